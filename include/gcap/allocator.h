@@ -1,0 +1,74 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// allocator.h: memory by one interface, whoever provides it. For callers; implementers include allocator_ops.h.
+#ifndef GCAP_ALLOCATOR_H_
+#define GCAP_ALLOCATOR_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gcap/status.h"
+#include "gcap/stream.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Counters under ONNX Runtime's arena statistics names. An allocator without one of them reports 0.
+typedef struct gcap_allocator_stats {
+  uint64_t limit_bytes;             // Limit; 0: none
+  uint64_t in_use_bytes;            // InUse: handed out now, as rounded by the allocator
+  uint64_t requested_in_use_bytes;  // RequestedInUse: handed out now, as asked for
+  uint64_t max_in_use_bytes;        // MaxInUse
+  uint64_t total_allocated_bytes;   // TotalAllocated: held from upstream now
+  uint64_t max_alloc_bytes;         // MaxAllocSize: the largest single request
+  uint64_t num_allocs;              // NumAllocs
+  uint64_t num_reserves;            // NumReserves
+  uint64_t num_extensions;          // NumArenaExtensions
+  uint64_t num_shrinkages;          // NumArenaShrinkages
+} gcap_allocator_stats_t;
+
+// Allocator: somewhere to get memory. From gcap_allocator_create (allocator_ops.h), or one of the makers below.
+// Thread:   thread-safe, unless the maker says otherwise.
+// Capture:  the maker says which calls are legal. The device and pinned allocators refuse every call that would reach
+//           the driver while a stream of the calling thread is being captured by gcap.
+// Lifetime: outlives what was allocated from it.
+typedef struct gcap_allocator gcap_allocator_t;
+
+// cudaMalloc and cudaFree on `device_id`. Alignment 256 bytes.
+gcap_status_t gcap_device_allocator_create(int device_id, gcap_allocator_t** out_allocator) GCAP_NODISCARD;
+
+// Page-locked host memory (cudaHostAlloc).
+gcap_status_t gcap_pinned_allocator_create(gcap_allocator_t** out_allocator) GCAP_NODISCARD;
+
+// Ends the allocator. NULL is fine. Memory still handed out is the caller's mistake; the implementation says what
+// becomes of it.
+void gcap_allocator_destroy(gcap_allocator_t* allocator);
+
+// Gives `bytes` bytes, aligned to gcap_allocator_alignment. 0 bytes give NULL and success.
+//   RESOURCE_EXHAUSTED  with the bytes asked for
+gcap_status_t gcap_allocator_alloc(gcap_allocator_t* allocator, size_t bytes, void** out_ptr) GCAP_NODISCARD;
+
+// The same for use on `stream`. An allocator that knows nothing of streams treats it as gcap_allocator_alloc.
+gcap_status_t gcap_allocator_alloc_on_stream(gcap_allocator_t* allocator, size_t bytes, gcap_stream_t* stream,
+                                             void** out_ptr) GCAP_NODISCARD;
+
+// The same for memory that lives long, such as weights: never taken from, nor given back to, a cache.
+gcap_status_t gcap_allocator_reserve(gcap_allocator_t* allocator, size_t bytes, void** out_ptr) GCAP_NODISCARD;
+
+// Gives memory back, however it was allocated. NULL is fine.
+//   INVALID_ARGUMENT  not allocated here, an address inside a block, or freed already (where the allocator can tell)
+gcap_status_t gcap_allocator_free(gcap_allocator_t* allocator, void* ptr) GCAP_NODISCARD;
+
+// Gives cached memory that nobody uses back upstream. An allocator without a cache does nothing.
+gcap_status_t gcap_allocator_trim(gcap_allocator_t* allocator) GCAP_NODISCARD;
+
+void gcap_allocator_get_stats(gcap_allocator_t* allocator, gcap_allocator_stats_t* out_stats);
+
+int gcap_allocator_device(const gcap_allocator_t* allocator);        // -1: host memory
+size_t gcap_allocator_alignment(const gcap_allocator_t* allocator);  // bytes, a power of two
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif
+#endif  // GCAP_ALLOCATOR_H_

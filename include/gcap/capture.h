@@ -1,0 +1,93 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// capture.h: a stream capture as a transaction: it ends in a graph, or in the state before it began.
+#ifndef GCAP_CAPTURE_H_
+#define GCAP_CAPTURE_H_
+
+#include <cuda_runtime_api.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gcap/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Which calls of which threads can break the capture (cudaStreamCaptureMode).
+typedef enum gcap_capture_mode {
+  GCAP_CAPTURE_THREAD_LOCAL = 0,  // unsafe calls of the capturing thread
+  GCAP_CAPTURE_GLOBAL,            // unsafe calls of any thread
+  GCAP_CAPTURE_RELAXED,           // only calls that are illegal in any capture
+} gcap_capture_mode_t;
+
+typedef struct gcap_capture_options {
+  gcap_capture_mode_t mode;
+} gcap_capture_options_t;
+
+void gcap_capture_options_init(gcap_capture_options_t* options);
+
+// Capture scope: one open capture. From gcap_capture_begin; gone after gcap_capture_end or gcap_capture_abort.
+// Thread:   the thread that began it, except gcap_capture_fail, which any thread may call.
+// Capture:  every call here is legal while it is open.
+// Lifetime: the stream outlives it. A scope whose end was never called is aborted by the next begin on its thread.
+typedef struct gcap_capture gcap_capture_t;
+
+// Begins to capture `stream` and marks the thread as capturing. `options` NULL: the defaults. Whatever fails undoes
+// what was done before it.
+//   INVALID_ARGUMENT     the legacy default stream, which cannot be captured
+//   FAILED_PRECONDITION  the stream is capturing already, by somebody else
+gcap_status_t gcap_capture_begin(cudaStream_t stream, const gcap_capture_options_t* options,
+                                 gcap_capture_t** out_capture) GCAP_NODISCARD;
+
+// Retained: what a finished capture asked to keep (see gcap_capture_retain). Whoever owns the graph owns this too.
+// Thread:   one thread at a time.
+// Capture:  legal.
+// Lifetime: independent of the scope.
+typedef struct gcap_retained gcap_retained_t;
+
+// Runs the releases in reverse order. NULL is fine.
+void gcap_retained_release(gcap_retained_t* retained);
+
+// Ends the capture and gives its graph and what must live as long as the graph's executables; the caller owns both.
+// `*out_retained` is NULL when nothing was retained. Whatever the outcome, the scope is gone, the stream is usable, the
+// thread's last error is clear, and each close step (see gcap_capture_on_close) has run once.
+//   CAPTURE_INVALIDATED  the latch is set, or the driver refused; there is no graph, and the message names the first
+//                        failure. The work of the scope did not run: run it eagerly
+//   FAILED_PRECONDITION  called on another thread; the capture goes on
+gcap_status_t gcap_capture_end(gcap_capture_t* capture, cudaGraph_t* out_graph,
+                               gcap_retained_t** out_retained) GCAP_NODISCARD;
+
+// Gives the capture up: as a failed end. NULL is fine.
+void gcap_capture_abort(gcap_capture_t* capture);
+
+// Sets the latch: the capture will fail, even if the driver would end it well. The first call wins. `cause` is copied
+// and stays the caller's. A status made from a CUDA, library or out-of-memory failure on the capturing thread sets the
+// latch by itself.
+void gcap_capture_fail(gcap_capture_t* capture, gcap_status_t cause);
+
+// The scope that the calling thread has open, or NULL.
+gcap_capture_t* gcap_capture_current(void);
+// True while the calling thread has a scope open. A thread-local read: cheap enough for every kernel.
+bool gcap_thread_is_capturing(void);
+// Scopes open in this process. A relaxed read: cheap enough for every allocation.
+uint32_t gcap_capture_num_open(void);
+
+cudaStream_t gcap_capture_stream(const gcap_capture_t* capture);
+
+// Runs `close(user, committed)` once when the scope ends: `committed` tells whether a graph came of it. Steps run in
+// reverse order, after the stream has left capture mode.
+//   RESOURCE_EXHAUSTED  no memory for the step; it will not run
+gcap_status_t gcap_capture_on_close(gcap_capture_t* capture, void (*close)(void* user, bool committed),
+                                    void* user) GCAP_NODISCARD;
+
+// Keeps something for the graph's life, such as a host buffer that a captured copy reads at each replay:
+// `release(user)` runs when the graph's owner calls gcap_retained_release, or at the end of a failed capture.
+//   RESOURCE_EXHAUSTED  no memory for the entry; `release` was not called
+gcap_status_t gcap_capture_retain(gcap_capture_t* capture, void (*release)(void* user), void* user) GCAP_NODISCARD;
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif
+#endif  // GCAP_CAPTURE_H_

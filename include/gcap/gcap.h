@@ -1,0 +1,36 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// gcap.h: the rules that hold for every gcap header, and all the headers at once.
+//
+// Status.    A function that can fail rarely returns a gcap_status_t: NULL is success, anything else is a message that
+//            the caller owns (gcap/status.h). Codes say what to do next.
+// Outputs.   Come last, are called out_*, are set to NULL or zero first, and stay so on failure.
+// Names.     create/destroy: a heap object. open/close/release: a reservation. init: a plain struct. Sizes are in bytes
+//            (…_bytes), times in nanoseconds (…_ns).
+// NULL.      Every destroy and free accepts NULL. No other function accepts NULL where its comment does not say so.
+// Threads.   Each type's comment has a "Thread:" line. "Thread-safe" means any number of threads at once.
+// Capture.   Each type's comment has a "Capture:" line: what is legal while a stream of the calling thread is being
+//            captured. A gcap call that would break a capture refuses with FAILED_PRECONDITION and leaves it alone.
+// Lifetime.  Each type's comment has a "Lifetime:" line: who owns it and what it must outlive.
+// CUDA.      gcap compiles against the CUDA runtime API and links no runtime: the program chooses NVIDIA's, or the
+//            simulator in sim/. A CUDA error that became a status is cleared from the thread's last error.
+#ifndef GCAP_GCAP_H_
+#define GCAP_GCAP_H_
+
+#include "gcap/allocator.h"
+#include "gcap/allocator_ops.h"
+#include "gcap/capture.h"
+#include "gcap/ep.h"
+#include "gcap/ep_ops.h"
+#include "gcap/external_allocator.h"
+#include "gcap/graph.h"
+#include "gcap/log.h"
+#include "gcap/options.h"
+#include "gcap/scratch.h"
+#include "gcap/session.h"
+#include "gcap/status.h"
+#include "gcap/stream.h"
+#include "gcap/thread_context.h"
+#include "gcap/version.h"
+
+#endif  // GCAP_GCAP_H_

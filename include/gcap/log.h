@@ -1,0 +1,32 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// log.h: where gcap's rare messages go that belong to no call's status.
+#ifndef GCAP_LOG_H_
+#define GCAP_LOG_H_
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum gcap_log_level {
+  GCAP_LOG_DEBUG = 0,
+  GCAP_LOG_INFO,
+  GCAP_LOG_WARNING,
+  GCAP_LOG_ERROR,
+} gcap_log_level_t;
+
+// Receives one message, without a trailing newline. May be called from any thread, also while a stream captures, so it
+// must not call CUDA.
+typedef void (*gcap_log_sink_t)(void* user, gcap_log_level_t level, const char* message);
+
+// Sends messages of `level` and above to `sink`. A NULL sink restores the default: standard error, GCAP_LOG_WARNING and
+// above. Call it before other threads use gcap.
+void gcap_log_set_sink(gcap_log_sink_t sink, void* user, gcap_log_level_t level);
+
+// Logs a printf-style message. Thread-safe.
+void gcap_log(gcap_log_level_t level, const char* format, ...) __attribute__((format(printf, 2, 3)));
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif
+#endif  // GCAP_LOG_H_

@@ -1,0 +1,85 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// conv2d.h: two-dimensional convolution with bias and optional ReLU, and max-pooling, by cuDNN, planned before capture.
+#ifndef GCAP_OPS_CONV2D_H_
+#define GCAP_OPS_CONV2D_H_
+
+#include <cudnn.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gcap/status.h"
+#include "gcap/stream.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// The cuDNN handle attached to `stream`, made on first use and ended with the stream.
+//   FAILED_PRECONDITION  there is none yet and the stream is capturing: call it in a warm-up run
+//   INVALID_ARGUMENT     the stream is EXTERNAL
+//   LIBRARY_ERROR        cuDNN failed
+gcap_status_t gcap_stream_cudnn_handle(gcap_stream_t* stream, cudnnHandle_t* out_handle) GCAP_NODISCARD;
+
+// y[n,k,oh,ow] = conv(x[n,c,h,w], weight[k,c,kernel_h,kernel_w]) + bias[k] (then ReLU). fp32, NCHW, cross-correlation,
+// as ONNX Conv; oh = (h + 2·pad_h − kernel_h) / stride_h + 1.
+typedef struct gcap_conv2d_options {
+  cudnnHandle_t handle;                        // for planning only; borrowed until create returns
+  int n, c, h, w;                              // input, each >= 1
+  int k;                                       // output channels, >= 1
+  int kernel_h, kernel_w, stride_h, stride_w;  // each >= 1
+  int pad_h, pad_w;                            // each >= 0
+  bool relu;
+  size_t max_workspace_bytes;  // the algorithm may ask for up to this much
+} gcap_conv2d_options_t;
+
+// Conv2d: a planned convolution of fixed shapes: descriptors, the algorithm and its workspace need.
+// Thread:   immutable after creation: any number of threads may run it, each with its stream and workspace.
+// Capture:  create and destroy before and after; run is legal once the stream has its handle, and allocates nothing.
+// Lifetime: outlives the graphs that recorded it.
+typedef struct gcap_conv2d gcap_conv2d_t;
+
+//   INVALID_ARGUMENT     NULL handle, a dimension out of range, or a kernel larger than the padded input, named
+//   FAILED_PRECONDITION  the calling thread is capturing
+//   UNIMPLEMENTED        no algorithm within the workspace
+//   LIBRARY_ERROR        cuDNN failed
+gcap_status_t gcap_conv2d_create(const gcap_conv2d_options_t* options, gcap_conv2d_t** out_conv) GCAP_NODISCARD;
+void gcap_conv2d_destroy(gcap_conv2d_t* conv);  // NULL is fine
+
+size_t gcap_conv2d_workspace_bytes(const gcap_conv2d_t* conv);
+void gcap_conv2d_output_shape(const gcap_conv2d_t* conv, int out_shape[4]);  // n, k, oh, ow
+
+// Issues the convolution on `stream`, with the stream's own handle. All addresses are device memory; `workspace` has
+// gcap_conv2d_workspace_bytes bytes, used by this stream alone until the work is done, or is NULL when that is 0.
+//   INVALID_ARGUMENT     a NULL address, named
+//   FAILED_PRECONDITION  see gcap_stream_cudnn_handle
+//   LIBRARY_ERROR        cuDNN failed
+gcap_status_t gcap_conv2d_run(const gcap_conv2d_t* conv, gcap_stream_t* stream, const float* x, const float* weight,
+                              const float* bias, float* y, void* workspace) GCAP_NODISCARD;
+
+// y[n,c,oh,ow] = the maximum of each window of x[n,c,h,w], no padding; oh = (h − window) / stride + 1.
+typedef struct gcap_maxpool2d_options {
+  int n, c, h, w;      // each >= 1
+  int window, stride;  // each >= 1; square
+} gcap_maxpool2d_options_t;
+
+// Maxpool2d: a planned max-pooling of fixed shapes.
+// Thread, Capture, Lifetime: as gcap_conv2d_t; it needs no workspace.
+typedef struct gcap_maxpool2d gcap_maxpool2d_t;
+
+//   INVALID_ARGUMENT  a dimension below 1, or a window larger than the input, named
+//   LIBRARY_ERROR     cuDNN failed
+gcap_status_t gcap_maxpool2d_create(const gcap_maxpool2d_options_t* options,
+                                    gcap_maxpool2d_t** out_pool) GCAP_NODISCARD;
+void gcap_maxpool2d_destroy(gcap_maxpool2d_t* pool);                               // NULL is fine
+void gcap_maxpool2d_output_shape(const gcap_maxpool2d_t* pool, int out_shape[4]);  // n, c, oh, ow
+
+// Errors as gcap_conv2d_run.
+gcap_status_t gcap_maxpool2d_run(const gcap_maxpool2d_t* pool, gcap_stream_t* stream, const float* x,
+                                 float* y) GCAP_NODISCARD;
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif
+#endif  // GCAP_OPS_CONV2D_H_

@@ -1,0 +1,59 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// matmul.h: matrix product with a fused bias and ReLU, by cuBLASLt, planned before capture.
+#ifndef GCAP_OPS_MATMUL_H_
+#define GCAP_OPS_MATMUL_H_
+
+#include <cublasLt.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gcap/status.h"
+#include "gcap/stream.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum gcap_matmul_epilogue {
+  GCAP_MATMUL_EPILOGUE_NONE = 0,
+  GCAP_MATMUL_EPILOGUE_BIAS,
+  GCAP_MATMUL_EPILOGUE_BIAS_RELU,
+} gcap_matmul_epilogue_t;
+
+// C[m,n] = A[m,k] · B (+ bias[n]) (then ReLU). fp32, row-major, densely packed; B is [n,k], as ONNX Gemm's weights with
+// transB = 1.
+typedef struct gcap_matmul_options {
+  cublasLtHandle_t handle;  // borrowed; outlives the plan
+  int64_t m, n, k;          // each >= 1
+  gcap_matmul_epilogue_t epilogue;
+  size_t max_workspace_bytes;  // the algorithm may ask for up to this much; 0: none
+} gcap_matmul_options_t;
+
+// Matmul: a planned product of fixed shapes: descriptors, layouts and the algorithm. From gcap_matmul_create.
+// Thread:   immutable after creation: any number of threads may run it, each with its stream and workspace.
+// Capture:  create and destroy before and after; run is legal, makes no allocation and records kernel nodes only.
+// Lifetime: outlives the graphs that recorded it. The handle outlives it.
+typedef struct gcap_matmul gcap_matmul_t;
+
+//   INVALID_ARGUMENT     NULL handle, or a dimension below 1, named
+//   FAILED_PRECONDITION  the calling thread is capturing
+//   UNIMPLEMENTED        cuBLASLt knows no algorithm for the shape within the workspace
+//   LIBRARY_ERROR        cuBLASLt failed
+gcap_status_t gcap_matmul_create(const gcap_matmul_options_t* options, gcap_matmul_t** out_matmul) GCAP_NODISCARD;
+void gcap_matmul_destroy(gcap_matmul_t* matmul);  // NULL is fine
+
+size_t gcap_matmul_workspace_bytes(const gcap_matmul_t* matmul);
+
+// Issues the product on `stream`. `a` [m,k], `b` [n,k], `c` [m,n] are device addresses; `bias` [n] is NULL exactly when
+// the epilogue has none. `workspace` is device memory of gcap_matmul_workspace_bytes bytes, 256-byte aligned, used by
+// this stream alone until the work is done; NULL when that is 0.
+//   INVALID_ARGUMENT  a NULL address, named
+//   LIBRARY_ERROR     cuBLASLt failed
+gcap_status_t gcap_matmul_run(const gcap_matmul_t* matmul, gcap_stream_t* stream, const float* a, const float* b,
+                              const float* bias, float* c, void* workspace) GCAP_NODISCARD;
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif
+#endif  // GCAP_OPS_MATMUL_H_

@@ -1,0 +1,51 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// options.h: an EP's options, from key/value strings to a checked struct.
+#ifndef GCAP_OPTIONS_H_
+#define GCAP_OPTIONS_H_
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gcap/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Provider options. Keys, defaults and meanings are those of ONNX Runtime's CUDA EP where it has them.
+// Thread:   a plain value.
+// Capture:  legal.
+// Lifetime: holds pointers given as text (a stream, callbacks); they must stay valid as long as the EP.
+typedef struct gcap_options {
+  int device_id;                          // device_id, default 0
+  bool enable_cuda_graph;                 // enable_cuda_graph, default 0
+  uint32_t min_num_runs_before_capture;   // min_num_runs_before_cuda_graph_capture, default 2
+  bool has_user_stream;                   // has_user_compute_stream, default 0; 1 when user_compute_stream is not 0
+  void* user_stream;                      // user_compute_stream, decimal or 0x…, default 0
+  void* (*external_alloc)(size_t bytes);  // gpu_external_alloc, decimal or 0x…, default 0: none
+  void (*external_free)(void* ptr);       // gpu_external_free
+  void (*external_empty_cache)(void);     // gpu_external_empty_cache
+  bool arena_extend_as_requested;         // arena.extend_strategy: 0 next power of two (default), 1 as requested
+  size_t arena_initial_chunk_bytes;       // arena.initial_chunk_size_bytes, default 1 MiB
+  size_t arena_max_extend_bytes;          // arena.max_power_of_two_extend_bytes, default 1 GiB
+  size_t arena_memory_limit_bytes;        // arena.max_mem, default 0: no limit
+} gcap_options_t;
+
+void gcap_options_init(gcap_options_t* options);
+
+// Sets each option whose key is among the `count` pairs. `keys` and `values` are zero-terminated strings. On failure
+// `*options` is unchanged.
+//   INVALID_ARGUMENT  an unknown key (the message lists the known ones), or a value that is not what the key allows
+gcap_status_t gcap_options_parse(gcap_options_t* options, const char* const* keys, const char* const* values,
+                                 size_t count) GCAP_NODISCARD;
+
+// Checks what depends on more than one option.
+//   INVALID_ARGUMENT  one external callback without its partner; the default stream together with enable_cuda_graph
+gcap_status_t gcap_options_check(const gcap_options_t* options) GCAP_NODISCARD;
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif
+#endif  // GCAP_OPTIONS_H_

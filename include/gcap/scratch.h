@@ -1,0 +1,93 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// scratch.h: short-lived device memory that knows which stream used it, and which captured graph must keep it.
+#ifndef GCAP_SCRATCH_H_
+#define GCAP_SCRATCH_H_
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gcap/allocator.h"
+#include "gcap/status.h"
+#include "gcap/stream.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Options; gcap_scratch_options_init gives the defaults of ONNX Runtime's CUDA arena.
+typedef struct gcap_scratch_options {
+  size_t initial_chunk_bytes;  // first region asked from upstream; default 1 MiB
+  size_t max_extend_bytes;     // regions double up to this size; default 1 GiB
+  size_t memory_limit_bytes;   // most held from upstream; 0, the default: no limit
+  bool extend_as_requested;    // regions are exactly as large as needed instead of doubling; default false
+} gcap_scratch_options_t;
+
+void gcap_scratch_options_init(gcap_scratch_options_t* options);
+
+// Scratch: an arena over an allocator of device memory. From gcap_scratch_create.
+// Thread:   thread-safe; each stream is used by one thread at a time.
+// Capture:  while a stream has an open reservation its allocations make no driver call; the arena never reaches the
+//           upstream allocator for them. Other streams' allocations follow the upstream allocator's rules.
+// Lifetime: the upstream allocator outlives it; so does every stream that was given, unless it was forgotten. The
+//           graphs that use its reservations end before it.
+typedef struct gcap_scratch gcap_scratch_t;
+
+// `options` NULL: the defaults. `upstream` stays the caller's.
+gcap_status_t gcap_scratch_create(gcap_allocator_t* upstream, const gcap_scratch_options_t* options,
+                                  gcap_scratch_t** out_scratch) GCAP_NODISCARD;
+
+// Gives all memory back upstream. NULL is fine. The caller has synchronised the streams that used it.
+//   FAILED_PRECONDITION  blocks are handed out or reservations live; nothing was given back
+gcap_status_t gcap_scratch_destroy(gcap_scratch_t* scratch) GCAP_NODISCARD;
+
+// Gives `bytes` bytes, 256-byte aligned, for work on `stream`. 0 bytes give NULL and success. A block freed by another
+// stream is given only when `stream` has waited for that stream's use of it (see gcap_stream_has_waited).
+//   RESOURCE_EXHAUSTED   the limit, or upstream's; inside a reservation: the bytes that it lacks. The arena grows by
+//                        these at the next allocation outside a capture, so that the next try succeeds
+//   INVALID_ARGUMENT     a size that overflows
+gcap_status_t gcap_scratch_alloc(gcap_scratch_t* scratch, size_t bytes, gcap_stream_t* stream,
+                                 void** out_ptr) GCAP_NODISCARD;
+
+// Gives a block back. It is tagged with the stream it was allocated for, at the stream's sync id of now. NULL is fine.
+//   INVALID_ARGUMENT  not allocated here, an address inside a block, or freed already
+gcap_status_t gcap_scratch_free(gcap_scratch_t* scratch, void* ptr) GCAP_NODISCARD;
+
+// Forgets a stream that was synchronised and is about to be destroyed: its blocks lose their tag and are free for all.
+// Without this call the stream must outlive the scratch.
+//   FAILED_PRECONDITION  work issued on the stream may still be running, or blocks are handed out for it, or it has a
+//                        reservation
+gcap_status_t gcap_scratch_forget_stream(gcap_scratch_t* scratch, gcap_stream_t* stream) GCAP_NODISCARD;
+
+// Gives regions of which no block is in use, nor kept by a graph, nor possibly still read by a stream, back upstream.
+gcap_status_t gcap_scratch_trim(gcap_scratch_t* scratch) GCAP_NODISCARD;
+
+// Counters; total_allocated_bytes is what is reserved from upstream, max_in_use_bytes the peak of live blocks.
+void gcap_scratch_get_stats(gcap_scratch_t* scratch, gcap_allocator_stats_t* out_stats);
+
+// Checks every invariant of the arena.
+//   INTERNAL  with the first that does not hold
+gcap_status_t gcap_scratch_validate(gcap_scratch_t* scratch) GCAP_NODISCARD;
+
+// Reservation: the memory of one captured graph. While it is open on a stream, that stream's allocations come out of
+// free memory of the arena and stay with the reservation when they are freed, to be reused by the same stream's later
+// allocations in this capture, never by anything else: a replay writes there again.
+// Thread:   open and close on the thread that captures; release from any thread.
+// Capture:  all of it legal while the stream is capturing.
+// Lifetime: ends before the scratch.
+typedef struct gcap_scratch_reservation gcap_scratch_reservation_t;
+
+//   ALREADY_EXISTS  the stream has an open reservation
+gcap_status_t gcap_scratch_reservation_open(gcap_scratch_t* scratch, gcap_stream_t* stream,
+                                            gcap_scratch_reservation_t** out_reservation) GCAP_NODISCARD;
+// Ends the diversion; the memory stays with the reservation. Blocks still handed out may be freed later.
+void gcap_scratch_reservation_close(gcap_scratch_reservation_t* reservation);
+size_t gcap_scratch_reservation_bytes(const gcap_scratch_reservation_t* reservation);
+// Closes if open and gives the memory back to the arena, tagged with the stream. No replay may be running.
+void gcap_scratch_reservation_release(gcap_scratch_reservation_t* reservation);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif
+#endif  // GCAP_SCRATCH_H_

@@ -1,0 +1,72 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// session.h: a small host that runs a model on an EP: selection, memory for what lies between nodes, replay.
+#ifndef GCAP_SESSION_H_
+#define GCAP_SESSION_H_
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "gcap/ep.h"
+#include "gcap/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Runs that gcap_session_warm_up makes at most, as ONNX Runtime's kMaxGraphCaptureRunAttempts.
+#define GCAP_SESSION_MAX_WARM_UP_RUNS 8
+
+typedef struct gcap_run_options {
+  // Names the model's shapes and the addresses bound in this run; GCAP_GRAPH_ID_NONE: never capture. Default 0.
+  int graph_id;
+  // False: return as soon as the work is issued; ONNX Runtime's disable_synchronize_execution_providers. Default true.
+  bool synchronize;
+} gcap_run_options_t;
+
+void gcap_run_options_init(gcap_run_options_t* options);
+
+// Session: a model on an EP. From gcap_session_create.
+// Thread:   run from any thread; runs are serialised where the EP does not support concurrent ones. Each thread warms
+// up
+//           and captures its own graphs.
+// Capture:  nothing may be called while the calling thread captures for somebody else.
+// Lifetime: its EP outlives it. The model may go after creation.
+typedef struct gcap_session gcap_session_t;
+
+// Puts the model on the first of the EPs that supports every one of its nodes, makes the kernels and copies the
+// constants to the device.
+//   INVALID_ARGUMENT  no EP, or a malformed model: the index, name and value at fault are named
+//   UNIMPLEMENTED     no EP supports all nodes: the message names, for each EP, the first node that it refused
+gcap_status_t gcap_session_create(const gcap_model_t* model, gcap_ep_t* const* eps, size_t num_eps,
+                                  gcap_session_t** out_session) GCAP_NODISCARD;
+
+// Ends the session. NULL is fine. Its graphs must have been released, or go with the EP.
+gcap_status_t gcap_session_destroy(gcap_session_t* session) GCAP_NODISCARD;
+
+const char* gcap_session_ep_name(const gcap_session_t* session);
+
+// Runs the model once. `inputs` and `outputs` are device tensors in the model's order, of its shapes. With a graph id,
+// every run of that id on a thread must bind the same addresses: a replay reads and writes those of the capture. Change
+// their contents, not the addresses. A capture that fails is undone and the run done again eagerly, so that the results
+// are there; only kernels with side effects outside their outputs notice.
+//   INVALID_ARGUMENT  a shape, type or NULL address that does not match the model, named
+// Other failures are those of the EP and its kernels.
+gcap_status_t gcap_session_run(gcap_session_t* session, const gcap_run_options_t* options, const gcap_tensor_t* inputs,
+                               const gcap_tensor_t* outputs) GCAP_NODISCARD;
+
+// Runs the model until the calling thread has its graph of `options->graph_id`, so that the next run is a replay.
+// Explicit, since it executes the model several times; a single run never does.
+//   FAILED_PRECONDITION  the EP does not capture graphs, or the id is GCAP_GRAPH_ID_NONE
+//   UNAVAILABLE          not captured after GCAP_SESSION_MAX_WARM_UP_RUNS runs
+gcap_status_t gcap_session_warm_up(gcap_session_t* session, const gcap_run_options_t* options,
+                                   const gcap_tensor_t* inputs, const gcap_tensor_t* outputs) GCAP_NODISCARD;
+
+// Releases the calling thread's graph of that id.
+//   NOT_FOUND  there is none
+gcap_status_t gcap_session_release_captured_graph(gcap_session_t* session, int graph_id) GCAP_NODISCARD;
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif
+#endif  // GCAP_SESSION_H_

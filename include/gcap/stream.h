@@ -1,0 +1,133 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// stream.h: a CUDA stream that knows who owns it, what hangs on it, and which other streams it has waited for.
+#ifndef GCAP_STREAM_H_
+#define GCAP_STREAM_H_
+
+#include <cuda_runtime_api.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gcap/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Who made the stream, and so who ends it.
+typedef enum gcap_stream_ownership {
+  GCAP_STREAM_OWNED = 0,  // gcap created it, non-blocking, and destroys it
+  GCAP_STREAM_EXTERNAL,   // lent by somebody who also owns its lifetime; nothing may be attached to it
+  GCAP_STREAM_USER,       // the application's: gcap owns what it attaches to it, never the stream
+} gcap_stream_ownership_t;
+
+typedef enum gcap_stream_flags {
+  // Lets gcap_stream_wrap take stream 0 (legacy) or cudaStreamLegacy. Such a stream cannot be captured.
+  GCAP_STREAM_FLAG_ALLOW_DEFAULT_STREAM = 1 << 0,
+} gcap_stream_flags_t;
+
+// Stream: a cudaStream_t with its ownership, its timeline and its attachments. From gcap_stream_create or
+// gcap_stream_wrap.
+// Thread:   one thread at a time issues work and calls the functions that change it; gcap_stream_sync_id,
+//           gcap_stream_has_waited and the getters may be called from any thread.
+// Capture:  gcap_stream_synchronize, gcap_stream_end_run and gcap_stream_destroy refuse a capturing stream with
+//           FAILED_PRECONDITION and leave the capture alone; everything else is legal.
+// Lifetime: outlives the graphs captured on it and the scratch tagged with it. A wrapped stream outlives its wrapper.
+typedef struct gcap_stream gcap_stream_t;
+
+// Creates a non-blocking stream on `device_id`. The calling thread's current device is unchanged.
+//   INVALID_ARGUMENT  no such device
+//   CUDA_ERROR        the runtime refused
+gcap_status_t gcap_stream_create(int device_id, gcap_stream_t** out_stream) GCAP_NODISCARD;
+
+// Wraps a stream made elsewhere, on `device_id`. `ownership` is GCAP_STREAM_EXTERNAL or GCAP_STREAM_USER; `flags` is a
+// set of gcap_stream_flags_t.
+//   INVALID_ARGUMENT  GCAP_STREAM_OWNED, an unknown flag, or the default stream without its flag
+gcap_status_t gcap_stream_wrap(cudaStream_t handle, gcap_stream_ownership_t ownership, unsigned flags, int device_id,
+                               gcap_stream_t** out_stream) GCAP_NODISCARD;
+
+// Waits for the stream's work, runs the deferred releases, destroys the attachments in reverse order, then an OWNED
+// stream. NULL is fine. When the stream cannot be drained the wrapper and everything on it are kept for ever
+// (quarantined), so that memory tagged with the stream is never handed out again, and the status says so.
+//   FAILED_PRECONDITION  the stream is capturing; nothing was destroyed
+//   CUDA_ERROR           the stream could not be drained or destroyed
+gcap_status_t gcap_stream_destroy(gcap_stream_t* stream) GCAP_NODISCARD;
+
+cudaStream_t gcap_stream_handle(const gcap_stream_t* stream);
+int gcap_stream_device(const gcap_stream_t* stream);
+gcap_stream_ownership_t gcap_stream_ownership(const gcap_stream_t* stream);
+// False for the default stream, which the runtime refuses to capture.
+bool gcap_stream_can_capture(const gcap_stream_t* stream);
+
+// Blocks until all work issued so far is done, then runs the deferred releases.
+//   FAILED_PRECONDITION  the stream is capturing (or its capture was invalidated and not ended yet)
+gcap_status_t gcap_stream_synchronize(gcap_stream_t* stream) GCAP_NODISCARD;
+
+// Housekeeping at the end of a run. With `synchronize`, as gcap_stream_synchronize. Without, releases what the stream
+// has already passed, and asks the driver only when something is waiting to be released.
+gcap_status_t gcap_stream_end_run(gcap_stream_t* stream, bool synchronize) GCAP_NODISCARD;
+
+// --- Timeline -------------------------------------------------------------------------------------------------------
+// Every stream counts the points that others can know of: its sync id is the number of notifications recorded and
+// synchronisations done so far. Work issued at sync id n is before point n + 1. A wait copies the producer's knowledge
+// to the consumer, so it is transitive. The rule is ONNX Runtime's for arena chunks (SyncStream_GetSyncId and
+// GetSyncIdForLastWaitOnSyncStream in its EP C API).
+
+// The stream's current sync id. Starts at 0.
+uint64_t gcap_stream_sync_id(const gcap_stream_t* stream);
+
+// True when everything `producer` was given while its sync id was `sync_id` comes before whatever `consumer` is given
+// next: same stream, or the consumer has waited, directly or through others, for a later notification, or the producer
+// was synchronised since. No driver call.
+bool gcap_stream_has_waited(const gcap_stream_t* consumer, const gcap_stream_t* producer, uint64_t sync_id);
+
+// True when everything the stream was given while its sync id was `sync_id` is known to be finished on the host.
+bool gcap_stream_has_finished(const gcap_stream_t* stream, uint64_t sync_id);
+
+// Notification: a point in a stream's work for others to wait for: an event without timing, on the stream's device.
+// Thread:   one thread at a time.
+// Capture:  recording and waiting on device are legal and become graph edges; waiting on the host is not.
+// Lifetime: the stream that it was recorded on outlives it.
+typedef struct gcap_notification gcap_notification_t;
+
+gcap_status_t gcap_notification_create(gcap_stream_t* producer, gcap_notification_t** out_notification) GCAP_NODISCARD;
+void gcap_notification_destroy(gcap_notification_t* notification);  // NULL is fine
+// Records the producer's work so far, and raises its sync id by one. May be recorded again.
+gcap_status_t gcap_notification_record(gcap_notification_t* notification) GCAP_NODISCARD;
+// Orders the consumer's next work after the recorded point.
+//   FAILED_PRECONDITION  never recorded
+gcap_status_t gcap_notification_wait(gcap_notification_t* notification, gcap_stream_t* consumer) GCAP_NODISCARD;
+// Blocks the calling thread until the recorded point is reached.
+//   FAILED_PRECONDITION  never recorded, or recorded inside a capture
+gcap_status_t gcap_notification_wait_on_host(gcap_notification_t* notification) GCAP_NODISCARD;
+
+// --- Attachments ----------------------------------------------------------------------------------------------------
+// One object a key and stream, such as a library handle: made on first use with the stream's device current, ended with
+// the stream.
+
+// Attachment key: describes a kind of attachment. Its address is its identity, so keep it in a static variable.
+typedef struct gcap_attachment_key {
+  const char* name;  // for messages: "cudnnHandle_t"
+  gcap_status_t (*create)(gcap_stream_t* stream, void** out_object);
+  void (*destroy)(void* object);
+} gcap_attachment_key_t;
+
+// Gives the stream's object for `key`, made now if there is none.
+//   FAILED_PRECONDITION  there is none and the calling stream is capturing: make it in a warm-up run
+//   INVALID_ARGUMENT     the stream is EXTERNAL
+gcap_status_t gcap_stream_attachment(gcap_stream_t* stream, const gcap_attachment_key_t* key,
+                                     void** out_object) GCAP_NODISCARD;
+
+// --- Deferred releases ----------------------------------------------------------------------------------------------
+
+// Calls `release(user)` once the stream has passed the work issued so far: at the next synchronise, end_run or destroy
+// that finds it passed. For host staging buffers that an asynchronous copy still reads. While the stream captures use
+// gcap_capture_retain instead: a replay reads the buffer again.
+//   FAILED_PRECONDITION  the stream is capturing; `release` was not called and stays the caller's duty
+gcap_status_t gcap_stream_defer(gcap_stream_t* stream, void (*release)(void* user), void* user) GCAP_NODISCARD;
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif
+#endif  // GCAP_STREAM_H_

@@ -1,0 +1,66 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// thread_context.h: a stream and a graph manager for each thread that runs an EP, gone with the thread or with the EP.
+#ifndef GCAP_THREAD_CONTEXT_H_
+#define GCAP_THREAD_CONTEXT_H_
+
+#include <cuda_runtime_api.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "gcap/graph.h"
+#include "gcap/status.h"
+#include "gcap/stream.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Thread context: what one thread needs to run one EP. From gcap_thread_contexts_get.
+// Thread:   the thread it belongs to; with `shared`, one thread at a time, which the caller sees to.
+// Capture:  the getters are legal.
+// Lifetime: until its thread or its set ends, whichever is first.
+typedef struct gcap_thread_context gcap_thread_context_t;
+
+gcap_stream_t* gcap_thread_context_stream(gcap_thread_context_t* context);
+gcap_graph_manager_t* gcap_thread_context_graphs(gcap_thread_context_t* context);
+
+typedef struct gcap_thread_contexts_options {
+  int device_id;
+  // One context for all threads instead of one a thread. Required with a user stream: one stream, one timeline.
+  bool shared;
+  bool has_user_stream;      // wrap `user_stream` instead of creating a stream
+  cudaStream_t user_stream;  // 0 is the legacy default stream, which cannot be captured
+  gcap_graph_manager_options_t graph;
+  // Called once for each context that ends, after its graphs are released and its stream is synchronised, and before
+  // the stream is destroyed; on the thread that ends it. Not called for a stream that could not be drained. Optional.
+  void (*on_end)(void* user, gcap_stream_t* stream);
+  void* user;
+} gcap_thread_contexts_options_t;
+
+void gcap_thread_contexts_options_init(gcap_thread_contexts_options_t* options);
+
+// Thread contexts: the set of one EP's contexts. From gcap_thread_contexts_create.
+// Thread:   thread-safe. Destroy it when no thread is inside a run with one of its contexts; threads may exit
+// meanwhile. Capture:  get is legal, but refuses to make a context while the calling thread captures. Lifetime: ends
+// its contexts, wherever their threads are.
+typedef struct gcap_thread_contexts gcap_thread_contexts_t;
+
+//   INVALID_ARGUMENT  a user stream without `shared`
+gcap_status_t gcap_thread_contexts_create(const gcap_thread_contexts_options_t* options,
+                                          gcap_thread_contexts_t** out_contexts) GCAP_NODISCARD;
+// NULL is fine. Waits for contexts that exiting threads are ending at this moment.
+gcap_status_t gcap_thread_contexts_destroy(gcap_thread_contexts_t* contexts) GCAP_NODISCARD;
+
+// The calling thread's context, made on first use. Takes no lock in the steady state.
+//   FAILED_PRECONDITION  there is none and the thread is capturing
+gcap_status_t gcap_thread_contexts_get(gcap_thread_contexts_t* contexts,
+                                       gcap_thread_context_t** out_context) GCAP_NODISCARD;
+
+// Contexts alive now.
+size_t gcap_thread_contexts_count(gcap_thread_contexts_t* contexts);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif
+#endif  // GCAP_THREAD_CONTEXT_H_

@@ -1,0 +1,248 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// The capture scope: a transaction over cudaStreamBeginCapture and cudaStreamEndCapture.
+//
+// A scope acquires in a fixed order (stream capture, process counter, thread state, then the steps that others push)
+// and closing it undoes the same in reverse, whatever happened between. Two things decide whether a graph comes of it:
+// the latch, which the first failure sets, and the driver. The driver alone is not believed: work that was refused with
+// an error is simply missing from a graph that ends well (rule R9 of the capture rules).
+//
+// Locking: a scope belongs to its thread. Only the latch is shared, under its own mutex, since a kernel may report its
+// failure from a helper thread.
+
+#include "gcap/capture.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "gcap/log.h"
+#include "lib/base/thread_state.h"
+
+// One thing to do at the end: a close step or a retained entry.
+typedef struct entry {
+  union {
+    void (*close)(void* user, bool committed);
+    void (*release)(void* user);
+  };
+  void* user;
+  struct entry* older;
+} entry_t;
+
+struct gcap_retained {
+  entry_t* newest;
+};
+
+struct gcap_capture {
+  cudaStream_t stream;
+  entry_t* steps;     // newest first
+  entry_t* retained;  // newest first
+  pthread_mutex_t latch_mutex;
+  gcap_status_t cause;      // the first failure
+  uint64_t later_failures;  // reported after it
+};
+
+static _Thread_local gcap_capture_t* current_scope;
+static atomic_uint num_open_scopes;
+
+void gcap_capture_options_init(gcap_capture_options_t* options) {
+  *options = (gcap_capture_options_t){.mode = GCAP_CAPTURE_THREAD_LOCAL};
+}
+
+static void latch_observed_status(gcap_status_t status) { gcap_capture_fail(current_scope, status); }
+
+static gcap_status_t to_cuda_mode(gcap_capture_mode_t mode, enum cudaStreamCaptureMode* out_mode) {
+  switch (mode) {
+    case GCAP_CAPTURE_THREAD_LOCAL: *out_mode = cudaStreamCaptureModeThreadLocal; return NULL;
+    case GCAP_CAPTURE_GLOBAL: *out_mode = cudaStreamCaptureModeGlobal; return NULL;
+    case GCAP_CAPTURE_RELAXED: *out_mode = cudaStreamCaptureModeRelaxed; return NULL;
+  }
+  return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "capture mode is %d, allowed are THREAD_LOCAL (0), GLOBAL (1), RELAXED (2)",
+                     (int)mode);
+}
+
+static gcap_status_t check_can_begin(cudaStream_t stream) {
+  if (stream == NULL || stream == cudaStreamLegacy) {
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT,
+                       "the legacy default stream (0) cannot be captured: use a stream created with "
+                       "cudaStreamNonBlocking");
+  }
+  enum cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
+  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamIsCapturing(stream, &state)));
+  if (state == cudaStreamCaptureStatusNone) return NULL;
+  return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "stream %p is being captured by somebody else already%s", (void*)stream,
+                     state == cudaStreamCaptureStatusInvalidated ? ", and that capture is invalidated" : "");
+}
+
+gcap_status_t gcap_capture_begin(cudaStream_t stream, const gcap_capture_options_t* options,
+                                 gcap_capture_t** out_capture) {
+  *out_capture = NULL;
+  if (current_scope != NULL) {
+    gcap_log(GCAP_LOG_WARNING, "the capture of stream %p was never ended; it is aborted", (void*)current_scope->stream);
+    gcap_capture_abort(current_scope);
+  }
+  enum cudaStreamCaptureMode mode = cudaStreamCaptureModeThreadLocal;
+  if (options != NULL) GCAP_RETURN_IF_ERROR(to_cuda_mode(options->mode, &mode));
+  GCAP_RETURN_IF_ERROR(check_can_begin(stream));
+  gcap_capture_t* capture = calloc(1, sizeof(*capture));
+  if (capture == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a capture scope");
+  gcap_status_t status = GCAP_CUDA(cudaStreamBeginCapture(stream, mode));
+  if (status != NULL) {
+    free(capture);
+    return status;
+  }
+  capture->stream = stream;
+  pthread_mutex_init(&capture->latch_mutex, NULL);
+  atomic_fetch_add_explicit(&num_open_scopes, 1, memory_order_relaxed);
+  current_scope = capture;
+  gcap_thread_capture_depth = 1;
+  gcap_thread_status_observer = latch_observed_status;
+  *out_capture = capture;
+  return NULL;
+}
+
+void gcap_capture_fail(gcap_capture_t* capture, gcap_status_t cause) {
+  if (cause == NULL) return;
+  pthread_mutex_lock(&capture->latch_mutex);
+  if (capture->cause == NULL) {
+    capture->cause = gcap_status_clone(cause);
+  } else {
+    ++capture->later_failures;
+  }
+  pthread_mutex_unlock(&capture->latch_mutex);
+}
+
+// Takes the stream out of capture mode, whatever state the capture is in. A failed end is tried once more where the
+// driver left the stream capturing, so that no stream stays poisoned.
+static gcap_status_t end_stream_capture(cudaStream_t stream, cudaGraph_t* out_graph) {
+  *out_graph = NULL;
+  gcap_status_t status = GCAP_CUDA(cudaStreamEndCapture(stream, out_graph));
+  if (status == NULL) return NULL;
+  enum cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
+  gcap_status_t asked = GCAP_CUDA(cudaStreamIsCapturing(stream, &state));
+  if (asked == NULL && state != cudaStreamCaptureStatusNone) {
+    asked = GCAP_CUDA(cudaStreamEndCapture(stream, out_graph));
+    if (asked == NULL && *out_graph != NULL) asked = GCAP_CUDA(cudaGraphDestroy(*out_graph));
+  }
+  *out_graph = NULL;
+  return gcap_status_join(status, asked);
+}
+
+static void run_steps(gcap_capture_t* capture, bool committed) {
+  while (capture->steps != NULL) {
+    entry_t* step = capture->steps;
+    capture->steps = step->older;
+    step->close(step->user, committed);
+    free(step);
+  }
+}
+
+static void release_entries(entry_t* newest) {
+  while (newest != NULL) {
+    entry_t* entry = newest;
+    newest = entry->older;
+    entry->release(entry->user);
+    free(entry);
+  }
+}
+
+// Why the capture failed, in one status; NULL when it did not.
+static gcap_status_t verdict(gcap_capture_t* capture, gcap_status_t end_status) {
+  gcap_status_t cause = capture->cause;
+  capture->cause = NULL;
+  uint64_t later = capture->later_failures;
+  if (cause != NULL && later > 0) {
+    cause =
+        gcap_status_annotate(cause, gcap_status_code(cause), "first of %llu failures", (unsigned long long)(later + 1));
+  }
+  return gcap_status_annotate(gcap_status_join(cause, end_status), GCAP_CAPTURE_INVALIDATED,
+                              "the capture of stream %p failed and was undone", (void*)capture->stream);
+}
+
+// Closes the scope. With a graph: NULL, and *out_graph and *out_retained belong to the caller.
+static gcap_status_t close_scope(gcap_capture_t* capture, cudaGraph_t* out_graph, gcap_retained_t** out_retained) {
+  gcap_retained_t* retained = NULL;
+  if (capture->retained != NULL) {
+    retained = malloc(sizeof(*retained));
+    if (retained == NULL) {
+      gcap_status_t status = GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for the list of retained entries");
+      gcap_status_ignore(status);  // making it has set the latch
+    }
+  }
+  gcap_thread_status_observer = NULL;
+  cudaGraph_t graph = NULL;
+  gcap_status_t end_status = end_stream_capture(capture->stream, &graph);
+  if (end_status == NULL && graph == NULL) {
+    end_status = GCAP_STATUS(GCAP_INTERNAL, "cudaStreamEndCapture succeeded without a graph");
+  }
+  gcap_thread_capture_depth = 0;
+  current_scope = NULL;
+  atomic_fetch_sub_explicit(&num_open_scopes, 1, memory_order_relaxed);
+
+  gcap_status_t status = verdict(capture, end_status);
+  run_steps(capture, status == NULL);
+  if (status == NULL) {
+    if (retained != NULL) retained->newest = capture->retained;
+    *out_retained = retained;
+    *out_graph = graph;
+  } else {
+    if (graph != NULL) status = gcap_status_join(status, GCAP_CUDA(cudaGraphDestroy(graph)));
+    release_entries(capture->retained);
+    free(retained);
+  }
+  pthread_mutex_destroy(&capture->latch_mutex);
+  free(capture);
+  return status;
+}
+
+gcap_status_t gcap_capture_end(gcap_capture_t* capture, cudaGraph_t* out_graph, gcap_retained_t** out_retained) {
+  *out_graph = NULL;
+  *out_retained = NULL;
+  if (capture != current_scope) {
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                       "a capture is ended by the thread that began it; this thread has %s open",
+                       current_scope == NULL ? "none" : "another one");
+  }
+  return close_scope(capture, out_graph, out_retained);
+}
+
+void gcap_capture_abort(gcap_capture_t* capture) {
+  if (capture == NULL) return;
+  gcap_status_t given_up = GCAP_STATUS(GCAP_CAPTURE_INVALIDATED, "the capture was given up");
+  gcap_capture_fail(capture, given_up);
+  gcap_status_ignore(given_up);  // the latch has its copy
+  cudaGraph_t graph = NULL;
+  gcap_retained_t* retained = NULL;
+  gcap_status_ignore(close_scope(capture, &graph, &retained));  // a failure is what was asked for
+}
+
+gcap_capture_t* gcap_capture_current(void) { return current_scope; }
+
+bool gcap_thread_is_capturing(void) { return gcap_thread_capture_depth > 0; }
+
+uint32_t gcap_capture_num_open(void) { return atomic_load_explicit(&num_open_scopes, memory_order_relaxed); }
+
+cudaStream_t gcap_capture_stream(const gcap_capture_t* capture) { return capture->stream; }
+
+static gcap_status_t push_entry(entry_t** newest, entry_t value, const char* what) {
+  entry_t* entry = malloc(sizeof(*entry));
+  if (entry == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for %s of a capture", what);
+  *entry = value;
+  entry->older = *newest;
+  *newest = entry;
+  return NULL;
+}
+
+gcap_status_t gcap_capture_on_close(gcap_capture_t* capture, void (*close)(void* user, bool committed), void* user) {
+  return push_entry(&capture->steps, (entry_t){.close = close, .user = user}, "a close step");
+}
+
+gcap_status_t gcap_capture_retain(gcap_capture_t* capture, void (*release)(void* user), void* user) {
+  return push_entry(&capture->retained, (entry_t){.release = release, .user = user}, "a retained entry");
+}
+
+void gcap_retained_release(gcap_retained_t* retained) {
+  if (retained == NULL) return;
+  release_entries(retained->newest);
+  free(retained);
+}

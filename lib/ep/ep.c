@@ -1,0 +1,126 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// EPs as hosts call them: a checked copy of the implementer's table, and one function per member that supplies the
+// default where the member is absent.
+
+#include "gcap/ep.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "gcap/ep_ops.h"
+
+struct gcap_ep {
+  gcap_ep_ops_t ops;
+  char name[];
+};
+
+size_t gcap_tensor_bytes(const gcap_tensor_t* tensor) {
+  size_t bytes = sizeof(float);  // GCAP_DTYPE_F32 is the only type so far
+  for (int i = 0; i < tensor->rank; ++i) bytes *= (size_t)tensor->shape[i];
+  return bytes;
+}
+
+static gcap_status_t missing(const char* name, const char* member, const char* rule) {
+  return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "EP '%s': member %s is NULL; %s", name, member, rule);
+}
+
+static gcap_status_t check_ops(const gcap_ep_ops_t* ops) {
+  if (ops == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "the EP's table is NULL");
+  if (ops->struct_version != GCAP_EP_OPS_VERSION) {
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "the EP's table has struct_version %u, this gcap knows version 1..%u",
+                       ops->struct_version, GCAP_EP_OPS_VERSION);
+  }
+  if (ops->name == NULL) return missing("", "name", "it is required");
+  const char* required = "it is required";
+  if (ops->supports == NULL) return missing(ops->name, "supports", required);
+  if (ops->create_kernel == NULL) return missing(ops->name, "create_kernel", required);
+  if (ops->get_run_resources == NULL) return missing(ops->name, "get_run_resources", required);
+  if (ops->synchronize == NULL) return missing(ops->name, "synchronize", required);
+  const char* run_pair = "run_start and run_end go together";
+  if (ops->run_start == NULL && ops->run_end != NULL) return missing(ops->name, "run_start", run_pair);
+  if (ops->run_start != NULL && ops->run_end == NULL) return missing(ops->name, "run_end", run_pair);
+  bool any_graph = ops->is_graph_capture_enabled != NULL || ops->is_graph_captured != NULL ||
+                   ops->replay_graph != NULL || ops->release_captured_graph != NULL;
+  if (!any_graph) return NULL;
+  const char* graph_group =
+      "is_graph_capture_enabled, is_graph_captured and replay_graph go together, with run_start and run_end";
+  if (ops->is_graph_capture_enabled == NULL) return missing(ops->name, "is_graph_capture_enabled", graph_group);
+  if (ops->is_graph_captured == NULL) return missing(ops->name, "is_graph_captured", graph_group);
+  if (ops->replay_graph == NULL) return missing(ops->name, "replay_graph", graph_group);
+  if (ops->run_start == NULL) return missing(ops->name, "run_start", graph_group);
+  return NULL;
+}
+
+gcap_status_t gcap_ep_create(const gcap_ep_ops_t* ops, gcap_ep_t** out_ep) {
+  *out_ep = NULL;
+  GCAP_RETURN_IF_ERROR(check_ops(ops));
+  size_t name_bytes = strlen(ops->name) + 1;
+  gcap_ep_t* ep = malloc(sizeof(*ep) + name_bytes);
+  if (ep == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for EP '%s'", ops->name);
+  ep->ops = *ops;
+  memcpy(ep->name, ops->name, name_bytes);
+  ep->ops.name = ep->name;
+  *out_ep = ep;
+  return NULL;
+}
+
+gcap_status_t gcap_ep_destroy(gcap_ep_t* ep) {
+  if (ep == NULL) return NULL;
+  gcap_status_t status = ep->ops.destroy != NULL ? ep->ops.destroy(ep->ops.self) : NULL;
+  free(ep);
+  return status;
+}
+
+const char* gcap_ep_name(const gcap_ep_t* ep) { return ep->name; }
+
+bool gcap_ep_supports_concurrent_runs(const gcap_ep_t* ep) { return ep->ops.supports_concurrent_runs; }
+
+bool gcap_ep_supports(gcap_ep_t* ep, const gcap_model_t* model, const gcap_node_t* node) {
+  return ep->ops.supports(ep->ops.self, model, node);
+}
+
+gcap_status_t gcap_ep_create_kernel(gcap_ep_t* ep, const gcap_model_t* model, const gcap_node_t* node,
+                                    gcap_kernel_t* out_kernel) {
+  *out_kernel = (gcap_kernel_t){0};
+  GCAP_RETURN_IF_ERROR(ep->ops.create_kernel(ep->ops.self, model, node, out_kernel));
+  if (out_kernel->compute != NULL && out_kernel->destroy != NULL) return NULL;
+  return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "EP '%s' made a kernel for node '%s' without compute or destroy", ep->name,
+                     node->name);
+}
+
+gcap_status_t gcap_ep_get_run_resources(gcap_ep_t* ep, gcap_run_resources_t* out_resources) {
+  *out_resources = (gcap_run_resources_t){0};
+  return ep->ops.get_run_resources(ep->ops.self, out_resources);
+}
+
+gcap_status_t gcap_ep_run_start(gcap_ep_t* ep, int graph_id) {
+  return ep->ops.run_start != NULL ? ep->ops.run_start(ep->ops.self, graph_id) : NULL;
+}
+
+gcap_status_t gcap_ep_run_end(gcap_ep_t* ep, int graph_id, gcap_status_t run_status, bool synchronize) {
+  if (ep->ops.run_end != NULL) return ep->ops.run_end(ep->ops.self, graph_id, run_status, synchronize);
+  return synchronize ? ep->ops.synchronize(ep->ops.self) : NULL;
+}
+
+bool gcap_ep_is_graph_capture_enabled(const gcap_ep_t* ep) {
+  return ep->ops.is_graph_capture_enabled != NULL && ep->ops.is_graph_capture_enabled(ep->ops.self);
+}
+
+bool gcap_ep_is_graph_captured(gcap_ep_t* ep, int graph_id) {
+  return ep->ops.is_graph_captured != NULL && ep->ops.is_graph_captured(ep->ops.self, graph_id);
+}
+
+gcap_status_t gcap_ep_replay_graph(gcap_ep_t* ep, int graph_id, bool synchronize, bool* out_replayed) {
+  *out_replayed = false;
+  if (ep->ops.replay_graph == NULL) return NULL;
+  return ep->ops.replay_graph(ep->ops.self, graph_id, synchronize, out_replayed);
+}
+
+gcap_status_t gcap_ep_release_captured_graph(gcap_ep_t* ep, int graph_id) {
+  if (ep->ops.release_captured_graph != NULL) return ep->ops.release_captured_graph(ep->ops.self, graph_id);
+  return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "EP '%s' cannot release graph id %d: it captures no graphs", ep->name,
+                     graph_id);
+}
+
+gcap_status_t gcap_ep_synchronize(gcap_ep_t* ep) { return ep->ops.synchronize(ep->ops.self); }

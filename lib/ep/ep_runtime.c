@@ -1,0 +1,186 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// The EP runtime: allocator, scratch and thread contexts under one roof, and the glue between a captured run and the
+// memory that its graph must keep.
+//
+// Order of ending: contexts (graphs, then streams), scratch, allocator. A captured run opens a scratch reservation,
+// which the scope closes and the graph retains; so a failed capture gives the memory back and a released graph does.
+//
+// Locking: none of its own. Everything mutable belongs to the calling thread's context or to a module that locks.
+
+#include <stdlib.h>
+
+#include "gcap/capture.h"
+#include "gcap/ep_ops.h"
+#include "gcap/external_allocator.h"
+#include "gcap/log.h"
+#include "gcap/thread_context.h"
+
+struct gcap_ep_runtime {
+  gcap_options_t options;
+  gcap_allocator_t* allocator;
+  gcap_scratch_t* scratch;
+  gcap_thread_contexts_t* contexts;
+};
+
+static void forget_stream(void* user, gcap_stream_t* stream) {
+  gcap_ep_runtime_t* runtime = user;
+  gcap_status_t status = gcap_scratch_forget_stream(runtime->scratch, stream);
+  if (status != NULL) gcap_log(GCAP_LOG_ERROR, "at the end of a thread context: %s", gcap_status_message(status));
+  gcap_status_free(status);
+}
+
+static gcap_status_t create_allocator(const gcap_options_t* options, gcap_allocator_t** out_allocator) {
+  if (options->external_alloc == NULL) return gcap_device_allocator_create(options->device_id, out_allocator);
+  const gcap_external_allocator_options_t external = {
+      .device_id = options->device_id,
+      .alloc = options->external_alloc,
+      .free = options->external_free,
+      .empty_cache = options->external_empty_cache,
+  };
+  return gcap_external_allocator_create(&external, out_allocator);
+}
+
+static gcap_status_t create_parts(gcap_ep_runtime_t* runtime) {
+  const gcap_options_t* options = &runtime->options;
+  GCAP_RETURN_IF_ERROR(create_allocator(options, &runtime->allocator));
+  gcap_scratch_options_t scratch;
+  gcap_scratch_options_init(&scratch);
+  scratch.initial_chunk_bytes = options->arena_initial_chunk_bytes;
+  scratch.max_extend_bytes = options->arena_max_extend_bytes;
+  scratch.memory_limit_bytes = options->arena_memory_limit_bytes;
+  scratch.extend_as_requested = options->arena_extend_as_requested;
+  GCAP_RETURN_IF_ERROR(gcap_scratch_create(runtime->allocator, &scratch, &runtime->scratch));
+  gcap_thread_contexts_options_t contexts;
+  gcap_thread_contexts_options_init(&contexts);
+  contexts.device_id = options->device_id;
+  contexts.shared = options->has_user_stream;
+  contexts.has_user_stream = options->has_user_stream;
+  contexts.user_stream = (cudaStream_t)options->user_stream;
+  contexts.graph.min_num_runs_before_capture = options->min_num_runs_before_capture;
+  contexts.on_end = forget_stream;
+  contexts.user = runtime;
+  return gcap_thread_contexts_create(&contexts, &runtime->contexts);
+}
+
+gcap_status_t gcap_ep_runtime_create(const gcap_options_t* options, gcap_ep_runtime_t** out_runtime) {
+  *out_runtime = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_options_check(options));
+  gcap_ep_runtime_t* runtime = calloc(1, sizeof(*runtime));
+  if (runtime == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for an EP runtime");
+  runtime->options = *options;
+  gcap_status_t status = create_parts(runtime);
+  if (status != NULL) return gcap_status_join(status, gcap_ep_runtime_destroy(runtime));
+  *out_runtime = runtime;
+  return NULL;
+}
+
+gcap_status_t gcap_ep_runtime_destroy(gcap_ep_runtime_t* runtime) {
+  if (runtime == NULL) return NULL;
+  gcap_status_t status = gcap_thread_contexts_destroy(runtime->contexts);
+  gcap_status_t freed = gcap_scratch_destroy(runtime->scratch);
+  // Scratch that could not be ended still refers to its upstream allocator: both stay.
+  if (freed == NULL) gcap_allocator_destroy(runtime->allocator);
+  free(runtime);
+  return gcap_status_join(status, freed);
+}
+
+bool gcap_ep_runtime_supports_concurrent_runs(const gcap_ep_runtime_t* runtime) {
+  return !runtime->options.has_user_stream;
+}
+
+bool gcap_ep_runtime_is_graph_capture_enabled(const gcap_ep_runtime_t* runtime) {
+  return runtime->options.enable_cuda_graph;
+}
+
+gcap_scratch_t* gcap_ep_runtime_scratch(gcap_ep_runtime_t* runtime) { return runtime->scratch; }
+
+gcap_status_t gcap_ep_runtime_get_run_resources(gcap_ep_runtime_t* runtime, gcap_run_resources_t* out_resources) {
+  *out_resources = (gcap_run_resources_t){0};
+  gcap_thread_context_t* context = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(runtime->contexts, &context));
+  out_resources->stream = gcap_thread_context_stream(context);
+  out_resources->scratch = runtime->scratch;
+  out_resources->allocator = runtime->allocator;
+  return NULL;
+}
+
+// --- Runs -----------------------------------------------------------------------------------------------------------
+
+static void close_reservation(void* user, bool committed) {
+  (void)committed;  // either way the retained entry below releases it, later or now
+  gcap_scratch_reservation_close(user);
+}
+
+static void release_reservation(void* user) { gcap_scratch_reservation_release(user); }
+
+// Diverts the stream's scratch to a reservation that closes with the scope and lives as long as its graph.
+static gcap_status_t reserve_scratch(gcap_ep_runtime_t* runtime, gcap_stream_t* stream, gcap_capture_t* capture) {
+  gcap_scratch_reservation_t* reservation = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_scratch_reservation_open(runtime->scratch, stream, &reservation));
+  gcap_status_t status = gcap_capture_retain(capture, release_reservation, reservation);
+  if (status != NULL) {
+    gcap_scratch_reservation_release(reservation);
+    return status;
+  }
+  return gcap_capture_on_close(capture, close_reservation, reservation);
+}
+
+gcap_status_t gcap_ep_runtime_run_start(gcap_ep_runtime_t* runtime, int graph_id) {
+  gcap_thread_context_t* context = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(runtime->contexts, &context));
+  gcap_stream_t* stream = gcap_thread_context_stream(context);
+  int id = runtime->options.enable_cuda_graph ? graph_id : GCAP_GRAPH_ID_NONE;
+  gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
+  GCAP_RETURN_IF_ERROR(
+      gcap_graph_manager_begin_run(gcap_thread_context_graphs(context), id, gcap_stream_handle(stream), &kind));
+  if (kind == GCAP_GRAPH_RUN_EAGER) return NULL;
+  // A failure here lost nothing yet: it latches, the run's end reports it, and the run is done again eagerly.
+  gcap_capture_t* capture = gcap_capture_current();
+  gcap_status_t status = reserve_scratch(runtime, stream, capture);
+  gcap_capture_fail(capture, status);
+  gcap_status_free(status);
+  return NULL;
+}
+
+gcap_status_t gcap_ep_runtime_run_end(gcap_ep_runtime_t* runtime, gcap_status_t run_status, bool synchronize) {
+  gcap_thread_context_t* context = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(runtime->contexts, &context));
+  GCAP_RETURN_IF_ERROR(
+      gcap_graph_manager_end_run(gcap_thread_context_graphs(context), run_status, /*synchronize=*/false));
+  return gcap_stream_end_run(gcap_thread_context_stream(context), synchronize);
+}
+
+bool gcap_ep_runtime_is_graph_captured(gcap_ep_runtime_t* runtime, int graph_id) {
+  gcap_graph_info_t info;
+  gcap_ep_runtime_get_graph_info(runtime, graph_id, &info);
+  return info.state == GCAP_GRAPH_CAPTURED;
+}
+
+gcap_status_t gcap_ep_runtime_replay_graph(gcap_ep_runtime_t* runtime, int graph_id, bool synchronize,
+                                           bool* out_replayed) {
+  *out_replayed = false;
+  gcap_thread_context_t* context = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(runtime->contexts, &context));
+  return gcap_graph_manager_try_replay(gcap_thread_context_graphs(context), graph_id, synchronize, out_replayed);
+}
+
+gcap_status_t gcap_ep_runtime_release_captured_graph(gcap_ep_runtime_t* runtime, int graph_id) {
+  gcap_thread_context_t* context = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(runtime->contexts, &context));
+  return gcap_graph_manager_release(gcap_thread_context_graphs(context), graph_id);
+}
+
+gcap_status_t gcap_ep_runtime_synchronize(gcap_ep_runtime_t* runtime) {
+  gcap_thread_context_t* context = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(runtime->contexts, &context));
+  return gcap_stream_synchronize(gcap_thread_context_stream(context));
+}
+
+void gcap_ep_runtime_get_graph_info(gcap_ep_runtime_t* runtime, int graph_id, gcap_graph_info_t* out_info) {
+  *out_info = (gcap_graph_info_t){0};
+  gcap_thread_context_t* context = NULL;
+  gcap_status_t status = gcap_thread_contexts_get(runtime->contexts, &context);
+  if (status == NULL) gcap_graph_manager_get_info(gcap_thread_context_graphs(context), graph_id, out_info);
+  gcap_status_ignore(status);  // a thread without a context has no graph: zeros
+}

@@ -1,0 +1,178 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Provider options. One table row per key: its name, what it allows in words, and the function that reads its value.
+// Parsing works on a copy, so that a bad pair leaves the caller's options alone.
+
+#include "gcap/options.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+void gcap_options_init(gcap_options_t* options) {
+  *options = (gcap_options_t){
+      .min_num_runs_before_capture = 2,
+      .arena_initial_chunk_bytes = (size_t)1 << 20,
+      .arena_max_extend_bytes = (size_t)1 << 30,
+  };
+}
+
+// --- Values ---------------------------------------------------------------------------------------------------------
+
+// A whole non-negative number up to `max`; `base` 10, or 0 to allow 0x as well. A sign is not a number here.
+static bool parse_unsigned(const char* text, int base, uint64_t max, uint64_t* out_value) {
+  if (text[0] < '0' || text[0] > '9') return false;
+  char* end = NULL;
+  errno = 0;
+  unsigned long long value = strtoull(text, &end, base);
+  if (errno != 0 || *end != '\0' || value > max) return false;
+  *out_value = value;
+  return true;
+}
+
+static bool parse_bool(const char* text, bool* out_value) {
+  bool is_true = strcmp(text, "1") == 0 || strcmp(text, "true") == 0 || strcmp(text, "True") == 0;
+  bool is_false = strcmp(text, "0") == 0 || strcmp(text, "false") == 0 || strcmp(text, "False") == 0;
+  *out_value = is_true;
+  return is_true || is_false;
+}
+
+static bool parse_bytes(const char* text, size_t* out_value) {
+  uint64_t value = 0;
+  if (!parse_unsigned(text, 10, SIZE_MAX, &value)) return false;
+  *out_value = (size_t)value;
+  return true;
+}
+
+static bool parse_pointer(const char* text, void** out_value) {
+  // Base 0 would read a leading 0 as octal; only 0x is meant.
+  bool is_hex = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
+  uint64_t value = 0;
+  if (!parse_unsigned(text, is_hex ? 16 : 10, UINTPTR_MAX, &value)) return false;
+  *out_value = (void*)(uintptr_t)value;
+  return true;
+}
+
+// A function pointer has the representation of an object pointer wherever CUDA runs.
+static bool parse_function(const char* text, void* out_function) {
+  void* address = NULL;
+  if (!parse_pointer(text, &address)) return false;
+  memcpy(out_function, &address, sizeof(address));
+  return true;
+}
+
+// --- Keys -----------------------------------------------------------------------------------------------------------
+
+static bool set_device_id(gcap_options_t* o, const char* text) {
+  uint64_t value = 0;
+  if (!parse_unsigned(text, 10, INT32_MAX, &value)) return false;
+  o->device_id = (int)value;
+  return true;
+}
+
+static bool set_enable_graph(gcap_options_t* o, const char* text) { return parse_bool(text, &o->enable_cuda_graph); }
+
+static bool set_min_runs(gcap_options_t* o, const char* text) {
+  uint64_t value = 0;
+  if (!parse_unsigned(text, 10, INT32_MAX, &value)) return false;
+  o->min_num_runs_before_capture = (uint32_t)value;
+  return true;
+}
+
+static bool set_has_user_stream(gcap_options_t* o, const char* text) { return parse_bool(text, &o->has_user_stream); }
+
+static bool set_user_stream(gcap_options_t* o, const char* text) { return parse_pointer(text, &o->user_stream); }
+
+static bool set_external_alloc(gcap_options_t* o, const char* text) { return parse_function(text, &o->external_alloc); }
+
+static bool set_external_free(gcap_options_t* o, const char* text) { return parse_function(text, &o->external_free); }
+
+static bool set_external_empty_cache(gcap_options_t* o, const char* text) {
+  return parse_function(text, &o->external_empty_cache);
+}
+
+static bool set_extend_strategy(gcap_options_t* o, const char* text) {
+  if (strcmp(text, "0") != 0 && strcmp(text, "1") != 0) return false;
+  o->arena_extend_as_requested = text[0] == '1';
+  return true;
+}
+
+static bool set_initial_chunk(gcap_options_t* o, const char* text) {
+  return parse_bytes(text, &o->arena_initial_chunk_bytes);
+}
+
+static bool set_max_extend(gcap_options_t* o, const char* text) {
+  return parse_bytes(text, &o->arena_max_extend_bytes);
+}
+
+static bool set_max_mem(gcap_options_t* o, const char* text) { return parse_bytes(text, &o->arena_memory_limit_bytes); }
+
+#define BOOL_TEXT "0, 1, true or false"
+#define COUNT_TEXT "a whole number from 0 to 2147483647"
+#define BYTES_TEXT "a whole number of bytes, 0 or more"
+#define ADDRESS_TEXT "an address as a decimal number or 0x…"
+
+static const struct {
+  const char* key;
+  bool (*set)(gcap_options_t* options, const char* text);
+  const char* allowed;
+} keys_table[] = {
+    {"device_id", set_device_id, COUNT_TEXT},
+    {"enable_cuda_graph", set_enable_graph, BOOL_TEXT},
+    {"min_num_runs_before_cuda_graph_capture", set_min_runs, COUNT_TEXT},
+    {"has_user_compute_stream", set_has_user_stream, BOOL_TEXT},
+    {"user_compute_stream", set_user_stream, ADDRESS_TEXT},
+    {"gpu_external_alloc", set_external_alloc, ADDRESS_TEXT},
+    {"gpu_external_free", set_external_free, ADDRESS_TEXT},
+    {"gpu_external_empty_cache", set_external_empty_cache, ADDRESS_TEXT},
+    {"arena.extend_strategy", set_extend_strategy, "0 (next power of two) or 1 (as requested)"},
+    {"arena.initial_chunk_size_bytes", set_initial_chunk, BYTES_TEXT},
+    {"arena.max_power_of_two_extend_bytes", set_max_extend, BYTES_TEXT},
+    {"arena.max_mem", set_max_mem, BYTES_TEXT},
+};
+#define NUM_KEYS (sizeof(keys_table) / sizeof(keys_table[0]))
+
+static gcap_status_t unknown_key(const char* key) {
+  char known[512] = "";
+  for (size_t i = 0; i < NUM_KEYS; ++i) {
+    if (i > 0) strncat(known, ", ", sizeof(known) - strlen(known) - 1);
+    strncat(known, keys_table[i].key, sizeof(known) - strlen(known) - 1);
+  }
+  return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "unknown option '%s'; known are %s", key, known);
+}
+
+static gcap_status_t set_option(gcap_options_t* options, const char* key, const char* value) {
+  for (size_t i = 0; i < NUM_KEYS; ++i) {
+    if (strcmp(key, keys_table[i].key) != 0) continue;
+    if (keys_table[i].set(options, value)) return NULL;
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "option %s is '%s', allowed is %s", key, value, keys_table[i].allowed);
+  }
+  return unknown_key(key);
+}
+
+gcap_status_t gcap_options_parse(gcap_options_t* options, const char* const* keys, const char* const* values,
+                                 size_t count) {
+  gcap_options_t parsed = *options;
+  for (size_t i = 0; i < count; ++i) GCAP_RETURN_IF_ERROR(set_option(&parsed, keys[i], values[i]));
+  if (parsed.user_stream != NULL) parsed.has_user_stream = true;
+  *options = parsed;
+  return NULL;
+}
+
+gcap_status_t gcap_options_check(const gcap_options_t* options) {
+  if ((options->external_alloc == NULL) != (options->external_free == NULL)) {
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "gpu_external_alloc and gpu_external_free go together; only %s is set",
+                       options->external_alloc != NULL ? "gpu_external_alloc" : "gpu_external_free");
+  }
+  if (options->external_empty_cache != NULL && options->external_alloc == NULL) {
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT,
+                       "gpu_external_empty_cache is set without gpu_external_alloc and gpu_external_free");
+  }
+  bool is_default_stream = options->has_user_stream && options->user_stream == NULL;
+  if (is_default_stream && options->enable_cuda_graph) {
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT,
+                       "user_compute_stream is 0, the legacy default stream, which cannot be captured: pass another "
+                       "stream, or set enable_cuda_graph to 0");
+  }
+  return NULL;
+}

@@ -1,0 +1,285 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Sessions: what ONNX Runtime's InferenceSession does around an EP's graphs, in small.
+//
+// A run asks for a replay first; that path is one look-up and one launch. Otherwise it opens a run at the EP, issues
+// the nodes with what lies between them in scratch, and closes the run at the EP whatever happened, telling it the
+// outcome. A capture that failed has executed nothing, so the run is done once more with GCAP_GRAPH_ID_NONE.
+//
+// Locking: a run keeps its state on its own stack and heap. Where the EP cannot run concurrently, run_mutex serialises
+// whole runs, replays included.
+
+#include "gcap/session.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gcap/log.h"
+#include "lib/session/plan.h"
+
+struct gcap_session {
+  gcap_ep_t* ep;
+  gcap_allocator_t* allocator;  // the EP's, for the constants
+  plan_t plan;
+  gcap_kernel_t* kernels;  // one a node; compute is NULL until made
+  pthread_mutex_t run_mutex;
+};
+
+void gcap_run_options_init(gcap_run_options_t* options) { *options = (gcap_run_options_t){.synchronize = true}; }
+
+// --- Creation -------------------------------------------------------------------------------------------------------
+
+// The first EP that supports every node.
+static gcap_status_t select_ep(const gcap_model_t* model, gcap_ep_t* const* eps, size_t num_eps, gcap_ep_t** out_ep) {
+  gcap_status_t refusals = NULL;
+  for (size_t e = 0; e < num_eps; ++e) {
+    int node = 0;
+    while (node < model->num_nodes && gcap_ep_supports(eps[e], model, &model->nodes[node])) ++node;
+    if (node == model->num_nodes) {
+      gcap_status_ignore(refusals);  // another EP took the model
+      *out_ep = eps[e];
+      return NULL;
+    }
+    refusals = gcap_status_join(
+        refusals, GCAP_STATUS(GCAP_UNIMPLEMENTED, "EP '%s' does not support node '%s' (%s)", gcap_ep_name(eps[e]),
+                              model->nodes[node].name, model->nodes[node].op_type));
+  }
+  return refusals != NULL ? refusals : GCAP_STATUS(GCAP_INVALID_ARGUMENT, "a session needs at least one EP");
+}
+
+static gcap_status_t create_kernels(gcap_session_t* session, const gcap_model_t* model) {
+  session->kernels = calloc((size_t)model->num_nodes, sizeof(*session->kernels));
+  if (session->kernels == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a session");
+  for (int i = 0; i < model->num_nodes; ++i) {
+    gcap_status_t status = gcap_ep_create_kernel(session->ep, model, &model->nodes[i], &session->kernels[i]);
+    if (status != NULL) {
+      return gcap_status_annotate(status, gcap_status_code(status), "the kernel of node '%s'", model->nodes[i].name);
+    }
+  }
+  return NULL;
+}
+
+static gcap_status_t upload_constants(gcap_session_t* session, const gcap_model_t* model) {
+  for (int i = 0; i < model->num_values; ++i) {
+    plan_value_t* value = &session->plan.values[i];
+    if (value->storage != PLAN_CONSTANT) continue;
+    size_t bytes = gcap_tensor_bytes(&value->tensor);
+    GCAP_RETURN_IF_ERROR(gcap_allocator_reserve(session->allocator, bytes, &value->tensor.data));
+    GCAP_RETURN_IF_ERROR(
+        GCAP_CUDA(cudaMemcpy(value->tensor.data, model->values[i].host_data, bytes, cudaMemcpyHostToDevice)));
+  }
+  return NULL;
+}
+
+static gcap_status_t build(gcap_session_t* session, const gcap_model_t* model, gcap_ep_t* const* eps, size_t num_eps) {
+  GCAP_RETURN_IF_ERROR(plan_init(model, &session->plan));
+  GCAP_RETURN_IF_ERROR(select_ep(model, eps, num_eps, &session->ep));
+  gcap_run_resources_t resources;
+  GCAP_RETURN_IF_ERROR(gcap_ep_get_run_resources(session->ep, &resources));
+  session->allocator = resources.allocator;
+  GCAP_RETURN_IF_ERROR(create_kernels(session, model));
+  return upload_constants(session, model);
+}
+
+gcap_status_t gcap_session_create(const gcap_model_t* model, gcap_ep_t* const* eps, size_t num_eps,
+                                  gcap_session_t** out_session) {
+  *out_session = NULL;
+  gcap_session_t* session = calloc(1, sizeof(*session));
+  if (session == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a session");
+  pthread_mutex_init(&session->run_mutex, NULL);
+  gcap_status_t status = build(session, model, eps, num_eps);
+  if (status != NULL) return gcap_status_join(status, gcap_session_destroy(session));
+  *out_session = session;
+  return NULL;
+}
+
+gcap_status_t gcap_session_destroy(gcap_session_t* session) {
+  if (session == NULL) return NULL;
+  gcap_status_t status = NULL;
+  for (int i = 0; i < session->plan.num_values; ++i) {
+    const plan_value_t* value = &session->plan.values[i];
+    if (value->storage != PLAN_CONSTANT || value->tensor.data == NULL) continue;
+    status = gcap_status_join(status, gcap_allocator_free(session->allocator, value->tensor.data));
+  }
+  for (int i = 0; session->kernels != NULL && i < session->plan.num_nodes; ++i) {
+    if (session->kernels[i].destroy != NULL) session->kernels[i].destroy(session->kernels[i].self);
+  }
+  free(session->kernels);
+  plan_deinit(&session->plan);
+  pthread_mutex_destroy(&session->run_mutex);
+  free(session);
+  return status;
+}
+
+const char* gcap_session_ep_name(const gcap_session_t* session) { return gcap_ep_name(session->ep); }
+
+// --- One run --------------------------------------------------------------------------------------------------------
+
+// The tensors of one run: one per value, then room for one node's inputs and outputs.
+typedef struct run_state {
+  gcap_tensor_t* values;
+  gcap_tensor_t* node_inputs;
+  gcap_tensor_t* node_outputs;
+} run_state_t;
+
+static gcap_status_t run_state_init(const plan_t* plan, const gcap_tensor_t* inputs, const gcap_tensor_t* outputs,
+                                    run_state_t* out_state) {
+  size_t num_values = (size_t)plan->num_values;
+  size_t num_node_values = (size_t)plan->max_node_values;
+  out_state->values = malloc((num_values + 2 * num_node_values) * sizeof(gcap_tensor_t));
+  if (out_state->values == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a run");
+  out_state->node_inputs = out_state->values + num_values;
+  out_state->node_outputs = out_state->node_inputs + num_node_values;
+  for (size_t i = 0; i < num_values; ++i) {
+    const plan_value_t* value = &plan->values[i];
+    out_state->values[i] = value->tensor;
+    if (value->storage == PLAN_INPUT) out_state->values[i].data = inputs[value->bound_index].data;
+    if (value->storage == PLAN_OUTPUT) out_state->values[i].data = outputs[value->bound_index].data;
+  }
+  return NULL;
+}
+
+static gcap_status_t free_between(run_state_t* state, int value, gcap_scratch_t* scratch) {
+  void* data = state->values[value].data;
+  state->values[value].data = NULL;
+  return gcap_scratch_free(scratch, data);
+}
+
+static gcap_status_t issue_node(gcap_session_t* session, int index, const gcap_run_resources_t* resources,
+                                run_state_t* state) {
+  const plan_node_t* node = &session->plan.nodes[index];
+  for (int i = 0; i < node->num_outputs; ++i) {
+    gcap_tensor_t* tensor = &state->values[node->outputs[i]];
+    if (session->plan.values[node->outputs[i]].storage == PLAN_BETWEEN) {
+      GCAP_RETURN_IF_ERROR(
+          gcap_scratch_alloc(resources->scratch, gcap_tensor_bytes(tensor), resources->stream, &tensor->data));
+    }
+    state->node_outputs[i] = *tensor;
+  }
+  for (int i = 0; i < node->num_inputs; ++i) state->node_inputs[i] = state->values[node->inputs[i]];
+  const gcap_kernel_context_t context = {
+      .resources = *resources, .inputs = state->node_inputs, .outputs = state->node_outputs};
+  return session->kernels[index].compute(session->kernels[index].self, &context);
+}
+
+// Frees what `node` was the last to read, and what it made for nobody. The stream's order protects the memory.
+static gcap_status_t free_after_node(const plan_t* plan, int index, gcap_scratch_t* scratch, run_state_t* state) {
+  const plan_node_t* node = &plan->nodes[index];
+  gcap_status_t status = NULL;
+  for (int i = 0; i < node->num_inputs; ++i) {
+    const plan_value_t* value = &plan->values[node->inputs[i]];
+    if (value->storage != PLAN_BETWEEN || value->last_reader != index) continue;
+    status = gcap_status_join(status, free_between(state, node->inputs[i], scratch));
+  }
+  for (int i = 0; i < node->num_outputs; ++i) {
+    const plan_value_t* value = &plan->values[node->outputs[i]];
+    if (value->storage != PLAN_BETWEEN || value->last_reader != -1) continue;
+    status = gcap_status_join(status, free_between(state, node->outputs[i], scratch));
+  }
+  return status;
+}
+
+static gcap_status_t issue_nodes(gcap_session_t* session, const gcap_tensor_t* inputs, const gcap_tensor_t* outputs) {
+  const plan_t* plan = &session->plan;
+  gcap_run_resources_t resources;
+  GCAP_RETURN_IF_ERROR(gcap_ep_get_run_resources(session->ep, &resources));
+  run_state_t state;
+  GCAP_RETURN_IF_ERROR(run_state_init(plan, inputs, outputs, &state));
+  gcap_status_t status = NULL;
+  for (int i = 0; i < plan->num_nodes && status == NULL; ++i) {
+    status = issue_node(session, i, &resources, &state);
+    if (status != NULL)
+      status = gcap_status_annotate(status, gcap_status_code(status), "node '%s'", plan->nodes[i].name);
+    if (status == NULL) status = free_after_node(plan, i, resources.scratch, &state);
+  }
+  // After a failure some values are left.
+  for (int i = 0; i < plan->num_values && status != NULL; ++i) {
+    if (plan->values[i].storage != PLAN_BETWEEN || state.values[i].data == NULL) continue;
+    status = gcap_status_join(status, free_between(&state, i, resources.scratch));
+  }
+  free(state.values);
+  return status;
+}
+
+static gcap_status_t run_once(gcap_session_t* session, int graph_id, bool synchronize, const gcap_tensor_t* inputs,
+                              const gcap_tensor_t* outputs) {
+  GCAP_RETURN_IF_ERROR(gcap_ep_run_start(session->ep, graph_id));
+  gcap_status_t status = issue_nodes(session, inputs, outputs);
+  gcap_status_t ended = gcap_ep_run_end(session->ep, graph_id, status, synchronize);
+  if (gcap_status_code(ended) == GCAP_CAPTURE_INVALIDATED) {
+    gcap_status_free(status);  // the capture's status names it
+    return ended;
+  }
+  return gcap_status_join(status, ended);
+}
+
+static gcap_status_t check_tensors(const plan_t* plan, const char* role, const int* values, int count,
+                                   const gcap_tensor_t* tensors) {
+  for (int i = 0; i < count; ++i) {
+    const plan_value_t* value = &plan->values[values[i]];
+    const gcap_tensor_t *given = &tensors[i], *wanted = &value->tensor;
+    if (given->data == NULL) {
+      return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "%s '%s' has no data", role, value->name);
+    }
+    if (given->dtype != wanted->dtype || given->rank != wanted->rank) {
+      return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "%s '%s' has dtype %d and rank %d, the model wants %d and %d", role,
+                         value->name, (int)given->dtype, given->rank, (int)wanted->dtype, wanted->rank);
+    }
+    for (int d = 0; d < wanted->rank; ++d) {
+      if (given->shape[d] == wanted->shape[d]) continue;
+      return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "%s '%s': dimension %d is %lld, the model wants %lld", role,
+                         value->name, d, (long long)given->shape[d], (long long)wanted->shape[d]);
+    }
+  }
+  return NULL;
+}
+
+static gcap_status_t run_locked(gcap_session_t* session, const gcap_run_options_t* options, const gcap_tensor_t* inputs,
+                                const gcap_tensor_t* outputs) {
+  if (gcap_ep_is_graph_capture_enabled(session->ep) && options->graph_id != GCAP_GRAPH_ID_NONE) {
+    bool replayed = false;
+    gcap_status_t status = gcap_ep_replay_graph(session->ep, options->graph_id, options->synchronize, &replayed);
+    if (status != NULL || replayed) return status;
+  }
+  const plan_t* plan = &session->plan;
+  GCAP_RETURN_IF_ERROR(check_tensors(plan, "input", plan->inputs, plan->num_inputs, inputs));
+  GCAP_RETURN_IF_ERROR(check_tensors(plan, "output", plan->outputs, plan->num_outputs, outputs));
+  gcap_status_t status = run_once(session, options->graph_id, options->synchronize, inputs, outputs);
+  if (gcap_status_code(status) != GCAP_CAPTURE_INVALIDATED) return status;
+  gcap_log(GCAP_LOG_WARNING, "the run is done again eagerly: %s", gcap_status_message(status));
+  gcap_status_free(status);
+  return run_once(session, GCAP_GRAPH_ID_NONE, options->synchronize, inputs, outputs);
+}
+
+gcap_status_t gcap_session_run(gcap_session_t* session, const gcap_run_options_t* options, const gcap_tensor_t* inputs,
+                               const gcap_tensor_t* outputs) {
+  if (gcap_ep_supports_concurrent_runs(session->ep)) return run_locked(session, options, inputs, outputs);
+  pthread_mutex_lock(&session->run_mutex);
+  gcap_status_t status = run_locked(session, options, inputs, outputs);
+  pthread_mutex_unlock(&session->run_mutex);
+  return status;
+}
+
+gcap_status_t gcap_session_warm_up(gcap_session_t* session, const gcap_run_options_t* options,
+                                   const gcap_tensor_t* inputs, const gcap_tensor_t* outputs) {
+  if (!gcap_ep_is_graph_capture_enabled(session->ep) || options->graph_id == GCAP_GRAPH_ID_NONE) {
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "nothing to warm up: %s",
+                       options->graph_id == GCAP_GRAPH_ID_NONE ? "the graph id is -1, which is never captured"
+                                                               : "the EP does not capture graphs (enable_cuda_graph)");
+  }
+  for (int i = 0; i < GCAP_SESSION_MAX_WARM_UP_RUNS; ++i) {
+    if (gcap_ep_is_graph_captured(session->ep, options->graph_id)) return NULL;
+    GCAP_RETURN_IF_ERROR(gcap_session_run(session, options, inputs, outputs));
+  }
+  if (gcap_ep_is_graph_captured(session->ep, options->graph_id)) return NULL;
+  return GCAP_STATUS(
+      GCAP_UNAVAILABLE,
+      "EP '%s' has not captured graph id %d after %d runs; min_num_runs_before_cuda_graph_capture must be "
+      "below that, and the log says whether captures failed",
+      gcap_ep_name(session->ep), options->graph_id, GCAP_SESSION_MAX_WARM_UP_RUNS);
+}
+
+gcap_status_t gcap_session_release_captured_graph(gcap_session_t* session, int graph_id) {
+  return gcap_ep_release_captured_graph(session->ep, graph_id);
+}

@@ -1,0 +1,128 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Streams: creation, wrapping, draining and the end. A stream is used by one thread at a time; only its timeline
+// (timeline.c) is shared, and locked there. Whatever cannot be drained is leaked on purpose: memory that a lost stream
+// may still write must never look free.
+
+#include <stdlib.h>
+
+#include "lib/base/cuda_guard.h"
+#include "lib/stream/stream_internal.h"
+
+static gcap_stream_t* stream_new(cudaStream_t handle, int device_id, gcap_stream_ownership_t ownership) {
+  gcap_stream_t* stream = calloc(1, sizeof(*stream));
+  if (stream == NULL) return NULL;
+  stream->handle = handle;
+  stream->device_id = device_id;
+  stream->ownership = ownership;
+  stream->can_capture = handle != NULL && handle != cudaStreamLegacy;
+  stream->deferred_tail = &stream->deferred;
+  timeline_join(stream);
+  return stream;
+}
+
+static gcap_status_t check_device(int device_id) {
+  int count = 0;
+  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaGetDeviceCount(&count)));
+  if (device_id >= 0 && device_id < count) return NULL;
+  return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "device_id is %d, this machine has devices 0..%d", device_id, count - 1);
+}
+
+gcap_status_t gcap_stream_create(int device_id, gcap_stream_t** out_stream) {
+  *out_stream = NULL;
+  GCAP_RETURN_IF_ERROR(check_device(device_id));
+  int previous = 0;
+  GCAP_RETURN_IF_ERROR(gcap_device_push(device_id, &previous));
+  cudaStream_t handle = NULL;
+  gcap_status_t status = GCAP_CUDA(cudaStreamCreateWithFlags(&handle, cudaStreamNonBlocking));
+  status = gcap_status_join(status, gcap_device_pop(device_id, previous));
+  if (status == NULL) {
+    *out_stream = stream_new(handle, device_id, GCAP_STREAM_OWNED);
+    if (*out_stream == NULL) status = GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a stream");
+  }
+  if (status != NULL && handle != NULL) status = gcap_status_join(status, GCAP_CUDA(cudaStreamDestroy(handle)));
+  return status;
+}
+
+gcap_status_t gcap_stream_wrap(cudaStream_t handle, gcap_stream_ownership_t ownership, unsigned flags, int device_id,
+                               gcap_stream_t** out_stream) {
+  *out_stream = NULL;
+  if (ownership != GCAP_STREAM_EXTERNAL && ownership != GCAP_STREAM_USER) {
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT,
+                       "ownership is %d, a wrapped stream is GCAP_STREAM_EXTERNAL (%d) or GCAP_STREAM_USER (%d)",
+                       (int)ownership, GCAP_STREAM_EXTERNAL, GCAP_STREAM_USER);
+  }
+  if ((flags & ~(unsigned)GCAP_STREAM_FLAG_ALLOW_DEFAULT_STREAM) != 0) {
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "flags is 0x%x, allowed is GCAP_STREAM_FLAG_ALLOW_DEFAULT_STREAM (0x%x)",
+                       flags, GCAP_STREAM_FLAG_ALLOW_DEFAULT_STREAM);
+  }
+  bool is_default = handle == NULL || handle == cudaStreamLegacy;
+  if (is_default && (flags & GCAP_STREAM_FLAG_ALLOW_DEFAULT_STREAM) == 0) {
+    return GCAP_STATUS(
+        GCAP_INVALID_ARGUMENT,
+        "the stream is the legacy default stream (0): it cannot be captured and waits for every blocking "
+        "stream; pass GCAP_STREAM_FLAG_ALLOW_DEFAULT_STREAM if that is what you want");
+  }
+  GCAP_RETURN_IF_ERROR(check_device(device_id));
+  *out_stream = stream_new(handle, device_id, ownership);
+  return *out_stream != NULL ? NULL : GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a stream");
+}
+
+gcap_status_t stream_check_not_capturing(const gcap_stream_t* stream, const char* operation) {
+  if (!stream->can_capture) return NULL;
+  enum cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
+  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamIsCapturing(stream->handle, &state)));
+  if (state == cudaStreamCaptureStatusNone) return NULL;
+  return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "%s: stream %p is capturing%s; end the capture first", operation,
+                     (void*)stream->handle,
+                     state == cudaStreamCaptureStatusInvalidated ? " (its capture is invalidated but not ended)" : "");
+}
+
+// Waits for the stream in the relaxed mode: no capture of another thread is disturbed.
+static gcap_status_t drain(gcap_stream_t* stream) {
+  enum cudaStreamCaptureMode mode;
+  GCAP_RETURN_IF_ERROR(gcap_relaxed_push(&mode));
+  gcap_status_t status = GCAP_CUDA(cudaStreamSynchronize(stream->handle));
+  status = gcap_status_join(status, gcap_relaxed_pop(mode));
+  if (status == NULL) timeline_finish(stream);
+  return status;
+}
+
+gcap_status_t gcap_stream_synchronize(gcap_stream_t* stream) {
+  GCAP_RETURN_IF_ERROR(stream_check_not_capturing(stream, "gcap_stream_synchronize"));
+  GCAP_RETURN_IF_ERROR(drain(stream));
+  return deferred_run(stream, /*all=*/true);
+}
+
+gcap_status_t gcap_stream_end_run(gcap_stream_t* stream, bool synchronize) {
+  if (synchronize) return gcap_stream_synchronize(stream);
+  if (stream->deferred == NULL) return NULL;
+  GCAP_RETURN_IF_ERROR(stream_check_not_capturing(stream, "gcap_stream_end_run"));
+  return deferred_run(stream, /*all=*/false);
+}
+
+gcap_status_t gcap_stream_destroy(gcap_stream_t* stream) {
+  if (stream == NULL) return NULL;
+  GCAP_RETURN_IF_ERROR(stream_check_not_capturing(stream, "gcap_stream_destroy"));
+  gcap_status_t status = drain(stream);
+  if (status != NULL) {
+    return gcap_status_annotate(status, gcap_status_code(status), "stream %p cannot be drained and is kept for ever",
+                                (void*)stream->handle);
+  }
+  status = deferred_run(stream, /*all=*/true);
+  attachments_destroy(stream);
+  timeline_leave(stream);
+  if (stream->ownership == GCAP_STREAM_OWNED) {
+    status = gcap_status_join(status, GCAP_CUDA(cudaStreamDestroy(stream->handle)));
+  }
+  free(stream);
+  return status;
+}
+
+cudaStream_t gcap_stream_handle(const gcap_stream_t* stream) { return stream->handle; }
+
+int gcap_stream_device(const gcap_stream_t* stream) { return stream->device_id; }
+
+gcap_stream_ownership_t gcap_stream_ownership(const gcap_stream_t* stream) { return stream->ownership; }
+
+bool gcap_stream_can_capture(const gcap_stream_t* stream) { return stream->can_capture; }

@@ -1,0 +1,46 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// submit.h: the one internal way into the simulator's core for the libraries simulated on top of it (cuBLASLt, cuDNN).
+//
+// A library call enters, validates its arguments, and submits one or more pieces of work to a stream. The core queues
+// the work, or records it as a graph node while the stream captures; the library cannot tell and must not care.
+#ifndef GCAP_SIM_CUDART_SUBMIT_H_
+#define GCAP_SIM_CUDART_SUBMIT_H_
+
+#include <stddef.h>
+
+#include "cuda_runtime_api.h"
+#include "gcap_sim.h"
+
+// What a call means to an open capture (see the rule table): FREE is legal always; UNSAFE is refused with
+// cudaErrorStreamCaptureUnsupported and invalidates, unless the thread's interaction mode allows it.
+typedef enum sim_call_class { SIM_CALL_FREE, SIM_CALL_UNSAFE } sim_call_class_t;
+
+// Counts and logs the call, then returns an injected fault, or the capture error that `call_class` earns, or success.
+// Holds no lock on return.
+cudaError_t sim_library_call(const char* function, sim_call_class_t call_class);
+
+// Marks every capture that the calling thread may disturb as invalid, as the real libraries' silent killers do
+// (cublasLtDestroy answers success and invalidates).
+void sim_invalidate_captures(const char* function);
+
+// Keeps count of a library's handles for gcap_sim_live: +1 at creation, -1 at destruction.
+void sim_count_handle(const char* kind, int delta);
+
+// A piece of device work.
+typedef struct sim_work {
+  const char* name;            // shown in reports and graph dumps, e.g. "cublasLtMatmul"
+  void (*run)(void* payload);  // runs once a launch, on the scheduler; may run again when a graph replays it
+  const void* payload;         // copied at submission
+  size_t payload_bytes;
+  const gcap_sim_access_t* accesses;  // copied at submission
+  size_t num_accesses;
+} sim_work_t;
+
+// Queues `work` on `stream` (or adds it to the stream's capture as a kernel node).
+cudaError_t sim_submit(cudaStream_t stream, const sim_work_t* work);
+
+// True when [p, p + bytes) lies inside one live device allocation of the simulator.
+int sim_is_device_range(const void* p, size_t bytes);
+
+#endif  // GCAP_SIM_CUDART_SUBMIT_H_
