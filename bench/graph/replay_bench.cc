@@ -1,0 +1,202 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Host time of one replay: a bare cudaGraphLaunch, then the same executable's launch through the graph manager and
+// through an EP and a session. Each iteration issues one launch; the stream is drained outside the timed region, every
+// kLaunchesPerDrain launches, so that the launch queue never fills.
+//
+// On a GPU the ratios are what counts (see bench/README.md). On the simulator the numbers measure the simulator.
+
+#include <benchmark/benchmark.h>
+#include <cuda_runtime_api.h>
+
+#include <cstdlib>
+#include <vector>
+
+#include "gcap/ep_ops.h"
+#include "gcap/graph.h"
+#include "gcap/session.h"
+
+namespace {
+
+constexpr int kLaunchesPerDrain = 64;
+
+void CheckCuda(cudaError_t error) {
+  if (error == cudaSuccess) return;
+  fprintf(stderr, "replay_bench: %s\n", cudaGetErrorString(error));
+  exit(1);
+}
+
+void Check(gcap_status_t status) {
+  if (status == nullptr) return;
+  fprintf(stderr, "replay_bench: %s\n", gcap_status_message(status));
+  exit(1);
+}
+
+bool HasDevice(benchmark::State& state) {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) == cudaSuccess && count > 0) return true;
+  state.SkipWithError("no CUDA device");
+  return false;
+}
+
+// A stream, some device memory, and the work to capture: `nodes` memsets in a row.
+class Work {
+ public:
+  explicit Work(int nodes) : nodes_(nodes) {
+    CheckCuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    CheckCuda(cudaMalloc(&memory_, 4));
+  }
+  ~Work() {
+    CheckCuda(cudaStreamSynchronize(stream));
+    CheckCuda(cudaFree(memory_));
+    CheckCuda(cudaStreamDestroy(stream));
+  }
+  void Issue() const {
+    for (int i = 0; i < nodes_; ++i) CheckCuda(cudaMemsetAsync(memory_, i & 0xff, 4, stream));
+  }
+
+  cudaStream_t stream = nullptr;
+
+ private:
+  int nodes_;
+  void* memory_ = nullptr;
+};
+
+// Runs `launch` once an iteration.
+template <typename Launch>
+void TimeLaunches(benchmark::State& state, cudaStream_t stream, Launch launch) {
+  int launches = 0;
+  for (auto _ : state) {
+    launch();
+    if (++launches % kLaunchesPerDrain == 0) {
+      state.PauseTiming();
+      CheckCuda(cudaStreamSynchronize(stream));
+      state.ResumeTiming();
+    }
+  }
+}
+
+void BM_BareLaunch(benchmark::State& state) {
+  if (!HasDevice(state)) return;
+  Work work(static_cast<int>(state.range(0)));
+  CheckCuda(cudaStreamBeginCapture(work.stream, cudaStreamCaptureModeThreadLocal));
+  work.Issue();
+  cudaGraph_t graph = nullptr;
+  CheckCuda(cudaStreamEndCapture(work.stream, &graph));
+  cudaGraphExec_t exec = nullptr;
+  CheckCuda(cudaGraphInstantiate(&exec, graph, 0));
+  TimeLaunches(state, work.stream, [&] { CheckCuda(cudaGraphLaunch(exec, work.stream)); });
+  CheckCuda(cudaStreamSynchronize(work.stream));
+  CheckCuda(cudaGraphExecDestroy(exec));
+  CheckCuda(cudaGraphDestroy(graph));
+}
+
+void BM_ManagerReplay(benchmark::State& state) {
+  if (!HasDevice(state)) return;
+  Work work(static_cast<int>(state.range(0)));
+  gcap_graph_manager_options_t options;
+  gcap_graph_manager_options_init(&options);
+  options.min_num_runs_before_capture = 0;
+  gcap_graph_manager_t* manager = nullptr;
+  Check(gcap_graph_manager_create(&options, &manager));
+  gcap_graph_run_kind_t kind;
+  Check(gcap_graph_manager_begin_run(manager, 0, work.stream, &kind));
+  work.Issue();
+  Check(gcap_graph_manager_end_run(manager, nullptr, true));
+  TimeLaunches(state, work.stream, [&] { Check(gcap_graph_manager_replay(manager, 0, false)); });
+  Check(gcap_graph_manager_destroy(manager));
+}
+
+// An EP with one op, "Memsets", whose kernel issues `nodes` memsets over its output.
+struct MemsetEp {
+  gcap_ep_runtime_t* runtime;
+  int nodes;
+};
+
+gcap_status_t ComputeMemsets(void* self, const gcap_kernel_context_t* context) {
+  for (int i = 0; i < static_cast<MemsetEp*>(self)->nodes; ++i) {
+    cudaStream_t stream = gcap_stream_handle(context->resources.stream);
+    GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMemsetAsync(context->outputs[0].data, i & 0xff, 4, stream)));
+  }
+  return nullptr;
+}
+
+gcap_ep_runtime_t* RuntimeOf(void* self) { return static_cast<MemsetEp*>(self)->runtime; }
+
+gcap_ep_t* CreateMemsetEp(MemsetEp* self) {
+  gcap_options_t options;
+  gcap_options_init(&options);
+  options.enable_cuda_graph = true;
+  options.min_num_runs_before_capture = 1;
+  Check(gcap_ep_runtime_create(&options, &self->runtime));
+  gcap_ep_ops_t ops = {};
+  ops.struct_version = GCAP_EP_OPS_VERSION;
+  ops.supports_concurrent_runs = true;
+  ops.name = "memsets";
+  ops.self = self;
+  ops.supports = [](void*, const gcap_model_t*, const gcap_node_t*) { return true; };
+  ops.create_kernel = [](void* ep, const gcap_model_t*, const gcap_node_t*, gcap_kernel_t* out) -> gcap_status_t {
+    *out = {ep, ComputeMemsets, [](void*) {}};
+    return nullptr;
+  };
+  ops.get_run_resources = [](void* ep, gcap_run_resources_t* out) {
+    return gcap_ep_runtime_get_run_resources(RuntimeOf(ep), out);
+  };
+  ops.synchronize = [](void* ep) { return gcap_ep_runtime_synchronize(RuntimeOf(ep)); };
+  ops.run_start = [](void* ep, int id) { return gcap_ep_runtime_run_start(RuntimeOf(ep), id); };
+  ops.run_end = [](void* ep, int, gcap_status_t run_status, bool synchronize) {
+    return gcap_ep_runtime_run_end(RuntimeOf(ep), run_status, synchronize);
+  };
+  ops.is_graph_capture_enabled = [](const void*) { return true; };
+  ops.is_graph_captured = [](void* ep, int id) { return gcap_ep_runtime_is_graph_captured(RuntimeOf(ep), id); };
+  ops.replay_graph = [](void* ep, int id, bool synchronize, bool* out_replayed) {
+    return gcap_ep_runtime_replay_graph(RuntimeOf(ep), id, synchronize, out_replayed);
+  };
+  ops.destroy = [](void* ep) { return gcap_ep_runtime_destroy(RuntimeOf(ep)); };
+  gcap_ep_t* ep = nullptr;
+  Check(gcap_ep_create(&ops, &ep));
+  return ep;
+}
+
+void BM_SessionReplay(benchmark::State& state) {
+  if (!HasDevice(state)) return;
+  MemsetEp self = {nullptr, static_cast<int>(state.range(0))};
+  gcap_ep_t* ep = CreateMemsetEp(&self);
+  gcap_value_t value = {};
+  value.name = "out";
+  value.rank = 1;
+  value.shape[0] = 1;
+  const int out_index = 0;
+  gcap_node_t node = {};
+  node.op_type = "Memsets";
+  node.name = "memsets";
+  node.outputs = &out_index;
+  node.num_outputs = 1;
+  gcap_model_t model = {&value, 1, &node, 1, nullptr, 0, &out_index, 1};
+  gcap_session_t* session = nullptr;
+  Check(gcap_session_create(&model, &ep, 1, &session));
+  gcap_tensor_t out = {};
+  out.rank = 1;
+  out.shape[0] = 1;
+  CheckCuda(cudaMalloc(&out.data, 4));
+  gcap_run_options_t options;
+  gcap_run_options_init(&options);
+  Check(gcap_session_warm_up(session, &options, nullptr, &out));
+  options.synchronize = false;
+  gcap_run_resources_t resources;
+  Check(gcap_ep_get_run_resources(ep, &resources));
+  TimeLaunches(state, gcap_stream_handle(resources.stream),
+               [&] { Check(gcap_session_run(session, &options, nullptr, &out)); });
+  Check(gcap_ep_synchronize(ep));
+  Check(gcap_session_destroy(session));
+  Check(gcap_ep_destroy(ep));
+  CheckCuda(cudaFree(out.data));
+}
+
+BENCHMARK(BM_BareLaunch)->Arg(1)->Arg(100)->Arg(1000);
+BENCHMARK(BM_ManagerReplay)->Arg(1)->Arg(100)->Arg(1000);
+BENCHMARK(BM_SessionReplay)->Arg(1)->Arg(100)->Arg(1000);
+
+}  // namespace
+
+BENCHMARK_MAIN();

@@ -1,0 +1,43 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// report.h: the example's figures, as a table or as one JSON object.
+#ifndef GCAP_EXAMPLES_MINIMAL_EP_REPORT_H_
+#define GCAP_EXAMPLES_MINIMAL_EP_REPORT_H_
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "examples/minimal_ep/stats.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// report_t: all figures of one run of the program. Filled by the caller.
+typedef struct report {
+  const char* device;
+  double accuracy;  // 0..1
+  size_t images;
+  size_t batch;
+  size_t threads;
+  bool has_replay;  // false: eager only; the replay figures mean nothing
+  double max_abs_diff_eager_replay;
+  double max_abs_diff_reference;
+  stats_summary_t eager;
+  stats_summary_t replay;
+  size_t nodes;  // of one graph
+  uint64_t captures, replays;
+  uint64_t scratch_reserved_bytes, scratch_peak_bytes;
+} report_t;
+
+void report_print_table(const report_t* report, FILE* stream);
+
+// One object on one line. Figures that were not measured are null.
+void report_print_json(const report_t* report, FILE* stream);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif
+#endif  // GCAP_EXAMPLES_MINIMAL_EP_REPORT_H_
