@@ -17,7 +17,7 @@ extern "C" {
 #endif
 
 // The cuDNN handle attached to `stream`, made on first use and ended with the stream.
-//   FAILED_PRECONDITION  there is none yet and the stream is capturing: call it in a warm-up run
+//   FAILED_PRECONDITION  there is none yet and the stream or the calling thread is capturing: call it in a warm-up run
 //   INVALID_ARGUMENT     the stream is EXTERNAL
 //   LIBRARY_ERROR        cuDNN failed
 gcap_status_t gcap_stream_cudnn_handle(gcap_stream_t* stream, cudnnHandle_t* out_handle) GCAP_NODISCARD;
@@ -68,8 +68,9 @@ typedef struct gcap_maxpool2d_options {
 // Thread, Capture, Lifetime: as gcap_conv2d_t; it needs no workspace.
 typedef struct gcap_maxpool2d gcap_maxpool2d_t;
 
-//   INVALID_ARGUMENT  a dimension below 1, or a window larger than the input, named
-//   LIBRARY_ERROR     cuDNN failed
+//   INVALID_ARGUMENT     a dimension below 1, or a window larger than the input, named
+//   FAILED_PRECONDITION  the calling thread is capturing
+//   LIBRARY_ERROR        cuDNN failed
 gcap_status_t gcap_maxpool2d_create(const gcap_maxpool2d_options_t* options,
                                     gcap_maxpool2d_t** out_pool) GCAP_NODISCARD;
 void gcap_maxpool2d_destroy(gcap_maxpool2d_t* pool);                               // NULL is fine

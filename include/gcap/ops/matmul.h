@@ -36,6 +36,7 @@ typedef struct gcap_matmul_options {
 // Lifetime: outlives the graphs that recorded it. The handle outlives it.
 typedef struct gcap_matmul gcap_matmul_t;
 
+// Plans for the calling thread's current device.
 //   INVALID_ARGUMENT     NULL handle, or a dimension below 1, named
 //   FAILED_PRECONDITION  the calling thread is capturing
 //   UNIMPLEMENTED        cuBLASLt knows no algorithm for the shape within the workspace
@@ -48,7 +49,7 @@ size_t gcap_matmul_workspace_bytes(const gcap_matmul_t* matmul);
 // Issues the product on `stream`. `a` [m,k], `b` [n,k], `c` [m,n] are device addresses; `bias` [n] is NULL exactly when
 // the epilogue has none. `workspace` is device memory of gcap_matmul_workspace_bytes bytes, 256-byte aligned, used by
 // this stream alone until the work is done; NULL when that is 0.
-//   INVALID_ARGUMENT  a NULL address, named
+//   INVALID_ARGUMENT  a NULL address, a bias without its epilogue, or a misaligned workspace, named
 //   LIBRARY_ERROR     cuBLASLt failed
 gcap_status_t gcap_matmul_run(const gcap_matmul_t* matmul, gcap_stream_t* stream, const float* a, const float* b,
                               const float* bias, float* c, void* workspace) GCAP_NODISCARD;

@@ -1,0 +1,18 @@
+# Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+"""Compiler options of our own files. Other people's sources (GoogleTest, NVIDIA's headers) never get them."""
+
+# POSIX threads, clock_gettime and the like need the feature macro: -std=c11 alone hides them.
+GCAP_COPTS = [
+    "-std=c11",
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+    "-D_GNU_SOURCE",
+]
+
+# Tests and benchmarks. The language version comes from .bazelrc, since GoogleTest's sources need it too.
+GCAP_CXXOPTS = [
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+]
