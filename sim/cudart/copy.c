@@ -1,0 +1,149 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Copies and fills.
+//
+// The idea: arguments are judged by what the addresses are (device, pinned or pageable host memory), as the real
+// runtime does. An eager copy from pageable memory takes the bytes at the call; one to pageable memory, or between host
+// buffers, returns when it is done; the rest is queued. In a capture every copy is a node that reads at the launch.
+// Locking: the global mutex.
+#include <stdlib.h>
+#include <string.h>
+
+#include "core.h"
+
+static enum cudaMemoryType type_of(const void* address) {
+  const sim_allocation_t* allocation = sim_allocation_find(address);
+  return allocation ? allocation->type : cudaMemoryTypeUnregistered;
+}
+
+// Does a range that starts in an allocation end in it? Pageable memory is the caller's own affair.
+static bool fits(const void* address, size_t pitch, size_t width, size_t height) {
+  const sim_allocation_t* allocation = sim_allocation_find(address);
+  if (!allocation) return true;
+  size_t room = allocation->bytes - (size_t)((uintptr_t)address - (uintptr_t)allocation->base);
+  if (width > room) return false;
+  return height <= 1 || (room - width) / pitch >= height - 1;
+}
+
+// What is called the device's side must be memory that a device can reach; the host's side may be anything.
+static bool kind_matches(const sim_copy_t* copy) {
+  bool from_device = copy->kind == cudaMemcpyDeviceToHost || copy->kind == cudaMemcpyDeviceToDevice;
+  bool to_device = copy->kind == cudaMemcpyHostToDevice || copy->kind == cudaMemcpyDeviceToDevice;
+  if (from_device && copy->src_type == cudaMemoryTypeUnregistered) return false;
+  return !to_device || copy->dst_type != cudaMemoryTypeUnregistered;
+}
+
+// Checks what does not depend on the stream, and fills in the types of memory.
+static cudaError_t judge(sim_copy_t* copy) {
+  if ((unsigned int)copy->kind > cudaMemcpyDefault) return cudaErrorInvalidMemcpyDirection;
+  if (!copy->dst || !copy->src) return cudaErrorInvalidValue;
+  if (copy->height > 1 && (copy->width > copy->dst_pitch || copy->width > copy->src_pitch)) {
+    return cudaErrorInvalidPitchValue;
+  }
+  if (!fits(copy->dst, copy->dst_pitch, copy->width, copy->height)) return cudaErrorInvalidValue;
+  if (!fits(copy->src, copy->src_pitch, copy->width, copy->height)) return cudaErrorInvalidValue;
+  copy->dst_type = type_of(copy->dst);
+  copy->src_type = type_of(copy->src);
+  return cudaSuccess;
+}
+
+static void stage(sim_task_t* task) {
+  const sim_copy_t* copy = &task->u.copy.copy;
+  char* staged = sim_calloc(copy->height, copy->width);
+  for (size_t row = 0; row < copy->height; ++row) {
+    memcpy(staged + row * copy->width, (const char*)copy->src + row * copy->src_pitch, copy->width);
+  }
+  task->u.copy.staged = staged;
+}
+
+static sim_task_t* copy_task(const sim_copy_t* copy) {
+  sim_task_t* task = sim_task_create(SIM_TASK_COPY, "memcpy");
+  task->u.copy.copy = *copy;
+  return task;
+}
+
+sim_task_t* sim_copy_task(sim_copy_t* copy, cudaError_t* code) {
+  *code = copy->width ? judge(copy) : cudaErrorInvalidValue;
+  return *code == cudaSuccess ? copy_task(copy) : NULL;
+}
+
+static cudaError_t copy_async(sim_copy_t* copy, sim_stream_t* stream) {
+  if (copy->width == 0 || copy->height == 0) return cudaSuccess;
+  cudaError_t code = judge(copy);
+  if (code == cudaSuccess) code = sim_gate_ordered(stream);
+  if (code != cudaSuccess) return code;
+  if (stream->member) return sim_submit_task(stream, copy_task(copy));
+  if (!kind_matches(copy)) return cudaErrorInvalidValue;
+  sim_task_t* task = copy_task(copy);
+  bool to_host = copy->dst_type != cudaMemoryTypeDevice;
+  bool pageable = copy->src_type == cudaMemoryTypeUnregistered || copy->dst_type == cudaMemoryTypeUnregistered;
+  bool host_to_host = to_host && copy->src_type != cudaMemoryTypeDevice;
+  if (!to_host && pageable) stage(task);
+  code = sim_submit_task(stream, task);
+  if (code == cudaSuccess && ((to_host && pageable) || host_to_host)) sim_wait_for(sim_stream_tail_mark(stream));
+  return code;
+}
+
+static sim_copy_t linear(void* dst, const void* src, size_t count, enum cudaMemcpyKind kind) {
+  return (sim_copy_t){.dst = dst, .src = src, .width = count, .height = 1, .kind = kind};
+}
+
+cudaError_t cudaMemcpyAsync(void* dst, const void* src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) {
+  cudaError_t code = sim_enter(SIM_API_cudaMemcpyAsync);
+  sim_copy_t copy = linear(dst, src, count, kind);
+  if (code == cudaSuccess) code = copy_async(&copy, sim_stream_get(stream));
+  return sim_leave(code);
+}
+
+cudaError_t cudaMemcpy2DAsync(void* dst, size_t dpitch, const void* src, size_t spitch, size_t width, size_t height,
+                              enum cudaMemcpyKind kind, cudaStream_t stream) {
+  cudaError_t code = sim_enter(SIM_API_cudaMemcpy2DAsync);
+  sim_copy_t copy = linear(dst, src, width, kind);
+  copy.dst_pitch = dpitch;
+  copy.src_pitch = spitch;
+  copy.height = height;
+  if (code == cudaSuccess) code = copy_async(&copy, sim_stream_get(stream));
+  return sim_leave(code);
+}
+
+cudaError_t cudaMemcpy(void* dst, const void* src, size_t count, enum cudaMemcpyKind kind) {
+  cudaError_t code = sim_enter(SIM_API_cudaMemcpy);
+  if (code == cudaSuccess) {
+    sim_stream_t* stream = sim_stream_get(cudaStreamLegacy);
+    sim_copy_t copy = linear(dst, src, count, kind);
+    code = copy_async(&copy, stream);
+    bool on_device = copy.src_type == cudaMemoryTypeDevice && copy.dst_type == cudaMemoryTypeDevice;
+    // A copy within the device does not hold the host, not even this one.
+    if (code == cudaSuccess && count > 0 && !on_device) sim_wait_for(sim_stream_tail_mark(stream));
+  }
+  return sim_leave(code);
+}
+
+static cudaError_t fill_async(void* address, int value, size_t count, sim_stream_t* stream) {
+  if (count == 0) return cudaSuccess;
+  if (!address || type_of(address) == cudaMemoryTypeUnregistered) return cudaErrorInvalidValue;
+  if (!fits(address, 0, count, 1)) return cudaErrorInvalidValue;
+  cudaError_t code = sim_gate_ordered(stream);
+  if (code != cudaSuccess) return code;
+  sim_task_t* task = sim_task_create(SIM_TASK_FILL, "memset");
+  task->u.fill =
+      (sim_fill_t){.dst = address, .value = (unsigned char)value, .element_bytes = 1, .width = count, .height = 1};
+  return sim_submit_task(stream, task);
+}
+
+cudaError_t cudaMemsetAsync(void* devPtr, int value, size_t count, cudaStream_t stream) {
+  cudaError_t code = sim_enter(SIM_API_cudaMemsetAsync);
+  if (code == cudaSuccess) code = fill_async(devPtr, value, count, sim_stream_get(stream));
+  return sim_leave(code);
+}
+
+cudaError_t cudaMemset(void* devPtr, int value, size_t count) {
+  cudaError_t code = sim_enter(SIM_API_cudaMemset);
+  if (code == cudaSuccess) {
+    sim_stream_t* stream = sim_stream_get(cudaStreamLegacy);
+    code = fill_async(devPtr, value, count, stream);
+    // Only a fill of host memory holds the host.
+    if (code == cudaSuccess && type_of(devPtr) == cudaMemoryTypeHost) sim_wait_for(sim_stream_tail_mark(stream));
+  }
+  return sim_leave(code);
+}

@@ -1,0 +1,445 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// core.h: what the files of the simulated CUDA runtime share.
+//
+// The idea: an API call never does device work. It makes a task (a copy, a kernel, …) and hands it to a stream, which
+// queues it, or adds it to the graph that the stream is capturing into. The scheduler runs queued tasks later: as much
+// as a synchronisation needs, or whatever a seeded generator picks when a call lets time pass.
+//
+// Locking: one global mutex guards everything. sim_enter takes it and sim_leave gives it back, so all code between runs
+// under it; only host functions and destructors of user objects run without it, on a thread of their own or after the
+// call's work is done. Reference counts are plain integers for that reason.
+//
+// Layers: registry (handles), thread, fault; task, scheduler; stream, event, memory, copy, kernel; capture, graph,
+// exec.
+#ifndef GCAP_SIM_CUDART_CORE_H_
+#define GCAP_SIM_CUDART_CORE_H_
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cuda_runtime_api.h"
+#include "gcap_sim.h"
+
+#define SIM_MAX_DEVICES 8
+
+typedef struct sim_capture sim_capture_t;
+typedef struct sim_event sim_event_t;
+typedef struct sim_exec sim_exec_t;
+typedef struct sim_graph sim_graph_t;
+typedef struct sim_launch sim_launch_t;
+typedef struct sim_member sim_member_t;
+typedef struct sim_node sim_node_t;
+typedef struct sim_program sim_program_t;
+typedef struct sim_stream sim_stream_t;
+typedef struct sim_user_object sim_user_object_t;
+
+// --- API table (api.c) ---------------------------------------------------------------------------------------------
+
+typedef enum sim_class { SIM_PURE, SIM_FREE, SIM_UNSAFE, SIM_FORBIDDEN, SIM_CONTEXT } sim_class_t;
+
+typedef enum sim_api {
+#define SIM_API(name, class) SIM_API_##name,
+#define SIM_NOT_MODELLED(name, params)
+#include "api.inc"
+#undef SIM_API
+#undef SIM_NOT_MODELLED
+  SIM_API_COUNT
+} sim_api_t;
+
+// Takes the lock, counts the call, lets time pass, and returns an injected fault or what the row's class earns.
+cudaError_t sim_enter(sim_api_t api);
+// Keeps `code` as the thread's last error, gives the lock back, and runs what must run without it.
+cudaError_t sim_leave(cudaError_t code);
+
+void sim_lock(void);
+// Gives the lock back and then runs what was deferred.
+void sim_unlock(void);
+pthread_mutex_t* sim_mutex(void);  // for condition variables
+
+// Stops the program: a caller did what has no defined result on a GPU, or what is not modelled.
+_Noreturn void sim_die(const char* format, ...) __attribute__((format(printf, 1, 2)));
+// Prints a line on stderr when GCAP_SIM_LOG is set.
+void sim_log(const char* format, ...) __attribute__((format(printf, 1, 2)));
+
+// --- Memory of the simulator itself (registry.c) -------------------------------------------------------------------
+
+// Like calloc and realloc, but stop the program when the machine has no memory left.
+void* sim_calloc(size_t count, size_t bytes);
+// Grows the array at *items (of `bytes` each) to hold `need`; doubles, so that appending is cheap.
+void sim_reserve(void* items, size_t* capacity, size_t need, size_t bytes);
+
+// --- Handles (registry.c) ------------------------------------------------------------------------------------------
+
+typedef enum sim_kind {
+  SIM_STREAM,
+  SIM_EVENT,
+  SIM_GRAPH,
+  SIM_NODE,
+  SIM_EXEC,
+  SIM_USER_OBJECT,
+  SIM_KIND_COUNT
+} sim_kind_t;
+
+// A handle is no address but an index, a generation and a kind, so a stale or foreign one is told apart for certain.
+void* sim_handle_create(sim_kind_t kind, void* object);
+void sim_handle_destroy(void* handle);
+// The object behind a handle; NULL for a NULL handle. Stops the program for a destroyed or foreign one.
+void* sim_handle_get(sim_kind_t kind, const void* handle);
+size_t sim_handle_count(sim_kind_t kind);
+const char* sim_kind_name(sim_kind_t kind);
+
+// --- Threads (thread.c) --------------------------------------------------------------------------------------------
+
+typedef struct sim_thread {
+  uint64_t id;
+  int device;
+  int capture_mode;  // cudaThreadExchangeStreamCaptureMode; unchecked, as in the real runtime
+  cudaError_t last_error;
+  const char* call;                        // the function under way, for reports
+  bool in_host_function;                   // CUDA calls are refused there
+  sim_stream_t* streams[SIM_MAX_DEVICES];  // per-thread default streams, made on first use
+} sim_thread_t;
+
+sim_thread_t* sim_thread(void);
+
+// --- Devices (device.c) --------------------------------------------------------------------------------------------
+
+int sim_device_count(void);
+sim_stream_t* sim_legacy_stream(int device);
+
+// --- Marks: points in a stream that others wait for (scheduler.c) ---------------------------------------------------
+
+typedef struct sim_mark {
+  size_t refs;
+  bool done;
+  sim_stream_t* stream;  // the queue it is in; valid until done
+  uint64_t when;         // the simulated time at which it was reached
+} sim_mark_t;
+
+sim_mark_t* sim_mark_create(sim_stream_t* stream);
+sim_mark_t* sim_mark_retain(sim_mark_t* mark);
+void sim_mark_release(sim_mark_t* mark);
+void sim_mark_reach(sim_mark_t* mark);
+
+// --- Device and pinned memory (memory.c) ----------------------------------------------------------------------------
+
+typedef struct sim_allocation {
+  size_t refs;   // the table of live allocations, and the graph nodes that name it
+  char* base;    // host memory underneath
+  size_t bytes;  // as asked for
+  enum cudaMemoryType type;
+  int device;
+  bool live;      // mapped: between the work that allocates it and the work that frees it
+  bool claimed;   // owned by the caller: no call has freed it yet, though the work of one may still be queued
+  bool of_graph;  // made by an allocation node
+} sim_allocation_t;
+
+// The allocation that holds the address, claimed by the caller or owned by a graph; NULL when there is none.
+sim_allocation_t* sim_allocation_find(const void* address);
+// Live allocations of the kind "device memory" or "pinned memory", or of both when NULL.
+size_t sim_allocation_count(const char* kind);
+// Maps (at the start of its life) and unmaps a stream-ordered or graph-owned allocation.
+void sim_allocation_begin(sim_allocation_t* allocation);
+void sim_allocation_end(sim_allocation_t* allocation);
+void sim_allocation_release(sim_allocation_t* allocation);
+// Stops the program when an access starts in a live allocation and leaves it.
+void sim_check_accesses(const char* name, const gcap_sim_access_t* accesses, size_t count);
+
+// --- Tasks: what a piece of device work does (task.c) ---------------------------------------------------------------
+
+typedef enum sim_task_kind {
+  SIM_TASK_EMPTY,
+  SIM_TASK_KERNEL,
+  SIM_TASK_LIBRARY,
+  SIM_TASK_COPY,
+  SIM_TASK_FILL,
+  SIM_TASK_HOST,
+  SIM_TASK_EVENT_RECORD,
+  SIM_TASK_EVENT_WAIT,
+  SIM_TASK_ALLOC,
+  SIM_TASK_FREE,
+} sim_task_kind_t;
+
+typedef struct sim_copy {
+  void* dst;
+  size_t dst_pitch;
+  const void* src;
+  size_t src_pitch;
+  size_t width;  // bytes a row
+  size_t height;
+  enum cudaMemcpyKind kind;
+  enum cudaMemoryType dst_type;
+  enum cudaMemoryType src_type;
+} sim_copy_t;
+
+typedef struct sim_fill {
+  char* dst;
+  size_t pitch;
+  unsigned int value;
+  unsigned int element_bytes;
+  size_t width;  // elements a row
+  size_t height;
+} sim_fill_t;
+
+// Immutable once submitted, and counted: a stream's queue, graphs, their clones and executables share one.
+typedef struct sim_task {
+  size_t refs;
+  sim_task_kind_t kind;
+  const char* name;
+  union {
+    struct {
+      const gcap_sim_kernel_t* twin;
+      gcap_sim_launch_t launch;
+      void** args;  // one block: the pointers, then the copied arguments
+    } kernel;
+    struct {
+      void (*run)(void* payload);
+      void* payload;
+      gcap_sim_access_t* accesses;
+      size_t num_accesses;
+    } library;
+    struct {
+      sim_copy_t copy;
+      void* staged;  // the source as it was at the call, for eager copies from pageable memory
+    } copy;
+    sim_fill_t fill;
+    struct {
+      cudaHostFn_t function;
+      void* data;
+    } host;
+    sim_event_t* event;
+    sim_allocation_t* allocation;
+  } u;
+} sim_task_t;
+
+sim_task_t* sim_task_create(sim_task_kind_t kind, const char* name);
+sim_task_t* sim_task_retain(sim_task_t* task);
+void sim_task_release(sim_task_t* task);
+// Does the work. Not for host functions and event nodes: the scheduler does those.
+void sim_task_run(const sim_task_t* task);
+enum cudaGraphNodeType sim_task_node_type(const sim_task_t* task);
+
+// --- Streams (stream.c) and their queues (scheduler.c) --------------------------------------------------------------
+
+// One entry of a stream's queue: a task or the launch of a graph.
+typedef struct sim_op {
+  struct sim_op* next;
+  sim_task_t* task;
+  sim_launch_t* launch;
+  sim_mark_t* mark;  // reached when the operation is done; NULL while nobody waits
+  sim_mark_t** waits;
+  size_t num_waits;
+} sim_op_t;
+
+struct sim_stream {
+  cudaStream_t handle;  // NULL for the legacy stream and after destruction
+  unsigned long long id;
+  int device;
+  int priority;
+  unsigned int flags;
+  bool legacy;
+  bool per_thread;
+  bool destroyed;        // goes away when its queue is empty
+  bool running;          // a host function of its head is running, off the lock
+  sim_member_t* member;  // set while the stream captures
+  sim_op_t* head;
+  sim_op_t* tail;
+  size_t busy_index;  // its place among the busy streams
+};
+
+// The stream behind a handle, with NULL and the two special handles resolved.
+sim_stream_t* sim_stream_get(cudaStream_t handle);
+sim_stream_t* sim_stream_create(int device, unsigned int flags, int priority);
+// Marks the stream as gone; it is freed once its queue has drained.
+void sim_stream_retire(sim_stream_t* stream);
+
+// Queues the task, or captures it; the capture rules for stream-ordered work hold. Takes over the reference.
+cudaError_t sim_submit_task(sim_stream_t* stream, sim_task_t* task);
+// The rules alone, for callers that must know first: 901, 906, or success.
+cudaError_t sim_gate_ordered(sim_stream_t* stream);
+
+// Queues an operation behind everything already in the stream, implicit ordering with the legacy stream included. It
+// carries a task (reference taken over), or a launch (taken over), or neither, and waits for `wait` unless that is
+// NULL.
+void sim_enqueue(sim_stream_t* stream, sim_task_t* task, sim_launch_t* launch, sim_mark_t* wait);
+// A new reference to the mark of all work submitted so far; NULL when there is none.
+sim_mark_t* sim_stream_tail_mark(sim_stream_t* stream);
+
+// Runs what the mark needs, and returns when it is reached. Takes over the reference.
+void sim_wait_for(sim_mark_t* mark);
+// Brings the mark one step nearer, as the time between two queries would, and tells whether it is reached.
+bool sim_poll(sim_mark_t* mark);
+// The same for all work submitted to the stream so far.
+bool sim_poll_stream(sim_stream_t* stream);
+void sim_wait_for_device(int device);
+// Called at each API call: moves random ready queues on.
+void sim_turn(void);
+void sim_seed(uint64_t seed);
+uint64_t sim_now(void);
+
+// Runs `function` once the current call has given the lock back.
+void sim_defer(cudaHostFn_t function, void* data);
+typedef struct sim_deferred sim_deferred_t;
+sim_deferred_t* sim_take_deferred(void);
+void sim_run_deferred(sim_deferred_t* first);
+
+// --- Events (event.c) -----------------------------------------------------------------------------------------------
+
+struct sim_event {
+  size_t refs;  // the handle, and the graph nodes that name it
+  unsigned int flags;
+  bool recorded;
+  sim_mark_t* mark;  // of the last eager record; NULL when the stream was idle then
+  uint64_t when;     // time of a record that found its stream idle
+  // A record inside a capture: its id and the nodes that the stream's next node would have depended on.
+  unsigned long long capture_id;
+  sim_node_t** nodes;
+  size_t num_nodes;
+};
+
+void sim_event_retain(sim_event_t* event);
+void sim_event_release(sim_event_t* event);
+void sim_event_set_mark(sim_event_t* event, sim_mark_t* mark);
+
+// --- Rules and captures (rules.c, capture.c) ------------------------------------------------------------------------
+
+typedef enum sim_rule {
+#define SIM_RULE(name, code, situation, remedy) SIM_RULE_##name,
+#include "rules.inc"
+#undef SIM_RULE
+} sim_rule_t;
+
+cudaError_t sim_rule_code(sim_rule_t rule);
+const char* sim_rule_situation(sim_rule_t rule);
+const char* sim_rule_remedy(sim_rule_t rule);
+
+// A stream's part in a capture. It outlives the stream, because work of a destroyed stream must still be joined.
+struct sim_member {
+  sim_capture_t* capture;
+  sim_stream_t* stream;  // NULL once destroyed
+  sim_node_t** deps;     // what its next node will depend on
+  size_t num_deps;
+  size_t dep_capacity;
+  cudaGraphNode_t* handles;      // deps as cudaStreamGetCaptureInfo gives them out
+  cudaGraphEdgeData* edge_data;  // all zero
+  size_t handle_capacity;
+  size_t edge_capacity;
+};
+
+struct sim_capture {
+  unsigned long long id;
+  enum cudaStreamCaptureMode mode;
+  uint64_t thread;
+  sim_stream_t* origin;
+  sim_graph_t* graph;
+  bool invalid;
+  sim_member_t** members;
+  size_t num_members;
+  size_t member_capacity;
+  sim_capture_t* next;
+};
+
+// Breaks the rule: invalidates the capture, keeps the reason, and returns the rule's code.
+cudaError_t sim_capture_invalidate(sim_capture_t* capture, sim_rule_t rule);
+// An unsafe call of this thread: 900, with every capture that it disturbs invalidated, or success.
+cudaError_t sim_gate_unsafe(void);
+// A call that no capture of any thread survives.
+cudaError_t sim_gate_forbidden(void);
+// A use of the legacy stream: 906 while a blocking stream captures.
+cudaError_t sim_gate_legacy(sim_stream_t* stream);
+// A call that no stream may be given while it captures (synchronise, query, launch): 900.
+cudaError_t sim_gate_not_capturing(sim_stream_t* stream);
+// Is a blocking stream of this device capturing?
+bool sim_blocking_capture(int device);
+
+sim_node_t* sim_capture_add(sim_member_t* member, sim_task_t* task);
+sim_capture_t* sim_capture_find(unsigned long long id);
+sim_member_t* sim_capture_join(sim_capture_t* capture, sim_stream_t* stream);
+void sim_member_depend(sim_member_t* member, sim_node_t* const* nodes, size_t count);
+void sim_capture_stream_destroyed(sim_stream_t* stream);
+
+// --- Graphs (graph.c, exec.c, user_object.c) ------------------------------------------------------------------------
+
+struct sim_node {
+  cudaGraphNode_t handle;
+  sim_graph_t* graph;
+  size_t index;  // its place in the graph, in order of creation
+  sim_task_t* task;
+  sim_node_t** deps;
+  size_t num_deps;
+  unsigned long long visit;  // scratch of graph walks
+};
+
+typedef struct sim_object_ref {
+  sim_user_object_t* object;
+  unsigned int count;
+} sim_object_ref_t;
+
+typedef struct sim_object_refs {
+  sim_object_ref_t* items;
+  size_t count;
+  size_t capacity;
+} sim_object_refs_t;
+
+struct sim_graph {
+  cudaGraph_t handle;
+  sim_node_t** nodes;
+  size_t num_nodes;
+  size_t node_capacity;
+  size_t num_edges;
+  sim_object_refs_t objects;
+  bool capturing;           // belongs to an open capture
+  sim_exec_t* memory_exec;  // the one executable that a graph with memory nodes may have
+};
+
+sim_graph_t* sim_graph_create(void);
+void sim_graph_destroy(sim_graph_t* graph);
+// Adds a node; takes over the task's reference.
+sim_node_t* sim_graph_add(sim_graph_t* graph, sim_task_t* task, sim_node_t* const* deps, size_t num_deps);
+bool sim_graph_has_memory_nodes(const sim_graph_t* graph);
+void sim_exec_forget_graph(sim_exec_t* exec);
+
+// What an executable runs: a graph frozen at instantiation or update. Launches in flight keep theirs.
+struct sim_program {
+  size_t refs;
+  size_t num_nodes;
+  sim_task_t** tasks;
+  uint32_t* num_deps;
+  uint32_t* first_successor;  // num_nodes + 1 offsets into successors
+  uint32_t* successors;
+  sim_object_refs_t objects;
+  bool has_memory_nodes;
+};
+
+// One launch of a program on its way through a stream.
+struct sim_launch {
+  sim_program_t* program;
+  uint32_t* deps_left;
+  uint32_t* ready;  // nodes whose dependencies are done
+  size_t num_ready;
+  size_t num_left;
+  size_t num_host;     // host functions among the nodes left
+  sim_mark_t** marks;  // for event nodes: what is waited for, or what is reached
+};
+
+void sim_launch_destroy(sim_launch_t* launch);
+// Node `node` is done: its successors may become ready.
+void sim_launch_node_done(sim_launch_t* launch, uint32_t node);
+
+void sim_object_refs_add(sim_object_refs_t* refs, sim_user_object_t* object, unsigned int count);
+void sim_object_refs_copy(sim_object_refs_t* to, const sim_object_refs_t* from);
+void sim_object_refs_clear(sim_object_refs_t* refs);
+
+// --- Kernels (kernel.c) ----------------------------------------------------------------------------------------------
+
+// Makes the task of a launch; on failure returns NULL and sets the code.
+sim_task_t* sim_kernel_task(const void* function, dim3 grid, dim3 block, void** args, size_t shared_bytes,
+                            cudaError_t* code);
+
+// The same for a copy; fills in its types of memory.
+sim_task_t* sim_copy_task(sim_copy_t* copy, cudaError_t* code);
+
+#endif  // GCAP_SIM_CUDART_CORE_H_

@@ -1,0 +1,27 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// device.h: the constants that describe a simulated device. They are those of a compute capability 9.0 GPU where a
+// program may depend on them (limits of launches, priorities), and small where it should not.
+#ifndef GCAP_SIM_CUDART_DEVICE_H_
+#define GCAP_SIM_CUDART_DEVICE_H_
+
+#define SIM_COMPUTE_MAJOR 9
+#define SIM_COMPUTE_MINOR 0
+#define SIM_MULTIPROCESSORS 132
+#define SIM_DEVICE_BYTES ((size_t)8 << 30)
+#define SIM_ALIGNMENT 512  // of device allocations
+
+#define SIM_MAX_THREADS 1024
+#define SIM_MAX_BLOCK_X 1024
+#define SIM_MAX_BLOCK_Y 1024
+#define SIM_MAX_BLOCK_Z 64
+#define SIM_MAX_GRID_X 0x7fffffff
+#define SIM_MAX_GRID_YZ 65535
+#define SIM_SHARED_BYTES (48 << 10)         // a block's share without asking
+#define SIM_SHARED_BYTES_OPTIN (227 << 10)  // after cudaFuncSetAttribute
+#define SIM_SHARED_BYTES_SM (228 << 10)
+
+#define SIM_LEAST_PRIORITY 0
+#define SIM_GREATEST_PRIORITY (-5)
+
+#endif  // GCAP_SIM_CUDART_DEVICE_H_

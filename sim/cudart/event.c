@@ -1,0 +1,218 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Events: points in a stream's work that others query, wait for and measure between.
+//
+// The idea: an eager record takes a snapshot, the mark of all work in the stream so far, and a wait takes a reference
+// to that mark; recording the event again changes neither. A record in a capture keeps the nodes it stands for and the
+// id of the capture. An external record or wait in a capture becomes a node, which holds the event itself. Invariant:
+// at most one of mark and capture_id is set. Locking: the global mutex.
+#include <stdlib.h>
+#include <string.h>
+
+#include "core.h"
+
+#define CREATE_FLAGS (cudaEventBlockingSync | cudaEventDisableTiming | cudaEventInterprocess)
+
+void sim_event_retain(sim_event_t* event) { event->refs += 1; }
+
+static void forget_record(sim_event_t* event) {
+  sim_mark_release(event->mark);
+  event->mark = NULL;
+  event->capture_id = 0;
+  event->num_nodes = 0;
+}
+
+void sim_event_release(sim_event_t* event) {
+  if (--event->refs > 0) return;
+  forget_record(event);
+  free(event->nodes);
+  free(event);
+}
+
+void sim_event_set_mark(sim_event_t* event, sim_mark_t* mark) {
+  forget_record(event);
+  event->mark = mark;
+  event->when = sim_now();
+  event->recorded = true;
+}
+
+static cudaError_t create(cudaEvent_t* out, unsigned int flags) {
+  if (!out || (flags & ~(unsigned int)CREATE_FLAGS) != 0) return cudaErrorInvalidValue;
+  if (flags & cudaEventInterprocess) {
+    if (!(flags & cudaEventDisableTiming)) return cudaErrorInvalidValue;
+    sim_die("%s: events shared between processes are not modelled", sim_thread()->call);
+  }
+  sim_event_t* event = sim_calloc(1, sizeof(*event));
+  event->refs = 1;
+  event->flags = flags;
+  *out = sim_handle_create(SIM_EVENT, event);
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t* event) {
+  cudaError_t code = sim_enter(SIM_API_cudaEventCreate);
+  if (code == cudaSuccess) code = create(event, cudaEventDefault);
+  return sim_leave(code);
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int flags) {
+  cudaError_t code = sim_enter(SIM_API_cudaEventCreateWithFlags);
+  if (code == cudaSuccess) code = create(event, flags);
+  return sim_leave(code);
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  cudaError_t code = sim_enter(SIM_API_cudaEventDestroy);
+  if (code == cudaSuccess) {
+    sim_event_t* e = sim_handle_get(SIM_EVENT, event);
+    if (e) {
+      sim_handle_destroy(event);
+      sim_event_release(e);
+    } else {
+      code = cudaErrorInvalidResourceHandle;
+    }
+  }
+  return sim_leave(code);
+}
+
+static sim_task_t* event_task(sim_task_kind_t kind, sim_event_t* event) {
+  sim_task_t* task = sim_task_create(kind, kind == SIM_TASK_EVENT_RECORD ? "event record" : "event wait");
+  task->u.event = event;
+  sim_event_retain(event);
+  return task;
+}
+
+static void record_in_capture(sim_event_t* event, const sim_member_t* member) {
+  forget_record(event);
+  event->recorded = true;
+  event->capture_id = member->capture->id;
+  event->num_nodes = member->num_deps;
+  event->nodes = realloc(event->nodes, (member->num_deps + 1) * sizeof(sim_node_t*));
+  if (!event->nodes) sim_die("the machine has no memory left for the simulator");
+  if (member->num_deps) memcpy(event->nodes, member->deps, member->num_deps * sizeof(sim_node_t*));
+}
+
+static cudaError_t record(cudaEvent_t handle, cudaStream_t stream_handle, unsigned int flags) {
+  if ((flags & ~(unsigned int)cudaEventRecordExternal) != 0) return cudaErrorInvalidValue;
+  sim_event_t* event = sim_handle_get(SIM_EVENT, handle);
+  if (!event) return cudaErrorInvalidResourceHandle;
+  sim_stream_t* stream = sim_stream_get(stream_handle);
+  cudaError_t code = sim_gate_ordered(stream);
+  if (code != cudaSuccess) return code;
+  if (flags & cudaEventRecordExternal) {
+    if (!stream->member) return cudaErrorIllegalState;
+    return sim_submit_task(stream, event_task(SIM_TASK_EVENT_RECORD, event));
+  }
+  if (stream->member) {
+    record_in_capture(event, stream->member);
+  } else {
+    sim_event_set_mark(event, sim_stream_tail_mark(stream));
+  }
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  cudaError_t code = sim_enter(SIM_API_cudaEventRecord);
+  if (code == cudaSuccess) code = record(event, stream, cudaEventRecordDefault);
+  return sim_leave(code);
+}
+
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) {
+  cudaError_t code = sim_enter(SIM_API_cudaEventRecordWithFlags);
+  if (code == cudaSuccess) code = record(event, stream, flags);
+  return sim_leave(code);
+}
+
+// A wait on an event that stands for nodes of a capture: the stream joins that capture, or orders itself within it.
+static cudaError_t wait_captured(sim_stream_t* stream, const sim_event_t* event) {
+  sim_capture_t* capture = sim_capture_find(event->capture_id);
+  sim_member_t* member = stream->member;
+  if (!capture || capture->invalid) {
+    return member ? sim_capture_invalidate(member->capture, SIM_RULE_DEAD_EVENT) : cudaErrorInvalidValue;
+  }
+  if (stream->legacy) return sim_capture_invalidate(capture, SIM_RULE_IMPLICIT);
+  if (member && member->capture != capture) {
+    sim_capture_invalidate(capture, SIM_RULE_MERGE);
+    return sim_capture_invalidate(member->capture, SIM_RULE_MERGE);
+  }
+  if (!member) member = sim_capture_join(capture, stream);
+  sim_member_depend(member, event->nodes, event->num_nodes);
+  return cudaSuccess;
+}
+
+static cudaError_t wait(cudaStream_t stream_handle, cudaEvent_t handle, unsigned int flags) {
+  if ((flags & ~(unsigned int)cudaEventWaitExternal) != 0) return cudaErrorInvalidValue;
+  sim_event_t* event = sim_handle_get(SIM_EVENT, handle);
+  if (!event) return cudaErrorInvalidResourceHandle;
+  sim_stream_t* stream = sim_stream_get(stream_handle);
+  cudaError_t code = sim_gate_ordered(stream);
+  if (code != cudaSuccess) return code;
+  if (flags & cudaEventWaitExternal) {
+    if (!stream->member) return cudaErrorIllegalState;
+    return sim_submit_task(stream, event_task(SIM_TASK_EVENT_WAIT, event));
+  }
+  if (!event->recorded) return cudaSuccess;
+  if (event->capture_id) return wait_captured(stream, event);
+  if (stream->member) return sim_capture_invalidate(stream->member->capture, SIM_RULE_ISOLATION);
+  if (event->mark && !event->mark->done) sim_enqueue(stream, NULL, NULL, event->mark);
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) {
+  cudaError_t code = sim_enter(SIM_API_cudaStreamWaitEvent);
+  if (code == cudaSuccess) code = wait(stream, event, flags);
+  return sim_leave(code);
+}
+
+// What a host-side look at the event earns: an event of an open capture can only break it.
+static cudaError_t gate_host_use(const sim_event_t* event) {
+  if (event->capture_id) {
+    sim_capture_t* capture = sim_capture_find(event->capture_id);
+    if (!capture || capture->invalid) return cudaErrorInvalidValue;
+    return sim_capture_invalidate(capture, SIM_RULE_CAPTURED_EVENT);
+  }
+  return sim_gate_unsafe();
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  cudaError_t code = sim_enter(SIM_API_cudaEventQuery);
+  if (code == cudaSuccess) {
+    sim_event_t* e = sim_handle_get(SIM_EVENT, event);
+    code = e ? gate_host_use(e) : cudaErrorInvalidResourceHandle;
+    if (code == cudaSuccess && !sim_poll(e->mark)) code = cudaErrorNotReady;
+  }
+  return sim_leave(code);
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  cudaError_t code = sim_enter(SIM_API_cudaEventSynchronize);
+  if (code == cudaSuccess) {
+    sim_event_t* e = sim_handle_get(SIM_EVENT, event);
+    code = e ? gate_host_use(e) : cudaErrorInvalidResourceHandle;
+    if (code == cudaSuccess) sim_wait_for(sim_mark_retain(e->mark));
+  }
+  return sim_leave(code);
+}
+
+// The simulator has no timing model: a unit of its time is one operation done, reported as a microsecond.
+#define MS_PER_TICK 0.001f
+
+static uint64_t reached_at(const sim_event_t* event) { return event->mark ? event->mark->when : event->when; }
+
+static cudaError_t can_measure(const sim_event_t* event) {
+  if (!event || !event->recorded || (event->flags & cudaEventDisableTiming)) return cudaErrorInvalidResourceHandle;
+  if (event->capture_id) return sim_capture_find(event->capture_id) ? cudaErrorCapturedEvent : cudaErrorInvalidValue;
+  return event->mark && !event->mark->done ? cudaErrorNotReady : cudaSuccess;
+}
+
+cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t start, cudaEvent_t end) {
+  cudaError_t code = sim_enter(SIM_API_cudaEventElapsedTime);
+  if (code == cudaSuccess) {
+    sim_event_t* first = sim_handle_get(SIM_EVENT, start);
+    sim_event_t* last = sim_handle_get(SIM_EVENT, end);
+    code = ms ? can_measure(first) : cudaErrorInvalidValue;
+    if (code == cudaSuccess) code = can_measure(last);
+    if (code == cudaSuccess) *ms = (float)(int64_t)(reached_at(last) - reached_at(first)) * MS_PER_TICK;
+  }
+  return sim_leave(code);
+}

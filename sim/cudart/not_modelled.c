@@ -1,0 +1,13 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Functions that the headers declare and the simulator does not model. Each stops the program and names itself: a call
+// that silently succeeded would make every test above it worthless.
+#include "core.h"
+
+// The parameters are there for the prototype alone.
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
+#define SIM_API(name, class)
+#define SIM_NOT_MODELLED(name, params) \
+  cudaError_t name params { sim_die(#name " is not modelled; see sim/cudart/api.inc for the functions that are"); }
+#include "api.inc"

@@ -1,0 +1,117 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Handles and the simulator's own memory.
+//
+// The idea: what callers hold is never an address. A handle packs a tag, the kind, a generation and an index into one
+// table, so that a look-up tells a live handle from one of another kind, a destroyed one, or a stray pointer, and never
+// touches memory that is gone. The tag makes the value no valid address: code that follows it faults at once.
+// Invariant: an entry's generation grows each time its slot is freed. Locking: the global mutex.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core.h"
+
+#define HANDLE_TAG UINT64_C(0x5A)
+// 24 bits of index hold 16 million live handles; 24 bits of generation catch a stale one until its slot was reused as
+// often. The low 4 bits stay zero, so no handle equals cudaStreamLegacy or cudaStreamPerThread.
+#define HANDLE_BITS 24
+#define HANDLE_MASK ((UINT64_C(1) << HANDLE_BITS) - 1)
+
+typedef struct entry {
+  void* object;  // NULL in a free slot
+  uint32_t generation;
+  sim_kind_t kind;
+  size_t next_free;
+} entry_t;
+
+static struct {
+  entry_t* entries;
+  size_t count;
+  size_t capacity;
+  size_t first_free;  // index + 1; 0 when there is none
+  size_t live[SIM_KIND_COUNT];
+} registry;
+
+static const char* const kind_names[SIM_KIND_COUNT] = {"stream", "event", "graph", "graph node", "exec", "user object"};
+
+void* sim_calloc(size_t count, size_t bytes) {
+  void* memory = calloc(count ? count : 1, bytes ? bytes : 1);
+  if (!memory) sim_die("the machine has no memory left for the simulator");
+  return memory;
+}
+
+void sim_reserve(void* items, size_t* capacity, size_t need, size_t bytes) {
+  if (need <= *capacity) return;
+  size_t grown = *capacity ? *capacity * 2 : 8;
+  if (grown < need) grown = need;
+  void* old;
+  memcpy(&old, items, sizeof(old));
+  void* memory = realloc(old, grown * bytes);
+  if (!memory) sim_die("the machine has no memory left for the simulator");
+  memcpy(items, &memory, sizeof(memory));
+  *capacity = grown;
+}
+
+static void* handle_pack(sim_kind_t kind, uint32_t generation, size_t index) {
+  uint64_t bits = HANDLE_TAG << 56 | (uint64_t)kind << 52 | (generation & HANDLE_MASK) << 28 | (uint64_t)index << 4;
+  return (void*)(uintptr_t)bits;
+}
+
+void* sim_handle_create(sim_kind_t kind, void* object) {
+  size_t index = registry.first_free;
+  if (index) {
+    index -= 1;
+    registry.first_free = registry.entries[index].next_free;
+  } else {
+    index = registry.count++;
+    if (index > HANDLE_MASK) sim_die("more than %llu live handles", (unsigned long long)HANDLE_MASK);
+    sim_reserve(&registry.entries, &registry.capacity, registry.count, sizeof(entry_t));
+    registry.entries[index].generation = 1;
+  }
+  entry_t* entry = &registry.entries[index];
+  entry->object = object;
+  entry->kind = kind;
+  registry.live[kind] += 1;
+  return handle_pack(kind, entry->generation, index);
+}
+
+static size_t handle_index(const void* handle) { return ((uintptr_t)handle >> 4) & HANDLE_MASK; }
+
+// The live entry behind a handle; NULL, and why, when there is none.
+static entry_t* find(sim_kind_t kind, const void* handle, const char** why) {
+  uint64_t bits = (uintptr_t)handle;
+  size_t index = handle_index(handle);
+  *why = "is no handle that the simulator gave out";
+  if (bits >> 56 != HANDLE_TAG || index >= registry.count || (bits & 15) != 0) return NULL;
+  *why = "is the handle of another kind of object";
+  if ((bits >> 52 & 15) != kind) return NULL;
+  entry_t* entry = &registry.entries[index];
+  *why = "was destroyed";
+  if (!entry->object || entry->kind != kind || (bits >> 28 & HANDLE_MASK) != (entry->generation & HANDLE_MASK)) {
+    return NULL;
+  }
+  return entry;
+}
+
+void* sim_handle_get(sim_kind_t kind, const void* handle) {
+  if (!handle) return NULL;
+  const char* why;
+  const entry_t* entry = find(kind, handle, &why);
+  if (!entry) sim_die("%s: %s %p %s", sim_thread()->call, kind_names[kind], handle, why);
+  return entry->object;
+}
+
+void sim_handle_destroy(void* handle) {
+  size_t index = handle_index(handle);
+  entry_t* entry = &registry.entries[index];
+  registry.live[entry->kind] -= 1;
+  entry->object = NULL;
+  entry->generation += 1;
+  entry->next_free = registry.first_free;
+  registry.first_free = index + 1;
+}
+
+size_t sim_handle_count(sim_kind_t kind) { return registry.live[kind]; }
+
+const char* sim_kind_name(sim_kind_t kind) { return kind_names[kind]; }

@@ -1,0 +1,495 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// The scheduler: queues of streams, what is ready in them, and who moves when.
+//
+// The idea: an operation waits for the one before it in its stream and for marks in other streams. A synchronisation
+// follows the marks backwards and runs only what it needs. Besides, each API call gives a seeded generator the chance
+// to move a few ready queues on, so that one seed is one interleaving, and work without an ordering really runs
+// unordered. Host functions run on a thread of their own, as on a GPU: a caller may hold a lock that such a function
+// wants.
+//
+// Invariants: a stream is among the busy ones exactly while its queue is not empty; a mark that is not reached belongs
+// to an operation in a queue; marks only point to older work, so the walk over blockers ends. Locking: the global
+// mutex; `progress` tells of finished host functions, `wanted` of work for the host thread.
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "core.h"
+
+// How long the program may be silent, with host functions pending, until time passes by itself. Long against the pause
+// between two API calls, short against a test's patience.
+#define IDLE_NS 100000000
+
+typedef enum schedule { SCHEDULE_RANDOM, SCHEDULE_LAZY, SCHEDULE_EAGER } schedule_t;
+
+// A host function on its way to the host thread.
+typedef struct host_call {
+  struct host_call* next;
+  sim_stream_t* stream;
+  sim_task_t* task;
+  uint32_t node;  // of the launch at the stream's head, if that is a launch
+} host_call_t;
+
+struct sim_deferred {
+  struct sim_deferred* next;
+  cudaHostFn_t function;
+  void* data;
+};
+
+static struct {
+  bool ready;
+  schedule_t schedule;
+  uint64_t random;
+  uint64_t now;       // operations done so far: the simulated time
+  uint64_t activity;  // API calls so far
+  sim_stream_t** busy;
+  size_t num_busy;
+  size_t busy_capacity;
+  sim_deferred_t* deferred;
+} scheduler;
+
+static struct {
+  bool started;
+  size_t pending;  // host functions in queues, submitted and not done
+  host_call_t* first;
+  host_call_t* last;
+  pthread_cond_t wanted;
+  pthread_cond_t progress;
+} host = {.wanted = PTHREAD_COND_INITIALIZER, .progress = PTHREAD_COND_INITIALIZER};
+
+// --- Seed and schedule ----------------------------------------------------------------------------------------------
+
+static schedule_t schedule_from_environment(void) {
+  const char* name = getenv("GCAP_SIM_SCHEDULE");
+  if (!name || strcmp(name, "random") == 0) return SCHEDULE_RANDOM;
+  if (strcmp(name, "lazy") == 0) return SCHEDULE_LAZY;
+  if (strcmp(name, "eager") == 0) return SCHEDULE_EAGER;
+  sim_die("GCAP_SIM_SCHEDULE is '%s', expected lazy, eager or random", name);
+}
+
+static void prepare(void) {
+  if (scheduler.ready) return;
+  scheduler.ready = true;
+  scheduler.schedule = schedule_from_environment();
+  const char* seed = getenv("GCAP_SIM_SEED");
+  if (!seed) return;
+  char* end;
+  errno = 0;
+  scheduler.random = strtoull(seed, &end, 0);
+  if (errno || *end || end == seed) sim_die("GCAP_SIM_SEED is '%s', expected a 64-bit number", seed);
+}
+
+void gcap_sim_set_seed(uint64_t seed) {
+  sim_lock();
+  prepare();
+  scheduler.random = seed;
+  sim_unlock();
+}
+
+// SplitMix64 (Steele, Lea, Flood 2014): one word of state, and neighbouring seeds give unrelated sequences.
+static uint64_t next_random(void) {
+  uint64_t z = scheduler.random += UINT64_C(0x9E3779B97F4A7C15);
+  z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+  z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
+  return z ^ (z >> 31);
+}
+
+static size_t random_below(size_t bound) { return (size_t)(next_random() % bound); }
+
+uint64_t sim_now(void) { return scheduler.now; }
+
+// --- Marks ----------------------------------------------------------------------------------------------------------
+
+sim_mark_t* sim_mark_create(sim_stream_t* stream) {
+  sim_mark_t* mark = sim_calloc(1, sizeof(*mark));
+  mark->refs = 1;
+  mark->stream = stream;
+  return mark;
+}
+
+sim_mark_t* sim_mark_retain(sim_mark_t* mark) {
+  if (mark) mark->refs += 1;
+  return mark;
+}
+
+void sim_mark_release(sim_mark_t* mark) {
+  if (mark && --mark->refs == 0) free(mark);
+}
+
+void sim_mark_reach(sim_mark_t* mark) {
+  mark->done = true;
+  mark->stream = NULL;
+  mark->when = scheduler.now;
+}
+
+// --- Queues ---------------------------------------------------------------------------------------------------------
+
+static void add_busy(sim_stream_t* stream) {
+  sim_reserve(&scheduler.busy, &scheduler.busy_capacity, scheduler.num_busy + 1, sizeof(sim_stream_t*));
+  stream->busy_index = scheduler.num_busy;
+  scheduler.busy[scheduler.num_busy++] = stream;
+}
+
+static void remove_busy(sim_stream_t* stream) {
+  sim_stream_t* last = scheduler.busy[--scheduler.num_busy];
+  scheduler.busy[stream->busy_index] = last;
+  last->busy_index = stream->busy_index;
+}
+
+static sim_mark_t* op_mark(sim_stream_t* stream, sim_op_t* op) {
+  if (!op->mark) op->mark = sim_mark_create(stream);
+  return op->mark;
+}
+
+static bool is_blocking(const sim_stream_t* stream) {
+  return !stream->legacy && (stream->flags & cudaStreamNonBlocking) == 0;
+}
+
+static void op_wait(sim_op_t* op, size_t* capacity, sim_mark_t* mark) {
+  if (!mark || mark->done) return;
+  sim_reserve(&op->waits, capacity, op->num_waits + 1, sizeof(sim_mark_t*));
+  op->waits[op->num_waits++] = sim_mark_retain(mark);
+}
+
+// The legacy stream waits for all blocking streams of its device, and each of them for the legacy stream.
+static void wait_implicitly(sim_stream_t* stream, sim_op_t* op, size_t* capacity) {
+  if (is_blocking(stream)) {
+    sim_stream_t* legacy = sim_legacy_stream(stream->device);
+    if (legacy->tail) op_wait(op, capacity, op_mark(legacy, legacy->tail));
+  }
+  if (!stream->legacy) return;
+  for (size_t i = 0; i < scheduler.num_busy; ++i) {
+    sim_stream_t* other = scheduler.busy[i];
+    if (other->device == stream->device && is_blocking(other)) op_wait(op, capacity, op_mark(other, other->tail));
+  }
+}
+
+static size_t host_functions(const sim_task_t* task, const sim_launch_t* launch) {
+  if (launch) return launch->num_host;
+  return task && task->kind == SIM_TASK_HOST ? 1 : 0;
+}
+
+static void* host_thread(void* unused);
+
+static void expect_host_functions(size_t count) {
+  if (count == 0) return;
+  host.pending += count;
+  if (!host.started) {
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, host_thread, NULL) != 0) sim_die("cannot start the thread of host functions");
+    pthread_detach(thread);
+    host.started = true;
+  }
+  pthread_cond_signal(&host.wanted);
+}
+
+void sim_enqueue(sim_stream_t* stream, sim_task_t* task, sim_launch_t* launch, sim_mark_t* wait) {
+  sim_op_t* op = sim_calloc(1, sizeof(*op));
+  size_t capacity = 0;
+  op->task = task;
+  op->launch = launch;
+  op_wait(op, &capacity, wait);
+  wait_implicitly(stream, op, &capacity);
+  if (stream->tail) {
+    stream->tail->next = op;
+  } else {
+    stream->head = op;
+    add_busy(stream);
+  }
+  stream->tail = op;
+  expect_host_functions(host_functions(task, launch));
+}
+
+// A blocking stream with work, for the legacy stream to wait for.
+static sim_stream_t* busy_blocking_stream(int device) {
+  for (size_t i = 0; i < scheduler.num_busy; ++i) {
+    if (scheduler.busy[i]->device == device && is_blocking(scheduler.busy[i])) return scheduler.busy[i];
+  }
+  return NULL;
+}
+
+sim_mark_t* sim_stream_tail_mark(sim_stream_t* stream) {
+  if (stream->legacy && busy_blocking_stream(stream->device)) sim_enqueue(stream, NULL, NULL, NULL);
+  return stream->tail ? sim_mark_retain(op_mark(stream, stream->tail)) : NULL;
+}
+
+static void finish_head(sim_stream_t* stream) {
+  sim_op_t* op = stream->head;
+  scheduler.now += 1;
+  if (op->mark) sim_mark_reach(op->mark);
+  sim_mark_release(op->mark);
+  sim_task_release(op->task);
+  if (op->launch) sim_launch_destroy(op->launch);
+  free(op->waits);
+  stream->head = op->next;
+  free(op);
+  if (stream->head) return;
+  stream->tail = NULL;
+  remove_busy(stream);
+  if (stream->destroyed) sim_stream_retire(stream);
+}
+
+// --- What can move --------------------------------------------------------------------------------------------------
+
+static bool node_blocked(const sim_launch_t* launch, uint32_t node) {
+  return launch->program->tasks[node]->kind == SIM_TASK_EVENT_WAIT && launch->marks[node] && !launch->marks[node]->done;
+}
+
+// The mark that keeps the head of the queue where it is; NULL when it can run.
+static sim_mark_t* blocker(sim_stream_t* stream) {
+  sim_op_t* op = stream->head;
+  while (op->num_waits && op->waits[op->num_waits - 1]->done) sim_mark_release(op->waits[--op->num_waits]);
+  if (op->num_waits) return op->waits[op->num_waits - 1];
+  if (!op->launch || op->launch->num_left == 0) return NULL;
+  sim_mark_t* mark = NULL;
+  for (size_t i = 0; i < op->launch->num_ready; ++i) {
+    uint32_t node = op->launch->ready[i];
+    if (!node_blocked(op->launch, node)) return NULL;
+    mark = op->launch->marks[node];
+  }
+  return mark;
+}
+
+// Would a step hand something to the host thread?
+static bool head_is_host_function(const sim_stream_t* stream) {
+  const sim_op_t* op = stream->head;
+  if (!op->launch) return op->task && op->task->kind == SIM_TASK_HOST;
+  for (size_t i = 0; i < op->launch->num_ready; ++i) {
+    if (op->launch->program->tasks[op->launch->ready[i]]->kind == SIM_TASK_HOST) return true;
+  }
+  return false;
+}
+
+// --- Steps ----------------------------------------------------------------------------------------------------------
+
+static void hand_to_host(sim_stream_t* stream, sim_task_t* task, uint32_t node) {
+  host_call_t* call = sim_calloc(1, sizeof(*call));
+  call->stream = stream;
+  call->task = sim_task_retain(task);
+  call->node = node;
+  stream->running = true;
+  if (host.last) {
+    host.last->next = call;
+  } else {
+    host.first = call;
+  }
+  host.last = call;
+  pthread_cond_signal(&host.wanted);
+}
+
+static void node_done(sim_stream_t* stream, uint32_t node) {
+  sim_launch_t* launch = stream->head->launch;
+  scheduler.now += 1;
+  sim_launch_node_done(launch, node);
+  if (launch->num_left == 0) finish_head(stream);
+}
+
+// Runs one node of the launch at the head; which one of those that can run, the seed decides.
+static void step_launch(sim_stream_t* stream) {
+  sim_launch_t* launch = stream->head->launch;
+  if (launch->num_left == 0) {
+    finish_head(stream);
+    return;
+  }
+  size_t pick = random_below(launch->num_ready);
+  while (node_blocked(launch, launch->ready[pick])) pick = (pick + 1) % launch->num_ready;
+  uint32_t node = launch->ready[pick];
+  launch->ready[pick] = launch->ready[--launch->num_ready];
+  sim_task_t* task = launch->program->tasks[node];
+  if (task->kind == SIM_TASK_HOST) {
+    hand_to_host(stream, task, node);
+    return;
+  }
+  if (task->kind == SIM_TASK_EVENT_RECORD) {
+    sim_mark_reach(launch->marks[node]);
+  } else {
+    sim_task_run(task);
+  }
+  node_done(stream, node);
+}
+
+// Runs one piece of work of a stream whose head can run.
+static void step(sim_stream_t* stream) {
+  sim_op_t* op = stream->head;
+  if (op->launch) {
+    step_launch(stream);
+  } else if (op->task && op->task->kind == SIM_TASK_HOST) {
+    hand_to_host(stream, op->task, 0);
+  } else {
+    if (op->task) sim_task_run(op->task);
+    finish_head(stream);
+  }
+}
+
+static bool can_step(sim_stream_t* stream) { return !stream->running && !blocker(stream); }
+
+// Moves a random queue, if the one drawn is ready. Host functions wait for a synchronisation, a query or silence.
+static void random_step(void) {
+  if (scheduler.num_busy == 0) return;
+  sim_stream_t* stream = scheduler.busy[random_below(scheduler.num_busy)];
+  if (can_step(stream) && !head_is_host_function(stream)) step(stream);
+}
+
+static void run_all_ready(void) {
+  for (size_t i = 0; i < scheduler.num_busy;) {
+    if (can_step(scheduler.busy[i])) {
+      step(scheduler.busy[i]);
+      i = 0;  // a step may unblock any queue, and removes its own when it is done
+    } else {
+      i += 1;
+    }
+  }
+}
+
+void sim_turn(void) {
+  prepare();
+  scheduler.activity += 1;
+  if (scheduler.schedule == SCHEDULE_EAGER) run_all_ready();
+  if (scheduler.schedule != SCHEDULE_RANDOM) return;
+  // Up to three steps: enough that queues drain in a long run, few enough that work piles up in a short one.
+  for (size_t steps = random_below(4); steps > 0; --steps) random_step();
+}
+
+// --- Waiting --------------------------------------------------------------------------------------------------------
+
+// The stream that must move for the mark to be reached; NULL while a host function on the way is running.
+static sim_stream_t* next_to_move(const sim_mark_t* mark) {
+  for (;;) {
+    if (mark->stream->running) return NULL;
+    const sim_mark_t* before = blocker(mark->stream);
+    if (!before) return mark->stream;
+    mark = before;
+  }
+}
+
+void sim_wait_for(sim_mark_t* mark) {
+  if (!mark) return;
+  while (!mark->done) {
+    sim_stream_t* stream = next_to_move(mark);
+    if (stream) {
+      step(stream);
+    } else {
+      pthread_cond_wait(&host.progress, sim_mutex());
+    }
+    if (scheduler.schedule == SCHEDULE_RANDOM && random_below(4) == 0) random_step();
+  }
+  sim_mark_release(mark);
+}
+
+bool sim_poll(sim_mark_t* mark) {
+  if (!mark || mark->done) return true;
+  sim_stream_t* stream = next_to_move(mark);
+  if (stream) step(stream);
+  return mark->done;
+}
+
+static sim_stream_t* pending(sim_stream_t* stream) {
+  if (stream->head) return stream;
+  return stream->legacy ? busy_blocking_stream(stream->device) : NULL;
+}
+
+bool sim_poll_stream(sim_stream_t* stream) {
+  sim_stream_t* busy = pending(stream);
+  if (!busy) return true;
+  sim_mark_t* mark = sim_mark_retain(op_mark(busy, busy->tail));
+  sim_poll(mark);
+  sim_mark_release(mark);
+  return !pending(stream);
+}
+
+void sim_wait_for_device(int device) {
+  size_t count = 0;
+  sim_mark_t** marks = sim_calloc(scheduler.num_busy, sizeof(sim_mark_t*));
+  for (size_t i = 0; i < scheduler.num_busy; ++i) {
+    sim_stream_t* stream = scheduler.busy[i];
+    if (stream->device == device) marks[count++] = sim_mark_retain(op_mark(stream, stream->tail));
+  }
+  for (size_t i = 0; i < count; ++i) sim_wait_for(marks[i]);
+  free(marks);
+}
+
+// --- The host thread ------------------------------------------------------------------------------------------------
+
+// Waits until there is a host function to run. When the program falls silent with some pending, it may be waiting for
+// one by means of its own, so the queues advance by themselves then.
+static void wait_for_host_call(void) {
+  if (host.pending == 0) {
+    pthread_cond_wait(&host.wanted, sim_mutex());
+    return;
+  }
+  struct timespec until;
+  clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_nsec += IDLE_NS;
+  if (until.tv_nsec >= 1000000000) {
+    until.tv_nsec -= 1000000000;
+    until.tv_sec += 1;
+  }
+  uint64_t activity = scheduler.activity;
+  int result = pthread_cond_timedwait(&host.wanted, sim_mutex(), &until);
+  if (result == ETIMEDOUT && activity == scheduler.activity) run_all_ready();
+}
+
+static void run_host_call(host_call_t* call) {
+  sim_unlock();
+  call->task->u.host.function(call->task->u.host.data);
+  sim_lock();
+  sim_task_release(call->task);
+  call->stream->running = false;
+  host.pending -= 1;
+  if (call->stream->head->launch) {
+    node_done(call->stream, call->node);
+  } else {
+    finish_head(call->stream);
+  }
+  pthread_cond_broadcast(&host.progress);
+}
+
+static void* host_thread(void* unused) {
+  (void)unused;
+  sim_thread()->in_host_function = true;
+  sim_lock();
+  for (;;) {
+    host_call_t* call = host.first;
+    if (!call) {
+      wait_for_host_call();
+      sim_unlock();  // runs what was deferred meanwhile
+      sim_lock();
+      continue;
+    }
+    host.first = call->next;
+    if (!host.first) host.last = NULL;
+    run_host_call(call);
+    free(call);
+  }
+  return NULL;
+}
+
+// --- Deferred destructors -------------------------------------------------------------------------------------------
+
+void sim_defer(cudaHostFn_t function, void* data) {
+  sim_deferred_t** last = &scheduler.deferred;
+  while (*last) last = &(*last)->next;
+  *last = sim_calloc(1, sizeof(**last));
+  **last = (sim_deferred_t){.function = function, .data = data};
+}
+
+sim_deferred_t* sim_take_deferred(void) {
+  sim_deferred_t* first = scheduler.deferred;
+  scheduler.deferred = NULL;
+  return first;
+}
+
+void sim_run_deferred(sim_deferred_t* first) {
+  sim_thread_t* thread = sim_thread();
+  bool before = thread->in_host_function;
+  thread->in_host_function = true;
+  while (first) {
+    sim_deferred_t* next = first->next;
+    first->function(first->data);
+    free(first);
+    first = next;
+  }
+  thread->in_host_function = before;
+}

@@ -1,0 +1,149 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Streams as callers see them: creation, destruction, synchronisation and queries.
+//
+// The idea: the legacy stream and the per-thread ones are streams like others that were never given a handle. A stream
+// that is destroyed with work pending lives on without its handle until its queue has drained. Locking: the global
+// mutex.
+#include <stdlib.h>
+
+#include "core.h"
+#include "device.h"
+
+static unsigned long long next_id = 1;
+
+sim_stream_t* sim_stream_create(int device, unsigned int flags, int priority) {
+  sim_stream_t* stream = sim_calloc(1, sizeof(*stream));
+  stream->id = next_id++;
+  stream->device = device;
+  stream->flags = flags;
+  stream->priority = priority;
+  return stream;
+}
+
+static sim_stream_t* per_thread_stream(void) {
+  sim_thread_t* thread = sim_thread();
+  sim_stream_t** stream = &thread->streams[thread->device];
+  if (!*stream) *stream = sim_stream_create(thread->device, cudaStreamDefault, 0);
+  return *stream;
+}
+
+sim_stream_t* sim_stream_get(cudaStream_t handle) {
+  if (!handle || handle == cudaStreamLegacy) return sim_legacy_stream(sim_thread()->device);
+  if (handle == cudaStreamPerThread) return per_thread_stream();
+  return sim_handle_get(SIM_STREAM, handle);
+}
+
+void sim_stream_retire(sim_stream_t* stream) {
+  stream->destroyed = true;
+  if (!stream->head && !stream->member) free(stream);
+}
+
+static cudaError_t create(cudaStream_t* out, unsigned int flags, int priority) {
+  if (!out || (flags & ~(unsigned int)cudaStreamNonBlocking) != 0) return cudaErrorInvalidValue;
+  if (priority > SIM_LEAST_PRIORITY) priority = SIM_LEAST_PRIORITY;
+  if (priority < SIM_GREATEST_PRIORITY) priority = SIM_GREATEST_PRIORITY;
+  sim_stream_t* stream = sim_stream_create(sim_thread()->device, flags, priority);
+  stream->handle = sim_handle_create(SIM_STREAM, stream);
+  *out = stream->handle;
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreate(cudaStream_t* pStream) {
+  cudaError_t code = sim_enter(SIM_API_cudaStreamCreate);
+  if (code == cudaSuccess) code = create(pStream, cudaStreamDefault, 0);
+  return sim_leave(code);
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* pStream, unsigned int flags) {
+  cudaError_t code = sim_enter(SIM_API_cudaStreamCreateWithFlags);
+  if (code == cudaSuccess) code = create(pStream, flags, 0);
+  return sim_leave(code);
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* pStream, unsigned int flags, int priority) {
+  cudaError_t code = sim_enter(SIM_API_cudaStreamCreateWithPriority);
+  if (code == cudaSuccess) code = create(pStream, flags, priority);
+  return sim_leave(code);
+}
+
+static cudaError_t destroy(cudaStream_t handle) {
+  if (!handle || handle == cudaStreamLegacy || handle == cudaStreamPerThread) return cudaErrorInvalidResourceHandle;
+  sim_stream_t* stream = sim_handle_get(SIM_STREAM, handle);
+  sim_handle_destroy(handle);
+  stream->handle = NULL;
+  if (stream->member) sim_capture_stream_destroyed(stream);
+  sim_stream_retire(stream);
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  cudaError_t code = sim_enter(SIM_API_cudaStreamDestroy);
+  if (code == cudaSuccess) code = destroy(stream);
+  return sim_leave(code);
+}
+
+// What synchronising with the stream, or querying it, earns while something captures.
+static cudaError_t gate_synchronize(sim_stream_t* stream) {
+  cudaError_t code = sim_gate_legacy(stream);
+  if (code == cudaSuccess) code = sim_gate_not_capturing(stream);
+  if (code == cudaSuccess) code = sim_gate_unsafe();
+  return code;
+}
+
+static cudaError_t synchronize(cudaStream_t handle) {
+  sim_stream_t* stream = sim_stream_get(handle);
+  cudaError_t code = gate_synchronize(stream);
+  if (code == cudaSuccess) sim_wait_for(sim_stream_tail_mark(stream));
+  return code;
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  cudaError_t code = sim_enter(SIM_API_cudaStreamSynchronize);
+  if (code == cudaSuccess) code = synchronize(stream);
+  return sim_leave(code);
+}
+
+static cudaError_t query(cudaStream_t handle) {
+  sim_stream_t* stream = sim_stream_get(handle);
+  cudaError_t code = gate_synchronize(stream);
+  if (code == cudaSuccess && !sim_poll_stream(stream)) code = cudaErrorNotReady;
+  return code;
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  cudaError_t code = sim_enter(SIM_API_cudaStreamQuery);
+  if (code == cudaSuccess) code = query(stream);
+  return sim_leave(code);
+}
+
+cudaError_t cudaStreamGetFlags(cudaStream_t hStream, unsigned int* flags) {
+  cudaError_t code = sim_enter(SIM_API_cudaStreamGetFlags);
+  if (code == cudaSuccess && !flags) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess) code = sim_gate_not_capturing(sim_stream_get(hStream));
+  if (code == cudaSuccess) *flags = sim_stream_get(hStream)->flags;
+  return sim_leave(code);
+}
+
+cudaError_t cudaStreamGetPriority(cudaStream_t hStream, int* priority) {
+  cudaError_t code = sim_enter(SIM_API_cudaStreamGetPriority);
+  if (code == cudaSuccess && !priority) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess) *priority = sim_stream_get(hStream)->priority;
+  return sim_leave(code);
+}
+
+cudaError_t cudaStreamGetId(cudaStream_t hStream, unsigned long long* streamId) {
+  cudaError_t code = sim_enter(SIM_API_cudaStreamGetId);
+  if (code == cudaSuccess && !streamId) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess) code = sim_gate_not_capturing(sim_stream_get(hStream));
+  if (code == cudaSuccess) *streamId = sim_stream_get(hStream)->id;
+  return sim_leave(code);
+}
+
+cudaError_t cudaStreamGetDevice(cudaStream_t hStream, int* device) {
+  cudaError_t code = sim_enter(SIM_API_cudaStreamGetDevice);
+  if (code == cudaSuccess && !device) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess) code = sim_gate_not_capturing(sim_stream_get(hStream));
+  if (code == cudaSuccess) *device = sim_stream_get(hStream)->device;
+  return sim_leave(code);
+}

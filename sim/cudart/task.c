@@ -1,0 +1,115 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Tasks: one piece of device work each, and how it is done on the CPU.
+//
+// The idea: a task is made once at the call and never changes, so the queue of a stream, a graph, the graph's clones
+// and its executables all share it by count. Locking: the global mutex, also while a twin runs.
+#include <stdlib.h>
+#include <string.h>
+
+#include "core.h"
+
+sim_task_t* sim_task_create(sim_task_kind_t kind, const char* name) {
+  sim_task_t* task = sim_calloc(1, sizeof(*task));
+  task->refs = 1;
+  task->kind = kind;
+  task->name = name;
+  return task;
+}
+
+sim_task_t* sim_task_retain(sim_task_t* task) {
+  task->refs += 1;
+  return task;
+}
+
+static void task_free(sim_task_t* task) {
+  switch (task->kind) {
+    case SIM_TASK_KERNEL: free(task->u.kernel.args); break;
+    case SIM_TASK_LIBRARY:
+      free(task->u.library.payload);
+      free(task->u.library.accesses);
+      break;
+    case SIM_TASK_COPY: free(task->u.copy.staged); break;
+    case SIM_TASK_EVENT_RECORD:
+    case SIM_TASK_EVENT_WAIT: sim_event_release(task->u.event); break;
+    case SIM_TASK_ALLOC:
+    case SIM_TASK_FREE: sim_allocation_release(task->u.allocation); break;
+    case SIM_TASK_EMPTY:
+    case SIM_TASK_FILL:
+    case SIM_TASK_HOST: break;
+  }
+  free(task);
+}
+
+void sim_task_release(sim_task_t* task) {
+  if (task && --task->refs == 0) task_free(task);
+}
+
+static void run_copy(const sim_task_t* task) {
+  const sim_copy_t* copy = &task->u.copy.copy;
+  const char* src = task->u.copy.staged ? task->u.copy.staged : copy->src;
+  size_t src_pitch = task->u.copy.staged ? copy->width : copy->src_pitch;
+  char* dst = copy->dst;
+  for (size_t row = 0; row < copy->height; ++row) {
+    memmove(dst + row * copy->dst_pitch, src + row * src_pitch, copy->width);
+  }
+}
+
+static void run_fill(const sim_fill_t* fill) {
+  for (size_t row = 0; row < fill->height; ++row) {
+    char* p = fill->dst + row * fill->pitch;
+    if (fill->element_bytes == 1) {
+      memset(p, (int)fill->value, fill->width);
+      continue;
+    }
+    // The low bytes of the value come first: the simulated devices are little-endian, as their hosts are.
+    for (size_t i = 0; i < fill->width; ++i) memcpy(p + i * fill->element_bytes, &fill->value, fill->element_bytes);
+  }
+}
+
+// A launch touches a handful of buffers; a twin that names more is checked on the first of them.
+#define MAX_ACCESSES 64
+
+static void run_kernel(const sim_task_t* task) {
+  const gcap_sim_kernel_t* twin = task->u.kernel.twin;
+  if (twin->accesses) {
+    gcap_sim_access_t accesses[MAX_ACCESSES];
+    size_t count = twin->accesses(&task->u.kernel.launch, task->u.kernel.args, accesses, MAX_ACCESSES);
+    sim_check_accesses(task->name, accesses, count < MAX_ACCESSES ? count : MAX_ACCESSES);
+  }
+  twin->run(&task->u.kernel.launch, task->u.kernel.args);
+}
+
+void sim_task_run(const sim_task_t* task) {
+  switch (task->kind) {
+    case SIM_TASK_KERNEL: run_kernel(task); break;
+    case SIM_TASK_LIBRARY:
+      sim_check_accesses(task->name, task->u.library.accesses, task->u.library.num_accesses);
+      task->u.library.run(task->u.library.payload);
+      break;
+    case SIM_TASK_COPY: run_copy(task); break;
+    case SIM_TASK_FILL: run_fill(&task->u.fill); break;
+    case SIM_TASK_ALLOC: sim_allocation_begin(task->u.allocation); break;
+    case SIM_TASK_FREE: sim_allocation_end(task->u.allocation); break;
+    case SIM_TASK_EMPTY:
+    case SIM_TASK_HOST:
+    case SIM_TASK_EVENT_RECORD:
+    case SIM_TASK_EVENT_WAIT: break;
+  }
+}
+
+enum cudaGraphNodeType sim_task_node_type(const sim_task_t* task) {
+  switch (task->kind) {
+    case SIM_TASK_KERNEL:
+    case SIM_TASK_LIBRARY: return cudaGraphNodeTypeKernel;
+    case SIM_TASK_COPY: return cudaGraphNodeTypeMemcpy;
+    case SIM_TASK_FILL: return cudaGraphNodeTypeMemset;
+    case SIM_TASK_HOST: return cudaGraphNodeTypeHost;
+    case SIM_TASK_EVENT_RECORD: return cudaGraphNodeTypeEventRecord;
+    case SIM_TASK_EVENT_WAIT: return cudaGraphNodeTypeWaitEvent;
+    case SIM_TASK_ALLOC: return cudaGraphNodeTypeMemAlloc;
+    case SIM_TASK_FREE: return cudaGraphNodeTypeMemFree;
+    case SIM_TASK_EMPTY: break;
+  }
+  return cudaGraphNodeTypeEmpty;
+}

@@ -1,0 +1,140 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// User objects: counted things of the caller that live as long as a graph, a clone, an executable or a launch needs
+// them.
+//
+// The idea: whoever holds an object holds a count of it; the last one to let go defers the destructor to the end of the
+// call, when the lock is no longer held. Locking: the global mutex.
+#include <limits.h>
+#include <stdlib.h>
+
+#include "core.h"
+
+struct sim_user_object {
+  cudaUserObject_t handle;
+  void* data;
+  cudaHostFn_t destroy;
+  unsigned int refs;
+};
+
+static void release(sim_user_object_t* object, unsigned int count) {
+  object->refs -= count;
+  if (object->refs > 0) return;
+  sim_defer(object->destroy, object->data);
+  sim_handle_destroy(object->handle);
+  free(object);
+}
+
+void sim_object_refs_add(sim_object_refs_t* refs, sim_user_object_t* object, unsigned int count) {
+  for (size_t i = 0; i < refs->count; ++i) {
+    if (refs->items[i].object != object) continue;
+    refs->items[i].count += count;
+    return;
+  }
+  sim_reserve(&refs->items, &refs->capacity, refs->count + 1, sizeof(sim_object_ref_t));
+  refs->items[refs->count++] = (sim_object_ref_t){object, count};
+}
+
+void sim_object_refs_copy(sim_object_refs_t* to, const sim_object_refs_t* from) {
+  for (size_t i = 0; i < from->count; ++i) {
+    from->items[i].object->refs += 1;
+    sim_object_refs_add(to, from->items[i].object, 1);
+  }
+}
+
+void sim_object_refs_clear(sim_object_refs_t* refs) {
+  for (size_t i = 0; i < refs->count; ++i) release(refs->items[i].object, refs->items[i].count);
+  free(refs->items);
+  *refs = (sim_object_refs_t){0};
+}
+
+static bool is_count(unsigned int count) { return count >= 1 && count <= INT_MAX; }
+
+static cudaError_t create(cudaUserObject_t* out, void* data, cudaHostFn_t destroy, unsigned int refs,
+                          unsigned int flags) {
+  if (!out || !destroy || !is_count(refs) || flags != cudaUserObjectNoDestructorSync) return cudaErrorInvalidValue;
+  sim_user_object_t* object = sim_calloc(1, sizeof(*object));
+  object->data = data;
+  object->destroy = destroy;
+  object->refs = refs;
+  object->handle = sim_handle_create(SIM_USER_OBJECT, object);
+  *out = object->handle;
+  return cudaSuccess;
+}
+
+cudaError_t cudaUserObjectCreate(cudaUserObject_t* object_out, void* ptr, cudaHostFn_t destroy,
+                                 unsigned int initialRefcount, unsigned int flags) {
+  cudaError_t code = sim_enter(SIM_API_cudaUserObjectCreate);
+  if (code == cudaSuccess) code = create(object_out, ptr, destroy, initialRefcount, flags);
+  return sim_leave(code);
+}
+
+cudaError_t cudaUserObjectRetain(cudaUserObject_t object, unsigned int count) {
+  cudaError_t code = sim_enter(SIM_API_cudaUserObjectRetain);
+  if (code == cudaSuccess) {
+    sim_user_object_t* o = sim_handle_get(SIM_USER_OBJECT, object);
+    if (o && is_count(count)) {
+      o->refs += count;
+    } else {
+      code = cudaErrorInvalidValue;
+    }
+  }
+  return sim_leave(code);
+}
+
+static void release_checked(sim_user_object_t* object, unsigned int count) {
+  if (count > object->refs) {
+    sim_die("%s: %u references released, %u are left", sim_thread()->call, count, object->refs);
+  }
+  release(object, count);
+}
+
+cudaError_t cudaUserObjectRelease(cudaUserObject_t object, unsigned int count) {
+  cudaError_t code = sim_enter(SIM_API_cudaUserObjectRelease);
+  if (code == cudaSuccess) {
+    sim_user_object_t* o = sim_handle_get(SIM_USER_OBJECT, object);
+    if (o && is_count(count)) {
+      release_checked(o, count);
+    } else {
+      code = cudaErrorInvalidValue;
+    }
+  }
+  return sim_leave(code);
+}
+
+cudaError_t cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t object, unsigned int count,
+                                      unsigned int flags) {
+  cudaError_t code = sim_enter(SIM_API_cudaGraphRetainUserObject);
+  if (code == cudaSuccess) {
+    sim_graph_t* g = sim_handle_get(SIM_GRAPH, graph);
+    sim_user_object_t* o = sim_handle_get(SIM_USER_OBJECT, object);
+    if (g && o && is_count(count) && flags <= cudaGraphUserObjectMove) {
+      // Moved references are the caller's own.
+      if (flags != cudaGraphUserObjectMove) o->refs += count;
+      sim_object_refs_add(&g->objects, o, count);
+    } else {
+      code = cudaErrorInvalidValue;
+    }
+  }
+  return sim_leave(code);
+}
+
+static cudaError_t graph_release(sim_graph_t* graph, sim_user_object_t* object, unsigned int count) {
+  if (!graph || !object || !is_count(count)) return cudaErrorInvalidValue;
+  sim_object_refs_t* refs = &graph->objects;
+  size_t i = 0;
+  while (i < refs->count && refs->items[i].object != object) i += 1;
+  if (i == refs->count || refs->items[i].count < count) return cudaErrorInvalidValue;
+  refs->items[i].count -= count;
+  if (refs->items[i].count == 0) refs->items[i] = refs->items[--refs->count];
+  release(object, count);
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphReleaseUserObject(cudaGraph_t graph, cudaUserObject_t object, unsigned int count) {
+  cudaError_t code = sim_enter(SIM_API_cudaGraphReleaseUserObject);
+  if (code == cudaSuccess) {
+    code = graph_release(sim_handle_get(SIM_GRAPH, graph), sim_handle_get(SIM_USER_OBJECT, object), count);
+  }
+  return sim_leave(code);
+}

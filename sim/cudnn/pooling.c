@@ -1,0 +1,119 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Pooling: the output size and the forward pass. Padding never wins a maximum; an average counts it or not, by mode. As
+// measured, NaN never wins a maximum either, whatever the descriptor says, and that of padding alone is -FLT_MAX.
+// Stateless.
+#include <float.h>
+
+#include "sim/cudnn/internal.h"
+
+// The payload; it starts with the call, as sim_dnn_submit wants.
+typedef struct pooling {
+  sim_dnn_call_t call;
+  struct cudnnPoolingStruct desc;
+} pooling_t;
+
+static cudnnStatus_t output_dims(const char* function, cudnnPoolingDescriptor_t desc, const sim_dnn_shape_t* in,
+                                 int64_t* out) {
+  out[0] = in->dims[0];
+  out[1] = in->dims[1];
+  for (int i = 0; i < 2; ++i) {
+    out[2 + i] = sim_dnn_windows(in->dims[2 + i], desc->window[i], desc->pad[i], desc->stride[i]);
+    if (out[2 + i] == 0) {
+      return sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "the window is larger than the padded input");
+    }
+  }
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnGetPooling2dForwardOutputDim(const cudnnPoolingDescriptor_t poolingDesc,
+                                                const cudnnTensorDescriptor_t inputTensorDesc, int* n, int* c, int* h,
+                                                int* w) {
+  int64_t dims[4];
+  cudnnStatus_t status = sim_dnn_enter(__func__);
+  if (status == CUDNN_STATUS_SUCCESS) {
+    status = sim_dnn_check(__func__, &sim_dnn_pooling_kind, poolingDesc, "the pooling's descriptor");
+  }
+  if (status == CUDNN_STATUS_SUCCESS) {
+    status = sim_dnn_check(__func__, &sim_dnn_tensor_kind, inputTensorDesc, "the input's descriptor");
+  }
+  if (status == CUDNN_STATUS_SUCCESS) {
+    status = output_dims(__func__, poolingDesc, &inputTensorDesc->shape, dims);
+  }
+  if (status != CUDNN_STATUS_SUCCESS) {
+    return status;
+  }
+  int* out[] = {n, c, h, w};
+  for (int i = 0; i < 4; ++i) {
+    if (out[i] == NULL) {
+      return sim_dnn_fail(__func__, CUDNN_STATUS_BAD_PARAM, "an out pointer is NULL");
+    }
+    *out[i] = (int)dims[i];
+  }
+  return CUDNN_STATUS_SUCCESS;
+}
+
+// One window whose first pixel is (row, col), which may lie in the padding.
+static float pool(const pooling_t* pooling, const float* plane, int64_t row, int64_t col) {
+  const sim_dnn_shape_t* shape = &pooling->call.x_shape;
+  const int* window = pooling->desc.window;
+  float largest = -FLT_MAX;
+  float sum = 0.0f;
+  int count = 0;
+  for (int64_t h = row < 0 ? 0 : row; h < row + window[0] && h < shape->dims[2]; ++h) {
+    for (int64_t w = col < 0 ? 0 : col; w < col + window[1] && w < shape->dims[3]; ++w) {
+      const float value = plane[sim_dnn_offset(shape, 0, 0, h, w)];
+      largest = value > largest ? value : largest;
+      sum += value;
+      ++count;
+    }
+  }
+  switch (pooling->desc.mode) {
+    case CUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING: return sum / (float)(window[0] * window[1]);
+    case CUDNN_POOLING_AVERAGE_COUNT_EXCLUDE_PADDING: return sum / (float)count;
+    default: return largest;
+  }
+}
+
+static void run(void* payload) {
+  const pooling_t* pooling = payload;
+  const sim_dnn_call_t* call = &pooling->call;
+  const struct cudnnPoolingStruct* desc = &pooling->desc;
+  const int64_t* dims = call->y_shape.dims;
+  for (int64_t n = 0; n < dims[0]; ++n) {
+    for (int64_t c = 0; c < dims[1]; ++c) {
+      const float* plane = call->x + sim_dnn_offset(&call->x_shape, n, c, 0, 0);
+      for (int64_t h = 0; h < dims[2]; ++h) {
+        for (int64_t w = 0; w < dims[3]; ++w) {
+          const float value =
+              pool(pooling, plane, h * desc->stride[0] - desc->pad[0], w * desc->stride[1] - desc->pad[1]);
+          sim_dnn_store(call, sim_dnn_offset(&call->y_shape, n, c, h, w), value);
+        }
+      }
+    }
+  }
+}
+
+cudnnStatus_t cudnnPoolingForward(cudnnHandle_t handle, const cudnnPoolingDescriptor_t poolingDesc, const void* alpha,
+                                  const cudnnTensorDescriptor_t xDesc, const void* x, const void* beta,
+                                  const cudnnTensorDescriptor_t yDesc, void* y) {
+  pooling_t pooling;
+  cudnnStatus_t status = sim_dnn_begin(__func__, handle, alpha, xDesc, x, beta, yDesc, y, &pooling.call);
+  if (status == CUDNN_STATUS_SUCCESS) {
+    status = sim_dnn_check(__func__, &sim_dnn_pooling_kind, poolingDesc, "the pooling's descriptor");
+  }
+  sim_dnn_shape_t expected;
+  if (status == CUDNN_STATUS_SUCCESS) {
+    status = output_dims(__func__, poolingDesc, &pooling.call.x_shape, expected.dims);
+  }
+  if (status != CUDNN_STATUS_SUCCESS) {
+    return status;
+  }
+  if (!sim_dnn_same_dims(&expected, &pooling.call.y_shape)) {
+    return sim_dnn_fail(__func__, CUDNN_STATUS_BAD_PARAM, "the output must be %lld x %lld x %lld x %lld",
+                        (long long)expected.dims[0], (long long)expected.dims[1], (long long)expected.dims[2],
+                        (long long)expected.dims[3]);
+  }
+  pooling.desc = *poolingDesc;
+  return sim_dnn_submit(__func__, handle, run, &pooling, sizeof pooling);
+}

@@ -1,0 +1,98 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Softmax over the channels of each pixel, or over a whole image. Only FAST does without the maximum. May run in place:
+// a group is totalled before its first value is written.
+// Stateless.
+#include <math.h>
+
+#include "sim/cudnn/internal.h"
+
+// The payload; it starts with the call, as sim_dnn_submit wants.
+typedef struct softmax {
+  sim_dnn_call_t call;
+  cudnnSoftmaxAlgorithm_t algorithm;
+  cudnnSoftmaxMode_t mode;
+} softmax_t;
+
+// The values that one softmax normalizes: a box of channels and pixels of one image.
+typedef struct box {
+  int64_t n;
+  int64_t first[3];
+  int64_t end[3];
+} box_t;
+
+typedef struct totals {
+  float shift;
+  float sum;
+} totals_t;
+
+static totals_t total(const softmax_t* softmax, const box_t* box) {
+  const sim_dnn_call_t* call = &softmax->call;
+  totals_t totals = {softmax->algorithm == CUDNN_SOFTMAX_FAST ? 0.0f : -INFINITY, 0.0f};
+  for (int pass = softmax->algorithm == CUDNN_SOFTMAX_FAST; pass < 2; ++pass) {
+    for (int64_t c = box->first[0]; c < box->end[0]; ++c) {
+      for (int64_t h = box->first[1]; h < box->end[1]; ++h) {
+        for (int64_t w = box->first[2]; w < box->end[2]; ++w) {
+          const float value = call->x[sim_dnn_offset(&call->x_shape, box->n, c, h, w)];
+          if (pass == 0) {
+            totals.shift = fmaxf(totals.shift, value);
+          } else {
+            totals.sum += expf(value - totals.shift);
+          }
+        }
+      }
+    }
+  }
+  return totals;
+}
+
+static void normalize(const softmax_t* softmax, const box_t* box) {
+  const sim_dnn_call_t* call = &softmax->call;
+  const totals_t totals = total(softmax, box);
+  for (int64_t c = box->first[0]; c < box->end[0]; ++c) {
+    for (int64_t h = box->first[1]; h < box->end[1]; ++h) {
+      for (int64_t w = box->first[2]; w < box->end[2]; ++w) {
+        const float value = call->x[sim_dnn_offset(&call->x_shape, box->n, c, h, w)] - totals.shift;
+        const int log = softmax->algorithm == CUDNN_SOFTMAX_LOG;
+        const float result = log ? value - logf(totals.sum) : expf(value) / totals.sum;
+        sim_dnn_store(call, sim_dnn_offset(&call->y_shape, box->n, c, h, w), result);
+      }
+    }
+  }
+}
+
+static void run(void* payload) {
+  const softmax_t* softmax = payload;
+  const int64_t* dims = softmax->call.x_shape.dims;
+  for (int64_t n = 0; n < dims[0]; ++n) {
+    if (softmax->mode == CUDNN_SOFTMAX_MODE_INSTANCE) {
+      const box_t image = {n, {0, 0, 0}, {dims[1], dims[2], dims[3]}};
+      normalize(softmax, &image);
+      continue;
+    }
+    for (int64_t h = 0; h < dims[2]; ++h) {
+      for (int64_t w = 0; w < dims[3]; ++w) {
+        const box_t pixel = {n, {0, h, w}, {dims[1], h + 1, w + 1}};
+        normalize(softmax, &pixel);
+      }
+    }
+  }
+}
+
+cudnnStatus_t cudnnSoftmaxForward(cudnnHandle_t handle, cudnnSoftmaxAlgorithm_t algo, cudnnSoftmaxMode_t mode,
+                                  const void* alpha, const cudnnTensorDescriptor_t xDesc, const void* x,
+                                  const void* beta, const cudnnTensorDescriptor_t yDesc, void* y) {
+  softmax_t softmax = {.algorithm = algo, .mode = mode};
+  cudnnStatus_t status = sim_dnn_begin(__func__, handle, alpha, xDesc, x, beta, yDesc, y, &softmax.call);
+  if (status != CUDNN_STATUS_SUCCESS) {
+    return status;
+  }
+  if ((unsigned)algo > CUDNN_SOFTMAX_LOG || (unsigned)mode > CUDNN_SOFTMAX_MODE_CHANNEL) {
+    return sim_dnn_fail(__func__, CUDNN_STATUS_BAD_PARAM, "%d is no softmax algorithm or %d no mode", (int)algo,
+                        (int)mode);
+  }
+  if (!sim_dnn_same_dims(&softmax.call.x_shape, &softmax.call.y_shape)) {
+    return sim_dnn_fail(__func__, CUDNN_STATUS_BAD_PARAM, "input and output have different dimensions");
+  }
+  return sim_dnn_submit(__func__, handle, run, &softmax, sizeof softmax);
+}

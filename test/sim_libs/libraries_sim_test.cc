@@ -1,0 +1,331 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// What the simulated libraries offer beyond the real ones: reports that name the call, counted handles, injected
+// faults, and algorithms whose need of a workspace is known, so that the code around it is exercised.
+#include <cmath>
+#include <vector>
+
+#include "cublasLt.h"
+#include "cudnn.h"
+#include "gcap_sim.h"
+#include "gtest/gtest.h"
+#include "test/sim_libs/device.h"
+
+namespace {
+
+using gcap_test::DeviceArray;
+using gcap_test::Stream;
+
+class LtProblem {
+ public:
+  LtProblem(uint64_t m, uint64_t n, uint64_t k, cublasComputeType_t compute = CUBLAS_COMPUTE_32F) {
+    EXPECT_EQ(CUBLAS_STATUS_SUCCESS, cublasLtCreate(&handle));
+    EXPECT_EQ(CUBLAS_STATUS_SUCCESS, cublasLtMatmulDescCreate(&desc, compute, CUDA_R_32F));
+    EXPECT_EQ(CUBLAS_STATUS_SUCCESS, cublasLtMatrixLayoutCreate(&a, CUDA_R_32F, m, k, static_cast<int64_t>(m)));
+    EXPECT_EQ(CUBLAS_STATUS_SUCCESS, cublasLtMatrixLayoutCreate(&b, CUDA_R_32F, k, n, static_cast<int64_t>(k)));
+    EXPECT_EQ(CUBLAS_STATUS_SUCCESS, cublasLtMatrixLayoutCreate(&d, CUDA_R_32F, m, n, static_cast<int64_t>(m)));
+    EXPECT_EQ(CUBLAS_STATUS_SUCCESS, cublasLtMatmulPreferenceCreate(&preference));
+  }
+  ~LtProblem() {
+    EXPECT_EQ(CUBLAS_STATUS_SUCCESS, cublasLtMatmulPreferenceDestroy(preference));
+    for (const auto layout : {a, b, d}) {
+      EXPECT_EQ(CUBLAS_STATUS_SUCCESS, cublasLtMatrixLayoutDestroy(layout));
+    }
+    EXPECT_EQ(CUBLAS_STATUS_SUCCESS, cublasLtMatmulDescDestroy(desc));
+    EXPECT_EQ(CUBLAS_STATUS_SUCCESS, cublasLtDestroy(handle));
+  }
+  LtProblem(const LtProblem&) = delete;
+  LtProblem& operator=(const LtProblem&) = delete;
+
+  std::vector<cublasLtMatmulHeuristicResult_t> Heuristic(uint64_t limit, int requested) {
+    EXPECT_EQ(CUBLAS_STATUS_SUCCESS, cublasLtMatmulPreferenceSetAttribute(
+                                         preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &limit, sizeof limit));
+    std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<size_t>(requested));
+    int count = 0;
+    EXPECT_EQ(CUBLAS_STATUS_SUCCESS,
+              cublasLtMatmulAlgoGetHeuristic(handle, desc, a, b, d, d, preference, requested, results.data(), &count));
+    results.resize(static_cast<size_t>(count));
+    return results;
+  }
+  cublasStatus_t Run(const float* in_a, const float* in_b, float* out, const cublasLtMatmulAlgo_t* algorithm,
+                     void* workspace, size_t bytes, cudaStream_t stream) {
+    const float one = 1.0f, zero = 0.0f;
+    return cublasLtMatmul(handle, desc, &one, in_a, a, in_b, b, &zero, out, d, out, d, algorithm, workspace, bytes,
+                          stream);
+  }
+
+  cublasLtHandle_t handle = nullptr;
+  cublasLtMatmulDesc_t desc = nullptr;
+  cublasLtMatrixLayout_t a = nullptr, b = nullptr, d = nullptr;
+  cublasLtMatmulPreference_t preference = nullptr;
+};
+
+TEST(SimCublasLt, HeuristicOffersSplitKForALongInnerDimensionWhereTheWorkspaceAllowsIt) {
+  LtProblem long_k(64, 32, 512);
+  const auto results = long_k.Heuristic(1 << 20, 4);
+  ASSERT_EQ(2u, results.size());
+  EXPECT_EQ(8u * 64 * 32 * sizeof(float), results[0].workspaceSize);  // 512 / 64 slices of the output
+  EXPECT_EQ(0u, results[1].workspaceSize);
+  EXPECT_EQ(4u * 64 * 32 * sizeof(float), long_k.Heuristic(8u * 64 * 32 * sizeof(float) - 1, 1)[0].workspaceSize);
+  EXPECT_EQ(0u, long_k.Heuristic(0, 1)[0].workspaceSize);
+  LtProblem short_k(64, 32, 128);
+  EXPECT_EQ(0u, short_k.Heuristic(1 << 20, 1)[0].workspaceSize);
+}
+
+TEST(SimCublasLt, SplitKUsesAllOfItsWorkspaceAndNeedsIt) {
+  LtProblem problem(64, 32, 512);
+  const auto results = problem.Heuristic(1 << 20, 1);
+  const size_t bytes = results[0].workspaceSize;
+  const DeviceArray<float> a(std::vector<float>(64 * 512, 1.0f)), b(std::vector<float>(512 * 32, 1.0f));
+  const DeviceArray<float> d(std::vector<float>(64 * 32)), workspace(std::vector<float>(bytes / sizeof(float), -1.0f));
+  Stream stream;
+  EXPECT_EQ(CUBLAS_STATUS_INVALID_VALUE,
+            problem.Run(a.get(), b.get(), d.get(), &results[0].algo, workspace.get(), bytes - 1, stream.get()));
+  ASSERT_EQ(CUBLAS_STATUS_SUCCESS,
+            problem.Run(a.get(), b.get(), d.get(), &results[0].algo, workspace.get(), bytes, stream.get()));
+  stream.Synchronize();
+  EXPECT_EQ(std::vector<float>(64 * 32, 512.0f), d.Download());
+  EXPECT_EQ(std::vector<float>(bytes / sizeof(float), 64.0f), workspace.Download());  // each slice's partial sums
+}
+
+TEST(SimCublasLt, FastTf32RoundsInputsToTenBits) {
+  const float input = 1.0f + std::ldexp(1.0f, -11) + std::ldexp(1.0f, -20);  // just above the tie: rounds up
+  const DeviceArray<float> a({input}), b({1.0f}), d({0.0f});
+  Stream stream;
+  for (const auto compute : {CUBLAS_COMPUTE_32F, CUBLAS_COMPUTE_32F_PEDANTIC, CUBLAS_COMPUTE_32F_FAST_TF32}) {
+    LtProblem problem(1, 1, 1, compute);
+    ASSERT_EQ(CUBLAS_STATUS_SUCCESS, problem.Run(a.get(), b.get(), d.get(), nullptr, nullptr, 0, stream.get()));
+    stream.Synchronize();
+    const bool tf32 = compute == CUBLAS_COMPUTE_32F_FAST_TF32;
+    EXPECT_EQ(tf32 ? 1.0f + std::ldexp(1.0f, -10) : input, d.Download()[0]);
+  }
+}
+
+TEST(SimCublasLt, NotANumberAndInfinityPassThroughSixteenBits) {
+  // 1 x 1 matrices whose A is infinity or NaN in half; D is half too.
+  const DeviceArray<uint16_t> a({0x7c00, 0x7e01}), b({0x3c00}), d({0, 0});
+  cublasLtHandle_t handle = nullptr;
+  cublasLtMatmulDesc_t desc = nullptr;
+  cublasLtMatrixLayout_t layout = nullptr;
+  ASSERT_EQ(CUBLAS_STATUS_SUCCESS, cublasLtCreate(&handle));
+  ASSERT_EQ(CUBLAS_STATUS_SUCCESS, cublasLtMatmulDescCreate(&desc, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+  ASSERT_EQ(CUBLAS_STATUS_SUCCESS, cublasLtMatrixLayoutCreate(&layout, CUDA_R_16F, 1, 1, 1));
+  const float one = 1.0f, zero = 0.0f;
+  Stream stream;
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(CUBLAS_STATUS_SUCCESS,
+              cublasLtMatmul(handle, desc, &one, a.get() + i, layout, b.get(), layout, &zero, d.get() + i, layout,
+                             d.get() + i, layout, nullptr, nullptr, 0, stream.get()));
+  }
+  stream.Synchronize();
+  const std::vector<uint16_t> got = d.Download();
+  EXPECT_EQ(0x7c00, got[0]);
+  EXPECT_EQ(0x7c00, got[1] & 0x7c00);
+  EXPECT_NE(0, got[1] & 0x03ff);
+  EXPECT_EQ(CUBLAS_STATUS_SUCCESS, cublasLtMatrixLayoutDestroy(layout));
+  EXPECT_EQ(CUBLAS_STATUS_SUCCESS, cublasLtMatmulDescDestroy(desc));
+  EXPECT_EQ(CUBLAS_STATUS_SUCCESS, cublasLtDestroy(handle));
+}
+
+TEST(SimCublasLt, HandlesAndDescriptorsAreCounted) {
+  const size_t handles = gcap_sim_live("cublasLt handle"), layouts = gcap_sim_live("cublasLt matrix layout");
+  {
+    LtProblem problem(1, 1, 1);
+    EXPECT_EQ(handles + 1, gcap_sim_live("cublasLt handle"));
+    EXPECT_EQ(layouts + 3, gcap_sim_live("cublasLt matrix layout"));
+  }
+  EXPECT_EQ(handles, gcap_sim_live("cublasLt handle"));
+  EXPECT_EQ(layouts, gcap_sim_live("cublasLt matrix layout"));
+}
+
+TEST(SimCublasLt, InjectedFaultsBecomeStatuses) {
+  cublasLtHandle_t handle = nullptr;
+  gcap_sim_fail_nth("cublasLtCreate", 1, cudaErrorMemoryAllocation);
+  EXPECT_EQ(CUBLAS_STATUS_ALLOC_FAILED, cublasLtCreate(&handle));
+  EXPECT_EQ(nullptr, handle);
+  cudnnTensorDescriptor_t tensor = nullptr;
+  gcap_sim_fail_nth("cudnnCreateTensorDescriptor", 1, cudaErrorUnknown);
+  EXPECT_EQ(CUDNN_STATUS_EXECUTION_FAILED, cudnnCreateTensorDescriptor(&tensor));
+  char message[128];
+  cudnnGetLastErrorString(message, sizeof message);
+  EXPECT_STREQ("cudnnCreateTensorDescriptor: the CUDA runtime answered 999", message);
+  (void)cudaGetLastError();
+}
+
+using SimLibraryDeathTest = testing::Test;
+
+TEST(SimLibraryDeathTest, DestroyedAndForeignObjectsAreReportedWithTheCall) {
+  cublasLtMatrixLayout_t layout = nullptr;
+  cudnnHandle_t handle = nullptr;
+  cudnnTensorDescriptor_t tensor = nullptr;
+  ASSERT_EQ(CUBLAS_STATUS_SUCCESS, cublasLtMatrixLayoutCreate(&layout, CUDA_R_32F, 1, 1, 1));
+  ASSERT_EQ(CUDNN_STATUS_SUCCESS, cudnnCreate(&handle));
+  ASSERT_EQ(CUDNN_STATUS_SUCCESS, cudnnCreateTensorDescriptor(&tensor));
+  EXPECT_DEATH(cudnnDestroyTensorDescriptor(reinterpret_cast<cudnnTensorDescriptor_t>(layout)),
+               "cudnnDestroyTensorDescriptor: .* is not a cudnn tensor descriptor");
+  ASSERT_EQ(CUBLAS_STATUS_SUCCESS, cublasLtMatrixLayoutDestroy(layout));
+  ASSERT_EQ(CUDNN_STATUS_SUCCESS, cudnnDestroy(handle));
+  ASSERT_EQ(CUDNN_STATUS_SUCCESS, cudnnDestroyTensorDescriptor(tensor));
+  EXPECT_DEATH(cublasLtMatrixLayoutDestroy(layout), "cublasLtMatrixLayoutDestroy: .* that was destroyed");
+  EXPECT_DEATH(cudnnSetStream(handle, nullptr), "cudnnSetStream: .* is a cudnn handle that was destroyed");
+  EXPECT_DEATH(cudnnSetTensor4dDescriptor(tensor, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 1, 1, 1, 1),
+               "cudnnSetTensor4dDescriptor: .* that was destroyed");
+}
+
+TEST(SimLibraryDeathTest, WhatCrashesTheRealLibraryOrIsNotModelledIsNamed) {
+  LtProblem problem(1, 1, 1);
+  const float one = 1.0f;
+  EXPECT_DEATH(cublasLtMatmul(problem.handle, nullptr, &one, nullptr, problem.a, nullptr, problem.b, &one, nullptr,
+                              problem.d, nullptr, problem.d, nullptr, nullptr, 0, nullptr),
+               "cublasLtMatmul: the operation descriptor is NULL");
+  EXPECT_DEATH(cublasLtMatmul(problem.handle, problem.desc, nullptr, nullptr, problem.a, nullptr, problem.b, &one,
+                              nullptr, problem.d, nullptr, problem.d, nullptr, nullptr, 0, nullptr),
+               "cublasLtMatmul: alpha or beta is NULL");
+  const uint32_t gelu = CUBLASLT_EPILOGUE_GELU;
+  ASSERT_EQ(CUBLAS_STATUS_SUCCESS,
+            cublasLtMatmulDescSetAttribute(problem.desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &gelu, sizeof gelu));
+  EXPECT_DEATH(problem.Run(nullptr, nullptr, nullptr, nullptr, nullptr, 0, nullptr), "epilogue 32 is not modelled");
+  const void* pointer = nullptr;
+  EXPECT_DEATH(
+      cublasLtMatmulDescSetAttribute(problem.desc, CUBLASLT_MATMUL_DESC_AMAX_D_POINTER, &pointer, sizeof pointer),
+      "attribute 21 of a cublasLt matmul descriptor is not modelled");
+}
+
+// One 3 x 3 convolution of 8 x 8 images, as in the digits example, without data.
+class ConvDescriptors {
+ public:
+  ConvDescriptors() {
+    EXPECT_EQ(CUDNN_STATUS_SUCCESS, cudnnCreate(&handle));
+    EXPECT_EQ(CUDNN_STATUS_SUCCESS, cudnnCreateTensorDescriptor(&x));
+    EXPECT_EQ(CUDNN_STATUS_SUCCESS, cudnnCreateTensorDescriptor(&y));
+    EXPECT_EQ(CUDNN_STATUS_SUCCESS, cudnnCreateFilterDescriptor(&w));
+    EXPECT_EQ(CUDNN_STATUS_SUCCESS, cudnnCreateConvolutionDescriptor(&conv));
+    EXPECT_EQ(CUDNN_STATUS_SUCCESS, cudnnSetTensor4dDescriptor(x, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 2, 16, 8, 8));
+    EXPECT_EQ(CUDNN_STATUS_SUCCESS, cudnnSetTensor4dDescriptor(y, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 2, 32, 8, 8));
+    EXPECT_EQ(CUDNN_STATUS_SUCCESS, cudnnSetFilter4dDescriptor(w, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW, 32, 16, 3, 3));
+    EXPECT_EQ(CUDNN_STATUS_SUCCESS,
+              cudnnSetConvolution2dDescriptor(conv, 1, 1, 1, 1, 1, 1, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT));
+  }
+  ~ConvDescriptors() {
+    EXPECT_EQ(CUDNN_STATUS_SUCCESS, cudnnDestroyConvolutionDescriptor(conv));
+    EXPECT_EQ(CUDNN_STATUS_SUCCESS, cudnnDestroyFilterDescriptor(w));
+    EXPECT_EQ(CUDNN_STATUS_SUCCESS, cudnnDestroyTensorDescriptor(y));
+    EXPECT_EQ(CUDNN_STATUS_SUCCESS, cudnnDestroyTensorDescriptor(x));
+    EXPECT_EQ(CUDNN_STATUS_SUCCESS, cudnnDestroy(handle));
+  }
+  ConvDescriptors(const ConvDescriptors&) = delete;
+  ConvDescriptors& operator=(const ConvDescriptors&) = delete;
+
+  cudnnHandle_t handle = nullptr;
+  cudnnTensorDescriptor_t x = nullptr, y = nullptr;
+  cudnnFilterDescriptor_t w = nullptr;
+  cudnnConvolutionDescriptor_t conv = nullptr;
+};
+
+TEST(SimCudnn, AlgorithmsNeedTheWorkspaceTheyUse) {
+  ConvDescriptors d;
+  const size_t expected[] = {0, 9 * 64 * sizeof(int32_t), 16 * 9 * 64 * sizeof(float)};
+  for (int algorithm = 0; algorithm < 3; ++algorithm) {
+    size_t bytes = 1;
+    ASSERT_EQ(CUDNN_STATUS_SUCCESS,
+              cudnnGetConvolutionForwardWorkspaceSize(d.handle, d.x, d.w, d.conv, d.y,
+                                                      static_cast<cudnnConvolutionFwdAlgo_t>(algorithm), &bytes));
+    EXPECT_EQ(expected[algorithm], bytes);
+  }
+}
+
+TEST(SimCudnn, ErrorTextSaysWhatIsWrong) {
+  ConvDescriptors d;
+  ASSERT_EQ(CUDNN_STATUS_SUCCESS, cudnnSetConvolutionGroupCount(d.conv, 3));
+  int n, c, h, w;
+  EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, cudnnGetConvolution2dForwardOutputDim(d.conv, d.x, d.w, &n, &c, &h, &w));
+  char message[256];
+  cudnnGetLastErrorString(message, sizeof message);
+  EXPECT_STREQ(
+      "cudnnGetConvolution2dForwardOutputDim: 16 input channels, 3 groups and a filter of 32 x 16 channels do not "
+      "match",
+      message);
+  cudnnGetLastErrorString(message, sizeof message);
+  EXPECT_STREQ("", message);
+}
+
+TEST(SimCudnn, DescriptorThatWasNeverSetIsABadParameter) {
+  cudnnTensorDescriptor_t tensor = nullptr;
+  ASSERT_EQ(CUDNN_STATUS_SUCCESS, cudnnCreateTensorDescriptor(&tensor));
+  size_t bytes = 0;
+  EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, cudnnGetTensorSizeInBytes(tensor, &bytes));
+  EXPECT_EQ(CUDNN_STATUS_SUCCESS, cudnnDestroyTensorDescriptor(tensor));
+}
+
+// A GPU with cuDNN 9.19 takes both of the next two calls; other versions do not, or compute what nobody wants.
+TEST(SimCudnn, FusedIdentityNeedsThePrecomputedAlgorithm) {
+  ConvDescriptors d;
+  cudnnActivationDescriptor_t activation = nullptr;
+  cudnnTensorDescriptor_t bias = nullptr;
+  ASSERT_EQ(CUDNN_STATUS_SUCCESS, cudnnCreateTensorDescriptor(&bias));
+  ASSERT_EQ(CUDNN_STATUS_SUCCESS, cudnnCreateActivationDescriptor(&activation));
+  ASSERT_EQ(CUDNN_STATUS_SUCCESS, cudnnSetTensor4dDescriptor(bias, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 1, 32, 1, 1));
+  ASSERT_EQ(CUDNN_STATUS_SUCCESS,
+            cudnnSetActivationDescriptor(activation, CUDNN_ACTIVATION_IDENTITY, CUDNN_NOT_PROPAGATE_NAN, 0));
+  const DeviceArray<float> x(std::vector<float>(2 * 16 * 64)), w(std::vector<float>(32 * 16 * 9));
+  const DeviceArray<float> y(std::vector<float>(2 * 32 * 64)), b(std::vector<float>(32));
+  const float one = 1.0f, zero = 0.0f;
+  EXPECT_EQ(CUDNN_STATUS_NOT_SUPPORTED,
+            cudnnConvolutionBiasActivationForward(d.handle, &one, d.x, x.get(), d.w, w.get(), d.conv,
+                                                  CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, nullptr, 0, &zero, d.y,
+                                                  y.get(), bias, b.get(), activation, d.y, y.get()));
+  EXPECT_EQ(CUDNN_STATUS_SUCCESS, cudnnDestroyActivationDescriptor(activation));
+  EXPECT_EQ(CUDNN_STATUS_SUCCESS, cudnnDestroyTensorDescriptor(bias));
+}
+
+TEST(SimCudnn, GroupsThatDoNotMatchTheChannelsAreABadParameter) {
+  ConvDescriptors d;
+  ASSERT_EQ(CUDNN_STATUS_SUCCESS, cudnnSetConvolutionGroupCount(d.conv, 2));
+  size_t bytes = 0;
+  EXPECT_EQ(CUDNN_STATUS_BAD_PARAM,
+            cudnnGetConvolutionForwardWorkspaceSize(d.handle, d.x, d.w, d.conv, d.y,
+                                                    CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, &bytes));
+}
+
+TEST(SimCudnn, SearchNamesTheAlgorithmsThatTheWorkspaceAllowsFirst) {
+  ConvDescriptors d;
+  const DeviceArray<float> x(std::vector<float>(2 * 16 * 64)), w(std::vector<float>(32 * 16 * 9));
+  const DeviceArray<float> y(std::vector<float>(2 * 32 * 64, 3.0f));
+  cudnnConvolutionFwdAlgoPerf_t results[8];
+  int count = 0;
+  ASSERT_EQ(CUDNN_STATUS_SUCCESS, cudnnFindConvolutionForwardAlgorithmEx(d.handle, d.x, x.get(), d.w, w.get(), d.conv,
+                                                                         d.y, y.get(), 8, &count, results, nullptr, 0));
+  ASSERT_EQ(8, count);
+  EXPECT_EQ(CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, results[0].algo);
+  EXPECT_EQ(CUDNN_STATUS_SUCCESS, results[0].status);
+  EXPECT_EQ(CUDNN_STATUS_INTERNAL_ERROR_UNEXPECTED_VALUE, results[1].status);
+  EXPECT_EQ(CUDNN_STATUS_NOT_SUPPORTED, results[7].status);
+  ASSERT_EQ(cudaSuccess, cudaDeviceSynchronize());
+  EXPECT_EQ(std::vector<float>(2 * 32 * 64), y.Download());  // overwritten, as by a real search
+}
+
+// A tensor of which every other row belongs to somebody else: those stay untouched.
+TEST(SimCudnn, StridedTensorsLeaveTheirGapsAlone) {
+  const DeviceArray<float> x({1, -2, 9, 9, -3, 4, 9, 9});
+  cudnnHandle_t handle = nullptr;
+  cudnnTensorDescriptor_t tensor = nullptr;
+  cudnnActivationDescriptor_t activation = nullptr;
+  ASSERT_EQ(CUDNN_STATUS_SUCCESS, cudnnCreate(&handle));
+  ASSERT_EQ(CUDNN_STATUS_SUCCESS, cudnnCreateTensorDescriptor(&tensor));
+  ASSERT_EQ(CUDNN_STATUS_SUCCESS, cudnnCreateActivationDescriptor(&activation));
+  ASSERT_EQ(CUDNN_STATUS_SUCCESS, cudnnSetTensor4dDescriptorEx(tensor, CUDNN_DATA_FLOAT, 1, 1, 2, 2, 8, 8, 4, 1));
+  ASSERT_EQ(CUDNN_STATUS_SUCCESS,
+            cudnnSetActivationDescriptor(activation, CUDNN_ACTIVATION_RELU, CUDNN_PROPAGATE_NAN, 0));
+  Stream stream;
+  const float alpha = 1.0f, beta = 0.0f;
+  ASSERT_EQ(CUDNN_STATUS_SUCCESS, cudnnSetStream(handle, stream.get()));
+  ASSERT_EQ(CUDNN_STATUS_SUCCESS,
+            cudnnActivationForward(handle, activation, &alpha, tensor, x.get(), &beta, tensor, x.get()));
+  stream.Synchronize();
+  EXPECT_EQ(std::vector<float>({1, 0, 9, 9, 0, 4, 9, 9}), x.Download());
+  EXPECT_EQ(CUDNN_STATUS_SUCCESS, cudnnDestroyActivationDescriptor(activation));
+  EXPECT_EQ(CUDNN_STATUS_SUCCESS, cudnnDestroyTensorDescriptor(tensor));
+  EXPECT_EQ(CUDNN_STATUS_SUCCESS, cudnnDestroy(handle));
+}
+
+}  // namespace
