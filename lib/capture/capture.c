@@ -198,7 +198,7 @@ static gcap_status_t close_scope(gcap_capture_t* capture, cudaGraph_t* out_graph
 gcap_status_t gcap_capture_end(gcap_capture_t* capture, cudaGraph_t* out_graph, gcap_retained_t** out_retained) {
   *out_graph = NULL;
   *out_retained = NULL;
-  if (capture != current_scope) {
+  if (capture == NULL || capture != current_scope) {
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
                        "a capture is ended by the thread that began it; this thread has %s open",
                        current_scope == NULL ? "none" : "another one");
@@ -211,6 +211,10 @@ void gcap_capture_abort(gcap_capture_t* capture) {
   gcap_status_t given_up = GCAP_STATUS(GCAP_CAPTURE_INVALIDATED, "the capture was given up");
   gcap_capture_fail(capture, given_up);
   gcap_status_ignore(given_up);  // the latch has its copy
+  if (capture != current_scope) {
+    gcap_log(GCAP_LOG_ERROR, "a capture was given up on a thread that did not begin it; it stays open there and fails");
+    return;
+  }
   cudaGraph_t graph = NULL;
   gcap_retained_t* retained = NULL;
   gcap_status_ignore(close_scope(capture, &graph, &retained));  // a failure is what was asked for

@@ -13,6 +13,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "gcap/log.h"
 #include "lib/base/thread_state.h"
@@ -62,18 +63,22 @@ void gcap_thread_contexts_options_init(gcap_thread_contexts_options_t* options) 
 
 // --- The life of one context ----------------------------------------------------------------------------------------
 
-// Ends a context that is on no list. The graphs go first: they are launched on the stream and hold its scratch.
+// Ends a context that is on no list. The graphs go first: they are launched on the stream and hold its scratch. A
+// stream that may still be busy, by itself or by its graphs, is kept for ever; nobody is told of its end, so that
+// whatever is tagged with it never looks free.
 static gcap_status_t context_destroy(gcap_thread_context_t* context) {
   const gcap_thread_contexts_options_t* options = &context->set->options;
+  gcap_stream_t* stream = context->stream;
   gcap_status_t status = gcap_graph_manager_destroy(context->graphs);
-  if (context->stream != NULL) {
-    gcap_status_t drained = gcap_stream_synchronize(context->stream);
-    if (drained == NULL && options->on_end != NULL) options->on_end(options->user, context->stream);
-    status = gcap_status_join(status, drained);
-    status = gcap_status_join(status, gcap_stream_destroy(context->stream));
-  }
   free(context);
-  return status;
+  if (stream == NULL) return status;
+  if (status == NULL) status = gcap_stream_synchronize(stream);
+  if (status != NULL) {
+    return gcap_status_annotate(status, gcap_status_code(status), "stream %p may still be busy and is kept for ever",
+                                (void*)gcap_stream_handle(stream));
+  }
+  if (options->on_end != NULL) options->on_end(options->user, stream);
+  return gcap_stream_destroy(stream);
 }
 
 static gcap_status_t context_create(gcap_thread_contexts_t* set, gcap_thread_context_t** out_context) {
@@ -122,6 +127,7 @@ static void thread_exits(void* value) {
   }
   pthread_mutex_unlock(&contexts_mutex);
   free(record);
+  memset(cache, 0, sizeof(cache));  // another destructor of this thread may still come and ask
 }
 
 static int record_key_error;

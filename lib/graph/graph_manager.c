@@ -32,6 +32,8 @@ typedef struct slot {
   cudaStream_t stream;
   int device_id;
   gcap_retained_t* retained;
+  struct slot* next_detached;  // once out of the table
+  cudaEvent_t launched;        // and recorded behind its last launch
 } slot_t;
 
 // The run between begin_run and end_run.
@@ -49,6 +51,7 @@ struct gcap_graph_manager {
   pthread_mutex_t mutex;
   id_table_t slots;
   open_run_t run;
+  bool scope_open;  // the open run's capture scope is; read and written by the thread of the run alone
 };
 
 static uint64_t now_ns(void) {
@@ -91,6 +94,30 @@ gcap_status_t gcap_graph_manager_create(const gcap_graph_manager_options_t* opti
 
 // --- The open run ---------------------------------------------------------------------------------------------------
 
+// A scope may be closed behind the manager's back, and the next one may lie at its address: the scope itself must tell.
+static void note_scope_closed(void* user, bool committed) {
+  (void)committed;
+  ((gcap_graph_manager_t*)user)->scope_open = false;
+}
+
+// Begins the capture of a run. On failure none is open.
+static gcap_status_t open_scope(gcap_graph_manager_t* manager, open_run_t* run) {
+  run->begin_ns = now_ns();
+  GCAP_RETURN_IF_ERROR(gcap_capture_begin(run->stream, &manager->options.capture, &run->capture));
+  manager->scope_open = true;
+  gcap_status_t status = gcap_capture_on_close(run->capture, note_scope_closed, manager);
+  if (status != NULL) {
+    gcap_capture_abort(run->capture);
+    run->capture = NULL;
+  }
+  return status;
+}
+
+// Whether the run's capture scope is still there to be ended by this thread.
+static bool owns_scope(const gcap_graph_manager_t* manager, const open_run_t* run) {
+  return run->capture != NULL && manager->scope_open && run->capture == gcap_capture_current();
+}
+
 // Aborts a run that this thread left open. Called with the mutex held.
 static gcap_status_t close_abandoned_run(gcap_graph_manager_t* manager) {
   open_run_t* run = &manager->run;
@@ -100,8 +127,7 @@ static gcap_status_t close_abandoned_run(gcap_graph_manager_t* manager) {
                        run->id);
   }
   gcap_log(GCAP_LOG_WARNING, "a run of id %d was never ended; it is aborted", run->id);
-  // The capture may have been aborted by somebody's gcap_capture_begin already: then its scope is not ours any more.
-  if (run->capture != NULL && run->capture == gcap_capture_current()) gcap_capture_abort(run->capture);
+  if (owns_scope(manager, run)) gcap_capture_abort(run->capture);
   run->is_open = false;
   slot_t* slot = id_table_find(&manager->slots, run->id);
   if (run->capture != NULL && slot != NULL) slot->info.state = GCAP_GRAPH_READY;
@@ -159,8 +185,7 @@ static gcap_status_t begin_run_locked(gcap_graph_manager_t* manager, int id, cud
       return GCAP_STATUS(GCAP_ALREADY_EXISTS, "graph id %d is captured: replay it, or release it first", id);
     }
     if (plan_run(manager, slot)) {
-      run.begin_ns = now_ns();
-      gcap_status_t status = gcap_capture_begin(stream, &manager->options.capture, &run.capture);
+      gcap_status_t status = open_scope(manager, &run);
       if (gcap_status_code(status) == GCAP_CUDA_ERROR) {
         // The driver would not start a capture: the run itself can still be done, eagerly.
         gcap_log(GCAP_LOG_WARNING, "graph id %d runs eagerly: %s", id, gcap_status_message(status));
@@ -235,7 +260,12 @@ static gcap_status_t instantiate(cudaGraph_t graph, cudaGraphExec_t* out_exec) {
                                   params.errNode_out != NULL ? ", node of type " : "",
                                   params.errNode_out != NULL ? node_type_name(params.errNode_out) : "");
   }
-  return gcap_status_join(status, gcap_relaxed_pop(mode));
+  gcap_status_t restored = gcap_relaxed_pop(mode);
+  if (status == NULL && restored != NULL) {
+    restored = gcap_status_join(restored, GCAP_CUDA(cudaGraphExecDestroy(*out_exec)));
+    *out_exec = NULL;
+  }
+  return gcap_status_join(status, restored);
 }
 
 static gcap_status_t destroy_exec(cudaGraphExec_t exec) {
@@ -255,8 +285,9 @@ static gcap_status_t synchronize_stream(cudaStream_t stream) {
 // Makes the executable of `graph` in `slot` and launches it once. On failure the slot holds none.
 static gcap_status_t build_and_launch(slot_t* slot, cudaGraph_t graph, cudaStream_t stream) {
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaGetDevice(&slot->device_id)));
-  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaGraphGetNodes(graph, NULL, &slot->info.nodes)));
-  if (slot->info.nodes == 0) {
+  size_t nodes = 0;
+  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaGraphGetNodes(graph, NULL, &nodes)));
+  if (nodes == 0) {
     gcap_log(GCAP_LOG_WARNING, "graph id %d was captured without a node: was its work issued on another stream?",
              slot->id);
   }
@@ -267,9 +298,10 @@ static gcap_status_t build_and_launch(slot_t* slot, cudaGraph_t graph, cudaStrea
   if (status != NULL) {
     status = gcap_status_join(status, destroy_exec(slot->exec));
     slot->exec = NULL;
-    slot->info.nodes = 0;
+    return status;
   }
-  return status;
+  slot->info.nodes = nodes;
+  return NULL;
 }
 
 static gcap_status_t finish_capture(gcap_graph_manager_t* manager, const open_run_t* run, slot_t* slot,
@@ -316,7 +348,7 @@ static gcap_status_t end_run_locked(gcap_graph_manager_t* manager, gcap_status_t
     if (slot != NULL && run_status == NULL) ++slot->info.eager_runs;
     return NULL;
   }
-  if (out_run->capture != gcap_capture_current()) {
+  if (!owns_scope(manager, out_run)) {
     cool_down(manager, slot);
     return GCAP_STATUS(GCAP_CAPTURE_INVALIDATED, "the capture of graph id %d was ended behind the manager's back",
                        out_run->id);
@@ -340,6 +372,14 @@ static gcap_status_t check_not_capturing(const char* operation) {
   return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "%s: this thread is capturing; end the capture first", operation);
 }
 
+// A launch into a capture of ours, by another thread, would break it.
+static gcap_status_t check_not_captured_into(const gcap_graph_manager_t* manager, const slot_t* slot) {
+  const open_run_t* run = &manager->run;
+  if (!run->is_open || run->capture == NULL || run->stream != slot->stream) return NULL;
+  return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "graph id %d: another thread is capturing graph id %d on its stream",
+                     slot->id, run->id);
+}
+
 bool gcap_graph_manager_is_captured(gcap_graph_manager_t* manager, int id) {
   pthread_mutex_lock(&manager->mutex);
   const slot_t* slot = id_table_find(&manager->slots, id);
@@ -359,7 +399,8 @@ gcap_status_t gcap_graph_manager_try_replay(gcap_graph_manager_t* manager, int i
     return NULL;
   }
   cudaStream_t stream = slot->stream;
-  gcap_status_t status = GCAP_CUDA(cudaGraphLaunch(slot->exec, stream));
+  gcap_status_t status = check_not_captured_into(manager, slot);
+  if (status == NULL) status = GCAP_CUDA(cudaGraphLaunch(slot->exec, stream));
   if (status == NULL) ++slot->info.replays;
   pthread_mutex_unlock(&manager->mutex);
   *out_replayed = status == NULL;
@@ -376,36 +417,63 @@ gcap_status_t gcap_graph_manager_replay(gcap_graph_manager_t* manager, int id, b
   return GCAP_STATUS(GCAP_NOT_FOUND, "graph id %d is not captured: it is %s", id, gcap_graph_state_name(info.state));
 }
 
-// Waits for everything issued on the graph's stream so far, by an event: other streams go on.
-static gcap_status_t wait_for_launches(const slot_t* slot) {
+// Records an event behind everything issued on the graph's stream so far.
+static gcap_status_t record_launched(slot_t* slot) {
   int previous = 0;
   GCAP_RETURN_IF_ERROR(gcap_device_push(slot->device_id, &previous));
-  cudaEvent_t event = NULL;
-  enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
-  gcap_status_t status = gcap_relaxed_push(&mode);
-  if (status == NULL) {
-    status = GCAP_CUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-    if (status == NULL) status = GCAP_CUDA(cudaEventRecord(event, slot->stream));
-    if (status == NULL) status = GCAP_CUDA(cudaEventSynchronize(event));
-    if (event != NULL) status = gcap_status_join(status, GCAP_CUDA(cudaEventDestroy(event)));
-    status = gcap_status_join(status, gcap_relaxed_pop(mode));
+  gcap_status_t status = GCAP_CUDA(cudaEventCreateWithFlags(&slot->launched, cudaEventDisableTiming));
+  if (status == NULL) status = GCAP_CUDA(cudaEventRecord(slot->launched, slot->stream));
+  status = gcap_status_join(status, gcap_device_pop(slot->device_id, previous));
+  if (status != NULL && slot->launched != NULL) {
+    status = gcap_status_join(status, GCAP_CUDA(cudaEventDestroy(slot->launched)));
+    slot->launched = NULL;
   }
-  return gcap_status_join(status, gcap_device_pop(slot->device_id, previous));
+  return status;
 }
 
-// Ends a slot that is out of the table: nobody can launch it any more.
-static gcap_status_t retire(slot_t* slot) {
-  gcap_status_t status = NULL;
-  if (slot->exec != NULL) {
-    status = wait_for_launches(slot);
-    if (status != NULL) {
-      return gcap_status_annotate(status, gcap_status_code(status),
-                                  "graph id %d may still be running and is kept for ever with all it retains",
-                                  slot->id);
-    }
-    status = destroy_exec(slot->exec);
-    gcap_retained_release(slot->retained);
+// Takes a captured slot out of the table; on failure it stays there. Called with the mutex held, so that neither a
+// launch nor a capture of this manager comes between the question and the event.
+static gcap_status_t detach(gcap_graph_manager_t* manager, slot_t* slot) {
+  enum cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
+  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamIsCapturing(slot->stream, &state)));
+  if (state != cudaStreamCaptureStatusNone) {
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "graph id %d: its stream %p is capturing; end the capture first",
+                       slot->id, (void*)slot->stream);
   }
+  GCAP_RETURN_IF_ERROR(record_launched(slot));
+  id_table_remove(&manager->slots, slot->id);
+  return NULL;
+}
+
+static gcap_status_t wait_for_launches(const slot_t* slot) {
+  enum cudaStreamCaptureMode mode;
+  GCAP_RETURN_IF_ERROR(gcap_relaxed_push(&mode));
+  gcap_status_t status = GCAP_CUDA(cudaEventSynchronize(slot->launched));
+  return gcap_status_join(status, gcap_relaxed_pop(mode));
+}
+
+// Keeps for ever what may still be running. It stays reachable, so that a leak checker can tell it from an accident.
+static void quarantine(slot_t* slot) {
+  static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+  static slot_t* quarantined;
+  pthread_mutex_lock(&mutex);
+  slot->next_detached = quarantined;
+  quarantined = slot;
+  pthread_mutex_unlock(&mutex);
+}
+
+// Ends a detached slot: nobody can launch it any more.
+static gcap_status_t retire(slot_t* slot) {
+  gcap_status_t status = wait_for_launches(slot);
+  if (status != NULL) {
+    status =
+        gcap_status_annotate(status, gcap_status_code(status),
+                             "graph id %d may still be running and is kept for ever with all it retains", slot->id);
+    quarantine(slot);
+    return status;
+  }
+  status = gcap_status_join(GCAP_CUDA(cudaEventDestroy(slot->launched)), destroy_exec(slot->exec));
+  gcap_retained_release(slot->retained);
   free(slot);
   return status;
 }
@@ -415,30 +483,42 @@ gcap_status_t gcap_graph_manager_release(gcap_graph_manager_t* manager, int id) 
   pthread_mutex_lock(&manager->mutex);
   slot_t* slot = id_table_find(&manager->slots, id);
   bool captured = slot != NULL && slot->info.state == GCAP_GRAPH_CAPTURED;
-  if (captured) id_table_remove(&manager->slots, id);
+  gcap_status_t status = captured ? detach(manager, slot) : NULL;
   pthread_mutex_unlock(&manager->mutex);
-  if (captured) return retire(slot);
-  return GCAP_STATUS(GCAP_NOT_FOUND, "graph id %d is not captured: nothing to release", id);
+  if (!captured) return GCAP_STATUS(GCAP_NOT_FOUND, "graph id %d is not captured: nothing to release", id);
+  return status == NULL ? retire(slot) : status;
 }
 
-// Takes any captured slot out of the table; NULL when there is none left.
-static slot_t* take_captured_slot(gcap_graph_manager_t* manager) {
-  slot_t* taken = NULL;
+// Detaches every captured slot that can be, as a list.
+static gcap_status_t detach_all(gcap_graph_manager_t* manager, slot_t** out_detached) {
+  *out_detached = NULL;
+  gcap_status_t status = NULL;
   pthread_mutex_lock(&manager->mutex);
-  for (size_t i = 0; i < manager->slots.capacity && taken == NULL; ++i) {
+  for (size_t i = 0; i < manager->slots.capacity;) {
     slot_t* slot = manager->slots.cells[i].slot;
-    if (slot != NULL && slot->info.state == GCAP_GRAPH_CAPTURED) taken = slot;
+    gcap_status_t failure = NULL;
+    bool captured = slot != NULL && slot->info.state == GCAP_GRAPH_CAPTURED;
+    if (captured) failure = detach(manager, slot);
+    if (captured && failure == NULL) {
+      slot->next_detached = *out_detached;
+      *out_detached = slot;
+    } else {
+      ++i;  // a slot that went made room for another one in its cell
+    }
+    status = gcap_status_join(status, failure);
   }
-  if (taken != NULL) id_table_remove(&manager->slots, taken->id);
   pthread_mutex_unlock(&manager->mutex);
-  return taken;
+  return status;
 }
 
 gcap_status_t gcap_graph_manager_release_all(gcap_graph_manager_t* manager) {
   GCAP_RETURN_IF_ERROR(check_not_capturing("gcap_graph_manager_release_all"));
-  gcap_status_t status = NULL;
-  for (slot_t* slot = take_captured_slot(manager); slot != NULL; slot = take_captured_slot(manager)) {
+  slot_t* slot = NULL;
+  gcap_status_t status = detach_all(manager, &slot);
+  while (slot != NULL) {
+    slot_t* next = slot->next_detached;
     status = gcap_status_join(status, retire(slot));
+    slot = next;
   }
   return status;
 }
@@ -451,7 +531,14 @@ gcap_status_t gcap_graph_manager_destroy(gcap_graph_manager_t* manager) {
   if (status == NULL) status = check_not_capturing("gcap_graph_manager_destroy");
   if (status != NULL) return status;
   status = gcap_graph_manager_release_all(manager);
-  for (size_t i = 0; i < manager->slots.capacity; ++i) free(manager->slots.cells[i].slot);
+  for (size_t i = 0; i < manager->slots.capacity; ++i) {
+    slot_t* slot = manager->slots.cells[i].slot;
+    if (slot != NULL && slot->info.state == GCAP_GRAPH_CAPTURED) {
+      quarantine(slot);
+    } else {
+      free(slot);
+    }
+  }
   id_table_deinit(&manager->slots);
   pthread_mutex_destroy(&manager->mutex);
   free(manager);

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "gcap/log.h"
+#include "lib/base/cuda_guard.h"
 #include "lib/session/plan.h"
 
 struct gcap_session {
@@ -78,8 +79,12 @@ static gcap_status_t build(gcap_session_t* session, const gcap_model_t* model, g
   gcap_run_resources_t resources;
   GCAP_RETURN_IF_ERROR(gcap_ep_get_run_resources(session->ep, &resources));
   session->allocator = resources.allocator;
-  GCAP_RETURN_IF_ERROR(create_kernels(session, model));
-  return upload_constants(session, model);
+  int device_id = gcap_stream_device(resources.stream);
+  int previous = 0;
+  GCAP_RETURN_IF_ERROR(gcap_device_push(device_id, &previous));
+  gcap_status_t status = create_kernels(session, model);
+  if (status == NULL) status = upload_constants(session, model);
+  return gcap_status_join(status, gcap_device_pop(device_id, previous));
 }
 
 gcap_status_t gcap_session_create(const gcap_model_t* model, gcap_ep_t* const* eps, size_t num_eps,
@@ -180,38 +185,46 @@ static gcap_status_t free_after_node(const plan_t* plan, int index, gcap_scratch
   return status;
 }
 
-static gcap_status_t issue_nodes(gcap_session_t* session, const gcap_tensor_t* inputs, const gcap_tensor_t* outputs) {
+static gcap_status_t issue_nodes(gcap_session_t* session, const gcap_run_resources_t* resources,
+                                 const gcap_tensor_t* inputs, const gcap_tensor_t* outputs) {
   const plan_t* plan = &session->plan;
-  gcap_run_resources_t resources;
-  GCAP_RETURN_IF_ERROR(gcap_ep_get_run_resources(session->ep, &resources));
-  run_state_t state;
+  run_state_t state = {0};
   GCAP_RETURN_IF_ERROR(run_state_init(plan, inputs, outputs, &state));
   gcap_status_t status = NULL;
   for (int i = 0; i < plan->num_nodes && status == NULL; ++i) {
-    status = issue_node(session, i, &resources, &state);
+    status = issue_node(session, i, resources, &state);
     if (status != NULL)
       status = gcap_status_annotate(status, gcap_status_code(status), "node '%s'", plan->nodes[i].name);
-    if (status == NULL) status = free_after_node(plan, i, resources.scratch, &state);
+    if (status == NULL) status = free_after_node(plan, i, resources->scratch, &state);
   }
   // After a failure some values are left.
   for (int i = 0; i < plan->num_values && status != NULL; ++i) {
     if (plan->values[i].storage != PLAN_BETWEEN || state.values[i].data == NULL) continue;
-    status = gcap_status_join(status, free_between(&state, i, resources.scratch));
+    status = gcap_status_join(status, free_between(&state, i, resources->scratch));
   }
   free(state.values);
   return status;
 }
 
+// Start, nodes, end, with the stream's device current. The end is called whatever became of the nodes.
 static gcap_status_t run_once(gcap_session_t* session, int graph_id, bool synchronize, const gcap_tensor_t* inputs,
                               const gcap_tensor_t* outputs) {
-  GCAP_RETURN_IF_ERROR(gcap_ep_run_start(session->ep, graph_id));
-  gcap_status_t status = issue_nodes(session, inputs, outputs);
-  gcap_status_t ended = gcap_ep_run_end(session->ep, graph_id, status, synchronize);
-  if (gcap_status_code(ended) == GCAP_CAPTURE_INVALIDATED) {
-    gcap_status_free(status);  // the capture's status names it
-    return ended;
+  gcap_run_resources_t resources;
+  GCAP_RETURN_IF_ERROR(gcap_ep_get_run_resources(session->ep, &resources));
+  int device_id = gcap_stream_device(resources.stream);
+  int previous = 0;
+  GCAP_RETURN_IF_ERROR(gcap_device_push(device_id, &previous));
+  gcap_status_t status = gcap_ep_run_start(session->ep, graph_id);
+  if (status == NULL) {
+    gcap_status_t issued = issue_nodes(session, &resources, inputs, outputs);
+    status = gcap_ep_run_end(session->ep, graph_id, issued, synchronize);
+    if (gcap_status_code(status) == GCAP_CAPTURE_INVALIDATED) {
+      gcap_status_free(issued);  // the capture's status names it
+    } else {
+      status = gcap_status_join(issued, status);
+    }
   }
-  return gcap_status_join(status, ended);
+  return gcap_status_join(status, gcap_device_pop(device_id, previous));
 }
 
 static gcap_status_t check_tensors(const plan_t* plan, const char* role, const int* values, int count,

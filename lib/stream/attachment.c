@@ -93,7 +93,7 @@ gcap_status_t deferred_run(gcap_stream_t* stream, bool all) {
   while (stream->deferred != NULL) {
     deferred_release_t* oldest = stream->deferred;
     bool passed = all;
-    if (!all) status = has_passed(oldest, &passed);
+    if (!all) status = gcap_status_join(status, has_passed(oldest, &passed));
     if (!passed) break;
     stream->deferred = oldest->next;
     if (stream->deferred == NULL) stream->deferred_tail = &stream->deferred;

@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "lib/base/cuda_guard.h"
-#include "lib/base/thread_state.h"
 #include "lib/stream/stream_internal.h"
 
 static pthread_mutex_t registry_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -137,7 +136,7 @@ void gcap_notification_destroy(gcap_notification_t* notification) {
 gcap_status_t gcap_notification_record(gcap_notification_t* notification) {
   gcap_stream_t* producer = notification->producer;
   enum cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
-  if (gcap_thread_capture_depth > 0) {
+  if (producer->can_capture) {
     GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamIsCapturing(producer->handle, &state)));
   }
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaEventRecord(notification->event, producer->handle)));
@@ -162,6 +161,7 @@ static gcap_status_t check_recorded(const gcap_notification_t* notification) {
 gcap_status_t gcap_notification_wait(gcap_notification_t* notification, gcap_stream_t* consumer) {
   GCAP_RETURN_IF_ERROR(check_recorded(notification));
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamWaitEvent(consumer->handle, notification->event, 0)));
+  if (notification->captured) return NULL;  // an edge orders nodes of the graph, not what the streams are given next
   pthread_mutex_lock(&consumer->known_mutex);
   bool all = learn(&consumer->known, notification->producer->serial, notification->sync_id);
   for (size_t i = 0; all && i < notification->known.count; ++i) {

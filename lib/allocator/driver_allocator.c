@@ -1,0 +1,120 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Driver allocators: every block is one driver call, noted in a ledger. The driver is reached with the allocator's
+// device current, and in the relaxed capture mode: an allocation cannot hurt what another thread captures, but in the
+// global mode it would invalidate it. A thread that captures itself is refused before anything happens.
+//
+// Invariant: an address is in the ledger exactly while it is allocated and the caller owns it. Locking: the ledger's,
+// never across a driver call.
+
+#include "lib/allocator/driver_allocator.h"
+
+#include <stdlib.h>
+
+#include "gcap/allocator_ops.h"
+#include "lib/allocator/ledger.h"
+#include "lib/base/cuda_guard.h"
+
+// What both runtimes give: cudaMalloc by documentation, cudaHostAlloc because it locks whole pages.
+#define DRIVER_ALIGNMENT 256u
+
+typedef struct driver_allocator {
+  const driver_calls_t* calls;
+  int device_id;
+  gcap_ledger_t ledger;
+} driver_allocator_t;
+
+typedef struct thread_setting {
+  int device;
+  enum cudaStreamCaptureMode mode;
+} thread_setting_t;
+
+static gcap_status_t restore_device(const driver_allocator_t* allocator, const thread_setting_t* previous) {
+  return allocator->device_id < 0 ? NULL : gcap_device_pop(allocator->device_id, previous->device);
+}
+
+static gcap_status_t enter(const driver_allocator_t* allocator, thread_setting_t* out_previous) {
+  if (allocator->device_id >= 0) GCAP_RETURN_IF_ERROR(gcap_device_push(allocator->device_id, &out_previous->device));
+  gcap_status_t status = gcap_relaxed_push(&out_previous->mode);
+  return status == NULL ? NULL : gcap_status_join(status, restore_device(allocator, out_previous));
+}
+
+static gcap_status_t leave(const driver_allocator_t* allocator, const thread_setting_t* previous) {
+  gcap_status_t status = gcap_relaxed_pop(previous->mode);
+  return gcap_status_join(status, restore_device(allocator, previous));
+}
+
+static gcap_status_t ask_driver(const driver_allocator_t* allocator, size_t bytes, void** out_ptr) {
+  thread_setting_t previous;
+  GCAP_RETURN_IF_ERROR(enter(allocator, &previous));
+  gcap_status_t status = allocator->calls->alloc(bytes, out_ptr);
+  if (gcap_status_cuda_error(status) == cudaErrorMemoryAllocation) {
+    status = gcap_status_annotate(status, GCAP_RESOURCE_EXHAUSTED, "the %s cannot get %zu bytes",
+                                  allocator->calls->allocator_name, bytes);
+  }
+  if (status != NULL) *out_ptr = NULL;
+  return gcap_status_join(status, leave(allocator, &previous));
+}
+
+static gcap_status_t alloc_noted(driver_allocator_t* allocator, size_t bytes, bool reserved, void** out_ptr) {
+  GCAP_RETURN_IF_ERROR(gcap_allocator_check_not_capturing(allocator->calls->alloc_name));
+  gcap_status_t status = ask_driver(allocator, bytes, out_ptr);
+  if (status == NULL) status = gcap_ledger_add(&allocator->ledger, *out_ptr, bytes, reserved);
+  if (status != NULL && *out_ptr != NULL) status = gcap_status_join(status, allocator->calls->free(*out_ptr));
+  return status;
+}
+
+static gcap_status_t driver_alloc(void* self, size_t bytes, void** out_ptr) {
+  return alloc_noted(self, bytes, /*reserved=*/false, out_ptr);
+}
+
+static gcap_status_t driver_reserve(void* self, size_t bytes, void** out_ptr) {
+  return alloc_noted(self, bytes, /*reserved=*/true, out_ptr);
+}
+
+static gcap_status_t driver_free(void* self, void* ptr) {
+  driver_allocator_t* allocator = self;
+  GCAP_RETURN_IF_ERROR(gcap_allocator_check_not_capturing(allocator->calls->free_name));
+  gcap_ledger_entry_t entry;
+  GCAP_RETURN_IF_ERROR(gcap_ledger_take(&allocator->ledger, ptr, &entry));
+  thread_setting_t previous;
+  gcap_status_t status = enter(allocator, &previous);
+  if (status != NULL) return gcap_status_join(status, gcap_ledger_put_back(&allocator->ledger, &entry));
+  status = allocator->calls->free(ptr);
+  if (status != NULL) status = gcap_status_join(status, gcap_ledger_put_back(&allocator->ledger, &entry));
+  return gcap_status_join(status, leave(allocator, &previous));
+}
+
+static void driver_get_stats(void* self, gcap_allocator_stats_t* out_stats) {
+  driver_allocator_t* allocator = self;
+  gcap_ledger_get_stats(&allocator->ledger, out_stats);
+}
+
+static void driver_destroy(void* self) {
+  driver_allocator_t* allocator = self;
+  gcap_ledger_deinit(&allocator->ledger, allocator->calls->allocator_name);
+  free(allocator);
+}
+
+gcap_status_t driver_allocator_create(const driver_calls_t* calls, int device_id, gcap_allocator_t** out_allocator) {
+  *out_allocator = NULL;
+  driver_allocator_t* allocator = malloc(sizeof(*allocator));
+  if (allocator == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a %s", calls->allocator_name);
+  allocator->calls = calls;
+  allocator->device_id = device_id;
+  gcap_ledger_init(&allocator->ledger);
+  const gcap_allocator_ops_t ops = {
+      .struct_version = GCAP_ALLOCATOR_OPS_VERSION,
+      .device_id = device_id,
+      .alignment = DRIVER_ALIGNMENT,
+      .self = allocator,
+      .alloc = driver_alloc,
+      .free = driver_free,
+      .reserve = driver_reserve,
+      .get_stats = driver_get_stats,
+      .destroy = driver_destroy,
+  };
+  gcap_status_t status = gcap_allocator_create(&ops, out_allocator);
+  if (status != NULL) driver_destroy(allocator);
+  return status;
+}

@@ -1,0 +1,21 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// driver_allocator.h: an allocator that asks the driver for every block: what the device and pinned allocators share.
+#ifndef GCAP_LIB_ALLOCATOR_DRIVER_ALLOCATOR_H_
+#define GCAP_LIB_ALLOCATOR_DRIVER_ALLOCATOR_H_
+
+#include "gcap/allocator.h"
+
+typedef struct driver_calls {
+  const char* allocator_name;  // "device allocator"
+  const char* alloc_name;      // the runtime's functions, for messages
+  const char* free_name;
+  gcap_status_t (*alloc)(size_t bytes, void** out_ptr);
+  gcap_status_t (*free)(void* ptr);
+} driver_calls_t;
+
+// Makes an allocator of two runtime calls, which live for ever. `device_id` is made current around them; -1: none.
+gcap_status_t driver_allocator_create(const driver_calls_t* calls, int device_id,
+                                      gcap_allocator_t** out_allocator) GCAP_NODISCARD;
+
+#endif  // GCAP_LIB_ALLOCATOR_DRIVER_ALLOCATOR_H_

@@ -1,0 +1,49 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// ledger.h: what an allocator without a cache has handed out, so that a foreign or freed address is told apart before
+// the driver or a callback sees it, and the counters are right. Shared by the device, pinned and external allocators.
+#ifndef GCAP_LIB_ALLOCATOR_LEDGER_H_
+#define GCAP_LIB_ALLOCATOR_LEDGER_H_
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "gcap/allocator.h"
+
+typedef struct gcap_ledger_entry {
+  void* ptr;  // NULL: an empty cell
+  size_t bytes;
+  bool reserved;  // asked for by gcap_allocator_reserve
+} gcap_ledger_entry_t;
+
+// Thread: thread-safe. Its mutex is never held across a call of anybody else's code.
+typedef struct gcap_ledger {
+  pthread_mutex_t mutex;
+  gcap_ledger_entry_t* cells;  // open addressing, at most half full
+  size_t capacity, count;
+  gcap_allocator_stats_t stats;
+} gcap_ledger_t;
+
+void gcap_ledger_init(gcap_ledger_t* ledger);
+// Logs what is still handed out: nobody gives it back any more.
+void gcap_ledger_deinit(gcap_ledger_t* ledger, const char* allocator_name);
+
+// Enters and counts a new allocation.
+//   ALREADY_EXISTS      `ptr` is handed out already; the older entry stays
+//   RESOURCE_EXHAUSTED  no host memory
+gcap_status_t gcap_ledger_add(gcap_ledger_t* ledger, void* ptr, size_t bytes, bool reserved) GCAP_NODISCARD;
+
+// Takes an entry out, so that of two threads which free the same address only one goes on.
+//   INVALID_ARGUMENT  `ptr` is not handed out
+gcap_status_t gcap_ledger_take(gcap_ledger_t* ledger, void* ptr, gcap_ledger_entry_t* out_entry) GCAP_NODISCARD;
+
+// Puts back an entry whose memory could not be given back, so that its owner can try again.
+gcap_status_t gcap_ledger_put_back(gcap_ledger_t* ledger, const gcap_ledger_entry_t* entry) GCAP_NODISCARD;
+
+void gcap_ledger_get_stats(gcap_ledger_t* ledger, gcap_allocator_stats_t* out_stats);
+
+// FAILED_PRECONDITION while the calling thread captures, naming the refused `operation`.
+gcap_status_t gcap_allocator_check_not_capturing(const char* operation) GCAP_NODISCARD;
+
+#endif  // GCAP_LIB_ALLOCATOR_LEDGER_H_

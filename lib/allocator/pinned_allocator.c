@@ -1,0 +1,23 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// The pinned allocator: cudaHostAlloc and cudaFreeHost behind the allocator interface. State and locking:
+// driver_allocator.c.
+
+#include "lib/allocator/driver_allocator.h"
+
+static gcap_status_t pinned_alloc(size_t bytes, void** out_ptr) {
+  return GCAP_CUDA(cudaHostAlloc(out_ptr, bytes, cudaHostAllocDefault));
+}
+
+static gcap_status_t pinned_free(void* ptr) { return GCAP_CUDA(cudaFreeHost(ptr)); }
+
+gcap_status_t gcap_pinned_allocator_create(gcap_allocator_t** out_allocator) {
+  static const driver_calls_t calls = {
+      .allocator_name = "pinned allocator",
+      .alloc_name = "cudaHostAlloc",
+      .free_name = "cudaFreeHost",
+      .alloc = pinned_alloc,
+      .free = pinned_free,
+  };
+  return driver_allocator_create(&calls, /*device_id=*/-1, out_allocator);
+}

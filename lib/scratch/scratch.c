@@ -1,0 +1,275 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// The scratch arena: its life, allocation and free. Memory comes from upstream in regions (upstream.c), which are cut
+// into blocks (region.c). A free block lies in one of many pools (pool.c): of the stream that used it last, of a
+// reservation, or of those that nobody uses. place.c chooses; no driver is asked about streams, their timelines know.
+//
+// Invariants (gcap_scratch_validate checks them all): blocks cover their region without gap or overlap; a free block is
+// in exactly the pool that its mark names; free neighbours carry different marks; every counter equals what a walk over
+// the blocks counts.
+//
+// Locking: one mutex for everything, never held across a call of upstream or of a log sink. Below it only the locks of
+// the stream module are taken.
+
+#include "gcap/scratch.h"
+
+#include <stdlib.h>
+
+#include "gcap/log.h"
+#include "lib/base/thread_state.h"
+#include "lib/scratch/arena.h"
+
+void gcap_scratch_options_init(gcap_scratch_options_t* options) {
+  *options = (gcap_scratch_options_t){
+      .initial_chunk_bytes = (size_t)1 << 20,
+      .max_extend_bytes = (size_t)1 << 30,
+  };
+}
+
+// --- Life -----------------------------------------------------------------------------------------------------------
+
+static bool round_up(size_t bytes, size_t* out_rounded) {
+  if (bytes > SIZE_MAX - (SCRATCH_GRANULE_BYTES - 1)) return false;
+  *out_rounded = (bytes + SCRATCH_GRANULE_BYTES - 1) / SCRATCH_GRANULE_BYTES * SCRATCH_GRANULE_BYTES;
+  return true;
+}
+
+static gcap_status_t check_upstream(gcap_allocator_t* upstream) {
+  if (upstream == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "scratch needs an upstream allocator, not NULL");
+  if (gcap_allocator_alignment(upstream) >= SCRATCH_GRANULE_BYTES) return NULL;
+  return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "scratch's upstream allocator aligns to %zu bytes, expected %zu or more",
+                     gcap_allocator_alignment(upstream), SCRATCH_GRANULE_BYTES);
+}
+
+static gcap_status_t check_options(gcap_scratch_options_t* options) {
+  if (options->initial_chunk_bytes == 0 || !round_up(options->initial_chunk_bytes, &options->initial_chunk_bytes)) {
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "initial_chunk_bytes is %zu, expected 1 or more, and no overflow",
+                       options->initial_chunk_bytes);
+  }
+  if (options->max_extend_bytes != 0) return NULL;
+  return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "max_extend_bytes is 0, expected 1 or more");
+}
+
+gcap_status_t gcap_scratch_create(gcap_allocator_t* upstream, const gcap_scratch_options_t* options,
+                                  gcap_scratch_t** out_scratch) {
+  *out_scratch = NULL;
+  GCAP_RETURN_IF_ERROR(check_upstream(upstream));
+  gcap_scratch_options_t checked;
+  gcap_scratch_options_init(&checked);
+  if (options != NULL) checked = *options;
+  GCAP_RETURN_IF_ERROR(check_options(&checked));
+  gcap_scratch_t* scratch = calloc(1, sizeof(*scratch));
+  if (scratch == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a scratch arena");
+  scratch->upstream = upstream;
+  scratch->options = checked;
+  scratch->next_region_bytes = checked.initial_chunk_bytes;
+  scratch->stats.limit_bytes = checked.memory_limit_bytes;
+  pthread_mutex_init(&scratch->mutex, NULL);
+  *out_scratch = scratch;
+  return NULL;
+}
+
+static gcap_status_t check_unused(const gcap_scratch_t* scratch) {
+  size_t num_live = 0, num_reservations = 0;
+  for (const scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
+    num_live += user->num_live;
+    num_reservations += user->num_reservations;
+  }
+  if (num_live == 0 && num_reservations == 0) return NULL;
+  return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "scratch cannot end: %zu blocks are handed out, %zu reservations live",
+                     num_live, num_reservations);
+}
+
+gcap_status_t gcap_scratch_destroy(gcap_scratch_t* scratch) {
+  if (scratch == NULL) return NULL;
+  pthread_mutex_lock(&scratch->mutex);
+  gcap_status_t status = check_unused(scratch);
+  if (status == NULL) {
+    // The caller has synchronised the streams; some may be gone, so they are not asked.
+    for (scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) scratch_untag(scratch, user);
+    status = scratch_give_back_idle(scratch);
+  }
+  pthread_mutex_unlock(&scratch->mutex);
+  if (status != NULL) return status;
+  while (scratch->streams != NULL) {
+    scratch_stream_t* user = scratch->streams;
+    scratch->streams = user->next;
+    free(user);
+  }
+  while (scratch->spares != NULL) {
+    scratch_block_t* spare = scratch->spares;
+    scratch->spares = spare->next;
+    free(spare);
+  }
+  free(scratch->regions);
+  pthread_mutex_destroy(&scratch->mutex);
+  free(scratch);
+  return NULL;
+}
+
+// --- Streams --------------------------------------------------------------------------------------------------------
+
+gcap_status_t scratch_get_stream(gcap_scratch_t* scratch, gcap_stream_t* stream, scratch_stream_t** out_user) {
+  scratch_stream_t* user = scratch->streams;
+  while (user != NULL && user->stream != stream) user = user->next;
+  if (user == NULL) {
+    user = calloc(1, sizeof(*user));
+    if (user == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to note a stream of scratch");
+    user->stream = stream;
+    user->next = scratch->streams;
+    scratch->streams = user;
+  }
+  *out_user = user;
+  return NULL;
+}
+
+static gcap_status_t check_forgettable(const scratch_stream_t* user) {
+  void* handle = (void*)gcap_stream_handle(user->stream);
+  if (user->num_live > 0 || user->num_reservations > 0) {
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                       "scratch cannot forget stream %p: it has %zu blocks handed out and %zu reservations", handle,
+                       user->num_live, user->num_reservations);
+  }
+  unsigned bin = scratch_pool_next_bin(&user->pool, 0);
+  for (; bin < SCRATCH_NUM_BINS; bin = scratch_pool_next_bin(&user->pool, bin + 1)) {
+    for (const scratch_block_t* block = user->pool.bins[bin]; block != NULL; block = block->next) {
+      if (gcap_stream_has_finished(user->stream, block->sync_id)) continue;
+      return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                         "scratch cannot forget stream %p: a block of %zu bytes was freed at its sync id %llu and it "
+                         "was not synchronised since",
+                         handle, block->bytes, (unsigned long long)block->sync_id);
+    }
+  }
+  return NULL;
+}
+
+gcap_status_t gcap_scratch_forget_stream(gcap_scratch_t* scratch, gcap_stream_t* stream) {
+  gcap_status_t status = NULL;
+  pthread_mutex_lock(&scratch->mutex);
+  scratch_stream_t** link = &scratch->streams;
+  while (*link != NULL && (*link)->stream != stream) link = &(*link)->next;
+  scratch_stream_t* user = *link;
+  if (user != NULL) status = check_forgettable(user);
+  if (user != NULL && status == NULL) {
+    scratch_untag(scratch, user);
+    *link = user->next;
+    free(user);
+  }
+  pthread_mutex_unlock(&scratch->mutex);
+  return status;
+}
+
+// --- Allocation -----------------------------------------------------------------------------------------------------
+
+// Grows by what captures lacked, so that their next try succeeds. If that fails the deficit is forgotten: the next
+// capture will report it again, and this allocation is not to blame.
+static void make_up_deficit(gcap_scratch_t* scratch, const scratch_stream_t* user) {
+  if (scratch->deficit_bytes == 0 || gcap_thread_capture_depth > 0 || user->open != NULL) return;
+  size_t bytes = scratch->deficit_bytes;
+  scratch->deficit_bytes = 0;
+  scratch_block_t* block = NULL;
+  gcap_status_t status = scratch_grow(scratch, bytes, &block);
+  if (status == NULL) return;
+  pthread_mutex_unlock(&scratch->mutex);
+  gcap_log(GCAP_LOG_WARNING, "scratch cannot grow by the %zu bytes that a capture lacked: %s", bytes,
+           gcap_status_message(status));
+  gcap_status_free(status);
+  pthread_mutex_lock(&scratch->mutex);
+}
+
+static gcap_status_t reservation_lacks(gcap_scratch_t* scratch, const scratch_stream_t* user, size_t bytes) {
+  scratch->deficit_bytes += bytes;
+  return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED,
+                     "the scratch reservation of stream %p holds %zu bytes and lacks %zu more; scratch grows by these "
+                     "at the next allocation outside a capture",
+                     (void*)gcap_stream_handle(user->stream), user->open->bytes, bytes);
+}
+
+// Gets a detached block, by growing if need be.
+static gcap_status_t obtain_block(gcap_scratch_t* scratch, scratch_stream_t* user, size_t bytes,
+                                  scratch_block_t** out_block) {
+  GCAP_RETURN_IF_ERROR(scratch_place(scratch, user, bytes, out_block));
+  if (*out_block != NULL) return NULL;
+  if (user->open != NULL) return reservation_lacks(scratch, user, bytes);
+  gcap_status_t status = scratch_grow(scratch, bytes, out_block);
+  if (status == NULL) return scratch_detach(scratch, *out_block, bytes);
+  return gcap_status_annotate(status, gcap_status_code(status),
+                              "scratch has no %zu bytes free for stream %p, which has no open reservation, and cannot "
+                              "grow",
+                              bytes, (void*)gcap_stream_handle(user->stream));
+}
+
+static void hand_out(gcap_scratch_t* scratch, scratch_stream_t* user, size_t requested_bytes, scratch_block_t* block) {
+  block->live = true;
+  block->user = user;
+  block->requested_bytes = requested_bytes;
+  ++user->num_live;
+  if (block->reservation != NULL) ++block->reservation->num_live;
+  gcap_allocator_stats_t* stats = &scratch->stats;
+  ++stats->num_allocs;
+  stats->in_use_bytes += block->bytes;
+  stats->requested_in_use_bytes += requested_bytes;
+  if (stats->max_in_use_bytes < stats->in_use_bytes) stats->max_in_use_bytes = stats->in_use_bytes;
+  if (stats->max_alloc_bytes < requested_bytes) stats->max_alloc_bytes = requested_bytes;
+}
+
+gcap_status_t gcap_scratch_alloc(gcap_scratch_t* scratch, size_t bytes, gcap_stream_t* stream, void** out_ptr) {
+  *out_ptr = NULL;
+  if (bytes == 0) return NULL;
+  if (stream == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "scratch of %zu bytes needs a stream, not NULL", bytes);
+  size_t rounded = 0;
+  if (!round_up(bytes, &rounded)) {
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "scratch of %zu bytes overflows when rounded up to %zu", bytes,
+                       SCRATCH_GRANULE_BYTES);
+  }
+  pthread_mutex_lock(&scratch->mutex);
+  scratch_stream_t* user = NULL;
+  scratch_block_t* block = NULL;
+  gcap_status_t status = scratch_get_stream(scratch, stream, &user);
+  if (status == NULL) {
+    make_up_deficit(scratch, user);
+    status = obtain_block(scratch, user, rounded, &block);
+  }
+  if (status == NULL) {
+    hand_out(scratch, user, bytes, block);
+    *out_ptr = block->base;
+  }
+  pthread_mutex_unlock(&scratch->mutex);
+  return status;
+}
+
+static void take_back(gcap_scratch_t* scratch, scratch_block_t* block) {
+  scratch_stream_t* user = block->user;
+  scratch->stats.in_use_bytes -= block->bytes;
+  scratch->stats.requested_in_use_bytes -= block->requested_bytes;
+  --user->num_live;
+  if (block->reservation != NULL) --block->reservation->num_live;
+  if (user->open != NULL && block->reservation == NULL) scratch_reservation_adopt(user->open, block);
+  block->live = false;
+  block->sync_id = gcap_stream_sync_id(user->stream);
+  scratch_put(scratch, block);
+}
+
+gcap_status_t gcap_scratch_free(gcap_scratch_t* scratch, void* ptr) {
+  if (ptr == NULL) return NULL;
+  pthread_mutex_lock(&scratch->mutex);
+  scratch_block_t* block = NULL;
+  gcap_status_t status = scratch_find_live(scratch, ptr, &block);
+  if (status == NULL) take_back(scratch, block);
+  pthread_mutex_unlock(&scratch->mutex);
+  return status;
+}
+
+gcap_status_t gcap_scratch_trim(gcap_scratch_t* scratch) {
+  pthread_mutex_lock(&scratch->mutex);
+  scratch_settle(scratch);
+  gcap_status_t status = scratch_give_back_idle(scratch);
+  pthread_mutex_unlock(&scratch->mutex);
+  return status;
+}
+
+void gcap_scratch_get_stats(gcap_scratch_t* scratch, gcap_allocator_stats_t* out_stats) {
+  pthread_mutex_lock(&scratch->mutex);
+  *out_stats = scratch->stats;
+  pthread_mutex_unlock(&scratch->mutex);
+}

@@ -1,0 +1,173 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Traffic with the upstream allocator: growing by a region, and giving idle regions back.
+//
+// Upstream may be foreign code that calls this scratch again, so the mutex is let go around each call. What is on its
+// way then is counted in absent_bytes and num_absent: the memory limit holds meanwhile, and the array of regions keeps
+// a place for each, so that coming home never fails.
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/scratch/arena.h"
+
+size_t scratch_held_bytes(const gcap_scratch_t* scratch) {
+  return scratch->stats.total_allocated_bytes + scratch->absent_bytes;
+}
+
+// --- The array of regions -------------------------------------------------------------------------------------------
+
+static gcap_status_t make_place(gcap_scratch_t* scratch) {
+  size_t needed = scratch->num_regions + scratch->num_absent + 1;
+  if (needed <= scratch->region_capacity) return NULL;
+  size_t capacity = scratch->region_capacity == 0 ? 8 : 2 * scratch->region_capacity;
+  scratch_region_t** regions = realloc(scratch->regions, capacity * sizeof(scratch_region_t*));
+  if (regions == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for the table of scratch regions");
+  scratch->regions = regions;
+  scratch->region_capacity = capacity;
+  return NULL;
+}
+
+static void add_region(gcap_scratch_t* scratch, scratch_region_t* region) {
+  size_t at = scratch->num_regions;
+  while (at > 0 && (uintptr_t)scratch->regions[at - 1]->base > (uintptr_t)region->base) --at;
+  memmove(&scratch->regions[at + 1], &scratch->regions[at], (scratch->num_regions - at) * sizeof(scratch_region_t*));
+  scratch->regions[at] = region;
+  ++scratch->num_regions;
+  scratch->stats.total_allocated_bytes += region->bytes;
+  scratch_put(scratch, region->first);
+}
+
+// --- Growing --------------------------------------------------------------------------------------------------------
+
+typedef struct growth {
+  size_t bytes;              // to ask for
+  size_t next_region_bytes;  // once it succeeded
+} growth_t;
+
+// A region doubles until it holds the request; the next one is as large again, up to the option's limit.
+static growth_t plan_growth(const gcap_scratch_t* scratch, size_t needed_bytes) {
+  if (scratch->options.extend_as_requested) return (growth_t){needed_bytes, scratch->next_region_bytes};
+  size_t max_bytes = scratch->options.max_extend_bytes;
+  size_t bytes = scratch->next_region_bytes;
+  while (bytes < needed_bytes && bytes <= max_bytes / 2) bytes *= 2;
+  bool doubled = bytes != scratch->next_region_bytes || bytes > max_bytes / 2;
+  growth_t growth = {bytes, doubled ? bytes : 2 * bytes};
+  if (growth.bytes < needed_bytes) growth.bytes = needed_bytes;
+  return growth;
+}
+
+static gcap_status_t limit_reached(const gcap_scratch_t* scratch, size_t needed_bytes) {
+  size_t reserved_bytes = 0;
+  for (const gcap_scratch_reservation_t* r = scratch->reservations; r != NULL; r = r->next) reserved_bytes += r->bytes;
+  return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED,
+                     "scratch needs %zu bytes more; its limit is %zu, of which %zu are held from upstream (%zu handed "
+                     "out, %zu kept by graphs)",
+                     needed_bytes, scratch->options.memory_limit_bytes, scratch_held_bytes(scratch),
+                     (size_t)scratch->stats.in_use_bytes, reserved_bytes);
+}
+
+static gcap_status_t apply_limit(const gcap_scratch_t* scratch, size_t needed_bytes, growth_t* growth) {
+  size_t limit = scratch->options.memory_limit_bytes;
+  if (limit == 0) return NULL;
+  size_t left = limit > scratch_held_bytes(scratch) ? limit - scratch_held_bytes(scratch) : 0;
+  left -= left % SCRATCH_GRANULE_BYTES;
+  if (needed_bytes > left) return limit_reached(scratch, needed_bytes);
+  if (growth->bytes > left) growth->bytes = left;
+  return NULL;
+}
+
+// One region from upstream. Called without the mutex.
+static gcap_status_t fetch_region(gcap_allocator_t* upstream, size_t bytes, scratch_region_t** out_region) {
+  *out_region = NULL;
+  void* base = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_allocator_alloc(upstream, bytes, &base));
+  if (base == NULL || (uintptr_t)base % SCRATCH_GRANULE_BYTES != 0) {
+    gcap_status_t status =
+        GCAP_STATUS(GCAP_LIBRARY_ERROR, "scratch's upstream allocator gave %p for %zu bytes", base, bytes);
+    return gcap_status_join(status, gcap_allocator_free(upstream, base));
+  }
+  gcap_status_t status = scratch_region_create(base, bytes, out_region);
+  return status == NULL ? NULL : gcap_status_join(status, gcap_allocator_free(upstream, base));
+}
+
+// The planned region, or one of just what is needed where upstream has not enough for the plan.
+static gcap_status_t fetch_planned(gcap_allocator_t* upstream, size_t planned_bytes, size_t needed_bytes,
+                                   scratch_region_t** out_region) {
+  gcap_status_t status = fetch_region(upstream, planned_bytes, out_region);
+  if (gcap_status_code(status) != GCAP_RESOURCE_EXHAUSTED || planned_bytes == needed_bytes) return status;
+  gcap_status_free(status);
+  return fetch_region(upstream, needed_bytes, out_region);
+}
+
+gcap_status_t scratch_grow(gcap_scratch_t* scratch, size_t bytes, scratch_block_t** out_block) {
+  *out_block = NULL;
+  growth_t growth = plan_growth(scratch, bytes);
+  GCAP_RETURN_IF_ERROR(apply_limit(scratch, bytes, &growth));
+  GCAP_RETURN_IF_ERROR(make_place(scratch));
+  ++scratch->num_absent;
+  scratch->absent_bytes += growth.bytes;
+  pthread_mutex_unlock(&scratch->mutex);
+  scratch_region_t* region = NULL;
+  gcap_status_t status = fetch_planned(scratch->upstream, growth.bytes, bytes, &region);
+  pthread_mutex_lock(&scratch->mutex);
+  --scratch->num_absent;
+  scratch->absent_bytes -= growth.bytes;
+  if (status != NULL) return status;
+  scratch->next_region_bytes = growth.next_region_bytes;
+  ++scratch->stats.num_extensions;
+  add_region(scratch, region);
+  *out_block = region->first;
+  return NULL;
+}
+
+// --- Giving back ----------------------------------------------------------------------------------------------------
+
+static bool is_idle(const scratch_region_t* region) {
+  const scratch_block_t* block = region->first;
+  return block->upper == NULL && !block->live && block->reservation == NULL && block->user == NULL;
+}
+
+// Takes the idle regions out of the arena, as a list.
+static scratch_region_t* take_idle(gcap_scratch_t* scratch) {
+  scratch_region_t* idle = NULL;
+  size_t num_kept = 0;
+  for (size_t i = 0; i < scratch->num_regions; ++i) {
+    scratch_region_t* region = scratch->regions[i];
+    if (!is_idle(region)) {
+      scratch->regions[num_kept++] = region;
+      continue;
+    }
+    scratch_pool_remove(&scratch->untagged, region->first);
+    scratch->stats.total_allocated_bytes -= region->bytes;
+    scratch->absent_bytes += region->bytes;
+    ++scratch->num_absent;
+    region->next = idle;
+    idle = region;
+  }
+  scratch->num_regions = num_kept;
+  return idle;
+}
+
+gcap_status_t scratch_give_back_idle(gcap_scratch_t* scratch) {
+  gcap_status_t status = NULL;
+  scratch_region_t* idle = take_idle(scratch);
+  while (idle != NULL) {
+    scratch_region_t* region = idle;
+    idle = region->next;
+    pthread_mutex_unlock(&scratch->mutex);
+    gcap_status_t freed = gcap_allocator_free(scratch->upstream, region->base);
+    pthread_mutex_lock(&scratch->mutex);
+    --scratch->num_absent;
+    scratch->absent_bytes -= region->bytes;
+    if (freed != NULL) {
+      add_region(scratch, region);
+    } else {
+      scratch_region_destroy(region);
+      ++scratch->stats.num_shrinkages;
+      scratch->next_region_bytes = scratch->options.initial_chunk_bytes;  // what was learned of the need is out of date
+    }
+    status = gcap_status_join(status, freed);
+  }
+  return status;
+}

@@ -1,0 +1,172 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Validation: walks over regions, blocks and pools and compares them with one another and with the counters. It trusts
+// no counter and shares no arithmetic with the code that keeps them, but for the bin formula. The cost is blocks times
+// streams: a tool for tests and for whoever suspects a stray write. Locking: the arena's mutex, for the whole walk.
+
+#include "lib/scratch/arena.h"
+
+#define REQUIRE(condition, ...)                                                   \
+  do {                                                                            \
+    if (!(condition)) return GCAP_STATUS(GCAP_INTERNAL, "scratch: " __VA_ARGS__); \
+  } while (0)
+
+// What a walk over all blocks finds.
+typedef struct census {
+  size_t region_bytes, live_bytes, requested_bytes, num_free;
+} census_t;
+
+static gcap_status_t check_block(const scratch_region_t* region, const scratch_block_t* block, const char* expected) {
+  REQUIRE(block->region == region, "block %p names another region", (void*)block->base);
+  REQUIRE(block->base == expected, "block %p should start at %p", (void*)block->base, (const void*)expected);
+  REQUIRE(block->bytes > 0 && block->bytes % SCRATCH_GRANULE_BYTES == 0, "block %p has %zu bytes", (void*)block->base,
+          block->bytes);
+  REQUIRE(block->upper == NULL || block->upper->lower == block, "block %p and its upper neighbour disagree",
+          (void*)block->base);
+  REQUIRE(!block->live || (block->user != NULL && block->requested_bytes > 0 && block->requested_bytes <= block->bytes),
+          "live block %p of %zu bytes has %zu requested bytes, or no stream", (void*)block->base, block->bytes,
+          block->requested_bytes);
+  REQUIRE(block->reservation == NULL || block->user == block->reservation->user,
+          "block %p is tagged with another stream than its reservation's", (void*)block->base);
+  const scratch_block_t* upper = block->upper;
+  REQUIRE(upper == NULL || block->live || upper->live || block->user != upper->user ||
+              block->reservation != upper->reservation,
+          "free blocks %p and %p carry the same mark and are not merged", (void*)block->base, (void*)upper->base);
+  return NULL;
+}
+
+static gcap_status_t check_starts(const scratch_region_t* region) {
+  const scratch_block_t* block = region->first;
+  for (size_t i = 0; i < region->bytes / SCRATCH_GRANULE_BYTES; ++i) {
+    bool starts_here = block != NULL && block->base == region->base + i * SCRATCH_GRANULE_BYTES;
+    REQUIRE(region->starts[i] == (starts_here ? block : NULL), "region %p: entry %zu of the table is wrong",
+            (void*)region->base, i);
+    if (starts_here) block = block->upper;
+  }
+  return NULL;
+}
+
+static gcap_status_t check_region(const scratch_region_t* region, census_t* census) {
+  REQUIRE(region->first != NULL && region->first->lower == NULL, "region %p has no lowest block", (void*)region->base);
+  const char* expected = region->base;
+  for (const scratch_block_t* block = region->first; block != NULL; block = block->upper) {
+    GCAP_RETURN_IF_ERROR(check_block(region, block, expected));
+    expected += block->bytes;
+    census->live_bytes += block->live ? block->bytes : 0;
+    census->requested_bytes += block->live ? block->requested_bytes : 0;
+    census->num_free += !block->live;
+  }
+  REQUIRE(expected == region->base + region->bytes, "the blocks of region %p end at %p", (void*)region->base,
+          (const void*)expected);
+  census->region_bytes += region->bytes;
+  return check_starts(region);
+}
+
+static gcap_status_t check_regions(const gcap_scratch_t* scratch, census_t* census) {
+  for (size_t i = 0; i < scratch->num_regions; ++i) {
+    const scratch_region_t* region = scratch->regions[i];
+    REQUIRE(
+        i == 0 || (uintptr_t)scratch->regions[i - 1]->base + scratch->regions[i - 1]->bytes <= (uintptr_t)region->base,
+        "region %p overlaps the one below, or is out of order", (void*)region->base);
+    GCAP_RETURN_IF_ERROR(check_region(region, census));
+  }
+  return NULL;
+}
+
+// Checks that a pool holds nothing but its own blocks, each in its bin, and counts them.
+static gcap_status_t check_pool(gcap_scratch_t* scratch, const scratch_pool_t* pool, size_t* num_free) {
+  for (unsigned bin = 0; bin < SCRATCH_NUM_BINS; ++bin) {
+    bool filled = (pool->filled[bin / 64] >> (bin % 64)) & 1;
+    REQUIRE(filled == (pool->bins[bin] != NULL), "the bit of bin %u is wrong", bin);
+    const scratch_block_t* previous = NULL;
+    for (const scratch_block_t* block = pool->bins[bin]; block != NULL; previous = block, block = block->next) {
+      REQUIRE(!block->live, "live block %p is in a pool", (void*)block->base);
+      REQUIRE(scratch_pool_of(scratch, block) == pool, "block %p is in another pool than its own", (void*)block->base);
+      REQUIRE(scratch_pool_bin(block->bytes) == bin, "block %p of %zu bytes is in bin %u", (void*)block->base,
+              block->bytes, bin);
+      REQUIRE(block->previous == previous, "bin %u is linked wrongly at block %p", bin, (void*)block->base);
+      ++*num_free;
+    }
+  }
+  return NULL;
+}
+
+static gcap_status_t check_pools(gcap_scratch_t* scratch, size_t expected_num_free) {
+  size_t num_free = 0;
+  GCAP_RETURN_IF_ERROR(check_pool(scratch, &scratch->untagged, &num_free));
+  for (const scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
+    GCAP_RETURN_IF_ERROR(check_pool(scratch, &user->pool, &num_free));
+  }
+  for (const gcap_scratch_reservation_t* r = scratch->reservations; r != NULL; r = r->next) {
+    GCAP_RETURN_IF_ERROR(check_pool(scratch, &r->pool, &num_free));
+  }
+  // Every block in a pool is free and in its own, so equal numbers mean that every free block is in exactly one.
+  REQUIRE(num_free == expected_num_free, "%zu blocks are free, %zu are in pools", expected_num_free, num_free);
+  return NULL;
+}
+
+// Bytes and number of the blocks that belong to a stream or, if given, to a reservation.
+static void count_blocks(const gcap_scratch_t* scratch, const scratch_stream_t* user,
+                         const gcap_scratch_reservation_t* reservation, size_t* out_bytes, size_t* out_num_live) {
+  *out_bytes = *out_num_live = 0;
+  for (size_t i = 0; i < scratch->num_regions; ++i) {
+    for (const scratch_block_t* block = scratch->regions[i]->first; block != NULL; block = block->upper) {
+      if (block->user != user || (reservation != NULL && block->reservation != reservation)) continue;
+      *out_bytes += block->bytes;
+      *out_num_live += block->live;
+    }
+  }
+}
+
+static gcap_status_t check_stream(const gcap_scratch_t* scratch, const scratch_stream_t* user) {
+  size_t bytes = 0, num_live = 0, num_reservations = 0;
+  count_blocks(scratch, user, NULL, &bytes, &num_live);
+  REQUIRE(num_live == user->num_live, "a stream has %zu live blocks, its counter says %zu", num_live, user->num_live);
+  bool open_is_known = user->open == NULL;
+  for (const gcap_scratch_reservation_t* r = scratch->reservations; r != NULL; r = r->next) {
+    num_reservations += r->user == user;
+    open_is_known = open_is_known || (r == user->open && r->user == user);
+  }
+  REQUIRE(num_reservations == user->num_reservations, "a stream has %zu reservations, its counter says %zu",
+          num_reservations, user->num_reservations);
+  REQUIRE(open_is_known, "a stream's open reservation is not on the list");
+  return NULL;
+}
+
+static gcap_status_t check_reservation(const gcap_scratch_t* scratch, const gcap_scratch_reservation_t* reservation) {
+  size_t bytes = 0, num_live = 0;
+  count_blocks(scratch, reservation->user, reservation, &bytes, &num_live);
+  REQUIRE(bytes == reservation->bytes && num_live == reservation->num_live,
+          "a reservation holds %zu bytes and %zu live blocks, its counters say %zu and %zu", bytes, num_live,
+          reservation->bytes, reservation->num_live);
+  return NULL;
+}
+
+static gcap_status_t check_all(gcap_scratch_t* scratch) {
+  census_t census = {0};
+  GCAP_RETURN_IF_ERROR(check_regions(scratch, &census));
+  GCAP_RETURN_IF_ERROR(check_pools(scratch, census.num_free));
+  for (const scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
+    GCAP_RETURN_IF_ERROR(check_stream(scratch, user));
+  }
+  for (const gcap_scratch_reservation_t* r = scratch->reservations; r != NULL; r = r->next) {
+    GCAP_RETURN_IF_ERROR(check_reservation(scratch, r));
+  }
+  const gcap_allocator_stats_t* stats = &scratch->stats;
+  REQUIRE(stats->total_allocated_bytes == census.region_bytes, "the regions have %zu bytes, the counter says %zu",
+          census.region_bytes, (size_t)stats->total_allocated_bytes);
+  REQUIRE(stats->in_use_bytes == census.live_bytes && stats->requested_in_use_bytes == census.requested_bytes,
+          "%zu bytes are live (%zu requested), the counters say %zu (%zu)", census.live_bytes, census.requested_bytes,
+          (size_t)stats->in_use_bytes, (size_t)stats->requested_in_use_bytes);
+  size_t limit = scratch->options.memory_limit_bytes;
+  REQUIRE(limit == 0 || scratch_held_bytes(scratch) <= limit, "%zu bytes are held, the limit is %zu",
+          scratch_held_bytes(scratch), limit);
+  return NULL;
+}
+
+gcap_status_t gcap_scratch_validate(gcap_scratch_t* scratch) {
+  pthread_mutex_lock(&scratch->mutex);
+  gcap_status_t status = check_all(scratch);
+  pthread_mutex_unlock(&scratch->mutex);
+  return status;
+}

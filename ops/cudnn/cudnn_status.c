@@ -1,0 +1,26 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// What the cuDNN ops share about failures. No state.
+#include "ops/cudnn/cudnn_status.h"
+
+#include <string.h>
+
+#include "gcap/log.h"
+
+gcap_status_t gcap_cudnn_status(cudnnStatus_t code, const char* call, const char* file, int line) {
+  if (code == CUDNN_STATUS_SUCCESS) return NULL;
+  (void)cudaGetLastError();  // the status carries the failure from here on
+  return gcap_status_make(GCAP_LIBRARY_ERROR, file, line, "%.*s failed: %s (%d)", (int)strcspn(call, "("), call,
+                          cudnnGetErrorString(code), (int)code);
+}
+
+void gcap_cudnn_warn(gcap_status_t status) {
+  if (status == NULL) return;
+  gcap_log(GCAP_LOG_WARNING, "%s", gcap_status_message(status));
+  gcap_status_free(status);
+}
+
+gcap_status_t gcap_cudnn_check_at_least(const char* name, int value, int minimum) {
+  if (value >= minimum) return NULL;
+  return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "%s is %d, it must be at least %d", name, value, minimum);
+}

@@ -1,0 +1,298 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// What only the simulator can show of the ops: every call that they make fails once, and the status names it and
+// nothing leaks; a run allocates nothing; a failure inside a capture fails the capture; the workspace rules.
+
+#include <stdlib.h>
+
+#include <functional>
+
+#include "gcap/capture.h"
+#include "gcap/ops/conv2d.h"
+#include "gcap/ops/kernels.h"
+#include "gcap/ops/matmul.h"
+#include "gcap_sim.h"
+#include "test/ops/op_test.h"
+
+namespace gcap {
+namespace testing {
+namespace {
+
+// Read by the simulator at its first call, which no static initialiser makes.
+const int kTwoDevices = setenv("GCAP_SIM_DEVICES", "2", /*overwrite=*/1);
+
+constexpr int kRows = 4, kCols = 8, kDepth = 512;  // deep enough that the simulated cuBLASLt splits it into slices
+constexpr size_t kWorkspaceLimit = 1 << 20;
+
+class OpsOnSim : public OpTest {
+ protected:
+  void SetUp() override {
+    OpTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    ASSERT_EQ(cublasLtCreate(&cublaslt_), CUBLAS_STATUS_SUCCESS);
+    GCAP_ASSERT_OK(gcap_stream_cudnn_handle(stream_, &cudnn_));
+  }
+  void TearDown() override {
+    gcap_sim_fail_nth(nullptr, 0, cudaSuccess);
+    if (cublaslt_ != nullptr) {
+      EXPECT_EQ(cublasLtDestroy(cublaslt_), CUBLAS_STATUS_SUCCESS);
+    }
+    OpTest::TearDown();
+  }
+
+  gcap_matmul_options_t MatmulOptions() const {
+    gcap_matmul_options_t options = {};
+    options.handle = cublaslt_;
+    options.m = kRows, options.n = kCols, options.k = kDepth;
+    options.epilogue = GCAP_MATMUL_EPILOGUE_BIAS_RELU;
+    options.max_workspace_bytes = kWorkspaceLimit;
+    return options;
+  }
+  gcap_conv2d_options_t ConvOptions() const {
+    gcap_conv2d_options_t options = {};
+    options.handle = cudnn_;
+    options.n = 2, options.c = 3, options.h = options.w = 6, options.k = 4;
+    options.kernel_h = options.kernel_w = 3;
+    options.stride_h = options.stride_w = options.pad_h = options.pad_w = 1;
+    options.max_workspace_bytes = kWorkspaceLimit;
+    return options;
+  }
+  static constexpr gcap_maxpool2d_options_t kPoolOptions = {2, 4, 6, 6, 2, 2};
+
+  cublasLtHandle_t cublaslt_ = nullptr;
+  cudnnHandle_t cudnn_ = nullptr;
+};
+
+using Names = std::vector<const char*>;
+
+uint64_t CountCalls(const Names& functions) {
+  uint64_t count = 0;
+  for (const char* function : functions) count += gcap_sim_calls(function);
+  return count;
+}
+
+// Makes each call of `attempt` to `functions` fail once: the status must name it, and as many objects live afterwards
+// as before. `endings` are what it also calls, to end its objects: those are not made to fail, since that leaks one by
+// definition. The two lists must be all that a good attempt calls, so that no new call escapes.
+void FailEachCall(const Names& functions, const Names& endings, const std::function<gcap_status_t()>& attempt) {
+  const uint64_t listed = CountCalls(functions) + CountCalls(endings), all = gcap_sim_calls(nullptr);
+  GCAP_EXPECT_OK(attempt());
+  EXPECT_EQ(CountCalls(functions) + CountCalls(endings) - listed, gcap_sim_calls(nullptr) - all);
+  for (const char* function : functions) {
+    uint64_t n = 1;
+    for (;; ++n) {
+      const size_t live = gcap_sim_live(nullptr);
+      gcap_sim_fail_nth(function, n, cudaErrorUnknown);
+      const Outcome outcome(attempt());
+      gcap_sim_fail_nth(nullptr, 0, cudaSuccess);
+      EXPECT_EQ(gcap_sim_live(nullptr), live) << outcome.message;
+      EXPECT_EQ(cudaGetLastError(), cudaSuccess) << outcome.message;
+      if (outcome.code == GCAP_OK) break;
+      EXPECT_TRUE(outcome.code == GCAP_LIBRARY_ERROR || outcome.code == GCAP_CUDA_ERROR) << outcome.message;
+      EXPECT_EQ(outcome.message.find(function), 0u) << outcome.message;
+    }
+    EXPECT_GT(n, 1u) << function << " was not called";
+  }
+}
+
+TEST_F(OpsOnSim, MatmulCreateReportsEachFailingCall) {
+  const gcap_matmul_options_t options = MatmulOptions();
+  FailEachCall(
+      {"cublasLtMatmulDescCreate", "cublasLtMatmulDescSetAttribute", "cublasLtMatrixLayoutCreate",
+       "cublasLtMatmulPreferenceCreate", "cublasLtMatmulPreferenceSetAttribute", "cublasLtMatmulAlgoGetHeuristic"},
+      {"cublasLtMatmulPreferenceDestroy", "cublasLtMatrixLayoutDestroy", "cublasLtMatmulDescDestroy"}, [&] {
+        gcap_matmul_t* plan = nullptr;
+        gcap_status_t status = gcap_matmul_create(&options, &plan);
+        EXPECT_EQ(plan == nullptr, status != nullptr);
+        gcap_matmul_destroy(plan);
+        return status;
+      });
+}
+
+TEST_F(OpsOnSim, Conv2dCreateReportsEachFailingCall) {
+  const gcap_conv2d_options_t options = ConvOptions();
+  FailEachCall({"cudnnCreateTensorDescriptor", "cudnnSetTensor4dDescriptor", "cudnnCreateFilterDescriptor",
+                "cudnnSetFilter4dDescriptor", "cudnnCreateConvolutionDescriptor", "cudnnSetConvolution2dDescriptor",
+                "cudnnSetConvolutionMathType", "cudnnCreateActivationDescriptor", "cudnnSetActivationDescriptor",
+                "cudnnGetConvolutionForwardAlgorithmMaxCount", "cudnnGetConvolutionForwardAlgorithm_v7",
+                "cudnnGetConvolutionForwardWorkspaceSize"},
+               {"cudnnDestroyTensorDescriptor", "cudnnDestroyFilterDescriptor", "cudnnDestroyConvolutionDescriptor",
+                "cudnnDestroyActivationDescriptor"},
+               [&] {
+                 gcap_conv2d_t* plan = nullptr;
+                 gcap_status_t status = gcap_conv2d_create(&options, &plan);
+                 EXPECT_EQ(plan == nullptr, status != nullptr);
+                 gcap_conv2d_destroy(plan);
+                 return status;
+               });
+}
+
+TEST_F(OpsOnSim, Maxpool2dCreateReportsEachFailingCall) {
+  FailEachCall({"cudnnCreateTensorDescriptor", "cudnnSetTensor4dDescriptor", "cudnnCreatePoolingDescriptor",
+                "cudnnSetPooling2dDescriptor"},
+               {"cudnnDestroyTensorDescriptor", "cudnnDestroyPoolingDescriptor"}, [&] {
+                 gcap_maxpool2d_t* plan = nullptr;
+                 gcap_status_t status = gcap_maxpool2d_create(&kPoolOptions, &plan);
+                 EXPECT_EQ(plan == nullptr, status != nullptr);
+                 gcap_maxpool2d_destroy(plan);
+                 return status;
+               });
+}
+
+TEST_F(OpsOnSim, HandleReportsEachFailingCall) {
+  for (const char* function : {"cudnnCreate", "cudnnSetStream"}) {
+    gcap_stream_t* stream = nullptr;
+    cudnnHandle_t handle = nullptr;
+    GCAP_ASSERT_OK(gcap_stream_create(0, &stream));
+    const size_t live = gcap_sim_live(nullptr);
+    gcap_sim_fail_nth(function, 1, cudaErrorUnknown);
+    GCAP_EXPECT_FAILS(gcap_stream_cudnn_handle(stream, &handle), GCAP_LIBRARY_ERROR, function);
+    EXPECT_EQ(handle, nullptr);
+    EXPECT_EQ(gcap_sim_live(nullptr), live);
+    EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+    GCAP_EXPECT_OK(gcap_stream_cudnn_handle(stream, &handle));  // the failure left the stream as it was
+    EXPECT_EQ(gcap_sim_live("cudnn handle"), 2u);               // with the fixture's own
+    GCAP_EXPECT_OK(gcap_stream_destroy(stream));
+    EXPECT_EQ(gcap_sim_live("cudnn handle"), 1u);
+  }
+}
+
+// The ops' operands and plans, all made, for tests of what a run does.
+class RunsOnSim : public OpsOnSim {
+ protected:
+  void SetUp() override {
+    OpsOnSim::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    const gcap_matmul_options_t matmul = MatmulOptions();
+    const gcap_conv2d_options_t conv = ConvOptions();
+    GCAP_ASSERT_OK(gcap_matmul_create(&matmul, &matmul_));
+    GCAP_ASSERT_OK(gcap_conv2d_create(&conv, &conv_));
+    GCAP_ASSERT_OK(gcap_maxpool2d_create(&kPoolOptions, &pool_));
+    in_ = std::make_unique<DeviceFloats>(RandomFloats(kCols * kDepth, 1));
+    out_ = std::make_unique<DeviceFloats>(RandomFloats(kCols * kDepth, 2));
+    workspace_ = std::make_unique<DeviceFloats>(std::vector<float>(kWorkspaceLimit / sizeof(float)));
+  }
+  void TearDown() override {
+    gcap_sim_fail_nth(nullptr, 0, cudaSuccess);
+    if (stream_ != nullptr) Synchronize();
+    in_.reset();
+    out_.reset();
+    workspace_.reset();
+    gcap_matmul_destroy(matmul_);
+    gcap_conv2d_destroy(conv_);
+    gcap_maxpool2d_destroy(pool_);
+    OpsOnSim::TearDown();
+  }
+
+  gcap_status_t Matmul() {
+    return gcap_matmul_run(matmul_, stream_, in_->get(), in_->get(), in_->get(), out_->get(), workspace_->get());
+  }
+  gcap_status_t Conv() {
+    return gcap_conv2d_run(conv_, stream_, in_->get(), in_->get(), in_->get(), out_->get(), workspace_->get());
+  }
+  gcap_status_t Pool() { return gcap_maxpool2d_run(pool_, stream_, in_->get(), out_->get()); }
+  gcap_status_t Relu() { return gcap_relu_f32(stream_, in_->get(), out_->get(), 100); }
+  gcap_status_t Softmax(int64_t cols) { return gcap_softmax_f32(stream_, in_->get(), out_->get(), 2, cols); }
+
+  gcap_matmul_t* matmul_ = nullptr;
+  gcap_conv2d_t* conv_ = nullptr;
+  gcap_maxpool2d_t* pool_ = nullptr;
+  std::unique_ptr<DeviceFloats> in_, out_, workspace_;
+};
+
+TEST_F(RunsOnSim, RunsReportEachFailingCall) {
+  const Names none;
+  FailEachCall({"cudaGetDevice", "cublasLtMatmulDescSetAttribute", "cublasLtMatmul"}, none, [&] { return Matmul(); });
+  FailEachCall({"cudaGetDevice", "cudnnConvolutionBiasActivationForward"}, none, [&] { return Conv(); });
+  FailEachCall({"cudaGetDevice", "cudnnPoolingForward"}, none, [&] { return Pool(); });
+  FailEachCall({"cudaGetDevice", "cudaLaunchKernel"}, none, [&] { return Relu(); });
+  FailEachCall({"cudaGetDevice", "cudaLaunchKernel"}, none, [&] { return Softmax(10); });
+  FailEachCall({"cudaGetDevice", "cudaLaunchKernel"}, none, [&] { return Softmax(1025); });
+}
+
+TEST_F(RunsOnSim, RunsAllocateNothing) {
+  const char* const kAllocators[] = {"cudaMalloc", "cudaMallocAsync", "cudaHostAlloc", "cudaMallocHost", "cudaFree"};
+  std::vector<uint64_t> before;
+  for (const char* name : kAllocators) before.push_back(gcap_sim_calls(name));
+  const size_t live = gcap_sim_live(nullptr);
+  GCAP_EXPECT_OK(Matmul());
+  GCAP_EXPECT_OK(Conv());
+  GCAP_EXPECT_OK(Pool());
+  GCAP_EXPECT_OK(Relu());
+  GCAP_EXPECT_OK(Softmax(10));
+  EXPECT_EQ(gcap_sim_live(nullptr), live);
+  for (size_t i = 0; i < before.size(); ++i) EXPECT_EQ(gcap_sim_calls(kAllocators[i]), before[i]) << kAllocators[i];
+}
+
+TEST_F(RunsOnSim, AFailedCallFailsTheCapture) {
+  const struct {
+    const char* function;
+    std::function<gcap_status_t()> run;
+  } kCases[] = {
+      {"cublasLtMatmul", [&] { return Matmul(); }},
+      {"cudnnConvolutionBiasActivationForward", [&] { return Conv(); }},
+      {"cudnnPoolingForward", [&] { return Pool(); }},
+      {"cudaLaunchKernel", [&] { return Relu(); }},
+  };
+  for (const auto& [function, run] : kCases) {
+    gcap_capture_t* capture = nullptr;
+    cudaGraph_t graph = nullptr;
+    gcap_retained_t* retained = nullptr;
+    GCAP_ASSERT_OK(gcap_capture_begin(gcap_stream_handle(stream_), nullptr, &capture));
+    gcap_sim_fail_nth(function, 1, cudaErrorUnknown);
+    gcap_status_ignore(run());  // the caller forgets it; the latch does not
+    GCAP_EXPECT_FAILS(gcap_capture_end(capture, &graph, &retained), GCAP_CAPTURE_INVALIDATED, function);
+    EXPECT_EQ(graph, nullptr);
+    GCAP_EXPECT_OK(run());  // the stream is usable
+  }
+}
+
+TEST_F(RunsOnSim, WorkspaceIsRequiredAndAlignedWhenThePlanNeedsIt) {
+  ASSERT_GT(gcap_matmul_workspace_bytes(matmul_), 0u);
+  ASSERT_GT(gcap_conv2d_workspace_bytes(conv_), 0u);
+  const float* in = in_->get();
+  float* out = out_->get();
+  const auto bad = GCAP_INVALID_ARGUMENT;
+  GCAP_EXPECT_FAILS(gcap_matmul_run(matmul_, stream_, in, in, in, out, nullptr), bad, "workspace is NULL");
+  GCAP_EXPECT_FAILS(gcap_matmul_run(matmul_, stream_, in, in, in, out, workspace_->get() + 1), bad, "256-byte aligned");
+  GCAP_EXPECT_FAILS(gcap_conv2d_run(conv_, stream_, in, in, in, out, nullptr), bad, "workspace is NULL");
+}
+
+TEST_F(RunsOnSim, WithoutWorkspaceThePlanNeedsNone) {
+  gcap_matmul_options_t options = MatmulOptions();
+  options.max_workspace_bytes = 0;
+  gcap_matmul_t* plan = nullptr;
+  GCAP_ASSERT_OK(gcap_matmul_create(&options, &plan));
+  EXPECT_EQ(gcap_matmul_workspace_bytes(plan), 0u);
+  gcap_matmul_destroy(plan);
+}
+
+// The caller's device is 0, the stream's is 1.
+TEST_F(RunsOnSim, RunsSetTheStreamsDeviceAndRestoreTheCallers) {
+  ASSERT_EQ(kTwoDevices, 0);
+  GCAP_ASSERT_OK(gcap_stream_destroy(stream_));
+  GCAP_ASSERT_OK(gcap_stream_create(1, &stream_));
+  GCAP_ASSERT_OK(gcap_stream_cudnn_handle(stream_, &cudnn_));
+  for (const auto& run : std::vector<std::function<gcap_status_t()>>{[&] { return Matmul(); }, [&] { return Conv(); },
+                                                                     [&] { return Pool(); }, [&] { return Relu(); },
+                                                                     [&] { return Softmax(10); }}) {
+    const uint64_t before = gcap_sim_calls("cudaSetDevice");
+    GCAP_EXPECT_OK(run());
+    EXPECT_EQ(gcap_sim_calls("cudaSetDevice"), before + 2);
+    int device = -1;
+    GCAP_EXPECT_CUDA(cudaGetDevice(&device));
+    EXPECT_EQ(device, 0);
+  }
+}
+
+TEST_F(OpsOnSim, MatmulWithoutAlgorithmIsUnimplemented) {
+  const gcap_matmul_options_t options = MatmulOptions();
+  gcap_matmul_t* plan = nullptr;
+  gcap_sim_fail_nth("cublasLtMatmulAlgoGetHeuristic", 1, cudaErrorNotSupported);
+  GCAP_EXPECT_FAILS(gcap_matmul_create(&options, &plan), GCAP_UNIMPLEMENTED, "k 512");
+  EXPECT_EQ(plan, nullptr);
+}
+
+}  // namespace
+}  // namespace testing
+}  // namespace gcap
