@@ -29,7 +29,7 @@ static row_t rows[SIM_API_COUNT] = {
 #undef SIM_NOT_MODELLED
 };
 
-// Names that are not in the table: functions of the simulated libraries, and kinds of their handles.
+// Names that are not in the table: functions of the simulated libraries, and kinds of their handles. All are literals.
 typedef struct tally {
   const char* name;
   uint64_t value;
@@ -53,7 +53,10 @@ static struct {
 
 pthread_mutex_t* sim_mutex(void) { return &lock; }
 
-void sim_lock(void) { pthread_mutex_lock(&lock); }
+void sim_lock(void) {
+  if (sim_thread()->in_device_work) sim_die("a kernel's twin calls CUDA or the simulator: no device code can");
+  pthread_mutex_lock(&lock);
+}
 
 void sim_unlock(void) {
   sim_deferred_t* deferred = sim_take_deferred();

@@ -59,7 +59,8 @@ static bool has_blocking_member(const sim_capture_t* capture, int device) {
   return false;
 }
 
-bool sim_blocking_capture(int device) {
+// Is a blocking stream of this device capturing?
+static bool blocking_capture(int device) {
   for (const sim_capture_t* capture = captures; capture; capture = capture->next) {
     if (has_blocking_member(capture, device)) return true;
   }
@@ -82,18 +83,6 @@ cudaError_t sim_gate_not_capturing(sim_stream_t* stream) {
 cudaError_t sim_gate_ordered(sim_stream_t* stream) {
   if (stream->member && stream->member->capture->invalid) return sim_rule_code(SIM_RULE_INVALIDATED);
   return sim_gate_legacy(stream);
-}
-
-cudaError_t sim_submit_task(sim_stream_t* stream, sim_task_t* task) {
-  cudaError_t code = sim_gate_ordered(stream);
-  if (code != cudaSuccess) {
-    sim_task_release(task);
-  } else if (stream->member) {
-    sim_capture_add(stream->member, task);
-  } else {
-    sim_enqueue(stream, task, NULL, NULL);
-  }
-  return code;
 }
 
 // --- Members --------------------------------------------------------------------------------------------------------
@@ -126,11 +115,22 @@ void sim_member_depend(sim_member_t* member, sim_node_t* const* nodes, size_t co
   for (size_t i = 0; i < count; ++i) depend_on(member, nodes[i]);
 }
 
-sim_node_t* sim_capture_add(sim_member_t* member, sim_task_t* task) {
+static void add_node(sim_member_t* member, sim_task_t* task) {
   sim_node_t* node = sim_graph_add(member->capture->graph, task, member->deps, member->num_deps);
   member->num_deps = 0;
   depend_on(member, node);
-  return node;
+}
+
+cudaError_t sim_submit_task(sim_stream_t* stream, sim_task_t* task) {
+  cudaError_t code = sim_gate_ordered(stream);
+  if (code != cudaSuccess) {
+    sim_task_release(task);
+  } else if (stream->member) {
+    add_node(stream->member, task);
+  } else {
+    sim_enqueue(stream, task, NULL, NULL);
+  }
+  return code;
 }
 
 static void member_free(sim_member_t* member) {
@@ -268,7 +268,7 @@ static enum cudaStreamCaptureStatus status_of(const sim_stream_t* stream) {
 static cudaError_t get_status(cudaStream_t handle, sim_stream_t** stream, enum cudaStreamCaptureStatus* status) {
   if (!status) return cudaErrorInvalidValue;
   *stream = sim_stream_get(handle);
-  if ((*stream)->legacy && sim_blocking_capture((*stream)->device)) return cudaErrorStreamCaptureImplicit;
+  if ((*stream)->legacy && blocking_capture((*stream)->device)) return cudaErrorStreamCaptureImplicit;
   *status = status_of(*stream);
   return cudaSuccess;
 }

@@ -100,6 +100,7 @@ typedef struct sim_thread {
   cudaError_t last_error;
   const char* call;                        // the function under way, for reports
   bool in_host_function;                   // CUDA calls are refused there
+  bool in_device_work;                     // a twin or a library's work is running, under the lock
   sim_stream_t* streams[SIM_MAX_DEVICES];  // per-thread default streams, made on first use
 } sim_thread_t;
 
@@ -122,7 +123,6 @@ typedef struct sim_mark {
 sim_mark_t* sim_mark_create(sim_stream_t* stream);
 sim_mark_t* sim_mark_retain(sim_mark_t* mark);
 void sim_mark_release(sim_mark_t* mark);
-void sim_mark_reach(sim_mark_t* mark);
 
 // --- Device and pinned memory (memory.c) ----------------------------------------------------------------------------
 
@@ -277,7 +277,6 @@ bool sim_poll_stream(sim_stream_t* stream);
 void sim_wait_for_device(int device);
 // Called at each API call: moves random ready queues on.
 void sim_turn(void);
-void sim_seed(uint64_t seed);
 uint64_t sim_now(void);
 
 // Runs `function` once the current call has given the lock back.
@@ -300,7 +299,6 @@ struct sim_event {
   size_t num_nodes;
 };
 
-void sim_event_retain(sim_event_t* event);
 void sim_event_release(sim_event_t* event);
 void sim_event_set_mark(sim_event_t* event, sim_mark_t* mark);
 
@@ -352,10 +350,7 @@ cudaError_t sim_gate_forbidden(void);
 cudaError_t sim_gate_legacy(sim_stream_t* stream);
 // A call that no stream may be given while it captures (synchronise, query, launch): 900.
 cudaError_t sim_gate_not_capturing(sim_stream_t* stream);
-// Is a blocking stream of this device capturing?
-bool sim_blocking_capture(int device);
 
-sim_node_t* sim_capture_add(sim_member_t* member, sim_task_t* task);
 sim_capture_t* sim_capture_find(unsigned long long id);
 sim_member_t* sim_capture_join(sim_capture_t* capture, sim_stream_t* stream);
 void sim_member_depend(sim_member_t* member, sim_node_t* const* nodes, size_t count);
@@ -429,7 +424,6 @@ void sim_launch_destroy(sim_launch_t* launch);
 // Node `node` is done: its successors may become ready.
 void sim_launch_node_done(sim_launch_t* launch, uint32_t node);
 
-void sim_object_refs_add(sim_object_refs_t* refs, sim_user_object_t* object, unsigned int count);
 void sim_object_refs_copy(sim_object_refs_t* to, const sim_object_refs_t* from);
 void sim_object_refs_clear(sim_object_refs_t* refs);
 

@@ -13,8 +13,6 @@
 
 #define CREATE_FLAGS (cudaEventBlockingSync | cudaEventDisableTiming | cudaEventInterprocess)
 
-void sim_event_retain(sim_event_t* event) { event->refs += 1; }
-
 static void forget_record(sim_event_t* event) {
   sim_mark_release(event->mark);
   event->mark = NULL;
@@ -78,7 +76,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 static sim_task_t* event_task(sim_task_kind_t kind, sim_event_t* event) {
   sim_task_t* task = sim_task_create(kind, kind == SIM_TASK_EVENT_RECORD ? "event record" : "event wait");
   task->u.event = event;
-  sim_event_retain(event);
+  event->refs += 1;
   return task;
 }
 

@@ -118,7 +118,7 @@ void sim_mark_release(sim_mark_t* mark) {
   if (mark && --mark->refs == 0) free(mark);
 }
 
-void sim_mark_reach(sim_mark_t* mark) {
+static void reach(sim_mark_t* mark) {
   mark->done = true;
   mark->stream = NULL;
   mark->when = scheduler.now;
@@ -218,7 +218,7 @@ sim_mark_t* sim_stream_tail_mark(sim_stream_t* stream) {
 static void finish_head(sim_stream_t* stream) {
   sim_op_t* op = stream->head;
   scheduler.now += 1;
-  if (op->mark) sim_mark_reach(op->mark);
+  if (op->mark) reach(op->mark);
   sim_mark_release(op->mark);
   sim_task_release(op->task);
   if (op->launch) sim_launch_destroy(op->launch);
@@ -303,7 +303,7 @@ static void step_launch(sim_stream_t* stream) {
     return;
   }
   if (task->kind == SIM_TASK_EVENT_RECORD) {
-    sim_mark_reach(launch->marks[node]);
+    reach(launch->marks[node]);
   } else {
     sim_task_run(task);
   }

@@ -80,7 +80,7 @@ static void run_kernel(const sim_task_t* task) {
   twin->run(&task->u.kernel.launch, task->u.kernel.args);
 }
 
-void sim_task_run(const sim_task_t* task) {
+static void run(const sim_task_t* task) {
   switch (task->kind) {
     case SIM_TASK_KERNEL: run_kernel(task); break;
     case SIM_TASK_LIBRARY:
@@ -96,6 +96,12 @@ void sim_task_run(const sim_task_t* task) {
     case SIM_TASK_EVENT_RECORD:
     case SIM_TASK_EVENT_WAIT: break;
   }
+}
+
+void sim_task_run(const sim_task_t* task) {
+  sim_thread()->in_device_work = true;
+  run(task);
+  sim_thread()->in_device_work = false;
 }
 
 enum cudaGraphNodeType sim_task_node_type(const sim_task_t* task) {

@@ -25,7 +25,7 @@ static void release(sim_user_object_t* object, unsigned int count) {
   free(object);
 }
 
-void sim_object_refs_add(sim_object_refs_t* refs, sim_user_object_t* object, unsigned int count) {
+static void refs_add(sim_object_refs_t* refs, sim_user_object_t* object, unsigned int count) {
   for (size_t i = 0; i < refs->count; ++i) {
     if (refs->items[i].object != object) continue;
     refs->items[i].count += count;
@@ -38,7 +38,7 @@ void sim_object_refs_add(sim_object_refs_t* refs, sim_user_object_t* object, uns
 void sim_object_refs_copy(sim_object_refs_t* to, const sim_object_refs_t* from) {
   for (size_t i = 0; i < from->count; ++i) {
     from->items[i].object->refs += 1;
-    sim_object_refs_add(to, from->items[i].object, 1);
+    refs_add(to, from->items[i].object, 1);
   }
 }
 
@@ -111,7 +111,7 @@ cudaError_t cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t object
     if (g && o && is_count(count) && flags <= cudaGraphUserObjectMove) {
       // Moved references are the caller's own.
       if (flags != cudaGraphUserObjectMove) o->refs += count;
-      sim_object_refs_add(&g->objects, o, count);
+      refs_add(&g->objects, o, count);
     } else {
       code = cudaErrorInvalidValue;
     }

@@ -1,9 +1,10 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // Pooling: the output size and the forward pass. Padding never wins a maximum; an average counts it or not, by mode. As
-// measured, NaN never wins a maximum either, whatever the descriptor says, and that of padding alone is -FLT_MAX.
-// Stateless.
+// measured, the maximum of padding alone is -FLT_MAX. NaN wins when the descriptor says so; a GPU's kernels differ
+// there. Stateless.
 #include <float.h>
+#include <math.h>
 
 #include "sim/cudnn/internal.h"
 
@@ -57,13 +58,16 @@ cudnnStatus_t cudnnGetPooling2dForwardOutputDim(const cudnnPoolingDescriptor_t p
 static float pool(const pooling_t* pooling, const float* plane, int64_t row, int64_t col) {
   const sim_dnn_shape_t* shape = &pooling->call.x_shape;
   const int* window = pooling->desc.window;
+  const int propagate = pooling->desc.nan == CUDNN_PROPAGATE_NAN;
   float largest = -FLT_MAX;
   float sum = 0.0f;
   int count = 0;
   for (int64_t h = row < 0 ? 0 : row; h < row + window[0] && h < shape->dims[2]; ++h) {
     for (int64_t w = col < 0 ? 0 : col; w < col + window[1] && w < shape->dims[3]; ++w) {
       const float value = plane[sim_dnn_offset(shape, 0, 0, h, w)];
-      largest = value > largest ? value : largest;
+      if (value > largest || (propagate && isnan(value))) {
+        largest = value;
+      }
       sum += value;
       ++count;
     }

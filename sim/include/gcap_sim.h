@@ -5,6 +5,11 @@
 //
 // Only tests and kernel twins include this header. Library code never does: it must not know whether it runs on the
 // simulator.
+//
+// Environment, read once: GCAP_SIM_SEED (see gcap_sim_set_seed), GCAP_SIM_DEVICES (1 by default), GCAP_SIM_SCHEDULE:
+// `random` lets a seeded generator move queues at API calls, `lazy` runs only what a synchronisation needs, `eager`
+// runs at each call all that the calls before it made ready. GCAP_SIM_LOG, when set, tells on stderr what broke a
+// capture.
 #ifndef GCAP_SIM_H_
 #define GCAP_SIM_H_
 

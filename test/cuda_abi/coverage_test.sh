@@ -6,35 +6,48 @@
 set -eu
 export LC_ALL=C
 
-# Prints what a header declares, one item a line: C name, S type, F field. Nested structs count by their own name.
+# Prints what headers declare, one item a line: C name, S type, F type.field. A struct within a struct counts by the
+# name of its member.
 declared() {
     awk '
-        { sub(/\/\/.*/, "") }
+        function words_of(line) {
+            gsub(/[{};]/, "", line)
+            return split(line, word, " ")
+        }
+        { sub(/ *\/\/.*/, "") }
+        /^#ifdef __cplusplus/ { in_cxx = 1 }
+        /^#(endif|else)/ { in_cxx = 0 }
+        in_cxx { next }
         /^#define cuda[A-Za-z0-9_]+ / && $2 !~ /^(cudaStreamAttrID|cudaStreamAttrValue)$/ { print "C " $2 }
-        /^#define CUDA[A-Z0-9_]* / && $2 !~ /VERSION/ { print "C " $2 }
-        /^(typedef )?enum [A-Za-z0-9_]* ?\{/ { in_enum = 1; next }
-        /^(typedef )?(struct|union) [A-Za-z0-9_]* ?\{/ { in_struct = 1; depth = 0; next }
-        in_enum && /^\}/ { in_enum = 0; type_name(); next }
-        in_struct && /^\}/ { in_struct = 0; type_name(); next }
-        in_enum {
-            if (match($0, /[A-Za-z_][A-Za-z0-9_]*/)) print "C " substr($0, RSTART, RLENGTH)
+        /^typedef enum .*\}/ {
+            count = split($0, part, /[{},;]/)
+            print "S " word[words_of(part[count - 1])]
+            for (i = 2; i < count - 1; i++) if (words_of(part[i]) > 0) print "C " word[1]
             next
         }
-        in_struct && /\{$/ { depth++; next }
-        in_struct && /^ *\} [a-zA-Z]/ { depth--; gsub(/[ };]/, ""); print "F " $0; next }
-        in_struct && depth == 0 && /;$/ && !/constexpr/ {
-            gsub(/\[[^\]]*\]/, "")
-            gsub(/;/, "")
-            n = split($0, parts, ",")
-            for (i = 1; i <= n; i++) {
-                m = split(parts[i], words, /[ *]+/)
-                print "F " words[m]
-            }
+        /^(typedef )?(enum|struct|union)( [A-Za-z0-9_]+)? \{$/ {
+            kind = /enum/ ? "enum" : "struct"
+            type = word[words_of($0)]
+            fields = depth = 0
+            next
         }
-        function type_name() {
-            line = $0
-            gsub(/[ };]/, "", line)
-            if (line != "") print "S " line
+        kind != "" && /^\}/ {
+            if (words_of($0) > 0) type = word[1]
+            print "S " type
+            for (i = 1; i <= fields; i++) print "F " type "." field[i]
+            kind = ""
+            next
+        }
+        kind == "enum" { if (match($0, /[A-Za-z_][A-Za-z0-9_]*/)) print "C " substr($0, RSTART, RLENGTH) }
+        kind == "struct" && /\{$/ { depth++; next }
+        kind == "struct" && /^ *\} [a-zA-Z]/ { depth--; words_of($0); field[++fields] = word[1]; next }
+        kind == "struct" && depth == 0 && /;$/ {
+            gsub(/\[[^\]]*\]/, "")
+            count = split($0, part, ",")
+            for (i = 1; i <= count; i++) {
+                gsub(/\*/, " ", part[i])
+                field[++fields] = word[words_of(part[i])]
+            }
         }
     ' "$@"
 }
@@ -46,18 +59,20 @@ while [ "$1" != "--" ]; do
 done
 shift
 
+work=${TEST_TMPDIR:-$(mktemp -d)}
 # shellcheck disable=SC2086 # paths in a Bazel tree have no spaces
-declared $headers | sort -u >"${TEST_TMPDIR:-/tmp}/declared"
-# Each list item becomes the same form; a type in the list may be written with its struct or enum.
-sed -n -e 's/^C(\(.*\))$/C \1/p' -e 's/^S(\(.*\))$/S \1/p' -e 's/^F(.*, \(.*\))$/F \1/p' "$@" |
-    sed -e 's/^S enum /S /' -e 's/^S struct /S /' -e 's/^S union /S /' | sort -u >"${TEST_TMPDIR:-/tmp}/listed"
+declared $headers | sort -u >"$work/declared"
+# The lists' items in the same form.
+sed -n -e 's/^\([CSF]\)(enum /\1(/' -e 's/^\([CSF]\)(struct /\1(/' -e 's/^\([CSF]\)(union /\1(/' \
+    -e 's/^C(\(.*\))$/C \1/p' -e 's/^S(\(.*\))$/S \1/p' -e 's/^F(\(.*\), \(.*\))$/F \1.\2/p' "$@" |
+    sort -u >"$work/listed"
 
-count=$(wc -l <"${TEST_TMPDIR:-/tmp}/declared")
+count=$(wc -l <"$work/declared")
 if [ "$count" -lt 500 ]; then
     echo "only $count declarations found: the headers were not read as expected"
     exit 1
 fi
-missing=$(comm -23 "${TEST_TMPDIR:-/tmp}/declared" "${TEST_TMPDIR:-/tmp}/listed")
+missing=$(comm -23 "$work/declared" "$work/listed")
 if [ -n "$missing" ]; then
     echo "declared by the simulator's headers and in no list of test/cuda_abi:"
     echo "$missing"

@@ -1,0 +1,72 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// What the environment sets: the number of devices and the lazy schedule. Its own binary, since both are read once.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "cuda_runtime.h"
+
+namespace {
+
+const bool g_environment_set = [] {
+  setenv("GCAP_SIM_DEVICES", "2", 1);
+  setenv("GCAP_SIM_SCHEDULE", "lazy", 1);
+  return true;
+}();
+
+TEST(Environment, LazyScheduleRunsOnlyWhatASynchronisationNeeds) {
+  cudaStream_t a, b;
+  char* pinned;
+  ASSERT_EQ(cudaSuccess, cudaStreamCreateWithFlags(&a, cudaStreamNonBlocking));
+  ASSERT_EQ(cudaSuccess, cudaStreamCreateWithFlags(&b, cudaStreamNonBlocking));
+  ASSERT_EQ(cudaSuccess, cudaMallocHost(reinterpret_cast<void**>(&pinned), 2));
+  pinned[0] = pinned[1] = 0;
+  ASSERT_EQ(cudaSuccess, cudaMemsetAsync(pinned, 1, 1, a));
+  ASSERT_EQ(cudaSuccess, cudaMemsetAsync(pinned + 1, 1, 1, b));
+  int device;
+  for (int i = 0; i < 1000; ++i) ASSERT_EQ(cudaSuccess, cudaGetDevice(&device));
+  EXPECT_EQ(0, pinned[0]);
+  ASSERT_EQ(cudaSuccess, cudaStreamSynchronize(a));
+  EXPECT_EQ(1, pinned[0]);
+  EXPECT_EQ(0, pinned[1]);
+  ASSERT_EQ(cudaSuccess, cudaDeviceSynchronize());
+  EXPECT_EQ(1, pinned[1]);
+  EXPECT_EQ(cudaSuccess, cudaFreeHost(pinned));
+  EXPECT_EQ(cudaSuccess, cudaStreamDestroy(a));
+  EXPECT_EQ(cudaSuccess, cudaStreamDestroy(b));
+}
+
+TEST(Environment, DevicesAreSeparate) {
+  int count = 0;
+  ASSERT_EQ(cudaSuccess, cudaGetDeviceCount(&count));
+  ASSERT_EQ(2, count);
+  EXPECT_EQ(cudaErrorInvalidDevice, cudaSetDevice(2));
+  size_t free0, free1, total;
+  ASSERT_EQ(cudaSuccess, cudaSetDevice(1));
+  void* p;
+  ASSERT_EQ(cudaSuccess, cudaMalloc(&p, 4096));
+  ASSERT_EQ(cudaSuccess, cudaMemGetInfo(&free1, &total));
+  cudaPointerAttributes attributes;
+  ASSERT_EQ(cudaSuccess, cudaPointerGetAttributes(&attributes, p));
+  EXPECT_EQ(1, attributes.device);
+  cudaStream_t stream;
+  ASSERT_EQ(cudaSuccess, cudaStreamCreate(&stream));
+  ASSERT_EQ(cudaSuccess, cudaMemsetAsync(p, 1, 4096, stream));
+  ASSERT_EQ(cudaSuccess, cudaSetDevice(0));
+  ASSERT_EQ(cudaSuccess, cudaMemGetInfo(&free0, &total));
+  EXPECT_EQ(free1 + 4096, free0);
+  // The legacy stream and the synchronisation of one device do not concern the other.
+  EXPECT_EQ(cudaSuccess, cudaStreamSynchronize(nullptr));
+  EXPECT_EQ(cudaSuccess, cudaDeviceSynchronize());
+  EXPECT_EQ(0xA5, *static_cast<unsigned char*>(p));
+  int device = -1;
+  EXPECT_EQ(cudaSuccess, cudaStreamGetDevice(stream, &device));
+  EXPECT_EQ(1, device);
+  EXPECT_EQ(cudaSuccess, cudaStreamSynchronize(stream));
+  EXPECT_EQ(1, *static_cast<unsigned char*>(p));
+  EXPECT_EQ(cudaSuccess, cudaFree(p));
+  EXPECT_EQ(cudaSuccess, cudaStreamDestroy(stream));
+}
+
+}  // namespace
