@@ -56,7 +56,8 @@ gcap_status_t gcap_allocator_alloc_on_stream(gcap_allocator_t* allocator, size_t
 // The same for memory that lives long, such as weights: never taken from, nor given back to, a cache.
 gcap_status_t gcap_allocator_reserve(gcap_allocator_t* allocator, size_t bytes, void** out_ptr) GCAP_NODISCARD;
 
-// Gives memory back, however it was allocated. NULL is fine.
+// Gives memory back, however it was allocated. NULL is fine. On failure the block is still the caller's, who may try
+// again.
 //   INVALID_ARGUMENT  not allocated here, an address inside a block, or freed already (where the allocator can tell)
 gcap_status_t gcap_allocator_free(gcap_allocator_t* allocator, void* ptr) GCAP_NODISCARD;
 

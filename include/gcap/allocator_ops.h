@@ -23,7 +23,8 @@ typedef struct gcap_allocator_ops {
   size_t alignment;         // bytes, a power of two
   void* self;               // handed to every member
 
-  // Required, since 1. `bytes` is never 0; `*out_ptr` is NULL on entry. `ptr` is never NULL.
+  // Required, since 1. `bytes` is never 0; `*out_ptr` is NULL on entry. `ptr` is never NULL. A failed free
+  // leaves the block handed out: whoever called may try again, or go on using it.
   gcap_status_t (*alloc)(void* self, size_t bytes, void** out_ptr);
   gcap_status_t (*free)(void* self, void* ptr);
 

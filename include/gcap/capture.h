@@ -55,11 +55,11 @@ void gcap_retained_release(gcap_retained_t* retained);
 // thread's last error is clear, and each close step (see gcap_capture_on_close) has run once.
 //   CAPTURE_INVALIDATED  the latch is set, or the driver refused; there is no graph, and the message names the first
 //                        failure. The work of the scope did not run: run it eagerly
-//   FAILED_PRECONDITION  called on another thread; the capture goes on
+//   FAILED_PRECONDITION  called on another thread, which leaves the capture going on; or `capture` is NULL
 gcap_status_t gcap_capture_end(gcap_capture_t* capture, cudaGraph_t* out_graph,
                                gcap_retained_t** out_retained) GCAP_NODISCARD;
 
-// Gives the capture up: as a failed end. NULL is fine.
+// Gives the capture up: as a failed end. On another thread it only sets the latch. NULL is fine.
 void gcap_capture_abort(gcap_capture_t* capture);
 
 // Sets the latch: the capture will fail, even if the driver would end it well. The first call wins. `cause` is copied

@@ -94,6 +94,7 @@ gcap_status_t gcap_graph_manager_begin_run(gcap_graph_manager_t* manager, int id
 // `synchronize` the stream is synchronised as well.
 //   CAPTURE_INVALIDATED  the capture failed, or `run_status` did: nothing of the run was executed, the id cools down,
 //                        and the same work may be issued again eagerly. The message names the first failure
+//   CUDA_ERROR           the run was issued, but waiting for it or cleaning up after it failed
 //   FAILED_PRECONDITION  no run is open on this thread
 gcap_status_t gcap_graph_manager_end_run(gcap_graph_manager_t* manager, gcap_status_t run_status,
                                          bool synchronize) GCAP_NODISCARD;
@@ -103,8 +104,9 @@ bool gcap_graph_manager_is_captured(gcap_graph_manager_t* manager, int id);
 
 // Launches the graph of `id` on the stream that captured it: one driver call, or two with `synchronize`, which waits
 // for the stream before it returns (seed: ONNX Runtime's disable_synchronize_execution_providers).
-//   NOT_FOUND   no graph of that id
-//   CUDA_ERROR  the launch or the wait failed
+//   NOT_FOUND            no graph of that id
+//   FAILED_PRECONDITION  another thread is capturing a run of this manager on that stream
+//   CUDA_ERROR           the launch or the wait failed
 gcap_status_t gcap_graph_manager_replay(gcap_graph_manager_t* manager, int id, bool synchronize) GCAP_NODISCARD;
 
 // The same for a host that asks at every run: `*out_replayed` is false, and the status NULL, when there is no graph.
@@ -114,7 +116,10 @@ gcap_status_t gcap_graph_manager_try_replay(gcap_graph_manager_t* manager, int i
 
 // Forgets the graph of `id`: waits for its launches by an event on its stream, destroys the executable, runs what was
 // retained for it, and sets the id to COLD. Safe from any thread.
-//   NOT_FOUND   no graph of that id
+//   NOT_FOUND            no graph of that id
+//   FAILED_PRECONDITION  the graph's stream is capturing; the id stays captured
+//   CUDA_ERROR           as the message says, the id stays captured, or the graph and what it retains are kept for ever
+//                        because its launches could not be waited for, or only a handle was lost
 gcap_status_t gcap_graph_manager_release(gcap_graph_manager_t* manager, int id) GCAP_NODISCARD;
 gcap_status_t gcap_graph_manager_release_all(gcap_graph_manager_t* manager) GCAP_NODISCARD;
 

@@ -35,18 +35,20 @@ void gcap_scratch_options_init(gcap_scratch_options_t* options);
 typedef struct gcap_scratch gcap_scratch_t;
 
 // `options` NULL: the defaults. `upstream` stays the caller's.
+//   INVALID_ARGUMENT  no upstream or one that aligns to less than 256 bytes; initial_chunk_bytes or max_extend_bytes 0
 gcap_status_t gcap_scratch_create(gcap_allocator_t* upstream, const gcap_scratch_options_t* options,
                                   gcap_scratch_t** out_scratch) GCAP_NODISCARD;
 
 // Gives all memory back upstream. NULL is fine. The caller has synchronised the streams that used it.
 //   FAILED_PRECONDITION  blocks are handed out or reservations live; nothing was given back
+// and what upstream says when it refuses a region: the scratch and what is left in it stay.
 gcap_status_t gcap_scratch_destroy(gcap_scratch_t* scratch) GCAP_NODISCARD;
 
 // Gives `bytes` bytes, 256-byte aligned, for work on `stream`. 0 bytes give NULL and success. A block freed by another
 // stream is given only when `stream` has waited for that stream's use of it (see gcap_stream_has_waited).
 //   RESOURCE_EXHAUSTED   the limit, or upstream's; inside a reservation: the bytes that it lacks. The arena grows by
 //                        these at the next allocation outside a capture, so that the next try succeeds
-//   INVALID_ARGUMENT     a size that overflows
+//   INVALID_ARGUMENT     a size that overflows, no stream
 gcap_status_t gcap_scratch_alloc(gcap_scratch_t* scratch, size_t bytes, gcap_stream_t* stream,
                                  void** out_ptr) GCAP_NODISCARD;
 
@@ -72,13 +74,16 @@ gcap_status_t gcap_scratch_validate(gcap_scratch_t* scratch) GCAP_NODISCARD;
 
 // Reservation: the memory of one captured graph. While it is open on a stream, that stream's allocations come out of
 // free memory of the arena and stay with the reservation when they are freed, to be reused by the same stream's later
-// allocations in this capture, never by anything else: a replay writes there again.
+// allocations in this capture, never by anything else: a replay writes there again. A block that the stream got before
+// and frees while it is open joins too, since work captured before the free may use it. Only this stream is diverted:
+// in a capture that forks, allocate for the stream of the reservation.
 // Thread:   open and close on the thread that captures; release from any thread.
 // Capture:  all of it legal while the stream is capturing.
 // Lifetime: ends before the scratch.
 typedef struct gcap_scratch_reservation gcap_scratch_reservation_t;
 
-//   ALREADY_EXISTS  the stream has an open reservation
+//   ALREADY_EXISTS    the stream has an open reservation
+//   INVALID_ARGUMENT  no stream
 gcap_status_t gcap_scratch_reservation_open(gcap_scratch_t* scratch, gcap_stream_t* stream,
                                             gcap_scratch_reservation_t** out_reservation) GCAP_NODISCARD;
 // Ends the diversion; the memory stays with the reservation. Blocks still handed out may be freed later.

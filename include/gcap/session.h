@@ -18,7 +18,8 @@ extern "C" {
 #define GCAP_SESSION_MAX_WARM_UP_RUNS 8
 
 typedef struct gcap_run_options {
-  // Names the model's shapes and the addresses bound in this run; GCAP_GRAPH_ID_NONE: never capture. Default 0.
+  // Names the model's shapes and the addresses bound in this run; GCAP_GRAPH_ID_NONE: never capture. Default 0. Ids are
+  // the EP's: two sessions on one EP use different ones.
   int graph_id;
   // False: return as soon as the work is issued; ONNX Runtime's disable_synchronize_execution_providers. Default true.
   bool synchronize;

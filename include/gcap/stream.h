@@ -32,7 +32,8 @@ typedef enum gcap_stream_flags {
 // Thread:   one thread at a time issues work and calls the functions that change it; gcap_stream_sync_id,
 //           gcap_stream_has_waited and the getters may be called from any thread.
 // Capture:  gcap_stream_synchronize, gcap_stream_end_run and gcap_stream_destroy refuse a capturing stream with
-//           FAILED_PRECONDITION and leave the capture alone; everything else is legal.
+//           FAILED_PRECONDITION and leave the capture alone; everything else is legal. gcap_stream_end_run that need
+//           not synchronise and has nothing to release does nothing, and so refuses nothing.
 // Lifetime: outlives the graphs captured on it and the scratch tagged with it. A wrapped stream outlives its wrapper.
 typedef struct gcap_stream gcap_stream_t;
 
@@ -43,7 +44,7 @@ gcap_status_t gcap_stream_create(int device_id, gcap_stream_t** out_stream) GCAP
 
 // Wraps a stream made elsewhere, on `device_id`. `ownership` is GCAP_STREAM_EXTERNAL or GCAP_STREAM_USER; `flags` is a
 // set of gcap_stream_flags_t.
-//   INVALID_ARGUMENT  GCAP_STREAM_OWNED, an unknown flag, or the default stream without its flag
+//   INVALID_ARGUMENT  GCAP_STREAM_OWNED, an unknown flag, no such device, or the default stream without its flag
 gcap_status_t gcap_stream_wrap(cudaStream_t handle, gcap_stream_ownership_t ownership, unsigned flags, int device_id,
                                gcap_stream_t** out_stream) GCAP_NODISCARD;
 
@@ -87,7 +88,8 @@ bool gcap_stream_has_finished(const gcap_stream_t* stream, uint64_t sync_id);
 
 // Notification: a point in a stream's work for others to wait for: an event without timing, on the stream's device.
 // Thread:   one thread at a time.
-// Capture:  recording and waiting on device are legal and become graph edges; waiting on the host is not.
+// Capture:  recording and waiting on device are legal and become graph edges; they order nodes, not what the streams
+//           are given next, so gcap_stream_has_waited learns nothing of them. Waiting on the host is not legal.
 // Lifetime: the stream that it was recorded on outlives it.
 typedef struct gcap_notification gcap_notification_t;
 

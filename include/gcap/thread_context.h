@@ -33,8 +33,9 @@ typedef struct gcap_thread_contexts_options {
   cudaStream_t user_stream;  // 0 is the legacy default stream, which cannot be captured
   gcap_graph_manager_options_t graph;
   // Called once for each context that ends, after its graphs are released and its stream is synchronised, and before
-  // the stream is destroyed; on the thread that ends it. Not called for a stream that could not be drained. Optional.
-  void (*on_end)(void* user, gcap_stream_t* stream);
+  // the stream is destroyed; on the thread that ends it. A failure means that something still refers to the stream,
+  // which is then kept for ever. Not called for a stream that could not be drained: that one is kept anyway. Optional.
+  gcap_status_t (*on_end)(void* user, gcap_stream_t* stream);
   void* user;
 } gcap_thread_contexts_options_t;
 

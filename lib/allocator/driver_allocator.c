@@ -81,8 +81,13 @@ static gcap_status_t driver_free(void* self, void* ptr) {
   gcap_status_t status = enter(allocator, &previous);
   if (status != NULL) return gcap_status_join(status, gcap_ledger_put_back(&allocator->ledger, &entry));
   status = allocator->calls->free(ptr);
-  if (status != NULL) status = gcap_status_join(status, gcap_ledger_put_back(&allocator->ledger, &entry));
-  return gcap_status_join(status, leave(allocator, &previous));
+  gcap_status_t left = leave(allocator, &previous);
+  if (status == NULL) {
+    gcap_ledger_log_after_free(left);
+    return NULL;
+  }
+  status = gcap_status_join(status, gcap_ledger_put_back(&allocator->ledger, &entry));
+  return gcap_status_join(status, left);
 }
 
 static void driver_get_stats(void* self, gcap_allocator_stats_t* out_stats) {

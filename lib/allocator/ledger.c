@@ -121,6 +121,11 @@ gcap_status_t gcap_ledger_put_back(gcap_ledger_t* ledger, const gcap_ledger_entr
   return status;
 }
 
+void gcap_ledger_log_after_free(gcap_status_t status) {
+  if (status != NULL) gcap_log(GCAP_LOG_ERROR, "after giving memory back: %s", gcap_status_message(status));
+  gcap_status_free(status);
+}
+
 void gcap_ledger_get_stats(gcap_ledger_t* ledger, gcap_allocator_stats_t* out_stats) {
   pthread_mutex_lock(&ledger->mutex);
   *out_stats = ledger->stats;

@@ -41,6 +41,10 @@ gcap_status_t gcap_ledger_take(gcap_ledger_t* ledger, void* ptr, gcap_ledger_ent
 // Puts back an entry whose memory could not be given back, so that its owner can try again.
 gcap_status_t gcap_ledger_put_back(gcap_ledger_t* ledger, const gcap_ledger_entry_t* entry) GCAP_NODISCARD;
 
+// Logs and frees a failure that came after the memory was given back: as the status of a free it would tell the caller
+// that the block is still his. NULL is fine.
+void gcap_ledger_log_after_free(gcap_status_t status);
+
 void gcap_ledger_get_stats(gcap_ledger_t* ledger, gcap_allocator_stats_t* out_stats);
 
 // FAILED_PRECONDITION while the calling thread captures, naming the refused `operation`.

@@ -64,8 +64,7 @@ void gcap_thread_contexts_options_init(gcap_thread_contexts_options_t* options) 
 // --- The life of one context ----------------------------------------------------------------------------------------
 
 // Ends a context that is on no list. The graphs go first: they are launched on the stream and hold its scratch. A
-// stream that may still be busy, by itself or by its graphs, is kept for ever; nobody is told of its end, so that
-// whatever is tagged with it never looks free.
+// stream that may still be busy, by itself or by its graphs, or that somebody still refers to, is kept for ever.
 static gcap_status_t context_destroy(gcap_thread_context_t* context) {
   const gcap_thread_contexts_options_t* options = &context->set->options;
   gcap_stream_t* stream = context->stream;
@@ -73,12 +72,10 @@ static gcap_status_t context_destroy(gcap_thread_context_t* context) {
   free(context);
   if (stream == NULL) return status;
   if (status == NULL) status = gcap_stream_synchronize(stream);
-  if (status != NULL) {
-    return gcap_status_annotate(status, gcap_status_code(status), "stream %p may still be busy and is kept for ever",
-                                (void*)gcap_stream_handle(stream));
-  }
-  if (options->on_end != NULL) options->on_end(options->user, stream);
-  return gcap_stream_destroy(stream);
+  if (status == NULL && options->on_end != NULL) status = options->on_end(options->user, stream);
+  if (status == NULL) return gcap_stream_destroy(stream);
+  return gcap_status_annotate(status, gcap_status_code(status), "stream %p may still be in use and is kept for ever",
+                              (void*)gcap_stream_handle(stream));
 }
 
 static gcap_status_t context_create(gcap_thread_contexts_t* set, gcap_thread_context_t** out_context) {

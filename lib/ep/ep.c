@@ -2,16 +2,22 @@
 //
 // EPs as hosts call them: a checked copy of the implementer's table, and one function per member that supplies the
 // default where the member is absent.
+//
+// Locking: run_mutex is the hosts', who serialise the runs of an EP that cannot run concurrently, whichever session
+// they belong to. Nothing here takes it.
 
 #include "gcap/ep.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "gcap/ep_ops.h"
+#include "lib/ep/run_lock.h"
 
 struct gcap_ep {
   gcap_ep_ops_t ops;
+  pthread_mutex_t run_mutex;
   char name[];
 };
 
@@ -61,6 +67,7 @@ gcap_status_t gcap_ep_create(const gcap_ep_ops_t* ops, gcap_ep_t** out_ep) {
   ep->ops = *ops;
   memcpy(ep->name, ops->name, name_bytes);
   ep->ops.name = ep->name;
+  pthread_mutex_init(&ep->run_mutex, NULL);
   *out_ep = ep;
   return NULL;
 }
@@ -68,6 +75,7 @@ gcap_status_t gcap_ep_create(const gcap_ep_ops_t* ops, gcap_ep_t** out_ep) {
 gcap_status_t gcap_ep_destroy(gcap_ep_t* ep) {
   if (ep == NULL) return NULL;
   gcap_status_t status = ep->ops.destroy != NULL ? ep->ops.destroy(ep->ops.self) : NULL;
+  pthread_mutex_destroy(&ep->run_mutex);
   free(ep);
   return status;
 }
@@ -75,6 +83,14 @@ gcap_status_t gcap_ep_destroy(gcap_ep_t* ep) {
 const char* gcap_ep_name(const gcap_ep_t* ep) { return ep->name; }
 
 bool gcap_ep_supports_concurrent_runs(const gcap_ep_t* ep) { return ep->ops.supports_concurrent_runs; }
+
+void gcap_ep_lock_runs(gcap_ep_t* ep) {
+  if (!ep->ops.supports_concurrent_runs) pthread_mutex_lock(&ep->run_mutex);
+}
+
+void gcap_ep_unlock_runs(gcap_ep_t* ep) {
+  if (!ep->ops.supports_concurrent_runs) pthread_mutex_unlock(&ep->run_mutex);
+}
 
 bool gcap_ep_supports(gcap_ep_t* ep, const gcap_model_t* model, const gcap_node_t* node) {
   return ep->ops.supports(ep->ops.self, model, node);

@@ -6,14 +6,15 @@
 // Order of ending: contexts (graphs, then streams), scratch, allocator. A captured run opens a scratch reservation,
 // which the scope closes and the graph retains; so a failed capture gives the memory back and a released graph does.
 //
-// Locking: none of its own. Everything mutable belongs to the calling thread's context or to a module that locks.
+// Locking: none of its own, but for the list of what is kept for ever. Everything mutable belongs to the calling
+// thread's context or to a module that locks.
 
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "gcap/capture.h"
 #include "gcap/ep_ops.h"
 #include "gcap/external_allocator.h"
-#include "gcap/log.h"
 #include "gcap/thread_context.h"
 
 struct gcap_ep_runtime {
@@ -21,13 +22,12 @@ struct gcap_ep_runtime {
   gcap_allocator_t* allocator;
   gcap_scratch_t* scratch;
   gcap_thread_contexts_t* contexts;
+  gcap_ep_runtime_t* next_kept;
 };
 
-static void forget_stream(void* user, gcap_stream_t* stream) {
+static gcap_status_t forget_stream(void* user, gcap_stream_t* stream) {
   gcap_ep_runtime_t* runtime = user;
-  gcap_status_t status = gcap_scratch_forget_stream(runtime->scratch, stream);
-  if (status != NULL) gcap_log(GCAP_LOG_ERROR, "at the end of a thread context: %s", gcap_status_message(status));
-  gcap_status_free(status);
+  return gcap_scratch_forget_stream(runtime->scratch, stream);
 }
 
 static gcap_status_t create_allocator(const gcap_options_t* options, gcap_allocator_t** out_allocator) {
@@ -75,14 +75,28 @@ gcap_status_t gcap_ep_runtime_create(const gcap_options_t* options, gcap_ep_runt
   return NULL;
 }
 
+// Keeps for ever the memory that somebody may still use. It stays reachable, so that a leak checker can tell it from an
+// accident.
+static void quarantine(gcap_ep_runtime_t* runtime) {
+  static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+  static gcap_ep_runtime_t* kept;
+  pthread_mutex_lock(&mutex);
+  runtime->next_kept = kept;
+  kept = runtime;
+  pthread_mutex_unlock(&mutex);
+}
+
 gcap_status_t gcap_ep_runtime_destroy(gcap_ep_runtime_t* runtime) {
   if (runtime == NULL) return NULL;
   gcap_status_t status = gcap_thread_contexts_destroy(runtime->contexts);
-  gcap_status_t freed = gcap_scratch_destroy(runtime->scratch);
-  // Scratch that could not be ended still refers to its upstream allocator: both stay.
-  if (freed == NULL) gcap_allocator_destroy(runtime->allocator);
+  if (status == NULL) status = gcap_scratch_destroy(runtime->scratch);
+  if (status != NULL) {
+    quarantine(runtime);
+    return gcap_status_annotate(status, gcap_status_code(status), "the EP's memory may still be in use and is kept");
+  }
+  gcap_allocator_destroy(runtime->allocator);
   free(runtime);
-  return gcap_status_join(status, freed);
+  return NULL;
 }
 
 bool gcap_ep_runtime_supports_concurrent_runs(const gcap_ep_runtime_t* runtime) {

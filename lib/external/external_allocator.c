@@ -80,7 +80,8 @@ static gcap_status_t external_free(void* self, void* ptr) {
   if (status != NULL) return gcap_status_join(status, gcap_ledger_put_back(&external->ledger, &entry));
   options->free(ptr);
   if (entry.reserved && options->empty_cache != NULL) options->empty_cache();
-  return gcap_device_pop(options->device_id, previous);
+  gcap_ledger_log_after_free(gcap_device_pop(options->device_id, previous));
+  return NULL;
 }
 
 static gcap_status_t external_trim(void* self) {

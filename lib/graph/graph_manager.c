@@ -445,13 +445,6 @@ static gcap_status_t detach(gcap_graph_manager_t* manager, slot_t* slot) {
   return NULL;
 }
 
-static gcap_status_t wait_for_launches(const slot_t* slot) {
-  enum cudaStreamCaptureMode mode;
-  GCAP_RETURN_IF_ERROR(gcap_relaxed_push(&mode));
-  gcap_status_t status = GCAP_CUDA(cudaEventSynchronize(slot->launched));
-  return gcap_status_join(status, gcap_relaxed_pop(mode));
-}
-
 // Keeps for ever what may still be running. It stays reachable, so that a leak checker can tell it from an accident.
 static void quarantine(slot_t* slot) {
   static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -462,17 +455,32 @@ static void quarantine(slot_t* slot) {
   pthread_mutex_unlock(&mutex);
 }
 
+// Waits for the last launch of a detached slot, then destroys the executable. `*out_idle` tells whether the wait was
+// successful.
+static gcap_status_t wait_and_destroy_exec(slot_t* slot, bool* out_idle) {
+  *out_idle = false;
+  enum cudaStreamCaptureMode mode;
+  GCAP_RETURN_IF_ERROR(gcap_relaxed_push(&mode));
+  gcap_status_t status = GCAP_CUDA(cudaEventSynchronize(slot->launched));
+  *out_idle = status == NULL;
+  if (*out_idle) {
+    status = GCAP_CUDA(cudaEventDestroy(slot->launched));
+    status = gcap_status_join(status, GCAP_CUDA(cudaGraphExecDestroy(slot->exec)));
+  }
+  return gcap_status_join(status, gcap_relaxed_pop(mode));
+}
+
 // Ends a detached slot: nobody can launch it any more.
 static gcap_status_t retire(slot_t* slot) {
-  gcap_status_t status = wait_for_launches(slot);
-  if (status != NULL) {
+  bool idle = false;
+  gcap_status_t status = wait_and_destroy_exec(slot, &idle);
+  if (!idle) {
     status =
         gcap_status_annotate(status, gcap_status_code(status),
                              "graph id %d may still be running and is kept for ever with all it retains", slot->id);
     quarantine(slot);
     return status;
   }
-  status = gcap_status_join(GCAP_CUDA(cudaEventDestroy(slot->launched)), destroy_exec(slot->exec));
   gcap_retained_release(slot->retained);
   free(slot);
   return status;

@@ -95,7 +95,7 @@ gcap_status_t scratch_get_stream(gcap_scratch_t* scratch, gcap_stream_t* stream,
 
 // --- place.c --------------------------------------------------------------------------------------------------------
 
-// Takes the tag off every block whose stream is known to have finished with it.
+// Takes the tag off every block whose stream is known to have finished with it, so that its region may be idle.
 void scratch_settle(gcap_scratch_t* scratch);
 // Takes the tag of `user` off all its blocks.
 void scratch_untag(gcap_scratch_t* scratch, scratch_stream_t* user);

@@ -2,8 +2,8 @@
 //
 // Placement: which free block a stream gets. First the lists: what its open reservation keeps, what carries its own
 // tag, what nobody uses, and last what other streams used and it has waited for. Only when the lists have nothing
-// follows the slow way that must come before any growth: tags of finished streams are taken off, and neighbours that
-// this very stream may all have are gathered into one block, whatever their tags.
+// follows the slow way that must come before any growth: neighbours that this very stream may all have are gathered
+// into one block, whatever their tags.
 //
 // Why gathering is sound: the stream has waited for every use of the parts, so whoever waits for the stream later than
 // now comes after all of them; its own tag covers them. Likewise when a block passes from one stream to another.
@@ -106,10 +106,7 @@ gcap_status_t scratch_place(gcap_scratch_t* scratch, scratch_stream_t* user, siz
                             scratch_block_t** out_block) {
   *out_block = NULL;
   scratch_block_t* block = find_in_lists(scratch, user, bytes);
-  if (block == NULL) {
-    scratch_settle(scratch);
-    return gather(scratch, user, bytes, out_block);
-  }
+  if (block == NULL) return gather(scratch, user, bytes, out_block);
   GCAP_RETURN_IF_ERROR(scratch_detach(scratch, block, bytes));
   if (user->open != NULL) scratch_reservation_adopt(user->open, block);
   *out_block = block;

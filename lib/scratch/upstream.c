@@ -123,9 +123,9 @@ gcap_status_t scratch_grow(gcap_scratch_t* scratch, size_t bytes, scratch_block_
 
 // --- Giving back ----------------------------------------------------------------------------------------------------
 
+// What is handed out, or kept by a graph, has a user.
 static bool is_idle(const scratch_region_t* region) {
-  const scratch_block_t* block = region->first;
-  return block->upper == NULL && !block->live && block->reservation == NULL && block->user == NULL;
+  return region->first->upper == NULL && region->first->user == NULL;
 }
 
 // Takes the idle regions out of the arena, as a list.

@@ -2,21 +2,22 @@
 //
 // Sessions: what ONNX Runtime's InferenceSession does around an EP's graphs, in small.
 //
-// A run asks for a replay first; that path is one look-up and one launch. Otherwise it opens a run at the EP, issues
-// the nodes with what lies between them in scratch, and closes the run at the EP whatever happened, telling it the
-// outcome. A capture that failed has executed nothing, so the run is done once more with GCAP_GRAPH_ID_NONE.
+// A run checks its tensors and asks for a replay first; that path is one look-up and one launch. Otherwise it opens a
+// run at the EP, issues the nodes with what lies between them in scratch, and closes the run at the EP whatever
+// happened, telling it the outcome. A capture that failed has executed nothing, so the run is done once more with
+// GCAP_GRAPH_ID_NONE.
 //
-// Locking: a run keeps its state on its own stack and heap. Where the EP cannot run concurrently, run_mutex serialises
-// whole runs, replays included.
+// Locking: a run keeps its state on its own stack and heap. Where the EP cannot run concurrently, its run lock
+// serialises whatever uses its stream: whole runs, replays included, the copy of the constants, the release of a graph.
 
 #include "gcap/session.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "gcap/log.h"
 #include "lib/base/cuda_guard.h"
+#include "lib/ep/run_lock.h"
 #include "lib/session/plan.h"
 
 struct gcap_session {
@@ -24,7 +25,6 @@ struct gcap_session {
   gcap_allocator_t* allocator;  // the EP's, for the constants
   plan_t plan;
   gcap_kernel_t* kernels;  // one a node; compute is NULL until made
-  pthread_mutex_t run_mutex;
 };
 
 void gcap_run_options_init(gcap_run_options_t* options) { *options = (gcap_run_options_t){.synchronize = true}; }
@@ -61,16 +61,26 @@ static gcap_status_t create_kernels(gcap_session_t* session, const gcap_model_t*
   return NULL;
 }
 
-static gcap_status_t upload_constants(gcap_session_t* session, const gcap_model_t* model) {
+static gcap_status_t copy_constants(gcap_session_t* session, const gcap_model_t* model, cudaStream_t stream) {
   for (int i = 0; i < model->num_values; ++i) {
     plan_value_t* value = &session->plan.values[i];
     if (value->storage != PLAN_CONSTANT) continue;
     size_t bytes = gcap_tensor_bytes(&value->tensor);
     GCAP_RETURN_IF_ERROR(gcap_allocator_reserve(session->allocator, bytes, &value->tensor.data));
-    GCAP_RETURN_IF_ERROR(
-        GCAP_CUDA(cudaMemcpy(value->tensor.data, model->values[i].host_data, bytes, cudaMemcpyHostToDevice)));
+    GCAP_RETURN_IF_ERROR(GCAP_CUDA(
+        cudaMemcpyAsync(value->tensor.data, model->values[i].host_data, bytes, cudaMemcpyHostToDevice, stream)));
   }
   return NULL;
+}
+
+// Copies the constants on the EP's stream and waits for them. cudaMemcpy would do neither: it uses the legacy stream,
+// which breaks the captures of blocking streams, and may return before pageable memory has reached the device.
+static gcap_status_t upload_constants(gcap_session_t* session, const gcap_model_t* model, gcap_stream_t* stream) {
+  gcap_ep_lock_runs(session->ep);
+  gcap_status_t status = copy_constants(session, model, gcap_stream_handle(stream));
+  status = gcap_status_join(status, gcap_stream_synchronize(stream));
+  gcap_ep_unlock_runs(session->ep);
+  return status;
 }
 
 static gcap_status_t build(gcap_session_t* session, const gcap_model_t* model, gcap_ep_t* const* eps, size_t num_eps) {
@@ -83,7 +93,7 @@ static gcap_status_t build(gcap_session_t* session, const gcap_model_t* model, g
   int previous = 0;
   GCAP_RETURN_IF_ERROR(gcap_device_push(device_id, &previous));
   gcap_status_t status = create_kernels(session, model);
-  if (status == NULL) status = upload_constants(session, model);
+  if (status == NULL) status = upload_constants(session, model, resources.stream);
   return gcap_status_join(status, gcap_device_pop(device_id, previous));
 }
 
@@ -92,7 +102,6 @@ gcap_status_t gcap_session_create(const gcap_model_t* model, gcap_ep_t* const* e
   *out_session = NULL;
   gcap_session_t* session = calloc(1, sizeof(*session));
   if (session == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a session");
-  pthread_mutex_init(&session->run_mutex, NULL);
   gcap_status_t status = build(session, model, eps, num_eps);
   if (status != NULL) return gcap_status_join(status, gcap_session_destroy(session));
   *out_session = session;
@@ -112,7 +121,6 @@ gcap_status_t gcap_session_destroy(gcap_session_t* session) {
   }
   free(session->kernels);
   plan_deinit(&session->plan);
-  pthread_mutex_destroy(&session->run_mutex);
   free(session);
   return status;
 }
@@ -255,9 +263,6 @@ static gcap_status_t run_locked(gcap_session_t* session, const gcap_run_options_
     gcap_status_t status = gcap_ep_replay_graph(session->ep, options->graph_id, options->synchronize, &replayed);
     if (status != NULL || replayed) return status;
   }
-  const plan_t* plan = &session->plan;
-  GCAP_RETURN_IF_ERROR(check_tensors(plan, "input", plan->inputs, plan->num_inputs, inputs));
-  GCAP_RETURN_IF_ERROR(check_tensors(plan, "output", plan->outputs, plan->num_outputs, outputs));
   gcap_status_t status = run_once(session, options->graph_id, options->synchronize, inputs, outputs);
   if (gcap_status_code(status) != GCAP_CAPTURE_INVALIDATED) return status;
   gcap_log(GCAP_LOG_WARNING, "the run is done again eagerly: %s", gcap_status_message(status));
@@ -267,10 +272,12 @@ static gcap_status_t run_locked(gcap_session_t* session, const gcap_run_options_
 
 gcap_status_t gcap_session_run(gcap_session_t* session, const gcap_run_options_t* options, const gcap_tensor_t* inputs,
                                const gcap_tensor_t* outputs) {
-  if (gcap_ep_supports_concurrent_runs(session->ep)) return run_locked(session, options, inputs, outputs);
-  pthread_mutex_lock(&session->run_mutex);
+  const plan_t* plan = &session->plan;
+  GCAP_RETURN_IF_ERROR(check_tensors(plan, "input", plan->inputs, plan->num_inputs, inputs));
+  GCAP_RETURN_IF_ERROR(check_tensors(plan, "output", plan->outputs, plan->num_outputs, outputs));
+  gcap_ep_lock_runs(session->ep);
   gcap_status_t status = run_locked(session, options, inputs, outputs);
-  pthread_mutex_unlock(&session->run_mutex);
+  gcap_ep_unlock_runs(session->ep);
   return status;
 }
 
@@ -294,5 +301,8 @@ gcap_status_t gcap_session_warm_up(gcap_session_t* session, const gcap_run_optio
 }
 
 gcap_status_t gcap_session_release_captured_graph(gcap_session_t* session, int graph_id) {
-  return gcap_ep_release_captured_graph(session->ep, graph_id);
+  gcap_ep_lock_runs(session->ep);
+  gcap_status_t status = gcap_ep_release_captured_graph(session->ep, graph_id);
+  gcap_ep_unlock_runs(session->ep);
+  return status;
 }

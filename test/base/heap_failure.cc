@@ -1,0 +1,46 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// The idea: the linker sends every malloc, calloc and realloc of the binary's static objects through the functions here
+// (--wrap). A thread-local counter says how many of this thread's calls are still to fail, so that other threads go on.
+
+#include "test/base/heap_failure.h"
+
+#include <cstddef>
+
+namespace {
+
+thread_local int failures_left = 0;
+
+bool MustFail() {
+  if (failures_left == 0) return false;
+  --failures_left;
+  return true;
+}
+
+}  // namespace
+
+extern "C" {
+
+void* __real_malloc(size_t bytes);
+void* __real_calloc(size_t count, size_t bytes);
+void* __real_realloc(void* memory, size_t bytes);
+
+void* __wrap_malloc(size_t bytes) { return MustFail() ? nullptr : __real_malloc(bytes); }
+
+void* __wrap_calloc(size_t count, size_t bytes) { return MustFail() ? nullptr : __real_calloc(count, bytes); }
+
+void* __wrap_realloc(void* memory, size_t bytes) { return MustFail() ? nullptr : __real_realloc(memory, bytes); }
+
+}  // extern "C"
+
+namespace gcap {
+namespace testing {
+
+HeapFailure::HeapFailure(int count) : count_(count) { failures_left = count; }
+
+HeapFailure::~HeapFailure() { failures_left = 0; }
+
+int HeapFailure::hits() const { return count_ - failures_left; }
+
+}  // namespace testing
+}  // namespace gcap

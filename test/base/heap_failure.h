@@ -1,0 +1,29 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// heap_failure.h: makes the next heap allocations of this thread fail, for what the headers promise when memory is
+// short. Only allocations of C code that is linked statically are seen: gcap's own, and those of the CUDA runtime.
+#ifndef GCAP_TEST_BASE_HEAP_FAILURE_H_
+#define GCAP_TEST_BASE_HEAP_FAILURE_H_
+
+namespace gcap {
+namespace testing {
+
+// While it lives, the first `count` calls of malloc, calloc and realloc by this thread give NULL.
+class HeapFailure {
+ public:
+  explicit HeapFailure(int count = 1);
+  HeapFailure(const HeapFailure&) = delete;
+  HeapFailure& operator=(const HeapFailure&) = delete;
+  ~HeapFailure();
+
+  // How many of them have failed.
+  int hits() const;
+
+ private:
+  const int count_;
+};
+
+}  // namespace testing
+}  // namespace gcap
+
+#endif  // GCAP_TEST_BASE_HEAP_FAILURE_H_

@@ -1,0 +1,220 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+
+#include "gcap/status.h"
+
+#include <cstring>
+#include <string>
+
+#include "gtest/gtest.h"
+#include "test/base/heap_failure.h"
+#include "test/support/device_test.h"
+#include "test/support/expect_status.h"
+
+namespace gcap {
+namespace testing {
+namespace {
+
+using StatusOnDevice = DeviceTest;
+
+// A status that a test must end itself.
+gcap_status_t CudaFailure() { return gcap_status_from_cuda(cudaErrorInvalidValue, "cudaThing(1, 2)", "there.c", 7); }
+
+std::string MessageOf(gcap_status_t status) { return gcap_status_message(status); }
+
+gcap_status_t ReturnEarly(gcap_status_t status, bool* went_on) {
+  GCAP_RETURN_IF_ERROR(status);
+  *went_on = true;
+  return nullptr;
+}
+
+TEST(Status, NullIsSuccess) {
+  EXPECT_EQ(gcap_status_code(nullptr), GCAP_OK);
+  EXPECT_STREQ(gcap_status_message(nullptr), "OK");
+  EXPECT_EQ(gcap_status_cuda_error(nullptr), cudaSuccess);
+  EXPECT_STREQ(gcap_status_cuda_call(nullptr), "");
+  EXPECT_STREQ(gcap_status_file(nullptr), "");
+  EXPECT_EQ(gcap_status_line(nullptr), 0);
+  gcap_status_free(nullptr);
+  gcap_status_ignore(nullptr);
+}
+
+TEST(Status, CarriesCodeFormattedMessageAndPlace) {
+  gcap_status_t status = GCAP_STATUS(GCAP_NOT_FOUND, "id is %d of %s", 7, "many");
+  const int line = __LINE__ - 1;
+  EXPECT_EQ(gcap_status_code(status), GCAP_NOT_FOUND);
+  EXPECT_STREQ(gcap_status_message(status), "id is 7 of many");
+  EXPECT_STREQ(gcap_status_file(status), __FILE__);
+  EXPECT_EQ(gcap_status_line(status), line);
+  EXPECT_EQ(gcap_status_cuda_error(status), cudaSuccess);
+  EXPECT_STREQ(gcap_status_cuda_call(status), "");
+  gcap_status_free(status);
+}
+
+TEST(Status, CopiesTheTextsItIsMadeFrom) {
+  char word[] = "before";
+  gcap_status_t status = GCAP_STATUS(GCAP_INTERNAL, "%s", word);
+  char call[] = "cudaBefore()";
+  gcap_status_t cuda = gcap_status_from_cuda(cudaErrorUnknown, call, "f", 1);
+  std::memcpy(word, "after!", sizeof(word));
+  std::memcpy(call, "cudaAfter()!", sizeof(call));
+  EXPECT_STREQ(gcap_status_message(status), "before");
+  EXPECT_STREQ(gcap_status_cuda_call(cuda), "cudaBefore()");
+  gcap_status_free(status);
+  gcap_status_free(cuda);
+}
+
+TEST(Status, MessageHasNoLengthLimit) {
+  const std::string text(100000, 'x');
+  gcap_status_t status = GCAP_STATUS(GCAP_INTERNAL, "%s", text.c_str());
+  EXPECT_EQ(MessageOf(status), text);
+  gcap_status_free(status);
+}
+
+TEST(Status, EachCodeHasItsName) {
+  const struct {
+    gcap_code_t code;
+    const char* name;
+  } rows[] = {
+      {GCAP_OK, "OK"},
+      {GCAP_INVALID_ARGUMENT, "INVALID_ARGUMENT"},
+      {GCAP_FAILED_PRECONDITION, "FAILED_PRECONDITION"},
+      {GCAP_NOT_FOUND, "NOT_FOUND"},
+      {GCAP_ALREADY_EXISTS, "ALREADY_EXISTS"},
+      {GCAP_RESOURCE_EXHAUSTED, "RESOURCE_EXHAUSTED"},
+      {GCAP_UNAVAILABLE, "UNAVAILABLE"},
+      {GCAP_CAPTURE_INVALIDATED, "CAPTURE_INVALIDATED"},
+      {GCAP_CUDA_ERROR, "CUDA_ERROR"},
+      {GCAP_LIBRARY_ERROR, "LIBRARY_ERROR"},
+      {GCAP_UNIMPLEMENTED, "UNIMPLEMENTED"},
+      {GCAP_INTERNAL, "INTERNAL"},
+  };
+  for (const auto& row : rows) EXPECT_STREQ(gcap_code_name(row.code), row.name);
+}
+
+TEST(Status, OfCudaSuccessIsNull) { EXPECT_EQ(gcap_status_from_cuda(cudaSuccess, "cudaThing()", "f", 1), nullptr); }
+
+TEST(Status, OfACudaFailureNamesCallCodeAndPlace) {
+  gcap_status_t status = CudaFailure();
+  EXPECT_EQ(gcap_status_code(status), GCAP_CUDA_ERROR);
+  EXPECT_EQ(gcap_status_cuda_error(status), cudaErrorInvalidValue);
+  EXPECT_STREQ(gcap_status_cuda_call(status), "cudaThing(1, 2)");
+  EXPECT_STREQ(gcap_status_file(status), "there.c");
+  EXPECT_EQ(gcap_status_line(status), 7);
+  for (const char* part :
+       {"cudaThing(1, 2)", "cudaErrorInvalidValue", "(1)", cudaGetErrorString(cudaErrorInvalidValue)}) {
+    EXPECT_NE(MessageOf(status).find(part), std::string::npos) << part << " in " << MessageOf(status);
+  }
+  gcap_status_free(status);
+}
+
+TEST_F(StatusOnDevice, OfACudaFailureClearsTheLastError) {
+  gcap_status_t status = GCAP_CUDA(cudaSetDevice(-1));
+  EXPECT_EQ(gcap_status_cuda_error(status), cudaErrorInvalidDevice);
+  EXPECT_STREQ(gcap_status_cuda_call(status), "cudaSetDevice(-1)");
+  EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
+  gcap_status_free(status);
+}
+
+TEST(Status, ReturnIfErrorReturnsEarlyOnlyOnFailure) {
+  bool went_on = false;
+  GCAP_EXPECT_OK(ReturnEarly(nullptr, &went_on));
+  EXPECT_TRUE(went_on);
+  went_on = false;
+  GCAP_EXPECT_FAILS(ReturnEarly(GCAP_STATUS(GCAP_UNAVAILABLE, "not now"), &went_on), GCAP_UNAVAILABLE, "not now");
+  EXPECT_FALSE(went_on);
+}
+
+TEST(Status, JoinKeepsTheFirstAndAddsTheLaterMessage) {
+  gcap_status_t joined = gcap_status_join(CudaFailure(), GCAP_STATUS(GCAP_INTERNAL, "the undo failed"));
+  EXPECT_EQ(gcap_status_code(joined), GCAP_CUDA_ERROR);
+  EXPECT_EQ(gcap_status_cuda_error(joined), cudaErrorInvalidValue);
+  EXPECT_STREQ(gcap_status_cuda_call(joined), "cudaThing(1, 2)");
+  EXPECT_STREQ(gcap_status_file(joined), "there.c");
+  EXPECT_EQ(gcap_status_line(joined), 7);
+  const std::string message = MessageOf(joined);
+  ASSERT_NE(message.find("cudaErrorInvalidValue"), std::string::npos) << message;
+  EXPECT_LT(message.find("cudaErrorInvalidValue"), message.find("the undo failed")) << message;
+  EXPECT_NE(message.find("the undo failed"), std::string::npos) << message;
+  gcap_status_free(joined);
+}
+
+TEST(Status, JoinWithNullIsTheOther) {
+  EXPECT_EQ(gcap_status_join(nullptr, nullptr), nullptr);
+  gcap_status_t status = GCAP_STATUS(GCAP_INTERNAL, "one");
+  EXPECT_EQ(gcap_status_join(status, nullptr), status);
+  EXPECT_EQ(gcap_status_join(nullptr, status), status);
+  gcap_status_free(status);
+}
+
+TEST(Status, AnnotateChangesTheCodeAndPrefixesTheMessage) {
+  gcap_status_t status = gcap_status_annotate(CudaFailure(), GCAP_CAPTURE_INVALIDATED, "graph id %d", 5);
+  EXPECT_EQ(gcap_status_code(status), GCAP_CAPTURE_INVALIDATED);
+  EXPECT_EQ(MessageOf(status).rfind("graph id 5: cudaThing(1, 2) failed", 0), 0u) << MessageOf(status);
+  EXPECT_EQ(gcap_status_cuda_error(status), cudaErrorInvalidValue);
+  EXPECT_STREQ(gcap_status_cuda_call(status), "cudaThing(1, 2)");
+  EXPECT_STREQ(gcap_status_file(status), "there.c");
+  EXPECT_EQ(gcap_status_line(status), 7);
+  gcap_status_free(status);
+}
+
+TEST(Status, AnnotateOfNullIsNull) { EXPECT_EQ(gcap_status_annotate(nullptr, GCAP_INTERNAL, "prefix"), nullptr); }
+
+TEST(Status, CloneSaysTheSameAndOutlivesTheOriginal) {
+  gcap_status_t original = CudaFailure();
+  const std::string message = MessageOf(original);
+  gcap_status_t clone = gcap_status_clone(original);
+  gcap_status_free(original);
+  EXPECT_EQ(gcap_status_code(clone), GCAP_CUDA_ERROR);
+  EXPECT_EQ(MessageOf(clone), message);
+  EXPECT_EQ(gcap_status_cuda_error(clone), cudaErrorInvalidValue);
+  EXPECT_STREQ(gcap_status_cuda_call(clone), "cudaThing(1, 2)");
+  EXPECT_STREQ(gcap_status_file(clone), "there.c");
+  EXPECT_EQ(gcap_status_line(clone), 7);
+  gcap_status_free(clone);
+  EXPECT_EQ(gcap_status_clone(nullptr), nullptr);
+}
+
+TEST(Status, WithoutMemoryIsAStaticOneThatIsFreedLikeAnyOther) {
+  for (int round = 0; round < 2; ++round) {
+    gcap_status_t status = nullptr;
+    {
+      const HeapFailure no_memory;
+      status = GCAP_STATUS(GCAP_INTERNAL, "never told");
+      EXPECT_EQ(no_memory.hits(), 1);
+    }
+    EXPECT_EQ(gcap_status_code(status), GCAP_RESOURCE_EXHAUSTED);
+    EXPECT_NE(MessageOf(status).find("memory"), std::string::npos) << MessageOf(status);
+    EXPECT_EQ(gcap_status_cuda_error(status), cudaSuccess);
+    EXPECT_STREQ(gcap_status_cuda_call(status), "");
+    gcap_status_free(status);
+  }
+}
+
+TEST(Status, WithoutMemoryCanBeJoinedAnnotatedAndCloned) {
+  gcap_status_t exhausted = nullptr;
+  {
+    const HeapFailure no_memory;
+    exhausted = CudaFailure();
+  }
+  gcap_status_t clone = gcap_status_clone(exhausted);
+  EXPECT_EQ(gcap_status_code(clone), GCAP_RESOURCE_EXHAUSTED);
+  GCAP_EXPECT_FAILS(gcap_status_annotate(clone, GCAP_INTERNAL, "while testing"), GCAP_INTERNAL, "while testing");
+  GCAP_EXPECT_FAILS(gcap_status_join(exhausted, GCAP_STATUS(GCAP_INTERNAL, "later")), GCAP_RESOURCE_EXHAUSTED, "later");
+}
+
+TEST(Status, JoinWithoutMemoryIsStillAFailure) {
+  gcap_status_t first = GCAP_STATUS(GCAP_INTERNAL, "first");
+  gcap_status_t later = GCAP_STATUS(GCAP_INTERNAL, "later");
+  gcap_status_t joined = nullptr;
+  {
+    const HeapFailure no_memory;
+    joined = gcap_status_join(first, later);
+    EXPECT_EQ(no_memory.hits(), 1);
+  }
+  EXPECT_EQ(gcap_status_code(joined), GCAP_RESOURCE_EXHAUSTED);
+  gcap_status_free(joined);
+}
+
+}  // namespace
+}  // namespace testing
+}  // namespace gcap

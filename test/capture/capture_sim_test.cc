@@ -1,0 +1,224 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Captures when CUDA calls or allocations fail: what only the simulator can stage.
+
+#include <functional>
+#include <set>
+#include <string>
+
+#include "gcap/capture.h"
+#include "gcap/log.h"
+#include "gtest/gtest.h"
+#include "test/base/device_work.h"
+#include "test/base/heap_failure.h"
+#include "test/base/named_faults.h"
+#include "test/support/device_test.h"
+#include "test/support/expect_status.h"
+
+namespace gcap {
+namespace testing {
+namespace {
+
+using Functions = std::set<std::string>;
+
+void CountClose(void* count, bool) { ++*static_cast<int*>(count); }
+void CountCommit(void* count, bool committed) { *static_cast<int*>(count) += committed ? 1 : 0; }
+void CountRelease(void* count) { ++*static_cast<int*>(count); }
+
+class CaptureSim : public DeviceTest {
+ protected:
+  static void SetUpTestSuite() {
+    gcap_log_set_sink([](void*, gcap_log_level_t, const char*) {}, nullptr, GCAP_LOG_WARNING);  // abandoned on purpose
+  }
+  static void TearDownTestSuite() { gcap_log_set_sink(nullptr, nullptr, GCAP_LOG_WARNING); }
+
+  // What any end leaves: no stream that captures, no thread state, and a stream whose next capture is right.
+  static void ExpectAsBefore(const RawStream& stream) {
+    EXPECT_EQ(stream.CaptureStatus(), cudaStreamCaptureStatusNone);
+    EXPECT_FALSE(gcap_thread_is_capturing());
+    EXPECT_EQ(gcap_capture_current(), nullptr);
+    EXPECT_EQ(gcap_capture_num_open(), 0u);
+    gcap_status_ignore(GCAP_STATUS(GCAP_CUDA_ERROR, "no scope is there to hear of it"));
+    CopyJob job;
+    gcap_capture_t* capture = nullptr;
+    GCAP_ASSERT_OK(gcap_capture_begin(stream.get(), nullptr, &capture));
+    GCAP_EXPECT_CUDA(job.Issue(stream.get()));
+    cudaGraph_t graph = nullptr;
+    gcap_retained_t* retained = nullptr;
+    GCAP_ASSERT_OK(gcap_capture_end(capture, &graph, &retained));
+    size_t nodes = 0;
+    GCAP_EXPECT_CUDA(cudaGraphGetNodes(graph, nullptr, &nodes));
+    EXPECT_EQ(nodes, CopyJob::kNodes);
+    GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
+  }
+};
+
+TEST_F(CaptureSim, FaultsOfBeginUndoIt) {
+  const RawStream stream;
+  const Functions walked = WalkNamedFaults([&stream](NamedFault& fault) {
+    gcap_capture_t* capture = nullptr;
+    const Outcome outcome = fault.During([&] { return gcap_capture_begin(stream.get(), nullptr, &capture); });
+    EXPECT_EQ(outcome.ok(), !fault.fired());
+    EXPECT_EQ(outcome.ok(), capture != nullptr);
+    EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
+    gcap_capture_abort(capture);
+    ExpectAsBefore(stream);
+  });
+  EXPECT_EQ(walked, (Functions{"cudaStreamIsCapturing", "cudaStreamBeginCapture"}));
+}
+
+TEST_F(CaptureSim, FaultsOfBeginStillAbortTheAbandonedOne) {
+  const RawStream abandoned;
+  const RawStream stream;
+  WalkNamedFaults([&](NamedFault& fault) {
+    int closed = 0;
+    gcap_capture_t* first = nullptr;
+    GCAP_ASSERT_OK(gcap_capture_begin(abandoned.get(), nullptr, &first));
+    GCAP_EXPECT_OK(gcap_capture_on_close(first, CountClose, &closed));
+    gcap_capture_t* capture = nullptr;
+    const Outcome outcome = fault.During([&] { return gcap_capture_begin(stream.get(), nullptr, &capture); });
+    EXPECT_EQ(outcome.ok(), capture != nullptr);
+    EXPECT_EQ(closed, 1);
+    EXPECT_EQ(abandoned.CaptureStatus(), cudaStreamCaptureStatusNone);
+    gcap_capture_abort(capture);
+    ExpectAsBefore(abandoned);
+    ExpectAsBefore(stream);
+  });
+}
+
+// Walks `end`, which gives the status of an end, for a capture of a job, whose latch is set when `latched`.
+Functions WalkEnd(bool latched, const std::function<void(const RawStream&)>& expect_as_before) {
+  const RawStream stream;
+  return WalkNamedFaults([&](NamedFault& fault) {
+    const CopyJob job;
+    int closed = 0;
+    int committed = 0;
+    int released = 0;
+    gcap_capture_t* capture = nullptr;
+    GCAP_ASSERT_OK(gcap_capture_begin(stream.get(), nullptr, &capture));
+    GCAP_EXPECT_OK(gcap_capture_on_close(capture, CountClose, &closed));
+    GCAP_EXPECT_OK(gcap_capture_on_close(capture, CountCommit, &committed));
+    GCAP_EXPECT_OK(gcap_capture_retain(capture, CountRelease, &released));
+    GCAP_EXPECT_CUDA(job.Issue(stream.get()));
+    if (latched) {
+      gcap_status_ignore(GCAP_STATUS(GCAP_LIBRARY_ERROR, "latched"));
+    }
+    cudaGraph_t graph = nullptr;
+    gcap_retained_t* retained = nullptr;
+    const Outcome outcome = fault.During([&] { return gcap_capture_end(capture, &graph, &retained); });
+    EXPECT_EQ(outcome.ok(), !latched && !fault.fired());
+    EXPECT_EQ(closed, 1);
+    EXPECT_EQ(committed, outcome.ok() ? 1 : 0);
+    EXPECT_EQ(released, outcome.ok() ? 0 : 1);
+    EXPECT_EQ(graph != nullptr, outcome.ok());
+    EXPECT_EQ(retained != nullptr, outcome.ok());
+    if (!outcome.ok()) {
+      EXPECT_STREQ(gcap_code_name(outcome.code), "CAPTURE_INVALIDATED");
+      EXPECT_TRUE(outcome.Names(latched ? "latched" : fault.function())) << outcome.message;
+      EXPECT_TRUE(!fault.fired() || outcome.Names(fault.function())) << "nothing is swallowed: " << outcome.message;
+    }
+    gcap_retained_release(retained);
+    if (graph != nullptr) {
+      GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
+    }
+    EXPECT_EQ(released, 1);
+    expect_as_before(stream);
+  });
+}
+
+TEST_F(CaptureSim, FaultsOfEndUndoTheCapture) {
+  EXPECT_EQ(WalkEnd(/*latched=*/false, ExpectAsBefore), Functions{"cudaStreamEndCapture"});
+}
+
+TEST_F(CaptureSim, FaultsOfALatchedEndUndoTheCapture) {
+  EXPECT_EQ(WalkEnd(/*latched=*/true, ExpectAsBefore), (Functions{"cudaStreamEndCapture", "cudaGraphDestroy"}));
+}
+
+TEST_F(CaptureSim, FaultsOfAbortUndoTheCapture) {
+  const RawStream stream;
+  const Functions walked = WalkNamedFaults([&stream](NamedFault& fault) {
+    const CopyJob job;
+    int closed = 0;
+    int released = 0;
+    gcap_capture_t* capture = nullptr;
+    GCAP_ASSERT_OK(gcap_capture_begin(stream.get(), nullptr, &capture));
+    GCAP_EXPECT_OK(gcap_capture_on_close(capture, CountClose, &closed));
+    GCAP_EXPECT_OK(gcap_capture_retain(capture, CountRelease, &released));
+    GCAP_EXPECT_CUDA(job.Issue(stream.get()));
+    fault.During([capture] {
+      gcap_capture_abort(capture);
+      return gcap_status_t{nullptr};
+    });
+    EXPECT_EQ(closed, 1);
+    EXPECT_EQ(released, 1);
+    ExpectAsBefore(stream);
+  });
+  EXPECT_EQ(walked, (Functions{"cudaStreamEndCapture", "cudaGraphDestroy"}));
+}
+
+TEST_F(CaptureSim, QuestionsAskNoDriver) {
+  const RawStream stream;
+  gcap_capture_t* capture = nullptr;
+  GCAP_ASSERT_OK(gcap_capture_begin(stream.get(), nullptr, &capture));
+  const uint64_t before = gcap_sim_calls(nullptr);
+  EXPECT_TRUE(gcap_thread_is_capturing());
+  EXPECT_EQ(gcap_capture_num_open(), 1u);
+  EXPECT_EQ(gcap_capture_current(), capture);
+  EXPECT_EQ(gcap_sim_calls(nullptr), before);
+  gcap_capture_abort(capture);
+}
+
+TEST_F(CaptureSim, WithoutMemoryABeginIsRefused) {
+  const RawStream stream;
+  gcap_capture_t* capture = nullptr;
+  {
+    const HeapFailure no_memory;
+    GCAP_EXPECT_FAILS(gcap_capture_begin(stream.get(), nullptr, &capture), GCAP_RESOURCE_EXHAUSTED, "memory");
+    EXPECT_EQ(no_memory.hits(), 1);
+  }
+  EXPECT_EQ(capture, nullptr);
+  ExpectAsBefore(stream);
+}
+
+TEST_F(CaptureSim, WithoutMemoryAStepIsRefusedAndTheCaptureFails) {
+  const RawStream stream;
+  for (const bool step : {true, false}) {
+    int called = 0;
+    gcap_capture_t* capture = nullptr;
+    GCAP_ASSERT_OK(gcap_capture_begin(stream.get(), nullptr, &capture));
+    {
+      const HeapFailure no_memory;
+      GCAP_EXPECT_FAILS(step ? gcap_capture_on_close(capture, CountClose, &called)
+                             : gcap_capture_retain(capture, CountRelease, &called),
+                        GCAP_RESOURCE_EXHAUSTED, "memory");
+      EXPECT_EQ(no_memory.hits(), 1);
+    }
+    cudaGraph_t graph = nullptr;
+    gcap_retained_t* retained = nullptr;
+    GCAP_EXPECT_FAILS(gcap_capture_end(capture, &graph, &retained), GCAP_CAPTURE_INVALIDATED, "memory");
+    EXPECT_EQ(called, 0) << "refused: neither run nor released";
+    ExpectAsBefore(stream);
+  }
+}
+
+TEST_F(CaptureSim, WithoutMemoryForTheRetainedListTheEndFailsAndReleases) {
+  const RawStream stream;
+  int released = 0;
+  gcap_capture_t* capture = nullptr;
+  GCAP_ASSERT_OK(gcap_capture_begin(stream.get(), nullptr, &capture));
+  GCAP_EXPECT_OK(gcap_capture_retain(capture, CountRelease, &released));
+  cudaGraph_t graph = nullptr;
+  gcap_retained_t* retained = nullptr;
+  {
+    const HeapFailure no_memory;
+    GCAP_EXPECT_FAILS(gcap_capture_end(capture, &graph, &retained), GCAP_CAPTURE_INVALIDATED, "memory");
+    EXPECT_EQ(no_memory.hits(), 1);
+  }
+  EXPECT_EQ(released, 1);
+  EXPECT_EQ(graph, nullptr);
+  ExpectAsBefore(stream);
+}
+
+}  // namespace
+}  // namespace testing
+}  // namespace gcap

@@ -1,0 +1,321 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// The graph manager when CUDA calls or allocations fail, under many schedules, and counted by the call: what only the
+// simulator can stage.
+
+#include <set>
+#include <string>
+
+#include "gcap/graph.h"
+#include "gtest/gtest.h"
+#include "test/base/heap_failure.h"
+#include "test/base/named_faults.h"
+#include "test/graph/manager_test.h"
+
+namespace gcap {
+namespace testing {
+namespace {
+
+using Functions = std::set<std::string>;
+
+class GraphManagerSim : public ManagerTest {
+ protected:
+  // Whatever failed before: the thread captures nothing, the stream neither, and the next runs of the id are right,
+  // captured at last and replayed.
+  void ExpectNextRunsAreRight(int id, CopyJob* job) {
+    EXPECT_FALSE(gcap_thread_is_capturing());
+    EXPECT_EQ(gcap_capture_current(), nullptr);
+    EXPECT_EQ(stream_->CaptureStatus(), cudaStreamCaptureStatusNone);
+    ResetMode();
+    for (int value = 100; !gcap_graph_manager_is_captured(manager_, id); ++value) {
+      ASSERT_LT(value, 110) << "never captured again";
+      job->set_input(value);
+      Run(id, *job);
+      EXPECT_EQ(job->output(), value);
+    }
+    job->set_input(200);
+    GCAP_EXPECT_OK(gcap_graph_manager_replay(manager_, id, true));
+    EXPECT_EQ(job->output(), 200);
+  }
+
+  // A failed exchange leaves the thread as it is: a trial that goes on must not suffer from it.
+  static void ResetMode() {
+    cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
+    GCAP_EXPECT_CUDA(cudaThreadExchangeStreamCaptureMode(&mode));
+  }
+
+  void DestroyManager() {
+    GCAP_EXPECT_OK(gcap_graph_manager_destroy(manager_));
+    manager_ = nullptr;
+  }
+};
+
+TEST_F(GraphManagerSim, FaultsOfBeginRunMakeItAnEagerRun) {
+  const Functions walked = WalkNamedFaults([this](NamedFault& fault) {
+    CopyJob job;
+    Create(0);
+    gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
+    const Outcome outcome =
+        fault.During([&] { return gcap_graph_manager_begin_run(manager_, 0, stream_->get(), &kind); });
+    EXPECT_TRUE(outcome.ok()) << outcome.message;
+    EXPECT_EQ(kind, fault.fired() ? GCAP_GRAPH_RUN_EAGER : GCAP_GRAPH_RUN_CAPTURE);
+    EXPECT_EQ(State(0), fault.fired() ? "COOLING" : "CAPTURING");
+    job.set_input(1);
+    GCAP_EXPECT_CUDA(job.Issue(stream_->get()));
+    EXPECT_TRUE(End().ok());
+    EXPECT_EQ(job.output(), 1);
+    ExpectNextRunsAreRight(0, &job);
+    DestroyManager();
+  });
+  EXPECT_EQ(walked, (Functions{"cudaStreamIsCapturing", "cudaStreamBeginCapture"}));
+}
+
+TEST_F(GraphManagerSim, FaultsOfAnAbandonedRunsAbortDoNotStopTheNext) {
+  const Functions walked = WalkNamedFaults([this](NamedFault& fault) {
+    CopyJob job;
+    int released = 0;
+    Create(0);
+    EXPECT_EQ(Begin(0), GCAP_GRAPH_RUN_CAPTURE);
+    GCAP_EXPECT_OK(gcap_capture_retain(gcap_capture_current(), CountRelease, &released));
+    GCAP_EXPECT_CUDA(job.Issue(stream_->get()));
+    gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_CAPTURE;
+    const Outcome outcome =
+        fault.During([&] { return gcap_graph_manager_begin_run(manager_, GCAP_GRAPH_ID_NONE, stream_->get(), &kind); });
+    EXPECT_TRUE(outcome.ok()) << outcome.message;
+    EXPECT_EQ(kind, GCAP_GRAPH_RUN_EAGER);
+    EXPECT_EQ(released, 1);
+    EXPECT_TRUE(End().ok());
+    ExpectNextRunsAreRight(0, &job);
+    DestroyManager();
+  });
+  EXPECT_EQ(walked, (Functions{"cudaStreamEndCapture", "cudaGraphDestroy"}));
+}
+
+TEST_F(GraphManagerSim, FaultsOfEndRunGiveAStatusOrTheResults) {
+  const Functions walked = WalkNamedFaults([this](NamedFault& fault) {
+    CopyJob job;
+    int released = 0;
+    Create(0);
+    job.set_input(1);
+    EXPECT_EQ(Begin(0), GCAP_GRAPH_RUN_CAPTURE);
+    GCAP_EXPECT_CUDA(job.Issue(stream_->get()));
+    GCAP_EXPECT_OK(gcap_capture_retain(gcap_capture_current(), CountRelease, &released));
+    const Outcome outcome =
+        fault.During([this] { return gcap_graph_manager_end_run(manager_, nullptr, /*synchronize=*/true); });
+    EXPECT_EQ(outcome.ok(), !fault.fired());
+    EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
+    const bool captured = gcap_graph_manager_is_captured(manager_, 0);
+    const bool invalidated = outcome.code == GCAP_CAPTURE_INVALIDATED;
+    EXPECT_NE(captured, invalidated);
+    EXPECT_EQ(released, captured ? 0 : 1);
+    EXPECT_EQ(Info(0).nodes, captured ? CopyJob::kNodes : 0u);
+    EXPECT_EQ(Info(0).replays, captured ? 1u : 0u);
+    EXPECT_EQ(Info(0).failures, captured ? 0u : 1u);
+    stream_->Synchronize();
+    EXPECT_EQ(job.output(), captured ? 1 : -1) << "either the graph ran, or nothing did";
+    ExpectNextRunsAreRight(0, &job);
+    DestroyManager();
+    EXPECT_EQ(released, 1);
+  });
+  EXPECT_EQ(walked, (Functions{"cudaStreamEndCapture", "cudaGetDevice", "cudaGraphGetNodes",
+                               "cudaThreadExchangeStreamCaptureMode", "cudaGraphInstantiateWithParams",
+                               "cudaGraphLaunch", "cudaGraphDestroy", "cudaStreamSynchronize"}));
+}
+
+TEST_F(GraphManagerSim, FaultsOfAFailedRunsEndNameTheFirstFailure) {
+  const Functions walked = WalkNamedFaults([this](NamedFault& fault) {
+    CopyJob job;
+    Create(0);
+    EXPECT_EQ(Begin(0), GCAP_GRAPH_RUN_CAPTURE);
+    GCAP_EXPECT_CUDA(job.Issue(stream_->get()));
+    gcap_status_t failure = GCAP_STATUS(GCAP_INTERNAL, "the kernel failed");
+    const Outcome outcome =
+        fault.During([&] { return gcap_graph_manager_end_run(manager_, failure, /*synchronize=*/true); });
+    gcap_status_free(failure);
+    EXPECT_STREQ(gcap_code_name(outcome.code), "CAPTURE_INVALIDATED");
+    EXPECT_TRUE(outcome.Names("the kernel failed")) << outcome.message;
+    EXPECT_TRUE(!fault.fired() || outcome.Names(fault.function())) << outcome.message;
+    ExpectNextRunsAreRight(0, &job);
+    DestroyManager();
+  });
+  EXPECT_EQ(walked, (Functions{"cudaStreamEndCapture", "cudaGraphDestroy"}));
+}
+
+TEST_F(GraphManagerSim, FaultsOfReplayLeaveTheGraphCaptured) {
+  CopyJob job;
+  Create(0);
+  Run(0, job);
+  uint64_t replays = 1;
+  const Functions walked = WalkNamedFaults([&](NamedFault& fault) {
+    job.set_input(1);
+    GCAP_EXPECT_OK(gcap_graph_manager_replay(manager_, 0, true));
+    job.set_input(2);
+    const Outcome outcome = fault.During([this] { return gcap_graph_manager_replay(manager_, 0, true); });
+    EXPECT_EQ(outcome.ok(), !fault.fired());
+    EXPECT_TRUE(outcome.ok() || (outcome.code == GCAP_CUDA_ERROR && fault.Explains(outcome))) << outcome.message;
+    const bool launched = !fault.Is("cudaGraphLaunch");
+    replays += launched ? 2 : 1;
+    EXPECT_EQ(Info(0).replays, replays);
+    stream_->Synchronize();
+    EXPECT_EQ(job.output(), launched ? 2 : 1);
+    EXPECT_EQ(State(0), "CAPTURED");
+  });
+  EXPECT_EQ(walked, (Functions{"cudaGraphLaunch", "cudaThreadExchangeStreamCaptureMode", "cudaStreamSynchronize"}));
+}
+
+// Where a fault leaves a graph that was to be released.
+enum class Released { kYes, kStillCaptured, kQuarantined };
+
+Released WhereIs(const NamedFault& fault, const Outcome& outcome) {
+  if (outcome.Names("kept for ever")) return Released::kQuarantined;
+  // Until the event is recorded nothing has been given up.
+  for (const char* function :
+       {"cudaStreamIsCapturing", "cudaGetDevice", "cudaEventCreateWithFlags", "cudaEventRecord"}) {
+    if (fault.Is(function)) return Released::kStillCaptured;
+  }
+  return Released::kYes;
+}
+
+TEST_F(GraphManagerSim, FaultsOfReleaseReleaseOrKeepTheGraph) {
+  const Functions walked = WalkNamedFaults([this](NamedFault& fault) {
+    CopyJob job;
+    int released = 0;
+    Create(0);
+    EXPECT_EQ(Begin(0), GCAP_GRAPH_RUN_CAPTURE);
+    GCAP_EXPECT_CUDA(job.Issue(stream_->get()));
+    GCAP_EXPECT_OK(gcap_capture_retain(gcap_capture_current(), CountRelease, &released));
+    EXPECT_TRUE(End().ok());
+    const Outcome outcome = fault.During([this] { return gcap_graph_manager_release(manager_, 0); });
+    EXPECT_EQ(outcome.ok(), !fault.fired());
+    EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
+    const Released where = WhereIs(fault, outcome);
+    EXPECT_EQ(State(0), where == Released::kStillCaptured ? "CAPTURED" : "COLD");
+    EXPECT_EQ(Info(0).replays, where == Released::kStillCaptured ? 1u : 0u);
+    if (where == Released::kQuarantined) {
+      EXPECT_TRUE(fault.Is("cudaEventSynchronize") || fault.Is("cudaThreadExchangeStreamCaptureMode"));
+      EXPECT_EQ(released, 0) << "a launch that cannot be waited for may still read it";
+    } else {
+      EXPECT_EQ(released, where == Released::kYes ? 1 : 0);
+    }
+    ExpectNextRunsAreRight(0, &job);
+    DestroyManager();
+    if (where == Released::kQuarantined) {
+      fault.ExpectKept("exec");
+      fault.ExpectKept("event");
+    }
+  });
+  EXPECT_EQ(walked, (Functions{"cudaStreamIsCapturing", "cudaGetDevice", "cudaEventCreateWithFlags", "cudaEventRecord",
+                               "cudaThreadExchangeStreamCaptureMode", "cudaEventSynchronize", "cudaEventDestroy",
+                               "cudaGraphExecDestroy"}));
+}
+
+TEST_F(GraphManagerSim, FaultsOfDestroyLeakWhatMayStillRunAndNothingElse) {
+  WalkNamedFaults([this](NamedFault& fault) {
+    CopyJob job;
+    int released = 0;
+    Create(0);
+    for (int id = 0; id < 3; ++id) {
+      EXPECT_EQ(Begin(id), GCAP_GRAPH_RUN_CAPTURE);
+      GCAP_EXPECT_CUDA(job.Issue(stream_->get()));
+      GCAP_EXPECT_OK(gcap_capture_retain(gcap_capture_current(), CountRelease, &released));
+      EXPECT_TRUE(End().ok());
+    }
+    const Outcome outcome = fault.During([this] { return gcap_graph_manager_destroy(manager_); });
+    manager_ = nullptr;
+    EXPECT_EQ(outcome.ok(), !fault.fired());
+    EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
+    const Released where = WhereIs(fault, outcome);
+    EXPECT_EQ(released, where == Released::kYes ? 3 : 2) << "one failure must not keep the others";
+    if (where != Released::kYes) fault.ExpectKept("exec");
+    if (where == Released::kQuarantined) fault.ExpectKept("event");
+  });
+}
+
+// --- Calls
+// --------------------------------------------------------------------------------------------------------------
+
+TEST_F(GraphManagerSim, ReplayIsOneLaunchAndWithSynchronizeOneWaitMore) {
+  CopyJob job;
+  Create(0);
+  Run(0, job);
+  uint64_t before = gcap_sim_calls(nullptr);
+  GCAP_EXPECT_OK(gcap_graph_manager_replay(manager_, 0, false));
+  EXPECT_EQ(gcap_sim_calls(nullptr) - before, 1u);
+  bool replayed = false;
+  before = gcap_sim_calls(nullptr);
+  const uint64_t launches = gcap_sim_calls("cudaGraphLaunch");
+  const uint64_t waits = gcap_sim_calls("cudaStreamSynchronize");
+  GCAP_EXPECT_OK(gcap_graph_manager_try_replay(manager_, 0, true, &replayed));
+  EXPECT_EQ(gcap_sim_calls("cudaGraphLaunch") - launches, 1u);
+  EXPECT_EQ(gcap_sim_calls("cudaStreamSynchronize") - waits, 1u);
+  // The other two exchange the thread's mode, which no device hears of.
+  EXPECT_EQ(gcap_sim_calls(nullptr) - before, 4u);
+  before = gcap_sim_calls(nullptr);
+  GCAP_EXPECT_OK(gcap_graph_manager_try_replay(manager_, 1, true, &replayed));
+  EXPECT_EQ(gcap_sim_calls(nullptr), before) << "no graph, no call";
+}
+
+TEST_F(GraphManagerSim, QuestionsAskNoDriver) {
+  CopyJob job;
+  Create(0);
+  Run(0, job);
+  const uint64_t before = gcap_sim_calls(nullptr);
+  EXPECT_TRUE(gcap_graph_manager_is_captured(manager_, 0));
+  EXPECT_EQ(State(0), "CAPTURED");
+  EXPECT_EQ(gcap_sim_calls(nullptr), before);
+}
+
+TEST_F(GraphManagerSim, ReplaysAreRightUnderManySchedules) {
+  for (uint64_t seed = 1; seed <= 50; ++seed) {
+    SCOPED_TRACE(seed);
+    gcap_sim_set_seed(seed);
+    CopyJob job;
+    Create(1);
+    for (int value = 1; value <= 6; ++value) {
+      job.set_input(value);
+      bool replayed = false;
+      GCAP_EXPECT_OK(gcap_graph_manager_try_replay(manager_, 0, true, &replayed));
+      EXPECT_EQ(replayed, value > 2);
+      if (!replayed) Run(0, job);
+      EXPECT_EQ(job.output(), value);
+    }
+    DestroyManager();
+  }
+}
+
+TEST_F(GraphManagerSim, DestroyLeavesNoHandle) {
+  CopyJob job;
+  const auto before = LiveHandles();
+  Create(0);
+  for (int id = 0; id < 10; ++id) Run(id, job);
+  DestroyManager();
+  EXPECT_EQ(LiveHandles(), before);
+}
+
+// --- Without host memory
+// --------------------------------------------------------------------------------------------------
+
+TEST_F(GraphManagerSim, WithoutMemoryCreateIsRefused) {
+  gcap_graph_manager_t* manager = nullptr;
+  const HeapFailure no_memory;
+  GCAP_EXPECT_FAILS(gcap_graph_manager_create(nullptr, &manager), GCAP_RESOURCE_EXHAUSTED, "memory");
+  EXPECT_EQ(manager, nullptr);
+}
+
+TEST_F(GraphManagerSim, WithoutMemoryANewIdIsRefusedAndTheNextRunIsRight) {
+  CopyJob job;
+  Create(1);
+  gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_CAPTURE;
+  {
+    const HeapFailure no_memory;
+    GCAP_EXPECT_FAILS(gcap_graph_manager_begin_run(manager_, 0, stream_->get(), &kind), GCAP_RESOURCE_EXHAUSTED,
+                      "memory");
+  }
+  EXPECT_EQ(kind, GCAP_GRAPH_RUN_EAGER);
+  EXPECT_EQ(State(0), "COLD");
+  ExpectNextRunsAreRight(0, &job);
+}
+
+}  // namespace
+}  // namespace testing
+}  // namespace gcap

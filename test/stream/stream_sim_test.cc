@@ -1,0 +1,390 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Streams when CUDA calls or allocations fail, and on two devices: what only the simulator can stage.
+
+#include <cstdlib>
+#include <functional>
+#include <set>
+#include <string>
+
+#include "gcap/stream.h"
+#include "gtest/gtest.h"
+#include "test/base/device_work.h"
+#include "test/base/heap_failure.h"
+#include "test/base/named_faults.h"
+#include "test/support/device_test.h"
+#include "test/support/expect_status.h"
+
+namespace gcap {
+namespace testing {
+namespace {
+
+// The simulator reads it at its first use, which is after this.
+[[maybe_unused]] const int kTwoDevices = setenv("GCAP_SIM_DEVICES", "2", /*overwrite=*/1);
+
+int CurrentDevice() {
+  int device = -1;
+  GCAP_EXPECT_CUDA(cudaGetDevice(&device));
+  return device;
+}
+
+// Every step below works for a stream of device 1 while device 0 is current, so that each call that fails is one on the
+// way there or back. The device must be given back, unless that is what was made to fail.
+void ExpectDeviceRestored(const NamedFault& fault) {
+  if (!fault.Is("cudaSetDevice")) {
+    EXPECT_EQ(CurrentDevice(), 0);
+  }
+  GCAP_EXPECT_CUDA(cudaSetDevice(0));
+}
+
+gcap_stream_t* NewStream(int device = 1) {
+  gcap_stream_t* stream = nullptr;
+  GCAP_EXPECT_OK(gcap_stream_create(device, &stream));
+  return stream;
+}
+
+void CountRelease(void* count) { ++*static_cast<int*>(count); }
+
+class StreamFaults : public DeviceTest {};
+
+using Functions = std::set<std::string>;
+
+TEST_F(StreamFaults, OfCreateLeaveNothing) {
+  const Functions walked = WalkNamedFaults([](NamedFault& fault) {
+    gcap_stream_t* stream = nullptr;
+    const Outcome outcome = fault.During([&stream] { return gcap_stream_create(1, &stream); });
+    EXPECT_EQ(outcome.ok(), stream != nullptr);
+    EXPECT_EQ(outcome.ok(), !fault.fired());
+    EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
+    ExpectDeviceRestored(fault);
+    GCAP_EXPECT_OK(gcap_stream_destroy(stream));
+  });
+  EXPECT_EQ(walked, (Functions{"cudaGetDeviceCount", "cudaGetDevice", "cudaSetDevice", "cudaStreamCreateWithFlags"}));
+}
+
+TEST_F(StreamFaults, OfWrapLeaveNothing) {
+  const RawStream raw;
+  WalkNamedFaults([&raw](NamedFault& fault) {
+    gcap_stream_t* stream = nullptr;
+    const Outcome outcome = fault.During([&] { return gcap_stream_wrap(raw.get(), GCAP_STREAM_USER, 0, 0, &stream); });
+    EXPECT_EQ(outcome.ok(), !fault.fired());
+    EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
+    GCAP_EXPECT_OK(gcap_stream_destroy(stream));
+  });
+}
+
+// One attachment of a kind that counts.
+int objects_made = 0;
+int objects_destroyed = 0;
+const gcap_attachment_key_t kObject = {"object_t",
+                                       [](gcap_stream_t*, void** out) -> gcap_status_t {
+                                         ++objects_made;
+                                         EXPECT_EQ(CurrentDevice(), 1) << "made with the stream's device current";
+                                         *out = &objects_made;
+                                         return nullptr;
+                                       },
+                                       [](void*) { ++objects_destroyed; }};
+
+TEST_F(StreamFaults, OfDestroyEndAllOrKeepAll) {
+  const Functions walked = WalkNamedFaults([](NamedFault& fault) {
+    gcap_stream_t* stream = NewStream();
+    gcap_stream_t* other = NewStream();
+    int released = 0;
+    objects_destroyed = 0;
+    void* object = nullptr;
+    GCAP_EXPECT_OK(gcap_stream_attachment(stream, &kObject, &object));
+    GCAP_EXPECT_OK(gcap_stream_defer(stream, CountRelease, &released));
+    const Outcome outcome = fault.During([stream] { return gcap_stream_destroy(stream); });
+    EXPECT_EQ(outcome.ok(), !fault.fired());
+    EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
+    const bool kept = fault.fired() && !fault.Is("cudaEventDestroy") && !fault.Is("cudaStreamDestroy");
+    EXPECT_EQ(objects_destroyed, kept ? 0 : 1);
+    EXPECT_EQ(released, kept ? 0 : 1);
+    if (kept) {
+      EXPECT_FALSE(gcap_stream_has_waited(other, stream, 0)) << "what is tagged with it must never look free";
+      GCAP_EXPECT_OK(gcap_stream_destroy(stream));  // nothing was half destroyed, so it can still be ended
+    }
+    GCAP_EXPECT_OK(gcap_stream_destroy(other));
+  });
+  EXPECT_EQ(walked, (Functions{"cudaStreamIsCapturing", "cudaThreadExchangeStreamCaptureMode", "cudaStreamSynchronize",
+                               "cudaEventDestroy", "cudaStreamDestroy"}));
+}
+
+// Walks a step that drains the stream of a job with a deferred release.
+void WalkDrain(const std::function<gcap_status_t(gcap_stream_t*)>& step) {
+  const Functions walked = WalkNamedFaults([&step](NamedFault& fault) {
+    gcap_stream_t* stream = NewStream();
+    CopyJob job;
+    int released = 0;
+    job.set_input(3);
+    GCAP_EXPECT_CUDA(cudaSetDevice(1));
+    GCAP_EXPECT_CUDA(job.Issue(gcap_stream_handle(stream)));
+    GCAP_EXPECT_CUDA(cudaSetDevice(0));
+    GCAP_EXPECT_OK(gcap_stream_defer(stream, CountRelease, &released));
+    const Outcome outcome = fault.During([&step, stream] { return step(stream); });
+    EXPECT_EQ(outcome.ok(), !fault.fired());
+    EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
+    if (outcome.ok()) {
+      EXPECT_EQ(job.output(), 3);
+      EXPECT_EQ(released, 1);
+    }
+    GCAP_EXPECT_OK(gcap_stream_synchronize(stream));
+    EXPECT_EQ(job.output(), 3);
+    EXPECT_EQ(released, 1);
+    GCAP_EXPECT_OK(gcap_stream_destroy(stream));
+  });
+  EXPECT_EQ(walked, (Functions{"cudaStreamIsCapturing", "cudaThreadExchangeStreamCaptureMode", "cudaStreamSynchronize",
+                               "cudaEventDestroy"}));
+}
+
+TEST_F(StreamFaults, OfSynchronizeLoseNoRelease) { WalkDrain(gcap_stream_synchronize); }
+
+TEST_F(StreamFaults, OfEndRunWithSynchronizeLoseNoRelease) {
+  WalkDrain([](gcap_stream_t* stream) { return gcap_stream_end_run(stream, true); });
+}
+
+TEST_F(StreamFaults, OfEndRunLoseNoRelease) {
+  const Functions walked = WalkNamedFaults([](NamedFault& fault) {
+    gcap_stream_t* stream = NewStream();
+    int released = 0;
+    GCAP_EXPECT_OK(gcap_stream_defer(stream, CountRelease, &released));
+    GCAP_EXPECT_OK(gcap_stream_defer(stream, CountRelease, &released));
+    GCAP_EXPECT_CUDA(cudaStreamSynchronize(gcap_stream_handle(stream)));
+    const Outcome outcome = fault.During([stream] { return gcap_stream_end_run(stream, false); });
+    EXPECT_EQ(outcome.ok(), !fault.fired());
+    EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
+    if (outcome.ok()) {
+      EXPECT_EQ(released, 2);
+    }
+    GCAP_EXPECT_OK(gcap_stream_synchronize(stream));
+    EXPECT_EQ(released, 2);
+    GCAP_EXPECT_OK(gcap_stream_destroy(stream));
+  });
+  EXPECT_EQ(walked, (Functions{"cudaStreamIsCapturing", "cudaThreadExchangeStreamCaptureMode", "cudaEventQuery",
+                               "cudaEventDestroy"}));
+}
+
+TEST_F(StreamFaults, OfDeferLeaveTheReleaseToTheCaller) {
+  gcap_stream_t* stream = NewStream();
+  const Functions walked = WalkNamedFaults([stream](NamedFault& fault) {
+    int released = 0;
+    const Outcome outcome = fault.During([&] { return gcap_stream_defer(stream, CountRelease, &released); });
+    EXPECT_EQ(outcome.ok(), !fault.fired());
+    EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
+    ExpectDeviceRestored(fault);
+    GCAP_EXPECT_OK(gcap_stream_synchronize(stream));
+    EXPECT_EQ(released, outcome.ok() ? 1 : 0);
+  });
+  EXPECT_EQ(walked, (Functions{"cudaStreamIsCapturing", "cudaGetDevice", "cudaSetDevice", "cudaEventCreateWithFlags",
+                               "cudaEventRecord"}));
+  GCAP_EXPECT_OK(gcap_stream_destroy(stream));
+}
+
+TEST_F(StreamFaults, OfAttachmentLeaveNone) {
+  const Functions walked = WalkNamedFaults([](NamedFault& fault) {
+    objects_made = objects_destroyed = 0;
+    gcap_stream_t* stream = NewStream();
+    void* object = nullptr;
+    // The walk counts the calls of gcap, so the object's own must not be among them.
+    static const gcap_attachment_key_t key = {"object_t",
+                                              [](gcap_stream_t*, void** out) -> gcap_status_t {
+                                                ++objects_made;
+                                                *out = &objects_made;
+                                                return nullptr;
+                                              },
+                                              kObject.destroy};
+    const Outcome outcome = fault.During([&] { return gcap_stream_attachment(stream, &key, &object); });
+    EXPECT_EQ(outcome.ok(), !fault.fired());
+    EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
+    EXPECT_EQ(object, outcome.ok() ? &objects_made : nullptr);
+    EXPECT_EQ(objects_made - objects_destroyed, outcome.ok() ? 1 : 0);
+    ExpectDeviceRestored(fault);
+    GCAP_EXPECT_OK(gcap_stream_destroy(stream));
+    EXPECT_EQ(objects_made, objects_destroyed);
+  });
+  EXPECT_EQ(walked, (Functions{"cudaStreamIsCapturing", "cudaGetDevice", "cudaSetDevice"}));
+}
+
+TEST_F(StreamFaults, OfNotificationCreateLeaveNothing) {
+  gcap_stream_t* producer = NewStream();
+  const Functions walked = WalkNamedFaults([producer](NamedFault& fault) {
+    gcap_notification_t* notification = nullptr;
+    const Outcome outcome = fault.During([&] { return gcap_notification_create(producer, &notification); });
+    EXPECT_EQ(outcome.ok(), notification != nullptr);
+    EXPECT_EQ(outcome.ok(), !fault.fired());
+    EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
+    ExpectDeviceRestored(fault);
+    gcap_notification_destroy(notification);
+  });
+  EXPECT_EQ(walked, (Functions{"cudaGetDevice", "cudaSetDevice", "cudaEventCreateWithFlags"}));
+  GCAP_EXPECT_OK(gcap_stream_destroy(producer));
+}
+
+// A producer, a consumer and a notification between them, for one trial.
+struct NotificationWalk {
+  gcap_stream_t* producer = NewStream(0);
+  gcap_stream_t* consumer = NewStream(0);
+  gcap_notification_t* notification = nullptr;
+
+  NotificationWalk() { GCAP_EXPECT_OK(gcap_notification_create(producer, &notification)); }
+  ~NotificationWalk() {
+    gcap_notification_destroy(notification);
+    GCAP_EXPECT_OK(gcap_stream_destroy(consumer));
+    GCAP_EXPECT_OK(gcap_stream_destroy(producer));
+  }
+  NotificationWalk(const NotificationWalk&) = delete;
+  NotificationWalk& operator=(const NotificationWalk&) = delete;
+
+  // Runs the step with the fault armed. A failure must say why, and have changed nothing.
+  template <typename Step>
+  bool Succeeds(NamedFault& fault, Step step) {
+    const uint64_t before = gcap_stream_sync_id(producer);
+    const Outcome outcome = fault.During(step);
+    EXPECT_EQ(outcome.ok(), !fault.fired());
+    EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
+    if (!outcome.ok()) {
+      EXPECT_EQ(gcap_stream_sync_id(producer), before);
+      EXPECT_FALSE(gcap_stream_has_waited(consumer, producer, 0));
+      EXPECT_FALSE(gcap_stream_has_finished(producer, 0));
+    }
+    return outcome.ok();
+  }
+};
+
+TEST_F(StreamFaults, OfRecordLeaveTheNotificationAsItWas) {
+  const Functions walked = WalkNamedFaults([](NamedFault& fault) {
+    NotificationWalk walk;
+    const bool recorded = walk.Succeeds(fault, [&] { return gcap_notification_record(walk.notification); });
+    EXPECT_EQ(Outcome(gcap_notification_wait(walk.notification, walk.consumer)).ok(), recorded);
+  });
+  EXPECT_EQ(walked, (Functions{"cudaStreamIsCapturing", "cudaEventRecord"}));
+}
+
+TEST_F(StreamFaults, OfWaitTeachTheConsumerNothing) {
+  const Functions walked = WalkNamedFaults([](NamedFault& fault) {
+    NotificationWalk walk;
+    GCAP_EXPECT_OK(gcap_notification_record(walk.notification));
+    walk.Succeeds(fault, [&] { return gcap_notification_wait(walk.notification, walk.consumer); });
+    GCAP_EXPECT_OK(gcap_notification_wait(walk.notification, walk.consumer));
+    EXPECT_TRUE(gcap_stream_has_waited(walk.consumer, walk.producer, 0));
+  });
+  EXPECT_EQ(walked, (Functions{"cudaStreamWaitEvent"}));
+}
+
+TEST_F(StreamFaults, OfWaitOnHostFinishNothing) {
+  const Functions walked = WalkNamedFaults([](NamedFault& fault) {
+    NotificationWalk walk;
+    GCAP_EXPECT_OK(gcap_notification_record(walk.notification));
+    walk.Succeeds(fault, [&] { return gcap_notification_wait_on_host(walk.notification); });
+    GCAP_EXPECT_OK(gcap_notification_wait_on_host(walk.notification));
+    EXPECT_TRUE(gcap_stream_has_finished(walk.producer, 0));
+  });
+  EXPECT_EQ(walked, (Functions{"cudaThreadExchangeStreamCaptureMode", "cudaEventSynchronize"}));
+}
+
+// --- Driver calls that are promised, or promised not to happen
+// ----------------------------------------------------------
+
+class StreamCalls : public DeviceTest {};
+
+TEST_F(StreamCalls, QuestionsToTheTimelineAskNoDriver) {
+  gcap_stream_t* producer = NewStream(0);
+  gcap_stream_t* consumer = NewStream(0);
+  const uint64_t before = gcap_sim_calls(nullptr);
+  gcap_stream_has_waited(consumer, producer, 0);
+  gcap_stream_has_finished(producer, 0);
+  gcap_stream_sync_id(producer);
+  gcap_stream_can_capture(producer);
+  EXPECT_EQ(gcap_sim_calls(nullptr), before);
+  GCAP_EXPECT_OK(gcap_stream_destroy(producer));
+  GCAP_EXPECT_OK(gcap_stream_destroy(consumer));
+}
+
+TEST_F(StreamCalls, EndRunWithNothingToReleaseAsksNoDriver) {
+  gcap_stream_t* stream = NewStream(0);
+  const uint64_t before = gcap_sim_calls(nullptr);
+  GCAP_EXPECT_OK(gcap_stream_end_run(stream, false));
+  EXPECT_EQ(gcap_sim_calls(nullptr), before);
+  GCAP_EXPECT_OK(gcap_stream_destroy(stream));
+}
+
+TEST_F(StreamCalls, AnAttachmentThatIsThereAsksNoDriver) {
+  gcap_stream_t* stream = NewStream();
+  void* object = nullptr;
+  GCAP_EXPECT_OK(gcap_stream_attachment(stream, &kObject, &object));
+  const uint64_t before = gcap_sim_calls(nullptr);
+  GCAP_EXPECT_OK(gcap_stream_attachment(stream, &kObject, &object));
+  EXPECT_EQ(gcap_sim_calls(nullptr), before);
+  GCAP_EXPECT_OK(gcap_stream_destroy(stream));
+}
+
+TEST_F(StreamCalls, StreamsLiveOnTheirDevice) {
+  gcap_stream_t* stream = NewStream(1);
+  EXPECT_EQ(CurrentDevice(), 0) << "the current device is unchanged";
+  EXPECT_EQ(gcap_stream_device(stream), 1);
+  int device = -1;
+  GCAP_EXPECT_CUDA(cudaStreamGetDevice(gcap_stream_handle(stream), &device));
+  EXPECT_EQ(device, 1);
+  GCAP_EXPECT_OK(gcap_stream_destroy(stream));
+}
+
+// --- Without host memory
+// ------------------------------------------------------------------------------------------------
+
+class StreamWithoutMemory : public DeviceTest {
+ protected:
+  // The next allocation of `step` fails: the status says so, and no handle is left.
+  template <typename Step>
+  static void ExpectExhausted(Step step) {
+    const auto before = LiveHandles();
+    Outcome outcome(nullptr);
+    {
+      const HeapFailure no_memory;
+      outcome = Outcome(step());
+      EXPECT_EQ(no_memory.hits(), 1);
+    }
+    EXPECT_STREQ(gcap_code_name(outcome.code), "RESOURCE_EXHAUSTED");
+    EXPECT_EQ(LiveHandles(), before);
+  }
+};
+
+TEST_F(StreamWithoutMemory, EveryObjectIsRefused) {
+  const RawStream raw;
+  gcap_stream_t* stream = nullptr;
+  ExpectExhausted([&] { return gcap_stream_wrap(raw.get(), GCAP_STREAM_USER, 0, 0, &stream); });
+  EXPECT_EQ(stream, nullptr);
+  stream = NewStream(0);
+  gcap_notification_t* notification = nullptr;
+  ExpectExhausted([&] { return gcap_notification_create(stream, &notification); });
+  EXPECT_EQ(notification, nullptr);
+  int released = 0;
+  ExpectExhausted([&] { return gcap_stream_defer(stream, CountRelease, &released); });
+  void* object = nullptr;
+  ExpectExhausted([&] { return gcap_stream_attachment(stream, &kObject, &object); });
+  EXPECT_EQ(object, nullptr);
+  GCAP_EXPECT_OK(gcap_stream_destroy(stream));
+  EXPECT_EQ(released, 0);
+}
+
+TEST_F(StreamWithoutMemory, AWaitOrdersButIsForgotten) {
+  gcap_stream_t* producer = NewStream(0);
+  gcap_stream_t* consumer = NewStream(0);
+  gcap_notification_t* notification = nullptr;
+  GCAP_ASSERT_OK(gcap_notification_create(producer, &notification));
+  GCAP_EXPECT_OK(gcap_notification_record(notification));
+  {
+    const HeapFailure no_memory;
+    GCAP_EXPECT_OK(gcap_notification_wait(notification, consumer));
+    EXPECT_EQ(no_memory.hits(), 1);
+  }
+  EXPECT_FALSE(gcap_stream_has_waited(consumer, producer, 0)) << "knowing less is safe";
+  GCAP_EXPECT_OK(gcap_notification_wait(notification, consumer));
+  EXPECT_TRUE(gcap_stream_has_waited(consumer, producer, 0));
+  gcap_notification_destroy(notification);
+  GCAP_EXPECT_OK(gcap_stream_destroy(producer));
+  GCAP_EXPECT_OK(gcap_stream_destroy(consumer));
+}
+
+}  // namespace
+}  // namespace testing
+}  // namespace gcap
