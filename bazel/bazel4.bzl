@@ -1,9 +1,9 @@
 # Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 """What Debian's bazel-bootstrap (4.2.3) lacks, made of local files: no network.
 
-That Bazel has the C++ and shell rules built in, but BUILD files here load them from @rules_cc and @rules_shell, as Bazel
-9 demands. So each repository below only hands the built-in rule on. @rules_java and @remote_coverage_tools are asked for
-by Bazel itself. GoogleTest and Google Benchmark come from the distribution's packages.
+That Bazel has the C++ and shell rules built in, but BUILD files here load them from @rules_cc and @rules_shell, as
+Bazel 9 demands. So each repository below only hands the built-in rule on. @rules_java and @remote_coverage_tools are
+asked for by Bazel itself. GoogleTest and Google Benchmark come from the distribution's packages.
 
 Used from WORKSPACE files only, ours and those of users on 4.2.3. A repository that the user declared first is kept.
 """

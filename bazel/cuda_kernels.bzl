@@ -4,8 +4,9 @@
 With the simulator the twins are compiled as C and register themselves before main; with a toolkit nvcc compiles the
 kernels. Either way a kernel is the same C symbol: what callers give to cudaLaunchKernel is its address.
 
-nvcc is started by its absolute path, since actions have no PATH of the user's; it takes the C++ toolchain's compiler for
-the host part, and a folder of its own for temporary files, which it names by process id (sandboxed processes share ids).
+nvcc is started by its absolute path, since actions have no PATH of the user's; it takes the C++ toolchain's compiler
+for the host part, and a folder of its own for temporary files, which it names by process id (sandboxed processes share
+ids).
 """
 
 load("@rules_cc//cc:cc_library.bzl", "cc_library")

@@ -10,7 +10,8 @@ Looked for in this order; the first that is set or there decides:
 4. /usr/local/cuda.
 
 A variable that points to no toolkit is an error, not a reason to look further. With none of these the repository still
-exists: its targets fail with a sentence when a build needs them. Builds with the simulator never do, and never run this.
+exists: its targets fail with a sentence when a build needs them. Builds with the simulator never do, and never come
+here.
 
 cuDNN may be in the toolkit's root, in the folder `cudnn` beside it (as the wheels have it) or under /usr (as NVIDIA's
 Debian packages have it).
@@ -169,8 +170,8 @@ def _library_target(name, library, headers):
 def _cublaslt_targets(ctx, root):
     library = _find_file(ctx, root, ["libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"])
     if not library or not ctx.path(root + "/include/cublasLt.h").exists:
-        message = ("This target needs cuBLASLt: expected include/cublasLt.h and libcublasLt.so in the CUDA toolkit at " +
-                   "'%s'" % root)
+        message = ("This target needs cuBLASLt: expected include/cublasLt.h and libcublasLt.so in the CUDA toolkit " +
+                   "at '%s'" % root)
         return _missing_target("cublaslt_headers", message) + _missing_target("cublaslt", message)
     return ('alias(name = "cublaslt_headers", actual = ":headers")\n' +
             _library_target("cublaslt", library, ":cublaslt_headers"))

@@ -5,8 +5,8 @@
 # cases, and one for each benchmark and example. Exit code 0 when nothing failed, 1 when something did, 2 when the
 # machine lacks what the pack needs. GCAP_REQUIRE_GPU=1 is set: a test that skips for want of a GPU has failed.
 #
-# cuBLASLt and cuDNN are looked for in LD_LIBRARY_PATH, the system's library cache, /usr/local/cuda*, and the packages of
-# python3 and of virtual environments in $HOME and /opt.
+# cuBLASLt and cuDNN are looked for in LD_LIBRARY_PATH, the system's library cache, /usr/local/cuda*, and the packages
+# of python3 and of virtual environments in $HOME and /opt.
 set -uo pipefail
 cd "$(dirname "$0")" || exit 2
 
@@ -65,6 +65,10 @@ run_program() {
         exec timeout "$TIMEOUT_S" "./$path" "${arguments[@]}"
     ) </dev/null >"$log" 2>&1
     code=$?
+    # Google Benchmark ends well even if a benchmark could not run.
+    if [[ $kind == bench ]] && grep --quiet 'ERROR OCCURRED' "$log"; then
+        code=1
+    fi
     if [[ -s $xml ]]; then
         read -r good bad left < <(awk -f "$PACK/count_cases.awk" "$xml")
     fi

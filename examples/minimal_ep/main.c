@@ -224,13 +224,21 @@ static int run_and_report(const cli_options_t* cli, const digits_t* digits) {
 }
 
 // The data that ships with the example: below the working directory (`bazel run`, the repository's root), else beside
-// the program.
+// the program or among its runfiles. The last candidate stands when none is there, for the message.
 static const char* default_data_dir(const char* program, char* buffer, size_t buffer_bytes) {
   static const char from_root[] = "examples/minimal_ep/data";
+  static const char* const from_program[] = {
+      "minimal_ep.runfiles/gcap/examples/minimal_ep/data",
+      "minimal_ep.runfiles/_main/examples/minimal_ep/data",
+      "data",
+  };
   if (access(from_root, R_OK) == 0) return from_root;
   const char* slash = strrchr(program, '/');
   int length = slash == NULL ? 0 : (int)(slash - program + 1);
-  snprintf(buffer, buffer_bytes, "%.*sdata", length, program);
+  for (size_t i = 0; i < sizeof(from_program) / sizeof(from_program[0]); ++i) {
+    snprintf(buffer, buffer_bytes, "%.*s%s", length, program, from_program[i]);
+    if (access(buffer, R_OK) == 0) break;
+  }
   return buffer;
 }
 
@@ -255,7 +263,8 @@ int main(int argc, char** argv) {
   digits_t digits;
   char error[1024];
   if (digits_load(data_dir, &digits, error, sizeof(error)) != 0) {
-    fprintf(stderr, "minimal_ep: %s.\n", error);
+    fprintf(stderr, "minimal_ep: %s; expected are the files of examples/minimal_ep/data (--data names their folder).\n",
+            error);
     return CLI_USAGE_ERROR;
   }
   int exit_code = run_and_report(&cli, &digits);

@@ -68,6 +68,7 @@ typedef struct gcap_graph_info {
 // Graph manager: the graphs of one stream user, by id. From gcap_graph_manager_create.
 // Thread:   thread-safe. begin_run and end_run of one run are called by one thread, and one run at a time is open.
 //           Replays of one manager are serialised.
+//           What a captured run registers with gcap_capture_on_close or _retain must not call this manager.
 // Capture:  begin_run, end_run and info are legal while its own capture is open. replay, release and destroy refuse
 //           with FAILED_PRECONDITION on a thread that is capturing.
 // Lifetime: the streams outlive it. It takes a plain cudaStream_t: gcap_stream_t is not needed.
@@ -83,7 +84,9 @@ gcap_status_t gcap_graph_manager_destroy(gcap_graph_manager_t* manager) GCAP_NOD
 
 // Opens a run of `id` on `stream` and says how to execute it. For RUN_CAPTURE the stream is capturing on return; the
 // scope is gcap_capture_current(). A run whose end was never called is aborted first.
-//   INVALID_ARGUMENT     id below -1, or the default stream where a capture is due
+//   INVALID_ARGUMENT     id below -1, the default stream where a capture is due, or cudaStreamPerThread, which is
+//   another
+//                        stream for whoever replays on another thread
 //   ALREADY_EXISTS       the id is captured: replay it
 //   FAILED_PRECONDITION  another thread has a run open
 gcap_status_t gcap_graph_manager_begin_run(gcap_graph_manager_t* manager, int id, cudaStream_t stream,
@@ -102,8 +105,9 @@ gcap_status_t gcap_graph_manager_end_run(gcap_graph_manager_t* manager, gcap_sta
 // True when gcap_graph_manager_replay would find a graph.
 bool gcap_graph_manager_is_captured(gcap_graph_manager_t* manager, int id);
 
-// Launches the graph of `id` on the stream that captured it: one driver call, or two with `synchronize`, which waits
-// for the stream before it returns (seed: ONNX Runtime's disable_synchronize_execution_providers).
+// Launches the graph of `id` on the stream that captured it: one call of the runtime. With `synchronize` it waits for
+// the stream before it returns (ONNX Runtime's disable_synchronize_execution_providers, negated); the thread's capture
+// mode is relaxed for the wait, so that it breaks no capture of another thread.
 //   NOT_FOUND            no graph of that id
 //   FAILED_PRECONDITION  another thread is capturing a run of this manager on that stream
 //   CUDA_ERROR           the launch or the wait failed

@@ -208,6 +208,13 @@ gcap_status_t gcap_graph_manager_begin_run(gcap_graph_manager_t* manager, int id
   if (id < GCAP_GRAPH_ID_NONE) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "graph id is %d, allowed are ids >= 0, and -1 for no capture", id);
   }
+  if (id != GCAP_GRAPH_ID_NONE && stream == cudaStreamPerThread) {
+    return GCAP_STATUS(
+        GCAP_INVALID_ARGUMENT,
+        "graph id %d: the stream is cudaStreamPerThread, which is another stream on each thread; pass one "
+        "created with cudaStreamNonBlocking",
+        id);
+  }
   pthread_mutex_lock(&manager->mutex);
   gcap_status_t status = begin_run_locked(manager, id, stream, out_kind);
   pthread_mutex_unlock(&manager->mutex);

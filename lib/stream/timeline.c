@@ -4,7 +4,7 @@
 //
 // A stream's sync id counts its notifications and synchronisations. A notification carries a copy of all its producer
 // knew when it was recorded, so one wait passes on what the producer had waited for. Knowledge is a small array per
-// stream, keyed by serial; a stream that ends is taken out of all the others, so no array grows beyond the live ones.
+// stream, keyed by serial; a stream that ends is taken out of all the others, so no array grows with streams long gone.
 //
 // Locking: the registry's mutex guards the list of live streams and is taken before a stream's known_mutex, which
 // guards its knowledge. Sync ids are atomic: a release at the end of a wait pairs with the acquire of the question.
@@ -52,6 +52,21 @@ static bool learn(knowledge_t* known, uint64_t serial, uint64_t sync_id) {
   }
   known->points[known->count++] = (known_point_t){serial, sync_id};
   return true;
+}
+
+static bool is_live(uint64_t serial) {
+  const gcap_stream_t* stream = live_streams;
+  while (stream != NULL && stream->serial != serial) stream = stream->next_live;
+  return stream != NULL;
+}
+
+// Called with the registry's mutex held.
+static void forget_dead_streams(knowledge_t* known) {
+  size_t kept = 0;
+  for (size_t i = 0; i < known->count; ++i) {
+    if (is_live(known->points[i].serial)) known->points[kept++] = known->points[i];
+  }
+  known->count = kept;
 }
 
 void timeline_leave(gcap_stream_t* stream) {
@@ -162,12 +177,23 @@ gcap_status_t gcap_notification_wait(gcap_notification_t* notification, gcap_str
   GCAP_RETURN_IF_ERROR(check_recorded(notification));
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamWaitEvent(consumer->handle, notification->event, 0)));
   if (notification->captured) return NULL;  // an edge orders nodes of the graph, not what the streams are given next
+  // A notification may know streams that are gone by now. Their points are dropped before an array grows, which keeps
+  // it within twice the live streams.
+  size_t need = notification->known.count + 1;
   pthread_mutex_lock(&consumer->known_mutex);
+  bool may_grow = consumer->known.count + need > consumer->known.capacity;
+  if (may_grow) {
+    pthread_mutex_unlock(&consumer->known_mutex);
+    pthread_mutex_lock(&registry_mutex);
+    pthread_mutex_lock(&consumer->known_mutex);
+    forget_dead_streams(&consumer->known);
+  }
   bool all = learn(&consumer->known, notification->producer->serial, notification->sync_id);
   for (size_t i = 0; all && i < notification->known.count; ++i) {
     all = learn(&consumer->known, notification->known.points[i].serial, notification->known.points[i].sync_id);
   }
   pthread_mutex_unlock(&consumer->known_mutex);
+  if (may_grow) pthread_mutex_unlock(&registry_mutex);
   return NULL;
 }
 

@@ -133,6 +133,7 @@ cudaError_t sim_library_call(const char* function, sim_call_class_t call_class) 
   if (code == cudaSuccess) {
     sim_turn();
     if (call_class == SIM_CALL_UNSAFE) code = sim_gate_unsafe();
+    if (call_class == SIM_CALL_UNSAFE_BESIDE_OTHERS) code = sim_gate_unsafe_beside_others();
   }
   sim_unlock();
   return code;
@@ -141,7 +142,14 @@ cudaError_t sim_library_call(const char* function, sim_call_class_t call_class) 
 void sim_invalidate_captures(const char* function) {
   sim_lock();
   sim_thread()->call = function;
-  (void)sim_gate_unsafe();  // the point is what it does to the captures; these functions answer success
+  (void)sim_gate_forbidden();  // the point is what it does to the captures; these functions answer success
+  sim_unlock();
+}
+
+void sim_invalidate_stream(cudaStream_t stream, const char* function) {
+  sim_lock();
+  sim_thread()->call = function;
+  (void)sim_gate_not_capturing(sim_stream_get(stream));
   sim_unlock();
 }
 

@@ -43,6 +43,16 @@ cudaError_t sim_gate_unsafe(void) {
   return code;
 }
 
+cudaError_t sim_gate_unsafe_beside_others(void) {
+  const sim_thread_t* thread = sim_thread();
+  cudaError_t code = cudaSuccess;
+  for (sim_capture_t* capture = captures; capture; capture = capture->next) {
+    if (capture->thread == thread->id || !disturbs(thread, capture)) continue;
+    code = sim_capture_invalidate(capture, SIM_RULE_UNSAFE_CALL);
+  }
+  return code;
+}
+
 cudaError_t sim_gate_forbidden(void) {
   cudaError_t code = cudaSuccess;
   for (sim_capture_t* capture = captures; capture; capture = capture->next) {

@@ -344,6 +344,8 @@ struct sim_capture {
 cudaError_t sim_capture_invalidate(sim_capture_t* capture, sim_rule_t rule);
 // An unsafe call of this thread: 900, with every capture that it disturbs invalidated, or success.
 cudaError_t sim_gate_unsafe(void);
+// The same for the captures of other threads alone.
+cudaError_t sim_gate_unsafe_beside_others(void);
 // A call that no capture of any thread survives.
 cudaError_t sim_gate_forbidden(void);
 // A use of the legacy stream: 906 while a blocking stream captures.

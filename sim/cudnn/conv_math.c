@@ -95,8 +95,8 @@ static void fill_filter(const sim_dnn_conv_t* conv, float* rows) {
   }
 }
 
-// The sums of `count` filters at up to kTile pixels. A full tile has constant loops, which a compiler turns into vectors
-// that stay in registers over the whole depth; each sum is made in the same order either way.
+// The sums of `count` filters at up to kTile pixels. A full tile has constant loops, which a compiler turns into
+// vectors that stay in registers over the whole depth; each sum is made in the same order either way.
 static void multiply_tile(const float* rows, int64_t count, int64_t depth, const float* columns, int64_t pixels,
                           int64_t width, float sums[kBlock][kTile]) {
   for (int64_t l = 0; l < depth; ++l) {

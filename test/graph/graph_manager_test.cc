@@ -104,6 +104,16 @@ TEST_F(GraphManager, IdNoneNeverCaptures) {
   GCAP_EXPECT_FAILS(gcap_graph_manager_replay(manager_, GCAP_GRAPH_ID_NONE, true), GCAP_NOT_FOUND, "-1");
 }
 
+TEST_F(GraphManager, PerThreadStreamIsInvalidArgumentForAnId) {
+  Create(0);
+  gcap_graph_run_kind_t kind = kCapture;
+  GCAP_EXPECT_FAILS(gcap_graph_manager_begin_run(manager_, 0, cudaStreamPerThread, &kind), GCAP_INVALID_ARGUMENT,
+                    "cudaStreamPerThread");
+  GCAP_ASSERT_OK(gcap_graph_manager_begin_run(manager_, GCAP_GRAPH_ID_NONE, cudaStreamPerThread, &kind));
+  EXPECT_EQ(kind, kEager);
+  GCAP_EXPECT_OK(gcap_graph_manager_end_run(manager_, nullptr, true));
+}
+
 TEST_F(GraphManager, IdBelowNoneIsInvalidArgument) {
   Create(0);
   gcap_graph_run_kind_t kind = kCapture;

@@ -503,7 +503,8 @@ TEST(CublasLtMatmul, WrongCallsGiveTheirCodeAndLeaveACaptureActive) {
 }
 
 TEST(CublasLtMatmul, OutputWithoutRowsFailsAndInvalidatesTheCapture) {
-  for (const auto mode : {cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal}) {
+  for (const auto mode :
+       {cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal, cudaStreamCaptureModeRelaxed}) {
     Matmul matmul{Shape()};
     matmul.layout_a.Set(CUBLASLT_MATRIX_LAYOUT_ROWS, uint64_t{0});
     matmul.layout_c.Set(CUBLASLT_MATRIX_LAYOUT_ROWS, uint64_t{0});
@@ -578,7 +579,8 @@ TEST(CublasLt, CreationDescriptorsAndHeuristicAreLegalInACapture) {
 
 // The silent killer: nothing tells of it before the end of the capture.
 TEST(CublasLt, DestroyAnswersSuccessAndInvalidatesTheCapture) {
-  for (const auto mode : {cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal}) {
+  for (const auto mode :
+       {cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal, cudaStreamCaptureModeRelaxed}) {
     cublasLtHandle_t handle = nullptr;
     ASSERT_EQ(CUBLAS_STATUS_SUCCESS, cublasLtCreate(&handle));
     Stream stream;
@@ -589,9 +591,35 @@ TEST(CublasLt, DestroyAnswersSuccessAndInvalidatesTheCapture) {
   }
 }
 
-TEST(CublasLt, AnotherThreadsEagerMatmulWithAnAlgorithmIsLegalBesideACapture) {
+TEST(CublasLt, DestroyOnAnotherThreadInvalidatesTheCaptureToo) {
   for (const auto mode :
        {cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal, cudaStreamCaptureModeRelaxed}) {
+    cublasLtHandle_t handle = nullptr;
+    ASSERT_EQ(CUBLAS_STATUS_SUCCESS, cublasLtCreate(&handle));
+    Stream stream;
+    const CaptureEnd end = Capture(stream.get(), mode, [&] {
+      std::thread([&] { EXPECT_EQ(CUBLAS_STATUS_SUCCESS, cublasLtDestroy(handle)); }).join();
+    });
+    EXPECT_EQ(cudaErrorStreamCaptureInvalidated, end.code);
+  }
+}
+
+TEST(CublasLtMatmul, OutputWithoutRowsOnAnEagerStreamLeavesACaptureActive) {
+  Matmul matmul{Shape()};
+  matmul.layout_a.Set(CUBLASLT_MATRIX_LAYOUT_ROWS, uint64_t{0});
+  matmul.layout_c.Set(CUBLASLT_MATRIX_LAYOUT_ROWS, uint64_t{0});
+  matmul.layout_d.Set(CUBLASLT_MATRIX_LAYOUT_ROWS, uint64_t{0});
+  Stream capturing;
+  Stream eager;
+  cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
+  const CaptureEnd end =
+      Capture(capturing.get(), cudaStreamCaptureModeGlobal, [&] { status = matmul.Run(eager.get()); });
+  EXPECT_EQ(CUBLAS_STATUS_EXECUTION_FAILED, status);
+  EXPECT_EQ(cudaSuccess, end.code);
+}
+
+TEST(CublasLt, AnotherThreadsEagerMatmulIsLegalBesideACaptureThatIsNotGlobal) {
+  for (const auto mode : {cudaStreamCaptureModeThreadLocal, cudaStreamCaptureModeRelaxed}) {
     Matmul matmul{Shape()};
     Stream capturing;
     Stream eager;

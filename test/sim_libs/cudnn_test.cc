@@ -264,6 +264,55 @@ TEST(CudnnConvolution, FusedBiasAndActivation) {
   }
 }
 
+TEST(CudnnConvolution, FusedCallRefusesWhatItCannotFuse) {
+  Conv conv{ConvShape()};
+  conv.SetActivation(CUDNN_ACTIVATION_TANH);
+  EXPECT_EQ(CUDNN_STATUS_NOT_SUPPORTED, conv.Fused(nullptr, kImplicit, nullptr, 0));
+  conv.SetActivation(CUDNN_ACTIVATION_RELU);
+  ASSERT_EQ(CUDNN_STATUS_SUCCESS,
+            cudnnSetTensor4dDescriptor(conv.bias.desc, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 1, 5, 1, 1));
+  EXPECT_EQ(CUDNN_STATUS_NOT_SUPPORTED_SHAPE, conv.Fused(nullptr, kImplicit, nullptr, 0));
+}
+
+// The explicit GEMM has a workspace on the simulator, Winograd on a GPU: one of the two is there to be refused.
+TEST(CudnnConvolution, WorkspaceOneByteTooSmallIsABadParameterAndLeavesACaptureActive) {
+  int tried = 0;
+  for (const auto algorithm : {kGemm, CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED}) {
+    Conv conv{ConvShape()};
+    Stream stream;
+    size_t bytes = 0;
+    const cudnnStatus_t query = cudnnGetConvolutionForwardWorkspaceSize(conv.handle.get(), conv.x.desc, conv.filter,
+                                                                        conv.conv, conv.y.desc, algorithm, &bytes);
+    if (query != CUDNN_STATUS_SUCCESS || bytes == 0) continue;
+    ++tried;
+    const DeviceArray<uint8_t> workspace{std::vector<uint8_t>(bytes)};
+    EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, conv.Forward(stream.get(), algorithm, workspace.get(), bytes - 1));
+    EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, conv.Forward(stream.get(), algorithm, nullptr, bytes));
+    cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
+    const CaptureEnd end = Capture(stream.get(), cudaStreamCaptureModeGlobal,
+                                   [&] { status = conv.Forward(stream.get(), algorithm, workspace.get(), bytes - 1); });
+    EXPECT_EQ(CUDNN_STATUS_BAD_PARAM, status);
+    EXPECT_EQ(cudaStreamCaptureStatusActive, end.status);
+    EXPECT_EQ(cudaSuccess, end.code);
+    EXPECT_EQ(0u, end.nodes);
+  }
+  EXPECT_GE(tried, 1);
+}
+
+TEST(CudnnConvolution, InAnInvalidatedCaptureFails) {
+  Conv conv{ConvShape()};
+  Stream stream;
+  cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
+  ASSERT_EQ(CUDNN_STATUS_SUCCESS, cudnnSetStream(conv.handle.get(), stream.get()));
+  (void)Capture(stream.get(), cudaStreamCaptureModeThreadLocal, [&] {
+    EXPECT_EQ(cudaErrorStreamCaptureUnsupported, cudaDeviceSynchronize());
+    status = cudnnConvolutionForward(conv.handle.get(), &conv.alpha, conv.x.desc, conv.x.device.get(), conv.filter,
+                                     conv.device_w.get(), conv.conv, kImplicit, nullptr, 0, &conv.beta, conv.y.desc,
+                                     conv.y.device.get());
+  });
+  EXPECT_EQ(CUDNN_STATUS_EXECUTION_FAILED_CUDART, status);
+}
+
 TEST(CudnnConvolution, AlgorithmThatIsNotSupportedSaysSo) {
   Conv conv{ConvShape()};
   Stream stream;
@@ -374,22 +423,31 @@ TEST(CudnnPooling, MaximumAndAverages) {
   }
 }
 
-TEST(CudnnPooling, MaximumIgnoresNanAndOfPaddingAloneIsTheLowestFloat) {
-  const float nan = std::numeric_limits<float>::quiet_NaN();
+// The first element that max-pooling of a 2 x 2 image gives; NaN is not propagated.
+float FirstMaximum(const std::vector<float>& image, int pad, int stride) {
   Handle handle;
-  Tensor x({1, 1, 2, 2}, {nan, -5, -6, -7}), y({1, 1, 5, 5}, 1);
   cudnnPoolingDescriptor_t pooling = nullptr;
+  Dims out;
   const float alpha = 1.0f, beta = 0.0f;
-  ASSERT_EQ(CUDNN_STATUS_SUCCESS, cudnnCreatePoolingDescriptor(&pooling));
-  ASSERT_EQ(CUDNN_STATUS_SUCCESS,
-            cudnnSetPooling2dDescriptor(pooling, CUDNN_POOLING_MAX, CUDNN_PROPAGATE_NAN, 2, 2, 2, 2, 1, 1));
-  ASSERT_EQ(CUDNN_STATUS_SUCCESS,
+  Tensor x({1, 1, 2, 2}, image);
+  EXPECT_EQ(CUDNN_STATUS_SUCCESS, cudnnCreatePoolingDescriptor(&pooling));
+  EXPECT_EQ(CUDNN_STATUS_SUCCESS, cudnnSetPooling2dDescriptor(pooling, CUDNN_POOLING_MAX, CUDNN_NOT_PROPAGATE_NAN, 2, 2,
+                                                              pad, pad, stride, stride));
+  EXPECT_EQ(CUDNN_STATUS_SUCCESS, cudnnGetPooling2dForwardOutputDim(pooling, x.desc, &out.n, &out.c, &out.h, &out.w));
+  Tensor y(out, 1);
+  EXPECT_EQ(CUDNN_STATUS_SUCCESS,
             cudnnPoolingForward(handle.get(), pooling, &alpha, x.desc, x.device.get(), &beta, y.desc, y.device.get()));
-  ASSERT_EQ(cudaSuccess, cudaDeviceSynchronize());
-  const std::vector<float> got = y.device.Download();
-  EXPECT_EQ(std::numeric_limits<float>::lowest(), got[0]);
-  EXPECT_EQ(-5.0f, got[2 * 5 + 2]);  // the window that holds the whole image
+  EXPECT_EQ(cudaSuccess, cudaDeviceSynchronize());
   EXPECT_EQ(CUDNN_STATUS_SUCCESS, cudnnDestroyPoolingDescriptor(pooling));
+  return y.device.Download()[0];
+}
+
+TEST(CudnnPooling, NanDoesNotWinAMaximum) {
+  EXPECT_EQ(-5.0f, FirstMaximum({std::numeric_limits<float>::quiet_NaN(), -5, -6, -7}, 0, 2));
+}
+
+TEST(CudnnPooling, MaximumOfPaddingAloneIsTheLowestFloat) {
+  EXPECT_EQ(std::numeric_limits<float>::lowest(), FirstMaximum({1, 2, 3, 4}, 2, 1));
 }
 
 TEST(CudnnAddTensor, BroadcastsOverDimensionsOfOne) {
@@ -454,7 +512,7 @@ TEST(CudnnActivation, ModesAndInPlace) {
 // What one activation makes of one value.
 float Activated(cudnnActivationMode_t mode, cudnnNanPropagation_t nan, float value) {
   Handle handle;
-  Tensor x(Dims(), {value});
+  Tensor x(Dims(), std::vector<float>{value});
   cudnnActivationDescriptor_t activation = nullptr;
   const float alpha = 1.0f, beta = 0.0f;
   EXPECT_EQ(CUDNN_STATUS_SUCCESS, cudnnCreateActivationDescriptor(&activation));
@@ -567,6 +625,19 @@ TEST(CudnnTensor, DescriptorsReadBack) {
   EXPECT_EQ(480u, bytes);
 }
 
+TEST(CudnnTensor, DescriptorThatWasNeverSetIsEmptyAndUnusable) {
+  Conv conv{ConvShape()};
+  cudnnTensorDescriptor_t unset = nullptr;
+  ASSERT_EQ(CUDNN_STATUS_SUCCESS, cudnnCreateTensorDescriptor(&unset));
+  size_t bytes = 1;
+  EXPECT_EQ(CUDNN_STATUS_SUCCESS, cudnnGetTensorSizeInBytes(unset, &bytes));
+  EXPECT_EQ(0u, bytes);
+  int n, c, h, w;
+  EXPECT_EQ(CUDNN_STATUS_BAD_PARAM,
+            cudnnGetConvolution2dForwardOutputDim(conv.conv, unset, conv.filter, &n, &c, &h, &w));
+  EXPECT_EQ(CUDNN_STATUS_SUCCESS, cudnnDestroyTensorDescriptor(unset));
+}
+
 struct WrongCall {
   const char* name;
   std::function<cudnnStatus_t(Conv*)> call;
@@ -610,6 +681,18 @@ TEST(Cudnn, WrongCallsAreBadParametersAndLeaveACaptureActive) {
          const void* x = reinterpret_cast<const char*>(c->x.device.get()) + 1;
          return cudnnConvolutionForward(c->handle.get(), &c->alpha, c->x.desc, x, c->filter, c->device_w.get(), c->conv,
                                         kImplicit, nullptr, 0, &c->beta, c->y.desc, c->y.device.get());
+       }},
+      {"an addend that does not broadcast",
+       [&](Conv* c) {
+         EXPECT_EQ(CUDNN_STATUS_SUCCESS, tensor(c->bias.desc, {1, 5, 1, 1}));
+         return cudnnAddTensor(c->handle.get(), &c->alpha, c->bias.desc, c->bias.device.get(), &c->beta, c->y.desc,
+                               c->y.device.get());
+       }},
+      {"groups that do not match",
+       [](Conv* c) {
+         int n, k, h, w;
+         EXPECT_EQ(CUDNN_STATUS_SUCCESS, cudnnSetConvolutionGroupCount(c->conv, 2));
+         return cudnnGetConvolution2dForwardOutputDim(c->conv, c->x.desc, c->filter, &n, &k, &h, &w);
        }},
       {"softmax of different sizes",
        [](Conv* c) {
@@ -669,23 +752,50 @@ TEST(Cudnn, DestroyInACaptureFailsAndInvalidates) {
 
 // The silent killer: nothing tells of it before the end of the capture.
 TEST(Cudnn, FindAlgorithmExAnswersSuccessAndInvalidates) {
-  Conv conv{ConvShape()};
-  Stream stream;
-  ASSERT_EQ(CUDNN_STATUS_SUCCESS, cudnnSetStream(conv.handle.get(), stream.get()));
-  const DeviceArray<uint8_t> workspace{std::vector<uint8_t>(1 << 20)};
-  cudnnConvolutionFwdAlgoPerf_t result;
-  int count = 0;
-  cudnnStatus_t status = CUDNN_STATUS_INTERNAL_ERROR;
-  const CaptureEnd end = Capture(stream.get(), cudaStreamCaptureModeThreadLocal, [&] {
-    status = cudnnFindConvolutionForwardAlgorithmEx(conv.handle.get(), conv.x.desc, conv.x.device.get(), conv.filter,
-                                                    conv.device_w.get(), conv.conv, conv.y.desc, conv.y.device.get(), 1,
-                                                    &count, &result, workspace.get(), workspace.Bytes());
-  });
-  EXPECT_EQ(CUDNN_STATUS_SUCCESS, status);
-  EXPECT_EQ(1, count);
-  EXPECT_EQ(CUDNN_STATUS_INTERNAL_ERROR, result.status);
-  EXPECT_EQ(cudaStreamCaptureStatusInvalidated, end.status);
-  EXPECT_EQ(cudaErrorStreamCaptureInvalidated, end.code);
+  for (const auto mode :
+       {cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal, cudaStreamCaptureModeRelaxed}) {
+    Conv conv{ConvShape()};
+    Stream stream;
+    ASSERT_EQ(CUDNN_STATUS_SUCCESS, cudnnSetStream(conv.handle.get(), stream.get()));
+    const DeviceArray<uint8_t> workspace{std::vector<uint8_t>(1 << 20)};
+    cudnnConvolutionFwdAlgoPerf_t result;
+    int count = 0;
+    cudnnStatus_t status = CUDNN_STATUS_INTERNAL_ERROR;
+    const CaptureEnd end = Capture(stream.get(), mode, [&] {
+      status = cudnnFindConvolutionForwardAlgorithmEx(conv.handle.get(), conv.x.desc, conv.x.device.get(), conv.filter,
+                                                      conv.device_w.get(), conv.conv, conv.y.desc, conv.y.device.get(),
+                                                      1, &count, &result, workspace.get(), workspace.Bytes());
+    });
+    EXPECT_EQ(CUDNN_STATUS_SUCCESS, status);
+    EXPECT_EQ(1, count);
+    EXPECT_EQ(CUDNN_STATUS_INTERNAL_ERROR, result.status);
+    EXPECT_EQ(cudaStreamCaptureStatusInvalidated, end.status);
+    EXPECT_EQ(cudaErrorStreamCaptureInvalidated, end.code);
+  }
+}
+
+TEST(Cudnn, FindAlgorithmExOnAnotherThreadDisturbsAGlobalCaptureAlone) {
+  for (const auto mode :
+       {cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal, cudaStreamCaptureModeRelaxed}) {
+    Conv conv{ConvShape()};
+    Stream capturing, eager;
+    ASSERT_EQ(CUDNN_STATUS_SUCCESS, cudnnSetStream(conv.handle.get(), eager.get()));
+    const DeviceArray<uint8_t> workspace{std::vector<uint8_t>(1 << 20)};
+    cudnnConvolutionFwdAlgoPerf_t result;
+    int count = 0;
+    const CaptureEnd end = Capture(capturing.get(), mode, [&] {
+      std::thread([&] {
+        EXPECT_EQ(CUDNN_STATUS_SUCCESS,
+                  cudnnFindConvolutionForwardAlgorithmEx(
+                      conv.handle.get(), conv.x.desc, conv.x.device.get(), conv.filter, conv.device_w.get(), conv.conv,
+                      conv.y.desc, conv.y.device.get(), 1, &count, &result, workspace.get(), workspace.Bytes()));
+      }).join();
+    });
+    const bool global = mode == cudaStreamCaptureModeGlobal;
+    EXPECT_EQ(global ? CUDNN_STATUS_INTERNAL_ERROR : CUDNN_STATUS_SUCCESS, result.status);
+    EXPECT_EQ(global ? cudaErrorStreamCaptureInvalidated : cudaSuccess, end.code);
+    eager.Synchronize();
+  }
 }
 
 TEST(Cudnn, DescriptorsStreamAndQueriesAreLegalInACapture) {

@@ -301,6 +301,22 @@ TEST_F(Timeline, MayBeReadByOtherThreadsWhileItAdvances) {
   EXPECT_EQ(gcap_stream_sync_id(stream(0)), kRounds + (kRounds + 15) / 16);
 }
 
+TEST_F(Timeline, NotificationsThatKnowEndedStreamsCostNothingThatIsKnownOfLiveOnes) {
+  Wait(stream(1), stream(2));
+  for (int round = 0; round < 50; ++round) {
+    gcap_stream_t* ended = nullptr;
+    GCAP_ASSERT_OK(gcap_stream_create(0, &ended));
+    Wait(stream(0), ended);
+    gcap_notification_t* stale = Recorded(stream(0));
+    GCAP_ASSERT_OK(gcap_stream_destroy(ended));
+    GCAP_EXPECT_OK(gcap_notification_wait(stale, stream(1)));
+    gcap_notification_destroy(stale);
+  }
+  EXPECT_TRUE(gcap_stream_has_waited(stream(1), stream(2), 0));
+  EXPECT_TRUE(gcap_stream_has_waited(stream(1), stream(0), 49));
+  EXPECT_FALSE(gcap_stream_has_waited(stream(1), stream(0), 50));
+}
+
 TEST_F(Timeline, StreamsComeAndGoOnManyThreads) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {

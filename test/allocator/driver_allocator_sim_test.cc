@@ -1,0 +1,144 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// The device and pinned allocators when CUDA calls fail, and with two devices: what only the simulator can stage.
+
+#include <cstdlib>
+#include <string>
+
+#include "gcap/allocator.h"
+#include "gtest/gtest.h"
+#include "test/support/expect_status.h"
+#include "test/support/fault_walk.h"
+#include "test/support/log_catcher.h"
+
+namespace gcap {
+namespace testing {
+namespace {
+
+// The simulator reads it at its first use, which is after this.
+[[maybe_unused]] const int kTwoDevices = setenv("GCAP_SIM_DEVICES", "2", /*overwrite=*/1);
+
+int CurrentDevice() {
+  int device = -1;
+  EXPECT_EQ(cudaGetDevice(&device), cudaSuccess);
+  return device;
+}
+
+cudaStreamCaptureMode ExchangeMode(cudaStreamCaptureMode mode) {
+  EXPECT_EQ(cudaThreadExchangeStreamCaptureMode(&mode), cudaSuccess);
+  return mode;
+}
+
+// A failure to restore leaves the thread elsewhere, and the report says so; everything else must have restored it.
+void ExpectThreadRestored(const std::string& reported) {
+  if (reported.find("cudaSetDevice") == std::string::npos) {
+    EXPECT_EQ(CurrentDevice(), 0) << reported;
+  }
+  if (reported.find("cudaThreadExchangeStreamCaptureMode") == std::string::npos) {
+    EXPECT_EQ(ExchangeMode(cudaStreamCaptureModeGlobal), cudaStreamCaptureModeGlobal) << reported;
+  }
+  EXPECT_EQ(cudaSetDevice(0), cudaSuccess);
+  ExchangeMode(cudaStreamCaptureModeGlobal);
+}
+
+gcap_allocator_stats_t StatsOf(gcap_allocator_t* allocator) {
+  gcap_allocator_stats_t stats;
+  gcap_allocator_get_stats(allocator, &stats);
+  return stats;
+}
+
+// Lets every call of alloc and of free fail once, and expects `num_alloc_calls` and `num_free_calls` of them.
+void WalkAllocator(gcap_allocator_t* allocator, uint64_t num_alloc_calls, uint64_t num_free_calls) {
+  const size_t live = gcap_sim_live(nullptr);
+  EXPECT_EQ(WalkFaults([&](uint64_t n) {
+              ArmedFault fault(n);
+              void* ptr = nullptr;
+              const Outcome outcome(gcap_allocator_alloc(allocator, 512, &ptr));
+              const bool hit = fault.Disarm();
+              EXPECT_EQ(outcome.code, hit ? GCAP_CUDA_ERROR : GCAP_OK) << outcome.message;
+              EXPECT_EQ(outcome.cuda_error, hit ? cudaErrorUnknown : cudaSuccess);
+              EXPECT_EQ(ptr == nullptr, hit);
+              EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+              ExpectThreadRestored(outcome.message);
+              GCAP_EXPECT_OK(gcap_allocator_free(allocator, ptr));
+              EXPECT_EQ(gcap_sim_live(nullptr), live) << outcome.message;
+              EXPECT_EQ(StatsOf(allocator).in_use_bytes, 0u);
+              return hit;
+            }),
+            num_alloc_calls);
+  EXPECT_EQ(WalkFaults([&](uint64_t n) {
+              void* ptr = nullptr;
+              GCAP_EXPECT_OK(gcap_allocator_alloc(allocator, 512, &ptr));
+              const LogCatcher log;
+              ArmedFault fault(n);
+              const Outcome outcome(gcap_allocator_free(allocator, ptr));
+              const bool hit = fault.Disarm();
+              // A failure means that the block is still there; one that came too late for that is logged.
+              EXPECT_EQ(outcome.ok(), gcap_sim_live(nullptr) == live) << outcome.message;
+              EXPECT_EQ(StatsOf(allocator).in_use_bytes, outcome.ok() ? 0u : 512u);
+              EXPECT_EQ(hit, !outcome.ok() || !log.text().empty()) << outcome.message << log.text();
+              ExpectThreadRestored(outcome.message + log.text());
+              if (!outcome.ok()) GCAP_EXPECT_OK(gcap_allocator_free(allocator, ptr));
+              EXPECT_EQ(gcap_sim_live(nullptr), live) << outcome.message;
+              return hit;
+            }),
+            num_free_calls);
+}
+
+TEST(DeviceAllocatorFaults, OfAllocAndFreeLeaveNothing) {
+  gcap_allocator_t* allocator = nullptr;
+  GCAP_ASSERT_OK(gcap_device_allocator_create(1, &allocator));
+  // Get device, set it, relax, the call itself, and the way back.
+  WalkAllocator(allocator, 6, 6);
+  gcap_allocator_destroy(allocator);
+}
+
+TEST(PinnedAllocatorFaults, OfAllocAndFreeLeaveNothing) {
+  gcap_allocator_t* allocator = nullptr;
+  GCAP_ASSERT_OK(gcap_pinned_allocator_create(&allocator));
+  // Relax, the call itself, and back.
+  WalkAllocator(allocator, 3, 3);
+  gcap_allocator_destroy(allocator);
+}
+
+TEST(PinnedAllocatorFaults, OfShortMemoryAreExhaustion) {
+  gcap_allocator_t* allocator = nullptr;
+  GCAP_ASSERT_OK(gcap_pinned_allocator_create(&allocator));
+  gcap_sim_fail_nth("cudaHostAlloc", 1, cudaErrorMemoryAllocation);
+  void* ptr = nullptr;
+  GCAP_EXPECT_FAILS(gcap_allocator_alloc(allocator, 12345, &ptr), GCAP_RESOURCE_EXHAUSTED, "12345");
+  EXPECT_EQ(ptr, nullptr);
+  gcap_allocator_destroy(allocator);
+}
+
+TEST(DeviceAllocatorFaults, OfCreateLeaveNothing) {
+  EXPECT_EQ(WalkFaults([](uint64_t n) {
+              ArmedFault fault(n);
+              gcap_allocator_t* allocator = nullptr;
+              const Outcome outcome(gcap_device_allocator_create(1, &allocator));
+              const bool hit = fault.Disarm();
+              EXPECT_EQ(outcome.code, hit ? GCAP_CUDA_ERROR : GCAP_OK) << outcome.message;
+              EXPECT_EQ(allocator == nullptr, hit);
+              gcap_allocator_destroy(allocator);
+              return hit;
+            }),
+            1u);
+}
+
+TEST(DeviceAllocator, AllocatesOnItsOwnDevice) {
+  gcap_allocator_t* allocator = nullptr;
+  GCAP_ASSERT_OK(gcap_device_allocator_create(1, &allocator));
+  EXPECT_EQ(gcap_allocator_device(allocator), 1);
+  void* ptr = nullptr;
+  GCAP_ASSERT_OK(gcap_allocator_alloc(allocator, 512, &ptr));
+  cudaPointerAttributes attributes;
+  ASSERT_EQ(cudaPointerGetAttributes(&attributes, ptr), cudaSuccess);
+  EXPECT_EQ(attributes.device, 1);
+  EXPECT_EQ(CurrentDevice(), 0);
+  GCAP_EXPECT_OK(gcap_allocator_free(allocator, ptr));
+  gcap_allocator_destroy(allocator);
+}
+
+}  // namespace
+}  // namespace testing
+}  // namespace gcap

@@ -1,0 +1,176 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Thread contexts, what only the simulator can show: that nothing leaks, that a look-up makes no CUDA call, and what
+// becomes of a context when any one of its CUDA calls fails.
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "gcap/thread_context.h"
+#include "gcap_sim.h"
+#include "gtest/gtest.h"
+#include "test/support/expect_status.h"
+#include "test/support/fault_walk.h"
+
+namespace {
+
+using gcap::testing::ArmedFault;
+using gcap::testing::Outcome;
+
+gcap_thread_contexts_t* Create(std::atomic<int>* ends = nullptr) {
+  gcap_thread_contexts_options_t options;
+  gcap_thread_contexts_options_init(&options);
+  options.graph.min_num_runs_before_capture = 0;
+  if (ends != nullptr) {
+    options.on_end = [](void* user, gcap_stream_t*) {
+      ++*static_cast<std::atomic<int>*>(user);
+      return gcap_status_t(nullptr);
+    };
+    options.user = ends;
+  }
+  gcap_thread_contexts_t* set = nullptr;
+  GCAP_EXPECT_OK(gcap_thread_contexts_create(&options, &set));
+  return set;
+}
+
+gcap_thread_context_t* Get(gcap_thread_contexts_t* set) {
+  gcap_thread_context_t* context = nullptr;
+  GCAP_EXPECT_OK(gcap_thread_contexts_get(set, &context));
+  return context;
+}
+
+// Captures and launches a graph of one node that writes to `memory`.
+void CaptureGraph(gcap_thread_context_t* context, void* memory) {
+  const cudaStream_t stream = gcap_stream_handle(gcap_thread_context_stream(context));
+  gcap_graph_manager_t* graphs = gcap_thread_context_graphs(context);
+  gcap_graph_run_kind_t kind;
+  GCAP_ASSERT_OK(gcap_graph_manager_begin_run(graphs, 0, stream, &kind));
+  EXPECT_EQ(cudaMemsetAsync(memory, 1, 64, stream), cudaSuccess);
+  GCAP_ASSERT_OK(gcap_graph_manager_end_run(graphs, nullptr, /*synchronize=*/false));
+}
+
+TEST(ThreadContextsSim, NothingIsLeftOfAThreadThatExits) {
+  void* memory = nullptr;
+  ASSERT_EQ(cudaMalloc(&memory, 64), cudaSuccess);
+  gcap_thread_contexts_t* set = Create();
+  const size_t before = gcap_sim_live(nullptr);
+  std::thread([&] {
+    CaptureGraph(Get(set), memory);
+    EXPECT_GT(gcap_sim_live(nullptr), before);
+  }).join();
+  EXPECT_EQ(gcap_sim_live(nullptr), before);
+  GCAP_EXPECT_OK(gcap_thread_contexts_destroy(set));
+  EXPECT_EQ(cudaFree(memory), cudaSuccess);
+}
+
+TEST(ThreadContextsSim, NothingIsLeftOfASetThatEnds) {
+  void* memory = nullptr;
+  ASSERT_EQ(cudaMalloc(&memory, 64), cudaSuccess);
+  const size_t before = gcap_sim_live(nullptr);
+  gcap_thread_contexts_t* set = Create();
+  CaptureGraph(Get(set), memory);
+  GCAP_EXPECT_OK(gcap_thread_contexts_destroy(set));
+  EXPECT_EQ(gcap_sim_live(nullptr), before);
+  EXPECT_EQ(cudaFree(memory), cudaSuccess);
+}
+
+TEST(ThreadContextsSim, CreateMakesNoCudaCallAndSteadyGetNeither) {
+  std::vector<gcap_thread_contexts_t*> sets;
+  uint64_t calls = gcap_sim_calls(nullptr);
+  for (int i = 0; i < 6; ++i) sets.push_back(Create());
+  EXPECT_EQ(gcap_sim_calls(nullptr), calls);
+  for (gcap_thread_contexts_t* set : sets) Get(set);
+  calls = gcap_sim_calls(nullptr);
+  for (int round = 0; round < 3; ++round) {
+    for (gcap_thread_contexts_t* set : sets) Get(set);
+  }
+  EXPECT_EQ(gcap_sim_calls(nullptr), calls);
+  for (gcap_thread_contexts_t* set : sets) GCAP_EXPECT_OK(gcap_thread_contexts_destroy(set));
+}
+
+TEST(ThreadContextsSim, GetSurvivesAFailureOfEachOfItsCalls) {
+  const size_t before = gcap_sim_live(nullptr);
+  const uint64_t failed = gcap::testing::WalkFaults([&](uint64_t n) {
+    gcap_thread_contexts_t* set = Create();
+    gcap_thread_context_t* context = nullptr;
+    ArmedFault fault(n);
+    const Outcome outcome(gcap_thread_contexts_get(set, &context));
+    const bool hit = fault.Disarm();
+    EXPECT_EQ(outcome.ok(), !hit) << outcome.message;
+    EXPECT_EQ(outcome.cuda_error, hit ? cudaErrorUnknown : cudaSuccess);
+    EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
+    EXPECT_EQ(context == nullptr, hit);
+    EXPECT_EQ(gcap_thread_contexts_count(set), hit ? 0u : 1u);
+    EXPECT_NE(Get(set), nullptr) << "the next try succeeds";
+    GCAP_EXPECT_OK(gcap_thread_contexts_destroy(set));
+    EXPECT_EQ(gcap_sim_live(nullptr), before);
+    return hit;
+  });
+  EXPECT_GE(failed, 3u);
+}
+
+// Whatever cannot be ended is kept, on purpose; then the status says so. The set itself is gone in every case.
+TEST(ThreadContextsSim, DestroySurvivesAFailureOfEachOfItsCalls) {
+  void* memory = nullptr;
+  ASSERT_EQ(cudaMalloc(&memory, 64), cudaSuccess);
+  const uint64_t failed = gcap::testing::WalkFaults([&](uint64_t n) {
+    const size_t before = gcap_sim_live(nullptr);
+    std::atomic<int> ends{0};
+    gcap_thread_contexts_t* set = Create(&ends);
+    CaptureGraph(Get(set), memory);
+    ArmedFault fault(n);
+    const Outcome outcome(gcap_thread_contexts_destroy(set));
+    const bool hit = fault.Disarm();
+    EXPECT_EQ(outcome.ok(), !hit) << outcome.message;
+    EXPECT_EQ(outcome.cuda_error, hit ? cudaErrorUnknown : cudaSuccess);
+    EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
+    EXPECT_LE(ends, 1);
+    EXPECT_TRUE(hit || gcap_sim_live(nullptr) == before);
+    set = Create();
+    CaptureGraph(Get(set), memory);
+    GCAP_EXPECT_OK(gcap_thread_contexts_destroy(set));
+    return hit;
+  });
+  EXPECT_GE(failed, 8u);
+  EXPECT_EQ(cudaFree(memory), cudaSuccess);
+}
+
+TEST(ThreadContextsSim, StreamThatCannotBeDrainedIsKeptAndOnEndNotTold) {
+  std::atomic<int> ends{0};
+  const size_t streams = gcap_sim_live("stream");
+  gcap_thread_contexts_t* set = Create(&ends);
+  Get(set);
+  gcap_sim_fail_nth("cudaStreamSynchronize", 1, cudaErrorLaunchFailure);
+  GCAP_EXPECT_FAILS(gcap_thread_contexts_destroy(set), GCAP_CUDA_ERROR, "kept for ever");
+  EXPECT_EQ(ends, 0);
+  EXPECT_EQ(gcap_sim_live("stream"), streams + 1) << "memory tagged with the stream must not look free";
+}
+
+TEST(ThreadContextsSim, StreamOfGraphsThatMayStillRunIsKeptToo) {
+  void* memory = nullptr;
+  ASSERT_EQ(cudaMalloc(&memory, 64), cudaSuccess);
+  std::atomic<int> ends{0};
+  const size_t streams = gcap_sim_live("stream");
+  gcap_thread_contexts_t* set = Create(&ends);
+  CaptureGraph(Get(set), memory);
+  gcap_sim_fail_nth("cudaEventSynchronize", 1, cudaErrorLaunchFailure);
+  GCAP_EXPECT_FAILS(gcap_thread_contexts_destroy(set), GCAP_CUDA_ERROR, "kept for ever");
+  EXPECT_EQ(ends, 0);
+  EXPECT_EQ(gcap_sim_live("stream"), streams + 1);
+  EXPECT_EQ(cudaFree(memory), cudaSuccess);
+}
+
+TEST(ThreadContextsSim, ThreadThatCannotEndItsContextExitsAllTheSame) {
+  std::atomic<int> ends{0};
+  gcap_thread_contexts_t* set = Create(&ends);
+  std::thread([&] {
+    Get(set);
+    gcap_sim_fail_nth("cudaStreamSynchronize", 1, cudaErrorLaunchFailure);
+  }).join();
+  EXPECT_EQ(ends, 0);
+  EXPECT_EQ(gcap_thread_contexts_count(set), 0u);
+  GCAP_EXPECT_OK(gcap_thread_contexts_destroy(set));
+}
+
+}  // namespace

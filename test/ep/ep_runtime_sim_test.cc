@@ -1,0 +1,124 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// The EP runtime under faults: its creation, its end, and the memory of a stream that could not be drained.
+
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "gcap/ep_ops.h"
+#include "gcap_sim.h"
+#include "gtest/gtest.h"
+#include "test/ep/test_ep.h"
+#include "test/support/expect_status.h"
+#include "test/support/fault_walk.h"
+
+namespace {
+
+using gcap::testing::ArmedFault;
+using gcap::testing::GraphOptions;
+using gcap::testing::Outcome;
+using gcap::testing::WalkFaults;
+
+// One eager run that writes to a block of scratch, and gives its address.
+gcap_status_t TouchScratch(gcap_ep_runtime_t* runtime, size_t bytes, void** out_block) {
+  GCAP_RETURN_IF_ERROR(gcap_ep_runtime_run_start(runtime, GCAP_GRAPH_ID_NONE));
+  gcap_run_resources_t run;
+  GCAP_RETURN_IF_ERROR(gcap_ep_runtime_get_run_resources(runtime, &run));
+  gcap_status_t status = gcap_scratch_alloc(run.scratch, bytes, run.stream, out_block);
+  if (status == nullptr) status = GCAP_CUDA(cudaMemsetAsync(*out_block, 1, bytes, gcap_stream_handle(run.stream)));
+  if (status == nullptr) status = gcap_scratch_free(run.scratch, *out_block);
+  gcap_status_t ended = gcap_ep_runtime_run_end(runtime, status, /*synchronize=*/false);
+  return gcap_status_join(status, ended);
+}
+
+TEST(EpRuntimeSim, CreateSurvivesAFailureOfEachOfItsCalls) {
+  const size_t before = gcap_sim_live(nullptr);
+  const gcap_options_t options = GraphOptions();
+  const uint64_t failed = WalkFaults([&](uint64_t n) {
+    gcap_ep_runtime_t* runtime = nullptr;
+    ArmedFault fault(n);
+    const Outcome outcome(gcap_ep_runtime_create(&options, &runtime));
+    const bool hit = fault.Disarm();
+    EXPECT_EQ(outcome.ok(), !hit) << outcome.message;
+    EXPECT_EQ(runtime == nullptr, hit);
+    EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
+    GCAP_EXPECT_OK(gcap_ep_runtime_destroy(runtime));
+    EXPECT_EQ(gcap_sim_live(nullptr), before);
+    return hit;
+  });
+  EXPECT_GE(failed, 1u);
+}
+
+TEST(EpRuntimeSim, ResourcesSurviveAFailureOfEachOfTheirCalls) {
+  const size_t before = gcap_sim_live(nullptr);
+  const gcap_options_t options = GraphOptions();
+  WalkFaults([&](uint64_t n) {
+    gcap_ep_runtime_t* runtime = nullptr;
+    GCAP_EXPECT_OK(gcap_ep_runtime_create(&options, &runtime));
+    gcap_run_resources_t resources;
+    ArmedFault fault(n);
+    const Outcome outcome(gcap_ep_runtime_get_run_resources(runtime, &resources));
+    const bool hit = fault.Disarm();
+    EXPECT_EQ(outcome.ok(), !hit) << outcome.message;
+    EXPECT_EQ(resources.stream == nullptr, hit);
+    void* block = nullptr;
+    GCAP_EXPECT_OK(TouchScratch(runtime, 256, &block));
+    GCAP_EXPECT_OK(gcap_ep_runtime_destroy(runtime));
+    EXPECT_EQ(gcap_sim_live(nullptr), before);
+    return hit;
+  });
+}
+
+// Whatever cannot be ended is kept, with the memory that it may use; then the status says so.
+TEST(EpRuntimeSim, DestroySurvivesAFailureOfEachOfItsCalls) {
+  const gcap_options_t options = GraphOptions();
+  const uint64_t failed = WalkFaults([&](uint64_t n) {
+    const size_t before = gcap_sim_live(nullptr);
+    gcap_ep_runtime_t* runtime = nullptr;
+    GCAP_EXPECT_OK(gcap_ep_runtime_create(&options, &runtime));
+    void* block = nullptr;
+    GCAP_EXPECT_OK(TouchScratch(runtime, 256, &block));
+    ArmedFault fault(n);
+    const Outcome outcome(gcap_ep_runtime_destroy(runtime));
+    const bool hit = fault.Disarm();
+    EXPECT_TRUE(hit || outcome.ok()) << outcome.message;
+    EXPECT_TRUE(outcome.ok() || outcome.cuda_error == cudaErrorUnknown) << outcome.message;
+    EXPECT_TRUE(!outcome.ok() || gcap_sim_live(nullptr) == before);
+    EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
+    enum cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;  // the call that restores it may be what failed
+    EXPECT_EQ(cudaThreadExchangeStreamCaptureMode(&mode), cudaSuccess);
+    return hit;
+  });
+  EXPECT_GE(failed, 6u);
+}
+
+TEST(EpRuntimeSim, MemoryOfAStreamThatCouldNotBeDrainedIsNeverHandedOutAgain) {
+  constexpr size_t kBytes = 4096;
+  const gcap_options_t options = GraphOptions();
+  gcap_ep_runtime_t* runtime = nullptr;
+  GCAP_ASSERT_OK(gcap_ep_runtime_create(&options, &runtime));
+  void* lost = nullptr;
+  std::thread([&] {
+    GCAP_EXPECT_OK(TouchScratch(runtime, kBytes, &lost));
+    gcap_sim_fail_nth("cudaStreamSynchronize", 1, cudaErrorLaunchFailure);  // at the end of this thread
+  }).join();
+  const char* const lost_begin = static_cast<char*>(lost);
+
+  gcap_run_resources_t run;
+  GCAP_ASSERT_OK(gcap_ep_runtime_get_run_resources(runtime, &run));
+  std::vector<void*> blocks;
+  for (int i = 0; i < 600; ++i) {  // more than the first region holds
+    void* block = nullptr;
+    GCAP_ASSERT_OK(gcap_scratch_alloc(run.scratch, kBytes, run.stream, &block));
+    const char* const begin = static_cast<char*>(block);
+    EXPECT_TRUE(begin + kBytes <= lost_begin || begin >= lost_begin + kBytes);
+    blocks.push_back(block);
+  }
+  GCAP_EXPECT_OK(gcap_scratch_validate(run.scratch));
+  for (void* block : blocks) GCAP_EXPECT_OK(gcap_scratch_free(run.scratch, block));
+  GCAP_EXPECT_OK(gcap_ep_runtime_destroy(runtime));
+}
+
+}  // namespace

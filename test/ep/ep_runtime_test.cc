@@ -1,0 +1,599 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// The EP runtime: runs from warm-up to replay, the memory that a graph keeps, failures, and what the options change.
+
+#include <atomic>
+#include <functional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gcap/capture.h"
+#include "gcap/ep_ops.h"
+#include "gtest/gtest.h"
+#include "test/ep/test_ep.h"
+#include "test/support/device_floats.h"
+#include "test/support/device_test.h"
+#include "test/support/expect_status.h"
+
+namespace {
+
+using gcap::testing::DeviceFloats;
+using gcap::testing::GraphOptions;
+using gcap::testing::Outcome;
+
+using Floats = std::vector<float>;
+
+class EpRuntime : public gcap::testing::DeviceTest {
+ protected:
+  void Create(const gcap_options_t& options) { GCAP_ASSERT_OK(gcap_ep_runtime_create(&options, &runtime_)); }
+  void TearDown() override { GCAP_EXPECT_OK(gcap_ep_runtime_destroy(runtime_)); }
+
+  gcap_run_resources_t Resources() {
+    gcap_run_resources_t resources;
+    GCAP_EXPECT_OK(gcap_ep_runtime_get_run_resources(runtime_, &resources));
+    return resources;
+  }
+
+  gcap_graph_info_t Info(int id) {
+    gcap_graph_info_t info;
+    gcap_ep_runtime_get_graph_info(runtime_, id, &info);
+    return info;
+  }
+
+  // One run as a host makes it, without a replay.
+  Outcome Run(int id, const std::function<gcap_status_t(const gcap_run_resources_t&)>& work, bool synchronize = true) {
+    const Outcome started(gcap_ep_runtime_run_start(runtime_, id));
+    if (!started.ok()) return started;
+    gcap_status_t run_status = work(Resources());
+    Outcome ended(gcap_ep_runtime_run_end(runtime_, run_status, synchronize));
+    gcap_status_free(run_status);
+    return ended;
+  }
+
+  static gcap_status_t Copy(const gcap_run_resources_t& run, const DeviceFloats& from, const DeviceFloats& to) {
+    return GCAP_CUDA(
+        cudaMemcpyAsync(to.get(), from.get(), from.Bytes(), cudaMemcpyDeviceToDevice, gcap_stream_handle(run.stream)));
+  }
+
+  // Copies by way of scratch of that size, and tells where it was.
+  static gcap_status_t CopyByScratch(const gcap_run_resources_t& run, const DeviceFloats& from, const DeviceFloats& to,
+                                     size_t scratch_bytes, void** out_scratch) {
+    GCAP_RETURN_IF_ERROR(gcap_scratch_alloc(run.scratch, scratch_bytes, run.stream, out_scratch));
+    const cudaStream_t stream = gcap_stream_handle(run.stream);
+    gcap_status_t status =
+        GCAP_CUDA(cudaMemcpyAsync(*out_scratch, from.get(), from.Bytes(), cudaMemcpyDeviceToDevice, stream));
+    if (status == nullptr) {
+      status = GCAP_CUDA(cudaMemcpyAsync(to.get(), *out_scratch, from.Bytes(), cudaMemcpyDeviceToDevice, stream));
+    }
+    return gcap_status_join(status, gcap_scratch_free(run.scratch, *out_scratch));
+  }
+
+  bool Replay(int id, bool synchronize = true) {
+    bool replayed = false;
+    GCAP_EXPECT_OK(gcap_ep_runtime_replay_graph(runtime_, id, synchronize, &replayed));
+    return replayed;
+  }
+
+  gcap_allocator_stats_t ScratchStats() {
+    gcap_allocator_stats_t stats;
+    gcap_scratch_get_stats(gcap_ep_runtime_scratch(runtime_), &stats);
+    return stats;
+  }
+
+  gcap_ep_runtime_t* runtime_ = nullptr;
+};
+
+TEST_F(EpRuntime, CreateRefusesOptionsThatDoNotGoTogether) {
+  gcap_options_t options = GraphOptions();
+  options.has_user_stream = true;  // stream 0, and graphs
+  runtime_ = reinterpret_cast<gcap_ep_runtime_t*>(&options);
+  GCAP_EXPECT_FAILS(gcap_ep_runtime_create(&options, &runtime_), GCAP_INVALID_ARGUMENT, "user_compute_stream");
+  EXPECT_EQ(runtime_, nullptr);
+}
+
+TEST_F(EpRuntime, CreateNamesADeviceThatIsNotThere) {
+  gcap_options_t options = GraphOptions();
+  options.device_id = 999;
+  GCAP_EXPECT_FAILS(gcap_ep_runtime_create(&options, &runtime_), GCAP_INVALID_ARGUMENT, "device_id is 999");
+  EXPECT_EQ(runtime_, nullptr);
+}
+
+TEST_F(EpRuntime, DestroyOfNullIsFine) { GCAP_EXPECT_OK(gcap_ep_runtime_destroy(nullptr)); }
+
+TEST_F(EpRuntime, StreamIsTheThreadsOwnAndMemoryIsShared) {
+  Create(GraphOptions());
+  const gcap_run_resources_t mine = Resources();
+  EXPECT_EQ(Resources().stream, mine.stream);
+  EXPECT_EQ(mine.scratch, gcap_ep_runtime_scratch(runtime_));
+  ASSERT_NE(mine.allocator, nullptr);
+  EXPECT_EQ(gcap_allocator_device(mine.allocator), 0);
+  std::thread([&] {
+    const gcap_run_resources_t theirs = Resources();
+    EXPECT_NE(theirs.stream, mine.stream);
+    EXPECT_EQ(theirs.scratch, mine.scratch);
+    EXPECT_EQ(theirs.allocator, mine.allocator);
+  }).join();
+  EXPECT_TRUE(gcap_ep_runtime_supports_concurrent_runs(runtime_));
+}
+
+TEST_F(EpRuntime, RunsWarmUpThenCaptureThenReplay) {
+  Create(GraphOptions(2));
+  EXPECT_TRUE(gcap_ep_runtime_is_graph_capture_enabled(runtime_));
+  DeviceFloats x({1, 2, 3}), y({0, 0, 0});
+  const auto copy = [&](const gcap_run_resources_t& run) { return Copy(run, x, y); };
+  const Floats contents[] = {{1, 2, 3}, {4, 5, 6}, {7, 8, 9}};
+  for (int run = 0; run < 3; ++run) {
+    EXPECT_FALSE(Replay(0));
+    x.Set(contents[run]);
+    EXPECT_TRUE(Run(0, copy).ok());
+    EXPECT_EQ(y.Get(), contents[run]);
+    EXPECT_EQ(gcap_ep_runtime_is_graph_captured(runtime_, 0), run == 2);
+  }
+  EXPECT_EQ(Info(0).eager_runs, 2u);
+  EXPECT_EQ(Info(0).captures, 1u);
+  EXPECT_EQ(Info(0).nodes, 1u);
+  x.Set({10, 11, 12});
+  EXPECT_TRUE(Replay(0));
+  EXPECT_EQ(y.Get(), Floats({10, 11, 12}));
+  EXPECT_EQ(Info(0).replays, 2u);
+}
+
+TEST_F(EpRuntime, CapturedRunIsNotStartedAgain) {
+  Create(GraphOptions(0));
+  DeviceFloats x({1}), y({0});
+  EXPECT_TRUE(Run(0, [&](const gcap_run_resources_t& run) { return Copy(run, x, y); }).ok());
+  GCAP_EXPECT_FAILS(gcap_ep_runtime_run_start(runtime_, 0), GCAP_ALREADY_EXISTS, "graph id 0");
+}
+
+TEST_F(EpRuntime, IdsWarmUpAndReplayApart) {
+  Create(GraphOptions(1));
+  DeviceFloats x({1}), y({0}), z({0});
+  const auto to_y = [&](const gcap_run_resources_t& run) { return Copy(run, x, y); };
+  const auto to_z = [&](const gcap_run_resources_t& run) { return Copy(run, x, z); };
+  EXPECT_TRUE(Run(3, to_y).ok());
+  EXPECT_TRUE(Run(3, to_y).ok());
+  EXPECT_TRUE(Run(1000000, to_z).ok());
+  EXPECT_TRUE(gcap_ep_runtime_is_graph_captured(runtime_, 3));
+  EXPECT_FALSE(gcap_ep_runtime_is_graph_captured(runtime_, 1000000));
+  EXPECT_TRUE(Run(1000000, to_z).ok());
+  x.Set({2});
+  EXPECT_TRUE(Replay(1000000));
+  EXPECT_EQ(z.Get(), Floats({2}));
+  EXPECT_EQ(y.Get(), Floats({1}));
+}
+
+TEST_F(EpRuntime, NoGraphIdAndDisabledGraphsAreNeverCaptured) {
+  gcap_options_t disabled = GraphOptions(0);
+  disabled.enable_cuda_graph = false;
+  const struct {
+    gcap_options_t options;
+    int id;
+  } rows[] = {{GraphOptions(0), GCAP_GRAPH_ID_NONE}, {disabled, 0}};
+  for (const auto& row : rows) {
+    Create(row.options);
+    EXPECT_EQ(gcap_ep_runtime_is_graph_capture_enabled(runtime_), row.options.enable_cuda_graph);
+    DeviceFloats x({1}), y({0});
+    for (int i = 0; i < 4; ++i) {
+      EXPECT_TRUE(Run(row.id, [&](const gcap_run_resources_t& run) {
+                    EXPECT_FALSE(gcap_thread_is_capturing());
+                    return Copy(run, x, y);
+                  }).ok());
+    }
+    EXPECT_EQ(y.Get(), Floats({1}));
+    EXPECT_FALSE(gcap_ep_runtime_is_graph_captured(runtime_, row.id));
+    GCAP_EXPECT_OK(gcap_ep_runtime_destroy(runtime_));
+    runtime_ = nullptr;
+  }
+}
+
+TEST_F(EpRuntime, GraphIdBelowMinusOneIsRefused) {
+  Create(GraphOptions());
+  GCAP_EXPECT_FAILS(gcap_ep_runtime_run_start(runtime_, -2), GCAP_INVALID_ARGUMENT, "-2");
+}
+
+TEST_F(EpRuntime, RunEndWithoutAStartIsRefused) {
+  Create(GraphOptions());
+  GCAP_EXPECT_FAILS(gcap_ep_runtime_run_end(runtime_, nullptr, true), GCAP_FAILED_PRECONDITION, "no run is open");
+}
+
+TEST_F(EpRuntime, UnsynchronizedRunIsThereAfterSynchronize) {
+  Create(GraphOptions(1));
+  DeviceFloats x({5, 6}), y({0, 0});
+  const auto copy = [&](const gcap_run_resources_t& run) { return Copy(run, x, y); };
+  for (int i = 0; i < 2; ++i) {  // eager, then captured
+    y.Set({0, 0});
+    EXPECT_TRUE(Run(0, copy, /*synchronize=*/false).ok());
+    GCAP_EXPECT_OK(gcap_ep_runtime_synchronize(runtime_));
+    EXPECT_EQ(y.Get(), Floats({5, 6}));
+  }
+  y.Set({0, 0});
+  EXPECT_TRUE(Replay(0, /*synchronize=*/false));
+  GCAP_EXPECT_OK(gcap_ep_runtime_synchronize(runtime_));
+  EXPECT_EQ(y.Get(), Floats({5, 6}));
+}
+
+TEST_F(EpRuntime, ResourcesAndStateCanBeAskedForInACapture) {
+  Create(GraphOptions(0));
+  DeviceFloats x({1}), y({0});
+  const gcap_run_resources_t before = Resources();
+  EXPECT_TRUE(Run(0, [&](const gcap_run_resources_t& run) {
+                EXPECT_TRUE(gcap_thread_is_capturing());
+                EXPECT_EQ(run.stream, before.stream);
+                EXPECT_FALSE(gcap_ep_runtime_is_graph_captured(runtime_, 0));
+                EXPECT_EQ(Info(0).state, GCAP_GRAPH_CAPTURING);
+                return Copy(run, x, y);
+              }).ok());
+  EXPECT_EQ(y.Get(), Floats({1}));
+}
+
+TEST_F(EpRuntime, ReplayAndReleaseAreRefusedInACapture) {
+  Create(GraphOptions(0));
+  DeviceFloats x({1}), y({0});
+  const auto copy = [&](const gcap_run_resources_t& run) { return Copy(run, x, y); };
+  EXPECT_TRUE(Run(0, copy).ok());
+  EXPECT_TRUE(Run(1, [&](const gcap_run_resources_t& run) {
+                bool replayed = true;
+                GCAP_EXPECT_FAILS(gcap_ep_runtime_replay_graph(runtime_, 0, true, &replayed), GCAP_FAILED_PRECONDITION,
+                                  "capturing");
+                EXPECT_FALSE(replayed);
+                GCAP_EXPECT_FAILS(gcap_ep_runtime_release_captured_graph(runtime_, 0), GCAP_FAILED_PRECONDITION,
+                                  "capturing");
+                GCAP_EXPECT_FAILS(gcap_ep_runtime_synchronize(runtime_), GCAP_FAILED_PRECONDITION, "capturing");
+                return Copy(run, x, y);
+              }).ok());
+  EXPECT_TRUE(gcap_ep_runtime_is_graph_captured(runtime_, 1)) << "the refusals left the capture alone";
+}
+
+TEST_F(EpRuntime, ReleasedGraphIsColdAndAnUnknownOneIsNotFound) {
+  Create(GraphOptions(0));
+  DeviceFloats x({1}), y({0});
+  const auto copy = [&](const gcap_run_resources_t& run) { return Copy(run, x, y); };
+  GCAP_EXPECT_FAILS(gcap_ep_runtime_release_captured_graph(runtime_, 7), GCAP_NOT_FOUND, "graph id 7");
+  EXPECT_TRUE(Run(7, copy).ok());
+  GCAP_EXPECT_OK(gcap_ep_runtime_release_captured_graph(runtime_, 7));
+  EXPECT_FALSE(gcap_ep_runtime_is_graph_captured(runtime_, 7));
+  EXPECT_EQ(Info(7).captures, 0u);
+  EXPECT_EQ(Info(7).state, GCAP_GRAPH_COLD);
+  EXPECT_FALSE(Replay(7));
+  EXPECT_TRUE(Run(7, copy).ok());
+  EXPECT_TRUE(Replay(7));
+}
+
+TEST_F(EpRuntime, GraphsBelongToTheirThread) {
+  Create(GraphOptions(0));
+  DeviceFloats x({1}), y({0});
+  EXPECT_TRUE(Run(0, [&](const gcap_run_resources_t& run) { return Copy(run, x, y); }).ok());
+  std::thread([&] {
+    EXPECT_FALSE(gcap_ep_runtime_is_graph_captured(runtime_, 0));
+    EXPECT_EQ(Info(0).state, GCAP_GRAPH_COLD);
+    EXPECT_EQ(Info(0).captures, 0u);
+    EXPECT_EQ(Info(0).nodes, 0u);
+    EXPECT_FALSE(Replay(0));
+  }).join();
+  EXPECT_TRUE(Replay(0));
+}
+
+// --- Memory ---------------------------------------------------------------------------------------------------------
+
+TEST_F(EpRuntime, ScratchOfAGraphIsNobodyElsesUntilItsRelease) {
+  constexpr size_t kBytes = 1 << 16;
+  Create(GraphOptions(1));
+  const Floats content = {1, 2, 3, 4};
+  DeviceFloats x(content), y({0, 0, 0, 0});
+  void* graphs_own = nullptr;
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_TRUE(
+        Run(0, [&](const gcap_run_resources_t& run) { return CopyByScratch(run, x, y, kBytes, &graphs_own); }).ok());
+  }
+  ASSERT_TRUE(gcap_ep_runtime_is_graph_captured(runtime_, 0));
+
+  // Eager work of the same stream asks for as much as it likes, and writes it all.
+  const char* const graph_begin = static_cast<char*>(graphs_own);
+  EXPECT_TRUE(Run(GCAP_GRAPH_ID_NONE, [&](const gcap_run_resources_t& run) {
+                std::vector<void*> blocks;
+                gcap_status_t status = nullptr;
+                for (int i = 0; i < 64 && status == nullptr; ++i) {
+                  void* block = nullptr;
+                  status = gcap_scratch_alloc(run.scratch, kBytes / 2, run.stream, &block);
+                  const char* const begin = static_cast<char*>(block);
+                  EXPECT_TRUE(begin + kBytes / 2 <= graph_begin || begin >= graph_begin + kBytes);
+                  if (status == nullptr) {
+                    status = GCAP_CUDA(cudaMemsetAsync(block, 0xee, kBytes / 2, gcap_stream_handle(run.stream)));
+                  }
+                  blocks.push_back(block);
+                }
+                for (void* block : blocks) status = gcap_status_join(status, gcap_scratch_free(run.scratch, block));
+                return status;
+              }).ok());
+  y.Set({0, 0, 0, 0});
+  EXPECT_TRUE(Replay(0));
+  EXPECT_EQ(y.Get(), content);
+
+  gcap_scratch_t* scratch = gcap_ep_runtime_scratch(runtime_);
+  GCAP_EXPECT_OK(gcap_scratch_trim(scratch));
+  EXPECT_GE(ScratchStats().total_allocated_bytes, kBytes) << "trim leaves a graph its memory";
+  GCAP_EXPECT_OK(gcap_ep_runtime_release_captured_graph(runtime_, 0));
+  GCAP_EXPECT_OK(gcap_ep_runtime_synchronize(runtime_));
+  GCAP_EXPECT_OK(gcap_scratch_trim(scratch));
+  EXPECT_EQ(ScratchStats().total_allocated_bytes, 0u);
+  GCAP_EXPECT_OK(gcap_scratch_validate(scratch));
+}
+
+TEST_F(EpRuntime, ScratchOfTheSameCaptureIsReusedInsideIt) {
+  constexpr size_t kBytes = 1 << 16;
+  Create(GraphOptions(1));
+  DeviceFloats x({1, 2}), y({0, 0});
+  void* first = nullptr;
+  void* second = nullptr;
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_TRUE(Run(0, [&](const gcap_run_resources_t& run) {
+                  GCAP_RETURN_IF_ERROR(CopyByScratch(run, x, y, kBytes, &first));
+                  return CopyByScratch(run, x, y, kBytes, &second);
+                }).ok());
+    EXPECT_EQ(first, second);
+  }
+  x.Set({3, 4});
+  EXPECT_TRUE(Replay(0));
+  EXPECT_EQ(y.Get(), Floats({3, 4}));
+}
+
+TEST_F(EpRuntime, CaptureThatLacksScratchFailsCleanlyAndALaterOneSucceeds) {
+  constexpr size_t kWarm = 1 << 10;
+  constexpr size_t kMore = size_t{8} << 20;  // more than a first region
+  Create(GraphOptions(1));
+  DeviceFloats x({1, 2}), y({0, 0});
+  void* scratch = nullptr;
+  const auto with = [&](size_t bytes) {
+    return [&, bytes](const gcap_run_resources_t& run) { return CopyByScratch(run, x, y, bytes, &scratch); };
+  };
+  EXPECT_TRUE(Run(0, with(kWarm)).ok());
+  const Outcome captured = Run(0, with(kMore));
+  EXPECT_EQ(captured.code, GCAP_CAPTURE_INVALIDATED);
+  EXPECT_EQ(y.Get(), Floats({1, 2})) << "of the run before";
+  EXPECT_EQ(Info(0).failures, 1u);
+  GCAP_EXPECT_OK(gcap_scratch_validate(gcap_ep_runtime_scratch(runtime_)));
+
+  EXPECT_TRUE(Run(GCAP_GRAPH_ID_NONE, with(kMore)).ok()) << "as the host does again";
+  for (int i = 0; i < 4 && !gcap_ep_runtime_is_graph_captured(runtime_, 0); ++i) EXPECT_TRUE(Run(0, with(kMore)).ok());
+  EXPECT_TRUE(gcap_ep_runtime_is_graph_captured(runtime_, 0));
+  EXPECT_EQ(Info(0).failures, 1u);
+  x.Set({3, 4});
+  EXPECT_TRUE(Replay(0));
+  EXPECT_EQ(y.Get(), Floats({3, 4}));
+}
+
+TEST_F(EpRuntime, ArenaOptionsReachTheScratch) {
+  gcap_options_t options = GraphOptions();
+  options.arena_initial_chunk_bytes = 1 << 16;
+  options.arena_memory_limit_bytes = 1 << 18;
+  Create(options);
+  const gcap_run_resources_t run = Resources();
+  void* block = nullptr;
+  GCAP_ASSERT_OK(gcap_scratch_alloc(run.scratch, 256, run.stream, &block));
+  EXPECT_EQ(ScratchStats().total_allocated_bytes, size_t{1} << 16);
+  EXPECT_EQ(ScratchStats().limit_bytes, size_t{1} << 18);
+  void* too_much = nullptr;
+  GCAP_EXPECT_FAILS(gcap_scratch_alloc(run.scratch, 1 << 18, run.stream, &too_much), GCAP_RESOURCE_EXHAUSTED, "");
+  GCAP_EXPECT_OK(gcap_scratch_free(run.scratch, block));
+
+  GCAP_ASSERT_OK(gcap_ep_runtime_destroy(runtime_));
+  runtime_ = nullptr;
+  options = GraphOptions();
+  options.arena_extend_as_requested = true;
+  options.arena_initial_chunk_bytes = 4096;
+  Create(options);
+  const gcap_run_resources_t exact = Resources();
+  void* blocks[2] = {};
+  GCAP_ASSERT_OK(gcap_scratch_alloc(exact.scratch, 1 << 20, exact.stream, &blocks[0]));
+  GCAP_ASSERT_OK(gcap_scratch_alloc(exact.scratch, 1 << 20, exact.stream, &blocks[1]));
+  EXPECT_EQ(ScratchStats().total_allocated_bytes, size_t{2} << 20) << "not doubled";
+  for (void* b : blocks) GCAP_EXPECT_OK(gcap_scratch_free(exact.scratch, b));
+}
+
+// The application's allocator: what it gave and got back.
+struct External {
+  static std::atomic<int> allocs, frees, trims, foreign_frees;
+  static std::set<void*>* live;
+
+  static void Reset() {
+    allocs = frees = trims = foreign_frees = 0;
+    live->clear();
+  }
+  static void* Alloc(size_t bytes) {
+    void* memory = nullptr;
+    if (cudaMalloc(&memory, bytes) != cudaSuccess) return nullptr;
+    ++allocs;
+    live->insert(memory);
+    return memory;
+  }
+  static void Free(void* memory) {
+    ++frees;
+    if (live->erase(memory) == 0) ++foreign_frees;
+    EXPECT_EQ(cudaFree(memory), cudaSuccess);
+  }
+  static void EmptyCache() { ++trims; }
+};
+std::atomic<int> External::allocs, External::frees, External::trims, External::foreign_frees;
+std::set<void*>* External::live = new std::set<void*>;
+
+TEST_F(EpRuntime, ExternalAllocatorGivesAllMemoryAndGetsItBack) {
+  External::Reset();
+  gcap_options_t options = GraphOptions(1);
+  options.external_alloc = External::Alloc;
+  options.external_free = External::Free;
+  options.external_empty_cache = External::EmptyCache;
+  Create(options);
+  DeviceFloats x({1, 2}), y({0, 0});
+  void* scratch = nullptr;
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_TRUE(Run(0, [&](const gcap_run_resources_t& run) { return CopyByScratch(run, x, y, 4096, &scratch); }).ok());
+  }
+  EXPECT_GE(External::allocs, 1);
+  EXPECT_EQ(External::frees, 0);
+  EXPECT_TRUE(gcap_ep_runtime_is_graph_captured(runtime_, 0));
+  x.Set({3, 4});
+  EXPECT_TRUE(Replay(0));
+  EXPECT_EQ(y.Get(), Floats({3, 4}));
+  void* weights = nullptr;
+  GCAP_ASSERT_OK(gcap_allocator_reserve(Resources().allocator, 64, &weights));
+  EXPECT_EQ(External::live->count(weights), 1u);
+  GCAP_EXPECT_OK(gcap_allocator_free(Resources().allocator, weights));
+  EXPECT_EQ(External::trims, 1) << "memory reserved goes back past the cache";
+  GCAP_EXPECT_OK(gcap_ep_runtime_destroy(runtime_));
+  runtime_ = nullptr;
+  EXPECT_EQ(External::frees, External::allocs);
+  EXPECT_EQ(External::foreign_frees, 0);
+}
+
+TEST_F(EpRuntime, UserStreamIsUsedSharedAndLeftAlone) {
+  cudaStream_t user_stream = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&user_stream, cudaStreamNonBlocking), cudaSuccess);
+  gcap_options_t options = GraphOptions(0);
+  options.has_user_stream = true;
+  options.user_stream = user_stream;
+  Create(options);
+  EXPECT_FALSE(gcap_ep_runtime_supports_concurrent_runs(runtime_));
+  const gcap_run_resources_t resources = Resources();
+  EXPECT_EQ(gcap_stream_handle(resources.stream), user_stream);
+  EXPECT_EQ(gcap_stream_ownership(resources.stream), GCAP_STREAM_USER);
+  std::thread([&] { EXPECT_EQ(Resources().stream, resources.stream); }).join();
+  DeviceFloats x({1}), y({0});
+  EXPECT_TRUE(Run(0, [&](const gcap_run_resources_t& run) { return Copy(run, x, y); }).ok());
+  EXPECT_EQ(y.Get(), Floats({1}));
+  x.Set({2});
+  std::thread([&] { EXPECT_TRUE(Replay(0)) << "the graph is everybody's"; }).join();
+  EXPECT_EQ(y.Get(), Floats({2}));
+  GCAP_EXPECT_OK(gcap_ep_runtime_destroy(runtime_));
+  runtime_ = nullptr;
+  EXPECT_EQ(cudaStreamSynchronize(user_stream), cudaSuccess);
+  EXPECT_EQ(cudaStreamDestroy(user_stream), cudaSuccess);
+}
+
+TEST_F(EpRuntime, DefaultStreamRunsEagerly) {
+  gcap_options_t options;
+  gcap_options_init(&options);
+  options.has_user_stream = true;
+  Create(options);
+  DeviceFloats x({1}), y({0});
+  EXPECT_TRUE(Run(0, [&](const gcap_run_resources_t& run) {
+                EXPECT_EQ(gcap_stream_handle(run.stream), nullptr);
+                return Copy(run, x, y);
+              }).ok());
+  EXPECT_EQ(y.Get(), Floats({1}));
+}
+
+// --- Failures -------------------------------------------------------------------------------------------------------
+
+TEST_F(EpRuntime, FailureOfTheKernelsInACaptureInvalidatesIt) {
+  Create(GraphOptions(0));
+  DeviceFloats x({1}), y({0});
+  const Outcome outcome = Run(0, [&](const gcap_run_resources_t& run) {
+    GCAP_RETURN_IF_ERROR(Copy(run, x, y));
+    return GCAP_STATUS(GCAP_UNAVAILABLE, "the kernel is out of ideas");
+  });
+  EXPECT_EQ(outcome.code, GCAP_CAPTURE_INVALIDATED);
+  EXPECT_TRUE(outcome.Names("out of ideas")) << outcome.message;
+  EXPECT_EQ(y.Get(), Floats({0})) << "nothing was executed";
+  EXPECT_FALSE(gcap_thread_is_capturing());
+  EXPECT_EQ(Info(0).state, GCAP_GRAPH_COOLING);
+  EXPECT_EQ(Info(0).failures, 1u);
+  const auto copy = [&](const gcap_run_resources_t& run) { return Copy(run, x, y); };
+  EXPECT_TRUE(Run(0, copy).ok()) << "eager while it cools down";
+  EXPECT_EQ(y.Get(), Floats({1}));
+  EXPECT_TRUE(Run(0, copy).ok());
+  EXPECT_TRUE(gcap_ep_runtime_is_graph_captured(runtime_, 0));
+}
+
+TEST_F(EpRuntime, CallsThatNoKernelMayMakeInvalidateTheCapture) {
+  Create(GraphOptions(0));
+  DeviceFloats x({1}), y({0});
+  const std::function<gcap_status_t()> calls[] = {
+      [] {
+        void* memory = nullptr;
+        return GCAP_CUDA(cudaMalloc(&memory, 256));
+      },
+      [] {  // the error is not handed on
+        void* memory = nullptr;
+        EXPECT_EQ(cudaMalloc(&memory, 256), cudaErrorStreamCaptureUnsupported);
+        return gcap_status_t(nullptr);
+      },
+      [&] {  // refused, and the capture itself stays valid
+        gcap_status_ignore(GCAP_CUDA(
+            cudaMemcpyAsync(nullptr, x.get(), 4, cudaMemcpyDeviceToDevice, gcap_stream_handle(Resources().stream))));
+        return gcap_status_t(nullptr);
+      },
+  };
+  int id = 0;
+  for (const auto& call : calls) {
+    SCOPED_TRACE(id);
+    const Outcome outcome = Run(id, [&](const gcap_run_resources_t& run) {
+      GCAP_RETURN_IF_ERROR(Copy(run, x, y));
+      return call();
+    });
+    EXPECT_EQ(outcome.code, GCAP_CAPTURE_INVALIDATED) << outcome.message;
+    EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
+    EXPECT_FALSE(gcap_ep_runtime_is_graph_captured(runtime_, id));
+    ++id;
+  }
+  EXPECT_TRUE(Run(id, [&](const gcap_run_resources_t& run) { return Copy(run, x, y); }).ok());
+  EXPECT_EQ(y.Get(), Floats({1}));
+}
+
+TEST_F(EpRuntime, FailureOfAnEagerRunLeavesTheNextOneAlone) {
+  Create(GraphOptions(5));
+  DeviceFloats x({1}), y({0});
+  const Outcome failed = Run(0, [&](const gcap_run_resources_t&) { return GCAP_STATUS(GCAP_UNAVAILABLE, "no"); });
+  EXPECT_NE(failed.code, GCAP_CAPTURE_INVALIDATED) << "nothing was captured";
+  EXPECT_TRUE(Run(0, [&](const gcap_run_resources_t& run) { return Copy(run, x, y); }).ok());
+  EXPECT_EQ(y.Get(), Floats({1}));
+}
+
+TEST_F(EpRuntime, RunThatWasNeverEndedIsAbortedByTheNext) {
+  Create(GraphOptions(0));
+  DeviceFloats x({1}), y({0});
+  GCAP_ASSERT_OK(gcap_ep_runtime_run_start(runtime_, 0));
+  EXPECT_TRUE(gcap_thread_is_capturing());
+  EXPECT_TRUE(Run(GCAP_GRAPH_ID_NONE, [&](const gcap_run_resources_t& run) {
+                EXPECT_FALSE(gcap_thread_is_capturing());
+                return Copy(run, x, y);
+              }).ok());
+  EXPECT_EQ(y.Get(), Floats({1}));
+}
+
+TEST_F(EpRuntime, ThreadsShareScratchAndKeepTheirGraphsApart) {
+  constexpr int kThreads = 6;
+  constexpr int kRuns = 12;
+  Create(GraphOptions(2));
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      DeviceFloats x(Floats(64)), y(Floats(64));
+      void* scratch = nullptr;
+      for (int i = 0; i < kRuns; ++i) {
+        const Floats content(64, static_cast<float>(100 * t + i));
+        x.Set(content);
+        if (!Replay(0)) {
+          const Outcome outcome = Run(0, [&](const gcap_run_resources_t& run) {
+            return CopyByScratch(run, x, y, 4096 + 256 * static_cast<size_t>(t), &scratch);
+          });
+          // Another thread may have taken the memory that this capture counted on: then the run is done eagerly.
+          if (outcome.code == GCAP_CAPTURE_INVALIDATED) {
+            EXPECT_TRUE(Run(GCAP_GRAPH_ID_NONE, [&](const gcap_run_resources_t& run) {
+                          return CopyByScratch(run, x, y, 4096 + 256 * static_cast<size_t>(t), &scratch);
+                        }).ok());
+          } else {
+            EXPECT_TRUE(outcome.ok()) << outcome.message;
+          }
+        }
+        EXPECT_EQ(y.Get(), content);
+      }
+      EXPECT_TRUE(gcap_ep_runtime_is_graph_captured(runtime_, 0));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  GCAP_EXPECT_OK(gcap_scratch_validate(gcap_ep_runtime_scratch(runtime_)));
+}
+
+}  // namespace

@@ -1,0 +1,303 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// The EP's table: what gcap_ep_create refuses, what absent members default to, and what reaches the members.
+
+#include <cstring>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "gcap/ep.h"
+#include "gcap/ep_ops.h"
+#include "gtest/gtest.h"
+#include "test/support/expect_status.h"
+
+namespace {
+
+// What the members of the table below were called with, and what they answer.
+struct Recorder {
+  std::vector<std::string> calls;
+  int graph_id = 0;
+  gcap_status_t run_status = nullptr;
+  bool synchronize = false;
+  bool answer = false;
+  bool fails = false;
+  gcap_kernel_t kernel = {};
+
+  gcap_status_t Record(const char* name) {
+    calls.push_back(name);
+    return fails ? GCAP_STATUS(GCAP_INTERNAL, "%s was told to fail", name) : nullptr;
+  }
+};
+
+Recorder* Of(const void* self) { return static_cast<Recorder*>(const_cast<void*>(self)); }
+
+bool Supports(void* self, const gcap_model_t*, const gcap_node_t*) {
+  Of(self)->calls.push_back("supports");
+  return Of(self)->answer;
+}
+gcap_status_t CreateKernel(void* self, const gcap_model_t*, const gcap_node_t*, gcap_kernel_t* out_kernel) {
+  *out_kernel = Of(self)->kernel;
+  return Of(self)->Record("create_kernel");
+}
+gcap_status_t GetRunResources(void* self, gcap_run_resources_t*) { return Of(self)->Record("get_run_resources"); }
+gcap_status_t Synchronize(void* self) { return Of(self)->Record("synchronize"); }
+gcap_status_t RunStart(void* self, int graph_id) {
+  Of(self)->graph_id = graph_id;
+  return Of(self)->Record("run_start");
+}
+gcap_status_t RunEnd(void* self, int graph_id, gcap_status_t run_status, bool synchronize) {
+  Of(self)->graph_id = graph_id;
+  Of(self)->run_status = run_status;
+  Of(self)->synchronize = synchronize;
+  return Of(self)->Record("run_end");
+}
+bool IsGraphCaptureEnabled(const void* self) {
+  Of(self)->calls.push_back("is_graph_capture_enabled");
+  return Of(self)->answer;
+}
+bool IsGraphCaptured(void* self, int graph_id) {
+  Of(self)->graph_id = graph_id;
+  Of(self)->calls.push_back("is_graph_captured");
+  return Of(self)->answer;
+}
+gcap_status_t ReplayGraph(void* self, int graph_id, bool synchronize, bool* out_replayed) {
+  Of(self)->graph_id = graph_id;
+  Of(self)->synchronize = synchronize;
+  *out_replayed = Of(self)->answer;
+  return Of(self)->Record("replay_graph");
+}
+gcap_status_t ReleaseCapturedGraph(void* self, int graph_id) {
+  Of(self)->graph_id = graph_id;
+  return Of(self)->Record("release_captured_graph");
+}
+gcap_status_t Destroy(void* self) { return Of(self)->Record("destroy"); }
+
+// Only what is required.
+gcap_ep_ops_t Minimal(Recorder* recorder) {
+  gcap_ep_ops_t ops = {};
+  ops.struct_version = GCAP_EP_OPS_VERSION;
+  ops.name = "minimal";
+  ops.self = recorder;
+  ops.supports = Supports;
+  ops.create_kernel = CreateKernel;
+  ops.get_run_resources = GetRunResources;
+  ops.synchronize = Synchronize;
+  return ops;
+}
+
+gcap_ep_ops_t Full(Recorder* recorder) {
+  gcap_ep_ops_t ops = Minimal(recorder);
+  ops.name = "full";
+  ops.supports_concurrent_runs = true;
+  ops.run_start = RunStart;
+  ops.run_end = RunEnd;
+  ops.is_graph_capture_enabled = IsGraphCaptureEnabled;
+  ops.is_graph_captured = IsGraphCaptured;
+  ops.replay_graph = ReplayGraph;
+  ops.release_captured_graph = ReleaseCapturedGraph;
+  ops.destroy = Destroy;
+  return ops;
+}
+
+class EpOfTable : public ::testing::Test {
+ protected:
+  void Create(const gcap_ep_ops_t& ops) { GCAP_ASSERT_OK(gcap_ep_create(&ops, &ep_)); }
+  void TearDown() override { GCAP_EXPECT_OK(gcap_ep_destroy(ep_)); }
+
+  Recorder recorder_;
+  gcap_ep_t* ep_ = nullptr;
+  const gcap_model_t model_ = {};
+  const gcap_node_t node_ = {"Op", "node_7", nullptr, 0, nullptr, 0, nullptr};
+};
+
+TEST(Ep, CreateRefusesATableThatIsNotWhole) {
+  struct Row {
+    const char* named;  // in the message
+    std::function<void(gcap_ep_ops_t*)> spoil;
+    bool minimal = false;  // starts from the required members only
+  };
+  const Row rows[] = {
+      {"name is NULL", [](gcap_ep_ops_t* o) { o->name = nullptr; }},
+      {"supports is NULL", [](gcap_ep_ops_t* o) { o->supports = nullptr; }},
+      {"create_kernel is NULL", [](gcap_ep_ops_t* o) { o->create_kernel = nullptr; }},
+      {"get_run_resources is NULL", [](gcap_ep_ops_t* o) { o->get_run_resources = nullptr; }},
+      {"synchronize is NULL", [](gcap_ep_ops_t* o) { o->synchronize = nullptr; }},
+      {"run_start is NULL", [](gcap_ep_ops_t* o) { o->run_start = nullptr; }},
+      {"run_end is NULL", [](gcap_ep_ops_t* o) { o->run_end = nullptr; }},
+      {"run_start is NULL", [](gcap_ep_ops_t* o) { o->run_end = RunEnd; }, true},
+      {"run_end is NULL", [](gcap_ep_ops_t* o) { o->run_start = RunStart; }, true},
+      {"is_graph_capture_enabled is NULL", [](gcap_ep_ops_t* o) { o->is_graph_capture_enabled = nullptr; }},
+      {"is_graph_captured is NULL", [](gcap_ep_ops_t* o) { o->is_graph_captured = nullptr; }},
+      {"replay_graph is NULL", [](gcap_ep_ops_t* o) { o->replay_graph = nullptr; }},
+      {"is_graph_capture_enabled is NULL", [](gcap_ep_ops_t* o) { o->release_captured_graph = ReleaseCapturedGraph; },
+       true},
+      {"run_start is NULL",
+       [](gcap_ep_ops_t* o) {
+         o->run_start = nullptr;
+         o->run_end = nullptr;
+       }},
+      {"struct_version 0", [](gcap_ep_ops_t* o) { o->struct_version = 0; }},
+      {"struct_version 2", [](gcap_ep_ops_t* o) { o->struct_version = 2; }},
+      {"struct_version 4294967295", [](gcap_ep_ops_t* o) { o->struct_version = 0xffffffffu; }},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.named);
+    Recorder recorder;
+    gcap_ep_ops_t ops = row.minimal ? Minimal(&recorder) : Full(&recorder);
+    ops.destroy = Destroy;
+    row.spoil(&ops);
+    gcap_ep_t* ep = reinterpret_cast<gcap_ep_t*>(&recorder);
+    GCAP_EXPECT_FAILS(gcap_ep_create(&ops, &ep), GCAP_INVALID_ARGUMENT, row.named);
+    EXPECT_EQ(ep, nullptr);
+    EXPECT_TRUE(recorder.calls.empty()) << "destroy is not called on failure";
+  }
+}
+
+TEST(Ep, CreateRefusesNoTable) {
+  gcap_ep_t* ep = nullptr;
+  GCAP_EXPECT_FAILS(gcap_ep_create(nullptr, &ep), GCAP_INVALID_ARGUMENT, "NULL");
+}
+
+TEST(Ep, RefusalNamesTheEp) {
+  Recorder recorder;
+  gcap_ep_ops_t ops = Full(&recorder);
+  ops.supports = nullptr;
+  gcap_ep_t* ep = nullptr;
+  GCAP_EXPECT_FAILS(gcap_ep_create(&ops, &ep), GCAP_INVALID_ARGUMENT, "'full'");
+}
+
+TEST(Ep, ReleaseOfGraphsMayBeAbsentWhenTheRestIsThere) {
+  Recorder recorder;
+  gcap_ep_ops_t ops = Full(&recorder);
+  ops.release_captured_graph = nullptr;
+  gcap_ep_t* ep = nullptr;
+  GCAP_ASSERT_OK(gcap_ep_create(&ops, &ep));
+  GCAP_EXPECT_FAILS(gcap_ep_release_captured_graph(ep, 3), GCAP_FAILED_PRECONDITION, "graph id 3");
+  GCAP_EXPECT_OK(gcap_ep_destroy(ep));
+}
+
+TEST(Ep, DestroyOfNullIsFine) { GCAP_EXPECT_OK(gcap_ep_destroy(nullptr)); }
+
+TEST_F(EpOfTable, KeepsACopyOfTheTableAndItsName) {
+  char name[] = "short-lived";
+  gcap_ep_ops_t ops = Full(&recorder_);
+  ops.name = name;
+  Create(ops);
+  std::memset(name, 'x', sizeof(name) - 1);
+  std::memset(&ops, 0, sizeof(ops));
+  EXPECT_STREQ(gcap_ep_name(ep_), "short-lived");
+  GCAP_EXPECT_OK(gcap_ep_synchronize(ep_));
+}
+
+TEST_F(EpOfTable, DestroyIsCalledOnceAndItsFailureIsReported) {
+  Create(Full(&recorder_));
+  recorder_.fails = true;
+  GCAP_EXPECT_FAILS(gcap_ep_destroy(ep_), GCAP_INTERNAL, "destroy was told to fail");
+  ep_ = nullptr;
+  EXPECT_EQ(recorder_.calls, std::vector<std::string>({"destroy"}));
+}
+
+TEST_F(EpOfTable, AbsentMembersHaveDefaults) {
+  Create(Minimal(&recorder_));
+  EXPECT_FALSE(gcap_ep_supports_concurrent_runs(ep_));
+  EXPECT_FALSE(gcap_ep_is_graph_capture_enabled(ep_));
+  EXPECT_FALSE(gcap_ep_is_graph_captured(ep_, 0));
+  bool replayed = true;
+  GCAP_EXPECT_OK(gcap_ep_replay_graph(ep_, 0, true, &replayed));
+  EXPECT_FALSE(replayed);
+  GCAP_EXPECT_FAILS(gcap_ep_release_captured_graph(ep_, 5), GCAP_FAILED_PRECONDITION, "graph id 5");
+  GCAP_EXPECT_OK(gcap_ep_run_start(ep_, 0));
+  GCAP_EXPECT_OK(gcap_ep_run_end(ep_, 0, nullptr, /*synchronize=*/false));
+  EXPECT_TRUE(recorder_.calls.empty());
+}
+
+TEST_F(EpOfTable, AbsentRunEndSynchronizesWhenAsked) {
+  Create(Minimal(&recorder_));
+  GCAP_EXPECT_OK(gcap_ep_run_end(ep_, 0, nullptr, /*synchronize=*/true));
+  EXPECT_EQ(recorder_.calls, std::vector<std::string>({"synchronize"}));
+  recorder_.fails = true;
+  GCAP_EXPECT_FAILS(gcap_ep_run_end(ep_, 0, nullptr, /*synchronize=*/true), GCAP_INTERNAL, "synchronize");
+}
+
+TEST_F(EpOfTable, CallsReachTheMembersWithTheirArguments) {
+  Create(Full(&recorder_));
+  EXPECT_TRUE(gcap_ep_supports_concurrent_runs(ep_));
+  for (bool answer : {true, false}) {
+    recorder_.answer = answer;
+    EXPECT_EQ(gcap_ep_supports(ep_, &model_, &node_), answer);
+    EXPECT_EQ(gcap_ep_is_graph_capture_enabled(ep_), answer);
+    EXPECT_EQ(gcap_ep_is_graph_captured(ep_, 11), answer);
+    EXPECT_EQ(recorder_.graph_id, 11);
+    bool replayed = !answer;
+    GCAP_EXPECT_OK(gcap_ep_replay_graph(ep_, 12, answer, &replayed));
+    EXPECT_EQ(replayed, answer);
+    EXPECT_EQ(recorder_.graph_id, 12);
+    EXPECT_EQ(recorder_.synchronize, answer);
+  }
+  recorder_.calls.clear();
+  GCAP_EXPECT_OK(gcap_ep_run_start(ep_, 13));
+  EXPECT_EQ(recorder_.graph_id, 13);
+  gcap_status_t run_status = GCAP_STATUS(GCAP_UNAVAILABLE, "the kernels' outcome");
+  GCAP_EXPECT_OK(gcap_ep_run_end(ep_, 14, run_status, true));
+  EXPECT_EQ(recorder_.graph_id, 14);
+  EXPECT_EQ(recorder_.run_status, run_status);
+  EXPECT_TRUE(recorder_.synchronize);
+  EXPECT_STREQ(gcap_status_message(run_status), "the kernels' outcome") << "read, not consumed";
+  gcap_status_free(run_status);
+  GCAP_EXPECT_OK(gcap_ep_release_captured_graph(ep_, 15));
+  EXPECT_EQ(recorder_.graph_id, 15);
+  GCAP_EXPECT_OK(gcap_ep_synchronize(ep_));
+  EXPECT_EQ(recorder_.calls,
+            std::vector<std::string>({"run_start", "run_end", "release_captured_graph", "synchronize"}));
+}
+
+TEST_F(EpOfTable, FailuresOfMembersAreHandedOn) {
+  Create(Full(&recorder_));
+  recorder_.fails = true;
+  gcap_run_resources_t resources;
+  gcap_kernel_t kernel;
+  bool replayed = false;
+  GCAP_EXPECT_FAILS(gcap_ep_get_run_resources(ep_, &resources), GCAP_INTERNAL, "get_run_resources");
+  GCAP_EXPECT_FAILS(gcap_ep_create_kernel(ep_, &model_, &node_, &kernel), GCAP_INTERNAL, "create_kernel");
+  GCAP_EXPECT_FAILS(gcap_ep_run_start(ep_, 0), GCAP_INTERNAL, "run_start");
+  GCAP_EXPECT_FAILS(gcap_ep_run_end(ep_, 0, nullptr, false), GCAP_INTERNAL, "run_end");
+  GCAP_EXPECT_FAILS(gcap_ep_replay_graph(ep_, 0, false, &replayed), GCAP_INTERNAL, "replay_graph");
+  GCAP_EXPECT_FAILS(gcap_ep_release_captured_graph(ep_, 0), GCAP_INTERNAL, "release_captured_graph");
+  GCAP_EXPECT_FAILS(gcap_ep_synchronize(ep_), GCAP_INTERNAL, "synchronize");
+  recorder_.fails = false;
+}
+
+TEST_F(EpOfTable, KernelWithoutAMemberIsRefusedAndItsNodeNamed) {
+  Create(Full(&recorder_));
+  gcap_status_t (*const compute)(void*, const gcap_kernel_context_t*) = [](void*, const gcap_kernel_context_t*) {
+    return gcap_status_t(nullptr);
+  };
+  void (*const destroy)(void*) = [](void*) {};
+  const gcap_kernel_t whole = {&recorder_, compute, destroy};
+  gcap_kernel_t kernel;
+  recorder_.kernel = whole;
+  GCAP_EXPECT_OK(gcap_ep_create_kernel(ep_, &model_, &node_, &kernel));
+  EXPECT_EQ(kernel.self, &recorder_);
+  recorder_.kernel.compute = nullptr;
+  GCAP_EXPECT_FAILS(gcap_ep_create_kernel(ep_, &model_, &node_, &kernel), GCAP_INVALID_ARGUMENT, "node_7");
+  recorder_.kernel = whole;
+  recorder_.kernel.destroy = nullptr;
+  GCAP_EXPECT_FAILS(gcap_ep_create_kernel(ep_, &model_, &node_, &kernel), GCAP_INVALID_ARGUMENT, "node_7");
+}
+
+TEST(Tensor, BytesAreFourTimesTheProductOfTheShape) {
+  gcap_tensor_t tensor = {};
+  EXPECT_EQ(gcap_tensor_bytes(&tensor), 4u) << "a scalar";
+  tensor.rank = 3;
+  tensor.shape[0] = 2;
+  tensor.shape[1] = 3;
+  tensor.shape[2] = 5;
+  EXPECT_EQ(gcap_tensor_bytes(&tensor), 120u);
+  tensor.rank = 2;
+  tensor.shape[0] = 1 << 20;
+  tensor.shape[1] = 1 << 20;
+  EXPECT_EQ(gcap_tensor_bytes(&tensor), size_t{1} << 42);
+}
+
+}  // namespace

@@ -1,0 +1,228 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// The test EP. A kernel keeps its node's op and control; what it computes, it reads off the tensors of the run. Kernels
+// issue copies on the run's stream and nothing else, so the EP runs on the simulator and on a GPU alike.
+//
+// Locking: none; what threads share is atomic.
+
+#include "test/ep/test_ep.h"
+
+#include <chrono>
+#include <thread>
+
+#include "gcap/capture.h"
+#include "test/support/expect_status.h"
+
+namespace gcap {
+namespace testing {
+
+namespace {
+
+struct Kernel {
+  TestEp* ep;
+  std::string op;
+  NodeControl* control;
+};
+
+gcap_status_t Copy(const gcap_kernel_context_t* context, void* to, const void* from, size_t bytes) {
+  const cudaStream_t stream = gcap_stream_handle(context->resources.stream);
+  return GCAP_CUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream));
+}
+
+gcap_status_t CopyInputToOutput(const gcap_kernel_context_t* context) {
+  return Copy(context, context->outputs[0].data, context->inputs[0].data, gcap_tensor_bytes(&context->outputs[0]));
+}
+
+gcap_status_t Rotate(const gcap_kernel_context_t* context) {
+  const size_t count = gcap_tensor_bytes(&context->outputs[0]) / sizeof(float);
+  const float* x = static_cast<const float*>(context->inputs[0].data);
+  float* y = static_cast<float*>(context->outputs[0].data);
+  if (count > 1) GCAP_RETURN_IF_ERROR(Copy(context, y, x + 1, (count - 1) * sizeof(float)));
+  return Copy(context, y + count - 1, x, sizeof(float));
+}
+
+gcap_status_t Join(const gcap_kernel_context_t* context) {
+  const size_t count = gcap_tensor_bytes(&context->outputs[0]) / sizeof(float);
+  const size_t first = count / 2;
+  const float* b = static_cast<const float*>(context->inputs[1].data);
+  float* y = static_cast<float*>(context->outputs[0].data);
+  GCAP_RETURN_IF_ERROR(Copy(context, y, context->inputs[0].data, first * sizeof(float)));
+  return Copy(context, y + first, b + first, (count - first) * sizeof(float));
+}
+
+gcap_status_t Fill(const gcap_kernel_context_t* context, unsigned char byte) {
+  return GCAP_CUDA(cudaMemsetAsync(context->outputs[0].data, byte, gcap_tensor_bytes(&context->outputs[0]),
+                                   gcap_stream_handle(context->resources.stream)));
+}
+
+gcap_status_t Bounce(const gcap_kernel_context_t* context, NodeControl* control) {
+  const gcap_run_resources_t& run = context->resources;
+  const size_t bytes = gcap_tensor_bytes(&context->outputs[0]);
+  const size_t wanted = control->scratch_bytes > bytes ? control->scratch_bytes.load() : bytes;
+  void* scratch = nullptr;
+  GCAP_RETURN_IF_ERROR(gcap_scratch_alloc(run.scratch, wanted, run.stream, &scratch));
+  control->scratch = scratch;
+  gcap_status_t status = Copy(context, scratch, context->inputs[0].data, bytes);
+  if (status == nullptr) status = Copy(context, context->outputs[0].data, scratch, bytes);
+  return gcap_status_join(status, gcap_scratch_free(run.scratch, scratch));
+}
+
+void CountExecution(void* control) { ++static_cast<NodeControl*>(control)->executions; }
+
+gcap_status_t Count(const gcap_kernel_context_t* context, NodeControl* control) {
+  GCAP_RETURN_IF_ERROR(CopyInputToOutput(context));
+  return GCAP_CUDA(cudaLaunchHostFunc(gcap_stream_handle(context->resources.stream), CountExecution, control));
+}
+
+bool IsDue(When when) {
+  if (when == When::kAlways) return true;
+  return when == (gcap_thread_is_capturing() ? When::kInCapture : When::kOutsideCapture);
+}
+
+gcap_status_t Misbehave(const std::string& op, const gcap_kernel_context_t* context) {
+  if (op == "Fail") return GCAP_STATUS(GCAP_UNAVAILABLE, "the kernel was told to fail");
+  if (op == "Alloc") {
+    void* memory = nullptr;
+    GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMalloc(&memory, 256)));
+    return GCAP_CUDA(cudaFree(memory));
+  }
+  // A copy to nowhere is refused, and the capture that it is missing from stays valid.
+  gcap_status_ignore(Copy(context, nullptr, context->inputs[0].data, sizeof(float)));  // this is the misbehaviour
+  return nullptr;
+}
+
+gcap_status_t ComputeOp(const Kernel& kernel, const gcap_kernel_context_t* context) {
+  if (kernel.op == "Rotate") return Rotate(context);
+  if (kernel.op == "Join") return Join(context);
+  if (kernel.op == "Fill") return Fill(context, kernel.control->fill);
+  if (kernel.op == "Bounce") return Bounce(context, kernel.control);
+  if (kernel.op == "Count") return Count(context, kernel.control);
+  GCAP_RETURN_IF_ERROR(CopyInputToOutput(context));
+  return IsDue(kernel.control->misbehave) ? Misbehave(kernel.op, context) : nullptr;
+}
+
+}  // namespace
+
+// The members of the EP's table.
+struct TestEpOps {
+  static TestEp* Ep(const void* self) { return static_cast<TestEp*>(const_cast<void*>(self)); }
+
+  static bool Supports(void* self, const gcap_model_t*, const gcap_node_t* node) {
+    return Ep(self)->config_.ops.count(node->op_type) > 0;
+  }
+
+  static gcap_status_t Compute(void* self, const gcap_kernel_context_t* context) {
+    const Kernel& kernel = *static_cast<Kernel*>(self);
+    const int now = ++kernel.ep->computes_now_;
+    int most = kernel.ep->most_computes_at_once_;
+    while (most < now && !kernel.ep->most_computes_at_once_.compare_exchange_weak(most, now)) {
+    }
+    if (kernel.control != nullptr) {
+      ++kernel.control->computes;
+      std::this_thread::sleep_for(std::chrono::microseconds(kernel.control->pause_us));
+    }
+    gcap_status_t status = ComputeOp(kernel, context);
+    --kernel.ep->computes_now_;
+    return status;
+  }
+
+  static void DestroyKernel(void* self) {
+    Kernel* kernel = static_cast<Kernel*>(self);
+    --kernel->ep->live_kernels_;
+    delete kernel;
+  }
+
+  static gcap_status_t CreateKernel(void* self, const gcap_model_t*, const gcap_node_t* node,
+                                    gcap_kernel_t* out_kernel) {
+    TestEp* ep = Ep(self);
+    if (node->op_type == ep->config_.broken_op) return GCAP_STATUS(GCAP_LIBRARY_ERROR, "no plan for %s", node->op_type);
+    ++ep->live_kernels_;
+    void* attributes = const_cast<void*>(node->attributes);
+    out_kernel->self = new Kernel{ep, node->op_type, static_cast<NodeControl*>(attributes)};
+    out_kernel->compute = Compute;
+    out_kernel->destroy = DestroyKernel;
+    return nullptr;
+  }
+
+  static gcap_status_t GetRunResources(void* self, gcap_run_resources_t* out_resources) {
+    return gcap_ep_runtime_get_run_resources(Ep(self)->runtime_, out_resources);
+  }
+  static gcap_status_t Synchronize(void* self) { return gcap_ep_runtime_synchronize(Ep(self)->runtime_); }
+  static gcap_status_t RunStart(void* self, int graph_id) {
+    return gcap_ep_runtime_run_start(Ep(self)->runtime_, graph_id);
+  }
+  static gcap_status_t RunEnd(void* self, int, gcap_status_t run_status, bool synchronize) {
+    return gcap_ep_runtime_run_end(Ep(self)->runtime_, run_status, synchronize);
+  }
+  static bool IsGraphCaptureEnabled(const void* self) {
+    return gcap_ep_runtime_is_graph_capture_enabled(Ep(self)->runtime_);
+  }
+  static bool IsGraphCaptured(void* self, int graph_id) {
+    return gcap_ep_runtime_is_graph_captured(Ep(self)->runtime_, graph_id);
+  }
+  static gcap_status_t ReplayGraph(void* self, int graph_id, bool synchronize, bool* out_replayed) {
+    return gcap_ep_runtime_replay_graph(Ep(self)->runtime_, graph_id, synchronize, out_replayed);
+  }
+  static gcap_status_t ReleaseCapturedGraph(void* self, int graph_id) {
+    return gcap_ep_runtime_release_captured_graph(Ep(self)->runtime_, graph_id);
+  }
+
+  static gcap_ep_ops_t Table(TestEp* ep) {
+    gcap_ep_ops_t ops = {};
+    ops.struct_version = GCAP_EP_OPS_VERSION;
+    ops.supports_concurrent_runs = gcap_ep_runtime_supports_concurrent_runs(ep->runtime_);
+    ops.name = ep->config_.name.c_str();
+    ops.self = ep;
+    ops.supports = Supports;
+    ops.create_kernel = CreateKernel;
+    ops.get_run_resources = GetRunResources;
+    ops.synchronize = Synchronize;
+    if (!ep->config_.has_run_members) return ops;
+    ops.run_start = RunStart;
+    ops.run_end = RunEnd;
+    ops.is_graph_capture_enabled = IsGraphCaptureEnabled;
+    ops.is_graph_captured = IsGraphCaptured;
+    ops.replay_graph = ReplayGraph;
+    ops.release_captured_graph = ReleaseCapturedGraph;
+    return ops;
+  }
+};
+
+gcap_status_t TestEp::Create(const gcap_options_t& options, const TestEpConfig& config, std::unique_ptr<TestEp>* out) {
+  std::unique_ptr<TestEp> ep(new TestEp(config));
+  GCAP_RETURN_IF_ERROR(gcap_ep_runtime_create(&options, &ep->runtime_));
+  const gcap_ep_ops_t ops = TestEpOps::Table(ep.get());
+  GCAP_RETURN_IF_ERROR(gcap_ep_create(&ops, &ep->ep_));
+  *out = std::move(ep);
+  return nullptr;
+}
+
+gcap_status_t TestEp::End() {
+  gcap_status_t status = gcap_ep_destroy(ep_);
+  ep_ = nullptr;
+  status = gcap_status_join(status, gcap_ep_runtime_destroy(runtime_));
+  runtime_ = nullptr;
+  return status;
+}
+
+TestEp::~TestEp() {
+  GCAP_EXPECT_OK(End());
+  EXPECT_EQ(live_kernels_, 0);
+}
+
+gcap_graph_info_t TestEp::Info(int graph_id) const {
+  gcap_graph_info_t info;
+  gcap_ep_runtime_get_graph_info(runtime_, graph_id, &info);
+  return info;
+}
+
+gcap_options_t GraphOptions(unsigned min_runs) {
+  gcap_options_t options;
+  gcap_options_init(&options);
+  options.enable_cuda_graph = true;
+  options.min_num_runs_before_capture = min_runs;
+  return options;
+}
+
+}  // namespace testing
+}  // namespace gcap

@@ -1,0 +1,81 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// test_ep.h: an EP over gcap's EP runtime whose kernels only copy and set memory, and misbehave when they are told to.
+#ifndef GCAP_TEST_EP_TEST_EP_H_
+#define GCAP_TEST_EP_TEST_EP_H_
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "gcap/ep.h"
+#include "gcap/ep_ops.h"
+#include "gcap/options.h"
+
+namespace gcap {
+namespace testing {
+
+enum class When { kNever, kInCapture, kOutsideCapture, kAlways };
+
+// What a test tells one node, and the node the test. A node's attributes point to one; it outlives the node's graphs.
+struct NodeControl {
+  std::atomic<When> misbehave{When::kNever};  // of "Fail", "Alloc" and "Ignore"
+  unsigned char fill = 0;                     // "Fill": every byte
+  std::atomic<size_t> scratch_bytes{0};       // "Bounce": how much scratch it asks for
+  std::atomic<int> pause_us{0};               // how long compute takes at least
+  std::atomic<int> computes{0};               // calls of compute
+  std::atomic<int> executions{0};             // "Count": how often the device came by
+  std::atomic<void*> scratch{nullptr};        // "Bounce": what it got last
+};
+
+// The EP. Its ops, with x the first input and y the output:
+//   Rotate  y[i] = x[i + 1], the last is x[0]
+//   Join    the first half of the first input, then the second half of the second
+//   Fill    every byte of y is the control's
+//   Bounce  y = x by way of scratch
+//   Count   y = x, and the device counts
+//   Fail    y = x, and answers a failure when it misbehaves
+//   Alloc   y = x, and calls cudaMalloc when it misbehaves, as no kernel may in a capture
+//   Ignore  y = x, and ignores the error of a copy that was refused when it misbehaves
+struct TestEpConfig {
+  std::string name = "test";
+  std::set<std::string> ops = {"Rotate", "Join", "Fill", "Bounce", "Count", "Fail", "Alloc", "Ignore"};
+  std::string broken_op;        // the op whose kernel cannot be made
+  bool has_run_members = true;  // false: only what an EP must have
+};
+
+class TestEp {
+ public:
+  static gcap_status_t Create(const gcap_options_t& options, const TestEpConfig& config, std::unique_ptr<TestEp>* out);
+  // Expects that the EP ends well, unless End was called.
+  ~TestEp();
+  gcap_status_t End();
+
+  gcap_ep_t* get() const { return ep_; }
+  gcap_ep_runtime_t* runtime() const { return runtime_; }
+  const TestEpConfig& config() const { return config_; }
+  int live_kernels() const { return live_kernels_; }
+  int most_computes_at_once() const { return most_computes_at_once_; }
+  gcap_graph_info_t Info(int graph_id) const;  // of the calling thread's graph
+
+ private:
+  friend struct TestEpOps;
+  explicit TestEp(const TestEpConfig& config) : config_(config) {}
+
+  const TestEpConfig config_;
+  gcap_ep_runtime_t* runtime_ = nullptr;
+  gcap_ep_t* ep_ = nullptr;
+  std::atomic<int> live_kernels_{0};
+  std::atomic<int> computes_now_{0};
+  std::atomic<int> most_computes_at_once_{0};
+};
+
+// Default options with graphs enabled and captured after `min_runs` runs.
+gcap_options_t GraphOptions(unsigned min_runs = 2);
+
+}  // namespace testing
+}  // namespace gcap
+
+#endif  // GCAP_TEST_EP_TEST_EP_H_

@@ -1,0 +1,118 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// The external adapter when CUDA calls fail, and on another device than the current one: what only the simulator can
+// stage.
+
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "gcap_sim.h"
+#include "gtest/gtest.h"
+#include "test/external/external_callbacks.h"
+#include "test/support/expect_status.h"
+#include "test/support/log_catcher.h"
+
+namespace gcap {
+namespace testing {
+namespace {
+
+// The simulator reads it at its first use, which is after this.
+[[maybe_unused]] const int kTwoDevices = setenv("GCAP_SIM_DEVICES", "2", /*overwrite=*/1);
+
+int CurrentDevice() {
+  int device = -1;
+  EXPECT_EQ(cudaGetDevice(&device), cudaSuccess);
+  return device;
+}
+
+class ExternalAllocatorFaults : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    application = {};
+    const gcap_external_allocator_options_t options = ExternalOptions(1);
+    GCAP_ASSERT_OK(gcap_external_allocator_create(&options, &allocator_));
+  }
+  void TearDown() override {
+    gcap_allocator_destroy(allocator_);
+    EXPECT_EQ(application.num_blocks, 0u);
+    application = {};
+  }
+
+  size_t InUse() {
+    gcap_allocator_stats_t stats;
+    gcap_allocator_get_stats(allocator_, &stats);
+    return stats.in_use_bytes;
+  }
+
+  gcap_allocator_t* allocator_ = nullptr;
+};
+
+TEST_F(ExternalAllocatorFaults, DeviceIsCurrentInCallbacksAndRestored) {
+  void* ptr = nullptr;
+  GCAP_ASSERT_OK(gcap_allocator_reserve(allocator_, 100, &ptr));
+  EXPECT_EQ(CurrentDevice(), 0);
+  GCAP_EXPECT_OK(gcap_allocator_free(allocator_, ptr));
+  EXPECT_EQ(CurrentDevice(), 0);
+  GCAP_EXPECT_OK(gcap_allocator_trim(allocator_));
+  EXPECT_EQ(CurrentDevice(), 0);
+  EXPECT_EQ(application.devices, (std::vector<int>{1, 1, 1, 1}));  // alloc, free, empty_cache, empty_cache
+}
+
+// The adapter's own CUDA calls, in their order, by name and by number: the callbacks ask for the device too.
+struct Fault {
+  const char* function;
+  uint64_t n;
+};
+constexpr Fault kFaults[] = {{"cudaGetDevice", 1}, {"cudaSetDevice", 1}, {"cudaSetDevice", 2}};
+
+// Runs `step` with the fault armed, expects a status or a log message that names the function, and restores the device
+// if that is what failed. Gives the step's outcome.
+template <typename Step>
+Outcome ExpectReported(const Fault& fault, Step step) {
+  const LogCatcher log;
+  gcap_sim_fail_nth(fault.function, fault.n, cudaErrorUnknown);
+  const Outcome outcome(step());
+  gcap_sim_fail_nth(nullptr, 0, cudaSuccess);
+  EXPECT_NE((outcome.message + log.text()).find(fault.function), std::string::npos) << outcome.message << log.text();
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+  EXPECT_EQ(CurrentDevice(), fault.n == 2 ? 1 : 0);
+  EXPECT_EQ(cudaSetDevice(0), cudaSuccess);
+  return outcome;
+}
+
+TEST_F(ExternalAllocatorFaults, OfAllocLeaveNothing) {
+  for (const Fault& fault : kFaults) {
+    void* ptr = this;
+    const Outcome outcome = ExpectReported(fault, [&] { return gcap_allocator_alloc(allocator_, 100, &ptr); });
+    EXPECT_EQ(outcome.code, GCAP_CUDA_ERROR);
+    EXPECT_EQ(ptr, nullptr);
+    EXPECT_EQ(application.num_blocks, 0u);
+    EXPECT_EQ(InUse(), 0u);
+  }
+}
+
+// A failure means that the block is still there; one that came too late for that is logged.
+TEST_F(ExternalAllocatorFaults, OfFreeLeaveTheBlockFreedOrFreeable) {
+  for (const Fault& fault : kFaults) {
+    void* ptr = nullptr;
+    GCAP_ASSERT_OK(gcap_allocator_alloc(allocator_, 100, &ptr));
+    const Outcome outcome = ExpectReported(fault, [&] { return gcap_allocator_free(allocator_, ptr); });
+    EXPECT_EQ(outcome.ok(), fault.n == 2);  // only the way back failed
+    EXPECT_EQ(application.num_blocks, outcome.ok() ? 0u : 1u);
+    EXPECT_EQ(InUse(), outcome.ok() ? 0u : 100u);
+    if (!outcome.ok()) GCAP_EXPECT_OK(gcap_allocator_free(allocator_, ptr));
+  }
+}
+
+TEST_F(ExternalAllocatorFaults, OfTrimAreReported) {
+  for (const Fault& fault : kFaults) {
+    const Outcome outcome = ExpectReported(fault, [&] { return gcap_allocator_trim(allocator_); });
+    EXPECT_EQ(outcome.code, GCAP_CUDA_ERROR);
+  }
+}
+
+}  // namespace
+}  // namespace testing
+}  // namespace gcap

@@ -1,0 +1,230 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// The external adapter: what of the application's callbacks is called when, and what becomes of their wrong answers.
+
+#include "gcap/external_allocator.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "gcap/capture.h"
+#include "gtest/gtest.h"
+#include "test/external/external_callbacks.h"
+#include "test/support/device_test.h"
+#include "test/support/expect_status.h"
+#include "test/support/log_catcher.h"
+
+namespace gcap {
+namespace testing {
+namespace {
+
+class ExternalAllocator : public DeviceTest {
+ protected:
+  using Calls = std::vector<std::string>;
+
+  void SetUp() override {
+    DeviceTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    application = {};
+    const gcap_external_allocator_options_t options = ExternalOptions(0);
+    GCAP_ASSERT_OK(gcap_external_allocator_create(&options, &allocator_));
+  }
+  void TearDown() override {
+    gcap_allocator_destroy(allocator_);
+    EXPECT_EQ(application.num_blocks, 0u);
+    application = {};
+  }
+
+  void* Alloc(size_t bytes) {
+    void* ptr = nullptr;
+    GCAP_EXPECT_OK(gcap_allocator_alloc(allocator_, bytes, &ptr));
+    return ptr;
+  }
+  void Free(void* ptr) { GCAP_EXPECT_OK(gcap_allocator_free(allocator_, ptr)); }
+  void ExpectRejected(const gcap_external_allocator_options_t* options, const std::string& culprit) {
+    gcap_allocator_t* allocator = nullptr;
+    GCAP_EXPECT_FAILS(gcap_external_allocator_create(options, &allocator), GCAP_INVALID_ARGUMENT, culprit);
+    EXPECT_EQ(allocator, nullptr);
+  }
+  gcap_allocator_stats_t Stats() {
+    gcap_allocator_stats_t stats;
+    gcap_allocator_get_stats(allocator_, &stats);
+    return stats;
+  }
+
+  gcap_allocator_t* allocator_ = nullptr;
+};
+
+TEST_F(ExternalAllocator, CreateNeedsAllocAndFreeTogether) {
+  ExpectRejected(nullptr, "NULL");
+  gcap_external_allocator_options_t options = ExternalOptions(0);
+  options.alloc = nullptr;
+  ExpectRejected(&options, "free is given without alloc");
+  options = ExternalOptions(0), options.free = nullptr;
+  ExpectRejected(&options, "alloc is given without free");
+  options.alloc = nullptr;
+  ExpectRejected(&options, "both absent");
+  options = ExternalOptions(-1);
+  ExpectRejected(&options, "device_id is -1");
+}
+
+TEST_F(ExternalAllocator, PassesAllocAndFreeOn) {
+  EXPECT_EQ(gcap_allocator_device(allocator_), 0);
+  EXPECT_EQ(gcap_allocator_alignment(allocator_), 256u);
+  void* ptr = Alloc(100);
+  EXPECT_EQ(Stats().in_use_bytes, 100u);
+  Free(ptr);
+  EXPECT_EQ(application.TakeCalls(), (Calls{"alloc 100", "free"}));
+  EXPECT_EQ(application.devices, (std::vector<int>{0, 0}));
+  EXPECT_EQ(Stats().in_use_bytes, 0u);
+  EXPECT_EQ(Stats().num_allocs, 1u);
+}
+
+TEST_F(ExternalAllocator, ZeroBytesAndNullReachNoCallback) {
+  EXPECT_EQ(Alloc(0), nullptr);
+  Free(nullptr);
+  EXPECT_EQ(application.calls, Calls{});
+}
+
+TEST_F(ExternalAllocator, EmptiesTheCacheAfterFreeingAReservedBlockOnly) {
+  void* reserved = nullptr;
+  GCAP_ASSERT_OK(gcap_allocator_reserve(allocator_, 100, &reserved));
+  void* ordinary = Alloc(200);
+  EXPECT_EQ(Stats().num_reserves, 1u);
+  application.TakeCalls();
+  Free(ordinary);
+  EXPECT_EQ(application.TakeCalls(), Calls{"free"});
+  Free(reserved);
+  EXPECT_EQ(application.TakeCalls(), (Calls{"free", "empty_cache"}));
+}
+
+TEST_F(ExternalAllocator, TrimEmptiesTheCache) {
+  GCAP_EXPECT_OK(gcap_allocator_trim(allocator_));
+  EXPECT_EQ(application.TakeCalls(), Calls{"empty_cache"});
+}
+
+TEST_F(ExternalAllocator, DoesWithoutEmptyCache) {
+  gcap_external_allocator_options_t options = ExternalOptions(0);
+  options.empty_cache = nullptr;
+  gcap_allocator_t* allocator = nullptr;
+  GCAP_ASSERT_OK(gcap_external_allocator_create(&options, &allocator));
+  void* ptr = nullptr;
+  GCAP_ASSERT_OK(gcap_allocator_reserve(allocator, 100, &ptr));
+  GCAP_EXPECT_OK(gcap_allocator_free(allocator, ptr));
+  GCAP_EXPECT_OK(gcap_allocator_trim(allocator));
+  gcap_allocator_destroy(allocator);
+  EXPECT_EQ(application.TakeCalls(), (Calls{"alloc 100", "free"}));
+}
+
+TEST_F(ExternalAllocator, NullMeansOutOfMemory) {
+  application.is_empty = true;
+  void* ptr = this;
+  GCAP_EXPECT_FAILS(gcap_allocator_alloc(allocator_, 4321, &ptr), GCAP_RESOURCE_EXHAUSTED, "4321");
+  EXPECT_EQ(ptr, nullptr);
+}
+
+TEST_F(ExternalAllocator, GivesMisalignedMemoryBack) {
+  // The application would free the address it gave; here it is one that must only come back.
+  static void* freed;
+  freed = nullptr;
+  gcap_external_allocator_options_t options = ExternalOptions(0);
+  alignas(256) static char memory[512];
+  options.alloc = [](size_t) -> void* { return memory + 8; };
+  options.free = [](void* ptr) { freed = ptr; };
+  gcap_allocator_t* allocator = nullptr;
+  GCAP_ASSERT_OK(gcap_external_allocator_create(&options, &allocator));
+  void* ptr = this;
+  GCAP_EXPECT_FAILS(gcap_allocator_alloc(allocator, 16, &ptr), GCAP_LIBRARY_ERROR, "not aligned");
+  EXPECT_EQ(ptr, nullptr);
+  EXPECT_EQ(freed, memory + 8);
+  gcap_allocator_destroy(allocator);
+}
+
+TEST_F(ExternalAllocator, RejectsMemoryThatIsInUse) {
+  void* first = Alloc(100);
+  application.next_answer = first;
+  application.TakeCalls();
+  void* ptr = this;
+  GCAP_EXPECT_FAILS(gcap_allocator_alloc(allocator_, 50, &ptr), GCAP_LIBRARY_ERROR, "in use");
+  EXPECT_EQ(ptr, nullptr);
+  EXPECT_EQ(application.TakeCalls(), Calls{"alloc 50"});  // not freed: the first owner uses it
+  EXPECT_EQ(Stats().in_use_bytes, 100u);
+  Free(first);
+}
+
+TEST_F(ExternalAllocator, RejectsWhatItDidNotHandOut) {
+  void* ptr = Alloc(1024);
+  application.TakeCalls();
+  GCAP_EXPECT_FAILS(gcap_allocator_free(allocator_, this), GCAP_INVALID_ARGUMENT, "not handed out");
+  GCAP_EXPECT_FAILS(gcap_allocator_free(allocator_, static_cast<char*>(ptr) + 256), GCAP_INVALID_ARGUMENT,
+                    "not handed out");
+  EXPECT_EQ(application.TakeCalls(), Calls{});
+  Free(ptr);
+  GCAP_EXPECT_FAILS(gcap_allocator_free(allocator_, ptr), GCAP_INVALID_ARGUMENT, "not handed out");
+  EXPECT_EQ(application.TakeCalls(), Calls{"free"});
+}
+
+TEST_F(ExternalAllocator, CallsNothingWhileItsThreadCaptures) {
+  void* ptr = Alloc(100);
+  application.TakeCalls();
+  cudaStream_t stream = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  gcap_capture_t* capture = nullptr;
+  GCAP_ASSERT_OK(gcap_capture_begin(stream, nullptr, &capture));
+  void* other = nullptr;
+  GCAP_EXPECT_FAILS(gcap_allocator_alloc(allocator_, 64, &other), GCAP_FAILED_PRECONDITION, "captures");
+  GCAP_EXPECT_FAILS(gcap_allocator_reserve(allocator_, 64, &other), GCAP_FAILED_PRECONDITION, "captures");
+  GCAP_EXPECT_FAILS(gcap_allocator_free(allocator_, ptr), GCAP_FAILED_PRECONDITION, "captures");
+  GCAP_EXPECT_FAILS(gcap_allocator_trim(allocator_), GCAP_FAILED_PRECONDITION, "captures");
+  gcap_capture_abort(capture);
+  EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+  EXPECT_EQ(application.TakeCalls(), Calls{});
+  Free(ptr);
+}
+
+TEST_F(ExternalAllocator, CallbacksMayCallGcap) {
+  void* inner = nullptr;
+  application.on_alloc = [&] {
+    application.on_alloc = nullptr;
+    inner = Alloc(10);
+    EXPECT_EQ(Stats().in_use_bytes, 10u);
+  };
+  void* outer = Alloc(20);
+  EXPECT_EQ(application.TakeCalls(), (Calls{"alloc 20", "alloc 10"}));
+  Free(inner);
+  Free(outer);
+}
+
+TEST_F(ExternalAllocator, KeepsToItsOwnCallbacks) {
+  static int other_frees;
+  other_frees = 0;
+  gcap_external_allocator_options_t options = {};
+  options.alloc = [](size_t) { return std::aligned_alloc(256, 256); };
+  options.free = [](void* ptr) { ++other_frees, std::free(ptr); };
+  gcap_allocator_t* other = nullptr;
+  GCAP_ASSERT_OK(gcap_external_allocator_create(&options, &other));
+  void* ours = Alloc(100);
+  void* theirs = nullptr;
+  GCAP_ASSERT_OK(gcap_allocator_alloc(other, 100, &theirs));
+  EXPECT_EQ(application.TakeCalls(), Calls{"alloc 100"});
+  GCAP_EXPECT_FAILS(gcap_allocator_free(other, ours), GCAP_INVALID_ARGUMENT, "not handed out");
+  GCAP_EXPECT_OK(gcap_allocator_free(other, theirs));
+  EXPECT_EQ(other_frees, 1);
+  EXPECT_EQ(application.TakeCalls(), Calls{});
+  gcap_allocator_destroy(other);
+  Free(ours);
+}
+
+TEST_F(ExternalAllocator, DestroySaysWhatIsLost) {
+  const LogCatcher log;
+  void* ptr = Alloc(100);
+  gcap_allocator_destroy(allocator_);
+  allocator_ = nullptr;
+  EXPECT_NE(log.text().find("1 blocks (100 bytes)"), std::string::npos) << log.text();
+  ExternalFree(ptr);  // the application's, as before
+}
+
+}  // namespace
+}  // namespace testing
+}  // namespace gcap

@@ -1,0 +1,348 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Reservations: the memory of captured graphs. Placement first, then two real captures whose replays must not meet.
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "gcap/capture.h"
+#include "gtest/gtest.h"
+#include "test/scratch/scratch_test_support.h"
+#include "test/support/log_catcher.h"
+
+namespace gcap {
+namespace testing {
+namespace {
+
+class Reservation : public ScratchTest {
+ protected:
+  // A warm-up: the arena gets its first region, all of it the stream's or nobody's.
+  void WarmUp(gcap_stream_t* stream) { Free(Alloc(kChunk, stream)); }
+  // Takes whole granules for the stream until the only region is full, and gives them all back.
+  size_t GranulesLeftFor(gcap_stream_t* stream) {
+    std::vector<void*> taken;
+    upstream_.most_bytes = 0;
+    void* ptr = nullptr;
+    while (Outcome(gcap_scratch_alloc(scratch_, kGranule, stream, &ptr)).ok()) taken.push_back(ptr);
+    upstream_.most_bytes = SIZE_MAX;
+    for (void* block : taken) Free(block);
+    return taken.size();
+  }
+};
+
+TEST_F(Reservation, TakesFreeMemoryAndNeverUpstreams) {
+  WarmUp(a_);
+  gcap_scratch_reservation_t* reservation = Open(a_);
+  EXPECT_EQ(gcap_scratch_reservation_bytes(reservation), 0u);
+  char* first = Alloc(300, a_);
+  char* second = Alloc(kChunk - 512, a_);
+  EXPECT_EQ(gcap_scratch_reservation_bytes(reservation), kChunk);
+  ExpectAllocFails(1, a_, GCAP_RESOURCE_EXHAUSTED, "lacks 256 more");
+  EXPECT_EQ(NumRequests(), 1u);
+  Free(first);
+  Free(second);
+  EXPECT_EQ(gcap_scratch_reservation_bytes(reservation), kChunk);
+  Release(reservation);
+}
+
+TEST_F(Reservation, ReusesItsOwnFreedBlocks) {
+  WarmUp(a_);
+  gcap_scratch_reservation_t* reservation = Open(a_);
+  char* first = Alloc(2 * kGranule, a_);
+  Free(first);
+  EXPECT_EQ(Alloc(kGranule, a_), first);
+  EXPECT_EQ(Alloc(kGranule, a_), first + kGranule);
+  EXPECT_EQ(gcap_scratch_reservation_bytes(reservation), 2 * kGranule);
+  Free(first);
+  Free(first + kGranule);
+  Release(reservation);
+}
+
+TEST_F(Reservation, GathersItsOwnAndTheArenasMemory) {
+  WarmUp(a_);
+  gcap_scratch_reservation_t* reservation = Open(a_);
+  Free(Alloc(kChunk / 2, a_));
+  char* whole = Alloc(kChunk, a_);
+  EXPECT_EQ(gcap_scratch_reservation_bytes(reservation), kChunk);
+  Free(whole);
+  Release(reservation);
+}
+
+TEST_F(Reservation, KeepsItsMemoryFromEverybodyElse) {
+  WarmUp(a_);
+  gcap_scratch_reservation_t* reservation = Open(a_);
+  char* kept = Alloc(6 * kGranule, a_);
+  Free(kept);
+  char* live = Alloc(kGranule, a_);
+  EXPECT_EQ(live, kept);
+  Close(reservation);
+  Synchronize(a_);
+  EXPECT_EQ(GranulesLeftFor(a_), 10u);
+  Synchronize(a_);
+  EXPECT_EQ(GranulesLeftFor(b_), 10u);
+  Free(live);  // after the close: it stays with the graph
+  Synchronize(a_);
+  Synchronize(b_);
+  EXPECT_EQ(GranulesLeftFor(b_), 10u);
+  Synchronize(b_);
+  Trim();
+  EXPECT_EQ(upstream_.num_regions(), 1u);
+  EXPECT_EQ(gcap_scratch_reservation_bytes(reservation), 6 * kGranule);
+  Release(reservation);
+  Synchronize(a_);
+  Trim();
+  EXPECT_EQ(upstream_.num_regions(), 0u);
+}
+
+TEST_F(Reservation, ReleaseTagsItsMemoryWithTheStream) {
+  WarmUp(a_);
+  Synchronize(a_);
+  gcap_scratch_reservation_t* reservation = Open(a_);
+  char* ptr = Alloc(kChunk, a_);
+  Free(ptr);
+  Close(reservation);
+  Release(reservation);
+  EXPECT_EQ(GranulesLeftFor(b_), 0u);
+  EXPECT_EQ(Alloc(kChunk, a_), ptr);
+  Free(ptr);
+  Wait(b_, a_);
+  EXPECT_EQ(GranulesLeftFor(b_), 16u);
+}
+
+TEST_F(Reservation, ReleaseLeavesLiveBlocksToTheirOwner) {
+  WarmUp(a_);
+  gcap_scratch_reservation_t* reservation = Open(a_);
+  char* ptr = Alloc(kChunk, a_);
+  Release(reservation);
+  Free(ptr);
+  EXPECT_EQ(GranulesLeftFor(b_), 0u);
+  EXPECT_EQ(GranulesLeftFor(a_), 16u);
+}
+
+TEST_F(Reservation, DivertsItsStreamAlone) {
+  WarmUp(a_);
+  Synchronize(a_);
+  gcap_scratch_reservation_t* reservation = Open(a_);
+  char* ptr = Alloc(kGranule, b_);
+  EXPECT_EQ(gcap_scratch_reservation_bytes(reservation), 0u);
+  Free(ptr);
+  char* grown = Alloc(4 * kChunk, b_);  // b may still grow
+  Free(grown);
+  EXPECT_EQ(gcap_scratch_reservation_bytes(reservation), 0u);
+  Release(reservation);
+}
+
+TEST_F(Reservation, DoesNotTakeWhatAnotherStreamMayStillUse) {
+  WarmUp(b_);
+  gcap_scratch_reservation_t* reservation = Open(a_);
+  ExpectAllocFails(kGranule, a_, GCAP_RESOURCE_EXHAUSTED, "lacks 256 more");
+  Wait(a_, b_);
+  char* ptr = Alloc(kGranule, a_);
+  Free(ptr);
+  Release(reservation);
+}
+
+TEST_F(Reservation, IsOneAtATimePerStream) {
+  WarmUp(a_);
+  gcap_scratch_reservation_t* first = Open(a_);
+  gcap_scratch_reservation_t* second = first;
+  GCAP_EXPECT_FAILS(gcap_scratch_reservation_open(scratch_, a_, &second), GCAP_ALREADY_EXISTS, "open");
+  EXPECT_EQ(second, nullptr);
+  GCAP_EXPECT_FAILS(gcap_scratch_reservation_open(scratch_, nullptr, &second), GCAP_INVALID_ARGUMENT, "stream");
+  char* of_first = Alloc(kGranule, a_);
+  Free(of_first);
+  Close(first);
+  second = Open(a_);
+  Close(first);  // again: it is not the open one
+  char* of_second = Alloc(kGranule, a_);
+  EXPECT_NE(of_second, of_first);
+  EXPECT_EQ(gcap_scratch_reservation_bytes(first), kGranule);
+  EXPECT_EQ(gcap_scratch_reservation_bytes(second), kGranule);
+  Free(of_second);
+  Release(second);
+  Release(first);
+}
+
+// The arena cannot know that captured kernels did not use it before the free.
+TEST_F(Reservation, KeepsAnOlderBlockThatIsFreedInside) {
+  char* older = Alloc(kChunk, a_);
+  gcap_scratch_reservation_t* reservation = Open(a_);
+  Free(older);
+  EXPECT_EQ(gcap_scratch_reservation_bytes(reservation), kChunk);
+  Close(reservation);
+  Synchronize(a_);
+  EXPECT_EQ(GranulesLeftFor(a_), 0u);
+  Release(reservation);
+  EXPECT_EQ(GranulesLeftFor(a_), 16u);
+}
+
+TEST_F(Reservation, DestroyRefusesWhileItLives) {
+  gcap_scratch_reservation_t* reservation = Open(a_);
+  Close(reservation);
+  GCAP_EXPECT_FAILS(gcap_scratch_destroy(scratch_), GCAP_FAILED_PRECONDITION, "1 reservations");
+  Validate();
+  Release(reservation);
+}
+
+TEST_F(Reservation, WhatItLackedIsThereTheNextTime) {
+  WarmUp(a_);
+  const size_t needed = 3 * kChunk + 100;
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    gcap_scratch_reservation_t* reservation = Open(a_);
+    char* first = Alloc(kChunk / 2, a_);
+    if (attempt == 0) {
+      ExpectAllocFails(needed, a_, GCAP_RESOURCE_EXHAUSTED, "lacks " + std::to_string(3 * kChunk + kGranule));
+    } else {
+      Free(Alloc(needed, a_));
+    }
+    Free(first);
+    Close(reservation);
+    Release(reservation);
+    EXPECT_EQ(NumRequests(), attempt + 1u);
+    Free(Alloc(1, a_));  // an eager run
+    EXPECT_EQ(NumRequests(), 2u);
+  }
+}
+
+TEST_F(Reservation, DeficitThatCannotBeMadeUpHarmsNobodyElse) {
+  options_.memory_limit_bytes = kChunk;
+  Create();
+  WarmUp(a_);
+  gcap_scratch_reservation_t* reservation = Open(a_);
+  ExpectAllocFails(2 * kChunk, a_, GCAP_RESOURCE_EXHAUSTED, "lacks");
+  Release(reservation);
+  const LogCatcher log;
+  char* ptr = Alloc(kChunk, a_);
+  EXPECT_NE(log.text().find("8192 bytes that a capture lacked"), std::string::npos) << log.text();
+  const std::string once = log.text();
+  Free(ptr);
+  Free(Alloc(1, a_));
+  EXPECT_EQ(log.text(), once);
+}
+
+TEST_F(Reservation, DeficitIsNotMadeUpInsideACapture) {
+  WarmUp(a_);
+  Synchronize(a_);
+  gcap_capture_t* capture = nullptr;
+  GCAP_ASSERT_OK(gcap_capture_begin(gcap_stream_handle(a_), nullptr, &capture));
+  gcap_scratch_reservation_t* reservation = Open(a_);
+  ExpectAllocFails(2 * kChunk, a_, GCAP_RESOURCE_EXHAUSTED, "lacks");
+  Free(Alloc(kGranule, b_));  // another stream of the thread that captures
+  EXPECT_EQ(NumRequests(), 1u);
+  cudaGraph_t graph = nullptr;
+  gcap_retained_t* retained = nullptr;
+  GCAP_EXPECT_FAILS(gcap_capture_end(capture, &graph, &retained), GCAP_CAPTURE_INVALIDATED, "lacks");
+  Release(reservation);
+  Free(Alloc(kGranule, b_));
+  EXPECT_EQ(NumRequests(), 2u);
+}
+
+// A stream without a reservation cannot make the arena grow while its thread captures: the device allocator refuses.
+TEST_F(Reservation, GrowthOfAnotherStreamInsideACaptureIsUpstreamsToRefuse) {
+  gcap_allocator_t* device = nullptr;
+  GCAP_ASSERT_OK(gcap_device_allocator_create(0, &device));
+  gcap_scratch_t* scratch = nullptr;
+  GCAP_ASSERT_OK(gcap_scratch_create(device, nullptr, &scratch));
+  gcap_capture_t* capture = nullptr;
+  GCAP_ASSERT_OK(gcap_capture_begin(gcap_stream_handle(a_), nullptr, &capture));
+  void* ptr = nullptr;
+  GCAP_EXPECT_FAILS(gcap_scratch_alloc(scratch, 1, b_, &ptr), GCAP_FAILED_PRECONDITION, "no open reservation");
+  GCAP_EXPECT_OK(gcap_scratch_validate(scratch));
+  cudaGraph_t graph = nullptr;
+  gcap_retained_t* retained = nullptr;
+  GCAP_EXPECT_OK(gcap_capture_end(capture, &graph, &retained));
+  EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+  GCAP_EXPECT_OK(gcap_scratch_destroy(scratch));
+  gcap_allocator_destroy(device);
+}
+
+// --- Real graphs ----------------------------------------------------------------------------------------------------
+
+// A graph that copies its input through two blocks of scratch to its output.
+class TwoStepGraph {
+ public:
+  TwoStepGraph(gcap_scratch_t* scratch, gcap_stream_t* stream) : stream_(stream) {
+    EXPECT_EQ(cudaMallocHost(reinterpret_cast<void**>(&host_), 2 * kBytes), cudaSuccess);
+    const cudaStream_t handle = gcap_stream_handle(stream);
+    gcap_capture_t* capture = nullptr;
+    GCAP_EXPECT_OK(gcap_capture_begin(handle, nullptr, &capture));
+    GCAP_EXPECT_OK(gcap_scratch_reservation_open(scratch, stream, &reservation_));
+    void* first = nullptr;
+    void* second = nullptr;
+    GCAP_EXPECT_OK(gcap_scratch_alloc(scratch, kBytes, stream, &first));
+    EXPECT_EQ(cudaMemcpyAsync(first, host_, kBytes, cudaMemcpyHostToDevice, handle), cudaSuccess);
+    GCAP_EXPECT_OK(gcap_scratch_alloc(scratch, kBytes, stream, &second));
+    EXPECT_EQ(cudaMemcpyAsync(second, first, kBytes, cudaMemcpyDeviceToDevice, handle), cudaSuccess);
+    GCAP_EXPECT_OK(gcap_scratch_free(scratch, first));
+    EXPECT_EQ(cudaMemcpyAsync(host_ + kBytes, second, kBytes, cudaMemcpyDeviceToHost, handle), cudaSuccess);
+    GCAP_EXPECT_OK(gcap_scratch_free(scratch, second));
+    gcap_scratch_reservation_close(reservation_);
+    gcap_retained_t* retained = nullptr;
+    GCAP_EXPECT_OK(gcap_capture_end(capture, &graph_, &retained));
+    EXPECT_EQ(cudaGraphInstantiate(&exec_, graph_, 0), cudaSuccess);
+  }
+  TwoStepGraph(const TwoStepGraph&) = delete;
+  TwoStepGraph& operator=(const TwoStepGraph&) = delete;
+  ~TwoStepGraph() {
+    EXPECT_EQ(cudaGraphExecDestroy(exec_), cudaSuccess);
+    EXPECT_EQ(cudaGraphDestroy(graph_), cudaSuccess);
+    EXPECT_EQ(cudaFreeHost(host_), cudaSuccess);
+    gcap_scratch_reservation_release(reservation_);
+  }
+
+  void Launch(char input) {
+    for (size_t i = 0; i < kBytes; ++i) host_[i] = static_cast<char>(input + i % 7);
+    EXPECT_EQ(cudaGraphLaunch(exec_, gcap_stream_handle(stream_)), cudaSuccess);
+  }
+  // After a synchronisation.
+  bool OutputIsInput() const { return std::equal(host_, host_ + kBytes, host_ + kBytes); }
+
+  static constexpr size_t kBytes = 4096;
+
+ private:
+  gcap_stream_t* stream_;
+  gcap_scratch_reservation_t* reservation_ = nullptr;
+  cudaGraph_t graph_ = nullptr;
+  cudaGraphExec_t exec_ = nullptr;
+  char* host_ = nullptr;  // input, then output
+};
+
+TEST_F(Reservation, ReplaysMeetNeitherOneAnotherNorEagerWork) {
+  gcap_allocator_t* device = nullptr;
+  GCAP_ASSERT_OK(gcap_device_allocator_create(0, &device));
+  gcap_scratch_t* scratch = nullptr;
+  GCAP_ASSERT_OK(gcap_scratch_create(device, nullptr, &scratch));
+  void* warm = nullptr;
+  GCAP_ASSERT_OK(gcap_scratch_alloc(scratch, 4 * TwoStepGraph::kBytes, a_, &warm));
+  GCAP_ASSERT_OK(gcap_scratch_free(scratch, warm));
+  GCAP_ASSERT_OK(gcap_stream_synchronize(a_));
+  {
+    TwoStepGraph first(scratch, a_);
+    TwoStepGraph second(scratch, b_);
+    for (char round = 1; round <= 5; ++round) {
+      first.Launch(round);
+      second.Launch(static_cast<char>(round + 50));
+      // Eager traffic over all that is free, while both replays may be running.
+      std::vector<void*> blocks(64, nullptr);
+      for (void*& block : blocks) {
+        GCAP_ASSERT_OK(gcap_scratch_alloc(scratch, TwoStepGraph::kBytes, c_, &block));
+        EXPECT_EQ(cudaMemsetAsync(block, 0x5a, TwoStepGraph::kBytes, gcap_stream_handle(c_)), cudaSuccess);
+      }
+      for (void* block : blocks) GCAP_EXPECT_OK(gcap_scratch_free(scratch, block));
+      for (gcap_stream_t* stream : {c_, b_, a_}) GCAP_EXPECT_OK(gcap_stream_synchronize(stream));
+      EXPECT_TRUE(first.OutputIsInput()) << "round " << int{round};
+      EXPECT_TRUE(second.OutputIsInput()) << "round " << int{round};
+      GCAP_EXPECT_OK(gcap_scratch_trim(scratch));
+      GCAP_EXPECT_OK(gcap_scratch_validate(scratch));
+    }
+  }
+  GCAP_EXPECT_OK(gcap_scratch_destroy(scratch));
+  gcap_allocator_destroy(device);
+}
+
+}  // namespace
+}  // namespace testing
+}  // namespace gcap

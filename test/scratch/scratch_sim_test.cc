@@ -1,0 +1,135 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Scratch over the device allocator when CUDA calls fail: what only the simulator can stage. Streams make calls of
+// their own, so they are made before, and every step is one that reaches the driver through the allocator alone.
+
+#include <cstdlib>
+#include <string>
+
+#include "gcap/scratch.h"
+#include "gcap_sim.h"
+#include "gtest/gtest.h"
+#include "test/support/expect_status.h"
+#include "test/support/fault_walk.h"
+#include "test/support/log_catcher.h"
+
+namespace gcap {
+namespace testing {
+namespace {
+
+// The simulator reads it at its first use, which is after this.
+[[maybe_unused]] const int kTwoDevices = setenv("GCAP_SIM_DEVICES", "2", /*overwrite=*/1);
+
+// Get device, set it, relax, the call itself, and the way back.
+constexpr uint64_t kCallsPerRegion = 6;
+
+class ScratchFaults : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    GCAP_ASSERT_OK(gcap_stream_create(1, &stream_));
+    GCAP_ASSERT_OK(gcap_device_allocator_create(1, &device_));
+    GCAP_ASSERT_OK(gcap_scratch_create(device_, nullptr, &scratch_));
+  }
+  void TearDown() override {
+    GCAP_EXPECT_OK(gcap_scratch_destroy(scratch_));
+    gcap_allocator_destroy(device_);
+    GCAP_EXPECT_OK(gcap_stream_destroy(stream_));
+  }
+
+  void* Alloc(size_t bytes) {
+    void* ptr = nullptr;
+    GCAP_EXPECT_OK(gcap_scratch_alloc(scratch_, bytes, stream_, &ptr));
+    return ptr;
+  }
+  // Two idle regions.
+  void MakeIdleRegions() {
+    void* first = Alloc(1 << 20);
+    void* second = Alloc(1 << 20);
+    GCAP_EXPECT_OK(gcap_scratch_free(scratch_, first));
+    GCAP_EXPECT_OK(gcap_scratch_free(scratch_, second));
+    GCAP_EXPECT_OK(gcap_stream_synchronize(stream_));
+    EXPECT_EQ(gcap_sim_live("device memory"), 2u);
+  }
+  // Whatever failed, the thread is as before, and arena and device agree on what is held.
+  void ExpectConsistent() {
+    EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+    EXPECT_EQ(cudaSetDevice(0), cudaSuccess);
+    cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
+    EXPECT_EQ(cudaThreadExchangeStreamCaptureMode(&mode), cudaSuccess);
+    GCAP_EXPECT_OK(gcap_scratch_validate(scratch_));
+    gcap_allocator_stats_t scratch_stats, device_stats;
+    gcap_scratch_get_stats(scratch_, &scratch_stats);
+    gcap_allocator_get_stats(device_, &device_stats);
+    EXPECT_EQ(scratch_stats.total_allocated_bytes, device_stats.in_use_bytes);
+    EXPECT_EQ(gcap_sim_live("device memory") > 0, device_stats.in_use_bytes > 0);
+  }
+
+  gcap_stream_t* stream_ = nullptr;
+  gcap_allocator_t* device_ = nullptr;
+  gcap_scratch_t* scratch_ = nullptr;
+};
+
+TEST_F(ScratchFaults, OfAllocLeaveNothing) {
+  EXPECT_EQ(WalkFaults([this](uint64_t n) {
+              ArmedFault fault(n);
+              void* ptr = this;
+              const Outcome outcome(gcap_scratch_alloc(scratch_, 100, stream_, &ptr));
+              const bool hit = fault.Disarm();
+              EXPECT_EQ(outcome.code, hit ? GCAP_CUDA_ERROR : GCAP_OK) << outcome.message;
+              EXPECT_EQ(outcome.cuda_error, hit ? cudaErrorUnknown : cudaSuccess);
+              EXPECT_EQ(ptr == nullptr, hit);
+              ExpectConsistent();
+              EXPECT_EQ(gcap_sim_live("device memory"), hit ? 0u : 1u);
+              GCAP_EXPECT_OK(gcap_scratch_free(scratch_, ptr));
+              return hit;
+            }),
+            kCallsPerRegion);
+}
+
+TEST_F(ScratchFaults, ShortDeviceMemoryIsAskedForLess) {
+  gcap_sim_fail_nth("cudaMalloc", 1, cudaErrorMemoryAllocation);
+  void* ptr = Alloc(100);
+  gcap_allocator_stats_t stats;
+  gcap_scratch_get_stats(scratch_, &stats);
+  EXPECT_EQ(stats.total_allocated_bytes, 256u);
+  GCAP_EXPECT_OK(gcap_scratch_free(scratch_, ptr));
+  ExpectConsistent();
+}
+
+TEST_F(ScratchFaults, OfTrimKeepWhatIsStillHeld) {
+  EXPECT_EQ(WalkFaults([this](uint64_t n) {
+              MakeIdleRegions();
+              const LogCatcher log;
+              ArmedFault fault(n);
+              const Outcome outcome(gcap_scratch_trim(scratch_));
+              const bool hit = fault.Disarm();
+              EXPECT_EQ(hit, !outcome.ok() || !log.text().empty()) << outcome.message << log.text();
+              ExpectConsistent();
+              EXPECT_EQ(gcap_sim_live("device memory"), outcome.ok() ? 0u : 1u) << outcome.message;
+              GCAP_EXPECT_OK(gcap_scratch_trim(scratch_));
+              EXPECT_EQ(gcap_sim_live("device memory"), 0u);
+              return hit;
+            }),
+            2 * kCallsPerRegion);
+}
+
+TEST_F(ScratchFaults, OfDestroyKeepTheArena) {
+  EXPECT_EQ(WalkFaults([this](uint64_t n) {
+              MakeIdleRegions();
+              const LogCatcher log;
+              ArmedFault fault(n);
+              const Outcome outcome(gcap_scratch_destroy(scratch_));
+              const bool hit = fault.Disarm();
+              EXPECT_EQ(hit, !outcome.ok() || !log.text().empty()) << outcome.message << log.text();
+              EXPECT_EQ(gcap_sim_live("device memory"), outcome.ok() ? 0u : 1u) << outcome.message;
+              if (outcome.ok()) GCAP_EXPECT_OK(gcap_scratch_create(device_, nullptr, &scratch_));
+              ExpectConsistent();
+              GCAP_EXPECT_OK(gcap_scratch_trim(scratch_));
+              return hit;
+            }),
+            2 * kCallsPerRegion);
+}
+
+}  // namespace
+}  // namespace testing
+}  // namespace gcap

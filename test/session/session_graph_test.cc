@@ -1,0 +1,328 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Runs that become graphs: warm-up, capture, replay, release; and captures that fail, after which the run is done again
+// eagerly, once, with the right result.
+
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gcap/session.h"
+#include "gtest/gtest.h"
+#include "test/session/session_test.h"
+#include "test/support/device_test.h"
+
+namespace {
+
+using gcap::testing::ChainOf;
+using gcap::testing::ChainRig;
+using gcap::testing::DeviceFloats;
+using gcap::testing::Floats;
+using gcap::testing::GraphOptions;
+using gcap::testing::Outcome;
+using gcap::testing::Tensor;
+using gcap::testing::When;
+
+using SessionGraph = gcap::testing::DeviceTest;
+
+TEST_F(SessionGraph, RunsWarmUpThenCaptureThenReplay) {
+  ChainRig rig;
+  GCAP_ASSERT_OK(rig.Create(GraphOptions(2)));
+  DeviceFloats x(Floats(6)), y(Floats(6));
+  for (int run = 1; run <= 8; ++run) {
+    rig.ExpectRightRun(&x, &y, 10.0f * static_cast<float>(run));
+    EXPECT_EQ(rig.count.executions, run) << "each run executes once";
+    EXPECT_EQ(rig.middle.computes, run < 3 ? run : 3) << "a replay issues nothing";
+    EXPECT_EQ(gcap_ep_is_graph_captured(rig.ep->get(), 0), run >= 3);
+  }
+  const gcap_graph_info_t info = rig.ep->Info(0);
+  EXPECT_EQ(info.eager_runs, 2u);
+  EXPECT_EQ(info.captures, 1u);
+  EXPECT_EQ(info.failures, 0u);
+  EXPECT_EQ(info.replays, 6u);
+  EXPECT_EQ(info.nodes, 9u);  // copies: 2 + 1 + 2 + 2 + 1, and the host function
+}
+
+TEST_F(SessionGraph, ReplayWithoutSynchronizeIsThereAfterTheEpIsSynchronized) {
+  ChainRig rig;
+  GCAP_ASSERT_OK(rig.Create(GraphOptions(1)));
+  DeviceFloats x({1, 2, 3, 4, 5, 6}), y(Floats(6));
+  for (int run = 0; run < 4; ++run) {  // eager, captured, two replays
+    y.Set(Floats(6));
+    GCAP_ASSERT_OK(rig.Run(x, y, 0, /*synchronize=*/false));
+    GCAP_ASSERT_OK(gcap_ep_synchronize(rig.ep->get()));
+    EXPECT_EQ(y.Get(), ChainOf({1, 2, 3, 4, 5, 6}));
+  }
+  EXPECT_EQ(rig.ep->Info(0).replays, 3u);
+}
+
+TEST_F(SessionGraph, EachIdHasItsGraphAndItsAddresses) {
+  ChainRig rig;
+  GCAP_ASSERT_OK(rig.Create(GraphOptions(1)));
+  constexpr int kIds = 3;
+  std::vector<std::unique_ptr<DeviceFloats>> x, y;
+  for (int id = 0; id < kIds; ++id) {
+    x.push_back(std::make_unique<DeviceFloats>(Floats(6)));
+    y.push_back(std::make_unique<DeviceFloats>(Floats(6)));
+  }
+  for (int run = 0; run < 5; ++run) {
+    for (int id = 0; id < kIds; ++id) {
+      rig.ExpectRightRun(x[id].get(), y[id].get(), static_cast<float>(100 * id + run), 17 * id);
+    }
+  }
+  for (int id = 0; id < kIds; ++id) EXPECT_EQ(rig.ep->Info(17 * id).captures, 1u);
+  EXPECT_EQ(rig.middle.computes, 2 * kIds);
+}
+
+TEST_F(SessionGraph, NoIdNeverCaptures) {
+  ChainRig rig;
+  GCAP_ASSERT_OK(rig.Create(GraphOptions(0)));
+  DeviceFloats x(Floats(6)), y(Floats(6));
+  for (int run = 0; run < 4; ++run) rig.ExpectRightRun(&x, &y, static_cast<float>(run), GCAP_GRAPH_ID_NONE);
+  EXPECT_EQ(rig.middle.computes, 4);
+  GCAP_EXPECT_FAILS(rig.WarmUp(x, y, GCAP_GRAPH_ID_NONE), GCAP_FAILED_PRECONDITION, "-1");
+}
+
+TEST_F(SessionGraph, IdBelowMinusOneIsRefused) {
+  ChainRig rig;
+  GCAP_ASSERT_OK(rig.Create(GraphOptions()));
+  DeviceFloats x(Floats(6)), y(Floats(6));
+  GCAP_EXPECT_FAILS(rig.Run(x, y, -5), GCAP_INVALID_ARGUMENT, "-5");
+  rig.ExpectRightRun(&x, &y, 1.0f);
+}
+
+TEST_F(SessionGraph, EagerRunsBetweenReplaysDoNotDisturbThem) {
+  ChainRig rig;
+  GCAP_ASSERT_OK(rig.Create(GraphOptions(1)));
+  DeviceFloats x(Floats(6)), y(Floats(6)), other_x(Floats(6)), other_y(Floats(6));
+  GCAP_ASSERT_OK(rig.WarmUp(x, y));
+  for (int run = 0; run < 6; ++run) {
+    rig.ExpectRightRun(&other_x, &other_y, 500.0f + static_cast<float>(run), GCAP_GRAPH_ID_NONE);
+    rig.ExpectRightRun(&x, &y, static_cast<float>(run));
+  }
+  EXPECT_EQ(rig.ep->Info(0).replays, 7u);
+}
+
+TEST_F(SessionGraph, UserStreamCarriesTheWholeOfIt) {
+  cudaStream_t stream = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  {
+    ChainRig rig;
+    gcap_options_t options = GraphOptions(1);
+    options.has_user_stream = true;
+    options.user_stream = stream;
+    GCAP_ASSERT_OK(rig.Create(options));
+    DeviceFloats x({1, 2, 3, 4, 5, 6}), y(Floats(6));
+    for (int run = 0; run < 4; ++run) rig.ExpectRightRun(&x, &y, static_cast<float>(run));
+    EXPECT_EQ(rig.ep->Info(0).captures, 1u);
+    x.Set({1, 2, 3, 4, 5, 6});
+    GCAP_ASSERT_OK(rig.Run(x, y, 0, /*synchronize=*/false));
+    EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess) << "the work is on the user's stream";
+    EXPECT_EQ(y.Get(), ChainOf({1, 2, 3, 4, 5, 6}));
+  }
+  EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+}
+
+// --- The application's allocator ------------------------------------------------------------------------------------
+
+std::set<void*>* external_live = new std::set<void*>;
+int external_allocs, external_foreign_frees;
+
+void* ExternalAlloc(size_t bytes) {
+  void* memory = nullptr;
+  if (cudaMalloc(&memory, bytes) != cudaSuccess) return nullptr;
+  ++external_allocs;
+  external_live->insert(memory);
+  return memory;
+}
+void ExternalFree(void* memory) {
+  if (external_live->erase(memory) == 0) ++external_foreign_frees;
+  EXPECT_EQ(cudaFree(memory), cudaSuccess);
+}
+
+TEST_F(SessionGraph, ExternalAllocatorServesScratchAndConstants) {
+  {
+    ChainRig rig;
+    gcap_options_t options = GraphOptions(1);
+    options.external_alloc = ExternalAlloc;
+    options.external_free = ExternalFree;
+    GCAP_ASSERT_OK(rig.Create(options));
+    DeviceFloats x(Floats(6)), y(Floats(6));
+    for (int run = 0; run < 4; ++run) rig.ExpectRightRun(&x, &y, static_cast<float>(run));
+    EXPECT_EQ(rig.ep->Info(0).captures, 1u);
+    EXPECT_GE(external_allocs, 2) << "the constant, and a region of scratch";
+  }
+  EXPECT_TRUE(external_live->empty());
+  EXPECT_EQ(external_foreign_frees, 0);
+}
+
+// --- Warm-up and release --------------------------------------------------------------------------------------------
+
+TEST_F(SessionGraph, WarmUpEndsWithTheGraph) {
+  for (unsigned min_runs : {0u, 1u, 2u, 7u}) {
+    SCOPED_TRACE(min_runs);
+    ChainRig rig;
+    GCAP_ASSERT_OK(rig.Create(GraphOptions(min_runs)));
+    DeviceFloats x({1, 2, 3, 4, 5, 6}), y(Floats(6));
+    GCAP_ASSERT_OK(rig.WarmUp(x, y, 4));
+    EXPECT_EQ(y.Get(), ChainOf({1, 2, 3, 4, 5, 6}));
+    EXPECT_TRUE(gcap_ep_is_graph_captured(rig.ep->get(), 4));
+    const int computes = rig.middle.computes;
+    GCAP_ASSERT_OK(rig.WarmUp(x, y, 4));
+    rig.ExpectRightRun(&x, &y, 9.0f, 4);
+    EXPECT_EQ(rig.middle.computes, computes) << "nothing left to warm up; the next run is a replay";
+  }
+}
+
+TEST_F(SessionGraph, WarmUpIsBounded) {
+  for (unsigned min_runs : {8u, 1000000u}) {
+    ChainRig rig;
+    GCAP_ASSERT_OK(rig.Create(GraphOptions(min_runs)));
+    DeviceFloats x(Floats(6)), y(Floats(6));
+    GCAP_EXPECT_FAILS(rig.WarmUp(x, y, 3), GCAP_UNAVAILABLE, "has not captured graph id 3 after 8 runs");
+    EXPECT_EQ(rig.middle.computes, 8);
+    rig.ExpectRightRun(&x, &y, 1.0f, 3);
+  }
+}
+
+TEST_F(SessionGraph, WarmUpOfAModelThatCannotBeCapturedIsBoundedToo) {
+  ChainRig rig("Alloc");
+  rig.middle.misbehave = When::kInCapture;
+  GCAP_ASSERT_OK(rig.Create(GraphOptions(1)));
+  DeviceFloats x(Floats(6)), y(Floats(6));
+  GCAP_EXPECT_FAILS(rig.WarmUp(x, y), GCAP_UNAVAILABLE, "after 8 runs");
+  rig.ExpectRightRun(&x, &y, 1.0f);
+}
+
+TEST_F(SessionGraph, WarmUpHandsOnTheFailureOfARun) {
+  ChainRig rig;
+  rig.middle.misbehave = When::kAlways;
+  GCAP_ASSERT_OK(rig.Create(GraphOptions(1)));
+  DeviceFloats x(Floats(6)), y(Floats(6));
+  GCAP_EXPECT_FAILS(rig.WarmUp(x, y), GCAP_UNAVAILABLE, "told to fail");
+  EXPECT_EQ(rig.middle.computes, 1);
+}
+
+TEST_F(SessionGraph, WarmUpWithoutGraphsIsRefused) {
+  ChainRig rig;
+  gcap_options_t options;
+  gcap_options_init(&options);
+  GCAP_ASSERT_OK(rig.Create(options));
+  DeviceFloats x(Floats(6)), y(Floats(6));
+  GCAP_EXPECT_FAILS(rig.WarmUp(x, y), GCAP_FAILED_PRECONDITION, "enable_cuda_graph");
+  EXPECT_EQ(rig.middle.computes, 0);
+}
+
+TEST_F(SessionGraph, ReleasedGraphWarmsUpAgain) {
+  ChainRig rig;
+  GCAP_ASSERT_OK(rig.Create(GraphOptions(1)));
+  DeviceFloats x(Floats(6)), y(Floats(6));
+  GCAP_EXPECT_FAILS(gcap_session_release_captured_graph(rig.session, 0), GCAP_NOT_FOUND, "graph id 0");
+  GCAP_ASSERT_OK(rig.WarmUp(x, y));
+  GCAP_EXPECT_OK(gcap_session_release_captured_graph(rig.session, 0));
+  EXPECT_FALSE(gcap_ep_is_graph_captured(rig.ep->get(), 0));
+  GCAP_EXPECT_FAILS(gcap_session_release_captured_graph(rig.session, 0), GCAP_NOT_FOUND, "graph id 0");
+  for (int run = 0; run < 4; ++run) rig.ExpectRightRun(&x, &y, static_cast<float>(run));
+  EXPECT_EQ(rig.ep->Info(0).eager_runs, 1u);
+  EXPECT_EQ(rig.ep->Info(0).captures, 1u);
+}
+
+TEST_F(SessionGraph, ReleaseWaitsForAReplayInFlight) {
+  ChainRig rig;
+  GCAP_ASSERT_OK(rig.Create(GraphOptions(0)));
+  DeviceFloats x({1, 2, 3, 4, 5, 6}), y(Floats(6));
+  GCAP_ASSERT_OK(rig.WarmUp(x, y));
+  y.Set(Floats(6));
+  GCAP_ASSERT_OK(rig.Run(x, y, 0, /*synchronize=*/false));
+  GCAP_EXPECT_OK(gcap_session_release_captured_graph(rig.session, 0));
+  EXPECT_EQ(y.Get(), ChainOf({1, 2, 3, 4, 5, 6}));
+}
+
+TEST_F(SessionGraph, ReleaseConcernsTheCallingThreadsGraph) {
+  ChainRig rig;
+  GCAP_ASSERT_OK(rig.Create(GraphOptions(0)));
+  DeviceFloats x(Floats(6)), y(Floats(6));
+  GCAP_ASSERT_OK(rig.WarmUp(x, y));
+  std::thread([&] {
+    GCAP_EXPECT_FAILS(gcap_session_release_captured_graph(rig.session, 0), GCAP_NOT_FOUND, "graph id 0");
+  }).join();
+  EXPECT_TRUE(gcap_ep_is_graph_captured(rig.ep->get(), 0));
+}
+
+// --- Captures that fail ---------------------------------------------------------------------------------------------
+
+TEST_F(SessionGraph, RunIsRightAndExecutedOnceThoughItsCaptureFails) {
+  for (const char* op : {"Fail", "Alloc", "Ignore"}) {
+    SCOPED_TRACE(op);
+    ChainRig rig(op);
+    rig.middle.misbehave = When::kInCapture;
+    GCAP_ASSERT_OK(rig.Create(GraphOptions(1)));
+    DeviceFloats x(Floats(6)), y(Floats(6));
+    for (int run = 1; run <= 6; ++run) {
+      rig.ExpectRightRun(&x, &y, static_cast<float>(run));
+      EXPECT_EQ(rig.count.executions, run);
+    }
+    const gcap_graph_info_t info = rig.ep->Info(0);
+    EXPECT_GE(info.failures, 2u);
+    EXPECT_EQ(info.captures, 0u);
+    EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
+
+    rig.middle.misbehave = When::kNever;
+    for (int run = 7; run <= 30 && !gcap_ep_is_graph_captured(rig.ep->get(), 0); ++run) {
+      rig.ExpectRightRun(&x, &y, static_cast<float>(run));
+      EXPECT_EQ(rig.count.executions, run);
+    }
+    EXPECT_EQ(rig.ep->Info(0).captures, 1u) << "a kernel that mends its ways is captured";
+    rig.ExpectRightRun(&x, &y, 50.0f);
+    GCAP_EXPECT_OK(gcap_scratch_validate(gcap_ep_runtime_scratch(rig.ep->runtime())));
+  }
+}
+
+TEST_F(SessionGraph, FailureOfTheSecondTryIsReported) {
+  ChainRig rig;
+  GCAP_ASSERT_OK(rig.Create(GraphOptions(1)));
+  DeviceFloats x(Floats(6)), y(Floats(6));
+  rig.ExpectRightRun(&x, &y, 1.0f);
+  rig.middle.misbehave = When::kAlways;
+  GCAP_EXPECT_FAILS(rig.Run(x, y), GCAP_UNAVAILABLE, "node 'middle'");
+  EXPECT_EQ(rig.middle.computes, 3) << "in the capture, and once more eagerly";
+  EXPECT_EQ(rig.ep->Info(0).failures, 1u);
+  rig.middle.misbehave = When::kNever;
+  rig.ExpectRightRun(&x, &y, 1.0f);
+}
+
+TEST_F(SessionGraph, EagerFailureIsNotTakenForAFailedCapture) {
+  ChainRig rig;
+  GCAP_ASSERT_OK(rig.Create(GraphOptions(2)));
+  rig.middle.misbehave = When::kOutsideCapture;
+  DeviceFloats x(Floats(6)), y(Floats(6));
+  GCAP_EXPECT_FAILS(rig.Run(x, y), GCAP_UNAVAILABLE, "node 'middle'");
+  EXPECT_EQ(rig.middle.computes, 1);
+  EXPECT_EQ(rig.ep->Info(0).failures, 0u);
+}
+
+TEST_F(SessionGraph, CaptureThatLacksScratchRunsEagerlyAndALaterOneSucceeds) {
+  ChainRig rig;
+  GCAP_ASSERT_OK(rig.Create(GraphOptions(1)));
+  DeviceFloats x(Floats(6)), y(Floats(6));
+  rig.ExpectRightRun(&x, &y, 1.0f);
+  rig.bounce.scratch_bytes = size_t{8} << 20;  // more than the warm-up run made the arena hold
+  rig.ExpectRightRun(&x, &y, 2.0f);
+  EXPECT_EQ(rig.ep->Info(0).failures, 1u);
+  EXPECT_EQ(rig.count.executions, 2);
+  for (int run = 3; run <= 6; ++run) rig.ExpectRightRun(&x, &y, static_cast<float>(run));
+  EXPECT_EQ(rig.ep->Info(0).captures, 1u);
+  EXPECT_EQ(rig.ep->Info(0).failures, 1u);
+}
+
+TEST_F(SessionGraph, FirstRunCanBeCapturedThoughNothingIsReserved) {
+  ChainRig rig;
+  GCAP_ASSERT_OK(rig.Create(GraphOptions(0)));
+  DeviceFloats x(Floats(6)), y(Floats(6));
+  for (int run = 0; run < 6; ++run) rig.ExpectRightRun(&x, &y, static_cast<float>(run));
+  EXPECT_EQ(rig.count.executions, 6);
+  EXPECT_EQ(rig.ep->Info(0).captures, 1u);
+}
+
+}  // namespace

@@ -1,0 +1,193 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Eager runs of a session: results, tensors that do not match, failures of kernels, and the runs of an EP that has only
+// what an EP must have.
+
+#include <cstdint>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gcap/session.h"
+#include "gtest/gtest.h"
+#include "test/session/session_test.h"
+#include "test/support/device_test.h"
+
+namespace {
+
+using gcap::testing::ChainOf;
+using gcap::testing::ChainRig;
+using gcap::testing::DeviceFloats;
+using gcap::testing::Floats;
+using gcap::testing::GraphOptions;
+using gcap::testing::kCount;
+using gcap::testing::Outcome;
+using gcap::testing::Tensor;
+using gcap::testing::TestEpConfig;
+using gcap::testing::When;
+
+gcap_options_t EagerOptions() {
+  gcap_options_t options;
+  gcap_options_init(&options);
+  return options;
+}
+
+gcap_allocator_stats_t ScratchStats(const ChainRig& rig) {
+  gcap_allocator_stats_t stats;
+  gcap_scratch_get_stats(gcap_ep_runtime_scratch(rig.ep->runtime()), &stats);
+  return stats;
+}
+
+using Session = gcap::testing::DeviceTest;
+
+TEST_F(Session, RunComputesTheModel) {
+  ChainRig rig;
+  GCAP_ASSERT_OK(rig.Create(EagerOptions()));
+  DeviceFloats x({1, 2, 3, 4, 5, 6}), y(Floats(6));
+  GCAP_ASSERT_OK(rig.Run(x, y));
+  EXPECT_EQ(y.Get(), Floats({2, 3, 4, -4, -5, -6}));
+  EXPECT_EQ(x.Get(), Floats({1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(rig.count.executions, 1);
+}
+
+TEST_F(Session, RunWithoutGraphsStaysEager) {
+  ChainRig rig;
+  GCAP_ASSERT_OK(rig.Create(EagerOptions()));
+  DeviceFloats x(Floats(6)), y(Floats(6));
+  for (int run = 0; run < 5; ++run) rig.ExpectRightRun(&x, &y, 10.0f * static_cast<float>(run));
+  EXPECT_EQ(rig.middle.computes, 5);
+  EXPECT_EQ(rig.count.executions, 5);
+}
+
+TEST_F(Session, RunLeavesNoScratchBehind) {
+  ChainRig rig;
+  GCAP_ASSERT_OK(rig.Create(EagerOptions()));
+  DeviceFloats x(Floats(6)), y(Floats(6));
+  rig.ExpectRightRun(&x, &y, 0.0f);
+  EXPECT_EQ(ScratchStats(rig).requested_in_use_bytes, 0u);
+  const uint64_t after_first = ScratchStats(rig).total_allocated_bytes;
+  for (int run = 0; run < 20; ++run) rig.ExpectRightRun(&x, &y, static_cast<float>(run));
+  EXPECT_EQ(ScratchStats(rig).total_allocated_bytes, after_first);
+}
+
+TEST_F(Session, RunOnAnEpWithOnlyRequiredMembers) {
+  ChainRig rig;
+  TestEpConfig config;
+  config.has_run_members = false;
+  GCAP_ASSERT_OK(rig.Create(GraphOptions(0), config));
+  DeviceFloats x(Floats(6)), y(Floats(6));
+  for (int run = 0; run < 4; ++run) rig.ExpectRightRun(&x, &y, static_cast<float>(run));
+  EXPECT_EQ(rig.middle.computes, 4);
+  GCAP_EXPECT_FAILS(rig.WarmUp(x, y), GCAP_FAILED_PRECONDITION, "does not capture graphs");
+  GCAP_EXPECT_FAILS(gcap_session_release_captured_graph(rig.session, 0), GCAP_FAILED_PRECONDITION, "graph id 0");
+}
+
+TEST_F(Session, RunWithoutSynchronizeIsThereAfterTheEpIsSynchronized) {
+  ChainRig rig;
+  GCAP_ASSERT_OK(rig.Create(EagerOptions()));
+  DeviceFloats x({1, 2, 3, 4, 5, 6}), y(Floats(6));
+  GCAP_ASSERT_OK(rig.Run(x, y, 0, /*synchronize=*/false));
+  GCAP_ASSERT_OK(gcap_ep_synchronize(rig.ep->get()));
+  EXPECT_EQ(y.Get(), ChainOf({1, 2, 3, 4, 5, 6}));
+}
+
+// Runs that nobody waited for still use their scratch, one after the other.
+TEST_F(Session, RunsWithoutSynchronizeKeepTheirOrder) {
+  ChainRig rig;
+  GCAP_ASSERT_OK(rig.Create(EagerOptions()));
+  constexpr int kRuns = 8;
+  std::vector<std::unique_ptr<DeviceFloats>> x, y;
+  for (int run = 0; run < kRuns; ++run) {
+    x.push_back(std::make_unique<DeviceFloats>(Floats(kCount, static_cast<float>(run))));
+    y.push_back(std::make_unique<DeviceFloats>(Floats(kCount)));
+  }
+  for (int run = 0; run < kRuns; ++run) GCAP_ASSERT_OK(rig.Run(*x[run], *y[run], 0, /*synchronize=*/false));
+  GCAP_ASSERT_OK(gcap_ep_synchronize(rig.ep->get()));
+  for (int run = 0; run < kRuns; ++run) EXPECT_EQ(y[run]->Get(), ChainOf(Floats(kCount, static_cast<float>(run))));
+}
+
+// --- Tensors that do not match --------------------------------------------------------------------------------------
+
+struct WrongTensor {
+  const char* named;
+  void (*spoil)(gcap_tensor_t* tensor);
+};
+
+const WrongTensor kWrongTensors[] = {
+    {"has no data", [](gcap_tensor_t* t) { t->data = nullptr; }},
+    {"has dtype 3 and rank 2", [](gcap_tensor_t* t) { t->dtype = static_cast<gcap_dtype_t>(3); }},
+    {"has dtype 0 and rank 1, the model wants 0 and 2", [](gcap_tensor_t* t) { t->rank = 1; }},
+    {"has dtype 0 and rank 9", [](gcap_tensor_t* t) { t->rank = 9; }},
+    {"dimension 0 is 3, the model wants 2", [](gcap_tensor_t* t) { std::swap(t->shape[0], t->shape[1]); }},
+    {"dimension 1 is -3, the model wants 3", [](gcap_tensor_t* t) { t->shape[1] = -3; }},
+};
+
+void ExpectWrongTensorsRefused(ChainRig* rig, const DeviceFloats& x, const DeviceFloats& y) {
+  gcap_run_options_t options;
+  gcap_run_options_init(&options);
+  for (const WrongTensor& wrong : kWrongTensors) {
+    for (bool is_input : {true, false}) {
+      SCOPED_TRACE(std::string(is_input ? "input " : "output ") + wrong.named);
+      gcap_tensor_t input = Tensor(x.get(), {2, 3}), output = Tensor(y.get(), {2, 3});
+      wrong.spoil(is_input ? &input : &output);
+      const Outcome outcome(gcap_session_run(rig->session, &options, &input, &output));
+      EXPECT_STREQ(gcap_code_name(outcome.code), "INVALID_ARGUMENT");
+      EXPECT_TRUE(outcome.Names(is_input ? "input 'x'" : "output 'y'")) << outcome.message;
+      EXPECT_TRUE(outcome.Names(wrong.named)) << outcome.message;
+    }
+  }
+}
+
+TEST_F(Session, RunOfWrongTensorsNamesThemAndRunsNothing) {
+  ChainRig rig;
+  GCAP_ASSERT_OK(rig.Create(EagerOptions()));
+  DeviceFloats x(Floats(6)), y(Floats(6, 5.0f));
+  ExpectWrongTensorsRefused(&rig, x, y);
+  EXPECT_EQ(rig.middle.computes, 0);
+  EXPECT_EQ(y.Get(), Floats(6, 5.0f));
+  rig.ExpectRightRun(&x, &y, 1.0f);
+}
+
+TEST_F(Session, ReplayOfWrongTensorsIsRefusedTheSame) {
+  ChainRig rig;
+  GCAP_ASSERT_OK(rig.Create(GraphOptions(0)));
+  DeviceFloats x(Floats(6)), y(Floats(6));
+  GCAP_ASSERT_OK(rig.WarmUp(x, y));
+  const uint64_t replays = rig.ep->Info(0).replays;
+  ExpectWrongTensorsRefused(&rig, x, y);
+  EXPECT_EQ(rig.ep->Info(0).replays, replays);
+  rig.ExpectRightRun(&x, &y, 1.0f);
+}
+
+// --- Failures of kernels --------------------------------------------------------------------------------------------
+
+TEST_F(Session, FailingKernelIsReportedWithItsNode) {
+  ChainRig rig;
+  GCAP_ASSERT_OK(rig.Create(EagerOptions()));
+  DeviceFloats x(Floats(6)), y(Floats(6));
+  rig.middle.misbehave = When::kAlways;
+  const Outcome outcome(rig.Run(x, y));
+  EXPECT_EQ(outcome.code, GCAP_UNAVAILABLE);
+  EXPECT_TRUE(outcome.Names("node 'middle'")) << outcome.message;
+  EXPECT_TRUE(outcome.Names("told to fail")) << outcome.message;
+  EXPECT_EQ(rig.bounce.computes, 0) << "what comes after it was not issued";
+  EXPECT_EQ(ScratchStats(rig).requested_in_use_bytes, 0u);
+  GCAP_EXPECT_OK(gcap_scratch_validate(gcap_ep_runtime_scratch(rig.ep->runtime())));
+  rig.middle.misbehave = When::kNever;
+  rig.ExpectRightRun(&x, &y, 3.0f);
+}
+
+TEST_F(Session, RunThatFindsNoMemoryIsReportedAndTheNextSucceeds) {
+  ChainRig rig;
+  gcap_options_t options = EagerOptions();
+  options.arena_memory_limit_bytes = size_t{1} << 20;
+  GCAP_ASSERT_OK(rig.Create(options));
+  DeviceFloats x(Floats(6)), y(Floats(6));
+  rig.bounce.scratch_bytes = size_t{2} << 20;
+  GCAP_EXPECT_FAILS(rig.Run(x, y), GCAP_RESOURCE_EXHAUSTED, "node 'bounce'");
+  EXPECT_EQ(ScratchStats(rig).requested_in_use_bytes, 0u);
+  rig.bounce.scratch_bytes = 0;
+  rig.ExpectRightRun(&x, &y, 3.0f);
+}
+
+}  // namespace

@@ -1,0 +1,34 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// log_catcher.h: collects what gcap logs, warnings and errors, while it lives. One at a time.
+#ifndef GCAP_TEST_SUPPORT_LOG_CATCHER_H_
+#define GCAP_TEST_SUPPORT_LOG_CATCHER_H_
+
+#include <string>
+
+#include "gcap/log.h"
+
+namespace gcap {
+namespace testing {
+
+class LogCatcher {
+ public:
+  LogCatcher() {
+    gcap_log_set_sink(
+        [](void* self, gcap_log_level_t, const char* message) { static_cast<LogCatcher*>(self)->text_ += message; },
+        this, GCAP_LOG_WARNING);
+  }
+  LogCatcher(const LogCatcher&) = delete;
+  LogCatcher& operator=(const LogCatcher&) = delete;
+  ~LogCatcher() { gcap_log_set_sink(nullptr, nullptr, GCAP_LOG_WARNING); }
+
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+}  // namespace testing
+}  // namespace gcap
+
+#endif  // GCAP_TEST_SUPPORT_LOG_CATCHER_H_
