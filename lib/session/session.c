@@ -237,6 +237,9 @@ static gcap_status_t run_once(gcap_session_t* session, int graph_id, bool synchr
 
 static gcap_status_t check_tensors(const plan_t* plan, const char* role, const int* values, int count,
                                    const gcap_tensor_t* tensors) {
+  if (count > 0 && tensors == NULL) {
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "the %ss are NULL, the model has %d", role, count);
+  }
   for (int i = 0; i < count; ++i) {
     const plan_value_t* value = &plan->values[values[i]];
     const gcap_tensor_t *given = &tensors[i], *wanted = &value->tensor;

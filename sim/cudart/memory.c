@@ -269,7 +269,7 @@ static cudaError_t free_async(void* address, cudaStream_t handle) {
   sim_stream_t* stream = sim_stream_get(handle);
   cudaError_t code = sim_gate_ordered(stream);
   if (code == cudaSuccess && !stream->member) code = sim_gate_unsafe();
-  if (code != cudaSuccess) return code;
+  if (code != cudaSuccess || !address) return code;  // freeing NULL is nothing to do, measured outside a capture
   sim_allocation_t* allocation = sim_allocation_find(address);
   if (!allocation || allocation->base != address || allocation->type != cudaMemoryTypeDevice) {
     return cudaErrorInvalidValue;

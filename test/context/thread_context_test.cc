@@ -7,7 +7,7 @@
 #include <pthread.h>
 
 #include <atomic>
-#include <memory>
+#include <chrono>
 #include <set>
 #include <string>
 #include <thread>
@@ -235,6 +235,27 @@ TEST_F(ThreadContexts, ContextsOfLivingThreadsEndWithTheirSet) {
   EXPECT_EQ(ends_.count, 2) << "the context of the set that is gone does not end twice";
   GCAP_EXPECT_OK(gcap_thread_contexts_destroy(other_set));
   EXPECT_EQ(ends_.count, 2);
+}
+
+TEST_F(ThreadContexts, SetThatEndsWaitsForAContextThatItsThreadIsEnding) {
+  struct Ending {
+    std::atomic<bool> begun{false}, done{false};
+  } ending;
+  gcap_thread_contexts_options_t options = Options();
+  options.user = &ending;
+  options.on_end = [](void* user, gcap_stream_t*) {
+    static_cast<Ending*>(user)->begun = true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the other thread is in destroy by now
+    static_cast<Ending*>(user)->done = true;
+    return gcap_status_t(nullptr);
+  };
+  gcap_thread_contexts_t* set = Create(options);
+  std::thread thread([&] { Get(set); });
+  while (!ending.begun) std::this_thread::yield();
+  EXPECT_EQ(gcap_thread_contexts_count(set), 0u);
+  GCAP_EXPECT_OK(gcap_thread_contexts_destroy(set));
+  EXPECT_TRUE(ending.done);
+  thread.join();
 }
 
 TEST_F(ThreadContexts, OnEndFindsTheStreamIdleAndAlive) {

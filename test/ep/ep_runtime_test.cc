@@ -364,6 +364,20 @@ TEST_F(EpRuntime, CaptureThatLacksScratchFailsCleanlyAndALaterOneSucceeds) {
   EXPECT_EQ(y.Get(), Floats({3, 4}));
 }
 
+TEST_F(EpRuntime, CaptureWithoutItsOwnReservationFails) {
+  Create(GraphOptions(0));
+  DeviceFloats x({1}), y({0});
+  const auto copy = [&](const gcap_run_resources_t& run) { return Copy(run, x, y); };
+  const gcap_run_resources_t run = Resources();
+  gcap_scratch_reservation_t* in_the_way = nullptr;
+  GCAP_ASSERT_OK(gcap_scratch_reservation_open(run.scratch, run.stream, &in_the_way));
+  const Outcome outcome = Run(0, copy);
+  EXPECT_EQ(outcome.code, GCAP_CAPTURE_INVALIDATED) << outcome.message;
+  gcap_scratch_reservation_release(in_the_way);
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(Run(0, copy).ok());
+  EXPECT_TRUE(gcap_ep_runtime_is_graph_captured(runtime_, 0));
+}
+
 TEST_F(EpRuntime, ArenaOptionsReachTheScratch) {
   gcap_options_t options = GraphOptions();
   options.arena_initial_chunk_bytes = 1 << 16;

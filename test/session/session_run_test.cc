@@ -21,8 +21,10 @@ using gcap::testing::DeviceFloats;
 using gcap::testing::Floats;
 using gcap::testing::GraphOptions;
 using gcap::testing::kCount;
+using gcap::testing::ModelBuilder;
 using gcap::testing::Outcome;
 using gcap::testing::Tensor;
+using gcap::testing::TestEp;
 using gcap::testing::TestEpConfig;
 using gcap::testing::When;
 
@@ -68,6 +70,35 @@ TEST_F(Session, RunLeavesNoScratchBehind) {
   const uint64_t after_first = ScratchStats(rig).total_allocated_bytes;
   for (int run = 0; run < 20; ++run) rig.ExpectRightRun(&x, &y, static_cast<float>(run));
   EXPECT_EQ(ScratchStats(rig).total_allocated_bytes, after_first);
+}
+
+// a is read by the second node and by the last, with an allocation between; b is read twice by one node.
+TEST_F(Session, ValueLivesUntilItsLastReader) {
+  std::unique_ptr<TestEp> ep;
+  GCAP_ASSERT_OK(TestEp::Create(EagerOptions(), {}, &ep));
+  ModelBuilder m;
+  const int x = m.Value("x", {4}), a = m.Value("a", {4}), b = m.Value("b", {4}), c = m.Value("c", {4});
+  const int d = m.Value("d", {4}), y = m.Value("y", {4});
+  m.inputs = {x};
+  m.outputs = {y};
+  m.Node("Rotate", "to_a", {x}, {a});
+  m.Node("Rotate", "to_b", {a}, {b});
+  m.Node("Join", "to_c", {b, b}, {c});
+  m.Node("Rotate", "to_d", {c}, {d});
+  m.Node("Join", "to_y", {a, d}, {y});
+  const gcap_model_t model = m.Model();
+  gcap_ep_t* const eps[] = {ep->get()};
+  gcap_session_t* session = nullptr;
+  GCAP_ASSERT_OK(gcap_session_create(&model, eps, 1, &session));
+  DeviceFloats in({1, 2, 3, 4}), out(Floats(4));
+  const gcap_tensor_t input = Tensor(in.get(), {4}), output = Tensor(out.get(), {4});
+  gcap_run_options_t options;
+  gcap_run_options_init(&options);
+  for (int run = 0; run < 3; ++run) {
+    GCAP_ASSERT_OK(gcap_session_run(session, &options, &input, &output));
+    EXPECT_EQ(out.Get(), Floats({2, 3, 2, 3}));  // a is 2 3 4 1, b and c are 3 4 1 2, d is 4 1 2 3
+  }
+  GCAP_EXPECT_OK(gcap_session_destroy(session));
 }
 
 TEST_F(Session, RunOnAnEpWithOnlyRequiredMembers) {
@@ -146,6 +177,19 @@ TEST_F(Session, RunOfWrongTensorsNamesThemAndRunsNothing) {
   EXPECT_EQ(rig.middle.computes, 0);
   EXPECT_EQ(y.Get(), Floats(6, 5.0f));
   rig.ExpectRightRun(&x, &y, 1.0f);
+}
+
+TEST_F(Session, RunOfNoTensorsIsRefused) {
+  ChainRig rig;
+  GCAP_ASSERT_OK(rig.Create(EagerOptions()));
+  DeviceFloats x(Floats(6));
+  const gcap_tensor_t tensor = Tensor(x.get(), {2, 3});
+  gcap_run_options_t options;
+  gcap_run_options_init(&options);
+  GCAP_EXPECT_FAILS(gcap_session_run(rig.session, &options, nullptr, &tensor), GCAP_INVALID_ARGUMENT,
+                    "the inputs are NULL, the model has 1");
+  GCAP_EXPECT_FAILS(gcap_session_run(rig.session, &options, &tensor, nullptr), GCAP_INVALID_ARGUMENT,
+                    "the outputs are NULL, the model has 1");
 }
 
 TEST_F(Session, ReplayOfWrongTensorsIsRefusedTheSame) {

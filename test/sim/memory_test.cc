@@ -182,6 +182,7 @@ TEST_F(Memory, BadFreesAreRefused) {
   EXPECT_EQ(cudaSuccess, cudaFreeAsync(p, stream_));
   EXPECT_EQ(cudaErrorInvalidValue, cudaFreeAsync(p, stream_));
   EXPECT_EQ(cudaErrorInvalidValue, cudaFreeAsync(device_ + 1, stream_));
+  EXPECT_EQ(cudaSuccess, cudaFreeAsync(nullptr, stream_));
 }
 
 TEST_F(Memory, StreamOrderedFreeWaitsForTheWorkBeforeIt) {

@@ -1,0 +1,51 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Sessions where nothing runs on the device before somebody waits for it: what was waited for is seen exactly.
+
+#include <cstdlib>
+#include <thread>
+
+#include "gcap/session.h"
+#include "gtest/gtest.h"
+#include "test/session/session_test.h"
+
+namespace {
+
+using gcap::testing::ChainOf;
+using gcap::testing::ChainRig;
+using gcap::testing::DeviceFloats;
+using gcap::testing::Floats;
+using gcap::testing::GraphOptions;
+
+// The simulator reads it at the program's first call.
+const bool is_lazy = setenv("GCAP_SIM_SCHEDULE", "lazy", /*replace=*/1) == 0;
+
+TEST(SessionLazy, RunReturnsAtOnceOrWithItsResultAsAsked) {
+  ASSERT_TRUE(is_lazy);
+  ChainRig rig;
+  GCAP_ASSERT_OK(rig.Create(GraphOptions(1)));
+  DeviceFloats x({1, 2, 3, 4, 5, 6}), y(Floats(6));
+  for (int run = 1; run <= 5; ++run) {  // eager, captured, three replays
+    y.Set(Floats(6));
+    const int executions = rig.count.executions;
+    GCAP_ASSERT_OK(rig.Run(x, y, 0, /*synchronize=*/false));
+    EXPECT_EQ(rig.count.executions, executions);
+    EXPECT_EQ(y.Get(), Floats(6));
+    GCAP_ASSERT_OK(gcap_ep_synchronize(rig.ep->get()));
+    EXPECT_EQ(rig.count.executions, executions + 1);
+    EXPECT_EQ(y.Get(), ChainOf({1, 2, 3, 4, 5, 6}));
+    GCAP_ASSERT_OK(rig.Run(x, y, 1, /*synchronize=*/true));
+    EXPECT_EQ(rig.count.executions, executions + 2);
+  }
+}
+
+// The constants are copied on the stream of the thread that makes the session; other threads have streams of their own.
+TEST(SessionLazy, ConstantsAreThereForEveryThread) {
+  DeviceFloats x({1, 2, 3, 4, 5, 6}), y(Floats(6));
+  ChainRig rig;
+  GCAP_ASSERT_OK(rig.Create(GraphOptions(1)));
+  std::thread([&] { GCAP_EXPECT_OK(rig.Run(x, y)); }).join();
+  EXPECT_EQ(y.Get(), ChainOf({1, 2, 3, 4, 5, 6}));
+}
+
+}  // namespace
