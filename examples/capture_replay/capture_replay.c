@@ -8,10 +8,13 @@
 
 #include "gcap/graph.h"
 
-#define TRY(call)                                                                      \
-  do {                                                                                 \
-    gcap_status_t status_ = (call);                                                    \
-    if (status_ != NULL) return fprintf(stderr, "%s\n", gcap_status_message(status_)); \
+#define TRY(call)                                            \
+  do {                                                       \
+    gcap_status_t status_ = (call);                          \
+    if (status_ != NULL) {                                   \
+      fprintf(stderr, "%s\n", gcap_status_message(status_)); \
+      return 1;                                              \
+    }                                                        \
   } while (0)
 
 int main(void) {

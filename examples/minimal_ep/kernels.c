@@ -93,8 +93,8 @@ static bool conv_supports(const gcap_model_t* model, const gcap_node_t* node) {
   if (x->rank != 4 || weight->rank != 4 || weight->shape[1] != x->shape[1] || !fits_int(x) || !fits_int(y))
     return false;
   if (attributes->stride < 1 || attributes->pad < 0) return false;
-  int64_t height = x->shape[2] + 2 * attributes->pad - weight->shape[2];
-  int64_t width = x->shape[3] + 2 * attributes->pad - weight->shape[3];
+  int64_t height = x->shape[2] + INT64_C(2) * attributes->pad - weight->shape[2];
+  int64_t width = x->shape[3] + INT64_C(2) * attributes->pad - weight->shape[3];
   if (height < 0 || width < 0) return false;
   const int64_t out[4] = {x->shape[0], weight->shape[0], height / attributes->stride + 1,
                           width / attributes->stride + 1};

@@ -6,6 +6,8 @@
 // Exit codes: 0, all well; 1, something failed or a result was wrong; 2, wrong flags or data.
 
 #include <cuda_runtime_api.h>
+#include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +28,9 @@
 
 static void* application_alloc(size_t bytes) {
   void* memory = NULL;
-  return cudaMalloc(&memory, bytes) == cudaSuccess ? memory : NULL;
+  if (cudaMalloc(&memory, bytes) == cudaSuccess) return memory;
+  (void)cudaGetLastError();  // NULL says it all
+  return NULL;
 }
 
 static void application_free(void* memory) {
@@ -179,6 +183,11 @@ static int check(const report_t* report) {
             report->max_abs_diff_eager_replay);
     ++failures;
   }
+  if (report->has_replay && (report->captures < report->threads || report->replays < report->threads)) {
+    fprintf(stderr, "minimal_ep: %" PRIu64 " captures and %" PRIu64 " replays, expected one of each a thread.\n",
+            report->captures, report->replays);
+    ++failures;
+  }
   if (!(report->max_abs_diff_reference <= REFERENCE_TOLERANCE)) {
     fprintf(stderr, "minimal_ep: outputs differ from the plain C reference by %.3g, expected at most %.0e.\n",
             report->max_abs_diff_reference, REFERENCE_TOLERANCE);
@@ -220,6 +229,10 @@ static int run_and_report(const cli_options_t* cli, const digits_t* digits) {
   } else {
     report_print_table(&report, stdout);
   }
+  if (fflush(stdout) != 0 || ferror(stdout)) {
+    fprintf(stderr, "minimal_ep: the report cannot be written to standard output: %s.\n", strerror(errno));
+    return EXIT_FAILURE;
+  }
   return check(&report);
 }
 
@@ -242,6 +255,14 @@ static const char* default_data_dir(const char* program, char* buffer, size_t bu
   return buffer;
 }
 
+// `bazel run` starts programs elsewhere and tells where the user stands.
+static const char* given_data_dir(const char* given, char* buffer, size_t buffer_bytes) {
+  const char* user_dir = getenv("BUILD_WORKING_DIRECTORY");
+  if (given[0] == '/' || user_dir == NULL) return given;
+  snprintf(buffer, buffer_bytes, "%s/%s", user_dir, given);
+  return buffer;
+}
+
 int main(int argc, char** argv) {
   cli_options_t cli;
   if (cli_parse(argc, argv, stderr, &cli) != 0) return CLI_USAGE_ERROR;
@@ -254,12 +275,15 @@ int main(int argc, char** argv) {
             (size_t)cli.threads);
     return CLI_USAGE_ERROR;
   }
-  char seed[32];
-  snprintf(seed, sizeof(seed), "%llu", (unsigned long long)cli.seed);
-  setenv("GCAP_SIM_SEED", seed, /*overwrite=*/1);  // the simulator reads it at the first CUDA call; a GPU ignores it
+  if (cli.seed != 0) {  // 0 is the default: then a seed in the environment counts
+    char seed[32];
+    snprintf(seed, sizeof(seed), "%llu", (unsigned long long)cli.seed);
+    setenv("GCAP_SIM_SEED", seed, /*overwrite=*/1);  // the simulator reads it at the first CUDA call; a GPU ignores it
+  }
 
   char buffer[4096];
-  const char* data_dir = cli.data_dir != NULL ? cli.data_dir : default_data_dir(argv[0], buffer, sizeof(buffer));
+  const char* data_dir = cli.data_dir != NULL ? given_data_dir(cli.data_dir, buffer, sizeof(buffer))
+                                              : default_data_dir(argv[0], buffer, sizeof(buffer));
   digits_t digits;
   char error[1024];
   if (digits_load(data_dir, &digits, error, sizeof(error)) != 0) {

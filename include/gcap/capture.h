@@ -28,15 +28,19 @@ typedef struct gcap_capture_options {
 
 void gcap_capture_options_init(gcap_capture_options_t* options);
 
+//   INVALID_ARGUMENT  a mode that does not exist
+gcap_status_t gcap_capture_options_check(const gcap_capture_options_t* options) GCAP_NODISCARD;
+
 // Capture scope: one open capture. From gcap_capture_begin; gone after gcap_capture_end or gcap_capture_abort.
 // Thread:   the thread that began it, except gcap_capture_fail, which any thread may call.
 // Capture:  every call here is legal while it is open.
-// Lifetime: the stream outlives it. A scope whose end was never called is aborted by the next begin on its thread.
+// Lifetime: the stream outlives it. A scope whose end was never called is aborted by the next begin on its thread, or
+//           when its thread exits.
 typedef struct gcap_capture gcap_capture_t;
 
 // Begins to capture `stream` and marks the thread as capturing. `options` NULL: the defaults. Whatever fails undoes
 // what was done before it.
-//   INVALID_ARGUMENT     the legacy default stream, which cannot be captured
+//   INVALID_ARGUMENT     the legacy default stream, which cannot be captured, or bad options
 //   FAILED_PRECONDITION  the stream is capturing already, by somebody else
 gcap_status_t gcap_capture_begin(cudaStream_t stream, const gcap_capture_options_t* options,
                                  gcap_capture_t** out_capture) GCAP_NODISCARD;
@@ -63,8 +67,9 @@ gcap_status_t gcap_capture_end(gcap_capture_t* capture, cudaGraph_t* out_graph,
 void gcap_capture_abort(gcap_capture_t* capture);
 
 // Sets the latch: the capture will fail, even if the driver would end it well. The first call wins. `cause` is copied
-// and stays the caller's. A status made from a CUDA, library or out-of-memory failure on the capturing thread sets the
-// latch by itself.
+// and stays the caller's; NULL is ignored. Another thread's call returns before the scope's end begins. A status made
+// from a CUDA, library or out-of-memory failure on the capturing thread sets the latch by itself; so does a failed CUDA
+// call of that thread that nobody looked at, when the scope ends.
 void gcap_capture_fail(gcap_capture_t* capture, gcap_status_t cause);
 
 // The scope that the calling thread has open, or NULL.

@@ -75,18 +75,20 @@ typedef struct gcap_graph_info {
 typedef struct gcap_graph_manager gcap_graph_manager_t;
 
 // `options` NULL: the defaults.
+//   INVALID_ARGUMENT  a capture mode that does not exist
 gcap_status_t gcap_graph_manager_create(const gcap_graph_manager_options_t* options,
                                         gcap_graph_manager_t** out_manager) GCAP_NODISCARD;
 
 // Aborts an open run, releases all graphs (see gcap_graph_manager_release), ends the manager. NULL is fine. On failure
 // what could not be released is leaked, never left half destroyed, and the status says why.
+//   FAILED_PRECONDITION  the calling thread is capturing, or another thread has a run open; nothing was destroyed
+//   CUDA_ERROR           as gcap_graph_manager_release
 gcap_status_t gcap_graph_manager_destroy(gcap_graph_manager_t* manager) GCAP_NODISCARD;
 
 // Opens a run of `id` on `stream` and says how to execute it. For RUN_CAPTURE the stream is capturing on return; the
 // scope is gcap_capture_current(). A run whose end was never called is aborted first.
-//   INVALID_ARGUMENT     id below -1, the default stream where a capture is due, or cudaStreamPerThread, which is
-//   another
-//                        stream for whoever replays on another thread
+//   INVALID_ARGUMENT     id below -1, the default stream where a capture is due, or, with an id, cudaStreamPerThread:
+//                        it is another stream on every thread that replays
 //   ALREADY_EXISTS       the id is captured: replay it
 //   FAILED_PRECONDITION  another thread has a run open
 gcap_status_t gcap_graph_manager_begin_run(gcap_graph_manager_t* manager, int id, cudaStream_t stream,

@@ -42,7 +42,8 @@ gcap_status_t gcap_options_parse(gcap_options_t* options, const char* const* key
                                  size_t count) GCAP_NODISCARD;
 
 // Checks what depends on more than one option.
-//   INVALID_ARGUMENT  one external callback without its partner; the default stream together with enable_cuda_graph
+//   INVALID_ARGUMENT  one external callback without its partner; a default stream (0, 1 or 2) together with
+//   enable_cuda_graph
 gcap_status_t gcap_options_check(const gcap_options_t* options) GCAP_NODISCARD;
 
 #ifdef __cplusplus

@@ -49,11 +49,14 @@ gcap_status_t gcap_scratch_destroy(gcap_scratch_t* scratch) GCAP_NODISCARD;
 //   RESOURCE_EXHAUSTED   the limit, or upstream's; inside a reservation: the bytes that it lacks. The arena grows by
 //                        these at the next allocation outside a capture, so that the next try succeeds
 //   INVALID_ARGUMENT     a size that overflows, no stream
+//   FAILED_PRECONDITION  `stream` is being captured by the calling thread and has no open reservation: the graph would
+//                        bake in memory that it does not own
 gcap_status_t gcap_scratch_alloc(gcap_scratch_t* scratch, size_t bytes, gcap_stream_t* stream,
                                  void** out_ptr) GCAP_NODISCARD;
 
 // Gives a block back. It is tagged with the stream it was allocated for, at the stream's sync id of now. NULL is fine.
-//   INVALID_ARGUMENT  not allocated here, an address inside a block, or freed already
+//   INVALID_ARGUMENT     not allocated here, an address inside a block, or freed already
+//   FAILED_PRECONDITION  as gcap_scratch_alloc; the block stays handed out
 gcap_status_t gcap_scratch_free(gcap_scratch_t* scratch, void* ptr) GCAP_NODISCARD;
 
 // Forgets a stream that was synchronised and is about to be destroyed: its blocks lose their tag and are free for all.

@@ -18,8 +18,7 @@ extern "C" {
 #define GCAP_SESSION_MAX_WARM_UP_RUNS 8
 
 typedef struct gcap_run_options {
-  // Names the model's shapes and the addresses bound in this run; GCAP_GRAPH_ID_NONE: never capture. Default 0. Ids are
-  // the EP's: two sessions on one EP use different ones.
+  // Names the model's shapes and the addresses bound in this run; GCAP_GRAPH_ID_NONE: never capture. Default 0.
   int graph_id;
   // False: return as soon as the work is issued; ONNX Runtime's disable_synchronize_execution_providers. Default true.
   bool synchronize;
@@ -30,19 +29,23 @@ void gcap_run_options_init(gcap_run_options_t* options);
 // Session: a model on an EP. From gcap_session_create.
 // Thread:   run from any thread; runs are serialised where the EP does not support concurrent ones. Each thread warms
 // up
-//           and captures its own graphs.
+//           and captures its own graphs. Destroy it when no other thread runs it, nor has work of it under way.
 // Capture:  nothing may be called while the calling thread captures for somebody else.
-// Lifetime: its EP outlives it. The model may go after creation.
+// Lifetime: its EP outlives it. The model may go after creation. An EP that captures graphs serves one session in its
+//           life, since its graphs hold the session's addresses; ONNX Runtime makes an EP for each session, too.
 typedef struct gcap_session gcap_session_t;
 
 // Puts the model on the first of the EPs that supports every one of its nodes, makes the kernels and copies the
 // constants to the device.
 //   INVALID_ARGUMENT  no EP, or a malformed model: the index, name and value at fault are named
 //   UNIMPLEMENTED     no EP supports all nodes: the message names, for each EP, the first node that it refused
+//   FAILED_PRECONDITION  the EP captures graphs and has served another session
 gcap_status_t gcap_session_create(const gcap_model_t* model, gcap_ep_t* const* eps, size_t num_eps,
                                   gcap_session_t** out_session) GCAP_NODISCARD;
 
-// Ends the session. NULL is fine. Its graphs must have been released, or go with the EP.
+// Ends the session, after waiting for the calling thread's work. NULL is fine. Its graphs stay in the EP, out of reach,
+// and go with it.
+//   FAILED_PRECONDITION  the calling thread is capturing; nothing was destroyed
 gcap_status_t gcap_session_destroy(gcap_session_t* session) GCAP_NODISCARD;
 
 const char* gcap_session_ep_name(const gcap_session_t* session);
@@ -59,6 +62,7 @@ gcap_status_t gcap_session_run(gcap_session_t* session, const gcap_run_options_t
 // Runs the model until the calling thread has its graph of `options->graph_id`, so that the next run is a replay.
 // Explicit, since it executes the model several times; a single run never does.
 //   FAILED_PRECONDITION  the EP does not capture graphs, or the id is GCAP_GRAPH_ID_NONE
+//   INVALID_ARGUMENT     as gcap_session_run
 //   UNAVAILABLE          not captured after GCAP_SESSION_MAX_WARM_UP_RUNS runs
 gcap_status_t gcap_session_warm_up(gcap_session_t* session, const gcap_run_options_t* options,
                                    const gcap_tensor_t* inputs, const gcap_tensor_t* outputs) GCAP_NODISCARD;

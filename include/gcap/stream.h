@@ -51,8 +51,8 @@ gcap_status_t gcap_stream_wrap(cudaStream_t handle, gcap_stream_ownership_t owne
 // Waits for the stream's work, runs the deferred releases, destroys the attachments in reverse order, then an OWNED
 // stream. NULL is fine. When the stream cannot be drained the wrapper and everything on it are kept for ever
 // (quarantined), so that memory tagged with the stream is never handed out again, and the status says so.
-//   FAILED_PRECONDITION  the stream is capturing; nothing was destroyed
-//   CUDA_ERROR           the stream could not be drained or destroyed
+//   FAILED_PRECONDITION  the stream is capturing, or it has attachments and the calling thread is; nothing was
+//   destroyed CUDA_ERROR           the stream could not be drained or destroyed
 gcap_status_t gcap_stream_destroy(gcap_stream_t* stream) GCAP_NODISCARD;
 
 cudaStream_t gcap_stream_handle(const gcap_stream_t* stream);
@@ -98,7 +98,8 @@ void gcap_notification_destroy(gcap_notification_t* notification);  // NULL is f
 // Records the producer's work so far, and raises its sync id by one. May be recorded again.
 gcap_status_t gcap_notification_record(gcap_notification_t* notification) GCAP_NODISCARD;
 // Orders the consumer's next work after the recorded point.
-//   FAILED_PRECONDITION  never recorded
+//   FAILED_PRECONDITION  never recorded; or recorded outside the capture that the consumer is in: wait before it begins
+//   CUDA_ERROR           the runtime refused
 gcap_status_t gcap_notification_wait(gcap_notification_t* notification, gcap_stream_t* consumer) GCAP_NODISCARD;
 // Blocks the calling thread until the recorded point is reached.
 //   FAILED_PRECONDITION  never recorded, or recorded inside a capture

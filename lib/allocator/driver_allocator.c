@@ -56,11 +56,25 @@ static gcap_status_t ask_driver(const driver_allocator_t* allocator, size_t byte
   return gcap_status_join(status, leave(allocator, &previous));
 }
 
+// Gives memory back; `*out_freed` tells whether it is gone, also where the thread's settings could not be restored.
+static gcap_status_t give_back(const driver_allocator_t* allocator, void* ptr, bool* out_freed) {
+  *out_freed = false;
+  thread_setting_t previous;
+  GCAP_RETURN_IF_ERROR(enter(allocator, &previous));
+  gcap_status_t status = allocator->calls->free(ptr);
+  *out_freed = status == NULL;
+  return gcap_status_join(status, leave(allocator, &previous));
+}
+
 static gcap_status_t alloc_noted(driver_allocator_t* allocator, size_t bytes, bool reserved, void** out_ptr) {
   GCAP_RETURN_IF_ERROR(gcap_allocator_check_not_capturing(allocator->calls->alloc_name));
   gcap_status_t status = ask_driver(allocator, bytes, out_ptr);
   if (status == NULL) status = gcap_ledger_add(&allocator->ledger, *out_ptr, bytes, reserved);
-  if (status != NULL && *out_ptr != NULL) status = gcap_status_join(status, allocator->calls->free(*out_ptr));
+  if (status != NULL && *out_ptr != NULL) {
+    bool freed = false;
+    status = gcap_status_join(status, give_back(allocator, *out_ptr, &freed));
+    *out_ptr = NULL;
+  }
   return status;
 }
 
@@ -77,17 +91,13 @@ static gcap_status_t driver_free(void* self, void* ptr) {
   GCAP_RETURN_IF_ERROR(gcap_allocator_check_not_capturing(allocator->calls->free_name));
   gcap_ledger_entry_t entry;
   GCAP_RETURN_IF_ERROR(gcap_ledger_take(&allocator->ledger, ptr, &entry));
-  thread_setting_t previous;
-  gcap_status_t status = enter(allocator, &previous);
-  if (status != NULL) return gcap_status_join(status, gcap_ledger_put_back(&allocator->ledger, &entry));
-  status = allocator->calls->free(ptr);
-  gcap_status_t left = leave(allocator, &previous);
-  if (status == NULL) {
-    gcap_ledger_log_after_free(left);
+  bool freed = false;
+  gcap_status_t status = give_back(allocator, ptr, &freed);
+  if (freed) {
+    gcap_ledger_log_after_free(status);
     return NULL;
   }
-  status = gcap_status_join(status, gcap_ledger_put_back(&allocator->ledger, &entry));
-  return gcap_status_join(status, left);
+  return gcap_status_join(status, gcap_ledger_put_back(&allocator->ledger, &entry));
 }
 
 static void driver_get_stats(void* self, gcap_allocator_stats_t* out_stats) {

@@ -43,6 +43,9 @@ struct gcap_capture {
 };
 
 static _Thread_local gcap_capture_t* current_scope;
+static pthread_key_t scope_key;  // holds the thread's open scope, so that its destructor runs when the thread exits
+static pthread_once_t scope_key_once = PTHREAD_ONCE_INIT;
+static int scope_key_error;
 static atomic_uint num_open_scopes;
 
 void gcap_capture_options_init(gcap_capture_options_t* options) {
@@ -61,6 +64,11 @@ static gcap_status_t to_cuda_mode(gcap_capture_mode_t mode, enum cudaStreamCaptu
                      (int)mode);
 }
 
+gcap_status_t gcap_capture_options_check(const gcap_capture_options_t* options) {
+  enum cudaStreamCaptureMode mode;
+  return to_cuda_mode(options->mode, &mode);
+}
+
 static gcap_status_t check_can_begin(cudaStream_t stream) {
   if (stream == NULL || stream == cudaStreamLegacy) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT,
@@ -74,6 +82,37 @@ static gcap_status_t check_can_begin(cudaStream_t stream) {
                      state == cudaStreamCaptureStatusInvalidated ? ", and that capture is invalidated" : "");
 }
 
+// A thread that exits inside a scope would leave the stream capturing for ever: nobody else can end it well.
+static void thread_exits(void* scope) {
+  gcap_log(GCAP_LOG_WARNING, "a thread exits inside the capture of stream %p; it is aborted",
+           (void*)((gcap_capture_t*)scope)->stream);
+  gcap_capture_abort(scope);
+}
+
+static void make_scope_key(void) { scope_key_error = pthread_key_create(&scope_key, thread_exits); }
+
+static gcap_status_t prepare_thread(void) {
+  pthread_once(&scope_key_once, make_scope_key);
+  if (scope_key_error != 0) {
+    return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "pthread_key_create failed: error %d", scope_key_error);
+  }
+  // What failed before the capture is not the capture's; what fails inside it must be seen at its end.
+  cudaError_t earlier = cudaGetLastError();
+  if (earlier != cudaSuccess && earlier != cudaErrorNotReady) {
+    gcap_log(GCAP_LOG_WARNING, "a call before the capture failed and nobody cleared its error: %s",
+             cudaGetErrorName(earlier));
+  }
+  return NULL;
+}
+
+// Sets the latch for a failed call whose result nobody looked at: its work is missing from the graph.
+static void latch_unreported_failure(void) {
+  cudaError_t unreported = cudaGetLastError();
+  if (unreported == cudaSuccess || unreported == cudaErrorNotReady) return;
+  gcap_status_ignore(gcap_status_from_cuda(unreported, "a call in the capture that nobody reported", __FILE__,
+                                           __LINE__));  // making it has set the latch
+}
+
 gcap_status_t gcap_capture_begin(cudaStream_t stream, const gcap_capture_options_t* options,
                                  gcap_capture_t** out_capture) {
   *out_capture = NULL;
@@ -84,6 +123,7 @@ gcap_status_t gcap_capture_begin(cudaStream_t stream, const gcap_capture_options
   enum cudaStreamCaptureMode mode = cudaStreamCaptureModeThreadLocal;
   if (options != NULL) GCAP_RETURN_IF_ERROR(to_cuda_mode(options->mode, &mode));
   GCAP_RETURN_IF_ERROR(check_can_begin(stream));
+  GCAP_RETURN_IF_ERROR(prepare_thread());
   gcap_capture_t* capture = calloc(1, sizeof(*capture));
   if (capture == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a capture scope");
   gcap_status_t status = GCAP_CUDA(cudaStreamBeginCapture(stream, mode));
@@ -95,6 +135,8 @@ gcap_status_t gcap_capture_begin(cudaStream_t stream, const gcap_capture_options
   pthread_mutex_init(&capture->latch_mutex, NULL);
   atomic_fetch_add_explicit(&num_open_scopes, 1, memory_order_relaxed);
   current_scope = capture;
+  // Without memory for the value only an exit inside the scope goes unnoticed.
+  (void)pthread_setspecific(scope_key, capture);
   gcap_thread_capture_depth = 1;
   gcap_thread_status_observer = latch_observed_status;
   *out_capture = capture;
@@ -151,12 +193,16 @@ static gcap_status_t verdict(gcap_capture_t* capture, gcap_status_t end_status) 
   gcap_status_t cause = capture->cause;
   capture->cause = NULL;
   uint64_t later = capture->later_failures;
+  const char* hint = "";
+  if (gcap_status_cuda_error(cause != NULL ? cause : end_status) == cudaErrorStreamCaptureInvalidated) {
+    hint = " (a call before it, which did not go through GCAP_CUDA, broke the capture: wrap the calls in between)";
+  }
   if (cause != NULL && later > 0) {
     cause =
         gcap_status_annotate(cause, gcap_status_code(cause), "first of %llu failures", (unsigned long long)(later + 1));
   }
   return gcap_status_annotate(gcap_status_join(cause, end_status), GCAP_CAPTURE_INVALIDATED,
-                              "the capture of stream %p failed and was undone", (void*)capture->stream);
+                              "the capture of stream %p failed and was undone%s", (void*)capture->stream, hint);
 }
 
 // Closes the scope. With a graph: NULL, and *out_graph and *out_retained belong to the caller.
@@ -169,6 +215,7 @@ static gcap_status_t close_scope(gcap_capture_t* capture, cudaGraph_t* out_graph
       gcap_status_ignore(status);  // making it has set the latch
     }
   }
+  latch_unreported_failure();
   gcap_thread_status_observer = NULL;
   cudaGraph_t graph = NULL;
   gcap_status_t end_status = end_stream_capture(capture->stream, &graph);
@@ -177,6 +224,7 @@ static gcap_status_t close_scope(gcap_capture_t* capture, cudaGraph_t* out_graph
   }
   gcap_thread_capture_depth = 0;
   current_scope = NULL;
+  (void)pthread_setspecific(scope_key, NULL);  // a key that has a value takes NULL without memory
   atomic_fetch_sub_explicit(&num_open_scopes, 1, memory_order_relaxed);
 
   gcap_status_t status = verdict(capture, end_status);

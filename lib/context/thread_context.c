@@ -51,6 +51,7 @@ static _Thread_local struct {
   uint64_t serial;
   gcap_thread_context_t* context;
 } cache[CACHE_SIZE];
+static _Thread_local size_t next_victim;  // in turn: EPs used alternately do not evict each other
 
 gcap_stream_t* gcap_thread_context_stream(gcap_thread_context_t* context) { return context->stream; }
 
@@ -233,8 +234,9 @@ static gcap_status_t find_or_create(gcap_thread_contexts_t* set, gcap_thread_con
     }
   }
   pthread_mutex_unlock(&contexts_mutex);
+  if (other != NULL) GCAP_RETURN_IF_ERROR(context_destroy(created));
   *out_context = other != NULL ? other : created;
-  return other != NULL ? context_destroy(created) : NULL;
+  return NULL;
 }
 
 gcap_status_t gcap_thread_contexts_get(gcap_thread_contexts_t* set, gcap_thread_context_t** out_context) {
@@ -246,7 +248,7 @@ gcap_status_t gcap_thread_contexts_get(gcap_thread_contexts_t* set, gcap_thread_
     }
   }
   GCAP_RETURN_IF_ERROR(find_or_create(set, out_context));
-  size_t victim = set->serial % CACHE_SIZE;
+  size_t victim = next_victim++ % CACHE_SIZE;
   cache[victim].serial = set->serial;
   cache[victim].context = *out_context;
   return NULL;

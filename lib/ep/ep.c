@@ -9,6 +9,7 @@
 #include "gcap/ep.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +19,7 @@
 struct gcap_ep {
   gcap_ep_ops_t ops;
   pthread_mutex_t run_mutex;
+  atomic_bool is_claimed;
   char name[];
 };
 
@@ -34,7 +36,7 @@ static gcap_status_t missing(const char* name, const char* member, const char* r
 static gcap_status_t check_ops(const gcap_ep_ops_t* ops) {
   if (ops == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "the EP's table is NULL");
   if (ops->struct_version != GCAP_EP_OPS_VERSION) {
-    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "the EP's table has struct_version %u, this gcap knows version 1..%u",
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "the EP's table has struct_version %u, this gcap knows up to %u",
                        ops->struct_version, GCAP_EP_OPS_VERSION);
   }
   if (ops->name == NULL) return missing("", "name", "it is required");
@@ -68,6 +70,7 @@ gcap_status_t gcap_ep_create(const gcap_ep_ops_t* ops, gcap_ep_t** out_ep) {
   memcpy(ep->name, ops->name, name_bytes);
   ep->ops.name = ep->name;
   pthread_mutex_init(&ep->run_mutex, NULL);
+  atomic_init(&ep->is_claimed, false);
   *out_ep = ep;
   return NULL;
 }
@@ -84,6 +87,16 @@ const char* gcap_ep_name(const gcap_ep_t* ep) { return ep->name; }
 
 bool gcap_ep_supports_concurrent_runs(const gcap_ep_t* ep) { return ep->ops.supports_concurrent_runs; }
 
+gcap_status_t gcap_ep_claim(gcap_ep_t* ep) {
+  if (!gcap_ep_is_graph_capture_enabled(ep) || !atomic_exchange(&ep->is_claimed, true)) return NULL;
+  return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                     "EP '%s' captures graphs and served a session already, whose addresses they hold: make an EP for "
+                     "each session",
+                     ep->name);
+}
+
+void gcap_ep_unclaim(gcap_ep_t* ep) { atomic_store(&ep->is_claimed, false); }
+
 void gcap_ep_lock_runs(gcap_ep_t* ep) {
   if (!ep->ops.supports_concurrent_runs) pthread_mutex_lock(&ep->run_mutex);
 }
@@ -99,8 +112,11 @@ bool gcap_ep_supports(gcap_ep_t* ep, const gcap_model_t* model, const gcap_node_
 gcap_status_t gcap_ep_create_kernel(gcap_ep_t* ep, const gcap_model_t* model, const gcap_node_t* node,
                                     gcap_kernel_t* out_kernel) {
   *out_kernel = (gcap_kernel_t){0};
-  GCAP_RETURN_IF_ERROR(ep->ops.create_kernel(ep->ops.self, model, node, out_kernel));
-  if (out_kernel->compute != NULL && out_kernel->destroy != NULL) return NULL;
+  gcap_status_t status = ep->ops.create_kernel(ep->ops.self, model, node, out_kernel);
+  if (status == NULL && out_kernel->compute != NULL && out_kernel->destroy != NULL) return NULL;
+  if (status == NULL && out_kernel->destroy != NULL) out_kernel->destroy(out_kernel->self);
+  *out_kernel = (gcap_kernel_t){0};
+  if (status != NULL) return status;
   return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "EP '%s' made a kernel for node '%s' without compute or destroy", ep->name,
                      node->name);
 }

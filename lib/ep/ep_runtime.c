@@ -16,6 +16,7 @@
 #include "gcap/ep_ops.h"
 #include "gcap/external_allocator.h"
 #include "gcap/thread_context.h"
+#include "lib/base/cuda_guard.h"
 
 struct gcap_ep_runtime {
   gcap_options_t options;
@@ -160,9 +161,17 @@ gcap_status_t gcap_ep_runtime_run_start(gcap_ep_runtime_t* runtime, int graph_id
 gcap_status_t gcap_ep_runtime_run_end(gcap_ep_runtime_t* runtime, gcap_status_t run_status, bool synchronize) {
   gcap_thread_context_t* context = NULL;
   GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(runtime->contexts, &context));
-  GCAP_RETURN_IF_ERROR(
-      gcap_graph_manager_end_run(gcap_thread_context_graphs(context), run_status, /*synchronize=*/false));
-  return gcap_stream_end_run(gcap_thread_context_stream(context), synchronize);
+  gcap_stream_t* stream = gcap_thread_context_stream(context);
+  // The graph's events are made on the current device and recorded on the stream.
+  int device_id = gcap_stream_device(stream);
+  int previous = device_id;
+  gcap_status_t pushed = gcap_device_push(device_id, &previous);
+  gcap_status_t status =
+      gcap_graph_manager_end_run(gcap_thread_context_graphs(context), run_status, /*synchronize=*/false);
+  status = gcap_status_join(status, pushed);
+  status = gcap_status_join(status, gcap_device_pop(device_id, previous));
+  if (status != NULL) return status;
+  return gcap_stream_end_run(stream, synchronize);
 }
 
 bool gcap_ep_runtime_is_graph_captured(gcap_ep_runtime_t* runtime, int graph_id) {
@@ -176,7 +185,10 @@ gcap_status_t gcap_ep_runtime_replay_graph(gcap_ep_runtime_t* runtime, int graph
   *out_replayed = false;
   gcap_thread_context_t* context = NULL;
   GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(runtime->contexts, &context));
-  return gcap_graph_manager_try_replay(gcap_thread_context_graphs(context), graph_id, synchronize, out_replayed);
+  GCAP_RETURN_IF_ERROR(gcap_graph_manager_try_replay(gcap_thread_context_graphs(context), graph_id,
+                                                     /*synchronize=*/false, out_replayed));
+  // The stream waits for itself, so that its timeline and its deferred releases learn of it.
+  return *out_replayed ? gcap_stream_end_run(gcap_thread_context_stream(context), synchronize) : NULL;
 }
 
 gcap_status_t gcap_ep_runtime_release_captured_graph(gcap_ep_runtime_t* runtime, int graph_id) {

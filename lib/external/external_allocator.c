@@ -25,6 +25,7 @@ typedef struct external_allocator {
 // Decides whether what the callback answered is memory, and notes it. What is not taken goes back, unless it is in use.
 static gcap_status_t accept(external_allocator_t* external, void* ptr, size_t bytes, bool reserved) {
   if (ptr == NULL) {
+    (void)cudaGetLastError();  // of the callback's own cudaMalloc, if it made one: the status carries it from here on
     return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "the external alloc callback returned NULL for %zu bytes", bytes);
   }
   if ((uintptr_t)ptr % EXTERNAL_ALIGNMENT != 0) {

@@ -10,6 +10,7 @@
 // the replays, but across no wait: a launch that was issued keeps its executable alive until release has waited for it.
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -51,7 +52,7 @@ struct gcap_graph_manager {
   pthread_mutex_t mutex;
   id_table_t slots;
   open_run_t run;
-  bool scope_open;  // the open run's capture scope is; read and written by the thread of the run alone
+  atomic_bool scope_open;  // the open run's capture scope is; its thread may close it at any time
 };
 
 static uint64_t now_ns(void) {
@@ -80,6 +81,7 @@ void gcap_graph_manager_options_init(gcap_graph_manager_options_t* options) {
 gcap_status_t gcap_graph_manager_create(const gcap_graph_manager_options_t* options,
                                         gcap_graph_manager_t** out_manager) {
   *out_manager = NULL;
+  if (options != NULL) GCAP_RETURN_IF_ERROR(gcap_capture_options_check(&options->capture));
   gcap_graph_manager_t* manager = calloc(1, sizeof(*manager));
   if (manager == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a graph manager");
   if (options != NULL) {
@@ -122,7 +124,9 @@ static bool owns_scope(const gcap_graph_manager_t* manager, const open_run_t* ru
 static gcap_status_t close_abandoned_run(gcap_graph_manager_t* manager) {
   open_run_t* run = &manager->run;
   if (!run->is_open) return NULL;
-  if (!pthread_equal(run->thread, pthread_self())) {
+  // The scope of a capture goes with its thread; then the run is nobody's.
+  bool is_orphan = run->capture != NULL && !manager->scope_open;
+  if (!is_orphan && !pthread_equal(run->thread, pthread_self())) {
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "another thread has a run of id %d open in this graph manager",
                        run->id);
   }

@@ -5,6 +5,7 @@
 
 #include "gcap/options.h"
 
+#include <cuda_runtime_api.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -168,11 +169,16 @@ gcap_status_t gcap_options_check(const gcap_options_t* options) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT,
                        "gpu_external_empty_cache is set without gpu_external_alloc and gpu_external_free");
   }
-  bool is_default_stream = options->has_user_stream && options->user_stream == NULL;
-  if (is_default_stream && options->enable_cuda_graph) {
+  // 0, cudaStreamLegacy (1) and cudaStreamPerThread (2): no stream of the caller's own making.
+  uintptr_t stream = (uintptr_t)options->user_stream;
+  if (options->has_user_stream && options->enable_cuda_graph && stream <= (uintptr_t)cudaStreamPerThread) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT,
-                       "user_compute_stream is 0, the legacy default stream, which cannot be captured: pass another "
-                       "stream, or set enable_cuda_graph to 0");
+                       "user_compute_stream is %d, %s: pass a stream created with cudaStreamNonBlocking, or set "
+                       "enable_cuda_graph to 0",
+                       (int)stream,
+                       stream == (uintptr_t)cudaStreamPerThread
+                           ? "another stream on every thread"
+                           : "the legacy default stream, which cannot be captured");
   }
   return NULL;
 }

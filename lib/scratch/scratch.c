@@ -185,6 +185,20 @@ static gcap_status_t reservation_lacks(gcap_scratch_t* scratch, const scratch_st
                      (void*)gcap_stream_handle(user->stream), user->open->bytes, bytes);
 }
 
+// Refuses what a capture would bake into a graph that does not own it. Asks the driver only on a thread that captures.
+static gcap_status_t check_reserved(const scratch_stream_t* user, const char* operation) {
+  if (gcap_thread_capture_depth == 0 || user->open != NULL || !gcap_stream_can_capture(user->stream)) return NULL;
+  cudaStream_t handle = gcap_stream_handle(user->stream);
+  enum cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
+  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamIsCapturing(handle, &state)));
+  if (state == cudaStreamCaptureStatusNone) return NULL;
+  return GCAP_STATUS(
+      GCAP_FAILED_PRECONDITION,
+      "%s: stream %p is capturing and has no open reservation, so the graph would not own the memory; open "
+      "one (gcap_scratch_reservation_open), or use the stream that has one",
+      operation, (void*)handle);
+}
+
 // Gets a detached block, by growing if need be.
 static gcap_status_t obtain_block(gcap_scratch_t* scratch, scratch_stream_t* user, size_t bytes,
                                   scratch_block_t** out_block) {
@@ -226,6 +240,7 @@ gcap_status_t gcap_scratch_alloc(gcap_scratch_t* scratch, size_t bytes, gcap_str
   scratch_stream_t* user = NULL;
   scratch_block_t* block = NULL;
   gcap_status_t status = scratch_get_stream(scratch, stream, &user);
+  if (status == NULL) status = check_reserved(user, "gcap_scratch_alloc");
   if (status == NULL) {
     make_up_deficit(scratch, user);
     status = obtain_block(scratch, user, rounded, &block);
@@ -255,6 +270,7 @@ gcap_status_t gcap_scratch_free(gcap_scratch_t* scratch, void* ptr) {
   pthread_mutex_lock(&scratch->mutex);
   scratch_block_t* block = NULL;
   gcap_status_t status = scratch_find_live(scratch, ptr, &block);
+  if (status == NULL) status = check_reserved(block->user, "gcap_scratch_free");
   if (status == NULL) take_back(scratch, block);
   pthread_mutex_unlock(&scratch->mutex);
   return status;

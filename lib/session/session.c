@@ -8,7 +8,7 @@
 // GCAP_GRAPH_ID_NONE.
 //
 // Locking: a run keeps its state on its own stack and heap. Where the EP cannot run concurrently, its run lock
-// serialises whatever uses its stream: whole runs, replays included, the copy of the constants, the release of a graph.
+// serialises whatever uses its stream: creation, whole runs, replays included, the release of a graph, the end.
 
 #include "gcap/session.h"
 
@@ -17,6 +17,7 @@
 
 #include "gcap/log.h"
 #include "lib/base/cuda_guard.h"
+#include "lib/base/thread_state.h"
 #include "lib/ep/run_lock.h"
 #include "lib/session/plan.h"
 
@@ -76,16 +77,12 @@ static gcap_status_t copy_constants(gcap_session_t* session, const gcap_model_t*
 // Copies the constants on the EP's stream and waits for them. cudaMemcpy would do neither: it uses the legacy stream,
 // which breaks the captures of blocking streams, and may return before pageable memory has reached the device.
 static gcap_status_t upload_constants(gcap_session_t* session, const gcap_model_t* model, gcap_stream_t* stream) {
-  gcap_ep_lock_runs(session->ep);
   gcap_status_t status = copy_constants(session, model, gcap_stream_handle(stream));
-  status = gcap_status_join(status, gcap_stream_synchronize(stream));
-  gcap_ep_unlock_runs(session->ep);
-  return status;
+  return gcap_status_join(status, gcap_stream_synchronize(stream));
 }
 
-static gcap_status_t build(gcap_session_t* session, const gcap_model_t* model, gcap_ep_t* const* eps, size_t num_eps) {
-  GCAP_RETURN_IF_ERROR(plan_init(model, &session->plan));
-  GCAP_RETURN_IF_ERROR(select_ep(model, eps, num_eps, &session->ep));
+// Fills a session whose EP is chosen. Called with the EP's run lock held.
+static gcap_status_t build(gcap_session_t* session, const gcap_model_t* model) {
   gcap_run_resources_t resources;
   GCAP_RETURN_IF_ERROR(gcap_ep_get_run_resources(session->ep, &resources));
   session->allocator = resources.allocator;
@@ -97,19 +94,8 @@ static gcap_status_t build(gcap_session_t* session, const gcap_model_t* model, g
   return gcap_status_join(status, gcap_device_pop(device_id, previous));
 }
 
-gcap_status_t gcap_session_create(const gcap_model_t* model, gcap_ep_t* const* eps, size_t num_eps,
-                                  gcap_session_t** out_session) {
-  *out_session = NULL;
-  gcap_session_t* session = calloc(1, sizeof(*session));
-  if (session == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a session");
-  gcap_status_t status = build(session, model, eps, num_eps);
-  if (status != NULL) return gcap_status_join(status, gcap_session_destroy(session));
-  *out_session = session;
-  return NULL;
-}
-
-gcap_status_t gcap_session_destroy(gcap_session_t* session) {
-  if (session == NULL) return NULL;
+// Frees all that the session has. Called with the EP's run lock held.
+static gcap_status_t take_apart(gcap_session_t* session) {
   gcap_status_t status = NULL;
   for (int i = 0; i < session->plan.num_values; ++i) {
     const plan_value_t* value = &session->plan.values[i];
@@ -122,6 +108,47 @@ gcap_status_t gcap_session_destroy(gcap_session_t* session) {
   free(session->kernels);
   plan_deinit(&session->plan);
   free(session);
+  return status;
+}
+
+gcap_status_t gcap_session_create(const gcap_model_t* model, gcap_ep_t* const* eps, size_t num_eps,
+                                  gcap_session_t** out_session) {
+  *out_session = NULL;
+  gcap_session_t* session = calloc(1, sizeof(*session));
+  if (session == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a session");
+  gcap_status_t status = plan_init(model, &session->plan);
+  if (status == NULL) status = select_ep(model, eps, num_eps, &session->ep);
+  if (status == NULL) status = gcap_ep_claim(session->ep);
+  if (status != NULL) {
+    plan_deinit(&session->plan);
+    free(session);
+    return status;
+  }
+  gcap_ep_t* ep = session->ep;
+  gcap_ep_lock_runs(ep);
+  status = build(session, model);
+  if (status != NULL) status = gcap_status_join(status, take_apart(session));
+  gcap_ep_unlock_runs(ep);
+  if (status != NULL) {
+    gcap_ep_unclaim(ep);
+    return status;
+  }
+  *out_session = session;
+  return NULL;
+}
+
+gcap_status_t gcap_session_destroy(gcap_session_t* session) {
+  if (session == NULL) return NULL;
+  if (gcap_thread_capture_depth > 0) {
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                       "gcap_session_destroy: this thread is capturing; end the capture first");
+  }
+  gcap_ep_t* ep = session->ep;
+  gcap_ep_lock_runs(ep);
+  // An asynchronous run may still read the constants. If the wait fails the device is lost, and so is what it read.
+  gcap_status_t status = gcap_ep_synchronize(ep);
+  status = gcap_status_join(status, take_apart(session));
+  gcap_ep_unlock_runs(ep);
   return status;
 }
 
@@ -259,6 +286,13 @@ static gcap_status_t check_tensors(const plan_t* plan, const char* role, const i
   return NULL;
 }
 
+static gcap_status_t check_bindings(const gcap_session_t* session, const gcap_tensor_t* inputs,
+                                    const gcap_tensor_t* outputs) {
+  const plan_t* plan = &session->plan;
+  GCAP_RETURN_IF_ERROR(check_tensors(plan, "input", plan->inputs, plan->num_inputs, inputs));
+  return check_tensors(plan, "output", plan->outputs, plan->num_outputs, outputs);
+}
+
 static gcap_status_t run_locked(gcap_session_t* session, const gcap_run_options_t* options, const gcap_tensor_t* inputs,
                                 const gcap_tensor_t* outputs) {
   if (gcap_ep_is_graph_capture_enabled(session->ep) && options->graph_id != GCAP_GRAPH_ID_NONE) {
@@ -275,9 +309,7 @@ static gcap_status_t run_locked(gcap_session_t* session, const gcap_run_options_
 
 gcap_status_t gcap_session_run(gcap_session_t* session, const gcap_run_options_t* options, const gcap_tensor_t* inputs,
                                const gcap_tensor_t* outputs) {
-  const plan_t* plan = &session->plan;
-  GCAP_RETURN_IF_ERROR(check_tensors(plan, "input", plan->inputs, plan->num_inputs, inputs));
-  GCAP_RETURN_IF_ERROR(check_tensors(plan, "output", plan->outputs, plan->num_outputs, outputs));
+  GCAP_RETURN_IF_ERROR(check_bindings(session, inputs, outputs));
   gcap_ep_lock_runs(session->ep);
   gcap_status_t status = run_locked(session, options, inputs, outputs);
   gcap_ep_unlock_runs(session->ep);
@@ -291,11 +323,18 @@ gcap_status_t gcap_session_warm_up(gcap_session_t* session, const gcap_run_optio
                        options->graph_id == GCAP_GRAPH_ID_NONE ? "the graph id is -1, which is never captured"
                                                                : "the EP does not capture graphs (enable_cuda_graph)");
   }
-  for (int i = 0; i < GCAP_SESSION_MAX_WARM_UP_RUNS; ++i) {
-    if (gcap_ep_is_graph_captured(session->ep, options->graph_id)) return NULL;
-    GCAP_RETURN_IF_ERROR(gcap_session_run(session, options, inputs, outputs));
+  gcap_status_t status = check_bindings(session, inputs, outputs);
+  if (status != NULL) return status;
+  bool captured = false;
+  gcap_ep_lock_runs(session->ep);
+  for (int i = 0; i < GCAP_SESSION_MAX_WARM_UP_RUNS && status == NULL; ++i) {
+    captured = gcap_ep_is_graph_captured(session->ep, options->graph_id);
+    if (captured) break;
+    status = run_locked(session, options, inputs, outputs);
   }
-  if (gcap_ep_is_graph_captured(session->ep, options->graph_id)) return NULL;
+  if (status == NULL) captured = gcap_ep_is_graph_captured(session->ep, options->graph_id);
+  gcap_ep_unlock_runs(session->ep);
+  if (status != NULL || captured) return status;
   return GCAP_STATUS(
       GCAP_UNAVAILABLE,
       "EP '%s' has not captured graph id %d after %d runs; min_num_runs_before_cuda_graph_capture must be "

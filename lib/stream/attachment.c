@@ -42,13 +42,17 @@ gcap_status_t gcap_stream_attachment(gcap_stream_t* stream, const gcap_attachmen
   return NULL;
 }
 
-void attachments_destroy(gcap_stream_t* stream) {
+gcap_status_t attachments_destroy(gcap_stream_t* stream) {
+  if (stream->attachments == NULL) return NULL;
+  int previous = stream->device_id;
+  gcap_status_t status = gcap_device_push(stream->device_id, &previous);
   while (stream->attachments != NULL) {
     attachment_t* newest = stream->attachments;
     stream->attachments = newest->older;
     newest->key->destroy(newest->object);
     free(newest);
   }
+  return gcap_status_join(status, gcap_device_pop(stream->device_id, previous));
 }
 
 gcap_status_t gcap_stream_defer(gcap_stream_t* stream, void (*release)(void* user), void* user) {

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "lib/base/cuda_guard.h"
+#include "lib/base/thread_state.h"
 #include "lib/stream/stream_internal.h"
 
 static gcap_stream_t* stream_new(cudaStream_t handle, int device_id, gcap_stream_ownership_t ownership) {
@@ -104,13 +105,20 @@ gcap_status_t gcap_stream_end_run(gcap_stream_t* stream, bool synchronize) {
 gcap_status_t gcap_stream_destroy(gcap_stream_t* stream) {
   if (stream == NULL) return NULL;
   GCAP_RETURN_IF_ERROR(stream_check_not_capturing(stream, "gcap_stream_destroy"));
+  if (stream->attachments != NULL && gcap_thread_capture_depth > 0) {
+    // Ending a library handle breaks the captures of the thread (rule R42 of the capture rules).
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                       "gcap_stream_destroy: stream %p has a %s attached and this thread is "
+                       "capturing; end the capture first",
+                       (void*)stream->handle, stream->attachments->key->name);
+  }
   gcap_status_t status = drain(stream);
   if (status != NULL) {
     return gcap_status_annotate(status, gcap_status_code(status), "stream %p cannot be drained and is kept for ever",
                                 (void*)stream->handle);
   }
   status = deferred_run(stream, /*all=*/true);
-  attachments_destroy(stream);
+  status = gcap_status_join(status, attachments_destroy(stream));
   timeline_leave(stream);
   if (stream->ownership == GCAP_STREAM_OWNED) {
     status = gcap_status_join(status, GCAP_CUDA(cudaStreamDestroy(stream->handle)));

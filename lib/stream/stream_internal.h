@@ -62,8 +62,8 @@ void timeline_finish(gcap_stream_t* stream);
 // Runs the releases whose point has passed; with `all`, every one: the caller has drained the stream.
 gcap_status_t deferred_run(gcap_stream_t* stream, bool all);
 
-// Ends the attachments, newest first.
-void attachments_destroy(gcap_stream_t* stream);
+// Ends the attachments, newest first, with the stream's device current. A status tells that it could not be made so.
+gcap_status_t attachments_destroy(gcap_stream_t* stream);
 
 // FAILED_PRECONDITION when the stream is in any capture state but none: also an invalidated capture is in the way.
 gcap_status_t stream_check_not_capturing(const gcap_stream_t* stream, const char* operation);

@@ -175,6 +175,11 @@ static gcap_status_t check_recorded(const gcap_notification_t* notification) {
 
 gcap_status_t gcap_notification_wait(gcap_notification_t* notification, gcap_stream_t* consumer) {
   GCAP_RETURN_IF_ERROR(check_recorded(notification));
+  // The driver would break the capture (rule R17 of the capture rules).
+  if (!notification->captured) {
+    GCAP_RETURN_IF_ERROR(
+        stream_check_not_capturing(consumer, "waiting for a notification recorded outside the capture"));
+  }
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamWaitEvent(consumer->handle, notification->event, 0)));
   if (notification->captured) return NULL;  // an edge orders nodes of the graph, not what the streams are given next
   // A notification may know streams that are gone by now. Their points are dropped before an array grows, which keeps

@@ -231,6 +231,32 @@ TEST_F(Capture, FailsWhenACudaErrorWasSeenThoughTheDriverWouldEndItWell) {
   ExpectUsable(stream);
 }
 
+TEST_F(Capture, FailsWhenACallFailedAndNobodyLooked) {
+  RawStream stream;
+  gcap_capture_t* capture = Begin(stream);
+  // The driver refuses the arguments, keeps the capture, and would end it well without the copy (rule R9).
+  int to = 0;
+  (void)cudaMemcpyAsync(nullptr, &to, sizeof(to), cudaMemcpyDefault, stream.get());
+  const Outcome outcome = EndBadly(capture);
+  EXPECT_EQ(outcome.cuda_error, cudaErrorInvalidValue);
+  EXPECT_TRUE(outcome.Names("nobody reported")) << outcome.message;
+}
+
+TEST_F(Capture, IsNotBlamedForAnErrorThatWasThereBefore) {
+  RawStream stream;
+  gcap_log_set_sink([](void*, gcap_log_level_t, const char*) {}, nullptr, GCAP_LOG_ERROR);
+  EXPECT_NE(cudaSetDevice(-1), cudaSuccess);
+  EXPECT_EQ(EndWell(Begin(stream)), 0u);
+}
+
+TEST_F(Capture, OfAThreadThatExitsIsAbortedAndTheStreamWorks) {
+  RawStream stream;
+  gcap_log_set_sink([](void*, gcap_log_level_t, const char*) {}, nullptr, GCAP_LOG_ERROR);
+  std::thread([this, &stream] { Begin(stream); }).join();
+  EXPECT_EQ(gcap_capture_num_open(), 0u);
+  EXPECT_EQ(EndWell(Begin(stream)), 0u);
+}
+
 TEST_F(Capture, FailsByAnyStatusThatMeansLostWork) {
   const RawStream stream;
   for (const gcap_code_t code : {GCAP_CUDA_ERROR, GCAP_LIBRARY_ERROR, GCAP_RESOURCE_EXHAUSTED}) {

@@ -6,13 +6,13 @@
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <fstream>
 #include <iterator>
 #include <random>
 #include <string>
@@ -57,18 +57,22 @@ class Npy : public ::testing::Test {
     std::string pattern = ::testing::TempDir() + "/npy_test_XXXXXX";
     ASSERT_NE(mkdtemp(&pattern[0]), nullptr);
     directory_ = pattern;
-    path_ = directory_ + "/array.npy";
+    // Thousands of files are written: this one is in memory.
+    file_ = memfd_create("npy_test", 0);
+    ASSERT_GE(file_, 0);
+    path_ = "/proc/self/fd/" + std::to_string(file_);
   }
 
   void TearDown() override {
     npy_free(&array_);
-    unlink(path_.c_str());
+    close(file_);
     EXPECT_EQ(rmdir(directory_.c_str()), 0);
   }
 
   // Writes the file and loads it into array_, message_.
   int Load(const std::string& bytes, const std::vector<int64_t>& shape, npy_dtype_t dtype = NPY_FLOAT32) {
-    std::ofstream(path_, std::ios::binary) << bytes;
+    EXPECT_EQ(ftruncate(file_, 0), 0);
+    EXPECT_EQ(pwrite(file_, bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
     return LoadPath(path_, shape, dtype);
   }
 
@@ -98,6 +102,7 @@ class Npy : public ::testing::Test {
 
   std::string directory_;
   std::string path_;
+  int file_ = -1;
   std::string message_;
   npy_array_t array_ = {};
 };
@@ -170,9 +175,11 @@ TEST_F(Npy, ADirectoryIsRefused) {
 }
 
 TEST_F(Npy, AFifoWithoutAWriterDoesNotBlock) {
-  ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
-  EXPECT_EQ(LoadPath(path_, {1}), -1);
-  EXPECT_EQ(message_, path_ + ": not a regular file, expected an .npy file");
+  const std::string fifo = directory_ + "/fifo.npy";
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  EXPECT_EQ(LoadPath(fifo, {1}), -1);
+  EXPECT_EQ(message_, fifo + ": not a regular file, expected an .npy file");
+  EXPECT_EQ(unlink(fifo.c_str()), 0);
 }
 
 TEST_F(Npy, AnotherMagicIsRefused) {

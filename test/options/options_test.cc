@@ -247,6 +247,11 @@ TEST(Options, CheckRefusesToCaptureTheDefaultStream) {
   GCAP_EXPECT_OK(gcap_options_check(&options));
   GCAP_EXPECT_OK(Parse(&options, {{"enable_cuda_graph", "1"}}));
   GCAP_EXPECT_FAILS(gcap_options_check(&options), GCAP_INVALID_ARGUMENT, "user_compute_stream is 0");
+  for (const char* handle : {"1", "2"}) {  // cudaStreamLegacy, cudaStreamPerThread
+    GCAP_EXPECT_OK(Parse(&options, {{"user_compute_stream", handle}}));
+    GCAP_EXPECT_FAILS(gcap_options_check(&options), GCAP_INVALID_ARGUMENT,
+                      (std::string("user_compute_stream is ") + handle).c_str());
+  }
   GCAP_EXPECT_OK(Parse(&options, {{"user_compute_stream", "0x40"}}));
   GCAP_EXPECT_OK(gcap_options_check(&options));
 }

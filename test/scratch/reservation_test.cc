@@ -48,6 +48,18 @@ TEST_F(Reservation, TakesFreeMemoryAndNeverUpstreams) {
   Release(reservation);
 }
 
+TEST_F(Reservation, IsNeededOnAStreamThatCaptures) {
+  WarmUp(a_);
+  char* held = Alloc(kGranule, a_);
+  gcap_capture_t* capture = nullptr;
+  GCAP_ASSERT_OK(gcap_capture_begin(gcap_stream_handle(a_), nullptr, &capture));
+  ExpectAllocFails(kGranule, a_, GCAP_FAILED_PRECONDITION, "no open reservation");
+  GCAP_EXPECT_FAILS(gcap_scratch_free(scratch_, held), GCAP_FAILED_PRECONDITION, "no open reservation");
+  Free(Alloc(kGranule, b_));  // a stream that does not capture is not concerned
+  gcap_capture_abort(capture);
+  Free(held);
+}
+
 TEST_F(Reservation, ReusesItsOwnFreedBlocks) {
   WarmUp(a_);
   gcap_scratch_reservation_t* reservation = Open(a_);

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "gcap/capture.h"
 #include "gcap/session.h"
 #include "gtest/gtest.h"
 #include "test/session/session_test.h"
@@ -310,31 +311,31 @@ TEST_F(SessionCreate, DestroyEndsTheKernelsAndTheConstants) {
   EXPECT_EQ(stats.requested_in_use_bytes, 0u);
 }
 
-TEST_F(SessionCreate, SessionsShareAnEpUnderDifferentGraphIds) {
+TEST_F(SessionCreate, AnEpThatCapturesGraphsServesOneSessionInItsLife) {
   TestEp* ep = Ep();
-  ModelBuilder two = TwoNodes(), one;
-  const int x = one.Value("x", {4}), y = one.Value("y", {4});
-  one.inputs = {x};
-  one.outputs = {y};
-  one.Node("Rotate", "only", {x}, {y});
-  ASSERT_TRUE(Create(two.Model()).ok());
+  ModelBuilder m = TwoNodes();
+  ASSERT_TRUE(Create(m.Model()).ok());
   gcap_session_t* other = nullptr;
-  const gcap_model_t model = one.Model();
+  const gcap_model_t model = m.Model();
   gcap_ep_t* const eps[] = {ep->get()};
-  GCAP_ASSERT_OK(gcap_session_create(&model, eps, 1, &other));
-  DeviceFloats in({1, 2, 3, 4}), out({0, 0, 0, 0});
-  const gcap_tensor_t input = Tensor(in.get(), {4}), output = Tensor(out.get(), {4});
-  for (int run = 0; run < 5; ++run) {
-    const gcap_run_options_t first = {1, true}, second = {2, true};
-    GCAP_ASSERT_OK(gcap_session_run(session_, &first, &input, &output));
-    EXPECT_EQ(out.Get(), Floats({3, 4, 1, 2}));
-    GCAP_ASSERT_OK(gcap_session_run(other, &second, &input, &output));
-    EXPECT_EQ(out.Get(), Floats({2, 3, 4, 1}));
-  }
-  EXPECT_EQ(ep->Info(1).captures, 1u);
-  EXPECT_EQ(ep->Info(2).captures, 1u);
-  GCAP_EXPECT_OK(gcap_session_release_captured_graph(other, 2));
-  GCAP_EXPECT_OK(gcap_session_destroy(other));
+  GCAP_EXPECT_FAILS(gcap_session_create(&model, eps, 1, &other), GCAP_FAILED_PRECONDITION, "make an EP for each");
+  EXPECT_EQ(other, nullptr);
+  // Its graphs may still hold the first session's addresses.
+  GCAP_EXPECT_OK(gcap_session_destroy(session_));
+  session_ = nullptr;
+  GCAP_EXPECT_FAILS(gcap_session_create(&model, eps, 1, &other), GCAP_FAILED_PRECONDITION, "make an EP for each");
+}
+
+TEST_F(SessionCreate, DestroyIsRefusedWhileTheThreadCaptures) {
+  Ep();
+  ASSERT_TRUE(Create(TwoNodes().Model()).ok());
+  cudaStream_t stream = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  gcap_capture_t* capture = nullptr;
+  GCAP_ASSERT_OK(gcap_capture_begin(stream, nullptr, &capture));
+  GCAP_EXPECT_FAILS(gcap_session_destroy(session_), GCAP_FAILED_PRECONDITION, "capturing");
+  gcap_capture_abort(capture);
+  EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
 }
 
 }  // namespace

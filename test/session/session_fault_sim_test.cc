@@ -87,7 +87,7 @@ TEST(SessionFault, CapturedRun) {
 }
 
 TEST(SessionFault, Replay) {
-  EXPECT_EQ(WalkRun(/*min_runs=*/1, /*runs_before=*/3, true), 4u);
+  EXPECT_EQ(WalkRun(/*min_runs=*/1, /*runs_before=*/3, true), 5u);
   EXPECT_EQ(WalkRun(/*min_runs=*/1, /*runs_before=*/3, false), 1u);
 }
 

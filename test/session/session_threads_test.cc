@@ -80,9 +80,10 @@ TEST_F(SessionThreads, FailingCapturesOfOneThreadDisturbNoOther) {
 // A rig over a user stream, which only one run at a time may use.
 class UserStreamRig {
  public:
-  UserStreamRig() {
+  explicit UserStreamRig(bool with_graphs = true) {
     EXPECT_EQ(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), cudaSuccess);
     gcap_options_t options = GraphOptions(1);
+    options.enable_cuda_graph = with_graphs;
     options.has_user_stream = true;
     options.user_stream = stream_;
     rig = std::make_unique<ChainRig>();
@@ -113,7 +114,7 @@ TEST_F(SessionThreads, RunsOnAUserStreamAreSerialised) {
 }
 
 TEST_F(SessionThreads, RunsOfTwoSessionsOnAUserStreamAreSerialisedToo) {
-  UserStreamRig user;
+  UserStreamRig user(/*with_graphs=*/false);
   gcap_session_t* const first = user.rig->session;
   GCAP_ASSERT_OK(user.rig->CreateSession());
   gcap_session_t* const sessions[] = {first, user.rig->session};

@@ -51,7 +51,11 @@ class Stream : public testing::Test {
 // Holds a stream until it is opened.
 class Gate {
  public:
-  ~Gate() { Open(); }
+  // The host function looks at this object when it runs: nothing of it may be left.
+  ~Gate() {
+    Open();
+    EXPECT_EQ(cudaSuccess, cudaDeviceSynchronize());  // the stream may be destroyed by now
+  }
   void Close(cudaStream_t stream) {
     ASSERT_EQ(cudaSuccess, cudaLaunchHostFunc(
                                stream,

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "gcap/capture.h"
 #include "gcap/stream.h"
 #include "gtest/gtest.h"
 #include "test/base/device_work.h"
@@ -70,6 +71,17 @@ TEST_F(Attachment, IsMadeOnFirstUseAndOnce) {
   GCAP_EXPECT_OK(gcap_stream_attachment(stream_, &kFirst, &object));
   EXPECT_EQ(object, stream_);
   EXPECT_EQ(events_, Events{"create"});
+}
+
+TEST_F(Attachment, IsNotEndedWhileTheThreadCapturesAnotherStream) {
+  void* object = nullptr;
+  GCAP_EXPECT_OK(gcap_stream_attachment(stream_, &kFirst, &object));
+  const RawStream capturing;
+  gcap_capture_t* capture = nullptr;
+  GCAP_ASSERT_OK(gcap_capture_begin(capturing.get(), nullptr, &capture));
+  GCAP_EXPECT_FAILS(gcap_stream_destroy(stream_), GCAP_FAILED_PRECONDITION, "first_t");
+  EXPECT_EQ(events_, Events{"create"});
+  gcap_capture_abort(capture);
 }
 
 TEST_F(Attachment, IsTheStreamsOwn) {
