@@ -194,9 +194,10 @@ void BM_SessionReplay(benchmark::State& state) {
   CheckCuda(cudaFree(out.data));
 }
 
-BENCHMARK(BM_BareLaunch)->Arg(1)->Arg(100)->Arg(1000)->UseManualTime();
-BENCHMARK(BM_ManagerReplay)->Arg(1)->Arg(100)->Arg(1000)->UseManualTime();
-BENCHMARK(BM_SessionReplay)->Arg(1)->Arg(100)->Arg(1000)->UseManualTime();
+// Fixed iterations: by time, Google Benchmark would count the launches alone and run the undone device work for hours.
+BENCHMARK(BM_BareLaunch)->Arg(1)->Arg(100)->Arg(1000)->Iterations(200)->UseManualTime();
+BENCHMARK(BM_ManagerReplay)->Arg(1)->Arg(100)->Arg(1000)->Iterations(200)->UseManualTime();
+BENCHMARK(BM_SessionReplay)->Arg(1)->Arg(100)->Arg(1000)->Iterations(200)->UseManualTime();
 
 }  // namespace
 
