@@ -27,9 +27,8 @@ typedef struct gcap_run_options {
 void gcap_run_options_init(gcap_run_options_t* options);
 
 // Session: a model on an EP. From gcap_session_create.
-// Thread:   run from any thread; runs are serialised where the EP does not support concurrent ones. Each thread warms
-// up
-//           and captures its own graphs. Destroy it when no other thread runs it, nor has work of it under way.
+// Thread:   run from any thread; runs are serialised where the EP does not support concurrent ones. Each thread has its
+//           own warm-up and its own graphs. Destroy it when no other thread runs it, nor has work of it under way.
 // Capture:  nothing may be called while the calling thread captures for somebody else.
 // Lifetime: its EP outlives it. The model may go after creation. An EP that captures graphs serves one session in its
 //           life, since its graphs hold the session's addresses; ONNX Runtime makes an EP for each session, too.

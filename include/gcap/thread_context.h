@@ -42,9 +42,9 @@ typedef struct gcap_thread_contexts_options {
 void gcap_thread_contexts_options_init(gcap_thread_contexts_options_t* options);
 
 // Thread contexts: the set of one EP's contexts. From gcap_thread_contexts_create.
-// Thread:   thread-safe. Destroy it when no thread is inside a run with one of its contexts; threads may exit
-// meanwhile. Capture:  get is legal, but refuses to make a context while the calling thread captures. Lifetime: ends
-// its contexts, wherever their threads are.
+// Thread:   thread-safe. Destroy it when no thread is inside a run with one of its contexts; others may exit then.
+// Capture:  get is legal, but refuses to make a context while the calling thread captures.
+// Lifetime: ends its contexts, wherever their threads are.
 typedef struct gcap_thread_contexts gcap_thread_contexts_t;
 
 //   INVALID_ARGUMENT  a user stream without `shared`

@@ -1,7 +1,6 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// The arithmetic of a convolution, as the queued work runs it. All algorithms unfold one image of one group into
-// columns
+// The arithmetic of a convolution, as the queued work runs it. All algorithms unfold one image of one group to columns
 // ((c, r, s) rows of output pixels) and multiply those by the filter; they differ in where the columns stand and who
 // says which input pixel a column element is:
 //   IMPLICIT_GEMM          columns on the host's heap, pixels computed: no workspace
