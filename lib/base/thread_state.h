@@ -12,6 +12,12 @@
 // Scopes that this thread has open: 0 or 1.
 extern _Thread_local int gcap_thread_capture_depth;
 
+// FAILED_PRECONDITION while this thread captures, naming the refused `operation`.
+static inline gcap_status_t gcap_check_thread_not_capturing(const char* operation) {
+  if (gcap_thread_capture_depth == 0) return NULL;
+  return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "%s: this thread is capturing; end the capture first", operation);
+}
+
 // Told of every status made on this thread whose code means that device work was lost; NULL outside a scope.
 typedef void (*gcap_status_observer_t)(gcap_status_t status);
 extern _Thread_local gcap_status_observer_t gcap_thread_status_observer;

@@ -378,11 +378,6 @@ gcap_status_t gcap_graph_manager_end_run(gcap_graph_manager_t* manager, gcap_sta
 
 // --- Replay and release ---------------------------------------------------------------------------------------------
 
-static gcap_status_t check_not_capturing(const char* operation) {
-  if (gcap_thread_capture_depth == 0) return NULL;
-  return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "%s: this thread is capturing; end the capture first", operation);
-}
-
 // A launch into a capture of ours, by another thread, would break it.
 static gcap_status_t check_not_captured_into(const gcap_graph_manager_t* manager, const slot_t* slot) {
   const open_run_t* run = &manager->run;
@@ -402,7 +397,7 @@ bool gcap_graph_manager_is_captured(gcap_graph_manager_t* manager, int id) {
 gcap_status_t gcap_graph_manager_try_replay(gcap_graph_manager_t* manager, int id, bool synchronize,
                                             bool* out_replayed) {
   *out_replayed = false;
-  GCAP_RETURN_IF_ERROR(check_not_capturing("gcap_graph_manager_replay"));
+  GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing("gcap_graph_manager_replay"));
   pthread_mutex_lock(&manager->mutex);
   slot_t* slot = id_table_find(&manager->slots, id);
   if (slot == NULL || slot->info.state != GCAP_GRAPH_CAPTURED) {
@@ -498,7 +493,7 @@ static gcap_status_t retire(slot_t* slot) {
 }
 
 gcap_status_t gcap_graph_manager_release(gcap_graph_manager_t* manager, int id) {
-  GCAP_RETURN_IF_ERROR(check_not_capturing("gcap_graph_manager_release"));
+  GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing("gcap_graph_manager_release"));
   pthread_mutex_lock(&manager->mutex);
   slot_t* slot = id_table_find(&manager->slots, id);
   bool captured = slot != NULL && slot->info.state == GCAP_GRAPH_CAPTURED;
@@ -531,7 +526,7 @@ static gcap_status_t detach_all(gcap_graph_manager_t* manager, slot_t** out_deta
 }
 
 gcap_status_t gcap_graph_manager_release_all(gcap_graph_manager_t* manager) {
-  GCAP_RETURN_IF_ERROR(check_not_capturing("gcap_graph_manager_release_all"));
+  GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing("gcap_graph_manager_release_all"));
   slot_t* slot = NULL;
   gcap_status_t status = detach_all(manager, &slot);
   while (slot != NULL) {
@@ -547,7 +542,7 @@ gcap_status_t gcap_graph_manager_destroy(gcap_graph_manager_t* manager) {
   pthread_mutex_lock(&manager->mutex);
   gcap_status_t status = close_abandoned_run(manager);
   pthread_mutex_unlock(&manager->mutex);
-  if (status == NULL) status = check_not_capturing("gcap_graph_manager_destroy");
+  if (status == NULL) status = gcap_check_thread_not_capturing("gcap_graph_manager_destroy");
   if (status != NULL) return status;
   status = gcap_graph_manager_release_all(manager);
   for (size_t i = 0; i < manager->slots.capacity; ++i) {

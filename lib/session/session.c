@@ -139,10 +139,7 @@ gcap_status_t gcap_session_create(const gcap_model_t* model, gcap_ep_t* const* e
 
 gcap_status_t gcap_session_destroy(gcap_session_t* session) {
   if (session == NULL) return NULL;
-  if (gcap_thread_capture_depth > 0) {
-    return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
-                       "gcap_session_destroy: this thread is capturing; end the capture first");
-  }
+  GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing("gcap_session_destroy"));
   gcap_ep_t* ep = session->ep;
   gcap_ep_lock_runs(ep);
   // An asynchronous run may still read the constants. If the wait fails the device is lost, and so is what it read.
@@ -323,8 +320,8 @@ gcap_status_t gcap_session_warm_up(gcap_session_t* session, const gcap_run_optio
                        options->graph_id == GCAP_GRAPH_ID_NONE ? "the graph id is -1, which is never captured"
                                                                : "the EP does not capture graphs (enable_cuda_graph)");
   }
-  gcap_status_t status = check_bindings(session, inputs, outputs);
-  if (status != NULL) return status;
+  GCAP_RETURN_IF_ERROR(check_bindings(session, inputs, outputs));
+  gcap_status_t status = NULL;
   bool captured = false;
   gcap_ep_lock_runs(session->ep);
   for (int i = 0; i < GCAP_SESSION_MAX_WARM_UP_RUNS && status == NULL; ++i) {
