@@ -1,15 +1,21 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// gcap_sim.h: what the simulator offers beyond CUDA's own API: CPU twins of kernels, seeds, injected faults, leak
-// checks.
+// gcap_sim.h: what the simulator offers beyond CUDA's own API: CPU twins of kernels, schedules, checks, injected
+// faults, a call log. The manual is sim/README.md.
 //
 // Only tests and kernel twins include this header. Library code never does: it must not know whether it runs on the
 // simulator.
 //
-// Environment, read once: GCAP_SIM_SEED (see gcap_sim_set_seed), GCAP_SIM_DEVICES (1 by default), GCAP_SIM_SCHEDULE:
-// `random` lets a seeded generator move queues at API calls, `lazy` runs only what a synchronisation needs, `eager`
-// runs at each call all that the calls before it made ready. GCAP_SIM_LOG, when set, tells on stderr what broke a
-// capture.
+// Environment, read once at the first call:
+//   GCAP_SIM_SEED          see gcap_sim_set_seed; 0 by default
+//   GCAP_SIM_SCHEDULE      `random` (default) lets a seeded generator move queues at API calls, `lazy` runs only what a
+//                          synchronisation needs, `eager` runs at each call all that the calls before it made ready
+//   GCAP_SIM_DEVICES       number of devices, 1 (default) to 8
+//   GCAP_SIM_DEVICE_BYTES  memory of each device
+//   GCAP_SIM_CHECKS        actions of the checks, see gcap_sim_set_action: `race=record,leak=off` or `all=record`
+//   GCAP_SIM_SUPPRESSIONS  a file of suppressions, one a line: `check:name # reason`
+//   GCAP_SIM_STACKS        frames kept of the call stack of each call that makes work, 0 to 32
+//   GCAP_SIM_LOG           a filter: tells on stderr each call that it selects, see gcap_sim_set_log
 #ifndef GCAP_SIM_H_
 #define GCAP_SIM_H_
 
@@ -57,9 +63,95 @@ void gcap_sim_register_kernel(const gcap_sim_kernel_t* kernel);
 // environment variable GCAP_SIM_SEED; 0 by default. One seed and one sequence of calls are one interleaving.
 void gcap_sim_set_seed(uint64_t seed);
 
-// Makes the nth call (1 is the next one) of the named function return `code` without doing anything; `function` NULL
-// counts calls of all functions. One fault is armed at a time; n == 0 disarms.
+// --- Exploration and threads ----------------------------------------------------------------------------------------
+
+// Runs `body(user)` once for each of `seeds` seeds from `first_seed` on, with the simulator's checks at
+// GCAP_SIM_ACTION_RECORD meanwhile. A seed fails when the body returns non-zero or a check reports. Prints the first
+// failing seed, its reports and the line that runs it again, and stops there.
+// Returns 1 and the seed in *out_failing_seed (may be NULL), or 0 when all passed.
+// The body must leave nothing behind: what it creates it destroys.
+int gcap_sim_explore(int (*body)(void* user), void* user, uint64_t first_seed, uint64_t seeds,
+                     uint64_t* out_failing_seed);
+
+// Turns: while they are on, one host thread of the group at a time makes API calls, and at each call the seed decides
+// who goes on; so several threads give one interleaving a seed. Every thread of the group calls join with its own index
+// (0 to num_threads - 1) before its first call and leave after its last. A thread that blocks on something else than
+// the simulator (a mutex, a join) must leave first, or the group would wait for it: after 10 s it stops with a report.
+void gcap_sim_turns_begin(size_t num_threads);
+void gcap_sim_turns_join(size_t index);
+void gcap_sim_turns_leave(void);
+
+// --- Checks ---------------------------------------------------------------------------------------------------------
+
+// What the simulator looks for. Every report names both sides: the API calls with their call stacks.
+typedef enum gcap_sim_check_kind {
+  GCAP_SIM_CHECK_RACE,            // two accesses to the same bytes, one of them a write, that nothing orders
+  GCAP_SIM_CHECK_USE_AFTER_FREE,  // device memory touched after a free, or unordered with a stream-ordered one
+  GCAP_SIM_CHECK_BAKED_POINTER,   // a graph whose node touches memory freed since, also when the address lives again
+  GCAP_SIM_CHECK_HOST_MEMORY,     // pinned or pageable memory freed under a pending copy or under a graph
+  GCAP_SIM_CHECK_UNINITIALIZED,   // a kernel, library call or copy to the host reads bytes that nobody wrote
+  GCAP_SIM_CHECK_OUT_OF_BOUNDS,   // an access that starts in an allocation and leaves it
+  GCAP_SIM_CHECK_OVERLAP,         // two live allocations that share bytes, annotated ones included
+  GCAP_SIM_CHECK_LEAK,            // a handle or allocation that is left at gcap_sim_check or at exit
+  GCAP_SIM_CHECK_COUNT
+} gcap_sim_check_kind_t;
+
+typedef enum gcap_sim_action {
+  GCAP_SIM_ACTION_ABORT,   // print the report and abort: the default, but for leaks
+  GCAP_SIM_ACTION_RECORD,  // print the report, keep it for gcap_sim_report, go on: the default for leaks
+  GCAP_SIM_ACTION_ERROR,   // as RECORD, and the next call that synchronises answers a sticky cudaErrorIllegalAddress
+  GCAP_SIM_ACTION_OFF      // do not look
+} gcap_sim_action_t;
+
+// Sets what a check does; GCAP_SIM_CHECK_COUNT means all of them.
+void gcap_sim_set_action(gcap_sim_check_kind_t kind, gcap_sim_action_t action);
+
+// Drops reports of the kind in which a kernel, API call, function of a call stack or annotation has exactly this name.
+// `reason` must say why that is right; it is printed with the number of reports dropped, at exit, when there are any.
+void gcap_sim_suppress(gcap_sim_check_kind_t kind, const char* name, const char* reason);
+
+// Reports every live handle and allocation as a leak (unless that check is off), and returns how many reports of all
+// kinds there have been since the last gcap_sim_check.
+size_t gcap_sim_check(void);
+
+// The text of the recorded report `index`, counted from 0 since the last gcap_sim_check; NULL past the last one. Valid
+// until the next gcap_sim_check but one.
+const char* gcap_sim_report(size_t index);
+
+// Tells the checks that the calling thread itself reads or writes host memory, now: a pinned buffer that a copy uses,
+// say. Legal in host functions too.
+void gcap_sim_host_access(const void* address, size_t bytes, int is_write);
+
+// Tells the checks that a sub-allocator hands out [address, address + bytes) of memory it owns, for work of `stream`,
+// or takes it back after the work so far of `stream`. The checks then treat it as cudaMallocAsync and cudaFreeAsync:
+// overlaps, uses after the free, reads of bytes not written since. `name` is shown in reports; it must stay valid.
+void gcap_sim_annotate_alloc(const void* address, size_t bytes, cudaStream_t stream, const char* name);
+void gcap_sim_annotate_free(const void* address, cudaStream_t stream);
+
+// --- Faults ---------------------------------------------------------------------------------------------------------
+
+// A fault to inject. Zero means what each comment says.
+typedef struct gcap_sim_fault {
+  const char* function;  // NULL: calls of any function but those that only read the last error
+  uint64_t nth;          // the call that fails, 1 is the next one; 0: each call fails with `probability`
+  double probability;    // 0 to 1, drawn from the seed
+  cudaError_t code;
+  int sticky;  // non-zero: as after a kernel's fault, every later call answers `code`, until cudaDeviceReset
+} gcap_sim_fault_t;
+
+// Arms the fault beside those armed already. Stops the program when a field makes no sense.
+void gcap_sim_inject(const gcap_sim_fault_t* fault);
+// Disarms every fault, and clears a sticky error.
+void gcap_sim_clear_faults(void);
+// Shorthand: disarms every fault, then arms { function, n, code }; n == 0 only disarms.
 void gcap_sim_fail_nth(const char* function, uint64_t n, cudaError_t code);
+
+// --- Call log and counters ------------------------------------------------------------------------------------------
+
+// Sends a line for each selected call to `sink(user, line)`, or to stderr when sink is NULL. `filter` is a list of
+// names separated by commas, each with an optional `*` at its end; `-name` excludes, `errors` selects calls that fail,
+// `captures` what changes a capture's state. NULL ends the log. The sink must not call CUDA or the simulator.
+void gcap_sim_set_log(const char* filter, void (*sink)(void* user, const char* line), void* user);
 
 // Calls made so far of the named function, or of all functions when NULL. A name that is not simulated gives 0.
 uint64_t gcap_sim_calls(const char* function);
