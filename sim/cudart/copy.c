@@ -25,6 +25,15 @@ static bool fits(const void* address, size_t pitch, size_t width, size_t height)
   return height <= 1 || (room - width) / pitch >= height - 1;
 }
 
+// The same for slices, each `slice` bytes after the one before.
+static bool slices_fit(const void* address, size_t pitch, size_t slice, const sim_copy_t* copy) {
+  if (!fits(address, pitch, copy->width, copy->height)) return false;
+  if (copy->depth <= 1) return true;
+  if (slice / pitch < copy->height || copy->depth - 1 > SIZE_MAX / slice) return false;
+  if (!fits(address, 0, (copy->depth - 1) * slice + 1, 1)) return false;
+  return fits((const char*)address + (copy->depth - 1) * slice, pitch, copy->width, copy->height);
+}
+
 // What is called the device's side must be memory that a device can reach; the host's side may be anything.
 static bool kind_matches(const sim_copy_t* copy) {
   bool from_device = copy->kind == cudaMemcpyDeviceToHost || copy->kind == cudaMemcpyDeviceToDevice;
@@ -37,11 +46,12 @@ static bool kind_matches(const sim_copy_t* copy) {
 static cudaError_t judge(sim_copy_t* copy) {
   if ((unsigned int)copy->kind > cudaMemcpyDefault) return cudaErrorInvalidMemcpyDirection;
   if (!copy->dst || !copy->src) return cudaErrorInvalidValue;
-  if (copy->height > 1 && (copy->width > copy->dst_pitch || copy->width > copy->src_pitch)) {
+  bool rows = copy->height > 1 || copy->depth > 1;
+  if (rows && (copy->width > copy->dst_pitch || copy->width > copy->src_pitch)) {
     return cudaErrorInvalidPitchValue;
   }
-  if (!fits(copy->dst, copy->dst_pitch, copy->width, copy->height)) return cudaErrorInvalidValue;
-  if (!fits(copy->src, copy->src_pitch, copy->width, copy->height)) return cudaErrorInvalidValue;
+  if (!slices_fit(copy->dst, copy->dst_pitch, copy->dst_slice, copy)) return cudaErrorInvalidValue;
+  if (!slices_fit(copy->src, copy->src_pitch, copy->src_slice, copy)) return cudaErrorInvalidValue;
   copy->dst_type = type_of(copy->dst);
   copy->src_type = type_of(copy->src);
   return cudaSuccess;
@@ -49,9 +59,13 @@ static cudaError_t judge(sim_copy_t* copy) {
 
 static void stage(sim_task_t* task) {
   const sim_copy_t* copy = &task->u.copy.copy;
-  char* staged = sim_calloc(copy->height, copy->width);
-  for (size_t row = 0; row < copy->height; ++row) {
-    memcpy(staged + row * copy->width, (const char*)copy->src + row * copy->src_pitch, copy->width);
+  size_t slices = copy->depth ? copy->depth : 1;
+  char* staged = sim_calloc(slices * copy->height, copy->width);
+  char* row = staged;
+  for (size_t slice = 0; slice < slices; ++slice) {
+    for (size_t i = 0; i < copy->height; ++i, row += copy->width) {
+      memcpy(row, (const char*)copy->src + slice * copy->src_slice + i * copy->src_pitch, copy->width);
+    }
   }
   task->u.copy.staged = staged;
 }
@@ -63,8 +77,27 @@ static sim_task_t* copy_task(const sim_copy_t* copy) {
 }
 
 sim_task_t* sim_copy_task(sim_copy_t* copy, cudaError_t* code) {
-  *code = copy->width ? judge(copy) : cudaErrorInvalidValue;
+  *code = copy->width && copy->height ? judge(copy) : cudaErrorInvalidValue;
   return *code == cudaSuccess ? copy_task(copy) : NULL;
+}
+
+static char* folded(struct cudaPitchedPtr pointer, struct cudaPos at) {
+  return pointer.ptr ? (char*)pointer.ptr + (at.z * pointer.ysize + at.y) * pointer.pitch + at.x : NULL;
+}
+
+sim_copy_t sim_copy_of_params(const struct cudaMemcpy3DParms* params) {
+  if (params->srcArray || params->dstArray) sim_die("%s: CUDA arrays are not modelled", sim_thread()->call);
+  bool empty = params->extent.depth == 0;
+  return (sim_copy_t){.dst = folded(params->dstPtr, params->dstPos),
+                      .dst_pitch = params->dstPtr.pitch,
+                      .src = folded(params->srcPtr, params->srcPos),
+                      .src_pitch = params->srcPtr.pitch,
+                      .width = empty ? 0 : params->extent.width,
+                      .height = params->extent.height,
+                      .depth = params->extent.depth,
+                      .dst_slice = params->dstPtr.pitch * params->dstPtr.ysize,
+                      .src_slice = params->srcPtr.pitch * params->srcPtr.ysize,
+                      .kind = params->kind};
 }
 
 static cudaError_t copy_async(sim_copy_t* copy, sim_stream_t* stream) {

@@ -170,6 +170,9 @@ typedef struct sim_copy {
   size_t src_pitch;
   size_t width;  // bytes a row
   size_t height;
+  size_t depth;      // slices; 0 counts as 1
+  size_t dst_slice;  // bytes from one slice to the next
+  size_t src_slice;
   enum cudaMemcpyKind kind;
   enum cudaMemoryType dst_type;
   enum cudaMemoryType src_type;
@@ -437,5 +440,7 @@ sim_task_t* sim_kernel_task(const void* function, dim3 grid, dim3 block, void** 
 
 // The same for a copy; fills in its types of memory.
 sim_task_t* sim_copy_task(sim_copy_t* copy, cudaError_t* code);
+// The copy that the parameters describe, with positions folded into the addresses.
+sim_copy_t sim_copy_of_params(const struct cudaMemcpy3DParms* params);
 
 #endif  // GCAP_SIM_CUDART_CORE_H_

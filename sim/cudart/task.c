@@ -45,14 +45,21 @@ void sim_task_release(sim_task_t* task) {
   if (task && --task->refs == 0) task_free(task);
 }
 
+static void copy_slice(char* dst, size_t dst_pitch, const char* src, size_t src_pitch, size_t width, size_t height) {
+  for (size_t row = 0; row < height; ++row) memmove(dst + row * dst_pitch, src + row * src_pitch, width);
+}
+
 static void run_copy(const sim_task_t* task) {
   const sim_copy_t* copy = &task->u.copy.copy;
   const char* src = task->u.copy.staged ? task->u.copy.staged : copy->src;
   size_t src_pitch = task->u.copy.staged ? copy->width : copy->src_pitch;
+  size_t src_slice = task->u.copy.staged ? copy->width * copy->height : copy->src_slice;
   char* dst = copy->dst;
-  for (size_t row = 0; row < copy->height; ++row) {
-    memmove(dst + row * copy->dst_pitch, src + row * src_pitch, copy->width);
-  }
+  size_t slice = 0;
+  do {
+    copy_slice(dst + slice * copy->dst_slice, copy->dst_pitch, src + slice * src_slice, src_pitch, copy->width,
+               copy->height);
+  } while (++slice < copy->depth);
 }
 
 static void run_fill(const sim_fill_t* fill) {
