@@ -22,9 +22,11 @@
 
 #include "cuda_runtime_api.h"
 #include "gcap_sim.h"
+#include "span.h"
 
 #define SIM_MAX_DEVICES 8
 
+typedef struct sim_block sim_block_t;
 typedef struct sim_capture sim_capture_t;
 typedef struct sim_event sim_event_t;
 typedef struct sim_exec sim_exec_t;
@@ -124,27 +126,79 @@ sim_mark_t* sim_mark_create(sim_stream_t* stream);
 sim_mark_t* sim_mark_retain(sim_mark_t* mark);
 void sim_mark_release(sim_mark_t* mark);
 
-// --- Device and pinned memory (memory.c) ----------------------------------------------------------------------------
+// --- Address space (vmem.c) ------------------------------------------------------------------------------------------
 
+// One space for each device, and one for pinned host memory.
+enum { SIM_PINNED_SPACE = SIM_MAX_DEVICES, SIM_NUM_SPACES };
+
+// A range that is in no other's hands, at a multiple of SIM_ALIGNMENT; NULL when there is none.
+void* sim_vmem_take(int space, size_t bytes);
+// Gives a whole range back. Its bytes stay accessible, and it is not taken again soon.
+void sim_vmem_give_back(int space, void* base, size_t bytes);
+
+// --- How much memory a device has (budget.c) -------------------------------------------------------------------------
+
+size_t sim_budget_total(int device);
+size_t sim_budget_free(int device);
+// Takes device memory, from what pools hold unused if it must; false when there is not enough.
+bool sim_budget_take(int device, size_t bytes);
+void sim_budget_give_back(int device, size_t bytes);
+
+// --- Device and pinned memory (allocation.c)
+// --------------------------------------------------------------------------
+
+// There are two views of an address. Callers name an allocation from the call that makes it to the call that frees it:
+// it is claimed. Device work finds it from the work that maps it to the work that unmaps it: it is live. Both are the
+// same for cudaMalloc. A pool may give a claimed allocation the address of one that is live until its queued free runs.
 typedef struct sim_allocation {
-  size_t refs;   // the table of live allocations, and the graph nodes that name it
-  char* base;    // host memory underneath
+  size_t refs;  // one for being live, one for each task that names it
+  char* base;
   size_t bytes;  // as asked for
   enum cudaMemoryType type;
   int device;
-  bool live;      // mapped: between the work that allocates it and the work that frees it
-  bool claimed;   // owned by the caller: no call has freed it yet, though the work of one may still be queued
-  bool of_graph;  // made by an allocation node
+  unsigned int flags;   // of cudaHostAlloc or cudaHostRegister
+  bool live;            // mapped: between the work that allocates it and the work that frees it
+  bool claimed;         // owned by the caller: no call has freed it yet, though the work of one may still be queued
+  bool of_graph;        // made by an allocation node: its address is its own also while nobody claims it
+  bool registered;      // the caller's own host memory
+  size_t range_bytes;   // of address space that goes back with it; 0 when that is not its own
+  size_t budget_bytes;  // taken from the device's budget on its behalf
+  sim_block_t* block;   // of the pool that it comes from, while claimed
+  sim_span_t named;     // in the callers' view while claimed or of a graph
+  sim_span_t mapped;    // in the work's view while live
 } sim_allocation_t;
 
-// The allocation that holds the address, claimed by the caller or owned by a graph; NULL when there is none.
+// The allocation that holds the address: claimed by the caller, or owned by a graph. NULL when there is none.
 sim_allocation_t* sim_allocation_find(const void* address);
-// Live allocations of the kind "device memory" or "pinned memory", or of both when NULL.
+// The allocation whose bytes device work finds at the address now.
+sim_allocation_t* sim_allocation_mapped(const void* address);
+// One that shares bytes with the range, in the callers' view.
+sim_allocation_t* sim_allocation_overlap(const void* address, size_t bytes);
+void sim_allocation_each(void (*visit)(void* allocation, void* user), void* user);
+// Claimed allocations of the kind "device memory", "pinned memory" or "registered memory", or of all when NULL.
 size_t sim_allocation_count(const char* kind);
-// Maps (at the start of its life) and unmaps a stream-ordered or graph-owned allocation.
+
+// An allocation with one reference, in neither view.
+sim_allocation_t* sim_allocation_create(void* base, size_t bytes, enum cudaMemoryType type, int device);
+// The same, in a range of address space of its own; NULL when that is used up.
+sim_allocation_t* sim_allocation_create_range(size_t bytes, enum cudaMemoryType type, int device);
+// Makes it that of a graph: callers find it from now on, claimed or not.
+void sim_allocation_give_to_graph(sim_allocation_t* allocation);
+// The caller becomes its owner, or is no longer.
+void sim_allocation_claim(sim_allocation_t* allocation);
+void sim_allocation_disclaim(sim_allocation_t* allocation);
+// Maps and unmaps it, in the order of the device's work: the start and the end of its contents.
 void sim_allocation_begin(sim_allocation_t* allocation);
 void sim_allocation_end(sim_allocation_t* allocation);
 void sim_allocation_release(sim_allocation_t* allocation);
+
+// Memory of graphs (graph_memory.c): the address is the graph's for good, a launch brings the memory, and it stays
+// until a trim or the end of the graph and its executable.
+sim_allocation_t* sim_graph_allocation_create(size_t bytes, int device);
+// Brings the memory; false when the device has no more.
+bool sim_graph_memory_bring(sim_allocation_t* allocation);
+void sim_graph_memory_drop(sim_allocation_t* allocation);
+
 // Stops the program when an access starts in a live allocation and leaves it.
 void sim_check_accesses(const char* name, const gcap_sim_access_t* accesses, size_t count);
 

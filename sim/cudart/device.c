@@ -62,7 +62,7 @@ cudaError_t cudaGetDevice(int* device) {
 static void describe(struct cudaDeviceProp* prop, int device) {
   memset(prop, 0, sizeof(*prop));
   strcpy(prop->name, "gcap simulator");
-  prop->totalGlobalMem = SIM_DEVICE_BYTES;
+  prop->totalGlobalMem = sim_budget_total(device);
   prop->sharedMemPerBlock = SIM_SHARED_BYTES;
   prop->sharedMemPerBlockOptin = SIM_SHARED_BYTES_OPTIN;
   prop->sharedMemPerMultiprocessor = SIM_SHARED_BYTES_SM;

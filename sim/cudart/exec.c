@@ -122,12 +122,21 @@ static bool has_unfreed_memory(const sim_program_t* program) {
   return false;
 }
 
+// Does the device have the memory that the launch will allocate?
+static bool bring_memory(const sim_program_t* program) {
+  for (size_t i = 0; program->has_memory_nodes && i < program->num_nodes; ++i) {
+    const sim_task_t* task = program->tasks[i];
+    if (task->kind == SIM_TASK_ALLOC && !sim_graph_memory_bring(task->u.allocation)) return false;
+  }
+  return true;
+}
+
 // From here on the caller owns what the launch will allocate, and no longer owns what it will free.
 static void claim_memory(const sim_program_t* program) {
   for (size_t i = 0; program->has_memory_nodes && i < program->num_nodes; ++i) {
     const sim_task_t* task = program->tasks[i];
-    if (task->kind == SIM_TASK_ALLOC) task->u.allocation->claimed = true;
-    if (task->kind == SIM_TASK_FREE) task->u.allocation->claimed = false;
+    if (task->kind == SIM_TASK_ALLOC) sim_allocation_claim(task->u.allocation);
+    if (task->kind == SIM_TASK_FREE) sim_allocation_disclaim(task->u.allocation);
   }
 }
 
@@ -144,6 +153,7 @@ static cudaError_t launch(sim_exec_t* exec, sim_stream_t* stream) {
   if (has_unfreed_memory(exec->program) && !(exec->flags & cudaGraphInstantiateFlagAutoFreeOnLaunch)) {
     return cudaErrorInvalidValue;
   }
+  if (!bring_memory(exec->program)) return cudaErrorMemoryAllocation;
   claim_memory(exec->program);
   sim_enqueue(stream, NULL, launch_create(exec->program, stream), exec->last_launch);
   sim_mark_release(exec->last_launch);

@@ -1,178 +1,34 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Device and pinned memory: allocation, stream-ordered allocation, what an address is.
+// Allocation and free, at once or in stream order, and what an address is.
 //
-// The idea: device memory is host memory underneath, filled with a pattern so that a read of bytes that nobody wrote
-// shows. One table sorted by address holds every allocation. An allocation is claimed while its owner has not freed it,
-// and live while it is mapped; the two differ for stream-ordered work that is still queued, and for allocation nodes of
-// graphs, whose address is fixed at capture while each launch maps it anew.
-// Invariant: the table holds exactly the allocations with references. Locking: the global mutex.
-#include <stdlib.h>
+// The idea: cudaMalloc and pinned memory begin at the call and end at the call. A stream-ordered free takes the
+// allocation from the caller at once and ends it in the order of its stream; in a capture, allocation and free are
+// nodes. Locking: the global mutex.
 #include <string.h>
 
 #include "core.h"
-#include "device.h"
-#include "submit.h"
-
-#define PATTERN 0xA5
-// Only the beginning of a huge allocation is filled: enough to be noticed, cheap enough for tests of limits.
-#define MAX_PATTERN_BYTES ((size_t)64 << 20)
-
-static struct {
-  sim_allocation_t** items;  // by ascending base
-  size_t count;
-  size_t capacity;
-} table;
-
-// Bytes in use on each device, and the share of graphs' allocation nodes.
-static struct {
-  size_t used;
-  size_t graph_used;
-  size_t graph_used_high;
-  size_t graph_reserved;
-  size_t graph_reserved_high;
-} usage[SIM_MAX_DEVICES];
-
-// --- The table ------------------------------------------------------------------------------------------------------
-
-// How many allocations start at or below the address.
-static size_t table_rank(const void* address) {
-  size_t low = 0;
-  size_t high = table.count;
-  while (low < high) {
-    size_t middle = low + (high - low) / 2;
-    if ((uintptr_t)table.items[middle]->base <= (uintptr_t)address) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
-  return low;
-}
-
-static void table_insert(sim_allocation_t* allocation) {
-  size_t at = table_rank(allocation->base);
-  sim_reserve(&table.items, &table.capacity, table.count + 1, sizeof(sim_allocation_t*));
-  memmove(&table.items[at + 1], &table.items[at], (table.count - at) * sizeof(sim_allocation_t*));
-  table.items[at] = allocation;
-  table.count += 1;
-}
-
-static void table_remove(const sim_allocation_t* allocation) {
-  size_t at = table_rank(allocation->base) - 1;
-  table.count -= 1;
-  memmove(&table.items[at], &table.items[at + 1], (table.count - at) * sizeof(sim_allocation_t*));
-}
-
-sim_allocation_t* sim_allocation_find(const void* address) {
-  size_t rank = table_rank(address);
-  if (rank == 0) return NULL;
-  sim_allocation_t* allocation = table.items[rank - 1];
-  if ((uintptr_t)address - (uintptr_t)allocation->base >= allocation->bytes) return NULL;
-  return allocation->claimed || allocation->of_graph ? allocation : NULL;
-}
-
-size_t sim_allocation_count(const char* kind) {
-  bool device = !kind || strcmp(kind, "device memory") == 0;
-  bool pinned = !kind || strcmp(kind, "pinned memory") == 0;
-  size_t count = 0;
-  for (size_t i = 0; i < table.count; ++i) {
-    const sim_allocation_t* allocation = table.items[i];
-    if (allocation->claimed && (allocation->type == cudaMemoryTypeDevice ? device : pinned)) count += 1;
-  }
-  return count;
-}
-
-int sim_is_device_range(const void* p, size_t bytes) {
-  sim_lock();
-  const sim_allocation_t* allocation = sim_allocation_find(p);
-  int inside = allocation && allocation->type == cudaMemoryTypeDevice &&
-               bytes <= allocation->bytes - (size_t)((uintptr_t)p - (uintptr_t)allocation->base);
-  sim_unlock();
-  return inside;
-}
-
-void sim_check_accesses(const char* name, const gcap_sim_access_t* accesses, size_t count) {
-  for (size_t i = 0; i < count; ++i) {
-    const sim_allocation_t* allocation = sim_allocation_find(accesses[i].address);
-    if (!allocation) continue;
-    size_t offset = (size_t)((uintptr_t)accesses[i].address - (uintptr_t)allocation->base);
-    if (accesses[i].bytes <= allocation->bytes - offset) continue;
-    sim_die("%s %s %zu bytes at offset %zu of an allocation of %zu bytes", name,
-            accesses[i].is_write ? "writes" : "reads", accesses[i].bytes, offset, allocation->bytes);
-  }
-}
-
-// --- Life of an allocation ------------------------------------------------------------------------------------------
-
-static void fill_with_pattern(const sim_allocation_t* allocation) {
-  memset(allocation->base, PATTERN, allocation->bytes < MAX_PATTERN_BYTES ? allocation->bytes : MAX_PATTERN_BYTES);
-}
-
-// An allocation with one reference, in the table and not yet live. NULL when there is no room.
-static sim_allocation_t* allocation_create(size_t bytes, enum cudaMemoryType type) {
-  int device = sim_thread()->device;
-  if (type == cudaMemoryTypeDevice && bytes > SIM_DEVICE_BYTES - usage[device].used) return NULL;
-  void* base;
-  if (posix_memalign(&base, SIM_ALIGNMENT, bytes) != 0) return NULL;
-  sim_allocation_t* allocation = sim_calloc(1, sizeof(*allocation));
-  allocation->refs = 1;
-  allocation->base = base;
-  allocation->bytes = bytes;
-  allocation->type = type;
-  allocation->device = device;
-  table_insert(allocation);
-  return allocation;
-}
-
-void sim_allocation_release(sim_allocation_t* allocation) {
-  if (--allocation->refs > 0) return;
-  table_remove(allocation);
-  free(allocation->base);
-  free(allocation);
-}
-
-static void count_graph_bytes(const sim_allocation_t* allocation) {
-  int device = allocation->device;
-  usage[device].graph_used += allocation->bytes;
-  if (usage[device].graph_used_high < usage[device].graph_used) {
-    usage[device].graph_used_high = usage[device].graph_used;
-  }
-  if (usage[device].graph_reserved < usage[device].graph_used) usage[device].graph_reserved = usage[device].graph_used;
-  if (usage[device].graph_reserved_high < usage[device].graph_reserved) {
-    usage[device].graph_reserved_high = usage[device].graph_reserved;
-  }
-}
-
-void sim_allocation_begin(sim_allocation_t* allocation) {
-  fill_with_pattern(allocation);
-  if (allocation->live) return;  // a launch with auto-free takes over what the last one left
-  allocation->live = true;
-  allocation->refs += 1;
-  if (allocation->type != cudaMemoryTypeDevice) return;
-  usage[allocation->device].used += allocation->bytes;
-  if (allocation->of_graph) count_graph_bytes(allocation);
-}
-
-void sim_allocation_end(sim_allocation_t* allocation) {
-  if (!allocation->live) return;
-  allocation->live = false;
-  if (allocation->type == cudaMemoryTypeDevice) {
-    usage[allocation->device].used -= allocation->bytes;
-    if (allocation->of_graph) usage[allocation->device].graph_used -= allocation->bytes;
-  }
-  sim_allocation_release(allocation);
-}
 
 // --- Allocation and free --------------------------------------------------------------------------------------------
+
+// Takes the budget too, for device memory.
+static sim_allocation_t* create(size_t bytes, enum cudaMemoryType type) {
+  int device = sim_thread()->device;
+  bool counted = type == cudaMemoryTypeDevice;
+  if (counted && !sim_budget_take(device, bytes)) return NULL;
+  sim_allocation_t* allocation = sim_allocation_create_range(bytes, type, device);
+  if (counted && !allocation) sim_budget_give_back(device, bytes);
+  if (counted && allocation) allocation->budget_bytes = bytes;
+  return allocation;
+}
 
 static cudaError_t allocate(void** out, size_t bytes, enum cudaMemoryType type) {
   if (!out) return cudaErrorInvalidValue;
   *out = NULL;
   if (bytes == 0) return cudaSuccess;
-  sim_allocation_t* allocation = allocation_create(bytes, type);
+  sim_allocation_t* allocation = create(bytes, type);
   if (!allocation) return cudaErrorMemoryAllocation;
-  allocation->claimed = true;
+  sim_allocation_claim(allocation);
   sim_allocation_begin(allocation);
   *out = allocation->base;
   sim_allocation_release(allocation);  // being live holds it
@@ -190,7 +46,7 @@ static cudaError_t free_now(void* address, enum cudaMemoryType type) {
   if (!address) return cudaSuccess;
   sim_allocation_t* allocation = freeable(address, type);
   if (!allocation) return cudaErrorInvalidValue;
-  allocation->claimed = false;
+  sim_allocation_disclaim(allocation);
   sim_wait_for_device(allocation->device);  // the real calls synchronise too, by specification or by habit
   sim_allocation_end(allocation);
   return cudaSuccess;
@@ -239,9 +95,8 @@ static sim_task_t* memory_task(sim_task_kind_t kind, sim_allocation_t* allocatio
 
 // An allocation node: the address is the graph's for good, and each launch maps it.
 static cudaError_t allocate_in_capture(void** out, size_t bytes, sim_stream_t* stream) {
-  sim_allocation_t* allocation = allocation_create(bytes, cudaMemoryTypeDevice);
+  sim_allocation_t* allocation = sim_graph_allocation_create(bytes, stream->device);
   if (!allocation) return cudaErrorMemoryAllocation;
-  allocation->of_graph = true;
   *out = allocation->base;
   return sim_submit_task(stream, memory_task(SIM_TASK_ALLOC, allocation));
 }
@@ -276,8 +131,8 @@ static cudaError_t free_async(void* address, cudaStream_t handle) {
   }
   // A capture may free what a graph allocates; eager work what its caller owns.
   if (stream->member ? !allocation->of_graph : !allocation->claimed) return cudaErrorInvalidValue;
-  if (!stream->member) allocation->claimed = false;
   allocation->refs += 1;
+  if (!stream->member) sim_allocation_disclaim(allocation);
   return sim_submit_task(stream, memory_task(SIM_TASK_FREE, allocation));
 }
 
@@ -288,16 +143,6 @@ cudaError_t cudaFreeAsync(void* devPtr, cudaStream_t hStream) {
 }
 
 // --- Questions ------------------------------------------------------------------------------------------------------
-
-cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
-  cudaError_t code = sim_enter(SIM_API_cudaMemGetInfo);
-  if (code == cudaSuccess && (!free || !total)) code = cudaErrorInvalidValue;
-  if (code == cudaSuccess) {
-    *total = SIM_DEVICE_BYTES;
-    *free = SIM_DEVICE_BYTES - usage[sim_thread()->device].used;
-  }
-  return sim_leave(code);
-}
 
 static void describe(struct cudaPointerAttributes* attributes, const void* ptr) {
   memset(attributes, 0, sizeof(*attributes));
@@ -318,33 +163,5 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes* attributes, c
   cudaError_t code = sim_enter(SIM_API_cudaPointerGetAttributes);
   if (code == cudaSuccess && !attributes) code = cudaErrorInvalidValue;
   if (code == cudaSuccess) describe(attributes, ptr);
-  return sim_leave(code);
-}
-
-cudaError_t cudaDeviceGraphMemTrim(int device) {
-  cudaError_t code = sim_enter(SIM_API_cudaDeviceGraphMemTrim);
-  if (code == cudaSuccess && (device < 0 || device >= sim_device_count())) code = cudaErrorInvalidDevice;
-  if (code == cudaSuccess) usage[device].graph_reserved = usage[device].graph_used;
-  return sim_leave(code);
-}
-
-static cudaError_t graph_memory(int device, enum cudaGraphMemAttributeType attr, void* value) {
-  if (device < 0 || device >= sim_device_count()) return cudaErrorInvalidDevice;
-  if (!value) return cudaErrorInvalidValue;
-  uint64_t bytes = 0;
-  switch (attr) {
-    case cudaGraphMemAttrUsedMemCurrent: bytes = usage[device].graph_used; break;
-    case cudaGraphMemAttrUsedMemHigh: bytes = usage[device].graph_used_high; break;
-    case cudaGraphMemAttrReservedMemCurrent: bytes = usage[device].graph_reserved; break;
-    case cudaGraphMemAttrReservedMemHigh: bytes = usage[device].graph_reserved_high; break;
-    default: return cudaErrorInvalidValue;
-  }
-  memcpy(value, &bytes, sizeof(bytes));
-  return cudaSuccess;
-}
-
-cudaError_t cudaDeviceGetGraphMemAttribute(int device, enum cudaGraphMemAttributeType attr, void* value) {
-  cudaError_t code = sim_enter(SIM_API_cudaDeviceGetGraphMemAttribute);
-  if (code == cudaSuccess) code = graph_memory(device, attr, value);
   return sim_leave(code);
 }

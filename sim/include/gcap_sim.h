@@ -63,6 +63,10 @@ void gcap_sim_register_kernel(const gcap_sim_kernel_t* kernel);
 // environment variable GCAP_SIM_SEED; 0 by default. One seed and one sequence of calls are one interleaving.
 void gcap_sim_set_seed(uint64_t seed);
 
+// Sets the memory of a device, also below what is in use now: then nothing more can be had. 0 stands for what
+// GCAP_SIM_DEVICE_BYTES says, or 8 GiB. Graphs, pools and cudaMalloc share it; pinned memory does not count.
+void gcap_sim_set_device_bytes(int device, size_t bytes);
+
 // --- Exploration and threads ----------------------------------------------------------------------------------------
 
 // Runs `body(user)` once for each of `seeds` seeds from `first_seed` on, with the simulator's checks at

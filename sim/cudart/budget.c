@@ -1,0 +1,76 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// How much memory each device has, and how much of it is left.
+//
+// The idea: cudaMalloc, the chunks of pools and the memory of graphs share one number a device, so that running out is
+// real; pinned memory is the machine's own and is not counted. Locking: the global mutex; the environment is read once,
+// under it.
+#include <errno.h>
+#include <stdlib.h>
+
+#include "core.h"
+#include "device.h"
+
+static struct {
+  bool ready;
+  size_t total[SIM_MAX_DEVICES];
+  size_t taken[SIM_MAX_DEVICES];
+} budget;
+
+static size_t bytes_from_environment(void) {
+  const char* text = getenv("GCAP_SIM_DEVICE_BYTES");
+  if (!text) return SIM_DEVICE_BYTES;
+  char* end;
+  errno = 0;
+  unsigned long long bytes = strtoull(text, &end, 0);
+  if (errno || *end || end == text || *text == '-' || bytes == 0) {
+    sim_die("GCAP_SIM_DEVICE_BYTES is '%s', expected a number of bytes above 0", text);
+  }
+  return (size_t)bytes;
+}
+
+static void prepare(void) {
+  if (budget.ready) return;
+  budget.ready = true;
+  size_t bytes = bytes_from_environment();
+  for (int i = 0; i < SIM_MAX_DEVICES; ++i) budget.total[i] = bytes;
+}
+
+void gcap_sim_set_device_bytes(int device, size_t bytes) {
+  sim_lock();
+  prepare();
+  if (device < 0 || device >= sim_device_count()) {
+    sim_die("gcap_sim_set_device_bytes: device is %d, expected 0..%d", device, sim_device_count() - 1);
+  }
+  budget.total[device] = bytes ? bytes : bytes_from_environment();
+  sim_unlock();
+}
+
+size_t sim_budget_total(int device) {
+  prepare();
+  return budget.total[device];
+}
+
+size_t sim_budget_free(int device) {
+  size_t total = sim_budget_total(device);
+  return total > budget.taken[device] ? total - budget.taken[device] : 0;
+}
+
+bool sim_budget_take(int device, size_t bytes) {
+  if (bytes > sim_budget_total(device)) return false;
+  if (bytes > sim_budget_free(device)) return false;
+  budget.taken[device] += bytes;
+  return true;
+}
+
+void sim_budget_give_back(int device, size_t bytes) { budget.taken[device] -= bytes; }
+
+cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
+  cudaError_t code = sim_enter(SIM_API_cudaMemGetInfo);
+  if (code == cudaSuccess && (!free || !total)) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess) {
+    *total = sim_budget_total(sim_thread()->device);
+    *free = sim_budget_free(sim_thread()->device);
+  }
+  return sim_leave(code);
+}

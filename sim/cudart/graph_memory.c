@@ -1,0 +1,123 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// The memory behind the allocation nodes of graphs.
+//
+// The idea: capture fixes an address and takes no memory; the first launch brings the memory, and it stays with the
+// graph, freed nodes included, until a trim or the end of graph and executable, as measured. What graphs hold is
+// `used`; what the device set aside for them is `reserved`, which only a trim lowers. Two allocations of one graph
+// never share memory here, though lifetimes that do not meet would allow it. Locking: the global mutex.
+#include <string.h>
+
+#include "core.h"
+#include "device.h"
+
+// What the device sets aside at a time: a large page. The record tells zero from more only.
+#define STEP_BYTES ((size_t)2 << 20)
+
+static struct {
+  size_t used;
+  size_t used_high;
+  size_t reserved;
+  size_t reserved_high;
+} graphs[SIM_MAX_DEVICES];
+
+sim_allocation_t* sim_graph_allocation_create(size_t bytes, int device) {
+  if (bytes > sim_budget_total(device)) return NULL;
+  sim_allocation_t* allocation = sim_allocation_create_range(bytes, cudaMemoryTypeDevice, device);
+  if (allocation) sim_allocation_give_to_graph(allocation);
+  return allocation;
+}
+
+static size_t whole(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+// Makes `reserved` cover `used` and `more`.
+static bool grow(int device, size_t more) {
+  size_t need = whole(graphs[device].used + more, STEP_BYTES);
+  if (need <= graphs[device].reserved) return true;
+  if (!sim_budget_take(device, need - graphs[device].reserved)) return false;
+  graphs[device].reserved = need;
+  if (graphs[device].reserved_high < need) graphs[device].reserved_high = need;
+  return true;
+}
+
+bool sim_graph_memory_bring(sim_allocation_t* allocation) {
+  if (allocation->budget_bytes) return true;
+  int device = allocation->device;
+  size_t bytes = whole(allocation->bytes, SIM_ALIGNMENT);
+  if (!grow(device, bytes)) return false;
+  allocation->budget_bytes = bytes;
+  graphs[device].used += bytes;
+  if (graphs[device].used_high < graphs[device].used) graphs[device].used_high = graphs[device].used;
+  return true;
+}
+
+void sim_graph_memory_drop(sim_allocation_t* allocation) {
+  graphs[allocation->device].used -= allocation->budget_bytes;
+  allocation->budget_bytes = 0;
+}
+
+static void drop_unused(void* owner, void* user) {
+  sim_allocation_t* allocation = owner;
+  const int* device = user;
+  if (!allocation->of_graph || allocation->device != *device) return;
+  if (!allocation->live && !allocation->claimed) sim_graph_memory_drop(allocation);
+}
+
+static cudaError_t trim(int device) {
+  if (device < 0 || device >= sim_device_count()) return cudaErrorInvalidDevice;
+  sim_allocation_each(drop_unused, &device);
+  size_t need = whole(graphs[device].used, STEP_BYTES);
+  sim_budget_give_back(device, graphs[device].reserved - need);
+  graphs[device].reserved = need;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGraphMemTrim(int device) {
+  cudaError_t code = sim_enter(SIM_API_cudaDeviceGraphMemTrim);
+  if (code == cudaSuccess) code = trim(device);
+  return sim_leave(code);
+}
+
+static cudaError_t get(int device, enum cudaGraphMemAttributeType attr, void* value) {
+  if (device < 0 || device >= sim_device_count()) return cudaErrorInvalidDevice;
+  if (!value) return cudaErrorInvalidValue;
+  uint64_t bytes = 0;
+  switch (attr) {
+    case cudaGraphMemAttrUsedMemCurrent: bytes = graphs[device].used; break;
+    case cudaGraphMemAttrUsedMemHigh: bytes = graphs[device].used_high; break;
+    case cudaGraphMemAttrReservedMemCurrent: bytes = graphs[device].reserved; break;
+    case cudaGraphMemAttrReservedMemHigh: bytes = graphs[device].reserved_high; break;
+    default: return cudaErrorInvalidValue;
+  }
+  memcpy(value, &bytes, sizeof(bytes));
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetGraphMemAttribute(int device, enum cudaGraphMemAttributeType attr, void* value) {
+  cudaError_t code = sim_enter(SIM_API_cudaDeviceGetGraphMemAttribute);
+  if (code == cudaSuccess) code = get(device, attr, value);
+  return sim_leave(code);
+}
+
+// A high-water mark may be set to 0, which makes it the current value; nothing else may be set.
+static cudaError_t set(int device, enum cudaGraphMemAttributeType attr, const void* value) {
+  if (device < 0 || device >= sim_device_count()) return cudaErrorInvalidDevice;
+  uint64_t bytes;
+  if (!value) return cudaErrorInvalidValue;
+  memcpy(&bytes, value, sizeof(bytes));
+  if (bytes != 0) return cudaErrorInvalidValue;
+  if (attr == cudaGraphMemAttrUsedMemHigh) {
+    graphs[device].used_high = graphs[device].used;
+  } else if (attr == cudaGraphMemAttrReservedMemHigh) {
+    graphs[device].reserved_high = graphs[device].reserved;
+  } else {
+    return cudaErrorInvalidValue;
+  }
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceSetGraphMemAttribute(int device, enum cudaGraphMemAttributeType attr, void* value) {
+  cudaError_t code = sim_enter(SIM_API_cudaDeviceSetGraphMemAttribute);
+  if (code == cudaSuccess) code = set(device, attr, value);
+  return sim_leave(code);
+}
