@@ -38,7 +38,9 @@ TEST(Span, AgreesWithASearchByHand) {
     void* hit = Overlapping(spans, begin, bytes);
     auto* found = static_cast<sim_span_t*>(sim_span_overlap(root, Pointer(begin), bytes));
     ASSERT_EQ(hit == nullptr, found == nullptr);
-    if (found) ASSERT_TRUE(found->begin < begin + bytes && begin < found->begin + found->bytes);
+    if (found) {
+      ASSERT_TRUE(found->begin < begin + bytes && begin < found->begin + found->bytes);
+    }
     ASSERT_EQ(Overlapping(spans, begin, 1), sim_span_find(root, Pointer(begin)));
     if (!hit) {
       auto span = std::make_unique<sim_span_t>();
