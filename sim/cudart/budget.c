@@ -58,6 +58,7 @@ size_t sim_budget_free(int device) {
 
 bool sim_budget_take(int device, size_t bytes) {
   if (bytes > sim_budget_total(device)) return false;
+  if (bytes > sim_budget_free(device)) sim_pools_release_unused(device);
   if (bytes > sim_budget_free(device)) return false;
   budget.taken[device] += bytes;
   return true;

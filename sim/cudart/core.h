@@ -34,6 +34,8 @@ typedef struct sim_graph sim_graph_t;
 typedef struct sim_launch sim_launch_t;
 typedef struct sim_member sim_member_t;
 typedef struct sim_node sim_node_t;
+typedef struct sim_past sim_past_t;
+typedef struct sim_pool sim_pool_t;
 typedef struct sim_program sim_program_t;
 typedef struct sim_stream sim_stream_t;
 typedef struct sim_user_object sim_user_object_t;
@@ -82,12 +84,15 @@ typedef enum sim_kind {
   SIM_NODE,
   SIM_EXEC,
   SIM_USER_OBJECT,
+  SIM_POOL,
   SIM_KIND_COUNT
 } sim_kind_t;
 
 // A handle is no address but an index, a generation and a kind, so a stale or foreign one is told apart for certain.
 void* sim_handle_create(sim_kind_t kind, void* object);
 void sim_handle_destroy(void* handle);
+// From now on the handle is not counted among the live ones: it is there for good, like a device's default pool.
+void sim_handle_keep(void* handle);
 // The object behind a handle; NULL for a NULL handle. Stops the program for a destroyed or foreign one.
 void* sim_handle_get(sim_kind_t kind, const void* handle);
 size_t sim_handle_count(sim_kind_t kind);
@@ -143,6 +148,13 @@ size_t sim_budget_free(int device);
 // Takes device memory, from what pools hold unused if it must; false when there is not enough.
 bool sim_budget_take(int device, size_t bytes);
 void sim_budget_give_back(int device, size_t bytes);
+
+// Gives back what pools of the device hold and nobody uses.
+void sim_pools_release_unused(int device);
+// Is there a free that no synchronisation has seen done?
+bool sim_pools_pending(void);
+// The host has waited for the stream with this id, or, if 0, for a device: frees that are done are known to be.
+void sim_pools_synchronised(unsigned long long stream);
 
 // --- Device and pinned memory (allocation.c)
 // --------------------------------------------------------------------------
@@ -305,6 +317,8 @@ struct sim_stream {
   sim_op_t* head;
   sim_op_t* tail;
   size_t busy_index;  // its place among the busy streams
+  uint64_t frees;     // stream-ordered frees given to it so far
+  sim_past_t* past;   // frees of other streams that its next work comes after
 };
 
 // The stream behind a handle, with NULL and the two special handles resolved.
@@ -324,6 +338,8 @@ cudaError_t sim_gate_ordered(sim_stream_t* stream);
 void sim_enqueue(sim_stream_t* stream, sim_task_t* task, sim_launch_t* launch, sim_mark_t* wait);
 // A new reference to the mark of all work submitted so far; NULL when there is none.
 sim_mark_t* sim_stream_tail_mark(sim_stream_t* stream);
+// A new reference to the mark of the operation queued last, which must exist.
+sim_mark_t* sim_stream_last_mark(sim_stream_t* stream);
 
 // Runs what the mark needs, and returns when it is reached. Takes over the reference.
 void sim_wait_for(sim_mark_t* mark);
@@ -342,14 +358,39 @@ typedef struct sim_deferred sim_deferred_t;
 sim_deferred_t* sim_take_deferred(void);
 void sim_run_deferred(sim_deferred_t* first);
 
+// --- Pasts: which frees a stream is known to come after (past.c) -----------------------------------------------------
+
+// The free number `order` of a stream; 0 for none.
+typedef struct sim_point {
+  unsigned long long stream;
+  uint64_t order;
+} sim_point_t;
+
+// Enough for a program's usual forks and joins.
+#define SIM_MAX_PAST 16
+
+struct sim_past {
+  size_t refs;
+  size_t count;
+  sim_point_t points[SIM_MAX_PAST];
+};
+
+void sim_past_release(sim_past_t* past);
+sim_past_t* sim_past_retain(sim_past_t* past);
+bool sim_past_holds(const sim_past_t* past, sim_point_t point);
+// The stream waits for the event's record.
+void sim_past_learn(sim_stream_t* stream, const sim_event_t* event);
+
 // --- Events (event.c) -----------------------------------------------------------------------------------------------
 
 struct sim_event {
   size_t refs;  // the handle, and the graph nodes that name it
   unsigned int flags;
   bool recorded;
-  sim_mark_t* mark;  // of the last eager record; NULL when the stream was idle then
-  uint64_t when;     // time of a record that found its stream idle
+  sim_mark_t* mark;   // of the last eager record; NULL when the stream was idle then
+  uint64_t when;      // time of a record that found its stream idle
+  sim_point_t point;  // the last free of its stream before the record
+  sim_past_t* past;   // what the stream came after then
   // A record inside a capture: its id and the nodes that the stream's next node would have depended on.
   unsigned long long capture_id;
   sim_node_t** nodes;

@@ -159,7 +159,10 @@ cudaError_t cudaDeviceGetAttribute(int* value, enum cudaDeviceAttr attr, int dev
 
 cudaError_t cudaDeviceSynchronize(void) {
   cudaError_t code = sim_enter(SIM_API_cudaDeviceSynchronize);
-  if (code == cudaSuccess) sim_wait_for_device(sim_thread()->device);
+  if (code == cudaSuccess) {
+    sim_wait_for_device(sim_thread()->device);
+    sim_pools_synchronised(0);
+  }
   return sim_leave(code);
 }
 

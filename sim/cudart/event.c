@@ -17,6 +17,9 @@ static void forget_record(sim_event_t* event) {
   sim_mark_release(event->mark);
   event->mark = NULL;
   event->capture_id = 0;
+  event->point = (sim_point_t){0, 0};
+  sim_past_release(event->past);
+  event->past = NULL;
   event->num_nodes = 0;
 }
 
@@ -105,6 +108,8 @@ static cudaError_t record(cudaEvent_t handle, cudaStream_t stream_handle, unsign
     record_in_capture(event, stream->member);
   } else {
     sim_event_set_mark(event, sim_stream_tail_mark(stream));
+    event->point = (sim_point_t){.stream = stream->id, .order = stream->frees};
+    event->past = sim_past_retain(stream->past);
   }
   return cudaSuccess;
 }
@@ -153,6 +158,7 @@ static cudaError_t wait(cudaStream_t stream_handle, cudaEvent_t handle, unsigned
   if (event->capture_id) return wait_captured(stream, event);
   if (stream->member) return sim_capture_invalidate(stream->member->capture, SIM_RULE_ISOLATION);
   if (event->mark && !event->mark->done) sim_enqueue(stream, NULL, NULL, event->mark);
+  sim_past_learn(stream, event);
   return cudaSuccess;
 }
 
@@ -187,7 +193,11 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   if (code == cudaSuccess) {
     sim_event_t* e = sim_handle_get(SIM_EVENT, event);
     code = e ? gate_host_use(e) : cudaErrorInvalidResourceHandle;
-    if (code == cudaSuccess) sim_wait_for(sim_mark_retain(e->mark));
+    if (code == cudaSuccess) {
+      unsigned long long stream = e->point.stream;  // another thread may destroy the event meanwhile
+      sim_wait_for(sim_mark_retain(e->mark));
+      if (stream) sim_pools_synchronised(stream);
+    }
   }
   return sim_leave(code);
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core.h"
+#include "pool.h"
 
 // --- Allocation and free --------------------------------------------------------------------------------------------
 
@@ -47,8 +48,11 @@ static cudaError_t free_now(void* address, enum cudaMemoryType type) {
   sim_allocation_t* allocation = freeable(address, type);
   if (!allocation) return cudaErrorInvalidValue;
   sim_allocation_disclaim(allocation);
-  sim_wait_for_device(allocation->device);  // the real calls synchronise too, by specification or by habit
+  sim_block_t* block = allocation->block;
+  // The real calls synchronise too, by specification or by habit; not for memory of a pool, which is taken to be idle.
+  if (!block || !allocation->live) sim_wait_for_device(allocation->device);
   sim_allocation_end(allocation);
+  if (block) sim_pool_free_now(block);
   return cudaSuccess;
 }
 
@@ -94,29 +98,61 @@ static sim_task_t* memory_task(sim_task_kind_t kind, sim_allocation_t* allocatio
 }
 
 // An allocation node: the address is the graph's for good, and each launch maps it.
-static cudaError_t allocate_in_capture(void** out, size_t bytes, sim_stream_t* stream) {
-  sim_allocation_t* allocation = sim_graph_allocation_create(bytes, stream->device);
+static cudaError_t allocate_in_capture(void** out, size_t bytes, int device, sim_stream_t* stream) {
+  sim_allocation_t* allocation = sim_graph_allocation_create(bytes, device);
   if (!allocation) return cudaErrorMemoryAllocation;
   *out = allocation->base;
   return sim_submit_task(stream, memory_task(SIM_TASK_ALLOC, allocation));
 }
 
-static cudaError_t allocate_async(void** out, size_t bytes, cudaStream_t handle) {
+// The allocation begins in the order of its stream: at once, when nothing is in its way.
+static cudaError_t allocate_from_pool(void** out, size_t bytes, sim_pool_t* pool, sim_stream_t* stream) {
+  bool pending;
+  sim_mark_t* wait;
+  sim_block_t* block = sim_pool_take(pool, bytes, stream, &pending, &wait);
+  if (!block) return cudaErrorMemoryAllocation;
+  sim_allocation_t* allocation =
+      sim_allocation_create(sim_block_base(block), bytes, cudaMemoryTypeDevice, pool->device);
+  allocation->block = block;
+  sim_allocation_claim(allocation);
+  *out = allocation->base;
+  sim_task_t* task = memory_task(SIM_TASK_ALLOC, allocation);
+  if (pending || stream->head) {
+    sim_enqueue(stream, task, NULL, wait);
+  } else {
+    sim_task_run(task);
+    sim_task_release(task);
+  }
+  sim_mark_release(wait);
+  return cudaSuccess;
+}
+
+// Without a pool, the stream's device says which one.
+static cudaError_t allocate_async(void** out, size_t bytes, sim_pool_t* pool, cudaStream_t handle) {
   if (!out) return cudaErrorInvalidValue;
   sim_stream_t* stream = sim_stream_get(handle);
   cudaError_t code = sim_gate_ordered(stream);
+  if (code == cudaSuccess && !stream->member) code = sim_gate_unsafe();
   if (code != cudaSuccess) return code;
-  if (stream->member) {
-    *out = NULL;
-    return bytes ? allocate_in_capture(out, bytes, stream) : cudaSuccess;
-  }
-  code = sim_gate_unsafe();
-  return code == cudaSuccess ? allocate(out, bytes, cudaMemoryTypeDevice) : code;
+  *out = NULL;
+  if (bytes == 0) return cudaSuccess;
+  if (!pool) pool = sim_pool_current(stream->device);
+  if (stream->member) return allocate_in_capture(out, bytes, pool->device, stream);
+  return allocate_from_pool(out, bytes, pool, stream);
 }
 
 cudaError_t cudaMallocAsync(void** devPtr, size_t size, cudaStream_t hStream) {
   cudaError_t code = sim_enter(SIM_API_cudaMallocAsync);
-  if (code == cudaSuccess) code = allocate_async(devPtr, size, hStream);
+  if (code == cudaSuccess) code = allocate_async(devPtr, size, NULL, hStream);
+  return sim_leave(code);
+}
+
+cudaError_t cudaMallocFromPoolAsync(void** ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) {
+  cudaError_t code = sim_enter(SIM_API_cudaMallocFromPoolAsync);
+  if (code == cudaSuccess) {
+    sim_pool_t* pool = sim_handle_get(SIM_POOL, memPool);
+    code = pool ? allocate_async(ptr, size, pool, stream) : cudaErrorInvalidValue;
+  }
   return sim_leave(code);
 }
 
@@ -132,8 +168,13 @@ static cudaError_t free_async(void* address, cudaStream_t handle) {
   // A capture may free what a graph allocates; eager work what its caller owns.
   if (stream->member ? !allocation->of_graph : !allocation->claimed) return cudaErrorInvalidValue;
   allocation->refs += 1;
-  if (!stream->member) sim_allocation_disclaim(allocation);
-  return sim_submit_task(stream, memory_task(SIM_TASK_FREE, allocation));
+  sim_task_t* task = memory_task(SIM_TASK_FREE, allocation);
+  if (stream->member) return sim_submit_task(stream, task);
+  sim_block_t* block = allocation->block;
+  sim_allocation_disclaim(allocation);
+  sim_enqueue(stream, task, NULL, NULL);
+  if (block) sim_pool_free_later(block, stream, sim_stream_last_mark(stream));
+  return cudaSuccess;
 }
 
 cudaError_t cudaFreeAsync(void* devPtr, cudaStream_t hStream) {

@@ -33,7 +33,8 @@ static struct {
   size_t live[SIM_KIND_COUNT];
 } registry;
 
-static const char* const kind_names[SIM_KIND_COUNT] = {"stream", "event", "graph", "graph node", "exec", "user object"};
+static const char* const kind_names[SIM_KIND_COUNT] = {"stream", "event",       "graph",      "graph node",
+                                                       "exec",   "user object", "memory pool"};
 
 void* sim_calloc(size_t count, size_t bytes) {
   void* memory = calloc(count ? count : 1, bytes ? bytes : 1);
@@ -111,6 +112,8 @@ void sim_handle_destroy(void* handle) {
   entry->next_free = registry.first_free;
   registry.first_free = index + 1;
 }
+
+void sim_handle_keep(void* handle) { registry.live[registry.entries[handle_index(handle)].kind] -= 1; }
 
 size_t sim_handle_count(sim_kind_t kind) { return registry.live[kind]; }
 

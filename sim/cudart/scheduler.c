@@ -215,6 +215,8 @@ sim_mark_t* sim_stream_tail_mark(sim_stream_t* stream) {
   return stream->tail ? sim_mark_retain(op_mark(stream, stream->tail)) : NULL;
 }
 
+sim_mark_t* sim_stream_last_mark(sim_stream_t* stream) { return sim_mark_retain(op_mark(stream, stream->tail)); }
+
 static void finish_head(sim_stream_t* stream) {
   sim_op_t* op = stream->head;
   scheduler.now += 1;

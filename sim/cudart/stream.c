@@ -36,7 +36,9 @@ sim_stream_t* sim_stream_get(cudaStream_t handle) {
 
 void sim_stream_retire(sim_stream_t* stream) {
   stream->destroyed = true;
-  if (!stream->head && !stream->member) free(stream);
+  if (stream->head || stream->member) return;
+  sim_past_release(stream->past);
+  free(stream);
 }
 
 static cudaError_t create(cudaStream_t* out, unsigned int flags, int priority) {
@@ -94,8 +96,11 @@ static cudaError_t gate_synchronize(sim_stream_t* stream) {
 static cudaError_t synchronize(cudaStream_t handle) {
   sim_stream_t* stream = sim_stream_get(handle);
   cudaError_t code = gate_synchronize(stream);
-  if (code == cudaSuccess) sim_wait_for(sim_stream_tail_mark(stream));
-  return code;
+  if (code != cudaSuccess) return code;
+  unsigned long long id = stream->id;  // another thread may destroy the stream meanwhile
+  sim_wait_for(sim_stream_tail_mark(stream));
+  sim_pools_synchronised(id);
+  return cudaSuccess;
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
