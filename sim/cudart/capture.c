@@ -21,8 +21,8 @@ static unsigned long long last_visit;
 cudaError_t sim_capture_invalidate(sim_capture_t* capture, sim_rule_t rule) {
   if (!capture->invalid) {
     capture->invalid = true;
-    sim_log("%s invalidated capture %llu: %s. Remedy: %s.", sim_thread()->call, capture->id, sim_rule_situation(rule),
-            sim_rule_remedy(rule));
+    sim_note_capture("invalidates capture %llu: %s. Remedy: %s", capture->id, sim_rule_situation(rule),
+                     sim_rule_remedy(rule));
   }
   return sim_rule_code(rule);
 }
@@ -110,6 +110,7 @@ sim_member_t* sim_capture_join(sim_capture_t* capture, sim_stream_t* stream) {
   stream->member = member;
   sim_reserve(&capture->members, &capture->member_capacity, capture->num_members + 1, sizeof(sim_member_t*));
   capture->members[capture->num_members++] = member;
+  sim_note_capture("%s capture %llu", capture->origin == stream ? "begins" : "joins", capture->id);
   return member;
 }
 
@@ -158,6 +159,7 @@ static void member_free(sim_member_t* member) {
 // Takes the streams out of the capture and forgets it. Its graph goes to the caller.
 static sim_graph_t* close_capture(sim_capture_t* capture) {
   sim_graph_t* graph = capture->graph;
+  sim_note_capture("ends capture %llu", capture->id);
   sim_capture_t** link = &captures;
   while (*link != capture) link = &(*link)->next;
   *link = capture->next;
@@ -171,7 +173,6 @@ static sim_graph_t* close_capture(sim_capture_t* capture) {
 void sim_capture_stream_destroyed(sim_stream_t* stream) {
   sim_member_t* member = stream->member;
   if (member->capture->origin == stream) {
-    sim_log("%s ended capture %llu: its origin stream is gone", sim_thread()->call, member->capture->id);
     sim_graph_destroy(close_capture(member->capture));
     return;
   }

@@ -44,6 +44,7 @@ static bool kind_matches(const sim_copy_t* copy) {
 
 // Checks what does not depend on the stream, and fills in the types of memory.
 static cudaError_t judge(sim_copy_t* copy) {
+  sim_note_argument("%zu bytes", copy->width * copy->height * (copy->depth ? copy->depth : 1));
   if ((unsigned int)copy->kind > cudaMemcpyDefault) return cudaErrorInvalidMemcpyDirection;
   if (!copy->dst || !copy->src) return cudaErrorInvalidValue;
   bool rows = copy->height > 1 || copy->depth > 1;

@@ -27,6 +27,7 @@
 #define SIM_MAX_DEVICES 8
 
 typedef struct sim_block sim_block_t;
+typedef struct sim_call_record sim_call_record_t;
 typedef struct sim_capture sim_capture_t;
 typedef struct sim_event sim_event_t;
 typedef struct sim_exec sim_exec_t;
@@ -57,6 +58,8 @@ typedef enum sim_api {
 cudaError_t sim_enter(sim_api_t api);
 // Keeps `code` as the thread's last error, gives the lock back, and runs what must run without it.
 cudaError_t sim_leave(cudaError_t code);
+// The same, but leaves the last error as it is.
+cudaError_t sim_leave_quietly(cudaError_t code);
 
 void sim_lock(void);
 // Gives the lock back and then runs what was deferred.
@@ -65,8 +68,19 @@ pthread_mutex_t* sim_mutex(void);  // for condition variables
 
 // Stops the program: a caller did what has no defined result on a GPU, or what is not modelled.
 _Noreturn void sim_die(const char* format, ...) __attribute__((format(printf, 1, 2)));
-// Prints a line on stderr when GCAP_SIM_LOG is set.
-void sim_log(const char* format, ...) __attribute__((format(printf, 1, 2)));
+
+const char* sim_error_name(cudaError_t code);
+
+// --- The log of calls (log.c) ---------------------------------------------------------------------------------------
+
+extern bool sim_log_on;
+
+// Note something with the call under way, for its line in the log: an argument, or what became of a capture. Never an
+// address: equal runs must give equal logs.
+void sim_log_argument(const char* format, ...) __attribute__((format(printf, 1, 2)));
+void sim_log_capture(const char* format, ...) __attribute__((format(printf, 1, 2)));
+#define sim_note_argument(...) (sim_log_on ? sim_log_argument(__VA_ARGS__) : (void)0)
+#define sim_note_capture(...) (sim_log_on ? sim_log_capture(__VA_ARGS__) : (void)0)
 
 // --- Memory of the simulator itself (registry.c) -------------------------------------------------------------------
 
@@ -95,8 +109,16 @@ void sim_handle_destroy(void* handle);
 void sim_handle_keep(void* handle);
 // The object behind a handle; NULL for a NULL handle. Stops the program for a destroyed or foreign one.
 void* sim_handle_get(sim_kind_t kind, const void* handle);
+// The same, but NULL for one of these.
+void* sim_handle_peek(sim_kind_t kind, const void* handle);
 size_t sim_handle_count(sim_kind_t kind);
 const char* sim_kind_name(sim_kind_t kind);
+// What the log calls the handle, written to `label`: the same in every run that makes the same calls.
+#define SIM_LABEL_BYTES 48
+const char* sim_handle_label(char label[SIM_LABEL_BYTES], sim_kind_t kind, const void* handle);
+// Notes a handle that the call under way was given, or has made.
+void sim_log_handle(sim_kind_t kind, const void* handle);
+void sim_log_made(sim_kind_t kind, const void* handle);
 
 // --- Threads (thread.c) --------------------------------------------------------------------------------------------
 
@@ -106,12 +128,25 @@ typedef struct sim_thread {
   int capture_mode;  // cudaThreadExchangeStreamCaptureMode; unchecked, as in the real runtime
   cudaError_t last_error;
   const char* call;                        // the function under way, for reports
+  uint64_t call_number;                    // of that call, counted over all threads
   bool in_host_function;                   // CUDA calls are refused there
+  bool runs_host_functions;                // the thread that the simulator keeps for them
   bool in_device_work;                     // a twin or a library's work is running, under the lock
+  size_t turn;                             // its index + 1 in the group that takes turns; 0: in none
+  sim_call_record_t* record;               // for the log; NULL until the first call that is logged
   sim_stream_t* streams[SIM_MAX_DEVICES];  // per-thread default streams, made on first use
 } sim_thread_t;
 
 sim_thread_t* sim_thread(void);
+
+// --- Faults of device work (fault.c) --------------------------------------------------------------------------------
+
+// Device work failed: the next call that waits for the device, or finds its work done, answers `code`; it is sticky.
+void sim_fault_device(cudaError_t code);
+// Called where the host learns what the device did: a pending fault becomes sticky.
+void sim_fault_surface(void);
+// Has a fault stopped the device? Then work is done in name only.
+bool sim_fault_stops_work(void);
 
 // --- Devices (device.c) --------------------------------------------------------------------------------------------
 

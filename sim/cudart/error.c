@@ -11,8 +11,7 @@ cudaError_t cudaGetLastError(void) {
   if (code == cudaSuccess) {
     code = sim_thread()->last_error;
     sim_thread()->last_error = cudaSuccess;
-    sim_unlock();
-    return code;
+    return sim_leave_quietly(code);
   }
   return sim_leave(code);
 }
@@ -22,7 +21,7 @@ cudaError_t cudaPeekAtLastError(void) {
   return sim_leave(code == cudaSuccess ? sim_thread()->last_error : code);
 }
 
-static const char* name_of(cudaError_t error) {
+const char* sim_error_name(cudaError_t error) {
   switch (error) {
 #define NAME(code) \
   case code: return #code
@@ -167,8 +166,8 @@ static const char* name_of(cudaError_t error) {
 
 const char* cudaGetErrorName(cudaError_t error) {
   (void)sim_enter(SIM_API_cudaGetErrorName);
-  sim_unlock();
-  return name_of(error);
+  sim_leave_quietly(cudaSuccess);
+  return sim_error_name(error);
 }
 
 static const char* explanation_of(cudaError_t error) {
@@ -212,11 +211,11 @@ static const char* explanation_of(cudaError_t error) {
     if (table[i].code == error) return table[i].text;
   }
   // The rest are codes that the simulator never gives of itself: their names say what there is to say.
-  return name_of(error);
+  return sim_error_name(error);
 }
 
 const char* cudaGetErrorString(cudaError_t error) {
   (void)sim_enter(SIM_API_cudaGetErrorString);
-  sim_unlock();
+  sim_leave_quietly(cudaSuccess);
   return explanation_of(error);
 }

@@ -92,6 +92,7 @@ sim_task_t* sim_kernel_task(const void* function, dim3 grid, dim3 block, void** 
   *code = sim_rule_code(SIM_RULE_BAD_LAUNCH);
   if (!can_run(twin, grid, block, shared_bytes)) return NULL;
   if (!args && twin->kernel.num_args) sim_die("%s: %s takes arguments", sim_thread()->call, twin->kernel.name);
+  sim_note_argument("kernel %s", twin->kernel.name);
   *code = cudaSuccess;
   sim_task_t* task = sim_task_create(SIM_TASK_KERNEL, twin->kernel.name);
   task->u.kernel.twin = &twin->kernel;

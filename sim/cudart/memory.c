@@ -24,6 +24,7 @@ static sim_allocation_t* create(size_t bytes, enum cudaMemoryType type) {
 }
 
 static cudaError_t allocate(void** out, size_t bytes, enum cudaMemoryType type) {
+  sim_note_argument("%zu bytes", bytes);
   if (!out) return cudaErrorInvalidValue;
   *out = NULL;
   if (bytes == 0) return cudaSuccess;
@@ -129,6 +130,7 @@ static cudaError_t allocate_from_pool(void** out, size_t bytes, sim_pool_t* pool
 
 // Without a pool, the stream's device says which one.
 static cudaError_t allocate_async(void** out, size_t bytes, sim_pool_t* pool, cudaStream_t handle) {
+  sim_note_argument("%zu bytes", bytes);
   if (!out) return cudaErrorInvalidValue;
   sim_stream_t* stream = sim_stream_get(handle);
   cudaError_t code = sim_gate_ordered(stream);

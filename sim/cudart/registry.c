@@ -74,7 +74,9 @@ void* sim_handle_create(sim_kind_t kind, void* object) {
   entry->object = object;
   entry->kind = kind;
   registry.live[kind] += 1;
-  return handle_pack(kind, entry->generation, index);
+  void* handle = handle_pack(kind, entry->generation, index);
+  if (sim_log_on) sim_log_made(kind, handle);
+  return handle;
 }
 
 static size_t handle_index(const void* handle) { return ((uintptr_t)handle >> 4) & HANDLE_MASK; }
@@ -96,11 +98,37 @@ static entry_t* find(sim_kind_t kind, const void* handle, const char** why) {
 }
 
 void* sim_handle_get(sim_kind_t kind, const void* handle) {
+  if (sim_log_on) sim_log_handle(kind, handle);
   if (!handle) return NULL;
   const char* why;
   const entry_t* entry = find(kind, handle, &why);
   if (!entry) sim_die("%s: %s %p %s", sim_thread()->call, kind_names[kind], handle, why);
   return entry->object;
+}
+
+void* sim_handle_peek(sim_kind_t kind, const void* handle) {
+  const char* why;
+  const entry_t* entry = find(kind, handle, &why);
+  return entry ? entry->object : NULL;
+}
+
+const char* sim_handle_label(char label[SIM_LABEL_BYTES], sim_kind_t kind, const void* handle) {
+  unsigned long long number = handle_index(handle) + 1;
+  unsigned long long generation = (uintptr_t)handle >> 28 & HANDLE_MASK;
+  if (kind == SIM_STREAM && (!handle || handle == cudaStreamLegacy)) {
+    snprintf(label, SIM_LABEL_BYTES, "legacy stream");
+  } else if (kind == SIM_STREAM && handle == cudaStreamPerThread) {
+    snprintf(label, SIM_LABEL_BYTES, "per-thread stream");
+  } else if (!handle) {
+    snprintf(label, SIM_LABEL_BYTES, "no %s", kind_names[kind]);
+  } else if ((uintptr_t)handle >> 56 != HANDLE_TAG) {
+    snprintf(label, SIM_LABEL_BYTES, "a foreign %s", kind_names[kind]);
+  } else if (generation == 1) {
+    snprintf(label, SIM_LABEL_BYTES, "%s %llu", kind_names[kind], number);
+  } else {
+    snprintf(label, SIM_LABEL_BYTES, "%s %llu.%llu", kind_names[kind], number, generation);
+  }
+  return label;
 }
 
 void sim_handle_destroy(void* handle) {

@@ -11,18 +11,17 @@
 // Invariants: a stream is among the busy ones exactly while its queue is not empty; a mark that is not reached belongs
 // to an operation in a queue; marks only point to older work, so the walk over blockers ends. Locking: the global
 // mutex; `progress` tells of finished host functions, `wanted` of work for the host thread.
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "call.h"
 #include "core.h"
 
 // How long the program may be silent, with host functions pending, until time passes by itself. Long against the pause
 // between two API calls, short against a test's patience.
-#define IDLE_NS 100000000
-
-typedef enum schedule { SCHEDULE_RANDOM, SCHEDULE_LAZY, SCHEDULE_EAGER } schedule_t;
+#define IDLE_MS 100
+// A thread that spins is not silent, but may wait all the same: after so many pauses it counts as silent.
+#define MAX_PAUSES 20
 
 // A host function on its way to the host thread.
 typedef struct host_call {
@@ -40,8 +39,7 @@ struct sim_deferred {
 
 static struct {
   bool ready;
-  schedule_t schedule;
-  uint64_t random;
+  sim_schedule_t schedule;
   uint64_t now;       // operations done so far: the simulated time
   uint64_t activity;  // API calls so far
   sim_stream_t** busy;
@@ -52,7 +50,9 @@ static struct {
 
 static struct {
   bool started;
-  size_t pending;  // host functions in queues, submitted and not done
+  size_t pending;   // host functions in queues, submitted and not done
+  uint64_t handed;  // host functions handed to the thread so far, which takes them in this order
+  uint64_t done;
   host_call_t* first;
   host_call_t* last;
   pthread_cond_t wanted;
@@ -61,11 +61,11 @@ static struct {
 
 // --- Seed and schedule ----------------------------------------------------------------------------------------------
 
-static schedule_t schedule_from_environment(void) {
+static sim_schedule_t schedule_from_environment(void) {
   const char* name = getenv("GCAP_SIM_SCHEDULE");
-  if (!name || strcmp(name, "random") == 0) return SCHEDULE_RANDOM;
-  if (strcmp(name, "lazy") == 0) return SCHEDULE_LAZY;
-  if (strcmp(name, "eager") == 0) return SCHEDULE_EAGER;
+  if (!name || strcmp(name, "random") == 0) return SIM_SCHEDULE_RANDOM;
+  if (strcmp(name, "lazy") == 0) return SIM_SCHEDULE_LAZY;
+  if (strcmp(name, "eager") == 0) return SIM_SCHEDULE_EAGER;
   sim_die("GCAP_SIM_SCHEDULE is '%s', expected lazy, eager or random", name);
 }
 
@@ -73,30 +73,22 @@ static void prepare(void) {
   if (scheduler.ready) return;
   scheduler.ready = true;
   scheduler.schedule = schedule_from_environment();
-  const char* seed = getenv("GCAP_SIM_SEED");
-  if (!seed) return;
-  char* end;
-  errno = 0;
-  scheduler.random = strtoull(seed, &end, 0);
-  if (errno || *end || end == seed) sim_die("GCAP_SIM_SEED is '%s', expected a 64-bit number", seed);
+}
+
+sim_schedule_t sim_set_schedule(sim_schedule_t schedule) {
+  prepare();
+  sim_schedule_t before = scheduler.schedule;
+  scheduler.schedule = schedule;
+  return before;
 }
 
 void gcap_sim_set_seed(uint64_t seed) {
   sim_lock();
-  prepare();
-  scheduler.random = seed;
+  sim_random_seed(seed);
   sim_unlock();
 }
 
-// SplitMix64 (Steele, Lea, Flood 2014): one word of state, and neighbouring seeds give unrelated sequences.
-static uint64_t next_random(void) {
-  uint64_t z = scheduler.random += UINT64_C(0x9E3779B97F4A7C15);
-  z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-  z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
-  return z ^ (z >> 31);
-}
-
-static size_t random_below(size_t bound) { return (size_t)(next_random() % bound); }
+static size_t random_below(size_t bound) { return sim_random_below(SIM_RANDOM_SCHEDULE, bound); }
 
 uint64_t sim_now(void) { return scheduler.now; }
 
@@ -173,15 +165,24 @@ static size_t host_functions(const sim_task_t* task, const sim_launch_t* launch)
 
 static void* host_thread(void* unused);
 
+static void start_host_thread(void) {
+  if (host.started) return;
+  pthread_t thread;
+  if (pthread_create(&thread, NULL, host_thread, NULL) != 0) sim_die("cannot start the thread of host functions");
+  pthread_detach(thread);
+  host.started = true;
+}
+
+void sim_scheduler_forked(void) {
+  host.started = false;
+  pthread_cond_init(&host.wanted, NULL);
+  pthread_cond_init(&host.progress, NULL);
+}
+
 static void expect_host_functions(size_t count) {
   if (count == 0) return;
   host.pending += count;
-  if (!host.started) {
-    pthread_t thread;
-    if (pthread_create(&thread, NULL, host_thread, NULL) != 0) sim_die("cannot start the thread of host functions");
-    pthread_detach(thread);
-    host.started = true;
-  }
+  start_host_thread();
   pthread_cond_signal(&host.wanted);
 }
 
@@ -266,6 +267,19 @@ static bool head_is_host_function(const sim_stream_t* stream) {
 
 // --- Steps ----------------------------------------------------------------------------------------------------------
 
+// Has the program been silent for these many pauses? Silence is what a program that waits by means of its own shows.
+static bool is_silent(size_t pauses) { return pauses >= MAX_PAUSES || sim_others_sleep(); }
+
+// Waits until the host function last handed over is done, so that it never runs beside its caller and one seed stays
+// one interleaving. Unless it waits for the caller in its turn: then both go on, as they would on a GPU.
+static void await_host_function(void) {
+  uint64_t ticket = host.handed;
+  size_t pauses = 0;
+  while (host.done < ticket) {
+    if (!sim_wait_ms(&host.progress, IDLE_MS) && host.done < ticket && is_silent(++pauses)) return;
+  }
+}
+
 static void hand_to_host(sim_stream_t* stream, sim_task_t* task, uint32_t node) {
   host_call_t* call = sim_calloc(1, sizeof(*call));
   call->stream = stream;
@@ -278,7 +292,10 @@ static void hand_to_host(sim_stream_t* stream, sim_task_t* task, uint32_t node) 
     host.first = call;
   }
   host.last = call;
+  host.handed += 1;
+  start_host_thread();  // it does not live on in a forked child
   pthread_cond_signal(&host.wanted);
+  if (!sim_thread()->runs_host_functions) await_host_function();
 }
 
 static void node_done(sim_stream_t* stream, uint32_t node) {
@@ -300,10 +317,11 @@ static void step_launch(sim_stream_t* stream) {
   uint32_t node = launch->ready[pick];
   launch->ready[pick] = launch->ready[--launch->num_ready];
   sim_task_t* task = launch->program->tasks[node];
-  if (task->kind == SIM_TASK_HOST) {
+  if (task->kind == SIM_TASK_HOST && !sim_fault_stops_work()) {
     hand_to_host(stream, task, node);
     return;
   }
+  if (task->kind == SIM_TASK_HOST) host.pending -= 1;
   if (task->kind == SIM_TASK_EVENT_RECORD) {
     reach(launch->marks[node]);
   } else {
@@ -317,9 +335,10 @@ static void step(sim_stream_t* stream) {
   sim_op_t* op = stream->head;
   if (op->launch) {
     step_launch(stream);
-  } else if (op->task && op->task->kind == SIM_TASK_HOST) {
+  } else if (op->task && op->task->kind == SIM_TASK_HOST && !sim_fault_stops_work()) {
     hand_to_host(stream, op->task, 0);
   } else {
+    if (op->task && op->task->kind == SIM_TASK_HOST) host.pending -= 1;
     if (op->task) sim_task_run(op->task);
     finish_head(stream);
   }
@@ -348,8 +367,8 @@ static void run_all_ready(void) {
 void sim_turn(void) {
   prepare();
   scheduler.activity += 1;
-  if (scheduler.schedule == SCHEDULE_EAGER) run_all_ready();
-  if (scheduler.schedule != SCHEDULE_RANDOM) return;
+  if (scheduler.schedule == SIM_SCHEDULE_EAGER) run_all_ready();
+  if (scheduler.schedule != SIM_SCHEDULE_RANDOM) return;
   // Up to three steps: enough that queues drain in a long run, few enough that work piles up in a short one.
   for (size_t steps = random_below(4); steps > 0; --steps) random_step();
 }
@@ -366,25 +385,39 @@ static sim_stream_t* next_to_move(const sim_mark_t* mark) {
   }
 }
 
+// Lets other threads go on until a host function is done, those that take turns with this one included: one of them may
+// be what that function waits for.
+static void await_progress(void) {
+  sim_thread_t* thread = sim_thread();
+  sim_turns_step_out(thread);
+  pthread_cond_wait(&host.progress, sim_mutex());
+  sim_turns_step_in(thread);
+}
+
 void sim_wait_for(sim_mark_t* mark) {
-  if (!mark) return;
-  while (!mark->done) {
+  while (mark && !mark->done) {
     sim_stream_t* stream = next_to_move(mark);
-    if (stream) {
-      step(stream);
-    } else {
-      pthread_cond_wait(&host.progress, sim_mutex());
+    if (!stream) {
+      await_progress();
+      continue;
     }
-    if (scheduler.schedule == SCHEDULE_RANDOM && random_below(4) == 0) random_step();
+    step(stream);
+    if (scheduler.schedule == SIM_SCHEDULE_RANDOM && random_below(4) == 0) random_step();
   }
   sim_mark_release(mark);
+  sim_fault_surface();
 }
 
 bool sim_poll(sim_mark_t* mark) {
-  if (!mark || mark->done) return true;
-  sim_stream_t* stream = next_to_move(mark);
-  if (stream) step(stream);
-  return mark->done;
+  sim_mark_retain(mark);  // a step may give up the lock
+  if (mark && !mark->done) {
+    sim_stream_t* stream = next_to_move(mark);
+    if (stream) step(stream);
+  }
+  bool done = !mark || mark->done;
+  sim_mark_release(mark);
+  if (done) sim_fault_surface();
+  return done;
 }
 
 static sim_stream_t* pending(sim_stream_t* stream) {
@@ -394,11 +427,12 @@ static sim_stream_t* pending(sim_stream_t* stream) {
 
 bool sim_poll_stream(sim_stream_t* stream) {
   sim_stream_t* busy = pending(stream);
-  if (!busy) return true;
+  if (!busy) return sim_poll(NULL);
+  bool legacy = stream->legacy;  // only that one is sure to outlive the step
   sim_mark_t* mark = sim_mark_retain(op_mark(busy, busy->tail));
-  sim_poll(mark);
+  bool done = sim_poll(mark);
   sim_mark_release(mark);
-  return !pending(stream);
+  return done && !(legacy && pending(stream));
 }
 
 void sim_wait_for_device(int device) {
@@ -410,27 +444,22 @@ void sim_wait_for_device(int device) {
   }
   for (size_t i = 0; i < count; ++i) sim_wait_for(marks[i]);
   free(marks);
+  sim_fault_surface();
 }
 
 // --- The host thread ------------------------------------------------------------------------------------------------
 
 // Waits until there is a host function to run. When the program falls silent with some pending, it may be waiting for
 // one by means of its own, so the queues advance by themselves then.
-static void wait_for_host_call(void) {
+static void wait_for_host_call(size_t* pauses) {
   if (host.pending == 0) {
     pthread_cond_wait(&host.wanted, sim_mutex());
     return;
   }
-  struct timespec until;
-  clock_gettime(CLOCK_REALTIME, &until);
-  until.tv_nsec += IDLE_NS;
-  if (until.tv_nsec >= 1000000000) {
-    until.tv_nsec -= 1000000000;
-    until.tv_sec += 1;
-  }
   uint64_t activity = scheduler.activity;
-  int result = pthread_cond_timedwait(&host.wanted, sim_mutex(), &until);
-  if (result == ETIMEDOUT && activity == scheduler.activity) run_all_ready();
+  bool silent = !sim_wait_ms(&host.wanted, IDLE_MS) && activity == scheduler.activity;
+  *pauses = silent ? *pauses + 1 : 0;
+  if (silent && is_silent(*pauses)) run_all_ready();
 }
 
 static void run_host_call(host_call_t* call) {
@@ -445,17 +474,21 @@ static void run_host_call(host_call_t* call) {
   } else {
     finish_head(call->stream);
   }
+  sim_unlock();  // runs what this has deferred, before whoever waits goes on
+  sim_lock();
+  host.done += 1;
   pthread_cond_broadcast(&host.progress);
 }
 
 static void* host_thread(void* unused) {
   (void)unused;
   sim_thread()->in_host_function = true;
+  sim_thread()->runs_host_functions = true;
   sim_lock();
-  for (;;) {
+  for (size_t pauses = 0;;) {
     host_call_t* call = host.first;
     if (!call) {
-      wait_for_host_call();
+      wait_for_host_call(&pauses);
       sim_unlock();  // runs what was deferred meanwhile
       sim_lock();
       continue;

@@ -29,6 +29,8 @@ static sim_stream_t* per_thread_stream(void) {
 }
 
 sim_stream_t* sim_stream_get(cudaStream_t handle) {
+  bool special = !handle || handle == cudaStreamLegacy || handle == cudaStreamPerThread;
+  if (sim_log_on && special) sim_log_handle(SIM_STREAM, handle);
   if (!handle || handle == cudaStreamLegacy) return sim_legacy_stream(sim_thread()->device);
   if (handle == cudaStreamPerThread) return per_thread_stream();
   return sim_handle_get(SIM_STREAM, handle);

@@ -106,6 +106,8 @@ static void run(const sim_task_t* task) {
 }
 
 void sim_task_run(const sim_task_t* task) {
+  // Addresses live and die also on a device that a fault has stopped: that is bookkeeping of the host.
+  if (sim_fault_stops_work() && task->kind != SIM_TASK_ALLOC && task->kind != SIM_TASK_FREE) return;
   sim_thread()->in_device_work = true;
   run(task);
   sim_thread()->in_device_work = false;

@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "call.h"
 #include "core.h"
 
 static pthread_key_t key;
@@ -18,6 +19,8 @@ static _Thread_local sim_thread_t* current;
 static void thread_ends(void* record) {
   sim_thread_t* thread = record;
   sim_lock();
+  sim_turns_thread_ends(thread);
+  sim_log_thread_ends(thread);
   for (int i = 0; i < SIM_MAX_DEVICES; ++i) {
     if (thread->streams[i]) sim_stream_retire(thread->streams[i]);
   }

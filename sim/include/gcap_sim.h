@@ -16,6 +16,7 @@
 //   GCAP_SIM_SUPPRESSIONS  a file of suppressions, one a line: `check:name # reason`
 //   GCAP_SIM_STACKS        frames kept of the call stack of each call that makes work, 0 to 32
 //   GCAP_SIM_LOG           a filter: tells on stderr each call that it selects, see gcap_sim_set_log
+//   GCAP_SIM_EXPLORE       the one seed that gcap_sim_explore runs
 #ifndef GCAP_SIM_H_
 #define GCAP_SIM_H_
 
@@ -59,8 +60,11 @@ typedef struct gcap_sim_kernel {
 // Registers a twin. Stops the program with a message when `function` is NULL or has a twin already.
 void gcap_sim_register_kernel(const gcap_sim_kernel_t* kernel);
 
-// Sets the seed of the scheduler that picks which ready queue advances at an API call. Also read once from the
-// environment variable GCAP_SIM_SEED; 0 by default. One seed and one sequence of calls are one interleaving.
+// Sets the seed of all that is drawn: which ready queue advances at an API call, who has the next turn, which call a
+// fault with a probability hits. Each has a sequence of its own. Also read once from the environment variable
+// GCAP_SIM_SEED; 0 by default. One seed and one sequence of calls are one interleaving, host functions included: the
+// call that comes to one waits until it has run. Only one that blocks, for 100 ms and with every other thread asleep
+// (or for 2 s), is left to go on beside its caller, for it may wait for that caller.
 void gcap_sim_set_seed(uint64_t seed);
 
 // Sets the memory of a device, also below what is in use now: then nothing more can be had. 0 stands for what
@@ -69,18 +73,21 @@ void gcap_sim_set_device_bytes(int device, size_t bytes);
 
 // --- Exploration and threads ----------------------------------------------------------------------------------------
 
-// Runs `body(user)` once for each of `seeds` seeds from `first_seed` on, with the simulator's checks at
-// GCAP_SIM_ACTION_RECORD meanwhile. A seed fails when the body returns non-zero or a check reports. Prints the first
-// failing seed, its reports and the line that runs it again, and stops there.
-// Returns 1 and the seed in *out_failing_seed (may be NULL), or 0 when all passed.
-// The body must leave nothing behind: what it creates it destroys.
+// Runs `body(user)` once for each of `seeds` seeds from `first_seed` on, under the random schedule and with the
+// simulator's checks at GCAP_SIM_ACTION_RECORD meanwhile. A seed fails when the body returns non-zero, a check reports,
+// or the body leaves more or fewer handles and allocations than it found. Prints the first failing seed, its reports
+// and how to run it again, and stops there: with GCAP_SIM_EXPLORE=<seed> in the environment, only that seed runs.
+// Returns 1 and the seed in *out_failing_seed (may be NULL), or 0 when all passed. The caller's seed and schedule are
+// in force again afterwards.
 int gcap_sim_explore(int (*body)(void* user), void* user, uint64_t first_seed, uint64_t seeds,
                      uint64_t* out_failing_seed);
 
-// Turns: while they are on, one host thread of the group at a time makes API calls, and at each call the seed decides
-// who goes on; so several threads give one interleaving a seed. Every thread of the group calls join with its own index
-// (0 to num_threads - 1) before its first call and leave after its last. A thread that blocks on something else than
-// the simulator (a mutex, a join) must leave first, or the group would wait for it: after 10 s it stops with a report.
+// Turns: of the threads of a group one runs at a time, its own code included, and at each API call the seed decides who
+// goes on; so several threads give one interleaving a seed. Every thread of the group calls join with its own index
+// (0 to num_threads - 1) before its first call, which waits until all have joined, and leave after its last, or ends. A
+// thread that blocks on something else than the simulator (a mutex, a join) must leave first, or the group would wait
+// for it: after 10 s it stops with a report. It may join again, but when it does so is up to the machine, not the seed.
+// Threads of no group are not held up. A group can begin when all of the last one have left.
 void gcap_sim_turns_begin(size_t num_threads);
 void gcap_sim_turns_join(size_t index);
 void gcap_sim_turns_leave(void);
@@ -137,13 +144,20 @@ void gcap_sim_annotate_free(const void* address, cudaStream_t stream);
 // A fault to inject. Zero means what each comment says.
 typedef struct gcap_sim_fault {
   const char* function;  // NULL: calls of any function but those that only read the last error
-  uint64_t nth;          // the call that fails, 1 is the next one; 0: each call fails with `probability`
-  double probability;    // 0 to 1, drawn from the seed
+  uint64_t nth;          // the call that fails, 1 is the next one, once; 0: each call fails with `probability`
+  double probability;    // above 0 and at most 1, drawn from the seed; 0 when `nth` is set
   cudaError_t code;
   int sticky;  // non-zero: as after a kernel's fault, every later call answers `code`, until cudaDeviceReset
 } gcap_sim_fault_t;
 
-// Arms the fault beside those armed already. Stops the program when a field makes no sense.
+// A kernel's fault, as an illegal address is one: called by a twin while it runs. The device stops: what is queued has
+// no effect any more, host functions are not called. The next call that waits for the device, or finds its work done,
+// answers `code`, and from then on every call does, the capture calls and reads of the last error included, until
+// cudaDeviceReset. Stops the program when no twin is running.
+void gcap_sim_device_fault(cudaError_t code);
+
+// Arms the fault beside those armed already. The call that it hits does nothing but answer. Stops the program when a
+// field makes no sense, or when `function` begins with `cuda` and is not simulated.
 void gcap_sim_inject(const gcap_sim_fault_t* fault);
 // Disarms every fault, and clears a sticky error.
 void gcap_sim_clear_faults(void);
@@ -154,7 +168,12 @@ void gcap_sim_fail_nth(const char* function, uint64_t n, cudaError_t code);
 
 // Sends a line for each selected call to `sink(user, line)`, or to stderr when sink is NULL. `filter` is a list of
 // names separated by commas, each with an optional `*` at its end; `-name` excludes, `errors` selects calls that fail,
-// `captures` what changes a capture's state. NULL ends the log. The sink must not call CUDA or the simulator.
+// `captures` calls that change a capture's state. A filter that only excludes selects all else; NULL or "" ends the
+// log. The sink must not call CUDA or the simulator.
+// A line is `#call thread function(what it was given) -> code, what it did [capture of its stream]`:
+//   #7 thread 1 cudaMalloc(64 bytes) -> 900 cudaErrorStreamCaptureUnsupported, invalidates capture 2: …
+// It holds no addresses: one seed and the same calls give the same lines. Of a library's call it tells whether the
+// runtime let it in (0) or what it answered instead; the library's own status is not known here.
 void gcap_sim_set_log(const char* filter, void (*sink)(void* user, const char* line), void* user);
 
 // Calls made so far of the named function, or of all functions when NULL. A name that is not simulated gives 0.

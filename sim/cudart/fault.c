@@ -1,0 +1,167 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Faults: errors that a caller asked for, and those of device work.
+//
+// The idea: an injected fault stands in for the call's own work, which is not done. A fault of device work is pending
+// until a call waits for the device or finds its work done, as on a GPU; from then on it is sticky, and every call
+// answers it until cudaDeviceReset. While one is pending or sticky the device does no work: queues drain without
+// effect, and host functions are not called. Invariant: sim_fault_any is true when there is anything to look at.
+// Locking: the global mutex.
+#include <stdlib.h>
+#include <string.h>
+
+#include "call.h"
+
+typedef struct armed {
+  sim_function_t* function;  // NULL: any
+  uint64_t calls_left;       // 0: by probability
+  double probability;
+  cudaError_t code;
+  bool sticky;
+} armed_t;
+
+bool sim_fault_any;
+
+static struct {
+  armed_t* armed;
+  size_t count;
+  size_t capacity;
+  size_t any_function;  // how many are armed for any function
+  cudaError_t pending;
+  cudaError_t sticky;
+} faults;
+
+static void update_any(void) { sim_fault_any = faults.count || faults.pending || faults.sticky; }
+
+// --- Arming ---------------------------------------------------------------------------------------------------------
+
+static void count_armed(const sim_function_t* function, int by) {
+  if (function) {
+    ((sim_function_t*)function)->faults += (uint64_t)(int64_t)by;
+  } else {
+    faults.any_function += (size_t)(ptrdiff_t)by;
+  }
+}
+
+static void disarm(size_t index) {
+  count_armed(faults.armed[index].function, -1);
+  faults.count -= 1;
+  memmove(&faults.armed[index], &faults.armed[index + 1], (faults.count - index) * sizeof(armed_t));
+  update_any();
+}
+
+static void disarm_all(void) {
+  while (faults.count) disarm(faults.count - 1);
+}
+
+static void validate(const gcap_sim_fault_t* fault) {
+  if (fault->code == cudaSuccess) sim_die("gcap_sim_inject: code is cudaSuccess, which is no fault");
+  if (fault->nth && fault->probability != 0) {
+    sim_die("gcap_sim_inject: nth is %llu and probability %g, expected one of them to be 0",
+            (unsigned long long)fault->nth, fault->probability);
+  }
+  if (!fault->nth && !(fault->probability > 0 && fault->probability <= 1)) {
+    sim_die("gcap_sim_inject: nth is 0 and probability %g, expected more than 0 and at most 1", fault->probability);
+  }
+}
+
+static void arm(const gcap_sim_fault_t* fault) {
+  sim_function_t* function = fault->function ? sim_function_named(fault->function) : NULL;
+  sim_reserve(&faults.armed, &faults.capacity, faults.count + 1, sizeof(armed_t));
+  faults.armed[faults.count++] = (armed_t){.function = function,
+                                           .calls_left = fault->nth,
+                                           .probability = fault->probability,
+                                           .code = fault->code,
+                                           .sticky = fault->sticky != 0};
+  count_armed(function, 1);
+  update_any();
+}
+
+void gcap_sim_inject(const gcap_sim_fault_t* fault) {
+  sim_lock();
+  if (!fault) sim_die("gcap_sim_inject: the fault is NULL");
+  validate(fault);
+  arm(fault);
+  sim_unlock();
+}
+
+void gcap_sim_clear_faults(void) {
+  sim_lock();
+  disarm_all();
+  faults.pending = faults.sticky = cudaSuccess;
+  update_any();
+  sim_unlock();
+}
+
+void gcap_sim_fail_nth(const char* function, uint64_t n, cudaError_t code) {
+  const gcap_sim_fault_t fault = {.function = function, .nth = n, .code = code};
+  sim_lock();
+  disarm_all();
+  if (n) validate(&fault);
+  if (n) arm(&fault);
+  sim_unlock();
+}
+
+// --- Faults of device work ------------------------------------------------------------------------------------------
+
+void sim_fault_device(cudaError_t code) {
+  if (faults.pending || faults.sticky) return;  // the first one counts
+  faults.pending = code;
+  update_any();
+}
+
+void gcap_sim_device_fault(cudaError_t code) {
+  if (!sim_thread()->in_device_work) sim_die("gcap_sim_device_fault: only the twin of a kernel calls it");
+  if (code == cudaSuccess) sim_die("gcap_sim_device_fault: code is cudaSuccess, which is no fault");
+  sim_fault_device(code);  // the thread that runs a twin holds the lock
+}
+
+void sim_fault_surface(void) {
+  if (!faults.pending) return;
+  faults.sticky = faults.pending;
+  faults.pending = cudaSuccess;
+}
+
+bool sim_fault_stops_work(void) { return sim_fault_any && (faults.pending || faults.sticky); }
+
+// --- Calls ----------------------------------------------------------------------------------------------------------
+
+// Does the armed fault hit this call? Each that concerns the call counts it, whichever hits.
+static bool hits(armed_t* armed) {
+  if (armed->calls_left) return --armed->calls_left == 0;
+  return sim_random_chance(SIM_RANDOM_FAULT, armed->probability);
+}
+
+static cudaError_t take(const sim_function_t* function) {
+  cudaError_t code = cudaSuccess;
+  for (size_t i = 0; i < faults.count;) {
+    armed_t* armed = &faults.armed[i];
+    bool once = armed->calls_left != 0;
+    // What only reads the caller's own state is hit by its name alone.
+    bool concerned = armed->function ? armed->function == function : function->class != SIM_PURE;
+    bool hit = concerned && hits(armed);
+    if (hit && !code) code = armed->code;
+    if (hit && armed->sticky && !faults.sticky) faults.sticky = armed->code;
+    if (hit && once) {
+      disarm(i);
+    } else {
+      i += 1;
+    }
+  }
+  return code;
+}
+
+cudaError_t sim_fault_enter(sim_function_t* function) {
+  if ((faults.pending || faults.sticky) && strcmp(function->name, "cudaDeviceReset") == 0) {
+    faults.pending = faults.sticky = cudaSuccess;
+    update_any();
+  }
+  if (faults.sticky) return faults.sticky;
+  if (!function->faults && !faults.any_function) return cudaSuccess;
+  return take(function);
+}
+
+cudaError_t sim_fault_leave(cudaError_t code) {
+  if (faults.sticky && (code == cudaSuccess || code == cudaErrorNotReady)) return faults.sticky;
+  return code;
+}

@@ -1,0 +1,56 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// When may time pass by itself? When the program does nothing: then it may be waiting for work of the device by means
+// of its own, a condition variable that a host function signals, say.
+//
+// The idea: a pause alone does not tell, for on a loaded machine a thread may be off the processor for long, and time
+// that passed then would make the interleaving depend on the load. So a pause counts only when the kernel says that
+// every other thread sleeps. Locking: sim_wait_ms gives up the global mutex, as waits on conditions do.
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "call.h"
+
+bool sim_wait_ms(pthread_cond_t* condition, unsigned milliseconds) {
+  struct timespec until;
+  clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_sec += milliseconds / 1000;
+  until.tv_nsec += (long)(milliseconds % 1000) * 1000000;
+  if (until.tv_nsec >= 1000000000) {
+    until.tv_nsec -= 1000000000;
+    until.tv_sec += 1;
+  }
+  return pthread_cond_timedwait(condition, sim_mutex(), &until) != ETIMEDOUT;
+}
+
+// The state letter follows the name, which is in brackets and may itself hold any character.
+static bool runs(const char* task) {
+  char path[64];
+  char text[512];
+  if (snprintf(path, sizeof(path), "/proc/self/task/%.20s/stat", task) >= (int)sizeof(path)) return false;
+  FILE* file = fopen(path, "re");
+  if (!file) return false;  // it has ended meanwhile
+  size_t length = fread(text, 1, sizeof(text) - 1, file);
+  fclose(file);
+  text[length] = '\0';
+  const char* bracket = strrchr(text, ')');
+  return bracket && bracket[1] == ' ' && bracket[2] == 'R';
+}
+
+bool sim_others_sleep(void) {
+  DIR* tasks = opendir("/proc/self/task");
+  if (!tasks) return true;  // no way to tell: the pause must do
+  long self = syscall(SYS_gettid);
+  bool found = false;
+  for (const struct dirent* entry; !found && (entry = readdir(tasks));) {
+    found = entry->d_name[0] != '.' && atol(entry->d_name) != self && runs(entry->d_name);
+  }
+  closedir(tasks);
+  return !found;
+}
