@@ -10,11 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core.h"
+#include "graph.h"
 
 static sim_capture_t* captures;  // the open ones, invalid ones included
 static unsigned long long last_id;
-static unsigned long long last_visit;
 
 // --- Gates ----------------------------------------------------------------------------------------------------------
 
@@ -114,26 +113,57 @@ sim_member_t* sim_capture_join(sim_capture_t* capture, sim_stream_t* stream) {
   return member;
 }
 
-static void depend_on(sim_member_t* member, sim_node_t* node) {
-  for (size_t i = 0; i < member->num_deps; ++i) {
-    if (member->deps[i] == node) return;
+const sim_edges_t* sim_member_deps(sim_member_t* member) {
+  uint64_t visit = sim_graph_new_visit();
+  size_t kept = 0;
+  for (size_t i = 0; i < member->deps.count; ++i) {
+    sim_edge_t edge = member->deps.items[i];
+    if (edge.node->visit == visit) continue;
+    edge.node->visit = visit;
+    member->deps.items[kept++] = edge;
   }
-  sim_reserve(&member->deps, &member->dep_capacity, member->num_deps + 1, sizeof(sim_node_t*));
-  member->deps[member->num_deps++] = node;
+  member->deps.count = kept;
+  return &member->deps;
 }
 
-void sim_member_depend(sim_member_t* member, sim_node_t* const* nodes, size_t count) {
-  for (size_t i = 0; i < count; ++i) depend_on(member, nodes[i]);
+static void depend_on(sim_member_t* member, const sim_edge_t* edge) {
+  // A stream may wait for the same event forever, so the list only grows for what is left without repetitions.
+  if (member->deps.count == member->deps.capacity && sim_member_deps(member)->count > member->deps.capacity / 2) {
+    sim_reserve(&member->deps.items, &member->deps.capacity, member->deps.capacity + 1, sizeof(sim_edge_t));
+  }
+  sim_edges_push(&member->deps, edge->node, edge->data);
 }
 
+void sim_member_depend(sim_member_t* member, const sim_edges_t* nodes) {
+  for (size_t i = 0; i < nodes->count; ++i) depend_on(member, &nodes->items[i]);
+}
+
+// Can the task's node be entered by the edges that the stream's next node will have?
+static bool can_enter(sim_member_t* member, const sim_task_t* task) {
+  const sim_edges_t* deps = sim_member_deps(member);
+  for (size_t i = 0; i < deps->count; ++i) {
+    const sim_edge_t* edge = &deps->items[i];
+    if (!sim_edge_is_valid(&edge->data, sim_node_type(edge->node), sim_task_node_type(task))) return false;
+  }
+  return true;
+}
+
+// Kernels take the stream's priority with them.
 static void add_node(sim_member_t* member, sim_task_t* task) {
-  sim_node_t* node = sim_graph_add(member->capture->graph, task, member->deps, member->num_deps);
-  member->num_deps = 0;
-  depend_on(member, node);
+  const sim_edges_t* deps = &member->deps;
+  sim_node_t* node = sim_graph_add(member->capture->graph, task, deps->items, deps->count);
+  node->device = member->stream->device;
+  if (member->stream->priority != 0 && sim_node_type(node) == cudaGraphNodeTypeKernel) {
+    cudaLaunchAttributeValue value = {.priority = member->stream->priority};
+    sim_node_set_attribute(node, cudaLaunchAttributePriority, &value);
+  }
+  member->deps.count = 0;
+  depend_on(member, &(sim_edge_t){.node = node});
 }
 
 cudaError_t sim_submit_task(sim_stream_t* stream, sim_task_t* task) {
   cudaError_t code = sim_gate_ordered(stream);
+  if (code == cudaSuccess && stream->member && !can_enter(stream->member, task)) code = cudaErrorInvalidValue;
   if (code != cudaSuccess) {
     sim_task_release(task);
   } else if (stream->member) {
@@ -150,7 +180,7 @@ static void member_free(sim_member_t* member) {
     stream->member = NULL;
     if (stream->destroyed) sim_stream_retire(stream);  // a per-thread stream whose thread is gone
   }
-  free(member->deps);
+  free(member->deps.items);
   free(member->handles);
   free(member->edge_data);
   free(member);
@@ -170,10 +200,17 @@ static sim_graph_t* close_capture(sim_capture_t* capture) {
   return graph;
 }
 
+// Ends a capture that came to nothing. A graph that was the caller's own before stays his.
+static void drop_capture(sim_capture_t* capture) {
+  bool into_graph = capture->into_graph;
+  sim_graph_t* graph = close_capture(capture);
+  if (!into_graph) sim_graph_destroy(graph);
+}
+
 void sim_capture_stream_destroyed(sim_stream_t* stream) {
   sim_member_t* member = stream->member;
   if (member->capture->origin == stream) {
-    sim_graph_destroy(close_capture(member->capture));
+    drop_capture(member->capture);
     return;
   }
   member->stream = NULL;
@@ -182,58 +219,108 @@ void sim_capture_stream_destroyed(sim_stream_t* stream) {
 
 // --- Begin and end --------------------------------------------------------------------------------------------------
 
-static cudaError_t begin(cudaStream_t handle, enum cudaStreamCaptureMode mode) {
-  if ((unsigned int)mode > cudaStreamCaptureModeRelaxed) return cudaErrorInvalidValue;
-  sim_stream_t* stream = sim_stream_get(handle);
-  if (stream->legacy) return cudaErrorStreamCaptureUnsupported;
-  if (stream->member) return cudaErrorIllegalState;
+// Starts a capture into the graph, or into one of its own when that is NULL.
+static void open_capture(sim_stream_t* stream, enum cudaStreamCaptureMode mode, sim_graph_t* graph) {
   sim_capture_t* capture = sim_calloc(1, sizeof(*capture));
   capture->id = ++last_id;
   capture->mode = mode;
   capture->thread = sim_thread()->id;
   capture->origin = stream;
-  capture->graph = sim_graph_create();
+  capture->into_graph = graph != NULL;
+  capture->graph = graph ? graph : sim_graph_create();
   capture->graph->capturing = true;
   capture->next = captures;
   captures = capture;
   sim_capture_join(capture, stream);
-  return cudaSuccess;
+}
+
+static cudaError_t judge_begin(const sim_stream_t* stream, enum cudaStreamCaptureMode mode) {
+  if ((unsigned int)mode > cudaStreamCaptureModeRelaxed) return cudaErrorInvalidValue;
+  if (stream->legacy) return cudaErrorStreamCaptureUnsupported;
+  return stream->member ? cudaErrorIllegalState : cudaSuccess;
 }
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) {
   cudaError_t code = sim_enter(SIM_API_cudaStreamBeginCapture);
-  if (code == cudaSuccess) code = begin(stream, mode);
+  if (code == cudaSuccess) {
+    sim_stream_t* s = sim_stream_get(stream);
+    code = judge_begin(s, mode);
+    if (code == cudaSuccess) open_capture(s, mode, NULL);
+  }
   return sim_leave(code);
 }
 
-// Marks the nodes and everything before them with a fresh number.
-static unsigned long long visit_ancestors(const sim_member_t* member, size_t num_nodes) {
-  unsigned long long visit = ++last_visit;
-  sim_node_t** stack = sim_calloc(num_nodes, sizeof(sim_node_t*));
-  size_t depth = 0;
-  for (size_t i = 0; i < member->num_deps; ++i) {
-    member->deps[i]->visit = visit;
-    stack[depth++] = member->deps[i];
+// Is every edge one that the first node of the capture could have, were it a kernel?
+static bool edges_can_leave(const sim_edge_t* edges, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    if (!sim_edge_is_valid(&edges[i].data, sim_node_type(edges[i].node), cudaGraphNodeTypeKernel)) return false;
   }
-  while (depth > 0) {
-    const sim_node_t* node = stack[--depth];
-    for (size_t i = 0; i < node->num_deps; ++i) {
-      if (node->deps[i]->visit == visit) continue;
-      node->deps[i]->visit = visit;
-      stack[depth++] = node->deps[i];
-    }
+  return true;
+}
+
+static cudaError_t begin_into(sim_stream_t* stream, sim_graph_t* graph, const cudaGraphNode_t* nodes,
+                              const cudaGraphEdgeData* data, size_t count, enum cudaStreamCaptureMode mode) {
+  if (!graph || graph->capturing) return cudaErrorInvalidValue;
+  cudaError_t code = judge_begin(stream, mode);
+  sim_edge_t* edges = NULL;
+  if (code == cudaSuccess) code = sim_resolve_edges(graph, nodes, data, count, &edges);
+  if (code == cudaSuccess && !edges_can_leave(edges, count)) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess) {
+    open_capture(stream, mode, graph);
+    for (size_t i = 0; i < count; ++i) depend_on(stream->member, &edges[i]);
   }
-  free(stack);
-  return visit;
+  free(edges);
+  return code;
+}
+
+cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t* dependencies,
+                                          const cudaGraphEdgeData* dependencyData, size_t numDependencies,
+                                          enum cudaStreamCaptureMode mode) {
+  cudaError_t code = sim_enter(SIM_API_cudaStreamBeginCaptureToGraph);
+  if (code == cudaSuccess) {
+    code = begin_into(sim_stream_get(stream), sim_handle_get(SIM_GRAPH, graph), dependencies, dependencyData,
+                      numDependencies, mode);
+  }
+  return sim_leave(code);
+}
+
+typedef struct walk {
+  uint64_t visit;
+  sim_node_t** stack;
+  size_t depth;
+} walk_t;
+
+static void walk_from(walk_t* walk, sim_node_t* node) {
+  if (node->visit == walk->visit) return;
+  node->visit = walk->visit;
+  walk->stack[walk->depth++] = node;
+}
+
+// Marks everything that the origin stream has reached, and what was detached, with all that comes before either.
+static uint64_t visit_joined(const sim_capture_t* capture) {
+  const sim_graph_t* graph = capture->graph;
+  const sim_edges_t* deps = &capture->origin->member->deps;
+  walk_t walk = {.visit = sim_graph_new_visit(), .stack = sim_calloc(graph->num_nodes, sizeof(sim_node_t*))};
+  for (size_t i = 0; i < deps->count; ++i) walk_from(&walk, deps->items[i].node);
+  for (size_t i = 0; i < graph->num_nodes; ++i) {
+    if (graph->nodes[i]->detached) walk_from(&walk, graph->nodes[i]);
+    graph->nodes[i]->detached = false;
+  }
+  while (walk.depth > 0) {
+    const sim_edges_t* in = &walk.stack[--walk.depth]->in;
+    for (size_t i = 0; i < in->count; ++i) walk_from(&walk, in->items[i].node);
+  }
+  free(walk.stack);
+  return walk.visit;
 }
 
 // Is there a fork whose last work does not come before what the origin stream has reached?
 static bool has_unjoined_work(const sim_capture_t* capture) {
-  unsigned long long visit = visit_ancestors(capture->origin->member, capture->graph->num_nodes);
+  uint64_t visit = visit_joined(capture);
   for (size_t i = 0; i < capture->num_members; ++i) {
-    const sim_member_t* member = capture->members[i];
-    for (size_t k = 0; k < member->num_deps; ++k) {
-      if (member->deps[k]->visit != visit) return true;
+    const sim_edges_t* deps = &capture->members[i]->deps;
+    for (size_t k = 0; k < deps->count; ++k) {
+      if (deps->items[k].node->visit != visit) return true;
     }
   }
   return false;
@@ -253,11 +340,10 @@ static cudaError_t end(cudaStream_t handle, cudaGraph_t* out) {
   } else if (has_unjoined_work(capture)) {
     code = sim_capture_invalidate(capture, SIM_RULE_UNJOINED);
   }
-  sim_graph_t* graph = close_capture(capture);
   if (code == cudaSuccess && out) {
-    *out = graph->handle;
+    *out = close_capture(capture)->handle;
   } else {
-    sim_graph_destroy(graph);
+    drop_capture(capture);
   }
   return code;
 }
@@ -293,11 +379,12 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureSta
 
 // The arrays that cudaStreamGetCaptureInfo hands out; they last until the stream's next call.
 static void refresh_handles(sim_member_t* member) {
-  sim_reserve(&member->handles, &member->handle_capacity, member->num_deps, sizeof(cudaGraphNode_t));
-  sim_reserve(&member->edge_data, &member->edge_capacity, member->num_deps, sizeof(cudaGraphEdgeData));
-  for (size_t i = 0; i < member->num_deps; ++i) {
-    member->handles[i] = member->deps[i]->handle;
-    memset(&member->edge_data[i], 0, sizeof(cudaGraphEdgeData));
+  const sim_edges_t* deps = sim_member_deps(member);
+  sim_reserve(&member->handles, &member->handle_capacity, deps->count, sizeof(cudaGraphNode_t));
+  sim_reserve(&member->edge_data, &member->edge_capacity, deps->count, sizeof(cudaGraphEdgeData));
+  for (size_t i = 0; i < deps->count; ++i) {
+    member->handles[i] = deps->items[i].node->handle;
+    member->edge_data[i] = deps->items[i].data;
   }
 }
 
@@ -307,40 +394,41 @@ cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, enum cudaStreamCapture
                                      size_t* numDependencies_out) {
   cudaError_t code = sim_enter(SIM_API_cudaStreamGetCaptureInfo);
   sim_stream_t* s;
+  if (code == cudaSuccess && edgeData_out && !dependencies_out) code = cudaErrorInvalidValue;
   if (code == cudaSuccess) code = get_status(stream, &s, captureStatus_out);
   if (code == cudaSuccess && *captureStatus_out == cudaStreamCaptureStatusActive) {
     refresh_handles(s->member);
+    if (dependencies_out && !edgeData_out && sim_edges_have_data(&s->member->deps)) {
+      return sim_leave(cudaErrorLossyQuery);
+    }
     if (id_out) *id_out = s->member->capture->id;
     if (graph_out) *graph_out = s->member->capture->graph->handle;
     if (dependencies_out) *dependencies_out = s->member->handles;
     if (edgeData_out) *edgeData_out = s->member->edge_data;
-    if (numDependencies_out) *numDependencies_out = s->member->num_deps;
+    if (numDependencies_out) *numDependencies_out = s->member->deps.count;
   }
   return sim_leave(code);
 }
 
-static cudaError_t update_dependencies(cudaStream_t handle, const cudaGraphNode_t* nodes, size_t count,
-                                       unsigned int flags) {
-  if (flags > cudaStreamSetCaptureDependencies || (count > 0 && !nodes)) return cudaErrorInvalidValue;
-  sim_stream_t* stream = sim_stream_get(handle);
-  if (!stream->member) return cudaErrorIllegalState;
-  cudaError_t code = sim_gate_ordered(stream);
-  if (code != cudaSuccess) return code;
-  for (size_t i = 0; i < count; ++i) {
-    const sim_node_t* node = sim_handle_get(SIM_NODE, nodes[i]);
-    if (!node || node->graph != stream->member->capture->graph) return cudaErrorInvalidValue;
+static void set_dependencies(sim_member_t* member, const sim_edge_t* edges, size_t count, unsigned int flags) {
+  if (flags == cudaStreamSetCaptureDependencies) {
+    for (size_t i = 0; i < member->deps.count; ++i) member->deps.items[i].node->detached = true;
+    member->deps.count = 0;
   }
-  if (flags == cudaStreamSetCaptureDependencies) stream->member->num_deps = 0;
-  for (size_t i = 0; i < count; ++i) depend_on(stream->member, sim_handle_get(SIM_NODE, nodes[i]));
-  return cudaSuccess;
+  for (size_t i = 0; i < count; ++i) depend_on(member, &edges[i]);
 }
 
-static bool has_edge_data(const cudaGraphEdgeData* data, size_t count) {
-  static const cudaGraphEdgeData none;
-  for (size_t i = 0; data && i < count; ++i) {
-    if (memcmp(&data[i], &none, sizeof(none)) != 0) return true;
-  }
-  return false;
+static cudaError_t update_dependencies(sim_stream_t* stream, const cudaGraphNode_t* nodes,
+                                       const cudaGraphEdgeData* data, size_t count, unsigned int flags) {
+  if (flags > cudaStreamSetCaptureDependencies) return cudaErrorInvalidValue;
+  if (!stream->member) return cudaErrorIllegalState;
+  cudaError_t code = sim_gate_ordered(stream);
+  sim_edge_t* edges = NULL;
+  if (code == cudaSuccess) code = sim_resolve_edges(stream->member->capture->graph, nodes, data, count, &edges);
+  if (code == cudaSuccess && !edges_can_leave(edges, count)) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess) set_dependencies(stream->member, edges, count, flags);
+  free(edges);
+  return code;
 }
 
 cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream, cudaGraphNode_t* dependencies,
@@ -348,10 +436,7 @@ cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream, cudaGraphNo
                                                 unsigned int flags) {
   cudaError_t code = sim_enter(SIM_API_cudaStreamUpdateCaptureDependencies);
   if (code == cudaSuccess) {
-    if (has_edge_data(dependencyData, numDependencies)) {
-      sim_die("cudaStreamUpdateCaptureDependencies: edges that carry data are not modelled");
-    }
-    code = update_dependencies(stream, dependencies, numDependencies, flags);
+    code = update_dependencies(sim_stream_get(stream), dependencies, dependencyData, numDependencies, flags);
   }
   return sim_leave(code);
 }

@@ -153,16 +153,29 @@ cudaError_t cudaMemcpy(void* dst, const void* src, size_t count, enum cudaMemcpy
   return sim_leave(code);
 }
 
+static bool is_fill(const sim_fill_t* fill) {
+  unsigned int bytes = fill->element_bytes;
+  if (!fill->dst || fill->width == 0 || fill->height == 0 || (bytes != 1 && bytes != 2 && bytes != 4)) return false;
+  if (fill->width > SIZE_MAX / bytes || (uintptr_t)fill->dst % bytes != 0) return false;
+  if (fill->height > 1 && (fill->pitch < fill->width * bytes || fill->pitch % bytes != 0)) return false;
+  return type_of(fill->dst) != cudaMemoryTypeUnregistered &&
+         fits(fill->dst, fill->pitch, fill->width * bytes, fill->height);
+}
+
+sim_task_t* sim_fill_task(const sim_fill_t* fill, cudaError_t* code) {
+  *code = is_fill(fill) ? cudaSuccess : cudaErrorInvalidValue;
+  if (*code != cudaSuccess) return NULL;
+  sim_task_t* task = sim_task_create(SIM_TASK_FILL, "memset");
+  task->u.fill = *fill;
+  return task;
+}
+
 static cudaError_t fill_async(void* address, int value, size_t count, sim_stream_t* stream) {
   if (count == 0) return cudaSuccess;
-  if (!address || type_of(address) == cudaMemoryTypeUnregistered) return cudaErrorInvalidValue;
-  if (!fits(address, 0, count, 1)) return cudaErrorInvalidValue;
-  cudaError_t code = sim_gate_ordered(stream);
-  if (code != cudaSuccess) return code;
-  sim_task_t* task = sim_task_create(SIM_TASK_FILL, "memset");
-  task->u.fill =
-      (sim_fill_t){.dst = address, .value = (unsigned char)value, .element_bytes = 1, .width = count, .height = 1};
-  return sim_submit_task(stream, task);
+  sim_fill_t fill = {.dst = address, .value = (unsigned char)value, .element_bytes = 1, .width = count, .height = 1};
+  cudaError_t code;
+  sim_task_t* task = sim_fill_task(&fill, &code);
+  return task ? sim_submit_task(stream, task) : code;
 }
 
 cudaError_t cudaMemsetAsync(void* devPtr, int value, size_t count, cudaStream_t stream) {

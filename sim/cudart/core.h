@@ -39,6 +39,7 @@ typedef struct sim_past sim_past_t;
 typedef struct sim_pool sim_pool_t;
 typedef struct sim_program sim_program_t;
 typedef struct sim_stream sim_stream_t;
+typedef struct sim_task sim_task_t;
 typedef struct sim_user_object sim_user_object_t;
 
 // --- API table (api.c) ---------------------------------------------------------------------------------------------
@@ -203,16 +204,19 @@ typedef struct sim_allocation {
   size_t bytes;  // as asked for
   enum cudaMemoryType type;
   int device;
-  unsigned int flags;   // of cudaHostAlloc or cudaHostRegister
-  bool live;            // mapped: between the work that allocates it and the work that frees it
-  bool claimed;         // owned by the caller: no call has freed it yet, though the work of one may still be queued
-  bool of_graph;        // made by an allocation node: its address is its own also while nobody claims it
-  bool registered;      // the caller's own host memory
-  size_t range_bytes;   // of address space that goes back with it; 0 when that is not its own
-  size_t budget_bytes;  // taken from the device's budget on its behalf
-  sim_block_t* block;   // of the pool that it comes from, while claimed
-  sim_span_t named;     // in the callers' view while claimed or of a graph
-  sim_span_t mapped;    // in the work's view while live
+  unsigned int flags;      // of cudaHostAlloc or cudaHostRegister
+  bool live;               // mapped: between the work that allocates it and the work that frees it
+  bool claimed;            // owned by the caller: no call has freed it yet, though the work of one may still be queued
+  bool of_graph;           // made by an allocation node: its address is its own also while nobody claims it
+  bool registered;         // the caller's own host memory
+  size_t range_bytes;      // of address space that goes back with it; 0 when that is not its own
+  size_t budget_bytes;     // taken from the device's budget on its behalf
+  sim_block_t* block;      // of the pool that it comes from, while claimed
+  sim_span_t named;        // in the callers' view while claimed or of a graph
+  sim_span_t mapped;       // in the work's view while live
+  uint64_t graph;          // the serial of the graph whose node allocates it
+  uint64_t freeing_graph;  // the serial of the graph with the last free node that was made for it
+  bool coming;             // scratch: a launch that is being judged will allocate it
 } sim_allocation_t;
 
 // The allocation that holds the address: claimed by the caller, or owned by a graph. NULL when there is none.
@@ -245,6 +249,9 @@ sim_allocation_t* sim_graph_allocation_create(size_t bytes, int device);
 // Brings the memory; false when the device has no more.
 bool sim_graph_memory_bring(sim_allocation_t* allocation);
 void sim_graph_memory_drop(sim_allocation_t* allocation);
+// The tasks of memory nodes; on failure they return NULL and set the code.
+sim_task_t* sim_graph_alloc_task(size_t bytes, int device, cudaError_t* code);
+sim_task_t* sim_graph_free_task(const sim_graph_t* graph, void* address, cudaError_t* code);
 
 // Stops the program when an access starts in a live allocation and leaves it.
 void sim_check_accesses(const char* name, const gcap_sim_access_t* accesses, size_t count);
@@ -289,7 +296,7 @@ typedef struct sim_fill {
 } sim_fill_t;
 
 // Immutable once submitted, and counted: a stream's queue, graphs, their clones and executables share one.
-typedef struct sim_task {
+struct sim_task {
   size_t refs;
   sim_task_kind_t kind;
   const char* name;
@@ -317,7 +324,7 @@ typedef struct sim_task {
     sim_event_t* event;
     sim_allocation_t* allocation;
   } u;
-} sim_task_t;
+};
 
 sim_task_t* sim_task_create(sim_task_kind_t kind, const char* name);
 sim_task_t* sim_task_retain(sim_task_t* task);
@@ -418,8 +425,21 @@ void sim_past_learn(sim_stream_t* stream, const sim_event_t* event);
 
 // --- Events (event.c) -----------------------------------------------------------------------------------------------
 
+// One end of a dependency, kept at the other end: the node there and what the edge carries.
+typedef struct sim_edge {
+  sim_node_t* node;
+  cudaGraphEdgeData data;
+} sim_edge_t;
+
+typedef struct sim_edges {
+  sim_edge_t* items;
+  size_t count;
+  size_t capacity;
+} sim_edges_t;
+
 struct sim_event {
-  size_t refs;  // the handle, and the graph nodes that name it
+  cudaEvent_t handle;  // NULL after destruction
+  size_t refs;         // the handle, and the graph nodes that name it
   unsigned int flags;
   bool recorded;
   sim_mark_t* mark;   // of the last eager record; NULL when the stream was idle then
@@ -428,10 +448,10 @@ struct sim_event {
   sim_past_t* past;   // what the stream came after then
   // A record inside a capture: its id and the nodes that the stream's next node would have depended on.
   unsigned long long capture_id;
-  sim_node_t** nodes;
-  size_t num_nodes;
+  sim_edges_t nodes;
 };
 
+sim_task_t* sim_event_task(sim_task_kind_t kind, sim_event_t* event);
 void sim_event_release(sim_event_t* event);
 void sim_event_set_mark(sim_event_t* event, sim_mark_t* mark);
 
@@ -451,11 +471,10 @@ const char* sim_rule_remedy(sim_rule_t rule);
 struct sim_member {
   sim_capture_t* capture;
   sim_stream_t* stream;  // NULL once destroyed
-  sim_node_t** deps;     // what its next node will depend on
-  size_t num_deps;
-  size_t dep_capacity;
-  cudaGraphNode_t* handles;      // deps as cudaStreamGetCaptureInfo gives them out
-  cudaGraphEdgeData* edge_data;  // all zero
+  // What its next node will depend on. Waits append and may do so twice: sim_member_deps leaves each node once.
+  sim_edges_t deps;
+  cudaGraphNode_t* handles;  // deps as cudaStreamGetCaptureInfo gives them out
+  cudaGraphEdgeData* edge_data;
   size_t handle_capacity;
   size_t edge_capacity;
 };
@@ -466,6 +485,7 @@ struct sim_capture {
   uint64_t thread;
   sim_stream_t* origin;
   sim_graph_t* graph;
+  bool into_graph;  // the caller's own graph, which outlives a capture that fails
   bool invalid;
   sim_member_t** members;
   size_t num_members;
@@ -488,19 +508,31 @@ cudaError_t sim_gate_not_capturing(sim_stream_t* stream);
 
 sim_capture_t* sim_capture_find(unsigned long long id);
 sim_member_t* sim_capture_join(sim_capture_t* capture, sim_stream_t* stream);
-void sim_member_depend(sim_member_t* member, sim_node_t* const* nodes, size_t count);
+void sim_member_depend(sim_member_t* member, const sim_edges_t* nodes);
+const sim_edges_t* sim_member_deps(sim_member_t* member);
 void sim_capture_stream_destroyed(sim_stream_t* stream);
 
-// --- Graphs (graph.c, exec.c, user_object.c) ------------------------------------------------------------------------
+// --- Graphs (graph.c and graph_*.c, exec.c, program.c, update.c, user_object.c)
+// ---------------------------------------
 
 struct sim_node {
-  cudaGraphNode_t handle;
+  cudaGraphNode_t handle;  // NULL in the copy that an executable keeps
   sim_graph_t* graph;
-  size_t index;  // its place in the graph, in order of creation
+  uint64_t serial;  // never used again; ascending within a graph
+  uint64_t source;  // the serial of the node that it was cloned from; 0 for none
+  size_t index;     // its place in the graph, valid after sim_graph_number
+  size_t first;     // of an executable's copy: its place in the program, and its last when it holds a graph
+  size_t last;
+  int device;
   sim_task_t* task;
-  sim_node_t** deps;
-  size_t num_deps;
-  unsigned long long visit;  // scratch of graph walks
+  sim_graph_t* child;  // what a child graph node holds
+  sim_edges_t in;      // whom it comes after, in the order in which it was told
+  sim_edges_t out;
+  cudaLaunchAttribute* attributes;  // of a kernel node: those that are not at their defaults
+  size_t num_attributes;
+  bool detached;   // in an open capture: taken out of its stream's dependencies, so nobody has to join it
+  bool disabled;   // in an executable's copy
+  uint64_t visit;  // scratch of graph walks
 };
 
 typedef struct sim_object_ref {
@@ -515,11 +547,16 @@ typedef struct sim_object_refs {
 } sim_object_refs_t;
 
 struct sim_graph {
-  cudaGraph_t handle;
-  sim_node_t** nodes;
+  cudaGraph_t handle;  // NULL in the copy that an executable keeps
+  uint64_t serial;     // never used again
+  sim_node_t* owner;   // the child graph node that holds it
+  bool moved;          // into that node, whole, instead of being copied
+  sim_node_t** nodes;  // by ascending serial
   size_t num_nodes;
   size_t node_capacity;
   size_t num_edges;
+  size_t num_memory_nodes;  // with those of the graphs it holds
+  uint64_t source;          // the serial of the graph that it was cloned from; 0 for none
   sim_object_refs_t objects;
   bool capturing;           // belongs to an open capture
   sim_exec_t* memory_exec;  // the one executable that a graph with memory nodes may have
@@ -527,12 +564,12 @@ struct sim_graph {
 
 sim_graph_t* sim_graph_create(void);
 void sim_graph_destroy(sim_graph_t* graph);
-// Adds a node; takes over the task's reference.
-sim_node_t* sim_graph_add(sim_graph_t* graph, sim_task_t* task, sim_node_t* const* deps, size_t num_deps);
-bool sim_graph_has_memory_nodes(const sim_graph_t* graph);
-void sim_exec_forget_graph(sim_exec_t* exec);
+// Adds a node for the thread's device; takes over the task's reference.
+sim_node_t* sim_graph_add(sim_graph_t* graph, sim_task_t* task, const sim_edge_t* deps, size_t num_deps);
 
-// What an executable runs: a graph frozen at instantiation or update. Launches in flight keep theirs.
+// What an executable runs: a graph frozen at instantiation or update, with the graphs that its nodes hold laid out flat
+// in place of those nodes: an empty entry before a held graph, one after it, and its nodes between, so that they run
+// beside all that nothing orders against them. Launches in flight keep their program; a changed one is a copy.
 struct sim_program {
   size_t refs;
   size_t num_nodes;
@@ -540,8 +577,11 @@ struct sim_program {
   uint32_t* num_deps;
   uint32_t* first_successor;  // num_nodes + 1 offsets into successors
   uint32_t* successors;
+  uint32_t* memory;  // the nodes that allocate and free
+  size_t num_memory;
+  size_t num_host;  // host functions among the tasks
+  bool has_events;
   sim_object_refs_t objects;
-  bool has_memory_nodes;
 };
 
 // One launch of a program on its way through a stream.
@@ -550,12 +590,15 @@ struct sim_launch {
   uint32_t* deps_left;
   uint32_t* ready;  // nodes whose dependencies are done
   size_t num_ready;
+  size_t num_ready_host;  // host functions among them
   size_t num_left;
-  size_t num_host;     // host functions among the nodes left
-  sim_mark_t** marks;  // for event nodes: what is waited for, or what is reached
+  sim_mark_t** marks;  // for event nodes: what is waited for, or what is reached; NULL when there is none
 };
 
+sim_launch_t* sim_launch_create(sim_program_t* program, sim_stream_t* stream);
 void sim_launch_destroy(sim_launch_t* launch);
+// Takes the node at `pick` from those that are ready.
+uint32_t sim_launch_take(sim_launch_t* launch, size_t pick);
 // Node `node` is done: its successors may become ready.
 void sim_launch_node_done(sim_launch_t* launch, uint32_t node);
 
@@ -570,6 +613,8 @@ sim_task_t* sim_kernel_task(const void* function, dim3 grid, dim3 block, void** 
 
 // The same for a copy; fills in its types of memory.
 sim_task_t* sim_copy_task(sim_copy_t* copy, cudaError_t* code);
+// The same for a fill.
+sim_task_t* sim_fill_task(const sim_fill_t* fill, cudaError_t* code);
 // The copy that the parameters describe, with positions folded into the addresses.
 sim_copy_t sim_copy_of_params(const struct cudaMemcpy3DParms* params);
 

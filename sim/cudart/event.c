@@ -20,13 +20,13 @@ static void forget_record(sim_event_t* event) {
   event->point = (sim_point_t){0, 0};
   sim_past_release(event->past);
   event->past = NULL;
-  event->num_nodes = 0;
+  event->nodes.count = 0;
 }
 
 void sim_event_release(sim_event_t* event) {
   if (--event->refs > 0) return;
   forget_record(event);
-  free(event->nodes);
+  free(event->nodes.items);
   free(event);
 }
 
@@ -46,7 +46,7 @@ static cudaError_t create(cudaEvent_t* out, unsigned int flags) {
   sim_event_t* event = sim_calloc(1, sizeof(*event));
   event->refs = 1;
   event->flags = flags;
-  *out = sim_handle_create(SIM_EVENT, event);
+  *out = event->handle = sim_handle_create(SIM_EVENT, event);
   return cudaSuccess;
 }
 
@@ -68,6 +68,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
     sim_event_t* e = sim_handle_get(SIM_EVENT, event);
     if (e) {
       sim_handle_destroy(event);
+      e->handle = NULL;
       sim_event_release(e);
     } else {
       code = cudaErrorInvalidResourceHandle;
@@ -76,21 +77,21 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
   return sim_leave(code);
 }
 
-static sim_task_t* event_task(sim_task_kind_t kind, sim_event_t* event) {
+sim_task_t* sim_event_task(sim_task_kind_t kind, sim_event_t* event) {
   sim_task_t* task = sim_task_create(kind, kind == SIM_TASK_EVENT_RECORD ? "event record" : "event wait");
   task->u.event = event;
   event->refs += 1;
   return task;
 }
 
-static void record_in_capture(sim_event_t* event, const sim_member_t* member) {
+static void record_in_capture(sim_event_t* event, sim_member_t* member) {
+  const sim_edges_t* deps = sim_member_deps(member);
   forget_record(event);
   event->recorded = true;
   event->capture_id = member->capture->id;
-  event->num_nodes = member->num_deps;
-  event->nodes = realloc(event->nodes, (member->num_deps + 1) * sizeof(sim_node_t*));
-  if (!event->nodes) sim_die("the machine has no memory left for the simulator");
-  if (member->num_deps) memcpy(event->nodes, member->deps, member->num_deps * sizeof(sim_node_t*));
+  sim_reserve(&event->nodes.items, &event->nodes.capacity, deps->count, sizeof(sim_edge_t));
+  event->nodes.count = deps->count;
+  if (deps->count) memcpy(event->nodes.items, deps->items, deps->count * sizeof(sim_edge_t));
 }
 
 static cudaError_t record(cudaEvent_t handle, cudaStream_t stream_handle, unsigned int flags) {
@@ -102,7 +103,7 @@ static cudaError_t record(cudaEvent_t handle, cudaStream_t stream_handle, unsign
   if (code != cudaSuccess) return code;
   if (flags & cudaEventRecordExternal) {
     if (!stream->member) return cudaErrorIllegalState;
-    return sim_submit_task(stream, event_task(SIM_TASK_EVENT_RECORD, event));
+    return sim_submit_task(stream, sim_event_task(SIM_TASK_EVENT_RECORD, event));
   }
   if (stream->member) {
     record_in_capture(event, stream->member);
@@ -139,7 +140,7 @@ static cudaError_t wait_captured(sim_stream_t* stream, const sim_event_t* event)
     return sim_capture_invalidate(member->capture, SIM_RULE_MERGE);
   }
   if (!member) member = sim_capture_join(capture, stream);
-  sim_member_depend(member, event->nodes, event->num_nodes);
+  sim_member_depend(member, &event->nodes);
   return cudaSuccess;
 }
 
@@ -152,7 +153,7 @@ static cudaError_t wait(cudaStream_t stream_handle, cudaEvent_t handle, unsigned
   if (code != cudaSuccess) return code;
   if (flags & cudaEventWaitExternal) {
     if (!stream->member) return cudaErrorIllegalState;
-    return sim_submit_task(stream, event_task(SIM_TASK_EVENT_WAIT, event));
+    return sim_submit_task(stream, sim_event_task(SIM_TASK_EVENT_WAIT, event));
   }
   if (!event->recorded) return cudaSuccess;
   if (event->capture_id) return wait_captured(stream, event);

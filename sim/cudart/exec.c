@@ -1,143 +1,69 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Executable graphs: instantiation, launch, update.
+// Executable graphs: instantiation, launch, the end.
 //
-// The idea: instantiation freezes a graph into a program, and an update swaps the program for a new one; a launch holds
-// the program it started with, so neither update nor destruction disturbs work in flight. The launch is one operation
-// of its stream; inside, a node is ready when those before it are done. Launches of one executable follow one another.
-// Locking: the global mutex.
+// The idea: instantiation keeps a copy of the graph, which callers' nodes lead to and updates compare with, and lays
+// it out as a program. A launch holds the program it started with, and who changes a held program changes a copy, so
+// neither updates nor destruction disturb work in flight. The launch is one operation of its stream; inside, a node is
+// ready when those before it are done. Launches of one executable follow one another. Locking: the global mutex.
 #include <stdlib.h>
-#include <string.h>
 
-#include "core.h"
-
-struct sim_exec {
-  cudaGraphExec_t handle;
-  sim_program_t* program;
-  unsigned long long flags;
-  sim_mark_t* last_launch;
-  sim_graph_t* memory_graph;  // the graph it came from, if that has memory nodes
-};
-
-// --- Programs -------------------------------------------------------------------------------------------------------
-
-// Turns the lists of predecessors into one array of successors, grouped by node.
-static void link_successors(sim_program_t* program, const sim_graph_t* graph) {
-  uint32_t* first = program->first_successor;
-  for (size_t i = 0; i < graph->num_nodes; ++i) {
-    for (size_t k = 0; k < graph->nodes[i]->num_deps; ++k) first[graph->nodes[i]->deps[k]->index + 1] += 1;
-  }
-  for (size_t i = 0; i < graph->num_nodes; ++i) first[i + 1] += first[i];
-  uint32_t* next = sim_calloc(graph->num_nodes, sizeof(uint32_t));
-  for (size_t i = 0; i < graph->num_nodes; ++i) {
-    for (size_t k = 0; k < graph->nodes[i]->num_deps; ++k) {
-      size_t from = graph->nodes[i]->deps[k]->index;
-      program->successors[first[from] + next[from]++] = (uint32_t)i;
-    }
-  }
-  free(next);
-}
-
-static sim_program_t* program_create(const sim_graph_t* graph) {
-  sim_program_t* program = sim_calloc(1, sizeof(*program));
-  program->refs = 1;
-  program->num_nodes = graph->num_nodes;
-  program->tasks = sim_calloc(graph->num_nodes, sizeof(sim_task_t*));
-  program->num_deps = sim_calloc(graph->num_nodes, sizeof(uint32_t));
-  program->first_successor = sim_calloc(graph->num_nodes + 1, sizeof(uint32_t));
-  program->successors = sim_calloc(graph->num_edges, sizeof(uint32_t));
-  program->has_memory_nodes = sim_graph_has_memory_nodes(graph);
-  for (size_t i = 0; i < graph->num_nodes; ++i) {
-    program->tasks[i] = sim_task_retain(graph->nodes[i]->task);
-    program->num_deps[i] = (uint32_t)graph->nodes[i]->num_deps;
-  }
-  link_successors(program, graph);
-  sim_object_refs_copy(&program->objects, &graph->objects);
-  return program;
-}
-
-static void program_release(sim_program_t* program) {
-  if (--program->refs > 0) return;
-  for (size_t i = 0; i < program->num_nodes; ++i) sim_task_release(program->tasks[i]);
-  sim_object_refs_clear(&program->objects);
-  free(program->tasks);
-  free(program->num_deps);
-  free(program->first_successor);
-  free(program->successors);
-  free(program);
-}
+#include "graph.h"
 
 // --- Launches -------------------------------------------------------------------------------------------------------
 
-// What an event node will wait for, or what it will reach: both are fixed at the launch.
-static sim_mark_t* event_node_mark(sim_stream_t* stream, const sim_task_t* task) {
-  if (task->kind == SIM_TASK_EVENT_WAIT) return sim_mark_retain(task->u.event->mark);
-  if (task->kind != SIM_TASK_EVENT_RECORD) return NULL;
-  sim_mark_t* mark = sim_mark_create(stream);
-  sim_event_set_mark(task->u.event, sim_mark_retain(mark));
-  return mark;
-}
+typedef bool (*memory_fn_t)(sim_allocation_t* allocation, bool flag);
 
-static sim_launch_t* launch_create(sim_program_t* program, sim_stream_t* stream) {
-  sim_launch_t* launch = sim_calloc(1, sizeof(*launch));
-  launch->program = program;
-  program->refs += 1;
-  launch->num_left = program->num_nodes;
-  launch->deps_left = sim_calloc(program->num_nodes, sizeof(uint32_t));
-  launch->ready = sim_calloc(program->num_nodes, sizeof(uint32_t));
-  launch->marks = sim_calloc(program->num_nodes, sizeof(sim_mark_t*));
-  for (size_t i = 0; i < program->num_nodes; ++i) {
-    launch->deps_left[i] = program->num_deps[i];
-    if (program->num_deps[i] == 0) launch->ready[launch->num_ready++] = (uint32_t)i;
-    if (program->tasks[i]->kind == SIM_TASK_HOST) launch->num_host += 1;
-    launch->marks[i] = event_node_mark(stream, program->tasks[i]);
-  }
-  return launch;
-}
-
-void sim_launch_node_done(sim_launch_t* launch, uint32_t node) {
-  const sim_program_t* program = launch->program;
-  launch->num_left -= 1;
-  for (uint32_t i = program->first_successor[node]; i < program->first_successor[node + 1]; ++i) {
-    uint32_t successor = program->successors[i];
-    if (--launch->deps_left[successor] == 0) launch->ready[launch->num_ready++] = successor;
-  }
-}
-
-void sim_launch_destroy(sim_launch_t* launch) {
-  for (size_t i = 0; i < launch->program->num_nodes; ++i) sim_mark_release(launch->marks[i]);
-  program_release(launch->program);
-  free(launch->deps_left);
-  free(launch->ready);
-  free(launch->marks);
-  free(launch);
-}
-
-// Would the launch allocate what the launch before left allocated?
-static bool has_unfreed_memory(const sim_program_t* program) {
-  for (size_t i = 0; program->has_memory_nodes && i < program->num_nodes; ++i) {
-    const sim_task_t* task = program->tasks[i];
-    if (task->kind == SIM_TASK_ALLOC && task->u.allocation->claimed) return true;
-  }
-  return false;
-}
-
-// Does the device have the memory that the launch will allocate?
-static bool bring_memory(const sim_program_t* program) {
-  for (size_t i = 0; program->has_memory_nodes && i < program->num_nodes; ++i) {
-    const sim_task_t* task = program->tasks[i];
-    if (task->kind == SIM_TASK_ALLOC && !sim_graph_memory_bring(task->u.allocation)) return false;
+// Tells of each allocation, or of each free, of the program until one answers false. Allocations and frees go apart,
+// since the order of nodes is that of their creation, not that of their edges.
+static bool for_each(const sim_program_t* program, sim_task_kind_t kind, memory_fn_t fn, bool flag) {
+  for (size_t i = 0; i < program->num_memory; ++i) {
+    const sim_task_t* task = program->tasks[program->memory[i]];
+    if (task->kind == kind && !fn(task->u.allocation, flag)) return false;
   }
   return true;
 }
 
-// From here on the caller owns what the launch will allocate, and no longer owns what it will free.
-static void claim_memory(const sim_program_t* program) {
-  for (size_t i = 0; program->has_memory_nodes && i < program->num_nodes; ++i) {
-    const sim_task_t* task = program->tasks[i];
-    if (task->kind == SIM_TASK_ALLOC) sim_allocation_claim(task->u.allocation);
-    if (task->kind == SIM_TASK_FREE) sim_allocation_disclaim(task->u.allocation);
+static bool announce(sim_allocation_t* allocation, bool coming) {
+  allocation->coming = coming;
+  return true;
+}
+
+static bool may_allocate(sim_allocation_t* allocation, bool auto_free) { return auto_free || !allocation->claimed; }
+
+static bool may_free(sim_allocation_t* allocation, bool unused) {
+  (void)unused;
+  return allocation->claimed || allocation->coming;
+}
+
+static bool bring(sim_allocation_t* allocation, bool unused) {
+  (void)unused;
+  return sim_graph_memory_bring(allocation);
+}
+
+static bool claim(sim_allocation_t* allocation, bool claimed) {
+  if (claimed) {
+    sim_allocation_claim(allocation);
+  } else {
+    sim_allocation_disclaim(allocation);
   }
+  return true;
+}
+
+// Makes the caller the owner of what the launch will allocate, and no longer of what it will free. Fails when the
+// launch would allocate what an earlier one left allocated, or free what is not allocated.
+static cudaError_t claim_memory(const sim_exec_t* exec) {
+  const sim_program_t* program = exec->program;
+  bool auto_free = (exec->flags & cudaGraphInstantiateFlagAutoFreeOnLaunch) != 0;
+  if (!for_each(program, SIM_TASK_ALLOC, may_allocate, auto_free)) return cudaErrorInvalidValue;
+  for_each(program, SIM_TASK_ALLOC, announce, true);
+  bool ok = for_each(program, SIM_TASK_FREE, may_free, false);
+  for_each(program, SIM_TASK_ALLOC, announce, false);
+  if (!ok) return cudaErrorInvalidValue;
+  if (!for_each(program, SIM_TASK_ALLOC, bring, false)) return cudaErrorMemoryAllocation;
+  for_each(program, SIM_TASK_ALLOC, claim, true);
+  for_each(program, SIM_TASK_FREE, claim, false);
+  return cudaSuccess;
 }
 
 // The rules that launching and uploading share.
@@ -149,13 +75,9 @@ static cudaError_t gate_launch(const sim_exec_t* exec, sim_stream_t* stream) {
 
 static cudaError_t launch(sim_exec_t* exec, sim_stream_t* stream) {
   cudaError_t code = gate_launch(exec, stream);
+  if (code == cudaSuccess && exec->program->num_memory > 0) code = claim_memory(exec);
   if (code != cudaSuccess) return code;
-  if (has_unfreed_memory(exec->program) && !(exec->flags & cudaGraphInstantiateFlagAutoFreeOnLaunch)) {
-    return cudaErrorInvalidValue;
-  }
-  if (!bring_memory(exec->program)) return cudaErrorMemoryAllocation;
-  claim_memory(exec->program);
-  sim_enqueue(stream, NULL, launch_create(exec->program, stream), exec->last_launch);
+  sim_enqueue(stream, NULL, sim_launch_create(exec->program, stream), exec->last_launch);
   sim_mark_release(exec->last_launch);
   exec->last_launch = sim_stream_tail_mark(stream);
   return cudaSuccess;
@@ -174,26 +96,114 @@ cudaError_t cudaGraphUpload(cudaGraphExec_t graphExec, cudaStream_t stream) {
   return sim_leave(code);
 }
 
+// --- Changes --------------------------------------------------------------------------------------------------------
+
+sim_node_t* sim_exec_find(const sim_exec_t* exec, const sim_node_t* node) {
+  const sim_graph_t* own = exec->graph;
+  if (node->graph->owner) {
+    const sim_node_t* holder = sim_exec_find(exec, node->graph->owner);
+    own = holder ? holder->child : NULL;
+  }
+  if (!own || own->source != node->graph->serial) return NULL;
+  return sim_graph_find_source(own, node->serial);
+}
+
+sim_program_t* sim_exec_own_program(sim_exec_t* exec) {
+  if (exec->program->refs > 1) {
+    sim_program_t* copy = sim_program_copy(exec->program);
+    sim_program_release(exec->program);
+    exec->program = copy;
+  }
+  return exec->program;
+}
+
+static void set_program_task(sim_exec_t* exec, size_t at, sim_task_t* task) {
+  sim_program_t* program = sim_exec_own_program(exec);
+  sim_task_release(program->tasks[at]);
+  program->tasks[at] = task;
+}
+
+void sim_exec_set_task(sim_exec_t* exec, sim_node_t* node, sim_task_t* task) {
+  sim_task_release(node->task);
+  node->task = task;
+  if (!node->disabled) set_program_task(exec, node->first, sim_task_retain(task));
+}
+
+void sim_exec_set_enabled(sim_exec_t* exec, sim_node_t* node, bool enabled) {
+  if (node->disabled == !enabled) return;
+  node->disabled = !enabled;
+  set_program_task(exec, node->first,
+                   enabled ? sim_task_retain(node->task) : sim_task_create(SIM_TASK_EMPTY, "disabled"));
+}
+
 // --- Instantiation --------------------------------------------------------------------------------------------------
 
 void sim_exec_forget_graph(sim_exec_t* exec) { exec->memory_graph = NULL; }
 
-static cudaError_t instantiate(cudaGraphExec_t* out, cudaGraph_t handle, unsigned long long flags,
-                               unsigned long long allowed) {
-  sim_graph_t* graph = sim_handle_get(SIM_GRAPH, handle);
-  if (!out || !graph || (flags & ~allowed) != 0) return cudaErrorInvalidValue;
-  if (flags & cudaGraphInstantiateFlagDeviceLaunch)
-    sim_die("%s: launch from a device is not modelled", sim_thread()->call);
+void sim_exec_adopt_graph(sim_exec_t* exec, sim_graph_t* graph) {
+  if (exec->memory_graph) exec->memory_graph->memory_exec = NULL;
+  exec->memory_graph = graph->num_memory_nodes > 0 ? graph : NULL;
+  if (exec->memory_graph) graph->memory_exec = exec;
+}
+
+// A fill needs memory of its own device: measured, and found at the instantiation, not when the node is made.
+static bool fills_other_device(const sim_node_t* node) {
+  if (node->task->kind != SIM_TASK_FILL) return false;
+  const sim_allocation_t* allocation = sim_allocation_find(node->task->u.fill.dst);
+  return allocation && allocation->type == cudaMemoryTypeDevice && allocation->device != node->device;
+}
+
+static bool is_runnable(const sim_graph_t* graph) {
+  for (size_t i = 0; i < graph->num_nodes; ++i) {
+    const sim_node_t* node = graph->nodes[i];
+    if (fills_other_device(node) || (node->child && !is_runnable(node->child))) return false;
+  }
+  return true;
+}
+
+static cudaError_t judge_flags(unsigned long long flags, unsigned long long allowed) {
+  if ((flags & ~allowed) != 0) return cudaErrorInvalidValue;
+  if (!(flags & cudaGraphInstantiateFlagDeviceLaunch)) return cudaSuccess;
+  if (flags & cudaGraphInstantiateFlagAutoFreeOnLaunch) return cudaErrorInvalidValue;
+  sim_die("%s: launch from a device is not modelled", sim_thread()->call);
+}
+
+// On failure `info` tells why.
+static cudaError_t judge_graph(sim_graph_t* graph, cudaGraphInstantiateParams* info) {
+  if (!graph || graph->moved) return cudaErrorInvalidValue;
   if (graph->memory_exec) return cudaErrorNotSupported;
+  const sim_node_t* on_cycle = sim_graph_find_cycle(graph);
+  if (on_cycle) {
+    info->errNode_out = on_cycle->handle;
+    info->result_out = cudaGraphInstantiateInvalidStructure;
+    return cudaErrorInvalidValue;
+  }
+  return is_runnable(graph) ? cudaSuccess : cudaErrorInvalidValue;
+}
+
+static cudaGraphExec_t exec_create(sim_graph_t* graph, unsigned long long flags) {
   sim_exec_t* exec = sim_calloc(1, sizeof(*exec));
-  exec->program = program_create(graph);
+  exec->graph = sim_graph_copy(graph, false);
+  exec->program = sim_program_create(exec->graph);
   exec->flags = flags;
   exec->handle = sim_handle_create(SIM_EXEC, exec);
-  if (exec->program->has_memory_nodes) {
-    exec->memory_graph = graph;
-    graph->memory_exec = exec;
+  sim_exec_adopt_graph(exec, graph);
+  return exec->handle;
+}
+
+static cudaError_t instantiate(cudaGraphExec_t* out, cudaGraph_t handle, unsigned long long allowed,
+                               cudaGraphInstantiateParams* info) {
+  info->errNode_out = NULL;
+  info->result_out = cudaGraphInstantiateError;
+  sim_graph_t* graph = sim_handle_get(SIM_GRAPH, handle);
+  cudaError_t code = out ? judge_flags(info->flags, allowed) : cudaErrorInvalidValue;
+  if (code == cudaSuccess) code = judge_graph(graph, info);
+  if (code == cudaSuccess && (info->flags & cudaGraphInstantiateFlagUpload)) {
+    code = sim_gate_not_capturing(sim_stream_get(info->uploadStream));
   }
-  *out = exec->handle;
+  if (code != cudaSuccess) return code;
+  *out = exec_create(graph, info->flags);
+  info->result_out = cudaGraphInstantiateSuccess;
   return cudaSuccess;
 }
 
@@ -203,13 +213,15 @@ static cudaError_t instantiate(cudaGraphExec_t* out, cudaGraph_t handle, unsigne
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* pGraphExec, cudaGraph_t graph, unsigned long long flags) {
   cudaError_t code = sim_enter(SIM_API_cudaGraphInstantiate);
-  if (code == cudaSuccess) code = instantiate(pGraphExec, graph, flags, PLAIN_FLAGS);
+  cudaGraphInstantiateParams info = {.flags = flags};
+  if (code == cudaSuccess) code = instantiate(pGraphExec, graph, PLAIN_FLAGS, &info);
   return sim_leave(code);
 }
 
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* pGraphExec, cudaGraph_t graph, unsigned long long flags) {
   cudaError_t code = sim_enter(SIM_API_cudaGraphInstantiateWithFlags);
-  if (code == cudaSuccess) code = instantiate(pGraphExec, graph, flags, PLAIN_FLAGS);
+  cudaGraphInstantiateParams info = {.flags = flags};
+  if (code == cudaSuccess) code = instantiate(pGraphExec, graph, PLAIN_FLAGS, &info);
   return sim_leave(code);
 }
 
@@ -218,12 +230,12 @@ cudaError_t cudaGraphInstantiateWithParams(cudaGraphExec_t* pGraphExec, cudaGrap
   cudaError_t code = sim_enter(SIM_API_cudaGraphInstantiateWithParams);
   if (code == cudaSuccess && !instantiateParams) code = cudaErrorInvalidValue;
   if (code == cudaSuccess) {
-    code = instantiate(pGraphExec, graph, instantiateParams->flags, PLAIN_FLAGS | cudaGraphInstantiateFlagUpload);
-    instantiateParams->errNode_out = NULL;
-    instantiateParams->result_out = code == cudaSuccess ? cudaGraphInstantiateSuccess : cudaGraphInstantiateError;
+    code = instantiate(pGraphExec, graph, PLAIN_FLAGS | cudaGraphInstantiateFlagUpload, instantiateParams);
   }
   return sim_leave(code);
 }
+
+// --- The executable itself ------------------------------------------------------------------------------------------
 
 cudaError_t cudaGraphExecGetFlags(cudaGraphExec_t graphExec, unsigned long long* flags) {
   cudaError_t code = sim_enter(SIM_API_cudaGraphExecGetFlags);
@@ -238,83 +250,19 @@ cudaError_t cudaGraphExecGetFlags(cudaGraphExec_t graphExec, unsigned long long*
   return sim_leave(code);
 }
 
+static cudaError_t destroy(sim_exec_t* exec) {
+  if (!exec) return cudaErrorInvalidValue;
+  if (exec->memory_graph) exec->memory_graph->memory_exec = NULL;
+  sim_graph_destroy(exec->graph);
+  sim_program_release(exec->program);
+  sim_mark_release(exec->last_launch);
+  sim_handle_destroy(exec->handle);
+  free(exec);
+  return cudaSuccess;
+}
+
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graphExec) {
   cudaError_t code = sim_enter(SIM_API_cudaGraphExecDestroy);
-  if (code == cudaSuccess) {
-    sim_exec_t* exec = sim_handle_get(SIM_EXEC, graphExec);
-    if (exec) {
-      if (exec->memory_graph) exec->memory_graph->memory_exec = NULL;
-      program_release(exec->program);
-      sim_mark_release(exec->last_launch);
-      sim_handle_destroy(graphExec);
-      free(exec);
-    } else {
-      code = cudaErrorInvalidValue;
-    }
-  }
-  return sim_leave(code);
-}
-
-// --- Update ---------------------------------------------------------------------------------------------------------
-
-static bool same_copy_kind(const sim_copy_t* a, const sim_copy_t* b) {
-  return a->dst_type == b->dst_type && a->src_type == b->src_type && (a->height > 1) == (b->height > 1);
-}
-
-static enum cudaGraphExecUpdateResult compare_tasks(const sim_task_t* a, const sim_task_t* b) {
-  if (sim_task_node_type(a) != sim_task_node_type(b)) return cudaGraphExecUpdateErrorNodeTypeChanged;
-  if (a->kind == SIM_TASK_COPY && !same_copy_kind(&a->u.copy.copy, &b->u.copy.copy)) {
-    return cudaGraphExecUpdateErrorParametersChanged;
-  }
-  if (a->kind == SIM_TASK_FILL && (a->u.fill.height > 1) != (b->u.fill.height > 1)) {
-    return cudaGraphExecUpdateErrorParametersChanged;
-  }
-  return cudaGraphExecUpdateSuccess;
-}
-
-static bool same_successors(const sim_program_t* a, const sim_program_t* b, size_t node) {
-  size_t count = a->first_successor[node + 1] - a->first_successor[node];
-  if (count != b->first_successor[node + 1] - b->first_successor[node]) return false;
-  return memcmp(a->successors + a->first_successor[node], b->successors + b->first_successor[node],
-                count * sizeof(uint32_t)) == 0;
-}
-
-// Nodes are paired in order of creation. Sets the index of the node at fault, if there is one.
-static enum cudaGraphExecUpdateResult compare(const sim_program_t* a, const sim_program_t* b, size_t* node) {
-  *node = SIZE_MAX;
-  if (a->has_memory_nodes || b->has_memory_nodes) return cudaGraphExecUpdateErrorNotSupported;
-  if (a->num_nodes != b->num_nodes) return cudaGraphExecUpdateErrorTopologyChanged;
-  for (size_t i = 0; i < a->num_nodes; ++i) {
-    *node = i;
-    enum cudaGraphExecUpdateResult result = compare_tasks(a->tasks[i], b->tasks[i]);
-    if (result != cudaGraphExecUpdateSuccess) return result;
-    if (!same_successors(a, b, i)) return cudaGraphExecUpdateErrorTopologyChanged;
-  }
-  *node = SIZE_MAX;
-  return cudaGraphExecUpdateSuccess;
-}
-
-static cudaError_t update(sim_exec_t* exec, const sim_graph_t* graph, cudaGraphExecUpdateResultInfo* info) {
-  if (!exec || !graph) return cudaErrorInvalidValue;
-  sim_program_t* program = program_create(graph);
-  size_t node;
-  enum cudaGraphExecUpdateResult result = compare(exec->program, program, &node);
-  if (info) {
-    info->result = result;
-    info->errorNode = node == SIZE_MAX ? NULL : graph->nodes[node]->handle;
-    info->errorFromNode = NULL;
-  }
-  bool ok = result == cudaGraphExecUpdateSuccess;
-  program_release(ok ? exec->program : program);
-  if (ok) exec->program = program;
-  return ok ? cudaSuccess : cudaErrorGraphExecUpdateFailure;
-}
-
-cudaError_t cudaGraphExecUpdate(cudaGraphExec_t hGraphExec, cudaGraph_t hGraph,
-                                cudaGraphExecUpdateResultInfo* resultInfo) {
-  cudaError_t code = sim_enter(SIM_API_cudaGraphExecUpdate);
-  if (code == cudaSuccess) {
-    code = update(sim_handle_get(SIM_EXEC, hGraphExec), sim_handle_get(SIM_GRAPH, hGraph), resultInfo);
-  }
+  if (code == cudaSuccess) code = destroy(sim_handle_get(SIM_EXEC, graphExec));
   return sim_leave(code);
 }

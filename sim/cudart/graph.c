@@ -1,60 +1,265 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Graphs: nodes and edges, made by a capture or by hand.
+// Graphs: nodes and edges, made by a capture or by hand, copied and taken apart.
 //
-// The idea: a node is a task and the nodes it comes after. Nodes are only ever added, each after those it depends on,
-// so a graph has no cycle and its order of creation is a topological one. Locking: the global mutex.
-#include <stdio.h>
+// The idea: a node is a task, or a graph that it holds, and the edges at both of its ends. Serials of nodes never
+// repeat and ascend in a graph, so that a node is found by bisection: in its graph when it is removed, and in a copy,
+// whose nodes keep the serials they come from. Edges made by hand may close a cycle, which instantiation refuses, so a
+// walk here must end in spite of one. Invariant: an edge is in the lists of both its ends. Locking: the global mutex.
+#include "graph.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "core.h"
+static uint64_t last_serial;  // of graphs and nodes
+static uint64_t last_visit;
 
-sim_graph_t* sim_graph_create(void) {
-  sim_graph_t* graph = sim_calloc(1, sizeof(*graph));
-  graph->handle = sim_handle_create(SIM_GRAPH, graph);
-  return graph;
-}
+// --- Edges ----------------------------------------------------------------------------------------------------------
 
-void sim_graph_destroy(sim_graph_t* graph) {
-  for (size_t i = 0; i < graph->num_nodes; ++i) {
-    sim_node_t* node = graph->nodes[i];
-    sim_handle_destroy(node->handle);
-    sim_task_release(node->task);
-    free(node->deps);
-    free(node);
+void sim_edges_push(sim_edges_t* edges, sim_node_t* node, cudaGraphEdgeData data) {
+  if (edges->count == edges->capacity) {
+    // Most nodes have one edge or two at an end, so the first step is short.
+    edges->capacity = edges->capacity ? edges->capacity * 2 : 2;
+    edges->items = realloc(edges->items, edges->capacity * sizeof(sim_edge_t));
+    if (!edges->items) sim_die("the machine has no memory left for the simulator");
   }
-  if (graph->memory_exec) sim_exec_forget_graph(graph->memory_exec);
-  sim_object_refs_clear(&graph->objects);
-  sim_handle_destroy(graph->handle);
-  free(graph->nodes);
-  free(graph);
+  edges->items[edges->count++] = (sim_edge_t){.node = node, .data = data};
 }
 
-sim_node_t* sim_graph_add(sim_graph_t* graph, sim_task_t* task, sim_node_t* const* deps, size_t num_deps) {
-  sim_node_t* node = sim_calloc(1, sizeof(*node));
-  node->handle = sim_handle_create(SIM_NODE, node);
-  node->graph = graph;
-  node->index = graph->num_nodes;
-  node->task = task;
-  node->num_deps = num_deps;
-  node->deps = sim_calloc(num_deps, sizeof(sim_node_t*));
-  if (num_deps) memcpy(node->deps, deps, num_deps * sizeof(sim_node_t*));
-  sim_reserve(&graph->nodes, &graph->node_capacity, graph->num_nodes + 1, sizeof(sim_node_t*));
-  graph->nodes[graph->num_nodes++] = node;
-  graph->num_edges += num_deps;
-  return node;
+size_t sim_edges_find(const sim_edges_t* edges, const sim_node_t* node) {
+  size_t i = 0;
+  while (i < edges->count && edges->items[i].node != node) i += 1;
+  return i;
 }
 
-bool sim_graph_has_memory_nodes(const sim_graph_t* graph) {
-  for (size_t i = 0; i < graph->num_nodes; ++i) {
-    sim_task_kind_t kind = graph->nodes[i]->task->kind;
-    if (kind == SIM_TASK_ALLOC || kind == SIM_TASK_FREE) return true;
+void sim_edges_remove(sim_edges_t* edges, const sim_node_t* node) {
+  size_t at = sim_edges_find(edges, node);
+  edges->count -= 1;
+  memmove(&edges->items[at], &edges->items[at + 1], (edges->count - at) * sizeof(sim_edge_t));
+}
+
+bool sim_edge_has_data(const cudaGraphEdgeData* data) {
+  static const cudaGraphEdgeData none;
+  return memcmp(data, &none, sizeof(none)) != 0;
+}
+
+bool sim_edges_have_data(const sim_edges_t* edges) {
+  for (size_t i = 0; i < edges->count; ++i) {
+    if (sim_edge_has_data(&edges->items[i].data)) return true;
   }
   return false;
 }
 
-// --- Graphs ---------------------------------------------------------------------------------------------------------
+// Only a kernel has another port than its end, and only another kernel can be told to start at it and to wait itself.
+bool sim_edge_is_valid(const cudaGraphEdgeData* data, enum cudaGraphNodeType from, enum cudaGraphNodeType to) {
+  static const unsigned char zero[sizeof(data->reserved)];
+  if (data->to_port != 0 || memcmp(data->reserved, zero, sizeof(zero)) != 0) return false;
+  if (data->from_port != cudaGraphKernelNodePortDefault && from != cudaGraphNodeTypeKernel) return false;
+  if (data->type == cudaGraphDependencyTypeDefault) {
+    return data->from_port == cudaGraphKernelNodePortDefault ||
+           data->from_port == cudaGraphKernelNodePortLaunchCompletion;
+  }
+  return data->type == cudaGraphDependencyTypeProgrammatic && to == cudaGraphNodeTypeKernel &&
+         (data->from_port == cudaGraphKernelNodePortProgrammatic ||
+          data->from_port == cudaGraphKernelNodePortLaunchCompletion);
+}
+
+cudaError_t sim_resolve_edges(const sim_graph_t* graph, const cudaGraphNode_t* nodes, const cudaGraphEdgeData* data,
+                              size_t count, sim_edge_t** out) {
+  *out = NULL;
+  if (count > 0 && !nodes) return cudaErrorInvalidValue;
+  uint64_t visit = sim_graph_new_visit();
+  sim_edge_t* edges = sim_calloc(count, sizeof(sim_edge_t));
+  for (size_t i = 0; i < count; ++i) {
+    sim_node_t* node = sim_handle_get(SIM_NODE, nodes[i]);
+    if (!node || node->graph != graph || node->visit == visit) {
+      free(edges);
+      return cudaErrorInvalidValue;
+    }
+    node->visit = visit;
+    edges[i].node = node;
+    if (data) edges[i].data = data[i];
+  }
+  *out = edges;
+  return cudaSuccess;
+}
+
+// --- Structure ------------------------------------------------------------------------------------------------------
+
+uint64_t sim_graph_new_visit(void) { return ++last_visit; }
+
+enum cudaGraphNodeType sim_node_type(const sim_node_t* node) {
+  return node->child ? cudaGraphNodeTypeGraph : sim_task_node_type(node->task);
+}
+
+static sim_graph_t* graph_create(bool handles) {
+  sim_graph_t* graph = sim_calloc(1, sizeof(*graph));
+  graph->serial = ++last_serial;
+  if (handles) graph->handle = sim_handle_create(SIM_GRAPH, graph);
+  return graph;
+}
+
+sim_graph_t* sim_graph_create(void) { return graph_create(true); }
+
+static void node_free(sim_node_t* node) {
+  if (node->handle) sim_handle_destroy(node->handle);
+  if (node->child) sim_graph_destroy(node->child);
+  sim_task_release(node->task);
+  free(node->in.items);
+  free(node->out.items);
+  free(node->attributes);
+  free(node);
+}
+
+void sim_graph_destroy(sim_graph_t* graph) {
+  if (graph->capturing) sim_die("%s: the graph belongs to a capture that is still open", sim_thread()->call);
+  for (size_t i = 0; i < graph->num_nodes; ++i) node_free(graph->nodes[i]);
+  if (graph->memory_exec) sim_exec_forget_graph(graph->memory_exec);
+  sim_object_refs_clear(&graph->objects);
+  if (graph->handle) sim_handle_destroy(graph->handle);
+  free(graph->nodes);
+  free(graph);
+}
+
+// A node without edges, at the end of the graph.
+static sim_node_t* append_node(sim_graph_t* graph, sim_task_t* task, bool handles) {
+  sim_node_t* node = sim_calloc(1, sizeof(*node));
+  if (handles) node->handle = sim_handle_create(SIM_NODE, node);
+  node->serial = ++last_serial;
+  node->graph = graph;
+  node->task = task;
+  sim_reserve(&graph->nodes, &graph->node_capacity, graph->num_nodes + 1, sizeof(sim_node_t*));
+  graph->nodes[graph->num_nodes++] = node;
+  if (task->kind == SIM_TASK_ALLOC || task->kind == SIM_TASK_FREE) graph->num_memory_nodes += 1;
+  return node;
+}
+
+sim_node_t* sim_graph_add(sim_graph_t* graph, sim_task_t* task, const sim_edge_t* deps, size_t num_deps) {
+  sim_node_t* node = append_node(graph, task, true);
+  node->device = sim_thread()->device;
+  if (num_deps) {
+    node->in.items = sim_calloc(num_deps, sizeof(sim_edge_t));
+    node->in.count = node->in.capacity = num_deps;
+    memcpy(node->in.items, deps, num_deps * sizeof(sim_edge_t));
+  }
+  for (size_t i = 0; i < num_deps; ++i) sim_edges_push(&deps[i].node->out, node, deps[i].data);
+  graph->num_edges += num_deps;
+  if (task->kind == SIM_TASK_ALLOC) task->u.allocation->graph = graph->serial;
+  if (task->kind == SIM_TASK_FREE) task->u.allocation->freeing_graph = graph->serial;
+  return node;
+}
+
+void sim_graph_number(sim_graph_t* graph) {
+  for (size_t i = 0; i < graph->num_nodes; ++i) graph->nodes[i]->index = i;
+}
+
+// The place of the first node whose key is not below `key`. The key is the serial, or, in a copy, where it came from;
+// nodes that were added to a copy later came from nowhere and stand behind all others.
+static size_t rank(const sim_graph_t* graph, uint64_t key, bool by_source) {
+  size_t low = 0;
+  size_t high = graph->num_nodes;
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    const sim_node_t* node = graph->nodes[middle];
+    uint64_t at = by_source ? node->source : node->serial;
+    if (at != 0 && at < key) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+sim_node_t* sim_graph_find_source(const sim_graph_t* copy, uint64_t source) {
+  size_t at = rank(copy, source, true);
+  return at < copy->num_nodes && copy->nodes[at]->source == source ? copy->nodes[at] : NULL;
+}
+
+// --- Cycles ---------------------------------------------------------------------------------------------------------
+
+// Takes away what has nothing before it, again and again, and leaves in `left` how many edges still enter each node.
+static size_t peel(const sim_graph_t* graph, size_t* left, size_t* queue) {
+  size_t done = 0;
+  size_t queued = 0;
+  for (size_t i = 0; i < graph->num_nodes; ++i) {
+    left[i] = graph->nodes[i]->in.count;
+    if (left[i] == 0) queue[queued++] = i;
+  }
+  for (; done < queued; ++done) {
+    const sim_edges_t* out = &graph->nodes[queue[done]]->out;
+    for (size_t k = 0; k < out->count; ++k) {
+      size_t next = out->items[k].node->index;
+      if (--left[next] == 0) queue[queued++] = next;
+    }
+  }
+  return done;
+}
+
+// From a node that was not taken away, back along edges that were not: after as many steps as there are nodes, the walk
+// is on a cycle.
+static sim_node_t* walk_back(const sim_graph_t* graph, const size_t* left) {
+  size_t at = 0;
+  while (left[at] == 0) at += 1;
+  for (size_t steps = 0; steps < graph->num_nodes; ++steps) {
+    const sim_edges_t* in = &graph->nodes[at]->in;
+    size_t k = 0;
+    while (left[in->items[k].node->index] == 0) k += 1;
+    at = in->items[k].node->index;
+  }
+  return graph->nodes[at];
+}
+
+sim_node_t* sim_graph_find_cycle(sim_graph_t* graph) {
+  sim_graph_number(graph);
+  size_t* left = sim_calloc(graph->num_nodes, sizeof(size_t));
+  size_t* queue = sim_calloc(graph->num_nodes, sizeof(size_t));
+  sim_node_t* found = peel(graph, left, queue) < graph->num_nodes ? walk_back(graph, left) : NULL;
+  free(left);
+  free(queue);
+  for (size_t i = 0; i < graph->num_nodes && !found; ++i) {
+    if (graph->nodes[i]->child) found = sim_graph_find_cycle(graph->nodes[i]->child);
+  }
+  return found;
+}
+
+// --- Copies ---------------------------------------------------------------------------------------------------------
+
+static void copy_edges(sim_edges_t* to, const sim_edges_t* from, const sim_graph_t* copy) {
+  if (from->count == 0) return;
+  to->items = sim_calloc(from->count, sizeof(sim_edge_t));
+  to->count = to->capacity = from->count;
+  for (size_t i = 0; i < from->count; ++i) {
+    to->items[i] = (sim_edge_t){.node = copy->nodes[from->items[i].node->index], .data = from->items[i].data};
+  }
+}
+
+static void copy_node(sim_graph_t* copy, const sim_node_t* node, bool handles) {
+  sim_node_t* added = append_node(copy, sim_task_retain(node->task), handles);
+  added->source = node->serial;
+  added->device = node->device;
+  sim_node_copy_attributes(added, node);
+  if (!node->child) return;
+  added->child = sim_graph_copy(node->child, handles);
+  added->child->owner = added;
+}
+
+sim_graph_t* sim_graph_copy(sim_graph_t* graph, bool handles) {
+  sim_graph_t* copy = graph_create(handles);
+  copy->source = graph->serial;
+  copy->num_edges = graph->num_edges;
+  sim_graph_number(graph);
+  for (size_t i = 0; i < graph->num_nodes; ++i) copy_node(copy, graph->nodes[i], handles);
+  for (size_t i = 0; i < graph->num_nodes; ++i) {
+    copy_edges(&copy->nodes[i]->in, &graph->nodes[i]->in, copy);
+    copy_edges(&copy->nodes[i]->out, &graph->nodes[i]->out, copy);
+  }
+  copy->num_memory_nodes = graph->num_memory_nodes;
+  sim_object_refs_copy(&copy->objects, &graph->objects);
+  return copy;
+}
+
+// --- Graphs as callers see them -------------------------------------------------------------------------------------
 
 cudaError_t cudaGraphCreate(cudaGraph_t* pGraph, unsigned int flags) {
   cudaError_t code = sim_enter(SIM_API_cudaGraphCreate);
@@ -63,292 +268,69 @@ cudaError_t cudaGraphCreate(cudaGraph_t* pGraph, unsigned int flags) {
   return sim_leave(code);
 }
 
-cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
-  cudaError_t code = sim_enter(SIM_API_cudaGraphDestroy);
-  if (code == cudaSuccess) {
-    sim_graph_t* g = sim_handle_get(SIM_GRAPH, graph);
-    if (g && g->capturing) sim_die("cudaGraphDestroy: the graph belongs to a capture that is still open");
-    if (g) {
-      sim_graph_destroy(g);
-    } else {
-      code = cudaErrorInvalidValue;
-    }
-  }
-  return sim_leave(code);
+static cudaError_t destroy(sim_graph_t* graph) {
+  if (!graph) return cudaErrorInvalidValue;
+  if (graph->owner) sim_die("cudaGraphDestroy: the graph belongs to a child graph node, which destroys it");
+  sim_graph_destroy(graph);
+  return cudaSuccess;
 }
 
-static sim_graph_t* clone_graph(const sim_graph_t* graph) {
-  sim_graph_t* copy = sim_graph_create();
-  for (size_t i = 0; i < graph->num_nodes; ++i) {
-    const sim_node_t* node = graph->nodes[i];
-    sim_node_t* added = sim_graph_add(copy, sim_task_retain(node->task), node->deps, node->num_deps);
-    for (size_t k = 0; k < added->num_deps; ++k) added->deps[k] = copy->nodes[node->deps[k]->index];
-  }
-  sim_object_refs_copy(&copy->objects, &graph->objects);
-  return copy;
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  cudaError_t code = sim_enter(SIM_API_cudaGraphDestroy);
+  if (code == cudaSuccess) code = destroy(sim_handle_get(SIM_GRAPH, graph));
+  return sim_leave(code);
 }
 
 cudaError_t cudaGraphClone(cudaGraph_t* pGraphClone, cudaGraph_t originalGraph) {
   cudaError_t code = sim_enter(SIM_API_cudaGraphClone);
   if (code == cudaSuccess) {
-    const sim_graph_t* graph = sim_handle_get(SIM_GRAPH, originalGraph);
+    sim_graph_t* graph = sim_handle_get(SIM_GRAPH, originalGraph);
     if (!graph || !pGraphClone) {
       code = cudaErrorInvalidValue;
-    } else if (sim_graph_has_memory_nodes(graph)) {
+    } else if (graph->num_memory_nodes > 0) {
       code = cudaErrorNotSupported;
     } else {
-      *pGraphClone = clone_graph(graph)->handle;
+      *pGraphClone = sim_graph_copy(graph, true)->handle;
     }
   }
   return sim_leave(code);
 }
 
-// --- Nodes by hand --------------------------------------------------------------------------------------------------
-
-typedef struct addition {
-  sim_graph_t* graph;
-  sim_node_t** deps;  // to be freed
-  size_t num_deps;
-} addition_t;
-
-static cudaError_t resolve_dependencies(addition_t* add, const cudaGraphNode_t* handles) {
-  for (size_t i = 0; i < add->num_deps; ++i) {
-    add->deps[i] = sim_handle_get(SIM_NODE, handles[i]);
-    if (!add->deps[i] || add->deps[i]->graph != add->graph) return cudaErrorInvalidValue;
-    for (size_t k = 0; k < i; ++k) {
-      if (add->deps[k] == add->deps[i]) return cudaErrorInvalidValue;
-    }
-  }
+static cudaError_t find_in_clone(cudaGraphNode_t* out, const sim_node_t* original, const sim_graph_t* clone) {
+  if (!out || !original || !clone || clone->source != original->graph->serial) return cudaErrorInvalidValue;
+  const sim_node_t* found = sim_graph_find_source(clone, original->serial);
+  if (!found) return cudaErrorInvalidValue;
+  *out = found->handle;
   return cudaSuccess;
 }
 
-// Checks what all node functions share. On success the caller finishes with add_node.
-static cudaError_t prepare_addition(addition_t* add, const cudaGraphNode_t* out, cudaGraph_t graph,
-                                    const cudaGraphNode_t* handles, size_t count) {
-  *add = (addition_t){.graph = sim_handle_get(SIM_GRAPH, graph), .num_deps = count};
-  if (!add->graph || !out || (count > 0 && !handles)) return cudaErrorInvalidValue;
-  add->deps = sim_calloc(count, sizeof(sim_node_t*));
-  cudaError_t code = resolve_dependencies(add, handles);
-  if (code != cudaSuccess) free(add->deps);
-  return code;
-}
-
-// Adds the node, unless `task` is NULL because its arguments were refused with `code`.
-static cudaError_t add_node(addition_t* add, cudaGraphNode_t* out, sim_task_t* task, cudaError_t code) {
-  if (task) *out = sim_graph_add(add->graph, task, add->deps, add->num_deps)->handle;
-  free(add->deps);
-  return task ? cudaSuccess : code;
-}
-
-cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t* pGraphNode, cudaGraph_t graph, const cudaGraphNode_t* pDependencies,
-                                   size_t numDependencies, const struct cudaKernelNodeParams* pNodeParams) {
-  cudaError_t code = sim_enter(SIM_API_cudaGraphAddKernelNode);
-  addition_t add;
-  if (code == cudaSuccess && !pNodeParams) code = cudaErrorInvalidValue;
-  if (code == cudaSuccess) code = prepare_addition(&add, pGraphNode, graph, pDependencies, numDependencies);
+cudaError_t cudaGraphNodeFindInClone(cudaGraphNode_t* pNode, cudaGraphNode_t originalNode, cudaGraph_t clonedGraph) {
+  cudaError_t code = sim_enter(SIM_API_cudaGraphNodeFindInClone);
   if (code == cudaSuccess) {
-    if (pNodeParams->extra) sim_die("cudaGraphAddKernelNode: arguments given through extra are not modelled");
-    sim_task_t* task = sim_kernel_task(pNodeParams->func, pNodeParams->gridDim, pNodeParams->blockDim,
-                                       pNodeParams->kernelParams, pNodeParams->sharedMemBytes, &code);
-    code = add_node(&add, pGraphNode, task, code);
+    code = find_in_clone(pNode, sim_handle_get(SIM_NODE, originalNode), sim_handle_get(SIM_GRAPH, clonedGraph));
   }
   return sim_leave(code);
 }
 
-cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t* pGraphNode, cudaGraph_t graph,
-                                     const cudaGraphNode_t* pDependencies, size_t numDependencies, void* dst,
-                                     const void* src, size_t count, enum cudaMemcpyKind kind) {
-  cudaError_t code = sim_enter(SIM_API_cudaGraphAddMemcpyNode1D);
-  addition_t add;
-  if (code == cudaSuccess) code = prepare_addition(&add, pGraphNode, graph, pDependencies, numDependencies);
-  if (code == cudaSuccess) {
-    sim_copy_t copy = {.dst = dst, .src = src, .width = count, .height = 1, .kind = kind};
-    sim_task_t* task = sim_copy_task(&copy, &code);
-    code = add_node(&add, pGraphNode, task, code);
-  }
-  return sim_leave(code);
-}
+// --- Removal --------------------------------------------------------------------------------------------------------
 
-static sim_task_t* fill_task(const struct cudaMemsetParams* params, cudaError_t* code) {
-  unsigned int size = params->elementSize;
-  *code = cudaErrorInvalidValue;
-  if (!params->dst || params->width == 0 || params->height == 0) return NULL;
-  if (size != 1 && size != 2 && size != 4) return NULL;
-  sim_task_t* task = sim_task_create(SIM_TASK_FILL, "memset");
-  task->u.fill = (sim_fill_t){.dst = params->dst,
-                              .pitch = params->pitch,
-                              .value = params->value,
-                              .element_bytes = size,
-                              .width = params->width,
-                              .height = params->height};
-  return task;
-}
-
-cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t* pGraphNode, cudaGraph_t graph, const cudaGraphNode_t* pDependencies,
-                                   size_t numDependencies, const struct cudaMemsetParams* pMemsetParams) {
-  cudaError_t code = sim_enter(SIM_API_cudaGraphAddMemsetNode);
-  addition_t add;
-  if (code == cudaSuccess && !pMemsetParams) code = cudaErrorInvalidValue;
-  if (code == cudaSuccess) code = prepare_addition(&add, pGraphNode, graph, pDependencies, numDependencies);
-  if (code == cudaSuccess) {
-    sim_task_t* task = fill_task(pMemsetParams, &code);
-    code = add_node(&add, pGraphNode, task, code);
-  }
-  return sim_leave(code);
-}
-
-cudaError_t cudaGraphAddHostNode(cudaGraphNode_t* pGraphNode, cudaGraph_t graph, const cudaGraphNode_t* pDependencies,
-                                 size_t numDependencies, const struct cudaHostNodeParams* pNodeParams) {
-  cudaError_t code = sim_enter(SIM_API_cudaGraphAddHostNode);
-  addition_t add;
-  if (code == cudaSuccess && (!pNodeParams || !pNodeParams->fn)) code = cudaErrorInvalidValue;
-  if (code == cudaSuccess) code = prepare_addition(&add, pGraphNode, graph, pDependencies, numDependencies);
-  if (code == cudaSuccess) {
-    sim_task_t* task = sim_task_create(SIM_TASK_HOST, "host function");
-    task->u.host.function = pNodeParams->fn;
-    task->u.host.data = pNodeParams->userData;
-    code = add_node(&add, pGraphNode, task, code);
-  }
-  return sim_leave(code);
-}
-
-cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t* pGraphNode, cudaGraph_t graph, const cudaGraphNode_t* pDependencies,
-                                  size_t numDependencies) {
-  cudaError_t code = sim_enter(SIM_API_cudaGraphAddEmptyNode);
-  addition_t add;
-  if (code == cudaSuccess) code = prepare_addition(&add, pGraphNode, graph, pDependencies, numDependencies);
-  if (code == cudaSuccess) code = add_node(&add, pGraphNode, sim_task_create(SIM_TASK_EMPTY, "empty"), code);
-  return sim_leave(code);
-}
-
-// --- Queries --------------------------------------------------------------------------------------------------------
-
-// Writes the nodes that `roots_only` selects into `out`, room permitting; without `out`, only counts them.
-static cudaError_t list_nodes(const sim_graph_t* graph, cudaGraphNode_t* out, size_t* count, bool roots_only) {
-  if (!graph || !count) return cudaErrorInvalidValue;
-  size_t room = *count;
-  size_t found = 0;
-  for (size_t i = 0; i < graph->num_nodes; ++i) {
-    if (roots_only && graph->nodes[i]->num_deps > 0) continue;
-    if (out && found == room) return cudaSuccess;
-    if (out) out[found] = graph->nodes[i]->handle;
-    found += 1;
-  }
-  for (size_t i = found; out && i < room; ++i) out[i] = NULL;
-  *count = found;
+static cudaError_t destroy_node(sim_node_t* node) {
+  if (!node) return cudaErrorInvalidValue;
+  sim_graph_t* graph = node->graph;
+  if (graph->num_memory_nodes > 0) return cudaErrorNotSupported;
+  if (graph->capturing) sim_die("cudaGraphDestroyNode: the graph belongs to a capture that is still open");
+  for (size_t i = 0; i < node->in.count; ++i) sim_edges_remove(&node->in.items[i].node->out, node);
+  for (size_t i = 0; i < node->out.count; ++i) sim_edges_remove(&node->out.items[i].node->in, node);
+  graph->num_edges -= node->in.count + node->out.count;
+  size_t at = rank(graph, node->serial, false);
+  graph->num_nodes -= 1;
+  memmove(&graph->nodes[at], &graph->nodes[at + 1], (graph->num_nodes - at) * sizeof(sim_node_t*));
+  node_free(node);
   return cudaSuccess;
 }
 
-cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t* numNodes) {
-  cudaError_t code = sim_enter(SIM_API_cudaGraphGetNodes);
-  if (code == cudaSuccess) code = list_nodes(sim_handle_get(SIM_GRAPH, graph), nodes, numNodes, false);
-  return sim_leave(code);
-}
-
-cudaError_t cudaGraphGetRootNodes(cudaGraph_t graph, cudaGraphNode_t* pRootNodes, size_t* pNumRootNodes) {
-  cudaError_t code = sim_enter(SIM_API_cudaGraphGetRootNodes);
-  if (code == cudaSuccess) code = list_nodes(sim_handle_get(SIM_GRAPH, graph), pRootNodes, pNumRootNodes, true);
-  return sim_leave(code);
-}
-
-static cudaError_t list_edges(const sim_graph_t* graph, cudaGraphNode_t* from, cudaGraphNode_t* to,
-                              cudaGraphEdgeData* data, size_t* count) {
-  if (!graph || !count || (from == NULL) != (to == NULL)) return cudaErrorInvalidValue;
-  if (!from) {
-    *count = graph->num_edges;
-    return cudaSuccess;
-  }
-  size_t room = *count;
-  size_t found = 0;
-  for (size_t i = 0; i < graph->num_nodes; ++i) {
-    for (size_t k = 0; k < graph->nodes[i]->num_deps && found < room; ++k, ++found) {
-      from[found] = graph->nodes[i]->deps[k]->handle;
-      to[found] = graph->nodes[i]->handle;
-      if (data) memset(&data[found], 0, sizeof(data[found]));
-    }
-  }
-  *count = found;
-  return cudaSuccess;
-}
-
-cudaError_t cudaGraphGetEdges(cudaGraph_t graph, cudaGraphNode_t* from, cudaGraphNode_t* to,
-                              cudaGraphEdgeData* edgeData, size_t* numEdges) {
-  cudaError_t code = sim_enter(SIM_API_cudaGraphGetEdges);
-  if (code == cudaSuccess) code = list_edges(sim_handle_get(SIM_GRAPH, graph), from, to, edgeData, numEdges);
-  return sim_leave(code);
-}
-
-cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node, enum cudaGraphNodeType* pType) {
-  cudaError_t code = sim_enter(SIM_API_cudaGraphNodeGetType);
-  if (code == cudaSuccess) {
-    const sim_node_t* n = sim_handle_get(SIM_NODE, node);
-    if (n && pType) {
-      *pType = sim_task_node_type(n->task);
-    } else {
-      code = cudaErrorInvalidValue;
-    }
-  }
-  return sim_leave(code);
-}
-
-static cudaError_t kernel_params(const sim_node_t* node, struct cudaKernelNodeParams* params) {
-  if (!node || !params) return cudaErrorInvalidValue;
-  if (sim_task_node_type(node->task) != cudaGraphNodeTypeKernel) return cudaErrorInvalidValue;
-  memset(params, 0, sizeof(*params));
-  if (node->task->kind == SIM_TASK_LIBRARY) {  // a kernel of a library: its function is not the caller's to know
-    params->gridDim.x = params->gridDim.y = params->gridDim.z = 1;
-    params->blockDim = params->gridDim;
-    return cudaSuccess;
-  }
-  params->func = (void*)(uintptr_t)node->task->u.kernel.twin->function;
-  params->gridDim = node->task->u.kernel.launch.grid;
-  params->blockDim = node->task->u.kernel.launch.block;
-  params->sharedMemBytes = (unsigned int)node->task->u.kernel.launch.shared_bytes;
-  params->kernelParams = node->task->u.kernel.args;
-  return cudaSuccess;
-}
-
-cudaError_t cudaGraphKernelNodeGetParams(cudaGraphNode_t node, struct cudaKernelNodeParams* pNodeParams) {
-  cudaError_t code = sim_enter(SIM_API_cudaGraphKernelNodeGetParams);
-  if (code == cudaSuccess) code = kernel_params(sim_handle_get(SIM_NODE, node), pNodeParams);
-  return sim_leave(code);
-}
-
-// --- DOT ------------------------------------------------------------------------------------------------------------
-
-static void print_label(FILE* file, const sim_task_t* task, bool verbose) {
-  fprintf(file, "%s", task->name);
-  if (!verbose) return;
-  if (task->kind == SIM_TASK_KERNEL) {
-    const gcap_sim_launch_t* launch = &task->u.kernel.launch;
-    fprintf(file, "\\ngrid %ux%ux%u block %ux%ux%u", launch->grid.x, launch->grid.y, launch->grid.z, launch->block.x,
-            launch->block.y, launch->block.z);
-  } else if (task->kind == SIM_TASK_COPY) {
-    fprintf(file, "\\n%zu bytes", task->u.copy.copy.width * task->u.copy.copy.height);
-  } else if (task->kind == SIM_TASK_FILL) {
-    const sim_fill_t* fill = &task->u.fill;
-    fprintf(file, "\\n%zu bytes of %u", fill->width * fill->height * fill->element_bytes, fill->value);
-  }
-}
-
-static cudaError_t print_dot(const sim_graph_t* graph, const char* path, bool verbose) {
-  if (!graph || !path) return cudaErrorInvalidValue;
-  FILE* file = fopen(path, "w");
-  if (!file) return cudaErrorOperatingSystem;
-  fprintf(file, "digraph gcap {\n");
-  for (size_t i = 0; i < graph->num_nodes; ++i) {
-    const sim_node_t* node = graph->nodes[i];
-    fprintf(file, "  n%zu [label=\"%zu ", i, i);
-    print_label(file, node->task, verbose);
-    fprintf(file, "\"];\n");
-    for (size_t k = 0; k < node->num_deps; ++k) fprintf(file, "  n%zu -> n%zu;\n", node->deps[k]->index, i);
-  }
-  fprintf(file, "}\n");
-  return fclose(file) == 0 ? cudaSuccess : cudaErrorOperatingSystem;
-}
-
-cudaError_t cudaGraphDebugDotPrint(cudaGraph_t graph, const char* path, unsigned int flags) {
-  cudaError_t code = sim_enter(SIM_API_cudaGraphDebugDotPrint);
-  if (code == cudaSuccess) code = print_dot(sim_handle_get(SIM_GRAPH, graph), path, flags != 0);
+cudaError_t cudaGraphDestroyNode(cudaGraphNode_t node) {
+  cudaError_t code = sim_enter(SIM_API_cudaGraphDestroyNode);
+  if (code == cudaSuccess) code = destroy_node(sim_handle_get(SIM_NODE, node));
   return sim_leave(code);
 }

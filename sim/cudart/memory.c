@@ -98,12 +98,14 @@ static sim_task_t* memory_task(sim_task_kind_t kind, sim_allocation_t* allocatio
   return task;
 }
 
-// An allocation node: the address is the graph's for good, and each launch maps it.
 static cudaError_t allocate_in_capture(void** out, size_t bytes, int device, sim_stream_t* stream) {
-  sim_allocation_t* allocation = sim_graph_allocation_create(bytes, device);
-  if (!allocation) return cudaErrorMemoryAllocation;
-  *out = allocation->base;
-  return sim_submit_task(stream, memory_task(SIM_TASK_ALLOC, allocation));
+  cudaError_t code;
+  sim_task_t* task = sim_graph_alloc_task(bytes, device, &code);
+  if (!task) return code;
+  void* address = task->u.allocation->base;
+  code = sim_submit_task(stream, task);
+  if (code == cudaSuccess) *out = address;
+  return code;
 }
 
 // The allocation begins in the order of its stream: at once, when nothing is in its way.
@@ -163,15 +165,14 @@ static cudaError_t free_async(void* address, cudaStream_t handle) {
   cudaError_t code = sim_gate_ordered(stream);
   if (code == cudaSuccess && !stream->member) code = sim_gate_unsafe();
   if (code != cudaSuccess || !address) return code;  // freeing NULL is nothing to do, measured outside a capture
-  sim_allocation_t* allocation = sim_allocation_find(address);
-  if (!allocation || allocation->base != address || allocation->type != cudaMemoryTypeDevice) {
-    return cudaErrorInvalidValue;
+  if (stream->member) {
+    sim_task_t* task = sim_graph_free_task(stream->member->capture->graph, address, &code);
+    return task ? sim_submit_task(stream, task) : code;
   }
-  // A capture may free what a graph allocates; eager work what its caller owns.
-  if (stream->member ? !allocation->of_graph : !allocation->claimed) return cudaErrorInvalidValue;
+  sim_allocation_t* allocation = freeable(address, cudaMemoryTypeDevice);
+  if (!allocation) return cudaErrorInvalidValue;
   allocation->refs += 1;
   sim_task_t* task = memory_task(SIM_TASK_FREE, allocation);
-  if (stream->member) return sim_submit_task(stream, task);
   sim_block_t* block = allocation->block;
   sim_allocation_disclaim(allocation);
   sim_enqueue(stream, task, NULL, NULL);

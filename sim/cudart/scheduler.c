@@ -159,7 +159,7 @@ static void wait_implicitly(sim_stream_t* stream, sim_op_t* op, size_t* capacity
 }
 
 static size_t host_functions(const sim_task_t* task, const sim_launch_t* launch) {
-  if (launch) return launch->num_host;
+  if (launch) return launch->program->num_host;
   return task && task->kind == SIM_TASK_HOST ? 1 : 0;
 }
 
@@ -259,10 +259,7 @@ static sim_mark_t* blocker(sim_stream_t* stream) {
 static bool head_is_host_function(const sim_stream_t* stream) {
   const sim_op_t* op = stream->head;
   if (!op->launch) return op->task && op->task->kind == SIM_TASK_HOST;
-  for (size_t i = 0; i < op->launch->num_ready; ++i) {
-    if (op->launch->program->tasks[op->launch->ready[i]]->kind == SIM_TASK_HOST) return true;
-  }
-  return false;
+  return op->launch->num_ready_host > 0;
 }
 
 // --- Steps ----------------------------------------------------------------------------------------------------------
@@ -314,8 +311,7 @@ static void step_launch(sim_stream_t* stream) {
   }
   size_t pick = random_below(launch->num_ready);
   while (node_blocked(launch, launch->ready[pick])) pick = (pick + 1) % launch->num_ready;
-  uint32_t node = launch->ready[pick];
-  launch->ready[pick] = launch->ready[--launch->num_ready];
+  uint32_t node = sim_launch_take(launch, pick);
   sim_task_t* task = launch->program->tasks[node];
   if (task->kind == SIM_TASK_HOST && !sim_fault_stops_work()) {
     hand_to_host(stream, task, node);

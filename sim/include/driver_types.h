@@ -255,7 +255,22 @@ struct cudaMemcpy3DParms {
   enum cudaMemcpyKind kind;
 };
 
+struct cudaMemcpyNodeParams {
+  int flags;
+  int reserved[3];
+  struct cudaMemcpy3DParms copyParams;
+};
+
 struct cudaMemsetParams {
+  void* dst;
+  size_t pitch;
+  unsigned int value;
+  unsigned int elementSize;
+  size_t width;
+  size_t height;
+};
+
+struct cudaMemsetParamsV2 {
   void* dst;
   size_t pitch;
   unsigned int value;
@@ -323,6 +338,26 @@ enum cudaMemPoolAttr {
   cudaMemPoolAttrReservedMemHigh = 0x6,
   cudaMemPoolAttrUsedMemCurrent = 0x7,
   cudaMemPoolAttrUsedMemHigh = 0x8,
+};
+
+struct cudaMemAllocNodeParams {
+  struct cudaMemPoolProps poolProps;
+  const struct cudaMemAccessDesc* accessDescs;
+  size_t accessDescCount;
+  size_t bytesize;
+  void* dptr;
+};
+
+struct cudaMemAllocNodeParamsV2 {
+  struct cudaMemPoolProps poolProps;
+  const struct cudaMemAccessDesc* accessDescs;
+  size_t accessDescCount;
+  size_t bytesize;
+  void* dptr;
+};
+
+struct cudaMemFreeNodeParams {
+  void* dptr;
 };
 
 enum cudaGraphMemAttributeType {
@@ -505,8 +540,27 @@ typedef struct cudaLaunchConfig_st {
 #define cudaStreamAttrValue cudaLaunchAttributeValue
 #define cudaStreamAttributePriority cudaLaunchAttributePriority
 
+#define cudaKernelNodeAttrID cudaLaunchAttributeID
+#define cudaKernelNodeAttrValue cudaLaunchAttributeValue
+#define cudaKernelNodeAttributeAccessPolicyWindow cudaLaunchAttributeAccessPolicyWindow
+#define cudaKernelNodeAttributeCooperative cudaLaunchAttributeCooperative
+#define cudaKernelNodeAttributePriority cudaLaunchAttributePriority
+#define cudaKernelNodeAttributeClusterDimension cudaLaunchAttributeClusterDimension
+#define cudaKernelNodeAttributeMemSyncDomainMap cudaLaunchAttributeMemSyncDomainMap
+#define cudaKernelNodeAttributeMemSyncDomain cudaLaunchAttributeMemSyncDomain
+#define cudaKernelNodeAttributePreferredSharedMemoryCarveout cudaLaunchAttributePreferredSharedMemoryCarveout
+
 // Graphs.
 struct cudaKernelNodeParams {
+  void* func;
+  dim3 gridDim;
+  dim3 blockDim;
+  unsigned int sharedMemBytes;
+  void** kernelParams;
+  void** extra;
+};
+
+struct cudaKernelNodeParamsV2 {
   void* func;
   dim3 gridDim;
   dim3 blockDim;
@@ -518,6 +572,48 @@ struct cudaKernelNodeParams {
 struct cudaHostNodeParams {
   cudaHostFn_t fn;
   void* userData;
+};
+
+struct cudaHostNodeParamsV2 {
+  cudaHostFn_t fn;
+  void* userData;
+};
+
+struct cudaEventRecordNodeParams {
+  cudaEvent_t event;
+};
+
+struct cudaEventWaitNodeParams {
+  cudaEvent_t event;
+};
+
+enum cudaGraphChildGraphNodeOwnership {
+  cudaGraphChildGraphOwnershipClone = 0,
+  cudaGraphChildGraphOwnershipMove = 1,
+};
+
+struct cudaChildGraphNodeParams {
+  cudaGraph_t graph;
+  enum cudaGraphChildGraphNodeOwnership ownership;
+};
+
+typedef unsigned long long cudaGraphConditionalHandle;
+
+enum cudaGraphConditionalHandleFlags {
+  cudaGraphCondAssignDefault = 1,
+};
+
+enum cudaGraphConditionalNodeType {
+  cudaGraphCondTypeIf = 0,
+  cudaGraphCondTypeWhile = 1,
+  cudaGraphCondTypeSwitch = 2,
+};
+
+struct cudaConditionalNodeParams {
+  cudaGraphConditionalHandle handle;
+  enum cudaGraphConditionalNodeType type;
+  unsigned int size;
+  cudaGraph_t* phGraph_out;
 };
 
 enum cudaGraphNodeType {
@@ -535,6 +631,26 @@ enum cudaGraphNodeType {
   cudaGraphNodeTypeMemFree = 0x0b,
   cudaGraphNodeTypeConditional = 0x0d,
   cudaGraphNodeTypeCount,
+};
+
+// What a node of any type is made of; all bytes that the type does not use are zero.
+struct cudaGraphNodeParams {
+  enum cudaGraphNodeType type;
+  int reserved0[3];
+  union {
+    long long reserved1[29];
+    struct cudaKernelNodeParamsV2 kernel;
+    struct cudaMemcpyNodeParams memcpy;
+    struct cudaMemsetParamsV2 memset;
+    struct cudaHostNodeParamsV2 host;
+    struct cudaChildGraphNodeParams graph;
+    struct cudaEventWaitNodeParams eventWait;
+    struct cudaEventRecordNodeParams eventRecord;
+    struct cudaMemAllocNodeParamsV2 alloc;
+    struct cudaMemFreeNodeParams free;
+    struct cudaConditionalNodeParams conditional;
+  };
+  long long reserved2;
 };
 
 typedef enum cudaGraphDependencyType_enum {

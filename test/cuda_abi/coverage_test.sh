@@ -7,7 +7,7 @@ set -eu
 export LC_ALL=C
 
 # Prints what headers declare, one item a line: C name, S type, F type.field. A struct within a struct counts by the
-# name of its member.
+# name of its member, and by those of its own when it has none.
 declared() {
     awk '
         function words_of(line) {
@@ -18,7 +18,7 @@ declared() {
         /^#ifdef __cplusplus/ { in_cxx = 1 }
         /^#(endif|else)/ { in_cxx = 0 }
         in_cxx { next }
-        /^#define cuda[A-Za-z0-9_]+ / && $2 !~ /^(cudaStreamAttrID|cudaStreamAttrValue)$/ { print "C " $2 }
+        /^#define cuda[A-Za-z0-9_]+ / && $2 !~ /^(cudaStreamAttr|cudaKernelNodeAttr)(ID|Value)$/ { print "C " $2 }
         /^typedef enum .*\}/ {
             count = split($0, part, /[{},;]/)
             print "S " word[words_of(part[count - 1])]
@@ -39,9 +39,10 @@ declared() {
             next
         }
         kind == "enum" { if (match($0, /[A-Za-z_][A-Za-z0-9_]*/)) print "C " substr($0, RSTART, RLENGTH) }
-        kind == "struct" && /\{$/ { depth++; next }
-        kind == "struct" && /^ *\} [a-zA-Z]/ { depth--; words_of($0); field[++fields] = word[1]; next }
-        kind == "struct" && depth == 0 && /;$/ {
+        kind == "struct" && /\{$/ { if (depth++ == 0) outer = fields; next }
+        kind == "struct" && /^ *\} [a-zA-Z]/ { if (--depth == 0) fields = outer; words_of($0); field[++fields] = word[1]; next }
+        kind == "struct" && /^ *\};$/ { depth--; next }
+        kind == "struct" && /;$/ {
             gsub(/\[[^\]]*\]/, "")
             count = split($0, part, ",")
             for (i = 1; i <= count; i++) {

@@ -1,0 +1,103 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Attributes of kernel nodes.
+//
+// The idea: a node keeps a short list of the attributes that were set; the others are zero, which is every attribute's
+// default but one. What they mean to a device is not modelled, but updates and launches compare some of them. Locking:
+// the global mutex.
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph.h"
+
+static cudaLaunchAttribute* find(const sim_node_t* node, cudaLaunchAttributeID id) {
+  for (size_t i = 0; i < node->num_attributes; ++i) {
+    if (node->attributes[i].id == id) return &node->attributes[i];
+  }
+  return NULL;
+}
+
+cudaLaunchAttributeValue sim_node_attribute(const sim_node_t* node, cudaLaunchAttributeID id) {
+  const cudaLaunchAttribute* attribute = find(node, id);
+  if (attribute) return attribute->val;
+  cudaLaunchAttributeValue value = {.pad = {0}};
+  if (id == cudaLaunchAttributeMemSyncDomainMap) value.memSyncDomainMap.remote = 1;
+  return value;
+}
+
+void sim_node_set_attribute(sim_node_t* node, cudaLaunchAttributeID id, const cudaLaunchAttributeValue* value) {
+  cudaLaunchAttribute* attribute = find(node, id);
+  if (!attribute) {
+    node->attributes = realloc(node->attributes, (node->num_attributes + 1) * sizeof(cudaLaunchAttribute));
+    if (!node->attributes) sim_die("the machine has no memory left for the simulator");
+    attribute = &node->attributes[node->num_attributes++];
+  }
+  *attribute = (cudaLaunchAttribute){.id = id, .val = *value};
+}
+
+void sim_node_copy_attributes(sim_node_t* to, const sim_node_t* from) {
+  to->num_attributes = 0;
+  for (size_t i = 0; i < from->num_attributes; ++i) {
+    sim_node_set_attribute(to, from->attributes[i].id, &from->attributes[i].val);
+  }
+}
+
+// Those that a kernel node has, of all that a launch may have.
+static bool is_of_nodes(cudaLaunchAttributeID id) {
+  switch (id) {
+    case cudaLaunchAttributeAccessPolicyWindow:
+    case cudaLaunchAttributeCooperative:
+    case cudaLaunchAttributeClusterDimension:
+    case cudaLaunchAttributeClusterSchedulingPolicyPreference:
+    case cudaLaunchAttributePriority:
+    case cudaLaunchAttributeMemSyncDomainMap:
+    case cudaLaunchAttributeMemSyncDomain:
+    case cudaLaunchAttributePreferredSharedMemoryCarveout:
+    case cudaLaunchAttributeNvlinkUtilCentricScheduling: return true;
+    case cudaLaunchAttributeDeviceUpdatableKernelNode:
+      sim_die("%s: nodes that a device updates are not modelled", sim_thread()->call);
+    default: return false;
+  }
+}
+
+static bool is_kernel(const sim_node_t* node) { return node && sim_node_type(node) == cudaGraphNodeTypeKernel; }
+
+cudaError_t cudaGraphKernelNodeGetAttribute(cudaGraphNode_t hNode, cudaLaunchAttributeID attr,
+                                            cudaLaunchAttributeValue* value_out) {
+  cudaError_t code = sim_enter(SIM_API_cudaGraphKernelNodeGetAttribute);
+  if (code == cudaSuccess) {
+    const sim_node_t* node = sim_handle_get(SIM_NODE, hNode);
+    if (is_kernel(node) && value_out && is_of_nodes(attr)) {
+      *value_out = sim_node_attribute(node, attr);
+    } else {
+      code = cudaErrorInvalidValue;
+    }
+  }
+  return sim_leave(code);
+}
+
+cudaError_t cudaGraphKernelNodeSetAttribute(cudaGraphNode_t hNode, cudaLaunchAttributeID attr,
+                                            const cudaLaunchAttributeValue* value) {
+  cudaError_t code = sim_enter(SIM_API_cudaGraphKernelNodeSetAttribute);
+  if (code == cudaSuccess) {
+    sim_node_t* node = sim_handle_get(SIM_NODE, hNode);
+    if (is_kernel(node) && value && is_of_nodes(attr)) {
+      sim_node_set_attribute(node, attr, value);
+    } else {
+      code = cudaErrorInvalidValue;
+    }
+  }
+  return sim_leave(code);
+}
+
+static cudaError_t copy_attributes(sim_node_t* to, const sim_node_t* from) {
+  if (!is_kernel(to) || !is_kernel(from) || to->device != from->device) return cudaErrorInvalidValue;
+  if (to != from) sim_node_copy_attributes(to, from);
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphKernelNodeCopyAttributes(cudaGraphNode_t hDst, cudaGraphNode_t hSrc) {
+  cudaError_t code = sim_enter(SIM_API_cudaGraphKernelNodeCopyAttributes);
+  if (code == cudaSuccess) code = copy_attributes(sim_handle_get(SIM_NODE, hDst), sim_handle_get(SIM_NODE, hSrc));
+  return sim_leave(code);
+}
