@@ -1,8 +1,9 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // Layouts, operation descriptors and preferences: named attributes in structs of a public size. One table for each says
-// where an attribute lives and how many bytes it has; an attribute that is missing there is one the simulator does not
-// model, and setting it stops the program rather than being forgotten. Descriptors are not locked, as the real ones.
+// where an attribute lives and how many bytes it has. Values are not looked at here, as measured: a call that uses the
+// descriptor judges them. An attribute of the real library that is missing in the table is not modelled, and using it
+// stops the program rather than being forgotten. Descriptors are not locked, as the real ones.
 #include <stddef.h>
 #include <string.h>
 
@@ -45,6 +46,10 @@ static const attribute_t desc_attributes[] = {
     ATTRIBUTE(CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE, sim_lt_desc_t, bias_batch_stride),
     ATTRIBUTE(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, sim_lt_desc_t, bias_type),
     ATTRIBUTE(CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, sim_lt_desc_t, sm_count_target),
+    ATTRIBUTE(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, sim_lt_desc_t, aux),
+    ATTRIBUTE(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, sim_lt_desc_t, aux_ld),
+    ATTRIBUTE(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE, sim_lt_desc_t, aux_batch_stride),
+    ATTRIBUTE(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, sim_lt_desc_t, aux_type),
 };
 
 static const attribute_t preference_attributes[] = {
@@ -110,13 +115,22 @@ static cublasStatus_t destroy(const char* function, const descriptor_class_t* cl
   return status;
 }
 
+// Attributes of an operation descriptor that the real library has: measured on 13.1.
+static int is_known_desc_attribute(int id) {
+  return (id >= CUBLASLT_MATMUL_DESC_COMPUTE_TYPE && id <= 8) || (id >= 10 && id <= 26) || (id >= 31 && id <= 38);
+}
+
+// NULL for one that does not exist. The tables of layouts and preferences are complete.
 static const attribute_t* find_attribute(const char* function, const descriptor_class_t* class, int id) {
   for (size_t i = 0; i < class->num_attributes; ++i) {
     if (class->attributes[i].id == id) {
       return &class->attributes[i];
     }
   }
-  sim_stop(function, "attribute %d of a %s is not modelled", id, class->kind->name);
+  if (class->kind == &sim_lt_desc_kind && is_known_desc_attribute(id)) {
+    sim_stop(function, "attribute %d of a %s is not modelled", id, class->kind->name);
+  }
+  return NULL;
 }
 
 static cublasStatus_t set(const char* function, const descriptor_class_t* class, void* descriptor, int id,
@@ -126,7 +140,7 @@ static cublasStatus_t set(const char* function, const descriptor_class_t* class,
     return status;
   }
   const attribute_t* attribute = find_attribute(function, class, id);
-  if (buf == NULL || bytes != attribute->bytes) {
+  if (attribute == NULL || buf == NULL || bytes != attribute->bytes) {
     return CUBLAS_STATUS_INVALID_VALUE;
   }
   memcpy((char*)descriptor + attribute->offset, buf, bytes);
@@ -141,7 +155,7 @@ static cublasStatus_t get(const char* function, const descriptor_class_t* class,
     return status;
   }
   const attribute_t* attribute = find_attribute(function, class, id);
-  if (bytes == 0 ? written == NULL : buf == NULL || bytes != attribute->bytes) {
+  if (attribute == NULL || (bytes == 0 ? written == NULL : buf == NULL || bytes != attribute->bytes)) {
     return CUBLAS_STATUS_INVALID_VALUE;
   }
   if (bytes != 0) {
@@ -196,6 +210,7 @@ cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* matmulDesc, cublas
   desc->scale_type = (int32_t)scaleType;
   desc->epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   desc->bias_type = -1;
+  desc->aux_type = -1;
   *matmulDesc = object;
   return CUBLAS_STATUS_SUCCESS;
 }

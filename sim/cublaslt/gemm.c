@@ -4,10 +4,12 @@
 // inner loop walks m contiguous sums for each element of B: that is the fast order, and the same one whatever the
 // layout. Sums are floats, as the compute types with 32F say; split-K adds its slices in order, so results do not
 // depend on the schedule. Runs on the scheduler: touches only what the problem points to and its own heap.
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "sim/cublaslt/element.h"
 #include "sim/cublaslt/internal.h"
+#include "sim/library/element.h"
 
 // Out of memory inside queued work has no caller to tell.
 static float* allocate_floats(int64_t count) {
@@ -20,13 +22,18 @@ static float* allocate_floats(int64_t count) {
 
 static float load(const sim_lt_matrix_t* matrix, int64_t batch, int64_t row, int64_t col) {
   const int64_t index = batch * matrix->batch_stride + row * matrix->row_stride + col * matrix->col_stride;
-  return sim_lt_element_load(matrix->data, matrix->type, (ptrdiff_t)index);
+  return sim_element_load(matrix->data, matrix->type, (ptrdiff_t)index);
 }
 
 static float load_input(const sim_lt_problem_t* problem, const sim_lt_matrix_t* matrix, int64_t batch, int64_t row,
                         int64_t col) {
   const float value = load(matrix, batch, row, col);
-  return problem->round_inputs_to_tf32 ? sim_lt_round_to_tf32(value) : value;
+  switch (problem->input) {
+    case SIM_LT_INPUT_TF32: return sim_element_round_to_tf32(value);
+    case SIM_LT_INPUT_16F: return sim_element_round_to_16(CUDA_R_16F, value);
+    case SIM_LT_INPUT_16BF: return sim_element_round_to_16(CUDA_R_16BF, value);
+    default: return value;
+  }
 }
 
 // packed[l * m + i] = A[i, first + l]
@@ -54,25 +61,64 @@ static void multiply_column(const sim_lt_problem_t* problem, const float* packed
   }
 }
 
-// One column of D from its sums: scale, add C and the bias, rectify, round to D's type. D may be C.
+// The tanh form of GELU, as measured.
+static float gelu(float value) {
+  const float root_2_over_pi = 0.7978845608f;
+  return 0.5f * value * (1.0f + tanhf(root_2_over_pi * (value + 0.044715f * value * value * value)));
+}
+
+// Element i of a column: activated, after its auxiliary output was written to `aux`, the column's start.
+static float activate(const sim_lt_problem_t* problem, int64_t i, float value, unsigned char* aux) {
+  switch (problem->activation) {
+    case SIM_LT_RELU:
+      if (aux != NULL && value > 0.0f) {
+        aux[i / 8] = (unsigned char)(aux[i / 8] | 1u << i % 8);
+      }
+      return value < 0.0f ? 0.0f : value;
+    case SIM_LT_GELU:
+      if (aux != NULL) {
+        sim_element_store(aux, problem->d.type, (ptrdiff_t)i, value);
+      }
+      return gelu(value);
+    default: return value;
+  }
+}
+
+size_t sim_lt_aux_column_bytes(const sim_lt_problem_t* problem) {
+  if (problem->activation == SIM_LT_RELU) {
+    return (size_t)((problem->m + 127) / 128 * 16);
+  }
+  return (size_t)problem->m * sim_element_bytes(problem->d.type);
+}
+
+// Where the auxiliary output of a column starts, cleared: NULL when there is none.
+static unsigned char* begin_aux_column(const sim_lt_problem_t* problem, int64_t batch, int64_t column) {
+  const sim_lt_aux_t* aux = &problem->aux;
+  if (aux->data == NULL) {
+    return NULL;
+  }
+  const int64_t element = batch * aux->batch_stride + column * aux->ld;
+  const int64_t offset =
+      problem->activation == SIM_LT_RELU ? element / 8 : element * (int64_t)sim_element_bytes(problem->d.type);
+  return memset((char*)aux->data + offset, 0, sim_lt_aux_column_bytes(problem));
+}
+
+// One column of D from its sums: scale, add C and the bias, activate, round to D's type. D may be C.
 static void finish_column(const sim_lt_problem_t* problem, int64_t batch, int64_t column, const float* sums) {
   const float alpha = problem->alpha != NULL ? *problem->alpha : problem->alpha_value;
   const float beta = problem->alpha != NULL ? *problem->beta : problem->beta_value;
   const sim_lt_matrix_t* d = &problem->d;
+  unsigned char* aux = begin_aux_column(problem, batch, column);
   for (int64_t i = 0; i < problem->m; ++i) {
     float value = alpha * sums[i];
     if (problem->c.data != NULL && beta != 0.0f) {
       value += beta * load(&problem->c, batch, i, column);
     }
     if (problem->bias != NULL) {
-      const int64_t at = batch * problem->bias_batch_stride + i;
-      value += sim_lt_element_load(problem->bias, problem->bias_type, (ptrdiff_t)at);
-    }
-    if (problem->relu && value < 0.0f) {
-      value = 0.0f;
+      value += sim_element_load(problem->bias, d->type, (ptrdiff_t)(batch * problem->bias_batch_stride + i));
     }
     const int64_t index = batch * d->batch_stride + i * d->row_stride + column * d->col_stride;
-    sim_lt_element_store(d->data, d->type, (ptrdiff_t)index, value);
+    sim_element_store(d->data, d->type, (ptrdiff_t)index, activate(problem, i, value, aux));
   }
 }
 

@@ -37,6 +37,10 @@ typedef struct sim_lt_desc {
   const void* bias;
   int64_t bias_batch_stride;
   int32_t sm_count_target;
+  int32_t aux_type;
+  void* aux;
+  int64_t aux_ld;
+  int64_t aux_batch_stride;
 } sim_lt_desc_t;
 
 typedef struct sim_lt_preference {
@@ -68,6 +72,22 @@ typedef struct sim_lt_matrix {
   int64_t batch_stride;
 } sim_lt_matrix_t;
 
+// What the elements of A and B are rounded to before they are multiplied.
+typedef enum sim_lt_input { SIM_LT_INPUT_EXACT, SIM_LT_INPUT_TF32, SIM_LT_INPUT_16F, SIM_LT_INPUT_16BF } sim_lt_input_t;
+
+typedef enum sim_lt_activation { SIM_LT_NO_ACTIVATION, SIM_LT_RELU, SIM_LT_GELU } sim_lt_activation_t;
+
+// The bit of an epilogue that asks for an auxiliary output.
+enum { SIM_LT_EPILOGUE_AUX = 128 };
+
+// What an epilogue with AUX leaves for a backward pass, column by column: for a ReLU one bit an element, set where the
+// result is positive; for a GELU its input, in D's type.
+typedef struct sim_lt_aux {
+  void* data;  // NULL: none
+  int64_t ld;  // elements: bits for a ReLU
+  int64_t batch_stride;
+} sim_lt_aux_t;
+
 // D[m, n] = epilogue(alpha * A[m, k] * B[k, n] + beta * C[m, n]), `batch_count` times. Copied into the queued work.
 typedef struct sim_lt_problem {
   int64_t m;
@@ -82,15 +102,24 @@ typedef struct sim_lt_problem {
   const float* beta;
   float alpha_value;
   float beta_value;
-  const void* bias;  // m elements, or NULL
-  cudaDataType bias_type;
+  const void* bias;  // m elements of D's type, or NULL
   int64_t bias_batch_stride;
-  int relu;
-  int round_inputs_to_tf32;
+  sim_lt_aux_t aux;
+  sim_lt_activation_t activation;
+  sim_lt_input_t input;
   // Split-K: the k range in `slices` parts, each summed into its own m x n floats of `partials`. 1: no split.
   int64_t slices;
   float* partials;
 } sim_lt_problem_t;
+
+// What a call computes, without its data pointers, from descriptors that may be wrong in every way (problem.c).
+// Stops the program at what crashes the real library, and at what a GPU can do and the simulator cannot.
+cublasStatus_t sim_lt_make_problem(const char* function, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
+                                   cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                   sim_lt_problem_t* out);
+
+// Bytes of one column of the problem's auxiliary output, whole words of 128 bits for a ReLU.
+size_t sim_lt_aux_column_bytes(const sim_lt_problem_t* problem);
 
 // Work for sim_submit; the payload is a sim_lt_problem_t. Whole, or partial sums and then their reduction.
 void sim_lt_run_whole(void* payload);

@@ -127,12 +127,12 @@ typedef enum {
   CUBLASLT_MATMUL_DESC_TRANSB = 4,        // int32_t
   CUBLASLT_MATMUL_DESC_TRANSC = 5,        // int32_t, CUBLAS_OP_N only
   CUBLASLT_MATMUL_DESC_FILL_MODE = 6,
-  CUBLASLT_MATMUL_DESC_EPILOGUE = 7,            // uint32_t, a cublasLtEpilogue_t
-  CUBLASLT_MATMUL_DESC_BIAS_POINTER = 8,        // const void*, device memory
-  CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE = 10,  // int64_t, elements
-  CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER = 11,
-  CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD = 12,
-  CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE = 13,
+  CUBLASLT_MATMUL_DESC_EPILOGUE = 7,                    // uint32_t, a cublasLtEpilogue_t
+  CUBLASLT_MATMUL_DESC_BIAS_POINTER = 8,                // const void*, device memory
+  CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE = 10,          // int64_t, elements
+  CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER = 11,       // void*, device memory
+  CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD = 12,            // int64_t, elements; bits for a ReLU
+  CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE = 13,  // int64_t, the same
   CUBLASLT_MATMUL_DESC_ALPHA_VECTOR_BATCH_STRIDE = 14,
   CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET = 15,  // int32_t, 0: all of them
   CUBLASLT_MATMUL_DESC_A_SCALE_POINTER = 17,
@@ -140,7 +140,7 @@ typedef enum {
   CUBLASLT_MATMUL_DESC_C_SCALE_POINTER = 19,
   CUBLASLT_MATMUL_DESC_D_SCALE_POINTER = 20,
   CUBLASLT_MATMUL_DESC_AMAX_D_POINTER = 21,
-  CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE = 22,
+  CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE = 22,  // int32_t, a cudaDataType, -1: that of D
   CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_SCALE_POINTER = 23,
   CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_AMAX_POINTER = 24,
   CUBLASLT_MATMUL_DESC_FAST_ACCUM = 25,
@@ -235,6 +235,12 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t lightHandle, cubl
                                               cublasLtMatmulPreference_t preference, int requestedAlgoCount,
                                               cublasLtMatmulHeuristicResult_t heuristicResultsArray[],
                                               int* returnAlgoCount);
+
+// Whether `algo` can do this problem; fills the result with what it needs then.
+cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t lightHandle, cublasLtMatmulDesc_t operationDesc,
+                                       cublasLtMatrixLayout_t Adesc, cublasLtMatrixLayout_t Bdesc,
+                                       cublasLtMatrixLayout_t Cdesc, cublasLtMatrixLayout_t Ddesc,
+                                       const cublasLtMatmulAlgo_t* algo, cublasLtMatmulHeuristicResult_t* result);
 
 // D = epilogue(alpha * op(A) * op(B) + beta * C) on `stream`. `algo` NULL lets the library choose within the workspace.
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t lightHandle, cublasLtMatmulDesc_t computeDesc, const void* alpha,

@@ -63,14 +63,47 @@ class LtProblem {
 
 TEST(SimCublasLt, HeuristicOffersSplitKForALongInnerDimensionWhereTheWorkspaceAllowsIt) {
   LtProblem long_k(64, 32, 512);
-  const auto results = long_k.Heuristic(1 << 20, 4);
-  ASSERT_EQ(2u, results.size());
-  EXPECT_EQ(8u * 64 * 32 * sizeof(float), results[0].workspaceSize);  // 512 / 64 slices of the output
-  EXPECT_EQ(0u, results[1].workspaceSize);
-  EXPECT_EQ(4u * 64 * 32 * sizeof(float), long_k.Heuristic(8u * 64 * 32 * sizeof(float) - 1, 1)[0].workspaceSize);
-  EXPECT_EQ(0u, long_k.Heuristic(0, 1)[0].workspaceSize);
+  const size_t partial = 64 * 32 * sizeof(float);
+  const auto needs = [](const std::vector<cublasLtMatmulHeuristicResult_t>& results) {
+    std::vector<size_t> bytes;
+    for (const auto& result : results) bytes.push_back(result.workspaceSize);
+    return bytes;
+  };
+  EXPECT_EQ(std::vector<size_t>({8 * partial, 4 * partial, 2 * partial, 0}), needs(long_k.Heuristic(1 << 20, 9)));
+  EXPECT_EQ(std::vector<size_t>({8 * partial, 4 * partial}), needs(long_k.Heuristic(1 << 20, 2)));
+  EXPECT_EQ(std::vector<size_t>({4 * partial, 2 * partial, 0}), needs(long_k.Heuristic(8 * partial - 1, 9)));
+  EXPECT_EQ(std::vector<size_t>({0}), needs(long_k.Heuristic(0, 9)));
   LtProblem short_k(64, 32, 128);
-  EXPECT_EQ(0u, short_k.Heuristic(1 << 20, 1)[0].workspaceSize);
+  EXPECT_EQ(std::vector<size_t>({0}), needs(short_k.Heuristic(1 << 20, 9)));
+}
+
+TEST(SimCublasLt, EveryAlgorithmOfTheHeuristicGivesTheProduct) {
+  LtProblem problem(64, 32, 512);
+  const DeviceArray<float> a(std::vector<float>(64 * 512, 0.5f)), b(std::vector<float>(512 * 32, 1.0f));
+  const DeviceArray<float> workspace(std::vector<float>(8 * 64 * 32));
+  for (const auto& result : problem.Heuristic(1 << 20, 9)) {
+    const DeviceArray<float> d(std::vector<float>(64 * 32));
+    Stream stream;
+    ASSERT_EQ(CUBLAS_STATUS_SUCCESS, problem.Run(a.get(), b.get(), d.get(), &result.algo, workspace.get(),
+                                                 result.workspaceSize, stream.get()));
+    stream.Synchronize();
+    EXPECT_EQ(std::vector<float>(64 * 32, 256.0f), d.Download());
+  }
+}
+
+TEST(SimCublasLt, CheckTellsWhichAlgorithmSuitsAProblem) {
+  LtProblem long_k(64, 32, 512), short_k(64, 32, 128);
+  const auto split = long_k.Heuristic(1 << 20, 1)[0];
+  const auto check = [](const LtProblem& p, const cublasLtMatmulAlgo_t* algo, cublasLtMatmulHeuristicResult_t* out) {
+    return cublasLtMatmulAlgoCheck(p.handle, p.desc, p.a, p.b, p.d, p.d, algo, out);
+  };
+  cublasLtMatmulHeuristicResult_t result = {};
+  EXPECT_EQ(CUBLAS_STATUS_SUCCESS, check(long_k, &split.algo, &result));
+  EXPECT_EQ(split.workspaceSize, result.workspaceSize);
+  EXPECT_EQ(CUBLAS_STATUS_NOT_SUPPORTED, check(short_k, &split.algo, &result));
+  const cublasLtMatmulAlgo_t zeroed = {};
+  EXPECT_EQ(CUBLAS_STATUS_NOT_SUPPORTED, check(long_k, &zeroed, &result));
+  EXPECT_EQ(CUBLAS_STATUS_INVALID_VALUE, check(long_k, nullptr, &result));
 }
 
 TEST(SimCublasLt, SplitKUsesAllOfItsWorkspaceAndNeedsIt) {
@@ -202,10 +235,10 @@ TEST(SimLibraryDeathTest, WhatCrashesTheRealLibraryOrIsNotModelledIsNamed) {
   EXPECT_DEATH(cublasLtMatmul(problem.handle, problem.desc, nullptr, nullptr, problem.a, nullptr, problem.b, &one,
                               nullptr, problem.d, nullptr, problem.d, nullptr, nullptr, 0, nullptr),
                "cublasLtMatmul: alpha or beta is NULL");
-  const uint32_t gelu = CUBLASLT_EPILOGUE_GELU;
+  const uint32_t gradient = CUBLASLT_EPILOGUE_DGELU;
   ASSERT_EQ(CUBLAS_STATUS_SUCCESS,
-            cublasLtMatmulDescSetAttribute(problem.desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &gelu, sizeof gelu));
-  EXPECT_DEATH(problem.Run(nullptr, nullptr, nullptr, nullptr, nullptr, 0, nullptr), "epilogue 32 is not modelled");
+            cublasLtMatmulDescSetAttribute(problem.desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &gradient, sizeof gradient));
+  EXPECT_DEATH(problem.Run(nullptr, nullptr, nullptr, nullptr, nullptr, 0, nullptr), "epilogue 192 is not modelled");
   const void* pointer = nullptr;
   EXPECT_DEATH(
       cublasLtMatmulDescSetAttribute(problem.desc, CUBLASLT_MATMUL_DESC_AMAX_D_POINTER, &pointer, sizeof pointer),

@@ -3,7 +3,7 @@
 // Conversions between float and the 16-bit formats, on the bits. bfloat16 and TF32 are a float with a shorter mantissa,
 // so one rounding serves both. A half has its own exponent range: 5 bits, bias 15, and denormals below 2^-14.
 // Stateless.
-#include "sim/cublaslt/element.h"
+#include "sim/library/element.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -62,7 +62,7 @@ static uint16_t float_to_half(float value) {
   return sign | (uint16_t)((rounded >> 13) - ((127u - 15u) << 10));
 }
 
-size_t sim_lt_element_bytes(cudaDataType type) {
+size_t sim_element_bytes(cudaDataType type) {
   switch (type) {
     case CUDA_R_32F: return 4;
     case CUDA_R_16F:
@@ -71,20 +71,22 @@ size_t sim_lt_element_bytes(cudaDataType type) {
   }
 }
 
-float sim_lt_element_load(const void* base, cudaDataType type, ptrdiff_t index) {
-  switch (type) {
-    case CUDA_R_16F: return half_to_float(((const uint16_t*)base)[index]);
-    case CUDA_R_16BF: return float_of((uint32_t)((const uint16_t*)base)[index] << 16);
-    default: return ((const float*)base)[index];
-  }
+static float load_bits(cudaDataType type, uint16_t bits) {
+  return type == CUDA_R_16F ? half_to_float(bits) : float_of((uint32_t)bits << 16);
 }
 
-void sim_lt_element_store(void* base, cudaDataType type, ptrdiff_t index, float value) {
-  switch (type) {
-    case CUDA_R_16F: ((uint16_t*)base)[index] = float_to_half(value); break;
-    case CUDA_R_16BF: ((uint16_t*)base)[index] = (uint16_t)(round_mantissa(value, 16) >> 16); break;
-    default: ((float*)base)[index] = value; break;
-  }
+static uint16_t store_bits(cudaDataType type, float value) {
+  return type == CUDA_R_16F ? float_to_half(value) : (uint16_t)(round_mantissa(value, 16) >> 16);
 }
 
-float sim_lt_round_to_tf32(float value) { return float_of(round_mantissa(value, 13)); }
+float sim_element_load_16(const void* base, cudaDataType type, ptrdiff_t index) {
+  return load_bits(type, ((const uint16_t*)base)[index]);
+}
+
+void sim_element_store_16(void* base, cudaDataType type, ptrdiff_t index, float value) {
+  ((uint16_t*)base)[index] = store_bits(type, value);
+}
+
+float sim_element_round_to_16(cudaDataType type, float value) { return load_bits(type, store_bits(type, value)); }
+
+float sim_element_round_to_tf32(float value) { return float_of(round_mantissa(value, 13)); }
