@@ -28,6 +28,13 @@ void sim_invalidate_captures(const char* function);
 // Marks the capture that `stream` is in as invalid, in whatever mode; nothing when it captures not.
 void sim_invalidate_stream(cudaStream_t stream, const char* function);
 
+// The calling thread's device, and that of a stream (NULL and the special handles: the calling thread's).
+int sim_current_device(void);
+int sim_stream_device(cudaStream_t stream);
+
+// True when the stream takes part in a capture that is invalid.
+int sim_stream_is_invalidated(cudaStream_t stream);
+
 // Keeps count of a library's handles for gcap_sim_live: +1 at creation, -1 at destruction.
 void sim_count_handle(const char* kind, int delta);
 

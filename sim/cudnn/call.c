@@ -1,6 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// What the tensor calls share: the checks of y = alpha * op(x) + beta * y, its accesses and its submission. Stateless.
+// What the tensor calls share: operands, the checks of y = alpha * op(x) + beta * y, its accesses and its submission.
+// Stateless.
 #include <string.h>
 
 #include "sim/cudnn/internal.h"
@@ -14,14 +15,53 @@ int sim_dnn_same_dims(const sim_dnn_shape_t* a, const sim_dnn_shape_t* b) {
   return memcmp(a->dims, b->dims, sizeof a->dims) == 0;
 }
 
-void sim_dnn_add_access(sim_access_list_t* list, const sim_dnn_shape_t* shape, const float* data,
-                        sim_access_kind_t kind) {
-  sim_access_add_strided(list, data, sizeof *data, 4, shape->dims, shape->strides, kind);
+cudaDataType sim_dnn_element_type(const char* function, cudnnDataType_t type) {
+  switch (type) {
+    case CUDNN_DATA_FLOAT: return CUDA_R_32F;
+    case CUDNN_DATA_HALF: return CUDA_R_16F;
+    case CUDNN_DATA_BFLOAT16: return CUDA_R_16BF;
+    default: sim_stop(function, "data type %d is not modelled: float, half and bfloat16 are", (int)type);
+  }
 }
 
-cudnnStatus_t sim_dnn_begin(const char* function, cudnnHandle_t handle, const void* alpha,
-                            cudnnTensorDescriptor_t x_desc, const void* x, const void* beta,
-                            cudnnTensorDescriptor_t y_desc, void* y, sim_dnn_call_t* out) {
+sim_dnn_operand_t sim_dnn_operand(const char* function, cudnnTensorDescriptor_t desc, const void* data) {
+  const cudaDataType type = sim_dnn_element_type(function, desc->type);
+  if ((uintptr_t)data % sim_element_bytes(type) != 0) {
+    sim_stop(function, "%p is not aligned to the tensor's elements, which faults on a GPU (716)", data);
+  }
+  return (sim_dnn_operand_t){desc->shape, type, (void*)data};  // const ends here: one struct for inputs and outputs
+}
+
+void sim_dnn_add_access(sim_access_list_t* list, const sim_dnn_operand_t* operand, sim_access_kind_t kind) {
+  const sim_dnn_shape_t* shape = &operand->shape;
+  sim_access_add_strided(list, operand->data, sim_element_bytes(operand->type), 4, shape->dims, shape->strides, kind);
+}
+
+cudnnStatus_t sim_dnn_broadcast(const char* function, sim_dnn_operand_t* operand, const sim_dnn_shape_t* to) {
+  sim_dnn_shape_t* shape = &operand->shape;
+  for (int i = 0; i < 4; ++i) {
+    if (shape->dims[i] != to->dims[i] && shape->dims[i] != 1) {
+      return sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "dimension %d is %lld, neither 1 nor %lld", i,
+                          (long long)shape->dims[i], (long long)to->dims[i]);
+    }
+    shape->strides[i] = shape->dims[i] == 1 ? 0 : shape->strides[i];
+  }
+  return CUDNN_STATUS_SUCCESS;
+}
+
+// Measured: descriptors take negative strides, calls do not.
+static cudnnStatus_t check_strides(const char* function, const sim_dnn_shape_t* shape) {
+  for (int i = 0; i < 4; ++i) {
+    if (shape->strides[i] < 0) {
+      return sim_dnn_fail(function, CUDNN_STATUS_NOT_SUPPORTED, "stride %d is negative", i);
+    }
+  }
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t sim_dnn_begin_mixed(const char* function, cudnnHandle_t handle, const void* alpha,
+                                  cudnnTensorDescriptor_t x_desc, const void* x, const void* beta,
+                                  cudnnTensorDescriptor_t y_desc, void* y, sim_dnn_call_t* out) {
   cudnnStatus_t status = sim_dnn_enter_with_handle(function, handle);
   if (status == CUDNN_STATUS_SUCCESS) {
     status = sim_dnn_check(function, &sim_dnn_tensor_kind, x_desc, "the input's descriptor");
@@ -29,29 +69,64 @@ cudnnStatus_t sim_dnn_begin(const char* function, cudnnHandle_t handle, const vo
   if (status == CUDNN_STATUS_SUCCESS) {
     status = sim_dnn_check(function, &sim_dnn_tensor_kind, y_desc, "the output's descriptor");
   }
+  if (status == CUDNN_STATUS_SUCCESS) {
+    status = check_strides(function, &x_desc->shape);
+  }
+  if (status == CUDNN_STATUS_SUCCESS) {
+    status = check_strides(function, &y_desc->shape);
+  }
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
   }
   if (alpha == NULL || beta == NULL || x == NULL || y == NULL) {
     return sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "a scalar or a data pointer is NULL");
   }
-  sim_dnn_stop_unless_float(function, x_desc->type);
-  sim_dnn_stop_unless_float(function, y_desc->type);
-  *out = (sim_dnn_call_t){.x_shape = x_desc->shape, .y_shape = y_desc->shape, .x = x, .y = y};
+  *out = (sim_dnn_call_t){.x = sim_dnn_operand(function, x_desc, x), .y = sim_dnn_operand(function, y_desc, y)};
   memcpy(&out->alpha, alpha, sizeof out->alpha);
   memcpy(&out->beta, beta, sizeof out->beta);
   return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t sim_dnn_submit(const char* function, cudnnHandle_t handle, void (*run)(void*), const void* payload,
-                             size_t payload_bytes) {
-  const sim_dnn_call_t* call = payload;
-  sim_access_list_t list = {0};
-  sim_dnn_add_access(&list, &call->x_shape, call->x, SIM_READ);
-  if (call->beta != 0.0f) {
-    sim_dnn_add_access(&list, &call->y_shape, call->y, SIM_READ);
+cudnnStatus_t sim_dnn_begin(const char* function, cudnnHandle_t handle, const void* alpha,
+                            cudnnTensorDescriptor_t x_desc, const void* x, const void* beta,
+                            cudnnTensorDescriptor_t y_desc, void* y, sim_dnn_call_t* out) {
+  cudnnStatus_t status = sim_dnn_begin_mixed(function, handle, alpha, x_desc, x, beta, y_desc, y, out);
+  if (status == CUDNN_STATUS_SUCCESS && out->x.type != out->y.type) {
+    status = sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "input and output have different types");
   }
-  sim_dnn_add_access(&list, &call->y_shape, call->y, SIM_WRITE);
-  const cudaError_t error = sim_access_submit(&list, handle->stream, function, run, payload, payload_bytes);
+  return status;
+}
+
+cudnnStatus_t sim_dnn_require_same_dims(const char* function, const sim_dnn_call_t* call) {
+  if (!sim_dnn_same_dims(&call->x.shape, &call->y.shape)) {
+    return sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "input and output have different dimensions");
+  }
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t sim_dnn_submit(const char* function, cudnnHandle_t handle, sim_access_list_t* more, void (*run)(void*),
+                             const void* payload, size_t payload_bytes) {
+  const sim_dnn_call_t* call = payload;
+  sim_access_list_t own = {0};
+  sim_access_list_t* list = more != NULL ? more : &own;
+  sim_dnn_add_access(list, &call->x, SIM_READ);
+  if (call->beta != 0.0f) {
+    sim_dnn_add_access(list, &call->y, SIM_READ);
+  }
+  sim_dnn_add_access(list, &call->y, SIM_WRITE);
+  const cudaError_t error = sim_access_submit(list, handle->stream, function, run, payload, payload_bytes);
   return sim_dnn_status(function, error);
+}
+
+void sim_dnn_for_each(const sim_dnn_shape_t* shape, sim_dnn_visit_t visit, const void* payload) {
+  const int64_t* dims = shape->dims;
+  for (int64_t n = 0; n < dims[0]; ++n) {
+    for (int64_t c = 0; c < dims[1]; ++c) {
+      for (int64_t h = 0; h < dims[2]; ++h) {
+        for (int64_t w = 0; w < dims[3]; ++w) {
+          visit(payload, n, c, h, w);
+        }
+      }
+    }
+  }
 }

@@ -1,12 +1,17 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// The arithmetic of a convolution, as the queued work runs it. All algorithms unfold one image of one group to columns
-// ((c, r, s) rows of output pixels) and multiply those by the filter; they differ in where the columns stand and who
-// says which input pixel a column element is:
-//   IMPLICIT_GEMM          columns on the host's heap, pixels computed: no workspace
-//   IMPLICIT_PRECOMP_GEMM  the same with pixels looked up in a table in the workspace, which a kernel before wrote
-//   GEMM                   columns in the workspace
-// So a workspace that another stream overwrites gives wrong results, as on a GPU. Sums are floats in one fixed order.
+// The arithmetic of a convolution, as the queued work runs it. All algorithms unfold an image to columns ((c, r, s)
+// rows of output pixels), multiply those by the filter's rows and finish the sums; they differ in what stands in the
+// workspace, and in how many pieces of work they are, as on a GPU:
+//   IMPLICIT_GEMM          one kernel, no workspace
+//   IMPLICIT_PRECOMP_GEMM  one, with a table in the workspace that says which input pixel a column element is
+//   GEMM                   one, with the columns of one image and group in the workspace
+//   WINOGRAD_NONFUSED, FFT_TILING
+//                          four: filter rows, columns and sums in the workspace, each written by one and read by the
+//                          next
+//   FFT                    five: the same after a table
+// So a workspace that another stream overwrites gives wrong results, as on a GPU. Sums are floats in one fixed order,
+// the same for all algorithms.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,30 +20,29 @@
 
 enum {
   kOutside = -1,
-  kBlock = 4,  // filters that share a pass over the columns: enough to hide its loads
-  kTile = 16   // pixels that such a pass sums at a time
+  kBlock = 4,            // filters that share a pass over the columns: enough to hide its loads
+  kTile = 16,            // pixels that such a pass sums at a time
+  kPartAlignment = 256,  // of each part of a workspace
+  kTableIndex = 0,
+  kRowsIndex,
+  kColumnsIndex,
+  kSumsIndex
 };
 
 typedef struct sizes {
+  int64_t images;
   int64_t channels;  // input channels of a group
   int64_t filters;   // output channels of a group
   int64_t taps;      // r * s
+  int64_t depth;     // channels * taps
   int64_t pixels;    // p * q
 } sizes_t;
 
 static sizes_t sizes_of(const sim_dnn_conv_t* conv) {
-  const int64_t* w = conv->w_shape.dims;
-  const int64_t* y = conv->y_shape.dims;
-  return (sizes_t){w[1], w[0] / conv->groups, w[2] * w[3], y[2] * y[3]};
-}
-
-size_t sim_dnn_conv_workspace(const sim_dnn_conv_t* conv, cudnnConvolutionFwdAlgo_t algo) {
-  const sizes_t sizes = sizes_of(conv);
-  switch (algo) {
-    case CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM: return (size_t)(sizes.taps * sizes.pixels) * sizeof(int32_t);
-    case CUDNN_CONVOLUTION_FWD_ALGO_GEMM: return (size_t)(sizes.channels * sizes.taps * sizes.pixels) * sizeof(float);
-    default: return 0;
-  }
+  const int64_t* w = conv->w.shape.dims;
+  const int64_t* y = conv->y.shape.dims;
+  const int64_t taps = w[2] * w[3];
+  return (sizes_t){conv->x.shape.dims[0], w[1], w[0] / conv->groups, taps, w[1] * taps, y[2] * y[3]};
 }
 
 static void* allocate(int64_t count, size_t bytes) {
@@ -51,44 +55,40 @@ static void* allocate(int64_t count, size_t bytes) {
 
 // table[tap * pixels + pixel] = offset of the input pixel inside a channel, or kOutside for padding
 static void fill_table(const sim_dnn_conv_t* conv, int32_t* table) {
-  const int64_t* x = conv->x_shape.dims;
-  const int64_t* w = conv->w_shape.dims;
-  const int64_t* y = conv->y_shape.dims;
+  const int64_t* x = conv->x.shape.dims;
+  const int64_t* w = conv->w.shape.dims;
+  const int64_t* y = conv->y.shape.dims;
   for (int64_t tap = 0; tap < w[2] * w[3]; ++tap) {
     for (int64_t pixel = 0; pixel < y[2] * y[3]; ++pixel) {
       const int64_t row = pixel / y[3] * conv->stride[0] - conv->pad[0] + tap / w[3] * conv->dilation[0];
       const int64_t col = pixel % y[3] * conv->stride[1] - conv->pad[1] + tap % w[3] * conv->dilation[1];
       const int inside = row >= 0 && row < x[2] && col >= 0 && col < x[3];
-      *table++ = inside ? (int32_t)sim_dnn_offset(&conv->x_shape, 0, 0, row, col) : kOutside;
+      *table++ = inside ? (int32_t)sim_dnn_offset(&conv->x.shape, 0, 0, row, col) : kOutside;
     }
   }
-}
-
-void sim_dnn_run_conv_table(void* payload) {
-  const sim_dnn_conv_t* conv = payload;
-  fill_table(conv, conv->workspace);
 }
 
 // columns[(channel * taps + tap) * pixels + pixel], of one image and group
-static void fill_columns(const sim_dnn_conv_t* conv, const int32_t* table, const float* image, float* columns) {
+static void fill_columns(const sim_dnn_conv_t* conv, const int32_t* table, int64_t n, int64_t group, float* columns) {
   const sizes_t sizes = sizes_of(conv);
   for (int64_t channel = 0; channel < sizes.channels; ++channel) {
-    const float* plane = image + channel * conv->x_shape.strides[1];
+    const int64_t plane = sim_dnn_offset(&conv->x.shape, n, group * sizes.channels + channel, 0, 0);
     for (int64_t i = 0; i < sizes.taps * sizes.pixels; ++i) {
-      *columns++ = table[i] == kOutside ? 0.0f : plane[table[i]];
+      const ptrdiff_t at = (ptrdiff_t)(plane + table[i]);
+      *columns++ = table[i] == kOutside ? 0.0f : sim_element_load(conv->x.data, conv->x.type, at);
     }
   }
 }
 
-// rows[filter * channels * taps + (channel * taps + tap)], turned round for a true convolution
-static void fill_filter(const sim_dnn_conv_t* conv, float* rows) {
-  const int64_t* dims = conv->w_shape.dims;
+// rows[filter * depth + (channel * taps + tap)], turned round for a true convolution
+static void fill_rows(const sim_dnn_conv_t* conv, float* rows) {
+  const int64_t* dims = conv->w.shape.dims;
   const int64_t taps = dims[2] * dims[3];
   for (int64_t filter = 0; filter < dims[0]; ++filter) {
     for (int64_t channel = 0; channel < dims[1]; ++channel) {
       for (int64_t tap = 0; tap < taps; ++tap) {
         const int64_t at = conv->flip ? taps - 1 - tap : tap;
-        *rows++ = conv->w[sim_dnn_offset(&conv->w_shape, filter, channel, at / dims[3], at % dims[3])];
+        *rows++ = sim_dnn_load(&conv->w, filter, channel, at / dims[3], at % dims[3]);
       }
     }
   }
@@ -115,9 +115,9 @@ static void multiply_tile(const float* rows, int64_t count, int64_t depth, const
   }
 }
 
-// sums[i * pixels + pixel] for the `count` filters whose rows start at `rows`
-static void multiply(const float* rows, int64_t count, int64_t depth, const float* columns, int64_t pixels,
-                     float* sums) {
+// sums[i * pixels + pixel] for the `count` filters (at most kBlock) whose rows start at `rows`
+static void multiply_block(const float* rows, int64_t count, int64_t depth, const float* columns, int64_t pixels,
+                           float* sums) {
   for (int64_t first = 0; first < pixels; first += kTile) {
     const int64_t width = pixels - first < kTile ? pixels - first : kTile;
     float tile[kBlock][kTile] = {{0.0f}};
@@ -128,61 +128,174 @@ static void multiply(const float* rows, int64_t count, int64_t depth, const floa
   }
 }
 
+// All filters of a group: `sums` has filters x pixels.
+static void multiply_group(const sizes_t* sizes, const float* rows, const float* columns, float* sums) {
+  for (int64_t f = 0; f < sizes->filters; f += kBlock) {
+    const int64_t count = sizes->filters - f < kBlock ? sizes->filters - f : kBlock;
+    multiply_block(rows + f * sizes->depth, count, sizes->depth, columns, sizes->pixels, sums + f * sizes->pixels);
+  }
+}
+
 // Scale, add z and the bias, rectify: one output plane.
-static void finish(const sim_dnn_conv_t* conv, int64_t n, int64_t k, const float* sums) {
-  const float bias = conv->bias != NULL ? conv->bias[k * conv->bias_stride] : 0.0f;
-  for (int64_t p = 0; p < conv->y_shape.dims[2]; ++p) {
-    for (int64_t q = 0; q < conv->y_shape.dims[3]; ++q) {
+static void finish_plane(const sim_dnn_conv_t* conv, int64_t n, int64_t k, const float* sums) {
+  const float bias = conv->bias.data != NULL ? sim_dnn_load(&conv->bias, 0, k, 0, 0) : 0.0f;
+  for (int64_t p = 0; p < conv->y.shape.dims[2]; ++p) {
+    for (int64_t q = 0; q < conv->y.shape.dims[3]; ++q) {
       float value = conv->alpha * *sums++ + bias;
-      if (conv->z != NULL) {
-        value += conv->beta * conv->z[sim_dnn_offset(&conv->z_shape, n, k, p, q)];
+      if (conv->z.data != NULL) {
+        value += conv->beta * sim_dnn_load(&conv->z, n, k, p, q);
       }
       if (conv->relu && !(value > 0.0f) && !(conv->propagate_nan && isnan(value))) {
         value = 0.0f;
       }
-      conv->y[sim_dnn_offset(&conv->y_shape, n, k, p, q)] = value;
+      sim_element_store(conv->y.data, conv->y.type, (ptrdiff_t)sim_dnn_offset(&conv->y.shape, n, k, p, q), value);
     }
   }
 }
 
-// All filters of one image and group, kBlock at a time.
-static void run_group(const sim_dnn_conv_t* conv, int64_t n, int64_t group, const float* rows, const float* columns,
-                      float* sums) {
+// The filters of a group, of one image: `sums` has filters x pixels.
+static void finish_group(const sim_dnn_conv_t* conv, int64_t n, int64_t group, const float* sums) {
   const sizes_t sizes = sizes_of(conv);
-  const int64_t depth = sizes.channels * sizes.taps;
-  const int64_t first = group * sizes.filters;
-  for (int64_t f = 0; f < sizes.filters; f += kBlock) {
-    const int64_t count = sizes.filters - f < kBlock ? sizes.filters - f : kBlock;
-    multiply(rows + (first + f) * depth, count, depth, columns, sizes.pixels, sums);
-    for (int64_t i = 0; i < count; ++i) {
-      finish(conv, n, first + f + i, sums + i * sizes.pixels);
-    }
+  for (int64_t f = 0; f < sizes.filters; ++f) {
+    finish_plane(conv, n, group * sizes.filters + f, sums + f * sizes.pixels);
   }
 }
 
-void sim_dnn_run_conv(void* payload) {
+// --- Parts of the workspace -----------------------------------------------------------------------------------------
+
+static unsigned parts_of(cudnnConvolutionFwdAlgo_t algo) {
+  switch (algo) {
+    case CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM: return SIM_DNN_TABLE;
+    case CUDNN_CONVOLUTION_FWD_ALGO_GEMM: return SIM_DNN_COLUMNS;
+    case CUDNN_CONVOLUTION_FWD_ALGO_FFT: return SIM_DNN_TABLE | SIM_DNN_ROWS | SIM_DNN_COLUMNS | SIM_DNN_SUMS;
+    case CUDNN_CONVOLUTION_FWD_ALGO_FFT_TILING:
+    case CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED: return SIM_DNN_ROWS | SIM_DNN_COLUMNS | SIM_DNN_SUMS;
+    default: return 0;
+  }
+}
+
+void sim_dnn_conv_part(const sim_dnn_conv_t* conv, cudnnConvolutionFwdAlgo_t algo, int part, size_t* offset,
+                       size_t* bytes) {
+  const sizes_t sizes = sizes_of(conv);
+  const int64_t planes = algo == CUDNN_CONVOLUTION_FWD_ALGO_GEMM ? 1 : sizes.images * conv->groups;
+  const int64_t elements[] = {sizes.taps * sizes.pixels, conv->groups * sizes.filters * sizes.depth,
+                              planes * sizes.depth * sizes.pixels, planes * sizes.filters * sizes.pixels};
+  const unsigned parts = parts_of(algo);
+  size_t at = 0;
+  for (int i = 0; i < part; ++i) {
+    const size_t size = (parts >> i & 1u) != 0 ? (size_t)elements[i] * sizeof(float) : 0;
+    at += (size + kPartAlignment - 1) / kPartAlignment * kPartAlignment;
+  }
+  *offset = at;
+  *bytes = (parts >> part & 1u) != 0 ? (size_t)elements[part] * sizeof(float) : 0;
+}
+
+size_t sim_dnn_conv_workspace(const sim_dnn_conv_t* conv, cudnnConvolutionFwdAlgo_t algo) {
+  size_t end = 0;
+  for (int part = 0; part < SIM_DNN_NUM_PARTS; ++part) {
+    size_t offset;
+    size_t bytes;
+    sim_dnn_conv_part(conv, algo, part, &offset, &bytes);
+    end = bytes != 0 ? offset + bytes : end;
+  }
+  return end;
+}
+
+// The part in the workspace; NULL when the algorithm does not keep it there.
+static void* part_of(const sim_dnn_conv_t* conv, int part) {
+  size_t offset;
+  size_t bytes;
+  sim_dnn_conv_part(conv, conv->algo, part, &offset, &bytes);
+  return bytes != 0 ? (char*)conv->workspace + offset : NULL;
+}
+
+// --- Pieces of work -------------------------------------------------------------------------------------------------
+
+static void run_whole(void* payload) {
   const sim_dnn_conv_t* conv = payload;
   const sizes_t sizes = sizes_of(conv);
-  const int64_t depth = sizes.channels * sizes.taps;
-  const int has_table = conv->algo == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM;
-  const int has_columns = conv->algo == CUDNN_CONVOLUTION_FWD_ALGO_GEMM;
-  int32_t* table = has_table ? conv->workspace : allocate(sizes.taps * sizes.pixels, sizeof *table);
-  float* columns = has_columns ? conv->workspace : allocate(depth * sizes.pixels, sizeof *columns);
-  float* rows = allocate(conv->w_shape.dims[0] * depth, sizeof *rows);
-  float* sums = allocate(kBlock * sizes.pixels, sizeof *sums);
-  if (!has_table) {
-    fill_table(conv, table);
-  }
-  fill_filter(conv, rows);
-  for (int64_t n = 0; n < conv->x_shape.dims[0]; ++n) {
+  int32_t* kept_table = part_of(conv, kTableIndex);
+  float* kept_columns = part_of(conv, kColumnsIndex);
+  int32_t* table = kept_table != NULL ? kept_table : allocate(sizes.taps * sizes.pixels, sizeof *table);
+  float* columns = kept_columns != NULL ? kept_columns : allocate(sizes.depth * sizes.pixels, sizeof *columns);
+  float* rows = allocate(conv->w.shape.dims[0] * sizes.depth, sizeof *rows);
+  float* sums = allocate(sizes.filters * sizes.pixels, sizeof *sums);
+  fill_table(conv, table);
+  fill_rows(conv, rows);
+  for (int64_t n = 0; n < sizes.images; ++n) {
     for (int64_t group = 0; group < conv->groups; ++group) {
-      const float* image = conv->x + sim_dnn_offset(&conv->x_shape, n, group * sizes.channels, 0, 0);
-      fill_columns(conv, table, image, columns);
-      run_group(conv, n, group, rows, columns, sums);
+      fill_columns(conv, table, n, group, columns);
+      multiply_group(&sizes, rows + group * sizes.filters * sizes.depth, columns, sums);
+      finish_group(conv, n, group, sums);
     }
   }
   free(sums);
   free(rows);
-  free(has_columns ? NULL : columns);
-  free(has_table ? NULL : table);
+  free(kept_columns != NULL ? NULL : columns);
+  free(kept_table != NULL ? NULL : table);
+}
+
+static void run_table(void* payload) { fill_table(payload, part_of(payload, kTableIndex)); }
+
+static void run_rows(void* payload) { fill_rows(payload, part_of(payload, kRowsIndex)); }
+
+static void run_columns(void* payload) {
+  const sim_dnn_conv_t* conv = payload;
+  const sizes_t sizes = sizes_of(conv);
+  int32_t* kept_table = part_of(conv, kTableIndex);
+  int32_t* table = kept_table != NULL ? kept_table : allocate(sizes.taps * sizes.pixels, sizeof *table);
+  if (kept_table == NULL) {
+    fill_table(conv, table);
+  }
+  float* columns = part_of(conv, kColumnsIndex);
+  for (int64_t i = 0; i < sizes.images * conv->groups; ++i) {
+    fill_columns(conv, table, i / conv->groups, i % conv->groups, columns + i * sizes.depth * sizes.pixels);
+  }
+  free(kept_table != NULL ? NULL : table);
+}
+
+static void run_sums(void* payload) {
+  const sim_dnn_conv_t* conv = payload;
+  const sizes_t sizes = sizes_of(conv);
+  const float* rows = part_of(conv, kRowsIndex);
+  const float* columns = part_of(conv, kColumnsIndex);
+  float* sums = part_of(conv, kSumsIndex);
+  for (int64_t i = 0; i < sizes.images * conv->groups; ++i) {
+    multiply_group(&sizes, rows + i % conv->groups * sizes.filters * sizes.depth,
+                   columns + i * sizes.depth * sizes.pixels, sums + i * sizes.filters * sizes.pixels);
+  }
+}
+
+static void run_finish(void* payload) {
+  const sim_dnn_conv_t* conv = payload;
+  const sizes_t sizes = sizes_of(conv);
+  const float* sums = part_of(conv, kSumsIndex);
+  for (int64_t i = 0; i < sizes.images * conv->groups; ++i) {
+    finish_group(conv, i / conv->groups, i % conv->groups, sums + i * sizes.filters * sizes.pixels);
+  }
+}
+
+static const sim_dnn_stage_t whole[] = {
+    {NULL, run_whole, 0, SIM_DNN_TABLE | SIM_DNN_COLUMNS, 1, 1, 1},
+};
+
+// All but the first for the algorithms without a table.
+static const sim_dnn_stage_t transformed[] = {
+    {"cudnn convolution: table", run_table, 0, SIM_DNN_TABLE, 0, 0, 0},
+    {"cudnn convolution: filter", run_rows, 0, SIM_DNN_ROWS, 0, 1, 0},
+    {"cudnn convolution: columns", run_columns, SIM_DNN_TABLE, SIM_DNN_COLUMNS, 1, 0, 0},
+    {"cudnn convolution: sums", run_sums, SIM_DNN_ROWS | SIM_DNN_COLUMNS, SIM_DNN_SUMS, 0, 0, 0},
+    {"cudnn convolution: finish", run_finish, SIM_DNN_SUMS, 0, 0, 0, 1},
+};
+
+const sim_dnn_stage_t* sim_dnn_conv_stages(cudnnConvolutionFwdAlgo_t algo, size_t* count) {
+  switch (algo) {
+    case CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM:
+    case CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM:
+    case CUDNN_CONVOLUTION_FWD_ALGO_GEMM: *count = 1; return whole;
+    case CUDNN_CONVOLUTION_FWD_ALGO_FFT: *count = 5; return transformed;
+    case CUDNN_CONVOLUTION_FWD_ALGO_FFT_TILING:
+    case CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED: *count = 4; return transformed + 1;
+    default: *count = 0; return NULL;
+  }
 }

@@ -1,8 +1,10 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // Descriptors: plain values with create, set, get and destroy. All of it is legal in a capture and touches no device.
-// Setting checks what can be checked alone; how descriptors fit together is checked by the calls that take several.
-// Not locked, as the real ones.
+// Setting checks what can be checked alone, as measured on 9.19; how descriptors fit together is checked by the calls
+// that take several. The functions that take arrays are in descriptor_nd.c. Not locked, as the real ones.
+#include <string.h>
+
 #include "sim/cudnn/internal.h"
 
 const sim_object_kind_t sim_dnn_tensor_kind = {0x646e6e2d74656e73u, "cudnn tensor descriptor"};
@@ -10,6 +12,7 @@ const sim_object_kind_t sim_dnn_filter_kind = {0x646e6e2d66696c74u, "cudnn filte
 const sim_object_kind_t sim_dnn_convolution_kind = {0x646e6e2d636f6e76u, "cudnn convolution descriptor"};
 const sim_object_kind_t sim_dnn_pooling_kind = {0x646e6e2d706f6f6cu, "cudnn pooling descriptor"};
 const sim_object_kind_t sim_dnn_activation_kind = {0x646e6e2d61637476u, "cudnn activation descriptor"};
+const sim_object_kind_t sim_dnn_op_tensor_kind = {0x646e6e2d6f707473u, "cudnn op tensor descriptor"};
 
 static cudnnStatus_t create(const char* function, const sim_object_kind_t* kind, size_t bytes, void** out) {
   cudnnStatus_t status = sim_dnn_enter(function);
@@ -26,8 +29,7 @@ static cudnnStatus_t create(const char* function, const sim_object_kind_t* kind,
   return CUDNN_STATUS_SUCCESS;
 }
 
-// Enters a call on one descriptor, which need not be set yet.
-static cudnnStatus_t enter(const char* function, const sim_object_kind_t* kind, const void* descriptor) {
+cudnnStatus_t sim_dnn_enter_with(const char* function, const sim_object_kind_t* kind, const void* descriptor) {
   cudnnStatus_t status = sim_dnn_enter(function);
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
@@ -50,18 +52,17 @@ static cudnnStatus_t destroy(const char* function, const sim_object_kind_t* kind
 }
 
 // The pair of functions that every kind of descriptor has.
-#define CREATE_AND_DESTROY(Name, name)                                                                           \
-  cudnnStatus_t cudnnCreate##Name##Descriptor(cudnn##Name##Descriptor_t* name##Desc) {                           \
-    void* object = NULL;                                                                                         \
-    const size_t bytes = sizeof **name##Desc;                                                                    \
-    cudnnStatus_t status = create(__func__, &sim_dnn_##name##_kind, bytes, name##Desc != NULL ? &object : NULL); \
-    if (status == CUDNN_STATUS_SUCCESS) {                                                                        \
-      *name##Desc = object;                                                                                      \
-    }                                                                                                            \
-    return status;                                                                                               \
-  }                                                                                                              \
-  cudnnStatus_t cudnnDestroy##Name##Descriptor(cudnn##Name##Descriptor_t name##Desc) {                           \
-    return destroy(__func__, &sim_dnn_##name##_kind, name##Desc);                                                \
+#define CREATE_AND_DESTROY(Name, name)                                                                             \
+  cudnnStatus_t cudnnCreate##Name##Descriptor(cudnn##Name##Descriptor_t* desc) {                                   \
+    void* object = NULL;                                                                                           \
+    cudnnStatus_t status = create(__func__, &sim_dnn_##name##_kind, sizeof **desc, desc != NULL ? &object : NULL); \
+    if (status == CUDNN_STATUS_SUCCESS) {                                                                          \
+      *desc = object;                                                                                              \
+    }                                                                                                              \
+    return status;                                                                                                 \
+  }                                                                                                                \
+  cudnnStatus_t cudnnDestroy##Name##Descriptor(cudnn##Name##Descriptor_t desc) {                                   \
+    return destroy(__func__, &sim_dnn_##name##_kind, desc);                                                        \
   }
 
 CREATE_AND_DESTROY(Tensor, tensor)
@@ -69,6 +70,7 @@ CREATE_AND_DESTROY(Filter, filter)
 CREATE_AND_DESTROY(Convolution, convolution)
 CREATE_AND_DESTROY(Pooling, pooling)
 CREATE_AND_DESTROY(Activation, activation)
+CREATE_AND_DESTROY(OpTensor, op_tensor)
 
 cudnnStatus_t sim_dnn_check(const char* function, const sim_object_kind_t* kind, const void* descriptor,
                             const char* what) {
@@ -82,19 +84,44 @@ cudnnStatus_t sim_dnn_check(const char* function, const sim_object_kind_t* kind,
   return CUDNN_STATUS_SUCCESS;
 }
 
-void sim_dnn_stop_unless_float(const char* function, cudnnDataType_t type) {
-  if (type != CUDNN_DATA_FLOAT) {
-    sim_stop(function, "data type %d is not modelled, only CUDNN_DATA_FLOAT is", (int)type);
+// Bytes of an element of any type that a descriptor takes; 0 for one that it refuses.
+static size_t type_bytes(cudnnDataType_t type) {
+  switch (type) {
+    case CUDNN_DATA_DOUBLE: return 8;
+    case CUDNN_DATA_FLOAT:
+    case CUDNN_DATA_INT32: return 4;
+    case CUDNN_DATA_HALF:
+    case CUDNN_DATA_BFLOAT16: return 2;
+    case CUDNN_DATA_INT8:
+    case CUDNN_DATA_UINT8: return 1;
+    case CUDNN_DATA_INT8x4:
+    case CUDNN_DATA_UINT8x4: return 4;
+    case CUDNN_DATA_INT8x32: return 32;
+    default: return 0;
   }
 }
 
-// The strides of a packed array in one of the two modelled orders.
-static void pack(const char* function, cudnnTensorFormat_t format, sim_dnn_shape_t* shape) {
-  static const int nchw[] = {SIM_DNN_W, SIM_DNN_H, SIM_DNN_C, SIM_DNN_N};
-  static const int nhwc[] = {SIM_DNN_C, SIM_DNN_W, SIM_DNN_H, SIM_DNN_N};
-  if (format != CUDNN_TENSOR_NCHW && format != CUDNN_TENSOR_NHWC) {
+static int is_vector_type(cudnnDataType_t type) {
+  return type == CUDNN_DATA_INT8x4 || type == CUDNN_DATA_UINT8x4 || type == CUDNN_DATA_INT8x32;
+}
+
+static cudnnStatus_t check_type_and_format(const char* function, cudnnDataType_t type, cudnnTensorFormat_t format) {
+  if (type_bytes(type) == 0) {
+    return sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "data type %d is none for a tensor", (int)type);
+  }
+  if (format == CUDNN_TENSOR_NCHW_VECT_C && is_vector_type(type)) {
     sim_stop(function, "tensor format %d is not modelled", (int)format);
   }
+  if (format != CUDNN_TENSOR_NCHW && format != CUDNN_TENSOR_NHWC) {
+    return sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "format %d is none for data type %d", (int)format, (int)type);
+  }
+  return CUDNN_STATUS_SUCCESS;
+}
+
+// The strides of a packed array in one of the two modelled orders.
+static void pack(cudnnTensorFormat_t format, sim_dnn_shape_t* shape) {
+  static const int nchw[] = {SIM_DNN_W, SIM_DNN_H, SIM_DNN_C, SIM_DNN_N};
+  static const int nhwc[] = {SIM_DNN_C, SIM_DNN_W, SIM_DNN_H, SIM_DNN_N};
   const int* order = format == CUDNN_TENSOR_NCHW ? nchw : nhwc;
   int64_t stride = 1;
   for (int i = 0; i < 4; ++i) {
@@ -103,191 +130,224 @@ static void pack(const char* function, cudnnTensorFormat_t format, sim_dnn_shape
   }
 }
 
-static int all_at_least(int64_t least, const int64_t* values, size_t count) {
-  for (size_t i = 0; i < count; ++i) {
-    if (values[i] < least) {
-      return 0;
+// Dimensions must be positive, and no array has 2^31 elements or more.
+static cudnnStatus_t make_shape(const char* function, const int* dims, sim_dnn_shape_t* out) {
+  int64_t elements = 1;
+  for (int i = 0; i < 4; ++i) {
+    if (dims[i] < 1) {
+      return sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "a dimension of %d x %d x %d x %d is not positive", dims[0],
+                          dims[1], dims[2], dims[3]);
     }
+    if (elements > INT32_MAX / dims[i]) {
+      return sim_dnn_fail(function, CUDNN_STATUS_NOT_SUPPORTED, "%d x %d x %d x %d elements are too many", dims[0],
+                          dims[1], dims[2], dims[3]);
+    }
+    elements *= dims[i];
+    out->dims[i] = dims[i];
   }
-  return 1;
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t sim_dnn_set_tensor(const char* function, cudnnTensorDescriptor_t desc, cudnnTensorFormat_t format,
+                                 cudnnDataType_t type, const int* dims, const int* strides) {
+  sim_dnn_shape_t shape;
+  cudnnStatus_t status = check_type_and_format(function, type, format);
+  if (status == CUDNN_STATUS_SUCCESS) {
+    status = make_shape(function, dims, &shape);
+  }
+  if (status != CUDNN_STATUS_SUCCESS) {
+    return status;
+  }
+  pack(format, &shape);
+  for (int i = 0; strides != NULL && i < 4; ++i) {
+    if (strides[i] == 0) {
+      return sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "stride %d is 0", i);
+    }
+    shape.strides[i] = strides[i];
+  }
+  desc->type = type;
+  desc->shape = shape;
+  desc->head.is_set = 1;
+  return CUDNN_STATUS_SUCCESS;
 }
 
 cudnnStatus_t cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t tensorDesc, cudnnTensorFormat_t format,
                                          cudnnDataType_t dataType, int n, int c, int h, int w) {
-  cudnnStatus_t status = enter(__func__, &sim_dnn_tensor_kind, tensorDesc);
+  cudnnStatus_t status = sim_dnn_enter_with(__func__, &sim_dnn_tensor_kind, tensorDesc);
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
   }
-  sim_dnn_shape_t shape = {.dims = {n, c, h, w}};
-  if (!all_at_least(1, shape.dims, 4)) {
-    return sim_dnn_fail(__func__, CUDNN_STATUS_BAD_PARAM, "a dimension of %d x %d x %d x %d is not positive", n, c, h,
-                        w);
-  }
-  pack(__func__, format, &shape);
-  tensorDesc->type = dataType;
-  tensorDesc->shape = shape;
-  tensorDesc->head.is_set = 1;
-  return CUDNN_STATUS_SUCCESS;
+  const int dims[] = {n, c, h, w};
+  return sim_dnn_set_tensor(__func__, tensorDesc, format, dataType, dims, NULL);
 }
 
 cudnnStatus_t cudnnSetTensor4dDescriptorEx(cudnnTensorDescriptor_t tensorDesc, cudnnDataType_t dataType, int n, int c,
                                            int h, int w, int nStride, int cStride, int hStride, int wStride) {
-  cudnnStatus_t status = enter(__func__, &sim_dnn_tensor_kind, tensorDesc);
+  cudnnStatus_t status = sim_dnn_enter_with(__func__, &sim_dnn_tensor_kind, tensorDesc);
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
   }
-  const sim_dnn_shape_t shape = {.dims = {n, c, h, w}, .strides = {nStride, cStride, hStride, wStride}};
-  if (!all_at_least(1, shape.dims, 4) || !all_at_least(1, shape.strides, 4)) {
-    return sim_dnn_fail(__func__, CUDNN_STATUS_BAD_PARAM, "a dimension or a stride is not positive");
-  }
-  tensorDesc->type = dataType;
-  tensorDesc->shape = shape;
-  tensorDesc->head.is_set = 1;
-  return CUDNN_STATUS_SUCCESS;
+  const int dims[] = {n, c, h, w};
+  const int strides[] = {nStride, cStride, hStride, wStride};
+  return sim_dnn_set_tensor(__func__, tensorDesc, CUDNN_TENSOR_NCHW, dataType, dims, strides);
 }
-
-// Out pointers of the getters may be NULL.
-#define PUT(out, value)  \
-  do {                   \
-    if ((out) != NULL) { \
-      *(out) = (value);  \
-    }                    \
-  } while (0)
 
 cudnnStatus_t cudnnGetTensor4dDescriptor(const cudnnTensorDescriptor_t tensorDesc, cudnnDataType_t* dataType, int* n,
                                          int* c, int* h, int* w, int* nStride, int* cStride, int* hStride,
                                          int* wStride) {
-  cudnnStatus_t status = enter(__func__, &sim_dnn_tensor_kind, tensorDesc);
+  cudnnStatus_t status = sim_dnn_enter_with(__func__, &sim_dnn_tensor_kind, tensorDesc);
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
   }
   int* dims[] = {n, c, h, w};
   int* strides[] = {nStride, cStride, hStride, wStride};
-  PUT(dataType, tensorDesc->type);
+  SIM_DNN_PUT(dataType, tensorDesc->type);
   for (int i = 0; i < 4; ++i) {
-    PUT(dims[i], (int)tensorDesc->shape.dims[i]);
-    PUT(strides[i], (int)tensorDesc->shape.strides[i]);
+    SIM_DNN_PUT(dims[i], (int)tensorDesc->shape.dims[i]);
+    SIM_DNN_PUT(strides[i], (int)tensorDesc->shape.strides[i]);
   }
   return CUDNN_STATUS_SUCCESS;
 }
 
 // From the first to the last element, gaps included.
-static size_t shape_bytes(const char* function, const sim_dnn_shape_t* shape, cudnnDataType_t type) {
-  sim_dnn_stop_unless_float(function, type);
+static size_t shape_bytes(const sim_dnn_shape_t* shape, cudnnDataType_t type) {
   int64_t last = 0;
   for (int i = 0; i < 4; ++i) {
-    last += (shape->dims[i] - 1) * shape->strides[i];
+    const int64_t stride = shape->strides[i];
+    last += (shape->dims[i] - 1) * (stride < 0 ? -stride : stride);
   }
-  return (size_t)(last + 1) * sizeof(float);
+  return (size_t)(last + 1) * type_bytes(type);
 }
 
 // Measured: a descriptor that was never set has 0 bytes.
 cudnnStatus_t cudnnGetTensorSizeInBytes(const cudnnTensorDescriptor_t tensorDesc, size_t* size) {
-  cudnnStatus_t status = enter(__func__, &sim_dnn_tensor_kind, tensorDesc);
+  cudnnStatus_t status = sim_dnn_enter_with(__func__, &sim_dnn_tensor_kind, tensorDesc);
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
   }
   if (size == NULL) {
     return sim_dnn_fail(__func__, CUDNN_STATUS_BAD_PARAM, "the out pointer is NULL");
   }
-  *size = tensorDesc->head.is_set ? shape_bytes(__func__, &tensorDesc->shape, tensorDesc->type) : 0;
+  *size = tensorDesc->head.is_set ? shape_bytes(&tensorDesc->shape, tensorDesc->type) : 0;
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t sim_dnn_set_filter(const char* function, cudnnFilterDescriptor_t desc, cudnnDataType_t type,
+                                 cudnnTensorFormat_t format, const int* dims) {
+  sim_dnn_shape_t shape;
+  cudnnStatus_t status = check_type_and_format(function, type, format);
+  if (status == CUDNN_STATUS_SUCCESS) {
+    status = make_shape(function, dims, &shape);
+  }
+  if (status != CUDNN_STATUS_SUCCESS) {
+    return status;
+  }
+  pack(format, &shape);
+  desc->type = type;
+  desc->format = format;
+  desc->shape = shape;
+  desc->head.is_set = 1;
   return CUDNN_STATUS_SUCCESS;
 }
 
 cudnnStatus_t cudnnSetFilter4dDescriptor(cudnnFilterDescriptor_t filterDesc, cudnnDataType_t dataType,
                                          cudnnTensorFormat_t format, int k, int c, int h, int w) {
-  cudnnStatus_t status = enter(__func__, &sim_dnn_filter_kind, filterDesc);
+  cudnnStatus_t status = sim_dnn_enter_with(__func__, &sim_dnn_filter_kind, filterDesc);
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
   }
-  sim_dnn_shape_t shape = {.dims = {k, c, h, w}};
-  if (!all_at_least(1, shape.dims, 4)) {
-    return sim_dnn_fail(__func__, CUDNN_STATUS_BAD_PARAM, "a dimension of %d x %d x %d x %d is not positive", k, c, h,
-                        w);
-  }
-  pack(__func__, format, &shape);
-  filterDesc->type = dataType;
-  filterDesc->format = format;
-  filterDesc->shape = shape;
-  filterDesc->head.is_set = 1;
-  return CUDNN_STATUS_SUCCESS;
+  const int dims[] = {k, c, h, w};
+  return sim_dnn_set_filter(__func__, filterDesc, dataType, format, dims);
 }
 
 cudnnStatus_t cudnnGetFilter4dDescriptor(const cudnnFilterDescriptor_t filterDesc, cudnnDataType_t* dataType,
                                          cudnnTensorFormat_t* format, int* k, int* c, int* h, int* w) {
-  cudnnStatus_t status = enter(__func__, &sim_dnn_filter_kind, filterDesc);
+  cudnnStatus_t status = sim_dnn_enter_with(__func__, &sim_dnn_filter_kind, filterDesc);
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
   }
   int* dims[] = {k, c, h, w};
-  PUT(dataType, filterDesc->type);
-  PUT(format, filterDesc->format);
+  SIM_DNN_PUT(dataType, filterDesc->type);
+  SIM_DNN_PUT(format, filterDesc->format);
   for (int i = 0; i < 4; ++i) {
-    PUT(dims[i], (int)filterDesc->shape.dims[i]);
+    SIM_DNN_PUT(dims[i], (int)filterDesc->shape.dims[i]);
   }
   return CUDNN_STATUS_SUCCESS;
 }
 
 cudnnStatus_t cudnnGetFilterSizeInBytes(const cudnnFilterDescriptor_t filterDesc, size_t* size) {
-  cudnnStatus_t status = enter(__func__, &sim_dnn_filter_kind, filterDesc);
+  cudnnStatus_t status = sim_dnn_enter_with(__func__, &sim_dnn_filter_kind, filterDesc);
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
   }
   if (size == NULL) {
     return sim_dnn_fail(__func__, CUDNN_STATUS_BAD_PARAM, "the out pointer is NULL");
   }
-  *size = filterDesc->head.is_set ? shape_bytes(__func__, &filterDesc->shape, filterDesc->type) : 0;
+  *size = filterDesc->head.is_set ? shape_bytes(&filterDesc->shape, filterDesc->type) : 0;
   return CUDNN_STATUS_SUCCESS;
 }
 
+static int is_compute_type(cudnnDataType_t type) {
+  return type == CUDNN_DATA_FLOAT || type == CUDNN_DATA_DOUBLE || type == CUDNN_DATA_HALF || type == CUDNN_DATA_INT32;
+}
+
 // A group count and a math type given before stay.
+cudnnStatus_t sim_dnn_set_convolution(const char* function, cudnnConvolutionDescriptor_t desc, const int* pad,
+                                      const int* stride, const int* dilation, cudnnConvolutionMode_t mode,
+                                      cudnnDataType_t compute_type) {
+  for (int i = 0; i < 2; ++i) {
+    if (pad[i] < 0 || stride[i] < 1 || dilation[i] < 1) {
+      return sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM,
+                          "padding must not be negative; strides and dilations not < 1");
+    }
+  }
+  if ((mode != CUDNN_CONVOLUTION && mode != CUDNN_CROSS_CORRELATION) || !is_compute_type(compute_type)) {
+    return sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "mode %d is no convolution mode or %d no compute type",
+                        (int)mode, (int)compute_type);
+  }
+  memcpy(desc->pad, pad, sizeof desc->pad);
+  memcpy(desc->stride, stride, sizeof desc->stride);
+  memcpy(desc->dilation, dilation, sizeof desc->dilation);
+  desc->mode = mode;
+  desc->compute_type = compute_type;
+  desc->head.is_set = 1;
+  return CUDNN_STATUS_SUCCESS;
+}
+
 cudnnStatus_t cudnnSetConvolution2dDescriptor(cudnnConvolutionDescriptor_t convDesc, int pad_h, int pad_w, int u, int v,
                                               int dilation_h, int dilation_w, cudnnConvolutionMode_t mode,
                                               cudnnDataType_t computeType) {
-  cudnnStatus_t status = enter(__func__, &sim_dnn_convolution_kind, convDesc);
+  cudnnStatus_t status = sim_dnn_enter_with(__func__, &sim_dnn_convolution_kind, convDesc);
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
   }
-  if (pad_h < 0 || pad_w < 0 || u < 1 || v < 1 || dilation_h < 1 || dilation_w < 1) {
-    return sim_dnn_fail(__func__, CUDNN_STATUS_BAD_PARAM,
-                        "padding must not be negative; strides and dilations not < 1");
-  }
-  if (mode != CUDNN_CONVOLUTION && mode != CUDNN_CROSS_CORRELATION) {
-    return sim_dnn_fail(__func__, CUDNN_STATUS_BAD_PARAM, "mode %d is no convolution mode", (int)mode);
-  }
-  convDesc->pad[0] = pad_h;
-  convDesc->pad[1] = pad_w;
-  convDesc->stride[0] = u;
-  convDesc->stride[1] = v;
-  convDesc->dilation[0] = dilation_h;
-  convDesc->dilation[1] = dilation_w;
-  convDesc->mode = mode;
-  convDesc->compute_type = computeType;
-  convDesc->head.is_set = 1;
-  return CUDNN_STATUS_SUCCESS;
+  const int pad[] = {pad_h, pad_w};
+  const int stride[] = {u, v};
+  const int dilation[] = {dilation_h, dilation_w};
+  return sim_dnn_set_convolution(__func__, convDesc, pad, stride, dilation, mode, computeType);
 }
 
 cudnnStatus_t cudnnGetConvolution2dDescriptor(const cudnnConvolutionDescriptor_t convDesc, int* pad_h, int* pad_w,
                                               int* u, int* v, int* dilation_h, int* dilation_w,
                                               cudnnConvolutionMode_t* mode, cudnnDataType_t* computeType) {
-  cudnnStatus_t status = enter(__func__, &sim_dnn_convolution_kind, convDesc);
+  cudnnStatus_t status = sim_dnn_enter_with(__func__, &sim_dnn_convolution_kind, convDesc);
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
   }
-  PUT(pad_h, convDesc->pad[0]);
-  PUT(pad_w, convDesc->pad[1]);
-  PUT(u, convDesc->stride[0]);
-  PUT(v, convDesc->stride[1]);
-  PUT(dilation_h, convDesc->dilation[0]);
-  PUT(dilation_w, convDesc->dilation[1]);
-  PUT(mode, convDesc->mode);
-  PUT(computeType, convDesc->compute_type);
+  SIM_DNN_PUT(pad_h, convDesc->pad[0]);
+  SIM_DNN_PUT(pad_w, convDesc->pad[1]);
+  SIM_DNN_PUT(u, convDesc->stride[0]);
+  SIM_DNN_PUT(v, convDesc->stride[1]);
+  SIM_DNN_PUT(dilation_h, convDesc->dilation[0]);
+  SIM_DNN_PUT(dilation_w, convDesc->dilation[1]);
+  SIM_DNN_PUT(mode, convDesc->mode);
+  SIM_DNN_PUT(computeType, convDesc->compute_type);
   return CUDNN_STATUS_SUCCESS;
 }
 
 // NOTE: every math type computes in full floats here; a GPU may multiply TF32 unless CUDNN_FMA_MATH is asked for.
 cudnnStatus_t cudnnSetConvolutionMathType(cudnnConvolutionDescriptor_t convDesc, cudnnMathType_t mathType) {
-  cudnnStatus_t status = enter(__func__, &sim_dnn_convolution_kind, convDesc);
+  cudnnStatus_t status = sim_dnn_enter_with(__func__, &sim_dnn_convolution_kind, convDesc);
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
   }
@@ -299,15 +359,15 @@ cudnnStatus_t cudnnSetConvolutionMathType(cudnnConvolutionDescriptor_t convDesc,
 }
 
 cudnnStatus_t cudnnGetConvolutionMathType(cudnnConvolutionDescriptor_t convDesc, cudnnMathType_t* mathType) {
-  cudnnStatus_t status = enter(__func__, &sim_dnn_convolution_kind, convDesc);
+  cudnnStatus_t status = sim_dnn_enter_with(__func__, &sim_dnn_convolution_kind, convDesc);
   if (status == CUDNN_STATUS_SUCCESS) {
-    PUT(mathType, convDesc->math_type);
+    SIM_DNN_PUT(mathType, convDesc->math_type);
   }
   return status;
 }
 
 cudnnStatus_t cudnnSetConvolutionGroupCount(cudnnConvolutionDescriptor_t convDesc, int groupCount) {
-  cudnnStatus_t status = enter(__func__, &sim_dnn_convolution_kind, convDesc);
+  cudnnStatus_t status = sim_dnn_enter_with(__func__, &sim_dnn_convolution_kind, convDesc);
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
   }
@@ -319,67 +379,73 @@ cudnnStatus_t cudnnSetConvolutionGroupCount(cudnnConvolutionDescriptor_t convDes
 }
 
 cudnnStatus_t cudnnGetConvolutionGroupCount(cudnnConvolutionDescriptor_t convDesc, int* groupCount) {
-  cudnnStatus_t status = enter(__func__, &sim_dnn_convolution_kind, convDesc);
+  cudnnStatus_t status = sim_dnn_enter_with(__func__, &sim_dnn_convolution_kind, convDesc);
   if (status == CUDNN_STATUS_SUCCESS) {
-    PUT(groupCount, 1 + convDesc->more_groups);
+    SIM_DNN_PUT(groupCount, 1 + convDesc->more_groups);
   }
   return status;
+}
+
+// Measured: a negative padding is taken; it crops.
+cudnnStatus_t sim_dnn_set_pooling(const char* function, cudnnPoolingDescriptor_t desc, cudnnPoolingMode_t mode,
+                                  cudnnNanPropagation_t nan, const int* window, const int* pad, const int* stride) {
+  if (window[0] < 1 || window[1] < 1 || stride[0] < 1 || stride[1] < 1) {
+    return sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "windows and strides must not be < 1");
+  }
+  if ((unsigned)mode > CUDNN_POOLING_MAX_DETERMINISTIC) {
+    return sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "mode %d is no pooling mode", (int)mode);
+  }
+  memcpy(desc->window, window, sizeof desc->window);
+  memcpy(desc->pad, pad, sizeof desc->pad);
+  memcpy(desc->stride, stride, sizeof desc->stride);
+  desc->mode = mode;
+  desc->nan = nan;
+  desc->head.is_set = 1;
+  return CUDNN_STATUS_SUCCESS;
 }
 
 cudnnStatus_t cudnnSetPooling2dDescriptor(cudnnPoolingDescriptor_t poolingDesc, cudnnPoolingMode_t mode,
                                           cudnnNanPropagation_t maxpoolingNanOpt, int windowHeight, int windowWidth,
                                           int verticalPadding, int horizontalPadding, int verticalStride,
                                           int horizontalStride) {
-  cudnnStatus_t status = enter(__func__, &sim_dnn_pooling_kind, poolingDesc);
+  cudnnStatus_t status = sim_dnn_enter_with(__func__, &sim_dnn_pooling_kind, poolingDesc);
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
   }
-  if (windowHeight < 1 || windowWidth < 1 || verticalStride < 1 || horizontalStride < 1 || verticalPadding < 0 ||
-      horizontalPadding < 0) {
-    return sim_dnn_fail(__func__, CUDNN_STATUS_BAD_PARAM, "padding must not be negative; windows and strides not < 1");
-  }
-  if ((unsigned)mode > CUDNN_POOLING_MAX_DETERMINISTIC) {
-    return sim_dnn_fail(__func__, CUDNN_STATUS_BAD_PARAM, "mode %d is no pooling mode", (int)mode);
-  }
-  poolingDesc->window[0] = windowHeight;
-  poolingDesc->window[1] = windowWidth;
-  poolingDesc->pad[0] = verticalPadding;
-  poolingDesc->pad[1] = horizontalPadding;
-  poolingDesc->stride[0] = verticalStride;
-  poolingDesc->stride[1] = horizontalStride;
-  poolingDesc->mode = mode;
-  poolingDesc->nan = maxpoolingNanOpt;
-  poolingDesc->head.is_set = 1;
-  return CUDNN_STATUS_SUCCESS;
+  const int window[] = {windowHeight, windowWidth};
+  const int pad[] = {verticalPadding, horizontalPadding};
+  const int stride[] = {verticalStride, horizontalStride};
+  return sim_dnn_set_pooling(__func__, poolingDesc, mode, maxpoolingNanOpt, window, pad, stride);
 }
 
 cudnnStatus_t cudnnGetPooling2dDescriptor(const cudnnPoolingDescriptor_t poolingDesc, cudnnPoolingMode_t* mode,
                                           cudnnNanPropagation_t* maxpoolingNanOpt, int* windowHeight, int* windowWidth,
                                           int* verticalPadding, int* horizontalPadding, int* verticalStride,
                                           int* horizontalStride) {
-  cudnnStatus_t status = enter(__func__, &sim_dnn_pooling_kind, poolingDesc);
+  cudnnStatus_t status = sim_dnn_enter_with(__func__, &sim_dnn_pooling_kind, poolingDesc);
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
   }
-  PUT(mode, poolingDesc->mode);
-  PUT(maxpoolingNanOpt, poolingDesc->nan);
-  PUT(windowHeight, poolingDesc->window[0]);
-  PUT(windowWidth, poolingDesc->window[1]);
-  PUT(verticalPadding, poolingDesc->pad[0]);
-  PUT(horizontalPadding, poolingDesc->pad[1]);
-  PUT(verticalStride, poolingDesc->stride[0]);
-  PUT(horizontalStride, poolingDesc->stride[1]);
+  SIM_DNN_PUT(mode, poolingDesc->mode);
+  SIM_DNN_PUT(maxpoolingNanOpt, poolingDesc->nan);
+  SIM_DNN_PUT(windowHeight, poolingDesc->window[0]);
+  SIM_DNN_PUT(windowWidth, poolingDesc->window[1]);
+  SIM_DNN_PUT(verticalPadding, poolingDesc->pad[0]);
+  SIM_DNN_PUT(horizontalPadding, poolingDesc->pad[1]);
+  SIM_DNN_PUT(verticalStride, poolingDesc->stride[0]);
+  SIM_DNN_PUT(horizontalStride, poolingDesc->stride[1]);
   return CUDNN_STATUS_SUCCESS;
 }
 
 cudnnStatus_t cudnnSetActivationDescriptor(cudnnActivationDescriptor_t activationDesc, cudnnActivationMode_t mode,
                                            cudnnNanPropagation_t reluNanOpt, double coef) {
-  cudnnStatus_t status = enter(__func__, &sim_dnn_activation_kind, activationDesc);
+  cudnnStatus_t status = sim_dnn_enter_with(__func__, &sim_dnn_activation_kind, activationDesc);
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
   }
-  if ((unsigned)mode > CUDNN_ACTIVATION_SWISH) {
-    return sim_dnn_fail(__func__, CUDNN_STATUS_BAD_PARAM, "mode %d is no activation mode", (int)mode);
+  if ((unsigned)mode > CUDNN_ACTIVATION_SWISH || (unsigned)reluNanOpt > CUDNN_PROPAGATE_NAN) {
+    return sim_dnn_fail(__func__, CUDNN_STATUS_BAD_PARAM, "%d is no activation mode or %d no NaN propagation",
+                        (int)mode, (int)reluNanOpt);
   }
   activationDesc->mode = mode;
   activationDesc->nan = reluNanOpt;
@@ -391,12 +457,42 @@ cudnnStatus_t cudnnSetActivationDescriptor(cudnnActivationDescriptor_t activatio
 cudnnStatus_t cudnnGetActivationDescriptor(const cudnnActivationDescriptor_t activationDesc,
                                            cudnnActivationMode_t* mode, cudnnNanPropagation_t* reluNanOpt,
                                            double* coef) {
-  cudnnStatus_t status = enter(__func__, &sim_dnn_activation_kind, activationDesc);
+  cudnnStatus_t status = sim_dnn_enter_with(__func__, &sim_dnn_activation_kind, activationDesc);
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
   }
-  PUT(mode, activationDesc->mode);
-  PUT(reluNanOpt, activationDesc->nan);
-  PUT(coef, activationDesc->coef);
+  SIM_DNN_PUT(mode, activationDesc->mode);
+  SIM_DNN_PUT(reluNanOpt, activationDesc->nan);
+  SIM_DNN_PUT(coef, activationDesc->coef);
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnSetOpTensorDescriptor(cudnnOpTensorDescriptor_t opTensorDesc, cudnnOpTensorOp_t opTensorOp,
+                                         cudnnDataType_t opTensorCompType, cudnnNanPropagation_t opTensorNanOpt) {
+  cudnnStatus_t status = sim_dnn_enter_with(__func__, &sim_dnn_op_tensor_kind, opTensorDesc);
+  if (status != CUDNN_STATUS_SUCCESS) {
+    return status;
+  }
+  if ((unsigned)opTensorOp > CUDNN_OP_TENSOR_NOT || (unsigned)opTensorNanOpt > CUDNN_PROPAGATE_NAN ||
+      type_bytes(opTensorCompType) == 0) {
+    return sim_dnn_fail(__func__, CUDNN_STATUS_BAD_PARAM, "%d is no operation, %d no NaN propagation or %d no type",
+                        (int)opTensorOp, (int)opTensorNanOpt, (int)opTensorCompType);
+  }
+  opTensorDesc->op = opTensorOp;
+  opTensorDesc->compute_type = opTensorCompType;
+  opTensorDesc->nan = opTensorNanOpt;
+  opTensorDesc->head.is_set = 1;
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnGetOpTensorDescriptor(const cudnnOpTensorDescriptor_t opTensorDesc, cudnnOpTensorOp_t* opTensorOp,
+                                         cudnnDataType_t* opTensorCompType, cudnnNanPropagation_t* opTensorNanOpt) {
+  cudnnStatus_t status = sim_dnn_enter_with(__func__, &sim_dnn_op_tensor_kind, opTensorDesc);
+  if (status != CUDNN_STATUS_SUCCESS) {
+    return status;
+  }
+  SIM_DNN_PUT(opTensorOp, opTensorDesc->op);
+  SIM_DNN_PUT(opTensorCompType, opTensorDesc->compute_type);
+  SIM_DNN_PUT(opTensorNanOpt, opTensorDesc->nan);
   return CUDNN_STATUS_SUCCESS;
 }

@@ -1,8 +1,9 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // The cuDNN handle, versions, statuses and the last error's text. Creating and destroying a handle touches the device
-// on a GPU, and so fails in a capture and invalidates it; everything else here is legal. The text is each thread's own;
-// a handle belongs to one thread at a time, as the real one.
+// on a GPU, and so fails in a capture and invalidates it; everything else here is legal. A handle is bound to the
+// device that was current when it was created, and takes streams of no other. The text is each thread's own; a handle
+// belongs to one thread at a time, as the real one.
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -68,12 +69,14 @@ cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
   if (*handle == NULL) {
     return sim_dnn_fail(__func__, CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED, "out of host memory");
   }
+  (*handle)->device = sim_current_device();
   return CUDNN_STATUS_SUCCESS;
 }
 
-// Measured: 4000 and an invalidated capture, under the same modes; the handle is gone all the same. NULL is fine.
+// Measured: 4000 and an invalidated capture, under the same modes; the handle is gone all the same. NULL is fine
+// always.
 cudnnStatus_t cudnnDestroy(cudnnHandle_t handle) {
-  const cudaError_t error = sim_library_call(__func__, SIM_CALL_UNSAFE);
+  const cudaError_t error = sim_library_call(__func__, handle != NULL ? SIM_CALL_UNSAFE : SIM_CALL_FREE);
   const int is_refused = error == cudaErrorStreamCaptureUnsupported;
   if (error != cudaSuccess && !is_refused) {
     return sim_dnn_status(__func__, error);
@@ -88,12 +91,24 @@ cudnnStatus_t cudnnDestroy(cudnnHandle_t handle) {
   return CUDNN_STATUS_SUCCESS;
 }
 
+// Measured: a stream that the handle cannot have, of another device or in an invalidated capture, is a mismatch and
+// leaves the handle as it is; its own stream in an invalidated capture is an internal error.
 cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t streamId) {
   cudnnStatus_t status = sim_dnn_enter_with_handle(__func__, handle);
-  if (status == CUDNN_STATUS_SUCCESS) {
-    handle->stream = streamId;
+  if (status != CUDNN_STATUS_SUCCESS) {
+    return status;
   }
-  return status;
+  const int is_invalidated = sim_stream_is_invalidated(streamId);
+  if (is_invalidated && streamId == handle->stream) {
+    return sim_dnn_fail(__func__, CUDNN_STATUS_INTERNAL_ERROR, "the stream's capture is invalidated");
+  }
+  if (is_invalidated || (streamId != NULL && sim_stream_device(streamId) != handle->device)) {
+    return sim_dnn_fail(__func__, CUDNN_STATUS_BAD_PARAM_STREAM_MISMATCH,
+                        "the stream is of another device than the handle's %d, or its capture is invalidated",
+                        handle->device);
+  }
+  handle->stream = streamId;
+  return CUDNN_STATUS_SUCCESS;
 }
 
 cudnnStatus_t cudnnGetStream(cudnnHandle_t handle, cudaStream_t* streamId) {

@@ -9,6 +9,7 @@
 
 #include "cudnn.h"
 #include "sim/library/access.h"
+#include "sim/library/element.h"
 #include "sim/library/object.h"
 
 // Dimensions are n, c, h, w whatever the memory order, which the strides (in elements) tell.
@@ -67,8 +68,16 @@ struct cudnnActivationStruct {
   double coef;
 };
 
+struct cudnnOpTensorStruct {
+  sim_dnn_head_t head;
+  cudnnOpTensorOp_t op;
+  cudnnDataType_t compute_type;
+  cudnnNanPropagation_t nan;
+};
+
 struct cudnnContext {
   uint64_t magic;
+  int device;
   cudaStream_t stream;
 };
 
@@ -78,6 +87,7 @@ extern const sim_object_kind_t sim_dnn_filter_kind;
 extern const sim_object_kind_t sim_dnn_convolution_kind;
 extern const sim_object_kind_t sim_dnn_pooling_kind;
 extern const sim_object_kind_t sim_dnn_activation_kind;
+extern const sim_object_kind_t sim_dnn_op_tensor_kind;
 
 // Keeps the message for cudnnGetLastErrorString and returns `status`.
 __attribute__((format(printf, 3, 4))) cudnnStatus_t sim_dnn_fail(const char* function, cudnnStatus_t status,
@@ -92,60 +102,111 @@ cudnnStatus_t sim_dnn_enter(const char* function);
 // The same, and refuses a NULL handle.
 cudnnStatus_t sim_dnn_enter_with_handle(const char* function, cudnnHandle_t handle);
 
+// The same for a call on one descriptor, which need not be set yet.
+cudnnStatus_t sim_dnn_enter_with(const char* function, const sim_object_kind_t* kind, const void* descriptor);
+
 // Success when `descriptor` is there, alive and set. `what` names it in the message.
 cudnnStatus_t sim_dnn_check(const char* function, const sim_object_kind_t* kind, const void* descriptor,
                             const char* what);
 
-// Stops the program when a type is not float, the one that is modelled.
-void sim_dnn_stop_unless_float(const char* function, cudnnDataType_t type);
+// The values of descriptors, once entered; arrays have 4 entries for tensors and filters, 2 for the others. `strides`
+// NULL: packed, in the order of `format`.
+cudnnStatus_t sim_dnn_set_tensor(const char* function, cudnnTensorDescriptor_t desc, cudnnTensorFormat_t format,
+                                 cudnnDataType_t type, const int* dims, const int* strides);
+cudnnStatus_t sim_dnn_set_filter(const char* function, cudnnFilterDescriptor_t desc, cudnnDataType_t type,
+                                 cudnnTensorFormat_t format, const int* dims);
+cudnnStatus_t sim_dnn_set_convolution(const char* function, cudnnConvolutionDescriptor_t desc, const int* pad,
+                                      const int* stride, const int* dilation, cudnnConvolutionMode_t mode,
+                                      cudnnDataType_t compute_type);
+cudnnStatus_t sim_dnn_set_pooling(const char* function, cudnnPoolingDescriptor_t desc, cudnnPoolingMode_t mode,
+                                  cudnnNanPropagation_t nan, const int* window, const int* pad, const int* stride);
+cudnnStatus_t sim_dnn_conv_output_dims(const char* function, cudnnConvolutionDescriptor_t conv,
+                                       cudnnTensorDescriptor_t x, cudnnFilterDescriptor_t w, int64_t* out);
+cudnnStatus_t sim_dnn_pooling_output_dims(const char* function, cudnnPoolingDescriptor_t desc,
+                                          cudnnTensorDescriptor_t x, int64_t* out);
+
+// Out pointers of the getters may be NULL.
+#define SIM_DNN_PUT(out, value) \
+  do {                          \
+    if ((out) != NULL) {        \
+      *(out) = (value);         \
+    }                           \
+  } while (0)
+
+// The modelled type behind a cuDNN one; stops the program at one that is not modelled.
+cudaDataType sim_dnn_element_type(const char* function, cudnnDataType_t type);
 
 // 1 + (in + 2 pad - window) / stride; 0 when nothing fits.
 int64_t sim_dnn_windows(int64_t in, int64_t window, int pad, int stride);
 
 int sim_dnn_same_dims(const sim_dnn_shape_t* a, const sim_dnn_shape_t* b);
-void sim_dnn_add_access(sim_access_list_t* list, const sim_dnn_shape_t* shape, const float* data,
-                        sim_access_kind_t kind);
 
 static inline int64_t sim_dnn_offset(const sim_dnn_shape_t* shape, int64_t n, int64_t c, int64_t h, int64_t w) {
   return n * shape->strides[0] + c * shape->strides[1] + h * shape->strides[2] + w * shape->strides[3];
 }
 
+// A tensor, filter or bias with its memory. data NULL: not there, and not touched.
+typedef struct sim_dnn_operand {
+  sim_dnn_shape_t shape;
+  cudaDataType type;
+  void* data;
+} sim_dnn_operand_t;
+
+// The operand that a set tensor descriptor describes. Stops the program when `data`, which may be NULL, is misaligned.
+sim_dnn_operand_t sim_dnn_operand(const char* function, cudnnTensorDescriptor_t desc, const void* data);
+void sim_dnn_add_access(sim_access_list_t* list, const sim_dnn_operand_t* operand, sim_access_kind_t kind);
+
+static inline float sim_dnn_load(const sim_dnn_operand_t* operand, int64_t n, int64_t c, int64_t h, int64_t w) {
+  return sim_element_load(operand->data, operand->type, (ptrdiff_t)sim_dnn_offset(&operand->shape, n, c, h, w));
+}
+
+// Makes dimensions of size 1 stand for all of `to`'s (stride 0); fails when another does not match.
+cudnnStatus_t sim_dnn_broadcast(const char* function, sim_dnn_operand_t* operand, const sim_dnn_shape_t* to);
+
 // One call of the form y = alpha * op(x) + beta * y. y is not read when beta is zero.
 typedef struct sim_dnn_call {
-  sim_dnn_shape_t x_shape;
-  sim_dnn_shape_t y_shape;
-  const float* x;
-  float* y;
+  sim_dnn_operand_t x;
+  sim_dnn_operand_t y;
   float alpha;
   float beta;
 } sim_dnn_call_t;
 
-// Enters such a call and checks what all of them have in common.
+// Enters such a call and checks what all of them have in common. The types of x and y may differ.
+cudnnStatus_t sim_dnn_begin_mixed(const char* function, cudnnHandle_t handle, const void* alpha,
+                                  cudnnTensorDescriptor_t x_desc, const void* x, const void* beta,
+                                  cudnnTensorDescriptor_t y_desc, void* y, sim_dnn_call_t* out);
+
+// The same where they must be equal.
 cudnnStatus_t sim_dnn_begin(const char* function, cudnnHandle_t handle, const void* alpha,
                             cudnnTensorDescriptor_t x_desc, const void* x, const void* beta,
                             cudnnTensorDescriptor_t y_desc, void* y, sim_dnn_call_t* out);
 
-// Submits it; the payload starts with the call.
-cudnnStatus_t sim_dnn_submit(const char* function, cudnnHandle_t handle, void (*run)(void*), const void* payload,
-                             size_t payload_bytes);
+// Refuses inputs and outputs of different dimensions.
+cudnnStatus_t sim_dnn_require_same_dims(const char* function, const sim_dnn_call_t* call);
 
-static inline void sim_dnn_store(const sim_dnn_call_t* call, int64_t offset, float value) {
-  const float scaled = call->alpha * value;
-  call->y[offset] = call->beta == 0.0f ? scaled : scaled + call->beta * call->y[offset];
+// Submits it, with the accesses of further operands in `more` (NULL: none); the payload starts with the call.
+cudnnStatus_t sim_dnn_submit(const char* function, cudnnHandle_t handle, sim_access_list_t* more, void (*run)(void*),
+                             const void* payload, size_t payload_bytes);
+
+static inline void sim_dnn_store(const sim_dnn_call_t* call, int64_t n, int64_t c, int64_t h, int64_t w, float value) {
+  float result = call->alpha * value;
+  if (call->beta != 0.0f) {
+    result += call->beta * sim_dnn_load(&call->y, n, c, h, w);
+  }
+  sim_element_store(call->y.data, call->y.type, (ptrdiff_t)sim_dnn_offset(&call->y.shape, n, c, h, w), result);
 }
+
+// Calls `visit` for each element of y, in the order n, c, h, w.
+typedef void (*sim_dnn_visit_t)(const void* payload, int64_t n, int64_t c, int64_t h, int64_t w);
+void sim_dnn_for_each(const sim_dnn_shape_t* shape, sim_dnn_visit_t visit, const void* payload);
 
 // A convolution with all that a fused call adds: y = relu?(alpha * conv(x, w) + beta * z + bias). z may be y.
 typedef struct sim_dnn_conv {
-  sim_dnn_shape_t x_shape;
-  sim_dnn_shape_t w_shape;
-  sim_dnn_shape_t y_shape;
-  sim_dnn_shape_t z_shape;
-  const float* x;
-  const float* w;
-  const float* z;     // NULL when beta is zero
-  const float* bias;  // or NULL
-  float* y;
-  int64_t bias_stride;
+  sim_dnn_operand_t x;
+  sim_dnn_operand_t w;
+  sim_dnn_operand_t y;
+  sim_dnn_operand_t z;     // data NULL when beta is zero
+  sim_dnn_operand_t bias;  // data NULL: none
   float alpha;
   float beta;
   int relu;
@@ -159,11 +220,42 @@ typedef struct sim_dnn_conv {
   void* workspace;
 } sim_dnn_conv_t;
 
-// Bytes of workspace that an algorithm which the simulator has needs.
+// One of the pieces of work that a convolution is made of, with the parts of the workspace that it touches.
+typedef struct sim_dnn_stage {
+  const char* name;            // as reports show it; NULL: that of the call
+  void (*run)(void* payload);  // the payload is a sim_dnn_conv_t
+  unsigned reads;              // parts of the workspace
+  unsigned writes;
+  int reads_x;
+  int reads_w;
+  int is_last;  // reads z and the bias, writes y
+} sim_dnn_stage_t;
+
+// The parts of a workspace, in their order, as bits.
+enum { SIM_DNN_TABLE = 1, SIM_DNN_ROWS = 2, SIM_DNN_COLUMNS = 4, SIM_DNN_SUMS = 8, SIM_DNN_NUM_PARTS = 4 };
+
+// The stages of an algorithm; their number in *count, 0 for an algorithm that the simulator has not.
+const sim_dnn_stage_t* sim_dnn_conv_stages(cudnnConvolutionFwdAlgo_t algo, size_t* count);
+
+// Start and size in bytes of one part (its index, not its bit) of the algorithm's workspace; size 0 for one that the
+// algorithm has not.
+void sim_dnn_conv_part(const sim_dnn_conv_t* conv, cudnnConvolutionFwdAlgo_t algo, int part, size_t* offset,
+                       size_t* bytes);
+
+// Bytes of workspace that an algorithm needs.
 size_t sim_dnn_conv_workspace(const sim_dnn_conv_t* conv, cudnnConvolutionFwdAlgo_t algo);
 
-// Work for sim_submit; the payload is a sim_dnn_conv_t. The table is what IMPLICIT_PRECOMP_GEMM computes first.
-void sim_dnn_run_conv_table(void* payload);
-void sim_dnn_run_conv(void* payload);
+// What stands between a convolution's operands and its calls (convolution_problem.c): checked, without data pointers.
+cudnnStatus_t sim_dnn_make_conv(const char* function, cudnnTensorDescriptor_t x, cudnnFilterDescriptor_t w,
+                                cudnnConvolutionDescriptor_t conv, cudnnTensorDescriptor_t y, sim_dnn_conv_t* out);
+
+// Whether the simulated library has the algorithm for this problem.
+int sim_dnn_conv_has(const sim_dnn_conv_t* conv, cudnnConvolutionFwdAlgo_t algo);
+
+// Puts in the data pointers, checked.
+cudnnStatus_t sim_dnn_bind_conv(const char* function, const void* x, const void* w, void* y, sim_dnn_conv_t* conv);
+
+// Queues it: pointers, algorithm and workspace are set.
+cudnnStatus_t sim_dnn_submit_conv(const char* function, cudaStream_t stream, const sim_dnn_conv_t* conv);
 
 #endif  // GCAP_SIM_CUDNN_INTERNAL_H_

@@ -1,49 +1,192 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Calls that treat each element alone: adding a tensor, which may be broadcast, and activations. Stateless.
+// Calls that treat each element alone: adding a tensor, which may be broadcast, copies between layouts and types,
+// setting, scaling, binary operations and activations. Stateless.
 #include <math.h>
+#include <string.h>
 
 #include "sim/cudnn/internal.h"
 
-// The payload of an activation; it starts with the call, as sim_dnn_submit wants. An addition's is the call alone.
+// The payload of an addition, a copy, a scaling and a setting is the call alone; others start with it, as
+// sim_dnn_submit wants.
 typedef struct activation {
   sim_dnn_call_t call;
   struct cudnnActivationStruct desc;
 } activation_t;
 
+typedef struct binary {
+  sim_dnn_call_t call;  // x is A
+  sim_dnn_operand_t b;
+  cudnnOpTensorOp_t op;
+  float alpha_a;
+  float alpha_b;
+} binary_t;
+
 // y = alpha * x + beta * y, where x has stride 0 in the dimensions in which it is broadcast.
-static void run_addition(void* payload) {
+static void add_element(const void* payload, int64_t n, int64_t c, int64_t h, int64_t w) {
   const sim_dnn_call_t* call = payload;
-  const int64_t* dims = call->y_shape.dims;
-  for (int64_t n = 0; n < dims[0]; ++n) {
-    for (int64_t c = 0; c < dims[1]; ++c) {
-      for (int64_t h = 0; h < dims[2]; ++h) {
-        for (int64_t w = 0; w < dims[3]; ++w) {
-          const float value = call->x[sim_dnn_offset(&call->x_shape, n, c, h, w)];
-          sim_dnn_store(call, sim_dnn_offset(&call->y_shape, n, c, h, w), value);
-        }
-      }
-    }
-  }
+  sim_dnn_store(call, n, c, h, w, sim_dnn_load(&call->x, n, c, h, w));
+}
+
+static void run_addition(void* payload) {
+  sim_dnn_for_each(&((const sim_dnn_call_t*)payload)->y.shape, add_element, payload);
 }
 
 cudnnStatus_t cudnnAddTensor(cudnnHandle_t handle, const void* alpha, const cudnnTensorDescriptor_t aDesc,
                              const void* A, const void* beta, const cudnnTensorDescriptor_t cDesc, void* C) {
   sim_dnn_call_t call;
   cudnnStatus_t status = sim_dnn_begin(__func__, handle, alpha, aDesc, A, beta, cDesc, C, &call);
+  if (status == CUDNN_STATUS_SUCCESS) {
+    status = sim_dnn_broadcast(__func__, &call.x, &call.y.shape);
+  }
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
   }
-  sim_dnn_shape_t* a = &call.x_shape;
-  for (int i = 0; i < 4; ++i) {
-    if (a->dims[i] == 1) {
-      a->strides[i] = 0;
-    } else if (a->dims[i] != call.y_shape.dims[i]) {
-      return sim_dnn_fail(__func__, CUDNN_STATUS_BAD_PARAM, "dimension %d of A is %lld, neither 1 nor C's %lld", i,
-                          (long long)a->dims[i], (long long)call.y_shape.dims[i]);
-    }
+  return sim_dnn_submit(__func__, handle, NULL, run_addition, &call, sizeof call);
+}
+
+// Measured: between half and bfloat16 there is no way.
+cudnnStatus_t cudnnTransformTensor(cudnnHandle_t handle, const void* alpha, const cudnnTensorDescriptor_t xDesc,
+                                   const void* x, const void* beta, const cudnnTensorDescriptor_t yDesc, void* y) {
+  sim_dnn_call_t call;
+  cudnnStatus_t status = sim_dnn_begin_mixed(__func__, handle, alpha, xDesc, x, beta, yDesc, y, &call);
+  if (status == CUDNN_STATUS_SUCCESS) {
+    status = sim_dnn_require_same_dims(__func__, &call);
   }
-  return sim_dnn_submit(__func__, handle, run_addition, &call, sizeof call);
+  if (status != CUDNN_STATUS_SUCCESS) {
+    return status;
+  }
+  if (call.x.type != call.y.type && call.x.type != CUDA_R_32F && call.y.type != CUDA_R_32F) {
+    return sim_dnn_fail(__func__, CUDNN_STATUS_NOT_SUPPORTED, "half and bfloat16 do not turn into each other");
+  }
+  return sim_dnn_submit(__func__, handle, NULL, run_addition, &call, sizeof call);
+}
+
+// y = alpha * y, as the addition of nothing: alpha is the call's beta, and x stays untouched.
+static void scale_element(const void* payload, int64_t n, int64_t c, int64_t h, int64_t w) {
+  sim_dnn_store(payload, n, c, h, w, 0.0f);
+}
+
+static void run_scaling(void* payload) {
+  sim_dnn_for_each(&((const sim_dnn_call_t*)payload)->y.shape, scale_element, payload);
+}
+
+cudnnStatus_t cudnnScaleTensor(cudnnHandle_t handle, const cudnnTensorDescriptor_t yDesc, void* y, const void* alpha) {
+  static const float zero = 0.0f;
+  sim_dnn_call_t call;
+  cudnnStatus_t status = sim_dnn_begin(__func__, handle, &zero, yDesc, y, alpha, yDesc, y, &call);
+  if (status != CUDNN_STATUS_SUCCESS) {
+    return status;
+  }
+  call.x.data = NULL;
+  return sim_dnn_submit(__func__, handle, NULL, run_scaling, &call, sizeof call);
+}
+
+// y = alpha, which is the value.
+static void set_element(const void* payload, int64_t n, int64_t c, int64_t h, int64_t w) {
+  sim_dnn_store(payload, n, c, h, w, 1.0f);
+}
+
+static void run_setting(void* payload) {
+  sim_dnn_for_each(&((const sim_dnn_call_t*)payload)->y.shape, set_element, payload);
+}
+
+cudnnStatus_t cudnnSetTensor(cudnnHandle_t handle, const cudnnTensorDescriptor_t yDesc, void* y, const void* valuePtr) {
+  static const float zero = 0.0f;
+  sim_dnn_call_t call;
+  cudnnStatus_t status = sim_dnn_begin(__func__, handle, &zero, yDesc, y, &zero, yDesc, y, &call);
+  if (status != CUDNN_STATUS_SUCCESS) {
+    return status;
+  }
+  if (valuePtr == NULL) {
+    return sim_dnn_fail(__func__, CUDNN_STATUS_BAD_PARAM, "the value is NULL");
+  }
+  call.alpha = sim_element_load(valuePtr, call.y.type, 0);
+  call.x.data = NULL;
+  return sim_dnn_submit(__func__, handle, NULL, run_setting, &call, sizeof call);
+}
+
+static float combine(cudnnOpTensorOp_t op, float a, float b) {
+  switch (op) {
+    case CUDNN_OP_TENSOR_MUL: return a * b;
+    case CUDNN_OP_TENSOR_MIN: return fminf(a, b);
+    case CUDNN_OP_TENSOR_MAX: return fmaxf(a, b);
+    case CUDNN_OP_TENSOR_SQRT: return sqrtf(a);
+    case CUDNN_OP_TENSOR_NOT: return 1.0f - a;
+    default: return a + b;
+  }
+}
+
+static int reads_b(cudnnOpTensorOp_t op) { return op != CUDNN_OP_TENSOR_SQRT && op != CUDNN_OP_TENSOR_NOT; }
+
+static void combine_element(const void* payload, int64_t n, int64_t c, int64_t h, int64_t w) {
+  const binary_t* binary = payload;
+  const float a = binary->alpha_a * sim_dnn_load(&binary->call.x, n, c, h, w);
+  const float b = reads_b(binary->op) ? binary->alpha_b * sim_dnn_load(&binary->b, n, c, h, w) : 0.0f;
+  sim_dnn_store(&binary->call, n, c, h, w, combine(binary->op, a, b));
+}
+
+static void run_binary(void* payload) {
+  sim_dnn_for_each(&((const binary_t*)payload)->call.y.shape, combine_element, payload);
+}
+
+// Measured: A and B of one type (else a bad parameter), C of the same or floats, from floats anything.
+static cudnnStatus_t check_binary_types(const char* function, const binary_t* binary, cudnnDataType_t compute_type) {
+  const cudaDataType in = binary->call.x.type;
+  const cudaDataType out = binary->call.y.type;
+  if (in != binary->b.type) {
+    return sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "A and B have different types");
+  }
+  if (compute_type != CUDNN_DATA_FLOAT || (in != out && in != CUDA_R_32F && out != CUDA_R_32F)) {
+    return sim_dnn_fail(function, CUDNN_STATUS_NOT_SUPPORTED, "these types do not go together");
+  }
+  return CUDNN_STATUS_SUCCESS;
+}
+
+// B is checked also where the operation does not read it.
+static cudnnStatus_t bind_b(const char* function, const void* alpha, cudnnTensorDescriptor_t desc, const void* data,
+                            binary_t* out) {
+  cudnnStatus_t status = sim_dnn_check(function, &sim_dnn_tensor_kind, desc, "B's descriptor");
+  if (status != CUDNN_STATUS_SUCCESS) {
+    return status;
+  }
+  if (alpha == NULL || data == NULL) {
+    return sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "B or its scalar is NULL");
+  }
+  memcpy(&out->alpha_b, alpha, sizeof out->alpha_b);
+  out->b = sim_dnn_operand(function, desc, data);
+  return sim_dnn_broadcast(function, &out->b, &out->call.y.shape);
+}
+
+cudnnStatus_t cudnnOpTensor(cudnnHandle_t handle, const cudnnOpTensorDescriptor_t opTensorDesc, const void* alpha1,
+                            const cudnnTensorDescriptor_t aDesc, const void* A, const void* alpha2,
+                            const cudnnTensorDescriptor_t bDesc, const void* B, const void* beta,
+                            const cudnnTensorDescriptor_t cDesc, void* C) {
+  binary_t binary;
+  cudnnStatus_t status = sim_dnn_begin_mixed(__func__, handle, alpha1, aDesc, A, beta, cDesc, C, &binary.call);
+  if (status == CUDNN_STATUS_SUCCESS) {
+    status = sim_dnn_check(__func__, &sim_dnn_op_tensor_kind, opTensorDesc, "the operation's descriptor");
+  }
+  if (status == CUDNN_STATUS_SUCCESS) {
+    status = sim_dnn_require_same_dims(__func__, &binary.call);
+  }
+  if (status == CUDNN_STATUS_SUCCESS) {
+    status = bind_b(__func__, alpha2, bDesc, B, &binary);
+  }
+  if (status == CUDNN_STATUS_SUCCESS) {
+    status = check_binary_types(__func__, &binary, opTensorDesc->compute_type);
+  }
+  if (status != CUDNN_STATUS_SUCCESS) {
+    return status;
+  }
+  binary.op = opTensorDesc->op;
+  binary.alpha_a = binary.call.alpha;
+  binary.call.alpha = 1.0f;
+  sim_access_list_t more = {0};
+  if (reads_b(binary.op)) {
+    sim_dnn_add_access(&more, &binary.b, SIM_READ);
+  }
+  return sim_dnn_submit(__func__, handle, &more, run_binary, &binary, sizeof binary);
 }
 
 static float activate(const struct cudnnActivationStruct* desc, float value) {
@@ -58,24 +201,19 @@ static float activate(const struct cudnnActivationStruct* desc, float value) {
     case CUDNN_ACTIVATION_TANH: return tanhf(value);
     case CUDNN_ACTIVATION_CLIPPED_RELU: return value > 0.0f ? fminf(value, coef) : 0.0f;
     case CUDNN_ACTIVATION_ELU: return value > 0.0f ? value : coef * expm1f(value);
+    case CUDNN_ACTIVATION_SWISH: return value / (1.0f + expf(-value));  // the descriptor's coefficient is not its beta
     default: return value;
   }
 }
 
-static void run_activation(void* payload) {
+static void activate_element(const void* payload, int64_t n, int64_t c, int64_t h, int64_t w) {
   const activation_t* activation = payload;
-  const sim_dnn_call_t* call = &activation->call;
-  const int64_t* dims = call->y_shape.dims;
-  for (int64_t n = 0; n < dims[0]; ++n) {
-    for (int64_t c = 0; c < dims[1]; ++c) {
-      for (int64_t h = 0; h < dims[2]; ++h) {
-        for (int64_t w = 0; w < dims[3]; ++w) {
-          const float value = activate(&activation->desc, call->x[sim_dnn_offset(&call->x_shape, n, c, h, w)]);
-          sim_dnn_store(call, sim_dnn_offset(&call->y_shape, n, c, h, w), value);
-        }
-      }
-    }
-  }
+  const float value = activate(&activation->desc, sim_dnn_load(&activation->call.x, n, c, h, w));
+  sim_dnn_store(&activation->call, n, c, h, w, value);
+}
+
+static void run_activation(void* payload) {
+  sim_dnn_for_each(&((const activation_t*)payload)->call.y.shape, activate_element, payload);
 }
 
 cudnnStatus_t cudnnActivationForward(cudnnHandle_t handle, cudnnActivationDescriptor_t activationDesc,
@@ -86,18 +224,15 @@ cudnnStatus_t cudnnActivationForward(cudnnHandle_t handle, cudnnActivationDescri
   if (status == CUDNN_STATUS_SUCCESS) {
     status = sim_dnn_check(__func__, &sim_dnn_activation_kind, activationDesc, "the activation's descriptor");
   }
+  if (status == CUDNN_STATUS_SUCCESS && activationDesc->mode == CUDNN_ACTIVATION_IDENTITY) {
+    status = sim_dnn_fail(__func__, CUDNN_STATUS_BAD_PARAM, "identity is for the fused convolution alone");
+  }
+  if (status == CUDNN_STATUS_SUCCESS) {
+    status = sim_dnn_require_same_dims(__func__, &activation.call);
+  }
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
   }
-  if (activationDesc->mode == CUDNN_ACTIVATION_SWISH) {
-    sim_stop(__func__, "CUDNN_ACTIVATION_SWISH is not modelled");
-  }
-  if (activationDesc->mode == CUDNN_ACTIVATION_IDENTITY) {
-    return sim_dnn_fail(__func__, CUDNN_STATUS_BAD_PARAM, "identity is for the fused convolution alone");
-  }
-  if (!sim_dnn_same_dims(&activation.call.x_shape, &activation.call.y_shape)) {
-    return sim_dnn_fail(__func__, CUDNN_STATUS_BAD_PARAM, "input and output have different dimensions");
-  }
   activation.desc = *activationDesc;
-  return sim_dnn_submit(__func__, handle, run_activation, &activation, sizeof activation);
+  return sim_dnn_submit(__func__, handle, NULL, run_activation, &activation, sizeof activation);
 }

@@ -1,8 +1,8 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // Pooling: the output size and the forward pass. Padding never wins a maximum; an average counts it or not, by mode. As
-// measured, the maximum of padding alone is -FLT_MAX. NaN wins when the descriptor says so; a GPU's kernels differ
-// there. Stateless.
+// measured, the maximum of padding alone is -FLT_MAX, and a negative padding crops. NaN wins when the descriptor says
+// so; a GPU's kernels differ there. Stateless.
 #include <float.h>
 #include <math.h>
 
@@ -27,44 +27,30 @@ static cudnnStatus_t output_dims(const char* function, cudnnPoolingDescriptor_t 
   return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t cudnnGetPooling2dForwardOutputDim(const cudnnPoolingDescriptor_t poolingDesc,
-                                                const cudnnTensorDescriptor_t inputTensorDesc, int* n, int* c, int* h,
-                                                int* w) {
-  int64_t dims[4];
-  cudnnStatus_t status = sim_dnn_enter(__func__);
+cudnnStatus_t sim_dnn_pooling_output_dims(const char* function, cudnnPoolingDescriptor_t desc,
+                                          cudnnTensorDescriptor_t x, int64_t* out) {
+  cudnnStatus_t status = sim_dnn_enter(function);
   if (status == CUDNN_STATUS_SUCCESS) {
-    status = sim_dnn_check(__func__, &sim_dnn_pooling_kind, poolingDesc, "the pooling's descriptor");
+    status = sim_dnn_check(function, &sim_dnn_pooling_kind, desc, "the pooling's descriptor");
   }
   if (status == CUDNN_STATUS_SUCCESS) {
-    status = sim_dnn_check(__func__, &sim_dnn_tensor_kind, inputTensorDesc, "the input's descriptor");
+    status = sim_dnn_check(function, &sim_dnn_tensor_kind, x, "the input's descriptor");
   }
-  if (status == CUDNN_STATUS_SUCCESS) {
-    status = output_dims(__func__, poolingDesc, &inputTensorDesc->shape, dims);
-  }
-  if (status != CUDNN_STATUS_SUCCESS) {
-    return status;
-  }
-  int* out[] = {n, c, h, w};
-  for (int i = 0; i < 4; ++i) {
-    if (out[i] == NULL) {
-      return sim_dnn_fail(__func__, CUDNN_STATUS_BAD_PARAM, "an out pointer is NULL");
-    }
-    *out[i] = (int)dims[i];
-  }
-  return CUDNN_STATUS_SUCCESS;
+  return status == CUDNN_STATUS_SUCCESS ? output_dims(function, desc, &x->shape, out) : status;
 }
 
 // One window whose first pixel is (row, col), which may lie in the padding.
-static float pool(const pooling_t* pooling, const float* plane, int64_t row, int64_t col) {
-  const sim_dnn_shape_t* shape = &pooling->call.x_shape;
+static float pool(const pooling_t* pooling, int64_t n, int64_t c, int64_t row, int64_t col) {
+  const sim_dnn_operand_t* x = &pooling->call.x;
+  const int64_t* dims = x->shape.dims;
   const int* window = pooling->desc.window;
   const int propagate = pooling->desc.nan == CUDNN_PROPAGATE_NAN;
   float largest = -FLT_MAX;
   float sum = 0.0f;
   int count = 0;
-  for (int64_t h = row < 0 ? 0 : row; h < row + window[0] && h < shape->dims[2]; ++h) {
-    for (int64_t w = col < 0 ? 0 : col; w < col + window[1] && w < shape->dims[3]; ++w) {
-      const float value = plane[sim_dnn_offset(shape, 0, 0, h, w)];
+  for (int64_t h = row < 0 ? 0 : row; h < row + window[0] && h < dims[2]; ++h) {
+    for (int64_t w = col < 0 ? 0 : col; w < col + window[1] && w < dims[3]; ++w) {
+      const float value = sim_dnn_load(x, n, c, h, w);
       if (value > largest || (propagate && isnan(value))) {
         largest = value;
       }
@@ -79,24 +65,15 @@ static float pool(const pooling_t* pooling, const float* plane, int64_t row, int
   }
 }
 
-static void run(void* payload) {
+static void pool_element(const void* payload, int64_t n, int64_t c, int64_t h, int64_t w) {
   const pooling_t* pooling = payload;
-  const sim_dnn_call_t* call = &pooling->call;
   const struct cudnnPoolingStruct* desc = &pooling->desc;
-  const int64_t* dims = call->y_shape.dims;
-  for (int64_t n = 0; n < dims[0]; ++n) {
-    for (int64_t c = 0; c < dims[1]; ++c) {
-      const float* plane = call->x + sim_dnn_offset(&call->x_shape, n, c, 0, 0);
-      for (int64_t h = 0; h < dims[2]; ++h) {
-        for (int64_t w = 0; w < dims[3]; ++w) {
-          const float value =
-              pool(pooling, plane, h * desc->stride[0] - desc->pad[0], w * desc->stride[1] - desc->pad[1]);
-          sim_dnn_store(call, sim_dnn_offset(&call->y_shape, n, c, h, w), value);
-        }
-      }
-    }
-  }
+  const int64_t row = h * desc->stride[0] - desc->pad[0];
+  const int64_t col = w * desc->stride[1] - desc->pad[1];
+  sim_dnn_store(&pooling->call, n, c, h, w, pool(pooling, n, c, row, col));
 }
+
+static void run(void* payload) { sim_dnn_for_each(&((const pooling_t*)payload)->call.y.shape, pool_element, payload); }
 
 cudnnStatus_t cudnnPoolingForward(cudnnHandle_t handle, const cudnnPoolingDescriptor_t poolingDesc, const void* alpha,
                                   const cudnnTensorDescriptor_t xDesc, const void* x, const void* beta,
@@ -108,16 +85,16 @@ cudnnStatus_t cudnnPoolingForward(cudnnHandle_t handle, const cudnnPoolingDescri
   }
   sim_dnn_shape_t expected;
   if (status == CUDNN_STATUS_SUCCESS) {
-    status = output_dims(__func__, poolingDesc, &pooling.call.x_shape, expected.dims);
+    status = output_dims(__func__, poolingDesc, &pooling.call.x.shape, expected.dims);
   }
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
   }
-  if (!sim_dnn_same_dims(&expected, &pooling.call.y_shape)) {
+  if (!sim_dnn_same_dims(&expected, &pooling.call.y.shape)) {
     return sim_dnn_fail(__func__, CUDNN_STATUS_BAD_PARAM, "the output must be %lld x %lld x %lld x %lld",
                         (long long)expected.dims[0], (long long)expected.dims[1], (long long)expected.dims[2],
                         (long long)expected.dims[3]);
   }
   pooling.desc = *poolingDesc;
-  return sim_dnn_submit(__func__, handle, run, &pooling, sizeof pooling);
+  return sim_dnn_submit(__func__, handle, NULL, run, &pooling, sizeof pooling);
 }

@@ -1,8 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // Softmax over the channels of each pixel, or over a whole image. Only FAST does without the maximum. May run in place:
-// a group is totalled before its first value is written.
-// Stateless.
+// a group is totalled before its first value is written. Stateless.
 #include <math.h>
 
 #include "sim/cudnn/internal.h"
@@ -33,7 +32,7 @@ static totals_t total(const softmax_t* softmax, const box_t* box) {
     for (int64_t c = box->first[0]; c < box->end[0]; ++c) {
       for (int64_t h = box->first[1]; h < box->end[1]; ++h) {
         for (int64_t w = box->first[2]; w < box->end[2]; ++w) {
-          const float value = call->x[sim_dnn_offset(&call->x_shape, box->n, c, h, w)];
+          const float value = sim_dnn_load(&call->x, box->n, c, h, w);
           if (pass == 0) {
             totals.shift = fmaxf(totals.shift, value);
           } else {
@@ -52,10 +51,10 @@ static void normalize(const softmax_t* softmax, const box_t* box) {
   for (int64_t c = box->first[0]; c < box->end[0]; ++c) {
     for (int64_t h = box->first[1]; h < box->end[1]; ++h) {
       for (int64_t w = box->first[2]; w < box->end[2]; ++w) {
-        const float value = call->x[sim_dnn_offset(&call->x_shape, box->n, c, h, w)] - totals.shift;
+        const float value = sim_dnn_load(&call->x, box->n, c, h, w) - totals.shift;
         const int log = softmax->algorithm == CUDNN_SOFTMAX_LOG;
         const float result = log ? value - logf(totals.sum) : expf(value) / totals.sum;
-        sim_dnn_store(call, sim_dnn_offset(&call->y_shape, box->n, c, h, w), result);
+        sim_dnn_store(call, box->n, c, h, w, result);
       }
     }
   }
@@ -63,7 +62,7 @@ static void normalize(const softmax_t* softmax, const box_t* box) {
 
 static void run(void* payload) {
   const softmax_t* softmax = payload;
-  const int64_t* dims = softmax->call.x_shape.dims;
+  const int64_t* dims = softmax->call.x.shape.dims;
   for (int64_t n = 0; n < dims[0]; ++n) {
     if (softmax->mode == CUDNN_SOFTMAX_MODE_INSTANCE) {
       const box_t image = {n, {0, 0, 0}, {dims[1], dims[2], dims[3]}};
@@ -91,8 +90,9 @@ cudnnStatus_t cudnnSoftmaxForward(cudnnHandle_t handle, cudnnSoftmaxAlgorithm_t 
     return sim_dnn_fail(__func__, CUDNN_STATUS_BAD_PARAM, "%d is no softmax algorithm or %d no mode", (int)algo,
                         (int)mode);
   }
-  if (!sim_dnn_same_dims(&softmax.call.x_shape, &softmax.call.y_shape)) {
-    return sim_dnn_fail(__func__, CUDNN_STATUS_BAD_PARAM, "input and output have different dimensions");
+  status = sim_dnn_require_same_dims(__func__, &softmax.call);
+  if (status != CUDNN_STATUS_SUCCESS) {
+    return status;
   }
-  return sim_dnn_submit(__func__, handle, run, &softmax, sizeof softmax);
+  return sim_dnn_submit(__func__, handle, NULL, run, &softmax, sizeof softmax);
 }

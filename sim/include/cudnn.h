@@ -145,6 +145,23 @@ typedef enum {
 } cudnnPoolingMode_t;
 
 typedef enum {
+  CUDNN_OP_TENSOR_ADD = 0,
+  CUDNN_OP_TENSOR_MUL = 1,
+  CUDNN_OP_TENSOR_MIN = 2,
+  CUDNN_OP_TENSOR_MAX = 3,
+  CUDNN_OP_TENSOR_SQRT = 4,  // of A alone
+  CUDNN_OP_TENSOR_NOT = 5    // 1 - A
+} cudnnOpTensorOp_t;
+
+typedef enum {
+  CUDNN_BATCHNORM_PER_ACTIVATION = 0,
+  CUDNN_BATCHNORM_SPATIAL = 1,
+  CUDNN_BATCHNORM_SPATIAL_PERSISTENT = 2
+} cudnnBatchNormMode_t;
+
+#define CUDNN_BN_MIN_EPSILON 0.0
+
+typedef enum {
   CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM = 0,
   CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM = 1,
   CUDNN_CONVOLUTION_FWD_ALGO_GEMM = 2,
@@ -156,13 +173,15 @@ typedef enum {
   CUDNN_CONVOLUTION_FWD_ALGO_COUNT = 8
 } cudnnConvolutionFwdAlgo_t;
 
-// Library handle: bound to one stream at a time. Create and destroy it outside captures (both fail and invalidate).
+// Library handle: bound to the device on which it is created and to one of its streams at a time. Create and destroy it
+// outside captures (both fail and invalidate).
 typedef struct cudnnContext* cudnnHandle_t;
 typedef struct cudnnTensorStruct* cudnnTensorDescriptor_t;
 typedef struct cudnnFilterStruct* cudnnFilterDescriptor_t;
 typedef struct cudnnConvolutionStruct* cudnnConvolutionDescriptor_t;
 typedef struct cudnnPoolingStruct* cudnnPoolingDescriptor_t;
 typedef struct cudnnActivationStruct* cudnnActivationDescriptor_t;
+typedef struct cudnnOpTensorStruct* cudnnOpTensorDescriptor_t;
 
 typedef struct cudnnConvolutionFwdAlgoPerfStruct {
   cudnnConvolutionFwdAlgo_t algo;
@@ -193,6 +212,13 @@ cudnnStatus_t cudnnSetTensor4dDescriptorEx(cudnnTensorDescriptor_t tensorDesc, c
 cudnnStatus_t cudnnGetTensor4dDescriptor(const cudnnTensorDescriptor_t tensorDesc, cudnnDataType_t* dataType, int* n,
                                          int* c, int* h, int* w, int* nStride, int* cStride, int* hStride,
                                          int* wStride);
+// Four dimensions are modelled.
+cudnnStatus_t cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t tensorDesc, cudnnDataType_t dataType, int nbDims,
+                                         const int dimA[], const int strideA[]);
+cudnnStatus_t cudnnSetTensorNdDescriptorEx(cudnnTensorDescriptor_t tensorDesc, cudnnTensorFormat_t format,
+                                           cudnnDataType_t dataType, int nbDims, const int dimA[]);
+cudnnStatus_t cudnnGetTensorNdDescriptor(const cudnnTensorDescriptor_t tensorDesc, int nbDimsRequested,
+                                         cudnnDataType_t* dataType, int* nbDims, int dimA[], int strideA[]);
 cudnnStatus_t cudnnGetTensorSizeInBytes(const cudnnTensorDescriptor_t tensorDesc, size_t* size);
 cudnnStatus_t cudnnDestroyTensorDescriptor(cudnnTensorDescriptor_t tensorDesc);
 
@@ -202,6 +228,11 @@ cudnnStatus_t cudnnSetFilter4dDescriptor(cudnnFilterDescriptor_t filterDesc, cud
                                          cudnnTensorFormat_t format, int k, int c, int h, int w);
 cudnnStatus_t cudnnGetFilter4dDescriptor(const cudnnFilterDescriptor_t filterDesc, cudnnDataType_t* dataType,
                                          cudnnTensorFormat_t* format, int* k, int* c, int* h, int* w);
+cudnnStatus_t cudnnSetFilterNdDescriptor(cudnnFilterDescriptor_t filterDesc, cudnnDataType_t dataType,
+                                         cudnnTensorFormat_t format, int nbDims, const int filterDimA[]);
+cudnnStatus_t cudnnGetFilterNdDescriptor(const cudnnFilterDescriptor_t filterDesc, int nbDimsRequested,
+                                         cudnnDataType_t* dataType, cudnnTensorFormat_t* format, int* nbDims,
+                                         int filterDimA[]);
 cudnnStatus_t cudnnGetFilterSizeInBytes(const cudnnFilterDescriptor_t filterDesc, size_t* size);
 cudnnStatus_t cudnnDestroyFilterDescriptor(cudnnFilterDescriptor_t filterDesc);
 
@@ -213,6 +244,9 @@ cudnnStatus_t cudnnSetConvolution2dDescriptor(cudnnConvolutionDescriptor_t convD
 cudnnStatus_t cudnnGetConvolution2dDescriptor(const cudnnConvolutionDescriptor_t convDesc, int* pad_h, int* pad_w,
                                               int* u, int* v, int* dilation_h, int* dilation_w,
                                               cudnnConvolutionMode_t* mode, cudnnDataType_t* computeType);
+cudnnStatus_t cudnnSetConvolutionNdDescriptor(cudnnConvolutionDescriptor_t convDesc, int arrayLength, const int padA[],
+                                              const int filterStrideA[], const int dilationA[],
+                                              cudnnConvolutionMode_t mode, cudnnDataType_t computeType);
 cudnnStatus_t cudnnSetConvolutionMathType(cudnnConvolutionDescriptor_t convDesc, cudnnMathType_t mathType);
 cudnnStatus_t cudnnGetConvolutionMathType(cudnnConvolutionDescriptor_t convDesc, cudnnMathType_t* mathType);
 cudnnStatus_t cudnnSetConvolutionGroupCount(cudnnConvolutionDescriptor_t convDesc, int groupCount);
@@ -228,9 +262,15 @@ cudnnStatus_t cudnnGetPooling2dDescriptor(const cudnnPoolingDescriptor_t pooling
                                           cudnnNanPropagation_t* maxpoolingNanOpt, int* windowHeight, int* windowWidth,
                                           int* verticalPadding, int* horizontalPadding, int* verticalStride,
                                           int* horizontalStride);
+cudnnStatus_t cudnnSetPoolingNdDescriptor(cudnnPoolingDescriptor_t poolingDesc, const cudnnPoolingMode_t mode,
+                                          const cudnnNanPropagation_t maxpoolingNanOpt, int nbDims,
+                                          const int windowDimA[], const int paddingA[], const int strideA[]);
 cudnnStatus_t cudnnGetPooling2dForwardOutputDim(const cudnnPoolingDescriptor_t poolingDesc,
                                                 const cudnnTensorDescriptor_t inputTensorDesc, int* n, int* c, int* h,
                                                 int* w);
+cudnnStatus_t cudnnGetPoolingNdForwardOutputDim(const cudnnPoolingDescriptor_t poolingDesc,
+                                                const cudnnTensorDescriptor_t inputTensorDesc, int nbDims,
+                                                int outputTensorDimA[]);
 cudnnStatus_t cudnnDestroyPoolingDescriptor(cudnnPoolingDescriptor_t poolingDesc);
 
 // coef is the ceiling of a clipped ReLU and the alpha of an ELU.
@@ -242,10 +282,25 @@ cudnnStatus_t cudnnGetActivationDescriptor(const cudnnActivationDescriptor_t act
                                            double* coef);
 cudnnStatus_t cudnnDestroyActivationDescriptor(cudnnActivationDescriptor_t activationDesc);
 
+cudnnStatus_t cudnnCreateOpTensorDescriptor(cudnnOpTensorDescriptor_t* opTensorDesc);
+cudnnStatus_t cudnnSetOpTensorDescriptor(cudnnOpTensorDescriptor_t opTensorDesc, cudnnOpTensorOp_t opTensorOp,
+                                         cudnnDataType_t opTensorCompType, cudnnNanPropagation_t opTensorNanOpt);
+cudnnStatus_t cudnnGetOpTensorDescriptor(const cudnnOpTensorDescriptor_t opTensorDesc, cudnnOpTensorOp_t* opTensorOp,
+                                         cudnnDataType_t* opTensorCompType, cudnnNanPropagation_t* opTensorNanOpt);
+cudnnStatus_t cudnnDestroyOpTensorDescriptor(cudnnOpTensorDescriptor_t opTensorDesc);
+
+// The shape of a batch normalization's parameters for such an input: 1 x C x H x W per activation, else 1 x C x 1 x 1.
+cudnnStatus_t cudnnDeriveBNTensorDescriptor(cudnnTensorDescriptor_t derivedBnDesc, const cudnnTensorDescriptor_t xDesc,
+                                            cudnnBatchNormMode_t mode);
+
 cudnnStatus_t cudnnGetConvolution2dForwardOutputDim(const cudnnConvolutionDescriptor_t convDesc,
                                                     const cudnnTensorDescriptor_t inputTensorDesc,
                                                     const cudnnFilterDescriptor_t filterDesc, int* n, int* c, int* h,
                                                     int* w);
+cudnnStatus_t cudnnGetConvolutionNdForwardOutputDim(const cudnnConvolutionDescriptor_t convDesc,
+                                                    const cudnnTensorDescriptor_t inputTensorDesc,
+                                                    const cudnnFilterDescriptor_t filterDesc, int nbDims,
+                                                    int tensorOuputDimA[]);
 cudnnStatus_t cudnnGetConvolutionForwardAlgorithmMaxCount(cudnnHandle_t handle, int* count);
 // Ranks the algorithms without running anything: legal in a capture.
 cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(cudnnHandle_t handle, const cudnnTensorDescriptor_t srcDesc,
@@ -254,7 +309,13 @@ cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(cudnnHandle_t handle, const
                                                      const cudnnTensorDescriptor_t destDesc,
                                                      const int requestedAlgoCount, int* returnedAlgoCount,
                                                      cudnnConvolutionFwdAlgoPerf_t* perfResults);
-// Ranks the algorithms by running them: answers success in a capture and invalidates it.
+// Ranks the algorithms by running them on memory of its own, which it may not allocate in a capture.
+cudnnStatus_t cudnnFindConvolutionForwardAlgorithm(cudnnHandle_t handle, const cudnnTensorDescriptor_t xDesc,
+                                                   const cudnnFilterDescriptor_t wDesc,
+                                                   const cudnnConvolutionDescriptor_t convDesc,
+                                                   const cudnnTensorDescriptor_t yDesc, const int requestedAlgoCount,
+                                                   int* returnedAlgoCount, cudnnConvolutionFwdAlgoPerf_t* perfResults);
+// Ranks the algorithms by running them on the caller's: answers success in a capture and invalidates it.
 cudnnStatus_t cudnnFindConvolutionForwardAlgorithmEx(cudnnHandle_t handle, const cudnnTensorDescriptor_t xDesc,
                                                      const void* x, const cudnnFilterDescriptor_t wDesc, const void* w,
                                                      const cudnnConvolutionDescriptor_t convDesc,
@@ -293,6 +354,24 @@ cudnnStatus_t cudnnPoolingForward(cudnnHandle_t handle, const cudnnPoolingDescri
 cudnnStatus_t cudnnSoftmaxForward(cudnnHandle_t handle, cudnnSoftmaxAlgorithm_t algo, cudnnSoftmaxMode_t mode,
                                   const void* alpha, const cudnnTensorDescriptor_t xDesc, const void* x,
                                   const void* beta, const cudnnTensorDescriptor_t yDesc, void* y);
+
+// C = op(alpha1 * A, alpha2 * B) + beta * C. A has C's dimensions; each of B's is C's, or 1.
+cudnnStatus_t cudnnOpTensor(cudnnHandle_t handle, const cudnnOpTensorDescriptor_t opTensorDesc, const void* alpha1,
+                            const cudnnTensorDescriptor_t aDesc, const void* A, const void* alpha2,
+                            const cudnnTensorDescriptor_t bDesc, const void* B, const void* beta,
+                            const cudnnTensorDescriptor_t cDesc, void* C);
+// Copies between layouts and types: y = alpha * x + beta * y.
+cudnnStatus_t cudnnTransformTensor(cudnnHandle_t handle, const void* alpha, const cudnnTensorDescriptor_t xDesc,
+                                   const void* x, const void* beta, const cudnnTensorDescriptor_t yDesc, void* y);
+// Sets every element to the value at valuePtr, which is of y's type.
+cudnnStatus_t cudnnSetTensor(cudnnHandle_t handle, const cudnnTensorDescriptor_t yDesc, void* y, const void* valuePtr);
+cudnnStatus_t cudnnScaleTensor(cudnnHandle_t handle, const cudnnTensorDescriptor_t yDesc, void* y, const void* alpha);
+// y = alpha * (scale * (x - mean) / sqrt(variance + epsilon) + bias) + beta * y. The parameters are floats.
+cudnnStatus_t cudnnBatchNormalizationForwardInference(
+    cudnnHandle_t handle, cudnnBatchNormMode_t mode, const void* alpha, const void* beta,
+    const cudnnTensorDescriptor_t xDesc, const void* x, const cudnnTensorDescriptor_t yDesc, void* y,
+    const cudnnTensorDescriptor_t bnScaleBiasMeanVarDesc, const void* bnScale, const void* bnBias,
+    const void* estimatedMean, const void* estimatedVariance, double epsilon);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -1,0 +1,28 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// What a simulated library may ask about a stream before it takes it. Asking is no API call: it is not counted, moves
+// no queue and disturbs no capture. Each function takes the global lock for itself.
+#include "core.h"
+#include "submit.h"
+
+int sim_current_device(void) {
+  sim_lock();
+  const int device = sim_thread()->device;
+  sim_unlock();
+  return device;
+}
+
+int sim_stream_device(cudaStream_t stream) {
+  sim_lock();
+  const int device = sim_stream_get(stream)->device;
+  sim_unlock();
+  return device;
+}
+
+int sim_stream_is_invalidated(cudaStream_t stream) {
+  sim_lock();
+  const sim_member_t* member = sim_stream_get(stream)->member;
+  const int is_invalidated = member && member->capture->invalid;
+  sim_unlock();
+  return is_invalidated;
+}
