@@ -112,8 +112,9 @@ cudaError_t sim_enter(sim_api_t api) {
   if (code != cudaSuccess || function->class == SIM_PURE) return code;
   if (thread->in_host_function) return cudaErrorNotPermitted;
   sim_turn();
+  if (function->class != SIM_FREE) thread->uses_device = true;
   if (function->class == SIM_UNSAFE) return sim_gate_unsafe();
-  if (function->class == SIM_FORBIDDEN) return sim_gate_forbidden();
+  if (function->class == SIM_FORBIDDEN) return sim_gate_forbidden(thread->device);
   return cudaSuccess;
 }
 
@@ -155,7 +156,7 @@ static void begin_effect(const char* name) {
 
 void sim_invalidate_captures(const char* function) {
   begin_effect(function);
-  (void)sim_gate_forbidden();  // the point is what it does to the captures; these functions answer success
+  (void)sim_gate_forbidden(-1);  // the point is what it does to the captures; these functions answer success
   sim_leave_quietly(cudaSuccess);
 }
 

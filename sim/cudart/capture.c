@@ -52,9 +52,18 @@ cudaError_t sim_gate_unsafe_beside_others(void) {
   return code;
 }
 
-cudaError_t sim_gate_forbidden(void) {
+static bool is_on_device(const sim_capture_t* capture, int device) {
+  for (size_t i = 0; i < capture->num_members; ++i) {
+    const sim_stream_t* stream = capture->members[i]->stream;
+    if (stream && stream->device == device) return true;
+  }
+  return false;
+}
+
+cudaError_t sim_gate_forbidden(int device) {
   cudaError_t code = cudaSuccess;
   for (sim_capture_t* capture = captures; capture; capture = capture->next) {
+    if (device >= 0 && !is_on_device(capture, device)) continue;
     code = sim_capture_invalidate(capture, SIM_RULE_FORBIDDEN_CALL);
   }
   return code;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core.h"
+#include "copy.h"
 
 static enum cudaMemoryType type_of(const void* address) {
   const sim_allocation_t* allocation = sim_allocation_find(address);
@@ -58,7 +58,7 @@ static cudaError_t judge(sim_copy_t* copy) {
   return cudaSuccess;
 }
 
-static void stage(sim_task_t* task) {
+void sim_copy_stage(sim_task_t* task) {
   const sim_copy_t* copy = &task->u.copy.copy;
   size_t slices = copy->depth ? copy->depth : 1;
   char* staged = sim_calloc(slices * copy->height, copy->width);
@@ -101,7 +101,21 @@ sim_copy_t sim_copy_of_params(const struct cudaMemcpy3DParms* params) {
                       .kind = params->kind};
 }
 
-static cudaError_t copy_async(sim_copy_t* copy, sim_stream_t* stream) {
+// The largest pageable source whose bytes are taken at the call; a larger one is read while the host waits.
+#define MAX_STAGED_BYTES ((size_t)64 << 20)
+
+static bool is_staged(const sim_copy_t* copy) {
+  if (copy->dst_type != cudaMemoryTypeDevice || copy->src_type != cudaMemoryTypeUnregistered) return false;
+  return copy->width * copy->height * (copy->depth ? copy->depth : 1) <= MAX_STAGED_BYTES;
+}
+
+// Must the host wait for it? Whatever touches pageable memory, and copies between host buffers, hold the host.
+static bool holds_host(const sim_copy_t* copy) {
+  if (copy->dst_type == cudaMemoryTypeUnregistered || copy->src_type == cudaMemoryTypeUnregistered) return true;
+  return copy->dst_type == cudaMemoryTypeHost && copy->src_type == cudaMemoryTypeHost;
+}
+
+cudaError_t sim_copy_async(sim_copy_t* copy, sim_stream_t* stream) {
   if (copy->width == 0 || copy->height == 0) return cudaSuccess;
   cudaError_t code = judge(copy);
   if (code == cudaSuccess) code = sim_gate_ordered(stream);
@@ -109,12 +123,10 @@ static cudaError_t copy_async(sim_copy_t* copy, sim_stream_t* stream) {
   if (stream->member) return sim_submit_task(stream, copy_task(copy));
   if (!kind_matches(copy)) return cudaErrorInvalidValue;
   sim_task_t* task = copy_task(copy);
-  bool to_host = copy->dst_type != cudaMemoryTypeDevice;
-  bool pageable = copy->src_type == cudaMemoryTypeUnregistered || copy->dst_type == cudaMemoryTypeUnregistered;
-  bool host_to_host = to_host && copy->src_type != cudaMemoryTypeDevice;
-  if (!to_host && pageable) stage(task);
+  bool staged = is_staged(copy);
+  if (staged) sim_copy_stage(task);
   code = sim_submit_task(stream, task);
-  if (code == cudaSuccess && ((to_host && pageable) || host_to_host)) sim_wait_for(sim_stream_tail_mark(stream));
+  if (code == cudaSuccess && !staged && holds_host(copy)) sim_wait_for(sim_stream_tail_mark(stream));
   return code;
 }
 
@@ -125,31 +137,24 @@ static sim_copy_t linear(void* dst, const void* src, size_t count, enum cudaMemc
 cudaError_t cudaMemcpyAsync(void* dst, const void* src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) {
   cudaError_t code = sim_enter(SIM_API_cudaMemcpyAsync);
   sim_copy_t copy = linear(dst, src, count, kind);
-  if (code == cudaSuccess) code = copy_async(&copy, sim_stream_get(stream));
+  if (code == cudaSuccess) code = sim_copy_async(&copy, sim_stream_get(stream));
   return sim_leave(code);
 }
 
-cudaError_t cudaMemcpy2DAsync(void* dst, size_t dpitch, const void* src, size_t spitch, size_t width, size_t height,
-                              enum cudaMemcpyKind kind, cudaStream_t stream) {
-  cudaError_t code = sim_enter(SIM_API_cudaMemcpy2DAsync);
-  sim_copy_t copy = linear(dst, src, width, kind);
-  copy.dst_pitch = dpitch;
-  copy.src_pitch = spitch;
-  copy.height = height;
-  if (code == cudaSuccess) code = copy_async(&copy, sim_stream_get(stream));
-  return sim_leave(code);
+cudaError_t sim_copy_sync(sim_copy_t* copy) {
+  sim_stream_t* stream = sim_stream_get(cudaStreamLegacy);
+  cudaError_t code = sim_copy_async(copy, stream);
+  if (code != cudaSuccess || copy->width == 0 || copy->height == 0) return code;
+  // A copy within the device does not hold the host, not even this one.
+  bool on_device = copy->src_type == cudaMemoryTypeDevice && copy->dst_type == cudaMemoryTypeDevice;
+  if (!on_device) sim_wait_for(sim_stream_tail_mark(stream));
+  return code;
 }
 
 cudaError_t cudaMemcpy(void* dst, const void* src, size_t count, enum cudaMemcpyKind kind) {
   cudaError_t code = sim_enter(SIM_API_cudaMemcpy);
-  if (code == cudaSuccess) {
-    sim_stream_t* stream = sim_stream_get(cudaStreamLegacy);
-    sim_copy_t copy = linear(dst, src, count, kind);
-    code = copy_async(&copy, stream);
-    bool on_device = copy.src_type == cudaMemoryTypeDevice && copy.dst_type == cudaMemoryTypeDevice;
-    // A copy within the device does not hold the host, not even this one.
-    if (code == cudaSuccess && count > 0 && !on_device) sim_wait_for(sim_stream_tail_mark(stream));
-  }
+  sim_copy_t copy = linear(dst, src, count, kind);
+  if (code == cudaSuccess) code = sim_copy_sync(&copy);
   return sim_leave(code);
 }
 
@@ -170,27 +175,35 @@ sim_task_t* sim_fill_task(const sim_fill_t* fill, cudaError_t* code) {
   return task;
 }
 
-static cudaError_t fill_async(void* address, int value, size_t count, sim_stream_t* stream) {
-  if (count == 0) return cudaSuccess;
-  sim_fill_t fill = {.dst = address, .value = (unsigned char)value, .element_bytes = 1, .width = count, .height = 1};
+cudaError_t sim_fill_async(const sim_fill_t* fill, sim_stream_t* stream) {
+  if (fill->width == 0 || fill->height == 0) return cudaSuccess;
   cudaError_t code;
-  sim_task_t* task = sim_fill_task(&fill, &code);
+  sim_task_t* task = sim_fill_task(fill, &code);
   return task ? sim_submit_task(stream, task) : code;
+}
+
+cudaError_t sim_fill_sync(const sim_fill_t* fill) {
+  sim_stream_t* stream = sim_stream_get(cudaStreamLegacy);
+  cudaError_t code = sim_fill_async(fill, stream);
+  // Only a fill of host memory holds the host.
+  if (code == cudaSuccess && type_of(fill->dst) == cudaMemoryTypeHost) sim_wait_for(sim_stream_tail_mark(stream));
+  return code;
+}
+
+static sim_fill_t bytes_of(void* address, int value, size_t count) {
+  return (sim_fill_t){.dst = address, .value = (unsigned char)value, .element_bytes = 1, .width = count, .height = 1};
 }
 
 cudaError_t cudaMemsetAsync(void* devPtr, int value, size_t count, cudaStream_t stream) {
   cudaError_t code = sim_enter(SIM_API_cudaMemsetAsync);
-  if (code == cudaSuccess) code = fill_async(devPtr, value, count, sim_stream_get(stream));
+  sim_fill_t fill = bytes_of(devPtr, value, count);
+  if (code == cudaSuccess) code = sim_fill_async(&fill, sim_stream_get(stream));
   return sim_leave(code);
 }
 
 cudaError_t cudaMemset(void* devPtr, int value, size_t count) {
   cudaError_t code = sim_enter(SIM_API_cudaMemset);
-  if (code == cudaSuccess) {
-    sim_stream_t* stream = sim_stream_get(cudaStreamLegacy);
-    code = fill_async(devPtr, value, count, stream);
-    // Only a fill of host memory holds the host.
-    if (code == cudaSuccess && type_of(devPtr) == cudaMemoryTypeHost) sim_wait_for(sim_stream_tail_mark(stream));
-  }
+  sim_fill_t fill = bytes_of(devPtr, value, count);
+  if (code == cudaSuccess) code = sim_fill_sync(&fill);
   return sim_leave(code);
 }

@@ -113,6 +113,8 @@ void* sim_handle_get(sim_kind_t kind, const void* handle);
 // The same, but NULL for one of these.
 void* sim_handle_peek(sim_kind_t kind, const void* handle);
 size_t sim_handle_count(sim_kind_t kind);
+// Calls visit for each live object of the kind. It may destroy that object's handle and no other.
+void sim_handle_each(sim_kind_t kind, void (*visit)(void* object, void* user), void* user);
 const char* sim_kind_name(sim_kind_t kind);
 // What the log calls the handle, written to `label`: the same in every run that makes the same calls.
 #define SIM_LABEL_BYTES 48
@@ -127,6 +129,7 @@ typedef struct sim_thread {
   uint64_t id;
   int device;
   int capture_mode;  // cudaThreadExchangeStreamCaptureMode; unchecked, as in the real runtime
+  bool uses_device;  // it has made a call that needs one
   cudaError_t last_error;
   const char* call;                        // the function under way, for reports
   uint64_t call_number;                    // of that call, counted over all threads
@@ -153,6 +156,8 @@ bool sim_fault_stops_work(void);
 
 int sim_device_count(void);
 sim_stream_t* sim_legacy_stream(int device);
+// Forgets what the device's peers may do.
+void sim_peer_reset(int device);
 
 // --- Marks: points in a stream that others wait for (scheduler.c) ---------------------------------------------------
 
@@ -242,6 +247,12 @@ void sim_allocation_disclaim(sim_allocation_t* allocation);
 void sim_allocation_begin(sim_allocation_t* allocation);
 void sim_allocation_end(sim_allocation_t* allocation);
 void sim_allocation_release(sim_allocation_t* allocation);
+
+// cudaMalloc and its kin, and the frees that do not wait for a stream (memory.c). The free checks that the address may
+// be freed so; sim_free_allocation frees any that is claimed.
+cudaError_t sim_allocate(void** out, size_t bytes, enum cudaMemoryType type);
+cudaError_t sim_free_now(void* address, enum cudaMemoryType type);
+void sim_free_allocation(sim_allocation_t* allocation);
 
 // Memory of graphs (graph_memory.c): the address is the graph's for good, a launch brings the memory, and it stays
 // until a trim or the end of the graph and its executable.
@@ -345,6 +356,14 @@ typedef struct sim_op {
   size_t num_waits;
 } sim_op_t;
 
+// Attributes of a stream that only advise hardware.
+typedef struct sim_stream_advice {
+  struct cudaAccessPolicyWindow window;
+  enum cudaSynchronizationPolicy policy;
+  cudaLaunchMemSyncDomainMap domains;
+  cudaLaunchMemSyncDomain domain;
+} sim_stream_advice_t;
+
 struct sim_stream {
   cudaStream_t handle;  // NULL for the legacy stream and after destruction
   unsigned long long id;
@@ -358,6 +377,7 @@ struct sim_stream {
   sim_member_t* member;  // set while the stream captures
   sim_op_t* head;
   sim_op_t* tail;
+  sim_stream_advice_t advice;
   size_t busy_index;  // its place among the busy streams
   uint64_t frees;     // stream-ordered frees given to it so far
   sim_past_t* past;   // frees of other streams that its next work comes after
@@ -366,6 +386,9 @@ struct sim_stream {
 // The stream behind a handle, with NULL and the two special handles resolved.
 sim_stream_t* sim_stream_get(cudaStream_t handle);
 sim_stream_t* sim_stream_create(int device, unsigned int flags, int priority);
+int sim_clamp_priority(int priority);
+// Ends a stream that has a handle.
+void sim_stream_destroy(sim_stream_t* stream);
 // Marks the stream as gone; it is freed once its queue has drained.
 void sim_stream_retire(sim_stream_t* stream);
 
@@ -438,8 +461,9 @@ typedef struct sim_edges {
 } sim_edges_t;
 
 struct sim_event {
-  cudaEvent_t handle;  // NULL after destruction
+  cudaEvent_t handle;  // NULL once destroyed
   size_t refs;         // the handle, and the graph nodes that name it
+  int device;
   unsigned int flags;
   bool recorded;
   sim_mark_t* mark;   // of the last eager record; NULL when the stream was idle then
@@ -453,6 +477,8 @@ struct sim_event {
 
 sim_task_t* sim_event_task(sim_task_kind_t kind, sim_event_t* event);
 void sim_event_release(sim_event_t* event);
+// Ends an event that has a handle.
+void sim_event_destroy(sim_event_t* event);
 void sim_event_set_mark(sim_event_t* event, sim_mark_t* mark);
 
 // --- Rules and captures (rules.c, capture.c) ------------------------------------------------------------------------
@@ -499,8 +525,8 @@ cudaError_t sim_capture_invalidate(sim_capture_t* capture, sim_rule_t rule);
 cudaError_t sim_gate_unsafe(void);
 // The same for the captures of other threads alone.
 cudaError_t sim_gate_unsafe_beside_others(void);
-// A call that no capture of any thread survives.
-cudaError_t sim_gate_forbidden(void);
+// A call that no capture on the device survives, of whatever thread; on any device, if -1.
+cudaError_t sim_gate_forbidden(int device);
 // A use of the legacy stream: 906 while a blocking stream captures.
 cudaError_t sim_gate_legacy(sim_stream_t* stream);
 // A call that no stream may be given while it captures (synchronise, query, launch): 900.
@@ -606,6 +632,11 @@ void sim_object_refs_copy(sim_object_refs_t* to, const sim_object_refs_t* from);
 void sim_object_refs_clear(sim_object_refs_t* refs);
 
 // --- Kernels (kernel.c) ----------------------------------------------------------------------------------------------
+
+// The twin of a kernel; NULL when it has none.
+const gcap_sim_kernel_t* sim_kernel_find(const void* function);
+// Blocks of so many threads, with so much shared memory each, that a multiprocessor holds at a time.
+size_t sim_occupancy(size_t threads, size_t shared_bytes);
 
 // Makes the task of a launch; on failure returns NULL and sets the code.
 sim_task_t* sim_kernel_task(const void* function, dim3 grid, dim3 block, void** args, size_t shared_bytes,

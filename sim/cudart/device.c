@@ -48,7 +48,10 @@ cudaError_t cudaGetDeviceCount(int* count) {
 cudaError_t cudaSetDevice(int device) {
   cudaError_t code = sim_enter(SIM_API_cudaSetDevice);
   if (code == cudaSuccess && !is_device(device)) code = cudaErrorInvalidDevice;
-  if (code == cudaSuccess) sim_thread()->device = device;
+  if (code == cudaSuccess) {
+    sim_thread()->device = device;
+    sim_thread()->uses_device = true;
+  }
   return sim_leave(code);
 }
 
@@ -66,10 +69,10 @@ static void describe(struct cudaDeviceProp* prop, int device) {
   prop->sharedMemPerBlock = SIM_SHARED_BYTES;
   prop->sharedMemPerBlockOptin = SIM_SHARED_BYTES_OPTIN;
   prop->sharedMemPerMultiprocessor = SIM_SHARED_BYTES_SM;
-  prop->reservedSharedMemPerBlock = SIM_SHARED_BYTES_SM - SIM_SHARED_BYTES_OPTIN;
-  prop->regsPerBlock = 65536;
-  prop->regsPerMultiprocessor = 65536;
-  prop->warpSize = 32;
+  prop->reservedSharedMemPerBlock = SIM_SHARED_BYTES_RESERVED;
+  prop->regsPerBlock = SIM_REGISTERS;
+  prop->regsPerMultiprocessor = SIM_REGISTERS;
+  prop->warpSize = SIM_WARP;
   prop->memPitch = 0x7fffffff;
   prop->maxThreadsPerBlock = SIM_MAX_THREADS;
   prop->maxThreadsDim[0] = SIM_MAX_BLOCK_X;
@@ -85,11 +88,18 @@ static void describe(struct cudaDeviceProp* prop, int device) {
   prop->multiProcessorCount = SIM_MULTIPROCESSORS;
   prop->canMapHostMemory = 1;
   prop->concurrentKernels = 1;
+  prop->texturePitchAlignment = 32;
+  prop->cooperativeLaunch = 1;
+  prop->clusterLaunch = 1;
+  prop->hostRegisterSupported = 1;
+  prop->canUseHostPointerForRegisteredMem = 1;
+  prop->persistingL2CacheMaxSize = SIM_MAX_PERSISTING_BYTES;
+  prop->accessPolicyMaxWindowSize = SIM_MAX_WINDOW_BYTES;
   prop->pciBusID = device + 1;
   prop->asyncEngineCount = 3;
   prop->unifiedAddressing = 1;
-  prop->maxThreadsPerMultiProcessor = 2048;
-  prop->maxBlocksPerMultiProcessor = 32;
+  prop->maxThreadsPerMultiProcessor = SIM_MAX_RESIDENT_THREADS;
+  prop->maxBlocksPerMultiProcessor = SIM_MAX_RESIDENT_BLOCKS;
   prop->streamPrioritiesSupported = 1;
   prop->memoryPoolsSupported = 1;
 }
@@ -129,6 +139,26 @@ static bool attribute(enum cudaDeviceAttr attr, int device, int* value) {
       {cudaDevAttrComputeCapabilityMinor, SIM_COMPUTE_MINOR},
       {cudaDevAttrStreamPrioritiesSupported, 1},
       {cudaDevAttrManagedMemory, 0},
+      {cudaDevAttrConcurrentManagedAccess, 0},
+      {cudaDevAttrHostRegisterSupported, 1},
+      {cudaDevAttrHostRegisterReadOnlySupported, 0},
+      {cudaDevAttrCanUseHostPointerForRegisteredMem, 1},
+      {cudaDevAttrCooperativeLaunch, 1},
+      {cudaDevAttrClusterLaunch, 1},
+      {cudaDevAttrMaxPersistingL2CacheSize, SIM_MAX_PERSISTING_BYTES},
+      {cudaDevAttrMaxAccessPolicyWindowSize, SIM_MAX_WINDOW_BYTES},
+      {cudaDevAttrMaxThreadsPerMultiProcessor, SIM_MAX_RESIDENT_THREADS},
+      {cudaDevAttrMaxBlocksPerMultiprocessor, SIM_MAX_RESIDENT_BLOCKS},
+      {cudaDevAttrMaxRegistersPerBlock, SIM_REGISTERS},
+      {cudaDevAttrMaxRegistersPerMultiprocessor, SIM_REGISTERS},
+      {cudaDevAttrReservedSharedMemoryPerBlock, SIM_SHARED_BYTES_RESERVED},
+      {cudaDevAttrTotalConstantMemory, 65536},
+      {cudaDevAttrIpcEventSupport, 0},
+      {cudaDevAttrMemoryPoolSupportedHandleTypes, 0},
+      {cudaDevAttrHostMemoryPoolsSupported, 0},
+      {cudaDevAttrPciDeviceId, 0},
+      {cudaDevAttrPciDomainId, 0},
+      {cudaDevAttrMaxPitch, 0x7fffffff},
       {cudaDevAttrPageableMemoryAccess, 0},
       {cudaDevAttrMemoryPoolsSupported, 1},
   };

@@ -20,6 +20,18 @@
 #define SIM_SHARED_BYTES (48 << 10)         // a block's share without asking
 #define SIM_SHARED_BYTES_OPTIN (227 << 10)  // after cudaFuncSetAttribute
 #define SIM_SHARED_BYTES_SM (228 << 10)
+#define SIM_SHARED_BYTES_RESERVED (1 << 10)  // of each block, by the system
+
+// What a multiprocessor holds at a time, and what a twin's kernel is said to need of it.
+#define SIM_WARP 32
+#define SIM_MAX_RESIDENT_THREADS 2048
+#define SIM_MAX_RESIDENT_BLOCKS 32
+#define SIM_REGISTERS 65536
+#define SIM_KERNEL_REGISTERS 32
+
+#define SIM_MAX_CLUSTER 8  // blocks, without asking for more
+#define SIM_MAX_WINDOW_BYTES (128 << 20)
+#define SIM_MAX_PERSISTING_BYTES (32 << 20)
 
 #define SIM_LEAST_PRIORITY 0
 #define SIM_GREATEST_PRIORITY (-5)

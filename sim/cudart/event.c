@@ -46,7 +46,8 @@ static cudaError_t create(cudaEvent_t* out, unsigned int flags) {
   sim_event_t* event = sim_calloc(1, sizeof(*event));
   event->refs = 1;
   event->flags = flags;
-  *out = event->handle = sim_handle_create(SIM_EVENT, event);
+  event->device = sim_thread()->device;
+  event->handle = *out = sim_handle_create(SIM_EVENT, event);
   return cudaSuccess;
 }
 
@@ -62,14 +63,18 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int flags) {
   return sim_leave(code);
 }
 
+void sim_event_destroy(sim_event_t* event) {
+  sim_handle_destroy(event->handle);
+  event->handle = NULL;
+  sim_event_release(event);
+}
+
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
   cudaError_t code = sim_enter(SIM_API_cudaEventDestroy);
   if (code == cudaSuccess) {
     sim_event_t* e = sim_handle_get(SIM_EVENT, event);
     if (e) {
-      sim_handle_destroy(event);
-      e->handle = NULL;
-      sim_event_release(e);
+      sim_event_destroy(e);
     } else {
       code = cudaErrorInvalidResourceHandle;
     }
@@ -99,6 +104,7 @@ static cudaError_t record(cudaEvent_t handle, cudaStream_t stream_handle, unsign
   sim_event_t* event = sim_handle_get(SIM_EVENT, handle);
   if (!event) return cudaErrorInvalidResourceHandle;
   sim_stream_t* stream = sim_stream_get(stream_handle);
+  if (stream->device != event->device) return cudaErrorInvalidResourceHandle;
   cudaError_t code = sim_gate_ordered(stream);
   if (code != cudaSuccess) return code;
   if (flags & cudaEventRecordExternal) {
@@ -221,6 +227,7 @@ cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t start, cudaEvent_t end) 
     sim_event_t* last = sim_handle_get(SIM_EVENT, end);
     code = ms ? can_measure(first) : cudaErrorInvalidValue;
     if (code == cudaSuccess) code = can_measure(last);
+    if (code == cudaSuccess && first->device != last->device) code = cudaErrorInvalidResourceHandle;
     if (code == cudaSuccess) *ms = (float)(int64_t)(reached_at(last) - reached_at(first)) * MS_PER_TICK;
   }
   return sim_leave(code);

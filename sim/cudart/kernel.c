@@ -43,6 +43,11 @@ static twin_t* find_twin(const void* function) {
   return rank < twins.count && twins.items[rank]->kernel.function == function ? twins.items[rank] : NULL;
 }
 
+const gcap_sim_kernel_t* sim_kernel_find(const void* function) {
+  const twin_t* twin = find_twin(function);
+  return twin ? &twin->kernel : NULL;
+}
+
 void gcap_sim_register_kernel(const gcap_sim_kernel_t* kernel) {
   if (!kernel->function || !kernel->run) sim_die("gcap_sim_register_kernel: function and run must be set");
   sim_lock();
@@ -103,6 +108,7 @@ sim_task_t* sim_kernel_task(const void* function, dim3 grid, dim3 block, void** 
 
 static cudaError_t launch_kernel(const void* function, dim3 grid, dim3 block, void** args, size_t shared_bytes,
                                  sim_stream_t* stream) {
+  if (stream->device != sim_thread()->device) return cudaErrorInvalidResourceHandle;
   cudaError_t code;
   sim_task_t* task = sim_kernel_task(function, grid, block, args, shared_bytes, &code);
   if (task) return sim_submit_task(stream, task);
@@ -134,7 +140,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void* userD
 static void describe(struct cudaFuncAttributes* attr, const twin_t* twin) {
   memset(attr, 0, sizeof(*attr));
   attr->maxThreadsPerBlock = SIM_MAX_THREADS;
-  attr->numRegs = 32;
+  attr->numRegs = SIM_KERNEL_REGISTERS;
   attr->ptxVersion = SIM_COMPUTE_MAJOR * 10 + SIM_COMPUTE_MINOR;
   attr->binaryVersion = attr->ptxVersion;
   attr->maxDynamicSharedSizeBytes = twin->max_shared_bytes;
@@ -163,6 +169,22 @@ static cudaError_t set_attribute(twin_t* twin, enum cudaFuncAttribute attr, int 
 cudaError_t cudaFuncSetAttribute(const void* func, enum cudaFuncAttribute attr, int value) {
   cudaError_t code = sim_enter(SIM_API_cudaFuncSetAttribute);
   if (code == cudaSuccess) code = set_attribute(find_twin(func), attr, value);
+  return sim_leave(code);
+}
+
+// There is no cache to configure.
+cudaError_t cudaFuncSetCacheConfig(const void* func, enum cudaFuncCache cacheConfig) {
+  cudaError_t code = sim_enter(SIM_API_cudaFuncSetCacheConfig);
+  if (code == cudaSuccess && (unsigned int)cacheConfig > cudaFuncCachePreferEqual) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess && !find_twin(func)) code = cudaErrorInvalidDeviceFunction;
+  return sim_leave(code);
+}
+
+cudaError_t cudaFuncGetName(const char** name, const void* func) {
+  cudaError_t code = sim_enter(SIM_API_cudaFuncGetName);
+  if (code == cudaSuccess && !name) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess && !find_twin(func)) code = cudaErrorInvalidDeviceFunction;
+  if (code == cudaSuccess) *name = find_twin(func)->kernel.name;
   return sim_leave(code);
 }
 

@@ -23,7 +23,7 @@ static sim_allocation_t* create(size_t bytes, enum cudaMemoryType type) {
   return allocation;
 }
 
-static cudaError_t allocate(void** out, size_t bytes, enum cudaMemoryType type) {
+cudaError_t sim_allocate(void** out, size_t bytes, enum cudaMemoryType type) {
   sim_note_argument("%zu bytes", bytes);
   if (!out) return cudaErrorInvalidValue;
   *out = NULL;
@@ -44,49 +44,32 @@ static sim_allocation_t* freeable(const void* address, enum cudaMemoryType type)
   return ok ? allocation : NULL;
 }
 
-static cudaError_t free_now(void* address, enum cudaMemoryType type) {
-  if (!address) return cudaSuccess;
-  sim_allocation_t* allocation = freeable(address, type);
-  if (!allocation) return cudaErrorInvalidValue;
-  sim_allocation_disclaim(allocation);
+void sim_free_allocation(sim_allocation_t* allocation) {
   sim_block_t* block = allocation->block;
+  sim_allocation_disclaim(allocation);
   // The real calls synchronise too, by specification or by habit; not for memory of a pool, which is taken to be idle.
   if (!block || !allocation->live) sim_wait_for_device(allocation->device);
   sim_allocation_end(allocation);
   if (block) sim_pool_free_now(block);
+}
+
+cudaError_t sim_free_now(void* address, enum cudaMemoryType type) {
+  if (!address) return cudaSuccess;
+  sim_allocation_t* allocation = freeable(address, type);
+  if (!allocation) return cudaErrorInvalidValue;
+  sim_free_allocation(allocation);
   return cudaSuccess;
 }
 
 cudaError_t cudaMalloc(void** devPtr, size_t size) {
   cudaError_t code = sim_enter(SIM_API_cudaMalloc);
-  if (code == cudaSuccess) code = allocate(devPtr, size, cudaMemoryTypeDevice);
+  if (code == cudaSuccess) code = sim_allocate(devPtr, size, cudaMemoryTypeDevice);
   return sim_leave(code);
 }
 
 cudaError_t cudaFree(void* devPtr) {
   cudaError_t code = sim_enter(SIM_API_cudaFree);
-  if (code == cudaSuccess) code = free_now(devPtr, cudaMemoryTypeDevice);
-  return sim_leave(code);
-}
-
-cudaError_t cudaHostAlloc(void** pHost, size_t size, unsigned int flags) {
-  cudaError_t code = sim_enter(SIM_API_cudaHostAlloc);
-  if (code == cudaSuccess && flags > (cudaHostAllocPortable | cudaHostAllocMapped | cudaHostAllocWriteCombined)) {
-    code = cudaErrorInvalidValue;
-  }
-  if (code == cudaSuccess) code = allocate(pHost, size, cudaMemoryTypeHost);
-  return sim_leave(code);
-}
-
-cudaError_t cudaMallocHost(void** ptr, size_t size) {
-  cudaError_t code = sim_enter(SIM_API_cudaMallocHost);
-  if (code == cudaSuccess) code = allocate(ptr, size, cudaMemoryTypeHost);
-  return sim_leave(code);
-}
-
-cudaError_t cudaFreeHost(void* ptr) {
-  cudaError_t code = sim_enter(SIM_API_cudaFreeHost);
-  if (code == cudaSuccess) code = free_now(ptr, cudaMemoryTypeHost);
+  if (code == cudaSuccess) code = sim_free_now(devPtr, cudaMemoryTypeDevice);
   return sim_leave(code);
 }
 

@@ -143,6 +143,12 @@ void sim_handle_destroy(void* handle) {
 
 void sim_handle_keep(void* handle) { registry.live[registry.entries[handle_index(handle)].kind] -= 1; }
 
+void sim_handle_each(sim_kind_t kind, void (*visit)(void* object, void* user), void* user) {
+  for (size_t i = 0; i < registry.count; ++i) {
+    if (registry.entries[i].object && registry.entries[i].kind == kind) visit(registry.entries[i].object, user);
+  }
+}
+
 size_t sim_handle_count(sim_kind_t kind) { return registry.live[kind]; }
 
 const char* sim_kind_name(sim_kind_t kind) { return kind_names[kind]; }

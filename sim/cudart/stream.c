@@ -18,6 +18,8 @@ sim_stream_t* sim_stream_create(int device, unsigned int flags, int priority) {
   stream->device = device;
   stream->flags = flags;
   stream->priority = priority;
+  stream->advice.policy = cudaSyncPolicyAuto;
+  stream->advice.domains.remote = 1;
   return stream;
 }
 
@@ -43,11 +45,14 @@ void sim_stream_retire(sim_stream_t* stream) {
   free(stream);
 }
 
+int sim_clamp_priority(int priority) {
+  if (priority > SIM_LEAST_PRIORITY) return SIM_LEAST_PRIORITY;
+  return priority < SIM_GREATEST_PRIORITY ? SIM_GREATEST_PRIORITY : priority;
+}
+
 static cudaError_t create(cudaStream_t* out, unsigned int flags, int priority) {
   if (!out || (flags & ~(unsigned int)cudaStreamNonBlocking) != 0) return cudaErrorInvalidValue;
-  if (priority > SIM_LEAST_PRIORITY) priority = SIM_LEAST_PRIORITY;
-  if (priority < SIM_GREATEST_PRIORITY) priority = SIM_GREATEST_PRIORITY;
-  sim_stream_t* stream = sim_stream_create(sim_thread()->device, flags, priority);
+  sim_stream_t* stream = sim_stream_create(sim_thread()->device, flags, sim_clamp_priority(priority));
   stream->handle = sim_handle_create(SIM_STREAM, stream);
   *out = stream->handle;
   return cudaSuccess;
@@ -71,13 +76,16 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t* pStream, unsigned int fla
   return sim_leave(code);
 }
 
-static cudaError_t destroy(cudaStream_t handle) {
-  if (!handle || handle == cudaStreamLegacy || handle == cudaStreamPerThread) return cudaErrorInvalidResourceHandle;
-  sim_stream_t* stream = sim_handle_get(SIM_STREAM, handle);
-  sim_handle_destroy(handle);
+void sim_stream_destroy(sim_stream_t* stream) {
+  sim_handle_destroy(stream->handle);
   stream->handle = NULL;
   if (stream->member) sim_capture_stream_destroyed(stream);
   sim_stream_retire(stream);
+}
+
+static cudaError_t destroy(cudaStream_t handle) {
+  if (!handle || handle == cudaStreamLegacy || handle == cudaStreamPerThread) return cudaErrorInvalidResourceHandle;
+  sim_stream_destroy(sim_handle_get(SIM_STREAM, handle));
   return cudaSuccess;
 }
 

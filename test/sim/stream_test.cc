@@ -322,7 +322,7 @@ TEST_F(StreamDeathTest, MisusedHandlesAreReportedByName) {
   EXPECT_DEATH(cudaStreamSynchronize(reinterpret_cast<cudaStream_t>(event_)), "another kind of object");
   EXPECT_DEATH(cudaEventQuery(reinterpret_cast<cudaEvent_t>(memory_)), "no handle that the simulator gave out");
   EXPECT_DEATH(cudaThreadExchangeStreamCaptureMode(nullptr), "mode is NULL");
-  EXPECT_DEATH(cudaDeviceReset(), "cudaDeviceReset is not modelled");
+  EXPECT_DEATH(cudaFreeArray(nullptr), "cudaFreeArray is not modelled");
 }
 
 // --- Events ---------------------------------------------------------------------------------------------------------

@@ -1,0 +1,214 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// What a program may set on a device, how a device is named on its bus, and what a reset leaves.
+//
+// The idea: flags and limits are kept and given back; no simulated work depends on them. A reset waits for the device's
+// work and then takes away what belongs to the device: streams, events, pools, memory. Graphs and executables belong to
+// the process and stay; one that names memory of before the reset must not be launched. Locking: the global mutex.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core.h"
+#include "device.h"
+#include "pool.h"
+
+#define NUM_LIMITS 7
+
+// What a GPU of compute capability 9.0 starts with. The depth of device-side synchronisation is gone since 9.0.
+static const size_t default_limits[NUM_LIMITS] = {
+    [cudaLimitStackSize] = 1024,
+    [cudaLimitPrintfFifoSize] = (size_t)1 << 20,
+    [cudaLimitMallocHeapSize] = (size_t)8 << 20,
+    [cudaLimitDevRuntimePendingLaunchCount] = 2048,
+    [cudaLimitMaxL2FetchGranularity] = 128,
+};
+
+static struct {
+  bool has_limits;  // the limits were changed
+  size_t limits[NUM_LIMITS];
+  unsigned int flags;
+} devices[SIM_MAX_DEVICES];
+
+static bool is_device(int device) { return device >= 0 && device < sim_device_count(); }
+
+// --- Limits ---------------------------------------------------------------------------------------------------------
+
+static cudaError_t judge_limit(enum cudaLimit limit) {
+  if ((unsigned int)limit >= NUM_LIMITS) return cudaErrorUnsupportedLimit;
+  return limit == cudaLimitDevRuntimeSyncDepth ? cudaErrorUnsupportedLimit : cudaSuccess;
+}
+
+static cudaError_t set_limit(enum cudaLimit limit, size_t value) {
+  cudaError_t code = judge_limit(limit);
+  if (code != cudaSuccess) return code;
+  int device = sim_thread()->device;
+  if (!devices[device].has_limits) memcpy(devices[device].limits, default_limits, sizeof(default_limits));
+  devices[device].has_limits = true;
+  // The last two are hints with a most that hardware has.
+  if (limit == cudaLimitMaxL2FetchGranularity && value > 128) value = 128;
+  if (limit == cudaLimitPersistingL2CacheSize && value > SIM_MAX_PERSISTING_BYTES) value = SIM_MAX_PERSISTING_BYTES;
+  devices[device].limits[limit] = value;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceSetLimit(enum cudaLimit limit, size_t value) {
+  cudaError_t code = sim_enter(SIM_API_cudaDeviceSetLimit);
+  if (code == cudaSuccess) code = set_limit(limit, value);
+  return sim_leave(code);
+}
+
+cudaError_t cudaDeviceGetLimit(size_t* pValue, enum cudaLimit limit) {
+  cudaError_t code = sim_enter(SIM_API_cudaDeviceGetLimit);
+  if (code == cudaSuccess && !pValue) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess) code = judge_limit(limit);
+  if (code == cudaSuccess) {
+    int device = sim_thread()->device;
+    *pValue = devices[device].has_limits ? devices[device].limits[limit] : default_limits[limit];
+  }
+  return sim_leave(code);
+}
+
+// Measured: a thread that has not used a device yet is told so.
+cudaError_t cudaCtxResetPersistingL2Cache(void) {
+  cudaError_t code = sim_enter(SIM_API_cudaCtxResetPersistingL2Cache);
+  if (code == cudaSuccess && !sim_thread()->uses_device) code = cudaErrorDeviceUninitialized;
+  return sim_leave(code);
+}
+
+// --- Flags ----------------------------------------------------------------------------------------------------------
+
+// One way of waiting at most.
+static bool are_flags(unsigned int flags) {
+  unsigned int schedule = flags & cudaDeviceScheduleMask;
+  return (flags & ~(unsigned int)cudaDeviceMask) == 0 && (schedule & (schedule - 1)) == 0;
+}
+
+cudaError_t cudaSetDeviceFlags(unsigned int flags) {
+  cudaError_t code = sim_enter(SIM_API_cudaSetDeviceFlags);
+  if (code == cudaSuccess && !are_flags(flags)) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess) devices[sim_thread()->device].flags = flags;
+  return sim_leave(code);
+}
+
+cudaError_t cudaGetDeviceFlags(unsigned int* flags) {
+  cudaError_t code = sim_enter(SIM_API_cudaGetDeviceFlags);
+  if (code == cudaSuccess && !flags) code = cudaErrorInvalidValue;
+  // Mapping host memory is always possible, and said so whether or not it was asked for.
+  if (code == cudaSuccess) *flags = devices[sim_thread()->device].flags | cudaDeviceMapHost;
+  return sim_leave(code);
+}
+
+cudaError_t cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) {
+  cudaError_t code = sim_enter(SIM_API_cudaInitDevice);
+  if (code == cudaSuccess && !is_device(device)) code = cudaErrorInvalidDevice;
+  bool valid = flags == 0 || (flags == cudaInitDeviceFlagsAreValid && are_flags(deviceFlags));
+  if (code == cudaSuccess && !valid) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess && flags == cudaInitDeviceFlagsAreValid) devices[device].flags = deviceFlags;
+  return sim_leave(code);
+}
+
+// --- Names on the bus -----------------------------------------------------------------------------------------------
+
+static void bus_id(char out[16], int device) {
+  snprintf(out, 16, "0000:%02X:00.0", (unsigned int)(unsigned char)(device + 1));
+}
+
+cudaError_t cudaDeviceGetPCIBusId(char* pciBusId, int len, int device) {
+  cudaError_t code = sim_enter(SIM_API_cudaDeviceGetPCIBusId);
+  if (code == cudaSuccess && !is_device(device)) code = cudaErrorInvalidDevice;
+  if (code == cudaSuccess && (!pciBusId || len < 1)) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess) {
+    char id[16];
+    bus_id(id, device);
+    if ((size_t)len > strlen(id)) {
+      strcpy(pciBusId, id);
+    } else {
+      code = cudaErrorInvalidValue;
+    }
+  }
+  return sim_leave(code);
+}
+
+// The domain and the function may be left out.
+static bool parse_bus_id(const char* text, unsigned int* bus) {
+  unsigned int domain = 0;
+  unsigned int slot = 0;
+  int end = 0;
+  if (sscanf(text, "%x:%x:%x%n", &domain, bus, &slot, &end) != 3) {
+    domain = 0;
+    if (sscanf(text, "%x:%x%n", bus, &slot, &end) != 2) return false;
+  }
+  return domain == 0 && slot == 0 && (text[end] == '\0' || strcmp(text + end, ".0") == 0);
+}
+
+static cudaError_t by_bus_id(int* out, const char* text) {
+  unsigned int bus;
+  if (!out || !text) return cudaErrorInvalidValue;
+  if (!parse_bus_id(text, &bus) || bus < 1 || bus > (unsigned int)sim_device_count()) return cudaErrorInvalidDevice;
+  *out = (int)bus - 1;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetByPCIBusId(int* device, const char* pciBusId) {
+  cudaError_t code = sim_enter(SIM_API_cudaDeviceGetByPCIBusId);
+  if (code == cudaSuccess) code = by_bus_id(device, pciBusId);
+  return sim_leave(code);
+}
+
+// --- Reset ----------------------------------------------------------------------------------------------------------
+
+static void destroy_stream(void* object, void* user) {
+  sim_stream_t* stream = object;
+  if (stream->device == *(const int*)user) sim_stream_destroy(stream);
+}
+
+static void destroy_event(void* object, void* user) {
+  sim_event_t* event = object;
+  if (event->device == *(const int*)user) sim_event_destroy(event);
+}
+
+static void destroy_pool(void* object, void* user) {
+  sim_pool_t* pool = object;
+  int device = *(const int*)user;
+  if (pool->device == device && pool != sim_pool_default(device)) sim_pool_destroy(pool);
+}
+
+typedef struct doomed {
+  int device;
+  sim_allocation_t** items;
+  size_t count;
+  size_t capacity;
+} doomed_t;
+
+static void collect(void* object, void* user) {
+  sim_allocation_t* allocation = object;
+  doomed_t* doomed = user;
+  if (allocation->device != doomed->device || !allocation->claimed) return;
+  sim_reserve(&doomed->items, &doomed->capacity, doomed->count + 1, sizeof(sim_allocation_t*));
+  doomed->items[doomed->count++] = allocation;
+}
+
+static void free_memory(int device) {
+  doomed_t doomed = {.device = device};
+  sim_allocation_each(collect, &doomed);
+  for (size_t i = 0; i < doomed.count; ++i) sim_free_allocation(doomed.items[i]);
+  free(doomed.items);
+}
+
+static void reset(int device) {
+  sim_wait_for_device(device);
+  sim_handle_each(SIM_STREAM, destroy_stream, &device);
+  sim_handle_each(SIM_EVENT, destroy_event, &device);
+  free_memory(device);
+  sim_handle_each(SIM_POOL, destroy_pool, &device);
+  sim_pools_release_unused(device);
+  sim_peer_reset(device);
+  memset(&devices[device], 0, sizeof(devices[device]));
+}
+
+cudaError_t cudaDeviceReset(void) {
+  cudaError_t code = sim_enter(SIM_API_cudaDeviceReset);
+  if (code == cudaSuccess) reset(sim_thread()->device);
+  return sim_leave(code);
+}

@@ -1,0 +1,99 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Host memory that devices reach: pinned allocations, and the caller's own memory once registered.
+//
+// The idea: registered memory is an allocation whose bytes stay the caller's. Devices and the host see both kinds at
+// one address. Locking: the global mutex.
+#include "core.h"
+
+#define ALLOC_FLAGS (cudaHostAllocPortable | cudaHostAllocMapped | cudaHostAllocWriteCombined)
+#define REGISTER_FLAGS \
+  (cudaHostRegisterPortable | cudaHostRegisterMapped | cudaHostRegisterIoMemory | cudaHostRegisterReadOnly)
+
+static cudaError_t allocate(void** out, size_t bytes, unsigned int flags) {
+  if (!out || (flags & ~(unsigned int)ALLOC_FLAGS) != 0) return cudaErrorInvalidValue;
+  cudaError_t code = sim_allocate(out, bytes, cudaMemoryTypeHost);
+  if (code == cudaSuccess && bytes) sim_allocation_find(*out)->flags = flags;
+  return code;
+}
+
+cudaError_t cudaHostAlloc(void** pHost, size_t size, unsigned int flags) {
+  cudaError_t code = sim_enter(SIM_API_cudaHostAlloc);
+  if (code == cudaSuccess) code = allocate(pHost, size, flags);
+  return sim_leave(code);
+}
+
+cudaError_t cudaMallocHost(void** ptr, size_t size) {
+  cudaError_t code = sim_enter(SIM_API_cudaMallocHost);
+  if (code == cudaSuccess) code = allocate(ptr, size, cudaHostAllocDefault);
+  return sim_leave(code);
+}
+
+cudaError_t cudaFreeHost(void* ptr) {
+  cudaError_t code = sim_enter(SIM_API_cudaFreeHost);
+  if (code == cudaSuccess) code = sim_free_now(ptr, cudaMemoryTypeHost);
+  return sim_leave(code);
+}
+
+// --- The caller's own memory ----------------------------------------------------------------------------------------
+
+static cudaError_t register_memory(void* address, size_t bytes, unsigned int flags) {
+  if (!address || bytes == 0 || (flags & ~(unsigned int)REGISTER_FLAGS) != 0) return cudaErrorInvalidValue;
+  // The devices say that they have neither.
+  if (flags & (cudaHostRegisterIoMemory | cudaHostRegisterReadOnly)) return cudaErrorNotSupported;
+  const sim_allocation_t* other = sim_allocation_overlap(address, bytes);
+  if (other) {
+    return other->type == cudaMemoryTypeHost ? cudaErrorHostMemoryAlreadyRegistered : cudaErrorInvalidValue;
+  }
+  sim_allocation_t* allocation = sim_allocation_create(address, bytes, cudaMemoryTypeHost, sim_thread()->device);
+  allocation->registered = true;
+  allocation->flags = flags;
+  sim_allocation_claim(allocation);
+  sim_allocation_begin(allocation);
+  sim_allocation_release(allocation);  // being live holds it
+  return cudaSuccess;
+}
+
+cudaError_t cudaHostRegister(void* ptr, size_t size, unsigned int flags) {
+  cudaError_t code = sim_enter(SIM_API_cudaHostRegister);
+  if (code == cudaSuccess) code = register_memory(ptr, size, flags);
+  return sim_leave(code);
+}
+
+static cudaError_t unregister_memory(void* address) {
+  if (!address) return cudaErrorInvalidValue;
+  sim_allocation_t* allocation = sim_allocation_find(address);
+  if (!allocation || !allocation->registered || allocation->base != address) return cudaErrorHostMemoryNotRegistered;
+  sim_allocation_disclaim(allocation);
+  sim_wait_for_device(allocation->device);
+  sim_allocation_end(allocation);
+  return cudaSuccess;
+}
+
+cudaError_t cudaHostUnregister(void* ptr) {
+  cudaError_t code = sim_enter(SIM_API_cudaHostUnregister);
+  if (code == cudaSuccess) code = unregister_memory(ptr);
+  return sim_leave(code);
+}
+
+// --- Questions ------------------------------------------------------------------------------------------------------
+
+// The pinned or registered memory that holds the address.
+static const sim_allocation_t* host_memory(const void* address) {
+  const sim_allocation_t* allocation = sim_allocation_find(address);
+  return allocation && allocation->type == cudaMemoryTypeHost ? allocation : NULL;
+}
+
+cudaError_t cudaHostGetDevicePointer(void** pDevice, void* pHost, unsigned int flags) {
+  cudaError_t code = sim_enter(SIM_API_cudaHostGetDevicePointer);
+  if (code == cudaSuccess && (!pDevice || flags != 0 || !host_memory(pHost))) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess) *pDevice = pHost;
+  return sim_leave(code);
+}
+
+cudaError_t cudaHostGetFlags(unsigned int* pFlags, void* pHost) {
+  cudaError_t code = sim_enter(SIM_API_cudaHostGetFlags);
+  if (code == cudaSuccess && (!pFlags || !host_memory(pHost))) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess) *pFlags = host_memory(pHost)->flags;
+  return sim_leave(code);
+}

@@ -1,0 +1,40 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Managed memory: there is none.
+//
+// The idea: the devices say so (managedMemory and pageableMemoryAccess are 0), and the functions answer what the
+// documentation gives for such a device and for memory that is not managed. A program that can do without takes its
+// other path; one that cannot learns why. Locking: the global mutex.
+#include "core.h"
+
+cudaError_t cudaMallocManaged(void** devPtr, size_t size, unsigned int flags) {
+  cudaError_t code = sim_enter(SIM_API_cudaMallocManaged);
+  bool attach = flags == cudaMemAttachGlobal || flags == cudaMemAttachHost;
+  if (code == cudaSuccess) code = devPtr && size && attach ? cudaErrorNotSupported : cudaErrorInvalidValue;
+  return sim_leave(code);
+}
+
+cudaError_t cudaMemPrefetchAsync(const void* devPtr, size_t count, struct cudaMemLocation location, unsigned int flags,
+                                 cudaStream_t stream) {
+  (void)devPtr, (void)count, (void)location, (void)flags;
+  cudaError_t code = sim_enter(SIM_API_cudaMemPrefetchAsync);
+  if (code == cudaSuccess) code = sim_gate_ordered(sim_stream_get(stream));
+  if (code == cudaSuccess) code = cudaErrorInvalidValue;
+  return sim_leave(code);
+}
+
+cudaError_t cudaMemAdvise(const void* devPtr, size_t count, enum cudaMemoryAdvise advice,
+                          struct cudaMemLocation location) {
+  (void)devPtr, (void)count, (void)advice, (void)location;
+  cudaError_t code = sim_enter(SIM_API_cudaMemAdvise);
+  if (code == cudaSuccess) code = cudaErrorInvalidValue;
+  return sim_leave(code);
+}
+
+cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void* devPtr, size_t length, unsigned int flags) {
+  (void)devPtr, (void)length, (void)flags;
+  cudaError_t code = sim_enter(SIM_API_cudaStreamAttachMemAsync);
+  if (code == cudaSuccess) code = sim_gate_not_capturing(sim_stream_get(stream));
+  if (code == cudaSuccess) code = cudaErrorInvalidValue;
+  return sim_leave(code);
+}

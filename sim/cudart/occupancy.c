@@ -1,0 +1,58 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Occupancy: how many blocks of a kernel a multiprocessor holds at a time.
+//
+// The idea: threads, blocks, registers and shared memory each set a limit, and the least one counts; the numbers are
+// those of the simulated device and of the registers that a twin is said to use. Locking: the global mutex.
+#include "core.h"
+#include "device.h"
+
+static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+
+size_t sim_occupancy(size_t threads, size_t shared_bytes) {
+  if (threads == 0 || threads > SIM_MAX_THREADS || shared_bytes > SIM_SHARED_BYTES_OPTIN) return 0;
+  size_t rounded = (threads + SIM_WARP - 1) / SIM_WARP * SIM_WARP;
+  size_t blocks = least(SIM_MAX_RESIDENT_THREADS / rounded, SIM_MAX_RESIDENT_BLOCKS);
+  blocks = least(blocks, SIM_REGISTERS / (rounded * SIM_KERNEL_REGISTERS));
+  return least(blocks, SIM_SHARED_BYTES_SM / (shared_bytes + SIM_SHARED_BYTES_RESERVED));
+}
+
+static cudaError_t max_active_blocks(int* out, const void* function, int threads, size_t shared_bytes,
+                                     unsigned int flags) {
+  if (!out || threads <= 0 || flags > cudaOccupancyDisableCachingOverride) return cudaErrorInvalidValue;
+  if (!sim_kernel_find(function)) return cudaErrorInvalidDeviceFunction;
+  *out = (int)sim_occupancy((size_t)threads, shared_bytes);
+  return cudaSuccess;
+}
+
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* numBlocks, const void* func, int blockSize,
+                                                          size_t dynamicSMemSize) {
+  cudaError_t code = sim_enter(SIM_API_cudaOccupancyMaxActiveBlocksPerMultiprocessor);
+  if (code == cudaSuccess) code = max_active_blocks(numBlocks, func, blockSize, dynamicSMemSize, cudaOccupancyDefault);
+  return sim_leave(code);
+}
+
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* numBlocks, const void* func, int blockSize,
+                                                                   size_t dynamicSMemSize, unsigned int flags) {
+  cudaError_t code = sim_enter(SIM_API_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags);
+  if (code == cudaSuccess) code = max_active_blocks(numBlocks, func, blockSize, dynamicSMemSize, flags);
+  return sim_leave(code);
+}
+
+// The most shared memory a block may ask for so that `blocks` of them fit.
+static cudaError_t available_shared(size_t* out, const void* function, int blocks, int threads) {
+  if (!out || blocks <= 0 || threads <= 0) return cudaErrorInvalidValue;
+  if (!sim_kernel_find(function)) return cudaErrorInvalidDeviceFunction;
+  if ((size_t)blocks > sim_occupancy((size_t)threads, 0)) return cudaErrorInvalidValue;
+  size_t share = SIM_SHARED_BYTES_SM / (size_t)blocks;
+  share = share > SIM_SHARED_BYTES_RESERVED ? share - SIM_SHARED_BYTES_RESERVED : 0;
+  *out = least(share, SIM_SHARED_BYTES_OPTIN);
+  return cudaSuccess;
+}
+
+cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t* dynamicSmemSize, const void* func, int numBlocks,
+                                                      int blockSize) {
+  cudaError_t code = sim_enter(SIM_API_cudaOccupancyAvailableDynamicSMemPerBlock);
+  if (code == cudaSuccess) code = available_shared(dynamicSmemSize, func, numBlocks, blockSize);
+  return sim_leave(code);
+}
