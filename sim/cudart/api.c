@@ -46,12 +46,15 @@ void sim_unlock(void) {
 }
 
 void sim_die(const char* format, ...) {
+  const sim_thread_t* thread = sim_thread();
+  char text[1024];
   va_list args;
   va_start(args, format);
-  fprintf(stderr, "gcap sim: ");
-  vfprintf(stderr, format, args);
-  fprintf(stderr, "\n");
+  vsnprintf(text, sizeof(text), format, args);
   va_end(args);
+  // A report names the call under way, whoever found the mistake.
+  const char* call = thread->in_call && !strstr(text, thread->call) ? thread->call : "";
+  fprintf(stderr, "gcap sim: %s%s%s\n", call, *call ? ": " : "", text);
   abort();
 }
 
@@ -98,6 +101,7 @@ static cudaError_t begin(sim_thread_t* thread, sim_function_t* function) {
   if (!tally.ready) prepare();
   if (thread->turn) sim_turns_arrive(thread);
   thread->call = function->name;
+  thread->in_call = true;
   thread->call_number = ++tally.calls;
   function->calls += 1;
   if (sim_log_on) sim_log_begin(thread, function, tally.calls);
@@ -119,7 +123,9 @@ cudaError_t sim_enter(sim_api_t api) {
 }
 
 cudaError_t sim_leave_quietly(cudaError_t code) {
-  if (sim_log_on) sim_log_end(sim_thread(), code);
+  sim_thread_t* thread = sim_thread();
+  if (sim_log_on) sim_log_end(thread, code);
+  thread->in_call = false;
   sim_unlock();
   return code;
 }

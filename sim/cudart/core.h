@@ -132,6 +132,7 @@ typedef struct sim_thread {
   bool uses_device;  // it has made a call that needs one
   cudaError_t last_error;
   const char* call;                        // the function under way, for reports
+  bool in_call;                            // between sim_enter and sim_leave
   uint64_t call_number;                    // of that call, counted over all threads
   bool in_host_function;                   // CUDA calls are refused there
   bool runs_host_functions;                // the thread that the simulator keeps for them
@@ -181,6 +182,8 @@ enum { SIM_PINNED_SPACE = SIM_MAX_DEVICES, SIM_NUM_SPACES };
 void* sim_vmem_take(int space, size_t bytes);
 // Gives a whole range back. Its bytes stay accessible, and it is not taken again soon.
 void sim_vmem_give_back(int space, void* base, size_t bytes);
+// Does the range reach into addresses that have no memory yet?
+bool sim_vmem_is_bare(const void* address, size_t bytes);
 
 // --- How much memory a device has (budget.c) -------------------------------------------------------------------------
 
@@ -305,6 +308,10 @@ typedef struct sim_fill {
   size_t width;  // elements a row
   size_t height;
 } sim_fill_t;
+
+// Stop the program when pageable memory that the copy reads or writes is none (host_range.c).
+void sim_check_source(const sim_copy_t* copy);
+void sim_check_destination(const sim_copy_t* copy);
 
 // Immutable once submitted, and counted: a stream's queue, graphs, their clones and executables share one.
 struct sim_task {
@@ -484,15 +491,11 @@ void sim_event_set_mark(sim_event_t* event, sim_mark_t* mark);
 // --- Rules and captures (rules.c, capture.c) ------------------------------------------------------------------------
 
 typedef enum sim_rule {
-#define CAPTURE_RULE(id, name, code, situation, remedy)
-#define CAPTURE_GATE(id, name, code, situation, remedy) SIM_RULE_##name,
-#include "rules/capture_rules.inc"
-#undef CAPTURE_GATE
-#undef CAPTURE_RULE
+#define SIM_RULE(name, code, situation, remedy) SIM_RULE_##name,
+#include "rules.inc"
+#undef SIM_RULE
 } sim_rule_t;
 
-// The rule's number in the table: "R16".
-const char* sim_rule_id(sim_rule_t rule);
 cudaError_t sim_rule_code(sim_rule_t rule);
 const char* sim_rule_situation(sim_rule_t rule);
 const char* sim_rule_remedy(sim_rule_t rule);

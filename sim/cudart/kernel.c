@@ -82,6 +82,7 @@ static void** copy_args(const gcap_sim_kernel_t* kernel, void** args) {
   char* block = sim_calloc(1, total);
   void** pointers = (void**)block;
   for (size_t i = 0; i < kernel->num_args; ++i) {
+    if (!args[i]) sim_die("%s: argument %zu of %s is NULL", sim_thread()->call, i, kernel->name);
     pointers[i] = block + bytes;
     memcpy(pointers[i], args[i], kernel->arg_bytes[i]);
     bytes += (kernel->arg_bytes[i] + alignment - 1) / alignment * alignment;

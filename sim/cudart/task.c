@@ -51,6 +51,8 @@ static void copy_slice(char* dst, size_t dst_pitch, const char* src, size_t src_
 
 static void run_copy(const sim_task_t* task) {
   const sim_copy_t* copy = &task->u.copy.copy;
+  if (!task->u.copy.staged) sim_check_source(copy);
+  sim_check_destination(copy);
   const char* src = task->u.copy.staged ? task->u.copy.staged : copy->src;
   size_t src_pitch = task->u.copy.staged ? copy->width : copy->src_pitch;
   size_t src_slice = task->u.copy.staged ? copy->width * copy->height : copy->src_slice;

@@ -163,3 +163,13 @@ void sim_vmem_give_back(int index, void* base, size_t bytes) {
   madvise((void*)begin, end - begin, MADV_DONTNEED);
   append(&space->large, range);
 }
+
+bool sim_vmem_is_bare(const void* address, size_t bytes) {
+  uintptr_t begin = (uintptr_t)address;
+  for (int i = 0; i < SIM_NUM_SPACES; ++i) {
+    uintptr_t bare = (uintptr_t)spaces[i].base + spaces[i].accessible;
+    uintptr_t end = (uintptr_t)spaces[i].base + spaces[i].bytes;
+    if (spaces[i].base && begin < end && begin + bytes > bare) return true;
+  }
+  return false;
+}
