@@ -15,7 +15,7 @@
 #include "call.h"
 
 // Long against anything that a thread does between two calls, short against a test's time limit.
-#define PATIENCE_MS 10000
+#define PATIENCE_S 10
 
 #define NOBODY SIZE_MAX
 
@@ -51,16 +51,20 @@ static _Noreturn void report_stall(size_t index) {
     sim_die(
         "turns: thread %zu has waited %d s for thread %zu, which has the turn and makes no call; a thread that "
         "blocks on anything but the simulator must call gcap_sim_turns_leave first",
-        index, PATIENCE_MS / 1000, group.owner);
+        index, PATIENCE_S, group.owner);
   }
-  sim_die("turns: thread %zu has waited %d s for the group: %zu of %zu threads have joined", index, PATIENCE_MS / 1000,
+  sim_die("turns: thread %zu has waited %d s for the group: %zu of %zu threads have joined", index, PATIENCE_S,
           group.num_joined, group.count);
 }
 
 static void wait_for_turn(size_t index) {
+  uint64_t draws = group.draws;
+  int seconds = 0;
   while (group.owner != index) {
-    uint64_t draws = group.draws;
-    if (!sim_wait_ms(&group.members[index].wake, PATIENCE_MS) && draws == group.draws) report_stall(index);
+    if (!sim_wait_ms(&group.members[index].wake, 1000)) seconds += 1;
+    if (draws != group.draws) seconds = 0;
+    draws = group.draws;
+    if (seconds == PATIENCE_S && group.owner != index) report_stall(index);
   }
 }
 
