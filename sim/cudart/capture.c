@@ -20,8 +20,8 @@ static unsigned long long last_id;
 cudaError_t sim_capture_invalidate(sim_capture_t* capture, sim_rule_t rule) {
   if (!capture->invalid) {
     capture->invalid = true;
-    sim_note_capture("invalidates capture %llu: %s. Remedy: %s", capture->id, sim_rule_situation(rule),
-                     sim_rule_remedy(rule));
+    sim_note_capture("invalidates capture %llu: %s (%s). Remedy: %s", capture->id, sim_rule_situation(rule),
+                     sim_rule_id(rule), sim_rule_remedy(rule));
   }
   return sim_rule_code(rule);
 }

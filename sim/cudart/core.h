@@ -491,11 +491,15 @@ void sim_event_set_mark(sim_event_t* event, sim_mark_t* mark);
 // --- Rules and captures (rules.c, capture.c) ------------------------------------------------------------------------
 
 typedef enum sim_rule {
-#define SIM_RULE(name, code, situation, remedy) SIM_RULE_##name,
-#include "rules.inc"
-#undef SIM_RULE
+#define CAPTURE_RULE(id, name, code, situation, remedy)
+#define CAPTURE_GATE(id, name, code, situation, remedy) SIM_RULE_##name,
+#include "rules/capture_rules.inc"
+#undef CAPTURE_GATE
+#undef CAPTURE_RULE
 } sim_rule_t;
 
+// The rule's number in the table: "R16".
+const char* sim_rule_id(sim_rule_t rule);
 cudaError_t sim_rule_code(sim_rule_t rule);
 const char* sim_rule_situation(sim_rule_t rule);
 const char* sim_rule_remedy(sim_rule_t rule);

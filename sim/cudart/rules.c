@@ -1,17 +1,22 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// The capture rules as data: rules.inc with its code, situation and remedy, for gates and messages.
+// The gates among the project's capture rules as data, for the gates of the simulator and its messages.
 #include "core.h"
 
 static const struct {
+  const char* id;
   cudaError_t code;
   const char* situation;
   const char* remedy;
 } rules[] = {
-#define SIM_RULE(name, code, situation, remedy) {code, situation, remedy},
-#include "rules.inc"
-#undef SIM_RULE
+#define CAPTURE_RULE(id, name, code, situation, remedy)
+#define CAPTURE_GATE(id, name, code, situation, remedy) {#id, code, situation, remedy},
+#include "rules/capture_rules.inc"
+#undef CAPTURE_GATE
+#undef CAPTURE_RULE
 };
+
+const char* sim_rule_id(sim_rule_t rule) { return rules[rule].id; }
 
 cudaError_t sim_rule_code(sim_rule_t rule) { return rules[rule].code; }
 
