@@ -151,6 +151,17 @@ const std::vector<CaptureRow> kDevices = {
        int version;
        return cudaRuntimeGetVersion(&version);
      }},
+    {"cudaDeviceGetLimit",
+     [](CaptureFrame&) {
+       size_t value;
+       return cudaDeviceGetLimit(&value, cudaLimitStackSize);
+     }},
+    {"cudaDeviceCanAccessPeer",
+     [](CaptureFrame&) {
+       int can;
+       return cudaDeviceCanAccessPeer(&can, 0, 0);
+     }},
+    {"cudaCtxResetPersistingL2Cache", [](CaptureFrame&) { return cudaCtxResetPersistingL2Cache(); }},
 };
 
 const CaptureCases devices("cap.", kDevices);

@@ -27,10 +27,25 @@ cudaError_t MallocAsync(CaptureFrame& f, size_t bytes, cudaStream_t stream, void
   return code;
 }
 
+cudaError_t MallocPitch(CaptureFrame& f) {
+  Observer& o = f.o;
+  void* memory = nullptr;
+  size_t pitch;
+  const cudaError_t code = cudaMallocPitch(&memory, &pitch, 100, 4);
+  f.cleanup.push_back([&o, memory] { REQUIRE_CUDA(cudaFree(memory)); });
+  return code;
+}
+
 const std::vector<CaptureRow> kAllocation = {
     {"cudaFree", [](CaptureFrame& f) { return FreeNow(&f.device2, cudaFree); }},
     {"cudaFree_null", [](CaptureFrame&) { return cudaFree(nullptr); }},
     {"cudaFreeHost", [](CaptureFrame& f) { return FreeNow(&f.pinned, cudaFreeHost); }},
+    {"cudaMallocPitch", MallocPitch},
+    {"cudaHostGetDevicePointer",
+     [](CaptureFrame& f) {
+       void* memory;
+       return cudaHostGetDevicePointer(&memory, f.pinned, 0);
+     }},
     {"cudaMallocAsync_capturing",
      [](CaptureFrame& f) {
        void* memory = nullptr;
@@ -91,6 +106,8 @@ const std::vector<CaptureRow> kCopies = {
      [](CaptureFrame& f) { return cudaMemcpyAsync(nullptr, f.device, 16, cudaMemcpyDeviceToDevice, f.s); }},
     {"cudaMemcpyAsync_legacy", [](CaptureFrame& f) { return CopyOn(f, cudaStreamLegacy); }, true},
     {"cudaMemcpyAsync_perthread", [](CaptureFrame& f) { return CopyOn(f, cudaStreamPerThread); }},
+    {"cudaMemcpyPeerAsync_samedev",
+     [](CaptureFrame& f) { return cudaMemcpyPeerAsync(f.device2, 0, f.device, 0, 16, f.s); }},
     {"cudaMemcpy2DAsync",
      [](CaptureFrame& f) {
        return cudaMemcpy2DAsync(f.device2, 64, f.device, 64, 16, 4, cudaMemcpyDeviceToDevice, f.s);

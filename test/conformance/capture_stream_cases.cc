@@ -142,6 +142,11 @@ const std::vector<CaptureRow> kStreams = {
        int device;
        return cudaStreamGetDevice(f.s, &device);
      }},
+    {"cudaStreamSetAttribute",
+     [](CaptureFrame& f) {
+       cudaStreamAttrValue value = {};
+       return cudaStreamSetAttribute(f.s, cudaStreamAttributePriority, &value);
+     }},
     {"cudaStreamIsCapturing_perthread",
      [](CaptureFrame&) {
        cudaStreamCaptureStatus status;

@@ -82,6 +82,9 @@ std::vector<std::string> RunBlock(const Block& block, const std::set<std::string
   return child.lines;
 }
 
+// A case that may be ahead of the record.
+bool IsProbe(const Block& block) { return block.source->name.compare(0, 6, "probe.") == 0; }
+
 class BlockTest : public gcap::testing::DeviceTest {
  public:
   explicit BlockTest(Block block) : block_(std::move(block)) {}
@@ -95,6 +98,7 @@ class BlockTest : public gcap::testing::DeviceTest {
     const std::set<std::string> crashing = CrashingSteps(block_);
     std::string complaint;
     const std::vector<std::string> expected = Expected(block_, &complaint);
+    if (expected.empty() && IsProbe(block_)) GTEST_SKIP() << "no GPU was asked yet; see --record";
     const std::vector<std::string> got = RunBlock(block_, crashing);
     EXPECT_FALSE(expected.empty()) << block_.name() << " has no record; got\n" << SideBySide({}, got);
     EXPECT_EQ(complaint, "");
