@@ -38,6 +38,7 @@ static bool run_seed(int (*body)(void* user), void* user, uint64_t seed) {
 int gcap_sim_explore(int (*body)(void* user), void* user, uint64_t first_seed, uint64_t seeds,
                      uint64_t* out_failing_seed) {
   if (out_failing_seed) *out_failing_seed = 0;
+  if (!body) sim_die("gcap_sim_explore: the body is NULL");
   sim_lock();
   sim_random_state_t random = sim_random_save();
   sim_schedule_t schedule = sim_set_schedule(SIM_SCHEDULE_RANDOM);

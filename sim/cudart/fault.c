@@ -151,17 +151,20 @@ static cudaError_t take(const sim_function_t* function) {
   return code;
 }
 
+// The one call that a fault does not stop. It still finds a device that does no work; only then is the fault over.
+static bool is_reset(const char* name) { return strcmp(name, "cudaDeviceReset") == 0; }
+
 cudaError_t sim_fault_enter(sim_function_t* function) {
-  if ((faults.pending || faults.sticky) && strcmp(function->name, "cudaDeviceReset") == 0) {
-    faults.pending = faults.sticky = cudaSuccess;
-    update_any();
-  }
-  if (faults.sticky) return faults.sticky;
+  if (faults.sticky) return is_reset(function->name) ? cudaSuccess : faults.sticky;
   if (!function->faults && !faults.any_function) return cudaSuccess;
   return take(function);
 }
 
 cudaError_t sim_fault_leave(cudaError_t code) {
+  if (is_reset(sim_thread()->call)) {
+    faults.pending = faults.sticky = cudaSuccess;
+    update_any();
+  }
   if (faults.sticky && (code == cudaSuccess || code == cudaErrorNotReady)) return faults.sticky;
   return code;
 }

@@ -49,7 +49,9 @@ const gcap_sim_kernel_t* sim_kernel_find(const void* function) {
 }
 
 void gcap_sim_register_kernel(const gcap_sim_kernel_t* kernel) {
+  if (!kernel) sim_die("gcap_sim_register_kernel: the twin is NULL");
   if (!kernel->function || !kernel->run) sim_die("gcap_sim_register_kernel: function and run must be set");
+  if (kernel->num_args && !kernel->arg_bytes) sim_die("gcap_sim_register_kernel: %s has no sizes", kernel->name);
   sim_lock();
   if (find_twin(kernel->function)) sim_die("gcap_sim_register_kernel: %s has a twin already", kernel->name);
   twin_t* twin = sim_calloc(1, sizeof(*twin));

@@ -244,6 +244,22 @@ const ReportRow kReports[] = {
      [](Frame& f) { cudaMemcpyAsync(Stray<void*>(), f.device, 16, cudaMemcpyDeviceToHost, f.stream); }},
     {"cudaMemcpy: 4 bytes at .* for a copy must not be written to",
      [](Frame& f) { cudaMemcpy(const_cast<char*>("text"), f.device, 4, cudaMemcpyDeviceToHost); }},
+    {"gcap_sim_register_kernel: the twin is NULL", [](Frame&) { gcap_sim_register_kernel(nullptr); }},
+    {"gcap_sim_register_kernel: function and run must be set",
+     [](Frame&) {
+       gcap_sim_kernel_t twin = {};
+       gcap_sim_register_kernel(&twin);
+     }},
+    {"gcap_sim_register_kernel: no_sizes has no sizes",
+     [](Frame&) {
+       gcap_sim_kernel_t twin = {};
+       twin.function = reinterpret_cast<const void*>(&UnknownStub);
+       twin.name = "no_sizes";
+       twin.num_args = 1;
+       twin.run = [](const gcap_sim_launch_t*, void* const*) {};
+       gcap_sim_register_kernel(&twin);
+     }},
+    {"gcap_sim_explore: the body is NULL", [](Frame&) { gcap_sim_explore(nullptr, nullptr, 0, 1, nullptr); }},
 };
 
 using BadInputRowDeathTest = BadInputRow;

@@ -1,9 +1,11 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// What the environment sets: the number of devices and the lazy schedule. Its own binary, since both are read once.
+// What the environment sets: the number of devices, the lazy schedule, the log. Its own binary, since all are read
+// once.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <string>
 
 #include "cuda_runtime.h"
 
@@ -12,6 +14,7 @@ namespace {
 const bool g_environment_set = [] {
   setenv("GCAP_SIM_DEVICES", "2", 1);
   setenv("GCAP_SIM_SCHEDULE", "lazy", 1);
+  setenv("GCAP_SIM_LOG", "cudaRuntimeGetVersion", 1);
   return true;
 }();
 
@@ -67,6 +70,16 @@ TEST(Environment, DevicesAreSeparate) {
   EXPECT_EQ(1, *static_cast<unsigned char*>(p));
   EXPECT_EQ(cudaSuccess, cudaFree(p));
   EXPECT_EQ(cudaSuccess, cudaStreamDestroy(stream));
+}
+
+TEST(Environment, LogTellsTheSelectedCallsOnStderr) {
+  int version;
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(cudaSuccess, cudaRuntimeGetVersion(&version));
+  EXPECT_EQ(cudaSuccess, cudaDriverGetVersion(&version));
+  const std::string text = testing::internal::GetCapturedStderr();
+  EXPECT_NE(std::string::npos, text.find("cudaRuntimeGetVersion() -> 0 cudaSuccess"));
+  EXPECT_EQ(std::string::npos, text.find("cudaDriverGetVersion"));
 }
 
 }  // namespace

@@ -246,6 +246,27 @@ TEST_F(Fault, OfAKernelInAGraphSurfacesToo) {
   EXPECT_EQ(cudaSuccess, cudaGraphDestroy(graph));
 }
 
+// Without the fixture: a reset leaves no handles to tear down.
+TEST(FaultAndReset, ResetEndsAFaultAndWhatIsQueuedHasNoEffect) {
+  cudaStream_t stream;
+  unsigned char* pinned;
+  int called = 0;
+  ASSERT_EQ(cudaSuccess, cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  ASSERT_EQ(cudaSuccess, cudaMallocHost(reinterpret_cast<void**>(&pinned), kBytes));
+  ASSERT_EQ(cudaSuccess, cudaLaunchHostFunc(
+                             stream, [](void* p) { ++*static_cast<int*>(p); }, &called));
+  Inject("cudaGetDevice", 1, cudaErrorIllegalAddress, true);
+  EXPECT_EQ(cudaErrorIllegalAddress, GetDevice());
+  EXPECT_EQ(cudaErrorIllegalAddress, cudaStreamSynchronize(stream));
+  EXPECT_EQ(cudaSuccess, cudaDeviceReset());
+  EXPECT_EQ(0, called);
+  EXPECT_EQ(cudaSuccess, GetDevice());
+  EXPECT_EQ(cudaErrorIllegalAddress, cudaGetLastError());
+  EXPECT_EQ(cudaSuccess, cudaStreamCreate(&stream));
+  EXPECT_EQ(cudaSuccess, cudaStreamDestroy(stream));
+  EXPECT_EQ(0u, gcap_sim_live(nullptr));
+}
+
 using FaultDeathTest = Fault;
 
 TEST_F(FaultDeathTest, NonsenseStopsTheProgramAndNamesTheValue) {

@@ -1,0 +1,103 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Time that passes by itself: only while the program does nothing, so that a slow machine changes no interleaving; and
+// host functions that wait for their caller, who must not wait for them for ever.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "cuda_runtime.h"
+#include "gcap_sim.h"
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+class Silence : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_EQ(cudaSuccess, cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking)); }
+  void TearDown() override {
+    EXPECT_EQ(cudaSuccess, cudaStreamSynchronize(stream_));
+    EXPECT_EQ(cudaSuccess, cudaStreamDestroy(stream_));
+  }
+  void Launch(cudaHostFn_t function, void* data) {
+    ASSERT_EQ(cudaSuccess, cudaLaunchHostFunc(stream_, function, data));
+  }
+  cudaStream_t stream_;
+};
+
+void Set(void* flag) { *static_cast<std::atomic<bool>*>(flag) = true; }
+
+TEST_F(Silence, LetsAHostFunctionRun) {
+  std::atomic<bool> done{false};
+  Launch(Set, &done);
+  Clock::time_point limit = Clock::now() + std::chrono::seconds(30);
+  while (!done && Clock::now() < limit) std::this_thread::sleep_for(milliseconds(10));
+  EXPECT_TRUE(done);
+}
+
+TEST_F(Silence, IsNotWhatABusyProgramShows) {
+  std::atomic<bool> done{false};
+  Launch(Set, &done);
+  for (Clock::time_point end = Clock::now() + milliseconds(500); Clock::now() < end;) continue;
+  EXPECT_FALSE(done);
+}
+
+TEST_F(Silence, OfACallerThatSpinsEndsAllTheSame) {
+  std::atomic<bool> done{false};
+  Launch(Set, &done);
+  for (Clock::time_point limit = Clock::now() + std::chrono::seconds(60); !done && Clock::now() < limit;) continue;
+  EXPECT_TRUE(done);
+}
+
+struct Gate {
+  std::atomic<bool> entered{false};
+  std::atomic<bool> open{false};
+};
+
+TEST_F(Silence, CallerGoesOnBesideAHostFunctionThatWaitsForIt) {
+  Gate gate;
+  Launch(
+      [](void* p) {
+        Gate* gate = static_cast<Gate*>(p);
+        gate->entered = true;
+        while (!gate->open) std::this_thread::sleep_for(milliseconds(1));
+      },
+      &gate);
+  EXPECT_EQ(cudaErrorNotReady, cudaStreamQuery(stream_));
+  EXPECT_TRUE(gate.entered);
+  gate.open = true;
+  EXPECT_EQ(cudaSuccess, cudaStreamSynchronize(stream_));
+}
+
+TEST_F(Silence, CallerGoesOnBesideAHostFunctionThatSpins) {
+  Gate gate;
+  Launch(
+      [](void* p) {
+        Gate* gate = static_cast<Gate*>(p);
+        gate->entered = true;
+        while (!gate->open) continue;
+      },
+      &gate);
+  EXPECT_EQ(cudaErrorNotReady, cudaStreamQuery(stream_));
+  EXPECT_TRUE(gate.entered);
+  gate.open = true;
+  EXPECT_EQ(cudaSuccess, cudaStreamSynchronize(stream_));
+}
+
+TEST_F(Silence, CallerWaitsForAHostFunctionThatTakesItsTime) {
+  std::atomic<bool> done{false};
+  Launch(
+      [](void* flag) {
+        for (Clock::time_point end = Clock::now() + milliseconds(300); Clock::now() < end;) continue;
+        Set(flag);
+      },
+      &done);
+  EXPECT_EQ(cudaSuccess, cudaStreamQuery(stream_));
+  EXPECT_TRUE(done);
+}
+
+}  // namespace
