@@ -14,7 +14,7 @@ typedef struct sim_function {
   const char* name;
   sim_class_t class;
   uint64_t calls;
-  uint64_t faults;  // armed for it by name
+  size_t faults;  // armed for it by name
 } sim_function_t;
 
 // The function of that name. One that is not of the runtime is made when it is first asked for, with a copy of the

@@ -35,16 +35,11 @@ static void update_any(void) { sim_fault_any = faults.count || faults.pending ||
 
 // --- Arming ---------------------------------------------------------------------------------------------------------
 
-static void count_armed(const sim_function_t* function, int by) {
-  if (function) {
-    ((sim_function_t*)function)->faults += (uint64_t)(int64_t)by;
-  } else {
-    faults.any_function += (size_t)(ptrdiff_t)by;
-  }
-}
+// How many are armed for the function, or for any.
+static size_t* armed_for(sim_function_t* function) { return function ? &function->faults : &faults.any_function; }
 
 static void disarm(size_t index) {
-  count_armed(faults.armed[index].function, -1);
+  *armed_for(faults.armed[index].function) -= 1;
   faults.count -= 1;
   memmove(&faults.armed[index], &faults.armed[index + 1], (faults.count - index) * sizeof(armed_t));
   update_any();
@@ -73,7 +68,7 @@ static void arm(const gcap_sim_fault_t* fault) {
                                            .probability = fault->probability,
                                            .code = fault->code,
                                            .sticky = fault->sticky != 0};
-  count_armed(function, 1);
+  *armed_for(function) += 1;
   update_any();
 }
 

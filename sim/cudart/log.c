@@ -165,12 +165,17 @@ void sim_log_capture(const char* format, ...) {
   va_end(args);
 }
 
-// True the first time a call shows the handle.
+// True the first time a call shows the handle; past the last one that is told, `…` stands for all others.
 static bool is_news(sim_call_record_t* record, const void* handle) {
-  for (size_t i = 0; i < record->num_handles && i < MAX_HANDLES; ++i) {
+  if (record->num_handles > MAX_HANDLES) return false;
+  for (size_t i = 0; i < record->num_handles; ++i) {
     if (record->handles[i] == handle) return false;
   }
-  if (record->num_handles < MAX_HANDLES) record->handles[record->num_handles] = handle;
+  if (record->num_handles == MAX_HANDLES) {
+    sim_log_argument("…");
+  } else {
+    record->handles[record->num_handles] = handle;
+  }
   record->num_handles += 1;
   return record->num_handles <= MAX_HANDLES;
 }
@@ -179,10 +184,7 @@ void sim_log_handle(sim_kind_t kind, const void* handle) {
   sim_call_record_t* record = current();
   if (!record) return;
   if (kind == SIM_STREAM) record->stream = handle;
-  if (!is_news(record, handle)) {
-    if (record->num_handles == MAX_HANDLES + 1) sim_log_argument("…");
-    return;
-  }
+  if (!is_news(record, handle)) return;
   char label[SIM_LABEL_BYTES];
   sim_log_argument("%s", sim_handle_label(label, kind, handle));
 }

@@ -141,6 +141,22 @@ TEST_F(Log, OneHandleHasOneNameAndAnotherHasAnother) {
   EXPECT_NE(std::string::npos, lines_[3].find("(" + name + ")"));
 }
 
+TEST_F(Log, ManyHandlesAreCutShortOnce) {
+  std::vector<cudaGraphNode_t> nodes(20);
+  cudaGraph_t graph;
+  cudaGraphNode_t last;
+  ASSERT_EQ(cudaSuccess, cudaGraphCreate(&graph, 0));
+  for (cudaGraphNode_t& node : nodes) ASSERT_EQ(cudaSuccess, cudaGraphAddEmptyNode(&node, graph, nullptr, 0));
+  Select("*");
+  ASSERT_EQ(cudaSuccess, cudaGraphAddEmptyNode(&last, graph, nodes.data(), nodes.size()));
+  ASSERT_EQ(1u, lines_.size());
+  size_t cut = lines_[0].find("…");
+  ASSERT_NE(std::string::npos, cut);
+  EXPECT_EQ(cut, lines_[0].rfind("…"));
+  gcap_sim_set_log(nullptr, nullptr, nullptr);
+  ASSERT_EQ(cudaSuccess, cudaGraphDestroy(graph));
+}
+
 TEST_F(Log, TellsSizesKernelsAndSpecialStreams) {
   void* memory;
   Select("*");
