@@ -16,6 +16,11 @@ static enum cudaMemoryType type_of(const void* address) {
   return allocation ? allocation->type : cudaMemoryTypeUnregistered;
 }
 
+static int device_of(const void* address) {
+  const sim_allocation_t* allocation = sim_allocation_find(address);
+  return allocation && allocation->type == cudaMemoryTypeDevice ? allocation->device : cudaInvalidDeviceId;
+}
+
 // Does a range that starts in an allocation end in it? Pageable memory is the caller's own affair.
 static bool fits(const void* address, size_t pitch, size_t width, size_t height) {
   const sim_allocation_t* allocation = sim_allocation_find(address);
@@ -42,7 +47,7 @@ static bool kind_matches(const sim_copy_t* copy) {
   return !to_device || copy->dst_type != cudaMemoryTypeUnregistered;
 }
 
-// Checks what does not depend on the stream, and fills in the types of memory.
+// Checks what does not depend on the stream, and fills in what memory it is.
 static cudaError_t judge(sim_copy_t* copy) {
   sim_note_argument("%zu bytes", copy->width * copy->height * (copy->depth ? copy->depth : 1));
   if ((unsigned int)copy->kind > cudaMemcpyDefault) return cudaErrorInvalidMemcpyDirection;
@@ -55,6 +60,8 @@ static cudaError_t judge(sim_copy_t* copy) {
   if (!slices_fit(copy->src, copy->src_pitch, copy->src_slice, copy)) return cudaErrorInvalidValue;
   copy->dst_type = type_of(copy->dst);
   copy->src_type = type_of(copy->src);
+  copy->dst_device = device_of(copy->dst);
+  copy->src_device = device_of(copy->src);
   return cudaSuccess;
 }
 
@@ -173,6 +180,8 @@ sim_task_t* sim_fill_task(const sim_fill_t* fill, cudaError_t* code) {
   if (*code != cudaSuccess) return NULL;
   sim_task_t* task = sim_task_create(SIM_TASK_FILL, "memset");
   task->u.fill = *fill;
+  task->u.fill.type = type_of(fill->dst);
+  task->u.fill.device = device_of(fill->dst);
   return task;
 }
 

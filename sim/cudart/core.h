@@ -157,6 +157,8 @@ bool sim_fault_stops_work(void);
 
 int sim_device_count(void);
 sim_stream_t* sim_legacy_stream(int device);
+// May work of the device reach memory of the peer?
+bool sim_peer_enabled(int device, int peer);
 // Forgets what the device's peers may do.
 void sim_peer_reset(int device);
 
@@ -296,8 +298,11 @@ typedef struct sim_copy {
   size_t dst_slice;  // bytes from one slice to the next
   size_t src_slice;
   enum cudaMemcpyKind kind;
+  // What the addresses were at the call; the device is cudaInvalidDeviceId but for device memory.
   enum cudaMemoryType dst_type;
   enum cudaMemoryType src_type;
+  int dst_device;
+  int src_device;
 } sim_copy_t;
 
 typedef struct sim_fill {
@@ -307,6 +312,8 @@ typedef struct sim_fill {
   unsigned int element_bytes;
   size_t width;  // elements a row
   size_t height;
+  enum cudaMemoryType type;  // what the address was at the call
+  int device;                // cudaInvalidDeviceId but for device memory
 } sim_fill_t;
 
 // Stop the program when pageable memory that the copy reads or writes is none (host_range.c).

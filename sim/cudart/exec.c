@@ -146,17 +146,18 @@ void sim_exec_adopt_graph(sim_exec_t* exec, sim_graph_t* graph) {
   if (exec->memory_graph) graph->memory_exec = exec;
 }
 
-// A fill needs memory of its own device: measured, and found at the instantiation, not when the node is made.
-static bool fills_other_device(const sim_node_t* node) {
-  if (node->task->kind != SIM_TASK_FILL) return false;
-  const sim_allocation_t* allocation = sim_allocation_find(node->task->u.fill.dst);
-  return allocation && allocation->type == cudaMemoryTypeDevice && allocation->device != node->device;
+// A fill needs memory that its device can reach: measured, and found at the instantiation, not when the node is made.
+static bool fills_out_of_reach(const sim_node_t* node) {
+  const sim_task_t* task = node->task;
+  if (task->kind != SIM_TASK_FILL || task->u.fill.type != cudaMemoryTypeDevice) return false;
+  int device = task->u.fill.device;
+  return device != node->device && !sim_peer_enabled(node->device, device);
 }
 
 static bool is_runnable(const sim_graph_t* graph) {
   for (size_t i = 0; i < graph->num_nodes; ++i) {
     const sim_node_t* node = graph->nodes[i];
-    if (fills_other_device(node) || (node->child && !is_runnable(node->child))) return false;
+    if (fills_out_of_reach(node) || (node->child && !is_runnable(node->child))) return false;
   }
   return true;
 }

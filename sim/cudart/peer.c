@@ -11,6 +11,8 @@ static bool enabled[SIM_MAX_DEVICES][SIM_MAX_DEVICES];  // [from][to]
 
 static bool is_device(int device) { return device >= 0 && device < sim_device_count(); }
 
+bool sim_peer_enabled(int device, int peer) { return enabled[device][peer]; }
+
 void sim_peer_reset(int device) {
   for (int i = 0; i < SIM_MAX_DEVICES; ++i) enabled[device][i] = false;
 }

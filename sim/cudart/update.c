@@ -13,23 +13,16 @@
 
 // --- Tasks ----------------------------------------------------------------------------------------------------------
 
-// Are both addresses of the same kind of memory, and of the same device if that is the kind?
-static bool is_same_memory(const void* a, const void* b) {
-  const sim_allocation_t* x = sim_allocation_find(a);
-  const sim_allocation_t* y = sim_allocation_find(b);
-  if (!x || !y) return x == y;
-  return x->type == y->type && (x->type != cudaMemoryTypeDevice || x->device == y->device);
-}
-
 // The kind counts as well as the memory: `default` asks for unified addresses, which is another type of operand.
 static bool is_same_copy(const sim_copy_t* a, const sim_copy_t* b) {
-  if (a->kind != b->kind || !is_same_memory(a->dst, b->dst) || !is_same_memory(a->src, b->src)) return false;
+  if (a->kind != b->kind || a->dst_type != b->dst_type || a->src_type != b->src_type) return false;
+  if (a->dst_device != b->dst_device || a->src_device != b->src_device) return false;
   return a->height <= 1 && b->height <= 1 && a->depth <= 1 && b->depth <= 1;
 }
 
 // One row may change in all; of several only the address and the value.
 static bool is_same_fill(const sim_fill_t* a, const sim_fill_t* b) {
-  if (!is_same_memory(a->dst, b->dst) || a->height != b->height) return false;
+  if (a->type != b->type || a->device != b->device || a->height != b->height) return false;
   if (a->height == 1) return true;
   return a->width == b->width && a->pitch == b->pitch && a->element_bytes == b->element_bytes;
 }

@@ -82,6 +82,21 @@ TEST_F(GraphUpdate, RefusesOtherKindsOfMemory) {
   EXPECT_EQ(cudaSuccess, cudaGraphExecDestroy(exec));
 }
 
+// A fresh graph comes with fresh buffers, when those of the first are gone.
+TEST_F(GraphUpdate, MemoryOfTheFirstGraphMayBeGone) {
+  int *first, *second;
+  ASSERT_EQ(cudaSuccess, cudaMalloc(reinterpret_cast<void**>(&first), 16));
+  ASSERT_EQ(cudaSuccess, cudaMalloc(reinterpret_cast<void**>(&second), 16));
+  AddCopy(graph_, {}, first, device_, 16, cudaMemcpyDeviceToDevice);
+  cudaGraphExec_t exec = Instantiate(graph_);
+  ASSERT_EQ(cudaSuccess, cudaFree(first));
+  cudaGraph_t other = NewGraph();
+  AddCopy(other, {}, second, device_, 16, cudaMemcpyDeviceToDevice);
+  Expect(exec, other, cudaGraphExecUpdateSuccess);
+  EXPECT_EQ(cudaSuccess, cudaFree(second));
+  EXPECT_EQ(cudaSuccess, cudaGraphExecDestroy(exec));
+}
+
 TEST_F(GraphUpdate, RefusesFillsWithMoreRows) {
   AddFill(graph_, {}, device_, 1);
   cudaGraphExec_t exec = Instantiate(graph_);
