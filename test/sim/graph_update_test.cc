@@ -131,10 +131,10 @@ TEST_F(GraphUpdate, RefusesAnotherTopology) {
 
   LaunchAndWait(exec);  // as it was
   EXPECT_EQ(0x01010101, First(device2_));
-  cudaGraphExecUpdateResultInfo info = {static_cast<cudaGraphExecUpdateResult>(77), last, last};
+  cudaGraphExecUpdateResultInfo info = {cudaGraphExecUpdateErrorNotSupported, last, last};
   EXPECT_EQ(cudaErrorInvalidValue, cudaGraphExecUpdate(exec, nullptr, &info));
   EXPECT_EQ(cudaErrorInvalidValue, cudaGraphExecUpdate(nullptr, graph_, &info));
-  EXPECT_EQ(77, info.result);
+  EXPECT_EQ(cudaGraphExecUpdateErrorNotSupported, info.result);
   EXPECT_EQ(last, info.errorNode);
   EXPECT_EQ(last, info.errorFromNode);
   EXPECT_EQ(cudaSuccess, cudaGraphExecDestroy(exec));
