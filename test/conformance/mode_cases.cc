@@ -1,6 +1,8 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // Which thread may do what beside whose capture: the mode of a capture against the mode of a thread.
+#include <cstring>
+
 #include "test/conformance/frame.h"
 
 namespace conformance {
@@ -9,11 +11,14 @@ namespace {
 
 constexpr int kModes = 3;
 
-// Exchanges the thread's mode for `mode` and returns the one before.
+// Exchanges the thread's mode for `mode` and returns the one before; by way of bytes, since either may be no mode.
 int Exchange(int mode, cudaError_t* code) {
-  cudaStreamCaptureMode value = static_cast<cudaStreamCaptureMode>(mode);
+  cudaStreamCaptureMode value;
+  static_assert(sizeof(value) == sizeof(mode), "the mode is an int");
+  std::memcpy(&value, &mode, sizeof(value));
   *code = cudaThreadExchangeStreamCaptureMode(&value);
-  return static_cast<int>(value);
+  std::memcpy(&mode, &value, sizeof(value));
+  return mode;
 }
 
 void ObserveExchange(Observer& o, const std::string& step, int mode) {
