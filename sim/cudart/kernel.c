@@ -1,6 +1,6 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Kernels and host functions: twins, launches, function attributes.
+// Kernels and host functions: twins and their tasks, function attributes.
 //
 // The idea: a kernel here is the CPU twin that was registered for its handle. A launch copies the arguments, as CUDA
 // does, so the caller's variables may change at once. Locking: the global mutex, which also works before main, when
@@ -107,25 +107,6 @@ sim_task_t* sim_kernel_task(const void* function, dim3 grid, dim3 block, void** 
   task->u.kernel.launch = (gcap_sim_launch_t){.grid = grid, .block = block, .shared_bytes = shared_bytes};
   task->u.kernel.args = copy_args(&twin->kernel, args);
   return task;
-}
-
-static cudaError_t launch_kernel(const void* function, dim3 grid, dim3 block, void** args, size_t shared_bytes,
-                                 sim_stream_t* stream) {
-  if (stream->device != sim_thread()->device) return cudaErrorInvalidResourceHandle;
-  cudaError_t code;
-  sim_task_t* task = sim_kernel_task(function, grid, block, args, shared_bytes, &code);
-  if (task) return sim_submit_task(stream, task);
-  if (code == sim_rule_code(SIM_RULE_BAD_LAUNCH) && stream->member) {
-    return sim_capture_invalidate(stream->member->capture, SIM_RULE_BAD_LAUNCH);
-  }
-  return code;
-}
-
-cudaError_t cudaLaunchKernel(const void* func, dim3 gridDim, dim3 blockDim, void** args, size_t sharedMem,
-                             cudaStream_t stream) {
-  cudaError_t code = sim_enter(SIM_API_cudaLaunchKernel);
-  if (code == cudaSuccess) code = launch_kernel(func, gridDim, blockDim, args, sharedMem, sim_stream_get(stream));
-  return sim_leave(code);
 }
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void* userData) {

@@ -40,7 +40,8 @@ cudaError_t sim_allocate(void** out, size_t bytes, enum cudaMemoryType type) {
 // The allocation that starts at the address and may be freed.
 static sim_allocation_t* freeable(const void* address, enum cudaMemoryType type) {
   sim_allocation_t* allocation = sim_allocation_find(address);
-  bool ok = allocation && allocation->claimed && allocation->base == address && allocation->type == type;
+  bool ok = allocation && allocation->claimed && !allocation->registered && allocation->base == address &&
+            allocation->type == type;
   return ok ? allocation : NULL;
 }
 

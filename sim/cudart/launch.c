@@ -1,0 +1,148 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Launches of kernels, plain, cooperative or with attributes.
+//
+// The idea: a launch is judged, becomes a task, and goes to its stream. A configuration that no device can run breaks a
+// capture, as measured; another refusal does not. In a capture the attributes become the node's. Eagerly they change
+// nothing that a twin could see: a cluster or a cooperative grid is computed as one, and a kernel that may start before
+// the one ahead of it has ended starts after it, which is one of the orders allowed. Locking: the global mutex.
+#include "device.h"
+#include "graph.h"
+
+typedef struct launch {
+  const void* function;
+  dim3 grid;
+  dim3 block;
+  void** args;
+  size_t shared_bytes;
+  sim_stream_t* stream;
+  const cudaLaunchAttribute* attributes;
+  size_t num_attributes;
+} launch_t;
+
+static cudaError_t refuse(const launch_t* launch, cudaError_t code) {
+  if (code == sim_rule_code(SIM_RULE_BAD_LAUNCH) && launch->stream->member) {
+    return sim_capture_invalidate(launch->stream->member->capture, SIM_RULE_BAD_LAUNCH);
+  }
+  return code;
+}
+
+// All blocks of a cooperative grid must be on the device at a time.
+static cudaError_t judge_cooperative(const launch_t* launch) {
+  size_t threads = (size_t)launch->block.x * launch->block.y * launch->block.z;
+  size_t blocks = (size_t)launch->grid.x * launch->grid.y * launch->grid.z;
+  size_t most = sim_occupancy(threads, launch->shared_bytes) * SIM_MULTIPROCESSORS;
+  return blocks <= most ? cudaSuccess : cudaErrorCooperativeLaunchTooLarge;
+}
+
+// Not in the record: a cluster that does not divide the grid counts as a bad configuration.
+static cudaError_t judge_cluster(const launch_t* launch, unsigned int x, unsigned int y, unsigned int z) {
+  if (x == 0 || y == 0 || z == 0) return cudaErrorInvalidValue;
+  if ((uint64_t)x * y > SIM_MAX_CLUSTER || (uint64_t)x * y * z > SIM_MAX_CLUSTER) return cudaErrorInvalidClusterSize;
+  bool divides = launch->grid.x % x == 0 && launch->grid.y % y == 0 && launch->grid.z % z == 0;
+  return divides ? cudaSuccess : sim_rule_code(SIM_RULE_BAD_LAUNCH);
+}
+
+static cudaError_t judge_attribute(const launch_t* launch, const cudaLaunchAttribute* attribute) {
+  const cudaLaunchAttributeValue* value = &attribute->val;
+  switch (attribute->id) {
+    case cudaLaunchAttributeCooperative: return value->cooperative ? judge_cooperative(launch) : cudaSuccess;
+    case cudaLaunchAttributeClusterDimension:
+      return judge_cluster(launch, value->clusterDim.x, value->clusterDim.y, value->clusterDim.z);
+    case cudaLaunchAttributeIgnore:
+    case cudaLaunchAttributeAccessPolicyWindow:
+    case cudaLaunchAttributeClusterSchedulingPolicyPreference:
+    case cudaLaunchAttributeProgrammaticStreamSerialization:
+    case cudaLaunchAttributePriority:
+    case cudaLaunchAttributeMemSyncDomainMap:
+    case cudaLaunchAttributeMemSyncDomain:
+    case cudaLaunchAttributePreferredSharedMemoryCarveout:
+    case cudaLaunchAttributeNvlinkUtilCentricScheduling: return cudaSuccess;
+    case cudaLaunchAttributeProgrammaticEvent:
+    case cudaLaunchAttributePreferredClusterDimension:
+    case cudaLaunchAttributeLaunchCompletionEvent:
+    case cudaLaunchAttributeDeviceUpdatableKernelNode:
+      sim_die("%s: launch attribute %d is not modelled", sim_thread()->call, (int)attribute->id);
+    default: return cudaErrorInvalidValue;
+  }
+}
+
+static bool is_serialization(const cudaLaunchAttribute* attribute) {
+  return attribute->id == cudaLaunchAttributeProgrammaticStreamSerialization;
+}
+
+// The kernel may start when the one kernel before it says so: the edge between them carries that.
+static void serialize_programmatically(sim_member_t* member) {
+  const sim_edges_t* deps = sim_member_deps(member);
+  if (deps->count != 1 || sim_node_type(deps->items[0].node) != cudaGraphNodeTypeKernel) return;
+  deps->items[0].data = (cudaGraphEdgeData){.from_port = cudaGraphKernelNodePortProgrammatic,
+                                            .type = cudaGraphDependencyTypeProgrammatic};
+}
+
+static cudaError_t capture(const launch_t* launch, sim_task_t* task) {
+  sim_member_t* member = launch->stream->member;
+  for (size_t i = 0; i < launch->num_attributes; ++i) {
+    const cudaLaunchAttribute* attribute = &launch->attributes[i];
+    if (!is_serialization(attribute) || !attribute->val.programmaticStreamSerializationAllowed) continue;
+    serialize_programmatically(member);
+  }
+  cudaError_t code = sim_submit_task(launch->stream, task);
+  if (code != cudaSuccess) return code;
+  sim_node_t* node = sim_member_deps(member)->items[0].node;
+  for (size_t i = 0; i < launch->num_attributes; ++i) {
+    const cudaLaunchAttribute* attribute = &launch->attributes[i];
+    if (attribute->id == cudaLaunchAttributeIgnore || is_serialization(attribute)) continue;
+    sim_node_set_attribute(node, attribute->id, &attribute->val);
+  }
+  return cudaSuccess;
+}
+
+static cudaError_t launch_kernel(const launch_t* launch) {
+  if (launch->stream->device != sim_thread()->device) return cudaErrorInvalidResourceHandle;
+  cudaError_t code = cudaSuccess;
+  sim_task_t* task =
+      sim_kernel_task(launch->function, launch->grid, launch->block, launch->args, launch->shared_bytes, &code);
+  for (size_t i = 0; task && i < launch->num_attributes && code == cudaSuccess; ++i) {
+    code = judge_attribute(launch, &launch->attributes[i]);
+  }
+  if (code != cudaSuccess) {
+    sim_task_release(task);
+    return refuse(launch, code);
+  }
+  code = sim_gate_ordered(launch->stream);
+  if (code == cudaSuccess && launch->stream->member && launch->num_attributes) return capture(launch, task);
+  return sim_submit_task(launch->stream, task);
+}
+
+cudaError_t cudaLaunchKernel(const void* func, dim3 gridDim, dim3 blockDim, void** args, size_t sharedMem,
+                             cudaStream_t stream) {
+  cudaError_t code = sim_enter(SIM_API_cudaLaunchKernel);
+  if (code == cudaSuccess) {
+    launch_t launch = {func, gridDim, blockDim, args, sharedMem, sim_stream_get(stream), NULL, 0};
+    code = launch_kernel(&launch);
+  }
+  return sim_leave(code);
+}
+
+cudaError_t cudaLaunchCooperativeKernel(const void* func, dim3 gridDim, dim3 blockDim, void** args, size_t sharedMem,
+                                        cudaStream_t stream) {
+  cudaError_t code = sim_enter(SIM_API_cudaLaunchCooperativeKernel);
+  if (code == cudaSuccess) {
+    const cudaLaunchAttribute cooperative = {.id = cudaLaunchAttributeCooperative, .val = {.cooperative = 1}};
+    launch_t launch = {func, gridDim, blockDim, args, sharedMem, sim_stream_get(stream), &cooperative, 1};
+    code = launch_kernel(&launch);
+  }
+  return sim_leave(code);
+}
+
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* func, void** args) {
+  cudaError_t code = sim_enter(SIM_API_cudaLaunchKernelExC);
+  if (code == cudaSuccess && (!config || (config->numAttrs > 0 && !config->attrs))) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess) {
+    launch_t launch = {func,          config->gridDim,          config->blockDim,
+                       args,          config->dynamicSmemBytes, sim_stream_get(config->stream),
+                       config->attrs, config->numAttrs};
+    code = launch_kernel(&launch);
+  }
+  return sim_leave(code);
+}

@@ -1,0 +1,229 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Copies of rows, slices and batches, padded memory, and host memory that devices reach.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <numeric>
+#include <vector>
+
+#include "cuda_runtime.h"
+#include "gcap_sim.h"
+
+namespace {
+
+constexpr size_t kBytes = 8192;
+
+class Copy : public testing::Test {
+ protected:
+  void SetUp() override {
+    gcap_sim_set_seed(0);
+    ASSERT_EQ(cudaSuccess, cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+    ASSERT_EQ(cudaSuccess, cudaMalloc(reinterpret_cast<void**>(&device_), kBytes));
+    ASSERT_EQ(cudaSuccess, cudaMalloc(reinterpret_cast<void**>(&other_), kBytes));
+    std::iota(host_.begin(), host_.end(), 0);
+  }
+
+  void TearDown() override {
+    EXPECT_EQ(cudaSuccess, cudaFree(device_));
+    EXPECT_EQ(cudaSuccess, cudaFree(other_));
+    EXPECT_EQ(cudaSuccess, cudaStreamDestroy(stream_));
+    EXPECT_EQ(0u, gcap_sim_live(nullptr));
+    cudaGetLastError();
+  }
+
+  std::vector<unsigned char> Read(const void* p, size_t bytes) {
+    std::vector<unsigned char> out(bytes);
+    EXPECT_EQ(cudaSuccess, cudaDeviceSynchronize());
+    EXPECT_EQ(cudaSuccess, cudaMemcpy(out.data(), p, bytes, cudaMemcpyDeviceToHost));
+    return out;
+  }
+
+  void Clear(char* p) { ASSERT_EQ(cudaSuccess, cudaMemset(p, 0, kBytes)); }
+
+  cudaStream_t stream_;
+  char *device_, *other_;
+  std::vector<unsigned char> host_ = std::vector<unsigned char>(kBytes);
+};
+
+using Bytes = std::vector<unsigned char>;
+
+TEST_F(Copy, RowsGoToRows) {
+  Clear(device_);
+  ASSERT_EQ(cudaSuccess, cudaMemcpy2D(device_, 4, host_.data(), 8, 2, 3, cudaMemcpyHostToDevice));
+  EXPECT_EQ((Bytes{0, 1, 0, 0, 8, 9, 0, 0, 16, 17, 0, 0}), Read(device_, 12));
+  EXPECT_EQ(cudaErrorInvalidPitchValue, cudaMemcpy2D(device_, 1, host_.data(), 8, 2, 3, cudaMemcpyHostToDevice));
+  EXPECT_EQ(cudaErrorInvalidMemcpyDirection,
+            cudaMemcpy2D(device_, 4, host_.data(), 8, 2, 3, static_cast<cudaMemcpyKind>(7)));
+  EXPECT_EQ(cudaSuccess, cudaMemcpy2D(device_, 4, host_.data(), 8, 2, 0, cudaMemcpyHostToDevice));
+}
+
+TEST_F(Copy, RowsAreFilled) {
+  Clear(device_);
+  ASSERT_EQ(cudaSuccess, cudaMemset2D(device_, 4, 0x107, 2, 2));
+  ASSERT_EQ(cudaSuccess, cudaMemset2DAsync(device_ + 8, 4, 9, 3, 1, stream_));
+  EXPECT_EQ((Bytes{7, 7, 0, 0, 7, 7, 0, 0, 9, 9, 9, 0}), Read(device_, 12));
+  EXPECT_EQ(cudaErrorInvalidValue, cudaMemset2D(device_, 1, 0, 2, 2)) << "rows overlap";
+  EXPECT_EQ(cudaErrorInvalidValue, cudaMemset2D(device_, 4096, 0, 4096, 3)) << "one row too many";
+  EXPECT_EQ(cudaErrorInvalidValue, cudaMemset2D(host_.data(), 4, 0, 2, 2));
+  EXPECT_EQ(cudaSuccess, cudaMemset2D(nullptr, 4, 0, 0, 2));
+}
+
+// Two slices of two rows of two bytes, from the middle of slices of three rows of eight.
+TEST_F(Copy, SlicesGoToSlices) {
+  Clear(device_);
+  cudaMemcpy3DParms params = {};
+  params.srcPtr = {host_.data(), 8, 8, 3};
+  params.srcPos = {1, 1, 0};
+  params.dstPtr = {device_, 4, 4, 2};
+  params.extent = {2, 2, 2};
+  params.kind = cudaMemcpyHostToDevice;
+  ASSERT_EQ(cudaSuccess, cudaMemcpy3D(&params));
+  EXPECT_EQ((Bytes{9, 10, 0, 0, 17, 18, 0, 0, 33, 34, 0, 0, 41, 42, 0, 0}), Read(device_, 16));
+  params.srcPos = {0, 0, 0};
+  ASSERT_EQ(cudaSuccess, cudaMemcpy3DAsync(&params, stream_));
+  EXPECT_EQ((Bytes{0, 1, 0, 0, 8, 9, 0, 0, 24, 25, 0, 0, 32, 33, 0, 0}), Read(device_, 16));
+  EXPECT_EQ(cudaErrorInvalidValue, cudaMemcpy3D(nullptr));
+  params.extent.depth = 2000;
+  EXPECT_EQ(cudaErrorInvalidValue, cudaMemcpy3D(&params)) << "leaves the destination";
+}
+
+TEST_F(Copy, PaddedMemoryHasAlignedRows) {
+  void* p = nullptr;
+  size_t pitch = 0;
+  ASSERT_EQ(cudaSuccess, cudaMallocPitch(&p, &pitch, 100, 3));
+  EXPECT_LE(100u, pitch);
+  EXPECT_EQ(0u, pitch % 256);
+  EXPECT_EQ(cudaSuccess, cudaMemset2D(p, pitch, 0, 100, 3));
+  EXPECT_EQ(cudaErrorInvalidValue, cudaMemset2D(p, pitch, 0, 100, 4));
+  EXPECT_EQ(cudaSuccess, cudaFree(p));
+  EXPECT_EQ(cudaErrorMemoryAllocation, cudaMallocPitch(&p, &pitch, SIZE_MAX, 1));
+  EXPECT_EQ(cudaErrorMemoryAllocation, cudaMallocPitch(&p, &pitch, 1, SIZE_MAX));
+  EXPECT_EQ(cudaErrorInvalidValue, cudaMallocPitch(nullptr, &pitch, 1, 1));
+  EXPECT_EQ(cudaErrorInvalidValue, cudaMallocPitch(&p, nullptr, 1, 1));
+  cudaPitchedPtr slices;
+  ASSERT_EQ(cudaSuccess, cudaMalloc3D(&slices, {100, 3, 2}));
+  EXPECT_EQ(100u, slices.xsize);
+  EXPECT_EQ(3u, slices.ysize);
+  EXPECT_EQ(cudaSuccess, cudaMemset2D(slices.ptr, slices.pitch, 0, 100, 6));
+  EXPECT_EQ(cudaSuccess, cudaFree(slices.ptr));
+  EXPECT_EQ(cudaErrorMemoryAllocation, cudaMalloc3D(&slices, {1, SIZE_MAX, 2}));
+}
+
+TEST_F(Copy, LargePageableSourcesHoldTheHost) {
+  constexpr size_t kLarge = (size_t{64} << 20) + 1;
+  std::vector<char> host(kLarge, 1);
+  char* large;
+  ASSERT_EQ(cudaSuccess, cudaMalloc(reinterpret_cast<void**>(&large), kLarge));
+  ASSERT_EQ(cudaSuccess, cudaMemcpyAsync(large, host.data(), kLarge, cudaMemcpyHostToDevice, stream_));
+  EXPECT_EQ(cudaSuccess, cudaStreamQuery(stream_)) << "it is done on return";
+  EXPECT_EQ(1, Read(large + kLarge - 1, 1)[0]);
+  EXPECT_EQ(cudaSuccess, cudaFree(large));
+}
+
+// --- Batches --------------------------------------------------------------------------------------------------------
+
+class Batch : public Copy {
+ protected:
+  cudaError_t Go(std::vector<cudaMemcpySrcAccessOrder> orders, std::vector<size_t> first, size_t bytes = 4) {
+    void* dsts[] = {device_, device_ + 4, device_ + 8};
+    const void* srcs[] = {host_.data(), other_, host_.data() + 8};
+    size_t sizes[] = {bytes, bytes, bytes};
+    std::vector<cudaMemcpyAttributes> attributes(orders.size());
+    for (size_t i = 0; i < orders.size(); ++i) attributes[i].srcAccessOrder = orders[i];
+    return cudaMemcpyBatchAsync(dsts, srcs, sizes, 3, attributes.data(), first.data(), orders.size(), stream_);
+  }
+};
+
+TEST_F(Batch, ReadsItsSourcesWhenTheAttributeSays) {
+  Clear(device_);
+  ASSERT_EQ(cudaSuccess, cudaMemset(other_, 7, kBytes));
+  ASSERT_EQ(cudaSuccess, cudaDeviceSynchronize());
+  ASSERT_EQ(cudaSuccess, Go({cudaMemcpySrcAccessOrderDuringApiCall, cudaMemcpySrcAccessOrderStream}, {0, 1}));
+  memset(host_.data(), 99, kBytes);
+  EXPECT_EQ((Bytes{0, 1, 2, 3, 7, 7, 7, 7, 99, 99, 99, 99}), Read(device_, 12));
+}
+
+TEST_F(Batch, RefusesBadArguments) {
+  const auto stream = cudaMemcpySrcAccessOrderStream;
+  EXPECT_EQ(cudaErrorInvalidValue, Go({stream}, {1}));
+  EXPECT_EQ(cudaErrorInvalidValue, Go({stream, stream}, {0, 0}));
+  EXPECT_EQ(cudaErrorInvalidValue, Go({stream, stream}, {0, 3}));
+  EXPECT_EQ(cudaErrorInvalidValue, Go({cudaMemcpySrcAccessOrderInvalid}, {0}));
+  EXPECT_EQ(cudaErrorInvalidValue, Go({}, {}));
+  EXPECT_EQ(cudaErrorInvalidValue, Go({stream}, {0}, 0));
+  EXPECT_EQ(cudaErrorInvalidValue, Go({stream}, {0}, kBytes)) << "the second one leaves its destination";
+  EXPECT_EQ(cudaSuccess, cudaStreamQuery(stream_)) << "so nothing was queued";
+}
+
+TEST_F(Batch, ACaptureRefusesItAndGoesOn) {
+  ASSERT_EQ(cudaSuccess, cudaStreamBeginCapture(stream_, cudaStreamCaptureModeRelaxed));
+  EXPECT_EQ(cudaErrorStreamCaptureUnsupported, Go({cudaMemcpySrcAccessOrderStream}, {0}));
+  cudaGraph_t graph;
+  EXPECT_EQ(cudaSuccess, cudaStreamEndCapture(stream_, &graph));
+  EXPECT_EQ(cudaSuccess, cudaGraphDestroy(graph));
+}
+
+// --- Host memory ----------------------------------------------------------------------------------------------------
+
+TEST_F(Copy, RegisteredMemoryIsReadWhenTheCopyRuns) {
+  ASSERT_EQ(cudaSuccess, cudaHostRegister(host_.data(), kBytes, cudaHostRegisterDefault));
+  EXPECT_EQ(1u, gcap_sim_live("registered memory"));
+  EXPECT_EQ(3, host_[3]) << "the bytes stay the caller's";
+  ASSERT_EQ(cudaSuccess, cudaMemcpyAsync(device_, host_.data(), 1, cudaMemcpyHostToDevice, stream_));
+  host_[0] = 42;
+  EXPECT_EQ(42, Read(device_, 1)[0]);
+  EXPECT_EQ(cudaSuccess, cudaHostUnregister(host_.data()));
+  ASSERT_EQ(cudaSuccess, cudaMemcpyAsync(device_, host_.data(), 1, cudaMemcpyHostToDevice, stream_));
+  host_[0] = 43;
+  EXPECT_EQ(42, Read(device_, 1)[0]) << "pageable again: taken at the call";
+}
+
+TEST_F(Copy, RegistrationHasItsCodes) {
+  unsigned char* p = host_.data();
+  EXPECT_EQ(cudaErrorInvalidValue, cudaHostRegister(nullptr, 1, 0));
+  EXPECT_EQ(cudaErrorInvalidValue, cudaHostRegister(p, 0, 0));
+  EXPECT_EQ(cudaErrorInvalidValue, cudaHostRegister(p, 1, 16));
+  EXPECT_EQ(cudaErrorNotSupported, cudaHostRegister(p, 1, cudaHostRegisterReadOnly));
+  EXPECT_EQ(cudaErrorInvalidValue, cudaHostRegister(device_, 1, 0));
+  ASSERT_EQ(cudaSuccess, cudaHostRegister(p + 16, 16, cudaHostRegisterMapped));
+  EXPECT_EQ(cudaErrorHostMemoryAlreadyRegistered, cudaHostRegister(p, 17, 0));
+  EXPECT_EQ(cudaErrorHostMemoryAlreadyRegistered, cudaHostRegister(p + 31, 1, 0));
+  EXPECT_EQ(cudaErrorHostMemoryNotRegistered, cudaHostUnregister(p + 17));
+  EXPECT_EQ(cudaErrorHostMemoryNotRegistered, cudaHostUnregister(p));
+  EXPECT_EQ(cudaErrorInvalidValue, cudaHostUnregister(nullptr));
+  EXPECT_EQ(cudaErrorInvalidValue, cudaFreeHost(p + 16)) << "it was not allocated";
+  EXPECT_EQ(cudaSuccess, cudaHostUnregister(p + 16));
+}
+
+TEST_F(Copy, DevicesSeeHostMemoryAtItsAddress) {
+  void *pinned, *seen = nullptr;
+  unsigned int flags = 0;
+  ASSERT_EQ(cudaSuccess, cudaHostAlloc(&pinned, 64, cudaHostAllocMapped | cudaHostAllocPortable));
+  EXPECT_EQ(cudaSuccess, cudaHostGetDevicePointer(&seen, static_cast<char*>(pinned) + 1, 0));
+  EXPECT_EQ(static_cast<char*>(pinned) + 1, seen);
+  EXPECT_EQ(cudaSuccess, cudaHostGetFlags(&flags, pinned));
+  EXPECT_EQ(unsigned{cudaHostAllocMapped | cudaHostAllocPortable}, flags);
+  EXPECT_EQ(cudaErrorInvalidValue, cudaHostGetDevicePointer(&seen, host_.data(), 0));
+  EXPECT_EQ(cudaErrorInvalidValue, cudaHostGetDevicePointer(&seen, device_, 0));
+  EXPECT_EQ(cudaErrorInvalidValue, cudaHostGetDevicePointer(&seen, pinned, 1));
+  EXPECT_EQ(cudaErrorInvalidValue, cudaHostGetFlags(&flags, host_.data()));
+  EXPECT_EQ(cudaErrorInvalidValue, cudaHostAlloc(&pinned, 64, 8));
+  EXPECT_EQ(cudaSuccess, cudaFreeHost(pinned));
+}
+
+TEST_F(Copy, ThereIsNoManagedMemory) {
+  void* p;
+  int managed = 1;
+  ASSERT_EQ(cudaSuccess, cudaDeviceGetAttribute(&managed, cudaDevAttrManagedMemory, 0));
+  EXPECT_EQ(0, managed);
+  EXPECT_EQ(cudaErrorNotSupported, cudaMallocManaged(&p, 64));
+  EXPECT_EQ(cudaErrorInvalidValue, cudaMallocManaged(&p, 0));
+  EXPECT_EQ(cudaErrorInvalidValue, cudaMallocManaged(&p, 64, cudaMemAttachSingle));
+  EXPECT_EQ(cudaErrorInvalidValue, cudaMemPrefetchAsync(device_, 64, {cudaMemLocationTypeDevice, 0}, 0, stream_));
+  EXPECT_EQ(cudaErrorInvalidValue,
+            cudaMemAdvise(device_, 64, cudaMemAdviseSetReadMostly, {cudaMemLocationTypeDevice, 0}));
+  EXPECT_EQ(cudaErrorInvalidValue, cudaStreamAttachMemAsync(stream_, device_));
+}
+
+}  // namespace

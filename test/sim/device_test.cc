@@ -1,0 +1,169 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// What a program may ask of a device and set on it, and attributes of streams.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cuda_runtime.h"
+#include "gcap_sim.h"
+
+namespace {
+
+TEST(Device, LimitsAreKept) {
+  size_t value = 0;
+  EXPECT_EQ(cudaSuccess, cudaDeviceGetLimit(&value, cudaLimitStackSize));
+  EXPECT_EQ(1024u, value);
+  EXPECT_EQ(cudaSuccess, cudaDeviceSetLimit(cudaLimitStackSize, 4096));
+  EXPECT_EQ(cudaSuccess, cudaDeviceGetLimit(&value, cudaLimitStackSize));
+  EXPECT_EQ(4096u, value);
+  EXPECT_EQ(cudaSuccess, cudaDeviceGetLimit(&value, cudaLimitMallocHeapSize));
+  EXPECT_EQ(size_t{8} << 20, value);
+  EXPECT_EQ(cudaErrorUnsupportedLimit, cudaDeviceGetLimit(&value, cudaLimitDevRuntimeSyncDepth));
+  EXPECT_EQ(cudaErrorUnsupportedLimit, cudaDeviceSetLimit(static_cast<cudaLimit>(99), 1));
+  EXPECT_EQ(cudaErrorInvalidValue, cudaDeviceGetLimit(nullptr, cudaLimitStackSize));
+  EXPECT_EQ(cudaSuccess, cudaDeviceReset());
+  EXPECT_EQ(cudaSuccess, cudaDeviceGetLimit(&value, cudaLimitStackSize));
+  EXPECT_EQ(1024u, value);
+}
+
+TEST(Device, FlagsAreKept) {
+  unsigned int flags = 0;
+  EXPECT_EQ(cudaSuccess, cudaSetDeviceFlags(cudaDeviceScheduleYield));
+  EXPECT_EQ(cudaSuccess, cudaGetDeviceFlags(&flags));
+  EXPECT_EQ(unsigned{cudaDeviceScheduleYield | cudaDeviceMapHost}, flags);
+  EXPECT_EQ(cudaErrorInvalidValue, cudaSetDeviceFlags(cudaDeviceScheduleYield | cudaDeviceScheduleSpin));
+  EXPECT_EQ(cudaErrorInvalidValue, cudaSetDeviceFlags(0x100));
+  EXPECT_EQ(cudaErrorInvalidValue, cudaGetDeviceFlags(nullptr));
+  EXPECT_EQ(cudaSuccess, cudaInitDevice(0, cudaDeviceScheduleSpin, cudaInitDeviceFlagsAreValid));
+  EXPECT_EQ(cudaSuccess, cudaGetDeviceFlags(&flags));
+  EXPECT_EQ(unsigned{cudaDeviceScheduleSpin | cudaDeviceMapHost}, flags);
+  EXPECT_EQ(cudaSuccess, cudaInitDevice(0, 99, 0)) << "flags that are not said to be valid are not looked at";
+  EXPECT_EQ(cudaErrorInvalidDevice, cudaInitDevice(8, 0, 0));
+  EXPECT_EQ(cudaErrorInvalidValue, cudaInitDevice(0, 0, 2));
+}
+
+TEST(Device, IsFoundByItsPlaceOnTheBus) {
+  char id[32];
+  ASSERT_EQ(cudaSuccess, cudaDeviceGetPCIBusId(id, sizeof(id), 0));
+  int bus = 0, device = -1;
+  ASSERT_EQ(cudaSuccess, cudaDeviceGetAttribute(&bus, cudaDevAttrPciBusId, 0));
+  EXPECT_EQ(bus, std::stoi(std::string(id).substr(5, 2), nullptr, 16));
+  EXPECT_EQ(cudaSuccess, cudaDeviceGetByPCIBusId(&device, id));
+  EXPECT_EQ(0, device);
+  for (const char* text : {"0000:01:00", "01:00.0", "1:0"}) {
+    device = -1;
+    EXPECT_EQ(cudaSuccess, cudaDeviceGetByPCIBusId(&device, text)) << text;
+    EXPECT_EQ(0, device);
+  }
+  for (const char* text : {"", "nonsense", "0000:7f:00.0", "0001:01:00.0", "0000:01:00.0x"}) {
+    EXPECT_EQ(cudaErrorInvalidDevice, cudaDeviceGetByPCIBusId(&device, text)) << text;
+  }
+  EXPECT_EQ(cudaErrorInvalidValue, cudaDeviceGetPCIBusId(id, static_cast<int>(strlen(id)), 0)) << "no room for the end";
+  EXPECT_EQ(cudaSuccess, cudaDeviceGetPCIBusId(id, static_cast<int>(strlen(id)) + 1, 0));
+  EXPECT_EQ(cudaErrorInvalidDevice, cudaDeviceGetPCIBusId(id, sizeof(id), 1));
+  EXPECT_EQ(cudaErrorInvalidValue, cudaDeviceGetPCIBusId(nullptr, 32, 0));
+  EXPECT_EQ(cudaErrorInvalidValue, cudaDeviceGetByPCIBusId(nullptr, "0:1:0"));
+}
+
+TEST(Device, CacheResetNeedsAThreadThatUsesADevice) {
+  ASSERT_EQ(cudaSuccess, cudaSetDevice(0));
+  EXPECT_EQ(cudaSuccess, cudaCtxResetPersistingL2Cache());
+  std::thread([] { EXPECT_EQ(cudaErrorDeviceUninitialized, cudaCtxResetPersistingL2Cache()); }).join();
+}
+
+class StreamAttributes : public testing::Test {
+ protected:
+  void SetUp() override {
+    gcap_sim_set_seed(0);
+    ASSERT_EQ(cudaSuccess, cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+  }
+  void TearDown() override {
+    EXPECT_EQ(cudaSuccess, cudaStreamDestroy(stream_));
+    EXPECT_EQ(0u, gcap_sim_live(nullptr));
+    cudaGetLastError();
+  }
+  cudaStreamAttrValue Get(cudaStreamAttrID id) {
+    cudaStreamAttrValue value;
+    EXPECT_EQ(cudaSuccess, cudaStreamGetAttribute(stream_, id, &value));
+    return value;
+  }
+  cudaError_t Set(cudaStreamAttrID id, const cudaStreamAttrValue& value) {
+    return cudaStreamSetAttribute(stream_, id, &value);
+  }
+  cudaStream_t stream_;
+};
+
+TEST_F(StreamAttributes, AreKept) {
+  EXPECT_EQ(cudaSyncPolicyAuto, Get(cudaStreamAttributeSynchronizationPolicy).syncPolicy);
+  EXPECT_EQ(1, Get(cudaStreamAttributeMemSyncDomainMap).memSyncDomainMap.remote);
+  cudaStreamAttrValue value = {};
+  value.syncPolicy = cudaSyncPolicyYield;
+  EXPECT_EQ(cudaSuccess, Set(cudaStreamAttributeSynchronizationPolicy, value));
+  EXPECT_EQ(cudaSyncPolicyYield, Get(cudaStreamAttributeSynchronizationPolicy).syncPolicy);
+  value = {};
+  value.priority = -99;
+  EXPECT_EQ(cudaSuccess, Set(cudaStreamAttributePriority, value));
+  int priority = 0;
+  EXPECT_EQ(cudaSuccess, cudaStreamGetPriority(stream_, &priority));
+  EXPECT_EQ(-5, priority);
+  value = {};
+  value.accessPolicyWindow.num_bytes = 4096;
+  value.accessPolicyWindow.hitRatio = 0.5f;
+  value.accessPolicyWindow.hitProp = cudaAccessPropertyPersisting;
+  EXPECT_EQ(cudaSuccess, Set(cudaStreamAttributeAccessPolicyWindow, value));
+  EXPECT_EQ(4096u, Get(cudaStreamAttributeAccessPolicyWindow).accessPolicyWindow.num_bytes);
+  cudaStream_t other;
+  ASSERT_EQ(cudaSuccess, cudaStreamCreate(&other));
+  EXPECT_EQ(cudaSuccess, cudaStreamCopyAttributes(other, stream_));
+  EXPECT_EQ(cudaSuccess, cudaStreamGetAttribute(other, cudaStreamAttributeSynchronizationPolicy, &value));
+  EXPECT_EQ(cudaSyncPolicyYield, value.syncPolicy);
+  EXPECT_EQ(cudaSuccess, cudaStreamDestroy(other));
+}
+
+TEST_F(StreamAttributes, RefuseBadValues) {
+  cudaStreamAttrValue value = {};
+  EXPECT_EQ(cudaErrorInvalidValue, Set(cudaStreamAttributeSynchronizationPolicy, value));
+  value.accessPolicyWindow.hitRatio = 1.5f;
+  EXPECT_EQ(cudaErrorInvalidValue, Set(cudaStreamAttributeAccessPolicyWindow, value));
+  value = {};
+  value.accessPolicyWindow.missProp = cudaAccessPropertyPersisting;
+  EXPECT_EQ(cudaErrorInvalidValue, Set(cudaStreamAttributeAccessPolicyWindow, value));
+  EXPECT_EQ(cudaErrorInvalidValue, Set(cudaLaunchAttributeClusterDimension, value));
+  EXPECT_EQ(cudaErrorInvalidValue, cudaStreamSetAttribute(stream_, cudaStreamAttributePriority, nullptr));
+  EXPECT_EQ(cudaErrorInvalidValue, cudaStreamGetAttribute(stream_, cudaStreamAttributePriority, nullptr));
+  EXPECT_EQ(cudaErrorInvalidValue, cudaStreamGetAttribute(stream_, cudaLaunchAttributeCooperative, &value));
+}
+
+void Note(cudaStream_t stream, cudaError_t status, void* user) {
+  EXPECT_EQ(cudaSuccess, status);
+  static_cast<std::vector<cudaStream_t>*>(user)->push_back(stream);
+}
+
+TEST_F(StreamAttributes, CallbacksComeInOrderAndKnowTheirStream) {
+  std::vector<cudaStream_t> seen;
+  ASSERT_EQ(cudaSuccess, cudaStreamAddCallback(stream_, Note, &seen, 0));
+  ASSERT_EQ(cudaSuccess, cudaStreamAddCallback(cudaStreamLegacy, Note, &seen, 0));
+  EXPECT_EQ(cudaErrorInvalidValue, cudaStreamAddCallback(stream_, nullptr, &seen, 0));
+  EXPECT_EQ(cudaErrorInvalidValue, cudaStreamAddCallback(stream_, Note, &seen, 1));
+  ASSERT_EQ(cudaSuccess, cudaStreamSynchronize(stream_));
+  ASSERT_EQ(cudaSuccess, cudaStreamSynchronize(cudaStreamLegacy));
+  EXPECT_EQ((std::vector<cudaStream_t>{stream_, cudaStreamLegacy}), seen);
+}
+
+TEST_F(StreamAttributes, NoCaptureTakesACallbackOrAnAttachment) {
+  std::vector<cudaStream_t> seen;
+  cudaGraph_t graph;
+  for (bool callback : {true, false}) {
+    ASSERT_EQ(cudaSuccess, cudaStreamBeginCapture(stream_, cudaStreamCaptureModeRelaxed));
+    EXPECT_EQ(cudaErrorStreamCaptureUnsupported, callback ? cudaStreamAddCallback(stream_, Note, &seen, 0)
+                                                          : cudaStreamAttachMemAsync(stream_, &seen, 0, 0));
+    EXPECT_EQ(cudaErrorStreamCaptureInvalidated, cudaStreamEndCapture(stream_, &graph));
+  }
+  EXPECT_TRUE(seen.empty());
+}
+
+}  // namespace

@@ -1,0 +1,230 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Several devices: peer access and copies, what belongs to which device. Its own binary: the number of devices is read
+// once.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "cuda_runtime.h"
+#include "gcap_sim.h"
+
+namespace {
+
+constexpr size_t kBytes = 4096;
+
+const bool g_environment_set = [] {
+  setenv("GCAP_SIM_DEVICES", "2", 1);
+  return true;
+}();
+
+void Kernel() {}
+void RunKernel(const gcap_sim_launch_t*, void* const*) {}
+
+class Peer : public testing::Test {
+ protected:
+  void SetUp() override {
+    gcap_sim_set_seed(0);
+    for (int device : {1, 0}) {
+      ASSERT_EQ(cudaSuccess, cudaSetDevice(device));
+      ASSERT_EQ(cudaSuccess, cudaStreamCreateWithFlags(&stream_[device], cudaStreamNonBlocking));
+      ASSERT_EQ(cudaSuccess, cudaEventCreate(&event_[device]));
+      ASSERT_EQ(cudaSuccess, cudaMalloc(reinterpret_cast<void**>(&memory_[device]), kBytes));
+      ASSERT_EQ(cudaSuccess, cudaMemset(memory_[device], 1 + device, kBytes));
+      ASSERT_EQ(cudaSuccess, cudaDeviceSynchronize());
+    }
+  }
+
+  void TearDown() override {
+    for (int device : {1, 0}) {
+      ASSERT_EQ(cudaSuccess, cudaSetDevice(device));
+      EXPECT_EQ(cudaSuccess, cudaFree(memory_[device]));
+      EXPECT_EQ(cudaSuccess, cudaEventDestroy(event_[device]));
+      EXPECT_EQ(cudaSuccess, cudaStreamDestroy(stream_[device]));
+    }
+    EXPECT_EQ(0u, gcap_sim_live(nullptr));
+    cudaGetLastError();
+  }
+
+  int First(const char* p) {
+    char host = 0;
+    EXPECT_EQ(cudaSuccess, cudaMemcpy(&host, p, 1, cudaMemcpyDefault));
+    return host;
+  }
+
+  void Begin() { ASSERT_EQ(cudaSuccess, cudaStreamBeginCapture(stream_[0], cudaStreamCaptureModeGlobal)); }
+
+  cudaStreamCaptureStatus Status() {
+    cudaStreamCaptureStatus status;
+    EXPECT_EQ(cudaSuccess, cudaStreamIsCapturing(stream_[0], &status));
+    return status;
+  }
+
+  cudaStream_t stream_[2];
+  cudaEvent_t event_[2];
+  char* memory_[2];
+};
+
+TEST_F(Peer, AccessIsEnabledOnce) {
+  int can = -1;
+  EXPECT_EQ(cudaSuccess, cudaDeviceCanAccessPeer(&can, 0, 1));
+  EXPECT_EQ(1, can);
+  EXPECT_EQ(cudaSuccess, cudaDeviceCanAccessPeer(&can, 1, 1));
+  EXPECT_EQ(0, can);
+  EXPECT_EQ(cudaErrorInvalidDevice, cudaDeviceCanAccessPeer(&can, 0, 2));
+  EXPECT_EQ(cudaErrorInvalidValue, cudaDeviceCanAccessPeer(nullptr, 0, 1));
+  EXPECT_EQ(cudaErrorPeerAccessNotEnabled, cudaDeviceDisablePeerAccess(1));
+  EXPECT_EQ(cudaSuccess, cudaDeviceEnablePeerAccess(1, 0));
+  EXPECT_EQ(cudaErrorPeerAccessAlreadyEnabled, cudaDeviceEnablePeerAccess(1, 0));
+  EXPECT_EQ(cudaErrorInvalidValue, cudaDeviceEnablePeerAccess(1, 1));
+  EXPECT_EQ(cudaErrorInvalidDevice, cudaDeviceEnablePeerAccess(0, 0));
+  EXPECT_EQ(cudaErrorInvalidDevice, cudaDeviceEnablePeerAccess(-1, 0));
+  EXPECT_EQ(cudaSuccess, cudaDeviceDisablePeerAccess(1));
+}
+
+TEST_F(Peer, AccessDoesNotChangeInACapture) {
+  Begin();
+  EXPECT_EQ(cudaErrorStreamCaptureUnsupported, cudaDeviceEnablePeerAccess(1, 0));
+  EXPECT_EQ(cudaStreamCaptureStatusInvalidated, Status());
+  EXPECT_EQ(cudaErrorStreamCaptureUnsupported, cudaDeviceDisablePeerAccess(1));
+  cudaGraph_t graph;
+  EXPECT_EQ(cudaErrorStreamCaptureInvalidated, cudaStreamEndCapture(stream_[0], &graph));
+}
+
+TEST_F(Peer, CopiesCrossDevices) {
+  EXPECT_EQ(cudaSuccess, cudaMemcpyPeer(memory_[0], 0, memory_[1], 1, 8));
+  EXPECT_EQ(2, First(memory_[0]));
+  EXPECT_EQ(cudaSuccess, cudaMemset(memory_[0], 5, 8));
+  EXPECT_EQ(cudaSuccess, cudaMemcpyPeerAsync(memory_[1], 1, memory_[0], 0, 8, cudaStreamLegacy));
+  EXPECT_EQ(5, First(memory_[1]));
+  EXPECT_EQ(cudaSuccess, cudaMemcpyAsync(memory_[0] + 8, memory_[1] + 8, 8, cudaMemcpyDefault, stream_[1]));
+  EXPECT_EQ(cudaSuccess, cudaStreamSynchronize(stream_[1]));
+  EXPECT_EQ(2, First(memory_[0] + 8));
+}
+
+TEST_F(Peer, CopiesNameTheRightDevices) {
+  EXPECT_EQ(cudaErrorInvalidValue, cudaMemcpyPeer(memory_[0], 1, memory_[1], 1, 8));
+  EXPECT_EQ(cudaErrorInvalidDevice, cudaMemcpyPeer(memory_[0], 0, memory_[1], 2, 8));
+  EXPECT_EQ(cudaErrorInvalidValue, cudaMemcpyPeerAsync(memory_[0], 0, nullptr, 1, 8, stream_[0]));
+  EXPECT_EQ(cudaErrorInvalidValue, cudaMemcpyPeer(memory_[0], 0, memory_[1], 1, kBytes + 1));
+  EXPECT_EQ(cudaSuccess, cudaMemcpyPeer(nullptr, 0, nullptr, 1, 0));
+}
+
+TEST_F(Peer, ACaptureTakesNoPeerCopyButAPlainOne) {
+  cudaGraph_t graph;
+  Begin();
+  EXPECT_EQ(cudaSuccess, cudaMemcpyAsync(memory_[0], memory_[1], 8, cudaMemcpyDefault, stream_[0]));
+  EXPECT_EQ(cudaStreamCaptureStatusActive, Status());
+  EXPECT_EQ(cudaErrorStreamCaptureUnsupported, cudaMemcpyPeerAsync(memory_[0], 0, memory_[1], 1, 8, stream_[0]));
+  EXPECT_EQ(cudaStreamCaptureStatusInvalidated, Status());
+  EXPECT_EQ(cudaErrorStreamCaptureInvalidated,
+            cudaMemcpyAsync(memory_[0], memory_[1], 8, cudaMemcpyDefault, stream_[0]));
+  EXPECT_EQ(cudaErrorStreamCaptureInvalidated, cudaStreamEndCapture(stream_[0], &graph));
+}
+
+TEST_F(Peer, AnEventIsRecordedOnItsOwnDevice) {
+  EXPECT_EQ(cudaErrorInvalidResourceHandle, cudaEventRecord(event_[1], stream_[0]));
+  Begin();
+  EXPECT_EQ(cudaErrorInvalidResourceHandle, cudaEventRecord(event_[1], stream_[0]));
+  EXPECT_EQ(cudaStreamCaptureStatusActive, Status());
+  EXPECT_EQ(cudaSuccess, cudaEventRecord(event_[0], stream_[0]));
+  EXPECT_EQ(cudaSuccess, cudaStreamWaitEvent(stream_[1], event_[0], 0)) << "but waited for on any";
+  EXPECT_EQ(cudaSuccess, cudaMemsetAsync(memory_[1], 7, kBytes, stream_[1]));
+  EXPECT_EQ(cudaSuccess, cudaEventRecord(event_[1], stream_[1]));
+  EXPECT_EQ(cudaSuccess, cudaStreamWaitEvent(stream_[0], event_[1], 0));
+  cudaGraph_t graph;
+  EXPECT_EQ(cudaSuccess, cudaStreamEndCapture(stream_[0], &graph));
+  EXPECT_EQ(cudaSuccess, cudaGraphDestroy(graph));
+}
+
+TEST_F(Peer, TimeIsMeasuredOnOneDevice) {
+  float ms;
+  for (int device : {0, 1}) {
+    ASSERT_EQ(cudaSuccess, cudaEventRecord(event_[device], stream_[device]));
+    ASSERT_EQ(cudaSuccess, cudaEventSynchronize(event_[device]));
+  }
+  EXPECT_EQ(cudaErrorInvalidResourceHandle, cudaEventElapsedTime(&ms, event_[0], event_[1]));
+}
+
+TEST_F(Peer, WorkGoesToStreamsOfTheCurrentDeviceExceptCopies) {
+  gcap_sim_kernel_t kernel = {};
+  kernel.function = reinterpret_cast<const void*>(Kernel);
+  kernel.name = "Kernel";
+  kernel.run = RunKernel;
+  gcap_sim_register_kernel(&kernel);
+  EXPECT_EQ(cudaErrorInvalidResourceHandle, cudaLaunchKernel(kernel.function, 1, 1, nullptr, 0, stream_[1]));
+  EXPECT_EQ(cudaSuccess, cudaLaunchKernel(kernel.function, 1, 1, nullptr, 0, stream_[0]));
+  EXPECT_EQ(cudaSuccess, cudaMemsetAsync(memory_[1], 9, kBytes, stream_[1]));
+  EXPECT_EQ(cudaSuccess, cudaMemsetAsync(memory_[0], 9, kBytes, stream_[1]));
+  EXPECT_EQ(cudaSuccess, cudaStreamSynchronize(stream_[1]));
+  EXPECT_EQ(9, First(memory_[0]));
+}
+
+TEST_F(Peer, ADeviceWideCallBreaksCapturesOfItsDeviceOnly) {
+  Begin();
+  ASSERT_EQ(cudaSuccess, cudaSetDevice(1));
+  EXPECT_EQ(cudaSuccess, cudaDeviceSynchronize());
+  ASSERT_EQ(cudaSuccess, cudaSetDevice(0));
+  EXPECT_EQ(cudaStreamCaptureStatusActive, Status());
+  EXPECT_EQ(cudaErrorStreamCaptureUnsupported, cudaDeviceSynchronize());
+  cudaGraph_t graph;
+  EXPECT_EQ(cudaErrorStreamCaptureInvalidated, cudaStreamEndCapture(stream_[0], &graph));
+}
+
+TEST_F(Peer, PoolsGiveTheStreamsDeviceMemory) {
+  void* p;
+  ASSERT_EQ(cudaSuccess, cudaMallocAsync(&p, kBytes, stream_[1]));
+  cudaPointerAttributes attributes;
+  ASSERT_EQ(cudaSuccess, cudaPointerGetAttributes(&attributes, p));
+  EXPECT_EQ(1, attributes.device);
+  EXPECT_EQ(cudaSuccess, cudaFreeAsync(p, stream_[1]));
+}
+
+TEST_F(Peer, MemoryOfDevicesIsCountedApart) {
+  size_t free0, free1, total;
+  gcap_sim_set_device_bytes(1, kBytes + 512);
+  ASSERT_EQ(cudaSuccess, cudaSetDevice(1));
+  ASSERT_EQ(cudaSuccess, cudaMemGetInfo(&free1, &total));
+  EXPECT_EQ(kBytes + 512, total);
+  EXPECT_EQ(512u, free1);
+  void* p;
+  EXPECT_EQ(cudaErrorMemoryAllocation, cudaMalloc(&p, 513));
+  ASSERT_EQ(cudaSuccess, cudaSetDevice(0));
+  ASSERT_EQ(cudaSuccess, cudaMemGetInfo(&free0, &total));
+  EXPECT_EQ(total - kBytes, free0);
+  gcap_sim_set_device_bytes(1, 0);
+}
+
+TEST_F(Peer, AResetTakesWhatBelongsToTheDevice) {
+  ASSERT_EQ(cudaSuccess, cudaSetDevice(1));
+  cudaMemPoolProps props = {};
+  props.allocType = cudaMemAllocationTypePinned;
+  props.location = {cudaMemLocationTypeDevice, 1};
+  cudaMemPool_t pool;
+  void *pinned, *pooled;
+  ASSERT_EQ(cudaSuccess, cudaMemPoolCreate(&pool, &props));
+  ASSERT_EQ(cudaSuccess, cudaMallocHost(&pinned, 64));
+  ASSERT_EQ(cudaSuccess, cudaMallocFromPoolAsync(&pooled, kBytes, pool, stream_[1]));
+  ASSERT_EQ(cudaSuccess, cudaDeviceEnablePeerAccess(0, 0));
+  ASSERT_EQ(cudaSuccess, cudaMemsetAsync(memory_[0], 6, kBytes, stream_[1]));
+  ASSERT_EQ(cudaSuccess, cudaDeviceReset());
+  EXPECT_EQ(6, First(memory_[0])) << "work of the device is done first";
+  EXPECT_EQ(3u, gcap_sim_live(nullptr)) << "device 0's stream, event and memory";
+  size_t free, total;
+  ASSERT_EQ(cudaSuccess, cudaMemGetInfo(&free, &total));
+  EXPECT_EQ(total, free);
+  EXPECT_EQ(cudaErrorPeerAccessNotEnabled, cudaDeviceDisablePeerAccess(0));
+  cudaGetLastError();
+  ASSERT_EQ(cudaSuccess, cudaStreamCreateWithFlags(&stream_[1], cudaStreamNonBlocking));
+  ASSERT_EQ(cudaSuccess, cudaEventCreate(&event_[1]));
+  ASSERT_EQ(cudaSuccess, cudaMalloc(reinterpret_cast<void**>(&memory_[1]), kBytes));
+}
+
+TEST_F(Peer, AResetBreaksCaptures) {
+  Begin();
+  EXPECT_EQ(cudaErrorStreamCaptureUnsupported, cudaDeviceReset());
+  cudaGraph_t graph;
+  EXPECT_EQ(cudaErrorStreamCaptureInvalidated, cudaStreamEndCapture(stream_[0], &graph));
+}
+
+}  // namespace
