@@ -46,6 +46,7 @@ static struct {
   size_t num_busy;
   size_t busy_capacity;
   sim_deferred_t* deferred;
+  sim_deferred_t* last_deferred;  // valid while there is a first
 } scheduler;
 
 static struct {
@@ -500,10 +501,14 @@ static void* host_thread(void* unused) {
 // --- Deferred destructors -------------------------------------------------------------------------------------------
 
 void sim_defer(cudaHostFn_t function, void* data) {
-  sim_deferred_t** last = &scheduler.deferred;
-  while (*last) last = &(*last)->next;
-  *last = sim_calloc(1, sizeof(**last));
-  **last = (sim_deferred_t){.function = function, .data = data};
+  sim_deferred_t* added = sim_calloc(1, sizeof(*added));
+  *added = (sim_deferred_t){.function = function, .data = data};
+  if (scheduler.deferred) {
+    scheduler.last_deferred->next = added;
+  } else {
+    scheduler.deferred = added;
+  }
+  scheduler.last_deferred = added;
 }
 
 sim_deferred_t* sim_take_deferred(void) {

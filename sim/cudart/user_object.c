@@ -25,20 +25,30 @@ static void release(sim_user_object_t* object, unsigned int count) {
   free(object);
 }
 
+static void append(sim_object_refs_t* refs, sim_user_object_t* object, unsigned int count) {
+  sim_reserve(&refs->items, &refs->capacity, refs->count + 1, sizeof(sim_object_ref_t));
+  refs->items[refs->count++] = (sim_object_ref_t){object, count};
+}
+
 static void refs_add(sim_object_refs_t* refs, sim_user_object_t* object, unsigned int count) {
   for (size_t i = 0; i < refs->count; ++i) {
     if (refs->items[i].object != object) continue;
     refs->items[i].count += count;
     return;
   }
-  sim_reserve(&refs->items, &refs->capacity, refs->count + 1, sizeof(sim_object_ref_t));
-  refs->items[refs->count++] = (sim_object_ref_t){object, count};
+  append(refs, object, count);
 }
 
 void sim_object_refs_copy(sim_object_refs_t* to, const sim_object_refs_t* from) {
+  bool empty = to->count == 0;  // then no object can be there already
   for (size_t i = 0; i < from->count; ++i) {
-    from->items[i].object->refs += 1;
-    refs_add(to, from->items[i].object, 1);
+    sim_user_object_t* object = from->items[i].object;
+    object->refs += 1;
+    if (empty) {
+      append(to, object, 1);
+    } else {
+      refs_add(to, object, 1);
+    }
   }
 }
 
