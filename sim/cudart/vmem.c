@@ -117,15 +117,36 @@ static void merge_large(space_t* space) {
   free(ranges);
 }
 
-// The space is used up: cuts the range from what was given back.
+// Takes out the range that was given back first, of those that are large enough; NULL when there is none.
+static range_t* remove_large(list_t* list, size_t bytes) {
+  range_t* before = NULL;
+  range_t* range = list->first;
+  while (range && range->bytes < bytes) {
+    before = range;
+    range = range->next;
+  }
+  if (!range) return NULL;
+  *(before ? &before->next : &list->first) = range->next;
+  if (list->last == range) list->last = before;
+  return range;
+}
+
+// The space is used up: cuts the range from what was given back. What is left of it goes behind the others.
 static void* take_used(space_t* space, size_t bytes) {
-  merge_large(space);
-  range_t* range = space->large.first;
-  while (range && range->bytes < bytes) range = range->next;
+  range_t* range = remove_large(&space->large, bytes);
+  if (!range) {
+    merge_large(space);
+    range = remove_large(&space->large, bytes);
+  }
   if (!range) return NULL;
   void* base = range->base;
-  range->base += bytes;  // what is left, be it nothing, is merged when the next request comes here
+  range->base += bytes;
   range->bytes -= bytes;
+  if (range->bytes) {
+    append(&space->large, range);
+  } else {
+    free(range);
+  }
   return base;
 }
 
