@@ -59,17 +59,6 @@ int sim_is_device_range(const void* p, size_t bytes) {
   return inside;
 }
 
-void sim_check_accesses(const char* name, const gcap_sim_access_t* accesses, size_t count) {
-  for (size_t i = 0; i < count; ++i) {
-    const sim_allocation_t* allocation = sim_allocation_mapped(accesses[i].address);
-    if (!allocation) continue;
-    size_t offset = (size_t)((uintptr_t)accesses[i].address - (uintptr_t)allocation->base);
-    if (accesses[i].bytes <= allocation->bytes - offset) continue;
-    sim_die("%s %s %zu bytes at offset %zu of an allocation of %zu bytes", name,
-            accesses[i].is_write ? "writes" : "reads", accesses[i].bytes, offset, allocation->bytes);
-  }
-}
-
 // --- Life -----------------------------------------------------------------------------------------------------------
 
 sim_allocation_t* sim_allocation_create(void* base, size_t bytes, enum cudaMemoryType type, int device) {
@@ -81,6 +70,7 @@ sim_allocation_t* sim_allocation_create(void* base, size_t bytes, enum cudaMemor
   allocation->device = device;
   allocation->named = (sim_span_t){.begin = (uintptr_t)base, .bytes = bytes, .owner = allocation};
   allocation->mapped = allocation->named;
+  allocation->memory = sim_memory_create(allocation);
   return allocation;
 }
 
@@ -108,6 +98,7 @@ void sim_allocation_release(sim_allocation_t* allocation) {
   if (allocation->range_bytes) {
     sim_vmem_give_back(space_of(allocation), allocation->base, allocation->range_bytes);
   }
+  sim_memory_release(allocation->memory);
   free(allocation);
 }
 
@@ -135,6 +126,7 @@ static void fill_with_pattern(const sim_allocation_t* allocation) {
 }
 
 void sim_allocation_begin(sim_allocation_t* allocation) {
+  sim_memory_begins(allocation);
   if (!allocation->registered) fill_with_pattern(allocation);
   if (allocation->live) return;  // a launch with auto-free takes over what the last one left
   // Should a trim have come between the launch and its work, the memory comes back, unless others have it by now.
@@ -148,6 +140,7 @@ void sim_allocation_begin(sim_allocation_t* allocation) {
 
 void sim_allocation_end(sim_allocation_t* allocation) {
   if (!allocation->live) return;
+  sim_memory_ends(allocation);
   allocation->live = false;
   sim_span_remove(&mapped, &allocation->mapped);
   if (!allocation->of_graph && allocation->budget_bytes) {

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../check/leak.h"
 #include "call.h"
 #include "core.h"
 #include "submit.h"
@@ -112,6 +113,7 @@ cudaError_t sim_enter(sim_api_t api) {
   sim_thread_t* thread = sim_thread();
   sim_function_t* function = &functions[api];
   sim_lock();
+  sim_origin_enter(__builtin_return_address(0), __builtin_dwarf_cfa());
   cudaError_t code = begin(thread, function);
   if (code != cudaSuccess || function->class == SIM_PURE) return code;
   if (thread->in_host_function) return cudaErrorNotPermitted;
@@ -120,6 +122,12 @@ cudaError_t sim_enter(sim_api_t api) {
   if (function->class == SIM_UNSAFE) return sim_gate_unsafe();
   if (function->class == SIM_FORBIDDEN) return sim_gate_forbidden(thread->device);
   return cudaSuccess;
+}
+
+__attribute__((noinline)) void sim_begin_call(const char* name) {
+  sim_lock();
+  sim_origin_enter(__builtin_return_address(0), __builtin_dwarf_cfa());
+  sim_thread()->call = name;
 }
 
 cudaError_t sim_leave_quietly(cudaError_t code) {
@@ -142,6 +150,7 @@ cudaError_t sim_leave(cudaError_t code) {
 cudaError_t sim_library_call(const char* name, sim_call_class_t call_class) {
   sim_thread_t* thread = sim_thread();
   sim_lock();
+  sim_origin_enter_now(__builtin_return_address(0), __builtin_dwarf_cfa());
   cudaError_t code = begin(thread, sim_function_named(name));
   if (code == cudaSuccess && thread->in_host_function) code = cudaErrorNotPermitted;
   if (code == cudaSuccess) {
@@ -172,15 +181,27 @@ void sim_invalidate_stream(cudaStream_t stream, const char* function) {
   sim_leave_quietly(cudaSuccess);
 }
 
-void sim_count_handle(const char* kind, int delta) {
-  sim_lock();
+static void count_handle(const char* kind, ptrdiff_t delta) {
   size_t* count = sim_name_find(&tally.handles, kind);
   if (!count) {
     count = sim_calloc(1, sizeof(*count));
     sim_name_add(&tally.handles, kind, count);  // kinds are literals
   }
-  *count += (size_t)(ptrdiff_t)delta;
-  tally.live_handles += (size_t)(ptrdiff_t)delta;
+  *count += (size_t)delta;
+  tally.live_handles += (size_t)delta;
+}
+
+void sim_handle_made(const char* kind, const void* object) {
+  sim_lock();
+  count_handle(kind, 1);
+  sim_leak_object_made(kind, object);
+  sim_unlock();
+}
+
+void sim_handle_gone(const char* kind, const void* object) {
+  sim_lock();
+  count_handle(kind, -1);
+  sim_leak_object_gone(object);
   sim_unlock();
 }
 

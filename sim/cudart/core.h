@@ -20,6 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "../check/check.h"
 #include "cuda_runtime_api.h"
 #include "gcap_sim.h"
 #include "span.h"
@@ -61,6 +62,9 @@ cudaError_t sim_enter(sim_api_t api);
 cudaError_t sim_leave(cudaError_t code);
 // The same, but leaves the last error as it is.
 cudaError_t sim_leave_quietly(cudaError_t code);
+
+// The same for the simulator's own functions: takes the lock, notes where the call is made, and no more.
+void sim_begin_call(const char* name);
 
 void sim_lock(void);
 // Gives the lock back and then runs what was deferred.
@@ -113,6 +117,8 @@ void* sim_handle_get(sim_kind_t kind, const void* handle);
 // The same, but NULL for one of these.
 void* sim_handle_peek(sim_kind_t kind, const void* handle);
 size_t sim_handle_count(sim_kind_t kind);
+// Tells of each live handle that the program has to destroy: of graph nodes their graph takes care.
+void sim_handle_origins(void (*visit)(const char* kind, const sim_origin_t* origin, void* user), void* user);
 // Calls visit for each live object of the kind. It may destroy that object's handle and no other.
 void sim_handle_each(sim_kind_t kind, void (*visit)(void* object, void* user), void* user);
 const char* sim_kind_name(sim_kind_t kind);
@@ -134,6 +140,7 @@ typedef struct sim_thread {
   const char* call;                        // the function under way, for reports
   bool in_call;                            // between sim_enter and sim_leave
   uint64_t call_number;                    // of that call, counted over all threads
+  sim_call_site_t site;                    // of that call
   bool in_host_function;                   // CUDA calls are refused there
   bool runs_host_functions;                // the thread that the simulator keeps for them
   bool in_device_work;                     // a twin or a library's work is running, under the lock
@@ -169,6 +176,7 @@ typedef struct sim_mark {
   bool done;
   sim_stream_t* stream;  // the queue it is in; valid until done
   uint64_t when;         // the simulated time at which it was reached
+  sim_stamp_t stamp;     // what comes before it, once it is reached
 } sim_mark_t;
 
 sim_mark_t* sim_mark_create(sim_stream_t* stream);
@@ -227,6 +235,7 @@ typedef struct sim_allocation {
   uint64_t graph;          // the serial of the graph whose node allocates it
   uint64_t freeing_graph;  // the serial of the graph with the last free node that was made for it
   bool coming;             // scratch: a launch that is being judged will allocate it
+  sim_memory_t* memory;    // what the checks know of it
 } sim_allocation_t;
 
 // The allocation that holds the address: claimed by the caller, or owned by a graph. NULL when there is none.
@@ -269,9 +278,6 @@ void sim_graph_memory_drop(sim_allocation_t* allocation);
 sim_task_t* sim_graph_alloc_task(size_t bytes, int device, cudaError_t* code);
 sim_task_t* sim_graph_free_task(const sim_graph_t* graph, void* address, cudaError_t* code);
 
-// Stops the program when an access starts in a live allocation and leaves it.
-void sim_check_accesses(const char* name, const gcap_sim_access_t* accesses, size_t count);
-
 // --- Tasks: what a piece of device work does (task.c) ---------------------------------------------------------------
 
 typedef enum sim_task_kind {
@@ -285,6 +291,7 @@ typedef enum sim_task_kind {
   SIM_TASK_EVENT_WAIT,
   SIM_TASK_ALLOC,
   SIM_TASK_FREE,
+  SIM_TASK_NOTE,  // tells the checks of a sub-allocation; does nothing
 } sim_task_kind_t;
 
 typedef struct sim_copy {
@@ -325,6 +332,10 @@ struct sim_task {
   size_t refs;
   sim_task_kind_t kind;
   const char* name;
+  sim_origin_t* origin;  // the call that made it
+  sim_memory_t** named;  // of a graph's task: to what each address belonged that it names, or NULL
+  size_t num_named;
+  struct sim_watch* watched[2];  // the source and the target of a graph's copy that are pageable memory
   union {
     struct {
       const gcap_sim_kernel_t* twin;
@@ -348,6 +359,10 @@ struct sim_task {
     } host;
     sim_event_t* event;
     sim_allocation_t* allocation;
+    struct {
+      sim_memory_t* memory;
+      bool begins;
+    } note;
   } u;
 };
 
@@ -368,6 +383,8 @@ typedef struct sim_op {
   sim_mark_t* mark;  // reached when the operation is done; NULL while nobody waits
   sim_mark_t** waits;
   size_t num_waits;
+  bool begun;
+  sim_stamp_t submitted;  // what the host had seen by then
 } sim_op_t;
 
 // Attributes of a stream that only advise hardware.
@@ -395,6 +412,9 @@ struct sim_stream {
   size_t busy_index;  // its place among the busy streams
   uint64_t frees;     // stream-ordered frees given to it so far
   sim_past_t* past;   // frees of other streams that its next work comes after
+  sim_clock_t clock;  // of the work that has run
+  size_t host_news;   // its places in lists of what others have yet to learn (order.c)
+  size_t legacy_news;
 };
 
 // The stream behind a handle, with NULL and the two special handles resolved.
@@ -415,8 +435,10 @@ cudaError_t sim_gate_ordered(sim_stream_t* stream);
 // carries a task (reference taken over), or a launch (taken over), or neither, and waits for `wait` unless that is
 // NULL.
 void sim_enqueue(sim_stream_t* stream, sim_task_t* task, sim_launch_t* launch, sim_mark_t* wait);
-// A new reference to the mark of all work submitted so far; NULL when there is none.
+// A new reference to the mark of all work submitted so far.
 sim_mark_t* sim_stream_tail_mark(sim_stream_t* stream);
+// Runs a task at the call itself, on a stream that is idle.
+void sim_run_at_once(sim_stream_t* stream, const sim_task_t* task);
 // A new reference to the mark of the operation queued last, which must exist.
 sim_mark_t* sim_stream_last_mark(sim_stream_t* stream);
 
@@ -626,6 +648,7 @@ struct sim_program {
   size_t num_host;  // host functions among the tasks
   bool has_events;
   sim_object_refs_t objects;
+  struct sim_chains* chains;  // made at the first launch
 };
 
 // One launch of a program on its way through a stream.
@@ -637,6 +660,9 @@ struct sim_launch {
   size_t num_ready_host;  // host functions among them
   size_t num_left;
   sim_mark_t** marks;  // for event nodes: what is waited for, or what is reached; NULL when there is none
+  sim_origin_t* origin;
+  sim_stamp_t start;    // of the launch, when it has more than one chain
+  sim_stamp_t* stamps;  // of nodes that others in other chains wait for
 };
 
 sim_launch_t* sim_launch_create(sim_program_t* program, sim_stream_t* stream);

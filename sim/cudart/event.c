@@ -150,6 +150,15 @@ static cudaError_t wait_captured(sim_stream_t* stream, const sim_event_t* event)
   return cudaSuccess;
 }
 
+// What is done already needs no place in an idle queue, but the stream comes after it all the same.
+static void wait_for_mark(sim_stream_t* stream, sim_mark_t* mark) {
+  if (stream->head || !mark->done) {
+    sim_enqueue(stream, NULL, NULL, mark);
+  } else {
+    sim_order_wait(stream, mark);
+  }
+}
+
 static cudaError_t wait(cudaStream_t stream_handle, cudaEvent_t handle, unsigned int flags) {
   if ((flags & ~(unsigned int)cudaEventWaitExternal) != 0) return cudaErrorInvalidValue;
   sim_event_t* event = sim_handle_get(SIM_EVENT, handle);
@@ -164,7 +173,7 @@ static cudaError_t wait(cudaStream_t stream_handle, cudaEvent_t handle, unsigned
   if (!event->recorded) return cudaSuccess;
   if (event->capture_id) return wait_captured(stream, event);
   if (stream->member) return sim_capture_invalidate(stream->member->capture, SIM_RULE_ISOLATION);
-  if (event->mark && !event->mark->done) sim_enqueue(stream, NULL, NULL, event->mark);
+  if (event->mark) wait_for_mark(stream, event->mark);
   sim_past_learn(stream, event);
   return cudaSuccess;
 }

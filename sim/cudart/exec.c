@@ -119,6 +119,7 @@ sim_program_t* sim_exec_own_program(sim_exec_t* exec) {
 
 static void set_program_task(sim_exec_t* exec, size_t at, sim_task_t* task) {
   sim_program_t* program = sim_exec_own_program(exec);
+  sim_access_bind(task);
   sim_task_release(program->tasks[at]);
   program->tasks[at] = task;
 }

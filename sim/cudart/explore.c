@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../check/policy.h"
+#include "../check/report.h"
 #include "call.h"
 
 // A seed asked for by the environment runs alone: that is how the printed line runs a failure again.
@@ -22,17 +24,38 @@ static bool seed_from_environment(uint64_t* out) {
   return true;
 }
 
+// Checks record while the body runs, and tell of each seed anew what they find.
+static size_t begin_reports(void) {
+  sim_lock();
+  sim_check_record_all(true);
+  sim_report_tell_again();
+  size_t reports = sim_report_count();
+  sim_unlock();
+  return reports;
+}
+
+static size_t end_reports(size_t before) {
+  sim_lock();
+  sim_check_record_all(false);
+  size_t reports = sim_report_count();
+  sim_unlock();
+  // The body may have called gcap_sim_check, and judged for itself.
+  return reports > before ? reports - before : 0;
+}
+
 static bool run_seed(int (*body)(void* user), void* user, uint64_t seed) {
   size_t live = gcap_sim_live(NULL);
   gcap_sim_set_seed(seed);
+  size_t reports = begin_reports();
   int result = body(user);
+  reports = end_reports(reports);
   if (result) fprintf(stderr, "gcap sim: seed %llu: the body returned %d\n", (unsigned long long)seed, result);
   size_t left = gcap_sim_live(NULL);
   if (left != live) {
     fprintf(stderr, "gcap sim: seed %llu: the body began with %zu handles and allocations and ended with %zu\n",
             (unsigned long long)seed, live, left);
   }
-  return result == 0 && left == live;
+  return result == 0 && left == live && reports == 0;
 }
 
 int gcap_sim_explore(int (*body)(void* user), void* user, uint64_t first_seed, uint64_t seeds,

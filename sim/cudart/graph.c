@@ -135,6 +135,7 @@ static sim_node_t* append_node(sim_graph_t* graph, sim_task_t* task, bool handle
 }
 
 sim_node_t* sim_graph_add(sim_graph_t* graph, sim_task_t* task, const sim_edge_t* deps, size_t num_deps) {
+  sim_access_bind(task);
   sim_node_t* node = append_node(graph, task, true);
   node->device = sim_thread()->device;
   if (num_deps) {

@@ -107,7 +107,7 @@ static cudaError_t allocate_from_pool(void** out, size_t bytes, sim_pool_t* pool
   if (pending || stream->head) {
     sim_enqueue(stream, task, NULL, wait);
   } else {
-    sim_task_run(task);
+    sim_run_at_once(stream, task);
     sim_task_release(task);
   }
   sim_mark_release(wait);

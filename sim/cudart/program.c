@@ -23,6 +23,7 @@ static void count_entries(const sim_graph_t* graph, size_t* nodes) {
 }
 
 static size_t append_task(sim_program_t* program, sim_task_t* task) {
+  sim_access_bind(task);
   switch (task->kind) {
     case SIM_TASK_HOST: program->num_host += 1; break;
     case SIM_TASK_EVENT_RECORD:
@@ -115,6 +116,7 @@ sim_program_t* sim_program_copy(const sim_program_t* program) {
   sim_program_t* copy = sim_calloc(1, sizeof(*copy));
   *copy = *program;
   copy->refs = 1;
+  copy->chains = NULL;
   copy->tasks = copied(program->tasks, program->num_nodes, sizeof(sim_task_t*));
   for (size_t i = 0; i < copy->num_nodes; ++i) sim_task_retain(copy->tasks[i]);
   copy->num_deps = copied(program->num_deps, program->num_nodes, sizeof(uint32_t));
@@ -128,6 +130,7 @@ sim_program_t* sim_program_copy(const sim_program_t* program) {
 
 void sim_program_release(sim_program_t* program) {
   if (--program->refs > 0) return;
+  sim_order_program_destroyed(program);
   for (size_t i = 0; i < program->num_nodes; ++i) sim_task_release(program->tasks[i]);
   sim_object_refs_clear(&program->objects);
   free(program->tasks);
@@ -166,6 +169,7 @@ sim_launch_t* sim_launch_create(sim_program_t* program, sim_stream_t* stream) {
   sim_launch_t* launch = sim_calloc(1, sizeof(*launch));
   launch->program = program;
   program->refs += 1;
+  launch->origin = sim_origin_retain(sim_origin_current());
   launch->num_left = program->num_nodes;
   launch->deps_left = copied(program->num_deps, program->num_nodes, sizeof(uint32_t));
   launch->ready = sim_calloc(program->num_nodes, sizeof(uint32_t));
@@ -194,6 +198,8 @@ void sim_launch_node_done(sim_launch_t* launch, uint32_t node) {
 
 void sim_launch_destroy(sim_launch_t* launch) {
   for (size_t i = 0; launch->marks && i < launch->program->num_nodes; ++i) sim_mark_release(launch->marks[i]);
+  sim_order_launch_destroyed(launch);
+  sim_origin_release(launch->origin);
   sim_program_release(launch->program);
   free(launch->deps_left);
   free(launch->ready);

@@ -23,6 +23,7 @@ typedef struct entry {
   uint32_t generation;
   sim_kind_t kind;
   size_t next_free;
+  sim_origin_t* origin;  // NULL for what the program need not destroy
 } entry_t;
 
 static struct {
@@ -73,6 +74,7 @@ void* sim_handle_create(sim_kind_t kind, void* object) {
   entry_t* entry = &registry.entries[index];
   entry->object = object;
   entry->kind = kind;
+  entry->origin = kind == SIM_NODE ? NULL : sim_origin_retain(sim_origin_current());
   registry.live[kind] += 1;
   void* handle = handle_pack(kind, entry->generation, index);
   if (sim_log_on) sim_log_made(kind, handle);
@@ -136,12 +138,26 @@ void sim_handle_destroy(void* handle) {
   entry_t* entry = &registry.entries[index];
   registry.live[entry->kind] -= 1;
   entry->object = NULL;
+  sim_origin_release(entry->origin);
+  entry->origin = NULL;
   entry->generation += 1;
   entry->next_free = registry.first_free;
   registry.first_free = index + 1;
 }
 
-void sim_handle_keep(void* handle) { registry.live[registry.entries[handle_index(handle)].kind] -= 1; }
+void sim_handle_keep(void* handle) {
+  entry_t* entry = &registry.entries[handle_index(handle)];
+  registry.live[entry->kind] -= 1;
+  sim_origin_release(entry->origin);
+  entry->origin = NULL;
+}
+
+void sim_handle_origins(void (*visit)(const char* kind, const sim_origin_t* origin, void* user), void* user) {
+  for (size_t i = 0; i < registry.count; ++i) {
+    const entry_t* entry = &registry.entries[i];
+    if (entry->object && entry->origin) visit(kind_names[entry->kind], entry->origin, user);
+  }
+}
 
 void sim_handle_each(sim_kind_t kind, void (*visit)(void* object, void* user), void* user) {
   for (size_t i = 0; i < registry.count; ++i) {

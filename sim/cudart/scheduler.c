@@ -108,7 +108,9 @@ sim_mark_t* sim_mark_retain(sim_mark_t* mark) {
 }
 
 void sim_mark_release(sim_mark_t* mark) {
-  if (mark && --mark->refs == 0) free(mark);
+  if (!mark || --mark->refs > 0) return;
+  sim_stamp_release(&mark->stamp);
+  free(mark);
 }
 
 static void reach(sim_mark_t* mark) {
@@ -140,8 +142,8 @@ static bool is_blocking(const sim_stream_t* stream) {
   return !stream->legacy && (stream->flags & cudaStreamNonBlocking) == 0;
 }
 
-static void op_wait(sim_op_t* op, size_t* capacity, sim_mark_t* mark) {
-  if (!mark || mark->done) return;
+static void op_wait(sim_stream_t* stream, sim_op_t* op, size_t* capacity, sim_mark_t* mark) {
+  if (!mark || (mark->done && sim_order_knows(stream, mark))) return;
   sim_reserve(&op->waits, capacity, op->num_waits + 1, sizeof(sim_mark_t*));
   op->waits[op->num_waits++] = sim_mark_retain(mark);
 }
@@ -150,12 +152,13 @@ static void op_wait(sim_op_t* op, size_t* capacity, sim_mark_t* mark) {
 static void wait_implicitly(sim_stream_t* stream, sim_op_t* op, size_t* capacity) {
   if (is_blocking(stream)) {
     sim_stream_t* legacy = sim_legacy_stream(stream->device);
-    if (legacy->tail) op_wait(op, capacity, op_mark(legacy, legacy->tail));
+    if (legacy->tail) op_wait(stream, op, capacity, op_mark(legacy, legacy->tail));
   }
   if (!stream->legacy) return;
   for (size_t i = 0; i < scheduler.num_busy; ++i) {
     sim_stream_t* other = scheduler.busy[i];
-    if (other->device == stream->device && is_blocking(other)) op_wait(op, capacity, op_mark(other, other->tail));
+    if (other->device != stream->device || !is_blocking(other)) continue;
+    op_wait(stream, op, capacity, op_mark(other, other->tail));
   }
 }
 
@@ -192,7 +195,8 @@ void sim_enqueue(sim_stream_t* stream, sim_task_t* task, sim_launch_t* launch, s
   size_t capacity = 0;
   op->task = task;
   op->launch = launch;
-  op_wait(op, &capacity, wait);
+  sim_order_submit(op);
+  op_wait(stream, op, &capacity, wait);
   wait_implicitly(stream, op, &capacity);
   if (stream->tail) {
     stream->tail->next = op;
@@ -214,7 +218,11 @@ static sim_stream_t* busy_blocking_stream(int device) {
 
 sim_mark_t* sim_stream_tail_mark(sim_stream_t* stream) {
   if (stream->legacy && busy_blocking_stream(stream->device)) sim_enqueue(stream, NULL, NULL, NULL);
-  return stream->tail ? sim_mark_retain(op_mark(stream, stream->tail)) : NULL;
+  if (stream->tail) return sim_mark_retain(op_mark(stream, stream->tail));
+  sim_mark_t* mark = sim_mark_create(NULL);
+  reach(mark);
+  sim_order_mark_idle(stream, mark);
+  return mark;
 }
 
 sim_mark_t* sim_stream_last_mark(sim_stream_t* stream) { return sim_mark_retain(op_mark(stream, stream->tail)); }
@@ -222,6 +230,7 @@ sim_mark_t* sim_stream_last_mark(sim_stream_t* stream) { return sim_mark_retain(
 static void finish_head(sim_stream_t* stream) {
   sim_op_t* op = stream->head;
   scheduler.now += 1;
+  sim_order_finish(stream, op);
   if (op->mark) reach(op->mark);
   sim_mark_release(op->mark);
   sim_task_release(op->task);
@@ -244,7 +253,10 @@ static bool node_blocked(const sim_launch_t* launch, uint32_t node) {
 // The mark that keeps the head of the queue where it is; NULL when it can run.
 static sim_mark_t* blocker(sim_stream_t* stream) {
   sim_op_t* op = stream->head;
-  while (op->num_waits && op->waits[op->num_waits - 1]->done) sim_mark_release(op->waits[--op->num_waits]);
+  while (op->num_waits && op->waits[op->num_waits - 1]->done) {
+    sim_order_wait(stream, op->waits[--op->num_waits]);
+    sim_mark_release(op->waits[op->num_waits]);
+  }
   if (op->num_waits) return op->waits[op->num_waits - 1];
   if (!op->launch || op->launch->num_left == 0) return NULL;
   sim_mark_t* mark = NULL;
@@ -296,9 +308,20 @@ static void hand_to_host(sim_stream_t* stream, sim_task_t* task, uint32_t node) 
   if (!sim_thread()->runs_host_functions) await_host_function();
 }
 
+static void run_task(sim_stream_t* stream, const sim_task_t* task, uint32_t node) {
+  if (sim_access_begin(stream, task, node)) sim_task_run(task);
+  sim_access_end();
+}
+
+void sim_run_at_once(sim_stream_t* stream, const sim_task_t* task) {
+  if (sim_access_begin_at_once(stream, task)) sim_task_run(task);
+  sim_access_end();
+}
+
 static void node_done(sim_stream_t* stream, uint32_t node) {
   sim_launch_t* launch = stream->head->launch;
   scheduler.now += 1;
+  sim_order_finish_node(stream, launch, node);
   sim_launch_node_done(launch, node);
   if (launch->num_left == 0) finish_head(stream);
 }
@@ -314,15 +337,17 @@ static void step_launch(sim_stream_t* stream) {
   while (node_blocked(launch, launch->ready[pick])) pick = (pick + 1) % launch->num_ready;
   uint32_t node = sim_launch_take(launch, pick);
   sim_task_t* task = launch->program->tasks[node];
+  sim_order_begin_node(stream, launch, node);
   if (task->kind == SIM_TASK_HOST && !sim_fault_stops_work()) {
     hand_to_host(stream, task, node);
     return;
   }
   if (task->kind == SIM_TASK_HOST) host.pending -= 1;
   if (task->kind == SIM_TASK_EVENT_RECORD) {
+    sim_order_mark_node(stream, launch, node);
     reach(launch->marks[node]);
   } else {
-    sim_task_run(task);
+    run_task(stream, task, node);
   }
   node_done(stream, node);
 }
@@ -330,13 +355,14 @@ static void step_launch(sim_stream_t* stream) {
 // Runs one piece of work of a stream whose head can run.
 static void step(sim_stream_t* stream) {
   sim_op_t* op = stream->head;
+  if (!op->begun) sim_order_begin(stream, op);
   if (op->launch) {
     step_launch(stream);
   } else if (op->task && op->task->kind == SIM_TASK_HOST && !sim_fault_stops_work()) {
     hand_to_host(stream, op->task, 0);
   } else {
     if (op->task && op->task->kind == SIM_TASK_HOST) host.pending -= 1;
-    if (op->task) sim_task_run(op->task);
+    if (op->task) run_task(stream, op->task, 0);
     finish_head(stream);
   }
 }
@@ -401,6 +427,7 @@ void sim_wait_for(sim_mark_t* mark) {
     step(stream);
     if (scheduler.schedule == SIM_SCHEDULE_RANDOM && random_below(4) == 0) random_step();
   }
+  if (mark) sim_order_host_saw(mark);
   sim_mark_release(mark);
   sim_fault_surface();
 }
@@ -412,6 +439,7 @@ bool sim_poll(sim_mark_t* mark) {
     if (stream) step(stream);
   }
   bool done = !mark || mark->done;
+  if (mark && done) sim_order_host_saw(mark);
   sim_mark_release(mark);
   if (done) sim_fault_surface();
   return done;
@@ -424,12 +452,18 @@ static sim_stream_t* pending(sim_stream_t* stream) {
 
 bool sim_poll_stream(sim_stream_t* stream) {
   sim_stream_t* busy = pending(stream);
-  if (!busy) return sim_poll(NULL);
+  if (!busy) {
+    sim_order_host_saw_stream(stream);
+    return sim_poll(NULL);
+  }
   bool legacy = stream->legacy;  // only that one is sure to outlive the step
   sim_mark_t* mark = sim_mark_retain(op_mark(busy, busy->tail));
   bool done = sim_poll(mark);
   sim_mark_release(mark);
-  return done && !(legacy && pending(stream));
+  if (!legacy) return done;
+  done = done && !pending(stream);
+  if (done) sim_order_host_saw_stream(stream);
+  return done;
 }
 
 void sim_wait_for_device(int device) {
@@ -441,6 +475,7 @@ void sim_wait_for_device(int device) {
   }
   for (size_t i = 0; i < count; ++i) sim_wait_for(marks[i]);
   free(marks);
+  sim_order_host_saw_device(device);
   sim_fault_surface();
 }
 
@@ -460,9 +495,11 @@ static void wait_for_host_call(size_t* pauses) {
 }
 
 static void run_host_call(host_call_t* call) {
+  sim_access_begin_host_function(call->stream, call->task, call->node);
   sim_unlock();
   call->task->u.host.function(call->task->u.host.data);
   sim_lock();
+  sim_access_end();
   sim_task_release(call->task);
   call->stream->running = false;
   host.pending -= 1;

@@ -20,6 +20,7 @@ sim_stream_t* sim_stream_create(int device, unsigned int flags, int priority) {
   stream->priority = priority;
   stream->advice.policy = cudaSyncPolicyAuto;
   stream->advice.domains.remote = 1;
+  sim_order_stream_created(stream);
   return stream;
 }
 
@@ -41,6 +42,7 @@ sim_stream_t* sim_stream_get(cudaStream_t handle) {
 void sim_stream_retire(sim_stream_t* stream) {
   stream->destroyed = true;
   if (stream->head || stream->member) return;
+  sim_order_stream_gone(stream);
   sim_past_release(stream->past);
   free(stream);
 }

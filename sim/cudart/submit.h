@@ -35,8 +35,9 @@ int sim_stream_device(cudaStream_t stream);
 // True when the stream takes part in a capture that is invalid.
 int sim_stream_is_invalidated(cudaStream_t stream);
 
-// Keeps count of a library's handles for gcap_sim_live: +1 at creation, -1 at destruction.
-void sim_count_handle(const char* kind, int delta);
+// Keeps count of a library's handles for gcap_sim_live, and where they were made for reports of leaks.
+void sim_handle_made(const char* kind, const void* object);
+void sim_handle_gone(const char* kind, const void* object);
 
 // A piece of device work.
 typedef struct sim_work {

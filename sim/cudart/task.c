@@ -14,6 +14,7 @@ sim_task_t* sim_task_create(sim_task_kind_t kind, const char* name) {
   task->refs = 1;
   task->kind = kind;
   task->name = name;
+  task->origin = sim_origin_retain(sim_origin_current());
   return task;
 }
 
@@ -34,10 +35,13 @@ static void task_free(sim_task_t* task) {
     case SIM_TASK_EVENT_WAIT: sim_event_release(task->u.event); break;
     case SIM_TASK_ALLOC:
     case SIM_TASK_FREE: sim_allocation_release(task->u.allocation); break;
+    case SIM_TASK_NOTE: sim_memory_release(task->u.note.memory); break;
     case SIM_TASK_EMPTY:
     case SIM_TASK_FILL:
     case SIM_TASK_HOST: break;
   }
+  sim_access_unbind(task);
+  sim_origin_release(task->origin);
   free(task);
 }
 
@@ -76,31 +80,16 @@ static void run_fill(const sim_fill_t* fill) {
   }
 }
 
-// A launch touches a handful of buffers; a twin that names more is checked on the first of them.
-#define MAX_ACCESSES 64
-
-static void run_kernel(const sim_task_t* task) {
-  const gcap_sim_kernel_t* twin = task->u.kernel.twin;
-  if (twin->accesses) {
-    gcap_sim_access_t accesses[MAX_ACCESSES];
-    size_t count = twin->accesses(&task->u.kernel.launch, task->u.kernel.args, accesses, MAX_ACCESSES);
-    sim_check_accesses(task->name, accesses, count < MAX_ACCESSES ? count : MAX_ACCESSES);
-  }
-  twin->run(&task->u.kernel.launch, task->u.kernel.args);
-}
-
 static void run(const sim_task_t* task) {
   switch (task->kind) {
-    case SIM_TASK_KERNEL: run_kernel(task); break;
-    case SIM_TASK_LIBRARY:
-      sim_check_accesses(task->name, task->u.library.accesses, task->u.library.num_accesses);
-      task->u.library.run(task->u.library.payload);
-      break;
+    case SIM_TASK_KERNEL: task->u.kernel.twin->run(&task->u.kernel.launch, task->u.kernel.args); break;
+    case SIM_TASK_LIBRARY: task->u.library.run(task->u.library.payload); break;
     case SIM_TASK_COPY: run_copy(task); break;
     case SIM_TASK_FILL: run_fill(&task->u.fill); break;
     case SIM_TASK_ALLOC: sim_allocation_begin(task->u.allocation); break;
     case SIM_TASK_FREE: sim_allocation_end(task->u.allocation); break;
     case SIM_TASK_EMPTY:
+    case SIM_TASK_NOTE:
     case SIM_TASK_HOST:
     case SIM_TASK_EVENT_RECORD:
     case SIM_TASK_EVENT_WAIT: break;
@@ -126,6 +115,7 @@ enum cudaGraphNodeType sim_task_node_type(const sim_task_t* task) {
     case SIM_TASK_EVENT_WAIT: return cudaGraphNodeTypeWaitEvent;
     case SIM_TASK_ALLOC: return cudaGraphNodeTypeMemAlloc;
     case SIM_TASK_FREE: return cudaGraphNodeTypeMemFree;
+    case SIM_TASK_NOTE:
     case SIM_TASK_EMPTY: break;
   }
   return cudaGraphNodeTypeEmpty;

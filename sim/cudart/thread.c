@@ -24,6 +24,7 @@ static void thread_ends(void* record) {
   for (int i = 0; i < SIM_MAX_DEVICES; ++i) {
     if (thread->streams[i]) sim_stream_retire(thread->streams[i]);
   }
+  sim_origin_release(thread->site.origin);
   sim_unlock();
   current = NULL;
   free(thread);

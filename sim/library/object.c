@@ -40,7 +40,7 @@ void* sim_object_create(const sim_object_kind_t* kind, size_t bytes) {
     return NULL;
   }
   *object = kind->magic;
-  sim_count_handle(kind->name, 1);
+  sim_handle_made(kind->name, object);
   return object;
 }
 
@@ -56,7 +56,7 @@ void sim_object_check(const sim_object_kind_t* kind, const void* object, const c
 
 void sim_object_destroy(const sim_object_kind_t* kind, void* object) {
   *(uint64_t*)object = kDestroyed;
-  sim_count_handle(kind->name, -1);
+  sim_handle_gone(kind->name, object);
   pthread_mutex_lock(&ring_lock);
   void* oldest = ring[ring_next];
   ring[ring_next] = object;

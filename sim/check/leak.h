@@ -1,0 +1,15 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// leak.h: what is left.
+#ifndef GCAP_SIM_CHECK_LEAK_H_
+#define GCAP_SIM_CHECK_LEAK_H_
+
+#include <stddef.h>
+
+#include "origin.h"
+
+// A handle of a library, which is no entry of the runtime's table, comes and goes.
+void sim_leak_object_made(const char* kind, const void* object);
+void sim_leak_object_gone(const void* object);
+
+#endif  // GCAP_SIM_CHECK_LEAK_H_

@@ -1,0 +1,215 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Actions of the checks, and suppressions.
+//
+// The idea: both come from the environment first, read at the first question, and calls change them. A suppression is
+// the name of a function, kernel or annotation with the reason why a report that holds it says nothing; what was
+// dropped is told at exit, so that none outlives its reason unseen. Locking: the global mutex.
+#include "policy.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../cudart/core.h"
+#include "shadow.h"
+
+typedef struct suppression {
+  gcap_sim_check_kind_t kind;
+  char* name;
+  char* reason;
+  size_t dropped;
+} suppression_t;
+
+static const char* const check_names[GCAP_SIM_CHECK_COUNT] = {
+    "race", "use_after_free", "baked_pointer", "host_memory", "uninitialized", "out_of_bounds", "overlap", "leak"};
+static const char* const action_names[] = {"abort", "record", "error", "off"};
+
+#define CHECK_LIST "race, use_after_free, baked_pointer, host_memory, uninitialized, out_of_bounds, overlap, leak"
+
+static struct {
+  bool ready;
+  bool recording;
+  gcap_sim_action_t actions[GCAP_SIM_CHECK_COUNT];
+  bool was_set[GCAP_SIM_CHECK_COUNT];
+  suppression_t* suppressions;
+  size_t num_suppressions;
+  size_t capacity;
+} policy;
+
+// --- Names ----------------------------------------------------------------------------------------------------------
+
+static bool is(const char* text, size_t length, const char* name) {
+  return strlen(name) == length && strncmp(text, name, length) == 0;
+}
+
+// The check of that name, GCAP_SIM_CHECK_COUNT for `all`, or -1.
+static int find_check(const char* text, size_t length) {
+  for (int i = 0; i < GCAP_SIM_CHECK_COUNT; ++i) {
+    if (is(text, length, check_names[i])) return i;
+  }
+  return is(text, length, "all") ? GCAP_SIM_CHECK_COUNT : -1;
+}
+
+static int find_action(const char* text, size_t length) {
+  for (int i = 0; i <= GCAP_SIM_ACTION_OFF; ++i) {
+    if (is(text, length, action_names[i])) return i;
+  }
+  return -1;
+}
+
+// --- The environment ------------------------------------------------------------------------------------------------
+
+static void set_action(gcap_sim_check_kind_t kind, gcap_sim_action_t action) {
+  for (int i = 0; i < GCAP_SIM_CHECK_COUNT; ++i) {
+    if (kind != GCAP_SIM_CHECK_COUNT && (int)kind != i) continue;
+    policy.actions[i] = action;
+    policy.was_set[i] = true;
+  }
+}
+
+static void read_actions(const char* text) {
+  while (*text) {
+    size_t length = strcspn(text, ",");
+    size_t name = strcspn(text, "=,");
+    int kind = find_check(text, name);
+    int action = name < length ? find_action(text + name + 1, length - name - 1) : -1;
+    if (kind < 0 || action < 0) {
+      sim_die(
+          "GCAP_SIM_CHECKS has '%.*s', expected check=action with a check of %s or all and an action of abort, "
+          "record, error, off",
+          (int)length, text, CHECK_LIST);
+    }
+    set_action((gcap_sim_check_kind_t)kind, (gcap_sim_action_t)action);
+    text += length;
+    if (*text == ',') text += 1;
+  }
+}
+
+static char* copy_of(const char* text, size_t length) {
+  char* copy = sim_calloc(length + 1, 1);
+  memcpy(copy, text, length);
+  return copy;
+}
+
+static size_t trimmed(const char* text, size_t length) {
+  while (length > 0 && strchr(" \t\r\n", text[length - 1])) length -= 1;
+  return length;
+}
+
+static void suppress(int kind, const char* name, size_t name_length, const char* reason, size_t reason_length) {
+  sim_reserve(&policy.suppressions, &policy.capacity, policy.num_suppressions + 1, sizeof(suppression_t));
+  policy.suppressions[policy.num_suppressions++] = (suppression_t){.kind = (gcap_sim_check_kind_t)kind,
+                                                                   .name = copy_of(name, name_length),
+                                                                   .reason = copy_of(reason, reason_length)};
+}
+
+// `check:name # reason`. A name may hold colons and spaces, as those of C++ functions do.
+static void read_suppression(const char* path, size_t number, const char* line) {
+  line += strspn(line, " \t\r\n");
+  if (*line == '\0' || *line == '#') return;
+  size_t check = strcspn(line, ":");
+  const char* mark = strstr(line, " #");
+  int kind = find_check(line, check);
+  size_t end = mark ? (size_t)(mark - line) : 0;
+  size_t name_length = end > check ? trimmed(line + check + 1, end - check - 1) : 0;
+  const char* reason = mark ? mark + 2 + strspn(mark + 2, " \t") : "";
+  size_t reason_length = trimmed(reason, strlen(reason));
+  if (kind < 0 || name_length == 0 || reason_length == 0) {
+    sim_die("%s:%zu is '%.*s', expected check:name # reason with a check of %s or all", path, number,
+            (int)trimmed(line, strlen(line)), line, CHECK_LIST);
+  }
+  suppress(kind, line + check + 1, name_length, reason, reason_length);
+}
+
+static void read_suppressions(const char* path) {
+  FILE* file = fopen(path, "re");
+  if (!file) sim_die("GCAP_SIM_SUPPRESSIONS is '%s', which cannot be read: %s", path, strerror(errno));
+  char line[2048];
+  for (size_t number = 1; fgets(line, sizeof(line), file); ++number) read_suppression(path, number, line);
+  fclose(file);
+}
+
+static void prepare(void) {
+  if (policy.ready) return;
+  policy.ready = true;
+  policy.actions[GCAP_SIM_CHECK_LEAK] = GCAP_SIM_ACTION_RECORD;
+  const char* actions = getenv("GCAP_SIM_CHECKS");
+  if (actions) read_actions(actions);
+  const char* suppressions = getenv("GCAP_SIM_SUPPRESSIONS");
+  if (suppressions && *suppressions) read_suppressions(suppressions);
+}
+
+// --- Questions ------------------------------------------------------------------------------------------------------
+
+const char* sim_check_name(gcap_sim_check_kind_t kind) { return check_names[kind]; }
+
+gcap_sim_action_t sim_check_action(gcap_sim_check_kind_t kind) {
+  prepare();
+  gcap_sim_action_t action = policy.actions[kind];
+  return policy.recording && action != GCAP_SIM_ACTION_OFF ? GCAP_SIM_ACTION_RECORD : action;
+}
+
+bool sim_check_action_was_set(gcap_sim_check_kind_t kind) {
+  prepare();
+  return policy.was_set[kind];
+}
+
+bool sim_check_looks(void) {
+  prepare();
+  for (int i = 0; i < GCAP_SIM_CHECK_LEAK; ++i) {
+    if (policy.actions[i] != GCAP_SIM_ACTION_OFF) return true;
+  }
+  return false;
+}
+
+void sim_check_record_all(bool on) { policy.recording = on; }
+
+bool sim_check_suppressed(gcap_sim_check_kind_t kind, bool (*matches)(const char* name)) {
+  for (size_t i = 0; i < policy.num_suppressions; ++i) {
+    suppression_t* suppression = &policy.suppressions[i];
+    if (suppression->kind != kind && suppression->kind != GCAP_SIM_CHECK_COUNT) continue;
+    if (!matches(suppression->name)) continue;
+    suppression->dropped += 1;
+    return true;
+  }
+  return false;
+}
+
+// --- Calls ----------------------------------------------------------------------------------------------------------
+
+void gcap_sim_set_action(gcap_sim_check_kind_t kind, gcap_sim_action_t action) {
+  sim_lock();
+  prepare();
+  if ((unsigned int)kind > GCAP_SIM_CHECK_COUNT || (unsigned int)action > GCAP_SIM_ACTION_OFF) {
+    sim_die("gcap_sim_set_action: check %d and action %d, expected 0..%d and 0..%d", (int)kind, (int)action,
+            GCAP_SIM_CHECK_COUNT, GCAP_SIM_ACTION_OFF);
+  }
+  bool looked = sim_check_looks();
+  set_action(kind, action);
+  // What went on meanwhile is not known: nothing of before may be held against what comes.
+  if (!looked && sim_check_looks()) sim_shadow_forget_accesses();
+  sim_unlock();
+}
+
+void gcap_sim_suppress(gcap_sim_check_kind_t kind, const char* name, const char* reason) {
+  sim_lock();
+  prepare();
+  if ((unsigned int)kind > GCAP_SIM_CHECK_COUNT || !name || !*name || !reason || !*reason) {
+    sim_die("gcap_sim_suppress: check %d, name '%s' and reason '%s', expected a check, a name and a reason", (int)kind,
+            name ? name : "NULL", reason ? reason : "NULL");
+  }
+  suppress((int)kind, name, strlen(name), reason, strlen(reason));
+  sim_unlock();
+}
+
+__attribute__((destructor)) static void tell_what_was_dropped(void) {
+  for (size_t i = 0; i < policy.num_suppressions; ++i) {
+    const suppression_t* suppression = &policy.suppressions[i];
+    if (!suppression->dropped) continue;
+    fprintf(stderr, "gcap sim: %zu reports dropped for %s:%s # %s\n", suppression->dropped,
+            suppression->kind == GCAP_SIM_CHECK_COUNT ? "all" : check_names[suppression->kind], suppression->name,
+            suppression->reason);
+  }
+}
