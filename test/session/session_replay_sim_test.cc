@@ -81,6 +81,12 @@ cudaError_t __wrap_cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMod
   return __real_cudaThreadExchangeStreamCaptureMode(mode);
 }
 
+cudaError_t __real_cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus* status);
+cudaError_t __wrap_cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus* status) {
+  const InRuntime in_runtime;
+  return __real_cudaStreamIsCapturing(stream, status);
+}
+
 }  // extern "C"
 
 namespace {

@@ -266,6 +266,7 @@ using BadInputRowDeathTest = BadInputRow;
 
 TEST_F(BadInputRowDeathTest, WithoutADefinedAnswerStopsTheProgramAndNamesTheCall) {
   ASSERT_EQ(cudaSuccess, cudaMemset(f_.device, 0, kBytes));
+  ASSERT_EQ(cudaSuccess, cudaDeviceSynchronize());
   for (const ReportRow& row : kReports) EXPECT_DEATH(row.call(f_), std::string("gcap sim: .*") + row.report);
 }
 

@@ -3,6 +3,7 @@
 // Captures and their graphs: into a graph that exists, with dependencies given by hand, with edges that carry data, and
 // what need not be joined.
 #include "test/sim/graph_fixture.h"
+#include "test/sim/with_action.h"
 
 namespace gcap::testing {
 namespace {
@@ -191,6 +192,7 @@ TEST_F(CaptureGraph, WhatIsTakenOutByHandNeedNotBeJoined) {
 }
 
 TEST_F(CaptureGraph, ALargeGraphCostsEachNodeTheSame) {
+  gcap_test::WithAction quiet(GCAP_SIM_CHECK_RACE, GCAP_SIM_ACTION_OFF);
   // 20,000 nodes, of which one has 10,000 dependencies: quadratic work would take minutes.
   constexpr int kWide = 10000;
   Begin();

@@ -39,7 +39,10 @@ class Copy : public testing::Test {
     return out;
   }
 
-  void Clear(char* p) { ASSERT_EQ(cudaSuccess, cudaMemset(p, 0, kBytes)); }
+  void Clear(char* p) {
+    ASSERT_EQ(cudaSuccess, cudaMemset(p, 0, kBytes));
+    ASSERT_EQ(cudaSuccess, cudaDeviceSynchronize());  // the stream does not wait for the legacy one
+  }
 
   cudaStream_t stream_;
   char *device_, *other_;

@@ -10,6 +10,7 @@
 
 #include "cuda_runtime.h"
 #include "gcap_sim.h"
+#include "test/sim/with_action.h"
 
 namespace {
 
@@ -50,7 +51,9 @@ int CopyAfterFill(bool wait) {
 int Racy(void*) { return CopyAfterFill(false); }
 int Repaired(void*) { return CopyAfterFill(true); }
 
+// By its wrong result alone, which needs the right seed.
 TEST(Explore, FindsAPlantedRaceAndItsSeedShowsItEveryTime) {
+  gcap_test::WithAction quiet(GCAP_SIM_CHECK_RACE, GCAP_SIM_ACTION_OFF);
   uint64_t seed = 0;
   CaptureStderr();
   ASSERT_EQ(1, gcap_sim_explore(Racy, nullptr, 0, kSeeds, &seed));
@@ -67,7 +70,20 @@ TEST(Explore, FindsAPlantedRaceAndItsSeedShowsItEveryTime) {
   }
 }
 
+// The check sees the missing order itself, under any seed.
+TEST(Explore, FailsWhatACheckReports) {
+  uint64_t seed = 1;
+  CaptureStderr();
+  ASSERT_EQ(1, gcap_sim_explore(Racy, nullptr, 7, kSeeds, &seed));
+  const std::string text = GetCapturedStderr();
+  EXPECT_EQ(7u, seed);
+  EXPECT_NE(std::string::npos, text.find("race on 256 bytes")) << text;
+  EXPECT_NE(std::string::npos, text.find("cudaMemsetAsync")) << text;
+  EXPECT_NE(std::string::npos, text.find("cudaMemcpyAsync")) << text;
+}
+
 TEST(Explore, EverySeedsVerdictIsTheSameAgain) {
+  gcap_test::WithAction quiet(GCAP_SIM_CHECK_RACE, GCAP_SIM_ACTION_OFF);
   auto verdicts = [] {
     std::string all;
     for (uint64_t seed = 0; seed < 64; ++seed) {

@@ -80,6 +80,7 @@ class GraphTest : public ::testing::Test {
     ASSERT_EQ(cudaSuccess, cudaMallocHost(reinterpret_cast<void**>(&pinned_), kGraphBytes));
     ASSERT_EQ(cudaSuccess, cudaMemset(device_, 0, kGraphBytes));
     ASSERT_EQ(cudaSuccess, cudaMemset(device2_, 0, kGraphBytes));
+    ASSERT_EQ(cudaSuccess, cudaDeviceSynchronize());  // the streams do not wait for the legacy one
     ASSERT_EQ(cudaSuccess, cudaGraphCreate(&graph_, 0));
   }
 

@@ -8,6 +8,7 @@
 
 #include "cuda_runtime.h"
 #include "gcap_sim.h"
+#include "test/sim/with_action.h"
 
 extern "C" {
 #include "sim/cudart/submit.h"
@@ -45,6 +46,7 @@ class Memory : public testing::Test {
 };
 
 TEST_F(Memory, UnwrittenBytesShow) {
+  gcap_test::WithAction quiet(GCAP_SIM_CHECK_UNINITIALIZED, GCAP_SIM_ACTION_OFF);
   unsigned char host[16];
   ASSERT_EQ(cudaSuccess, cudaMemcpy(host, device_, sizeof(host), cudaMemcpyDeviceToHost));
   EXPECT_EQ(0xA5, host[15]);
@@ -136,9 +138,10 @@ TEST_F(Memory, KindsMustFitTheAddresses) {
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
     const auto& c = cases[i];
     EXPECT_EQ(c.code, cudaMemcpy(c.dst, c.src, c.count, c.kind)) << i;
+    EXPECT_EQ(cudaSuccess, cudaDeviceSynchronize());
     EXPECT_EQ(c.code, cudaMemcpyAsync(c.dst, c.src, c.count, c.kind, stream_)) << i;
+    EXPECT_EQ(cudaSuccess, cudaStreamSynchronize(stream_));
   }
-  EXPECT_EQ(cudaSuccess, cudaStreamSynchronize(stream_));
 }
 
 TEST_F(Memory, FillsRefuseWhatNoDeviceReaches) {
@@ -285,9 +288,12 @@ TEST_F(Memory, LibraryCallsAreGatedAndCounted) {
   EXPECT_EQ(cudaErrorStreamCaptureInvalidated, cudaStreamEndCapture(stream_, &graph));
   gcap_sim_fail_nth("someLibraryCall", 1, cudaErrorUnknown);
   EXPECT_EQ(cudaErrorUnknown, sim_library_call("someLibraryCall", SIM_CALL_FREE));
-  sim_count_handle("some handle", 2);
+  int objects[2];
+  sim_handle_made("some handle", &objects[0]);
+  sim_handle_made("some handle", &objects[1]);
   EXPECT_EQ(2u, gcap_sim_live("some handle"));
-  sim_count_handle("some handle", -2);
+  sim_handle_gone("some handle", &objects[0]);
+  sim_handle_gone("some handle", &objects[1]);
 }
 
 TEST_F(Memory, DeviceRangesAreKnown) {

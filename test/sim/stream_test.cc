@@ -15,6 +15,7 @@
 
 #include "cuda_runtime.h"
 #include "gcap_sim.h"
+#include "test/sim/with_action.h"
 
 namespace {
 
@@ -137,6 +138,7 @@ int RightResults(cudaStream_t a, cudaStream_t b, cudaEvent_t event, unsigned cha
 }
 
 TEST_F(Stream, MissingWaitGivesWrongDataUnderSomeSeeds) {
+  gcap_test::WithAction quiet(GCAP_SIM_CHECK_RACE, GCAP_SIM_ACTION_OFF);
   int right = RightResults(a_, b_, event_, memory_, pinned_, false);
   EXPECT_GT(right, 0);
   EXPECT_LT(right, 100);
@@ -147,6 +149,7 @@ TEST_F(Stream, WaitGivesRightDataUnderAllSeeds) {
 }
 
 TEST_F(Stream, OneSeedIsOneInterleaving) {
+  gcap_test::WithAction quiet(GCAP_SIM_CHECK_RACE, GCAP_SIM_ACTION_OFF);
   auto trace = [&](uint64_t seed) {
     std::string order;
     EXPECT_EQ(cudaSuccess, cudaMemset(memory_, 0, kBytes));

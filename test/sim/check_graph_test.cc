@@ -1,0 +1,319 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Graphs under the checks: branches, joins, launches, external events, memory that goes away under a graph.
+#include <cstdlib>
+#include <functional>
+
+#include "test/sim/check_test.h"
+
+namespace {
+
+using gcap_test::Check;
+using gcap_test::Step;
+
+#define OK(call) EXPECT_EQ(cudaSuccess, call)
+
+class CheckGraph : public Check {
+ protected:
+  // Captures the body on stream a.
+  cudaGraphExec_t Capture(const std::function<void()>& body) {
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    OK(cudaStreamBeginCapture(a_, cudaStreamCaptureModeThreadLocal));
+    body();
+    OK(cudaStreamEndCapture(a_, &graph));
+    OK(cudaGraphInstantiate(&exec, graph, 0));
+    OK(cudaGraphDestroy(graph));
+    return exec;
+  }
+
+  static void Destroy(cudaGraphExec_t exec) {
+    OK(cudaDeviceSynchronize());
+    OK(cudaGraphExecDestroy(exec));
+  }
+};
+
+TEST_F(CheckGraph, BranchesAreUnorderedUntilTheyJoin) {
+  for (bool dependency : {false, true}) {
+    auto body = [&] {
+      cudaGraphExec_t exec = Capture([&] {
+        OK(Fill(y_, a_));
+        OK(Order(a_, b_, e1_));
+        OK(Fill(x_, b_));
+        if (dependency) {
+          OK(Order(b_, a_, e2_));
+        }
+        OK(Step(y_, x_, kBytes, a_));
+        OK(Order(b_, a_, e2_));
+        OK(Step(z_, x_, kBytes, a_));
+      });
+      for (int i = 0; i < 3; ++i) OK(cudaGraphLaunch(exec, a_));
+      Destroy(exec);
+    };
+    if (dependency) {
+      ExpectNone(body);
+    } else {
+      ExpectOne({"a dependency between the two nodes", "cudaMemsetAsync", "cudaLaunchKernel",
+                 "in the graph launched by cudaGraphLaunch", "BranchesAreUnorderedUntilTheyJoin"},
+                body);
+    }
+  }
+}
+
+// Everything of a launch comes after what its stream did, and before what it does next, whatever the branch.
+TEST_F(CheckGraph, LaunchIsOneUnitInItsStream) {
+  auto fork = [&] {
+    OK(Order(a_, b_, e1_));
+    OK(Step(y_, x_, kBytes, b_));
+    OK(Step(z_, x_, kBytes, a_));
+    OK(Order(b_, a_, e2_));
+  };
+  ExpectNone([&] {
+    cudaGraphExec_t exec = Capture(fork);
+    for (int i = 0; i < 3; ++i) {
+      OK(Fill(x_, c_));
+      OK(cudaGraphLaunch(exec, c_));
+      OK(Fill(x_, c_));
+    }
+    Destroy(exec);
+  });
+  ExpectOne({"cudaMemsetAsync", "in the graph launched by cudaGraphLaunch"}, [&] {
+    cudaGraphExec_t exec = Capture([&] {
+      OK(Order(a_, b_, e1_));
+      OK(Step(y_, x_, kBytes, b_));
+      OK(Order(b_, a_, e2_));
+    });
+    OK(cudaGraphLaunch(exec, c_));
+    OK(Fill(x_, b_));
+    Destroy(exec);
+  });
+}
+
+TEST_F(CheckGraph, LaunchesOfOneExecutableFollowOneAnother) {
+  ExpectNone([&] {
+    cudaGraphExec_t exec = Capture([&] {
+      OK(Order(a_, b_, e1_));
+      OK(Step(y_, y_, kBytes, b_));
+      OK(Step(z_, z_, kBytes, a_));
+      OK(Order(b_, a_, e2_));
+    });
+    for (cudaStream_t stream : {a_, b_, c_, a_}) OK(cudaGraphLaunch(exec, stream));
+    Destroy(exec);
+  });
+  ExpectOne({"cudaLaunchKernel", "in the graph launched by cudaGraphLaunch"}, [&] {
+    auto step = [&] { OK(Step(y_, y_, kBytes, a_)); };
+    cudaGraphExec_t first = Capture(step);
+    cudaGraphExec_t second = Capture(step);
+    OK(cudaGraphLaunch(first, b_));
+    OK(cudaGraphLaunch(second, c_));
+    Destroy(first);
+    Destroy(second);
+  });
+}
+
+TEST_F(CheckGraph, ExternalEventsOrderNodesWithStreams) {
+  ExpectNone([&] {
+    cudaGraphExec_t exec = Capture([&] {
+      OK(Order(a_, b_, e2_));
+      OK(Fill(x_, b_));
+      OK(cudaEventRecordWithFlags(e1_, b_, cudaEventRecordExternal));
+      OK(Order(b_, a_, e2_));
+    });
+    OK(cudaGraphLaunch(exec, a_));
+    OK(cudaStreamWaitEvent(c_, e1_, 0));
+    OK(Step(y_, x_, kBytes, c_));
+    OK(Order(c_, a_, e2_));
+    Destroy(exec);
+  });
+  ExpectNone([&] {
+    cudaGraphExec_t exec = Capture([&] {
+      OK(cudaStreamWaitEvent(a_, e1_, cudaEventWaitExternal));
+      OK(Step(y_, x_, kBytes, a_));
+    });
+    OK(Fill(x_, c_));
+    OK(cudaEventRecord(e1_, c_));
+    OK(cudaGraphLaunch(exec, a_));
+    Destroy(exec);
+  });
+  // The node that records does not come after the other branch.
+  ExpectOne({"cudaMemsetAsync", "cudaLaunchKernel"}, [&] {
+    cudaGraphExec_t exec = Capture([&] {
+      OK(Order(a_, b_, e2_));
+      OK(Fill(x_, a_));
+      OK(cudaEventRecordWithFlags(e1_, b_, cudaEventRecordExternal));
+      OK(Order(b_, a_, e2_));
+    });
+    OK(cudaGraphLaunch(exec, a_));
+    OK(cudaStreamWaitEvent(c_, e1_, 0));
+    OK(Step(y_, x_, kBytes, c_));
+    Destroy(exec);
+  });
+}
+
+// --- Memory that a graph names --------------------------------------------------------------------------------------
+
+TEST_F(CheckGraph, FreedMemoryIsFoundAtTheNextLaunch) {
+  for (bool again : {false, true}) {
+    ExpectOne({"a graph uses memory that was freed after its capture", "allocated by cudaMalloc", "freed by cudaFree",
+               "write by memset", "cudaMemsetAsync", "in the graph launched by cudaGraphLaunch",
+               "FreedMemoryIsFoundAtTheNextLaunch"},
+              [&] {
+                void* memory;
+                OK(cudaMalloc(&memory, kBytes));
+                cudaGraphExec_t exec = Capture([&] { OK(Fill(memory, a_)); });
+                OK(cudaGraphLaunch(exec, a_));
+                OK(cudaFree(memory));
+                OK(cudaMalloc(&memory, kBytes));
+                OK(cudaGraphLaunch(exec, a_));
+                if (again) {
+                  OK(cudaGraphLaunch(exec, a_));  // told once
+                }
+                Destroy(exec);
+                OK(cudaFree(memory));
+              });
+  }
+  ExpectNone([&] {
+    void* memory;
+    OK(cudaMalloc(&memory, kBytes));
+    cudaGraphExec_t exec = Capture([&] { OK(Fill(memory, a_)); });
+    OK(cudaGraphLaunch(exec, a_));
+    Destroy(exec);
+    OK(cudaFree(memory));
+  });
+}
+
+// A pool hands the same address out again: the bytes live, but they are another's.
+TEST_F(CheckGraph, MemoryThatLivesAgainIsNotWhatTheGraphNamed) {
+  ExpectOne({"a graph uses memory that was freed", "cudaMallocAsync", "freed by cudaFreeAsync", "cudaLaunchKernel"},
+            [&] {
+              void *memory, *again;
+              OK(cudaMallocAsync(&memory, kBytes, a_));
+              OK(Fill(memory, a_));
+              cudaGraphExec_t exec = Capture([&] { OK(Step(y_, static_cast<unsigned char*>(memory), kBytes, a_)); });
+              OK(cudaFreeAsync(memory, a_));
+              OK(cudaMallocAsync(&again, kBytes, a_));
+              EXPECT_EQ(memory, again);
+              OK(Fill(again, a_));
+              OK(cudaGraphLaunch(exec, a_));
+              OK(cudaFreeAsync(again, a_));
+              Destroy(exec);
+            });
+}
+
+TEST_F(CheckGraph, PinnedMemoryMustOutliveItsGraph) {
+  ExpectOne({"a graph uses memory that was freed", "pinned memory", "freed by cudaFreeHost", "cudaMemcpyAsync",
+             "cudaGraphLaunch"},
+            [&] {
+              void* host;
+              OK(cudaMallocHost(&host, kBytes));
+              cudaGraphExec_t exec = Capture([&] { OK(Copy(x_, host, a_)); });
+              OK(cudaFreeHost(host));
+              OK(cudaGraphLaunch(exec, a_));
+              Destroy(exec);
+            });
+}
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#else
+#define SANITIZED 0
+#endif
+
+// Through a volatile pointer, or the compiler would leave the pair out.
+void* HostMemory(size_t bytes) {
+  void* volatile memory = calloc(1, bytes);
+  return memory;
+}
+
+TEST_F(CheckGraph, PageableMemoryMustOutliveItsGraph) {
+  if (SANITIZED) GTEST_SKIP() << "the sanitizer has free";
+  const std::vector<std::function<void(void*)>> frees = {
+      [](void* memory) { free(memory); },
+      [](void* memory) { free(realloc(memory, 64 << 20)); },  // too large for its place
+  };
+  for (const auto& release : frees) {
+    ExpectOne({"a graph uses pageable memory that was freed", "freed by free or realloc", "cudaMemcpyAsync",
+               "cudaGraphLaunch", "PageableMemoryMustOutliveItsGraph"},
+              [&] {
+                void* host = HostMemory(kBytes);
+                cudaGraphExec_t exec = Capture([&] { OK(Copy(x_, host, a_)); });
+                OK(cudaGraphLaunch(exec, a_));
+                OK(cudaStreamSynchronize(a_));
+                release(host);
+                OK(cudaGraphLaunch(exec, a_));
+                Destroy(exec);
+                gcap_sim_set_action(GCAP_SIM_CHECK_HOST_MEMORY, GCAP_SIM_ACTION_RECORD);
+              });
+  }
+  ExpectNone([&] {
+    void* host = HostMemory(kBytes);
+    cudaGraphExec_t exec = Capture([&] { OK(Copy(x_, host, a_)); });
+    OK(cudaGraphLaunch(exec, a_));
+    Destroy(exec);
+    free(host);
+  });
+}
+
+TEST_F(CheckGraph, OwnMemoryIsThereFromItsAllocationToItsFree) {
+  auto own = [&](bool ordered) {
+    return Capture([&, ordered] {
+      void* memory;
+      OK(cudaMallocAsync(&memory, kBytes, a_));
+      OK(Fill(memory, a_));
+      if (!ordered) {
+        OK(Order(a_, b_, e1_));
+        OK(Step(y_, static_cast<unsigned char*>(memory), kBytes, b_));
+        OK(cudaFreeAsync(memory, a_));
+        OK(Order(b_, a_, e2_));
+        return;
+      }
+      OK(Step(y_, static_cast<unsigned char*>(memory), kBytes, a_));
+      OK(cudaFreeAsync(memory, a_));
+    });
+  };
+  ExpectNone([&] {
+    cudaGraphExec_t exec = own(true);
+    for (int i = 0; i < 3; ++i) OK(cudaGraphLaunch(exec, a_));
+    Destroy(exec);
+  });
+  // The kernel is beside the free: it may come before or after it.
+  for (uint64_t seed = 0; seed < gcap_test::kSeeds; ++seed) {
+    gcap_sim_set_seed(seed);
+    testing::internal::CaptureStderr();
+    cudaGraphExec_t exec = own(false);
+    OK(cudaGraphLaunch(exec, a_));
+    Destroy(exec);
+    const std::vector<std::string> reports = gcap_test::Reports();
+    testing::internal::GetCapturedStderr();
+    ASSERT_EQ(1u, reports.size()) << seed;
+    EXPECT_TRUE(reports[0].find("use after free") != std::string::npos ||
+                reports[0].find("free of memory that may still be in use") != std::string::npos)
+        << reports[0];
+    EXPECT_NE(std::string::npos, reports[0].find("cudaFreeAsync")) << reports[0];
+    EXPECT_NE(std::string::npos, reports[0].find("cudaLaunchKernel")) << reports[0];
+  }
+}
+
+// An update replaces the nodes, and with them what they name.
+TEST_F(CheckGraph, UpdateNamesAnew) {
+  ExpectNone([&] {
+    void *first, *second;
+    OK(cudaMalloc(&first, kBytes));
+    OK(cudaMalloc(&second, kBytes));
+    cudaGraphExec_t exec = Capture([&] { OK(Fill(first, a_)); });
+    OK(cudaGraphLaunch(exec, a_));
+    OK(cudaFree(first));
+    cudaGraph_t graph;
+    OK(cudaStreamBeginCapture(a_, cudaStreamCaptureModeThreadLocal));
+    OK(Fill(second, a_));
+    OK(cudaStreamEndCapture(a_, &graph));
+    cudaGraphExecUpdateResultInfo info;
+    OK(cudaGraphExecUpdate(exec, graph, &info));
+    OK(cudaGraphLaunch(exec, a_));
+    Destroy(exec);
+    OK(cudaGraphDestroy(graph));
+    OK(cudaFree(second));
+  });
+}
+
+}  // namespace

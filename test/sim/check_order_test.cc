@@ -1,0 +1,248 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Races: each way to order two accesses, and what is reported when it is left out.
+#include <functional>
+#include <thread>
+
+#include "test/sim/check_test.h"
+
+namespace {
+
+using gcap_test::Check;
+using gcap_test::Step;
+
+using CheckOrder = Check;
+
+#define OK(call) EXPECT_EQ(cudaSuccess, call)
+
+TEST_F(CheckOrder, EventsOrderStreams) {
+  ExpectOne({"race on 256 bytes of device memory", "write by memset", "cudaMemsetAsync", "kernel `step`",
+             "cudaLaunchKernel", "EventsOrderStreams", "check_order_test.cc"},
+            [&] {
+              OK(Fill(x_, a_));
+              OK(cudaEventRecord(e1_, a_));
+              OK(Step(y_, x_, kBytes, b_));
+            });
+  ExpectNone([&] {
+    OK(Fill(x_, a_));
+    OK(Order(a_, b_, e1_));
+    OK(Step(y_, x_, kBytes, b_));
+    OK(Order(b_, a_, e2_));
+  });
+}
+
+// The event is done, but the wait orders all the same; and a wait that came before the record does not.
+TEST_F(CheckOrder, WaitForACompletedEventOrders) {
+  ExpectNone([&] {
+    OK(Fill(x_, a_));
+    OK(cudaEventRecord(e1_, a_));
+    for (int i = 0; i < 20; ++i) cudaEventQuery(e2_);  // time passes: the fill is long done
+    OK(cudaStreamWaitEvent(b_, e1_, 0));
+    OK(Step(y_, x_, kBytes, b_));
+    OK(Order(b_, a_, e2_));
+  });
+  ExpectOne({"cudaMemsetAsync", "cudaLaunchKernel"}, [&] {
+    OK(cudaStreamWaitEvent(b_, e1_, 0));
+    OK(Fill(x_, a_));
+    OK(cudaEventRecord(e1_, a_));
+    OK(Step(y_, x_, kBytes, b_));
+  });
+}
+
+// The stream is idle when the event is recorded on it: there is still what it did before.
+TEST_F(CheckOrder, RecordOnAnIdleStreamStandsForItsPast) {
+  ExpectNone([&] {
+    OK(Fill(x_, a_));
+    while (cudaStreamQuery(a_) == cudaErrorNotReady) continue;
+    OK(Order(a_, b_, e1_));
+    OK(Order(b_, c_, e2_));
+    OK(Step(y_, x_, kBytes, c_));
+    OK(cudaStreamSynchronize(c_));
+  });
+}
+
+TEST_F(CheckOrder, HostSynchronisationOrders) {
+  const std::vector<std::function<void()>> waits = {
+      [&] { OK(cudaStreamSynchronize(a_)); },
+      [&] { OK(cudaEventSynchronize(e1_)); },
+      [&] { OK(cudaDeviceSynchronize()); },
+      [&] {
+        while (cudaStreamQuery(a_) != cudaSuccess) continue;
+      },
+      [&] {
+        while (cudaEventQuery(e1_) != cudaSuccess) continue;
+      },
+      [&] {
+        void* memory;
+        OK(cudaMalloc(&memory, 1));
+        OK(cudaFree(memory));  // waits for the device
+      },
+  };
+  for (const auto& wait : waits) {
+    ExpectNone([&] {
+      OK(Fill(x_, a_));
+      OK(cudaEventRecord(e1_, a_));
+      wait();
+      OK(Step(y_, x_, kBytes, b_));
+      OK(cudaStreamSynchronize(b_));
+    });
+  }
+  // Waiting for one stream tells nothing of another.
+  ExpectOne({"cudaMemsetAsync", "cudaLaunchKernel"}, [&] {
+    OK(Fill(x_, a_));
+    OK(Fill(z_, c_));
+    OK(cudaStreamSynchronize(c_));
+    OK(Step(y_, x_, kBytes, b_));
+  });
+}
+
+// A host that waits for b has waited for what b waited for.
+TEST_F(CheckOrder, SynchronisationIsTransitive) {
+  ExpectNone([&] {
+    OK(Fill(x_, a_));
+    OK(Order(a_, b_, e1_));
+    OK(cudaStreamSynchronize(b_));
+    OK(Step(y_, x_, kBytes, c_));
+    OK(cudaStreamSynchronize(c_));
+  });
+}
+
+TEST_F(CheckOrder, LegacyStreamOrdersBlockingStreams) {
+  ExpectNone([&] {
+    OK(Fill(x_, blocking_));
+    OK(Step(y_, x_, kBytes, nullptr));
+    OK(Fill(x_, blocking_));
+    OK(cudaMemsetAsync(x_, 2, kBytes, nullptr));
+    OK(Step(z_, x_, kBytes, cudaStreamPerThread));
+    OK(cudaDeviceSynchronize());
+  });
+  ExpectOne({"cudaMemsetAsync", "cudaLaunchKernel"}, [&] {
+    OK(Fill(x_, nullptr));
+    OK(Step(y_, x_, kBytes, a_));  // does not block
+  });
+  // Two blocking streams are ordered by nothing but legacy work between them.
+  ExpectOne({"cudaMemsetAsync", "cudaLaunchKernel"}, [&] {
+    OK(Fill(x_, blocking_));
+    OK(Step(y_, x_, kBytes, cudaStreamPerThread));
+  });
+}
+
+// What the legacy stream did is known to who waits for an event on it, also when it was idle at the record.
+TEST_F(CheckOrder, EventOnTheLegacyStreamStandsForBlockingStreams) {
+  ExpectNone([&] {
+    OK(Fill(x_, blocking_));
+    OK(cudaEventRecord(e1_, nullptr));
+    OK(cudaStreamWaitEvent(a_, e1_, 0));
+    OK(Step(y_, x_, kBytes, a_));
+    OK(cudaStreamSynchronize(a_));
+  });
+}
+
+TEST_F(CheckOrder, WorkOfADestroyedStreamCounts) {
+  for (bool wait : {false, true}) {
+    auto body = [&] {
+      cudaStream_t gone;
+      OK(cudaStreamCreateWithFlags(&gone, cudaStreamNonBlocking));
+      OK(Fill(x_, gone));
+      OK(cudaStreamDestroy(gone));
+      if (wait) {
+        OK(cudaDeviceSynchronize());
+      }
+      OK(Step(y_, x_, kBytes, b_));
+    };
+    if (wait) {
+      ExpectNone(body);
+    } else {
+      ExpectOne({"cudaMemsetAsync", "cudaLaunchKernel"}, body);
+    }
+  }
+}
+
+TEST_F(CheckOrder, ReadsDoNotRaceAndDisjointBytesNeither) {
+  ExpectNone([&] {
+    OK(Step(y_, x_, 64, a_));
+    OK(Step(z_, x_, 64, b_));
+    OK(cudaMemsetAsync(x_ + 64, 1, 64, c_));
+    OK(cudaDeviceSynchronize());
+  });
+}
+
+TEST_F(CheckOrder, EveryReaderIsHeldAgainstAWriter) {
+  // The readers come before the writer but for the last one.
+  ExpectOne({"read by kernel `step`", "write by memset"}, [&] {
+    OK(Step(y_, x_, kBytes, a_));
+    OK(Order(a_, c_, e1_));
+    OK(Step(z_, x_, kBytes, b_));
+    OK(Fill(x_, c_));
+  });
+  ExpectNone([&] {
+    OK(Step(y_, x_, kBytes, a_));
+    OK(Order(a_, c_, e1_));
+    OK(Step(z_, x_, kBytes, b_));
+    OK(Order(b_, c_, e2_));
+    OK(Fill(x_, c_));
+    OK(cudaStreamSynchronize(c_));
+  });
+}
+
+TEST_F(CheckOrder, OnlySharedBytesOfRowsRace) {
+  ExpectNone([&] {
+    // The left and the right half of 8 rows.
+    OK(cudaMemcpy2DAsync(x_, 32, y_, 16, 16, 8, cudaMemcpyDeviceToDevice, a_));
+    OK(cudaMemcpy2DAsync(x_ + 16, 32, y_, 16, 16, 8, cudaMemcpyDeviceToDevice, b_));
+    OK(cudaDeviceSynchronize());
+  });
+  ExpectOne({"race on 1 bytes", "+ 15 of 256", "cudaMemcpy2DAsync"}, [&] {
+    OK(cudaMemcpy2DAsync(x_, 32, y_, 16, 16, 8, cudaMemcpyDeviceToDevice, a_));
+    OK(cudaMemcpy2DAsync(x_ + 15, 32, y_, 16, 16, 7, cudaMemcpyDeviceToDevice, b_));
+  });
+}
+
+TEST_F(CheckOrder, HostAccessesRaceWithCopies) {
+  ExpectOne({"race on 4 bytes of pinned memory", "cudaMemcpyAsync", "by the host", "gcap_sim_host_access",
+             "waits for the stream"},
+            [&] {
+              OK(Copy(pinned_, x_, a_));
+              while (cudaEventQuery(e2_) != cudaSuccess) continue;
+              for (int i = 0; i < 30; ++i) OK(cudaStreamWaitEvent(b_, e2_, 0));  // time passes
+              gcap_sim_host_access(pinned_, 4, 0);
+            });
+  ExpectNone([&] {
+    OK(Copy(pinned_, x_, a_));
+    OK(cudaStreamSynchronize(a_));
+    gcap_sim_host_access(pinned_, 4, 0);
+    gcap_sim_host_access(pinned_, kBytes, 1);
+    OK(Copy(x_, pinned_, a_));
+  });
+  // The host overwrites what a queued copy has still to read.
+  ExpectOne({"cudaMemcpyAsync", "gcap_sim_host_access"}, [&] {
+    OK(Copy(x_, pinned_, a_));
+    gcap_sim_host_access(pinned_, kBytes, 1);
+  });
+}
+
+TEST_F(CheckOrder, HostFunctionsActInTheirStreamsOrder) {
+  auto touch = [](void* memory) { gcap_sim_host_access(memory, 4, 1); };
+  ExpectNone([&] {
+    OK(Copy(pinned_, x_, a_));
+    OK(cudaLaunchHostFunc(a_, touch, pinned_));
+    OK(Copy(x_, pinned_, a_));
+    OK(cudaStreamSynchronize(a_));
+  });
+  ExpectOne({"cudaMemcpyAsync", "by host function", "cudaLaunchHostFunc"}, [&] {
+    OK(Copy(pinned_, x_, a_));
+    OK(cudaLaunchHostFunc(b_, touch, pinned_));
+  });
+}
+
+TEST_F(CheckOrder, ThreadsFollowOneAnotherByTheirCalls) {
+  ExpectNone([&] {
+    std::thread([&] {
+      OK(Fill(x_, a_));
+      OK(cudaStreamSynchronize(a_));
+    }).join();
+    OK(Step(y_, x_, kBytes, b_));
+  });
+}
+
+}  // namespace
