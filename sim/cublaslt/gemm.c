@@ -71,7 +71,7 @@ static float gelu(float value) {
 static float activate(const sim_lt_problem_t* problem, int64_t i, float value, unsigned char* aux) {
   switch (problem->activation) {
     case SIM_LT_RELU:
-      if (aux != NULL && value > 0.0f) {
+      if (aux != NULL && value >= 0.0f) {
         aux[i / 8] = (unsigned char)(aux[i / 8] | 1u << i % 8);
       }
       return value < 0.0f ? 0.0f : value;
@@ -86,7 +86,7 @@ static float activate(const sim_lt_problem_t* problem, int64_t i, float value, u
 
 size_t sim_lt_aux_column_bytes(const sim_lt_problem_t* problem) {
   if (problem->activation == SIM_LT_RELU) {
-    return (size_t)((problem->m + 127) / 128 * 16);
+    return (size_t)((problem->m + 7) / 8);
   }
   return (size_t)problem->m * sim_element_bytes(problem->d.type);
 }

@@ -16,8 +16,6 @@ cublasStatus_t sim_lt_status(cudaError_t error) {
     case cudaErrorInvalidValue: return CUBLAS_STATUS_INVALID_VALUE;
     case cudaErrorMemoryAllocation: return CUBLAS_STATUS_ALLOC_FAILED;
     case cudaErrorNotSupported: return CUBLAS_STATUS_NOT_SUPPORTED;
-    case cudaErrorStreamCaptureUnsupported:  // measured: a call beside another thread's global capture
-      return CUBLAS_STATUS_INTERNAL_ERROR;
     default: return CUBLAS_STATUS_EXECUTION_FAILED;
   }
 }

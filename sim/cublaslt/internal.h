@@ -80,8 +80,8 @@ typedef enum sim_lt_activation { SIM_LT_NO_ACTIVATION, SIM_LT_RELU, SIM_LT_GELU 
 // The bit of an epilogue that asks for an auxiliary output.
 enum { SIM_LT_EPILOGUE_AUX = 128 };
 
-// What an epilogue with AUX leaves for a backward pass, column by column: for a ReLU one bit an element, set where the
-// result is positive; for a GELU its input, in D's type.
+// What an epilogue with AUX leaves for a backward pass, column by column: for a ReLU one bit an element, set where its
+// input is not negative; for a GELU its input, in D's type.
 typedef struct sim_lt_aux {
   void* data;  // NULL: none
   int64_t ld;  // elements: bits for a ReLU
@@ -118,7 +118,7 @@ cublasStatus_t sim_lt_make_problem(const char* function, cublasLtMatmulDesc_t de
                                    cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
                                    sim_lt_problem_t* out);
 
-// Bytes of one column of the problem's auxiliary output, whole words of 128 bits for a ReLU.
+// Bytes of one column of the problem's auxiliary output.
 size_t sim_lt_aux_column_bytes(const sim_lt_problem_t* problem);
 
 // Work for sim_submit; the payload is a sim_lt_problem_t. Whole, or partial sums and then their reduction.

@@ -62,10 +62,11 @@ static cublasLtMatmulHeuristicResult_t make_result(const sim_lt_problem_t* probl
   return result;
 }
 
-// NOTE: beside another thread's global capture a GPU invalidates, and answers 14 or success, when a kernel has to be
-// loaded first; this always does, since when that is the case nobody can know.
+// NOTE: beside another thread's global capture a GPU may have to load something for a heuristic or a matmul, on
+// whatever stream, and then invalidates that capture, mostly without a word. When that is depends on what the process
+// did before, so that nobody can know; here it is so always.
 static cublasStatus_t enter_with_handle(const char* function, cublasLtHandle_t handle) {
-  cublasStatus_t status = sim_lt_status(sim_library_call(function, SIM_CALL_UNSAFE_BESIDE_OTHERS));
+  cublasStatus_t status = sim_lt_enter(function);
   if (status == CUBLAS_STATUS_SUCCESS && handle == NULL) {
     status = CUBLAS_STATUS_NOT_INITIALIZED;
   }
@@ -85,15 +86,15 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t lightHandle, cubl
   if (status != CUBLAS_STATUS_SUCCESS) {
     return status;
   }
-  if (preference == NULL || requestedAlgoCount <= 0 || returnAlgoCount == NULL) {
+  if (preference == NULL || requestedAlgoCount <= 0) {
     return CUBLAS_STATUS_INVALID_VALUE;
   }
-  if (heuristicResultsArray == NULL) {
-    sim_stop(__func__, "the array of results is NULL, which crashes the real library");
+  if (heuristicResultsArray == NULL || returnAlgoCount == NULL) {
+    sim_stop(__func__, "the place for results or for their number is NULL, which crashes the real library");
   }
   sim_object_check(&sim_lt_preference_kind, preference, __func__);
   const sim_lt_preference_t* pref = (const sim_lt_preference_t*)preference;
-  if (pref->search_mode != CUBLASLT_SEARCH_BEST_FIT) {
+  if (pref->search_mode == CUBLASLT_SEARCH_LIMITED_BY_ALGO_ID) {
     sim_stop(__func__, "search mode %u is not modelled", pref->search_mode);
   }
   sim_lt_problem_t problem;
@@ -101,7 +102,9 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t lightHandle, cubl
   if (status != CUBLAS_STATUS_SUCCESS) {
     return status;
   }
-  const int may_reduce = (pref->reduction_mask & CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE) != 0;
+  sim_invalidate_captures_of_others(__func__);
+  const uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
+  const int may_reduce = (pref->reduction_mask & reductions) != 0;
   int64_t slices = choose_slices(&problem, may_reduce ? kMaxSlices : 1, pref->max_workspace_bytes);
   int count = 0;
   for (; slices >= 1 && count < requestedAlgoCount; slices /= 2) {
@@ -126,8 +129,11 @@ cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t lightHandle, cublasLtMat
   if (status != CUBLAS_STATUS_SUCCESS) {
     return status;
   }
-  if (algo == NULL || result == NULL) {
+  if (algo == NULL || slices_of(algo) == 0) {
     return CUBLAS_STATUS_INVALID_VALUE;
+  }
+  if (result == NULL) {
+    sim_stop(__func__, "the place for the result is NULL, which crashes the real library");
   }
   sim_lt_problem_t problem;
   status = sim_lt_make_problem(__func__, operationDesc, Adesc, Bdesc, Cdesc, Ddesc, &problem);
@@ -135,7 +141,7 @@ cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t lightHandle, cublasLtMat
     return status;
   }
   const int64_t slices = slices_of(algo);
-  if (slices == 0 || !allows_slices(&problem, slices, UINT64_MAX)) {
+  if (!allows_slices(&problem, slices, UINT64_MAX)) {
     return CUBLAS_STATUS_NOT_SUPPORTED;
   }
   *result = make_result(&problem, slices);
@@ -301,6 +307,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t lightHandle, cublasLtMatmulDesc_t
   if (status != CUBLAS_STATUS_SUCCESS) {
     return status;
   }
+  sim_invalidate_captures_of_others(__func__);
   if (problem.m == 0 || problem.n == 0) {  // measured: the empty launch fails, and invalidates the stream's capture
     sim_invalidate_stream(stream, __func__);
     return CUBLAS_STATUS_EXECUTION_FAILED;

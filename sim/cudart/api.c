@@ -156,7 +156,6 @@ cudaError_t sim_library_call(const char* name, sim_call_class_t call_class) {
   if (code == cudaSuccess) {
     sim_turn();
     if (call_class == SIM_CALL_UNSAFE) code = sim_gate_unsafe();
-    if (call_class == SIM_CALL_UNSAFE_BESIDE_OTHERS) code = sim_gate_unsafe_beside_others();
   }
   return sim_leave_quietly(code);
 }

@@ -26,3 +26,10 @@ int sim_stream_is_invalidated(cudaStream_t stream) {
   sim_unlock();
   return is_invalidated;
 }
+
+void sim_invalidate_captures_of_others(const char* function) {
+  sim_lock();
+  sim_thread()->call = function;
+  (void)sim_gate_unsafe_beside_others();  // the point is what it does to the captures; these functions go on
+  sim_unlock();
+}

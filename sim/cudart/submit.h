@@ -13,9 +13,8 @@
 #include "gcap_sim.h"
 
 // What a call means to an open capture (see the rule table): FREE is legal always; UNSAFE is refused with
-// cudaErrorStreamCaptureUnsupported and invalidates, unless the thread's interaction mode allows it;
-// UNSAFE_BESIDE_OTHERS the same for the captures of other threads, and legal in those of its own.
-typedef enum sim_call_class { SIM_CALL_FREE, SIM_CALL_UNSAFE, SIM_CALL_UNSAFE_BESIDE_OTHERS } sim_call_class_t;
+// cudaErrorStreamCaptureUnsupported and invalidates, unless the thread's interaction mode allows it.
+typedef enum sim_call_class { SIM_CALL_FREE, SIM_CALL_UNSAFE } sim_call_class_t;
 
 // Counts and logs the call, then returns an injected fault, or the capture error that `call_class` earns, or success.
 // Holds no lock on return.
@@ -24,6 +23,9 @@ cudaError_t sim_library_call(const char* function, sim_call_class_t call_class);
 // Marks every open capture as invalid, of whatever thread and mode, as a silent killer does (measured: cublasLtDestroy
 // answers success and invalidates them all).
 void sim_invalidate_captures(const char* function);
+
+// Marks the captures of other threads as invalid that an unsafe call of this one disturbs: the global ones.
+void sim_invalidate_captures_of_others(const char* function);
 
 // Marks the capture that `stream` is in as invalid, in whatever mode; nothing when it captures not.
 void sim_invalidate_stream(cudaStream_t stream, const char* function);

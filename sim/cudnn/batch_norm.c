@@ -75,6 +75,9 @@ cudnnStatus_t cudnnBatchNormalizationForwardInference(
     const void* estimatedMean, const void* estimatedVariance, double epsilon) {
   const void* const data[kNumParameters] = {bnScale, bnBias, estimatedMean, estimatedVariance};
   batch_norm_t norm = {.epsilon = (float)epsilon};
+  if (handle == NULL || bnScaleBiasMeanVarDesc == NULL) {
+    sim_stop(__func__, "the handle or the parameters' descriptor is NULL, which crashes the real library");
+  }
   cudnnStatus_t status = sim_dnn_begin(__func__, handle, alpha, xDesc, x, beta, yDesc, y, &norm.call);
   if (status == CUDNN_STATUS_SUCCESS && (!is_mode(mode) || epsilon < CUDNN_BN_MIN_EPSILON)) {
     status = sim_dnn_fail(__func__, CUDNN_STATUS_BAD_PARAM, "%d is no mode or %g no epsilon", (int)mode, epsilon);

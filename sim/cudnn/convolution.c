@@ -48,7 +48,7 @@ static cudnnStatus_t bind_workspace(const char* function, cudnnConvolutionFwdAlg
                         workspace, bytes, (int)algo, needed);
   }
   if (needed != 0 && (uintptr_t)workspace % sizeof(float) != 0) {
-    return sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "the workspace %p is misaligned", workspace);
+    return sim_dnn_fail(function, CUDNN_STATUS_INTERNAL_ERROR, "the workspace %p is misaligned", workspace);
   }
   conv->algo = algo;
   conv->workspace = needed != 0 ? workspace : NULL;

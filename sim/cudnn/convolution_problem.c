@@ -167,5 +167,8 @@ cudnnStatus_t sim_dnn_submit_conv(const char* function, cudaStream_t stream, con
   for (size_t i = 0; i < count && error == cudaSuccess; ++i) {
     error = submit_stage(function, stream, conv, &stages[i]);
   }
+  if (error == cudaErrorStreamCaptureInvalidated && conv->algo == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM) {
+    return sim_dnn_fail(function, CUDNN_STATUS_EXECUTION_FAILED, "the stream's capture is invalidated");  // measured
+  }
   return sim_dnn_status(function, error);
 }

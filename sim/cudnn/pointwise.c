@@ -101,7 +101,7 @@ cudnnStatus_t cudnnSetTensor(cudnnHandle_t handle, const cudnnTensorDescriptor_t
   if (valuePtr == NULL) {
     return sim_dnn_fail(__func__, CUDNN_STATUS_BAD_PARAM, "the value is NULL");
   }
-  call.alpha = sim_element_load(valuePtr, call.y.type, 0);
+  memcpy(&call.alpha, valuePtr, sizeof call.alpha);  // measured: a float whatever the type of y
   call.x.data = NULL;
   return sim_dnn_submit(__func__, handle, NULL, run_setting, &call, sizeof call);
 }
@@ -143,6 +143,17 @@ static cudnnStatus_t check_binary_types(const char* function, const binary_t* bi
   return CUDNN_STATUS_SUCCESS;
 }
 
+static cudnnStatus_t check_operation(const char* function, cudnnOpTensorDescriptor_t desc) {
+  if (desc == NULL) {
+    sim_stop(function, "the operation's descriptor is NULL, which crashes the real library");
+  }
+  sim_object_check(&sim_dnn_op_tensor_kind, desc, function);
+  if (!desc->head.is_set) {
+    return sim_dnn_fail(function, CUDNN_STATUS_NOT_SUPPORTED, "the operation's descriptor was created but never set");
+  }
+  return CUDNN_STATUS_SUCCESS;
+}
+
 // B is checked also where the operation does not read it.
 static cudnnStatus_t bind_b(const char* function, const void* alpha, cudnnTensorDescriptor_t desc, const void* data,
                             binary_t* out) {
@@ -165,7 +176,7 @@ cudnnStatus_t cudnnOpTensor(cudnnHandle_t handle, const cudnnOpTensorDescriptor_
   binary_t binary;
   cudnnStatus_t status = sim_dnn_begin_mixed(__func__, handle, alpha1, aDesc, A, beta, cDesc, C, &binary.call);
   if (status == CUDNN_STATUS_SUCCESS) {
-    status = sim_dnn_check(__func__, &sim_dnn_op_tensor_kind, opTensorDesc, "the operation's descriptor");
+    status = check_operation(__func__, opTensorDesc);
   }
   if (status == CUDNN_STATUS_SUCCESS) {
     status = sim_dnn_require_same_dims(__func__, &binary.call);

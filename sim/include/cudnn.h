@@ -363,7 +363,7 @@ cudnnStatus_t cudnnOpTensor(cudnnHandle_t handle, const cudnnOpTensorDescriptor_
 // Copies between layouts and types: y = alpha * x + beta * y.
 cudnnStatus_t cudnnTransformTensor(cudnnHandle_t handle, const void* alpha, const cudnnTensorDescriptor_t xDesc,
                                    const void* x, const void* beta, const cudnnTensorDescriptor_t yDesc, void* y);
-// Sets every element to the value at valuePtr, which is of y's type.
+// Sets every element to the float at valuePtr.
 cudnnStatus_t cudnnSetTensor(cudnnHandle_t handle, const cudnnTensorDescriptor_t yDesc, void* y, const void* valuePtr);
 cudnnStatus_t cudnnScaleTensor(cudnnHandle_t handle, const cudnnTensorDescriptor_t yDesc, void* y, const void* alpha);
 // y = alpha * (scale * (x - mean) / sqrt(variance + epsilon) + bias) + beta * y. The parameters are floats.

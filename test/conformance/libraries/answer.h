@@ -1,0 +1,25 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// answer.h: the comparison of what a library answers with what it answered on a GPU: NVIDIA H200, driver 580.159.04,
+// cuBLASLt 13.1, cuDNN 9.19, 2026-11-21. The expectations in this folder are that record.
+#ifndef GCAP_TEST_CONFORMANCE_LIBRARIES_ANSWER_H_
+#define GCAP_TEST_CONFORMANCE_LIBRARIES_ANSWER_H_
+
+#include <string>
+
+namespace conformance {
+
+// Does this program link the simulator?
+bool OnSimulator();
+
+// Compares an answer with the recorded one, or with several between "|" where a GPU gave now this, now that. On the
+// simulator a row of expected_differences.inc with this name replaces the record; a row that equals the record is a
+// failure, so one whose difference has gone fails.
+void ExpectAnswer(const std::string& name, const std::string& recorded, const std::string& got);
+
+// The name of the running test, "Suite/Test.Name/Row" without the parts that parameters add to it: "Test.Row".
+std::string TestName();
+
+}  // namespace conformance
+
+#endif  // GCAP_TEST_CONFORMANCE_LIBRARIES_ANSWER_H_
