@@ -37,6 +37,10 @@ struct World {
     EXPECT_EQ(cudaSuccess, cudaDeviceSynchronize());
   }
   ~World() {
+    if (lt_handle != nullptr) {
+      EXPECT_EQ(CUBLAS_STATUS_SUCCESS, cublasLtDestroy(lt_handle));
+    }
+    EXPECT_EQ(CUDNN_STATUS_SUCCESS, cudnnDestroy(dnn_handle));
     convolution.reset();
     matmul.reset();
     EXPECT_EQ(cudaSuccess, cudaStreamDestroy(eager));
@@ -57,6 +61,9 @@ struct World {
   cudaStream_t capturing = nullptr, eager = nullptr;
   std::unique_ptr<Matmul> matmul;
   std::unique_ptr<Convolution> convolution;
+  // Made by a row: destroyed after the capture, which that would break.
+  cublasLtHandle_t lt_handle = nullptr;
+  cudnnHandle_t dnn_handle = nullptr;
 };
 
 // The statuses of calls, with spaces between.
@@ -102,11 +109,7 @@ void SetRows(Matmul* m, uint64_t rows) {
 
 std::vector<Row> LtRows() {
   return {
-      {"cublasLtCreate", kLegal, kLegal,
-       [](World*) {
-         cublasLtHandle_t handle = nullptr;  // destroyed nowhere: that would break the capture
-         return Text(cublasLtCreate(&handle));
-       }},
+      {"cublasLtCreate", kLegal, kLegal, [](World* w) { return Text(cublasLtCreate(&w->lt_handle)); }},
       // The silent killer: nothing tells of it before the end of the capture.
       {"cublasLtDestroy", "0I>901 0I>901 0I>901", "0I>901 0I>901 0I>901",
        [](World* w) {
@@ -158,10 +161,9 @@ std::vector<Row> LtRows() {
        [](World* w) {
          w->Invalidate();
          std::vector<cublasLtMatmulHeuristicResult_t> results;
-         cublasLtHandle_t handle = nullptr;
          const auto ran = w->matmul->Run(w->capturing);
          const auto asked = w->matmul->Heuristic(0, &results);
-         return Text(ran, asked, cublasLtCreate(&handle));
+         return Text(ran, asked, cublasLtCreate(&w->lt_handle));
        }},
   };
 }
@@ -169,10 +171,7 @@ std::vector<Row> LtRows() {
 std::vector<Row> DnnHandleRows() {
   return {
       {"cudnnCreate", "4004I>901 4004I>901 0A>0n0", "4004I>901 0A>0n0 0A>0n0",
-       [](World*) {
-         cudnnHandle_t handle = nullptr;  // destroyed nowhere: that would break the capture
-         return Text(cudnnCreate(&handle));
-       }},
+       [](World* w) { return Text(cudnnCreate(&w->dnn_handle)); }},
       {"cudnnDestroy", "4000I>901 4000I>901 0A>0n0", "4000I>901 0A>0n0 0A>0n0",
        [](World* w) {
          const cudnnStatus_t status = cudnnDestroy(w->convolution->handle);

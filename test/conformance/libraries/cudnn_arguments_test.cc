@@ -74,7 +74,6 @@ std::vector<ArgumentRow> ValueRows() {
   };
   return {
       {"algorithm_unknown", "3000 3000 3000 0 3000 empty", algorithm(8)},
-      {"algorithm_negative", "3000 3000 3000 0 3000 empty", algorithm(-1)},
       {"algorithm_direct", "3000 3000 3000 0 3000 empty", algorithm(CUDNN_CONVOLUTION_FWD_ALGO_DIRECT)},
       {"input_misaligned_by_1", "2003 2003 0 0 2003 empty", [](Convolution* c) { c->pointer_x += 1; }},
       {"input_misaligned_by_2", "2003 2003 0 0 2003 empty", [](Convolution* c) { c->pointer_x += 2; }},
@@ -224,7 +223,7 @@ std::vector<DescriptorRow> DescriptorRows() {
       {"tensor_type_unknown", 2000, [] { return SetNewTensor(kNchw, 99, 1, 4, 2, 2); }},
       {"tensor_type_negative", 2000, [] { return SetNewTensor(kNchw, -1, 1, 4, 2, 2); }},
       {"tensor_format_vector", 2000, [] { return SetNewTensor(CUDNN_TENSOR_NCHW_VECT_C, 0, 1, 4, 2, 2); }},
-      {"tensor_format_unknown", 2000, [] { return SetNewTensor(static_cast<cudnnTensorFormat_t>(9), 0, 1, 4, 2, 2); }},
+      {"tensor_format_unknown", 2000, [] { return SetNewTensor(static_cast<cudnnTensorFormat_t>(3), 0, 1, 4, 2, 2); }},
       {"tensor_dimension_0", 2000, [] { return SetNewTensor(kNchw, 0, 1, 0, 2, 2); }},
       {"tensor_dimension_negative", 2000, [] { return SetNewTensor(kNchw, 0, -1, 4, 2, 2); }},
       {"tensor_too_large", 3000, [] { return SetNewTensor(kNchw, 0, 65536, 65536, 2, 2); }},
