@@ -37,7 +37,15 @@ static struct {
 static const char* const kind_names[SIM_KIND_COUNT] = {"stream", "event",       "graph",      "graph node",
                                                        "exec",   "user object", "memory pool"};
 
+// A caller's count may be anything, and no machine has this much: said here, where the call is known.
+#define MOST_BYTES ((size_t)1 << 40)
+
+static void check_size(size_t count, size_t bytes) {
+  if (bytes && count > MOST_BYTES / bytes) sim_die("%zu times %zu bytes are too much for the simulator", count, bytes);
+}
+
 void* sim_calloc(size_t count, size_t bytes) {
+  check_size(count, bytes);
   void* memory = calloc(count ? count : 1, bytes ? bytes : 1);
   if (!memory) sim_die("the machine has no memory left for the simulator");
   return memory;
@@ -47,6 +55,7 @@ void sim_reserve(void* items, size_t* capacity, size_t need, size_t bytes) {
   if (need <= *capacity) return;
   size_t grown = *capacity ? *capacity * 2 : 8;
   if (grown < need) grown = need;
+  check_size(grown, bytes);
   void* old;
   memcpy(&old, items, sizeof(old));
   void* memory = realloc(old, grown * bytes);
