@@ -65,6 +65,8 @@ static cublasLtMatmulHeuristicResult_t make_result(const sim_lt_problem_t* probl
 // NOTE: beside another thread's global capture a GPU may have to load something for a heuristic or a matmul, on
 // whatever stream, and then invalidates that capture, mostly without a word. When that is depends on what the process
 // did before, so that nobody can know; here it is so always.
+static void load_kernels(const char* function) { sim_invalidate_captures_of_others(function); }
+
 static cublasStatus_t enter_with_handle(const char* function, cublasLtHandle_t handle) {
   cublasStatus_t status = sim_lt_enter(function);
   if (status == CUBLAS_STATUS_SUCCESS && handle == NULL) {
@@ -102,7 +104,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t lightHandle, cubl
   if (status != CUBLAS_STATUS_SUCCESS) {
     return status;
   }
-  sim_invalidate_captures_of_others(__func__);
+  load_kernels(__func__);
   const uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
   const int may_reduce = (pref->reduction_mask & reductions) != 0;
   int64_t slices = choose_slices(&problem, may_reduce ? kMaxSlices : 1, pref->max_workspace_bytes);
@@ -307,7 +309,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t lightHandle, cublasLtMatmulDesc_t
   if (status != CUBLAS_STATUS_SUCCESS) {
     return status;
   }
-  sim_invalidate_captures_of_others(__func__);
+  load_kernels(__func__);
   if (problem.m == 0 || problem.n == 0) {  // measured: the empty launch fails, and invalidates the stream's capture
     sim_invalidate_stream(stream, __func__);
     return CUBLAS_STATUS_EXECUTION_FAILED;

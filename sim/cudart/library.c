@@ -27,6 +27,28 @@ int sim_stream_is_invalidated(cudaStream_t stream) {
   return is_invalidated;
 }
 
+const void* sim_find_unreachable(cudaStream_t stream, const gcap_sim_access_t* accesses, size_t count) {
+  const void* found = NULL;
+  if (sim_device_count() < 2) return NULL;
+  sim_lock();
+  const int device = sim_stream_get(stream)->device;
+  for (size_t i = 0; i < count && !found; ++i) {
+    const sim_allocation_t* allocation = sim_allocation_find(accesses[i].address);
+    if (!allocation || allocation->type != cudaMemoryTypeDevice || allocation->block) continue;
+    if (allocation->device != device && !sim_peer_enabled(device, allocation->device)) found = accesses[i].address;
+  }
+  sim_unlock();
+  return found;
+}
+
+cudaError_t sim_library_gate_unsafe(const char* function) {
+  sim_lock();
+  sim_thread()->call = function;
+  const cudaError_t code = sim_gate_unsafe();
+  sim_unlock();
+  return code;
+}
+
 void sim_invalidate_captures_of_others(const char* function) {
   sim_lock();
   sim_thread()->call = function;

@@ -20,6 +20,9 @@ typedef enum sim_call_class { SIM_CALL_FREE, SIM_CALL_UNSAFE } sim_call_class_t;
 // Holds no lock on return.
 cudaError_t sim_library_call(const char* function, sim_call_class_t call_class);
 
+// What an unsafe call earns, for one that is entered already: the capture error, or success. Counts nothing.
+cudaError_t sim_library_gate_unsafe(const char* function);
+
 // Marks every open capture as invalid, of whatever thread and mode, as a silent killer does (measured: cublasLtDestroy
 // answers success and invalidates them all).
 void sim_invalidate_captures(const char* function);
@@ -50,6 +53,10 @@ typedef struct sim_work {
   const gcap_sim_access_t* accesses;  // copied at submission
   size_t num_accesses;
 } sim_work_t;
+
+// An address among the accesses that belongs to another device than the stream's, which has no access to it; NULL when
+// there is none. Memory of pools is not looked at: they have an access list of their own.
+const void* sim_find_unreachable(cudaStream_t stream, const gcap_sim_access_t* accesses, size_t count);
 
 // Queues `work` on `stream` (or adds it to the stream's capture as a kernel node).
 cudaError_t sim_submit(cudaStream_t stream, const sim_work_t* work);

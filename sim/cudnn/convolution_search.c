@@ -129,7 +129,7 @@ cudnnStatus_t cudnnFindConvolutionForwardAlgorithm(cudnnHandle_t handle, const c
     return status;
   }
   *returnedAlgoCount = 0;
-  if (sim_library_call(__func__, SIM_CALL_UNSAFE) != cudaSuccess) {
+  if (sim_library_gate_unsafe(__func__) != cudaSuccess) {
     return sim_dnn_fail(__func__, CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED,
                         "device memory cannot be allocated during a capture");
   }
@@ -159,7 +159,7 @@ cudnnStatus_t cudnnFindConvolutionForwardAlgorithmEx(cudnnHandle_t handle, const
     return status;
   }
   cudnnStatus_t ran = wait_for_stream(__func__, handle);
-  if (sim_library_call(__func__, SIM_CALL_UNSAFE) != cudaSuccess) {
+  if (sim_library_gate_unsafe(__func__) != cudaSuccess) {
     ran = CUDNN_STATUS_INTERNAL_ERROR;
   }
   if (ran == CUDNN_STATUS_SUCCESS) {

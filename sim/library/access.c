@@ -8,6 +8,8 @@
 
 #include <stdlib.h>
 
+#include "sim/library/object.h"
+
 enum { kMaxRank = 4 };
 
 void sim_access_add(sim_access_list_t* list, const void* base, size_t bytes, sim_access_kind_t kind) {
@@ -89,6 +91,10 @@ void sim_access_add_strided(sim_access_list_t* list, const void* base, size_t el
 
 cudaError_t sim_access_submit(sim_access_list_t* list, cudaStream_t stream, const char* name, void (*run)(void*),
                               const void* payload, size_t payload_bytes) {
+  const void* unreachable = sim_find_unreachable(stream, list->items, list->count);
+  if (unreachable != NULL) {
+    sim_stop(name, "%p is memory of another device than the stream's, without peer access: 700 on a GPU", unreachable);
+  }
   cudaError_t error = cudaErrorMemoryAllocation;
   if (!list->out_of_memory) {
     const sim_work_t work = {name, run, payload, payload_bytes, list->items, list->count};

@@ -273,6 +273,23 @@ TEST(SimLibraryDeathTest, MisalignedElementsAreNamedWhereAGpuFaults) {
                "cublasLtMatmul: a matrix is not aligned");
 }
 
+TEST(SimLibraryDeathTest, MemoryThatTheStreamsDeviceCannotReachIsNamed) {
+  int devices = 0;
+  ASSERT_EQ(cudaSuccess, cudaGetDeviceCount(&devices));
+  if (devices < 2) GTEST_SKIP() << "needs GCAP_SIM_DEVICES=2";
+  LtProblem problem(1, 1, 1);
+  const DeviceArray<float> a({1.0f}), b({1.0f}), d({0.0f});
+  ASSERT_EQ(cudaSuccess, cudaSetDevice(1));
+  Stream stream;
+  EXPECT_DEATH(problem.Run(a.get(), b.get(), d.get(), nullptr, nullptr, 0, stream.get()),
+               "cublasLtMatmul: .* is memory of another device");
+  ASSERT_EQ(cudaSuccess, cudaDeviceEnablePeerAccess(0, 0));
+  EXPECT_EQ(CUBLAS_STATUS_SUCCESS, problem.Run(a.get(), b.get(), d.get(), nullptr, nullptr, 0, stream.get()));
+  stream.Synchronize();
+  ASSERT_EQ(cudaSuccess, cudaDeviceDisablePeerAccess(0));
+  ASSERT_EQ(cudaSuccess, cudaSetDevice(0));
+}
+
 // A workspace that is smaller than what the caller says it is.
 TEST(SimLibraryDeathTest, WorkspaceIsWrittenWhole) {
   LtProblem problem(64, 32, 512);
@@ -325,6 +342,16 @@ class ConvDescriptors {
   cudnnFilterDescriptor_t w = nullptr;
   cudnnConvolutionDescriptor_t conv = nullptr;
 };
+
+TEST(SimCudnn, ASearchIsCountedOnce) {
+  ConvDescriptors d;
+  cudnnConvolutionFwdAlgoPerf_t results[8];
+  int count = 0;
+  const uint64_t before = gcap_sim_calls("cudnnFindConvolutionForwardAlgorithm");
+  ASSERT_EQ(CUDNN_STATUS_SUCCESS,
+            cudnnFindConvolutionForwardAlgorithm(d.handle, d.x, d.w, d.conv, d.y, 8, &count, results));
+  EXPECT_EQ(before + 1, gcap_sim_calls("cudnnFindConvolutionForwardAlgorithm"));
+}
 
 TEST(SimCudnn, AlgorithmsNeedTheWorkspaceTheyUse) {
   ConvDescriptors d;
