@@ -417,9 +417,42 @@ static void await_progress(void) {
   sim_turns_step_in(thread);
 }
 
+// The marks on the way from the one that is wanted to the one that can move: the way is kept, since a chain of waits
+// may be as long as there are streams.
+typedef struct way {
+  sim_mark_t** marks;
+  size_t count;
+  size_t capacity;
+} way_t;
+
+static void way_push(way_t* way, sim_mark_t* mark) {
+  sim_reserve(&way->marks, &way->capacity, way->count + 1, sizeof(sim_mark_t*));
+  way->marks[way->count++] = mark;
+}
+
+// The stream that must move next; NULL when there is none, because the mark is reached or a host function is running.
+static sim_stream_t* way_end(way_t* way) {
+  while (way->count > 0) {
+    sim_mark_t* mark = way->marks[way->count - 1];
+    if (mark->done) {
+      sim_mark_release(mark);
+      way->count -= 1;
+      continue;
+    }
+    if (mark->stream->running) return NULL;
+    sim_mark_t* before = blocker(mark->stream);
+    if (!before) return mark->stream;
+    way_push(way, sim_mark_retain(before));
+  }
+  return NULL;
+}
+
 void sim_wait_for(sim_mark_t* mark) {
-  while (mark && !mark->done) {
-    sim_stream_t* stream = next_to_move(mark);
+  way_t way = {NULL, 0, 0};
+  if (mark) way_push(&way, sim_mark_retain(mark));
+  for (;;) {
+    sim_stream_t* stream = way_end(&way);
+    if (way.count == 0) break;
     if (!stream) {
       await_progress();
       continue;
@@ -427,6 +460,7 @@ void sim_wait_for(sim_mark_t* mark) {
     step(stream);
     if (scheduler.schedule == SIM_SCHEDULE_RANDOM && random_below(4) == 0) random_step();
   }
+  free(way.marks);
   if (mark) sim_order_host_saw(mark);
   sim_mark_release(mark);
   sim_fault_surface();

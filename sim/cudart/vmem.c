@@ -16,7 +16,7 @@
 #include "device.h"
 
 #define SPACE_BYTES ((size_t)256 << 30)  // many devices: long runs do not come round to used addresses
-#define STEP_BYTES ((size_t)32 << 20)    // memory is made accessible in steps of this
+#define STEP_BYTES ((size_t)256 << 20)   // memory is made accessible in steps of this
 #define MIN_SPACE_BYTES ((size_t)1 << 30)
 #define SMALL_BYTES ((size_t)64 << 10)  // up to here a range is used again; above, giving back costs a system call
 #define NUM_BINS (SMALL_BYTES / SIM_ALIGNMENT)
@@ -52,6 +52,7 @@ static void reserve(space_t* space) {
   for (size_t bytes = SPACE_BYTES; bytes >= MIN_SPACE_BYTES; bytes /= 2) {
     void* base = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base == MAP_FAILED) continue;
+    madvise(base, bytes, MADV_NOHUGEPAGE);  // a test touches a little here and there: small pages are cheaper
     space->base = base;
     space->bytes = bytes;
     return;

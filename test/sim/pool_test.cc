@@ -3,6 +3,7 @@
 // Memory pools: who may have freed memory next, what a pool holds on to, and how pools share a device.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <random>
@@ -368,6 +369,23 @@ TEST_F(Pool, RefusesBadArguments) {
   cudaMemAccessFlags flags = cudaMemAccessFlagsProtNone;
   EXPECT_EQ(cudaSuccess, cudaMemPoolGetAccess(&flags, pool_, &desc.location));
   EXPECT_EQ(cudaMemAccessFlagsProtReadWrite, flags);
+}
+
+// Each round gives a chunk back to the device, so 9,000 rounds are more than the addresses that a device has.
+TEST_F(Pool, AddressesComeAgainOnlyWhenTheyAreUsedUp) {
+  constexpr size_t kRounds = 9000, kApart = 1000;
+  Set(cudaMemPoolAttrReleaseThreshold, 0);
+  std::vector<char*> seen;
+  for (size_t i = 0; i < kRounds; ++i) {
+    char* p = Take(s_, 1);
+    ASSERT_NE(nullptr, p);
+    Free(p, s_);
+    ASSERT_EQ(cudaSuccess, cudaStreamSynchronize(s_));
+    if (seen.size() < kApart) {
+      ASSERT_EQ(seen.end(), std::find(seen.begin(), seen.end(), p)) << "round " << i;
+      seen.push_back(p);
+    }
+  }
 }
 
 // Every allocation is filled with a number of its own, and its bytes are looked at just before it is freed. Whatever
