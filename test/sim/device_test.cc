@@ -23,7 +23,7 @@ TEST(Device, LimitsAreKept) {
   EXPECT_EQ(cudaSuccess, cudaDeviceGetLimit(&value, cudaLimitMallocHeapSize));
   EXPECT_EQ(size_t{8} << 20, value);
   EXPECT_EQ(cudaErrorUnsupportedLimit, cudaDeviceGetLimit(&value, cudaLimitDevRuntimeSyncDepth));
-  EXPECT_EQ(cudaErrorUnsupportedLimit, cudaDeviceSetLimit(static_cast<cudaLimit>(99), 1));
+  EXPECT_EQ(cudaErrorUnsupportedLimit, cudaDeviceSetLimit(static_cast<cudaLimit>(7), 1));
   EXPECT_EQ(cudaErrorInvalidValue, cudaDeviceGetLimit(nullptr, cudaLimitStackSize));
   EXPECT_EQ(cudaSuccess, cudaDeviceReset());
   EXPECT_EQ(cudaSuccess, cudaDeviceGetLimit(&value, cudaLimitStackSize));

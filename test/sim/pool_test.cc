@@ -352,7 +352,7 @@ TEST_F(Pool, RefusesBadArguments) {
   EXPECT_EQ(cudaErrorNotSupported, cudaMemPoolCreate(&pool, &props));
   uint64_t value = 1;
   for (auto attr : {cudaMemPoolAttrUsedMemCurrent, cudaMemPoolAttrReservedMemCurrent, cudaMemPoolAttrUsedMemHigh,
-                    cudaMemPoolAttrReservedMemHigh, static_cast<cudaMemPoolAttr>(99)}) {
+                    cudaMemPoolAttrReservedMemHigh, static_cast<cudaMemPoolAttr>(12)}) {
     EXPECT_EQ(cudaErrorInvalidValue, cudaMemPoolSetAttribute(pool_, attr, &value)) << attr;
   }
   EXPECT_EQ(cudaErrorInvalidValue, cudaMemPoolGetAttribute(pool_, static_cast<cudaMemPoolAttr>(0), &value));
@@ -386,6 +386,26 @@ TEST_F(Pool, AddressesComeAgainOnlyWhenTheyAreUsedUp) {
       seen.push_back(p);
     }
   }
+}
+
+TEST_F(Pool, ThreadsShareAPool) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([this, t] {
+      cudaStream_t stream;
+      ASSERT_EQ(cudaSuccess, cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+      for (int i = 0; i < 200; ++i) {
+        char* p = Take(stream, 4096);
+        unsigned char seen = 0;
+        ASSERT_EQ(cudaSuccess, cudaMemsetAsync(p, 1 + t, 4096, stream));
+        ASSERT_EQ(cudaSuccess, cudaMemcpyAsync(&seen, p + 4095, 1, cudaMemcpyDeviceToHost, stream));
+        ASSERT_EQ(1 + t, seen);
+        Free(p, stream);
+      }
+      ASSERT_EQ(cudaSuccess, cudaStreamDestroy(stream));
+    });
+  }
+  for (auto& thread : threads) thread.join();
 }
 
 // Every allocation is filled with a number of its own, and its bytes are looked at just before it is freed. Whatever
