@@ -449,7 +449,7 @@ static sim_stream_t* way_end(way_t* way) {
 
 void sim_wait_for(sim_mark_t* mark) {
   way_t way = {NULL, 0, 0};
-  if (mark) way_push(&way, sim_mark_retain(mark));
+  if (mark && !mark->done) way_push(&way, sim_mark_retain(mark));
   for (;;) {
     sim_stream_t* stream = way_end(&way);
     if (way.count == 0) break;
