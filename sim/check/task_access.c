@@ -163,9 +163,11 @@ static bool is_kept(const sim_actor_t* actor, const sim_task_t* task) {
 }
 
 static bool touch_copy(const sim_actor_t* actor, const sim_task_t* task) {
-  if (!is_kept(actor, task)) return false;
   bool staged = task->u.copy.staged != NULL;  // the host has read the source
-  return (staged || each_row(actor, task, read_row)) && each_row(actor, task, write_row);
+  bool ok = is_kept(actor, task) && (staged || each_row(actor, task, read_row));
+  if (!ok && task->watched[1]) return false;  // pageable memory, which may be gone itself
+  // A copy without a source writes too, or whoever reads its target would be told that nobody did.
+  return each_row(actor, task, write_row) && ok;
 }
 
 static bool touch_fill(const sim_actor_t* actor, const sim_task_t* task) {
