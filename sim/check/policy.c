@@ -22,11 +22,13 @@ typedef struct suppression {
   size_t dropped;
 } suppression_t;
 
-static const char* const check_names[GCAP_SIM_CHECK_COUNT] = {
-    "race", "use_after_free", "baked_pointer", "host_memory", "uninitialized", "out_of_bounds", "overlap", "leak"};
+static const char* const check_names[GCAP_SIM_CHECK_COUNT] = {"race",        "use_after_free", "baked_pointer",
+                                                              "host_memory", "uninitialized",  "out_of_bounds",
+                                                              "overlap",     "leak",           "capture"};
 static const char* const action_names[] = {"abort", "record", "error", "off"};
 
-#define CHECK_LIST "race, use_after_free, baked_pointer, host_memory, uninitialized, out_of_bounds, overlap, leak"
+#define CHECK_LIST \
+  "race, use_after_free, baked_pointer, host_memory, uninitialized, out_of_bounds, overlap, leak, capture"
 
 static struct {
   bool ready;
@@ -63,7 +65,8 @@ static int find_action(const char* text, size_t length) {
 
 static void set_action(gcap_sim_check_kind_t kind, gcap_sim_action_t action) {
   for (int i = 0; i < GCAP_SIM_CHECK_COUNT; ++i) {
-    if (kind != GCAP_SIM_CHECK_COUNT && (int)kind != i) continue;
+    // A program may break a capture on purpose, so that check is on only where it is asked for by name.
+    if (kind == GCAP_SIM_CHECK_COUNT ? i == GCAP_SIM_CHECK_CAPTURE : (int)kind != i) continue;
     policy.actions[i] = action;
     policy.was_set[i] = true;
   }
@@ -135,6 +138,7 @@ static void prepare(void) {
   if (policy.ready) return;
   policy.ready = true;
   policy.actions[GCAP_SIM_CHECK_LEAK] = GCAP_SIM_ACTION_RECORD;
+  policy.actions[GCAP_SIM_CHECK_CAPTURE] = GCAP_SIM_ACTION_OFF;
   const char* actions = getenv("GCAP_SIM_CHECKS");
   if (actions) read_actions(actions);
   const char* suppressions = getenv("GCAP_SIM_SUPPRESSIONS");

@@ -7,9 +7,11 @@
 // here are the whole of the legality rules: each takes a situation, invalidates what it breaks, and returns the code.
 // Invariants: a stream has a member exactly while its capture is open; a member of a destroyed stream stays, since its
 // work must still be joined. Locking: the global mutex.
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../check/report.h"
 #include "graph.h"
 
 static sim_capture_t* captures;  // the open ones, invalid ones included
@@ -17,11 +19,23 @@ static unsigned long long last_id;
 
 // --- Gates ----------------------------------------------------------------------------------------------------------
 
+static void report_broken(const sim_capture_t* capture, sim_rule_t rule) {
+  const sim_origin_t* breaker = sim_origin_current();
+  if (!sim_report_begin(GCAP_SIM_CHECK_CAPTURE, capture->begun, breaker)) return;
+  sim_report_print("gcap sim: broken capture: %s (%s)\n", sim_rule_situation(rule), sim_rule_id(rule));
+  sim_report_origin("broken by ", breaker);
+  sim_report_origin("begun by ", capture->begun);
+  char remedy[256];
+  snprintf(remedy, sizeof(remedy), "Remedy: %s.", sim_rule_remedy(rule));
+  sim_report_end(remedy);
+}
+
 cudaError_t sim_capture_invalidate(sim_capture_t* capture, sim_rule_t rule) {
   if (!capture->invalid) {
     capture->invalid = true;
     sim_note_capture("invalidates capture %llu: %s (%s). Remedy: %s", capture->id, sim_rule_situation(rule),
                      sim_rule_id(rule), sim_rule_remedy(rule));
+    report_broken(capture, rule);
   }
   return sim_rule_code(rule);
 }
@@ -203,6 +217,7 @@ static sim_graph_t* close_capture(sim_capture_t* capture) {
   while (*link != capture) link = &(*link)->next;
   *link = capture->next;
   for (size_t i = 0; i < capture->num_members; ++i) member_free(capture->members[i]);
+  sim_origin_release(capture->begun);
   free(capture->members);
   free(capture);
   graph->capturing = false;
@@ -235,6 +250,7 @@ static void open_capture(sim_stream_t* stream, enum cudaStreamCaptureMode mode, 
   capture->mode = mode;
   capture->thread = sim_thread()->id;
   capture->origin = stream;
+  capture->begun = sim_origin_retain(sim_origin_current());
   capture->into_graph = graph != NULL;
   capture->graph = graph ? graph : sim_graph_create();
   capture->graph->capturing = true;

@@ -550,6 +550,7 @@ struct sim_capture {
   enum cudaStreamCaptureMode mode;
   uint64_t thread;
   sim_stream_t* origin;
+  sim_origin_t* begun;  // the call that began it
   sim_graph_t* graph;
   bool into_graph;  // the caller's own graph, which outlives a capture that fails
   bool invalid;

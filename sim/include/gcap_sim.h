@@ -104,17 +104,18 @@ typedef enum gcap_sim_check_kind {
   GCAP_SIM_CHECK_OUT_OF_BOUNDS,   // an access that starts in an allocation and leaves it
   GCAP_SIM_CHECK_OVERLAP,         // two live allocations that share bytes, annotated ones included
   GCAP_SIM_CHECK_LEAK,            // a handle or allocation that is left at gcap_sim_check or at exit
+  GCAP_SIM_CHECK_CAPTURE,         // a call that breaks a capture, which is no mistake where the program goes on eagerly
   GCAP_SIM_CHECK_COUNT
 } gcap_sim_check_kind_t;
 
 typedef enum gcap_sim_action {
-  GCAP_SIM_ACTION_ABORT,   // print the report and abort: the default, but for leaks
+  GCAP_SIM_ACTION_ABORT,   // print the report and abort: the default, but for leaks and captures
   GCAP_SIM_ACTION_RECORD,  // print the report, keep it for gcap_sim_report, go on: the default for leaks
   GCAP_SIM_ACTION_ERROR,   // as RECORD, and the next call that synchronises answers a sticky cudaErrorIllegalAddress
-  GCAP_SIM_ACTION_OFF      // do not look
+  GCAP_SIM_ACTION_OFF      // do not look: the default for captures
 } gcap_sim_action_t;
 
-// Sets what a check does; GCAP_SIM_CHECK_COUNT means all of them.
+// Sets what a check does; GCAP_SIM_CHECK_COUNT means all of them, but for captures.
 void gcap_sim_set_action(gcap_sim_check_kind_t kind, gcap_sim_action_t action);
 
 // Drops reports of the kind in which a kernel, API call, function of a call stack or annotation has exactly this name.
