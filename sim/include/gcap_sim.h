@@ -122,8 +122,8 @@ void gcap_sim_set_action(gcap_sim_check_kind_t kind, gcap_sim_action_t action);
 // `reason` must say why that is right; it is printed with the number of reports dropped, at exit, when there are any.
 void gcap_sim_suppress(gcap_sim_check_kind_t kind, const char* name, const char* reason);
 
-// Reports every live handle and allocation as a leak (unless that check is off), and returns how many reports of all
-// kinds there have been since the last gcap_sim_check.
+// Reports every live handle and allocation made since the last gcap_sim_check as a leak (unless that check is off), and
+// returns how many reports of all kinds there have been since then.
 size_t gcap_sim_check(void);
 
 // The text of the recorded report `index`, counted from 0 since the last gcap_sim_check; NULL past the last one. Valid
