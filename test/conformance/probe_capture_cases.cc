@@ -79,6 +79,12 @@ OBSERVE("probe.capture.dead_graph_handle", Once().InOwnProcess()) {
   o.Probe("destroy after the end", [&] { return cudaGraphDestroy(graph); });
 }
 
+// Nowhere to put the old mode.
+OBSERVE("probe.mode.exchange_null", Once().InOwnProcess()) {
+  Streams f(o);
+  o.Probe("exchange", [] { return cudaThreadExchangeStreamCaptureMode(nullptr); });
+}
+
 // R25: neither the capture nor a launch of its graph elsewhere comes between eager work of the capturing stream.
 OBSERVE("probe.order.severed", Once()) {
   Streams f(o);
