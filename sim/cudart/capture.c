@@ -224,12 +224,8 @@ static sim_graph_t* close_capture(sim_capture_t* capture) {
   return graph;
 }
 
-// Ends a capture that came to nothing. A graph that was the caller's own before stays his.
-static void drop_capture(sim_capture_t* capture) {
-  bool into_graph = capture->into_graph;
-  sim_graph_t* graph = close_capture(capture);
-  if (!into_graph) sim_graph_destroy(graph);
-}
+// Ends a capture that came to nothing. Measured: its graph is gone, also one that was the caller's own before.
+static void drop_capture(sim_capture_t* capture) { sim_graph_destroy(close_capture(capture)); }
 
 void sim_capture_stream_destroyed(sim_stream_t* stream) {
   sim_member_t* member = stream->member;
@@ -285,10 +281,11 @@ static bool edges_can_leave(const sim_edge_t* edges, size_t count) {
 
 static cudaError_t begin_into(sim_stream_t* stream, sim_graph_t* graph, const cudaGraphNode_t* nodes,
                               const cudaGraphEdgeData* data, size_t count, enum cudaStreamCaptureMode mode) {
-  if (!graph || graph->capturing) return cudaErrorInvalidValue;
+  if (!graph) return cudaErrorInvalidValue;
   cudaError_t code = judge_begin(stream, mode);
+  if (code == cudaSuccess && graph->capturing) code = cudaErrorIllegalState;
   sim_edge_t* edges = NULL;
-  if (code == cudaSuccess) code = sim_resolve_edges(graph, nodes, data, count, &edges);
+  if (code == cudaSuccess) code = sim_resolve_edges(graph, nodes, data, count, true, &edges);
   if (code == cudaSuccess && !edges_can_leave(edges, count)) code = cudaErrorInvalidValue;
   if (code == cudaSuccess) {
     open_capture(stream, mode, graph);
@@ -365,10 +362,13 @@ static cudaError_t end(cudaStream_t handle, cudaGraph_t* out) {
   } else if (has_unjoined_work(capture)) {
     code = sim_capture_invalidate(capture, SIM_RULE_UNJOINED);
   }
-  if (code == cudaSuccess && out) {
-    *out = close_capture(capture)->handle;
-  } else {
+  // Without a place to put it, the graph is lost, unless it was the caller's own before.
+  bool kept = code == cudaSuccess && (out || capture->into_graph);
+  if (!kept) {
     drop_capture(capture);
+  } else {
+    const sim_graph_t* graph = close_capture(capture);
+    if (out) *out = graph->handle;
   }
   return code;
 }
@@ -449,7 +449,7 @@ static cudaError_t update_dependencies(sim_stream_t* stream, const cudaGraphNode
   if (!stream->member) return cudaErrorIllegalState;
   cudaError_t code = sim_gate_ordered(stream);
   sim_edge_t* edges = NULL;
-  if (code == cudaSuccess) code = sim_resolve_edges(stream->member->capture->graph, nodes, data, count, &edges);
+  if (code == cudaSuccess) code = sim_resolve_edges(stream->member->capture->graph, nodes, data, count, true, &edges);
   if (code == cudaSuccess && !edges_can_leave(edges, count)) code = cudaErrorInvalidValue;
   if (code == cudaSuccess) set_dependencies(stream->member, edges, count, flags);
   free(edges);

@@ -94,6 +94,21 @@ static char* folded(struct cudaPitchedPtr pointer, struct cudaPos at) {
   return pointer.ptr ? (char*)pointer.ptr + (at.z * pointer.ysize + at.y) * pointer.pitch + at.x : NULL;
 }
 
+// A side of a copy of slices, measured: a pitch of 0 leaves the rows unchecked, and so does a height of 0.
+static cudaError_t judge_side(const struct cudaPitchedPtr* pointer, struct cudaPos at, struct cudaExtent extent) {
+  if (pointer->ysize && at.y + extent.height > pointer->ysize) {
+    return extent.depth > 1 ? cudaErrorInvalidPitchValue : cudaErrorInvalidValue;
+  }
+  return pointer->pitch && at.x + extent.width > pointer->pitch ? cudaErrorInvalidValue : cudaSuccess;
+}
+
+cudaError_t sim_judge_copy_params(const struct cudaMemcpy3DParms* params) {
+  if (!params) return cudaErrorInvalidValue;
+  if (params->extent.width == 0 || params->extent.height == 0 || params->extent.depth == 0) return cudaSuccess;
+  cudaError_t code = judge_side(&params->srcPtr, params->srcPos, params->extent);
+  return code == cudaSuccess ? judge_side(&params->dstPtr, params->dstPos, params->extent) : code;
+}
+
 sim_copy_t sim_copy_of_params(const struct cudaMemcpy3DParms* params) {
   if (params->srcArray || params->dstArray) sim_die("%s: CUDA arrays are not modelled", sim_thread()->call);
   bool empty = params->extent.depth == 0;
@@ -128,8 +143,8 @@ cudaError_t sim_copy_async(sim_copy_t* copy, sim_stream_t* stream) {
   cudaError_t code = judge(copy);
   if (code == cudaSuccess) code = sim_gate_ordered(stream);
   if (code != cudaSuccess) return code;
-  if (stream->member) return sim_submit_task(stream, copy_task(copy));
   if (!kind_matches(copy)) return cudaErrorInvalidValue;
+  if (stream->member) return sim_submit_task(stream, copy_task(copy));
   sim_task_t* task = copy_task(copy);
   bool staged = is_staged(copy);
   if (staged) sim_copy_stage(task);
@@ -170,14 +185,24 @@ static bool is_fill(const sim_fill_t* fill) {
   unsigned int bytes = fill->element_bytes;
   if (!fill->dst || fill->width == 0 || fill->height == 0 || (bytes != 1 && bytes != 2 && bytes != 4)) return false;
   if (fill->width > SIZE_MAX / bytes || (uintptr_t)fill->dst % bytes != 0) return false;
-  if (fill->height > 1 && (fill->pitch < fill->width * bytes || fill->pitch % bytes != 0)) return false;
-  return type_of(fill->dst) != cudaMemoryTypeUnregistered &&
-         fits(fill->dst, fill->pitch, fill->width * bytes, fill->height);
+  return fill->height <= 1 || (fill->pitch >= fill->width * bytes && fill->pitch % bytes == 0);
 }
 
-sim_task_t* sim_fill_task(const sim_fill_t* fill, cudaError_t* code) {
-  *code = is_fill(fill) ? cudaSuccess : cudaErrorInvalidValue;
-  if (*code != cudaSuccess) return NULL;
+bool sim_fill_has_memory(const sim_fill_t* fill) {
+  return type_of(fill->dst) != cudaMemoryTypeUnregistered &&
+         fits(fill->dst, fill->pitch, fill->width * fill->element_bytes, fill->height);
+}
+
+// May work on the device fill this memory now? That of a graph is there from a launch to the free alone.
+static bool can_fill(const sim_fill_t* fill, int device) {
+  if (!sim_fill_has_memory(fill)) return false;
+  const sim_allocation_t* allocation = sim_allocation_find(fill->dst);
+  if (allocation->of_graph && !allocation->claimed) return false;
+  int owner = device_of(fill->dst);
+  return owner == cudaInvalidDeviceId || owner == device || sim_peer_enabled(device, owner);
+}
+
+static sim_task_t* fill_task(const sim_fill_t* fill) {
   sim_task_t* task = sim_task_create(SIM_TASK_FILL, "memset");
   task->u.fill = *fill;
   task->u.fill.type = type_of(fill->dst);
@@ -185,11 +210,18 @@ sim_task_t* sim_fill_task(const sim_fill_t* fill, cudaError_t* code) {
   return task;
 }
 
+sim_task_t* sim_fill_task(const sim_fill_t* fill, cudaError_t* code) {
+  *code = is_fill(fill) && sim_fill_has_memory(fill) ? cudaSuccess : cudaErrorInvalidValue;
+  return *code == cudaSuccess ? fill_task(fill) : NULL;
+}
+
 cudaError_t sim_fill_async(const sim_fill_t* fill, sim_stream_t* stream) {
   if (fill->width == 0 || fill->height == 0) return cudaSuccess;
-  cudaError_t code;
-  sim_task_t* task = sim_fill_task(fill, &code);
-  return task ? sim_submit_task(stream, task) : code;
+  cudaError_t code = sim_gate_ordered(stream);
+  if (code != cudaSuccess) return code;
+  // Measured: a capture takes a fill of any memory; the instantiation looks at it.
+  bool ok = is_fill(fill) && (stream->member || can_fill(fill, stream->device));
+  return ok ? sim_submit_task(stream, fill_task(fill)) : cudaErrorInvalidValue;
 }
 
 cudaError_t sim_fill_sync(const sim_fill_t* fill) {

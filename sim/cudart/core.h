@@ -390,7 +390,7 @@ typedef struct sim_op {
 // Attributes of a stream that only advise hardware.
 typedef struct sim_stream_advice {
   struct cudaAccessPolicyWindow window;
-  enum cudaSynchronizationPolicy policy;
+  int policy;  // a cudaSynchronizationPolicy, or -1 when none was set, which a GPU tells like this
   cudaLaunchMemSyncDomainMap domains;
   cudaLaunchMemSyncDomain domain;
 } sim_stream_advice_t;
@@ -552,7 +552,7 @@ struct sim_capture {
   sim_stream_t* origin;
   sim_origin_t* begun;  // the call that began it
   sim_graph_t* graph;
-  bool into_graph;  // the caller's own graph, which outlives a capture that fails
+  bool into_graph;  // the graph was the caller's before
   bool invalid;
   sim_member_t** members;
   size_t num_members;
@@ -678,10 +678,13 @@ void sim_object_refs_clear(sim_object_refs_t* refs);
 
 // --- Kernels (kernel.c) ----------------------------------------------------------------------------------------------
 
-// The twin of a kernel; NULL when it has none.
-const gcap_sim_kernel_t* sim_kernel_find(const void* function);
+// How much dynamic shared memory a launch of the kernel may ask for. Fails with what a function that is no kernel
+// earns.
+cudaError_t sim_kernel_max_shared(const void* function, size_t* out);
 // Blocks of so many threads, with so much shared memory each, that a multiprocessor holds at a time.
 size_t sim_occupancy(size_t threads, size_t shared_bytes);
+// All blocks of a cooperative grid must be on the device at a time.
+cudaError_t sim_judge_cooperative(dim3 grid, dim3 block, size_t shared_bytes);
 
 // Makes the task of a launch; on failure returns NULL and sets the code.
 sim_task_t* sim_kernel_task(const void* function, dim3 grid, dim3 block, void** args, size_t shared_bytes,
@@ -691,7 +694,11 @@ sim_task_t* sim_kernel_task(const void* function, dim3 grid, dim3 block, void** 
 sim_task_t* sim_copy_task(sim_copy_t* copy, cudaError_t* code);
 // The same for a fill.
 sim_task_t* sim_fill_task(const sim_fill_t* fill, cudaError_t* code);
+// Is there memory, device or pinned, for all of the fill?
+bool sim_fill_has_memory(const sim_fill_t* fill);
 // The copy that the parameters describe, with positions folded into the addresses.
 sim_copy_t sim_copy_of_params(const struct cudaMemcpy3DParms* params);
+// Do the copied box and what the caller says of the memory around it go together?
+cudaError_t sim_judge_copy_params(const struct cudaMemcpy3DParms* params);
 
 #endif  // GCAP_SIM_CUDART_CORE_H_

@@ -68,9 +68,9 @@ static cudaError_t claim_memory(const sim_exec_t* exec) {
 
 // The rules that launching and uploading share.
 static cudaError_t gate_launch(const sim_exec_t* exec, sim_stream_t* stream) {
-  if (!exec) return cudaErrorInvalidValue;
   cudaError_t code = sim_gate_not_capturing(stream);
-  return code == cudaSuccess ? sim_gate_ordered(stream) : code;
+  if (code == cudaSuccess) code = sim_gate_ordered(stream);
+  return code == cudaSuccess && !exec ? cudaErrorInvalidValue : code;
 }
 
 static cudaError_t launch(sim_exec_t* exec, sim_stream_t* stream) {
@@ -89,10 +89,16 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t graphExec, cudaStream_t stream) {
   return sim_leave(code);
 }
 
+// Brings the memory of the graph; there is nothing else to upload to.
+static cudaError_t upload(sim_exec_t* exec, sim_stream_t* stream) {
+  cudaError_t code = gate_launch(exec, stream);
+  if (code != cudaSuccess || exec->program->num_memory == 0) return code;
+  return for_each(exec->program, SIM_TASK_ALLOC, bring, false) ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+
 cudaError_t cudaGraphUpload(cudaGraphExec_t graphExec, cudaStream_t stream) {
   cudaError_t code = sim_enter(SIM_API_cudaGraphUpload);
-  // There is nothing to upload to.
-  if (code == cudaSuccess) code = gate_launch(sim_handle_get(SIM_EXEC, graphExec), sim_stream_get(stream));
+  if (code == cudaSuccess) code = upload(sim_handle_get(SIM_EXEC, graphExec), sim_stream_get(stream));
   return sim_leave(code);
 }
 
@@ -147,10 +153,12 @@ void sim_exec_adopt_graph(sim_exec_t* exec, sim_graph_t* graph) {
   if (exec->memory_graph) graph->memory_exec = exec;
 }
 
-// A fill needs memory that its device can reach: measured, and found at the instantiation, not when the node is made.
+// A fill needs memory, and such as its device can reach: measured, and found at the instantiation, not in a capture.
 static bool fills_out_of_reach(const sim_node_t* node) {
   const sim_task_t* task = node->task;
-  if (task->kind != SIM_TASK_FILL || task->u.fill.type != cudaMemoryTypeDevice) return false;
+  if (task->kind != SIM_TASK_FILL) return false;
+  if (!sim_fill_has_memory(&task->u.fill)) return true;
+  if (task->u.fill.type != cudaMemoryTypeDevice) return false;
   int device = task->u.fill.device;
   return device != node->device && !sim_peer_enabled(node->device, device);
 }
@@ -166,8 +174,27 @@ static bool is_runnable(const sim_graph_t* graph) {
 static cudaError_t judge_flags(unsigned long long flags, unsigned long long allowed) {
   if ((flags & ~allowed) != 0) return cudaErrorInvalidValue;
   if (!(flags & cudaGraphInstantiateFlagDeviceLaunch)) return cudaSuccess;
-  if (flags & cudaGraphInstantiateFlagAutoFreeOnLaunch) return cudaErrorInvalidValue;
-  sim_die("%s: launch from a device is not modelled", sim_thread()->call);
+  return flags & cudaGraphInstantiateFlagAutoFreeOnLaunch ? cudaErrorInvalidValue : cudaSuccess;
+}
+
+// The first node that a graph for launch from a device may not have; NULL when there is none.
+static const sim_node_t* find_host_work(const sim_graph_t* graph) {
+  for (size_t i = 0; i < graph->num_nodes; ++i) {
+    const sim_node_t* node = graph->nodes[i];
+    sim_task_kind_t kind = node->task->kind;
+    bool of_device = kind == SIM_TASK_KERNEL || kind == SIM_TASK_COPY || kind == SIM_TASK_FILL;
+    const sim_node_t* found = node->child ? find_host_work(node->child) : of_device ? NULL : node;
+    if (found) return found;
+  }
+  return NULL;
+}
+
+static cudaError_t judge_device_launch(const sim_graph_t* graph, cudaGraphInstantiateParams* info) {
+  const sim_node_t* host_work = find_host_work(graph);
+  if (!host_work) sim_die("%s: launch from a device is not modelled", sim_thread()->call);
+  info->errNode_out = host_work->handle;
+  info->result_out = cudaGraphInstantiateNodeOperationNotSupported;
+  return cudaErrorInvalidValue;
 }
 
 // On failure `info` tells why.
@@ -180,6 +207,7 @@ static cudaError_t judge_graph(sim_graph_t* graph, cudaGraphInstantiateParams* i
     info->result_out = cudaGraphInstantiateInvalidStructure;
     return cudaErrorInvalidValue;
   }
+  if (info->flags & cudaGraphInstantiateFlagDeviceLaunch) return judge_device_launch(graph, info);
   return is_runnable(graph) ? cudaSuccess : cudaErrorInvalidValue;
 }
 

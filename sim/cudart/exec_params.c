@@ -36,6 +36,7 @@ cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t hGraphExec, cudaGra
   if (code == cudaSuccess) {
     sim_exec_t* exec = sim_handle_get(SIM_EXEC, hGraphExec);
     sim_node_t* own = find(exec, node, cudaGraphNodeTypeKernel);
+    if (own && !pNodeParams) sim_die("cudaGraphExecKernelNodeSetParams: no parameters: the real runtime reads them");
     sim_task_t* task = own ? sim_kernel_params_task(pNodeParams, &code) : refused(&code);
     code = replace(exec, own, task, code);
   }

@@ -65,14 +65,14 @@ bool sim_edge_is_valid(const cudaGraphEdgeData* data, enum cudaGraphNodeType fro
 }
 
 cudaError_t sim_resolve_edges(const sim_graph_t* graph, const cudaGraphNode_t* nodes, const cudaGraphEdgeData* data,
-                              size_t count, sim_edge_t** out) {
+                              size_t count, bool repeated, sim_edge_t** out) {
   *out = NULL;
   if (count > 0 && !nodes) return cudaErrorInvalidValue;
   uint64_t visit = sim_graph_new_visit();
   sim_edge_t* edges = sim_calloc(count, sizeof(sim_edge_t));
   for (size_t i = 0; i < count; ++i) {
     sim_node_t* node = sim_handle_get(SIM_NODE, nodes[i]);
-    if (!node || node->graph != graph || node->visit == visit) {
+    if (!node || node->graph != graph || (node->visit == visit && !repeated)) {
       free(edges);
       return cudaErrorInvalidValue;
     }
@@ -271,7 +271,8 @@ cudaError_t cudaGraphCreate(cudaGraph_t* pGraph, unsigned int flags) {
 
 static cudaError_t destroy(sim_graph_t* graph) {
   if (!graph) return cudaErrorInvalidValue;
-  if (graph->owner) sim_die("cudaGraphDestroy: the graph belongs to a child graph node, which destroys it");
+  if (graph->owner) return cudaErrorInvalidValue;  // a child graph goes with its node
+  if (graph->capturing) return cudaErrorIllegalState;
   sim_graph_destroy(graph);
   return cudaSuccess;
 }
@@ -319,7 +320,7 @@ static cudaError_t destroy_node(sim_node_t* node) {
   if (!node) return cudaErrorInvalidValue;
   sim_graph_t* graph = node->graph;
   if (graph->num_memory_nodes > 0) return cudaErrorNotSupported;
-  if (graph->capturing) sim_die("cudaGraphDestroyNode: the graph belongs to a capture that is still open");
+  if (graph->capturing) return cudaErrorIllegalState;
   for (size_t i = 0; i < node->in.count; ++i) sim_edges_remove(&node->in.items[i].node->out, node);
   for (size_t i = 0; i < node->out.count; ++i) sim_edges_remove(&node->out.items[i].node->in, node);
   graph->num_edges -= node->in.count + node->out.count;

@@ -30,11 +30,15 @@ bool sim_edge_has_data(const cudaGraphEdgeData* data);
 // May an edge with this data leave the first node and enter the second? NULL for a node that is still to be made.
 bool sim_edge_is_valid(const cudaGraphEdgeData* data, enum cudaGraphNodeType from, enum cudaGraphNodeType to);
 
-// Dependencies as callers give them, checked against a graph. On success *out is a block to be freed.
+// Dependencies as callers give them, checked against a graph; `repeated` lets one node come more than once. On success
+// *out is a block to be freed.
 cudaError_t sim_resolve_edges(const sim_graph_t* graph, const cudaGraphNode_t* nodes, const cudaGraphEdgeData* data,
-                              size_t count, sim_edge_t** out);
+                              size_t count, bool repeated, sim_edge_t** out);
 
 // --- Parameters of nodes (graph_params.c) ---------------------------------------------------------------------------
+
+// Is anything set that must be zero?
+bool sim_has_reserved_bits(const struct cudaGraphNodeParams* params);
 
 // Each makes the task that a node's parameters describe; on failure it returns NULL and sets the code.
 sim_task_t* sim_kernel_params_task(const struct cudaKernelNodeParams* params, cudaError_t* code);

@@ -60,6 +60,11 @@ static bool is_of_nodes(cudaLaunchAttributeID id) {
   }
 }
 
+// Measured: one of them may be set and not be asked for.
+static bool is_told(cudaLaunchAttributeID id) {
+  return is_of_nodes(id) && id != cudaLaunchAttributeNvlinkUtilCentricScheduling;
+}
+
 static bool is_kernel(const sim_node_t* node) { return node && sim_node_type(node) == cudaGraphNodeTypeKernel; }
 
 cudaError_t cudaGraphKernelNodeGetAttribute(cudaGraphNode_t hNode, cudaLaunchAttributeID attr,
@@ -67,7 +72,8 @@ cudaError_t cudaGraphKernelNodeGetAttribute(cudaGraphNode_t hNode, cudaLaunchAtt
   cudaError_t code = sim_enter(SIM_API_cudaGraphKernelNodeGetAttribute);
   if (code == cudaSuccess) {
     const sim_node_t* node = sim_handle_get(SIM_NODE, hNode);
-    if (is_kernel(node) && value_out && is_of_nodes(attr)) {
+    if (is_kernel(node) && is_told(attr)) {
+      if (!value_out) sim_die("cudaGraphKernelNodeGetAttribute: the value is NULL: the real runtime writes it");
       *value_out = sim_node_attribute(node, attr);
     } else {
       code = cudaErrorInvalidValue;
@@ -76,13 +82,25 @@ cudaError_t cudaGraphKernelNodeGetAttribute(cudaGraphNode_t hNode, cudaLaunchAtt
   return sim_leave(code);
 }
 
+static cudaError_t set_attribute(sim_node_t* node, cudaLaunchAttributeID id, cudaLaunchAttributeValue value) {
+  if (id == cudaLaunchAttributePriority) value.priority = sim_clamp_priority(value.priority);
+  if (id == cudaLaunchAttributeCooperative && value.cooperative) {
+    const gcap_sim_launch_t* launch = &node->task->u.kernel.launch;
+    cudaError_t code = sim_judge_cooperative(launch->grid, launch->block, launch->shared_bytes);
+    if (code != cudaSuccess) return code;
+  }
+  sim_node_set_attribute(node, id, &value);
+  return cudaSuccess;
+}
+
 cudaError_t cudaGraphKernelNodeSetAttribute(cudaGraphNode_t hNode, cudaLaunchAttributeID attr,
                                             const cudaLaunchAttributeValue* value) {
   cudaError_t code = sim_enter(SIM_API_cudaGraphKernelNodeSetAttribute);
   if (code == cudaSuccess) {
     sim_node_t* node = sim_handle_get(SIM_NODE, hNode);
-    if (is_kernel(node) && value && is_of_nodes(attr)) {
-      sim_node_set_attribute(node, attr, value);
+    if (is_kernel(node) && is_of_nodes(attr)) {
+      if (!value) sim_die("cudaGraphKernelNodeSetAttribute: the value is NULL: the real runtime reads it");
+      code = set_attribute(node, attr, *value);
     } else {
       code = cudaErrorInvalidValue;
     }

@@ -11,8 +11,8 @@
 #include "core.h"
 #include "device.h"
 
-// What the device sets aside at a time: a large page. The record tells zero from more only.
-#define STEP_BYTES ((size_t)2 << 20)
+// What the device sets aside at a time, as measured.
+#define STEP_BYTES ((size_t)32 << 20)
 
 static struct {
   size_t used;
@@ -83,8 +83,9 @@ static cudaError_t get(int device, enum cudaGraphMemAttributeType attr, void* va
   if (!value) return cudaErrorInvalidValue;
   uint64_t bytes = 0;
   switch (attr) {
-    case cudaGraphMemAttrUsedMemCurrent: bytes = graphs[device].used; break;
-    case cudaGraphMemAttrUsedMemHigh: bytes = graphs[device].used_high; break;
+    // Measured: memory is used by the step.
+    case cudaGraphMemAttrUsedMemCurrent: bytes = whole(graphs[device].used, STEP_BYTES); break;
+    case cudaGraphMemAttrUsedMemHigh: bytes = whole(graphs[device].used_high, STEP_BYTES); break;
     case cudaGraphMemAttrReservedMemCurrent: bytes = graphs[device].reserved; break;
     case cudaGraphMemAttrReservedMemHigh: bytes = graphs[device].reserved_high; break;
     default: return cudaErrorInvalidValue;

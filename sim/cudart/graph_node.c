@@ -21,7 +21,7 @@ static cudaError_t prepare(addition_t* add, const cudaGraphNode_t* out, cudaGrap
                            const cudaGraphNode_t* handles, const cudaGraphEdgeData* data, size_t count) {
   *add = (addition_t){.graph = sim_handle_get(SIM_GRAPH, graph), .num_deps = count};
   if (!add->graph || !out) return cudaErrorInvalidValue;
-  return sim_resolve_edges(add->graph, handles, data, count, &add->deps);
+  return sim_resolve_edges(add->graph, handles, data, count, false, &add->deps);
 }
 
 static bool can_enter(const addition_t* add, enum cudaGraphNodeType type) {
@@ -38,7 +38,12 @@ static cudaError_t add_node(addition_t* add, cudaGraphNode_t* out, sim_task_t* t
     task = NULL;
     code = cudaErrorInvalidValue;
   }
-  if (task) *out = sim_graph_add(add->graph, task, add->deps, add->num_deps)->handle;
+  if (task) {
+    sim_node_t* node = sim_graph_add(add->graph, task, add->deps, add->num_deps);
+    // Measured: a fill made by hand goes to the device that has the memory, not to the current one.
+    if (task->kind == SIM_TASK_FILL && task->u.fill.type == cudaMemoryTypeDevice) node->device = task->u.fill.device;
+    *out = node->handle;
+  }
   free(add->deps);
   return task ? cudaSuccess : code;
 }
@@ -196,7 +201,7 @@ static bool is_device(struct cudaMemLocation location) {
 
 static bool is_modelled_pool(const struct cudaMemAllocNodeParamsV2* params) {
   if (params->poolProps.allocType != cudaMemAllocationTypePinned) return false;
-  if (params->poolProps.handleTypes != cudaMemHandleTypeNone || !is_device(params->poolProps.location)) return false;
+  if (!is_device(params->poolProps.location)) return false;
   if (params->accessDescCount > 0 && !params->accessDescs) return false;
   for (size_t i = 0; i < params->accessDescCount; ++i) {
     if (!is_device(params->accessDescs[i].location)) return false;
@@ -208,6 +213,8 @@ static cudaError_t add_alloc(addition_t* add, cudaGraphNode_t* out, struct cudaM
   cudaError_t code = cudaErrorInvalidValue;
   sim_task_t* task = NULL;
   if (add->graph->owner) {
+    code = cudaErrorNotSupported;
+  } else if (params->poolProps.handleTypes != cudaMemHandleTypeNone) {
     code = cudaErrorNotSupported;
   } else if (params->bytesize > 0 && is_modelled_pool(params)) {
     task = sim_graph_alloc_task(params->bytesize, params->poolProps.location.id, &code);
@@ -279,7 +286,7 @@ cudaError_t cudaGraphAddNode(cudaGraphNode_t* pGraphNode, cudaGraph_t graph, con
                              struct cudaGraphNodeParams* nodeParams) {
   cudaError_t code = sim_enter(SIM_API_cudaGraphAddNode);
   addition_t add;
-  if (code == cudaSuccess && !nodeParams) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess && (!nodeParams || sim_has_reserved_bits(nodeParams))) code = cudaErrorInvalidValue;
   if (code == cudaSuccess) code = prepare(&add, pGraphNode, graph, pDependencies, dependencyData, numDependencies);
   if (code == cudaSuccess) code = add_any(&add, pGraphNode, nodeParams);
   return sim_leave(code);

@@ -24,7 +24,8 @@ sim_task_t* sim_kernel_params_task(const struct cudaKernelNodeParams* params, cu
 }
 
 sim_task_t* sim_memcpy_params_task(const struct cudaMemcpy3DParms* params, cudaError_t* code) {
-  if (!params) return refused(code);
+  *code = sim_judge_copy_params(params);
+  if (*code != cudaSuccess) return NULL;
   sim_copy_t copy = sim_copy_of_params(params);
   return sim_copy_task(&copy, code);
 }
@@ -89,6 +90,10 @@ sim_task_t* sim_graph_free_task(const sim_graph_t* graph, void* address, cudaErr
   return task;
 }
 
+bool sim_has_reserved_bits(const struct cudaGraphNodeParams* params) {
+  return params->reserved0[0] || params->reserved0[1] || params->reserved0[2] || params->reserved2;
+}
+
 sim_task_t* sim_node_params_task(const struct cudaGraphNodeParams* params, cudaError_t* code) {
   switch (params->type) {
     case cudaGraphNodeTypeKernel: {
@@ -97,7 +102,8 @@ sim_task_t* sim_node_params_task(const struct cudaGraphNodeParams* params, cudaE
                                             p->sharedMemBytes, p->kernelParams, p->extra};
       return sim_kernel_params_task(&kernel, code);
     }
-    case cudaGraphNodeTypeMemcpy: return sim_memcpy_params_task(&params->memcpy.copyParams, code);
+    case cudaGraphNodeTypeMemcpy:
+      return params->memcpy.flags ? refused(code) : sim_memcpy_params_task(&params->memcpy.copyParams, code);
     case cudaGraphNodeTypeMemset: {
       const struct cudaMemsetParamsV2* p = &params->memset;
       struct cudaMemsetParams memset = {p->dst, p->pitch, p->value, p->elementSize, p->width, p->height};

@@ -43,9 +43,16 @@ static twin_t* find_twin(const void* function) {
   return rank < twins.count && twins.items[rank]->kernel.function == function ? twins.items[rank] : NULL;
 }
 
-const gcap_sim_kernel_t* sim_kernel_find(const void* function) {
+// What a function without a twin earns, as measured.
+static cudaError_t missing(const void* function) {
+  return function ? cudaErrorInvalidResourceHandle : cudaErrorInvalidDeviceFunction;
+}
+
+cudaError_t sim_kernel_max_shared(const void* function, size_t* out) {
   const twin_t* twin = find_twin(function);
-  return twin ? &twin->kernel : NULL;
+  if (!twin) return missing(function);
+  *out = (size_t)twin->max_shared_bytes;
+  return cudaSuccess;
 }
 
 void gcap_sim_register_kernel(const gcap_sim_kernel_t* kernel) {
@@ -95,11 +102,11 @@ static void** copy_args(const gcap_sim_kernel_t* kernel, void** args) {
 sim_task_t* sim_kernel_task(const void* function, dim3 grid, dim3 block, void** args, size_t shared_bytes,
                             cudaError_t* code) {
   const twin_t* twin = find_twin(function);
-  *code = cudaErrorInvalidDeviceFunction;
+  *code = missing(function);
   if (!twin) return NULL;
   *code = sim_rule_code(SIM_RULE_BAD_LAUNCH);
   if (!can_run(twin, grid, block, shared_bytes)) return NULL;
-  if (!args && twin->kernel.num_args) sim_die("%s: %s takes arguments", sim_thread()->call, twin->kernel.name);
+  if (!args && twin->kernel.num_args) return NULL;
   sim_note_argument("kernel %s", twin->kernel.name);
   *code = cudaSuccess;
   sim_task_t* task = sim_task_create(SIM_TASK_KERNEL, twin->kernel.name);
@@ -134,14 +141,17 @@ static void describe(struct cudaFuncAttributes* attr, const twin_t* twin) {
 cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes* attr, const void* func) {
   cudaError_t code = sim_enter(SIM_API_cudaFuncGetAttributes);
   if (code == cudaSuccess && !attr) code = cudaErrorInvalidValue;
-  if (code == cudaSuccess && !find_twin(func)) code = cudaErrorInvalidDeviceFunction;
+  if (code == cudaSuccess && !find_twin(func)) code = missing(func);
   if (code == cudaSuccess) describe(attr, find_twin(func));
   return sim_leave(code);
 }
 
 static cudaError_t set_attribute(twin_t* twin, enum cudaFuncAttribute attr, int value) {
-  if (!twin) return cudaErrorInvalidDeviceFunction;
-  if (attr == cudaFuncAttributePreferredSharedMemoryCarveout) return cudaSuccess;  // a hint: nothing to prefer here
+  if (attr < cudaFuncAttributeMaxDynamicSharedMemorySize || attr >= cudaFuncAttributeMax) return cudaErrorInvalidValue;
+  // A hint in percent, or -1 for none: there is nothing to prefer here.
+  if (attr == cudaFuncAttributePreferredSharedMemoryCarveout) {
+    return value >= -1 && value <= 100 ? cudaSuccess : cudaErrorInvalidValue;
+  }
   if (attr != cudaFuncAttributeMaxDynamicSharedMemorySize) {
     sim_die("cudaFuncSetAttribute: attribute %d is not modelled", (int)attr);
   }
@@ -152,6 +162,7 @@ static cudaError_t set_attribute(twin_t* twin, enum cudaFuncAttribute attr, int 
 
 cudaError_t cudaFuncSetAttribute(const void* func, enum cudaFuncAttribute attr, int value) {
   cudaError_t code = sim_enter(SIM_API_cudaFuncSetAttribute);
+  if (code == cudaSuccess && !find_twin(func)) code = missing(func);
   if (code == cudaSuccess) code = set_attribute(find_twin(func), attr, value);
   return sim_leave(code);
 }
@@ -160,14 +171,14 @@ cudaError_t cudaFuncSetAttribute(const void* func, enum cudaFuncAttribute attr, 
 cudaError_t cudaFuncSetCacheConfig(const void* func, enum cudaFuncCache cacheConfig) {
   cudaError_t code = sim_enter(SIM_API_cudaFuncSetCacheConfig);
   if (code == cudaSuccess && (unsigned int)cacheConfig > cudaFuncCachePreferEqual) code = cudaErrorInvalidValue;
-  if (code == cudaSuccess && !find_twin(func)) code = cudaErrorInvalidDeviceFunction;
+  if (code == cudaSuccess && !find_twin(func)) code = missing(func);
   return sim_leave(code);
 }
 
 cudaError_t cudaFuncGetName(const char** name, const void* func) {
   cudaError_t code = sim_enter(SIM_API_cudaFuncGetName);
   if (code == cudaSuccess && !name) code = cudaErrorInvalidValue;
-  if (code == cudaSuccess && !find_twin(func)) code = cudaErrorInvalidDeviceFunction;
+  if (code == cudaSuccess && !find_twin(func)) code = missing(func);
   if (code == cudaSuccess) *name = find_twin(func)->kernel.name;
   return sim_leave(code);
 }

@@ -20,27 +20,42 @@ typedef struct launch {
   size_t num_attributes;
 } launch_t;
 
+// A configuration that cannot be breaks a capture, with its own code.
 static cudaError_t refuse(const launch_t* launch, cudaError_t code) {
-  if (code == sim_rule_code(SIM_RULE_BAD_LAUNCH) && launch->stream->member) {
-    return sim_capture_invalidate(launch->stream->member->capture, SIM_RULE_BAD_LAUNCH);
-  }
+  bool bad = code == sim_rule_code(SIM_RULE_BAD_LAUNCH) || code == cudaErrorCooperativeLaunchTooLarge ||
+             code == cudaErrorInvalidClusterSize;
+  if (bad && launch->stream->member) sim_capture_invalidate(launch->stream->member->capture, SIM_RULE_BAD_LAUNCH);
   return code;
 }
 
-// All blocks of a cooperative grid must be on the device at a time.
-static cudaError_t judge_cooperative(const launch_t* launch) {
-  size_t threads = (size_t)launch->block.x * launch->block.y * launch->block.z;
-  size_t blocks = (size_t)launch->grid.x * launch->grid.y * launch->grid.z;
-  size_t most = sim_occupancy(threads, launch->shared_bytes) * SIM_MULTIPROCESSORS;
+cudaError_t sim_judge_cooperative(dim3 grid, dim3 block, size_t shared_bytes) {
+  size_t threads = (size_t)block.x * block.y * block.z;
+  size_t blocks = (size_t)grid.x * grid.y * grid.z;
+  size_t most = sim_occupancy(threads, shared_bytes) * SIM_MULTIPROCESSORS;
   return blocks <= most ? cudaSuccess : cudaErrorCooperativeLaunchTooLarge;
 }
 
-// Not in the record: a cluster that does not divide the grid counts as a bad configuration.
+static cudaError_t judge_cooperative(const launch_t* launch) {
+  return sim_judge_cooperative(launch->grid, launch->block, launch->shared_bytes);
+}
+
 static cudaError_t judge_cluster(const launch_t* launch, unsigned int x, unsigned int y, unsigned int z) {
-  if (x == 0 || y == 0 || z == 0) return cudaErrorInvalidValue;
+  if (x == 0 || y == 0 || z == 0) return cudaErrorInvalidClusterSize;
   if ((uint64_t)x * y > SIM_MAX_CLUSTER || (uint64_t)x * y * z > SIM_MAX_CLUSTER) return cudaErrorInvalidClusterSize;
   bool divides = launch->grid.x % x == 0 && launch->grid.y % y == 0 && launch->grid.z % z == 0;
-  return divides ? cudaSuccess : sim_rule_code(SIM_RULE_BAD_LAUNCH);
+  return divides ? cudaSuccess : cudaErrorInvalidClusterSize;
+}
+
+// Measured: a cooperative launch with too much shared memory fits nowhere, before its configuration is looked at.
+static bool is_too_large(const launch_t* launch) {
+  size_t most;
+  bool known = sim_kernel_max_shared(launch->function, &most) == cudaSuccess;
+  for (size_t i = 0; known && i < launch->num_attributes; ++i) {
+    const cudaLaunchAttribute* attribute = &launch->attributes[i];
+    if (attribute->id != cudaLaunchAttributeCooperative || !attribute->val.cooperative) continue;
+    return launch->shared_bytes > most;
+  }
+  return false;
 }
 
 static cudaError_t judge_attribute(const launch_t* launch, const cudaLaunchAttribute* attribute) {
@@ -49,13 +64,14 @@ static cudaError_t judge_attribute(const launch_t* launch, const cudaLaunchAttri
     case cudaLaunchAttributeCooperative: return value->cooperative ? judge_cooperative(launch) : cudaSuccess;
     case cudaLaunchAttributeClusterDimension:
       return judge_cluster(launch, value->clusterDim.x, value->clusterDim.y, value->clusterDim.z);
+    case cudaLaunchAttributeMemSyncDomain:
+      return (unsigned int)value->memSyncDomain <= cudaLaunchMemSyncDomainRemote ? cudaSuccess : cudaErrorInvalidValue;
     case cudaLaunchAttributeIgnore:
     case cudaLaunchAttributeAccessPolicyWindow:
     case cudaLaunchAttributeClusterSchedulingPolicyPreference:
     case cudaLaunchAttributeProgrammaticStreamSerialization:
     case cudaLaunchAttributePriority:
     case cudaLaunchAttributeMemSyncDomainMap:
-    case cudaLaunchAttributeMemSyncDomain:
     case cudaLaunchAttributePreferredSharedMemoryCarveout:
     case cudaLaunchAttributeNvlinkUtilCentricScheduling: return cudaSuccess;
     case cudaLaunchAttributeProgrammaticEvent:
@@ -98,7 +114,7 @@ static cudaError_t capture(const launch_t* launch, sim_task_t* task) {
 }
 
 static cudaError_t launch_kernel(const launch_t* launch) {
-  if (launch->stream->device != sim_thread()->device) return cudaErrorInvalidResourceHandle;
+  if (is_too_large(launch)) return refuse(launch, cudaErrorCooperativeLaunchTooLarge);
   cudaError_t code = cudaSuccess;
   sim_task_t* task =
       sim_kernel_task(launch->function, launch->grid, launch->block, launch->args, launch->shared_bytes, &code);
@@ -137,7 +153,8 @@ cudaError_t cudaLaunchCooperativeKernel(const void* func, dim3 gridDim, dim3 blo
 
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* func, void** args) {
   cudaError_t code = sim_enter(SIM_API_cudaLaunchKernelExC);
-  if (code == cudaSuccess && (!config || (config->numAttrs > 0 && !config->attrs))) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess && !config) sim_die("cudaLaunchKernelExC: no configuration: the real runtime reads it");
+  if (code == cudaSuccess && config->numAttrs > 0 && !config->attrs) code = cudaErrorInvalidValue;
   if (code == cudaSuccess) {
     launch_t launch = {func,          config->gridDim,          config->blockDim,
                        args,          config->dynamicSmemBytes, sim_stream_get(config->stream),

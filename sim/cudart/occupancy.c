@@ -20,9 +20,10 @@ size_t sim_occupancy(size_t threads, size_t shared_bytes) {
 static cudaError_t max_active_blocks(int* out, const void* function, int threads, size_t shared_bytes,
                                      unsigned int flags) {
   if (!out || threads <= 0 || flags > cudaOccupancyDisableCachingOverride) return cudaErrorInvalidValue;
-  if (!sim_kernel_find(function)) return cudaErrorInvalidDeviceFunction;
-  *out = (int)sim_occupancy((size_t)threads, shared_bytes);
-  return cudaSuccess;
+  size_t most;
+  cudaError_t code = sim_kernel_max_shared(function, &most);
+  if (code == cudaSuccess) *out = shared_bytes > most ? 0 : (int)sim_occupancy((size_t)threads, shared_bytes);
+  return code;
 }
 
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* numBlocks, const void* func, int blockSize,
@@ -41,12 +42,15 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* numBlock
 
 // The most shared memory a block may ask for so that `blocks` of them fit.
 static cudaError_t available_shared(size_t* out, const void* function, int blocks, int threads) {
-  if (!out || blocks <= 0 || threads <= 0) return cudaErrorInvalidValue;
-  if (!sim_kernel_find(function)) return cudaErrorInvalidDeviceFunction;
+  if (blocks <= 0 || threads <= 0) return cudaErrorInvalidValue;
+  size_t most;
+  cudaError_t code = sim_kernel_max_shared(function, &most);
+  if (code != cudaSuccess) return code;
+  if (!out) sim_die("cudaOccupancyAvailableDynamicSMemPerBlock: the place is NULL: the real runtime writes it");
   if ((size_t)blocks > sim_occupancy((size_t)threads, 0)) return cudaErrorInvalidValue;
   size_t share = SIM_SHARED_BYTES_SM / (size_t)blocks;
   share = share > SIM_SHARED_BYTES_RESERVED ? share - SIM_SHARED_BYTES_RESERVED : 0;
-  *out = least(share, SIM_SHARED_BYTES_OPTIN);
+  *out = least(share, most);
   return cudaSuccess;
 }
 

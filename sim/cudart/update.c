@@ -13,16 +13,24 @@
 
 // --- Tasks ----------------------------------------------------------------------------------------------------------
 
+// Pinned host memory may take the place of pageable memory, and the other way round.
+static bool is_same_side(enum cudaMemoryType a, enum cudaMemoryType b) {
+  return (a == cudaMemoryTypeDevice) == (b == cudaMemoryTypeDevice);
+}
+
 // The kind counts as well as the memory: `default` asks for unified addresses, which is another type of operand.
 static bool is_same_copy(const sim_copy_t* a, const sim_copy_t* b) {
-  if (a->kind != b->kind || a->dst_type != b->dst_type || a->src_type != b->src_type) return false;
+  if (a->kind != b->kind || !is_same_side(a->dst_type, b->dst_type) || !is_same_side(a->src_type, b->src_type)) {
+    return false;
+  }
   if (a->dst_device != b->dst_device || a->src_device != b->src_device) return false;
   return a->height <= 1 && b->height <= 1 && a->depth <= 1 && b->depth <= 1;
 }
 
 // One row may change in all; of several only the address and the value.
 static bool is_same_fill(const sim_fill_t* a, const sim_fill_t* b) {
-  if (a->type != b->type || a->device != b->device || a->height != b->height) return false;
+  bool other_device = a->type == cudaMemoryTypeDevice && b->type == cudaMemoryTypeDevice && a->device != b->device;
+  if (other_device || a->height != b->height) return false;
   if (a->height == 1) return true;
   return a->width == b->width && a->pitch == b->pitch && a->element_bytes == b->element_bytes;
 }
@@ -32,7 +40,9 @@ enum cudaGraphExecUpdateResult sim_compare_tasks(const sim_task_t* a, const sim_
   bool same = true;
   if (a->kind == SIM_TASK_COPY) same = is_same_copy(&a->u.copy.copy, &b->u.copy.copy);
   if (a->kind == SIM_TASK_FILL) same = is_same_fill(&a->u.fill, &b->u.fill);
-  if (a->kind == SIM_TASK_ALLOC) same = a->u.allocation->device == b->u.allocation->device;
+  // Measured: no other allocation takes the place of one, be it of the same size.
+  bool memory = a->kind == SIM_TASK_ALLOC || a->kind == SIM_TASK_FREE;
+  if (memory && a->u.allocation != b->u.allocation) return cudaGraphExecUpdateError;
   return same ? cudaGraphExecUpdateSuccess : cudaGraphExecUpdateErrorParametersChanged;
 }
 
@@ -122,30 +132,29 @@ static bool pair_dependencies(pairing_t* pairing) {
   return true;
 }
 
+// The exit nodes before the place `*at`, last first: the order in which the runtime is seen to pair them.
 static sim_node_t* next_exit(const sim_graph_t* graph, size_t* at) {
-  while (*at < graph->num_nodes && graph->nodes[*at]->out.count > 0) *at += 1;
-  return *at < graph->num_nodes ? graph->nodes[(*at)++] : NULL;
+  while (*at > 0 && graph->nodes[*at - 1]->out.count > 0) *at -= 1;
+  return *at > 0 ? graph->nodes[--*at] : NULL;
 }
 
-static size_t count_exits(const sim_graph_t* graph, sim_node_t** last) {
+static size_t count_exits(const sim_graph_t* graph) {
   size_t count = 0;
-  *last = NULL;
-  size_t at = 0;
-  for (sim_node_t* node = next_exit(graph, &at); node; node = next_exit(graph, &at)) {
-    *last = node;
-    count += 1;
-  }
+  size_t at = graph->num_nodes;
+  while (next_exit(graph, &at)) count += 1;
   return count;
 }
 
 static bool pair_exits(pairing_t* pairing, const sim_graph_t* own, const sim_graph_t* graph) {
-  sim_node_t* last;
-  size_t count = count_exits(own, &last);
-  if (count_exits(graph, &last) > count) {
-    return fail(pairing->comparison, cudaGraphExecUpdateErrorTopologyChanged, last, NULL);
+  size_t count = count_exits(own);
+  size_t at_own = own->num_nodes;
+  size_t at = graph->num_nodes;
+  if (count_exits(graph) != count) {
+    // The first exit that has no partner, if it is the other graph's.
+    sim_node_t* extra = next_exit(graph, &at);
+    for (size_t i = 0; i < count && extra; ++i) extra = next_exit(graph, &at);
+    return fail(pairing->comparison, cudaGraphExecUpdateErrorTopologyChanged, extra, NULL);
   }
-  size_t at_own = 0;
-  size_t at = 0;
   for (sim_node_t* node = next_exit(graph, &at); node; node = next_exit(graph, &at)) {
     if (!pair(pairing, next_exit(own, &at_own), node, node)) return false;
   }
@@ -228,8 +237,8 @@ enum cudaGraphExecUpdateResult sim_exec_update(sim_exec_t* exec, sim_graph_t* ow
 static cudaError_t update(sim_exec_t* exec, sim_graph_t* graph, cudaGraphExecUpdateResultInfo* info) {
   if (!exec || !graph || graph->moved) return cudaErrorInvalidValue;
   if (graph->memory_exec && graph->memory_exec != exec) {
-    if (info) *info = (cudaGraphExecUpdateResultInfo){.result = cudaGraphExecUpdateErrorNotSupported};
-    return cudaErrorGraphExecUpdateFailure;
+    if (info) *info = (cudaGraphExecUpdateResultInfo){0};
+    return cudaErrorNotSupported;
   }
   if (sim_exec_update(exec, exec->graph, graph, info) != cudaGraphExecUpdateSuccess) {
     return cudaErrorGraphExecUpdateFailure;

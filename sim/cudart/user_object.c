@@ -62,7 +62,8 @@ static bool is_count(unsigned int count) { return count >= 1 && count <= INT_MAX
 
 static cudaError_t create(cudaUserObject_t* out, void* data, cudaHostFn_t destroy, unsigned int refs,
                           unsigned int flags) {
-  if (!out || !destroy || !is_count(refs) || flags != cudaUserObjectNoDestructorSync) return cudaErrorInvalidValue;
+  // Measured: more than INT_MAX may be held from the start, though no more may be added.
+  if (!out || !destroy || refs == 0 || flags != cudaUserObjectNoDestructorSync) return cudaErrorInvalidValue;
   sim_user_object_t* object = sim_calloc(1, sizeof(*object));
   object->data = data;
   object->destroy = destroy;

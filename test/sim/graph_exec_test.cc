@@ -33,7 +33,7 @@ TEST_F(GraphExec, ParametersAreItsOwn) {
   EXPECT_EQ(&g_step_stub, params.func);
   LaunchAndWait(second);
   EXPECT_EQ(1, First(device_));
-  EXPECT_EQ(cudaErrorInvalidValue, cudaGraphExecKernelNodeSetParams(exec, node, nullptr));
+  EXPECT_DEATH(cudaGraphExecKernelNodeSetParams(exec, node, nullptr), "no parameters");
   EXPECT_EQ(cudaErrorInvalidValue, cudaGraphExecKernelNodeSetParams(nullptr, node, &args.params));
   EXPECT_EQ(cudaErrorInvalidValue, cudaGraphExecKernelNodeSetParams(exec, nullptr, &args.params));
   cudaGraphNode_t young = AddStep(graph_, {}, device_, 0, 9);  // the executables have none such

@@ -162,7 +162,7 @@ TEST_F(GraphMemory, TheGraphIsOneAndStaysWhole) {
 }
 
 // An executable may take over the memory of a graph that no other executable has.
-TEST_F(GraphMemory, UpdatesTakeAGraphOver) {
+TEST_F(GraphMemory, UpdatesByAnotherGraphAreRefused) {
   int *memory, *memory2;
   auto build = [&](cudaGraph_t graph, int** out, unsigned int value) {
     cudaGraphNode_t alloc = AddAlloc(graph, out), copy;
@@ -177,18 +177,19 @@ TEST_F(GraphMemory, UpdatesTakeAGraphOver) {
   build(other, &memory2, 2);
   cudaGraphExec_t exec = Instantiate(graph_), exec2 = Instantiate(other);
   cudaGraphExecUpdateResultInfo info = {};
-  EXPECT_EQ(cudaErrorGraphExecUpdateFailure, cudaGraphExecUpdate(exec, other, &info));
-  EXPECT_EQ(cudaGraphExecUpdateErrorNotSupported, info.result);
+  EXPECT_EQ(cudaErrorNotSupported, cudaGraphExecUpdate(exec, other, &info)) << "it has an executable";
   EXPECT_EQ(cudaSuccess, cudaGraphExecDestroy(exec2));
-  EXPECT_EQ(cudaSuccess, cudaGraphExecUpdate(exec, other, &info));
-  EXPECT_EQ(cudaErrorNotSupported, cudaGraphInstantiate(&exec2, other, 0));
-  exec2 = Instantiate(graph_);
+  EXPECT_EQ(cudaErrorGraphExecUpdateFailure, cudaGraphExecUpdate(exec, other, &info));
+  EXPECT_EQ(cudaGraphExecUpdateError, info.result);
+  EXPECT_NE(nullptr, info.errorNode);
+  exec2 = Instantiate(other);
   LaunchAndWait(exec);
-  EXPECT_EQ(0x02020202, First(device_));
-  LaunchAndWait(exec2);
   EXPECT_EQ(0x01010101, First(device_));
+  LaunchAndWait(exec2);
+  EXPECT_EQ(0x02020202, First(device_));
+  EXPECT_EQ(cudaSuccess, cudaGraphExecUpdate(exec, graph_, &info)) << "by its own graph";
   EXPECT_EQ(cudaSuccess, cudaGraphDestroy(other));
-  LaunchAndWait(exec);
+  LaunchAndWait(exec2);
   EXPECT_EQ(0x02020202, First(device_));
   EXPECT_EQ(cudaSuccess, cudaGraphExecDestroy(exec));
   EXPECT_EQ(cudaSuccess, cudaGraphExecDestroy(exec2));

@@ -122,10 +122,10 @@ TEST_F(GraphUpdate, RefusesAnotherTopology) {
   Expect(exec, more, cudaGraphExecUpdateErrorTopologyChanged);
   cudaGraphNode_t last = AddFill(reversed, {copy_into(reversed, {})}, device_, 1);
   Expect(exec, reversed, cudaGraphExecUpdateErrorNodeTypeChanged, last);
-  AddFill(loose, {}, device_, 1);
+  cudaGraphNode_t first = AddFill(loose, {}, device_, 1);
   Expect(exec, loose, cudaGraphExecUpdateErrorTopologyChanged);
-  last = copy_into(loose, {});
-  Expect(exec, loose, cudaGraphExecUpdateErrorTopologyChanged, last);  // an exit more
+  copy_into(loose, {});
+  Expect(exec, loose, cudaGraphExecUpdateErrorTopologyChanged, first);  // an exit more; they are paired last first
   last = AddEmpty(another, {AddFill(another, {}, device_, 1)});
   Expect(exec, another, cudaGraphExecUpdateErrorNodeTypeChanged, last);
 
