@@ -30,7 +30,7 @@ cudaError_t cudaMemcpy2D(void* dst, size_t dpitch, const void* src, size_t spitc
 
 cudaError_t cudaMemcpy3DAsync(const struct cudaMemcpy3DParms* p, cudaStream_t stream) {
   cudaError_t code = sim_enter(SIM_API_cudaMemcpy3DAsync);
-  if (code == cudaSuccess && !p) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess) code = sim_judge_copy_params(p);
   if (code == cudaSuccess) {
     sim_copy_t copy = sim_copy_of_params(p);
     code = sim_copy_async(&copy, sim_stream_get(stream));
@@ -40,7 +40,7 @@ cudaError_t cudaMemcpy3DAsync(const struct cudaMemcpy3DParms* p, cudaStream_t st
 
 cudaError_t cudaMemcpy3D(const struct cudaMemcpy3DParms* p) {
   cudaError_t code = sim_enter(SIM_API_cudaMemcpy3D);
-  if (code == cudaSuccess && !p) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess) code = sim_judge_copy_params(p);
   if (code == cudaSuccess) {
     sim_copy_t copy = sim_copy_of_params(p);
     code = sim_copy_sync(&copy);
@@ -77,11 +77,11 @@ cudaError_t cudaMemset2D(void* devPtr, size_t pitch, int value, size_t width, si
 
 static cudaError_t allocate_rows(void** out, size_t* pitch, size_t width, size_t height) {
   if (!out || !pitch) return cudaErrorInvalidValue;
-  if (width > SIZE_MAX - SIM_ALIGNMENT) return cudaErrorMemoryAllocation;
+  if (width > SIZE_MAX - SIM_ALIGNMENT) return cudaErrorInvalidValue;
   size_t padded = (width + SIM_ALIGNMENT - 1) / SIM_ALIGNMENT * SIM_ALIGNMENT;
   if (height && padded > SIZE_MAX / height) return cudaErrorMemoryAllocation;
   cudaError_t code = sim_allocate(out, padded * height, cudaMemoryTypeDevice);
-  if (code == cudaSuccess) *pitch = padded;
+  if (code == cudaSuccess) *pitch = height ? padded : 0;
   return code;
 }
 

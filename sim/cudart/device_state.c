@@ -35,19 +35,32 @@ static bool is_device(int device) { return device >= 0 && device < sim_device_co
 // --- Limits ---------------------------------------------------------------------------------------------------------
 
 static cudaError_t judge_limit(enum cudaLimit limit) {
-  if ((unsigned int)limit >= NUM_LIMITS) return cudaErrorUnsupportedLimit;
+  if ((unsigned int)limit >= NUM_LIMITS) return cudaErrorInvalidValue;
   return limit == cudaLimitDevRuntimeSyncDepth ? cudaErrorUnsupportedLimit : cudaSuccess;
 }
 
+// What a limit may be at most, and the step to which its values are rounded up, as measured.
+static const struct {
+  size_t most;
+  size_t step;
+} limit_rules[NUM_LIMITS] = {
+    [cudaLimitStackSize] = {((size_t)512 << 10) - 1, 16},  // of local memory that a thread can have
+    [cudaLimitPrintfFifoSize] = {SIZE_MAX, 256},
+    [cudaLimitMallocHeapSize] = {SIZE_MAX, 1},
+    [cudaLimitDevRuntimePendingLaunchCount] = {SIZE_MAX, 1},
+    [cudaLimitMaxL2FetchGranularity] = {128, 1},
+    [cudaLimitPersistingL2CacheSize] = {SIM_MAX_PERSISTING_BYTES, 1},
+};
+
 static cudaError_t set_limit(enum cudaLimit limit, size_t value) {
   cudaError_t code = judge_limit(limit);
+  if (code == cudaSuccess && value > limit_rules[limit].most) code = cudaErrorInvalidValue;
   if (code != cudaSuccess) return code;
+  size_t step = limit_rules[limit].step;
+  value = value / step * step + (value % step ? step : 0);
   int device = sim_thread()->device;
   if (!devices[device].has_limits) memcpy(devices[device].limits, default_limits, sizeof(default_limits));
   devices[device].has_limits = true;
-  // The last two are hints with a most that hardware has.
-  if (limit == cudaLimitMaxL2FetchGranularity && value > 128) value = 128;
-  if (limit == cudaLimitPersistingL2CacheSize && value > SIM_MAX_PERSISTING_BYTES) value = SIM_MAX_PERSISTING_BYTES;
   devices[device].limits[limit] = value;
   return cudaSuccess;
 }
@@ -102,9 +115,10 @@ cudaError_t cudaGetDeviceFlags(unsigned int* flags) {
 cudaError_t cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) {
   cudaError_t code = sim_enter(SIM_API_cudaInitDevice);
   if (code == cudaSuccess && !is_device(device)) code = cudaErrorInvalidDevice;
-  bool valid = flags == 0 || (flags == cudaInitDeviceFlagsAreValid && are_flags(deviceFlags));
-  if (code == cudaSuccess && !valid) code = cudaErrorInvalidValue;
-  if (code == cudaSuccess && flags == cudaInitDeviceFlagsAreValid) devices[device].flags = deviceFlags;
+  // Measured: other bits of `flags` mean nothing.
+  bool given = (flags & cudaInitDeviceFlagsAreValid) != 0;
+  if (code == cudaSuccess && given && !are_flags(deviceFlags)) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess && given) devices[device].flags = deviceFlags;
   return sim_leave(code);
 }
 
@@ -130,7 +144,7 @@ cudaError_t cudaDeviceGetPCIBusId(char* pciBusId, int len, int device) {
   return sim_leave(code);
 }
 
-// The domain and the function may be left out.
+// The domain and the function may be left out. A device that cannot be there gets the bus 0.
 static bool parse_bus_id(const char* text, unsigned int* bus) {
   unsigned int domain = 0;
   unsigned int slot = 0;
@@ -139,13 +153,14 @@ static bool parse_bus_id(const char* text, unsigned int* bus) {
     domain = 0;
     if (sscanf(text, "%x:%x%n", bus, &slot, &end) != 2) return false;
   }
-  return domain == 0 && slot == 0 && (text[end] == '\0' || strcmp(text + end, ".0") == 0);
+  if (domain != 0 || slot != 0) *bus = 0;
+  return text[end] == '\0' || strcmp(text + end, ".0") == 0;
 }
 
 static cudaError_t by_bus_id(int* out, const char* text) {
   unsigned int bus;
-  if (!out || !text) return cudaErrorInvalidValue;
-  if (!parse_bus_id(text, &bus) || bus < 1 || bus > (unsigned int)sim_device_count()) return cudaErrorInvalidDevice;
+  if (!out || !text || !parse_bus_id(text, &bus)) return cudaErrorInvalidValue;
+  if (bus < 1 || bus > (unsigned int)sim_device_count()) return cudaErrorInvalidDevice;
   *out = (int)bus - 1;
   return cudaSuccess;
 }

@@ -162,8 +162,12 @@ static void wait_for_mark(sim_stream_t* stream, sim_mark_t* mark) {
 static cudaError_t wait(cudaStream_t stream_handle, cudaEvent_t handle, unsigned int flags) {
   if ((flags & ~(unsigned int)cudaEventWaitExternal) != 0) return cudaErrorInvalidValue;
   sim_event_t* event = sim_handle_get(SIM_EVENT, handle);
-  if (!event) return cudaErrorInvalidResourceHandle;
   sim_stream_t* stream = sim_stream_get(stream_handle);
+  if (!event) {
+    // Measured: no event is one of outside.
+    if (stream->member) sim_capture_invalidate(stream->member->capture, SIM_RULE_ISOLATION);
+    return cudaErrorInvalidResourceHandle;
+  }
   cudaError_t code = sim_gate_ordered(stream);
   if (code != cudaSuccess) return code;
   if (flags & cudaEventWaitExternal) {

@@ -13,7 +13,9 @@
 static cudaError_t allocate(void** out, size_t bytes, unsigned int flags) {
   if (!out || (flags & ~(unsigned int)ALLOC_FLAGS) != 0) return cudaErrorInvalidValue;
   cudaError_t code = sim_allocate(out, bytes, cudaMemoryTypeHost);
-  if (code == cudaSuccess && bytes) sim_allocation_find(*out)->flags = flags;
+  // Measured: mapped always, and portable only told for memory that is write-combined too.
+  unsigned int told = flags & cudaHostAllocWriteCombined ? flags : 0;
+  if (code == cudaSuccess && bytes) sim_allocation_find(*out)->flags = told | cudaHostAllocMapped;
   return code;
 }
 
@@ -31,6 +33,8 @@ cudaError_t cudaMallocHost(void** ptr, size_t size) {
 
 cudaError_t cudaFreeHost(void* ptr) {
   cudaError_t code = sim_enter(SIM_API_cudaFreeHost);
+  const sim_allocation_t* allocation = code == cudaSuccess ? sim_allocation_find(ptr) : NULL;
+  if (allocation && allocation->registered) code = cudaErrorInvalidValue;
   if (code == cudaSuccess) code = sim_free_now(ptr, cudaMemoryTypeHost);
   return sim_leave(code);
 }
@@ -39,15 +43,13 @@ cudaError_t cudaFreeHost(void* ptr) {
 
 static cudaError_t register_memory(void* address, size_t bytes, unsigned int flags) {
   if (!address || bytes == 0 || (flags & ~(unsigned int)REGISTER_FLAGS) != 0) return cudaErrorInvalidValue;
-  // The devices say that they have neither.
-  if (flags & (cudaHostRegisterIoMemory | cudaHostRegisterReadOnly)) return cudaErrorNotSupported;
+  // The memory that a program has is no memory of an I/O device.
+  if ((flags & cudaHostRegisterIoMemory) || bytes > UINTPTR_MAX - (uintptr_t)address) return cudaErrorInvalidValue;
   const sim_allocation_t* other = sim_allocation_overlap(address, bytes);
-  if (other) {
-    return other->type == cudaMemoryTypeHost ? cudaErrorHostMemoryAlreadyRegistered : cudaErrorInvalidValue;
-  }
+  if (other) return other->registered ? cudaErrorHostMemoryAlreadyRegistered : cudaErrorInvalidValue;
   sim_allocation_t* allocation = sim_allocation_create(address, bytes, cudaMemoryTypeHost, sim_thread()->device);
   allocation->registered = true;
-  allocation->flags = flags;
+  allocation->flags = (flags & cudaHostRegisterPortable) | cudaHostRegisterMapped;
   sim_allocation_claim(allocation);
   sim_allocation_begin(allocation);
   sim_allocation_release(allocation);  // being live holds it
@@ -63,7 +65,8 @@ cudaError_t cudaHostRegister(void* ptr, size_t size, unsigned int flags) {
 static cudaError_t unregister_memory(void* address) {
   if (!address) return cudaErrorInvalidValue;
   sim_allocation_t* allocation = sim_allocation_find(address);
-  if (!allocation || !allocation->registered || allocation->base != address) return cudaErrorHostMemoryNotRegistered;
+  if (!allocation) return cudaErrorHostMemoryNotRegistered;
+  if (!allocation->registered || allocation->base != address) return cudaErrorInvalidValue;
   sim_allocation_disclaim(allocation);
   sim_wait_for_device(allocation->device);
   sim_allocation_end(allocation);

@@ -28,7 +28,10 @@ cudaError_t cudaDeviceCanAccessPeer(int* canAccessPeer, int device, int peerDevi
 static cudaError_t enable(int peer, unsigned int flags) {
   int device = sim_thread()->device;
   if (flags != cudaPeerAccessDefault) return cudaErrorInvalidValue;
-  if (!is_device(peer) || peer == device) return cudaErrorInvalidDevice;
+  if (!is_device(peer)) return cudaErrorInvalidDevice;
+  if (peer == device) return cudaErrorPeerAccessUnsupported;
+  cudaError_t code = sim_gate_unsafe();
+  if (code != cudaSuccess) return code;
   if (enabled[device][peer]) return cudaErrorPeerAccessAlreadyEnabled;
   enabled[device][peer] = true;
   return cudaSuccess;
@@ -56,10 +59,10 @@ cudaError_t cudaDeviceDisablePeerAccess(int peerDevice) {
 
 // --- Copies ---------------------------------------------------------------------------------------------------------
 
-// Each side must be memory of the device that it is said to be on.
+// Each side must be memory of the device that it is said to be on, or pinned, which is every device's.
 static bool is_on(const void* address, int device) {
   const sim_allocation_t* allocation = sim_allocation_find(address);
-  return allocation && allocation->type == cudaMemoryTypeDevice && allocation->device == device;
+  return allocation && (allocation->type == cudaMemoryTypeHost || allocation->device == device);
 }
 
 static cudaError_t judge(const void* dst, int dst_device, const void* src, int src_device, size_t count) {

@@ -40,6 +40,7 @@ struct sim_block {
   chunk_t* chunk;
   char* base;
   size_t bytes;
+  size_t asked;              // of them by the caller, while used
   struct sim_block* before;  // neighbours in the chunk
   struct sim_block* after;
   state_t state;
@@ -310,7 +311,7 @@ static void split(sim_block_t* block, size_t bytes) {
 }
 
 // Takes the block out of the lists that it is in.
-static void use(sim_block_t* block, size_t bytes) {
+static void use(sim_block_t* block, size_t bytes, size_t asked) {
   sim_pool_t* pool = block->chunk->pool;
   if (block->state == BLOCK_PENDING) {
     split(block, bytes);
@@ -322,8 +323,9 @@ static void use(sim_block_t* block, size_t bytes) {
     split(block, bytes);
   }
   block->state = BLOCK_USED;
+  block->asked = asked;
   pool->num_used += 1;
-  pool->used += block->bytes;
+  pool->used += block->asked;
   if (pool->used_high < pool->used) pool->used_high = pool->used;
 }
 
@@ -331,6 +333,7 @@ sim_block_t* sim_pool_take(sim_pool_t* pool, size_t bytes, sim_stream_t* stream,
   *wait = NULL;
   *pending = false;
   if (bytes > sim_budget_total(pool->device)) return NULL;
+  size_t asked = bytes;
   bytes = whole(bytes, SIM_ALIGNMENT);
   sim_block_t* block = NULL;
   if (pool->num_pending > 0) {
@@ -346,7 +349,7 @@ sim_block_t* sim_pool_take(sim_pool_t* pool, size_t bytes, sim_stream_t* stream,
   }
   if (!block) return NULL;
   *pending = block->state == BLOCK_PENDING;
-  use(block, bytes);
+  use(block, bytes, asked);
   return block;
 }
 
@@ -355,7 +358,7 @@ char* sim_block_base(const sim_block_t* block) { return block->base; }
 static void give_up(sim_block_t* block) {
   sim_pool_t* pool = block->chunk->pool;
   pool->num_used -= 1;
-  pool->used -= block->bytes;
+  pool->used -= block->asked;
 }
 
 void sim_pool_free_later(sim_block_t* block, sim_stream_t* stream, sim_mark_t* mark) {

@@ -9,10 +9,17 @@
 
 #include "pool.h"
 
+#define KNOWN_HANDLES \
+  (cudaMemHandleTypePosixFileDescriptor | cudaMemHandleTypeWin32 | cudaMemHandleTypeWin32Kmt | cudaMemHandleTypeFabric)
+
 static bool is_device(int device) { return device >= 0 && device < sim_device_count(); }
 
 static cudaError_t create(cudaMemPool_t* out, const struct cudaMemPoolProps* props) {
   if (!out || !props || props->allocType != cudaMemAllocationTypePinned) return cudaErrorInvalidValue;
+  for (size_t i = 0; i < sizeof(props->reserved); ++i) {
+    if (props->reserved[i] != 0) return cudaErrorInvalidValue;
+  }
+  if ((props->handleTypes & ~(unsigned int)KNOWN_HANDLES) != 0) return cudaErrorInvalidValue;
   if (props->location.type == cudaMemLocationTypeHost || props->handleTypes != cudaMemHandleTypeNone) {
     return cudaErrorNotSupported;
   }
@@ -82,7 +89,8 @@ static cudaError_t set_bytes(sim_pool_t* pool, enum cudaMemPoolAttr attr, uint64
 }
 
 static cudaError_t set_attribute(sim_pool_t* pool, enum cudaMemPoolAttr attr, const void* value) {
-  if (!pool || !value) return cudaErrorInvalidValue;
+  if (!pool) return cudaErrorInvalidValue;
+  if (!value) sim_die("cudaMemPoolSetAttribute: the value is NULL: the real runtime reads it");
   bool* on = switch_of(pool, attr);
   if (on) {
     int setting;
@@ -135,15 +143,23 @@ static bool is_access(enum cudaMemAccessFlags flags) {
          flags == cudaMemAccessFlagsProtReadWrite;
 }
 
-// All or nothing. The pool's own device keeps its access.
+// The pool's own device keeps its access.
+static cudaError_t judge_access(const sim_pool_t* pool, const struct cudaMemAccessDesc* desc) {
+  if (!is_access(desc->flags)) return cudaErrorInvalidValue;
+  if (desc->location.type != cudaMemLocationTypeDevice) return cudaErrorNotSupported;
+  if (!is_device(desc->location.id)) return cudaErrorInvalidDevice;
+  if (desc->flags == cudaMemAccessFlagsProtRead) return cudaErrorNotSupported;
+  bool taken = desc->location.id == pool->device && desc->flags == cudaMemAccessFlagsProtNone;
+  return taken ? cudaErrorInvalidDevice : cudaSuccess;
+}
+
+// All or nothing.
 static cudaError_t set_access(sim_pool_t* pool, const struct cudaMemAccessDesc* descs, size_t count) {
-  if (!pool || (count > 0 && !descs)) return cudaErrorInvalidValue;
+  if (!pool) return cudaErrorInvalidValue;
+  if (count > 0 && !descs) sim_die("cudaMemPoolSetAccess: the descriptors are NULL: the real runtime reads them");
   for (size_t i = 0; i < count; ++i) {
-    if (descs[i].location.type != cudaMemLocationTypeDevice || !is_access(descs[i].flags)) return cudaErrorInvalidValue;
-    if (!is_device(descs[i].location.id)) return cudaErrorInvalidDevice;
-    if (descs[i].location.id == pool->device && descs[i].flags != cudaMemAccessFlagsProtReadWrite) {
-      return cudaErrorInvalidValue;
-    }
+    cudaError_t code = judge_access(pool, &descs[i]);
+    if (code != cudaSuccess) return code;
   }
   for (size_t i = 0; i < count; ++i) pool->access[descs[i].location.id] = descs[i].flags;
   return cudaSuccess;
@@ -160,9 +176,10 @@ cudaError_t cudaMemPoolGetAccess(enum cudaMemAccessFlags* flags, cudaMemPool_t m
   cudaError_t code = sim_enter(SIM_API_cudaMemPoolGetAccess);
   if (code == cudaSuccess) {
     const sim_pool_t* pool = sim_handle_get(SIM_POOL, memPool);
-    if (!pool || !flags || !location || location->type != cudaMemLocationTypeDevice || !is_device(location->id)) {
+    if (!pool || !location || location->type != cudaMemLocationTypeDevice || !is_device(location->id)) {
       code = cudaErrorInvalidValue;
     } else {
+      if (!flags) sim_die("cudaMemPoolGetAccess: the place is NULL: the real runtime writes it");
       *flags = pool->access[location->id];
     }
   }
@@ -181,15 +198,14 @@ cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* memPool, int device) {
 
 cudaError_t cudaDeviceGetMemPool(cudaMemPool_t* memPool, int device) {
   cudaError_t code = sim_enter(SIM_API_cudaDeviceGetMemPool);
-  if (code == cudaSuccess && !memPool) code = cudaErrorInvalidValue;
-  if (code == cudaSuccess && !is_device(device)) code = cudaErrorInvalidDevice;
+  if (code == cudaSuccess && (!memPool || !is_device(device))) code = cudaErrorInvalidValue;
   if (code == cudaSuccess) *memPool = sim_pool_current(device)->handle;
   return sim_leave(code);
 }
 
 cudaError_t cudaDeviceSetMemPool(int device, cudaMemPool_t memPool) {
   cudaError_t code = sim_enter(SIM_API_cudaDeviceSetMemPool);
-  if (code == cudaSuccess && !is_device(device)) code = cudaErrorInvalidDevice;
+  if (code == cudaSuccess && !is_device(device)) code = cudaErrorInvalidValue;
   if (code == cudaSuccess) {
     sim_pool_t* pool = sim_handle_get(SIM_POOL, memPool);
     if (pool && pool->device == device) {

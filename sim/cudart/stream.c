@@ -18,7 +18,7 @@ sim_stream_t* sim_stream_create(int device, unsigned int flags, int priority) {
   stream->device = device;
   stream->flags = flags;
   stream->priority = priority;
-  stream->advice.policy = cudaSyncPolicyAuto;
+  stream->advice.policy = -1;
   stream->advice.domains.remote = 1;
   sim_order_stream_created(stream);
   return stream;
@@ -137,6 +137,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
 cudaError_t cudaStreamGetFlags(cudaStream_t hStream, unsigned int* flags) {
   cudaError_t code = sim_enter(SIM_API_cudaStreamGetFlags);
   if (code == cudaSuccess && !flags) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess) code = sim_gate_legacy(sim_stream_get(hStream));
   if (code == cudaSuccess) code = sim_gate_not_capturing(sim_stream_get(hStream));
   if (code == cudaSuccess) *flags = sim_stream_get(hStream)->flags;
   return sim_leave(code);
@@ -159,8 +160,8 @@ cudaError_t cudaStreamGetId(cudaStream_t hStream, unsigned long long* streamId) 
 
 cudaError_t cudaStreamGetDevice(cudaStream_t hStream, int* device) {
   cudaError_t code = sim_enter(SIM_API_cudaStreamGetDevice);
-  if (code == cudaSuccess && !device) code = cudaErrorInvalidValue;
   if (code == cudaSuccess) code = sim_gate_not_capturing(sim_stream_get(hStream));
+  if (code == cudaSuccess && !device) sim_die("cudaStreamGetDevice: the place is NULL: the real runtime writes it");
   if (code == cudaSuccess) *device = sim_stream_get(hStream)->device;
   return sim_leave(code);
 }

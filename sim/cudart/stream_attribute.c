@@ -11,13 +11,12 @@
 
 static bool is_window(const struct cudaAccessPolicyWindow* window) {
   if (window->num_bytes > SIM_MAX_WINDOW_BYTES || !(window->hitRatio >= 0 && window->hitRatio <= 1)) return false;
-  // What misses may not be told to persist.
-  return (unsigned int)window->hitProp <= cudaAccessPropertyPersisting &&
-         (unsigned int)window->missProp <= cudaAccessPropertyStreaming;
+  // Measured: what misses may not be told to persist, and what hits is not looked at.
+  return (unsigned int)window->missProp <= cudaAccessPropertyStreaming;
 }
 
 static cudaError_t set(sim_stream_t* stream, cudaStreamAttrID id, const cudaStreamAttrValue* value) {
-  if (!value) return cudaErrorInvalidValue;
+  if (!value) sim_die("cudaStreamSetAttribute: the value is NULL: the real runtime reads it");
   sim_stream_advice_t* advice = &stream->advice;
   switch (id) {
     case cudaLaunchAttributePriority: stream->priority = sim_clamp_priority(value->priority); return cudaSuccess;
@@ -46,14 +45,16 @@ cudaError_t cudaStreamSetAttribute(cudaStream_t hStream, cudaStreamAttrID attr, 
 }
 
 static cudaError_t get(const sim_stream_t* stream, cudaStreamAttrID id, cudaStreamAttrValue* value) {
-  if (!value) return cudaErrorInvalidValue;
+  if (!value) sim_die("cudaStreamGetAttribute: the value is NULL: the real runtime writes it");
   const sim_stream_advice_t* advice = &stream->advice;
   cudaStreamAttrValue found;
   memset(&found, 0, sizeof(found));
   switch (id) {
     case cudaLaunchAttributePriority: found.priority = stream->priority; break;
     case cudaLaunchAttributeAccessPolicyWindow: found.accessPolicyWindow = advice->window; break;
-    case cudaLaunchAttributeSynchronizationPolicy: found.syncPolicy = advice->policy; break;
+    case cudaLaunchAttributeSynchronizationPolicy:
+      found.syncPolicy = (enum cudaSynchronizationPolicy)advice->policy;
+      break;
     case cudaLaunchAttributeMemSyncDomainMap: found.memSyncDomainMap = advice->domains; break;
     case cudaLaunchAttributeMemSyncDomain: found.memSyncDomain = advice->domain; break;
     default: return cudaErrorInvalidValue;

@@ -365,7 +365,7 @@ TEST_F(Pool, RefusesBadArguments) {
   EXPECT_EQ(cudaErrorInvalidDevice, cudaDeviceGetDefaultMemPool(&pool, 7));
   EXPECT_EQ(cudaErrorInvalidValue, cudaDeviceSetMemPool(0, nullptr));
   cudaMemAccessDesc desc = {{cudaMemLocationTypeDevice, 0}, cudaMemAccessFlagsProtNone};
-  EXPECT_EQ(cudaErrorInvalidValue, cudaMemPoolSetAccess(pool_, &desc, 1)) << "the owner keeps its access";
+  EXPECT_EQ(cudaErrorInvalidDevice, cudaMemPoolSetAccess(pool_, &desc, 1)) << "the owner keeps its access";
   cudaMemAccessFlags flags = cudaMemAccessFlagsProtNone;
   EXPECT_EQ(cudaSuccess, cudaMemPoolGetAccess(&flags, pool_, &desc.location));
   EXPECT_EQ(cudaMemAccessFlagsProtReadWrite, flags);
