@@ -103,7 +103,8 @@ std::vector<std::string> Expected(const Block& block, std::string* complaint) {
 std::set<std::string> CrashingSteps(const Block& block) {
   std::set<std::string> steps;
   for (const Line& line : Recorded(block)) {
-    if (line.answer == kCrash) steps.insert(line.step);
+    const Difference* difference = OnSimulator() ? FindDifference(line) : nullptr;
+    if ((difference == nullptr ? line.answer : difference->answer) == kCrash) steps.insert(line.step);
   }
   return steps;
 }

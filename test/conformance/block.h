@@ -31,7 +31,7 @@ std::vector<Line> Recorded(const Block& block);
 // changes nothing is told in `*complaint`.
 std::vector<std::string> Expected(const Block& block, std::string* complaint);
 
-// The steps of the block that the real runtime does not survive, by the record.
+// The steps of the block that this world does not survive, by the record or the expected differences.
 std::set<std::string> CrashingSteps(const Block& block);
 
 // Does this program link the simulator?

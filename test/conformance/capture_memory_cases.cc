@@ -101,7 +101,7 @@ const std::vector<CaptureRow> kCopies = {
     {"cudaMemcpyAsync_badkind",
      [](CaptureFrame& f) { return cudaMemcpyAsync(f.device2, f.device, 16, static_cast<cudaMemcpyKind>(7), f.s); }},
     {"cudaMemcpyAsync_wrongkind",
-     [](CaptureFrame& f) { return cudaMemcpyAsync(f.device2, f.pageable, 16, cudaMemcpyDeviceToDevice, f.s); }},
+     [](CaptureFrame& f) { return cudaMemcpyAsync(f.device2, f.device, 16, cudaMemcpyHostToDevice, f.s); }},
     {"cudaMemcpyAsync_nulldst",
      [](CaptureFrame& f) { return cudaMemcpyAsync(nullptr, f.device, 16, cudaMemcpyDeviceToDevice, f.s); }},
     {"cudaMemcpyAsync_legacy", [](CaptureFrame& f) { return CopyOn(f, cudaStreamLegacy); }, true},

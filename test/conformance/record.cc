@@ -23,7 +23,7 @@ std::vector<Line> ReadAll() {
 
 }  // namespace
 
-const char kCrash[] = "- | - | CRASH";
+const char kCrash[] = "- | - | CRASH signal=11";
 
 Line ParseLine(const std::string& text) {
   const size_t first = text.find(kBar);

@@ -1,0 +1,668 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Arguments: NULL pointers, handles that are none, values outside of an enum, sizes that overflow.
+#include "test/conformance/rig.h"
+
+#include <cstring>
+#include <string>
+
+namespace conformance {
+
+OBSERVE("args.device", Once().InOwnProcess()) {
+  int v = 0;
+  size_t z = 0;
+  unsigned u = 0;
+  unsigned long long l = 0;
+  char bus[32];
+  cudaDeviceProp prop;
+  cudaMemPool_t pool = nullptr, current = nullptr;
+  REQUIRE_CUDA(cudaFree(nullptr));
+  PROBE(cudaGetDeviceCount(nullptr));
+  PROBE(cudaGetDevice(nullptr));
+  PROBE(cudaSetDevice(0));
+  PROBE(cudaGetDeviceProperties(nullptr, 0));
+  PROBE(cudaGetDeviceProperties(&prop, -1));
+  PROBE(cudaGetDeviceProperties(&prop, 99));
+  PROBE(cudaDeviceGetAttribute(nullptr, cudaDevAttrWarpSize, 0));
+  PROBE_AND(cudaDeviceGetAttribute(&v, cudaDevAttrWarpSize, 0), "v=%d", v);
+  PROBE(cudaDeviceGetAttribute(&v, (cudaDeviceAttr)0, 0));
+  PROBE(cudaDeviceGetAttribute(&v, (cudaDeviceAttr)9999, 0));
+  PROBE(cudaDeviceGetAttribute(&v, (cudaDeviceAttr)-1, 0));
+  PROBE(cudaDeviceGetAttribute(&v, cudaDevAttrWarpSize, -1));
+  PROBE(cudaDeviceGetAttribute(&v, cudaDevAttrWarpSize, 99));
+  PROBE(cudaDeviceGetStreamPriorityRange(nullptr, nullptr));
+  PROBE_AND(cudaDeviceGetStreamPriorityRange(&v, nullptr), "v=%d", v);
+  PROBE_AND(cudaDeviceGetStreamPriorityRange(nullptr, &v), "v=%d", v);
+  PROBE(cudaRuntimeGetVersion(nullptr));
+  PROBE(cudaDriverGetVersion(nullptr));
+  PROBE(cudaMemGetInfo(nullptr, &z));
+  PROBE(cudaMemGetInfo(&z, nullptr));
+  PROBE(cudaMemGetInfo(nullptr, nullptr));
+  PROBE(cudaDeviceGetLimit(nullptr, cudaLimitStackSize));
+  PROBE(cudaDeviceGetLimit(&z, (cudaLimit)99));
+  PROBE(cudaDeviceGetLimit(&z, (cudaLimit)-1));
+  PROBE(cudaDeviceSetLimit((cudaLimit)99, 1024));
+  PROBE(cudaDeviceSetLimit(cudaLimitStackSize, 0));
+  PROBE_AND(cudaDeviceGetLimit(&z, cudaLimitStackSize), "v=%zu", z);
+  PROBE(cudaDeviceSetLimit(cudaLimitStackSize, 1000));
+  PROBE_AND(cudaDeviceGetLimit(&z, cudaLimitStackSize), "v=%zu", z);
+  PROBE(cudaDeviceSetLimit(cudaLimitStackSize, 2048));
+  PROBE_AND(cudaDeviceGetLimit(&z, cudaLimitStackSize), "v=%zu", z);
+  PROBE(cudaDeviceSetLimit(cudaLimitStackSize, (size_t)1 << 40));
+  PROBE(cudaDeviceSetLimit(cudaLimitPrintfFifoSize, 2000000));
+  PROBE_AND(cudaDeviceGetLimit(&z, cudaLimitPrintfFifoSize), "v=%zu", z);
+  PROBE(cudaDeviceSetLimit(cudaLimitMallocHeapSize, 16777216));
+  PROBE_AND(cudaDeviceGetLimit(&z, cudaLimitMallocHeapSize), "v=%zu", z);
+  PROBE_AND(cudaDeviceGetLimit(&z, cudaLimitDevRuntimeSyncDepth), "v=%zu", z);
+  PROBE(cudaDeviceSetLimit(cudaLimitDevRuntimeSyncDepth, 3));
+  PROBE_AND(cudaDeviceGetLimit(&z, cudaLimitDevRuntimePendingLaunchCount), "v=%zu", z);
+  PROBE(cudaDeviceSetLimit(cudaLimitMaxL2FetchGranularity, 64));
+  PROBE_AND(cudaDeviceGetLimit(&z, cudaLimitMaxL2FetchGranularity), "v=%zu", z);
+  PROBE(cudaDeviceSetLimit(cudaLimitMaxL2FetchGranularity, 1000));
+  PROBE(cudaDeviceSetLimit(cudaLimitPersistingL2CacheSize, 0));
+  PROBE_AND(cudaDeviceGetLimit(&z, cudaLimitPersistingL2CacheSize), "v=%zu", z);
+  PROBE(cudaDeviceSetLimit(cudaLimitPersistingL2CacheSize, (size_t)1 << 40));
+  PROBE(cudaGetDeviceFlags(nullptr));
+  PROBE_AND(cudaGetDeviceFlags(&u), "flags=%u", u);
+  PROBE(cudaSetDeviceFlags(1));
+  PROBE_AND(cudaGetDeviceFlags(&u), "flags=%u", u);
+  PROBE(cudaSetDeviceFlags(3));
+  PROBE(cudaSetDeviceFlags(4));
+  PROBE_AND(cudaGetDeviceFlags(&u), "flags=%u", u);
+  PROBE(cudaSetDeviceFlags(0x1000));
+  PROBE(cudaSetDeviceFlags(0));
+  PROBE_AND(cudaGetDeviceFlags(&u), "flags=%u", u);
+  PROBE(cudaInitDevice(0, 0, 0));
+  PROBE(cudaInitDevice(-1, 0, 0));
+  PROBE(cudaInitDevice(99, 0, 0));
+  PROBE(cudaInitDevice(0, 0x1000, 1));
+  PROBE(cudaInitDevice(0, 0, 2));
+  PROBE(cudaInitDevice(0, 4, 1));
+  PROBE_AND(cudaDeviceCanAccessPeer(&v, 0, 0), "v=%d", v);
+  PROBE(cudaDeviceCanAccessPeer(nullptr, 0, 0));
+  PROBE(cudaDeviceCanAccessPeer(&v, 0, 99));
+  PROBE(cudaDeviceCanAccessPeer(&v, -1, 0));
+  PROBE(cudaDeviceEnablePeerAccess(0, 0));
+  PROBE(cudaDeviceEnablePeerAccess(99, 0));
+  PROBE(cudaDeviceEnablePeerAccess(-1, 0));
+  PROBE(cudaDeviceEnablePeerAccess(0, 1));
+  PROBE(cudaDeviceDisablePeerAccess(0));
+  PROBE(cudaDeviceDisablePeerAccess(99));
+  PROBE(cudaDeviceDisablePeerAccess(-1));
+  PROBE(cudaDeviceGetPCIBusId(nullptr, 20, 0));
+  PROBE(cudaDeviceGetPCIBusId(bus, 0, 0));
+  PROBE_AND(cudaDeviceGetPCIBusId(bus, 20, 0), "length=%zu", strlen(bus));
+  PROBE(cudaDeviceGetPCIBusId(bus, 20, 99));
+  PROBE_AND(cudaDeviceGetByPCIBusId(&v, bus), "v=%d", v);
+  PROBE(cudaDeviceGetByPCIBusId(nullptr, bus));
+  PROBE(cudaDeviceGetByPCIBusId(&v, nullptr));
+  PROBE(cudaDeviceGetByPCIBusId(&v, "garbage"));
+  PROBE(cudaDeviceGetByPCIBusId(&v, "ffff:ff:ff.0"));
+  PROBE(cudaDeviceGetDefaultMemPool(nullptr, 0));
+  PROBE(cudaDeviceGetDefaultMemPool(&pool, -1));
+  PROBE(cudaDeviceGetDefaultMemPool(&pool, 99));
+  PROBE(cudaDeviceGetDefaultMemPool(&pool, 0));
+  PROBE(cudaDeviceGetMemPool(nullptr, 0));
+  PROBE(cudaDeviceGetMemPool(&current, 99));
+  PROBE_AND(cudaDeviceGetMemPool(&current, 0), "is_default=%d", current == pool);
+  PROBE(cudaDeviceSetMemPool(0, nullptr));
+  PROBE(cudaDeviceSetMemPool(99, pool));
+  PROBE(cudaDeviceSetMemPool(-1, pool));
+  PROBE(cudaDeviceSetMemPool(0, pool));
+  PROBE(cudaDeviceGetGraphMemAttribute(0, (cudaGraphMemAttributeType)77, &l));
+  PROBE(cudaDeviceGetGraphMemAttribute(0, cudaGraphMemAttrUsedMemHigh, nullptr));
+  PROBE(cudaDeviceGetGraphMemAttribute(99, cudaGraphMemAttrUsedMemHigh, &l));
+  PROBE(cudaDeviceGetGraphMemAttribute(-1, cudaGraphMemAttrUsedMemHigh, &l));
+  l = 0;
+  PROBE(cudaDeviceSetGraphMemAttribute(0, cudaGraphMemAttrUsedMemHigh, &l));
+  PROBE(cudaDeviceSetGraphMemAttribute(0, cudaGraphMemAttrReservedMemHigh, &l));
+  PROBE(cudaDeviceSetGraphMemAttribute(0, cudaGraphMemAttrReservedMemCurrent, &l));
+  PROBE(cudaDeviceSetGraphMemAttribute(0, (cudaGraphMemAttributeType)77, &l));
+  PROBE(cudaDeviceSetGraphMemAttribute(0, cudaGraphMemAttrUsedMemHigh, nullptr));
+  PROBE(cudaDeviceSetGraphMemAttribute(99, cudaGraphMemAttrUsedMemHigh, &l));
+  PROBE(cudaDeviceGraphMemTrim(-1));
+  PROBE(cudaDeviceGraphMemTrim(99));
+  PROBE(cudaDeviceGraphMemTrim(0));
+  PROBE(cudaCtxResetPersistingL2Cache());
+  o.Note("error names", Format("%s %s %s", cudaGetErrorName((cudaError_t)12345), cudaGetErrorName((cudaError_t)-1),
+                               cudaGetErrorName((cudaError_t)47)));
+}
+
+OBSERVE("args.stream", Once().InOwnProcess()) {
+  Rig r(o);
+  cudaStream_t s = nullptr;
+  unsigned u = 0;
+  int v = 0;
+  unsigned long long l = 0;
+  cudaStreamCaptureStatus status;
+  PROBE(cudaStreamCreate(nullptr));
+  PROBE(cudaStreamCreateWithFlags(nullptr, 0));
+  PROBE(cudaStreamCreateWithFlags(&s, 2));
+  PROBE(cudaStreamCreateWithFlags(&s, 0x101));
+  PROBE(cudaStreamCreateWithPriority(nullptr, 0, 0));
+  PROBE(cudaStreamCreateWithPriority(&s, 4, 0));
+  PROBE(cudaStreamGetFlags(r.s, nullptr));
+  PROBE(cudaStreamGetPriority(r.s, nullptr));
+  PROBE(cudaStreamGetId(r.s, nullptr));
+  PROBE(cudaStreamGetDevice(r.s, nullptr));
+  PROBE(cudaStreamIsCapturing(r.s, nullptr));
+  PROBE(cudaStreamGetCaptureInfo(r.s, nullptr));
+  PROBE_AND(cudaStreamGetCaptureInfo(r.s, &status), "status=%d", status);
+  PROBE_AND(cudaStreamGetCaptureInfo(nullptr, &status), "status=%d", status);
+  PROBE_AND(cudaStreamIsCapturing(nullptr, &status), "status=%d", status);
+  l = 7;
+  PROBE_AND(cudaStreamGetCaptureInfo(r.s, &status, &l), "status=%d id=%llu", status, l);
+  PROBE(cudaStreamEndCapture(r.s, nullptr));
+  PROBE(cudaStreamEndCapture(nullptr, nullptr));
+  PROBE(cudaStreamUpdateCaptureDependencies(r.s, nullptr, nullptr, 0, 0));
+  PROBE(cudaStreamUpdateCaptureDependencies(nullptr, nullptr, nullptr, 0, 0));
+  PROBE(cudaStreamWaitEvent(r.s, r.e, 2));
+  PROBE(cudaStreamWaitEvent(nullptr, r.e, 0));
+  PROBE(cudaStreamWaitEvent(cudaStreamLegacy, r.e, 0));
+  PROBE(cudaStreamWaitEvent(cudaStreamPerThread, r.e, 0));
+  PROBE(cudaStreamAddCallback(r.s, nullptr, nullptr, 0));
+  const cudaStreamCallback_t callback = [](cudaStream_t, cudaError_t, void*) {};
+  PROBE(cudaStreamAddCallback(r.s, callback, nullptr, 1));
+  PROBE(cudaStreamAddCallback(r.s, callback, nullptr, 0));
+  PROBE(cudaStreamSynchronize(r.s));
+  PROBE(cudaStreamAttachMemAsync(r.s, nullptr, 0, cudaMemAttachSingle));
+  PROBE(cudaStreamAttachMemAsync(r.s, r.d, 0, cudaMemAttachSingle));
+  PROBE(cudaStreamAttachMemAsync(r.s, r.d, 0, 9));
+  PROBE(cudaStreamAttachMemAsync(r.s, r.pageable, 0, cudaMemAttachSingle));
+  PROBE(cudaStreamQuery(nullptr));
+  PROBE(cudaStreamQuery(cudaStreamLegacy));
+  PROBE(cudaStreamQuery(cudaStreamPerThread));
+  PROBE(cudaStreamSynchronize(nullptr));
+  PROBE_AND(cudaStreamGetFlags(cudaStreamPerThread, &u), "flags=%u", u);
+  PROBE_AND(cudaStreamGetPriority(cudaStreamLegacy, &v), "priority=%d", v);
+  PROBE(cudaStreamDestroy(cudaStreamPerThread));
+  PROBE(cudaLaunchHostFunc(r.s, nullptr, nullptr));
+  PROBE(cudaLaunchHostFunc(nullptr, Nothing, nullptr));
+  PROBE(cudaDeviceSynchronize());
+}
+
+OBSERVE("args.stream_attributes", Once().InOwnProcess()) {
+  Rig r(o);
+  cudaStreamAttrValue value;
+  for (int id = 0; id <= 17; ++id) {
+    memset(&value, 0, sizeof value);
+    std::string step = Format("cudaStreamGetAttribute id=%d", id);
+    PROBE_AS(step.c_str(), cudaStreamGetAttribute(r.s, (cudaStreamAttrID)id, &value));
+    step = Format("cudaStreamSetAttribute zero id=%d", id);
+    memset(&value, 0, sizeof value);
+    PROBE_AS(step.c_str(), cudaStreamSetAttribute(r.s, (cudaStreamAttrID)id, &value));
+  }
+  PROBE(cudaStreamGetAttribute(r.s, (cudaStreamAttrID)99, &value));
+  PROBE(cudaStreamSetAttribute(r.s, (cudaStreamAttrID)99, &value));
+  PROBE(cudaStreamGetAttribute(r.s, cudaLaunchAttributePriority, nullptr));
+  PROBE(cudaStreamSetAttribute(r.s, cudaLaunchAttributePriority, nullptr));
+  memset(&value, 0, sizeof value);
+  value.priority = -3;
+  PROBE(cudaStreamSetAttribute(r.s, cudaLaunchAttributePriority, &value));
+  int priority = 99;
+  PROBE_AND(cudaStreamGetPriority(r.s, &priority), "priority=%d", priority);
+  PROBE_AND(cudaStreamGetAttribute(r.s, cudaLaunchAttributePriority, &value), "priority=%d", value.priority);
+  value.priority = -100;
+  PROBE(cudaStreamSetAttribute(r.s, cudaLaunchAttributePriority, &value));
+  value.priority = 5;
+  PROBE(cudaStreamSetAttribute(r.s, cudaLaunchAttributePriority, &value));
+  PROBE_AND(cudaStreamGetPriority(r.s, &priority), "priority=%d", priority);
+  memset(&value, 0, sizeof value);
+  PROBE_AND(cudaStreamGetAttribute(r.s2, cudaLaunchAttributeSynchronizationPolicy, &value), "policy=%d",
+            value.syncPolicy);
+  for (int policy = 0; policy <= 5; ++policy) {
+    memset(&value, 0, sizeof value);
+    value.syncPolicy = (cudaSynchronizationPolicy)policy;
+    std::string step = Format("set synchronization policy %d", policy);
+    PROBE_AS(step.c_str(), cudaStreamSetAttribute(r.s2, cudaLaunchAttributeSynchronizationPolicy, &value));
+  }
+  memset(&value, 0, sizeof value);
+  PROBE_AND(cudaStreamGetAttribute(r.s2, cudaLaunchAttributeSynchronizationPolicy, &value), "policy=%d",
+            value.syncPolicy);
+  memset(&value, 0, sizeof value);
+  value.accessPolicyWindow.base_ptr = r.d;
+  value.accessPolicyWindow.num_bytes = 4096;
+  value.accessPolicyWindow.hitRatio = 0.5f;
+  value.accessPolicyWindow.hitProp = cudaAccessPropertyPersisting;
+  value.accessPolicyWindow.missProp = cudaAccessPropertyStreaming;
+  PROBE_AS("window", cudaStreamSetAttribute(r.s2, cudaLaunchAttributeAccessPolicyWindow, &value));
+  PROBE(cudaStreamCopyAttributes(r.s, r.s2));
+  memset(&value, 0, sizeof value);
+  PROBE_AND(cudaStreamGetAttribute(r.s, cudaLaunchAttributeAccessPolicyWindow, &value), "bytes=%zu ratio=%.1f",
+            value.accessPolicyWindow.num_bytes, value.accessPolicyWindow.hitRatio);
+  memset(&value, 0, sizeof value);
+  PROBE_AND(cudaStreamGetAttribute(r.s, cudaLaunchAttributeSynchronizationPolicy, &value), "policy=%d",
+            value.syncPolicy);
+  PROBE_AND(cudaStreamGetPriority(r.s, &priority), "priority=%d", priority);
+  value.accessPolicyWindow.hitRatio = 2.0f;
+  value.accessPolicyWindow.num_bytes = 4096;
+  value.accessPolicyWindow.base_ptr = r.d;
+  value.accessPolicyWindow.hitProp = cudaAccessPropertyPersisting;
+  value.accessPolicyWindow.missProp = cudaAccessPropertyStreaming;
+  PROBE_AS("window ratio 2", cudaStreamSetAttribute(r.s2, cudaLaunchAttributeAccessPolicyWindow, &value));
+  value.accessPolicyWindow.hitRatio = 0.5f;
+  value.accessPolicyWindow.missProp = cudaAccessPropertyPersisting;
+  PROBE_AS("window misses persist", cudaStreamSetAttribute(r.s2, cudaLaunchAttributeAccessPolicyWindow, &value));
+  value.accessPolicyWindow.missProp = cudaAccessPropertyNormal;
+  value.accessPolicyWindow.hitProp = (cudaAccessProperty)9;
+  PROBE_AS("window hit property 9", cudaStreamSetAttribute(r.s2, cudaLaunchAttributeAccessPolicyWindow, &value));
+  value.accessPolicyWindow.hitProp = cudaAccessPropertyNormal;
+  value.accessPolicyWindow.num_bytes = (size_t)1 << 40;
+  PROBE_AS("window too large", cudaStreamSetAttribute(r.s2, cudaLaunchAttributeAccessPolicyWindow, &value));
+  PROBE(cudaStreamCopyAttributes(nullptr, r.s));
+  PROBE(cudaStreamCopyAttributes(r.s, nullptr));
+  PROBE(cudaStreamCopyAttributes(r.s, r.s));
+  PROBE(cudaStreamGetAttribute(nullptr, cudaLaunchAttributePriority, &value));
+  PROBE(cudaStreamSetAttribute(nullptr, cudaLaunchAttributePriority, &value));
+  memset(&value, 0, sizeof value);
+  value.memSyncDomain = (cudaLaunchMemSyncDomain)7;
+  PROBE_AS("sync domain 7", cudaStreamSetAttribute(r.s, cudaLaunchAttributeMemSyncDomain, &value));
+}
+
+OBSERVE("args.event", Once().InOwnProcess()) {
+  Rig r(o);
+  cudaEvent_t e = nullptr;
+  float ms = -5;
+  for (unsigned flags = 0; flags <= 8; ++flags) {
+    e = nullptr;
+    std::string step = Format("cudaEventCreateWithFlags flags=%u", flags);
+    PROBE_AS_AND(step.c_str(), cudaEventCreateWithFlags(&e, flags), "event=%s", PointerState(e));
+  }
+  PROBE(cudaEventCreate(nullptr));
+  cudaEvent_t a, b, quiet;
+  REQUIRE_CUDA(cudaEventCreate(&a));
+  REQUIRE_CUDA(cudaEventCreate(&b));
+  REQUIRE_CUDA(cudaEventCreateWithFlags(&quiet, cudaEventDisableTiming));
+  PROBE(cudaEventQuery(a));
+  PROBE(cudaEventSynchronize(a));
+  PROBE(cudaEventElapsedTime(&ms, a, b));
+  PROBE(cudaEventElapsedTime(&ms, a, a));
+  PROBE(cudaEventRecord(a, r.s));
+  PROBE(cudaEventElapsedTime(&ms, a, b));
+  PROBE(cudaEventElapsedTime(&ms, b, a));
+  PROBE(cudaEventRecord(b, r.s));
+  PROBE(cudaEventRecord(quiet, r.s));
+  PROBE(cudaStreamSynchronize(r.s));
+  PROBE(cudaEventElapsedTime(nullptr, a, b));
+  PROBE_AND(cudaEventElapsedTime(&ms, a, b), "nonnegative=%d", ms >= 0);
+  PROBE_AND(cudaEventElapsedTime(&ms, b, a), "nonpositive=%d", ms <= 0);
+  PROBE_AND(cudaEventElapsedTime(&ms, a, a), "zero=%d", ms == 0);
+  PROBE(cudaEventElapsedTime(&ms, a, quiet));
+  PROBE(cudaEventElapsedTime(&ms, quiet, b));
+  PROBE(cudaEventElapsedTime(&ms, quiet, quiet));
+  PROBE(cudaEventElapsedTime(&ms, nullptr, b));
+  PROBE(cudaEventElapsedTime(&ms, a, nullptr));
+  PROBE(cudaEventRecordWithFlags(a, r.s, 0));
+  PROBE(cudaEventRecordWithFlags(a, r.s, 2));
+  PROBE(cudaEventRecordWithFlags(nullptr, r.s, 0));
+  PROBE(cudaEventRecord(a, nullptr));
+  PROBE(cudaEventRecord(a, cudaStreamPerThread));
+  PROBE(cudaEventRecord(a, cudaStreamLegacy));
+  PROBE(cudaEventSynchronize(a));
+}
+
+OBSERVE("args.alloc", Once().InOwnProcess()) {
+  Rig r(o);
+  void* p = Untouched<void>();
+  size_t pitch = 77;
+  cudaMemPool_t pool = nullptr;
+  REQUIRE_CUDA(cudaDeviceGetDefaultMemPool(&pool, 0));
+  PROBE(cudaMalloc(nullptr, 16));
+  PROBE_AND(cudaMalloc(&p, 0), "p=%s", PointerState(p));
+  p = Untouched<void>();
+  PROBE_AND(cudaMalloc(&p, SIZE_MAX), "p=%s", PointerState(p));
+  p = Untouched<void>();
+  PROBE_AND(cudaMalloc(&p, SIZE_MAX / 2), "p=%s", PointerState(p));
+  p = Untouched<void>();
+  PROBE_AND(cudaMalloc(&p, (size_t)1 << 50), "p=%s", PointerState(p));
+  PROBE_AND(cudaMalloc(&p, 1), "aligned512=%d", (uintptr_t)p % 512 == 0);
+  PROBE(cudaFree(p));
+  PROBE(cudaMallocHost(nullptr, 16));
+  p = Untouched<void>();
+  PROBE_AND(cudaMallocHost(&p, 0), "p=%s", PointerState(p));
+  p = Untouched<void>();
+  PROBE_AND(cudaMallocHost(&p, SIZE_MAX), "p=%s", PointerState(p));
+  p = Untouched<void>();
+  PROBE_AND(cudaHostAlloc(&p, (size_t)1 << 50, 0), "p=%s", PointerState(p));
+  PROBE(cudaHostAlloc(nullptr, 16, 0));
+  for (unsigned flags = 0; flags <= 8; ++flags) {
+    unsigned got = 99;
+    p = nullptr;
+    std::string step = Format("cudaHostAlloc flags=%u", flags);
+    PROBE_AS_AND(step.c_str(), cudaHostAlloc(&p, 4096, flags), "p=%s", PointerState(p));
+    step = Format("cudaHostGetFlags of flags=%u", flags);
+    PROBE_AS_AND(step.c_str(), cudaHostGetFlags(&got, p), "flags=%u", got);
+    cudaFreeHost(p);
+    cudaGetLastError();
+  }
+  p = Untouched<void>();
+  PROBE(cudaMallocManaged(nullptr, 16, cudaMemAttachGlobal));
+  PROBE_AND(cudaMallocManaged(&p, 0, cudaMemAttachGlobal), "p=%s", PointerState(p));
+  PROBE(cudaMallocManaged(&p, 16, 0));
+  PROBE(cudaMallocManaged(&p, 16, cudaMemAttachSingle));
+  PROBE(cudaMallocManaged(&p, 16, cudaMemAttachHost));
+  PROBE(cudaMallocManaged(&p, 16, 3));
+  PROBE(cudaMallocPitch(nullptr, &pitch, 64, 4));
+  PROBE(cudaMallocPitch(&p, nullptr, 64, 4));
+  pitch = 77;
+  p = Untouched<void>();
+  PROBE_AND(cudaMallocPitch(&p, &pitch, 0, 4), "p=%s pitch=%zu", PointerState(p), pitch);
+  pitch = 77;
+  p = Untouched<void>();
+  PROBE_AND(cudaMallocPitch(&p, &pitch, 64, 0), "p=%s pitch=%zu", PointerState(p), pitch);
+  PROBE_AND(cudaMallocPitch(&p, &pitch, 1, 4), "p=%s pitch=%zu", PointerState(p), pitch);
+  PROBE_AND(cudaMallocPitch(&p, &pitch, 513, 4), "p=%s pitch=%zu", PointerState(p), pitch);
+  PROBE(cudaMallocPitch(&p, &pitch, SIZE_MAX, 4));
+  PROBE(cudaMallocPitch(&p, &pitch, 4, SIZE_MAX));
+  PROBE(cudaMallocAsync(nullptr, 16, r.s));
+  p = Untouched<void>();
+  PROBE_AND(cudaMallocAsync(&p, 0, r.s), "p=%s", PointerState(p));
+  p = Untouched<void>();
+  PROBE_AND(cudaMallocAsync(&p, SIZE_MAX, r.s), "p=%s", PointerState(p));
+  p = Untouched<void>();
+  PROBE_AND(cudaMallocAsync(&p, (size_t)1 << 50, r.s), "p=%s", PointerState(p));
+  PROBE(cudaMallocAsync(&p, 16, nullptr));
+  PROBE(cudaFreeAsync(p, nullptr));
+  PROBE(cudaMallocAsync(&p, 16, cudaStreamPerThread));
+  PROBE(cudaFreeAsync(p, cudaStreamPerThread));
+  PROBE(cudaMallocFromPoolAsync(nullptr, 16, pool, r.s));
+  PROBE(cudaMallocFromPoolAsync(&p, 16, nullptr, r.s));
+  PROBE_AND(cudaMallocFromPoolAsync(&p, 0, pool, r.s), "p=%s", PointerState(p));
+  PROBE_AND(cudaMallocFromPoolAsync(&p, SIZE_MAX, pool, r.s), "p=%s", PointerState(p));
+  PROBE(cudaMallocFromPoolAsync(&p, 16, pool, r.s));
+  PROBE(cudaFreeAsync(p, r.s));
+  PROBE(cudaStreamSynchronize(r.s));
+}
+
+OBSERVE("args.free", Once().InOwnProcess()) {
+  Rig r(o);
+  char* p = nullptr;
+  char* q = nullptr;
+  char stack[64];
+  PROBE(cudaFree(nullptr));
+  PROBE(cudaFreeHost(nullptr));
+  PROBE(cudaFreeAsync(nullptr, r.s));
+  REQUIRE_CUDA(cudaMalloc((void**)&p, 4096));
+  PROBE(cudaFree(p + 16));
+  PROBE(cudaFreeHost(p));
+  PROBE(cudaFreeAsync(p + 16, r.s));
+  PROBE(cudaFree(p));
+  PROBE(cudaFree(p));
+  PROBE(cudaFreeAsync(p, r.s));
+  PROBE(cudaFree(stack));
+  PROBE(cudaFreeHost(stack));
+  PROBE(cudaFreeAsync(stack, r.s));
+  PROBE(cudaFree(r.pageable));
+  PROBE(cudaFree((void*)0x1000));
+  REQUIRE_CUDA(cudaMallocHost((void**)&q, 4096));
+  PROBE(cudaFree(q));
+  PROBE(cudaFreeAsync(q, r.s));
+  PROBE(cudaFreeHost(q + 16));
+  PROBE(cudaFreeHost(q));
+  PROBE(cudaFreeHost(q));
+  REQUIRE_CUDA(cudaMalloc((void**)&p, 4096));
+  PROBE(cudaFreeAsync(p, r.s));
+  PROBE(cudaStreamSynchronize(r.s));
+  PROBE(cudaFreeAsync(p, r.s));
+  PROBE(cudaFree(p));
+  REQUIRE_CUDA(cudaMallocAsync((void**)&p, 4096, r.s));
+  PROBE(cudaFreeAsync(p + 256, r.s));
+  PROBE(cudaFree(p + 256));
+  PROBE(cudaFree(p));
+  PROBE(cudaFree(p));
+  REQUIRE_CUDA(cudaMallocAsync((void**)&p, 4096, r.s));
+  PROBE(cudaFreeAsync(p, nullptr));
+  PROBE(cudaDeviceSynchronize());
+  REQUIRE_CUDA(cudaMallocAsync((void**)&p, 4096, r.s));
+  PROBE(cudaFreeAsync(p, r.s));
+  PROBE(cudaFreeAsync(p, r.s));
+  PROBE(cudaStreamSynchronize(r.s));
+  REQUIRE_CUDA(cudaHostRegister(r.pageable, 4096, 0));
+  PROBE(cudaFreeHost(r.pageable));
+  PROBE(cudaFree(r.pageable));
+  PROBE(cudaHostUnregister(r.pageable));
+}
+
+OBSERVE("args.host_register", Once().InOwnProcess()) {
+  Rig r(o);
+  char* m = (char*)aligned_alloc(4096, 65536);
+  void* q = nullptr;
+  unsigned flags = 0;
+  PROBE(cudaHostRegister(nullptr, 4096, 0));
+  PROBE(cudaHostRegister(m, 0, 0));
+  PROBE(cudaHostRegister(m, 4096, 0x100));
+  PROBE(cudaHostRegister(m, 4096, 0));
+  PROBE(cudaHostRegister(m, 4096, 0));
+  PROBE(cudaHostRegister(m, 8192, 0));
+  PROBE(cudaHostRegister(m + 1024, 64, 0));
+  PROBE(cudaHostRegister(m + 4096, 4096, 0));
+  PROBE(cudaHostRegister(m + 8192 + 100, 100, 0));
+  PROBE(cudaHostRegister(m + 8192 + 300, 100, 0));
+  PROBE(cudaHostRegister(m + 16384, SIZE_MAX, 0));
+  PROBE_AND(cudaHostGetDevicePointer(&q, m, 0), "same=%d", q == m);
+  PROBE_AND(cudaHostGetDevicePointer(&q, m + 10, 0), "same=%d", q == m + 10);
+  PROBE(cudaHostGetDevicePointer(nullptr, m, 0));
+  PROBE(cudaHostGetDevicePointer(&q, m, 1));
+  PROBE(cudaHostGetDevicePointer(&q, nullptr, 0));
+  PROBE(cudaHostGetDevicePointer(&q, r.pageable, 0));
+  PROBE(cudaHostGetDevicePointer(&q, r.d, 0));
+  PROBE_AND(cudaHostGetDevicePointer(&q, r.h + 5, 0), "same=%d", q == r.h + 5);
+  PROBE_AND(cudaHostGetFlags(&flags, m), "flags=%u", flags);
+  PROBE_AND(cudaHostGetFlags(&flags, r.h), "flags=%u", flags);
+  PROBE_AND(cudaHostGetFlags(&flags, r.h + 5), "flags=%u", flags);
+  PROBE(cudaHostGetFlags(nullptr, m));
+  PROBE(cudaHostGetFlags(&flags, nullptr));
+  PROBE(cudaHostGetFlags(&flags, r.pageable));
+  PROBE(cudaHostGetFlags(&flags, r.d));
+  PROBE(cudaHostUnregister(nullptr));
+  PROBE(cudaHostUnregister(m + 10));
+  PROBE(cudaHostUnregister(r.pageable));
+  PROBE(cudaHostUnregister(r.h));
+  PROBE(cudaHostUnregister(r.d));
+  PROBE(cudaHostUnregister(m));
+  PROBE(cudaHostUnregister(m));
+  PROBE(cudaHostRegister(r.h, 4096, 0));
+  PROBE(cudaHostRegister(r.d, 4096, 0));
+  for (unsigned f = 1; f <= 8; f *= 2) {
+    unsigned got = 99;
+    std::string step = Format("cudaHostRegister flags=%u", f);
+    bool ok = PROBE_AS(step.c_str(), cudaHostRegister(m + 32768, 4096, f)) == cudaSuccess;
+    if (!ok) continue;
+    step = Format("cudaHostGetFlags of flags=%u", f);
+    PROBE_AS_AND(step.c_str(), cudaHostGetFlags(&got, m + 32768), "flags=%u", got);
+    cudaHostUnregister(m + 32768);
+  }
+}
+
+OBSERVE("args.pointer_attributes", Once().InOwnProcess()) {
+  Rig r(o);
+  char* async = nullptr;
+  REQUIRE_CUDA(cudaMallocAsync((void**)&async, 4096, r.s));
+  REQUIRE_CUDA(cudaStreamSynchronize(r.s));
+  auto tell = [&](const char* what, char* p) {
+    cudaPointerAttributes a;
+    memset(&a, 0x77, sizeof a);
+    PROBE_AS_AND(what, cudaPointerGetAttributes(&a, p), "type=%d device=%d devicePointer=%s hostPointer=%s", a.type,
+                 a.device, a.devicePointer == p ? "same" : PointerState(a.devicePointer),
+                 a.hostPointer == p ? "same" : PointerState(a.hostPointer));
+  };
+  tell("device", r.d);
+  tell("device interior", r.d + 100);
+  tell("device last byte", r.d + Rig::kBytes - 1);
+  tell("pinned", r.h);
+  tell("pinned interior", r.h + 100);
+  tell("pageable", r.pageable);
+  tell("async", async);
+  tell("async interior", async + 100);
+  tell("NULL", nullptr);
+  tell("address 0x1000", (char*)0x1000);
+  REQUIRE_CUDA(cudaHostRegister(r.pageable, 4096, 0));
+  tell("registered", r.pageable);
+  tell("registered interior", r.pageable + 100);
+  PROBE(cudaHostUnregister(r.pageable));
+  cudaPointerAttributes a;
+  PROBE(cudaPointerGetAttributes(nullptr, r.d));
+  PROBE(cudaPointerGetAttributes(&a, r.d));
+}
+
+OBSERVE("args.memcpy", Once().InOwnProcess()) {
+  Rig r(o);
+  const size_t n = Rig::kBytes;
+  PROBE(cudaMemcpy(r.d, r.h, SIZE_MAX, cudaMemcpyHostToDevice));
+  PROBE(cudaMemcpy(r.d, r.h, n, (cudaMemcpyKind)-1));
+  PROBE(cudaMemcpy(r.d, r.h, n, (cudaMemcpyKind)5));
+  PROBE(cudaMemcpyAsync(r.d, r.h, n, (cudaMemcpyKind)5, r.s));
+  PROBE(cudaMemcpyAsync(r.d, r.h, SIZE_MAX, cudaMemcpyHostToDevice, r.s));
+  PROBE(cudaMemcpyAsync(nullptr, r.h, n, cudaMemcpyHostToDevice, r.s));
+  PROBE(cudaMemcpyAsync(r.d, nullptr, n, cudaMemcpyHostToDevice, r.s));
+  PROBE(cudaMemcpyAsync(nullptr, nullptr, 0, cudaMemcpyHostToDevice, r.s));
+  PROBE(cudaMemcpyAsync(r.d, r.h, n, cudaMemcpyHostToDevice, r.s));
+  PROBE(cudaMemcpyAsync(r.d, r.h, n, cudaMemcpyDeviceToDevice, r.s));
+  PROBE(cudaMemcpyAsync(r.d, r.h, n, cudaMemcpyDeviceToHost, r.s));
+  PROBE(cudaMemcpyAsync(r.h, r.d, n, cudaMemcpyHostToDevice, r.s));
+  PROBE(cudaMemcpyAsync(r.h, r.d, n, cudaMemcpyDeviceToHost, r.s));
+  PROBE(cudaMemcpyAsync(r.d, r.d2, n, cudaMemcpyHostToDevice, r.s));
+  PROBE(cudaMemcpyAsync(r.d, r.d2, n, cudaMemcpyDeviceToHost, r.s));
+  PROBE(cudaMemcpyAsync(r.d, r.d2, n, cudaMemcpyHostToHost, r.s));
+  PROBE(cudaMemcpyAsync(r.h, r.pageable, n, cudaMemcpyHostToDevice, r.s));
+  PROBE(cudaMemcpyAsync(r.h, r.pageable, n, cudaMemcpyDeviceToDevice, r.s));
+  PROBE(cudaMemcpyAsync(r.pageable, r.h, n, cudaMemcpyDefault, r.s));
+  PROBE(cudaMemcpyAsync(r.pageable, r.pageable + 4096, 64, cudaMemcpyHostToHost, r.s));
+  PROBE(cudaStreamSynchronize(r.s));
+  PROBE(cudaMemcpyAsync(r.d + n - 4, r.h, 8, cudaMemcpyHostToDevice, r.s));
+  PROBE(cudaStreamSynchronize(r.s));
+  PROBE(cudaMemcpy2D(r.d, 64, r.h, 64, 64, 4, cudaMemcpyHostToDevice));
+  PROBE(cudaMemcpy2D(r.d, 32, r.h, 64, 64, 4, cudaMemcpyHostToDevice));
+  PROBE(cudaMemcpy2D(r.d, 64, r.h, 32, 64, 4, cudaMemcpyHostToDevice));
+  PROBE(cudaMemcpy2D(r.d, 0, r.h, 0, 64, 1, cudaMemcpyHostToDevice));
+  PROBE(cudaMemcpy2D(r.d, 64, r.h, 64, 0, 4, cudaMemcpyHostToDevice));
+  PROBE(cudaMemcpy2D(r.d, 64, r.h, 64, 64, 0, cudaMemcpyHostToDevice));
+  PROBE(cudaMemcpy2D(r.d, 0, r.h, 0, 0, 0, cudaMemcpyHostToDevice));
+  PROBE(cudaMemcpy2D(nullptr, 64, r.h, 64, 64, 4, cudaMemcpyHostToDevice));
+  PROBE(cudaMemcpy2D(r.d, 64, nullptr, 64, 64, 4, cudaMemcpyHostToDevice));
+  PROBE(cudaMemcpy2D(nullptr, 64, nullptr, 64, 0, 0, cudaMemcpyHostToDevice));
+  PROBE(cudaMemcpy2D(r.d, 64, r.h, 64, 64, 4, (cudaMemcpyKind)9));
+  PROBE(cudaMemcpy2D(r.d, 64, r.h, 64, 64, 4, cudaMemcpyDeviceToHost));
+  PROBE(cudaMemcpy2D(r.d, 64, r.pageable, 64, 64, 4, cudaMemcpyDeviceToDevice));
+  PROBE(cudaMemcpy2D(r.d, (size_t)1 << 40, r.h, 64, 64, 1, cudaMemcpyHostToDevice));
+  PROBE(cudaMemcpy2D(r.d, 4096, r.h, 64, 64, 4, cudaMemcpyHostToDevice));
+  PROBE(cudaMemcpy2DAsync(r.d, 64, r.h, 64, 64, 4, cudaMemcpyHostToDevice, r.s));
+  PROBE(cudaMemcpy2DAsync(r.d, 32, r.h, 64, 64, 4, cudaMemcpyHostToDevice, r.s));
+  PROBE(cudaMemcpy2DAsync(r.d, 64, r.h, 64, 64, 4, (cudaMemcpyKind)9, r.s));
+  PROBE(cudaMemcpy2DAsync(r.d, 64, r.h, 64, 64, 4, cudaMemcpyDeviceToDevice, r.s));
+  PROBE(cudaMemcpy2DAsync(r.d, 64, r.h, 64, 64, 4, cudaMemcpyDefault, r.s));
+  PROBE(cudaMemcpy2DAsync(r.d, 64, r.h, 64, 0, 4, cudaMemcpyHostToDevice, r.s));
+  PROBE(cudaStreamSynchronize(r.s));
+  PROBE(cudaMemcpyPeer(r.d, 0, r.d2, 0, 64));
+  PROBE(cudaMemcpyPeer(r.d, 0, r.d2, 99, 64));
+  PROBE(cudaMemcpyPeer(r.d, -1, r.d2, 0, 64));
+  PROBE(cudaMemcpyPeer(nullptr, 0, r.d2, 0, 64));
+  PROBE(cudaMemcpyPeer(nullptr, 0, nullptr, 0, 0));
+  PROBE(cudaMemcpyPeer(r.d, 0, r.h, 0, 64));
+  PROBE(cudaMemcpyPeer(r.d, 0, r.pageable, 0, 64));
+  PROBE(cudaMemcpyPeerAsync(r.d, 0, r.d2, 0, 64, r.s));
+  PROBE(cudaMemcpyPeerAsync(r.d, 0, r.d2, 99, 64, r.s));
+  PROBE(cudaMemcpyPeerAsync(r.d, 0, r.d2, 0, 0, r.s));
+  PROBE(cudaStreamSynchronize(r.s));
+}
+
+OBSERVE("args.memcpy3d", Once().InOwnProcess()) {
+  Rig r(o);
+  cudaMemcpy3DParms p = r.Copy(r.d, r.h, 64, cudaMemcpyHostToDevice);
+  PROBE(cudaMemcpy3D(nullptr));
+  PROBE(cudaMemcpy3DAsync(nullptr, r.s));
+  PROBE_AS("3D one row", cudaMemcpy3D(&p));
+  PROBE_AS("3D async one row", cudaMemcpy3DAsync(&p, r.s));
+  p.extent.height = 0;
+  PROBE_AS("3D height 0", cudaMemcpy3D(&p));
+  p.extent.height = 1;
+  p.extent.width = 0;
+  PROBE_AS("3D width 0", cudaMemcpy3D(&p));
+  p.extent.width = 64;
+  p.extent.depth = 0;
+  PROBE_AS("3D depth 0", cudaMemcpy3D(&p));
+  p.extent.depth = 1;
+  p.extent.width = 128;
+  PROBE_AS("3D width beyond pitch", cudaMemcpy3D(&p));
+  p.extent.width = 64;
+  p.srcPtr.pitch = 0;
+  PROBE_AS("3D source pitch 0", cudaMemcpy3D(&p));
+  p.srcPtr.pitch = 64;
+  p.extent.height = 4;
+  PROBE_AS("3D height beyond ysize, depth 1", cudaMemcpy3D(&p));
+  p.extent.depth = 2;
+  PROBE_AS("3D height beyond ysize, depth 2", cudaMemcpy3D(&p));
+  p.srcPtr.ysize = 4;
+  p.dstPtr.ysize = 4;
+  PROBE_AS("3D two slices", cudaMemcpy3D(&p));
+  p.srcPos.x = 4;
+  PROBE_AS("3D source position beyond the row", cudaMemcpy3D(&p));
+  p.srcPos.x = 0;
+  p.srcPos.z = 1;
+  PROBE_AS("3D source position z 1", cudaMemcpy3D(&p));
+  p.srcPos.z = 0;
+  p.kind = (cudaMemcpyKind)9;
+  PROBE_AS("3D kind 9", cudaMemcpy3D(&p));
+  p.kind = cudaMemcpyDeviceToHost;
+  PROBE_AS("3D wrong kind", cudaMemcpy3D(&p));
+  p.kind = cudaMemcpyDefault;
+  PROBE_AS("3D default kind", cudaMemcpy3D(&p));
+  p.dstPtr.ptr = nullptr;
+  PROBE_AS("3D NULL destination", cudaMemcpy3D(&p));
+  p.dstPtr.ptr = r.d;
+  p.srcPtr.ptr = nullptr;
+  PROBE_AS("3D NULL source", cudaMemcpy3D(&p));
+  p.srcPtr.ptr = r.h;
+  p.extent.depth = SIZE_MAX;
+  PROBE_AS("3D depth overflows", cudaMemcpy3D(&p));
+  PROBE(cudaStreamSynchronize(r.s));
+}
+
+OBSERVE("args.memset", Once().InOwnProcess()) {
+  Rig r(o);
+  const size_t n = Rig::kBytes;
+  PROBE(cudaMemset(r.d, 300, n));
+  o.Note("value of memset 300", Format("%d", r.Value()));
+  PROBE(cudaMemset(r.d, -1, 4));
+  o.Note("value of memset -1", Format("%d", r.Value()));
+  PROBE(cudaMemsetAsync(r.d, 1, n, r.s));
+  PROBE(cudaMemsetAsync(nullptr, 1, n, r.s));
+  PROBE(cudaMemsetAsync(nullptr, 1, 0, r.s));
+  PROBE(cudaMemsetAsync(r.h, 1, n, r.s));
+  PROBE(cudaMemsetAsync(r.pageable, 1, n, r.s));
+  PROBE(cudaMemsetAsync(r.d + 1, 1, 3, r.s));
+  PROBE(cudaMemset2D(r.d, 64, 1, 32, 4));
+  PROBE(cudaMemset2D(r.d, 32, 1, 64, 4));
+  PROBE(cudaMemset2D(r.d, 0, 1, 64, 1));
+  PROBE(cudaMemset2D(r.d, 64, 1, 0, 4));
+  PROBE(cudaMemset2D(r.d, 64, 1, 32, 0));
+  PROBE(cudaMemset2D(nullptr, 64, 1, 32, 4));
+  PROBE(cudaMemset2D(nullptr, 64, 1, 0, 0));
+  PROBE(cudaMemset2D(r.d, 4096, 1, 4096, 3));
+  PROBE(cudaMemset2D(r.pageable, 64, 1, 32, 4));
+  PROBE(cudaMemset2D(r.h, 64, 1, 32, 4));
+  PROBE(cudaMemset2D(r.d, (size_t)1 << 40, 1, 32, 4));
+  PROBE(cudaMemset2DAsync(r.d, 64, 1, 32, 4, r.s));
+  PROBE(cudaMemset2DAsync(r.d, 32, 1, 64, 4, r.s));
+  PROBE(cudaMemset2DAsync(nullptr, 64, 1, 32, 4, r.s));
+  PROBE(cudaMemset2DAsync(r.d, 64, 1, 0, 4, r.s));
+  PROBE(cudaStreamSynchronize(r.s));
+}
+
+OBSERVE("args.batch", Once().InOwnProcess()) {
+  Rig r(o);
+  void* dsts[2] = {r.d, r.d2};
+  const void* srcs[2] = {r.h, r.h};
+  size_t sizes[2] = {64, 64};
+  size_t idx[1] = {0};
+  cudaMemcpyAttributes attr = {};
+  attr.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
+  PROBE(cudaMemcpyBatchAsync(dsts, srcs, sizes, 2, &attr, idx, 1, r.s));
+  PROBE(cudaMemcpyBatchAsync(dsts, srcs, sizes, 0, &attr, idx, 1, r.s));
+  PROBE(cudaMemcpyBatchAsync(nullptr, srcs, sizes, 2, &attr, idx, 1, r.s));
+  PROBE(cudaMemcpyBatchAsync(dsts, srcs, sizes, 2, nullptr, idx, 0, r.s));
+  PROBE(cudaMemcpyBatchAsync(dsts, srcs, sizes, 2, &attr, idx, 1, nullptr));
+  PROBE(cudaStreamSynchronize(r.s));
+}
+
+}  // namespace conformance
