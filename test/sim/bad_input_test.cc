@@ -175,7 +175,11 @@ const CodeRow kCodes[] = {
      [](Frame& f) { return cudaLaunchHostFunc(f.stream, nullptr, nullptr); }},
     {"a kernel that is none", cudaErrorInvalidDeviceFunction,
      [](Frame& f) { return cudaLaunchKernel(nullptr, dim3(1), dim3(1), nullptr, 0, f.stream); }},
-    {"a kernel without a twin", cudaErrorInvalidDeviceFunction,
+    {"a kernel without its arguments", cudaErrorInvalidValue,
+     [](Frame& f) {
+       return cudaLaunchKernel(reinterpret_cast<const void*>(&KernelStub), dim3(1), dim3(1), nullptr, 0, f.stream);
+     }},
+    {"a kernel without a twin", cudaErrorInvalidResourceHandle,
      [](Frame& f) {
        return cudaLaunchKernel(reinterpret_cast<const void*>(&UnknownStub), dim3(1), dim3(1), nullptr, 0, f.stream);
      }},
@@ -224,10 +228,6 @@ const ReportRow kReports[] = {
      [](Frame& f) { cudaStreamQuery(reinterpret_cast<cudaStream_t>(f.host)); }},
     {"cudaGraphLaunch: exec .* is no handle", [](Frame& f) { cudaGraphLaunch(Stray<cudaGraphExec_t>(), f.stream); }},
     {"cudaThreadExchangeStreamCaptureMode", [](Frame&) { cudaThreadExchangeStreamCaptureMode(nullptr); }},
-    {"cudaLaunchKernel: takes_an_int takes arguments",
-     [](Frame& f) {
-       cudaLaunchKernel(reinterpret_cast<const void*>(&KernelStub), dim3(1), dim3(1), nullptr, 0, f.stream);
-     }},
     {"cudaLaunchKernel: argument 0 of takes_an_int is NULL",
      [](Frame& f) {
        void* arguments[] = {nullptr};

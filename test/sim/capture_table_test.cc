@@ -160,7 +160,7 @@ const Row kRows[] = {
     {"cudaMemcpyAsync_badkind", "both 21A>0n2 (all)",
      [](Frame& f) { return cudaMemcpyAsync(f.device2, f.device, 16, static_cast<cudaMemcpyKind>(7), f.stream); }},
     {"cudaMemcpyAsync_wrongkind", kNode,
-     [](Frame& f) { return cudaMemcpyAsync(f.device2, f.pageable, 16, cudaMemcpyDeviceToDevice, f.stream); }},
+     [](Frame& f) { return cudaMemcpyAsync(f.device2, f.device, 16, cudaMemcpyHostToDevice, f.stream); }},
     {"cudaMemcpyAsync_nulldst", "both 1A>0n2 (all)",
      [](Frame& f) { return cudaMemcpyAsync(nullptr, f.device, 16, cudaMemcpyDeviceToDevice, f.stream); }},
     {"cudaMemcpyAsync_legacy", kImplicit,

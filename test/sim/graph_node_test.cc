@@ -44,7 +44,7 @@ TEST_F(GraphNode, KernelsAreSetAnew) {
   EXPECT_EQ(cudaErrorInvalidValue, cudaGraphKernelNodeSetParams(AddEmpty(graph_, {}), &other.params));
   int no_kernel;
   other.params.func = &no_kernel;
-  EXPECT_EQ(cudaErrorInvalidDeviceFunction, cudaGraphKernelNodeSetParams(node, &other.params));
+  EXPECT_EQ(cudaErrorInvalidResourceHandle, cudaGraphKernelNodeSetParams(node, &other.params));
 }
 
 TEST_F(GraphNode, CopiesHaveThreeDimensions) {

@@ -497,11 +497,12 @@ TEST_F(Graph, BadLaunchesAreRefused) {
 TEST_F(Graph, FunctionWithoutATwinIsRefusedAndBreaksNoCapture) {
   char unknown;
   Begin();
-  EXPECT_EQ(cudaErrorInvalidDeviceFunction, cudaLaunchKernel(&unknown, dim3(1), dim3(1), nullptr, 0, stream_));
+  EXPECT_EQ(cudaErrorInvalidResourceHandle, cudaLaunchKernel(&unknown, dim3(1), dim3(1), nullptr, 0, stream_));
   cudaGraph_t graph = End();
   EXPECT_EQ(cudaSuccess, cudaGraphDestroy(graph));
   cudaFuncAttributes attributes;
-  EXPECT_EQ(cudaErrorInvalidDeviceFunction, cudaFuncGetAttributes(&attributes, &unknown));
+  EXPECT_EQ(cudaErrorInvalidResourceHandle, cudaFuncGetAttributes(&attributes, &unknown));
+  EXPECT_EQ(cudaErrorInvalidDeviceFunction, cudaFuncGetAttributes(&attributes, nullptr));
 }
 
 using GraphDeathTest = Graph;

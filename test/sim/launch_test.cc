@@ -103,17 +103,17 @@ TEST_F(Launch, RunsWithAndWithoutAttributes) {
 
 TEST_F(Launch, RefusesWhatNoDeviceRuns) {
   EXPECT_EQ(cudaErrorInvalidClusterSize, Go(Cluster(16, 1, 1)));
-  EXPECT_EQ(cudaErrorInvalidValue, Go(Cluster(3, 1, 1)));
-  EXPECT_EQ(cudaErrorInvalidValue, Go(Cluster(1, 0, 1)));
+  EXPECT_EQ(cudaErrorInvalidClusterSize, Go(Cluster(3, 1, 1)));
+  EXPECT_EQ(cudaErrorInvalidClusterSize, Go(Cluster(1, 0, 1)));
   EXPECT_EQ(cudaErrorInvalidValue, Go(Attribute(static_cast<cudaLaunchAttributeID>(30))));
   config_.gridDim = 1u << 30;
   EXPECT_EQ(cudaErrorCooperativeLaunchTooLarge, Go(Flag(cudaLaunchAttributeCooperative)));
   config_.gridDim = 4;
   config_.numAttrs = 1;
   EXPECT_EQ(cudaErrorInvalidValue, Go());
-  EXPECT_EQ(cudaErrorInvalidValue, cudaLaunchKernelExC(nullptr, kCount, nullptr));
+  EXPECT_DEATH(cudaLaunchKernelExC(nullptr, kCount, nullptr), "no configuration");
   config_.numAttrs = 0;
-  EXPECT_EQ(cudaErrorInvalidDeviceFunction, cudaLaunchKernelExC(&config_, &config_, nullptr));
+  EXPECT_EQ(cudaErrorInvalidResourceHandle, cudaLaunchKernelExC(&config_, &config_, nullptr));
   EXPECT_DEATH(Go(Attribute(cudaLaunchAttributeProgrammaticEvent)), "launch attribute 7 is not modelled");
   ASSERT_EQ(cudaSuccess, cudaStreamSynchronize(config_.stream));
   EXPECT_EQ(0, *counter_);
@@ -162,7 +162,7 @@ TEST_F(Launch, ProgrammaticSerializationIsAnEdgeThatSaysSo) {
 
 TEST_F(Launch, ABadConfigurationBreaksACapture) {
   Begin();
-  EXPECT_EQ(cudaErrorInvalidValue, Go(Cluster(3, 1, 1)));
+  EXPECT_EQ(cudaErrorInvalidClusterSize, Go(Cluster(3, 1, 1)));
   End(cudaErrorStreamCaptureInvalidated);
 }
 
@@ -181,6 +181,11 @@ TEST_F(Launch, OccupancyIsTheLeastOfItsLimits) {
       {64, 228 << 10, 0},  // more than a block may have
       {2048, 0, 0},        // more than a block may have
   };
+  size_t bytes = 0;
+  EXPECT_EQ(cudaSuccess, cudaOccupancyAvailableDynamicSMemPerBlock(&bytes, kCount, 2, 256));
+  EXPECT_EQ(size_t{48} << 10, bytes) << "without asking for more";
+  const auto most = cudaFuncAttributeMaxDynamicSharedMemorySize;
+  ASSERT_EQ(cudaSuccess, cudaFuncSetAttribute(kCount, most, 227 << 10));
   for (const auto& c : cases) {
     int blocks = -1;
     EXPECT_EQ(cudaSuccess, cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kCount, c.threads, c.shared_bytes));
@@ -190,24 +195,25 @@ TEST_F(Launch, OccupancyIsTheLeastOfItsLimits) {
     EXPECT_EQ(c.blocks, blocks);
   }
   int blocks;
-  size_t bytes = 0;
   EXPECT_EQ(cudaErrorInvalidValue, cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kCount, 0, 0));
   EXPECT_EQ(cudaErrorInvalidValue, cudaOccupancyMaxActiveBlocksPerMultiprocessor(nullptr, kCount, 1, 0));
-  EXPECT_EQ(cudaErrorInvalidDeviceFunction, cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, &blocks, 1, 0));
+  EXPECT_EQ(cudaErrorInvalidResourceHandle, cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, &blocks, 1, 0));
   EXPECT_EQ(cudaErrorInvalidValue, cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&blocks, kCount, 1, 0, 2));
   EXPECT_EQ(cudaSuccess, cudaOccupancyAvailableDynamicSMemPerBlock(&bytes, kCount, 2, 256));
   EXPECT_EQ(size_t{113} << 10, bytes);
   EXPECT_EQ(cudaErrorInvalidValue, cudaOccupancyAvailableDynamicSMemPerBlock(&bytes, kCount, 9, 256));
+  ASSERT_EQ(cudaSuccess, cudaFuncSetAttribute(kCount, most, 48 << 10));
 }
 
 TEST_F(Launch, FunctionsHaveNames) {
   const char* name = nullptr;
   EXPECT_EQ(cudaSuccess, cudaFuncGetName(&name, kCount));
   EXPECT_STREQ("Count", name);
-  EXPECT_EQ(cudaErrorInvalidDeviceFunction, cudaFuncGetName(&name, &name));
+  EXPECT_EQ(cudaErrorInvalidResourceHandle, cudaFuncGetName(&name, &name));
   EXPECT_EQ(cudaErrorInvalidValue, cudaFuncGetName(nullptr, kCount));
   EXPECT_EQ(cudaSuccess, cudaFuncSetCacheConfig(kCount, cudaFuncCachePreferL1));
-  EXPECT_EQ(cudaErrorInvalidDeviceFunction, cudaFuncSetCacheConfig(&name, cudaFuncCachePreferL1));
+  EXPECT_EQ(cudaErrorInvalidValue, cudaFuncSetCacheConfig(kCount, static_cast<cudaFuncCache>(9)));
+  EXPECT_EQ(cudaErrorInvalidResourceHandle, cudaFuncSetCacheConfig(&name, cudaFuncCachePreferL1));
 }
 
 }  // namespace

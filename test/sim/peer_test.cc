@@ -77,7 +77,7 @@ TEST_F(Peer, AccessIsEnabledOnce) {
   EXPECT_EQ(cudaSuccess, cudaDeviceEnablePeerAccess(1, 0));
   EXPECT_EQ(cudaErrorPeerAccessAlreadyEnabled, cudaDeviceEnablePeerAccess(1, 0));
   EXPECT_EQ(cudaErrorInvalidValue, cudaDeviceEnablePeerAccess(1, 1));
-  EXPECT_EQ(cudaErrorInvalidDevice, cudaDeviceEnablePeerAccess(0, 0));
+  EXPECT_EQ(cudaErrorPeerAccessUnsupported, cudaDeviceEnablePeerAccess(0, 0)) << "itself";
   EXPECT_EQ(cudaErrorInvalidDevice, cudaDeviceEnablePeerAccess(-1, 0));
   EXPECT_EQ(cudaSuccess, cudaDeviceDisablePeerAccess(1));
 }
@@ -146,16 +146,21 @@ TEST_F(Peer, TimeIsMeasuredOnOneDevice) {
   EXPECT_EQ(cudaErrorInvalidResourceHandle, cudaEventElapsedTime(&ms, event_[0], event_[1]));
 }
 
-TEST_F(Peer, WorkGoesToStreamsOfTheCurrentDeviceExceptCopies) {
+TEST_F(Peer, WorkGoesToStreamsOfAnyDevice) {
   gcap_sim_kernel_t kernel = {};
   kernel.function = reinterpret_cast<const void*>(Kernel);
   kernel.name = "Kernel";
   kernel.run = RunKernel;
   gcap_sim_register_kernel(&kernel);
-  EXPECT_EQ(cudaErrorInvalidResourceHandle, cudaLaunchKernel(kernel.function, 1, 1, nullptr, 0, stream_[1]));
+  EXPECT_EQ(cudaSuccess, cudaLaunchKernel(kernel.function, 1, 1, nullptr, 0, stream_[1]));
   EXPECT_EQ(cudaSuccess, cudaLaunchKernel(kernel.function, 1, 1, nullptr, 0, stream_[0]));
   EXPECT_EQ(cudaSuccess, cudaMemsetAsync(memory_[1], 9, kBytes, stream_[1]));
+  EXPECT_EQ(cudaErrorInvalidValue, cudaMemsetAsync(memory_[0], 9, kBytes, stream_[1])) << "out of its reach";
+  ASSERT_EQ(cudaSuccess, cudaSetDevice(1));
+  ASSERT_EQ(cudaSuccess, cudaDeviceEnablePeerAccess(0, 0));
   EXPECT_EQ(cudaSuccess, cudaMemsetAsync(memory_[0], 9, kBytes, stream_[1]));
+  EXPECT_EQ(cudaSuccess, cudaDeviceDisablePeerAccess(0));
+  ASSERT_EQ(cudaSuccess, cudaSetDevice(0));
   EXPECT_EQ(cudaSuccess, cudaStreamSynchronize(stream_[1]));
   EXPECT_EQ(9, First(memory_[0]));
 }
@@ -220,11 +225,14 @@ TEST_F(Peer, AResetTakesWhatBelongsToTheDevice) {
   ASSERT_EQ(cudaSuccess, cudaMalloc(reinterpret_cast<void**>(&memory_[1]), kBytes));
 }
 
-TEST_F(Peer, AResetBreaksCaptures) {
+TEST_F(Peer, AResetEndsCaptures) {
   Begin();
-  EXPECT_EQ(cudaErrorStreamCaptureUnsupported, cudaDeviceReset());
+  EXPECT_EQ(cudaSuccess, cudaDeviceReset());
   cudaGraph_t graph;
-  EXPECT_EQ(cudaErrorStreamCaptureInvalidated, cudaStreamEndCapture(stream_[0], &graph));
+  EXPECT_DEATH(cudaStreamEndCapture(stream_[0], &graph), "was destroyed");
+  ASSERT_EQ(cudaSuccess, cudaStreamCreateWithFlags(&stream_[0], cudaStreamNonBlocking));
+  ASSERT_EQ(cudaSuccess, cudaEventCreate(&event_[0]));
+  ASSERT_EQ(cudaSuccess, cudaMalloc(reinterpret_cast<void**>(&memory_[0]), kBytes));
 }
 
 }  // namespace
