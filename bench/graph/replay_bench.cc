@@ -183,6 +183,7 @@ void BM_SessionReplay(benchmark::State& state) {
   out.shape[0] = 1;
   CheckCuda(cudaMalloc(&out.data, sizeof(float)));
   CheckCuda(cudaMemset(out.data, 0, sizeof(float)));
+  CheckCuda(cudaDeviceSynchronize());  // a fill holds neither the host nor the session's stream
   gcap_run_options_t options;
   gcap_run_options_init(&options);
   Check(gcap_session_warm_up(session, &options, nullptr, &out));

@@ -273,6 +273,10 @@ TEST_F(RunsOnSim, RunsSetTheStreamsDeviceAndRestoreTheCallers) {
   GCAP_ASSERT_OK(gcap_stream_destroy(stream_));
   GCAP_ASSERT_OK(gcap_stream_create(1, &stream_));
   GCAP_ASSERT_OK(gcap_stream_cudnn_handle(stream_, &cudnn_));
+  // The operands are memory of device 0.
+  GCAP_EXPECT_CUDA(cudaSetDevice(1));
+  GCAP_EXPECT_CUDA(cudaDeviceEnablePeerAccess(0, 0));
+  GCAP_EXPECT_CUDA(cudaSetDevice(0));
   for (const auto& run : std::vector<std::function<gcap_status_t()>>{[&] { return Matmul(); }, [&] { return Conv(); },
                                                                      [&] { return Pool(); }, [&] { return Relu(); },
                                                                      [&] { return Softmax(10); }}) {
