@@ -7,6 +7,7 @@
 // checked is noted whether or not it was right, so that one mistake is told once. Locking: the global mutex.
 #include "access.h"
 
+#include "host_free.h"
 #include "order.h"
 
 sim_epoch_t sim_actor_now(const sim_actor_t* actor) {
@@ -60,6 +61,10 @@ static bool is_there(const sim_touch_t* touch, const sim_segment_t* segment) {
   const sim_memory_t* memory = meant(segment->memory, touch->address, touch->address + touch->bytes);
   if (memory->freed) {
     sim_found_use_after_free(touch, memory);
+    return false;
+  }
+  if (memory->watch && sim_watch_freed(memory->watch)) {
+    sim_found_freed_host_memory(touch, true, sim_stack_of(memory->watch->frames, memory->watch->num_frames));
     return false;
   }
   if (contains(memory, touch->address, touch->address + touch->bytes)) return true;

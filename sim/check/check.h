@@ -14,6 +14,7 @@
 
 struct sim_allocation;
 struct sim_chains;
+struct sim_copy;
 struct sim_launch;
 struct sim_mark;
 struct sim_op;
@@ -28,6 +29,8 @@ void sim_order_stream_created(struct sim_stream* stream);
 void sim_order_stream_gone(struct sim_stream* stream);
 // The host queues the operation.
 void sim_order_submit(struct sim_op* op);
+// The stream comes after what the legacy stream, or for that one all blocking streams, have done.
+void sim_order_implicitly(struct sim_stream* stream);
 // The stream comes after the mark, which is reached.
 void sim_order_wait(struct sim_stream* stream, struct sim_mark* mark);
 // Would waiting for the mark order nothing new?
@@ -63,6 +66,8 @@ void sim_access_begin_host_function(struct sim_stream* stream, const struct sim_
 void sim_access_end(void);
 // The host itself reads or writes, at the call under way, memory that work of the device may touch.
 void sim_access_by_host(const void* address, size_t bytes, bool is_write);
+// The host takes the source of an eager copy from pageable memory. Only graphs can be writing there meanwhile.
+void sim_access_stage(const struct sim_copy* copy);
 // The task becomes one of a graph: keeps what the addresses that it names belong to.
 void sim_access_bind(struct sim_task* task);
 void sim_access_unbind(struct sim_task* task);

@@ -58,8 +58,12 @@ void sim_found_early_use(const sim_touch_t* touch, const sim_memory_t* memory) {
       "event recorded after the allocation, for which the other stream waits.");
 }
 
+static gcap_sim_check_kind_t kind_of_free(const sim_memory_t* memory) {
+  return memory->of_device ? GCAP_SIM_CHECK_USE_AFTER_FREE : GCAP_SIM_CHECK_HOST_MEMORY;
+}
+
 void sim_found_use_after_free(const sim_touch_t* touch, const sim_memory_t* memory) {
-  if (!sim_report_begin(GCAP_SIM_CHECK_USE_AFTER_FREE, memory->released, touch->site->origin)) return;
+  if (!sim_report_begin(kind_of_free(memory), memory->released, touch->site->origin)) return;
   sim_report_print("gcap sim: use after free of %zu bytes of ", touch->bytes);
   sim_report_memory(memory, (const void*)touch->address);
   sim_report_origin("freed by ", memory->released);
@@ -69,7 +73,7 @@ void sim_found_use_after_free(const sim_touch_t* touch, const sim_memory_t* memo
 
 void sim_found_unordered_free(const sim_touch_t* touch, const sim_memory_t* memory, const sim_epoch_t* access,
                               const char* access_verb) {
-  if (!sim_report_begin(GCAP_SIM_CHECK_USE_AFTER_FREE, access->site->origin, touch->site->origin)) return;
+  if (!sim_report_begin(kind_of_free(memory), access->site->origin, touch->site->origin)) return;
   sim_report_print("gcap sim: free of memory that may still be in use, ");
   sim_report_memory(memory, (const void*)memory->begin);
   sim_report_site(access_verb, access->site);
@@ -100,13 +104,15 @@ void sim_found_baked_pointer(const sim_touch_t* touch, const sim_memory_t* memor
   sim_report_end("Remedy: keep the memory until the graph is launched no more, or update the graph.");
 }
 
-void sim_found_freed_host_memory(const sim_touch_t* touch, const sim_stack_t* freed_at) {
+void sim_found_freed_host_memory(const sim_touch_t* touch, bool registered, const sim_stack_t* freed_at) {
+  const char* what = registered ? "registered memory was" : "a graph uses pageable memory that was";
+  const char* when = registered ? "while the runtime had it" : "after its capture";
   if (!sim_report_begin(GCAP_SIM_CHECK_HOST_MEMORY, NULL, touch->site->origin)) return;
-  sim_report_print("gcap sim: a graph uses pageable memory that was freed after its capture: %zu bytes at %p\n",
-                   touch->bytes, (void*)touch->address);
+  sim_report_print("gcap sim: %s freed %s: %zu bytes at %p\n", what, when, touch->bytes, (void*)touch->address);
   sim_report_stack("freed by free or realloc", freed_at);
   sim_report_site(verb(touch->is_write), touch->site);
-  sim_report_end("Remedy: keep the memory until the graph is launched no more, or copy it to memory that is kept.");
+  sim_report_end(registered ? "Remedy: cudaHostUnregister, which waits for the work, before the memory is freed."
+                            : "Remedy: keep the memory until the graph is launched no more, or copy it to other.");
 }
 
 void sim_found_uninitialized(const sim_touch_t* touch, const sim_segment_t* segment) {

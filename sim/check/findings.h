@@ -26,8 +26,8 @@ void sim_found_unordered_free(const sim_touch_t* touch, const sim_memory_t* memo
 void sim_found_unordered_reuse(const sim_touch_t* touch, const sim_segment_t* segment, const sim_epoch_t* earlier,
                                const char* earlier_verb);
 void sim_found_baked_pointer(const sim_touch_t* touch, const sim_memory_t* memory);
-// Pageable memory, freed by a call of free or realloc that was made there.
-void sim_found_freed_host_memory(const sim_touch_t* touch, const sim_stack_t* freed_at);
+// Memory of the program's own, freed by a call of free or realloc that was made there.
+void sim_found_freed_host_memory(const sim_touch_t* touch, bool registered, const sim_stack_t* freed_at);
 void sim_found_uninitialized(const sim_touch_t* touch, const sim_segment_t* segment);
 void sim_found_out_of_bounds(const sim_touch_t* touch, const sim_memory_t* memory);
 void sim_found_unreachable(const sim_touch_t* touch);

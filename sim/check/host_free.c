@@ -2,13 +2,13 @@
 //
 // Watching free and realloc for pageable memory that graphs name.
 //
-// The idea: a graph's copy keeps an address of the program's own memory, which nothing else remembers when the memory
-// is freed. So the addresses that graphs name are kept in a tree, and the simulator stands before the C library's free
-// and realloc to look there. While no graph names pageable memory that costs one load. Under a sanitizer, which stands
-// there itself and reports the use as well, this is left out.
-// The definitions are weak, so that an allocator linked into the program takes precedence, and pass on to whatever
-// comes next in the search order. Locking: a mutex of its own, under which nothing is allocated or freed; free may be
-// called with or without the global mutex.
+// The idea: a graph's copy keeps an address of the program's own memory, as registered memory is, which nothing else
+// remembers when the memory is freed. So these addresses are kept in a tree, and the simulator stands before the C
+// library's free and realloc to look there. While no graph names pageable memory that costs one load. Under a
+// sanitizer, which stands there itself and reports the use as well, this is left out. The definitions are weak, so that
+// an allocator linked into the program takes precedence, and pass on to whatever comes next in the search order.
+// Locking: a mutex of its own, under which nothing is allocated or freed; free may be called with or without the global
+// mutex.
 #include "host_free.h"
 
 #include <malloc.h>
@@ -18,6 +18,8 @@
 #include <string.h>
 
 #include <dlfcn.h>
+
+#include "../cudart/core.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
@@ -33,7 +35,8 @@ static atomic_size_t num_watched;
 
 // --- Watches --------------------------------------------------------------------------------------------------------
 
-void sim_watch_begin(sim_watch_t* watch, const void* address) {
+sim_watch_t* sim_watch_begin(const void* address) {
+  sim_watch_t* watch = sim_calloc(1, sizeof(*watch));
   watch->span = (sim_span_t){.begin = (uintptr_t)address, .bytes = 1, .owner = watch};
   pthread_mutex_lock(&lock);
   sim_watch_t* first = sim_span_find(tree, address);
@@ -46,7 +49,10 @@ void sim_watch_begin(sim_watch_t* watch, const void* address) {
   }
   atomic_fetch_add_explicit(&num_watched, 1, memory_order_relaxed);
   pthread_mutex_unlock(&lock);
+  return watch;
 }
+
+bool sim_watch_any(void) { return atomic_load_explicit(&num_watched, memory_order_relaxed) > 0; }
 
 static void unlink_watch(sim_watch_t* watch) {
   sim_watch_t* first = sim_span_find(tree, (const void*)watch->span.begin);
@@ -62,12 +68,14 @@ static void unlink_watch(sim_watch_t* watch) {
 }
 
 void sim_watch_end(sim_watch_t* watch) {
+  if (!watch) return;
   pthread_mutex_lock(&lock);
   if (!watch->freed) {
     unlink_watch(watch);
     atomic_fetch_sub_explicit(&num_watched, 1, memory_order_relaxed);
   }
   pthread_mutex_unlock(&lock);
+  free(watch);
 }
 
 bool sim_watch_freed(const sim_watch_t* watch) {
@@ -112,30 +120,42 @@ typedef void* (*realloc_fn_t)(void*, size_t);
 extern void __interceptor_free(void* memory) __attribute__((weak));
 extern void* __interceptor_realloc(void* memory, size_t bytes) __attribute__((weak));
 
-// Functions and data pointers are alike wherever dlsym exists, but C does not convert them.
-static void* next_named(const char* name) { return dlsym(RTLD_NEXT, name); }
+static _Atomic(free_fn_t) next_free;
+static _Atomic(realloc_fn_t) next_realloc;
+
+// Looks for both. The search itself may free something: that is kept then, which is little and happens once.
+static _Thread_local bool searching;
+
+static void search(void) {
+  searching = true;
+  void* found[] = {dlsym(RTLD_NEXT, "free"), dlsym(RTLD_NEXT, "realloc")};
+  free_fn_t free_function;
+  realloc_fn_t realloc_function;
+  // Functions and data pointers are alike wherever dlsym exists, but C does not convert them.
+  memcpy(&free_function, &found[0], sizeof(free_function));
+  memcpy(&realloc_function, &found[1], sizeof(realloc_function));
+  if (__interceptor_free && __interceptor_realloc) {
+    free_function = __interceptor_free;
+    realloc_function = __interceptor_realloc;
+  }
+  atomic_store_explicit(&next_free, free_function, memory_order_relaxed);
+  atomic_store_explicit(&next_realloc, realloc_function, memory_order_relaxed);
+  searching = false;
+}
 
 static void pass_on_free(void* memory) {
-  static _Atomic(free_fn_t) next;
-  free_fn_t function = atomic_load_explicit(&next, memory_order_relaxed);
-  if (!function) {
-    void* found = next_named("free");
-    memcpy(&function, &found, sizeof(function));
-    if (__interceptor_free) function = __interceptor_free;
-    atomic_store_explicit(&next, function, memory_order_relaxed);
-  }
+  if (searching) return;
+  free_fn_t function = atomic_load_explicit(&next_free, memory_order_relaxed);
+  if (!function) search();
+  if (!function) function = atomic_load_explicit(&next_free, memory_order_relaxed);
   function(memory);
 }
 
 static void* pass_on_realloc(void* memory, size_t bytes) {
-  static _Atomic(realloc_fn_t) next;
-  realloc_fn_t function = atomic_load_explicit(&next, memory_order_relaxed);
-  if (!function) {
-    void* found = next_named("realloc");
-    memcpy(&function, &found, sizeof(function));
-    if (__interceptor_realloc) function = __interceptor_realloc;
-    atomic_store_explicit(&next, function, memory_order_relaxed);
-  }
+  if (searching) return NULL;
+  realloc_fn_t function = atomic_load_explicit(&next_realloc, memory_order_relaxed);
+  if (!function) search();
+  if (!function) function = atomic_load_explicit(&next_realloc, memory_order_relaxed);
   return function(memory, bytes);
 }
 

@@ -11,7 +11,7 @@
 #include "../cudart/span.h"
 #include "origin.h"
 
-// An address that a task of a graph names.
+// An address that a task of a graph names, or of memory that is registered.
 typedef struct sim_watch {
   sim_span_t span;
   struct sim_watch* same;  // others of the same address
@@ -21,8 +21,9 @@ typedef struct sim_watch {
   void* frames[SIM_MAX_FRAMES];
 } sim_watch_t;
 
-void sim_watch_begin(sim_watch_t* watch, const void* address);
-void sim_watch_end(sim_watch_t* watch);
+sim_watch_t* sim_watch_begin(const void* address);
+void sim_watch_end(sim_watch_t* watch);  // NULL is fine
+bool sim_watch_any(void);
 // Has the memory been freed since?
 bool sim_watch_freed(const sim_watch_t* watch);
 

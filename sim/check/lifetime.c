@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "access.h"
+#include "host_free.h"
 #include "order.h"
 #include "policy.h"
 
@@ -132,6 +133,7 @@ void sim_memory_begins(sim_allocation_t* allocation) {
   sim_actor_t actor = sim_actor_current();
   if (allocation->live) check_free(&actor, memory);  // a launch frees by itself what the one before it left
   begin(&actor, memory, !memory->of_device);         // what the host writes is not seen
+  if (allocation->registered) memory->watch = sim_watch_begin(allocation->base);
   sim_site_release(actor.site);
 }
 
@@ -140,6 +142,8 @@ void sim_memory_ends(sim_allocation_t* allocation) {
   sim_actor_t actor = sim_actor_current();
   end(&actor, memory);
   if (allocation->registered) {
+    sim_watch_end(memory->watch);
+    memory->watch = NULL;
     sim_shadow_clear(memory->begin, memory->begin + memory->bytes);  // it lives on, as the program's own
   } else if (!memory->of_graph) {
     remember_freed(memory);

@@ -110,8 +110,8 @@ bool sim_order_knows(const sim_stream_t* stream, const sim_mark_t* mark) {
   return sim_clock_knows(&stream->clock, mark->stamp.timeline, mark->stamp.time);
 }
 
-// The implicit order. What the other side was given later cannot have run yet: it waits for this operation.
-static void learn_implicitly(sim_stream_t* stream) {
+// What the other side was given later cannot have run yet: it waits for this operation.
+void sim_order_implicitly(sim_stream_t* stream) {
   if (stream->legacy) learn_news(&stream->clock, &for_legacy[stream->device]);
   if (is_blocking(stream)) learn_clock(&stream->clock, &sim_legacy_stream(stream->device)->clock);
 }
@@ -119,7 +119,7 @@ static void learn_implicitly(sim_stream_t* stream) {
 void sim_order_begin(sim_stream_t* stream, sim_op_t* op) {
   op->begun = true;
   sim_clock_learn(&stream->clock, &op->submitted);
-  learn_implicitly(stream);
+  sim_order_implicitly(stream);
   sim_clock_tick(&stream->clock);
   if (op->launch) sim_chains_begin(stream, op->launch);
 }
@@ -132,13 +132,13 @@ void sim_order_finish(sim_stream_t* stream, sim_op_t* op) {
 }
 
 void sim_order_mark_idle(sim_stream_t* stream, sim_mark_t* mark) {
-  if (stream->legacy) learn_implicitly(stream);
+  if (stream->legacy) sim_order_implicitly(stream);
   mark->stamp = sim_clock_stamp(&stream->clock);
 }
 
 void sim_order_at_once(sim_stream_t* stream) {
   learn_clock(&stream->clock, sim_order_host());
-  learn_implicitly(stream);
+  sim_order_implicitly(stream);
   sim_clock_tick(&stream->clock);
   did_something(stream);
 }
@@ -148,7 +148,7 @@ void sim_order_at_once(sim_stream_t* stream) {
 void sim_order_host_saw(sim_mark_t* mark) { sim_clock_learn(sim_order_host(), &mark->stamp); }
 
 void sim_order_host_saw_stream(sim_stream_t* stream) {
-  if (stream->legacy) learn_implicitly(stream);
+  if (stream->legacy) sim_order_implicitly(stream);
   learn_clock(sim_order_host(), &stream->clock);
 }
 

@@ -29,6 +29,7 @@ typedef struct texts {
 
 static texts_t current;
 static texts_t previous;
+static texts_t older;  // whose texts a caller may still hold
 
 static struct {
   uint64_t* keys;  // of what was told since the last gcap_sim_check
@@ -174,8 +175,9 @@ void sim_report_end(const char* remedy) {
 }
 
 size_t sim_report_take(void) {
-  for (size_t i = 0; i < previous.count; ++i) free(previous.items[i]);
-  texts_t spent = previous;
+  for (size_t i = 0; i < older.count; ++i) free(older.items[i]);
+  texts_t spent = older;
+  older = previous;
   previous = current;
   current = spent;
   current.count = 0;

@@ -43,6 +43,7 @@ typedef struct sim_memory {
   const char* kind;           // "device memory", …
   const char* name;           // of an annotated one
   struct sim_memory* parent;  // what an annotated one is part of; NULL for others
+  struct sim_watch* watch;    // of memory that the program registered
   sim_origin_t* allocated;
   sim_origin_t* released;   // the call that freed it
   struct sim_memory* next;  // in the queue of freed ones

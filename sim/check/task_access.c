@@ -156,7 +156,7 @@ static bool is_kept(const sim_actor_t* actor, const sim_task_t* task) {
                          .address = target ? (uintptr_t)copy->dst : (uintptr_t)copy->src,
                          .bytes = copy->width * copy->height,
                          .is_write = target};
-    sim_found_freed_host_memory(&touch, sim_stack_of(watch->frames, watch->num_frames));
+    sim_found_freed_host_memory(&touch, false, sim_stack_of(watch->frames, watch->num_frames));
     return false;
   }
   return true;
@@ -223,6 +223,16 @@ void sim_access_end(void) {
   }
 }
 
+void sim_access_stage(const sim_copy_t* copy) {
+  if (!sim_watch_any()) return;
+  size_t slices = copy->depth ? copy->depth : 1;
+  for (size_t slice = 0; slice < slices; ++slice) {
+    for (size_t row = 0; row < copy->height; ++row) {
+      sim_access_by_host((const char*)copy->src + slice * copy->src_slice + row * copy->src_pitch, copy->width, false);
+    }
+  }
+}
+
 void sim_access_by_host(const void* address, size_t bytes, bool is_write) {
   if (!sim_check_looks()) return;
   sim_actor_t actor = sim_actor_current();
@@ -243,20 +253,10 @@ static void name_memory(sim_task_t* task, const void* address) {
   task->named[task->num_named++] = allocation ? sim_memory_retain(allocation->memory) : NULL;
 }
 
-static sim_watch_t* watch(const void* address) {
-  sim_watch_t* watch = sim_calloc(1, sizeof(*watch));
-  sim_watch_begin(watch, address);
-  return watch;
-}
-
 void sim_access_unbind(sim_task_t* task) {
   for (size_t i = 0; i < task->num_named; ++i) sim_memory_release(task->named[i]);
   free(task->named);
-  for (int i = 0; i < 2; ++i) {
-    if (!task->watched[i]) continue;
-    sim_watch_end(task->watched[i]);
-    free(task->watched[i]);
-  }
+  for (int i = 0; i < 2; ++i) sim_watch_end(task->watched[i]);
 }
 
 void sim_access_bind(sim_task_t* task) {
@@ -272,8 +272,8 @@ void sim_access_bind(sim_task_t* task) {
     const sim_copy_t* copy = &task->u.copy.copy;
     name_memory(task, copy->src);
     name_memory(task, copy->dst);
-    if (copy->src_type == cudaMemoryTypeUnregistered) task->watched[0] = watch(copy->src);
-    if (copy->dst_type == cudaMemoryTypeUnregistered) task->watched[1] = watch(copy->dst);
+    if (copy->src_type == cudaMemoryTypeUnregistered) task->watched[0] = sim_watch_begin(copy->src);
+    if (copy->dst_type == cudaMemoryTypeUnregistered) task->watched[1] = sim_watch_begin(copy->dst);
   } else if (task->kind == SIM_TASK_FILL) {
     name_memory(task, task->u.fill.dst);
   }

@@ -67,6 +67,7 @@ static cudaError_t judge(sim_copy_t* copy) {
 
 void sim_copy_stage(sim_task_t* task) {
   const sim_copy_t* copy = &task->u.copy.copy;
+  sim_access_stage(copy);
   sim_check_source(copy);
   size_t slices = copy->depth ? copy->depth : 1;
   char* staged = sim_calloc(slices * copy->height, copy->width);

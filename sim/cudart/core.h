@@ -437,6 +437,10 @@ cudaError_t sim_gate_ordered(sim_stream_t* stream);
 void sim_enqueue(sim_stream_t* stream, sim_task_t* task, sim_launch_t* launch, sim_mark_t* wait);
 // A new reference to the mark of all work submitted so far.
 sim_mark_t* sim_stream_tail_mark(sim_stream_t* stream);
+// The mark of an event recorded now: work of the stream like other work, so the implicit order holds for it.
+sim_mark_t* sim_stream_record_mark(sim_stream_t* stream);
+// What the stream is given next comes after the mark.
+void sim_stream_wait_for(sim_stream_t* stream, sim_mark_t* mark);
 // Runs a task at the call itself, on a stream that is idle.
 void sim_run_at_once(sim_stream_t* stream, const sim_task_t* task);
 // A new reference to the mark of the operation queued last, which must exist.

@@ -114,7 +114,7 @@ static cudaError_t record(cudaEvent_t handle, cudaStream_t stream_handle, unsign
   if (stream->member) {
     record_in_capture(event, stream->member);
   } else {
-    sim_event_set_mark(event, sim_stream_tail_mark(stream));
+    sim_event_set_mark(event, sim_stream_record_mark(stream));
     event->point = (sim_point_t){.stream = stream->id, .order = stream->frees};
     event->past = sim_past_retain(stream->past);
   }
@@ -150,15 +150,6 @@ static cudaError_t wait_captured(sim_stream_t* stream, const sim_event_t* event)
   return cudaSuccess;
 }
 
-// What is done already needs no place in an idle queue, but the stream comes after it all the same.
-static void wait_for_mark(sim_stream_t* stream, sim_mark_t* mark) {
-  if (stream->head || !mark->done) {
-    sim_enqueue(stream, NULL, NULL, mark);
-  } else {
-    sim_order_wait(stream, mark);
-  }
-}
-
 static cudaError_t wait(cudaStream_t stream_handle, cudaEvent_t handle, unsigned int flags) {
   if ((flags & ~(unsigned int)cudaEventWaitExternal) != 0) return cudaErrorInvalidValue;
   sim_event_t* event = sim_handle_get(SIM_EVENT, handle);
@@ -177,7 +168,7 @@ static cudaError_t wait(cudaStream_t stream_handle, cudaEvent_t handle, unsigned
   if (!event->recorded) return cudaSuccess;
   if (event->capture_id) return wait_captured(stream, event);
   if (stream->member) return sim_capture_invalidate(stream->member->capture, SIM_RULE_ISOLATION);
-  if (event->mark) wait_for_mark(stream, event->mark);
+  if (event->mark) sim_stream_wait_for(stream, event->mark);
   sim_past_learn(stream, event);
   return cudaSuccess;
 }

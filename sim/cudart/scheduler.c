@@ -225,6 +225,28 @@ sim_mark_t* sim_stream_tail_mark(sim_stream_t* stream) {
   return mark;
 }
 
+// Is there work that orders itself before whatever the stream is given next, though it is not in its queue?
+static bool is_held_implicitly(const sim_stream_t* stream) {
+  if (stream->legacy) return busy_blocking_stream(stream->device) != NULL;
+  return is_blocking(stream) && sim_legacy_stream(stream->device)->tail;
+}
+
+sim_mark_t* sim_stream_record_mark(sim_stream_t* stream) {
+  if (is_held_implicitly(stream)) sim_enqueue(stream, NULL, NULL, NULL);
+  if (!stream->tail) sim_order_implicitly(stream);
+  return sim_stream_tail_mark(stream);
+}
+
+void sim_stream_wait_for(sim_stream_t* stream, sim_mark_t* mark) {
+  if (stream->head || !mark->done || is_held_implicitly(stream)) {
+    sim_enqueue(stream, NULL, NULL, mark);
+    return;
+  }
+  // What is done already needs no place in an idle queue, but the stream comes after it all the same.
+  sim_order_implicitly(stream);
+  sim_order_wait(stream, mark);
+}
+
 sim_mark_t* sim_stream_last_mark(sim_stream_t* stream) { return sim_mark_retain(op_mark(stream, stream->tail)); }
 
 static void finish_head(sim_stream_t* stream) {

@@ -94,16 +94,17 @@ void gcap_sim_turns_leave(void);
 
 // --- Checks ---------------------------------------------------------------------------------------------------------
 
-// What the simulator looks for. Every report names both sides: the API calls with their call stacks.
+// What the simulator looks for. Every report names both sides: the API calls with their call stacks. What is missing is
+// found whatever the schedule did: by what each piece of work was told to come after, not by when it ran.
 typedef enum gcap_sim_check_kind {
   GCAP_SIM_CHECK_RACE,            // two accesses to the same bytes, one of them a write, that nothing orders
-  GCAP_SIM_CHECK_USE_AFTER_FREE,  // device memory touched after a free, or unordered with a stream-ordered one
+  GCAP_SIM_CHECK_USE_AFTER_FREE,  // device memory touched after its free, or by work that is not ordered with it
   GCAP_SIM_CHECK_BAKED_POINTER,   // a graph whose node touches memory freed since, also when the address lives again
-  GCAP_SIM_CHECK_HOST_MEMORY,     // pinned or pageable memory freed under a pending copy or under a graph
+  GCAP_SIM_CHECK_HOST_MEMORY,     // both of these for pinned, registered and, in graphs, pageable host memory
   GCAP_SIM_CHECK_UNINITIALIZED,   // a kernel, library call or copy to the host reads bytes that nobody wrote
-  GCAP_SIM_CHECK_OUT_OF_BOUNDS,   // an access that starts in an allocation and leaves it
-  GCAP_SIM_CHECK_OVERLAP,         // two live allocations that share bytes, annotated ones included
-  GCAP_SIM_CHECK_LEAK,            // a handle or allocation that is left at gcap_sim_check or at exit
+  GCAP_SIM_CHECK_OUT_OF_BOUNDS,   // an access that leaves the allocation it starts in; a kernel's that starts in none
+  GCAP_SIM_CHECK_OVERLAP,         // two live annotated allocations that share bytes
+  GCAP_SIM_CHECK_LEAK,            // what is left at gcap_sim_check, or at exit when the action was set by anyone
   GCAP_SIM_CHECK_CAPTURE,         // a call that breaks a capture, which is no mistake where the program goes on eagerly
   GCAP_SIM_CHECK_COUNT
 } gcap_sim_check_kind_t;
@@ -115,7 +116,8 @@ typedef enum gcap_sim_action {
   GCAP_SIM_ACTION_OFF      // do not look: the default for captures
 } gcap_sim_action_t;
 
-// Sets what a check does; GCAP_SIM_CHECK_COUNT means all of them, but for captures.
+// Sets what a check does; GCAP_SIM_CHECK_COUNT means all of them, but for captures. While all that look at accesses are
+// off nothing is kept of what happens, so when one is on again, what was before is held against nobody.
 void gcap_sim_set_action(gcap_sim_check_kind_t kind, gcap_sim_action_t action);
 
 // Drops reports of the kind in which a kernel, API call, function of a call stack or annotation has exactly this name.
@@ -126,8 +128,9 @@ void gcap_sim_suppress(gcap_sim_check_kind_t kind, const char* name, const char*
 // returns how many reports of all kinds there have been since then.
 size_t gcap_sim_check(void);
 
-// The text of the recorded report `index`, counted from 0 since the last gcap_sim_check; NULL past the last one. Valid
-// until the next gcap_sim_check but one.
+// The text of the report `index`, counted from 0, of those since the last gcap_sim_check or, while there are none, of
+// those that it counted; NULL past the last one. Valid until the next gcap_sim_check but one. The same two stacks are
+// told of once between two checks.
 const char* gcap_sim_report(size_t index);
 
 // Tells the checks that the calling thread itself reads or writes host memory, now: a pinned buffer that a copy uses,
@@ -136,7 +139,10 @@ void gcap_sim_host_access(const void* address, size_t bytes, int is_write);
 
 // Tells the checks that a sub-allocator hands out [address, address + bytes) of memory it owns, for work of `stream`,
 // or takes it back after the work so far of `stream`. The checks then treat it as cudaMallocAsync and cudaFreeAsync:
-// overlaps, uses after the free, reads of bytes not written since. `name` is shown in reports; it must stay valid.
+// overlaps, uses after the free, reads of bytes not written since, hand-outs that are not ordered after the use before.
+// An access that reaches beyond a part that was given back is one of the owner. `name` is shown in reports; it must
+// stay valid. While the stream captures, each adds an empty node, so that the parts live and die in every launch. Stops
+// the program for no memory, and for a free of what is not handed out.
 void gcap_sim_annotate_alloc(const void* address, size_t bytes, cudaStream_t stream, const char* name);
 void gcap_sim_annotate_free(const void* address, cudaStream_t stream);
 
