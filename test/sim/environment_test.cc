@@ -14,9 +14,34 @@ namespace {
 const bool g_environment_set = [] {
   setenv("GCAP_SIM_DEVICES", "2", 1);
   setenv("GCAP_SIM_SCHEDULE", "lazy", 1);
+  setenv("GCAP_SIM_DEVICE_BYTES", "0x100000", 1);
   setenv("GCAP_SIM_LOG", "cudaRuntimeGetVersion", 1);
   return true;
 }();
+
+// Comes first, as death tests do: the environment is read once.
+TEST(EnvironmentDeathTest, TheDevicesSizeIsANumber) {
+  size_t free, total;
+  for (const char* text : {"", "0", "12 apples", "-1", "99999999999999999999999"}) {
+    EXPECT_DEATH((setenv("GCAP_SIM_DEVICE_BYTES", text, 1), cudaMemGetInfo(&free, &total)),
+                 "GCAP_SIM_DEVICE_BYTES is '.*', expected a number of bytes above 0");
+  }
+}
+
+TEST(Environment, DevicesHaveTheSizeTheyAreGiven) {
+  size_t free = 0, total = 0;
+  ASSERT_EQ(cudaSuccess, cudaMemGetInfo(&free, &total));
+  EXPECT_EQ(size_t{1} << 20, total);
+  cudaDeviceProp prop;
+  ASSERT_EQ(cudaSuccess, cudaGetDeviceProperties(&prop, 1));
+  EXPECT_EQ(total, prop.totalGlobalMem);
+  void* p;
+  EXPECT_EQ(cudaErrorMemoryAllocation, cudaMalloc(&p, free + 1));
+  ASSERT_EQ(cudaSuccess, cudaMalloc(&p, free));
+  void* q;
+  EXPECT_EQ(cudaErrorMemoryAllocation, cudaMalloc(&q, 1));
+  EXPECT_EQ(cudaSuccess, cudaFree(p));
+}
 
 TEST(Environment, LazyScheduleRunsOnlyWhatASynchronisationNeeds) {
   cudaStream_t a, b;
