@@ -323,6 +323,8 @@ typedef struct sim_fill {
   int device;                // cudaInvalidDeviceId but for device memory
 } sim_fill_t;
 
+// Has the process memory everywhere in the range? (host_range.c)
+bool sim_is_host_memory(const void* address, size_t bytes);
 // Stop the program when pageable memory that the copy reads or writes is none (host_range.c).
 void sim_check_source(const sim_copy_t* copy);
 void sim_check_destination(const sim_copy_t* copy);

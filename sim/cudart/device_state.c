@@ -201,13 +201,18 @@ static void collect(void* object, void* user) {
   doomed_t* doomed = user;
   if (allocation->device != doomed->device || !allocation->claimed) return;
   sim_reserve(&doomed->items, &doomed->capacity, doomed->count + 1, sizeof(sim_allocation_t*));
+  allocation->refs += 1;
   doomed->items[doomed->count++] = allocation;
 }
 
 static void free_memory(int device) {
   doomed_t doomed = {.device = device};
   sim_allocation_each(collect, &doomed);
-  for (size_t i = 0; i < doomed.count; ++i) sim_free_allocation(doomed.items[i]);
+  for (size_t i = 0; i < doomed.count; ++i) {
+    // A free may give up the lock while it waits, and another thread use that for a free of its own.
+    if (doomed.items[i]->claimed) sim_free_allocation(doomed.items[i]);
+    sim_allocation_release(doomed.items[i]);
+  }
   free(doomed.items);
 }
 

@@ -47,6 +47,7 @@ static cudaError_t register_memory(void* address, size_t bytes, unsigned int fla
   if ((flags & cudaHostRegisterIoMemory) || bytes > UINTPTR_MAX - (uintptr_t)address) return cudaErrorInvalidValue;
   const sim_allocation_t* other = sim_allocation_overlap(address, bytes);
   if (other) return other->registered ? cudaErrorHostMemoryAlreadyRegistered : cudaErrorInvalidValue;
+  if (!sim_is_host_memory(address, bytes)) return cudaErrorInvalidValue;
   sim_allocation_t* allocation = sim_allocation_create(address, bytes, cudaMemoryTypeHost, sim_thread()->device);
   allocation->registered = true;
   allocation->flags = (flags & cudaHostRegisterPortable) | cudaHostRegisterMapped;
@@ -62,13 +63,22 @@ cudaError_t cudaHostRegister(void* ptr, size_t size, unsigned int flags) {
   return sim_leave(code);
 }
 
+// What was registered at exactly this address.
+static sim_allocation_t* registered_at(const void* address) {
+  sim_allocation_t* allocation = sim_allocation_find(address);
+  return allocation && allocation->registered && allocation->base == address ? allocation : NULL;
+}
+
 static cudaError_t unregister_memory(void* address) {
   if (!address) return cudaErrorInvalidValue;
   sim_allocation_t* allocation = sim_allocation_find(address);
   if (!allocation) return cudaErrorHostMemoryNotRegistered;
-  if (!allocation->registered || allocation->base != address) return cudaErrorInvalidValue;
-  sim_allocation_disclaim(allocation);
+  if (!registered_at(address)) return cudaErrorInvalidValue;
   sim_wait_for_device(allocation->device);
+  // The wait may give up the lock: another thread may have been faster.
+  allocation = registered_at(address);
+  if (!allocation) return cudaErrorHostMemoryNotRegistered;
+  sim_allocation_disclaim(allocation);
   sim_allocation_end(allocation);
   return cudaSuccess;
 }

@@ -27,6 +27,12 @@ static bool is_mapped(uintptr_t begin, uintptr_t end) {
   return true;
 }
 
+bool sim_is_host_memory(const void* address, size_t bytes) {
+  uintptr_t end;
+  if (__builtin_add_overflow((uintptr_t)address, bytes, &end)) return false;
+  return is_mapped((uintptr_t)address, end) && !sim_vmem_is_bare(address, bytes);
+}
+
 // Stores what the byte holds already; the copy is about to overwrite it anyway.
 static bool is_writable(char* address) {
   char byte;

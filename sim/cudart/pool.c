@@ -8,8 +8,8 @@
 // order, leads there; or when the free is seen to be done; or, when nothing else is left, with a wait put in. A
 // synchronisation settles what is done, and what is settled joins its neighbours and is anybody's.
 // Invariants: blocks of a chunk lie side by side and cover it; no two neighbours are both settled; a block is in a bin
-// while settled, in the queue and a lane while pending, in no list while used. Cost: looks at a bounded number of
-// pending blocks, whatever their number. Locking: the global mutex.
+// while settled, in the queue and a lane while pending, in no list while used. Cost: unless the device is full, a call
+// looks at a bounded number of blocks, however many there are. Locking: the global mutex.
 #include "pool.h"
 
 #include <stdlib.h>
@@ -20,7 +20,7 @@
 #define CHUNK_BYTES ((size_t)32 << 20)
 // The least, when the device is nearly full: a large page.
 #define MIN_CHUNK_BYTES ((size_t)2 << 20)
-// Pending blocks that one call looks at. The queue turns, so each has its turn.
+// Blocks of one list that a call looks at. The queue of pending ones turns, so each has its turn.
 #define MAX_LOOKS 64
 
 typedef struct chunk {
@@ -116,7 +116,9 @@ static void settle(sim_block_t* block) {
 
 static sim_block_t* find_settled(sim_pool_t* pool, size_t bytes) {
   for (size_t bin = bin_of(bytes); bin < SIM_POOL_BINS; ++bin) {
-    for (sim_link_t* link = pool->bins[bin].next; link != &pool->bins[bin]; link = link->next) {
+    // In the first bin some are too small, in the others none.
+    size_t looks = MAX_LOOKS;
+    for (sim_link_t* link = pool->bins[bin].next; link != &pool->bins[bin] && looks > 0; link = link->next, --looks) {
       if (block_of(link)->bytes >= bytes) return block_of(link);
     }
   }

@@ -186,6 +186,8 @@ TEST_F(Copy, RegistrationHasItsCodes) {
   unsigned char* p = host_.data();
   EXPECT_EQ(cudaErrorInvalidValue, cudaHostRegister(nullptr, 1, 0));
   EXPECT_EQ(cudaErrorInvalidValue, cudaHostRegister(p, 0, 0));
+  EXPECT_EQ(cudaErrorInvalidValue, cudaHostRegister(p, SIZE_MAX, 0));
+  EXPECT_EQ(cudaErrorInvalidValue, cudaHostRegister(reinterpret_cast<void*>(4096), 4096, 0)) << "no memory there";
   EXPECT_EQ(cudaErrorInvalidValue, cudaHostRegister(p, 1, 16));
   EXPECT_EQ(cudaErrorInvalidValue, cudaHostRegister(p, 1, cudaHostRegisterIoMemory));
   ASSERT_EQ(cudaSuccess, cudaHostRegister(p, 1, cudaHostRegisterReadOnly));
