@@ -123,14 +123,6 @@ void RegisterBlocks() {
   }
 }
 
-std::string Join(const std::vector<std::string>& lines) {
-  std::string text;
-  for (const std::string& line : lines) text += line + "\n";
-  return text;
-}
-
-TEST(Differences, NameLinesOfTheRecord) { EXPECT_EQ("", Join(IdleDifferences())); }
-
 // Runs the block, and again without what ended it, until it comes to its end.
 void RecordBlock(const Block& block) {
   std::set<std::string> skipped;
