@@ -136,7 +136,7 @@ void gcap_ledger_get_stats(gcap_ledger_t* ledger, gcap_allocator_stats_t* out_st
 }
 
 gcap_status_t gcap_allocator_check_not_capturing(const char* operation) {
-  if (gcap_thread_capture_depth == 0) return NULL;
+  if (!gcap_thread_captures()) return NULL;
   return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
                      "%s is refused while this thread captures: it would invalidate the capture. Get memory before "
                      "the capture begins, give it back after it ends",

@@ -13,8 +13,8 @@
 
 #include "lib/base/thread_state.h"
 
-_Thread_local int gcap_thread_capture_depth;
-_Thread_local gcap_status_observer_t gcap_thread_status_observer;
+_Thread_local const gcap_capture_hooks_t* gcap_thread_capture_hooks;
+_Thread_local gcap_run_trace_t gcap_thread_run_trace;
 
 struct gcap_status {
   gcap_code_t code;
@@ -52,7 +52,7 @@ static bool loses_work(gcap_code_t code) {
 }
 
 static gcap_status_t observed(gcap_status_t status) {
-  if (gcap_thread_status_observer != NULL && loses_work(status->code)) gcap_thread_status_observer(status);
+  if (gcap_thread_captures() && loses_work(status->code)) gcap_thread_capture_hooks->fail(status);
   return status;
 }
 
@@ -69,6 +69,9 @@ gcap_status_t gcap_status_make(gcap_code_t code, const char* file, int line, con
 }
 
 gcap_status_t gcap_status_from_cuda(cudaError_t error, const char* call, const char* file, int line) {
+  if (gcap_thread_captures() && gcap_thread_capture_hooks->note != NULL) {
+    gcap_thread_capture_hooks->note(call, NULL, file, line);
+  }
   if (error == cudaSuccess) return NULL;
   (void)cudaGetLastError();  // the status carries the error from here on
   char message[512];

@@ -52,7 +52,13 @@ void gcap_capture_options_init(gcap_capture_options_t* options) {
   *options = (gcap_capture_options_t){.mode = GCAP_CAPTURE_THREAD_LOCAL};
 }
 
-static void latch_observed_status(gcap_status_t status) { gcap_capture_fail(current_scope, status); }
+static void fail_current(gcap_status_t cause) { gcap_capture_fail(current_scope, cause); }
+
+static gcap_status_t retain_in_current(void (*release)(void* user), void* user) {
+  return gcap_capture_retain(current_scope, release, user);
+}
+
+static const gcap_capture_hooks_t hooks = {.fail = fail_current, .retain = retain_in_current};
 
 static gcap_status_t to_cuda_mode(gcap_capture_mode_t mode, enum cudaStreamCaptureMode* out_mode) {
   switch (mode) {
@@ -137,8 +143,7 @@ gcap_status_t gcap_capture_begin(cudaStream_t stream, const gcap_capture_options
   current_scope = capture;
   // Without memory for the value only an exit inside the scope goes unnoticed.
   (void)pthread_setspecific(scope_key, capture);
-  gcap_thread_capture_depth = 1;
-  gcap_thread_status_observer = latch_observed_status;
+  gcap_thread_capture_hooks = &hooks;
   *out_capture = capture;
   return NULL;
 }
@@ -216,13 +221,12 @@ static gcap_status_t close_scope(gcap_capture_t* capture, cudaGraph_t* out_graph
     }
   }
   latch_unreported_failure();
-  gcap_thread_status_observer = NULL;
+  gcap_thread_capture_hooks = NULL;  // what ends the scope is no part of it
   cudaGraph_t graph = NULL;
   gcap_status_t end_status = end_stream_capture(capture->stream, &graph);
   if (end_status == NULL && graph == NULL) {
     end_status = GCAP_STATUS(GCAP_INTERNAL, "cudaStreamEndCapture succeeded without a graph");
   }
-  gcap_thread_capture_depth = 0;
   current_scope = NULL;
   (void)pthread_setspecific(scope_key, NULL);  // a key that has a value takes NULL without memory
   atomic_fetch_sub_explicit(&num_open_scopes, 1, memory_order_relaxed);
@@ -270,7 +274,7 @@ void gcap_capture_abort(gcap_capture_t* capture) {
 
 gcap_capture_t* gcap_capture_current(void) { return current_scope; }
 
-bool gcap_thread_is_capturing(void) { return gcap_thread_capture_depth > 0; }
+bool gcap_thread_is_capturing(void) { return gcap_thread_captures(); }
 
 uint32_t gcap_capture_num_open(void) { return atomic_load_explicit(&num_open_scopes, memory_order_relaxed); }
 

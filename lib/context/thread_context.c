@@ -215,7 +215,7 @@ static gcap_status_t find_or_create(gcap_thread_contexts_t* set, gcap_thread_con
   *out_context = find_context(set, record);
   pthread_mutex_unlock(&contexts_mutex);
   if (*out_context != NULL) return NULL;
-  if (gcap_thread_capture_depth > 0) {
+  if (gcap_thread_captures()) {
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "this thread is capturing and has no context yet: get it before");
   }
   gcap_thread_context_t* created = NULL;

@@ -164,7 +164,7 @@ gcap_status_t gcap_scratch_forget_stream(gcap_scratch_t* scratch, gcap_stream_t*
 // Grows by what captures lacked, so that their next try succeeds. If that fails the deficit is forgotten: the next
 // capture will report it again, and this allocation is not to blame.
 static void make_up_deficit(gcap_scratch_t* scratch, const scratch_stream_t* user) {
-  if (scratch->deficit_bytes == 0 || gcap_thread_capture_depth > 0 || user->open != NULL) return;
+  if (scratch->deficit_bytes == 0 || gcap_thread_captures() || user->open != NULL) return;
   size_t bytes = scratch->deficit_bytes;
   scratch->deficit_bytes = 0;
   scratch_block_t* block = NULL;
@@ -187,7 +187,7 @@ static gcap_status_t reservation_lacks(gcap_scratch_t* scratch, const scratch_st
 
 // Refuses what a capture would bake into a graph that does not own it. Asks the driver only on a thread that captures.
 static gcap_status_t check_reserved(const scratch_stream_t* user, const char* operation) {
-  if (gcap_thread_capture_depth == 0 || user->open != NULL || !gcap_stream_can_capture(user->stream)) return NULL;
+  if (!gcap_thread_captures() || user->open != NULL || !gcap_stream_can_capture(user->stream)) return NULL;
   cudaStream_t handle = gcap_stream_handle(user->stream);
   enum cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamIsCapturing(handle, &state)));

@@ -105,7 +105,7 @@ gcap_status_t gcap_stream_end_run(gcap_stream_t* stream, bool synchronize) {
 gcap_status_t gcap_stream_destroy(gcap_stream_t* stream) {
   if (stream == NULL) return NULL;
   GCAP_RETURN_IF_ERROR(stream_check_not_capturing(stream, "gcap_stream_destroy"));
-  if (stream->attachments != NULL && gcap_thread_capture_depth > 0) {
+  if (stream->attachments != NULL && gcap_thread_captures()) {
     // Ending a library handle breaks the captures of the thread (rule R42 of the capture rules).
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
                        "gcap_stream_destroy: stream %p has a %s attached and this thread is "

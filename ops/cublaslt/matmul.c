@@ -155,7 +155,7 @@ static gcap_status_t plan(gcap_matmul_t* matmul, const gcap_matmul_options_t* op
 gcap_status_t gcap_matmul_create(const gcap_matmul_options_t* options, gcap_matmul_t** out_matmul) {
   *out_matmul = NULL;
   GCAP_RETURN_IF_ERROR(check_options(options));
-  if (gcap_thread_capture_depth > 0) {
+  if (gcap_thread_captures()) {
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "a matmul is planned before the capture: this thread is capturing");
   }
   gcap_matmul_t* matmul = calloc(1, sizeof(*matmul));

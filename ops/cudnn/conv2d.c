@@ -144,7 +144,7 @@ gcap_status_t gcap_conv2d_create(const gcap_conv2d_options_t* options, gcap_conv
   int shape[4];
   GCAP_RETURN_IF_ERROR(check_options(options));
   GCAP_RETURN_IF_ERROR(compute_output_shape(options, shape));
-  if (gcap_thread_capture_depth > 0) {
+  if (gcap_thread_captures()) {
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
                        "a convolution is planned before the capture: this thread is capturing");
   }

@@ -12,7 +12,7 @@
 
 static gcap_status_t create_handle(gcap_stream_t* stream, void** out_object) {
   *out_object = NULL;
-  if (gcap_thread_capture_depth > 0) {
+  if (gcap_thread_captures()) {
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
                        "a cuDNN handle is made before the capture: this thread is capturing another stream");
   }
