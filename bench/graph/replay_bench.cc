@@ -1,19 +1,21 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Host time of one replay: a bare cudaGraphLaunch, then the same executable's launch through the graph manager and
-// through an EP and a session. Each iteration times one launch and then drains the stream outside the timed region: an
-// executable whose last launch still runs holds the next one up, and the device's time would be measured. The clock's
-// own cost, some 20 to 40 ns, is in every figure.
+// Host time of one replay: a bare cudaGraphLaunch, a launch through the graph manager, and one through an EP and a
+// session, in turn within each iteration, so that whatever disturbs the machine disturbs all alike. Each launch is
+// timed by itself and the stream drained after it, outside the timed region: an executable whose last launch still runs
+// holds the next one up, and the device's time would be measured.
 //
-// On a GPU the ratios are what counts (see docs/gpu_runs.md). On the simulator the numbers measure the simulator.
+// A repetition reports the median of its iterations for each way, less the clock's own cost, and the ratios to the bare
+// launch. bench/report.py makes the table of bench/README.md of many repetitions. On the simulator the numbers measure
+// the simulator.
 
 #include <benchmark/benchmark.h>
 #include <cuda_runtime_api.h>
 
-#include <chrono>
-#include <cstdio>
-#include <cstdlib>
+#include <memory>
+#include <vector>
 
+#include "bench/graph/paired.h"
 #include "gcap/ep_ops.h"
 #include "gcap/graph.h"
 #include "gcap/ops/kernels.h"
@@ -22,93 +24,61 @@
 
 namespace {
 
-void CheckCuda(cudaError_t error) {
-  if (error == cudaSuccess) return;
-  fprintf(stderr, "replay_bench: %s\n", cudaGetErrorString(error));
-  exit(1);
-}
+using gcap::bench::Check;
+using gcap::bench::CheckCuda;
+using gcap::bench::HasDevice;
+using gcap::bench::Samples;
+using gcap::bench::Work;
 
-void Check(gcap_status_t status) {
-  if (status == nullptr) return;
-  fprintf(stderr, "replay_bench: %s\n", gcap_status_message(status));
-  exit(1);
-}
-
-bool HasDevice(benchmark::State& state) {
-  int count = 0;
-  if (cudaGetDeviceCount(&count) == cudaSuccess && count > 0) return true;
-  state.SkipWithError("no CUDA device");
-  return false;
-}
-
-// A stream, some device memory, and the work to capture: `nodes` tiny kernels in a row. Kernels, since the driver
-// launches a graph of them as a whole, which it does not do for other nodes.
-class Work {
+// The peer: one executable for each id, kept in an array, launched with nothing around it.
+class BareGraphs {
  public:
-  explicit Work(int nodes) : nodes_(nodes) {
-    Check(gcap_stream_create(0, &stream_));
-    CheckCuda(cudaMalloc(reinterpret_cast<void**>(&memory_), sizeof(float)));
-    CheckCuda(cudaMemsetAsync(memory_, 0, sizeof(float), stream()));
+  BareGraphs(const Work& work, int ids) : stream_(work.stream()), execs_(static_cast<size_t>(ids)) {
+    for (cudaGraphExec_t& exec : execs_) {
+      cudaGraph_t graph = nullptr;
+      CheckCuda(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
+      work.Issue();
+      CheckCuda(cudaStreamEndCapture(stream_, &graph));
+      CheckCuda(cudaGraphInstantiate(&exec, graph, 0));
+      CheckCuda(cudaGraphDestroy(graph));
+      CheckCuda(cudaGraphLaunch(exec, stream_));  // the first launch uploads; the manager's was at its capture
+    }
+    CheckCuda(cudaStreamSynchronize(stream_));
   }
-  ~Work() {
-    Check(gcap_stream_destroy(stream_));
-    CheckCuda(cudaFree(memory_));
+  ~BareGraphs() {
+    for (cudaGraphExec_t exec : execs_) CheckCuda(cudaGraphExecDestroy(exec));
   }
-  cudaStream_t stream() const { return gcap_stream_handle(stream_); }
-  void Issue() const {
-    for (int i = 0; i < nodes_; ++i) Check(gcap_relu_f32(stream_, memory_, memory_, 1));
-  }
+  BareGraphs(const BareGraphs&) = delete;
+  BareGraphs& operator=(const BareGraphs&) = delete;
+  void Launch(int id) const { CheckCuda(cudaGraphLaunch(execs_[static_cast<size_t>(id)], stream_)); }
 
  private:
-  int nodes_;
-  gcap_stream_t* stream_ = nullptr;
-  float* memory_ = nullptr;
+  cudaStream_t stream_;
+  std::vector<cudaGraphExec_t> execs_;
 };
 
-// Times `launch` once an iteration.
-template <typename Launch>
-void TimeLaunches(benchmark::State& state, cudaStream_t stream, Launch launch) {
-  using Clock = std::chrono::steady_clock;
-  for (auto _ : state) {
-    const Clock::time_point begin = Clock::now();
-    launch();
-    state.SetIterationTime(std::chrono::duration<double>(Clock::now() - begin).count());
-    CheckCuda(cudaStreamSynchronize(stream));
+class ManagedGraphs {
+ public:
+  ManagedGraphs(const Work& work, int ids) {
+    gcap_graph_manager_options_t options;
+    gcap_graph_manager_options_init(&options);
+    options.min_num_runs_before_capture = 0;
+    Check(gcap_graph_manager_create(&options, &manager_));
+    for (int id = 0; id < ids; ++id) {
+      gcap_graph_run_kind_t kind;
+      Check(gcap_graph_manager_begin_run(manager_, id, work.stream(), &kind));
+      work.Issue();
+      Check(gcap_graph_manager_end_run(manager_, nullptr, true));
+    }
   }
-}
+  ~ManagedGraphs() { Check(gcap_graph_manager_destroy(manager_)); }
+  ManagedGraphs(const ManagedGraphs&) = delete;
+  ManagedGraphs& operator=(const ManagedGraphs&) = delete;
+  void Launch(int id) const { Check(gcap_graph_manager_replay(manager_, id, /*synchronize=*/false)); }
 
-void BM_BareLaunch(benchmark::State& state) {
-  if (!HasDevice(state)) return;
-  Work work(static_cast<int>(state.range(0)));
-  CheckCuda(cudaStreamBeginCapture(work.stream(), cudaStreamCaptureModeThreadLocal));
-  work.Issue();
-  cudaGraph_t graph = nullptr;
-  CheckCuda(cudaStreamEndCapture(work.stream(), &graph));
-  cudaGraphExec_t exec = nullptr;
-  CheckCuda(cudaGraphInstantiate(&exec, graph, 0));
-  // The first launch uploads the graph; the manager's and the session's were at their captures.
-  CheckCuda(cudaGraphLaunch(exec, work.stream()));
-  CheckCuda(cudaStreamSynchronize(work.stream()));
-  TimeLaunches(state, work.stream(), [&] { CheckCuda(cudaGraphLaunch(exec, work.stream())); });
-  CheckCuda(cudaGraphExecDestroy(exec));
-  CheckCuda(cudaGraphDestroy(graph));
-}
-
-void BM_ManagerReplay(benchmark::State& state) {
-  if (!HasDevice(state)) return;
-  Work work(static_cast<int>(state.range(0)));
-  gcap_graph_manager_options_t options;
-  gcap_graph_manager_options_init(&options);
-  options.min_num_runs_before_capture = 0;
-  gcap_graph_manager_t* manager = nullptr;
-  Check(gcap_graph_manager_create(&options, &manager));
-  gcap_graph_run_kind_t kind;
-  Check(gcap_graph_manager_begin_run(manager, 0, work.stream(), &kind));
-  work.Issue();
-  Check(gcap_graph_manager_end_run(manager, nullptr, true));
-  TimeLaunches(state, work.stream(), [&] { Check(gcap_graph_manager_replay(manager, 0, false)); });
-  Check(gcap_graph_manager_destroy(manager));
-}
+ private:
+  gcap_graph_manager_t* manager_ = nullptr;
+};
 
 // An EP with one op, "Relus", whose kernel issues `nodes` tiny kernels over its output.
 struct ReluEp {
@@ -161,48 +131,86 @@ gcap_ep_t* CreateReluEp(ReluEp* self) {
   return ep;
 }
 
-void BM_SessionReplay(benchmark::State& state) {
+// A model of one "Relus" node on the EP above, warmed up.
+class SessionGraph {
+ public:
+  explicit SessionGraph(int nodes) : self_{nullptr, nodes}, ep_(CreateReluEp(&self_)) {
+    gcap_value_t value = {};
+    value.name = "out";
+    value.rank = 1;
+    value.shape[0] = 1;
+    const int out_index = 0;
+    gcap_node_t node = {};
+    node.op_type = "Relus";
+    node.name = "relus";
+    node.outputs = &out_index;
+    node.num_outputs = 1;
+    const gcap_model_t model = {&value, 1, &node, 1, nullptr, 0, &out_index, 1};
+    Check(gcap_session_create(&model, &ep_, 1, &session_));
+    out_.rank = 1;
+    out_.shape[0] = 1;
+    CheckCuda(cudaMalloc(&out_.data, sizeof(float)));
+    CheckCuda(cudaMemset(out_.data, 0, sizeof(float)));
+    CheckCuda(cudaDeviceSynchronize());  // a fill holds neither the host nor the session's stream
+    gcap_run_options_init(&options_);
+    Check(gcap_session_warm_up(session_, &options_, nullptr, &out_));
+    options_.synchronize = false;
+    gcap_run_resources_t resources;
+    Check(gcap_ep_get_run_resources(ep_, &resources));
+    stream_ = gcap_stream_handle(resources.stream);
+  }
+  ~SessionGraph() {
+    Check(gcap_session_destroy(session_));
+    Check(gcap_ep_destroy(ep_));
+    CheckCuda(cudaFree(out_.data));
+  }
+  SessionGraph(const SessionGraph&) = delete;
+  SessionGraph& operator=(const SessionGraph&) = delete;
+  cudaStream_t stream() const { return stream_; }
+  void Launch() const { Check(gcap_session_run(session_, &options_, nullptr, &out_)); }
+
+ private:
+  ReluEp self_;
+  gcap_ep_t* ep_;
+  gcap_session_t* session_ = nullptr;
+  gcap_tensor_t out_ = {};
+  gcap_run_options_t options_ = {};
+  cudaStream_t stream_ = nullptr;
+};
+
+// Arguments: nodes of a graph, ids kept. An iteration launches the next id in each way.
+void BM_Replay(benchmark::State& state) {
   if (!HasDevice(state)) return;
-  ReluEp self = {nullptr, static_cast<int>(state.range(0))};
-  gcap_ep_t* ep = CreateReluEp(&self);
-  gcap_value_t value = {};
-  value.name = "out";
-  value.rank = 1;
-  value.shape[0] = 1;
-  const int out_index = 0;
-  gcap_node_t node = {};
-  node.op_type = "Relus";
-  node.name = "relus";
-  node.outputs = &out_index;
-  node.num_outputs = 1;
-  gcap_model_t model = {&value, 1, &node, 1, nullptr, 0, &out_index, 1};
-  gcap_session_t* session = nullptr;
-  Check(gcap_session_create(&model, &ep, 1, &session));
-  gcap_tensor_t out = {};
-  out.rank = 1;
-  out.shape[0] = 1;
-  CheckCuda(cudaMalloc(&out.data, sizeof(float)));
-  CheckCuda(cudaMemset(out.data, 0, sizeof(float)));
-  CheckCuda(cudaDeviceSynchronize());  // a fill holds neither the host nor the session's stream
-  gcap_run_options_t options;
-  gcap_run_options_init(&options);
-  Check(gcap_session_warm_up(session, &options, nullptr, &out));
-  options.synchronize = false;
-  gcap_run_resources_t resources;
-  Check(gcap_ep_get_run_resources(ep, &resources));
-  TimeLaunches(state, gcap_stream_handle(resources.stream),
-               [&] { Check(gcap_session_run(session, &options, nullptr, &out)); });
-  Check(gcap_ep_synchronize(ep));
-  Check(gcap_session_destroy(session));
-  Check(gcap_ep_destroy(ep));
-  CheckCuda(cudaFree(out.data));
+  const int nodes = static_cast<int>(state.range(0));
+  const int ids = static_cast<int>(state.range(1));
+  Work work(nodes);
+  const BareGraphs bare(work, ids);
+  const ManagedGraphs managed(work, ids);
+  const SessionGraph session(nodes);
+  Samples bare_ns, managed_ns, session_ns;
+  int id = 0;
+  for (auto _ : state) {
+    id = (id + 1) % ids;
+    bare_ns.Time([&] { bare.Launch(id); });
+    CheckCuda(cudaStreamSynchronize(work.stream()));
+    managed_ns.Time([&] { managed.Launch(id); });
+    CheckCuda(cudaStreamSynchronize(work.stream()));
+    session_ns.Time([&] { session.Launch(); });
+    CheckCuda(cudaStreamSynchronize(session.stream()));
+  }
+  state.counters["bare_ns"] = bare_ns.Median();
+  state.counters["manager_ns"] = managed_ns.Median();
+  state.counters["session_ns"] = session_ns.Median();
+  state.counters["manager_ratio"] = managed_ns.Median() / bare_ns.Median();
+  state.counters["session_ratio"] = session_ns.Median() / bare_ns.Median();
 }
 
-// Fixed iterations: by time, Google Benchmark would count the launches alone and run the undone device work for hours.
-BENCHMARK(BM_BareLaunch)->Arg(1)->Arg(100)->Arg(1000)->Iterations(200)->UseManualTime();
-BENCHMARK(BM_ManagerReplay)->Arg(1)->Arg(100)->Arg(1000)->Iterations(200)->UseManualTime();
-BENCHMARK(BM_SessionReplay)->Arg(1)->Arg(100)->Arg(1000)->Iterations(200)->UseManualTime();
+// Iterations are fixed: by time, Google Benchmark would count the launches alone and run the device's work for hours.
+BENCHMARK(BM_Replay)->ArgNames({"nodes", "ids"})->Args({1, 1})->Args({10, 1})->Args({100, 1})->Iterations(200);
+BENCHMARK(BM_Replay)->ArgNames({"nodes", "ids"})->Args({1000, 1})->Iterations(50);
+BENCHMARK(BM_Replay)->ArgNames({"nodes", "ids"})->Args({5000, 1})->Iterations(20);
+BENCHMARK(BM_Replay)->ArgNames({"nodes", "ids"})->Args({1, 16})->Args({1, 128})->Args({1, 1024})->Iterations(1024);
 
 }  // namespace
 
-BENCHMARK_MAIN();
+int main(int argc, char** argv) { return gcap::bench::Main(argc, argv); }

@@ -1,0 +1,110 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// paired.h: what the benchmarks of this folder share: ways of doing one thing, timed in turn, and the work to capture.
+#ifndef GCAP_BENCH_GRAPH_PAIRED_H_
+#define GCAP_BENCH_GRAPH_PAIRED_H_
+
+#include <benchmark/benchmark.h>
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+#include "gcap/ops/kernels.h"
+#include "gcap/stream.h"
+
+namespace gcap {
+namespace bench {
+
+inline void CheckCuda(cudaError_t error) {
+  if (error == cudaSuccess) return;
+  std::fprintf(stderr, "benchmark: %s\n", cudaGetErrorString(error));
+  std::exit(1);
+}
+
+inline void Check(gcap_status_t status) {
+  if (status == nullptr) return;
+  std::fprintf(stderr, "benchmark: %s\n", gcap_status_message(status));
+  std::exit(1);
+}
+
+inline bool HasDevice(benchmark::State& state) {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) == cudaSuccess && count > 0) return true;
+  state.SkipWithError("no CUDA device");
+  return false;
+}
+
+// Times of one way, a few hundred of them.
+class Samples {
+ public:
+  template <typename Step>
+  void Time(Step step) {
+    const Clock::time_point begin = Clock::now();
+    step();
+    const Clock::time_point middle = Clock::now();
+    const Clock::time_point end = Clock::now();  // the second reading costs what the first one added
+    samples_ns_.push_back(Nanoseconds(begin, middle));
+    clock_ns_.push_back(Nanoseconds(middle, end));
+  }
+  // Less the clock's own cost.
+  double Median() const { return MedianOf(samples_ns_) - MedianOf(clock_ns_); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  static double Nanoseconds(Clock::time_point from, Clock::time_point to) {
+    return std::chrono::duration<double, std::nano>(to - from).count();
+  }
+  static double MedianOf(std::vector<double> values) {
+    std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
+    return values[values.size() / 2];
+  }
+
+  std::vector<double> samples_ns_;
+  std::vector<double> clock_ns_;
+};
+
+// A stream, some device memory, and the work to capture: `nodes` tiny kernels in a row. Kernels, since the driver
+// launches a graph of them as a whole, which it does not do for other nodes.
+class Work {
+ public:
+  explicit Work(int nodes) : nodes_(nodes) {
+    Check(gcap_stream_create(0, &stream_));
+    CheckCuda(cudaMalloc(reinterpret_cast<void**>(&memory_), sizeof(float)));
+    CheckCuda(cudaMemsetAsync(memory_, 0, sizeof(float), stream()));
+  }
+  ~Work() {
+    Check(gcap_stream_destroy(stream_));
+    CheckCuda(cudaFree(memory_));
+  }
+  Work(const Work&) = delete;
+  Work& operator=(const Work&) = delete;
+  cudaStream_t stream() const { return gcap_stream_handle(stream_); }
+  void Issue() const {
+    for (int i = 0; i < nodes_; ++i) Check(gcap_relu_f32(stream_, memory_, memory_, 1));
+  }
+
+ private:
+  int nodes_;
+  gcap_stream_t* stream_ = nullptr;
+  float* memory_ = nullptr;
+};
+
+// Google Benchmark's main, which also writes down the device.
+inline int Main(int argc, char** argv) {
+  cudaDeviceProp properties;
+  if (cudaGetDeviceProperties(&properties, 0) == cudaSuccess) benchmark::AddCustomContext("device", properties.name);
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}
+
+}  // namespace bench
+}  // namespace gcap
+
+#endif  // GCAP_BENCH_GRAPH_PAIRED_H_
