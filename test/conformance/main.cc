@@ -150,7 +150,8 @@ int ObserveLive(const std::string& name, const std::set<std::string>& skipped) {
   for (const Block& block : AllBlocks()) {
     if (block.name() != name) continue;
     Observe(block, skipped, /*live=*/true);
-    // What such a block leaves behind, after a device reset for instance, goes with its process; nobody looks for leaks.
+    // What such a block leaves behind, after a device reset for instance, goes with its process; nobody looks for
+    // leaks.
     std::fflush(nullptr);
     std::_Exit(0);
   }
