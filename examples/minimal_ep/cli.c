@@ -44,6 +44,8 @@ static const flag_t kFlags[] = {
     SWITCH("--user-stream", user_stream, "run on a stream that the program made, not the provider"),
     SWITCH("--external-allocator", external_allocator, "take device memory from the program's own callbacks"),
     NUMBER("--seed", seed, 0, UINT64_MAX, 0, "order in which the simulator runs ready work; no effect on a GPU"),
+    NUMBER("--inject-fault", inject_fault, 0, UINT64_MAX, 0,
+           "make the Nth CUDA call from the making of the provider on fail; simulator only"),
 };
 #define FLAG_COUNT (sizeof kFlags / sizeof kFlags[0])
 

@@ -29,7 +29,8 @@ typedef struct cli_options {
   bool async;
   bool user_stream;
   bool external_allocator;
-  uint64_t seed;  // any; 0 by default, as in the simulator
+  uint64_t seed;          // any; 0 by default, as in the simulator
+  uint64_t inject_fault;  // the call that fails, counted from 1; 0: none
 } cli_options_t;
 
 // Reads `argv[1..argc)`, each flag as `--flag`, `--flag value` or `--flag=value`; of a flag given twice the last

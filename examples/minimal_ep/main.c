@@ -16,6 +16,7 @@
 
 #include "examples/minimal_ep/cli.h"
 #include "examples/minimal_ep/digits.h"
+#include "examples/minimal_ep/fault.h"
 #include "examples/minimal_ep/minimal_ep.h"
 #include "examples/minimal_ep/report.h"
 #include "examples/minimal_ep/workload.h"
@@ -28,8 +29,12 @@
 
 static void* application_alloc(size_t bytes) {
   void* memory = NULL;
-  if (cudaMalloc(&memory, bytes) == cudaSuccess) return memory;
-  (void)cudaGetLastError();  // NULL says it all
+  cudaError_t error = cudaMalloc(&memory, bytes);
+  if (error == cudaSuccess) return memory;
+  (void)cudaGetLastError();  // NULL tells gcap all it needs: there is no memory
+  if (error != cudaErrorMemoryAllocation) {
+    fprintf(stderr, "application_alloc: cudaMalloc of %zu bytes: %s\n", bytes, cudaGetErrorString(error));
+  }
   return NULL;
 }
 
@@ -216,8 +221,13 @@ static int run_and_report(const cli_options_t* cli, const digits_t* digits) {
       .batch = cli->batch,
       .threads = cli->threads,
       .has_replay = !cli->no_graph,
+      .has_cuda_calls = fault_is_available(),
   };
+  uint64_t calls_before = fault_num_calls();
+  fault_arm(cli->inject_fault);
   gcap_status_t status = run_example(cli, digits, reference, &report);
+  fault_arm(0);
+  report.cuda_calls = fault_num_calls() - calls_before;
   free(reference);
   if (status != NULL) {
     fprintf(stderr, "minimal_ep: %s: %s\n", gcap_code_name(gcap_status_code(status)), gcap_status_message(status));
@@ -273,6 +283,13 @@ int main(int argc, char** argv) {
   if (cli.user_stream && cli.threads > 1) {
     fprintf(stderr, "minimal_ep: --threads is %zu with --user-stream, allowed is 1: one thread issues on one stream.\n",
             (size_t)cli.threads);
+    return CLI_USAGE_ERROR;
+  }
+  if (cli.inject_fault != 0 && !fault_is_available()) {
+    fprintf(stderr,
+            "minimal_ep: --inject-fault is %llu, allowed is 0: on a GPU no call fails at will; the simulator's "
+            "do (a build without --config=cuda).\n",
+            (unsigned long long)cli.inject_fault);
     return CLI_USAGE_ERROR;
   }
   if (cli.seed != 0) {  // 0 is the default: then a seed in the environment counts

@@ -82,5 +82,6 @@ void report_print_json(const report_t* r, FILE* stream) {
   print_json_count(stream, "replays", true, r->replays);
   print_json_count(stream, "scratch_reserved_bytes", true, r->scratch_reserved_bytes);
   print_json_count(stream, "scratch_peak_bytes", true, r->scratch_peak_bytes);
+  print_json_count(stream, "cuda_calls", r->has_cuda_calls, r->cuda_calls);
   fputs("}\n", stream);
 }

@@ -30,6 +30,8 @@ typedef struct report {
   size_t nodes;  // of one graph
   uint64_t captures, replays;
   uint64_t scratch_reserved_bytes, scratch_peak_bytes;
+  bool has_cuda_calls;  // false on a GPU, which does not count them
+  uint64_t cuda_calls;  // from the making of the provider to its end: what --inject-fault counts
 } report_t;
 
 void report_print_table(const report_t* report, FILE* stream);

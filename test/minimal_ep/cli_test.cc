@@ -55,6 +55,7 @@ void ExpectDefaults(const cli_options_t& options) {
   EXPECT_FALSE(options.user_stream);
   EXPECT_FALSE(options.external_allocator);
   EXPECT_EQ(options.seed, 0u);
+  EXPECT_EQ(options.inject_fault, 0u);
 }
 
 TEST(Cli, NoArgumentsGiveTheDefaults) {
@@ -72,8 +73,9 @@ TEST(Cli, AnEmptyArgvIsFine) {
 
 TEST(Cli, EveryFlagReachesItsField) {
   const std::vector<std::string> arguments = {
-      "--help",    "--json", "--data",     "/some/dir", "--batch", "7",  "--runs",        "11",
-      "--threads", "13",     "--no-graph", "--async",   "--seed",  "17", "--user-stream", "--external-allocator"};
+      "--help",         "--json", "--data",     "/some/dir", "--batch", "7",  "--runs",        "11",
+      "--threads",      "13",     "--no-graph", "--async",   "--seed",  "17", "--user-stream", "--external-allocator",
+      "--inject-fault", "19"};
   const Parsed parsed = Parse(arguments);
   ASSERT_EQ(parsed.code, 0) << parsed.message;
   EXPECT_TRUE(parsed.options.help);
@@ -87,6 +89,7 @@ TEST(Cli, EveryFlagReachesItsField) {
   EXPECT_TRUE(parsed.options.user_stream);
   EXPECT_TRUE(parsed.options.external_allocator);
   EXPECT_EQ(parsed.options.seed, 17u);
+  EXPECT_EQ(parsed.options.inject_fault, 19u);
 }
 
 TEST(Cli, ASwitchSetsItsOwnFieldOnly) {
@@ -149,6 +152,7 @@ TEST(Cli, EachMistakeHasItsSentence) {
       {{"--threads", "65"}, "--threads is '65', allowed are whole numbers from 1 to 64.\n"},
       {{"--seed", "18446744073709551616"},
        "--seed is '18446744073709551616', allowed are whole numbers from 0 to " + max_seed + ".\n"},
+      {{"--inject-fault=-1"}, "--inject-fault is '-1', allowed are whole numbers from 0 to " + max_seed + ".\n"},
       {{"--data"}, "--data has no value, allowed is a directory.\n"},
       {{"--data="}, "--data is '', allowed is a directory.\n"},
       {{"--json=1"}, "--json is '1', allowed is the flag alone.\n"},
@@ -179,8 +183,9 @@ TEST(Cli, WhatCameBeforeAMistakeIsForgotten) {
 
 TEST(Cli, HelpExplainsEachFlagOnOneLine) {
   const std::string help = Written([](FILE* stream) { cli_print_help(stream); });
-  const char* const names[] = {"help",     "json",  "data DIR",    "batch N",           "runs N", "threads N", "seed N",
-                               "no-graph", "async", "user-stream", "external-allocator"};
+  const char* const names[] = {
+      "help",  "json",        "data DIR",           "batch N",       "runs N", "threads N", "seed N", "no-graph",
+      "async", "user-stream", "external-allocator", "inject-fault N"};
   for (const std::string name : names) {
     std::istringstream lines(help);
     int found = 0;

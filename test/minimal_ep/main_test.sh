@@ -25,7 +25,8 @@ good() {
     fail "$* prints $(wc -l <"$out") lines, expected 1"
   fi
   for field in device accuracy images max_abs_diff_eager_replay max_abs_diff_reference eager_ns_median eager_ns_p99 \
-    replay_ns_median replay_ns_p99 nodes captures replays scratch_reserved_bytes scratch_peak_bytes; do
+    replay_ns_median replay_ns_p99 nodes captures replays scratch_reserved_bytes scratch_peak_bytes \
+    cuda_calls; do
     grep -q "\"$field\": " "$out" || fail "$* prints no field $field"
   done
 }

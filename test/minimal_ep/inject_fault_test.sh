@@ -1,0 +1,99 @@
+#!/bin/sh
+# Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+#
+# Every CUDA call of the program fails once, in a process of its own: each time the program either prints the figures of
+# a run without a fault and ends well, or ends with exit code 1 and a sentence that names the call. Nothing is left
+# behind but what a failed call was to end, or what a sentence says is kept: memory that may still be in use. A calm run
+# of a few images tells how many calls there are.
+#   inject_fault_test.sh minimal_ep DATA_FILE FLAG...
+# GCAP_FAULT=N in the environment walks over one call only.
+set -eu
+export LC_ALL=C
+program=$1
+data=$TEST_TMPDIR/data
+shift
+source_data=$(dirname "$1")
+shift
+out=$TEST_TMPDIR/out
+err=$TEST_TMPDIR/err
+failures=0
+
+fail() {
+  echo "FAILED: minimal_ep $flags --inject-fault $n: $*" >&2
+  sed 's/^/  stderr: /' "$err" >&2
+  sed 's/^/  stdout: /' "$out" >&2
+  failures=$((failures + 1))
+}
+
+# few FILE SHAPE_IN SHAPE_OUT BYTES: the file's first BYTES of data under a header of the same length.
+few() {
+  head -c 128 "$source_data/$1" | sed "s/$2/$3/" >"$data/$1"
+  head -c $((128 + $4)) "$source_data/$1" | tail -c "$4" >>"$data/$1"
+}
+
+# Eight images, so that a run takes a moment: two batches, the second one not full.
+mkdir "$data"
+cp "$source_data"/*.npy "$data/"
+chmod u+w "$data"/*
+few heldout_images.npy '(360, 1, 8, 8), }' '(8, 1, 8, 8), }  ' $((8 * 64 * 4))
+few heldout_labels.npy '(360,), }' '(8,), }  ' $((8 * 4))
+flags="--json --runs 2 --batch 5 $*"
+
+# Each failed call is told on stderr, and each leak at the end.
+export GCAP_SIM_LOG=errors GCAP_SIM_CHECKS=leak=record
+# run FLAG...: the program's exit code, what it printed in $out and $err.
+run() {
+  code=0
+  # shellcheck disable=SC2086 # one word a flag
+  "$program" --data "$data" $flags "$@" >"$out" 2>"$err" || code=$?
+}
+
+# What must be the same with a fault: all that is neither a time nor a count of attempts.
+figures() { grep -o '"\(accuracy\|images\|max_abs_diff[a-z_]*\|nodes\)": [^,}]*' "$1"; }
+
+n=0
+run
+[ "$code" -eq 0 ] && [ ! -s "$err" ] || { fail "exit code $code, expected 0 and silence"; exit 1; }
+calm=$(figures "$out")
+calls=$(sed 's/.*"cuda_calls": \([0-9]*\)}.*/\1/' "$out")
+[ "$calls" -ge 100 ] || { fail "$calls CUDA calls, expected at least 100"; exit 1; }
+
+# judge: what one fault may come to.
+judge() {
+  # The log's first line is the call that was hit: `gcap sim: #7 thread 1 cudaMalloc(64 bytes) -> 999 cudaErrorUnknown`.
+  call=$(sed -n 's/^gcap sim: #[0-9]* thread [0-9]* \([A-Za-z0-9_]*\)(.* -> 999 .*/\1/p' "$err" | head -n 1)
+  [ -n "$call" ] || fail "no call was hit, and a calm run makes $calls"
+  grep -v '^gcap sim: #' "$err" >"$TEST_TMPDIR/said" || true
+  case $code in
+    0)
+      [ "$(figures "$out")" = "$calm" ] || fail "wrong figures and exit code 0; expected: $calm"
+      recovered=$((recovered + 1))
+      ;;
+    1)
+      # What fails at the end of a thread has nobody to answer to but the log.
+      grep -E '^(minimal_ep|application_alloc|gcap error): ' "$TEST_TMPDIR/said" | grep -q "$call" ||
+        fail "no sentence names $call, which failed"
+      ;;
+    *) fail "exit code $code, expected 0 or 1" ;;
+  esac
+  case $call in
+    *Destroy* | *Free*) ;; # what it was to end is left
+    *)
+      if grep -q '^gcap sim: leak' "$TEST_TMPDIR/said" && ! grep -qE '^gcap error: | kept|are lost$' "$TEST_TMPDIR/said"; then
+        fail "something leaked, and no sentence says so"
+      fi
+      ;;
+  esac
+}
+
+recovered=0
+first=${GCAP_FAULT:-1}
+last=${GCAP_FAULT:-$calls}
+n=$first
+while [ "$n" -le "$last" ]; do
+  run --inject-fault "$n"
+  judge
+  n=$((n + 1))
+done
+echo "minimal_ep $flags: $((last - first + 1)) of $calls calls failed in turn; $recovered runs ended well all the same"
+[ "$failures" -eq 0 ] || exit 1
