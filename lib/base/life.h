@@ -7,6 +7,10 @@
 
 #include <stdbool.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct gcap_life gcap_life_t;
 
 // A life with one reference; NULL when there is no memory.
@@ -18,8 +22,11 @@ void gcap_life_end(gcap_life_t* life);
 // One load. True for NULL: nobody keeps a life of it, so nobody knows.
 bool gcap_life_goes_on(const gcap_life_t* life);
 
-// The calling thread's life, borrowed; ended when the thread exits. Unlike a pthread_t it is never used twice. NULL when
-// there is no memory.
+// The calling thread's life, borrowed; ended when the thread exits. Unlike a pthread_t it is never used twice. NULL
+// when there is no memory.
 gcap_life_t* gcap_thread_life(void);
 
+#ifdef __cplusplus
+}  // extern "C"
+#endif
 #endif  // GCAP_LIB_BASE_LIFE_H_
