@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <set>
@@ -16,9 +17,11 @@
 #include "gtest/gtest.h"
 #include "test/support/device_test.h"
 #include "test/support/expect_status.h"
+#include "test/support/log_catcher.h"
 
 namespace {
 
+using gcap::testing::LogCatcher;
 using gcap::testing::Outcome;
 
 // What on_end saw.
@@ -486,6 +489,129 @@ TEST_F(ThreadContexts, ThreadsAndSetsComeAndGo) {
     for (std::thread& thread : threads) thread.join();
   }
   EXPECT_EQ(ends_.count, made);
+}
+
+TEST_F(ThreadContexts, NullIsAnswered) {
+  gcap_thread_contexts_t* set = nullptr;
+  const gcap_thread_contexts_options_t options = Options();
+  GCAP_EXPECT_FAILS(gcap_thread_contexts_create(nullptr, &set), GCAP_INVALID_ARGUMENT, "options is NULL");
+  EXPECT_EQ(set, nullptr);
+  GCAP_EXPECT_FAILS(gcap_thread_contexts_create(&options, nullptr), GCAP_INVALID_ARGUMENT, "out_contexts is NULL");
+  gcap_thread_context_t* context = reinterpret_cast<gcap_thread_context_t*>(&set);
+  GCAP_EXPECT_FAILS(gcap_thread_contexts_get(nullptr, &context), GCAP_INVALID_ARGUMENT, "contexts is NULL");
+  EXPECT_EQ(context, nullptr);
+  set = Create();
+  GCAP_EXPECT_FAILS(gcap_thread_contexts_get(set, nullptr), GCAP_INVALID_ARGUMENT, "out_context is NULL");
+  GCAP_EXPECT_OK(gcap_thread_contexts_destroy(set));
+}
+
+TEST_F(ThreadContexts, DestroyByACapturingThreadIsRefusedAndDestroysNothing) {
+  gcap_thread_contexts_t* set = Create();
+  gcap_thread_context_t* const context = Get(set);
+  std::thread([&] { Get(set); }).join();
+  EXPECT_EQ(ends_.count, 1);
+  gcap_capture_t* capture = nullptr;
+  GCAP_ASSERT_OK(gcap_capture_begin(gcap_stream_handle(gcap_thread_context_stream(context)), nullptr, &capture));
+  GCAP_EXPECT_FAILS(gcap_thread_contexts_destroy(set), GCAP_FAILED_PRECONDITION, "capturing");
+  EXPECT_EQ(ends_.count, 1);
+  EXPECT_EQ(Get(set), context);
+  cudaGraph_t graph = nullptr;
+  gcap_retained_t* retained = nullptr;
+  GCAP_EXPECT_OK(gcap_capture_end(capture, &graph, &retained));
+  EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+  GCAP_EXPECT_OK(gcap_thread_contexts_destroy(set));
+  EXPECT_EQ(ends_.count, 2);
+}
+
+// Whichever module ends first what it has of the thread: the context is older than the capture here.
+TEST_F(ThreadContexts, ContextOfAThreadThatExitsInsideACaptureEndsAllTheSame) {
+  gcap_thread_contexts_t* set = Create();
+  LogCatcher log;
+  std::thread([&] {
+    gcap_capture_t* capture = nullptr;
+    GCAP_ASSERT_OK(gcap_capture_begin(gcap_stream_handle(gcap_thread_context_stream(Get(set))), nullptr, &capture));
+  }).join();
+  EXPECT_EQ(ends_.count, 1);
+  EXPECT_EQ(ends_.with_idle_stream, 1);
+  EXPECT_EQ(gcap_capture_num_open(), 0u);
+  EXPECT_NE(log.text().find("exits inside"), std::string::npos) << log.text();
+  EXPECT_EQ(log.text().find("kept for ever"), std::string::npos) << log.text();
+  GCAP_EXPECT_OK(gcap_thread_contexts_destroy(set));
+}
+
+TEST_F(ThreadContexts, ContextOfAThreadThatExitsInsideARunEndsAllTheSame) {
+  for (const uint32_t eager_runs : {0u, 2u}) {  // the run that is left is a captured one, then an eager one
+    gcap_thread_contexts_options_t options = Options();
+    options.graph.min_num_runs_before_capture = eager_runs;
+    gcap_thread_contexts_t* set = Create(options);
+    LogCatcher log;
+    std::thread([&] {
+      gcap_thread_context_t* context = Get(set);
+      gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
+      GCAP_ASSERT_OK(gcap_graph_manager_begin_run(gcap_thread_context_graphs(context), 0,
+                                                  gcap_stream_handle(gcap_thread_context_stream(context)), &kind));
+      EXPECT_EQ(kind, eager_runs == 0 ? GCAP_GRAPH_RUN_CAPTURE : GCAP_GRAPH_RUN_EAGER);
+    }).join();
+    EXPECT_EQ(gcap_thread_contexts_count(set), 0u);
+    EXPECT_EQ(log.text().find("kept for ever"), std::string::npos) << log.text();
+    GCAP_EXPECT_OK(gcap_thread_contexts_destroy(set));
+  }
+  EXPECT_EQ(ends_.count, 2);
+}
+
+TEST_F(ThreadContexts, LockOfASharedContextLetsOneRunAtATime) {
+  constexpr int kThreads = 4, kRuns = 50;
+  gcap_thread_contexts_options_t options = Options();
+  options.shared = true;
+  options.graph.min_num_runs_before_capture = 1;
+  gcap_thread_contexts_t* set = Create(options);
+  void* memory = nullptr;
+  ASSERT_EQ(cudaMalloc(&memory, 64), cudaSuccess);
+  std::atomic<int> inside{0}, most{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&] {
+      gcap_thread_context_t* context = Get(set);
+      gcap_graph_manager_t* graphs = gcap_thread_context_graphs(context);
+      const cudaStream_t stream = gcap_stream_handle(gcap_thread_context_stream(context));
+      for (int i = 0; i < kRuns; ++i) {
+        gcap_thread_context_lock(context);
+        most = std::max<int>(most, ++inside);
+        gcap_graph_run_kind_t kind;
+        if (!gcap_graph_manager_is_captured(graphs, 0)) {
+          GCAP_EXPECT_OK(gcap_graph_manager_begin_run(graphs, 0, stream, &kind));
+          EXPECT_EQ(cudaMemsetAsync(memory, 1, 64, stream), cudaSuccess);
+          GCAP_EXPECT_OK(gcap_graph_manager_end_run(graphs, nullptr, /*synchronize=*/false));
+        } else {
+          GCAP_EXPECT_OK(gcap_graph_manager_replay(graphs, 0, /*synchronize=*/true));
+        }
+        --inside;
+        gcap_thread_context_unlock(context);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(most, 1);
+  gcap_graph_info_t info;
+  gcap_graph_manager_get_info(gcap_thread_context_graphs(Get(set)), 0, &info);
+  EXPECT_EQ(info.eager_runs, 1u);
+  EXPECT_EQ(info.replays, static_cast<uint64_t>(kThreads * kRuns - 1)) << "the capture's own launch included";
+  GCAP_EXPECT_OK(gcap_thread_contexts_destroy(set));
+  EXPECT_EQ(cudaFree(memory), cudaSuccess);
+}
+
+TEST_F(ThreadContexts, LockOfOnesOwnContextHoldsNobodyUp) {
+  gcap_thread_contexts_t* set = Create();
+  gcap_thread_context_t* const context = Get(set);
+  gcap_thread_context_lock(context);
+  std::thread([&] {
+    gcap_thread_context_lock(context);  // would wait for ever
+    gcap_thread_context_unlock(context);
+    gcap_thread_context_lock(Get(set));
+    gcap_thread_context_unlock(Get(set));
+  }).join();
+  gcap_thread_context_unlock(context);
+  GCAP_EXPECT_OK(gcap_thread_contexts_destroy(set));
 }
 
 }  // namespace
