@@ -22,13 +22,19 @@ typedef enum gcap_capture_mode {
   GCAP_CAPTURE_RELAXED,           // only calls that are illegal in any capture
 } gcap_capture_mode_t;
 
+// What a scope may keep of its calls: more is a mistake, since each takes some 150 bytes.
+#define GCAP_CAPTURE_MAX_LEDGER_CALLS 65536u
+
 typedef struct gcap_capture_options {
   gcap_capture_mode_t mode;
+  // How many calls the ledger keeps; when it is full the oldest goes. The call that broke the capture is always kept.
+  // 0: no ledger, and the capture's state is asked only at its end. Default 64.
+  uint32_t ledger_calls;
 } gcap_capture_options_t;
 
 void gcap_capture_options_init(gcap_capture_options_t* options);
 
-//   INVALID_ARGUMENT  a mode that does not exist
+//   INVALID_ARGUMENT  a mode that does not exist, or more than GCAP_CAPTURE_MAX_LEDGER_CALLS
 gcap_status_t gcap_capture_options_check(const gcap_capture_options_t* options) GCAP_NODISCARD;
 
 // Capture scope: one open capture. From gcap_capture_begin; gone after gcap_capture_end or gcap_capture_abort.
@@ -54,11 +60,15 @@ typedef struct gcap_retained gcap_retained_t;
 // Runs the releases in reverse order. NULL is fine.
 void gcap_retained_release(gcap_retained_t* retained);
 
+// The bytes that the entries of gcap_capture_retain_bytes hold now. NULL: 0.
+size_t gcap_retained_bytes(const gcap_retained_t* retained);
+
 // Ends the capture and gives its graph and what must live as long as the graph's executables; the caller owns both.
 // `*out_retained` is NULL when nothing was retained. Whatever the outcome, the scope is gone, the stream is usable, the
 // thread's last error is clear, and each close step (see gcap_capture_on_close) has run once.
 //   CAPTURE_INVALIDATED  the latch is set, or the driver refused; there is no graph, and the message names the first
-//                        failure. The work of the scope did not run: run it eagerly
+//                        failure, the call that broke the capture where the ledger saw it, the rule that it broke and
+//                        the remedy. The work of the scope did not run: run it eagerly
 //   FAILED_PRECONDITION  called on another thread, which leaves the capture going on; or `capture` is NULL
 gcap_status_t gcap_capture_end(gcap_capture_t* capture, cudaGraph_t* out_graph,
                                gcap_retained_t** out_retained) GCAP_NODISCARD;
@@ -67,9 +77,9 @@ gcap_status_t gcap_capture_end(gcap_capture_t* capture, cudaGraph_t* out_graph,
 void gcap_capture_abort(gcap_capture_t* capture);
 
 // Sets the latch: the capture will fail, even if the driver would end it well. The first call wins. `cause` is copied
-// and stays the caller's; NULL is ignored. Another thread's call returns before the scope's end begins. A status made
-// from a CUDA, library or out-of-memory failure on the capturing thread sets the latch by itself; so does a failed CUDA
-// call of that thread that nobody looked at, when the scope ends.
+// and stays the caller's; NULL for either is ignored. Another thread's call returns before the scope's end begins. A
+// status made from a CUDA, library or out-of-memory failure on the capturing thread sets the latch by itself; so does a
+// failed CUDA call of that thread that nobody looked at, when the scope ends.
 void gcap_capture_fail(gcap_capture_t* capture, gcap_status_t cause);
 
 // The scope that the calling thread has open, or NULL.
@@ -79,18 +89,50 @@ bool gcap_thread_is_capturing(void);
 // Scopes open in this process. A relaxed read: cheap enough for every allocation.
 uint32_t gcap_capture_num_open(void);
 
+// NULL gives NULL.
 cudaStream_t gcap_capture_stream(const gcap_capture_t* capture);
 
 // Runs `close(user, committed)` once when the scope ends: `committed` tells whether a graph came of it. Steps run in
 // reverse order, after the stream has left capture mode.
-//   RESOURCE_EXHAUSTED  no memory for the step; it will not run
+//   RESOURCE_EXHAUSTED   no memory for the step; it will not run
+//   FAILED_PRECONDITION  `capture` is NULL
 gcap_status_t gcap_capture_on_close(gcap_capture_t* capture, void (*close)(void* user, bool committed),
                                     void* user) GCAP_NODISCARD;
 
 // Keeps something for the graph's life, such as a host buffer that a captured copy reads at each replay:
 // `release(user)` runs when the graph's owner calls gcap_retained_release, or at the end of a failed capture.
-//   RESOURCE_EXHAUSTED  no memory for the entry; `release` was not called
+//   RESOURCE_EXHAUSTED   no memory for the entry; `release` was not called
+//   FAILED_PRECONDITION  `capture` is NULL
 gcap_status_t gcap_capture_retain(gcap_capture_t* capture, void (*release)(void* user), void* user) GCAP_NODISCARD;
+
+// The same for memory: `bytes(user)` is asked whenever gcap_retained_bytes is.
+//   RESOURCE_EXHAUSTED   no memory for the entry; `release` was not called
+//   FAILED_PRECONDITION  `capture` is NULL
+gcap_status_t gcap_capture_retain_bytes(gcap_capture_t* capture, void (*release)(void* user),
+                                        size_t (*bytes)(void* user), void* user) GCAP_NODISCARD;
+
+// One call of a scope, as its ledger has it: what GCAP_CUDA and the ops' library calls were given on the scope's thread
+// between begin and end, and what GCAP_CAPTURE_NOTE was given. `operation` is the text of the call, cut off if it is
+// long, and is valid until the thread's next call of gcap or the scope's end. `before` and `after` are the capture's
+// state: Active until something broke it.
+typedef struct gcap_capture_call {
+  const char* operation;
+  const char* file;
+  int line;
+  cudaStream_t stream;  // NULL where the call did not say
+  enum cudaStreamCaptureStatus before, after;
+} gcap_capture_call_t;
+
+// Notes an operation that did not go through GCAP_CUDA, after it was done: a kernel launched with <<<>>>, a library's
+// call. Asks the driver whether the capture still goes on, so that what breaks it without an error is named. Does
+// nothing on a thread without a scope, and without a ledger. `operation` is copied; `file` must be a literal; `stream`
+// may be NULL.
+void gcap_capture_note(const char* operation, cudaStream_t stream, const char* file, int line);
+#define GCAP_CAPTURE_NOTE(operation, stream) gcap_capture_note((operation), (stream), __FILE__, __LINE__)
+
+// Writes the newest calls of the ledger, at most `capacity`, oldest first, and gives how many were noted in all, those
+// that the ledger has dropped included; 0 for NULL. `out_calls` may be NULL when `capacity` is 0.
+size_t gcap_capture_get_calls(const gcap_capture_t* capture, gcap_capture_call_t* out_calls, size_t capacity);
 
 #ifdef __cplusplus
 }  // extern "C"

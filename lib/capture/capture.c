@@ -12,35 +12,17 @@
 
 #include "gcap/capture.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
 #include "gcap/log.h"
 #include "lib/base/thread_state.h"
+#include "lib/capture/capture_internal.h"
 
-// One thing to do at the end: a close step or a retained entry.
-typedef struct entry {
-  union {
-    void (*close)(void* user, bool committed);
-    void (*release)(void* user);
-  };
-  void* user;
-  struct entry* older;
-} entry_t;
-
-struct gcap_retained {
-  entry_t* newest;
-};
-
-struct gcap_capture {
-  cudaStream_t stream;
-  entry_t* steps;     // newest first
-  entry_t* retained;  // newest first
-  pthread_mutex_t latch_mutex;
-  gcap_status_t cause;      // the first failure
-  uint64_t later_failures;  // reported after it
-};
+// The kernels of a few layers: what came shortly before a failure.
+#define DEFAULT_LEDGER_CALLS 64
 
 static _Thread_local gcap_capture_t* current_scope;
 static pthread_key_t scope_key;  // holds the thread's open scope, so that its destructor runs when the thread exits
@@ -49,7 +31,7 @@ static int scope_key_error;
 static atomic_uint num_open_scopes;
 
 void gcap_capture_options_init(gcap_capture_options_t* options) {
-  *options = (gcap_capture_options_t){.mode = GCAP_CAPTURE_THREAD_LOCAL};
+  *options = (gcap_capture_options_t){.mode = GCAP_CAPTURE_THREAD_LOCAL, .ledger_calls = DEFAULT_LEDGER_CALLS};
 }
 
 static void fail_current(gcap_status_t cause) { gcap_capture_fail(current_scope, cause); }
@@ -58,7 +40,18 @@ static gcap_status_t retain_in_current(void (*release)(void* user), void* user) 
   return gcap_capture_retain(current_scope, release, user);
 }
 
-static const gcap_capture_hooks_t hooks = {.fail = fail_current, .retain = retain_in_current};
+static void note_in_current(const char* operation, cudaStream_t stream, const char* file, int line) {
+  calls_add(&current_scope->calls, current_scope->stream, operation, stream, file, line);
+}
+
+static const gcap_capture_hooks_t hooks_without_ledger = {.fail = fail_current, .retain = retain_in_current};
+static const gcap_capture_hooks_t hooks_with_ledger = {
+    .fail = fail_current, .note = note_in_current, .retain = retain_in_current};
+
+void gcap_capture_note(const char* operation, cudaStream_t stream, const char* file, int line) {
+  const gcap_capture_hooks_t* hooks = gcap_thread_capture_hooks;
+  if (hooks != NULL && hooks->note != NULL) hooks->note(operation, stream, file, line);
+}
 
 static gcap_status_t to_cuda_mode(gcap_capture_mode_t mode, enum cudaStreamCaptureMode* out_mode) {
   switch (mode) {
@@ -72,7 +65,10 @@ static gcap_status_t to_cuda_mode(gcap_capture_mode_t mode, enum cudaStreamCaptu
 
 gcap_status_t gcap_capture_options_check(const gcap_capture_options_t* options) {
   enum cudaStreamCaptureMode mode;
-  return to_cuda_mode(options->mode, &mode);
+  GCAP_RETURN_IF_ERROR(to_cuda_mode(options->mode, &mode));
+  if (options->ledger_calls <= GCAP_CAPTURE_MAX_LEDGER_CALLS) return NULL;
+  return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "ledger_calls is %" PRIu32 ", allowed are 0..%u", options->ledger_calls,
+                     GCAP_CAPTURE_MAX_LEDGER_CALLS);
 }
 
 static gcap_status_t check_can_begin(cudaStream_t stream) {
@@ -119,6 +115,20 @@ static void latch_unreported_failure(void) {
                                            __LINE__));  // making it has set the latch
 }
 
+static gcap_capture_t* scope_new(cudaStream_t stream, uint32_t ledger_calls) {
+  gcap_capture_t* capture = malloc(sizeof(*capture) + ledger_calls * sizeof(capture->ring[0]));
+  if (capture == NULL) return NULL;
+  *capture = (gcap_capture_t){.stream = stream};
+  calls_init(&capture->calls, capture->ring, ledger_calls);
+  pthread_mutex_init(&capture->latch_mutex, NULL);
+  return capture;
+}
+
+static void scope_free(gcap_capture_t* capture) {
+  pthread_mutex_destroy(&capture->latch_mutex);
+  free(capture);
+}
+
 gcap_status_t gcap_capture_begin(cudaStream_t stream, const gcap_capture_options_t* options,
                                  gcap_capture_t** out_capture) {
   *out_capture = NULL;
@@ -126,30 +136,35 @@ gcap_status_t gcap_capture_begin(cudaStream_t stream, const gcap_capture_options
     gcap_log(GCAP_LOG_WARNING, "the capture of stream %p was never ended; it is aborted", (void*)current_scope->stream);
     gcap_capture_abort(current_scope);
   }
-  enum cudaStreamCaptureMode mode = cudaStreamCaptureModeThreadLocal;
-  if (options != NULL) GCAP_RETURN_IF_ERROR(to_cuda_mode(options->mode, &mode));
+  gcap_capture_options_t defaults;
+  gcap_capture_options_init(&defaults);
+  if (options == NULL) options = &defaults;
+  GCAP_RETURN_IF_ERROR(gcap_capture_options_check(options));
   GCAP_RETURN_IF_ERROR(check_can_begin(stream));
   GCAP_RETURN_IF_ERROR(prepare_thread());
-  gcap_capture_t* capture = calloc(1, sizeof(*capture));
-  if (capture == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a capture scope");
-  gcap_status_t status = GCAP_CUDA(cudaStreamBeginCapture(stream, mode));
+  gcap_capture_t* capture = scope_new(stream, options->ledger_calls);
+  if (capture == NULL) {
+    return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a capture scope with a ledger of %" PRIu32 " calls",
+                       options->ledger_calls);
+  }
+  enum cudaStreamCaptureMode mode = cudaStreamCaptureModeThreadLocal;
+  gcap_status_t status = to_cuda_mode(options->mode, &mode);
+  if (status == NULL) status = GCAP_CUDA(cudaStreamBeginCapture(stream, mode));
   if (status != NULL) {
-    free(capture);
+    scope_free(capture);
     return status;
   }
-  capture->stream = stream;
-  pthread_mutex_init(&capture->latch_mutex, NULL);
   atomic_fetch_add_explicit(&num_open_scopes, 1, memory_order_relaxed);
   current_scope = capture;
   // Without memory for the value only an exit inside the scope goes unnoticed.
   (void)pthread_setspecific(scope_key, capture);
-  gcap_thread_capture_hooks = &hooks;
+  gcap_thread_capture_hooks = options->ledger_calls == 0 ? &hooks_without_ledger : &hooks_with_ledger;
   *out_capture = capture;
   return NULL;
 }
 
 void gcap_capture_fail(gcap_capture_t* capture, gcap_status_t cause) {
-  if (cause == NULL) return;
+  if (capture == NULL || cause == NULL) return;
   pthread_mutex_lock(&capture->latch_mutex);
   if (capture->cause == NULL) {
     capture->cause = gcap_status_clone(cause);
@@ -175,41 +190,6 @@ static gcap_status_t end_stream_capture(cudaStream_t stream, cudaGraph_t* out_gr
   return gcap_status_join(status, asked);
 }
 
-static void run_steps(gcap_capture_t* capture, bool committed) {
-  while (capture->steps != NULL) {
-    entry_t* step = capture->steps;
-    capture->steps = step->older;
-    step->close(step->user, committed);
-    free(step);
-  }
-}
-
-static void release_entries(entry_t* newest) {
-  while (newest != NULL) {
-    entry_t* entry = newest;
-    newest = entry->older;
-    entry->release(entry->user);
-    free(entry);
-  }
-}
-
-// Why the capture failed, in one status; NULL when it did not.
-static gcap_status_t verdict(gcap_capture_t* capture, gcap_status_t end_status) {
-  gcap_status_t cause = capture->cause;
-  capture->cause = NULL;
-  uint64_t later = capture->later_failures;
-  const char* hint = "";
-  if (gcap_status_cuda_error(cause != NULL ? cause : end_status) == cudaErrorStreamCaptureInvalidated) {
-    hint = " (a call before it, which did not go through GCAP_CUDA, broke the capture: wrap the calls in between)";
-  }
-  if (cause != NULL && later > 0) {
-    cause =
-        gcap_status_annotate(cause, gcap_status_code(cause), "first of %llu failures", (unsigned long long)(later + 1));
-  }
-  return gcap_status_annotate(gcap_status_join(cause, end_status), GCAP_CAPTURE_INVALIDATED,
-                              "the capture of stream %p failed and was undone%s", (void*)capture->stream, hint);
-}
-
 // Closes the scope. With a graph: NULL, and *out_graph and *out_retained belong to the caller.
 static gcap_status_t close_scope(gcap_capture_t* capture, cudaGraph_t* out_graph, gcap_retained_t** out_retained) {
   gcap_retained_t* retained = NULL;
@@ -231,19 +211,18 @@ static gcap_status_t close_scope(gcap_capture_t* capture, cudaGraph_t* out_graph
   (void)pthread_setspecific(scope_key, NULL);  // a key that has a value takes NULL without memory
   atomic_fetch_sub_explicit(&num_open_scopes, 1, memory_order_relaxed);
 
-  gcap_status_t status = verdict(capture, end_status);
-  run_steps(capture, status == NULL);
+  gcap_status_t status = capture_verdict(capture, end_status);
+  entries_close(&capture->steps, status == NULL);
   if (status == NULL) {
     if (retained != NULL) retained->newest = capture->retained;
     *out_retained = retained;
     *out_graph = graph;
   } else {
     if (graph != NULL) status = gcap_status_join(status, GCAP_CUDA(cudaGraphDestroy(graph)));
-    release_entries(capture->retained);
+    entries_release(capture->retained);
     free(retained);
   }
-  pthread_mutex_destroy(&capture->latch_mutex);
-  free(capture);
+  scope_free(capture);
   return status;
 }
 
@@ -278,27 +257,4 @@ bool gcap_thread_is_capturing(void) { return gcap_thread_captures(); }
 
 uint32_t gcap_capture_num_open(void) { return atomic_load_explicit(&num_open_scopes, memory_order_relaxed); }
 
-cudaStream_t gcap_capture_stream(const gcap_capture_t* capture) { return capture->stream; }
-
-static gcap_status_t push_entry(entry_t** newest, entry_t value, const char* what) {
-  entry_t* entry = malloc(sizeof(*entry));
-  if (entry == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for %s of a capture", what);
-  *entry = value;
-  entry->older = *newest;
-  *newest = entry;
-  return NULL;
-}
-
-gcap_status_t gcap_capture_on_close(gcap_capture_t* capture, void (*close)(void* user, bool committed), void* user) {
-  return push_entry(&capture->steps, (entry_t){.close = close, .user = user}, "a close step");
-}
-
-gcap_status_t gcap_capture_retain(gcap_capture_t* capture, void (*release)(void* user), void* user) {
-  return push_entry(&capture->retained, (entry_t){.release = release, .user = user}, "a retained entry");
-}
-
-void gcap_retained_release(gcap_retained_t* retained) {
-  if (retained == NULL) return;
-  release_entries(retained->newest);
-  free(retained);
-}
+cudaStream_t gcap_capture_stream(const gcap_capture_t* capture) { return capture == NULL ? NULL : capture->stream; }

@@ -156,6 +156,50 @@ TEST_F(CaptureSim, FaultsOfAbortUndoTheCapture) {
   EXPECT_EQ(walked, (Functions{"cudaStreamEndCapture", "cudaGraphDestroy"}));
 }
 
+TEST_F(CaptureSim, FaultsOfANoteFailTheCapture) {
+  const RawStream stream;
+  const Functions walked = WalkNamedFaults([&stream](NamedFault& fault) {
+    gcap_capture_t* capture = nullptr;
+    GCAP_ASSERT_OK(gcap_capture_begin(stream.get(), nullptr, &capture));
+    fault.During([] {
+      GCAP_CAPTURE_NOTE("first", nullptr);
+      GCAP_CAPTURE_NOTE("second", nullptr);
+      return gcap_status_t{nullptr};
+    });
+    cudaGraph_t graph = nullptr;
+    gcap_retained_t* retained = nullptr;
+    const Outcome outcome(gcap_capture_end(capture, &graph, &retained));
+    EXPECT_EQ(outcome.ok(), !fault.fired());
+    EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
+    if (graph != nullptr) {
+      GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
+    }
+    ExpectAsBefore(stream);
+  });
+  EXPECT_EQ(walked, Functions{"cudaStreamIsCapturing"});
+}
+
+TEST_F(CaptureSim, NotesAskTheDriverOnceUntilTheCaptureIsBrokenAndNeverWithoutALedger) {
+  const RawStream stream;
+  for (const uint32_t ledger_calls : {0u, 4u}) {
+    const gcap_capture_options_t options = {GCAP_CAPTURE_THREAD_LOCAL, ledger_calls};
+    const uint64_t asked = ledger_calls == 0 ? 0 : 1;
+    gcap_capture_t* capture = nullptr;
+    GCAP_ASSERT_OK(gcap_capture_begin(stream.get(), &options, &capture));
+    uint64_t before = gcap_sim_calls(nullptr);
+    GCAP_CAPTURE_NOTE("a good one", nullptr);
+    EXPECT_EQ(gcap_sim_calls(nullptr), before + asked);
+    EXPECT_NE(cudaStreamQuery(stream.get()), cudaSuccess);
+    (void)cudaGetLastError();
+    GCAP_CAPTURE_NOTE("a bad one", nullptr);
+    before = gcap_sim_calls(nullptr);
+    GCAP_CAPTURE_NOTE("a late one", nullptr);
+    EXPECT_EQ(gcap_sim_calls(nullptr), before);
+    gcap_capture_abort(capture);
+    ExpectAsBefore(stream);
+  }
+}
+
 TEST_F(CaptureSim, QuestionsAskNoDriver) {
   const RawStream stream;
   gcap_capture_t* capture = nullptr;

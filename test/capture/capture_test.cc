@@ -96,10 +96,11 @@ class Capture : public DeviceTest {
   Events events_;
 };
 
-TEST_F(Capture, OptionsDefaultToThreadLocal) {
-  gcap_capture_options_t options = {GCAP_CAPTURE_RELAXED};
+TEST_F(Capture, OptionsDefaultToThreadLocalWithALedger) {
+  gcap_capture_options_t options = {GCAP_CAPTURE_RELAXED, 1};
   gcap_capture_options_init(&options);
   EXPECT_EQ(options.mode, GCAP_CAPTURE_THREAD_LOCAL);
+  EXPECT_EQ(options.ledger_calls, 64u);
 }
 
 TEST_F(Capture, GivesTheGraphOfWhatWasIssuedAndRunsNothing) {
@@ -157,9 +158,19 @@ TEST_F(Capture, OfTheLegacyStreamIsInvalidArgument) {
 
 TEST_F(Capture, InAnUnknownModeIsInvalidArgument) {
   const RawStream stream;
-  const gcap_capture_options_t options = {static_cast<gcap_capture_mode_t>(3)};
+  const gcap_capture_options_t options = {static_cast<gcap_capture_mode_t>(3), 0};
   auto* capture = reinterpret_cast<gcap_capture_t*>(this);
   GCAP_EXPECT_FAILS(gcap_capture_begin(stream.get(), &options, &capture), GCAP_INVALID_ARGUMENT, "mode is 3");
+  EXPECT_EQ(capture, nullptr);
+  ExpectUsable(stream);
+}
+
+TEST_F(Capture, WithTooLargeALedgerIsInvalidArgument) {
+  const RawStream stream;
+  const gcap_capture_options_t options = {GCAP_CAPTURE_THREAD_LOCAL, GCAP_CAPTURE_MAX_LEDGER_CALLS + 1};
+  auto* capture = reinterpret_cast<gcap_capture_t*>(this);
+  GCAP_EXPECT_FAILS(gcap_capture_begin(stream.get(), &options, &capture), GCAP_INVALID_ARGUMENT,
+                    "ledger_calls is 65537, allowed are 0..65536");
   EXPECT_EQ(capture, nullptr);
   ExpectUsable(stream);
 }
@@ -191,7 +202,7 @@ TEST_F(Capture, ModeDecidesWhichUnsafeCallsBreakIt) {
   const RawStream idle;
   const auto unsafe = [&idle] { return cudaStreamQuery(idle.get()) == cudaSuccess; };
   for (const auto& row : rows) {
-    const gcap_capture_options_t options = {row.mode};
+    const gcap_capture_options_t options = {row.mode, 64};
     for (const bool own : {true, false}) {
       SCOPED_TRACE(std::to_string(row.mode) + (own ? " own" : " other"));
       gcap_capture_t* capture = nullptr;
@@ -384,6 +395,15 @@ TEST_F(Capture, EndOfNoneIsFailedPrecondition) {
   GCAP_EXPECT_FAILS(gcap_capture_end(gcap_capture_current(), &graph, &retained), GCAP_FAILED_PRECONDITION, "none open");
 }
 
+TEST_F(Capture, OfNoneIsRefusedOrIgnored) {
+  GCAP_EXPECT_FAILS(gcap_capture_on_close(nullptr, Callback::Close, nullptr), GCAP_FAILED_PRECONDITION, "NULL");
+  GCAP_EXPECT_FAILS(gcap_capture_retain(nullptr, Callback::Release, nullptr), GCAP_FAILED_PRECONDITION, "NULL");
+  EXPECT_EQ(gcap_capture_stream(nullptr), nullptr);
+  gcap_status_t cause = GCAP_STATUS(GCAP_INTERNAL, "nobody hears it");
+  gcap_capture_fail(nullptr, cause);
+  gcap_status_free(cause);
+}
+
 TEST_F(Capture, AbortUndoesIt) {
   const RawStream stream;
   CopyJob job;
@@ -486,6 +506,26 @@ TEST_F(Capture, RetainedEntriesOutliveItAndAreReleasedInReverseOrder) {
   gcap_retained_release(retained);
   EXPECT_EQ(events_, (Events{"second", "first"}));
   gcap_retained_release(nullptr);
+}
+
+TEST_F(Capture, RetainedBytesAreAskedWhenTheSizeIs) {
+  const RawStream stream;
+  size_t sizes[] = {100, 20};
+  const auto keep = [](void*) {};
+  const auto bytes = [](void* size) { return *static_cast<size_t*>(size); };
+  gcap_capture_t* capture = Begin(stream);
+  GCAP_EXPECT_OK(gcap_capture_retain_bytes(capture, keep, bytes, &sizes[0]));
+  GCAP_EXPECT_OK(gcap_capture_retain(capture, keep, nullptr));
+  GCAP_EXPECT_OK(gcap_capture_retain_bytes(capture, keep, bytes, &sizes[1]));
+  cudaGraph_t graph = nullptr;
+  gcap_retained_t* retained = nullptr;
+  GCAP_ASSERT_OK(gcap_capture_end(capture, &graph, &retained));
+  GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
+  EXPECT_EQ(gcap_retained_bytes(retained), 120u);
+  sizes[1] = 3;
+  EXPECT_EQ(gcap_retained_bytes(retained), 103u);
+  gcap_retained_release(retained);
+  EXPECT_EQ(gcap_retained_bytes(nullptr), 0u);
 }
 
 TEST_F(Capture, RetainedEntriesOfAFailedOneAreReleasedAfterItsSteps) {

@@ -1,0 +1,78 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// The ledger: a ring of fixed records, made with the scope, so that a note is one question to the driver and one copy
+// of a text, without the heap.
+//
+// The question goes past GCAP_CUDA, which would note it. It is asked until the capture is found broken: the call noted
+// then and the one before it are copied aside, for the ring goes on turning. Locking: none, a scope belongs to its
+// thread.
+
+#include "lib/capture/calls.h"
+
+#include <string.h>
+
+#include "lib/capture/capture_internal.h"
+
+void calls_init(calls_t* calls, call_record_t* ring, uint32_t capacity) {
+  calls->ring = ring;
+  calls->capacity = capacity;
+  calls->noted = 0;
+  calls->state = cudaStreamCaptureStatusActive;
+  calls->asks = true;
+  calls->culprit.operation[0] = '\0';
+  calls->innocent.operation[0] = '\0';
+}
+
+static void ask(calls_t* calls, cudaStream_t origin) {
+  enum cudaStreamCaptureStatus state = calls->state;
+  cudaError_t error = cudaStreamIsCapturing(origin, &state);
+  if (error == cudaSuccess) {
+    calls->state = state;
+    return;
+  }
+  calls->asks = false;
+  // Making the status sets the latch: of a capture whose state is not known nothing is promised.
+  gcap_status_ignore(gcap_status_from_cuda(error, "cudaStreamIsCapturing(origin, &state)", __FILE__, __LINE__));
+}
+
+static void copy_text(char* to, const char* from) {
+  size_t length = strnlen(from, CALL_TEXT_BYTES - 1);
+  memcpy(to, from, length);
+  to[length] = '\0';
+}
+
+void calls_add(calls_t* calls, cudaStream_t origin, const char* operation, cudaStream_t stream, const char* file,
+               int line) {
+  enum cudaStreamCaptureStatus before = calls->state;
+  if (before == cudaStreamCaptureStatusActive && calls->asks) ask(calls, origin);
+  bool broke = calls->state != before;
+  if (broke && calls->noted > 0) calls->innocent = calls->ring[(calls->noted - 1) % calls->capacity];
+  call_record_t* record = &calls->ring[calls->noted++ % calls->capacity];
+  copy_text(record->operation, operation);
+  record->file = file;
+  record->stream = stream;
+  record->line = line;
+  record->before = before;
+  record->after = calls->state;
+  if (broke) calls->culprit = *record;
+}
+
+static gcap_capture_call_t to_public(const call_record_t* record) {
+  return (gcap_capture_call_t){.operation = record->operation,
+                               .file = record->file,
+                               .line = record->line,
+                               .stream = record->stream,
+                               .before = record->before,
+                               .after = record->after};
+}
+
+size_t gcap_capture_get_calls(const gcap_capture_t* capture, gcap_capture_call_t* out_calls, size_t capacity) {
+  if (capture == NULL) return 0;
+  const calls_t* calls = &capture->calls;
+  uint64_t kept = calls->noted < calls->capacity ? calls->noted : calls->capacity;
+  if (kept > capacity) kept = capacity;
+  for (uint64_t i = 0; i < kept; ++i) {
+    out_calls[i] = to_public(&calls->ring[(calls->noted - kept + i) % calls->capacity]);
+  }
+  return (size_t)calls->noted;
+}

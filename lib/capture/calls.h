@@ -1,0 +1,43 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// calls.h: the ledger of a scope: its newest calls, and the one after which the capture was no longer active.
+#ifndef GCAP_LIB_CAPTURE_CALLS_H_
+#define GCAP_LIB_CAPTURE_CALLS_H_
+
+#include <cuda_runtime_api.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+// A call's text beyond this is cut off: enough for a function and its first arguments.
+#define CALL_TEXT_BYTES 104
+
+typedef struct call_record {
+  char operation[CALL_TEXT_BYTES];
+  const char* file;
+  cudaStream_t stream;
+  int line;
+  enum cudaStreamCaptureStatus before, after;
+} call_record_t;
+
+typedef struct calls {
+  call_record_t* ring;  // `capacity` records, not owned
+  uint32_t capacity;    // 0: no ledger
+  uint64_t noted;
+  enum cudaStreamCaptureStatus state;  // as the last question found it; once it is not Active nobody asks again
+  bool asks;                           // false while the question itself is reported, and for good once it failed
+  call_record_t culprit;               // after which the state was not Active any more
+  call_record_t innocent;              // the one before it; its operation is "" when there was none
+} calls_t;
+
+// The capture has just begun.
+void calls_init(calls_t* calls, call_record_t* ring, uint32_t capacity);
+
+// Notes a call and asks the state of the origin stream, which is the capture's. A question that fails sets the latch.
+void calls_add(calls_t* calls, cudaStream_t origin, const char* operation, cudaStream_t stream, const char* file,
+               int line);
+
+static inline bool calls_saw_break(const calls_t* calls) {
+  return calls->capacity != 0 && calls->state != cudaStreamCaptureStatusActive;
+}
+
+#endif  // GCAP_LIB_CAPTURE_CALLS_H_

@@ -1,0 +1,28 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// capture_internal.h: the capture scope's parts, shared by the files of this folder alone.
+#ifndef GCAP_LIB_CAPTURE_CAPTURE_INTERNAL_H_
+#define GCAP_LIB_CAPTURE_CAPTURE_INTERNAL_H_
+
+#include <pthread.h>
+
+#include "gcap/capture.h"
+#include "lib/capture/calls.h"
+#include "lib/capture/entries.h"
+
+struct gcap_capture {
+  cudaStream_t stream;
+  entry_t* steps;     // newest first
+  entry_t* retained;  // newest first
+  calls_t calls;
+  pthread_mutex_t latch_mutex;
+  gcap_status_t cause;      // the first failure
+  uint64_t later_failures;  // reported after it
+  call_record_t ring[];     // of the ledger
+};
+
+// Why the capture failed, in one status: what failed, which call broke it, the rule and the remedy. NULL when it did
+// not. Takes `end_status`, the driver's answer to the end, and the cause.
+gcap_status_t capture_verdict(gcap_capture_t* capture, gcap_status_t end_status);
+
+#endif  // GCAP_LIB_CAPTURE_CAPTURE_INTERNAL_H_

@@ -1,0 +1,73 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Close steps and retained entries: two stacks of callbacks, called newest first, each once. An entry is taken out
+// before it is called, so a callback may do what it likes. Locking: none, a scope belongs to its thread and what it
+// retained to one thread at a time.
+
+#include "lib/capture/entries.h"
+
+#include <stdlib.h>
+
+#include "lib/capture/capture_internal.h"
+
+static gcap_status_t check_open(const gcap_capture_t* capture) {
+  if (capture != NULL) return NULL;
+  return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "capture is NULL: no scope is open");
+}
+
+static gcap_status_t push_entry(entry_t** newest, entry_t value, const char* what) {
+  entry_t* entry = malloc(sizeof(*entry));
+  if (entry == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for %s of a capture", what);
+  *entry = value;
+  entry->older = *newest;
+  *newest = entry;
+  return NULL;
+}
+
+gcap_status_t gcap_capture_on_close(gcap_capture_t* capture, void (*close)(void* user, bool committed), void* user) {
+  GCAP_RETURN_IF_ERROR(check_open(capture));
+  return push_entry(&capture->steps, (entry_t){.close = close, .user = user}, "a close step");
+}
+
+gcap_status_t gcap_capture_retain(gcap_capture_t* capture, void (*release)(void* user), void* user) {
+  return gcap_capture_retain_bytes(capture, release, NULL, user);
+}
+
+gcap_status_t gcap_capture_retain_bytes(gcap_capture_t* capture, void (*release)(void* user),
+                                        size_t (*bytes)(void* user), void* user) {
+  GCAP_RETURN_IF_ERROR(check_open(capture));
+  return push_entry(&capture->retained, (entry_t){.release = release, .bytes = bytes, .user = user},
+                    "a retained entry");
+}
+
+void entries_close(entry_t** newest, bool committed) {
+  while (*newest != NULL) {
+    entry_t* step = *newest;
+    *newest = step->older;
+    step->close(step->user, committed);
+    free(step);
+  }
+}
+
+void entries_release(entry_t* newest) {
+  while (newest != NULL) {
+    entry_t* entry = newest;
+    newest = entry->older;
+    entry->release(entry->user);
+    free(entry);
+  }
+}
+
+size_t gcap_retained_bytes(const gcap_retained_t* retained) {
+  size_t bytes = 0;
+  for (const entry_t* entry = retained == NULL ? NULL : retained->newest; entry != NULL; entry = entry->older) {
+    if (entry->bytes != NULL) bytes += entry->bytes(entry->user);
+  }
+  return bytes;
+}
+
+void gcap_retained_release(gcap_retained_t* retained) {
+  if (retained == NULL) return;
+  entries_release(retained->newest);
+  free(retained);
+}

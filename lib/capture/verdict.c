@@ -1,0 +1,98 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// The verdict: the sentence that a failed capture ends in. It joins what three witnesses saw: the latch, which has the
+// first status; the ledger, which has the call after which the capture was no longer active; the driver, which answered
+// the end. The call names the rule; where no row of the table has its function, its code does. Locking: none, the scope
+// is closed to every other thread by now.
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/capture/capture_internal.h"
+#include "lib/capture/rules.h"
+
+// A few sentences; what is longer is cut off.
+typedef struct text {
+  char chars[1024];
+  size_t length;
+} text_t;
+
+__attribute__((format(printf, 2, 3))) static void add(text_t* text, const char* format, ...) {
+  size_t left = sizeof(text->chars) - text->length;
+  va_list args;
+  va_start(args, format);
+  int length = vsnprintf(text->chars + text->length, left, format, args);
+  va_end(args);
+  if (length > 0) text->length += (size_t)length < left ? (size_t)length : left - 1;
+}
+
+static void add_rule(text_t* text, const capture_rule_t* rule) {
+  if (rule != NULL) add(text, " (rule %s: %s; remedy: %s)", rule->id, rule->situation, rule->remedy);
+}
+
+// What the call answered, as far as the latch kept it; cudaSuccess otherwise.
+static cudaError_t answer_of(const call_record_t* call, gcap_status_t cause) {
+  const char* cause_call = gcap_status_cuda_call(cause);
+  size_t kept = sizeof(call->operation) - 1;
+  return strncmp(call->operation, cause_call, kept) == 0 ? gcap_status_cuda_error(cause) : cudaSuccess;
+}
+
+// What the ledger saw: the call after which the capture was broken. It is to blame if it is known to break captures, or
+// if it says so itself; else something between it and the call before it did.
+static void add_break(text_t* text, const calls_t* calls, gcap_status_t cause) {
+  const call_record_t* culprit = &calls->culprit;
+  cudaError_t answer = answer_of(culprit, cause);
+  const capture_rule_t* rule = capture_rule_of_call(culprit->operation, answer);
+  if (rule == NULL && answer != cudaErrorStreamCaptureInvalidated) rule = capture_rule_of_code(answer);
+  if (rule != NULL) {
+    add(text, "; %s at %s:%d broke it", culprit->operation, culprit->file, culprit->line);
+    add_rule(text, rule);
+    return;
+  }
+  add(text, "; it was no longer active after %s at %s:%d", culprit->operation, culprit->file, culprit->line);
+  if (calls->innocent.operation[0] != '\0') {
+    add(text, ", and still so after %s at %s:%d", calls->innocent.operation, calls->innocent.file,
+        calls->innocent.line);
+  }
+  add(text, ": that call broke it, or one before it that was not noted (see GCAP_CAPTURE_NOTE)");
+}
+
+// What the first failure's code tells, when the ledger is off or saw the capture go on.
+static void add_cause(text_t* text, const calls_t* calls, gcap_status_t first) {
+  cudaError_t code = gcap_status_cuda_error(first);
+  if (code == cudaErrorStreamCaptureInvalidated) {
+    add(text, "; a call that was not noted broke it%s",
+        calls->capacity == 0 ? ": wrap calls in GCAP_CUDA, and turn the ledger on" : " (see GCAP_CAPTURE_NOTE)");
+    if (calls->noted > 0) {
+      const call_record_t* last = &calls->ring[(calls->noted - 1) % calls->capacity];
+      add(text, ", after %s at %s:%d", last->operation, last->file, last->line);
+    }
+    return;
+  }
+  const capture_rule_t* rule = capture_rule_of_call(gcap_status_cuda_call(first), code);
+  if (code == cudaSuccess) rule = NULL;  // not a CUDA call's failure
+  add_rule(text, rule != NULL ? rule : capture_rule_of_code(code));
+}
+
+gcap_status_t capture_verdict(gcap_capture_t* capture, gcap_status_t end_status) {
+  gcap_status_t cause = capture->cause;
+  capture->cause = NULL;
+  bool broken = calls_saw_break(&capture->calls);
+  if (cause == NULL && end_status == NULL) {
+    if (!broken) return NULL;
+    cause = GCAP_STATUS(GCAP_CAPTURE_INVALIDATED, "the driver ended a capture well that was not the scope's any more");
+  }
+  text_t text = {.length = 0};
+  if (broken) {
+    add_break(&text, &capture->calls, cause);
+  } else {
+    add_cause(&text, &capture->calls, cause != NULL ? cause : end_status);
+  }
+  if (cause != NULL && capture->later_failures > 0) {
+    cause = gcap_status_annotate(cause, gcap_status_code(cause), "first of %llu failures",
+                                 (unsigned long long)(capture->later_failures + 1));
+  }
+  return gcap_status_annotate(gcap_status_join(cause, end_status), GCAP_CAPTURE_INVALIDATED,
+                              "the capture of stream %p failed and was undone%s", (void*)capture->stream, text.chars);
+}

@@ -1,0 +1,403 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// The ledger of a scope, and the rule that a broken capture is told with: each row of //rules' capture_calls.inc is
+// committed once, and the status must name the function, the place, the rule and the remedy.
+
+#include <cublasLt.h>
+#include <cudnn.h>
+
+#include <functional>
+#include <map>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "gcap/capture.h"
+#include "gtest/gtest.h"
+#include "test/base/device_work.h"
+#include "test/support/device_test.h"
+#include "test/support/expect_status.h"
+
+namespace gcap {
+namespace testing {
+namespace {
+
+constexpr uint32_t kDefaultCalls = 64;
+
+class CaptureCalls : public DeviceTest {
+ protected:
+  void TearDown() override {
+    if (IsSkipped()) return;
+    EXPECT_EQ(gcap_capture_current(), nullptr);
+    EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
+    DeviceTest::TearDown();
+  }
+
+  static gcap_capture_t* Begin(const RawStream& stream, uint32_t ledger_calls = kDefaultCalls,
+                               gcap_capture_mode_t mode = GCAP_CAPTURE_THREAD_LOCAL) {
+    const gcap_capture_options_t options = {mode, ledger_calls};
+    gcap_capture_t* capture = nullptr;
+    GCAP_EXPECT_OK(gcap_capture_begin(stream.get(), &options, &capture));
+    return capture;
+  }
+
+  static Outcome End(gcap_capture_t* capture) {
+    cudaGraph_t graph = nullptr;
+    gcap_retained_t* retained = nullptr;
+    const Outcome outcome(gcap_capture_end(capture, &graph, &retained));
+    gcap_retained_release(retained);
+    if (graph != nullptr) {
+      GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
+    }
+    return outcome;
+  }
+
+  static std::vector<std::string> Operations(const gcap_capture_t* capture, size_t capacity) {
+    std::vector<gcap_capture_call_t> calls(capacity);
+    const size_t noted = gcap_capture_get_calls(capture, calls.data(), capacity);
+    if (noted < capacity) calls.resize(noted);
+    std::vector<std::string> operations;
+    for (const gcap_capture_call_t& call : calls) {
+      if (call.operation != nullptr) operations.push_back(call.operation);
+    }
+    return operations;
+  }
+
+  static void ExpectUsable(const RawStream& stream) {
+    CopyJob job;
+    job.set_input(7);
+    GCAP_EXPECT_CUDA(job.Issue(stream.get()));
+    stream.Synchronize();
+    EXPECT_EQ(job.output(), 7);
+  }
+};
+
+using Names = std::vector<std::string>;
+
+TEST_F(CaptureCalls, AreNotedWithTheirPlaceAndState) {
+  const RawStream stream;
+  int device = 0;
+  gcap_capture_t* capture = Begin(stream);
+  EXPECT_EQ(gcap_capture_get_calls(capture, nullptr, 0), 0u) << "begin is no part of the scope";
+  GCAP_EXPECT_OK(GCAP_CUDA(cudaGetDevice(&device)));
+  const int line = __LINE__ + 1;
+  GCAP_CAPTURE_NOTE("my_kernel<<<1, 32>>>", stream.get());
+  gcap_capture_call_t calls[3];
+  EXPECT_EQ(gcap_capture_get_calls(capture, calls, 3), 2u);
+  EXPECT_STREQ(calls[0].operation, "cudaGetDevice(&device)");
+  EXPECT_EQ(calls[0].stream, nullptr);
+  EXPECT_STREQ(calls[1].operation, "my_kernel<<<1, 32>>>");
+  EXPECT_EQ(calls[1].line, line);
+  EXPECT_STREQ(calls[1].file, __FILE__);
+  EXPECT_EQ(calls[1].stream, stream.get());
+  EXPECT_EQ(calls[1].before, cudaStreamCaptureStatusActive);
+  EXPECT_EQ(calls[1].after, cudaStreamCaptureStatusActive);
+  EXPECT_TRUE(End(capture).ok());
+}
+
+TEST_F(CaptureCalls, KeepTheNewestAndCountAll) {
+  const RawStream stream;
+  gcap_capture_t* capture = Begin(stream, 3);
+  for (const char* name : {"a", "b", "c", "d", "e"}) GCAP_CAPTURE_NOTE(name, nullptr);
+  EXPECT_EQ(gcap_capture_get_calls(capture, nullptr, 0), 5u);
+  EXPECT_EQ(Operations(capture, 2), (Names{"d", "e"}));
+  EXPECT_EQ(Operations(capture, 3), (Names{"c", "d", "e"}));
+  EXPECT_EQ(Operations(capture, 5), (Names{"c", "d", "e"}));
+  EXPECT_TRUE(End(capture).ok());
+}
+
+TEST_F(CaptureCalls, TextIsCopiedAndCutOff) {
+  const RawStream stream;
+  gcap_capture_t* capture = Begin(stream);
+  std::string text(500, 'x');
+  GCAP_CAPTURE_NOTE(text.c_str(), nullptr);
+  text.assign(500, 'y');
+  const Names operations = Operations(capture, 1);
+  ASSERT_EQ(operations.size(), 1u);
+  EXPECT_GE(operations[0].size(), 100u);
+  EXPECT_LT(operations[0].size(), 500u);
+  EXPECT_EQ(operations[0].find_first_not_of('x'), std::string::npos);
+  EXPECT_TRUE(End(capture).ok());
+}
+
+TEST_F(CaptureCalls, AreNotNotedWithoutALedger) {
+  const RawStream stream;
+  gcap_capture_t* capture = Begin(stream, 0);
+  GCAP_CAPTURE_NOTE("a", nullptr);
+  int device = 0;
+  GCAP_EXPECT_OK(GCAP_CUDA(cudaGetDevice(&device)));
+  EXPECT_EQ(gcap_capture_get_calls(capture, nullptr, 0), 0u);
+  EXPECT_TRUE(End(capture).ok());
+  EXPECT_EQ(gcap_capture_get_calls(nullptr, nullptr, 0), 0u);
+}
+
+TEST_F(CaptureCalls, OfOtherThreadsAndOfNoScopeAreNotNoted) {
+  const RawStream stream;
+  GCAP_CAPTURE_NOTE("nobody's", nullptr);
+  gcap_capture_t* capture = Begin(stream);
+  std::thread([] { GCAP_CAPTURE_NOTE("elsewhere", nullptr); }).join();
+  EXPECT_EQ(gcap_capture_get_calls(capture, nullptr, 0), 0u);
+  EXPECT_TRUE(End(capture).ok());
+}
+
+// --- What is said of a broken capture -------------------------------------------------------------------------------
+
+TEST_F(CaptureCalls, ThatBrokeItIsKeptThoughTheRingTurnsOn) {
+  const RawStream stream;
+  for (const uint32_t ledger_calls : {1u, 2u, 5u}) {
+    gcap_capture_t* capture = Begin(stream, ledger_calls);
+    GCAP_CAPTURE_NOTE("the one before", nullptr);
+    EXPECT_NE(cudaStreamQuery(stream.get()), cudaSuccess);
+    (void)cudaGetLastError();
+    GCAP_CAPTURE_NOTE("the silent one", nullptr);
+    for (int i = 0; i < 20; ++i) GCAP_CAPTURE_NOTE("later", nullptr);
+    const Outcome outcome = End(capture);
+    EXPECT_STREQ(gcap_code_name(outcome.code), "CAPTURE_INVALIDATED");
+    EXPECT_TRUE(outcome.Names("no longer active after the silent one at " __FILE__)) << outcome.message;
+    EXPECT_TRUE(outcome.Names("still so after the one before at " __FILE__)) << outcome.message;
+    EXPECT_TRUE(outcome.Names("GCAP_CAPTURE_NOTE")) << outcome.message;
+    EXPECT_FALSE(outcome.Names("later")) << outcome.message;
+    ExpectUsable(stream);
+  }
+}
+
+TEST_F(CaptureCalls, ThatMeetsABreakIsNotBlamedForIt) {
+  const RawStream stream;
+  CopyJob job;
+  gcap_capture_t* capture = Begin(stream);
+  GCAP_CAPTURE_NOTE("the one before", nullptr);
+  EXPECT_NE(cudaStreamQuery(stream.get()), cudaSuccess);
+  gcap_status_ignore(GCAP_CUDA(job.Issue(stream.get())));
+  const Outcome outcome = End(capture);
+  EXPECT_EQ(outcome.cuda_error, cudaErrorStreamCaptureInvalidated);
+  EXPECT_TRUE(outcome.Names("no longer active after job.Issue")) << outcome.message;
+  EXPECT_TRUE(outcome.Names("still so after the one before")) << outcome.message;
+  EXPECT_FALSE(outcome.Names("broke it (rule")) << outcome.message;
+}
+
+TEST_F(CaptureCalls, ThatNobodyNotedIsPlacedAfterTheLastNoted) {
+  const RawStream stream;
+  gcap_capture_t* capture = Begin(stream);
+  GCAP_CAPTURE_NOTE("the last good one", nullptr);
+  EXPECT_NE(cudaStreamQuery(stream.get()), cudaSuccess);
+  (void)cudaGetLastError();
+  const Outcome outcome = End(capture);
+  EXPECT_TRUE(outcome.Names("not noted")) << outcome.message;
+  EXPECT_TRUE(outcome.Names("after the last good one at " __FILE__)) << outcome.message;
+}
+
+TEST_F(CaptureCalls, AreNamedByTheirFailureAlsoWithoutALedger) {
+  const RawStream stream;
+  gcap_capture_t* capture = Begin(stream, 0);
+  gcap_status_ignore(GCAP_CUDA(cudaStreamSynchronize(stream.get())));
+  const Outcome outcome = End(capture);
+  EXPECT_TRUE(outcome.Names("cudaStreamSynchronize(stream.get())")) << outcome.message;
+  EXPECT_TRUE(outcome.Names("rule R11")) << outcome.message;
+}
+
+TEST_F(CaptureCalls, OfACaptureThatIsNotTheScopesAnyMoreFailIt) {
+  const RawStream stream;
+  gcap_capture_t* capture = Begin(stream);
+  cudaGraph_t graph = nullptr;
+  GCAP_EXPECT_OK(GCAP_CUDA(cudaStreamEndCapture(stream.get(), &graph)));
+  GCAP_EXPECT_CUDA(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal));
+  const Outcome outcome = End(capture);
+  EXPECT_STREQ(gcap_code_name(outcome.code), "CAPTURE_INVALIDATED");
+  EXPECT_TRUE(outcome.Names("cudaStreamEndCapture(stream.get(), &graph) at")) << outcome.message;
+  GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
+  ExpectUsable(stream);
+}
+
+// --- The table of calls ---------------------------------------------------------------------------------------------
+
+struct Row {
+  const char* function;
+  const char* rule;
+};
+constexpr Row kRows[] = {
+#define CAPTURE_CALL(function, rule_id) {#function, #rule_id},
+#include "rules/capture_calls.inc"
+#undef CAPTURE_CALL
+};
+
+struct Rule {
+  cudaError_t code;
+  const char* situation;
+  const char* remedy;
+};
+const std::map<std::string, Rule> kRules = {
+#define CAPTURE_RULE(id, name, code, situation, remedy) {#id, {code, situation, remedy}},
+#define CAPTURE_GATE CAPTURE_RULE
+#include "rules/capture_rules.inc"
+#undef CAPTURE_GATE
+#undef CAPTURE_RULE
+};
+
+// What the misuses use; made before the capture, given back after it.
+struct Rig {
+  Rig() {
+    GCAP_EXPECT_CUDA(cudaMalloc(&device, kBytes));
+    GCAP_EXPECT_CUDA(cudaMallocHost(&host, kBytes));
+    GCAP_EXPECT_CUDA(cudaEventCreateWithFlags(&inside, cudaEventDisableTiming));
+    GCAP_EXPECT_CUDA(cudaEventCreateWithFlags(&outside, cudaEventDisableTiming));
+    GCAP_EXPECT_CUDA(cudaEventCreateWithFlags(&elsewhere, cudaEventDisableTiming));
+    cudaMemPoolProps properties = {};
+    properties.allocType = cudaMemAllocationTypePinned;
+    properties.location.type = cudaMemLocationTypeDevice;
+    GCAP_EXPECT_CUDA(cudaMemPoolCreate(&pool, &properties));
+    EXPECT_EQ(cublasLtCreate(&blas), CUBLAS_STATUS_SUCCESS);
+    EXPECT_EQ(cudnnCreate(&dnn), CUDNN_STATUS_SUCCESS);
+    GCAP_EXPECT_CUDA(cudaEventRecord(outside, other.get()));
+  }
+  Rig(const Rig&) = delete;
+  Rig& operator=(const Rig&) = delete;
+  ~Rig() {
+    if (made_device != nullptr) {
+      GCAP_EXPECT_CUDA(cudaFree(made_device));
+    }
+    if (made_host != nullptr) {
+      GCAP_EXPECT_CUDA(cudaFreeHost(made_host));
+    }
+    if (made_dnn != nullptr) {
+      EXPECT_EQ(cudnnDestroy(made_dnn), CUDNN_STATUS_SUCCESS);
+    }
+    if (blas != nullptr) {
+      EXPECT_EQ(cublasLtDestroy(blas), CUBLAS_STATUS_SUCCESS);
+    }
+    if (dnn != nullptr) {
+      EXPECT_EQ(cudnnDestroy(dnn), CUDNN_STATUS_SUCCESS);
+    }
+    GCAP_EXPECT_CUDA(cudaMemPoolDestroy(pool));
+    for (cudaEvent_t event : {inside, outside, elsewhere}) GCAP_EXPECT_CUDA(cudaEventDestroy(event));
+    if (device != nullptr) {
+      GCAP_EXPECT_CUDA(cudaFree(device));
+    }
+    if (host != nullptr) {
+      GCAP_EXPECT_CUDA(cudaFreeHost(host));
+    }
+  }
+
+  static constexpr size_t kBytes = 64;
+  const RawStream stream;  // captures
+  const RawStream other;   // does not
+  void *device = nullptr, *host = nullptr;
+  void *made_device = nullptr, *made_host = nullptr;
+  cudaEvent_t inside = nullptr, outside = nullptr, elsewhere = nullptr;  // where each is recorded
+  cudaMemPool_t pool = nullptr;
+  cublasLtHandle_t blas = nullptr;
+  cudnnHandle_t dnn = nullptr, made_dnn = nullptr;
+  uint64_t threshold = 0;
+  int number = 0;
+  unsigned flags = 0;
+  unsigned long long id = 0;
+};
+
+// A library's call, whose status says nothing of CUDA: noted as the ops do, whatever it answered.
+template <typename Call>
+void Library(const char* text, Call call) {
+  (void)call();
+  (void)cudaGetLastError();
+  GCAP_CAPTURE_NOTE(text, nullptr);
+}
+void Cuda(gcap_status_t status) { gcap_status_ignore(status); }
+
+// How each function is misused; the text that is noted begins with its name.
+using Misuse = std::function<void(Rig&)>;
+const std::map<std::string, Misuse> kMisuses = {
+    {"cudaStreamSynchronize R11", [](Rig& r) { Cuda(GCAP_CUDA(cudaStreamSynchronize(r.stream.get()))); }},
+    {"cudaStreamQuery R11", [](Rig& r) { Cuda(GCAP_CUDA(cudaStreamQuery(r.stream.get()))); }},
+    {"cudaDeviceSynchronize R12", [](Rig&) { Cuda(GCAP_CUDA(cudaDeviceSynchronize())); }},
+    {"cudaEventQuery R13",
+     [](Rig& r) {
+       Cuda(GCAP_CUDA(cudaEventRecord(r.inside, r.stream.get())));
+       Cuda(GCAP_CUDA(cudaEventQuery(r.inside)));
+     }},
+    {"cudaEventSynchronize R13",
+     [](Rig& r) {
+       Cuda(GCAP_CUDA(cudaEventRecord(r.inside, r.stream.get())));
+       Cuda(GCAP_CUDA(cudaEventSynchronize(r.inside)));
+     }},
+    {"cudaStreamWaitEvent R16",
+     [](Rig& r) {
+       cudaGraph_t graph = nullptr;
+       GCAP_EXPECT_CUDA(cudaStreamBeginCapture(r.other.get(), cudaStreamCaptureModeThreadLocal));
+       GCAP_EXPECT_CUDA(cudaEventRecord(r.elsewhere, r.other.get()));
+       Cuda(GCAP_CUDA(cudaStreamWaitEvent(r.stream.get(), r.elsewhere, 0)));
+       EXPECT_NE(cudaStreamEndCapture(r.other.get(), &graph), cudaSuccess);
+       (void)cudaGetLastError();
+     }},
+    {"cudaStreamWaitEvent R17", [](Rig& r) { Cuda(GCAP_CUDA(cudaStreamWaitEvent(r.stream.get(), r.outside, 0))); }},
+    {"cudaStreamAddCallback R20",
+     [](Rig& r) {
+       const cudaStreamCallback_t callback = [](cudaStream_t, cudaError_t, void*) {};
+       Cuda(GCAP_CUDA(cudaStreamAddCallback(r.stream.get(), callback, nullptr, 0)));
+     }},
+    {"cudaStreamAttachMemAsync R21",
+     [](Rig& r) { Cuda(GCAP_CUDA(cudaStreamAttachMemAsync(r.stream.get(), r.device, 0, cudaMemAttachSingle))); }},
+    {"cudaMemcpyBatchAsync R22",
+     [](Rig& r) {
+       void* to = r.device;
+       const void* from = r.host;
+       size_t bytes = Rig::kBytes, index = 0;
+       cudaMemcpyAttributes attributes = {};
+       attributes.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
+       Cuda(GCAP_CUDA(cudaMemcpyBatchAsync(&to, &from, &bytes, 1, &attributes, &index, 1, r.stream.get())));
+     }},
+    {"cudaStreamGetFlags R24", [](Rig& r) { Cuda(GCAP_CUDA(cudaStreamGetFlags(r.stream.get(), &r.flags))); }},
+    {"cudaStreamGetId R24", [](Rig& r) { Cuda(GCAP_CUDA(cudaStreamGetId(r.stream.get(), &r.id))); }},
+    {"cudaStreamGetDevice R24", [](Rig& r) { Cuda(GCAP_CUDA(cudaStreamGetDevice(r.stream.get(), &r.number))); }},
+    {"cudaMalloc R26", [](Rig& r) { Cuda(GCAP_CUDA(cudaMalloc(&r.made_device, 64))); }},
+    {"cudaFree R28", [](Rig& r) { Cuda(GCAP_CUDA(cudaFree(r.device))); }},
+    {"cudaFreeHost R28", [](Rig& r) { Cuda(GCAP_CUDA(cudaFreeHost(r.host))); }},
+    {"cudaMemPoolGetAttribute R35",
+     [](Rig& r) { Cuda(GCAP_CUDA(cudaMemPoolGetAttribute(r.pool, cudaMemPoolAttrReleaseThreshold, &r.threshold))); }},
+    {"cudaMemPoolSetAttribute R35",
+     [](Rig& r) { Cuda(GCAP_CUDA(cudaMemPoolSetAttribute(r.pool, cudaMemPoolAttrReleaseThreshold, &r.threshold))); }},
+    {"cudaMemPoolTrimTo R35", [](Rig& r) { Cuda(GCAP_CUDA(cudaMemPoolTrimTo(r.pool, 0))); }},
+    {"cudaHostAlloc R36", [](Rig& r) { Cuda(GCAP_CUDA(cudaHostAlloc(&r.made_host, 64, 0))); }},
+    {"cudaMallocHost R36", [](Rig& r) { Cuda(GCAP_CUDA(cudaMallocHost(&r.made_host, 64))); }},
+    {"cublasLtDestroy R42",
+     [](Rig& r) {
+       Library("cublasLtDestroy(blas)", [&r] { return cublasLtDestroy(std::exchange(r.blas, nullptr)); });
+     }},
+    {"cudnnCreate R42", [](Rig& r) { Library("cudnnCreate(&dnn)", [&r] { return cudnnCreate(&r.made_dnn); }); }},
+    {"cudnnDestroy R42",
+     [](Rig& r) { Library("cudnnDestroy(dnn)", [&r] { return cudnnDestroy(std::exchange(r.dnn, nullptr)); }); }},
+    {"cudaDeviceSetLimit R49", [](Rig&) { Cuda(GCAP_CUDA(cudaDeviceSetLimit(cudaLimitStackSize, 2048))); }},
+};
+
+TEST_F(CaptureCalls, EachRowOfTheTableIsToldWithItsRuleAndRemedy) {
+  std::map<std::string, Misuse> left = kMisuses;
+  for (const Row& row : kRows) {
+    const std::string name = std::string(row.function) + " " + row.rule;
+    SCOPED_TRACE(name);
+    const auto misuse = left.find(name);
+    if (misuse == left.end()) {
+      ADD_FAILURE() << "no misuse for this row";
+      continue;
+    }
+    for (const uint32_t ledger_calls : {kDefaultCalls, 1u}) {
+      Rig rig;
+      gcap_capture_t* capture = Begin(rig.stream, ledger_calls);
+      misuse->second(rig);
+      GCAP_CAPTURE_NOTE("an innocent one", nullptr);
+      const Outcome outcome = End(capture);
+      EXPECT_STREQ(gcap_code_name(outcome.code), "CAPTURE_INVALIDATED");
+      const Rule& rule = kRules.at(row.rule);
+      EXPECT_TRUE(outcome.Names(std::string(row.function) + "(")) << outcome.message;
+      EXPECT_TRUE(outcome.Names(std::string("(rule ") + row.rule + ": " + rule.situation)) << outcome.message;
+      EXPECT_TRUE(outcome.Names(std::string("remedy: ") + rule.remedy)) << outcome.message;
+      EXPECT_FALSE(outcome.Names("innocent")) << outcome.message;
+      // What the runtime answers is the rule's code, or the silence of a library that broke the capture all the same.
+      EXPECT_EQ(outcome.cuda_error, rule.code) << outcome.message;
+      ExpectUsable(rig.stream);
+    }
+    left.erase(misuse);
+  }
+  for (const auto& entry : left) ADD_FAILURE() << entry.first << " is misused, and no row of the table";
+}
+
+}  // namespace
+}  // namespace testing
+}  // namespace gcap
