@@ -3,10 +3,10 @@
 // Faults: errors that a caller asked for, and those of device work.
 //
 // The idea: an injected fault stands in for the call's own work, which is not done. A fault of device work is pending
-// until a call waits for the device or finds its work done, as on a GPU; from then on it is sticky, and every call
-// answers it until cudaDeviceReset. While one is pending or sticky the device does no work: queues drain without
-// effect, and host functions are not called. Invariant: sim_fault_any is true when there is anything to look at.
-// Locking: the global mutex.
+// until a call waits for the device or finds its work done, as on a GPU; from then on it is sticky: every call that
+// needs the device answers it, and after cudaDeviceReset that there is no device, for good (test/conformance, cases
+// fault.*). While one is pending or sticky the device does no work: queues drain without effect, and host functions are
+// not called. Invariant: sim_fault_any is true when there is anything to look at. Locking: the global mutex.
 #include <stdlib.h>
 #include <string.h>
 
@@ -146,20 +146,40 @@ static cudaError_t take(const sim_function_t* function) {
   return code;
 }
 
-// The one call that a fault does not stop. It still finds a device that does no work; only then is the fault over.
 static bool is_reset(const char* name) { return strcmp(name, "cudaDeviceReset") == 0; }
 
+// Calls that never look at the device, and so go on without it.
+static bool goes_on(const char* name) {
+  static const char* const names[] = {
+      // As a GPU answered in fault.after.
+      "cudaGetLastError", "cudaPeekAtLastError", "cudaGetDeviceCount", "cudaDeviceGetAttribute", "cudaGetDevice",
+      "cudaThreadExchangeStreamCaptureMode", "cudaMemPoolTrimTo", "cudaPointerGetAttributes", "cudaGraphCreate",
+      "cudaGraphGetNodes", "cudaGraphAddEmptyNode", "cudaUserObjectCreate", "cudaGraphExecDestroy", "cudaGraphDestroy",
+      "cudaRuntimeGetVersion", "cudaDriverGetVersion",
+      // Not asked, and of the same kind: texts, and the structure of a graph.
+      "cudaGetErrorName", "cudaGetErrorString", "cudaGraphGetRootNodes", "cudaGraphGetEdges", "cudaGraphNodeGetType",
+      "cudaUserObjectRetain", "cudaUserObjectRelease"};
+  for (size_t i = 0; i < sizeof(names) / sizeof(*names); ++i) {
+    if (strcmp(name, names[i]) == 0) return true;
+  }
+  // The device can be chosen until there is none any more.
+  return is_reset(name) || (strcmp(name, "cudaSetDevice") == 0 && faults.sticky != cudaErrorDevicesUnavailable);
+}
+
 cudaError_t sim_fault_enter(sim_function_t* function) {
-  if (faults.sticky) return is_reset(function->name) ? cudaSuccess : faults.sticky;
+  if (faults.sticky && !goes_on(function->name)) {
+    return strcmp(function->name, "cudaGraphExecUpdate") == 0 ? cudaErrorGraphExecUpdateFailure : faults.sticky;
+  }
   if (!function->faults && !faults.any_function) return cudaSuccess;
   return take(function);
 }
 
 cudaError_t sim_fault_leave(cudaError_t code) {
-  if (is_reset(sim_thread()->call)) {
-    faults.pending = faults.sticky = cudaSuccess;
-    update_any();
+  const char* name = sim_thread()->call;
+  if (is_reset(name) && (faults.pending || faults.sticky)) {
+    faults.pending = cudaSuccess;
+    faults.sticky = cudaErrorDevicesUnavailable;
   }
-  if (faults.sticky && (code == cudaSuccess || code == cudaErrorNotReady)) return faults.sticky;
+  if (faults.sticky && !goes_on(name) && (code == cudaSuccess || code == cudaErrorNotReady)) return faults.sticky;
   return code;
 }

@@ -154,19 +154,21 @@ typedef struct gcap_sim_fault {
   uint64_t nth;          // the call that fails, 1 is the next one, once; 0: each call fails with `probability`
   double probability;    // above 0 and at most 1, drawn from the seed; 0 when `nth` is set
   cudaError_t code;
-  int sticky;  // non-zero: as after a kernel's fault, every later call answers `code`, until cudaDeviceReset
+  int sticky;  // non-zero: the device is lost with `code`, as by a kernel's fault; see gcap_sim_device_fault
 } gcap_sim_fault_t;
 
 // A kernel's fault, as an illegal address is one: called by a twin while it runs. The device stops: what is queued has
 // no effect any more, host functions are not called. The next call that waits for the device, or finds its work done,
-// answers `code`, and from then on every call does, the capture calls and reads of the last error included, until
-// cudaDeviceReset. Stops the program when no twin is running.
+// answers `code`, and from then on every call does that needs the device, the capture calls included; what concerns the
+// host alone goes on: the last error, graphs that are asked or destroyed. After a cudaDeviceReset the same calls answer
+// cudaErrorDevicesUnavailable: on a GPU the process is at its end. gcap_sim_clear_faults gives the device back. Stops
+// the program when no twin is running.
 void gcap_sim_device_fault(cudaError_t code);
 
 // Arms the fault beside those armed already. The call that it hits does nothing but answer. Stops the program when a
 // field makes no sense, or when `function` begins with `cuda` and is not simulated.
 void gcap_sim_inject(const gcap_sim_fault_t* fault);
-// Disarms every fault, and clears a sticky error.
+// Disarms every fault, and gives a lost device back.
 void gcap_sim_clear_faults(void);
 // Shorthand: disarms every fault, then arms { function, n, code }; n == 0 only disarms.
 void gcap_sim_fail_nth(const char* function, uint64_t n, cudaError_t code);

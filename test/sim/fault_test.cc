@@ -158,13 +158,13 @@ TEST_F(Fault, StickyOneAnswersEveryCallUntilItIsCleared) {
   Inject("cudaMemsetAsync", 1, cudaErrorLaunchFailure, true);
   EXPECT_EQ(cudaErrorLaunchFailure, cudaMemsetAsync(pinned_, 1, 1, stream_));
   cudaGraph_t graph;
-  EXPECT_EQ(cudaErrorLaunchFailure, GetDevice());
+  EXPECT_EQ(cudaSuccess, GetDevice());  // the host's own matter
   EXPECT_EQ(cudaErrorLaunchFailure, cudaStreamBeginCapture(stream_, cudaStreamCaptureModeGlobal));
   EXPECT_EQ(cudaErrorLaunchFailure, cudaStreamEndCapture(stream_, &graph));
   EXPECT_EQ(cudaErrorLaunchFailure, cudaStreamDestroy(stream_));
   EXPECT_EQ(cudaErrorLaunchFailure, cudaGetLastError());
-  EXPECT_EQ(cudaErrorLaunchFailure, cudaGetLastError());
-  EXPECT_EQ(cudaErrorLaunchFailure, cudaPeekAtLastError());
+  EXPECT_EQ(cudaSuccess, cudaGetLastError());
+  EXPECT_EQ(cudaErrorLaunchFailure, cudaDeviceSynchronize());
   EXPECT_STREQ("cudaErrorLaunchFailure", cudaGetErrorName(cudaErrorLaunchFailure));
   EXPECT_EQ(cudaErrorLaunchFailure, sim_library_call("aLibraryCall", SIM_CALL_FREE));
   gcap_sim_clear_faults();
@@ -190,7 +190,6 @@ TEST_F(Fault, OfAKernelSurfacesWhereTheHostWaits) {
         }}) {
     ASSERT_EQ(cudaSuccess, LaunchFaulting());
     EXPECT_EQ(cudaErrorIllegalAddress, wait(stream_));
-    EXPECT_EQ(cudaErrorIllegalAddress, GetDevice());
     EXPECT_EQ(cudaErrorIllegalAddress, cudaStreamBeginCapture(stream_, cudaStreamCaptureModeRelaxed));
     EXPECT_EQ(cudaErrorIllegalAddress, cudaGetLastError());
     gcap_sim_clear_faults();
@@ -247,7 +246,7 @@ TEST_F(Fault, OfAKernelInAGraphSurfacesToo) {
 }
 
 // Without the fixture: a reset leaves no handles to tear down.
-TEST(FaultAndReset, ResetEndsAFaultAndWhatIsQueuedHasNoEffect) {
+TEST(FaultAndReset, WhatIsQueuedHasNoEffectAndAResetBringsNoDeviceBack) {
   cudaStream_t stream;
   unsigned char* pinned;
   int called = 0;
@@ -255,13 +254,15 @@ TEST(FaultAndReset, ResetEndsAFaultAndWhatIsQueuedHasNoEffect) {
   ASSERT_EQ(cudaSuccess, cudaMallocHost(reinterpret_cast<void**>(&pinned), kBytes));
   ASSERT_EQ(cudaSuccess, cudaLaunchHostFunc(
                              stream, [](void* p) { ++*static_cast<int*>(p); }, &called));
-  Inject("cudaGetDevice", 1, cudaErrorIllegalAddress, true);
-  EXPECT_EQ(cudaErrorIllegalAddress, GetDevice());
+  Inject("cudaStreamQuery", 1, cudaErrorIllegalAddress, true);
+  EXPECT_EQ(cudaErrorIllegalAddress, cudaStreamQuery(stream));
   EXPECT_EQ(cudaErrorIllegalAddress, cudaStreamSynchronize(stream));
+  EXPECT_EQ(cudaErrorIllegalAddress, cudaGetLastError());
   EXPECT_EQ(cudaSuccess, cudaDeviceReset());
   EXPECT_EQ(0, called);
-  EXPECT_EQ(cudaSuccess, GetDevice());
-  EXPECT_EQ(cudaErrorIllegalAddress, cudaGetLastError());
+  EXPECT_EQ(cudaErrorDevicesUnavailable, cudaStreamCreate(&stream));
+  gcap_sim_clear_faults();
+  EXPECT_EQ(cudaErrorDevicesUnavailable, cudaGetLastError());
   EXPECT_EQ(cudaSuccess, cudaStreamCreate(&stream));
   EXPECT_EQ(cudaSuccess, cudaStreamDestroy(stream));
   EXPECT_EQ(0u, gcap_sim_live(nullptr));
