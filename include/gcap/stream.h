@@ -130,6 +130,47 @@ gcap_status_t gcap_stream_attachment(gcap_stream_t* stream, const gcap_attachmen
 //   FAILED_PRECONDITION  the stream is capturing; `release` was not called and stays the caller's duty
 gcap_status_t gcap_stream_defer(gcap_stream_t* stream, void (*release)(void* user), void* user) GCAP_NODISCARD;
 
+// --- Pool -----------------------------------------------------------------------------------------------------------
+
+// Stream pool: streams of one device that are used again: a thread gets its own back, most recent first, so a graph
+// replays on the stream that captured it. From gcap_stream_pool_create.
+// Thread:   thread-safe. Destroy it when no other thread is inside a call of it; others may exit then.
+// Capture:  acquire is legal while an idle stream is there; release refuses a stream that captures, and destroy a
+//           capturing thread.
+// Lifetime: outlives the use of its streams, which keep their attachments, their deferred releases and their timeline
+//           in the pool, and are not drained there. gcap_stream_destroy refuses them.
+typedef struct gcap_stream_pool gcap_stream_pool_t;
+
+// Makes no stream yet, so that a device that is not there is found by the first acquire.
+//   INVALID_ARGUMENT    out_pool is NULL
+//   RESOURCE_EXHAUSTED  no host memory
+gcap_status_t gcap_stream_pool_create(int device_id, gcap_stream_pool_t** out_pool) GCAP_NODISCARD;
+
+// Destroys the streams as gcap_stream_destroy does: waits for each. NULL is fine.
+//   FAILED_PRECONDITION  streams are out, one is capturing, or the calling thread is; nothing was destroyed
+//   CUDA_ERROR           a stream could not be drained or destroyed; the pool is gone all the same
+gcap_status_t gcap_stream_pool_destroy(gcap_stream_pool_t* pool) GCAP_NODISCARD;
+
+// Gives a stream for the calling thread: of those that it released last, or else one of a thread that is gone, or else
+// a new one. Work that was issued on it before comes before what is issued now. On a thread that gets its own back
+// there is no lock and no driver call.
+//   INVALID_ARGUMENT     NULL, or no such device
+//   FAILED_PRECONDITION  a stream would have to be made, and the thread is capturing
+//   RESOURCE_EXHAUSTED   no host memory
+//   CUDA_ERROR           the runtime refused
+gcap_status_t gcap_stream_pool_acquire(gcap_stream_pool_t* pool, gcap_stream_t** out_stream) GCAP_NODISCARD;
+
+// Gives it back, from any thread, to the thread that acquired it; when that is gone, to all. That it captures is
+// noticed when the calling thread captures or did not acquire it: else nobody is asked.
+//   INVALID_ARGUMENT     NULL, or not a stream of this pool
+//   FAILED_PRECONDITION  the stream is capturing, or was released already; nothing changed
+//   CUDA_ERROR           the runtime would not tell whether it captures; it is back all the same
+gcap_status_t gcap_stream_pool_release(gcap_stream_pool_t* pool, gcap_stream_t* stream) GCAP_NODISCARD;
+
+// Streams that the pool has made, and how many of them are out. Not for NULL.
+size_t gcap_stream_pool_count(gcap_stream_pool_t* pool);
+size_t gcap_stream_pool_count_out(gcap_stream_pool_t* pool);
+
 #ifdef __cplusplus
 }  // extern "C"
 #endif

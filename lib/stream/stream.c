@@ -104,6 +104,10 @@ gcap_status_t gcap_stream_end_run(gcap_stream_t* stream, bool synchronize) {
 
 gcap_status_t gcap_stream_destroy(gcap_stream_t* stream) {
   if (stream == NULL) return NULL;
+  if (stream->pooled.pool != NULL) {
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "gcap_stream_destroy: stream %p is of a pool; release it there",
+                       (void*)stream->handle);
+  }
   GCAP_RETURN_IF_ERROR(stream_check_not_capturing(stream, "gcap_stream_destroy"));
   if (stream->attachments != NULL && gcap_thread_captures()) {
     // Ending a library handle breaks the captures of the thread (rule R42 of the capture rules).

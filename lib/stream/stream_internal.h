@@ -33,6 +33,15 @@ typedef struct deferred_release {
   struct deferred_release* next;
 } deferred_release_t;
 
+// A stream's place in a pool (pool.c); all zero for a stream of none.
+typedef struct pooled {
+  gcap_stream_pool_t* pool;
+  _Atomic(struct lane*) home;   // of the thread that acquired it last; NULL when that is gone
+  atomic_bool is_out;           // acquired, not released
+  gcap_stream_t* next_idle;     // on a lane's lists or the common one
+  gcap_stream_t* next_of_pool;  // on the list of all
+} pooled_t;
+
 struct gcap_stream {
   cudaStream_t handle;
   int device_id;
@@ -50,6 +59,8 @@ struct gcap_stream {
   attachment_t* attachments;     // newest first
   deferred_release_t* deferred;  // oldest first
   deferred_release_t** deferred_tail;
+
+  pooled_t pooled;
 };
 
 // Puts the stream on the list of live ones and gives it a serial.
