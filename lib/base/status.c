@@ -68,17 +68,22 @@ gcap_status_t gcap_status_make(gcap_code_t code, const char* file, int line, con
   return observed(status);
 }
 
-gcap_status_t gcap_status_from_cuda(cudaError_t error, const char* call, const char* file, int line) {
-  if (gcap_thread_captures() && gcap_thread_capture_hooks->note != NULL) {
-    gcap_thread_capture_hooks->note(call, NULL, file, line);
-  }
-  if (error == cudaSuccess) return NULL;
+// Out of line: its buffer would cost every call that succeeds.
+static __attribute__((noinline)) gcap_status_t describe_cuda_failure(cudaError_t error, const char* call,
+                                                                     const char* file, int line) {
   (void)cudaGetLastError();  // the status carries the error from here on
   char message[512];
   snprintf(message, sizeof(message), "%s failed: %s (%d), %s", call, cudaGetErrorName(error), (int)error,
            cudaGetErrorString(error));
   const struct gcap_status like = {.code = GCAP_CUDA_ERROR, .cuda_error = error, .file = file, .line = line};
   return observed(status_new(&like, message, call));
+}
+
+gcap_status_t gcap_status_from_cuda(cudaError_t error, const char* call, const char* file, int line) {
+  if (gcap_thread_captures() && gcap_thread_capture_hooks->note != NULL) {
+    gcap_thread_capture_hooks->note(call, NULL, file, line);
+  }
+  return error == cudaSuccess ? NULL : describe_cuda_failure(error, call, file, line);
 }
 
 gcap_code_t gcap_status_code(gcap_status_t status) { return status == NULL ? GCAP_OK : status->code; }
