@@ -117,7 +117,7 @@ TEST_F(GraphManagerSim, FaultsOfEndRunGiveAStatusOrTheResults) {
     DestroyManager();
     EXPECT_EQ(released, 1);
   });
-  EXPECT_EQ(walked, (Functions{"cudaStreamEndCapture", "cudaGetDevice", "cudaGraphGetNodes",
+  EXPECT_EQ(walked, (Functions{"cudaStreamEndCapture", "cudaGetDevice", "cudaGraphGetNodes", "cudaGraphNodeGetType",
                                "cudaThreadExchangeStreamCaptureMode", "cudaGraphInstantiateWithParams",
                                "cudaGraphLaunch", "cudaGraphDestroy", "cudaStreamSynchronize"}));
 }

@@ -29,8 +29,8 @@ TEST_F(GraphManager, OptionsHaveTheirDefaults) {
 }
 
 TEST_F(GraphManager, StatesHaveTheirNames) {
-  const char* const names[] = {"COLD", "WARMING", "READY", "CAPTURING", "CAPTURED", "COOLING"};
-  for (int state = 0; state < 6; ++state) {
+  const char* const names[] = {"COLD", "WARMING", "READY", "CAPTURING", "CAPTURED", "COOLING", "STALE"};
+  for (int state = 0; state < 7; ++state) {
     EXPECT_STREQ(gcap_graph_state_name(static_cast<gcap_graph_state_t>(state)), names[state]);
   }
 }

@@ -1,0 +1,136 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// From a finished capture to a launched executable. Where the id has an executable already it is updated in place; when
+// the driver refuses, it says which node changed and how, and a new one is made. Until the launch has succeeded nothing
+// of what the id had is given up; an executable that was updated in vain goes back, to be updated again.
+//
+// Locking: the manager's mutex, held by the caller.
+
+#include <stdlib.h>
+
+#include "gcap/log.h"
+#include "lib/base/cuda_guard.h"
+#include "lib/graph/manager.h"
+#include "lib/graph/node.h"
+
+gcap_status_t captured_destroy(captured_t* captured) {
+  gcap_status_t status = NULL;
+  if (captured->launched != NULL) status = GCAP_CUDA(cudaEventDestroy(captured->launched));
+  if (captured->order != NULL) status = gcap_status_join(status, GCAP_CUDA(cudaEventDestroy(captured->order)));
+  if (captured->exec != NULL) status = gcap_status_join(status, GCAP_CUDA(cudaGraphExecDestroy(captured->exec)));
+  if (captured->source != NULL) status = gcap_status_join(status, GCAP_CUDA(cudaGraphDestroy(captured->source)));
+  gcap_retained_release(captured->retained);
+  gcap_life_release(captured->stream_life);
+  free(captured->signature);
+  free(captured);
+  return status;
+}
+
+// Instantiates with parameters, the only form that names the node at fault.
+static gcap_status_t instantiate(cudaGraph_t graph, cudaGraphExec_t* out_exec) {
+  *out_exec = NULL;
+  enum cudaStreamCaptureMode mode;
+  GCAP_RETURN_IF_ERROR(gcap_relaxed_push(&mode));
+  cudaGraphInstantiateParams params = {0};
+  gcap_status_t status = GCAP_CUDA(cudaGraphInstantiateWithParams(out_exec, graph, &params));
+  if (status != NULL) {
+    *out_exec = NULL;
+    status = gcap_status_annotate(status, GCAP_CUDA_ERROR, "the graph cannot be instantiated (%s%s%s)",
+                                  node_instantiate_result_name(params.result_out),
+                                  params.errNode_out != NULL ? ", node of type " : "",
+                                  params.errNode_out != NULL ? node_type_name(params.errNode_out) : "");
+  }
+  gcap_status_t restored = gcap_relaxed_pop(mode);
+  if (status == NULL && restored != NULL) {
+    status = gcap_status_join(restored, GCAP_CUDA(cudaGraphExecDestroy(*out_exec)));
+    *out_exec = NULL;
+    return status;
+  }
+  return gcap_status_join(status, restored);
+}
+
+// Updates `exec` to `graph`. On failure it is as it was, and the status tells which of `nodes` changed and how.
+static gcap_status_t update(cudaGraphExec_t exec, cudaGraph_t graph, const node_list_t* nodes, size_t nodes_before) {
+  enum cudaStreamCaptureMode mode;
+  GCAP_RETURN_IF_ERROR(gcap_relaxed_push(&mode));
+  cudaGraphExecUpdateResultInfo info = {0};
+  gcap_status_t status = GCAP_CUDA(cudaGraphExecUpdate(exec, graph, &info));
+  gcap_status_t restored = gcap_relaxed_pop(mode);
+  if (status != NULL) status = node_explain_refusal(status, &info, nodes, nodes_before);
+  return gcap_status_join(status, restored);
+}
+
+// Gives `captured` an executable: the one that `slot` has, or a new one.
+static gcap_status_t make_exec(slot_t* slot, captured_t* captured, const node_list_t* nodes) {
+  const uint64_t begin_ns = now_ns();
+  gcap_status_t status = NULL;
+  if (slot->graph != NULL) {
+    gcap_status_t refusal = update(slot->graph->exec, captured->source, nodes, slot->info.nodes);
+    if (refusal == NULL) {
+      captured->updated = true;
+      captured->exec = slot->graph->exec;
+      slot->graph->exec = NULL;
+    } else {
+      gcap_status_free(slot->update_refusal);
+      slot->update_refusal = gcap_status_annotate(refusal, gcap_status_code(refusal),
+                                                  "graph id %d could not be updated in place", slot->id);
+    }
+  }
+  if (captured->exec == NULL) status = instantiate(captured->source, &captured->exec);
+  slot->info.instantiate_ns = now_ns() - begin_ns;
+  return status;
+}
+
+static gcap_status_t start(const gcap_graph_manager_t* manager, slot_t* slot, captured_t* captured,
+                           const node_list_t* nodes) {
+  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaGetDevice(&captured->device_id)));
+  GCAP_RETURN_IF_ERROR(make_exec(slot, captured, nodes));
+  if (manager->options.upload) {
+    GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaGraphUpload(captured->exec, captured->stream)));
+  }
+  return GCAP_CUDA(cudaGraphLaunch(captured->exec, captured->stream));
+}
+
+// Gives an executable that was updated in vain back to the slot's graph, and destroys the rest.
+static gcap_status_t undo(slot_t* slot, captured_t* captured) {
+  if (captured->updated) {
+    slot->graph->exec = captured->exec;
+    captured->exec = NULL;
+  }
+  return captured_destroy(captured);
+}
+
+gcap_status_t captured_build(gcap_graph_manager_t* manager, slot_t* slot, open_run_t* run, cudaGraph_t source,
+                             gcap_retained_t* retained, captured_t** out_captured) {
+  *out_captured = NULL;
+  captured_t* captured = calloc(1, sizeof(*captured));
+  if (captured == NULL) {
+    gcap_status_t status = GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to keep a graph");
+    gcap_retained_release(retained);
+    return gcap_status_join(status, GCAP_CUDA(cudaGraphDestroy(source)));
+  }
+  *captured = (captured_t){.id = slot->id, .source = source, .retained = retained, .stream = run->stream};
+  captured->signature = run->signature;
+  run->signature = NULL;
+  node_list_t nodes = {0};
+  gcap_status_t status = node_list_read(source, &nodes);
+  if (status == NULL) status = start(manager, slot, captured, &nodes);
+  if (status != NULL) {
+    free(nodes.nodes);
+    return gcap_status_join(status, undo(slot, captured));
+  }
+  if (nodes.count == 0) {
+    gcap_log(GCAP_LOG_WARNING, "graph id %d was captured without a node: was its work issued on another stream?",
+             slot->id);
+  }
+  slot->info.nodes = nodes.count;
+  slot->info.bytes = nodes.allocated_bytes;
+  free(nodes.nodes);
+  if (!manager->options.keep_source) {
+    // The executable is independent of the graph it was made from.
+    status = GCAP_CUDA(cudaGraphDestroy(source));
+    captured->source = NULL;
+  }
+  *out_captured = captured;
+  return status;
+}

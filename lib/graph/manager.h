@@ -1,0 +1,121 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// manager.h: what the files of the graph manager share. Everything here is called with the manager's mutex held, unless
+// its comment says otherwise.
+#ifndef GCAP_LIB_GRAPH_MANAGER_H_
+#define GCAP_LIB_GRAPH_MANAGER_H_
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "gcap/graph.h"
+#include "lib/base/life.h"
+#include "lib/base/thread_state.h"
+#include "lib/graph/id_table.h"
+#include "lib/graph/signature.h"
+#include "lib/graph/state.h"
+
+// A captured graph: what is launched, and what must live as long as a launch. It belongs to a slot, then, once it was
+// replaced or evicted, to the list of retired ones, or to who releases it.
+typedef struct captured {
+  int id;
+  cudaGraphExec_t exec;  // NULL once an update in place handed it on
+  cudaGraph_t source;    // with the option keep_source
+  gcap_retained_t* retained;
+  signature_t* signature;  // NULL: not signed
+  cudaStream_t stream;     // that captured it
+  gcap_life_t* stream_life;
+  int device_id;
+  bool updated;            // it took its executable over from the one before
+  bool stray;              // a launch on another stream, which this one does not wait for, may still run
+  cudaEvent_t order;       // between the streams of a replay elsewhere; NULL: there was none
+  cudaEvent_t launched;    // behind the last launch; NULL: it may be launched again, or was not recorded yet
+  gcap_graph_info_t info;  // of the id when it was evicted
+  struct captured* next;
+} captured_t;
+
+typedef struct slot {
+  int id;
+  gcap_graph_info_t info;
+  uint32_t failures_in_a_row;
+  uint64_t cooling_runs;  // eager runs still due
+  run_history_t history;  // for the STABLE policy
+  captured_t* graph;      // replays while CAPTURED; else waits to be updated
+  uint64_t last_used;     // by the manager's clock
+  gcap_status_t last_failure;
+  gcap_status_t update_refusal;
+} slot_t;
+
+// The run between begin_run and end_run; zero when there is none.
+typedef struct open_run {
+  bool is_open;
+  gcap_life_t* thread;  // that opened it
+  int id;
+  cudaStream_t stream;
+  gcap_capture_t* capture;  // NULL: eager
+  uint64_t begin_ns;
+  gcap_run_trace_t trace;  // the thread's, when the run began
+  signature_t* signature;
+} open_run_t;
+
+struct gcap_graph_manager {
+  gcap_graph_manager_options_t options;
+  pthread_mutex_t mutex;
+  id_table_t slots;
+  uint64_t clock;  // launches and commits so far
+  open_run_t run;
+  captured_t* retired;     // to be destroyed once their launches are done
+  atomic_bool scope_open;  // the open run's capture scope is; its thread may close it at any time
+};
+
+static inline uint64_t now_ns(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+#define CHECK_NOT_NULL(argument)                                                                              \
+  do {                                                                                                        \
+    if ((argument) == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "%s: " #argument " is NULL", __func__); \
+  } while (0)
+
+// The slot of `id` when it has a graph, in whatever state; else NOT_FOUND.
+gcap_status_t find_graph(gcap_graph_manager_t* manager, int id, slot_t** out_slot);
+// The same for a graph that replays.
+gcap_status_t find_replayable(gcap_graph_manager_t* manager, int id, slot_t** out_slot);
+void slot_free(slot_t* slot);
+
+// --- exec.c ---
+
+// Makes what is kept of a finished capture and launches it once: `slot`'s executable is updated, or a new one made.
+// Takes `source` and `retained`, and the run's signature on success. On failure `*out_captured` is NULL, nothing was
+// launched, and what `slot` had it still has. A status beside a captured graph is one of cleaning up.
+gcap_status_t captured_build(gcap_graph_manager_t* manager, slot_t* slot, open_run_t* run, cudaGraph_t source,
+                             gcap_retained_t* retained, captured_t** out_captured);
+// Destroys all of it. Needs no lock.
+gcap_status_t captured_destroy(captured_t* captured);
+
+// --- replay.c ---
+
+// Whether the stream that captured it can be given work.
+gcap_status_t check_stream(const gcap_graph_manager_t* manager, const captured_t* captured);
+// Launches the slot's graph on `stream`.
+gcap_status_t launch_on(gcap_graph_manager_t* manager, slot_t* slot, cudaStream_t stream);
+// Needs no lock.
+gcap_status_t synchronize_stream(cudaStream_t stream);
+
+// --- release.c ---
+
+// Records an event behind the last launch, so that its end can be seen.
+gcap_status_t mark_last_launch(captured_t* captured);
+// Puts a graph that is launched no more on the list of retired ones.
+gcap_status_t retire(gcap_graph_manager_t* manager, captured_t* captured);
+// Takes the graphs that the budget does not allow out of their slots, but for that of `kept`, as a list.
+gcap_status_t evict(gcap_graph_manager_t* manager, const slot_t* kept, captured_t** out_evicted);
+// Tells of evicted graphs, retires them, and destroys what is idle of all retired ones. Takes the mutex itself.
+gcap_status_t clean_up(gcap_graph_manager_t* manager, captured_t* evicted);
+// Keeps for ever what may still be running. Needs no lock.
+void quarantine(captured_t* captured);
+
+#endif  // GCAP_LIB_GRAPH_MANAGER_H_

@@ -1,0 +1,119 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Nodes: how many a graph has, what they allocate, and how one is named in a message. An explanation that the driver
+// will not give is left out; it is never a failure of its own. Nothing here is shared, so nothing is locked.
+
+#include "lib/graph/node.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static gcap_status_t add_allocation(cudaGraphNode_t node, size_t* bytes) {
+  enum cudaGraphNodeType type;
+  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaGraphNodeGetType(node, &type)));
+  if (type != cudaGraphNodeTypeMemAlloc) return NULL;
+  struct cudaMemAllocNodeParams params;
+  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaGraphMemAllocNodeGetParams(node, &params)));
+  *bytes += params.bytesize;
+  return NULL;
+}
+
+gcap_status_t node_list_read(cudaGraph_t graph, node_list_t* out_nodes) {
+  *out_nodes = (node_list_t){0};
+  node_list_t list = {0};
+  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaGraphGetNodes(graph, NULL, &list.count)));
+  if (list.count == 0) return NULL;
+  list.nodes = calloc(list.count, sizeof(cudaGraphNode_t));
+  if (list.nodes == NULL) {
+    return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a list of %zu nodes", list.count);
+  }
+  gcap_status_t status = GCAP_CUDA(cudaGraphGetNodes(graph, list.nodes, &list.count));
+  for (size_t i = 0; status == NULL && i < list.count; ++i) {
+    status = add_allocation(list.nodes[i], &list.allocated_bytes);
+  }
+  if (status == NULL) {
+    *out_nodes = list;
+  } else {
+    free(list.nodes);
+  }
+  return status;
+}
+
+// --- Names ----------------------------------------------------------------------------------------------------------
+
+const char* node_type_name(cudaGraphNode_t node) {
+  enum cudaGraphNodeType type;
+  gcap_status_t status = GCAP_CUDA(cudaGraphNodeGetType(node, &type));
+  if (status != NULL) {
+    gcap_status_ignore(status);  // only an explanation is lost
+    return "unknown";
+  }
+  switch (type) {
+    case cudaGraphNodeTypeKernel: return "kernel";
+    case cudaGraphNodeTypeMemcpy: return "memcpy";
+    case cudaGraphNodeTypeMemset: return "memset";
+    case cudaGraphNodeTypeHost: return "host";
+    case cudaGraphNodeTypeGraph: return "child graph";
+    case cudaGraphNodeTypeEmpty: return "empty";
+    case cudaGraphNodeTypeMemAlloc: return "memory allocation";
+    case cudaGraphNodeTypeMemFree: return "memory free";
+    default: return "other";
+  }
+}
+
+const char* node_instantiate_result_name(cudaGraphInstantiateResult result) {
+  switch (result) {
+    case cudaGraphInstantiateSuccess: return "success";
+    case cudaGraphInstantiateInvalidStructure: return "invalid structure";
+    case cudaGraphInstantiateNodeOperationNotSupported: return "node operation not supported";
+    case cudaGraphInstantiateMultipleDevicesNotSupported: return "multiple devices not supported";
+    default: return "error";
+  }
+}
+
+static const char* update_result_text(enum cudaGraphExecUpdateResult result) {
+  switch (result) {
+    case cudaGraphExecUpdateErrorTopologyChanged: return "the topology changed";
+    case cudaGraphExecUpdateErrorNodeTypeChanged: return "the type of a node changed";
+    case cudaGraphExecUpdateErrorFunctionChanged: return "the function of a kernel changed";
+    case cudaGraphExecUpdateErrorParametersChanged: return "the parameters of a node changed";
+    case cudaGraphExecUpdateErrorNotSupported: return "something of a node cannot be updated";
+    case cudaGraphExecUpdateErrorUnsupportedFunctionChange: return "the function of a kernel changed too much";
+    case cudaGraphExecUpdateErrorAttributesChanged: return "the attributes of a node changed";
+    default: return "the driver gives no reason";
+  }
+}
+
+// The name of a kernel node's function; "" where it is of another kind, or not known to the runtime.
+static const char* kernel_name(cudaGraphNode_t node) {
+  struct cudaKernelNodeParams params = {0};
+  const char* name = "";
+  gcap_status_t status = GCAP_CUDA(cudaGraphKernelNodeGetParams(node, &params));
+  if (status == NULL) status = GCAP_CUDA(cudaFuncGetName(&name, params.func));
+  if (status == NULL) return name;
+  gcap_status_ignore(status);  // only an explanation is lost
+  return "";
+}
+
+static void write_node(const node_list_t* nodes, cudaGraphNode_t node, char* text, size_t capacity) {
+  size_t index = 0;
+  while (index < nodes->count && nodes->nodes[index] != node) ++index;
+  const char* type = node_type_name(node);
+  const char* kernel = kernel_name(node);
+  if (index < nodes->count) {
+    snprintf(text, capacity, ": node %zu of %zu, %s %s", index, nodes->count, type, kernel);
+  } else {
+    snprintf(text, capacity, ": a node of a child graph, %s %s", type, kernel);
+  }
+}
+
+gcap_status_t node_explain_refusal(gcap_status_t status, const cudaGraphExecUpdateResultInfo* info,
+                                   const node_list_t* nodes, size_t nodes_before) {
+  char node[256] = "";
+  if (nodes->count != nodes_before) {
+    snprintf(node, sizeof(node), ": %zu nodes instead of %zu", nodes->count, nodes_before);
+  } else if (info->errorNode != NULL) {
+    write_node(nodes, info->errorNode, node, sizeof(node));
+  }
+  return gcap_status_annotate(status, gcap_status_code(status), "%s%s", update_result_text(info->result), node);
+}

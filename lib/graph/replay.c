@@ -1,0 +1,172 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Launches. A replay is a look-up, two questions to our own memory, and one call of the runtime, under the mutex. A
+// replay on another stream is put between what the capturing stream was given before and what it is given after, by an
+// event each way; so an event on the capturing stream is behind every launch, whatever its stream.
+//
+// Locking: the mutex is held over the launch. The one wait under it comes when a launch went well and its order could
+// not be told to the capturing stream, in which nothing else helps.
+
+#include "lib/base/cuda_guard.h"
+#include "lib/graph/manager.h"
+
+gcap_status_t synchronize_stream(cudaStream_t stream) {
+  enum cudaStreamCaptureMode mode;
+  GCAP_RETURN_IF_ERROR(gcap_relaxed_push(&mode));
+  gcap_status_t status = GCAP_CUDA(cudaStreamSynchronize(stream));
+  return gcap_status_join(status, gcap_relaxed_pop(mode));
+}
+
+gcap_status_t check_stream(const gcap_graph_manager_t* manager, const captured_t* captured) {
+  if (!gcap_life_goes_on(captured->stream_life)) {
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "graph id %d: its stream %p was destroyed", captured->id,
+                       (void*)captured->stream);
+  }
+  // A launch into a capture of ours, by another thread, would break it.
+  const open_run_t* run = &manager->run;
+  if (run->capture == NULL || run->stream != captured->stream) return NULL;
+  return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "graph id %d: another thread is capturing graph id %d on its stream",
+                     captured->id, run->id);
+}
+
+// Launches the slot's graph on the stream that captured it.
+static gcap_status_t launch(gcap_graph_manager_t* manager, slot_t* slot) {
+  const captured_t* captured = slot->graph;
+  GCAP_RETURN_IF_ERROR(check_stream(manager, captured));
+  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaGraphLaunch(captured->exec, captured->stream)));
+  ++slot->info.replays;
+  slot->last_used = ++manager->clock;
+  return NULL;
+}
+
+// --- On another stream ----------------------------------------------------------------------------------------------
+
+static gcap_status_t check_not_capturing(int id, cudaStream_t stream) {
+  enum cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
+  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamIsCapturing(stream, &state)));
+  if (state == cudaStreamCaptureStatusNone) return NULL;
+  return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "graph id %d: stream %p is capturing; end the capture first", id,
+                     (void*)stream);
+}
+
+static gcap_status_t check_device(const captured_t* captured, cudaStream_t stream) {
+  int device_id = 0;
+  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamGetDevice(stream, &device_id)));
+  if (device_id == captured->device_id) return NULL;
+  return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "graph id %d: stream %p is of device %d, the graph was captured on %d",
+                     captured->id, (void*)stream, device_id, captured->device_id);
+}
+
+static gcap_status_t prepare_order(captured_t* captured) {
+  if (captured->order != NULL) return NULL;
+  int previous = 0;
+  GCAP_RETURN_IF_ERROR(gcap_device_push(captured->device_id, &previous));
+  gcap_status_t status = GCAP_CUDA(cudaEventCreateWithFlags(&captured->order, cudaEventDisableTiming));
+  if (status != NULL) captured->order = NULL;
+  return gcap_status_join(status, gcap_device_pop(captured->device_id, previous));
+}
+
+// Lets what `later` is given from now on come after all that `earlier` was given so far.
+static gcap_status_t put_in_order(const captured_t* captured, cudaStream_t earlier, cudaStream_t later) {
+  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaEventRecord(captured->order, earlier)));
+  return GCAP_CUDA(cudaStreamWaitEvent(later, captured->order, 0));
+}
+
+// The launch is out, and the capturing stream does not know: waiting for it is as good.
+static gcap_status_t recover_order(captured_t* captured, cudaStream_t stream, gcap_status_t failure) {
+  failure = gcap_status_annotate(failure, gcap_status_code(failure),
+                                 "graph id %d was launched on stream %p, and was waited for since its order could not "
+                                 "be told to stream %p",
+                                 captured->id, (void*)stream, (void*)captured->stream);
+  gcap_status_t waited = synchronize_stream(stream);
+  if (waited != NULL) captured->stray = true;
+  return gcap_status_join(failure, waited);
+}
+
+gcap_status_t launch_on(gcap_graph_manager_t* manager, slot_t* slot, cudaStream_t stream) {
+  captured_t* captured = slot->graph;
+  if (stream == captured->stream) return launch(manager, slot);
+  GCAP_RETURN_IF_ERROR(check_stream(manager, captured));
+  GCAP_RETURN_IF_ERROR(check_not_capturing(captured->id, captured->stream));
+  GCAP_RETURN_IF_ERROR(check_not_capturing(captured->id, stream));
+  GCAP_RETURN_IF_ERROR(check_device(captured, stream));
+  GCAP_RETURN_IF_ERROR(prepare_order(captured));
+  GCAP_RETURN_IF_ERROR(put_in_order(captured, captured->stream, stream));
+  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaGraphLaunch(captured->exec, stream)));
+  ++slot->info.replays;
+  slot->last_used = ++manager->clock;
+  gcap_status_t status = put_in_order(captured, stream, captured->stream);
+  return status == NULL ? NULL : recover_order(captured, stream, status);
+}
+
+gcap_status_t gcap_graph_manager_replay_on(gcap_graph_manager_t* manager, int id, cudaStream_t stream,
+                                           bool synchronize) {
+  CHECK_NOT_NULL(manager);
+  GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing(__func__));
+  pthread_mutex_lock(&manager->mutex);
+  slot_t* slot = NULL;
+  gcap_status_t status = find_replayable(manager, id, &slot);
+  if (status == NULL) status = launch_on(manager, slot, stream);
+  pthread_mutex_unlock(&manager->mutex);
+  return status == NULL && synchronize ? synchronize_stream(stream) : status;
+}
+
+// --- On the stream that captured it ---------------------------------------------------------------------------------
+
+gcap_status_t gcap_graph_manager_try_replay(gcap_graph_manager_t* manager, int id, bool synchronize,
+                                            bool* out_replayed) {
+  CHECK_NOT_NULL(out_replayed);
+  *out_replayed = false;
+  CHECK_NOT_NULL(manager);
+  GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing("gcap_graph_manager_replay"));
+  pthread_mutex_lock(&manager->mutex);
+  slot_t* slot = id_table_find(&manager->slots, id);
+  if (slot == NULL || slot->info.state != GCAP_GRAPH_CAPTURED) {
+    pthread_mutex_unlock(&manager->mutex);
+    return NULL;
+  }
+  const cudaStream_t stream = slot->graph->stream;
+  gcap_status_t status = launch(manager, slot);
+  pthread_mutex_unlock(&manager->mutex);
+  *out_replayed = status == NULL;
+  return status == NULL && synchronize ? synchronize_stream(stream) : status;
+}
+
+gcap_status_t gcap_graph_manager_replay(gcap_graph_manager_t* manager, int id, bool synchronize) {
+  bool replayed = false;
+  GCAP_RETURN_IF_ERROR(gcap_graph_manager_try_replay(manager, id, synchronize, &replayed));
+  if (replayed) return NULL;
+  gcap_graph_info_t info;
+  gcap_graph_manager_get_info(manager, id, &info);
+  return GCAP_STATUS(GCAP_NOT_FOUND, "graph id %d is not captured: it is %s", id, gcap_graph_state_name(info.state));
+}
+
+gcap_status_t gcap_graph_manager_replay_signed(gcap_graph_manager_t* manager, int id,
+                                               const gcap_graph_binding_t* bindings, size_t n, bool synchronize) {
+  CHECK_NOT_NULL(manager);
+  GCAP_RETURN_IF_ERROR(bindings_check(bindings, n));
+  GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing(__func__));
+  pthread_mutex_lock(&manager->mutex);
+  slot_t* slot = NULL;
+  gcap_status_t status = find_replayable(manager, id, &slot);
+  const cudaStream_t stream = status == NULL ? slot->graph->stream : NULL;
+  if (status == NULL) {
+    status = signature_check(slot->graph->signature, bindings, n);
+    status = gcap_status_annotate(status, gcap_status_code(status), "graph id %d", id);
+  }
+  if (status == NULL) status = launch(manager, slot);
+  pthread_mutex_unlock(&manager->mutex);
+  return status == NULL && synchronize ? synchronize_stream(stream) : status;
+}
+
+gcap_status_t gcap_graph_manager_upload(gcap_graph_manager_t* manager, int id) {
+  CHECK_NOT_NULL(manager);
+  GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing(__func__));
+  pthread_mutex_lock(&manager->mutex);
+  slot_t* slot = NULL;
+  gcap_status_t status = find_replayable(manager, id, &slot);
+  if (status == NULL) status = check_stream(manager, slot->graph);
+  if (status == NULL) status = GCAP_CUDA(cudaGraphUpload(slot->graph->exec, slot->graph->stream));
+  pthread_mutex_unlock(&manager->mutex);
+  return status;
+}

@@ -1,0 +1,16 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// run.h: the open run, for whoever else must know of it. Called with the manager's mutex held.
+#ifndef GCAP_LIB_GRAPH_RUN_H_
+#define GCAP_LIB_GRAPH_RUN_H_
+
+#include "lib/graph/manager.h"
+
+// Whether the open run is a capture whose scope is still there to be ended by this thread.
+bool run_is_own_capture(const gcap_graph_manager_t* manager);
+
+// Aborts a run that this thread, or one that has exited, left open.
+//   FAILED_PRECONDITION  another thread has a run open
+gcap_status_t run_close_abandoned(gcap_graph_manager_t* manager);
+
+#endif  // GCAP_LIB_GRAPH_RUN_H_

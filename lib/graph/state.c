@@ -1,0 +1,73 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// What an id is up to, and the policies that make it warm. The public header has the table of the states; here it is as
+// a function, the only place that knows it.
+//
+// A run's trace is a hash over its allocations from a fixed start, so that two runs can be compared; the thread's own
+// hash is set to that start for the time of the run and has the run's mixed in after it, so that runs of two managers
+// may be nested. Nothing is shared: a trace belongs to its thread, a history to its slot.
+
+#include "lib/graph/state.h"
+
+const char* gcap_graph_state_name(gcap_graph_state_t state) {
+  switch (state) {
+    case GCAP_GRAPH_COLD: return "COLD";
+    case GCAP_GRAPH_WARMING: return "WARMING";
+    case GCAP_GRAPH_READY: return "READY";
+    case GCAP_GRAPH_CAPTURING: return "CAPTURING";
+    case GCAP_GRAPH_CAPTURED: return "CAPTURED";
+    case GCAP_GRAPH_COOLING: return "COOLING";
+    case GCAP_GRAPH_STALE: return "STALE";
+  }
+  return "unknown gcap_graph_state_t";
+}
+
+gcap_graph_state_t graph_state_after(gcap_graph_state_t state, graph_step_t step) {
+  const bool may_begin = state == GCAP_GRAPH_READY || state == GCAP_GRAPH_STALE;
+  switch (step) {
+    case STEP_FIRST_RUN: return state == GCAP_GRAPH_COLD ? GCAP_GRAPH_WARMING : state;
+    case STEP_WARM: return state == GCAP_GRAPH_WARMING ? GCAP_GRAPH_READY : state;
+    case STEP_BEGIN: return may_begin ? GCAP_GRAPH_CAPTURING : state;
+    case STEP_COMMIT: return state == GCAP_GRAPH_CAPTURING ? GCAP_GRAPH_CAPTURED : state;
+    case STEP_FAILURE: return may_begin || state == GCAP_GRAPH_CAPTURING ? GCAP_GRAPH_COOLING : state;
+    case STEP_GIVE_UP: return state == GCAP_GRAPH_CAPTURING ? GCAP_GRAPH_READY : state;
+    case STEP_COOLED: return state == GCAP_GRAPH_COOLING ? GCAP_GRAPH_READY : state;
+    case STEP_RECAPTURE: return state == GCAP_GRAPH_CAPTURED ? GCAP_GRAPH_STALE : state;
+    case STEP_EVICT: return state == GCAP_GRAPH_CAPTURED || state == GCAP_GRAPH_STALE ? GCAP_GRAPH_READY : state;
+    case STEP_COUNT: break;
+  }
+  return state;
+}
+
+// --- Traces ---------------------------------------------------------------------------------------------------------
+
+gcap_run_trace_t trace_begin(void) {
+  const gcap_run_trace_t begun = gcap_thread_run_trace;
+  gcap_thread_run_trace.allocations = 0;
+  return begun;
+}
+
+gcap_run_trace_t trace_end(gcap_run_trace_t begun) {
+  gcap_run_trace_t run = gcap_thread_run_trace;
+  run.initialisations -= begun.initialisations;
+  gcap_thread_run_trace.allocations = begun.allocations;
+  gcap_trace_allocation(run.allocations);
+  return run;
+}
+
+void history_add(run_history_t* history, gcap_run_trace_t run) {
+  const bool is_quiet = run.initialisations == 0;
+  if (is_quiet && history->was_quiet && history->allocations == run.allocations) history->is_stable = true;
+  history->was_quiet = is_quiet;
+  history->allocations = run.allocations;
+}
+
+bool graph_is_warm(const gcap_graph_manager_options_t* options, const gcap_graph_info_t* info,
+                   const run_history_t* history) {
+  if (options->policy == GCAP_GRAPH_POLICY_MIN_RUNS) return info->eager_runs >= options->min_num_runs_before_capture;
+  return history->is_stable || info->eager_runs >= options->max_runs_before_capture;
+}
+
+void gcap_graph_note_allocation(size_t bytes) { gcap_trace_allocation(bytes); }
+
+void gcap_graph_note_initialisation(void) { gcap_trace_initialisation(); }
