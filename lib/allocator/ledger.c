@@ -95,6 +95,7 @@ gcap_status_t gcap_ledger_add(gcap_ledger_t* ledger, void* ptr, size_t bytes, bo
     if (ledger->stats.max_alloc_bytes < bytes) ledger->stats.max_alloc_bytes = bytes;
   }
   pthread_mutex_unlock(&ledger->mutex);
+  gcap_trace_initialisation();  // memory from the driver, which a capture must find done
   return status;
 }
 

@@ -250,6 +250,7 @@ gcap_status_t gcap_scratch_alloc(gcap_scratch_t* scratch, size_t bytes, gcap_str
     *out_ptr = block->base;
   }
   pthread_mutex_unlock(&scratch->mutex);
+  gcap_trace_allocation(bytes);
   return status;
 }
 
