@@ -10,6 +10,7 @@
 
 #include "gcap/log.h"
 #include "lib/base/cuda_guard.h"
+#include "lib/base/stream_table.h"
 #include "lib/graph/manager.h"
 #include "lib/graph/node.h"
 
@@ -91,6 +92,13 @@ static gcap_status_t start(const gcap_graph_manager_t* manager, slot_t* slot, ca
   return GCAP_CUDA(cudaGraphLaunch(captured->exec, captured->stream));
 }
 
+// Notes which stream it is, so that neither its end nor a later one with its handle goes unnoticed.
+static gcap_status_t identify_stream(captured_t* captured) {
+  captured->stream_life = gcap_stream_table_life(captured->stream);
+  if (captured->stream_life == NULL) return NULL;
+  return GCAP_CUDA(cudaStreamGetId(captured->stream, &captured->stream_id));
+}
+
 // Gives an executable that was updated in vain back to the slot's graph, and destroys the rest.
 static gcap_status_t undo(slot_t* slot, captured_t* captured) {
   if (captured->updated) {
@@ -114,6 +122,7 @@ gcap_status_t captured_build(gcap_graph_manager_t* manager, slot_t* slot, open_r
   run->signature = NULL;
   node_list_t nodes = {0};
   gcap_status_t status = node_list_read(source, &nodes);
+  if (status == NULL) status = identify_stream(captured);
   if (status == NULL) status = start(manager, slot, captured, &nodes);
   if (status != NULL) {
     free(nodes.nodes);
@@ -124,7 +133,7 @@ gcap_status_t captured_build(gcap_graph_manager_t* manager, slot_t* slot, open_r
              slot->id);
   }
   slot->info.nodes = nodes.count;
-  slot->info.bytes = nodes.allocated_bytes;
+  slot->info.bytes = nodes.allocated_bytes + gcap_retained_bytes(captured->retained);
   free(nodes.nodes);
   if (!manager->options.keep_source) {
     // The executable is independent of the graph it was made from.

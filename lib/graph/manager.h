@@ -23,9 +23,10 @@ typedef struct captured {
   cudaGraphExec_t exec;  // NULL once an update in place handed it on
   cudaGraph_t source;    // with the option keep_source
   gcap_retained_t* retained;
-  signature_t* signature;  // NULL: not signed
-  cudaStream_t stream;     // that captured it
-  gcap_life_t* stream_life;
+  signature_t* signature;        // NULL: not signed
+  cudaStream_t stream;           // that captured it
+  gcap_life_t* stream_life;      // NULL: not a stream of gcap
+  unsigned long long stream_id;  // when it has a life
   int device_id;
   bool updated;            // it took its executable over from the one before
   bool stray;              // a launch on another stream, which this one does not wait for, may still run
@@ -99,7 +100,7 @@ gcap_status_t captured_destroy(captured_t* captured);
 // --- replay.c ---
 
 // Whether the stream that captured it can be given work.
-gcap_status_t check_stream(const gcap_graph_manager_t* manager, const captured_t* captured);
+gcap_status_t check_stream(const gcap_graph_manager_t* manager, captured_t* captured);
 // Launches the slot's graph on `stream`.
 gcap_status_t launch_on(gcap_graph_manager_t* manager, slot_t* slot, cudaStream_t stream);
 // Needs no lock.

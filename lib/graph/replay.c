@@ -8,6 +8,7 @@
 // not be told to the capturing stream, in which nothing else helps.
 
 #include "lib/base/cuda_guard.h"
+#include "lib/base/stream_table.h"
 #include "lib/graph/manager.h"
 
 gcap_status_t synchronize_stream(cudaStream_t stream) {
@@ -17,11 +18,34 @@ gcap_status_t synchronize_stream(cudaStream_t stream) {
   return gcap_status_join(status, gcap_relaxed_pop(mode));
 }
 
-gcap_status_t check_stream(const gcap_graph_manager_t* manager, const captured_t* captured) {
-  if (!gcap_life_goes_on(captured->stream_life)) {
-    return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "graph id %d: its stream %p was destroyed", captured->id,
-                       (void*)captured->stream);
+// Of a stream that several wrappers share another one may be left, whose life is as good. A new stream that happens to
+// have the handle of the old one has another id.
+static gcap_status_t adopt_life(captured_t* captured) {
+  gcap_status_t status = NULL;
+  enum cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
+  unsigned long long id = 0;
+  gcap_life_t* life = gcap_stream_table_life(captured->stream);
+  if (life != NULL) status = GCAP_CUDA(cudaStreamIsCapturing(captured->stream, &state));
+  // The id of a capturing stream cannot be asked (rule R24 of the capture rules).
+  if (life != NULL && status == NULL && state == cudaStreamCaptureStatusNone) {
+    status = GCAP_CUDA(cudaStreamGetId(captured->stream, &id));
   }
+  if (status == NULL && id != captured->stream_id) {
+    status =
+        GCAP_STATUS(GCAP_FAILED_PRECONDITION, "graph id %d: its stream %p %s", captured->id, (void*)captured->stream,
+                    state == cudaStreamCaptureStatusNone ? "was destroyed" : "is capturing; end the capture first");
+  }
+  if (status != NULL) {
+    gcap_life_release(life);
+    return status;
+  }
+  gcap_life_release(captured->stream_life);
+  captured->stream_life = life;
+  return NULL;
+}
+
+gcap_status_t check_stream(const gcap_graph_manager_t* manager, captured_t* captured) {
+  if (!gcap_life_goes_on(captured->stream_life)) GCAP_RETURN_IF_ERROR(adopt_life(captured));
   // A launch into a capture of ours, by another thread, would break it.
   const open_run_t* run = &manager->run;
   if (run->capture == NULL || run->stream != captured->stream) return NULL;
@@ -31,7 +55,7 @@ gcap_status_t check_stream(const gcap_graph_manager_t* manager, const captured_t
 
 // Launches the slot's graph on the stream that captured it.
 static gcap_status_t launch(gcap_graph_manager_t* manager, slot_t* slot) {
-  const captured_t* captured = slot->graph;
+  captured_t* captured = slot->graph;
   GCAP_RETURN_IF_ERROR(check_stream(manager, captured));
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaGraphLaunch(captured->exec, captured->stream)));
   ++slot->info.replays;

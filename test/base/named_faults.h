@@ -50,6 +50,7 @@ constexpr const char* kFallibleFunctions[] = {
     "cudaStreamDestroy",
     "cudaStreamEndCapture",
     "cudaStreamGetDevice",
+    "cudaStreamGetId",
     "cudaStreamIsCapturing",
     "cudaStreamSynchronize",
     "cudaStreamWaitEvent",
