@@ -1,16 +1,14 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// The stream table: open addressing, keyed by the handle's value. Readers take no lock: they read the cells as atomics
-// between two reads of a sequence number, and again when it changed. They never follow an entry, which may be gone.
+// The stream table: open addressing, keyed by the handle's value. Readers take no lock: they read the cells under a
+// sequence number (sequence.h). They never follow an entry, which may be gone.
 //
 // Invariants: a handle has one cell or none; the cell's wrapper is that of the newest entry, the others hang behind it.
 // At most half of the cells are used, and no cell that a probe passes is empty: a removal closes its gap. A table that
-// became too small stays allocated, for a reader may still be in it; each is twice as large as the one before, so all
-// of them together are less than one more table of the most wrappers that were ever live at once.
+// became too small stays allocated, for a reader may still be in it; each is twice as large as the one before, so all of
+// them together are less than one more table of the most wrappers that were ever live at once.
 //
-// Locking: table_mutex is held by every writer, and by a reader that was disturbed too often. Why no fence is needed:
-// a write to a cell is a release after the odd number was stored, so a reader that acquires the new value also sees the
-// odd number, or a later one, in its second look.
+// Locking: table_mutex is held by every writer, and by a reader that was disturbed too often.
 
 #include "lib/base/stream_table.h"
 
@@ -18,6 +16,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
+
+#include "lib/base/sequence.h"
 
 typedef struct cell {
   atomic_uintptr_t handle;  // 0: empty, for the handle 0 is an alias
@@ -32,15 +32,10 @@ typedef struct table {
   cell_t cells[];
 } table_t;
 
-enum {
-  kFirstLog2Cells = 6,  // 32 streams: more than most processes have
-  // A writer holds the sequence odd for some tens of instructions. Whoever meets it so often met one that was put to
-  // sleep, and had better sleep too.
-  kMaxDisturbances = 64,
-};
+enum { kFirstLog2Cells = 6 };  // 32 streams: more than most processes have
 
 static pthread_mutex_t table_mutex = PTHREAD_MUTEX_INITIALIZER;
-static atomic_uint_fast64_t sequence;  // odd while cells are changed
+static gcap_sequence_t sequence;  // of the cells
 static _Atomic(table_t*) current_table;
 
 static size_t num_cells(const table_t* table) { return (size_t)1 << table->log2_cells; }
@@ -71,11 +66,11 @@ static void* wrapper_of(table_t* table, cudaStream_t handle) {
 
 void* gcap_stream_table_find(cudaStream_t handle) {
   if (gcap_stream_is_alias(handle)) return NULL;
-  for (int disturbances = 0; disturbances < kMaxDisturbances; ++disturbances) {
-    uint_fast64_t before = atomic_load_explicit(&sequence, memory_order_acquire);
-    if (before % 2 != 0) continue;
+  for (int disturbances = 0; disturbances < GCAP_SEQUENCE_PATIENCE; ++disturbances) {
+    uint64_t number = 0;
+    if (!gcap_sequence_begin_read(&sequence, &number)) continue;
     void* wrapper = wrapper_of(atomic_load_explicit(&current_table, memory_order_acquire), handle);
-    if (atomic_load_explicit(&sequence, memory_order_relaxed) == before) return wrapper;
+    if (gcap_sequence_end_read(&sequence, number)) return wrapper;
   }
   pthread_mutex_lock(&table_mutex);
   void* wrapper = wrapper_of(atomic_load_explicit(&current_table, memory_order_relaxed), handle);
@@ -84,14 +79,6 @@ void* gcap_stream_table_find(cudaStream_t handle) {
 }
 
 // --- Writers, with table_mutex held ---------------------------------------------------------------------------------
-
-static void change_begin(void) {
-  atomic_store_explicit(&sequence, atomic_load_explicit(&sequence, memory_order_relaxed) + 1, memory_order_relaxed);
-}
-
-static void change_end(void) {
-  atomic_store_explicit(&sequence, atomic_load_explicit(&sequence, memory_order_relaxed) + 1, memory_order_release);
-}
 
 static void set_cell(cell_t* cell, uintptr_t handle, gcap_stream_entry_t* newest) {
   cell->newest = newest;
@@ -164,9 +151,9 @@ static void list_newest(gcap_stream_entry_t* entry) {
     unlist_all(before, entry);
   }
   entry->listed = true;
-  change_begin();
+  gcap_sequence_begin_change(&sequence);
   set_cell(cell, (uintptr_t)entry->handle, entry);
-  change_end();
+  gcap_sequence_end_change(&sequence);
 }
 
 gcap_status_t gcap_stream_table_add(gcap_stream_entry_t* entry, cudaStream_t handle, unsigned long long id,
@@ -198,13 +185,13 @@ static void unlist(gcap_stream_entry_t* entry) {
     newer->older = entry->older;
     return;
   }
-  change_begin();
+  gcap_sequence_begin_change(&sequence);
   if (entry->older != NULL) {
     set_cell(cell, (uintptr_t)entry->handle, entry->older);
   } else {
     clear_cell(table, i);
   }
-  change_end();
+  gcap_sequence_end_change(&sequence);
 }
 
 void gcap_stream_table_remove(gcap_stream_entry_t* entry) {
