@@ -31,10 +31,14 @@ typedef enum gcap_stream_flags {
 // gcap_stream_wrap.
 // Thread:   one thread at a time issues work and calls the functions that change it; gcap_stream_sync_id,
 //           gcap_stream_has_waited and the getters may be called from any thread.
-// Capture:  gcap_stream_synchronize, gcap_stream_end_run and gcap_stream_destroy refuse a capturing stream with
-//           FAILED_PRECONDITION and leave the capture alone; everything else is legal. gcap_stream_end_run that need
-//           not synchronise and has nothing to release does nothing, and so refuses nothing.
+// Capture:  gcap_stream_synchronize, gcap_stream_end_run and gcap_stream_destroy refuse a stream in any capture state
+//           but none with FAILED_PRECONDITION and leave the capture alone; everything else is legal. While the calling
+//           thread has a scope open, the two waits are refused for every stream, without a driver call, and fail the
+//           scope: its graph would lack the wait. gcap_stream_end_run that need not synchronise and has nothing to
+//           release does nothing, and so refuses nothing.
 // Lifetime: outlives the graphs captured on it and the scratch tagged with it. A wrapped stream outlives its wrapper.
+// A function that returns a status answers a NULL argument with INVALID_ARGUMENT and the argument's name, but for a
+// stream to destroy and a `user` pointer. The getters and the timeline's questions must not be given NULL.
 typedef struct gcap_stream gcap_stream_t;
 
 // Creates a non-blocking stream on `device_id`. The calling thread's current device is unchanged.
@@ -50,10 +54,20 @@ gcap_status_t gcap_stream_wrap(cudaStream_t handle, gcap_stream_ownership_t owne
 
 // Waits for the stream's work, runs the deferred releases, destroys the attachments in reverse order, then an OWNED
 // stream. NULL is fine. When the stream cannot be drained the wrapper and everything on it are kept for ever
-// (quarantined), so that memory tagged with the stream is never handed out again, and the status says so.
-//   FAILED_PRECONDITION  the stream is capturing, or it has attachments and the calling thread is; nothing was
-//   destroyed CUDA_ERROR           the stream could not be drained or destroyed
+// (quarantined), so that memory tagged with the stream is never handed out again, and the status says so. A quarantined
+// stream is whole: it is still found by gcap_stream_from_handle, for the driver never gets its handle value back to
+// give to another, and it may be destroyed again.
+//   FAILED_PRECONDITION  the stream is capturing, or it has attachments or deferred releases and the calling thread is
+//                        capturing; nothing was destroyed
+//   CUDA_ERROR           the stream could not be drained or destroyed
 gcap_status_t gcap_stream_destroy(gcap_stream_t* stream) GCAP_NODISCARD;
+
+// The wrapper of a raw stream, for code that is given only the handle: its timeline, its device, the tag of its memory.
+// NULL when there is none, and for the handles that mean another stream on each device or thread: 0, cudaStreamLegacy
+// and cudaStreamPerThread. Of several wrappers of one stream it is the newest. A handle value that was freed and given
+// to another stream never finds the old one's wrapper. No lock and no driver call. Lifetime: the wrapper may go as soon
+// as its owner destroys it; using it is up to whoever knows that this is not now.
+gcap_stream_t* gcap_stream_from_handle(cudaStream_t handle);
 
 cudaStream_t gcap_stream_handle(const gcap_stream_t* stream);
 int gcap_stream_device(const gcap_stream_t* stream);
@@ -62,11 +76,15 @@ gcap_stream_ownership_t gcap_stream_ownership(const gcap_stream_t* stream);
 bool gcap_stream_can_capture(const gcap_stream_t* stream);
 
 // Blocks until all work issued so far is done, then runs the deferred releases.
-//   FAILED_PRECONDITION  the stream is capturing (or its capture was invalidated and not ended yet)
+//   FAILED_PRECONDITION  the stream is capturing (or its capture was invalidated and not ended yet), or the calling
+//                        thread is, which fails its scope
 gcap_status_t gcap_stream_synchronize(gcap_stream_t* stream) GCAP_NODISCARD;
 
 // Housekeeping at the end of a run. With `synchronize`, as gcap_stream_synchronize. Without, releases what the stream
 // has already passed, and asks the driver only when something is waiting to be released.
+//   FAILED_PRECONDITION  as gcap_stream_synchronize; without `synchronize` only when something is waiting, and a scope
+//   of
+//                        the calling thread goes on
 gcap_status_t gcap_stream_end_run(gcap_stream_t* stream, bool synchronize) GCAP_NODISCARD;
 
 // --- Timeline -------------------------------------------------------------------------------------------------------
@@ -117,7 +135,8 @@ typedef struct gcap_attachment_key {
 } gcap_attachment_key_t;
 
 // Gives the stream's object for `key`, made now if there is none.
-//   FAILED_PRECONDITION  there is none and the calling stream is capturing: make it in a warm-up run
+//   FAILED_PRECONDITION  there is none and the stream or the calling thread is capturing: make it in a warm-up run. The
+//                        capture goes on
 //   INVALID_ARGUMENT     the stream is EXTERNAL
 gcap_status_t gcap_stream_attachment(gcap_stream_t* stream, const gcap_attachment_key_t* key,
                                      void** out_object) GCAP_NODISCARD;
@@ -125,9 +144,12 @@ gcap_status_t gcap_stream_attachment(gcap_stream_t* stream, const gcap_attachmen
 // --- Deferred releases ----------------------------------------------------------------------------------------------
 
 // Calls `release(user)` once the stream has passed the work issued so far: at the next synchronise, end_run or destroy
-// that finds it passed. For host staging buffers that an asynchronous copy still reads. While the stream captures use
-// gcap_capture_retain instead: a replay reads the buffer again.
-//   FAILED_PRECONDITION  the stream is capturing; `release` was not called and stays the caller's duty
+// that finds it passed. For host staging buffers that an asynchronous copy still reads. While the calling thread has a
+// scope open and the stream takes part in its capture, the release is the graph's instead (gcap_capture_retain): a
+// replay reads the buffer again. `release` may issue work to the stream, and defer again.
+//   FAILED_PRECONDITION  the stream is captured by somebody else; `release` was not called and stays the caller's duty
+//   RESOURCE_EXHAUSTED   no memory; the same
+//   CUDA_ERROR           the point could not be recorded; the same
 gcap_status_t gcap_stream_defer(gcap_stream_t* stream, void (*release)(void* user), void* user) GCAP_NODISCARD;
 
 // --- Pool -----------------------------------------------------------------------------------------------------------

@@ -1,14 +1,27 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// What hangs on a stream: attachments (library handles) as a stack, deferred releases as a queue. Both are touched only
-// by the thread that uses the stream, so neither is locked.
+// Attachments: library handles that live as long as their stream, as a stack. Only the thread that uses the stream
+// touches it, so it is not locked.
 
 #include <stdlib.h>
 
 #include "lib/base/cuda_guard.h"
+#include "lib/base/thread_state.h"
 #include "lib/stream/stream_internal.h"
 
+// Making a library handle breaks the captures of the thread, whatever stream they are of (rule R42 of the capture
+// rules).
+static gcap_status_t check_may_create(const gcap_stream_t* stream, const gcap_attachment_key_t* key) {
+  gcap_status_t status = gcap_check_thread_not_capturing(key->name);
+  if (status == NULL) status = stream_check_not_capturing(stream, key->name);
+  return gcap_status_annotate(status, gcap_status_code(status), "stream %p has no %s yet, a warm-up run makes it",
+                              (void*)stream->handle, key->name);
+}
+
 gcap_status_t gcap_stream_attachment(gcap_stream_t* stream, const gcap_attachment_key_t* key, void** out_object) {
+  RETURN_IF_NULL(stream);
+  RETURN_IF_NULL(key);
+  RETURN_IF_NULL(out_object);
   *out_object = NULL;
   for (attachment_t* a = stream->attachments; a != NULL; a = a->older) {
     if (a->key == key) {
@@ -20,7 +33,7 @@ gcap_status_t gcap_stream_attachment(gcap_stream_t* stream, const gcap_attachmen
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "%s cannot be attached to stream %p: the stream is EXTERNAL", key->name,
                        (void*)stream->handle);
   }
-  GCAP_RETURN_IF_ERROR(stream_check_not_capturing(stream, key->name));
+  GCAP_RETURN_IF_ERROR(check_may_create(stream, key));
   attachment_t* attachment = calloc(1, sizeof(*attachment));
   if (attachment == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to attach %s", key->name);
   int previous = 0;
@@ -35,6 +48,7 @@ gcap_status_t gcap_stream_attachment(gcap_stream_t* stream, const gcap_attachmen
     free(attachment);
     return status;
   }
+  gcap_trace_initialisation();
   attachment->key = key;
   attachment->older = stream->attachments;
   stream->attachments = attachment;
@@ -53,57 +67,4 @@ gcap_status_t attachments_destroy(gcap_stream_t* stream) {
     free(newest);
   }
   return gcap_status_join(status, gcap_device_pop(stream->device_id, previous));
-}
-
-gcap_status_t gcap_stream_defer(gcap_stream_t* stream, void (*release)(void* user), void* user) {
-  GCAP_RETURN_IF_ERROR(stream_check_not_capturing(stream, "gcap_stream_defer"));
-  deferred_release_t* entry = calloc(1, sizeof(*entry));
-  if (entry == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to defer a release");
-  int previous = 0;
-  gcap_status_t status = gcap_device_push(stream->device_id, &previous);
-  if (status == NULL) {
-    status = GCAP_CUDA(cudaEventCreateWithFlags(&entry->passed, cudaEventDisableTiming));
-    if (status == NULL) status = GCAP_CUDA(cudaEventRecord(entry->passed, stream->handle));
-    status = gcap_status_join(status, gcap_device_pop(stream->device_id, previous));
-  }
-  if (status != NULL) {
-    if (entry->passed != NULL) status = gcap_status_join(status, GCAP_CUDA(cudaEventDestroy(entry->passed)));
-    free(entry);
-    return status;
-  }
-  entry->release = release;
-  entry->user = user;
-  *stream->deferred_tail = entry;
-  stream->deferred_tail = &entry->next;
-  return NULL;
-}
-
-// Tells whether the stream has passed the entry's point.
-static gcap_status_t has_passed(const deferred_release_t* entry, bool* out_passed) {
-  enum cudaStreamCaptureMode mode;
-  GCAP_RETURN_IF_ERROR(gcap_relaxed_push(&mode));
-  cudaError_t answer = cudaEventQuery(entry->passed);
-  *out_passed = answer == cudaSuccess;
-  if (answer == cudaErrorNotReady) {
-    (void)cudaGetLastError();  // an answer, not a failure
-    answer = cudaSuccess;
-  }
-  gcap_status_t status = gcap_status_from_cuda(answer, "cudaEventQuery(entry->passed)", __FILE__, __LINE__);
-  return gcap_status_join(status, gcap_relaxed_pop(mode));
-}
-
-gcap_status_t deferred_run(gcap_stream_t* stream, bool all) {
-  gcap_status_t status = NULL;
-  while (stream->deferred != NULL) {
-    deferred_release_t* oldest = stream->deferred;
-    bool passed = all;
-    if (!all) status = gcap_status_join(status, has_passed(oldest, &passed));
-    if (!passed) break;
-    stream->deferred = oldest->next;
-    if (stream->deferred == NULL) stream->deferred_tail = &stream->deferred;
-    oldest->release(oldest->user);
-    status = gcap_status_join(status, GCAP_CUDA(cudaEventDestroy(oldest->passed)));
-    free(oldest);
-  }
-  return status;
 }

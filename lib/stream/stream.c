@@ -1,8 +1,9 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // Streams: creation, wrapping, draining and the end. A stream is used by one thread at a time; only its timeline
-// (timeline.c) is shared, and locked there. Whatever cannot be drained is leaked on purpose: memory that a lost stream
-// may still write must never look free.
+// (timeline.c) is shared, and its place in the table of streams. Whatever cannot be drained is leaked on purpose:
+// memory that a lost stream may still write must never look free. Such a stream stays in the table too: nobody
+// destroyed it, so its handle value is nobody else's, and what was tagged with it goes on to be held against it.
 
 #include <stdlib.h>
 
@@ -10,16 +11,34 @@
 #include "lib/base/thread_state.h"
 #include "lib/stream/stream_internal.h"
 
-static gcap_stream_t* stream_new(cudaStream_t handle, int device_id, gcap_stream_ownership_t ownership) {
+// What cudaStreamGetId answers; 0 for a stream that is capturing, whose capture the question would break (rule R24).
+static gcap_status_t ask_id(cudaStream_t handle, unsigned long long* out_id) {
+  *out_id = 0;
+  if (gcap_stream_is_alias(handle)) return NULL;
+  enum cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
+  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamIsCapturing(handle, &state)));
+  return state == cudaStreamCaptureStatusNone ? GCAP_CUDA(cudaStreamGetId(handle, out_id)) : NULL;
+}
+
+static gcap_status_t stream_new(cudaStream_t handle, int device_id, gcap_stream_ownership_t ownership,
+                                gcap_stream_t** out_stream) {
+  unsigned long long id = 0;
+  GCAP_RETURN_IF_ERROR(ask_id(handle, &id));
   gcap_stream_t* stream = calloc(1, sizeof(*stream));
-  if (stream == NULL) return NULL;
+  if (stream == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a stream");
+  gcap_status_t status = gcap_stream_table_add(&stream->entry, handle, id, stream);
+  if (status != NULL) {
+    free(stream);
+    return status;
+  }
   stream->handle = handle;
   stream->device_id = device_id;
   stream->ownership = ownership;
   stream->can_capture = handle != NULL && handle != cudaStreamLegacy;
   stream->deferred_tail = &stream->deferred;
   timeline_join(stream);
-  return stream;
+  *out_stream = stream;
+  return NULL;
 }
 
 static gcap_status_t check_device(int device_id) {
@@ -30,6 +49,7 @@ static gcap_status_t check_device(int device_id) {
 }
 
 gcap_status_t gcap_stream_create(int device_id, gcap_stream_t** out_stream) {
+  RETURN_IF_NULL(out_stream);
   *out_stream = NULL;
   GCAP_RETURN_IF_ERROR(check_device(device_id));
   int previous = 0;
@@ -37,16 +57,14 @@ gcap_status_t gcap_stream_create(int device_id, gcap_stream_t** out_stream) {
   cudaStream_t handle = NULL;
   gcap_status_t status = GCAP_CUDA(cudaStreamCreateWithFlags(&handle, cudaStreamNonBlocking));
   status = gcap_status_join(status, gcap_device_pop(device_id, previous));
-  if (status == NULL) {
-    *out_stream = stream_new(handle, device_id, GCAP_STREAM_OWNED);
-    if (*out_stream == NULL) status = GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a stream");
-  }
+  if (status == NULL) status = stream_new(handle, device_id, GCAP_STREAM_OWNED, out_stream);
   if (status != NULL && handle != NULL) status = gcap_status_join(status, GCAP_CUDA(cudaStreamDestroy(handle)));
   return status;
 }
 
 gcap_status_t gcap_stream_wrap(cudaStream_t handle, gcap_stream_ownership_t ownership, unsigned flags, int device_id,
                                gcap_stream_t** out_stream) {
+  RETURN_IF_NULL(out_stream);
   *out_stream = NULL;
   if (ownership != GCAP_STREAM_EXTERNAL && ownership != GCAP_STREAM_USER) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT,
@@ -65,8 +83,7 @@ gcap_status_t gcap_stream_wrap(cudaStream_t handle, gcap_stream_ownership_t owne
         "stream; pass GCAP_STREAM_FLAG_ALLOW_DEFAULT_STREAM if that is what you want");
   }
   GCAP_RETURN_IF_ERROR(check_device(device_id));
-  *out_stream = stream_new(handle, device_id, ownership);
-  return *out_stream != NULL ? NULL : GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a stream");
+  return stream_new(handle, device_id, ownership, out_stream);
 }
 
 gcap_status_t stream_check_not_capturing(const gcap_stream_t* stream, const char* operation) {
@@ -89,47 +106,70 @@ static gcap_status_t drain(gcap_stream_t* stream) {
   return status;
 }
 
-gcap_status_t gcap_stream_synchronize(gcap_stream_t* stream) {
-  GCAP_RETURN_IF_ERROR(stream_check_not_capturing(stream, "gcap_stream_synchronize"));
+// No graph can hold a wait of the host, so one asked for inside a scope of this thread fails the scope, whatever stream
+// it is for, and without a driver call.
+static gcap_status_t synchronize(gcap_stream_t* stream, const char* operation) {
+  GCAP_RETURN_IF_ERROR(gcap_refuse_in_capture(operation));
+  GCAP_RETURN_IF_ERROR(stream_check_not_capturing(stream, operation));
   GCAP_RETURN_IF_ERROR(drain(stream));
   return deferred_run(stream, /*all=*/true);
 }
 
-gcap_status_t gcap_stream_end_run(gcap_stream_t* stream, bool synchronize) {
-  if (synchronize) return gcap_stream_synchronize(stream);
+gcap_status_t gcap_stream_synchronize(gcap_stream_t* stream) {
+  RETURN_IF_NULL(stream);
+  return synchronize(stream, "gcap_stream_synchronize");
+}
+
+gcap_status_t gcap_stream_end_run(gcap_stream_t* stream, bool wait) {
+  RETURN_IF_NULL(stream);
+  if (wait) return synchronize(stream, "gcap_stream_end_run");
   if (stream->deferred == NULL) return NULL;
+  // The releases are somebody else's code, which may make calls that break a capture of the thread.
+  GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing("gcap_stream_end_run"));
   GCAP_RETURN_IF_ERROR(stream_check_not_capturing(stream, "gcap_stream_end_run"));
   return deferred_run(stream, /*all=*/false);
 }
 
-gcap_status_t gcap_stream_destroy(gcap_stream_t* stream) {
-  if (stream == NULL) return NULL;
+static gcap_status_t check_may_end(const gcap_stream_t* stream) {
   if (stream->pooled.pool != NULL) {
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "gcap_stream_destroy: stream %p is of a pool; release it there",
                        (void*)stream->handle);
   }
-  GCAP_RETURN_IF_ERROR(stream_check_not_capturing(stream, "gcap_stream_destroy"));
-  if (stream->attachments != NULL && gcap_thread_captures()) {
-    // Ending a library handle breaks the captures of the thread (rule R42 of the capture rules).
+  // What hangs on the stream ends by somebody else's code, which breaks the captures of the thread (rules R28 and R42).
+  const attachment_t* attachment = stream->attachments;
+  if (gcap_thread_captures() && (attachment != NULL || stream->deferred != NULL)) {
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
-                       "gcap_stream_destroy: stream %p has a %s attached and this thread is "
-                       "capturing; end the capture first",
-                       (void*)stream->handle, stream->attachments->key->name);
+                       "gcap_stream_destroy: stream %p has a %s attached and this thread is capturing; end the capture "
+                       "first",
+                       (void*)stream->handle, attachment != NULL ? attachment->key->name : "deferred release");
   }
-  gcap_status_t status = drain(stream);
-  if (status != NULL) {
-    return gcap_status_annotate(status, gcap_status_code(status), "stream %p cannot be drained and is kept for ever",
-                                (void*)stream->handle);
-  }
-  status = deferred_run(stream, /*all=*/true);
+  return stream_check_not_capturing(stream, "gcap_stream_destroy");
+}
+
+gcap_status_t gcap_stream_destroy(gcap_stream_t* stream) {
+  if (stream == NULL) return NULL;
+  GCAP_RETURN_IF_ERROR(check_may_end(stream));
+  gcap_status_t status = NULL;
+  do {
+    gcap_status_t drained = drain(stream);
+    if (drained != NULL) {
+      drained = gcap_status_annotate(drained, gcap_status_code(drained),
+                                     "stream %p cannot be drained and is kept for ever", (void*)stream->handle);
+      return gcap_status_join(status, drained);
+    }
+    status = gcap_status_join(status, deferred_run(stream, /*all=*/true));
+  } while (stream->deferred != NULL);  // a release may defer another
   status = gcap_status_join(status, attachments_destroy(stream));
   timeline_leave(stream);
+  gcap_stream_table_remove(&stream->entry);
   if (stream->ownership == GCAP_STREAM_OWNED) {
     status = gcap_status_join(status, GCAP_CUDA(cudaStreamDestroy(stream->handle)));
   }
   free(stream);
   return status;
 }
+
+gcap_stream_t* gcap_stream_from_handle(cudaStream_t handle) { return gcap_stream_table_find(handle); }
 
 cudaStream_t gcap_stream_handle(const gcap_stream_t* stream) { return stream->handle; }
 

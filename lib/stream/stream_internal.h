@@ -8,6 +8,14 @@
 #include <stdatomic.h>
 
 #include "gcap/stream.h"
+#include "lib/base/sequence.h"
+#include "lib/base/stream_table.h"
+
+// The calling function's INVALID_ARGUMENT for a missing argument.
+#define RETURN_IF_NULL(argument)                                                                              \
+  do {                                                                                                        \
+    if ((argument) == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "%s: " #argument " is NULL", __func__); \
+  } while (0)
 
 // What one stream knows of another: it comes after everything issued there before point `sync_id`.
 typedef struct known_point {
@@ -15,9 +23,20 @@ typedef struct known_point {
   uint64_t sync_id;
 } known_point_t;
 
-typedef struct knowledge {
+// What a notification carries, by rising serial.
+typedef struct known_points {
   known_point_t* points;
   size_t count, capacity;
+} known_points_t;
+
+// What a stream knows, by rising serial. Changed by the thread that uses the stream, read by any.
+typedef struct knowledge {
+  struct knowledge* outgrown;  // a reader may still be in it, so it goes with the stream
+  size_t capacity;
+  atomic_size_t count;
+  struct {
+    atomic_uint_fast64_t serial, sync_id;
+  } cells[];
 } knowledge_t;
 
 typedef struct attachment {
@@ -27,6 +46,7 @@ typedef struct attachment {
 } attachment_t;
 
 typedef struct deferred_release {
+  uint64_t number;     // counts up over the stream's life
   cudaEvent_t passed;  // recorded when the release was asked for
   void (*release)(void* user);
   void* user;
@@ -47,30 +67,41 @@ struct gcap_stream {
   int device_id;
   gcap_stream_ownership_t ownership;
   bool can_capture;
+  gcap_stream_entry_t entry;  // for gcap_stream_from_handle
 
   // Timeline. `serial` is never used twice, so that knowledge of a stream that is gone matches no other.
   uint64_t serial;
   atomic_uint_fast64_t sync_id;
   atomic_uint_fast64_t finished_id;  // work issued at lower sync ids is finished
-  pthread_mutex_t known_mutex;
-  knowledge_t known;
+  _Atomic(knowledge_t*) known;       // NULL: nothing
+  gcap_sequence_t known_sequence;
+  pthread_mutex_t known_mutex;               // held while cells move
   gcap_stream_t *previous_live, *next_live;  // under the registry's mutex
 
   attachment_t* attachments;     // newest first
   deferred_release_t* deferred;  // oldest first
   deferred_release_t** deferred_tail;
+  uint64_t num_deferred;  // so far; the next one's number
 
   pooled_t pooled;
 };
 
 // Puts the stream on the list of live ones and gives it a serial.
 void timeline_join(gcap_stream_t* stream);
-// Takes it off, and its points out of every other stream's knowledge.
+// Takes it off, and frees what it knew. Others drop their points of it when they need the room.
 void timeline_leave(gcap_stream_t* stream);
 // Marks all work issued so far as finished.
 void timeline_finish(gcap_stream_t* stream);
+// Marks all work issued before point `sync_id` as finished. From any thread.
+void timeline_finish_before(gcap_stream_t* stream, uint64_t sync_id);
+// Copies what the stream knows. Without memory it is nothing, which is safe.
+void timeline_copy_known(const gcap_stream_t* stream, known_points_t* out_points);
+// Adds to what the stream knows; points of streams that are gone may be taken out of `points`. Without memory for all
+// of it the stream knows less, which is safe.
+void timeline_learn(gcap_stream_t* stream, known_points_t* points);
 
-// Runs the releases whose point has passed; with `all`, every one: the caller has drained the stream.
+// Runs the releases whose point has passed; with `all`, every one: the caller has drained the stream. Those that are
+// deferred meanwhile, by the releases themselves, stay for the next time.
 gcap_status_t deferred_run(gcap_stream_t* stream, bool all);
 
 // Ends the attachments, newest first, with the stream's device current. A status tells that it could not be made so.

@@ -3,20 +3,25 @@
 // Timelines: which stream comes after which, known without asking the driver.
 //
 // A stream's sync id counts its notifications and synchronisations. A notification carries a copy of all its producer
-// knew when it was recorded, so one wait passes on what the producer had waited for. Knowledge is a small array per
-// stream, keyed by serial; a stream that ends is taken out of all the others, so no array grows with streams long gone.
+// knew when it was recorded, so one wait passes on what the producer had waited for. Knowledge is an array by rising
+// serial; two of them are merged in one walk. Points of streams that are gone are dropped before an array grows, of the
+// stream's and of the notification's, so that none is larger than four times the streams then live.
 //
-// Locking: the registry's mutex guards the list of live streams and is taken before a stream's known_mutex, which
-// guards its knowledge. Sync ids are atomic: a release at the end of a wait pairs with the acquire of the question.
+// Claiming less than is true is safe: memory is then used again later. So whatever lacks memory claims less.
+//
+// Locking: only the thread that uses a stream changes what it knows; others read it. A point is raised in place, by one
+// store: a reader sees the old or the new, and both are true. While cells move, which ends when each pair of streams
+// has met, known_mutex is held and the sequence is odd; a reader disturbed too often takes the mutex. A release store
+// at the end of a wait pairs with the acquire of the question. The registry's mutex guards the list of live streams.
 
 #include <stdlib.h>
-#include <string.h>
 
-#include "lib/base/cuda_guard.h"
 #include "lib/stream/stream_internal.h"
 
+enum { kFirstCapacity = 8 };
+
 static pthread_mutex_t registry_mutex = PTHREAD_MUTEX_INITIALIZER;
-static gcap_stream_t* live_streams;
+static gcap_stream_t* live_streams;  // by falling serial
 static uint64_t next_serial = 1;
 
 void timeline_join(gcap_stream_t* stream) {
@@ -29,46 +34,6 @@ void timeline_join(gcap_stream_t* stream) {
   pthread_mutex_unlock(&registry_mutex);
 }
 
-static known_point_t* find_point(const knowledge_t* known, uint64_t serial) {
-  for (size_t i = 0; i < known->count; ++i) {
-    if (known->points[i].serial == serial) return &known->points[i];
-  }
-  return NULL;
-}
-
-// Raises what is known of `serial`. False when there is no memory: then less is known, which is safe.
-static bool learn(knowledge_t* known, uint64_t serial, uint64_t sync_id) {
-  known_point_t* point = find_point(known, serial);
-  if (point != NULL) {
-    if (point->sync_id < sync_id) point->sync_id = sync_id;
-    return true;
-  }
-  if (known->count == known->capacity) {
-    size_t capacity = known->capacity == 0 ? 4 : 2 * known->capacity;
-    known_point_t* points = realloc(known->points, capacity * sizeof(*points));
-    if (points == NULL) return false;
-    known->points = points;
-    known->capacity = capacity;
-  }
-  known->points[known->count++] = (known_point_t){serial, sync_id};
-  return true;
-}
-
-static bool is_live(uint64_t serial) {
-  const gcap_stream_t* stream = live_streams;
-  while (stream != NULL && stream->serial != serial) stream = stream->next_live;
-  return stream != NULL;
-}
-
-// Called with the registry's mutex held.
-static void forget_dead_streams(knowledge_t* known) {
-  size_t kept = 0;
-  for (size_t i = 0; i < known->count; ++i) {
-    if (is_live(known->points[i].serial)) known->points[kept++] = known->points[i];
-  }
-  known->count = kept;
-}
-
 void timeline_leave(gcap_stream_t* stream) {
   pthread_mutex_lock(&registry_mutex);
   if (stream->previous_live != NULL) {
@@ -77,20 +42,177 @@ void timeline_leave(gcap_stream_t* stream) {
     live_streams = stream->next_live;
   }
   if (stream->next_live != NULL) stream->next_live->previous_live = stream->previous_live;
-  for (gcap_stream_t* other = live_streams; other != NULL; other = other->next_live) {
-    pthread_mutex_lock(&other->known_mutex);
-    known_point_t* point = find_point(&other->known, stream->serial);
-    if (point != NULL) *point = other->known.points[--other->known.count];
-    pthread_mutex_unlock(&other->known_mutex);
-  }
   pthread_mutex_unlock(&registry_mutex);
-  free(stream->known.points);
+  knowledge_t* known = atomic_load_explicit(&stream->known, memory_order_relaxed);
+  while (known != NULL) {
+    knowledge_t* outgrown = known->outgrown;
+    free(known);
+    known = outgrown;
+  }
   pthread_mutex_destroy(&stream->known_mutex);
 }
 
+// --- What a stream knows, for the thread that uses it ---------------------------------------------------------------
+
+static knowledge_t* known_of(const gcap_stream_t* stream) {
+  return atomic_load_explicit(&stream->known, memory_order_relaxed);
+}
+
+static size_t count_of(const knowledge_t* known) {
+  return known != NULL ? atomic_load_explicit(&known->count, memory_order_relaxed) : 0;
+}
+
+static known_point_t get_point(const knowledge_t* known, size_t i) {
+  return (known_point_t){atomic_load_explicit(&known->cells[i].serial, memory_order_relaxed),
+                         atomic_load_explicit(&known->cells[i].sync_id, memory_order_relaxed)};
+}
+
+static void set_point(knowledge_t* known, size_t i, known_point_t point) {
+  atomic_store_explicit(&known->cells[i].serial, point.serial, memory_order_release);
+  atomic_store_explicit(&known->cells[i].sync_id, point.sync_id, memory_order_release);
+}
+
+void timeline_copy_known(const gcap_stream_t* stream, known_points_t* out_points) {
+  const knowledge_t* known = known_of(stream);
+  size_t count = count_of(known);
+  out_points->count = 0;
+  if (count > out_points->capacity) {
+    known_point_t* grown = realloc(out_points->points, known->capacity * sizeof(*grown));
+    if (grown == NULL) return;
+    out_points->points = grown;
+    out_points->capacity = known->capacity;
+  }
+  for (size_t i = 0; i < count; ++i) out_points->points[i] = get_point(known, i);
+  out_points->count = count;
+}
+
+// Raises the points that are known already, and gives the number of the others. A stream need not know itself.
+static size_t raise_known(const gcap_stream_t* stream, const known_points_t* points) {
+  knowledge_t* known = known_of(stream);
+  size_t count = count_of(known);
+  size_t missing = 0;
+  for (size_t i = 0, at = 0; i < points->count; ++i) {
+    const known_point_t* point = &points->points[i];
+    while (at < count && get_point(known, at).serial < point->serial) ++at;
+    if (at == count || get_point(known, at).serial != point->serial) {
+      missing += point->serial != stream->serial;
+    } else if (get_point(known, at).sync_id < point->sync_id) {
+      atomic_store_explicit(&known->cells[at].sync_id, point->sync_id, memory_order_release);
+    }
+  }
+  return missing;
+}
+
+static void begin_move(gcap_stream_t* stream) {
+  pthread_mutex_lock(&stream->known_mutex);
+  gcap_sequence_begin_change(&stream->known_sequence);
+}
+
+static void end_move(gcap_stream_t* stream) {
+  gcap_sequence_end_change(&stream->known_sequence);
+  pthread_mutex_unlock(&stream->known_mutex);
+}
+
+// For serials asked for in rising order: tells whether each is of a live stream. Called with the registry's mutex held.
+static bool is_live(const gcap_stream_t** oldest_left, uint64_t serial) {
+  const gcap_stream_t* stream = *oldest_left;
+  while (stream != NULL && stream->serial < serial) stream = stream->previous_live;
+  *oldest_left = stream;
+  return stream != NULL && stream->serial == serial;
+}
+
+static const gcap_stream_t* oldest_live(void) {
+  const gcap_stream_t* stream = live_streams;
+  while (stream != NULL && stream->next_live != NULL) stream = stream->next_live;
+  return stream;
+}
+
+// Drops what is known, and what is to be learned, of streams that are gone.
+static void forget_dead_streams(gcap_stream_t* stream, known_points_t* points) {
+  pthread_mutex_lock(&registry_mutex);
+  const gcap_stream_t* oldest_left = oldest_live();
+  size_t kept = 0;
+  for (size_t i = 0; i < points->count; ++i) {
+    if (is_live(&oldest_left, points->points[i].serial)) points->points[kept++] = points->points[i];
+  }
+  points->count = kept;
+
+  knowledge_t* known = known_of(stream);
+  if (known != NULL) {
+    begin_move(stream);
+    oldest_left = oldest_live();
+    kept = 0;
+    for (size_t i = 0, count = count_of(known); i < count; ++i) {
+      const known_point_t point = get_point(known, i);
+      if (is_live(&oldest_left, point.serial)) set_point(known, kept++, point);
+    }
+    atomic_store_explicit(&known->count, kept, memory_order_release);
+    end_move(stream);
+  }
+  pthread_mutex_unlock(&registry_mutex);
+}
+
+// Makes room for `missing` points more, and for as many again, so that dead ones are looked for seldom.
+static bool grow(gcap_stream_t* stream, size_t missing) {
+  knowledge_t* known = known_of(stream);
+  size_t count = count_of(known);
+  size_t capacity = known != NULL ? known->capacity : kFirstCapacity;
+  while (capacity < 2 * (count + missing)) capacity *= 2;
+  if (known != NULL && capacity == known->capacity) return true;
+  knowledge_t* grown = calloc(1, sizeof(*grown) + capacity * sizeof(grown->cells[0]));
+  if (grown == NULL) return false;
+  grown->capacity = capacity;
+  grown->outgrown = known;
+  for (size_t i = 0; i < count; ++i) set_point(grown, i, get_point(known, i));
+  atomic_store_explicit(&grown->count, count, memory_order_relaxed);
+  // A reader still in the old one finds there what it finds here.
+  atomic_store_explicit(&stream->known, grown, memory_order_release);
+  return true;
+}
+
+// Puts the points that are not known yet between the others, from the end so that each moves once. There is room.
+static void insert_missing(gcap_stream_t* stream, const known_points_t* points, size_t missing) {
+  knowledge_t* known = known_of(stream);
+  begin_move(stream);
+  size_t left = count_of(known);
+  size_t to = left + missing;
+  atomic_store_explicit(&known->count, to, memory_order_release);
+  for (size_t i = points->count; i > 0; --i) {
+    const known_point_t point = points->points[i - 1];
+    while (left > 0 && get_point(known, left - 1).serial > point.serial) {
+      set_point(known, --to, get_point(known, left - 1));
+      --left;
+    }
+    bool is_known = left > 0 && get_point(known, left - 1).serial == point.serial;
+    if (!is_known && point.serial != stream->serial) set_point(known, --to, point);
+  }
+  end_move(stream);
+}
+
+void timeline_learn(gcap_stream_t* stream, known_points_t* points) {
+  size_t missing = raise_known(stream, points);
+  if (missing == 0) return;
+  const knowledge_t* known = known_of(stream);
+  if (known == NULL || count_of(known) + missing > known->capacity) {
+    forget_dead_streams(stream, points);
+    missing = raise_known(stream, points);
+    if (missing == 0 || !grow(stream, missing)) return;
+  }
+  insert_missing(stream, points, missing);
+}
+
+// --- Questions, from any thread -------------------------------------------------------------------------------------
+
+void timeline_finish_before(gcap_stream_t* stream, uint64_t sync_id) {
+  // Several threads may raise it; the highest stays.
+  uint_fast64_t finished = atomic_load_explicit(&stream->finished_id, memory_order_relaxed);
+  while (finished < sync_id && !atomic_compare_exchange_weak_explicit(&stream->finished_id, &finished, sync_id,
+                                                                      memory_order_release, memory_order_relaxed)) {
+  }
+}
+
 void timeline_finish(gcap_stream_t* stream) {
-  uint64_t point = atomic_fetch_add_explicit(&stream->sync_id, 1, memory_order_relaxed) + 1;
-  atomic_store_explicit(&stream->finished_id, point, memory_order_release);
+  timeline_finish_before(stream, atomic_fetch_add_explicit(&stream->sync_id, 1, memory_order_relaxed) + 1);
 }
 
 uint64_t gcap_stream_sync_id(const gcap_stream_t* stream) {
@@ -101,125 +223,39 @@ bool gcap_stream_has_finished(const gcap_stream_t* stream, uint64_t sync_id) {
   return atomic_load_explicit(&stream->finished_id, memory_order_acquire) > sync_id;
 }
 
+// The point up to which the serial is known, or 0. Where cells move meanwhile it may be anything; the sequence tells.
+static uint64_t find_sync_id(const knowledge_t* known, uint64_t serial) {
+  if (known == NULL) return 0;
+  size_t first = 0;
+  size_t end = atomic_load_explicit(&known->count, memory_order_acquire);
+  while (first < end) {
+    size_t middle = first + (end - first) / 2;
+    uint64_t at = atomic_load_explicit(&known->cells[middle].serial, memory_order_acquire);
+    if (at == serial) return atomic_load_explicit(&known->cells[middle].sync_id, memory_order_acquire);
+    if (at < serial) {
+      first = middle + 1;
+    } else {
+      end = middle;
+    }
+  }
+  return 0;
+}
+
+static uint64_t known_sync_id(const gcap_stream_t* stream, uint64_t serial) {
+  for (int disturbances = 0; disturbances < GCAP_SEQUENCE_PATIENCE; ++disturbances) {
+    uint64_t number = 0;
+    if (!gcap_sequence_begin_read(&stream->known_sequence, &number)) continue;
+    uint64_t sync_id = find_sync_id(atomic_load_explicit(&stream->known, memory_order_acquire), serial);
+    if (gcap_sequence_end_read(&stream->known_sequence, number)) return sync_id;
+  }
+  pthread_mutex_t* mutex = (pthread_mutex_t*)&stream->known_mutex;  // the question changes nothing a caller can see
+  pthread_mutex_lock(mutex);
+  uint64_t sync_id = find_sync_id(atomic_load_explicit(&stream->known, memory_order_relaxed), serial);
+  pthread_mutex_unlock(mutex);
+  return sync_id;
+}
+
 bool gcap_stream_has_waited(const gcap_stream_t* consumer, const gcap_stream_t* producer, uint64_t sync_id) {
   if (consumer == producer || gcap_stream_has_finished(producer, sync_id)) return true;
-  pthread_mutex_t* mutex = (pthread_mutex_t*)&consumer->known_mutex;  // the question changes nothing a caller can see
-  pthread_mutex_lock(mutex);
-  const known_point_t* point = find_point(&consumer->known, producer->serial);
-  bool waited = point != NULL && point->sync_id > sync_id;
-  pthread_mutex_unlock(mutex);
-  return waited;
-}
-
-struct gcap_notification {
-  gcap_stream_t* producer;
-  cudaEvent_t event;
-  uint64_t sync_id;   // the point it marks; 0: never recorded
-  knowledge_t known;  // the producer's, when it was recorded
-  bool captured;
-};
-
-gcap_status_t gcap_notification_create(gcap_stream_t* producer, gcap_notification_t** out_notification) {
-  *out_notification = NULL;
-  gcap_notification_t* notification = calloc(1, sizeof(*notification));
-  if (notification == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a notification");
-  notification->producer = producer;
-  int previous = 0;
-  gcap_status_t status = gcap_device_push(producer->device_id, &previous);
-  if (status == NULL) {
-    status = GCAP_CUDA(cudaEventCreateWithFlags(&notification->event, cudaEventDisableTiming));
-    status = gcap_status_join(status, gcap_device_pop(producer->device_id, previous));
-  }
-  if (status != NULL) {
-    gcap_notification_destroy(notification);
-    return status;
-  }
-  *out_notification = notification;
-  return NULL;
-}
-
-void gcap_notification_destroy(gcap_notification_t* notification) {
-  if (notification == NULL) return;
-  if (notification->event != NULL) {
-    // Nothing to do about a failure: the event is gone for us either way.
-    gcap_status_ignore(GCAP_CUDA(cudaEventDestroy(notification->event)));
-  }
-  free(notification->known.points);
-  free(notification);
-}
-
-gcap_status_t gcap_notification_record(gcap_notification_t* notification) {
-  gcap_stream_t* producer = notification->producer;
-  enum cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
-  if (producer->can_capture) {
-    GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamIsCapturing(producer->handle, &state)));
-  }
-  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaEventRecord(notification->event, producer->handle)));
-  notification->captured = state != cudaStreamCaptureStatusNone;
-  notification->known.count = 0;
-  pthread_mutex_lock(&producer->known_mutex);
-  for (size_t i = 0; i < producer->known.count; ++i) {
-    const known_point_t* point = &producer->known.points[i];
-    if (!learn(&notification->known, point->serial, point->sync_id)) break;
-  }
-  pthread_mutex_unlock(&producer->known_mutex);
-  notification->sync_id = atomic_fetch_add_explicit(&producer->sync_id, 1, memory_order_relaxed) + 1;
-  return NULL;
-}
-
-static gcap_status_t check_recorded(const gcap_notification_t* notification) {
-  if (notification->sync_id != 0) return NULL;
-  return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "the notification of stream %p was never recorded",
-                     (void*)notification->producer->handle);
-}
-
-gcap_status_t gcap_notification_wait(gcap_notification_t* notification, gcap_stream_t* consumer) {
-  GCAP_RETURN_IF_ERROR(check_recorded(notification));
-  // The driver would break the capture (rule R17 of the capture rules).
-  if (!notification->captured) {
-    GCAP_RETURN_IF_ERROR(
-        stream_check_not_capturing(consumer, "waiting for a notification recorded outside the capture"));
-  }
-  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamWaitEvent(consumer->handle, notification->event, 0)));
-  if (notification->captured) return NULL;  // an edge orders nodes of the graph, not what the streams are given next
-  // A notification may know streams that are gone by now. Their points are dropped before an array grows, which keeps
-  // it within twice the live streams.
-  size_t need = notification->known.count + 1;
-  pthread_mutex_lock(&consumer->known_mutex);
-  bool may_grow = consumer->known.count + need > consumer->known.capacity;
-  if (may_grow) {
-    pthread_mutex_unlock(&consumer->known_mutex);
-    pthread_mutex_lock(&registry_mutex);
-    pthread_mutex_lock(&consumer->known_mutex);
-    forget_dead_streams(&consumer->known);
-  }
-  bool all = learn(&consumer->known, notification->producer->serial, notification->sync_id);
-  for (size_t i = 0; all && i < notification->known.count; ++i) {
-    all = learn(&consumer->known, notification->known.points[i].serial, notification->known.points[i].sync_id);
-  }
-  pthread_mutex_unlock(&consumer->known_mutex);
-  if (may_grow) pthread_mutex_unlock(&registry_mutex);
-  return NULL;
-}
-
-gcap_status_t gcap_notification_wait_on_host(gcap_notification_t* notification) {
-  GCAP_RETURN_IF_ERROR(check_recorded(notification));
-  if (notification->captured) {
-    return GCAP_STATUS(
-        GCAP_FAILED_PRECONDITION,
-        "the notification of stream %p was recorded inside a capture: it is a graph edge, the host cannot "
-        "wait for it",
-        (void*)notification->producer->handle);
-  }
-  enum cudaStreamCaptureMode mode;
-  GCAP_RETURN_IF_ERROR(gcap_relaxed_push(&mode));
-  gcap_status_t status = GCAP_CUDA(cudaEventSynchronize(notification->event));
-  status = gcap_status_join(status, gcap_relaxed_pop(mode));
-  if (status != NULL) return status;
-  // Another thread may have raised it further; the higher of the two stays.
-  uint_fast64_t finished = atomic_load(&notification->producer->finished_id);
-  while (finished < notification->sync_id &&
-         !atomic_compare_exchange_weak(&notification->producer->finished_id, &finished, notification->sync_id)) {
-  }
-  return NULL;
+  return known_sync_id(consumer, producer->serial) > sync_id;
 }

@@ -4,18 +4,13 @@
 // handle is bound to one stream for life: nobody ever has to call cudnnSetStream again, and two streams never share
 // one.
 //
-// cudnnCreate inside a capture fails and breaks the capture, so it is refused while the thread captures anything, also
-// on another stream.
+// cudnnCreate inside a capture fails and breaks the capture; attachments are not made while the thread captures
+// anything, also on another stream.
 #include "gcap/ops/conv2d.h"
-#include "lib/base/thread_state.h"
 #include "ops/cudnn/cudnn_status.h"
 
 static gcap_status_t create_handle(gcap_stream_t* stream, void** out_object) {
   *out_object = NULL;
-  if (gcap_thread_captures()) {
-    return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
-                       "a cuDNN handle is made before the capture: this thread is capturing another stream");
-  }
   cudnnHandle_t handle = NULL;
   GCAP_RETURN_IF_ERROR(GCAP_CUDNN(cudnnCreate(&handle)));
   gcap_status_t status = GCAP_CUDNN(cudnnSetStream(handle, gcap_stream_handle(stream)));

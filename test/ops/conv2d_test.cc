@@ -287,7 +287,7 @@ TEST_F(CudnnHandle, IsNotMadeInACaptureWhichLives) {
   gcap_retained_t* retained = nullptr;
   GCAP_ASSERT_OK(gcap_capture_begin(gcap_stream_handle(stream_), nullptr, &capture));
   GCAP_EXPECT_FAILS(gcap_stream_cudnn_handle(stream_, &handle), GCAP_FAILED_PRECONDITION, "cudnnHandle_t");
-  GCAP_EXPECT_FAILS(gcap_stream_cudnn_handle(other, &handle), GCAP_FAILED_PRECONDITION, "another stream");
+  GCAP_EXPECT_FAILS(gcap_stream_cudnn_handle(other, &handle), GCAP_FAILED_PRECONDITION, "this thread is capturing");
   GCAP_ASSERT_OK(gcap_capture_end(capture, &graph, &retained));
   GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
   GCAP_EXPECT_OK(gcap_stream_cudnn_handle(stream_, &handle));

@@ -7,6 +7,7 @@
 #include "gcap/stream.h"
 #include "gtest/gtest.h"
 #include "test/base/device_work.h"
+#include "test/base/run_trace.h"
 #include "test/support/device_test.h"
 #include "test/support/expect_status.h"
 
@@ -151,6 +152,33 @@ TEST_F(Attachment, IsNotMadeWhileTheStreamCaptures) {
   EXPECT_EQ(events_, Events{});
 }
 
+TEST_F(Attachment, IsNotMadeWhileTheThreadCapturesAnotherStream) {
+  // Making a library handle would break that capture (rule R42).
+  const RawStream capturing;
+  gcap_capture_t* capture = nullptr;
+  GCAP_ASSERT_OK(gcap_capture_begin(capturing.get(), nullptr, &capture));
+  void* object = this;
+  GCAP_EXPECT_FAILS(gcap_stream_attachment(stream_, &kFirst, &object), GCAP_FAILED_PRECONDITION, "no first_t yet");
+  EXPECT_EQ(object, nullptr);
+  EXPECT_EQ(events_, Events{});
+  cudaGraph_t graph = nullptr;
+  gcap_retained_t* retained = nullptr;
+  GCAP_ASSERT_OK(gcap_capture_end(capture, &graph, &retained));
+  GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
+  GCAP_EXPECT_OK(gcap_stream_attachment(stream_, &kFirst, &object));
+  EXPECT_EQ(events_, Events{"create"});
+}
+
+TEST_F(Attachment, ThatIsMadeCountsAsAnInitialisationOfItsThread) {
+  const uint64_t before = ThreadInitialisations();
+  void* object = nullptr;
+  GCAP_EXPECT_OK(gcap_stream_attachment(stream_, &kFirst, &object));
+  EXPECT_EQ(ThreadInitialisations(), before + 1);
+  GCAP_EXPECT_OK(gcap_stream_attachment(stream_, &kFirst, &object));
+  GCAP_EXPECT_FAILS(gcap_stream_attachment(stream_, &kFailing, &object), GCAP_LIBRARY_ERROR, "not in the mood");
+  EXPECT_EQ(ThreadInitialisations(), before + 1);
+}
+
 TEST_F(Attachment, ThatWasMadeBeforeIsThereWhileTheStreamCaptures) {
   void* object = nullptr;
   GCAP_EXPECT_OK(gcap_stream_attachment(stream_, &kFirst, &object));
@@ -161,8 +189,7 @@ TEST_F(Attachment, ThatWasMadeBeforeIsThereWhileTheStreamCaptures) {
   EndCapture();
 }
 
-// --- Deferred releases
-// ------------------------------------------------------------------------------------------------
+// --- Deferred releases ----------------------------------------------------------------------------------------------
 
 class Deferred : public Attachment {
  protected:
@@ -227,10 +254,127 @@ TEST_F(Deferred, ReleaseMayBeAskedForAgainAfterTheQueueRanEmpty) {
   }
 }
 
-TEST_F(Deferred, ReleaseIsRefusedWhileTheStreamCaptures) {
+TEST_F(Deferred, ReleaseThatDefersAgainWaitsForWhatItIssued) {
+  struct Chain {
+    gcap_stream_t* stream;
+    CopyJob job;
+    int seen = 0;
+  } chain{stream_, {}};
+  chain.job.set_input(9);
+  GCAP_EXPECT_OK(gcap_stream_defer(
+      stream_,
+      [](void* user) {
+        auto* link = static_cast<Chain*>(user);
+        GCAP_EXPECT_CUDA(link->job.Issue(gcap_stream_handle(link->stream)));
+        GCAP_EXPECT_OK(gcap_stream_defer(
+            link->stream, [](void* last) { static_cast<Chain*>(last)->seen = static_cast<Chain*>(last)->job.output(); },
+            link));
+      },
+      &chain));
+  GCAP_EXPECT_OK(gcap_stream_synchronize(stream_));
+  EXPECT_EQ(chain.seen, 0) << "the stream was waited for before the second release was asked for";
+  GCAP_EXPECT_OK(gcap_stream_synchronize(stream_));
+  EXPECT_EQ(chain.seen, 9);
+}
+
+TEST_F(Deferred, ReleaseThatDefersAgainIsFollowedToTheEndAtDestroy) {
+  struct Link {
+    gcap_stream_t* stream;
+    int left;
+    static void Run(void* user) {
+      auto* link = static_cast<Link*>(user);
+      if (--link->left > 0) GCAP_EXPECT_OK(gcap_stream_defer(link->stream, Run, link));
+    }
+  } link{stream_, 3};
+  GCAP_EXPECT_OK(gcap_stream_defer(stream_, Link::Run, &link));
+  DestroyStream();
+  EXPECT_EQ(link.left, 0);
+}
+
+TEST_F(Deferred, ReleaseInAScopeIsTheGraphs) {
+  gcap_capture_t* capture = nullptr;
+  GCAP_ASSERT_OK(gcap_capture_begin(gcap_stream_handle(stream_), nullptr, &capture));
+  Defer(&first_);
+  Defer(&second_);
+  cudaGraph_t graph = nullptr;
+  gcap_retained_t* retained = nullptr;
+  GCAP_ASSERT_OK(gcap_capture_end(capture, &graph, &retained));
+  GCAP_EXPECT_OK(gcap_stream_synchronize(stream_));
+  EXPECT_EQ(events_, Events{}) << "a replay reads the buffer again";
+  GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
+  gcap_retained_release(retained);
+  EXPECT_EQ(events_, (Events{"second", "first"}));
+}
+
+TEST_F(Deferred, ReleaseInAScopeOfAForkedStreamIsTheGraphs) {
+  const RawStream origin;
+  gcap_stream_t* wrapper = nullptr;
+  GCAP_ASSERT_OK(gcap_stream_wrap(origin.get(), GCAP_STREAM_USER, 0, 0, &wrapper));
+  gcap_notification_t* fork = nullptr;
+  gcap_notification_t* join = nullptr;
+  GCAP_ASSERT_OK(gcap_notification_create(wrapper, &fork));
+  GCAP_ASSERT_OK(gcap_notification_create(stream_, &join));
+  gcap_capture_t* capture = nullptr;
+  GCAP_ASSERT_OK(gcap_capture_begin(origin.get(), nullptr, &capture));
+  GCAP_EXPECT_OK(gcap_notification_record(fork));
+  GCAP_EXPECT_OK(gcap_notification_wait(fork, stream_));
+  Defer(&first_);
+  GCAP_EXPECT_OK(gcap_notification_record(join));
+  GCAP_EXPECT_OK(gcap_notification_wait(join, wrapper));
+  cudaGraph_t graph = nullptr;
+  gcap_retained_t* retained = nullptr;
+  GCAP_ASSERT_OK(gcap_capture_end(capture, &graph, &retained));
+  GCAP_EXPECT_OK(gcap_stream_synchronize(stream_));
+  EXPECT_EQ(events_, Events{});
+  GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
+  gcap_retained_release(retained);
+  EXPECT_EQ(events_, Events{"first"});
+  gcap_notification_destroy(fork);
+  gcap_notification_destroy(join);
+  GCAP_EXPECT_OK(gcap_stream_destroy(wrapper));
+}
+
+TEST_F(Deferred, ReleaseInAScopeThatFailsRunsWithItsEnd) {
+  for (const bool invalidate_first : {false, true}) {
+    events_.clear();
+    gcap_capture_t* capture = nullptr;
+    GCAP_ASSERT_OK(gcap_capture_begin(gcap_stream_handle(stream_), nullptr, &capture));
+    if (!invalidate_first) Defer(&first_);
+    EXPECT_NE(cudaStreamSynchronize(gcap_stream_handle(stream_)), cudaSuccess);
+    (void)cudaGetLastError();
+    if (invalidate_first) Defer(&first_);
+    EXPECT_EQ(events_, Events{});
+    gcap_capture_abort(capture);
+    EXPECT_EQ(events_, Events{"first"});
+    GCAP_EXPECT_OK(gcap_stream_synchronize(stream_));
+    EXPECT_EQ(events_, Events{"first"}) << "once";
+  }
+}
+
+TEST_F(Deferred, ReleaseInAScopeOfAStreamOutsideItIsTheStreams) {
+  const RawStream capturing;
+  gcap_capture_t* capture = nullptr;
+  GCAP_ASSERT_OK(gcap_capture_begin(capturing.get(), nullptr, &capture));
+  Defer(&first_);
+  cudaGraph_t graph = nullptr;
+  gcap_retained_t* retained = nullptr;
+  GCAP_ASSERT_OK(gcap_capture_end(capture, &graph, &retained));
+  EXPECT_EQ(retained, nullptr);
+  GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
+  EXPECT_EQ(events_, Events{});
+  GCAP_EXPECT_OK(gcap_stream_synchronize(stream_));
+  EXPECT_EQ(events_, Events{"first"});
+}
+
+TEST_F(Deferred, ReleaseIsRefusedWhileSomebodyElseCapturesTheStream) {
   GCAP_EXPECT_CUDA(cudaStreamBeginCapture(gcap_stream_handle(stream_), cudaStreamCaptureModeThreadLocal));
   GCAP_EXPECT_FAILS(gcap_stream_defer(stream_, RunRelease, &first_), GCAP_FAILED_PRECONDITION, "gcap_stream_defer");
-  EndCapture();
+  EXPECT_NE(cudaStreamSynchronize(gcap_stream_handle(stream_)), cudaSuccess);
+  (void)cudaGetLastError();
+  GCAP_EXPECT_FAILS(gcap_stream_defer(stream_, RunRelease, &first_), GCAP_FAILED_PRECONDITION, "invalidated");
+  cudaGraph_t graph = nullptr;
+  EXPECT_NE(cudaStreamEndCapture(gcap_stream_handle(stream_), &graph), cudaSuccess);
+  (void)cudaGetLastError();
   GCAP_EXPECT_OK(gcap_stream_synchronize(stream_));
   EXPECT_EQ(events_, Events{}) << "a refused release stays the caller's";
 }

@@ -59,7 +59,8 @@ TEST_F(StreamFaults, OfCreateLeaveNothing) {
     ExpectDeviceRestored(fault);
     GCAP_EXPECT_OK(gcap_stream_destroy(stream));
   });
-  EXPECT_EQ(walked, (Functions{"cudaGetDeviceCount", "cudaGetDevice", "cudaSetDevice", "cudaStreamCreateWithFlags"}));
+  EXPECT_EQ(walked, (Functions{"cudaGetDeviceCount", "cudaGetDevice", "cudaSetDevice", "cudaStreamCreateWithFlags",
+                               "cudaStreamIsCapturing", "cudaStreamGetId"}));
 }
 
 TEST_F(StreamFaults, OfWrapLeaveNothing) {

@@ -2,9 +2,11 @@
 
 #include "gcap/stream.h"
 
+#include <functional>
 #include <string>
 #include <thread>
 
+#include "gcap/capture.h"
 #include "gtest/gtest.h"
 #include "test/base/device_work.h"
 #include "test/support/device_test.h"
@@ -219,6 +221,144 @@ TEST_F(Stream, WaitLeavesAGlobalCaptureOfAnotherThreadAlone) {
   gcap_notification_destroy(notification);
   GCAP_EXPECT_OK(gcap_stream_destroy(stream));
   EXPECT_FALSE(EndedWell(capturing.get()));  // only the thread that began it could end it well
+}
+
+// --- From a raw handle ----------------------------------------------------------------------------------------------
+
+TEST_F(Stream, FromHandleIsTheWrapperUntilItIsDestroyed) {
+  gcap_stream_t* stream = nullptr;
+  GCAP_ASSERT_OK(gcap_stream_create(0, &stream));
+  const cudaStream_t handle = gcap_stream_handle(stream);
+  EXPECT_EQ(gcap_stream_from_handle(handle), stream);
+  GCAP_EXPECT_OK(gcap_stream_destroy(stream));
+  EXPECT_EQ(gcap_stream_from_handle(handle), nullptr);
+}
+
+TEST_F(Stream, FromHandleOfAStreamThatNobodyWrappedIsNull) {
+  const RawStream raw;
+  EXPECT_EQ(gcap_stream_from_handle(raw.get()), nullptr);
+}
+
+TEST_F(Stream, FromHandleOfAHandleThatMeansManyStreamsIsNull) {
+  for (const cudaStream_t handle : {cudaStream_t{nullptr}, cudaStreamLegacy, cudaStreamPerThread}) {
+    gcap_stream_t* stream = nullptr;
+    GCAP_ASSERT_OK(gcap_stream_wrap(handle, GCAP_STREAM_USER, GCAP_STREAM_FLAG_ALLOW_DEFAULT_STREAM, 0, &stream));
+    EXPECT_EQ(gcap_stream_from_handle(handle), nullptr);
+    GCAP_EXPECT_OK(gcap_stream_destroy(stream));
+  }
+}
+
+TEST_F(Stream, FromHandleOfASharedStreamIsItsNewestWrapper) {
+  const RawStream raw;
+  gcap_stream_t* older = nullptr;
+  gcap_stream_t* newer = nullptr;
+  GCAP_ASSERT_OK(gcap_stream_wrap(raw.get(), GCAP_STREAM_USER, 0, 0, &older));
+  GCAP_ASSERT_OK(gcap_stream_wrap(raw.get(), GCAP_STREAM_EXTERNAL, 0, 0, &newer));
+  EXPECT_EQ(gcap_stream_from_handle(raw.get()), newer);
+  GCAP_EXPECT_OK(gcap_stream_destroy(newer));
+  EXPECT_EQ(gcap_stream_from_handle(raw.get()), older);
+  GCAP_EXPECT_OK(gcap_stream_destroy(older));
+}
+
+TEST_F(Stream, WrapOfACapturingStreamLeavesTheCaptureAlone) {
+  const RawStream raw;
+  GCAP_EXPECT_CUDA(cudaStreamBeginCapture(raw.get(), cudaStreamCaptureModeThreadLocal));
+  gcap_stream_t* stream = nullptr;
+  GCAP_ASSERT_OK(gcap_stream_wrap(raw.get(), GCAP_STREAM_USER, 0, 0, &stream));
+  EXPECT_EQ(gcap_stream_from_handle(raw.get()), stream);
+  EXPECT_TRUE(EndedWell(raw.get()));
+  GCAP_EXPECT_OK(gcap_stream_destroy(stream));
+}
+
+// --- In a scope of the calling thread -------------------------------------------------------------------------------
+
+TEST_F(Stream, WaitsInAScopeAreRefusedForEveryStreamAndFailTheScope) {
+  gcap_stream_t* capturing = nullptr;
+  gcap_stream_t* idle = nullptr;
+  GCAP_ASSERT_OK(gcap_stream_create(0, &capturing));
+  GCAP_ASSERT_OK(gcap_stream_create(0, &idle));
+  const struct {
+    const char* name;
+    gcap_status_t (*wait)(gcap_stream_t*);
+  } waits[] = {{"gcap_stream_synchronize", gcap_stream_synchronize},
+               {"gcap_stream_end_run", [](gcap_stream_t* stream) { return gcap_stream_end_run(stream, true); }}};
+  for (const auto& step : waits) {
+    for (gcap_stream_t* stream : {capturing, idle}) {
+      gcap_capture_t* capture = nullptr;
+      GCAP_ASSERT_OK(gcap_capture_begin(gcap_stream_handle(capturing), nullptr, &capture));
+      GCAP_EXPECT_FAILS(step.wait(stream), GCAP_FAILED_PRECONDITION, step.name);
+      cudaGraph_t graph = nullptr;
+      gcap_retained_t* retained = nullptr;
+      GCAP_EXPECT_FAILS(gcap_capture_end(capture, &graph, &retained), GCAP_CAPTURE_INVALIDATED, step.name);
+      EXPECT_EQ(graph, nullptr);
+      GCAP_EXPECT_OK(step.wait(stream));  // and everything is usable
+    }
+  }
+  GCAP_EXPECT_OK(gcap_stream_destroy(capturing));
+  GCAP_EXPECT_OK(gcap_stream_destroy(idle));
+}
+
+TEST_F(Stream, EndOfARunInAScopeReleasesNothingAndFailsNothing) {
+  gcap_stream_t* capturing = nullptr;
+  gcap_stream_t* idle = nullptr;
+  GCAP_ASSERT_OK(gcap_stream_create(0, &capturing));
+  GCAP_ASSERT_OK(gcap_stream_create(0, &idle));
+  int released = 0;
+  GCAP_EXPECT_OK(gcap_stream_defer(
+      idle, [](void* count) { ++*static_cast<int*>(count); }, &released));
+  gcap_capture_t* capture = nullptr;
+  GCAP_ASSERT_OK(gcap_capture_begin(gcap_stream_handle(capturing), nullptr, &capture));
+  GCAP_EXPECT_OK(gcap_stream_end_run(capturing, false));
+  GCAP_EXPECT_FAILS(gcap_stream_end_run(idle, false), GCAP_FAILED_PRECONDITION, "gcap_stream_end_run");
+  GCAP_EXPECT_FAILS(gcap_stream_destroy(idle), GCAP_FAILED_PRECONDITION, "deferred release");
+  EXPECT_EQ(released, 0);
+  cudaGraph_t graph = nullptr;
+  gcap_retained_t* retained = nullptr;
+  GCAP_ASSERT_OK(gcap_capture_end(capture, &graph, &retained));
+  GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
+  GCAP_EXPECT_OK(gcap_stream_destroy(idle));
+  EXPECT_EQ(released, 1);
+  GCAP_EXPECT_OK(gcap_stream_destroy(capturing));
+}
+
+// --- Bad input ------------------------------------------------------------------------------------------------------
+
+TEST_F(Stream, AMissingArgumentIsNamed) {
+  gcap_stream_t* stream = nullptr;
+  GCAP_ASSERT_OK(gcap_stream_create(0, &stream));
+  gcap_stream_t* made = nullptr;
+  gcap_notification_t* notification = nullptr;
+  GCAP_ASSERT_OK(gcap_notification_create(stream, &notification));
+  void* object = nullptr;
+  static const gcap_attachment_key_t kKey = {"object_t", nullptr, nullptr};
+  const auto nothing = [](void*) {};
+  const struct {
+    const char* argument;
+    std::function<gcap_status_t()> call;
+  } calls[] = {
+      {"gcap_stream_create: out_stream", [] { return gcap_stream_create(0, nullptr); }},
+      {"gcap_stream_wrap: out_stream",
+       [&] { return gcap_stream_wrap(gcap_stream_handle(stream), GCAP_STREAM_USER, 0, 0, nullptr); }},
+      {"gcap_stream_synchronize: stream", [] { return gcap_stream_synchronize(nullptr); }},
+      {"gcap_stream_end_run: stream", [] { return gcap_stream_end_run(nullptr, false); }},
+      {"gcap_stream_end_run: stream", [] { return gcap_stream_end_run(nullptr, true); }},
+      {"gcap_notification_create: producer", [&] { return gcap_notification_create(nullptr, &notification); }},
+      {"gcap_notification_create: out_notification", [&] { return gcap_notification_create(stream, nullptr); }},
+      {"gcap_notification_record: notification", [] { return gcap_notification_record(nullptr); }},
+      {"gcap_notification_wait: notification", [&] { return gcap_notification_wait(nullptr, stream); }},
+      {"gcap_notification_wait: consumer", [&] { return gcap_notification_wait(notification, nullptr); }},
+      {"gcap_notification_wait_on_host: notification", [] { return gcap_notification_wait_on_host(nullptr); }},
+      {"gcap_stream_attachment: stream", [&] { return gcap_stream_attachment(nullptr, &kKey, &object); }},
+      {"gcap_stream_attachment: key", [&] { return gcap_stream_attachment(stream, nullptr, &object); }},
+      {"gcap_stream_attachment: out_object", [&] { return gcap_stream_attachment(stream, &kKey, nullptr); }},
+      {"gcap_stream_defer: stream", [&] { return gcap_stream_defer(nullptr, nothing, &made); }},
+      {"gcap_stream_defer: release", [&] { return gcap_stream_defer(stream, nullptr, &made); }},
+  };
+  for (const auto& call : calls) {
+    GCAP_EXPECT_FAILS(call.call(), GCAP_INVALID_ARGUMENT, std::string(call.argument) + " is NULL");
+  }
+  gcap_notification_destroy(notification);
+  GCAP_EXPECT_OK(gcap_stream_destroy(stream));
 }
 
 }  // namespace

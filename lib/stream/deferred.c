@@ -1,0 +1,93 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Deferred releases: a queue of host buffers that asynchronous work still reads, each behind an event. Only the thread
+// that uses the stream touches the queue, so it is not locked. A release is called once; it may issue work, and defer
+// again: what it defers has not passed yet, so a run ends at the last entry that was there when it began.
+//
+// In a capture there is nothing to pass: a replay reads the buffer again. The scope keeps it for the graph.
+
+#include <stdlib.h>
+
+#include "lib/base/cuda_guard.h"
+#include "lib/base/thread_state.h"
+#include "lib/stream/stream_internal.h"
+
+// Issues the point behind which the release may run.
+static gcap_status_t record_point(const gcap_stream_t* stream, cudaEvent_t* out_event) {
+  *out_event = NULL;
+  int previous = 0;
+  GCAP_RETURN_IF_ERROR(gcap_device_push(stream->device_id, &previous));
+  cudaEvent_t event = NULL;
+  gcap_status_t status = GCAP_CUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  if (status == NULL) status = GCAP_CUDA(cudaEventRecord(event, stream->handle));
+  status = gcap_status_join(status, gcap_device_pop(stream->device_id, previous));
+  if (status == NULL) {
+    *out_event = event;
+  } else if (event != NULL) {
+    status = gcap_status_join(status, GCAP_CUDA(cudaEventDestroy(event)));
+  }
+  return status;
+}
+
+// Tells whether the stream belongs to a capture of this thread. A stream is used by one thread at a time, so when this
+// one has a scope open and the stream captures, it is that scope's.
+static gcap_status_t is_in_own_scope(const gcap_stream_t* stream, bool* out_is) {
+  *out_is = false;
+  if (!gcap_thread_captures() || !stream->can_capture) return NULL;
+  enum cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
+  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamIsCapturing(stream->handle, &state)));
+  *out_is = state != cudaStreamCaptureStatusNone;  // of an invalidated one too: its scope releases all it keeps
+  return NULL;
+}
+
+gcap_status_t gcap_stream_defer(gcap_stream_t* stream, void (*release)(void* user), void* user) {
+  RETURN_IF_NULL(stream);
+  RETURN_IF_NULL(release);
+  bool in_own_scope = false;
+  GCAP_RETURN_IF_ERROR(is_in_own_scope(stream, &in_own_scope));
+  if (in_own_scope) return gcap_thread_capture_hooks->retain(release, user);
+  GCAP_RETURN_IF_ERROR(stream_check_not_capturing(stream, "gcap_stream_defer"));
+  deferred_release_t* entry = malloc(sizeof(*entry));
+  if (entry == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to defer a release");
+  *entry = (deferred_release_t){.number = stream->num_deferred, .release = release, .user = user};
+  gcap_status_t status = record_point(stream, &entry->passed);
+  if (status != NULL) {
+    free(entry);
+    return status;
+  }
+  ++stream->num_deferred;
+  *stream->deferred_tail = entry;
+  stream->deferred_tail = &entry->next;
+  return NULL;
+}
+
+// Tells whether the stream has passed the entry's point.
+static gcap_status_t has_passed(const deferred_release_t* entry, bool* out_passed) {
+  enum cudaStreamCaptureMode mode;
+  GCAP_RETURN_IF_ERROR(gcap_relaxed_push(&mode));
+  cudaError_t answer = cudaEventQuery(entry->passed);
+  *out_passed = answer == cudaSuccess;
+  if (answer == cudaErrorNotReady) {
+    (void)cudaGetLastError();  // an answer, not a failure
+    answer = cudaSuccess;
+  }
+  gcap_status_t status = gcap_status_from_cuda(answer, "cudaEventQuery(entry->passed)", __FILE__, __LINE__);
+  return gcap_status_join(status, gcap_relaxed_pop(mode));
+}
+
+gcap_status_t deferred_run(gcap_stream_t* stream, bool all) {
+  gcap_status_t status = NULL;
+  const uint64_t end = stream->num_deferred;
+  while (stream->deferred != NULL && stream->deferred->number < end) {
+    deferred_release_t* oldest = stream->deferred;
+    bool passed = all;
+    if (!all) status = gcap_status_join(status, has_passed(oldest, &passed));
+    if (!passed) break;
+    stream->deferred = oldest->next;
+    if (stream->deferred == NULL) stream->deferred_tail = &stream->deferred;
+    oldest->release(oldest->user);
+    status = gcap_status_join(status, GCAP_CUDA(cudaEventDestroy(oldest->passed)));
+    free(oldest);
+  }
+  return status;
+}

@@ -1,0 +1,119 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Notifications: an event, and what its producer knew when it was recorded. One recorded inside a capture is an edge of
+// the graph: it orders nodes, so it carries no knowledge.
+//
+// A notification is used by one thread at a time, so it is not locked.
+
+#include <stdlib.h>
+
+#include "lib/base/cuda_guard.h"
+#include "lib/base/thread_state.h"
+#include "lib/stream/stream_internal.h"
+
+struct gcap_notification {
+  gcap_stream_t* producer;
+  cudaEvent_t event;
+  uint64_t sync_id;      // the point it marks; 0: never recorded
+  known_points_t known;  // the producer's, when it was recorded
+  bool captured;
+};
+
+gcap_status_t gcap_notification_create(gcap_stream_t* producer, gcap_notification_t** out_notification) {
+  RETURN_IF_NULL(producer);
+  RETURN_IF_NULL(out_notification);
+  *out_notification = NULL;
+  gcap_notification_t* notification = calloc(1, sizeof(*notification));
+  if (notification == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a notification");
+  notification->producer = producer;
+  int previous = 0;
+  gcap_status_t status = gcap_device_push(producer->device_id, &previous);
+  if (status == NULL) {
+    status = GCAP_CUDA(cudaEventCreateWithFlags(&notification->event, cudaEventDisableTiming));
+    status = gcap_status_join(status, gcap_device_pop(producer->device_id, previous));
+  }
+  if (status != NULL) {
+    gcap_notification_destroy(notification);
+    return status;
+  }
+  *out_notification = notification;
+  return NULL;
+}
+
+void gcap_notification_destroy(gcap_notification_t* notification) {
+  if (notification == NULL) return;
+  if (notification->event != NULL) {
+    // Nothing to do about a failure: the event is gone for us either way.
+    gcap_status_ignore(GCAP_CUDA(cudaEventDestroy(notification->event)));
+  }
+  free(notification->known.points);
+  free(notification);
+}
+
+// Tells the scope that this thread has open, if any, which stream took part in its capture: one that was forked to and
+// is not joined at the end is named by what it was given.
+static void tell_ledger(const char* operation, cudaStream_t stream, int line) {
+  const gcap_capture_hooks_t* hooks = gcap_thread_capture_hooks;
+  if (hooks != NULL && hooks->note != NULL) hooks->note(operation, stream, __FILE__, line);
+}
+
+gcap_status_t gcap_notification_record(gcap_notification_t* notification) {
+  RETURN_IF_NULL(notification);
+  gcap_stream_t* producer = notification->producer;
+  enum cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
+  if (producer->can_capture) {
+    GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamIsCapturing(producer->handle, &state)));
+  }
+  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaEventRecord(notification->event, producer->handle)));
+  notification->captured = state != cudaStreamCaptureStatusNone;
+  if (notification->captured) tell_ledger("gcap_notification_record", producer->handle, __LINE__);
+  timeline_copy_known(producer, &notification->known);
+  notification->sync_id = atomic_fetch_add_explicit(&producer->sync_id, 1, memory_order_relaxed) + 1;
+  return NULL;
+}
+
+static gcap_status_t check_recorded(const gcap_notification_t* notification) {
+  if (notification->sync_id != 0) return NULL;
+  return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "the notification of stream %p was never recorded",
+                     (void*)notification->producer->handle);
+}
+
+gcap_status_t gcap_notification_wait(gcap_notification_t* notification, gcap_stream_t* consumer) {
+  RETURN_IF_NULL(notification);
+  RETURN_IF_NULL(consumer);
+  GCAP_RETURN_IF_ERROR(check_recorded(notification));
+  // The driver would break the capture (rule R17 of the capture rules).
+  if (!notification->captured) {
+    GCAP_RETURN_IF_ERROR(
+        stream_check_not_capturing(consumer, "waiting for a notification recorded outside the capture"));
+  }
+  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamWaitEvent(consumer->handle, notification->event, 0)));
+  if (notification->captured) {
+    // An edge orders nodes of the graph, not what the streams are given next.
+    tell_ledger("gcap_notification_wait", consumer->handle, __LINE__);
+    return NULL;
+  }
+  known_point_t producers = {notification->producer->serial, notification->sync_id};
+  timeline_learn(consumer, &(known_points_t){.points = &producers, .count = 1});
+  timeline_learn(consumer, &notification->known);
+  return NULL;
+}
+
+gcap_status_t gcap_notification_wait_on_host(gcap_notification_t* notification) {
+  RETURN_IF_NULL(notification);
+  GCAP_RETURN_IF_ERROR(check_recorded(notification));
+  if (notification->captured) {
+    return GCAP_STATUS(
+        GCAP_FAILED_PRECONDITION,
+        "the notification of stream %p was recorded inside a capture: it is a graph edge, the host cannot "
+        "wait for it",
+        (void*)notification->producer->handle);
+  }
+  enum cudaStreamCaptureMode mode;
+  GCAP_RETURN_IF_ERROR(gcap_relaxed_push(&mode));
+  gcap_status_t status = GCAP_CUDA(cudaEventSynchronize(notification->event));
+  status = gcap_status_join(status, gcap_relaxed_pop(mode));
+  if (status != NULL) return status;
+  timeline_finish_before(notification->producer, notification->sync_id);
+  return NULL;
+}
