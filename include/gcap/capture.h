@@ -92,6 +92,25 @@ uint32_t gcap_capture_num_open(void);
 // NULL gives NULL.
 cudaStream_t gcap_capture_stream(const gcap_capture_t* capture);
 
+// Takes `streams`, idle or in this capture, into the capture: what each is given next comes after all that the origin
+// captured so far. They may be of other devices, and must outlive the scope. What they are given must be joined before
+// the end, or else the end fails and names them. A failure sets the latch: work that was meant for the graph would run.
+//   FAILED_PRECONDITION  `capture` is NULL or another thread's, which then goes on; or a stream is being captured by
+//                        somebody else
+//   INVALID_ARGUMENT     `streams` is NULL, or has the legacy default stream or the origin in it
+//   RESOURCE_EXHAUSTED   no host memory for the list of streams
+//   CUDA_ERROR           the driver refused an event
+gcap_status_t gcap_capture_fork(gcap_capture_t* capture, const cudaStream_t* streams,
+                                size_t num_streams) GCAP_NODISCARD;
+
+// The origin's next work comes after all that `streams`, which gcap_capture_fork took, captured so far. They stay in
+// the capture: give them no more work, or join them again. A failure sets the latch.
+//   FAILED_PRECONDITION  `capture` is NULL or another thread's, which then goes on
+//   INVALID_ARGUMENT     `streams` is NULL, or a stream was not forked in this scope
+//   CUDA_ERROR           the driver refused an event
+gcap_status_t gcap_capture_join(gcap_capture_t* capture, const cudaStream_t* streams,
+                                size_t num_streams) GCAP_NODISCARD;
+
 // Runs `close(user, committed)` once when the scope ends: `committed` tells whether a graph came of it. Steps run in
 // reverse order, after the stream has left capture mode.
 //   RESOURCE_EXHAUSTED   no memory for the step; it will not run
@@ -125,8 +144,8 @@ typedef struct gcap_capture_call {
 
 // Notes an operation that did not go through GCAP_CUDA, after it was done: a kernel launched with <<<>>>, a library's
 // call. Asks the driver whether the capture still goes on, so that what breaks it without an error is named. Does
-// nothing on a thread without a scope, and without a ledger. `operation` is copied; `file` must be a literal; `stream`
-// may be NULL.
+// nothing on a thread without a scope, and without a ledger. `operation` is copied; `file` must be a literal. `stream`
+// may be NULL; another one than the origin must outlive the scope, which at its end looks whether it was joined.
 void gcap_capture_note(const char* operation, cudaStream_t stream, const char* file, int line);
 #define GCAP_CAPTURE_NOTE(operation, stream) gcap_capture_note((operation), (stream), __FILE__, __LINE__)
 

@@ -41,7 +41,11 @@ static gcap_status_t retain_in_current(void (*release)(void* user), void* user) 
 }
 
 static void note_in_current(const char* operation, cudaStream_t stream, const char* file, int line) {
-  calls_add(&current_scope->calls, current_scope->stream, operation, stream, file, line);
+  gcap_capture_t* capture = current_scope;
+  calls_add(&capture->calls, capture->stream, operation, stream, file, line);
+  if (stream == NULL || stream == cudaStreamLegacy || stream == capture->stream) return;
+  member_t* member = members_add(&capture->members, stream);
+  if (member != NULL) member->joined = false;  // without memory the stream is only missing from a message
 }
 
 static const gcap_capture_hooks_t hooks_without_ledger = {.fail = fail_current, .retain = retain_in_current};
@@ -71,7 +75,8 @@ gcap_status_t gcap_capture_options_check(const gcap_capture_options_t* options) 
                      GCAP_CAPTURE_MAX_LEDGER_CALLS);
 }
 
-static gcap_status_t check_can_begin(cudaStream_t stream) {
+static gcap_status_t check_can_begin(cudaStream_t stream, int* out_device_id) {
+  *out_device_id = 0;
   if (stream == NULL || stream == cudaStreamLegacy) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT,
                        "the legacy default stream (0) cannot be captured: use a stream created with "
@@ -79,7 +84,7 @@ static gcap_status_t check_can_begin(cudaStream_t stream) {
   }
   enum cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamIsCapturing(stream, &state)));
-  if (state == cudaStreamCaptureStatusNone) return NULL;
+  if (state == cudaStreamCaptureStatusNone) return GCAP_CUDA(cudaStreamGetDevice(stream, out_device_id));
   return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "stream %p is being captured by somebody else already%s", (void*)stream,
                      state == cudaStreamCaptureStatusInvalidated ? ", and that capture is invalidated" : "");
 }
@@ -115,10 +120,10 @@ static void latch_unreported_failure(void) {
                                            __LINE__));  // making it has set the latch
 }
 
-static gcap_capture_t* scope_new(cudaStream_t stream, uint32_t ledger_calls) {
+static gcap_capture_t* scope_new(cudaStream_t stream, int device_id, uint32_t ledger_calls) {
   gcap_capture_t* capture = malloc(sizeof(*capture) + ledger_calls * sizeof(capture->ring[0]));
   if (capture == NULL) return NULL;
-  *capture = (gcap_capture_t){.stream = stream};
+  *capture = (gcap_capture_t){.stream = stream, .device_id = device_id};
   calls_init(&capture->calls, capture->ring, ledger_calls);
   pthread_mutex_init(&capture->latch_mutex, NULL);
   return capture;
@@ -126,6 +131,7 @@ static gcap_capture_t* scope_new(cudaStream_t stream, uint32_t ledger_calls) {
 
 static void scope_free(gcap_capture_t* capture) {
   pthread_mutex_destroy(&capture->latch_mutex);
+  free(capture->members.items);
   free(capture);
 }
 
@@ -140,9 +146,10 @@ gcap_status_t gcap_capture_begin(cudaStream_t stream, const gcap_capture_options
   gcap_capture_options_init(&defaults);
   if (options == NULL) options = &defaults;
   GCAP_RETURN_IF_ERROR(gcap_capture_options_check(options));
-  GCAP_RETURN_IF_ERROR(check_can_begin(stream));
+  int device_id = 0;
+  GCAP_RETURN_IF_ERROR(check_can_begin(stream, &device_id));
   GCAP_RETURN_IF_ERROR(prepare_thread());
-  gcap_capture_t* capture = scope_new(stream, options->ledger_calls);
+  gcap_capture_t* capture = scope_new(stream, device_id, options->ledger_calls);
   if (capture == NULL) {
     return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a capture scope with a ledger of %" PRIu32 " calls",
                        options->ledger_calls);
@@ -201,6 +208,8 @@ static gcap_status_t close_scope(gcap_capture_t* capture, cudaGraph_t* out_graph
     }
   }
   latch_unreported_failure();
+  // A failure sets the latch: the capture fails, and what it cannot tell is which streams were not joined.
+  gcap_status_ignore(members_find_unjoined(&capture->members, capture->stream));
   gcap_thread_capture_hooks = NULL;  // what ends the scope is no part of it
   cudaGraph_t graph = NULL;
   gcap_status_t end_status = end_stream_capture(capture->stream, &graph);

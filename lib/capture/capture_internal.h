@@ -9,9 +9,12 @@
 #include "gcap/capture.h"
 #include "lib/capture/calls.h"
 #include "lib/capture/entries.h"
+#include "lib/capture/members.h"
 
 struct gcap_capture {
   cudaStream_t stream;
+  int device_id;      // of the stream; it cannot be asked once the stream captures (rule R24 of the capture rules)
+  members_t members;  // the other streams
   entry_t* steps;     // newest first
   entry_t* retained;  // newest first
   calls_t calls;

@@ -75,6 +75,16 @@ static void add_cause(text_t* text, const calls_t* calls, gcap_status_t first) {
   add_rule(text, rule != NULL ? rule : capture_rule_of_code(code));
 }
 
+// What the driver only calls unjoined.
+static void add_unjoined(text_t* text, const members_t* members) {
+  const char* separator = "; never joined: ";
+  for (size_t i = 0; i < members->count; ++i) {
+    if (!members->items[i].unjoined) continue;
+    add(text, "%sstream %p", separator, (void*)members->items[i].stream);
+    separator = ", ";
+  }
+}
+
 gcap_status_t capture_verdict(gcap_capture_t* capture, gcap_status_t end_status) {
   gcap_status_t cause = capture->cause;
   capture->cause = NULL;
@@ -84,6 +94,7 @@ gcap_status_t capture_verdict(gcap_capture_t* capture, gcap_status_t end_status)
     cause = GCAP_STATUS(GCAP_CAPTURE_INVALIDATED, "the driver ended a capture well that was not the scope's any more");
   }
   text_t text = {.length = 0};
+  if (gcap_status_cuda_error(end_status) == cudaErrorStreamCaptureUnjoined) add_unjoined(&text, &capture->members);
   if (broken) {
     add_break(&text, &capture->calls, cause);
   } else {

@@ -64,7 +64,7 @@ TEST_F(CaptureSim, FaultsOfBeginUndoIt) {
     gcap_capture_abort(capture);
     ExpectAsBefore(stream);
   });
-  EXPECT_EQ(walked, (Functions{"cudaStreamIsCapturing", "cudaStreamBeginCapture"}));
+  EXPECT_EQ(walked, (Functions{"cudaStreamIsCapturing", "cudaStreamGetDevice", "cudaStreamBeginCapture"}));
 }
 
 TEST_F(CaptureSim, FaultsOfBeginStillAbortTheAbandonedOne) {

@@ -67,7 +67,7 @@ TEST_F(GraphManagerSim, FaultsOfBeginRunMakeItAnEagerRun) {
     ExpectNextRunsAreRight(0, &job);
     DestroyManager();
   });
-  EXPECT_EQ(walked, (Functions{"cudaStreamIsCapturing", "cudaStreamBeginCapture"}));
+  EXPECT_EQ(walked, (Functions{"cudaStreamIsCapturing", "cudaStreamGetDevice", "cudaStreamBeginCapture"}));
 }
 
 TEST_F(GraphManagerSim, FaultsOfAnAbandonedRunsAbortDoNotStopTheNext) {

@@ -1,0 +1,37 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// members.h: the streams beside the origin that a scope has heard of.
+#ifndef GCAP_LIB_CAPTURE_MEMBERS_H_
+#define GCAP_LIB_CAPTURE_MEMBERS_H_
+
+#include <cuda_runtime_api.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "gcap/capture.h"
+
+typedef struct member {
+  cudaStream_t stream;
+  int device_id;  // DEVICE_UNKNOWN unless this scope forked it
+  bool joined;    // since it was last forked or noted
+  bool unjoined;  // found by members_find_unjoined
+} member_t;
+
+#define DEVICE_UNKNOWN (-1)
+
+typedef struct members {
+  member_t* items;
+  size_t count, capacity;
+} members_t;
+
+// NULL when the scope has not heard of it.
+member_t* members_find(const members_t* members, cudaStream_t stream);
+
+// Finds or adds. NULL: no host memory.
+member_t* members_add(members_t* members, cudaStream_t stream);
+
+// Marks the members that have captured work which does not come before what the origin reached. To be called before the
+// capture ends, for then nobody can tell any more.
+gcap_status_t members_find_unjoined(members_t* members, cudaStream_t origin) GCAP_NODISCARD;
+
+#endif  // GCAP_LIB_CAPTURE_MEMBERS_H_

@@ -1,0 +1,171 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Forks when CUDA calls fail, and under many schedules: what only the simulator can stage.
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "gcap/capture.h"
+#include "gcap_sim.h"
+#include "gtest/gtest.h"
+#include "test/base/device_work.h"
+#include "test/base/heap_failure.h"
+#include "test/base/named_faults.h"
+#include "test/capture/diamond.h"
+#include "test/support/device_test.h"
+#include "test/support/expect_status.h"
+
+namespace gcap {
+namespace testing {
+namespace {
+
+using Functions = std::set<std::string>;
+
+constexpr uint64_t kFirstSeed = 0;
+constexpr uint64_t kSeeds = 500;
+
+class CaptureForkSim : public DeviceTest {
+ protected:
+  static gcap_capture_t* Begin(cudaStream_t stream, uint32_t ledger_calls = 64) {
+    const gcap_capture_options_t options = {GCAP_CAPTURE_THREAD_LOCAL, ledger_calls};
+    gcap_capture_t* capture = nullptr;
+    GCAP_EXPECT_OK(gcap_capture_begin(stream, &options, &capture));
+    return capture;
+  }
+
+  static Outcome End(gcap_capture_t* capture) {
+    cudaGraph_t graph = nullptr;
+    gcap_retained_t* retained = nullptr;
+    const Outcome outcome(gcap_capture_end(capture, &graph, &retained));
+    if (graph != nullptr) {
+      GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
+    }
+    return outcome;
+  }
+
+  // The next capture, of the same streams, is right.
+  static void ExpectAsBefore(const Diamond& diamond) {
+    EXPECT_FALSE(gcap_thread_is_capturing());
+    gcap_capture_t* capture = Begin(diamond.origin());
+    diamond.Capture(capture);
+    const Outcome outcome = End(capture);
+    EXPECT_TRUE(outcome.ok()) << outcome.message;
+    int device = -1;
+    GCAP_EXPECT_CUDA(cudaGetDevice(&device));
+    EXPECT_EQ(device, 0);
+  }
+};
+
+// One capture with two replays, under the schedule of a seed.
+int CaptureAndReplay(void* user) {
+  const Diamond diamond(*static_cast<const std::vector<int>*>(user));
+  gcap_capture_t* capture = nullptr;
+  if (!Outcome(gcap_capture_begin(diamond.origin(), nullptr, &capture)).ok()) return 1;
+  diamond.Capture(capture);
+  cudaGraph_t graph = nullptr;
+  gcap_retained_t* retained = nullptr;
+  if (!Outcome(gcap_capture_end(capture, &graph, &retained)).ok()) return 1;
+  cudaGraphExec_t exec = nullptr;
+  if (cudaGraphInstantiate(&exec, graph, 0) != cudaSuccess) return 1;
+  const bool right = diamond.Replay(exec, 5) && diamond.Replay(exec, 6);
+  const bool gone = cudaGraphExecDestroy(exec) == cudaSuccess && cudaGraphDestroy(graph) == cudaSuccess;
+  return right && gone ? 0 : 1;
+}
+
+TEST_F(CaptureForkSim, ReplaysRightUnderEverySchedule) {
+  std::vector<int> devices[] = {{0, 0, 0}, {1, 0, 1}};
+  for (std::vector<int>& branches : devices) {
+    uint64_t seed = 0;
+    EXPECT_EQ(gcap_sim_explore(CaptureAndReplay, &branches, kFirstSeed, kSeeds, &seed), 0)
+        << "GCAP_SIM_EXPLORE=" << seed << (branches[0] == 1 ? ", across devices" : "");
+  }
+}
+
+TEST_F(CaptureForkSim, FaultsOfForkFailTheCaptureAndLeaveNothing) {
+  const Diamond diamond({1, 0});
+  const std::vector<cudaStream_t> streams = diamond.streams();
+  const Functions walked = WalkNamedFaults([&](NamedFault& fault) {
+    gcap_capture_t* capture = Begin(diamond.origin(), 0);
+    GCAP_EXPECT_CUDA(diamond.Upload());
+    const Outcome outcome = fault.During([&] { return gcap_capture_fork(capture, streams.data(), streams.size()); });
+    EXPECT_EQ(outcome.ok(), !fault.fired());
+    EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
+    const Outcome end = End(capture);
+    EXPECT_EQ(end.ok(), !fault.fired());
+    EXPECT_TRUE(end.ok() || fault.Explains(end)) << end.message;
+    ExpectAsBefore(diamond);
+  });
+  EXPECT_EQ(walked, (Functions{"cudaEventCreateWithFlags", "cudaEventDestroy", "cudaEventRecord", "cudaGetDevice",
+                               "cudaStreamGetCaptureInfo", "cudaStreamGetDevice", "cudaStreamWaitEvent"}));
+}
+
+TEST_F(CaptureForkSim, FaultsOfJoinFailTheCaptureAndLeaveNothing) {
+  const Diamond diamond({1, 0});
+  const std::vector<cudaStream_t> streams = diamond.streams();
+  const Functions walked = WalkNamedFaults([&](NamedFault& fault) {
+    gcap_capture_t* capture = Begin(diamond.origin(), 0);
+    GCAP_EXPECT_CUDA(diamond.Upload());
+    GCAP_EXPECT_OK(gcap_capture_fork(capture, streams.data(), streams.size()));
+    for (size_t i = 0; i < streams.size(); ++i) GCAP_EXPECT_CUDA(diamond.Spread(i));
+    const Outcome outcome = fault.During([&] { return gcap_capture_join(capture, streams.data(), streams.size()); });
+    EXPECT_EQ(outcome.ok(), !fault.fired());
+    EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
+    if (fault.Is("cudaSetDevice")) {
+      GCAP_EXPECT_CUDA(cudaSetDevice(0));
+    }
+    const Outcome end = End(capture);
+    EXPECT_EQ(end.ok(), !fault.fired());
+    EXPECT_TRUE(end.ok() || fault.Explains(end)) << end.message;
+    ExpectAsBefore(diamond);
+  });
+  EXPECT_EQ(walked, (Functions{"cudaEventCreateWithFlags", "cudaEventDestroy", "cudaEventRecord", "cudaGetDevice",
+                               "cudaSetDevice", "cudaStreamWaitEvent"}));
+}
+
+TEST_F(CaptureForkSim, FaultsOfTheLookForUnjoinedWorkFailTheCapture) {
+  const Diamond diamond({0, 0});
+  const std::vector<cudaStream_t> streams = diamond.streams();
+  const Functions walked = WalkNamedFaults([&](NamedFault& fault) {
+    gcap_capture_t* capture = Begin(diamond.origin());
+    GCAP_EXPECT_CUDA(diamond.Upload());
+    GCAP_EXPECT_OK(gcap_capture_fork(capture, streams.data(), streams.size()));
+    for (size_t i = 0; i < streams.size(); ++i) GCAP_EXPECT_CUDA(diamond.Spread(i));
+    cudaGraph_t graph = nullptr;
+    gcap_retained_t* retained = nullptr;
+    const Outcome outcome = fault.During([&] { return gcap_capture_end(capture, &graph, &retained); });
+    EXPECT_STREQ(gcap_code_name(outcome.code), "CAPTURE_INVALIDATED");
+    EXPECT_TRUE(!fault.fired() || outcome.Names(fault.function())) << outcome.message;
+    ExpectAsBefore(diamond);
+  });
+  // The question for the state is the ledger's, after each of these calls, and the one after a failed end.
+  EXPECT_EQ(walked, (Functions{"cudaGraphGetEdges", "cudaStreamEndCapture", "cudaStreamGetCaptureInfo",
+                               "cudaStreamIsCapturing"}));
+}
+
+TEST_F(CaptureForkSim, EndOfAJoinedForkAsksNothingMore) {
+  const Diamond diamond({0, 0});
+  gcap_capture_t* capture = Begin(diamond.origin());
+  diamond.Capture(capture);
+  const uint64_t edges = gcap_sim_calls("cudaGraphGetEdges"), infos = gcap_sim_calls("cudaStreamGetCaptureInfo");
+  EXPECT_TRUE(End(capture).ok());
+  EXPECT_EQ(gcap_sim_calls("cudaGraphGetEdges"), edges);
+  EXPECT_EQ(gcap_sim_calls("cudaStreamGetCaptureInfo"), infos);
+}
+
+TEST_F(CaptureForkSim, WithoutMemoryAForkIsRefusedAndTheCaptureFails) {
+  const Diamond diamond({0});
+  const std::vector<cudaStream_t> streams = diamond.streams();
+  gcap_capture_t* capture = Begin(diamond.origin());
+  {
+    const HeapFailure no_memory;
+    GCAP_EXPECT_FAILS(gcap_capture_fork(capture, streams.data(), 1), GCAP_RESOURCE_EXHAUSTED, "memory");
+    EXPECT_EQ(no_memory.hits(), 1);
+  }
+  EXPECT_TRUE(End(capture).Names("memory"));
+  ExpectAsBefore(diamond);
+}
+
+}  // namespace
+}  // namespace testing
+}  // namespace gcap
