@@ -174,4 +174,98 @@ TEST(ThreadContextsSim, ThreadThatCannotEndItsContextExitsAllTheSame) {
   GCAP_EXPECT_OK(gcap_thread_contexts_destroy(set));
 }
 
+// --- Schedules ------------------------------------------------------------------------------------------------------
+
+constexpr uint64_t kSchedules = 500;
+constexpr int kRuns = 5;        // eager, captured, replayed
+constexpr size_t kBytes = 256;  // of the input, and of each output
+
+// Two threads run the same set on one input. Each chains two copies, input to middle to output, and leaves its mark in
+// the output before each run, so that a run that did nothing shows.
+struct Duo {
+  gcap_thread_contexts_t* set;
+  unsigned char* input;
+  unsigned char* outputs[2];  // middle, then output
+  int wrong[2];
+};
+
+int Issue(const Duo& duo, size_t index, cudaStream_t stream) {
+  unsigned char* middle = duo.outputs[index];
+  return (cudaMemcpyAsync(middle, duo.input, kBytes, cudaMemcpyDeviceToDevice, stream) != cudaSuccess) +
+         (cudaMemcpyAsync(middle + kBytes, middle, kBytes, cudaMemcpyDeviceToDevice, stream) != cudaSuccess);
+}
+
+int RunOnce(const Duo& duo, size_t index, gcap_graph_manager_t* graphs, cudaStream_t stream) {
+  if (gcap_graph_manager_is_captured(graphs, 0)) {
+    return !Outcome(gcap_graph_manager_replay(graphs, 0, /*synchronize=*/false)).ok();
+  }
+  gcap_graph_run_kind_t kind;
+  if (!Outcome(gcap_graph_manager_begin_run(graphs, 0, stream, &kind)).ok()) return 1;
+  const int wrong = Issue(duo, index, stream);
+  return wrong + !Outcome(gcap_graph_manager_end_run(graphs, nullptr, /*synchronize=*/false)).ok();
+}
+
+void RunOneOfDuo(Duo* duo, size_t index) {
+  gcap_sim_turns_join(index);
+  int wrong = 0;
+  gcap_thread_context_t* context = nullptr;
+  wrong += !Outcome(gcap_thread_contexts_get(duo->set, &context)).ok();
+  gcap_stream_t* stream = gcap_thread_context_stream(context);
+  const cudaStream_t handle = gcap_stream_handle(stream);
+  unsigned char seen[kBytes];
+  for (int run = 0; run < kRuns; ++run) {
+    wrong += cudaMemsetAsync(duo->outputs[index], 0xee, 2 * kBytes, handle) != cudaSuccess;
+    wrong += RunOnce(*duo, index, gcap_thread_context_graphs(context), handle);
+    wrong += cudaMemcpyAsync(seen, duo->outputs[index] + kBytes, kBytes, cudaMemcpyDeviceToHost, handle) != cudaSuccess;
+    wrong += !Outcome(gcap_stream_synchronize(stream)).ok();
+    for (size_t i = 0; i < kBytes; ++i) wrong += seen[i] != static_cast<unsigned char>(i);
+  }
+  gcap_graph_info_t info;
+  gcap_graph_manager_get_info(gcap_thread_context_graphs(context), 0, &info);
+  wrong += info.eager_runs != 1 || info.captures != 1 || info.replays != kRuns - 1;
+  duo->wrong[index] = wrong;
+  gcap_sim_turns_leave();
+}
+
+// The first thread's context ends with it, beside the second thread's runs; the second's ends with the set.
+int RunDuo(void*) {
+  Duo duo = {};
+  gcap_thread_contexts_options_t options;
+  gcap_thread_contexts_options_init(&options);
+  options.graph.min_num_runs_before_capture = 1;
+  int wrong = !Outcome(gcap_thread_contexts_create(&options, &duo.set)).ok();
+  unsigned char bytes[kBytes];
+  for (size_t i = 0; i < kBytes; ++i) bytes[i] = static_cast<unsigned char>(i);
+  wrong += cudaMalloc(reinterpret_cast<void**>(&duo.input), kBytes) != cudaSuccess;
+  wrong += cudaMemcpy(duo.input, bytes, kBytes, cudaMemcpyHostToDevice) != cudaSuccess;
+  for (unsigned char*& output : duo.outputs) {
+    wrong += cudaMalloc(reinterpret_cast<void**>(&output), 2 * kBytes) != cudaSuccess;
+  }
+  gcap_sim_turns_begin(2);
+  std::atomic<int> done{0};
+  std::atomic<bool> released{false};
+  std::thread first([&] {
+    RunOneOfDuo(&duo, 0);
+    ++done;
+  });
+  std::thread second([&] {
+    RunOneOfDuo(&duo, 1);
+    ++done;
+    while (!released) std::this_thread::yield();
+  });
+  first.join();
+  while (done < 2) std::this_thread::yield();
+  wrong += gcap_thread_contexts_count(duo.set) != 1;
+  wrong += !Outcome(gcap_thread_contexts_destroy(duo.set)).ok();
+  released = true;
+  second.join();
+  for (void* memory : {duo.input, duo.outputs[0], duo.outputs[1]}) wrong += cudaFree(memory) != cudaSuccess;
+  return wrong + duo.wrong[0] + duo.wrong[1];
+}
+
+TEST(ThreadContextsSim, ThreadsWithOneInputComputeRightUnderEverySchedule) {
+  uint64_t failing = 0;
+  EXPECT_EQ(gcap_sim_explore(RunDuo, nullptr, 0, kSchedules, &failing), 0) << "seed " << failing;
+}
+
 }  // namespace
