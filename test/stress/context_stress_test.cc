@@ -1,0 +1,317 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Contexts under load: 32 threads warm up, capture, replay, release and exit, sometimes inside a run, while EPs are
+// destroyed and created and a few CUDA calls fail by chance. Every result is right, every failure is an injected one,
+// and at the end there is as much of everything as at the start.
+//
+// The seed decides what each thread does, not how the threads interleave. GCAP_STRESS_SEED runs another one, or one
+// again; GCAP_STRESS_STEPS another number of steps.
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gcap/capture.h"
+#include "gcap/ep_ops.h"
+#include "gcap/log.h"
+#include "gcap/options.h"
+#include "gcap/stream.h"
+#include "gcap_sim.h"
+#include "gtest/gtest.h"
+#include "test/support/expect_status.h"
+
+namespace gcap {
+namespace testing {
+namespace {
+
+constexpr int kChairs = 32;  // threads at once
+constexpr int kEps = 3;
+constexpr int kIds = 2;
+constexpr int kMostSteps = 80;  // of one thread
+constexpr int kBytes = 64;
+constexpr int kMostTries = 50;  // of one step, when calls fail: far more than the probabilities below need
+
+constexpr cudaError_t kFault = cudaErrorUnknown;
+
+// Calls that fail by chance. None is one that ends something: those keep handles for ever when they fail, as they say.
+// Nor is cudaStreamEndCapture: it is tried twice, and when chance hits both the stream stays in its capture.
+const gcap_sim_fault_t kFaults[] = {
+    {"cudaGraphInstantiateWithParams", 0, 0.05, kFault, 0},
+    {"cudaGraphLaunch", 0, 0.01, kFault, 0},
+    {"cudaMalloc", 0, 0.05, kFault, 0},
+    {"cudaMemsetAsync", 0, 0.02, kFault, 0},
+    {"cudaStreamBeginCapture", 0, 0.05, kFault, 0},
+    {"cudaStreamCreateWithFlags", 0, 0.05, kFault, 0},
+};
+
+const char* const kKinds[] = {"stream", "event",         "graph",         "graph node",
+                              "exec",   "device memory", "pinned memory", "user object"};
+
+std::map<std::string, size_t> Live() {
+  std::map<std::string, size_t> live = {{"all", gcap_sim_live(nullptr)}};
+  for (const char* kind : kKinds) live[kind] = gcap_sim_live(kind);
+  return live;
+}
+
+uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
+// What happened, for the test to see that it tested something. After the first thing that is wrong everybody stops.
+struct Tally {
+  std::atomic<int> threads{0}, runs{0}, replays{0}, releases{0}, abandoned{0}, ep_ends{0}, failures{0};
+  std::atomic<bool> wrong{false};
+
+  void Expect(bool right, const std::string& what) {
+    if (right) return;
+    ADD_FAILURE() << what;
+    wrong = true;
+  }
+};
+
+// Does `step` until it succeeds; every failure must be an injected one.
+void Insist(Tally* tally, const std::function<gcap_status_t()>& step) {
+  for (int tries = 0; tries < kMostTries; ++tries) {
+    const Outcome outcome(step());
+    if (outcome.ok()) return;
+    ++tally->failures;
+    tally->Expect(outcome.cuda_error == kFault && !outcome.Names("kept for ever"), outcome.message);
+    if (tally->wrong) return;
+  }
+  tally->Expect(false, "still failing after " + std::to_string(kMostTries) + " tries");
+}
+
+// An EP that is replaced by a new one now and then. Nobody is inside a run of it meanwhile; threads may exit.
+class ReplacedEp {
+ public:
+  explicit ReplacedEp(Tally* tally) : tally_(tally) { Create(); }
+  ~ReplacedEp() { GCAP_EXPECT_OK(gcap_ep_runtime_destroy(runtime_)); }
+
+  gcap_ep_runtime_t* Enter() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    changed_.wait(lock, [this] { return !replacing_; });
+    ++inside_;
+    return runtime_;
+  }
+  void Leave() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    --inside_;
+    changed_.notify_all();
+  }
+  void Replace() {
+    {
+      std::unique_lock<std::mutex> lock(mutex_);
+      if (replacing_) return;
+      replacing_ = true;
+      changed_.wait(lock, [this] { return inside_ == 0; });
+    }
+    GCAP_EXPECT_OK(gcap_ep_runtime_destroy(runtime_));
+    ++tally_->ep_ends;
+    Create();
+    std::lock_guard<std::mutex> lock(mutex_);
+    replacing_ = false;
+    changed_.notify_all();
+  }
+
+ private:
+  void Create() {
+    gcap_options_t options;
+    gcap_options_init(&options);
+    options.enable_cuda_graph = true;
+    options.min_num_runs_before_capture = 1;
+    options.arena_initial_chunk_bytes = 16 << 10;
+    Insist(tally_, [&] { return gcap_ep_runtime_create(&options, &runtime_); });
+  }
+
+  Tally* const tally_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int inside_ = 0;
+  bool replacing_ = false;
+  gcap_ep_runtime_t* runtime_ = nullptr;
+};
+
+struct World {
+  Tally tally;
+  gcap_stream_pool_t* pool = nullptr;  // for what the threads copy to and from the host
+  std::vector<std::unique_ptr<ReplacedEp>> eps;
+  std::atomic<int64_t> steps_left{0};
+};
+
+// Device memory of one chair: it outlives the threads that sit there, and with them all graphs that know it.
+struct Buffers {
+  unsigned char* input = nullptr;
+  unsigned char* output = nullptr;
+};
+
+// One thread's steps.
+class Sitter {
+ public:
+  Sitter(World* world, const Buffers& buffers, uint64_t seed) : world_(world), buffers_(buffers), random_(seed) {}
+
+  // Gives the EP that it has left a run open in, or NULL.
+  ReplacedEp* Run() {
+    ++world_->tally.threads;
+    for (int steps = 1 + Below(kMostSteps); steps > 0 && --world_->steps_left >= 0; --steps) {
+      ReplacedEp* ep = world_->eps[Below(kEps)].get();
+      const int id = Below(kIds);
+      const int what = Below(1000);
+      if (what < 5) {
+        ep->Replace();
+        continue;
+      }
+      gcap_ep_runtime_t* runtime = ep->Enter();
+      if (what < 15 && Outcome(gcap_ep_runtime_run_start(runtime, GCAP_GRAPH_ID_NONE + Below(kIds + 1))).ok()) {
+        Outcome(Issue(runtime, id));  // whatever becomes of it
+        ++world_->tally.abandoned;
+        return ep;
+      }
+      if (what < 65) {
+        Release(runtime, id);
+      } else {
+        Compute(runtime, id);
+      }
+      ep->Leave();
+      if (world_->tally.wrong) break;
+    }
+    return nullptr;
+  }
+
+ private:
+  int Below(int limit) { return static_cast<int>(random_() % static_cast<uint64_t>(limit)); }
+
+  // Output = input by way of scratch.
+  gcap_status_t Issue(gcap_ep_runtime_t* runtime, int id) {
+    gcap_run_resources_t run;
+    GCAP_RETURN_IF_ERROR(gcap_ep_runtime_get_run_resources(runtime, &run));
+    const cudaStream_t stream = gcap_stream_handle(run.stream);
+    void* block = nullptr;
+    GCAP_RETURN_IF_ERROR(gcap_scratch_alloc(run.scratch, kBytes << id, run.stream, &block));
+    gcap_status_t status = GCAP_CUDA(cudaMemsetAsync(block, 0, kBytes << id, stream));
+    if (status == nullptr) {
+      status = GCAP_CUDA(cudaMemcpyAsync(block, buffers_.input, kBytes, cudaMemcpyDeviceToDevice, stream));
+    }
+    if (status == nullptr) {
+      status = GCAP_CUDA(cudaMemcpyAsync(buffers_.output, block, kBytes, cudaMemcpyDeviceToDevice, stream));
+    }
+    return gcap_status_join(status, gcap_scratch_free(run.scratch, block));
+  }
+
+  gcap_status_t RunOnce(gcap_ep_runtime_t* runtime, int id) {
+    bool replayed = false;
+    GCAP_RETURN_IF_ERROR(gcap_ep_runtime_replay_graph(runtime, id, /*synchronize=*/true, &replayed));
+    if (replayed) {
+      ++world_->tally.replays;
+      return nullptr;
+    }
+    GCAP_RETURN_IF_ERROR(gcap_ep_runtime_run_start(runtime, id));
+    gcap_status_t status = Issue(runtime, id);
+    gcap_status_t ended = gcap_ep_runtime_run_end(runtime, status, /*synchronize=*/true);
+    return gcap_status_join(status, ended);
+  }
+
+  // Copies on a stream of the pool, and waits.
+  void Copy(void* to, const void* from, cudaMemcpyKind kind) {
+    gcap_stream_t* stream = nullptr;
+    Insist(&world_->tally, [&] { return gcap_stream_pool_acquire(world_->pool, &stream); });
+    if (stream == nullptr) return;
+    EXPECT_EQ(cudaMemcpyAsync(to, from, kBytes, kind, gcap_stream_handle(stream)), cudaSuccess);
+    GCAP_EXPECT_OK(gcap_stream_synchronize(stream));
+    GCAP_EXPECT_OK(gcap_stream_pool_release(world_->pool, stream));
+  }
+
+  void Compute(gcap_ep_runtime_t* runtime, int id) {
+    const unsigned char value = static_cast<unsigned char>(Below(255));
+    const std::vector<unsigned char> input(kBytes, value), poison(kBytes, 255);
+    Copy(buffers_.input, input.data(), cudaMemcpyHostToDevice);
+    Copy(buffers_.output, poison.data(), cudaMemcpyHostToDevice);
+    Insist(&world_->tally, [&] { return RunOnce(runtime, id); });
+    std::vector<unsigned char> output(kBytes);
+    Copy(output.data(), buffers_.output, cudaMemcpyDeviceToHost);
+    world_->tally.Expect(output == input, "graph id " + std::to_string(id) + ": byte 0 is " +
+                                              std::to_string(output[0]) + ", expected " + std::to_string(value));
+    ++world_->tally.runs;
+  }
+
+  void Release(gcap_ep_runtime_t* runtime, int id) {
+    const bool captured = gcap_ep_runtime_is_graph_captured(runtime, id);
+    const Outcome outcome(gcap_ep_runtime_release_captured_graph(runtime, id));
+    if (captured) {
+      world_->tally.Expect(outcome.ok(), outcome.message);
+      ++world_->tally.releases;
+    }
+  }
+
+  World* const world_;
+  const Buffers buffers_;
+  std::mt19937_64 random_;
+};
+
+// One thread after the other until no step is left.
+void Chair(World* world, const Buffers& buffers, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  while (world->steps_left > 0 && !world->tally.wrong) {
+    ReplacedEp* left_in = nullptr;
+    std::thread([&, thread_seed = random()] { left_in = Sitter(world, buffers, thread_seed).Run(); }).join();
+    if (left_in != nullptr) left_in->Leave();
+  }
+}
+
+TEST(ContextStress, NothingIsWrongAndNothingRemainsOfThreadsAndEpsThatComeAndGo) {
+  const uint64_t seed = FromEnvironment("GCAP_STRESS_SEED", 20);
+  std::printf("seed %llu: GCAP_STRESS_SEED=%llu runs it again\n", static_cast<unsigned long long>(seed),
+              static_cast<unsigned long long>(seed));
+  gcap_log_set_sink([](void*, gcap_log_level_t, const char*) {}, nullptr, GCAP_LOG_ERROR);  // failures are on purpose
+  gcap_sim_set_seed(seed);
+  std::mt19937_64 random(seed);
+  const std::map<std::string, size_t> before = Live();
+
+  World world;
+  world.steps_left = static_cast<int64_t>(FromEnvironment("GCAP_STRESS_STEPS", 10000));
+  std::vector<Buffers> buffers(kChairs);
+  for (Buffers& of_chair : buffers) {
+    ASSERT_EQ(cudaMalloc(reinterpret_cast<void**>(&of_chair.input), kBytes), cudaSuccess);
+    ASSERT_EQ(cudaMalloc(reinterpret_cast<void**>(&of_chair.output), kBytes), cudaSuccess);
+  }
+  GCAP_ASSERT_OK(gcap_stream_pool_create(0, &world.pool));
+  for (const gcap_sim_fault_t& fault : kFaults) gcap_sim_inject(&fault);
+  for (int i = 0; i < kEps; ++i) world.eps.push_back(std::make_unique<ReplacedEp>(&world.tally));
+
+  std::vector<std::thread> chairs;
+  for (const Buffers& of_chair : buffers) chairs.emplace_back(Chair, &world, of_chair, random());
+  for (std::thread& chair : chairs) chair.join();
+
+  gcap_sim_clear_faults();
+  world.eps.clear();
+  GCAP_EXPECT_OK(gcap_stream_pool_destroy(world.pool));
+  for (const Buffers& of_chair : buffers) {
+    EXPECT_EQ(cudaFree(of_chair.input), cudaSuccess);
+    EXPECT_EQ(cudaFree(of_chair.output), cudaSuccess);
+  }
+  EXPECT_EQ(Live(), before);
+  EXPECT_EQ(gcap_capture_num_open(), 0u);
+  const Tally& tally = world.tally;
+  std::printf("%d threads, %d runs, %d replays, %d releases, %d runs left open, %d EPs ended, %d failures\n",
+              tally.threads.load(), tally.runs.load(), tally.replays.load(), tally.releases.load(),
+              tally.abandoned.load(), tally.ep_ends.load(), tally.failures.load());
+  for (const std::atomic<int>* happened :
+       {&tally.runs, &tally.replays, &tally.releases, &tally.abandoned, &tally.ep_ends, &tally.failures}) {
+    EXPECT_GT(*happened, 0);
+  }
+  gcap_log_set_sink(nullptr, nullptr, GCAP_LOG_WARNING);
+}
+
+}  // namespace
+}  // namespace testing
+}  // namespace gcap
