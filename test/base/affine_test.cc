@@ -307,6 +307,9 @@ TEST(Affine, DestructorThatAsksAfterTheExitGetsAnObjectThatEndsToo) {
 }
 
 TEST(Affine, DestructorThatNeverStopsAskingIsRefusedAndNothingRemains) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "the thread sanitizer forgets a thread in the last round of destructors";
+#endif
   struct Asker {
     Numbers numbers;
     AtExit* at_exit = nullptr;
