@@ -11,7 +11,7 @@ static gcap_status_t device_free(void* ptr) { return GCAP_CUDA(cudaFree(ptr)); }
 gcap_status_t gcap_device_allocator_create(int device_id, gcap_allocator_t** out_allocator) {
   static const driver_calls_t calls = {
       .allocator_name = "device allocator",
-      .alloc_name = "cudaMalloc",
+      .source = "cudaMalloc of the device allocator",
       .free_name = "cudaFree",
       .alloc = device_alloc,
       .free = device_free,

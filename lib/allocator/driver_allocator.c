@@ -67,7 +67,7 @@ static gcap_status_t give_back(const driver_allocator_t* allocator, void* ptr, b
 }
 
 static gcap_status_t alloc_noted(driver_allocator_t* allocator, size_t bytes, bool reserved, void** out_ptr) {
-  GCAP_RETURN_IF_ERROR(gcap_allocator_check_not_capturing(allocator->calls->alloc_name));
+  GCAP_RETURN_IF_ERROR(gcap_allocator_refuse_in_capture(reserved, bytes, allocator->calls->source));
   gcap_status_t status = ask_driver(allocator, bytes, out_ptr);
   if (status == NULL) status = gcap_ledger_add(&allocator->ledger, *out_ptr, bytes, reserved);
   if (status != NULL && *out_ptr != NULL) {

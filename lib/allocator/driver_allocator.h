@@ -8,8 +8,8 @@
 
 typedef struct driver_calls {
   const char* allocator_name;  // "device allocator"
-  const char* alloc_name;      // the runtime's functions, for messages
-  const char* free_name;
+  const char* source;          // "cudaMalloc of the device allocator"
+  const char* free_name;       // the runtime's function
   gcap_status_t (*alloc)(size_t bytes, void** out_ptr);
   gcap_status_t (*free)(void* ptr);
 } driver_calls_t;

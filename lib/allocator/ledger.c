@@ -143,3 +143,14 @@ gcap_status_t gcap_allocator_check_not_capturing(const char* operation) {
                      "the capture begins, give it back after it ends",
                      operation);
 }
+
+gcap_status_t gcap_allocator_refuse_in_capture(bool reserved, size_t bytes, const char* source) {
+  if (!gcap_thread_captures()) return NULL;
+  gcap_status_t status = GCAP_STATUS(
+      GCAP_FAILED_PRECONDITION,
+      "%s of %zu bytes (%s) is refused while this thread captures: it would invalidate the capture. Get memory before "
+      "the capture begins",
+      reserved ? "gcap_allocator_reserve" : "gcap_allocator_alloc", bytes, source);
+  gcap_thread_capture_hooks->fail(status);
+  return status;
+}

@@ -47,7 +47,12 @@ void gcap_ledger_log_after_free(gcap_status_t status);
 
 void gcap_ledger_get_stats(gcap_ledger_t* ledger, gcap_allocator_stats_t* out_stats);
 
-// FAILED_PRECONDITION while the calling thread captures, naming the refused `operation`.
+// FAILED_PRECONDITION while the calling thread captures, naming the refused `operation`. The memory stays the caller's,
+// and the capture is none the worse.
 gcap_status_t gcap_allocator_check_not_capturing(const char* operation) GCAP_NODISCARD;
+
+// The same for memory that is asked for: names our function, the bytes, and `source`, where they would come from. Sets
+// the latch: what was to be done with the memory is missing from the graph, also where nobody looks at this status.
+gcap_status_t gcap_allocator_refuse_in_capture(bool reserved, size_t bytes, const char* source) GCAP_NODISCARD;
 
 #endif  // GCAP_LIB_ALLOCATOR_LEDGER_H_

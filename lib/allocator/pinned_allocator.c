@@ -14,7 +14,7 @@ static gcap_status_t pinned_free(void* ptr) { return GCAP_CUDA(cudaFreeHost(ptr)
 gcap_status_t gcap_pinned_allocator_create(gcap_allocator_t** out_allocator) {
   static const driver_calls_t calls = {
       .allocator_name = "pinned allocator",
-      .alloc_name = "cudaHostAlloc",
+      .source = "cudaHostAlloc of the pinned allocator",
       .free_name = "cudaFreeHost",
       .alloc = pinned_alloc,
       .free = pinned_free,

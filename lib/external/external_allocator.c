@@ -50,7 +50,7 @@ static gcap_status_t undo(external_allocator_t* external, void* ptr) {
 }
 
 static gcap_status_t alloc_noted(external_allocator_t* external, size_t bytes, bool reserved, void** out_ptr) {
-  GCAP_RETURN_IF_ERROR(gcap_allocator_check_not_capturing("the external alloc callback"));
+  GCAP_RETURN_IF_ERROR(gcap_allocator_refuse_in_capture(reserved, bytes, "the alloc callback of the external allocator"));
   int device_id = external->options.device_id;
   int previous = 0;
   GCAP_RETURN_IF_ERROR(gcap_device_push(device_id, &previous));

@@ -139,16 +139,12 @@ TEST_P(DriverAllocator, ServesSeveralThreads) {
   EXPECT_EQ(Stats().num_allocs, 200u);
 }
 
-TEST_P(DriverAllocator, RefusesWhileItsThreadCaptures) {
+TEST_P(DriverAllocator, RefusesAFreeWhileItsThreadCapturesAndLeavesTheCaptureAlone) {
   void* ptr = Alloc(64);
   cudaStream_t stream = nullptr;
   ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
   gcap_capture_t* capture = nullptr;
   GCAP_ASSERT_OK(gcap_capture_begin(stream, nullptr, &capture));
-  void* other = this;
-  GCAP_EXPECT_FAILS(gcap_allocator_alloc(allocator_, 64, &other), GCAP_FAILED_PRECONDITION, "captures");
-  EXPECT_EQ(other, nullptr);
-  GCAP_EXPECT_FAILS(gcap_allocator_reserve(allocator_, 64, &other), GCAP_FAILED_PRECONDITION, "captures");
   GCAP_EXPECT_FAILS(gcap_allocator_free(allocator_, ptr), GCAP_FAILED_PRECONDITION, "captures");
   cudaGraph_t graph = nullptr;
   gcap_retained_t* retained = nullptr;
@@ -156,6 +152,31 @@ TEST_P(DriverAllocator, RefusesWhileItsThreadCaptures) {
   EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
   EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
   Free(ptr);
+}
+
+// What a kernel does that allocates in a capture and does not look at the status: it must not get a graph.
+TEST_P(DriverAllocator, AskedForMemoryWhileItsThreadCapturesFailsTheCaptureAndIsNamed) {
+  cudaStream_t stream = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  for (const bool reserve : {false, true}) {
+    gcap_capture_t* capture = nullptr;
+    GCAP_ASSERT_OK(gcap_capture_begin(stream, nullptr, &capture));
+    void* other = this;
+    const std::string call =
+        reserve ? "gcap_allocator_reserve of 4096 bytes (" : "gcap_allocator_alloc of 4096 bytes (";
+    GCAP_EXPECT_FAILS((reserve ? gcap_allocator_reserve : gcap_allocator_alloc)(allocator_, 4096, &other),
+                      GCAP_FAILED_PRECONDITION, call);
+    EXPECT_EQ(other, nullptr);
+    cudaGraph_t graph = nullptr;
+    gcap_retained_t* retained = nullptr;
+    const Outcome outcome(gcap_capture_end(capture, &graph, &retained));
+    EXPECT_EQ(graph, nullptr);
+    EXPECT_STREQ(gcap_code_name(outcome.code), "CAPTURE_INVALIDATED");
+    EXPECT_TRUE(outcome.Names(call + (GetParam().device_id < 0 ? "cudaHostAlloc of the pinned allocator)"
+                                                               : "cudaMalloc of the device allocator)")))
+        << outcome.message;
+  }
+  EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
 }
 
 TEST_P(DriverAllocator, DoesNotDisturbAGlobalCaptureOfAnotherThread) {

@@ -173,11 +173,14 @@ TEST_F(ExternalAllocator, CallsNothingWhileItsThreadCaptures) {
   gcap_capture_t* capture = nullptr;
   GCAP_ASSERT_OK(gcap_capture_begin(stream, nullptr, &capture));
   void* other = nullptr;
-  GCAP_EXPECT_FAILS(gcap_allocator_alloc(allocator_, 64, &other), GCAP_FAILED_PRECONDITION, "captures");
-  GCAP_EXPECT_FAILS(gcap_allocator_reserve(allocator_, 64, &other), GCAP_FAILED_PRECONDITION, "captures");
   GCAP_EXPECT_FAILS(gcap_allocator_free(allocator_, ptr), GCAP_FAILED_PRECONDITION, "captures");
   GCAP_EXPECT_FAILS(gcap_allocator_trim(allocator_), GCAP_FAILED_PRECONDITION, "captures");
-  gcap_capture_abort(capture);
+  GCAP_EXPECT_FAILS(gcap_allocator_alloc(allocator_, 64, &other), GCAP_FAILED_PRECONDITION, "alloc of 64 bytes");
+  GCAP_EXPECT_FAILS(gcap_allocator_reserve(allocator_, 32, &other), GCAP_FAILED_PRECONDITION, "reserve of 32 bytes");
+  cudaGraph_t graph = nullptr;
+  gcap_retained_t* retained = nullptr;
+  GCAP_EXPECT_FAILS(gcap_capture_end(capture, &graph, &retained), GCAP_CAPTURE_INVALIDATED,
+                    "gcap_allocator_alloc of 64 bytes (the alloc callback of the external allocator)");
   EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
   EXPECT_EQ(application.TakeCalls(), Calls{});
   Free(ptr);

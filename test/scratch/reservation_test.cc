@@ -265,8 +265,8 @@ TEST_F(Reservation, GrowthOfAnotherStreamInsideACaptureIsUpstreamsToRefuse) {
   GCAP_EXPECT_OK(gcap_scratch_validate(scratch));
   cudaGraph_t graph = nullptr;
   gcap_retained_t* retained = nullptr;
-  GCAP_EXPECT_OK(gcap_capture_end(capture, &graph, &retained));
-  EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+  GCAP_EXPECT_FAILS(gcap_capture_end(capture, &graph, &retained), GCAP_CAPTURE_INVALIDATED, "gcap_allocator_alloc of ");
+  EXPECT_EQ(graph, nullptr) << "what was to use the memory is missing";
   GCAP_EXPECT_OK(gcap_scratch_destroy(scratch));
   gcap_allocator_destroy(device);
 }
