@@ -44,6 +44,12 @@ static inline gcap_status_t gcap_refuse_in_capture(const char* operation) {
   return status;
 }
 
+// Notes an operation that GCAP_CUDA was not given, such as a library's call, after it was done.
+static inline void gcap_note_in_capture(const char* operation, const char* file, int line) {
+  if (!gcap_thread_captures() || gcap_thread_capture_hooks->note == NULL) return;
+  gcap_thread_capture_hooks->note(operation, NULL, file, line);
+}
+
 // What this thread's runs do besides issuing work: two runs with the same trace will not surprise a capture. Only ever
 // counted up; a reader takes differences.
 typedef struct gcap_run_trace {

@@ -12,7 +12,7 @@
 // Making a library handle breaks the captures of the thread, whatever stream they are of (rule R42 of the capture
 // rules).
 static gcap_status_t check_may_create(const gcap_stream_t* stream, const gcap_attachment_key_t* key) {
-  gcap_status_t status = gcap_check_thread_not_capturing(key->name);
+  gcap_status_t status = gcap_refuse_in_capture(key->name);
   if (status == NULL) status = stream_check_not_capturing(stream, key->name);
   return gcap_status_annotate(status, gcap_status_code(status), "stream %p has no %s yet, a warm-up run makes it",
                               (void*)stream->handle, key->name);

@@ -39,6 +39,7 @@ struct gcap_matmul {
 };
 
 static gcap_status_t from_cublaslt(cublasStatus_t code, const char* call, int line) {
+  gcap_note_in_capture(call, __FILE__, line);  // the library may break a capture without saying so
   if (code == CUBLAS_STATUS_SUCCESS) return NULL;
   (void)cudaGetLastError();  // the status carries the failure from here on
   return gcap_status_make(GCAP_LIBRARY_ERROR, __FILE__, line, "%.*s failed: %s (%d), %s", (int)strcspn(call, "("), call,
@@ -155,9 +156,8 @@ static gcap_status_t plan(gcap_matmul_t* matmul, const gcap_matmul_options_t* op
 gcap_status_t gcap_matmul_create(const gcap_matmul_options_t* options, gcap_matmul_t** out_matmul) {
   *out_matmul = NULL;
   GCAP_RETURN_IF_ERROR(check_options(options));
-  if (gcap_thread_captures()) {
-    return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "a matmul is planned before the capture: this thread is capturing");
-  }
+  GCAP_RETURN_IF_ERROR(gcap_refuse_in_capture("a matmul is planned before the capture"));
+  gcap_trace_initialisation();
   gcap_matmul_t* matmul = calloc(1, sizeof(*matmul));
   if (matmul == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a matmul");
   matmul->handle = options->handle;

@@ -144,10 +144,8 @@ gcap_status_t gcap_conv2d_create(const gcap_conv2d_options_t* options, gcap_conv
   int shape[4];
   GCAP_RETURN_IF_ERROR(check_options(options));
   GCAP_RETURN_IF_ERROR(compute_output_shape(options, shape));
-  if (gcap_thread_captures()) {
-    return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
-                       "a convolution is planned before the capture: this thread is capturing");
-  }
+  GCAP_RETURN_IF_ERROR(gcap_refuse_in_capture("a convolution is planned before the capture"));
+  gcap_trace_initialisation();
   gcap_conv2d_t* conv = calloc(1, sizeof(*conv));
   if (conv == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a convolution");
   for (int i = 0; i < 4; ++i) conv->output_shape[i] = shape[i];

@@ -44,9 +44,8 @@ static gcap_status_t describe(gcap_maxpool2d_t* pool, const gcap_maxpool2d_optio
 gcap_status_t gcap_maxpool2d_create(const gcap_maxpool2d_options_t* options, gcap_maxpool2d_t** out_pool) {
   *out_pool = NULL;
   GCAP_RETURN_IF_ERROR(check_options(options));
-  if (gcap_thread_captures()) {
-    return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "a pooling is planned before the capture: this thread is capturing");
-  }
+  GCAP_RETURN_IF_ERROR(gcap_refuse_in_capture("a pooling is planned before the capture"));
+  gcap_trace_initialisation();
   gcap_maxpool2d_t* pool = calloc(1, sizeof(*pool));
   if (pool == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a pooling");
   pool->output_shape[0] = options->n;

@@ -237,7 +237,7 @@ TEST_F(Conv2d, RunNamesTheNullAddress) {
   GCAP_EXPECT_FAILS(gcap_conv2d_run(p.plan, stream_, x, weight, bias, nullptr, workspace), bad, "y is NULL");
 }
 
-TEST_F(Conv2d, CreateIsRefusedWhileTheThreadCapturesAndTheCaptureLives) {
+TEST_F(Conv2d, CreateIsRefusedWhileTheThreadCapturesAndFailsTheCapture) {
   const gcap_conv2d_options_t options = Options(kShapes[0], true, 0);
   gcap_capture_t* capture = nullptr;
   gcap_conv2d_t* plan = nullptr;
@@ -245,8 +245,9 @@ TEST_F(Conv2d, CreateIsRefusedWhileTheThreadCapturesAndTheCaptureLives) {
   gcap_retained_t* retained = nullptr;
   GCAP_ASSERT_OK(gcap_capture_begin(gcap_stream_handle(stream_), nullptr, &capture));
   GCAP_EXPECT_FAILS(gcap_conv2d_create(&options, &plan), GCAP_FAILED_PRECONDITION, "capturing");
-  GCAP_ASSERT_OK(gcap_capture_end(capture, &graph, &retained));
-  GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
+  GCAP_EXPECT_FAILS(gcap_capture_end(capture, &graph, &retained), GCAP_CAPTURE_INVALIDATED,
+                    "a convolution is planned before the capture");
+  EXPECT_EQ(graph, nullptr);
 }
 
 TEST_F(Conv2d, DestroyOfNullIsFine) { gcap_conv2d_destroy(nullptr); }
@@ -278,7 +279,7 @@ TEST_F(CudnnHandle, IsNotMadeForNullNorForAnExternalStream) {
   GCAP_EXPECT_OK(gcap_stream_destroy(external));
 }
 
-TEST_F(CudnnHandle, IsNotMadeInACaptureWhichLives) {
+TEST_F(CudnnHandle, IsNotMadeInACaptureWhichThenFails) {
   gcap_stream_t* other = nullptr;
   GCAP_ASSERT_OK(gcap_stream_create(0, &other));
   gcap_capture_t* capture = nullptr;
@@ -288,8 +289,8 @@ TEST_F(CudnnHandle, IsNotMadeInACaptureWhichLives) {
   GCAP_ASSERT_OK(gcap_capture_begin(gcap_stream_handle(stream_), nullptr, &capture));
   GCAP_EXPECT_FAILS(gcap_stream_cudnn_handle(stream_, &handle), GCAP_FAILED_PRECONDITION, "cudnnHandle_t");
   GCAP_EXPECT_FAILS(gcap_stream_cudnn_handle(other, &handle), GCAP_FAILED_PRECONDITION, "this thread is capturing");
-  GCAP_ASSERT_OK(gcap_capture_end(capture, &graph, &retained));
-  GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
+  GCAP_EXPECT_FAILS(gcap_capture_end(capture, &graph, &retained), GCAP_CAPTURE_INVALIDATED, "cudnnHandle_t");
+  EXPECT_EQ(graph, nullptr);
   GCAP_EXPECT_OK(gcap_stream_cudnn_handle(stream_, &handle));
   GCAP_EXPECT_OK(gcap_stream_destroy(other));
 }

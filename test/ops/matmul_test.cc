@@ -258,7 +258,7 @@ TEST_F(Matmul, RunNamesTheNullAddress) {
   GCAP_EXPECT_FAILS(gcap_matmul_run(without.plan, stream_, a, b, bias, c, nullptr), bad, "bias is not NULL");
 }
 
-TEST_F(Matmul, CreateIsRefusedWhileTheThreadCapturesAndTheCaptureLives) {
+TEST_F(Matmul, CreateIsRefusedWhileTheThreadCapturesAndFailsTheCapture) {
   const gcap_matmul_options_t options = Options({2, 3, 4}, GCAP_MATMUL_EPILOGUE_NONE, 0);
   gcap_capture_t* capture = nullptr;
   gcap_matmul_t* plan = nullptr;
@@ -266,8 +266,9 @@ TEST_F(Matmul, CreateIsRefusedWhileTheThreadCapturesAndTheCaptureLives) {
   gcap_retained_t* retained = nullptr;
   GCAP_ASSERT_OK(gcap_capture_begin(gcap_stream_handle(stream_), nullptr, &capture));
   GCAP_EXPECT_FAILS(gcap_matmul_create(&options, &plan), GCAP_FAILED_PRECONDITION, "capturing");
-  GCAP_ASSERT_OK(gcap_capture_end(capture, &graph, &retained));
-  GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
+  GCAP_EXPECT_FAILS(gcap_capture_end(capture, &graph, &retained), GCAP_CAPTURE_INVALIDATED,
+                    "a matmul is planned before the capture");
+  EXPECT_EQ(graph, nullptr);
 }
 
 TEST_F(Matmul, DestroyOfNullIsFine) { gcap_matmul_destroy(nullptr); }

@@ -127,15 +127,16 @@ TEST_F(Maxpool2d, RunNamesTheNullAddress) {
   GCAP_EXPECT_FAILS(gcap_maxpool2d_run(p.plan, stream_, x, nullptr), bad, "y is NULL");
 }
 
-TEST_F(Maxpool2d, CreateIsRefusedWhileTheThreadCapturesAndTheCaptureLives) {
+TEST_F(Maxpool2d, CreateIsRefusedWhileTheThreadCapturesAndFailsTheCapture) {
   gcap_capture_t* capture = nullptr;
   gcap_maxpool2d_t* plan = nullptr;
   cudaGraph_t graph = nullptr;
   gcap_retained_t* retained = nullptr;
   GCAP_ASSERT_OK(gcap_capture_begin(gcap_stream_handle(stream_), nullptr, &capture));
   GCAP_EXPECT_FAILS(gcap_maxpool2d_create(&kShapes[0], &plan), GCAP_FAILED_PRECONDITION, "capturing");
-  GCAP_ASSERT_OK(gcap_capture_end(capture, &graph, &retained));
-  GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
+  GCAP_EXPECT_FAILS(gcap_capture_end(capture, &graph, &retained), GCAP_CAPTURE_INVALIDATED,
+                    "a pooling is planned before the capture");
+  EXPECT_EQ(graph, nullptr);
 }
 
 TEST_F(Maxpool2d, DestroyOfNullIsFine) { gcap_maxpool2d_destroy(nullptr); }
