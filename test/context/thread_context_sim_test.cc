@@ -4,6 +4,8 @@
 // becomes of a context when any one of its CUDA calls fails.
 
 #include <atomic>
+#include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -12,6 +14,7 @@
 #include "gtest/gtest.h"
 #include "test/support/expect_status.h"
 #include "test/support/fault_walk.h"
+#include "test/support/log_catcher.h"
 
 namespace {
 
@@ -172,6 +175,55 @@ TEST(ThreadContextsSim, ThreadThatCannotEndItsContextExitsAllTheSame) {
   EXPECT_EQ(ends, 0);
   EXPECT_EQ(gcap_thread_contexts_count(set), 0u);
   GCAP_EXPECT_OK(gcap_thread_contexts_destroy(set));
+}
+
+// Nobody gets the status of a thread's exit: the log must tell, and the thread goes all the same.
+TEST(ThreadContextsSim, ExitOfAThreadSurvivesAFailureOfEachOfItsCalls) {
+  void* memory = nullptr;
+  ASSERT_EQ(cudaMalloc(&memory, 64), cudaSuccess);
+  const uint64_t failed = gcap::testing::WalkFaults([&](uint64_t n) {
+    const size_t before = gcap_sim_live(nullptr);
+    gcap_thread_contexts_t* set = Create();
+    gcap::testing::LogCatcher log;
+    std::unique_ptr<ArmedFault> fault;
+    std::thread([&] {
+      CaptureGraph(Get(set), memory);
+      fault = std::make_unique<ArmedFault>(n);
+    }).join();
+    const bool hit = fault->Disarm();
+    EXPECT_EQ(log.text().find("at the end of a thread, its thread context: ") != std::string::npos, hit) << log.text();
+    EXPECT_EQ(log.text().find("cudaErrorUnknown") != std::string::npos, hit) << log.text();
+    EXPECT_EQ(gcap_thread_contexts_count(set), 0u);
+    GCAP_EXPECT_OK(gcap_thread_contexts_destroy(set));
+    EXPECT_TRUE(hit || gcap_sim_live(nullptr) == before);
+    EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);  // the work of a stream that is kept may still run
+    return hit;
+  });
+  EXPECT_GE(failed, 8u);
+  EXPECT_EQ(cudaFree(memory), cudaSuccess);
+}
+
+TEST(ThreadContextsSim, DeviceThatIsLostIsReportedAndTheSetEndsAllTheSame) {
+  void* memory = nullptr;
+  ASSERT_EQ(cudaMalloc(&memory, 64), cudaSuccess);
+  gcap_thread_contexts_t* set = Create();
+  gcap_thread_contexts_t* empty_set = Create();
+  gcap_thread_context_t* context = Get(set);
+  CaptureGraph(context, memory);
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  const gcap_sim_fault_t lost = {"cudaGraphLaunch", 1, 0, cudaErrorIllegalAddress, /*sticky=*/1};
+  gcap_sim_inject(&lost);
+  GCAP_EXPECT_FAILS(gcap_graph_manager_replay(gcap_thread_context_graphs(context), 0, /*synchronize=*/true),
+                    GCAP_CUDA_ERROR, "cudaGraphLaunch");
+  GCAP_EXPECT_FAILS(gcap_thread_contexts_get(empty_set, &context), GCAP_CUDA_ERROR, "cudaErrorIllegalAddress");
+  EXPECT_EQ(context, nullptr);
+  GCAP_EXPECT_FAILS(gcap_thread_contexts_destroy(set), GCAP_CUDA_ERROR, "cudaErrorIllegalAddress");
+  GCAP_EXPECT_OK(gcap_thread_contexts_destroy(empty_set));
+  gcap_sim_clear_faults();
+  set = Create();
+  CaptureGraph(Get(set), memory);
+  GCAP_EXPECT_OK(gcap_thread_contexts_destroy(set));
+  EXPECT_EQ(cudaFree(memory), cudaSuccess);
 }
 
 // --- Schedules ------------------------------------------------------------------------------------------------------

@@ -83,6 +83,28 @@ TEST(StreamPoolSim, EachLackOfMemoryIsReportedAndLeavesNothing) {
   EXPECT_EQ(LiveHandles(), before);
 }
 
+// Streams come back from a device that is lost, or the pool could never end; its end says what became of them.
+TEST(StreamPoolSim, DeviceThatIsLostIsReportedAndThePoolEndsAllTheSame) {
+  gcap_stream_pool_t* pool = CreatePool();
+  gcap_stream_t* mine = Acquire(pool);
+  gcap_stream_t* theirs = nullptr;
+  std::thread([&] { theirs = Acquire(pool); }).join();
+  const gcap_sim_fault_t lost = {"cudaStreamSynchronize", 1, 0, cudaErrorIllegalAddress, /*sticky=*/1};
+  gcap_sim_inject(&lost);
+  GCAP_EXPECT_FAILS(gcap_stream_synchronize(mine), GCAP_CUDA_ERROR, "cudaErrorIllegalAddress");
+  gcap_stream_t* none = mine;
+  GCAP_EXPECT_FAILS(gcap_stream_pool_acquire(pool, &none), GCAP_CUDA_ERROR, "cudaErrorIllegalAddress");
+  EXPECT_EQ(none, nullptr);
+  GCAP_EXPECT_OK(gcap_stream_pool_release(pool, mine));
+  GCAP_EXPECT_FAILS(gcap_stream_pool_release(pool, theirs), GCAP_CUDA_ERROR, "cudaErrorIllegalAddress");
+  EXPECT_EQ(gcap_stream_pool_count_out(pool), 0u);
+  GCAP_EXPECT_FAILS(gcap_stream_pool_destroy(pool), GCAP_CUDA_ERROR, "cudaErrorIllegalAddress");
+  gcap_sim_clear_faults();
+  pool = CreatePool();
+  GCAP_EXPECT_OK(gcap_stream_pool_release(pool, Acquire(pool)));
+  GCAP_EXPECT_OK(gcap_stream_pool_destroy(pool));
+}
+
 TEST(StreamPoolFaults, OfAcquireLeaveNothingAndTheNextSucceeds) {
   const Functions walked = WalkNamedFaults([](NamedFault& fault) {
     gcap_stream_pool_t* pool = CreatePool();
