@@ -559,6 +559,32 @@ TEST_F(ThreadContexts, ContextOfAThreadThatExitsInsideARunEndsAllTheSame) {
   EXPECT_EQ(ends_.count, 2);
 }
 
+TEST_F(ThreadContexts, SharedContextIsUsableAfterAThreadThatExitedInsideARun) {
+  for (const uint32_t eager_runs : {0u, 2u}) {  // the run that is left is a captured one, then an eager one
+    gcap_thread_contexts_options_t options = Options();
+    options.shared = true;
+    options.graph.min_num_runs_before_capture = eager_runs;
+    gcap_thread_contexts_t* set = Create(options);
+    gcap_thread_context_t* const context = Get(set);
+    gcap_graph_manager_t* graphs = gcap_thread_context_graphs(context);
+    const cudaStream_t stream = gcap_stream_handle(gcap_thread_context_stream(context));
+    gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
+    LogCatcher log;
+    std::thread([&] {
+      gcap_thread_context_lock(context);
+      GCAP_EXPECT_OK(gcap_graph_manager_begin_run(graphs, 0, stream, &kind));
+      EXPECT_EQ(kind, eager_runs == 0 ? GCAP_GRAPH_RUN_CAPTURE : GCAP_GRAPH_RUN_EAGER);
+      gcap_thread_context_unlock(context);
+    }).join();
+    EXPECT_EQ(ends_.count, eager_runs == 0 ? 0 : 1) << "a shared context ends with its set";
+    gcap_thread_context_lock(context);
+    GCAP_EXPECT_OK(gcap_graph_manager_begin_run(graphs, 0, stream, &kind));
+    GCAP_EXPECT_OK(gcap_graph_manager_end_run(graphs, nullptr, /*synchronize=*/true));
+    gcap_thread_context_unlock(context);
+    GCAP_EXPECT_OK(gcap_thread_contexts_destroy(set));
+  }
+}
+
 TEST_F(ThreadContexts, LockOfASharedContextLetsOneRunAtATime) {
   constexpr int kThreads = 4, kRuns = 50;
   gcap_thread_contexts_options_t options = Options();
