@@ -56,7 +56,7 @@ typedef struct open_run {
   cudaStream_t stream;
   gcap_capture_t* capture;  // NULL: eager
   uint64_t begin_ns;
-  gcap_run_trace_t trace;  // the thread's, when the run began
+  run_trace_t trace;  // the thread's, when the run began
   signature_t* signature;
 } open_run_t;
 

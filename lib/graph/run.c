@@ -235,7 +235,7 @@ static gcap_status_t finish_capture(gcap_graph_manager_t* manager, open_run_t* r
 
 static gcap_status_t finish_run(gcap_graph_manager_t* manager, open_run_t* run, gcap_status_t run_status,
                                 captured_t** out_evicted) {
-  const gcap_run_trace_t trace = trace_end(run->trace);
+  const run_trace_t trace = trace_end(run->trace);
   slot_t* slot = id_table_find(&manager->slots, run->id);
   if (run->capture == NULL) {
     if (slot != NULL && run_status == NULL) {

@@ -9,6 +9,8 @@
 
 #include "lib/graph/state.h"
 
+#include "lib/base/thread_state.h"
+
 const char* gcap_graph_state_name(gcap_graph_state_t state) {
   switch (state) {
     case GCAP_GRAPH_COLD: return "COLD";
@@ -41,21 +43,23 @@ gcap_graph_state_t graph_state_after(gcap_graph_state_t state, graph_step_t step
 
 // --- Traces ---------------------------------------------------------------------------------------------------------
 
-gcap_run_trace_t trace_begin(void) {
-  const gcap_run_trace_t begun = gcap_thread_run_trace;
+run_trace_t trace_begin(void) {
+  const run_trace_t begun = {gcap_thread_run_trace.allocations, gcap_thread_run_trace.initialisations};
   gcap_thread_run_trace.allocations = 0;
   return begun;
 }
 
-gcap_run_trace_t trace_end(gcap_run_trace_t begun) {
-  gcap_run_trace_t run = gcap_thread_run_trace;
-  run.initialisations -= begun.initialisations;
+run_trace_t trace_end(run_trace_t begun) {
+  const run_trace_t run = {
+      .allocations = gcap_thread_run_trace.allocations,
+      .initialisations = gcap_thread_run_trace.initialisations - begun.initialisations,
+  };
   gcap_thread_run_trace.allocations = begun.allocations;
   gcap_trace_allocation(run.allocations);
   return run;
 }
 
-void history_add(run_history_t* history, gcap_run_trace_t run) {
+void history_add(run_history_t* history, run_trace_t run) {
   const bool is_quiet = run.initialisations == 0;
   if (is_quiet && history->was_quiet && history->allocations == run.allocations) history->is_stable = true;
   history->was_quiet = is_quiet;

@@ -5,7 +5,6 @@
 #define GCAP_LIB_GRAPH_STATE_H_
 
 #include "gcap/graph.h"
-#include "lib/base/thread_state.h"
 
 // What can happen to an id; see the table at gcap_graph_state_t.
 typedef enum graph_step {
@@ -24,6 +23,12 @@ typedef enum graph_step {
 // The state after the step; the same where the step changes nothing.
 gcap_graph_state_t graph_state_after(gcap_graph_state_t state, graph_step_t step);
 
+// What a run did besides issuing work, or a thread at some time (gcap_run_trace_t, which only C can include).
+typedef struct run_trace {
+  uint64_t allocations;  // a hash over sizes and order
+  uint64_t initialisations;
+} run_trace_t;
+
 // What the STABLE policy remembers of an id's eager runs.
 typedef struct run_history {
   uint64_t allocations;  // of the last one
@@ -31,12 +36,12 @@ typedef struct run_history {
   bool is_stable;        // two in a row were alike
 } run_history_t;
 
-// Begins to trace a run of this thread, and gives what history_note and history_end need.
-gcap_run_trace_t trace_begin(void);
+// Begins to trace a run of this thread, and gives what trace_end needs.
+run_trace_t trace_begin(void);
 // Ends the trace: the thread's own goes on as if nobody had looked.
-gcap_run_trace_t trace_end(gcap_run_trace_t begun);
+run_trace_t trace_end(run_trace_t begun);
 // Adds an eager run that went well.
-void history_add(run_history_t* history, gcap_run_trace_t run);
+void history_add(run_history_t* history, run_trace_t run);
 
 // Whether an id is warm after `info->eager_runs` runs.
 bool graph_is_warm(const gcap_graph_manager_options_t* options, const gcap_graph_info_t* info,

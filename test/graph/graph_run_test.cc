@@ -1,0 +1,334 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Whole runs in one call, the STABLE policy, and runs whose thread is gone.
+
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gcap/graph.h"
+#include "gtest/gtest.h"
+#include "test/graph/manager_test.h"
+
+namespace gcap {
+namespace testing {
+namespace {
+
+// Work that counts its calls, and fails where it is told to.
+struct Work {
+  const CopyJob* job = nullptr;
+  int calls = 0;
+  int fail_in_capture = 0;  // so many captured runs fail
+  bool fail_eagerly = false;
+  size_t allocates = 0;
+  bool initialises = false;
+
+  static gcap_status_t Issue(void* user, cudaStream_t stream) {
+    Work* work = static_cast<Work*>(user);
+    ++work->calls;
+    GCAP_EXPECT_CUDA(work->job->Issue(stream));
+    if (work->allocates != 0) gcap_graph_note_allocation(work->allocates);
+    if (work->initialises) gcap_graph_note_initialisation();
+    if (gcap_thread_is_capturing() && work->fail_in_capture > 0) {
+      --work->fail_in_capture;
+      return GCAP_STATUS(GCAP_UNIMPLEMENTED, "the kernel cannot be captured");
+    }
+    if (!gcap_thread_is_capturing() && work->fail_eagerly) return GCAP_STATUS(GCAP_INTERNAL, "the kernel is broken");
+    return nullptr;
+  }
+};
+
+class GraphRun : public ManagerTest {
+ protected:
+  void SetUp() override {
+    ManagerTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    job_ = std::make_unique<CopyJob>();
+    work_.job = job_.get();
+    gcap_graph_manager_options_init(&options_);
+    options_.min_num_runs_before_capture = 1;
+  }
+  void TearDown() override {
+    ManagerTest::TearDown();
+    job_.reset();
+  }
+
+  void CreateWithOptions() { GCAP_ASSERT_OK(gcap_graph_manager_create(&options_, &manager_)); }
+
+  Outcome RunOne(int id, int value, bool synchronize = true) {
+    job_->set_input(value);
+    return Outcome(gcap_graph_manager_run(manager_, id, stream_->get(), Work::Issue, &work_, synchronize));
+  }
+  void ExpectRun(int id, int value, int calls) {
+    const int before = work_.calls;
+    const Outcome outcome = RunOne(id, value);
+    EXPECT_TRUE(outcome.ok()) << outcome.message;
+    EXPECT_EQ(job_->output(), value);
+    EXPECT_EQ(work_.calls - before, calls);
+  }
+
+  gcap_graph_manager_options_t options_;
+  Work work_;
+  std::unique_ptr<CopyJob> job_;
+};
+
+TEST_F(GraphRun, WarmsUpCapturesAndReplays) {
+  CreateWithOptions();
+  ExpectRun(0, 1, /*calls=*/1);
+  EXPECT_EQ(State(0), "WARMING");
+  ExpectRun(0, 2, 1);
+  EXPECT_EQ(State(0), "CAPTURED");
+  ExpectRun(0, 3, 0);
+  ExpectRun(0, 4, 0);
+  EXPECT_EQ(Info(0).replays, 3u);
+}
+
+TEST_F(GraphRun, AfterAFailedCaptureTheWorkRunsOnceMoreEagerly) {
+  CreateWithOptions();
+  work_.fail_in_capture = 1;
+  ExpectRun(0, 1, 1);
+  ExpectRun(0, 2, /*calls=*/2);
+  EXPECT_EQ(State(0), "COOLING");
+  const Outcome failure(gcap_graph_manager_last_failure(manager_, 0));
+  EXPECT_STREQ(gcap_code_name(failure.code), "CAPTURE_INVALIDATED");
+  EXPECT_TRUE(failure.Names("cannot be captured")) << failure.message;
+  EXPECT_EQ(Info(0).eager_runs, 1u) << "the run done again is not a warm-up run";
+  ExpectRun(0, 3, 1);
+  EXPECT_EQ(State(0), "COOLING") << "it used up no back-off either";
+  ExpectRun(0, 4, 1);
+  EXPECT_EQ(State(0), "CAPTURED");
+  EXPECT_FALSE(Outcome(gcap_graph_manager_last_failure(manager_, 0)).ok()) << "told until the id is released";
+  GCAP_EXPECT_OK(gcap_graph_manager_release(manager_, 0));
+  GCAP_EXPECT_OK(gcap_graph_manager_last_failure(manager_, 0));
+}
+
+TEST_F(GraphRun, AfterAFailedCaptureWithoutBackOffItIsStillEager) {
+  options_.backoff_runs = 0;
+  CreateWithOptions();
+  work_.fail_in_capture = 2;
+  ExpectRun(0, 1, 1);
+  ExpectRun(0, 2, 2);
+  ExpectRun(0, 3, 2);
+  EXPECT_EQ(Info(0).failures, 2u);
+}
+
+TEST_F(GraphRun, IsNotDoneAgainWithoutTheCallersConsent) {
+  options_.rerun_failed_capture = false;
+  CreateWithOptions();
+  work_.fail_in_capture = 1;
+  ExpectRun(0, 1, 1);
+  const Outcome outcome = RunOne(0, 2);
+  EXPECT_STREQ(gcap_code_name(outcome.code), "CAPTURE_INVALIDATED");
+  EXPECT_TRUE(outcome.Names("cannot be captured")) << outcome.message;
+  EXPECT_EQ(work_.calls, 2);
+  stream_->Synchronize();
+  EXPECT_EQ(job_->output(), 1) << "nothing of the run was executed";
+}
+
+TEST_F(GraphRun, GivesTheStatusOfWorkThatFailsEagerly) {
+  CreateWithOptions();
+  work_.fail_eagerly = true;
+  const Outcome outcome = RunOne(0, 1);
+  EXPECT_STREQ(gcap_code_name(outcome.code), "INTERNAL");
+  EXPECT_TRUE(outcome.Names("is broken")) << outcome.message;
+  EXPECT_EQ(work_.calls, 1);
+  EXPECT_EQ(Info(0).eager_runs, 0u);
+  stream_->Synchronize();
+}
+
+TEST_F(GraphRun, OfNoneNeverCaptures) {
+  CreateWithOptions();
+  for (int value = 1; value <= 4; ++value) ExpectRun(GCAP_GRAPH_ID_NONE, value, 1);
+}
+
+TEST_F(GraphRun, ReplaysOnTheStreamThatItIsGiven) {
+  options_.min_num_runs_before_capture = 0;
+  CreateWithOptions();
+  ExpectRun(0, 1, 1);
+  const RawStream other;
+  Gate gate;
+  gate.Hold(other.get());
+  job_->set_input(2);
+  GCAP_EXPECT_OK(gcap_graph_manager_run(manager_, 0, other.get(), Work::Issue, &work_, /*synchronize=*/false));
+  EXPECT_EQ(job_->output(), 1) << "the other stream is held";
+  gate.Open();
+  other.Synchronize();
+  EXPECT_EQ(job_->output(), 2);
+  EXPECT_EQ(work_.calls, 1);
+}
+
+TEST_F(GraphRun, WithinACaptureOfTheThreadIsRefused) {
+  CreateWithOptions();
+  const RawStream other;
+  gcap_capture_t* capture = nullptr;
+  GCAP_ASSERT_OK(gcap_capture_begin(other.get(), nullptr, &capture));
+  const Outcome outcome = RunOne(0, 1);
+  EXPECT_STREQ(gcap_code_name(outcome.code), "FAILED_PRECONDITION");
+  EXPECT_EQ(work_.calls, 0);
+  gcap_capture_abort(capture);
+}
+
+// --- The STABLE policy
+// ------------------------------------------------------------------------------------------------
+
+class StablePolicy : public GraphRun {
+ protected:
+  void SetUp() override {
+    GraphRun::SetUp();
+    options_.policy = GCAP_GRAPH_POLICY_STABLE;
+    options_.max_runs_before_capture = 6;
+  }
+};
+
+TEST_F(StablePolicy, CapturesAfterTwoRunsThatAllocatedAlike) {
+  CreateWithOptions();
+  work_.allocates = 64;
+  ExpectRun(0, 1, 1);
+  EXPECT_EQ(State(0), "WARMING");
+  work_.allocates = 32;
+  ExpectRun(0, 2, 1);
+  ExpectRun(0, 3, 1);
+  EXPECT_EQ(State(0), "WARMING");
+  ExpectRun(0, 4, 1);
+  EXPECT_EQ(State(0), "CAPTURED");
+  EXPECT_EQ(Info(0).eager_runs, 3u);
+}
+
+TEST_F(StablePolicy, WaitsWhileRunsInitialiseSomething) {
+  CreateWithOptions();
+  work_.initialises = true;
+  for (int run = 0; run < 3; ++run) ExpectRun(0, run, 1);
+  work_.initialises = false;
+  for (int run = 0; run < 2; ++run) ExpectRun(0, run, 1);
+  EXPECT_EQ(State(0), "WARMING");
+  ExpectRun(0, 5, 1);
+  EXPECT_EQ(State(0), "CAPTURED");
+}
+
+TEST_F(StablePolicy, WaitsNoLongerThanItsMaximum) {
+  CreateWithOptions();
+  work_.initialises = true;
+  for (int run = 0; run < 6; ++run) {
+    ExpectRun(0, run, 1);
+    EXPECT_EQ(State(0), "WARMING");
+  }
+  ExpectRun(0, 6, 1);
+  EXPECT_EQ(State(0), "CAPTURED");
+}
+
+TEST_F(StablePolicy, LooksAtEachIdByItself) {
+  CreateWithOptions();
+  for (int run = 0; run < 3; ++run) {
+    work_.allocates = 64;
+    ExpectRun(0, run, run < 3 ? 1 : 0);
+    work_.allocates = 128;
+    ExpectRun(1, run, run < 3 ? 1 : 0);
+  }
+  EXPECT_EQ(State(0), "CAPTURED");
+  EXPECT_EQ(State(1), "CAPTURED");
+}
+
+TEST_F(StablePolicy, AFailedRunDoesNotCount) {
+  CreateWithOptions();
+  ExpectRun(0, 1, 1);
+  work_.fail_eagerly = true;
+  work_.allocates = 1;
+  EXPECT_FALSE(RunOne(0, 2).ok());
+  stream_->Synchronize();
+  work_ = Work{};
+  work_.job = job_.get();
+  ExpectRun(0, 3, 1);
+  EXPECT_EQ(State(0), "WARMING");
+  ExpectRun(0, 4, 1);
+  EXPECT_EQ(State(0), "CAPTURED");
+}
+
+TEST_F(StablePolicy, UnknownPolicyIsInvalidArgument) {
+  options_.policy = static_cast<gcap_graph_policy_t>(9);
+  GCAP_EXPECT_FAILS(gcap_graph_manager_create(&options_, &manager_), GCAP_INVALID_ARGUMENT, "policy is 9");
+  EXPECT_EQ(manager_, nullptr);
+}
+
+// --- Threads that are gone, and bad input
+// -----------------------------------------------------------------------------
+
+TEST_F(GraphRun, AnEagerRunOfAThreadThatExitedIsNobodys) {
+  CreateWithOptions();
+  std::thread([this] { EXPECT_EQ(Begin(0), GCAP_GRAPH_RUN_EAGER); }).join();
+  ExpectRun(0, 1, 1);
+  EXPECT_EQ(warnings_, 1);
+  EXPECT_EQ(Info(0).eager_runs, 1u);
+  std::thread([this] { EXPECT_EQ(Begin(1), GCAP_GRAPH_RUN_EAGER); }).join();
+  GCAP_EXPECT_OK(gcap_graph_manager_destroy(manager_));
+  manager_ = nullptr;
+}
+
+TEST_F(GraphRun, ManyThreadsMayLeaveRunsOpenInTurn) {
+  CreateWithOptions();
+  for (int i = 0; i < 50; ++i) {
+    std::thread([this] { Begin(GCAP_GRAPH_ID_NONE); }).join();
+  }
+  ExpectRun(0, 1, 1);
+  EXPECT_EQ(warnings_, 50);
+}
+
+TEST_F(GraphRun, DestroyAbortsItsOwnCaptureButNoOther) {
+  options_.min_num_runs_before_capture = 0;
+  CreateWithOptions();
+  const RawStream other;
+  EXPECT_EQ(Begin(0), GCAP_GRAPH_RUN_CAPTURE);
+  GCAP_EXPECT_OK(gcap_graph_manager_destroy(manager_));
+  EXPECT_FALSE(gcap_thread_is_capturing());
+
+  CreateWithOptions();
+  ExpectRun(0, 1, 1);
+  EXPECT_EQ(Begin(GCAP_GRAPH_ID_NONE), GCAP_GRAPH_RUN_EAGER);
+  gcap_capture_t* capture = nullptr;
+  GCAP_ASSERT_OK(gcap_capture_begin(other.get(), nullptr, &capture));
+  GCAP_EXPECT_FAILS(gcap_graph_manager_destroy(manager_), GCAP_FAILED_PRECONDITION, "capturing");
+  gcap_capture_abort(capture);
+  EXPECT_TRUE(End().ok()) << "the open run was not destroyed either";
+  ExpectRun(0, 2, 0);
+}
+
+TEST_F(GraphRun, NullIsInvalidArgumentByName) {
+  CreateWithOptions();
+  gcap_graph_manager_t* none = nullptr;
+  gcap_graph_run_kind_t kind;
+  bool replayed = false;
+  const auto expect_null = [](gcap_status_t status, const char* argument) {
+    GCAP_EXPECT_FAILS(status, GCAP_INVALID_ARGUMENT, std::string(argument) + " is NULL");
+  };
+  cudaStream_t stream = stream_->get();
+  expect_null(gcap_graph_manager_create(&options_, nullptr), "out_manager");
+  expect_null(gcap_graph_manager_begin_run(none, 0, stream, &kind), "manager");
+  expect_null(gcap_graph_manager_begin_run(manager_, 0, stream, nullptr), "out_kind");
+  expect_null(gcap_graph_manager_end_run(none, nullptr, true), "manager");
+  expect_null(gcap_graph_manager_run(none, 0, stream, Work::Issue, &work_, true), "manager");
+  expect_null(gcap_graph_manager_run(manager_, 0, stream, nullptr, &work_, true), "work");
+  expect_null(gcap_graph_manager_recapture(none, 0), "manager");
+  expect_null(gcap_graph_manager_last_failure(none, 0), "manager");
+  expect_null(gcap_graph_manager_last_update_refusal(none, 0), "manager");
+  expect_null(gcap_graph_manager_replay(none, 0, true), "manager");
+  expect_null(gcap_graph_manager_try_replay(none, 0, true, &replayed), "manager");
+  expect_null(gcap_graph_manager_try_replay(manager_, 0, true, nullptr), "out_replayed");
+  expect_null(gcap_graph_manager_replay_on(none, 0, stream, true), "manager");
+  expect_null(gcap_graph_manager_upload(none, 0), "manager");
+  expect_null(gcap_graph_manager_dump(none, 0, "x", 0), "manager");
+  expect_null(gcap_graph_manager_dump(manager_, 0, nullptr, 0), "path");
+  expect_null(gcap_graph_manager_sign(none, nullptr, 0), "manager");
+  expect_null(gcap_graph_manager_check_signature(none, 0, nullptr, 0), "manager");
+  expect_null(gcap_graph_manager_replay_signed(none, 0, nullptr, 0, true), "manager");
+  expect_null(gcap_graph_manager_release(none, 0), "manager");
+  expect_null(gcap_graph_manager_release_all(none), "manager");
+  EXPECT_FALSE(gcap_graph_manager_is_captured(none, 0));
+  gcap_graph_info_t info;
+  std::memset(&info, 0xff, sizeof(info));
+  gcap_graph_manager_get_info(none, 0, &info);
+  EXPECT_EQ(info.replays, 0u);
+}
+
+}  // namespace
+}  // namespace testing
+}  // namespace gcap
