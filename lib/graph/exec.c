@@ -14,11 +14,20 @@
 #include "lib/graph/manager.h"
 #include "lib/graph/node.h"
 
+// In the relaxed mode: it may free memory, which would break a capture of another thread in global mode. Where the mode
+// cannot be had the executable goes all the same.
+static gcap_status_t destroy_exec(cudaGraphExec_t exec) {
+  enum cudaStreamCaptureMode mode;
+  gcap_status_t pushed = gcap_relaxed_push(&mode);
+  gcap_status_t status = GCAP_CUDA(cudaGraphExecDestroy(exec));
+  return pushed != NULL ? gcap_status_join(pushed, status) : gcap_status_join(status, gcap_relaxed_pop(mode));
+}
+
 gcap_status_t captured_destroy(captured_t* captured) {
   gcap_status_t status = NULL;
   if (captured->launched != NULL) status = GCAP_CUDA(cudaEventDestroy(captured->launched));
   if (captured->order != NULL) status = gcap_status_join(status, GCAP_CUDA(cudaEventDestroy(captured->order)));
-  if (captured->exec != NULL) status = gcap_status_join(status, GCAP_CUDA(cudaGraphExecDestroy(captured->exec)));
+  if (captured->exec != NULL) status = gcap_status_join(status, destroy_exec(captured->exec));
   if (captured->source != NULL) status = gcap_status_join(status, GCAP_CUDA(cudaGraphDestroy(captured->source)));
   gcap_retained_release(captured->retained);
   gcap_life_release(captured->stream_life);
@@ -43,7 +52,7 @@ static gcap_status_t instantiate(cudaGraph_t graph, cudaGraphExec_t* out_exec) {
   }
   gcap_status_t restored = gcap_relaxed_pop(mode);
   if (status == NULL && restored != NULL) {
-    status = gcap_status_join(restored, GCAP_CUDA(cudaGraphExecDestroy(*out_exec)));
+    status = gcap_status_join(restored, destroy_exec(*out_exec));
     *out_exec = NULL;
     return status;
   }

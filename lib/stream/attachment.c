@@ -18,6 +18,24 @@ static gcap_status_t check_may_create(const gcap_stream_t* stream, const gcap_at
                               (void*)stream->handle, key->name);
 }
 
+typedef struct thread_setting {
+  int device;
+  enum cudaStreamCaptureMode mode;
+} thread_setting_t;
+
+// Library handles are made and ended on the stream's device, and in the relaxed mode: the memory that they get and give
+// back would else break a capture of another thread in global mode.
+static gcap_status_t enter(const gcap_stream_t* stream, thread_setting_t* out_previous) {
+  GCAP_RETURN_IF_ERROR(gcap_device_push(stream->device_id, &out_previous->device));
+  gcap_status_t status = gcap_relaxed_push(&out_previous->mode);
+  return status == NULL ? NULL : gcap_status_join(status, gcap_device_pop(stream->device_id, out_previous->device));
+}
+
+static gcap_status_t leave(const gcap_stream_t* stream, const thread_setting_t* previous) {
+  gcap_status_t status = gcap_relaxed_pop(previous->mode);
+  return gcap_status_join(status, gcap_device_pop(stream->device_id, previous->device));
+}
+
 gcap_status_t gcap_stream_attachment(gcap_stream_t* stream, const gcap_attachment_key_t* key, void** out_object) {
   RETURN_IF_NULL(stream);
   RETURN_IF_NULL(key);
@@ -36,11 +54,11 @@ gcap_status_t gcap_stream_attachment(gcap_stream_t* stream, const gcap_attachmen
   GCAP_RETURN_IF_ERROR(check_may_create(stream, key));
   attachment_t* attachment = calloc(1, sizeof(*attachment));
   if (attachment == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to attach %s", key->name);
-  int previous = 0;
-  gcap_status_t status = gcap_device_push(stream->device_id, &previous);
+  thread_setting_t previous;
+  gcap_status_t status = enter(stream, &previous);
   if (status == NULL) {
     status = key->create(stream, &attachment->object);
-    gcap_status_t restored = gcap_device_pop(stream->device_id, previous);
+    gcap_status_t restored = leave(stream, &previous);
     if (status == NULL && restored != NULL) key->destroy(attachment->object);
     status = gcap_status_join(status, restored);
   }
@@ -58,13 +76,14 @@ gcap_status_t gcap_stream_attachment(gcap_stream_t* stream, const gcap_attachmen
 
 gcap_status_t attachments_destroy(gcap_stream_t* stream) {
   if (stream->attachments == NULL) return NULL;
-  int previous = stream->device_id;
-  gcap_status_t status = gcap_device_push(stream->device_id, &previous);
+  thread_setting_t previous;
+  gcap_status_t status = enter(stream, &previous);
+  bool entered = status == NULL;
   while (stream->attachments != NULL) {
     attachment_t* newest = stream->attachments;
     stream->attachments = newest->older;
     newest->key->destroy(newest->object);
     free(newest);
   }
-  return gcap_status_join(status, gcap_device_pop(stream->device_id, previous));
+  return entered ? leave(stream, &previous) : status;
 }
