@@ -120,11 +120,11 @@ static void latch_unreported_failure(void) {
                                            __LINE__));  // making it has set the latch
 }
 
-static gcap_capture_t* scope_new(cudaStream_t stream, int device_id, uint32_t ledger_calls) {
-  gcap_capture_t* capture = malloc(sizeof(*capture) + ledger_calls * sizeof(capture->ring[0]));
+static gcap_capture_t* scope_new(cudaStream_t stream, int device_id, const gcap_capture_options_t* options) {
+  gcap_capture_t* capture = malloc(sizeof(*capture) + options->ledger_calls * sizeof(capture->ring[0]));
   if (capture == NULL) return NULL;
-  *capture = (gcap_capture_t){.stream = stream, .device_id = device_id};
-  calls_init(&capture->calls, capture->ring, ledger_calls);
+  *capture = (gcap_capture_t){.stream = stream, .mode = options->mode, .device_id = device_id};
+  calls_init(&capture->calls, capture->ring, options->ledger_calls);
   pthread_mutex_init(&capture->latch_mutex, NULL);
   return capture;
 }
@@ -149,7 +149,7 @@ gcap_status_t gcap_capture_begin(cudaStream_t stream, const gcap_capture_options
   int device_id = 0;
   GCAP_RETURN_IF_ERROR(check_can_begin(stream, &device_id));
   GCAP_RETURN_IF_ERROR(prepare_thread());
-  gcap_capture_t* capture = scope_new(stream, device_id, options->ledger_calls);
+  gcap_capture_t* capture = scope_new(stream, device_id, options);
   if (capture == NULL) {
     return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a capture scope with a ledger of %" PRIu32 " calls",
                        options->ledger_calls);

@@ -13,6 +13,7 @@
 
 struct gcap_capture {
   cudaStream_t stream;
+  gcap_capture_mode_t mode;
   int device_id;      // of the stream; it cannot be asked once the stream captures (rule R24 of the capture rules)
   members_t members;  // the other streams
   entry_t* steps;     // newest first

@@ -38,9 +38,15 @@ static cudaError_t answer_of(const call_record_t* call, gcap_status_t cause) {
   return strncmp(call->operation, cause_call, kept) == 0 ? gcap_status_cuda_error(cause) : cudaSuccess;
 }
 
+// A break that no noted call explains.
+static void add_unseen(text_t* text, const gcap_capture_t* capture) {
+  if (capture->mode == GCAP_CAPTURE_GLOBAL) add(text, ", or a call of another thread: the mode is GLOBAL");
+}
+
 // What the ledger saw: the call after which the capture was broken. It is to blame if it is known to break captures, or
 // if it says so itself; else something between it and the call before it did.
-static void add_break(text_t* text, const calls_t* calls, gcap_status_t cause) {
+static void add_break(text_t* text, const gcap_capture_t* capture, gcap_status_t cause) {
+  const calls_t* calls = &capture->calls;
   const call_record_t* culprit = &calls->culprit;
   cudaError_t answer = answer_of(culprit, cause);
   const capture_rule_t* rule = capture_rule_of_call(culprit->operation, answer);
@@ -56,10 +62,12 @@ static void add_break(text_t* text, const calls_t* calls, gcap_status_t cause) {
         calls->innocent.line);
   }
   add(text, ": that call broke it, or one before it that was not noted (see GCAP_CAPTURE_NOTE)");
+  add_unseen(text, capture);
 }
 
 // What the first failure's code tells, when the ledger is off or saw the capture go on.
-static void add_cause(text_t* text, const calls_t* calls, gcap_status_t first) {
+static void add_cause(text_t* text, const gcap_capture_t* capture, gcap_status_t first) {
+  const calls_t* calls = &capture->calls;
   cudaError_t code = gcap_status_cuda_error(first);
   if (code == cudaErrorStreamCaptureInvalidated) {
     add(text, "; a call that was not noted broke it%s",
@@ -68,6 +76,7 @@ static void add_cause(text_t* text, const calls_t* calls, gcap_status_t first) {
       const call_record_t* last = &calls->ring[(calls->noted - 1) % calls->capacity];
       add(text, ", after %s at %s:%d", last->operation, last->file, last->line);
     }
+    add_unseen(text, capture);
     return;
   }
   const capture_rule_t* rule = capture_rule_of_call(gcap_status_cuda_call(first), code);
@@ -96,9 +105,9 @@ gcap_status_t capture_verdict(gcap_capture_t* capture, gcap_status_t end_status)
   text_t text = {.length = 0};
   if (gcap_status_cuda_error(end_status) == cudaErrorStreamCaptureUnjoined) add_unjoined(&text, &capture->members);
   if (broken) {
-    add_break(&text, &capture->calls, cause);
+    add_break(&text, capture, cause);
   } else {
-    add_cause(&text, &capture->calls, cause != NULL ? cause : end_status);
+    add_cause(&text, capture, cause != NULL ? cause : end_status);
   }
   if (cause != NULL && capture->later_failures > 0) {
     cause = gcap_status_annotate(cause, gcap_status_code(cause), "first of %llu failures",

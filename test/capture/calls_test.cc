@@ -187,6 +187,24 @@ TEST_F(CaptureCalls, ThatNobodyNotedIsPlacedAfterTheLastNoted) {
   EXPECT_TRUE(outcome.Names("after the last good one at " __FILE__)) << outcome.message;
 }
 
+TEST_F(CaptureCalls, OfAnotherThreadAreThoughtOfInGlobalModeOnly) {
+  const RawStream stream, other;
+  for (const gcap_capture_mode_t mode : {GCAP_CAPTURE_GLOBAL, GCAP_CAPTURE_THREAD_LOCAL}) {
+    for (const bool noted : {false, true}) {
+      gcap_capture_t* capture = Begin(stream, kDefaultCalls, mode);
+      if (mode == GCAP_CAPTURE_GLOBAL) {
+        std::thread([&other] { EXPECT_NE(cudaStreamQuery(other.get()), cudaSuccess); }).join();
+      } else {
+        EXPECT_NE(cudaStreamQuery(stream.get()), cudaSuccess);
+        (void)cudaGetLastError();
+      }
+      if (noted) GCAP_CAPTURE_NOTE("an innocent one", nullptr);
+      const Outcome outcome = End(capture);
+      EXPECT_EQ(outcome.Names("a call of another thread"), mode == GCAP_CAPTURE_GLOBAL) << outcome.message;
+    }
+  }
+}
+
 TEST_F(CaptureCalls, AreNamedByTheirFailureAlsoWithoutALedger) {
   const RawStream stream;
   gcap_capture_t* capture = Begin(stream, 0);
