@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 
+#include "gcap/capture.h"
 #include "gcap/stream.h"
 #include "gtest/gtest.h"
 #include "test/base/device_work.h"
@@ -184,6 +185,26 @@ TEST_F(StreamFaults, OfDeferLeaveTheReleaseToTheCaller) {
   GCAP_EXPECT_OK(gcap_stream_destroy(stream));
 }
 
+TEST_F(StreamFaults, OfDeferInAScopeLeaveTheReleaseToTheCaller) {
+  gcap_stream_t* stream = NewStream();
+  const Functions walked = WalkNamedFaults([stream](NamedFault& fault) {
+    int released = 0;
+    gcap_capture_t* capture = nullptr;
+    gcap_capture_options_t options;
+    gcap_capture_options_init(&options);
+    options.ledger_calls = 0;  // the ledger's own calls are not under test
+    GCAP_EXPECT_OK(gcap_capture_begin(gcap_stream_handle(stream), &options, &capture));
+    const Outcome outcome = fault.During([&] { return gcap_stream_defer(stream, CountRelease, &released); });
+    EXPECT_EQ(outcome.ok(), !fault.fired());
+    EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
+    gcap_capture_abort(capture);
+    EXPECT_EQ(released, outcome.ok() ? 1 : 0);
+    GCAP_EXPECT_OK(gcap_stream_synchronize(stream));
+  });
+  EXPECT_EQ(walked, (Functions{"cudaStreamIsCapturing"}));
+  GCAP_EXPECT_OK(gcap_stream_destroy(stream));
+}
+
 TEST_F(StreamFaults, OfAttachmentLeaveNone) {
   const Functions walked = WalkNamedFaults([](NamedFault& fault) {
     objects_made = objects_destroyed = 0;
@@ -287,8 +308,7 @@ TEST_F(StreamFaults, OfWaitOnHostFinishNothing) {
   EXPECT_EQ(walked, (Functions{"cudaThreadExchangeStreamCaptureMode", "cudaEventSynchronize"}));
 }
 
-// --- Driver calls that are promised, or promised not to happen
-// ----------------------------------------------------------
+// --- Driver calls that are promised, or promised not to happen ------------------------------------------------------
 
 class StreamCalls : public DeviceTest {};
 
@@ -303,6 +323,35 @@ TEST_F(StreamCalls, QuestionsToTheTimelineAskNoDriver) {
   EXPECT_EQ(gcap_sim_calls(nullptr), before);
   GCAP_EXPECT_OK(gcap_stream_destroy(producer));
   GCAP_EXPECT_OK(gcap_stream_destroy(consumer));
+}
+
+TEST_F(StreamCalls, FromHandleAsksNoDriver) {
+  gcap_stream_t* stream = NewStream(0);
+  const cudaStream_t handle = gcap_stream_handle(stream);
+  const uint64_t before = gcap_sim_calls(nullptr);
+  EXPECT_EQ(gcap_stream_from_handle(handle), stream);
+  EXPECT_EQ(gcap_stream_from_handle(nullptr), nullptr);
+  EXPECT_EQ(gcap_sim_calls(nullptr), before);
+  GCAP_EXPECT_OK(gcap_stream_destroy(stream));
+}
+
+TEST_F(StreamCalls, WaitsInAScopeAreRefusedWithoutTheDriver) {
+  gcap_stream_t* stream = NewStream(0);
+  gcap_stream_t* other = NewStream(0);
+  GCAP_EXPECT_OK(gcap_stream_defer(
+      other, [](void*) {}, nullptr));
+  gcap_capture_t* capture = nullptr;
+  GCAP_ASSERT_OK(gcap_capture_begin(gcap_stream_handle(stream), nullptr, &capture));
+  const uint64_t before = gcap_sim_calls(nullptr);
+  for (gcap_stream_t* each : {stream, other}) {
+    GCAP_EXPECT_FAILS(gcap_stream_synchronize(each), GCAP_FAILED_PRECONDITION, "gcap_stream_synchronize");
+    GCAP_EXPECT_FAILS(gcap_stream_end_run(each, true), GCAP_FAILED_PRECONDITION, "gcap_stream_end_run");
+  }
+  GCAP_EXPECT_FAILS(gcap_stream_end_run(other, false), GCAP_FAILED_PRECONDITION, "gcap_stream_end_run");
+  EXPECT_EQ(gcap_sim_calls(nullptr), before);
+  gcap_capture_abort(capture);
+  GCAP_EXPECT_OK(gcap_stream_destroy(stream));
+  GCAP_EXPECT_OK(gcap_stream_destroy(other));
 }
 
 TEST_F(StreamCalls, EndRunWithNothingToReleaseAsksNoDriver) {
@@ -333,8 +382,7 @@ TEST_F(StreamCalls, StreamsLiveOnTheirDevice) {
   GCAP_EXPECT_OK(gcap_stream_destroy(stream));
 }
 
-// --- Without host memory
-// ------------------------------------------------------------------------------------------------
+// --- Without host memory --------------------------------------------------------------------------------------------
 
 class StreamWithoutMemory : public DeviceTest {
  protected:
@@ -388,6 +436,88 @@ TEST_F(StreamWithoutMemory, AWaitOrdersButIsForgotten) {
   gcap_notification_destroy(notification);
   GCAP_EXPECT_OK(gcap_stream_destroy(producer));
   GCAP_EXPECT_OK(gcap_stream_destroy(consumer));
+}
+
+// A producer that has waited for ten others, and a notification of it that was not recorded yet.
+struct Learned {
+  static constexpr int kOthers = 10;
+
+  Learned() {
+    for (gcap_stream_t*& other : others) {
+      other = NewStream(0);
+      Wait(producer, other);
+    }
+    GCAP_EXPECT_OK(gcap_notification_create(producer, &notification));
+  }
+  ~Learned() {
+    gcap_notification_destroy(notification);
+    for (gcap_stream_t* other : others) GCAP_EXPECT_OK(gcap_stream_destroy(other));
+    GCAP_EXPECT_OK(gcap_stream_destroy(consumer));
+    GCAP_EXPECT_OK(gcap_stream_destroy(producer));
+  }
+  Learned(const Learned&) = delete;
+  Learned& operator=(const Learned&) = delete;
+
+  static void Wait(gcap_stream_t* consumer, gcap_stream_t* producer) {
+    gcap_notification_t* point = nullptr;
+    GCAP_EXPECT_OK(gcap_notification_create(producer, &point));
+    GCAP_EXPECT_OK(gcap_notification_record(point));
+    GCAP_EXPECT_OK(gcap_notification_wait(point, consumer));
+    gcap_notification_destroy(point);
+  }
+
+  int OthersKnown() const {
+    int known = 0;
+    for (gcap_stream_t* other : others) known += gcap_stream_has_waited(consumer, other, 0);
+    return known;
+  }
+
+  gcap_stream_t* producer = NewStream(0);
+  gcap_stream_t* consumer = NewStream(0);
+  gcap_stream_t* others[kOthers] = {};
+  gcap_notification_t* notification = nullptr;
+};
+
+TEST_F(StreamWithoutMemory, AWaitRaisesWhatIsKnownAndMissesTheRest) {
+  Learned learned;
+  Learned::Wait(learned.consumer, learned.others[0]);
+  // The producer hears of a later point of one that the consumer knows, whose array has no room for ten more.
+  const uint64_t later = gcap_stream_sync_id(learned.others[0]);
+  Learned::Wait(learned.producer, learned.others[0]);
+  EXPECT_FALSE(gcap_stream_has_waited(learned.consumer, learned.others[0], later));
+  GCAP_EXPECT_OK(gcap_notification_record(learned.notification));
+  // A wait behind gcap's back, so that the simulator has no need for memory in the one that counts.
+  cudaEvent_t event = nullptr;
+  GCAP_EXPECT_CUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  GCAP_EXPECT_CUDA(cudaEventRecord(event, gcap_stream_handle(learned.producer)));
+  GCAP_EXPECT_CUDA(cudaStreamWaitEvent(gcap_stream_handle(learned.consumer), event, 0));
+  GCAP_EXPECT_CUDA(cudaEventDestroy(event));
+  {
+    const HeapFailure no_memory;
+    GCAP_EXPECT_OK(gcap_notification_wait(learned.notification, learned.consumer));
+    EXPECT_EQ(no_memory.hits(), 1);
+  }
+  EXPECT_TRUE(gcap_stream_has_waited(learned.consumer, learned.others[0], later));
+  EXPECT_TRUE(gcap_stream_has_waited(learned.consumer, learned.producer, 0));
+  EXPECT_EQ(learned.OthersKnown(), 1);
+  GCAP_EXPECT_OK(gcap_notification_wait(learned.notification, learned.consumer));
+  EXPECT_EQ(learned.OthersKnown(), Learned::kOthers);
+}
+
+TEST_F(StreamWithoutMemory, AReleaseDeferredInAScopeStaysTheCallers) {
+  gcap_stream_t* stream = NewStream(0);
+  gcap_capture_t* capture = nullptr;
+  GCAP_ASSERT_OK(gcap_capture_begin(gcap_stream_handle(stream), nullptr, &capture));
+  int released = 0;
+  {
+    const HeapFailure no_memory;
+    const Outcome outcome(gcap_stream_defer(stream, CountRelease, &released));
+    EXPECT_EQ(no_memory.hits(), 1);
+    EXPECT_STREQ(gcap_code_name(outcome.code), "RESOURCE_EXHAUSTED");
+  }
+  gcap_capture_abort(capture);
+  EXPECT_EQ(released, 0);
+  GCAP_EXPECT_OK(gcap_stream_destroy(stream));
 }
 
 }  // namespace

@@ -315,6 +315,36 @@ TEST_F(Timeline, NotificationsThatKnowEndedStreamsCostNothingThatIsKnownOfLiveOn
   EXPECT_FALSE(gcap_stream_has_waited(stream(1), stream(0), 50));
 }
 
+TEST_F(Timeline, WhatWasWaitedForStaysKnownWhileTheConsumerLearnsMore) {
+  // The reader never sees less than was true when it began, though what is known moves about and grows meanwhile.
+  constexpr int kRounds = 40;
+  constexpr int kStreamsOfARound = 6;
+  Wait(stream(1), stream(0));
+  std::atomic<bool> done{false};
+  std::vector<std::thread> readers;
+  for (int r = 0; r < 2; ++r) {
+    readers.emplace_back([this, &done] {
+      while (!done) {
+        ASSERT_TRUE(gcap_stream_has_waited(stream(1), stream(0), 0));
+        ASSERT_FALSE(gcap_stream_has_waited(stream(1), stream(2), 0));
+      }
+    });
+  }
+  for (int round = 0; round < kRounds; ++round) {
+    std::vector<gcap_stream_t*> others(kStreamsOfARound);
+    for (gcap_stream_t*& other : others) {
+      GCAP_ASSERT_OK(gcap_stream_create(0, &other));
+      Wait(stream(1), other);
+    }
+    for (gcap_stream_t* other : others) {
+      EXPECT_TRUE(gcap_stream_has_waited(stream(1), other, 0));
+      GCAP_EXPECT_OK(gcap_stream_destroy(other));
+    }
+  }
+  done = true;
+  for (std::thread& reader : readers) reader.join();
+}
+
 TEST_F(Timeline, StreamsComeAndGoOnManyThreads) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
