@@ -2,6 +2,7 @@
 //
 // Streams when CUDA calls or allocations fail, and on two devices: what only the simulator can stage.
 
+#include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <set>
@@ -352,6 +353,27 @@ TEST_F(StreamCalls, WaitsInAScopeAreRefusedWithoutTheDriver) {
   gcap_capture_abort(capture);
   GCAP_EXPECT_OK(gcap_stream_destroy(stream));
   GCAP_EXPECT_OK(gcap_stream_destroy(other));
+}
+
+TEST_F(StreamCalls, AForkThatIsNotJoinedIsNamed) {
+  gcap_stream_t* origin = NewStream(0);
+  gcap_stream_t* forked = NewStream(0);
+  gcap_notification_t* fork = nullptr;
+  GCAP_ASSERT_OK(gcap_notification_create(origin, &fork));
+  CopyJob job;
+  gcap_capture_t* capture = nullptr;
+  GCAP_ASSERT_OK(gcap_capture_begin(gcap_stream_handle(origin), nullptr, &capture));
+  GCAP_EXPECT_OK(gcap_notification_record(fork));
+  GCAP_EXPECT_OK(gcap_notification_wait(fork, forked));
+  GCAP_EXPECT_CUDA(job.Issue(gcap_stream_handle(forked)));
+  cudaGraph_t graph = nullptr;
+  gcap_retained_t* retained = nullptr;
+  char culprit[64];
+  snprintf(culprit, sizeof(culprit), "%p", static_cast<void*>(gcap_stream_handle(forked)));
+  GCAP_EXPECT_FAILS(gcap_capture_end(capture, &graph, &retained), GCAP_CAPTURE_INVALIDATED, culprit);
+  gcap_notification_destroy(fork);
+  GCAP_EXPECT_OK(gcap_stream_destroy(origin));
+  GCAP_EXPECT_OK(gcap_stream_destroy(forked));
 }
 
 TEST_F(StreamCalls, EndRunWithNothingToReleaseAsksNoDriver) {
