@@ -38,57 +38,44 @@ gcap_status_t captured_destroy(captured_t* captured) {
 
 // Instantiates with parameters, the only form that names the node at fault.
 static gcap_status_t instantiate(cudaGraph_t graph, cudaGraphExec_t* out_exec) {
-  *out_exec = NULL;
-  enum cudaStreamCaptureMode mode;
-  GCAP_RETURN_IF_ERROR(gcap_relaxed_push(&mode));
   cudaGraphInstantiateParams params = {0};
   gcap_status_t status = GCAP_CUDA(cudaGraphInstantiateWithParams(out_exec, graph, &params));
-  if (status != NULL) {
-    *out_exec = NULL;
-    status = gcap_status_annotate(status, GCAP_CUDA_ERROR, "the graph cannot be instantiated (%s%s%s)",
-                                  node_instantiate_result_name(params.result_out),
-                                  params.errNode_out != NULL ? ", node of type " : "",
-                                  params.errNode_out != NULL ? node_type_name(params.errNode_out) : "");
-  }
-  gcap_status_t restored = gcap_relaxed_pop(mode);
-  if (status == NULL && restored != NULL) {
-    status = gcap_status_join(restored, destroy_exec(*out_exec));
-    *out_exec = NULL;
-    return status;
-  }
-  return gcap_status_join(status, restored);
+  if (status == NULL) return NULL;
+  *out_exec = NULL;
+  return gcap_status_annotate(status, GCAP_CUDA_ERROR, "the graph cannot be instantiated (%s%s%s)",
+                              node_instantiate_result_name(params.result_out),
+                              params.errNode_out != NULL ? ", node of type " : "",
+                              params.errNode_out != NULL ? node_type_name(params.errNode_out) : "");
 }
 
-// Updates `exec` to `graph`. On failure it is as it was, and the status tells which of `nodes` changed and how.
-static gcap_status_t update(cudaGraphExec_t exec, cudaGraph_t graph, const node_list_t* nodes, size_t nodes_before) {
-  enum cudaStreamCaptureMode mode;
-  GCAP_RETURN_IF_ERROR(gcap_relaxed_push(&mode));
+// Updates the executable that the slot has and moves it to `captured`. Where the driver refuses it stays as it was, and
+// the slot remembers which of `nodes` changed and how.
+static void try_to_update(slot_t* slot, captured_t* captured, const node_list_t* nodes) {
   cudaGraphExecUpdateResultInfo info = {0};
-  gcap_status_t status = GCAP_CUDA(cudaGraphExecUpdate(exec, graph, &info));
-  gcap_status_t restored = gcap_relaxed_pop(mode);
-  if (status != NULL) status = node_explain_refusal(status, &info, nodes, nodes_before);
-  return gcap_status_join(status, restored);
+  gcap_status_t refusal = GCAP_CUDA(cudaGraphExecUpdate(slot->graph->exec, captured->source, &info));
+  if (refusal == NULL) {
+    captured->updated = true;
+    captured->exec = slot->graph->exec;
+    slot->graph->exec = NULL;
+    return;
+  }
+  refusal = node_explain_refusal(refusal, &info, nodes, slot->info.nodes);
+  gcap_status_free(slot->update_refusal);
+  slot->update_refusal =
+      gcap_status_annotate(refusal, gcap_status_code(refusal), "graph id %d could not be updated in place", slot->id);
 }
 
-// Gives `captured` an executable: the one that `slot` has, or a new one.
+// Gives `captured` an executable: the one that `slot` has, or a new one. Both may allocate, which would break another
+// thread's capture in global mode.
 static gcap_status_t make_exec(slot_t* slot, captured_t* captured, const node_list_t* nodes) {
   const uint64_t begin_ns = now_ns();
+  enum cudaStreamCaptureMode mode;
+  GCAP_RETURN_IF_ERROR(gcap_relaxed_push(&mode));
   gcap_status_t status = NULL;
-  if (slot->graph != NULL) {
-    gcap_status_t refusal = update(slot->graph->exec, captured->source, nodes, slot->info.nodes);
-    if (refusal == NULL) {
-      captured->updated = true;
-      captured->exec = slot->graph->exec;
-      slot->graph->exec = NULL;
-    } else {
-      gcap_status_free(slot->update_refusal);
-      slot->update_refusal = gcap_status_annotate(refusal, gcap_status_code(refusal),
-                                                  "graph id %d could not be updated in place", slot->id);
-    }
-  }
+  if (slot->graph != NULL) try_to_update(slot, captured, nodes);
   if (captured->exec == NULL) status = instantiate(captured->source, &captured->exec);
   slot->info.instantiate_ns = now_ns() - begin_ns;
-  return status;
+  return gcap_status_join(status, gcap_relaxed_pop(mode));
 }
 
 static gcap_status_t start(const gcap_graph_manager_t* manager, slot_t* slot, captured_t* captured,

@@ -22,8 +22,8 @@
 namespace gcap {
 namespace testing {
 
-// The functions that gcap's base, stream, capture and graph modules call and that can fail. A walk finds out when one
-// is missing here.
+// The functions that gcap's base, stream, capture and graph modules call and that can fail, and those that tests issue
+// within a step. A walk finds out when one is missing here.
 constexpr const char* kFallibleFunctions[] = {
     "cudaEventCreateWithFlags",
     "cudaEventDestroy",
@@ -45,6 +45,7 @@ constexpr const char* kFallibleFunctions[] = {
     "cudaGraphMemAllocNodeGetParams",
     "cudaGraphNodeGetType",
     "cudaGraphUpload",
+    "cudaMemcpyAsync",
     "cudaSetDevice",
     "cudaStreamBeginCapture",
     "cudaStreamCreateWithFlags",
