@@ -57,19 +57,26 @@ void slot_free(slot_t* slot) {
   free(slot);
 }
 
-static void free_slots(gcap_graph_manager_t* manager) {
+// Tells whether anything is left that could not be released, and is kept.
+static bool free_slots(gcap_graph_manager_t* manager) {
+  bool keeps = false;
   for (size_t i = 0; i < manager->slots.capacity; ++i) {
     slot_t* slot = manager->slots.cells[i].slot;
     if (slot == NULL) continue;
-    if (slot->graph != NULL) quarantine(slot->graph);
+    if (slot->graph != NULL) {
+      keeps = true;
+      quarantine(slot->graph);
+    }
     slot_free(slot);
   }
   id_table_deinit(&manager->slots);
   while (manager->retired != NULL) {
     captured_t* captured = manager->retired;
     manager->retired = captured->next;
+    keeps = true;
     quarantine(captured);
   }
+  return keeps;
 }
 
 gcap_status_t gcap_graph_manager_destroy(gcap_graph_manager_t* manager) {
@@ -82,7 +89,9 @@ gcap_status_t gcap_graph_manager_destroy(gcap_graph_manager_t* manager) {
   pthread_mutex_unlock(&manager->mutex);
   if (status != NULL) return status;
   status = gcap_graph_manager_release_all(manager);
-  free_slots(manager);
+  if (free_slots(manager)) {
+    status = gcap_status_annotate(status, gcap_status_code(status), "what the manager cannot release is kept for ever");
+  }
   pthread_mutex_destroy(&manager->mutex);
   free(manager);
   return status;

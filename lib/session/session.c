@@ -100,7 +100,10 @@ static gcap_status_t take_apart(gcap_session_t* session) {
   for (int i = 0; i < session->plan.num_values; ++i) {
     const plan_value_t* value = &session->plan.values[i];
     if (value->storage != PLAN_CONSTANT || value->tensor.data == NULL) continue;
-    status = gcap_status_join(status, gcap_allocator_free(session->allocator, value->tensor.data));
+    gcap_status_t freed = gcap_allocator_free(session->allocator, value->tensor.data);
+    freed =
+        gcap_status_annotate(freed, gcap_status_code(freed), "constant '%s' cannot be freed and is kept", value->name);
+    status = gcap_status_join(status, freed);
   }
   for (int i = 0; session->kernels != NULL && i < session->plan.num_nodes; ++i) {
     if (session->kernels[i].destroy != NULL) session->kernels[i].destroy(session->kernels[i].self);

@@ -1,0 +1,61 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Walks over gcap/capture.h.
+
+#include "test/fault/stream_scene.h"
+
+namespace gcap {
+namespace testing {
+namespace {
+
+using S = StreamScene;
+
+void Begin(S* s) { s->BeginCapture(); }
+
+void BeginAndIssue(S* s) {
+  s->BeginCapture();
+  GCAP_EXPECT_CUDA(s->job.Issue(s->Handle()));
+}
+
+void Abort(S* s) { gcap_capture_abort(s->capture); }
+
+}  // namespace
+
+std::vector<Walk> CaptureWalks() {
+  std::vector<Walk> walks;
+  walks.push_back(StreamWalk("gcap_capture_options_check", "", nullptr, [](S*) {
+                    gcap_capture_options_t options;
+                    gcap_capture_options_init(&options);
+                    return gcap_capture_options_check(&options);
+                  }).MakesNoCall());
+  walks.push_back(StreamWalk("gcap_capture_begin", "", nullptr, [](S* s) {
+                    return gcap_capture_begin(s->Handle(), nullptr, &s->capture);
+                  }).Then<S>(Abort));
+  walks.push_back(StreamWalk("gcap_capture_end", "", BeginAndIssue,
+                             [](S* s) { return gcap_capture_end(s->capture, &s->graph, &s->retained); }));
+  walks.push_back(StreamWalk("gcap_capture_on_close", "", Begin,
+                             [](S* s) {
+                               return gcap_capture_on_close(
+                                   s->capture, [](void*, bool) {}, nullptr);
+                             })
+                      .MakesNoCall()
+                      .Then<S>(Abort));
+  walks.push_back(StreamWalk("gcap_capture_retain", "", Begin,
+                             [](S* s) {
+                               return gcap_capture_retain(
+                                   s->capture, [](void*) {}, nullptr);
+                             })
+                      .MakesNoCall()
+                      .Then<S>(Abort));
+  walks.push_back(StreamWalk("gcap_capture_retain_bytes", "", Begin,
+                             [](S* s) {
+                               return gcap_capture_retain_bytes(
+                                   s->capture, [](void*) {}, [](void*) -> size_t { return 1; }, nullptr);
+                             })
+                      .MakesNoCall()
+                      .Then<S>(Abort));
+  return walks;
+}
+
+}  // namespace testing
+}  // namespace gcap

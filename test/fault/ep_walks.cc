@@ -1,0 +1,142 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Walks over gcap/ep.h and gcap/ep_ops.h.
+
+#include "test/fault/session_scene.h"
+
+namespace gcap {
+namespace testing {
+namespace {
+
+using S = SessionScene;
+
+void Cold(S*) {}
+void Captured(S* s) { s->Run(2); }
+
+// An open run: the first one of an id is eager, the second one a capture. Its work is a fill.
+void Open(S* s, int runs_before) {
+  s->Run(runs_before);
+  GCAP_EXPECT_OK(gcap_ep_run_start(s->Ep(), S::kId));
+  gcap_run_resources_t run;
+  GCAP_ASSERT_OK(gcap_ep_get_run_resources(s->Ep(), &run));
+  EXPECT_EQ(cudaMemsetAsync(s->y.get(), 1, s->y.Bytes(), gcap_stream_handle(run.stream)), cudaSuccess);
+}
+void OpenEager(S* s) { Open(s, 0); }
+void OpenCapture(S* s) { Open(s, 1); }
+
+void EndRun(S* s) { GCAP_EXPECT_OK(gcap_ep_run_end(s->Ep(), S::kId, nullptr, true)); }
+
+gcap_status_t Replay(S* s) {
+  bool replayed = false;
+  return gcap_ep_replay_graph(s->Ep(), S::kId, true, &replayed);
+}
+
+// An EP that does nothing.
+gcap_ep_ops_t SmallestTable() {
+  gcap_ep_ops_t ops = {};
+  ops.struct_version = GCAP_EP_OPS_VERSION;
+  ops.name = "smallest";
+  ops.supports = [](void*, const gcap_model_t*, const gcap_node_t*) { return false; };
+  ops.create_kernel = [](void*, const gcap_model_t*, const gcap_node_t*, gcap_kernel_t*) { return gcap_status_t{}; };
+  ops.get_run_resources = [](void*, gcap_run_resources_t*) { return gcap_status_t{}; };
+  ops.synchronize = [](void*) { return gcap_status_t{}; };
+  return ops;
+}
+
+gcap_status_t CreateEp(S* s) {
+  const gcap_ep_ops_t ops = SmallestTable();
+  return gcap_ep_create(&ops, &s->ep);
+}
+
+gcap_status_t CreateRuntime(S* s) {
+  const gcap_options_t options = GraphOptions(1);
+  return gcap_ep_runtime_create(&options, &s->runtime);
+}
+
+// A runtime with a context of this thread.
+void UsedRuntime(S* s) {
+  GCAP_ASSERT_OK(CreateRuntime(s));
+  gcap_run_resources_t run;
+  GCAP_EXPECT_OK(gcap_ep_runtime_get_run_resources(s->runtime, &run));
+}
+
+void AddEpWalks(std::vector<Walk>* walks) {
+  walks->push_back(SessionWalk("gcap_ep_create", "", Cold, CreateEp).MakesNoCall());
+  walks->push_back(SessionWalk(
+                       "gcap_ep_destroy", "", [](S* s) { GCAP_EXPECT_OK(CreateEp(s)); },
+                       [](S* s) {
+                         gcap_ep_t* ep = s->ep;
+                         s->ep = nullptr;
+                         return gcap_ep_destroy(ep);
+                       })
+                       .MakesNoCall());
+  walks->push_back(SessionWalk("gcap_ep_create_kernel", "", Cold, [](S* s) {
+                     const int value = 0;
+                     const gcap_node_t node = {"Rotate", "node", &value, 1, &value, 1, nullptr};
+                     const gcap_model_t model = {};
+                     return gcap_ep_create_kernel(s->Ep(), &model, &node, &s->kernel);
+                   }).MakesNoCall());
+  walks->push_back(SessionWalk("gcap_ep_get_run_resources", "", Cold, [](S* s) {
+                     gcap_run_resources_t run;
+                     return gcap_ep_get_run_resources(s->Ep(), &run);
+                   }).MakesNoCall());
+  walks->push_back(
+      SessionWalk("gcap_ep_run_start", "eager", Cold, [](S* s) { return gcap_ep_run_start(s->Ep(), S::kId); })
+          .MakesNoCall()
+          .Then<S>(EndRun));
+  walks->push_back(SessionWalk(
+                       "gcap_ep_run_start", "capture", [](S* s) { s->Run(1); },
+                       [](S* s) { return gcap_ep_run_start(s->Ep(), S::kId); })
+                       .RecoversFrom(CallsOfACapture())
+                       .Then<S>(EndRun));
+  for (auto open : {OpenEager, OpenCapture}) {
+    walks->push_back(SessionWalk("gcap_ep_run_end", open == OpenEager ? "eager" : "capture", open,
+                                 [](S* s) { return gcap_ep_run_end(s->Ep(), S::kId, nullptr, true); }));
+    walks->push_back(SessionWalk("gcap_ep_runtime_run_end", open == OpenEager ? "eager" : "capture", open,
+                                 [](S* s) { return gcap_ep_runtime_run_end(s->Runtime(), nullptr, false); }));
+  }
+  walks->push_back(SessionWalk("gcap_ep_replay_graph", "", Captured, Replay));
+  walks->push_back(SessionWalk("gcap_ep_release_captured_graph", "", Captured,
+                               [](S* s) { return gcap_ep_release_captured_graph(s->Ep(), S::kId); }));
+  walks->push_back(SessionWalk("gcap_ep_synchronize", "", Cold, [](S* s) { return gcap_ep_synchronize(s->Ep()); }));
+}
+
+void AddRuntimeWalks(std::vector<Walk>* walks) {
+  walks->push_back(SessionWalk("gcap_ep_runtime_create", "", Cold, CreateRuntime));
+  walks->push_back(SessionWalk("gcap_ep_runtime_destroy", "", UsedRuntime, [](S* s) {
+    gcap_ep_runtime_t* runtime = s->runtime;
+    s->runtime = nullptr;
+    return gcap_ep_runtime_destroy(runtime);
+  }));
+  walks->push_back(SessionWalk(
+      "gcap_ep_runtime_get_run_resources", "first use", [](S* s) { GCAP_EXPECT_OK(CreateRuntime(s)); },
+      [](S* s) {
+        gcap_run_resources_t run;
+        return gcap_ep_runtime_get_run_resources(s->runtime, &run);
+      }));
+  walks->push_back(SessionWalk(
+                       "gcap_ep_runtime_run_start", "capture", [](S* s) { s->Run(1); },
+                       [](S* s) { return gcap_ep_runtime_run_start(s->Runtime(), S::kId); })
+                       .RecoversFrom(CallsOfACapture())
+                       .Then<S>(EndRun));
+  walks->push_back(SessionWalk("gcap_ep_runtime_replay_graph", "", Captured, [](S* s) {
+    bool replayed = false;
+    return gcap_ep_runtime_replay_graph(s->Runtime(), S::kId, true, &replayed);
+  }));
+  walks->push_back(SessionWalk("gcap_ep_runtime_release_captured_graph", "", Captured,
+                               [](S* s) { return gcap_ep_runtime_release_captured_graph(s->Runtime(), S::kId); }));
+  walks->push_back(SessionWalk("gcap_ep_runtime_synchronize", "", Cold,
+                               [](S* s) { return gcap_ep_runtime_synchronize(s->Runtime()); }));
+}
+
+}  // namespace
+
+std::vector<Walk> EpWalks() {
+  std::vector<Walk> walks;
+  AddEpWalks(&walks);
+  AddRuntimeWalks(&walks);
+  return walks;
+}
+
+}  // namespace testing
+}  // namespace gcap

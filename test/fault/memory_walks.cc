@@ -1,0 +1,167 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Walks over gcap/allocator.h, allocator_ops.h, external_allocator.h and scratch.h.
+
+#include "gcap/allocator_ops.h"
+#include "gcap/external_allocator.h"
+#include "gcap/scratch.h"
+#include "test/fault/stream_scene.h"
+
+namespace gcap {
+namespace testing {
+namespace {
+
+// After the memory was given back there is nothing to tell the caller.
+const std::set<std::string> kAfterFree = {"cudaThreadExchangeStreamCaptureMode"};
+
+constexpr size_t kBytes = 4096;
+
+// An allocator and a scratch over it beside the streams of the other walks.
+class MemoryScene : public StreamScene {
+ public:
+  MemoryScene() {
+    GCAP_EXPECT_OK(gcap_device_allocator_create(0, &allocator));
+    GCAP_EXPECT_OK(gcap_scratch_create(allocator, nullptr, &scratch));
+  }
+  void ExpectNextRunWorks() override {
+    StreamScene::ExpectNextRunWorks();
+    void* memory = nullptr;
+    GCAP_EXPECT_OK(gcap_allocator_alloc(allocator, kBytes, &memory));
+    GCAP_EXPECT_OK(gcap_allocator_free(allocator, memory));
+    if (scratch == nullptr || stream == nullptr) return;
+    GCAP_ASSERT_OK(gcap_scratch_alloc(scratch, kBytes, stream, &memory));
+    GCAP_EXPECT_CUDA(cudaMemsetAsync(memory, 1, kBytes, Handle()));
+    GCAP_EXPECT_OK(gcap_scratch_free(scratch, memory));
+    GCAP_EXPECT_OK(gcap_scratch_validate(scratch));
+    GCAP_EXPECT_OK(gcap_stream_synchronize(stream));
+  }
+  gcap_status_t End() override {
+    if (reservation != nullptr) gcap_scratch_reservation_release(reservation);
+    gcap_status_t status = gcap_allocator_free(allocator, block);
+    if (scratch_block != nullptr) status = gcap_status_join(status, gcap_scratch_free(scratch, scratch_block));
+    status = gcap_status_join(status, gcap_scratch_destroy(scratch));
+    gcap_allocator_destroy(allocator);
+    gcap_allocator_destroy(second);
+    return gcap_status_join(status, StreamScene::End());
+  }
+
+  gcap_allocator_t* allocator = nullptr;
+  gcap_allocator_t* second = nullptr;
+  gcap_scratch_t* scratch = nullptr;
+  gcap_scratch_reservation_t* reservation = nullptr;
+  void* block = nullptr;          // of the allocator
+  void* scratch_block = nullptr;  // of the scratch
+};
+
+using S = MemoryScene;
+
+Walk MemoryWalk(const char* function, const char* variant, void (*prepare)(S*), gcap_status_t (*act)(S*)) {
+  return MakeWalk<S>(function, variant, prepare, act);
+}
+
+void WithBlock(S* s) { GCAP_EXPECT_OK(gcap_allocator_alloc(s->allocator, kBytes, &s->block)); }
+
+void WithScratchBlock(S* s) { GCAP_EXPECT_OK(gcap_scratch_alloc(s->scratch, kBytes, s->stream, &s->scratch_block)); }
+
+void WithFreeScratch(S* s) {
+  WithScratchBlock(s);
+  GCAP_EXPECT_OK(gcap_scratch_free(s->scratch, s->scratch_block));
+  s->scratch_block = nullptr;
+  GCAP_EXPECT_OK(gcap_stream_synchronize(s->stream));
+}
+
+void WithoutScratch(S* s) {
+  GCAP_EXPECT_OK(gcap_scratch_destroy(s->scratch));
+  s->scratch = nullptr;
+}
+
+// Gives the block back; a failure leaves it handed out, so End tries again.
+gcap_status_t Free(S* s) {
+  gcap_status_t status = gcap_allocator_free(s->allocator, s->block);
+  if (status == nullptr) s->block = nullptr;
+  return status;
+}
+
+gcap_status_t FreeScratch(S* s) {
+  gcap_status_t status = gcap_scratch_free(s->scratch, s->scratch_block);
+  if (status == nullptr) s->scratch_block = nullptr;
+  return status;
+}
+
+gcap_status_t DestroyScratch(S* s) {
+  gcap_status_t status = gcap_scratch_destroy(s->scratch);
+  if (status == nullptr) s->scratch = nullptr;
+  return status;
+}
+
+void AddAllocatorWalks(std::vector<Walk>* walks) {
+  walks->push_back(MemoryWalk("gcap_device_allocator_create", "", nullptr,
+                              [](S* s) { return gcap_device_allocator_create(0, &s->second); }));
+  walks->push_back(MemoryWalk("gcap_pinned_allocator_create", "", nullptr, [](S* s) {
+                     return gcap_pinned_allocator_create(&s->second);
+                   }).MakesNoCall());
+  walks->push_back(MemoryWalk("gcap_external_allocator_create", "", nullptr, [](S* s) {
+                     gcap_external_allocator_options_t options = {};
+                     options.alloc = [](size_t) -> void* { return nullptr; };
+                     options.free = [](void*) {};
+                     return gcap_external_allocator_create(&options, &s->second);
+                   }).MakesNoCall());
+  walks->push_back(MemoryWalk("gcap_allocator_create", "", nullptr, [](S* s) {
+                     gcap_allocator_ops_t ops = {};
+                     ops.struct_version = GCAP_ALLOCATOR_OPS_VERSION;
+                     ops.device_id = -1;
+                     ops.alignment = 256;
+                     ops.alloc = [](void*, size_t, void**) { return gcap_status_t{}; };
+                     ops.free = [](void*, void*) { return gcap_status_t{}; };
+                     return gcap_allocator_create(&ops, &s->second);
+                   }).MakesNoCall());
+  walks->push_back(MemoryWalk("gcap_allocator_alloc", "", nullptr,
+                              [](S* s) { return gcap_allocator_alloc(s->allocator, kBytes, &s->block); }));
+  walks->push_back(MemoryWalk("gcap_allocator_alloc_on_stream", "", nullptr, [](S* s) {
+    return gcap_allocator_alloc_on_stream(s->allocator, kBytes, s->stream, &s->block);
+  }));
+  walks->push_back(MemoryWalk("gcap_allocator_reserve", "", nullptr,
+                              [](S* s) { return gcap_allocator_reserve(s->allocator, kBytes, &s->block); }));
+  walks->push_back(MemoryWalk("gcap_allocator_free", "", WithBlock, Free).RecoversFrom(kAfterFree));
+  walks->push_back(MemoryWalk("gcap_allocator_trim", "", WithBlock, [](S* s) {
+                     return gcap_allocator_trim(s->allocator);
+                   }).MakesNoCall());
+}
+
+void AddScratchWalks(std::vector<Walk>* walks) {
+  walks->push_back(MemoryWalk("gcap_scratch_create", "", WithoutScratch, [](S* s) {
+                     return gcap_scratch_create(s->allocator, nullptr, &s->scratch);
+                   }).MakesNoCall());
+  walks->push_back(MemoryWalk("gcap_scratch_destroy", "", WithFreeScratch, DestroyScratch).RecoversFrom(kAfterFree));
+  walks->push_back(MemoryWalk("gcap_scratch_alloc", "first region", nullptr, [](S* s) {
+    return gcap_scratch_alloc(s->scratch, kBytes, s->stream, &s->scratch_block);
+  }));
+  walks->push_back(MemoryWalk("gcap_scratch_alloc", "from a region", WithFreeScratch, [](S* s) {
+                     return gcap_scratch_alloc(s->scratch, kBytes, s->stream, &s->scratch_block);
+                   }).MakesNoCall());
+  walks->push_back(MemoryWalk("gcap_scratch_free", "", WithScratchBlock, FreeScratch).MakesNoCall());
+  walks->push_back(MemoryWalk("gcap_scratch_forget_stream", "", WithFreeScratch, [](S* s) {
+                     return gcap_scratch_forget_stream(s->scratch, s->stream);
+                   }).MakesNoCall());
+  walks->push_back(MemoryWalk("gcap_scratch_trim", "", WithFreeScratch, [](S* s) {
+                     return gcap_scratch_trim(s->scratch);
+                   }).RecoversFrom(kAfterFree));
+  walks->push_back(MemoryWalk("gcap_scratch_validate", "", WithFreeScratch, [](S* s) {
+                     return gcap_scratch_validate(s->scratch);
+                   }).MakesNoCall());
+  walks->push_back(MemoryWalk("gcap_scratch_reservation_open", "", WithFreeScratch, [](S* s) {
+                     return gcap_scratch_reservation_open(s->scratch, s->stream, &s->reservation);
+                   }).MakesNoCall());
+}
+
+}  // namespace
+
+std::vector<Walk> MemoryWalks() {
+  std::vector<Walk> walks;
+  AddAllocatorWalks(&walks);
+  AddScratchWalks(&walks);
+  return walks;
+}
+
+}  // namespace testing
+}  // namespace gcap

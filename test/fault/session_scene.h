@@ -1,0 +1,74 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// session_scene.h: a session of a small model on an EP: the scene of the walks over ep, ep_ops and session.
+#ifndef GCAP_TEST_FAULT_SESSION_SCENE_H_
+#define GCAP_TEST_FAULT_SESSION_SCENE_H_
+
+#include <cuda_runtime_api.h>
+
+#include <memory>
+
+#include "gcap/ep.h"
+#include "gcap/ep_ops.h"
+#include "gcap/session.h"
+#include "gtest/gtest.h"
+#include "test/fault/walk.h"
+#include "test/session/session_test.h"
+#include "test/support/device_floats.h"
+#include "test/support/expect_status.h"
+
+namespace gcap {
+namespace testing {
+
+// Graphs are captured in an id's second run. What a walk destroys it sets to NULL.
+class SessionScene : public Scene {
+ public:
+  SessionScene() : rig(std::make_unique<ChainRig>()) { GCAP_EXPECT_OK(rig->Create(GraphOptions(1))); }
+
+  void ExpectNextRunWorks() override {
+    // A run whose wait failed may still go on.
+    EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+    if (rig->session == nullptr) return;
+    for (int run = 0; run < 3; ++run) rig->ExpectRightRun(&x, &y, 100.0f + static_cast<float>(run), kNextId);
+  }
+
+  gcap_status_t End() override {
+    gcap_status_t status = DestroySession();
+    if (kernel.destroy != nullptr) kernel.destroy(kernel.self);
+    if (rig->ep != nullptr) status = gcap_status_join(status, rig->ep->End());
+    rig->ep.reset();
+    status = gcap_status_join(status, gcap_ep_runtime_destroy(runtime));
+    return gcap_status_join(status, gcap_ep_destroy(ep));
+  }
+
+  gcap_status_t DestroySession() {
+    gcap_session_t* session = rig->session;
+    rig->session = nullptr;
+    return gcap_session_destroy(session);
+  }
+  gcap_ep_t* Ep() const { return rig->ep->get(); }
+  gcap_ep_runtime_t* Runtime() const { return rig->ep->runtime(); }
+  void Run(int runs) {
+    for (int run = 0; run < runs; ++run) rig->ExpectRightRun(&x, &y, static_cast<float>(run), kId);
+  }
+
+  static constexpr int kId = 0;
+  DeviceFloats x{Floats(kCount)}, y{Floats(kCount)};
+  std::unique_ptr<ChainRig> rig;
+  gcap_kernel_t kernel = {};
+  gcap_ep_t* ep = nullptr;  // what a walk makes
+  gcap_ep_runtime_t* runtime = nullptr;
+
+ private:
+  static constexpr int kNextId = 9;
+};
+
+inline Walk SessionWalk(const char* function, const char* variant, void (*prepare)(SessionScene*),
+                        gcap_status_t (*act)(SessionScene*)) {
+  return MakeWalk<SessionScene>(function, variant, prepare, act);
+}
+
+}  // namespace testing
+}  // namespace gcap
+
+#endif  // GCAP_TEST_FAULT_SESSION_SCENE_H_

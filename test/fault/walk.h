@@ -1,0 +1,95 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// walk.h: one public function of gcap under the failure of each CUDA call that it makes. Simulator only.
+//
+// A walk sets up a scene, calls the function with its nth call failing, takes the scene down, and does so for n = 1, 2,
+// … until a call was not there to fail. What must hold each time is in walk.cc, one place for all functions.
+#ifndef GCAP_TEST_FAULT_WALK_H_
+#define GCAP_TEST_FAULT_WALK_H_
+
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gcap/status.h"
+
+namespace gcap {
+namespace testing {
+
+// What a function needs around it.
+class Scene {
+ public:
+  virtual ~Scene() = default;
+  // Expects that the scene's stream does work, and that a run, its capture and a replay give the right result.
+  virtual void ExpectNextRunWorks() = 0;
+  // Takes all down that is still there.
+  virtual gcap_status_t End() = 0;
+};
+
+enum class Calls { kSome, kNone };  // whether the function calls CUDA
+
+struct Walk {
+  std::string function;  // as the header spells it
+  std::string variant;   // empty, or what sets this walk apart from another one of the function
+  std::function<std::unique_ptr<Scene>()> make;
+  std::function<gcap_status_t(Scene*)> act;
+  std::function<void(Scene*)> after;  // when `act` succeeded: closes what it opened. May be empty
+  Calls calls = Calls::kSome;
+  // CUDA functions whose failure the function answers with success: it did its work another way, and logs what failed.
+  // "*" stands for any: a run of which a capture fails is done again eagerly.
+  std::set<std::string> recovers_from;
+  bool logs_recovery = true;  // false: what failed was a question that another call answers as well
+
+  std::string Name() const { return variant.empty() ? function : function + " (" + variant + ")"; }
+  Walk&& MakesNoCall() && { return calls = Calls::kNone, std::move(*this); }
+  Walk&& RecoversFrom(std::set<std::string> functions) && {
+    return recovers_from = std::move(functions), std::move(*this);
+  }
+  Walk&& WithoutALog() && { return logs_recovery = false, std::move(*this); }
+  template <typename SceneType>
+  Walk&& Then(void (*close)(SceneType*)) && {
+    after = [close](Scene* scene) { close(static_cast<SceneType*>(scene)); };
+    return std::move(*this);
+  }
+};
+
+// A walk over `act` in a scene of the given type, after `prepare`, which must succeed.
+template <typename SceneType>
+Walk MakeWalk(std::string function, std::string variant, void (*prepare)(SceneType*),
+              gcap_status_t (*act)(SceneType*)) {
+  Walk walk;
+  walk.function = std::move(function);
+  walk.variant = std::move(variant);
+  walk.make = [prepare]() -> std::unique_ptr<Scene> {
+    auto scene = std::make_unique<SceneType>();
+    if (prepare != nullptr) prepare(scene.get());
+    return scene;
+  };
+  walk.act = [act](Scene* scene) { return act(static_cast<SceneType*>(scene)); };
+  return walk;
+}
+
+// Calls whose failure ends in an eager run instead of a captured one.
+inline std::set<std::string> CallsOfACapture() {
+  return {"cudaStreamIsCapturing", "cudaStreamBeginCapture", "cudaThreadExchangeStreamCaptureMode"};
+}
+
+// Walks, and expects all that must hold.
+void ExpectSurvivesFaults(const Walk& walk);
+
+// The walks, by module.
+std::vector<Walk> StreamWalks();
+std::vector<Walk> CaptureWalks();
+std::vector<Walk> GraphWalks();
+std::vector<Walk> ContextWalks();
+std::vector<Walk> MemoryWalks();
+std::vector<Walk> EpWalks();
+std::vector<Walk> SessionWalks();
+
+}  // namespace testing
+}  // namespace gcap
+
+#endif  // GCAP_TEST_FAULT_WALK_H_
