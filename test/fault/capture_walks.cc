@@ -17,6 +17,29 @@ void BeginAndIssue(S* s) {
   GCAP_EXPECT_CUDA(s->job.Issue(s->Handle()));
 }
 
+gcap_status_t Fork(S* s) {
+  const cudaStream_t other = gcap_stream_handle(s->other);
+  return gcap_capture_fork(s->capture, &other, 1);
+}
+
+gcap_status_t Join(S* s) {
+  const cudaStream_t other = gcap_stream_handle(s->other);
+  return gcap_capture_join(s->capture, &other, 1);
+}
+
+void BeginAndFork(S* s) {
+  s->BeginCapture();
+  GCAP_EXPECT_OK(Fork(s));
+}
+
+void BeginForkAndJoin(S* s) {
+  BeginAndFork(s);
+  GCAP_EXPECT_CUDA(s->job.Issue(gcap_stream_handle(s->other)));
+  GCAP_EXPECT_OK(Join(s));
+}
+
+gcap_status_t End(S* s) { return gcap_capture_end(s->capture, &s->graph, &s->retained); }
+
 void Abort(S* s) { gcap_capture_abort(s->capture); }
 
 }  // namespace
@@ -31,8 +54,18 @@ std::vector<Walk> CaptureWalks() {
   walks.push_back(StreamWalk("gcap_capture_begin", "", nullptr, [](S* s) {
                     return gcap_capture_begin(s->Handle(), nullptr, &s->capture);
                   }).Then<S>(Abort));
-  walks.push_back(StreamWalk("gcap_capture_end", "", BeginAndIssue,
-                             [](S* s) { return gcap_capture_end(s->capture, &s->graph, &s->retained); }));
+  walks.push_back(StreamWalk("gcap_capture_end", "", BeginAndIssue, End));
+  walks.push_back(StreamWalk("gcap_capture_end", "after a fork", BeginForkAndJoin, End));
+  // The ledger asks after each call whether the capture goes on; where it gets no answer, the next call or the end
+  // does.
+  walks.push_back(StreamWalk("gcap_capture_fork", "", Begin, Fork)
+                      .RecoversFrom({"cudaStreamIsCapturing"})
+                      .WithoutALog()
+                      .AlwaysThen<S>(Abort));
+  walks.push_back(StreamWalk("gcap_capture_join", "", BeginAndFork, Join)
+                      .RecoversFrom({"cudaStreamIsCapturing"})
+                      .WithoutALog()
+                      .AlwaysThen<S>(Abort));
   walks.push_back(StreamWalk("gcap_capture_on_close", "", Begin,
                              [](S* s) {
                                return gcap_capture_on_close(

@@ -87,7 +87,7 @@ void AddEpWalks(std::vector<Walk>* walks) {
   walks->push_back(SessionWalk(
                        "gcap_ep_run_start", "capture", [](S* s) { s->Run(1); },
                        [](S* s) { return gcap_ep_run_start(s->Ep(), S::kId); })
-                       .RecoversFrom(CallsOfACapture())
+                       .RecoversFrom({"*"})
                        .Then<S>(EndRun));
   for (auto open : {OpenEager, OpenCapture}) {
     walks->push_back(SessionWalk("gcap_ep_run_end", open == OpenEager ? "eager" : "capture", open,
@@ -117,7 +117,7 @@ void AddRuntimeWalks(std::vector<Walk>* walks) {
   walks->push_back(SessionWalk(
                        "gcap_ep_runtime_run_start", "capture", [](S* s) { s->Run(1); },
                        [](S* s) { return gcap_ep_runtime_run_start(s->Runtime(), S::kId); })
-                       .RecoversFrom(CallsOfACapture())
+                       .RecoversFrom({"*"})
                        .Then<S>(EndRun));
   walks->push_back(SessionWalk("gcap_ep_runtime_replay_graph", "", Captured, [](S* s) {
     bool replayed = false;

@@ -10,6 +10,9 @@ namespace {
 
 using S = StreamScene;
 
+const int64_t kShape[] = {2, 3};
+const gcap_graph_binding_t kBinding = {"x", kShape, 2, kShape};
+
 void Captured(S* s) { s->CaptureRun(S::kId); }
 
 void TwoCaptured(S* s) {
@@ -42,10 +45,73 @@ gcap_status_t Destroy(S* s) {
   return gcap_graph_manager_destroy(manager);
 }
 
+gcap_status_t Work(void* scene, cudaStream_t stream) {
+  const cudaError_t error = static_cast<S*>(scene)->job.Issue(stream);
+  return gcap_status_from_cuda(error, "cudaMemcpyAsync", __FILE__, __LINE__);
+}
+
+gcap_status_t RunWork(S* s) { return gcap_graph_manager_run(s->manager, S::kId, s->Handle(), Work, s, true); }
+
+// A manager that keeps what it captures, and has captured a run that was signed.
+void SignedCapture(S* s) {
+  GCAP_EXPECT_OK(gcap_graph_manager_destroy(s->manager));
+  gcap_graph_manager_options_t options;
+  gcap_graph_manager_options_init(&options);
+  options.min_num_runs_before_capture = 0;
+  options.keep_source = true;
+  GCAP_ASSERT_OK(gcap_graph_manager_create(&options, &s->manager));
+  OpenRun(s);
+  GCAP_EXPECT_OK(gcap_graph_manager_sign(s->manager, &kBinding, 1));
+  EndRun(s);
+}
+
+void Stale(S* s) {
+  s->CaptureRun(S::kId);
+  GCAP_EXPECT_OK(gcap_graph_manager_recapture(s->manager, S::kId));
+}
+
+void AddQuestions(std::vector<Walk>* walks) {
+  walks->push_back(StreamWalk("gcap_graph_manager_last_failure", "", Captured, [](S* s) {
+                     return gcap_graph_manager_last_failure(s->manager, S::kId);
+                   }).MakesNoCall());
+  walks->push_back(StreamWalk("gcap_graph_manager_last_update_refusal", "", Captured, [](S* s) {
+                     return gcap_graph_manager_last_update_refusal(s->manager, S::kId);
+                   }).MakesNoCall());
+  walks->push_back(StreamWalk("gcap_graph_manager_sign", "", OpenRun,
+                              [](S* s) { return gcap_graph_manager_sign(s->manager, &kBinding, 1); })
+                       .MakesNoCall()
+                       .Then<S>(EndRun));
+  walks->push_back(StreamWalk("gcap_graph_manager_check_signature", "", SignedCapture, [](S* s) {
+                     return gcap_graph_manager_check_signature(s->manager, S::kId, &kBinding, 1);
+                   }).MakesNoCall());
+  walks->push_back(StreamWalk("gcap_graph_manager_dump", "", SignedCapture,
+                              [](S* s) { return gcap_graph_manager_dump(s->manager, S::kId, "/dev/null", 0); }));
+}
+
+void AddWholeRuns(std::vector<Walk>* walks) {
+  walks->push_back(StreamWalk("gcap_graph_manager_run", "capture", nullptr, RunWork).RecoversFrom({"*"}));
+  walks->push_back(StreamWalk("gcap_graph_manager_run", "replay", Captured, RunWork));
+  // Why an update in place failed is told by gcap_graph_manager_last_update_refusal.
+  walks->push_back(StreamWalk("gcap_graph_manager_run", "update", Stale, RunWork).RecoversFrom({"*"}).WithoutALog());
+  walks->push_back(StreamWalk("gcap_graph_manager_recapture", "", Captured, [](S* s) {
+                     return gcap_graph_manager_recapture(s->manager, S::kId);
+                   }).MakesNoCall());
+  walks->push_back(StreamWalk("gcap_graph_manager_replay_on", "", Captured, [](S* s) {
+    return gcap_graph_manager_replay_on(s->manager, S::kId, gcap_stream_handle(s->other), true);
+  }));
+  walks->push_back(StreamWalk("gcap_graph_manager_replay_signed", "", SignedCapture, [](S* s) {
+    return gcap_graph_manager_replay_signed(s->manager, S::kId, &kBinding, 1, true);
+  }));
+  walks->push_back(StreamWalk("gcap_graph_manager_upload", "", Captured,
+                              [](S* s) { return gcap_graph_manager_upload(s->manager, S::kId); }));
+}
+
 }  // namespace
 
 std::vector<Walk> GraphWalks() {
   std::vector<Walk> walks;
+  AddWholeRuns(&walks);
+  AddQuestions(&walks);
   walks.push_back(StreamWalk(
                       "gcap_graph_manager_create", "",
                       [](S* s) {
@@ -57,7 +123,7 @@ std::vector<Walk> GraphWalks() {
   walks.push_back(StreamWalk("gcap_graph_manager_destroy", "empty", nullptr, Destroy).MakesNoCall());
   walks.push_back(StreamWalk("gcap_graph_manager_destroy", "with graphs", TwoCaptured, Destroy));
   walks.push_back(StreamWalk("gcap_graph_manager_begin_run", "capture", nullptr, [](S* s) { return Begin(s, S::kId); })
-                      .RecoversFrom(CallsOfACapture())
+                      .RecoversFrom({"*"})
                       .Then<S>(EndRun));
   walks.push_back(
       StreamWalk("gcap_graph_manager_begin_run", "eager", nullptr, [](S* s) { return Begin(s, GCAP_GRAPH_ID_NONE); })

@@ -10,15 +10,15 @@ namespace {
 
 using S = StreamScene;
 
+// Something that takes a call to make.
 const gcap_attachment_key_t kKey = {
-    "an event",
+    "the number of devices",
     [](gcap_stream_t*, void** out_object) {
-      cudaEvent_t event = nullptr;
-      GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming)));
-      *out_object = event;
-      return gcap_status_t{};
+      static int count = 0;
+      *out_object = &count;
+      return GCAP_CUDA(cudaGetDeviceCount(&count));
     },
-    [](void* event) { (void)cudaEventDestroy(static_cast<cudaEvent_t>(event)); },
+    [](void*) {},
 };
 
 void Nothing(S*) {}
@@ -101,9 +101,12 @@ gcap_status_t AcquireFromPool(P* p) { return gcap_stream_pool_acquire(p->pool, &
 
 void AddPoolWalks(std::vector<Walk>* walks) {
   walks->push_back(MakeWalk<P>(
-      "gcap_stream_pool_create", "", [](P* p) { GCAP_EXPECT_OK(p->DestroyPool()); },
-      [](P* p) { return gcap_stream_pool_create(0, &p->pool); }).MakesNoCall());
-  walks->push_back(MakeWalk<P>("gcap_stream_pool_destroy", "", Used, [](P* p) { return p->DestroyPool(); }).RecoversFrom({"cudaStreamIsCapturing"}).WithoutALog());
+                       "gcap_stream_pool_create", "", [](P* p) { GCAP_EXPECT_OK(p->DestroyPool()); },
+                       [](P* p) { return gcap_stream_pool_create(0, &p->pool); })
+                       .MakesNoCall());
+  walks->push_back(MakeWalk<P>("gcap_stream_pool_destroy", "", Used, [](P* p) { return p->DestroyPool(); })
+                       .RecoversFrom({"cudaStreamIsCapturing"})
+                       .WithoutALog());
   walks->push_back(MakeWalk<P>("gcap_stream_pool_acquire", "first", nullptr, AcquireFromPool));
   walks->push_back(MakeWalk<P>("gcap_stream_pool_acquire", "again", Used, AcquireFromPool).MakesNoCall());
   walks->push_back(MakeWalk<P>(

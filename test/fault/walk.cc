@@ -80,7 +80,8 @@ void ExpectOutcome(const Walk& walk, const Outcome& outcome, const std::string& 
   } else if (outcome.ok()) {
     EXPECT_EQ(walk.recovers_from.count(failed) + walk.recovers_from.count("*"), 1u)
         << "success, although " << failed << " failed";
-    EXPECT_TRUE(!walk.logs_recovery || log.find(failed) != std::string::npos) << "success, and the log does not name " << failed << ": " << log;
+    EXPECT_TRUE(!walk.logs_recovery || log.find(failed) != std::string::npos)
+        << "success, and the log does not name " << failed << ": " << log;
   } else {
     EXPECT_TRUE(outcome.Names(failed)) << "does not name " << failed << ": " << outcome.message;
   }
@@ -116,7 +117,7 @@ bool Try(const Walk& walk, uint64_t n) {
     return done;
   }();
   ExpectOutcome(walk, outcome, failed, log.text());
-  if (outcome.ok() && walk.after) walk.after(scene.get());
+  if ((outcome.ok() || walk.closes_failures) && walk.after) walk.after(scene.get());
   ExpectCleanThread(failed);
   scene->ExpectNextRunWorks();
   const Outcome ended(scene->End());

@@ -37,6 +37,7 @@ struct Walk {
   std::function<std::unique_ptr<Scene>()> make;
   std::function<gcap_status_t(Scene*)> act;
   std::function<void(Scene*)> after;  // when `act` succeeded: closes what it opened. May be empty
+  bool closes_failures = false;       // `after` also follows a failure
   Calls calls = Calls::kSome;
   // CUDA functions whose failure the function answers with success: it did its work another way, and logs what failed.
   // "*" stands for any: a run of which a capture fails is done again eagerly.
@@ -54,6 +55,11 @@ struct Walk {
     after = [close](Scene* scene) { close(static_cast<SceneType*>(scene)); };
     return std::move(*this);
   }
+  template <typename SceneType>
+  Walk&& AlwaysThen(void (*close)(SceneType*)) && {
+    closes_failures = true;
+    return std::move(*this).template Then<SceneType>(close);
+  }
 };
 
 // A walk over `act` in a scene of the given type, after `prepare`, which must succeed.
@@ -70,11 +76,6 @@ Walk MakeWalk(std::string function, std::string variant, void (*prepare)(SceneTy
   };
   walk.act = [act](Scene* scene) { return act(static_cast<SceneType*>(scene)); };
   return walk;
-}
-
-// Calls whose failure ends in an eager run instead of a captured one.
-inline std::set<std::string> CallsOfACapture() {
-  return {"cudaStreamIsCapturing", "cudaStreamBeginCapture", "cudaThreadExchangeStreamCaptureMode"};
 }
 
 // Walks, and expects all that must hold.
