@@ -90,7 +90,7 @@ gcap_status_t gcap_graph_manager_destroy(gcap_graph_manager_t* manager) {
   if (status != NULL) return status;
   status = gcap_graph_manager_release_all(manager);
   if (free_slots(manager)) {
-    status = gcap_status_annotate(status, gcap_status_code(status), "what the manager cannot release is kept for ever");
+    status = gcap_status_annotate(status, gcap_status_code(status), "what cannot be released is kept");
   }
   pthread_mutex_destroy(&manager->mutex);
   free(manager);

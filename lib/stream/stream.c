@@ -146,17 +146,20 @@ static gcap_status_t check_may_end(const gcap_stream_t* stream) {
   return stream_check_not_capturing(stream, "gcap_stream_destroy");
 }
 
+static gcap_status_t keep_for_ever(const gcap_stream_t* stream, gcap_status_t reason) {
+  return gcap_status_annotate(reason, gcap_status_code(reason), "stream %p cannot be drained and is kept for ever",
+                              (void*)stream->handle);
+}
+
 gcap_status_t gcap_stream_destroy(gcap_stream_t* stream) {
   if (stream == NULL) return NULL;
-  GCAP_RETURN_IF_ERROR(check_may_end(stream));
-  gcap_status_t status = NULL;
+  gcap_status_t status = check_may_end(stream);
+  if (gcap_status_code(status) == GCAP_FAILED_PRECONDITION) return status;
+  // Where the driver does not even say whether the stream captures.
+  if (status != NULL) return keep_for_ever(stream, status);
   do {
     gcap_status_t drained = drain(stream);
-    if (drained != NULL) {
-      drained = gcap_status_annotate(drained, gcap_status_code(drained),
-                                     "stream %p cannot be drained and is kept for ever", (void*)stream->handle);
-      return gcap_status_join(status, drained);
-    }
+    if (drained != NULL) return gcap_status_join(status, keep_for_ever(stream, drained));
     status = gcap_status_join(status, deferred_run(stream, /*all=*/true));
   } while (stream->deferred != NULL);  // a release may defer another
   status = gcap_status_join(status, attachments_destroy(stream));

@@ -240,10 +240,22 @@ TEST_F(EpRuntime, ReplayAndReleaseAreRefusedInACapture) {
                 EXPECT_FALSE(replayed);
                 GCAP_EXPECT_FAILS(gcap_ep_runtime_release_captured_graph(runtime_, 0), GCAP_FAILED_PRECONDITION,
                                   "capturing");
-                GCAP_EXPECT_FAILS(gcap_ep_runtime_synchronize(runtime_), GCAP_FAILED_PRECONDITION, "capturing");
                 return Copy(run, x, y);
               }).ok());
   EXPECT_TRUE(gcap_ep_runtime_is_graph_captured(runtime_, 1)) << "the refusals left the capture alone";
+}
+
+// No graph can hold a wait of the host, so there is none.
+TEST_F(EpRuntime, AWaitInACaptureIsRefusedAndFailsIt) {
+  Create(GraphOptions(0));
+  DeviceFloats x({1}), y({0});
+  const Outcome outcome = Run(0, [&](const gcap_run_resources_t& run) {
+    GCAP_EXPECT_FAILS(gcap_ep_runtime_synchronize(runtime_), GCAP_FAILED_PRECONDITION, "gcap_stream_synchronize");
+    return Copy(run, x, y);
+  });
+  EXPECT_EQ(outcome.code, GCAP_CAPTURE_INVALIDATED);
+  EXPECT_TRUE(outcome.Names("gcap_stream_synchronize")) << outcome.message;
+  EXPECT_FALSE(gcap_ep_runtime_is_graph_captured(runtime_, 0));
 }
 
 TEST_F(EpRuntime, ReleasedGraphIsColdAndAnUnknownOneIsNotFound) {
