@@ -46,9 +46,9 @@ static gcap_status_t adopt_life(captured_t* captured) {
 
 gcap_status_t check_stream(const gcap_graph_manager_t* manager, captured_t* captured) {
   if (!gcap_life_goes_on(captured->stream_life)) GCAP_RETURN_IF_ERROR(adopt_life(captured));
-  // A launch into a capture of ours, by another thread, would break it.
+  // A launch into a capture of ours, by another thread, would break it. Unless that thread is gone, and its scope too.
   const open_run_t* run = &manager->run;
-  if (run->capture == NULL || run->stream != captured->stream) return NULL;
+  if (run->capture == NULL || !manager->scope_open || run->stream != captured->stream) return NULL;
   return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "graph id %d: another thread is capturing graph id %d on its stream",
                      captured->id, run->id);
 }

@@ -585,6 +585,27 @@ TEST_F(ThreadContexts, SharedContextIsUsableAfterAThreadThatExitedInsideARun) {
   }
 }
 
+TEST_F(ThreadContexts, SharedContextReplaysAfterAThreadThatExitedInsideACapture) {
+  gcap_thread_contexts_options_t options = Options();
+  options.shared = true;
+  options.graph.min_num_runs_before_capture = 0;
+  gcap_thread_contexts_t* set = Create(options);
+  gcap_graph_manager_t* graphs = gcap_thread_context_graphs(Get(set));
+  const cudaStream_t stream = gcap_stream_handle(gcap_thread_context_stream(Get(set)));
+  gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
+  GCAP_ASSERT_OK(gcap_graph_manager_begin_run(graphs, 0, stream, &kind));
+  GCAP_ASSERT_OK(gcap_graph_manager_end_run(graphs, nullptr, /*synchronize=*/true));
+  {
+    LogCatcher log;
+    std::thread([&] {
+      GCAP_EXPECT_OK(gcap_graph_manager_begin_run(graphs, 1, stream, &kind));
+      EXPECT_EQ(kind, GCAP_GRAPH_RUN_CAPTURE);
+    }).join();
+  }
+  GCAP_EXPECT_OK(gcap_graph_manager_replay(graphs, 0, /*synchronize=*/true));
+  GCAP_EXPECT_OK(gcap_thread_contexts_destroy(set));
+}
+
 TEST_F(ThreadContexts, LockOfASharedContextLetsOneRunAtATime) {
   constexpr int kThreads = 4, kRuns = 50;
   gcap_thread_contexts_options_t options = Options();
