@@ -8,14 +8,10 @@
 // again; GCAP_STRESS_STEPS another number of steps.
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
-#include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <random>
 #include <string>
 #include <thread>
@@ -23,11 +19,11 @@
 
 #include "gcap/capture.h"
 #include "gcap/ep_ops.h"
-#include "gcap/log.h"
 #include "gcap/options.h"
 #include "gcap/stream.h"
 #include "gcap_sim.h"
 #include "gtest/gtest.h"
+#include "test/stress/stress.h"
 #include "test/support/expect_status.h"
 
 namespace gcap {
@@ -39,9 +35,6 @@ constexpr int kEps = 3;
 constexpr int kIds = 2;
 constexpr int kMostSteps = 80;  // of one thread
 constexpr int kBytes = 64;
-constexpr int kMostTries = 50;  // of one step, when calls fail: far more than the probabilities below need
-
-constexpr cudaError_t kFault = cudaErrorUnknown;
 
 // Calls that fail by chance. None is one that ends something: those keep handles for ever when they fail, as they say.
 // Nor is cudaStreamEndCapture: it is tried twice, and when chance hits both the stream stays in its capture.
@@ -54,93 +47,16 @@ const gcap_sim_fault_t kFaults[] = {
     {"cudaStreamCreateWithFlags", 0, 0.05, kFault, 0},
 };
 
-const char* const kKinds[] = {"stream", "event",         "graph",         "graph node",
-                              "exec",   "device memory", "pinned memory", "user object"};
+using ReplacedEp = Replaced<gcap_ep_runtime_t>;
 
-std::map<std::string, size_t> Live() {
-  std::map<std::string, size_t> live = {{"all", gcap_sim_live(nullptr)}};
-  for (const char* kind : kKinds) live[kind] = gcap_sim_live(kind);
-  return live;
+gcap_status_t CreateEp(gcap_ep_runtime_t** out_runtime) {
+  gcap_options_t options;
+  gcap_options_init(&options);
+  options.enable_cuda_graph = true;
+  options.min_num_runs_before_capture = 1;
+  options.arena_initial_chunk_bytes = 16 << 10;
+  return gcap_ep_runtime_create(&options, out_runtime);
 }
-
-uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
-}
-
-// What happened, for the test to see that it tested something. After the first thing that is wrong everybody stops.
-struct Tally {
-  std::atomic<int> threads{0}, runs{0}, replays{0}, releases{0}, abandoned{0}, ep_ends{0}, failures{0};
-  std::atomic<bool> wrong{false};
-
-  void Expect(bool right, const std::string& what) {
-    if (right) return;
-    ADD_FAILURE() << what;
-    wrong = true;
-  }
-};
-
-// Does `step` until it succeeds; every failure must be an injected one.
-void Insist(Tally* tally, const std::function<gcap_status_t()>& step) {
-  for (int tries = 0; tries < kMostTries; ++tries) {
-    const Outcome outcome(step());
-    if (outcome.ok()) return;
-    ++tally->failures;
-    tally->Expect(outcome.cuda_error == kFault && !outcome.Names("kept for ever"), outcome.message);
-    if (tally->wrong) return;
-  }
-  tally->Expect(false, "still failing after " + std::to_string(kMostTries) + " tries");
-}
-
-// An EP that is replaced by a new one now and then. Nobody is inside a run of it meanwhile; threads may exit.
-class ReplacedEp {
- public:
-  explicit ReplacedEp(Tally* tally) : tally_(tally) { Create(); }
-  ~ReplacedEp() { GCAP_EXPECT_OK(gcap_ep_runtime_destroy(runtime_)); }
-
-  gcap_ep_runtime_t* Enter() {
-    std::unique_lock<std::mutex> lock(mutex_);
-    changed_.wait(lock, [this] { return !replacing_; });
-    ++inside_;
-    return runtime_;
-  }
-  void Leave() {
-    std::lock_guard<std::mutex> lock(mutex_);
-    --inside_;
-    changed_.notify_all();
-  }
-  void Replace() {
-    {
-      std::unique_lock<std::mutex> lock(mutex_);
-      if (replacing_) return;
-      replacing_ = true;
-      changed_.wait(lock, [this] { return inside_ == 0; });
-    }
-    GCAP_EXPECT_OK(gcap_ep_runtime_destroy(runtime_));
-    ++tally_->ep_ends;
-    Create();
-    std::lock_guard<std::mutex> lock(mutex_);
-    replacing_ = false;
-    changed_.notify_all();
-  }
-
- private:
-  void Create() {
-    gcap_options_t options;
-    gcap_options_init(&options);
-    options.enable_cuda_graph = true;
-    options.min_num_runs_before_capture = 1;
-    options.arena_initial_chunk_bytes = 16 << 10;
-    Insist(tally_, [&] { return gcap_ep_runtime_create(&options, &runtime_); });
-  }
-
-  Tally* const tally_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  int inside_ = 0;
-  bool replacing_ = false;
-  gcap_ep_runtime_t* runtime_ = nullptr;
-};
 
 struct World {
   Tally tally;
@@ -221,14 +137,8 @@ class Sitter {
     return gcap_status_join(status, ended);
   }
 
-  // Copies on a stream of the pool, and waits.
   void Copy(void* to, const void* from, cudaMemcpyKind kind) {
-    gcap_stream_t* stream = nullptr;
-    Insist(&world_->tally, [&] { return gcap_stream_pool_acquire(world_->pool, &stream); });
-    if (stream == nullptr) return;
-    EXPECT_EQ(cudaMemcpyAsync(to, from, kBytes, kind, gcap_stream_handle(stream)), cudaSuccess);
-    GCAP_EXPECT_OK(gcap_stream_synchronize(stream));
-    GCAP_EXPECT_OK(gcap_stream_pool_release(world_->pool, stream));
+    CopyOnPool(&world_->tally, world_->pool, to, from, kBytes, kind);
   }
 
   void Compute(gcap_ep_runtime_t* runtime, int id) {
@@ -269,11 +179,8 @@ void Chair(World* world, const Buffers& buffers, uint64_t seed) {
 }
 
 TEST(ContextStress, NothingIsWrongAndNothingRemainsOfThreadsAndEpsThatComeAndGo) {
-  const uint64_t seed = FromEnvironment("GCAP_STRESS_SEED", 20);
-  std::printf("seed %llu: GCAP_STRESS_SEED=%llu runs it again\n", static_cast<unsigned long long>(seed),
-              static_cast<unsigned long long>(seed));
-  gcap_log_set_sink([](void*, gcap_log_level_t, const char*) {}, nullptr, GCAP_LOG_ERROR);  // failures are on purpose
-  gcap_sim_set_seed(seed);
+  const uint64_t seed = BeginWithSeed(20);
+  const Silence silence;
   std::mt19937_64 random(seed);
   const std::map<std::string, size_t> before = Live();
 
@@ -286,7 +193,9 @@ TEST(ContextStress, NothingIsWrongAndNothingRemainsOfThreadsAndEpsThatComeAndGo)
   }
   GCAP_ASSERT_OK(gcap_stream_pool_create(0, &world.pool));
   for (const gcap_sim_fault_t& fault : kFaults) gcap_sim_inject(&fault);
-  for (int i = 0; i < kEps; ++i) world.eps.push_back(std::make_unique<ReplacedEp>(&world.tally));
+  for (int i = 0; i < kEps; ++i) {
+    world.eps.push_back(std::make_unique<ReplacedEp>(&world.tally, CreateEp, gcap_ep_runtime_destroy));
+  }
 
   std::vector<std::thread> chairs;
   for (const Buffers& of_chair : buffers) chairs.emplace_back(Chair, &world, of_chair, random());
@@ -304,12 +213,11 @@ TEST(ContextStress, NothingIsWrongAndNothingRemainsOfThreadsAndEpsThatComeAndGo)
   const Tally& tally = world.tally;
   std::printf("%d threads, %d runs, %d replays, %d releases, %d runs left open, %d EPs ended, %d failures\n",
               tally.threads.load(), tally.runs.load(), tally.replays.load(), tally.releases.load(),
-              tally.abandoned.load(), tally.ep_ends.load(), tally.failures.load());
+              tally.abandoned.load(), tally.ends.load(), tally.failures.load());
   for (const std::atomic<int>* happened :
-       {&tally.runs, &tally.replays, &tally.releases, &tally.abandoned, &tally.ep_ends, &tally.failures}) {
+       {&tally.runs, &tally.replays, &tally.releases, &tally.abandoned, &tally.ends, &tally.failures}) {
     EXPECT_GT(*happened, 0);
   }
-  gcap_log_set_sink(nullptr, nullptr, GCAP_LOG_WARNING);
 }
 
 }  // namespace
