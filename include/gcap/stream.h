@@ -48,7 +48,9 @@ gcap_status_t gcap_stream_create(int device_id, gcap_stream_t** out_stream) GCAP
 
 // Wraps a stream made elsewhere, on `device_id`. `ownership` is GCAP_STREAM_EXTERNAL or GCAP_STREAM_USER; `flags` is a
 // set of gcap_stream_flags_t.
-//   INVALID_ARGUMENT  GCAP_STREAM_OWNED, an unknown flag, no such device, or the default stream without its flag
+//   INVALID_ARGUMENT  GCAP_STREAM_OWNED, an unknown flag, no such device, the default stream without its flag, or a
+//                     stream of another device (which a stream that is capturing cannot be asked)
+//   CUDA_ERROR        the runtime refused
 gcap_status_t gcap_stream_wrap(cudaStream_t handle, gcap_stream_ownership_t ownership, unsigned flags, int device_id,
                                gcap_stream_t** out_stream) GCAP_NODISCARD;
 
@@ -91,14 +93,15 @@ gcap_status_t gcap_stream_end_run(gcap_stream_t* stream, bool synchronize) GCAP_
 // Every stream counts the points that others can know of: its sync id is the number of notifications recorded and
 // synchronisations done so far. Work issued at sync id n is before point n + 1. A wait copies the producer's knowledge
 // to the consumer, so it is transitive. The rule is ONNX Runtime's for arena chunks (SyncStream_GetSyncId and
-// GetSyncIdForLastWaitOnSyncStream in its EP C API).
+// GetSyncIdForLastWaitOnSyncStream in its EP C API). Work that is captured is the graph's, not given to the stream, so
+// none of this speaks of it; a replay is work like any other.
 
 // The stream's current sync id. Starts at 0.
 uint64_t gcap_stream_sync_id(const gcap_stream_t* stream);
 
 // True when everything `producer` was given while its sync id was `sync_id` comes before whatever `consumer` is given
-// next: same stream, or the consumer has waited, directly or through others, for a later notification, or the producer
-// was synchronised since. No driver call.
+// next: same stream, also by another wrapper, or the consumer has waited, directly or through others, for a later
+// notification, or the producer was synchronised since. No lock and no driver call.
 bool gcap_stream_has_waited(const gcap_stream_t* consumer, const gcap_stream_t* producer, uint64_t sync_id);
 
 // True when everything the stream was given while its sync id was `sync_id` is known to be finished on the host.
@@ -116,11 +119,13 @@ void gcap_notification_destroy(gcap_notification_t* notification);  // NULL is f
 // Records the producer's work so far, and raises its sync id by one. May be recorded again.
 gcap_status_t gcap_notification_record(gcap_notification_t* notification) GCAP_NODISCARD;
 // Orders the consumer's next work after the recorded point.
-//   FAILED_PRECONDITION  never recorded; or recorded outside the capture that the consumer is in: wait before it begins
+//   FAILED_PRECONDITION  never recorded; or recorded outside the capture that the consumer is in, which fails the scope
+//                        that the calling thread has open: wait before it begins
 //   CUDA_ERROR           the runtime refused
 gcap_status_t gcap_notification_wait(gcap_notification_t* notification, gcap_stream_t* consumer) GCAP_NODISCARD;
 // Blocks the calling thread until the recorded point is reached.
-//   FAILED_PRECONDITION  never recorded, or recorded inside a capture
+//   FAILED_PRECONDITION  never recorded, or recorded inside a capture; or the calling thread is capturing, which fails
+//                        its scope
 gcap_status_t gcap_notification_wait_on_host(gcap_notification_t* notification) GCAP_NODISCARD;
 
 // --- Attachments ----------------------------------------------------------------------------------------------------
@@ -135,9 +140,9 @@ typedef struct gcap_attachment_key {
 } gcap_attachment_key_t;
 
 // Gives the stream's object for `key`, made now if there is none.
-//   FAILED_PRECONDITION  there is none and the stream or the calling thread is capturing: make it in a warm-up run. The
-//                        capture goes on
-//   INVALID_ARGUMENT     the stream is EXTERNAL
+//   FAILED_PRECONDITION  there is none and the stream is capturing, or the calling thread is, which fails its scope:
+//                        make it in a warm-up run
+//   INVALID_ARGUMENT     the stream is EXTERNAL, or the key lacks a function
 gcap_status_t gcap_stream_attachment(gcap_stream_t* stream, const gcap_attachment_key_t* key,
                                      void** out_object) GCAP_NODISCARD;
 

@@ -51,6 +51,8 @@ gcap_status_t gcap_stream_attachment(gcap_stream_t* stream, const gcap_attachmen
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "%s cannot be attached to stream %p: the stream is EXTERNAL", key->name,
                        (void*)stream->handle);
   }
+  RETURN_IF_NULL(key->create);
+  RETURN_IF_NULL(key->destroy);
   GCAP_RETURN_IF_ERROR(check_may_create(stream, key));
   attachment_t* attachment = calloc(1, sizeof(*attachment));
   if (attachment == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to attach %s", key->name);

@@ -11,19 +11,27 @@
 #include "lib/base/thread_state.h"
 #include "lib/stream/stream_internal.h"
 
-// What cudaStreamGetId answers; 0 for a stream that is capturing, whose capture the question would break (rule R24).
-static gcap_status_t ask_id(cudaStream_t handle, unsigned long long* out_id) {
+// What cudaStreamGetId answers, for a stream that is on `device_id`. 0, and any device will do, where the questions
+// would break a capture (rule R24) or have another answer on each device or thread.
+static gcap_status_t ask_id(cudaStream_t handle, int device_id, unsigned long long* out_id) {
   *out_id = 0;
   if (gcap_stream_is_alias(handle)) return NULL;
   enum cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamIsCapturing(handle, &state)));
-  return state == cudaStreamCaptureStatusNone ? GCAP_CUDA(cudaStreamGetId(handle, out_id)) : NULL;
+  if (state != cudaStreamCaptureStatusNone) return NULL;
+  int device = device_id;
+  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamGetDevice(handle, &device)));
+  if (device != device_id) {
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "device_id is %d, stream %p is on device %d", device_id, (void*)handle,
+                       device);
+  }
+  return GCAP_CUDA(cudaStreamGetId(handle, out_id));
 }
 
 static gcap_status_t stream_new(cudaStream_t handle, int device_id, gcap_stream_ownership_t ownership,
                                 gcap_stream_t** out_stream) {
   unsigned long long id = 0;
-  GCAP_RETURN_IF_ERROR(ask_id(handle, &id));
+  GCAP_RETURN_IF_ERROR(ask_id(handle, device_id, &id));
   gcap_stream_t* stream = calloc(1, sizeof(*stream));
   if (stream == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a stream");
   gcap_status_t status = gcap_stream_table_add(&stream->entry, handle, id, stream);
@@ -32,6 +40,7 @@ static gcap_status_t stream_new(cudaStream_t handle, int device_id, gcap_stream_
     return status;
   }
   stream->handle = handle;
+  stream->id = id;
   stream->device_id = device_id;
   stream->ownership = ownership;
   stream->can_capture = handle != NULL && handle != cudaStreamLegacy;
@@ -108,7 +117,7 @@ static gcap_status_t drain(gcap_stream_t* stream) {
 
 // No graph can hold a wait of the host, so one asked for inside a scope of this thread fails the scope, whatever stream
 // it is for, and without a driver call.
-static gcap_status_t synchronize(gcap_stream_t* stream, const char* operation) {
+static gcap_status_t wait_and_release(gcap_stream_t* stream, const char* operation) {
   GCAP_RETURN_IF_ERROR(gcap_refuse_in_capture(operation));
   GCAP_RETURN_IF_ERROR(stream_check_not_capturing(stream, operation));
   GCAP_RETURN_IF_ERROR(drain(stream));
@@ -117,12 +126,12 @@ static gcap_status_t synchronize(gcap_stream_t* stream, const char* operation) {
 
 gcap_status_t gcap_stream_synchronize(gcap_stream_t* stream) {
   RETURN_IF_NULL(stream);
-  return synchronize(stream, "gcap_stream_synchronize");
+  return wait_and_release(stream, "gcap_stream_synchronize");
 }
 
-gcap_status_t gcap_stream_end_run(gcap_stream_t* stream, bool wait) {
+gcap_status_t gcap_stream_end_run(gcap_stream_t* stream, bool synchronize) {
   RETURN_IF_NULL(stream);
-  if (wait) return synchronize(stream, "gcap_stream_end_run");
+  if (synchronize) return wait_and_release(stream, "gcap_stream_end_run");
   if (stream->deferred == NULL) return NULL;
   // The releases are somebody else's code, which may make calls that break a capture of the thread.
   GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing("gcap_stream_end_run"));

@@ -64,6 +64,7 @@ typedef struct pooled {
 
 struct gcap_stream {
   cudaStream_t handle;
+  unsigned long long id;  // the driver's, never used twice; 0: unknown
   int device_id;
   gcap_stream_ownership_t ownership;
   bool can_capture;

@@ -62,18 +62,22 @@ TEST_F(StreamFaults, OfCreateLeaveNothing) {
     GCAP_EXPECT_OK(gcap_stream_destroy(stream));
   });
   EXPECT_EQ(walked, (Functions{"cudaGetDeviceCount", "cudaGetDevice", "cudaSetDevice", "cudaStreamCreateWithFlags",
-                               "cudaStreamIsCapturing", "cudaStreamGetId"}));
+                               "cudaStreamIsCapturing", "cudaStreamGetDevice", "cudaStreamGetId"}));
 }
 
 TEST_F(StreamFaults, OfWrapLeaveNothing) {
   const RawStream raw;
-  WalkNamedFaults([&raw](NamedFault& fault) {
+  const Functions walked = WalkNamedFaults([&raw](NamedFault& fault) {
     gcap_stream_t* stream = nullptr;
     const Outcome outcome = fault.During([&] { return gcap_stream_wrap(raw.get(), GCAP_STREAM_USER, 0, 0, &stream); });
+    EXPECT_EQ(outcome.ok(), stream != nullptr);
     EXPECT_EQ(outcome.ok(), !fault.fired());
     EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
+    EXPECT_EQ(gcap_stream_from_handle(raw.get()), stream);
     GCAP_EXPECT_OK(gcap_stream_destroy(stream));
   });
+  EXPECT_EQ(walked,
+            (Functions{"cudaGetDeviceCount", "cudaStreamIsCapturing", "cudaStreamGetDevice", "cudaStreamGetId"}));
 }
 
 // One attachment of a kind that counts.
@@ -97,6 +101,7 @@ TEST_F(StreamFaults, OfDestroyEndAllOrKeepAll) {
     void* object = nullptr;
     GCAP_EXPECT_OK(gcap_stream_attachment(stream, &kObject, &object));
     GCAP_EXPECT_OK(gcap_stream_defer(stream, CountRelease, &released));
+    const cudaStream_t handle = gcap_stream_handle(stream);
     const Outcome outcome = fault.During([stream] { return gcap_stream_destroy(stream); });
     EXPECT_EQ(outcome.ok(), !fault.fired());
     EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
@@ -106,6 +111,7 @@ TEST_F(StreamFaults, OfDestroyEndAllOrKeepAll) {
                       !fault.Is("cudaGetDevice") && !fault.Is("cudaSetDevice");
     EXPECT_EQ(objects_destroyed, kept ? 0 : 1);
     EXPECT_EQ(released, kept ? 0 : 1);
+    EXPECT_EQ(gcap_stream_from_handle(handle), kept ? stream : nullptr);
     if (kept) {
       EXPECT_FALSE(gcap_stream_has_waited(other, stream, 0)) << "what is tagged with it must never look free";
       GCAP_EXPECT_OK(gcap_stream_destroy(stream));  // nothing was half destroyed, so it can still be ended
@@ -391,6 +397,17 @@ TEST_F(StreamCalls, AnAttachmentThatIsThereAsksNoDriver) {
   const uint64_t before = gcap_sim_calls(nullptr);
   GCAP_EXPECT_OK(gcap_stream_attachment(stream, &kObject, &object));
   EXPECT_EQ(gcap_sim_calls(nullptr), before);
+  GCAP_EXPECT_OK(gcap_stream_destroy(stream));
+}
+
+TEST_F(StreamCalls, AStreamIsNotWrappedForAnotherDevice) {
+  gcap_stream_t* stream = NewStream(1);
+  gcap_stream_t* wrapper = nullptr;
+  GCAP_EXPECT_FAILS(gcap_stream_wrap(gcap_stream_handle(stream), GCAP_STREAM_USER, 0, 0, &wrapper),
+                    GCAP_INVALID_ARGUMENT, "device_id is 0");
+  EXPECT_EQ(wrapper, nullptr);
+  GCAP_ASSERT_OK(gcap_stream_wrap(gcap_stream_handle(stream), GCAP_STREAM_USER, 0, 1, &wrapper));
+  GCAP_EXPECT_OK(gcap_stream_destroy(wrapper));
   GCAP_EXPECT_OK(gcap_stream_destroy(stream));
 }
 

@@ -326,12 +326,14 @@ TEST_F(Stream, EndOfARunInAScopeReleasesNothingAndFailsNothing) {
 TEST_F(Stream, AMissingArgumentIsNamed) {
   gcap_stream_t* stream = nullptr;
   GCAP_ASSERT_OK(gcap_stream_create(0, &stream));
-  gcap_stream_t* made = nullptr;
+  gcap_notification_t* other = nullptr;
   gcap_notification_t* notification = nullptr;
   GCAP_ASSERT_OK(gcap_notification_create(stream, &notification));
+  static const auto nothing = [](void*) {};
   void* object = nullptr;
-  static const gcap_attachment_key_t kKey = {"object_t", nullptr, nullptr};
-  const auto nothing = [](void*) {};
+  static const gcap_attachment_key_t kKey = {"object_t", nullptr, nothing};
+  static const gcap_attachment_key_t kEndless = {
+      "object_t", [](gcap_stream_t*, void**) -> gcap_status_t { return nullptr; }, nullptr};
   const struct {
     const char* argument;
     std::function<gcap_status_t()> call;
@@ -342,7 +344,7 @@ TEST_F(Stream, AMissingArgumentIsNamed) {
       {"gcap_stream_synchronize: stream", [] { return gcap_stream_synchronize(nullptr); }},
       {"gcap_stream_end_run: stream", [] { return gcap_stream_end_run(nullptr, false); }},
       {"gcap_stream_end_run: stream", [] { return gcap_stream_end_run(nullptr, true); }},
-      {"gcap_notification_create: producer", [&] { return gcap_notification_create(nullptr, &notification); }},
+      {"gcap_notification_create: producer", [&] { return gcap_notification_create(nullptr, &other); }},
       {"gcap_notification_create: out_notification", [&] { return gcap_notification_create(stream, nullptr); }},
       {"gcap_notification_record: notification", [] { return gcap_notification_record(nullptr); }},
       {"gcap_notification_wait: notification", [&] { return gcap_notification_wait(nullptr, stream); }},
@@ -350,9 +352,11 @@ TEST_F(Stream, AMissingArgumentIsNamed) {
       {"gcap_notification_wait_on_host: notification", [] { return gcap_notification_wait_on_host(nullptr); }},
       {"gcap_stream_attachment: stream", [&] { return gcap_stream_attachment(nullptr, &kKey, &object); }},
       {"gcap_stream_attachment: key", [&] { return gcap_stream_attachment(stream, nullptr, &object); }},
+      {"gcap_stream_attachment: key->create", [&] { return gcap_stream_attachment(stream, &kKey, &object); }},
+      {"gcap_stream_attachment: key->destroy", [&] { return gcap_stream_attachment(stream, &kEndless, &object); }},
       {"gcap_stream_attachment: out_object", [&] { return gcap_stream_attachment(stream, &kKey, nullptr); }},
-      {"gcap_stream_defer: stream", [&] { return gcap_stream_defer(nullptr, nothing, &made); }},
-      {"gcap_stream_defer: release", [&] { return gcap_stream_defer(stream, nullptr, &made); }},
+      {"gcap_stream_defer: stream", [&] { return gcap_stream_defer(nullptr, nothing, &object); }},
+      {"gcap_stream_defer: release", [&] { return gcap_stream_defer(stream, nullptr, &object); }},
   };
   for (const auto& call : calls) {
     GCAP_EXPECT_FAILS(call.call(), GCAP_INVALID_ARGUMENT, std::string(call.argument) + " is NULL");
