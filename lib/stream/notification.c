@@ -78,15 +78,20 @@ static gcap_status_t check_recorded(const gcap_notification_t* notification) {
                      (void*)notification->producer->handle);
 }
 
+// A notification from outside may not enter a capture: the driver would break it (rule R17 of the capture rules). The
+// scope of this thread fails all the same, for its graph would lack the wait.
+static gcap_status_t check_consumer_is_eager(const gcap_stream_t* consumer) {
+  gcap_status_t status =
+      stream_check_not_capturing(consumer, "waiting for a notification recorded outside the capture");
+  if (status != NULL && gcap_thread_captures()) gcap_thread_capture_hooks->fail(status);
+  return status;
+}
+
 gcap_status_t gcap_notification_wait(gcap_notification_t* notification, gcap_stream_t* consumer) {
   RETURN_IF_NULL(notification);
   RETURN_IF_NULL(consumer);
   GCAP_RETURN_IF_ERROR(check_recorded(notification));
-  // The driver would break the capture (rule R17 of the capture rules).
-  if (!notification->captured) {
-    GCAP_RETURN_IF_ERROR(
-        stream_check_not_capturing(consumer, "waiting for a notification recorded outside the capture"));
-  }
+  if (!notification->captured) GCAP_RETURN_IF_ERROR(check_consumer_is_eager(consumer));
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamWaitEvent(consumer->handle, notification->event, 0)));
   if (notification->captured) {
     // An edge orders nodes of the graph, not what the streams are given next.
@@ -102,6 +107,7 @@ gcap_status_t gcap_notification_wait(gcap_notification_t* notification, gcap_str
 gcap_status_t gcap_notification_wait_on_host(gcap_notification_t* notification) {
   RETURN_IF_NULL(notification);
   GCAP_RETURN_IF_ERROR(check_recorded(notification));
+  GCAP_RETURN_IF_ERROR(gcap_refuse_in_capture("gcap_notification_wait_on_host"));
   if (notification->captured) {
     return GCAP_STATUS(
         GCAP_FAILED_PRECONDITION,

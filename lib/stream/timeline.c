@@ -255,7 +255,12 @@ static uint64_t known_sync_id(const gcap_stream_t* stream, uint64_t serial) {
   return sync_id;
 }
 
+// Two wrappers of one stream, as two sessions have of the application's, are one stream.
+static bool are_one_stream(const gcap_stream_t* a, const gcap_stream_t* b) {
+  return a == b || (a->id != 0 && a->id == b->id);
+}
+
 bool gcap_stream_has_waited(const gcap_stream_t* consumer, const gcap_stream_t* producer, uint64_t sync_id) {
-  if (consumer == producer || gcap_stream_has_finished(producer, sync_id)) return true;
+  if (are_one_stream(consumer, producer) || gcap_stream_has_finished(producer, sync_id)) return true;
   return known_sync_id(consumer, producer->serial) > sync_id;
 }

@@ -1,9 +1,11 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 
 #include <atomic>
+#include <functional>
 #include <thread>
 #include <vector>
 
+#include "gcap/capture.h"
 #include "gcap/stream.h"
 #include "gtest/gtest.h"
 #include "test/base/device_work.h"
@@ -69,6 +71,16 @@ TEST_F(Timeline, StartsAtZeroAndCountsNotificationsAndSynchronisations) {
 TEST_F(Timeline, AStreamComesAfterItself) {
   EXPECT_TRUE(gcap_stream_has_waited(stream(0), stream(0), 0));
   EXPECT_TRUE(gcap_stream_has_waited(stream(0), stream(0), gcap_stream_sync_id(stream(0))));
+}
+
+TEST_F(Timeline, TwoWrappersOfOneStreamComeAfterEachOther) {
+  gcap_stream_t* wrapper = nullptr;
+  GCAP_ASSERT_OK(gcap_stream_wrap(gcap_stream_handle(stream(0)), GCAP_STREAM_USER, 0, 0, &wrapper));
+  EXPECT_TRUE(gcap_stream_has_waited(wrapper, stream(0), 0));
+  EXPECT_TRUE(gcap_stream_has_waited(stream(0), wrapper, 0));
+  EXPECT_FALSE(gcap_stream_has_waited(wrapper, stream(1), 0));
+  EXPECT_FALSE(gcap_stream_has_finished(stream(0), 0)) << "in order is not done";
+  GCAP_EXPECT_OK(gcap_stream_destroy(wrapper));
 }
 
 TEST_F(Timeline, WaitingOrdersWhatWasIssuedBeforeTheNotification) {
@@ -270,6 +282,38 @@ TEST_F(Timeline, AFailedWaitTeachesNothing) {
   GCAP_EXPECT_FAILS(gcap_notification_wait(eager, stream(1)), GCAP_FAILED_PRECONDITION, "outside the capture");
   EndCapture(stream(1));
   EXPECT_FALSE(gcap_stream_has_waited(stream(1), stream(0), 0));
+  gcap_notification_destroy(eager);
+}
+
+TEST_F(Timeline, WaitsThatAScopeWouldLackFailIt) {
+  gcap_notification_t* eager = Recorded(stream(0));
+  const std::function<gcap_status_t()> waits[] = {
+      [&] { return gcap_notification_wait_on_host(eager); },
+      [&] { return gcap_notification_wait(eager, stream(1)); },
+  };
+  for (const auto& wait : waits) {
+    gcap_capture_t* capture = nullptr;
+    GCAP_ASSERT_OK(gcap_capture_begin(gcap_stream_handle(stream(1)), nullptr, &capture));
+    GCAP_EXPECT_FAILS(wait(), GCAP_FAILED_PRECONDITION, "capturing");
+    cudaGraph_t graph = nullptr;
+    gcap_retained_t* retained = nullptr;
+    GCAP_EXPECT_FAILS(gcap_capture_end(capture, &graph, &retained), GCAP_CAPTURE_INVALIDATED, "capturing");
+    EXPECT_FALSE(gcap_stream_has_waited(stream(1), stream(0), 0));
+  }
+  for (const auto& wait : waits) GCAP_EXPECT_OK(wait());
+  gcap_notification_destroy(eager);
+}
+
+TEST_F(Timeline, AnEagerWaitOfAStreamOutsideTheScopeIsLegal) {
+  gcap_notification_t* eager = Recorded(stream(0));
+  gcap_capture_t* capture = nullptr;
+  GCAP_ASSERT_OK(gcap_capture_begin(gcap_stream_handle(stream(1)), nullptr, &capture));
+  GCAP_EXPECT_OK(gcap_notification_wait(eager, stream(2)));
+  EXPECT_TRUE(gcap_stream_has_waited(stream(2), stream(0), 0));
+  cudaGraph_t graph = nullptr;
+  gcap_retained_t* retained = nullptr;
+  GCAP_ASSERT_OK(gcap_capture_end(capture, &graph, &retained));
+  GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
   gcap_notification_destroy(eager);
 }
 
