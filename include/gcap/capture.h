@@ -42,6 +42,7 @@ gcap_status_t gcap_capture_options_check(const gcap_capture_options_t* options) 
 // Capture:  every call here is legal while it is open.
 // Lifetime: the stream outlives it. A scope whose end was never called is aborted by the next begin on its thread, or
 //           when its thread exits.
+// Errors:   besides those listed, INVALID_ARGUMENT for NULL where a callback or a place for an output is expected.
 typedef struct gcap_capture gcap_capture_t;
 
 // Begins to capture `stream` and marks the thread as capturing. `options` NULL: the defaults. Whatever fails undoes
@@ -150,7 +151,7 @@ void gcap_capture_note(const char* operation, cudaStream_t stream, const char* f
 #define GCAP_CAPTURE_NOTE(operation, stream) gcap_capture_note((operation), (stream), __FILE__, __LINE__)
 
 // Writes the newest calls of the ledger, at most `capacity`, oldest first, and gives how many were noted in all, those
-// that the ledger has dropped included; 0 for NULL. `out_calls` may be NULL when `capacity` is 0.
+// that the ledger has dropped included; 0 for NULL. `out_calls` NULL: only counts.
 size_t gcap_capture_get_calls(const gcap_capture_t* capture, gcap_capture_call_t* out_calls, size_t capacity);
 
 #ifdef __cplusplus

@@ -48,7 +48,7 @@ void calls_add(calls_t* calls, cudaStream_t origin, const char* operation, cudaS
   bool broke = calls->state != before;
   if (broke && calls->noted > 0) calls->innocent = calls->ring[(calls->noted - 1) % calls->capacity];
   call_record_t* record = &calls->ring[calls->noted++ % calls->capacity];
-  copy_text(record->operation, operation);
+  copy_text(record->operation, operation != NULL ? operation : "an unnamed call");
   record->file = file;
   record->stream = stream;
   record->line = line;
@@ -70,6 +70,7 @@ size_t gcap_capture_get_calls(const gcap_capture_t* capture, gcap_capture_call_t
   if (capture == NULL) return 0;
   const calls_t* calls = &capture->calls;
   uint64_t kept = calls->noted < calls->capacity ? calls->noted : calls->capacity;
+  if (out_calls == NULL) kept = 0;
   if (kept > capacity) kept = capacity;
   for (uint64_t i = 0; i < kept; ++i) {
     out_calls[i] = to_public(&calls->ring[(calls->noted - kept + i) % calls->capacity]);

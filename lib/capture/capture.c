@@ -67,7 +67,12 @@ static gcap_status_t to_cuda_mode(gcap_capture_mode_t mode, enum cudaStreamCaptu
                      (int)mode);
 }
 
+static gcap_status_t check_not_null(const void* argument, const char* name) {
+  return argument != NULL ? NULL : GCAP_STATUS(GCAP_INVALID_ARGUMENT, "%s is NULL", name);
+}
+
 gcap_status_t gcap_capture_options_check(const gcap_capture_options_t* options) {
+  GCAP_RETURN_IF_ERROR(check_not_null(options, "options"));
   enum cudaStreamCaptureMode mode;
   GCAP_RETURN_IF_ERROR(to_cuda_mode(options->mode, &mode));
   if (options->ledger_calls <= GCAP_CAPTURE_MAX_LEDGER_CALLS) return NULL;
@@ -137,6 +142,7 @@ static void scope_free(gcap_capture_t* capture) {
 
 gcap_status_t gcap_capture_begin(cudaStream_t stream, const gcap_capture_options_t* options,
                                  gcap_capture_t** out_capture) {
+  GCAP_RETURN_IF_ERROR(check_not_null(out_capture, "out_capture"));
   *out_capture = NULL;
   if (current_scope != NULL) {
     gcap_log(GCAP_LOG_WARNING, "the capture of stream %p was never ended; it is aborted", (void*)current_scope->stream);
@@ -236,6 +242,8 @@ static gcap_status_t close_scope(gcap_capture_t* capture, cudaGraph_t* out_graph
 }
 
 gcap_status_t gcap_capture_end(gcap_capture_t* capture, cudaGraph_t* out_graph, gcap_retained_t** out_retained) {
+  GCAP_RETURN_IF_ERROR(check_not_null(out_graph, "out_graph"));
+  GCAP_RETURN_IF_ERROR(check_not_null(out_retained, "out_retained"));
   *out_graph = NULL;
   *out_retained = NULL;
   if (capture == NULL || capture != current_scope) {

@@ -10,9 +10,9 @@
 
 #include "lib/capture/capture_internal.h"
 
-static gcap_status_t check_open(const gcap_capture_t* capture) {
-  if (capture != NULL) return NULL;
-  return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "capture is NULL: no scope is open");
+static gcap_status_t check_entry(const gcap_capture_t* capture, bool has_callback, const char* name) {
+  if (capture == NULL) return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "capture is NULL: no scope is open");
+  return has_callback ? NULL : GCAP_STATUS(GCAP_INVALID_ARGUMENT, "%s is NULL", name);
 }
 
 static gcap_status_t push_entry(entry_t** newest, entry_t value, const char* what) {
@@ -25,7 +25,7 @@ static gcap_status_t push_entry(entry_t** newest, entry_t value, const char* wha
 }
 
 gcap_status_t gcap_capture_on_close(gcap_capture_t* capture, void (*close)(void* user, bool committed), void* user) {
-  GCAP_RETURN_IF_ERROR(check_open(capture));
+  GCAP_RETURN_IF_ERROR(check_entry(capture, close != NULL, "close"));
   return push_entry(&capture->steps, (entry_t){.close = close, .user = user}, "a close step");
 }
 
@@ -35,7 +35,7 @@ gcap_status_t gcap_capture_retain(gcap_capture_t* capture, void (*release)(void*
 
 gcap_status_t gcap_capture_retain_bytes(gcap_capture_t* capture, void (*release)(void* user),
                                         size_t (*bytes)(void* user), void* user) {
-  GCAP_RETURN_IF_ERROR(check_open(capture));
+  GCAP_RETURN_IF_ERROR(check_entry(capture, release != NULL, "release"));
   return push_entry(&capture->retained, (entry_t){.release = release, .bytes = bytes, .user = user},
                     "a retained entry");
 }

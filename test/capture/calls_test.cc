@@ -130,6 +130,11 @@ TEST_F(CaptureCalls, AreNotNotedWithoutALedger) {
   EXPECT_EQ(gcap_capture_get_calls(capture, nullptr, 0), 0u);
   EXPECT_TRUE(End(capture).ok());
   EXPECT_EQ(gcap_capture_get_calls(nullptr, nullptr, 0), 0u);
+  capture = Begin(stream);
+  GCAP_CAPTURE_NOTE(nullptr, nullptr);
+  EXPECT_EQ(gcap_capture_get_calls(capture, nullptr, 5), 1u) << "without a place it only counts";
+  EXPECT_EQ(Operations(capture, 1), Names{"an unnamed call"});
+  EXPECT_TRUE(End(capture).ok());
 }
 
 TEST_F(CaptureCalls, OfOtherThreadsAndOfNoScopeAreNotNoted) {
@@ -379,7 +384,14 @@ const std::map<std::string, Misuse> kMisuses = {
      [](Rig& r) {
        Library("cublasLtDestroy(blas)", [&r] { return cublasLtDestroy(std::exchange(r.blas, nullptr)); });
      }},
-    {"cudnnCreate R42", [](Rig& r) { Library("cudnnCreate(&dnn)", [&r] { return cudnnCreate(&r.made_dnn); }); }},
+    {"cudnnCreate R42",
+     [](Rig& r) {
+       Library("cudnnCreate(&dnn)", [&r] {
+         const cudnnStatus_t status = cudnnCreate(&r.made_dnn);
+         if (status != CUDNN_STATUS_SUCCESS) r.made_dnn = nullptr;
+         return status;
+       });
+     }},
     {"cudnnDestroy R42",
      [](Rig& r) { Library("cudnnDestroy(dnn)", [&r] { return cudnnDestroy(std::exchange(r.dnn, nullptr)); }); }},
     {"cudaDeviceSetLimit R49", [](Rig&) { Cuda(GCAP_CUDA(cudaDeviceSetLimit(cudaLimitStackSize, 2048))); }},

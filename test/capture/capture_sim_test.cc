@@ -156,6 +156,45 @@ TEST_F(CaptureSim, FaultsOfAbortUndoTheCapture) {
   EXPECT_EQ(walked, (Functions{"cudaStreamEndCapture", "cudaGraphDestroy"}));
 }
 
+// Every call answers the same from then on, the end included: the scope goes all the same.
+TEST_F(CaptureSim, OfALostDeviceEndsInAStatusThatNamesTheErrorAndLeavesNothing) {
+  for (const bool aborted : {false, true}) {
+    const RawStream stream;
+    int closed = 0;
+    int released = 0;
+    gcap_capture_t* capture = nullptr;
+    GCAP_ASSERT_OK(gcap_capture_begin(stream.get(), nullptr, &capture));
+    GCAP_EXPECT_OK(gcap_capture_on_close(capture, CountClose, &closed));
+    GCAP_EXPECT_OK(gcap_capture_retain(capture, CountRelease, &released));
+    gcap_sim_fault_t fault = {};
+    fault.nth = 1;
+    fault.code = cudaErrorIllegalAddress;
+    fault.sticky = 1;
+    gcap_sim_inject(&fault);
+    GCAP_CAPTURE_NOTE("my_kernel<<<1, 32>>>", stream.get());
+    if (aborted) {
+      gcap_capture_abort(capture);
+    } else {
+      cudaGraph_t graph = nullptr;
+      gcap_retained_t* retained = nullptr;
+      const Outcome outcome(gcap_capture_end(capture, &graph, &retained));
+      EXPECT_STREQ(gcap_code_name(outcome.code), "CAPTURE_INVALIDATED");
+      EXPECT_EQ(outcome.cuda_error, cudaErrorIllegalAddress) << outcome.message;
+      EXPECT_EQ(graph, nullptr);
+    }
+    EXPECT_EQ(closed, 1);
+    EXPECT_EQ(released, 1);
+    EXPECT_EQ(gcap_capture_current(), nullptr);
+    EXPECT_EQ(gcap_capture_num_open(), 0u);
+    gcap_sim_clear_faults();
+    // The driver was never asked to end it by a call that did anything.
+    cudaGraph_t graph = nullptr;
+    GCAP_EXPECT_CUDA(cudaStreamEndCapture(stream.get(), &graph));
+    GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
+    ExpectAsBefore(stream);
+  }
+}
+
 TEST_F(CaptureSim, FaultsOfANoteFailTheCapture) {
   const RawStream stream;
   const Functions walked = WalkNamedFaults([&stream](NamedFault& fault) {

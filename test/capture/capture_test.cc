@@ -404,6 +404,22 @@ TEST_F(Capture, OfNoneIsRefusedOrIgnored) {
   gcap_status_free(cause);
 }
 
+TEST_F(Capture, WithoutAPlaceForAnOutputOrACallbackIsInvalidArgument) {
+  const RawStream stream;
+  cudaGraph_t graph = nullptr;
+  gcap_retained_t* retained = nullptr;
+  GCAP_EXPECT_FAILS(gcap_capture_options_check(nullptr), GCAP_INVALID_ARGUMENT, "options is NULL");
+  GCAP_EXPECT_FAILS(gcap_capture_begin(stream.get(), nullptr, nullptr), GCAP_INVALID_ARGUMENT, "out_capture is NULL");
+  EXPECT_EQ(stream.CaptureStatus(), cudaStreamCaptureStatusNone);
+  gcap_capture_t* capture = Begin(stream);
+  GCAP_EXPECT_FAILS(gcap_capture_on_close(capture, nullptr, this), GCAP_INVALID_ARGUMENT, "close is NULL");
+  GCAP_EXPECT_FAILS(gcap_capture_retain(capture, nullptr, this), GCAP_INVALID_ARGUMENT, "release is NULL");
+  GCAP_EXPECT_FAILS(gcap_capture_end(capture, nullptr, &retained), GCAP_INVALID_ARGUMENT, "out_graph is NULL");
+  GCAP_EXPECT_FAILS(gcap_capture_end(capture, &graph, nullptr), GCAP_INVALID_ARGUMENT, "out_retained is NULL");
+  EXPECT_EQ(gcap_capture_current(), capture) << "it goes on";
+  EXPECT_EQ(EndWell(capture), 0u);
+}
+
 TEST_F(Capture, AbortUndoesIt) {
   const RawStream stream;
   CopyJob job;
