@@ -14,7 +14,8 @@ extern "C" {
 #endif
 
 // The callbacks, with the signatures of ONNX Runtime's gpu_external_alloc, gpu_external_free and
-// gpu_external_empty_cache. They run with the allocator's device current.
+// gpu_external_empty_cache. They run with the allocator's device current, and in the relaxed capture mode, so that they
+// may call cudaMalloc and cudaFree while another thread captures.
 typedef struct gcap_external_allocator_options {
   int device_id;
   void* (*alloc)(size_t bytes);  // required; NULL means out of memory; 256-byte aligned

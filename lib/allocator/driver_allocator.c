@@ -24,46 +24,26 @@ typedef struct driver_allocator {
   gcap_ledger_t ledger;
 } driver_allocator_t;
 
-typedef struct thread_setting {
-  int device;
-  enum cudaStreamCaptureMode mode;
-} thread_setting_t;
-
-static gcap_status_t restore_device(const driver_allocator_t* allocator, const thread_setting_t* previous) {
-  return allocator->device_id < 0 ? NULL : gcap_device_pop(allocator->device_id, previous->device);
-}
-
-static gcap_status_t enter(const driver_allocator_t* allocator, thread_setting_t* out_previous) {
-  if (allocator->device_id >= 0) GCAP_RETURN_IF_ERROR(gcap_device_push(allocator->device_id, &out_previous->device));
-  gcap_status_t status = gcap_relaxed_push(&out_previous->mode);
-  return status == NULL ? NULL : gcap_status_join(status, restore_device(allocator, out_previous));
-}
-
-static gcap_status_t leave(const driver_allocator_t* allocator, const thread_setting_t* previous) {
-  gcap_status_t status = gcap_relaxed_pop(previous->mode);
-  return gcap_status_join(status, restore_device(allocator, previous));
-}
-
 static gcap_status_t ask_driver(const driver_allocator_t* allocator, size_t bytes, void** out_ptr) {
-  thread_setting_t previous;
-  GCAP_RETURN_IF_ERROR(enter(allocator, &previous));
+  gcap_thread_setting_t previous;
+  GCAP_RETURN_IF_ERROR(gcap_thread_enter(allocator->device_id, &previous));
   gcap_status_t status = allocator->calls->alloc(bytes, out_ptr);
   if (gcap_status_cuda_error(status) == cudaErrorMemoryAllocation) {
     status = gcap_status_annotate(status, GCAP_RESOURCE_EXHAUSTED, "the %s cannot get %zu bytes",
                                   allocator->calls->allocator_name, bytes);
   }
   if (status != NULL) *out_ptr = NULL;
-  return gcap_status_join(status, leave(allocator, &previous));
+  return gcap_status_join(status, gcap_thread_leave(allocator->device_id, &previous));
 }
 
 // Gives memory back; `*out_freed` tells whether it is gone, also where the thread's settings could not be restored.
 static gcap_status_t give_back(const driver_allocator_t* allocator, void* ptr, bool* out_freed) {
   *out_freed = false;
-  thread_setting_t previous;
-  GCAP_RETURN_IF_ERROR(enter(allocator, &previous));
+  gcap_thread_setting_t previous;
+  GCAP_RETURN_IF_ERROR(gcap_thread_enter(allocator->device_id, &previous));
   gcap_status_t status = allocator->calls->free(ptr);
   *out_freed = status == NULL;
-  return gcap_status_join(status, leave(allocator, &previous));
+  return gcap_status_join(status, gcap_thread_leave(allocator->device_id, &previous));
 }
 
 static gcap_status_t alloc_noted(driver_allocator_t* allocator, size_t bytes, bool reserved, void** out_ptr) {

@@ -35,4 +35,25 @@ static inline gcap_status_t gcap_relaxed_pop(enum cudaStreamCaptureMode previous
   return GCAP_CUDA(cudaThreadExchangeStreamCaptureMode(&previous));
 }
 
+// Both, for calls that get or give back memory of a device. `device_id` -1: on whatever device is current.
+typedef struct gcap_thread_setting {
+  int device_id;
+  enum cudaStreamCaptureMode mode;
+} gcap_thread_setting_t;
+
+static inline gcap_status_t gcap_thread_restore_device(int device_id, const gcap_thread_setting_t* previous) {
+  return device_id < 0 ? NULL : gcap_device_pop(device_id, previous->device_id);
+}
+
+static inline gcap_status_t gcap_thread_enter(int device_id, gcap_thread_setting_t* out_previous) {
+  if (device_id >= 0) GCAP_RETURN_IF_ERROR(gcap_device_push(device_id, &out_previous->device_id));
+  gcap_status_t status = gcap_relaxed_push(&out_previous->mode);
+  return status == NULL ? NULL : gcap_status_join(status, gcap_thread_restore_device(device_id, out_previous));
+}
+
+static inline gcap_status_t gcap_thread_leave(int device_id, const gcap_thread_setting_t* previous) {
+  gcap_status_t status = gcap_relaxed_pop(previous->mode);
+  return gcap_status_join(status, gcap_thread_restore_device(device_id, previous));
+}
+
 #endif  // GCAP_LIB_BASE_CUDA_GUARD_H_

@@ -4,7 +4,8 @@
 // none on a device or the process, so memory always goes back through the pair that gave it.
 //
 // The callbacks are foreign code: they may call gcap again, so no lock is held around them; they may answer nonsense,
-// so the ledger decides what is ours. They run with the allocator's device current.
+// so the ledger decides what is ours. They run with the allocator's device current, and in the relaxed capture mode:
+// what they ask of the driver would else break a capture of another thread in global mode.
 
 #include "gcap/external_allocator.h"
 
@@ -50,13 +51,14 @@ static gcap_status_t undo(external_allocator_t* external, void* ptr) {
 }
 
 static gcap_status_t alloc_noted(external_allocator_t* external, size_t bytes, bool reserved, void** out_ptr) {
-  GCAP_RETURN_IF_ERROR(gcap_allocator_refuse_in_capture(reserved, bytes, "the alloc callback of the external allocator"));
+  GCAP_RETURN_IF_ERROR(
+      gcap_allocator_refuse_in_capture(reserved, bytes, "the alloc callback of the external allocator"));
   int device_id = external->options.device_id;
-  int previous = 0;
-  GCAP_RETURN_IF_ERROR(gcap_device_push(device_id, &previous));
+  gcap_thread_setting_t previous;
+  GCAP_RETURN_IF_ERROR(gcap_thread_enter(device_id, &previous));
   void* ptr = external->options.alloc(bytes);
   gcap_status_t status = accept(external, ptr, bytes, reserved);
-  gcap_status_t restored = gcap_device_pop(device_id, previous);
+  gcap_status_t restored = gcap_thread_leave(device_id, &previous);
   if (status == NULL && restored == NULL) *out_ptr = ptr;
   if (status == NULL && restored != NULL) restored = gcap_status_join(restored, undo(external, ptr));
   return gcap_status_join(status, restored);
@@ -76,12 +78,12 @@ static gcap_status_t external_free(void* self, void* ptr) {
   GCAP_RETURN_IF_ERROR(gcap_allocator_check_not_capturing("the external free callback"));
   gcap_ledger_entry_t entry;
   GCAP_RETURN_IF_ERROR(gcap_ledger_take(&external->ledger, ptr, &entry));
-  int previous = 0;
-  gcap_status_t status = gcap_device_push(options->device_id, &previous);
+  gcap_thread_setting_t previous;
+  gcap_status_t status = gcap_thread_enter(options->device_id, &previous);
   if (status != NULL) return gcap_status_join(status, gcap_ledger_put_back(&external->ledger, &entry));
   options->free(ptr);
   if (entry.reserved && options->empty_cache != NULL) options->empty_cache();
-  gcap_ledger_log_after_free(gcap_device_pop(options->device_id, previous));
+  gcap_ledger_log_after_free(gcap_thread_leave(options->device_id, &previous));
   return NULL;
 }
 
@@ -89,10 +91,10 @@ static gcap_status_t external_trim(void* self) {
   const gcap_external_allocator_options_t* options = &((external_allocator_t*)self)->options;
   if (options->empty_cache == NULL) return NULL;
   GCAP_RETURN_IF_ERROR(gcap_allocator_check_not_capturing("the external empty_cache callback"));
-  int previous = 0;
-  GCAP_RETURN_IF_ERROR(gcap_device_push(options->device_id, &previous));
+  gcap_thread_setting_t previous;
+  GCAP_RETURN_IF_ERROR(gcap_thread_enter(options->device_id, &previous));
   options->empty_cache();
-  return gcap_device_pop(options->device_id, previous);
+  return gcap_thread_leave(options->device_id, &previous);
 }
 
 static void external_get_stats(void* self, gcap_allocator_stats_t* out_stats) {

@@ -1,7 +1,8 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Attachments: library handles that live as long as their stream, as a stack. Only the thread that uses the stream
-// touches it, so it is not locked.
+// Attachments: library handles that live as long as their stream, as a stack. They are made and ended with the stream's
+// device current, and in the relaxed capture mode: the memory that they get and give back would else break a capture of
+// another thread in global mode. Only the thread that uses the stream touches the stack, so it is not locked.
 
 #include <stdlib.h>
 
@@ -16,24 +17,6 @@ static gcap_status_t check_may_create(const gcap_stream_t* stream, const gcap_at
   if (status == NULL) status = stream_check_not_capturing(stream, key->name);
   return gcap_status_annotate(status, gcap_status_code(status), "stream %p has no %s yet, a warm-up run makes it",
                               (void*)stream->handle, key->name);
-}
-
-typedef struct thread_setting {
-  int device;
-  enum cudaStreamCaptureMode mode;
-} thread_setting_t;
-
-// Library handles are made and ended on the stream's device, and in the relaxed mode: the memory that they get and give
-// back would else break a capture of another thread in global mode.
-static gcap_status_t enter(const gcap_stream_t* stream, thread_setting_t* out_previous) {
-  GCAP_RETURN_IF_ERROR(gcap_device_push(stream->device_id, &out_previous->device));
-  gcap_status_t status = gcap_relaxed_push(&out_previous->mode);
-  return status == NULL ? NULL : gcap_status_join(status, gcap_device_pop(stream->device_id, out_previous->device));
-}
-
-static gcap_status_t leave(const gcap_stream_t* stream, const thread_setting_t* previous) {
-  gcap_status_t status = gcap_relaxed_pop(previous->mode);
-  return gcap_status_join(status, gcap_device_pop(stream->device_id, previous->device));
 }
 
 gcap_status_t gcap_stream_attachment(gcap_stream_t* stream, const gcap_attachment_key_t* key, void** out_object) {
@@ -56,11 +39,11 @@ gcap_status_t gcap_stream_attachment(gcap_stream_t* stream, const gcap_attachmen
   GCAP_RETURN_IF_ERROR(check_may_create(stream, key));
   attachment_t* attachment = calloc(1, sizeof(*attachment));
   if (attachment == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to attach %s", key->name);
-  thread_setting_t previous;
-  gcap_status_t status = enter(stream, &previous);
+  gcap_thread_setting_t previous;
+  gcap_status_t status = gcap_thread_enter(stream->device_id, &previous);
   if (status == NULL) {
     status = key->create(stream, &attachment->object);
-    gcap_status_t restored = leave(stream, &previous);
+    gcap_status_t restored = gcap_thread_leave(stream->device_id, &previous);
     if (status == NULL && restored != NULL) key->destroy(attachment->object);
     status = gcap_status_join(status, restored);
   }
@@ -78,8 +61,8 @@ gcap_status_t gcap_stream_attachment(gcap_stream_t* stream, const gcap_attachmen
 
 gcap_status_t attachments_destroy(gcap_stream_t* stream) {
   if (stream->attachments == NULL) return NULL;
-  thread_setting_t previous;
-  gcap_status_t status = enter(stream, &previous);
+  gcap_thread_setting_t previous;
+  gcap_status_t status = gcap_thread_enter(stream->device_id, &previous);
   bool entered = status == NULL;
   while (stream->attachments != NULL) {
     attachment_t* newest = stream->attachments;
@@ -87,5 +70,5 @@ gcap_status_t attachments_destroy(gcap_stream_t* stream) {
     newest->key->destroy(newest->object);
     free(newest);
   }
-  return entered ? leave(stream, &previous) : status;
+  return entered ? gcap_thread_leave(stream->device_id, &previous) : status;
 }

@@ -10,6 +10,7 @@
 
 #include "gcap/allocator.h"
 #include "gcap/capture.h"
+#include "gcap/external_allocator.h"
 #include "gcap/graph.h"
 #include "gcap/ops/conv2d.h"
 #include "gcap/scratch.h"
@@ -41,6 +42,20 @@ void AllocateOnDevice() {
 void AllocatePinned() {
   gcap_allocator_t* allocator = nullptr;
   GCAP_ASSERT_OK(gcap_pinned_allocator_create(&allocator));
+  AllocAndFree(allocator);
+  gcap_allocator_destroy(allocator);
+}
+
+// An application's memory, which it gets from the driver.
+void AllocateExternally() {
+  gcap_external_allocator_options_t options = {};
+  options.alloc = [](size_t bytes) -> void* {
+    void* ptr = nullptr;
+    return cudaMalloc(&ptr, bytes) == cudaSuccess ? ptr : nullptr;
+  };
+  options.free = [](void* ptr) { GCAP_EXPECT_CUDA(cudaFree(ptr)); };
+  gcap_allocator_t* allocator = nullptr;
+  GCAP_ASSERT_OK(gcap_external_allocator_create(&options, &allocator));
   AllocAndFree(allocator);
   gcap_allocator_destroy(allocator);
 }
@@ -151,6 +166,7 @@ const struct {
 } kActs[] = {
     {"device memory", AllocateOnDevice},
     {"pinned memory", AllocatePinned},
+    {"memory of the application", AllocateExternally},
     {"scratch", AllocateScratch},
     {"streams", UseStreams},
     {"a pool of streams", UseAStreamPool},

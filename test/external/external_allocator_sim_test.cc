@@ -64,8 +64,13 @@ TEST_F(ExternalAllocatorFaults, DeviceIsCurrentInCallbacksAndRestored) {
 struct Fault {
   const char* function;
   uint64_t n;
+  bool on_the_way_back;
 };
-constexpr Fault kFaults[] = {{"cudaGetDevice", 1}, {"cudaSetDevice", 1}, {"cudaSetDevice", 2}};
+constexpr Fault kFaults[] = {{"cudaGetDevice", 1, false},
+                             {"cudaSetDevice", 1, false},
+                             {"cudaThreadExchangeStreamCaptureMode", 1, false},
+                             {"cudaThreadExchangeStreamCaptureMode", 2, true},
+                             {"cudaSetDevice", 2, true}};
 
 // Runs `step` with the fault armed, expects a status or a log message that names the function, and restores the device
 // if that is what failed. Gives the step's outcome.
@@ -77,8 +82,13 @@ Outcome ExpectReported(const Fault& fault, Step step) {
   gcap_sim_fail_nth(nullptr, 0, cudaSuccess);
   EXPECT_NE((outcome.message + log.text()).find(fault.function), std::string::npos) << outcome.message << log.text();
   EXPECT_EQ(cudaGetLastError(), cudaSuccess);
-  EXPECT_EQ(CurrentDevice(), fault.n == 2 ? 1 : 0);
+  const bool device_lost = fault.on_the_way_back && std::string(fault.function) == "cudaSetDevice";
+  EXPECT_EQ(CurrentDevice(), device_lost ? 1 : 0);
   EXPECT_EQ(cudaSetDevice(0), cudaSuccess);
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
+  EXPECT_EQ(cudaThreadExchangeStreamCaptureMode(&mode), cudaSuccess);
+  const bool mode_lost = fault.on_the_way_back && !device_lost;
+  EXPECT_EQ(mode, mode_lost ? cudaStreamCaptureModeRelaxed : cudaStreamCaptureModeGlobal);
   return outcome;
 }
 
@@ -99,7 +109,7 @@ TEST_F(ExternalAllocatorFaults, OfFreeLeaveTheBlockFreedOrFreeable) {
     void* ptr = nullptr;
     GCAP_ASSERT_OK(gcap_allocator_alloc(allocator_, 100, &ptr));
     const Outcome outcome = ExpectReported(fault, [&] { return gcap_allocator_free(allocator_, ptr); });
-    EXPECT_EQ(outcome.ok(), fault.n == 2);  // only the way back failed
+    EXPECT_EQ(outcome.ok(), fault.on_the_way_back);  // only the way back failed
     EXPECT_EQ(application.num_blocks, outcome.ok() ? 0u : 1u);
     EXPECT_EQ(InUse(), outcome.ok() ? 0u : 100u);
     if (!outcome.ok()) GCAP_EXPECT_OK(gcap_allocator_free(allocator_, ptr));
