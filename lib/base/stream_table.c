@@ -5,8 +5,8 @@
 //
 // Invariants: a handle has one cell or none; the cell's wrapper is that of the newest entry, the others hang behind it.
 // At most half of the cells are used, and no cell that a probe passes is empty: a removal closes its gap. A table that
-// became too small stays allocated, for a reader may still be in it; each is twice as large as the one before, so all of
-// them together are less than one more table of the most wrappers that were ever live at once.
+// became too small stays allocated, for a reader may still be in it; each is twice as large as the one before, so all
+// the outgrown ones together are smaller than the last, which fits the most wrappers that were ever live at once.
 //
 // Locking: table_mutex is held by every writer, and by a reader that was disturbed too often.
 

@@ -315,6 +315,64 @@ TEST_F(StreamFaults, OfWaitOnHostFinishNothing) {
   EXPECT_EQ(walked, (Functions{"cudaThreadExchangeStreamCaptureMode", "cudaEventSynchronize"}));
 }
 
+// --- A lost device --------------------------------------------------------------------------------------------------
+
+using StreamLost = DeviceTest;
+
+TEST_F(StreamLost, EveryCallSaysSoAndTheStreamIsKept) {
+  gcap_stream_t* stream = NewStream(0);
+  gcap_stream_t* other = NewStream(0);
+  gcap_notification_t* recorded = nullptr;
+  GCAP_ASSERT_OK(gcap_notification_create(stream, &recorded));
+  GCAP_EXPECT_OK(gcap_notification_record(recorded));
+  int released = 0;
+  GCAP_EXPECT_OK(gcap_stream_defer(stream, CountRelease, &released));
+  const auto before = LiveHandles();
+
+  gcap_sim_fault_t fault = {};
+  fault.function = "cudaStreamSynchronize";
+  fault.nth = 1;
+  fault.code = cudaErrorIllegalAddress;
+  fault.sticky = 1;
+  gcap_sim_inject(&fault);
+  GCAP_EXPECT_FAILS(gcap_stream_synchronize(stream), GCAP_CUDA_ERROR, "cudaErrorIllegalAddress");
+  gcap_stream_t* made = nullptr;
+  gcap_notification_t* notification = nullptr;
+  void* object = nullptr;
+  const std::function<gcap_status_t()> calls[] = {
+      [&] { return gcap_stream_create(0, &made); },
+      [&] { return gcap_stream_wrap(gcap_stream_handle(stream), GCAP_STREAM_USER, 0, 0, &made); },
+      [&] { return gcap_stream_synchronize(stream); },
+      [&] { return gcap_stream_end_run(stream, false); },
+      [&] { return gcap_stream_end_run(stream, true); },
+      [&] { return gcap_stream_defer(stream, CountRelease, &released); },
+      [&] { return gcap_stream_attachment(stream, &kObject, &object); },
+      [&] { return gcap_notification_create(stream, &notification); },
+      [&] { return gcap_notification_record(recorded); },
+      [&] { return gcap_notification_wait(recorded, other); },
+      [&] { return gcap_notification_wait_on_host(recorded); },
+      [&] { return gcap_stream_destroy(stream); },
+  };
+  for (const auto& call : calls) {
+    const Outcome outcome(call());
+    EXPECT_STREQ(gcap_code_name(outcome.code), "CUDA_ERROR") << &call - calls << ": " << outcome.message;
+    EXPECT_EQ(outcome.cuda_error, cudaErrorIllegalAddress) << &call - calls;
+  }
+  EXPECT_EQ(made, nullptr);
+  EXPECT_EQ(notification, nullptr);
+  EXPECT_EQ(object, nullptr);
+  EXPECT_EQ(released, 0) << "the work that reads the buffer may never have been";
+  EXPECT_FALSE(gcap_stream_has_waited(other, stream, 0));
+  EXPECT_EQ(gcap_stream_from_handle(gcap_stream_handle(stream)), stream);
+  gcap_sim_clear_faults();
+  EXPECT_EQ(LiveHandles(), before);
+
+  gcap_notification_destroy(recorded);
+  GCAP_EXPECT_OK(gcap_stream_destroy(stream));
+  EXPECT_EQ(released, 1);
+  GCAP_EXPECT_OK(gcap_stream_destroy(other));
+}
+
 // --- Driver calls that are promised, or promised not to happen ------------------------------------------------------
 
 class StreamCalls : public DeviceTest {};
