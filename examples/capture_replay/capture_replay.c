@@ -17,6 +17,11 @@
     }                                                        \
   } while (0)
 
+// What a run does; here one fill, elsewhere a whole model. It issues the work alike whether it is captured or not.
+static gcap_status_t fill(void* memory, cudaStream_t stream) {
+  return GCAP_CUDA(cudaMemsetAsync(memory, 42, 4, stream));
+}
+
 int main(void) {
   unsigned char *device, host[4] = {0};
   cudaStream_t stream;
@@ -24,19 +29,14 @@ int main(void) {
   TRY(GCAP_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking)));
   TRY(GCAP_CUDA(cudaMalloc((void**)&device, sizeof(host))));
   TRY(gcap_graph_manager_create(NULL, &graphs));
-  for (int run = 0; run < 5; ++run) {
-    bool replayed;
-    TRY(gcap_graph_manager_try_replay(graphs, /*id=*/0, /*synchronize=*/false, &replayed));
-    if (!replayed) {
-      gcap_graph_run_kind_t kind;  // eager or captured: the work is issued alike
-      TRY(gcap_graph_manager_begin_run(graphs, /*id=*/0, stream, &kind));
-      gcap_status_t work = GCAP_CUDA(cudaMemsetAsync(device, 42, sizeof(host), stream));
-      gcap_status_t ended = gcap_graph_manager_end_run(graphs, work, /*synchronize=*/false);
-      TRY(gcap_status_join(work, ended));
-    }
+  for (int run = 1; run <= 5; ++run) {
+    TRY(gcap_graph_manager_run(graphs, /*id=*/0, stream, fill, device, /*synchronize=*/false));
     TRY(GCAP_CUDA(cudaMemcpyAsync(host, device, sizeof(host), cudaMemcpyDeviceToHost, stream)));
     TRY(GCAP_CUDA(cudaStreamSynchronize(stream)));
-    printf("run %d: %s, memory holds %d\n", run, replayed ? "replayed" : "issued", host[0]);
+    gcap_graph_info_t info;
+    gcap_graph_manager_get_info(graphs, /*id=*/0, &info);
+    printf("run %d: memory holds %d, graph 0 is %s, launched %d times\n", run, host[0],
+           gcap_graph_state_name(info.state), (int)info.replays);
   }
   TRY(gcap_graph_manager_destroy(graphs));
   TRY(GCAP_CUDA(cudaFree(device)));

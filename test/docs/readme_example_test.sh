@@ -17,10 +17,10 @@ fi
 
 "$program" > "$TEST_TMPDIR/out"
 cat > "$TEST_TMPDIR/expected" <<'END'
-run 0: issued, memory holds 42
-run 1: issued, memory holds 42
-run 2: issued, memory holds 42
-run 3: replayed, memory holds 42
-run 4: replayed, memory holds 42
+run 1: memory holds 42, graph 0 is WARMING, launched 0 times
+run 2: memory holds 42, graph 0 is WARMING, launched 0 times
+run 3: memory holds 42, graph 0 is CAPTURED, launched 1 times
+run 4: memory holds 42, graph 0 is CAPTURED, launched 2 times
+run 5: memory holds 42, graph 0 is CAPTURED, launched 3 times
 END
 diff -u "$TEST_TMPDIR/expected" "$TEST_TMPDIR/out"
