@@ -80,7 +80,7 @@ static gcap_status_t make_exec(slot_t* slot, captured_t* captured, const node_li
 
 static gcap_status_t start(const gcap_graph_manager_t* manager, slot_t* slot, captured_t* captured,
                            const node_list_t* nodes) {
-  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaGetDevice(&captured->device_id)));
+  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamGetDevice(captured->stream, &captured->device_id)));
   GCAP_RETURN_IF_ERROR(make_exec(slot, captured, nodes));
   if (manager->options.upload) {
     GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaGraphUpload(captured->exec, captured->stream)));

@@ -117,9 +117,10 @@ TEST_F(GraphManagerSim, FaultsOfEndRunGiveAStatusOrTheResults) {
     DestroyManager();
     EXPECT_EQ(released, 1);
   });
-  EXPECT_EQ(walked, (Functions{"cudaStreamEndCapture", "cudaGetDevice", "cudaGraphGetNodes", "cudaGraphNodeGetType",
-                               "cudaThreadExchangeStreamCaptureMode", "cudaGraphInstantiateWithParams",
-                               "cudaGraphLaunch", "cudaGraphDestroy", "cudaStreamSynchronize"}));
+  EXPECT_EQ(walked,
+            (Functions{"cudaStreamEndCapture", "cudaStreamGetDevice", "cudaGraphGetNodes", "cudaGraphNodeGetType",
+                       "cudaThreadExchangeStreamCaptureMode", "cudaGraphInstantiateWithParams", "cudaGraphLaunch",
+                       "cudaGraphDestroy", "cudaStreamSynchronize"}));
 }
 
 TEST_F(GraphManagerSim, FaultsOfAFailedRunsEndNameTheFirstFailure) {

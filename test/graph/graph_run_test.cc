@@ -3,11 +3,13 @@
 // Whole runs in one call, the STABLE policy, and runs whose thread is gone.
 
 #include <cstring>
+#include <memory>
 #include <string>
 #include <thread>
-#include <vector>
 
+#include "gcap/allocator.h"
 #include "gcap/graph.h"
+#include "gcap/scratch.h"
 #include "gtest/gtest.h"
 #include "test/graph/manager_test.h"
 
@@ -227,6 +229,48 @@ TEST_F(StablePolicy, LooksAtEachIdByItself) {
   }
   EXPECT_EQ(State(0), "CAPTURED");
   EXPECT_EQ(State(1), "CAPTURED");
+}
+
+TEST_F(StablePolicy, SeesWhatScratchHandsOutAndWhatItGrowsBy) {
+  CreateWithOptions();
+  gcap_allocator_t* memory = nullptr;
+  gcap_scratch_t* scratch = nullptr;
+  gcap_stream_t* stream = nullptr;
+  GCAP_ASSERT_OK(gcap_device_allocator_create(0, &memory));
+  GCAP_ASSERT_OK(gcap_scratch_create(memory, nullptr, &scratch));
+  GCAP_ASSERT_OK(gcap_stream_wrap(stream_->get(), GCAP_STREAM_USER, 0, 0, &stream));
+  // The first run grows the arena; the next differs from those after it.
+  for (const size_t bytes : {1000, 500, 2000, 2000}) {
+    ASSERT_EQ(Begin(0), GCAP_GRAPH_RUN_EAGER);
+    void* block = nullptr;
+    GCAP_EXPECT_OK(gcap_scratch_alloc(scratch, bytes, stream, &block));
+    GCAP_EXPECT_OK(gcap_scratch_free(scratch, block));
+    EXPECT_TRUE(End().ok());
+  }
+  EXPECT_EQ(Begin(0), GCAP_GRAPH_RUN_CAPTURE);
+  GCAP_EXPECT_CUDA(job_->Issue(stream_->get()));
+  EXPECT_TRUE(End().ok());
+  GCAP_EXPECT_OK(gcap_scratch_destroy(scratch));
+  gcap_allocator_destroy(memory);
+  GCAP_EXPECT_OK(gcap_graph_manager_release(manager_, 0));
+  GCAP_EXPECT_OK(gcap_stream_destroy(stream));
+}
+
+// Alike in their scratch, but each takes memory from the driver.
+TEST_F(StablePolicy, DoesNotTakeRunsThatAllocateFromTheDriverForStable) {
+  CreateWithOptions();
+  gcap_allocator_t* memory = nullptr;
+  GCAP_ASSERT_OK(gcap_device_allocator_create(0, &memory));
+  for (int run = 0; run < 6; ++run) {
+    ASSERT_EQ(Begin(0), GCAP_GRAPH_RUN_EAGER);
+    void* block = nullptr;
+    GCAP_EXPECT_OK(gcap_allocator_alloc(memory, 64, &block));
+    GCAP_EXPECT_OK(gcap_allocator_free(memory, block));
+    EXPECT_TRUE(End().ok());
+  }
+  gcap_allocator_destroy(memory);
+  ExpectRun(0, 1, 1);
+  EXPECT_EQ(State(0), "CAPTURED");
 }
 
 TEST_F(StablePolicy, AFailedRunDoesNotCount) {

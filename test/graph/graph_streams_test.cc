@@ -140,6 +140,33 @@ TEST_F(GraphStreams, AReplayOnAnotherDeviceIsInvalidArgument) {
   GCAP_EXPECT_CUDA(cudaSetDevice(0));
 }
 
+TEST_F(GraphStreams, AGraphIsOfItsStreamsDeviceWhateverTheThreadsIs) {
+  int devices = 0;
+  GCAP_EXPECT_CUDA(cudaGetDeviceCount(&devices));
+  if (devices < 2) GTEST_SKIP() << "needs two devices, this machine has " << devices;
+  CreateWithOptions();
+  gcap_stream_t* stream = nullptr;
+  gcap_stream_t* other = nullptr;
+  GCAP_ASSERT_OK(gcap_stream_create(1, &stream));
+  GCAP_ASSERT_OK(gcap_stream_create(1, &other));
+  char* memory = nullptr;
+  GCAP_EXPECT_CUDA(cudaSetDevice(1));
+  GCAP_EXPECT_CUDA(cudaMalloc(reinterpret_cast<void**>(&memory), 64));
+  GCAP_EXPECT_CUDA(cudaSetDevice(0));
+  gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
+  GCAP_ASSERT_OK(gcap_graph_manager_begin_run(manager_, 0, gcap_stream_handle(stream), &kind));
+  GCAP_EXPECT_CUDA(cudaMemsetAsync(memory, 1, 64, gcap_stream_handle(stream)));
+  EXPECT_TRUE(End().ok());
+  GCAP_EXPECT_OK(gcap_graph_manager_replay_on(manager_, 0, gcap_stream_handle(other), false));
+  GCAP_EXPECT_OK(gcap_graph_manager_release(manager_, 0));
+  int device = -1;
+  GCAP_EXPECT_CUDA(cudaGetDevice(&device));
+  EXPECT_EQ(device, 0);
+  GCAP_EXPECT_OK(gcap_stream_destroy(other));
+  GCAP_EXPECT_OK(gcap_stream_destroy(stream));
+  GCAP_EXPECT_CUDA(cudaFree(memory));
+}
+
 TEST_F(GraphStreams, AReplayElsewhereOfUnknownIdIsNotFound) {
   CreateWithOptions();
   GCAP_EXPECT_FAILS(gcap_graph_manager_replay_on(manager_, 4, stream_->get(), true), GCAP_NOT_FOUND, "graph id 4");
