@@ -5,30 +5,14 @@
 
 #include "lib/graph/id_table.h"
 
-#include <stdint.h>
 #include <stdlib.h>
-
-// Ids are often 0, 1, 2, …: a multiplication by the golden ratio spreads them over any power of two.
-static size_t home_of(const id_table_t* table, int id) {
-  return (size_t)(((uint64_t)(uint32_t)id * UINT64_C(0x9E3779B97F4A7C15)) >> 32) & (table->capacity - 1);
-}
-
-static size_t probe(const id_table_t* table, int id) {
-  size_t i = home_of(table, id);
-  while (table->cells[i].slot != NULL && table->cells[i].id != id) i = (i + 1) & (table->capacity - 1);
-  return i;
-}
-
-void* id_table_find(const id_table_t* table, int id) {
-  return table->capacity == 0 ? NULL : table->cells[probe(table, id)].slot;
-}
 
 static bool grow(id_table_t* table) {
   id_table_t larger = {.capacity = table->capacity == 0 ? 16 : 2 * table->capacity, .count = table->count};
   larger.cells = calloc(larger.capacity, sizeof(*larger.cells));
   if (larger.cells == NULL) return false;
   for (size_t i = 0; i < table->capacity; ++i) {
-    if (table->cells[i].slot != NULL) larger.cells[probe(&larger, table->cells[i].id)] = table->cells[i];
+    if (table->cells[i].slot != NULL) larger.cells[id_table_probe(&larger, table->cells[i].id)] = table->cells[i];
   }
   free(table->cells);
   *table = larger;
@@ -37,7 +21,7 @@ static bool grow(id_table_t* table) {
 
 bool id_table_insert(id_table_t* table, int id, void* slot) {
   if (2 * (table->count + 1) > table->capacity && !grow(table)) return false;
-  size_t i = probe(table, id);
+  size_t i = id_table_probe(table, id);
   table->cells[i].id = id;
   table->cells[i].slot = slot;
   ++table->count;
@@ -46,10 +30,10 @@ bool id_table_insert(id_table_t* table, int id, void* slot) {
 
 void id_table_remove(id_table_t* table, int id) {
   size_t mask = table->capacity - 1;
-  size_t hole = probe(table, id);
+  size_t hole = id_table_probe(table, id);
   for (size_t i = (hole + 1) & mask; table->cells[i].slot != NULL; i = (i + 1) & mask) {
     // A cell may move into the hole unless its home lies cyclically between the hole and itself.
-    size_t distance_home = (i - home_of(table, table->cells[i].id)) & mask;
+    size_t distance_home = (i - id_table_home_of(table, table->cells[i].id)) & mask;
     if (distance_home >= ((i - hole) & mask)) {
       table->cells[hole] = table->cells[i];
       hole = i;

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 typedef struct id_table {
   struct {
@@ -16,8 +17,23 @@ typedef struct id_table {
   size_t count;
 } id_table_t;
 
-// The slot of `id`, or NULL.
-void* id_table_find(const id_table_t* table, int id);
+// Ids are often 0, 1, 2, …: a multiplication by the golden ratio spreads them over any power of two.
+static inline size_t id_table_home_of(const id_table_t* table, int id) {
+  return (size_t)(((uint64_t)(uint32_t)id * UINT64_C(0x9E3779B97F4A7C15)) >> 32) & (table->capacity - 1);
+}
+
+// The cell of `id`, or the empty one where it belongs. There are cells.
+static inline size_t id_table_probe(const id_table_t* table, int id) {
+  size_t i = id_table_home_of(table, id);
+  while (table->cells[i].slot != NULL && table->cells[i].id != id) i = (i + 1) & (table->capacity - 1);
+  return i;
+}
+
+// The slot of `id`, or NULL. Inline: every replay looks one up.
+static inline void* id_table_find(const id_table_t* table, int id) {
+  return table->capacity == 0 ? NULL : table->cells[id_table_probe(table, id)].slot;
+}
+
 // Adds an id that is not there. False when there is no memory; the table is unchanged then.
 bool id_table_insert(id_table_t* table, int id, void* slot);
 // Removes an id that is there.

@@ -99,8 +99,6 @@ gcap_status_t captured_destroy(captured_t* captured);
 
 // --- replay.c ---
 
-// Whether the stream that captured it can be given work.
-gcap_status_t check_stream(const gcap_graph_manager_t* manager, captured_t* captured);
 // Launches the slot's graph on `stream`.
 gcap_status_t launch_on(gcap_graph_manager_t* manager, slot_t* slot, cudaStream_t stream);
 // Needs no lock.

@@ -44,7 +44,8 @@ static gcap_status_t adopt_life(captured_t* captured) {
   return NULL;
 }
 
-gcap_status_t check_stream(const gcap_graph_manager_t* manager, captured_t* captured) {
+// Whether the stream that captured it can be given work.
+static inline gcap_status_t check_stream(const gcap_graph_manager_t* manager, captured_t* captured) {
   if (!gcap_life_goes_on(captured->stream_life)) GCAP_RETURN_IF_ERROR(adopt_life(captured));
   // A launch into a capture of ours, by another thread, would break it. Unless that thread is gone, and its scope too.
   const open_run_t* run = &manager->run;
@@ -54,10 +55,14 @@ gcap_status_t check_stream(const gcap_graph_manager_t* manager, captured_t* capt
 }
 
 // Launches the slot's graph on the stream that captured it.
-static gcap_status_t launch(gcap_graph_manager_t* manager, slot_t* slot) {
+static inline gcap_status_t launch(gcap_graph_manager_t* manager, slot_t* slot) {
   captured_t* captured = slot->graph;
   GCAP_RETURN_IF_ERROR(check_stream(manager, captured));
-  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaGraphLaunch(captured->exec, captured->stream)));
+  // Not GCAP_CUDA, whose success is a call: nobody's ledger is open here.
+  const cudaError_t answer = cudaGraphLaunch(captured->exec, captured->stream);
+  if (answer != cudaSuccess) {
+    return gcap_status_from_cuda(answer, "cudaGraphLaunch(captured->exec, captured->stream)", __FILE__, __LINE__);
+  }
   ++slot->info.replays;
   slot->last_used = ++manager->clock;
   return NULL;
@@ -137,11 +142,8 @@ gcap_status_t gcap_graph_manager_replay_on(gcap_graph_manager_t* manager, int id
 
 // --- On the stream that captured it ---------------------------------------------------------------------------------
 
-gcap_status_t gcap_graph_manager_try_replay(gcap_graph_manager_t* manager, int id, bool synchronize,
-                                            bool* out_replayed) {
-  CHECK_NOT_NULL(out_replayed);
-  *out_replayed = false;
-  CHECK_NOT_NULL(manager);
+static inline gcap_status_t replay_if_captured(gcap_graph_manager_t* manager, int id, bool synchronize,
+                                               bool* out_replayed) {
   GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing("gcap_graph_manager_replay"));
   pthread_mutex_lock(&manager->mutex);
   slot_t* slot = id_table_find(&manager->slots, id);
@@ -156,10 +158,19 @@ gcap_status_t gcap_graph_manager_try_replay(gcap_graph_manager_t* manager, int i
   return status == NULL && synchronize ? synchronize_stream(stream) : status;
 }
 
+gcap_status_t gcap_graph_manager_try_replay(gcap_graph_manager_t* manager, int id, bool synchronize,
+                                            bool* out_replayed) {
+  CHECK_NOT_NULL(out_replayed);
+  *out_replayed = false;
+  CHECK_NOT_NULL(manager);
+  return replay_if_captured(manager, id, synchronize, out_replayed);
+}
+
 gcap_status_t gcap_graph_manager_replay(gcap_graph_manager_t* manager, int id, bool synchronize) {
+  CHECK_NOT_NULL(manager);
   bool replayed = false;
-  GCAP_RETURN_IF_ERROR(gcap_graph_manager_try_replay(manager, id, synchronize, &replayed));
-  if (replayed) return NULL;
+  gcap_status_t status = replay_if_captured(manager, id, synchronize, &replayed);
+  if (replayed || status != NULL) return status;
   gcap_graph_info_t info;
   gcap_graph_manager_get_info(manager, id, &info);
   return GCAP_STATUS(GCAP_NOT_FOUND, "graph id %d is not captured: it is %s", id, gcap_graph_state_name(info.state));
