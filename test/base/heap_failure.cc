@@ -9,10 +9,15 @@
 
 namespace {
 
+thread_local int skips_left = 0;
 thread_local int failures_left = 0;
 
 bool MustFail() {
   if (failures_left == 0) return false;
+  if (skips_left > 0) {
+    --skips_left;
+    return false;
+  }
   --failures_left;
   return true;
 }
@@ -36,7 +41,10 @@ void* __wrap_realloc(void* memory, size_t bytes) { return MustFail() ? nullptr :
 namespace gcap {
 namespace testing {
 
-HeapFailure::HeapFailure(int count) : count_(count) { failures_left = count; }
+HeapFailure::HeapFailure(int count, int skip) : count_(count) {
+  skips_left = skip;
+  failures_left = count;
+}
 
 HeapFailure::~HeapFailure() { failures_left = 0; }
 

@@ -8,10 +8,11 @@
 namespace gcap {
 namespace testing {
 
-// While it lives, the first `count` calls of malloc, calloc and realloc by this thread give NULL.
+// While it lives, the first `count` calls of malloc, calloc and realloc by this thread, after `skip` that do not fail,
+// give NULL.
 class HeapFailure {
  public:
-  explicit HeapFailure(int count = 1);
+  explicit HeapFailure(int count = 1, int skip = 0);
   HeapFailure(const HeapFailure&) = delete;
   HeapFailure& operator=(const HeapFailure&) = delete;
   ~HeapFailure();

@@ -12,6 +12,7 @@
 #include "gcap/thread_context.h"
 #include "gcap_sim.h"
 #include "gtest/gtest.h"
+#include "test/base/heap_failure.h"
 #include "test/support/expect_status.h"
 #include "test/support/fault_walk.h"
 #include "test/support/log_catcher.h"
@@ -90,6 +91,36 @@ TEST(ThreadContextsSim, CreateMakesNoCudaCallAndSteadyGetNeither) {
   }
   EXPECT_EQ(gcap_sim_calls(nullptr), calls);
   for (gcap_thread_contexts_t* set : sets) GCAP_EXPECT_OK(gcap_thread_contexts_destroy(set));
+}
+
+// Those before the first CUDA call, on a thread of its own: the set, its affine set, the thread's record, the context's
+// place in it, and the context. What comes after is the simulator's, which does not live without memory.
+TEST(ThreadContextsSim, EachLackOfMemoryIsReportedAndLeavesNothing) {
+  constexpr int kAllocations = 5;
+  const size_t before = gcap_sim_live(nullptr);
+  gcap_thread_contexts_options_t options;
+  gcap_thread_contexts_options_init(&options);
+  for (int skip = 0; skip < kAllocations; ++skip) {
+    SCOPED_TRACE("allocation " + std::to_string(skip));
+    std::thread([&] {
+      gcap_thread_contexts_t* set = nullptr;
+      gcap_thread_context_t* context = nullptr;
+      {
+        gcap::testing::HeapFailure failure(/*count=*/1, skip);
+        Outcome outcome(gcap_thread_contexts_create(&options, &set));
+        if (outcome.ok()) outcome = Outcome(gcap_thread_contexts_get(set, &context));
+        EXPECT_EQ(failure.hits(), 1);
+        EXPECT_EQ(outcome.code, GCAP_RESOURCE_EXHAUSTED) << outcome.message;
+        EXPECT_EQ(set == nullptr, skip < 2);
+        EXPECT_EQ(context, nullptr);
+      }
+      if (set == nullptr) set = Create();
+      EXPECT_EQ(gcap_thread_contexts_count(set), 0u);
+      EXPECT_NE(Get(set), nullptr);
+      GCAP_EXPECT_OK(gcap_thread_contexts_destroy(set));
+    }).join();
+    EXPECT_EQ(gcap_sim_live(nullptr), before);
+  }
 }
 
 TEST(ThreadContextsSim, GetSurvivesAFailureOfEachOfItsCalls) {
