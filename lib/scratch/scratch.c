@@ -240,7 +240,11 @@ gcap_status_t gcap_scratch_alloc(gcap_scratch_t* scratch, size_t bytes, gcap_str
   scratch_stream_t* user = NULL;
   scratch_block_t* block = NULL;
   gcap_status_t status = scratch_get_stream(scratch, stream, &user);
-  if (status == NULL) status = check_reserved(user, "gcap_scratch_alloc");
+  if (status == NULL) {
+    status = check_reserved(user, "gcap_scratch_alloc");
+    if (status != NULL)
+      gcap_thread_capture_hooks->fail(status);  // what was to use the memory is missing from the graph
+  }
   if (status == NULL) {
     make_up_deficit(scratch, user);
     status = obtain_block(scratch, user, rounded, &block);

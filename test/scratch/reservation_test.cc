@@ -56,7 +56,9 @@ TEST_F(Reservation, IsNeededOnAStreamThatCaptures) {
   ExpectAllocFails(kGranule, a_, GCAP_FAILED_PRECONDITION, "no open reservation");
   GCAP_EXPECT_FAILS(gcap_scratch_free(scratch_, held), GCAP_FAILED_PRECONDITION, "no open reservation");
   Free(Alloc(kGranule, b_));  // a stream that does not capture is not concerned
-  gcap_capture_abort(capture);
+  cudaGraph_t graph = nullptr;
+  gcap_retained_t* retained = nullptr;
+  GCAP_EXPECT_FAILS(gcap_capture_end(capture, &graph, &retained), GCAP_CAPTURE_INVALIDATED, "gcap_scratch_alloc");
   Free(held);
 }
 
