@@ -42,23 +42,25 @@ typedef enum gcap_stream_flags {
 typedef struct gcap_stream gcap_stream_t;
 
 // Creates a non-blocking stream on `device_id`. The calling thread's current device is unchanged.
-//   INVALID_ARGUMENT  no such device
-//   CUDA_ERROR        the runtime refused
+//   INVALID_ARGUMENT    no such device
+//   RESOURCE_EXHAUSTED  no host memory
+//   CUDA_ERROR          the runtime refused
 gcap_status_t gcap_stream_create(int device_id, gcap_stream_t** out_stream) GCAP_NODISCARD;
 
 // Wraps a stream made elsewhere, on `device_id`. `ownership` is GCAP_STREAM_EXTERNAL or GCAP_STREAM_USER; `flags` is a
 // set of gcap_stream_flags_t.
-//   INVALID_ARGUMENT  GCAP_STREAM_OWNED, an unknown flag, no such device, the default stream without its flag, or a
-//                     stream of another device (which a stream that is capturing cannot be asked)
-//   CUDA_ERROR        the runtime refused
+//   INVALID_ARGUMENT    GCAP_STREAM_OWNED, an unknown flag, no such device, the default stream without its flag, or a
+//                       stream of another device (which a stream that is capturing cannot be asked)
+//   RESOURCE_EXHAUSTED  no host memory
+//   CUDA_ERROR          the runtime refused
 gcap_status_t gcap_stream_wrap(cudaStream_t handle, gcap_stream_ownership_t ownership, unsigned flags, int device_id,
                                gcap_stream_t** out_stream) GCAP_NODISCARD;
 
 // Waits for the stream's work, runs the deferred releases, destroys the attachments in reverse order, then an OWNED
 // stream. NULL is fine. When the stream cannot be drained the wrapper and everything on it are kept for ever
 // (quarantined), so that memory tagged with the stream is never handed out again, and the status says so. A quarantined
-// stream is whole: it is still found by gcap_stream_from_handle, for the driver never gets its handle value back to
-// give to another, and it may be destroyed again.
+// stream is whole: gcap_stream_from_handle finds it, for the driver never gets the handle value of an OWNED one back to
+// give to another; its graphs are not refused; and it may be destroyed again.
 //   FAILED_PRECONDITION  the stream is capturing, or it has attachments or deferred releases and the calling thread is
 //                        capturing; nothing was destroyed
 //   CUDA_ERROR           the stream could not be drained or destroyed
@@ -66,9 +68,10 @@ gcap_status_t gcap_stream_destroy(gcap_stream_t* stream) GCAP_NODISCARD;
 
 // The wrapper of a raw stream, for code that is given only the handle: its timeline, its device, the tag of its memory.
 // NULL when there is none, and for the handles that mean another stream on each device or thread: 0, cudaStreamLegacy
-// and cudaStreamPerThread. Of several wrappers of one stream it is the newest. A handle value that was freed and given
-// to another stream never finds the old one's wrapper. No lock and no driver call. Lifetime: the wrapper may go as soon
-// as its owner destroys it; using it is up to whoever knows that this is not now.
+// and cudaStreamPerThread. Of several wrappers of one stream it is the newest. When a user's stream was destroyed
+// before its wrapper and its handle value is another stream's by now, the old wrapper is found until that stream has
+// one of its own, and never again. From any thread; no lock and no driver call.
+// Lifetime: the wrapper may go as soon as its owner destroys it; using it is up to whoever knows that this is not now.
 gcap_stream_t* gcap_stream_from_handle(cudaStream_t handle);
 
 cudaStream_t gcap_stream_handle(const gcap_stream_t* stream);
@@ -80,6 +83,7 @@ bool gcap_stream_can_capture(const gcap_stream_t* stream);
 // Blocks until all work issued so far is done, then runs the deferred releases.
 //   FAILED_PRECONDITION  the stream is capturing (or its capture was invalidated and not ended yet), or the calling
 //                        thread is, which fails its scope
+//   CUDA_ERROR           the runtime refused, or work failed; what was not released stays for the next time
 gcap_status_t gcap_stream_synchronize(gcap_stream_t* stream) GCAP_NODISCARD;
 
 // Housekeeping at the end of a run. With `synchronize`, as gcap_stream_synchronize. Without, releases what the stream
@@ -87,6 +91,7 @@ gcap_status_t gcap_stream_synchronize(gcap_stream_t* stream) GCAP_NODISCARD;
 //   FAILED_PRECONDITION  as gcap_stream_synchronize; without `synchronize` only when something is waiting, and a scope
 //   of
 //                        the calling thread goes on
+//   CUDA_ERROR           as gcap_stream_synchronize
 gcap_status_t gcap_stream_end_run(gcap_stream_t* stream, bool synchronize) GCAP_NODISCARD;
 
 // --- Timeline -------------------------------------------------------------------------------------------------------
@@ -114,9 +119,13 @@ bool gcap_stream_has_finished(const gcap_stream_t* stream, uint64_t sync_id);
 // Lifetime: the stream that it was recorded on outlives it.
 typedef struct gcap_notification gcap_notification_t;
 
+// A notification of `producer`, not recorded yet.
+//   RESOURCE_EXHAUSTED  no host memory
+//   CUDA_ERROR          the runtime refused
 gcap_status_t gcap_notification_create(gcap_stream_t* producer, gcap_notification_t** out_notification) GCAP_NODISCARD;
 void gcap_notification_destroy(gcap_notification_t* notification);  // NULL is fine
 // Records the producer's work so far, and raises its sync id by one. May be recorded again.
+//   CUDA_ERROR  the runtime refused; the notification stays as it was
 gcap_status_t gcap_notification_record(gcap_notification_t* notification) GCAP_NODISCARD;
 // Orders the consumer's next work after the recorded point.
 //   FAILED_PRECONDITION  never recorded; or recorded outside the capture that the consumer is in, which fails the scope
@@ -126,6 +135,7 @@ gcap_status_t gcap_notification_wait(gcap_notification_t* notification, gcap_str
 // Blocks the calling thread until the recorded point is reached.
 //   FAILED_PRECONDITION  never recorded, or recorded inside a capture; or the calling thread is capturing, which fails
 //                        its scope
+//   CUDA_ERROR           the runtime refused, or work failed
 gcap_status_t gcap_notification_wait_on_host(gcap_notification_t* notification) GCAP_NODISCARD;
 
 // --- Attachments ----------------------------------------------------------------------------------------------------
@@ -143,6 +153,8 @@ typedef struct gcap_attachment_key {
 //   FAILED_PRECONDITION  there is none and the stream is capturing, or the calling thread is, which fails its scope:
 //                        make it in a warm-up run
 //   INVALID_ARGUMENT     the stream is EXTERNAL, or the key lacks a function
+//   RESOURCE_EXHAUSTED   no host memory
+//   CUDA_ERROR           the runtime refused; and whatever the key's create answers
 gcap_status_t gcap_stream_attachment(gcap_stream_t* stream, const gcap_attachment_key_t* key,
                                      void** out_object) GCAP_NODISCARD;
 

@@ -160,7 +160,7 @@ class TimelineModel : public DeviceTest, public ::testing::WithParamInterface<ui
 TEST_P(TimelineModel, KnowsWhatTheRuleSays) {
   SCOPED_TRACE("seed " + std::to_string(GetParam()));
   Model model(GetParam());
-  for (int step = 0; step < 2000; ++step) {
+  for (int step = 0; step < 1200; ++step) {
     SCOPED_TRACE("step " + std::to_string(step));
     model.Step();
     if (step % 8 == 0) model.Check();
@@ -169,7 +169,7 @@ TEST_P(TimelineModel, KnowsWhatTheRuleSays) {
   EXPECT_GT(model.streams_made(), 60) << "most of them must be gone";
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, TimelineModel, ::testing::Values(1, 2, 3, 4));
+INSTANTIATE_TEST_SUITE_P(Seeds, TimelineModel, ::testing::Values(1, 2, 3));
 
 }  // namespace
 }  // namespace testing
