@@ -214,9 +214,10 @@ static gcap_status_t close_scope(gcap_capture_t* capture, cudaGraph_t* out_graph
     }
   }
   latch_unreported_failure();
-  // A failure sets the latch: the capture fails, and what it cannot tell is which streams were not joined.
-  gcap_status_ignore(members_find_unjoined(&capture->members, capture->stream));
   gcap_thread_capture_hooks = NULL;  // what ends the scope is no part of it
+  gcap_status_t looked = members_find_unjoined(&capture->members, capture->stream);
+  gcap_capture_fail(capture, looked);  // the same device answers the end: it is not to be trusted either
+  gcap_status_free(looked);
   cudaGraph_t graph = NULL;
   gcap_status_t end_status = end_stream_capture(capture->stream, &graph);
   if (end_status == NULL && graph == NULL) {

@@ -9,7 +9,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "lib/base/thread_state.h"
 #include "lib/capture/members.h"
 
 // Where a stream stands in a capture.

@@ -209,6 +209,22 @@ TEST_F(CaptureFork, OnlyPartlyJoinedIsListedAlone) {
   EXPECT_TRUE(End(capture).Names(kNever + Named(second.get()) + " (rule R6"));
 }
 
+TEST_F(CaptureFork, LookForUnjoinedWorkIsNotBlamedForABreak) {
+  const RawStream origin, fork;
+  const cudaStream_t streams[] = {fork.get()};
+  const CopyJob job;
+  gcap_capture_t* capture = Begin(origin.get());
+  GCAP_EXPECT_OK(gcap_capture_fork(capture, streams, 1));
+  GCAP_EXPECT_CUDA(job.Issue(fork.get()));
+  GCAP_CAPTURE_NOTE("the last good one", nullptr);
+  EXPECT_NE(cudaStreamQuery(origin.get()), cudaSuccess);
+  (void)cudaGetLastError();
+  const Outcome outcome = End(capture);
+  EXPECT_TRUE(outcome.Names("not noted")) << outcome.message;
+  EXPECT_TRUE(outcome.Names("after the last good one at " __FILE__)) << outcome.message;
+  EXPECT_FALSE(outcome.Names("cudaStreamGetCaptureInfo")) << outcome.message;
+}
+
 TEST_F(CaptureFork, AbortedOrAbandonedLeavesEveryStreamUsable) {
   gcap_log_set_sink([](void*, gcap_log_level_t, const char*) {}, nullptr, GCAP_LOG_ERROR);
   const RawStream origin, fork, next;
