@@ -72,7 +72,7 @@ typedef struct gcap_graph_info {
   size_t nodes;               // of the graph, 0 when not captured
   uint64_t capture_ns;        // begin to end of the last capture, host time
   uint64_t instantiate_ns;    // of the last capture, host time: instantiation, or the update that did without
-  size_t bytes;               // that the graph retains (gcap_retained_bytes) and its allocation nodes ask for
+  size_t bytes;               // retained (gcap_retained_bytes) and of its allocation nodes, as of the capture
   uint64_t updates;           // captures that changed the executable in place
   uint64_t reinstantiations;  // captures of an id that had an executable which would not be updated
   uint64_t evictions;         // see max_graphs

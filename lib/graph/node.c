@@ -41,13 +41,16 @@ gcap_status_t node_list_read(cudaGraph_t graph, node_list_t* out_nodes) {
 
 // --- Names ----------------------------------------------------------------------------------------------------------
 
-const char* node_type_name(cudaGraphNode_t node) {
-  enum cudaGraphNodeType type;
+// cudaGraphNodeTypeCount where the driver will not say.
+static enum cudaGraphNodeType type_of(cudaGraphNode_t node) {
+  enum cudaGraphNodeType type = cudaGraphNodeTypeCount;
   gcap_status_t status = GCAP_CUDA(cudaGraphNodeGetType(node, &type));
-  if (status != NULL) {
-    gcap_status_ignore(status);  // only an explanation is lost
-    return "unknown";
-  }
+  if (status == NULL) return type;
+  gcap_status_ignore(status);  // only an explanation is lost
+  return cudaGraphNodeTypeCount;
+}
+
+static const char* type_name(enum cudaGraphNodeType type) {
   switch (type) {
     case cudaGraphNodeTypeKernel: return "kernel";
     case cudaGraphNodeTypeMemcpy: return "memcpy";
@@ -57,9 +60,12 @@ const char* node_type_name(cudaGraphNode_t node) {
     case cudaGraphNodeTypeEmpty: return "empty";
     case cudaGraphNodeTypeMemAlloc: return "memory allocation";
     case cudaGraphNodeTypeMemFree: return "memory free";
+    case cudaGraphNodeTypeCount: return "unknown";
     default: return "other";
   }
 }
+
+const char* node_type_name(cudaGraphNode_t node) { return type_name(type_of(node)); }
 
 const char* node_instantiate_result_name(cudaGraphInstantiateResult result) {
   switch (result) {
@@ -84,7 +90,7 @@ static const char* update_result_text(enum cudaGraphExecUpdateResult result) {
   }
 }
 
-// The name of a kernel node's function; "" where it is of another kind, or not known to the runtime.
+// The name of a kernel node's function; "" where the runtime does not know it, as that of a library's kernel.
 static const char* kernel_name(cudaGraphNode_t node) {
   struct cudaKernelNodeParams params = {0};
   const char* name = "";
@@ -98,12 +104,13 @@ static const char* kernel_name(cudaGraphNode_t node) {
 static void write_node(const node_list_t* nodes, cudaGraphNode_t node, char* text, size_t capacity) {
   size_t index = 0;
   while (index < nodes->count && nodes->nodes[index] != node) ++index;
-  const char* type = node_type_name(node);
-  const char* kernel = kernel_name(node);
+  const enum cudaGraphNodeType type = type_of(node);
+  const char* kernel = type == cudaGraphNodeTypeKernel ? kernel_name(node) : "";
+  const char* gap = kernel[0] != '\0' ? " " : "";
   if (index < nodes->count) {
-    snprintf(text, capacity, ": node %zu of %zu, %s %s", index, nodes->count, type, kernel);
+    snprintf(text, capacity, ": node %zu of %zu, %s%s%s", index, nodes->count, type_name(type), gap, kernel);
   } else {
-    snprintf(text, capacity, ": a node of a child graph, %s %s", type, kernel);
+    snprintf(text, capacity, ": a node of a child graph, %s%s%s", type_name(type), gap, kernel);
   }
 }
 

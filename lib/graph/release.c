@@ -111,9 +111,9 @@ static gcap_status_t ask_whether_idle(captured_t* captured, bool* out_idle) {
   return gcap_status_from_cuda(answer, "cudaEventQuery(captured->launched)", __FILE__, __LINE__);
 }
 
-// Takes those that are idle off the list.
+// Takes those that are idle off the list. Not while the thread captures something else, of which that is no part.
 static gcap_status_t take_idle(gcap_graph_manager_t* manager, captured_t** out_idle) {
-  if (manager->retired == NULL) return NULL;
+  if (manager->retired == NULL || gcap_thread_captures()) return NULL;
   enum cudaStreamCaptureMode mode;
   GCAP_RETURN_IF_ERROR(gcap_relaxed_push(&mode));
   gcap_status_t status = NULL;

@@ -80,9 +80,11 @@ TEST_F(GraphStreams, AReplayElsewhereWaitsForThatStreamWhenAsked) {
   CopyJob job;
   const RawStream other;
   CaptureOn(stream_->get(), 0, job);
-  for (int value = 1; value < 4; ++value) {
-    job.set_input(value);
-    GCAP_EXPECT_OK(gcap_graph_manager_replay_on(manager_, 0, value == 2 ? stream_->get() : other.get(), true));
+  int value = 0;
+  for (cudaStream_t stream : {other.get(), stream_->get(), other.get(), cudaStream_t(cudaStreamLegacy),
+                              cudaStream_t(cudaStreamPerThread), cudaStream_t(nullptr)}) {
+    job.set_input(++value);
+    GCAP_EXPECT_OK(gcap_graph_manager_replay_on(manager_, 0, stream, true));
     EXPECT_EQ(job.output(), value);
   }
 }

@@ -140,6 +140,31 @@ TEST_F(GraphUpdate, WhatTheOldGraphRetainedGoesWhenItsLaunchesAreDone) {
   }
 }
 
+TEST_F(GraphUpdate, WhatWasReplacedStaysWhileTheThreadCapturesSomethingElse) {
+  Gate gate;
+  const CopyJob job;
+  const RawStream other;
+  int released[2] = {0, 0};
+  gate.Hold(stream_->get());
+  Capture(0, job, 1, &released[0]);
+  GCAP_EXPECT_OK(gcap_graph_manager_recapture(manager_, 0));
+  Capture(0, job, 2, &released[1]);
+  gate.Open();
+  stream_->Synchronize();
+  gcap_capture_t* capture = nullptr;
+  GCAP_ASSERT_OK(gcap_capture_begin(other.get(), nullptr, &capture));
+  ASSERT_EQ(Begin(GCAP_GRAPH_ID_NONE), GCAP_GRAPH_RUN_EAGER);
+  GCAP_EXPECT_OK(gcap_graph_manager_end_run(manager_, nullptr, /*synchronize=*/false));
+  EXPECT_EQ(released[0], 0);
+  cudaGraph_t graph = nullptr;
+  gcap_retained_t* retained = nullptr;
+  GCAP_EXPECT_OK(gcap_capture_end(capture, &graph, &retained));
+  GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
+  RunSomethingElse();
+  EXPECT_EQ(released[0], 1);
+  GCAP_EXPECT_OK(gcap_graph_manager_release(manager_, 0));
+}
+
 TEST_F(GraphUpdate, ReleaseAllWaitsForWhatWasReplaced) {
   const CopyJob job;
   int released[2] = {0, 0};
