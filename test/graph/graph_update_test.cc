@@ -8,6 +8,8 @@
 #include <thread>
 
 #include "gcap/graph.h"
+#include "gcap/ops/kernels.h"
+#include "gcap/stream.h"
 #include "gtest/gtest.h"
 #include "test/graph/manager_test.h"
 
@@ -114,6 +116,26 @@ TEST_F(GraphUpdate, ARefusalNamesTheNodeThatChanged) {
   EXPECT_TRUE(refusal.Names("type of a node changed")) << refusal.message;
   EXPECT_TRUE(refusal.Names("of 2, memset")) << refusal.message;
   GCAP_EXPECT_OK(gcap_graph_manager_release(manager_, 0));
+  GCAP_EXPECT_CUDA(cudaFree(memory));
+}
+
+TEST_F(GraphUpdate, ARefusalNamesTheKernel) {
+  const CopyJob job;
+  float* memory = nullptr;
+  gcap_stream_t* stream = nullptr;
+  GCAP_EXPECT_CUDA(cudaMalloc(reinterpret_cast<void**>(&memory), 64));
+  GCAP_ASSERT_OK(gcap_stream_wrap(stream_->get(), GCAP_STREAM_USER, 0, 0, &stream));
+  GCAP_EXPECT_CUDA(cudaMemsetAsync(memory, 0, 64, stream_->get()));
+  Capture(0, job);
+  GCAP_EXPECT_OK(gcap_graph_manager_recapture(manager_, 0));
+  ASSERT_EQ(Begin(0), GCAP_GRAPH_RUN_CAPTURE);
+  for (int i = 0; i < 2; ++i) GCAP_EXPECT_OK(gcap_relu_f32(stream, memory, memory, 16));
+  EXPECT_TRUE(End().ok());
+  const Outcome refusal(gcap_graph_manager_last_update_refusal(manager_, 0));
+  EXPECT_TRUE(refusal.Names("of 2, kernel ")) << refusal.message;
+  EXPECT_TRUE(refusal.Names("relu")) << refusal.message;
+  GCAP_EXPECT_OK(gcap_graph_manager_release(manager_, 0));
+  GCAP_EXPECT_OK(gcap_stream_destroy(stream));
   GCAP_EXPECT_CUDA(cudaFree(memory));
 }
 
