@@ -31,7 +31,8 @@ typedef struct gcap_allocator_stats {
 // Allocator: somewhere to get memory. From gcap_allocator_create (allocator_ops.h), or one of the makers below.
 // Thread:   thread-safe, unless the maker says otherwise.
 // Capture:  the maker says which calls are legal. The device and pinned allocators refuse every call that would reach
-//           the driver while a stream of the calling thread is being captured by gcap.
+//           the driver while a stream of the calling thread is being captured by gcap; memory refused so also fails
+//           the capture, since what was to use it would be missing from the graph. A free refused so does not.
 // Lifetime: outlives what was allocated from it.
 typedef struct gcap_allocator gcap_allocator_t;
 
@@ -46,7 +47,8 @@ gcap_status_t gcap_pinned_allocator_create(gcap_allocator_t** out_allocator) GCA
 void gcap_allocator_destroy(gcap_allocator_t* allocator);
 
 // Gives `bytes` bytes, aligned to gcap_allocator_alignment. 0 bytes give NULL and success.
-//   RESOURCE_EXHAUSTED  with the bytes asked for
+//   RESOURCE_EXHAUSTED   with the bytes asked for
+//   FAILED_PRECONDITION  the calling thread is capturing (see above), with the bytes and the allocator
 gcap_status_t gcap_allocator_alloc(gcap_allocator_t* allocator, size_t bytes, void** out_ptr) GCAP_NODISCARD;
 
 // The same for use on `stream`. An allocator that knows nothing of streams treats it as gcap_allocator_alloc.

@@ -49,6 +49,8 @@ typedef struct gcap_capture gcap_capture_t;
 // what was done before it.
 //   INVALID_ARGUMENT     the legacy default stream, which cannot be captured, or bad options
 //   FAILED_PRECONDITION  the stream is capturing already, by somebody else
+//   RESOURCE_EXHAUSTED   no host memory for the scope and its ledger
+//   CUDA_ERROR           the driver refused
 gcap_status_t gcap_capture_begin(cudaStream_t stream, const gcap_capture_options_t* options,
                                  gcap_capture_t** out_capture) GCAP_NODISCARD;
 

@@ -50,7 +50,7 @@ gcap_status_t gcap_scratch_destroy(gcap_scratch_t* scratch) GCAP_NODISCARD;
 //                        these at the next allocation outside a capture, so that the next try succeeds
 //   INVALID_ARGUMENT     a size that overflows, no stream
 //   FAILED_PRECONDITION  `stream` is being captured by the calling thread and has no open reservation: the graph would
-//                        bake in memory that it does not own
+//                        bake in memory that it does not own. The capture fails
 gcap_status_t gcap_scratch_alloc(gcap_scratch_t* scratch, size_t bytes, gcap_stream_t* stream,
                                  void** out_ptr) GCAP_NODISCARD;
 

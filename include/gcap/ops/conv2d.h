@@ -41,7 +41,7 @@ typedef struct gcap_conv2d_options {
 typedef struct gcap_conv2d gcap_conv2d_t;
 
 //   INVALID_ARGUMENT     NULL handle, a dimension out of range, or a kernel larger than the padded input, named
-//   FAILED_PRECONDITION  the calling thread is capturing
+//   FAILED_PRECONDITION  the calling thread is capturing, which fails its scope: the plan's work would be missing
 //   UNIMPLEMENTED        no algorithm within the workspace
 //   LIBRARY_ERROR        cuDNN failed
 gcap_status_t gcap_conv2d_create(const gcap_conv2d_options_t* options, gcap_conv2d_t** out_conv) GCAP_NODISCARD;
@@ -69,7 +69,7 @@ typedef struct gcap_maxpool2d_options {
 typedef struct gcap_maxpool2d gcap_maxpool2d_t;
 
 //   INVALID_ARGUMENT     a dimension below 1, or a window larger than the input, named
-//   FAILED_PRECONDITION  the calling thread is capturing
+//   FAILED_PRECONDITION  the calling thread is capturing, which fails its scope: the plan's work would be missing
 //   LIBRARY_ERROR        cuDNN failed
 gcap_status_t gcap_maxpool2d_create(const gcap_maxpool2d_options_t* options,
                                     gcap_maxpool2d_t** out_pool) GCAP_NODISCARD;

@@ -38,7 +38,7 @@ typedef struct gcap_matmul gcap_matmul_t;
 
 // Plans for the calling thread's current device.
 //   INVALID_ARGUMENT     NULL handle, or a dimension below 1, named
-//   FAILED_PRECONDITION  the calling thread is capturing
+//   FAILED_PRECONDITION  the calling thread is capturing, which fails its scope: the plan's work would be missing
 //   UNIMPLEMENTED        cuBLASLt knows no algorithm for the shape within the workspace
 //   LIBRARY_ERROR        cuBLASLt failed
 gcap_status_t gcap_matmul_create(const gcap_matmul_options_t* options, gcap_matmul_t** out_matmul) GCAP_NODISCARD;
