@@ -19,18 +19,23 @@ extern "C" {
 // Capture:  legal.
 // Lifetime: holds pointers given as text (a stream, callbacks); they must stay valid as long as the EP.
 typedef struct gcap_options {
-  int device_id;                          // device_id, default 0
-  bool enable_cuda_graph;                 // enable_cuda_graph, default 0
-  uint32_t min_num_runs_before_capture;   // min_num_runs_before_cuda_graph_capture, default 2
-  bool has_user_stream;                   // has_user_compute_stream, default 0; 1 when user_compute_stream is not 0
-  void* user_stream;                      // user_compute_stream, decimal or 0x…, default 0
-  void* (*external_alloc)(size_t bytes);  // gpu_external_alloc, decimal or 0x…, default 0: none
-  void (*external_free)(void* ptr);       // gpu_external_free
-  void (*external_empty_cache)(void);     // gpu_external_empty_cache
-  bool arena_extend_as_requested;         // arena.extend_strategy: 0 next power of two (default), 1 as requested
-  size_t arena_initial_chunk_bytes;       // arena.initial_chunk_size_bytes, default 1 MiB
-  size_t arena_max_extend_bytes;          // arena.max_power_of_two_extend_bytes, default 1 GiB
-  size_t arena_memory_limit_bytes;        // arena.max_mem, default 0: no limit
+  int device_id;                           // device_id, default 0
+  bool enable_cuda_graph;                  // enable_cuda_graph, default 0
+  uint32_t min_num_runs_before_capture;    // min_num_runs_before_cuda_graph_capture, default 2
+  bool has_user_stream;                    // has_user_compute_stream, default 0; 1 when user_compute_stream is not 0
+  void* user_stream;                       // user_compute_stream, decimal or 0x…, default 0
+  void* (*external_alloc)(size_t bytes);   // gpu_external_alloc, decimal or 0x…, default 0: none
+  void (*external_free)(void* ptr);        // gpu_external_free
+  void (*external_empty_cache)(void);      // gpu_external_empty_cache
+  bool arena_extend_as_requested;          // arena.extend_strategy: 0 next power of two (default), 1 as requested
+  size_t arena_initial_chunk_bytes;        // arena.initial_chunk_size_bytes, default 1 MiB
+  size_t arena_max_extend_bytes;           // arena.max_power_of_two_extend_bytes, default 1 GiB
+  size_t arena_memory_limit_bytes;         // arena.max_mem, default 0: no limit
+  bool graph_when_stable;                  // graph.policy: min_runs (default) or stable, see gcap_graph_policy_t
+  uint32_t graph_max_runs_before_capture;  // graph.max_runs_before_capture, for stable; default 6, within a warm-up
+  size_t graph_max_graphs;                 // graph.max_graphs of a thread, default 0: no limit
+  size_t graph_max_bytes;                  // graph.max_bytes of a thread, default 0: no limit
+  uint32_t graph_ledger_calls;             // graph.ledger_calls kept of each capture, default 64; 0: no ledger
 } gcap_options_t;
 
 void gcap_options_init(gcap_options_t* options);

@@ -15,6 +15,8 @@ void gcap_options_init(gcap_options_t* options) {
       .min_num_runs_before_capture = 2,
       .arena_initial_chunk_bytes = (size_t)1 << 20,
       .arena_max_extend_bytes = (size_t)1 << 30,
+      .graph_max_runs_before_capture = 6,
+      .graph_ledger_calls = 64,
   };
 }
 
@@ -38,7 +40,14 @@ static bool parse_bool(const char* text, bool* out_value) {
   return is_true || is_false;
 }
 
-static bool parse_bytes(const char* text, size_t* out_value) {
+static bool parse_count(const char* text, uint32_t* out_value) {
+  uint64_t value = 0;
+  if (!parse_unsigned(text, 10, INT32_MAX, &value)) return false;
+  *out_value = (uint32_t)value;
+  return true;
+}
+
+static bool parse_size(const char* text, size_t* out_value) {
   uint64_t value = 0;
   if (!parse_unsigned(text, 10, SIZE_MAX, &value)) return false;
   *out_value = (size_t)value;
@@ -74,10 +83,7 @@ static bool set_device_id(gcap_options_t* o, const char* text) {
 static bool set_enable_graph(gcap_options_t* o, const char* text) { return parse_bool(text, &o->enable_cuda_graph); }
 
 static bool set_min_runs(gcap_options_t* o, const char* text) {
-  uint64_t value = 0;
-  if (!parse_unsigned(text, 10, INT32_MAX, &value)) return false;
-  o->min_num_runs_before_capture = (uint32_t)value;
-  return true;
+  return parse_count(text, &o->min_num_runs_before_capture);
 }
 
 static bool set_has_user_stream(gcap_options_t* o, const char* text) { return parse_bool(text, &o->has_user_stream); }
@@ -99,14 +105,27 @@ static bool set_extend_strategy(gcap_options_t* o, const char* text) {
 }
 
 static bool set_initial_chunk(gcap_options_t* o, const char* text) {
-  return parse_bytes(text, &o->arena_initial_chunk_bytes);
+  return parse_size(text, &o->arena_initial_chunk_bytes);
 }
 
-static bool set_max_extend(gcap_options_t* o, const char* text) {
-  return parse_bytes(text, &o->arena_max_extend_bytes);
+static bool set_max_extend(gcap_options_t* o, const char* text) { return parse_size(text, &o->arena_max_extend_bytes); }
+
+static bool set_max_mem(gcap_options_t* o, const char* text) { return parse_size(text, &o->arena_memory_limit_bytes); }
+
+static bool set_graph_policy(gcap_options_t* o, const char* text) {
+  o->graph_when_stable = strcmp(text, "stable") == 0;
+  return o->graph_when_stable || strcmp(text, "min_runs") == 0;
 }
 
-static bool set_max_mem(gcap_options_t* o, const char* text) { return parse_bytes(text, &o->arena_memory_limit_bytes); }
+static bool set_graph_max_runs(gcap_options_t* o, const char* text) {
+  return parse_count(text, &o->graph_max_runs_before_capture);
+}
+
+static bool set_graph_max_graphs(gcap_options_t* o, const char* text) { return parse_size(text, &o->graph_max_graphs); }
+
+static bool set_graph_max_bytes(gcap_options_t* o, const char* text) { return parse_size(text, &o->graph_max_bytes); }
+
+static bool set_graph_ledger(gcap_options_t* o, const char* text) { return parse_count(text, &o->graph_ledger_calls); }
 
 #define BOOL_TEXT "0, 1, true or false"
 #define COUNT_TEXT "a whole number from 0 to 2147483647"
@@ -130,11 +149,16 @@ static const struct {
     {"arena.initial_chunk_size_bytes", set_initial_chunk, BYTES_TEXT},
     {"arena.max_power_of_two_extend_bytes", set_max_extend, BYTES_TEXT},
     {"arena.max_mem", set_max_mem, BYTES_TEXT},
+    {"graph.policy", set_graph_policy, "min_runs or stable"},
+    {"graph.max_runs_before_capture", set_graph_max_runs, COUNT_TEXT},
+    {"graph.max_graphs", set_graph_max_graphs, "a whole number, 0 or more"},
+    {"graph.max_bytes", set_graph_max_bytes, BYTES_TEXT},
+    {"graph.ledger_calls", set_graph_ledger, COUNT_TEXT},
 };
 #define NUM_KEYS (sizeof(keys_table) / sizeof(keys_table[0]))
 
 static gcap_status_t unknown_key(const char* key) {
-  char known[512] = "";
+  char known[1024] = "";
   for (size_t i = 0; i < NUM_KEYS; ++i) {
     if (i > 0) strncat(known, ", ", sizeof(known) - strlen(known) - 1);
     strncat(known, keys_table[i].key, sizeof(known) - strlen(known) - 1);

@@ -53,6 +53,11 @@ void ExpectEqual(const gcap_options_t& a, const gcap_options_t& b) {
   EXPECT_EQ(a.arena_initial_chunk_bytes, b.arena_initial_chunk_bytes);
   EXPECT_EQ(a.arena_max_extend_bytes, b.arena_max_extend_bytes);
   EXPECT_EQ(a.arena_memory_limit_bytes, b.arena_memory_limit_bytes);
+  EXPECT_EQ(a.graph_when_stable, b.graph_when_stable);
+  EXPECT_EQ(a.graph_max_runs_before_capture, b.graph_max_runs_before_capture);
+  EXPECT_EQ(a.graph_max_graphs, b.graph_max_graphs);
+  EXPECT_EQ(a.graph_max_bytes, b.graph_max_bytes);
+  EXPECT_EQ(a.graph_ledger_calls, b.graph_ledger_calls);
 }
 
 TEST(Options, InitGivesTheDocumentedDefaults) {
@@ -69,6 +74,11 @@ TEST(Options, InitGivesTheDocumentedDefaults) {
   EXPECT_EQ(options.arena_initial_chunk_bytes, 1048576u);
   EXPECT_EQ(options.arena_max_extend_bytes, 1073741824u);
   EXPECT_EQ(options.arena_memory_limit_bytes, 0u);
+  EXPECT_FALSE(options.graph_when_stable);
+  EXPECT_EQ(options.graph_max_runs_before_capture, 6u);
+  EXPECT_EQ(options.graph_max_graphs, 0u);
+  EXPECT_EQ(options.graph_max_bytes, 0u);
+  EXPECT_EQ(options.graph_ledger_calls, 64u);
 }
 
 TEST(Options, DefaultsPassTheCheck) {
@@ -133,6 +143,15 @@ const std::vector<Key>& Keys() {
       {"arena.max_power_of_two_extend_bytes", [](const O& o) { return uint64_t(o.arena_max_extend_bytes); }, kGoodBytes,
        kBadBytes},
       {"arena.max_mem", [](const O& o) { return uint64_t(o.arena_memory_limit_bytes); }, kGoodBytes, kBadBytes},
+      {"graph.policy",
+       [](const O& o) { return uint64_t(o.graph_when_stable); },
+       {{"stable", 1}, {"min_runs", 0}},
+       {"", "0", "1", "Stable", "stable ", "min_run"}},
+      {"graph.max_runs_before_capture", [](const O& o) { return uint64_t(o.graph_max_runs_before_capture); },
+       kGoodCounts, kBadCounts},
+      {"graph.max_graphs", [](const O& o) { return uint64_t(o.graph_max_graphs); }, kGoodBytes, kBadBytes},
+      {"graph.max_bytes", [](const O& o) { return uint64_t(o.graph_max_bytes); }, kGoodBytes, kBadBytes},
+      {"graph.ledger_calls", [](const O& o) { return uint64_t(o.graph_ledger_calls); }, kGoodCounts, kBadCounts},
   };
   return *keys;
 }
@@ -152,7 +171,8 @@ TEST(Options, EachKeySetsNothingButItsOption) {
   for (const Key& key : Keys()) {
     SCOPED_TRACE(key.name);
     gcap_options_t options = Defaults();
-    GCAP_EXPECT_OK(Parse(&options, {{key.name, "1"}}));
+    const bool has_words = key.name == std::string("graph.policy");
+    GCAP_EXPECT_OK(Parse(&options, {{key.name, has_words ? "stable" : "1"}}));
     for (const Key& other : Keys()) {
       const bool implied =
           key.name == std::string("user_compute_stream") && other.name == std::string("has_user_compute_stream");
