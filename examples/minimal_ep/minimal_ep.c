@@ -57,6 +57,20 @@ static gcap_status_t replay_graph(void* self, int graph_id, bool synchronize_str
   return gcap_ep_runtime_replay_graph(((minimal_ep_t*)self)->runtime, graph_id, synchronize_stream, out_replayed);
 }
 
+static gcap_status_t sign_graph(void* self, const gcap_graph_binding_t* bindings, size_t num_bindings) {
+  return gcap_ep_runtime_sign_graph(((minimal_ep_t*)self)->runtime, bindings, num_bindings);
+}
+
+static gcap_status_t replay_graph_signed(void* self, int graph_id, const gcap_graph_binding_t* bindings,
+                                         size_t num_bindings, bool synchronize_stream, bool* out_replayed) {
+  return gcap_ep_runtime_replay_graph_signed(((minimal_ep_t*)self)->runtime, graph_id, bindings, num_bindings,
+                                             synchronize_stream, out_replayed);
+}
+
+static gcap_status_t last_capture_failure(void* self, int graph_id) {
+  return gcap_ep_runtime_last_capture_failure(((minimal_ep_t*)self)->runtime, graph_id);
+}
+
 static gcap_status_t release_captured_graph(void* self, int graph_id) {
   return gcap_ep_runtime_release_captured_graph(((minimal_ep_t*)self)->runtime, graph_id);
 }
@@ -94,6 +108,9 @@ gcap_status_t minimal_ep_create(const gcap_options_t* options, gcap_ep_t** out_e
       .replay_graph = replay_graph,
       .release_captured_graph = release_captured_graph,
       .destroy = destroy,
+      .sign_graph = sign_graph,
+      .replay_graph_signed = replay_graph_signed,
+      .last_capture_failure = last_capture_failure,
   };
   status = gcap_ep_create(&ops, out_ep);
   if (status != NULL) return gcap_status_join(status, destroy(ep));

@@ -60,9 +60,17 @@ static gcap_status_t upload(const workload_t* workload, buffers_t* buffers, size
                                    cudaMemcpyHostToDevice, gcap_stream_handle(buffers->resources.stream)));
 }
 
+static gcap_run_options_t run_options(int graph_id, bool synchronize) {
+  gcap_run_options_t options;
+  gcap_run_options_init(&options);
+  options.graph_id = graph_id;
+  options.synchronize = synchronize;
+  return options;
+}
+
 // Runs the uploaded batch with `graph_id` and brings the probabilities to `host`.
 static gcap_status_t classify(const workload_t* workload, buffers_t* buffers, int graph_id, float* host) {
-  const gcap_run_options_t options = {.graph_id = graph_id, .synchronize = workload->synchronize};
+  const gcap_run_options_t options = run_options(graph_id, workload->synchronize);
   GCAP_RETURN_IF_ERROR(gcap_session_run(workload->session, &options, &buffers->images, &buffers->probabilities));
   gcap_stream_t* stream = buffers->resources.stream;
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMemcpyAsync(host, buffers->probabilities.data, workload->batch * PROBABILITY_BYTES,
@@ -104,7 +112,7 @@ static gcap_status_t classify_all(const workload_t* workload, buffers_t* buffers
                                   workload_result_t* result) {
   if (workload->use_graph) {
     GCAP_RETURN_IF_ERROR(upload(workload, buffers, 0));
-    const gcap_run_options_t options = {.graph_id = graph_id, .synchronize = true};
+    const gcap_run_options_t options = run_options(graph_id, true);
     GCAP_RETURN_IF_ERROR(gcap_session_warm_up(workload->session, &options, &buffers->images, &buffers->probabilities));
   }
   for (size_t first = 0; first < workload->digits->count; first += workload->batch) {
@@ -123,7 +131,7 @@ static uint64_t now_ns(void) {
 }
 
 static gcap_status_t time_runs(const workload_t* workload, buffers_t* buffers, int graph_id, uint64_t* samples_ns) {
-  const gcap_run_options_t options = {.graph_id = graph_id, .synchronize = workload->synchronize};
+  const gcap_run_options_t options = run_options(graph_id, workload->synchronize);
   for (size_t i = 0; i < workload->runs; ++i) {
     uint64_t begin_ns = now_ns();
     GCAP_RETURN_IF_ERROR(gcap_session_run(workload->session, &options, &buffers->images, &buffers->probabilities));

@@ -99,6 +99,7 @@ typedef struct gcap_kernel {
 typedef struct gcap_ep gcap_ep_t;
 
 // NULL is fine. Its sessions and kernels are gone.
+//   FAILED_PRECONDITION  the calling thread is capturing; nothing was destroyed
 gcap_status_t gcap_ep_destroy(gcap_ep_t* ep) GCAP_NODISCARD;
 
 const char* gcap_ep_name(const gcap_ep_t* ep);
@@ -114,7 +115,8 @@ gcap_status_t gcap_ep_create_kernel(gcap_ep_t* ep, const gcap_model_t* model, co
 // The calling thread's resources, made on its first call.
 gcap_status_t gcap_ep_get_run_resources(gcap_ep_t* ep, gcap_run_resources_t* out_resources) GCAP_NODISCARD;
 
-// Opens a run. The EP may begin a capture of the thread's stream.
+// Opens a run. The EP may begin a capture of the thread's stream, whose device the caller has made current until the
+// run's end.
 gcap_status_t gcap_ep_run_start(gcap_ep_t* ep, int graph_id) GCAP_NODISCARD;
 
 // Ends it, always, also after a failure: `run_status` is what became of the kernels, NULL for success (ONNX Runtime
@@ -129,6 +131,20 @@ bool gcap_ep_is_graph_captured(gcap_ep_t* ep, int graph_id);
 // Replays the calling thread's graph of that id; `*out_replayed` is false when there is none.
 gcap_status_t gcap_ep_replay_graph(gcap_ep_t* ep, int graph_id, bool synchronize, bool* out_replayed) GCAP_NODISCARD;
 gcap_status_t gcap_ep_release_captured_graph(gcap_ep_t* ep, int graph_id) GCAP_NODISCARD;
+
+// Signs the run that the thread has open: `bindings` are the tensors that its graph will be bound to. A run that is not
+// captured ignores it. See gcap_graph_manager_sign.
+//   FAILED_PRECONDITION  the EP cannot sign graphs, or no run is open
+gcap_status_t gcap_ep_sign_graph(gcap_ep_t* ep, const gcap_graph_binding_t* bindings,
+                                 size_t num_bindings) GCAP_NODISCARD;
+// As gcap_ep_replay_graph, for a graph that is bound to these very tensors.
+//   FAILED_PRECONDITION  it is bound to others, in a sentence that names the first one; or it was not signed; or the EP
+//                        cannot sign graphs
+gcap_status_t gcap_ep_replay_graph_signed(gcap_ep_t* ep, int graph_id, const gcap_graph_binding_t* bindings,
+                                          size_t num_bindings, bool synchronize, bool* out_replayed) GCAP_NODISCARD;
+// Why the calling thread's last capture of that id failed: a copy for messages. NULL when none did, or the EP does not
+// tell.
+gcap_status_t gcap_ep_last_capture_failure(gcap_ep_t* ep, int graph_id) GCAP_NODISCARD;
 
 // Blocks until all work of the calling thread's stream is done; never a device-wide wait.
 gcap_status_t gcap_ep_synchronize(gcap_ep_t* ep) GCAP_NODISCARD;

@@ -43,6 +43,14 @@ typedef struct gcap_ep_ops {
 
   // Optional, since 1.
   gcap_status_t (*destroy)(void* self);
+
+  // Optional, since 1: what a graph is bound to. Both or neither, and only with the graph members.
+  gcap_status_t (*sign_graph)(void* self, const gcap_graph_binding_t* bindings, size_t num_bindings);
+  gcap_status_t (*replay_graph_signed)(void* self, int graph_id, const gcap_graph_binding_t* bindings,
+                                       size_t num_bindings, bool synchronize, bool* out_replayed);
+
+  // Optional, since 1.
+  gcap_status_t (*last_capture_failure)(void* self, int graph_id);
 } gcap_ep_ops_t;
 
 // Makes an EP of a table. On failure `ops->destroy` is not called.
@@ -58,7 +66,9 @@ typedef struct gcap_ep_runtime gcap_ep_runtime_t;
 
 // Errors: those of gcap_options_check and of the modules it is made of.
 gcap_status_t gcap_ep_runtime_create(const gcap_options_t* options, gcap_ep_runtime_t** out_runtime) GCAP_NODISCARD;
-gcap_status_t gcap_ep_runtime_destroy(gcap_ep_runtime_t* runtime) GCAP_NODISCARD;  // NULL is fine
+// NULL is fine. What may still be in use is kept, and the status says so.
+//   FAILED_PRECONDITION  the calling thread is capturing; nothing was destroyed
+gcap_status_t gcap_ep_runtime_destroy(gcap_ep_runtime_t* runtime) GCAP_NODISCARD;
 
 bool gcap_ep_runtime_supports_concurrent_runs(const gcap_ep_runtime_t* runtime);
 bool gcap_ep_runtime_is_graph_capture_enabled(const gcap_ep_runtime_t* runtime);
@@ -72,6 +82,12 @@ gcap_status_t gcap_ep_runtime_run_end(gcap_ep_runtime_t* runtime, gcap_status_t 
 bool gcap_ep_runtime_is_graph_captured(gcap_ep_runtime_t* runtime, int graph_id);
 gcap_status_t gcap_ep_runtime_replay_graph(gcap_ep_runtime_t* runtime, int graph_id, bool synchronize,
                                            bool* out_replayed) GCAP_NODISCARD;
+gcap_status_t gcap_ep_runtime_sign_graph(gcap_ep_runtime_t* runtime, const gcap_graph_binding_t* bindings,
+                                         size_t num_bindings) GCAP_NODISCARD;
+gcap_status_t gcap_ep_runtime_replay_graph_signed(gcap_ep_runtime_t* runtime, int graph_id,
+                                                  const gcap_graph_binding_t* bindings, size_t num_bindings,
+                                                  bool synchronize, bool* out_replayed) GCAP_NODISCARD;
+gcap_status_t gcap_ep_runtime_last_capture_failure(gcap_ep_runtime_t* runtime, int graph_id) GCAP_NODISCARD;
 gcap_status_t gcap_ep_runtime_release_captured_graph(gcap_ep_runtime_t* runtime, int graph_id) GCAP_NODISCARD;
 gcap_status_t gcap_ep_runtime_synchronize(gcap_ep_runtime_t* runtime) GCAP_NODISCARD;
 // Counters of the calling thread's graph; zeros when the thread has run nothing.

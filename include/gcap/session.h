@@ -22,6 +22,13 @@ typedef struct gcap_run_options {
   int graph_id;
   // False: return as soon as the work is issued; ONNX Runtime's disable_synchronize_execution_providers. Default true.
   bool synchronize;
+  // True: a run whose capture failed is done again, eagerly, so that the results are there. The device has done nothing
+  // by then, but each kernel's compute is called twice. False: the caller gets CAPTURE_INVALIDATED instead, compute was
+  // called once, and the next run of the id is eager. Default true.
+  bool rerun_failed_capture;
+  // True: a replay with other addresses than the capture's is refused by the tensor's name, instead of computing on
+  // memory that the caller did not mean. Set it in every run of the id. Costs a comparison a tensor. Default false.
+  bool check_bindings;
 } gcap_run_options_t;
 
 void gcap_run_options_init(gcap_run_options_t* options);
@@ -53,7 +60,9 @@ const char* gcap_session_ep_name(const gcap_session_t* session);
 // every run of that id on a thread must bind the same addresses: a replay reads and writes those of the capture. Change
 // their contents, not the addresses. A capture that fails is undone and the run done again eagerly, so that the results
 // are there; only kernels with side effects outside their outputs notice.
-//   INVALID_ARGUMENT  a shape, type or NULL address that does not match the model, named
+//   INVALID_ARGUMENT     a shape, type or NULL address that does not match the model, named
+//   FAILED_PRECONDITION  check_bindings: the graph is bound to another address, or was captured without the option
+//   CAPTURE_INVALIDATED  the capture failed, and rerun_failed_capture is false
 // Other failures are those of the EP and its kernels.
 gcap_status_t gcap_session_run(gcap_session_t* session, const gcap_run_options_t* options, const gcap_tensor_t* inputs,
                                const gcap_tensor_t* outputs) GCAP_NODISCARD;
@@ -62,7 +71,7 @@ gcap_status_t gcap_session_run(gcap_session_t* session, const gcap_run_options_t
 // Explicit, since it executes the model several times; a single run never does.
 //   FAILED_PRECONDITION  the EP does not capture graphs, or the id is GCAP_GRAPH_ID_NONE
 //   INVALID_ARGUMENT     as gcap_session_run
-//   UNAVAILABLE          not captured after GCAP_SESSION_MAX_WARM_UP_RUNS runs
+//   UNAVAILABLE          not captured after GCAP_SESSION_MAX_WARM_UP_RUNS runs; the message has the last failure
 gcap_status_t gcap_session_warm_up(gcap_session_t* session, const gcap_run_options_t* options,
                                    const gcap_tensor_t* inputs, const gcap_tensor_t* outputs) GCAP_NODISCARD;
 

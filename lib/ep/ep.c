@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "gcap/ep_ops.h"
+#include "lib/base/thread_state.h"
 #include "lib/ep/run_lock.h"
 
 struct gcap_ep {
@@ -33,6 +34,25 @@ static gcap_status_t missing(const char* name, const char* member, const char* r
   return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "EP '%s': member %s is NULL; %s", name, member, rule);
 }
 
+static gcap_status_t check_graph_ops(const gcap_ep_ops_t* ops) {
+  const char* sign_pair = "sign_graph and replay_graph_signed go together, with replay_graph";
+  if (ops->sign_graph == NULL && ops->replay_graph_signed != NULL) return missing(ops->name, "sign_graph", sign_pair);
+  if (ops->sign_graph != NULL && ops->replay_graph_signed == NULL) {
+    return missing(ops->name, "replay_graph_signed", sign_pair);
+  }
+  if (ops->sign_graph != NULL && ops->replay_graph == NULL) return missing(ops->name, "replay_graph", sign_pair);
+  bool any_graph = ops->is_graph_capture_enabled != NULL || ops->is_graph_captured != NULL ||
+                   ops->replay_graph != NULL || ops->release_captured_graph != NULL;
+  if (!any_graph) return NULL;
+  const char* graph_group =
+      "is_graph_capture_enabled, is_graph_captured and replay_graph go together, with run_start and run_end";
+  if (ops->is_graph_capture_enabled == NULL) return missing(ops->name, "is_graph_capture_enabled", graph_group);
+  if (ops->is_graph_captured == NULL) return missing(ops->name, "is_graph_captured", graph_group);
+  if (ops->replay_graph == NULL) return missing(ops->name, "replay_graph", graph_group);
+  if (ops->run_start == NULL) return missing(ops->name, "run_start", graph_group);
+  return NULL;
+}
+
 static gcap_status_t check_ops(const gcap_ep_ops_t* ops) {
   if (ops == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "the EP's table is NULL");
   if (ops->struct_version != GCAP_EP_OPS_VERSION) {
@@ -48,16 +68,7 @@ static gcap_status_t check_ops(const gcap_ep_ops_t* ops) {
   const char* run_pair = "run_start and run_end go together";
   if (ops->run_start == NULL && ops->run_end != NULL) return missing(ops->name, "run_start", run_pair);
   if (ops->run_start != NULL && ops->run_end == NULL) return missing(ops->name, "run_end", run_pair);
-  bool any_graph = ops->is_graph_capture_enabled != NULL || ops->is_graph_captured != NULL ||
-                   ops->replay_graph != NULL || ops->release_captured_graph != NULL;
-  if (!any_graph) return NULL;
-  const char* graph_group =
-      "is_graph_capture_enabled, is_graph_captured and replay_graph go together, with run_start and run_end";
-  if (ops->is_graph_capture_enabled == NULL) return missing(ops->name, "is_graph_capture_enabled", graph_group);
-  if (ops->is_graph_captured == NULL) return missing(ops->name, "is_graph_captured", graph_group);
-  if (ops->replay_graph == NULL) return missing(ops->name, "replay_graph", graph_group);
-  if (ops->run_start == NULL) return missing(ops->name, "run_start", graph_group);
-  return NULL;
+  return check_graph_ops(ops);
 }
 
 gcap_status_t gcap_ep_create(const gcap_ep_ops_t* ops, gcap_ep_t** out_ep) {
@@ -77,6 +88,7 @@ gcap_status_t gcap_ep_create(const gcap_ep_ops_t* ops, gcap_ep_t** out_ep) {
 
 gcap_status_t gcap_ep_destroy(gcap_ep_t* ep) {
   if (ep == NULL) return NULL;
+  GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing("gcap_ep_destroy"));
   gcap_status_t status = ep->ops.destroy != NULL ? ep->ops.destroy(ep->ops.self) : NULL;
   pthread_mutex_destroy(&ep->run_mutex);
   free(ep);
@@ -153,6 +165,27 @@ gcap_status_t gcap_ep_release_captured_graph(gcap_ep_t* ep, int graph_id) {
   if (ep->ops.release_captured_graph != NULL) return ep->ops.release_captured_graph(ep->ops.self, graph_id);
   return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "EP '%s' cannot release graph id %d: it captures no graphs", ep->name,
                      graph_id);
+}
+
+static gcap_status_t cannot_sign(const gcap_ep_t* ep) {
+  return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                     "EP '%s' cannot check what a graph is bound to: its table has no sign_graph", ep->name);
+}
+
+gcap_status_t gcap_ep_sign_graph(gcap_ep_t* ep, const gcap_graph_binding_t* bindings, size_t num_bindings) {
+  if (ep->ops.sign_graph == NULL) return cannot_sign(ep);
+  return ep->ops.sign_graph(ep->ops.self, bindings, num_bindings);
+}
+
+gcap_status_t gcap_ep_replay_graph_signed(gcap_ep_t* ep, int graph_id, const gcap_graph_binding_t* bindings,
+                                          size_t num_bindings, bool synchronize, bool* out_replayed) {
+  *out_replayed = false;
+  if (ep->ops.replay_graph_signed == NULL) return cannot_sign(ep);
+  return ep->ops.replay_graph_signed(ep->ops.self, graph_id, bindings, num_bindings, synchronize, out_replayed);
+}
+
+gcap_status_t gcap_ep_last_capture_failure(gcap_ep_t* ep, int graph_id) {
+  return ep->ops.last_capture_failure != NULL ? ep->ops.last_capture_failure(ep->ops.self, graph_id) : NULL;
 }
 
 gcap_status_t gcap_ep_synchronize(gcap_ep_t* ep) { return ep->ops.synchronize(ep->ops.self); }

@@ -16,7 +16,7 @@
 #include "gcap/ep_ops.h"
 #include "gcap/external_allocator.h"
 #include "gcap/thread_context.h"
-#include "lib/base/cuda_guard.h"
+#include "lib/base/thread_state.h"
 
 struct gcap_ep_runtime {
   gcap_options_t options;
@@ -42,6 +42,15 @@ static gcap_status_t create_allocator(const gcap_options_t* options, gcap_alloca
   return gcap_external_allocator_create(&external, out_allocator);
 }
 
+static void set_graph_options(const gcap_options_t* options, gcap_graph_manager_options_t* graph) {
+  graph->min_num_runs_before_capture = options->min_num_runs_before_capture;
+  graph->policy = options->graph_when_stable ? GCAP_GRAPH_POLICY_STABLE : GCAP_GRAPH_POLICY_MIN_RUNS;
+  graph->max_runs_before_capture = options->graph_max_runs_before_capture;
+  graph->max_graphs = options->graph_max_graphs;
+  graph->max_bytes = options->graph_max_bytes;
+  graph->capture.ledger_calls = options->graph_ledger_calls;
+}
+
 static gcap_status_t create_parts(gcap_ep_runtime_t* runtime) {
   const gcap_options_t* options = &runtime->options;
   GCAP_RETURN_IF_ERROR(create_allocator(options, &runtime->allocator));
@@ -58,7 +67,7 @@ static gcap_status_t create_parts(gcap_ep_runtime_t* runtime) {
   contexts.shared = options->has_user_stream;
   contexts.has_user_stream = options->has_user_stream;
   contexts.user_stream = (cudaStream_t)options->user_stream;
-  contexts.graph.min_num_runs_before_capture = options->min_num_runs_before_capture;
+  set_graph_options(options, &contexts.graph);
   contexts.on_end = forget_stream;
   contexts.user = runtime;
   return gcap_thread_contexts_create(&contexts, &runtime->contexts);
@@ -89,6 +98,7 @@ static void quarantine(gcap_ep_runtime_t* runtime) {
 
 gcap_status_t gcap_ep_runtime_destroy(gcap_ep_runtime_t* runtime) {
   if (runtime == NULL) return NULL;
+  GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing("gcap_ep_runtime_destroy"));
   gcap_status_t status = gcap_thread_contexts_destroy(runtime->contexts);
   if (status == NULL) status = gcap_scratch_destroy(runtime->scratch);
   if (status != NULL) {
@@ -129,11 +139,13 @@ static void close_reservation(void* user, bool committed) {
 
 static void release_reservation(void* user) { gcap_scratch_reservation_release(user); }
 
+static size_t reservation_bytes(void* user) { return gcap_scratch_reservation_bytes(user); }
+
 // Diverts the stream's scratch to a reservation that closes with the scope and lives as long as its graph.
 static gcap_status_t reserve_scratch(gcap_ep_runtime_t* runtime, gcap_stream_t* stream, gcap_capture_t* capture) {
   gcap_scratch_reservation_t* reservation = NULL;
   GCAP_RETURN_IF_ERROR(gcap_scratch_reservation_open(runtime->scratch, stream, &reservation));
-  gcap_status_t status = gcap_capture_retain(capture, release_reservation, reservation);
+  gcap_status_t status = gcap_capture_retain_bytes(capture, release_reservation, reservation_bytes, reservation);
   if (status != NULL) {
     gcap_scratch_reservation_release(reservation);
     return status;
@@ -162,14 +174,8 @@ gcap_status_t gcap_ep_runtime_run_end(gcap_ep_runtime_t* runtime, gcap_status_t 
   gcap_thread_context_t* context = NULL;
   GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(runtime->contexts, &context));
   gcap_stream_t* stream = gcap_thread_context_stream(context);
-  // The graph's events are made on the current device and recorded on the stream.
-  int device_id = gcap_stream_device(stream);
-  int previous = device_id;
-  gcap_status_t pushed = gcap_device_push(device_id, &previous);
   gcap_status_t status =
       gcap_graph_manager_end_run(gcap_thread_context_graphs(context), run_status, /*synchronize=*/false);
-  status = gcap_status_join(status, pushed);
-  status = gcap_status_join(status, gcap_device_pop(device_id, previous));
   if (status != NULL) return status;
   return gcap_stream_end_run(stream, synchronize);
 }
@@ -189,6 +195,34 @@ gcap_status_t gcap_ep_runtime_replay_graph(gcap_ep_runtime_t* runtime, int graph
                                                      /*synchronize=*/false, out_replayed));
   // The stream waits for itself, so that its timeline and its deferred releases learn of it.
   return *out_replayed ? gcap_stream_end_run(gcap_thread_context_stream(context), synchronize) : NULL;
+}
+
+gcap_status_t gcap_ep_runtime_sign_graph(gcap_ep_runtime_t* runtime, const gcap_graph_binding_t* bindings,
+                                         size_t num_bindings) {
+  gcap_thread_context_t* context = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(runtime->contexts, &context));
+  return gcap_graph_manager_sign(gcap_thread_context_graphs(context), bindings, num_bindings);
+}
+
+gcap_status_t gcap_ep_runtime_replay_graph_signed(gcap_ep_runtime_t* runtime, int graph_id,
+                                                  const gcap_graph_binding_t* bindings, size_t num_bindings,
+                                                  bool synchronize, bool* out_replayed) {
+  *out_replayed = false;
+  gcap_thread_context_t* context = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(runtime->contexts, &context));
+  gcap_graph_manager_t* graphs = gcap_thread_context_graphs(context);
+  // The thread alone changes its graphs, so the answer holds; and a status for "there is none" is not made in vain.
+  if (!gcap_graph_manager_is_captured(graphs, graph_id)) return NULL;
+  GCAP_RETURN_IF_ERROR(
+      gcap_graph_manager_replay_signed(graphs, graph_id, bindings, num_bindings, /*synchronize=*/false));
+  *out_replayed = true;
+  return gcap_stream_end_run(gcap_thread_context_stream(context), synchronize);
+}
+
+gcap_status_t gcap_ep_runtime_last_capture_failure(gcap_ep_runtime_t* runtime, int graph_id) {
+  gcap_thread_context_t* context = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(runtime->contexts, &context));
+  return gcap_graph_manager_last_failure(gcap_thread_context_graphs(context), graph_id);
 }
 
 gcap_status_t gcap_ep_runtime_release_captured_graph(gcap_ep_runtime_t* runtime, int graph_id) {

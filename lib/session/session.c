@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gcap/capture.h"
 #include "gcap/log.h"
 #include "lib/base/cuda_guard.h"
 #include "lib/base/thread_state.h"
@@ -28,7 +29,9 @@ struct gcap_session {
   gcap_kernel_t* kernels;  // one a node; compute is NULL until made
 };
 
-void gcap_run_options_init(gcap_run_options_t* options) { *options = (gcap_run_options_t){.synchronize = true}; }
+void gcap_run_options_init(gcap_run_options_t* options) {
+  *options = (gcap_run_options_t){.synchronize = true, .rerun_failed_capture = true};
+}
 
 // --- Creation -------------------------------------------------------------------------------------------------------
 
@@ -200,7 +203,10 @@ static gcap_status_t issue_node(gcap_session_t* session, int index, const gcap_r
   for (int i = 0; i < node->num_inputs; ++i) state->node_inputs[i] = state->values[node->inputs[i]];
   const gcap_kernel_context_t context = {
       .resources = *resources, .inputs = state->node_inputs, .outputs = state->node_outputs};
-  return session->kernels[index].compute(session->kernels[index].self, &context);
+  gcap_status_t status = session->kernels[index].compute(session->kernels[index].self, &context);
+  // Asks after each node whether the capture goes on: a kernel may have broken it without a word.
+  GCAP_CAPTURE_NOTE(node->name, gcap_stream_handle(resources->stream));
+  return status;
 }
 
 // Frees what `node` was the last to read, and what it made for nobody. The stream's order protects the memory.
@@ -241,9 +247,43 @@ static gcap_status_t issue_nodes(gcap_session_t* session, const gcap_run_resourc
   return status;
 }
 
-// Start, nodes, end, with the stream's device current. The end is called whatever became of the nodes.
+// What a run is bound to, for a graph's signature. Few enough tensors need no heap: a replay allocates nothing then.
+#define BINDINGS_WITHOUT_HEAP 16
+
+typedef struct bindings {
+  gcap_graph_binding_t* items;
+  size_t count;
+  gcap_graph_binding_t few[BINDINGS_WITHOUT_HEAP];
+} bindings_t;
+
+static void bind(const plan_t* plan, const int* values, int count, const gcap_tensor_t* tensors, bindings_t* bindings) {
+  for (int i = 0; i < count; ++i) {
+    const plan_value_t* value = &plan->values[values[i]];
+    bindings->items[bindings->count++] = (gcap_graph_binding_t){
+        .name = value->name, .address = tensors[i].data, .rank = value->tensor.rank, .shape = value->tensor.shape};
+  }
+}
+
+static gcap_status_t bindings_init(const plan_t* plan, const gcap_tensor_t* inputs, const gcap_tensor_t* outputs,
+                                   bindings_t* bindings) {
+  size_t count = (size_t)plan->num_inputs + (size_t)plan->num_outputs;
+  bindings->count = 0;
+  bindings->items = bindings->few;
+  if (count > BINDINGS_WITHOUT_HEAP) bindings->items = malloc(count * sizeof(*bindings->items));
+  if (bindings->items == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for %zu bindings", count);
+  bind(plan, plan->inputs, plan->num_inputs, inputs, bindings);
+  bind(plan, plan->outputs, plan->num_outputs, outputs, bindings);
+  return NULL;
+}
+
+static void bindings_deinit(bindings_t* bindings) {
+  if (bindings->items != bindings->few) free(bindings->items);
+}
+
+// Start, nodes, end, with the stream's device current. The end is called whatever became of the nodes. `bound`: see
+// bindings_t; NULL: the run is not signed.
 static gcap_status_t run_once(gcap_session_t* session, int graph_id, bool synchronize, const gcap_tensor_t* inputs,
-                              const gcap_tensor_t* outputs) {
+                              const gcap_tensor_t* outputs, const bindings_t* bound) {
   gcap_run_resources_t resources;
   GCAP_RETURN_IF_ERROR(gcap_ep_get_run_resources(session->ep, &resources));
   int device_id = gcap_stream_device(resources.stream);
@@ -251,7 +291,8 @@ static gcap_status_t run_once(gcap_session_t* session, int graph_id, bool synchr
   GCAP_RETURN_IF_ERROR(gcap_device_push(device_id, &previous));
   gcap_status_t status = gcap_ep_run_start(session->ep, graph_id);
   if (status == NULL) {
-    gcap_status_t issued = issue_nodes(session, &resources, inputs, outputs);
+    gcap_status_t issued = bound != NULL ? gcap_ep_sign_graph(session->ep, bound->items, bound->count) : NULL;
+    if (issued == NULL) issued = issue_nodes(session, &resources, inputs, outputs);
     status = gcap_ep_run_end(session->ep, graph_id, issued, synchronize);
     if (gcap_status_code(status) == GCAP_CAPTURE_INVALIDATED) {
       gcap_status_free(issued);  // the capture's status names it
@@ -293,18 +334,33 @@ static gcap_status_t check_bindings(const gcap_session_t* session, const gcap_te
   return check_tensors(plan, "output", plan->outputs, plan->num_outputs, outputs);
 }
 
-static gcap_status_t run_locked(gcap_session_t* session, const gcap_run_options_t* options, const gcap_tensor_t* inputs,
-                                const gcap_tensor_t* outputs) {
-  if (gcap_ep_is_graph_capture_enabled(session->ep) && options->graph_id != GCAP_GRAPH_ID_NONE) {
+// Replays if there is a graph, else runs, once or twice. `bound`: as in run_once.
+static gcap_status_t replay_or_run(gcap_session_t* session, const gcap_run_options_t* options,
+                                   const gcap_tensor_t* inputs, const gcap_tensor_t* outputs, const bindings_t* bound) {
+  gcap_ep_t* ep = session->ep;
+  if (gcap_ep_is_graph_capture_enabled(ep) && options->graph_id != GCAP_GRAPH_ID_NONE) {
     bool replayed = false;
-    gcap_status_t status = gcap_ep_replay_graph(session->ep, options->graph_id, options->synchronize, &replayed);
+    gcap_status_t status = bound == NULL ? gcap_ep_replay_graph(ep, options->graph_id, options->synchronize, &replayed)
+                                         : gcap_ep_replay_graph_signed(ep, options->graph_id, bound->items,
+                                                                       bound->count, options->synchronize, &replayed);
     if (status != NULL || replayed) return status;
   }
-  gcap_status_t status = run_once(session, options->graph_id, options->synchronize, inputs, outputs);
-  if (gcap_status_code(status) != GCAP_CAPTURE_INVALIDATED) return status;
+  gcap_status_t status = run_once(session, options->graph_id, options->synchronize, inputs, outputs, bound);
+  if (gcap_status_code(status) != GCAP_CAPTURE_INVALIDATED || !options->rerun_failed_capture) return status;
   gcap_log(GCAP_LOG_WARNING, "the run is done again eagerly: %s", gcap_status_message(status));
   gcap_status_free(status);
-  return run_once(session, GCAP_GRAPH_ID_NONE, options->synchronize, inputs, outputs);
+  return run_once(session, GCAP_GRAPH_ID_NONE, options->synchronize, inputs, outputs, NULL);
+}
+
+static gcap_status_t run_locked(gcap_session_t* session, const gcap_run_options_t* options, const gcap_tensor_t* inputs,
+                                const gcap_tensor_t* outputs) {
+  const bool may_capture = gcap_ep_is_graph_capture_enabled(session->ep) && options->graph_id != GCAP_GRAPH_ID_NONE;
+  if (!options->check_bindings || !may_capture) return replay_or_run(session, options, inputs, outputs, NULL);
+  bindings_t bound;
+  GCAP_RETURN_IF_ERROR(bindings_init(&session->plan, inputs, outputs, &bound));
+  gcap_status_t status = replay_or_run(session, options, inputs, outputs, &bound);
+  bindings_deinit(&bound);
+  return status;
 }
 
 gcap_status_t gcap_session_run(gcap_session_t* session, const gcap_run_options_t* options, const gcap_tensor_t* inputs,
@@ -313,6 +369,17 @@ gcap_status_t gcap_session_run(gcap_session_t* session, const gcap_run_options_t
   gcap_ep_lock_runs(session->ep);
   gcap_status_t status = run_locked(session, options, inputs, outputs);
   gcap_ep_unlock_runs(session->ep);
+  return status;
+}
+
+static gcap_status_t not_captured(gcap_ep_t* ep, int graph_id) {
+  gcap_status_t failure = gcap_ep_last_capture_failure(ep, graph_id);
+  gcap_status_t status = GCAP_STATUS(
+      GCAP_UNAVAILABLE, "EP '%s' has not captured graph id %d after %d runs; %s%s", gcap_ep_name(ep), graph_id,
+      GCAP_SESSION_MAX_WARM_UP_RUNS,
+      failure != NULL ? "the last capture failed: " : "min_num_runs_before_cuda_graph_capture must be below that",
+      failure != NULL ? gcap_status_message(failure) : "");
+  gcap_status_free(failure);
   return status;
 }
 
@@ -335,11 +402,7 @@ gcap_status_t gcap_session_warm_up(gcap_session_t* session, const gcap_run_optio
   if (status == NULL) captured = gcap_ep_is_graph_captured(session->ep, options->graph_id);
   gcap_ep_unlock_runs(session->ep);
   if (status != NULL || captured) return status;
-  return GCAP_STATUS(
-      GCAP_UNAVAILABLE,
-      "EP '%s' has not captured graph id %d after %d runs; min_num_runs_before_cuda_graph_capture must be "
-      "below that, and the log says whether captures failed",
-      gcap_ep_name(session->ep), options->graph_id, GCAP_SESSION_MAX_WARM_UP_RUNS);
+  return not_captured(session->ep, options->graph_id);
 }
 
 gcap_status_t gcap_session_release_captured_graph(gcap_session_t* session, int graph_id) {

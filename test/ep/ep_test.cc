@@ -67,6 +67,8 @@ gcap_status_t ReplayGraph(void* self, int graph_id, bool synchronize, bool* out_
   *out_replayed = Of(self)->answer;
   return Of(self)->Record("replay_graph");
 }
+gcap_status_t SignGraph(void*, const gcap_graph_binding_t*, size_t) { return nullptr; }
+gcap_status_t ReplayGraphSigned(void*, int, const gcap_graph_binding_t*, size_t, bool, bool*) { return nullptr; }
 gcap_status_t ReleaseCapturedGraph(void* self, int graph_id) {
   Of(self)->graph_id = graph_id;
   return Of(self)->Record("release_captured_graph");
@@ -130,6 +132,14 @@ TEST(Ep, CreateRefusesATableThatIsNotWhole) {
       {"is_graph_capture_enabled is NULL", [](gcap_ep_ops_t* o) { o->is_graph_capture_enabled = nullptr; }},
       {"is_graph_captured is NULL", [](gcap_ep_ops_t* o) { o->is_graph_captured = nullptr; }},
       {"replay_graph is NULL", [](gcap_ep_ops_t* o) { o->replay_graph = nullptr; }},
+      {"replay_graph_signed is NULL", [](gcap_ep_ops_t* o) { o->sign_graph = SignGraph; }},
+      {"sign_graph is NULL", [](gcap_ep_ops_t* o) { o->replay_graph_signed = ReplayGraphSigned; }},
+      {"replay_graph is NULL",
+       [](gcap_ep_ops_t* o) {
+         o->sign_graph = SignGraph;
+         o->replay_graph_signed = ReplayGraphSigned;
+       },
+       true},
       {"is_graph_capture_enabled is NULL", [](gcap_ep_ops_t* o) { o->release_captured_graph = ReleaseCapturedGraph; },
        true},
       {"run_start is NULL",

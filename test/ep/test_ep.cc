@@ -167,6 +167,18 @@ struct TestEpOps {
     return gcap_ep_runtime_release_captured_graph(Ep(self)->runtime_, graph_id);
   }
 
+  static gcap_status_t SignGraph(void* self, const gcap_graph_binding_t* bindings, size_t num_bindings) {
+    return gcap_ep_runtime_sign_graph(Ep(self)->runtime_, bindings, num_bindings);
+  }
+  static gcap_status_t ReplayGraphSigned(void* self, int graph_id, const gcap_graph_binding_t* bindings,
+                                         size_t num_bindings, bool synchronize, bool* out_replayed) {
+    return gcap_ep_runtime_replay_graph_signed(Ep(self)->runtime_, graph_id, bindings, num_bindings, synchronize,
+                                               out_replayed);
+  }
+  static gcap_status_t LastCaptureFailure(void* self, int graph_id) {
+    return gcap_ep_runtime_last_capture_failure(Ep(self)->runtime_, graph_id);
+  }
+
   static gcap_ep_ops_t Table(TestEp* ep) {
     gcap_ep_ops_t ops = {};
     ops.struct_version = GCAP_EP_OPS_VERSION;
@@ -184,6 +196,11 @@ struct TestEpOps {
     ops.is_graph_captured = IsGraphCaptured;
     ops.replay_graph = ReplayGraph;
     ops.release_captured_graph = ReleaseCapturedGraph;
+    if (ep->config_.has_signatures) {
+      ops.sign_graph = SignGraph;
+      ops.replay_graph_signed = ReplayGraphSigned;
+    }
+    ops.last_capture_failure = LastCaptureFailure;
     return ops;
   }
 };

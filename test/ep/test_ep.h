@@ -44,6 +44,7 @@ struct TestEpConfig {
   std::set<std::string> ops = {"Rotate", "Join", "Fill", "Bounce", "Count", "Fail", "Alloc", "Ignore"};
   std::string broken_op;        // the op whose kernel cannot be made
   bool has_run_members = true;  // false: only what an EP must have
+  bool has_signatures = true;   // false: without the members that check a graph's bindings
 };
 
 class TestEp {

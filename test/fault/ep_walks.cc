@@ -31,6 +31,41 @@ gcap_status_t Replay(S* s) {
   return gcap_ep_replay_graph(s->Ep(), S::kId, true, &replayed);
 }
 
+const int64_t kShape[] = {2, 3};
+const gcap_graph_binding_t kBinding = {"x", kShape, 2, kShape};
+
+// A graph that was signed.
+void SignedCapture(S* s) {
+  OpenCapture(s);
+  GCAP_EXPECT_OK(gcap_ep_sign_graph(s->Ep(), &kBinding, 1));
+  EndRun(s);
+}
+
+void AddSignatureWalks(std::vector<Walk>* walks) {
+  walks->push_back(
+      SessionWalk("gcap_ep_sign_graph", "", OpenCapture, [](S* s) { return gcap_ep_sign_graph(s->Ep(), &kBinding, 1); })
+          .MakesNoCall()
+          .Then<S>(EndRun));
+  walks->push_back(SessionWalk("gcap_ep_runtime_sign_graph", "", OpenCapture,
+                               [](S* s) { return gcap_ep_runtime_sign_graph(s->Runtime(), &kBinding, 1); })
+                       .MakesNoCall()
+                       .Then<S>(EndRun));
+  walks->push_back(SessionWalk("gcap_ep_replay_graph_signed", "", SignedCapture, [](S* s) {
+    bool replayed = false;
+    return gcap_ep_replay_graph_signed(s->Ep(), S::kId, &kBinding, 1, true, &replayed);
+  }));
+  walks->push_back(SessionWalk("gcap_ep_runtime_replay_graph_signed", "", SignedCapture, [](S* s) {
+    bool replayed = false;
+    return gcap_ep_runtime_replay_graph_signed(s->Runtime(), S::kId, &kBinding, 1, true, &replayed);
+  }));
+  walks->push_back(SessionWalk("gcap_ep_last_capture_failure", "", Captured, [](S* s) {
+                     return gcap_ep_last_capture_failure(s->Ep(), S::kId);
+                   }).MakesNoCall());
+  walks->push_back(SessionWalk("gcap_ep_runtime_last_capture_failure", "", Captured, [](S* s) {
+                     return gcap_ep_runtime_last_capture_failure(s->Runtime(), S::kId);
+                   }).MakesNoCall());
+}
+
 // An EP that does nothing.
 gcap_ep_ops_t SmallestTable() {
   gcap_ep_ops_t ops = {};
@@ -93,7 +128,7 @@ void AddEpWalks(std::vector<Walk>* walks) {
     walks->push_back(SessionWalk("gcap_ep_run_end", open == OpenEager ? "eager" : "capture", open,
                                  [](S* s) { return gcap_ep_run_end(s->Ep(), S::kId, nullptr, true); }));
     walks->push_back(SessionWalk("gcap_ep_runtime_run_end", open == OpenEager ? "eager" : "capture", open,
-                                 [](S* s) { return gcap_ep_runtime_run_end(s->Runtime(), nullptr, false); }));
+                                 [](S* s) { return gcap_ep_runtime_run_end(s->Runtime(), nullptr, true); }));
   }
   walks->push_back(SessionWalk("gcap_ep_replay_graph", "", Captured, Replay));
   walks->push_back(SessionWalk("gcap_ep_release_captured_graph", "", Captured,
@@ -135,6 +170,7 @@ std::vector<Walk> EpWalks() {
   std::vector<Walk> walks;
   AddEpWalks(&walks);
   AddRuntimeWalks(&walks);
+  AddSignatureWalks(&walks);
   return walks;
 }
 

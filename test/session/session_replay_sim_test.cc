@@ -119,7 +119,7 @@ class SessionReplay : public ::testing::TestWithParam<bool> {
 
   void Run(bool synchronize) {
     const gcap_tensor_t input = Tensor(x_.get(), {2, 3}), output = Tensor(y_.get(), {2, 3});
-    const gcap_run_options_t options = {0, synchronize};
+    const gcap_run_options_t options = gcap::testing::RunOptions(0, synchronize);
     counts_allocations = true;
     gcap_status_t status = gcap_session_run(rig_->session, &options, &input, &output);
     counts_allocations = false;

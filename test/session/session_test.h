@@ -45,6 +45,14 @@ inline Floats ChainOf(Floats x) {
   return {x[0], x[1], x[2], -4, -5, -6};
 }
 
+inline gcap_run_options_t RunOptions(int graph_id, bool synchronize) {
+  gcap_run_options_t options;
+  gcap_run_options_init(&options);
+  options.graph_id = graph_id;
+  options.synchronize = synchronize;
+  return options;
+}
+
 // An EP, a session of the chain on it, and one thread's tensors.
 class ChainRig {
  public:
@@ -69,12 +77,12 @@ class ChainRig {
 
   gcap_status_t Run(const DeviceFloats& x, const DeviceFloats& y, int graph_id = 0, bool synchronize = true) {
     const gcap_tensor_t input = Tensor(x.get(), {2, 3}), output = Tensor(y.get(), {2, 3});
-    const gcap_run_options_t options = {graph_id, synchronize};
+    const gcap_run_options_t options = RunOptions(graph_id, synchronize);
     return gcap_session_run(session, &options, &input, &output);
   }
   gcap_status_t WarmUp(const DeviceFloats& x, const DeviceFloats& y, int graph_id = 0) {
     const gcap_tensor_t input = Tensor(x.get(), {2, 3}), output = Tensor(y.get(), {2, 3});
-    const gcap_run_options_t options = {graph_id, true};
+    const gcap_run_options_t options = RunOptions(graph_id, true);
     return gcap_session_warm_up(session, &options, &input, &output);
   }
 

@@ -122,7 +122,7 @@ TEST_F(SessionThreads, RunsOfTwoSessionsOnAUserStreamAreSerialisedToo) {
     DeviceFloats x(Floats(6)), y(Floats(6));
     const gcap_tensor_t input = gcap::testing::Tensor(x.get(), {2, 3});
     const gcap_tensor_t output = gcap::testing::Tensor(y.get(), {2, 3});
-    const gcap_run_options_t options = {t, true};
+    const gcap_run_options_t options = gcap::testing::RunOptions(t, true);
     for (int run = 0; run < 6; ++run) {
       const Floats content(6, static_cast<float>(100 * t + run));
       x.Set(content);

@@ -1,0 +1,153 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// What the caller of a run decides: whether a failed capture is run again, whether the tensors bound are compared with
+// the graph's.
+
+#include <string>
+
+#include "gcap/session.h"
+#include "gtest/gtest.h"
+#include "test/session/session_test.h"
+#include "test/support/device_test.h"
+#include "test/support/log_catcher.h"
+
+namespace {
+
+using gcap::testing::ChainOf;
+using gcap::testing::ChainRig;
+using gcap::testing::DeviceFloats;
+using gcap::testing::DeviceTest;
+using gcap::testing::Floats;
+using gcap::testing::GraphOptions;
+using gcap::testing::LogCatcher;
+using gcap::testing::Outcome;
+using gcap::testing::RunOptions;
+using gcap::testing::Tensor;
+using gcap::testing::TestEpConfig;
+using gcap::testing::When;
+
+const Floats kContent = {1, 2, 3, 4, 5, 6};
+
+class SessionOptions : public DeviceTest {
+ protected:
+  static gcap_status_t Run(const ChainRig& rig, const gcap_run_options_t& options, const DeviceFloats& x,
+                           const DeviceFloats& y) {
+    const gcap_tensor_t input = Tensor(x.get(), {2, 3}), output = Tensor(y.get(), {2, 3});
+    return gcap_session_run(rig.session, &options, &input, &output);
+  }
+  static gcap_run_options_t Checked(int graph_id = 0) {
+    gcap_run_options_t options = RunOptions(graph_id, true);
+    options.check_bindings = true;
+    return options;
+  }
+};
+
+TEST_F(SessionOptions, AFailedCaptureIsRunAgainUnlessTheCallerForbidsIt) {
+  for (bool rerun : {true, false}) {
+    SCOPED_TRACE(rerun);
+    LogCatcher log;
+    DeviceFloats x(kContent), y(Floats(6));
+    ChainRig rig;
+    GCAP_ASSERT_OK(rig.Create(GraphOptions(1)));
+    rig.ExpectRightRun(&x, &y, 1.0f);
+    rig.middle.misbehave = When::kInCapture;
+    const int computes = rig.middle.computes, executions = rig.count.executions;
+    gcap_run_options_t options = RunOptions(0, true);
+    options.rerun_failed_capture = rerun;
+    const Outcome outcome(Run(rig, options, x, y));
+    EXPECT_STREQ(gcap_code_name(outcome.code), rerun ? "OK" : "CAPTURE_INVALIDATED");
+    const std::string said = rerun ? log.text() : outcome.message;
+    EXPECT_NE(said.find("node 'middle': the kernel was told to fail"), std::string::npos) << said;
+    EXPECT_EQ(rig.middle.computes - computes, rerun ? 2 : 1);
+    EXPECT_EQ(rig.count.executions - executions, rerun ? 1 : 0) << "what the device did";
+    EXPECT_EQ(rig.ep->Info(0).failures, 1u);
+    rig.middle.misbehave = When::kNever;
+    for (int run = 0; run < 4; ++run) rig.ExpectRightRun(&x, &y, 10.0f + static_cast<float>(run));
+    EXPECT_EQ(rig.ep->Info(0).captures, 1u);
+  }
+}
+
+TEST_F(SessionOptions, AReplayOnOtherTensorsIsRefusedByTheirNames) {
+  DeviceFloats x(kContent), y(Floats(6)), other_x(kContent), other_y(Floats(6, 77.0f));
+  ChainRig rig;
+  GCAP_ASSERT_OK(rig.Create(GraphOptions(1)));
+  for (int run = 0; run < 3; ++run) GCAP_ASSERT_OK(Run(rig, Checked(), x, y));
+  EXPECT_EQ(rig.ep->Info(0).replays, 2u);
+  const int executions = rig.count.executions;
+  GCAP_EXPECT_FAILS(Run(rig, Checked(), other_x, y), GCAP_FAILED_PRECONDITION, "'x'");
+  GCAP_EXPECT_FAILS(Run(rig, Checked(), x, other_y), GCAP_FAILED_PRECONDITION, "'y'");
+  EXPECT_EQ(rig.count.executions, executions);
+  EXPECT_EQ(other_y.Get(), Floats(6, 77.0f));
+  GCAP_EXPECT_OK(Run(rig, Checked(1), other_x, other_y));
+  EXPECT_EQ(other_y.Get(), ChainOf(kContent)) << "another id may be bound to them";
+  GCAP_EXPECT_OK(Run(rig, Checked(), x, y));
+  EXPECT_EQ(y.Get(), ChainOf(kContent));
+}
+
+TEST_F(SessionOptions, AGraphCapturedWithoutTheCheckCannotBeChecked) {
+  DeviceFloats x(kContent), y(Floats(6));
+  ChainRig rig;
+  GCAP_ASSERT_OK(rig.Create(GraphOptions(1)));
+  for (int run = 0; run < 2; ++run) rig.ExpectRightRun(&x, &y, static_cast<float>(run));
+  GCAP_EXPECT_FAILS(Run(rig, Checked(), x, y), GCAP_FAILED_PRECONDITION, "graph id 0");
+  rig.ExpectRightRun(&x, &y, 7.0f);
+}
+
+TEST_F(SessionOptions, AnEpThatCannotCheckSaysSo) {
+  DeviceFloats x(kContent), y(Floats(6));
+  TestEpConfig config;
+  config.has_signatures = false;
+  ChainRig rig;
+  GCAP_ASSERT_OK(rig.Create(GraphOptions(1), config));
+  GCAP_EXPECT_FAILS(Run(rig, Checked(), x, y), GCAP_FAILED_PRECONDITION, "sign_graph");
+  GCAP_EXPECT_OK(Run(rig, Checked(GCAP_GRAPH_ID_NONE), x, y));
+  EXPECT_EQ(y.Get(), ChainOf(kContent));
+  for (int run = 0; run < 3; ++run) rig.ExpectRightRun(&x, &y, static_cast<float>(run));
+}
+
+TEST_F(SessionOptions, AWarmUpInVainQuotesTheLastFailure) {
+  LogCatcher log;
+  DeviceFloats x(kContent), y(Floats(6));
+  ChainRig rig;
+  GCAP_ASSERT_OK(rig.Create(GraphOptions(1)));
+  rig.middle.misbehave = When::kInCapture;
+  GCAP_EXPECT_FAILS(rig.WarmUp(x, y), GCAP_UNAVAILABLE, "told to fail");
+}
+
+TEST_F(SessionOptions, AGraphCountsTheScratchThatItKeeps) {
+  DeviceFloats x(kContent), y(Floats(6));
+  ChainRig rig;
+  GCAP_ASSERT_OK(rig.Create(GraphOptions(1)));
+  rig.bounce.scratch_bytes = 100000;
+  for (int run = 0; run < 2; ++run) rig.ExpectRightRun(&x, &y, static_cast<float>(run));
+  EXPECT_GE(rig.ep->Info(0).bytes, 100000u);
+}
+
+// The budget of the options: one graph a thread.
+TEST_F(SessionOptions, TheLeastRecentlyUsedGraphGoesWhenThereAreTooMany) {
+  DeviceFloats x(kContent), y(Floats(6));
+  gcap_options_t options = GraphOptions(1);
+  options.graph_max_graphs = 1;
+  ChainRig rig;
+  GCAP_ASSERT_OK(rig.Create(options));
+  for (int id : {0, 1}) {
+    for (int run = 0; run < 2; ++run) rig.ExpectRightRun(&x, &y, static_cast<float>(run), id);
+  }
+  EXPECT_FALSE(gcap_ep_is_graph_captured(rig.ep->get(), 0));
+  EXPECT_TRUE(gcap_ep_is_graph_captured(rig.ep->get(), 1));
+  EXPECT_EQ(rig.ep->Info(0).evictions, 1u);
+  rig.ExpectRightRun(&x, &y, 5.0f, 0);
+}
+
+TEST_F(SessionOptions, AStablePolicyCapturesWhenRunsAreAlike) {
+  DeviceFloats x(kContent), y(Floats(6));
+  gcap_options_t options = GraphOptions(1000);
+  options.graph_when_stable = true;
+  ChainRig rig;
+  GCAP_ASSERT_OK(rig.Create(options));
+  GCAP_EXPECT_OK(rig.WarmUp(x, y));
+  EXPECT_TRUE(gcap_ep_is_graph_captured(rig.ep->get(), 0));
+  EXPECT_GE(rig.ep->Info(0).eager_runs, 2u);
+}
+
+}  // namespace
