@@ -2,12 +2,15 @@
 //
 // Graphs and their streams: replays on another stream, uploads, dumps, and streams that are destroyed first.
 
+#include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <memory>
 #include <sstream>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "gcap/graph.h"
 #include "gcap/stream.h"
@@ -172,6 +175,48 @@ TEST_F(GraphStreams, AGraphIsOfItsStreamsDeviceWhateverTheThreadsIs) {
 TEST_F(GraphStreams, AReplayElsewhereOfUnknownIdIsNotFound) {
   CreateWithOptions();
   GCAP_EXPECT_FAILS(gcap_graph_manager_replay_on(manager_, 4, stream_->get(), true), GCAP_NOT_FOUND, "graph id 4");
+}
+
+// Refusals are part of it: an id that is being captured or was released, a stream that is capturing.
+TEST_F(GraphStreams, ThreadsMayReplayRecaptureAndReleaseAtOnce) {
+  constexpr int kRounds = 60;
+  CreateWithOptions();
+  CopyJob job;
+  job.set_input(7);
+  const auto allowed = [](gcap_status_t status) {
+    const Outcome outcome(status);
+    EXPECT_TRUE(outcome.ok() || outcome.code == GCAP_NOT_FOUND || outcome.code == GCAP_FAILED_PRECONDITION)
+        << outcome.message;
+  };
+  std::atomic<bool> done{false};
+  std::vector<std::thread> threads;
+  for (const bool elsewhere : {false, true}) {
+    threads.emplace_back([&, elsewhere] {
+      const RawStream mine;
+      while (!done) {
+        allowed(elsewhere ? gcap_graph_manager_replay_on(manager_, 0, mine.get(), true)
+                          : gcap_graph_manager_replay(manager_, 0, true));
+      }
+    });
+  }
+  threads.emplace_back([&] {
+    while (!done) {
+      allowed(gcap_graph_manager_release(manager_, 0));
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  });
+  const gcap_graph_work_t issue = [](void* work, cudaStream_t stream) {
+    return GCAP_CUDA(static_cast<CopyJob*>(work)->Issue(stream));
+  };
+  for (int round = 0; round < kRounds; ++round) {
+    GCAP_EXPECT_OK(gcap_graph_manager_run(manager_, 0, stream_->get(), issue, &job, round % 4 == 0));
+    allowed(gcap_graph_manager_recapture(manager_, 0));
+  }
+  done = true;
+  for (std::thread& thread : threads) thread.join();
+  stream_->Synchronize();
+  EXPECT_EQ(job.output(), 7);
+  GCAP_EXPECT_OK(gcap_graph_manager_release_all(manager_));
 }
 
 // --- Upload and dump
