@@ -27,7 +27,9 @@ typedef struct gcap_scratch_options {
 void gcap_scratch_options_init(gcap_scratch_options_t* options);
 
 // Scratch: an arena over an allocator of device memory. From gcap_scratch_create.
-// Thread:   thread-safe; each stream is used by one thread at a time.
+// Thread:   thread-safe; each stream is used by one thread at a time, and any thread may free. An allocation out of what
+//           its stream used last, and the free of one, take no lock that two streams share, make no driver call and
+//           allocate no host memory: in the steady state these are all.
 // Capture:  while a stream has an open reservation its allocations make no driver call; the arena never reaches the
 //           upstream allocator for them. Other streams' allocations follow the upstream allocator's rules.
 // Lifetime: the upstream allocator outlives it; so does every stream that was given, unless it was forgotten. The
@@ -68,7 +70,8 @@ gcap_status_t gcap_scratch_forget_stream(gcap_scratch_t* scratch, gcap_stream_t*
 // Gives regions of which no block is in use, nor kept by a graph, nor possibly still read by a stream, back upstream.
 gcap_status_t gcap_scratch_trim(gcap_scratch_t* scratch) GCAP_NODISCARD;
 
-// Counters; total_allocated_bytes is what is reserved from upstream, max_in_use_bytes the peak of live blocks.
+// Counters; total_allocated_bytes is what is reserved from upstream, max_in_use_bytes the peak of live blocks. With
+// several streams that peak is an upper bound: the sum of what each had most between two calls of this function.
 void gcap_scratch_get_stats(gcap_scratch_t* scratch, gcap_allocator_stats_t* out_stats);
 
 // Checks every invariant of the arena.

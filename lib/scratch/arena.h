@@ -1,31 +1,59 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // arena.h: the parts of the scratch arena, shared by the files of this folder alone.
+//
+// Locking. Each stream has a lock over its pool, its cache and all blocks that name it as their user. The fast path
+// (front.c) takes that one lock alone, which no two streams share. Everything else holds the arena: its mutex and,
+// below it, the lock of every stream (scratch_hold). Blocks change hands between streams only then, so a lock of one
+// stream is enough to see that a neighbour is the same stream's, and to join with it.
 #ifndef GCAP_LIB_SCRATCH_ARENA_H_
 #define GCAP_LIB_SCRATCH_ARENA_H_
 
 #include <pthread.h>
 
+#include "lib/scratch/pages.h"
 #include "lib/scratch/pool.h"
+
+// What two threads write is kept this far apart.
+#define SCRATCH_LINE_BYTES 64
 
 // One piece of memory from upstream.
 typedef struct scratch_region {
   char* base;
   size_t bytes;
   scratch_block_t* first;       // lowest
-  scratch_block_t** starts;     // by granule: the block that starts there, or NULL
   struct scratch_region* next;  // on a list of regions that are being given back
 } scratch_region_t;
 
-// What the arena knows of one stream.
+// Larger blocks go straight to the pool, where they are joined at once: for them cutting and joining costs nothing
+// beside the work that they are for, and keeping them whole costs memory.
+#define SCRATCH_MAX_CACHED_BYTES ((size_t)1 << 20)
+#define SCRATCH_NUM_CACHE_BINS 81  // scratch_pool_bin of that, and one
+
+// What the arena knows of one stream. Its memory stays one of a stream until the arena ends.
 typedef struct scratch_stream {
-  gcap_stream_t* stream;
-  scratch_pool_t pool;  // free blocks of the arena that carry its tag
-  size_t num_live;      // blocks handed out for it
-  size_t num_reservations;
+  char apart_below[SCRATCH_LINE_BYTES];
+  atomic_bool locked;
+  _Atomic(gcap_stream_t*) stream;    // NULL: forgotten
   gcap_scratch_reservation_t* open;  // the reservation that its allocations are diverted to
+  scratch_block_t* spares;           // block structs to use again, linked by `next`
+  // Counters; of its blocks, and as in gcap_allocator_stats_t.
+  uint64_t in_use_bytes, num_allocs, requested_in_use_bytes, num_frees, max_in_use_bytes, max_alloc_bytes;
+  size_t num_cached;
+  uint8_t cache_credit[SCRATCH_NUM_CACHE_BINS];    // see front.c
+  scratch_block_t* cache[SCRATCH_NUM_CACHE_BINS];  // by scratch_pool_bin, most recently freed first, linked by `next`
+  scratch_pool_t pool;                             // free blocks of the arena that carry its tag
+  size_t num_reservations;
   struct scratch_stream* next;
+  char apart_above[SCRATCH_LINE_BYTES];
 } scratch_stream_t;
+
+// Blocks handed out for it.
+static inline uint64_t scratch_num_live(const scratch_stream_t* user) { return user->num_allocs - user->num_frees; }
+
+static inline gcap_stream_t* scratch_user_stream(const scratch_stream_t* user) {
+  return atomic_load_explicit(&user->stream, memory_order_relaxed);
+}
 
 struct gcap_scratch_reservation {
   gcap_scratch_t* scratch;
@@ -36,33 +64,120 @@ struct gcap_scratch_reservation {
   gcap_scratch_reservation_t* next;
 };
 
+// From a stream to what the arena knows of it: a table that is looked into without a lock. It is filled anew under the
+// mutex; who looks meanwhile may find nothing and takes the slow way.
+typedef struct scratch_directory {
+  struct scratch_directory* outgrown;  // a reader may still be in it, so it goes with the arena
+  unsigned shift;                      // of a hash, so that it becomes a place
+  size_t mask;                         // the number of places, a power of two, less one; half of them are free
+  _Atomic(scratch_stream_t*) places[];
+} scratch_directory_t;
+
+static inline size_t scratch_first_place(const scratch_directory_t* directory, const gcap_stream_t* stream) {
+  return (size_t)((uint64_t)(uintptr_t)stream * UINT64_C(0x9E3779B97F4A7C15) >> directory->shift);
+}
+
 struct gcap_scratch {
+  // Read by the fast path, written seldom.
+  _Atomic(scratch_directory_t*) directory;  // NULL: no stream yet
+  atomic_size_t deficit_bytes;              // what captures lacked since the last growth
+  scratch_pages_t pages;
+
   gcap_allocator_t* upstream;
   gcap_scratch_options_t options;
+  char apart[SCRATCH_LINE_BYTES];
   pthread_mutex_t mutex;
 
   scratch_region_t** regions;  // by address
   size_t num_regions, region_capacity;
-  // Regions on their way in or out, without the mutex: they keep their place in `regions` and their share of the limit.
+  // Regions on their way in or out, while the arena is not held: they keep their place in `regions` and their share of
+  // the limit.
   size_t num_absent, absent_bytes;
   size_t next_region_bytes;
-  size_t deficit_bytes;  // what captures lacked since the last growth
 
   scratch_pool_t untagged;  // free blocks that nobody uses any more
   scratch_stream_t* streams;
+  size_t num_streams;
+  scratch_stream_t* forgotten;  // structs to use again
   gcap_scratch_reservation_t* reservations;
-  scratch_block_t* spares;  // block structs to use again, linked by `next`
+  scratch_block_t* spares;     // block structs of no stream, linked by `next`
+  struct scratch_slab* slabs;  // where the block structs lie
+  // Of all streams together the counters of the arena itself, and of forgotten streams.
   gcap_allocator_stats_t stats;
 };
 
-// All functions below are called with the mutex held; those that reach upstream let go of it meanwhile and say so.
+// The functions below are called while the arena is held, unless they say otherwise; those that reach upstream let go
+// of it meanwhile, and say so.
+
+// --- users.c --------------------------------------------------------------------------------------------------------
+
+// The lock of one stream. False when somebody else holds on to it for long.
+bool scratch_try_lock_again(scratch_stream_t* user);
+static inline bool scratch_try_lock(scratch_stream_t* user) {
+  return !atomic_exchange_explicit(&user->locked, true, memory_order_acquire) || scratch_try_lock_again(user);
+}
+static inline void scratch_unlock(scratch_stream_t* user) {
+  atomic_store_explicit(&user->locked, false, memory_order_release);
+}
+// Holds the arena. Called with no lock of it held.
+void scratch_hold(gcap_scratch_t* scratch);
+void scratch_let_go(gcap_scratch_t* scratch);
+
+// What the arena knows of `stream`, made if there is nothing.
+gcap_status_t scratch_get_stream(gcap_scratch_t* scratch, gcap_stream_t* stream,
+                                 scratch_stream_t** out_user) GCAP_NODISCARD;
+// The same without a lock; NULL when there is nothing, or it was overlooked.
+static inline scratch_stream_t* scratch_find_stream(gcap_scratch_t* scratch, const gcap_stream_t* stream) {
+  const scratch_directory_t* directory = atomic_load_explicit(&scratch->directory, memory_order_acquire);
+  scratch_stream_t* user = NULL;
+  size_t place = directory == NULL ? 0 : scratch_first_place(directory, stream);
+  if (directory == NULL) return NULL;
+  do {
+    user = atomic_load_explicit(&directory->places[place++ & directory->mask], memory_order_acquire);
+  } while (user != NULL && scratch_user_stream(user) != stream);
+  return user;
+}
+// Takes a user with nothing to its name, and no stream any more, off the list.
+void scratch_remove_stream(gcap_scratch_t* scratch, scratch_stream_t* user);
+// Frees what is known of the streams; the arena ends.
+void scratch_free_streams(gcap_scratch_t* scratch);
+
+// Bytes handed out.
+uint64_t scratch_in_use_bytes(const gcap_scratch_t* scratch);
+// Brings the arena's own peak up to date with those of the streams, which start anew.
+void scratch_fold_peaks(gcap_scratch_t* scratch);
+
+// --- front.c --------------------------------------------------------------------------------------------------------
+
+// For a stream that is new.
+void scratch_front_init(scratch_stream_t* user);
+// Moves a stream's cached blocks to its pool, joined with their neighbours. Called with the stream's lock.
+void scratch_flush(gcap_scratch_t* scratch, scratch_stream_t* user);
+void scratch_flush_all(gcap_scratch_t* scratch);
+// Makes a detached block a live one of `user`, and back. Called with the stream's lock.
+void scratch_mark_live(scratch_stream_t* user, size_t requested_bytes, scratch_block_t* block);
+void scratch_mark_free(scratch_stream_t* user, scratch_block_t* block);
+
+// --- scratch.c ------------------------------------------------------------------------------------------------------
+
+// Allocation and free in all other cases. Hold nothing.
+gcap_status_t scratch_alloc_slowly(gcap_scratch_t* scratch, size_t bytes, gcap_stream_t* stream,
+                                   void** out_ptr) GCAP_NODISCARD;
+gcap_status_t scratch_free_slowly(gcap_scratch_t* scratch, void* ptr) GCAP_NODISCARD;
 
 // --- region.c -------------------------------------------------------------------------------------------------------
 
-// A region of one untagged block that is in no pool yet. Needs no mutex.
-gcap_status_t scratch_region_create(void* base, size_t bytes, scratch_region_t** out_region) GCAP_NODISCARD;
-// Frees the region's description. It consists of one block, which is in no pool. Needs no mutex.
-void scratch_region_destroy(scratch_region_t* region);
+// A region of one untagged block, which is in no pool yet. Holds nothing.
+gcap_status_t scratch_region_create(gcap_scratch_t* scratch, void* base, size_t bytes, scratch_block_t* block,
+                                    scratch_region_t** out_region) GCAP_NODISCARD;
+// Frees the region's description. It consists of one block, which is in no pool.
+void scratch_region_destroy(gcap_scratch_t* scratch, scratch_region_t* region);
+
+// A block struct, for a stream or, with NULL, for none; NULL when there is no memory.
+scratch_block_t* scratch_block_new(gcap_scratch_t* scratch, scratch_stream_t* user);
+// Gives one back. With a user its lock is enough.
+void scratch_block_recycle(gcap_scratch_t* scratch, scratch_stream_t* user, scratch_block_t* block);
+void scratch_free_blocks(gcap_scratch_t* scratch);
 
 // The live block that starts at `ptr`.
 //   INVALID_ARGUMENT  there is none, and why
@@ -73,7 +188,10 @@ scratch_pool_t* scratch_pool_of(gcap_scratch_t* scratch, const scratch_block_t* 
 // Takes a free block of at least `bytes` out of its pool; what it has too much stays there as another block.
 //   RESOURCE_EXHAUSTED  no host memory; the block is still in its pool
 gcap_status_t scratch_detach(gcap_scratch_t* scratch, scratch_block_t* block, size_t bytes) GCAP_NODISCARD;
-// Puts a free block into its pool, merged with the neighbours that carry the same mark; gives the block it became.
+// The same for a block of `user`, whose lock is enough. False when that would need host memory.
+bool scratch_detach_own(scratch_stream_t* user, scratch_block_t* block, size_t bytes, scratch_pages_t* pages);
+// Puts a free block into its pool, merged with the neighbours that carry the same mark; gives the block it became. For
+// a block with a user and no reservation the user's lock is enough.
 scratch_block_t* scratch_put(gcap_scratch_t* scratch, scratch_block_t* block);
 // Joins a block and its upper neighbour, both in no pool. The mark of the lower one stays, with the later sync id.
 void scratch_merge_upper(gcap_scratch_t* scratch, scratch_block_t* block);
@@ -82,16 +200,10 @@ void scratch_merge_upper(gcap_scratch_t* scratch, scratch_block_t* block);
 
 // Bytes held from upstream, with those on their way.
 size_t scratch_held_bytes(const gcap_scratch_t* scratch);
-// Gets a region of at least `bytes`; gives its one block, which is in its pool. Lets go of the mutex.
+// Gets a region of at least `bytes`; gives its one block, which is in its pool. Lets go of the arena.
 gcap_status_t scratch_grow(gcap_scratch_t* scratch, size_t bytes, scratch_block_t** out_block) GCAP_NODISCARD;
-// Gives every region that is one untagged block back upstream; those that upstream refuses stay. Lets go of the mutex.
+// Gives every region that is one untagged block back upstream; those that upstream refuses stay. Lets go of the arena.
 gcap_status_t scratch_give_back_idle(gcap_scratch_t* scratch) GCAP_NODISCARD;
-
-// --- scratch.c ------------------------------------------------------------------------------------------------------
-
-// What the arena knows of `stream`, made if there is nothing.
-gcap_status_t scratch_get_stream(gcap_scratch_t* scratch, gcap_stream_t* stream,
-                                 scratch_stream_t** out_user) GCAP_NODISCARD;
 
 // --- place.c --------------------------------------------------------------------------------------------------------
 

@@ -7,30 +7,34 @@
 //
 // Why gathering is sound: the stream has waited for every use of the parts, so whoever waits for the stream later than
 // now comes after all of them; its own tag covers them. Likewise when a block passes from one stream to another.
-// Locking: the arena's mutex.
+//
+// Cached blocks are moved to the pools before these are looked into: the own ones first, the others' only when nothing
+// else is left. Locking: the arena is held.
 
 #include "lib/scratch/arena.h"
 
 // Changes a free block's tag to none.
 static scratch_block_t* untag_block(gcap_scratch_t* scratch, scratch_block_t* block) {
-  scratch_pool_remove(&block->user->pool, block);
-  block->user = NULL;
+  scratch_pool_remove(&scratch_block_user(block)->pool, block);
+  scratch_block_set_user(block, NULL);
   block->sync_id = 0;
   return scratch_put(scratch, block);
 }
 
 void scratch_untag(gcap_scratch_t* scratch, scratch_stream_t* user) {
+  scratch_flush(scratch, user);
   scratch_block_t* block;
   while ((block = scratch_pool_first(&user->pool)) != NULL) untag_block(scratch, block);
 }
 
 static void settle_user(gcap_scratch_t* scratch, scratch_stream_t* user) {
+  scratch_flush(scratch, user);
   unsigned bin = scratch_pool_next_bin(&user->pool, 0);
   for (; bin < SCRATCH_NUM_BINS; bin = scratch_pool_next_bin(&user->pool, bin + 1)) {
     scratch_block_t* next = NULL;
     for (scratch_block_t* block = user->pool.bins[bin]; block != NULL; block = next) {
       next = block->next;  // stays in this pool: an untagged block merges with untagged ones only
-      if (gcap_stream_has_finished(user->stream, block->sync_id)) untag_block(scratch, block);
+      if (gcap_stream_has_finished(scratch_user_stream(user), block->sync_id)) untag_block(scratch, block);
     }
   }
 }
@@ -39,20 +43,24 @@ void scratch_settle(gcap_scratch_t* scratch) {
   for (scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) settle_user(scratch, user);
 }
 
-static scratch_block_t* find_in_lists(const gcap_scratch_t* scratch, const scratch_stream_t* user, size_t bytes) {
+static scratch_block_t* find_in_lists(gcap_scratch_t* scratch, scratch_stream_t* user, size_t bytes) {
+  scratch_flush(scratch, user);
   scratch_block_t* block = user->open == NULL ? NULL : scratch_pool_find(&user->open->pool, bytes, NULL);
   if (block == NULL) block = scratch_pool_find(&user->pool, bytes, NULL);
   if (block == NULL) block = scratch_pool_find(&scratch->untagged, bytes, NULL);
+  if (block == NULL) scratch_flush_all(scratch);
   for (scratch_stream_t* other = scratch->streams; block == NULL && other != NULL; other = other->next) {
-    if (other != user) block = scratch_pool_find(&other->pool, bytes, user->stream);
+    if (other != user) block = scratch_pool_find(&other->pool, bytes, scratch_user_stream(user));
   }
   return block;
 }
 
 static bool may_have(const scratch_stream_t* user, const scratch_block_t* block) {
-  if (block->live) return false;
+  if (block->state == SCRATCH_LIVE) return false;
   if (block->reservation != NULL) return block->reservation == user->open;
-  return block->user == NULL || gcap_stream_has_waited(user->stream, block->user->stream, block->sync_id);
+  const scratch_stream_t* producer = scratch_block_user(block);
+  return producer == NULL ||
+         gcap_stream_has_waited(scratch_user_stream(user), scratch_user_stream(producer), block->sync_id);
 }
 
 typedef struct run {
@@ -82,7 +90,7 @@ static gcap_status_t join_run(gcap_scratch_t* scratch, const scratch_stream_t* u
   GCAP_RETURN_IF_ERROR(scratch_detach(scratch, run->last, run->last->bytes - surplus_bytes));
   if (user->open != NULL) scratch_reservation_adopt(user->open, run->last);
   for (scratch_block_t* block = run->last; block != run->first;) {
-    block = block->lower;
+    block = scratch_block_lower(block);
     scratch_pool_remove(scratch_pool_of(scratch, block), block);
     if (user->open != NULL) scratch_reservation_adopt(user->open, block);
     scratch_merge_upper(scratch, block);

@@ -4,6 +4,7 @@
 #ifndef GCAP_LIB_SCRATCH_POOL_H_
 #define GCAP_LIB_SCRATCH_POOL_H_
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -13,41 +14,82 @@
 // All blocks start at and are multiples of it: the alignment that kernels, cuBLASLt and cuDNN rely on.
 #define SCRATCH_GRANULE_BYTES ((size_t)256)
 
-// One piece of a region. A region's blocks cover it without a gap.
+typedef enum scratch_state {
+  SCRATCH_FREE = 0,  // in the pool that its mark names, or on its way there
+  SCRATCH_CACHED,    // in its user's cache (front.c): free, but not joined with its neighbours
+  SCRATCH_LIVE,      // handed out
+} scratch_state_t;
+
+// One piece of a region. A region's blocks cover it without a gap. Whoever holds the lock of its user (arena.h) may
+// read and change it; what others read without the lock is atomic. Its memory stays one of a block until the arena
+// ends, so that a reader who comes too late finds some block.
 typedef struct scratch_block {
-  char* base;
-  size_t bytes;
-  size_t requested_bytes;  // of a live block
-  bool live;               // handed out
+  _Atomic(char*) base;
   // Live: the stream it was allocated for. Free: the tag, the stream that used it last; NULL: nobody uses it any more.
-  struct scratch_stream* user;
+  _Atomic(struct scratch_stream*) user;
+  scratch_state_t state;
+  size_t bytes;
+  struct scratch_block *previous, *next;    // in a bin of its pool or cache, while free
   uint64_t sync_id;                         // of a tagged block: the user's sync id when it was freed
+  size_t requested_bytes;                   // of a live block
   gcap_scratch_reservation_t* reservation;  // the graph that keeps it; NULL: the arena
+  // Neighbours in the region, by address. Whoever owns the lower one sets the upper one's link to it.
+  _Atomic(struct scratch_block*) lower;
+  struct scratch_block* upper;
   struct scratch_region* region;
-  struct scratch_block *lower, *upper;    // neighbours in the region, by address
-  struct scratch_block *previous, *next;  // in a bin of its pool, while free
 } scratch_block_t;
+
+static inline char* scratch_block_base(const scratch_block_t* block) {
+  return atomic_load_explicit(&block->base, memory_order_relaxed);
+}
+static inline struct scratch_stream* scratch_block_user(const scratch_block_t* block) {
+  return atomic_load_explicit(&block->user, memory_order_relaxed);
+}
+static inline void scratch_block_set_user(scratch_block_t* block, struct scratch_stream* user) {
+  atomic_store_explicit(&block->user, user, memory_order_relaxed);
+}
+static inline scratch_block_t* scratch_block_lower(const scratch_block_t* block) {
+  return atomic_load_explicit(&block->lower, memory_order_relaxed);
+}
+static inline void scratch_block_set_lower(scratch_block_t* block, scratch_block_t* lower) {
+  atomic_store_explicit(&block->lower, lower, memory_order_relaxed);
+}
 
 // A bin holds a range of sizes; a power of two is divided into this many.
 #define SCRATCH_BINS_PER_POWER_LOG2 3
-// Sizes below 2^64 bytes are fewer than 2^56 granules; the formula in pool.c then ends at this.
+// Sizes below 2^64 bytes are fewer than 2^56 granules; the formula below then ends at this.
 #define SCRATCH_NUM_BINS 432
 #define SCRATCH_NUM_BIN_WORDS ((SCRATCH_NUM_BINS + 63) / 64)
 
+// The bin for blocks of `bytes`, a multiple of the granule.
+static inline unsigned scratch_pool_bin(size_t bytes) {
+  uint64_t granules = bytes / SCRATCH_GRANULE_BYTES;
+  const unsigned per_power = 1u << SCRATCH_BINS_PER_POWER_LOG2;
+  if (granules < per_power) return (unsigned)granules;
+  unsigned power = 63u - (unsigned)__builtin_clzll(granules);
+  unsigned within = (unsigned)(granules >> (power - SCRATCH_BINS_PER_POWER_LOG2)) & (per_power - 1);
+  return (power - SCRATCH_BINS_PER_POWER_LOG2 + 1) * per_power + within;
+}
+
+// The size of a block for a request; 0 when nothing is asked for, or it overflows.
+static inline size_t scratch_block_bytes(size_t requested_bytes) {
+  return (requested_bytes + SCRATCH_GRANULE_BYTES - 1) & ~(SCRATCH_GRANULE_BYTES - 1);
+}
+
 // Free blocks that have one thing in common: a tag, a reservation, or that nobody uses them.
 typedef struct scratch_pool {
-  scratch_block_t* bins[SCRATCH_NUM_BINS];  // most recently freed first
   uint64_t filled[SCRATCH_NUM_BIN_WORDS];   // bit i: bin i is not empty
+  scratch_block_t* bins[SCRATCH_NUM_BINS];  // most recently freed first
 } scratch_pool_t;
 
-// The bin for blocks of `bytes`, a multiple of the granule.
-unsigned scratch_pool_bin(size_t bytes);
 // The first filled bin at or above `bin`; SCRATCH_NUM_BINS when there is none.
 unsigned scratch_pool_next_bin(const scratch_pool_t* pool, unsigned bin);
 
 void scratch_pool_insert(scratch_pool_t* pool, scratch_block_t* block);
 void scratch_pool_remove(scratch_pool_t* pool, scratch_block_t* block);
 
+// A block of at least `bytes`, in a bounded number of steps: it may overlook one whose bin holds smaller ones too.
+scratch_block_t* scratch_pool_find_quickly(const scratch_pool_t* pool, size_t bytes);
 // A block of at least `bytes`; NULL when there is none. With `consumer`, only one whose tag it has waited for.
 scratch_block_t* scratch_pool_find(const scratch_pool_t* pool, size_t bytes, const gcap_stream_t* consumer);
 // Some block, the smaller ones first; NULL when the pool is empty.

@@ -1,43 +1,120 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Regions and the cutting and joining of their blocks. Device memory holds no headers, so each region has a table by
-// granule: an address finds its region by bisection and its block by one look into the table.
+// Regions and the cutting and joining of their blocks.
 //
 // Invariant: two free neighbours never carry the same mark (reservation and tag), since whatever is put into a pool is
-// merged first. Blocks with different tags are never merged here: the union would be safe only for a stream that waited
-// for both (see place.c, which does it for one that has). Locking: the arena's mutex.
+// merged first; a cached one is put there later. Blocks with different tags are never merged here: the union would be
+// safe only for a stream that waited for both (see place.c, which does it for one that has).
+//
+// Locking: the arena is held, or the lock of the stream whose block it is. The latter must see of a neighbour no more
+// than whose it is, before that is known to be the same stream's: no other thread can make it so, or not so, meanwhile.
+// The link from a block of another stream down to ours is ours to set, and its owner follows it no further than to the
+// name on our block.
 
 #include <stdlib.h>
 
 #include "lib/scratch/arena.h"
 
-gcap_status_t scratch_region_create(void* base, size_t bytes, scratch_region_t** out_region) {
+// --- Block structs --------------------------------------------------------------------------------------------------
+
+// Block structs come in slabs, so that one stream's lie together and share no cache line with another's.
+enum { kBlocksPerSlab = 31 };
+
+typedef struct scratch_slab {
+  struct scratch_slab* next;
+  void* memory;  // what to free
+  char apart[SCRATCH_LINE_BYTES - 2 * sizeof(void*)];
+  struct {
+    scratch_block_t block;
+    char apart[2 * SCRATCH_LINE_BYTES - sizeof(scratch_block_t)];
+  } places[kBlocksPerSlab];
+} scratch_slab_t;
+
+static bool make_slab(gcap_scratch_t* scratch, scratch_stream_t* user) {
+  void* memory = calloc(1, sizeof(scratch_slab_t) + SCRATCH_LINE_BYTES - 1);
+  if (memory == NULL) return false;
+  uintptr_t start = ((uintptr_t)memory + SCRATCH_LINE_BYTES - 1) / SCRATCH_LINE_BYTES * SCRATCH_LINE_BYTES;
+  scratch_slab_t* slab = (scratch_slab_t*)start;
+  slab->memory = memory;
+  slab->next = scratch->slabs;
+  scratch->slabs = slab;
+  for (int i = kBlocksPerSlab; i > 0; --i) scratch_block_recycle(scratch, user, &slab->places[i - 1].block);
+  return true;
+}
+
+void scratch_block_recycle(gcap_scratch_t* scratch, scratch_stream_t* user, scratch_block_t* block) {
+  scratch_block_t** spares = user != NULL ? &user->spares : &scratch->spares;
+  scratch_block_set_user(block, user);
+  block->next = *spares;
+  *spares = block;
+}
+
+static scratch_block_t* pop(scratch_block_t** spares) {
+  scratch_block_t* block = *spares;
+  if (block != NULL) *spares = block->next;
+  return block;
+}
+
+// Other streams' are looked through too: structs wander with the blocks, and would gather where blocks are joined.
+scratch_block_t* scratch_block_new(gcap_scratch_t* scratch, scratch_stream_t* user) {
+  scratch_block_t* block = user != NULL ? pop(&user->spares) : NULL;
+  if (block == NULL) block = pop(&scratch->spares);
+  for (scratch_stream_t* other = scratch->streams; block == NULL && other != NULL; other = other->next) {
+    block = pop(&other->spares);
+  }
+  if (block == NULL && make_slab(scratch, user)) block = pop(user != NULL ? &user->spares : &scratch->spares);
+  if (block != NULL) scratch_block_set_user(block, NULL);  // from here on no stream's lock leads to it
+  return block;
+}
+
+void scratch_free_blocks(gcap_scratch_t* scratch) {
+  while (scratch->slabs != NULL) {
+    scratch_slab_t* slab = scratch->slabs;
+    scratch->slabs = slab->next;
+    free(slab->memory);
+  }
+}
+
+// A free block without a mark and without neighbours.
+static void fill_in(scratch_block_t* block, scratch_region_t* region, char* base, size_t bytes) {
+  atomic_store_explicit(&block->base, base, memory_order_relaxed);
+  scratch_block_set_user(block, NULL);
+  scratch_block_set_lower(block, NULL);
+  block->upper = NULL;
+  block->state = SCRATCH_FREE;
+  block->bytes = bytes;
+  block->sync_id = 0;
+  block->requested_bytes = 0;
+  block->reservation = NULL;
+  block->region = region;
+}
+
+// --- Regions --------------------------------------------------------------------------------------------------------
+
+gcap_status_t scratch_region_create(gcap_scratch_t* scratch, void* base, size_t bytes, scratch_block_t* block,
+                                    scratch_region_t** out_region) {
   *out_region = NULL;
   scratch_region_t* region = calloc(1, sizeof(*region));
-  scratch_block_t* block = calloc(1, sizeof(*block));
-  // Untouched pages of the table cost nothing: a large region used as few blocks stays cheap.
-  scratch_block_t** starts = calloc(bytes / SCRATCH_GRANULE_BYTES, sizeof(scratch_block_t*));
-  if (region == NULL || block == NULL || starts == NULL) {
-    free(region);
-    free(block);
-    free(starts);
+  if (region == NULL) {
     return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to describe a scratch region of %zu bytes", bytes);
   }
-  *block = (scratch_block_t){.base = base, .bytes = bytes, .region = region};
-  starts[0] = block;
-  *region = (scratch_region_t){.base = base, .bytes = bytes, .first = block, .starts = starts};
+  gcap_status_t status = scratch_pages_add(&scratch->pages, base, bytes);
+  if (status != NULL) {
+    free(region);
+    return status;
+  }
+  *region = (scratch_region_t){.base = base, .bytes = bytes, .first = block};
+  fill_in(block, region, base, bytes);
+  scratch_pages_set(&scratch->pages, base, block);
   *out_region = region;
   return NULL;
 }
 
-void scratch_region_destroy(scratch_region_t* region) {
-  free(region->first);
-  free(region->starts);
+void scratch_region_destroy(gcap_scratch_t* scratch, scratch_region_t* region) {
+  scratch_pages_set(&scratch->pages, region->base, NULL);
+  scratch_pages_remove(&scratch->pages, region->base, region->bytes);
+  scratch_block_recycle(scratch, NULL, region->first);
   free(region);
-}
-
-static size_t granule_of(const scratch_region_t* region, const void* ptr) {
-  return ((uintptr_t)ptr - (uintptr_t)region->base) / SCRATCH_GRANULE_BYTES;
 }
 
 static scratch_region_t* find_region(const gcap_scratch_t* scratch, const void* ptr) {
@@ -60,18 +137,23 @@ gcap_status_t scratch_find_live(gcap_scratch_t* scratch, void* ptr, scratch_bloc
   *out_block = NULL;
   scratch_region_t* region = find_region(scratch, ptr);
   if (region == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "address %p was not allocated from this scratch", ptr);
-  scratch_block_t* block = region->starts[granule_of(region, ptr)];
-  if (block == NULL || block->base != (char*)ptr) {
+  scratch_block_t* block = scratch_pages_find(&scratch->pages, ptr);
+  if (block == NULL || scratch_block_base(block) != (char*)ptr) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "address %p is inside a block of this scratch, not its start", ptr);
   }
-  if (!block->live) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "address %p was freed already", ptr);
+  if (block->state != SCRATCH_LIVE) {
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "address %p was freed already", ptr);
+  }
   *out_block = block;
   return NULL;
 }
 
+// --- Joining and cutting --------------------------------------------------------------------------------------------
+
 scratch_pool_t* scratch_pool_of(gcap_scratch_t* scratch, const scratch_block_t* block) {
   if (block->reservation != NULL) return &block->reservation->pool;
-  return block->user != NULL ? &block->user->pool : &scratch->untagged;
+  scratch_stream_t* user = scratch_block_user(block);
+  return user != NULL ? &user->pool : &scratch->untagged;
 }
 
 void scratch_merge_upper(gcap_scratch_t* scratch, scratch_block_t* block) {
@@ -79,60 +161,69 @@ void scratch_merge_upper(gcap_scratch_t* scratch, scratch_block_t* block) {
   block->bytes += upper->bytes;
   if (block->sync_id < upper->sync_id) block->sync_id = upper->sync_id;
   block->upper = upper->upper;
-  if (block->upper != NULL) block->upper->lower = block;
-  block->region->starts[granule_of(block->region, upper->base)] = NULL;
-  upper->next = scratch->spares;
-  scratch->spares = upper;
+  if (block->upper != NULL) scratch_block_set_lower(block->upper, block);
+  scratch_pages_set(&scratch->pages, scratch_block_base(upper), NULL);
+  scratch_block_recycle(scratch, scratch_block_user(block), upper);
 }
 
-static bool same_mark(const scratch_block_t* a, const scratch_block_t* b) {
-  return !a->live && !b->live && a->reservation == b->reservation && a->user == b->user;
+// Whether a neighbour may be joined with a free block. Only when both are of one stream is there more to look at.
+static bool same_mark(const scratch_block_t* block, const scratch_block_t* neighbour) {
+  return neighbour != NULL && scratch_block_user(neighbour) == scratch_block_user(block) &&
+         neighbour->state == SCRATCH_FREE && neighbour->reservation == block->reservation;
 }
 
 scratch_block_t* scratch_put(gcap_scratch_t* scratch, scratch_block_t* block) {
   scratch_pool_t* pool = scratch_pool_of(scratch, block);
-  if (block->upper != NULL && same_mark(block, block->upper)) {
+  if (same_mark(block, block->upper)) {
     scratch_pool_remove(pool, block->upper);
     scratch_merge_upper(scratch, block);
   }
-  if (block->lower != NULL && same_mark(block, block->lower)) {
-    block = block->lower;
-    scratch_pool_remove(pool, block);
-    scratch_merge_upper(scratch, block);
+  scratch_block_t* lower = scratch_block_lower(block);
+  if (same_mark(block, lower)) {
+    scratch_pool_remove(pool, lower);
+    scratch_merge_upper(scratch, lower);
+    block = lower;
   }
   scratch_pool_insert(pool, block);
   return block;
 }
 
-static scratch_block_t* new_block(gcap_scratch_t* scratch) {
-  scratch_block_t* block = scratch->spares;
-  if (block == NULL) return malloc(sizeof(*block));
-  scratch->spares = block->next;
-  return block;
-}
-
-// Cuts a block down to `bytes`; what was above becomes a block with the same mark.
-static gcap_status_t split(gcap_scratch_t* scratch, scratch_block_t* block, size_t bytes, scratch_block_t** out_rest) {
-  scratch_block_t* rest = new_block(scratch);
-  *out_rest = rest;
-  if (rest == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to describe a scratch block");
-  *rest = *block;
-  rest->base += bytes;
-  rest->bytes -= bytes;
-  rest->lower = block;
-  if (rest->upper != NULL) rest->upper->lower = rest;
+// Cuts a block down to `bytes`; what was above becomes `rest`, with the same mark.
+static void cut(scratch_pages_t* pages, scratch_block_t* block, size_t bytes, scratch_block_t* rest) {
+  char* base = scratch_block_base(block) + bytes;
+  fill_in(rest, block->region, base, block->bytes - bytes);
+  scratch_block_set_user(rest, scratch_block_user(block));
+  rest->sync_id = block->sync_id;
+  rest->reservation = block->reservation;
+  scratch_block_set_lower(rest, block);
+  rest->upper = block->upper;
+  if (rest->upper != NULL) scratch_block_set_lower(rest->upper, rest);
   block->upper = rest;
   block->bytes = bytes;
-  block->region->starts[granule_of(block->region, rest->base)] = rest;
-  return NULL;
+  scratch_pages_set(pages, base, rest);
+}
+
+bool scratch_detach_own(scratch_stream_t* user, scratch_block_t* block, size_t bytes, scratch_pages_t* pages) {
+  if (block->bytes != bytes && user->spares == NULL) return false;
+  scratch_pool_remove(&user->pool, block);
+  if (block->bytes != bytes) {
+    scratch_block_t* rest = pop(&user->spares);
+    cut(pages, block, bytes, rest);
+    scratch_pool_insert(&user->pool, rest);
+  }
+  return true;
 }
 
 gcap_status_t scratch_detach(gcap_scratch_t* scratch, scratch_block_t* block, size_t bytes) {
   scratch_pool_t* pool = scratch_pool_of(scratch, block);
+  if (block->bytes == bytes) {
+    scratch_pool_remove(pool, block);
+    return NULL;
+  }
+  scratch_block_t* rest = scratch_block_new(scratch, scratch_block_user(block));
+  if (rest == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to describe a scratch block");
   scratch_pool_remove(pool, block);
-  if (block->bytes == bytes) return NULL;
-  scratch_block_t* rest = NULL;
-  gcap_status_t status = split(scratch, block, bytes, &rest);
-  scratch_pool_insert(pool, status == NULL ? rest : block);
-  return status;
+  cut(&scratch->pages, block, bytes, rest);
+  scratch_pool_insert(pool, rest);
+  return NULL;
 }

@@ -8,7 +8,7 @@
 // use it, and a replay does so again (rule 4 of the architecture: such memory is the graph's).
 //
 // Inside, blocks carry no tags: captured work of one stream is in order with itself, also in every replay.
-// Locking: the arena's mutex.
+// Locking: the arena is held: captures are rare, and their allocations take the slow way.
 
 #include <stdlib.h>
 
@@ -17,7 +17,7 @@
 void scratch_reservation_adopt(gcap_scratch_reservation_t* reservation, scratch_block_t* block) {
   if (block->reservation == reservation) return;
   block->reservation = reservation;
-  block->user = reservation->user;
+  scratch_block_set_user(block, reservation->user);
   block->sync_id = 0;
   reservation->bytes += block->bytes;
 }
@@ -29,7 +29,7 @@ gcap_status_t gcap_scratch_reservation_open(gcap_scratch_t* scratch, gcap_stream
   gcap_scratch_reservation_t* reservation = calloc(1, sizeof(*reservation));
   if (reservation == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a scratch reservation");
   reservation->scratch = scratch;
-  pthread_mutex_lock(&scratch->mutex);
+  scratch_hold(scratch);
   gcap_status_t status = scratch_get_stream(scratch, stream, &reservation->user);
   if (status == NULL && reservation->user->open != NULL) {
     status = GCAP_STATUS(GCAP_ALREADY_EXISTS, "stream %p has an open scratch reservation of %zu bytes",
@@ -42,7 +42,7 @@ gcap_status_t gcap_scratch_reservation_open(gcap_scratch_t* scratch, gcap_stream
     scratch->reservations = reservation;
     *out_reservation = reservation;
   }
-  pthread_mutex_unlock(&scratch->mutex);
+  scratch_let_go(scratch);
   if (status != NULL) free(reservation);
   return status;
 }
@@ -52,15 +52,15 @@ static void close_locked(gcap_scratch_reservation_t* reservation) {
 }
 
 void gcap_scratch_reservation_close(gcap_scratch_reservation_t* reservation) {
-  pthread_mutex_lock(&reservation->scratch->mutex);
+  scratch_hold(reservation->scratch);
   close_locked(reservation);
-  pthread_mutex_unlock(&reservation->scratch->mutex);
+  scratch_let_go(reservation->scratch);
 }
 
 size_t gcap_scratch_reservation_bytes(const gcap_scratch_reservation_t* reservation) {
-  pthread_mutex_lock(&reservation->scratch->mutex);
+  scratch_hold(reservation->scratch);
   size_t bytes = reservation->bytes;
-  pthread_mutex_unlock(&reservation->scratch->mutex);
+  scratch_let_go(reservation->scratch);
   return bytes;
 }
 
@@ -69,7 +69,7 @@ static void let_go_of_live(gcap_scratch_reservation_t* reservation) {
   const gcap_scratch_t* scratch = reservation->scratch;
   for (size_t i = 0; i < scratch->num_regions && reservation->num_live > 0; ++i) {
     for (scratch_block_t* block = scratch->regions[i]->first; block != NULL; block = block->upper) {
-      if (block->reservation != reservation || !block->live) continue;
+      if (block->reservation != reservation || block->state != SCRATCH_LIVE) continue;
       block->reservation = NULL;
       --reservation->num_live;
     }
@@ -79,9 +79,9 @@ static void let_go_of_live(gcap_scratch_reservation_t* reservation) {
 void gcap_scratch_reservation_release(gcap_scratch_reservation_t* reservation) {
   gcap_scratch_t* scratch = reservation->scratch;
   scratch_stream_t* user = reservation->user;
-  pthread_mutex_lock(&scratch->mutex);
+  scratch_hold(scratch);
   close_locked(reservation);
-  uint64_t sync_id = gcap_stream_sync_id(user->stream);
+  uint64_t sync_id = gcap_stream_sync_id(scratch_user_stream(user));
   scratch_block_t* block;
   while ((block = scratch_pool_first(&reservation->pool)) != NULL) {
     scratch_pool_remove(&reservation->pool, block);
@@ -94,6 +94,6 @@ void gcap_scratch_reservation_release(gcap_scratch_reservation_t* reservation) {
   gcap_scratch_reservation_t** link = &scratch->reservations;
   while (*link != reservation) link = &(*link)->next;
   *link = reservation->next;
-  pthread_mutex_unlock(&scratch->mutex);
+  scratch_let_go(scratch);
   free(reservation);
 }

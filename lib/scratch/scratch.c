@@ -2,14 +2,15 @@
 //
 // The scratch arena: its life, allocation and free. Memory comes from upstream in regions (upstream.c), which are cut
 // into blocks (region.c). A free block lies in one of many pools (pool.c): of the stream that used it last, of a
-// reservation, or of those that nobody uses. place.c chooses; no driver is asked about streams, their timelines know.
+// reservation, or of those that nobody uses; or just freed in its stream's cache. What a stream gets of its own comes
+// from front.c; here is the slow way, where place.c chooses. No driver is asked about streams, their timelines know.
 //
 // Invariants (gcap_scratch_validate checks them all): blocks cover their region without gap or overlap; a free block is
-// in exactly the pool that its mark names; free neighbours carry different marks; every counter equals what a walk over
-// the blocks counts.
+// in exactly the pool that its mark names, or in its stream's cache; free neighbours outside caches carry different
+// marks; every counter equals what a walk over the blocks counts.
 //
-// Locking: one mutex for everything, never held across a call of upstream or of a log sink. Below it only the locks of
-// the stream module are taken.
+// Locking: see arena.h. Nothing is held across a call of upstream or of a log sink; below the arena's locks only those
+// of the stream module are taken.
 
 #include "gcap/scratch.h"
 
@@ -65,6 +66,7 @@ gcap_status_t gcap_scratch_create(gcap_allocator_t* upstream, const gcap_scratch
   scratch->next_region_bytes = checked.initial_chunk_bytes;
   scratch->stats.limit_bytes = checked.memory_limit_bytes;
   pthread_mutex_init(&scratch->mutex, NULL);
+  scratch_pages_init(&scratch->pages);
   *out_scratch = scratch;
   return NULL;
 }
@@ -72,7 +74,7 @@ gcap_status_t gcap_scratch_create(gcap_allocator_t* upstream, const gcap_scratch
 static gcap_status_t check_unused(const gcap_scratch_t* scratch) {
   size_t num_live = 0, num_reservations = 0;
   for (const scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
-    num_live += user->num_live;
+    num_live += scratch_num_live(user);
     num_reservations += user->num_reservations;
   }
   if (num_live == 0 && num_reservations == 0) return NULL;
@@ -82,25 +84,18 @@ static gcap_status_t check_unused(const gcap_scratch_t* scratch) {
 
 gcap_status_t gcap_scratch_destroy(gcap_scratch_t* scratch) {
   if (scratch == NULL) return NULL;
-  pthread_mutex_lock(&scratch->mutex);
+  scratch_hold(scratch);
   gcap_status_t status = check_unused(scratch);
   if (status == NULL) {
     // The caller has synchronised the streams; some may be gone, so they are not asked.
     for (scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) scratch_untag(scratch, user);
     status = scratch_give_back_idle(scratch);
   }
-  pthread_mutex_unlock(&scratch->mutex);
+  scratch_let_go(scratch);
   if (status != NULL) return status;
-  while (scratch->streams != NULL) {
-    scratch_stream_t* user = scratch->streams;
-    scratch->streams = user->next;
-    free(user);
-  }
-  while (scratch->spares != NULL) {
-    scratch_block_t* spare = scratch->spares;
-    scratch->spares = spare->next;
-    free(spare);
-  }
+  scratch_free_streams(scratch);
+  scratch_free_blocks(scratch);
+  scratch_pages_deinit(&scratch->pages);
   free(scratch->regions);
   pthread_mutex_destroy(&scratch->mutex);
   free(scratch);
@@ -109,31 +104,18 @@ gcap_status_t gcap_scratch_destroy(gcap_scratch_t* scratch) {
 
 // --- Streams --------------------------------------------------------------------------------------------------------
 
-gcap_status_t scratch_get_stream(gcap_scratch_t* scratch, gcap_stream_t* stream, scratch_stream_t** out_user) {
-  scratch_stream_t* user = scratch->streams;
-  while (user != NULL && user->stream != stream) user = user->next;
-  if (user == NULL) {
-    user = calloc(1, sizeof(*user));
-    if (user == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to note a stream of scratch");
-    user->stream = stream;
-    user->next = scratch->streams;
-    scratch->streams = user;
-  }
-  *out_user = user;
-  return NULL;
-}
-
 static gcap_status_t check_forgettable(const scratch_stream_t* user) {
-  void* handle = (void*)gcap_stream_handle(user->stream);
-  if (user->num_live > 0 || user->num_reservations > 0) {
+  const gcap_stream_t* stream = scratch_user_stream(user);
+  void* handle = (void*)gcap_stream_handle(stream);
+  if (scratch_num_live(user) > 0 || user->num_reservations > 0) {
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
                        "scratch cannot forget stream %p: it has %zu blocks handed out and %zu reservations", handle,
-                       user->num_live, user->num_reservations);
+                       (size_t)scratch_num_live(user), user->num_reservations);
   }
   unsigned bin = scratch_pool_next_bin(&user->pool, 0);
   for (; bin < SCRATCH_NUM_BINS; bin = scratch_pool_next_bin(&user->pool, bin + 1)) {
     for (const scratch_block_t* block = user->pool.bins[bin]; block != NULL; block = block->next) {
-      if (gcap_stream_has_finished(user->stream, block->sync_id)) continue;
+      if (gcap_stream_has_finished(stream, block->sync_id)) continue;
       return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
                          "scratch cannot forget stream %p: a block of %zu bytes was freed at its sync id %llu and it "
                          "was not synchronised since",
@@ -145,17 +127,18 @@ static gcap_status_t check_forgettable(const scratch_stream_t* user) {
 
 gcap_status_t gcap_scratch_forget_stream(gcap_scratch_t* scratch, gcap_stream_t* stream) {
   gcap_status_t status = NULL;
-  pthread_mutex_lock(&scratch->mutex);
-  scratch_stream_t** link = &scratch->streams;
-  while (*link != NULL && (*link)->stream != stream) link = &(*link)->next;
-  scratch_stream_t* user = *link;
-  if (user != NULL) status = check_forgettable(user);
+  scratch_hold(scratch);
+  scratch_stream_t* user = scratch->streams;
+  while (user != NULL && scratch_user_stream(user) != stream) user = user->next;
+  if (user != NULL) {
+    scratch_flush(scratch, user);
+    status = check_forgettable(user);
+  }
   if (user != NULL && status == NULL) {
     scratch_untag(scratch, user);
-    *link = user->next;
-    free(user);
+    scratch_remove_stream(scratch, user);
   }
-  pthread_mutex_unlock(&scratch->mutex);
+  scratch_let_go(scratch);
   return status;
 }
 
@@ -164,31 +147,31 @@ gcap_status_t gcap_scratch_forget_stream(gcap_scratch_t* scratch, gcap_stream_t*
 // Grows by what captures lacked, so that their next try succeeds. If that fails the deficit is forgotten: the next
 // capture will report it again, and this allocation is not to blame.
 static void make_up_deficit(gcap_scratch_t* scratch, const scratch_stream_t* user) {
-  if (scratch->deficit_bytes == 0 || gcap_thread_captures() || user->open != NULL) return;
-  size_t bytes = scratch->deficit_bytes;
-  scratch->deficit_bytes = 0;
+  size_t bytes = atomic_load_explicit(&scratch->deficit_bytes, memory_order_relaxed);
+  if (bytes == 0 || gcap_thread_captures() || user->open != NULL) return;
+  atomic_store_explicit(&scratch->deficit_bytes, 0, memory_order_relaxed);
   scratch_block_t* block = NULL;
   gcap_status_t status = scratch_grow(scratch, bytes, &block);
   if (status == NULL) return;
-  pthread_mutex_unlock(&scratch->mutex);
+  scratch_let_go(scratch);
   gcap_log(GCAP_LOG_WARNING, "scratch cannot grow by the %zu bytes that a capture lacked: %s", bytes,
            gcap_status_message(status));
   gcap_status_free(status);
-  pthread_mutex_lock(&scratch->mutex);
+  scratch_hold(scratch);
 }
 
 static gcap_status_t reservation_lacks(gcap_scratch_t* scratch, const scratch_stream_t* user, size_t bytes) {
-  scratch->deficit_bytes += bytes;
+  atomic_fetch_add_explicit(&scratch->deficit_bytes, bytes, memory_order_relaxed);
   return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED,
                      "the scratch reservation of stream %p holds %zu bytes and lacks %zu more; scratch grows by these "
                      "at the next allocation outside a capture",
-                     (void*)gcap_stream_handle(user->stream), user->open->bytes, bytes);
+                     (void*)gcap_stream_handle(scratch_user_stream(user)), user->open->bytes, bytes);
 }
 
 // Refuses what a capture would bake into a graph that does not own it. Asks the driver only on a thread that captures.
 static gcap_status_t check_reserved(const scratch_stream_t* user, const char* operation) {
-  if (!gcap_thread_captures() || user->open != NULL || !gcap_stream_can_capture(user->stream)) return NULL;
-  cudaStream_t handle = gcap_stream_handle(user->stream);
+  if (!gcap_thread_captures() || user->open != NULL || !gcap_stream_can_capture(scratch_user_stream(user))) return NULL;
+  cudaStream_t handle = gcap_stream_handle(scratch_user_stream(user));
   enum cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamIsCapturing(handle, &state)));
   if (state == cudaStreamCaptureStatusNone) return NULL;
@@ -210,33 +193,17 @@ static gcap_status_t obtain_block(gcap_scratch_t* scratch, scratch_stream_t* use
   return gcap_status_annotate(status, gcap_status_code(status),
                               "scratch has no %zu bytes free for stream %p, which has no open reservation, and cannot "
                               "grow",
-                              bytes, (void*)gcap_stream_handle(user->stream));
+                              bytes, (void*)gcap_stream_handle(scratch_user_stream(user)));
 }
 
-static void hand_out(gcap_scratch_t* scratch, scratch_stream_t* user, size_t requested_bytes, scratch_block_t* block) {
-  block->live = true;
-  block->user = user;
-  block->requested_bytes = requested_bytes;
-  ++user->num_live;
-  if (block->reservation != NULL) ++block->reservation->num_live;
-  gcap_allocator_stats_t* stats = &scratch->stats;
-  ++stats->num_allocs;
-  stats->in_use_bytes += block->bytes;
-  stats->requested_in_use_bytes += requested_bytes;
-  if (stats->max_in_use_bytes < stats->in_use_bytes) stats->max_in_use_bytes = stats->in_use_bytes;
-  if (stats->max_alloc_bytes < requested_bytes) stats->max_alloc_bytes = requested_bytes;
-}
-
-gcap_status_t gcap_scratch_alloc(gcap_scratch_t* scratch, size_t bytes, gcap_stream_t* stream, void** out_ptr) {
-  *out_ptr = NULL;
-  if (bytes == 0) return NULL;
+gcap_status_t scratch_alloc_slowly(gcap_scratch_t* scratch, size_t bytes, gcap_stream_t* stream, void** out_ptr) {
   if (stream == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "scratch of %zu bytes needs a stream, not NULL", bytes);
-  size_t rounded = 0;
-  if (!round_up(bytes, &rounded)) {
+  size_t rounded = scratch_block_bytes(bytes);
+  if (rounded == 0) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "scratch of %zu bytes overflows when rounded up to %zu", bytes,
                        SCRATCH_GRANULE_BYTES);
   }
-  pthread_mutex_lock(&scratch->mutex);
+  scratch_hold(scratch);
   scratch_stream_t* user = NULL;
   scratch_block_t* block = NULL;
   gcap_status_t status = scratch_get_stream(scratch, stream, &user);
@@ -250,47 +217,50 @@ gcap_status_t gcap_scratch_alloc(gcap_scratch_t* scratch, size_t bytes, gcap_str
     status = obtain_block(scratch, user, rounded, &block);
   }
   if (status == NULL) {
-    hand_out(scratch, user, bytes, block);
-    *out_ptr = block->base;
+    scratch_block_set_user(block, user);
+    if (block->reservation != NULL) ++block->reservation->num_live;
+    scratch_mark_live(user, bytes, block);
+    *out_ptr = scratch_block_base(block);
   }
-  pthread_mutex_unlock(&scratch->mutex);
-  gcap_trace_allocation(bytes);
+  scratch_let_go(scratch);
   return status;
 }
 
 static void take_back(gcap_scratch_t* scratch, scratch_block_t* block) {
-  scratch_stream_t* user = block->user;
-  scratch->stats.in_use_bytes -= block->bytes;
-  scratch->stats.requested_in_use_bytes -= block->requested_bytes;
-  --user->num_live;
+  scratch_stream_t* user = scratch_block_user(block);
+  scratch_mark_free(user, block);
   if (block->reservation != NULL) --block->reservation->num_live;
   if (user->open != NULL && block->reservation == NULL) scratch_reservation_adopt(user->open, block);
-  block->live = false;
-  block->sync_id = gcap_stream_sync_id(user->stream);
   scratch_put(scratch, block);
 }
 
-gcap_status_t gcap_scratch_free(gcap_scratch_t* scratch, void* ptr) {
-  if (ptr == NULL) return NULL;
-  pthread_mutex_lock(&scratch->mutex);
+gcap_status_t scratch_free_slowly(gcap_scratch_t* scratch, void* ptr) {
+  scratch_hold(scratch);
   scratch_block_t* block = NULL;
   gcap_status_t status = scratch_find_live(scratch, ptr, &block);
-  if (status == NULL) status = check_reserved(block->user, "gcap_scratch_free");
+  if (status == NULL) status = check_reserved(scratch_block_user(block), "gcap_scratch_free");
   if (status == NULL) take_back(scratch, block);
-  pthread_mutex_unlock(&scratch->mutex);
+  scratch_let_go(scratch);
   return status;
 }
 
 gcap_status_t gcap_scratch_trim(gcap_scratch_t* scratch) {
-  pthread_mutex_lock(&scratch->mutex);
+  scratch_hold(scratch);
   scratch_settle(scratch);
   gcap_status_t status = scratch_give_back_idle(scratch);
-  pthread_mutex_unlock(&scratch->mutex);
+  scratch_let_go(scratch);
   return status;
 }
 
 void gcap_scratch_get_stats(gcap_scratch_t* scratch, gcap_allocator_stats_t* out_stats) {
-  pthread_mutex_lock(&scratch->mutex);
+  scratch_hold(scratch);
+  scratch_fold_peaks(scratch);
   *out_stats = scratch->stats;
-  pthread_mutex_unlock(&scratch->mutex);
+  for (const scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
+    out_stats->num_allocs += user->num_allocs;
+    out_stats->in_use_bytes += user->in_use_bytes;
+    out_stats->requested_in_use_bytes += user->requested_in_use_bytes;
+    if (out_stats->max_alloc_bytes < user->max_alloc_bytes) out_stats->max_alloc_bytes = user->max_alloc_bytes;
+  }
+  scratch_let_go(scratch);
 }

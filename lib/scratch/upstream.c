@@ -2,7 +2,7 @@
 //
 // Traffic with the upstream allocator: growing by a region, and giving idle regions back.
 //
-// Upstream may be foreign code that calls this scratch again, so the mutex is let go around each call. What is on its
+// Upstream may be foreign code that calls this scratch again, so the arena is let go around each call. What is on its
 // way then is counted in absent_bytes and num_absent: the memory limit holds meanwhile, and the array of regions keeps
 // a place for each, so that coming home never fails.
 
@@ -64,7 +64,7 @@ static gcap_status_t limit_reached(const gcap_scratch_t* scratch, size_t needed_
                      "scratch needs %zu bytes more; its limit is %zu, of which %zu are held from upstream (%zu handed "
                      "out, %zu kept by graphs)",
                      needed_bytes, scratch->options.memory_limit_bytes, scratch_held_bytes(scratch),
-                     (size_t)scratch->stats.in_use_bytes, reserved_bytes);
+                     (size_t)scratch_in_use_bytes(scratch), reserved_bytes);
 }
 
 static gcap_status_t apply_limit(const gcap_scratch_t* scratch, size_t needed_bytes, growth_t* growth) {
@@ -77,8 +77,10 @@ static gcap_status_t apply_limit(const gcap_scratch_t* scratch, size_t needed_by
   return NULL;
 }
 
-// One region from upstream. Called without the mutex.
-static gcap_status_t fetch_region(gcap_allocator_t* upstream, size_t bytes, scratch_region_t** out_region) {
+// One region from upstream. Holds nothing.
+static gcap_status_t fetch_region(gcap_scratch_t* scratch, size_t bytes, scratch_block_t* block,
+                                  scratch_region_t** out_region) {
+  gcap_allocator_t* upstream = scratch->upstream;
   *out_region = NULL;
   void* base = NULL;
   GCAP_RETURN_IF_ERROR(gcap_allocator_alloc(upstream, bytes, &base));
@@ -87,17 +89,17 @@ static gcap_status_t fetch_region(gcap_allocator_t* upstream, size_t bytes, scra
         GCAP_STATUS(GCAP_LIBRARY_ERROR, "scratch's upstream allocator gave %p for %zu bytes", base, bytes);
     return gcap_status_join(status, gcap_allocator_free(upstream, base));
   }
-  gcap_status_t status = scratch_region_create(base, bytes, out_region);
+  gcap_status_t status = scratch_region_create(scratch, base, bytes, block, out_region);
   return status == NULL ? NULL : gcap_status_join(status, gcap_allocator_free(upstream, base));
 }
 
 // The planned region, or one of just what is needed where upstream has not enough for the plan.
-static gcap_status_t fetch_planned(gcap_allocator_t* upstream, size_t planned_bytes, size_t needed_bytes,
-                                   scratch_region_t** out_region) {
-  gcap_status_t status = fetch_region(upstream, planned_bytes, out_region);
+static gcap_status_t fetch_planned(gcap_scratch_t* scratch, size_t planned_bytes, size_t needed_bytes,
+                                   scratch_block_t* block, scratch_region_t** out_region) {
+  gcap_status_t status = fetch_region(scratch, planned_bytes, block, out_region);
   if (gcap_status_code(status) != GCAP_RESOURCE_EXHAUSTED || planned_bytes == needed_bytes) return status;
   gcap_status_free(status);
-  return fetch_region(upstream, needed_bytes, out_region);
+  return fetch_region(scratch, needed_bytes, block, out_region);
 }
 
 gcap_status_t scratch_grow(gcap_scratch_t* scratch, size_t bytes, scratch_block_t** out_block) {
@@ -105,15 +107,20 @@ gcap_status_t scratch_grow(gcap_scratch_t* scratch, size_t bytes, scratch_block_
   growth_t growth = plan_growth(scratch, bytes);
   GCAP_RETURN_IF_ERROR(apply_limit(scratch, bytes, &growth));
   GCAP_RETURN_IF_ERROR(make_place(scratch));
+  scratch_block_t* block = scratch_block_new(scratch, NULL);
+  if (block == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to describe a scratch block");
   ++scratch->num_absent;
   scratch->absent_bytes += growth.bytes;
-  pthread_mutex_unlock(&scratch->mutex);
+  scratch_let_go(scratch);
   scratch_region_t* region = NULL;
-  gcap_status_t status = fetch_planned(scratch->upstream, growth.bytes, bytes, &region);
-  pthread_mutex_lock(&scratch->mutex);
+  gcap_status_t status = fetch_planned(scratch, growth.bytes, bytes, block, &region);
+  scratch_hold(scratch);
   --scratch->num_absent;
   scratch->absent_bytes -= growth.bytes;
-  if (status != NULL) return status;
+  if (status != NULL) {
+    scratch_block_recycle(scratch, NULL, block);
+    return status;
+  }
   scratch->next_region_bytes = growth.next_region_bytes;
   ++scratch->stats.num_extensions;
   add_region(scratch, region);
@@ -125,7 +132,7 @@ gcap_status_t scratch_grow(gcap_scratch_t* scratch, size_t bytes, scratch_block_
 
 // What is handed out, or kept by a graph, has a user.
 static bool is_idle(const scratch_region_t* region) {
-  return region->first->upper == NULL && region->first->user == NULL;
+  return region->first->upper == NULL && scratch_block_user(region->first) == NULL;
 }
 
 // Takes the idle regions out of the arena, as a list.
@@ -155,15 +162,15 @@ gcap_status_t scratch_give_back_idle(gcap_scratch_t* scratch) {
   while (idle != NULL) {
     scratch_region_t* region = idle;
     idle = region->next;
-    pthread_mutex_unlock(&scratch->mutex);
+    scratch_let_go(scratch);
     gcap_status_t freed = gcap_allocator_free(scratch->upstream, region->base);
-    pthread_mutex_lock(&scratch->mutex);
+    scratch_hold(scratch);
     --scratch->num_absent;
     scratch->absent_bytes -= region->bytes;
     if (freed != NULL) {
       add_region(scratch, region);
     } else {
-      scratch_region_destroy(region);
+      scratch_region_destroy(scratch, region);
       ++scratch->stats.num_shrinkages;
       scratch->next_region_bytes = scratch->options.initial_chunk_bytes;  // what was learned of the need is out of date
     }

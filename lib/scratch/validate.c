@@ -2,7 +2,7 @@
 //
 // Validation: walks over regions, blocks and pools and compares them with one another and with the counters. It trusts
 // no counter and shares no arithmetic with the code that keeps them, but for the bin formula. The cost is blocks times
-// streams: a tool for tests and for whoever suspects a stray write. Locking: the arena's mutex, for the whole walk.
+// streams: a tool for tests and for whoever suspects a stray write. Locking: the arena is held for the whole walk.
 
 #include "lib/scratch/arena.h"
 
@@ -13,62 +13,71 @@
 
 // What a walk over all blocks finds.
 typedef struct census {
-  size_t region_bytes, live_bytes, requested_bytes, num_free;
+  size_t region_bytes, live_bytes, requested_bytes, num_free, num_cached;
 } census_t;
 
 static gcap_status_t check_block(const scratch_region_t* region, const scratch_block_t* block, const char* expected) {
-  REQUIRE(block->region == region, "block %p names another region", (void*)block->base);
-  REQUIRE(block->base == expected, "block %p should start at %p", (void*)block->base, (const void*)expected);
-  REQUIRE(block->bytes > 0 && block->bytes % SCRATCH_GRANULE_BYTES == 0, "block %p has %zu bytes", (void*)block->base,
-          block->bytes);
-  REQUIRE(block->upper == NULL || block->upper->lower == block, "block %p and its upper neighbour disagree",
-          (void*)block->base);
-  REQUIRE(!block->live || (block->user != NULL && block->requested_bytes > 0 && block->requested_bytes <= block->bytes),
-          "live block %p of %zu bytes has %zu requested bytes, or no stream", (void*)block->base, block->bytes,
-          block->requested_bytes);
-  REQUIRE(block->reservation == NULL || block->user == block->reservation->user,
-          "block %p is tagged with another stream than its reservation's", (void*)block->base);
+  REQUIRE(block->region == region, "block %p names another region", (void*)scratch_block_base(block));
+  const scratch_stream_t* user = scratch_block_user(block);
+  REQUIRE(scratch_block_base(block) == expected, "block %p should start at %p", (void*)scratch_block_base(block),
+          (const void*)expected);
+  REQUIRE(block->bytes > 0 && block->bytes % SCRATCH_GRANULE_BYTES == 0, "block %p has %zu bytes",
+          (void*)scratch_block_base(block), block->bytes);
+  REQUIRE(block->upper == NULL || scratch_block_lower(block->upper) == block,
+          "block %p and its upper neighbour disagree", (void*)scratch_block_base(block));
+  REQUIRE(block->state != SCRATCH_LIVE ||
+              (user != NULL && block->requested_bytes > 0 && block->requested_bytes <= block->bytes),
+          "live block %p of %zu bytes has %zu requested bytes, or no stream", (void*)scratch_block_base(block),
+          block->bytes, block->requested_bytes);
+  REQUIRE(block->state != SCRATCH_CACHED || (user != NULL && block->reservation == NULL),
+          "cached block %p is of no stream, or of a graph", (void*)scratch_block_base(block));
+  REQUIRE(block->reservation == NULL || user == block->reservation->user,
+          "block %p is tagged with another stream than its reservation's", (void*)scratch_block_base(block));
   const scratch_block_t* upper = block->upper;
-  REQUIRE(upper == NULL || block->live || upper->live || block->user != upper->user ||
-              block->reservation != upper->reservation,
-          "free blocks %p and %p carry the same mark and are not merged", (void*)block->base, (void*)upper->base);
+  REQUIRE(upper == NULL || block->state != SCRATCH_FREE || upper->state != SCRATCH_FREE ||
+              user != scratch_block_user(upper) || block->reservation != upper->reservation,
+          "free blocks %p and %p carry the same mark and are not merged", (void*)scratch_block_base(block),
+          (void*)scratch_block_base(upper));
   return NULL;
 }
 
-static gcap_status_t check_starts(const scratch_region_t* region) {
+static gcap_status_t check_starts(scratch_pages_t* pages, const scratch_region_t* region) {
   const scratch_block_t* block = region->first;
   for (size_t i = 0; i < region->bytes / SCRATCH_GRANULE_BYTES; ++i) {
-    bool starts_here = block != NULL && block->base == region->base + i * SCRATCH_GRANULE_BYTES;
-    REQUIRE(region->starts[i] == (starts_here ? block : NULL), "region %p: entry %zu of the table is wrong",
-            (void*)region->base, i);
+    const char* granule = region->base + i * SCRATCH_GRANULE_BYTES;
+    bool starts_here = block != NULL && scratch_block_base(block) == granule;
+    REQUIRE(scratch_pages_find(pages, granule) == (starts_here ? block : NULL),
+            "region %p: granule %zu leads to a wrong block", (void*)region->base, i);
     if (starts_here) block = block->upper;
   }
   return NULL;
 }
 
-static gcap_status_t check_region(const scratch_region_t* region, census_t* census) {
-  REQUIRE(region->first != NULL && region->first->lower == NULL, "region %p has no lowest block", (void*)region->base);
+static gcap_status_t check_region(scratch_pages_t* pages, const scratch_region_t* region, census_t* census) {
+  REQUIRE(region->first != NULL && scratch_block_lower(region->first) == NULL, "region %p has no lowest block",
+          (void*)region->base);
   const char* expected = region->base;
   for (const scratch_block_t* block = region->first; block != NULL; block = block->upper) {
     GCAP_RETURN_IF_ERROR(check_block(region, block, expected));
     expected += block->bytes;
-    census->live_bytes += block->live ? block->bytes : 0;
-    census->requested_bytes += block->live ? block->requested_bytes : 0;
-    census->num_free += !block->live;
+    census->live_bytes += block->state == SCRATCH_LIVE ? block->bytes : 0;
+    census->requested_bytes += block->state == SCRATCH_LIVE ? block->requested_bytes : 0;
+    census->num_free += block->state == SCRATCH_FREE;
+    census->num_cached += block->state == SCRATCH_CACHED;
   }
   REQUIRE(expected == region->base + region->bytes, "the blocks of region %p end at %p", (void*)region->base,
           (const void*)expected);
   census->region_bytes += region->bytes;
-  return check_starts(region);
+  return check_starts(pages, region);
 }
 
-static gcap_status_t check_regions(const gcap_scratch_t* scratch, census_t* census) {
+static gcap_status_t check_regions(gcap_scratch_t* scratch, census_t* census) {
   for (size_t i = 0; i < scratch->num_regions; ++i) {
     const scratch_region_t* region = scratch->regions[i];
     REQUIRE(
         i == 0 || (uintptr_t)scratch->regions[i - 1]->base + scratch->regions[i - 1]->bytes <= (uintptr_t)region->base,
         "region %p overlaps the one below, or is out of order", (void*)region->base);
-    GCAP_RETURN_IF_ERROR(check_region(region, census));
+    GCAP_RETURN_IF_ERROR(check_region(&scratch->pages, region, census));
   }
   return NULL;
 }
@@ -80,11 +89,13 @@ static gcap_status_t check_pool(gcap_scratch_t* scratch, const scratch_pool_t* p
     REQUIRE(filled == (pool->bins[bin] != NULL), "the bit of bin %u is wrong", bin);
     const scratch_block_t* previous = NULL;
     for (const scratch_block_t* block = pool->bins[bin]; block != NULL; previous = block, block = block->next) {
-      REQUIRE(!block->live, "live block %p is in a pool", (void*)block->base);
-      REQUIRE(scratch_pool_of(scratch, block) == pool, "block %p is in another pool than its own", (void*)block->base);
-      REQUIRE(scratch_pool_bin(block->bytes) == bin, "block %p of %zu bytes is in bin %u", (void*)block->base,
-              block->bytes, bin);
-      REQUIRE(block->previous == previous, "bin %u is linked wrongly at block %p", bin, (void*)block->base);
+      REQUIRE(block->state == SCRATCH_FREE, "block %p is in a pool, but not free", (void*)scratch_block_base(block));
+      REQUIRE(scratch_pool_of(scratch, block) == pool, "block %p is in another pool than its own",
+              (void*)scratch_block_base(block));
+      REQUIRE(scratch_pool_bin(block->bytes) == bin, "block %p of %zu bytes is in bin %u",
+              (void*)scratch_block_base(block), block->bytes, bin);
+      REQUIRE(block->previous == previous, "bin %u is linked wrongly at block %p", bin,
+              (void*)scratch_block_base(block));
       ++*num_free;
     }
   }
@@ -105,23 +116,47 @@ static gcap_status_t check_pools(gcap_scratch_t* scratch, size_t expected_num_fr
   return NULL;
 }
 
+// The same for the caches.
+static gcap_status_t check_caches(const gcap_scratch_t* scratch, size_t expected_num_cached) {
+  size_t num_cached = 0;
+  for (const scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
+    const size_t num_before = num_cached;
+    for (unsigned bin = 0; bin < SCRATCH_NUM_CACHE_BINS; ++bin) {
+      for (const scratch_block_t* block = user->cache[bin]; block != NULL; block = block->next) {
+        REQUIRE(block->state == SCRATCH_CACHED && scratch_block_user(block) == user,
+                "block %p is in a cache that is not its own", (void*)scratch_block_base(block));
+        REQUIRE(scratch_pool_bin(block->bytes) == bin, "cached block %p of %zu bytes is in bin %u",
+                (void*)scratch_block_base(block), block->bytes, bin);
+        ++num_cached;
+      }
+    }
+    REQUIRE(user->num_cached == num_cached - num_before, "a stream has %zu cached blocks, its counter says %zu",
+            num_cached - num_before, user->num_cached);
+  }
+  REQUIRE(num_cached == expected_num_cached, "%zu blocks are marked as cached, %zu are in caches", expected_num_cached,
+          num_cached);
+  return NULL;
+}
+
 // Bytes and number of the blocks that belong to a stream or, if given, to a reservation.
 static void count_blocks(const gcap_scratch_t* scratch, const scratch_stream_t* user,
                          const gcap_scratch_reservation_t* reservation, size_t* out_bytes, size_t* out_num_live) {
   *out_bytes = *out_num_live = 0;
   for (size_t i = 0; i < scratch->num_regions; ++i) {
     for (const scratch_block_t* block = scratch->regions[i]->first; block != NULL; block = block->upper) {
-      if (block->user != user || (reservation != NULL && block->reservation != reservation)) continue;
+      if (scratch_block_user(block) != user || (reservation != NULL && block->reservation != reservation)) continue;
       *out_bytes += block->bytes;
-      *out_num_live += block->live;
+      *out_num_live += block->state == SCRATCH_LIVE;
     }
   }
 }
 
-static gcap_status_t check_stream(const gcap_scratch_t* scratch, const scratch_stream_t* user) {
+static gcap_status_t check_stream(gcap_scratch_t* scratch, const scratch_stream_t* user) {
+  REQUIRE(scratch_find_stream(scratch, scratch_user_stream(user)) == user, "a stream is not found");
   size_t bytes = 0, num_live = 0, num_reservations = 0;
   count_blocks(scratch, user, NULL, &bytes, &num_live);
-  REQUIRE(num_live == user->num_live, "a stream has %zu live blocks, its counter says %zu", num_live, user->num_live);
+  REQUIRE(num_live == scratch_num_live(user), "a stream has %zu live blocks, its counters say %zu", num_live,
+          (size_t)scratch_num_live(user));
   bool open_is_known = user->open == NULL;
   for (const gcap_scratch_reservation_t* r = scratch->reservations; r != NULL; r = r->next) {
     num_reservations += r->user == user;
@@ -146,6 +181,7 @@ static gcap_status_t check_all(gcap_scratch_t* scratch) {
   census_t census = {0};
   GCAP_RETURN_IF_ERROR(check_regions(scratch, &census));
   GCAP_RETURN_IF_ERROR(check_pools(scratch, census.num_free));
+  GCAP_RETURN_IF_ERROR(check_caches(scratch, census.num_cached));
   for (const scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
     GCAP_RETURN_IF_ERROR(check_stream(scratch, user));
   }
@@ -155,9 +191,14 @@ static gcap_status_t check_all(gcap_scratch_t* scratch) {
   const gcap_allocator_stats_t* stats = &scratch->stats;
   REQUIRE(stats->total_allocated_bytes == census.region_bytes, "the regions have %zu bytes, the counter says %zu",
           census.region_bytes, (size_t)stats->total_allocated_bytes);
-  REQUIRE(stats->in_use_bytes == census.live_bytes && stats->requested_in_use_bytes == census.requested_bytes,
+  size_t in_use_bytes = 0, requested_bytes = 0;
+  for (const scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
+    in_use_bytes += user->in_use_bytes;
+    requested_bytes += user->requested_in_use_bytes;
+  }
+  REQUIRE(in_use_bytes == census.live_bytes && requested_bytes == census.requested_bytes,
           "%zu bytes are live (%zu requested), the counters say %zu (%zu)", census.live_bytes, census.requested_bytes,
-          (size_t)stats->in_use_bytes, (size_t)stats->requested_in_use_bytes);
+          in_use_bytes, requested_bytes);
   size_t limit = scratch->options.memory_limit_bytes;
   REQUIRE(limit == 0 || scratch_held_bytes(scratch) <= limit, "%zu bytes are held, the limit is %zu",
           scratch_held_bytes(scratch), limit);
@@ -165,8 +206,8 @@ static gcap_status_t check_all(gcap_scratch_t* scratch) {
 }
 
 gcap_status_t gcap_scratch_validate(gcap_scratch_t* scratch) {
-  pthread_mutex_lock(&scratch->mutex);
+  scratch_hold(scratch);
   gcap_status_t status = check_all(scratch);
-  pthread_mutex_unlock(&scratch->mutex);
+  scratch_let_go(scratch);
   return status;
 }

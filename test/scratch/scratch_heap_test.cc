@@ -2,6 +2,8 @@
 //
 // Scratch when host memory for its own descriptions runs out: the step fails, and the arena is as before it.
 
+#include <vector>
+
 #include "gtest/gtest.h"
 #include "test/base/heap_failure.h"
 #include "test/scratch/scratch_test_support.h"
@@ -28,6 +30,26 @@ class ScratchHeap : public ScratchTest {
     EXPECT_EQ(Stats().num_allocs, allocs_before_);
   }
   void RememberAllocs() { allocs_before_ = Stats().num_allocs; }
+
+  static constexpr size_t kLargeRegionGranules = 200;
+  void MakeLargeRegion() {
+    options_.initial_chunk_bytes = kLargeRegionGranules * kGranule;
+    Create();
+  }
+  // Takes granules until cutting off one more would need the heap.
+  std::vector<char*> UseUpBlockStructs(gcap_stream_t* stream) {
+    std::vector<char*> blocks = {Alloc(kGranule, stream)};
+    while (true) {
+      void* ptr = nullptr;
+      const HeapFailure failure;
+      const Outcome outcome(gcap_scratch_alloc(scratch_, kGranule, stream, &ptr));
+      if (failure.hits() > 0) break;
+      EXPECT_TRUE(outcome.ok()) << outcome.message;
+      blocks.push_back(static_cast<char*>(ptr));
+    }
+    RememberAllocs();
+    return blocks;
+  }
 
  private:
   uint64_t allocs_before_ = 0;
@@ -57,31 +79,57 @@ TEST_F(ScratchHeap, OfARegion) {
   Synchronize(a_);
   Trim();
   RememberAllocs();
-  // Three pieces and the status for the planned size, and the three again for the size that is needed.
-  ExpectAllocFailsWithoutHeap(7, 100, "describe a scratch region of 256 bytes");
+  // The region and the status for the planned size, and the region again for the size that is needed.
+  ExpectAllocFailsWithoutHeap(3, 100, "describe a scratch region of 256 bytes");
   EXPECT_EQ(upstream_.num_regions(), 0u);
   EXPECT_EQ(Stats().total_allocated_bytes, 0u);
   Free(Alloc(100, a_));
 }
 
 TEST_F(ScratchHeap, OfASplit) {
-  Free(Alloc(kChunk, a_));
-  RememberAllocs();
+  MakeLargeRegion();
+  const std::vector<char*> blocks = UseUpBlockStructs(a_);
+  EXPECT_GT(blocks.size(), 1u);
   ExpectAllocFailsWithoutHeap(1, 100, "describe a scratch block");
   Free(Alloc(100, a_));
   EXPECT_EQ(NumRequests(), 1u);
+  for (char* block : blocks) Free(block);
 }
 
 TEST_F(ScratchHeap, OfAGatheredRun) {
-  char* lower = Alloc(kChunk / 2, a_);
-  char* upper = Alloc(kChunk / 2, b_);
+  MakeLargeRegion();
+  char* lower = Alloc(8 * kGranule, a_);
+  char* upper = Alloc(8 * kGranule, b_);
+  std::vector<char*> blocks = UseUpBlockStructs(c_);
+  blocks.push_back(Alloc((kLargeRegionGranules - 16 - blocks.size()) * kGranule, c_));  // just what is left
   Free(lower);
   Free(upper);
   Wait(a_, b_);
   RememberAllocs();
-  ExpectAllocFailsWithoutHeap(1, kChunk / 2 + 1, "describe a scratch block");
-  EXPECT_EQ(Alloc(kChunk / 2 + 1, a_), lower);
+  ExpectAllocFailsWithoutHeap(1, 9 * kGranule, "describe a scratch block");
+  EXPECT_EQ(Alloc(9 * kGranule, a_), lower);
+  EXPECT_EQ(NumRequests(), 1u);
   Free(lower);
+  for (char* block : blocks) Free(block);
+}
+
+// Cutting, joining, and many sizes: once it was done, doing it again asks the heap for nothing.
+TEST_F(ScratchHeap, IsNotNeededInTheSteadyState) {
+  for (int round = 0; round < 3; ++round) {
+    const HeapFailure failure(round == 0 ? 0 : 1);
+    std::vector<void*> blocks(50, nullptr);
+    for (size_t i = 0; i < blocks.size(); ++i) {
+      GCAP_EXPECT_OK(gcap_scratch_alloc(scratch_, 1 + i * 977 % 9000, a_, &blocks[i]));
+      if (i % 3 == 2) {
+        GCAP_EXPECT_OK(gcap_scratch_free(scratch_, blocks[i - 1]));
+        blocks[i - 1] = nullptr;
+      }
+    }
+    for (void* block : blocks) GCAP_EXPECT_OK(gcap_scratch_free(scratch_, block));
+    EXPECT_EQ(failure.hits(), 0);
+    EXPECT_EQ(Stats().in_use_bytes, 0u);
+  }
+  Validate();
 }
 
 TEST_F(ScratchHeap, OfAReservation) {

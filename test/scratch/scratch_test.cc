@@ -106,6 +106,45 @@ TEST_F(Scratch, RejectsFreeOfWhatIsNoBlock) {
   Free(other);
 }
 
+// Whatever the block has become since: cached, joined with a neighbour, or given back.
+TEST_F(Scratch, RejectsFreeOfWhatWasFreed) {
+  char* ptr = Alloc(1024, a_);
+  char* upper = Alloc(1024, a_);
+  Free(upper);
+  GCAP_EXPECT_FAILS(gcap_scratch_free(scratch_, upper), GCAP_INVALID_ARGUMENT, "freed already");
+  Free(ptr);
+  Free(Alloc(kChunk, a_));  // joins all
+  GCAP_EXPECT_FAILS(gcap_scratch_free(scratch_, upper), GCAP_INVALID_ARGUMENT, "inside a block");
+  GCAP_EXPECT_FAILS(gcap_scratch_free(scratch_, ptr), GCAP_INVALID_ARGUMENT, "freed already");
+  Synchronize(a_);
+  Trim();
+  GCAP_EXPECT_FAILS(gcap_scratch_free(scratch_, ptr), GCAP_INVALID_ARGUMENT, "not allocated");
+}
+
+TEST_F(Scratch, ServesManyStreams) {
+  std::vector<gcap_stream_t*> streams(100);
+  std::vector<char*> blocks;
+  for (gcap_stream_t*& stream : streams) {
+    GCAP_ASSERT_OK(gcap_stream_create(0, &stream));
+    blocks.push_back(Alloc(kGranule, stream));
+  }
+  EXPECT_EQ(Stats().in_use_bytes, 100 * kGranule);
+  for (size_t i = 0; i < streams.size(); ++i) {
+    Free(blocks[i]);
+    EXPECT_EQ(Alloc(kGranule, streams[i]), blocks[i]);
+    Free(blocks[i]);
+    Synchronize(streams[i]);
+    if (i % 3 == 0) GCAP_EXPECT_OK(gcap_scratch_forget_stream(scratch_, streams[i]));
+  }
+  EXPECT_EQ(Stats().num_allocs, 200u);
+  EXPECT_EQ(Stats().max_in_use_bytes, 100 * kGranule);
+  for (size_t i = 0; i < streams.size(); ++i) {
+    if (i % 3 != 0) GCAP_EXPECT_OK(gcap_scratch_forget_stream(scratch_, streams[i]));
+    GCAP_EXPECT_OK(gcap_stream_destroy(streams[i]));
+  }
+  Validate();
+}
+
 TEST_F(Scratch, ReusesABlockOfItsStreamAtOnce) {
   char* first = Alloc(1000, a_);
   char* second = Alloc(1000, a_);

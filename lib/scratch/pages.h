@@ -1,0 +1,64 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// pages.h: from an address to the block that starts there, without a lock.
+#ifndef GCAP_LIB_SCRATCH_PAGES_H_
+#define GCAP_LIB_SCRATCH_PAGES_H_
+
+#include <pthread.h>
+
+#include "lib/scratch/pool.h"
+
+// 49 bits of address: 12 choose a leaf, 12 a page of 32 MiB in it, the rest a granule in that. Pages are so large
+// because their untouched parts cost nothing, and all of 80 GB then is 2,560 of them.
+#define SCRATCH_PAGE_BYTES_LOG2 25
+#define SCRATCH_LEAF_PAGES_LOG2 12
+#define SCRATCH_NUM_LEAVES_LOG2 12
+
+typedef struct scratch_page {
+  _Atomic(scratch_block_t*) blocks[(size_t)1 << (SCRATCH_PAGE_BYTES_LOG2 - 8)];  // by granule: what starts there
+  struct scratch_page* next;                                                     // among the spares
+} scratch_page_t;
+
+typedef struct scratch_leaf {
+  struct {
+    _Atomic(scratch_page_t*) page;
+    size_t num_regions;  // that have a part in it
+  } places[(size_t)1 << SCRATCH_LEAF_PAGES_LOG2];
+} scratch_leaf_t;
+
+// Whoever may change a block sets its place (see arena.h); anybody looks.
+typedef struct scratch_pages {
+  _Atomic(scratch_leaf_t*) leaves[(size_t)1 << SCRATCH_NUM_LEAVES_LOG2];
+  pthread_mutex_t mutex;   // over what follows, and over the making and ending of pages
+  scratch_page_t* spares;  // all zero
+} scratch_pages_t;
+
+void scratch_pages_init(scratch_pages_t* pages);
+void scratch_pages_deinit(scratch_pages_t* pages);
+
+// Makes places for a region. They are empty.
+//   RESOURCE_EXHAUSTED  no host memory
+//   LIBRARY_ERROR       no device or host has such addresses
+gcap_status_t scratch_pages_add(scratch_pages_t* pages, const char* base, size_t bytes) GCAP_NODISCARD;
+// Takes them away; they are empty again.
+void scratch_pages_remove(scratch_pages_t* pages, const char* base, size_t bytes);
+
+// Empties or fills the place of an address in a region.
+void scratch_pages_set(scratch_pages_t* pages, const char* address, scratch_block_t* block);
+
+// The block that starts in the granule of `ptr`, or NULL. For an address of no region the answer may be any block that
+// ever was.
+static inline scratch_block_t* scratch_pages_find(scratch_pages_t* pages, const void* ptr) {
+  const size_t leaf_pages = (size_t)1 << SCRATCH_LEAF_PAGES_LOG2;
+  uintptr_t address = (uintptr_t)ptr;
+  uintptr_t number = address >> SCRATCH_PAGE_BYTES_LOG2;
+  if (number >> (SCRATCH_LEAF_PAGES_LOG2 + SCRATCH_NUM_LEAVES_LOG2) != 0) return NULL;
+  scratch_leaf_t* leaf = atomic_load_explicit(&pages->leaves[number >> SCRATCH_LEAF_PAGES_LOG2], memory_order_acquire);
+  if (leaf == NULL) return NULL;
+  scratch_page_t* page = atomic_load_explicit(&leaf->places[number & (leaf_pages - 1)].page, memory_order_acquire);
+  if (page == NULL) return NULL;
+  uintptr_t offset = address & (((uintptr_t)1 << SCRATCH_PAGE_BYTES_LOG2) - 1);
+  return atomic_load_explicit(&page->blocks[offset / SCRATCH_GRANULE_BYTES], memory_order_acquire);
+}
+
+#endif  // GCAP_LIB_SCRATCH_PAGES_H_

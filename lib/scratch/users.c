@@ -1,0 +1,156 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// What the arena knows of streams: their locks, the list of them, and the directory that finds one without a lock.
+//
+// The directory holds no more than the list does, at a quarter to a half of its places. Whoever finds a struct in it
+// takes its lock and looks whether it still is the stream's: a struct is used again for another stream.
+// Locking: a stream's lock is held for some tens of instructions by the fast path, or as long as the arena is held. Who
+// does not get it soon had better wait for the arena's mutex, where waiting is asleep.
+
+#include <sched.h>
+#include <stdlib.h>
+
+#include "lib/scratch/arena.h"
+
+enum {
+  kPatience = 100,         // looks at a lock, about a microsecond
+  kFirstDirectoryLog2 = 3  // places of the first directory
+};
+
+bool scratch_try_lock_again(scratch_stream_t* user) {
+  for (int looks = 0; looks < kPatience; ++looks) {
+    if (atomic_load_explicit(&user->locked, memory_order_relaxed)) continue;
+    if (!atomic_exchange_explicit(&user->locked, true, memory_order_acquire)) return true;
+  }
+  return false;
+}
+
+static void lock(scratch_stream_t* user) {
+  while (!scratch_try_lock(user)) sched_yield();  // the holder may be a thread that was put to sleep
+}
+
+void scratch_hold(gcap_scratch_t* scratch) {
+  pthread_mutex_lock(&scratch->mutex);
+  for (scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) lock(user);
+}
+
+void scratch_let_go(gcap_scratch_t* scratch) {
+  for (scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) scratch_unlock(user);
+  pthread_mutex_unlock(&scratch->mutex);
+}
+
+// --- The directory --------------------------------------------------------------------------------------------------
+
+static void enter(scratch_directory_t* directory, scratch_stream_t* user) {
+  size_t place = scratch_first_place(directory, scratch_user_stream(user));
+  while (atomic_load_explicit(&directory->places[place & directory->mask], memory_order_relaxed) != NULL) ++place;
+  atomic_store_explicit(&directory->places[place & directory->mask], user, memory_order_release);
+}
+
+// Fills the directory with what is on the list.
+static void fill(scratch_directory_t* directory, scratch_stream_t* users) {
+  for (size_t i = 0; i <= directory->mask; ++i) {
+    atomic_store_explicit(&directory->places[i], NULL, memory_order_relaxed);
+  }
+  for (scratch_stream_t* user = users; user != NULL; user = user->next) enter(directory, user);
+}
+
+// Makes room for one stream more.
+static bool make_room(gcap_scratch_t* scratch) {
+  scratch_directory_t* directory = atomic_load_explicit(&scratch->directory, memory_order_relaxed);
+  if (directory != NULL && 2 * (scratch->num_streams + 1) <= directory->mask) return true;
+  unsigned log2 = directory == NULL ? kFirstDirectoryLog2 : 64 - directory->shift + 1;
+  scratch_directory_t* grown = calloc(1, sizeof(*grown) + ((size_t)1 << log2) * sizeof(grown->places[0]));
+  if (grown == NULL) return false;
+  grown->shift = 64 - log2;
+  grown->mask = ((size_t)1 << log2) - 1;
+  grown->outgrown = directory;
+  fill(grown, scratch->streams);
+  atomic_store_explicit(&scratch->directory, grown, memory_order_release);
+  return true;
+}
+
+// --- The list -------------------------------------------------------------------------------------------------------
+
+static scratch_stream_t* new_user(gcap_scratch_t* scratch) {
+  if (!make_room(scratch)) return NULL;
+  scratch_stream_t* user = scratch->forgotten;
+  if (user == NULL) return calloc(1, sizeof(*user));
+  scratch->forgotten = user->next;
+  return user;
+}
+
+gcap_status_t scratch_get_stream(gcap_scratch_t* scratch, gcap_stream_t* stream, scratch_stream_t** out_user) {
+  scratch_stream_t* user = scratch->streams;
+  while (user != NULL && scratch_user_stream(user) != stream) user = user->next;
+  if (user == NULL) {
+    user = new_user(scratch);
+    if (user == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to note a stream of scratch");
+    lock(user);  // a free of an address that is none may be looking at it
+    atomic_store_explicit(&user->stream, stream, memory_order_relaxed);
+    scratch_front_init(user);
+    user->next = scratch->streams;
+    scratch->streams = user;
+    ++scratch->num_streams;
+    enter(atomic_load_explicit(&scratch->directory, memory_order_relaxed), user);
+  }
+  *out_user = user;
+  return NULL;
+}
+
+void scratch_remove_stream(gcap_scratch_t* scratch, scratch_stream_t* user) {
+  scratch_fold_peaks(scratch);
+  scratch->stats.num_allocs += user->num_allocs;
+  if (scratch->stats.max_alloc_bytes < user->max_alloc_bytes) scratch->stats.max_alloc_bytes = user->max_alloc_bytes;
+  user->num_allocs = user->num_frees = user->max_alloc_bytes = 0;
+  while (user->spares != NULL) {
+    scratch_block_t* spare = user->spares;
+    user->spares = spare->next;
+    scratch_block_recycle(scratch, NULL, spare);
+  }
+  scratch_stream_t** link = &scratch->streams;
+  while (*link != user) link = &(*link)->next;
+  *link = user->next;
+  --scratch->num_streams;
+  atomic_store_explicit(&user->stream, NULL, memory_order_relaxed);
+  fill(atomic_load_explicit(&scratch->directory, memory_order_relaxed), scratch->streams);
+  user->next = scratch->forgotten;
+  scratch->forgotten = user;
+  scratch_unlock(user);
+}
+
+static void free_list(scratch_stream_t* users) {
+  while (users != NULL) {
+    scratch_stream_t* user = users;
+    users = user->next;
+    free(user);
+  }
+}
+
+void scratch_free_streams(gcap_scratch_t* scratch) {
+  free_list(scratch->streams);
+  free_list(scratch->forgotten);
+  scratch_directory_t* directory = atomic_load_explicit(&scratch->directory, memory_order_relaxed);
+  while (directory != NULL) {
+    scratch_directory_t* outgrown = directory->outgrown;
+    free(directory);
+    directory = outgrown;
+  }
+}
+
+// --- Counters over all ----------------------------------------------------------------------------------------------
+
+uint64_t scratch_in_use_bytes(const gcap_scratch_t* scratch) {
+  uint64_t bytes = 0;
+  for (const scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) bytes += user->in_use_bytes;
+  return bytes;
+}
+
+void scratch_fold_peaks(gcap_scratch_t* scratch) {
+  uint64_t bytes = 0;
+  for (scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
+    bytes += user->max_in_use_bytes;
+    user->max_in_use_bytes = user->in_use_bytes;
+  }
+  if (scratch->stats.max_in_use_bytes < bytes) scratch->stats.max_in_use_bytes = bytes;
+}
