@@ -12,7 +12,9 @@
 static inline gcap_status_t gcap_device_push(int device_id, int* out_previous) {
   *out_previous = device_id;
   int current = 0;
-  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaGetDevice(&current)));
+  // No GCAP_CUDA unless it fails: it cannot break a capture, so a ledger need not hear of it before each kernel.
+  cudaError_t error = cudaGetDevice(&current);
+  if (error != cudaSuccess) return gcap_status_from_cuda(error, "cudaGetDevice(&current)", __FILE__, __LINE__);
   if (current == device_id) return NULL;
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaSetDevice(device_id)));
   *out_previous = current;

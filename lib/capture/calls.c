@@ -16,6 +16,7 @@
 void calls_init(calls_t* calls, call_record_t* ring, uint32_t capacity) {
   calls->ring = ring;
   calls->capacity = capacity;
+  calls->next = 0;
   calls->noted = 0;
   calls->state = cudaStreamCaptureStatusActive;
   calls->asks = true;
@@ -47,7 +48,9 @@ void calls_add(calls_t* calls, cudaStream_t origin, const char* operation, cudaS
   if (before == cudaStreamCaptureStatusActive && calls->asks) ask(calls, origin);
   bool broke = calls->state != before;
   if (broke && calls->noted > 0) calls->innocent = calls->ring[(calls->noted - 1) % calls->capacity];
-  call_record_t* record = &calls->ring[calls->noted++ % calls->capacity];
+  call_record_t* record = &calls->ring[calls->next++];
+  if (calls->next == calls->capacity) calls->next = 0;
+  ++calls->noted;
   copy_text(record->operation, operation != NULL ? operation : "an unnamed call");
   record->file = file;
   record->stream = stream;

@@ -22,6 +22,7 @@ typedef struct call_record {
 typedef struct calls {
   call_record_t* ring;  // `capacity` records, not owned
   uint32_t capacity;    // 0: no ledger
+  uint32_t next;        // the record to write
   uint64_t noted;
   enum cudaStreamCaptureStatus state;  // as the last question found it; once it is not Active nobody asks again
   bool asks;                           // false while the question itself is reported, and for good once it failed

@@ -19,13 +19,14 @@
 // A captured graph: what is launched, and what must live as long as a launch. It belongs to a slot, then, once it was
 // replaced or evicted, to the list of retired ones, or to who releases it.
 typedef struct captured {
+  // What a replay reads comes first, in one line of the cache: of a thousand graphs none is there by chance.
   int id;
-  cudaGraphExec_t exec;  // NULL once an update in place handed it on
-  cudaGraph_t source;    // with the option keep_source
+  cudaGraphExec_t exec;      // NULL once an update in place handed it on
+  cudaStream_t stream;       // that captured it
+  gcap_life_t* stream_life;  // NULL: not a stream of gcap
+  cudaGraph_t source;        // with the option keep_source
   gcap_retained_t* retained;
   signature_t* signature;        // NULL: not signed
-  cudaStream_t stream;           // that captured it
-  gcap_life_t* stream_life;      // NULL: not a stream of gcap
   unsigned long long stream_id;  // when it has a life
   int device_id;
   bool updated;            // it took its executable over from the one before
@@ -37,13 +38,14 @@ typedef struct captured {
 } captured_t;
 
 typedef struct slot {
+  // What a replay reads and writes comes first, up to info.replays.
   int id;
+  captured_t* graph;   // replays while CAPTURED; else waits to be updated
+  uint64_t last_used;  // by the manager's clock
   gcap_graph_info_t info;
   uint32_t failures_in_a_row;
   uint64_t cooling_runs;  // eager runs still due
   run_history_t history;  // for the STABLE policy
-  captured_t* graph;      // replays while CAPTURED; else waits to be updated
-  uint64_t last_used;     // by the manager's clock
   gcap_status_t last_failure;
   gcap_status_t update_refusal;
 } slot_t;
