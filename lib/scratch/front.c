@@ -18,6 +18,10 @@
 // Blocks of a cache bin that are looked at for the size: in the steady state it is among the last freed.
 enum { kCacheLooks = 4 };
 
+// Blocks of a pool bin that are looked at for one that is large enough. More would find more of them that fit exactly,
+// each at the price of a cache miss; a larger block is cut instead.
+enum { kPoolLooks = 4 };
+
 // Sizes that come again make the cache worth while; sizes that are all different only go through it. Each bin has a
 // credit, which a block that is taken raises and one that leaves otherwise lowers. Without credit a freed block goes
 // straight to the pool, but for one in so many, by which the bin may earn credit again.
@@ -40,8 +44,8 @@ static scratch_block_t* take_cached(scratch_stream_t* user, size_t bytes) {
 }
 
 static bool put_cached(scratch_stream_t* user, scratch_block_t* block) {
-  if (block->bytes > SCRATCH_MAX_CACHED_BYTES) return false;
-  unsigned bin = scratch_pool_bin(block->bytes);
+  unsigned bin = block->bin;
+  if (bin >= SCRATCH_NUM_CACHE_BINS) return false;
   if (user->cache_credit[bin] == 0 && user->num_frees % kTryOneIn != 0) return false;
   block->state = SCRATCH_CACHED;
   block->next = user->cache[bin];
@@ -71,11 +75,25 @@ void scratch_flush_all(gcap_scratch_t* scratch) {
   for (scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) scratch_flush(scratch, user);
 }
 
+// --- The pool -------------------------------------------------------------------------------------------------------
+
+// A block of the pool of at least `bytes`, in a bounded number of steps: it may overlook one whose bin holds smaller
+// ones too.
+static scratch_block_t* find_quickly(const scratch_pool_t* pool, size_t bytes) {
+  unsigned bin = scratch_pool_bin(bytes);
+  scratch_block_t* block = pool->bins[bin];
+  for (int looks = 0; block != NULL && looks < kPoolLooks; block = block->next, ++looks) {
+    if (block->bytes >= bytes) return block;
+  }
+  bin = scratch_pool_next_bin(pool, bin + 1);
+  return bin < SCRATCH_NUM_BINS ? pool->bins[bin] : NULL;
+}
+
 // --- Allocation and free --------------------------------------------------------------------------------------------
 
 void scratch_mark_live(scratch_stream_t* user, size_t requested_bytes, scratch_block_t* block) {
   block->state = SCRATCH_LIVE;
-  block->requested_bytes = requested_bytes;
+  block->unused_bytes = (uint8_t)(block->bytes - requested_bytes);
   ++user->num_allocs;
   user->in_use_bytes += block->bytes;
   user->requested_in_use_bytes += requested_bytes;
@@ -86,7 +104,7 @@ void scratch_mark_live(scratch_stream_t* user, size_t requested_bytes, scratch_b
 void scratch_mark_free(scratch_stream_t* user, scratch_block_t* block) {
   ++user->num_frees;
   user->in_use_bytes -= block->bytes;
-  user->requested_in_use_bytes -= block->requested_bytes;
+  user->requested_in_use_bytes -= scratch_block_requested_bytes(block);
   block->state = SCRATCH_FREE;
   block->sync_id = gcap_stream_sync_id(scratch_user_stream(user));
 }
@@ -96,10 +114,10 @@ static scratch_block_t* take(gcap_scratch_t* scratch, scratch_stream_t* user, si
     scratch_block_t* cached = take_cached(user, bytes);
     if (cached != NULL) return cached;
   }
-  scratch_block_t* block = scratch_pool_find_quickly(&user->pool, bytes);
+  scratch_block_t* block = find_quickly(&user->pool, bytes);
   if (block == NULL && user->num_cached > 0) {
     scratch_flush(scratch, user);
-    block = scratch_pool_find_quickly(&user->pool, bytes);
+    block = find_quickly(&user->pool, bytes);
   }
   if (block == NULL || !scratch_detach_own(user, block, bytes, &scratch->pages)) return NULL;
   return block;
@@ -126,7 +144,7 @@ static void* alloc_own(gcap_scratch_t* scratch, size_t bytes, gcap_stream_t* str
 // Whether it is a live block of the user, in no graph, that starts at the address. Called with the user's lock.
 static bool is_plain(const scratch_block_t* block, const scratch_stream_t* user, const void* ptr) {
   return scratch_block_user(block) == user && block->state == SCRATCH_LIVE && scratch_block_base(block) == ptr &&
-         block->reservation == NULL && user->open == NULL;
+         !block->kept && user->open == NULL;
 }
 
 static bool free_own(gcap_scratch_t* scratch, void* ptr) {

@@ -86,11 +86,3 @@ void scratch_pages_remove(scratch_pages_t* pages, const char* base, size_t bytes
   for (uintptr_t number = first; number <= last; ++number) remove_from_page(pages, number);
   pthread_mutex_unlock(&pages->mutex);
 }
-
-void scratch_pages_set(scratch_pages_t* pages, const char* address, scratch_block_t* block) {
-  uintptr_t number = (uintptr_t)address >> SCRATCH_PAGE_BYTES_LOG2;
-  scratch_page_t* page =
-      atomic_load_explicit(&leaf_of(pages, number)->places[place_of(number)].page, memory_order_acquire);
-  uintptr_t offset = (uintptr_t)address & (((uintptr_t)1 << SCRATCH_PAGE_BYTES_LOG2) - 1);
-  atomic_store_explicit(&page->blocks[offset / SCRATCH_GRANULE_BYTES], block, memory_order_release);
-}

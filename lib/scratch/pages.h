@@ -43,22 +43,30 @@ gcap_status_t scratch_pages_add(scratch_pages_t* pages, const char* base, size_t
 // Takes them away; they are empty again.
 void scratch_pages_remove(scratch_pages_t* pages, const char* base, size_t bytes);
 
+// The place of the granule of an address; NULL when there is no page. For an address of no region it may become one of
+// another.
+static inline _Atomic(scratch_block_t*)* scratch_pages_place(scratch_pages_t* pages, const void* ptr) {
+  const uintptr_t address = (uintptr_t)ptr;
+  const uintptr_t number = address >> SCRATCH_PAGE_BYTES_LOG2;
+  if (number >> (SCRATCH_LEAF_PAGES_LOG2 + SCRATCH_NUM_LEAVES_LOG2) != 0) return NULL;
+  scratch_leaf_t* leaf = atomic_load_explicit(&pages->leaves[number >> SCRATCH_LEAF_PAGES_LOG2], memory_order_acquire);
+  if (leaf == NULL) return NULL;
+  const size_t in_leaf = number & (((size_t)1 << SCRATCH_LEAF_PAGES_LOG2) - 1);
+  scratch_page_t* page = atomic_load_explicit(&leaf->places[in_leaf].page, memory_order_acquire);
+  if (page == NULL) return NULL;
+  return &page->blocks[(address & (((uintptr_t)1 << SCRATCH_PAGE_BYTES_LOG2) - 1)) / SCRATCH_GRANULE_BYTES];
+}
+
 // Empties or fills the place of an address in a region.
-void scratch_pages_set(scratch_pages_t* pages, const char* address, scratch_block_t* block);
+static inline void scratch_pages_set(scratch_pages_t* pages, const char* address, scratch_block_t* block) {
+  atomic_store_explicit(scratch_pages_place(pages, address), block, memory_order_release);
+}
 
 // The block that starts in the granule of `ptr`, or NULL. For an address of no region the answer may be any block that
 // ever was.
 static inline scratch_block_t* scratch_pages_find(scratch_pages_t* pages, const void* ptr) {
-  const size_t leaf_pages = (size_t)1 << SCRATCH_LEAF_PAGES_LOG2;
-  uintptr_t address = (uintptr_t)ptr;
-  uintptr_t number = address >> SCRATCH_PAGE_BYTES_LOG2;
-  if (number >> (SCRATCH_LEAF_PAGES_LOG2 + SCRATCH_NUM_LEAVES_LOG2) != 0) return NULL;
-  scratch_leaf_t* leaf = atomic_load_explicit(&pages->leaves[number >> SCRATCH_LEAF_PAGES_LOG2], memory_order_acquire);
-  if (leaf == NULL) return NULL;
-  scratch_page_t* page = atomic_load_explicit(&leaf->places[number & (leaf_pages - 1)].page, memory_order_acquire);
-  if (page == NULL) return NULL;
-  uintptr_t offset = address & (((uintptr_t)1 << SCRATCH_PAGE_BYTES_LOG2) - 1);
-  return atomic_load_explicit(&page->blocks[offset / SCRATCH_GRANULE_BYTES], memory_order_acquire);
+  _Atomic(scratch_block_t*)* place = scratch_pages_place(pages, ptr);
+  return place == NULL ? NULL : atomic_load_explicit(place, memory_order_acquire);
 }
 
 #endif  // GCAP_LIB_SCRATCH_PAGES_H_

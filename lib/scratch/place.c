@@ -95,6 +95,7 @@ static gcap_status_t join_run(gcap_scratch_t* scratch, const scratch_stream_t* u
     if (user->open != NULL) scratch_reservation_adopt(user->open, block);
     scratch_merge_upper(scratch, block);
   }
+  run->first->bin = (uint16_t)scratch_pool_bin(bytes);
   return NULL;
 }
 

@@ -24,19 +24,22 @@ typedef enum scratch_state {
 // read and change it; what others read without the lock is atomic. Its memory stays one of a block until the arena
 // ends, so that a reader who comes too late finds some block.
 typedef struct scratch_block {
+  // The first cache line: all that the fast path reads.
   _Atomic(char*) base;
   // Live: the stream it was allocated for. Free: the tag, the stream that used it last; NULL: nobody uses it any more.
   _Atomic(struct scratch_stream*) user;
-  scratch_state_t state;
   size_t bytes;
-  struct scratch_block *previous, *next;    // in a bin of its pool or cache, while free
-  uint64_t sync_id;                         // of a tagged block: the user's sync id when it was freed
-  size_t requested_bytes;                   // of a live block
-  gcap_scratch_reservation_t* reservation;  // the graph that keeps it; NULL: the arena
+  struct scratch_block *previous, *next;  // in a bin of its pool or cache, while free
   // Neighbours in the region, by address. Whoever owns the lower one sets the upper one's link to it.
   _Atomic(struct scratch_block*) lower;
   struct scratch_block* upper;
-  struct scratch_region* region;
+  uint8_t state;         // a scratch_state_t
+  bool kept;             // has a reservation
+  uint8_t unused_bytes;  // of a live block: less than a granule was added to what was asked for
+  uint16_t bin;          // scratch_pool_bin of its bytes; not while it is on its way to a pool
+
+  uint64_t sync_id;                         // of a tagged block: the user's sync id when it was freed
+  gcap_scratch_reservation_t* reservation;  // the graph that keeps it; NULL: the arena
 } scratch_block_t;
 
 static inline char* scratch_block_base(const scratch_block_t* block) {
@@ -47,6 +50,13 @@ static inline struct scratch_stream* scratch_block_user(const scratch_block_t* b
 }
 static inline void scratch_block_set_user(scratch_block_t* block, struct scratch_stream* user) {
   atomic_store_explicit(&block->user, user, memory_order_relaxed);
+}
+static inline size_t scratch_block_requested_bytes(const scratch_block_t* block) {
+  return block->bytes - block->unused_bytes;
+}
+static inline void scratch_block_set_reservation(scratch_block_t* block, gcap_scratch_reservation_t* reservation) {
+  block->reservation = reservation;
+  block->kept = reservation != NULL;
 }
 static inline scratch_block_t* scratch_block_lower(const scratch_block_t* block) {
   return atomic_load_explicit(&block->lower, memory_order_relaxed);
@@ -61,14 +71,12 @@ static inline void scratch_block_set_lower(scratch_block_t* block, scratch_block
 #define SCRATCH_NUM_BINS 432
 #define SCRATCH_NUM_BIN_WORDS ((SCRATCH_NUM_BINS + 63) / 64)
 
-// The bin for blocks of `bytes`, a multiple of the granule.
+// The bin for blocks of `bytes`, a multiple of the granule. Below 2^(log2 + 1) granules each number has its own.
 static inline unsigned scratch_pool_bin(size_t bytes) {
   uint64_t granules = bytes / SCRATCH_GRANULE_BYTES;
-  const unsigned per_power = 1u << SCRATCH_BINS_PER_POWER_LOG2;
-  if (granules < per_power) return (unsigned)granules;
-  unsigned power = 63u - (unsigned)__builtin_clzll(granules);
-  unsigned within = (unsigned)(granules >> (power - SCRATCH_BINS_PER_POWER_LOG2)) & (per_power - 1);
-  return (power - SCRATCH_BINS_PER_POWER_LOG2 + 1) * per_power + within;
+  unsigned power = 63u - (unsigned)__builtin_clzll(granules | (1u << SCRATCH_BINS_PER_POWER_LOG2));
+  unsigned above = power - SCRATCH_BINS_PER_POWER_LOG2;
+  return (above << SCRATCH_BINS_PER_POWER_LOG2) + (unsigned)(granules >> above);
 }
 
 // The size of a block for a request; 0 when nothing is asked for, or it overflows.
@@ -83,13 +91,38 @@ typedef struct scratch_pool {
 } scratch_pool_t;
 
 // The first filled bin at or above `bin`; SCRATCH_NUM_BINS when there is none.
-unsigned scratch_pool_next_bin(const scratch_pool_t* pool, unsigned bin);
+static inline unsigned scratch_pool_next_bin(const scratch_pool_t* pool, unsigned bin) {
+  for (unsigned word = bin / 64; word < SCRATCH_NUM_BIN_WORDS; ++word) {
+    uint64_t bits = pool->filled[word];
+    if (word == bin / 64) bits &= ~UINT64_C(0) << (bin % 64);
+    if (bits != 0) return word * 64 + (unsigned)__builtin_ctzll(bits);
+  }
+  return SCRATCH_NUM_BINS;
+}
 
-void scratch_pool_insert(scratch_pool_t* pool, scratch_block_t* block);
-void scratch_pool_remove(scratch_pool_t* pool, scratch_block_t* block);
+// Written without branches: with sizes by lot nobody could foretell them.
+static inline void scratch_pool_insert(scratch_pool_t* pool, scratch_block_t* block) {
+  unsigned bin = scratch_pool_bin(block->bytes);
+  scratch_block_t* next = pool->bins[bin];
+  scratch_block_t* nowhere;
+  block->bin = (uint16_t)bin;
+  block->previous = NULL;
+  block->next = next;
+  *(next != NULL ? &next->previous : &nowhere) = block;
+  pool->bins[bin] = block;
+  pool->filled[bin / 64] |= UINT64_C(1) << (bin % 64);
+}
 
-// A block of at least `bytes`, in a bounded number of steps: it may overlook one whose bin holds smaller ones too.
-scratch_block_t* scratch_pool_find_quickly(const scratch_pool_t* pool, size_t bytes);
+static inline void scratch_pool_remove(scratch_pool_t* pool, scratch_block_t* block) {
+  unsigned bin = block->bin;
+  scratch_block_t* next = block->next;
+  scratch_block_t* previous = block->previous;
+  scratch_block_t* nowhere;
+  *(next != NULL ? &next->previous : &nowhere) = previous;
+  *(previous != NULL ? &previous->next : &pool->bins[bin]) = next;
+  pool->filled[bin / 64] ^= (uint64_t)(pool->bins[bin] == NULL) << (bin % 64);
+}
+
 // A block of at least `bytes`; NULL when there is none. With `consumer`, only one whose tag it has waited for.
 scratch_block_t* scratch_pool_find(const scratch_pool_t* pool, size_t bytes, const gcap_stream_t* consumer);
 // Some block, the smaller ones first; NULL when the pool is empty.

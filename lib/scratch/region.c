@@ -76,7 +76,7 @@ void scratch_free_blocks(gcap_scratch_t* scratch) {
 }
 
 // A free block without a mark and without neighbours.
-static void fill_in(scratch_block_t* block, scratch_region_t* region, char* base, size_t bytes) {
+static void fill_in(scratch_block_t* block, char* base, size_t bytes) {
   atomic_store_explicit(&block->base, base, memory_order_relaxed);
   scratch_block_set_user(block, NULL);
   scratch_block_set_lower(block, NULL);
@@ -84,9 +84,8 @@ static void fill_in(scratch_block_t* block, scratch_region_t* region, char* base
   block->state = SCRATCH_FREE;
   block->bytes = bytes;
   block->sync_id = 0;
-  block->requested_bytes = 0;
-  block->reservation = NULL;
-  block->region = region;
+  block->unused_bytes = 0;
+  scratch_block_set_reservation(block, NULL);
 }
 
 // --- Regions --------------------------------------------------------------------------------------------------------
@@ -104,7 +103,7 @@ gcap_status_t scratch_region_create(gcap_scratch_t* scratch, void* base, size_t 
     return status;
   }
   *region = (scratch_region_t){.base = base, .bytes = bytes, .first = block};
-  fill_in(block, region, base, bytes);
+  fill_in(block, base, bytes);
   scratch_pages_set(&scratch->pages, base, block);
   *out_region = region;
   return NULL;
@@ -151,7 +150,7 @@ gcap_status_t scratch_find_live(gcap_scratch_t* scratch, void* ptr, scratch_bloc
 // --- Joining and cutting --------------------------------------------------------------------------------------------
 
 scratch_pool_t* scratch_pool_of(gcap_scratch_t* scratch, const scratch_block_t* block) {
-  if (block->reservation != NULL) return &block->reservation->pool;
+  if (block->kept) return &block->reservation->pool;
   scratch_stream_t* user = scratch_block_user(block);
   return user != NULL ? &user->pool : &scratch->untagged;
 }
@@ -169,7 +168,8 @@ void scratch_merge_upper(gcap_scratch_t* scratch, scratch_block_t* block) {
 // Whether a neighbour may be joined with a free block. Only when both are of one stream is there more to look at.
 static bool same_mark(const scratch_block_t* block, const scratch_block_t* neighbour) {
   return neighbour != NULL && scratch_block_user(neighbour) == scratch_block_user(block) &&
-         neighbour->state == SCRATCH_FREE && neighbour->reservation == block->reservation;
+         neighbour->state == SCRATCH_FREE && neighbour->kept == block->kept &&
+         (!block->kept || neighbour->reservation == block->reservation);
 }
 
 scratch_block_t* scratch_put(gcap_scratch_t* scratch, scratch_block_t* block) {
@@ -191,15 +191,16 @@ scratch_block_t* scratch_put(gcap_scratch_t* scratch, scratch_block_t* block) {
 // Cuts a block down to `bytes`; what was above becomes `rest`, with the same mark.
 static void cut(scratch_pages_t* pages, scratch_block_t* block, size_t bytes, scratch_block_t* rest) {
   char* base = scratch_block_base(block) + bytes;
-  fill_in(rest, block->region, base, block->bytes - bytes);
+  fill_in(rest, base, block->bytes - bytes);
   scratch_block_set_user(rest, scratch_block_user(block));
   rest->sync_id = block->sync_id;
-  rest->reservation = block->reservation;
+  if (block->kept) scratch_block_set_reservation(rest, block->reservation);
   scratch_block_set_lower(rest, block);
   rest->upper = block->upper;
   if (rest->upper != NULL) scratch_block_set_lower(rest->upper, rest);
   block->upper = rest;
   block->bytes = bytes;
+  block->bin = (uint16_t)scratch_pool_bin(bytes);
   scratch_pages_set(pages, base, rest);
 }
 

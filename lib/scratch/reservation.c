@@ -16,7 +16,7 @@
 
 void scratch_reservation_adopt(gcap_scratch_reservation_t* reservation, scratch_block_t* block) {
   if (block->reservation == reservation) return;
-  block->reservation = reservation;
+  scratch_block_set_reservation(block, reservation);
   scratch_block_set_user(block, reservation->user);
   block->sync_id = 0;
   reservation->bytes += block->bytes;
@@ -70,7 +70,7 @@ static void let_go_of_live(gcap_scratch_reservation_t* reservation) {
   for (size_t i = 0; i < scratch->num_regions && reservation->num_live > 0; ++i) {
     for (scratch_block_t* block = scratch->regions[i]->first; block != NULL; block = block->upper) {
       if (block->reservation != reservation || block->state != SCRATCH_LIVE) continue;
-      block->reservation = NULL;
+      scratch_block_set_reservation(block, NULL);
       --reservation->num_live;
     }
   }
@@ -85,7 +85,7 @@ void gcap_scratch_reservation_release(gcap_scratch_reservation_t* reservation) {
   scratch_block_t* block;
   while ((block = scratch_pool_first(&reservation->pool)) != NULL) {
     scratch_pool_remove(&reservation->pool, block);
-    block->reservation = NULL;
+    scratch_block_set_reservation(block, NULL);
     block->sync_id = sync_id;
     scratch_put(scratch, block);
   }

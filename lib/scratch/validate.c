@@ -16,8 +16,11 @@ typedef struct census {
   size_t region_bytes, live_bytes, requested_bytes, num_free, num_cached;
 } census_t;
 
-static gcap_status_t check_block(const scratch_region_t* region, const scratch_block_t* block, const char* expected) {
-  REQUIRE(block->region == region, "block %p names another region", (void*)scratch_block_base(block));
+static gcap_status_t check_block(const scratch_block_t* block, const char* expected) {
+  REQUIRE(block->bin == scratch_pool_bin(block->bytes), "block %p of %zu bytes has bin %u",
+          (void*)scratch_block_base(block), block->bytes, block->bin);
+  REQUIRE(block->kept == (block->reservation != NULL), "block %p is marked wrongly as a graph's",
+          (void*)scratch_block_base(block));
   const scratch_stream_t* user = scratch_block_user(block);
   REQUIRE(scratch_block_base(block) == expected, "block %p should start at %p", (void*)scratch_block_base(block),
           (const void*)expected);
@@ -25,10 +28,10 @@ static gcap_status_t check_block(const scratch_region_t* region, const scratch_b
           (void*)scratch_block_base(block), block->bytes);
   REQUIRE(block->upper == NULL || scratch_block_lower(block->upper) == block,
           "block %p and its upper neighbour disagree", (void*)scratch_block_base(block));
-  REQUIRE(block->state != SCRATCH_LIVE ||
-              (user != NULL && block->requested_bytes > 0 && block->requested_bytes <= block->bytes),
+  REQUIRE(block->state != SCRATCH_LIVE || (user != NULL && scratch_block_requested_bytes(block) > 0 &&
+                                           scratch_block_requested_bytes(block) <= block->bytes),
           "live block %p of %zu bytes has %zu requested bytes, or no stream", (void*)scratch_block_base(block),
-          block->bytes, block->requested_bytes);
+          block->bytes, scratch_block_requested_bytes(block));
   REQUIRE(block->state != SCRATCH_CACHED || (user != NULL && block->reservation == NULL),
           "cached block %p is of no stream, or of a graph", (void*)scratch_block_base(block));
   REQUIRE(block->reservation == NULL || user == block->reservation->user,
@@ -58,10 +61,10 @@ static gcap_status_t check_region(scratch_pages_t* pages, const scratch_region_t
           (void*)region->base);
   const char* expected = region->base;
   for (const scratch_block_t* block = region->first; block != NULL; block = block->upper) {
-    GCAP_RETURN_IF_ERROR(check_block(region, block, expected));
+    GCAP_RETURN_IF_ERROR(check_block(block, expected));
     expected += block->bytes;
     census->live_bytes += block->state == SCRATCH_LIVE ? block->bytes : 0;
-    census->requested_bytes += block->state == SCRATCH_LIVE ? block->requested_bytes : 0;
+    census->requested_bytes += block->state == SCRATCH_LIVE ? scratch_block_requested_bytes(block) : 0;
     census->num_free += block->state == SCRATCH_FREE;
     census->num_cached += block->state == SCRATCH_CACHED;
   }
@@ -92,7 +95,7 @@ static gcap_status_t check_pool(gcap_scratch_t* scratch, const scratch_pool_t* p
       REQUIRE(block->state == SCRATCH_FREE, "block %p is in a pool, but not free", (void*)scratch_block_base(block));
       REQUIRE(scratch_pool_of(scratch, block) == pool, "block %p is in another pool than its own",
               (void*)scratch_block_base(block));
-      REQUIRE(scratch_pool_bin(block->bytes) == bin, "block %p of %zu bytes is in bin %u",
+      REQUIRE(scratch_pool_bin(block->bytes) == bin && block->bin == bin, "block %p of %zu bytes is in bin %u",
               (void*)scratch_block_base(block), block->bytes, bin);
       REQUIRE(block->previous == previous, "bin %u is linked wrongly at block %p", bin,
               (void*)scratch_block_base(block));
