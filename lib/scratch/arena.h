@@ -102,6 +102,7 @@ struct gcap_scratch {
   gcap_scratch_reservation_t* reservations;
   scratch_block_t* spares;     // block structs of no stream, linked by `next`
   struct scratch_slab* slabs;  // where the block structs lie
+  size_t num_slabs;
   // Of all streams together the counters of the arena itself, and of forgotten streams.
   gcap_allocator_stats_t stats;
 };

