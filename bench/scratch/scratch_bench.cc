@@ -27,8 +27,8 @@
 namespace {
 
 constexpr uint64_t kSeed = 20260101;
-constexpr int kIterationsOfThreads = 100000;  // fixed, or each try for a number would warm up anew
-constexpr double kMinSeconds = 0.01;  // of each, since the test suite runs them all; repetitions make it precise
+constexpr int kIterationsOfThreads = 50000;  // fixed, or each try for a number would warm up anew
+constexpr double kMinSeconds = 0.01;         // of each, since the test suite runs them all; repetitions make it precise
 
 void Check(gcap_status_t status) {
   if (status == nullptr) return;
@@ -121,7 +121,7 @@ class Mix {
     std::mt19937_64 random(seed);
     for (Draw& draw : draws_) draw = {random() % live, RandomSize(random, 256, 1 << 20)};
     for (size_t i = 0; i < live; ++i) live_[i] = arena_.Alloc(draws_[i % draws_.size()].bytes, stream_);
-    for (size_t i = 0; i < 2 * draws_.size(); ++i) Step();  // until the arena grows no more
+    for (size_t i = 0; i < 4 * draws_.size(); ++i) Step();  // until the arena grows no more
   }
   Mix(const Mix&) = delete;
   Mix& operator=(const Mix&) = delete;
@@ -141,7 +141,7 @@ class Mix {
   const Arena& arena_;
   gcap_stream_t* stream_;
   std::vector<void*> live_;
-  std::vector<Draw> draws_ = std::vector<Draw>(8192);
+  std::vector<Draw> draws_ = std::vector<Draw>(4096);
   size_t next_ = 0;
 };
 
