@@ -27,10 +27,9 @@ typedef struct gcap_scratch_options {
 void gcap_scratch_options_init(gcap_scratch_options_t* options);
 
 // Scratch: an arena over an allocator of device memory. From gcap_scratch_create.
-// Thread:   thread-safe; each stream is used by one thread at a time, and any thread may free. An allocation out of
-// what
-//           its stream used last, and the free of one, take no lock that two streams share, make no driver call and
-//           allocate no host memory: in the steady state these are all.
+// Thread:   thread-safe; each stream is used by one thread at a time, and any thread may free. What a stream used last
+//           is allocated for it again, and freed, without a lock that two streams share, a driver call or host memory:
+//           in the steady state that is all.
 // Capture:  while a stream has an open reservation its allocations make no driver call; the arena never reaches the
 //           upstream allocator for them. Other streams' allocations follow the upstream allocator's rules.
 // Lifetime: the upstream allocator outlives it; so does every stream that was given, unless it was forgotten. The

@@ -18,7 +18,11 @@
 // --- Block structs --------------------------------------------------------------------------------------------------
 
 // Block structs come in slabs, so that one stream's lie together and share no cache line with another's.
-enum { kBlocksPerSlab = 31, kStructsPerStream = 62, kStructsPerLive = 4 };
+enum {
+  kBlocksPerSlab = 31,     // a page of the host's memory, with the header and what alignment may cost
+  kStructsPerStream = 62,  // how many are not many; see may_make_slab
+  kStructsPerLive = 4      // a live block, free ones beside it, and as many for those that come and go
+};
 
 typedef struct scratch_slab {
   struct scratch_slab* next;
