@@ -8,8 +8,7 @@
 // Names.     create/destroy: a heap object. open/close/release: a reservation. init: a plain struct. Sizes are in bytes
 //            (…_bytes), times in nanoseconds (…_ns).
 // NULL.      Every destroy and free accepts NULL. A function of streams, captures, graphs and thread contexts that
-// returns
-//            a status answers INVALID_ARGUMENT to any other NULL, and names it; getters expect an object.
+//            returns a status answers INVALID_ARGUMENT to any other NULL, and names it; getters expect an object.
 // Threads.   Each type's comment has a "Thread:" line. "Thread-safe" means any number of threads at once.
 // Capture.   Each type's comment has a "Capture:" line: what is legal while a stream of the calling thread is being
 //            captured. A gcap call that would break a capture refuses with FAILED_PRECONDITION and leaves it alone.
