@@ -34,9 +34,12 @@ typedef struct gcap_allocator_stats {
 //           the driver while a stream of the calling thread is being captured by gcap; memory refused so also fails
 //           the capture, since what was to use it would be missing from the graph. A free refused so does not.
 // Lifetime: outlives what was allocated from it.
+// A function that returns a status answers a NULL argument with INVALID_ARGUMENT and the argument's name, but for an
+// address to free, an allocator to destroy and options whose maker says so. The getters must not be given NULL.
 typedef struct gcap_allocator gcap_allocator_t;
 
 // cudaMalloc and cudaFree on `device_id`. Alignment 256 bytes.
+//   INVALID_ARGUMENT  no such device
 gcap_status_t gcap_device_allocator_create(int device_id, gcap_allocator_t** out_allocator) GCAP_NODISCARD;
 
 // Page-locked host memory (cudaHostAlloc).
@@ -47,11 +50,14 @@ gcap_status_t gcap_pinned_allocator_create(gcap_allocator_t** out_allocator) GCA
 void gcap_allocator_destroy(gcap_allocator_t* allocator);
 
 // Gives `bytes` bytes, aligned to gcap_allocator_alignment. 0 bytes give NULL and success.
+//   INVALID_ARGUMENT     a size that overflows when it is rounded up to the alignment
 //   RESOURCE_EXHAUSTED   with the bytes asked for
+//   LIBRARY_ERROR        the implementation answered success, and no memory
 //   FAILED_PRECONDITION  the calling thread is capturing (see above), with the bytes and the allocator
 gcap_status_t gcap_allocator_alloc(gcap_allocator_t* allocator, size_t bytes, void** out_ptr) GCAP_NODISCARD;
 
-// The same for use on `stream`. An allocator that knows nothing of streams treats it as gcap_allocator_alloc.
+// The same for use on `stream`. An allocator that knows nothing of streams treats it as gcap_allocator_alloc, whose
+// errors these are.
 gcap_status_t gcap_allocator_alloc_on_stream(gcap_allocator_t* allocator, size_t bytes, gcap_stream_t* stream,
                                              void** out_ptr) GCAP_NODISCARD;
 

@@ -1,17 +1,20 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // The allocator interface: a checked copy of the implementer's table, and the rules that hold for every implementation
-// (zero bytes, NULL, outputs that are NULL on failure), kept here so that no implementation has to. Nothing changes
-// after creation, so there is nothing to lock.
+// (zero bytes, sizes that overflow, NULL, outputs that are NULL on failure), kept here so that no implementation has
+// to. Nothing changes after creation, so there is nothing to lock.
 
+#include <stdint.h>
 #include <stdlib.h>
 
 #include "gcap/allocator_ops.h"
+#include "lib/allocator/check.h"
 
 struct gcap_allocator {
   gcap_allocator_ops_t ops;
 };
 
+// There is one version; the copy of an older table would be upgraded here, member by member.
 static gcap_status_t check_ops(const gcap_allocator_ops_t* ops) {
   if (ops == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "the allocator's ops table is NULL");
   if (ops->struct_version != GCAP_ALLOCATOR_OPS_VERSION) {
@@ -34,6 +37,7 @@ static gcap_status_t check_ops(const gcap_allocator_ops_t* ops) {
 }
 
 gcap_status_t gcap_allocator_create(const gcap_allocator_ops_t* ops, gcap_allocator_t** out_allocator) {
+  RETURN_IF_NULL(out_allocator);
   *out_allocator = NULL;
   GCAP_RETURN_IF_ERROR(check_ops(ops));
   gcap_allocator_t* allocator = malloc(sizeof(*allocator));
@@ -49,38 +53,62 @@ void gcap_allocator_destroy(gcap_allocator_t* allocator) {
   free(allocator);
 }
 
-gcap_status_t gcap_allocator_alloc(gcap_allocator_t* allocator, size_t bytes, void** out_ptr) {
-  *out_ptr = NULL;
-  if (bytes == 0) return NULL;
-  gcap_status_t status = allocator->ops.alloc(allocator->ops.self, bytes, out_ptr);
+// Rounding up to the alignment, which any implementation may do, must not overflow.
+static gcap_status_t check_size(const gcap_allocator_t* allocator, size_t bytes) {
+  size_t most = SIZE_MAX - (allocator->ops.alignment - 1);
+  if (bytes <= most) return NULL;
+  return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "the size asked for is %zu bytes, which overflows; allowed are 0..%zu",
+                     bytes, most);
+}
+
+// What holds for an answer of any implementation.
+static gcap_status_t check_answer(gcap_status_t status, size_t bytes, void** out_ptr) {
   if (status != NULL) *out_ptr = NULL;
-  return status;
+  if (status != NULL || *out_ptr != NULL) return status;
+  return GCAP_STATUS(GCAP_LIBRARY_ERROR, "the allocator's table answered success and gave no memory for %zu bytes",
+                     bytes);
+}
+
+gcap_status_t gcap_allocator_alloc(gcap_allocator_t* allocator, size_t bytes, void** out_ptr) {
+  RETURN_IF_NULL(out_ptr);
+  *out_ptr = NULL;
+  RETURN_IF_NULL(allocator);
+  if (bytes == 0) return NULL;
+  GCAP_RETURN_IF_ERROR(check_size(allocator, bytes));
+  return check_answer(allocator->ops.alloc(allocator->ops.self, bytes, out_ptr), bytes, out_ptr);
 }
 
 gcap_status_t gcap_allocator_alloc_on_stream(gcap_allocator_t* allocator, size_t bytes, gcap_stream_t* stream,
                                              void** out_ptr) {
-  if (allocator->ops.alloc_on_stream == NULL) return gcap_allocator_alloc(allocator, bytes, out_ptr);
+  RETURN_IF_NULL(out_ptr);
   *out_ptr = NULL;
+  RETURN_IF_NULL(allocator);
+  RETURN_IF_NULL(stream);
   if (bytes == 0) return NULL;
-  gcap_status_t status = allocator->ops.alloc_on_stream(allocator->ops.self, bytes, stream, out_ptr);
-  if (status != NULL) *out_ptr = NULL;
-  return status;
+  const gcap_allocator_ops_t* ops = &allocator->ops;
+  if (ops->alloc_on_stream == NULL) return gcap_allocator_alloc(allocator, bytes, out_ptr);
+  GCAP_RETURN_IF_ERROR(check_size(allocator, bytes));
+  return check_answer(ops->alloc_on_stream(ops->self, bytes, stream, out_ptr), bytes, out_ptr);
 }
 
 gcap_status_t gcap_allocator_reserve(gcap_allocator_t* allocator, size_t bytes, void** out_ptr) {
-  if (allocator->ops.reserve == NULL) return gcap_allocator_alloc(allocator, bytes, out_ptr);
+  RETURN_IF_NULL(out_ptr);
   *out_ptr = NULL;
+  RETURN_IF_NULL(allocator);
   if (bytes == 0) return NULL;
-  gcap_status_t status = allocator->ops.reserve(allocator->ops.self, bytes, out_ptr);
-  if (status != NULL) *out_ptr = NULL;
-  return status;
+  const gcap_allocator_ops_t* ops = &allocator->ops;
+  if (ops->reserve == NULL) return gcap_allocator_alloc(allocator, bytes, out_ptr);
+  GCAP_RETURN_IF_ERROR(check_size(allocator, bytes));
+  return check_answer(ops->reserve(ops->self, bytes, out_ptr), bytes, out_ptr);
 }
 
 gcap_status_t gcap_allocator_free(gcap_allocator_t* allocator, void* ptr) {
+  RETURN_IF_NULL(allocator);
   return ptr == NULL ? NULL : allocator->ops.free(allocator->ops.self, ptr);
 }
 
 gcap_status_t gcap_allocator_trim(gcap_allocator_t* allocator) {
+  RETURN_IF_NULL(allocator);
   return allocator->ops.trim == NULL ? NULL : allocator->ops.trim(allocator->ops.self);
 }
 

@@ -3,6 +3,7 @@
 // The pinned allocator: cudaHostAlloc and cudaFreeHost behind the allocator interface. State and locking:
 // driver_allocator.c.
 
+#include "lib/allocator/check.h"
 #include "lib/allocator/driver_allocator.h"
 
 static gcap_status_t pinned_alloc(size_t bytes, void** out_ptr) {
@@ -19,5 +20,6 @@ gcap_status_t gcap_pinned_allocator_create(gcap_allocator_t** out_allocator) {
       .alloc = pinned_alloc,
       .free = pinned_free,
   };
+  RETURN_IF_NULL(out_allocator);
   return driver_allocator_create(&calls, /*device_id=*/-1, out_allocator);
 }

@@ -121,6 +121,7 @@ static gcap_status_t check_options(const gcap_external_allocator_options_t* opti
 
 gcap_status_t gcap_external_allocator_create(const gcap_external_allocator_options_t* options,
                                              gcap_allocator_t** out_allocator) {
+  if (out_allocator == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "out_allocator is NULL");
   *out_allocator = NULL;
   GCAP_RETURN_IF_ERROR(check_options(options));
   external_allocator_t* external = malloc(sizeof(*external));

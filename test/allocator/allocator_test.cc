@@ -4,6 +4,8 @@
 
 #include "gcap/allocator.h"
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,11 +22,12 @@ namespace {
 struct Recorder {
   std::vector<std::string> calls;
   bool fail = false;
+  bool give_nothing = false;
   char memory[64];
 
   gcap_status_t Give(const std::string& call, void** out_ptr) {
     calls.push_back(call);
-    *out_ptr = memory;  // also on failure: the caller must not see it
+    *out_ptr = give_nothing ? nullptr : memory;  // also on failure: the caller must not see it
     return fail ? GCAP_STATUS(GCAP_UNAVAILABLE, "%s is not in the mood", call.c_str()) : nullptr;
   }
   gcap_status_t Note(const std::string& call) {
@@ -76,7 +79,8 @@ class Allocator : public ::testing::Test {
 
   Recorder recorder_;
   gcap_allocator_t* allocator_ = nullptr;
-  void* ptr_ = this;  // something that must be overwritten
+  void* ptr_ = this;                                                      // something that must be overwritten
+  gcap_stream_t* const stream_ = reinterpret_cast<gcap_stream_t*>(this);  // nobody looks into it
 };
 
 TEST_F(Allocator, CreateRejectsABadTable) {
@@ -114,7 +118,7 @@ TEST_F(Allocator, CallsEachMemberWithItsArguments) {
   Create(AllOps(&recorder_));
   GCAP_EXPECT_OK(gcap_allocator_alloc(allocator_, 5, &ptr_));
   EXPECT_EQ(ptr_, recorder_.memory);
-  GCAP_EXPECT_OK(gcap_allocator_alloc_on_stream(allocator_, 6, nullptr, &ptr_));
+  GCAP_EXPECT_OK(gcap_allocator_alloc_on_stream(allocator_, 6, stream_, &ptr_));
   GCAP_EXPECT_OK(gcap_allocator_reserve(allocator_, 7, &ptr_));
   GCAP_EXPECT_OK(gcap_allocator_free(allocator_, ptr_));
   GCAP_EXPECT_OK(gcap_allocator_trim(allocator_));
@@ -129,7 +133,7 @@ TEST_F(Allocator, CallsEachMemberWithItsArguments) {
 
 TEST_F(Allocator, FillsInAbsentOptionalMembers) {
   Create(RequiredOps(&recorder_));
-  GCAP_EXPECT_OK(gcap_allocator_alloc_on_stream(allocator_, 6, nullptr, &ptr_));
+  GCAP_EXPECT_OK(gcap_allocator_alloc_on_stream(allocator_, 6, stream_, &ptr_));
   GCAP_EXPECT_OK(gcap_allocator_reserve(allocator_, 7, &ptr_));
   GCAP_EXPECT_OK(gcap_allocator_trim(allocator_));
   gcap_allocator_stats_t stats;
@@ -144,7 +148,7 @@ TEST_F(Allocator, ZeroBytesAndNullReachNoImplementation) {
   GCAP_EXPECT_OK(gcap_allocator_alloc(allocator_, 0, &ptr_));
   EXPECT_EQ(ptr_, nullptr);
   ptr_ = this;
-  GCAP_EXPECT_OK(gcap_allocator_alloc_on_stream(allocator_, 0, nullptr, &ptr_));
+  GCAP_EXPECT_OK(gcap_allocator_alloc_on_stream(allocator_, 0, stream_, &ptr_));
   EXPECT_EQ(ptr_, nullptr);
   ptr_ = this;
   GCAP_EXPECT_OK(gcap_allocator_reserve(allocator_, 0, &ptr_));
@@ -160,13 +164,58 @@ TEST_F(Allocator, FailuresPassThroughAndGiveNull) {
   GCAP_EXPECT_FAILS(gcap_allocator_alloc(allocator_, 5, &ptr_), GCAP_UNAVAILABLE, "alloc 5");
   EXPECT_EQ(ptr_, nullptr);
   ptr_ = this;
-  GCAP_EXPECT_FAILS(gcap_allocator_alloc_on_stream(allocator_, 6, nullptr, &ptr_), GCAP_UNAVAILABLE, "stream 6");
+  GCAP_EXPECT_FAILS(gcap_allocator_alloc_on_stream(allocator_, 6, stream_, &ptr_), GCAP_UNAVAILABLE, "stream 6");
   EXPECT_EQ(ptr_, nullptr);
   ptr_ = this;
   GCAP_EXPECT_FAILS(gcap_allocator_reserve(allocator_, 7, &ptr_), GCAP_UNAVAILABLE, "reserve 7");
   EXPECT_EQ(ptr_, nullptr);
   GCAP_EXPECT_FAILS(gcap_allocator_free(allocator_, recorder_.memory), GCAP_UNAVAILABLE, "free");
   GCAP_EXPECT_FAILS(gcap_allocator_trim(allocator_), GCAP_UNAVAILABLE, "trim");
+}
+
+TEST_F(Allocator, AMissingArgumentIsNamedAndReachesNoImplementation) {
+  const gcap_allocator_ops_t ops = AllOps(&recorder_);
+  GCAP_EXPECT_FAILS(gcap_allocator_create(&ops, nullptr), GCAP_INVALID_ARGUMENT, "out_allocator is NULL");
+  Create(ops);
+  GCAP_EXPECT_FAILS(gcap_allocator_alloc(nullptr, 5, &ptr_), GCAP_INVALID_ARGUMENT, "_alloc: allocator is NULL");
+  EXPECT_EQ(ptr_, nullptr);
+  GCAP_EXPECT_FAILS(gcap_allocator_alloc(allocator_, 5, nullptr), GCAP_INVALID_ARGUMENT, "_alloc: out_ptr is NULL");
+  GCAP_EXPECT_FAILS(gcap_allocator_reserve(nullptr, 5, &ptr_), GCAP_INVALID_ARGUMENT, "_reserve: allocator is NULL");
+  GCAP_EXPECT_FAILS(gcap_allocator_reserve(allocator_, 5, nullptr), GCAP_INVALID_ARGUMENT, "_reserve: out_ptr is NULL");
+  GCAP_EXPECT_FAILS(gcap_allocator_alloc_on_stream(nullptr, 5, stream_, &ptr_), GCAP_INVALID_ARGUMENT,
+                    "_alloc_on_stream: allocator is NULL");
+  GCAP_EXPECT_FAILS(gcap_allocator_alloc_on_stream(allocator_, 5, nullptr, &ptr_), GCAP_INVALID_ARGUMENT,
+                    "_alloc_on_stream: stream is NULL");
+  GCAP_EXPECT_FAILS(gcap_allocator_alloc_on_stream(allocator_, 5, stream_, nullptr), GCAP_INVALID_ARGUMENT,
+                    "_alloc_on_stream: out_ptr is NULL");
+  GCAP_EXPECT_FAILS(gcap_allocator_free(nullptr, this), GCAP_INVALID_ARGUMENT, "_free: allocator is NULL");
+  GCAP_EXPECT_FAILS(gcap_allocator_trim(nullptr), GCAP_INVALID_ARGUMENT, "_trim: allocator is NULL");
+  GCAP_EXPECT_FAILS(gcap_device_allocator_create(0, nullptr), GCAP_INVALID_ARGUMENT, "out_allocator is NULL");
+  GCAP_EXPECT_FAILS(gcap_pinned_allocator_create(nullptr), GCAP_INVALID_ARGUMENT, "out_allocator is NULL");
+  EXPECT_EQ(TakeCalls(), Calls{});
+}
+
+TEST_F(Allocator, ASizeThatOverflowsReachesNoImplementation) {
+  Create(AllOps(&recorder_));
+  for (const size_t bytes : {SIZE_MAX, SIZE_MAX - 62}) {  // the alignment is 64
+    const std::string culprit = std::to_string(bytes) + " bytes, which overflows";
+    GCAP_EXPECT_FAILS(gcap_allocator_alloc(allocator_, bytes, &ptr_), GCAP_INVALID_ARGUMENT, culprit);
+    EXPECT_EQ(ptr_, nullptr);
+    GCAP_EXPECT_FAILS(gcap_allocator_alloc_on_stream(allocator_, bytes, stream_, &ptr_), GCAP_INVALID_ARGUMENT,
+                      culprit);
+    GCAP_EXPECT_FAILS(gcap_allocator_reserve(allocator_, bytes, &ptr_), GCAP_INVALID_ARGUMENT, culprit);
+  }
+  EXPECT_EQ(TakeCalls(), Calls{});
+  GCAP_EXPECT_OK(gcap_allocator_alloc(allocator_, SIZE_MAX - 63, &ptr_));
+  EXPECT_EQ(TakeCalls(), Calls{"alloc " + std::to_string(SIZE_MAX - 63)});
+}
+
+TEST_F(Allocator, SuccessWithoutMemoryIsTheImplementationsFault) {
+  Create(AllOps(&recorder_));
+  recorder_.give_nothing = true;
+  GCAP_EXPECT_FAILS(gcap_allocator_alloc(allocator_, 55, &ptr_), GCAP_LIBRARY_ERROR, "no memory for 55 bytes");
+  GCAP_EXPECT_FAILS(gcap_allocator_alloc_on_stream(allocator_, 66, stream_, &ptr_), GCAP_LIBRARY_ERROR, "66 bytes");
+  GCAP_EXPECT_FAILS(gcap_allocator_reserve(allocator_, 77, &ptr_), GCAP_LIBRARY_ERROR, "77 bytes");
 }
 
 }  // namespace
