@@ -45,6 +45,35 @@ gcap_status_t gcap_device_allocator_create(int device_id, gcap_allocator_t** out
 // Page-locked host memory (cudaHostAlloc).
 gcap_status_t gcap_pinned_allocator_create(gcap_allocator_t** out_allocator) GCAP_NODISCARD;
 
+typedef struct gcap_pool_allocator_options {
+  int device_id;                     // default 0
+  uint64_t release_threshold_bytes;  // what the pool keeps when a stream is synchronised; default UINT64_MAX: all
+  size_t bytes_kept_on_trim;         // what gcap_allocator_trim leaves; default 0
+} gcap_pool_allocator_options_t;
+
+void gcap_pool_allocator_options_init(gcap_pool_allocator_options_t* options);
+
+// Stream-ordered device memory: cudaMallocFromPoolAsync out of a pool of the allocator's own. Alignment 256 bytes. The
+// semantics are those of ONNX Runtime's CudaMempoolArena, but that nothing is ever done on stream 0.
+// gcap_allocator_alloc_on_stream gives memory in the order of that stream. The free is in its order too, whoever frees:
+// other streams' uses come before it when the stream has waited for them. A wrapper may be destroyed while its blocks
+// are handed out, but not while one is being freed; a block that is freed after it must be in use nowhere.
+// gcap_allocator_alloc and gcap_allocator_reserve wait until the memory is there for all streams, and what they gave is
+// freed when no stream uses it any more.
+// Capture: as the device allocator; so is a trim. A stream that somebody else captures is refused as well, but that
+//          does not fail the capture. gcap_allocator_get_stats tells what the pool held when it was last asked.
+// Statistics: TotalAllocated is what the pool holds from the driver, NumArenaShrinkages the trims; a trim leaves what
+// the host does not know to be free yet. What is handed out at the end stays valid and is lost.
+//   INVALID_ARGUMENT     no such device
+//   FAILED_PRECONDITION  the calling thread is capturing
+//   UNIMPLEMENTED        the device has no memory pools
+//   RESOURCE_EXHAUSTED   no host memory
+//   CUDA_ERROR           the runtime refused
+// Its gcap_allocator_alloc_on_stream answers INVALID_ARGUMENT for a stream of another device, and for
+// cudaStreamPerThread, which is another stream on each thread.
+gcap_status_t gcap_pool_allocator_create(const gcap_pool_allocator_options_t* options,
+                                         gcap_allocator_t** out_allocator) GCAP_NODISCARD;
+
 // Ends the allocator. NULL is fine. Memory still handed out is the caller's mistake; the implementation says what
 // becomes of it.
 void gcap_allocator_destroy(gcap_allocator_t* allocator);

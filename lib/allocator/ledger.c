@@ -25,6 +25,9 @@ void gcap_ledger_deinit(gcap_ledger_t* ledger, const char* allocator_name) {
     gcap_log(GCAP_LOG_WARNING, "the %s was destroyed with %zu blocks (%" PRIu64 " bytes) handed out; they are lost",
              allocator_name, ledger->count, ledger->stats.in_use_bytes);
   }
+  for (size_t i = 0; i < ledger->capacity; ++i) {
+    if (ledger->cells[i].ptr != NULL) gcap_life_release(ledger->cells[i].life);
+  }
   free(ledger->cells);
   pthread_mutex_destroy(&ledger->mutex);
 }
@@ -85,16 +88,21 @@ static void remove_cell(gcap_ledger_t* ledger, size_t hole) {
   --ledger->count;
 }
 
-gcap_status_t gcap_ledger_add(gcap_ledger_t* ledger, void* ptr, size_t bytes, bool reserved) {
-  const gcap_ledger_entry_t entry = {ptr, bytes, reserved};
+gcap_status_t gcap_ledger_enter(gcap_ledger_t* ledger, const gcap_ledger_entry_t* entry) {
   pthread_mutex_lock(&ledger->mutex);
-  gcap_status_t status = insert(ledger, &entry);
+  gcap_status_t status = insert(ledger, entry);
   if (status == NULL) {
     ++ledger->stats.num_allocs;
-    ledger->stats.num_reserves += reserved;
-    if (ledger->stats.max_alloc_bytes < bytes) ledger->stats.max_alloc_bytes = bytes;
+    ledger->stats.num_reserves += entry->reserved;
+    if (ledger->stats.max_alloc_bytes < entry->bytes) ledger->stats.max_alloc_bytes = entry->bytes;
   }
   pthread_mutex_unlock(&ledger->mutex);
+  return status;
+}
+
+gcap_status_t gcap_ledger_add(gcap_ledger_t* ledger, void* ptr, size_t bytes, bool reserved) {
+  const gcap_ledger_entry_t entry = {.ptr = ptr, .bytes = bytes, .reserved = reserved};
+  gcap_status_t status = gcap_ledger_enter(ledger, &entry);
   gcap_trace_initialisation();  // memory from the driver, which a capture must find done
   return status;
 }
@@ -119,6 +127,7 @@ gcap_status_t gcap_ledger_put_back(gcap_ledger_t* ledger, const gcap_ledger_entr
   pthread_mutex_lock(&ledger->mutex);
   gcap_status_t status = insert(ledger, entry);
   pthread_mutex_unlock(&ledger->mutex);
+  if (status != NULL) gcap_life_release(entry->life);
   return status;
 }
 

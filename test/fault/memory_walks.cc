@@ -40,8 +40,9 @@ class MemoryScene : public StreamScene {
     gcap_status_t status = gcap_allocator_free(allocator, block);
     if (scratch_block != nullptr) status = gcap_status_join(status, gcap_scratch_free(scratch, scratch_block));
     status = gcap_status_join(status, gcap_scratch_destroy(scratch));
-    gcap_allocator_destroy(allocator);
+    if (second_block != nullptr) status = gcap_status_join(status, gcap_allocator_free(second, second_block));
     gcap_allocator_destroy(second);
+    gcap_allocator_destroy(allocator);
     return gcap_status_join(status, StreamScene::End());
   }
 
@@ -50,6 +51,7 @@ class MemoryScene : public StreamScene {
   gcap_scratch_t* scratch = nullptr;
   gcap_scratch_reservation_t* reservation = nullptr;
   void* block = nullptr;          // of the allocator
+  void* second_block = nullptr;   // of the second allocator
   void* scratch_block = nullptr;  // of the scratch
 };
 
@@ -60,6 +62,25 @@ Walk MemoryWalk(const char* function, const char* variant, void (*prepare)(S*), 
 }
 
 void WithBlock(S* s) { GCAP_EXPECT_OK(gcap_allocator_alloc(s->allocator, kBytes, &s->block)); }
+
+gcap_status_t CreatePool(S* s) {
+  gcap_pool_allocator_options_t options;
+  gcap_pool_allocator_options_init(&options);
+  return gcap_pool_allocator_create(&options, &s->second);
+}
+
+void WithPool(S* s) { GCAP_EXPECT_OK(CreatePool(s)); }
+
+void WithPoolBlock(S* s) {
+  WithPool(s);
+  GCAP_EXPECT_OK(gcap_allocator_alloc_on_stream(s->second, kBytes, s->stream, &s->second_block));
+}
+
+gcap_status_t FreeSecond(S* s) {
+  gcap_status_t status = gcap_allocator_free(s->second, s->second_block);
+  if (status == nullptr) s->second_block = nullptr;
+  return status;
+}
 
 void WithScratchBlock(S* s) { GCAP_EXPECT_OK(gcap_scratch_alloc(s->scratch, kBytes, s->stream, &s->scratch_block)); }
 
@@ -128,6 +149,20 @@ void AddAllocatorWalks(std::vector<Walk>* walks) {
                    }).MakesNoCall());
 }
 
+void AddPoolAllocatorWalks(std::vector<Walk>* walks) {
+  walks->push_back(MemoryWalk("gcap_pool_allocator_create", "", nullptr, CreatePool));
+  walks->push_back(MemoryWalk("gcap_allocator_alloc", "pool", WithPool,
+                              [](S* s) { return gcap_allocator_alloc(s->second, kBytes, &s->second_block); }));
+  walks->push_back(MemoryWalk("gcap_allocator_alloc_on_stream", "pool", WithPool, [](S* s) {
+    return gcap_allocator_alloc_on_stream(s->second, kBytes, s->stream, &s->second_block);
+  }));
+  walks->push_back(MemoryWalk("gcap_allocator_reserve", "pool", WithPool,
+                              [](S* s) { return gcap_allocator_reserve(s->second, kBytes, &s->second_block); }));
+  walks->push_back(MemoryWalk("gcap_allocator_free", "pool", WithPoolBlock, FreeSecond).RecoversFrom(kAfterFree));
+  walks->push_back(
+      MemoryWalk("gcap_allocator_trim", "pool", WithPoolBlock, [](S* s) { return gcap_allocator_trim(s->second); }));
+}
+
 void AddScratchWalks(std::vector<Walk>* walks) {
   walks->push_back(MemoryWalk("gcap_scratch_create", "", WithoutScratch, [](S* s) {
                      return gcap_scratch_create(s->allocator, nullptr, &s->scratch);
@@ -159,6 +194,7 @@ void AddScratchWalks(std::vector<Walk>* walks) {
 std::vector<Walk> MemoryWalks() {
   std::vector<Walk> walks;
   AddAllocatorWalks(&walks);
+  AddPoolAllocatorWalks(&walks);
   AddScratchWalks(&walks);
   return walks;
 }
