@@ -74,6 +74,53 @@ void gcap_pool_allocator_options_init(gcap_pool_allocator_options_t* options);
 gcap_status_t gcap_pool_allocator_create(const gcap_pool_allocator_options_t* options,
                                          gcap_allocator_t** out_allocator) GCAP_NODISCARD;
 
+typedef enum gcap_allocator_event_kind {
+  GCAP_ALLOCATOR_EVENT_ALLOC = 0,
+  GCAP_ALLOCATOR_EVENT_RESERVE,
+  GCAP_ALLOCATOR_EVENT_FREE,
+  GCAP_ALLOCATOR_EVENT_TRIM,
+} gcap_allocator_event_kind_t;
+
+// What an allocator was asked for, and did. Requests that failed are no events.
+typedef struct gcap_allocator_event {
+  gcap_allocator_event_kind_t kind;
+  uint64_t sequence;      // rises from 1; some numbers may be missing
+  uint64_t block;         // the sequence number by which the block was given, 0 for a trim
+  size_t bytes;           // as asked for, also of a free; 0 for a trim
+  void* ptr;              // NULL for a trim
+  gcap_stream_t* stream;  // of gcap_allocator_alloc_on_stream, else NULL
+} gcap_allocator_event_t;
+
+typedef struct gcap_counting_allocator_options {
+  size_t limit_bytes;  // most that is handed out at a time; 0, the default: no limit
+  // Optional. Called on the thread that made the request, without a lock, so from several threads at once: what they
+  // report is put into order by sorting by `sequence`. It is not called in the middle of a request, so it may call
+  // gcap; but a thread that captures calls it too.
+  void (*on_event)(void* user, const gcap_allocator_event_t* event);
+  void* user;
+} gcap_counting_allocator_options_t;
+
+void gcap_counting_allocator_options_init(gcap_counting_allocator_options_t* options);
+
+// Decorates `upstream`: passes every request on, counts, keeps to a limit, and reports events that can be replayed.
+// Device and alignment are the upstream's; the capture rules too. What it hands out is freed through it. `options`
+// NULL: the defaults.
+// Lifetime: the upstream stays the caller's and outlives it. What is handed out at the end stays the upstream's.
+//   RESOURCE_EXHAUSTED  no host memory
+// Its requests fail with RESOURCE_EXHAUSTED beyond the limit, naming the bytes requested, in use and allowed; with
+// LIBRARY_ERROR when the upstream gives memory that is in use; and as the upstream's do.
+gcap_status_t gcap_counting_allocator_create(gcap_allocator_t* upstream,
+                                             const gcap_counting_allocator_options_t* options,
+                                             gcap_allocator_t** out_allocator) GCAP_NODISCARD;
+
+// Writes the event as a line of a trace, without a newline; as snprintf, gives the line's length and cuts it where
+// there is no room. A trace is such lines in the order of `sequence`:
+//   a <block> <bytes> <stream>  an allocation; <stream> is 0 for none, else any number that tells streams apart
+//   r <block> <bytes>           a reserve
+//   f <block>                   a free of what the line with that block gave
+//   t                           a trim
+int gcap_allocator_event_format(const gcap_allocator_event_t* event, char* out_line, size_t line_bytes);
+
 // Ends the allocator. NULL is fine. Memory still handed out is the caller's mistake; the implementation says what
 // becomes of it.
 void gcap_allocator_destroy(gcap_allocator_t* allocator);
