@@ -3,12 +3,14 @@
 // The pool allocator: what it does beyond driver_allocator_test, which it shares with the others: the order of streams,
 // streams that are gone, captures of others, what it keeps.
 
+#include <cstdint>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "gcap/allocator.h"
 #include "gcap/capture.h"
+#include "gcap/scratch.h"
 #include "gtest/gtest.h"
 #include "test/base/device_work.h"
 #include "test/support/device_test.h"
@@ -157,6 +159,59 @@ TEST_F(PoolAllocator, AskedForMemoryOnAStreamThatItsThreadCapturesFailsTheCaptur
   GCAP_EXPECT_FAILS(gcap_capture_end(capture, &graph, &retained), GCAP_CAPTURE_INVALIDATED, "5000 bytes");
   EXPECT_EQ(graph, nullptr);
   Free(AllocOn(stream_));
+}
+
+TEST_F(PoolAllocator, WhatItRefusesBesidesMemoryLeavesTheCaptureAlone) {
+  void* block = AllocOn(stream_);
+  const uint64_t held_bytes = Stats().total_allocated_bytes;
+  gcap_capture_t* capture = nullptr;
+  GCAP_ASSERT_OK(gcap_capture_begin(gcap_stream_handle(stream_), nullptr, &capture));
+  GCAP_EXPECT_FAILS(gcap_allocator_free(allocator_, block), GCAP_FAILED_PRECONDITION, "cudaFreeAsync");
+  GCAP_EXPECT_FAILS(gcap_allocator_trim(allocator_), GCAP_FAILED_PRECONDITION, "cudaMemPoolTrimTo");
+  EXPECT_EQ(Stats().total_allocated_bytes, held_bytes);
+  cudaGraph_t graph = nullptr;
+  gcap_retained_t* retained = nullptr;
+  GCAP_EXPECT_OK(gcap_capture_end(capture, &graph, &retained));
+  gcap_retained_release(retained);
+  EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+  Free(block);
+}
+
+// What a capture was refused counts for nothing, so the limit is all there again after it.
+TEST_F(PoolAllocator, UnderACountingAllocatorKeepsTheOrderOfStreamsAndTheRulesOfCaptures) {
+  gcap_counting_allocator_options_t options;
+  gcap_counting_allocator_options_init(&options);
+  options.limit_bytes = 3 * kBytes;
+  gcap_allocator_t* pool = allocator_;
+  GCAP_ASSERT_OK(gcap_counting_allocator_create(pool, &options, &allocator_));
+  ExpectFreedInOrderOf(gcap_stream_handle(stream_), AllocOn(stream_));
+  gcap_capture_t* capture = nullptr;
+  GCAP_ASSERT_OK(gcap_capture_begin(gcap_stream_handle(stream_), nullptr, &capture));
+  void* ptr = this;
+  GCAP_EXPECT_FAILS(gcap_allocator_alloc_on_stream(allocator_, kBytes, stream_, &ptr), GCAP_FAILED_PRECONDITION,
+                    "captures");
+  EXPECT_EQ(ptr, nullptr);
+  cudaGraph_t graph = nullptr;
+  gcap_retained_t* retained = nullptr;
+  GCAP_EXPECT_FAILS(gcap_capture_end(capture, &graph, &retained), GCAP_CAPTURE_INVALIDATED, "4096 bytes");
+  Free(AllocOn(stream_, 3 * kBytes));
+  EXPECT_EQ(Stats().max_in_use_bytes, 3 * kBytes);
+  gcap_allocator_destroy(allocator_);
+  allocator_ = pool;
+  EXPECT_EQ(Stats().in_use_bytes, 0u);
+}
+
+TEST_F(PoolAllocator, IsAnUpstreamForScratch) {
+  gcap_scratch_t* scratch = nullptr;
+  GCAP_ASSERT_OK(gcap_scratch_create(allocator_, nullptr, &scratch));
+  void* ptr = nullptr;
+  GCAP_EXPECT_OK(gcap_scratch_alloc(scratch, kBytes, stream_, &ptr));
+  EXPECT_GE(Stats().in_use_bytes, kBytes);
+  ExpectHolds(ptr, stream_, 11);
+  GCAP_EXPECT_OK(gcap_scratch_free(scratch, ptr));
+  GCAP_EXPECT_OK(gcap_stream_synchronize(stream_));
+  GCAP_EXPECT_OK(gcap_scratch_destroy(scratch));
+  EXPECT_EQ(Stats().in_use_bytes, 0u);
 }
 
 // Nobody but the driver knows of a capture that gcap did not begin.
