@@ -84,20 +84,34 @@ void Observer::Note(const std::string& step, const std::string& state) { Emit(st
 
 cudaError_t Observer::Probe(const std::string& step, const std::function<cudaError_t()>& call,
                             const std::function<std::string()>& state) {
+  if (!Enter(step)) return cudaErrorUnknown;
+  const cudaError_t code = call();
+  const cudaError_t last = cudaGetLastError();
+  Leave(step, code, last, state ? state() : "");
+  return code;
+}
+
+bool Observer::Enter(const std::string& step) {
   if (skipped_.count(FullStep(step)) != 0) {
     Emit(step, kCrash);
-    return cudaErrorUnknown;
+    return false;
   }
   if (live_) {
     std::printf("@%s\n", FullStep(step).c_str());
     std::fflush(stdout);
   }
-  const cudaError_t code = call();
-  const cudaError_t last = cudaGetLastError();
-  std::string seen = state ? state() : "";
-  if (last != code) seen += Format("%slast=%d", seen.empty() ? "" : " ", static_cast<int>(last));
-  Call(step, code, seen);
-  return code;
+  return true;
+}
+
+bool Observer::Enter(const char* step) { return Enter(std::string(step)); }
+
+void Observer::Leave(const std::string& step, cudaError_t code, cudaError_t last, std::string state) {
+  if (last != code) state += Format("%slast=%d", state.empty() ? "" : " ", static_cast<int>(last));
+  Call(step, code, state);
+}
+
+void Observer::Leave(const char* step, cudaError_t code, cudaError_t last, const char* state) {
+  Leave(std::string(step), code, last, std::string(state));
 }
 
 cudaStreamCaptureMode Observer::mode() const {

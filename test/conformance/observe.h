@@ -65,6 +65,12 @@ class Observer {
   // afterwards. For calls that the real runtime might not survive.
   cudaError_t Probe(const std::string& step, const std::function<cudaError_t()>& call,
                     const std::function<std::string()>& state = nullptr);
+  // The same in its parts: Enter says whether the call is to be tried, Leave tells what it answered and what the last
+  // error was.
+  bool Enter(const std::string& step);
+  bool Enter(const char* step);
+  void Leave(const std::string& step, cudaError_t code, cudaError_t last, std::string state);
+  void Leave(const char* step, cudaError_t code, cudaError_t last, const char* state);
 
   const std::string& case_name() const { return case_name_; }
   const std::string& prefix() const { return prefix_; }

@@ -17,15 +17,31 @@
 #include "test/conformance/frame.h"
 #include "test/conformance/observe.h"
 
-// Probes a call under its own text, or AS a step. AND: with a state, formatted after the call.
-#define PROBE(expression) o.Probe(#expression, [&]() -> cudaError_t { return (expression); })
-#define PROBE_AS(step, expression) o.Probe(step, [&]() -> cudaError_t { return (expression); })
-#define PROBE_AND(expression, ...) \
-  o.Probe(                         \
-      #expression, [&]() -> cudaError_t { return (expression); }, [&] { return ::conformance::Format(__VA_ARGS__); })
-#define PROBE_AS_AND(step, expression, ...) \
-  o.Probe(                                  \
-      step, [&]() -> cudaError_t { return (expression); }, [&] { return ::conformance::Format(__VA_ARGS__); })
+// Probes a call under its own text, or AS a step. AND: with a state, formatted after the call. Statement expressions,
+// not lambdas: there are more than a thousand, and lambdas took most of the time that the tests take to compile.
+#define PROBE(expression) PROBE_AS(#expression, expression)
+#define PROBE_AS(step, expression)                   \
+  ({                                                 \
+    const auto& step_ = (step);                      \
+    cudaError_t code_ = cudaErrorUnknown;            \
+    if (o.Enter(step_)) {                            \
+      code_ = (expression);                          \
+      o.Leave(step_, code_, cudaGetLastError(), ""); \
+    }                                                \
+    code_;                                           \
+  })
+#define PROBE_AND(expression, ...) PROBE_AS_AND(#expression, expression, __VA_ARGS__)
+#define PROBE_AS_AND(step, expression, ...)                             \
+  ({                                                                    \
+    const auto& step_ = (step);                                         \
+    cudaError_t code_ = cudaErrorUnknown;                               \
+    if (o.Enter(step_)) {                                               \
+      code_ = (expression);                                             \
+      const cudaError_t last_ = cudaGetLastError();                     \
+      o.Leave(step_, code_, last_, ::conformance::Format(__VA_ARGS__)); \
+    }                                                                   \
+    code_;                                                              \
+  })
 
 namespace conformance {
 
