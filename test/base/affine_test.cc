@@ -20,6 +20,7 @@
 #include "gtest/gtest.h"
 #include "test/base/heap_failure.h"
 #include "test/support/expect_status.h"
+#include "test/support/held_thread.h"
 #include "test/support/log_catcher.h"
 
 namespace gcap {
@@ -84,28 +85,6 @@ class Numbers {
   std::vector<End> ends_;
   std::atomic<int> made_{0};
   gcap_affine_t* set_ = nullptr;
-};
-
-// A thread that lives until it is let go.
-class HeldThread {
- public:
-  explicit HeldThread(std::function<void()> work)
-      : thread_([this, work] {
-          work();
-          worked_ = true;
-          while (!released_) std::this_thread::yield();
-        }) {
-    while (!worked_) std::this_thread::yield();
-  }
-  void Release() {
-    released_ = true;
-    thread_.join();
-  }
-
- private:
-  std::atomic<bool> worked_{false};
-  std::atomic<bool> released_{false};
-  std::thread thread_;
 };
 
 TEST(Affine, DestroyOfNullIsFine) { GCAP_EXPECT_OK(gcap_affine_destroy(nullptr)); }

@@ -17,10 +17,12 @@
 #include "gtest/gtest.h"
 #include "test/support/device_test.h"
 #include "test/support/expect_status.h"
+#include "test/support/held_thread.h"
 #include "test/support/log_catcher.h"
 
 namespace {
 
+using gcap::testing::HeldThread;
 using gcap::testing::LogCatcher;
 using gcap::testing::Outcome;
 
@@ -199,29 +201,6 @@ TEST_F(ThreadContexts, ThreadEndsItsContextsOfAllSets) {
     GCAP_EXPECT_OK(gcap_thread_contexts_destroy(set));
   }
 }
-
-// A thread that lives until it is let go.
-class HeldThread {
- public:
-  template <typename Work>
-  explicit HeldThread(Work work)
-      : thread_([this, work] {
-          work();
-          worked_ = true;
-          while (!released_) std::this_thread::yield();
-        }) {
-    while (!worked_) std::this_thread::yield();
-  }
-  void Release() {
-    released_ = true;
-    thread_.join();
-  }
-
- private:
-  std::atomic<bool> worked_{false};
-  std::atomic<bool> released_{false};
-  std::thread thread_;
-};
 
 TEST_F(ThreadContexts, ContextsOfLivingThreadsEndWithTheirSet) {
   gcap_thread_contexts_t* set = Create();
