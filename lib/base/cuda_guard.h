@@ -37,6 +37,14 @@ static inline gcap_status_t gcap_relaxed_pop(enum cudaStreamCaptureMode previous
   return GCAP_CUDA(cudaThreadExchangeStreamCaptureMode(&previous));
 }
 
+// Waits for a stream without disturbing a capture of another thread.
+static inline gcap_status_t gcap_relaxed_synchronize(cudaStream_t stream) {
+  enum cudaStreamCaptureMode mode;
+  GCAP_RETURN_IF_ERROR(gcap_relaxed_push(&mode));
+  gcap_status_t status = GCAP_CUDA(cudaStreamSynchronize(stream));
+  return gcap_status_join(status, gcap_relaxed_pop(mode));
+}
+
 // Both, for calls that get or give back memory of a device. `device_id` -1: on whatever device is current.
 typedef struct gcap_thread_setting {
   int device_id;

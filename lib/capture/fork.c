@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-#include "lib/base/cuda_guard.h"
+#include "lib/base/cuda_event.h"
 #include "lib/capture/capture_internal.h"
 
 member_t* members_find(const members_t* members, cudaStream_t stream) {
@@ -54,17 +54,13 @@ static gcap_status_t check_call(const gcap_capture_t* capture, const cudaStream_
 
 // Makes an event that a stream of the device can record, records it there and has each of `waiting` wait for it.
 static gcap_status_t order(cudaStream_t first, int device_id, const cudaStream_t* waiting, size_t num_waiting) {
-  int previous = 0;
   cudaEvent_t event = NULL;
-  GCAP_RETURN_IF_ERROR(gcap_device_push(device_id, &previous));
-  gcap_status_t status = GCAP_CUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-  status = gcap_status_join(status, gcap_device_pop(device_id, previous));
-  if (status == NULL) status = GCAP_CUDA(cudaEventRecord(event, first));
+  GCAP_RETURN_IF_ERROR(gcap_event_record_new(device_id, first, &event));
+  gcap_status_t status = NULL;
   for (size_t i = 0; status == NULL && i < num_waiting; ++i) {
     status = GCAP_CUDA(cudaStreamWaitEvent(waiting[i], event, 0));
   }
-  if (event != NULL) status = gcap_status_join(status, GCAP_CUDA(cudaEventDestroy(event)));
-  return status;
+  return gcap_status_join(status, GCAP_CUDA(cudaEventDestroy(event)));
 }
 
 // Enters a stream that is idle, or in this capture already, in the scope's list.

@@ -103,8 +103,6 @@ gcap_status_t captured_destroy(captured_t* captured);
 
 // Launches the slot's graph on `stream`.
 gcap_status_t launch_on(gcap_graph_manager_t* manager, slot_t* slot, cudaStream_t stream);
-// Needs no lock.
-gcap_status_t synchronize_stream(cudaStream_t stream);
 
 // --- release.c ---
 

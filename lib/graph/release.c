@@ -11,30 +11,18 @@
 // comes between; waiting, destroying and callbacks are done without it.
 
 #include "gcap/log.h"
-#include "lib/base/cuda_guard.h"
+#include "lib/base/cuda_event.h"
 #include "lib/graph/manager.h"
 
 // --- Knowing when the last launch is done ---------------------------------------------------------------------------
-
-static gcap_status_t record_launched(captured_t* captured) {
-  int previous = 0;
-  GCAP_RETURN_IF_ERROR(gcap_device_push(captured->device_id, &previous));
-  gcap_status_t status = GCAP_CUDA(cudaEventCreateWithFlags(&captured->launched, cudaEventDisableTiming));
-  if (status != NULL) captured->launched = NULL;
-  if (status == NULL) status = GCAP_CUDA(cudaEventRecord(captured->launched, captured->stream));
-  status = gcap_status_join(status, gcap_device_pop(captured->device_id, previous));
-  if (status != NULL && captured->launched != NULL) {
-    status = gcap_status_join(status, GCAP_CUDA(cudaEventDestroy(captured->launched)));
-    captured->launched = NULL;
-  }
-  return status;
-}
 
 gcap_status_t mark_last_launch(captured_t* captured) {
   if (captured->launched != NULL || !gcap_life_goes_on(captured->stream_life)) return NULL;
   enum cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamIsCapturing(captured->stream, &state)));
-  if (state == cudaStreamCaptureStatusNone) return record_launched(captured);
+  if (state == cudaStreamCaptureStatusNone) {
+    return gcap_event_record_new(captured->device_id, captured->stream, &captured->launched);
+  }
   return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "graph id %d: its stream %p is capturing; end the capture first",
                      captured->id, (void*)captured->stream);
 }
@@ -102,13 +90,7 @@ static gcap_status_t ask_whether_idle(captured_t* captured, bool* out_idle) {
   }
   GCAP_RETURN_IF_ERROR(try_to_mark(captured));
   if (captured->launched == NULL) return NULL;
-  const cudaError_t answer = cudaEventQuery(captured->launched);
-  *out_idle = answer == cudaSuccess;
-  if (answer == cudaErrorNotReady) {
-    (void)cudaGetLastError();  // an answer, not a failure
-    return NULL;
-  }
-  return gcap_status_from_cuda(answer, "cudaEventQuery(captured->launched)", __FILE__, __LINE__);
+  return gcap_event_query(captured->launched, out_idle);
 }
 
 // Takes those that are idle off the list. Not while the thread captures something else, of which that is no part.

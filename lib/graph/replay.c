@@ -7,16 +7,9 @@
 // Locking: the mutex is held over the launch. The one wait under it comes when a launch went well and its order could
 // not be told to the capturing stream, in which nothing else helps.
 
-#include "lib/base/cuda_guard.h"
+#include "lib/base/cuda_event.h"
 #include "lib/base/stream_table.h"
 #include "lib/graph/manager.h"
-
-gcap_status_t synchronize_stream(cudaStream_t stream) {
-  enum cudaStreamCaptureMode mode;
-  GCAP_RETURN_IF_ERROR(gcap_relaxed_push(&mode));
-  gcap_status_t status = GCAP_CUDA(cudaStreamSynchronize(stream));
-  return gcap_status_join(status, gcap_relaxed_pop(mode));
-}
 
 // Of a stream that several wrappers share another one may be left, whose life is as good. A new stream that happens to
 // have the handle of the old one has another id.
@@ -88,11 +81,7 @@ static gcap_status_t check_device(const captured_t* captured, cudaStream_t strea
 
 static gcap_status_t prepare_order(captured_t* captured) {
   if (captured->order != NULL) return NULL;
-  int previous = 0;
-  GCAP_RETURN_IF_ERROR(gcap_device_push(captured->device_id, &previous));
-  gcap_status_t status = GCAP_CUDA(cudaEventCreateWithFlags(&captured->order, cudaEventDisableTiming));
-  if (status != NULL) captured->order = NULL;
-  return gcap_status_join(status, gcap_device_pop(captured->device_id, previous));
+  return gcap_event_create(captured->device_id, &captured->order);
 }
 
 // Lets what `later` is given from now on come after all that `earlier` was given so far.
@@ -107,7 +96,7 @@ static gcap_status_t recover_order(captured_t* captured, cudaStream_t stream, gc
                                  "graph id %d was launched on stream %p, and was waited for since its order could not "
                                  "be told to stream %p",
                                  captured->id, (void*)stream, (void*)captured->stream);
-  gcap_status_t waited = synchronize_stream(stream);
+  gcap_status_t waited = gcap_relaxed_synchronize(stream);
   if (waited != NULL) captured->stray = true;
   return gcap_status_join(failure, waited);
 }
@@ -137,7 +126,7 @@ gcap_status_t gcap_graph_manager_replay_on(gcap_graph_manager_t* manager, int id
   gcap_status_t status = find_replayable(manager, id, &slot);
   if (status == NULL) status = launch_on(manager, slot, stream);
   pthread_mutex_unlock(&manager->mutex);
-  return status == NULL && synchronize ? synchronize_stream(stream) : status;
+  return status == NULL && synchronize ? gcap_relaxed_synchronize(stream) : status;
 }
 
 // --- On the stream that captured it ---------------------------------------------------------------------------------
@@ -155,7 +144,7 @@ static inline gcap_status_t replay_if_captured(gcap_graph_manager_t* manager, in
   gcap_status_t status = launch(manager, slot);
   pthread_mutex_unlock(&manager->mutex);
   *out_replayed = status == NULL;
-  return status == NULL && synchronize ? synchronize_stream(stream) : status;
+  return status == NULL && synchronize ? gcap_relaxed_synchronize(stream) : status;
 }
 
 gcap_status_t gcap_graph_manager_try_replay(gcap_graph_manager_t* manager, int id, bool synchronize,
@@ -191,7 +180,7 @@ gcap_status_t gcap_graph_manager_replay_signed(gcap_graph_manager_t* manager, in
   }
   if (status == NULL) status = launch(manager, slot);
   pthread_mutex_unlock(&manager->mutex);
-  return status == NULL && synchronize ? synchronize_stream(stream) : status;
+  return status == NULL && synchronize ? gcap_relaxed_synchronize(stream) : status;
 }
 
 gcap_status_t gcap_graph_manager_upload(gcap_graph_manager_t* manager, int id) {

@@ -265,7 +265,7 @@ gcap_status_t gcap_graph_manager_end_run(gcap_graph_manager_t* manager, gcap_sta
   forget_run(&manager->run);
   pthread_mutex_unlock(&manager->mutex);
   const bool was_issued = run_status == NULL && gcap_status_code(status) != GCAP_CAPTURE_INVALIDATED;
-  if (was_issued && synchronize) status = gcap_status_join(status, synchronize_stream(stream));
+  if (was_issued && synchronize) status = gcap_status_join(status, gcap_relaxed_synchronize(stream));
   return gcap_status_join(status, clean_up(manager, evicted));
 }
 
@@ -279,7 +279,7 @@ static gcap_status_t try_replay_on(gcap_graph_manager_t* manager, int id, cudaSt
   *out_replayed = slot != NULL && slot->info.state == GCAP_GRAPH_CAPTURED;
   gcap_status_t status = *out_replayed ? launch_on(manager, slot, stream) : NULL;
   pthread_mutex_unlock(&manager->mutex);
-  return *out_replayed && status == NULL && synchronize ? synchronize_stream(stream) : status;
+  return *out_replayed && status == NULL && synchronize ? gcap_relaxed_synchronize(stream) : status;
 }
 
 static gcap_status_t run_once(gcap_graph_manager_t* manager, int id, cudaStream_t stream, gcap_graph_work_t work,

@@ -8,26 +8,9 @@
 
 #include <stdlib.h>
 
-#include "lib/base/cuda_guard.h"
+#include "lib/base/cuda_event.h"
 #include "lib/base/thread_state.h"
 #include "lib/stream/stream_internal.h"
-
-// Issues the point behind which the release may run.
-static gcap_status_t record_point(const gcap_stream_t* stream, cudaEvent_t* out_event) {
-  *out_event = NULL;
-  int previous = 0;
-  GCAP_RETURN_IF_ERROR(gcap_device_push(stream->device_id, &previous));
-  cudaEvent_t event = NULL;
-  gcap_status_t status = GCAP_CUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-  if (status == NULL) status = GCAP_CUDA(cudaEventRecord(event, stream->handle));
-  status = gcap_status_join(status, gcap_device_pop(stream->device_id, previous));
-  if (status == NULL) {
-    *out_event = event;
-  } else if (event != NULL) {
-    status = gcap_status_join(status, GCAP_CUDA(cudaEventDestroy(event)));
-  }
-  return status;
-}
 
 // Tells whether the stream belongs to a capture of this thread. A stream is used by one thread at a time, so when this
 // one has a scope open and the stream captures, it is that scope's.
@@ -50,7 +33,7 @@ gcap_status_t gcap_stream_defer(gcap_stream_t* stream, void (*release)(void* use
   deferred_release_t* entry = malloc(sizeof(*entry));
   if (entry == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to defer a release");
   *entry = (deferred_release_t){.number = stream->num_deferred, .release = release, .user = user};
-  gcap_status_t status = record_point(stream, &entry->passed);
+  gcap_status_t status = gcap_event_record_new(stream->device_id, stream->handle, &entry->passed);
   if (status != NULL) {
     free(entry);
     return status;
@@ -65,13 +48,7 @@ gcap_status_t gcap_stream_defer(gcap_stream_t* stream, void (*release)(void* use
 static gcap_status_t has_passed(const deferred_release_t* entry, bool* out_passed) {
   enum cudaStreamCaptureMode mode;
   GCAP_RETURN_IF_ERROR(gcap_relaxed_push(&mode));
-  cudaError_t answer = cudaEventQuery(entry->passed);
-  *out_passed = answer == cudaSuccess;
-  if (answer == cudaErrorNotReady) {
-    (void)cudaGetLastError();  // an answer, not a failure
-    answer = cudaSuccess;
-  }
-  gcap_status_t status = gcap_status_from_cuda(answer, "cudaEventQuery(entry->passed)", __FILE__, __LINE__);
+  gcap_status_t status = gcap_event_query(entry->passed, out_passed);
   return gcap_status_join(status, gcap_relaxed_pop(mode));
 }
 

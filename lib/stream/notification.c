@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-#include "lib/base/cuda_guard.h"
+#include "lib/base/cuda_event.h"
 #include "lib/base/thread_state.h"
 #include "lib/stream/stream_internal.h"
 
@@ -26,12 +26,7 @@ gcap_status_t gcap_notification_create(gcap_stream_t* producer, gcap_notificatio
   gcap_notification_t* notification = calloc(1, sizeof(*notification));
   if (notification == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a notification");
   notification->producer = producer;
-  int previous = 0;
-  gcap_status_t status = gcap_device_push(producer->device_id, &previous);
-  if (status == NULL) {
-    status = GCAP_CUDA(cudaEventCreateWithFlags(&notification->event, cudaEventDisableTiming));
-    status = gcap_status_join(status, gcap_device_pop(producer->device_id, previous));
-  }
+  gcap_status_t status = gcap_event_create(producer->device_id, &notification->event);
   if (status != NULL) {
     gcap_notification_destroy(notification);
     return status;

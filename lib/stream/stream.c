@@ -105,12 +105,8 @@ gcap_status_t stream_check_not_capturing(const gcap_stream_t* stream, const char
                      state == cudaStreamCaptureStatusInvalidated ? " (its capture is invalidated but not ended)" : "");
 }
 
-// Waits for the stream in the relaxed mode: no capture of another thread is disturbed.
 static gcap_status_t drain(gcap_stream_t* stream) {
-  enum cudaStreamCaptureMode mode;
-  GCAP_RETURN_IF_ERROR(gcap_relaxed_push(&mode));
-  gcap_status_t status = GCAP_CUDA(cudaStreamSynchronize(stream->handle));
-  status = gcap_status_join(status, gcap_relaxed_pop(mode));
+  gcap_status_t status = gcap_relaxed_synchronize(stream->handle);
   if (status == NULL) timeline_finish(stream);
   return status;
 }
