@@ -13,6 +13,7 @@
 
 #include "lib/scratch/pages.h"
 #include "lib/scratch/pool.h"
+#include "lib/scratch/test_hooks.h"
 
 // What two threads write is kept this far apart.
 #define SCRATCH_LINE_BYTES 64
@@ -103,6 +104,7 @@ struct gcap_scratch {
   scratch_block_t* spares;     // block structs of no stream, linked by `next`
   struct scratch_slab* slabs;  // where the block structs lie
   size_t num_slabs;
+  scratch_test_hooks_t test_hooks;
   // Of all streams together the counters of the arena itself, and of forgotten streams.
   gcap_allocator_stats_t stats;
 };

@@ -50,7 +50,9 @@ static scratch_block_t* find_in_lists(gcap_scratch_t* scratch, scratch_stream_t*
   if (block == NULL) block = scratch_pool_find(&scratch->untagged, bytes, NULL);
   if (block == NULL) scratch_flush_all(scratch);
   for (scratch_stream_t* other = scratch->streams; block == NULL && other != NULL; other = other->next) {
-    if (other != user) block = scratch_pool_find(&other->pool, bytes, scratch_user_stream(user));
+    if (other == user) continue;
+    const gcap_stream_t* consumer = scratch->test_hooks.ignore_tags ? NULL : scratch_user_stream(user);
+    block = scratch_pool_find(&other->pool, bytes, consumer);
   }
   return block;
 }

@@ -15,7 +15,7 @@
 #include "lib/scratch/arena.h"
 
 void scratch_reservation_adopt(gcap_scratch_reservation_t* reservation, scratch_block_t* block) {
-  if (block->reservation == reservation) return;
+  if (block->reservation == reservation || reservation->scratch->test_hooks.ignore_reservations) return;
   scratch_block_set_reservation(block, reservation);
   scratch_block_set_user(block, reservation->user);
   block->sync_id = 0;

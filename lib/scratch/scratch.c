@@ -71,6 +71,10 @@ gcap_status_t gcap_scratch_create(gcap_allocator_t* upstream, const gcap_scratch
   return NULL;
 }
 
+void scratch_set_test_hooks(gcap_scratch_t* scratch, const scratch_test_hooks_t* hooks) {
+  scratch->test_hooks = *hooks;
+}
+
 static gcap_status_t check_unused(const gcap_scratch_t* scratch) {
   size_t num_live = 0, num_reservations = 0;
   for (const scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {

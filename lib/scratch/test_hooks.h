@@ -1,0 +1,27 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// test_hooks.h: ways to take away what makes scratch safe, so that a test can show that it would see the damage. For
+// tests alone; nothing in the library sets them.
+#ifndef GCAP_LIB_SCRATCH_TEST_HOOKS_H_
+#define GCAP_LIB_SCRATCH_TEST_HOOKS_H_
+
+#include <stdbool.h>
+
+#include "gcap/scratch.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct scratch_test_hooks {
+  bool ignore_tags;          // every stream gets what any other freed, whether it waited or not
+  bool ignore_reservations;  // what a capture used is free for all afterwards
+} scratch_test_hooks_t;
+
+// Set before the first allocation.
+void scratch_set_test_hooks(gcap_scratch_t* scratch, const scratch_test_hooks_t* hooks);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif
+#endif  // GCAP_LIB_SCRATCH_TEST_HOOKS_H_
