@@ -1,0 +1,68 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+
+#include "bench/scratch/trace.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+using gcap::bench::ReadTrace;
+using gcap::bench::TraceOp;
+
+std::string Path() { return std::string(std::getenv("TEST_TMPDIR")) + "/a.trace"; }
+
+// What is wrong with a trace of this text, without the path; empty: nothing.
+std::string ErrorOf(const std::string& text, std::vector<TraceOp>* out_ops) {
+  std::ofstream(Path()) << text;
+  std::string error;
+  const bool good = ReadTrace(Path(), out_ops, &error);
+  EXPECT_EQ(good, error.empty());
+  return error.empty() ? error : error.substr(Path().size());
+}
+
+TEST(Trace, EveryKindOfLineIsRead) {
+  std::vector<TraceOp> ops;
+  EXPECT_EQ(ErrorOf("# made up\na 1 300 7\n\nr 2 5000\nf 1\nt\na 4 10 0\n", &ops), "");
+  ASSERT_EQ(ops.size(), 5u);
+  EXPECT_EQ(ops[0].kind, TraceOp::kAlloc);
+  EXPECT_EQ(ops[0].block, 1u);
+  EXPECT_EQ(ops[0].bytes, 300u);
+  EXPECT_EQ(ops[0].stream, 7u);
+  EXPECT_EQ(ops[1].kind, TraceOp::kReserve);
+  EXPECT_EQ(ops[1].block, 2u);
+  EXPECT_EQ(ops[1].bytes, 5000u);
+  EXPECT_EQ(ops[2].kind, TraceOp::kFree);
+  EXPECT_EQ(ops[2].block, 1u);
+  EXPECT_EQ(ops[3].kind, TraceOp::kTrim);
+  EXPECT_EQ(ops[4].stream, 0u);
+}
+
+TEST(Trace, WhatIsNotOfTheFormatIsNamedWithItsLine) {
+  std::vector<TraceOp> ops;
+  const std::string formats = "' is none of: a <block> <bytes> <stream>; r <block> <bytes>; f <block>; t";
+  for (const char* line : {"a 1 300", "a 1 300 7 8", "x 1", "r 1", "f", "t 1", "a one 300 7", "a 1 -300 7"}) {
+    EXPECT_EQ(ErrorOf(std::string("t\n") + line + "\n", &ops), ":2: '" + (line + formats));
+    EXPECT_TRUE(ops.empty());
+  }
+}
+
+TEST(Trace, ABlockIsGivenOnceAndFreedOnce) {
+  std::vector<TraceOp> ops;
+  EXPECT_EQ(ErrorOf("f 1\n", &ops), ":1: 'f 1' frees a block that is not live");
+  EXPECT_EQ(ErrorOf("a 1 8 1\nf 1\nf 1\n", &ops), ":3: 'f 1' frees a block that is not live");
+  EXPECT_EQ(ErrorOf("a 1 8 1\nf 1\nr 1 8\n", &ops), ":3: 'r 1 8' gives a block that was given before");
+}
+
+TEST(Trace, AFileThatIsNotThereIsNamed) {
+  std::vector<TraceOp> ops;
+  std::string error;
+  EXPECT_FALSE(ReadTrace("nowhere.trace", &ops, &error));
+  EXPECT_EQ(error, "nowhere.trace: cannot be opened");
+}
+
+}  // namespace
