@@ -19,18 +19,23 @@ extern "C" {
 // Capture:  legal.
 // Lifetime: holds pointers given as text (a stream, callbacks); they must stay valid as long as the EP.
 typedef struct gcap_options {
-  int device_id;                           // device_id, default 0
-  bool enable_cuda_graph;                  // enable_cuda_graph, default 0
-  uint32_t min_num_runs_before_capture;    // min_num_runs_before_cuda_graph_capture, default 2
-  bool has_user_stream;                    // has_user_compute_stream, default 0; 1 when user_compute_stream is not 0
-  void* user_stream;                       // user_compute_stream, decimal or 0x…, default 0
-  void* (*external_alloc)(size_t bytes);   // gpu_external_alloc, decimal or 0x…, default 0: none
-  void (*external_free)(void* ptr);        // gpu_external_free
-  void (*external_empty_cache)(void);      // gpu_external_empty_cache
-  bool arena_extend_as_requested;          // arena.extend_strategy: 0 next power of two (default), 1 as requested
-  size_t arena_initial_chunk_bytes;        // arena.initial_chunk_size_bytes, default 1 MiB
-  size_t arena_max_extend_bytes;           // arena.max_power_of_two_extend_bytes, default 1 GiB
-  size_t arena_memory_limit_bytes;         // arena.max_mem, default 0: no limit
+  int device_id;                            // device_id, default 0
+  bool enable_cuda_graph;                   // enable_cuda_graph, default 0
+  uint32_t min_num_runs_before_capture;     // min_num_runs_before_cuda_graph_capture, default 2
+  bool has_user_stream;                     // has_user_compute_stream, default 0; 1 when user_compute_stream is not 0
+  void* user_stream;                        // user_compute_stream, decimal or 0x…, default 0
+  void* (*external_alloc)(size_t bytes);    // gpu_external_alloc, decimal or 0x…, default 0: none
+  void (*external_free)(void* ptr);         // gpu_external_free
+  void (*external_empty_cache)(void);       // gpu_external_empty_cache
+  bool arena_extend_as_requested;           // arena.extend_strategy: 0 next power of two (default), 1 as requested
+  size_t arena_initial_chunk_bytes;         // arena.initial_chunk_size_bytes, default 1 MiB
+  size_t arena_initial_growth_chunk_bytes;  // arena.initial_growth_chunk_size_bytes, default 2 MiB
+  size_t arena_max_extend_bytes;            // arena.max_power_of_two_extend_bytes, default 1 GiB
+  size_t arena_max_dead_bytes_per_chunk;    // arena.max_dead_bytes_per_chunk, default 128 MiB
+  size_t arena_memory_limit_bytes;          // arena.max_mem, default 0: no limit
+  bool arena_use_cuda_mempool;              // arena.use_cuda_mempool: the arena stands on a CUDA memory pool; default 0
+  uint64_t arena_mempool_release_threshold_bytes;  // arena.cuda_mempool_release_threshold, default 2^64 - 1: keep all
+  size_t arena_mempool_bytes_kept_on_trim;         // arena.cuda_mempool_bytes_to_keep_on_shrink, default 0
   bool graph_when_stable;                  // graph.policy: min_runs (default) or stable, see gcap_graph_policy_t
   uint32_t graph_max_runs_before_capture;  // graph.max_runs_before_capture, for stable; default 6, within a warm-up
   size_t graph_max_graphs;                 // graph.max_graphs of a thread, default 0: no limit
@@ -47,8 +52,8 @@ gcap_status_t gcap_options_parse(gcap_options_t* options, const char* const* key
                                  size_t count) GCAP_NODISCARD;
 
 // Checks what depends on more than one option.
-//   INVALID_ARGUMENT  one external callback without its partner; a default stream (0, 1 or 2) together with
-//   enable_cuda_graph
+//   INVALID_ARGUMENT  one external callback without its partner; external callbacks together with
+//                     arena.use_cuda_mempool; a default stream (0, 1 or 2) together with enable_cuda_graph
 gcap_status_t gcap_options_check(const gcap_options_t* options) GCAP_NODISCARD;
 
 #ifdef __cplusplus

@@ -18,10 +18,14 @@ extern "C" {
 
 // Options; gcap_scratch_options_init gives the defaults of ONNX Runtime's CUDA arena.
 typedef struct gcap_scratch_options {
-  size_t initial_chunk_bytes;  // first region asked from upstream; default 1 MiB
-  size_t max_extend_bytes;     // regions double up to this size; default 1 GiB
-  size_t memory_limit_bytes;   // most held from upstream; 0, the default: no limit
-  bool extend_as_requested;    // regions are exactly as large as needed instead of doubling; default false
+  size_t initial_chunk_bytes;         // first region asked from upstream; default 1 MiB
+  size_t initial_growth_chunk_bytes;  // first region after a trim gave one back; default 2 MiB
+  size_t max_extend_bytes;            // regions double up to this size; default 1 GiB
+  // A free block is handed out whole instead of being cut when what it has too much is at most this, and less than an
+  // eighth of the request; default 128 MiB. 0: every block is cut to the granule.
+  size_t max_dead_bytes_per_chunk;
+  size_t memory_limit_bytes;  // most held from upstream; 0, the default: no limit
+  bool extend_as_requested;   // regions are exactly as large as needed instead of doubling; default false
 } gcap_scratch_options_t;
 
 void gcap_scratch_options_init(gcap_scratch_options_t* options);
@@ -37,7 +41,9 @@ void gcap_scratch_options_init(gcap_scratch_options_t* options);
 typedef struct gcap_scratch gcap_scratch_t;
 
 // `options` NULL: the defaults. `upstream` stays the caller's.
-//   INVALID_ARGUMENT  no upstream or one that aligns to less than 256 bytes; initial_chunk_bytes or max_extend_bytes 0
+//   INVALID_ARGUMENT    no upstream or one that aligns to less than 256 bytes; initial_chunk_bytes,
+//                       initial_growth_chunk_bytes or max_extend_bytes 0, or too large to be rounded up
+//   RESOURCE_EXHAUSTED  no host memory
 gcap_status_t gcap_scratch_create(gcap_allocator_t* upstream, const gcap_scratch_options_t* options,
                                   gcap_scratch_t** out_scratch) GCAP_NODISCARD;
 

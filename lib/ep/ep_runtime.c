@@ -31,7 +31,17 @@ static gcap_status_t forget_stream(void* user, gcap_stream_t* stream) {
   return gcap_scratch_forget_stream(runtime->scratch, stream);
 }
 
+static gcap_status_t create_pool(const gcap_options_t* options, gcap_allocator_t** out_allocator) {
+  gcap_pool_allocator_options_t pool;
+  gcap_pool_allocator_options_init(&pool);
+  pool.device_id = options->device_id;
+  pool.release_threshold_bytes = options->arena_mempool_release_threshold_bytes;
+  pool.bytes_kept_on_trim = options->arena_mempool_bytes_kept_on_trim;
+  return gcap_pool_allocator_create(&pool, out_allocator);
+}
+
 static gcap_status_t create_allocator(const gcap_options_t* options, gcap_allocator_t** out_allocator) {
+  if (options->arena_use_cuda_mempool) return create_pool(options, out_allocator);
   if (options->external_alloc == NULL) return gcap_device_allocator_create(options->device_id, out_allocator);
   const gcap_external_allocator_options_t external = {
       .device_id = options->device_id,
@@ -57,7 +67,9 @@ static gcap_status_t create_parts(gcap_ep_runtime_t* runtime) {
   gcap_scratch_options_t scratch;
   gcap_scratch_options_init(&scratch);
   scratch.initial_chunk_bytes = options->arena_initial_chunk_bytes;
+  scratch.initial_growth_chunk_bytes = options->arena_initial_growth_chunk_bytes;
   scratch.max_extend_bytes = options->arena_max_extend_bytes;
+  scratch.max_dead_bytes_per_chunk = options->arena_max_dead_bytes_per_chunk;
   scratch.memory_limit_bytes = options->arena_memory_limit_bytes;
   scratch.extend_as_requested = options->arena_extend_as_requested;
   GCAP_RETURN_IF_ERROR(gcap_scratch_create(runtime->allocator, &scratch, &runtime->scratch));

@@ -14,7 +14,10 @@ void gcap_options_init(gcap_options_t* options) {
   *options = (gcap_options_t){
       .min_num_runs_before_capture = 2,
       .arena_initial_chunk_bytes = (size_t)1 << 20,
+      .arena_initial_growth_chunk_bytes = (size_t)2 << 20,
       .arena_max_extend_bytes = (size_t)1 << 30,
+      .arena_max_dead_bytes_per_chunk = (size_t)128 << 20,
+      .arena_mempool_release_threshold_bytes = UINT64_MAX,
       .graph_max_runs_before_capture = 6,
       .graph_ledger_calls = 64,
   };
@@ -110,6 +113,26 @@ static bool set_initial_chunk(gcap_options_t* o, const char* text) {
 
 static bool set_max_extend(gcap_options_t* o, const char* text) { return parse_size(text, &o->arena_max_extend_bytes); }
 
+static bool set_initial_growth_chunk(gcap_options_t* o, const char* text) {
+  return parse_size(text, &o->arena_initial_growth_chunk_bytes);
+}
+
+static bool set_max_dead(gcap_options_t* o, const char* text) {
+  return parse_size(text, &o->arena_max_dead_bytes_per_chunk);
+}
+
+static bool set_use_mempool(gcap_options_t* o, const char* text) {
+  return parse_bool(text, &o->arena_use_cuda_mempool);
+}
+
+static bool set_mempool_threshold(gcap_options_t* o, const char* text) {
+  return parse_unsigned(text, 10, UINT64_MAX, &o->arena_mempool_release_threshold_bytes);
+}
+
+static bool set_mempool_kept(gcap_options_t* o, const char* text) {
+  return parse_size(text, &o->arena_mempool_bytes_kept_on_trim);
+}
+
 static bool set_max_mem(gcap_options_t* o, const char* text) { return parse_size(text, &o->arena_memory_limit_bytes); }
 
 static bool set_graph_policy(gcap_options_t* o, const char* text) {
@@ -147,8 +170,13 @@ static const struct {
     {"gpu_external_empty_cache", set_external_empty_cache, ADDRESS_TEXT},
     {"arena.extend_strategy", set_extend_strategy, "0 (next power of two) or 1 (as requested)"},
     {"arena.initial_chunk_size_bytes", set_initial_chunk, BYTES_TEXT},
+    {"arena.initial_growth_chunk_size_bytes", set_initial_growth_chunk, BYTES_TEXT},
     {"arena.max_power_of_two_extend_bytes", set_max_extend, BYTES_TEXT},
+    {"arena.max_dead_bytes_per_chunk", set_max_dead, BYTES_TEXT},
     {"arena.max_mem", set_max_mem, BYTES_TEXT},
+    {"arena.use_cuda_mempool", set_use_mempool, BOOL_TEXT},
+    {"arena.cuda_mempool_release_threshold", set_mempool_threshold, BYTES_TEXT},
+    {"arena.cuda_mempool_bytes_to_keep_on_shrink", set_mempool_kept, BYTES_TEXT},
     {"graph.policy", set_graph_policy, "min_runs or stable"},
     {"graph.max_runs_before_capture", set_graph_max_runs, COUNT_TEXT},
     {"graph.max_graphs", set_graph_max_graphs, "a whole number, 0 or more"},
@@ -192,6 +220,10 @@ gcap_status_t gcap_options_check(const gcap_options_t* options) {
   if (options->external_empty_cache != NULL && options->external_alloc == NULL) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT,
                        "gpu_external_empty_cache is set without gpu_external_alloc and gpu_external_free");
+  }
+  if (options->arena_use_cuda_mempool && options->external_alloc != NULL) {
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT,
+                       "arena.use_cuda_mempool is 1 and gpu_external_alloc is set; memory comes from one of them");
   }
   // 0, cudaStreamLegacy (1) and cudaStreamPerThread (2): no stream of the caller's own making.
   uintptr_t stream = (uintptr_t)options->user_stream;

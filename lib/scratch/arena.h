@@ -214,6 +214,8 @@ gcap_status_t scratch_give_back_idle(gcap_scratch_t* scratch) GCAP_NODISCARD;
 void scratch_settle(gcap_scratch_t* scratch);
 // Takes the tag of `user` off all its blocks.
 void scratch_untag(gcap_scratch_t* scratch, scratch_stream_t* user);
+// Detaches a free block of at least `bytes`; what it has too much is cut off if that is worth it.
+gcap_status_t scratch_take(gcap_scratch_t* scratch, scratch_block_t* block, size_t bytes) GCAP_NODISCARD;
 // Detaches a block of `bytes` that `user` may have now, and gives it to the open reservation if there is one. NULL when
 // there is no such block.
 gcap_status_t scratch_place(gcap_scratch_t* scratch, scratch_stream_t* user, size_t bytes,

@@ -93,7 +93,7 @@ static scratch_block_t* find_quickly(const scratch_pool_t* pool, size_t bytes) {
 
 void scratch_mark_live(scratch_stream_t* user, size_t requested_bytes, scratch_block_t* block) {
   block->state = SCRATCH_LIVE;
-  block->unused_bytes = (uint8_t)(block->bytes - requested_bytes);
+  block->unused_bytes = (uint32_t)(block->bytes - requested_bytes);
   ++user->num_allocs;
   user->in_use_bytes += block->bytes;
   user->requested_in_use_bytes += requested_bytes;

@@ -101,6 +101,11 @@ static gcap_status_t join_run(gcap_scratch_t* scratch, const scratch_stream_t* u
   return NULL;
 }
 
+gcap_status_t scratch_take(gcap_scratch_t* scratch, scratch_block_t* block, size_t bytes) {
+  const size_t max_dead_bytes = scratch->options.max_dead_bytes_per_chunk;
+  return scratch_detach(scratch, block, scratch_handed_bytes(block->bytes, bytes, max_dead_bytes));
+}
+
 static gcap_status_t gather(gcap_scratch_t* scratch, const scratch_stream_t* user, size_t bytes,
                             scratch_block_t** out_block) {
   for (size_t i = 0; i < scratch->num_regions; ++i) {
@@ -118,7 +123,7 @@ gcap_status_t scratch_place(gcap_scratch_t* scratch, scratch_stream_t* user, siz
   *out_block = NULL;
   scratch_block_t* block = find_in_lists(scratch, user, bytes);
   if (block == NULL) return gather(scratch, user, bytes, out_block);
-  GCAP_RETURN_IF_ERROR(scratch_detach(scratch, block, bytes));
+  GCAP_RETURN_IF_ERROR(scratch_take(scratch, block, bytes));
   if (user->open != NULL) scratch_reservation_adopt(user->open, block);
   *out_block = block;
   return NULL;

@@ -33,10 +33,10 @@ typedef struct scratch_block {
   // Neighbours in the region, by address. Whoever owns the lower one sets the upper one's link to it.
   _Atomic(struct scratch_block*) lower;
   struct scratch_block* upper;
-  uint8_t state;         // a scratch_state_t
-  bool kept;             // has a reservation
-  uint8_t unused_bytes;  // of a live block: less than a granule was added to what was asked for
-  uint16_t bin;          // scratch_pool_bin of its bytes; not while it is on its way to a pool
+  uint8_t state;          // a scratch_state_t
+  bool kept;              // has a reservation
+  uint16_t bin;           // scratch_pool_bin of its bytes; not while it is on its way to a pool
+  uint32_t unused_bytes;  // of a live block: what it has more than was asked for
 
   uint64_t sync_id;                         // of a tagged block: the user's sync id when it was freed
   gcap_scratch_reservation_t* reservation;  // the graph that keeps it; NULL: the arena
@@ -63,6 +63,16 @@ static inline scratch_block_t* scratch_block_lower(const scratch_block_t* block)
 }
 static inline void scratch_block_set_lower(scratch_block_t* block, scratch_block_t* lower) {
   atomic_store_explicit(&block->lower, lower, memory_order_relaxed);
+}
+
+// What a block may have too much and be handed out whole, whatever the options say: unused_bytes holds it.
+#define SCRATCH_MAX_DEAD_BYTES ((size_t)1 << 31)
+
+// How much of a free block of `block_bytes` is handed out for a request of `bytes`, both whole granules: all of it when
+// the rest is not worth a block of its own, being at most `max_dead_bytes` and less than an eighth of the request.
+static inline size_t scratch_handed_bytes(size_t block_bytes, size_t bytes, size_t max_dead_bytes) {
+  size_t dead_bytes = block_bytes - bytes;
+  return dead_bytes <= max_dead_bytes && dead_bytes < bytes / 8 ? block_bytes : bytes;
 }
 
 // A bin holds a range of sizes; a power of two is divided into this many.

@@ -23,7 +23,9 @@
 void gcap_scratch_options_init(gcap_scratch_options_t* options) {
   *options = (gcap_scratch_options_t){
       .initial_chunk_bytes = (size_t)1 << 20,
+      .initial_growth_chunk_bytes = (size_t)2 << 20,
       .max_extend_bytes = (size_t)1 << 30,
+      .max_dead_bytes_per_chunk = (size_t)128 << 20,
   };
 }
 
@@ -42,10 +44,16 @@ static gcap_status_t check_upstream(gcap_allocator_t* upstream) {
                      gcap_allocator_alignment(upstream), SCRATCH_GRANULE_BYTES);
 }
 
+static gcap_status_t check_chunk(const char* name, size_t* bytes) {
+  if (*bytes != 0 && round_up(*bytes, bytes)) return NULL;
+  return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "%s is %zu, expected 1 or more, and no overflow", name, *bytes);
+}
+
 static gcap_status_t check_options(gcap_scratch_options_t* options) {
-  if (options->initial_chunk_bytes == 0 || !round_up(options->initial_chunk_bytes, &options->initial_chunk_bytes)) {
-    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "initial_chunk_bytes is %zu, expected 1 or more, and no overflow",
-                       options->initial_chunk_bytes);
+  GCAP_RETURN_IF_ERROR(check_chunk("initial_chunk_bytes", &options->initial_chunk_bytes));
+  GCAP_RETURN_IF_ERROR(check_chunk("initial_growth_chunk_bytes", &options->initial_growth_chunk_bytes));
+  if (options->max_dead_bytes_per_chunk > SCRATCH_MAX_DEAD_BYTES) {
+    options->max_dead_bytes_per_chunk = SCRATCH_MAX_DEAD_BYTES;
   }
   if (options->max_extend_bytes != 0) return NULL;
   return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "max_extend_bytes is 0, expected 1 or more");
@@ -193,7 +201,7 @@ static gcap_status_t obtain_block(gcap_scratch_t* scratch, scratch_stream_t* use
   if (*out_block != NULL) return NULL;
   if (user->open != NULL) return reservation_lacks(scratch, user, bytes);
   gcap_status_t status = scratch_grow(scratch, bytes, out_block);
-  if (status == NULL) return scratch_detach(scratch, *out_block, bytes);
+  if (status == NULL) return scratch_take(scratch, *out_block, bytes);
   return gcap_status_annotate(status, gcap_status_code(status),
                               "scratch has no %zu bytes free for stream %p, which has no open reservation, and cannot "
                               "grow",

@@ -172,7 +172,8 @@ gcap_status_t scratch_give_back_idle(gcap_scratch_t* scratch) {
     } else {
       scratch_region_destroy(scratch, region);
       ++scratch->stats.num_shrinkages;
-      scratch->next_region_bytes = scratch->options.initial_chunk_bytes;  // what was learned of the need is out of date
+      // What was learned of the need is out of date.
+      scratch->next_region_bytes = scratch->options.initial_growth_chunk_bytes;
     }
     status = gcap_status_join(status, freed);
   }

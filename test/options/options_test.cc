@@ -52,7 +52,12 @@ void ExpectEqual(const gcap_options_t& a, const gcap_options_t& b) {
   EXPECT_EQ(a.arena_extend_as_requested, b.arena_extend_as_requested);
   EXPECT_EQ(a.arena_initial_chunk_bytes, b.arena_initial_chunk_bytes);
   EXPECT_EQ(a.arena_max_extend_bytes, b.arena_max_extend_bytes);
+  EXPECT_EQ(a.arena_initial_growth_chunk_bytes, b.arena_initial_growth_chunk_bytes);
+  EXPECT_EQ(a.arena_max_dead_bytes_per_chunk, b.arena_max_dead_bytes_per_chunk);
   EXPECT_EQ(a.arena_memory_limit_bytes, b.arena_memory_limit_bytes);
+  EXPECT_EQ(a.arena_use_cuda_mempool, b.arena_use_cuda_mempool);
+  EXPECT_EQ(a.arena_mempool_release_threshold_bytes, b.arena_mempool_release_threshold_bytes);
+  EXPECT_EQ(a.arena_mempool_bytes_kept_on_trim, b.arena_mempool_bytes_kept_on_trim);
   EXPECT_EQ(a.graph_when_stable, b.graph_when_stable);
   EXPECT_EQ(a.graph_max_runs_before_capture, b.graph_max_runs_before_capture);
   EXPECT_EQ(a.graph_max_graphs, b.graph_max_graphs);
@@ -73,7 +78,12 @@ TEST(Options, InitGivesTheDocumentedDefaults) {
   EXPECT_FALSE(options.arena_extend_as_requested);
   EXPECT_EQ(options.arena_initial_chunk_bytes, 1048576u);
   EXPECT_EQ(options.arena_max_extend_bytes, 1073741824u);
+  EXPECT_EQ(options.arena_initial_growth_chunk_bytes, 2097152u);
+  EXPECT_EQ(options.arena_max_dead_bytes_per_chunk, 134217728u);
   EXPECT_EQ(options.arena_memory_limit_bytes, 0u);
+  EXPECT_FALSE(options.arena_use_cuda_mempool);
+  EXPECT_EQ(options.arena_mempool_release_threshold_bytes, std::numeric_limits<uint64_t>::max());
+  EXPECT_EQ(options.arena_mempool_bytes_kept_on_trim, 0u);
   EXPECT_FALSE(options.graph_when_stable);
   EXPECT_EQ(options.graph_max_runs_before_capture, 6u);
   EXPECT_EQ(options.graph_max_graphs, 0u);
@@ -142,7 +152,16 @@ const std::vector<Key>& Keys() {
        kBadBytes},
       {"arena.max_power_of_two_extend_bytes", [](const O& o) { return uint64_t(o.arena_max_extend_bytes); }, kGoodBytes,
        kBadBytes},
+      {"arena.initial_growth_chunk_size_bytes", [](const O& o) { return uint64_t(o.arena_initial_growth_chunk_bytes); },
+       kGoodBytes, kBadBytes},
+      {"arena.max_dead_bytes_per_chunk", [](const O& o) { return uint64_t(o.arena_max_dead_bytes_per_chunk); },
+       kGoodBytes, kBadBytes},
       {"arena.max_mem", [](const O& o) { return uint64_t(o.arena_memory_limit_bytes); }, kGoodBytes, kBadBytes},
+      {"arena.use_cuda_mempool", [](const O& o) { return uint64_t(o.arena_use_cuda_mempool); }, kGoodBools, kBadBools},
+      {"arena.cuda_mempool_release_threshold",
+       [](const O& o) { return uint64_t(o.arena_mempool_release_threshold_bytes); }, kGoodBytes, kBadBytes},
+      {"arena.cuda_mempool_bytes_to_keep_on_shrink",
+       [](const O& o) { return uint64_t(o.arena_mempool_bytes_kept_on_trim); }, kGoodBytes, kBadBytes},
       {"graph.policy",
        [](const O& o) { return uint64_t(o.graph_when_stable); },
        {{"stable", 1}, {"min_runs", 0}},
@@ -259,6 +278,14 @@ TEST(Options, CheckWantsBothExternalCallbacksOrNone) {
       GCAP_EXPECT_FAILS(gcap_options_check(&options), GCAP_INVALID_ARGUMENT, row.named);
     }
   }
+}
+
+TEST(Options, CheckRefusesTwoSourcesOfMemory) {
+  gcap_options_t options = Defaults();
+  GCAP_EXPECT_OK(Parse(&options, {{"arena.use_cuda_mempool", "1"}}));
+  GCAP_EXPECT_OK(gcap_options_check(&options));
+  GCAP_EXPECT_OK(Parse(&options, {{"gpu_external_alloc", "64"}, {"gpu_external_free", "128"}}));
+  GCAP_EXPECT_FAILS(gcap_options_check(&options), GCAP_INVALID_ARGUMENT, "arena.use_cuda_mempool is 1");
 }
 
 TEST(Options, CheckRefusesToCaptureTheDefaultStream) {

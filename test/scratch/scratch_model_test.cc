@@ -75,6 +75,7 @@ class ScratchModel : public DeviceTest, public ::testing::WithParamInterface<uns
     gcap_scratch_options_init(&options);
     options.initial_chunk_bytes = kChunk;
     options.max_extend_bytes = 4 * kChunk;
+    options.max_dead_bytes_per_chunk = 0;  // the oracle counts granules
     options.extend_as_requested = GetParam() % 4 == 1;
     options.memory_limit_bytes = GetParam() % 3 == 1 ? 12 * kChunk : 0;
     GCAP_ASSERT_OK(gcap_scratch_create(upstream_.get(), &options, &scratch_));

@@ -28,7 +28,7 @@ class ScratchFaults : public ::testing::Test {
   void SetUp() override {
     GCAP_ASSERT_OK(gcap_stream_create(1, &stream_));
     GCAP_ASSERT_OK(gcap_device_allocator_create(1, &device_));
-    GCAP_ASSERT_OK(gcap_scratch_create(device_, nullptr, &scratch_));
+    Create();
   }
   void TearDown() override {
     GCAP_EXPECT_OK(gcap_scratch_destroy(scratch_));
@@ -36,6 +36,13 @@ class ScratchFaults : public ::testing::Test {
     GCAP_EXPECT_OK(gcap_stream_destroy(stream_));
   }
 
+  // Regions of a mebibyte, also after a trim.
+  void Create() {
+    gcap_scratch_options_t options;
+    gcap_scratch_options_init(&options);
+    options.initial_growth_chunk_bytes = options.initial_chunk_bytes;
+    GCAP_ASSERT_OK(gcap_scratch_create(device_, &options, &scratch_));
+  }
   void* Alloc(size_t bytes) {
     void* ptr = nullptr;
     GCAP_EXPECT_OK(gcap_scratch_alloc(scratch_, bytes, stream_, &ptr));
@@ -122,7 +129,7 @@ TEST_F(ScratchFaults, OfDestroyKeepTheArena) {
               const bool hit = fault.Disarm();
               EXPECT_EQ(hit, !outcome.ok() || !log.text().empty()) << outcome.message << log.text();
               EXPECT_EQ(gcap_sim_live("device memory"), outcome.ok() ? 0u : 1u) << outcome.message;
-              if (outcome.ok()) GCAP_EXPECT_OK(gcap_scratch_create(device_, nullptr, &scratch_));
+              if (outcome.ok()) Create();
               ExpectConsistent();
               GCAP_EXPECT_OK(gcap_scratch_trim(scratch_));
               return hit;

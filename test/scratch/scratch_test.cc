@@ -27,7 +27,9 @@ TEST_F(Scratch, OptionsDefaultToOrtsArena) {
   std::memset(&options, 0xff, sizeof(options));
   gcap_scratch_options_init(&options);
   EXPECT_EQ(options.initial_chunk_bytes, 1048576u);
+  EXPECT_EQ(options.initial_growth_chunk_bytes, 2097152u);
   EXPECT_EQ(options.max_extend_bytes, 1073741824u);
+  EXPECT_EQ(options.max_dead_bytes_per_chunk, 134217728u);
   EXPECT_EQ(options.memory_limit_bytes, 0u);
   EXPECT_FALSE(options.extend_as_requested);
 }
@@ -53,6 +55,12 @@ TEST_F(Scratch, CreateRejectsBadOptions) {
                       "initial_chunk_bytes is " + std::to_string(bytes));
   }
   options_.initial_chunk_bytes = kChunk;
+  for (size_t bytes : {size_t{0}, SIZE_MAX}) {
+    options_.initial_growth_chunk_bytes = bytes;
+    GCAP_EXPECT_FAILS(gcap_scratch_create(upstream_.get(), &options_, &scratch), GCAP_INVALID_ARGUMENT,
+                      "initial_growth_chunk_bytes is " + std::to_string(bytes));
+  }
+  options_.initial_growth_chunk_bytes = kChunk;
   options_.max_extend_bytes = 0;
   GCAP_EXPECT_FAILS(gcap_scratch_create(upstream_.get(), &options_, &scratch), GCAP_INVALID_ARGUMENT,
                     "max_extend_bytes is 0");
@@ -179,6 +187,25 @@ TEST_F(Scratch, SplitsTheRestOff) {
   Free(rest);
 }
 
+// Less than an eighth of the request too much, and no more than the option says: not worth cutting off.
+TEST_F(Scratch, LeavesDeadBytesInABlock) {
+  options_.initial_chunk_bytes = 64 * kGranule;
+  for (const size_t max_dead_bytes : {size_t{0}, 6 * kGranule, 7 * kGranule, SIZE_MAX}) {
+    options_.max_dead_bytes_per_chunk = max_dead_bytes;
+    Create();
+    const bool whole = max_dead_bytes >= 7 * kGranule;
+    char* block = Alloc(57 * kGranule, a_);  // 7 granules too much, and an eighth of 57 is more than 7
+    EXPECT_EQ(Stats().in_use_bytes, (whole ? 64 : 57) * kGranule) << max_dead_bytes;
+    EXPECT_EQ(Stats().requested_in_use_bytes, 57 * kGranule);
+    Free(block);
+    EXPECT_EQ(Stats().in_use_bytes, 0u);
+    Free(Alloc(64 * kGranule, a_));            // joins what was cut
+    char* smaller = Alloc(56 * kGranule, a_);  // 8 granules too much: cut
+    EXPECT_EQ(Stats().in_use_bytes, 56 * kGranule);
+    Free(smaller);
+  }
+}
+
 TEST_F(Scratch, RegionsDoubleUpToTheLimit) {
   options_.max_extend_bytes = 4 * kChunk;
   Create();
@@ -280,7 +307,7 @@ TEST_F(Scratch, TrimRestartsTheDoubling) {
   Synchronize(a_);
   Trim();
   Free(Alloc(1, a_));
-  EXPECT_EQ(upstream_.requests(), (Sizes{8 * kChunk, kChunk}));
+  EXPECT_EQ(upstream_.requests(), (Sizes{8 * kChunk, 2 * kChunk}));
 }
 
 TEST_F(Scratch, TrimKeepsWhatUpstreamRefuses) {

@@ -104,6 +104,7 @@ class ScratchTest : public DeviceTest {
     for (gcap_stream_t** stream : {&a_, &b_, &c_}) GCAP_ASSERT_OK(gcap_stream_create(0, stream));
     gcap_scratch_options_init(&options_);
     options_.initial_chunk_bytes = kChunk;
+    options_.initial_growth_chunk_bytes = 2 * kChunk;
     Create();
   }
   void TearDown() override {
