@@ -106,10 +106,11 @@ uint64_t gcap_stream_sync_id(const gcap_stream_t* stream);
 
 // True when everything `producer` was given while its sync id was `sync_id` comes before whatever `consumer` is given
 // next: same stream, also by another wrapper, or the consumer has waited, directly or through others, for a later
-// notification, or the producer was synchronised since. No lock and no driver call.
+// notification, or it has finished. No lock and no driver call.
 bool gcap_stream_has_waited(const gcap_stream_t* consumer, const gcap_stream_t* producer, uint64_t sync_id);
 
-// True when everything the stream was given while its sync id was `sync_id` is known to be finished on the host.
+// True when everything the stream was given while its sync id was `sync_id` is known to be finished on the host: the
+// host has since waited for the stream, or for another that had waited for it.
 bool gcap_stream_has_finished(const gcap_stream_t* stream, uint64_t sync_id);
 
 // Notification: a point in a stream's work for others to wait for: an event without timing, on the stream's device.

@@ -116,5 +116,6 @@ gcap_status_t gcap_notification_wait_on_host(gcap_notification_t* notification) 
   status = gcap_status_join(status, gcap_relaxed_pop(mode));
   if (status != NULL) return status;
   timeline_finish_before(notification->producer, notification->sync_id);
+  timeline_finish_points(&notification->known);
   return NULL;
 }

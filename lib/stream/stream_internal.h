@@ -91,8 +91,10 @@ struct gcap_stream {
 void timeline_join(gcap_stream_t* stream);
 // Takes it off, and frees what it knew. Others drop their points of it when they need the room.
 void timeline_leave(gcap_stream_t* stream);
-// Marks all work issued so far as finished.
+// Marks all work issued so far as finished, and what it had waited for. By the thread that uses the stream.
 void timeline_finish(gcap_stream_t* stream);
+// Marks what the points tell of as finished. From any thread.
+void timeline_finish_points(const known_points_t* points);
 // Marks all work issued before point `sync_id` as finished. From any thread.
 void timeline_finish_before(gcap_stream_t* stream, uint64_t sync_id);
 // Copies what the stream knows. Without memory it is nothing, which is safe.

@@ -7,6 +7,8 @@
 // serial; two of them are merged in one walk. Points of streams that are gone are dropped before an array grows, of the
 // stream's and of the notification's, so that none is larger than four times the streams then live.
 //
+// When the host has waited for a stream, all that the stream knew is over too, and the streams concerned are told.
+//
 // Claiming less than is true is safe: memory is then used again later. So whatever lacks memory claims less.
 //
 // Locking: only the thread that uses a stream changes what it knows; others read it. A point is raised in place, by one
@@ -211,8 +213,31 @@ void timeline_finish_before(gcap_stream_t* stream, uint64_t sync_id) {
   }
 }
 
+// For points by falling serial. Called with the registry's mutex held.
+static void finish_point(gcap_stream_t** newest_left, known_point_t point) {
+  gcap_stream_t* stream = *newest_left;
+  while (stream != NULL && stream->serial > point.serial) stream = stream->next_live;
+  *newest_left = stream;
+  if (stream != NULL && stream->serial == point.serial) timeline_finish_before(stream, point.sync_id);
+}
+
+void timeline_finish_points(const known_points_t* points) {
+  if (points->count == 0) return;
+  pthread_mutex_lock(&registry_mutex);
+  gcap_stream_t* newest_left = live_streams;
+  for (size_t i = points->count; i > 0; --i) finish_point(&newest_left, points->points[i - 1]);
+  pthread_mutex_unlock(&registry_mutex);
+}
+
 void timeline_finish(gcap_stream_t* stream) {
   timeline_finish_before(stream, atomic_fetch_add_explicit(&stream->sync_id, 1, memory_order_relaxed) + 1);
+  const knowledge_t* known = known_of(stream);
+  size_t count = count_of(known);
+  if (count == 0) return;
+  pthread_mutex_lock(&registry_mutex);
+  gcap_stream_t* newest_left = live_streams;
+  for (size_t i = count; i > 0; --i) finish_point(&newest_left, get_point(known, i - 1));
+  pthread_mutex_unlock(&registry_mutex);
 }
 
 uint64_t gcap_stream_sync_id(const gcap_stream_t* stream) {

@@ -3,6 +3,7 @@
 // Timelines against the rule itself: for random streams, notifications and waits, what gcap knows is what a plain map
 // per stream knows, neither more nor less.
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -109,6 +110,7 @@ class Model {
         notifications_.erase(notifications_.begin() + static_cast<ptrdiff_t>(i - 1));
       }
     }
+    Finish(streams_.back()->known);  // it is drained
     streams_.pop_back();
   }
 
@@ -117,6 +119,15 @@ class Model {
     ModelStream* stream = AnyStream();
     GCAP_EXPECT_OK(gcap_stream_synchronize(stream->stream));
     stream->finished = ++stream->sync_id;
+    Finish(stream->known);
+  }
+
+  // The host has come after all of it.
+  void Finish(const Knowledge& known) {
+    for (const auto& stream : streams_) {
+      const auto found = known.find(stream->name);
+      if (found != known.end()) stream->finished = std::max(stream->finished, found->second);
+    }
   }
 
   void AddNotification() {
@@ -134,8 +145,7 @@ class Model {
     if (notifications_.empty()) return;
     const ModelNotification& notification = *notifications_[Below(notifications_.size())];
     GCAP_EXPECT_OK(gcap_notification_wait_on_host(notification.notification));
-    uint64_t& finished = notification.producer->finished;
-    if (finished < notification.sync_id) finished = notification.sync_id;
+    Finish(notification.known);  // its own point included
   }
 
   void Wait() {

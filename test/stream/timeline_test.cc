@@ -167,6 +167,28 @@ TEST_F(Timeline, WaitingOnTheHostFinishesWhatWasIssuedBeforeTheNotification) {
   gcap_notification_destroy(notification);
 }
 
+TEST_F(Timeline, SynchronisingFinishesWhatTheStreamHadWaitedFor) {
+  Wait(stream(1), stream(0));
+  Wait(stream(2), stream(1));
+  const uint64_t later = gcap_stream_sync_id(stream(0));
+  GCAP_EXPECT_OK(gcap_stream_synchronize(stream(2)));
+  EXPECT_TRUE(gcap_stream_has_finished(stream(1), 0));
+  EXPECT_TRUE(gcap_stream_has_finished(stream(0), 0));
+  EXPECT_TRUE(gcap_stream_has_waited(stream(3), stream(0), 0));
+  EXPECT_FALSE(gcap_stream_has_finished(stream(0), later)) << "given after the point that was waited for";
+  EXPECT_FALSE(gcap_stream_has_finished(stream(3), 0));
+}
+
+TEST_F(Timeline, WaitingOnTheHostFinishesWhatTheProducerHadWaitedFor) {
+  Wait(stream(1), stream(0));
+  gcap_notification_t* notification = Recorded(stream(1));
+  Wait(stream(1), stream(2));  // too late to be part of it
+  GCAP_EXPECT_OK(gcap_notification_wait_on_host(notification));
+  EXPECT_TRUE(gcap_stream_has_finished(stream(0), 0));
+  EXPECT_FALSE(gcap_stream_has_finished(stream(2), 0));
+  gcap_notification_destroy(notification);
+}
+
 TEST_F(Timeline, AnOlderHostWaitTakesNothingBack) {
   gcap_notification_t* notification = Recorded(stream(0));
   const uint64_t later = gcap_stream_sync_id(stream(0));
