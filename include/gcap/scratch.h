@@ -26,6 +26,10 @@ typedef struct gcap_scratch_options {
   size_t max_dead_bytes_per_chunk;
   size_t memory_limit_bytes;  // most held from upstream; 0, the default: no limit
   bool extend_as_requested;   // regions are exactly as large as needed instead of doubling; default false
+  // Optional; as gcap_counting_allocator_options_t.on_event: each allocation, free and trim of this scratch, for a
+  // trace. No sequence number is missing. Every call then takes the slow way.
+  void (*on_event)(void* user, const gcap_allocator_event_t* event);
+  void* user;
 } gcap_scratch_options_t;
 
 void gcap_scratch_options_init(gcap_scratch_options_t* options);

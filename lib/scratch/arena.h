@@ -78,10 +78,13 @@ static inline size_t scratch_first_place(const scratch_directory_t* directory, c
   return (size_t)((uint64_t)(uintptr_t)stream * UINT64_C(0x9E3779B97F4A7C15) >> directory->shift);
 }
 
+typedef struct scratch_debug scratch_debug_t;  // debug.h
+
 struct gcap_scratch {
   // Read by the fast path, written seldom.
   _Atomic(scratch_directory_t*) directory;  // NULL: no stream yet
   atomic_size_t deficit_bytes;              // what captures lacked since the last growth
+  scratch_debug_t* debug;                   // NULL: no debug option is set; else every call takes the slow way
   scratch_pages_t pages;
 
   gcap_allocator_t* upstream;

@@ -125,7 +125,8 @@ static scratch_block_t* take(gcap_scratch_t* scratch, scratch_stream_t* user, si
 static void* alloc_own(gcap_scratch_t* scratch, size_t bytes, gcap_stream_t* stream) {
   size_t rounded = scratch_block_bytes(bytes);
   if (rounded == 0) return NULL;  // nothing was asked for, or it overflows
-  if (gcap_thread_captures() || atomic_load_explicit(&scratch->deficit_bytes, memory_order_relaxed) != 0) return NULL;
+  if (gcap_thread_captures() || scratch->debug != NULL) return NULL;
+  if (atomic_load_explicit(&scratch->deficit_bytes, memory_order_relaxed) != 0) return NULL;
   scratch_stream_t* user = scratch_find_stream(scratch, stream);
   if (user == NULL || !scratch_try_lock(user)) return NULL;
   void* ptr = NULL;
@@ -147,7 +148,7 @@ static bool is_plain(const scratch_block_t* block, const scratch_stream_t* user,
 }
 
 static bool free_own(gcap_scratch_t* scratch, void* ptr) {
-  if (gcap_thread_captures()) return false;
+  if (gcap_thread_captures() || scratch->debug != NULL) return false;
   scratch_block_t* block = scratch_pages_find(&scratch->pages, ptr);
   scratch_stream_t* user = block == NULL ? NULL : scratch_block_user(block);
   if (user == NULL || !scratch_try_lock(user)) return false;

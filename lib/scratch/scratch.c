@@ -19,6 +19,7 @@
 #include "gcap/log.h"
 #include "lib/base/thread_state.h"
 #include "lib/scratch/arena.h"
+#include "lib/scratch/debug.h"
 
 void gcap_scratch_options_init(gcap_scratch_options_t* options) {
   *options = (gcap_scratch_options_t){
@@ -69,6 +70,11 @@ gcap_status_t gcap_scratch_create(gcap_allocator_t* upstream, const gcap_scratch
   GCAP_RETURN_IF_ERROR(check_options(&checked));
   gcap_scratch_t* scratch = calloc(1, sizeof(*scratch));
   if (scratch == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a scratch arena");
+  gcap_status_t status = scratch_debug_create(&checked, &scratch->debug);
+  if (status != NULL) {
+    free(scratch);
+    return status;
+  }
   scratch->upstream = upstream;
   scratch->options = checked;
   scratch->next_region_bytes = checked.initial_chunk_bytes;
@@ -108,6 +114,7 @@ gcap_status_t gcap_scratch_destroy(gcap_scratch_t* scratch) {
   scratch_free_streams(scratch);
   scratch_free_blocks(scratch);
   scratch_pages_deinit(&scratch->pages);
+  scratch_debug_destroy(scratch->debug);
   free(scratch->regions);
   pthread_mutex_destroy(&scratch->mutex);
   free(scratch);
@@ -208,6 +215,14 @@ static gcap_status_t obtain_block(gcap_scratch_t* scratch, scratch_stream_t* use
                               bytes, (void*)gcap_stream_handle(scratch_user_stream(user)));
 }
 
+static void take_back(gcap_scratch_t* scratch, scratch_block_t* block) {
+  scratch_stream_t* user = scratch_block_user(block);
+  scratch_mark_free(user, block);
+  if (block->reservation != NULL) --block->reservation->num_live;
+  if (user->open != NULL && block->reservation == NULL) scratch_reservation_adopt(user->open, block);
+  scratch_put(scratch, block);
+}
+
 gcap_status_t scratch_alloc_slowly(gcap_scratch_t* scratch, size_t bytes, gcap_stream_t* stream, void** out_ptr) {
   if (stream == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "scratch of %zu bytes needs a stream, not NULL", bytes);
   size_t rounded = scratch_block_bytes(bytes);
@@ -218,6 +233,7 @@ gcap_status_t scratch_alloc_slowly(gcap_scratch_t* scratch, size_t bytes, gcap_s
   scratch_hold(scratch);
   scratch_stream_t* user = NULL;
   scratch_block_t* block = NULL;
+  gcap_allocator_event_t event = {0};
   gcap_status_t status = scratch_get_stream(scratch, stream, &user);
   if (status == NULL) {
     status = check_reserved(user, "gcap_scratch_alloc");
@@ -232,27 +248,27 @@ gcap_status_t scratch_alloc_slowly(gcap_scratch_t* scratch, size_t bytes, gcap_s
     scratch_block_set_user(block, user);
     if (block->reservation != NULL) ++block->reservation->num_live;
     scratch_mark_live(user, bytes, block);
-    *out_ptr = scratch_block_base(block);
+    status = scratch_debug_note_alloc(scratch, scratch_block_base(block), bytes, stream, &event);
+    if (status != NULL) take_back(scratch, block);
   }
+  if (status == NULL) *out_ptr = scratch_block_base(block);
   scratch_let_go(scratch);
+  scratch_debug_report(scratch, &event);
   return status;
-}
-
-static void take_back(gcap_scratch_t* scratch, scratch_block_t* block) {
-  scratch_stream_t* user = scratch_block_user(block);
-  scratch_mark_free(user, block);
-  if (block->reservation != NULL) --block->reservation->num_live;
-  if (user->open != NULL && block->reservation == NULL) scratch_reservation_adopt(user->open, block);
-  scratch_put(scratch, block);
 }
 
 gcap_status_t scratch_free_slowly(gcap_scratch_t* scratch, void* ptr) {
   scratch_hold(scratch);
   scratch_block_t* block = NULL;
+  gcap_allocator_event_t event = {0};
   gcap_status_t status = scratch_find_live(scratch, ptr, &block);
   if (status == NULL) status = check_reserved(scratch_block_user(block), "gcap_scratch_free");
-  if (status == NULL) take_back(scratch, block);
+  if (status == NULL) {
+    scratch_debug_note_free(scratch, ptr, &event);
+    take_back(scratch, block);
+  }
   scratch_let_go(scratch);
+  scratch_debug_report(scratch, &event);
   return status;
 }
 
@@ -260,7 +276,10 @@ gcap_status_t gcap_scratch_trim(gcap_scratch_t* scratch) {
   scratch_hold(scratch);
   scratch_settle(scratch);
   gcap_status_t status = scratch_give_back_idle(scratch);
+  gcap_allocator_event_t event = {0};
+  if (status == NULL) scratch_debug_note_trim(scratch, &event);
   scratch_let_go(scratch);
+  scratch_debug_report(scratch, &event);
   return status;
 }
 
