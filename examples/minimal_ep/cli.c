@@ -22,20 +22,22 @@ typedef struct flag {
   uint64_t max;
   uint64_t preset;         // a number's default
   const char* value_name;  // shown by --help
+  const char* allowed;     // in words; NULL for a number
   const char* explanation;
 } flag_t;
 
 #define SWITCH(name, field, explanation) \
-  { name, FLAG_SWITCH, offsetof(cli_options_t, field), 0, 0, 0, "", explanation }
-#define TEXT(name, field, value_name, explanation) \
-  { name, FLAG_TEXT, offsetof(cli_options_t, field), 0, 0, 0, value_name, explanation }
+  { name, FLAG_SWITCH, offsetof(cli_options_t, field), 0, 0, 0, "", "the flag alone", explanation }
+#define TEXT(name, field, value_name, allowed, explanation) \
+  { name, FLAG_TEXT, offsetof(cli_options_t, field), 0, 0, 0, value_name, allowed, explanation }
 #define NUMBER(name, field, min, max, preset, explanation) \
-  { name, FLAG_NUMBER, offsetof(cli_options_t, field), min, max, preset, "N", explanation }
+  { name, FLAG_NUMBER, offsetof(cli_options_t, field), min, max, preset, "N", NULL, explanation }
 
 static const flag_t kFlags[] = {
     SWITCH("--help", help, "print this text and exit"),
     SWITCH("--json", json, "print one JSON object instead of the table"),
-    TEXT("--data", data_dir, "DIR", "read weights and images from DIR instead of the example's own data"),
+    TEXT("--data", data_dir, "DIR", "a directory",
+         "read weights and images from DIR instead of the example's own data"),
     NUMBER("--batch", batch, 1, 4096, 32, "images in one run"),
     NUMBER("--runs", runs, 1, 1000000, 200, "timed runs, eager and replayed, of each thread"),
     NUMBER("--threads", threads, 1, 64, 1, "host threads, each with its own stream and graph"),
@@ -43,6 +45,7 @@ static const flag_t kFlags[] = {
     SWITCH("--async", async, "do not synchronise inside a run; the caller waits for the stream"),
     SWITCH("--user-stream", user_stream, "run on a stream that the program made, not the provider"),
     SWITCH("--external-allocator", external_allocator, "take device memory from the program's own callbacks"),
+    TEXT("--trace-file", trace_file, "FILE", "a file", "write each allocation and free of scratch memory to FILE"),
     NUMBER("--seed", seed, 0, UINT64_MAX, 0, "order in which the simulator runs ready work; no effect on a GPU"),
     NUMBER("--inject-fault", inject_fault, 0, UINT64_MAX, 0,
            "make the Nth CUDA call from the making of the provider on fail; simulator only"),
@@ -76,7 +79,7 @@ static int allowed_error(FILE* stream, const flag_t* flag) {
   if (flag->kind == FLAG_NUMBER) {
     fprintf(stream, ", allowed are whole numbers from %" PRIu64 " to %" PRIu64 ".\n", flag->min, flag->max);
   } else {
-    fprintf(stream, ", allowed is %s.\n", flag->kind == FLAG_TEXT ? "a directory" : "the flag alone");
+    fprintf(stream, ", allowed is %s.\n", flag->allowed);
   }
   return CLI_USAGE_ERROR;
 }

@@ -17,7 +17,7 @@ extern "C" {
 
 // cli_options_t: what the command line asks for. Filled by cli_parse.
 // Thread:   read only once filled, so any number of threads may share it
-// Lifetime: the caller's; `data_dir` points into argv
+// Lifetime: the caller's; the texts point into argv
 typedef struct cli_options {
   bool help;
   bool json;
@@ -29,8 +29,9 @@ typedef struct cli_options {
   bool async;
   bool user_stream;
   bool external_allocator;
-  uint64_t seed;          // any; 0 by default, as in the simulator
-  uint64_t inject_fault;  // the call that fails, counted from 1; 0: none
+  const char* trace_file;  // never empty; NULL: none
+  uint64_t seed;           // any; 0 by default, as in the simulator
+  uint64_t inject_fault;   // the call that fails, counted from 1; 0: none
 } cli_options_t;
 
 // Reads `argv[1..argc)`, each flag as `--flag`, `--flag value` or `--flag=value`; of a flag given twice the last

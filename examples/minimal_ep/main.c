@@ -155,6 +155,10 @@ static gcap_status_t run_example(const cli_options_t* cli, const digits_t* digit
   gcap_options_t options;
   gcap_options_init(&options);
   options.enable_cuda_graph = !cli->no_graph;
+  if (cli->trace_file != NULL) {
+    const char* const key = "arena.trace_file";
+    GCAP_RETURN_IF_ERROR(gcap_options_parse(&options, &key, &cli->trace_file, 1));
+  }
   cudaStream_t user_stream = NULL;
   if (cli->user_stream) {
     GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamCreateWithFlags(&user_stream, cudaStreamNonBlocking)));
@@ -266,7 +270,7 @@ static const char* default_data_dir(const char* program, char* buffer, size_t bu
 }
 
 // `bazel run` starts programs elsewhere and tells where the user stands.
-static const char* given_data_dir(const char* given, char* buffer, size_t buffer_bytes) {
+static const char* given_path(const char* given, char* buffer, size_t buffer_bytes) {
   const char* user_dir = getenv("BUILD_WORKING_DIRECTORY");
   if (given[0] == '/' || user_dir == NULL) return given;
   snprintf(buffer, buffer_bytes, "%s/%s", user_dir, given);
@@ -299,8 +303,10 @@ int main(int argc, char** argv) {
   }
 
   char buffer[4096];
-  const char* data_dir = cli.data_dir != NULL ? given_data_dir(cli.data_dir, buffer, sizeof(buffer))
+  const char* data_dir = cli.data_dir != NULL ? given_path(cli.data_dir, buffer, sizeof(buffer))
                                               : default_data_dir(argv[0], buffer, sizeof(buffer));
+  char trace_buffer[4096];
+  if (cli.trace_file != NULL) cli.trace_file = given_path(cli.trace_file, trace_buffer, sizeof(trace_buffer));
   digits_t digits;
   char error[1024];
   if (digits_load(data_dir, &digits, error, sizeof(error)) != 0) {

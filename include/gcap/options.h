@@ -14,6 +14,8 @@
 extern "C" {
 #endif
 
+#define GCAP_OPTIONS_MAX_PATH_BYTES 256  // with the zero at its end
+
 // Provider options. Keys, defaults and meanings are those of ONNX Runtime's CUDA EP where it has them.
 // Thread:   a plain value.
 // Capture:  legal.
@@ -36,6 +38,9 @@ typedef struct gcap_options {
   bool arena_use_cuda_mempool;              // arena.use_cuda_mempool: the arena stands on a CUDA memory pool; default 0
   uint64_t arena_mempool_release_threshold_bytes;  // arena.cuda_mempool_release_threshold, default 2^64 - 1: keep all
   size_t arena_mempool_bytes_kept_on_trim;         // arena.cuda_mempool_bytes_to_keep_on_shrink, default 0
+  // arena.trace_file, default none: a file that is filled with a line for each allocation, free and trim of the arena,
+  // as gcap_allocator_event_format writes it. Every call then takes the arena's slow way.
+  char arena_trace_file[GCAP_OPTIONS_MAX_PATH_BYTES];
   bool graph_when_stable;                  // graph.policy: min_runs (default) or stable, see gcap_graph_policy_t
   uint32_t graph_max_runs_before_capture;  // graph.max_runs_before_capture, for stable; default 6, within a warm-up
   size_t graph_max_graphs;                 // graph.max_graphs of a thread, default 0: no limit

@@ -15,12 +15,15 @@
 #include "gcap/capture.h"
 #include "gcap/ep_ops.h"
 #include "gcap/external_allocator.h"
+#include "gcap/log.h"
 #include "gcap/thread_context.h"
 #include "lib/base/thread_state.h"
+#include "lib/ep/trace_file.h"
 
 struct gcap_ep_runtime {
   gcap_options_t options;
   gcap_allocator_t* allocator;
+  gcap_trace_file_t* trace_file;  // NULL: none
   gcap_scratch_t* scratch;
   gcap_thread_contexts_t* contexts;
   gcap_ep_runtime_t* next_kept;
@@ -72,6 +75,11 @@ static gcap_status_t create_parts(gcap_ep_runtime_t* runtime) {
   scratch.max_dead_bytes_per_chunk = options->arena_max_dead_bytes_per_chunk;
   scratch.memory_limit_bytes = options->arena_memory_limit_bytes;
   scratch.extend_as_requested = options->arena_extend_as_requested;
+  if (options->arena_trace_file[0] != '\0') {
+    GCAP_RETURN_IF_ERROR(gcap_trace_file_create(options->arena_trace_file, &runtime->trace_file));
+    scratch.on_event = gcap_trace_file_on_event;
+    scratch.user = runtime->trace_file;
+  }
   GCAP_RETURN_IF_ERROR(gcap_scratch_create(runtime->allocator, &scratch, &runtime->scratch));
   gcap_thread_contexts_options_t contexts;
   gcap_thread_contexts_options_init(&contexts);
@@ -100,6 +108,7 @@ gcap_status_t gcap_ep_runtime_create(const gcap_options_t* options, gcap_ep_runt
 // Keeps for ever the memory that somebody may still use. It stays reachable, so that a leak checker can tell it from an
 // accident.
 static void quarantine(gcap_ep_runtime_t* runtime) {
+  if (runtime->trace_file != NULL) gcap_trace_file_flush(runtime->trace_file);
   static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
   static gcap_ep_runtime_t* kept;
   pthread_mutex_lock(&mutex);
@@ -117,6 +126,9 @@ gcap_status_t gcap_ep_runtime_destroy(gcap_ep_runtime_t* runtime) {
     quarantine(runtime);
     return gcap_status_annotate(status, gcap_status_code(status), "the EP's memory may still be in use and is kept");
   }
+  status = gcap_trace_file_destroy(runtime->trace_file);
+  if (status != NULL) gcap_log(GCAP_LOG_ERROR, "%s", gcap_status_message(status));
+  gcap_status_ignore(status);  // the EP ended well all the same
   gcap_allocator_destroy(runtime->allocator);
   free(runtime);
   return NULL;

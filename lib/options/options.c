@@ -135,6 +135,13 @@ static bool set_mempool_kept(gcap_options_t* o, const char* text) {
 
 static bool set_max_mem(gcap_options_t* o, const char* text) { return parse_size(text, &o->arena_memory_limit_bytes); }
 
+static bool set_trace_file(gcap_options_t* o, const char* text) {
+  const size_t length = strlen(text);
+  if (length >= sizeof(o->arena_trace_file)) return false;
+  memcpy(o->arena_trace_file, text, length + 1);
+  return true;
+}
+
 static bool set_graph_policy(gcap_options_t* o, const char* text) {
   o->graph_when_stable = strcmp(text, "stable") == 0;
   return o->graph_when_stable || strcmp(text, "min_runs") == 0;
@@ -177,6 +184,7 @@ static const struct {
     {"arena.use_cuda_mempool", set_use_mempool, BOOL_TEXT},
     {"arena.cuda_mempool_release_threshold", set_mempool_threshold, BYTES_TEXT},
     {"arena.cuda_mempool_bytes_to_keep_on_shrink", set_mempool_kept, BYTES_TEXT},
+    {"arena.trace_file", set_trace_file, "a path of at most 255 bytes, or nothing"},
     {"graph.policy", set_graph_policy, "min_runs or stable"},
     {"graph.max_runs_before_capture", set_graph_max_runs, COUNT_TEXT},
     {"graph.max_graphs", set_graph_max_graphs, "a whole number, 0 or more"},

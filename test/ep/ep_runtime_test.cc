@@ -3,12 +3,16 @@
 // The EP runtime: runs from warm-up to replay, the memory that a graph keeps, failures, and what the options change.
 
 #include <atomic>
+#include <cstdlib>
+#include <cstring>
 #include <functional>
+#include <map>
 #include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "bench/scratch/trace.h"
 #include "gcap/capture.h"
 #include "gcap/ep_ops.h"
 #include "gtest/gtest.h"
@@ -98,6 +102,50 @@ TEST_F(EpRuntime, CreateNamesADeviceThatIsNotThere) {
   options.device_id = 999;
   GCAP_EXPECT_FAILS(gcap_ep_runtime_create(&options, &runtime_), GCAP_INVALID_ARGUMENT, "device_id is 999");
   EXPECT_EQ(runtime_, nullptr);
+}
+
+TEST_F(EpRuntime, CreateNamesATraceFileThatCannotBeWritten) {
+  gcap_options_t options = GraphOptions();
+  std::strcpy(options.arena_trace_file, "/dev/null/none");
+  GCAP_EXPECT_FAILS(gcap_ep_runtime_create(&options, &runtime_), GCAP_INVALID_ARGUMENT, "/dev/null/none");
+  EXPECT_EQ(runtime_, nullptr);
+}
+
+// What several threads did stands in an order in which it can be done again.
+TEST_F(EpRuntime, TraceFileHoldsAllThatScratchWasAsked) {
+  constexpr int kThreads = 4, kBlocks = 200;
+  gcap_options_t options = GraphOptions();
+  const std::string path = std::string(std::getenv("TEST_TMPDIR")) + "/trace";
+  std::strcpy(options.arena_trace_file, path.c_str());
+  Create(options);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&] {
+      const gcap_run_resources_t run = Resources();
+      for (int block = 0; block < kBlocks; ++block) {
+        void* ptr = nullptr;
+        GCAP_EXPECT_OK(gcap_scratch_alloc(run.scratch, 1000, run.stream, &ptr));
+        GCAP_EXPECT_OK(gcap_scratch_free(run.scratch, ptr));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  GCAP_EXPECT_OK(gcap_scratch_trim(gcap_ep_runtime_scratch(runtime_)));
+  GCAP_ASSERT_OK(gcap_ep_runtime_destroy(runtime_));
+  runtime_ = nullptr;
+  std::vector<gcap::bench::TraceOp> ops;
+  std::string error;
+  ASSERT_TRUE(gcap::bench::ReadTrace(path, &ops, &error)) << error;
+  ASSERT_EQ(ops.size(), size_t{2 * kThreads * kBlocks + 1});
+  std::map<uint64_t, int> allocations;  // by stream
+  for (const gcap::bench::TraceOp& op : ops) {
+    if (op.kind != gcap::bench::TraceOp::kAlloc) continue;
+    EXPECT_EQ(op.bytes, 1000u);
+    ++allocations[op.stream];
+  }
+  for (const auto& [stream, count] : allocations)
+    EXPECT_EQ(count % kBlocks, 0) << stream;  // a thread may get another's
+  EXPECT_EQ(ops.back().kind, gcap::bench::TraceOp::kTrim);
 }
 
 TEST_F(EpRuntime, DestroyOfNullIsFine) { GCAP_EXPECT_OK(gcap_ep_runtime_destroy(nullptr)); }

@@ -47,6 +47,7 @@ void ExpectDefaults(const cli_options_t& options) {
   EXPECT_FALSE(options.help);
   EXPECT_FALSE(options.json);
   EXPECT_EQ(options.data_dir, nullptr);
+  EXPECT_EQ(options.trace_file, nullptr);
   EXPECT_EQ(options.batch, 32u);
   EXPECT_EQ(options.runs, 200u);
   EXPECT_EQ(options.threads, 1u);
@@ -73,9 +74,9 @@ TEST(Cli, AnEmptyArgvIsFine) {
 
 TEST(Cli, EveryFlagReachesItsField) {
   const std::vector<std::string> arguments = {
-      "--help",         "--json", "--data",     "/some/dir", "--batch", "7",  "--runs",        "11",
-      "--threads",      "13",     "--no-graph", "--async",   "--seed",  "17", "--user-stream", "--external-allocator",
-      "--inject-fault", "19"};
+      "--help",         "--json", "--data",       "/some/dir", "--batch", "7",  "--runs",        "11",
+      "--threads",      "13",     "--no-graph",   "--async",   "--seed",  "17", "--user-stream", "--external-allocator",
+      "--inject-fault", "19",     "--trace-file", "some/file"};
   const Parsed parsed = Parse(arguments);
   ASSERT_EQ(parsed.code, 0) << parsed.message;
   EXPECT_TRUE(parsed.options.help);
@@ -90,6 +91,7 @@ TEST(Cli, EveryFlagReachesItsField) {
   EXPECT_TRUE(parsed.options.external_allocator);
   EXPECT_EQ(parsed.options.seed, 17u);
   EXPECT_EQ(parsed.options.inject_fault, 19u);
+  EXPECT_STREQ(parsed.options.trace_file, "some/file");
 }
 
 TEST(Cli, ASwitchSetsItsOwnFieldOnly) {
@@ -155,6 +157,7 @@ TEST(Cli, EachMistakeHasItsSentence) {
       {{"--inject-fault=-1"}, "--inject-fault is '-1', allowed are whole numbers from 0 to " + max_seed + ".\n"},
       {{"--data"}, "--data has no value, allowed is a directory.\n"},
       {{"--data="}, "--data is '', allowed is a directory.\n"},
+      {{"--trace-file="}, "--trace-file is '', allowed is a file.\n"},
       {{"--json=1"}, "--json is '1', allowed is the flag alone.\n"},
       {{"--json="}, "--json is '', allowed is the flag alone.\n"},
       {{"--bogus"}, "unknown flag '--bogus'" + flags},
@@ -183,9 +186,19 @@ TEST(Cli, WhatCameBeforeAMistakeIsForgotten) {
 
 TEST(Cli, HelpExplainsEachFlagOnOneLine) {
   const std::string help = Written([](FILE* stream) { cli_print_help(stream); });
-  const char* const names[] = {
-      "help",  "json",        "data DIR",           "batch N",       "runs N", "threads N", "seed N", "no-graph",
-      "async", "user-stream", "external-allocator", "inject-fault N"};
+  const char* const names[] = {"help",
+                               "json",
+                               "data DIR",
+                               "batch N",
+                               "runs N",
+                               "threads N",
+                               "seed N",
+                               "no-graph",
+                               "async",
+                               "user-stream",
+                               "external-allocator",
+                               "inject-fault N",
+                               "trace-file FILE"};
   for (const std::string name : names) {
     std::istringstream lines(help);
     int found = 0;

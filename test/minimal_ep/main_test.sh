@@ -50,6 +50,9 @@ good --batch 360 --user-stream
 good --batch 360 --external-allocator
 good --batch 360 --threads 2 --async --external-allocator
 good --batch 360 --data "$data"
+good --batch 360 --trace-file "$TEST_TMPDIR/trace"
+[ "$(grep -c '^a' "$TEST_TMPDIR/trace")" -eq "$(grep -c '^f' "$TEST_TMPDIR/trace")" ] || fail "the trace is uneven"
+grep -qv '^a [0-9]* [0-9]* [0-9]*$\|^f [0-9]*$' "$TEST_TMPDIR/trace" && fail "the trace has other lines"
 
 bad "--frob" --frob
 bad "--batch is '0'" --batch 0

@@ -58,6 +58,7 @@ void ExpectEqual(const gcap_options_t& a, const gcap_options_t& b) {
   EXPECT_EQ(a.arena_use_cuda_mempool, b.arena_use_cuda_mempool);
   EXPECT_EQ(a.arena_mempool_release_threshold_bytes, b.arena_mempool_release_threshold_bytes);
   EXPECT_EQ(a.arena_mempool_bytes_kept_on_trim, b.arena_mempool_bytes_kept_on_trim);
+  EXPECT_STREQ(a.arena_trace_file, b.arena_trace_file);
   EXPECT_EQ(a.graph_when_stable, b.graph_when_stable);
   EXPECT_EQ(a.graph_max_runs_before_capture, b.graph_max_runs_before_capture);
   EXPECT_EQ(a.graph_max_graphs, b.graph_max_graphs);
@@ -84,6 +85,7 @@ TEST(Options, InitGivesTheDocumentedDefaults) {
   EXPECT_FALSE(options.arena_use_cuda_mempool);
   EXPECT_EQ(options.arena_mempool_release_threshold_bytes, std::numeric_limits<uint64_t>::max());
   EXPECT_EQ(options.arena_mempool_bytes_kept_on_trim, 0u);
+  EXPECT_STREQ(options.arena_trace_file, "");
   EXPECT_FALSE(options.graph_when_stable);
   EXPECT_EQ(options.graph_max_runs_before_capture, 6u);
   EXPECT_EQ(options.graph_max_graphs, 0u);
@@ -241,6 +243,21 @@ TEST(Options, ParseKeepsWhatItIsNotTold) {
   EXPECT_EQ(options.device_id, 3);
   EXPECT_TRUE(options.enable_cuda_graph);
   EXPECT_EQ(options.arena_memory_limit_bytes, 4096u);
+}
+
+TEST(Options, TraceFileIsCopiedOrRefused) {
+  gcap_options_t options = Defaults();
+  {
+    const std::string path(255, 'x');
+    GCAP_EXPECT_OK(Parse(&options, {{"arena.trace_file", path.c_str()}}));
+  }
+  EXPECT_EQ(options.arena_trace_file, std::string(255, 'x'));
+  const std::string too_long(256, 'y');
+  GCAP_EXPECT_FAILS(Parse(&options, {{"arena.trace_file", too_long.c_str()}}), GCAP_INVALID_ARGUMENT,
+                    "option arena.trace_file is 'yyy");
+  EXPECT_EQ(options.arena_trace_file, std::string(255, 'x'));
+  GCAP_EXPECT_OK(Parse(&options, {{"arena.trace_file", ""}}));
+  EXPECT_STREQ(options.arena_trace_file, "");
 }
 
 TEST(Options, UserStreamOtherThanZeroImpliesThatThereIsOne) {
