@@ -6,7 +6,9 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -56,6 +58,29 @@ TEST(Trace, ABlockIsGivenOnceAndFreedOnce) {
   EXPECT_EQ(ErrorOf("f 1\n", &ops), ":1: 'f 1' frees a block that is not live");
   EXPECT_EQ(ErrorOf("a 1 8 1\nf 1\nf 1\n", &ops), ":3: 'f 1' frees a block that is not live");
   EXPECT_EQ(ErrorOf("a 1 8 1\nf 1\nr 1 8\n", &ops), ":3: 'r 1 8' gives a block that was given before");
+}
+
+// What a replay of those that lie here may rely on.
+TEST(Trace, TheRecordedOnesAreWhole) {
+  const std::pair<const char*, size_t> traces[] = {
+      {"digits_batch1", 1}, {"digits_batch32", 1}, {"digits_batch128", 1}, {"digits_batch32_threads4", 4}};
+  for (const auto& [name, num_streams] : traces) {
+    std::vector<TraceOp> ops;
+    std::string error;
+    ASSERT_TRUE(ReadTrace(std::string("bench/scratch/traces/") + name + ".trace", &ops, &error)) << error;
+    EXPECT_GE(ops.size(), 1000u) << name;
+    std::set<uint64_t> live, streams;
+    for (const TraceOp& op : ops) {
+      if (op.kind == TraceOp::kFree) live.erase(op.block);
+      if (op.kind != TraceOp::kAlloc) continue;
+      live.insert(op.block);
+      streams.insert(op.stream);
+      EXPECT_GT(op.bytes, 0u);
+    }
+    EXPECT_TRUE(live.empty()) << name;
+    EXPECT_EQ(streams.size(), num_streams) << name;
+    EXPECT_EQ(*streams.rbegin(), num_streams) << name;  // 1, 2, …
+  }
 }
 
 TEST(Trace, AFileThatIsNotThereIsNamed) {
