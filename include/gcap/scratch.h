@@ -52,7 +52,7 @@ gcap_status_t gcap_scratch_create(gcap_allocator_t* upstream, const gcap_scratch
                                   gcap_scratch_t** out_scratch) GCAP_NODISCARD;
 
 // Gives all memory back upstream. NULL is fine. The caller has synchronised the streams that used it.
-//   FAILED_PRECONDITION  blocks are handed out or reservations live; nothing was given back
+//   FAILED_PRECONDITION  blocks are handed out, reservations live, or upstream is being asked; nothing was given back
 // and what upstream says when it refuses a region: the scratch and what is left in it stay.
 gcap_status_t gcap_scratch_destroy(gcap_scratch_t* scratch) GCAP_NODISCARD;
 

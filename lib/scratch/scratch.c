@@ -95,9 +95,12 @@ static gcap_status_t check_unused(const gcap_scratch_t* scratch) {
     num_live += scratch_num_live(user);
     num_reservations += user->num_reservations;
   }
-  if (num_live == 0 && num_reservations == 0) return NULL;
-  return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "scratch cannot end: %zu blocks are handed out, %zu reservations live",
-                     num_live, num_reservations);
+  if (num_live == 0 && num_reservations == 0 && scratch->num_absent == 0) return NULL;
+  // Regions are on their way while another thread, or the caller of the callback that we are in, waits for upstream.
+  return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                     "scratch cannot end: %zu blocks are handed out, %zu reservations live, %zu regions are on their "
+                     "way from or to upstream",
+                     num_live, num_reservations, scratch->num_absent);
 }
 
 gcap_status_t gcap_scratch_destroy(gcap_scratch_t* scratch) {
