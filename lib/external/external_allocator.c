@@ -3,108 +3,224 @@
 // The external adapter: callbacks of the application behind the allocator interface. All state hangs on the allocator,
 // none on a device or the process, so memory always goes back through the pair that gave it.
 //
-// The callbacks are foreign code: they may call gcap again, so no lock is held around them; they may answer nonsense,
-// so the ledger decides what is ours. They run with the allocator's device current, and in the relaxed capture mode:
-// what they ask of the driver would else break a capture of another thread in global mode.
+// The callbacks are foreign code. They may answer nonsense, so the ledger and the spans decide what is ours. They may
+// leave the thread in another setting, so each runs in one of its own, and what they ask of the driver in the relaxed
+// capture mode: it would else break a capture of another thread in global mode. They may call gcap again, so no lock is
+// held around them, and each call under way counts as a user: the allocator ends with the last, even if a callback
+// destroys it.
+//
+// Locking: spans_mutex guards the spans, the ledger locks itself; neither is held around a callback. A block is in both
+// or in neither, but for the moment between the two.
 
 #include "gcap/external_allocator.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 
 #include "gcap/allocator_ops.h"
+#include "gcap/log.h"
 #include "lib/allocator/ledger.h"
 #include "lib/base/cuda_guard.h"
+#include "lib/external/spans.h"
 
 #define EXTERNAL_ALIGNMENT 256u  // what cudaMalloc gives, and kernels and libraries rely on
 
 typedef struct external_allocator {
   gcap_external_allocator_options_t options;
   gcap_ledger_t ledger;
+  pthread_mutex_t spans_mutex;
+  external_spans_t spans;
+  atomic_size_t users;   // the owner, and each call under way
+  atomic_bool is_ended;  // the owner is gone
 } external_allocator_t;
 
-// Decides whether what the callback answered is memory, and notes it. What is not taken goes back, unless it is in use.
-static gcap_status_t accept(external_allocator_t* external, void* ptr, size_t bytes, bool reserved) {
-  if (ptr == NULL) {
-    (void)cudaGetLastError();  // of the callback's own cudaMalloc, if it made one: the status carries it from here on
-    return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "the external alloc callback returned NULL for %zu bytes", bytes);
+// --- Life -----------------------------------------------------------------------------------------------------------
+
+static void enter_call(external_allocator_t* external) { atomic_fetch_add(&external->users, 1); }
+
+// The caller must not touch the allocator afterwards.
+static void leave_call(external_allocator_t* external) {
+  if (atomic_fetch_sub(&external->users, 1) > 1) return;
+  gcap_ledger_deinit(&external->ledger, "external allocator");
+  external_spans_deinit(&external->spans);
+  pthread_mutex_destroy(&external->spans_mutex);
+  free(external);
+}
+
+static void external_destroy(void* self) {
+  external_allocator_t* external = self;
+  atomic_store(&external->is_ended, true);
+  if (atomic_load(&external->users) > 1) {
+    gcap_log(GCAP_LOG_WARNING,
+             "an external allocator was destroyed while one of its callbacks runs; it ends when that returns");
   }
-  if ((uintptr_t)ptr % EXTERNAL_ALIGNMENT != 0) {
-    external->options.free(ptr);
-    return GCAP_STATUS(GCAP_LIBRARY_ERROR, "the external alloc callback returned %p, which is not aligned to %u bytes",
-                       ptr, EXTERNAL_ALIGNMENT);
+  leave_call(external);
+}
+
+// --- The callbacks' setting -----------------------------------------------------------------------------------------
+
+typedef struct setting {
+  gcap_thread_setting_t thread;
+  cudaError_t last_error;
+} setting_t;
+
+// Before each callback.
+static gcap_status_t enter_setting(const external_allocator_t* external, setting_t* out_setting) {
+  out_setting->last_error = cudaPeekAtLastError();
+  return gcap_thread_enter(external->options.device_id, &out_setting->thread);
+}
+
+// After it, whatever it did to the device, the capture mode and the last error. The device is set only when it is
+// another one: setting it would make a context on a device that was never used.
+static gcap_status_t leave_setting(const setting_t* setting) {
+  gcap_status_t status = gcap_relaxed_pop(setting->thread.mode);
+  int current = -1;
+  gcap_status_t asked = GCAP_CUDA(cudaGetDevice(&current));
+  status = gcap_status_join(status, asked);
+  if (current != setting->thread.device_id) {
+    status = gcap_status_join(status, GCAP_CUDA(cudaSetDevice(setting->thread.device_id)));
   }
-  gcap_status_t status = gcap_ledger_add(&external->ledger, ptr, bytes, reserved);
-  if (gcap_status_code(status) == GCAP_ALREADY_EXISTS) {
-    return gcap_status_annotate(status, GCAP_LIBRARY_ERROR, "the external alloc callback returned memory in use");
-  }
-  if (status != NULL) external->options.free(ptr);
+  // An error that the callback left, of a cudaMalloc as a rule, would be taken for that of the next kernel launch. One
+  // from before is somebody else's.
+  if (setting->last_error == cudaSuccess) (void)cudaGetLastError();
   return status;
 }
 
-// Gives back a block that was accepted, when the call that got it fails after all.
+// --- Memory ---------------------------------------------------------------------------------------------------------
+
+static gcap_status_t add_span(external_allocator_t* external, void* ptr, size_t bytes, external_span_t* out_rival) {
+  pthread_mutex_lock(&external->spans_mutex);
+  gcap_status_t status = external_spans_add(&external->spans, ptr, bytes, out_rival);
+  pthread_mutex_unlock(&external->spans_mutex);
+  return status;
+}
+
+static void remove_span(external_allocator_t* external, void* ptr) {
+  pthread_mutex_lock(&external->spans_mutex);
+  external_spans_remove(&external->spans, ptr);
+  pthread_mutex_unlock(&external->spans_mutex);
+}
+
+// Notes what the callback answered, unless it is no memory that we can use. `*out_is_ours` is whether it must go back
+// then: an address that is handed out already belongs to whoever got it first.
+static gcap_status_t accept(external_allocator_t* external, void* ptr, size_t bytes, bool reserved, bool* out_is_ours) {
+  *out_is_ours = ptr != NULL;
+  if (ptr == NULL) {
+    return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "the external alloc callback returned NULL for %zu bytes", bytes);
+  }
+  if (atomic_load(&external->is_ended)) {
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "the external allocator was destroyed inside its alloc callback");
+  }
+  if ((uintptr_t)ptr % EXTERNAL_ALIGNMENT != 0) {
+    return GCAP_STATUS(GCAP_LIBRARY_ERROR, "the external alloc callback returned %p, which is not aligned to %u bytes",
+                       ptr, EXTERNAL_ALIGNMENT);
+  }
+  external_span_t rival = {0};
+  gcap_status_t status = add_span(external, ptr, bytes, &rival);
+  if (gcap_status_code(status) == GCAP_RESOURCE_EXHAUSTED) return status;
+  if (status != NULL) {
+    *out_is_ours = rival.begin != (uintptr_t)ptr;
+    return gcap_status_annotate(status, GCAP_LIBRARY_ERROR, "the external alloc callback returned memory in use");
+  }
+  status = gcap_ledger_add(&external->ledger, ptr, bytes, reserved);
+  if (status != NULL) remove_span(external, ptr);
+  return status;
+}
+
+// Gives memory back in a setting of its own, or failing that in any: else it were lost.
+static gcap_status_t give_back(external_allocator_t* external, void* ptr) {
+  setting_t setting;
+  gcap_status_t status = enter_setting(external, &setting);
+  external->options.free(ptr);
+  return status != NULL ? status : leave_setting(&setting);
+}
+
+// The same for a block that was accepted, when the call that got it fails after all.
 static gcap_status_t undo(external_allocator_t* external, void* ptr) {
   gcap_ledger_entry_t entry;
   GCAP_RETURN_IF_ERROR(gcap_ledger_take(&external->ledger, ptr, &entry));
-  external->options.free(ptr);
-  return NULL;
+  remove_span(external, ptr);
+  return give_back(external, ptr);
 }
 
 static gcap_status_t alloc_noted(external_allocator_t* external, size_t bytes, bool reserved, void** out_ptr) {
-  GCAP_RETURN_IF_ERROR(
-      gcap_allocator_refuse_in_capture(reserved, bytes, "the alloc callback of the external allocator"));
-  int device_id = external->options.device_id;
-  gcap_thread_setting_t previous;
-  GCAP_RETURN_IF_ERROR(gcap_thread_enter(device_id, &previous));
+  setting_t setting;
+  GCAP_RETURN_IF_ERROR(enter_setting(external, &setting));
   void* ptr = external->options.alloc(bytes);
-  gcap_status_t status = accept(external, ptr, bytes, reserved);
-  gcap_status_t restored = gcap_thread_leave(device_id, &previous);
+  gcap_status_t restored = leave_setting(&setting);
+  bool is_ours = false;
+  gcap_status_t status = accept(external, ptr, bytes, reserved, &is_ours);
+  if (status != NULL && is_ours) status = gcap_status_join(status, give_back(external, ptr));
   if (status == NULL && restored == NULL) *out_ptr = ptr;
   if (status == NULL && restored != NULL) restored = gcap_status_join(restored, undo(external, ptr));
   return gcap_status_join(status, restored);
 }
 
+static gcap_status_t alloc_or_refuse(external_allocator_t* external, size_t bytes, bool reserved, void** out_ptr) {
+  GCAP_RETURN_IF_ERROR(
+      gcap_allocator_refuse_in_capture(reserved, bytes, "the alloc callback of the external allocator"));
+  enter_call(external);
+  gcap_status_t status = alloc_noted(external, bytes, reserved, out_ptr);
+  leave_call(external);
+  return status;
+}
+
 static gcap_status_t external_alloc(void* self, size_t bytes, void** out_ptr) {
-  return alloc_noted(self, bytes, /*reserved=*/false, out_ptr);
+  return alloc_or_refuse(self, bytes, /*reserved=*/false, out_ptr);
 }
 
 static gcap_status_t external_reserve(void* self, size_t bytes, void** out_ptr) {
-  return alloc_noted(self, bytes, /*reserved=*/true, out_ptr);
+  return alloc_or_refuse(self, bytes, /*reserved=*/true, out_ptr);
+}
+
+static gcap_status_t empty_cache(const external_allocator_t* external) {
+  if (external->options.empty_cache == NULL) return NULL;
+  setting_t setting;
+  GCAP_RETURN_IF_ERROR(enter_setting(external, &setting));
+  external->options.empty_cache();
+  return leave_setting(&setting);
+}
+
+// What fails before the callback leaves the block handed out; what fails after it is logged.
+static gcap_status_t free_noted(external_allocator_t* external, void* ptr) {
+  setting_t setting;
+  GCAP_RETURN_IF_ERROR(enter_setting(external, &setting));
+  gcap_ledger_entry_t entry;
+  gcap_status_t status = gcap_ledger_take(&external->ledger, ptr, &entry);
+  if (status != NULL) return gcap_status_join(status, leave_setting(&setting));
+  remove_span(external, ptr);
+  external->options.free(ptr);
+  gcap_ledger_log_after_free(leave_setting(&setting));
+  if (entry.reserved) gcap_ledger_log_after_free(empty_cache(external));
+  return NULL;
 }
 
 static gcap_status_t external_free(void* self, void* ptr) {
   external_allocator_t* external = self;
-  const gcap_external_allocator_options_t* options = &external->options;
   GCAP_RETURN_IF_ERROR(gcap_allocator_check_not_capturing("the external free callback"));
-  gcap_ledger_entry_t entry;
-  GCAP_RETURN_IF_ERROR(gcap_ledger_take(&external->ledger, ptr, &entry));
-  gcap_thread_setting_t previous;
-  gcap_status_t status = gcap_thread_enter(options->device_id, &previous);
-  if (status != NULL) return gcap_status_join(status, gcap_ledger_put_back(&external->ledger, &entry));
-  options->free(ptr);
-  if (entry.reserved && options->empty_cache != NULL) options->empty_cache();
-  gcap_ledger_log_after_free(gcap_thread_leave(options->device_id, &previous));
-  return NULL;
+  enter_call(external);
+  gcap_status_t status = free_noted(external, ptr);
+  leave_call(external);
+  return status;
 }
 
 static gcap_status_t external_trim(void* self) {
-  const gcap_external_allocator_options_t* options = &((external_allocator_t*)self)->options;
-  if (options->empty_cache == NULL) return NULL;
+  external_allocator_t* external = self;
+  if (external->options.empty_cache == NULL) return NULL;
   GCAP_RETURN_IF_ERROR(gcap_allocator_check_not_capturing("the external empty_cache callback"));
-  gcap_thread_setting_t previous;
-  GCAP_RETURN_IF_ERROR(gcap_thread_enter(options->device_id, &previous));
-  options->empty_cache();
-  return gcap_thread_leave(options->device_id, &previous);
+  enter_call(external);
+  gcap_status_t status = empty_cache(external);
+  leave_call(external);
+  return status;
 }
 
 static void external_get_stats(void* self, gcap_allocator_stats_t* out_stats) {
   gcap_ledger_get_stats(&((external_allocator_t*)self)->ledger, out_stats);
 }
 
-static void external_destroy(void* self) {
-  gcap_ledger_deinit(&((external_allocator_t*)self)->ledger, "external allocator");
-  free(self);
-}
+// --- Creation -------------------------------------------------------------------------------------------------------
 
 static gcap_status_t check_options(const gcap_external_allocator_options_t* options) {
   if (options == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "the external allocator's options are NULL");
@@ -124,10 +240,12 @@ gcap_status_t gcap_external_allocator_create(const gcap_external_allocator_optio
   if (out_allocator == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "out_allocator is NULL");
   *out_allocator = NULL;
   GCAP_RETURN_IF_ERROR(check_options(options));
-  external_allocator_t* external = malloc(sizeof(*external));
+  external_allocator_t* external = calloc(1, sizeof(*external));
   if (external == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for an external allocator");
   external->options = *options;
   gcap_ledger_init(&external->ledger);
+  pthread_mutex_init(&external->spans_mutex, NULL);
+  atomic_init(&external->users, 1);
   const gcap_allocator_ops_t ops = {
       .struct_version = GCAP_ALLOCATOR_OPS_VERSION,
       .device_id = options->device_id,

@@ -60,6 +60,28 @@ TEST_F(ExternalAllocatorFaults, DeviceIsCurrentInCallbacksAndRestored) {
   EXPECT_EQ(application.devices, (std::vector<int>{1, 1, 1, 1}));  // alloc, free, empty_cache, empty_cache
 }
 
+// Whatever device is current before, a callback finds its own, and leaves the other one current.
+TEST_F(ExternalAllocatorFaults, DeviceThatACallbackChangesIsRestored) {
+  for (const int before : {0, 1}) {
+    for (const int inside : {0, 1}) {
+      SCOPED_TRACE(std::to_string(before) + std::to_string(inside));
+      application.on_alloc = application.on_free =
+          application.on_empty_cache = [inside] { EXPECT_EQ(cudaSetDevice(inside), cudaSuccess); };
+      application.devices.clear();
+      ASSERT_EQ(cudaSetDevice(before), cudaSuccess);
+      void* ptr = nullptr;
+      GCAP_ASSERT_OK(gcap_allocator_reserve(allocator_, 100, &ptr));
+      EXPECT_EQ(CurrentDevice(), before);
+      GCAP_EXPECT_OK(gcap_allocator_free(allocator_, ptr));
+      EXPECT_EQ(CurrentDevice(), before);
+      GCAP_EXPECT_OK(gcap_allocator_trim(allocator_));
+      EXPECT_EQ(CurrentDevice(), before);
+      EXPECT_EQ(application.devices, (std::vector<int>{1, 1, 1, 1}));  // alloc, free, empty_cache, empty_cache
+    }
+  }
+  EXPECT_EQ(cudaSetDevice(0), cudaSuccess);
+}
+
 // The adapter's own CUDA calls, in their order, by name and by number: the callbacks ask for the device too.
 struct Fault {
   const char* function;
@@ -70,6 +92,7 @@ constexpr Fault kFaults[] = {{"cudaGetDevice", 1, false},
                              {"cudaSetDevice", 1, false},
                              {"cudaThreadExchangeStreamCaptureMode", 1, false},
                              {"cudaThreadExchangeStreamCaptureMode", 2, true},
+                             {"cudaGetDevice", 3, true},
                              {"cudaSetDevice", 2, true}};
 
 // Runs `step` with the fault armed, expects a status or a log message that names the function, and restores the device
@@ -87,7 +110,7 @@ Outcome ExpectReported(const Fault& fault, Step step) {
   EXPECT_EQ(cudaSetDevice(0), cudaSuccess);
   cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
   EXPECT_EQ(cudaThreadExchangeStreamCaptureMode(&mode), cudaSuccess);
-  const bool mode_lost = fault.on_the_way_back && !device_lost;
+  const bool mode_lost = fault.on_the_way_back && std::string(fault.function) == "cudaThreadExchangeStreamCaptureMode";
   EXPECT_EQ(mode, mode_lost ? cudaStreamCaptureModeRelaxed : cudaStreamCaptureModeGlobal);
   return outcome;
 }
@@ -113,6 +136,23 @@ TEST_F(ExternalAllocatorFaults, OfFreeLeaveTheBlockFreedOrFreeable) {
     EXPECT_EQ(application.num_blocks, outcome.ok() ? 0u : 1u);
     EXPECT_EQ(InUse(), outcome.ok() ? 0u : 100u);
     if (!outcome.ok()) GCAP_EXPECT_OK(gcap_allocator_free(allocator_, ptr));
+  }
+}
+
+// The memory is gone by then, so the block is freed whatever becomes of the cache.
+TEST_F(ExternalAllocatorFaults, OfEmptyCacheAfterAFreeAreLogged) {
+  for (const Fault& fault : kFaults) {
+    void* ptr = nullptr;
+    GCAP_ASSERT_OK(gcap_allocator_reserve(allocator_, 100, &ptr));
+    Fault of_empty_cache = fault;  // the free's own calls, and its callback's, come before
+    of_empty_cache.n += std::string(fault.function) == "cudaGetDevice" ? 3 : 2;
+    application.TakeCalls();
+    const Outcome outcome = ExpectReported(of_empty_cache, [&] { return gcap_allocator_free(allocator_, ptr); });
+    EXPECT_TRUE(outcome.ok()) << outcome.message;
+    std::vector<std::string> expected = {"free"};
+    if (fault.on_the_way_back) expected.push_back("empty_cache");
+    EXPECT_EQ(application.TakeCalls(), expected);
+    EXPECT_EQ(InUse(), 0u);
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gcap/capture.h"
@@ -141,7 +142,7 @@ TEST_F(ExternalAllocator, GivesMisalignedMemoryBack) {
   gcap_allocator_destroy(allocator);
 }
 
-TEST_F(ExternalAllocator, RejectsMemoryThatIsInUse) {
+TEST_F(ExternalAllocator, RejectsAnAddressThatIsInUse) {
   void* first = Alloc(100);
   application.next_answer = first;
   application.TakeCalls();
@@ -150,7 +151,71 @@ TEST_F(ExternalAllocator, RejectsMemoryThatIsInUse) {
   EXPECT_EQ(ptr, nullptr);
   EXPECT_EQ(application.TakeCalls(), Calls{"alloc 50"});  // not freed: the first owner uses it
   EXPECT_EQ(Stats().in_use_bytes, 100u);
+  application.answers.clear();
   Free(first);
+}
+
+TEST_F(ExternalAllocator, RejectsMemoryThatReachesIntoABlock) {
+  alignas(256) static char memory[16 * 256];
+  application.next_answer = memory + 4 * 256;  // the block in use: granules 4 to 7
+  void* block = Alloc(4 * 256);
+  ASSERT_EQ(block, memory + 4 * 256);
+  const struct {
+    size_t first_granule, bytes;
+  } rows[] = {{5, 1}, {7, 256}, {7, 2 * 256}, {0, 4 * 256 + 1}, {3, 6 * 256}};
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.first_granule);
+    application.next_answer = memory + row.first_granule * 256;
+    application.TakeCalls();
+    void* ptr = this;
+    GCAP_EXPECT_FAILS(gcap_allocator_alloc(allocator_, row.bytes, &ptr), GCAP_LIBRARY_ERROR, "overlap the 1024 bytes");
+    EXPECT_EQ(ptr, nullptr);
+    EXPECT_EQ(application.TakeCalls(), (Calls{"alloc " + std::to_string(row.bytes), "free"}));
+    EXPECT_EQ(application.answers, std::vector<void*>{block}) << "the rejected address went back, the block did not";
+    EXPECT_EQ(Stats().in_use_bytes, 1024u);
+  }
+  // Neighbours are no offence.
+  for (size_t first_granule : {0, 8}) {
+    application.next_answer = memory + first_granule * 256;
+    void* neighbour = Alloc(4 * 256);
+    EXPECT_EQ(neighbour, memory + first_granule * 256);
+    Free(neighbour);
+  }
+  Free(block);
+  application.next_answer = memory + 5 * 256;
+  Free(Alloc(256));  // nobody uses it any more
+  EXPECT_EQ(application.answers.size(), 0u);
+}
+
+TEST_F(ExternalAllocator, RejectsMemoryBeyondTheLastAddress) {
+  application.next_answer = reinterpret_cast<void*>(~uintptr_t{255});
+  void* ptr = this;
+  GCAP_EXPECT_FAILS(gcap_allocator_alloc(allocator_, 512, &ptr), GCAP_LIBRARY_ERROR, "beyond the last address");
+  EXPECT_EQ(ptr, nullptr);
+  EXPECT_EQ(application.answers.size(), 0u) << "given back";
+}
+
+// Many blocks in no order of addresses: the neighbours of each are found.
+TEST_F(ExternalAllocator, KnowsItsBlocksInAnyOrder) {
+  constexpr size_t kBlocks = 64;
+  alignas(256) static char memory[kBlocks * 512];
+  const auto block = [](size_t i) { return memory + i % kBlocks * 512; };
+  for (size_t i = 0; i < kBlocks; ++i) {
+    application.next_answer = block(37 * i);
+    ASSERT_EQ(Alloc(512), block(37 * i));
+  }
+  for (size_t i = 0; i < kBlocks; ++i) {
+    application.next_answer = block(i) + 256;
+    void* ptr = nullptr;
+    GCAP_EXPECT_FAILS(gcap_allocator_alloc(allocator_, 1, &ptr), GCAP_LIBRARY_ERROR, "overlap");
+    Free(block(23 * i));
+    application.next_answer = block(23 * i) + 256;
+    Free(Alloc(256));
+    application.next_answer = block(23 * i);
+    ASSERT_EQ(Alloc(512), block(23 * i));
+  }
+  for (size_t i = 0; i < kBlocks; ++i) Free(block(41 * i));
+  EXPECT_EQ(application.answers.size(), 0u);
 }
 
 TEST_F(ExternalAllocator, RejectsWhatItDidNotHandOut) {
@@ -186,17 +251,129 @@ TEST_F(ExternalAllocator, CallsNothingWhileItsThreadCaptures) {
   Free(ptr);
 }
 
-TEST_F(ExternalAllocator, CallbacksMayCallGcap) {
+// --- What callbacks may do ------------------------------------------------------------------------------------------
+
+TEST_F(ExternalAllocator, AllocMayCallTheAllocator) {
+  void* older = Alloc(30);
   void* inner = nullptr;
+  application.TakeCalls();
   application.on_alloc = [&] {
     application.on_alloc = nullptr;
     inner = Alloc(10);
+    Free(older);
+    GCAP_EXPECT_OK(gcap_allocator_trim(allocator_));
     EXPECT_EQ(Stats().in_use_bytes, 10u);
   };
   void* outer = Alloc(20);
-  EXPECT_EQ(application.TakeCalls(), (Calls{"alloc 20", "alloc 10"}));
+  EXPECT_EQ(application.TakeCalls(), (Calls{"alloc 20", "alloc 10", "free", "empty_cache"}));
+  EXPECT_EQ(Stats().in_use_bytes, 30u);
   Free(inner);
   Free(outer);
+}
+
+TEST_F(ExternalAllocator, FreeAndEmptyCacheMayCallTheAllocator) {
+  void* reserved = nullptr;
+  void* of_free = nullptr;
+  void* of_empty_cache = nullptr;
+  GCAP_ASSERT_OK(gcap_allocator_reserve(allocator_, 100, &reserved));
+  application.TakeCalls();
+  application.on_free = [&] {
+    application.on_free = nullptr;
+    of_free = Alloc(10);
+    GCAP_EXPECT_FAILS(gcap_allocator_free(allocator_, reserved), GCAP_INVALID_ARGUMENT, "not handed out");
+  };
+  application.on_empty_cache = [&] {
+    application.on_empty_cache = nullptr;
+    of_empty_cache = Alloc(20);
+    Free(of_free);
+  };
+  Free(reserved);
+  EXPECT_EQ(application.TakeCalls(), (Calls{"free", "alloc 10", "empty_cache", "alloc 20", "free"}));
+  EXPECT_EQ(Stats().in_use_bytes, 20u);
+  Free(of_empty_cache);
+}
+
+TEST_F(ExternalAllocator, DestroyedInsideAllocEndsAndGivesTheMemoryBack) {
+  const LogCatcher log;
+  application.on_alloc = [&] {
+    application.on_alloc = nullptr;
+    gcap_allocator_destroy(std::exchange(allocator_, nullptr));
+  };
+  void* ptr = this;
+  GCAP_EXPECT_FAILS(gcap_allocator_alloc(allocator_, 100, &ptr), GCAP_FAILED_PRECONDITION, "destroyed inside");
+  EXPECT_EQ(ptr, nullptr);
+  EXPECT_EQ(application.TakeCalls(), (Calls{"alloc 100", "free"}));
+  EXPECT_NE(log.text().find("one of its callbacks"), std::string::npos) << log.text();
+}
+
+TEST_F(ExternalAllocator, DestroyedInsideFreeOrEmptyCacheEndsAfterIt) {
+  const LogCatcher log;
+  const auto destroy = [&] { gcap_allocator_destroy(std::exchange(allocator_, nullptr)); };
+  void* reserved = nullptr;
+  GCAP_ASSERT_OK(gcap_allocator_reserve(allocator_, 100, &reserved));
+  application.on_free = destroy;
+  Free(reserved);
+  EXPECT_EQ(application.TakeCalls(), (Calls{"alloc 100", "free", "empty_cache"}));
+  const gcap_external_allocator_options_t options = ExternalOptions(0);
+  GCAP_ASSERT_OK(gcap_external_allocator_create(&options, &allocator_));
+  application.on_empty_cache = destroy;
+  GCAP_EXPECT_OK(gcap_allocator_trim(allocator_));
+  EXPECT_EQ(application.TakeCalls(), Calls{"empty_cache"});
+  EXPECT_EQ(log.text().find("handed out"), std::string::npos) << log.text();
+}
+
+// Else the next kernel launch would seem to have failed.
+TEST_F(ExternalAllocator, LastErrorOfACallbackIsNotHandedOn) {
+  const auto fail = [] { EXPECT_EQ(cudaSetDevice(-1), cudaErrorInvalidDevice); };
+  application.on_alloc = application.on_free = application.on_empty_cache = fail;
+  void* reserved = nullptr;
+  GCAP_ASSERT_OK(gcap_allocator_reserve(allocator_, 100, &reserved));
+  EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
+  Free(reserved);
+  EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
+  GCAP_EXPECT_OK(gcap_allocator_trim(allocator_));
+  EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
+  application.is_empty = true;
+  void* ptr = nullptr;
+  GCAP_EXPECT_FAILS(gcap_allocator_alloc(allocator_, 100, &ptr), GCAP_RESOURCE_EXHAUSTED, "100");
+  EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
+}
+
+TEST_F(ExternalAllocator, LastErrorFromBeforeIsLeftAlone) {
+  EXPECT_EQ(cudaSetDevice(-1), cudaErrorInvalidDevice);
+  Free(Alloc(100));
+  EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidDevice);
+}
+
+TEST_F(ExternalAllocator, CaptureModeThatACallbackChangesIsRestored) {
+  std::vector<cudaStreamCaptureMode> seen;
+  application.on_alloc = application.on_free = application.on_empty_cache = [&] {
+    cudaStreamCaptureMode mode = cudaStreamCaptureModeThreadLocal;
+    EXPECT_EQ(cudaThreadExchangeStreamCaptureMode(&mode), cudaSuccess);
+    seen.push_back(mode);
+  };
+  void* reserved = nullptr;
+  GCAP_ASSERT_OK(gcap_allocator_reserve(allocator_, 100, &reserved));
+  Free(reserved);
+  EXPECT_EQ(seen, std::vector<cudaStreamCaptureMode>(3, cudaStreamCaptureModeRelaxed)) << "alloc, free, empty_cache";
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
+  EXPECT_EQ(cudaThreadExchangeStreamCaptureMode(&mode), cudaSuccess);
+  EXPECT_EQ(mode, cudaStreamCaptureModeGlobal);
+}
+
+// --- Whose callbacks ------------------------------------------------------------------------------------------------
+
+TEST_F(ExternalAllocator, CallbacksAreThoseOfItsCreation) {
+  gcap_external_allocator_options_t options = ExternalOptions(0);
+  gcap_allocator_t* allocator = nullptr;
+  GCAP_ASSERT_OK(gcap_external_allocator_create(&options, &allocator));
+  options.alloc = [](size_t) -> void* { return nullptr; };
+  options.free = [](void*) { ADD_FAILURE() << "not this one"; };
+  void* ptr = nullptr;
+  GCAP_EXPECT_OK(gcap_allocator_alloc(allocator, 100, &ptr));
+  GCAP_EXPECT_OK(gcap_allocator_free(allocator, ptr));
+  gcap_allocator_destroy(allocator);
+  EXPECT_EQ(application.TakeCalls(), (Calls{"alloc 100", "free"}));
 }
 
 TEST_F(ExternalAllocator, KeepsToItsOwnCallbacks) {

@@ -7,6 +7,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <functional>
 #include <string>
@@ -20,11 +21,12 @@ namespace testing {
 
 struct Application {
   std::vector<std::string> calls;
-  std::vector<int> devices;        // current in each call
-  size_t num_blocks = 0;           // handed out, not freed
-  void* next_answer = nullptr;     // what the next alloc returns instead of new memory; forgotten then
-  bool is_empty = false;           // alloc returns NULL
-  std::function<void()> on_alloc;  // runs inside alloc
+  std::vector<int> devices;     // current in each call
+  size_t num_blocks = 0;        // handed out, not freed
+  void* next_answer = nullptr;  // what the next alloc returns instead of new memory; forgotten then
+  std::vector<void*> answers;   // those returned; nothing is freed when they come back
+  bool is_empty = false;        // alloc returns NULL
+  std::function<void()> on_alloc, on_free, on_empty_cache;  // run inside, as copies: they may replace themselves
 
   void Note(const std::string& call) {
     calls.push_back(call);
@@ -39,20 +41,33 @@ inline Application application;
 
 inline void* ExternalAlloc(size_t bytes) {
   application.Note("alloc " + std::to_string(bytes));
-  if (application.on_alloc) application.on_alloc();
+  if (const auto hook = application.on_alloc) hook();
   if (application.is_empty) return nullptr;
-  if (application.next_answer != nullptr) return std::exchange(application.next_answer, nullptr);
+  if (application.next_answer != nullptr) {
+    application.answers.push_back(application.next_answer);
+    return std::exchange(application.next_answer, nullptr);
+  }
   ++application.num_blocks;
   return std::aligned_alloc(256, (bytes + 255) / 256 * 256);
 }
 
 inline void ExternalFree(void* ptr) {
   application.Note("free");
+  if (const auto hook = application.on_free) hook();
+  std::vector<void*>& answers = application.answers;
+  const auto answer = std::find(answers.begin(), answers.end(), ptr);
+  if (answer != answers.end()) {
+    answers.erase(answer);
+    return;
+  }
   --application.num_blocks;
   std::free(ptr);
 }
 
-inline void ExternalEmptyCache() { application.Note("empty_cache"); }
+inline void ExternalEmptyCache() {
+  application.Note("empty_cache");
+  if (const auto hook = application.on_empty_cache) hook();
+}
 
 inline gcap_external_allocator_options_t ExternalOptions(int device_id) {
   gcap_external_allocator_options_t options = {};

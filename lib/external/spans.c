@@ -1,0 +1,66 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Spans: an array in the order of addresses, so that only two neighbours can be in the way of a new one. Entering and
+// leaving move what is above: a session's weights and regions of scratch are thousands at most, and come and go
+// seldom.
+
+#include "lib/external/spans.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+// How many spans begin at or below the address.
+static size_t rank_of(const external_spans_t* spans, uintptr_t address) {
+  size_t low = 0, high = spans->count;
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    if (spans->spans[middle].begin <= address) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+static gcap_status_t make_room(external_spans_t* spans) {
+  if (spans->count < spans->capacity) return NULL;
+  size_t capacity = spans->capacity == 0 ? 16 : 2 * spans->capacity;
+  external_span_t* larger = realloc(spans->spans, capacity * sizeof(*larger));
+  if (larger == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to note an external allocation");
+  spans->spans = larger;
+  spans->capacity = capacity;
+  return NULL;
+}
+
+gcap_status_t external_spans_add(external_spans_t* spans, const void* ptr, size_t bytes, external_span_t* out_rival) {
+  const uintptr_t begin = (uintptr_t)ptr;
+  if (bytes > UINTPTR_MAX - begin) {
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "%zu bytes at %p reach beyond the last address", bytes, ptr);
+  }
+  const external_span_t span = {begin, begin + bytes};
+  size_t at = rank_of(spans, begin);
+  const external_span_t* rival = NULL;
+  if (at > 0 && spans->spans[at - 1].end > span.begin) rival = &spans->spans[at - 1];
+  if (rival == NULL && at < spans->count && spans->spans[at].begin < span.end) rival = &spans->spans[at];
+  if (rival != NULL) {
+    *out_rival = *rival;
+    return GCAP_STATUS(GCAP_ALREADY_EXISTS,
+                       "%zu bytes at %p overlap the %zu bytes at 0x%" PRIxPTR ", which are handed out", bytes, ptr,
+                       (size_t)(rival->end - rival->begin), rival->begin);
+  }
+  GCAP_RETURN_IF_ERROR(make_room(spans));
+  memmove(&spans->spans[at + 1], &spans->spans[at], (spans->count - at) * sizeof(span));
+  spans->spans[at] = span;
+  ++spans->count;
+  return NULL;
+}
+
+void external_spans_remove(external_spans_t* spans, const void* ptr) {
+  size_t at = rank_of(spans, (uintptr_t)ptr) - 1;
+  --spans->count;
+  memmove(&spans->spans[at], &spans->spans[at + 1], (spans->count - at) * sizeof(spans->spans[0]));
+}
+
+void external_spans_deinit(external_spans_t* spans) { free(spans->spans); }
