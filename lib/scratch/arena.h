@@ -3,14 +3,16 @@
 // arena.h: the parts of the scratch arena, shared by the files of this folder alone.
 //
 // Locking. Each stream has a lock over its pool, its cache and all blocks that name it as their user. The fast path
-// (front.c) takes that one lock alone, which no two streams share. Everything else holds the arena: its mutex and,
-// below it, the lock of every stream (scratch_hold). Blocks change hands between streams only then, so a lock of one
-// stream is enough to see that a neighbour is the same stream's, and to join with it.
+// (front.c) takes that one lock alone, which no two streams share; the thread that uses the stream, without any atomic
+// exchange (users.c). Everything else holds the arena: its mutex and, below it, the lock of every stream
+// (scratch_hold). Blocks change hands between streams only then, so a lock of one stream is enough to see that a
+// neighbour is the same stream's, and to join with it.
 #ifndef GCAP_LIB_SCRATCH_ARENA_H_
 #define GCAP_LIB_SCRATCH_ARENA_H_
 
 #include <pthread.h>
 
+#include "lib/base/thread_state.h"
 #include "lib/scratch/pages.h"
 #include "lib/scratch/pool.h"
 #include "lib/scratch/test_hooks.h"
@@ -31,10 +33,19 @@ typedef struct scratch_region {
 #define SCRATCH_MAX_CACHED_BYTES ((size_t)1 << 20)
 #define SCRATCH_NUM_CACHE_BINS 81  // scratch_pool_bin of that, and one
 
+// The right of one thread to enter a stream's lock by saying so. It is never given to another thread.
+typedef struct scratch_bias {
+  const void* thread;   // scratch_this_thread of it
+  atomic_bool entered;  // written by that thread alone
+} scratch_bias_t;
+
+enum { SCRATCH_NUM_BIASES = 4 };
+
 // What the arena knows of one stream. Its memory stays one of a stream until the arena ends.
 typedef struct scratch_stream {
   char apart_below[SCRATCH_LINE_BYTES];
-  atomic_bool locked;
+  _Atomic(scratch_bias_t*) bias;     // NULL: none, or the arena is held; then `locked` counts
+  atomic_bool locked;                // also while the arena is held
   _Atomic(gcap_stream_t*) stream;    // NULL: forgotten
   gcap_scratch_reservation_t* open;  // the reservation that its allocations are diverted to
   scratch_block_t* spares;           // block structs to use again, linked by `next`
@@ -45,6 +56,10 @@ typedef struct scratch_stream {
   scratch_block_t* cache[SCRATCH_NUM_CACHE_BINS];  // by scratch_pool_bin, most recently freed first, linked by `next`
   scratch_pool_t pool;                             // free blocks of the arena that carry its tag
   size_t num_reservations;
+  scratch_bias_t biases[SCRATCH_NUM_BIASES];
+  scratch_bias_t* resting_bias;  // `bias` while the arena is held
+  unsigned num_biases;           // ever given
+  unsigned num_intrusions;       // by threads without the bias; when there are many, no thread has it any more
   struct scratch_stream* next;
   char apart_above[SCRATCH_LINE_BYTES];
 } scratch_stream_t;
@@ -80,6 +95,9 @@ static inline size_t scratch_first_place(const scratch_directory_t* directory, c
 
 typedef struct scratch_debug scratch_debug_t;  // debug.h
 
+// Less than one byte in so many of what is asked for is wasted by handing out a block whole.
+#define SCRATCH_MAX_DEAD_SHARE 8
+
 struct gcap_scratch {
   // Read by the fast path, written seldom.
   _Atomic(scratch_directory_t*) directory;  // NULL: no stream yet
@@ -89,6 +107,7 @@ struct gcap_scratch {
 
   gcap_allocator_t* upstream;
   gcap_scratch_options_t options;
+  bool can_bias;
   char apart[SCRATCH_LINE_BYTES];
   pthread_mutex_t mutex;
 
@@ -112,19 +131,40 @@ struct gcap_scratch {
   gcap_allocator_stats_t stats;
 };
 
+// Whether a free block is given for a request without being cut: what it has too much stays with it, unused. The rule
+// is ONNX Runtime's max_dead_bytes_per_chunk, but for the share of the request, which keeps waste in proportion.
+static inline bool scratch_fits_whole(const gcap_scratch_t* scratch, const scratch_block_t* block, size_t bytes) {
+  const size_t dead_bytes = block->bytes - bytes;  // huge when the block is too small
+  return dead_bytes <= scratch->options.max_dead_bytes_per_chunk && dead_bytes < bytes / SCRATCH_MAX_DEAD_SHARE;
+}
+
 // The functions below are called while the arena is held, unless they say otherwise; those that reach upstream let go
 // of it meanwhile, and say so.
 
 // --- users.c --------------------------------------------------------------------------------------------------------
 
-// The lock of one stream. False when somebody else holds on to it for long.
-bool scratch_try_lock_again(scratch_stream_t* user);
-static inline bool scratch_try_lock(scratch_stream_t* user) {
-  return !atomic_exchange_explicit(&user->locked, true, memory_order_acquire) || scratch_try_lock_again(user);
+// Names the calling thread.
+static inline const void* scratch_this_thread(void) { return &gcap_thread_run_trace; }
+
+// Takes the lock of one stream: gives what scratch_leave is to be called with, or NULL when somebody else has it, or
+// may have it, for long.
+atomic_bool* scratch_enter_by_lock(scratch_stream_t* user);
+static inline atomic_bool* scratch_enter(scratch_stream_t* user) {
+  scratch_bias_t* bias = atomic_load_explicit(&user->bias, memory_order_acquire);
+  if (bias == NULL) return scratch_enter_by_lock(user);
+  if (bias->thread != scratch_this_thread()) return NULL;
+  atomic_store_explicit(&bias->entered, true, memory_order_relaxed);
+  atomic_signal_fence(memory_order_seq_cst);  // the rest of the fence is the holder's (users.c)
+  if (atomic_load_explicit(&user->bias, memory_order_acquire) == bias) return &bias->entered;
+  atomic_store_explicit(&bias->entered, false, memory_order_release);
+  return NULL;
 }
-static inline void scratch_unlock(scratch_stream_t* user) {
-  atomic_store_explicit(&user->locked, false, memory_order_release);
-}
+static inline void scratch_leave(atomic_bool* entered) { atomic_store_explicit(entered, false, memory_order_release); }
+// Makes the calling thread the one that enters the user's lock without an exchange, unless threads have come and gone
+// too often. `intruder`: it only freed a block.
+void scratch_note_thread(gcap_scratch_t* scratch, scratch_stream_t* user, bool intruder);
+// Whether threads can have a bias in this process.
+bool scratch_can_bias(void);
 // Holds the arena. Called with no lock of it held.
 void scratch_hold(gcap_scratch_t* scratch);
 void scratch_let_go(gcap_scratch_t* scratch);
@@ -195,7 +235,7 @@ scratch_pool_t* scratch_pool_of(gcap_scratch_t* scratch, const scratch_block_t* 
 //   RESOURCE_EXHAUSTED  no host memory; the block is still in its pool
 gcap_status_t scratch_detach(gcap_scratch_t* scratch, scratch_block_t* block, size_t bytes) GCAP_NODISCARD;
 // The same for a block of `user`, whose lock is enough. False when that would need host memory.
-bool scratch_detach_own(scratch_stream_t* user, scratch_block_t* block, size_t bytes, scratch_pages_t* pages);
+bool scratch_detach_own(scratch_stream_t* user, scratch_block_t* block, size_t bytes);
 // Puts a free block into its pool, merged with the neighbours that carry the same mark; gives the block it became. For
 // a block with a user and no reservation the user's lock is enough.
 scratch_block_t* scratch_put(gcap_scratch_t* scratch, scratch_block_t* block);
@@ -217,8 +257,10 @@ gcap_status_t scratch_give_back_idle(gcap_scratch_t* scratch) GCAP_NODISCARD;
 void scratch_settle(gcap_scratch_t* scratch);
 // Takes the tag of `user` off all its blocks.
 void scratch_untag(gcap_scratch_t* scratch, scratch_stream_t* user);
-// Detaches a free block of at least `bytes`; what it has too much is cut off if that is worth it.
-gcap_status_t scratch_take(gcap_scratch_t* scratch, scratch_block_t* block, size_t bytes) GCAP_NODISCARD;
+// Detaches the `bytes` that `user` asked for, or all where that is not much more, from a free block of at least so
+// many.
+gcap_status_t scratch_take(gcap_scratch_t* scratch, scratch_stream_t* user, size_t bytes,
+                           scratch_block_t** block) GCAP_NODISCARD;
 // Detaches a block of `bytes` that `user` may have now, and gives it to the open reservation if there is one. NULL when
 // there is no such block.
 gcap_status_t scratch_place(gcap_scratch_t* scratch, scratch_stream_t* user, size_t bytes,

@@ -16,25 +16,21 @@
 #include "lib/scratch/arena.h"
 
 // Blocks of a cache bin that are looked at for the size: in the steady state it is among the last freed.
-enum { kCacheLooks = 4 };
-
-// Blocks of a pool bin that are looked at for one that is large enough. More would find more of them that fit exactly,
-// each at the price of a cache miss; a larger block is cut instead.
-enum { kPoolLooks = 8 };
+enum { kCacheLooks = 2 };
 
 // Sizes that come again make the cache worth while; sizes that are all different only go through it. Each bin has a
 // credit, which a block that is taken raises and one that leaves otherwise lowers. Without credit a freed block goes
 // straight to the pool, but for one in so many, by which the bin may earn credit again.
-enum { kFirstCredit = 8, kMaxCredit = 64, kCreditOfHit = 4, kTryOneIn = 16 };
+enum { kFirstCredit = 8, kMaxCredit = 64, kCreditOfHit = 2, kTryOneIn = 16 };
 
 // --- The cache ------------------------------------------------------------------------------------------------------
 
-static scratch_block_t* take_cached(scratch_stream_t* user, size_t bytes) {
+static scratch_block_t* take_cached(const gcap_scratch_t* scratch, scratch_stream_t* user, size_t bytes) {
   unsigned bin = scratch_pool_bin(bytes);
   scratch_block_t** link = &user->cache[bin];
   for (int looks = 0; *link != NULL && looks < kCacheLooks; link = &(*link)->next, ++looks) {
     scratch_block_t* block = *link;
-    if (block->bytes != bytes) continue;
+    if (!scratch_fits_whole(scratch, block, bytes)) continue;
     *link = block->next;
     --user->num_cached;
     if (user->cache_credit[bin] < kMaxCredit) user->cache_credit[bin] += kCreditOfHit;
@@ -44,10 +40,10 @@ static scratch_block_t* take_cached(scratch_stream_t* user, size_t bytes) {
 }
 
 static bool put_cached(scratch_stream_t* user, scratch_block_t* block) {
-  unsigned bin = block->bin;
+  unsigned bin = scratch_pool_bin(block->bytes);
   if (bin >= SCRATCH_NUM_CACHE_BINS) return false;
   if (user->cache_credit[bin] == 0 && user->num_frees % kTryOneIn != 0) return false;
-  block->state = SCRATCH_CACHED;
+  scratch_block_set_mark(block, (uintptr_t)user | SCRATCH_CACHED);
   block->next = user->cache[bin];
   user->cache[bin] = block;
   ++user->num_cached;
@@ -65,7 +61,7 @@ void scratch_flush(gcap_scratch_t* scratch, scratch_stream_t* user) {
       user->cache[bin] = block->next;
       --user->num_cached;
       if (user->cache_credit[bin] > 0) --user->cache_credit[bin];
-      block->state = SCRATCH_FREE;
+      scratch_block_set_mark(block, (uintptr_t)user | SCRATCH_FREE);
       scratch_put(scratch, block);
     }
   }
@@ -77,23 +73,23 @@ void scratch_flush_all(gcap_scratch_t* scratch) {
 
 // --- The pool -------------------------------------------------------------------------------------------------------
 
-// A block of the pool of at least `bytes`, in a bounded number of steps: it may overlook one whose bin holds smaller
-// ones too.
-static scratch_block_t* find_quickly(const scratch_pool_t* pool, size_t bytes) {
-  unsigned bin = scratch_pool_bin(bytes);
+// A block of the pool of at least `bytes`: the last freed of its own bin, or one of a higher bin, where all are large
+// enough. Only when there is none is the rest of the own bin worth its cache misses.
+static scratch_block_t* find_own(const scratch_pool_t* pool, size_t bytes) {
+  const unsigned bin = scratch_pool_bin(bytes);
   scratch_block_t* block = pool->bins[bin];
-  for (int looks = 0; block != NULL && looks < kPoolLooks; block = block->next, ++looks) {
-    if (block->bytes >= bytes) return block;
-  }
-  bin = scratch_pool_next_bin(pool, bin + 1);
-  return bin < SCRATCH_NUM_BINS ? pool->bins[bin] : NULL;
+  if (block != NULL && block->bytes >= bytes) return block;
+  const unsigned higher = scratch_pool_next_bin(pool, bin + 1);
+  if (higher < SCRATCH_NUM_BINS) return pool->bins[higher];
+  while (block != NULL && block->bytes < bytes) block = block->next;
+  return block;
 }
 
 // --- Allocation and free --------------------------------------------------------------------------------------------
 
 void scratch_mark_live(scratch_stream_t* user, size_t requested_bytes, scratch_block_t* block) {
-  block->state = SCRATCH_LIVE;
-  block->unused_bytes = (uint32_t)(block->bytes - requested_bytes);
+  scratch_block_set_state(block, SCRATCH_LIVE);
+  block->requested_bytes = requested_bytes;
   ++user->num_allocs;
   user->in_use_bytes += block->bytes;
   user->requested_in_use_bytes += requested_bytes;
@@ -104,22 +100,26 @@ void scratch_mark_live(scratch_stream_t* user, size_t requested_bytes, scratch_b
 void scratch_mark_free(scratch_stream_t* user, scratch_block_t* block) {
   ++user->num_frees;
   user->in_use_bytes -= block->bytes;
-  user->requested_in_use_bytes -= scratch_block_requested_bytes(block);
-  block->state = SCRATCH_FREE;
-  block->sync_id = gcap_stream_sync_id(scratch_user_stream(user));
+  user->requested_in_use_bytes -= block->requested_bytes;
+  scratch_block_set_state(block, SCRATCH_FREE);
+  block->used_before = gcap_stream_sync_id(scratch_user_stream(user)) + 1;
+}
+
+static scratch_block_t* take_from_pool(gcap_scratch_t* scratch, scratch_stream_t* user, size_t bytes) {
+  scratch_block_t* block = find_own(&user->pool, bytes);
+  if (block == NULL) return NULL;
+  if (!scratch_detach_own(user, block, scratch_fits_whole(scratch, block, bytes) ? block->bytes : bytes)) return NULL;
+  scratch_pages_set(&scratch->pages, scratch_block_base(block), block);
+  return block;
 }
 
 static scratch_block_t* take(gcap_scratch_t* scratch, scratch_stream_t* user, size_t bytes) {
-  if (bytes <= SCRATCH_MAX_CACHED_BYTES) {
-    scratch_block_t* cached = take_cached(user, bytes);
-    if (cached != NULL) return cached;
-  }
-  scratch_block_t* block = find_quickly(&user->pool, bytes);
-  if (block != NULL && scratch_detach_own(user, block, bytes, &scratch->pages)) return block;
-  if (user->num_cached == 0) return NULL;
+  scratch_block_t* block = NULL;
+  if (bytes <= SCRATCH_MAX_CACHED_BYTES) block = take_cached(scratch, user, bytes);
+  if (block == NULL) block = take_from_pool(scratch, user, bytes);
+  if (block != NULL || user->num_cached == 0) return block;
   scratch_flush(scratch, user);  // joining also frees the block struct that cutting may have lacked
-  block = find_quickly(&user->pool, bytes);
-  return block != NULL && scratch_detach_own(user, block, bytes, &scratch->pages) ? block : NULL;
+  return take_from_pool(scratch, user, bytes);
 }
 
 static void* alloc_own(gcap_scratch_t* scratch, size_t bytes, gcap_stream_t* stream) {
@@ -128,7 +128,8 @@ static void* alloc_own(gcap_scratch_t* scratch, size_t bytes, gcap_stream_t* str
   if (gcap_thread_captures() || scratch->debug != NULL) return NULL;
   if (atomic_load_explicit(&scratch->deficit_bytes, memory_order_relaxed) != 0) return NULL;
   scratch_stream_t* user = scratch_find_stream(scratch, stream);
-  if (user == NULL || !scratch_try_lock(user)) return NULL;
+  atomic_bool* entered = user == NULL ? NULL : scratch_enter(user);
+  if (entered == NULL) return NULL;
   void* ptr = NULL;
   if (user->open == NULL && scratch_user_stream(user) == stream) {
     scratch_block_t* block = take(scratch, user, rounded);
@@ -137,27 +138,25 @@ static void* alloc_own(gcap_scratch_t* scratch, size_t bytes, gcap_stream_t* str
       ptr = scratch_block_base(block);
     }
   }
-  scratch_unlock(user);
+  scratch_leave(entered);
   return ptr;
-}
-
-// Whether it is a live block of the user, in no graph, that starts at the address. Called with the user's lock.
-static bool is_plain(const scratch_block_t* block, const scratch_stream_t* user, const void* ptr) {
-  return scratch_block_user(block) == user && block->state == SCRATCH_LIVE && scratch_block_base(block) == ptr &&
-         !block->kept && user->open == NULL;
 }
 
 static bool free_own(gcap_scratch_t* scratch, void* ptr) {
   if (gcap_thread_captures() || scratch->debug != NULL) return false;
   scratch_block_t* block = scratch_pages_find(&scratch->pages, ptr);
-  scratch_stream_t* user = block == NULL ? NULL : scratch_block_user(block);
-  if (user == NULL || !scratch_try_lock(user)) return false;
-  bool plain = is_plain(block, user, ptr);
+  const uintptr_t mark = block == NULL ? 0 : scratch_block_mark(block);
+  if ((mark & SCRATCH_MARK_BITS) != SCRATCH_LIVE) return false;
+  scratch_stream_t* user = (scratch_stream_t*)(mark & ~SCRATCH_MARK_BITS);
+  atomic_bool* entered = scratch_enter(user);
+  if (entered == NULL) return false;
+  // Looked at again under the lock: a live block of the user, in no graph, that starts at the address.
+  bool plain = scratch_block_mark(block) == mark && scratch_block_base(block) == ptr && user->open == NULL;
   if (plain) {
     scratch_mark_free(user, block);
     if (!put_cached(user, block)) scratch_put(scratch, block);
   }
-  scratch_unlock(user);
+  scratch_leave(entered);
   return plain;
 }
 

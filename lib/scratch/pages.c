@@ -3,7 +3,7 @@
 // The map from addresses to blocks: device memory holds no headers, so each granule has a place in a tree of fixed
 // depth. A page is used again when its regions are gone, and its memory stays a page until the arena ends: whoever
 // looks up a wrong address at that moment finds nothing, or a block that does not start there.
-// Invariant: a page of no region is all zero. Locking: the own mutex for making and ending, none for looking.
+// Locking: the own mutex for making and ending, none for looking.
 
 #include "lib/scratch/pages.h"
 

@@ -15,7 +15,7 @@
 #define SCRATCH_NUM_LEAVES_LOG2 12
 
 typedef struct scratch_page {
-  _Atomic(scratch_block_t*) blocks[(size_t)1 << (SCRATCH_PAGE_BYTES_LOG2 - 8)];  // by granule: what starts there
+  _Atomic(scratch_block_t*) blocks[(size_t)1 << (SCRATCH_PAGE_BYTES_LOG2 - 8)];  // by granule
   struct scratch_page* next;                                                     // among the spares
 } scratch_page_t;
 
@@ -26,21 +26,23 @@ typedef struct scratch_leaf {
   } places[(size_t)1 << SCRATCH_LEAF_PAGES_LOG2];
 } scratch_leaf_t;
 
-// Whoever may change a block sets its place (see arena.h); anybody looks.
+// A place leads to the block that was last handed out there, whether it still is or not: a struct stays one of a block
+// until the arena ends, and says itself what it is. Whoever may change a block sets its place (see arena.h); anybody
+// looks.
 typedef struct scratch_pages {
   _Atomic(scratch_leaf_t*) leaves[(size_t)1 << SCRATCH_NUM_LEAVES_LOG2];
-  pthread_mutex_t mutex;   // over what follows, and over the making and ending of pages
-  scratch_page_t* spares;  // all zero
+  pthread_mutex_t mutex;  // over what follows, and over the making and ending of pages
+  scratch_page_t* spares;
 } scratch_pages_t;
 
 void scratch_pages_init(scratch_pages_t* pages);
 void scratch_pages_deinit(scratch_pages_t* pages);
 
-// Makes places for a region. They are empty.
+// Makes places for a region.
 //   RESOURCE_EXHAUSTED  no host memory
 //   LIBRARY_ERROR       no device or host has such addresses
 gcap_status_t scratch_pages_add(scratch_pages_t* pages, const char* base, size_t bytes) GCAP_NODISCARD;
-// Takes them away; they are empty again.
+// Takes them away.
 void scratch_pages_remove(scratch_pages_t* pages, const char* base, size_t bytes);
 
 // The place of the granule of an address; NULL when there is no page. For an address of no region it may become one of
@@ -57,13 +59,12 @@ static inline _Atomic(scratch_block_t*)* scratch_pages_place(scratch_pages_t* pa
   return &page->blocks[(address & (((uintptr_t)1 << SCRATCH_PAGE_BYTES_LOG2) - 1)) / SCRATCH_GRANULE_BYTES];
 }
 
-// Empties or fills the place of an address in a region.
+// Fills the place of an address in a region.
 static inline void scratch_pages_set(scratch_pages_t* pages, const char* address, scratch_block_t* block) {
   atomic_store_explicit(scratch_pages_place(pages, address), block, memory_order_release);
 }
 
-// The block that starts in the granule of `ptr`, or NULL. For an address of no region the answer may be any block that
-// ever was.
+// If a live block starts at `ptr`, that one; else any block that ever was, or NULL.
 static inline scratch_block_t* scratch_pages_find(scratch_pages_t* pages, const void* ptr) {
   _Atomic(scratch_block_t*)* place = scratch_pages_place(pages, ptr);
   return place == NULL ? NULL : atomic_load_explicit(place, memory_order_acquire);

@@ -13,11 +13,13 @@
 
 #include "lib/scratch/arena.h"
 
+enum { kPieceShare = 8, kMinPieceBytes = 64 << 10, kMaxPieceBytes = 32 << 20 };
+
 // Changes a free block's tag to none.
 static scratch_block_t* untag_block(gcap_scratch_t* scratch, scratch_block_t* block) {
   scratch_pool_remove(&scratch_block_user(block)->pool, block);
   scratch_block_set_user(block, NULL);
-  block->sync_id = 0;
+  block->used_before = 0;
   return scratch_put(scratch, block);
 }
 
@@ -34,7 +36,7 @@ static void settle_user(gcap_scratch_t* scratch, scratch_stream_t* user) {
     scratch_block_t* next = NULL;
     for (scratch_block_t* block = user->pool.bins[bin]; block != NULL; block = next) {
       next = block->next;  // stays in this pool: an untagged block merges with untagged ones only
-      if (gcap_stream_has_finished(scratch_user_stream(user), block->sync_id)) untag_block(scratch, block);
+      if (scratch_is_finished(block)) untag_block(scratch, block);
     }
   }
 }
@@ -51,18 +53,15 @@ static scratch_block_t* find_in_lists(gcap_scratch_t* scratch, scratch_stream_t*
   if (block == NULL) scratch_flush_all(scratch);
   for (scratch_stream_t* other = scratch->streams; block == NULL && other != NULL; other = other->next) {
     if (other == user) continue;
-    const gcap_stream_t* consumer = scratch->test_hooks.ignore_tags ? NULL : scratch_user_stream(user);
-    block = scratch_pool_find(&other->pool, bytes, consumer);
+    block = scratch_pool_find(&other->pool, bytes, scratch->test_hooks.ignore_tags ? NULL : user);
   }
   return block;
 }
 
 static bool may_have(const scratch_stream_t* user, const scratch_block_t* block) {
-  if (block->state == SCRATCH_LIVE) return false;
-  if (block->reservation != NULL) return block->reservation == user->open;
-  const scratch_stream_t* producer = scratch_block_user(block);
-  return producer == NULL ||
-         gcap_stream_has_waited(scratch_user_stream(user), scratch_user_stream(producer), block->sync_id);
+  if (scratch_block_state(block) == SCRATCH_LIVE) return false;
+  const gcap_scratch_reservation_t* reservation = scratch_block_reservation(block);
+  return reservation != NULL ? reservation == user->open : scratch_comes_after(user, block);
 }
 
 typedef struct run {
@@ -97,13 +96,7 @@ static gcap_status_t join_run(gcap_scratch_t* scratch, const scratch_stream_t* u
     if (user->open != NULL) scratch_reservation_adopt(user->open, block);
     scratch_merge_upper(scratch, block);
   }
-  run->first->bin = (uint16_t)scratch_pool_bin(bytes);
   return NULL;
-}
-
-gcap_status_t scratch_take(gcap_scratch_t* scratch, scratch_block_t* block, size_t bytes) {
-  const size_t max_dead_bytes = scratch->options.max_dead_bytes_per_chunk;
-  return scratch_detach(scratch, block, scratch_handed_bytes(block->bytes, bytes, max_dead_bytes));
 }
 
 static gcap_status_t gather(gcap_scratch_t* scratch, const scratch_stream_t* user, size_t bytes,
@@ -118,12 +111,37 @@ static gcap_status_t gather(gcap_scratch_t* scratch, const scratch_stream_t* use
   return NULL;
 }
 
+// How much a stream takes of memory that nobody uses, so that its blocks lie together: streams whose blocks alternate
+// could not join them, and their threads would share cache lines. It grows with what the stream has, and is nothing
+// more than was asked for where there is not plenty.
+static size_t piece_bytes(const scratch_stream_t* user, size_t bytes, size_t available_bytes) {
+  size_t piece = user->in_use_bytes / kPieceShare;
+  if (piece < kMinPieceBytes) piece = kMinPieceBytes;
+  if (piece > kMaxPieceBytes) piece = kMaxPieceBytes;
+  piece -= piece % kMinPieceBytes;
+  return bytes < piece && piece <= available_bytes / kPieceShare ? piece : bytes;
+}
+
+gcap_status_t scratch_take(gcap_scratch_t* scratch, scratch_stream_t* user, size_t bytes, scratch_block_t** block) {
+  if (scratch_fits_whole(scratch, *block, bytes)) return scratch_detach(scratch, *block, (*block)->bytes);
+  if (scratch_block_user(*block) == NULL && user->open == NULL) {
+    const size_t piece = piece_bytes(user, bytes, (*block)->bytes);
+    if (piece != bytes) {
+      GCAP_RETURN_IF_ERROR(scratch_detach(scratch, *block, piece));
+      scratch_block_set_user(*block, user);
+      (*block)->used_before = 0;
+      *block = scratch_put(scratch, *block);
+    }
+  }
+  return scratch_detach(scratch, *block, bytes);
+}
+
 gcap_status_t scratch_place(gcap_scratch_t* scratch, scratch_stream_t* user, size_t bytes,
                             scratch_block_t** out_block) {
   *out_block = NULL;
   scratch_block_t* block = find_in_lists(scratch, user, bytes);
   if (block == NULL) return gather(scratch, user, bytes, out_block);
-  GCAP_RETURN_IF_ERROR(scratch_take(scratch, block, bytes));
+  GCAP_RETURN_IF_ERROR(scratch_take(scratch, user, bytes, &block));
   if (user->open != NULL) scratch_reservation_adopt(user->open, block);
   *out_block = block;
   return NULL;

@@ -9,14 +9,23 @@
 
 #include "lib/scratch/arena.h"
 
-scratch_block_t* scratch_pool_find(const scratch_pool_t* pool, size_t bytes, const gcap_stream_t* consumer) {
+bool scratch_comes_after(const scratch_stream_t* user, const scratch_block_t* block) {
+  const scratch_stream_t* producer = scratch_block_user(block);
+  if (producer == NULL || block->used_before == 0) return true;
+  return gcap_stream_has_waited(scratch_user_stream(user), scratch_user_stream(producer), block->used_before - 1);
+}
+
+bool scratch_is_finished(const scratch_block_t* block) {
+  if (block->used_before == 0) return true;
+  return gcap_stream_has_finished(scratch_user_stream(scratch_block_user(block)), block->used_before - 1);
+}
+
+scratch_block_t* scratch_pool_find(const scratch_pool_t* pool, size_t bytes, const scratch_stream_t* consumer) {
   unsigned bin = scratch_pool_next_bin(pool, scratch_pool_bin(bytes));
   for (; bin < SCRATCH_NUM_BINS; bin = scratch_pool_next_bin(pool, bin + 1)) {
     for (scratch_block_t* block = pool->bins[bin]; block != NULL; block = block->next) {
       if (block->bytes < bytes) continue;
-      if (consumer == NULL) return block;
-      const gcap_stream_t* producer = scratch_user_stream(scratch_block_user(block));
-      if (gcap_stream_has_waited(consumer, producer, block->sync_id)) return block;
+      if (consumer == NULL || scratch_comes_after(consumer, block)) return block;
     }
   }
   return NULL;

@@ -20,59 +20,70 @@ typedef enum scratch_state {
   SCRATCH_LIVE,      // handed out
 } scratch_state_t;
 
+// A mark tells whose a block is, and its state: a scratch_state_t, and the address of the stream or, with
+// SCRATCH_MARK_KEPT, of the reservation. Two free neighbours may become one just when their marks are the same.
+#define SCRATCH_MARK_STATE ((uintptr_t)3)
+#define SCRATCH_MARK_KEPT ((uintptr_t)4)
+#define SCRATCH_MARK_BITS (SCRATCH_MARK_STATE | SCRATCH_MARK_KEPT)
+
 // One piece of a region. A region's blocks cover it without a gap. Whoever holds the lock of its user (arena.h) may
 // read and change it; what others read without the lock is atomic. Its memory stays one of a block until the arena
-// ends, so that a reader who comes too late finds some block.
+// ends, so that a reader who comes too late finds some block. It fills a cache line.
 typedef struct scratch_block {
-  // The first cache line: all that the fast path reads.
   _Atomic(char*) base;
   // Live: the stream it was allocated for. Free: the tag, the stream that used it last; NULL: nobody uses it any more.
-  _Atomic(struct scratch_stream*) user;
+  _Atomic(uintptr_t) mark;
   size_t bytes;
-  struct scratch_block *previous, *next;  // in a bin of its pool or cache, while free
+  struct scratch_block* next;  // in a bin of its pool or cache, or among the spares
+  union {
+    struct scratch_block* previous;  // in a bin of its pool
+    size_t requested_bytes;          // live: what was asked for
+  };
   // Neighbours in the region, by address. Whoever owns the lower one sets the upper one's link to it.
   _Atomic(struct scratch_block*) lower;
   struct scratch_block* upper;
-  uint8_t state;          // a scratch_state_t
-  bool kept;              // has a reservation
-  uint16_t bin;           // scratch_pool_bin of its bytes; not while it is on its way to a pool
-  uint32_t unused_bytes;  // of a live block: what it has more than was asked for
-
-  uint64_t sync_id;                         // of a tagged block: the user's sync id when it was freed
-  gcap_scratch_reservation_t* reservation;  // the graph that keeps it; NULL: the arena
+  // Of a tagged block: what the user did with it comes before this point of the user's timeline; 0: nothing.
+  uint64_t used_before;
 } scratch_block_t;
 
 static inline char* scratch_block_base(const scratch_block_t* block) {
   return atomic_load_explicit(&block->base, memory_order_relaxed);
 }
+static inline uintptr_t scratch_block_mark(const scratch_block_t* block) {
+  return atomic_load_explicit(&block->mark, memory_order_relaxed);
+}
+static inline void scratch_block_set_mark(scratch_block_t* block, uintptr_t mark) {
+  atomic_store_explicit(&block->mark, mark, memory_order_relaxed);
+}
+static inline scratch_state_t scratch_block_state(const scratch_block_t* block) {
+  return (scratch_state_t)(scratch_block_mark(block) & SCRATCH_MARK_STATE);
+}
+static inline void scratch_block_set_state(scratch_block_t* block, scratch_state_t state) {
+  scratch_block_set_mark(block, (scratch_block_mark(block) & ~SCRATCH_MARK_STATE) | (uintptr_t)state);
+}
+// The graph that keeps it; NULL: the arena.
+static inline gcap_scratch_reservation_t* scratch_block_reservation(const scratch_block_t* block) {
+  const uintptr_t mark = scratch_block_mark(block);
+  return (mark & SCRATCH_MARK_KEPT) != 0 ? (gcap_scratch_reservation_t*)(mark & ~SCRATCH_MARK_BITS) : NULL;
+}
+struct scratch_stream* scratch_reservation_user(const gcap_scratch_reservation_t* reservation);
 static inline struct scratch_stream* scratch_block_user(const scratch_block_t* block) {
-  return atomic_load_explicit(&block->user, memory_order_relaxed);
+  const uintptr_t mark = scratch_block_mark(block);
+  if ((mark & SCRATCH_MARK_KEPT) != 0) return scratch_reservation_user(scratch_block_reservation(block));
+  return (struct scratch_stream*)(mark & ~SCRATCH_MARK_BITS);
 }
+// These leave the state as it is.
 static inline void scratch_block_set_user(scratch_block_t* block, struct scratch_stream* user) {
-  atomic_store_explicit(&block->user, user, memory_order_relaxed);
-}
-static inline size_t scratch_block_requested_bytes(const scratch_block_t* block) {
-  return block->bytes - block->unused_bytes;
+  scratch_block_set_mark(block, (uintptr_t)user | (uintptr_t)scratch_block_state(block));
 }
 static inline void scratch_block_set_reservation(scratch_block_t* block, gcap_scratch_reservation_t* reservation) {
-  block->reservation = reservation;
-  block->kept = reservation != NULL;
+  scratch_block_set_mark(block, (uintptr_t)reservation | SCRATCH_MARK_KEPT | (uintptr_t)scratch_block_state(block));
 }
 static inline scratch_block_t* scratch_block_lower(const scratch_block_t* block) {
   return atomic_load_explicit(&block->lower, memory_order_relaxed);
 }
 static inline void scratch_block_set_lower(scratch_block_t* block, scratch_block_t* lower) {
   atomic_store_explicit(&block->lower, lower, memory_order_relaxed);
-}
-
-// What a block may have too much and be handed out whole, whatever the options say: unused_bytes holds it.
-#define SCRATCH_MAX_DEAD_BYTES ((size_t)1 << 31)
-
-// How much of a free block of `block_bytes` is handed out for a request of `bytes`, both whole granules: all of it when
-// the rest is not worth a block of its own, being at most `max_dead_bytes` and less than an eighth of the request.
-static inline size_t scratch_handed_bytes(size_t block_bytes, size_t bytes, size_t max_dead_bytes) {
-  size_t dead_bytes = block_bytes - bytes;
-  return dead_bytes <= max_dead_bytes && dead_bytes < bytes / 8 ? block_bytes : bytes;
 }
 
 // A bin holds a range of sizes; a power of two is divided into this many.
@@ -115,7 +126,6 @@ static inline void scratch_pool_insert(scratch_pool_t* pool, scratch_block_t* bl
   unsigned bin = scratch_pool_bin(block->bytes);
   scratch_block_t* next = pool->bins[bin];
   scratch_block_t* nowhere;
-  block->bin = (uint16_t)bin;
   block->previous = NULL;
   block->next = next;
   *(next != NULL ? &next->previous : &nowhere) = block;
@@ -124,7 +134,7 @@ static inline void scratch_pool_insert(scratch_pool_t* pool, scratch_block_t* bl
 }
 
 static inline void scratch_pool_remove(scratch_pool_t* pool, scratch_block_t* block) {
-  unsigned bin = block->bin;
+  unsigned bin = scratch_pool_bin(block->bytes);
   scratch_block_t* next = block->next;
   scratch_block_t* previous = block->previous;
   scratch_block_t* nowhere;
@@ -133,8 +143,13 @@ static inline void scratch_pool_remove(scratch_pool_t* pool, scratch_block_t* bl
   pool->filled[bin / 64] ^= (uint64_t)(pool->bins[bin] == NULL) << (bin % 64);
 }
 
-// A block of at least `bytes`; NULL when there is none. With `consumer`, only one whose tag it has waited for.
-scratch_block_t* scratch_pool_find(const scratch_pool_t* pool, size_t bytes, const gcap_stream_t* consumer);
+// Whether what `user` is given next comes after all that was done with a free block of the arena.
+bool scratch_comes_after(const struct scratch_stream* user, const scratch_block_t* block);
+// Whether that is known to be finished, for a tagged block.
+bool scratch_is_finished(const scratch_block_t* block);
+
+// A block of at least `bytes`; NULL when there is none. With `consumer`, only one that it comes after.
+scratch_block_t* scratch_pool_find(const scratch_pool_t* pool, size_t bytes, const struct scratch_stream* consumer);
 // Some block, the smaller ones first; NULL when the pool is empty.
 scratch_block_t* scratch_pool_first(const scratch_pool_t* pool);
 

@@ -19,20 +19,19 @@
 
 // Block structs come in slabs, so that one stream's lie together and share no cache line with another's.
 enum {
-  kBlocksPerSlab = 31,     // a page of the host's memory, with the header and what alignment may cost
-  kStructsPerStream = 62,  // how many are not many; see may_make_slab
-  kStructsPerLive = 4      // a live block, free ones beside it, and as many for those that come and go
+  kBlocksPerSlab = 62,      // a page of the host's memory, with the header and what alignment may cost
+  kStructsPerStream = 124,  // how many are not many; see may_make_slab
+  kStructsPerLive = 4       // a live block, free ones beside it, and as many for those that come and go
 };
 
 typedef struct scratch_slab {
   struct scratch_slab* next;
   void* memory;  // what to free
   char apart[SCRATCH_LINE_BYTES - 2 * sizeof(void*)];
-  struct {
-    scratch_block_t block;
-    char apart[2 * SCRATCH_LINE_BYTES - sizeof(scratch_block_t)];
-  } places[kBlocksPerSlab];
+  scratch_block_t blocks[kBlocksPerSlab];
 } scratch_slab_t;
+
+_Static_assert(sizeof(scratch_block_t) == SCRATCH_LINE_BYTES, "a block fills a cache line");
 
 static bool make_slab(gcap_scratch_t* scratch, scratch_stream_t* user) {
   void* memory = calloc(1, sizeof(scratch_slab_t) + SCRATCH_LINE_BYTES - 1);
@@ -43,13 +42,13 @@ static bool make_slab(gcap_scratch_t* scratch, scratch_stream_t* user) {
   slab->next = scratch->slabs;
   scratch->slabs = slab;
   ++scratch->num_slabs;
-  for (int i = kBlocksPerSlab; i > 0; --i) scratch_block_recycle(scratch, user, &slab->places[i - 1].block);
+  for (int i = kBlocksPerSlab; i > 0; --i) scratch_block_recycle(scratch, user, &slab->blocks[i - 1]);
   return true;
 }
 
 void scratch_block_recycle(gcap_scratch_t* scratch, scratch_stream_t* user, scratch_block_t* block) {
   scratch_block_t** spares = user != NULL ? &user->spares : &scratch->spares;
-  scratch_block_set_user(block, user);
+  scratch_block_set_mark(block, (uintptr_t)user | SCRATCH_FREE);
   block->next = *spares;
   *spares = block;
 }
@@ -79,11 +78,13 @@ static scratch_block_t* steal(gcap_scratch_t* scratch) {
 }
 
 scratch_block_t* scratch_block_new(gcap_scratch_t* scratch, scratch_stream_t* user) {
-  scratch_block_t* block = user != NULL ? pop(&user->spares) : NULL;
+  scratch_block_t** own = user != NULL ? &user->spares : &scratch->spares;
+  scratch_block_t* block = pop(own);
+  const bool may_make = block == NULL && may_make_slab(scratch);
+  if (may_make && make_slab(scratch, user)) block = pop(own);
   if (block == NULL) block = pop(&scratch->spares);
-  if (block == NULL && !may_make_slab(scratch)) block = steal(scratch);
-  if (block == NULL && make_slab(scratch, user)) block = pop(user != NULL ? &user->spares : &scratch->spares);
-  if (block == NULL) block = steal(scratch);               // there is no host memory
+  if (block == NULL) block = steal(scratch);
+  if (block == NULL && !may_make && make_slab(scratch, user)) block = pop(own);
   if (block != NULL) scratch_block_set_user(block, NULL);  // from here on no stream's lock leads to it
   return block;
 }
@@ -94,19 +95,6 @@ void scratch_free_blocks(gcap_scratch_t* scratch) {
     scratch->slabs = slab->next;
     free(slab->memory);
   }
-}
-
-// A free block without a mark and without neighbours.
-static void fill_in(scratch_block_t* block, char* base, size_t bytes) {
-  atomic_store_explicit(&block->base, base, memory_order_relaxed);
-  scratch_block_set_user(block, NULL);
-  scratch_block_set_lower(block, NULL);
-  block->upper = NULL;
-  block->state = SCRATCH_FREE;
-  block->bytes = bytes;
-  block->sync_id = 0;
-  block->unused_bytes = 0;
-  scratch_block_set_reservation(block, NULL);
 }
 
 // --- Regions --------------------------------------------------------------------------------------------------------
@@ -124,14 +112,17 @@ gcap_status_t scratch_region_create(gcap_scratch_t* scratch, void* base, size_t 
     return status;
   }
   *region = (scratch_region_t){.base = base, .bytes = bytes, .first = block};
-  fill_in(block, base, bytes);
-  scratch_pages_set(&scratch->pages, base, block);
+  atomic_store_explicit(&block->base, base, memory_order_relaxed);
+  scratch_block_set_mark(block, SCRATCH_FREE);
+  scratch_block_set_lower(block, NULL);
+  block->upper = NULL;
+  block->bytes = bytes;
+  block->used_before = 0;
   *out_region = region;
   return NULL;
 }
 
 void scratch_region_destroy(gcap_scratch_t* scratch, scratch_region_t* region) {
-  scratch_pages_set(&scratch->pages, region->base, NULL);
   scratch_pages_remove(&scratch->pages, region->base, region->bytes);
   scratch_block_recycle(scratch, NULL, region->first);
   free(region);
@@ -161,7 +152,7 @@ gcap_status_t scratch_find_live(gcap_scratch_t* scratch, void* ptr, scratch_bloc
   if (block == NULL || scratch_block_base(block) != (char*)ptr) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "address %p is inside a block of this scratch, not its start", ptr);
   }
-  if (block->state != SCRATCH_LIVE) {
+  if (scratch_block_state(block) != SCRATCH_LIVE) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "address %p was freed already", ptr);
   }
   *out_block = block;
@@ -171,7 +162,7 @@ gcap_status_t scratch_find_live(gcap_scratch_t* scratch, void* ptr, scratch_bloc
 // --- Joining and cutting --------------------------------------------------------------------------------------------
 
 scratch_pool_t* scratch_pool_of(gcap_scratch_t* scratch, const scratch_block_t* block) {
-  if (block->kept) return &block->reservation->pool;
+  if (scratch_block_reservation(block) != NULL) return &scratch_block_reservation(block)->pool;
   scratch_stream_t* user = scratch_block_user(block);
   return user != NULL ? &user->pool : &scratch->untagged;
 }
@@ -179,18 +170,15 @@ scratch_pool_t* scratch_pool_of(gcap_scratch_t* scratch, const scratch_block_t* 
 void scratch_merge_upper(gcap_scratch_t* scratch, scratch_block_t* block) {
   scratch_block_t* upper = block->upper;
   block->bytes += upper->bytes;
-  if (block->sync_id < upper->sync_id) block->sync_id = upper->sync_id;
+  if (block->used_before < upper->used_before) block->used_before = upper->used_before;
   block->upper = upper->upper;
   if (block->upper != NULL) scratch_block_set_lower(block->upper, block);
-  scratch_pages_set(&scratch->pages, scratch_block_base(upper), NULL);
   scratch_block_recycle(scratch, scratch_block_user(block), upper);
 }
 
-// Whether a neighbour may be joined with a free block. Only when both are of one stream is there more to look at.
+// Whether a neighbour may be joined with a block that is free.
 static bool same_mark(const scratch_block_t* block, const scratch_block_t* neighbour) {
-  return neighbour != NULL && scratch_block_user(neighbour) == scratch_block_user(block) &&
-         neighbour->state == SCRATCH_FREE && neighbour->kept == block->kept &&
-         (!block->kept || neighbour->reservation == block->reservation);
+  return neighbour != NULL && scratch_block_mark(neighbour) == scratch_block_mark(block);
 }
 
 scratch_block_t* scratch_put(gcap_scratch_t* scratch, scratch_block_t* block) {
@@ -209,28 +197,25 @@ scratch_block_t* scratch_put(gcap_scratch_t* scratch, scratch_block_t* block) {
   return block;
 }
 
-// Cuts a block down to `bytes`; what was above becomes `rest`, with the same mark.
-static void cut(scratch_pages_t* pages, scratch_block_t* block, size_t bytes, scratch_block_t* rest) {
-  char* base = scratch_block_base(block) + bytes;
-  fill_in(rest, base, block->bytes - bytes);
-  scratch_block_set_user(rest, scratch_block_user(block));
-  rest->sync_id = block->sync_id;
-  if (block->kept) scratch_block_set_reservation(rest, block->reservation);
+// Cuts a free block down to `bytes`; what was above becomes `rest`, with the same mark.
+static void cut(scratch_block_t* block, size_t bytes, scratch_block_t* rest) {
+  atomic_store_explicit(&rest->base, scratch_block_base(block) + bytes, memory_order_relaxed);
+  scratch_block_set_mark(rest, scratch_block_mark(block));
   scratch_block_set_lower(rest, block);
+  rest->bytes = block->bytes - bytes;
+  rest->used_before = block->used_before;
   rest->upper = block->upper;
   if (rest->upper != NULL) scratch_block_set_lower(rest->upper, rest);
   block->upper = rest;
   block->bytes = bytes;
-  block->bin = (uint16_t)scratch_pool_bin(bytes);
-  scratch_pages_set(pages, base, rest);
 }
 
-bool scratch_detach_own(scratch_stream_t* user, scratch_block_t* block, size_t bytes, scratch_pages_t* pages) {
+bool scratch_detach_own(scratch_stream_t* user, scratch_block_t* block, size_t bytes) {
   if (block->bytes != bytes && user->spares == NULL) return false;
   scratch_pool_remove(&user->pool, block);
   if (block->bytes != bytes) {
     scratch_block_t* rest = pop(&user->spares);
-    cut(pages, block, bytes, rest);
+    cut(block, bytes, rest);
     scratch_pool_insert(&user->pool, rest);
   }
   return true;
@@ -245,7 +230,7 @@ gcap_status_t scratch_detach(gcap_scratch_t* scratch, scratch_block_t* block, si
   scratch_block_t* rest = scratch_block_new(scratch, scratch_block_user(block));
   if (rest == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to describe a scratch block");
   scratch_pool_remove(pool, block);
-  cut(&scratch->pages, block, bytes, rest);
+  cut(block, bytes, rest);
   scratch_pool_insert(pool, rest);
   return NULL;
 }

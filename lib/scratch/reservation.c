@@ -14,11 +14,12 @@
 
 #include "lib/scratch/arena.h"
 
+scratch_stream_t* scratch_reservation_user(const gcap_scratch_reservation_t* reservation) { return reservation->user; }
+
 void scratch_reservation_adopt(gcap_scratch_reservation_t* reservation, scratch_block_t* block) {
-  if (block->reservation == reservation || reservation->scratch->test_hooks.ignore_reservations) return;
+  if (scratch_block_reservation(block) == reservation || reservation->scratch->test_hooks.ignore_reservations) return;
   scratch_block_set_reservation(block, reservation);
-  scratch_block_set_user(block, reservation->user);
-  block->sync_id = 0;
+  block->used_before = 0;
   reservation->bytes += block->bytes;
 }
 
@@ -69,8 +70,8 @@ static void let_go_of_live(gcap_scratch_reservation_t* reservation) {
   const gcap_scratch_t* scratch = reservation->scratch;
   for (size_t i = 0; i < scratch->num_regions && reservation->num_live > 0; ++i) {
     for (scratch_block_t* block = scratch->regions[i]->first; block != NULL; block = block->upper) {
-      if (block->reservation != reservation || block->state != SCRATCH_LIVE) continue;
-      scratch_block_set_reservation(block, NULL);
+      if (scratch_block_reservation(block) != reservation || scratch_block_state(block) != SCRATCH_LIVE) continue;
+      scratch_block_set_user(block, reservation->user);
       --reservation->num_live;
     }
   }
@@ -81,12 +82,12 @@ void gcap_scratch_reservation_release(gcap_scratch_reservation_t* reservation) {
   scratch_stream_t* user = reservation->user;
   scratch_hold(scratch);
   close_locked(reservation);
-  uint64_t sync_id = gcap_stream_sync_id(scratch_user_stream(user));
+  uint64_t used_before = gcap_stream_sync_id(scratch_user_stream(user)) + 1;
   scratch_block_t* block;
   while ((block = scratch_pool_first(&reservation->pool)) != NULL) {
     scratch_pool_remove(&reservation->pool, block);
-    scratch_block_set_reservation(block, NULL);
-    block->sync_id = sync_id;
+    scratch_block_set_user(block, user);
+    block->used_before = used_before;
     scratch_put(scratch, block);
   }
   let_go_of_live(reservation);

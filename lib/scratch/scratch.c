@@ -53,9 +53,6 @@ static gcap_status_t check_chunk(const char* name, size_t* bytes) {
 static gcap_status_t check_options(gcap_scratch_options_t* options) {
   GCAP_RETURN_IF_ERROR(check_chunk("initial_chunk_bytes", &options->initial_chunk_bytes));
   GCAP_RETURN_IF_ERROR(check_chunk("initial_growth_chunk_bytes", &options->initial_growth_chunk_bytes));
-  if (options->max_dead_bytes_per_chunk > SCRATCH_MAX_DEAD_BYTES) {
-    options->max_dead_bytes_per_chunk = SCRATCH_MAX_DEAD_BYTES;
-  }
   if (options->max_extend_bytes != 0) return NULL;
   return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "max_extend_bytes is 0, expected 1 or more");
 }
@@ -77,6 +74,7 @@ gcap_status_t gcap_scratch_create(gcap_allocator_t* upstream, const gcap_scratch
   }
   scratch->upstream = upstream;
   scratch->options = checked;
+  scratch->can_bias = scratch_can_bias();
   scratch->next_region_bytes = checked.initial_chunk_bytes;
   scratch->stats.limit_bytes = checked.memory_limit_bytes;
   pthread_mutex_init(&scratch->mutex, NULL);
@@ -137,11 +135,11 @@ static gcap_status_t check_forgettable(const scratch_stream_t* user) {
   unsigned bin = scratch_pool_next_bin(&user->pool, 0);
   for (; bin < SCRATCH_NUM_BINS; bin = scratch_pool_next_bin(&user->pool, bin + 1)) {
     for (const scratch_block_t* block = user->pool.bins[bin]; block != NULL; block = block->next) {
-      if (gcap_stream_has_finished(stream, block->sync_id)) continue;
+      if (scratch_is_finished(block)) continue;
       return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
                          "scratch cannot forget stream %p: a block of %zu bytes was freed at its sync id %llu and it "
                          "was not synchronised since",
-                         handle, block->bytes, (unsigned long long)block->sync_id);
+                         handle, block->bytes, (unsigned long long)(block->used_before - 1));
     }
   }
   return NULL;
@@ -211,7 +209,7 @@ static gcap_status_t obtain_block(gcap_scratch_t* scratch, scratch_stream_t* use
   if (*out_block != NULL) return NULL;
   if (user->open != NULL) return reservation_lacks(scratch, user, bytes);
   gcap_status_t status = scratch_grow(scratch, bytes, out_block);
-  if (status == NULL) return scratch_take(scratch, *out_block, bytes);
+  if (status == NULL) return scratch_take(scratch, user, bytes, out_block);
   return gcap_status_annotate(status, gcap_status_code(status),
                               "scratch has no %zu bytes free for stream %p, which has no open reservation, and cannot "
                               "grow",
@@ -221,8 +219,9 @@ static gcap_status_t obtain_block(gcap_scratch_t* scratch, scratch_stream_t* use
 static void take_back(gcap_scratch_t* scratch, scratch_block_t* block) {
   scratch_stream_t* user = scratch_block_user(block);
   scratch_mark_free(user, block);
-  if (block->reservation != NULL) --block->reservation->num_live;
-  if (user->open != NULL && block->reservation == NULL) scratch_reservation_adopt(user->open, block);
+  gcap_scratch_reservation_t* reservation = scratch_block_reservation(block);
+  if (reservation != NULL) --reservation->num_live;
+  if (user->open != NULL && reservation == NULL) scratch_reservation_adopt(user->open, block);
   scratch_put(scratch, block);
 }
 
@@ -244,12 +243,18 @@ gcap_status_t scratch_alloc_slowly(gcap_scratch_t* scratch, size_t bytes, gcap_s
       gcap_thread_capture_hooks->fail(status);  // what was to use the memory is missing from the graph
   }
   if (status == NULL) {
+    scratch_note_thread(scratch, user, /*intruder=*/false);
     make_up_deficit(scratch, user);
     status = obtain_block(scratch, user, rounded, &block);
   }
   if (status == NULL) {
-    scratch_block_set_user(block, user);
-    if (block->reservation != NULL) ++block->reservation->num_live;
+    gcap_scratch_reservation_t* reservation = scratch_block_reservation(block);
+    if (reservation != NULL) {
+      ++reservation->num_live;
+    } else {
+      scratch_block_set_user(block, user);
+    }
+    scratch_pages_set(&scratch->pages, scratch_block_base(block), block);
     scratch_mark_live(user, bytes, block);
     status = scratch_debug_note_alloc(scratch, scratch_block_base(block), bytes, stream, &event);
     if (status != NULL) take_back(scratch, block);
@@ -268,6 +273,7 @@ gcap_status_t scratch_free_slowly(gcap_scratch_t* scratch, void* ptr) {
   if (status == NULL) status = check_reserved(scratch_block_user(block), "gcap_scratch_free");
   if (status == NULL) {
     scratch_debug_note_free(scratch, ptr, &event);
+    scratch_note_thread(scratch, scratch_block_user(block), /*intruder=*/true);
     take_back(scratch, block);
   }
   scratch_let_go(scratch);

@@ -6,18 +6,31 @@
 // takes its lock and looks whether it still is the stream's: a struct is used again for another stream.
 // Locking: a stream's lock is held for some tens of instructions by the fast path, or as long as the arena is held. Who
 // does not get it soon had better wait for the arena's mutex, where waiting is asleep.
+//
+// The lock is biased to the thread that uses the stream: it enters by a plain store and a look whether it still may.
+// Whoever wants to hold the arena takes that right away first, then lets the kernel run a memory fence on every
+// processor that runs a thread of ours (membarrier), and then waits until the thread is not inside. After the fence
+// either the thread's store is seen, or the thread sees that it may not. So the fence that each entry would need is
+// paid by those who come seldom.
 
+#include <linux/membarrier.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "lib/scratch/arena.h"
 
 enum {
-  kPatience = 100,         // looks at a lock, about a microsecond
-  kFirstDirectoryLog2 = 3  // places of the first directory
+  kPatience = 100,          // looks at a lock, about a microsecond
+  kFirstDirectoryLog2 = 3,  // places of the first directory
+  kMaxIntrusions = 16
 };
 
-bool scratch_try_lock_again(scratch_stream_t* user) {
+// --- Locks ----------------------------------------------------------------------------------------------------------
+
+static bool take_lock(scratch_stream_t* user) {
   for (int looks = 0; looks < kPatience; ++looks) {
     if (atomic_load_explicit(&user->locked, memory_order_relaxed)) continue;
     if (!atomic_exchange_explicit(&user->locked, true, memory_order_acquire)) return true;
@@ -25,18 +38,72 @@ bool scratch_try_lock_again(scratch_stream_t* user) {
   return false;
 }
 
-static void lock(scratch_stream_t* user) {
-  while (!scratch_try_lock(user)) sched_yield();  // the holder may be a thread that was put to sleep
+atomic_bool* scratch_enter_by_lock(scratch_stream_t* user) {
+  if (!take_lock(user)) return NULL;
+  if (atomic_load_explicit(&user->bias, memory_order_relaxed) == NULL) return &user->locked;
+  scratch_leave(&user->locked);  // the arena was held when the caller looked
+  return NULL;
+}
+
+bool scratch_can_bias(void) {
+#if defined(__SANITIZE_THREAD__)
+  return false;  // the sanitizer knows nothing of membarrier, and would see races
+#else
+  return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+#endif
+}
+
+static void fence_all_threads(void) {
+  if (syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0) return;
+  // Cannot be, since the process is registered. A store is seen by all processors long before this is over.
+  nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }
 
 void scratch_hold(gcap_scratch_t* scratch) {
   pthread_mutex_lock(&scratch->mutex);
-  for (scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) lock(user);
+  bool others = false;
+  for (scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
+    while (!take_lock(user)) sched_yield();  // the holder may be a thread that was put to sleep
+    user->resting_bias = atomic_load_explicit(&user->bias, memory_order_relaxed);
+    if (user->resting_bias == NULL) continue;
+    others = others || user->resting_bias->thread != scratch_this_thread();
+    atomic_store_explicit(&user->bias, NULL, memory_order_relaxed);
+  }
+  if (!others) return;
+  fence_all_threads();
+  for (scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
+    const scratch_bias_t* bias = user->resting_bias;
+    while (bias != NULL && atomic_load_explicit(&bias->entered, memory_order_acquire)) sched_yield();
+  }
 }
 
 void scratch_let_go(gcap_scratch_t* scratch) {
-  for (scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) scratch_unlock(user);
+  for (scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
+    atomic_store_explicit(&user->bias, user->resting_bias, memory_order_release);
+    scratch_leave(&user->locked);
+  }
   pthread_mutex_unlock(&scratch->mutex);
+}
+
+// A bias of the calling thread; NULL when all were given to others. A thread that is about to enter by a bias may have
+// been so for long, so none changes its thread.
+static scratch_bias_t* own_bias(scratch_stream_t* user) {
+  for (unsigned i = 0; i < user->num_biases; ++i) {
+    if (user->biases[i].thread == scratch_this_thread()) return &user->biases[i];
+  }
+  if (user->num_biases == SCRATCH_NUM_BIASES) return NULL;
+  scratch_bias_t* bias = &user->biases[user->num_biases++];
+  bias->thread = scratch_this_thread();
+  return bias;
+}
+
+void scratch_note_thread(gcap_scratch_t* scratch, scratch_stream_t* user, bool intruder) {
+  const scratch_bias_t* bias = user->resting_bias;
+  if (bias != NULL && bias->thread == scratch_this_thread()) return;
+  if (bias != NULL) ++user->num_intrusions;
+  const bool may_bias = scratch->can_bias && user->num_intrusions < kMaxIntrusions;
+  if (!may_bias) user->resting_bias = NULL;
+  if (may_bias && !intruder) user->resting_bias = own_bias(user);
 }
 
 // --- The directory --------------------------------------------------------------------------------------------------
@@ -86,7 +153,8 @@ gcap_status_t scratch_get_stream(gcap_scratch_t* scratch, gcap_stream_t* stream,
   if (user == NULL) {
     user = new_user(scratch);
     if (user == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to note a stream of scratch");
-    lock(user);  // a free of an address that is none may be looking at it
+    while (!take_lock(user)) sched_yield();  // a free of an address that is none may be looking at it
+    user->resting_bias = NULL;
     atomic_store_explicit(&user->stream, stream, memory_order_relaxed);
     scratch_front_init(user);
     user->next = scratch->streams;
@@ -114,9 +182,10 @@ void scratch_remove_stream(gcap_scratch_t* scratch, scratch_stream_t* user) {
   --scratch->num_streams;
   atomic_store_explicit(&user->stream, NULL, memory_order_relaxed);
   fill(atomic_load_explicit(&scratch->directory, memory_order_relaxed), scratch->streams);
+  user->num_intrusions = 0;
   user->next = scratch->forgotten;
   scratch->forgotten = user;
-  scratch_unlock(user);
+  scratch_leave(&user->locked);
 }
 
 static void free_list(scratch_stream_t* users) {

@@ -17,42 +17,25 @@ typedef struct census {
 } census_t;
 
 static gcap_status_t check_block(const scratch_block_t* block, const char* expected) {
-  REQUIRE(block->bin == scratch_pool_bin(block->bytes), "block %p of %zu bytes has bin %u",
-          (void*)scratch_block_base(block), block->bytes, block->bin);
-  REQUIRE(block->kept == (block->reservation != NULL), "block %p is marked wrongly as a graph's",
-          (void*)scratch_block_base(block));
   const scratch_stream_t* user = scratch_block_user(block);
+  const gcap_scratch_reservation_t* reservation = scratch_block_reservation(block);
+  const scratch_state_t state = scratch_block_state(block);
   REQUIRE(scratch_block_base(block) == expected, "block %p should start at %p", (void*)scratch_block_base(block),
           (const void*)expected);
   REQUIRE(block->bytes > 0 && block->bytes % SCRATCH_GRANULE_BYTES == 0, "block %p has %zu bytes",
           (void*)scratch_block_base(block), block->bytes);
   REQUIRE(block->upper == NULL || scratch_block_lower(block->upper) == block,
           "block %p and its upper neighbour disagree", (void*)scratch_block_base(block));
-  REQUIRE(block->state != SCRATCH_LIVE || (user != NULL && scratch_block_requested_bytes(block) > 0 &&
-                                           scratch_block_requested_bytes(block) <= block->bytes),
-          "live block %p of %zu bytes has %zu requested bytes, or no stream", (void*)scratch_block_base(block),
-          block->bytes, scratch_block_requested_bytes(block));
-  REQUIRE(block->state != SCRATCH_CACHED || (user != NULL && block->reservation == NULL),
+  REQUIRE(
+      state != SCRATCH_LIVE || (user != NULL && block->requested_bytes > 0 && block->requested_bytes <= block->bytes),
+      "live block %p of %zu bytes has %zu requested bytes, or no stream", (void*)scratch_block_base(block),
+      block->bytes, block->requested_bytes);
+  REQUIRE(state != SCRATCH_CACHED || (user != NULL && reservation == NULL),
           "cached block %p is of no stream, or of a graph", (void*)scratch_block_base(block));
-  REQUIRE(block->reservation == NULL || user == block->reservation->user,
-          "block %p is tagged with another stream than its reservation's", (void*)scratch_block_base(block));
   const scratch_block_t* upper = block->upper;
-  REQUIRE(upper == NULL || block->state != SCRATCH_FREE || upper->state != SCRATCH_FREE ||
-              user != scratch_block_user(upper) || block->reservation != upper->reservation,
+  REQUIRE(upper == NULL || state != SCRATCH_FREE || scratch_block_mark(upper) != scratch_block_mark(block),
           "free blocks %p and %p carry the same mark and are not merged", (void*)scratch_block_base(block),
           (void*)scratch_block_base(upper));
-  return NULL;
-}
-
-static gcap_status_t check_starts(scratch_pages_t* pages, const scratch_region_t* region) {
-  const scratch_block_t* block = region->first;
-  for (size_t i = 0; i < region->bytes / SCRATCH_GRANULE_BYTES; ++i) {
-    const char* granule = region->base + i * SCRATCH_GRANULE_BYTES;
-    bool starts_here = block != NULL && scratch_block_base(block) == granule;
-    REQUIRE(scratch_pages_find(pages, granule) == (starts_here ? block : NULL),
-            "region %p: granule %zu leads to a wrong block", (void*)region->base, i);
-    if (starts_here) block = block->upper;
-  }
   return NULL;
 }
 
@@ -63,15 +46,18 @@ static gcap_status_t check_region(scratch_pages_t* pages, const scratch_region_t
   for (const scratch_block_t* block = region->first; block != NULL; block = block->upper) {
     GCAP_RETURN_IF_ERROR(check_block(block, expected));
     expected += block->bytes;
-    census->live_bytes += block->state == SCRATCH_LIVE ? block->bytes : 0;
-    census->requested_bytes += block->state == SCRATCH_LIVE ? scratch_block_requested_bytes(block) : 0;
-    census->num_free += block->state == SCRATCH_FREE;
-    census->num_cached += block->state == SCRATCH_CACHED;
+    const bool live = scratch_block_state(block) == SCRATCH_LIVE;
+    REQUIRE(!live || scratch_pages_find(pages, scratch_block_base(block)) == block, "live block %p is not found",
+            (void*)scratch_block_base(block));
+    census->live_bytes += live ? block->bytes : 0;
+    census->requested_bytes += live ? block->requested_bytes : 0;
+    census->num_free += scratch_block_state(block) == SCRATCH_FREE;
+    census->num_cached += scratch_block_state(block) == SCRATCH_CACHED;
   }
   REQUIRE(expected == region->base + region->bytes, "the blocks of region %p end at %p", (void*)region->base,
           (const void*)expected);
   census->region_bytes += region->bytes;
-  return check_starts(pages, region);
+  return NULL;
 }
 
 static gcap_status_t check_regions(gcap_scratch_t* scratch, census_t* census) {
@@ -92,10 +78,11 @@ static gcap_status_t check_pool(gcap_scratch_t* scratch, const scratch_pool_t* p
     REQUIRE(filled == (pool->bins[bin] != NULL), "the bit of bin %u is wrong", bin);
     const scratch_block_t* previous = NULL;
     for (const scratch_block_t* block = pool->bins[bin]; block != NULL; previous = block, block = block->next) {
-      REQUIRE(block->state == SCRATCH_FREE, "block %p is in a pool, but not free", (void*)scratch_block_base(block));
+      REQUIRE(scratch_block_state(block) == SCRATCH_FREE, "block %p is in a pool, but not free",
+              (void*)scratch_block_base(block));
       REQUIRE(scratch_pool_of(scratch, block) == pool, "block %p is in another pool than its own",
               (void*)scratch_block_base(block));
-      REQUIRE(scratch_pool_bin(block->bytes) == bin && block->bin == bin, "block %p of %zu bytes is in bin %u",
+      REQUIRE(scratch_pool_bin(block->bytes) == bin, "block %p of %zu bytes is in bin %u",
               (void*)scratch_block_base(block), block->bytes, bin);
       REQUIRE(block->previous == previous, "bin %u is linked wrongly at block %p", bin,
               (void*)scratch_block_base(block));
@@ -126,7 +113,7 @@ static gcap_status_t check_caches(const gcap_scratch_t* scratch, size_t expected
     const size_t num_before = num_cached;
     for (unsigned bin = 0; bin < SCRATCH_NUM_CACHE_BINS; ++bin) {
       for (const scratch_block_t* block = user->cache[bin]; block != NULL; block = block->next) {
-        REQUIRE(block->state == SCRATCH_CACHED && scratch_block_user(block) == user,
+        REQUIRE(scratch_block_state(block) == SCRATCH_CACHED && scratch_block_user(block) == user,
                 "block %p is in a cache that is not its own", (void*)scratch_block_base(block));
         REQUIRE(scratch_pool_bin(block->bytes) == bin, "cached block %p of %zu bytes is in bin %u",
                 (void*)scratch_block_base(block), block->bytes, bin);
@@ -147,9 +134,10 @@ static void count_blocks(const gcap_scratch_t* scratch, const scratch_stream_t* 
   *out_bytes = *out_num_live = 0;
   for (size_t i = 0; i < scratch->num_regions; ++i) {
     for (const scratch_block_t* block = scratch->regions[i]->first; block != NULL; block = block->upper) {
-      if (scratch_block_user(block) != user || (reservation != NULL && block->reservation != reservation)) continue;
+      if (scratch_block_user(block) != user || (reservation != NULL && scratch_block_reservation(block) != reservation))
+        continue;
       *out_bytes += block->bytes;
-      *out_num_live += block->state == SCRATCH_LIVE;
+      *out_num_live += scratch_block_state(block) == SCRATCH_LIVE;
     }
   }
 }
