@@ -298,7 +298,7 @@ class ScratchOracle : public DeviceTest, public ::testing::WithParamInterface<Co
     std::vector<Operation> all, next;
     for (int stream = 0; stream < config_.num_streams; ++stream) AddForStream(stream, &all);
     for (size_t i = 0; i < live_.size(); ++i) all.push_back({Kind::kFree, static_cast<int>(i)});
-    const bool is_last = sequence_.size() + 1 == config_.length;
+    const bool is_last = sequence_.size() + 1 == Length();
     for (const Operation& operation : all) {
       if (is_last && !IsQuestion(operation)) continue;
       if (MentionsInOrder(operation) && !IsRepetition(operation)) next.push_back(operation);
@@ -406,9 +406,17 @@ class ScratchOracle : public DeviceTest, public ::testing::WithParamInterface<Co
     }
   }
 
+  // A sanitizer looks at the code, which shorter sequences run through as well.
+  size_t Length() const {
+#if defined(__SANITIZE_ADDRESS__)
+    return config_.length - 1;
+#else
+    return config_.length;
+#endif
+  }
   // Runs all that begin with the sequence of now, which was just done.
   void Explore() {
-    if (sequence_.size() == config_.length) {
+    if (sequence_.size() == Length()) {
       ++num_sequences_;
       return;
     }
@@ -461,7 +469,7 @@ INSTANTIATE_TEST_SUITE_P(Of, ScratchOracle, ::testing::ValuesIn(kConfigurations)
 
 TEST_P(ScratchOracle, AgreesOnEverySequence) {
   Explore();
-  std::cout << num_sequences_ << " sequences of " << config_.length << " operations\n";
+  std::cout << num_sequences_ << " sequences of " << Length() << " operations\n";
   EXPECT_FALSE(HasFailure()) << "after: " << ToString(sequence_);
   EXPECT_GT(num_sequences_, 0u);
 }
