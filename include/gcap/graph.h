@@ -72,7 +72,7 @@ typedef struct gcap_graph_info {
   size_t nodes;               // of the graph, 0 when not captured
   uint64_t capture_ns;        // begin to end of the last capture, host time
   uint64_t instantiate_ns;    // of the last capture, host time: instantiation, or the update that did without
-  size_t bytes;               // retained (gcap_retained_bytes) and of its allocation nodes, as of the capture
+  size_t bytes;               // retained now (gcap_retained_bytes) and of its allocation nodes
   uint64_t updates;           // captures that changed the executable in place
   uint64_t reinstantiations;  // captures of an id that had an executable which would not be updated
   uint64_t evictions;         // see max_graphs
@@ -142,6 +142,10 @@ gcap_status_t gcap_graph_manager_destroy(gcap_graph_manager_t* manager) GCAP_NOD
 //   RESOURCE_EXHAUSTED   no host memory for the id
 gcap_status_t gcap_graph_manager_begin_run(gcap_graph_manager_t* manager, int id, cudaStream_t stream,
                                            gcap_graph_run_kind_t* out_kind) GCAP_NODISCARD;
+
+// Whether gcap_graph_manager_begin_run would capture a run of `id` now: for what has to be done before a capture, since
+// inside it is illegal. One look-up; false for NULL.
+bool gcap_graph_manager_captures_next(gcap_graph_manager_t* manager, int id);
 
 // Ends the run. `run_status` is the outcome of the caller's work, NULL for success; it is read, not consumed. A
 // capture that succeeded is instantiated and launched once, so the run's results are there either way; with

@@ -129,7 +129,7 @@ gcap_status_t captured_build(gcap_graph_manager_t* manager, slot_t* slot, open_r
              slot->id);
   }
   slot->info.nodes = nodes.count;
-  slot->info.bytes = nodes.allocated_bytes + gcap_retained_bytes(captured->retained);
+  captured->node_bytes = nodes.allocated_bytes;
   free(nodes.nodes);
   if (!manager->options.keep_source) {
     // The executable is independent of the graph it was made from.

@@ -57,6 +57,11 @@ void slot_free(slot_t* slot) {
   free(slot);
 }
 
+void slot_measure(slot_t* slot) {
+  const captured_t* graph = slot->graph;
+  slot->info.bytes = graph == NULL ? 0 : graph->node_bytes + gcap_retained_bytes(graph->retained);
+}
+
 // Tells whether anything is left that could not be released, and is kept.
 static bool free_slots(gcap_graph_manager_t* manager) {
   bool keeps = false;
@@ -129,8 +134,11 @@ void gcap_graph_manager_get_info(gcap_graph_manager_t* manager, int id, gcap_gra
   *out_info = (gcap_graph_info_t){0};
   if (manager == NULL) return;
   pthread_mutex_lock(&manager->mutex);
-  const slot_t* slot = id_table_find(&manager->slots, id);
-  if (slot != NULL) *out_info = slot->info;
+  slot_t* slot = id_table_find(&manager->slots, id);
+  if (slot != NULL) {
+    slot_measure(slot);
+    *out_info = slot->info;
+  }
   pthread_mutex_unlock(&manager->mutex);
 }
 

@@ -27,6 +27,7 @@ typedef struct captured {
   cudaGraph_t source;        // with the option keep_source
   gcap_retained_t* retained;
   signature_t* signature;        // NULL: not signed
+  size_t node_bytes;             // of its allocation nodes
   unsigned long long stream_id;  // when it has a life
   int device_id;
   bool updated;            // it took its executable over from the one before
@@ -88,6 +89,8 @@ gcap_status_t find_graph(gcap_graph_manager_t* manager, int id, slot_t** out_slo
 // The same for a graph that replays.
 gcap_status_t find_replayable(gcap_graph_manager_t* manager, int id, slot_t** out_slot);
 void slot_free(slot_t* slot);
+// Asks again what the slot's graph keeps: what several graphs share is less for each of them than when there was one.
+void slot_measure(slot_t* slot);
 
 // --- exec.c ---
 

@@ -151,6 +151,7 @@ static usage_t measure(const gcap_graph_manager_t* manager, const slot_t* kept) 
   for (size_t i = 0; i < manager->slots.capacity; ++i) {
     slot_t* slot = manager->slots.cells[i].slot;
     if (slot == NULL || slot->graph == NULL) continue;
+    slot_measure(slot);
     ++usage.graphs;
     usage.bytes += slot->info.bytes;
     if (slot == kept || slot->info.state == GCAP_GRAPH_CAPTURING) continue;

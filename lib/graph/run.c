@@ -176,6 +176,17 @@ gcap_status_t gcap_graph_manager_begin_run(gcap_graph_manager_t* manager, int id
   return status;
 }
 
+bool gcap_graph_manager_captures_next(gcap_graph_manager_t* manager, int id) {
+  if (manager == NULL || id < 0) return false;
+  pthread_mutex_lock(&manager->mutex);
+  const slot_t* slot = id_table_find(&manager->slots, id);
+  slot_t rehearsed = {0};
+  if (slot != NULL) rehearsed = *slot;
+  bool captures = plan_run(manager, &rehearsed);
+  pthread_mutex_unlock(&manager->mutex);
+  return captures;
+}
+
 gcap_status_t gcap_graph_manager_recapture(gcap_graph_manager_t* manager, int id) {
   CHECK_NOT_NULL(manager);
   pthread_mutex_lock(&manager->mutex);
