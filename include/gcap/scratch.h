@@ -93,19 +93,41 @@ gcap_status_t gcap_scratch_validate(gcap_scratch_t* scratch) GCAP_NODISCARD;
 // allocations in this capture, never by anything else: a replay writes there again. A block that the stream got before
 // and frees while it is open joins too, since work captured before the free may use it. Only this stream is diverted:
 // in a capture that forks, allocate for the stream of the reservation.
-// Thread:   open and close on the thread that captures; release from any thread.
-// Capture:  all of it legal while the stream is capturing.
+// A graph's output that is read after another graph or another replay ran is not scratch: let the kernel write it
+// elsewhere, or hold the block until the graph is released.
+// Thread:   open, reopen and close on the thread that captures; release from any thread.
+// Capture:  all of it legal while the stream is capturing, but for gcap_scratch_reservation_prepare.
 // Lifetime: ends before the scratch.
 typedef struct gcap_scratch_reservation gcap_scratch_reservation_t;
+
+// Sees to it that a capture on `stream` will find what its warm-up had: when what `stream` may have free is less than
+// the most that it ever had handed out at a time, the scratch grows by the difference, or by the largest block that the
+// stream ever had if that is more. What it finds or gets is the stream's from now on. Call it before the capture
+// begins, after the warm-up; without it a capture may lack memory, and only the next try succeeds. Of a reservation
+// that is open the free memory counts too.
+//   FAILED_PRECONDITION  the calling thread captures
+// and what gcap_scratch_alloc answers when it cannot grow.
+gcap_status_t gcap_scratch_reservation_prepare(gcap_scratch_t* scratch, gcap_stream_t* stream) GCAP_NODISCARD;
 
 //   ALREADY_EXISTS    the stream has an open reservation
 //   INVALID_ARGUMENT  no stream
 gcap_status_t gcap_scratch_reservation_open(gcap_scratch_t* scratch, gcap_stream_t* stream,
                                             gcap_scratch_reservation_t** out_reservation) GCAP_NODISCARD;
+// Opens a closed reservation again, for one graph more: the graphs share its memory, so together they need what the
+// largest of them needs; capture that one first, since memory that is handed out or lies apart cannot be joined. All of
+// them replay on its stream alone, so that stream order keeps them apart; each overwrites what another one left. Blocks
+// that were still handed out when it closed are not shared until they are freed. One release is owed for each open and
+// reopen; the memory goes back with the last.
+//   ALREADY_EXISTS  the stream has an open reservation
+gcap_status_t gcap_scratch_reservation_reopen(gcap_scratch_reservation_t* reservation) GCAP_NODISCARD;
+// Names its graph in reports, e.g. "graph 3"; copied, cut after 31 bytes. A further name is listed beside the earlier
+// ones, as far as there is room, and stays listed until the memory goes back.
+void gcap_scratch_reservation_set_label(gcap_scratch_reservation_t* reservation, const char* label);
 // Ends the diversion; the memory stays with the reservation. Blocks still handed out may be freed later.
 void gcap_scratch_reservation_close(gcap_scratch_reservation_t* reservation);
 size_t gcap_scratch_reservation_bytes(const gcap_scratch_reservation_t* reservation);
-// Closes if open and gives the memory back to the arena, tagged with the stream. No replay may be running.
+// Gives one graph up; no replay of it may be running. With the last one the reservation ends: it closes if it is open,
+// and the memory goes back to the arena, tagged with the stream. While others are left it stays open if it is.
 void gcap_scratch_reservation_release(gcap_scratch_reservation_t* reservation);
 
 #ifdef __cplusplus

@@ -60,6 +60,7 @@ typedef struct scratch_stream {
   scratch_bias_t* resting_bias;  // `bias` while the arena is held
   unsigned num_biases;           // ever given
   unsigned num_intrusions;       // by threads without the bias; when there are many, no thread has it any more
+  uint64_t peak_bytes;           // most ever handed out at a time, as of when max_in_use_bytes last started anew
   struct scratch_stream* next;
   char apart_above[SCRATCH_LINE_BYTES];
 } scratch_stream_t;
@@ -71,12 +72,16 @@ static inline gcap_stream_t* scratch_user_stream(const scratch_stream_t* user) {
   return atomic_load_explicit(&user->stream, memory_order_relaxed);
 }
 
+#define SCRATCH_LABEL_BYTES 192
+
 struct gcap_scratch_reservation {
   gcap_scratch_t* scratch;
   scratch_stream_t* user;
-  scratch_pool_t pool;  // its free blocks
-  size_t bytes;         // of all its blocks
-  size_t num_live;      // of its blocks
+  scratch_pool_t pool;              // its free blocks
+  size_t bytes;                     // of all its blocks
+  size_t num_live;                  // of its blocks
+  size_t num_graphs;                // that share it: releases that are owed
+  char label[SCRATCH_LABEL_BYTES];  // their names, for reports; may be empty
   gcap_scratch_reservation_t* next;
 };
 
@@ -206,6 +211,9 @@ void scratch_mark_free(scratch_stream_t* user, scratch_block_t* block);
 
 // --- scratch.c ------------------------------------------------------------------------------------------------------
 
+// Grows by what captures lacked, so that their next try succeeds. If that fails the deficit is forgotten: the next
+// capture will report it again, and the caller is not to blame. Lets go of the arena.
+void scratch_make_up_deficit(gcap_scratch_t* scratch);
 // Allocation and free in all other cases. Hold nothing.
 gcap_status_t scratch_alloc_slowly(gcap_scratch_t* scratch, size_t bytes, gcap_stream_t* stream,
                                    void** out_ptr) GCAP_NODISCARD;
@@ -261,6 +269,17 @@ void scratch_untag(gcap_scratch_t* scratch, scratch_stream_t* user);
 // many.
 gcap_status_t scratch_take(gcap_scratch_t* scratch, scratch_stream_t* user, size_t bytes,
                            scratch_block_t** block) GCAP_NODISCARD;
+// Free memory.
+typedef struct scratch_supply {
+  size_t bytes, longest_bytes;  // together, and in a row
+} scratch_supply_t;
+// What `user` may have, or only what carries its tag or is in its open reservation.
+scratch_supply_t scratch_count_supply(const gcap_scratch_t* scratch, const scratch_stream_t* user, bool own);
+// A free block of at least `bytes` that `user` may have and that is not its own; NULL when there is none.
+scratch_block_t* scratch_find_elsewhere(gcap_scratch_t* scratch, const scratch_stream_t* user, size_t bytes);
+// Makes `bytes` of a free block that `user` may have its own.
+gcap_status_t scratch_claim(gcap_scratch_t* scratch, scratch_stream_t* user, scratch_block_t* block,
+                            size_t bytes) GCAP_NODISCARD;
 // Detaches a block of `bytes` that `user` may have now, and gives it to the open reservation if there is one. NULL when
 // there is no such block.
 gcap_status_t scratch_place(gcap_scratch_t* scratch, scratch_stream_t* user, size_t bytes,

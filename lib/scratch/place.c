@@ -1,9 +1,10 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Placement: which free block a stream gets. First the lists: what its open reservation keeps, what carries its own
-// tag, what nobody uses, and last what other streams used and it has waited for. Only when the lists have nothing
-// follows the slow way that must come before any growth: neighbours that this very stream may all have are gathered
-// into one block, whatever their tags.
+// Placement: which free block a stream gets. First what its open reservation keeps, by itself or together with the
+// free memory above it: so graphs that share a reservation need little more than the largest of them. Then the lists:
+// what carries its own tag, what nobody uses, and last what other streams used and it has waited for. Only when these
+// have nothing follows the slow way that must come before any growth: neighbours that this very stream may all have are
+// gathered into one block, whatever their tags.
 //
 // Why gathering is sound: the stream has waited for every use of the parts, so whoever waits for the stream later than
 // now comes after all of them; its own tag covers them. Likewise when a block passes from one stream to another.
@@ -45,11 +46,8 @@ void scratch_settle(gcap_scratch_t* scratch) {
   for (scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) settle_user(scratch, user);
 }
 
-static scratch_block_t* find_in_lists(gcap_scratch_t* scratch, scratch_stream_t* user, size_t bytes) {
-  scratch_flush(scratch, user);
-  scratch_block_t* block = user->open == NULL ? NULL : scratch_pool_find(&user->open->pool, bytes, NULL);
-  if (block == NULL) block = scratch_pool_find(&user->pool, bytes, NULL);
-  if (block == NULL) block = scratch_pool_find(&scratch->untagged, bytes, NULL);
+scratch_block_t* scratch_find_elsewhere(gcap_scratch_t* scratch, const scratch_stream_t* user, size_t bytes) {
+  scratch_block_t* block = scratch_pool_find(&scratch->untagged, bytes, NULL);
   if (block == NULL) scratch_flush_all(scratch);
   for (scratch_stream_t* other = scratch->streams; block == NULL && other != NULL; other = other->next) {
     if (other == user) continue;
@@ -58,11 +56,41 @@ static scratch_block_t* find_in_lists(gcap_scratch_t* scratch, scratch_stream_t*
   return block;
 }
 
+static scratch_block_t* find_in_lists(gcap_scratch_t* scratch, scratch_stream_t* user, size_t bytes) {
+  scratch_flush(scratch, user);
+  scratch_block_t* block = scratch_pool_find(&user->pool, bytes, NULL);
+  return block != NULL ? block : scratch_find_elsewhere(scratch, user, bytes);
+}
+
 static bool may_have(const scratch_stream_t* user, const scratch_block_t* block) {
   if (scratch_block_state(block) == SCRATCH_LIVE) return false;
   const gcap_scratch_reservation_t* reservation = scratch_block_reservation(block);
   return reservation != NULL ? reservation == user->open : scratch_comes_after(user, block);
 }
+
+scratch_supply_t scratch_count_supply(const gcap_scratch_t* scratch, const scratch_stream_t* user, bool own) {
+  scratch_supply_t supply = {0};
+  for (size_t i = 0; i < scratch->num_regions; ++i) {
+    size_t in_a_row = 0;
+    for (const scratch_block_t* block = scratch->regions[i]->first; block != NULL; block = block->upper) {
+      bool counts = may_have(user, block) && (!own || scratch_block_user(block) == user);
+      in_a_row = counts ? in_a_row + block->bytes : 0;
+      if (counts) supply.bytes += block->bytes;
+      if (supply.longest_bytes < in_a_row) supply.longest_bytes = in_a_row;
+    }
+  }
+  return supply;
+}
+
+gcap_status_t scratch_claim(gcap_scratch_t* scratch, scratch_stream_t* user, scratch_block_t* block, size_t bytes) {
+  GCAP_RETURN_IF_ERROR(scratch_detach(scratch, block, bytes));
+  scratch_block_set_user(block, user);
+  block->used_before = gcap_stream_sync_id(scratch_user_stream(user)) + 1;  // not used, but nobody else's either
+  scratch_put(scratch, block);
+  return NULL;
+}
+
+// --- Runs of neighbours ---------------------------------------------------------------------------------------------
 
 typedef struct run {
   scratch_block_t *first, *last;
@@ -136,9 +164,59 @@ gcap_status_t scratch_take(gcap_scratch_t* scratch, scratch_stream_t* user, size
   return scratch_detach(scratch, *block, bytes);
 }
 
+// The run of a free block of the open reservation and the neighbours above it, as far as `bytes` need it; gives how
+// much of it is the reservation's already.
+static size_t run_from(const scratch_stream_t* user, scratch_block_t* first, size_t bytes, run_t* out_run) {
+  *out_run = (run_t){.first = first, .last = first, .bytes = first->bytes};
+  size_t kept_bytes = first->bytes;
+  for (scratch_block_t* block = first->upper; out_run->bytes < bytes; block = block->upper) {
+    if (block == NULL || !may_have(user, block)) return 0;
+    out_run->last = block;
+    out_run->bytes += block->bytes;
+    if (scratch_block_reservation(block) != NULL) kept_bytes += block->bytes;
+  }
+  return kept_bytes;
+}
+
+// The run by which the open reservation grows least.
+static bool find_extension(const scratch_stream_t* user, size_t bytes, run_t* out_run) {
+  const scratch_pool_t* pool = &user->open->pool;
+  size_t most_kept_bytes = 0;
+  unsigned bin = scratch_pool_next_bin(pool, 0);
+  for (; bin < SCRATCH_NUM_BINS; bin = scratch_pool_next_bin(pool, bin + 1)) {
+    for (scratch_block_t* block = pool->bins[bin]; block != NULL; block = block->next) {
+      run_t run;
+      size_t kept_bytes = run_from(user, block, bytes, &run);
+      if (kept_bytes <= most_kept_bytes) continue;
+      most_kept_bytes = kept_bytes;
+      *out_run = run;
+    }
+  }
+  return most_kept_bytes > 0;
+}
+
+// From the open reservation, which may grow upwards for it.
+static gcap_status_t place_inside(gcap_scratch_t* scratch, scratch_stream_t* user, size_t bytes,
+                                  scratch_block_t** out_block) {
+  scratch_block_t* block = scratch_pool_find(&user->open->pool, bytes, NULL);
+  if (block != NULL) {
+    GCAP_RETURN_IF_ERROR(scratch_take(scratch, user, bytes, &block));
+    *out_block = block;
+    return NULL;
+  }
+  scratch_flush_all(scratch);  // a run has no cached blocks
+  run_t run;
+  if (!find_extension(user, bytes, &run)) return NULL;
+  GCAP_RETURN_IF_ERROR(join_run(scratch, user, &run, bytes));
+  *out_block = run.first;
+  return NULL;
+}
+
 gcap_status_t scratch_place(gcap_scratch_t* scratch, scratch_stream_t* user, size_t bytes,
                             scratch_block_t** out_block) {
   *out_block = NULL;
+  if (user->open != NULL) GCAP_RETURN_IF_ERROR(place_inside(scratch, user, bytes, out_block));
+  if (*out_block != NULL) return NULL;
   scratch_block_t* block = find_in_lists(scratch, user, bytes);
   if (block == NULL) return gather(scratch, user, bytes, out_block);
   GCAP_RETURN_IF_ERROR(scratch_take(scratch, user, bytes, &block));

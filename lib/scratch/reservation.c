@@ -7,12 +7,21 @@
 // A block that the stream got before the capture and frees inside it joins too: kernels captured before the free may
 // use it, and a replay does so again (rule 4 of the architecture: such memory is the graph's).
 //
+// Several graphs may share one: each capture opens it again and uses its free blocks first. What one graph wrote there
+// the next one overwrites, which is right because a graph reads of its scratch only what it wrote itself, and because
+// stream order keeps their replays apart.
+//
 // Inside, blocks carry no tags: captured work of one stream is in order with itself, also in every replay.
 // Locking: the arena is held: captures are rare, and their allocations take the slow way.
 
 #include <stdlib.h>
+#include <string.h>
 
+#include "lib/base/thread_state.h"
 #include "lib/scratch/arena.h"
+
+// Of one graph's name.
+#define MAX_NAME_BYTES 31
 
 scratch_stream_t* scratch_reservation_user(const gcap_scratch_reservation_t* reservation) { return reservation->user; }
 
@@ -21,6 +30,60 @@ void scratch_reservation_adopt(gcap_scratch_reservation_t* reservation, scratch_
   scratch_block_set_reservation(block, reservation);
   block->used_before = 0;
   reservation->bytes += block->bytes;
+}
+
+// --- Before a capture -----------------------------------------------------------------------------------------------
+
+// What is wanting of `needed_bytes`; enough for one block of `largest_bytes` if anything is.
+static size_t lacking_bytes(scratch_supply_t supply, size_t needed_bytes, size_t largest_bytes) {
+  if (supply.bytes >= needed_bytes && supply.longest_bytes >= largest_bytes) return 0;
+  size_t bytes = supply.bytes < needed_bytes ? needed_bytes - supply.bytes : 0;
+  return bytes > largest_bytes ? bytes : largest_bytes;
+}
+
+// What is found or got is made the stream's own, so that no other stream takes it before the capture does.
+static gcap_status_t provide(gcap_scratch_t* scratch, scratch_stream_t* user) {
+  size_t needed = user->peak_bytes > user->max_in_use_bytes ? user->peak_bytes : user->max_in_use_bytes;
+  size_t largest = scratch_block_bytes(user->max_alloc_bytes);
+  size_t bytes = lacking_bytes(scratch_count_supply(scratch, user, /*own=*/true), needed, largest);
+  if (bytes == 0) return NULL;
+  scratch_block_t* block = scratch_find_elsewhere(scratch, user, bytes);
+  if (block == NULL) {
+    bytes = lacking_bytes(scratch_count_supply(scratch, user, /*own=*/false), needed, largest);
+    if (bytes == 0) return NULL;
+    GCAP_RETURN_IF_ERROR(scratch_grow(scratch, bytes, &block));
+  }
+  return scratch_claim(scratch, user, block, bytes);
+}
+
+gcap_status_t gcap_scratch_reservation_prepare(gcap_scratch_t* scratch, gcap_stream_t* stream) {
+  if (stream == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "a scratch reservation needs a stream, not NULL");
+  GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing("gcap_scratch_reservation_prepare"));
+  scratch_hold(scratch);
+  scratch_stream_t* user = NULL;
+  gcap_status_t status = scratch_get_stream(scratch, stream, &user);
+  if (status == NULL) {
+    scratch_make_up_deficit(scratch);
+    status = provide(scratch, user);
+  }
+  scratch_let_go(scratch);
+  return gcap_status_annotate(status, gcap_status_code(status),
+                              "scratch cannot have ready for a capture on stream %p what its runs used",
+                              (void*)gcap_stream_handle(stream));
+}
+
+// --- During a capture -----------------------------------------------------------------------------------------------
+
+// Diverts the stream's allocations to the reservation, for one graph more.
+static gcap_status_t open_locked(gcap_scratch_reservation_t* reservation) {
+  scratch_stream_t* user = reservation->user;
+  if (user->open != NULL) {
+    return GCAP_STATUS(GCAP_ALREADY_EXISTS, "stream %p has an open scratch reservation of %zu bytes",
+                       (void*)gcap_stream_handle(scratch_user_stream(user)), user->open->bytes);
+  }
+  user->open = reservation;
+  ++reservation->num_graphs;
+  return NULL;
 }
 
 gcap_status_t gcap_scratch_reservation_open(gcap_scratch_t* scratch, gcap_stream_t* stream,
@@ -32,12 +95,8 @@ gcap_status_t gcap_scratch_reservation_open(gcap_scratch_t* scratch, gcap_stream
   reservation->scratch = scratch;
   scratch_hold(scratch);
   gcap_status_t status = scratch_get_stream(scratch, stream, &reservation->user);
-  if (status == NULL && reservation->user->open != NULL) {
-    status = GCAP_STATUS(GCAP_ALREADY_EXISTS, "stream %p has an open scratch reservation of %zu bytes",
-                         (void*)gcap_stream_handle(stream), reservation->user->open->bytes);
-  }
+  if (status == NULL) status = open_locked(reservation);
   if (status == NULL) {
-    reservation->user->open = reservation;
     ++reservation->user->num_reservations;
     reservation->next = scratch->reservations;
     scratch->reservations = reservation;
@@ -45,6 +104,13 @@ gcap_status_t gcap_scratch_reservation_open(gcap_scratch_t* scratch, gcap_stream
   }
   scratch_let_go(scratch);
   if (status != NULL) free(reservation);
+  return status;
+}
+
+gcap_status_t gcap_scratch_reservation_reopen(gcap_scratch_reservation_t* reservation) {
+  scratch_hold(reservation->scratch);
+  gcap_status_t status = open_locked(reservation);
+  scratch_let_go(reservation->scratch);
   return status;
 }
 
@@ -65,6 +131,44 @@ size_t gcap_scratch_reservation_bytes(const gcap_scratch_reservation_t* reservat
   return bytes;
 }
 
+// --- Names ----------------------------------------------------------------------------------------------------------
+
+// Whether a list of names, set apart by ", ", has this one.
+static bool lists(const char* names, const char* name, size_t length) {
+  const char* at = names;
+  while (at != NULL) {
+    const char* end = strstr(at, ", ");
+    size_t listed_length = end != NULL ? (size_t)(end - at) : strlen(at);
+    if (listed_length == length && memcmp(at, name, length) == 0) return true;
+    at = end != NULL ? end + 2 : NULL;
+  }
+  return false;
+}
+
+// Adds a name; three dots stand for those that find no room.
+static void add_name(char* names, const char* name, size_t length) {
+  static const char more[] = ", ...";
+  size_t used = strlen(names);
+  size_t separator_bytes = used > 0 ? 2 : 0;
+  if (used + separator_bytes + length + sizeof(more) > SCRATCH_LABEL_BYTES) {
+    if (!lists(names, "...", 3)) memcpy(names + used, more, sizeof(more));
+    return;
+  }
+  memcpy(names + used, ", ", separator_bytes);
+  memcpy(names + used + separator_bytes, name, length);
+  names[used + separator_bytes + length] = '\0';
+}
+
+void gcap_scratch_reservation_set_label(gcap_scratch_reservation_t* reservation, const char* label) {
+  size_t length = 0;
+  while (length < MAX_NAME_BYTES && label[length] != '\0') ++length;
+  scratch_hold(reservation->scratch);
+  if (length > 0 && !lists(reservation->label, label, length)) add_name(reservation->label, label, length);
+  scratch_let_go(reservation->scratch);
+}
+
+// --- The end --------------------------------------------------------------------------------------------------------
+
 // Live blocks become ordinary ones of the arena, whose owner frees them some day.
 static void let_go_of_live(gcap_scratch_reservation_t* reservation) {
   const gcap_scratch_t* scratch = reservation->scratch;
@@ -77,10 +181,10 @@ static void let_go_of_live(gcap_scratch_reservation_t* reservation) {
   }
 }
 
-void gcap_scratch_reservation_release(gcap_scratch_reservation_t* reservation) {
+// Takes it off the list and gives everything back.
+static void end_locked(gcap_scratch_reservation_t* reservation) {
   gcap_scratch_t* scratch = reservation->scratch;
   scratch_stream_t* user = reservation->user;
-  scratch_hold(scratch);
   close_locked(reservation);
   uint64_t used_before = gcap_stream_sync_id(scratch_user_stream(user)) + 1;
   scratch_block_t* block;
@@ -95,6 +199,13 @@ void gcap_scratch_reservation_release(gcap_scratch_reservation_t* reservation) {
   gcap_scratch_reservation_t** link = &scratch->reservations;
   while (*link != reservation) link = &(*link)->next;
   *link = reservation->next;
+}
+
+void gcap_scratch_reservation_release(gcap_scratch_reservation_t* reservation) {
+  gcap_scratch_t* scratch = reservation->scratch;
+  scratch_hold(scratch);
+  bool is_last = --reservation->num_graphs == 0;
+  if (is_last) end_locked(reservation);
   scratch_let_go(scratch);
-  free(reservation);
+  if (is_last) free(reservation);
 }

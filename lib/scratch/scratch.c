@@ -164,11 +164,9 @@ gcap_status_t gcap_scratch_forget_stream(gcap_scratch_t* scratch, gcap_stream_t*
 
 // --- Allocation -----------------------------------------------------------------------------------------------------
 
-// Grows by what captures lacked, so that their next try succeeds. If that fails the deficit is forgotten: the next
-// capture will report it again, and this allocation is not to blame.
-static void make_up_deficit(gcap_scratch_t* scratch, const scratch_stream_t* user) {
+void scratch_make_up_deficit(gcap_scratch_t* scratch) {
   size_t bytes = atomic_load_explicit(&scratch->deficit_bytes, memory_order_relaxed);
-  if (bytes == 0 || gcap_thread_captures() || user->open != NULL) return;
+  if (bytes == 0) return;
   atomic_store_explicit(&scratch->deficit_bytes, 0, memory_order_relaxed);
   scratch_block_t* block = NULL;
   gcap_status_t status = scratch_grow(scratch, bytes, &block);
@@ -181,11 +179,13 @@ static void make_up_deficit(gcap_scratch_t* scratch, const scratch_stream_t* use
 }
 
 static gcap_status_t reservation_lacks(gcap_scratch_t* scratch, const scratch_stream_t* user, size_t bytes) {
+  const char* label = user->open->label;
   atomic_fetch_add_explicit(&scratch->deficit_bytes, bytes, memory_order_relaxed);
   return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED,
-                     "the scratch reservation of stream %p holds %zu bytes and lacks %zu more; scratch grows by these "
-                     "at the next allocation outside a capture",
-                     (void*)gcap_stream_handle(scratch_user_stream(user)), user->open->bytes, bytes);
+                     "the scratch reservation of %s%sstream %p holds %zu bytes and lacks %zu more; scratch grows by "
+                     "these at the next allocation outside a capture",
+                     label, label[0] != '\0' ? " on " : "", (void*)gcap_stream_handle(scratch_user_stream(user)),
+                     user->open->bytes, bytes);
 }
 
 // Refuses what a capture would bake into a graph that does not own it. Asks the driver only on a thread that captures.
@@ -244,7 +244,7 @@ gcap_status_t scratch_alloc_slowly(gcap_scratch_t* scratch, size_t bytes, gcap_s
   }
   if (status == NULL) {
     scratch_note_thread(scratch, user, /*intruder=*/false);
-    make_up_deficit(scratch, user);
+    if (!gcap_thread_captures() && user->open == NULL) scratch_make_up_deficit(scratch);
     status = obtain_block(scratch, user, rounded, &block);
   }
   if (status == NULL) {

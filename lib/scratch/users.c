@@ -170,7 +170,7 @@ void scratch_remove_stream(gcap_scratch_t* scratch, scratch_stream_t* user) {
   scratch_fold_peaks(scratch);
   scratch->stats.num_allocs += user->num_allocs;
   if (scratch->stats.max_alloc_bytes < user->max_alloc_bytes) scratch->stats.max_alloc_bytes = user->max_alloc_bytes;
-  user->num_allocs = user->num_frees = user->max_alloc_bytes = 0;
+  user->num_allocs = user->num_frees = user->max_alloc_bytes = user->peak_bytes = 0;
   while (user->spares != NULL) {
     scratch_block_t* spare = user->spares;
     user->spares = spare->next;
@@ -219,6 +219,7 @@ void scratch_fold_peaks(gcap_scratch_t* scratch) {
   uint64_t bytes = 0;
   for (scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
     bytes += user->max_in_use_bytes;
+    if (user->peak_bytes < user->max_in_use_bytes) user->peak_bytes = user->max_in_use_bytes;
     user->max_in_use_bytes = user->in_use_bytes;
   }
   if (scratch->stats.max_in_use_bytes < bytes) scratch->stats.max_in_use_bytes = bytes;

@@ -170,6 +170,22 @@ void AddPoolAllocatorWalks(std::vector<Walk>* walks) {
       [](S* s) { return gcap_allocator_alloc(s->second, kBytes, &s->second_block); }));
 }
 
+// A graph has all that the stream used.
+void WithClosedReservation(S* s) {
+  constexpr size_t kFirstRegion = size_t{1} << 20;
+  void* block = nullptr;
+  GCAP_ASSERT_OK(gcap_scratch_alloc(s->scratch, kFirstRegion, s->stream, &block));
+  GCAP_EXPECT_OK(gcap_scratch_free(s->scratch, block));
+  GCAP_ASSERT_OK(gcap_scratch_reservation_open(s->scratch, s->stream, &s->reservation));
+  GCAP_ASSERT_OK(gcap_scratch_alloc(s->scratch, kFirstRegion, s->stream, &block));
+  GCAP_EXPECT_OK(gcap_scratch_free(s->scratch, block));
+  gcap_scratch_reservation_close(s->reservation);
+}
+void CloseAndRelease(S* s) {
+  gcap_scratch_reservation_close(s->reservation);
+  gcap_scratch_reservation_release(s->reservation);
+}
+
 void AddScratchWalks(std::vector<Walk>* walks) {
   walks->push_back(MemoryWalk("gcap_scratch_create", "", WithoutScratch, [](S* s) {
                      return gcap_scratch_create(s->allocator, nullptr, &s->scratch);
@@ -194,6 +210,15 @@ void AddScratchWalks(std::vector<Walk>* walks) {
   walks->push_back(MemoryWalk("gcap_scratch_reservation_open", "", WithFreeScratch, [](S* s) {
                      return gcap_scratch_reservation_open(s->scratch, s->stream, &s->reservation);
                    }).MakesNoCall());
+  walks->push_back(MemoryWalk("gcap_scratch_reservation_reopen", "", WithClosedReservation,
+                              [](S* s) { return gcap_scratch_reservation_reopen(s->reservation); })
+                       .MakesNoCall()
+                       .Then<S>(CloseAndRelease));
+  walks->push_back(MemoryWalk("gcap_scratch_reservation_prepare", "nothing lacks", WithFreeScratch, [](S* s) {
+                     return gcap_scratch_reservation_prepare(s->scratch, s->stream);
+                   }).MakesNoCall());
+  walks->push_back(MemoryWalk("gcap_scratch_reservation_prepare", "grows", WithClosedReservation,
+                              [](S* s) { return gcap_scratch_reservation_prepare(s->scratch, s->stream); }));
 }
 
 }  // namespace
