@@ -41,6 +41,10 @@ typedef struct gcap_options {
   // arena.trace_file, default none: a file that is filled with a line for each allocation, free and trim of the arena,
   // as gcap_allocator_event_format writes it. Every call then takes the arena's slow way.
   char arena_trace_file[GCAP_OPTIONS_MAX_PATH_BYTES];
+  // arena.share_graph_memory, default 0: all graphs of a thread share one scratch reservation, which is right since
+  // they replay on one stream. n graphs then keep about what the largest needs, not the sum; each counts with its part
+  // of it, also for graph.max_bytes, and the memory goes back with the last of them.
+  bool arena_share_graph_memory;
   bool graph_when_stable;                  // graph.policy: min_runs (default) or stable, see gcap_graph_policy_t
   uint32_t graph_max_runs_before_capture;  // graph.max_runs_before_capture, for stable; default 6, within a warm-up
   size_t graph_max_graphs;                 // graph.max_graphs of a thread, default 0: no limit

@@ -105,6 +105,7 @@ typedef struct gcap_scratch_reservation gcap_scratch_reservation_t;
 // stream ever had if that is more. What it finds or gets is the stream's from now on. Call it before the capture
 // begins, after the warm-up; without it a capture may lack memory, and only the next try succeeds. Of a reservation
 // that is open the free memory counts too.
+//   INVALID_ARGUMENT     no stream
 //   FAILED_PRECONDITION  the calling thread captures
 // and what gcap_scratch_alloc answers when it cannot grow.
 gcap_status_t gcap_scratch_reservation_prepare(gcap_scratch_t* scratch, gcap_stream_t* stream) GCAP_NODISCARD;

@@ -1,10 +1,9 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// The EP runtime: allocator, scratch and thread contexts under one roof, and the glue between a captured run and the
-// memory that its graph must keep.
+// The EP runtime: allocator, scratch and thread contexts under one roof. What a captured run keeps of the scratch is in
+// graph_memory.c.
 //
-// Order of ending: contexts (graphs, then streams), scratch, allocator. A captured run opens a scratch reservation,
-// which the scope closes and the graph retains; so a failed capture gives the memory back and a released graph does.
+// Order of ending: contexts (graphs, then streams), scratch, allocator.
 //
 // Locking: none of its own, but for the list of what is kept for ever. Everything mutable belongs to the calling
 // thread's context or to a module that locks.
@@ -18,6 +17,7 @@
 #include "gcap/log.h"
 #include "gcap/thread_context.h"
 #include "lib/base/thread_state.h"
+#include "lib/ep/graph_memory.h"
 #include "lib/ep/trace_file.h"
 
 struct gcap_ep_runtime {
@@ -25,6 +25,7 @@ struct gcap_ep_runtime {
   gcap_allocator_t* allocator;
   gcap_trace_file_t* trace_file;  // NULL: none
   gcap_scratch_t* scratch;
+  graph_memory_t graph_memory;
   gcap_thread_contexts_t* contexts;
   gcap_ep_runtime_t* next_kept;
 };
@@ -81,6 +82,7 @@ static gcap_status_t create_parts(gcap_ep_runtime_t* runtime) {
     scratch.user = runtime->trace_file;
   }
   GCAP_RETURN_IF_ERROR(gcap_scratch_create(runtime->allocator, &scratch, &runtime->scratch));
+  graph_memory_init(&runtime->graph_memory, runtime->scratch, options->arena_share_graph_memory);
   gcap_thread_contexts_options_t contexts;
   gcap_thread_contexts_options_init(&contexts);
   contexts.device_id = options->device_id;
@@ -129,6 +131,7 @@ gcap_status_t gcap_ep_runtime_destroy(gcap_ep_runtime_t* runtime) {
   status = gcap_trace_file_destroy(runtime->trace_file);
   if (status != NULL) gcap_log(GCAP_LOG_ERROR, "%s", gcap_status_message(status));
   gcap_status_ignore(status);  // the EP ended well all the same
+  graph_memory_deinit(&runtime->graph_memory);
   gcap_allocator_destroy(runtime->allocator);
   free(runtime);
   return NULL;
@@ -156,39 +159,19 @@ gcap_status_t gcap_ep_runtime_get_run_resources(gcap_ep_runtime_t* runtime, gcap
 
 // --- Runs -----------------------------------------------------------------------------------------------------------
 
-static void close_reservation(void* user, bool committed) {
-  (void)committed;  // either way the retained entry below releases it, later or now
-  gcap_scratch_reservation_close(user);
-}
-
-static void release_reservation(void* user) { gcap_scratch_reservation_release(user); }
-
-static size_t reservation_bytes(void* user) { return gcap_scratch_reservation_bytes(user); }
-
-// Diverts the stream's scratch to a reservation that closes with the scope and lives as long as its graph.
-static gcap_status_t reserve_scratch(gcap_ep_runtime_t* runtime, gcap_stream_t* stream, gcap_capture_t* capture) {
-  gcap_scratch_reservation_t* reservation = NULL;
-  GCAP_RETURN_IF_ERROR(gcap_scratch_reservation_open(runtime->scratch, stream, &reservation));
-  gcap_status_t status = gcap_capture_retain_bytes(capture, release_reservation, reservation_bytes, reservation);
-  if (status != NULL) {
-    gcap_scratch_reservation_release(reservation);
-    return status;
-  }
-  return gcap_capture_on_close(capture, close_reservation, reservation);
-}
-
 gcap_status_t gcap_ep_runtime_run_start(gcap_ep_runtime_t* runtime, int graph_id) {
   gcap_thread_context_t* context = NULL;
   GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(runtime->contexts, &context));
   gcap_stream_t* stream = gcap_thread_context_stream(context);
+  gcap_graph_manager_t* graphs = gcap_thread_context_graphs(context);
   int id = runtime->options.enable_cuda_graph ? graph_id : GCAP_GRAPH_ID_NONE;
+  if (gcap_graph_manager_captures_next(graphs, id)) graph_memory_prepare(&runtime->graph_memory, stream);
   gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
-  GCAP_RETURN_IF_ERROR(
-      gcap_graph_manager_begin_run(gcap_thread_context_graphs(context), id, gcap_stream_handle(stream), &kind));
+  GCAP_RETURN_IF_ERROR(gcap_graph_manager_begin_run(graphs, id, gcap_stream_handle(stream), &kind));
   if (kind == GCAP_GRAPH_RUN_EAGER) return NULL;
   // A failure here lost nothing yet: it latches, the run's end reports it, and the run is done again eagerly.
   gcap_capture_t* capture = gcap_capture_current();
-  gcap_status_t status = reserve_scratch(runtime, stream, capture);
+  gcap_status_t status = graph_memory_reserve(&runtime->graph_memory, stream, id, capture);
   gcap_capture_fail(capture, status);
   gcap_status_free(status);
   return NULL;
@@ -205,9 +188,10 @@ gcap_status_t gcap_ep_runtime_run_end(gcap_ep_runtime_t* runtime, gcap_status_t 
 }
 
 bool gcap_ep_runtime_is_graph_captured(gcap_ep_runtime_t* runtime, int graph_id) {
-  gcap_graph_info_t info;
-  gcap_ep_runtime_get_graph_info(runtime, graph_id, &info);
-  return info.state == GCAP_GRAPH_CAPTURED;
+  gcap_thread_context_t* context = NULL;
+  gcap_status_t status = gcap_thread_contexts_get(runtime->contexts, &context);
+  gcap_status_ignore(status);  // a thread without a context has no graph
+  return context != NULL && gcap_graph_manager_is_captured(gcap_thread_context_graphs(context), graph_id);
 }
 
 gcap_status_t gcap_ep_runtime_replay_graph(gcap_ep_runtime_t* runtime, int graph_id, bool synchronize,

@@ -142,6 +142,10 @@ static bool set_trace_file(gcap_options_t* o, const char* text) {
   return true;
 }
 
+static bool set_share_graph_memory(gcap_options_t* o, const char* text) {
+  return parse_bool(text, &o->arena_share_graph_memory);
+}
+
 static bool set_graph_policy(gcap_options_t* o, const char* text) {
   o->graph_when_stable = strcmp(text, "stable") == 0;
   return o->graph_when_stable || strcmp(text, "min_runs") == 0;
@@ -185,6 +189,7 @@ static const struct {
     {"arena.cuda_mempool_release_threshold", set_mempool_threshold, BYTES_TEXT},
     {"arena.cuda_mempool_bytes_to_keep_on_shrink", set_mempool_kept, BYTES_TEXT},
     {"arena.trace_file", set_trace_file, "a path of at most 255 bytes, or nothing"},
+    {"arena.share_graph_memory", set_share_graph_memory, BOOL_TEXT},
     {"graph.policy", set_graph_policy, "min_runs or stable"},
     {"graph.max_runs_before_capture", set_graph_max_runs, COUNT_TEXT},
     {"graph.max_graphs", set_graph_max_graphs, "a whole number, 0 or more"},

@@ -164,6 +164,8 @@ const std::vector<Key>& Keys() {
        [](const O& o) { return uint64_t(o.arena_mempool_release_threshold_bytes); }, kGoodBytes, kBadBytes},
       {"arena.cuda_mempool_bytes_to_keep_on_shrink",
        [](const O& o) { return uint64_t(o.arena_mempool_bytes_kept_on_trim); }, kGoodBytes, kBadBytes},
+      {"arena.share_graph_memory", [](const O& o) { return uint64_t(o.arena_share_graph_memory); }, kGoodBools,
+       kBadBools},
       {"graph.policy",
        [](const O& o) { return uint64_t(o.graph_when_stable); },
        {{"stable", 1}, {"min_runs", 0}},

@@ -1,0 +1,147 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// What a captured run keeps: a scratch reservation, which the scope closes and the graph retains; so a failed capture
+// gives the memory back and a released graph does. With sharing, the graphs of one stream retain one reservation
+// together, each capture opens it again, and each graph counts as its part of the bytes. The reservation ends with the
+// last of its graphs, and graphs end before their stream, so it never outlives the stream.
+//
+// Locking: the mutex guards the list and the numbers of graphs, and is held while a reservation is opened again or
+// given up, so that neither meets the other. Below it come the locks of scratch alone; nothing that may reach the
+// upstream allocator is called with it.
+
+#include "lib/ep/graph_memory.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "gcap/log.h"
+#include "lib/base/thread_state.h"
+
+// A reservation and the graphs that have it.
+typedef struct graph_reservation {
+  graph_memory_t* memory;
+  gcap_stream_t* stream;
+  gcap_scratch_reservation_t* scratch;
+  size_t num_graphs;
+  struct graph_reservation* next;  // on the list, if it is shared
+} graph_reservation_t;
+
+void graph_memory_init(graph_memory_t* memory, gcap_scratch_t* scratch, bool shared) {
+  *memory = (graph_memory_t){.scratch = scratch, .shared = shared};
+  pthread_mutex_init(&memory->mutex, NULL);
+}
+
+void graph_memory_deinit(graph_memory_t* memory) {
+  if (memory->scratch != NULL) pthread_mutex_destroy(&memory->mutex);
+}
+
+// --- With the mutex held --------------------------------------------------------------------------------------------
+
+// The reservation that the graphs of the stream have in common; NULL while there is none.
+static graph_reservation_t* find_shared(const graph_memory_t* memory, const gcap_stream_t* stream) {
+  graph_reservation_t* reservation = memory->in_common;
+  while (reservation != NULL && reservation->stream != stream) reservation = reservation->next;
+  return reservation;
+}
+
+static gcap_status_t open_new(graph_memory_t* memory, gcap_stream_t* stream, graph_reservation_t** out_reservation) {
+  graph_reservation_t* reservation = calloc(1, sizeof(*reservation));
+  if (reservation == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to note a graph's reservation");
+  gcap_status_t status = gcap_scratch_reservation_open(memory->scratch, stream, &reservation->scratch);
+  if (status != NULL) {
+    free(reservation);
+    return status;
+  }
+  reservation->memory = memory;
+  reservation->stream = stream;
+  reservation->num_graphs = 1;
+  if (memory->shared) {
+    reservation->next = memory->in_common;
+    memory->in_common = reservation;
+  }
+  *out_reservation = reservation;
+  return NULL;
+}
+
+// Opens the shared reservation of the stream for one graph more; gives NULL when there is none.
+static gcap_status_t open_shared(graph_memory_t* memory, gcap_stream_t* stream, graph_reservation_t** out_reservation) {
+  graph_reservation_t* reservation = find_shared(memory, stream);
+  if (reservation == NULL) return NULL;
+  GCAP_RETURN_IF_ERROR(gcap_scratch_reservation_reopen(reservation->scratch));
+  ++reservation->num_graphs;
+  *out_reservation = reservation;
+  return NULL;
+}
+
+// Takes one graph off it, and ends it with the last.
+static void give_up_locked(graph_reservation_t* reservation) {
+  gcap_scratch_reservation_release(reservation->scratch);
+  if (--reservation->num_graphs > 0) return;
+  graph_reservation_t** link = &reservation->memory->in_common;
+  while (*link != NULL && *link != reservation) link = &(*link)->next;
+  if (*link != NULL) *link = reservation->next;
+  free(reservation);
+}
+
+// --- What a capture calls -------------------------------------------------------------------------------------------
+
+static void close_reservation(void* user, bool committed) {
+  (void)committed;  // either way the retained entry gives it up, later or now
+  gcap_scratch_reservation_close(((graph_reservation_t*)user)->scratch);
+}
+
+static void release_reservation(void* user) {
+  graph_reservation_t* reservation = user;
+  graph_memory_t* memory = reservation->memory;
+  pthread_mutex_lock(&memory->mutex);
+  give_up_locked(reservation);
+  pthread_mutex_unlock(&memory->mutex);
+}
+
+static size_t reservation_bytes(void* user) {
+  graph_reservation_t* reservation = user;
+  pthread_mutex_lock(&reservation->memory->mutex);
+  size_t num_graphs = reservation->num_graphs;
+  pthread_mutex_unlock(&reservation->memory->mutex);
+  return gcap_scratch_reservation_bytes(reservation->scratch) / num_graphs;
+}
+
+// --- Around a capture -----------------------------------------------------------------------------------------------
+
+void graph_memory_prepare(graph_memory_t* memory, gcap_stream_t* stream) {
+  if (gcap_thread_captures()) return;  // a run was left open: its end comes first, and this run finds what there is
+  graph_reservation_t* reservation = NULL;
+  pthread_mutex_lock(&memory->mutex);
+  gcap_status_t status = open_shared(memory, stream, &reservation);  // so that its free memory counts
+  pthread_mutex_unlock(&memory->mutex);
+  if (status == NULL) status = gcap_scratch_reservation_prepare(memory->scratch, stream);
+  if (reservation != NULL) {
+    close_reservation(reservation, /*committed=*/false);
+    release_reservation(reservation);
+  }
+  if (status == NULL) return;
+  gcap_log(GCAP_LOG_WARNING, "a capture may lack memory: %s", gcap_status_message(status));
+  gcap_status_free(status);
+}
+
+gcap_status_t graph_memory_reserve(graph_memory_t* memory, gcap_stream_t* stream, int graph_id,
+                                   gcap_capture_t* capture) {
+  graph_reservation_t* reservation = NULL;
+  pthread_mutex_lock(&memory->mutex);
+  gcap_status_t status = open_shared(memory, stream, &reservation);
+  if (status == NULL && reservation == NULL) status = open_new(memory, stream, &reservation);
+  pthread_mutex_unlock(&memory->mutex);
+  if (status != NULL) return status;
+  char label[32];
+  snprintf(label, sizeof(label), "graph %d", graph_id);
+  gcap_scratch_reservation_set_label(reservation->scratch, label);
+  status = gcap_capture_retain_bytes(capture, release_reservation, reservation_bytes, reservation);
+  if (status != NULL) {
+    close_reservation(reservation, /*committed=*/false);
+    release_reservation(reservation);
+    return status;
+  }
+  status = gcap_capture_on_close(capture, close_reservation, reservation);
+  if (status != NULL) close_reservation(reservation, /*committed=*/false);
+  return status;
+}
