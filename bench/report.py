@@ -6,8 +6,9 @@
     bench/report.py --driver 580.159.04 --commit $(git rev-parse --short HEAD) replay.json capture.json >table.md
 
 A row is a benchmark with its arguments. A cell is the median of the repetitions, with the 5th and 95th percentile in
-parentheses."""
+parentheses. Of what bench/peers/run.sh measured, a column is an allocator, and its ratio to gcap follows."""
 import argparse
+import collections
 import json
 import statistics
 import sys
@@ -36,42 +37,110 @@ TABLES = {
     },
 }
 
+# The benchmarks of allocators are called KIND/ALLOCATOR/ARGUMENTS. These are the columns, in this order.
+ALLOCATORS = {
+    "gcap": "gcap",
+    "gcap_2mib": "gcap, regions of 2 MiB",
+    "cuda_async": "`cudaMallocAsync`",
+    "rmm_pool": "RMM pool",
+    "rmm_arena": "RMM arena",
+    "rmm_async": "RMM async",
+    "torch": "PyTorch",
+    "cupy": "CuPy",
+    "harness": "the loop alone",
+}
+
+def nanoseconds_of_trace(run):
+    return 1e9 / run["items_per_second"]
+
+
+def nanoseconds(run):
+    return run["real_time"]
+
+
+def held_over_live(run):
+    return run["held_bytes"] / run["peak_live_bytes"]
+
+
+# Each: the kinds of benchmark in it with what a run's value is, and the goals of their rows, which are gcap's own.
+SCRATCH_TABLES = [
+    {
+        "title": "Scratch, ns of one allocation and its free",
+        "values": {"BM_Pair": nanoseconds, "BM_Mixed": nanoseconds, "BM_Trace": nanoseconds_of_trace},
+        "goals": {"BM_Pair": "<= 25; PyTorch's >= 10 x", "BM_Mixed": "<= 60, and flat"},
+        "form": "{:,.1f}",
+        "compare": "gcap",
+    },
+    {
+        "title": "Scratch, millions of allocations with their frees a second, from threads with a stream each",
+        "values": {"BM_Threads": lambda run: run["ops_per_second"] / 1e6},
+        "goals": {"BM_Threads": ">= 0.8 of ideal"},
+        "form": "{:,.2f}",
+        "compare": "threads:1",
+    },
+    {
+        "title": "Scratch, peak of bytes held over peak of bytes live",
+        "values": {"BM_Trace": held_over_live},
+        "goals": {"BM_Trace": "<= PyTorch's and RMM's"},
+        "form": "{:.2f}",
+        "compare": None,
+    },
+]
+SCRATCH_KINDS = sorted({kind for table in SCRATCH_TABLES for kind in table["values"]})
+
 
 def arguments_of(name):
     """{"nodes": "1", "ids": "16"} of "BM_Replay/nodes:1/ids:16/iterations:200/repeats:50"."""
     parts = [part.split(":") for part in name.split("/")[1:]]
-    return {part[0]: part[1] for part in parts if len(part) == 2 and part[0] not in ("iterations", "repeats")}
+    return {
+        part[0]: part[1]
+        for part in parts
+        if len(part) == 2 and part[0] not in ("iterations", "repeats", "min_time", "repetitions")
+    }
 
 
-def cell(values, is_ratio):
+def spread(values, form):
     if len(values) < 2:
         low = high = values[0]
     else:
         twentieths = statistics.quantiles(values, n=20, method="inclusive")
         low, high = twentieths[0], twentieths[-1]
-    form = "{:.3f}" if is_ratio else "{:,.0f}"
     return "{} ({} .. {})".format(*(form.format(v) for v in (statistics.median(values), low, high)))
 
 
+def cell(values, is_ratio):
+    return spread(values, "{:.3f}" if is_ratio else "{:,.0f}")
+
+
 def read(paths):
-    """The contexts, and {benchmark: {row name: {counter: values}}} in the order of the files."""
-    contexts, tables = [], {}
+    """The contexts, and the runs of the benchmarks that this report knows, in the order of the files."""
+    contexts, runs = [], []
+    known = list(TABLES) + SCRATCH_KINDS
     for path in paths:
         with open(path, encoding="utf-8") as file:
             report = json.load(file)
         contexts.append(report["context"])
-        for run in report["benchmarks"]:
-            kind = run["name"].split("/")[0]
-            if kind not in TABLES or run.get("run_type") != "iteration":
-                continue
+        here = [run for run in report["benchmarks"] if run["name"].split("/")[0] in known]
+        if not here:
+            sys.exit(f"{path}: none of {', '.join(known)} is in it")
+        for run in here:
             if run.get("error_occurred"):
                 sys.exit(f"{path}: {run['name']}: {run['error_message']}")
-            row = tables.setdefault(kind, {}).setdefault(run["name"], {})
-            for counter, _, _ in TABLES[kind]["columns"]:
-                row.setdefault(counter, []).append(run[counter])
-        if not tables:
-            sys.exit(f"{path}: none of {', '.join(TABLES)} is in it")
-    return contexts, tables
+        runs.extend(run for run in here if run.get("run_type") == "iteration")
+    return contexts, runs
+
+
+def counters_of(runs):
+    """{benchmark: {row name: {counter: values}}}."""
+    tables = {}
+    for run in runs:
+        kind = run["name"].split("/")[0]
+        if kind not in TABLES:
+            continue
+        row = tables.setdefault(kind, {}).setdefault(run["name"], {})
+        for counter, _, _ in TABLES[kind]["columns"]:
+            row.setdefault(counter, []).append(run[counter])
+    return tables
 
 
 def table_lines(kind, rows):
@@ -88,20 +157,72 @@ def table_lines(kind, rows):
     yield ""
 
 
+def scratch_values(table, runs):
+    """{(kind, arguments): {allocator: values}}, the rows in the order of the runs."""
+    rows = {}
+    for run in runs:
+        kind, *rest = run["name"].split("/")
+        if kind not in table["values"] or rest[0] not in ALLOCATORS:
+            continue
+        try:
+            value = table["values"][kind](run)
+        except KeyError:  # the loop alone holds nothing
+            continue
+        arguments = ", ".join(f"{name} {value}" for name, value in arguments_of(run["name"]).items())
+        rows.setdefault((kind, arguments), {}).setdefault(rest[0], []).append(value)
+    return rows
+
+
+def scratch_cell(table, rows, row, allocator):
+    values = rows[row].get(allocator)
+    if not values:
+        return ""
+    text = spread(values, table["form"])
+    if table["compare"] == "gcap" and allocator not in ("gcap", "harness") and "gcap" in rows[row]:
+        return f"{text}, {statistics.median(values) / statistics.median(rows[row]['gcap']):.1f} x"
+    alone = rows.get((row[0], "threads 1"), {}).get(allocator)
+    if table["compare"] == "threads:1" and alone:
+        threads = int(row[1].split()[-1])
+        return f"{text}, {statistics.median(values) / statistics.median(alone) / threads:.2f} of ideal"
+    return text
+
+
+def scratch_lines(table, runs):
+    rows = scratch_values(table, runs)
+    if not rows:
+        return
+    columns = [name for name in ALLOCATORS if any(name in row for row in rows.values())]
+    yield f"### {table['title']}"
+    yield ""
+    yield "|  | goal | " + " | ".join(ALLOCATORS[name] for name in columns) + " |"
+    yield "|---" * (2 + len(columns)) + "|"
+    for row in rows:
+        cells = [scratch_cell(table, rows, row, name) for name in columns]
+        kind = row[0].replace("BM_", "").lower()
+        title = row[1] if row[1].startswith(kind) else f"{kind}, {row[1]}"
+        yield "| " + " | ".join([title, table["goals"].get(row[0], "")] + cells) + " |"
+    yield ""
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--driver", default="unknown")
     parser.add_argument("--commit", default="unknown")
     parser.add_argument("json", nargs="+")
     options = parser.parse_args()
-    contexts, tables = read(options.json)
+    contexts, runs = read(options.json)
+    tables = counters_of(runs)
     lines = []
     for kind, rows in tables.items():
         lines.extend(table_lines(kind, rows))
+    for table in SCRATCH_TABLES:
+        lines.extend(scratch_lines(table, runs))
     first = contexts[0]
-    repetitions = max(len(values) for rows in tables.values() for row in rows.values() for values in row.values())
-    print(f"{first.get('device', 'no device')}, driver {options.driver}, {first['date'][:10]}, commit {options.commit}; "
-          f"{repetitions} repetitions, each the median of its iterations: the median of these (5th .. 95th percentile).")
+    repetitions = max(collections.Counter(run["name"] for run in runs).values())
+    each = ", each the median of its iterations" if tables else ""
+    device = first.get("device", "no device")
+    print(f"{device}, driver {options.driver}, {first['date'][:10]}, commit {options.commit}; "
+          f"{repetitions} repetitions{each}: the median of these (5th .. 95th percentile).")
     print()
     print("\n".join(lines))
 
