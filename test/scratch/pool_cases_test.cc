@@ -84,7 +84,7 @@ namespace {
 
 // For the simulator, which reads them at its first use.
 [[maybe_unused]] const int kTwoDevices = setenv("GCAP_SIM_DEVICES", "2", /*overwrite=*/1);
-[[maybe_unused]] const int kSmallDevices = setenv("GCAP_SIM_DEVICE_BYTES", "2147483648", /*overwrite=*/1);
+[[maybe_unused]] const int kSmallDevices = setenv("GCAP_SIM_DEVICE_BYTES", "536870912", /*overwrite=*/1);
 
 constexpr size_t kKiB = 1024, kMiB = 1024 * kKiB, kGiB = 1024 * kMiB, kPiB = 1024 * 1024 * kGiB;
 
@@ -389,7 +389,7 @@ TEST_F(PoolOnDevice, OneOnEachDevice) {
 class PoolOnStream : public PoolOnDevice, public ::testing::WithParamInterface<bool> {
  protected:
   static constexpr int kBlocks = 100;
-  static constexpr size_t kMostBytes = 5 * kMiB;
+  static constexpr size_t kMostBytes = kMiB;
 
   void SetUp() override {
     PoolOnDevice::SetUp();
@@ -436,7 +436,7 @@ TEST_P(PoolOnStream, AnySize) {
   void* ptr = this;
   GCAP_EXPECT_OK(gcap_scratch_alloc(scratch_, 0, stream_, &ptr));
   EXPECT_EQ(ptr, nullptr);
-  for (size_t bytes : {size_t{4}, kKiB, kMiB, kGiB}) Free(Alloc(bytes));
+  for (size_t bytes : {size_t{4}, kKiB, kMiB, kGiB / 8}) Free(Alloc(bytes));
   for (int i = 0; i < 2; ++i) {  // the first refusal leaves nothing that the second would meet
     GCAP_EXPECT_FAILS(gcap_scratch_alloc(scratch_, kPiB, stream_, &ptr), GCAP_RESOURCE_EXHAUSTED, std::to_string(kPiB));
     EXPECT_EQ(ptr, nullptr);
