@@ -41,6 +41,7 @@ TABLES = {
 ALLOCATORS = {
     "gcap": "gcap",
     "gcap_2mib": "gcap, regions of 2 MiB",
+    "gcap_20mib": "gcap, regions of 20 MiB",
     "cuda_async": "`cudaMallocAsync`",
     "rmm_pool": "RMM pool",
     "rmm_arena": "RMM arena",
@@ -79,7 +80,7 @@ SCRATCH_TABLES = [
         "compare": "threads:1",
     },
     {
-        "title": "Scratch, peak of bytes held over peak of bytes live",
+        "title": "Scratch, peak of bytes held over peak of bytes live (MiB live)",
         "values": {"BM_Trace": held_over_live},
         "goals": {"BM_Trace": "<= PyTorch's and RMM's"},
         "form": "{:.2f}",
@@ -173,10 +174,18 @@ def scratch_values(table, runs):
     return rows
 
 
+def live_mib(runs, arguments):
+    """The peak of live bytes of a trace, "trace one_shape"."""
+    name = "/" + arguments.replace(" ", ":") + "/"
+    return next(run["peak_live_bytes"] for run in runs if "peak_live_bytes" in run and name in run["name"] + "/") / (1 << 20)
+
+
 def scratch_cell(table, rows, row, allocator):
     values = rows[row].get(allocator)
     if not values:
         return ""
+    if table["compare"] is None:  # it is the same each time
+        return table["form"].format(statistics.median(values))
     text = spread(values, table["form"])
     if table["compare"] == "gcap" and allocator not in ("gcap", "harness") and "gcap" in rows[row]:
         return f"{text}, {statistics.median(values) / statistics.median(rows[row]['gcap']):.1f} x"
@@ -200,6 +209,8 @@ def scratch_lines(table, runs):
         cells = [scratch_cell(table, rows, row, name) for name in columns]
         kind = row[0].replace("BM_", "").lower()
         title = row[1] if row[1].startswith(kind) else f"{kind}, {row[1]}"
+        if table["compare"] is None:
+            title += f" ({live_mib(runs, row[1]):.2f})"
         yield "| " + " | ".join([title, table["goals"].get(row[0], "")] + cells) + " |"
     yield ""
 

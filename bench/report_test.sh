@@ -50,8 +50,8 @@ run() { # NAME MEASURED
     run BM_Threads/gcap/iterations:1/real_time/threads:1 "\"ops_per_second\": ${rate}e6"
     run BM_Threads/gcap/iterations:1/real_time/threads:4 "\"ops_per_second\": ${rate}0e6"
   done
-  run BM_Trace/gcap/trace:made_up '"items_per_second": 50e6, "held_bytes": 300, "peak_live_bytes": 200'
-  run BM_Trace/gcap_2mib/trace:made_up '"items_per_second": 20e6, "held_bytes": 250, "peak_live_bytes": 200'
+  run BM_Trace/gcap/trace:made_up '"items_per_second": 50e6, "held_bytes": 3145728, "peak_live_bytes": 2097152'
+  run BM_Trace/gcap_2mib/trace:made_up '"items_per_second": 20e6, "held_bytes": 2621440, "peak_live_bytes": 2097152'
   run BM_Trace/harness/trace:made_up '"items_per_second": 500e6'
   printf '{"name": "BM_Pair/gcap/bytes:256_mean", "run_type": "aggregate", "real_time": 999}]}'
 } >"$TEST_TMPDIR/scratch.json"
@@ -66,7 +66,7 @@ expect_line '| mixed, live 16 | <= 60, and flat |  |  |  | 2.0 (2.0 .. 2.0) |'
 expect_line '| trace made_up |  | 20.0 (20.0 .. 20.0) | 50.0 (50.0 .. 50.0), 2.5 x |  | 2.0 (2.0 .. 2.0) |'
 expect_line '| threads 1 | >= 0.8 of ideal | 6.00 (4.20 .. 7.80), 1.00 of ideal |'
 expect_line '| threads 4 | >= 0.8 of ideal | 60.00 (42.00 .. 78.00), 2.50 of ideal |'
-expect_line "| trace made_up | <= PyTorch's and RMM's | 1.50 (1.50 .. 1.50) | 1.25 (1.25 .. 1.25) |"
+expect_line "| trace made_up (2.00) | <= PyTorch's and RMM's | 1.50 | 1.25 |"
 
 echo '{"context": {}, "benchmarks": [{"name": "BM_Other", "run_type": "iteration"}]}' >"$TEST_TMPDIR/other"
 if "$report" "$TEST_TMPDIR/other" 2>"$TEST_TMPDIR/sentence"; then

@@ -5,7 +5,8 @@
 // the device allocator, as the others have it.
 //
 // "harness" is an allocator that does nothing: what the loops cost by themselves. It is not subtracted from anything.
-// "gcap_2mib" is scratch with regions of 2 MiB only, for the memory held where doubling does not decide it.
+// "gcap_2mib" and "gcap_20mib" are scratch with regions of one size, for the memory held where doubling does not decide
+// it: PyTorch's sizes, for small blocks and for those of 1 to 10 MiB.
 
 #include <cuda_runtime_api.h>
 #include <sys/mman.h>
@@ -121,15 +122,16 @@ class Scratch {
   gcap_scratch_t* scratch_ = nullptr;
 };
 
-class SmallRegions : public Scratch {
+template <size_t kMiB>
+class RegionsOf : public Scratch {
  public:
-  SmallRegions() : Scratch(Options()) {}
+  RegionsOf() : Scratch(Options()) {}
 
  private:
   static const gcap_scratch_options_t* Options() {
     static gcap_scratch_options_t options;
     gcap_scratch_options_init(&options);
-    options.initial_chunk_bytes = options.max_extend_bytes = size_t{2} << 20;
+    options.initial_chunk_bytes = options.max_extend_bytes = kMiB << 20;
     return &options;
   }
 };
@@ -150,7 +152,8 @@ class Nothing {
 
 void Register(const std::vector<Trace>& traces) {
   gcap::bench::RegisterAll<Scratch>("gcap", traces);
-  gcap::bench::RegisterTraces<SmallRegions>("gcap_2mib", traces);
+  gcap::bench::RegisterTraces<RegionsOf<2>>("gcap_2mib", traces);
+  gcap::bench::RegisterTraces<RegionsOf<20>>("gcap_20mib", traces);
   gcap::bench::RegisterAll<Nothing>("harness", traces);
 }
 
