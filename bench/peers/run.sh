@@ -81,7 +81,8 @@ done
 python3 - "$out" "${files[@]}" <<'PYTHON' || exit
 import json, sys
 reports = [json.load(open(path, encoding="utf-8")) for path in sys.argv[2:]]
-merged = {"context": reports[0]["context"], "benchmarks": [run for report in reports for run in report["benchmarks"]]}
+runs = [run for report in reports for run in report["benchmarks"] if run["run_type"] == "iteration"]
+merged = {"context": reports[0]["context"], "benchmarks": runs}
 json.dump(merged, open(sys.argv[1], "w", encoding="utf-8"), indent=1)
 PYTHON
 bench/report.py --driver "$driver" --commit "$(cat "$pack/commit.txt")" "$out" || failed=1
