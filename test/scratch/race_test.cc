@@ -47,7 +47,7 @@ constexpr int kOperations = 100000;  // it looks at the code, which takes no mor
 constexpr int kStepsOfAThread = 1000;
 #else
 constexpr int kOperations = 1000000;
-constexpr int kStepsOfAThread = 4000;
+constexpr int kStepsOfAThread = 20000;
 #endif
 constexpr int kOperationsWithoutSafety = 20000;
 constexpr int kOperationsPerLook = 1000;  // at the reports, each of which is told once between two looks
@@ -397,7 +397,8 @@ TEST_F(RandomOperations, WithoutReservationsRace) {
 
 // --- Eight threads --------------------------------------------------------------------------------------------------
 
-// Each thread has a stream, and waits for what the others recorded.
+// Each thread has a stream, waits for what the others recorded, and frees some of the others' blocks. Now and then one
+// forgets its stream, looks at everything, or gives memory back.
 class ThreadsRace : public ScratchRaces {
  protected:
   void Work(int index) {
@@ -406,34 +407,59 @@ class ThreadsRace : public ScratchRaces {
     std::vector<Block> blocks;
     uint64_t value = static_cast<uint64_t>(index) << 32;
     for (int step = 0; step < kStepsOfAThread; ++step) {
-      const unsigned dice = random() % 100;
-      if (dice < 40 && blocks.size() < 12) {
+      const unsigned dice = random() % 1000;
+      if (dice < 400 && blocks.size() < 12) {
         Block block = {nullptr, RandomBytes(&random), index};
         if (!Outcome(gcap_scratch_alloc(scratch_, block.bytes, stream, &block.ptr)).ok()) continue;
         Launch(&block, ++value, /*writes=*/true, stream);
         blocks.push_back(block);
-      } else if (dice < 80 && !blocks.empty()) {
+      } else if (dice < 780 && !blocks.empty()) {
         std::swap(blocks[random() % blocks.size()], blocks.back());
         Launch(&blocks.back(), 0, /*writes=*/false, stream);
-        GCAP_EXPECT_OK(gcap_scratch_free(scratch_, blocks.back().ptr));
+        GCAP_EXPECT_OK(gcap_scratch_free(scratch_, dice < 700 ? blocks.back().ptr : Exchange(blocks.back().ptr)));
         blocks.pop_back();
-      } else if (dice < 88) {
+      } else if (dice < 880) {
         const std::lock_guard<std::mutex> lock(mutexes_[index]);
         GCAP_EXPECT_OK(gcap_notification_record(notifications_[index]));
-      } else if (dice < 97) {
+      } else if (dice < 970) {
         const size_t other = random() % kStreams;
         const std::lock_guard<std::mutex> lock(mutexes_[other]);
         GCAP_EXPECT_OK(gcap_notification_wait(notifications_[other], stream));
-      } else if (dice < 99) {
-        GCAP_EXPECT_OK(gcap_stream_synchronize(stream));
       } else {
-        GCAP_EXPECT_OK(gcap_scratch_trim(scratch_));
+        Seldom(dice, stream, &blocks);
       }
     }
     for (const Block& block : blocks) GCAP_EXPECT_OK(gcap_scratch_free(scratch_, block.ptr));
   }
+  void Seldom(unsigned dice, gcap_stream_t* stream, std::vector<Block>* blocks) {
+    gcap_allocator_stats_t stats;
+    if (dice < 980) {
+      GCAP_EXPECT_OK(gcap_stream_synchronize(stream));
+    } else if (dice < 985) {
+      GCAP_EXPECT_OK(gcap_scratch_trim(scratch_));
+    } else if (dice < 990) {
+      gcap_scratch_get_stats(scratch_, &stats);
+    } else if (dice < 995) {
+      GCAP_EXPECT_OK(gcap_scratch_validate(scratch_));
+    } else {
+      for (const Block& block : *blocks) GCAP_EXPECT_OK(gcap_scratch_free(scratch_, block.ptr));
+      blocks->clear();
+      GCAP_EXPECT_OK(gcap_stream_synchronize(stream));
+      // Refused while a block of it waits to be freed by another thread, or was freed by one since.
+      const Outcome outcome(gcap_scratch_forget_stream(scratch_, stream));
+      EXPECT_TRUE(outcome.ok() || outcome.code == GCAP_FAILED_PRECONDITION) << outcome.message;
+    }
+  }
+  // Leaves a block for another thread to free, and gives one that was left; the first time none.
+  void* Exchange(void* ptr) {
+    const std::lock_guard<std::mutex> lock(left_mutex_);
+    std::swap(ptr, left_);
+    return ptr;
+  }
 
   std::array<std::mutex, kStreams> mutexes_;  // a notification is used by one thread at a time
+  std::mutex left_mutex_;
+  void* left_ = nullptr;
 };
 
 TEST_F(ThreadsRace, Never) {
@@ -442,6 +468,7 @@ TEST_F(ThreadsRace, Never) {
   std::vector<std::thread> threads;
   for (int i = 0; i < kStreams; ++i) threads.emplace_back([this, i] { Work(i); });
   for (std::thread& thread : threads) thread.join();
+  GCAP_EXPECT_OK(gcap_scratch_free(scratch_, left_));
   for (gcap_stream_t* stream : streams_) GCAP_EXPECT_OK(gcap_stream_synchronize(stream));
   GCAP_EXPECT_OK(gcap_scratch_validate(scratch_));
   Look();
