@@ -189,6 +189,23 @@ TEST_F(GraphBudget, AlsoTakesStaleGraphs) {
   stream_->Synchronize();
 }
 
+// As of graphs that share memory: with each further one an earlier one's part is less.
+TEST_F(GraphBudget, WeighsWhatAGraphRetainsNow) {
+  options_.max_bytes = 100;
+  CreateWithOptions();
+  Capture(0, 90);
+  EXPECT_EQ(Info(0).bytes, 90u);
+  retained_.front().bytes = 40;
+  EXPECT_EQ(Info(0).bytes, 40u);
+  Capture(1, 60);
+  EXPECT_TRUE(evicted_.empty());
+  retained_.front().bytes = 41;
+  Capture(2, 30);
+  EXPECT_EQ(Ids(), std::vector<int>({0}));
+  EXPECT_EQ(evicted_[0].info.bytes, 41u);
+  stream_->Synchronize();
+}
+
 TEST_F(GraphBudget, CountsTheGraphsOwnAllocations) {
   CreateWithOptions();
   ASSERT_EQ(Begin(0), GCAP_GRAPH_RUN_CAPTURE);

@@ -72,6 +72,34 @@ TEST_F(GraphManager, EveryRunHasItsResultsEagerOrCaptured) {
   EXPECT_EQ(State(3), "CAPTURED");
 }
 
+TEST_F(GraphManager, SaysBeforeARunWhetherItIsCaptured) {
+  Create(/*min_runs=*/2);
+  CopyJob job;
+  const auto expect_next = [&](bool captures) {
+    for (int i = 0; i < 3; ++i) {  // a question changes nothing
+      EXPECT_EQ(gcap_graph_manager_captures_next(manager_, 5), captures) << State(5);
+    }
+  };
+  const auto run = [&](bool captures) {
+    expect_next(captures);
+    EXPECT_EQ(Run(5, job), captures ? GCAP_GRAPH_RUN_CAPTURE : GCAP_GRAPH_RUN_EAGER);
+  };
+  run(false);
+  run(false);
+  expect_next(true);
+  FailingRun(5);
+  run(false);  // cools down
+  run(true);
+  expect_next(false);  // replays
+  GCAP_EXPECT_OK(gcap_graph_manager_recapture(manager_, 5));
+  run(true);
+  GCAP_EXPECT_OK(gcap_graph_manager_release(manager_, 5));
+  expect_next(false);
+  EXPECT_FALSE(gcap_graph_manager_captures_next(manager_, GCAP_GRAPH_ID_NONE));
+  EXPECT_FALSE(gcap_graph_manager_captures_next(nullptr, 5));
+  EXPECT_EQ(Info(5).eager_runs, 0u);
+}
+
 TEST_F(GraphManager, AFailedWarmUpRunDoesNotCount) {
   Create(1);
   FailingRun(0);

@@ -1,0 +1,285 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Several graphs of one EP: each is captured at its first try, none meets another or an eager run, and with
+// arena.share_graph_memory they keep no more than the largest of them.
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gcap/capture.h"
+#include "gcap/ep_ops.h"
+#include "gtest/gtest.h"
+#include "lib/scratch/test_hooks.h"
+#include "test/ep/runtime_test.h"
+#include "test/support/log_catcher.h"
+
+namespace gcap {
+namespace testing {
+namespace {
+
+constexpr size_t kUnit = 64 << 10;
+
+// The application's allocator; it notes calls from inside a capture.
+std::atomic<int> calls_in_capture;
+void* Alloc(size_t bytes) {
+  calls_in_capture += gcap_thread_is_capturing();
+  void* memory = nullptr;
+  return cudaMalloc(&memory, bytes) == cudaSuccess ? memory : nullptr;
+}
+void Free(void* memory) {
+  calls_in_capture += gcap_thread_is_capturing();
+  EXPECT_EQ(cudaFree(memory), cudaSuccess);
+}
+
+class EpGraphs : public RuntimeTest {
+ protected:
+  // One model for each graph id: a copy by way of some units of scratch.
+  struct Model {
+    explicit Model(size_t units) : scratch_bytes(units * kUnit), x(Floats(64)), y(Floats(64)) {}
+    const size_t scratch_bytes;
+    DeviceFloats x, y;
+    void* scratch = nullptr;
+  };
+  void AddModels(const std::vector<size_t>& units) {
+    models_.clear();
+    for (size_t n : units) models_.push_back(std::make_unique<Model>(n));
+  }
+  Outcome RunModel(int id) {
+    Model* model = models_[static_cast<size_t>(id)].get();
+    return Run(id, [&](const gcap_run_resources_t& run) {
+      return CopyByScratch(run, model->x, model->y, model->scratch_bytes, &model->scratch);
+    });
+  }
+  // One run of each model, with new content.
+  void RunAll(float seed) {
+    for (size_t i = 0; i < models_.size(); ++i) {
+      const int id = static_cast<int>(i);
+      const Floats content(64, seed + static_cast<float>(i));
+      models_[i]->x.Set(content);
+      models_[i]->y.Set(Floats(64, -1.0f));
+      if (!Replay(id)) {
+        const Outcome outcome = RunModel(id);
+        EXPECT_TRUE(outcome.ok()) << outcome.message;
+      }
+      EXPECT_EQ(models_[i]->y.Get(), content) << "graph " << id;
+    }
+  }
+  // Warms each up in turn, then captures one after the other, which must succeed at once.
+  void CaptureAll() {
+    for (int run = 0; run < 3; ++run) RunAll(static_cast<float>(10 * run));
+    for (size_t i = 0; i < models_.size(); ++i) {
+      const gcap_graph_info_t info = Info(static_cast<int>(i));
+      EXPECT_EQ(info.captures, 1u);
+      EXPECT_EQ(info.failures, 0u);
+    }
+  }
+  size_t SumOfBytes() {
+    size_t bytes = 0;
+    for (size_t i = 0; i < models_.size(); ++i) bytes += Info(static_cast<int>(i)).bytes;
+    return bytes;
+  }
+  static gcap_options_t Options(bool shared) {
+    gcap_options_t options = GraphOptions(2);
+    options.arena_share_graph_memory = shared;
+    return options;
+  }
+
+  std::vector<std::unique_ptr<Model>> models_;
+};
+
+TEST_F(EpGraphs, EachIsCapturedAtItsFirstTryWithoutACallUpstream) {
+  for (const bool shared : {false, true}) {
+    SCOPED_TRACE(shared ? "shared" : "apart");
+    gcap_options_t options = Options(shared);
+    options.external_alloc = Alloc;
+    options.external_free = Free;
+    options.arena_extend_as_requested = true;  // no region is larger by chance
+    options.arena_initial_chunk_bytes = 256;
+    Create(options);
+    calls_in_capture = 0;
+    AddModels({1, 4, 4, 2, 8});
+    CaptureAll();
+    EXPECT_EQ(calls_in_capture, 0);
+    RunAll(100.0f);
+    GCAP_EXPECT_OK(gcap_scratch_validate(gcap_ep_runtime_scratch(runtime_)));
+    GCAP_EXPECT_OK(gcap_ep_runtime_destroy(runtime_));
+    runtime_ = nullptr;
+  }
+}
+
+TEST_F(EpGraphs, ApartEachKeepsWhatItNeeds) {
+  Create(Options(/*shared=*/false));
+  AddModels({1, 2, 3, 4});
+  CaptureAll();
+  for (size_t i = 0; i < 4; ++i) EXPECT_EQ(Info(static_cast<int>(i)).bytes, (i + 1) * kUnit);
+}
+
+TEST_F(EpGraphs, SharedTheyKeepWhatTheLargestNeedsAndTheLastGivesItBack) {
+  for (const bool largest_first : {false, true}) {
+    Create(Options(/*shared=*/true));
+    std::vector<size_t> units = {1, 2, 3, 4, 5, 6, 7, 8};
+    if (largest_first) std::reverse(units.begin(), units.end());
+    AddModels(units);
+    CaptureAll();
+    EXPECT_EQ(SumOfBytes(), 8 * kUnit);
+    EXPECT_EQ(Info(0).bytes, kUnit) << "its part";
+    for (float round = 0; round < 3; ++round) RunAll(50 * round);
+    gcap_scratch_t* scratch = gcap_ep_runtime_scratch(runtime_);
+    int left = 8;
+    for (int id : {3, 0, 7, 5, 1, 6, 4, 2}) {
+      GCAP_EXPECT_OK(gcap_scratch_trim(scratch));
+      EXPECT_GE(ScratchStats().total_allocated_bytes, 8 * kUnit) << left << " graphs are left";
+      EXPECT_EQ(Info(id).bytes, 8 * kUnit / static_cast<size_t>(left));
+      GCAP_EXPECT_OK(gcap_ep_runtime_release_captured_graph(runtime_, id));
+      GCAP_EXPECT_OK(gcap_scratch_validate(scratch));
+      --left;
+    }
+    GCAP_EXPECT_OK(gcap_ep_runtime_synchronize(runtime_));
+    GCAP_EXPECT_OK(gcap_scratch_trim(scratch));
+    EXPECT_EQ(ScratchStats().total_allocated_bytes, 0u);
+    RunAll(7.0f);  // and from the beginning
+    GCAP_EXPECT_OK(gcap_ep_runtime_destroy(runtime_));
+    runtime_ = nullptr;
+  }
+}
+
+TEST_F(EpGraphs, SharedMemoryCountsOnceForTheBudget) {
+  for (const bool shared : {true, false}) {
+    gcap_options_t options = Options(shared);
+    options.graph_max_bytes = 8 * kUnit;
+    Create(options);
+    AddModels({8, 7, 6, 5});
+    for (int run = 0; run < 3; ++run) RunAll(static_cast<float>(run));
+    uint64_t evictions = 0;
+    for (int id = 0; id < 4; ++id) evictions += Info(id).evictions;
+    EXPECT_EQ(evictions, shared ? 0u : 3u);
+    GCAP_EXPECT_OK(gcap_ep_runtime_destroy(runtime_));
+    runtime_ = nullptr;
+  }
+}
+
+TEST_F(EpGraphs, SharedCaptureThatFailsLeavesTheOthersAlone) {
+  Create(Options(/*shared=*/true));
+  AddModels({4});
+  CaptureAll();
+  models_.push_back(std::make_unique<Model>(2));
+  for (int run = 0; run < 2; ++run) EXPECT_TRUE(RunModel(1).ok());
+  const Outcome outcome = Run(1, [&](const gcap_run_resources_t& run) {
+    GCAP_RETURN_IF_ERROR(CopyByScratch(run, models_[1]->x, models_[1]->y, kUnit, &models_[1]->scratch));
+    return GCAP_STATUS(GCAP_UNAVAILABLE, "the kernel is out of ideas");
+  });
+  EXPECT_EQ(outcome.code, GCAP_CAPTURE_INVALIDATED);
+  EXPECT_EQ(Info(0).bytes, 4 * kUnit) << "alone again";
+  for (int run = 0; run < 3; ++run) RunAll(static_cast<float>(run));
+  EXPECT_EQ(Info(1).captures, 1u);
+  EXPECT_EQ(Info(0).bytes, 2 * kUnit);
+}
+
+TEST_F(EpGraphs, CaptureThatCannotBePreparedIsTriedAllTheSame) {
+  gcap_options_t options = Options(/*shared=*/false);
+  options.arena_initial_chunk_bytes = options.arena_memory_limit_bytes = 6 * kUnit;
+  Create(options);
+  AddModels({4});
+  CaptureAll();
+  models_.push_back(std::make_unique<Model>(2));
+  const LogCatcher log;
+  for (int run = 0; run < 3; ++run) EXPECT_TRUE(RunModel(1).ok());
+  EXPECT_NE(log.text().find("a capture may lack memory"), std::string::npos) << log.text();
+  EXPECT_TRUE(gcap_ep_runtime_is_graph_captured(runtime_, 1)) << "its peak is not the stream's";
+  RunAll(5.0f);
+}
+
+TEST_F(EpGraphs, EachThreadsGraphsShareAmongThemselves) {
+  Create(Options(/*shared=*/true));
+  constexpr int kThreads = 4;
+  std::vector<std::thread> threads;
+  std::atomic<int> captured{0};
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      DeviceFloats x(Floats(64)), y(Floats(64));
+      void* scratch = nullptr;
+      for (int i = 0; i < 24; ++i) {
+        const int id = i % 3;
+        const Floats content(64, static_cast<float>(100 * t + i));
+        x.Set(content);
+        const auto work = [&](const gcap_run_resources_t& run) {
+          return CopyByScratch(run, x, y, static_cast<size_t>(id + 1) * kUnit, &scratch);
+        };
+        if (!Replay(id)) {
+          const Outcome outcome = Run(id, work);
+          // Another thread may have taken what this one's capture counted on: then the run is done eagerly.
+          EXPECT_TRUE(outcome.ok() || outcome.code == GCAP_CAPTURE_INVALIDATED) << outcome.message;
+          if (!outcome.ok()) {
+            EXPECT_TRUE(Run(GCAP_GRAPH_ID_NONE, work).ok());
+          }
+        }
+        EXPECT_EQ(y.Get(), content);
+      }
+      for (int id = 0; id < 3; ++id) captured += gcap_ep_runtime_is_graph_captured(runtime_, id);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(captured, 3 * kThreads);
+  gcap_scratch_t* scratch = gcap_ep_runtime_scratch(runtime_);
+  GCAP_EXPECT_OK(gcap_scratch_validate(scratch));
+  GCAP_EXPECT_OK(gcap_scratch_trim(scratch));
+  EXPECT_EQ(ScratchStats().total_allocated_bytes, 0u) << "the threads' graphs went with them";
+}
+
+// --- Eager traffic --------------------------------------------------------------------------------------------------
+
+// Two graphs; an eager run that asks for what they used, and keeps its data over their replays. Gives how many of its
+// blocks were changed by somebody else.
+class EpTraffic : public EpGraphs {
+ protected:
+  int CountChangedBlocks() {
+    AddModels({4, 3});
+    CaptureAll();
+    const gcap_run_resources_t run = Resources();
+    const cudaStream_t stream = gcap_stream_handle(run.stream);
+    std::vector<void*> blocks(16, nullptr);
+    EXPECT_TRUE(Run(GCAP_GRAPH_ID_NONE, [&](const gcap_run_resources_t&) {
+                  gcap_status_t status = nullptr;
+                  for (void*& block : blocks) {
+                    status = gcap_status_join(status, gcap_scratch_alloc(run.scratch, kUnit, run.stream, &block));
+                    status = gcap_status_join(status, GCAP_CUDA(cudaMemsetAsync(block, 0x5a, kUnit, stream)));
+                  }
+                  return status;
+                }).ok());
+    for (float round = 1; round < 4; ++round) RunAll(50 * round);
+    int changed = 0;
+    std::vector<unsigned char> content(kUnit);
+    for (void* block : blocks) {
+      EXPECT_EQ(cudaMemcpyAsync(content.data(), block, kUnit, cudaMemcpyDeviceToHost, stream), cudaSuccess);
+      EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+      changed += std::any_of(content.begin(), content.end(), [](unsigned char byte) { return byte != 0x5a; });
+      GCAP_EXPECT_OK(gcap_scratch_free(run.scratch, block));
+    }
+    return changed;
+  }
+};
+
+TEST_F(EpTraffic, ReplaysLeaveEagerDataAlone) {
+  for (const bool shared : {false, true}) {
+    Create(Options(shared));
+    EXPECT_EQ(CountChangedBlocks(), 0);
+    GCAP_EXPECT_OK(gcap_ep_runtime_destroy(runtime_));
+    runtime_ = nullptr;
+  }
+}
+
+TEST_F(EpTraffic, WithoutReservationsTheDamageIsSeen) {
+  Create(Options(/*shared=*/false));
+  scratch_test_hooks_t hooks = {};
+  hooks.ignore_reservations = true;
+  scratch_set_test_hooks(gcap_ep_runtime_scratch(runtime_), &hooks);
+  EXPECT_GT(CountChangedBlocks(), 0);
+}
+
+}  // namespace
+}  // namespace testing
+}  // namespace gcap
