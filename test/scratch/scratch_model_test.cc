@@ -53,6 +53,7 @@ struct Reserved {
   gcap_scratch_reservation_t* handle;
   int stream;
   bool open;
+  int graphs;  // that share it
 };
 
 struct Point {
@@ -202,6 +203,7 @@ class ScratchModel : public DeviceTest, public ::testing::WithParamInterface<uns
       return false;
     }
     CheckHandedOut(static_cast<char*>(ptr), bytes, stream);
+    largest_[stream] = std::max(largest_[stream], bytes);
     blocks_.push_back({static_cast<char*>(ptr), bytes, stream});
     return true;
   }
@@ -241,12 +243,37 @@ class ScratchModel : public DeviceTest, public ::testing::WithParamInterface<uns
       open->open = false;
       return;
     }
+    for (Reserved& closed : reserved_) {
+      if (closed.stream != stream || Random(2) == 0) continue;
+      GCAP_ASSERT_OK(gcap_scratch_reservation_reopen(closed.handle));
+      closed.open = true;
+      ++closed.graphs;
+      return;
+    }
     gcap_scratch_reservation_t* handle = nullptr;
     GCAP_ASSERT_OK(gcap_scratch_reservation_open(scratch_, streams_[stream], &handle));
-    reserved_.push_back({handle, stream, true});
+    reserved_.push_back({handle, stream, true, 1});
+  }
+  // What the stream had as one block it will find for a capture. Not in an arena that is large: after Quiesce that is
+  // all of it, and each time it would double.
+  void Prepare(int stream) {
+    size_t held = 0;
+    for (const auto& region : upstream_.regions()) held += region.second;
+    if (held > 16 * kChunk) return;
+    if (!Outcome(gcap_scratch_reservation_prepare(scratch_, streams_[stream])).ok()) return;  // the limit
+    if (OpenOf(stream) != nullptr || largest_[stream] == 0) return;
+    OpenOrClose(stream);
+    const bool found = TryAlloc(largest_[stream], stream);
+    EXPECT_TRUE(found) << "stream " << stream << " had " << largest_[stream] << " bytes";
+    if (found) Free(blocks_.size() - 1);
+    OpenOrClose(stream);
   }
   void Release(size_t index) {
     const Reserved reserved = reserved_[index];
+    if (--reserved_[index].graphs > 0) {
+      gcap_scratch_reservation_release(reserved.handle);
+      return;
+    }
     reserved_.erase(reserved_.begin() + static_cast<std::ptrdiff_t>(index));
     const uint64_t time = ++now_[reserved.stream];  // a replay may have used it until now
     for (auto& entry : granules_) {
@@ -263,6 +290,7 @@ class ScratchModel : public DeviceTest, public ::testing::WithParamInterface<uns
         std::any_of(blocks_.begin(), blocks_.end(), is_its) || std::any_of(reserved_.begin(), reserved_.end(), is_its);
     const Outcome outcome(gcap_scratch_forget_stream(scratch_, streams_[stream]));
     ASSERT_EQ(outcome.code, in_use ? GCAP_FAILED_PRECONDITION : GCAP_OK) << outcome.message;
+    if (!in_use) largest_[stream] = 0;
   }
   // Nothing runs: the longest run of free granules can be had, and nothing longer without upstream.
   void Quiesce() {
@@ -300,6 +328,8 @@ class ScratchModel : public DeviceTest, public ::testing::WithParamInterface<uns
       GCAP_EXPECT_OK(gcap_scratch_trim(scratch_));
     } else if (dice < 98) {
       Forget(stream);
+    } else if (Random(2) == 0) {
+      Prepare(stream);
     } else {
       Quiesce();
     }
@@ -313,6 +343,7 @@ class ScratchModel : public DeviceTest, public ::testing::WithParamInterface<uns
   std::array<Point, kStreams> points_;
   std::vector<Block> blocks_;
   std::vector<Reserved> reserved_;
+  std::array<size_t, kStreams> largest_ = {};  // of each stream's blocks so far
 
   std::map<const char*, Granule> granules_;
   Clock now_ = {};  // of each stream
