@@ -105,6 +105,7 @@ typedef struct scratch_debug scratch_debug_t;  // debug.h
 
 struct gcap_scratch {
   // Read by the fast path, written seldom.
+  uint64_t number;                          // no two arenas of a process have the same
   _Atomic(scratch_directory_t*) directory;  // NULL: no stream yet
   atomic_size_t deficit_bytes;              // what captures lacked since the last growth
   scratch_debug_t* debug;                   // NULL: no debug option is set; else every call takes the slow way
@@ -151,18 +152,21 @@ static inline bool scratch_fits_whole(const gcap_scratch_t* scratch, const scrat
 // Names the calling thread.
 static inline const void* scratch_this_thread(void) { return &gcap_thread_run_trace; }
 
-// Takes the lock of one stream: gives what scratch_leave is to be called with, or NULL when somebody else has it, or
-// may have it, for long.
-atomic_bool* scratch_enter_by_lock(scratch_stream_t* user);
-static inline atomic_bool* scratch_enter(scratch_stream_t* user) {
-  scratch_bias_t* bias = atomic_load_explicit(&user->bias, memory_order_acquire);
-  if (bias == NULL) return scratch_enter_by_lock(user);
-  if (bias->thread != scratch_this_thread()) return NULL;
+// Enters by a bias of the calling thread; false when the arena is held, or was meanwhile.
+static inline bool scratch_enter_by_bias(scratch_stream_t* user, scratch_bias_t* bias) {
   atomic_store_explicit(&bias->entered, true, memory_order_relaxed);
   atomic_signal_fence(memory_order_seq_cst);  // the rest of the fence is the holder's (users.c)
-  if (atomic_load_explicit(&user->bias, memory_order_acquire) == bias) return &bias->entered;
+  if (atomic_load_explicit(&user->bias, memory_order_acquire) == bias) return true;
   atomic_store_explicit(&bias->entered, false, memory_order_release);
-  return NULL;
+  return false;
+}
+// Takes the lock of one stream: gives what scratch_leave is to be called with, or NULL when the calling thread had
+// better hold the arena. Called with no lock of it held.
+atomic_bool* scratch_enter_slowly(gcap_scratch_t* scratch, scratch_stream_t* user);
+static inline atomic_bool* scratch_enter(gcap_scratch_t* scratch, scratch_stream_t* user) {
+  scratch_bias_t* bias = atomic_load_explicit(&user->bias, memory_order_acquire);
+  const bool mine = bias != NULL && bias->thread == scratch_this_thread();
+  return mine && scratch_enter_by_bias(user, bias) ? &bias->entered : scratch_enter_slowly(scratch, user);
 }
 static inline void scratch_leave(atomic_bool* entered) { atomic_store_explicit(entered, false, memory_order_release); }
 // Makes the calling thread the one that enters the user's lock without an exchange, unless threads have come and gone
@@ -244,9 +248,10 @@ scratch_pool_t* scratch_pool_of(gcap_scratch_t* scratch, const scratch_block_t* 
 gcap_status_t scratch_detach(gcap_scratch_t* scratch, scratch_block_t* block, size_t bytes) GCAP_NODISCARD;
 // The same for a block of `user`, whose lock is enough. False when that would need host memory.
 bool scratch_detach_own(scratch_stream_t* user, scratch_block_t* block, size_t bytes);
-// Puts a free block into its pool, merged with the neighbours that carry the same mark; gives the block it became. For
-// a block with a user and no reservation the user's lock is enough.
+// Puts a free block into its pool, merged with the neighbours that carry the same mark; gives the block it became.
 scratch_block_t* scratch_put(gcap_scratch_t* scratch, scratch_block_t* block);
+// The same for a block of `user`, whose lock is enough.
+void scratch_put_own(gcap_scratch_t* scratch, scratch_stream_t* user, scratch_block_t* block);
 // Joins a block and its upper neighbour, both in no pool. The mark of the lower one stays, with the later sync id.
 void scratch_merge_upper(gcap_scratch_t* scratch, scratch_block_t* block);
 

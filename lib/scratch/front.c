@@ -60,9 +60,9 @@ void scratch_flush(gcap_scratch_t* scratch, scratch_stream_t* user) {
       scratch_block_t* block = user->cache[bin];
       user->cache[bin] = block->next;
       --user->num_cached;
-      if (user->cache_credit[bin] > 0) --user->cache_credit[bin];
+      user->cache_credit[bin] -= user->cache_credit[bin] > 1 ? 2 : user->cache_credit[bin];
       scratch_block_set_mark(block, (uintptr_t)user | SCRATCH_FREE);
-      scratch_put(scratch, block);
+      scratch_put_own(scratch, user, block);
     }
   }
 }
@@ -122,13 +122,30 @@ static scratch_block_t* take(gcap_scratch_t* scratch, scratch_stream_t* user, si
   return take_from_pool(scratch, user, bytes);
 }
 
+// What the thread's last allocation found: the same stream of the same arena comes again. The number tells an arena
+// from one that had its address before.
+static _Thread_local struct {
+  uint64_t number;
+  const gcap_stream_t* stream;
+  scratch_stream_t* user;
+} last_found;
+
+static scratch_stream_t* find_stream(gcap_scratch_t* scratch, const gcap_stream_t* stream) {
+  if (last_found.stream == stream && last_found.number == scratch->number) return last_found.user;
+  scratch_stream_t* user = scratch_find_stream(scratch, stream);
+  last_found.number = scratch->number;
+  last_found.stream = user == NULL ? NULL : stream;
+  last_found.user = user;
+  return user;
+}
+
 static void* alloc_own(gcap_scratch_t* scratch, size_t bytes, gcap_stream_t* stream) {
   size_t rounded = scratch_block_bytes(bytes);
   if (rounded == 0) return NULL;  // nothing was asked for, or it overflows
   if (gcap_thread_captures() || scratch->debug != NULL) return NULL;
   if (atomic_load_explicit(&scratch->deficit_bytes, memory_order_relaxed) != 0) return NULL;
-  scratch_stream_t* user = scratch_find_stream(scratch, stream);
-  atomic_bool* entered = user == NULL ? NULL : scratch_enter(user);
+  scratch_stream_t* user = find_stream(scratch, stream);
+  atomic_bool* entered = user == NULL ? NULL : scratch_enter(scratch, user);
   if (entered == NULL) return NULL;
   void* ptr = NULL;
   if (user->open == NULL && scratch_user_stream(user) == stream) {
@@ -148,13 +165,13 @@ static bool free_own(gcap_scratch_t* scratch, void* ptr) {
   const uintptr_t mark = block == NULL ? 0 : scratch_block_mark(block);
   if ((mark & SCRATCH_MARK_BITS) != SCRATCH_LIVE) return false;
   scratch_stream_t* user = (scratch_stream_t*)(mark & ~SCRATCH_MARK_BITS);
-  atomic_bool* entered = scratch_enter(user);
+  atomic_bool* entered = scratch_enter(scratch, user);
   if (entered == NULL) return false;
   // Looked at again under the lock: a live block of the user, in no graph, that starts at the address.
   bool plain = scratch_block_mark(block) == mark && scratch_block_base(block) == ptr && user->open == NULL;
   if (plain) {
     scratch_mark_free(user, block);
-    if (!put_cached(user, block)) scratch_put(scratch, block);
+    if (!put_cached(user, block)) scratch_put_own(scratch, user, block);
   }
   scratch_leave(entered);
   return plain;

@@ -14,7 +14,7 @@
 
 #include "lib/scratch/arena.h"
 
-enum { kPieceShare = 8, kMinPieceBytes = 64 << 10, kMaxPieceBytes = 32 << 20 };
+enum { kPieceShare = 8, kPieceUnit = 64 << 10, kMinPieceBytes = 2 << 20, kMaxPieceBytes = 32 << 20 };
 
 // Changes a free block's tag to none.
 static scratch_block_t* untag_block(gcap_scratch_t* scratch, scratch_block_t* block) {
@@ -140,14 +140,15 @@ static gcap_status_t gather(gcap_scratch_t* scratch, const scratch_stream_t* use
 }
 
 // How much a stream takes of memory that nobody uses, so that its blocks lie together: streams whose blocks alternate
-// could not join them, and their threads would share cache lines. It grows with what the stream has, and is nothing
-// more than was asked for where there is not plenty.
+// could not join them, and their threads would wait for one another's cache lines. It grows with what the stream has,
+// and is nothing more than was asked for where there is not plenty.
 static size_t piece_bytes(const scratch_stream_t* user, size_t bytes, size_t available_bytes) {
   size_t piece = user->in_use_bytes / kPieceShare;
   if (piece < kMinPieceBytes) piece = kMinPieceBytes;
   if (piece > kMaxPieceBytes) piece = kMaxPieceBytes;
-  piece -= piece % kMinPieceBytes;
-  return bytes < piece && piece <= available_bytes / kPieceShare ? piece : bytes;
+  if (piece > available_bytes / kPieceShare) piece = available_bytes / kPieceShare;
+  piece -= piece % kPieceUnit;
+  return bytes < piece ? piece : bytes;
 }
 
 gcap_status_t scratch_take(gcap_scratch_t* scratch, scratch_stream_t* user, size_t bytes, scratch_block_t** block) {

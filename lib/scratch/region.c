@@ -167,13 +167,18 @@ scratch_pool_t* scratch_pool_of(gcap_scratch_t* scratch, const scratch_block_t* 
   return user != NULL ? &user->pool : &scratch->untagged;
 }
 
-void scratch_merge_upper(gcap_scratch_t* scratch, scratch_block_t* block) {
+// Joins a block of `user` and its upper neighbour, both in no pool.
+static inline void join(gcap_scratch_t* scratch, scratch_stream_t* user, scratch_block_t* block) {
   scratch_block_t* upper = block->upper;
   block->bytes += upper->bytes;
   if (block->used_before < upper->used_before) block->used_before = upper->used_before;
   block->upper = upper->upper;
   if (block->upper != NULL) scratch_block_set_lower(block->upper, block);
-  scratch_block_recycle(scratch, scratch_block_user(block), upper);
+  scratch_block_recycle(scratch, user, upper);
+}
+
+void scratch_merge_upper(gcap_scratch_t* scratch, scratch_block_t* block) {
+  join(scratch, scratch_block_user(block), block);
 }
 
 // Whether a neighbour may be joined with a block that is free.
@@ -181,20 +186,30 @@ static bool same_mark(const scratch_block_t* block, const scratch_block_t* neigh
   return neighbour != NULL && scratch_block_mark(neighbour) == scratch_block_mark(block);
 }
 
-scratch_block_t* scratch_put(gcap_scratch_t* scratch, scratch_block_t* block) {
-  scratch_pool_t* pool = scratch_pool_of(scratch, block);
+static inline scratch_block_t* put(gcap_scratch_t* scratch, scratch_stream_t* user, scratch_pool_t* pool,
+                                   scratch_block_t* block) {
   if (same_mark(block, block->upper)) {
     scratch_pool_remove(pool, block->upper);
-    scratch_merge_upper(scratch, block);
+    join(scratch, user, block);
   }
   scratch_block_t* lower = scratch_block_lower(block);
   if (same_mark(block, lower)) {
-    scratch_pool_remove(pool, lower);
-    scratch_merge_upper(scratch, lower);
+    const bool stays = scratch_pool_bin(lower->bytes + block->bytes) == scratch_pool_bin(lower->bytes);
+    if (!stays) scratch_pool_remove(pool, lower);
+    join(scratch, user, lower);
     block = lower;
+    if (stays) return block;
   }
   scratch_pool_insert(pool, block);
   return block;
+}
+
+scratch_block_t* scratch_put(gcap_scratch_t* scratch, scratch_block_t* block) {
+  return put(scratch, scratch_block_user(block), scratch_pool_of(scratch, block), block);
+}
+
+void scratch_put_own(gcap_scratch_t* scratch, scratch_stream_t* user, scratch_block_t* block) {
+  (void)put(scratch, user, &user->pool, block);
 }
 
 // Cuts a free block down to `bytes`; what was above becomes `rest`, with the same mark.

@@ -74,6 +74,8 @@ gcap_status_t gcap_scratch_create(gcap_allocator_t* upstream, const gcap_scratch
   }
   scratch->upstream = upstream;
   scratch->options = checked;
+  static atomic_uint_fast64_t num_created;
+  scratch->number = atomic_fetch_add_explicit(&num_created, 1, memory_order_relaxed) + 1;
   scratch->can_bias = scratch_can_bias();
   scratch->next_region_bytes = checked.initial_chunk_bytes;
   scratch->stats.limit_bytes = checked.memory_limit_bytes;

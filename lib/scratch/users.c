@@ -25,6 +25,7 @@
 enum {
   kPatience = 100,          // looks at a lock, about a microsecond
   kFirstDirectoryLog2 = 3,  // places of the first directory
+  kMaxTries = 8,            // to enter; then the mutex decides, which is fair
   kMaxIntrusions = 16
 };
 
@@ -38,10 +39,21 @@ static bool take_lock(scratch_stream_t* user) {
   return false;
 }
 
-atomic_bool* scratch_enter_by_lock(scratch_stream_t* user) {
-  if (!take_lock(user)) return NULL;
-  if (atomic_load_explicit(&user->bias, memory_order_relaxed) == NULL) return &user->locked;
-  scratch_leave(&user->locked);  // the arena was held when the caller looked
+// Who finds the arena held waits, and does not hold it himself in turn: else one slow call would make another of each
+// call that came meanwhile, and these again, without an end.
+atomic_bool* scratch_enter_slowly(gcap_scratch_t* scratch, scratch_stream_t* user) {
+  for (int tries = 0; tries < kMaxTries; ++tries) {
+    scratch_bias_t* bias = atomic_load_explicit(&user->bias, memory_order_acquire);
+    if (bias != NULL && bias->thread != scratch_this_thread()) return NULL;
+    if (bias != NULL && scratch_enter_by_bias(user, bias)) return &bias->entered;
+    if (bias == NULL && take_lock(user)) {
+      if (atomic_load_explicit(&user->bias, memory_order_relaxed) == NULL) return &user->locked;
+      scratch_leave(&user->locked);  // the arena was let go of meanwhile, and a thread has its bias again
+    } else if (bias == NULL) {
+      pthread_mutex_lock(&scratch->mutex);
+      pthread_mutex_unlock(&scratch->mutex);
+    }
+  }
   return NULL;
 }
 

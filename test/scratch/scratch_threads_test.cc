@@ -171,6 +171,40 @@ TEST_F(ScratchThreads, EverythingIsLookedAtMeanwhile) {
   EXPECT_EQ(Stats().in_use_bytes, 0u);
 }
 
+// The threads use two streams in turn, and others' blocks come back on whatever thread. First a few changes, so that
+// the threads' rights wander; then so many that nobody keeps one.
+TEST_F(ScratchThreads, StreamsChangeHands) {
+  struct Shared {
+    std::mutex mutex;  // a stream is used by one thread at a time
+    gcap_stream_t* stream;
+    std::vector<Block> blocks;
+  };
+  Shared shared[2] = {{{}, a_, {}}, {{}, b_, {}}};
+  for (const int turns : {3, 200}) {
+    std::vector<std::thread> threads;
+    for (int index = 0; index < 4; ++index) {
+      threads.emplace_back([&, index] {
+        std::mt19937 random(static_cast<unsigned>(100 * turns + index));
+        for (int turn = 0; turn < turns; ++turn) {
+          Shared& mine = shared[random() % 2];
+          std::vector<Block> taken;
+          {
+            const std::lock_guard<std::mutex> lock(mine.mutex);
+            for (int i = 0; i < 30; ++i) {
+              mine.blocks.push_back(AllocMarked(RandomBytes(&random), mine.stream, static_cast<char>(index + 1)));
+            }
+            taken.swap(mine.blocks);
+          }
+          for (const Block& block : taken) CheckAndFree(block);
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    Validate();
+    EXPECT_EQ(Stats().in_use_bytes, 0u);
+  }
+}
+
 }  // namespace
 }  // namespace testing
 }  // namespace gcap
