@@ -192,8 +192,9 @@ class RandomOperations : public ScratchRaces {
     Look();
     std::cout << num_operations << " operations: " << num_allocs_ << " blocks, " << num_passed_on_
               << " of them another stream's before, " << num_refusals_ << " times no memory, " << num_captures_
-              << " captures, " << num_failed_captures_ << " of them in vain, " << num_replays_ << " replays, "
-              << num_reports_ << " reports, " << num_races_ << " of them races\n";
+              << " captures, " << num_shared_ << " of them into another graph's memory, " << num_failed_captures_
+              << " in vain, " << num_replays_ << " replays, " << num_reports_ << " reports, " << num_races_
+              << " of them races\n";
   }
 
   int Random(size_t end) { return static_cast<int>(random_() % end); }
@@ -289,12 +290,29 @@ class RandomOperations : public ScratchRaces {
       return;
     }
   }
+  void Prepare(int stream) {
+    const Outcome outcome(gcap_scratch_reservation_prepare(scratch_, streams_[stream]));
+    ASSERT_TRUE(outcome.ok() || outcome.code == GCAP_RESOURCE_EXHAUSTED) << outcome.message;
+  }
+  // Some share the memory of an earlier graph of their stream.
+  void OpenFor(Graph* graph) {
+    for (const Graph& other : graphs_) {
+      if (other.stream != graph->stream || Random(2) == 0) continue;
+      graph->reservation = other.reservation;
+      ++num_shared_;
+      GCAP_ASSERT_OK(gcap_scratch_reservation_reopen(graph->reservation));
+      return;
+    }
+    GCAP_ASSERT_OK(gcap_scratch_reservation_open(scratch_, streams_[graph->stream], &graph->reservation));
+  }
   void Capture(int stream) {
     if (graphs_.size() == kMostGraphs) return ReleaseGraph(Random(graphs_.size()));
+    if (!graphs_.empty() && Random(2) == 0) stream = graphs_[Random(graphs_.size())].stream;
+    if (Random(2) == 0) Prepare(stream);
     Graph graph = {stream, nullptr, nullptr, nullptr};
     gcap_capture_t* capture = nullptr;
     GCAP_ASSERT_OK(gcap_capture_begin(gcap_stream_handle(streams_[stream]), nullptr, &capture));
-    GCAP_ASSERT_OK(gcap_scratch_reservation_open(scratch_, streams_[stream], &graph.reservation));
+    OpenFor(&graph);
     if (Random(3) == 0) CaptureUseOfOlderBlock(stream);
     const bool ok = CaptureKernels(stream);
     gcap_scratch_reservation_close(graph.reservation);
@@ -357,7 +375,7 @@ class RandomOperations : public ScratchRaces {
   }
 
   static constexpr size_t kMostBlocks = 120;
-  static constexpr size_t kMostGraphs = 4;
+  static constexpr size_t kMostGraphs = 6;
 
   std::mt19937 random_{Seed()};
   const LogCatcher log_;  // a capture's deficit that cannot be made up is no news here
@@ -367,8 +385,8 @@ class RandomOperations : public ScratchRaces {
   std::unordered_map<const void*, int> last_users_;  // by address: the stream it was last given to
   uint64_t last_value_ = 0;
   int num_done_ = 0;
-  uint64_t num_allocs_ = 0, num_passed_on_ = 0, num_refusals_ = 0, num_captures_ = 0, num_failed_captures_ = 0,
-           num_replays_ = 0;
+  uint64_t num_allocs_ = 0, num_passed_on_ = 0, num_refusals_ = 0, num_captures_ = 0, num_shared_ = 0,
+           num_failed_captures_ = 0, num_replays_ = 0;
 };
 
 TEST_F(RandomOperations, OfAMillionNoneRaces) {
@@ -378,6 +396,7 @@ TEST_F(RandomOperations, OfAMillionNoneRaces) {
   EXPECT_EQ(g_wrong_values, 0u);
   EXPECT_GT(num_passed_on_, 0u) << "nothing was at stake";
   EXPECT_GT(num_replays_, 0u);
+  EXPECT_GT(num_shared_, 0u);
   EXPECT_GT(num_refusals_, 0u);
 }
 
