@@ -26,8 +26,20 @@ typedef struct gcap_scratch_options {
   size_t max_dead_bytes_per_chunk;
   size_t memory_limit_bytes;  // most held from upstream; 0, the default: no limit
   bool extend_as_requested;   // regions are exactly as large as needed instead of doubling; default false
+  // Debugging. Each of these makes every call take the slow way. Red zones and poison are written by cudaMemsetAsync in
+  // the order of the block's stream, so the upstream's memory must be a device's, or pinned; in a capture the writes
+  // become nodes of the graph, and each replay does them again.
+  // 256 bytes of 0xA5 before each block and, from the first byte that was not asked for, after it. They are read when
+  // the block is freed, which waits for its stream, and by gcap_scratch_validate. Where a capture frees a block the
+  // graph reads them, and gcap_scratch_validate tells what its last replay found. Default false.
+  bool red_zones;
+  // Fills each block with 0xFF when it is freed: NaN in every floating-point format. Default false.
+  bool poison_on_free;
+  // Remembers this many of the last calls, so that messages about an address tell who allocated and freed it, and when.
+  // Default 0; 1,000 is plenty.
+  size_t recorded_operations;
   // Optional; as gcap_counting_allocator_options_t.on_event: each allocation, free and trim of this scratch, for a
-  // trace. No sequence number is missing. Every call then takes the slow way.
+  // trace. No sequence number is missing.
   void (*on_event)(void* user, const gcap_allocator_event_t* event);
   void* user;
 } gcap_scratch_options_t;
@@ -63,11 +75,14 @@ gcap_status_t gcap_scratch_destroy(gcap_scratch_t* scratch) GCAP_NODISCARD;
 //   INVALID_ARGUMENT     a size that overflows, no stream
 //   FAILED_PRECONDITION  `stream` is being captured by the calling thread and has no open reservation: the graph would
 //                        bake in memory that it does not own. The capture fails
+//   CUDA_ERROR           with red_zones: the runtime refused
 gcap_status_t gcap_scratch_alloc(gcap_scratch_t* scratch, size_t bytes, gcap_stream_t* stream,
                                  void** out_ptr) GCAP_NODISCARD;
 
 // Gives a block back. It is tagged with the stream it was allocated for, at the stream's sync id of now. NULL is fine.
 //   INVALID_ARGUMENT     not allocated here, an address inside a block, or freed already
+//   INTERNAL             with red_zones: something wrote outside the block. It was given back all the same
+//   CUDA_ERROR           with red_zones or poison_on_free: the runtime refused; the block stays handed out
 //   FAILED_PRECONDITION  as gcap_scratch_alloc; the block stays handed out
 gcap_status_t gcap_scratch_free(gcap_scratch_t* scratch, void* ptr) GCAP_NODISCARD;
 
@@ -84,8 +99,9 @@ gcap_status_t gcap_scratch_trim(gcap_scratch_t* scratch) GCAP_NODISCARD;
 // several streams that peak is an upper bound: the sum of what each had most between two calls of this function.
 void gcap_scratch_get_stats(gcap_scratch_t* scratch, gcap_allocator_stats_t* out_stats);
 
-// Checks every invariant of the arena.
-//   INTERNAL  with the first that does not hold
+// Checks every invariant of the arena, and the red zones of what is handed out.
+//   INTERNAL    with the first that does not hold
+//   CUDA_ERROR  red zones could not be read
 gcap_status_t gcap_scratch_validate(gcap_scratch_t* scratch) GCAP_NODISCARD;
 
 // Reservation: the memory of one captured graph. While it is open on a stream, that stream's allocations come out of

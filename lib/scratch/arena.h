@@ -77,11 +77,12 @@ static inline gcap_stream_t* scratch_user_stream(const scratch_stream_t* user) {
 struct gcap_scratch_reservation {
   gcap_scratch_t* scratch;
   scratch_stream_t* user;
-  scratch_pool_t pool;              // its free blocks
-  size_t bytes;                     // of all its blocks
-  size_t num_live;                  // of its blocks
-  size_t num_graphs;                // that share it: releases that are owed
-  char label[SCRATCH_LABEL_BYTES];  // their names, for reports; may be empty
+  scratch_pool_t pool;                    // its free blocks
+  size_t bytes;                           // of all its blocks
+  size_t num_live;                        // of its blocks
+  size_t num_graphs;                      // that share it: releases that are owed
+  char label[SCRATCH_LABEL_BYTES];        // their names, for reports; may be empty
+  struct scratch_zone_copy* zone_copies;  // red_zones.c
   gcap_scratch_reservation_t* next;
 };
 

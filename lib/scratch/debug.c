@@ -11,41 +11,48 @@
 
 #include <stdlib.h>
 
-enum { kBuckets = 1024 };  // a power of two; more blocks than that are live only for a while
-
-// What is handed out.
-typedef struct tenant {
-  char* ptr;
-  size_t bytes;
-  uint64_t number;  // of the allocation
-  struct tenant* next;
-} tenant_t;
-
-struct scratch_debug {
-  uint64_t num_calls;
-  tenant_t* tenants[kBuckets];  // by address
-};
+#include "lib/base/thread_state.h"
 
 // --- Life -----------------------------------------------------------------------------------------------------------
 
 gcap_status_t scratch_debug_create(const gcap_scratch_options_t* options, scratch_debug_t** out_debug) {
   *out_debug = NULL;
-  if (options->on_event == NULL) return NULL;
+  if (!options->red_zones && !options->poison_on_free && options->recorded_operations == 0 &&
+      options->on_event == NULL) {
+    return NULL;
+  }
   scratch_debug_t* debug = calloc(1, sizeof(*debug));
   if (debug == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for scratch's debug options");
+  debug->red_zones = options->red_zones;
+  debug->poison_on_free = options->poison_on_free;
+  gcap_status_t status = scratch_record_create(debug, options->recorded_operations);
+  if (status != NULL) {
+    free(debug);
+    return status;
+  }
   *out_debug = debug;
   return NULL;
 }
 
-void scratch_debug_destroy(scratch_debug_t* debug) { free(debug); }
+void scratch_debug_destroy(scratch_debug_t* debug) {
+  if (debug == NULL) return;
+  free(debug->calls);
+  free(debug);
+}
 
 // --- What is handed out ---------------------------------------------------------------------------------------------
 
 // The link to the tenant at an address, or to the end of its bucket.
-static tenant_t** find_tenant(scratch_debug_t* debug, const void* ptr) {
-  tenant_t** link = &debug->tenants[(uintptr_t)ptr / SCRATCH_GRANULE_BYTES % kBuckets];
+static scratch_tenant_t** find_tenant(scratch_debug_t* debug, const void* ptr) {
+  scratch_tenant_t** link = &debug->tenants[(uintptr_t)ptr / SCRATCH_GRANULE_BYTES % SCRATCH_DEBUG_BUCKETS];
   while (*link != NULL && (*link)->ptr != ptr) link = &(*link)->next;
   return link;
+}
+
+static gcap_status_t fence(const scratch_debug_t* debug, scratch_tenant_t* tenant) {
+  if (!debug->red_zones || tenant->stream == NULL) return NULL;
+  GCAP_RETURN_IF_ERROR(scratch_is_capturing(tenant->stream, &tenant->captured));
+  return scratch_zones_write(tenant);
 }
 
 gcap_status_t scratch_debug_note_alloc(gcap_scratch_t* scratch, void* ptr, size_t requested_bytes,
@@ -53,11 +60,17 @@ gcap_status_t scratch_debug_note_alloc(gcap_scratch_t* scratch, void* ptr, size_
   scratch_debug_t* debug = scratch->debug;
   *out_event = (gcap_allocator_event_t){0};
   if (debug == NULL) return NULL;
-  tenant_t* tenant = malloc(sizeof(*tenant));
+  scratch_tenant_t* tenant = malloc(sizeof(*tenant));
   if (tenant == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to note a scratch block");
-  tenant_t** link = find_tenant(debug, ptr);
-  *tenant = (tenant_t){.ptr = ptr, .bytes = requested_bytes, .number = ++debug->num_calls, .next = *link};
-  *link = tenant;
+  *tenant = (scratch_tenant_t){.ptr = ptr, .bytes = requested_bytes, .stream = stream};
+  gcap_status_t status = fence(debug, tenant);
+  if (status != NULL) {
+    free(tenant);
+    return status;
+  }
+  tenant->number = ++debug->num_calls;
+  *find_tenant(debug, ptr) = tenant;
+  scratch_record_add(debug, tenant, tenant->number);
   *out_event = (gcap_allocator_event_t){
       .kind = GCAP_ALLOCATOR_EVENT_ALLOC,
       .sequence = tenant->number,
@@ -69,21 +82,79 @@ gcap_status_t scratch_debug_note_alloc(gcap_scratch_t* scratch, void* ptr, size_
   return NULL;
 }
 
-void scratch_debug_note_free(gcap_scratch_t* scratch, void* ptr, gcap_allocator_event_t* out_event) {
+// Poisons a block and looks at its zones: now, or in the graph that wrote them. Of those that were written in a graph
+// and are freed outside, or the other way round, nobody knows what they should be.
+static gcap_status_t inspect(const scratch_debug_t* debug, const scratch_tenant_t* tenant,
+                             gcap_scratch_reservation_t* reservation, gcap_status_t* out_damage) {
+  if (tenant->stream == NULL) return NULL;
+  if (debug->poison_on_free) GCAP_RETURN_IF_ERROR(scratch_poison(tenant));
+  if (!debug->red_zones) return NULL;
+  bool capturing = false;
+  GCAP_RETURN_IF_ERROR(scratch_is_capturing(tenant->stream, &capturing));
+  if (capturing != tenant->captured) return NULL;
+  if (capturing) return reservation != NULL ? scratch_zones_capture(reservation, tenant) : NULL;
+  return gcap_thread_captures() ? NULL : scratch_zones_check(debug, tenant, out_damage);
+}
+
+gcap_status_t scratch_debug_note_free(gcap_scratch_t* scratch, const scratch_block_t* block,
+                                      gcap_allocator_event_t* out_event, gcap_status_t* out_damage) {
   scratch_debug_t* debug = scratch->debug;
   *out_event = (gcap_allocator_event_t){0};
-  if (debug == NULL) return;
-  tenant_t** link = find_tenant(debug, ptr);
-  tenant_t* tenant = *link;
-  *link = tenant->next;
+  *out_damage = NULL;
+  if (debug == NULL) return NULL;
+  scratch_tenant_t** link = find_tenant(debug, scratch_block_base(block) + scratch_zone_bytes(scratch));
+  scratch_tenant_t* tenant = *link;
+  GCAP_RETURN_IF_ERROR(inspect(debug, tenant, scratch_block_reservation(block), out_damage));
   *out_event = (gcap_allocator_event_t){
       .kind = GCAP_ALLOCATOR_EVENT_FREE,
       .sequence = ++debug->num_calls,
       .block = tenant->number,
       .bytes = tenant->bytes,
-      .ptr = ptr,
+      .ptr = tenant->ptr,
   };
+  scratch_record_add(debug, tenant, out_event->sequence);
+  *link = tenant->next;
   free(tenant);
+  return NULL;
+}
+
+// --- Validation -----------------------------------------------------------------------------------------------------
+
+// What is wrong with the zones of a block that is handed out.
+static gcap_status_t validate_tenant(const scratch_debug_t* debug, const scratch_tenant_t* tenant) {
+  bool capturing = false;
+  gcap_status_t damage = NULL;
+  if (tenant->stream == NULL || tenant->captured) return NULL;
+  GCAP_RETURN_IF_ERROR(scratch_is_capturing(tenant->stream, &capturing));
+  if (!capturing) GCAP_RETURN_IF_ERROR(scratch_zones_check(debug, tenant, &damage));
+  return damage;
+}
+
+static gcap_status_t validate_graphs(const gcap_scratch_t* scratch) {
+  for (const gcap_scratch_reservation_t* r = scratch->reservations; r != NULL; r = r->next) {
+    bool capturing = false;
+    GCAP_RETURN_IF_ERROR(scratch_is_capturing(scratch_user_stream(r->user), &capturing));
+    if (!capturing) GCAP_RETURN_IF_ERROR(scratch_zones_check_copies(scratch->debug, r));
+  }
+  return NULL;
+}
+
+gcap_status_t scratch_debug_validate(gcap_scratch_t* scratch, size_t num_live) {
+  const scratch_debug_t* debug = scratch->debug;
+  if (debug == NULL) return NULL;
+  const bool reads_zones = debug->red_zones && !gcap_thread_captures();
+  size_t num_tenants = 0;
+  for (size_t i = 0; i < SCRATCH_DEBUG_BUCKETS; ++i) {
+    for (const scratch_tenant_t* tenant = debug->tenants[i]; tenant != NULL; tenant = tenant->next) {
+      ++num_tenants;
+      if (reads_zones) GCAP_RETURN_IF_ERROR(validate_tenant(debug, tenant));
+    }
+  }
+  if (num_tenants != num_live) {
+    return GCAP_STATUS(GCAP_INTERNAL, "scratch: %zu blocks are live, the debug options know of %zu", num_live,
+                       num_tenants);
+  }
+  return reads_zones ? validate_graphs(scratch) : NULL;
 }
 
 // --- Events ---------------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #include "lib/scratch/arena.h"
+#include "lib/scratch/debug.h"
 
 // --- Block structs --------------------------------------------------------------------------------------------------
 
@@ -148,8 +149,9 @@ gcap_status_t scratch_find_live(gcap_scratch_t* scratch, void* ptr, scratch_bloc
   *out_block = NULL;
   scratch_region_t* region = find_region(scratch, ptr);
   if (region == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "address %p was not allocated from this scratch", ptr);
-  scratch_block_t* block = scratch_pages_find(&scratch->pages, ptr);
-  if (block == NULL || scratch_block_base(block) != (char*)ptr) {
+  const uintptr_t base = (uintptr_t)ptr - scratch_zone_bytes(scratch);
+  scratch_block_t* block = scratch_pages_find(&scratch->pages, (const void*)base);
+  if (block == NULL || (uintptr_t)scratch_block_base(block) != base) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "address %p is inside a block of this scratch, not its start", ptr);
   }
   if (scratch_block_state(block) != SCRATCH_LIVE) {

@@ -19,6 +19,7 @@
 
 #include "lib/base/thread_state.h"
 #include "lib/scratch/arena.h"
+#include "lib/scratch/debug.h"
 
 // Of one graph's name.
 #define MAX_NAME_BYTES 31
@@ -207,5 +208,7 @@ void gcap_scratch_reservation_release(gcap_scratch_reservation_t* reservation) {
   bool is_last = --reservation->num_graphs == 0;
   if (is_last) end_locked(reservation);
   scratch_let_go(scratch);
-  if (is_last) free(reservation);
+  if (!is_last) return;
+  scratch_zones_free_copies(reservation);
+  free(reservation);
 }

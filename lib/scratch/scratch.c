@@ -229,8 +229,9 @@ static void take_back(gcap_scratch_t* scratch, scratch_block_t* block) {
 
 gcap_status_t scratch_alloc_slowly(gcap_scratch_t* scratch, size_t bytes, gcap_stream_t* stream, void** out_ptr) {
   if (stream == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "scratch of %zu bytes needs a stream, not NULL", bytes);
+  const size_t zone_bytes = scratch_zone_bytes(scratch);
   size_t rounded = scratch_block_bytes(bytes);
-  if (rounded == 0) {
+  if (rounded == 0 || rounded > SIZE_MAX - 2 * zone_bytes) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "scratch of %zu bytes overflows when rounded up to %zu", bytes,
                        SCRATCH_GRANULE_BYTES);
   }
@@ -247,7 +248,7 @@ gcap_status_t scratch_alloc_slowly(gcap_scratch_t* scratch, size_t bytes, gcap_s
   if (status == NULL) {
     scratch_note_thread(scratch, user, /*intruder=*/false);
     if (!gcap_thread_captures() && user->open == NULL) scratch_make_up_deficit(scratch);
-    status = obtain_block(scratch, user, rounded, &block);
+    status = obtain_block(scratch, user, rounded + 2 * zone_bytes, &block);
   }
   if (status == NULL) {
     gcap_scratch_reservation_t* reservation = scratch_block_reservation(block);
@@ -258,10 +259,10 @@ gcap_status_t scratch_alloc_slowly(gcap_scratch_t* scratch, size_t bytes, gcap_s
     }
     scratch_pages_set(&scratch->pages, scratch_block_base(block), block);
     scratch_mark_live(user, bytes, block);
-    status = scratch_debug_note_alloc(scratch, scratch_block_base(block), bytes, stream, &event);
+    status = scratch_debug_note_alloc(scratch, scratch_block_base(block) + zone_bytes, bytes, stream, &event);
     if (status != NULL) take_back(scratch, block);
   }
-  if (status == NULL) *out_ptr = scratch_block_base(block);
+  if (status == NULL) *out_ptr = scratch_block_base(block) + zone_bytes;
   scratch_let_go(scratch);
   scratch_debug_report(scratch, &event);
   return status;
@@ -271,16 +272,18 @@ gcap_status_t scratch_free_slowly(gcap_scratch_t* scratch, void* ptr) {
   scratch_hold(scratch);
   scratch_block_t* block = NULL;
   gcap_allocator_event_t event = {0};
+  gcap_status_t damage = NULL;
   gcap_status_t status = scratch_find_live(scratch, ptr, &block);
+  status = scratch_with_history(scratch, ptr, status);
   if (status == NULL) status = check_reserved(scratch_block_user(block), "gcap_scratch_free");
+  if (status == NULL) status = scratch_debug_note_free(scratch, block, &event, &damage);
   if (status == NULL) {
-    scratch_debug_note_free(scratch, ptr, &event);
     scratch_note_thread(scratch, scratch_block_user(block), /*intruder=*/true);
     take_back(scratch, block);
   }
   scratch_let_go(scratch);
   scratch_debug_report(scratch, &event);
-  return status;
+  return status != NULL ? status : damage;
 }
 
 gcap_status_t gcap_scratch_trim(gcap_scratch_t* scratch) {

@@ -5,6 +5,7 @@
 // streams: a tool for tests and for whoever suspects a stray write. Locking: the arena is held for the whole walk.
 
 #include "lib/scratch/arena.h"
+#include "lib/scratch/debug.h"
 
 #define REQUIRE(condition, ...)                                                   \
   do {                                                                            \
@@ -199,7 +200,12 @@ static gcap_status_t check_all(gcap_scratch_t* scratch) {
 
 gcap_status_t gcap_scratch_validate(gcap_scratch_t* scratch) {
   scratch_hold(scratch);
+  size_t num_live = 0;
+  for (const scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
+    num_live += scratch_num_live(user);
+  }
   gcap_status_t status = check_all(scratch);
+  if (status == NULL) status = scratch_debug_validate(scratch, num_live);
   scratch_let_go(scratch);
   return status;
 }

@@ -96,6 +96,21 @@ void WithoutScratch(S* s) {
   s->scratch = nullptr;
 }
 
+void WithDebugScratch(S* s) {
+  WithoutScratch(s);
+  gcap_scratch_options_t options;
+  gcap_scratch_options_init(&options);
+  options.red_zones = options.poison_on_free = true;
+  options.recorded_operations = 10;
+  GCAP_EXPECT_OK(gcap_scratch_create(s->allocator, &options, &s->scratch));
+  WithFreeScratch(s);
+}
+
+void WithDebugBlock(S* s) {
+  WithDebugScratch(s);
+  WithScratchBlock(s);
+}
+
 // Gives the block back; a failure leaves it handed out, so End tries again.
 gcap_status_t Free(S* s) {
   gcap_status_t status = gcap_allocator_free(s->allocator, s->block);
@@ -207,6 +222,12 @@ void AddScratchWalks(std::vector<Walk>* walks) {
   walks->push_back(MemoryWalk("gcap_scratch_validate", "", WithFreeScratch, [](S* s) {
                      return gcap_scratch_validate(s->scratch);
                    }).MakesNoCall());
+  walks->push_back(MemoryWalk("gcap_scratch_alloc", "debug options", WithDebugScratch, [](S* s) {
+    return gcap_scratch_alloc(s->scratch, kBytes, s->stream, &s->scratch_block);
+  }));
+  walks->push_back(MemoryWalk("gcap_scratch_free", "debug options", WithDebugBlock, FreeScratch));
+  walks->push_back(MemoryWalk("gcap_scratch_validate", "debug options", WithDebugBlock,
+                              [](S* s) { return gcap_scratch_validate(s->scratch); }));
   walks->push_back(MemoryWalk("gcap_scratch_reservation_open", "", WithFreeScratch, [](S* s) {
                      return gcap_scratch_reservation_open(s->scratch, s->stream, &s->reservation);
                    }).MakesNoCall());

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "gcap/capture.h"
 #include "gcap/scratch.h"
 #include "gcap_sim.h"
 #include "gtest/gtest.h"
@@ -135,6 +136,45 @@ TEST_F(ScratchFaults, OfDestroyKeepTheArena) {
               return hit;
             }),
             2 * kCallsPerRegion);
+}
+
+// With all debug options: a capture in which a call fails ends without a graph, nothing is lost, and the next one
+// works.
+TEST_F(ScratchFaults, OfDebugOptionsInACaptureFailTheCapture) {
+  GCAP_ASSERT_OK(gcap_scratch_destroy(scratch_));
+  gcap_scratch_options_t options;
+  gcap_scratch_options_init(&options);
+  options.red_zones = options.poison_on_free = true;
+  options.recorded_operations = 10;
+  GCAP_ASSERT_OK(gcap_scratch_create(device_, &options, &scratch_));
+  GCAP_EXPECT_OK(gcap_scratch_free(scratch_, Alloc(1000)));
+  GCAP_EXPECT_OK(gcap_stream_synchronize(stream_));
+  EXPECT_GT(WalkFaults([this](uint64_t n) {
+              gcap_capture_t* capture = nullptr;
+              GCAP_EXPECT_OK(gcap_capture_begin(gcap_stream_handle(stream_), nullptr, &capture));
+              gcap_scratch_reservation_t* reservation = nullptr;
+              GCAP_EXPECT_OK(gcap_scratch_reservation_open(scratch_, stream_, &reservation));
+              ArmedFault fault(n);
+              void* ptr = nullptr;
+              const Outcome given(gcap_scratch_alloc(scratch_, 1000, stream_, &ptr));
+              const Outcome freed(gcap_scratch_free(scratch_, ptr));
+              const bool hit = fault.Disarm();
+              EXPECT_TRUE(hit || (given.ok() && freed.ok())) << given.message << freed.message;
+              gcap_scratch_reservation_close(reservation);
+              cudaGraph_t graph = nullptr;
+              gcap_retained_t* retained = nullptr;
+              const Outcome ended(gcap_capture_end(capture, &graph, &retained));
+              EXPECT_EQ(ended.ok(), !hit) << ended.message;  // also when it was a question of the capture's ledger
+              if (graph != nullptr) {
+                EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+              }
+              if (!freed.ok()) GCAP_EXPECT_OK(gcap_scratch_free(scratch_, ptr));
+              gcap_scratch_reservation_release(reservation);
+              GCAP_EXPECT_OK(gcap_stream_synchronize(stream_));
+              ExpectConsistent();
+              return hit;
+            }),
+            4u);
 }
 
 }  // namespace

@@ -1,0 +1,91 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// The record: a ring of the last calls, and what it knows of an address. It is searched from the youngest call to the
+// oldest, by whoever has a failure to explain. Locking: the arena is held.
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "lib/scratch/debug.h"
+
+gcap_status_t scratch_record_create(scratch_debug_t* debug, size_t num_remembered) {
+  if (num_remembered == 0) return NULL;
+  debug->calls = calloc(num_remembered, sizeof(*debug->calls));
+  if (debug->calls == NULL) {
+    return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to remember %zu calls of scratch", num_remembered);
+  }
+  debug->num_remembered = num_remembered;
+  return NULL;
+}
+
+static uint64_t now_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+void scratch_record_add(scratch_debug_t* debug, const scratch_tenant_t* tenant, uint64_t number) {
+  if (debug->num_remembered == 0) return;
+  debug->calls[debug->num_recorded++ % debug->num_remembered] = (scratch_call_t){
+      .number = number,
+      .block = tenant->number,
+      .ptr = tenant->ptr,
+      .bytes = tenant->bytes,
+      .stream = tenant->stream == NULL ? NULL : gcap_stream_handle(tenant->stream),
+      .thread = (unsigned long)pthread_self(),
+      .time_ns = now_ns(),
+  };
+}
+
+// The youngest remembered allocation of a block that has the byte, or NULL. `*out_free` is its free, or NULL.
+static const scratch_call_t* find_calls(const scratch_debug_t* debug, const void* ptr,
+                                        const scratch_call_t** out_free) {
+  const uintptr_t address = (uintptr_t)ptr;
+  *out_free = NULL;
+  for (size_t back = 1; back <= debug->num_remembered && back <= debug->num_recorded; ++back) {
+    const scratch_call_t* call = &debug->calls[(debug->num_recorded - back) % debug->num_remembered];
+    if (address < (uintptr_t)call->ptr || address - (uintptr_t)call->ptr >= call->bytes) continue;
+    if (call->number == call->block) return call;
+    if (*out_free == NULL) *out_free = call;  // of the allocation that is found next, or was forgotten
+  }
+  return NULL;
+}
+
+static int describe_call(const scratch_call_t* call, char* text, size_t text_bytes) {
+  return snprintf(text, text_bytes, " (call %" PRIu64 ", thread 0x%lx, %.3f ms ago)", call->number, call->thread,
+                  (double)(now_ns() - call->time_ns) / 1e6);
+}
+
+scratch_history_t scratch_history_of(const scratch_debug_t* debug, const void* ptr) {
+  scratch_history_t history = {""};
+  if (debug == NULL || debug->num_remembered == 0) return history;
+  const scratch_call_t* freed = NULL;
+  const scratch_call_t* given = find_calls(debug, ptr, &freed);
+  char when_given[96] = "", when_freed[96] = "", where[64] = "it";
+  if (given != NULL) describe_call(given, when_given, sizeof(when_given));
+  if (freed != NULL) describe_call(freed, when_freed, sizeof(when_freed));
+  if (given == NULL && freed == NULL) {
+    snprintf(history.text, sizeof(history.text), "; none of the last %zu calls was about it", debug->num_remembered);
+    return history;
+  }
+  const scratch_call_t* of = given != NULL ? given : freed;
+  if (of->ptr != (const char*)ptr) {
+    snprintf(where, sizeof(where), "it is byte %zu of block %p, which", (size_t)((const char*)ptr - of->ptr),
+             (void*)of->ptr);
+  }
+  snprintf(history.text, sizeof(history.text), "; %s was allocated as %zu bytes for stream %p%s%s%s", where, of->bytes,
+           (void*)of->stream, when_given, freed != NULL ? " and freed" : "", when_freed);
+  return history;
+}
+
+gcap_status_t scratch_with_history(const gcap_scratch_t* scratch, const void* ptr, gcap_status_t status) {
+  const scratch_history_t history = scratch_history_of(scratch->debug, ptr);
+  if (status == NULL || history.text[0] == '\0') return status;
+  gcap_status_t longer = gcap_status_make(gcap_status_code(status), gcap_status_file(status), gcap_status_line(status),
+                                          "%s%s", gcap_status_message(status), history.text);
+  gcap_status_free(status);
+  return longer;
+}

@@ -1,0 +1,175 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Red zones and poison: device memory that is written and read as the block's own work would, in the order of its
+// stream, so that no synchronisation is missing. While the stream is captured the writes become nodes, and each replay
+// renews them.
+//
+// What a graph does to its zones is seen by its own nodes: where a block is freed in a capture, copies of its zones to
+// the host are captured too, and gcap_scratch_validate looks at what the last replay brought. The copies' memory holds
+// what good zones would until there was one, and goes with the reservation, so after the graph.
+//
+// The upper zone begins at the first byte that was not asked for. Zones are read with the thread in relaxed mode: a
+// capture of another thread is none of the block's business. Locking: the arena is held, also while a stream is waited
+// for.
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/cuda_guard.h"
+#include "lib/scratch/debug.h"
+
+enum { kMaxZoneBytes = 2 * SCRATCH_GRANULE_BYTES };
+
+typedef struct zone {
+  char* base;
+  size_t bytes;
+} zone_t;
+
+static zone_t lower_zone(const scratch_tenant_t* tenant) {
+  return (zone_t){tenant->ptr - SCRATCH_GRANULE_BYTES, SCRATCH_GRANULE_BYTES};
+}
+
+static zone_t upper_zone(const scratch_tenant_t* tenant) {
+  return (zone_t){tenant->ptr + tenant->bytes,
+                  scratch_block_bytes(tenant->bytes) - tenant->bytes + SCRATCH_GRANULE_BYTES};
+}
+
+gcap_status_t scratch_is_capturing(gcap_stream_t* stream, bool* out_capturing) {
+  *out_capturing = false;
+  if (!gcap_stream_can_capture(stream)) return NULL;
+  enum cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
+  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamIsCapturing(gcap_stream_handle(stream), &state)));
+  *out_capturing = state != cudaStreamCaptureStatusNone;
+  return NULL;
+}
+
+// --- Writing --------------------------------------------------------------------------------------------------------
+
+static gcap_status_t fill(gcap_stream_t* stream, zone_t zone, int byte) {
+  return GCAP_CUDA(cudaMemsetAsync(zone.base, byte, zone.bytes, gcap_stream_handle(stream)));
+}
+
+gcap_status_t scratch_zones_write(const scratch_tenant_t* tenant) {
+  const int device_id = gcap_stream_device(tenant->stream);
+  int previous = 0;
+  GCAP_RETURN_IF_ERROR(gcap_device_push(device_id, &previous));
+  gcap_status_t status = fill(tenant->stream, lower_zone(tenant), SCRATCH_ZONE_BYTE);
+  if (status == NULL) status = fill(tenant->stream, upper_zone(tenant), SCRATCH_ZONE_BYTE);
+  return gcap_status_join(status, gcap_device_pop(device_id, previous));
+}
+
+gcap_status_t scratch_poison(const scratch_tenant_t* tenant) {
+  const int device_id = gcap_stream_device(tenant->stream);
+  int previous = 0;
+  GCAP_RETURN_IF_ERROR(gcap_device_push(device_id, &previous));
+  gcap_status_t status = fill(tenant->stream, (zone_t){tenant->ptr, tenant->bytes}, SCRATCH_POISON_BYTE);
+  return gcap_status_join(status, gcap_device_pop(device_id, previous));
+}
+
+// --- Reading --------------------------------------------------------------------------------------------------------
+
+typedef struct zone_images {
+  unsigned char lower[kMaxZoneBytes], upper[kMaxZoneBytes];
+} zone_images_t;
+
+static gcap_status_t copy_zone(gcap_stream_t* stream, zone_t zone, unsigned char* image) {
+  return GCAP_CUDA(cudaMemcpyAsync(image, zone.base, zone.bytes, cudaMemcpyDefault, gcap_stream_handle(stream)));
+}
+
+static gcap_status_t copy_zones(const scratch_tenant_t* tenant, zone_images_t* images) {
+  gcap_status_t status = copy_zone(tenant->stream, lower_zone(tenant), images->lower);
+  return status != NULL ? status : copy_zone(tenant->stream, upper_zone(tenant), images->upper);
+}
+
+static gcap_status_t read_zones(const scratch_tenant_t* tenant, zone_images_t* images) {
+  const int device_id = gcap_stream_device(tenant->stream);
+  gcap_thread_setting_t previous;
+  GCAP_RETURN_IF_ERROR(gcap_thread_enter(device_id, &previous));
+  gcap_status_t status = copy_zones(tenant, images);
+  // Also after a failure: a copy that was issued writes to `images`.
+  status = gcap_status_join(status, GCAP_CUDA(cudaStreamSynchronize(gcap_stream_handle(tenant->stream))));
+  return gcap_status_join(status, gcap_thread_leave(device_id, &previous));
+}
+
+static size_t count_damaged(const unsigned char* image, size_t bytes) {
+  size_t count = 0;
+  for (size_t i = 0; i < bytes; ++i) count += image[i] != SCRATCH_ZONE_BYTE;
+  return count;
+}
+
+// The damaged byte that is nearest to the block.
+static gcap_status_t describe_damage(const scratch_debug_t* debug, const scratch_tenant_t* tenant,
+                                     const unsigned char* image, size_t bytes, bool is_upper) {
+  size_t at = is_upper ? 0 : bytes - 1;
+  while (image[at] == SCRATCH_ZONE_BYTE) at = is_upper ? at + 1 : at - 1;
+  return GCAP_STATUS(GCAP_INTERNAL,
+                     "something wrote outside %sscratch block %p of %zu bytes for stream %p: byte %zu %s it is 0x%02X "
+                     "instead of 0x%02X, and %zu of the %zu bytes there are wrong%s",
+                     tenant->captured ? "a graph's " : "", (void*)tenant->ptr, tenant->bytes,
+                     (void*)gcap_stream_handle(tenant->stream), is_upper ? at + 1 : bytes - at,
+                     is_upper ? "after" : "before", image[at], SCRATCH_ZONE_BYTE, count_damaged(image, bytes), bytes,
+                     scratch_history_of(debug, tenant->ptr).text);
+}
+
+static gcap_status_t judge(const scratch_debug_t* debug, const scratch_tenant_t* tenant, const zone_images_t* images) {
+  gcap_status_t damage = NULL;
+  const size_t lower_bytes = lower_zone(tenant).bytes, upper_bytes = upper_zone(tenant).bytes;
+  if (count_damaged(images->lower, lower_bytes) > 0) {
+    damage = describe_damage(debug, tenant, images->lower, lower_bytes, /*is_upper=*/false);
+  }
+  if (count_damaged(images->upper, upper_bytes) > 0) {
+    damage = gcap_status_join(damage, describe_damage(debug, tenant, images->upper, upper_bytes, /*is_upper=*/true));
+  }
+  return damage;
+}
+
+gcap_status_t scratch_zones_check(const scratch_debug_t* debug, const scratch_tenant_t* tenant,
+                                  gcap_status_t* out_damage) {
+  *out_damage = NULL;
+  zone_images_t images;
+  GCAP_RETURN_IF_ERROR(read_zones(tenant, &images));
+  *out_damage = judge(debug, tenant, &images);
+  return NULL;
+}
+
+// --- In graphs ------------------------------------------------------------------------------------------------------
+
+// What replays bring of one block.
+typedef struct scratch_zone_copy {
+  scratch_tenant_t tenant;
+  zone_images_t images;
+  struct scratch_zone_copy* next;
+} scratch_zone_copy_t;
+
+gcap_status_t scratch_zones_capture(gcap_scratch_reservation_t* reservation, const scratch_tenant_t* tenant) {
+  scratch_zone_copy_t* copy = malloc(sizeof(*copy));
+  if (copy == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to watch a scratch block of a graph");
+  copy->tenant = *tenant;
+  memset(&copy->images, SCRATCH_ZONE_BYTE, sizeof(copy->images));
+  // Also when a call fails: the other may be in the graph.
+  copy->next = reservation->zone_copies;
+  reservation->zone_copies = copy;
+  const int device_id = gcap_stream_device(tenant->stream);
+  int previous = 0;
+  GCAP_RETURN_IF_ERROR(gcap_device_push(device_id, &previous));
+  gcap_status_t status = copy_zones(tenant, &copy->images);
+  return gcap_status_join(status, gcap_device_pop(device_id, previous));
+}
+
+gcap_status_t scratch_zones_check_copies(const scratch_debug_t* debug, const gcap_scratch_reservation_t* reservation) {
+  gcap_status_t damage = NULL;
+  if (reservation->zone_copies == NULL) return NULL;
+  GCAP_RETURN_IF_ERROR(gcap_relaxed_synchronize(gcap_stream_handle(scratch_user_stream(reservation->user))));
+  for (const scratch_zone_copy_t* copy = reservation->zone_copies; copy != NULL && damage == NULL; copy = copy->next) {
+    damage = judge(debug, &copy->tenant, &copy->images);
+  }
+  return damage;
+}
+
+void scratch_zones_free_copies(gcap_scratch_reservation_t* reservation) {
+  while (reservation->zone_copies != NULL) {
+    scratch_zone_copy_t* copy = reservation->zone_copies;
+    reservation->zone_copies = copy->next;
+    free(copy);
+  }
+}
