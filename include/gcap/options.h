@@ -38,6 +38,10 @@ typedef struct gcap_options {
   bool arena_use_cuda_mempool;              // arena.use_cuda_mempool: the arena stands on a CUDA memory pool; default 0
   uint64_t arena_mempool_release_threshold_bytes;  // arena.cuda_mempool_release_threshold, default 2^64 - 1: keep all
   size_t arena_mempool_bytes_kept_on_trim;         // arena.cuda_mempool_bytes_to_keep_on_shrink, default 0
+  // Debugging, as in gcap_scratch_options_t.
+  bool arena_red_zones;              // arena.red_zones, default 0
+  bool arena_poison_on_free;         // arena.poison_on_free, default 0
+  size_t arena_recorded_operations;  // arena.recorded_operations, default 0
   // arena.trace_file, default none: a file that is filled with a line for each allocation, free and trim of the arena,
   // as gcap_allocator_event_format writes it. Every call then takes the arena's slow way.
   char arena_trace_file[GCAP_OPTIONS_MAX_PATH_BYTES];

@@ -76,6 +76,9 @@ static gcap_status_t create_parts(gcap_ep_runtime_t* runtime) {
   scratch.max_dead_bytes_per_chunk = options->arena_max_dead_bytes_per_chunk;
   scratch.memory_limit_bytes = options->arena_memory_limit_bytes;
   scratch.extend_as_requested = options->arena_extend_as_requested;
+  scratch.red_zones = options->arena_red_zones;
+  scratch.poison_on_free = options->arena_poison_on_free;
+  scratch.recorded_operations = options->arena_recorded_operations;
   if (options->arena_trace_file[0] != '\0') {
     GCAP_RETURN_IF_ERROR(gcap_trace_file_create(options->arena_trace_file, &runtime->trace_file));
     scratch.on_event = gcap_trace_file_on_event;

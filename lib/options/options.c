@@ -135,6 +135,16 @@ static bool set_mempool_kept(gcap_options_t* o, const char* text) {
 
 static bool set_max_mem(gcap_options_t* o, const char* text) { return parse_size(text, &o->arena_memory_limit_bytes); }
 
+static bool set_red_zones(gcap_options_t* o, const char* text) { return parse_bool(text, &o->arena_red_zones); }
+
+static bool set_poison_on_free(gcap_options_t* o, const char* text) {
+  return parse_bool(text, &o->arena_poison_on_free);
+}
+
+static bool set_recorded_operations(gcap_options_t* o, const char* text) {
+  return parse_size(text, &o->arena_recorded_operations);
+}
+
 static bool set_trace_file(gcap_options_t* o, const char* text) {
   const size_t length = strlen(text);
   if (length >= sizeof(o->arena_trace_file)) return false;
@@ -188,6 +198,9 @@ static const struct {
     {"arena.use_cuda_mempool", set_use_mempool, BOOL_TEXT},
     {"arena.cuda_mempool_release_threshold", set_mempool_threshold, BYTES_TEXT},
     {"arena.cuda_mempool_bytes_to_keep_on_shrink", set_mempool_kept, BYTES_TEXT},
+    {"arena.red_zones", set_red_zones, BOOL_TEXT},
+    {"arena.poison_on_free", set_poison_on_free, BOOL_TEXT},
+    {"arena.recorded_operations", set_recorded_operations, "a whole number, 0 or more"},
     {"arena.trace_file", set_trace_file, "a path of at most 255 bytes, or nothing"},
     {"arena.share_graph_memory", set_share_graph_memory, BOOL_TEXT},
     {"graph.policy", set_graph_policy, "min_runs or stable"},

@@ -58,6 +58,9 @@ void ExpectEqual(const gcap_options_t& a, const gcap_options_t& b) {
   EXPECT_EQ(a.arena_use_cuda_mempool, b.arena_use_cuda_mempool);
   EXPECT_EQ(a.arena_mempool_release_threshold_bytes, b.arena_mempool_release_threshold_bytes);
   EXPECT_EQ(a.arena_mempool_bytes_kept_on_trim, b.arena_mempool_bytes_kept_on_trim);
+  EXPECT_EQ(a.arena_red_zones, b.arena_red_zones);
+  EXPECT_EQ(a.arena_poison_on_free, b.arena_poison_on_free);
+  EXPECT_EQ(a.arena_recorded_operations, b.arena_recorded_operations);
   EXPECT_STREQ(a.arena_trace_file, b.arena_trace_file);
   EXPECT_EQ(a.graph_when_stable, b.graph_when_stable);
   EXPECT_EQ(a.graph_max_runs_before_capture, b.graph_max_runs_before_capture);
@@ -85,6 +88,9 @@ TEST(Options, InitGivesTheDocumentedDefaults) {
   EXPECT_FALSE(options.arena_use_cuda_mempool);
   EXPECT_EQ(options.arena_mempool_release_threshold_bytes, std::numeric_limits<uint64_t>::max());
   EXPECT_EQ(options.arena_mempool_bytes_kept_on_trim, 0u);
+  EXPECT_FALSE(options.arena_red_zones);
+  EXPECT_FALSE(options.arena_poison_on_free);
+  EXPECT_EQ(options.arena_recorded_operations, 0u);
   EXPECT_STREQ(options.arena_trace_file, "");
   EXPECT_FALSE(options.graph_when_stable);
   EXPECT_EQ(options.graph_max_runs_before_capture, 6u);
@@ -166,6 +172,10 @@ const std::vector<Key>& Keys() {
        [](const O& o) { return uint64_t(o.arena_mempool_bytes_kept_on_trim); }, kGoodBytes, kBadBytes},
       {"arena.share_graph_memory", [](const O& o) { return uint64_t(o.arena_share_graph_memory); }, kGoodBools,
        kBadBools},
+      {"arena.red_zones", [](const O& o) { return uint64_t(o.arena_red_zones); }, kGoodBools, kBadBools},
+      {"arena.poison_on_free", [](const O& o) { return uint64_t(o.arena_poison_on_free); }, kGoodBools, kBadBools},
+      {"arena.recorded_operations", [](const O& o) { return uint64_t(o.arena_recorded_operations); }, kGoodBytes,
+       kBadBytes},
       {"graph.policy",
        [](const O& o) { return uint64_t(o.graph_when_stable); },
        {{"stable", 1}, {"min_runs", 0}},
