@@ -416,11 +416,11 @@ TEST_F(RandomOperations, WithoutReservationsRace) {
 
 // --- Eight threads --------------------------------------------------------------------------------------------------
 
-// Each thread has a stream, waits for what the others recorded, and frees some of the others' blocks. Now and then one
-// forgets its stream, looks at everything, or gives memory back.
+// Each thread has a stream, waits for what the others recorded, and may free some of the others' blocks, whereupon the
+// arena takes another way to its lock. Now and then one forgets its stream, looks at everything, or gives memory back.
 class ThreadsRace : public ScratchRaces {
  protected:
-  void Work(int index) {
+  void Work(int index, bool exchanges) {
     std::mt19937 random(Seed() + static_cast<unsigned>(index));
     gcap_stream_t* stream = streams_[index];
     std::vector<Block> blocks;
@@ -435,7 +435,8 @@ class ThreadsRace : public ScratchRaces {
       } else if (dice < 780 && !blocks.empty()) {
         std::swap(blocks[random() % blocks.size()], blocks.back());
         Launch(&blocks.back(), 0, /*writes=*/false, stream);
-        GCAP_EXPECT_OK(gcap_scratch_free(scratch_, dice < 700 ? blocks.back().ptr : Exchange(blocks.back().ptr)));
+        void* ptr = blocks.back().ptr;
+        GCAP_EXPECT_OK(gcap_scratch_free(scratch_, exchanges && dice >= 700 ? Exchange(ptr) : ptr));
         blocks.pop_back();
       } else if (dice < 880) {
         const std::lock_guard<std::mutex> lock(mutexes_[index]);
@@ -476,24 +477,28 @@ class ThreadsRace : public ScratchRaces {
     return ptr;
   }
 
+  void Run(bool exchanges) {
+    CreateScratch({});
+    for (gcap_notification_t* notification : notifications_) GCAP_ASSERT_OK(gcap_notification_record(notification));
+    std::vector<std::thread> threads;
+    for (int i = 0; i < kStreams; ++i) threads.emplace_back([=] { Work(i, exchanges); });
+    for (std::thread& thread : threads) thread.join();
+    GCAP_EXPECT_OK(gcap_scratch_free(scratch_, left_));
+    for (gcap_stream_t* stream : streams_) GCAP_EXPECT_OK(gcap_stream_synchronize(stream));
+    GCAP_EXPECT_OK(gcap_scratch_validate(scratch_));
+    Look();
+    EXPECT_EQ(num_reports_, 0u);
+    EXPECT_EQ(g_wrong_values, 0u);
+  }
+
   std::array<std::mutex, kStreams> mutexes_;  // a notification is used by one thread at a time
   std::mutex left_mutex_;
   void* left_ = nullptr;
 };
 
-TEST_F(ThreadsRace, Never) {
-  CreateScratch({});
-  for (gcap_notification_t* notification : notifications_) GCAP_ASSERT_OK(gcap_notification_record(notification));
-  std::vector<std::thread> threads;
-  for (int i = 0; i < kStreams; ++i) threads.emplace_back([this, i] { Work(i); });
-  for (std::thread& thread : threads) thread.join();
-  GCAP_EXPECT_OK(gcap_scratch_free(scratch_, left_));
-  for (gcap_stream_t* stream : streams_) GCAP_EXPECT_OK(gcap_stream_synchronize(stream));
-  GCAP_EXPECT_OK(gcap_scratch_validate(scratch_));
-  Look();
-  EXPECT_EQ(num_reports_, 0u);
-  EXPECT_EQ(g_wrong_values, 0u);
-}
+TEST_F(ThreadsRace, NeverWhereEachFreesItsOwn) { Run(/*exchanges=*/false); }
+
+TEST_F(ThreadsRace, NeverWhereTheyFreeOneAnothers) { Run(/*exchanges=*/true); }
 
 }  // namespace
 }  // namespace testing
