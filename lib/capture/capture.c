@@ -2,7 +2,7 @@
 //
 // The capture scope: a transaction over cudaStreamBeginCapture and cudaStreamEndCapture.
 //
-// A scope acquires in a fixed order (stream capture, process counter, thread state, then the steps that others push)
+// A scope acquires in a fixed order (process counter, stream capture, thread state, then the steps that others push)
 // and closing it undoes the same in reverse, whatever happened between. Two things decide whether a graph comes of it:
 // the latch, which the first failure sets, and the driver. The driver alone is not believed: work that was refused with
 // an error is simply missing from a graph that ends well (rule R9 of the capture rules).
@@ -14,10 +14,10 @@
 
 #include <inttypes.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "gcap/log.h"
+#include "lib/base/capture_gate.h"
 #include "lib/base/thread_state.h"
 #include "lib/capture/capture_internal.h"
 
@@ -28,7 +28,6 @@ static _Thread_local gcap_capture_t* current_scope;
 static pthread_key_t scope_key;  // holds the thread's open scope, so that its destructor runs when the thread exits
 static pthread_once_t scope_key_once = PTHREAD_ONCE_INIT;
 static int scope_key_error;
-static atomic_uint num_open_scopes;
 
 void gcap_capture_options_init(gcap_capture_options_t* options) {
   *options = (gcap_capture_options_t){.mode = GCAP_CAPTURE_THREAD_LOCAL, .ledger_calls = DEFAULT_LEDGER_CALLS};
@@ -162,12 +161,13 @@ gcap_status_t gcap_capture_begin(cudaStream_t stream, const gcap_capture_options
   }
   enum cudaStreamCaptureMode mode = cudaStreamCaptureModeThreadLocal;
   gcap_status_t status = to_cuda_mode(options->mode, &mode);
+  gcap_capture_gate_enter();
   if (status == NULL) status = GCAP_CUDA(cudaStreamBeginCapture(stream, mode));
   if (status != NULL) {
+    gcap_capture_gate_leave();
     scope_free(capture);
     return status;
   }
-  atomic_fetch_add_explicit(&num_open_scopes, 1, memory_order_relaxed);
   current_scope = capture;
   // Without memory for the value only an exit inside the scope goes unnoticed.
   (void)pthread_setspecific(scope_key, capture);
@@ -225,7 +225,7 @@ static gcap_status_t close_scope(gcap_capture_t* capture, cudaGraph_t* out_graph
   }
   current_scope = NULL;
   (void)pthread_setspecific(scope_key, NULL);  // a key that has a value takes NULL without memory
-  atomic_fetch_sub_explicit(&num_open_scopes, 1, memory_order_relaxed);
+  gcap_capture_gate_leave();
 
   gcap_status_t status = capture_verdict(capture, end_status);
   entries_close(&capture->steps, status == NULL);
@@ -273,6 +273,6 @@ gcap_capture_t* gcap_capture_current(void) { return current_scope; }
 
 bool gcap_thread_is_capturing(void) { return gcap_thread_captures(); }
 
-uint32_t gcap_capture_num_open(void) { return atomic_load_explicit(&num_open_scopes, memory_order_relaxed); }
+uint32_t gcap_capture_num_open(void) { return gcap_capture_gate_num_inside(); }
 
 cudaStream_t gcap_capture_stream(const gcap_capture_t* capture) { return capture == NULL ? NULL : capture->stream; }
