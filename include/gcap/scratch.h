@@ -70,8 +70,12 @@ gcap_status_t gcap_scratch_destroy(gcap_scratch_t* scratch) GCAP_NODISCARD;
 
 // Gives `bytes` bytes, 256-byte aligned, for work on `stream`. 0 bytes give NULL and success. A block freed by another
 // stream is given only when `stream` has waited for that stream's use of it (see gcap_stream_has_waited).
-//   RESOURCE_EXHAUSTED   the limit, or upstream's; inside a reservation: the bytes that it lacks. The arena grows by
-//                        these at the next allocation outside a capture, so that the next try succeeds
+// Before memory is out, what can be spared is given back, rung by rung, and the request tried again: idle regions go
+// back upstream, upstream trims its cache, `stream` is waited for, and the device where memory was freed that no stream
+// was named for. A thread that captures does none of it, and none of it breaks another thread's capture.
+//   RESOURCE_EXHAUSTED   the limit, or upstream's, with all that gcap_scratch_describe tells; inside a reservation: the
+//                        bytes that it lacks. The arena grows by these at the next allocation outside a capture, so
+//                        that the next try succeeds
 //   INVALID_ARGUMENT     a size that overflows, no stream
 //   FAILED_PRECONDITION  `stream` is being captured by the calling thread and has no open reservation: the graph would
 //                        bake in memory that it does not own. The capture fails
@@ -92,12 +96,29 @@ gcap_status_t gcap_scratch_free(gcap_scratch_t* scratch, void* ptr) GCAP_NODISCA
 //                        reservation
 gcap_status_t gcap_scratch_forget_stream(gcap_scratch_t* scratch, gcap_stream_t* stream) GCAP_NODISCARD;
 
+// The scratch as an allocator, for callers that know no streams as well as for those that do. It is the scratch's own
+// and ends with it. gcap_allocator_alloc_on_stream is gcap_scratch_alloc, and trim, free and statistics are the
+// scratch's. gcap_allocator_alloc gives memory for work on any stream, so it gets only memory that was synchronised;
+// and what it gave, freed, was used by nobody knows whom: it is given again only after a wait for the device (of host
+// memory: the device that is current). The scratch waits by itself instead of growing for such a request, in a trim,
+// and when memory is out; not while a scope of gcap is open anywhere, since cudaDeviceSynchronize breaks every capture.
+// A capture that somebody began without gcap is not known, so who captures so does not use this. gcap_allocator_reserve
+// bypasses the blocks: it gets a region of its own from upstream, of just its size, which counts for the limit, InUse
+// and NumReserves, and is given back upstream by the free, when no stream uses it any more. Both are refused with
+// FAILED_PRECONDITION while the calling thread captures, and fail its scope; so is the free of what they gave, which
+// does not.
+gcap_allocator_t* gcap_scratch_allocator(gcap_scratch_t* scratch);
+
 // Gives regions of which no block is in use, nor kept by a graph, nor possibly still read by a stream, back upstream.
 gcap_status_t gcap_scratch_trim(gcap_scratch_t* scratch) GCAP_NODISCARD;
 
 // Counters; total_allocated_bytes is what is reserved from upstream, max_in_use_bytes the peak of live blocks. With
 // several streams that peak is an upper bound: the sum of what each had most between two calls of this function.
 void gcap_scratch_get_stats(gcap_scratch_t* scratch, gcap_allocator_stats_t* out_stats);
+
+// Writes what the scratch holds, for people: what is handed out, held from upstream, free, kept by graphs and cached by
+// streams, a line each. As snprintf: cuts it where there is no room, and gives the length of all.
+int gcap_scratch_describe(gcap_scratch_t* scratch, char* out_text, size_t text_bytes);
 
 // Checks every invariant of the arena, and the red zones of what is handed out.
 //   INTERNAL    with the first that does not hold

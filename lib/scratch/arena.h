@@ -26,6 +26,7 @@ typedef struct scratch_region {
   size_t bytes;
   scratch_block_t* first;       // lowest
   struct scratch_region* next;  // on a list of regions that are being given back
+  bool reserved;                // one block for gcap_allocator_reserve, given back when that is freed
 } scratch_region_t;
 
 // Larger blocks go straight to the pool, where they are joined at once: for them cutting and joining costs nothing
@@ -60,6 +61,7 @@ typedef struct scratch_stream {
   scratch_bias_t* resting_bias;  // `bias` while the arena is held
   unsigned num_biases;           // ever given
   unsigned num_intrusions;       // by threads without the bias; when there are many, no thread has it any more
+  uint64_t finished_point;       // of nobody's timeline: what comes before it is finished
   uint64_t peak_bytes;           // most ever handed out at a time, as of when max_in_use_bytes last started anew
   struct scratch_stream* next;
   char apart_above[SCRATCH_LINE_BYTES];
@@ -123,9 +125,16 @@ struct gcap_scratch {
   // Regions on their way in or out, while the arena is not held: they keep their place in `regions` and their share of
   // the limit.
   size_t num_absent, absent_bytes;
+  size_t num_away;  // calls that let go of the arena to wait for something else, and will be back
   size_t next_region_bytes;
 
   scratch_pool_t untagged;  // free blocks that nobody uses any more
+  // Stands for the streams of requests that named none (untagged.c): the user of their blocks, and its pool holds those
+  // that were freed and may be in use by any stream. It is on no list and has no stream, and its lock is never free:
+  // whatever concerns it goes the slow way.
+  scratch_stream_t nobody;
+  uint64_t num_device_waits;  // begun: nobody's timeline
+  gcap_allocator_t* view;     // gcap_scratch_allocator
   scratch_stream_t* streams;
   size_t num_streams;
   scratch_stream_t* forgotten;  // structs to use again
@@ -179,6 +188,16 @@ bool scratch_can_bias(void);
 void scratch_hold(gcap_scratch_t* scratch);
 void scratch_let_go(gcap_scratch_t* scratch);
 
+// Lets go of the arena for a while, in the middle of a call: it does not end meanwhile.
+static inline void scratch_step_out(gcap_scratch_t* scratch) {
+  ++scratch->num_away;
+  scratch_let_go(scratch);
+}
+static inline void scratch_step_in(gcap_scratch_t* scratch) {
+  scratch_hold(scratch);
+  --scratch->num_away;
+}
+
 // What the arena knows of `stream`, made if there is nothing.
 gcap_status_t scratch_get_stream(gcap_scratch_t* scratch, gcap_stream_t* stream,
                                  scratch_stream_t** out_user) GCAP_NODISCARD;
@@ -223,6 +242,9 @@ void scratch_make_up_deficit(gcap_scratch_t* scratch);
 gcap_status_t scratch_alloc_slowly(gcap_scratch_t* scratch, size_t bytes, gcap_stream_t* stream,
                                    void** out_ptr) GCAP_NODISCARD;
 gcap_status_t scratch_free_slowly(gcap_scratch_t* scratch, void* ptr) GCAP_NODISCARD;
+// Allocation for no stream; with `reserved`, of a region of its own.
+gcap_status_t scratch_alloc_untagged(gcap_scratch_t* scratch, size_t bytes, bool reserved,
+                                     void** out_ptr) GCAP_NODISCARD;
 
 // --- region.c -------------------------------------------------------------------------------------------------------
 
@@ -238,6 +260,8 @@ scratch_block_t* scratch_block_new(gcap_scratch_t* scratch, scratch_stream_t* us
 void scratch_block_recycle(gcap_scratch_t* scratch, scratch_stream_t* user, scratch_block_t* block);
 void scratch_free_blocks(gcap_scratch_t* scratch);
 
+// The region of an address; NULL when there is none.
+scratch_region_t* scratch_find_region(const gcap_scratch_t* scratch, const void* ptr);
 // The live block that starts at `ptr`.
 //   INVALID_ARGUMENT  there is none, and why
 gcap_status_t scratch_find_live(gcap_scratch_t* scratch, void* ptr, scratch_block_t** out_block) GCAP_NODISCARD;
@@ -262,8 +286,15 @@ void scratch_merge_upper(gcap_scratch_t* scratch, scratch_block_t* block);
 size_t scratch_held_bytes(const gcap_scratch_t* scratch);
 // Gets a region of at least `bytes`; gives its one block, which is in its pool. Lets go of the arena.
 gcap_status_t scratch_grow(gcap_scratch_t* scratch, size_t bytes, scratch_block_t** out_block) GCAP_NODISCARD;
+// The same; with `reserved`, a region of just that size for gcap_allocator_reserve. *out_is_short tells whether it was
+// the limit, or upstream's lack of memory, that failed it: then it helps to give something back.
+gcap_status_t scratch_get_region(gcap_scratch_t* scratch, size_t bytes, bool reserved, scratch_block_t** out_block,
+                                 bool* out_is_short) GCAP_NODISCARD;
 // Gives every region that is one untagged block back upstream; those that upstream refuses stay. Lets go of the arena.
 gcap_status_t scratch_give_back_idle(gcap_scratch_t* scratch) GCAP_NODISCARD;
+// Gives a reserved region back upstream, whose block is in no pool. When upstream refuses, it stays as it was. Lets go
+// of the arena.
+gcap_status_t scratch_give_back_reserved(gcap_scratch_t* scratch, scratch_region_t* region) GCAP_NODISCARD;
 
 // --- place.c --------------------------------------------------------------------------------------------------------
 
@@ -290,6 +321,44 @@ gcap_status_t scratch_claim(gcap_scratch_t* scratch, scratch_stream_t* user, scr
 // there is no such block.
 gcap_status_t scratch_place(gcap_scratch_t* scratch, scratch_stream_t* user, size_t bytes,
                             scratch_block_t** out_block) GCAP_NODISCARD;
+
+// --- untagged.c -----------------------------------------------------------------------------------------------------
+
+void scratch_nobody_init(gcap_scratch_t* scratch);
+static inline bool scratch_is_nobody(const gcap_scratch_t* scratch, const scratch_stream_t* user) {
+  return user == &scratch->nobody;
+}
+// Counts a block of nobody's as free, and back.
+void scratch_nobody_freed(gcap_scratch_t* scratch, scratch_block_t* block);
+void scratch_nobody_kept(gcap_scratch_t* scratch, scratch_block_t* block);
+// Waits for the device, if no capture forbids it: then what was freed for nobody until now is free for all. False when
+// that was not so. Lets go of the arena.
+//   CUDA_ERROR  the runtime refused; the blocks stay as they were
+gcap_status_t scratch_wait_for_device(gcap_scratch_t* scratch, bool* out_waited) GCAP_NODISCARD;
+// Whether `bytes` would lie in one piece once the device was waited for.
+bool scratch_wait_would_help(const gcap_scratch_t* scratch, size_t bytes);
+
+// --- ladder.c -------------------------------------------------------------------------------------------------------
+
+typedef struct scratch_request {
+  scratch_stream_t* user;
+  size_t bytes;   // whole granules
+  bool reserved;  // a region of its own
+} scratch_request_t;
+
+// Gets a detached block, by growing if need be, and by giving back what can be spared if that fails. Lets go of the
+// arena.
+gcap_status_t scratch_obtain(gcap_scratch_t* scratch, const scratch_request_t* request,
+                             scratch_block_t** out_block) GCAP_NODISCARD;
+
+// --- report.c -------------------------------------------------------------------------------------------------------
+
+// gcap_scratch_describe with `separator` between the parts.
+int scratch_describe_held(const gcap_scratch_t* scratch, const char* separator, char* out_text, size_t text_bytes);
+
+// --- allocator_view.c -----------------------------------------------------------------------------------------------
+
+gcap_status_t scratch_view_create(gcap_scratch_t* scratch) GCAP_NODISCARD;
 
 // --- reservation.c --------------------------------------------------------------------------------------------------
 

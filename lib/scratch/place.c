@@ -9,6 +9,8 @@
 // Why gathering is sound: the stream has waited for every use of the parts, so whoever waits for the stream later than
 // now comes after all of them; its own tag covers them. Likewise when a block passes from one stream to another.
 //
+// A request that names no stream gets what nobody uses and nothing else (untagged.c).
+//
 // Cached blocks are moved to the pools before these are looked into: the own ones first, the others' only when nothing
 // else is left. Locking: the arena is held.
 
@@ -43,7 +45,16 @@ static void settle_user(gcap_scratch_t* scratch, scratch_stream_t* user) {
 }
 
 void scratch_settle(gcap_scratch_t* scratch) {
+  settle_user(scratch, &scratch->nobody);
   for (scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) settle_user(scratch, user);
+}
+
+// For nobody knows whom: only what nobody uses any more, since what the streams have waited for says nothing of him.
+static scratch_block_t* find_for_nobody(gcap_scratch_t* scratch, size_t bytes) {
+  scratch_block_t* block = scratch_pool_find(&scratch->untagged, bytes, NULL);
+  if (block != NULL) return block;
+  scratch_settle(scratch);
+  return scratch_pool_find(&scratch->untagged, bytes, NULL);
 }
 
 scratch_block_t* scratch_find_elsewhere(gcap_scratch_t* scratch, const scratch_stream_t* user, size_t bytes) {
@@ -153,7 +164,7 @@ static size_t piece_bytes(const scratch_stream_t* user, size_t bytes, size_t ava
 
 gcap_status_t scratch_take(gcap_scratch_t* scratch, scratch_stream_t* user, size_t bytes, scratch_block_t** block) {
   if (scratch_fits_whole(scratch, *block, bytes)) return scratch_detach(scratch, *block, (*block)->bytes);
-  if (scratch_block_user(*block) == NULL && user->open == NULL) {
+  if (scratch_block_user(*block) == NULL && user->open == NULL && !scratch_is_nobody(scratch, user)) {
     const size_t piece = piece_bytes(user, bytes, (*block)->bytes);
     if (piece != bytes) {
       GCAP_RETURN_IF_ERROR(scratch_detach(scratch, *block, piece));
@@ -218,7 +229,9 @@ gcap_status_t scratch_place(gcap_scratch_t* scratch, scratch_stream_t* user, siz
   *out_block = NULL;
   if (user->open != NULL) GCAP_RETURN_IF_ERROR(place_inside(scratch, user, bytes, out_block));
   if (*out_block != NULL) return NULL;
-  scratch_block_t* block = find_in_lists(scratch, user, bytes);
+  const bool nobody = scratch_is_nobody(scratch, user);
+  scratch_block_t* block = nobody ? find_for_nobody(scratch, bytes) : find_in_lists(scratch, user, bytes);
+  if (block == NULL && nobody) return NULL;  // what nobody uses is joined already
   if (block == NULL) return gather(scratch, user, bytes, out_block);
   GCAP_RETURN_IF_ERROR(scratch_take(scratch, user, bytes, &block));
   if (user->open != NULL) scratch_reservation_adopt(user->open, block);

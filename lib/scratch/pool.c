@@ -12,12 +12,16 @@
 bool scratch_comes_after(const scratch_stream_t* user, const scratch_block_t* block) {
   const scratch_stream_t* producer = scratch_block_user(block);
   if (producer == NULL || block->used_before == 0) return true;
+  if (scratch_user_stream(producer) == NULL) return scratch_is_finished(block);
   return gcap_stream_has_waited(scratch_user_stream(user), scratch_user_stream(producer), block->used_before - 1);
 }
 
 bool scratch_is_finished(const scratch_block_t* block) {
   if (block->used_before == 0) return true;
-  return gcap_stream_has_finished(scratch_user_stream(scratch_block_user(block)), block->used_before - 1);
+  const scratch_stream_t* user = scratch_block_user(block);
+  const gcap_stream_t* stream = scratch_user_stream(user);
+  if (stream == NULL) return block->used_before <= user->finished_point;  // nobody
+  return gcap_stream_has_finished(stream, block->used_before - 1);
 }
 
 scratch_block_t* scratch_pool_find(const scratch_pool_t* pool, size_t bytes, const scratch_stream_t* consumer) {

@@ -63,7 +63,7 @@ static scratch_block_t* pop(scratch_block_t** spares) {
 // Structs wander with the blocks, from the streams that cut to those that join. A stream that lacks one gets a slab, so
 // that it lacks none for long, but only while there are not many for what is live: else it gets another stream's.
 static bool may_make_slab(const gcap_scratch_t* scratch) {
-  uint64_t num_wanted = kBlocksPerSlab;
+  uint64_t num_wanted = kBlocksPerSlab + kStructsPerLive * scratch_num_live(&scratch->nobody);
   for (const scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
     num_wanted += kStructsPerStream + kStructsPerLive * scratch_num_live(user);
   }
@@ -129,7 +129,7 @@ void scratch_region_destroy(gcap_scratch_t* scratch, scratch_region_t* region) {
   free(region);
 }
 
-static scratch_region_t* find_region(const gcap_scratch_t* scratch, const void* ptr) {
+scratch_region_t* scratch_find_region(const gcap_scratch_t* scratch, const void* ptr) {
   size_t low = 0, high = scratch->num_regions;
   while (low < high) {
     size_t middle = low + (high - low) / 2;
@@ -147,7 +147,7 @@ static scratch_region_t* find_region(const gcap_scratch_t* scratch, const void* 
 
 gcap_status_t scratch_find_live(gcap_scratch_t* scratch, void* ptr, scratch_block_t** out_block) {
   *out_block = NULL;
-  scratch_region_t* region = find_region(scratch, ptr);
+  const scratch_region_t* region = scratch_find_region(scratch, ptr);
   if (region == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "address %p was not allocated from this scratch", ptr);
   const uintptr_t base = (uintptr_t)ptr - scratch_zone_bytes(scratch);
   scratch_block_t* block = scratch_pages_find(&scratch->pages, (const void*)base);

@@ -67,12 +67,14 @@ gcap_status_t gcap_scratch_create(gcap_allocator_t* upstream, const gcap_scratch
   GCAP_RETURN_IF_ERROR(check_options(&checked));
   gcap_scratch_t* scratch = calloc(1, sizeof(*scratch));
   if (scratch == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a scratch arena");
-  gcap_status_t status = scratch_debug_create(&checked, &scratch->debug);
+  scratch->upstream = upstream;
+  gcap_status_t status = scratch_view_create(scratch);
+  if (status == NULL) status = scratch_debug_create(&checked, &scratch->debug);
   if (status != NULL) {
+    gcap_allocator_destroy(scratch->view);
     free(scratch);
     return status;
   }
-  scratch->upstream = upstream;
   scratch->options = checked;
   static atomic_uint_fast64_t num_created;
   scratch->number = atomic_fetch_add_explicit(&num_created, 1, memory_order_relaxed) + 1;
@@ -81,6 +83,7 @@ gcap_status_t gcap_scratch_create(gcap_allocator_t* upstream, const gcap_scratch
   scratch->stats.limit_bytes = checked.memory_limit_bytes;
   pthread_mutex_init(&scratch->mutex, NULL);
   scratch_pages_init(&scratch->pages);
+  scratch_nobody_init(scratch);
   *out_scratch = scratch;
   return NULL;
 }
@@ -90,17 +93,19 @@ void scratch_set_test_hooks(gcap_scratch_t* scratch, const scratch_test_hooks_t*
 }
 
 static gcap_status_t check_unused(const gcap_scratch_t* scratch) {
-  size_t num_live = 0, num_reservations = 0;
+  size_t num_live = scratch_num_live(&scratch->nobody), num_reservations = 0;
   for (const scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
     num_live += scratch_num_live(user);
     num_reservations += user->num_reservations;
   }
-  if (num_live == 0 && num_reservations == 0 && scratch->num_absent == 0) return NULL;
   // Regions are on their way while another thread, or the caller of the callback that we are in, waits for upstream.
-  return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
-                     "scratch cannot end: %zu blocks are handed out, %zu reservations live, %zu regions are on their "
-                     "way from or to upstream",
-                     num_live, num_reservations, scratch->num_absent);
+  const size_t num_calls = scratch->num_absent + scratch->num_away;
+  if (num_live == 0 && num_reservations == 0 && num_calls == 0) return NULL;
+  return GCAP_STATUS(
+      GCAP_FAILED_PRECONDITION,
+      "scratch cannot end: %zu blocks are handed out, %zu reservations live, %zu calls wait for upstream "
+      "or the device",
+      num_live, num_reservations, num_calls);
 }
 
 gcap_status_t gcap_scratch_destroy(gcap_scratch_t* scratch) {
@@ -110,12 +115,14 @@ gcap_status_t gcap_scratch_destroy(gcap_scratch_t* scratch) {
   if (status == NULL) {
     // The caller has synchronised the streams; some may be gone, so they are not asked.
     for (scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) scratch_untag(scratch, user);
+    scratch_untag(scratch, &scratch->nobody);
     status = scratch_give_back_idle(scratch);
   }
   scratch_let_go(scratch);
   if (status != NULL) return status;
   scratch_free_streams(scratch);
   scratch_free_blocks(scratch);
+  gcap_allocator_destroy(scratch->view);
   scratch_pages_deinit(&scratch->pages);
   scratch_debug_destroy(scratch->debug);
   free(scratch->regions);
@@ -180,16 +187,6 @@ void scratch_make_up_deficit(gcap_scratch_t* scratch) {
   scratch_hold(scratch);
 }
 
-static gcap_status_t reservation_lacks(gcap_scratch_t* scratch, const scratch_stream_t* user, size_t bytes) {
-  const char* label = user->open->label;
-  atomic_fetch_add_explicit(&scratch->deficit_bytes, bytes, memory_order_relaxed);
-  return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED,
-                     "the scratch reservation of %s%sstream %p holds %zu bytes and lacks %zu more; scratch grows by "
-                     "these at the next allocation outside a capture",
-                     label, label[0] != '\0' ? " on " : "", (void*)gcap_stream_handle(scratch_user_stream(user)),
-                     user->open->bytes, bytes);
-}
-
 // Refuses what a capture would bake into a graph that does not own it. Asks the driver only on a thread that captures.
 static gcap_status_t check_reserved(const scratch_stream_t* user, const char* operation) {
   if (!gcap_thread_captures() || user->open != NULL || !gcap_stream_can_capture(scratch_user_stream(user))) return NULL;
@@ -204,21 +201,16 @@ static gcap_status_t check_reserved(const scratch_stream_t* user, const char* op
       operation, (void*)handle);
 }
 
-// Gets a detached block, by growing if need be.
-static gcap_status_t obtain_block(gcap_scratch_t* scratch, scratch_stream_t* user, size_t bytes,
-                                  scratch_block_t** out_block) {
-  GCAP_RETURN_IF_ERROR(scratch_place(scratch, user, bytes, out_block));
-  if (*out_block != NULL) return NULL;
-  if (user->open != NULL) return reservation_lacks(scratch, user, bytes);
-  gcap_status_t status = scratch_grow(scratch, bytes, out_block);
-  if (status == NULL) return scratch_take(scratch, user, bytes, out_block);
-  return gcap_status_annotate(status, gcap_status_code(status),
-                              "scratch has no %zu bytes free for stream %p, which has no open reservation, and cannot "
-                              "grow",
-                              bytes, (void*)gcap_stream_handle(scratch_user_stream(user)));
+// Takes back a reserved region's block; when upstream refuses the region, it stays handed out.
+static gcap_status_t take_back_reserved(gcap_scratch_t* scratch, scratch_region_t* region) {
+  scratch_block_t* block = region->first;
+  scratch_nobody_freed(scratch, block);
+  gcap_status_t status = scratch_give_back_reserved(scratch, region);
+  if (status != NULL) scratch_nobody_kept(scratch, block);
+  return status;
 }
 
-static void take_back(gcap_scratch_t* scratch, scratch_block_t* block) {
+static void take_back_tagged(gcap_scratch_t* scratch, scratch_block_t* block) {
   scratch_stream_t* user = scratch_block_user(block);
   scratch_mark_free(user, block);
   gcap_scratch_reservation_t* reservation = scratch_block_reservation(block);
@@ -227,45 +219,102 @@ static void take_back(gcap_scratch_t* scratch, scratch_block_t* block) {
   scratch_put(scratch, block);
 }
 
+static gcap_status_t take_back(gcap_scratch_t* scratch, scratch_block_t* block) {
+  if (!scratch_is_nobody(scratch, scratch_block_user(block))) {
+    take_back_tagged(scratch, block);
+    return NULL;
+  }
+  scratch_region_t* region = scratch_find_region(scratch, scratch_block_base(block));
+  if (region->reserved) return take_back_reserved(scratch, region);
+  scratch_nobody_freed(scratch, block);
+  scratch_put(scratch, block);
+  return NULL;
+}
+
+// Obtains a block and makes it live.
+static gcap_status_t hand_out(gcap_scratch_t* scratch, const scratch_request_t* request, size_t requested_bytes,
+                              gcap_allocator_event_t* out_event, void** out_ptr) {
+  scratch_block_t* block = NULL;
+  GCAP_RETURN_IF_ERROR(scratch_obtain(scratch, request, &block));
+  gcap_scratch_reservation_t* reservation = scratch_block_reservation(block);
+  if (reservation != NULL) {
+    ++reservation->num_live;
+  } else {
+    scratch_block_set_user(block, request->user);
+  }
+  scratch_pages_set(&scratch->pages, scratch_block_base(block), block);
+  scratch_mark_live(request->user, requested_bytes, block);
+  char* ptr = scratch_block_base(block) + scratch_zone_bytes(scratch);
+  gcap_stream_t* stream = scratch_user_stream(request->user);  // NULL for nobody
+  gcap_status_t status = scratch_debug_note_alloc(scratch, ptr, requested_bytes, stream, out_event);
+  if (status != NULL) return gcap_status_join(status, take_back(scratch, block));
+  if (request->reserved && out_event->sequence != 0) out_event->kind = GCAP_ALLOCATOR_EVENT_RESERVE;
+  *out_ptr = ptr;
+  return NULL;
+}
+
+// Whole granules, and the red zones.
+static gcap_status_t round_request(const gcap_scratch_t* scratch, size_t bytes, size_t* out_rounded) {
+  const size_t zones_bytes = 2 * scratch_zone_bytes(scratch);
+  const size_t rounded = scratch_block_bytes(bytes);
+  *out_rounded = rounded + zones_bytes;
+  if (rounded != 0 && rounded <= SIZE_MAX - zones_bytes) return NULL;
+  return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "scratch of %zu bytes overflows when rounded up to %zu", bytes,
+                     SCRATCH_GRANULE_BYTES);
+}
+
 gcap_status_t scratch_alloc_slowly(gcap_scratch_t* scratch, size_t bytes, gcap_stream_t* stream, void** out_ptr) {
   if (stream == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "scratch of %zu bytes needs a stream, not NULL", bytes);
-  const size_t zone_bytes = scratch_zone_bytes(scratch);
-  size_t rounded = scratch_block_bytes(bytes);
-  if (rounded == 0 || rounded > SIZE_MAX - 2 * zone_bytes) {
-    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "scratch of %zu bytes overflows when rounded up to %zu", bytes,
-                       SCRATCH_GRANULE_BYTES);
-  }
+  scratch_request_t request = {0};
+  GCAP_RETURN_IF_ERROR(round_request(scratch, bytes, &request.bytes));
   scratch_hold(scratch);
-  scratch_stream_t* user = NULL;
-  scratch_block_t* block = NULL;
   gcap_allocator_event_t event = {0};
-  gcap_status_t status = scratch_get_stream(scratch, stream, &user);
+  gcap_status_t status = scratch_get_stream(scratch, stream, &request.user);
   if (status == NULL) {
-    status = check_reserved(user, "gcap_scratch_alloc");
+    status = check_reserved(request.user, "gcap_scratch_alloc");
     if (status != NULL)
       gcap_thread_capture_hooks->fail(status);  // what was to use the memory is missing from the graph
   }
   if (status == NULL) {
-    scratch_note_thread(scratch, user, /*intruder=*/false);
-    if (!gcap_thread_captures() && user->open == NULL) scratch_make_up_deficit(scratch);
-    status = obtain_block(scratch, user, rounded + 2 * zone_bytes, &block);
+    scratch_note_thread(scratch, request.user, /*intruder=*/false);
+    if (!gcap_thread_captures() && request.user->open == NULL) scratch_make_up_deficit(scratch);
+    status = hand_out(scratch, &request, bytes, &event, out_ptr);
   }
-  if (status == NULL) {
-    gcap_scratch_reservation_t* reservation = scratch_block_reservation(block);
-    if (reservation != NULL) {
-      ++reservation->num_live;
-    } else {
-      scratch_block_set_user(block, user);
-    }
-    scratch_pages_set(&scratch->pages, scratch_block_base(block), block);
-    scratch_mark_live(user, bytes, block);
-    status = scratch_debug_note_alloc(scratch, scratch_block_base(block) + zone_bytes, bytes, stream, &event);
-    if (status != NULL) take_back(scratch, block);
-  }
-  if (status == NULL) *out_ptr = scratch_block_base(block) + zone_bytes;
   scratch_let_go(scratch);
   scratch_debug_report(scratch, &event);
   return status;
+}
+
+gcap_status_t scratch_alloc_untagged(gcap_scratch_t* scratch, size_t bytes, bool reserved, void** out_ptr) {
+  // A graph would bake in memory that it does not own.
+  GCAP_RETURN_IF_ERROR(gcap_refuse_in_capture(reserved ? "a reserve of scratch" : "scratch for no stream"));
+  scratch_request_t request = {.user = &scratch->nobody, .reserved = reserved};
+  GCAP_RETURN_IF_ERROR(round_request(scratch, bytes, &request.bytes));
+  scratch_hold(scratch);
+  gcap_allocator_event_t event = {0};
+  scratch_make_up_deficit(scratch);
+  gcap_status_t status = hand_out(scratch, &request, bytes, &event, out_ptr);
+  scratch_let_go(scratch);
+  scratch_debug_report(scratch, &event);
+  return status;
+}
+
+static gcap_status_t free_tagged(gcap_scratch_t* scratch, scratch_block_t* block, gcap_allocator_event_t* out_event,
+                                 gcap_status_t* out_damage) {
+  GCAP_RETURN_IF_ERROR(check_reserved(scratch_block_user(block), "gcap_scratch_free"));
+  GCAP_RETURN_IF_ERROR(scratch_debug_note_free(scratch, block, out_event, out_damage));
+  scratch_note_thread(scratch, scratch_block_user(block), /*intruder=*/true);
+  return take_back(scratch, block);
+}
+
+static gcap_status_t free_untagged(gcap_scratch_t* scratch, scratch_block_t* block, gcap_allocator_event_t* out_event,
+                                   gcap_status_t* out_damage) {
+  // Work captured before the free may use it, and every replay would.
+  GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing("gcap_scratch_free of memory for no stream"));
+  // It is noted once upstream has taken it, if that is asked; the struct is another block's then.
+  scratch_block_t freed = {.base = scratch_block_base(block)};
+  GCAP_RETURN_IF_ERROR(take_back(scratch, block));
+  return scratch_debug_note_free(scratch, &freed, out_event, out_damage);
 }
 
 gcap_status_t scratch_free_slowly(gcap_scratch_t* scratch, void* ptr) {
@@ -275,11 +324,10 @@ gcap_status_t scratch_free_slowly(gcap_scratch_t* scratch, void* ptr) {
   gcap_status_t damage = NULL;
   gcap_status_t status = scratch_find_live(scratch, ptr, &block);
   status = scratch_with_history(scratch, ptr, status);
-  if (status == NULL) status = check_reserved(scratch_block_user(block), "gcap_scratch_free");
-  if (status == NULL) status = scratch_debug_note_free(scratch, block, &event, &damage);
-  if (status == NULL) {
-    scratch_note_thread(scratch, scratch_block_user(block), /*intruder=*/true);
-    take_back(scratch, block);
+  if (status == NULL && scratch_is_nobody(scratch, scratch_block_user(block))) {
+    status = free_untagged(scratch, block, &event, &damage);
+  } else if (status == NULL) {
+    status = free_tagged(scratch, block, &event, &damage);
   }
   scratch_let_go(scratch);
   scratch_debug_report(scratch, &event);
@@ -288,8 +336,11 @@ gcap_status_t scratch_free_slowly(gcap_scratch_t* scratch, void* ptr) {
 
 gcap_status_t gcap_scratch_trim(gcap_scratch_t* scratch) {
   scratch_hold(scratch);
+  gcap_status_t status = NULL;
+  bool waited;
+  if (scratch_pool_first(&scratch->nobody.pool) != NULL) status = scratch_wait_for_device(scratch, &waited);
   scratch_settle(scratch);
-  gcap_status_t status = scratch_give_back_idle(scratch);
+  status = gcap_status_join(status, scratch_give_back_idle(scratch));
   gcap_allocator_event_t event = {0};
   if (status == NULL) scratch_debug_note_trim(scratch, &event);
   scratch_let_go(scratch);
@@ -297,15 +348,20 @@ gcap_status_t gcap_scratch_trim(gcap_scratch_t* scratch) {
   return status;
 }
 
+static void add_counters(const scratch_stream_t* user, gcap_allocator_stats_t* stats) {
+  stats->num_allocs += user->num_allocs;
+  stats->in_use_bytes += user->in_use_bytes;
+  stats->requested_in_use_bytes += user->requested_in_use_bytes;
+  if (stats->max_alloc_bytes < user->max_alloc_bytes) stats->max_alloc_bytes = user->max_alloc_bytes;
+}
+
 void gcap_scratch_get_stats(gcap_scratch_t* scratch, gcap_allocator_stats_t* out_stats) {
   scratch_hold(scratch);
   scratch_fold_peaks(scratch);
   *out_stats = scratch->stats;
+  add_counters(&scratch->nobody, out_stats);
   for (const scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
-    out_stats->num_allocs += user->num_allocs;
-    out_stats->in_use_bytes += user->in_use_bytes;
-    out_stats->requested_in_use_bytes += user->requested_in_use_bytes;
-    if (out_stats->max_alloc_bytes < user->max_alloc_bytes) out_stats->max_alloc_bytes = user->max_alloc_bytes;
+    add_counters(user, out_stats);
   }
   scratch_let_go(scratch);
 }

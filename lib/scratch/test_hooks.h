@@ -1,7 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// test_hooks.h: ways to take away what makes scratch safe, so that a test can show that it would see the damage. For
-// tests alone; nothing in the library sets them.
+// test_hooks.h: ways to take away what makes scratch safe, so that a test can show that it would see the damage, and
+// what would hide from a test what it looks for. For tests alone; nothing in the library sets them.
 #ifndef GCAP_LIB_SCRATCH_TEST_HOOKS_H_
 #define GCAP_LIB_SCRATCH_TEST_HOOKS_H_
 
@@ -16,6 +16,7 @@ extern "C" {
 typedef struct scratch_test_hooks {
   bool ignore_tags;          // every stream gets what any other freed, whether it waited or not
   bool ignore_reservations;  // what a capture used is free for all afterwards
+  bool fail_at_once;         // a request that lacks memory gives nothing back and waits for nobody before it fails
 } scratch_test_hooks_t;
 
 // Set before the first allocation.

@@ -28,13 +28,25 @@ static gcap_status_t make_place(gcap_scratch_t* scratch) {
   return NULL;
 }
 
-static void add_region(gcap_scratch_t* scratch, scratch_region_t* region) {
+static void list_region(gcap_scratch_t* scratch, scratch_region_t* region) {
   size_t at = scratch->num_regions;
   while (at > 0 && (uintptr_t)scratch->regions[at - 1]->base > (uintptr_t)region->base) --at;
   memmove(&scratch->regions[at + 1], &scratch->regions[at], (scratch->num_regions - at) * sizeof(scratch_region_t*));
   scratch->regions[at] = region;
   ++scratch->num_regions;
   scratch->stats.total_allocated_bytes += region->bytes;
+}
+
+static void unlist_region(gcap_scratch_t* scratch, const scratch_region_t* region) {
+  size_t at = 0;
+  while (scratch->regions[at] != region) ++at;
+  --scratch->num_regions;
+  memmove(&scratch->regions[at], &scratch->regions[at + 1], (scratch->num_regions - at) * sizeof(scratch_region_t*));
+  scratch->stats.total_allocated_bytes -= region->bytes;
+}
+
+static void add_region(gcap_scratch_t* scratch, scratch_region_t* region) {
+  list_region(scratch, region);
   scratch_put(scratch, region->first);
 }
 
@@ -57,33 +69,29 @@ static growth_t plan_growth(const gcap_scratch_t* scratch, size_t needed_bytes) 
   return growth;
 }
 
-static gcap_status_t limit_reached(const gcap_scratch_t* scratch, size_t needed_bytes) {
-  size_t reserved_bytes = 0;
-  for (const gcap_scratch_reservation_t* r = scratch->reservations; r != NULL; r = r->next) reserved_bytes += r->bytes;
-  return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED,
-                     "scratch needs %zu bytes more; its limit is %zu, of which %zu are held from upstream (%zu handed "
-                     "out, %zu kept by graphs)",
-                     needed_bytes, scratch->options.memory_limit_bytes, scratch_held_bytes(scratch),
-                     (size_t)scratch_in_use_bytes(scratch), reserved_bytes);
-}
-
 static gcap_status_t apply_limit(const gcap_scratch_t* scratch, size_t needed_bytes, growth_t* growth) {
   size_t limit = scratch->options.memory_limit_bytes;
   if (limit == 0) return NULL;
   size_t left = limit > scratch_held_bytes(scratch) ? limit - scratch_held_bytes(scratch) : 0;
   left -= left % SCRATCH_GRANULE_BYTES;
-  if (needed_bytes > left) return limit_reached(scratch, needed_bytes);
+  if (needed_bytes > left) {
+    return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED,
+                       "scratch needs %zu bytes more; its limit is %zu, of which %zu are held from upstream",
+                       needed_bytes, limit, scratch_held_bytes(scratch));
+  }
   if (growth->bytes > left) growth->bytes = left;
   return NULL;
 }
 
 // One region from upstream. Holds nothing.
 static gcap_status_t fetch_region(gcap_scratch_t* scratch, size_t bytes, scratch_block_t* block,
-                                  scratch_region_t** out_region) {
+                                  scratch_region_t** out_region, bool* out_is_short) {
   gcap_allocator_t* upstream = scratch->upstream;
   *out_region = NULL;
   void* base = NULL;
-  GCAP_RETURN_IF_ERROR(gcap_allocator_alloc(upstream, bytes, &base));
+  gcap_status_t given = gcap_allocator_alloc(upstream, bytes, &base);
+  *out_is_short = gcap_status_code(given) == GCAP_RESOURCE_EXHAUSTED;
+  if (given != NULL) return given;
   if (base == NULL || (uintptr_t)base % SCRATCH_GRANULE_BYTES != 0) {
     gcap_status_t status =
         GCAP_STATUS(GCAP_LIBRARY_ERROR, "scratch's upstream allocator gave %p for %zu bytes", base, bytes);
@@ -95,17 +103,20 @@ static gcap_status_t fetch_region(gcap_scratch_t* scratch, size_t bytes, scratch
 
 // The planned region, or one of just what is needed where upstream has not enough for the plan.
 static gcap_status_t fetch_planned(gcap_scratch_t* scratch, size_t planned_bytes, size_t needed_bytes,
-                                   scratch_block_t* block, scratch_region_t** out_region) {
-  gcap_status_t status = fetch_region(scratch, planned_bytes, block, out_region);
+                                   scratch_block_t* block, scratch_region_t** out_region, bool* out_is_short) {
+  gcap_status_t status = fetch_region(scratch, planned_bytes, block, out_region, out_is_short);
   if (gcap_status_code(status) != GCAP_RESOURCE_EXHAUSTED || planned_bytes == needed_bytes) return status;
   gcap_status_free(status);
-  return fetch_region(scratch, needed_bytes, block, out_region);
+  return fetch_region(scratch, needed_bytes, block, out_region, out_is_short);
 }
 
-gcap_status_t scratch_grow(gcap_scratch_t* scratch, size_t bytes, scratch_block_t** out_block) {
+gcap_status_t scratch_get_region(gcap_scratch_t* scratch, size_t bytes, bool reserved, scratch_block_t** out_block,
+                                 bool* out_is_short) {
   *out_block = NULL;
-  growth_t growth = plan_growth(scratch, bytes);
-  GCAP_RETURN_IF_ERROR(apply_limit(scratch, bytes, &growth));
+  growth_t growth = reserved ? (growth_t){bytes, scratch->next_region_bytes} : plan_growth(scratch, bytes);
+  gcap_status_t status = apply_limit(scratch, bytes, &growth);
+  *out_is_short = status != NULL;
+  if (status != NULL) return status;
   GCAP_RETURN_IF_ERROR(make_place(scratch));
   scratch_block_t* block = scratch_block_new(scratch, NULL);
   if (block == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to describe a scratch block");
@@ -113,7 +124,7 @@ gcap_status_t scratch_grow(gcap_scratch_t* scratch, size_t bytes, scratch_block_
   scratch->absent_bytes += growth.bytes;
   scratch_let_go(scratch);
   scratch_region_t* region = NULL;
-  gcap_status_t status = fetch_planned(scratch, growth.bytes, bytes, block, &region);
+  status = fetch_planned(scratch, growth.bytes, bytes, block, &region, out_is_short);
   scratch_hold(scratch);
   --scratch->num_absent;
   scratch->absent_bytes -= growth.bytes;
@@ -121,11 +132,17 @@ gcap_status_t scratch_grow(gcap_scratch_t* scratch, size_t bytes, scratch_block_
     scratch_block_recycle(scratch, NULL, block);
     return status;
   }
-  scratch->next_region_bytes = growth.next_region_bytes;
-  ++scratch->stats.num_extensions;
+  region->reserved = reserved;
+  if (!reserved) scratch->next_region_bytes = growth.next_region_bytes;
+  ++*(reserved ? &scratch->stats.num_reserves : &scratch->stats.num_extensions);
   add_region(scratch, region);
   *out_block = region->first;
   return NULL;
+}
+
+gcap_status_t scratch_grow(gcap_scratch_t* scratch, size_t bytes, scratch_block_t** out_block) {
+  bool is_short;
+  return scratch_get_region(scratch, bytes, /*reserved=*/false, out_block, &is_short);
 }
 
 // --- Giving back ----------------------------------------------------------------------------------------------------
@@ -176,6 +193,23 @@ gcap_status_t scratch_give_back_idle(gcap_scratch_t* scratch) {
       scratch->next_region_bytes = scratch->options.initial_growth_chunk_bytes;
     }
     status = gcap_status_join(status, freed);
+  }
+  return status;
+}
+
+gcap_status_t scratch_give_back_reserved(gcap_scratch_t* scratch, scratch_region_t* region) {
+  unlist_region(scratch, region);
+  ++scratch->num_absent;
+  scratch->absent_bytes += region->bytes;
+  scratch_let_go(scratch);
+  gcap_status_t status = gcap_allocator_free(scratch->upstream, region->base);
+  scratch_hold(scratch);
+  --scratch->num_absent;
+  scratch->absent_bytes -= region->bytes;
+  if (status != NULL) {
+    list_region(scratch, region);
+  } else {
+    scratch_region_destroy(scratch, region);
   }
   return status;
 }

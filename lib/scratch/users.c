@@ -222,13 +222,14 @@ void scratch_free_streams(gcap_scratch_t* scratch) {
 // --- Counters over all ----------------------------------------------------------------------------------------------
 
 uint64_t scratch_in_use_bytes(const gcap_scratch_t* scratch) {
-  uint64_t bytes = 0;
+  uint64_t bytes = scratch->nobody.in_use_bytes;
   for (const scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) bytes += user->in_use_bytes;
   return bytes;
 }
 
 void scratch_fold_peaks(gcap_scratch_t* scratch) {
-  uint64_t bytes = 0;
+  uint64_t bytes = scratch->nobody.max_in_use_bytes;
+  scratch->nobody.max_in_use_bytes = scratch->nobody.in_use_bytes;
   for (scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
     bytes += user->max_in_use_bytes;
     if (user->peak_bytes < user->max_in_use_bytes) user->peak_bytes = user->max_in_use_bytes;

@@ -96,6 +96,7 @@ static gcap_status_t check_pool(gcap_scratch_t* scratch, const scratch_pool_t* p
 static gcap_status_t check_pools(gcap_scratch_t* scratch, size_t expected_num_free) {
   size_t num_free = 0;
   GCAP_RETURN_IF_ERROR(check_pool(scratch, &scratch->untagged, &num_free));
+  GCAP_RETURN_IF_ERROR(check_pool(scratch, &scratch->nobody.pool, &num_free));
   for (const scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
     GCAP_RETURN_IF_ERROR(check_pool(scratch, &user->pool, &num_free));
   }
@@ -160,6 +161,24 @@ static gcap_status_t check_stream(gcap_scratch_t* scratch, const scratch_stream_
   return NULL;
 }
 
+static gcap_status_t check_nobody(const gcap_scratch_t* scratch) {
+  size_t bytes = 0, num_live = 0, num_reserved = 0;
+  count_blocks(scratch, &scratch->nobody, NULL, &bytes, &num_live);
+  REQUIRE(num_live == scratch_num_live(&scratch->nobody), "%zu live blocks are of no stream, the counters say %zu",
+          num_live, (size_t)scratch_num_live(&scratch->nobody));
+  for (size_t i = 0; i < scratch->num_regions; ++i) {
+    const scratch_region_t* region = scratch->regions[i];
+    if (!region->reserved) continue;
+    ++num_reserved;
+    REQUIRE(region->first->upper == NULL && scratch_block_state(region->first) == SCRATCH_LIVE &&
+                scratch_is_nobody(scratch, scratch_block_user(region->first)),
+            "reserved region %p is not one live block of no stream", (void*)region->base);
+  }
+  REQUIRE(num_reserved <= scratch->stats.num_reserves, "%zu regions are reserved, and %zu ever were", num_reserved,
+          (size_t)scratch->stats.num_reserves);
+  return NULL;
+}
+
 static gcap_status_t check_reservation(const gcap_scratch_t* scratch, const gcap_scratch_reservation_t* reservation) {
   size_t bytes = 0, num_live = 0;
   count_blocks(scratch, reservation->user, reservation, &bytes, &num_live);
@@ -181,10 +200,11 @@ static gcap_status_t check_all(gcap_scratch_t* scratch) {
   for (const gcap_scratch_reservation_t* r = scratch->reservations; r != NULL; r = r->next) {
     GCAP_RETURN_IF_ERROR(check_reservation(scratch, r));
   }
+  GCAP_RETURN_IF_ERROR(check_nobody(scratch));
   const gcap_allocator_stats_t* stats = &scratch->stats;
   REQUIRE(stats->total_allocated_bytes == census.region_bytes, "the regions have %zu bytes, the counter says %zu",
           census.region_bytes, (size_t)stats->total_allocated_bytes);
-  size_t in_use_bytes = 0, requested_bytes = 0;
+  size_t in_use_bytes = scratch->nobody.in_use_bytes, requested_bytes = scratch->nobody.requested_in_use_bytes;
   for (const scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
     in_use_bytes += user->in_use_bytes;
     requested_bytes += user->requested_in_use_bytes;
@@ -200,7 +220,7 @@ static gcap_status_t check_all(gcap_scratch_t* scratch) {
 
 gcap_status_t gcap_scratch_validate(gcap_scratch_t* scratch) {
   scratch_hold(scratch);
-  size_t num_live = 0;
+  size_t num_live = scratch_num_live(&scratch->nobody);
   for (const scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
     num_live += scratch_num_live(user);
   }

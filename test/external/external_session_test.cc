@@ -367,7 +367,7 @@ TEST_F(ExternalSession, ScratchDoesNotEndWhileACallbackServesIt) {
   int calls = 0;
   first_.on_alloc = [&] {
     ++calls;
-    GCAP_EXPECT_FAILS(gcap_scratch_destroy(scratch), GCAP_FAILED_PRECONDITION, "1 regions are on their way");
+    GCAP_EXPECT_FAILS(gcap_scratch_destroy(scratch), GCAP_FAILED_PRECONDITION, "1 calls wait for upstream");
   };
   void* block = nullptr;
   GCAP_EXPECT_OK(gcap_scratch_alloc(scratch, 256, stream, &block));

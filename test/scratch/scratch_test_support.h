@@ -15,6 +15,7 @@
 #include "gcap/allocator_ops.h"
 #include "gcap/scratch.h"
 #include "gtest/gtest.h"
+#include "lib/scratch/test_hooks.h"
 #include "test/support/device_test.h"
 #include "test/support/expect_status.h"
 
@@ -31,6 +32,7 @@ class Upstream {
     ops.self = this;
     ops.alloc = [](void* self, size_t bytes, void** out) { return static_cast<Upstream*>(self)->Alloc(bytes, out); };
     ops.free = [](void* self, void* ptr) { return static_cast<Upstream*>(self)->Free(ptr); };
+    ops.trim = [](void* self) { return static_cast<Upstream*>(self)->Trim(); };
     GCAP_EXPECT_OK(gcap_allocator_create(&ops, &allocator_));
   }
   Upstream(const Upstream&) = delete;
@@ -45,6 +47,7 @@ class Upstream {
   // Sizes asked for so far, refused ones too.
   std::vector<size_t> requests() const { return requests_; }
   size_t num_regions() const { return regions_.size(); }
+  size_t num_trims() const { return num_trims_; }
   bool Owns(const void* ptr, size_t bytes) const {
     const char* address = static_cast<const char*>(ptr);
     for (const auto& [base, region_bytes] : regions_) {
@@ -56,6 +59,9 @@ class Upstream {
   const std::map<const char*, size_t>& regions() const { return regions_; }
 
   size_t most_bytes = SIZE_MAX;                         // larger requests are RESOURCE_EXHAUSTED
+  size_t capacity_bytes = SIZE_MAX;                     // and so are those beyond it in sum
+  size_t cached_bytes = 0;                              // part of the capacity until a trim
+  bool refuses_trim = false;                            // UNAVAILABLE
   bool refuses_free = false;                            // UNAVAILABLE
   size_t shift_bytes = 0;                               // the next answer is this much off
   std::function<void()> on_alloc;                       // runs inside alloc
@@ -66,11 +72,13 @@ class Upstream {
     if (on_alloc) on_alloc();
     const std::lock_guard<std::mutex> lock(mutex_);
     requests_.push_back(bytes);
-    if (bytes > most_bytes) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "upstream has no %zu bytes", bytes);
+    if (bytes > most_bytes || bytes + cached_bytes > capacity_bytes - held_bytes_)
+      return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "upstream has no %zu bytes", bytes);
     char* base = static_cast<char*>(std::aligned_alloc(256, bytes + 256)) + shift_bytes;
     shifts_[base] = shift_bytes;
     shift_bytes = 0;
     regions_[base] = bytes;
+    held_bytes_ += bytes;
     *out_ptr = base;
     return nullptr;
   }
@@ -81,12 +89,23 @@ class Upstream {
     if (found == regions_.end()) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "not upstream's");
     if (on_release) on_release(found->first, found->second);
     std::free(static_cast<char*>(ptr) - shifts_[found->first]);
+    held_bytes_ -= found->second;
     regions_.erase(found);
+    return nullptr;
+  }
+
+  gcap_status_t Trim() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ++num_trims_;
+    if (refuses_trim) return GCAP_STATUS(GCAP_UNAVAILABLE, "upstream trims nothing now");
+    cached_bytes = 0;
     return nullptr;
   }
 
   gcap_allocator_t* allocator_ = nullptr;
   std::mutex mutex_;
+  size_t held_bytes_ = 0;
+  size_t num_trims_ = 0;
   std::vector<size_t> requests_;
   std::map<const char*, size_t> regions_;
   std::map<const char*, size_t> shifts_;
@@ -119,6 +138,7 @@ class ScratchTest : public DeviceTest {
   void Create() {
     GCAP_ASSERT_OK(gcap_scratch_destroy(scratch_));
     GCAP_ASSERT_OK(gcap_scratch_create(upstream_.get(), &options_, &scratch_));
+    scratch_set_test_hooks(scratch_, &hooks_);
   }
 
   void Validate() { GCAP_EXPECT_OK(gcap_scratch_validate(scratch_)); }
@@ -176,6 +196,7 @@ class ScratchTest : public DeviceTest {
 
   Upstream upstream_;
   gcap_scratch_options_t options_;
+  scratch_test_hooks_t hooks_ = {};
   gcap_scratch_t* scratch_ = nullptr;
   gcap_stream_t* a_ = nullptr;
   gcap_stream_t* b_ = nullptr;

@@ -1,0 +1,110 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// The breakdown: what the arena holds, for whom, and what it might give. It is part of the message when memory is out,
+// so it needs no memory itself. Locking: the arena is held.
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "lib/scratch/arena.h"
+
+typedef struct writer {
+  const char* separator;
+  char* text;
+  size_t text_bytes;
+  size_t length;  // of all, also of what there was no room for
+} writer_t;
+
+static void write_text(writer_t* writer, const char* text) {
+  const bool has_room = writer->length < writer->text_bytes;
+  char* end = has_room ? writer->text + writer->length : NULL;
+  const int length = snprintf(end, has_room ? writer->text_bytes - writer->length : 0, "%s", text);
+  if (length > 0) writer->length += (size_t)length;
+}
+
+__attribute__((format(printf, 2, 3))) static void write_part(writer_t* writer, const char* format, ...) {
+  char part[SCRATCH_LABEL_BYTES + 128];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(part, sizeof(part), format, args);
+  va_end(args);
+  if (writer->length > 0) write_text(writer, writer->separator);
+  write_text(writer, part);
+}
+
+// --- Sums -----------------------------------------------------------------------------------------------------------
+
+static size_t pool_bytes(const scratch_pool_t* pool) {
+  size_t bytes = 0;
+  unsigned bin = scratch_pool_next_bin(pool, 0);
+  for (; bin < SCRATCH_NUM_BINS; bin = scratch_pool_next_bin(pool, bin + 1)) {
+    for (const scratch_block_t* block = pool->bins[bin]; block != NULL; block = block->next) bytes += block->bytes;
+  }
+  return bytes;
+}
+
+static size_t free_bytes(const scratch_stream_t* user) {
+  size_t bytes = pool_bytes(&user->pool);
+  for (unsigned bin = 0; bin < SCRATCH_NUM_CACHE_BINS; ++bin) {
+    for (const scratch_block_t* block = user->cache[bin]; block != NULL; block = block->next) bytes += block->bytes;
+  }
+  return bytes;
+}
+
+static size_t requested_bytes(const gcap_scratch_t* scratch) {
+  size_t bytes = scratch->nobody.requested_in_use_bytes;
+  for (const scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
+    bytes += user->requested_in_use_bytes;
+  }
+  return bytes;
+}
+
+// --- The parts ------------------------------------------------------------------------------------------------------
+
+static void write_totals(writer_t* writer, const gcap_scratch_t* scratch) {
+  write_part(writer, "%zu bytes are handed out, %zu of them asked for", (size_t)scratch_in_use_bytes(scratch),
+             requested_bytes(scratch));
+  const size_t limit = scratch->options.memory_limit_bytes;
+  if (limit == 0) {
+    write_part(writer, "%zu are held from upstream in %zu regions, without a limit", scratch_held_bytes(scratch),
+               scratch->num_regions + scratch->num_absent);
+  } else {
+    write_part(writer, "%zu are held from upstream in %zu regions, the limit is %zu", scratch_held_bytes(scratch),
+               scratch->num_regions + scratch->num_absent, limit);
+  }
+  write_part(writer, "%zu are free for all", pool_bytes(&scratch->untagged));
+  const size_t unknown_bytes = pool_bytes(&scratch->nobody.pool);
+  if (unknown_bytes > 0) write_part(writer, "%zu are free once the device was synchronised", unknown_bytes);
+}
+
+static void write_graphs(writer_t* writer, const gcap_scratch_t* scratch) {
+  for (const gcap_scratch_reservation_t* r = scratch->reservations; r != NULL; r = r->next) {
+    const char* label = r->label[0] != '\0' ? r->label : "a graph";
+    write_part(writer, "%zu are kept by %s of stream %p", r->bytes, label,
+               (void*)gcap_stream_handle(scratch_user_stream(r->user)));
+  }
+}
+
+static void write_streams(writer_t* writer, const gcap_scratch_t* scratch) {
+  for (const scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
+    const size_t bytes = free_bytes(user);
+    if (bytes == 0) continue;
+    write_part(writer, "%zu are cached by stream %p", bytes, (void*)gcap_stream_handle(scratch_user_stream(user)));
+  }
+}
+
+int scratch_describe_held(const gcap_scratch_t* scratch, const char* separator, char* out_text, size_t text_bytes) {
+  writer_t writer = {.separator = separator, .text = out_text, .text_bytes = text_bytes};
+  if (text_bytes > 0) out_text[0] = '\0';
+  write_totals(&writer, scratch);
+  write_graphs(&writer, scratch);
+  write_streams(&writer, scratch);
+  return (int)writer.length;
+}
+
+int gcap_scratch_describe(gcap_scratch_t* scratch, char* out_text, size_t text_bytes) {
+  scratch_hold(scratch);
+  const int length = scratch_describe_held(scratch, "\n", out_text, text_bytes);
+  scratch_let_go(scratch);
+  return length;
+}

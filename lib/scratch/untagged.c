@@ -1,0 +1,75 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Memory for callers that name no stream. Nobody knows which streams use it, so there is no timeline to ask, and a free
+// block is in one of three states that are never mixed: tagged with the stream that used it; used by nobody knows whom,
+// of no tag at all; and synchronised, in use by nobody. The second becomes the third only when the device was waited
+// for; and only the third is given to a request that names no stream.
+//
+// Blocks of the second state have `nobody` for a user, whose timeline counts the waits for the device that were begun:
+// one that begins after the free, and ends well, covers it. So they go through the same pools and are joined by the
+// same rules as those of a stream, among themselves.
+//
+// cudaDeviceSynchronize breaks the captures of all threads (rule R12 of the capture rules), so there is none while a
+// scope of gcap is open: the arena grows instead. Of a capture that somebody begins without gcap nobody can know.
+// Locking: the arena is held, and let go while the device is waited for.
+
+#include "lib/base/capture_gate.h"
+#include "lib/base/cuda_guard.h"
+#include "lib/base/thread_state.h"
+#include "lib/scratch/arena.h"
+
+void scratch_nobody_init(gcap_scratch_t* scratch) {
+  atomic_store_explicit(&scratch->nobody.locked, true, memory_order_relaxed);
+}
+
+void scratch_nobody_freed(gcap_scratch_t* scratch, scratch_block_t* block) {
+  scratch_stream_t* nobody = &scratch->nobody;
+  ++nobody->num_frees;
+  nobody->in_use_bytes -= block->bytes;
+  nobody->requested_in_use_bytes -= block->requested_bytes;
+  scratch_block_set_state(block, SCRATCH_FREE);
+  block->used_before = scratch->num_device_waits + 1;
+}
+
+void scratch_nobody_kept(gcap_scratch_t* scratch, scratch_block_t* block) {
+  scratch_stream_t* nobody = &scratch->nobody;
+  --nobody->num_frees;
+  nobody->in_use_bytes += block->bytes;
+  nobody->requested_in_use_bytes += block->requested_bytes;
+  scratch_block_set_state(block, SCRATCH_LIVE);
+}
+
+static gcap_status_t synchronize(int device_id) {
+  gcap_thread_setting_t before;
+  GCAP_RETURN_IF_ERROR(gcap_thread_enter(device_id, &before));
+  gcap_status_t status = GCAP_CUDA(cudaDeviceSynchronize());
+  return gcap_status_join(status, gcap_thread_leave(device_id, &before));
+}
+
+gcap_status_t scratch_wait_for_device(gcap_scratch_t* scratch, bool* out_waited) {
+  *out_waited = false;
+  if (gcap_thread_captures() || !gcap_capture_gate_try_close()) return NULL;
+  const uint64_t point = ++scratch->num_device_waits;
+  scratch_step_out(scratch);
+  gcap_status_t status = synchronize(gcap_allocator_device(scratch->upstream));
+  gcap_capture_gate_open();
+  scratch_step_in(scratch);
+  if (status != NULL) return status;
+  if (scratch->nobody.finished_point < point) scratch->nobody.finished_point = point;
+  *out_waited = true;
+  return NULL;
+}
+
+bool scratch_wait_would_help(const gcap_scratch_t* scratch, size_t bytes) {
+  for (size_t i = 0; i < scratch->num_regions; ++i) {
+    size_t run_bytes = 0;
+    for (const scratch_block_t* block = scratch->regions[i]->first; block != NULL; block = block->upper) {
+      const scratch_stream_t* user = scratch_block_user(block);
+      const bool counts =
+          scratch_block_state(block) == SCRATCH_FREE && (user == NULL || scratch_is_nobody(scratch, user));
+      run_bytes = counts ? run_bytes + block->bytes : 0;
+      if (run_bytes >= bytes) return true;
+    }
+  }
+  return false;
+}
