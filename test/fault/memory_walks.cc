@@ -3,6 +3,7 @@
 // Walks over gcap/allocator.h, allocator_ops.h, external_allocator.h and scratch.h.
 
 #include "gcap/allocator_ops.h"
+#include "gcap/capture.h"
 #include "gcap/external_allocator.h"
 #include "gcap/scratch.h"
 #include "test/fault/stream_scene.h"
@@ -196,6 +197,19 @@ void WithClosedReservation(S* s) {
   GCAP_EXPECT_OK(gcap_scratch_free(s->scratch, block));
   gcap_scratch_reservation_close(s->reservation);
 }
+// A capture with what it needs reserved.
+void InCapture(S* s) {
+  WithFreeScratch(s);
+  gcap_capture_t* capture = nullptr;
+  GCAP_ASSERT_OK(gcap_capture_begin(s->Handle(), nullptr, &capture));
+  GCAP_ASSERT_OK(gcap_scratch_reservation_open(s->scratch, s->stream, &s->reservation));
+}
+void EndCapture(S* s) {
+  GCAP_EXPECT_OK(gcap_scratch_free(s->scratch, s->scratch_block));
+  s->scratch_block = nullptr;
+  gcap_scratch_reservation_close(s->reservation);
+  gcap_capture_abort(gcap_capture_current());
+}
 void CloseAndRelease(S* s) {
   gcap_scratch_reservation_close(s->reservation);
   gcap_scratch_reservation_release(s->reservation);
@@ -212,6 +226,10 @@ void AddScratchWalks(std::vector<Walk>* walks) {
   walks->push_back(MemoryWalk("gcap_scratch_alloc", "from a region", WithFreeScratch, [](S* s) {
                      return gcap_scratch_alloc(s->scratch, kBytes, s->stream, &s->scratch_block);
                    }).MakesNoCall());
+  walks->push_back(MemoryWalk("gcap_scratch_alloc", "in a capture", InCapture,
+                              [](S* s) { return gcap_scratch_alloc(s->scratch, kBytes, s->stream, &s->scratch_block); })
+                       .MakesNoCall()
+                       .Then<S>(EndCapture));
   walks->push_back(MemoryWalk("gcap_scratch_free", "", WithScratchBlock, FreeScratch).MakesNoCall());
   walks->push_back(MemoryWalk("gcap_scratch_forget_stream", "", WithFreeScratch, [](S* s) {
                      return gcap_scratch_forget_stream(s->scratch, s->stream);

@@ -111,6 +111,22 @@ TEST_F(Reservation, KeepsItsMemoryFromEverybodyElse) {
   EXPECT_EQ(upstream_.num_regions(), 0u);
 }
 
+TEST_F(Reservation, KeepsItsMemoryFromOtherGraphs) {
+  WarmUp(a_);
+  gcap_scratch_reservation_t* first = Open(a_);
+  Free(Alloc(10 * kGranule, a_));
+  Close(first);
+  Synchronize(a_);
+  for (gcap_stream_t* stream : {a_, b_}) {
+    gcap_scratch_reservation_t* second = Open(stream);
+    ExpectAllocFails(7 * kGranule, stream, GCAP_RESOURCE_EXHAUSTED, "lacks 1792 more");
+    Free(Alloc(6 * kGranule, stream));
+    Release(second);
+    Synchronize(stream);
+  }
+  Release(first);
+}
+
 TEST_F(Reservation, ReleaseTagsItsMemoryWithTheStream) {
   WarmUp(a_);
   Synchronize(a_);
