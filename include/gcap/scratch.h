@@ -152,10 +152,11 @@ gcap_status_t gcap_scratch_reservation_prepare(gcap_scratch_t* scratch, gcap_str
 gcap_status_t gcap_scratch_reservation_open(gcap_scratch_t* scratch, gcap_stream_t* stream,
                                             gcap_scratch_reservation_t** out_reservation) GCAP_NODISCARD;
 // Opens a closed reservation again, for one graph more: the graphs share its memory, so together they need what the
-// largest of them needs; capture that one first, since memory that is handed out or lies apart cannot be joined. All of
-// them replay on its stream alone, so that stream order keeps them apart; each overwrites what another one left. Blocks
-// that were still handed out when it closed are not shared until they are freed. One release is owed for each open and
-// reopen; the memory goes back with the last.
+// largest of them needs, and what cannot be joined because it lies apart. All of them replay on its stream alone, so
+// that stream order keeps them apart; each overwrites what another one left. Blocks that were still handed out when it
+// closed are not shared until they are freed. One release is owed for each open and reopen; the memory goes back with
+// the last. What a reopened reservation lacks it takes from where it can grow on; so it is best opened, closed and
+// reopened for the first graph too.
 //   ALREADY_EXISTS  the stream has an open reservation
 gcap_status_t gcap_scratch_reservation_reopen(gcap_scratch_reservation_t* reservation) GCAP_NODISCARD;
 // Names its graph in reports, e.g. "graph 3"; copied, cut after 31 bytes. A further name is listed beside the earlier

@@ -54,8 +54,26 @@ static gcap_status_t open_new(graph_memory_t* memory, gcap_stream_t* stream, gra
   }
   reservation->memory = memory;
   reservation->stream = stream;
-  reservation->num_graphs = 1;
-  if (memory->shared) {
+  *out_reservation = reservation;
+  return NULL;
+}
+
+// The reservation that the graphs of the stream share, opened again. The first graph makes it, and opens it twice: one
+// that was opened again takes memory where it can grow.
+static gcap_status_t open_shared(graph_memory_t* memory, gcap_stream_t* stream, graph_reservation_t** out_reservation) {
+  graph_reservation_t* reservation = find_shared(memory, stream);
+  const bool is_new = reservation == NULL;
+  if (is_new) {
+    GCAP_RETURN_IF_ERROR(open_new(memory, stream, &reservation));
+    gcap_scratch_reservation_close(reservation->scratch);
+  }
+  gcap_status_t status = gcap_scratch_reservation_reopen(reservation->scratch);
+  if (is_new && status != NULL) {
+    gcap_scratch_reservation_release(reservation->scratch);
+    free(reservation);
+  }
+  if (status != NULL) return status;
+  if (is_new) {
     reservation->next = memory->in_common;
     memory->in_common = reservation;
   }
@@ -63,23 +81,28 @@ static gcap_status_t open_new(graph_memory_t* memory, gcap_stream_t* stream, gra
   return NULL;
 }
 
-// Opens the shared reservation of the stream for one graph more; gives NULL when there is none.
-static gcap_status_t open_shared(graph_memory_t* memory, gcap_stream_t* stream, graph_reservation_t** out_reservation) {
-  graph_reservation_t* reservation = find_shared(memory, stream);
-  if (reservation == NULL) return NULL;
-  GCAP_RETURN_IF_ERROR(gcap_scratch_reservation_reopen(reservation->scratch));
-  ++reservation->num_graphs;
-  *out_reservation = reservation;
+// Opens the reservation of one graph more.
+static gcap_status_t open_locked(graph_memory_t* memory, gcap_stream_t* stream, graph_reservation_t** out_reservation) {
+  if (memory->shared) {
+    GCAP_RETURN_IF_ERROR(open_shared(memory, stream, out_reservation));
+  } else {
+    GCAP_RETURN_IF_ERROR(open_new(memory, stream, out_reservation));
+  }
+  ++(*out_reservation)->num_graphs;
   return NULL;
 }
 
-// Takes one graph off it, and ends it with the last.
+// Takes one graph off it. The last one ends it; a shared one was opened once more than it has had graphs.
 static void give_up_locked(graph_reservation_t* reservation) {
+  graph_memory_t* memory = reservation->memory;
   gcap_scratch_reservation_release(reservation->scratch);
   if (--reservation->num_graphs > 0) return;
-  graph_reservation_t** link = &reservation->memory->in_common;
-  while (*link != NULL && *link != reservation) link = &(*link)->next;
-  if (*link != NULL) *link = reservation->next;
+  if (memory->shared) {
+    gcap_scratch_reservation_release(reservation->scratch);
+    graph_reservation_t** link = &memory->in_common;
+    while (*link != reservation) link = &(*link)->next;
+    *link = reservation->next;
+  }
   free(reservation);
 }
 
@@ -111,9 +134,12 @@ static size_t reservation_bytes(void* user) {
 void graph_memory_prepare(graph_memory_t* memory, gcap_stream_t* stream) {
   if (gcap_thread_captures()) return;  // a run was left open: its end comes first, and this run finds what there is
   graph_reservation_t* reservation = NULL;
-  pthread_mutex_lock(&memory->mutex);
-  gcap_status_t status = open_shared(memory, stream, &reservation);  // so that its free memory counts
-  pthread_mutex_unlock(&memory->mutex);
+  gcap_status_t status = NULL;
+  if (memory->shared) {  // the free memory of an open reservation counts
+    pthread_mutex_lock(&memory->mutex);
+    status = open_locked(memory, stream, &reservation);
+    pthread_mutex_unlock(&memory->mutex);
+  }
   if (status == NULL) status = gcap_scratch_reservation_prepare(memory->scratch, stream);
   if (reservation != NULL) {
     close_reservation(reservation, /*committed=*/false);
@@ -128,8 +154,7 @@ gcap_status_t graph_memory_reserve(graph_memory_t* memory, gcap_stream_t* stream
                                    gcap_capture_t* capture) {
   graph_reservation_t* reservation = NULL;
   pthread_mutex_lock(&memory->mutex);
-  gcap_status_t status = open_shared(memory, stream, &reservation);
-  if (status == NULL && reservation == NULL) status = open_new(memory, stream, &reservation);
+  gcap_status_t status = open_locked(memory, stream, &reservation);
   pthread_mutex_unlock(&memory->mutex);
   if (status != NULL) return status;
   char label[32];

@@ -70,6 +70,11 @@ typedef struct scratch_stream {
 // Blocks handed out for it.
 static inline uint64_t scratch_num_live(const scratch_stream_t* user) { return user->num_allocs - user->num_frees; }
 
+// The most that it ever had handed out at a time.
+static inline uint64_t scratch_peak_bytes(const scratch_stream_t* user) {
+  return user->peak_bytes > user->max_in_use_bytes ? user->peak_bytes : user->max_in_use_bytes;
+}
+
 static inline gcap_stream_t* scratch_user_stream(const scratch_stream_t* user) {
   return atomic_load_explicit(&user->stream, memory_order_relaxed);
 }

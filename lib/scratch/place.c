@@ -1,7 +1,8 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // Placement: which free block a stream gets. First what its open reservation keeps, by itself or together with the
-// free memory above it: so graphs that share a reservation need little more than the largest of them. Then the lists:
+// free memory above it; one that graphs share begins where there is room to grow. So they need little more than the
+// largest of them. Then the lists:
 // what carries its own tag, what nobody uses, and last what other streams used and it has waited for. Only when these
 // have nothing follows the slow way that must come before any growth: neighbours that this very stream may all have are
 // gathered into one block, whatever their tags.
@@ -176,18 +177,23 @@ gcap_status_t scratch_take(gcap_scratch_t* scratch, scratch_stream_t* user, size
   return scratch_detach(scratch, *block, bytes);
 }
 
-// The run of a free block of the open reservation and the neighbours above it, as far as `bytes` need it; gives how
-// much of it is the reservation's already.
-static size_t run_from(const scratch_stream_t* user, scratch_block_t* first, size_t bytes, run_t* out_run) {
+// The run that begins with a block that the stream may have, as far as `bytes` need it.
+static bool run_from(const scratch_stream_t* user, scratch_block_t* first, size_t bytes, run_t* out_run) {
   *out_run = (run_t){.first = first, .last = first, .bytes = first->bytes};
-  size_t kept_bytes = first->bytes;
   for (scratch_block_t* block = first->upper; out_run->bytes < bytes; block = block->upper) {
-    if (block == NULL || !may_have(user, block)) return 0;
+    if (block == NULL || !may_have(user, block)) return false;
     out_run->last = block;
     out_run->bytes += block->bytes;
-    if (scratch_block_reservation(block) != NULL) kept_bytes += block->bytes;
   }
-  return kept_bytes;
+  return true;
+}
+
+static size_t kept_bytes(const run_t* run) {
+  size_t bytes = 0;
+  for (const scratch_block_t* block = run->first; block != run->last->upper; block = block->upper) {
+    if (scratch_block_reservation(block) != NULL) bytes += block->bytes;
+  }
+  return bytes;
 }
 
 // The run by which the open reservation grows least.
@@ -198,13 +204,38 @@ static bool find_extension(const scratch_stream_t* user, size_t bytes, run_t* ou
   for (; bin < SCRATCH_NUM_BINS; bin = scratch_pool_next_bin(pool, bin + 1)) {
     for (scratch_block_t* block = pool->bins[bin]; block != NULL; block = block->next) {
       run_t run;
-      size_t kept_bytes = run_from(user, block, bytes, &run);
-      if (kept_bytes <= most_kept_bytes) continue;
-      most_kept_bytes = kept_bytes;
+      if (!run_from(user, block, bytes, &run) || kept_bytes(&run) <= most_kept_bytes) continue;
+      most_kept_bytes = kept_bytes(&run);
       *out_run = run;
     }
   }
   return most_kept_bytes > 0;
+}
+
+// All that the stream may have in a row, at or above a block. False when there is nothing.
+static bool next_stretch(const scratch_stream_t* user, scratch_block_t* block, run_t* out_run) {
+  while (block != NULL && !may_have(user, block)) block = block->upper;
+  *out_run = (run_t){.first = block};
+  for (; block != NULL && may_have(user, block); block = block->upper) {
+    out_run->last = block;
+    out_run->bytes += block->bytes;
+  }
+  return out_run->first != NULL;
+}
+
+// For a reservation that graphs share, which is to grow where it lies: from the smallest stretch that holds all that
+// the stream ever had at a time, or from the longest one where none does.
+static bool find_seat(const gcap_scratch_t* scratch, const scratch_stream_t* user, size_t bytes, run_t* out_run) {
+  const size_t wanted_bytes = scratch_peak_bytes(user) > bytes ? scratch_peak_bytes(user) : bytes;
+  run_t best = {0};
+  for (size_t i = 0; i < scratch->num_regions; ++i) {
+    scratch_block_t* from = scratch->regions[i]->first;
+    for (run_t stretch; next_stretch(user, from, &stretch); from = stretch.last->upper) {
+      const bool both_do = stretch.bytes >= wanted_bytes && best.bytes >= wanted_bytes;
+      if (both_do ? stretch.bytes < best.bytes : stretch.bytes > best.bytes) best = stretch;
+    }
+  }
+  return best.bytes >= bytes && run_from(user, best.first, bytes, out_run);
 }
 
 // From the open reservation, which may grow upwards for it.
@@ -218,7 +249,8 @@ static gcap_status_t place_inside(gcap_scratch_t* scratch, scratch_stream_t* use
   }
   scratch_flush_all(scratch);  // a run has no cached blocks
   run_t run;
-  if (!find_extension(user, bytes, &run)) return NULL;
+  bool is_shared = user->open->num_graphs > 1;
+  if (!find_extension(user, bytes, &run) && !(is_shared && find_seat(scratch, user, bytes, &run))) return NULL;
   GCAP_RETURN_IF_ERROR(join_run(scratch, user, &run, bytes));
   *out_block = run.first;
   return NULL;

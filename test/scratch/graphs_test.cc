@@ -265,6 +265,23 @@ TEST_F(Graphs, SharedMemoryIsThatOfTheLargestGraphInWhateverOrder) {
   }
 }
 
+// Of regions that double, the smaller ones are full when the largest graph comes.
+TEST_F(Graphs, ReopenedReservationBeginsWhereThereIsRoomForAll) {
+  const std::vector<size_t> needs = {4, 12, 20, 40};
+  for (size_t need : needs) Run(a_, {need});
+  ASSERT_EQ(NumRequests(), 3u);  // of 16, 32 and 64 granules
+  gcap_scratch_reservation_t* shared = Open(a_);
+  Close(shared);
+  for (size_t need : needs) {
+    const Scope scope(a_);
+    Reopen(shared);
+    Run(a_, {need});
+    Close(shared);
+    EXPECT_EQ(gcap_scratch_reservation_bytes(shared), need * kGranule);
+  }
+  for (size_t i = 0; i <= needs.size(); ++i) Release(shared);
+}
+
 TEST_F(Graphs, ReopenIsRefusedWhileTheStreamHasAnOpenReservation) {
   gcap_scratch_reservation_t* first = Open(a_);
   GCAP_EXPECT_FAILS(gcap_scratch_reservation_reopen(first), GCAP_ALREADY_EXISTS, "open");
