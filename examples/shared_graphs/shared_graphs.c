@@ -1,0 +1,84 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Four graphs of one thread, each of which needs scratch: first each keeps its own, then they share
+// (arena.share_graph_memory). They replay on one stream, one after the other, so what one leaves in the scratch the
+// next may overwrite; together they need what the largest needs. Their outputs lie elsewhere.
+
+#include <stdio.h>
+
+#include "gcap/ep_ops.h"
+
+#define NUM_GRAPHS 4
+#define NUM_RUNS 4  // two warm up, the third is captured, the fourth replays
+#define MIB ((size_t)1 << 20)
+
+#define TRY(call)                                            \
+  do {                                                       \
+    gcap_status_t status_ = (call);                          \
+    if (status_ != NULL) {                                   \
+      fprintf(stderr, "%s\n", gcap_status_message(status_)); \
+      return 1;                                              \
+    }                                                        \
+  } while (0)
+
+// The work of graph `id`: fills so many MiB of scratch, and gives their first byte.
+static gcap_status_t issue(const gcap_run_resources_t* run, int id, unsigned char* output) {
+  void* scratch = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_scratch_alloc(run->scratch, (size_t)(id + 1) * MIB, run->stream, &scratch));
+  cudaStream_t stream = gcap_stream_handle(run->stream);
+  gcap_status_t status = GCAP_CUDA(cudaMemsetAsync(scratch, id + 1, (size_t)(id + 1) * MIB, stream));
+  if (status == NULL) status = GCAP_CUDA(cudaMemcpyAsync(output, scratch, 1, cudaMemcpyDeviceToDevice, stream));
+  return gcap_status_join(status, gcap_scratch_free(run->scratch, scratch));
+}
+
+static gcap_status_t run_graph(gcap_ep_runtime_t* runtime, int id, unsigned char* outputs) {
+  bool replayed = false;
+  GCAP_RETURN_IF_ERROR(gcap_ep_runtime_replay_graph(runtime, id, /*synchronize=*/true, &replayed));
+  if (replayed) return NULL;
+  gcap_run_resources_t run;
+  GCAP_RETURN_IF_ERROR(gcap_ep_runtime_get_run_resources(runtime, &run));
+  GCAP_RETURN_IF_ERROR(gcap_ep_runtime_run_start(runtime, id));
+  gcap_status_t run_status = issue(&run, id, &outputs[id]);
+  gcap_status_t status = gcap_ep_runtime_run_end(runtime, run_status, /*synchronize=*/true);
+  return gcap_status_join(run_status, status);
+}
+
+static gcap_status_t show(gcap_ep_runtime_t* runtime, const char* name, unsigned char* outputs) {
+  for (int run = 0; run < NUM_RUNS; ++run) {
+    for (int id = 0; id < NUM_GRAPHS; ++id) GCAP_RETURN_IF_ERROR(run_graph(runtime, id, outputs));
+  }
+  unsigned char host[NUM_GRAPHS];
+  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMemcpy(host, outputs, sizeof(host), cudaMemcpyDeviceToHost)));
+  double sum_mib = 0;
+  printf("%s:\n", name);
+  for (int id = 0; id < NUM_GRAPHS; ++id) {
+    gcap_graph_info_t info;
+    gcap_ep_runtime_get_graph_info(runtime, id, &info);
+    printf("  graph %d gives %d and keeps %.1f MiB\n", id, host[id], (double)info.bytes / MIB);
+    sum_mib += (double)info.bytes / MIB;
+  }
+  printf("  together %.1f MiB\n", sum_mib);
+  return NULL;
+}
+
+// `share` is the option's value.
+static gcap_status_t show_with(const char* share, const char* name, unsigned char* outputs) {
+  const char* keys[] = {"enable_cuda_graph", "arena.share_graph_memory"};
+  const char* values[] = {"1", share};
+  gcap_options_t options;
+  gcap_options_init(&options);
+  GCAP_RETURN_IF_ERROR(gcap_options_parse(&options, keys, values, 2));
+  gcap_ep_runtime_t* runtime = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_ep_runtime_create(&options, &runtime));
+  gcap_status_t status = show(runtime, name, outputs);
+  return gcap_status_join(status, gcap_ep_runtime_destroy(runtime));
+}
+
+int main(void) {
+  unsigned char* outputs = NULL;
+  TRY(GCAP_CUDA(cudaMalloc((void**)&outputs, NUM_GRAPHS)));
+  TRY(show_with("0", "apart", outputs));
+  TRY(show_with("1", "shared", outputs));
+  TRY(GCAP_CUDA(cudaFree(outputs)));
+  return 0;
+}
