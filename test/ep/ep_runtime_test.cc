@@ -406,6 +406,29 @@ TEST_F(EpRuntime, ArenaOptionsReachTheScratch) {
   for (void* b : blocks) GCAP_EXPECT_OK(gcap_scratch_free(exact.scratch, b));
 }
 
+TEST_F(EpRuntime, ArenaStandsOnAMemoryPoolWhenAsked) {
+  gcap_options_t options = GraphOptions(1);
+  const char* const keys[] = {"arena.use_cuda_mempool", "arena.cuda_mempool_release_threshold",
+                              "arena.cuda_mempool_bytes_to_keep_on_shrink"};
+  const char* const values[] = {"1", "1048576", "4096"};
+  GCAP_ASSERT_OK(gcap_options_parse(&options, keys, values, 3));
+  Create(options);
+  const gcap_run_resources_t run = Resources();
+  void* block = nullptr;
+  GCAP_ASSERT_OK(gcap_scratch_alloc(run.scratch, 256, run.stream, &block));
+  gcap_allocator_stats_t stats;
+  gcap_allocator_get_stats(run.allocator, &stats);
+  EXPECT_GE(stats.total_allocated_bytes, size_t{1} << 20) << "a pool tells what it holds";
+  EXPECT_EQ(stats.in_use_bytes, ScratchStats().total_allocated_bytes);
+  GCAP_EXPECT_OK(gcap_scratch_free(run.scratch, block));
+  GCAP_EXPECT_OK(gcap_stream_synchronize(run.stream));
+  GCAP_EXPECT_OK(gcap_scratch_trim(run.scratch));
+  GCAP_EXPECT_OK(gcap_allocator_trim(run.allocator));
+  gcap_allocator_get_stats(run.allocator, &stats);
+  EXPECT_EQ(stats.in_use_bytes, 0u);
+  EXPECT_GE(stats.total_allocated_bytes, 4096u);
+}
+
 // The application's allocator: what it gave and got back.
 struct External {
   static std::atomic<int> allocs, frees, trims, foreign_frees;

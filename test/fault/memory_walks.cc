@@ -16,6 +16,7 @@ namespace {
 const std::set<std::string> kAfterFree = {"cudaThreadExchangeStreamCaptureMode"};
 
 constexpr size_t kBytes = 4096;
+constexpr size_t kRegionBytes = size_t{1} << 20;  // scratch's first region
 
 // An allocator and a scratch over it beside the streams of the other walks.
 class MemoryScene : public StreamScene {
@@ -124,6 +125,41 @@ gcap_status_t FreeScratch(S* s) {
   if (status == nullptr) s->scratch_block = nullptr;
   return status;
 }
+
+// The scratch's whole first region was used by nobody knows whom.
+void WithUntaggedScratch(S* s) {
+  GCAP_EXPECT_OK(gcap_allocator_alloc(gcap_scratch_allocator(s->scratch), kRegionBytes, &s->scratch_block));
+  GCAP_EXPECT_OK(FreeScratch(s));
+}
+
+gcap_status_t AllocUntagged(S* s) {
+  return gcap_allocator_alloc(gcap_scratch_allocator(s->scratch), kRegionBytes, &s->scratch_block);
+}
+
+gcap_status_t Reserve(S* s) {
+  return gcap_allocator_reserve(gcap_scratch_allocator(s->scratch), kBytes, &s->scratch_block);
+}
+
+void WithReserve(S* s) { GCAP_EXPECT_OK(Reserve(s)); }
+
+// The limit is reached, and the next large request has all to do that there is: a region is idle, one was used by its
+// stream last, and one by nobody knows whom.
+void WithoutMemory(S* s) {
+  GCAP_EXPECT_OK(gcap_scratch_destroy(s->scratch));
+  gcap_scratch_options_t options;
+  gcap_scratch_options_init(&options);
+  options.extend_as_requested = true;
+  options.memory_limit_bytes = 3 * kRegionBytes + kBytes;  // room for the next run
+  GCAP_EXPECT_OK(gcap_scratch_create(s->allocator, &options, &s->scratch));
+  void* blocks[3] = {};
+  GCAP_EXPECT_OK(gcap_scratch_alloc(s->scratch, kRegionBytes, s->other, &blocks[0]));
+  GCAP_EXPECT_OK(gcap_scratch_alloc(s->scratch, kRegionBytes, s->stream, &blocks[1]));
+  GCAP_EXPECT_OK(gcap_allocator_alloc(gcap_scratch_allocator(s->scratch), kRegionBytes, &blocks[2]));
+  for (void* block : blocks) GCAP_EXPECT_OK(gcap_scratch_free(s->scratch, block));
+  GCAP_EXPECT_OK(gcap_stream_synchronize(s->other));
+}
+
+gcap_status_t AllocAll(S* s) { return gcap_scratch_alloc(s->scratch, 3 * kRegionBytes, s->stream, &s->scratch_block); }
 
 gcap_status_t DestroyScratch(S* s) {
   gcap_status_t status = gcap_scratch_destroy(s->scratch);
@@ -237,6 +273,16 @@ void AddScratchWalks(std::vector<Walk>* walks) {
   walks->push_back(MemoryWalk("gcap_scratch_trim", "", WithFreeScratch, [](S* s) {
                      return gcap_scratch_trim(s->scratch);
                    }).RecoversFrom(kAfterFree));
+  walks->push_back(MemoryWalk("gcap_scratch_trim", "after a free of no stream", WithUntaggedScratch, [](S* s) {
+                     return gcap_scratch_trim(s->scratch);
+                   }).RecoversFrom(kAfterFree));
+  // Where the wait fails it grows instead.
+  walks->push_back(MemoryWalk("gcap_allocator_alloc", "scratch, after a wait", WithUntaggedScratch, AllocUntagged)
+                       .RecoversFrom({"*"}));
+  walks->push_back(MemoryWalk("gcap_allocator_reserve", "scratch", nullptr, Reserve));
+  walks->push_back(
+      MemoryWalk("gcap_allocator_free", "scratch's reserve", WithReserve, FreeScratch).RecoversFrom(kAfterFree));
+  walks->push_back(MemoryWalk("gcap_scratch_alloc", "memory is out", WithoutMemory, AllocAll).RecoversFrom({"*"}));
   walks->push_back(MemoryWalk("gcap_scratch_validate", "", WithFreeScratch, [](S* s) {
                      return gcap_scratch_validate(s->scratch);
                    }).MakesNoCall());

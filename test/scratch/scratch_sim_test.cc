@@ -3,13 +3,16 @@
 // Scratch over the device allocator when CUDA calls fail: what only the simulator can stage. Streams make calls of
 // their own, so they are made before, and every step is one that reaches the driver through the allocator alone.
 
+#include <chrono>
 #include <cstdlib>
 #include <string>
+#include <thread>
 
 #include "gcap/capture.h"
 #include "gcap/scratch.h"
 #include "gcap_sim.h"
 #include "gtest/gtest.h"
+#include "test/base/device_work.h"
 #include "test/support/expect_status.h"
 #include "test/support/fault_walk.h"
 #include "test/support/log_catcher.h"
@@ -175,6 +178,33 @@ TEST_F(ScratchFaults, OfDebugOptionsInACaptureFailTheCapture) {
               return hit;
             }),
             4u);
+}
+
+// Work may have been given to a stream between the begin of the wait and the free.
+TEST_F(ScratchFaults, AFreeDuringTheWaitForTheDeviceIsNotCoveredByIt) {
+  constexpr size_t kRegionBytes = size_t{1} << 20;
+  gcap_allocator_t* view = gcap_scratch_allocator(scratch_);
+  void* early = nullptr;
+  void* late = nullptr;
+  GCAP_ASSERT_OK(gcap_allocator_alloc(view, kRegionBytes, &early));
+  GCAP_ASSERT_OK(gcap_allocator_alloc(view, 2 * kRegionBytes, &late));
+  GCAP_EXPECT_OK(gcap_scratch_free(scratch_, early));
+  Gate gate;
+  gate.Hold(gcap_stream_handle(stream_));
+  const uint64_t waits = gcap_sim_calls("cudaDeviceSynchronize");
+  void* again = nullptr;
+  std::thread waiter([&] { GCAP_EXPECT_OK(gcap_allocator_alloc(view, kRegionBytes, &again)); });
+  while (gcap_sim_calls("cudaDeviceSynchronize") == waits) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  GCAP_EXPECT_FAILS(gcap_scratch_destroy(scratch_), GCAP_FAILED_PRECONDITION, "1 calls wait");
+  GCAP_EXPECT_OK(gcap_scratch_free(scratch_, late));
+  gate.Open();
+  waiter.join();
+  EXPECT_EQ(again, early);
+  void* other = Alloc(kRegionBytes);
+  EXPECT_TRUE(other < late || other >= static_cast<char*>(late) + 2 * kRegionBytes);
+  for (void* ptr : {again, other}) GCAP_EXPECT_OK(gcap_scratch_free(scratch_, ptr));
+  GCAP_EXPECT_OK(gcap_stream_synchronize(stream_));
+  ExpectConsistent();
 }
 
 }  // namespace
