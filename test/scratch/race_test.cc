@@ -402,14 +402,18 @@ TEST_F(RandomOperations, OfAMillionNoneRaces) {
 
 TEST_F(RandomOperations, WithoutTagsRace) {
   ::testing::internal::CaptureStderr();
-  Run(kOperationsWithoutSafety, {/*ignore_tags=*/true, /*ignore_reservations=*/false});
+  scratch_test_hooks_t hooks = {};
+  hooks.ignore_tags = true;
+  Run(kOperationsWithoutSafety, hooks);
   ::testing::internal::GetCapturedStderr();
   EXPECT_GT(num_races_, 0u);
 }
 
 TEST_F(RandomOperations, WithoutReservationsRace) {
   ::testing::internal::CaptureStderr();
-  Run(kOperationsWithoutSafety, {/*ignore_tags=*/false, /*ignore_reservations=*/true});
+  scratch_test_hooks_t hooks = {};
+  hooks.ignore_reservations = true;
+  Run(kOperationsWithoutSafety, hooks);
   ::testing::internal::GetCapturedStderr();
   EXPECT_GT(num_races_, 0u);
 }
