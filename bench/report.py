@@ -40,10 +40,12 @@ TABLES = {
 # The benchmarks of allocators are called KIND/ALLOCATOR/ARGUMENTS. These are the columns, in this order.
 ALLOCATORS = {
     "gcap": "gcap",
-    "gcap_2mib": "gcap, regions of 2 MiB",
+    "gcap_each": "gcap, a scratch each",
+    "gcap_8mib": "gcap, regions up to 8 MiB",
     "gcap_20mib": "gcap, regions of 20 MiB",
     "cuda_async": "`cudaMallocAsync`",
     "rmm_pool": "RMM pool",
+    "rmm_pool_4gib": "RMM pool of 4 GiB",
     "rmm_arena": "RMM arena",
     "rmm_async": "RMM async",
     "torch": "PyTorch",

@@ -2,6 +2,7 @@
 //
 // The workloads of bench/scratch given to three resources of RMM (RAPIDS Memory Manager), of which a program uses one:
 //   rmm_pool   pool_memory_resource over cudaMalloc, from 1 MiB: it has no default, and doubles by itself
+//   rmm_pool_4gib  the same from 4 GiB, more than anything here needs: its time where it never grew
 //   rmm_arena  arena_memory_resource over cudaMalloc, at its default of half of the free memory. It never grows, so the
 //              bytes that it holds for a trace are those of the smallest arena, in whole MiB, in which the trace runs
 //   rmm_async  cuda_async_memory_resource at its defaults
@@ -47,9 +48,10 @@ class Rmm {
   Resource resource_;
 };
 
+template <size_t kInitialBytes>
 class Pool : public Rmm<rmm::mr::pool_memory_resource> {
  public:
-  Pool() : Rmm(rmm::mr::cuda_memory_resource{}, kMiB) {}
+  Pool() : Rmm(rmm::mr::cuda_memory_resource{}, kInitialBytes) {}
   // It gives nothing back.
   size_t HeldBytes() { return resource_.pool_size(); }
 };
@@ -98,7 +100,8 @@ size_t PeakHeldBytes<Arena>(const Trace& trace) {
 namespace {
 
 void Register(const std::vector<Trace>& traces) {
-  gcap::bench::RegisterAll<Pool>("rmm_pool", traces);
+  gcap::bench::RegisterAll<Pool<kMiB>>("rmm_pool", traces);
+  gcap::bench::RegisterTimes<Pool<4096 * kMiB>>("rmm_pool_4gib");
   gcap::bench::RegisterAll<Arena>("rmm_arena", traces);
   gcap::bench::RegisterAll<Async>("rmm_async", traces);
 }

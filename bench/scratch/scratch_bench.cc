@@ -5,8 +5,9 @@
 // the device allocator, as the others have it.
 //
 // "harness" is an allocator that does nothing: what the loops cost by themselves. It is not subtracted from anything.
-// "gcap_2mib" and "gcap_20mib" are scratch with regions of one size, for the memory held where doubling does not decide
-// it: PyTorch's sizes, for small blocks and for those of 1 to 10 MiB.
+// "gcap_each" is a scratch for each thread: what the machine leaves of a thread when others run, sharing aside.
+// "gcap_8mib" doubles regions up to 8 MiB only, and "gcap_20mib" has regions of 20 MiB (PyTorch's, for blocks of 1 to
+// 10 MiB): what they hold where doubling decides little, or nothing.
 
 #include <cuda_runtime_api.h>
 #include <sys/mman.h>
@@ -122,7 +123,7 @@ class Scratch {
   gcap_scratch_t* scratch_ = nullptr;
 };
 
-template <size_t kMiB>
+template <size_t kFirstMiB, size_t kMostMiB>
 class RegionsOf : public Scratch {
  public:
   RegionsOf() : Scratch(Options()) {}
@@ -131,9 +132,25 @@ class RegionsOf : public Scratch {
   static const gcap_scratch_options_t* Options() {
     static gcap_scratch_options_t options;
     gcap_scratch_options_init(&options);
-    options.initial_chunk_bytes = options.max_extend_bytes = kMiB << 20;
+    options.initial_chunk_bytes = kFirstMiB << 20;
+    options.max_extend_bytes = kMostMiB << 20;
     return &options;
   }
+};
+
+class EachItsOwn {
+ public:
+  class Stream {
+   public:
+    explicit Stream(EachItsOwn& /*allocator*/) : stream_(scratch_) {}
+
+   private:
+    friend class EachItsOwn;
+    Scratch scratch_;
+    Scratch::Stream stream_;
+  };
+  void* Alloc(size_t bytes, Stream& stream) { return stream.scratch_.Alloc(bytes, stream.stream_); }
+  void Free(void* ptr, size_t bytes, Stream& stream) { stream.scratch_.Free(ptr, bytes, stream.stream_); }
 };
 
 class Nothing {
@@ -152,8 +169,9 @@ class Nothing {
 
 void Register(const std::vector<Trace>& traces) {
   gcap::bench::RegisterAll<Scratch>("gcap", traces);
-  gcap::bench::RegisterTraces<RegionsOf<2>>("gcap_2mib", traces);
-  gcap::bench::RegisterTraces<RegionsOf<20>>("gcap_20mib", traces);
+  gcap::bench::RegisterThreads<EachItsOwn>("gcap_each");
+  gcap::bench::RegisterTraces<RegionsOf<1, 8>>("gcap_8mib", traces);
+  gcap::bench::RegisterTraces<RegionsOf<20, 20>>("gcap_20mib", traces);
   gcap::bench::RegisterAll<Nothing>("harness", traces);
 }
 

@@ -250,7 +250,16 @@ void RegisterTraces(const std::string& name, const std::vector<Trace>& traces) {
 }
 
 template <class Allocator>
-void RegisterAll(const std::string& name, const std::vector<Trace>& traces) {
+void RegisterThreads(const std::string& name) {
+  benchmark::RegisterBenchmark(("BM_Threads/" + name).c_str(), BM_Threads<Allocator>)
+      ->ThreadRange(1, 16)
+      ->UseRealTime()
+      ->Iterations(1);
+}
+
+// All but the traces.
+template <class Allocator>
+void RegisterTimes(const std::string& name) {
   benchmark::RegisterBenchmark(("BM_Pair/" + name).c_str(), BM_Pair<Allocator>)
       ->ArgName("bytes")
       ->Arg(256)
@@ -263,10 +272,12 @@ void RegisterAll(const std::string& name, const std::vector<Trace>& traces) {
       ->Arg(256)
       ->Arg(4096)
       ->MinTime(kMinSeconds);
-  benchmark::RegisterBenchmark(("BM_Threads/" + name).c_str(), BM_Threads<Allocator>)
-      ->ThreadRange(1, 16)
-      ->UseRealTime()
-      ->Iterations(1);
+  RegisterThreads<Allocator>(name);
+}
+
+template <class Allocator>
+void RegisterAll(const std::string& name, const std::vector<Trace>& traces) {
+  RegisterTimes<Allocator>(name);
   RegisterTraces<Allocator>(name, traces);
 }
 
