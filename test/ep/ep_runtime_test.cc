@@ -86,6 +86,33 @@ TEST_F(EpRuntime, TraceFileHoldsAllThatScratchWasAsked) {
   EXPECT_EQ(ops.back().kind, gcap::bench::TraceOp::kTrim);
 }
 
+// Runs from warm-up to replay with all that looks for mistakes switched on.
+TEST_F(EpRuntime, DebugOptionsOfTheArenaServeGraphs) {
+  gcap_options_t options = GraphOptions(1);
+  options.arena_red_zones = options.arena_poison_on_free = true;
+  options.arena_recorded_operations = 100;
+  Create(options);
+  gcap_scratch_t* scratch = gcap_ep_runtime_scratch(runtime_);
+  DeviceFloats x({0, 0}), y({0, 0});
+  const auto good = [&](const gcap_run_resources_t& run) {
+    void* ptr = nullptr;
+    return CopyByScratch(run, x, y, x.Bytes(), &ptr);
+  };
+  for (float round = 1; round <= 4; ++round) {
+    x.Set({round, -round});
+    EXPECT_TRUE(round <= 2 ? Run(0, good).ok() : Replay(0));
+    EXPECT_EQ(y.Get(), Floats({round, -round}));
+    GCAP_EXPECT_OK(gcap_scratch_validate(scratch));
+  }
+  const auto bad = [&](const gcap_run_resources_t& run) {
+    void* ptr = nullptr;
+    GCAP_EXPECT_FAILS(CopyByScratch(run, x, y, x.Bytes() - 1, &ptr), GCAP_INTERNAL, "outside scratch block ");
+    return gcap_status_t{};
+  };
+  EXPECT_TRUE(Run(1, bad).ok());
+  GCAP_EXPECT_OK(gcap_scratch_validate(scratch));
+}
+
 TEST_F(EpRuntime, DestroyOfNullIsFine) { GCAP_EXPECT_OK(gcap_ep_runtime_destroy(nullptr)); }
 
 TEST_F(EpRuntime, StreamIsTheThreadsOwnAndMemoryIsShared) {
