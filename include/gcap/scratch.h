@@ -36,7 +36,7 @@ typedef struct gcap_scratch_options {
   // Fills each block with 0xFF when it is freed: NaN in every floating-point format. Default false.
   bool poison_on_free;
   // Remembers this many of the last calls, so that messages about an address tell who allocated and freed it, and when.
-  // Default 0; 1,000 is plenty.
+  // Default 0; 1,000 is plenty, 2^20 the most.
   size_t recorded_operations;
   // Optional; as gcap_counting_allocator_options_t.on_event: each allocation, free and trim of this scratch, for a
   // trace. No sequence number is missing.

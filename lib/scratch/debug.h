@@ -52,6 +52,7 @@ static inline size_t scratch_zone_bytes(const gcap_scratch_t* scratch) {
 // --- debug.c --------------------------------------------------------------------------------------------------------
 
 // Makes what the options ask for; NULL when they ask for nothing. The functions below then do nothing.
+//   INVALID_ARGUMENT    recorded_operations is too large
 //   RESOURCE_EXHAUSTED  no host memory
 gcap_status_t scratch_debug_create(const gcap_scratch_options_t* options, scratch_debug_t** out_debug) GCAP_NODISCARD;
 void scratch_debug_destroy(scratch_debug_t* debug);

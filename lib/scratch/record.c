@@ -11,8 +11,14 @@
 
 #include "lib/scratch/debug.h"
 
+enum { kMaxRemembered = 1 << 20 };  // more than anybody reads; 56 MiB
+
 gcap_status_t scratch_record_create(scratch_debug_t* debug, size_t num_remembered) {
   if (num_remembered == 0) return NULL;
+  if (num_remembered > kMaxRemembered) {
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "recorded_operations is %zu, allowed are 0 to %d", num_remembered,
+                       (int)kMaxRemembered);
+  }
   debug->calls = calloc(num_remembered, sizeof(*debug->calls));
   if (debug->calls == NULL) {
     return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to remember %zu calls of scratch", num_remembered);

@@ -12,6 +12,7 @@
 // capture of another thread is none of the block's business. Locking: the arena is held, also while a stream is waited
 // for.
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,30 +98,29 @@ static size_t count_damaged(const unsigned char* image, size_t bytes) {
   return count;
 }
 
-// The damaged byte that is nearest to the block.
-static gcap_status_t describe_damage(const scratch_debug_t* debug, const scratch_tenant_t* tenant,
-                                     const unsigned char* image, size_t bytes, bool is_upper) {
+// What is wrong with one zone, by the byte that is nearest to the block. `graph` names the graph whose block it is;
+// NULL: of none.
+static gcap_status_t judge_zone(const scratch_debug_t* debug, const scratch_tenant_t* tenant, const char* graph,
+                                const unsigned char* image, bool is_upper) {
+  const size_t bytes = is_upper ? upper_zone(tenant).bytes : lower_zone(tenant).bytes;
+  const size_t num_damaged = count_damaged(image, bytes);
+  if (num_damaged == 0) return NULL;
   size_t at = is_upper ? 0 : bytes - 1;
   while (image[at] == SCRATCH_ZONE_BYTE) at = is_upper ? at + 1 : at - 1;
+  char of_graph[SCRATCH_LABEL_BYTES + 4] = "";
+  if (graph != NULL) snprintf(of_graph, sizeof(of_graph), " (%s)", graph[0] != '\0' ? graph : "a graph");
   return GCAP_STATUS(GCAP_INTERNAL,
-                     "something wrote outside %sscratch block %p of %zu bytes for stream %p: byte %zu %s it is 0x%02X "
+                     "something wrote outside scratch block %p of %zu bytes for stream %p%s: byte %zu %s it is 0x%02X "
                      "instead of 0x%02X, and %zu of the %zu bytes there are wrong%s",
-                     tenant->captured ? "a graph's " : "", (void*)tenant->ptr, tenant->bytes,
-                     (void*)gcap_stream_handle(tenant->stream), is_upper ? at + 1 : bytes - at,
-                     is_upper ? "after" : "before", image[at], SCRATCH_ZONE_BYTE, count_damaged(image, bytes), bytes,
-                     scratch_history_of(debug, tenant->ptr).text);
+                     (void*)tenant->ptr, tenant->bytes, (void*)gcap_stream_handle(tenant->stream), of_graph,
+                     is_upper ? at + 1 : bytes - at, is_upper ? "after" : "before", image[at], SCRATCH_ZONE_BYTE,
+                     num_damaged, bytes, scratch_history_of(debug, tenant->ptr).text);
 }
 
-static gcap_status_t judge(const scratch_debug_t* debug, const scratch_tenant_t* tenant, const zone_images_t* images) {
-  gcap_status_t damage = NULL;
-  const size_t lower_bytes = lower_zone(tenant).bytes, upper_bytes = upper_zone(tenant).bytes;
-  if (count_damaged(images->lower, lower_bytes) > 0) {
-    damage = describe_damage(debug, tenant, images->lower, lower_bytes, /*is_upper=*/false);
-  }
-  if (count_damaged(images->upper, upper_bytes) > 0) {
-    damage = gcap_status_join(damage, describe_damage(debug, tenant, images->upper, upper_bytes, /*is_upper=*/true));
-  }
-  return damage;
+static gcap_status_t judge(const scratch_debug_t* debug, const scratch_tenant_t* tenant, const char* graph,
+                           const zone_images_t* images) {
+  gcap_status_t damage = judge_zone(debug, tenant, graph, images->lower, /*is_upper=*/false);
+  return gcap_status_join(damage, judge_zone(debug, tenant, graph, images->upper, /*is_upper=*/true));
 }
 
 gcap_status_t scratch_zones_check(const scratch_debug_t* debug, const scratch_tenant_t* tenant,
@@ -128,7 +128,7 @@ gcap_status_t scratch_zones_check(const scratch_debug_t* debug, const scratch_te
   *out_damage = NULL;
   zone_images_t images;
   GCAP_RETURN_IF_ERROR(read_zones(tenant, &images));
-  *out_damage = judge(debug, tenant, &images);
+  *out_damage = judge(debug, tenant, /*graph=*/NULL, &images);
   return NULL;
 }
 
@@ -161,7 +161,7 @@ gcap_status_t scratch_zones_check_copies(const scratch_debug_t* debug, const gca
   if (reservation->zone_copies == NULL) return NULL;
   GCAP_RETURN_IF_ERROR(gcap_relaxed_synchronize(gcap_stream_handle(scratch_user_stream(reservation->user))));
   for (const scratch_zone_copy_t* copy = reservation->zone_copies; copy != NULL && damage == NULL; copy = copy->next) {
-    damage = judge(debug, &copy->tenant, &copy->images);
+    damage = judge(debug, &copy->tenant, reservation->label, &copy->images);
   }
   return damage;
 }

@@ -355,11 +355,15 @@ TEST_F(ScratchDebug, RecordTellsWhoseBlockWasDamaged) {
   GCAP_EXPECT_FAILS(gcap_scratch_free(scratch_, ptr), GCAP_INTERNAL, "wrong; it was allocated as 300 bytes");
 }
 
-TEST_F(ScratchDebug, RecordThatDoesNotFitIsRefused) {
-  options_.recorded_operations = SIZE_MAX;
-  GCAP_EXPECT_FAILS(gcap_scratch_create(device_, &options_, &scratch_), GCAP_RESOURCE_EXHAUSTED,
-                    "remember " + std::to_string(SIZE_MAX) + " calls");
-  EXPECT_EQ(scratch_, nullptr);
+TEST_F(ScratchDebug, RecordOfTooManyCallsIsRefused) {
+  for (size_t count : {SIZE_MAX, size_t{1048577}}) {
+    options_.recorded_operations = count;
+    GCAP_EXPECT_FAILS(gcap_scratch_create(device_, &options_, &scratch_), GCAP_INVALID_ARGUMENT,
+                      "recorded_operations is " + std::to_string(count) + ", allowed are 0 to 1048576");
+    EXPECT_EQ(scratch_, nullptr);
+  }
+  options_.recorded_operations = 1048576;
+  Create();
 }
 
 // --- In graphs ------------------------------------------------------------------------------------------------------
@@ -464,8 +468,11 @@ TEST_F(ScratchDebugGraph, DamageIsFoundAfterAReplay) {
   GCAP_EXPECT_OK(gcap_scratch_validate(scratch_));
   host_[kBytes] = 0x77;
   Replay();
-  const std::string culprit = "outside a graph's scratch block " + Text(ptr) + " of 1000 bytes";
-  GCAP_EXPECT_FAILS(gcap_scratch_validate(scratch_), GCAP_INTERNAL, culprit);
+  const std::string culprit =
+      "outside scratch block " + Text(ptr) + " of 1000 bytes for stream " + Text(gcap_stream_handle(a_));
+  GCAP_EXPECT_FAILS(gcap_scratch_validate(scratch_), GCAP_INTERNAL, culprit + " (a graph)");
+  gcap_scratch_reservation_set_label(reservation_, "graph 7");
+  GCAP_EXPECT_FAILS(gcap_scratch_validate(scratch_), GCAP_INTERNAL, culprit + " (graph 7)");
   GCAP_EXPECT_FAILS(gcap_scratch_validate(scratch_), GCAP_INTERNAL, "byte 1 after it is 0x77 instead of 0xA5");
   host_[kBytes] = 0xA5;
   Replay();

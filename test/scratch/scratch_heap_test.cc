@@ -143,6 +143,30 @@ TEST_F(ScratchHeap, OfAReservation) {
   Release(Open(a_));
 }
 
+TEST_F(ScratchHeap, OfDebugOptions) {
+  options_.recorded_operations = 10;
+  for (int skip : {1, 2}) {  // the arena is there; then what the options need, too
+    gcap_scratch_t* scratch = nullptr;
+    const HeapFailure failure(1, skip);
+    GCAP_EXPECT_FAILS(gcap_scratch_create(upstream_.get(), &options_, &scratch), GCAP_RESOURCE_EXHAUSTED,
+                      skip == 1 ? "scratch's debug options" : "remember 10 calls");
+    EXPECT_EQ(scratch, nullptr);
+    EXPECT_EQ(failure.hits(), 1);
+  }
+  Create();
+  Free(Alloc(100, a_));
+  void* ptr = this;
+  {
+    const HeapFailure failure;
+    GCAP_EXPECT_FAILS(gcap_scratch_alloc(scratch_, 100, a_, &ptr), GCAP_RESOURCE_EXHAUSTED, "note a scratch block");
+    EXPECT_EQ(failure.hits(), 1);
+  }
+  EXPECT_EQ(ptr, nullptr);
+  Validate();
+  EXPECT_EQ(Stats().in_use_bytes, 0u);
+  Free(Alloc(100, a_));
+}
+
 }  // namespace
 }  // namespace testing
 }  // namespace gcap
