@@ -3,8 +3,8 @@
 // The debug options: what they need to know of each block that is handed out stands in a table of their own, so that
 // blocks cost nothing more when no such option is set.
 //
-// Calls are numbered while the arena is held, an allocation's when the block is there, a free's before it goes back, so
-// the numbers tell an order that was; and each number is reported, so none is missing.
+// Calls are numbered while the arena is held, when they are done, and each number is reported, so none is missing. A
+// block that upstream takes back, for which the arena is let go, is unknown here from before that.
 // Locking: the arena is held, but for reports.
 
 #include "lib/scratch/debug.h"
@@ -49,6 +49,12 @@ static scratch_tenant_t** find_tenant(scratch_debug_t* debug, const void* ptr) {
   return link;
 }
 
+static void add_tenant(scratch_debug_t* debug, scratch_tenant_t* tenant) {
+  scratch_tenant_t** link = find_tenant(debug, tenant->ptr);
+  tenant->next = *link;
+  *link = tenant;
+}
+
 static gcap_status_t fence(const scratch_debug_t* debug, scratch_tenant_t* tenant) {
   if (!debug->red_zones || tenant->stream == NULL) return NULL;
   GCAP_RETURN_IF_ERROR(scratch_is_capturing(tenant->stream, &tenant->captured));
@@ -69,7 +75,7 @@ gcap_status_t scratch_debug_note_alloc(gcap_scratch_t* scratch, void* ptr, size_
     return status;
   }
   tenant->number = ++debug->num_calls;
-  *find_tenant(debug, ptr) = tenant;
+  add_tenant(debug, tenant);
   scratch_record_add(debug, tenant, tenant->number);
   *out_event = (gcap_allocator_event_t){
       .kind = GCAP_ALLOCATOR_EVENT_ALLOC,
@@ -96,15 +102,24 @@ static gcap_status_t inspect(const scratch_debug_t* debug, const scratch_tenant_
   return gcap_thread_captures() ? NULL : scratch_zones_check(debug, tenant, out_damage);
 }
 
-gcap_status_t scratch_debug_note_free(gcap_scratch_t* scratch, const scratch_block_t* block,
-                                      gcap_allocator_event_t* out_event, gcap_status_t* out_damage) {
+gcap_status_t scratch_debug_begin_free(gcap_scratch_t* scratch, const scratch_block_t* block,
+                                       scratch_tenant_t** out_tenant, gcap_status_t* out_damage) {
   scratch_debug_t* debug = scratch->debug;
-  *out_event = (gcap_allocator_event_t){0};
+  *out_tenant = NULL;
   *out_damage = NULL;
   if (debug == NULL) return NULL;
   scratch_tenant_t** link = find_tenant(debug, scratch_block_base(block) + scratch_zone_bytes(scratch));
   scratch_tenant_t* tenant = *link;
   GCAP_RETURN_IF_ERROR(inspect(debug, tenant, scratch_block_reservation(block), out_damage));
+  *link = tenant->next;
+  *out_tenant = tenant;
+  return NULL;
+}
+
+void scratch_debug_end_free(gcap_scratch_t* scratch, scratch_tenant_t* tenant, gcap_allocator_event_t* out_event) {
+  scratch_debug_t* debug = scratch->debug;
+  *out_event = (gcap_allocator_event_t){0};
+  if (tenant == NULL) return;
   *out_event = (gcap_allocator_event_t){
       .kind = GCAP_ALLOCATOR_EVENT_FREE,
       .sequence = ++debug->num_calls,
@@ -113,9 +128,11 @@ gcap_status_t scratch_debug_note_free(gcap_scratch_t* scratch, const scratch_blo
       .ptr = tenant->ptr,
   };
   scratch_record_add(debug, tenant, out_event->sequence);
-  *link = tenant->next;
   free(tenant);
-  return NULL;
+}
+
+void scratch_debug_undo_free(gcap_scratch_t* scratch, scratch_tenant_t* tenant) {
+  if (tenant != NULL) add_tenant(scratch->debug, tenant);
 }
 
 // --- Validation -----------------------------------------------------------------------------------------------------

@@ -28,7 +28,8 @@ typedef struct scratch_call {
   uint64_t block;  // the number of the call that gave the block; equal to `number` for an allocation
   char* ptr;
   size_t bytes;
-  cudaStream_t stream;
+  bool has_stream;
+  cudaStream_t stream;   // of the block; 0 is one
   unsigned long thread;  // pthread_self
   uint64_t time_ns;      // CLOCK_MONOTONIC
 } scratch_call_t;
@@ -63,11 +64,15 @@ void scratch_debug_destroy(scratch_debug_t* debug);
 //   CUDA_ERROR          the zones cannot be written
 gcap_status_t scratch_debug_note_alloc(gcap_scratch_t* scratch, void* ptr, size_t requested_bytes,
                                        gcap_stream_t* stream, gcap_allocator_event_t* out_event) GCAP_NODISCARD;
-// The live block at an address is about to be taken back, which it is not on failure. What was found wrong with it is
-// in `out_damage`.
+// A live block is about to be taken back, which it is not on failure. What was found wrong with it is in `out_damage`.
+// `out_tenant` goes to one of the two functions below.
 //   CUDA_ERROR  the zones cannot be read, or the poison not be written
-gcap_status_t scratch_debug_note_free(gcap_scratch_t* scratch, const scratch_block_t* block,
-                                      gcap_allocator_event_t* out_event, gcap_status_t* out_damage) GCAP_NODISCARD;
+gcap_status_t scratch_debug_begin_free(gcap_scratch_t* scratch, const scratch_block_t* block,
+                                       scratch_tenant_t** out_tenant, gcap_status_t* out_damage) GCAP_NODISCARD;
+// It was taken back.
+void scratch_debug_end_free(gcap_scratch_t* scratch, scratch_tenant_t* tenant, gcap_allocator_event_t* out_event);
+// It stays handed out.
+void scratch_debug_undo_free(gcap_scratch_t* scratch, scratch_tenant_t* tenant);
 void scratch_debug_note_trim(gcap_scratch_t* scratch, gcap_allocator_event_t* out_event);
 
 // Checks the zones of what is handed out and of what graphs used, as far as no capture forbids it, and that `num_live`
@@ -86,7 +91,7 @@ void scratch_record_add(scratch_debug_t* debug, const scratch_tenant_t* tenant, 
 
 // What the record knows of an address, as the end of a sentence: "; it was allocated as …". Empty without a record.
 typedef struct scratch_history {
-  char text[320];
+  char text[384];
 } scratch_history_t;
 scratch_history_t scratch_history_of(const scratch_debug_t* debug, const void* ptr);
 // The same failure with the history at the end of its message. NULL is fine.

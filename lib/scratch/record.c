@@ -11,7 +11,7 @@
 
 #include "lib/scratch/debug.h"
 
-enum { kMaxRemembered = 1 << 20 };  // more than anybody reads; 56 MiB
+enum { kMaxRemembered = 1 << 20 };  // more than anybody reads; 64 MiB
 
 gcap_status_t scratch_record_create(scratch_debug_t* debug, size_t num_remembered) {
   if (num_remembered == 0) return NULL;
@@ -40,6 +40,7 @@ void scratch_record_add(scratch_debug_t* debug, const scratch_tenant_t* tenant, 
       .block = tenant->number,
       .ptr = tenant->ptr,
       .bytes = tenant->bytes,
+      .has_stream = tenant->stream != NULL,
       .stream = tenant->stream == NULL ? NULL : gcap_stream_handle(tenant->stream),
       .thread = (unsigned long)pthread_self(),
       .time_ns = now_ns(),
@@ -70,7 +71,7 @@ scratch_history_t scratch_history_of(const scratch_debug_t* debug, const void* p
   if (debug == NULL || debug->num_remembered == 0) return history;
   const scratch_call_t* freed = NULL;
   const scratch_call_t* given = find_calls(debug, ptr, &freed);
-  char when_given[96] = "", when_freed[96] = "", where[64] = "it";
+  char when_given[96] = "", when_freed[96] = "", where[64] = "it", stream[48] = "no stream";
   if (given != NULL) describe_call(given, when_given, sizeof(when_given));
   if (freed != NULL) describe_call(freed, when_freed, sizeof(when_freed));
   if (given == NULL && freed == NULL) {
@@ -82,8 +83,9 @@ scratch_history_t scratch_history_of(const scratch_debug_t* debug, const void* p
     snprintf(where, sizeof(where), "it is byte %zu of block %p, which", (size_t)((const char*)ptr - of->ptr),
              (void*)of->ptr);
   }
-  snprintf(history.text, sizeof(history.text), "; %s was allocated as %zu bytes for stream %p%s%s%s", where, of->bytes,
-           (void*)of->stream, when_given, freed != NULL ? " and freed" : "", when_freed);
+  if (of->has_stream) snprintf(stream, sizeof(stream), "stream %p", (void*)of->stream);
+  snprintf(history.text, sizeof(history.text), "; %s was allocated as %zu bytes for %s%s%s%s", where, of->bytes, stream,
+           when_given, freed != NULL ? " and freed" : "", when_freed);
   return history;
 }
 

@@ -299,22 +299,28 @@ gcap_status_t scratch_alloc_untagged(gcap_scratch_t* scratch, size_t bytes, bool
   return status;
 }
 
-static gcap_status_t free_tagged(gcap_scratch_t* scratch, scratch_block_t* block, gcap_allocator_event_t* out_event,
-                                 gcap_status_t* out_damage) {
-  GCAP_RETURN_IF_ERROR(check_reserved(scratch_block_user(block), "gcap_scratch_free"));
-  GCAP_RETURN_IF_ERROR(scratch_debug_note_free(scratch, block, out_event, out_damage));
-  scratch_note_thread(scratch, scratch_block_user(block), /*intruder=*/true);
-  return take_back(scratch, block);
+// Whether a capture forbids it.
+static gcap_status_t check_free(const gcap_scratch_t* scratch, const scratch_block_t* block) {
+  const scratch_stream_t* user = scratch_block_user(block);
+  if (!scratch_is_nobody(scratch, user)) return check_reserved(user, "gcap_scratch_free");
+  // Work captured before the free may use it, and every replay would.
+  return gcap_check_thread_not_capturing("gcap_scratch_free of memory for no stream");
 }
 
-static gcap_status_t free_untagged(gcap_scratch_t* scratch, scratch_block_t* block, gcap_allocator_event_t* out_event,
-                                   gcap_status_t* out_damage) {
-  // Work captured before the free may use it, and every replay would.
-  GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing("gcap_scratch_free of memory for no stream"));
-  // It is noted once upstream has taken it, if that is asked; the struct is another block's then.
-  scratch_block_t freed = {.base = scratch_block_base(block)};
-  GCAP_RETURN_IF_ERROR(take_back(scratch, block));
-  return scratch_debug_note_free(scratch, &freed, out_event, out_damage);
+static gcap_status_t free_live(gcap_scratch_t* scratch, scratch_block_t* block, gcap_allocator_event_t* out_event,
+                               gcap_status_t* out_damage) {
+  GCAP_RETURN_IF_ERROR(check_free(scratch, block));
+  scratch_tenant_t* tenant = NULL;
+  GCAP_RETURN_IF_ERROR(scratch_debug_begin_free(scratch, block, &tenant, out_damage));
+  scratch_stream_t* user = scratch_block_user(block);
+  if (!scratch_is_nobody(scratch, user)) scratch_note_thread(scratch, user, /*intruder=*/true);
+  gcap_status_t status = take_back(scratch, block);
+  if (status == NULL) {
+    scratch_debug_end_free(scratch, tenant, out_event);
+  } else {
+    scratch_debug_undo_free(scratch, tenant);
+  }
+  return status;
 }
 
 gcap_status_t scratch_free_slowly(gcap_scratch_t* scratch, void* ptr) {
@@ -324,14 +330,10 @@ gcap_status_t scratch_free_slowly(gcap_scratch_t* scratch, void* ptr) {
   gcap_status_t damage = NULL;
   gcap_status_t status = scratch_find_live(scratch, ptr, &block);
   status = scratch_with_history(scratch, ptr, status);
-  if (status == NULL && scratch_is_nobody(scratch, scratch_block_user(block))) {
-    status = free_untagged(scratch, block, &event, &damage);
-  } else if (status == NULL) {
-    status = free_tagged(scratch, block, &event, &damage);
-  }
+  if (status == NULL) status = free_live(scratch, block, &event, &damage);
   scratch_let_go(scratch);
   scratch_debug_report(scratch, &event);
-  return status != NULL ? status : damage;
+  return gcap_status_join(status, damage);
 }
 
 gcap_status_t gcap_scratch_trim(gcap_scratch_t* scratch) {

@@ -172,6 +172,36 @@ TEST_F(ScratchDebug, OptionsAreOffByDefault) {
   EXPECT_EQ(options_.on_event, nullptr);
 }
 
+// --- Blocks of no stream --------------------------------------------------------------------------------------------
+
+// Nobody knows in what order their memory could be written, so they have room for zones and nothing in it.
+TEST_F(ScratchEvents, TellOfRequestsThatNameNoStream) {
+  GCAP_ASSERT_OK(gcap_scratch_destroy(scratch_));
+  options_.red_zones = options_.poison_on_free = true;
+  options_.recorded_operations = 10;
+  Create();
+  gcap_allocator_t* view = gcap_scratch_allocator(scratch_);
+  void* untagged = nullptr;
+  void* reserved = nullptr;
+  GCAP_ASSERT_OK(gcap_allocator_alloc(view, 300, &untagged));
+  GCAP_ASSERT_OK(gcap_allocator_reserve(view, 5000, &reserved));
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(untagged) % 256 + reinterpret_cast<uintptr_t>(reserved) % 256, 0u);
+  EXPECT_EQ(cudaMemset(static_cast<char*>(untagged) - 256, 0, 300 + 512), cudaSuccess);
+  EXPECT_EQ(cudaMemset(static_cast<char*>(reserved) - 256, 0, 5000 + 512), cudaSuccess);
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  GCAP_EXPECT_OK(gcap_scratch_validate(scratch_));
+  GCAP_EXPECT_OK(gcap_allocator_free(view, reserved));
+  GCAP_EXPECT_OK(gcap_allocator_free(view, untagged));
+  GCAP_EXPECT_OK(gcap_scratch_validate(scratch_));
+  GCAP_EXPECT_FAILS(gcap_allocator_free(view, untagged), GCAP_INVALID_ARGUMENT,
+                    "it was allocated as 300 bytes for no stream (call 1, ");
+  ASSERT_EQ(events_.size(), 4u);
+  ExpectEvent(0, {GCAP_ALLOCATOR_EVENT_ALLOC, 1, 1, 300, untagged, nullptr});
+  ExpectEvent(1, {GCAP_ALLOCATOR_EVENT_RESERVE, 2, 2, 5000, reserved, nullptr});
+  ExpectEvent(2, {GCAP_ALLOCATOR_EVENT_FREE, 3, 2, 5000, reserved, nullptr});
+  ExpectEvent(3, {GCAP_ALLOCATOR_EVENT_FREE, 4, 1, 300, untagged, nullptr});
+}
+
 // --- Red zones ------------------------------------------------------------------------------------------------------
 
 class ScratchRedZones : public ScratchDebug {

@@ -145,11 +145,11 @@ TEST_F(ScratchHeap, OfAReservation) {
 
 TEST_F(ScratchHeap, OfDebugOptions) {
   options_.recorded_operations = 10;
-  for (int skip : {1, 2}) {  // the arena is there; then what the options need, too
+  for (int skip : {2, 3}) {  // the arena and its view are there; then what the options need, too
     gcap_scratch_t* scratch = nullptr;
     const HeapFailure failure(1, skip);
     GCAP_EXPECT_FAILS(gcap_scratch_create(upstream_.get(), &options_, &scratch), GCAP_RESOURCE_EXHAUSTED,
-                      skip == 1 ? "scratch's debug options" : "remember 10 calls");
+                      skip == 2 ? "scratch's debug options" : "remember 10 calls");
     EXPECT_EQ(scratch, nullptr);
     EXPECT_EQ(failure.hits(), 1);
   }
