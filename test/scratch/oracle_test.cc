@@ -3,8 +3,11 @@
 // Every short sequence of operations on a few streams and one or two blocks, against an oracle that knows nothing of
 // tags and sync ids. It draws what was issued as a graph (a node for each use of a block, record, wait and wait of the
 // host; an edge for what must come before what) and for each question searches the graph anew: a stream may have a free
-// block when every use that the block ever had leads to the stream's next work. Memory is limited to just the blocks,
-// so each request shows what the arena thinks. A block given too early is a failure, and one withheld needlessly too.
+// block when every use that the block ever had leads to the stream's next work, and a request for no stream when all of
+// them are over. What such a request got may have been used anywhere: the arena then has to wait for the device, after
+// which everybody may have it. Here it does so when nothing else is left, so it must find the memory. Memory is limited
+// to just the blocks, so each request shows what the arena thinks. A block given too early is a failure, and one
+// withheld needlessly too.
 //
 // A prefix is a sequence too, so only those of full length are counted. Left out is what would only repeat others:
 //   - streams are alike, so they are numbered as they first appear;
@@ -29,6 +32,7 @@ namespace {
 constexpr int kMaxStreams = 3;
 constexpr int kMaxBlocks = 2;
 constexpr int kNobody = -1;
+constexpr int kNoStream = -2;  // the owner of what was allocated for none
 constexpr size_t kBlockBytes = kGranule;
 
 // --- Operations -----------------------------------------------------------------------------------------------------
@@ -36,6 +40,7 @@ constexpr size_t kBlockBytes = kGranule;
 enum class Kind {
   kAlloc,                 // one block
   kAllocAll,              // all of the memory at once
+  kAllocForNobody,        // one block, for no stream
   kFree,                  // what was handed out longest ago, or with `stream` 1 the next
   kRecord,                // the stream's notification
   kWait,                  // `stream` waits for `other`'s notification
@@ -65,6 +70,7 @@ std::string ToString(const Operation& operation) {
   switch (operation.kind) {
     case Kind::kAlloc: return s + " allocates";
     case Kind::kAllocAll: return s + " allocates all";
+    case Kind::kAllocForNobody: return "allocate for no stream";
     case Kind::kFree: return operation.stream == 0 ? "free the oldest" : "free the second";
     case Kind::kRecord: return s + " records";
     case Kind::kWait: return s + " waits for " + Name(operation.other);
@@ -148,6 +154,10 @@ struct Oracle {
   bool MustHave(int stream, int block) const {
     return MayHave(stream, block) && history.ComeBeforeNextOf(stream, blocks[block].joins);
   }
+  bool MayHaveForNobody(int block) const {
+    return blocks[block].owner == kNobody && history.AreOver(blocks[block].uses);
+  }
+  bool MustHaveForNobody(int block) const { return MayHaveForNobody(block) && history.AreOver(blocks[block].joins); }
   bool MayForget(int stream) const { return IsFree(stream) && history.AreOver(UsesBy(stream, false)); }
   bool MustForget(int stream) const { return IsFree(stream) && history.AreOver(UsesBy(stream, true)); }
 
@@ -184,9 +194,10 @@ struct Configuration {
   const char* name;
   int num_streams;
   int num_blocks;
-  bool apart;      // a live block between the two, so that they are never joined
-  bool all_kinds;  // or only those without which nothing moves
-  size_t length;   // of the sequences
+  bool apart;       // a live block between the two, so that they are never joined
+  bool all_kinds;   // or only those without which nothing moves
+  bool for_nobody;  // requests for no stream too
+  size_t length;    // of the sequences
 };
 
 void PrintTo(const Configuration& configuration, std::ostream* out) { *out << configuration.name; }
@@ -251,10 +262,10 @@ class ScratchOracle : public DeviceTest, public ::testing::WithParamInterface<Co
   // --- Which operations come next
 
   bool MentionsInOrder(const Operation& operation) const {
-    if (operation.kind == Kind::kFree) return true;
+    if (!NamesAStream(operation)) return true;
     int num_known = 0;
     for (const Operation& before : sequence_) {
-      if (before.kind != Kind::kFree) num_known = std::max({num_known, before.stream + 1, before.other + 1});
+      if (NamesAStream(before)) num_known = std::max({num_known, before.stream + 1, before.other + 1});
     }
     return operation.stream <= num_known;
   }
@@ -265,23 +276,32 @@ class ScratchOracle : public DeviceTest, public ::testing::WithParamInterface<Co
     return a.stream == b.stream || a.stream == b.other || a.other == b.stream ||
            (a.other != kNobody && a.other == b.other);
   }
+  static bool IsAllocOfOne(const Operation& operation) {
+    return operation.kind == Kind::kAlloc || operation.kind == Kind::kAllocForNobody;
+  }
   bool IsRepetition(const Operation& operation) const {
-    if (sequence_.empty()) return operation.kind != Kind::kAlloc;  // nothing was used, so nothing else matters
+    if (sequence_.empty()) {  // nothing was used, so nothing else matters
+      return !IsAllocOfOne(operation);
+    }
     const Operation& last = sequence_.back();
-    if (operation == last && operation.kind != Kind::kAlloc && operation.kind != Kind::kFree) return true;
+    if (operation == last && operation.kind != Kind::kFree && !IsAllocOfOne(operation)) return true;
     return OnlyOrdersStreams(operation) && OnlyOrdersStreams(last) && !ShareAStream(operation, last) &&
            operation < last;
   }
   static bool IsQuestion(const Operation& operation) {
-    return operation.kind == Kind::kAlloc || operation.kind == Kind::kAllocAll || operation.kind == Kind::kForget;
+    return operation.kind == Kind::kAlloc || operation.kind == Kind::kAllocAll ||
+           operation.kind == Kind::kAllocForNobody || operation.kind == Kind::kForget;
+  }
+  static bool NamesAStream(const Operation& operation) {
+    return operation.kind != Kind::kFree && operation.kind != Kind::kAllocForNobody;
+  }
+  bool AnyIsFree() const {
+    const auto end = oracle_.blocks.begin() + config_.num_blocks;
+    return std::any_of(oracle_.blocks.begin(), end, [](const Block& block) { return block.owner == kNobody; });
   }
   void AddForStream(int stream, std::vector<Operation>* operations) const {
-    bool any_free = false, all_free = true;
-    for (int i = 0; i < config_.num_blocks; ++i) {
-      any_free = any_free || oracle_.blocks[i].owner == kNobody;
-      all_free = all_free && oracle_.blocks[i].owner == kNobody;
-    }
-    if (any_free) operations->push_back({Kind::kAlloc, stream});
+    const bool all_free = live_.empty();
+    if (AnyIsFree()) operations->push_back({Kind::kAlloc, stream});
     if (all_free && config_.num_blocks > 1 && !config_.apart) operations->push_back({Kind::kAllocAll, stream});
     operations->push_back({Kind::kRecord, stream});
     for (int other = 0; other < config_.num_streams; ++other) {
@@ -297,6 +317,7 @@ class ScratchOracle : public DeviceTest, public ::testing::WithParamInterface<Co
   std::vector<Operation> NextOperations() const {
     std::vector<Operation> all, next;
     for (int stream = 0; stream < config_.num_streams; ++stream) AddForStream(stream, &all);
+    if (config_.for_nobody && AnyIsFree()) all.push_back({Kind::kAllocForNobody, 0});
     for (size_t i = 0; i < live_.size(); ++i) all.push_back({Kind::kFree, static_cast<int>(i)});
     const bool is_last = sequence_.size() + 1 == Length();
     for (const Operation& operation : all) {
@@ -336,6 +357,21 @@ class ScratchOracle : public DeviceTest, public ::testing::WithParamInterface<Co
     ASSERT_EQ(outcome.code, GCAP_RESOURCE_EXHAUSTED) << outcome.message;
     ASSERT_FALSE(must) << "a block was withheld";
   }
+  void AllocForNobody() {
+    bool must = false;
+    for (int i = 0; i < config_.num_blocks; ++i) must = must || oracle_.MustHaveForNobody(i);
+    void* ptr = nullptr;
+    const Outcome outcome(gcap_allocator_alloc(gcap_scratch_allocator(scratch_), kBlockBytes, &ptr));
+    if (outcome.ok()) {
+      const int block = BlockAt(ptr);
+      ASSERT_NE(block, kNobody) << "neither of the blocks";
+      ASSERT_TRUE(oracle_.MayHaveForNobody(block)) << "block " << block << " was given too early";
+      HandOut({block, block}, kNoStream);
+      return;
+    }
+    ASSERT_EQ(outcome.code, GCAP_RESOURCE_EXHAUSTED) << outcome.message;
+    ASSERT_FALSE(must) << "a block was withheld";
+  }
   void AllocAll(int stream) {
     const bool may = oracle_.MayHave(stream, 0) && oracle_.MayHave(stream, 1);
     void* ptr = nullptr;
@@ -351,10 +387,11 @@ class ScratchOracle : public DeviceTest, public ::testing::WithParamInterface<Co
     live_.erase(live_.begin() + age);
     GCAP_ASSERT_OK(gcap_scratch_free(scratch_, addresses_[freed.first]));
     const int owner = oracle_.blocks[freed.first].owner;
-    const int use = oracle_.history.Issue(owner);
+    // For nobody there is no node, since the wait for the device covers it whenever it is asked for.
+    const int use = owner == kNoStream ? kNobody : oracle_.history.Issue(owner);
     for (int i = freed.first; i <= freed.last; ++i) {
       oracle_.blocks[i].owner = kNobody;
-      oracle_.blocks[i].last_user = owner;
+      oracle_.blocks[i].last_user = owner == kNoStream ? kNobody : owner;
       oracle_.blocks[i].uses |= History::Bit(use);
     }
     if (!config_.apart) oracle_.NoteJoins();
@@ -373,6 +410,7 @@ class ScratchOracle : public DeviceTest, public ::testing::WithParamInterface<Co
     switch (operation.kind) {
       case Kind::kAlloc: Alloc(s); break;
       case Kind::kAllocAll: AllocAll(s); break;
+      case Kind::kAllocForNobody: AllocForNobody(); break;
       case Kind::kFree: Free(s); break;
       case Kind::kRecord:
         GCAP_ASSERT_OK(gcap_notification_record(notifications_[s]));
@@ -454,14 +492,17 @@ class ScratchOracle : public DeviceTest, public ::testing::WithParamInterface<Co
 // The lengths are the longest for which all configurations together take a few seconds. For memory to go from a first
 // stream by way of a second to a third takes seven.
 constexpr Configuration kConfigurations[] = {
-    {"TwoStreamsOneBlockAllOperations", 2, 1, false, true, 6},
-    {"TwoStreamsOneBlock", 2, 1, false, false, 8},
-    {"TwoStreamsTwoBlocksApart", 2, 2, true, false, 7},
-    {"TwoStreamsTwoBlocksSideBySide", 2, 2, false, false, 7},
-    {"ThreeStreamsOneBlockAllOperations", 3, 1, false, true, 5},
-    {"ThreeStreamsOneBlock", 3, 1, false, false, 7},
-    {"ThreeStreamsTwoBlocksApart", 3, 2, true, false, 7},
-    {"ThreeStreamsTwoBlocksSideBySide", 3, 2, false, false, 6},
+    {"TwoStreamsOneBlockAllOperations", 2, 1, false, true, false, 6},
+    {"TwoStreamsOneBlock", 2, 1, false, false, false, 8},
+    {"TwoStreamsTwoBlocksApart", 2, 2, true, false, false, 7},
+    {"TwoStreamsTwoBlocksSideBySide", 2, 2, false, false, false, 7},
+    {"TwoStreamsAndNobodyOneBlock", 2, 1, false, false, true, 7},
+    {"TwoStreamsAndNobodyTwoBlocksApart", 2, 2, true, false, true, 6},
+    {"TwoStreamsAndNobodyTwoBlocksSideBySide", 2, 2, false, false, true, 6},
+    {"ThreeStreamsOneBlockAllOperations", 3, 1, false, true, false, 5},
+    {"ThreeStreamsOneBlock", 3, 1, false, false, false, 7},
+    {"ThreeStreamsTwoBlocksApart", 3, 2, true, false, false, 6},
+    {"ThreeStreamsTwoBlocksSideBySide", 3, 2, false, false, false, 6},
 };
 
 INSTANTIATE_TEST_SUITE_P(Of, ScratchOracle, ::testing::ValuesIn(kConfigurations),

@@ -19,7 +19,6 @@
 
 #include "gcap/log.h"
 #include "gtest/gtest.h"
-#include "lib/scratch/test_hooks.h"
 #include "test/scratch/scratch_test_support.h"
 
 namespace gcap {
@@ -82,9 +81,6 @@ class ScratchModel : public DeviceTest, public ::testing::WithParamInterface<uns
     options.extend_as_requested = GetParam() % 4 == 1;
     options.memory_limit_bytes = GetParam() % 3 == 1 ? 12 * kChunk : 0;
     GCAP_ASSERT_OK(gcap_scratch_create(upstream_.get(), &options, &scratch_));
-    scratch_test_hooks_t hooks = {};
-    hooks.fail_at_once = true;  // the oracle says whether the memory is there, not what a wait would free
-    scratch_set_test_hooks(scratch_, &hooks);
     // A deficit that cannot be made up is logged; here that is no news.
     gcap_log_set_sink([](void*, gcap_log_level_t, const char*) {}, nullptr, GCAP_LOG_ERROR);
     upstream_.on_release = [this](const char* base, size_t bytes) { CheckReleased(base, bytes); };
