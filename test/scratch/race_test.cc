@@ -102,8 +102,9 @@ size_t TouchAccesses(const gcap_sim_launch_t*, void* const* args, gcap_sim_acces
 struct Block {
   void* ptr;
   size_t bytes;
-  int stream;
-  uint64_t value = 0;  // written last
+  int stream;               // that uses it
+  bool for_nobody = false;  // allocated for no stream
+  uint64_t value = 0;       // written last
 };
 
 void Launch(Block* block, uint64_t value, bool writes, gcap_stream_t* stream) {
@@ -201,11 +202,12 @@ class RandomOperations : public ScratchRaces {
   uint64_t NewValue() { return ++last_value_; }
 
   // No memory, here and in captures, is an answer like any other.
-  bool TryAlloc(size_t bytes, int stream, Block* out_block) {
+  bool TryAlloc(size_t bytes, int stream, bool for_nobody, Block* out_block) {
     void* ptr = nullptr;
-    const Outcome outcome(gcap_scratch_alloc(scratch_, bytes, streams_[stream], &ptr));
+    const Outcome outcome(for_nobody ? gcap_allocator_alloc(gcap_scratch_allocator(scratch_), bytes, &ptr)
+                                     : gcap_scratch_alloc(scratch_, bytes, streams_[stream], &ptr));
     EXPECT_TRUE(outcome.ok() || outcome.code == GCAP_RESOURCE_EXHAUSTED) << outcome.message;
-    *out_block = {ptr, bytes, stream};
+    *out_block = {ptr, bytes, stream, for_nobody};
     num_refusals_ += !outcome.ok();
     if (!outcome.ok()) return false;
     ++num_allocs_;
@@ -216,7 +218,7 @@ class RandomOperations : public ScratchRaces {
   }
   void Alloc(int stream) {
     Block block;
-    if (!TryAlloc(RandomBytes(&random_), stream, &block)) return;
+    if (!TryAlloc(RandomBytes(&random_), stream, /*for_nobody=*/Random(16) == 0, &block)) return;
     Launch(&block, NewValue(), /*writes=*/true, streams_[stream]);
     blocks_.push_back(block);
   }
@@ -268,7 +270,7 @@ class RandomOperations : public ScratchRaces {
     bool ok = true;
     for (int i = Random(4); i >= 0 && ok; --i) {
       Block block;
-      ok = TryAlloc(RandomBytes(&random_), stream, &block);
+      ok = TryAlloc(RandomBytes(&random_), stream, /*for_nobody=*/false, &block);
       if (!ok) break;
       blocks.push_back(block);
       Launch(&blocks.back(), NewValue(), /*writes=*/true, streams_[stream]);
@@ -284,7 +286,7 @@ class RandomOperations : public ScratchRaces {
   // A block from before that captured kernels use before it is freed is the graph's too.
   void CaptureUseOfOlderBlock(int stream) {
     for (size_t i = 0; i < blocks_.size(); ++i) {
-      if (blocks_[i].stream != stream) continue;
+      if (blocks_[i].stream != stream || blocks_[i].for_nobody) continue;
       Launch(&blocks_[i], NewValue(), /*writes=*/true, streams_[stream]);
       Free(i);
       return;
