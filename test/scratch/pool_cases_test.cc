@@ -12,7 +12,7 @@
 //   DeletedStream                  MemoryOutlivesItsStream
 //   InitialAndMaxPoolSizeEqual     FirstRegionMayBeTheLimit
 //   NonAlignedPoolSize             SizesOfRegionsNeedNotBeMultiples: legal here
-//   UpstreamDoesntSupportMemInfo   none: upstream is never asked how much it has
+//   UpstreamDoesntSupportMemInfo   OneOverAnother: upstream is never asked how much it has
 //   MultidevicePool                OneOnEachDevice
 //
 // Arena: its parts
@@ -272,6 +272,19 @@ TEST_F(PoolCases, MemoryOfManyStreamsIsOneAgain) {
   for (std::thread& thread : threads) thread.join();
   Free(Alloc(4 * kChunk, b_));
   EXPECT_EQ(NumRequests(), 1u);
+}
+
+TEST_F(PoolCases, OneOverAnother) {
+  gcap_scratch_t* upper = nullptr;
+  GCAP_ASSERT_OK(gcap_scratch_create(gcap_scratch_allocator(scratch_), &options_, &upper));
+  void* ptr = nullptr;
+  GCAP_EXPECT_OK(gcap_scratch_alloc(upper, 1024, a_, &ptr));
+  EXPECT_TRUE(upstream_.Owns(ptr, 1024));
+  GCAP_EXPECT_OK(gcap_scratch_free(upper, ptr));
+  Synchronize(a_);
+  GCAP_EXPECT_OK(gcap_scratch_destroy(upper));
+  Validate();
+  EXPECT_EQ(Stats().in_use_bytes, 0u);
 }
 
 TEST_F(PoolCases, MemoryOutlivesItsStream) {
