@@ -1,9 +1,10 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // The ladder: what is tried before an allocation fails. First free memory and growth; then, rung by rung, what costs
-// more and more: regions that are idle go back upstream, upstream gives back what it caches, the requesting stream is
-// waited for, the device is waited for where memory was freed for nobody knows whom. After each the request is tried
-// again. What a rung itself fails with joins the status in the end, or is logged when a later one helped.
+// more and more: regions that other threads have on their way are waited for, those that are idle go back upstream,
+// upstream gives back what it caches, the requesting stream is waited for, the device is waited for where memory was
+// freed for nobody knows whom. After each the request is tried again. What a rung itself fails with joins the status in
+// the end, or is logged when a later one helped.
 //
 // A thread that captures climbs nothing: a free, a wait or foreign code would break its capture, and its placement has
 // looked at all that is free without them. No rung breaks a capture of another thread: upstream's calls and the wait
@@ -11,10 +12,14 @@
 // Locking: the arena is held, and let go around each call of upstream, of CUDA and of the log.
 
 #include <stdio.h>
+#include <time.h>
 
 #include "gcap/log.h"
 #include "lib/base/thread_state.h"
 #include "lib/scratch/arena.h"
+
+// A tenth of a second in all, many times what a driver takes for a region.
+enum { kNapNs = 100000, kMaxNaps = 1000 };
 
 typedef struct climb {
   gcap_scratch_t* scratch;
@@ -54,7 +59,23 @@ static void note_trouble(climb_t* climb, gcap_status_t status) {
   climb->trouble = gcap_status_join(climb->trouble, status);
 }
 
-// What needs no wait.
+// Memory that other threads fetch from upstream, or give back, and that counts for the limit meanwhile. Only for a
+// while: upstream may be foreign code that calls this scratch, and then it is we whom it waits for.
+static void wait_for_threads(climb_t* climb) {
+  gcap_scratch_t* scratch = climb->scratch;
+  for (int naps = 0; goes_on(climb) && scratch->num_absent > 0 && naps < kMaxNaps;) {
+    const size_t num_absent = scratch->num_absent;
+    for (; scratch->num_absent == num_absent && naps < kMaxNaps; ++naps) {
+      scratch_step_out(scratch);
+      nanosleep(&(struct timespec){.tv_nsec = kNapNs}, NULL);
+      scratch_step_in(scratch);
+    }
+    try_placing(climb);
+    if (goes_on(climb)) try_growing(climb);
+  }
+}
+
+// What needs no wait for work.
 static void free_up(climb_t* climb) {
   gcap_scratch_t* scratch = climb->scratch;
   scratch_settle(scratch);
@@ -93,7 +114,7 @@ static void wait_for_device(climb_t* climb) {
 }
 
 static void climb_ladder(climb_t* climb) {
-  static void (*const rungs[])(climb_t*) = {free_up, wait_for_stream, wait_for_device};
+  static void (*const rungs[])(climb_t*) = {wait_for_threads, free_up, wait_for_stream, wait_for_device};
   for (size_t i = 0; i < sizeof(rungs) / sizeof(rungs[0]) && goes_on(climb); ++i) rungs[i](climb);
 }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <mutex>
 #include <random>
@@ -147,6 +148,32 @@ TEST_F(ScratchThreads, WrongFreesWhileRegionsComeAndGo) {
   done = true;
   wrong.join();
   Validate();
+}
+
+// All of the limit is on its way to another thread, and what is wanted is a small part of it.
+TEST_F(ScratchThreads, MemoryThatAnotherThreadFetchesIsWaitedFor) {
+  options_.memory_limit_bytes = kChunk;
+  Create();
+  std::atomic<bool> is_asked{false};
+  upstream_.on_alloc = [&is_asked] {
+    is_asked = true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  };
+  void* first = nullptr;
+  std::thread other([this, &first] { first = TryAlloc(kGranule, a_); });
+  while (!is_asked) std::this_thread::yield();
+  void* second = TryAlloc(kGranule, b_);
+  other.join();
+  EXPECT_EQ(NumRequests(), 1u);
+  for (void* ptr : {first, second}) Free(ptr);
+}
+
+// One that waits for itself: upstream calls the scratch again, which has nothing left but what is on its way.
+TEST_F(ScratchThreads, MemoryThatTheThreadItselfFetchesIsNotWaitedForForEver) {
+  options_.memory_limit_bytes = kChunk;
+  Create();
+  upstream_.on_alloc = [this] { ExpectAllocFails(kGranule, b_, GCAP_RESOURCE_EXHAUSTED, std::to_string(kChunk)); };
+  Free(Alloc(kGranule, a_));
 }
 
 TEST_F(ScratchThreads, EverythingIsLookedAtMeanwhile) {
