@@ -5,9 +5,10 @@
 // host; an edge for what must come before what) and for each question searches the graph anew: a stream may have a free
 // block when every use that the block ever had leads to the stream's next work, and a request for no stream when all of
 // them are over. What such a request got may have been used anywhere: the arena then has to wait for the device, after
-// which everybody may have it. Here it does so when nothing else is left, so it must find the memory. Memory is limited
-// to just the blocks, so each request shows what the arena thinks. A block given too early is a failure, and one
-// withheld needlessly too.
+// which everybody may have it. Here it does so when nothing else is left, so it must find the memory. A block of a
+// reservation is its stream's alone while that is open, and nobody's when it is closed. Memory is limited to just the
+// blocks, so each request shows what the arena thinks. A block given too early is a failure, and one withheld
+// needlessly too.
 //
 // A prefix is a sequence too, so only those of full length are counted. Left out is what would only repeat others:
 //   - streams are alike, so they are numbered as they first appear;
@@ -24,6 +25,7 @@
 
 #include "gtest/gtest.h"
 #include "test/scratch/scratch_test_support.h"
+#include "test/support/log_catcher.h"
 
 namespace gcap {
 namespace testing {
@@ -49,6 +51,9 @@ enum class Kind {
   kEndRun,                // with a synchronisation
   kEndRunWithoutWaiting,  //
   kForget,
+  kOpen,     // the stream's reservation; it has one at a time
+  kClose,    //
+  kRelease,  //
 };
 
 struct Operation {
@@ -79,6 +84,9 @@ std::string ToString(const Operation& operation) {
     case Kind::kEndRun: return s + " ends its run, synchronised";
     case Kind::kEndRunWithoutWaiting: return s + " ends its run";
     case Kind::kForget: return "forget " + s;
+    case Kind::kOpen: return s + " opens a reservation";
+    case Kind::kClose: return s + " closes it";
+    case Kind::kRelease: return s + " releases it";
   }
   return "";
 }
@@ -140,6 +148,7 @@ class History {
 struct Block {
   int owner = kNobody;       // of a live one
   int last_user = kNobody;   // of a free one
+  int keeper = kNobody;      // the stream whose reservation has it
   History::Nodes uses = 0;   // all that it ever had
   History::Nodes joins = 0;  // see Oracle::NoteJoins
 };
@@ -147,16 +156,18 @@ struct Block {
 struct Oracle {
   History history;
   std::array<Block, kMaxBlocks> blocks;
+  std::array<bool, kMaxStreams> is_reserving = {}, is_open = {};
 
   bool MayHave(int stream, int block) const {
-    return blocks[block].owner == kNobody && history.ComeBeforeNextOf(stream, blocks[block].uses);
+    if (blocks[block].owner != kNobody) return false;
+    if (blocks[block].keeper != kNobody) return blocks[block].keeper == stream && is_open[stream];
+    return history.ComeBeforeNextOf(stream, blocks[block].uses);
   }
   bool MustHave(int stream, int block) const {
-    return MayHave(stream, block) && history.ComeBeforeNextOf(stream, blocks[block].joins);
+    if (!MayHave(stream, block)) return false;
+    return blocks[block].keeper != kNobody || history.ComeBeforeNextOf(stream, blocks[block].joins);
   }
-  bool MayHaveForNobody(int block) const {
-    return blocks[block].owner == kNobody && history.AreOver(blocks[block].uses);
-  }
+  bool MayHaveForNobody(int block) const { return IsOfArena(block) && history.AreOver(blocks[block].uses); }
   bool MustHaveForNobody(int block) const { return MayHaveForNobody(block) && history.AreOver(blocks[block].joins); }
   bool MayForget(int stream) const { return IsFree(stream) && history.AreOver(UsesBy(stream, false)); }
   bool MustForget(int stream) const { return IsFree(stream) && history.AreOver(UsesBy(stream, true)); }
@@ -166,14 +177,16 @@ struct Oracle {
   // is cut again. Two tags would keep them apart for ever, and cost a request for both more than it gains another
   // stream. When they are joined is the arena's to choose, so until then both answers are right.
   void NoteJoins() {
-    if (blocks[0].owner != kNobody || blocks[1].owner != kNobody) return;
+    if (!IsOfArena(0) || !IsOfArena(1)) return;
     if (blocks[0].last_user == kNobody || blocks[0].last_user != blocks[1].last_user) return;
     const History::Nodes all = blocks[0].uses | blocks[0].joins | blocks[1].uses | blocks[1].joins;
     blocks[0].joins = blocks[1].joins = all;
   }
 
  private:
+  bool IsOfArena(int block) const { return blocks[block].owner == kNobody && blocks[block].keeper == kNobody; }
   bool IsFree(int stream) const {
+    if (is_reserving[stream]) return false;
     for (const Block& block : blocks) {
       if (block.owner == stream) return false;
     }
@@ -190,14 +203,20 @@ struct Oracle {
 
 // --- The test -------------------------------------------------------------------------------------------------------
 
+enum class Extra {
+  kNone,          // only the operations without which nothing moves
+  kAllOfStreams,  // all that a stream can be asked
+  kForNobody,     // requests for no stream
+  kReservations,
+};
+
 struct Configuration {
   const char* name;
   int num_streams;
   int num_blocks;
-  bool apart;       // a live block between the two, so that they are never joined
-  bool all_kinds;   // or only those without which nothing moves
-  bool for_nobody;  // requests for no stream too
-  size_t length;    // of the sequences
+  bool apart;  // a live block between the two, so that they are never joined
+  Extra extra;
+  size_t length;  // of the sequences
 };
 
 void PrintTo(const Configuration& configuration, std::ostream* out) { *out << configuration.name; }
@@ -248,6 +267,7 @@ class ScratchOracle : public DeviceTest, public ::testing::WithParamInterface<Co
     for (const HandedOut& live : live_) GCAP_ASSERT_OK(gcap_scratch_free(scratch_, addresses_[live.first]));
     live_.clear();
     for (int i = 0; i < config_.num_streams; ++i) {
+      if (oracle_.is_reserving[i]) gcap_scratch_reservation_release(reservations_[i]);
       GCAP_ASSERT_OK(gcap_stream_synchronize(streams_[i]));
       GCAP_ASSERT_OK(gcap_scratch_forget_stream(scratch_, streams_[i]));
       sync_ids_[i] = gcap_stream_sync_id(streams_[i]);
@@ -280,9 +300,8 @@ class ScratchOracle : public DeviceTest, public ::testing::WithParamInterface<Co
     return operation.kind == Kind::kAlloc || operation.kind == Kind::kAllocForNobody;
   }
   bool IsRepetition(const Operation& operation) const {
-    if (sequence_.empty()) {  // nothing was used, so nothing else matters
-      return !IsAllocOfOne(operation);
-    }
+    // At first nothing was used, so nothing else matters.
+    if (sequence_.empty()) return !IsAllocOfOne(operation) && operation.kind != Kind::kOpen;
     const Operation& last = sequence_.back();
     if (operation == last && operation.kind != Kind::kFree && !IsAllocOfOne(operation)) return true;
     return OnlyOrdersStreams(operation) && OnlyOrdersStreams(last) && !ShareAStream(operation, last) &&
@@ -299,6 +318,11 @@ class ScratchOracle : public DeviceTest, public ::testing::WithParamInterface<Co
     const auto end = oracle_.blocks.begin() + config_.num_blocks;
     return std::any_of(oracle_.blocks.begin(), end, [](const Block& block) { return block.owner == kNobody; });
   }
+  void AddForReservation(int stream, std::vector<Operation>* operations) const {
+    if (!oracle_.is_reserving[stream]) operations->push_back({Kind::kOpen, stream});
+    if (oracle_.is_open[stream]) operations->push_back({Kind::kClose, stream});
+    if (oracle_.is_reserving[stream]) operations->push_back({Kind::kRelease, stream});
+  }
   void AddForStream(int stream, std::vector<Operation>* operations) const {
     const bool all_free = live_.empty();
     if (AnyIsFree()) operations->push_back({Kind::kAlloc, stream});
@@ -308,7 +332,8 @@ class ScratchOracle : public DeviceTest, public ::testing::WithParamInterface<Co
       if (other != stream && oracle_.history.HasRecorded(other)) operations->push_back({Kind::kWait, stream, other});
     }
     operations->push_back({Kind::kSynchronize, stream});
-    if (!config_.all_kinds) return;
+    if (config_.extra == Extra::kReservations) AddForReservation(stream, operations);
+    if (config_.extra != Extra::kAllOfStreams) return;
     if (oracle_.history.HasRecorded(stream)) operations->push_back({Kind::kWaitOnHost, stream});
     operations->push_back({Kind::kEndRun, stream});
     operations->push_back({Kind::kEndRunWithoutWaiting, stream});
@@ -317,7 +342,7 @@ class ScratchOracle : public DeviceTest, public ::testing::WithParamInterface<Co
   std::vector<Operation> NextOperations() const {
     std::vector<Operation> all, next;
     for (int stream = 0; stream < config_.num_streams; ++stream) AddForStream(stream, &all);
-    if (config_.for_nobody && AnyIsFree()) all.push_back({Kind::kAllocForNobody, 0});
+    if (config_.extra == Extra::kForNobody && AnyIsFree()) all.push_back({Kind::kAllocForNobody, 0});
     for (size_t i = 0; i < live_.size(); ++i) all.push_back({Kind::kFree, static_cast<int>(i)});
     const bool is_last = sequence_.size() + 1 == Length();
     for (const Operation& operation : all) {
@@ -338,6 +363,7 @@ class ScratchOracle : public DeviceTest, public ::testing::WithParamInterface<Co
   void HandOut(const HandedOut& handed_out, int stream) {
     for (int i = handed_out.first; i <= handed_out.last; ++i) {
       oracle_.blocks[i].owner = stream;
+      if (stream != kNoStream && oracle_.is_open[stream]) oracle_.blocks[i].keeper = stream;
       oracle_.blocks[i].joins = 0;
     }
     live_.push_back(handed_out);
@@ -393,6 +419,19 @@ class ScratchOracle : public DeviceTest, public ::testing::WithParamInterface<Co
       oracle_.blocks[i].owner = kNobody;
       oracle_.blocks[i].last_user = owner == kNoStream ? kNobody : owner;
       oracle_.blocks[i].uses |= History::Bit(use);
+      if (owner != kNoStream && oracle_.is_open[owner]) oracle_.blocks[i].keeper = owner;
+    }
+    if (!config_.apart) oracle_.NoteJoins();
+  }
+  // A replay may have used what it had until now. What is still handed out is like any other block from now on.
+  void Release(int stream) {
+    gcap_scratch_reservation_release(reservations_[stream]);
+    oracle_.is_reserving[stream] = oracle_.is_open[stream] = false;
+    const int use = oracle_.history.Issue(stream);
+    for (Block& block : oracle_.blocks) {
+      if (block.keeper != stream) continue;
+      block.keeper = kNobody;
+      if (block.owner == kNobody) block.uses |= History::Bit(use);
     }
     if (!config_.apart) oracle_.NoteJoins();
   }
@@ -432,6 +471,15 @@ class ScratchOracle : public DeviceTest, public ::testing::WithParamInterface<Co
         ASSERT_EQ(gcap_stream_sync_id(streams_[s]), sync_ids_[s]) << "nothing was synchronised";
         break;
       case Kind::kForget: Forget(s); break;
+      case Kind::kOpen:
+        GCAP_ASSERT_OK(gcap_scratch_reservation_open(scratch_, streams_[s], &reservations_[s]));
+        oracle_.is_reserving[s] = oracle_.is_open[s] = true;
+        break;
+      case Kind::kClose:
+        gcap_scratch_reservation_close(reservations_[s]);
+        oracle_.is_open[s] = false;
+        break;
+      case Kind::kRelease: Release(s); break;
     }
     NoteSynchronisations();
   }
@@ -479,9 +527,11 @@ class ScratchOracle : public DeviceTest, public ::testing::WithParamInterface<Co
   gcap_stream_t* wall_stream_ = nullptr;
   std::array<gcap_stream_t*, kMaxStreams> streams_ = {};
   std::array<gcap_notification_t*, kMaxStreams> notifications_ = {};
+  std::array<gcap_scratch_reservation_t*, kMaxStreams> reservations_ = {};
   std::vector<void*> addresses_;
   void* wall_ = nullptr;
 
+  const LogCatcher log_;  // that what a reservation lacked cannot be made up is no news here
   std::vector<Operation> sequence_;
   Oracle oracle_;
   std::vector<HandedOut> live_;  // oldest first
@@ -492,17 +542,20 @@ class ScratchOracle : public DeviceTest, public ::testing::WithParamInterface<Co
 // The lengths are the longest for which all configurations together take a few seconds. For memory to go from a first
 // stream by way of a second to a third takes seven.
 constexpr Configuration kConfigurations[] = {
-    {"TwoStreamsOneBlockAllOperations", 2, 1, false, true, false, 6},
-    {"TwoStreamsOneBlock", 2, 1, false, false, false, 8},
-    {"TwoStreamsTwoBlocksApart", 2, 2, true, false, false, 7},
-    {"TwoStreamsTwoBlocksSideBySide", 2, 2, false, false, false, 7},
-    {"TwoStreamsAndNobodyOneBlock", 2, 1, false, false, true, 7},
-    {"TwoStreamsAndNobodyTwoBlocksApart", 2, 2, true, false, true, 6},
-    {"TwoStreamsAndNobodyTwoBlocksSideBySide", 2, 2, false, false, true, 6},
-    {"ThreeStreamsOneBlockAllOperations", 3, 1, false, true, false, 5},
-    {"ThreeStreamsOneBlock", 3, 1, false, false, false, 7},
-    {"ThreeStreamsTwoBlocksApart", 3, 2, true, false, false, 6},
-    {"ThreeStreamsTwoBlocksSideBySide", 3, 2, false, false, false, 6},
+    {"TwoStreamsOneBlockAllOperations", 2, 1, false, Extra::kAllOfStreams, 6},
+    {"TwoStreamsOneBlock", 2, 1, false, Extra::kNone, 8},
+    {"TwoStreamsTwoBlocksApart", 2, 2, true, Extra::kNone, 7},
+    {"TwoStreamsTwoBlocksSideBySide", 2, 2, false, Extra::kNone, 7},
+    {"TwoStreamsAndNobodyOneBlock", 2, 1, false, Extra::kForNobody, 7},
+    {"TwoStreamsAndNobodyTwoBlocksApart", 2, 2, true, Extra::kForNobody, 6},
+    {"TwoStreamsAndNobodyTwoBlocksSideBySide", 2, 2, false, Extra::kForNobody, 6},
+    {"TwoStreamsReservingOneBlock", 2, 1, false, Extra::kReservations, 6},
+    {"TwoStreamsReservingTwoBlocksApart", 2, 2, true, Extra::kReservations, 6},
+    {"TwoStreamsReservingTwoBlocksSideBySide", 2, 2, false, Extra::kReservations, 6},
+    {"ThreeStreamsOneBlockAllOperations", 3, 1, false, Extra::kAllOfStreams, 5},
+    {"ThreeStreamsOneBlock", 3, 1, false, Extra::kNone, 7},
+    {"ThreeStreamsTwoBlocksApart", 3, 2, true, Extra::kNone, 6},
+    {"ThreeStreamsTwoBlocksSideBySide", 3, 2, false, Extra::kNone, 6},
 };
 
 INSTANTIATE_TEST_SUITE_P(Of, ScratchOracle, ::testing::ValuesIn(kConfigurations),
