@@ -52,8 +52,10 @@ void gcap_scratch_options_init(gcap_scratch_options_t* options);
 //           in the steady state that is all.
 // Capture:  while a stream has an open reservation its allocations make no driver call; the arena never reaches the
 //           upstream allocator for them. Other streams' allocations follow the upstream allocator's rules.
-// Lifetime: the upstream allocator outlives it; so does every stream that was given, unless it was forgotten. The
-//           graphs that use its reservations end before it.
+// Lifetime: the upstream allocator outlives it; so does every stream that was given, unless it was forgotten. Of a
+//           stream that is destroyed all the same, the free blocks are free for all, and what is still handed out, or
+//           kept by its graphs, is as if gcap_allocator_alloc of gcap_scratch_allocator had given it. The graphs that
+//           use its reservations end before it.
 typedef struct gcap_scratch gcap_scratch_t;
 
 // `options` NULL: the defaults. `upstream` stays the caller's.
@@ -157,7 +159,8 @@ gcap_status_t gcap_scratch_reservation_open(gcap_scratch_t* scratch, gcap_stream
 // closed are not shared until they are freed. One release is owed for each open and reopen; the memory goes back with
 // the last. What a reopened reservation lacks it takes from where it can grow on; so it is best opened, closed and
 // reopened for the first graph too.
-//   ALREADY_EXISTS  the stream has an open reservation
+//   ALREADY_EXISTS       the stream has an open reservation
+//   FAILED_PRECONDITION  the stream was destroyed
 gcap_status_t gcap_scratch_reservation_reopen(gcap_scratch_reservation_t* reservation) GCAP_NODISCARD;
 // Names its graph in reports, e.g. "graph 3"; copied, cut after 31 bytes. A further name is listed beside the earlier
 // ones, as far as there is room, and stays listed until the memory goes back.

@@ -12,6 +12,7 @@
 
 #include <pthread.h>
 
+#include "lib/base/stream_watch.h"
 #include "lib/base/thread_state.h"
 #include "lib/scratch/pages.h"
 #include "lib/scratch/pool.h"
@@ -140,6 +141,7 @@ struct gcap_scratch {
   scratch_stream_t nobody;
   uint64_t num_device_waits;  // begun: nobody's timeline
   gcap_allocator_t* view;     // gcap_scratch_allocator
+  gcap_stream_watch_t watch;
   scratch_stream_t* streams;
   size_t num_streams;
   scratch_stream_t* forgotten;  // structs to use again
@@ -342,6 +344,17 @@ void scratch_nobody_kept(gcap_scratch_t* scratch, scratch_block_t* block);
 gcap_status_t scratch_wait_for_device(gcap_scratch_t* scratch, bool* out_waited) GCAP_NODISCARD;
 // Whether `bytes` would lie in one piece once the device was waited for.
 bool scratch_wait_would_help(const gcap_scratch_t* scratch, size_t bytes);
+
+// The point of a user's timeline that comes next: all that was done until now comes before it.
+static inline uint64_t scratch_next_point(const gcap_scratch_t* scratch, const scratch_stream_t* user) {
+  if (scratch_is_nobody(scratch, user)) return scratch->num_device_waits + 1;
+  return gcap_stream_sync_id(scratch_user_stream(user)) + 1;
+}
+
+// --- orphans.c ------------------------------------------------------------------------------------------------------
+
+// A stream is about to be destroyed. Holds nothing.
+void scratch_stream_ends(gcap_stream_watch_t* watch, gcap_stream_t* stream);
 
 // --- ladder.c -------------------------------------------------------------------------------------------------------
 

@@ -135,6 +135,15 @@ void scratch_debug_undo_free(gcap_scratch_t* scratch, scratch_tenant_t* tenant) 
   if (tenant != NULL) add_tenant(scratch->debug, tenant);
 }
 
+void scratch_debug_forget_stream(gcap_scratch_t* scratch, const gcap_stream_t* stream) {
+  if (scratch->debug == NULL) return;
+  for (size_t i = 0; i < SCRATCH_DEBUG_BUCKETS; ++i) {
+    for (scratch_tenant_t* tenant = scratch->debug->tenants[i]; tenant != NULL; tenant = tenant->next) {
+      if (tenant->stream == stream) tenant->stream = NULL;
+    }
+  }
+}
+
 // --- Validation -----------------------------------------------------------------------------------------------------
 
 // What is wrong with the zones of a block that is handed out.
@@ -150,6 +159,7 @@ static gcap_status_t validate_tenant(const scratch_debug_t* debug, const scratch
 static gcap_status_t validate_graphs(const gcap_scratch_t* scratch) {
   for (const gcap_scratch_reservation_t* r = scratch->reservations; r != NULL; r = r->next) {
     bool capturing = false;
+    if (scratch_user_stream(r->user) == NULL) continue;  // it was destroyed
     GCAP_RETURN_IF_ERROR(scratch_is_capturing(scratch_user_stream(r->user), &capturing));
     if (!capturing) GCAP_RETURN_IF_ERROR(scratch_zones_check_copies(scratch->debug, r));
   }

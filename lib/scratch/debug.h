@@ -73,6 +73,8 @@ gcap_status_t scratch_debug_begin_free(gcap_scratch_t* scratch, const scratch_bl
 void scratch_debug_end_free(gcap_scratch_t* scratch, scratch_tenant_t* tenant, gcap_allocator_event_t* out_event);
 // It stays handed out.
 void scratch_debug_undo_free(gcap_scratch_t* scratch, scratch_tenant_t* tenant);
+// The stream is about to be destroyed: its blocks are no stream's from now on.
+void scratch_debug_forget_stream(gcap_scratch_t* scratch, const gcap_stream_t* stream);
 void scratch_debug_note_trim(gcap_scratch_t* scratch, gcap_allocator_event_t* out_event);
 
 // Checks the zones of what is handed out and of what graphs used, as far as no capture forbids it, and that `num_live`

@@ -80,8 +80,9 @@ static void write_totals(writer_t* writer, const gcap_scratch_t* scratch) {
 static void write_graphs(writer_t* writer, const gcap_scratch_t* scratch) {
   for (const gcap_scratch_reservation_t* r = scratch->reservations; r != NULL; r = r->next) {
     const char* label = r->label[0] != '\0' ? r->label : "a graph";
+    const gcap_stream_t* stream = scratch_user_stream(r->user);  // NULL: it was destroyed
     write_part(writer, "%zu are kept by %s of stream %p", r->bytes, label,
-               (void*)gcap_stream_handle(scratch_user_stream(r->user)));
+               stream == NULL ? NULL : (void*)gcap_stream_handle(stream));
   }
 }
 

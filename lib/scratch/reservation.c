@@ -78,6 +78,10 @@ gcap_status_t gcap_scratch_reservation_prepare(gcap_scratch_t* scratch, gcap_str
 // Diverts the stream's allocations to the reservation, for one graph more.
 static gcap_status_t open_locked(gcap_scratch_reservation_t* reservation) {
   scratch_stream_t* user = reservation->user;
+  if (scratch_user_stream(user) == NULL) {
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "the stream of a scratch reservation of %zu bytes was destroyed",
+                       reservation->bytes);
+  }
   if (user->open != NULL) {
     return GCAP_STATUS(GCAP_ALREADY_EXISTS, "stream %p has an open scratch reservation of %zu bytes",
                        (void*)gcap_stream_handle(scratch_user_stream(user)), user->open->bytes);
@@ -187,7 +191,7 @@ static void end_locked(gcap_scratch_reservation_t* reservation) {
   gcap_scratch_t* scratch = reservation->scratch;
   scratch_stream_t* user = reservation->user;
   close_locked(reservation);
-  uint64_t used_before = gcap_stream_sync_id(scratch_user_stream(user)) + 1;
+  uint64_t used_before = scratch_next_point(scratch, user);
   scratch_block_t* block;
   while ((block = scratch_pool_first(&reservation->pool)) != NULL) {
     scratch_pool_remove(&reservation->pool, block);

@@ -84,6 +84,8 @@ gcap_status_t gcap_scratch_create(gcap_allocator_t* upstream, const gcap_scratch
   pthread_mutex_init(&scratch->mutex, NULL);
   scratch_pages_init(&scratch->pages);
   scratch_nobody_init(scratch);
+  scratch->watch.stream_ends = scratch_stream_ends;
+  gcap_stream_watch_add(&scratch->watch);
   *out_scratch = scratch;
   return NULL;
 }
@@ -93,7 +95,7 @@ void scratch_set_test_hooks(gcap_scratch_t* scratch, const scratch_test_hooks_t*
 }
 
 static gcap_status_t check_unused(const gcap_scratch_t* scratch) {
-  size_t num_live = scratch_num_live(&scratch->nobody), num_reservations = 0;
+  size_t num_live = scratch_num_live(&scratch->nobody), num_reservations = scratch->nobody.num_reservations;
   for (const scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
     num_live += scratch_num_live(user);
     num_reservations += user->num_reservations;
@@ -120,6 +122,7 @@ gcap_status_t gcap_scratch_destroy(gcap_scratch_t* scratch) {
   }
   scratch_let_go(scratch);
   if (status != NULL) return status;
+  gcap_stream_watch_remove(&scratch->watch);
   scratch_free_streams(scratch);
   scratch_free_blocks(scratch);
   gcap_allocator_destroy(scratch->view);
@@ -226,6 +229,7 @@ static gcap_status_t take_back(gcap_scratch_t* scratch, scratch_block_t* block) 
   }
   scratch_region_t* region = scratch_find_region(scratch, scratch_block_base(block));
   if (region->reserved) return take_back_reserved(scratch, region);
+  if (scratch_block_reservation(block) != NULL) --scratch_block_reservation(block)->num_live;
   scratch_nobody_freed(scratch, block);
   scratch_put(scratch, block);
   return NULL;

@@ -28,7 +28,7 @@ void scratch_nobody_freed(gcap_scratch_t* scratch, scratch_block_t* block) {
   nobody->in_use_bytes -= block->bytes;
   nobody->requested_in_use_bytes -= block->requested_bytes;
   scratch_block_set_state(block, SCRATCH_FREE);
-  block->used_before = scratch->num_device_waits + 1;
+  block->used_before = scratch_next_point(scratch, nobody);
 }
 
 void scratch_nobody_kept(gcap_scratch_t* scratch, scratch_block_t* block) {

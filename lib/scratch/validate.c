@@ -162,7 +162,7 @@ static gcap_status_t check_stream(gcap_scratch_t* scratch, const scratch_stream_
 }
 
 static gcap_status_t check_nobody(const gcap_scratch_t* scratch) {
-  size_t bytes = 0, num_live = 0, num_reserved = 0;
+  size_t bytes = 0, num_live = 0, num_reserved = 0, num_reservations = 0;
   count_blocks(scratch, &scratch->nobody, NULL, &bytes, &num_live);
   REQUIRE(num_live == scratch_num_live(&scratch->nobody), "%zu live blocks are of no stream, the counters say %zu",
           num_live, (size_t)scratch_num_live(&scratch->nobody));
@@ -174,6 +174,12 @@ static gcap_status_t check_nobody(const gcap_scratch_t* scratch) {
                 scratch_is_nobody(scratch, scratch_block_user(region->first)),
             "reserved region %p is not one live block of no stream", (void*)region->base);
   }
+  for (const gcap_scratch_reservation_t* r = scratch->reservations; r != NULL; r = r->next) {
+    num_reservations += scratch_is_nobody(scratch, r->user);
+  }
+  REQUIRE(num_reservations == scratch->nobody.num_reservations,
+          "%zu reservations are of streams that are gone, the counter says %zu", num_reservations,
+          scratch->nobody.num_reservations);
   REQUIRE(num_reserved <= scratch->stats.num_reserves, "%zu regions are reserved, and %zu ever were", num_reserved,
           (size_t)scratch->stats.num_reserves);
   return NULL;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "lib/base/cuda_guard.h"
+#include "lib/base/stream_watch.h"
 #include "lib/base/thread_state.h"
 #include "lib/stream/stream_internal.h"
 
@@ -168,6 +169,7 @@ gcap_status_t gcap_stream_destroy(gcap_stream_t* stream) {
     status = gcap_status_join(status, deferred_run(stream, /*all=*/true));
   } while (stream->deferred != NULL);  // a release may defer another
   status = gcap_status_join(status, attachments_destroy(stream));
+  gcap_stream_watch_tell(stream);
   timeline_leave(stream);
   gcap_stream_table_remove(&stream->entry);
   if (stream->ownership == GCAP_STREAM_OWNED) {

@@ -5,6 +5,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -265,6 +266,83 @@ TEST_F(UntaggedScratch, DestroyRefusesWhileItIsHandedOut) {
   Validate();
   Free(ptr);
   Free(weights);
+}
+
+// --- Streams that are destroyed -------------------------------------------------------------------------------------
+
+TEST_F(UntaggedScratch, WhatADestroyedStreamUsedIsFreeForAll) {
+  gcap_stream_t* stream = nullptr;
+  GCAP_ASSERT_OK(gcap_stream_create(0, &stream));
+  char* ptr = Alloc(kChunk, stream);
+  Free(ptr);
+  GCAP_EXPECT_OK(gcap_stream_destroy(stream));
+  Validate();
+  EXPECT_EQ(Alloc(kChunk, a_), ptr);
+  Free(ptr);
+  EXPECT_EQ(Stats().num_allocs, 2u);
+}
+
+// Any stream may have been told to use it since.
+TEST_F(UntaggedScratch, FreeOnADestroyedStreamIsOfNobodyKnowsWhom) {
+  gcap_stream_t* stream = nullptr;
+  GCAP_ASSERT_OK(gcap_stream_create(0, &stream));
+  char* ptr = Alloc(kChunk, stream);
+  char* other = Alloc(100, stream);
+  GCAP_EXPECT_OK(gcap_stream_destroy(stream));
+  Validate();
+  EXPECT_EQ(Stats().in_use_bytes, kChunk + kGranule);
+  Free(ptr);
+  GCAP_EXPECT_FAILS(gcap_scratch_free(scratch_, ptr), GCAP_INVALID_ARGUMENT, "freed already");
+  char* of_stream = Alloc(kChunk, a_);
+  EXPECT_NE(of_stream, ptr);
+  EXPECT_EQ(AllocUntagged(kChunk), ptr);
+  EXPECT_EQ(Stats().num_allocs, 4u);
+  for (char* block : {ptr, other, of_stream}) Free(block);
+  EXPECT_EQ(Stats().in_use_bytes, 0u);
+}
+
+TEST_F(UntaggedScratch, AReservationOfADestroyedStreamCanOnlyBeReleased) {
+  gcap_stream_t* stream = nullptr;
+  GCAP_ASSERT_OK(gcap_stream_create(0, &stream));
+  Free(Alloc(2 * kChunk, stream));
+  gcap_scratch_reservation_t* reservation = Open(stream);
+  char* freed = Alloc(kChunk, stream);
+  char* live = Alloc(kChunk, stream);
+  Free(freed);
+  GCAP_EXPECT_OK(gcap_stream_destroy(stream));
+  Validate();
+  EXPECT_EQ(gcap_scratch_reservation_bytes(reservation), 2 * kChunk);
+  GCAP_EXPECT_FAILS(gcap_scratch_reservation_reopen(reservation), GCAP_FAILED_PRECONDITION, "was destroyed");
+  EXPECT_GT(gcap_scratch_describe(scratch_, nullptr, 0), 0);
+  GCAP_EXPECT_FAILS(gcap_scratch_destroy(scratch_), GCAP_FAILED_PRECONDITION, "1 reservations");
+  Free(live);
+  Release(reservation);
+  char* other = Alloc(2 * kChunk, a_);
+  EXPECT_NE(other, freed) << "a replay may have used it on any stream";
+  EXPECT_EQ(AllocUntagged(2 * kChunk), std::min(freed, live));
+  Free(std::min(freed, live));
+  Free(other);
+}
+
+TEST_F(UntaggedScratch, DebugOptionsSurviveADestroyedStream) {
+  gcap_allocator_t* device = nullptr;
+  GCAP_ASSERT_OK(gcap_device_allocator_create(0, &device));
+  options_.red_zones = options_.poison_on_free = true;
+  options_.recorded_operations = 10;
+  gcap_scratch_t* scratch = nullptr;
+  GCAP_ASSERT_OK(gcap_scratch_create(device, &options_, &scratch));
+  gcap_stream_t* stream = nullptr;
+  GCAP_ASSERT_OK(gcap_stream_create(0, &stream));
+  void* ptr = nullptr;
+  void* untagged = nullptr;
+  GCAP_ASSERT_OK(gcap_scratch_alloc(scratch, 100, stream, &ptr));
+  GCAP_ASSERT_OK(gcap_allocator_reserve(gcap_scratch_allocator(scratch), 100, &untagged));
+  GCAP_EXPECT_OK(gcap_stream_destroy(stream));
+  GCAP_EXPECT_OK(gcap_scratch_validate(scratch));
+  for (void* block : {ptr, untagged}) GCAP_EXPECT_OK(gcap_scratch_free(scratch, block));
+  GCAP_EXPECT_OK(gcap_scratch_validate(scratch));
+  GCAP_EXPECT_OK(gcap_scratch_destroy(scratch));
+  gcap_allocator_destroy(device);
 }
 
 TEST_F(UntaggedScratch, RejectsBadInput) {
