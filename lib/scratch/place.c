@@ -1,11 +1,10 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Placement: which free block a stream gets. First what its open reservation keeps, by itself or together with the
-// free memory above it; one that graphs share begins where there is room to grow. So they need little more than the
-// largest of them. Then the lists:
-// what carries its own tag, what nobody uses, and last what other streams used and it has waited for. Only when these
-// have nothing follows the slow way that must come before any growth: neighbours that this very stream may all have are
-// gathered into one block, whatever their tags.
+// Placement: which free block a stream gets. First what its open reservation keeps, by itself or together with the free
+// memory above it; one that graphs share begins where there is room to grow. So they need little more than the largest
+// of them. Then the lists: what carries the stream's own tag, what nobody uses, and last what other streams used and it
+// has waited for. Only when these have nothing follows the slow way that must come before any growth: neighbours that
+// this very stream may all have are gathered into one block, whatever their tags.
 //
 // Why gathering is sound: the stream has waited for every use of the parts, so whoever waits for the stream later than
 // now comes after all of them; its own tag covers them. Likewise when a block passes from one stream to another.

@@ -45,7 +45,8 @@ static size_t lacking_bytes(scratch_supply_t supply, size_t needed_bytes, size_t
 // What is found or got is made the stream's own, so that no other stream takes it before the capture does.
 static gcap_status_t provide(gcap_scratch_t* scratch, scratch_stream_t* user) {
   size_t needed = scratch_peak_bytes(user);
-  size_t largest = scratch_block_bytes(user->max_alloc_bytes);
+  size_t largest = scratch_block_bytes(user->max_alloc_bytes) + 2 * scratch_zone_bytes(scratch);
+  if (largest > needed) largest = needed;  // it was handed out, or nothing was
   size_t bytes = lacking_bytes(scratch_count_supply(scratch, user, /*own=*/true), needed, largest);
   if (bytes == 0) return NULL;
   scratch_block_t* block = scratch_find_elsewhere(scratch, user, bytes);
