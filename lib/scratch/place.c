@@ -9,6 +9,9 @@
 // Why gathering is sound: the stream has waited for every use of the parts, so whoever waits for the stream later than
 // now comes after all of them; its own tag covers them. Likewise when a block passes from one stream to another.
 //
+// What a stream used whose reservation is open is nobody else's meanwhile: its capture counts on it and cannot grow.
+// Only when memory is out it may become free for all (ladder.c).
+//
 // A request that names no stream gets what nobody uses and nothing else (untagged.c).
 //
 // Cached blocks are moved to the pools before these are looked into: the own ones first, the others' only when nothing
@@ -57,11 +60,15 @@ static scratch_block_t* find_for_nobody(gcap_scratch_t* scratch, size_t bytes) {
   return scratch_pool_find(&scratch->untagged, bytes, NULL);
 }
 
+// Whether a capture may yet need what the stream used. A thread that captures itself cannot grow either, so it takes it
+// all the same.
+static bool counts_on_it(const scratch_stream_t* producer) { return producer->open != NULL && !gcap_thread_captures(); }
+
 scratch_block_t* scratch_find_elsewhere(gcap_scratch_t* scratch, const scratch_stream_t* user, size_t bytes) {
   scratch_block_t* block = scratch_pool_find(&scratch->untagged, bytes, NULL);
   if (block == NULL) scratch_flush_all(scratch);
   for (scratch_stream_t* other = scratch->streams; block == NULL && other != NULL; other = other->next) {
-    if (other == user) continue;
+    if (other == user || counts_on_it(other)) continue;
     block = scratch_pool_find(&other->pool, bytes, scratch->test_hooks.ignore_tags ? NULL : user);
   }
   return block;
@@ -76,7 +83,10 @@ static scratch_block_t* find_in_lists(gcap_scratch_t* scratch, scratch_stream_t*
 static bool may_have(const scratch_stream_t* user, const scratch_block_t* block) {
   if (scratch_block_state(block) == SCRATCH_LIVE) return false;
   const gcap_scratch_reservation_t* reservation = scratch_block_reservation(block);
-  return reservation != NULL ? reservation == user->open : scratch_comes_after(user, block);
+  if (reservation != NULL) return reservation == user->open;
+  const scratch_stream_t* producer = scratch_block_user(block);
+  if (producer != NULL && producer != user && counts_on_it(producer)) return false;
+  return scratch_comes_after(user, block);
 }
 
 scratch_supply_t scratch_count_supply(const gcap_scratch_t* scratch, const scratch_stream_t* user, bool own) {

@@ -21,14 +21,16 @@ using gcap::testing::GraphOptions;
 using gcap::testing::Outcome;
 using gcap::testing::WalkFaults;
 
-// One eager run that writes to a block of scratch, and gives its address.
-gcap_status_t TouchScratch(gcap_ep_runtime_t* runtime, size_t bytes, void** out_block) {
-  GCAP_RETURN_IF_ERROR(gcap_ep_runtime_run_start(runtime, GCAP_GRAPH_ID_NONE));
+// One run that writes to a block of scratch, and gives its address.
+gcap_status_t TouchScratch(gcap_ep_runtime_t* runtime, size_t bytes, void** out_block, int id = GCAP_GRAPH_ID_NONE) {
+  GCAP_RETURN_IF_ERROR(gcap_ep_runtime_run_start(runtime, id));
   gcap_run_resources_t run;
   GCAP_RETURN_IF_ERROR(gcap_ep_runtime_get_run_resources(runtime, &run));
   gcap_status_t status = gcap_scratch_alloc(run.scratch, bytes, run.stream, out_block);
-  if (status == nullptr) status = GCAP_CUDA(cudaMemsetAsync(*out_block, 1, bytes, gcap_stream_handle(run.stream)));
-  if (status == nullptr) status = gcap_scratch_free(run.scratch, *out_block);
+  if (status == nullptr) {
+    status = GCAP_CUDA(cudaMemsetAsync(*out_block, 1, bytes, gcap_stream_handle(run.stream)));
+    status = gcap_status_join(status, gcap_scratch_free(run.scratch, *out_block));
+  }
   gcap_status_t ended = gcap_ep_runtime_run_end(runtime, status, /*synchronize=*/false);
   return gcap_status_join(status, ended);
 }
@@ -92,6 +94,38 @@ TEST(EpRuntimeSim, DestroySurvivesAFailureOfEachOfItsCalls) {
     return hit;
   });
   EXPECT_GE(failed, 6u);
+}
+
+// Two graphs share their scratch. Whatever fails while the second one is captured, the first one has its own.
+TEST(EpRuntimeSim, SharedCaptureSurvivesAFailureOfEachOfItsCalls) {
+  constexpr size_t kBytes = size_t{1} << 21;  // more than a first region
+  gcap_options_t options = GraphOptions(1);
+  options.arena_share_graph_memory = true;
+  const uint64_t failed = WalkFaults([&](uint64_t n) {
+    const size_t before = gcap_sim_live(nullptr);
+    gcap_ep_runtime_t* runtime = nullptr;
+    GCAP_EXPECT_OK(gcap_ep_runtime_create(&options, &runtime));
+    void* block = nullptr;
+    for (int id : {0, 1, 0}) GCAP_EXPECT_OK(TouchScratch(runtime, (id + 1) * kBytes, &block, id));
+    ArmedFault fault(n);
+    const Outcome outcome(TouchScratch(runtime, 2 * kBytes, &block, 1));
+    const bool hit = fault.Disarm();
+    EXPECT_TRUE(hit || outcome.ok()) << outcome.message;
+    gcap_graph_info_t info[2];
+    for (int id : {0, 1}) gcap_ep_runtime_get_graph_info(runtime, id, &info[id]);
+    EXPECT_EQ(info[0].state, GCAP_GRAPH_CAPTURED);
+    EXPECT_EQ(info[1].bytes, info[1].state == GCAP_GRAPH_CAPTURED ? info[0].bytes : 0u) << outcome.message;
+    EXPECT_GE(info[0].bytes + info[1].bytes, kBytes);
+    bool replayed = false;
+    GCAP_EXPECT_OK(gcap_ep_runtime_replay_graph(runtime, 0, /*synchronize=*/true, &replayed));
+    EXPECT_TRUE(replayed);
+    GCAP_EXPECT_OK(gcap_scratch_validate(gcap_ep_runtime_scratch(runtime)));
+    GCAP_EXPECT_OK(gcap_ep_runtime_destroy(runtime));
+    // What could not be destroyed is left.
+    EXPECT_TRUE(outcome.Names("Destroy") || gcap_sim_live(nullptr) == before) << outcome.message;
+    return hit;
+  });
+  EXPECT_GE(failed, 5u);
 }
 
 TEST(EpRuntimeSim, MemoryOfAStreamThatCouldNotBeDrainedIsNeverHandedOutAgain) {

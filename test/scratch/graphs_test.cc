@@ -186,6 +186,33 @@ TEST_F(Graphs, PreparationSeesToTheLargestBlock) {
   Release(other);
 }
 
+TEST_F(Graphs, WhatAStreamUsedIsNobodyElsesWhileItsReservationIsOpen) {
+  CreateTight();
+  Run(a_, {10});
+  Synchronize(a_);
+  gcap_scratch_reservation_t* graph = Open(a_);
+  Run(b_, {8});
+  EXPECT_EQ(NumRequests(), 2u) << "b has its own";
+  Run(a_, {10});
+  Close(graph);
+  EXPECT_EQ(NumRequests(), 2u);
+  Release(graph);
+  Synchronize(a_);
+  Run(b_, {10});
+  EXPECT_EQ(NumRequests(), 2u) << "a captures no more";
+}
+
+TEST_F(Graphs, WhatAStreamUsedIsFreeForAllRatherThanMemoryIsOut) {
+  options_.memory_limit_bytes = kChunk;
+  Create();
+  Run(a_, {16});
+  Synchronize(a_);
+  gcap_scratch_reservation_t* graph = Open(a_);
+  Run(b_, {8});
+  Close(graph);
+  Release(graph);
+}
+
 TEST_F(Graphs, PreparationMakesUpTheDeficitOfACapture) {
   Run(a_, {kChunk / kGranule});
   gcap_scratch_reservation_t* failed = Open(a_);

@@ -292,12 +292,14 @@ class ScratchModel : public DeviceTest, public ::testing::WithParamInterface<uns
     ASSERT_EQ(outcome.code, in_use ? GCAP_FAILED_PRECONDITION : GCAP_OK) << outcome.message;
     if (!in_use) largest_[stream] = 0;
   }
-  // Nothing runs: the longest run of free granules can be had, and nothing longer without upstream.
+  // Nothing runs and nothing is captured: the longest run of free granules can be had, and nothing longer without
+  // upstream.
   void Quiesce() {
-    for (int i = 0; i < kStreams; ++i) Synchronize(i);
-    int stream = 0;
-    while (stream < kStreams && OpenOf(stream) != nullptr) ++stream;
-    if (stream == kStreams) return;
+    for (int i = 0; i < kStreams; ++i) {
+      Synchronize(i);
+      if (OpenOf(i) != nullptr) OpenOrClose(i);
+    }
+    const int stream = Random(kStreams);
     const size_t longest = LongestFreeRun();
     upstream_.most_bytes = 0;
     const bool possible = longest == 0 || TryAlloc(longest * kGranule, stream);
