@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "bench/scratch/trace.h"
@@ -68,11 +69,10 @@ struct Trace {
 };
 
 inline size_t PeakLiveBytes(const Trace& trace) {
-  std::vector<size_t> bytes_of;
+  std::unordered_map<uint64_t, size_t> bytes_of;
   size_t live = 0, peak = 0;
   for (const TraceOp& op : trace.ops) {
     if (op.kind == TraceOp::kTrim) continue;
-    if (bytes_of.size() <= op.block) bytes_of.resize(op.block + 1);
     if (op.kind == TraceOp::kFree) {
       live -= bytes_of[op.block];
     } else {

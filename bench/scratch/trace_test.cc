@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "bench/scratch/draws.h"
+
 namespace {
 
 using gcap::bench::ReadTrace;
@@ -88,6 +90,55 @@ TEST(Trace, AFileThatIsNotThereIsNamed) {
   std::string error;
   EXPECT_FALSE(ReadTrace("nowhere.trace", &ops, &error));
   EXPECT_EQ(error, "nowhere.trace: cannot be opened");
+}
+
+// The generator's published first values from state 0.
+TEST(Draws, AreThoseOfSplitmix64) {
+  gcap::bench::Random random(0);
+  EXPECT_EQ(random.Next(), 0xe220a8397b1dcdafu);
+  EXPECT_EQ(random.Next(), 0x6e789e6aa1b965f4u);
+  EXPECT_EQ(random.Next(), 0x06c45d188009454fu);
+}
+
+TEST(Draws, SizesLieInTheirRangeInEachPowerOfTwo) {
+  gcap::bench::Random random(gcap::bench::kSeed);
+  int of_power[12] = {};
+  for (int i = 0; i < 12000; ++i) {
+    const size_t bytes = random.Bytes(256, 12);
+    ASSERT_GE(bytes, 256u);
+    ASSERT_LT(bytes, size_t{256} << 12);
+    for (int power = 11;; --power) {
+      if (bytes < size_t{256} << power) continue;
+      ++of_power[power];
+      break;
+    }
+  }
+  // 1,000 expected of each; its standard deviation is 30.
+  for (int count : of_power) EXPECT_NEAR(count, 1000, 150);
+}
+
+TEST(Draws, MadeUpTracesReadAsTracesAndEndWithNothingLive) {
+  for (const gcap::bench::Trace& trace : gcap::bench::MadeUpTraces()) {
+    std::string text;
+    size_t allocations = 0;
+    for (const TraceOp& op : trace.ops) {
+      const bool gives = op.kind == TraceOp::kAlloc;
+      allocations += gives;
+      text += gives ? "a " + std::to_string(op.block) + " " + std::to_string(op.bytes) + " 1\n"
+                    : "f " + std::to_string(op.block) + "\n";
+    }
+    std::vector<TraceOp> ops;
+    EXPECT_EQ(ErrorOf(text, &ops), "") << trace.name;
+    EXPECT_EQ(ops.size(), 2 * allocations) << trace.name;
+  }
+}
+
+TEST(Draws, PeakOfATraceIsOfWhatLivesAtATime) {
+  gcap::bench::Trace trace = {"by hand", {}};
+  std::string error;
+  std::ofstream(Path()) << "a 1 100 1\na 2 50 1\nf 1\nt\nr 3 70 \na 4 10 2\nf 2\n";
+  ASSERT_TRUE(ReadTrace(Path(), &trace.ops, &error)) << error;
+  EXPECT_EQ(gcap::bench::PeakLiveBytes(trace), 150u);
 }
 
 }  // namespace
