@@ -15,7 +15,8 @@
 
 // --- Life -----------------------------------------------------------------------------------------------------------
 
-gcap_status_t scratch_debug_create(const gcap_scratch_options_t* options, scratch_debug_t** out_debug) {
+gcap_status_t scratch_debug_create(const gcap_scratch_options_t* options, const gcap_allocator_t* upstream,
+                                   scratch_debug_t** out_debug) {
   *out_debug = NULL;
   if (!options->red_zones && !options->poison_on_free && options->recorded_operations == 0 &&
       options->on_event == NULL) {
@@ -24,6 +25,7 @@ gcap_status_t scratch_debug_create(const gcap_scratch_options_t* options, scratc
   scratch_debug_t* debug = calloc(1, sizeof(*debug));
   if (debug == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for scratch's debug options");
   debug->red_zones = options->red_zones;
+  debug->to_host = gcap_allocator_device(upstream) < 0 ? cudaMemcpyHostToHost : cudaMemcpyDeviceToHost;
   debug->poison_on_free = options->poison_on_free;
   gcap_status_t status = scratch_record_create(debug, options->recorded_operations);
   if (status != NULL) {

@@ -38,6 +38,7 @@ enum { SCRATCH_DEBUG_BUCKETS = 1024 };  // a power of two; more blocks than that
 
 struct scratch_debug {
   bool red_zones, poison_on_free;
+  enum cudaMemcpyKind to_host;  // from the memory of upstream
   uint64_t num_calls;
   scratch_tenant_t* tenants[SCRATCH_DEBUG_BUCKETS];  // by address
   scratch_call_t* calls;                             // a ring of this many places, the youngest
@@ -55,7 +56,8 @@ static inline size_t scratch_zone_bytes(const gcap_scratch_t* scratch) {
 // Makes what the options ask for; NULL when they ask for nothing. The functions below then do nothing.
 //   INVALID_ARGUMENT    recorded_operations is too large
 //   RESOURCE_EXHAUSTED  no host memory
-gcap_status_t scratch_debug_create(const gcap_scratch_options_t* options, scratch_debug_t** out_debug) GCAP_NODISCARD;
+gcap_status_t scratch_debug_create(const gcap_scratch_options_t* options, const gcap_allocator_t* upstream,
+                                   scratch_debug_t** out_debug) GCAP_NODISCARD;
 void scratch_debug_destroy(scratch_debug_t* debug);
 
 // A block was just handed out for `stream`. `out_event` is what scratch_debug_report wants; sequence 0 if nothing. On

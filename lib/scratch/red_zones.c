@@ -73,20 +73,20 @@ typedef struct zone_images {
   unsigned char lower[kMaxZoneBytes], upper[kMaxZoneBytes];
 } zone_images_t;
 
-static gcap_status_t copy_zone(gcap_stream_t* stream, zone_t zone, unsigned char* image) {
-  return GCAP_CUDA(cudaMemcpyAsync(image, zone.base, zone.bytes, cudaMemcpyDefault, gcap_stream_handle(stream)));
+static gcap_status_t copy_zone(const scratch_debug_t* debug, gcap_stream_t* stream, zone_t zone, unsigned char* image) {
+  return GCAP_CUDA(cudaMemcpyAsync(image, zone.base, zone.bytes, debug->to_host, gcap_stream_handle(stream)));
 }
 
-static gcap_status_t copy_zones(const scratch_tenant_t* tenant, zone_images_t* images) {
-  gcap_status_t status = copy_zone(tenant->stream, lower_zone(tenant), images->lower);
-  return status != NULL ? status : copy_zone(tenant->stream, upper_zone(tenant), images->upper);
+static gcap_status_t copy_zones(const scratch_debug_t* debug, const scratch_tenant_t* tenant, zone_images_t* images) {
+  gcap_status_t status = copy_zone(debug, tenant->stream, lower_zone(tenant), images->lower);
+  return status != NULL ? status : copy_zone(debug, tenant->stream, upper_zone(tenant), images->upper);
 }
 
-static gcap_status_t read_zones(const scratch_tenant_t* tenant, zone_images_t* images) {
+static gcap_status_t read_zones(const scratch_debug_t* debug, const scratch_tenant_t* tenant, zone_images_t* images) {
   const int device_id = gcap_stream_device(tenant->stream);
   gcap_thread_setting_t previous;
   GCAP_RETURN_IF_ERROR(gcap_thread_enter(device_id, &previous));
-  gcap_status_t status = copy_zones(tenant, images);
+  gcap_status_t status = copy_zones(debug, tenant, images);
   // Also after a failure: a copy that was issued writes to `images`.
   status = gcap_status_join(status, GCAP_CUDA(cudaStreamSynchronize(gcap_stream_handle(tenant->stream))));
   return gcap_status_join(status, gcap_thread_leave(device_id, &previous));
@@ -127,7 +127,7 @@ gcap_status_t scratch_zones_check(const scratch_debug_t* debug, const scratch_te
                                   gcap_status_t* out_damage) {
   *out_damage = NULL;
   zone_images_t images;
-  GCAP_RETURN_IF_ERROR(read_zones(tenant, &images));
+  GCAP_RETURN_IF_ERROR(read_zones(debug, tenant, &images));
   *out_damage = judge(debug, tenant, /*graph=*/NULL, &images);
   return NULL;
 }
@@ -152,7 +152,7 @@ gcap_status_t scratch_zones_capture(gcap_scratch_reservation_t* reservation, con
   const int device_id = gcap_stream_device(tenant->stream);
   int previous = 0;
   GCAP_RETURN_IF_ERROR(gcap_device_push(device_id, &previous));
-  gcap_status_t status = copy_zones(tenant, &copy->images);
+  gcap_status_t status = copy_zones(reservation->scratch->debug, tenant, &copy->images);
   return gcap_status_join(status, gcap_device_pop(device_id, previous));
 }
 

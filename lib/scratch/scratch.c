@@ -69,7 +69,7 @@ gcap_status_t gcap_scratch_create(gcap_allocator_t* upstream, const gcap_scratch
   if (scratch == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a scratch arena");
   scratch->upstream = upstream;
   gcap_status_t status = scratch_view_create(scratch);
-  if (status == NULL) status = scratch_debug_create(&checked, &scratch->debug);
+  if (status == NULL) status = scratch_debug_create(&checked, upstream, &scratch->debug);
   if (status != NULL) {
     gcap_allocator_destroy(scratch->view);
     free(scratch);

@@ -17,6 +17,7 @@
 #include "gcap/ep_ops.h"
 #include "gtest/gtest.h"
 #include "test/ep/runtime_test.h"
+#include "test/support/log_catcher.h"
 
 namespace {
 
@@ -47,6 +48,20 @@ TEST_F(EpRuntime, CreateNamesATraceFileThatCannotBeWritten) {
   std::strcpy(options.arena_trace_file, "/dev/null/none");
   GCAP_EXPECT_FAILS(gcap_ep_runtime_create(&options, &runtime_), GCAP_INVALID_ARGUMENT, "/dev/null/none");
   EXPECT_EQ(runtime_, nullptr);
+}
+
+TEST_F(EpRuntime, TraceFileThatIsIncompleteIsLogged) {
+  gcap_options_t options = GraphOptions();
+  std::strcpy(options.arena_trace_file, "/dev/full");
+  Create(options);
+  const gcap_run_resources_t run = Resources();
+  void* ptr = nullptr;
+  GCAP_EXPECT_OK(gcap_scratch_alloc(run.scratch, 1000, run.stream, &ptr));
+  GCAP_EXPECT_OK(gcap_scratch_free(run.scratch, ptr));
+  const gcap::testing::LogCatcher log;
+  GCAP_EXPECT_OK(gcap_ep_runtime_destroy(runtime_));
+  runtime_ = nullptr;
+  EXPECT_NE(log.text().find("the trace file is incomplete: No space left on device"), std::string::npos) << log.text();
 }
 
 // What several threads did stands in an order in which it can be done again.

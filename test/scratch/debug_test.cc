@@ -309,6 +309,26 @@ TEST_F(ScratchRedZones, AreReadBesideACaptureOfAnotherThread) {
   EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
 }
 
+TEST_F(ScratchDebug, PinnedMemoryIsWatchedToo) {
+  options_.red_zones = options_.poison_on_free = true;
+  gcap_allocator_t* pinned = nullptr;
+  GCAP_ASSERT_OK(gcap_pinned_allocator_create(&pinned));
+  GCAP_ASSERT_OK(gcap_scratch_create(pinned, &options_, &scratch_));
+  char* good = Alloc(300, a_);
+  char* bad = Alloc(300, a_);
+  GCAP_EXPECT_OK(gcap_stream_synchronize(a_));
+  bad[300] = 0x55;
+  Set(good, 0, 300, a_);
+  GCAP_EXPECT_OK(gcap_scratch_free(scratch_, good));
+  GCAP_EXPECT_FAILS(gcap_scratch_validate(scratch_), GCAP_INTERNAL, "byte 1 after it is 0x55");
+  GCAP_EXPECT_FAILS(gcap_scratch_free(scratch_, bad), GCAP_INTERNAL, "byte 1 after it is 0x55");
+  GCAP_EXPECT_OK(gcap_stream_synchronize(a_));
+  EXPECT_EQ(std::vector<unsigned char>(good, good + 300), Bytes(300, 0xFF));
+  GCAP_EXPECT_OK(gcap_scratch_destroy(scratch_));
+  scratch_ = nullptr;
+  gcap_allocator_destroy(pinned);
+}
+
 // --- Poison ---------------------------------------------------------------------------------------------------------
 
 TEST_F(ScratchDebug, PoisonIsWhatAUseAfterTheFreeSees) {
