@@ -50,6 +50,7 @@ constexpr int kOperations = 1000000;
 constexpr int kStepsOfAThread = 20000;
 #endif
 constexpr int kOperationsWithoutSafety = 20000;
+constexpr int kOperationsWithDebugOptions = 50000;
 constexpr int kOperationsPerLook = 1000;  // at the reports, each of which is told once between two looks
 
 // The simulator reads it at its first use, which is after this.
@@ -137,6 +138,8 @@ class ScratchRaces : public ::testing::Test {
     options.initial_chunk_bytes = 64 << 10;
     options.max_extend_bytes = 128 << 10;
     options.memory_limit_bytes = 448 << 10;
+    options.red_zones = options.poison_on_free = debugs_;
+    options.recorded_operations = debugs_ ? 100 : 0;
     GCAP_ASSERT_OK(gcap_scratch_create(device_, &options, &scratch_));
     scratch_set_test_hooks(scratch_, &hooks);
   }
@@ -163,6 +166,7 @@ class ScratchRaces : public ::testing::Test {
     return 2 * sizeof(uint64_t) + (*random)() % most;
   }
 
+  bool debugs_ = false;  // with all debug options
   gcap_allocator_t* device_ = nullptr;
   gcap_scratch_t* scratch_ = nullptr;
   std::array<gcap_stream_t*, kStreams> streams_ = {};
@@ -400,6 +404,17 @@ TEST_F(RandomOperations, OfAMillionNoneRaces) {
   EXPECT_GT(num_replays_, 0u);
   EXPECT_GT(num_shared_, 0u);
   EXPECT_GT(num_refusals_, 0u);
+}
+
+// What the debug options write and read is in order with the blocks' own work, in graphs too, and never wrong.
+TEST_F(RandomOperations, WithDebugOptionsNoneRaces) {
+  debugs_ = true;
+  Run(kOperationsWithDebugOptions, {});
+  EXPECT_FALSE(HasFailure()) << "operation " << num_done_;
+  EXPECT_EQ(num_reports_, 0u);
+  EXPECT_EQ(g_wrong_values, 0u);
+  EXPECT_GT(num_passed_on_, 0u) << "nothing was at stake";
+  EXPECT_GT(num_replays_, 0u);
 }
 
 TEST_F(RandomOperations, WithoutTagsRace) {
