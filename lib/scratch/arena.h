@@ -57,6 +57,7 @@ typedef struct scratch_stream {
   uint8_t cache_credit[SCRATCH_NUM_CACHE_BINS];    // see front.c
   scratch_block_t* cache[SCRATCH_NUM_CACHE_BINS];  // by scratch_pool_bin, most recently freed first, linked by `next`
   scratch_pool_t pool;                             // free blocks of the arena that carry its tag
+  bool cannot_grow;                                // its request of now: it captures, or there is no memory
   size_t num_reservations;
   scratch_bias_t biases[SCRATCH_NUM_BIASES];
   scratch_bias_t* resting_bias;  // `bias` while the arena is held

@@ -36,7 +36,9 @@ typedef struct climb {
 static void try_placing(climb_t* climb) {
   const scratch_request_t* request = climb->request;
   if (request->reserved) return;
+  request->user->cannot_grow = climb->is_short || request->user->open != NULL || gcap_thread_captures();
   gcap_status_t status = scratch_place(climb->scratch, request->user, request->bytes, &climb->block);
+  request->user->cannot_grow = false;
   if (status == NULL) return;
   climb->failure = gcap_status_join(status, climb->failure);
   climb->is_short = false;  // of host memory

@@ -9,8 +9,7 @@
 // Why gathering is sound: the stream has waited for every use of the parts, so whoever waits for the stream later than
 // now comes after all of them; its own tag covers them. Likewise when a block passes from one stream to another.
 //
-// What a stream used whose reservation is open is nobody else's meanwhile: its capture counts on it and cannot grow.
-// Only when memory is out it may become free for all (ladder.c).
+// What a stream used whose reservation is open goes to those alone who cannot grow: its capture counts on it.
 //
 // A request that names no stream gets what nobody uses and nothing else (untagged.c).
 //
@@ -60,15 +59,16 @@ static scratch_block_t* find_for_nobody(gcap_scratch_t* scratch, size_t bytes) {
   return scratch_pool_find(&scratch->untagged, bytes, NULL);
 }
 
-// Whether a capture may yet need what the stream used. A thread that captures itself cannot grow either, so it takes it
-// all the same.
-static bool counts_on_it(const scratch_stream_t* producer) { return producer->open != NULL && !gcap_thread_captures(); }
+// Whether a capture counts on what `producer` used, so that `user` had better grow.
+static bool is_withheld(const scratch_stream_t* user, const scratch_stream_t* producer) {
+  return producer->open != NULL && producer != user && !user->cannot_grow;
+}
 
 scratch_block_t* scratch_find_elsewhere(gcap_scratch_t* scratch, const scratch_stream_t* user, size_t bytes) {
   scratch_block_t* block = scratch_pool_find(&scratch->untagged, bytes, NULL);
   if (block == NULL) scratch_flush_all(scratch);
   for (scratch_stream_t* other = scratch->streams; block == NULL && other != NULL; other = other->next) {
-    if (other == user || counts_on_it(other)) continue;
+    if (other == user || is_withheld(user, other)) continue;
     block = scratch_pool_find(&other->pool, bytes, scratch->test_hooks.ignore_tags ? NULL : user);
   }
   return block;
@@ -85,7 +85,7 @@ static bool may_have(const scratch_stream_t* user, const scratch_block_t* block)
   const gcap_scratch_reservation_t* reservation = scratch_block_reservation(block);
   if (reservation != NULL) return reservation == user->open;
   const scratch_stream_t* producer = scratch_block_user(block);
-  if (producer != NULL && producer != user && counts_on_it(producer)) return false;
+  if (producer != NULL && is_withheld(user, producer)) return false;
   return scratch_comes_after(user, block);
 }
 

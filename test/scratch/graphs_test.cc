@@ -202,6 +202,30 @@ TEST_F(Graphs, WhatAStreamUsedIsNobodyElsesWhileItsReservationIsOpen) {
   EXPECT_EQ(NumRequests(), 2u) << "a captures no more";
 }
 
+TEST_F(Graphs, PreparationTakesNothingThatAnotherCaptureCountsOn) {
+  CreateTight();
+  Run(a_, {10});
+  Run(b_, {10});
+  Synchronize(a_);
+  Synchronize(b_);
+  gcap_scratch_reservation_t* first_of_b = Capture(b_, {10});
+  const size_t requests = NumRequests();
+  gcap_scratch_reservation_t* graph = Open(a_);
+  Reopen(first_of_b);
+  Free(Alloc(10 * kGranule, b_));
+  char* held = Alloc(10 * kGranule, b_);
+  Prepare(b_);
+  EXPECT_EQ(NumRequests(), requests + 1) << "a's ten are free, but not for b";
+  Free(held);
+  Close(first_of_b);
+  Run(a_, {10});
+  Close(graph);
+  EXPECT_EQ(NumRequests(), requests + 1);
+  Release(first_of_b);
+  Release(first_of_b);
+  Release(graph);
+}
+
 TEST_F(Graphs, WhatAStreamUsedIsFreeForAllRatherThanMemoryIsOut) {
   options_.memory_limit_bytes = kChunk;
   Create();
