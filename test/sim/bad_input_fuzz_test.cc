@@ -16,7 +16,6 @@
 #include <cstring>
 #include <random>
 #include <string>
-#include <tuple>
 #include <type_traits>
 #include <vector>
 
@@ -204,10 +203,28 @@ T Pick(Random& random) {
   }
 }
 
+// With braces the arguments are picked in their order.
+struct Call {
+  template <class R, class... A>
+  Call(R (*function)(A...), A... arguments) {
+    (void)function(arguments...);
+  }
+};
+
 template <class R, class... A>
-void CallOnce(R (*function)(A...), Random& random) {
-  std::tuple<A...> arguments{Pick<A>(random)...};
-  (void)std::apply(function, arguments);
+void CallWithAny(R (*function)(A...), Random& random) {
+  Call{function, Pick<A>(random)...};
+}
+
+// A row of the table: all that depends on the function's type is behind one pointer, so that the rest is compiled once.
+struct Function {
+  const char* name;
+  void (*call)(Random& random);
+};
+
+template <auto kFunction>
+void CallOnce(Random& random) {
+  CallWithAny(kFunction, random);
 }
 
 // What the parent sees of a child's progress.
@@ -216,12 +233,11 @@ struct Progress {
 };
 
 // Calls from `first` on, until one stops the program or all are done. Work that a call has queued runs as well.
-template <class F>
-[[noreturn]] void RunChild(F* function, int first, Progress* progress) {
+[[noreturn]] void RunChild(const Function& function, int first, Progress* progress) {
   alarm(60);
   for (progress->round = first; progress->round < kRounds; ++progress->round) {
     Random random(static_cast<unsigned>(progress->round) + 1);
-    CallOnce(function, random);
+    function.call(random);
     cudaGetLastError();
   }
   (void)cudaDeviceSynchronize();
@@ -237,8 +253,8 @@ std::string ReadAll(int fd) {
   return text;
 }
 
-template <class F>
-void Fuzz(const char* name, F* function) {
+void Fuzz(const Function& function) {
+  const char* const name = function.name;
   Progress* progress = static_cast<Progress*>(
       mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   ASSERT_NE(MAP_FAILED, progress);
@@ -267,6 +283,9 @@ void Fuzz(const char* name, F* function) {
 }
 
 class BadInput : public testing::Test {
+ public:
+  explicit BadInput(const Function& function) : function_(function) {}
+
  protected:
   static void SetUpTestSuite() {
     static const size_t bytes[] = {sizeof(size_t)};
@@ -278,30 +297,45 @@ class BadInput : public testing::Test {
     twin.run = [](const gcap_sim_launch_t*, void* const*) {};
     gcap_sim_register_kernel(&twin);
   }
+  void TestBody() override { Fuzz(function_); }
+
+ private:
+  const Function function_;
 };
 
-#define SIM_API(name, class) \
-  TEST_F(BadInput, name) { Fuzz(#name, &name); }
+const Function kFunctions[] = {
+#define SIM_API(name, class) {#name, CallOnce<&name>},
 #define SIM_NOT_MODELLED(name, params)
 #include "sim/cudart/api.inc"
 #undef SIM_API
 #undef SIM_NOT_MODELLED
+};
+
+[[maybe_unused]] const bool kRegistered = [] {
+  for (const Function& function : kFunctions) {
+    testing::RegisterTest("BadInput", function.name, nullptr, nullptr, __FILE__, __LINE__,
+                          [&function]() -> BadInput* { return new BadInput(function); });
+  }
+  return true;
+}();
 
 // --- Calls in host functions ----------------------------------------------------------------------------------------
 
+// The answer to a call with zeros; that of a function that answers no code is not asked for.
 template <class R, class... A>
-R CallWithZeros(R (*function)(A...)) {
-  return function(A{}...);
+cudaError_t CallWithZeros(R (*function)(A...)) {
+  if constexpr (std::is_same_v<R, cudaError_t>) return function(A{}...);
+  return cudaErrorUnknown;
 }
 
 // The classes as numbers, so that rows can be told apart.
 enum { PURE, FREE, UNSAFE, FORBIDDEN, CONTEXT };
 
+void ExpectNotPermitted(const char* name, cudaError_t error) { EXPECT_EQ(cudaErrorNotPermitted, error) << name; }
+
 void CallEverything(void*) {
-#define SIM_API(name, class)                                         \
-  if constexpr (class != PURE) {                                     \
-    EXPECT_EQ(cudaErrorNotPermitted, CallWithZeros(&name)) << #name; \
-  }
+#define SIM_API(name, class) \
+  if constexpr (class != PURE) ExpectNotPermitted(#name, CallWithZeros(&name));
 #define SIM_NOT_MODELLED(name, params)
 #include "sim/cudart/api.inc"
 #undef SIM_API
