@@ -75,8 +75,8 @@ def _module_tests(package, allowed):
         size = "small",
         srcs = ["main.c"],
         copts = GCAP_COPTS,
-        # tools/gpu_pack leaves it out: on a GPU it shows nothing more.
-        tags = ["no-gpu-pack"],
+        # tools/gpu_pack leaves it out: on a GPU it shows nothing more; nor does a sanitizer.
+        tags = ["no-gpu-pack", "no-sanitizer"],
         deps = [":" + name + "_whole", "//:cuda_runtime"],
     )
     _linked_packages(
@@ -90,6 +90,7 @@ def _module_tests(package, allowed):
         srcs = ["dependencies_test.sh"],
         args = ["$(rootpath :%s_linked)" % name, package] + allowed,
         data = [":%s_linked" % name],
+        tags = ["no-sanitizer"],
     )
 
 def module_tests(modules):
