@@ -27,7 +27,7 @@ namespace {
 
 enum class Answer { kMemory, kNull, kMisaligned, kSameAgain, kOverlapping };
 
-constexpr size_t kManyBytes = size_t{5} << 20;  // more than a first region of scratch
+constexpr size_t kManyBytes = size_t{3} << 19;  // more than a first region of scratch
 
 // What an application gave and got back.
 struct Pool {
@@ -221,7 +221,7 @@ TEST_F(ExternalSession, NoCallbackRunsWhileItsThreadCaptures) {
     GCAP_ASSERT_OK(rig.Create(Callbacks<0>::Options(/*min_runs=*/1)));
     DeviceFloats x(Floats(6)), y(Floats(6));
     uint64_t failures = 0;
-    for (int id = 0; id < 5; ++id) {
+    for (int id = 0; id < 3; ++id) {
       rig.bounce.scratch_bytes = 1024;
       rig.ExpectRightRun(&x, &y, 1.0f, id);
       rig.bounce.scratch_bytes = kManyBytes << id;
@@ -230,7 +230,7 @@ TEST_F(ExternalSession, NoCallbackRunsWhileItsThreadCaptures) {
       failures += rig.ep->Info(id).failures;
     }
     EXPECT_GT(failures, 0u) << "else no capture lacked memory, and this showed nothing";
-    EXPECT_GT(first_.allocs, 5);
+    EXPECT_GT(first_.allocs, 3);
     EXPECT_EQ(first_.calls_in_captures, 0);
   }
   first_.ExpectAllBack();
