@@ -132,8 +132,8 @@ struct gcap_scratch {
   // Regions on their way in or out, while the arena is not held: they keep their place in `regions` and their share of
   // the limit.
   size_t num_absent, absent_bytes;
-  size_t num_away;  // calls that let go of the arena to wait for something else, and will be back
-  size_t next_region_bytes;
+  size_t num_away;           // calls that let go of the arena to wait for something else, and will be back
+  size_t next_region_bytes;  // the next region has at least so many, if they are not too many for the options
 
   scratch_pool_t untagged;  // free blocks that nobody uses any more
   // Stands for the streams of requests that named none (untagged.c): the user of their blocks, and its pool holds those
@@ -276,11 +276,13 @@ gcap_status_t scratch_find_live(gcap_scratch_t* scratch, void* ptr, scratch_bloc
 
 // The pool that a free block belongs to.
 scratch_pool_t* scratch_pool_of(gcap_scratch_t* scratch, const scratch_block_t* block);
-// Takes a free block of at least `bytes` out of its pool; what it has too much stays there as another block.
+// Takes `bytes` of a free block out of its pool; what it has too much stays there as another block.
 //   RESOURCE_EXHAUSTED  no host memory; the block is still in its pool
-gcap_status_t scratch_detach(gcap_scratch_t* scratch, scratch_block_t* block, size_t bytes) GCAP_NODISCARD;
-// The same for a block of `user`, whose lock is enough. False when that would need host memory.
-bool scratch_detach_own(scratch_stream_t* user, scratch_block_t* block, size_t bytes);
+gcap_status_t scratch_detach(gcap_scratch_t* scratch, size_t bytes, scratch_block_t** block) GCAP_NODISCARD;
+// The same; they are the lowest of the block.
+gcap_status_t scratch_detach_bottom(gcap_scratch_t* scratch, scratch_block_t* block, size_t bytes) GCAP_NODISCARD;
+// The same for a block of `user`, whose lock is enough. NULL when that would need host memory.
+scratch_block_t* scratch_detach_own(scratch_stream_t* user, scratch_block_t* block, size_t bytes);
 // Puts a free block into its pool, merged with the neighbours that carry the same mark; gives the block it became.
 scratch_block_t* scratch_put(gcap_scratch_t* scratch, scratch_block_t* block);
 // The same for a block of `user`, whose lock is enough.

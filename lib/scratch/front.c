@@ -108,7 +108,8 @@ void scratch_mark_free(scratch_stream_t* user, scratch_block_t* block) {
 static scratch_block_t* take_from_pool(gcap_scratch_t* scratch, scratch_stream_t* user, size_t bytes) {
   scratch_block_t* block = find_own(&user->pool, bytes);
   if (block == NULL) return NULL;
-  if (!scratch_detach_own(user, block, scratch_fits_whole(scratch, block, bytes) ? block->bytes : bytes)) return NULL;
+  block = scratch_detach_own(user, block, scratch_fits_whole(scratch, block, bytes) ? block->bytes : bytes);
+  if (block == NULL) return NULL;
   scratch_pages_set(&scratch->pages, scratch_block_base(block), block);
   return block;
 }

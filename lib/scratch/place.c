@@ -104,7 +104,7 @@ scratch_supply_t scratch_count_supply(const gcap_scratch_t* scratch, const scrat
 }
 
 gcap_status_t scratch_claim(gcap_scratch_t* scratch, scratch_stream_t* user, scratch_block_t* block, size_t bytes) {
-  GCAP_RETURN_IF_ERROR(scratch_detach(scratch, block, bytes));
+  GCAP_RETURN_IF_ERROR(scratch_detach(scratch, bytes, &block));
   scratch_block_set_user(block, user);
   block->used_before = gcap_stream_sync_id(scratch_user_stream(user)) + 1;  // not used, but nobody else's either
   scratch_put(scratch, block);
@@ -137,7 +137,7 @@ static bool find_run(const scratch_region_t* region, const scratch_stream_t* use
 // Makes one detached block of `bytes` of a run. What the last part has too much keeps its own mark.
 static gcap_status_t join_run(gcap_scratch_t* scratch, const scratch_stream_t* user, const run_t* run, size_t bytes) {
   size_t surplus_bytes = run->bytes - bytes;
-  GCAP_RETURN_IF_ERROR(scratch_detach(scratch, run->last, run->last->bytes - surplus_bytes));
+  GCAP_RETURN_IF_ERROR(scratch_detach_bottom(scratch, run->last, run->last->bytes - surplus_bytes));
   if (user->open != NULL) scratch_reservation_adopt(user->open, run->last);
   for (scratch_block_t* block = run->last; block != run->first;) {
     block = scratch_block_lower(block);
@@ -173,17 +173,17 @@ static size_t piece_bytes(const scratch_stream_t* user, size_t bytes, size_t ava
 }
 
 gcap_status_t scratch_take(gcap_scratch_t* scratch, scratch_stream_t* user, size_t bytes, scratch_block_t** block) {
-  if (scratch_fits_whole(scratch, *block, bytes)) return scratch_detach(scratch, *block, (*block)->bytes);
+  if (scratch_fits_whole(scratch, *block, bytes)) return scratch_detach(scratch, (*block)->bytes, block);
   if (scratch_block_user(*block) == NULL && user->open == NULL && !scratch_is_nobody(scratch, user)) {
     const size_t piece = piece_bytes(user, bytes, (*block)->bytes);
     if (piece != bytes) {
-      GCAP_RETURN_IF_ERROR(scratch_detach(scratch, *block, piece));
+      GCAP_RETURN_IF_ERROR(scratch_detach(scratch, piece, block));
       scratch_block_set_user(*block, user);
       (*block)->used_before = 0;
       *block = scratch_put(scratch, *block);
     }
   }
-  return scratch_detach(scratch, *block, bytes);
+  return scratch_detach(scratch, bytes, block);
 }
 
 // The run that begins with a block that the stream may have, as far as `bytes` need it.

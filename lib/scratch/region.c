@@ -19,6 +19,8 @@
 // --- Block structs --------------------------------------------------------------------------------------------------
 
 // Block structs come in slabs, so that one stream's lie together and share no cache line with another's.
+enum { kLargeBytes = 4 << 20, kSmallShare = 8 };  // see split
+
 enum {
   kBlocksPerSlab = 62,      // a page of the host's memory, with the header and what alignment may cost
   kStructsPerStream = 124,  // how many are not many; see may_make_slab
@@ -227,27 +229,46 @@ static void cut(scratch_block_t* block, size_t bytes, scratch_block_t* rest) {
   block->bytes = bytes;
 }
 
-bool scratch_detach_own(scratch_stream_t* user, scratch_block_t* block, size_t bytes) {
-  if (block->bytes != bytes && user->spares == NULL) return false;
-  scratch_pool_remove(&user->pool, block);
-  if (block->bytes != bytes) {
-    scratch_block_t* rest = pop(&user->spares);
-    cut(block, bytes, rest);
-    scratch_pool_insert(&user->pool, rest);
-  }
-  return true;
+// What is small beside a large block comes from its top, what is not from its bottom: else small ones that live on
+// would keep the large ones from ever being whole again.
+static bool is_from_top(const scratch_block_t* block, size_t bytes) {
+  return block->bytes >= kLargeBytes && bytes <= block->bytes / kSmallShare;
 }
 
-gcap_status_t scratch_detach(gcap_scratch_t* scratch, scratch_block_t* block, size_t bytes) {
-  scratch_pool_t* pool = scratch_pool_of(scratch, block);
-  if (block->bytes == bytes) {
-    scratch_pool_remove(pool, block);
+// Takes a block out of its pool and cuts it in two; gives the one of `bytes`, the other one goes back.
+static scratch_block_t* split(scratch_pool_t* pool, scratch_block_t* block, size_t bytes, bool from_top,
+                              scratch_block_t* upper) {
+  scratch_pool_remove(pool, block);
+  cut(block, from_top ? block->bytes - bytes : bytes, upper);
+  scratch_pool_insert(pool, from_top ? block : upper);
+  return from_top ? upper : block;
+}
+
+scratch_block_t* scratch_detach_own(scratch_stream_t* user, scratch_block_t* block, size_t bytes) {
+  if (block->bytes != bytes) {
+    scratch_block_t* upper = pop(&user->spares);
+    return upper == NULL ? NULL : split(&user->pool, block, bytes, is_from_top(block, bytes), upper);
+  }
+  scratch_pool_remove(&user->pool, block);
+  return block;
+}
+
+static gcap_status_t detach(gcap_scratch_t* scratch, size_t bytes, bool from_top, scratch_block_t** block) {
+  scratch_pool_t* pool = scratch_pool_of(scratch, *block);
+  if ((*block)->bytes == bytes) {
+    scratch_pool_remove(pool, *block);
     return NULL;
   }
-  scratch_block_t* rest = scratch_block_new(scratch, scratch_block_user(block));
-  if (rest == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to describe a scratch block");
-  scratch_pool_remove(pool, block);
-  cut(block, bytes, rest);
-  scratch_pool_insert(pool, rest);
+  scratch_block_t* upper = scratch_block_new(scratch, scratch_block_user(*block));
+  if (upper == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to describe a scratch block");
+  *block = split(pool, *block, bytes, from_top, upper);
   return NULL;
+}
+
+gcap_status_t scratch_detach(gcap_scratch_t* scratch, size_t bytes, scratch_block_t** block) {
+  return detach(scratch, bytes, is_from_top(*block, bytes), block);
+}
+
+gcap_status_t scratch_detach_bottom(gcap_scratch_t* scratch, scratch_block_t* block, size_t bytes) {
+  return detach(scratch, bytes, /*from_top=*/false, &block);
 }

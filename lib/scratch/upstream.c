@@ -11,6 +11,14 @@
 
 #include "lib/scratch/arena.h"
 
+enum {
+  kLittleBytes = 4 << 20,
+  kSmallBytes = 1 << 20,
+  kRegionBytes = 20 << 20,
+  kRegionShare = 8,
+  kRegionUnit = 2 << 20,  // in which cudaMalloc takes large ones
+};
+
 size_t scratch_held_bytes(const gcap_scratch_t* scratch) {
   return scratch->stats.total_allocated_bytes + scratch->absent_bytes;
 }
@@ -52,24 +60,26 @@ static void add_region(gcap_scratch_t* scratch, scratch_region_t* region) {
 
 // --- Growing --------------------------------------------------------------------------------------------------------
 
-typedef struct growth {
-  size_t bytes;              // to ask for
-  size_t next_region_bytes;  // once it succeeded
-} growth_t;
-
-// A region doubles until it holds the request; the next one is as large again, up to the option's limit.
-static growth_t plan_growth(const gcap_scratch_t* scratch, size_t needed_bytes) {
-  if (scratch->options.extend_as_requested) return (growth_t){needed_bytes, scratch->next_region_bytes};
-  size_t max_bytes = scratch->options.max_extend_bytes;
-  size_t bytes = scratch->next_region_bytes;
-  while (bytes < needed_bytes && bytes <= max_bytes / 2) bytes *= 2;
-  bool doubled = bytes != scratch->next_region_bytes || bytes > max_bytes / 2;
-  growth_t growth = {bytes, doubled ? bytes : 2 * bytes};
-  if (growth.bytes < needed_bytes) growth.bytes = needed_bytes;
-  return growth;
+// How much to ask for. What is held doubles while it is little and requests are small, so that a small model stays
+// small. Then come regions of one size, or of a share of what is held when that is more: large enough that large
+// requests share them, and so few that one more is little beside the rest. ONNX Runtime's arena, whose options these
+// are, doubles each region, as RMM's pool does: at the peak of a run nearly half of what they hold may be spare. The
+// sizes are those that PyTorch's caching allocator calls kLargeBuffer and kSmallSize.
+static size_t plan_growth(const gcap_scratch_t* scratch, size_t needed_bytes) {
+  const gcap_scratch_options_t* options = &scratch->options;
+  if (options->extend_as_requested) return needed_bytes;
+  const size_t held = scratch_held_bytes(scratch);
+  size_t bytes = held;
+  if (held >= kLittleBytes || needed_bytes > kSmallBytes) {
+    bytes = held / kRegionShare / kRegionUnit * kRegionUnit;
+    if (bytes < kRegionBytes) bytes = kRegionBytes;
+  }
+  if (bytes < scratch->next_region_bytes) bytes = scratch->next_region_bytes;
+  if (bytes > options->max_extend_bytes) bytes = options->max_extend_bytes;
+  return bytes < needed_bytes ? needed_bytes : bytes;
 }
 
-static gcap_status_t apply_limit(const gcap_scratch_t* scratch, size_t needed_bytes, growth_t* growth) {
+static gcap_status_t apply_limit(const gcap_scratch_t* scratch, size_t needed_bytes, size_t* bytes) {
   size_t limit = scratch->options.memory_limit_bytes;
   if (limit == 0) return NULL;
   size_t left = limit > scratch_held_bytes(scratch) ? limit - scratch_held_bytes(scratch) : 0;
@@ -79,7 +89,7 @@ static gcap_status_t apply_limit(const gcap_scratch_t* scratch, size_t needed_by
                        "scratch needs %zu bytes more; its limit is %zu, of which %zu are held from upstream",
                        needed_bytes, limit, scratch_held_bytes(scratch));
   }
-  if (growth->bytes > left) growth->bytes = left;
+  if (*bytes > left) *bytes = left;
   return NULL;
 }
 
@@ -113,27 +123,27 @@ static gcap_status_t fetch_planned(gcap_scratch_t* scratch, size_t planned_bytes
 gcap_status_t scratch_get_region(gcap_scratch_t* scratch, size_t bytes, bool reserved, scratch_block_t** out_block,
                                  bool* out_is_short) {
   *out_block = NULL;
-  growth_t growth = reserved ? (growth_t){bytes, scratch->next_region_bytes} : plan_growth(scratch, bytes);
-  gcap_status_t status = apply_limit(scratch, bytes, &growth);
+  size_t planned = reserved ? bytes : plan_growth(scratch, bytes);
+  gcap_status_t status = apply_limit(scratch, bytes, &planned);
   *out_is_short = status != NULL;
   if (status != NULL) return status;
   GCAP_RETURN_IF_ERROR(make_place(scratch));
   scratch_block_t* block = scratch_block_new(scratch, NULL);
   if (block == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to describe a scratch block");
   ++scratch->num_absent;
-  scratch->absent_bytes += growth.bytes;
+  scratch->absent_bytes += planned;
   scratch_let_go(scratch);
   scratch_region_t* region = NULL;
-  status = fetch_planned(scratch, growth.bytes, bytes, block, &region, out_is_short);
+  status = fetch_planned(scratch, planned, bytes, block, &region, out_is_short);
   scratch_hold(scratch);
   --scratch->num_absent;
-  scratch->absent_bytes -= growth.bytes;
+  scratch->absent_bytes -= planned;
   if (status != NULL) {
     scratch_block_recycle(scratch, NULL, block);
     return status;
   }
   region->reserved = reserved;
-  if (!reserved) scratch->next_region_bytes = growth.next_region_bytes;
+  if (!reserved) scratch->next_region_bytes = 0;
   ++*(reserved ? &scratch->stats.num_reserves : &scratch->stats.num_extensions);
   add_region(scratch, region);
   *out_block = region->first;

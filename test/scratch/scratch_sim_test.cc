@@ -182,7 +182,7 @@ TEST_F(ScratchFaults, OfDebugOptionsInACaptureFailTheCapture) {
 
 // Work may have been given to a stream between the begin of the wait and the free.
 TEST_F(ScratchFaults, AFreeDuringTheWaitForTheDeviceIsNotCoveredByIt) {
-  constexpr size_t kRegionBytes = size_t{1} << 20;
+  constexpr size_t kRegionBytes = size_t{20} << 20;  // all of a region
   gcap_allocator_t* view = gcap_scratch_allocator(scratch_);
   void* early = nullptr;
   void* late = nullptr;

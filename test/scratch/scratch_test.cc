@@ -17,6 +17,8 @@ namespace gcap {
 namespace testing {
 namespace {
 
+constexpr size_t kMiB = size_t{1} << 20;
+
 class Scratch : public ScratchTest {
  protected:
   using Sizes = std::vector<size_t>;
@@ -220,13 +222,38 @@ TEST_F(Scratch, RegionsDoubleUpToTheLimit) {
   for (char* block : blocks) Free(block);
 }
 
-TEST_F(Scratch, ALargeRequestDoublesTheRegionUntilItFits) {
-  char* first = Alloc(5 * kChunk, a_);
-  EXPECT_EQ(upstream_.requests(), Sizes{8 * kChunk});
-  char* second = Alloc(4 * kChunk, a_);
-  EXPECT_EQ(upstream_.requests().back(), 8 * kChunk);
-  Free(first);
-  Free(second);
+TEST_F(Scratch, WhatIsHeldDoublesWhileItIsLittle) {
+  std::vector<char*> blocks = {Alloc(5 * kChunk, a_)};
+  EXPECT_EQ(upstream_.requests(), Sizes{5 * kChunk});
+  blocks.push_back(Alloc(kChunk, a_));
+  EXPECT_EQ(upstream_.requests().back(), 5 * kChunk);
+  blocks.push_back(Alloc(5 * kChunk, a_));
+  EXPECT_EQ(upstream_.requests().back(), 10 * kChunk);
+  for (char* block : blocks) Free(block);
+}
+
+TEST_F(Scratch, LargeRequestsShareRegionsOfOneSize) {
+  std::vector<char*> blocks = {Alloc(3 * kMiB, a_)};
+  EXPECT_EQ(upstream_.requests(), Sizes{20 * kMiB});
+  for (int i = 0; i < 6; ++i) blocks.push_back(Alloc(3 * kMiB, a_));
+  EXPECT_EQ(upstream_.requests(), (Sizes{20 * kMiB, 20 * kMiB}));
+  blocks.push_back(Alloc(200 * kMiB, a_));
+  blocks.push_back(Alloc(19 * kMiB, a_));
+  EXPECT_EQ(upstream_.requests().back(), 30 * kMiB) << "an eighth of the 240 MiB that are held";
+  for (char* block : blocks) Free(block);
+}
+
+// What is small comes from the other end of a large region than what is not.
+TEST_F(Scratch, ASmallBlockThatLivesOnDoesNotDivideALargeRegion) {
+  options_.initial_chunk_bytes = 16 * kMiB;
+  Create();
+  char* large = Alloc(8 * kMiB, a_);
+  char* small = Alloc(1000, a_);
+  Free(large);
+  large = Alloc(14 * kMiB, a_);
+  EXPECT_EQ(NumRequests(), 1u);
+  Free(large);
+  Free(small);
 }
 
 TEST_F(Scratch, ExtendsAsRequested) {
