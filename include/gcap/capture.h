@@ -46,7 +46,8 @@ gcap_status_t gcap_capture_options_check(const gcap_capture_options_t* options) 
 typedef struct gcap_capture gcap_capture_t;
 
 // Begins to capture `stream` and marks the thread as capturing. `options` NULL: the defaults. Whatever fails undoes
-// what was done before it.
+// what was done before it. Where another thread waits for a whole device, as scratch may (gcap_scratch_allocator), it
+// begins after that: the wait would break it.
 //   INVALID_ARGUMENT     the legacy default stream, which cannot be captured, or bad options
 //   FAILED_PRECONDITION  the stream is capturing already, by somebody else
 //   RESOURCE_EXHAUSTED   no host memory for the scope and its ledger

@@ -112,6 +112,9 @@ gcap_status_t gcap_scratch_forget_stream(gcap_scratch_t* scratch, gcap_stream_t*
 gcap_allocator_t* gcap_scratch_allocator(gcap_scratch_t* scratch);
 
 // Gives regions of which no block is in use, nor kept by a graph, nor possibly still read by a stream, back upstream.
+// Waits for the device where memory was freed that no stream was named for.
+//   CUDA_ERROR  the wait failed; the rest was done
+// and what upstream says when it refuses a region: it stays.
 gcap_status_t gcap_scratch_trim(gcap_scratch_t* scratch) GCAP_NODISCARD;
 
 // Counters; total_allocated_bytes is what is reserved from upstream, max_in_use_bytes the peak of live blocks. With

@@ -365,6 +365,7 @@ typedef struct scratch_request {
   scratch_stream_t* user;
   size_t bytes;   // whole granules
   bool reserved;  // a region of its own
+  bool anew;      // what is free is not enough, so it must grow
 } scratch_request_t;
 
 // Gets a detached block, by growing if need be, and by giving back what can be spared if that fails. Lets go of the

@@ -35,7 +35,7 @@ typedef struct climb {
 
 static void try_placing(climb_t* climb) {
   const scratch_request_t* request = climb->request;
-  if (request->reserved) return;
+  if (request->reserved || request->anew) return;
   request->user->cannot_grow = climb->is_short || request->user->open != NULL || gcap_thread_captures();
   gcap_status_t status = scratch_place(climb->scratch, request->user, request->bytes, &climb->block);
   request->user->cannot_grow = false;
@@ -171,7 +171,7 @@ static void wait_instead_of_growing(climb_t* climb) {
 gcap_status_t scratch_obtain(gcap_scratch_t* scratch, const scratch_request_t* request, scratch_block_t** out_block) {
   climb_t climb = {.scratch = scratch, .request = request};
   try_placing(&climb);
-  if (climb.block == NULL && climb.failure == NULL && request->user->open != NULL) {
+  if (climb.block == NULL && climb.failure == NULL && request->user->open != NULL && !request->anew) {
     return reservation_lacks(scratch, request);
   }
   if (climb.block == NULL && climb.failure == NULL) wait_instead_of_growing(&climb);

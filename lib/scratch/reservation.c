@@ -53,7 +53,9 @@ static gcap_status_t provide(gcap_scratch_t* scratch, scratch_stream_t* user) {
   if (block == NULL) {
     bytes = lacking_bytes(scratch_count_supply(scratch, user, /*own=*/false), needed, largest);
     if (bytes == 0) return NULL;
-    GCAP_RETURN_IF_ERROR(scratch_grow(scratch, bytes, &block));
+    const scratch_request_t request = {.user = user, .bytes = bytes, .anew = true};
+    GCAP_RETURN_IF_ERROR(scratch_obtain(scratch, &request, &block));
+    block = scratch_put(scratch, block);
   }
   return scratch_claim(scratch, user, block, bytes);
 }

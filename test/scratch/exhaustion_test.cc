@@ -117,6 +117,20 @@ TEST_F(Exhaustion, OfAReserveClimbsTheSameLadder) {
   Free(ptr);
 }
 
+TEST_F(Exhaustion, OfWhatACaptureWillNeedClimbsTheSameLadder) {
+  Free(Alloc(3 * kChunk, a_));
+  Synchronize(a_);
+  Trim();
+  Free(Alloc(2 * kChunk, b_));
+  Synchronize(b_);
+  GCAP_EXPECT_OK(gcap_scratch_reservation_prepare(scratch_, a_));
+  Validate();
+  EXPECT_EQ(Stats().total_allocated_bytes, 3 * kChunk) << "the other region went back for it";
+  const size_t num_requests = NumRequests();
+  Free(Alloc(3 * kChunk, a_));
+  EXPECT_EQ(NumRequests(), num_requests);
+}
+
 // --- Rungs that fail ------------------------------------------------------------------------------------------------
 
 TEST_F(Exhaustion, FailuresOfRungsAreToldInTheEnd) {
