@@ -34,7 +34,9 @@ struct Pool {
   std::mutex mutex;
   std::map<char*, size_t> live;
   int allocs = 0, frees = 0, foreign_frees = 0, empty_caches = 0, calls_in_captures = 0;
-  int bad_alloc = 0;  // the alloc, counted from 1, that is answered so
+  bool is_cache_full = false;  // alloc gives NULL until the cache is emptied
+  int refusals = 0;            // how often it did
+  int bad_alloc = 0;           // the alloc, counted from 1, that is answered so
   Answer bad_answer = Answer::kMemory;
   char* returned_badly = nullptr;  // what must come back of it
   std::function<void()> on_alloc;  // runs inside alloc, as a copy
@@ -58,6 +60,10 @@ struct Pool {
     {
       const std::lock_guard<std::mutex> lock(mutex);
       NoteCall();
+      if (is_cache_full) {
+        ++refusals;
+        return nullptr;
+      }
       if (++allocs == bad_alloc) return AnswerBadly();
     }
     if (const auto hook = on_alloc) hook();
@@ -87,10 +93,12 @@ struct Pool {
     const std::lock_guard<std::mutex> lock(mutex);
     NoteCall();
     ++empty_caches;
+    is_cache_full = false;
   }
 
   void Reset() {
-    allocs = frees = foreign_frees = empty_caches = calls_in_captures = bad_alloc = 0;
+    allocs = frees = foreign_frees = empty_caches = calls_in_captures = bad_alloc = refusals = 0;
+    is_cache_full = false;
     bad_answer = Answer::kMemory;
     on_alloc = nullptr;
   }
@@ -318,6 +326,22 @@ TEST_F(ExternalSession, BadAnswersFailWhatAskedAndLoseNothing) {
     EXPECT_GT(bad_alloc, 3) << "a constant and two regions of scratch at least";
     EXPECT_GT(failures, 0);
   }
+}
+
+// An application whose cache holds what it could give: the run gets its memory once the cache is empty.
+TEST_F(ExternalSession, OutOfMemoryEmptiesTheCacheAndTriesAgain) {
+  {
+    ChainRig rig;
+    GCAP_ASSERT_OK(rig.Create(Callbacks<0>::Options()));
+    DeviceFloats x(Floats(6)), y(Floats(6));
+    rig.ExpectRightRun(&x, &y, 1.0f, GCAP_GRAPH_ID_NONE);
+    rig.bounce.scratch_bytes = kManyBytes;
+    first_.is_cache_full = true;
+    rig.ExpectRightRun(&x, &y, 2.0f, GCAP_GRAPH_ID_NONE);
+    EXPECT_EQ(first_.empty_caches, 1);
+    EXPECT_GT(first_.refusals, 0);
+  }
+  first_.ExpectAllBack();
 }
 
 // --- Callbacks that call gcap ---------------------------------------------------------------------------------------
