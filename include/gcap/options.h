@@ -29,7 +29,7 @@ typedef struct gcap_options {
   void* (*external_alloc)(size_t bytes);    // gpu_external_alloc, decimal or 0x…, default 0: none
   void (*external_free)(void* ptr);         // gpu_external_free
   void (*external_empty_cache)(void);       // gpu_external_empty_cache
-  bool arena_extend_as_requested;           // arena.extend_strategy: 0 next power of two (default), 1 as requested
+  bool arena_extend_as_requested;           // arena.extend_strategy: 0 ahead (default), 1 as requested
   size_t arena_initial_chunk_bytes;         // arena.initial_chunk_size_bytes, default 1 MiB
   size_t arena_initial_growth_chunk_bytes;  // arena.initial_growth_chunk_size_bytes, default 2 MiB
   size_t arena_max_extend_bytes;            // arena.max_power_of_two_extend_bytes, default 1 GiB

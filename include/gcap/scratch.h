@@ -16,16 +16,18 @@
 extern "C" {
 #endif
 
-// Options; gcap_scratch_options_init gives the defaults of ONNX Runtime's CUDA arena.
+// Options; gcap_scratch_options_init gives the defaults of ONNX Runtime's CUDA arena. A region from upstream is as
+// large as all that is held while that is little, then 20 MiB or an eighth of what is held, and never less than the
+// request.
 typedef struct gcap_scratch_options {
   size_t initial_chunk_bytes;         // first region asked from upstream; default 1 MiB
   size_t initial_growth_chunk_bytes;  // first region after a trim gave one back; default 2 MiB
-  size_t max_extend_bytes;            // regions double up to this size; default 1 GiB
+  size_t max_extend_bytes;            // no region is larger unless a request is; default 1 GiB
   // A free block is handed out whole instead of being cut when what it has too much is at most this, and less than an
   // eighth of the request; default 128 MiB. 0: every block is cut to the granule.
   size_t max_dead_bytes_per_chunk;
   size_t memory_limit_bytes;  // most held from upstream; 0, the default: no limit
-  bool extend_as_requested;   // regions are exactly as large as needed instead of doubling; default false
+  bool extend_as_requested;   // regions are exactly as large as the request; default false
   // Debugging. Each of these makes every call take the slow way. Red zones and poison are written by cudaMemsetAsync in
   // the order of the block's stream, so the upstream's memory must be a device's, or pinned; in a capture the writes
   // become nodes of the graph, and each replay does them again.
@@ -48,8 +50,9 @@ void gcap_scratch_options_init(gcap_scratch_options_t* options);
 
 // Scratch: an arena over an allocator of device memory. From gcap_scratch_create.
 // Thread:   thread-safe; each stream is used by one thread at a time, and any thread may free. What a stream used last
-//           is allocated for it again, and freed, without a lock that two streams share, a driver call or host memory:
-//           in the steady state that is all.
+//           is allocated for it again, and freed, without a driver call or host memory, and by the thread that uses the
+//           stream without a lock: in the steady state that is all. What needs more, such as a trim or another stream's
+//           memory, holds up all threads for some microseconds.
 // Capture:  while a stream has an open reservation its allocations make no driver call; the arena never reaches the
 //           upstream allocator for them. Other streams' allocations follow the upstream allocator's rules.
 // Lifetime: the upstream allocator outlives it; so does every stream that was given, unless it was forgotten. Of a

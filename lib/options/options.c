@@ -189,7 +189,7 @@ static const struct {
     {"gpu_external_alloc", set_external_alloc, ADDRESS_TEXT},
     {"gpu_external_free", set_external_free, ADDRESS_TEXT},
     {"gpu_external_empty_cache", set_external_empty_cache, ADDRESS_TEXT},
-    {"arena.extend_strategy", set_extend_strategy, "0 (next power of two) or 1 (as requested)"},
+    {"arena.extend_strategy", set_extend_strategy, "0 (grow ahead) or 1 (as requested)"},
     {"arena.initial_chunk_size_bytes", set_initial_chunk, BYTES_TEXT},
     {"arena.initial_growth_chunk_size_bytes", set_initial_growth_chunk, BYTES_TEXT},
     {"arena.max_power_of_two_extend_bytes", set_max_extend, BYTES_TEXT},
