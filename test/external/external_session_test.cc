@@ -213,7 +213,7 @@ TEST_F(ExternalSession, ChangedCallbacksNeverGetOldPointers) {
         ExpectRightRuns(&old_rig);
       }
     }
-    EXPECT_GT(second_.allocs, 1);
+    EXPECT_GT(second_.allocs, 0);
     second_.ExpectAllBack();
     ExpectRightRuns(&old_rig);
     EXPECT_EQ(second_.allocs, second_.frees) << "no call came after the session's end";
@@ -228,6 +228,8 @@ TEST_F(ExternalSession, NoCallbackRunsWhileItsThreadCaptures) {
     ChainRig rig;
     GCAP_ASSERT_OK(rig.Create(Callbacks<0>::Options(/*min_runs=*/1)));
     DeviceFloats x(Floats(6)), y(Floats(6));
+    rig.ExpectRightRun(&x, &y, 1.0f, GCAP_GRAPH_ID_NONE);
+    const int allocs = first_.allocs;
     uint64_t failures = 0;
     for (int id = 0; id < 3; ++id) {
       rig.bounce.scratch_bytes = 1024;
@@ -238,7 +240,7 @@ TEST_F(ExternalSession, NoCallbackRunsWhileItsThreadCaptures) {
       failures += rig.ep->Info(id).failures;
     }
     EXPECT_GT(failures, 0u) << "else no capture lacked memory, and this showed nothing";
-    EXPECT_GT(first_.allocs, 3);
+    EXPECT_GT(first_.allocs, allocs) << "what it lacked came from the callbacks";
     EXPECT_EQ(first_.calls_in_captures, 0);
   }
   first_.ExpectAllBack();
@@ -323,7 +325,7 @@ TEST_F(ExternalSession, BadAnswersFailWhatAskedAndLoseNothing) {
       EXPECT_EQ(first_.returned_badly, nullptr) << "what was refused went back";
       EXPECT_TRUE(first_.live.empty());
     }
-    EXPECT_GT(bad_alloc, 3) << "a constant and two regions of scratch at least";
+    EXPECT_GT(bad_alloc, 2) << "a constant and a region of scratch at least";
     EXPECT_GT(failures, 0);
   }
 }
@@ -372,7 +374,7 @@ TEST_F(ExternalSession, CallbackMayUseTheVeryScratchThatItServes) {
       rig.bounce.scratch_bytes = bytes;
       ExpectRightRuns(&rig);
     }
-    EXPECT_GT(calls, 1);
+    EXPECT_GT(calls, 0);
     first_.on_alloc = nullptr;
   }
   first_.ExpectAllBack();
