@@ -58,21 +58,35 @@ TEST_F(SessionGraph, ReplayWithoutSynchronizeIsThereAfterTheEpIsSynchronized) {
 }
 
 TEST_F(SessionGraph, EachIdHasItsGraphAndItsAddresses) {
-  ChainRig rig;
-  GCAP_ASSERT_OK(rig.Create(GraphOptions(1)));
-  constexpr int kIds = 3;
-  std::vector<std::unique_ptr<DeviceFloats>> x, y;
-  for (int id = 0; id < kIds; ++id) {
-    x.push_back(std::make_unique<DeviceFloats>(Floats(6)));
-    y.push_back(std::make_unique<DeviceFloats>(Floats(6)));
-  }
-  for (int run = 0; run < 5; ++run) {
+  for (const bool shared : {false, true}) {
+    SCOPED_TRACE(shared ? "with their scratch shared" : "with scratch of their own");
+    ChainRig rig;
+    gcap_options_t options = GraphOptions(1);
+    options.arena_share_graph_memory = shared;
+    GCAP_ASSERT_OK(rig.Create(options));
+    constexpr int kIds = 3;
+    std::vector<std::unique_ptr<DeviceFloats>> x, y;
     for (int id = 0; id < kIds; ++id) {
-      rig.ExpectRightRun(x[id].get(), y[id].get(), static_cast<float>(100 * id + run), 17 * id);
+      x.push_back(std::make_unique<DeviceFloats>(Floats(6)));
+      y.push_back(std::make_unique<DeviceFloats>(Floats(6)));
     }
+    for (int run = 0; run < 5; ++run) {
+      for (int id = 0; id < kIds; ++id) {
+        rig.ExpectRightRun(x[id].get(), y[id].get(), static_cast<float>(100 * id + run), 17 * id);
+      }
+    }
+    size_t bytes = 0;
+    for (int id = 0; id < kIds; ++id) {
+      EXPECT_EQ(rig.ep->Info(17 * id).captures, 1u);
+      bytes += rig.ep->Info(17 * id).bytes;
+    }
+    EXPECT_EQ(rig.middle.computes, 2 * kIds);
+    gcap_allocator_stats_t stats;
+    gcap_scratch_get_stats(gcap_ep_runtime_scratch(rig.ep->runtime()), &stats);
+    const size_t peak = stats.max_in_use_bytes;                   // of one run
+    EXPECT_GE(bytes, shared ? peak / kIds * kIds : kIds * peak);  // each part is rounded down
+    EXPECT_LT(bytes, shared ? 2 * peak : (kIds + 1) * peak);
   }
-  for (int id = 0; id < kIds; ++id) EXPECT_EQ(rig.ep->Info(17 * id).captures, 1u);
-  EXPECT_EQ(rig.middle.computes, 2 * kIds);
 }
 
 TEST_F(SessionGraph, NoIdNeverCaptures) {
