@@ -214,7 +214,10 @@ TEST_F(Exhaustion, BreaksNoCaptureOfAnotherThread) {
 TEST_F(Exhaustion, TellsWhoHoldsTheMemory) {
   options_.memory_limit_bytes = 4 * kChunk;
   Create();
+  Free(Alloc(512, a_));
   gcap_scratch_reservation_t* reservation = Open(a_);
+  gcap_scratch_reservation_set_label(reservation, "graph 3");
+  Free(Alloc(512, a_));
   Close(reservation);
   char* live = Alloc(1000, a_);
   Free(Alloc(kChunk, b_));
@@ -226,12 +229,13 @@ TEST_F(Exhaustion, TellsWhoHoldsTheMemory) {
   const Outcome outcome(gcap_scratch_alloc(scratch_, 4 * kChunk, a_, &ptr));
   capture.End();
   EXPECT_EQ(outcome.code, GCAP_RESOURCE_EXHAUSTED);
-  const std::string held = std::to_string(1024 + kChunk + 768);
+  const std::string held = std::to_string(512 + 1024 + kChunk + 768);
   for (const std::string& part :
        {"no " + std::to_string(4 * kChunk) + " bytes free for stream " + Address(a_),
-        std::string("1024 bytes are handed out, 1000 of them asked for"), held + " are held from upstream in 3 regions",
+        std::string("1024 bytes are handed out, 1000 of them asked for"), held + " are held from upstream in 4 regions",
         "the limit is " + std::to_string(4 * kChunk), std::string("0 are free for all"),
-        std::string("768 are free once the device was synchronised"), "0 are kept by a graph of stream " + Address(a_),
+        std::string("768 are free once the device was synchronised"),
+        "512 are kept by graph 3 of stream " + Address(a_),
         std::to_string(kChunk) + " are cached by stream " + Address(b_), "needs " + std::to_string(4 * kChunk)}) {
     EXPECT_TRUE(outcome.Names(part)) << part << "\n" << outcome.message;
   }
