@@ -41,8 +41,6 @@ TABLES = {
 ALLOCATORS = {
     "gcap": "gcap",
     "gcap_each": "gcap, a scratch each",
-    "gcap_8mib": "gcap, regions up to 8 MiB",
-    "gcap_20mib": "gcap, regions of 20 MiB",
     "cuda_async": "`cudaMallocAsync`",
     "rmm_pool": "RMM pool",
     "rmm_pool_4gib": "RMM pool of 4 GiB",

@@ -51,7 +51,7 @@ run() { # NAME MEASURED
     run BM_Threads/gcap/iterations:1/real_time/threads:4 "\"ops_per_second\": ${rate}0e6"
   done
   run BM_Trace/gcap/trace:made_up '"items_per_second": 50e6, "held_bytes": 3145728, "peak_live_bytes": 2097152'
-  run BM_Trace/gcap_8mib/trace:made_up '"items_per_second": 20e6, "held_bytes": 2621440, "peak_live_bytes": 2097152'
+  run BM_Trace/rmm_arena/trace:made_up '"items_per_second": 20e6, "held_bytes": 2621440, "peak_live_bytes": 2097152'
   run BM_Trace/harness/trace:made_up '"items_per_second": 500e6'
   printf '{"name": "BM_Pair/gcap/bytes:256_mean", "run_type": "aggregate", "real_time": 999}]}'
 } >"$TEST_TMPDIR/scratch.json"
@@ -59,7 +59,7 @@ run() { # NAME MEASURED
 
 # Percentiles lie between neighbours: of 10, 20, 30 the 5th is 11.
 expect '^a device, driver 1\.2, 2030-01-02, commit abc; 3 repetitions: the median of these'
-expect_line '|  | goal | gcap | gcap, regions up to 8 MiB | PyTorch | the loop alone |'
+expect_line '|  | goal | gcap | RMM arena | PyTorch | the loop alone |'
 expect_line "| pair, bytes 256 | <= 25; PyTorch's >= 10 x |\
  20.0 (11.0 .. 29.0) |  | 240.0 (132.0 .. 348.0), 12.0 x |  |"
 expect_line '| mixed, live 16 | <= 60, and flat |  |  |  | 2.0 (2.0 .. 2.0) |'

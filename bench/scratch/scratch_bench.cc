@@ -6,8 +6,6 @@
 //
 // "harness" is an allocator that does nothing: what the loops cost by themselves. It is not subtracted from anything.
 // "gcap_each" is a scratch for each thread: what the machine leaves of a thread when others run, sharing aside.
-// "gcap_8mib" doubles regions up to 8 MiB only, and "gcap_20mib" has regions of 20 MiB (PyTorch's, for blocks of 1 to
-// 10 MiB): what they hold where doubling decides little, or nothing.
 
 #include <cuda_runtime_api.h>
 #include <sys/mman.h>
@@ -78,7 +76,7 @@ class Upstream {
 
 class Scratch {
  public:
-  Scratch() : Scratch(nullptr) {}
+  Scratch() { Check(gcap_scratch_create(upstream_.get(), nullptr, &scratch_)); }
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
   ~Scratch() { Check(gcap_scratch_destroy(scratch_)); }
@@ -113,29 +111,9 @@ class Scratch {
     return stats.total_allocated_bytes;
   }
 
- protected:
-  explicit Scratch(const gcap_scratch_options_t* options) {
-    Check(gcap_scratch_create(upstream_.get(), options, &scratch_));
-  }
-
  private:
   Upstream upstream_;
   gcap_scratch_t* scratch_ = nullptr;
-};
-
-template <size_t kFirstMiB, size_t kMostMiB>
-class RegionsOf : public Scratch {
- public:
-  RegionsOf() : Scratch(Options()) {}
-
- private:
-  static const gcap_scratch_options_t* Options() {
-    static gcap_scratch_options_t options;
-    gcap_scratch_options_init(&options);
-    options.initial_chunk_bytes = kFirstMiB << 20;
-    options.max_extend_bytes = kMostMiB << 20;
-    return &options;
-  }
 };
 
 class EachItsOwn {
@@ -170,8 +148,6 @@ class Nothing {
 void Register(const std::vector<Trace>& traces) {
   gcap::bench::RegisterAll<Scratch>("gcap", traces);
   gcap::bench::RegisterThreads<EachItsOwn>("gcap_each");
-  gcap::bench::RegisterTraces<RegionsOf<1, 8>>("gcap_8mib", traces);
-  gcap::bench::RegisterTraces<RegionsOf<20, 20>>("gcap_20mib", traces);
   gcap::bench::RegisterAll<Nothing>("harness", traces);
 }
 
