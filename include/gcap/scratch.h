@@ -22,7 +22,7 @@ extern "C" {
 typedef struct gcap_scratch_options {
   size_t initial_chunk_bytes;         // first region asked from upstream; default 1 MiB
   size_t initial_growth_chunk_bytes;  // first region after a trim gave one back; default 2 MiB
-  size_t max_extend_bytes;            // no region is larger unless a request is; default 1 GiB
+  size_t max_extend_bytes;            // no later region is larger unless a request is; default 1 GiB
   // A free block is handed out whole instead of being cut when what it has too much is at most this, and less than an
   // eighth of the request; default 128 MiB. 0: every block is cut to the granule.
   size_t max_dead_bytes_per_chunk;

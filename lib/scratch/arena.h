@@ -133,7 +133,7 @@ struct gcap_scratch {
   // the limit.
   size_t num_absent, absent_bytes;
   size_t num_away;           // calls that let go of the arena to wait for something else, and will be back
-  size_t next_region_bytes;  // the next region has at least so many, if they are not too many for the options
+  size_t next_region_bytes;  // the next region has at least so many
 
   scratch_pool_t untagged;  // free blocks that nobody uses any more
   // Stands for the streams of requests that named none (untagged.c): the user of their blocks, and its pool holds those

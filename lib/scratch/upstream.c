@@ -74,8 +74,8 @@ static size_t plan_growth(const gcap_scratch_t* scratch, size_t needed_bytes) {
     bytes = held / kRegionShare / kRegionUnit * kRegionUnit;
     if (bytes < kRegionBytes) bytes = kRegionBytes;
   }
-  if (bytes < scratch->next_region_bytes) bytes = scratch->next_region_bytes;
   if (bytes > options->max_extend_bytes) bytes = options->max_extend_bytes;
+  if (bytes < scratch->next_region_bytes) bytes = scratch->next_region_bytes;
   return bytes < needed_bytes ? needed_bytes : bytes;
 }
 

@@ -232,6 +232,17 @@ TEST_F(Scratch, WhatIsHeldDoublesWhileItIsLittle) {
   for (char* block : blocks) Free(block);
 }
 
+TEST_F(Scratch, TheFirstRegionIsAsLargeAsItsOptionSays) {
+  options_.initial_chunk_bytes = 8 * kChunk;
+  options_.max_extend_bytes = kChunk;
+  Create();
+  char* first = Alloc(100, a_);
+  char* second = Alloc(8 * kChunk - kGranule, a_);
+  char* third = Alloc(100, a_);
+  EXPECT_EQ(upstream_.requests(), (Sizes{8 * kChunk, kChunk}));
+  for (char* block : {first, second, third}) Free(block);
+}
+
 TEST_F(Scratch, LargeRequestsShareRegionsOfOneSize) {
   std::vector<char*> blocks = {Alloc(3 * kMiB, a_)};
   EXPECT_EQ(upstream_.requests(), Sizes{20 * kMiB});
