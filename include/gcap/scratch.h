@@ -17,11 +17,11 @@ extern "C" {
 #endif
 
 // Options; gcap_scratch_options_init gives the defaults of ONNX Runtime's CUDA arena. A region from upstream is as
-// large as all that is held while that is little, then 20 MiB or an eighth of what is held, and never less than the
-// request.
+// large as all that is held while that is little and the request no more than 1 MiB, then 20 MiB or an eighth of what
+// is held, and never less than the request.
 typedef struct gcap_scratch_options {
-  size_t initial_chunk_bytes;         // first region asked from upstream; default 1 MiB
-  size_t initial_growth_chunk_bytes;  // first region after a trim gave one back; default 2 MiB
+  size_t initial_chunk_bytes;         // least of the first region asked from upstream; default 1 MiB
+  size_t initial_growth_chunk_bytes;  // least of the first region after a trim gave one back; default 2 MiB
   size_t max_extend_bytes;            // no later region is larger unless a request is; default 1 GiB
   // A free block is handed out whole instead of being cut when what it has too much is at most this, and less than an
   // eighth of the request; default 128 MiB. 0: every block is cut to the granule.
@@ -63,7 +63,8 @@ typedef struct gcap_scratch gcap_scratch_t;
 
 // `options` NULL: the defaults. `upstream` stays the caller's.
 //   INVALID_ARGUMENT    no upstream or one that aligns to less than 256 bytes; initial_chunk_bytes,
-//                       initial_growth_chunk_bytes or max_extend_bytes 0, or too large to be rounded up
+//                       initial_growth_chunk_bytes or max_extend_bytes 0, or one of the first two too large to be
+//                       rounded up
 //   RESOURCE_EXHAUSTED  no host memory
 gcap_status_t gcap_scratch_create(gcap_allocator_t* upstream, const gcap_scratch_options_t* options,
                                   gcap_scratch_t** out_scratch) GCAP_NODISCARD;
@@ -92,13 +93,15 @@ gcap_status_t gcap_scratch_alloc(gcap_scratch_t* scratch, size_t bytes, gcap_str
 //   INVALID_ARGUMENT     not allocated here, an address inside a block, or freed already
 //   INTERNAL             with red_zones: something wrote outside the block. It was given back all the same
 //   CUDA_ERROR           with red_zones or poison_on_free: the runtime refused; the block stays handed out
-//   FAILED_PRECONDITION  as gcap_scratch_alloc; the block stays handed out
+//   FAILED_PRECONDITION  as gcap_scratch_alloc; or the block is kept by a reservation that keeps the open one. It stays
+//                        handed out
+//   RESOURCE_EXHAUSTED   inside a capture: no host memory to keep another graph's reservation; it stays handed out
 gcap_status_t gcap_scratch_free(gcap_scratch_t* scratch, void* ptr) GCAP_NODISCARD;
 
 // Forgets a stream that was synchronised and is about to be destroyed: its blocks lose their tag and are free for all.
 // Without this call the stream must outlive the scratch.
-//   FAILED_PRECONDITION  work issued on the stream may still be running, or blocks are handed out for it, or it has a
-//                        reservation
+//   FAILED_PRECONDITION  work issued on the stream may still be running, or blocks are handed out for it, or being got,
+//                        or it has a reservation
 gcap_status_t gcap_scratch_forget_stream(gcap_scratch_t* scratch, gcap_stream_t* stream) GCAP_NODISCARD;
 
 // The scratch as an allocator, for callers that know no streams as well as for those that do. It is the scratch's own
@@ -136,7 +139,8 @@ gcap_status_t gcap_scratch_validate(gcap_scratch_t* scratch) GCAP_NODISCARD;
 // Reservation: the memory of one captured graph. While it is open on a stream, that stream's allocations come out of
 // free memory of the arena and stay with the reservation when they are freed, to be reused by the same stream's later
 // allocations in this capture, never by anything else: a replay writes there again. A block that the stream got before
-// and frees while it is open joins too, since work captured before the free may use it. Only this stream is diverted:
+// and frees while it is open joins too, since work captured before the free may use it; one that an earlier reservation
+// keeps is kept by both. Only this stream is diverted:
 // in a capture that forks, allocate for the stream of the reservation.
 // A graph's output that is read after another graph or another replay ran is not scratch: let the kernel write it
 // elsewhere, or hold the block until the graph is released.

@@ -12,11 +12,13 @@
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t opened = PTHREAD_COND_INITIALIZER;
 static atomic_uint num_inside;
-static uint32_t num_closers;
+static uint32_t num_closers, num_waiting;
 
 void gcap_capture_gate_enter(void) {
   pthread_mutex_lock(&mutex);
+  ++num_waiting;
   while (num_closers > 0) pthread_cond_wait(&opened, &mutex);
+  --num_waiting;
   atomic_fetch_add_explicit(&num_inside, 1, memory_order_relaxed);
   pthread_mutex_unlock(&mutex);
 }
@@ -31,7 +33,7 @@ uint32_t gcap_capture_gate_num_inside(void) { return atomic_load_explicit(&num_i
 
 bool gcap_capture_gate_try_close(void) {
   pthread_mutex_lock(&mutex);
-  bool may = gcap_capture_gate_num_inside() == 0;
+  bool may = gcap_capture_gate_num_inside() == 0 && num_waiting == 0;  // else waits in turn would starve captures
   if (may) ++num_closers;
   pthread_mutex_unlock(&mutex);
   return may;

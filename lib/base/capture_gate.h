@@ -21,7 +21,7 @@ void gcap_capture_gate_leave(void);
 uint32_t gcap_capture_gate_num_inside(void);
 
 // Closes the gate to scopes, until it is opened as often as it was closed. False, and nothing happened, when a scope is
-// open.
+// open or waits to be.
 bool gcap_capture_gate_try_close(void);
 void gcap_capture_gate_open(void);
 

@@ -59,6 +59,8 @@ typedef struct scratch_stream {
   scratch_pool_t pool;                             // free blocks of the arena that carry its tag
   bool cannot_grow;                                // its request of now: it captures, or there is no memory
   size_t num_reservations;
+  size_t num_calls;  // that get memory for it, and may have let go of the arena
+  bool prepared;     // a capture is about to need what it has (gcap_scratch_reservation_prepare)
   scratch_bias_t biases[SCRATCH_NUM_BIASES];
   scratch_bias_t* resting_bias;  // `bias` while the arena is held
   unsigned num_biases;           // ever given
@@ -90,8 +92,10 @@ struct gcap_scratch_reservation {
   size_t bytes;                           // of all its blocks
   size_t num_live;                        // of its blocks
   size_t num_graphs;                      // that share it: releases that are owed
+  size_t num_keepers;                     // other reservations that have a share of it
   char label[SCRATCH_LABEL_BYTES];        // their names, for reports; may be empty
   struct scratch_zone_copy* zone_copies;  // red_zones.c
+  struct scratch_kept* kept;              // others that it has a share of, see scratch_reservation_keep
   gcap_scratch_reservation_t* next;
 };
 
@@ -308,8 +312,9 @@ gcap_status_t scratch_give_back_reserved(gcap_scratch_t* scratch, scratch_region
 
 // --- place.c --------------------------------------------------------------------------------------------------------
 
-// Takes the tag off every block whose stream is known to have finished with it, so that its region may be idle.
-void scratch_settle(gcap_scratch_t* scratch);
+// Takes the tag off every block whose stream is known to have finished with it, so that its region may be idle; without
+// `all` not of streams whose capture counts on what they have.
+void scratch_settle(gcap_scratch_t* scratch, bool all);
 // Takes the tag of `user` off all its blocks.
 void scratch_untag(gcap_scratch_t* scratch, scratch_stream_t* user);
 // Detaches the `bytes` that `user` asked for, or all where that is not much more, from a free block of at least so
@@ -363,15 +368,18 @@ void scratch_stream_ends(gcap_stream_watch_t* watch, gcap_stream_t* stream);
 
 typedef struct scratch_request {
   scratch_stream_t* user;
-  size_t bytes;   // whole granules
-  bool reserved;  // a region of its own
-  bool anew;      // what is free is not enough, so it must grow
+  size_t bytes;           // whole granules
+  bool reserved;          // a region of its own
+  bool anew;              // what is free is not enough, so it must grow
+  gcap_status_t trouble;  // of a request that succeeded: what failed on the way
 } scratch_request_t;
 
 // Gets a detached block, by growing if need be, and by giving back what can be spared if that fails. Lets go of the
 // arena.
-gcap_status_t scratch_obtain(gcap_scratch_t* scratch, const scratch_request_t* request,
+gcap_status_t scratch_obtain(gcap_scratch_t* scratch, scratch_request_t* request,
                              scratch_block_t** out_block) GCAP_NODISCARD;
+// Logs and forgets the trouble of a request. Holds nothing.
+void scratch_log_trouble(scratch_request_t* request);
 
 // --- report.c -------------------------------------------------------------------------------------------------------
 
@@ -386,5 +394,10 @@ gcap_status_t scratch_view_create(gcap_scratch_t* scratch) GCAP_NODISCARD;
 
 // Makes a block that is in no pool the reservation's, if it is not yet.
 void scratch_reservation_adopt(gcap_scratch_reservation_t* reservation, scratch_block_t* block);
+// Lets `other` last as long as the open one.
+//   RESOURCE_EXHAUSTED   no host memory
+//   FAILED_PRECONDITION  `other` lasts as long as this one already
+gcap_status_t scratch_reservation_keep(gcap_scratch_reservation_t* open,
+                                       gcap_scratch_reservation_t* other) GCAP_NODISCARD;
 
 #endif  // GCAP_LIB_SCRATCH_ARENA_H_

@@ -90,18 +90,28 @@ gcap_status_t scratch_debug_note_alloc(gcap_scratch_t* scratch, void* ptr, size_
   return NULL;
 }
 
-// Poisons a block and looks at its zones: now, or in the graph that wrote them. Of those that were written in a graph
-// and are freed outside, or the other way round, nobody knows what they should be.
-static gcap_status_t inspect(const scratch_debug_t* debug, const scratch_tenant_t* tenant,
-                             gcap_scratch_reservation_t* reservation, gcap_status_t* out_damage) {
-  if (tenant->stream == NULL) return NULL;
-  if (debug->poison_on_free) GCAP_RETURN_IF_ERROR(scratch_poison(tenant));
-  if (!debug->red_zones) return NULL;
+// Looks at a block's zones: now, or in the graph that wrote them. Of those that were written in a graph and are freed
+// outside, or the other way round, nobody knows what they should be.
+static gcap_status_t look_at_zones(const scratch_debug_t* debug, const scratch_tenant_t* tenant,
+                                   gcap_scratch_reservation_t* reservation, gcap_status_t* out_damage) {
   bool capturing = false;
   GCAP_RETURN_IF_ERROR(scratch_is_capturing(tenant->stream, &capturing));
   if (capturing != tenant->captured) return NULL;
   if (capturing) return reservation != NULL ? scratch_zones_capture(reservation, tenant) : NULL;
   return gcap_thread_captures() ? NULL : scratch_zones_check(debug, tenant, out_damage);
+}
+
+// The poison comes last: where the zones cannot be read the block stays handed out, as it was.
+static gcap_status_t inspect(const scratch_debug_t* debug, const scratch_tenant_t* tenant,
+                             gcap_scratch_reservation_t* reservation, gcap_status_t* out_damage) {
+  if (tenant->stream == NULL) return NULL;
+  if (debug->red_zones) GCAP_RETURN_IF_ERROR(look_at_zones(debug, tenant, reservation, out_damage));
+  if (!debug->poison_on_free) return NULL;
+  gcap_status_t status = scratch_poison(tenant);
+  if (status == NULL) return NULL;
+  gcap_status_free(*out_damage);  // it is found again when the block is freed again
+  *out_damage = NULL;
+  return status;
 }
 
 gcap_status_t scratch_debug_begin_free(gcap_scratch_t* scratch, const scratch_block_t* block,

@@ -6,7 +6,8 @@
 // the cached blocks are joined with their neighbours and moved to the pool, and it is tried once more. All that is left
 // over goes the slow way (scratch.c): other streams' memory, captures, reservations, growth, and every error.
 //
-// Cost: cutting and joining touch a bounded number of blocks. Moving the cache takes a few steps a block, each of which
+// Cost: cutting and joining touch a bounded number of blocks; finding one does too, but where all of a bin are smaller
+// than the request, and no bin above has one. Moving the cache takes a few steps a block, each of which
 // was put there by one free.
 // Locking: the stream's lock. A free finds the lock by the block, and looks again under it.
 
@@ -126,23 +127,21 @@ static scratch_block_t* take(gcap_scratch_t* scratch, scratch_stream_t* user, si
 // What the thread's last allocation found: the same stream of the same arena comes again. The number tells an arena
 // from one that had its address before.
 static _Thread_local struct {
-  uint64_t number;
-  const gcap_stream_t* stream;
+  uint64_t number;  // 0: nothing
   scratch_stream_t* user;
 } last_found;
 
 static scratch_stream_t* find_stream(gcap_scratch_t* scratch, const gcap_stream_t* stream) {
-  if (last_found.stream == stream && last_found.number == scratch->number) return last_found.user;
+  if (last_found.number == scratch->number && scratch_user_stream(last_found.user) == stream) return last_found.user;
   scratch_stream_t* user = scratch_find_stream(scratch, stream);
-  last_found.number = scratch->number;
-  last_found.stream = user == NULL ? NULL : stream;
+  last_found.number = user == NULL ? 0 : scratch->number;
   last_found.user = user;
   return user;
 }
 
 static void* alloc_own(gcap_scratch_t* scratch, size_t bytes, gcap_stream_t* stream) {
   size_t rounded = scratch_block_bytes(bytes);
-  if (rounded == 0) return NULL;  // nothing was asked for, or it overflows
+  if (rounded == 0 || stream == NULL) return NULL;  // nothing was asked for, or it overflows, or an error
   if (gcap_thread_captures() || scratch->debug != NULL) return NULL;
   if (atomic_load_explicit(&scratch->deficit_bytes, memory_order_relaxed) != 0) return NULL;
   scratch_stream_t* user = find_stream(scratch, stream);
@@ -166,6 +165,7 @@ static bool free_own(gcap_scratch_t* scratch, void* ptr) {
   const uintptr_t mark = block == NULL ? 0 : scratch_block_mark(block);
   if ((mark & SCRATCH_MARK_BITS) != SCRATCH_LIVE) return false;
   scratch_stream_t* user = (scratch_stream_t*)(mark & ~SCRATCH_MARK_BITS);
+  if (scratch_is_nobody(scratch, user)) return false;
   atomic_bool* entered = scratch_enter(scratch, user);
   if (entered == NULL) return false;
   // Looked at again under the lock: a live block of the user, in no graph, that starts at the address.

@@ -80,7 +80,7 @@ static void wait_for_threads(climb_t* climb) {
 // What needs no wait for work.
 static void free_up(climb_t* climb) {
   gcap_scratch_t* scratch = climb->scratch;
-  scratch_settle(scratch);
+  scratch_settle(scratch, /*all=*/true);
   try_placing(climb);
   if (!goes_on(climb)) return;
   const size_t held_bytes = scratch_held_bytes(scratch);
@@ -149,13 +149,12 @@ static gcap_status_t reservation_lacks(gcap_scratch_t* scratch, const scratch_re
                      (void*)gcap_stream_handle(scratch_user_stream(request->user)), request->user->open->bytes, bytes);
 }
 
-static void log_trouble(climb_t* climb) {
-  if (climb->trouble == NULL) return;
-  scratch_step_out(climb->scratch);
+void scratch_log_trouble(scratch_request_t* request) {
+  if (request->trouble == NULL) return;
   gcap_log(GCAP_LOG_WARNING, "scratch found the memory that it lacked, but something failed meanwhile: %s",
-           gcap_status_message(climb->trouble));
-  scratch_step_in(climb->scratch);
-  gcap_status_free(climb->trouble);
+           gcap_status_message(request->trouble));
+  gcap_status_free(request->trouble);
+  request->trouble = NULL;
 }
 
 // Memory that was freed for nobody knows whom: a wait gives it back to such requests, as cudaFree would have.
@@ -168,7 +167,7 @@ static void wait_instead_of_growing(climb_t* climb) {
   if (waited) try_placing(climb);
 }
 
-gcap_status_t scratch_obtain(gcap_scratch_t* scratch, const scratch_request_t* request, scratch_block_t** out_block) {
+gcap_status_t scratch_obtain(gcap_scratch_t* scratch, scratch_request_t* request, scratch_block_t** out_block) {
   climb_t climb = {.scratch = scratch, .request = request};
   try_placing(&climb);
   if (climb.block == NULL && climb.failure == NULL && request->user->open != NULL && !request->anew) {
@@ -180,6 +179,6 @@ gcap_status_t scratch_obtain(gcap_scratch_t* scratch, const scratch_request_t* r
   *out_block = climb.block;
   if (climb.block == NULL) return describe_failure(&climb);
   gcap_status_free(climb.failure);
-  log_trouble(&climb);
+  request->trouble = climb.trouble;  // to be logged when the block has its place: a sink may call this scratch
   return NULL;
 }

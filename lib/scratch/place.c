@@ -46,22 +46,24 @@ static void settle_user(gcap_scratch_t* scratch, scratch_stream_t* user) {
   }
 }
 
-void scratch_settle(gcap_scratch_t* scratch) {
+void scratch_settle(gcap_scratch_t* scratch, bool all) {
   settle_user(scratch, &scratch->nobody);
-  for (scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) settle_user(scratch, user);
+  for (scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
+    if (all || (user->open == NULL && !user->prepared)) settle_user(scratch, user);
+  }
 }
 
 // For nobody knows whom: only what nobody uses any more, since what the streams have waited for says nothing of him.
 static scratch_block_t* find_for_nobody(gcap_scratch_t* scratch, size_t bytes) {
   scratch_block_t* block = scratch_pool_find(&scratch->untagged, bytes, NULL);
   if (block != NULL) return block;
-  scratch_settle(scratch);
+  scratch_settle(scratch, /*all=*/false);
   return scratch_pool_find(&scratch->untagged, bytes, NULL);
 }
 
 // Whether a capture counts on what `producer` used, so that `user` had better grow.
 static bool is_withheld(const scratch_stream_t* user, const scratch_stream_t* producer) {
-  return producer->open != NULL && producer != user && !user->cannot_grow;
+  return (producer->open != NULL || producer->prepared) && producer != user && !user->cannot_grow;
 }
 
 scratch_block_t* scratch_find_elsewhere(gcap_scratch_t* scratch, const scratch_stream_t* user, size_t bytes) {

@@ -90,8 +90,9 @@ scratch_history_t scratch_history_of(const scratch_debug_t* debug, const void* p
 }
 
 gcap_status_t scratch_with_history(const gcap_scratch_t* scratch, const void* ptr, gcap_status_t status) {
+  if (status == NULL) return NULL;
   const scratch_history_t history = scratch_history_of(scratch->debug, ptr);
-  if (status == NULL || history.text[0] == '\0') return status;
+  if (history.text[0] == '\0') return status;
   gcap_status_t longer = gcap_status_make(gcap_status_code(status), gcap_status_file(status), gcap_status_line(status),
                                           "%s%s", gcap_status_message(status), history.text);
   gcap_status_free(status);

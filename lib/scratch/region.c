@@ -19,8 +19,6 @@
 // --- Block structs --------------------------------------------------------------------------------------------------
 
 // Block structs come in slabs, so that one stream's lie together and share no cache line with another's.
-enum { kLargeBytes = 4 << 20, kSmallShare = 8 };  // see split
-
 enum {
   kBlocksPerSlab = 62,      // a page of the host's memory, with the header and what alignment may cost
   kStructsPerStream = 124,  // how many are not many; see may_make_slab
@@ -228,6 +226,8 @@ static void cut(scratch_block_t* block, size_t bytes, scratch_block_t* rest) {
   block->upper = rest;
   block->bytes = bytes;
 }
+
+enum { kLargeBytes = 4 << 20, kSmallShare = 8 };
 
 // What is small beside a large block comes from its top, what is not from its bottom: else small ones that live on
 // would keep the large ones from ever being whole again.

@@ -5,7 +5,8 @@
 // only the same stream's allocations look while it is open, and nobody once it is closed.
 //
 // A block that the stream got before the capture and frees inside it joins too: kernels captured before the free may
-// use it, and a replay does so again (rule 4 of the architecture: such memory is the graph's).
+// use it, and a replay does so again (rule 4 of the architecture: such memory is the graph's). Where it is an earlier
+// reservation's, the open one takes a share of that, and gives it up when it ends.
 //
 // Several graphs may share one: each capture opens it again and uses its free blocks first. What one graph wrote there
 // the next one overwrites, which is right because a graph reads of its scratch only what it wrote itself, and because
@@ -43,7 +44,8 @@ static size_t lacking_bytes(scratch_supply_t supply, size_t needed_bytes, size_t
 }
 
 // What is found or got is made the stream's own, so that no other stream takes it before the capture does.
-static gcap_status_t provide(gcap_scratch_t* scratch, scratch_stream_t* user) {
+static gcap_status_t provide(gcap_scratch_t* scratch, scratch_request_t* request) {
+  scratch_stream_t* user = request->user;
   size_t needed = scratch_peak_bytes(user);
   size_t largest = scratch_block_bytes(user->max_alloc_bytes) + 2 * scratch_zone_bytes(scratch);
   if (largest > needed) largest = needed;  // it was handed out, or nothing was
@@ -53,8 +55,8 @@ static gcap_status_t provide(gcap_scratch_t* scratch, scratch_stream_t* user) {
   if (block == NULL) {
     bytes = lacking_bytes(scratch_count_supply(scratch, user, /*own=*/false), needed, largest);
     if (bytes == 0) return NULL;
-    const scratch_request_t request = {.user = user, .bytes = bytes, .anew = true};
-    GCAP_RETURN_IF_ERROR(scratch_obtain(scratch, &request, &block));
+    request->bytes = bytes;
+    GCAP_RETURN_IF_ERROR(scratch_obtain(scratch, request, &block));
     block = scratch_put(scratch, block);
   }
   return scratch_claim(scratch, user, block, bytes);
@@ -64,13 +66,17 @@ gcap_status_t gcap_scratch_reservation_prepare(gcap_scratch_t* scratch, gcap_str
   if (stream == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "a scratch reservation needs a stream, not NULL");
   GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing("gcap_scratch_reservation_prepare"));
   scratch_hold(scratch);
-  scratch_stream_t* user = NULL;
-  gcap_status_t status = scratch_get_stream(scratch, stream, &user);
+  scratch_request_t request = {.anew = true};
+  gcap_status_t status = scratch_get_stream(scratch, stream, &request.user);
   if (status == NULL) {
+    ++request.user->num_calls;
     scratch_make_up_deficit(scratch);
-    status = provide(scratch, user);
+    status = provide(scratch, &request);
+    request.user->prepared = status == NULL;
+    --request.user->num_calls;
   }
   scratch_let_go(scratch);
+  scratch_log_trouble(&request);
   return gcap_status_annotate(status, gcap_status_code(status),
                               "scratch cannot have ready for a capture on stream %p what its runs used",
                               (void*)gcap_stream_handle(stream));
@@ -123,7 +129,9 @@ gcap_status_t gcap_scratch_reservation_reopen(gcap_scratch_reservation_t* reserv
 }
 
 static void close_locked(gcap_scratch_reservation_t* reservation) {
-  if (reservation->user->open == reservation) reservation->user->open = NULL;
+  if (reservation->user->open != reservation) return;
+  reservation->user->open = NULL;
+  reservation->user->prepared = false;
 }
 
 void gcap_scratch_reservation_close(gcap_scratch_reservation_t* reservation) {
@@ -137,6 +145,37 @@ size_t gcap_scratch_reservation_bytes(const gcap_scratch_reservation_t* reservat
   size_t bytes = reservation->bytes;
   scratch_let_go(reservation->scratch);
   return bytes;
+}
+
+// --- Shares of others -----------------------------------------------------------------------------------------------
+
+typedef struct scratch_kept {
+  gcap_scratch_reservation_t* reservation;
+  struct scratch_kept* next;
+} scratch_kept_t;
+
+static bool keeps(const gcap_scratch_reservation_t* reservation, const gcap_scratch_reservation_t* other) {
+  for (const scratch_kept_t* kept = reservation->kept; kept != NULL; kept = kept->next) {
+    if (kept->reservation == other || keeps(kept->reservation, other)) return true;
+  }
+  return false;
+}
+
+gcap_status_t scratch_reservation_keep(gcap_scratch_reservation_t* open, gcap_scratch_reservation_t* other) {
+  if (other == open || keeps(open, other)) return NULL;
+  if (keeps(other, open)) {  // each would wait for the other's end
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                       "scratch of %s, which keeps that of %s, cannot be freed in a capture into the latter; free it "
+                       "outside of a capture",
+                       other->label[0] != '\0' ? other->label : "a graph",
+                       open->label[0] != '\0' ? open->label : "another graph");
+  }
+  scratch_kept_t* kept = malloc(sizeof(*kept));
+  if (kept == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to keep another graph's scratch");
+  *kept = (scratch_kept_t){.reservation = other, .next = open->kept};
+  open->kept = kept;
+  ++other->num_keepers;
+  return NULL;
 }
 
 // --- Names ----------------------------------------------------------------------------------------------------------
@@ -193,7 +232,6 @@ static void let_go_of_live(gcap_scratch_reservation_t* reservation) {
 static void end_locked(gcap_scratch_reservation_t* reservation) {
   gcap_scratch_t* scratch = reservation->scratch;
   scratch_stream_t* user = reservation->user;
-  close_locked(reservation);
   uint64_t used_before = scratch_next_point(scratch, user);
   scratch_block_t* block;
   while ((block = scratch_pool_first(&reservation->pool)) != NULL) {
@@ -209,13 +247,35 @@ static void end_locked(gcap_scratch_reservation_t* reservation) {
   *link = reservation->next;
 }
 
+// If nobody has a share of it any more it ends, and so do others that it alone had a share of; they are added to a
+// list.
+static void end_if_given_up(gcap_scratch_reservation_t* reservation, gcap_scratch_reservation_t** ended) {
+  if (reservation->num_graphs > 0) return;
+  close_locked(reservation);
+  if (reservation->num_keepers > 0) return;
+  end_locked(reservation);
+  reservation->next = *ended;
+  *ended = reservation;
+  while (reservation->kept != NULL) {
+    scratch_kept_t* kept = reservation->kept;
+    reservation->kept = kept->next;
+    --kept->reservation->num_keepers;
+    end_if_given_up(kept->reservation, ended);
+    free(kept);
+  }
+}
+
 void gcap_scratch_reservation_release(gcap_scratch_reservation_t* reservation) {
   gcap_scratch_t* scratch = reservation->scratch;
+  gcap_scratch_reservation_t* ended = NULL;
   scratch_hold(scratch);
-  bool is_last = --reservation->num_graphs == 0;
-  if (is_last) end_locked(reservation);
+  --reservation->num_graphs;
+  end_if_given_up(reservation, &ended);
   scratch_let_go(scratch);
-  if (!is_last) return;
-  scratch_zones_free_copies(reservation);
-  free(reservation);
+  while (ended != NULL) {
+    gcap_scratch_reservation_t* next = ended->next;
+    scratch_zones_free_copies(ended);
+    free(ended);
+    ended = next;
+  }
 }

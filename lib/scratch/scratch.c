@@ -3,7 +3,8 @@
 // The scratch arena: its life, allocation and free. Memory comes from upstream in regions (upstream.c), which are cut
 // into blocks (region.c). A free block lies in one of many pools (pool.c): of the stream that used it last, of a
 // reservation, or of those that nobody uses; or just freed in its stream's cache. What a stream gets of its own comes
-// from front.c; here is the slow way, where place.c chooses. No driver is asked about streams, their timelines know.
+// from front.c; here is the slow way, where place.c chooses. What other streams have finished their timelines tell, not
+// the driver.
 //
 // Invariants (gcap_scratch_validate checks them all): blocks cover their region without gap or overlap; a free block is
 // in exactly the pool that its mark names, or in its stream's cache; free neighbours outside caches carry different
@@ -53,6 +54,9 @@ static gcap_status_t check_chunk(const char* name, size_t* bytes) {
 static gcap_status_t check_options(gcap_scratch_options_t* options) {
   GCAP_RETURN_IF_ERROR(check_chunk("initial_chunk_bytes", &options->initial_chunk_bytes));
   GCAP_RETURN_IF_ERROR(check_chunk("initial_growth_chunk_bytes", &options->initial_growth_chunk_bytes));
+  if (!round_up(options->max_extend_bytes, &options->max_extend_bytes)) {
+    options->max_extend_bytes = SIZE_MAX - (SCRATCH_GRANULE_BYTES - 1);  // as good as no limit
+  }
   if (options->max_extend_bytes != 0) return NULL;
   return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "max_extend_bytes is 0, expected 1 or more");
 }
@@ -115,7 +119,7 @@ gcap_status_t gcap_scratch_destroy(gcap_scratch_t* scratch) {
   scratch_hold(scratch);
   gcap_status_t status = check_unused(scratch);
   if (status == NULL) {
-    // The caller has synchronised the streams; some may be gone, so they are not asked.
+    // The caller has synchronised the streams, so they are not asked.
     for (scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) scratch_untag(scratch, user);
     scratch_untag(scratch, &scratch->nobody);
     status = scratch_give_back_idle(scratch);
@@ -143,6 +147,9 @@ static gcap_status_t check_forgettable(const scratch_stream_t* user) {
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
                        "scratch cannot forget stream %p: it has %zu blocks handed out and %zu reservations", handle,
                        (size_t)scratch_num_live(user), user->num_reservations);
+  }
+  if (user->num_calls > 0) {
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "scratch cannot forget stream %p: memory is being got for it", handle);
   }
   unsigned bin = scratch_pool_next_bin(&user->pool, 0);
   for (; bin < SCRATCH_NUM_BINS; bin = scratch_pool_next_bin(&user->pool, bin + 1)) {
@@ -183,11 +190,11 @@ void scratch_make_up_deficit(gcap_scratch_t* scratch) {
   scratch_block_t* block = NULL;
   gcap_status_t status = scratch_grow(scratch, bytes, &block);
   if (status == NULL) return;
-  scratch_let_go(scratch);
+  scratch_step_out(scratch);
   gcap_log(GCAP_LOG_WARNING, "scratch cannot grow by the %zu bytes that a capture lacked: %s", bytes,
            gcap_status_message(status));
   gcap_status_free(status);
-  scratch_hold(scratch);
+  scratch_step_in(scratch);
 }
 
 // Refuses what a capture would bake into a graph that does not own it. Asks the driver only on a thread that captures.
@@ -222,6 +229,13 @@ static void take_back_tagged(gcap_scratch_t* scratch, scratch_block_t* block) {
   scratch_put(scratch, block);
 }
 
+// Another graph's block that is freed inside a capture may be used by what was captured before.
+static gcap_status_t keep_for_open(const scratch_block_t* block) {
+  gcap_scratch_reservation_t* reservation = scratch_block_reservation(block);
+  gcap_scratch_reservation_t* open = scratch_block_user(block)->open;
+  return reservation == NULL || open == NULL ? NULL : scratch_reservation_keep(open, reservation);
+}
+
 static gcap_status_t take_back(gcap_scratch_t* scratch, scratch_block_t* block) {
   if (!scratch_is_nobody(scratch, scratch_block_user(block))) {
     take_back_tagged(scratch, block);
@@ -236,7 +250,7 @@ static gcap_status_t take_back(gcap_scratch_t* scratch, scratch_block_t* block) 
 }
 
 // Obtains a block and makes it live.
-static gcap_status_t hand_out(gcap_scratch_t* scratch, const scratch_request_t* request, size_t requested_bytes,
+static gcap_status_t hand_out(gcap_scratch_t* scratch, scratch_request_t* request, size_t requested_bytes,
                               gcap_allocator_event_t* out_event, void** out_ptr) {
   scratch_block_t* block = NULL;
   GCAP_RETURN_IF_ERROR(scratch_obtain(scratch, request, &block));
@@ -281,10 +295,13 @@ gcap_status_t scratch_alloc_slowly(gcap_scratch_t* scratch, size_t bytes, gcap_s
   }
   if (status == NULL) {
     scratch_note_thread(scratch, request.user, /*intruder=*/false);
+    ++request.user->num_calls;
     if (!gcap_thread_captures() && request.user->open == NULL) scratch_make_up_deficit(scratch);
     status = hand_out(scratch, &request, bytes, &event, out_ptr);
+    --request.user->num_calls;
   }
   scratch_let_go(scratch);
+  scratch_log_trouble(&request);
   scratch_debug_report(scratch, &event);
   return status;
 }
@@ -299,6 +316,7 @@ gcap_status_t scratch_alloc_untagged(gcap_scratch_t* scratch, size_t bytes, bool
   scratch_make_up_deficit(scratch);
   gcap_status_t status = hand_out(scratch, &request, bytes, &event, out_ptr);
   scratch_let_go(scratch);
+  scratch_log_trouble(&request);
   scratch_debug_report(scratch, &event);
   return status;
 }
@@ -314,6 +332,7 @@ static gcap_status_t check_free(const gcap_scratch_t* scratch, const scratch_blo
 static gcap_status_t free_live(gcap_scratch_t* scratch, scratch_block_t* block, gcap_allocator_event_t* out_event,
                                gcap_status_t* out_damage) {
   GCAP_RETURN_IF_ERROR(check_free(scratch, block));
+  GCAP_RETURN_IF_ERROR(keep_for_open(block));
   scratch_tenant_t* tenant = NULL;
   GCAP_RETURN_IF_ERROR(scratch_debug_begin_free(scratch, block, &tenant, out_damage));
   scratch_stream_t* user = scratch_block_user(block);
@@ -345,7 +364,7 @@ gcap_status_t gcap_scratch_trim(gcap_scratch_t* scratch) {
   gcap_status_t status = NULL;
   bool waited;
   if (scratch_pool_first(&scratch->nobody.pool) != NULL) status = scratch_wait_for_device(scratch, &waited);
-  scratch_settle(scratch);
+  scratch_settle(scratch, /*all=*/false);
   status = gcap_status_join(status, scratch_give_back_idle(scratch));
   gcap_allocator_event_t event = {0};
   if (status == NULL) scratch_debug_note_trim(scratch, &event);

@@ -64,9 +64,8 @@ bool scratch_wait_would_help(const gcap_scratch_t* scratch, size_t bytes) {
   for (size_t i = 0; i < scratch->num_regions; ++i) {
     size_t run_bytes = 0;
     for (const scratch_block_t* block = scratch->regions[i]->first; block != NULL; block = block->upper) {
-      const scratch_stream_t* user = scratch_block_user(block);
-      const bool counts =
-          scratch_block_state(block) == SCRATCH_FREE && (user == NULL || scratch_is_nobody(scratch, user));
+      const bool counts = scratch_block_mark(block) == SCRATCH_FREE ||
+                          scratch_block_mark(block) == ((uintptr_t)&scratch->nobody | SCRATCH_FREE);
       run_bytes = counts ? run_bytes + block->bytes : 0;
       if (run_bytes >= bytes) return true;
     }

@@ -195,6 +195,7 @@ void scratch_remove_stream(gcap_scratch_t* scratch, scratch_stream_t* user) {
   atomic_store_explicit(&user->stream, NULL, memory_order_relaxed);
   fill(atomic_load_explicit(&scratch->directory, memory_order_relaxed), scratch->streams);
   user->num_intrusions = 0;
+  user->prepared = false;
   user->next = scratch->forgotten;
   scratch->forgotten = user;
   scratch_leave(&user->locked);

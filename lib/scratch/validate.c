@@ -191,7 +191,8 @@ static gcap_status_t check_reservation(const gcap_scratch_t* scratch, const gcap
   REQUIRE(bytes == reservation->bytes && num_live == reservation->num_live,
           "a reservation holds %zu bytes and %zu live blocks, its counters say %zu and %zu", bytes, num_live,
           reservation->bytes, reservation->num_live);
-  REQUIRE(reservation->num_graphs > 0, "a reservation of %zu bytes is no graph's", reservation->bytes);
+  REQUIRE(reservation->num_graphs + reservation->num_keepers > 0, "a reservation of %zu bytes is no graph's",
+          reservation->bytes);
   return NULL;
 }
 

@@ -44,6 +44,24 @@ TEST(CaptureGate, HoldsScopesBackUntilTheLastWhoClosedItOpensIt) {
   EXPECT_EQ(gcap_capture_gate_num_inside(), 0u);
 }
 
+// Else those who close it in turn would keep a scope out for ever.
+TEST(CaptureGate, IsNotClosedAgainWhileAScopeWaits) {
+  ASSERT_TRUE(gcap_capture_gate_try_close());
+  std::thread scope([] {
+    gcap_capture_gate_enter();
+    gcap_capture_gate_leave();
+  });
+  int closings = 0;
+  while (gcap_capture_gate_try_close()) {
+    ++closings;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  for (int i = 0; i <= closings; ++i) gcap_capture_gate_open();
+  scope.join();
+  EXPECT_TRUE(gcap_capture_gate_try_close());
+  gcap_capture_gate_open();
+}
+
 }  // namespace
 }  // namespace testing
 }  // namespace gcap

@@ -6,10 +6,12 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdio>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "gcap/capture.h"
+#include "gcap/log.h"
 #include "test/scratch/other_capture.h"
 #include "test/scratch/scratch_test_support.h"
 #include "test/support/log_catcher.h"
@@ -154,6 +156,28 @@ TEST_F(Exhaustion, FailuresOfRungsAreLoggedWhenALaterOneHelps) {
   char* ptr = Alloc(3 * kChunk, a_);
   EXPECT_NE(log.text().find("takes nothing back"), std::string::npos) << log.text();
   upstream_.refuses_free = false;
+  Free(ptr);
+}
+
+// What is told of the trouble may look at the scratch, and trim it: the block has its place by then.
+TEST_F(Exhaustion, TheLogSinkMayUseTheScratch) {
+  Free(Alloc(kChunk, a_));
+  Synchronize(a_);
+  upstream_.cached_bytes = kChunk;
+  upstream_.refuses_free = true;
+  int times = 0;
+  std::function<void()> look = [&] {
+    ++times;
+    Validate();
+    upstream_.refuses_free = false;
+    Trim();
+  };
+  gcap_log_set_sink([](void* user, gcap_log_level_t, const char*) { (*static_cast<std::function<void()>*>(user))(); },
+                    &look, GCAP_LOG_WARNING);
+  char* ptr = Alloc(3 * kChunk, a_);
+  gcap_log_set_sink(nullptr, nullptr, GCAP_LOG_WARNING);
+  EXPECT_EQ(times, 1);
+  EXPECT_TRUE(upstream_.Owns(ptr, 3 * kChunk));
   Free(ptr);
 }
 

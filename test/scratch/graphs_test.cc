@@ -237,6 +237,23 @@ TEST_F(Graphs, WhatAStreamUsedIsFreeForAllRatherThanMemoryIsOut) {
   Release(graph);
 }
 
+// Also what the stream has finished with, which else would be free for all.
+TEST_F(Graphs, WhatIsPreparedWaitsForTheCapture) {
+  CreateTight();
+  Run(a_, {16});
+  Synchronize(a_);
+  Prepare(a_);
+  void* untagged = nullptr;
+  GCAP_ASSERT_OK(gcap_allocator_alloc(gcap_scratch_allocator(scratch_), 16 * kGranule, &untagged));
+  char* other = Alloc(16 * kGranule, b_);
+  Trim();
+  const size_t requests = NumRequests();
+  gcap_scratch_reservation_t* graph = Capture(a_, {16});
+  EXPECT_EQ(NumRequests(), requests);
+  Release(graph);
+  for (void* ptr : {untagged, static_cast<void*>(other)}) Free(ptr);
+}
+
 TEST_F(Graphs, PreparationMakesUpTheDeficitOfACapture) {
   Run(a_, {kChunk / kGranule});
   gcap_scratch_reservation_t* failed = Open(a_);

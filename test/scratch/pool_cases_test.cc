@@ -8,7 +8,7 @@
 //   ThrowMaxLessThanInitial        LimitBelowTheFirstRegionCutsIt: legal here
 //   AllocateNinetyPercent          NinetyPercentOfTheDevice
 //   TwoLargeBuffers                TwoQuartersOfTheDevice
-//   ForceGrowth                    GrowthEndsAtUpstreamsLimit, and with regions that double
+//   ForceGrowth                    GrowthEndsAtUpstreamsLimit, and with regions ahead
 //   DeletedStream                  MemoryOutlivesItsStream
 //   InitialAndMaxPoolSizeEqual     FirstRegionMayBeTheLimit
 //   NonAlignedPoolSize             SizesOfRegionsNeedNotBeMultiples: legal here
@@ -162,7 +162,7 @@ TEST_F(PoolOverLittle, GrowthEndsAtUpstreamsLimit) {
   for (char* block : blocks) Free(block);
 }
 
-TEST_F(PoolOverLittle, GrowthByDoublingEndsAtUpstreamsLimit) {
+TEST_F(PoolOverLittle, GrowthAheadEndsAtUpstreamsLimit) {
   options_.initial_chunk_bytes = 4096;
   CreateOverIt();
   std::vector<char*> blocks = {Alloc(1000, a_)};

@@ -373,6 +373,48 @@ TEST_F(Reservation, ReplaysMeetNeitherOneAnotherNorEagerWork) {
   gcap_allocator_destroy(device);
 }
 
+// What was captured before the free uses the block at each replay, also when the block is an earlier graph's.
+TEST_F(Reservation, ABlockOfAnEarlierGraphThatIsFreedInsideIsKeptByBoth) {
+  Free(Alloc(kChunk, a_));
+  gcap_scratch_reservation_t* first = Open(a_);
+  char* ptr = Alloc(kGranule, a_);
+  Close(first);
+  gcap_scratch_reservation_t* second = Open(a_);
+  Free(ptr);
+  char* own = Alloc(kGranule, a_);
+  Free(own);
+  Close(second);
+  Release(first);
+  std::vector<char*> eager;
+  for (int i = 0; i < 14; ++i) eager.push_back(Alloc(kGranule, a_));
+  EXPECT_EQ(NumRequests(), 1u);
+  for (char* block : eager) EXPECT_NE(block, ptr);
+  for (char* block : eager) Free(block);
+  Release(second);
+  char* all = Alloc(kChunk, a_);
+  EXPECT_EQ(NumRequests(), 1u);
+  Free(all);
+}
+
+// Each would wait for the other's end.
+TEST_F(Reservation, TwoGraphsDoNotKeepOneAnother) {
+  Free(Alloc(kChunk, a_));
+  gcap_scratch_reservation_t* first = Open(a_);
+  char* of_first = Alloc(kGranule, a_);
+  Close(first);
+  gcap_scratch_reservation_t* second = Open(a_);
+  char* of_second = Alloc(kGranule, a_);
+  Free(of_first);
+  Close(second);
+  GCAP_EXPECT_OK(gcap_scratch_reservation_reopen(first));
+  GCAP_EXPECT_FAILS(gcap_scratch_free(scratch_, of_second), GCAP_FAILED_PRECONDITION, "outside of a capture");
+  Close(first);
+  Free(of_second);
+  Release(first);
+  Release(second);
+  Release(first);
+}
+
 }  // namespace
 }  // namespace testing
 }  // namespace gcap

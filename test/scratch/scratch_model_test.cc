@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <map>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -53,7 +54,9 @@ struct Reserved {
   gcap_scratch_reservation_t* handle;
   int stream;
   bool open;
-  int graphs;  // that share it
+  int graphs;                  // that share it
+  std::set<const void*> kept;  // others that last as long
+  int keepers = 0;             // others that it lasts as long as
 };
 
 struct Point {
@@ -87,7 +90,7 @@ class ScratchModel : public DeviceTest, public ::testing::WithParamInterface<uns
   }
   void TearDown() override {
     gcap_log_set_sink(nullptr, nullptr, GCAP_LOG_WARNING);
-    while (!reserved_.empty()) Release(0);
+    for (size_t i = 0; !reserved_.empty(); ++i) Release(i % reserved_.size());
     while (!blocks_.empty()) Free(0);
     for (int i = 0; i < kStreams && streams_[i] != nullptr; ++i) Synchronize(i);
     GCAP_EXPECT_OK(gcap_scratch_destroy(scratch_));
@@ -182,6 +185,7 @@ class ScratchModel : public DeviceTest, public ::testing::WithParamInterface<uns
     std::map<const void*, size_t> reserved_bytes;
     for (const auto& entry : granules_) reserved_bytes[entry.second.reservation] += kGranule;
     for (const Reserved& reserved : reserved_) {
+      if (reserved.graphs == 0) continue;  // not ours any more
       ASSERT_EQ(gcap_scratch_reservation_bytes(reserved.handle), reserved_bytes[reserved.handle]);
     }
   }
@@ -209,8 +213,12 @@ class ScratchModel : public DeviceTest, public ::testing::WithParamInterface<uns
   }
   void Free(size_t index) {
     const Block block = blocks_[index];
+    Reserved* open = OpenOf(block.stream);
+    if (open != nullptr && !Keep(open, granules_[block.ptr].reservation)) {
+      GCAP_EXPECT_FAILS(gcap_scratch_free(scratch_, block.ptr), GCAP_FAILED_PRECONDITION, "outside of a capture");
+      return;
+    }
     blocks_.erase(blocks_.begin() + static_cast<std::ptrdiff_t>(index));
-    const Reserved* open = OpenOf(block.stream);
     const uint64_t time = ++now_[block.stream];
     for (size_t i = 0; i < NumGranules(block.bytes); ++i) {
       Granule& granule = granules_[block.ptr + i * kGranule];
@@ -219,6 +227,21 @@ class ScratchModel : public DeviceTest, public ::testing::WithParamInterface<uns
       if (granule.reservation == nullptr && open != nullptr) granule.reservation = open->handle;
     }
     GCAP_ASSERT_OK(gcap_scratch_free(scratch_, block.ptr));
+  }
+  Reserved* Find(const void* handle) {
+    return &*std::find_if(reserved_.begin(), reserved_.end(), [&](const Reserved& r) { return r.handle == handle; });
+  }
+  bool Keeps(const void* handle, const void* other) {
+    const std::set<const void*>& kept = Find(handle)->kept;
+    return std::any_of(kept.begin(), kept.end(), [&](const void* k) { return k == other || Keeps(k, other); });
+  }
+  // What a capture frees of an earlier one lasts as long as both; false if that one lasts as long as this already.
+  bool Keep(Reserved* open, const void* other) {
+    if (other == nullptr || other == open->handle || Keeps(open->handle, other)) return true;
+    if (Keeps(other, open->handle)) return false;
+    open->kept.insert(other);
+    ++Find(other)->keepers;
+    return true;
   }
   void Record(int stream) {
     GCAP_ASSERT_OK(gcap_notification_record(points_[stream].notification));
@@ -244,7 +267,7 @@ class ScratchModel : public DeviceTest, public ::testing::WithParamInterface<uns
       return;
     }
     for (Reserved& closed : reserved_) {
-      if (closed.stream != stream || Random(2) == 0) continue;
+      if (closed.stream != stream || closed.graphs == 0 || Random(2) == 0) continue;
       GCAP_ASSERT_OK(gcap_scratch_reservation_reopen(closed.handle));
       closed.open = true;
       ++closed.graphs;
@@ -252,7 +275,7 @@ class ScratchModel : public DeviceTest, public ::testing::WithParamInterface<uns
     }
     gcap_scratch_reservation_t* handle = nullptr;
     GCAP_ASSERT_OK(gcap_scratch_reservation_open(scratch_, streams_[stream], &handle));
-    reserved_.push_back({handle, stream, true, 1});
+    reserved_.push_back({handle, stream, true, 1, {}, 0});
   }
   // What the stream had as one block it will find for a capture. Not in an arena that is large: after Quiesce that is
   // all of it, and each time it would double.
@@ -269,19 +292,26 @@ class ScratchModel : public DeviceTest, public ::testing::WithParamInterface<uns
     OpenOrClose(stream);
   }
   void Release(size_t index) {
-    const Reserved reserved = reserved_[index];
-    if (--reserved_[index].graphs > 0) {
-      gcap_scratch_reservation_release(reserved.handle);
-      return;
-    }
-    reserved_.erase(reserved_.begin() + static_cast<std::ptrdiff_t>(index));
+    if (reserved_[index].graphs == 0) return;  // it is there for others alone
+    gcap_scratch_reservation_t* handle = reserved_[index].handle;
+    if (--reserved_[index].graphs == 0) reserved_[index].open = false;
+    EndIfGivenUp(handle);
+    gcap_scratch_reservation_release(handle);
+  }
+  void EndIfGivenUp(const void* handle) {
+    const Reserved reserved = *Find(handle);
+    if (reserved.graphs > 0 || reserved.keepers > 0) return;
+    reserved_.erase(reserved_.begin() + (Find(handle) - reserved_.data()));
     const uint64_t time = ++now_[reserved.stream];  // a replay may have used it until now
     for (auto& entry : granules_) {
-      if (entry.second.reservation != reserved.handle) continue;
+      if (entry.second.reservation != handle) continue;
       entry.second.reservation = nullptr;
       entry.second.time = time;
     }
-    gcap_scratch_reservation_release(reserved.handle);
+    for (const void* kept : reserved.kept) {
+      --Find(kept)->keepers;
+      EndIfGivenUp(kept);
+    }
   }
   void Forget(int stream) {
     Synchronize(stream);

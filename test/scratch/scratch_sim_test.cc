@@ -180,6 +180,29 @@ TEST_F(ScratchFaults, OfDebugOptionsInACaptureFailTheCapture) {
             4u);
 }
 
+// A stream that cannot be drained is kept for ever, and so is what it may still be using; all else goes on.
+TEST_F(ScratchFaults, OfDrainingAStreamKeepItsBlocksFromAllOthers) {
+  gcap_stream_t* lost = nullptr;
+  GCAP_ASSERT_OK(gcap_stream_create(1, &lost));
+  void* of_lost = nullptr;
+  GCAP_ASSERT_OK(gcap_scratch_alloc(scratch_, 1 << 20, lost, &of_lost));
+  GCAP_EXPECT_OK(gcap_scratch_free(scratch_, of_lost));
+  gcap_sim_fail_nth("cudaStreamSynchronize", 1, cudaErrorUnknown);
+  GCAP_EXPECT_FAILS(gcap_stream_destroy(lost), GCAP_CUDA_ERROR, "cannot be drained");
+  gcap_sim_clear_faults();
+  GCAP_EXPECT_OK(gcap_scratch_trim(scratch_));
+  void* other = Alloc(1 << 20);
+  EXPECT_NE(other, of_lost);
+  GCAP_EXPECT_OK(gcap_scratch_free(scratch_, other));
+  GCAP_EXPECT_OK(gcap_stream_destroy(lost));
+  void* first = Alloc(1 << 20);
+  void* second = Alloc(1 << 20);
+  EXPECT_TRUE(first == of_lost || second == of_lost);
+  for (void* ptr : {first, second}) GCAP_EXPECT_OK(gcap_scratch_free(scratch_, ptr));
+  GCAP_EXPECT_OK(gcap_stream_synchronize(stream_));
+  ExpectConsistent();
+}
+
 // Work may have been given to a stream between the begin of the wait and the free.
 TEST_F(ScratchFaults, AFreeDuringTheWaitForTheDeviceIsNotCoveredByIt) {
   constexpr size_t kRegionBytes = size_t{20} << 20;  // all of a region

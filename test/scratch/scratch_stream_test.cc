@@ -189,6 +189,16 @@ TEST_F(ScratchStreams, ForgetOfAnUnknownStreamIsNothing) {
   Validate();
 }
 
+// What a thread remembers of a stream is of no use once the stream was forgotten.
+TEST_F(ScratchStreams, ANullStreamIsNotOneThatWasForgotten) {
+  char* ptr = Alloc(100, a_);
+  Free(ptr);
+  Synchronize(a_);
+  GCAP_EXPECT_OK(gcap_scratch_forget_stream(scratch_, a_));
+  ExpectAllocFails(100, nullptr, GCAP_INVALID_ARGUMENT, "needs a stream");
+  Free(Alloc(100, a_));
+}
+
 }  // namespace
 }  // namespace testing
 }  // namespace gcap

@@ -243,6 +243,17 @@ TEST_F(Scratch, TheFirstRegionIsAsLargeAsItsOptionSays) {
   for (char* block : {first, second, third}) Free(block);
 }
 
+TEST_F(Scratch, AnyLimitOfRegionsKeepsBlocksAligned) {
+  options_.max_extend_bytes = 10 * 1000 * 1000;
+  Create();
+  char* large = Alloc(2 * kMiB, a_);
+  char* small = Alloc(1000, a_);
+  for (char* block : {large, small}) Free(block);
+  options_.max_extend_bytes = SIZE_MAX;
+  Create();
+  Free(Alloc(2 * kMiB, a_));
+}
+
 TEST_F(Scratch, LargeRequestsShareRegionsOfOneSize) {
   std::vector<char*> blocks = {Alloc(3 * kMiB, a_)};
   EXPECT_EQ(upstream_.requests(), Sizes{20 * kMiB});
