@@ -143,6 +143,22 @@ TEST_F(ScratchHeap, OfAReservation) {
   Release(Open(a_));
 }
 
+TEST_F(ScratchHeap, OfKeepingAnEarlierGraphsReservation) {
+  Free(Alloc(kChunk, a_));
+  gcap_scratch_reservation_t* first = Open(a_);
+  char* ptr = Alloc(100, a_);
+  Close(first);
+  gcap_scratch_reservation_t* second = Open(a_);
+  {
+    const HeapFailure failure;
+    GCAP_EXPECT_FAILS(gcap_scratch_free(scratch_, ptr), GCAP_RESOURCE_EXHAUSTED, "another graph's scratch");
+  }
+  Validate();
+  Free(ptr);
+  Release(second);
+  Release(first);
+}
+
 TEST_F(ScratchHeap, OfDebugOptions) {
   options_.recorded_operations = 10;
   for (int skip : {2, 3}) {  // the arena and its view are there; then what the options need, too
