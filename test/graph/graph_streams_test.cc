@@ -177,7 +177,8 @@ TEST_F(GraphStreams, AReplayElsewhereOfUnknownIdIsNotFound) {
   GCAP_EXPECT_FAILS(gcap_graph_manager_replay_on(manager_, 4, stream_->get(), true), GCAP_NOT_FOUND, "graph id 4");
 }
 
-// Refusals are part of it: an id that is being captured or was released, a stream that is capturing.
+// Refusals are part of it: an id that is being captured or was released, a stream that is capturing; and the runtime's,
+// where a replay waits for its stream after another thread began to capture there.
 TEST_F(GraphStreams, ThreadsMayReplayRecaptureAndReleaseAtOnce) {
   constexpr int kRounds = 60;
   CreateWithOptions();
@@ -185,7 +186,8 @@ TEST_F(GraphStreams, ThreadsMayReplayRecaptureAndReleaseAtOnce) {
   job.set_input(7);
   const auto allowed = [](gcap_status_t status) {
     const Outcome outcome(status);
-    EXPECT_TRUE(outcome.ok() || outcome.code == GCAP_NOT_FOUND || outcome.code == GCAP_FAILED_PRECONDITION)
+    EXPECT_TRUE(outcome.ok() || outcome.code == GCAP_NOT_FOUND || outcome.code == GCAP_FAILED_PRECONDITION ||
+                outcome.cuda_error == cudaErrorStreamCaptureUnsupported)
         << outcome.message;
   };
   std::atomic<bool> done{false};
