@@ -96,6 +96,7 @@ static gcap_status_t open_locked(gcap_scratch_reservation_t* reservation) {
                        (void*)gcap_stream_handle(scratch_user_stream(user)), user->open->bytes);
   }
   user->open = reservation;
+  user->prepared = false;  // from here on what is open withholds the same
   ++reservation->num_graphs;
   return NULL;
 }
@@ -129,9 +130,7 @@ gcap_status_t gcap_scratch_reservation_reopen(gcap_scratch_reservation_t* reserv
 }
 
 static void close_locked(gcap_scratch_reservation_t* reservation) {
-  if (reservation->user->open != reservation) return;
-  reservation->user->open = NULL;
-  reservation->user->prepared = false;
+  if (reservation->user->open == reservation) reservation->user->open = NULL;
 }
 
 void gcap_scratch_reservation_close(gcap_scratch_reservation_t* reservation) {

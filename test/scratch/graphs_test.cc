@@ -254,6 +254,26 @@ TEST_F(Graphs, WhatIsPreparedWaitsForTheCapture) {
   for (void* ptr : {untagged, static_cast<void*>(other)}) Free(ptr);
 }
 
+// A reservation that graphs share is open while its capture is prepared, and is closed and opened again in between.
+TEST_F(Graphs, WhatIsPreparedBesideAnOpenReservationWaitsForTheCapture) {
+  CreateTight();
+  Run(a_, {16});
+  Synchronize(a_);
+  gcap_scratch_reservation_t* graph = Open(a_);
+  Prepare(a_);
+  Close(graph);
+  char* other = Alloc(16 * kGranule, b_);
+  Trim();
+  const size_t requests = NumRequests();
+  Reopen(graph);
+  Free(Alloc(16 * kGranule, a_));
+  EXPECT_EQ(NumRequests(), requests);
+  Close(graph);
+  Release(graph);
+  Release(graph);
+  Free(other);
+}
+
 TEST_F(Graphs, PreparationMakesUpTheDeficitOfACapture) {
   Run(a_, {kChunk / kGranule});
   gcap_scratch_reservation_t* failed = Open(a_);
