@@ -213,7 +213,7 @@ static inline void scratch_step_in(gcap_scratch_t* scratch) {
 // What the arena knows of `stream`, made if there is nothing.
 gcap_status_t scratch_get_stream(gcap_scratch_t* scratch, gcap_stream_t* stream,
                                  scratch_stream_t** out_user) GCAP_NODISCARD;
-// The same without a lock; NULL when there is nothing, or it was overlooked.
+// The same if there is something, else NULL. While the arena is not held it may be overlooked.
 static inline scratch_stream_t* scratch_find_stream(gcap_scratch_t* scratch, const gcap_stream_t* stream) {
   const scratch_directory_t* directory = atomic_load_explicit(&scratch->directory, memory_order_acquire);
   scratch_stream_t* user = NULL;
@@ -229,7 +229,8 @@ void scratch_remove_stream(gcap_scratch_t* scratch, scratch_stream_t* user);
 // Frees what is known of the streams; the arena ends.
 void scratch_free_streams(gcap_scratch_t* scratch);
 
-// Bytes handed out.
+// Blocks handed out, and their bytes.
+uint64_t scratch_num_live_of_all(const gcap_scratch_t* scratch);
 uint64_t scratch_in_use_bytes(const gcap_scratch_t* scratch);
 // Brings the arena's own peak up to date with those of the streams, which start anew.
 void scratch_fold_peaks(gcap_scratch_t* scratch);

@@ -7,8 +7,8 @@
 // over goes the slow way (scratch.c): other streams' memory, captures, reservations, growth, and every error.
 //
 // Cost: cutting and joining touch a bounded number of blocks; finding one does too, but where all of a bin are smaller
-// than the request, and no bin above has one. Moving the cache takes a few steps a block, each of which
-// was put there by one free.
+// than the request, and no bin above has one. Moving the cache takes a few steps a block, each of which was put there
+// by one free.
 // Locking: the stream's lock. A free finds the lock by the block, and looks again under it.
 
 #include <string.h>

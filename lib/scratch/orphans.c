@@ -43,8 +43,7 @@ static void give_counters_to_nobody(gcap_scratch_t* scratch, scratch_stream_t* u
 void scratch_stream_ends(gcap_stream_watch_t* watch, gcap_stream_t* stream) {
   gcap_scratch_t* scratch = (gcap_scratch_t*)(void*)((char*)watch - offsetof(gcap_scratch_t, watch));
   scratch_hold(scratch);
-  scratch_stream_t* user = scratch->streams;
-  while (user != NULL && scratch_user_stream(user) != stream) user = user->next;
+  scratch_stream_t* user = scratch_find_stream(scratch, stream);
   if (user != NULL) {
     scratch_untag(scratch, user);
     give_blocks_to_nobody(scratch, user);

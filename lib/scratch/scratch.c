@@ -99,9 +99,9 @@ void scratch_set_test_hooks(gcap_scratch_t* scratch, const scratch_test_hooks_t*
 }
 
 static gcap_status_t check_unused(const gcap_scratch_t* scratch) {
-  size_t num_live = scratch_num_live(&scratch->nobody), num_reservations = scratch->nobody.num_reservations;
+  const size_t num_live = scratch_num_live_of_all(scratch);
+  size_t num_reservations = scratch->nobody.num_reservations;
   for (const scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
-    num_live += scratch_num_live(user);
     num_reservations += user->num_reservations;
   }
   // Regions are on their way while another thread, or the caller of the callback that we are in, waits for upstream.
@@ -167,8 +167,7 @@ static gcap_status_t check_forgettable(const scratch_stream_t* user) {
 gcap_status_t gcap_scratch_forget_stream(gcap_scratch_t* scratch, gcap_stream_t* stream) {
   gcap_status_t status = NULL;
   scratch_hold(scratch);
-  scratch_stream_t* user = scratch->streams;
-  while (user != NULL && scratch_user_stream(user) != stream) user = user->next;
+  scratch_stream_t* user = scratch_find_stream(scratch, stream);
   if (user != NULL) {
     scratch_flush(scratch, user);
     status = check_forgettable(user);

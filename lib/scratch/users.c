@@ -160,8 +160,7 @@ static scratch_stream_t* new_user(gcap_scratch_t* scratch) {
 }
 
 gcap_status_t scratch_get_stream(gcap_scratch_t* scratch, gcap_stream_t* stream, scratch_stream_t** out_user) {
-  scratch_stream_t* user = scratch->streams;
-  while (user != NULL && scratch_user_stream(user) != stream) user = user->next;
+  scratch_stream_t* user = scratch_find_stream(scratch, stream);
   if (user == NULL) {
     user = new_user(scratch);
     if (user == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to note a stream of scratch");
@@ -221,6 +220,14 @@ void scratch_free_streams(gcap_scratch_t* scratch) {
 }
 
 // --- Counters over all ----------------------------------------------------------------------------------------------
+
+uint64_t scratch_num_live_of_all(const gcap_scratch_t* scratch) {
+  uint64_t num_live = scratch_num_live(&scratch->nobody);
+  for (const scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
+    num_live += scratch_num_live(user);
+  }
+  return num_live;
+}
 
 uint64_t scratch_in_use_bytes(const gcap_scratch_t* scratch) {
   uint64_t bytes = scratch->nobody.in_use_bytes;

@@ -130,24 +130,21 @@ static gcap_status_t check_caches(const gcap_scratch_t* scratch, size_t expected
   return NULL;
 }
 
-// Bytes and number of the blocks that belong to a stream or, if given, to a reservation.
-static void count_blocks(const gcap_scratch_t* scratch, const scratch_stream_t* user,
-                         const gcap_scratch_reservation_t* reservation, size_t* out_bytes, size_t* out_num_live) {
-  *out_bytes = *out_num_live = 0;
+// Live blocks of a stream.
+static size_t count_live(const gcap_scratch_t* scratch, const scratch_stream_t* user) {
+  size_t num_live = 0;
   for (size_t i = 0; i < scratch->num_regions; ++i) {
     for (const scratch_block_t* block = scratch->regions[i]->first; block != NULL; block = block->upper) {
-      if (scratch_block_user(block) != user || (reservation != NULL && scratch_block_reservation(block) != reservation))
-        continue;
-      *out_bytes += block->bytes;
-      *out_num_live += scratch_block_state(block) == SCRATCH_LIVE;
+      num_live += scratch_block_user(block) == user && scratch_block_state(block) == SCRATCH_LIVE;
     }
   }
+  return num_live;
 }
 
 static gcap_status_t check_stream(gcap_scratch_t* scratch, const scratch_stream_t* user) {
   REQUIRE(scratch_find_stream(scratch, scratch_user_stream(user)) == user, "a stream is not found");
-  size_t bytes = 0, num_live = 0, num_reservations = 0;
-  count_blocks(scratch, user, NULL, &bytes, &num_live);
+  const size_t num_live = count_live(scratch, user);
+  size_t num_reservations = 0;
   REQUIRE(num_live == scratch_num_live(user), "a stream has %zu live blocks, its counters say %zu", num_live,
           (size_t)scratch_num_live(user));
   bool open_is_known = user->open == NULL;
@@ -162,8 +159,8 @@ static gcap_status_t check_stream(gcap_scratch_t* scratch, const scratch_stream_
 }
 
 static gcap_status_t check_nobody(const gcap_scratch_t* scratch) {
-  size_t bytes = 0, num_live = 0, num_reserved = 0, num_reservations = 0;
-  count_blocks(scratch, &scratch->nobody, NULL, &bytes, &num_live);
+  const size_t num_live = count_live(scratch, &scratch->nobody);
+  size_t num_reserved = 0, num_reservations = 0;
   REQUIRE(num_live == scratch_num_live(&scratch->nobody), "%zu live blocks are of no stream, the counters say %zu",
           num_live, (size_t)scratch_num_live(&scratch->nobody));
   for (size_t i = 0; i < scratch->num_regions; ++i) {
@@ -187,7 +184,13 @@ static gcap_status_t check_nobody(const gcap_scratch_t* scratch) {
 
 static gcap_status_t check_reservation(const gcap_scratch_t* scratch, const gcap_scratch_reservation_t* reservation) {
   size_t bytes = 0, num_live = 0;
-  count_blocks(scratch, reservation->user, reservation, &bytes, &num_live);
+  for (size_t i = 0; i < scratch->num_regions; ++i) {
+    for (const scratch_block_t* block = scratch->regions[i]->first; block != NULL; block = block->upper) {
+      if (scratch_block_reservation(block) != reservation) continue;
+      bytes += block->bytes;
+      num_live += scratch_block_state(block) == SCRATCH_LIVE;
+    }
+  }
   REQUIRE(bytes == reservation->bytes && num_live == reservation->num_live,
           "a reservation holds %zu bytes and %zu live blocks, its counters say %zu and %zu", bytes, num_live,
           reservation->bytes, reservation->num_live);
@@ -227,12 +230,8 @@ static gcap_status_t check_all(gcap_scratch_t* scratch) {
 
 gcap_status_t gcap_scratch_validate(gcap_scratch_t* scratch) {
   scratch_hold(scratch);
-  size_t num_live = scratch_num_live(&scratch->nobody);
-  for (const scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
-    num_live += scratch_num_live(user);
-  }
   gcap_status_t status = check_all(scratch);
-  if (status == NULL) status = scratch_debug_validate(scratch, num_live);
+  if (status == NULL) status = scratch_debug_validate(scratch, scratch_num_live_of_all(scratch));
   scratch_let_go(scratch);
   return status;
 }

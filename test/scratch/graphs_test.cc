@@ -64,15 +64,6 @@ class Graphs : public ScratchTest {
     Close(reservation);
     return reservation;
   }
-  size_t FreeGranules(gcap_stream_t* stream) {
-    std::vector<void*> taken;
-    upstream_.most_bytes = 0;
-    void* ptr = nullptr;
-    while (Outcome(gcap_scratch_alloc(scratch_, kGranule, stream, &ptr)).ok()) taken.push_back(ptr);
-    upstream_.most_bytes = SIZE_MAX;
-    for (void* block : taken) Free(block);
-    return taken.size();
-  }
 };
 
 // --- Before a capture -----------------------------------------------------------------------------------------------
@@ -157,7 +148,7 @@ TEST_F(Graphs, PreparationTakesWhatNobodyUsesBeforeItGrows) {
   EXPECT_EQ(NumRequests(), warm);
   Run(a_, {6});
   EXPECT_EQ(NumRequests(), warm);
-  EXPECT_EQ(FreeGranules(b_), 2u) << "six of b's are a's now, and b did not wait for it";
+  EXPECT_EQ(GranulesLeftFor(b_), 2u) << "six of b's are a's now, and b did not wait for it";
   Release(graph);
 }
 
@@ -168,7 +159,7 @@ TEST_F(Graphs, PreparationLeavesAloneWhatAnotherStreamMayStillUse) {
   gcap_scratch_reservation_t* graph = Capture(a_, {6});
   Prepare(a_);
   EXPECT_EQ(upstream_.requests().back(), 6 * kGranule);
-  EXPECT_EQ(FreeGranules(b_), 8u);
+  EXPECT_EQ(GranulesLeftFor(b_), 8u);
   Release(graph);
 }
 
@@ -293,7 +284,7 @@ TEST_F(Graphs, PreparationThatCannotGrowSaysSoAndHarmsNothing) {
   gcap_scratch_reservation_t* graph = Capture(a_, {10});
   GCAP_EXPECT_FAILS(gcap_scratch_reservation_prepare(scratch_, a_), GCAP_RESOURCE_EXHAUSTED, "ready for a capture");
   Validate();
-  EXPECT_EQ(FreeGranules(a_), 6u);
+  EXPECT_EQ(GranulesLeftFor(a_), 6u);
   Release(graph);
   Prepare(a_);
 }
@@ -390,14 +381,14 @@ TEST_F(Graphs, SharedMemoryGoesBackWithTheLastGraph) {
   Close(shared);
   Synchronize(a_);
   for (int left = 2; left > 0; --left) {
-    EXPECT_EQ(FreeGranules(a_), 4u);
-    EXPECT_EQ(FreeGranules(b_), 0u) << "a did so and was not synchronised since";
+    EXPECT_EQ(GranulesLeftFor(a_), 4u);
+    EXPECT_EQ(GranulesLeftFor(b_), 0u) << "a did so and was not synchronised since";
     Trim();
     EXPECT_EQ(upstream_.num_regions(), 1u);
     GCAP_EXPECT_FAILS(gcap_scratch_destroy(scratch_), GCAP_FAILED_PRECONDITION, "1 reservations");
     Release(shared);
   }
-  EXPECT_EQ(FreeGranules(a_), 16u);
+  EXPECT_EQ(GranulesLeftFor(a_), 16u);
   Synchronize(a_);
   Trim();
   EXPECT_EQ(upstream_.num_regions(), 0u);

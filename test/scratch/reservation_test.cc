@@ -21,16 +21,6 @@ class Reservation : public ScratchTest {
  protected:
   // A warm-up: the arena gets its first region, all of it the stream's or nobody's.
   void WarmUp(gcap_stream_t* stream) { Free(Alloc(kChunk, stream)); }
-  // Takes whole granules for the stream until the only region is full, and gives them all back.
-  size_t GranulesLeftFor(gcap_stream_t* stream) {
-    std::vector<void*> taken;
-    upstream_.most_bytes = 0;
-    void* ptr = nullptr;
-    while (Outcome(gcap_scratch_alloc(scratch_, kGranule, stream, &ptr)).ok()) taken.push_back(ptr);
-    upstream_.most_bytes = SIZE_MAX;
-    for (void* block : taken) Free(block);
-    return taken.size();
-  }
 };
 
 TEST_F(Reservation, TakesFreeMemoryAndNeverUpstreams) {

@@ -160,6 +160,16 @@ class ScratchTest : public DeviceTest {
     EXPECT_EQ(ptr, nullptr);
     Validate();
   }
+  // Takes whole granules for the stream until no region has one more, and gives them all back.
+  size_t GranulesLeftFor(gcap_stream_t* stream) {
+    std::vector<void*> taken;
+    upstream_.most_bytes = 0;
+    void* ptr = nullptr;
+    while (Outcome(gcap_scratch_alloc(scratch_, kGranule, stream, &ptr)).ok()) taken.push_back(ptr);
+    upstream_.most_bytes = SIZE_MAX;
+    for (void* block : taken) Free(block);
+    return taken.size();
+  }
   void Synchronize(gcap_stream_t* stream) { GCAP_EXPECT_OK(gcap_stream_synchronize(stream)); }
   // The consumer waits for all that the producer was given so far.
   void Wait(gcap_stream_t* consumer, gcap_stream_t* producer) {
