@@ -8,6 +8,8 @@ GCAP_COPTS = [
     "-Wextra",
     "-Werror",
     "-D_GNU_SOURCE",
+    # What is not marked GCAP_API is nobody else's; see include/gcap/api.h.
+    "-fvisibility=hidden",
 ]
 
 # Tests and benchmarks. The language version comes from .bazelrc, since GoogleTest's sources need it too.

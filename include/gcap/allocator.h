@@ -40,10 +40,10 @@ typedef struct gcap_allocator gcap_allocator_t;
 
 // cudaMalloc and cudaFree on `device_id`. Alignment 256 bytes.
 //   INVALID_ARGUMENT  no such device
-gcap_status_t gcap_device_allocator_create(int device_id, gcap_allocator_t** out_allocator) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_device_allocator_create(int device_id, gcap_allocator_t** out_allocator) GCAP_NODISCARD;
 
 // Page-locked host memory (cudaHostAlloc).
-gcap_status_t gcap_pinned_allocator_create(gcap_allocator_t** out_allocator) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_pinned_allocator_create(gcap_allocator_t** out_allocator) GCAP_NODISCARD;
 
 typedef struct gcap_pool_allocator_options {
   int device_id;                     // default 0
@@ -51,7 +51,7 @@ typedef struct gcap_pool_allocator_options {
   size_t bytes_kept_on_trim;         // what gcap_allocator_trim leaves; default 0
 } gcap_pool_allocator_options_t;
 
-void gcap_pool_allocator_options_init(gcap_pool_allocator_options_t* options);
+GCAP_API void gcap_pool_allocator_options_init(gcap_pool_allocator_options_t* options);
 
 // Stream-ordered device memory: cudaMallocFromPoolAsync out of a pool of the allocator's own. Alignment 256 bytes. The
 // semantics are those of ONNX Runtime's CudaMempoolArena, but that nothing is ever done on stream 0.
@@ -71,8 +71,8 @@ void gcap_pool_allocator_options_init(gcap_pool_allocator_options_t* options);
 //   CUDA_ERROR           the runtime refused
 // Its gcap_allocator_alloc_on_stream answers INVALID_ARGUMENT for a stream of another device, and for
 // cudaStreamPerThread, which is another stream on each thread.
-gcap_status_t gcap_pool_allocator_create(const gcap_pool_allocator_options_t* options,
-                                         gcap_allocator_t** out_allocator) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_pool_allocator_create(const gcap_pool_allocator_options_t* options,
+                                                  gcap_allocator_t** out_allocator) GCAP_NODISCARD;
 
 typedef enum gcap_allocator_event_kind {
   GCAP_ALLOCATOR_EVENT_ALLOC = 0,
@@ -100,7 +100,7 @@ typedef struct gcap_counting_allocator_options {
   void* user;
 } gcap_counting_allocator_options_t;
 
-void gcap_counting_allocator_options_init(gcap_counting_allocator_options_t* options);
+GCAP_API void gcap_counting_allocator_options_init(gcap_counting_allocator_options_t* options);
 
 // Decorates `upstream`: passes every request on, counts, keeps to a limit, and reports events that can be replayed.
 // Device and alignment are the upstream's; the capture rules too. What it hands out is freed through it. `options`
@@ -109,9 +109,9 @@ void gcap_counting_allocator_options_init(gcap_counting_allocator_options_t* opt
 //   RESOURCE_EXHAUSTED  no host memory
 // Its requests fail with RESOURCE_EXHAUSTED beyond the limit, naming the bytes requested, in use and allowed; with
 // LIBRARY_ERROR when the upstream gives memory that is in use; and as the upstream's do.
-gcap_status_t gcap_counting_allocator_create(gcap_allocator_t* upstream,
-                                             const gcap_counting_allocator_options_t* options,
-                                             gcap_allocator_t** out_allocator) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_counting_allocator_create(gcap_allocator_t* upstream,
+                                                      const gcap_counting_allocator_options_t* options,
+                                                      gcap_allocator_t** out_allocator) GCAP_NODISCARD;
 
 // Writes the event as a line of a trace, without a newline; as snprintf, gives the line's length and cuts it where
 // there is no room. A trace is such lines in the order of `sequence`:
@@ -119,39 +119,39 @@ gcap_status_t gcap_counting_allocator_create(gcap_allocator_t* upstream,
 //   r <block> <bytes>           a reserve
 //   f <block>                   a free of what the line with that block gave
 //   t                           a trim
-int gcap_allocator_event_format(const gcap_allocator_event_t* event, char* out_line, size_t line_bytes);
+GCAP_API int gcap_allocator_event_format(const gcap_allocator_event_t* event, char* out_line, size_t line_bytes);
 
 // Ends the allocator. NULL is fine. Memory still handed out is the caller's mistake; the implementation says what
 // becomes of it.
-void gcap_allocator_destroy(gcap_allocator_t* allocator);
+GCAP_API void gcap_allocator_destroy(gcap_allocator_t* allocator);
 
 // Gives `bytes` bytes, aligned to gcap_allocator_alignment. 0 bytes give NULL and success.
 //   INVALID_ARGUMENT     a size that overflows when it is rounded up to the alignment
 //   RESOURCE_EXHAUSTED   with the bytes asked for
 //   LIBRARY_ERROR        the implementation answered success, and no memory
 //   FAILED_PRECONDITION  the calling thread is capturing (see above), with the bytes and the allocator
-gcap_status_t gcap_allocator_alloc(gcap_allocator_t* allocator, size_t bytes, void** out_ptr) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_allocator_alloc(gcap_allocator_t* allocator, size_t bytes, void** out_ptr) GCAP_NODISCARD;
 
 // The same for use on `stream`. An allocator that knows nothing of streams treats it as gcap_allocator_alloc, whose
 // errors these are.
-gcap_status_t gcap_allocator_alloc_on_stream(gcap_allocator_t* allocator, size_t bytes, gcap_stream_t* stream,
-                                             void** out_ptr) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_allocator_alloc_on_stream(gcap_allocator_t* allocator, size_t bytes, gcap_stream_t* stream,
+                                                      void** out_ptr) GCAP_NODISCARD;
 
 // The same for memory that lives long, such as weights: never taken from, nor given back to, a cache.
-gcap_status_t gcap_allocator_reserve(gcap_allocator_t* allocator, size_t bytes, void** out_ptr) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_allocator_reserve(gcap_allocator_t* allocator, size_t bytes, void** out_ptr) GCAP_NODISCARD;
 
 // Gives memory back, however it was allocated. NULL is fine. On failure the block is still the caller's, who may try
 // again.
 //   INVALID_ARGUMENT  not allocated here, an address inside a block, or freed already (where the allocator can tell)
-gcap_status_t gcap_allocator_free(gcap_allocator_t* allocator, void* ptr) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_allocator_free(gcap_allocator_t* allocator, void* ptr) GCAP_NODISCARD;
 
 // Gives cached memory that nobody uses back upstream. An allocator without a cache does nothing.
-gcap_status_t gcap_allocator_trim(gcap_allocator_t* allocator) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_allocator_trim(gcap_allocator_t* allocator) GCAP_NODISCARD;
 
-void gcap_allocator_get_stats(gcap_allocator_t* allocator, gcap_allocator_stats_t* out_stats);
+GCAP_API void gcap_allocator_get_stats(gcap_allocator_t* allocator, gcap_allocator_stats_t* out_stats);
 
-int gcap_allocator_device(const gcap_allocator_t* allocator);        // -1: host memory
-size_t gcap_allocator_alignment(const gcap_allocator_t* allocator);  // bytes, a power of two
+GCAP_API int gcap_allocator_device(const gcap_allocator_t* allocator);        // -1: host memory
+GCAP_API size_t gcap_allocator_alignment(const gcap_allocator_t* allocator);  // bytes, a power of two
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -39,7 +39,8 @@ typedef struct gcap_allocator_ops {
 
 // Makes an allocator of a table. On failure `ops->destroy` is not called.
 //   INVALID_ARGUMENT  NULL, an unknown version, a missing required member, an alignment that is no power of two
-gcap_status_t gcap_allocator_create(const gcap_allocator_ops_t* ops, gcap_allocator_t** out_allocator) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_allocator_create(const gcap_allocator_ops_t* ops,
+                                             gcap_allocator_t** out_allocator) GCAP_NODISCARD;
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -33,7 +33,7 @@ typedef struct gcap_tensor {
   int64_t shape[GCAP_MAX_RANK];
 } gcap_tensor_t;
 
-size_t gcap_tensor_bytes(const gcap_tensor_t* tensor);
+GCAP_API size_t gcap_tensor_bytes(const gcap_tensor_t* tensor);
 
 // A value of a model: an input, an output, something between, or, with `host_data`, a constant.
 typedef struct gcap_value {
@@ -100,54 +100,57 @@ typedef struct gcap_ep gcap_ep_t;
 
 // NULL is fine. Its sessions and kernels are gone.
 //   FAILED_PRECONDITION  the calling thread is capturing; nothing was destroyed
-gcap_status_t gcap_ep_destroy(gcap_ep_t* ep) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_ep_destroy(gcap_ep_t* ep) GCAP_NODISCARD;
 
-const char* gcap_ep_name(const gcap_ep_t* ep);
-bool gcap_ep_supports_concurrent_runs(const gcap_ep_t* ep);
+GCAP_API const char* gcap_ep_name(const gcap_ep_t* ep);
+GCAP_API bool gcap_ep_supports_concurrent_runs(const gcap_ep_t* ep);
 
 // Tells whether the EP can run the node, with its shapes and attributes.
-bool gcap_ep_supports(gcap_ep_t* ep, const gcap_model_t* model, const gcap_node_t* node);
+GCAP_API bool gcap_ep_supports(gcap_ep_t* ep, const gcap_model_t* model, const gcap_node_t* node);
 
 // Makes the kernel of a node that the EP supports.
-gcap_status_t gcap_ep_create_kernel(gcap_ep_t* ep, const gcap_model_t* model, const gcap_node_t* node,
-                                    gcap_kernel_t* out_kernel) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_ep_create_kernel(gcap_ep_t* ep, const gcap_model_t* model, const gcap_node_t* node,
+                                             gcap_kernel_t* out_kernel) GCAP_NODISCARD;
 
 // The calling thread's resources, made on its first call.
-gcap_status_t gcap_ep_get_run_resources(gcap_ep_t* ep, gcap_run_resources_t* out_resources) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_ep_get_run_resources(gcap_ep_t* ep, gcap_run_resources_t* out_resources) GCAP_NODISCARD;
 
 // Opens a run. The EP may begin a capture of the thread's stream, whose device the caller has made current until the
 // run's end.
-gcap_status_t gcap_ep_run_start(gcap_ep_t* ep, int graph_id) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_ep_run_start(gcap_ep_t* ep, int graph_id) GCAP_NODISCARD;
 
 // Ends it, always, also after a failure: `run_status` is what became of the kernels, NULL for success (ONNX Runtime
 // does not tell its EPs, and they store half a graph). It is read, not consumed. With `synchronize` the results are
 // there on return.
 //   CAPTURE_INVALIDATED  the run was captured and the capture failed: nothing was executed, run it again
-gcap_status_t gcap_ep_run_end(gcap_ep_t* ep, int graph_id, gcap_status_t run_status, bool synchronize) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_ep_run_end(gcap_ep_t* ep, int graph_id, gcap_status_t run_status,
+                                       bool synchronize) GCAP_NODISCARD;
 
 // Graphs. An EP without graph support answers false, and FAILED_PRECONDITION to a release.
-bool gcap_ep_is_graph_capture_enabled(const gcap_ep_t* ep);
-bool gcap_ep_is_graph_captured(gcap_ep_t* ep, int graph_id);
+GCAP_API bool gcap_ep_is_graph_capture_enabled(const gcap_ep_t* ep);
+GCAP_API bool gcap_ep_is_graph_captured(gcap_ep_t* ep, int graph_id);
 // Replays the calling thread's graph of that id; `*out_replayed` is false when there is none.
-gcap_status_t gcap_ep_replay_graph(gcap_ep_t* ep, int graph_id, bool synchronize, bool* out_replayed) GCAP_NODISCARD;
-gcap_status_t gcap_ep_release_captured_graph(gcap_ep_t* ep, int graph_id) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_ep_replay_graph(gcap_ep_t* ep, int graph_id, bool synchronize,
+                                            bool* out_replayed) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_ep_release_captured_graph(gcap_ep_t* ep, int graph_id) GCAP_NODISCARD;
 
 // Signs the run that the thread has open: `bindings` are the tensors that its graph will be bound to. A run that is not
 // captured ignores it. See gcap_graph_manager_sign.
 //   FAILED_PRECONDITION  the EP cannot sign graphs, or no run is open
-gcap_status_t gcap_ep_sign_graph(gcap_ep_t* ep, const gcap_graph_binding_t* bindings,
-                                 size_t num_bindings) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_ep_sign_graph(gcap_ep_t* ep, const gcap_graph_binding_t* bindings,
+                                          size_t num_bindings) GCAP_NODISCARD;
 // As gcap_ep_replay_graph, for a graph that is bound to these very tensors.
 //   FAILED_PRECONDITION  it is bound to others, in a sentence that names the first one; or it was not signed; or the EP
 //                        cannot sign graphs
-gcap_status_t gcap_ep_replay_graph_signed(gcap_ep_t* ep, int graph_id, const gcap_graph_binding_t* bindings,
-                                          size_t num_bindings, bool synchronize, bool* out_replayed) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_ep_replay_graph_signed(gcap_ep_t* ep, int graph_id, const gcap_graph_binding_t* bindings,
+                                                   size_t num_bindings, bool synchronize,
+                                                   bool* out_replayed) GCAP_NODISCARD;
 // Why the calling thread's last capture of that id failed: a copy for messages. NULL when none did, or the EP does not
 // tell.
-gcap_status_t gcap_ep_last_capture_failure(gcap_ep_t* ep, int graph_id) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_ep_last_capture_failure(gcap_ep_t* ep, int graph_id) GCAP_NODISCARD;
 
 // Blocks until all work of the calling thread's stream is done; never a device-wide wait.
-gcap_status_t gcap_ep_synchronize(gcap_ep_t* ep) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_ep_synchronize(gcap_ep_t* ep) GCAP_NODISCARD;
 
 #ifdef __cplusplus
 }  // extern "C"

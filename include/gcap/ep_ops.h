@@ -55,7 +55,7 @@ typedef struct gcap_ep_ops {
 
 // Makes an EP of a table. On failure `ops->destroy` is not called.
 //   INVALID_ARGUMENT  NULL, an unknown version, a missing member or partner, named
-gcap_status_t gcap_ep_create(const gcap_ep_ops_t* ops, gcap_ep_t** out_ep) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_ep_create(const gcap_ep_ops_t* ops, gcap_ep_t** out_ep) GCAP_NODISCARD;
 
 // EP runtime: the part of an EP that is the same for all of them: memory, a stream and a graph manager for each thread,
 // capture with reserved scratch, replay, release. An implementer forwards his ops to it. From gcap_ep_runtime_create.
@@ -65,33 +65,34 @@ gcap_status_t gcap_ep_create(const gcap_ep_ops_t* ops, gcap_ep_t** out_ep) GCAP_
 typedef struct gcap_ep_runtime gcap_ep_runtime_t;
 
 // Errors: those of gcap_options_check and of the modules it is made of.
-gcap_status_t gcap_ep_runtime_create(const gcap_options_t* options, gcap_ep_runtime_t** out_runtime) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_ep_runtime_create(const gcap_options_t* options,
+                                              gcap_ep_runtime_t** out_runtime) GCAP_NODISCARD;
 // NULL is fine. What may still be in use is kept, and the status says so.
 //   FAILED_PRECONDITION  the calling thread is capturing; nothing was destroyed
-gcap_status_t gcap_ep_runtime_destroy(gcap_ep_runtime_t* runtime) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_ep_runtime_destroy(gcap_ep_runtime_t* runtime) GCAP_NODISCARD;
 
-bool gcap_ep_runtime_supports_concurrent_runs(const gcap_ep_runtime_t* runtime);
-bool gcap_ep_runtime_is_graph_capture_enabled(const gcap_ep_runtime_t* runtime);
-gcap_scratch_t* gcap_ep_runtime_scratch(gcap_ep_runtime_t* runtime);
+GCAP_API bool gcap_ep_runtime_supports_concurrent_runs(const gcap_ep_runtime_t* runtime);
+GCAP_API bool gcap_ep_runtime_is_graph_capture_enabled(const gcap_ep_runtime_t* runtime);
+GCAP_API gcap_scratch_t* gcap_ep_runtime_scratch(gcap_ep_runtime_t* runtime);
 
-gcap_status_t gcap_ep_runtime_get_run_resources(gcap_ep_runtime_t* runtime,
-                                                gcap_run_resources_t* out_resources) GCAP_NODISCARD;
-gcap_status_t gcap_ep_runtime_run_start(gcap_ep_runtime_t* runtime, int graph_id) GCAP_NODISCARD;
-gcap_status_t gcap_ep_runtime_run_end(gcap_ep_runtime_t* runtime, gcap_status_t run_status,
-                                      bool synchronize) GCAP_NODISCARD;
-bool gcap_ep_runtime_is_graph_captured(gcap_ep_runtime_t* runtime, int graph_id);
-gcap_status_t gcap_ep_runtime_replay_graph(gcap_ep_runtime_t* runtime, int graph_id, bool synchronize,
-                                           bool* out_replayed) GCAP_NODISCARD;
-gcap_status_t gcap_ep_runtime_sign_graph(gcap_ep_runtime_t* runtime, const gcap_graph_binding_t* bindings,
-                                         size_t num_bindings) GCAP_NODISCARD;
-gcap_status_t gcap_ep_runtime_replay_graph_signed(gcap_ep_runtime_t* runtime, int graph_id,
-                                                  const gcap_graph_binding_t* bindings, size_t num_bindings,
-                                                  bool synchronize, bool* out_replayed) GCAP_NODISCARD;
-gcap_status_t gcap_ep_runtime_last_capture_failure(gcap_ep_runtime_t* runtime, int graph_id) GCAP_NODISCARD;
-gcap_status_t gcap_ep_runtime_release_captured_graph(gcap_ep_runtime_t* runtime, int graph_id) GCAP_NODISCARD;
-gcap_status_t gcap_ep_runtime_synchronize(gcap_ep_runtime_t* runtime) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_ep_runtime_get_run_resources(gcap_ep_runtime_t* runtime,
+                                                         gcap_run_resources_t* out_resources) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_ep_runtime_run_start(gcap_ep_runtime_t* runtime, int graph_id) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_ep_runtime_run_end(gcap_ep_runtime_t* runtime, gcap_status_t run_status,
+                                               bool synchronize) GCAP_NODISCARD;
+GCAP_API bool gcap_ep_runtime_is_graph_captured(gcap_ep_runtime_t* runtime, int graph_id);
+GCAP_API gcap_status_t gcap_ep_runtime_replay_graph(gcap_ep_runtime_t* runtime, int graph_id, bool synchronize,
+                                                    bool* out_replayed) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_ep_runtime_sign_graph(gcap_ep_runtime_t* runtime, const gcap_graph_binding_t* bindings,
+                                                  size_t num_bindings) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_ep_runtime_replay_graph_signed(gcap_ep_runtime_t* runtime, int graph_id,
+                                                           const gcap_graph_binding_t* bindings, size_t num_bindings,
+                                                           bool synchronize, bool* out_replayed) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_ep_runtime_last_capture_failure(gcap_ep_runtime_t* runtime, int graph_id) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_ep_runtime_release_captured_graph(gcap_ep_runtime_t* runtime, int graph_id) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_ep_runtime_synchronize(gcap_ep_runtime_t* runtime) GCAP_NODISCARD;
 // Counters of the calling thread's graph; zeros when the thread has run nothing.
-void gcap_ep_runtime_get_graph_info(gcap_ep_runtime_t* runtime, int graph_id, gcap_graph_info_t* out_info);
+GCAP_API void gcap_ep_runtime_get_graph_info(gcap_ep_runtime_t* runtime, int graph_id, gcap_graph_info_t* out_info);
 
 #ifdef __cplusplus
 }  // extern "C"

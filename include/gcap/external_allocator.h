@@ -41,8 +41,8 @@ typedef struct gcap_external_allocator_options {
 // Its requests fail with RESOURCE_EXHAUSTED when alloc returns NULL, and with LIBRARY_ERROR when it returns an address
 // that is misaligned, or memory of which some is handed out; both go back to `free`, unless the very address is handed
 // out, and so its first owner's. gcap_allocator_trim, and freeing a reserved block, call empty_cache.
-gcap_status_t gcap_external_allocator_create(const gcap_external_allocator_options_t* options,
-                                             gcap_allocator_t** out_allocator) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_external_allocator_create(const gcap_external_allocator_options_t* options,
+                                                      gcap_allocator_t** out_allocator) GCAP_NODISCARD;
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -46,7 +46,7 @@ typedef enum gcap_graph_state {
   GCAP_GRAPH_STALE,  // captured, and to be captured again: it does not replay
 } gcap_graph_state_t;
 
-const char* gcap_graph_state_name(gcap_graph_state_t state);  // "CAPTURED"
+GCAP_API const char* gcap_graph_state_name(gcap_graph_state_t state);  // "CAPTURED"
 
 // How a run is to be executed.
 typedef enum gcap_graph_run_kind {
@@ -58,7 +58,7 @@ typedef enum gcap_graph_run_kind {
 typedef enum gcap_graph_policy {
   GCAP_GRAPH_POLICY_MIN_RUNS = 0,  // after min_num_runs_before_capture eager runs, as in ONNX Runtime
   // As soon as two eager runs in a row allocated alike, through gcap or as noted with gcap_graph_note_allocation, and
-  // initialised nothing; at the latest after max_runs_before_capture.
+  // initialized nothing; at the latest after max_runs_before_capture.
   GCAP_GRAPH_POLICY_STABLE,
 } gcap_graph_policy_t;
 
@@ -80,7 +80,7 @@ typedef struct gcap_graph_info {
 
 typedef struct gcap_graph_manager_options {
   // Eager runs of an id before its capture; ONNX Runtime's min_num_runs_before_cuda_graph_capture. Default 2. 0
-  // captures the first run, which must then initialise no library and find its memory reserved.
+  // captures the first run, which must then initialize no library and find its memory reserved.
   uint32_t min_num_runs_before_capture;
   // Runs that stay eager after a failed capture; doubles with each failure in a row, up to 1,024 times. Default 1.
   uint32_t backoff_runs;
@@ -104,7 +104,7 @@ typedef struct gcap_graph_manager_options {
   void* user;
 } gcap_graph_manager_options_t;
 
-void gcap_graph_manager_options_init(gcap_graph_manager_options_t* options);
+GCAP_API void gcap_graph_manager_options_init(gcap_graph_manager_options_t* options);
 
 // Graph manager: the graphs of one stream user, by id. From gcap_graph_manager_create.
 // Thread:   thread-safe. begin_run and end_run of one run are called by one thread, and one run at a time is open.
@@ -121,15 +121,15 @@ typedef struct gcap_graph_manager gcap_graph_manager_t;
 
 // `options` NULL: the defaults.
 //   INVALID_ARGUMENT  a capture mode or policy that does not exist
-gcap_status_t gcap_graph_manager_create(const gcap_graph_manager_options_t* options,
-                                        gcap_graph_manager_t** out_manager) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_graph_manager_create(const gcap_graph_manager_options_t* options,
+                                                 gcap_graph_manager_t** out_manager) GCAP_NODISCARD;
 
 // Aborts an open run, releases all graphs (see gcap_graph_manager_release), ends the manager. NULL is fine. On failure
 // what could not be released is leaked, never left half destroyed, and the status says why.
 //   FAILED_PRECONDITION  the calling thread captures something else, or another thread has a run open; nothing was
 //                        destroyed
 //   CUDA_ERROR           as gcap_graph_manager_release
-gcap_status_t gcap_graph_manager_destroy(gcap_graph_manager_t* manager) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_graph_manager_destroy(gcap_graph_manager_t* manager) GCAP_NODISCARD;
 
 // --- Runs -----------------------------------------------------------------------------------------------------------
 
@@ -140,12 +140,12 @@ gcap_status_t gcap_graph_manager_destroy(gcap_graph_manager_t* manager) GCAP_NOD
 //   ALREADY_EXISTS       the id is captured: replay it
 //   FAILED_PRECONDITION  another thread has a run open, or the stream is captured by somebody else
 //   RESOURCE_EXHAUSTED   no host memory for the id
-gcap_status_t gcap_graph_manager_begin_run(gcap_graph_manager_t* manager, int id, cudaStream_t stream,
-                                           gcap_graph_run_kind_t* out_kind) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_graph_manager_begin_run(gcap_graph_manager_t* manager, int id, cudaStream_t stream,
+                                                    gcap_graph_run_kind_t* out_kind) GCAP_NODISCARD;
 
 // Whether gcap_graph_manager_begin_run would capture a run of `id` now: for what has to be done before a capture, since
 // inside it is illegal. One look-up; false for NULL.
-bool gcap_graph_manager_captures_next(gcap_graph_manager_t* manager, int id);
+GCAP_API bool gcap_graph_manager_captures_next(gcap_graph_manager_t* manager, int id);
 
 // Ends the run. `run_status` is the outcome of the caller's work, NULL for success; it is read, not consumed. A
 // capture that succeeded is instantiated and launched once, so the run's results are there either way; with
@@ -154,8 +154,8 @@ bool gcap_graph_manager_captures_next(gcap_graph_manager_t* manager, int id);
 //                        and the same work may be issued again eagerly. The message names the first failure
 //   CUDA_ERROR           the run was issued, but waiting for it or cleaning up after it failed
 //   FAILED_PRECONDITION  no run is open on this thread
-gcap_status_t gcap_graph_manager_end_run(gcap_graph_manager_t* manager, gcap_status_t run_status,
-                                         bool synchronize) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_graph_manager_end_run(gcap_graph_manager_t* manager, gcap_status_t run_status,
+                                                  bool synchronize) GCAP_NODISCARD;
 
 // Issues the work of a run to `stream`. NULL: it was issued.
 typedef gcap_status_t (*gcap_graph_work_t)(void* user, cudaStream_t stream);
@@ -165,33 +165,33 @@ typedef gcap_status_t (*gcap_graph_work_t)(void* user, cudaStream_t stream);
 // rerun_failed_capture is false. So the device does the run's work exactly once.
 //   CAPTURE_INVALIDATED  the capture failed, and the option forbids to run again
 //   others               of begin_run, end_run and replay_on; and the status of `work` when it failed eagerly
-gcap_status_t gcap_graph_manager_run(gcap_graph_manager_t* manager, int id, cudaStream_t stream, gcap_graph_work_t work,
-                                     void* user, bool synchronize) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_graph_manager_run(gcap_graph_manager_t* manager, int id, cudaStream_t stream,
+                                              gcap_graph_work_t work, void* user, bool synchronize) GCAP_NODISCARD;
 
 // Marks the graph of `id` as out of date: it replays no more, and the next run is captured again and updates the
 // executable in place, which costs a fraction of an instantiation. Where the driver refuses (another topology, another
 // kind of node) a new executable is made. Launches in flight are not disturbed; what the old graph retained is let go
 // when they are done. When the capture fails, the old executable is kept for the next update.
 //   NOT_FOUND  no graph of that id
-gcap_status_t gcap_graph_manager_recapture(gcap_graph_manager_t* manager, int id) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_graph_manager_recapture(gcap_graph_manager_t* manager, int id) GCAP_NODISCARD;
 
 // True when gcap_graph_manager_replay would find a graph.
-bool gcap_graph_manager_is_captured(gcap_graph_manager_t* manager, int id);
+GCAP_API bool gcap_graph_manager_is_captured(gcap_graph_manager_t* manager, int id);
 
 // Counters of `id`; an id never seen, or released, is COLD with zeros.
-void gcap_graph_manager_get_info(gcap_graph_manager_t* manager, int id, gcap_graph_info_t* out_info);
+GCAP_API void gcap_graph_manager_get_info(gcap_graph_manager_t* manager, int id, gcap_graph_info_t* out_info);
 
 // Why the last failed capture of `id` failed: a copy for the caller, for messages. NULL when none failed.
-gcap_status_t gcap_graph_manager_last_failure(gcap_graph_manager_t* manager, int id) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_graph_manager_last_failure(gcap_graph_manager_t* manager, int id) GCAP_NODISCARD;
 
 // Which node changed and how, of the last capture of `id` that had to instantiate anew although there was an executable
 // to update: a copy for the caller. NULL when there was none.
-gcap_status_t gcap_graph_manager_last_update_refusal(gcap_graph_manager_t* manager, int id) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_graph_manager_last_update_refusal(gcap_graph_manager_t* manager, int id) GCAP_NODISCARD;
 
-// For the STABLE policy: the run that this thread has open allocated memory, or initialised a library or the like, in a
+// For the STABLE policy: the run that this thread has open allocated memory, or initialized a library or the like, in a
 // way that gcap's own modules do not see.
-void gcap_graph_note_allocation(size_t bytes);
-void gcap_graph_note_initialisation(void);
+GCAP_API void gcap_graph_note_allocation(size_t bytes);
+GCAP_API void gcap_graph_note_initialization(void);
 
 // --- Replay ---------------------------------------------------------------------------------------------------------
 
@@ -201,30 +201,31 @@ void gcap_graph_note_initialisation(void);
 //   NOT_FOUND            no graph of that id
 //   FAILED_PRECONDITION  another thread is capturing a run of this manager on that stream, or the stream was destroyed
 //   CUDA_ERROR           the launch or the wait failed
-gcap_status_t gcap_graph_manager_replay(gcap_graph_manager_t* manager, int id, bool synchronize) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_graph_manager_replay(gcap_graph_manager_t* manager, int id,
+                                                 bool synchronize) GCAP_NODISCARD;
 
 // The same for a host that asks at every run: `*out_replayed` is false, and the status NULL, when there is no graph.
 // One look-up, no allocation.
-gcap_status_t gcap_graph_manager_try_replay(gcap_graph_manager_t* manager, int id, bool synchronize,
-                                            bool* out_replayed) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_graph_manager_try_replay(gcap_graph_manager_t* manager, int id, bool synchronize,
+                                                     bool* out_replayed) GCAP_NODISCARD;
 
 // The same on another stream of the same device: after all that the capturing stream was given so far, and before all
 // that it is given next. Two events order the streams. With `synchronize` it waits for `stream`.
 //   FAILED_PRECONDITION  also: one of the streams is capturing
 //   CUDA_ERROR           nothing was launched, or the message says that it was
-gcap_status_t gcap_graph_manager_replay_on(gcap_graph_manager_t* manager, int id, cudaStream_t stream,
-                                           bool synchronize) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_graph_manager_replay_on(gcap_graph_manager_t* manager, int id, cudaStream_t stream,
+                                                    bool synchronize) GCAP_NODISCARD;
 
 // Uploads the executable of `id` to the device, ahead of a launch on the stream that captured it.
 //   NOT_FOUND, FAILED_PRECONDITION, CUDA_ERROR  as gcap_graph_manager_replay
-gcap_status_t gcap_graph_manager_upload(gcap_graph_manager_t* manager, int id) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_graph_manager_upload(gcap_graph_manager_t* manager, int id) GCAP_NODISCARD;
 
 // Writes the graph of `id` to `path` in the DOT language; `flags`: enum cudaGraphDebugDotFlags.
 //   NOT_FOUND            no graph of that id
 //   FAILED_PRECONDITION  it was captured without the option keep_source
 //   CUDA_ERROR           it could not be written
-gcap_status_t gcap_graph_manager_dump(gcap_graph_manager_t* manager, int id, const char* path,
-                                      unsigned flags) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_graph_manager_dump(gcap_graph_manager_t* manager, int id, const char* path,
+                                               unsigned flags) GCAP_NODISCARD;
 
 // --- Signature (opt-in) ---------------------------------------------------------------------------------------------
 
@@ -241,20 +242,21 @@ typedef struct gcap_graph_binding {
 //   INVALID_ARGUMENT     a negative rank, or no shape
 //   FAILED_PRECONDITION  this thread has no run of the manager open
 //   RESOURCE_EXHAUSTED   no host memory for the copy; the capture fails
-gcap_status_t gcap_graph_manager_sign(gcap_graph_manager_t* manager, const gcap_graph_binding_t* bindings,
-                                      size_t n) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_graph_manager_sign(gcap_graph_manager_t* manager, const gcap_graph_binding_t* bindings,
+                                               size_t n) GCAP_NODISCARD;
 
 // Whether the graph of `id` was captured with these very bindings.
 //   NOT_FOUND            no graph of that id
 //   FAILED_PRECONDITION  it was not, in a sentence that names the tensor and both addresses or shapes; or its run was
 //                        not signed
-gcap_status_t gcap_graph_manager_check_signature(gcap_graph_manager_t* manager, int id,
-                                                 const gcap_graph_binding_t* bindings, size_t n) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_graph_manager_check_signature(gcap_graph_manager_t* manager, int id,
+                                                          const gcap_graph_binding_t* bindings,
+                                                          size_t n) GCAP_NODISCARD;
 
 // Checks and replays in one step; when the check fails nothing is launched. Errors of both.
-gcap_status_t gcap_graph_manager_replay_signed(gcap_graph_manager_t* manager, int id,
-                                               const gcap_graph_binding_t* bindings, size_t n,
-                                               bool synchronize) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_graph_manager_replay_signed(gcap_graph_manager_t* manager, int id,
+                                                        const gcap_graph_binding_t* bindings, size_t n,
+                                                        bool synchronize) GCAP_NODISCARD;
 
 // --- Release --------------------------------------------------------------------------------------------------------
 
@@ -264,10 +266,10 @@ gcap_status_t gcap_graph_manager_replay_signed(gcap_graph_manager_t* manager, in
 //   FAILED_PRECONDITION  the graph's stream is capturing, or the id is being captured again; it stays as it is
 //   CUDA_ERROR           as the message says, the id stays as it is, or the graph and what it retains are kept for ever
 //                        because its launches could not be waited for, or only a handle was lost
-gcap_status_t gcap_graph_manager_release(gcap_graph_manager_t* manager, int id) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_graph_manager_release(gcap_graph_manager_t* manager, int id) GCAP_NODISCARD;
 
 // The same for every graph, those that the budget or a re-capture replaced included.
-gcap_status_t gcap_graph_manager_release_all(gcap_graph_manager_t* manager) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_graph_manager_release_all(gcap_graph_manager_t* manager) GCAP_NODISCARD;
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -4,6 +4,8 @@
 #ifndef GCAP_LOG_H_
 #define GCAP_LOG_H_
 
+#include "gcap/api.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -21,10 +23,10 @@ typedef void (*gcap_log_sink_t)(void* user, gcap_log_level_t level, const char* 
 
 // Sends messages of `level` and above to `sink`. A NULL sink restores the default: standard error, GCAP_LOG_WARNING and
 // above. Call it before other threads use gcap.
-void gcap_log_set_sink(gcap_log_sink_t sink, void* user, gcap_log_level_t level);
+GCAP_API void gcap_log_set_sink(gcap_log_sink_t sink, void* user, gcap_log_level_t level);
 
 // Logs a printf-style message. Thread-safe.
-void gcap_log(gcap_log_level_t level, const char* format, ...) __attribute__((format(printf, 2, 3)));
+GCAP_API void gcap_log(gcap_log_level_t level, const char* format, ...) __attribute__((format(printf, 2, 3)));
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -56,18 +56,18 @@ typedef struct gcap_options {
   uint32_t graph_ledger_calls;             // graph.ledger_calls kept of each capture, default 64; 0: no ledger
 } gcap_options_t;
 
-void gcap_options_init(gcap_options_t* options);
+GCAP_API void gcap_options_init(gcap_options_t* options);
 
 // Sets each option whose key is among the `count` pairs. `keys` and `values` are zero-terminated strings. On failure
 // `*options` is unchanged.
 //   INVALID_ARGUMENT  an unknown key (the message lists the known ones), or a value that is not what the key allows
-gcap_status_t gcap_options_parse(gcap_options_t* options, const char* const* keys, const char* const* values,
-                                 size_t count) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_options_parse(gcap_options_t* options, const char* const* keys, const char* const* values,
+                                          size_t count) GCAP_NODISCARD;
 
 // Checks what depends on more than one option.
 //   INVALID_ARGUMENT  one external callback without its partner; external callbacks together with
 //                     arena.use_cuda_mempool; a default stream (0, 1 or 2) together with enable_cuda_graph
-gcap_status_t gcap_options_check(const gcap_options_t* options) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_options_check(const gcap_options_t* options) GCAP_NODISCARD;
 
 #ifdef __cplusplus
 }  // extern "C"

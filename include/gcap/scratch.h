@@ -46,7 +46,7 @@ typedef struct gcap_scratch_options {
   void* user;
 } gcap_scratch_options_t;
 
-void gcap_scratch_options_init(gcap_scratch_options_t* options);
+GCAP_API void gcap_scratch_options_init(gcap_scratch_options_t* options);
 
 // Scratch: an arena over an allocator of device memory. From gcap_scratch_create.
 // Thread:   thread-safe; each stream is used by one thread at a time, and any thread may free. What a stream used last
@@ -66,13 +66,13 @@ typedef struct gcap_scratch gcap_scratch_t;
 //                       initial_growth_chunk_bytes or max_extend_bytes 0, or one of the first two too large to be
 //                       rounded up
 //   RESOURCE_EXHAUSTED  no host memory
-gcap_status_t gcap_scratch_create(gcap_allocator_t* upstream, const gcap_scratch_options_t* options,
-                                  gcap_scratch_t** out_scratch) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_scratch_create(gcap_allocator_t* upstream, const gcap_scratch_options_t* options,
+                                           gcap_scratch_t** out_scratch) GCAP_NODISCARD;
 
 // Gives all memory back upstream. NULL is fine. The caller has synchronised the streams that used it.
 //   FAILED_PRECONDITION  blocks are handed out, reservations live, or upstream is being asked; nothing was given back
 // and what upstream says when it refuses a region: the scratch and what is left in it stay.
-gcap_status_t gcap_scratch_destroy(gcap_scratch_t* scratch) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_scratch_destroy(gcap_scratch_t* scratch) GCAP_NODISCARD;
 
 // Gives `bytes` bytes, 256-byte aligned, for work on `stream`. 0 bytes give NULL and success. A block freed by another
 // stream is given only when `stream` has waited for that stream's use of it (see gcap_stream_has_waited).
@@ -86,8 +86,8 @@ gcap_status_t gcap_scratch_destroy(gcap_scratch_t* scratch) GCAP_NODISCARD;
 //   FAILED_PRECONDITION  `stream` is being captured by the calling thread and has no open reservation: the graph would
 //                        bake in memory that it does not own. The capture fails
 //   CUDA_ERROR           with red_zones: the runtime refused
-gcap_status_t gcap_scratch_alloc(gcap_scratch_t* scratch, size_t bytes, gcap_stream_t* stream,
-                                 void** out_ptr) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_scratch_alloc(gcap_scratch_t* scratch, size_t bytes, gcap_stream_t* stream,
+                                          void** out_ptr) GCAP_NODISCARD;
 
 // Gives a block back. It is tagged with the stream it was allocated for, at the stream's sync id of now. NULL is fine.
 //   INVALID_ARGUMENT     not allocated here, an address inside a block, or freed already
@@ -96,13 +96,13 @@ gcap_status_t gcap_scratch_alloc(gcap_scratch_t* scratch, size_t bytes, gcap_str
 //   FAILED_PRECONDITION  as gcap_scratch_alloc; or the block is kept by a reservation that keeps the open one. It stays
 //                        handed out
 //   RESOURCE_EXHAUSTED   inside a capture: no host memory to keep another graph's reservation; it stays handed out
-gcap_status_t gcap_scratch_free(gcap_scratch_t* scratch, void* ptr) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_scratch_free(gcap_scratch_t* scratch, void* ptr) GCAP_NODISCARD;
 
 // Forgets a stream that was synchronised and is about to be destroyed: its blocks lose their tag and are free for all.
 // Without this call the stream must outlive the scratch.
 //   FAILED_PRECONDITION  work issued on the stream may still be running, or blocks are handed out for it, or being got,
 //                        or it has a reservation
-gcap_status_t gcap_scratch_forget_stream(gcap_scratch_t* scratch, gcap_stream_t* stream) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_scratch_forget_stream(gcap_scratch_t* scratch, gcap_stream_t* stream) GCAP_NODISCARD;
 
 // The scratch as an allocator, for callers that know no streams as well as for those that do. It is the scratch's own
 // and ends with it. gcap_allocator_alloc_on_stream is gcap_scratch_alloc, and trim, free and statistics are the
@@ -115,26 +115,26 @@ gcap_status_t gcap_scratch_forget_stream(gcap_scratch_t* scratch, gcap_stream_t*
 // and NumReserves, and is given back upstream by the free, when no stream uses it any more. Both are refused with
 // FAILED_PRECONDITION while the calling thread captures, and fail its scope; so is the free of what they gave, which
 // does not.
-gcap_allocator_t* gcap_scratch_allocator(gcap_scratch_t* scratch);
+GCAP_API gcap_allocator_t* gcap_scratch_allocator(gcap_scratch_t* scratch);
 
 // Gives regions of which no block is in use, nor kept by a graph, nor possibly still read by a stream, back upstream.
 // Waits for the device where memory was freed that no stream was named for.
 //   CUDA_ERROR  the wait failed; the rest was done
 // and what upstream says when it refuses a region: it stays.
-gcap_status_t gcap_scratch_trim(gcap_scratch_t* scratch) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_scratch_trim(gcap_scratch_t* scratch) GCAP_NODISCARD;
 
 // Counters; total_allocated_bytes is what is reserved from upstream, max_in_use_bytes the peak of live blocks. With
 // several streams that peak is an upper bound: the sum of what each had most between two calls of this function.
-void gcap_scratch_get_stats(gcap_scratch_t* scratch, gcap_allocator_stats_t* out_stats);
+GCAP_API void gcap_scratch_get_stats(gcap_scratch_t* scratch, gcap_allocator_stats_t* out_stats);
 
 // Writes what the scratch holds, for people: what is handed out, held from upstream, free, kept by graphs and cached by
 // streams, a line each. As snprintf: cuts it where there is no room, and gives the length of all.
-int gcap_scratch_describe(gcap_scratch_t* scratch, char* out_text, size_t text_bytes);
+GCAP_API int gcap_scratch_describe(gcap_scratch_t* scratch, char* out_text, size_t text_bytes);
 
 // Checks every invariant of the arena, and the red zones of what is handed out.
 //   INTERNAL    with the first that does not hold
 //   CUDA_ERROR  red zones could not be read
-gcap_status_t gcap_scratch_validate(gcap_scratch_t* scratch) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_scratch_validate(gcap_scratch_t* scratch) GCAP_NODISCARD;
 
 // Reservation: the memory of one captured graph. While it is open on a stream, that stream's allocations come out of
 // free memory of the arena and stay with the reservation when they are freed, to be reused by the same stream's later
@@ -157,12 +157,12 @@ typedef struct gcap_scratch_reservation gcap_scratch_reservation_t;
 //   INVALID_ARGUMENT     no stream
 //   FAILED_PRECONDITION  the calling thread captures
 // and what gcap_scratch_alloc answers when it cannot grow.
-gcap_status_t gcap_scratch_reservation_prepare(gcap_scratch_t* scratch, gcap_stream_t* stream) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_scratch_reservation_prepare(gcap_scratch_t* scratch, gcap_stream_t* stream) GCAP_NODISCARD;
 
 //   ALREADY_EXISTS    the stream has an open reservation
 //   INVALID_ARGUMENT  no stream
-gcap_status_t gcap_scratch_reservation_open(gcap_scratch_t* scratch, gcap_stream_t* stream,
-                                            gcap_scratch_reservation_t** out_reservation) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_scratch_reservation_open(gcap_scratch_t* scratch, gcap_stream_t* stream,
+                                                     gcap_scratch_reservation_t** out_reservation) GCAP_NODISCARD;
 // Opens a closed reservation again, for one graph more: the graphs share its memory, so together they need what the
 // largest of them needs, and what cannot be joined because it lies apart. All of them replay on its stream alone, so
 // that stream order keeps them apart; each overwrites what another one left. Blocks that were still handed out when it
@@ -171,16 +171,16 @@ gcap_status_t gcap_scratch_reservation_open(gcap_scratch_t* scratch, gcap_stream
 // reopened for the first graph too.
 //   ALREADY_EXISTS       the stream has an open reservation
 //   FAILED_PRECONDITION  the stream was destroyed
-gcap_status_t gcap_scratch_reservation_reopen(gcap_scratch_reservation_t* reservation) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_scratch_reservation_reopen(gcap_scratch_reservation_t* reservation) GCAP_NODISCARD;
 // Names its graph in reports, e.g. "graph 3"; copied, cut after 31 bytes. A further name is listed beside the earlier
 // ones, as far as there is room, and stays listed until the memory goes back.
-void gcap_scratch_reservation_set_label(gcap_scratch_reservation_t* reservation, const char* label);
+GCAP_API void gcap_scratch_reservation_set_label(gcap_scratch_reservation_t* reservation, const char* label);
 // Ends the diversion; the memory stays with the reservation. Blocks still handed out may be freed later.
-void gcap_scratch_reservation_close(gcap_scratch_reservation_t* reservation);
-size_t gcap_scratch_reservation_bytes(const gcap_scratch_reservation_t* reservation);
+GCAP_API void gcap_scratch_reservation_close(gcap_scratch_reservation_t* reservation);
+GCAP_API size_t gcap_scratch_reservation_bytes(const gcap_scratch_reservation_t* reservation);
 // Gives one graph up; no replay of it may be running. With the last one the reservation ends: it closes if it is open,
 // and the memory goes back to the arena, tagged with the stream. While others are left it stays open if it is.
-void gcap_scratch_reservation_release(gcap_scratch_reservation_t* reservation);
+GCAP_API void gcap_scratch_reservation_release(gcap_scratch_reservation_t* reservation);
 
 #ifdef __cplusplus
 }  // extern "C"

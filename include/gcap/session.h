@@ -31,7 +31,7 @@ typedef struct gcap_run_options {
   bool check_bindings;
 } gcap_run_options_t;
 
-void gcap_run_options_init(gcap_run_options_t* options);
+GCAP_API void gcap_run_options_init(gcap_run_options_t* options);
 
 // Session: a model on an EP. From gcap_session_create.
 // Thread:   run from any thread; runs are serialised where the EP does not support concurrent ones. Each thread has its
@@ -46,15 +46,15 @@ typedef struct gcap_session gcap_session_t;
 //   INVALID_ARGUMENT  no EP, or a malformed model: the index, name and value at fault are named
 //   UNIMPLEMENTED     no EP supports all nodes: the message names, for each EP, the first node that it refused
 //   FAILED_PRECONDITION  the EP captures graphs and has served another session
-gcap_status_t gcap_session_create(const gcap_model_t* model, gcap_ep_t* const* eps, size_t num_eps,
-                                  gcap_session_t** out_session) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_session_create(const gcap_model_t* model, gcap_ep_t* const* eps, size_t num_eps,
+                                           gcap_session_t** out_session) GCAP_NODISCARD;
 
 // Ends the session, after waiting for the calling thread's work. NULL is fine. Its graphs stay in the EP, out of reach,
 // and go with it.
 //   FAILED_PRECONDITION  the calling thread is capturing; nothing was destroyed
-gcap_status_t gcap_session_destroy(gcap_session_t* session) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_session_destroy(gcap_session_t* session) GCAP_NODISCARD;
 
-const char* gcap_session_ep_name(const gcap_session_t* session);
+GCAP_API const char* gcap_session_ep_name(const gcap_session_t* session);
 
 // Runs the model once. `inputs` and `outputs` are device tensors in the model's order, of its shapes. With a graph id,
 // every run of that id on a thread must bind the same addresses: a replay reads and writes those of the capture. Change
@@ -64,20 +64,20 @@ const char* gcap_session_ep_name(const gcap_session_t* session);
 //   FAILED_PRECONDITION  check_bindings: the graph is bound to another address, or was captured without the option
 //   CAPTURE_INVALIDATED  the capture failed, and rerun_failed_capture is false
 // Other failures are those of the EP and its kernels.
-gcap_status_t gcap_session_run(gcap_session_t* session, const gcap_run_options_t* options, const gcap_tensor_t* inputs,
-                               const gcap_tensor_t* outputs) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_session_run(gcap_session_t* session, const gcap_run_options_t* options,
+                                        const gcap_tensor_t* inputs, const gcap_tensor_t* outputs) GCAP_NODISCARD;
 
 // Runs the model until the calling thread has its graph of `options->graph_id`, so that the next run is a replay.
 // Explicit, since it executes the model several times; a single run never does.
 //   FAILED_PRECONDITION  the EP does not capture graphs, or the id is GCAP_GRAPH_ID_NONE
 //   INVALID_ARGUMENT     as gcap_session_run
 //   UNAVAILABLE          not captured after GCAP_SESSION_MAX_WARM_UP_RUNS runs; the message has the last failure
-gcap_status_t gcap_session_warm_up(gcap_session_t* session, const gcap_run_options_t* options,
-                                   const gcap_tensor_t* inputs, const gcap_tensor_t* outputs) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_session_warm_up(gcap_session_t* session, const gcap_run_options_t* options,
+                                            const gcap_tensor_t* inputs, const gcap_tensor_t* outputs) GCAP_NODISCARD;
 
 // Releases the calling thread's graph of that id.
 //   NOT_FOUND  there is none
-gcap_status_t gcap_session_release_captured_graph(gcap_session_t* session, int graph_id) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_session_release_captured_graph(gcap_session_t* session, int graph_id) GCAP_NODISCARD;
 
 #ifdef __cplusplus
 }  // extern "C"

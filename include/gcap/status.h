@@ -7,11 +7,11 @@
 #include <cuda_runtime_api.h>
 #include <stdbool.h>
 
+#include "gcap/api.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-#define GCAP_NODISCARD __attribute__((warn_unused_result))
 
 // What the caller should do next.
 typedef enum gcap_code {
@@ -38,13 +38,14 @@ typedef struct gcap_status* gcap_status_t;
 
 // Makes a status with a printf-style message. `code` must not be GCAP_OK. When memory is short it returns a static
 // status with the code RESOURCE_EXHAUSTED, which is freed like any other. Use GCAP_STATUS, which fills file and line.
-gcap_status_t gcap_status_make(gcap_code_t code, const char* file, int line, const char* format, ...)
+GCAP_API gcap_status_t gcap_status_make(gcap_code_t code, const char* file, int line, const char* format, ...)
     __attribute__((format(printf, 4, 5))) GCAP_NODISCARD;
 #define GCAP_STATUS(code, ...) gcap_status_make((code), __FILE__, __LINE__, __VA_ARGS__)
 
 // Turns the result of a CUDA runtime call into a status and clears the thread's last error, so that no later,
 // innocent call is blamed. cudaSuccess gives NULL. `call` is the text of the call and is copied.
-gcap_status_t gcap_status_from_cuda(cudaError_t error, const char* call, const char* file, int line) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_status_from_cuda(cudaError_t error, const char* call, const char* file,
+                                             int line) GCAP_NODISCARD;
 #define GCAP_CUDA(call) gcap_status_from_cuda((call), #call, __FILE__, __LINE__)
 
 // Returns the calling function's status early when `expr` is one.
@@ -55,28 +56,28 @@ gcap_status_t gcap_status_from_cuda(cudaError_t error, const char* call, const c
   } while (0)
 
 // NULL has the code GCAP_OK, the message "OK", no CUDA error, and file "".
-gcap_code_t gcap_status_code(gcap_status_t status);
-const char* gcap_code_name(gcap_code_t code);              // "INVALID_ARGUMENT"
-const char* gcap_status_message(gcap_status_t status);     // lives as long as the status
-cudaError_t gcap_status_cuda_error(gcap_status_t status);  // cudaSuccess when the cause was not a CUDA call
-const char* gcap_status_cuda_call(gcap_status_t status);   // "" when the cause was not a CUDA call
-const char* gcap_status_file(gcap_status_t status);
-int gcap_status_line(gcap_status_t status);
+GCAP_API gcap_code_t gcap_status_code(gcap_status_t status);
+GCAP_API const char* gcap_code_name(gcap_code_t code);              // "INVALID_ARGUMENT"
+GCAP_API const char* gcap_status_message(gcap_status_t status);     // lives as long as the status
+GCAP_API cudaError_t gcap_status_cuda_error(gcap_status_t status);  // cudaSuccess when the cause was not a CUDA call
+GCAP_API const char* gcap_status_cuda_call(gcap_status_t status);   // "" when the cause was not a CUDA call
+GCAP_API const char* gcap_status_file(gcap_status_t status);
+GCAP_API int gcap_status_line(gcap_status_t status);
 
 // Joins a later failure to the first one: the result has the first one's code and call, and both messages. Consumes
 // both; either may be NULL.
-gcap_status_t gcap_status_join(gcap_status_t first, gcap_status_t later) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_status_join(gcap_status_t first, gcap_status_t later) GCAP_NODISCARD;
 
 // Wraps a failure: the same status with a new code and with "<prefix>: " before its message. Consumes `status`; NULL
 // stays NULL.
-gcap_status_t gcap_status_annotate(gcap_status_t status, gcap_code_t code, const char* format, ...)
+GCAP_API gcap_status_t gcap_status_annotate(gcap_status_t status, gcap_code_t code, const char* format, ...)
     __attribute__((format(printf, 3, 4))) GCAP_NODISCARD;
 
 // A copy, for whoever must keep what it also returns. NULL gives NULL.
-gcap_status_t gcap_status_clone(gcap_status_t status) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_status_clone(gcap_status_t status) GCAP_NODISCARD;
 
-void gcap_status_free(gcap_status_t status);    // after its text was used; NULL is fine
-void gcap_status_ignore(gcap_status_t status);  // a deliberate discard; say why beside the call
+GCAP_API void gcap_status_free(gcap_status_t status);    // after its text was used; NULL is fine
+GCAP_API void gcap_status_ignore(gcap_status_t status);  // a deliberate discard; say why beside the call
 
 #ifdef __cplusplus
 }  // extern "C"

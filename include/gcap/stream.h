@@ -45,7 +45,7 @@ typedef struct gcap_stream gcap_stream_t;
 //   INVALID_ARGUMENT    no such device
 //   RESOURCE_EXHAUSTED  no host memory
 //   CUDA_ERROR          the runtime refused
-gcap_status_t gcap_stream_create(int device_id, gcap_stream_t** out_stream) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_stream_create(int device_id, gcap_stream_t** out_stream) GCAP_NODISCARD;
 
 // Wraps a stream made elsewhere, on `device_id`. `ownership` is GCAP_STREAM_EXTERNAL or GCAP_STREAM_USER; `flags` is a
 // set of gcap_stream_flags_t.
@@ -53,8 +53,8 @@ gcap_status_t gcap_stream_create(int device_id, gcap_stream_t** out_stream) GCAP
 //                       stream of another device (which a stream that is capturing cannot be asked)
 //   RESOURCE_EXHAUSTED  no host memory
 //   CUDA_ERROR          the runtime refused
-gcap_status_t gcap_stream_wrap(cudaStream_t handle, gcap_stream_ownership_t ownership, unsigned flags, int device_id,
-                               gcap_stream_t** out_stream) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_stream_wrap(cudaStream_t handle, gcap_stream_ownership_t ownership, unsigned flags,
+                                        int device_id, gcap_stream_t** out_stream) GCAP_NODISCARD;
 
 // Waits for the stream's work, runs the deferred releases, destroys the attachments in reverse order, then an OWNED
 // stream. NULL is fine. When the stream cannot be drained the wrapper and everything on it are kept for ever
@@ -64,7 +64,7 @@ gcap_status_t gcap_stream_wrap(cudaStream_t handle, gcap_stream_ownership_t owne
 //   FAILED_PRECONDITION  the stream is capturing, or it has attachments or deferred releases and the calling thread is
 //                        capturing; nothing was destroyed
 //   CUDA_ERROR           the stream could not be drained or destroyed
-gcap_status_t gcap_stream_destroy(gcap_stream_t* stream) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_stream_destroy(gcap_stream_t* stream) GCAP_NODISCARD;
 
 // The wrapper of a raw stream, for code that is given only the handle: its timeline, its device, the tag of its memory.
 // NULL when there is none, and for the handles that mean another stream on each device or thread: 0, cudaStreamLegacy
@@ -72,19 +72,19 @@ gcap_status_t gcap_stream_destroy(gcap_stream_t* stream) GCAP_NODISCARD;
 // before its wrapper and its handle value is another stream's by now, the old wrapper is found until that stream has
 // one of its own, and never again. From any thread; no lock and no driver call.
 // Lifetime: the wrapper may go as soon as its owner destroys it; using it is up to whoever knows that this is not now.
-gcap_stream_t* gcap_stream_from_handle(cudaStream_t handle);
+GCAP_API gcap_stream_t* gcap_stream_from_handle(cudaStream_t handle);
 
-cudaStream_t gcap_stream_handle(const gcap_stream_t* stream);
-int gcap_stream_device(const gcap_stream_t* stream);
-gcap_stream_ownership_t gcap_stream_ownership(const gcap_stream_t* stream);
+GCAP_API cudaStream_t gcap_stream_handle(const gcap_stream_t* stream);
+GCAP_API int gcap_stream_device(const gcap_stream_t* stream);
+GCAP_API gcap_stream_ownership_t gcap_stream_ownership(const gcap_stream_t* stream);
 // False for the default stream, which the runtime refuses to capture.
-bool gcap_stream_can_capture(const gcap_stream_t* stream);
+GCAP_API bool gcap_stream_can_capture(const gcap_stream_t* stream);
 
 // Blocks until all work issued so far is done, then runs the deferred releases.
 //   FAILED_PRECONDITION  the stream is capturing (or its capture was invalidated and not ended yet), or the calling
 //                        thread is, which fails its scope
 //   CUDA_ERROR           the runtime refused, or work failed; what was not released stays for the next time
-gcap_status_t gcap_stream_synchronize(gcap_stream_t* stream) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_stream_synchronize(gcap_stream_t* stream) GCAP_NODISCARD;
 
 // Housekeeping at the end of a run. With `synchronize`, as gcap_stream_synchronize. Without, releases what the stream
 // has already passed, and asks the driver only when something is waiting to be released.
@@ -92,7 +92,7 @@ gcap_status_t gcap_stream_synchronize(gcap_stream_t* stream) GCAP_NODISCARD;
 //   of
 //                        the calling thread goes on
 //   CUDA_ERROR           as gcap_stream_synchronize
-gcap_status_t gcap_stream_end_run(gcap_stream_t* stream, bool synchronize) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_stream_end_run(gcap_stream_t* stream, bool synchronize) GCAP_NODISCARD;
 
 // --- Timeline -------------------------------------------------------------------------------------------------------
 // Every stream counts the points that others can know of: its sync id is the number of notifications recorded and
@@ -102,16 +102,16 @@ gcap_status_t gcap_stream_end_run(gcap_stream_t* stream, bool synchronize) GCAP_
 // none of this speaks of it; a replay is work like any other.
 
 // The stream's current sync id. Starts at 0.
-uint64_t gcap_stream_sync_id(const gcap_stream_t* stream);
+GCAP_API uint64_t gcap_stream_sync_id(const gcap_stream_t* stream);
 
 // True when everything `producer` was given while its sync id was `sync_id` comes before whatever `consumer` is given
 // next: same stream, also by another wrapper, or the consumer has waited, directly or through others, for a later
 // notification, or it has finished. No lock and no driver call.
-bool gcap_stream_has_waited(const gcap_stream_t* consumer, const gcap_stream_t* producer, uint64_t sync_id);
+GCAP_API bool gcap_stream_has_waited(const gcap_stream_t* consumer, const gcap_stream_t* producer, uint64_t sync_id);
 
 // True when everything the stream was given while its sync id was `sync_id` is known to be finished on the host: the
 // host has since waited for the stream, or for another that had waited for it.
-bool gcap_stream_has_finished(const gcap_stream_t* stream, uint64_t sync_id);
+GCAP_API bool gcap_stream_has_finished(const gcap_stream_t* stream, uint64_t sync_id);
 
 // Notification: a point in a stream's work for others to wait for: an event without timing, on the stream's device.
 // Thread:   one thread at a time.
@@ -123,21 +123,23 @@ typedef struct gcap_notification gcap_notification_t;
 // A notification of `producer`, not recorded yet.
 //   RESOURCE_EXHAUSTED  no host memory
 //   CUDA_ERROR          the runtime refused
-gcap_status_t gcap_notification_create(gcap_stream_t* producer, gcap_notification_t** out_notification) GCAP_NODISCARD;
-void gcap_notification_destroy(gcap_notification_t* notification);  // NULL is fine
+GCAP_API gcap_status_t gcap_notification_create(gcap_stream_t* producer,
+                                                gcap_notification_t** out_notification) GCAP_NODISCARD;
+GCAP_API void gcap_notification_destroy(gcap_notification_t* notification);  // NULL is fine
 // Records the producer's work so far, and raises its sync id by one. May be recorded again.
 //   CUDA_ERROR  the runtime refused; the notification stays as it was
-gcap_status_t gcap_notification_record(gcap_notification_t* notification) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_notification_record(gcap_notification_t* notification) GCAP_NODISCARD;
 // Orders the consumer's next work after the recorded point.
 //   FAILED_PRECONDITION  never recorded; or recorded outside the capture that the consumer is in, which fails the scope
 //                        that the calling thread has open: wait before it begins
 //   CUDA_ERROR           the runtime refused
-gcap_status_t gcap_notification_wait(gcap_notification_t* notification, gcap_stream_t* consumer) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_notification_wait(gcap_notification_t* notification,
+                                              gcap_stream_t* consumer) GCAP_NODISCARD;
 // Blocks the calling thread until the recorded point is reached.
 //   FAILED_PRECONDITION  never recorded, or recorded inside a capture; or the calling thread is capturing, which fails
 //                        its scope
 //   CUDA_ERROR           the runtime refused, or work failed
-gcap_status_t gcap_notification_wait_on_host(gcap_notification_t* notification) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_notification_wait_on_host(gcap_notification_t* notification) GCAP_NODISCARD;
 
 // --- Attachments ----------------------------------------------------------------------------------------------------
 // One object a key and stream, such as a library handle: made on first use with the stream's device current, ended with
@@ -156,8 +158,8 @@ typedef struct gcap_attachment_key {
 //   INVALID_ARGUMENT     the stream is EXTERNAL, or the key lacks a function
 //   RESOURCE_EXHAUSTED   no host memory
 //   CUDA_ERROR           the runtime refused; and whatever the key's create answers
-gcap_status_t gcap_stream_attachment(gcap_stream_t* stream, const gcap_attachment_key_t* key,
-                                     void** out_object) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_stream_attachment(gcap_stream_t* stream, const gcap_attachment_key_t* key,
+                                              void** out_object) GCAP_NODISCARD;
 
 // --- Deferred releases ----------------------------------------------------------------------------------------------
 
@@ -168,7 +170,7 @@ gcap_status_t gcap_stream_attachment(gcap_stream_t* stream, const gcap_attachmen
 //   FAILED_PRECONDITION  the stream is captured by somebody else; `release` was not called and stays the caller's duty
 //   RESOURCE_EXHAUSTED   no memory; the same
 //   CUDA_ERROR           the point could not be recorded; the same
-gcap_status_t gcap_stream_defer(gcap_stream_t* stream, void (*release)(void* user), void* user) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_stream_defer(gcap_stream_t* stream, void (*release)(void* user), void* user) GCAP_NODISCARD;
 
 // --- Pool -----------------------------------------------------------------------------------------------------------
 
@@ -184,12 +186,12 @@ typedef struct gcap_stream_pool gcap_stream_pool_t;
 // Makes no stream yet, so that a device that is not there is found by the first acquire.
 //   INVALID_ARGUMENT    out_pool is NULL
 //   RESOURCE_EXHAUSTED  no host memory
-gcap_status_t gcap_stream_pool_create(int device_id, gcap_stream_pool_t** out_pool) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_stream_pool_create(int device_id, gcap_stream_pool_t** out_pool) GCAP_NODISCARD;
 
 // Destroys the streams as gcap_stream_destroy does: waits for each. NULL is fine.
 //   FAILED_PRECONDITION  streams are out, one is capturing, or the calling thread is; nothing was destroyed
 //   CUDA_ERROR           a stream could not be drained or destroyed; the pool is gone all the same
-gcap_status_t gcap_stream_pool_destroy(gcap_stream_pool_t* pool) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_stream_pool_destroy(gcap_stream_pool_t* pool) GCAP_NODISCARD;
 
 // Gives a stream for the calling thread: of those that it released last, or else one of a thread that is gone, or else
 // a new one. Work that was issued on it before comes before what is issued now. On a thread that gets its own back
@@ -198,18 +200,18 @@ gcap_status_t gcap_stream_pool_destroy(gcap_stream_pool_t* pool) GCAP_NODISCARD;
 //   FAILED_PRECONDITION  a stream would have to be made, and the thread is capturing
 //   RESOURCE_EXHAUSTED   no host memory
 //   CUDA_ERROR           the runtime refused
-gcap_status_t gcap_stream_pool_acquire(gcap_stream_pool_t* pool, gcap_stream_t** out_stream) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_stream_pool_acquire(gcap_stream_pool_t* pool, gcap_stream_t** out_stream) GCAP_NODISCARD;
 
 // Gives it back, from any thread, to the thread that acquired it; when that is gone, to all. That it captures is
 // noticed when the calling thread captures or did not acquire it: else nobody is asked.
 //   INVALID_ARGUMENT     NULL, or not a stream of this pool
 //   FAILED_PRECONDITION  the stream is capturing, or was released already; nothing changed
 //   CUDA_ERROR           the runtime would not tell whether it captures; it is back all the same
-gcap_status_t gcap_stream_pool_release(gcap_stream_pool_t* pool, gcap_stream_t* stream) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_stream_pool_release(gcap_stream_pool_t* pool, gcap_stream_t* stream) GCAP_NODISCARD;
 
 // Streams that the pool has made, and how many of them are out. Not for NULL.
-size_t gcap_stream_pool_count(gcap_stream_pool_t* pool);
-size_t gcap_stream_pool_count_out(gcap_stream_pool_t* pool);
+GCAP_API size_t gcap_stream_pool_count(gcap_stream_pool_t* pool);
+GCAP_API size_t gcap_stream_pool_count_out(gcap_stream_pool_t* pool);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -22,14 +22,14 @@ extern "C" {
 // Lifetime: until its thread or its set ends, whichever is first. A capture that its thread exits in is aborted.
 typedef struct gcap_thread_context gcap_thread_context_t;
 
-gcap_stream_t* gcap_thread_context_stream(gcap_thread_context_t* context);
-gcap_graph_manager_t* gcap_thread_context_graphs(gcap_thread_context_t* context);
+GCAP_API gcap_stream_t* gcap_thread_context_stream(gcap_thread_context_t* context);
+GCAP_API gcap_graph_manager_t* gcap_thread_context_graphs(gcap_thread_context_t* context);
 
 // Held around a whole run, begin to end, by whoever runs on a context that may be shared: then runs take turns. Nothing
 // happens for a context of one thread. Not recursive; a thread that exits gives it back first. Sessions need it not:
 // they hold the lock of their EP.
-void gcap_thread_context_lock(gcap_thread_context_t* context);
-void gcap_thread_context_unlock(gcap_thread_context_t* context);
+GCAP_API void gcap_thread_context_lock(gcap_thread_context_t* context);
+GCAP_API void gcap_thread_context_unlock(gcap_thread_context_t* context);
 
 typedef struct gcap_thread_contexts_options {
   int device_id;
@@ -45,7 +45,7 @@ typedef struct gcap_thread_contexts_options {
   void* user;
 } gcap_thread_contexts_options_t;
 
-void gcap_thread_contexts_options_init(gcap_thread_contexts_options_t* options);
+GCAP_API void gcap_thread_contexts_options_init(gcap_thread_contexts_options_t* options);
 
 // Thread contexts: the set of one EP's contexts. From gcap_thread_contexts_create.
 // Thread:   thread-safe. Destroy it when no thread is inside a run with one of its contexts; others may exit then.
@@ -55,24 +55,24 @@ typedef struct gcap_thread_contexts gcap_thread_contexts_t;
 
 //   INVALID_ARGUMENT    NULL, or a user stream without `shared`
 //   RESOURCE_EXHAUSTED  no host memory
-gcap_status_t gcap_thread_contexts_create(const gcap_thread_contexts_options_t* options,
-                                          gcap_thread_contexts_t** out_contexts) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_thread_contexts_create(const gcap_thread_contexts_options_t* options,
+                                                   gcap_thread_contexts_t** out_contexts) GCAP_NODISCARD;
 // NULL is fine. Waits for contexts that exiting threads are ending at this moment.
 //   FAILED_PRECONDITION  the calling thread is capturing; nothing was destroyed
 //   CUDA_ERROR, or a failure of on_end: the set is gone all the same; of a context that could not be ended, what may
 //   still be in use is kept for ever
-gcap_status_t gcap_thread_contexts_destroy(gcap_thread_contexts_t* contexts) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_thread_contexts_destroy(gcap_thread_contexts_t* contexts) GCAP_NODISCARD;
 
 // The calling thread's context, made on first use. Takes no lock in the steady state.
 //   INVALID_ARGUMENT     NULL, or no device of that number
 //   FAILED_PRECONDITION  there is none, and the thread is capturing, or exits and has done its last round of
 //   destructors RESOURCE_EXHAUSTED   no host memory CUDA_ERROR           the runtime refused the stream; the next call
 //   tries again
-gcap_status_t gcap_thread_contexts_get(gcap_thread_contexts_t* contexts,
-                                       gcap_thread_context_t** out_context) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_thread_contexts_get(gcap_thread_contexts_t* contexts,
+                                                gcap_thread_context_t** out_context) GCAP_NODISCARD;
 
 // Contexts alive now. Not for NULL.
-size_t gcap_thread_contexts_count(gcap_thread_contexts_t* contexts);
+GCAP_API size_t gcap_thread_contexts_count(gcap_thread_contexts_t* contexts);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -4,6 +4,8 @@
 #ifndef GCAP_VERSION_H_
 #define GCAP_VERSION_H_
 
+#include "gcap/api.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -15,7 +17,7 @@ extern "C" {
 #define GCAP_VERSION (10000 * GCAP_VERSION_MAJOR + 100 * GCAP_VERSION_MINOR + GCAP_VERSION_PATCH)
 
 // GCAP_VERSION of the linked library.
-int gcap_version(void);
+GCAP_API int gcap_version(void);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -145,9 +145,9 @@ static void counting_destroy(void* self) {
 gcap_status_t gcap_counting_allocator_create(gcap_allocator_t* upstream,
                                              const gcap_counting_allocator_options_t* options,
                                              gcap_allocator_t** out_allocator) {
-  RETURN_IF_NULL(out_allocator);
+  GCAP_ALLOCATOR_RETURN_IF_NULL(out_allocator);
   *out_allocator = NULL;
-  RETURN_IF_NULL(upstream);
+  GCAP_ALLOCATOR_RETURN_IF_NULL(upstream);
   counting_allocator_t* counting = calloc(1, sizeof(*counting));
   if (counting == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a counting allocator");
   counting->upstream = upstream;

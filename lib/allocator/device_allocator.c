@@ -9,7 +9,7 @@ static gcap_status_t device_alloc(size_t bytes, void** out_ptr) { return GCAP_CU
 
 static gcap_status_t device_free(void* ptr) { return GCAP_CUDA(cudaFree(ptr)); }
 
-gcap_status_t allocator_check_device(int device_id) {
+gcap_status_t gcap_allocator_check_device(int device_id) {
   int count = 0;
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaGetDeviceCount(&count)));
   if (device_id >= 0 && device_id < count) return NULL;
@@ -17,15 +17,15 @@ gcap_status_t allocator_check_device(int device_id) {
 }
 
 gcap_status_t gcap_device_allocator_create(int device_id, gcap_allocator_t** out_allocator) {
-  static const driver_calls_t calls = {
+  static const gcap_driver_calls_t calls = {
       .allocator_name = "device allocator",
       .source = "cudaMalloc of the device allocator",
       .free_name = "cudaFree",
       .alloc = device_alloc,
       .free = device_free,
   };
-  RETURN_IF_NULL(out_allocator);
+  GCAP_ALLOCATOR_RETURN_IF_NULL(out_allocator);
   *out_allocator = NULL;
-  GCAP_RETURN_IF_ERROR(allocator_check_device(device_id));
-  return driver_allocator_create(&calls, device_id, out_allocator);
+  GCAP_RETURN_IF_ERROR(gcap_allocator_check_device(device_id));
+  return gcap_driver_allocator_create(&calls, device_id, out_allocator);
 }

@@ -13,13 +13,13 @@
 
 #include "gcap/allocator_ops.h"
 #include "lib/allocator/ledger.h"
-#include "lib/base/cuda_guard.h"
+#include "lib/internal/cuda_guard.h"
 
 // What both runtimes give: cudaMalloc by documentation, cudaHostAlloc because it locks whole pages.
 #define DRIVER_ALIGNMENT 256u
 
 typedef struct driver_allocator {
-  const driver_calls_t* calls;
+  const gcap_driver_calls_t* calls;
   int device_id;
   gcap_ledger_t ledger;
 } driver_allocator_t;
@@ -91,7 +91,8 @@ static void driver_destroy(void* self) {
   free(allocator);
 }
 
-gcap_status_t driver_allocator_create(const driver_calls_t* calls, int device_id, gcap_allocator_t** out_allocator) {
+gcap_status_t gcap_driver_allocator_create(const gcap_driver_calls_t* calls, int device_id,
+                                           gcap_allocator_t** out_allocator) {
   *out_allocator = NULL;
   driver_allocator_t* allocator = malloc(sizeof(*allocator));
   if (allocator == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a %s", calls->allocator_name);

@@ -6,16 +6,16 @@
 
 #include "gcap/allocator.h"
 
-typedef struct driver_calls {
+typedef struct gcap_driver_calls {
   const char* allocator_name;  // "device allocator"
   const char* source;          // "cudaMalloc of the device allocator"
   const char* free_name;       // the runtime's function
   gcap_status_t (*alloc)(size_t bytes, void** out_ptr);
   gcap_status_t (*free)(void* ptr);
-} driver_calls_t;
+} gcap_driver_calls_t;
 
 // Makes an allocator of two runtime calls, which live for ever. `device_id` is made current around them; -1: none.
-gcap_status_t driver_allocator_create(const driver_calls_t* calls, int device_id,
-                                      gcap_allocator_t** out_allocator) GCAP_NODISCARD;
+gcap_status_t gcap_driver_allocator_create(const gcap_driver_calls_t* calls, int device_id,
+                                           gcap_allocator_t** out_allocator) GCAP_NODISCARD;
 
 #endif  // GCAP_LIB_ALLOCATOR_DRIVER_ALLOCATOR_H_

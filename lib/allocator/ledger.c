@@ -11,7 +11,8 @@
 #include <stdlib.h>
 
 #include "gcap/log.h"
-#include "lib/base/thread_state.h"
+#include "lib/base/capture_hooks.h"
+#include "lib/internal/run_trace.h"
 
 #define FIRST_CAPACITY 64u  // a power of two; an arena or a session's weights seldom need more
 
@@ -103,7 +104,7 @@ gcap_status_t gcap_ledger_enter(gcap_ledger_t* ledger, const gcap_ledger_entry_t
 gcap_status_t gcap_ledger_add(gcap_ledger_t* ledger, void* ptr, size_t bytes, bool reserved) {
   const gcap_ledger_entry_t entry = {.ptr = ptr, .bytes = bytes, .reserved = reserved};
   gcap_status_t status = gcap_ledger_enter(ledger, &entry);
-  gcap_trace_initialisation();  // memory from the driver, which a capture must find done
+  gcap_trace_initialization();  // memory from the driver, which a capture must find done
   return status;
 }
 

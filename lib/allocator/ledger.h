@@ -11,7 +11,7 @@
 #include <stddef.h>
 
 #include "gcap/allocator.h"
-#include "lib/base/life.h"
+#include "lib/internal/life.h"
 
 typedef struct gcap_ledger_entry {
   void* ptr;  // NULL: an empty cell

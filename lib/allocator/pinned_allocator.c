@@ -13,13 +13,13 @@ static gcap_status_t pinned_alloc(size_t bytes, void** out_ptr) {
 static gcap_status_t pinned_free(void* ptr) { return GCAP_CUDA(cudaFreeHost(ptr)); }
 
 gcap_status_t gcap_pinned_allocator_create(gcap_allocator_t** out_allocator) {
-  static const driver_calls_t calls = {
+  static const gcap_driver_calls_t calls = {
       .allocator_name = "pinned allocator",
       .source = "cudaHostAlloc of the pinned allocator",
       .free_name = "cudaFreeHost",
       .alloc = pinned_alloc,
       .free = pinned_free,
   };
-  RETURN_IF_NULL(out_allocator);
-  return driver_allocator_create(&calls, /*device_id=*/-1, out_allocator);
+  GCAP_ALLOCATOR_RETURN_IF_NULL(out_allocator);
+  return gcap_driver_allocator_create(&calls, /*device_id=*/-1, out_allocator);
 }

@@ -20,9 +20,10 @@
 #include "gcap/log.h"
 #include "lib/allocator/check.h"
 #include "lib/allocator/ledger.h"
-#include "lib/base/cuda_guard.h"
-#include "lib/base/stream_table.h"
-#include "lib/base/thread_state.h"
+#include "lib/internal/capture_check.h"
+#include "lib/internal/cuda_guard.h"
+#include "lib/internal/run_trace.h"
+#include "lib/internal/stream_table.h"
 
 #define POOL_ALIGNMENT 256u  // what the driver gives
 
@@ -39,8 +40,7 @@ void gcap_pool_allocator_options_init(gcap_pool_allocator_options_t* options) {
   *options = (gcap_pool_allocator_options_t){.release_threshold_bytes = UINT64_MAX};
 }
 
-// --- The driver's calls; the thread has entered the device
-// ------------------------------------------------------------
+// --- The driver's calls; the thread has entered the device ----------------------------------------------------------
 
 static gcap_status_t check_not_captured(const pool_allocator_t* allocator, cudaStream_t stream, const char* call) {
   // Nobody captures our own stream, nor can anybody capture the default stream, which must not be asked either.
@@ -92,8 +92,7 @@ static gcap_status_t give_back(pool_allocator_t* allocator, const gcap_ledger_en
   return gcap_status_join(status, gcap_thread_leave(allocator->options.device_id, &previous));
 }
 
-// --- The table
-// --------------------------------------------------------------------------------------------------------
+// --- The table ------------------------------------------------------------------------------------------------------
 
 // Allocates what `request` describes, all but the address. Takes over its life.
 static gcap_status_t alloc_noted(pool_allocator_t* allocator, gcap_ledger_entry_t request, void** out_ptr) {
@@ -106,7 +105,7 @@ static gcap_status_t alloc_noted(pool_allocator_t* allocator, gcap_ledger_entry_
   }
   if (status == NULL) status = gcap_ledger_enter(&allocator->ledger, &request);
   if (status == NULL) {
-    gcap_trace_initialisation();  // memory from the driver, which a capture must find done
+    gcap_trace_initialization();  // memory from the driver, which a capture must find done
     *out_ptr = request.ptr;
     return NULL;
   }
@@ -196,8 +195,7 @@ static void pool_get_stats(void* self, gcap_allocator_stats_t* out_stats) {
   out_stats->num_shrinkages = atomic_load(&allocator->num_trims);
 }
 
-// --- Its life
-// ---------------------------------------------------------------------------------------------------------
+// --- Its life -------------------------------------------------------------------------------------------------------
 
 // Destroys what is there. The driver keeps a pool until its last block is freed and its streams have passed the frees.
 static gcap_status_t end(pool_allocator_t* allocator) {
@@ -260,11 +258,11 @@ static gcap_status_t publish(pool_allocator_t* allocator, gcap_allocator_t** out
 
 gcap_status_t gcap_pool_allocator_create(const gcap_pool_allocator_options_t* options,
                                          gcap_allocator_t** out_allocator) {
-  RETURN_IF_NULL(out_allocator);
+  GCAP_ALLOCATOR_RETURN_IF_NULL(out_allocator);
   *out_allocator = NULL;
-  RETURN_IF_NULL(options);
+  GCAP_ALLOCATOR_RETURN_IF_NULL(options);
   GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing("gcap_pool_allocator_create"));
-  GCAP_RETURN_IF_ERROR(allocator_check_device(options->device_id));
+  GCAP_RETURN_IF_ERROR(gcap_allocator_check_device(options->device_id));
   pool_allocator_t* allocator = calloc(1, sizeof(*allocator));
   if (allocator == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a pool allocator");
   allocator->options = *options;

@@ -11,10 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/base/thread_state.h"
-
-_Thread_local const gcap_capture_hooks_t* gcap_thread_capture_hooks;
-_Thread_local gcap_run_trace_t gcap_thread_run_trace;
+#include "lib/base/capture_hooks.h"
 
 struct gcap_status {
   gcap_code_t code;

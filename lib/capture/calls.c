@@ -13,7 +13,7 @@
 
 #include "lib/capture/capture_internal.h"
 
-void calls_init(calls_t* calls, call_record_t* ring, uint32_t capacity) {
+void gcap_capture_calls_init(gcap_capture_calls_t* calls, gcap_capture_call_record_t* ring, uint32_t capacity) {
   calls->ring = ring;
   calls->capacity = capacity;
   calls->next = 0;
@@ -24,7 +24,7 @@ void calls_init(calls_t* calls, call_record_t* ring, uint32_t capacity) {
   calls->innocent.operation[0] = '\0';
 }
 
-static void ask(calls_t* calls, cudaStream_t origin) {
+static void ask(gcap_capture_calls_t* calls, cudaStream_t origin) {
   enum cudaStreamCaptureStatus state = calls->state;
   cudaError_t error = cudaStreamIsCapturing(origin, &state);
   if (error == cudaSuccess) {
@@ -37,18 +37,18 @@ static void ask(calls_t* calls, cudaStream_t origin) {
 }
 
 static void copy_text(char* to, const char* from) {
-  size_t length = strnlen(from, CALL_TEXT_BYTES - 1);
+  size_t length = strnlen(from, GCAP_CAPTURE_CALL_TEXT_BYTES - 1);
   memcpy(to, from, length);
   to[length] = '\0';
 }
 
-void calls_add(calls_t* calls, cudaStream_t origin, const char* operation, cudaStream_t stream, const char* file,
-               int line) {
+void gcap_capture_calls_add(gcap_capture_calls_t* calls, cudaStream_t origin, const char* operation,
+                            cudaStream_t stream, const char* file, int line) {
   enum cudaStreamCaptureStatus before = calls->state;
   if (before == cudaStreamCaptureStatusActive && calls->asks) ask(calls, origin);
   bool broke = calls->state != before;
   if (broke && calls->noted > 0) calls->innocent = calls->ring[(calls->noted - 1) % calls->capacity];
-  call_record_t* record = &calls->ring[calls->next++];
+  gcap_capture_call_record_t* record = &calls->ring[calls->next++];
   if (calls->next == calls->capacity) calls->next = 0;
   ++calls->noted;
   copy_text(record->operation, operation != NULL ? operation : "an unnamed call");
@@ -60,7 +60,7 @@ void calls_add(calls_t* calls, cudaStream_t origin, const char* operation, cudaS
   if (broke) calls->culprit = *record;
 }
 
-static gcap_capture_call_t to_public(const call_record_t* record) {
+static gcap_capture_call_t to_public(const gcap_capture_call_record_t* record) {
   return (gcap_capture_call_t){.operation = record->operation,
                                .file = record->file,
                                .line = record->line,
@@ -71,7 +71,7 @@ static gcap_capture_call_t to_public(const call_record_t* record) {
 
 size_t gcap_capture_get_calls(const gcap_capture_t* capture, gcap_capture_call_t* out_calls, size_t capacity) {
   if (capture == NULL) return 0;
-  const calls_t* calls = &capture->calls;
+  const gcap_capture_calls_t* calls = &capture->calls;
   uint64_t kept = calls->noted < calls->capacity ? calls->noted : calls->capacity;
   if (out_calls == NULL) kept = 0;
   if (kept > capacity) kept = capacity;

@@ -9,35 +9,35 @@
 #include <stdint.h>
 
 // A call's text beyond this is cut off: enough for a function and its first arguments.
-#define CALL_TEXT_BYTES 104
+#define GCAP_CAPTURE_CALL_TEXT_BYTES 104
 
-typedef struct call_record {
-  char operation[CALL_TEXT_BYTES];
+typedef struct gcap_capture_call_record {
+  char operation[GCAP_CAPTURE_CALL_TEXT_BYTES];
   const char* file;
   cudaStream_t stream;
   int line;
   enum cudaStreamCaptureStatus before, after;
-} call_record_t;
+} gcap_capture_call_record_t;
 
-typedef struct calls {
-  call_record_t* ring;  // `capacity` records, not owned
-  uint32_t capacity;    // 0: no ledger
-  uint32_t next;        // the record to write
+typedef struct gcap_capture_calls {
+  gcap_capture_call_record_t* ring;  // `capacity` records, not owned
+  uint32_t capacity;                 // 0: no ledger
+  uint32_t next;                     // the record to write
   uint64_t noted;
-  enum cudaStreamCaptureStatus state;  // as the last question found it; once it is not Active nobody asks again
-  bool asks;                           // false while the question itself is reported, and for good once it failed
-  call_record_t culprit;               // after which the state was not Active any more
-  call_record_t innocent;              // the one before it; its operation is "" when there was none
-} calls_t;
+  enum cudaStreamCaptureStatus state;   // as the last question found it; once it is not Active nobody asks again
+  bool asks;                            // false while the question itself is reported, and for good once it failed
+  gcap_capture_call_record_t culprit;   // after which the state was not Active any more
+  gcap_capture_call_record_t innocent;  // the one before it; its operation is "" when there was none
+} gcap_capture_calls_t;
 
 // The capture has just begun.
-void calls_init(calls_t* calls, call_record_t* ring, uint32_t capacity);
+void gcap_capture_calls_init(gcap_capture_calls_t* calls, gcap_capture_call_record_t* ring, uint32_t capacity);
 
 // Notes a call and asks the state of the origin stream, which is the capture's. A question that fails sets the latch.
-void calls_add(calls_t* calls, cudaStream_t origin, const char* operation, cudaStream_t stream, const char* file,
-               int line);
+void gcap_capture_calls_add(gcap_capture_calls_t* calls, cudaStream_t origin, const char* operation,
+                            cudaStream_t stream, const char* file, int line);
 
-static inline bool calls_saw_break(const calls_t* calls) {
+static inline bool gcap_capture_calls_saw_break(const gcap_capture_calls_t* calls) {
   return calls->capacity != 0 && calls->state != cudaStreamCaptureStatusActive;
 }
 

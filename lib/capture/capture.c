@@ -17,9 +17,9 @@
 #include <stdlib.h>
 
 #include "gcap/log.h"
-#include "lib/base/capture_gate.h"
-#include "lib/base/thread_state.h"
+#include "lib/base/capture_hooks.h"
 #include "lib/capture/capture_internal.h"
+#include "lib/internal/capture_gate.h"
 
 // The kernels of a few layers: what came shortly before a failure.
 #define DEFAULT_LEDGER_CALLS 64
@@ -41,9 +41,9 @@ static gcap_status_t retain_in_current(void (*release)(void* user), void* user) 
 
 static void note_in_current(const char* operation, cudaStream_t stream, const char* file, int line) {
   gcap_capture_t* capture = current_scope;
-  calls_add(&capture->calls, capture->stream, operation, stream, file, line);
+  gcap_capture_calls_add(&capture->calls, capture->stream, operation, stream, file, line);
   if (stream == NULL || stream == cudaStreamLegacy || stream == capture->stream) return;
-  member_t* member = members_add(&capture->members, stream);
+  gcap_capture_member_t* member = gcap_capture_members_add(&capture->members, stream);
   if (member != NULL) member->joined = false;  // without memory the stream is only missing from a message
 }
 
@@ -128,7 +128,7 @@ static gcap_capture_t* scope_new(cudaStream_t stream, int device_id, const gcap_
   gcap_capture_t* capture = malloc(sizeof(*capture) + options->ledger_calls * sizeof(capture->ring[0]));
   if (capture == NULL) return NULL;
   *capture = (gcap_capture_t){.stream = stream, .mode = options->mode, .device_id = device_id};
-  calls_init(&capture->calls, capture->ring, options->ledger_calls);
+  gcap_capture_calls_init(&capture->calls, capture->ring, options->ledger_calls);
   pthread_mutex_init(&capture->latch_mutex, NULL);
   return capture;
 }
@@ -215,7 +215,7 @@ static gcap_status_t close_scope(gcap_capture_t* capture, cudaGraph_t* out_graph
   }
   latch_unreported_failure();
   gcap_thread_capture_hooks = NULL;  // what ends the scope is no part of it
-  gcap_status_t looked = members_find_unjoined(&capture->members, capture->stream);
+  gcap_status_t looked = gcap_capture_members_find_unjoined(&capture->members, capture->stream);
   gcap_capture_fail(capture, looked);  // the same device answers the end: it is not to be trusted either
   gcap_status_free(looked);
   cudaGraph_t graph = NULL;
@@ -227,15 +227,15 @@ static gcap_status_t close_scope(gcap_capture_t* capture, cudaGraph_t* out_graph
   (void)pthread_setspecific(scope_key, NULL);  // a key that has a value takes NULL without memory
   gcap_capture_gate_leave();
 
-  gcap_status_t status = capture_verdict(capture, end_status);
-  entries_close(&capture->steps, status == NULL);
+  gcap_status_t status = gcap_capture_verdict(capture, end_status);
+  gcap_capture_entries_close(&capture->steps, status == NULL);
   if (status == NULL) {
     if (retained != NULL) retained->newest = capture->retained;
     *out_retained = retained;
     *out_graph = graph;
   } else {
     if (graph != NULL) status = gcap_status_join(status, GCAP_CUDA(cudaGraphDestroy(graph)));
-    entries_release(capture->retained);
+    gcap_capture_entries_release(capture->retained);
     free(retained);
   }
   scope_free(capture);

@@ -14,19 +14,19 @@
 struct gcap_capture {
   cudaStream_t stream;
   gcap_capture_mode_t mode;
-  int device_id;      // of the stream; it cannot be asked once the stream captures (rule R24 of the capture rules)
-  members_t members;  // the other streams
-  entry_t* steps;     // newest first
-  entry_t* retained;  // newest first
-  calls_t calls;
+  int device_id;  // of the stream; it cannot be asked once the stream captures (rule R24 of the capture rules)
+  gcap_capture_members_t members;  // the other streams
+  gcap_capture_entry_t* steps;     // newest first
+  gcap_capture_entry_t* retained;  // newest first
+  gcap_capture_calls_t calls;
   pthread_mutex_t latch_mutex;
-  gcap_status_t cause;      // the first failure
-  uint64_t later_failures;  // reported after it
-  call_record_t ring[];     // of the ledger
+  gcap_status_t cause;                // the first failure
+  uint64_t later_failures;            // reported after it
+  gcap_capture_call_record_t ring[];  // of the ledger
 };
 
 // Why the capture failed, in one status: what failed, which call broke it, the rule and the remedy. NULL when it did
 // not. Takes `end_status`, the driver's answer to the end, and the cause.
-gcap_status_t capture_verdict(gcap_capture_t* capture, gcap_status_t end_status);
+gcap_status_t gcap_capture_verdict(gcap_capture_t* capture, gcap_status_t end_status);
 
 #endif  // GCAP_LIB_CAPTURE_CAPTURE_INTERNAL_H_

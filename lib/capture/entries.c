@@ -15,8 +15,8 @@ static gcap_status_t check_entry(const gcap_capture_t* capture, bool has_callbac
   return has_callback ? NULL : GCAP_STATUS(GCAP_INVALID_ARGUMENT, "%s is NULL", name);
 }
 
-static gcap_status_t push_entry(entry_t** newest, entry_t value, const char* what) {
-  entry_t* entry = malloc(sizeof(*entry));
+static gcap_status_t push_entry(gcap_capture_entry_t** newest, gcap_capture_entry_t value, const char* what) {
+  gcap_capture_entry_t* entry = malloc(sizeof(*entry));
   if (entry == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for %s of a capture", what);
   *entry = value;
   entry->older = *newest;
@@ -26,7 +26,7 @@ static gcap_status_t push_entry(entry_t** newest, entry_t value, const char* wha
 
 gcap_status_t gcap_capture_on_close(gcap_capture_t* capture, void (*close)(void* user, bool committed), void* user) {
   GCAP_RETURN_IF_ERROR(check_entry(capture, close != NULL, "close"));
-  return push_entry(&capture->steps, (entry_t){.close = close, .user = user}, "a close step");
+  return push_entry(&capture->steps, (gcap_capture_entry_t){.close = close, .user = user}, "a close step");
 }
 
 gcap_status_t gcap_capture_retain(gcap_capture_t* capture, void (*release)(void* user), void* user) {
@@ -36,22 +36,22 @@ gcap_status_t gcap_capture_retain(gcap_capture_t* capture, void (*release)(void*
 gcap_status_t gcap_capture_retain_bytes(gcap_capture_t* capture, void (*release)(void* user),
                                         size_t (*bytes)(void* user), void* user) {
   GCAP_RETURN_IF_ERROR(check_entry(capture, release != NULL, "release"));
-  return push_entry(&capture->retained, (entry_t){.release = release, .bytes = bytes, .user = user},
+  return push_entry(&capture->retained, (gcap_capture_entry_t){.release = release, .bytes = bytes, .user = user},
                     "a retained entry");
 }
 
-void entries_close(entry_t** newest, bool committed) {
+void gcap_capture_entries_close(gcap_capture_entry_t** newest, bool committed) {
   while (*newest != NULL) {
-    entry_t* step = *newest;
+    gcap_capture_entry_t* step = *newest;
     *newest = step->older;
     step->close(step->user, committed);
     free(step);
   }
 }
 
-void entries_release(entry_t* newest) {
+void gcap_capture_entries_release(gcap_capture_entry_t* newest) {
   while (newest != NULL) {
-    entry_t* entry = newest;
+    gcap_capture_entry_t* entry = newest;
     newest = entry->older;
     entry->release(entry->user);
     free(entry);
@@ -60,7 +60,8 @@ void entries_release(entry_t* newest) {
 
 size_t gcap_retained_bytes(const gcap_retained_t* retained) {
   size_t bytes = 0;
-  for (const entry_t* entry = retained == NULL ? NULL : retained->newest; entry != NULL; entry = entry->older) {
+  for (const gcap_capture_entry_t* entry = retained == NULL ? NULL : retained->newest; entry != NULL;
+       entry = entry->older) {
     if (entry->bytes != NULL) bytes += entry->bytes(entry->user);
   }
   return bytes;
@@ -68,6 +69,6 @@ size_t gcap_retained_bytes(const gcap_retained_t* retained) {
 
 void gcap_retained_release(gcap_retained_t* retained) {
   if (retained == NULL) return;
-  entries_release(retained->newest);
+  gcap_capture_entries_release(retained->newest);
   free(retained);
 }

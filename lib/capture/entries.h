@@ -6,22 +6,22 @@
 
 #include "gcap/capture.h"
 
-typedef struct entry {
+typedef struct gcap_capture_entry {
   union {
     void (*close)(void* user, bool committed);
     void (*release)(void* user);
   };
   size_t (*bytes)(void* user);  // NULL for what counts nothing
   void* user;
-  struct entry* older;
-} entry_t;
+  struct gcap_capture_entry* older;
+} gcap_capture_entry_t;
 
 struct gcap_retained {
-  entry_t* newest;
+  gcap_capture_entry_t* newest;
 };
 
 // Empty the list, newest first.
-void entries_close(entry_t** newest, bool committed);
-void entries_release(entry_t* newest);
+void gcap_capture_entries_close(gcap_capture_entry_t** newest, bool committed);
+void gcap_capture_entries_release(gcap_capture_entry_t* newest);
 
 #endif  // GCAP_LIB_CAPTURE_ENTRIES_H_

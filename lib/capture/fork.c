@@ -9,28 +9,28 @@
 
 #include <stdlib.h>
 
-#include "lib/base/cuda_event.h"
 #include "lib/capture/capture_internal.h"
+#include "lib/internal/cuda_event.h"
 
-member_t* members_find(const members_t* members, cudaStream_t stream) {
+gcap_capture_member_t* gcap_capture_members_find(const gcap_capture_members_t* members, cudaStream_t stream) {
   for (size_t i = 0; i < members->count; ++i) {
     if (members->items[i].stream == stream) return &members->items[i];
   }
   return NULL;
 }
 
-member_t* members_add(members_t* members, cudaStream_t stream) {
-  member_t* member = members_find(members, stream);
+gcap_capture_member_t* gcap_capture_members_add(gcap_capture_members_t* members, cudaStream_t stream) {
+  gcap_capture_member_t* member = gcap_capture_members_find(members, stream);
   if (member != NULL) return member;
   if (members->count == members->capacity) {
     size_t capacity = members->capacity == 0 ? 4 : 2 * members->capacity;
-    member_t* items = realloc(members->items, capacity * sizeof(*items));
+    gcap_capture_member_t* items = realloc(members->items, capacity * sizeof(*items));
     if (items == NULL) return NULL;
     members->items = items;
     members->capacity = capacity;
   }
   member = &members->items[members->count++];
-  *member = (member_t){.stream = stream, .device_id = DEVICE_UNKNOWN};
+  *member = (gcap_capture_member_t){.stream = stream, .device_id = GCAP_CAPTURE_DEVICE_UNKNOWN};
   return member;
 }
 
@@ -68,7 +68,7 @@ static gcap_status_t enter(gcap_capture_t* capture, cudaStream_t stream) {
   enum cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
   unsigned long long id = 0, own_id = 0;
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamGetCaptureInfo(stream, &state, &id, NULL, NULL, NULL, NULL)));
-  int device_id = DEVICE_UNKNOWN;
+  int device_id = GCAP_CAPTURE_DEVICE_UNKNOWN;
   if (state == cudaStreamCaptureStatusNone) {
     GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamGetDevice(stream, &device_id)));
   } else {
@@ -78,9 +78,9 @@ static gcap_status_t enter(gcap_capture_t* capture, cudaStream_t stream) {
                          (void*)stream);
     }
   }
-  member_t* member = members_add(&capture->members, stream);
+  gcap_capture_member_t* member = gcap_capture_members_add(&capture->members, stream);
   if (member == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for the list of forked streams");
-  if (device_id != DEVICE_UNKNOWN) member->device_id = device_id;
+  if (device_id != GCAP_CAPTURE_DEVICE_UNKNOWN) member->device_id = device_id;
   member->joined = false;
   return NULL;
 }
@@ -94,13 +94,13 @@ static gcap_status_t fork_all(gcap_capture_t* capture, const cudaStream_t* strea
 static gcap_status_t join_all(gcap_capture_t* capture, const cudaStream_t* streams, size_t num_streams) {
   GCAP_RETURN_IF_ERROR(check_call(capture, streams, num_streams, "gcap_capture_join"));
   for (size_t i = 0; i < num_streams; ++i) {
-    const member_t* member = members_find(&capture->members, streams[i]);
-    if (member != NULL && member->device_id != DEVICE_UNKNOWN) continue;
+    const gcap_capture_member_t* member = gcap_capture_members_find(&capture->members, streams[i]);
+    if (member != NULL && member->device_id != GCAP_CAPTURE_DEVICE_UNKNOWN) continue;
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "gcap_capture_join: streams[%zu] is %p, which this scope did not fork", i,
                        (void*)streams[i]);
   }
   for (size_t i = 0; i < num_streams; ++i) {
-    member_t* member = members_find(&capture->members, streams[i]);
+    gcap_capture_member_t* member = gcap_capture_members_find(&capture->members, streams[i]);
     GCAP_RETURN_IF_ERROR(order(streams[i], member->device_id, &capture->stream, 1));
     member->joined = true;
   }

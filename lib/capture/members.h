@@ -10,28 +10,28 @@
 
 #include "gcap/capture.h"
 
-typedef struct member {
+typedef struct gcap_capture_member {
   cudaStream_t stream;
-  int device_id;  // DEVICE_UNKNOWN unless this scope forked it
+  int device_id;  // GCAP_CAPTURE_DEVICE_UNKNOWN unless this scope forked it
   bool joined;    // since it was last forked or noted
-  bool unjoined;  // found by members_find_unjoined
-} member_t;
+  bool unjoined;  // found by gcap_capture_members_find_unjoined
+} gcap_capture_member_t;
 
-#define DEVICE_UNKNOWN (-1)
+#define GCAP_CAPTURE_DEVICE_UNKNOWN (-1)
 
-typedef struct members {
-  member_t* items;
+typedef struct gcap_capture_members {
+  gcap_capture_member_t* items;
   size_t count, capacity;
-} members_t;
+} gcap_capture_members_t;
 
 // NULL when the scope has not heard of it.
-member_t* members_find(const members_t* members, cudaStream_t stream);
+gcap_capture_member_t* gcap_capture_members_find(const gcap_capture_members_t* members, cudaStream_t stream);
 
 // Finds or adds. NULL: no host memory.
-member_t* members_add(members_t* members, cudaStream_t stream);
+gcap_capture_member_t* gcap_capture_members_add(gcap_capture_members_t* members, cudaStream_t stream);
 
 // Marks the members that have captured work which does not come before what the origin reached. To be called before the
 // capture ends, for then nobody can tell any more.
-gcap_status_t members_find_unjoined(members_t* members, cudaStream_t origin) GCAP_NODISCARD;
+gcap_status_t gcap_capture_members_find_unjoined(gcap_capture_members_t* members, cudaStream_t origin) GCAP_NODISCARD;
 
 #endif  // GCAP_LIB_CAPTURE_MEMBERS_H_

@@ -16,7 +16,7 @@ enum {
 #undef CAPTURE_RULE
 };
 
-static const capture_rule_t rules[] = {
+static const gcap_capture_rule_t rules[] = {
 #define CAPTURE_RULE(id, name, code, situation, remedy) {#id, code, situation, remedy},
 #define CAPTURE_GATE CAPTURE_RULE
 #include "rules/capture_rules.inc"
@@ -40,15 +40,15 @@ static bool calls_function(const char* call, const char* function) {
   return strncmp(call, function, length) == 0 && (call[length] == '(' || call[length] == '\0');
 }
 
-const capture_rule_t* capture_rule_of_call(const char* call, cudaError_t code) {
+const gcap_capture_rule_t* gcap_capture_rule_of_call(const char* call, cudaError_t code) {
   for (size_t i = 0; i < LENGTH(calls); ++i) {
-    const capture_rule_t* rule = &rules[calls[i].rule];
+    const gcap_capture_rule_t* rule = &rules[calls[i].rule];
     if (calls_function(call, calls[i].function) && (code == cudaSuccess || code == rule->code)) return rule;
   }
   return NULL;
 }
 
-const capture_rule_t* capture_rule_of_code(cudaError_t code) {
+const gcap_capture_rule_t* gcap_capture_rule_of_code(cudaError_t code) {
   switch ((int)code) {
     case cudaErrorStreamCaptureUnsupported: return &rules[RULE_R26];
     case cudaErrorStreamCaptureInvalidated: return &rules[RULE_R5];

@@ -6,18 +6,18 @@
 
 #include <cuda_runtime_api.h>
 
-typedef struct capture_rule {
+typedef struct gcap_capture_rule {
   const char* id;
   cudaError_t code;
   const char* situation;
   const char* remedy;
-} capture_rule_t;
+} gcap_capture_rule_t;
 
 // By the function that `call`, the text of a call, begins with, and by the code that it answered; cudaSuccess where the
 // code is not known, or tells nothing. NULL when no row fits.
-const capture_rule_t* capture_rule_of_call(const char* call, cudaError_t code);
+const gcap_capture_rule_t* gcap_capture_rule_of_call(const char* call, cudaError_t code);
 
 // By the code alone: the rule that it most often stands for. NULL for a code that is not about captures.
-const capture_rule_t* capture_rule_of_code(cudaError_t code);
+const gcap_capture_rule_t* gcap_capture_rule_of_code(cudaError_t code);
 
 #endif  // GCAP_LIB_CAPTURE_RULES_H_

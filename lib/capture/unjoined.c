@@ -144,14 +144,14 @@ static gcap_status_t find_joined(const position_t* origin, node_set_t* out_joine
   return status;
 }
 
-static bool all_joined(const members_t* members) {
+static bool all_joined(const gcap_capture_members_t* members) {
   for (size_t i = 0; i < members->count; ++i) {
     if (!members->items[i].joined) return false;
   }
   return true;
 }
 
-gcap_status_t members_find_unjoined(members_t* members, cudaStream_t origin) {
+gcap_status_t gcap_capture_members_find_unjoined(gcap_capture_members_t* members, cudaStream_t origin) {
   if (all_joined(members)) return NULL;
   position_t origin_position;
   GCAP_RETURN_IF_ERROR(locate(origin, &origin_position));
@@ -159,7 +159,7 @@ gcap_status_t members_find_unjoined(members_t* members, cudaStream_t origin) {
   node_set_t joined;
   gcap_status_t status = find_joined(&origin_position, &joined);
   for (size_t i = 0; status == NULL && i < members->count; ++i) {
-    member_t* member = &members->items[i];
+    gcap_capture_member_t* member = &members->items[i];
     if (member->joined) continue;
     position_t position;
     status = locate(member->stream, &position);

@@ -27,12 +27,12 @@ __attribute__((format(printf, 2, 3))) static void add(text_t* text, const char* 
   if (length > 0) text->length += (size_t)length < left ? (size_t)length : left - 1;
 }
 
-static void add_rule(text_t* text, const capture_rule_t* rule) {
+static void add_rule(text_t* text, const gcap_capture_rule_t* rule) {
   if (rule != NULL) add(text, " (rule %s: %s; remedy: %s)", rule->id, rule->situation, rule->remedy);
 }
 
 // What the call answered, as far as the latch kept it; cudaSuccess otherwise.
-static cudaError_t answer_of(const call_record_t* call, gcap_status_t cause) {
+static cudaError_t answer_of(const gcap_capture_call_record_t* call, gcap_status_t cause) {
   const char* cause_call = gcap_status_cuda_call(cause);
   size_t kept = sizeof(call->operation) - 1;
   return strncmp(call->operation, cause_call, kept) == 0 ? gcap_status_cuda_error(cause) : cudaSuccess;
@@ -46,11 +46,11 @@ static void add_unseen(text_t* text, const gcap_capture_t* capture) {
 // What the ledger saw: the call after which the capture was broken. It is to blame if it is known to break captures, or
 // if it says so itself; else something between it and the call before it did.
 static void add_break(text_t* text, const gcap_capture_t* capture, gcap_status_t cause) {
-  const calls_t* calls = &capture->calls;
-  const call_record_t* culprit = &calls->culprit;
+  const gcap_capture_calls_t* calls = &capture->calls;
+  const gcap_capture_call_record_t* culprit = &calls->culprit;
   cudaError_t answer = answer_of(culprit, cause);
-  const capture_rule_t* rule = capture_rule_of_call(culprit->operation, answer);
-  if (rule == NULL && answer != cudaErrorStreamCaptureInvalidated) rule = capture_rule_of_code(answer);
+  const gcap_capture_rule_t* rule = gcap_capture_rule_of_call(culprit->operation, answer);
+  if (rule == NULL && answer != cudaErrorStreamCaptureInvalidated) rule = gcap_capture_rule_of_code(answer);
   if (rule != NULL) {
     add(text, "; %s at %s:%d broke it", culprit->operation, culprit->file, culprit->line);
     add_rule(text, rule);
@@ -67,25 +67,25 @@ static void add_break(text_t* text, const gcap_capture_t* capture, gcap_status_t
 
 // What the first failure's code tells, when the ledger is off or saw the capture go on.
 static void add_cause(text_t* text, const gcap_capture_t* capture, gcap_status_t first) {
-  const calls_t* calls = &capture->calls;
+  const gcap_capture_calls_t* calls = &capture->calls;
   cudaError_t code = gcap_status_cuda_error(first);
   if (code == cudaErrorStreamCaptureInvalidated) {
     add(text, "; a call that was not noted broke it%s",
         calls->capacity == 0 ? ": wrap calls in GCAP_CUDA, and turn the ledger on" : " (see GCAP_CAPTURE_NOTE)");
     if (calls->noted > 0) {
-      const call_record_t* last = &calls->ring[(calls->noted - 1) % calls->capacity];
+      const gcap_capture_call_record_t* last = &calls->ring[(calls->noted - 1) % calls->capacity];
       add(text, ", after %s at %s:%d", last->operation, last->file, last->line);
     }
     add_unseen(text, capture);
     return;
   }
-  const capture_rule_t* rule = capture_rule_of_call(gcap_status_cuda_call(first), code);
+  const gcap_capture_rule_t* rule = gcap_capture_rule_of_call(gcap_status_cuda_call(first), code);
   if (code == cudaSuccess) rule = NULL;  // not a CUDA call's failure
-  add_rule(text, rule != NULL ? rule : capture_rule_of_code(code));
+  add_rule(text, rule != NULL ? rule : gcap_capture_rule_of_code(code));
 }
 
 // What the driver only calls unjoined.
-static void add_unjoined(text_t* text, const members_t* members) {
+static void add_unjoined(text_t* text, const gcap_capture_members_t* members) {
   const char* separator = "; never joined: ";
   for (size_t i = 0; i < members->count; ++i) {
     if (!members->items[i].unjoined) continue;
@@ -94,10 +94,10 @@ static void add_unjoined(text_t* text, const members_t* members) {
   }
 }
 
-gcap_status_t capture_verdict(gcap_capture_t* capture, gcap_status_t end_status) {
+gcap_status_t gcap_capture_verdict(gcap_capture_t* capture, gcap_status_t end_status) {
   gcap_status_t cause = capture->cause;
   capture->cause = NULL;
-  bool broken = calls_saw_break(&capture->calls);
+  bool broken = gcap_capture_calls_saw_break(&capture->calls);
   if (cause == NULL && end_status == NULL) {
     if (!broken) return NULL;
     cause = GCAP_STATUS(GCAP_CAPTURE_INVALIDATED, "the driver ended a capture well that was not the scope's any more");

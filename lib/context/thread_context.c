@@ -1,7 +1,8 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Thread contexts. One context a thread is an affine set (lib/base/affine.h): found without a lock, ended once, by its
-// thread or by its set, whichever is first. A shared context is one pointer of the set: made once, ended with the set.
+// Thread contexts. One context a thread is an affine set (lib/internal/affine.h): found without a lock, ended once, by
+// its thread or by its set, whichever is first. A shared context is one pointer of the set: made once, ended with the
+// set.
 //
 // A context ends in the order of what refers to what: graphs, then whatever on_end forgets, then the stream. When a
 // step fails, the rest may still be in use and is kept for ever.
@@ -17,8 +18,8 @@
 
 #include "gcap/capture.h"
 #include "gcap/log.h"
-#include "lib/base/affine.h"
-#include "lib/base/thread_state.h"
+#include "lib/internal/affine.h"
+#include "lib/internal/capture_check.h"
 
 struct gcap_thread_context {
   gcap_thread_contexts_t* set;

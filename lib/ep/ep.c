@@ -14,8 +14,8 @@
 #include <string.h>
 
 #include "gcap/ep_ops.h"
-#include "lib/base/thread_state.h"
 #include "lib/ep/run_lock.h"
+#include "lib/internal/capture_check.h"
 
 struct gcap_ep {
   gcap_ep_ops_t ops;

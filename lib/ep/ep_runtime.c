@@ -16,16 +16,16 @@
 #include "gcap/external_allocator.h"
 #include "gcap/log.h"
 #include "gcap/thread_context.h"
-#include "lib/base/thread_state.h"
 #include "lib/ep/graph_memory.h"
 #include "lib/ep/trace_file.h"
+#include "lib/internal/capture_check.h"
 
 struct gcap_ep_runtime {
   gcap_options_t options;
   gcap_allocator_t* allocator;
   gcap_trace_file_t* trace_file;  // NULL: none
   gcap_scratch_t* scratch;
-  graph_memory_t graph_memory;
+  gcap_graph_memory_t graph_memory;
   gcap_thread_contexts_t* contexts;
   gcap_ep_runtime_t* next_kept;
 };
@@ -85,7 +85,7 @@ static gcap_status_t create_parts(gcap_ep_runtime_t* runtime) {
     scratch.user = runtime->trace_file;
   }
   GCAP_RETURN_IF_ERROR(gcap_scratch_create(runtime->allocator, &scratch, &runtime->scratch));
-  graph_memory_init(&runtime->graph_memory, runtime->scratch, options->arena_share_graph_memory);
+  gcap_graph_memory_init(&runtime->graph_memory, runtime->scratch, options->arena_share_graph_memory);
   gcap_thread_contexts_options_t contexts;
   gcap_thread_contexts_options_init(&contexts);
   contexts.device_id = options->device_id;
@@ -134,7 +134,7 @@ gcap_status_t gcap_ep_runtime_destroy(gcap_ep_runtime_t* runtime) {
   status = gcap_trace_file_destroy(runtime->trace_file);
   if (status != NULL) gcap_log(GCAP_LOG_ERROR, "%s", gcap_status_message(status));
   gcap_status_ignore(status);  // the EP ended well all the same
-  graph_memory_deinit(&runtime->graph_memory);
+  gcap_graph_memory_deinit(&runtime->graph_memory);
   gcap_allocator_destroy(runtime->allocator);
   free(runtime);
   return NULL;
@@ -168,13 +168,13 @@ gcap_status_t gcap_ep_runtime_run_start(gcap_ep_runtime_t* runtime, int graph_id
   gcap_stream_t* stream = gcap_thread_context_stream(context);
   gcap_graph_manager_t* graphs = gcap_thread_context_graphs(context);
   int id = runtime->options.enable_cuda_graph ? graph_id : GCAP_GRAPH_ID_NONE;
-  if (gcap_graph_manager_captures_next(graphs, id)) graph_memory_prepare(&runtime->graph_memory, stream);
+  if (gcap_graph_manager_captures_next(graphs, id)) gcap_graph_memory_prepare(&runtime->graph_memory, stream);
   gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
   GCAP_RETURN_IF_ERROR(gcap_graph_manager_begin_run(graphs, id, gcap_stream_handle(stream), &kind));
   if (kind == GCAP_GRAPH_RUN_EAGER) return NULL;
   // A failure here lost nothing yet: it latches, the run's end reports it, and the run is done again eagerly.
   gcap_capture_t* capture = gcap_capture_current();
-  gcap_status_t status = graph_memory_reserve(&runtime->graph_memory, stream, id, capture);
+  gcap_status_t status = gcap_graph_memory_reserve(&runtime->graph_memory, stream, id, capture);
   gcap_capture_fail(capture, status);
   gcap_status_free(status);
   return NULL;

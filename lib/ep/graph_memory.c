@@ -15,36 +15,37 @@
 #include <stdlib.h>
 
 #include "gcap/log.h"
-#include "lib/base/thread_state.h"
+#include "lib/base/capture_hooks.h"
 
 // A reservation and the graphs that have it.
 typedef struct graph_reservation {
-  graph_memory_t* memory;
+  gcap_graph_memory_t* memory;
   gcap_stream_t* stream;
   gcap_scratch_reservation_t* scratch;
   size_t num_graphs;
   struct graph_reservation* next;  // on the list, if it is shared
 } graph_reservation_t;
 
-void graph_memory_init(graph_memory_t* memory, gcap_scratch_t* scratch, bool shared) {
-  *memory = (graph_memory_t){.scratch = scratch, .shared = shared};
+void gcap_graph_memory_init(gcap_graph_memory_t* memory, gcap_scratch_t* scratch, bool shared) {
+  *memory = (gcap_graph_memory_t){.scratch = scratch, .shared = shared};
   pthread_mutex_init(&memory->mutex, NULL);
 }
 
-void graph_memory_deinit(graph_memory_t* memory) {
+void gcap_graph_memory_deinit(gcap_graph_memory_t* memory) {
   if (memory->scratch != NULL) pthread_mutex_destroy(&memory->mutex);
 }
 
 // --- With the mutex held --------------------------------------------------------------------------------------------
 
 // The reservation that the graphs of the stream have in common; NULL while there is none.
-static graph_reservation_t* find_shared(const graph_memory_t* memory, const gcap_stream_t* stream) {
+static graph_reservation_t* find_shared(const gcap_graph_memory_t* memory, const gcap_stream_t* stream) {
   graph_reservation_t* reservation = memory->in_common;
   while (reservation != NULL && reservation->stream != stream) reservation = reservation->next;
   return reservation;
 }
 
-static gcap_status_t open_new(graph_memory_t* memory, gcap_stream_t* stream, graph_reservation_t** out_reservation) {
+static gcap_status_t open_new(gcap_graph_memory_t* memory, gcap_stream_t* stream,
+                              graph_reservation_t** out_reservation) {
   graph_reservation_t* reservation = calloc(1, sizeof(*reservation));
   if (reservation == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to note a graph's reservation");
   gcap_status_t status = gcap_scratch_reservation_open(memory->scratch, stream, &reservation->scratch);
@@ -60,7 +61,8 @@ static gcap_status_t open_new(graph_memory_t* memory, gcap_stream_t* stream, gra
 
 // The reservation that the graphs of the stream share, opened again. The first graph makes it, and opens it twice: one
 // that was opened again takes memory where it can grow.
-static gcap_status_t open_shared(graph_memory_t* memory, gcap_stream_t* stream, graph_reservation_t** out_reservation) {
+static gcap_status_t open_shared(gcap_graph_memory_t* memory, gcap_stream_t* stream,
+                                 graph_reservation_t** out_reservation) {
   graph_reservation_t* reservation = find_shared(memory, stream);
   const bool is_new = reservation == NULL;
   if (is_new) {
@@ -82,7 +84,8 @@ static gcap_status_t open_shared(graph_memory_t* memory, gcap_stream_t* stream, 
 }
 
 // Opens the reservation of one graph more.
-static gcap_status_t open_locked(graph_memory_t* memory, gcap_stream_t* stream, graph_reservation_t** out_reservation) {
+static gcap_status_t open_locked(gcap_graph_memory_t* memory, gcap_stream_t* stream,
+                                 graph_reservation_t** out_reservation) {
   if (memory->shared) {
     GCAP_RETURN_IF_ERROR(open_shared(memory, stream, out_reservation));
   } else {
@@ -94,7 +97,7 @@ static gcap_status_t open_locked(graph_memory_t* memory, gcap_stream_t* stream, 
 
 // Takes one graph off it. The last one ends it; a shared one was opened once more than it has had graphs.
 static void give_up_locked(graph_reservation_t* reservation) {
-  graph_memory_t* memory = reservation->memory;
+  gcap_graph_memory_t* memory = reservation->memory;
   gcap_scratch_reservation_release(reservation->scratch);
   if (--reservation->num_graphs > 0) return;
   if (memory->shared) {
@@ -115,7 +118,7 @@ static void close_reservation(void* user, bool committed) {
 
 static void release_reservation(void* user) {
   graph_reservation_t* reservation = user;
-  graph_memory_t* memory = reservation->memory;
+  gcap_graph_memory_t* memory = reservation->memory;
   pthread_mutex_lock(&memory->mutex);
   give_up_locked(reservation);
   pthread_mutex_unlock(&memory->mutex);
@@ -131,7 +134,7 @@ static size_t reservation_bytes(void* user) {
 
 // --- Around a capture -----------------------------------------------------------------------------------------------
 
-void graph_memory_prepare(graph_memory_t* memory, gcap_stream_t* stream) {
+void gcap_graph_memory_prepare(gcap_graph_memory_t* memory, gcap_stream_t* stream) {
   if (gcap_thread_captures()) return;  // a run was left open: its end comes first, and this run finds what there is
   graph_reservation_t* reservation = NULL;
   gcap_status_t status = NULL;
@@ -150,8 +153,8 @@ void graph_memory_prepare(graph_memory_t* memory, gcap_stream_t* stream) {
   gcap_status_free(status);
 }
 
-gcap_status_t graph_memory_reserve(graph_memory_t* memory, gcap_stream_t* stream, int graph_id,
-                                   gcap_capture_t* capture) {
+gcap_status_t gcap_graph_memory_reserve(gcap_graph_memory_t* memory, gcap_stream_t* stream, int graph_id,
+                                        gcap_capture_t* capture) {
   graph_reservation_t* reservation = NULL;
   pthread_mutex_lock(&memory->mutex);
   gcap_status_t status = open_locked(memory, stream, &reservation);

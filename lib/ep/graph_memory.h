@@ -10,24 +10,24 @@
 #include "gcap/scratch.h"
 
 // Part of an EP runtime. Thread-safe.
-typedef struct graph_memory {
+typedef struct gcap_graph_memory {
   gcap_scratch_t* scratch;
   bool shared;  // the graphs of a stream share one reservation
   pthread_mutex_t mutex;
   struct graph_reservation* in_common;  // the shared ones, one for each stream that has a graph
-} graph_memory_t;
+} gcap_graph_memory_t;
 
-void graph_memory_init(graph_memory_t* memory, gcap_scratch_t* scratch, bool shared);
-// When no graph is left. Of one that was never initialised, and is all zero, nothing is done.
-void graph_memory_deinit(graph_memory_t* memory);
+void gcap_graph_memory_init(gcap_graph_memory_t* memory, gcap_scratch_t* scratch, bool shared);
+// When no graph is left. Of one that was never initialized, and is all zero, nothing is done.
+void gcap_graph_memory_deinit(gcap_graph_memory_t* memory);
 
 // Before a capture on `stream`: makes it likely that the capture finds the memory that it needs. Where that fails the
 // capture says what it lacks, so here it is a line in the log.
-void graph_memory_prepare(graph_memory_t* memory, gcap_stream_t* stream);
+void gcap_graph_memory_prepare(gcap_graph_memory_t* memory, gcap_stream_t* stream);
 
 // In a capture that has just begun: diverts the stream's scratch to memory that the graph keeps. The diversion ends
 // with the scope, or here when something fails.
-gcap_status_t graph_memory_reserve(graph_memory_t* memory, gcap_stream_t* stream, int graph_id,
-                                   gcap_capture_t* capture) GCAP_NODISCARD;
+gcap_status_t gcap_graph_memory_reserve(gcap_graph_memory_t* memory, gcap_stream_t* stream, int graph_id,
+                                        gcap_capture_t* capture) GCAP_NODISCARD;
 
 #endif  // GCAP_LIB_EP_GRAPH_MEMORY_H_

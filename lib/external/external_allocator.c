@@ -22,8 +22,8 @@
 #include "gcap/allocator_ops.h"
 #include "gcap/log.h"
 #include "lib/allocator/ledger.h"
-#include "lib/base/cuda_guard.h"
 #include "lib/external/spans.h"
+#include "lib/internal/cuda_guard.h"
 
 #define EXTERNAL_ALIGNMENT 256u  // what cudaMalloc gives, and kernels and libraries rely on
 
@@ -31,7 +31,7 @@ typedef struct external_allocator {
   gcap_external_allocator_options_t options;
   gcap_ledger_t ledger;
   pthread_mutex_t spans_mutex;
-  external_spans_t spans;
+  gcap_external_spans_t spans;
   atomic_size_t users;   // the owner, and each call under way
   atomic_bool is_ended;  // the owner is gone
 } external_allocator_t;
@@ -44,7 +44,7 @@ static void enter_call(external_allocator_t* external) { atomic_fetch_add(&exter
 static void leave_call(external_allocator_t* external) {
   if (atomic_fetch_sub(&external->users, 1) > 1) return;
   gcap_ledger_deinit(&external->ledger, "external allocator");
-  external_spans_deinit(&external->spans);
+  gcap_external_spans_deinit(&external->spans);
   pthread_mutex_destroy(&external->spans_mutex);
   free(external);
 }
@@ -90,16 +90,17 @@ static gcap_status_t leave_setting(const setting_t* setting) {
 
 // --- Memory ---------------------------------------------------------------------------------------------------------
 
-static gcap_status_t add_span(external_allocator_t* external, void* ptr, size_t bytes, external_span_t* out_rival) {
+static gcap_status_t add_span(external_allocator_t* external, void* ptr, size_t bytes,
+                              gcap_external_span_t* out_rival) {
   pthread_mutex_lock(&external->spans_mutex);
-  gcap_status_t status = external_spans_add(&external->spans, ptr, bytes, out_rival);
+  gcap_status_t status = gcap_external_spans_add(&external->spans, ptr, bytes, out_rival);
   pthread_mutex_unlock(&external->spans_mutex);
   return status;
 }
 
 static void remove_span(external_allocator_t* external, void* ptr) {
   pthread_mutex_lock(&external->spans_mutex);
-  external_spans_remove(&external->spans, ptr);
+  gcap_external_spans_remove(&external->spans, ptr);
   pthread_mutex_unlock(&external->spans_mutex);
 }
 
@@ -117,7 +118,7 @@ static gcap_status_t accept(external_allocator_t* external, void* ptr, size_t by
     return GCAP_STATUS(GCAP_LIBRARY_ERROR, "the external alloc callback returned %p, which is not aligned to %u bytes",
                        ptr, EXTERNAL_ALIGNMENT);
   }
-  external_span_t rival = {0};
+  gcap_external_span_t rival = {0};
   gcap_status_t status = add_span(external, ptr, bytes, &rival);
   if (gcap_status_code(status) == GCAP_RESOURCE_EXHAUSTED) return status;
   if (status != NULL) {

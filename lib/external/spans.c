@@ -11,7 +11,7 @@
 #include <string.h>
 
 // How many spans begin at or below the address.
-static size_t rank_of(const external_spans_t* spans, uintptr_t address) {
+static size_t rank_of(const gcap_external_spans_t* spans, uintptr_t address) {
   size_t low = 0, high = spans->count;
   while (low < high) {
     size_t middle = low + (high - low) / 2;
@@ -24,24 +24,25 @@ static size_t rank_of(const external_spans_t* spans, uintptr_t address) {
   return low;
 }
 
-static gcap_status_t make_room(external_spans_t* spans) {
+static gcap_status_t make_room(gcap_external_spans_t* spans) {
   if (spans->count < spans->capacity) return NULL;
   size_t capacity = spans->capacity == 0 ? 16 : 2 * spans->capacity;
-  external_span_t* larger = realloc(spans->spans, capacity * sizeof(*larger));
+  gcap_external_span_t* larger = realloc(spans->spans, capacity * sizeof(*larger));
   if (larger == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to note an external allocation");
   spans->spans = larger;
   spans->capacity = capacity;
   return NULL;
 }
 
-gcap_status_t external_spans_add(external_spans_t* spans, const void* ptr, size_t bytes, external_span_t* out_rival) {
+gcap_status_t gcap_external_spans_add(gcap_external_spans_t* spans, const void* ptr, size_t bytes,
+                                      gcap_external_span_t* out_rival) {
   const uintptr_t begin = (uintptr_t)ptr;
   if (bytes > UINTPTR_MAX - begin) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "%zu bytes at %p reach beyond the last address", bytes, ptr);
   }
-  const external_span_t span = {begin, begin + bytes};
+  const gcap_external_span_t span = {begin, begin + bytes};
   size_t at = rank_of(spans, begin);
-  const external_span_t* rival = NULL;
+  const gcap_external_span_t* rival = NULL;
   if (at > 0 && spans->spans[at - 1].end > span.begin) rival = &spans->spans[at - 1];
   if (rival == NULL && at < spans->count && spans->spans[at].begin < span.end) rival = &spans->spans[at];
   if (rival != NULL) {
@@ -57,10 +58,10 @@ gcap_status_t external_spans_add(external_spans_t* spans, const void* ptr, size_
   return NULL;
 }
 
-void external_spans_remove(external_spans_t* spans, const void* ptr) {
+void gcap_external_spans_remove(gcap_external_spans_t* spans, const void* ptr) {
   size_t at = rank_of(spans, (uintptr_t)ptr) - 1;
   --spans->count;
   memmove(&spans->spans[at], &spans->spans[at + 1], (spans->count - at) * sizeof(spans->spans[0]));
 }
 
-void external_spans_deinit(external_spans_t* spans) { free(spans->spans); }
+void gcap_external_spans_deinit(gcap_external_spans_t* spans) { free(spans->spans); }

@@ -9,26 +9,26 @@
 
 #include "gcap/status.h"
 
-typedef struct external_span {
+typedef struct gcap_external_span {
   uintptr_t begin, end;  // [begin, end)
-} external_span_t;
+} gcap_external_span_t;
 
 // Thread: one at a time.
-typedef struct external_spans {
-  external_span_t* spans;  // by address, disjoint
+typedef struct gcap_external_spans {
+  gcap_external_span_t* spans;  // by address, disjoint
   size_t count, capacity;
-} external_spans_t;
+} gcap_external_spans_t;
 
 // Enters `bytes` bytes, at least one, at `ptr`. `*out_rival` is the span in the way, with ALREADY_EXISTS.
 //   ALREADY_EXISTS      some of it is entered already
 //   INVALID_ARGUMENT    it would reach beyond the last address
 //   RESOURCE_EXHAUSTED  no host memory
-gcap_status_t external_spans_add(external_spans_t* spans, const void* ptr, size_t bytes,
-                                 external_span_t* out_rival) GCAP_NODISCARD;
+gcap_status_t gcap_external_spans_add(gcap_external_spans_t* spans, const void* ptr, size_t bytes,
+                                      gcap_external_span_t* out_rival) GCAP_NODISCARD;
 
 // Takes out the span that begins at `ptr`; it is there.
-void external_spans_remove(external_spans_t* spans, const void* ptr);
+void gcap_external_spans_remove(gcap_external_spans_t* spans, const void* ptr);
 
-void external_spans_deinit(external_spans_t* spans);
+void gcap_external_spans_deinit(gcap_external_spans_t* spans);
 
 #endif  // GCAP_LIB_EXTERNAL_SPANS_H_

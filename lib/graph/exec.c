@@ -9,10 +9,10 @@
 #include <stdlib.h>
 
 #include "gcap/log.h"
-#include "lib/base/cuda_guard.h"
-#include "lib/base/stream_table.h"
 #include "lib/graph/manager.h"
 #include "lib/graph/node.h"
+#include "lib/internal/cuda_guard.h"
+#include "lib/internal/stream_table.h"
 
 // In the relaxed mode: it may free memory, which would break a capture of another thread in global mode. Where the mode
 // cannot be had the executable goes all the same.
@@ -23,7 +23,7 @@ static gcap_status_t destroy_exec(cudaGraphExec_t exec) {
   return pushed != NULL ? gcap_status_join(pushed, status) : gcap_status_join(status, gcap_relaxed_pop(mode));
 }
 
-gcap_status_t captured_destroy(captured_t* captured) {
+gcap_status_t gcap_graph_captured_destroy(gcap_graph_captured_t* captured) {
   gcap_status_t status = NULL;
   if (captured->launched != NULL) status = GCAP_CUDA(cudaEventDestroy(captured->launched));
   if (captured->order != NULL) status = gcap_status_join(status, GCAP_CUDA(cudaEventDestroy(captured->order)));
@@ -43,14 +43,15 @@ static gcap_status_t instantiate(cudaGraph_t graph, cudaGraphExec_t* out_exec) {
   if (status == NULL) return NULL;
   *out_exec = NULL;
   return gcap_status_annotate(status, GCAP_CUDA_ERROR, "the graph cannot be instantiated (%s%s%s)",
-                              node_instantiate_result_name(params.result_out),
+                              gcap_graph_node_instantiate_result_name(params.result_out),
                               params.errNode_out != NULL ? ", node of type " : "",
-                              params.errNode_out != NULL ? node_type_name(params.errNode_out) : "");
+                              params.errNode_out != NULL ? gcap_graph_node_type_name(params.errNode_out) : "");
 }
 
 // Updates the executable that the slot has and moves it to `captured`. Where the driver refuses it stays as it was, and
 // the slot remembers which of `nodes` changed and how.
-static void try_to_update(slot_t* slot, captured_t* captured, const node_list_t* nodes) {
+static void try_to_update(gcap_graph_slot_t* slot, gcap_graph_captured_t* captured,
+                          const gcap_graph_node_list_t* nodes) {
   cudaGraphExecUpdateResultInfo info = {0};
   gcap_status_t refusal = GCAP_CUDA(cudaGraphExecUpdate(slot->graph->exec, captured->source, &info));
   if (refusal == NULL) {
@@ -59,7 +60,7 @@ static void try_to_update(slot_t* slot, captured_t* captured, const node_list_t*
     slot->graph->exec = NULL;
     return;
   }
-  refusal = node_explain_refusal(refusal, &info, nodes, slot->info.nodes);
+  refusal = gcap_graph_node_explain_refusal(refusal, &info, nodes, slot->info.nodes);
   gcap_status_free(slot->update_refusal);
   slot->update_refusal =
       gcap_status_annotate(refusal, gcap_status_code(refusal), "graph id %d could not be updated in place", slot->id);
@@ -67,19 +68,20 @@ static void try_to_update(slot_t* slot, captured_t* captured, const node_list_t*
 
 // Gives `captured` an executable: the one that `slot` has, or a new one. Both may allocate, which would break another
 // thread's capture in global mode.
-static gcap_status_t make_exec(slot_t* slot, captured_t* captured, const node_list_t* nodes) {
-  const uint64_t begin_ns = now_ns();
+static gcap_status_t make_exec(gcap_graph_slot_t* slot, gcap_graph_captured_t* captured,
+                               const gcap_graph_node_list_t* nodes) {
+  const uint64_t begin_ns = gcap_graph_now_ns();
   enum cudaStreamCaptureMode mode;
   GCAP_RETURN_IF_ERROR(gcap_relaxed_push(&mode));
   gcap_status_t status = NULL;
   if (slot->graph != NULL) try_to_update(slot, captured, nodes);
   if (captured->exec == NULL) status = instantiate(captured->source, &captured->exec);
-  slot->info.instantiate_ns = now_ns() - begin_ns;
+  slot->info.instantiate_ns = gcap_graph_now_ns() - begin_ns;
   return gcap_status_join(status, gcap_relaxed_pop(mode));
 }
 
-static gcap_status_t start(const gcap_graph_manager_t* manager, slot_t* slot, captured_t* captured,
-                           const node_list_t* nodes) {
+static gcap_status_t start(const gcap_graph_manager_t* manager, gcap_graph_slot_t* slot,
+                           gcap_graph_captured_t* captured, const gcap_graph_node_list_t* nodes) {
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamGetDevice(captured->stream, &captured->device_id)));
   GCAP_RETURN_IF_ERROR(make_exec(slot, captured, nodes));
   if (manager->options.upload) {
@@ -89,35 +91,36 @@ static gcap_status_t start(const gcap_graph_manager_t* manager, slot_t* slot, ca
 }
 
 // Notes which stream it is, so that neither its end nor a later one with its handle goes unnoticed.
-static gcap_status_t identify_stream(captured_t* captured) {
+static gcap_status_t identify_stream(gcap_graph_captured_t* captured) {
   captured->stream_life = gcap_stream_table_life(captured->stream);
   if (captured->stream_life == NULL) return NULL;
   return GCAP_CUDA(cudaStreamGetId(captured->stream, &captured->stream_id));
 }
 
 // Gives an executable that was updated in vain back to the slot's graph, and destroys the rest.
-static gcap_status_t undo(slot_t* slot, captured_t* captured) {
+static gcap_status_t undo(gcap_graph_slot_t* slot, gcap_graph_captured_t* captured) {
   if (captured->updated) {
     slot->graph->exec = captured->exec;
     captured->exec = NULL;
   }
-  return captured_destroy(captured);
+  return gcap_graph_captured_destroy(captured);
 }
 
-gcap_status_t captured_build(gcap_graph_manager_t* manager, slot_t* slot, open_run_t* run, cudaGraph_t source,
-                             gcap_retained_t* retained, captured_t** out_captured) {
+gcap_status_t gcap_graph_captured_build(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot,
+                                        gcap_graph_open_run_t* run, cudaGraph_t source, gcap_retained_t* retained,
+                                        gcap_graph_captured_t** out_captured) {
   *out_captured = NULL;
-  captured_t* captured = calloc(1, sizeof(*captured));
+  gcap_graph_captured_t* captured = calloc(1, sizeof(*captured));
   if (captured == NULL) {
     gcap_status_t status = GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to keep a graph");
     gcap_retained_release(retained);
     return gcap_status_join(status, GCAP_CUDA(cudaGraphDestroy(source)));
   }
-  *captured = (captured_t){.id = slot->id, .source = source, .retained = retained, .stream = run->stream};
+  *captured = (gcap_graph_captured_t){.id = slot->id, .source = source, .retained = retained, .stream = run->stream};
   captured->signature = run->signature;
   run->signature = NULL;
-  node_list_t nodes = {0};
-  gcap_status_t status = node_list_read(source, &nodes);
+  gcap_graph_node_list_t nodes = {0};
+  gcap_status_t status = gcap_graph_node_list_read(source, &nodes);
   if (status == NULL) status = identify_stream(captured);
   if (status == NULL) status = start(manager, slot, captured, &nodes);
   if (status != NULL) {

@@ -36,7 +36,7 @@ static gcap_status_t check_options(const gcap_graph_manager_options_t* options) 
 
 gcap_status_t gcap_graph_manager_create(const gcap_graph_manager_options_t* options,
                                         gcap_graph_manager_t** out_manager) {
-  CHECK_NOT_NULL(out_manager);
+  GCAP_GRAPH_CHECK_NOT_NULL(out_manager);
   *out_manager = NULL;
   if (options != NULL) GCAP_RETURN_IF_ERROR(check_options(options));
   gcap_graph_manager_t* manager = calloc(1, sizeof(*manager));
@@ -51,14 +51,14 @@ gcap_status_t gcap_graph_manager_create(const gcap_graph_manager_options_t* opti
   return NULL;
 }
 
-void slot_free(slot_t* slot) {
+void gcap_graph_slot_free(gcap_graph_slot_t* slot) {
   gcap_status_free(slot->last_failure);
   gcap_status_free(slot->update_refusal);
   free(slot);
 }
 
-void slot_measure(slot_t* slot) {
-  const captured_t* graph = slot->graph;
+void gcap_graph_slot_measure(gcap_graph_slot_t* slot) {
+  const gcap_graph_captured_t* graph = slot->graph;
   slot->info.bytes = graph == NULL ? 0 : graph->node_bytes + gcap_retained_bytes(graph->retained);
 }
 
@@ -66,20 +66,20 @@ void slot_measure(slot_t* slot) {
 static bool free_slots(gcap_graph_manager_t* manager) {
   bool keeps = false;
   for (size_t i = 0; i < manager->slots.capacity; ++i) {
-    slot_t* slot = manager->slots.cells[i].slot;
+    gcap_graph_slot_t* slot = manager->slots.cells[i].slot;
     if (slot == NULL) continue;
     if (slot->graph != NULL) {
       keeps = true;
-      quarantine(slot->graph);
+      gcap_graph_quarantine(slot->graph);
     }
-    slot_free(slot);
+    gcap_graph_slot_free(slot);
   }
-  id_table_deinit(&manager->slots);
+  gcap_graph_id_table_deinit(&manager->slots);
   while (manager->retired != NULL) {
-    captured_t* captured = manager->retired;
+    gcap_graph_captured_t* captured = manager->retired;
     manager->retired = captured->next;
     keeps = true;
-    quarantine(captured);
+    gcap_graph_quarantine(captured);
   }
   return keeps;
 }
@@ -89,8 +89,8 @@ gcap_status_t gcap_graph_manager_destroy(gcap_graph_manager_t* manager) {
   pthread_mutex_lock(&manager->mutex);
   gcap_status_t status = NULL;
   // Only a capture of the manager's own may be aborted here.
-  if (!run_is_own_capture(manager)) status = gcap_check_thread_not_capturing("gcap_graph_manager_destroy");
-  if (status == NULL) status = run_close_abandoned(manager);
+  if (!gcap_graph_run_is_own_capture(manager)) status = gcap_check_thread_not_capturing("gcap_graph_manager_destroy");
+  if (status == NULL) status = gcap_graph_run_close_abandoned(manager);
   pthread_mutex_unlock(&manager->mutex);
   if (status != NULL) return status;
   status = gcap_graph_manager_release_all(manager);
@@ -104,26 +104,26 @@ gcap_status_t gcap_graph_manager_destroy(gcap_graph_manager_t* manager) {
 
 // --- Questions ------------------------------------------------------------------------------------------------------
 
-static gcap_status_t find_if(gcap_graph_manager_t* manager, int id, bool must_replay, slot_t** out_slot) {
-  slot_t* slot = id_table_find(&manager->slots, id);
+static gcap_status_t find_if(gcap_graph_manager_t* manager, int id, bool must_replay, gcap_graph_slot_t** out_slot) {
+  gcap_graph_slot_t* slot = gcap_graph_id_table_find(&manager->slots, id);
   *out_slot = slot;
   const gcap_graph_state_t state = slot != NULL ? slot->info.state : GCAP_GRAPH_COLD;
   if (slot != NULL && (must_replay ? state == GCAP_GRAPH_CAPTURED : slot->graph != NULL)) return NULL;
   return GCAP_STATUS(GCAP_NOT_FOUND, "graph id %d is not captured: it is %s", id, gcap_graph_state_name(state));
 }
 
-gcap_status_t find_graph(gcap_graph_manager_t* manager, int id, slot_t** out_slot) {
+gcap_status_t gcap_graph_find(gcap_graph_manager_t* manager, int id, gcap_graph_slot_t** out_slot) {
   return find_if(manager, id, /*must_replay=*/false, out_slot);
 }
 
-gcap_status_t find_replayable(gcap_graph_manager_t* manager, int id, slot_t** out_slot) {
+gcap_status_t gcap_graph_find_replayable(gcap_graph_manager_t* manager, int id, gcap_graph_slot_t** out_slot) {
   return find_if(manager, id, /*must_replay=*/true, out_slot);
 }
 
 bool gcap_graph_manager_is_captured(gcap_graph_manager_t* manager, int id) {
   if (manager == NULL) return false;
   pthread_mutex_lock(&manager->mutex);
-  const slot_t* slot = id_table_find(&manager->slots, id);
+  const gcap_graph_slot_t* slot = gcap_graph_id_table_find(&manager->slots, id);
   bool captured = slot != NULL && slot->info.state == GCAP_GRAPH_CAPTURED;
   pthread_mutex_unlock(&manager->mutex);
   return captured;
@@ -134,27 +134,27 @@ void gcap_graph_manager_get_info(gcap_graph_manager_t* manager, int id, gcap_gra
   *out_info = (gcap_graph_info_t){0};
   if (manager == NULL) return;
   pthread_mutex_lock(&manager->mutex);
-  slot_t* slot = id_table_find(&manager->slots, id);
+  gcap_graph_slot_t* slot = gcap_graph_id_table_find(&manager->slots, id);
   if (slot != NULL) {
-    slot_measure(slot);
+    gcap_graph_slot_measure(slot);
     *out_info = slot->info;
   }
   pthread_mutex_unlock(&manager->mutex);
 }
 
 gcap_status_t gcap_graph_manager_last_failure(gcap_graph_manager_t* manager, int id) {
-  CHECK_NOT_NULL(manager);
+  GCAP_GRAPH_CHECK_NOT_NULL(manager);
   pthread_mutex_lock(&manager->mutex);
-  const slot_t* slot = id_table_find(&manager->slots, id);
+  const gcap_graph_slot_t* slot = gcap_graph_id_table_find(&manager->slots, id);
   gcap_status_t failure = slot == NULL ? NULL : gcap_status_clone(slot->last_failure);
   pthread_mutex_unlock(&manager->mutex);
   return failure;
 }
 
 gcap_status_t gcap_graph_manager_last_update_refusal(gcap_graph_manager_t* manager, int id) {
-  CHECK_NOT_NULL(manager);
+  GCAP_GRAPH_CHECK_NOT_NULL(manager);
   pthread_mutex_lock(&manager->mutex);
-  const slot_t* slot = id_table_find(&manager->slots, id);
+  const gcap_graph_slot_t* slot = gcap_graph_id_table_find(&manager->slots, id);
   gcap_status_t refusal = slot == NULL ? NULL : gcap_status_clone(slot->update_refusal);
   pthread_mutex_unlock(&manager->mutex);
   return refusal;
@@ -162,22 +162,22 @@ gcap_status_t gcap_graph_manager_last_update_refusal(gcap_graph_manager_t* manag
 
 gcap_status_t gcap_graph_manager_check_signature(gcap_graph_manager_t* manager, int id,
                                                  const gcap_graph_binding_t* bindings, size_t n) {
-  CHECK_NOT_NULL(manager);
-  GCAP_RETURN_IF_ERROR(bindings_check(bindings, n));
+  GCAP_GRAPH_CHECK_NOT_NULL(manager);
+  GCAP_RETURN_IF_ERROR(gcap_graph_bindings_check(bindings, n));
   pthread_mutex_lock(&manager->mutex);
-  slot_t* slot = NULL;
-  gcap_status_t status = find_graph(manager, id, &slot);
-  if (status == NULL) status = signature_check(slot->graph->signature, bindings, n);
+  gcap_graph_slot_t* slot = NULL;
+  gcap_status_t status = gcap_graph_find(manager, id, &slot);
+  if (status == NULL) status = gcap_graph_signature_check(slot->graph->signature, bindings, n);
   pthread_mutex_unlock(&manager->mutex);
   return gcap_status_annotate(status, gcap_status_code(status), "graph id %d", id);
 }
 
 gcap_status_t gcap_graph_manager_dump(gcap_graph_manager_t* manager, int id, const char* path, unsigned flags) {
-  CHECK_NOT_NULL(manager);
-  CHECK_NOT_NULL(path);
+  GCAP_GRAPH_CHECK_NOT_NULL(manager);
+  GCAP_GRAPH_CHECK_NOT_NULL(path);
   pthread_mutex_lock(&manager->mutex);
-  slot_t* slot = NULL;
-  gcap_status_t status = find_graph(manager, id, &slot);
+  gcap_graph_slot_t* slot = NULL;
+  gcap_status_t status = gcap_graph_find(manager, id, &slot);
   if (status == NULL && slot->graph->source == NULL) {
     status = GCAP_STATUS(GCAP_FAILED_PRECONDITION,
                          "graph id %d was captured without its source: set the manager's option keep_source", id);

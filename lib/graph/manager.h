@@ -10,15 +10,16 @@
 #include <time.h>
 
 #include "gcap/graph.h"
-#include "lib/base/life.h"
-#include "lib/base/thread_state.h"
 #include "lib/graph/id_table.h"
 #include "lib/graph/signature.h"
 #include "lib/graph/state.h"
+#include "lib/internal/capture_check.h"
+#include "lib/internal/life.h"
+#include "lib/internal/run_trace.h"
 
 // A captured graph: what is launched, and what must live as long as a launch. It belongs to a slot, then, once it was
 // replaced or evicted, to the list of retired ones, or to who releases it.
-typedef struct captured {
+typedef struct gcap_graph_captured {
   // What a replay reads comes first, in one line of the cache: of a thousand graphs none is there by chance.
   int id;
   cudaGraphExec_t exec;      // NULL once an update in place handed it on
@@ -26,98 +27,100 @@ typedef struct captured {
   gcap_life_t* stream_life;  // NULL: not a stream of gcap
   cudaGraph_t source;        // with the option keep_source
   gcap_retained_t* retained;
-  signature_t* signature;        // NULL: not signed
-  size_t node_bytes;             // of its allocation nodes
-  unsigned long long stream_id;  // when it has a life
+  gcap_graph_signature_t* signature;  // NULL: not signed
+  size_t node_bytes;                  // of its allocation nodes
+  unsigned long long stream_id;       // when it has a life
   int device_id;
   bool updated;            // it took its executable over from the one before
   bool stray;              // a launch on another stream, which this one does not wait for, may still run
   cudaEvent_t order;       // between the streams of a replay elsewhere; NULL: there was none
   cudaEvent_t launched;    // behind the last launch; NULL: it may be launched again, or was not recorded yet
   gcap_graph_info_t info;  // of the id when it was evicted
-  struct captured* next;
-} captured_t;
+  struct gcap_graph_captured* next;
+} gcap_graph_captured_t;
 
-typedef struct slot {
+typedef struct gcap_graph_slot {
   // What a replay reads and writes comes first, up to info.replays.
   int id;
-  captured_t* graph;   // replays while CAPTURED; else waits to be updated
-  uint64_t last_used;  // by the manager's clock
+  gcap_graph_captured_t* graph;  // replays while CAPTURED; else waits to be updated
+  uint64_t last_used;            // by the manager's clock
   gcap_graph_info_t info;
   uint32_t failures_in_a_row;
-  uint64_t cooling_runs;  // eager runs still due
-  run_history_t history;  // for the STABLE policy
+  uint64_t cooling_runs;             // eager runs still due
+  gcap_graph_run_history_t history;  // for the STABLE policy
   gcap_status_t last_failure;
   gcap_status_t update_refusal;
-} slot_t;
+} gcap_graph_slot_t;
 
 // The run between begin_run and end_run; zero when there is none.
-typedef struct open_run {
+typedef struct gcap_graph_open_run {
   bool is_open;
   gcap_life_t* thread;  // that opened it
   int id;
   cudaStream_t stream;
   gcap_capture_t* capture;  // NULL: eager
   uint64_t begin_ns;
-  run_trace_t trace;  // the thread's, when the run began
-  signature_t* signature;
-} open_run_t;
+  gcap_run_trace_t trace;  // the thread's, when the run began
+  gcap_graph_signature_t* signature;
+} gcap_graph_open_run_t;
 
 struct gcap_graph_manager {
   gcap_graph_manager_options_t options;
   pthread_mutex_t mutex;
-  id_table_t slots;
+  gcap_graph_id_table_t slots;
   uint64_t clock;  // launches and commits so far
-  open_run_t run;
-  captured_t* retired;     // to be destroyed once their launches are done
-  atomic_bool scope_open;  // the open run's capture scope is; its thread may close it at any time
+  gcap_graph_open_run_t run;
+  gcap_graph_captured_t* retired;  // to be destroyed once their launches are done
+  atomic_bool scope_open;          // the open run's capture scope is; its thread may close it at any time
 };
 
-static inline uint64_t now_ns(void) {
+static inline uint64_t gcap_graph_now_ns(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-#define CHECK_NOT_NULL(argument)                                                                              \
+#define GCAP_GRAPH_CHECK_NOT_NULL(argument)                                                                   \
   do {                                                                                                        \
     if ((argument) == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "%s: " #argument " is NULL", __func__); \
   } while (0)
 
 // The slot of `id` when it has a graph, in whatever state; else NOT_FOUND.
-gcap_status_t find_graph(gcap_graph_manager_t* manager, int id, slot_t** out_slot);
+gcap_status_t gcap_graph_find(gcap_graph_manager_t* manager, int id, gcap_graph_slot_t** out_slot);
 // The same for a graph that replays.
-gcap_status_t find_replayable(gcap_graph_manager_t* manager, int id, slot_t** out_slot);
-void slot_free(slot_t* slot);
+gcap_status_t gcap_graph_find_replayable(gcap_graph_manager_t* manager, int id, gcap_graph_slot_t** out_slot);
+void gcap_graph_slot_free(gcap_graph_slot_t* slot);
 // Asks again what the slot's graph keeps: what several graphs share is less for each of them than when there was one.
-void slot_measure(slot_t* slot);
+void gcap_graph_slot_measure(gcap_graph_slot_t* slot);
 
 // --- exec.c ---
 
 // Makes what is kept of a finished capture and launches it once: `slot`'s executable is updated, or a new one made.
 // Takes `source` and `retained`, and the run's signature on success. On failure `*out_captured` is NULL, nothing was
 // launched, and what `slot` had it still has. A status beside a captured graph is one of cleaning up.
-gcap_status_t captured_build(gcap_graph_manager_t* manager, slot_t* slot, open_run_t* run, cudaGraph_t source,
-                             gcap_retained_t* retained, captured_t** out_captured);
+gcap_status_t gcap_graph_captured_build(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot,
+                                        gcap_graph_open_run_t* run, cudaGraph_t source, gcap_retained_t* retained,
+                                        gcap_graph_captured_t** out_captured);
 // Destroys all of it. Needs no lock.
-gcap_status_t captured_destroy(captured_t* captured);
+gcap_status_t gcap_graph_captured_destroy(gcap_graph_captured_t* captured);
 
 // --- replay.c ---
 
 // Launches the slot's graph on `stream`.
-gcap_status_t launch_on(gcap_graph_manager_t* manager, slot_t* slot, cudaStream_t stream);
+gcap_status_t gcap_graph_launch_on(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot, cudaStream_t stream);
 
 // --- release.c ---
 
 // Records an event behind the last launch, so that its end can be seen.
-gcap_status_t mark_last_launch(captured_t* captured);
+gcap_status_t gcap_graph_mark_last_launch(gcap_graph_captured_t* captured);
 // Puts a graph that is launched no more on the list of retired ones.
-gcap_status_t retire(gcap_graph_manager_t* manager, captured_t* captured);
+gcap_status_t gcap_graph_retire(gcap_graph_manager_t* manager, gcap_graph_captured_t* captured);
 // Takes the graphs that the budget does not allow out of their slots, but for that of `kept`, as a list.
-gcap_status_t evict(gcap_graph_manager_t* manager, const slot_t* kept, captured_t** out_evicted);
+gcap_status_t gcap_graph_evict(gcap_graph_manager_t* manager, const gcap_graph_slot_t* kept,
+                               gcap_graph_captured_t** out_evicted);
 // Tells of evicted graphs, retires them, and destroys what is idle of all retired ones. Takes the mutex itself.
-gcap_status_t clean_up(gcap_graph_manager_t* manager, captured_t* evicted);
+gcap_status_t gcap_graph_clean_up(gcap_graph_manager_t* manager, gcap_graph_captured_t* evicted);
 // Keeps for ever what may still be running. Needs no lock.
-void quarantine(captured_t* captured);
+void gcap_graph_quarantine(gcap_graph_captured_t* captured);
 
 #endif  // GCAP_LIB_GRAPH_MANAGER_H_

@@ -18,9 +18,9 @@ static gcap_status_t add_allocation(cudaGraphNode_t node, size_t* bytes) {
   return NULL;
 }
 
-gcap_status_t node_list_read(cudaGraph_t graph, node_list_t* out_nodes) {
-  *out_nodes = (node_list_t){0};
-  node_list_t list = {0};
+gcap_status_t gcap_graph_node_list_read(cudaGraph_t graph, gcap_graph_node_list_t* out_nodes) {
+  *out_nodes = (gcap_graph_node_list_t){0};
+  gcap_graph_node_list_t list = {0};
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaGraphGetNodes(graph, NULL, &list.count)));
   if (list.count == 0) return NULL;
   list.nodes = calloc(list.count, sizeof(cudaGraphNode_t));
@@ -65,9 +65,9 @@ static const char* type_name(enum cudaGraphNodeType type) {
   }
 }
 
-const char* node_type_name(cudaGraphNode_t node) { return type_name(type_of(node)); }
+const char* gcap_graph_node_type_name(cudaGraphNode_t node) { return type_name(type_of(node)); }
 
-const char* node_instantiate_result_name(cudaGraphInstantiateResult result) {
+const char* gcap_graph_node_instantiate_result_name(cudaGraphInstantiateResult result) {
   switch (result) {
     case cudaGraphInstantiateSuccess: return "success";
     case cudaGraphInstantiateInvalidStructure: return "invalid structure";
@@ -101,7 +101,7 @@ static const char* kernel_name(cudaGraphNode_t node) {
   return "";
 }
 
-static void write_node(const node_list_t* nodes, cudaGraphNode_t node, char* text, size_t capacity) {
+static void write_node(const gcap_graph_node_list_t* nodes, cudaGraphNode_t node, char* text, size_t capacity) {
   size_t index = 0;
   while (index < nodes->count && nodes->nodes[index] != node) ++index;
   const enum cudaGraphNodeType type = type_of(node);
@@ -114,8 +114,8 @@ static void write_node(const node_list_t* nodes, cudaGraphNode_t node, char* tex
   }
 }
 
-gcap_status_t node_explain_refusal(gcap_status_t status, const cudaGraphExecUpdateResultInfo* info,
-                                   const node_list_t* nodes, size_t nodes_before) {
+gcap_status_t gcap_graph_node_explain_refusal(gcap_status_t status, const cudaGraphExecUpdateResultInfo* info,
+                                              const gcap_graph_node_list_t* nodes, size_t nodes_before) {
   char node[256] = "";
   if (nodes->count != nodes_before) {
     snprintf(node, sizeof(node), ": %zu nodes instead of %zu", nodes->count, nodes_before);

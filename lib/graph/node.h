@@ -9,21 +9,21 @@
 
 #include "gcap/status.h"
 
-typedef struct node_list {
+typedef struct gcap_graph_node_list {
   cudaGraphNode_t* nodes;  // free() ends it
   size_t count;
   size_t allocated_bytes;  // by allocation nodes
-} node_list_t;
+} gcap_graph_node_list_t;
 
 // The nodes of a graph, without those of child graphs.
 //   RESOURCE_EXHAUSTED  no host memory for the list
-gcap_status_t node_list_read(cudaGraph_t graph, node_list_t* out_nodes);
+gcap_status_t gcap_graph_node_list_read(cudaGraph_t graph, gcap_graph_node_list_t* out_nodes);
 
-const char* node_type_name(cudaGraphNode_t node);  // "kernel"
-const char* node_instantiate_result_name(cudaGraphInstantiateResult result);
+const char* gcap_graph_node_type_name(cudaGraphNode_t node);  // "kernel"
+const char* gcap_graph_node_instantiate_result_name(cudaGraphInstantiateResult result);
 
 // Why an executable would not be updated to the graph of `nodes`, in words. Consumes `status`.
-gcap_status_t node_explain_refusal(gcap_status_t status, const cudaGraphExecUpdateResultInfo* info,
-                                   const node_list_t* nodes, size_t nodes_before);
+gcap_status_t gcap_graph_node_explain_refusal(gcap_status_t status, const cudaGraphExecUpdateResultInfo* info,
+                                              const gcap_graph_node_list_t* nodes, size_t nodes_before);
 
 #endif  // GCAP_LIB_GRAPH_NODE_H_

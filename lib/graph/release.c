@@ -11,12 +11,12 @@
 // comes between; waiting, destroying and callbacks are done without it.
 
 #include "gcap/log.h"
-#include "lib/base/cuda_event.h"
 #include "lib/graph/manager.h"
+#include "lib/internal/cuda_event.h"
 
 // --- Knowing when the last launch is done ---------------------------------------------------------------------------
 
-gcap_status_t mark_last_launch(captured_t* captured) {
+gcap_status_t gcap_graph_mark_last_launch(gcap_graph_captured_t* captured) {
   if (captured->launched != NULL || !gcap_life_goes_on(captured->stream_life)) return NULL;
   enum cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamIsCapturing(captured->stream, &state)));
@@ -27,9 +27,9 @@ gcap_status_t mark_last_launch(captured_t* captured) {
                      captured->id, (void*)captured->stream);
 }
 
-void quarantine(captured_t* captured) {
+void gcap_graph_quarantine(gcap_graph_captured_t* captured) {
   static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-  static captured_t* quarantined;  // reachable, so that a leak checker can tell it from an accident
+  static gcap_graph_captured_t* quarantined;  // reachable, so that a leak checker can tell it from an accident
   pthread_mutex_lock(&mutex);
   captured->next = quarantined;
   quarantined = captured;
@@ -37,7 +37,7 @@ void quarantine(captured_t* captured) {
 }
 
 // Waits for the last launch, and tells whether that went well.
-static gcap_status_t wait_until_idle(const captured_t* captured, bool* out_idle) {
+static gcap_status_t wait_until_idle(const gcap_graph_captured_t* captured, bool* out_idle) {
   *out_idle = false;
   if (captured->stray) {
     return GCAP_STATUS(GCAP_CUDA_ERROR, "a launch on another stream could neither be ordered nor waited for");
@@ -49,7 +49,7 @@ static gcap_status_t wait_until_idle(const captured_t* captured, bool* out_idle)
 }
 
 // Ends a graph that nobody can launch any more.
-static gcap_status_t wait_and_destroy(captured_t* captured) {
+static gcap_status_t wait_and_destroy(gcap_graph_captured_t* captured) {
   bool idle = false;
   enum cudaStreamCaptureMode mode;
   gcap_status_t status = gcap_relaxed_push(&mode);
@@ -57,31 +57,31 @@ static gcap_status_t wait_and_destroy(captured_t* captured) {
     status = wait_until_idle(captured, &idle);
     status = gcap_status_join(status, gcap_relaxed_pop(mode));
   }
-  if (idle) return gcap_status_join(status, captured_destroy(captured));
+  if (idle) return gcap_status_join(status, gcap_graph_captured_destroy(captured));
   status =
       gcap_status_annotate(status, gcap_status_code(status),
                            "graph id %d may still be running and is kept for ever with all it retains", captured->id);
-  quarantine(captured);
+  gcap_graph_quarantine(captured);
   return status;
 }
 
 // --- Retired graphs -------------------------------------------------------------------------------------------------
 
 // A stream that is capturing is no failure here: the event is recorded some other time.
-static gcap_status_t try_to_mark(captured_t* captured) {
-  gcap_status_t status = mark_last_launch(captured);
+static gcap_status_t try_to_mark(gcap_graph_captured_t* captured) {
+  gcap_status_t status = gcap_graph_mark_last_launch(captured);
   if (gcap_status_code(status) != GCAP_FAILED_PRECONDITION) return status;
   gcap_status_ignore(status);
   return NULL;
 }
 
-gcap_status_t retire(gcap_graph_manager_t* manager, captured_t* captured) {
+gcap_status_t gcap_graph_retire(gcap_graph_manager_t* manager, gcap_graph_captured_t* captured) {
   captured->next = manager->retired;
   manager->retired = captured;
   return try_to_mark(captured);
 }
 
-static gcap_status_t ask_whether_idle(captured_t* captured, bool* out_idle) {
+static gcap_status_t ask_whether_idle(gcap_graph_captured_t* captured, bool* out_idle) {
   *out_idle = false;
   if (captured->stray) return NULL;
   if (!gcap_life_goes_on(captured->stream_life)) {
@@ -94,13 +94,13 @@ static gcap_status_t ask_whether_idle(captured_t* captured, bool* out_idle) {
 }
 
 // Takes those that are idle off the list. Not while the thread captures something else, of which that is no part.
-static gcap_status_t take_idle(gcap_graph_manager_t* manager, captured_t** out_idle) {
+static gcap_status_t take_idle(gcap_graph_manager_t* manager, gcap_graph_captured_t** out_idle) {
   if (manager->retired == NULL || gcap_thread_captures()) return NULL;
   enum cudaStreamCaptureMode mode;
   GCAP_RETURN_IF_ERROR(gcap_relaxed_push(&mode));
   gcap_status_t status = NULL;
-  for (captured_t** link = &manager->retired; *link != NULL;) {
-    captured_t* captured = *link;
+  for (gcap_graph_captured_t** link = &manager->retired; *link != NULL;) {
+    gcap_graph_captured_t* captured = *link;
     bool idle = false;
     status = gcap_status_join(status, ask_whether_idle(captured, &idle));
     if (idle) {
@@ -114,26 +114,26 @@ static gcap_status_t take_idle(gcap_graph_manager_t* manager, captured_t** out_i
   return gcap_status_join(status, gcap_relaxed_pop(mode));
 }
 
-gcap_status_t clean_up(gcap_graph_manager_t* manager, captured_t* evicted) {
+gcap_status_t gcap_graph_clean_up(gcap_graph_manager_t* manager, gcap_graph_captured_t* evicted) {
   if (manager->options.on_evict != NULL) {
-    for (const captured_t* captured = evicted; captured != NULL; captured = captured->next) {
+    for (const gcap_graph_captured_t* captured = evicted; captured != NULL; captured = captured->next) {
       manager->options.on_evict(manager->options.user, captured->id, &captured->info);
     }
   }
-  captured_t* idle = NULL;
+  gcap_graph_captured_t* idle = NULL;
   pthread_mutex_lock(&manager->mutex);
   gcap_status_t status = NULL;
   while (evicted != NULL) {
-    captured_t* captured = evicted;
+    gcap_graph_captured_t* captured = evicted;
     evicted = captured->next;
-    status = gcap_status_join(status, retire(manager, captured));
+    status = gcap_status_join(status, gcap_graph_retire(manager, captured));
   }
   status = gcap_status_join(status, take_idle(manager, &idle));
   pthread_mutex_unlock(&manager->mutex);
   while (idle != NULL) {
-    captured_t* captured = idle;
+    gcap_graph_captured_t* captured = idle;
     idle = captured->next;
-    status = gcap_status_join(status, captured_destroy(captured));
+    status = gcap_status_join(status, gcap_graph_captured_destroy(captured));
   }
   return status;
 }
@@ -143,15 +143,15 @@ gcap_status_t clean_up(gcap_graph_manager_t* manager, captured_t* evicted) {
 typedef struct usage {
   size_t graphs;
   size_t bytes;
-  slot_t* oldest;  // of those that may go
+  gcap_graph_slot_t* oldest;  // of those that may go
 } usage_t;
 
-static usage_t measure(const gcap_graph_manager_t* manager, const slot_t* kept) {
+static usage_t measure(const gcap_graph_manager_t* manager, const gcap_graph_slot_t* kept) {
   usage_t usage = {0};
   for (size_t i = 0; i < manager->slots.capacity; ++i) {
-    slot_t* slot = manager->slots.cells[i].slot;
+    gcap_graph_slot_t* slot = manager->slots.cells[i].slot;
     if (slot == NULL || slot->graph == NULL) continue;
-    slot_measure(slot);
+    gcap_graph_slot_measure(slot);
     ++usage.graphs;
     usage.bytes += slot->info.bytes;
     if (slot == kept || slot->info.state == GCAP_GRAPH_CAPTURING) continue;
@@ -165,24 +165,25 @@ static bool is_over(const gcap_graph_manager_options_t* options, const usage_t* 
          (options->max_bytes != 0 && usage->bytes > options->max_bytes);
 }
 
-static captured_t* take_graph(slot_t* slot) {
-  captured_t* captured = slot->graph;
+static gcap_graph_captured_t* take_graph(gcap_graph_slot_t* slot) {
+  gcap_graph_captured_t* captured = slot->graph;
   captured->info = slot->info;
   slot->graph = NULL;
-  slot->info.state = graph_state_after(slot->info.state, STEP_EVICT);
+  slot->info.state = gcap_graph_state_after(slot->info.state, GCAP_GRAPH_STEP_EVICT);
   slot->info.nodes = 0;
   slot->info.bytes = 0;
   ++slot->info.evictions;
   return captured;
 }
 
-gcap_status_t evict(gcap_graph_manager_t* manager, const slot_t* kept, captured_t** out_evicted) {
+gcap_status_t gcap_graph_evict(gcap_graph_manager_t* manager, const gcap_graph_slot_t* kept,
+                               gcap_graph_captured_t** out_evicted) {
   const gcap_graph_manager_options_t* options = &manager->options;
   if (options->max_graphs == 0 && options->max_bytes == 0) return NULL;
   gcap_status_t status = NULL;
   for (usage_t usage = measure(manager, kept); is_over(options, &usage) && usage.oldest != NULL;
        usage = measure(manager, kept)) {
-    captured_t* captured = take_graph(usage.oldest);
+    gcap_graph_captured_t* captured = take_graph(usage.oldest);
     // At once: whoever is told of the eviction may destroy the stream.
     status = gcap_status_join(status, try_to_mark(captured));
     captured->next = *out_evicted;
@@ -194,35 +195,36 @@ gcap_status_t evict(gcap_graph_manager_t* manager, const slot_t* kept, captured_
 // --- Release --------------------------------------------------------------------------------------------------------
 
 // Takes a graph and its slot out of the table; on failure they stay there.
-static gcap_status_t detach(gcap_graph_manager_t* manager, slot_t* slot, captured_t** out_captured) {
+static gcap_status_t detach(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot,
+                            gcap_graph_captured_t** out_captured) {
   if (slot->info.state == GCAP_GRAPH_CAPTURING) {
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "graph id %d is being captured again", slot->id);
   }
-  GCAP_RETURN_IF_ERROR(mark_last_launch(slot->graph));
+  GCAP_RETURN_IF_ERROR(gcap_graph_mark_last_launch(slot->graph));
   *out_captured = slot->graph;
-  id_table_remove(&manager->slots, slot->id);
-  slot_free(slot);
+  gcap_graph_id_table_remove(&manager->slots, slot->id);
+  gcap_graph_slot_free(slot);
   return NULL;
 }
 
 gcap_status_t gcap_graph_manager_release(gcap_graph_manager_t* manager, int id) {
-  CHECK_NOT_NULL(manager);
+  GCAP_GRAPH_CHECK_NOT_NULL(manager);
   GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing(__func__));
-  captured_t* captured = NULL;
-  slot_t* slot = NULL;
+  gcap_graph_captured_t* captured = NULL;
+  gcap_graph_slot_t* slot = NULL;
   pthread_mutex_lock(&manager->mutex);
-  gcap_status_t status = find_graph(manager, id, &slot);
+  gcap_status_t status = gcap_graph_find(manager, id, &slot);
   if (status == NULL) status = detach(manager, slot, &captured);
   pthread_mutex_unlock(&manager->mutex);
   return status == NULL ? wait_and_destroy(captured) : status;
 }
 
 // Takes every graph that can be out of the table, as a list.
-static gcap_status_t detach_slots(gcap_graph_manager_t* manager, captured_t** out_detached) {
+static gcap_status_t detach_slots(gcap_graph_manager_t* manager, gcap_graph_captured_t** out_detached) {
   gcap_status_t status = NULL;
   for (size_t i = 0; i < manager->slots.capacity;) {
-    slot_t* slot = manager->slots.cells[i].slot;
-    captured_t* captured = NULL;
+    gcap_graph_slot_t* slot = manager->slots.cells[i].slot;
+    gcap_graph_captured_t* captured = NULL;
     if (slot != NULL && slot->graph != NULL) status = gcap_status_join(status, detach(manager, slot, &captured));
     if (captured != NULL) {
       captured->next = *out_detached;
@@ -235,11 +237,11 @@ static gcap_status_t detach_slots(gcap_graph_manager_t* manager, captured_t** ou
 }
 
 // The same for the retired ones.
-static gcap_status_t detach_retired(gcap_graph_manager_t* manager, captured_t** out_detached) {
+static gcap_status_t detach_retired(gcap_graph_manager_t* manager, gcap_graph_captured_t** out_detached) {
   gcap_status_t status = NULL;
-  for (captured_t** link = &manager->retired; *link != NULL;) {
-    captured_t* captured = *link;
-    gcap_status_t failure = mark_last_launch(captured);
+  for (gcap_graph_captured_t** link = &manager->retired; *link != NULL;) {
+    gcap_graph_captured_t* captured = *link;
+    gcap_status_t failure = gcap_graph_mark_last_launch(captured);
     if (failure != NULL) {
       status = gcap_status_join(status, failure);
       link = &captured->next;
@@ -253,15 +255,15 @@ static gcap_status_t detach_retired(gcap_graph_manager_t* manager, captured_t** 
 }
 
 gcap_status_t gcap_graph_manager_release_all(gcap_graph_manager_t* manager) {
-  CHECK_NOT_NULL(manager);
+  GCAP_GRAPH_CHECK_NOT_NULL(manager);
   GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing(__func__));
-  captured_t* detached = NULL;
+  gcap_graph_captured_t* detached = NULL;
   pthread_mutex_lock(&manager->mutex);
   gcap_status_t status = detach_slots(manager, &detached);
   status = gcap_status_join(status, detach_retired(manager, &detached));
   pthread_mutex_unlock(&manager->mutex);
   while (detached != NULL) {
-    captured_t* captured = detached;
+    gcap_graph_captured_t* captured = detached;
     detached = captured->next;
     status = gcap_status_join(status, wait_and_destroy(captured));
   }

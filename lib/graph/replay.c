@@ -7,13 +7,13 @@
 // Locking: the mutex is held over the launch. The one wait under it comes when a launch went well and its order could
 // not be told to the capturing stream, in which nothing else helps.
 
-#include "lib/base/cuda_event.h"
-#include "lib/base/stream_table.h"
 #include "lib/graph/manager.h"
+#include "lib/internal/cuda_event.h"
+#include "lib/internal/stream_table.h"
 
 // Of a stream that several wrappers share another one may be left, whose life is as good. A new stream that happens to
 // have the handle of the old one has another id.
-static gcap_status_t adopt_life(captured_t* captured) {
+static gcap_status_t adopt_life(gcap_graph_captured_t* captured) {
   gcap_status_t status = NULL;
   enum cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
   unsigned long long id = 0;
@@ -38,18 +38,18 @@ static gcap_status_t adopt_life(captured_t* captured) {
 }
 
 // Whether the stream that captured it can be given work.
-static inline gcap_status_t check_stream(const gcap_graph_manager_t* manager, captured_t* captured) {
+static inline gcap_status_t check_stream(const gcap_graph_manager_t* manager, gcap_graph_captured_t* captured) {
   if (!gcap_life_goes_on(captured->stream_life)) GCAP_RETURN_IF_ERROR(adopt_life(captured));
   // A launch into a capture of ours, by another thread, would break it. Unless that thread is gone, and its scope too.
-  const open_run_t* run = &manager->run;
+  const gcap_graph_open_run_t* run = &manager->run;
   if (run->capture == NULL || !manager->scope_open || run->stream != captured->stream) return NULL;
   return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "graph id %d: another thread is capturing graph id %d on its stream",
                      captured->id, run->id);
 }
 
 // Launches the slot's graph on the stream that captured it.
-static inline gcap_status_t launch(gcap_graph_manager_t* manager, slot_t* slot) {
-  captured_t* captured = slot->graph;
+static inline gcap_status_t launch(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot) {
+  gcap_graph_captured_t* captured = slot->graph;
   GCAP_RETURN_IF_ERROR(check_stream(manager, captured));
   // Not GCAP_CUDA, whose success is a call: nobody's ledger is open here.
   const cudaError_t answer = cudaGraphLaunch(captured->exec, captured->stream);
@@ -71,7 +71,7 @@ static gcap_status_t check_not_capturing(int id, cudaStream_t stream) {
                      (void*)stream);
 }
 
-static gcap_status_t check_device(const captured_t* captured, cudaStream_t stream) {
+static gcap_status_t check_device(const gcap_graph_captured_t* captured, cudaStream_t stream) {
   int device_id = 0;
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamGetDevice(stream, &device_id)));
   if (device_id == captured->device_id) return NULL;
@@ -79,19 +79,19 @@ static gcap_status_t check_device(const captured_t* captured, cudaStream_t strea
                      captured->id, (void*)stream, device_id, captured->device_id);
 }
 
-static gcap_status_t prepare_order(captured_t* captured) {
+static gcap_status_t prepare_order(gcap_graph_captured_t* captured) {
   if (captured->order != NULL) return NULL;
   return gcap_event_create(captured->device_id, &captured->order);
 }
 
 // Lets what `later` is given from now on come after all that `earlier` was given so far.
-static gcap_status_t put_in_order(const captured_t* captured, cudaStream_t earlier, cudaStream_t later) {
+static gcap_status_t put_in_order(const gcap_graph_captured_t* captured, cudaStream_t earlier, cudaStream_t later) {
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaEventRecord(captured->order, earlier)));
   return GCAP_CUDA(cudaStreamWaitEvent(later, captured->order, 0));
 }
 
 // The launch is out, and the capturing stream does not know: waiting for it is as good.
-static gcap_status_t recover_order(captured_t* captured, cudaStream_t stream, gcap_status_t failure) {
+static gcap_status_t recover_order(gcap_graph_captured_t* captured, cudaStream_t stream, gcap_status_t failure) {
   failure = gcap_status_annotate(failure, gcap_status_code(failure),
                                  "graph id %d was launched on stream %p, and was waited for since its order could not "
                                  "be told to stream %p",
@@ -101,8 +101,8 @@ static gcap_status_t recover_order(captured_t* captured, cudaStream_t stream, gc
   return gcap_status_join(failure, waited);
 }
 
-gcap_status_t launch_on(gcap_graph_manager_t* manager, slot_t* slot, cudaStream_t stream) {
-  captured_t* captured = slot->graph;
+gcap_status_t gcap_graph_launch_on(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot, cudaStream_t stream) {
+  gcap_graph_captured_t* captured = slot->graph;
   if (stream == captured->stream) return launch(manager, slot);
   GCAP_RETURN_IF_ERROR(check_stream(manager, captured));
   GCAP_RETURN_IF_ERROR(check_not_capturing(captured->id, captured->stream));
@@ -119,12 +119,12 @@ gcap_status_t launch_on(gcap_graph_manager_t* manager, slot_t* slot, cudaStream_
 
 gcap_status_t gcap_graph_manager_replay_on(gcap_graph_manager_t* manager, int id, cudaStream_t stream,
                                            bool synchronize) {
-  CHECK_NOT_NULL(manager);
+  GCAP_GRAPH_CHECK_NOT_NULL(manager);
   GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing(__func__));
   pthread_mutex_lock(&manager->mutex);
-  slot_t* slot = NULL;
-  gcap_status_t status = find_replayable(manager, id, &slot);
-  if (status == NULL) status = launch_on(manager, slot, stream);
+  gcap_graph_slot_t* slot = NULL;
+  gcap_status_t status = gcap_graph_find_replayable(manager, id, &slot);
+  if (status == NULL) status = gcap_graph_launch_on(manager, slot, stream);
   pthread_mutex_unlock(&manager->mutex);
   return status == NULL && synchronize ? gcap_relaxed_synchronize(stream) : status;
 }
@@ -135,7 +135,7 @@ static inline gcap_status_t replay_if_captured(gcap_graph_manager_t* manager, in
                                                bool* out_replayed) {
   GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing("gcap_graph_manager_replay"));
   pthread_mutex_lock(&manager->mutex);
-  slot_t* slot = id_table_find(&manager->slots, id);
+  gcap_graph_slot_t* slot = gcap_graph_id_table_find(&manager->slots, id);
   if (slot == NULL || slot->info.state != GCAP_GRAPH_CAPTURED) {
     pthread_mutex_unlock(&manager->mutex);
     return NULL;
@@ -149,14 +149,14 @@ static inline gcap_status_t replay_if_captured(gcap_graph_manager_t* manager, in
 
 gcap_status_t gcap_graph_manager_try_replay(gcap_graph_manager_t* manager, int id, bool synchronize,
                                             bool* out_replayed) {
-  CHECK_NOT_NULL(out_replayed);
+  GCAP_GRAPH_CHECK_NOT_NULL(out_replayed);
   *out_replayed = false;
-  CHECK_NOT_NULL(manager);
+  GCAP_GRAPH_CHECK_NOT_NULL(manager);
   return replay_if_captured(manager, id, synchronize, out_replayed);
 }
 
 gcap_status_t gcap_graph_manager_replay(gcap_graph_manager_t* manager, int id, bool synchronize) {
-  CHECK_NOT_NULL(manager);
+  GCAP_GRAPH_CHECK_NOT_NULL(manager);
   bool replayed = false;
   gcap_status_t status = replay_if_captured(manager, id, synchronize, &replayed);
   if (replayed || status != NULL) return status;
@@ -167,15 +167,15 @@ gcap_status_t gcap_graph_manager_replay(gcap_graph_manager_t* manager, int id, b
 
 gcap_status_t gcap_graph_manager_replay_signed(gcap_graph_manager_t* manager, int id,
                                                const gcap_graph_binding_t* bindings, size_t n, bool synchronize) {
-  CHECK_NOT_NULL(manager);
-  GCAP_RETURN_IF_ERROR(bindings_check(bindings, n));
+  GCAP_GRAPH_CHECK_NOT_NULL(manager);
+  GCAP_RETURN_IF_ERROR(gcap_graph_bindings_check(bindings, n));
   GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing(__func__));
   pthread_mutex_lock(&manager->mutex);
-  slot_t* slot = NULL;
-  gcap_status_t status = find_replayable(manager, id, &slot);
+  gcap_graph_slot_t* slot = NULL;
+  gcap_status_t status = gcap_graph_find_replayable(manager, id, &slot);
   const cudaStream_t stream = status == NULL ? slot->graph->stream : NULL;
   if (status == NULL) {
-    status = signature_check(slot->graph->signature, bindings, n);
+    status = gcap_graph_signature_check(slot->graph->signature, bindings, n);
     status = gcap_status_annotate(status, gcap_status_code(status), "graph id %d", id);
   }
   if (status == NULL) status = launch(manager, slot);
@@ -184,11 +184,11 @@ gcap_status_t gcap_graph_manager_replay_signed(gcap_graph_manager_t* manager, in
 }
 
 gcap_status_t gcap_graph_manager_upload(gcap_graph_manager_t* manager, int id) {
-  CHECK_NOT_NULL(manager);
+  GCAP_GRAPH_CHECK_NOT_NULL(manager);
   GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing(__func__));
   pthread_mutex_lock(&manager->mutex);
-  slot_t* slot = NULL;
-  gcap_status_t status = find_replayable(manager, id, &slot);
+  gcap_graph_slot_t* slot = NULL;
+  gcap_status_t status = gcap_graph_find_replayable(manager, id, &slot);
   if (status == NULL) status = check_stream(manager, slot->graph);
   if (status == NULL) status = GCAP_CUDA(cudaGraphUpload(slot->graph->exec, slot->graph->stream));
   pthread_mutex_unlock(&manager->mutex);

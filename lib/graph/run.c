@@ -14,7 +14,7 @@
 #include <stdlib.h>
 
 #include "gcap/log.h"
-#include "lib/base/cuda_guard.h"
+#include "lib/internal/cuda_guard.h"
 
 // A failed capture doubles the back-off at most this often: 1,024 times the first.
 #define MAX_BACKOFF_DOUBLINGS 10u
@@ -28,8 +28,8 @@ static void note_scope_closed(void* user, bool committed) {
 }
 
 // Begins the capture of a run. On failure none is open.
-static gcap_status_t open_scope(gcap_graph_manager_t* manager, open_run_t* run) {
-  run->begin_ns = now_ns();
+static gcap_status_t open_scope(gcap_graph_manager_t* manager, gcap_graph_open_run_t* run) {
+  run->begin_ns = gcap_graph_now_ns();
   GCAP_RETURN_IF_ERROR(gcap_capture_begin(run->stream, &manager->options.capture, &run->capture));
   manager->scope_open = true;
   gcap_status_t status = gcap_capture_on_close(run->capture, note_scope_closed, manager);
@@ -40,19 +40,19 @@ static gcap_status_t open_scope(gcap_graph_manager_t* manager, open_run_t* run) 
   return status;
 }
 
-bool run_is_own_capture(const gcap_graph_manager_t* manager) {
-  const open_run_t* run = &manager->run;
+bool gcap_graph_run_is_own_capture(const gcap_graph_manager_t* manager) {
+  const gcap_graph_open_run_t* run = &manager->run;
   return run->capture != NULL && manager->scope_open && run->capture == gcap_capture_current();
 }
 
-static void forget_run(open_run_t* run) {
+static void forget_run(gcap_graph_open_run_t* run) {
   gcap_life_release(run->thread);
   free(run->signature);
-  *run = (open_run_t){0};
+  *run = (gcap_graph_open_run_t){0};
 }
 
-gcap_status_t run_close_abandoned(gcap_graph_manager_t* manager) {
-  open_run_t* run = &manager->run;
+gcap_status_t gcap_graph_run_close_abandoned(gcap_graph_manager_t* manager) {
+  gcap_graph_open_run_t* run = &manager->run;
   if (!run->is_open) return NULL;
   const bool is_orphan = run->capture != NULL ? !manager->scope_open : !gcap_life_goes_on(run->thread);
   if (!is_orphan && run->thread != gcap_thread_life()) {
@@ -60,15 +60,16 @@ gcap_status_t run_close_abandoned(gcap_graph_manager_t* manager) {
                        run->id);
   }
   gcap_log(GCAP_LOG_WARNING, "a run of id %d was never ended; it is aborted", run->id);
-  if (run_is_own_capture(manager)) gcap_capture_abort(run->capture);
-  slot_t* slot = id_table_find(&manager->slots, run->id);
-  if (run->capture != NULL && slot != NULL) slot->info.state = graph_state_after(slot->info.state, STEP_GIVE_UP);
+  if (gcap_graph_run_is_own_capture(manager)) gcap_capture_abort(run->capture);
+  gcap_graph_slot_t* slot = gcap_graph_id_table_find(&manager->slots, run->id);
+  if (run->capture != NULL && slot != NULL)
+    slot->info.state = gcap_graph_state_after(slot->info.state, GCAP_GRAPH_STEP_GIVE_UP);
   forget_run(run);
   return NULL;
 }
 
 // Whether the calling thread has a run open.
-static gcap_status_t check_own_run(const open_run_t* run) {
+static gcap_status_t check_own_run(const gcap_graph_open_run_t* run) {
   if (!run->is_open) return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "no run is open: call gcap_graph_manager_begin_run");
   if (run->thread != gcap_thread_life()) {
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "the open run of id %d belongs to another thread", run->id);
@@ -78,11 +79,11 @@ static gcap_status_t check_own_run(const open_run_t* run) {
 
 // --- Before a run ---------------------------------------------------------------------------------------------------
 
-static gcap_status_t find_or_add_slot(gcap_graph_manager_t* manager, int id, slot_t** out_slot) {
-  *out_slot = id_table_find(&manager->slots, id);
+static gcap_status_t find_or_add_slot(gcap_graph_manager_t* manager, int id, gcap_graph_slot_t** out_slot) {
+  *out_slot = gcap_graph_id_table_find(&manager->slots, id);
   if (*out_slot != NULL) return NULL;
-  slot_t* slot = calloc(1, sizeof(*slot));
-  if (slot == NULL || !id_table_insert(&manager->slots, id, slot)) {
+  gcap_graph_slot_t* slot = calloc(1, sizeof(*slot));
+  if (slot == NULL || !gcap_graph_id_table_insert(&manager->slots, id, slot)) {
     free(slot);
     return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for graph id %d", id);
   }
@@ -92,32 +93,33 @@ static gcap_status_t find_or_add_slot(gcap_graph_manager_t* manager, int id, slo
 }
 
 // Moves an id that does not replay on by one run, and tells whether that run is to be captured.
-static bool plan_run(const gcap_graph_manager_t* manager, slot_t* slot) {
-  gcap_graph_state_t state = graph_state_after(slot->info.state, STEP_FIRST_RUN);
-  if (graph_is_warm(&manager->options, &slot->info, &slot->history)) state = graph_state_after(state, STEP_WARM);
+static bool plan_run(const gcap_graph_manager_t* manager, gcap_graph_slot_t* slot) {
+  gcap_graph_state_t state = gcap_graph_state_after(slot->info.state, GCAP_GRAPH_STEP_FIRST_RUN);
+  if (gcap_graph_is_warm(&manager->options, &slot->info, &slot->history))
+    state = gcap_graph_state_after(state, GCAP_GRAPH_STEP_WARM);
   if (slot->cooling_runs == 0) {
-    state = graph_state_after(state, STEP_COOLED);
+    state = gcap_graph_state_after(state, GCAP_GRAPH_STEP_COOLED);
   } else {
     --slot->cooling_runs;
   }
   slot->info.state = state;
-  return graph_state_after(state, STEP_BEGIN) == GCAP_GRAPH_CAPTURING;
+  return gcap_graph_state_after(state, GCAP_GRAPH_STEP_BEGIN) == GCAP_GRAPH_CAPTURING;
 }
 
 // Sends an id whose capture failed into its back-off.
-static void cool_down(const gcap_graph_manager_t* manager, slot_t* slot, gcap_status_t failure) {
+static void cool_down(const gcap_graph_manager_t* manager, gcap_graph_slot_t* slot, gcap_status_t failure) {
   uint32_t doublings =
       slot->failures_in_a_row < MAX_BACKOFF_DOUBLINGS ? slot->failures_in_a_row : MAX_BACKOFF_DOUBLINGS;
   slot->cooling_runs = (uint64_t)manager->options.backoff_runs << doublings;
   ++slot->failures_in_a_row;
   ++slot->info.failures;
-  slot->info.state = graph_state_after(slot->info.state, STEP_FAILURE);
+  slot->info.state = gcap_graph_state_after(slot->info.state, GCAP_GRAPH_STEP_FAILURE);
   gcap_status_free(slot->last_failure);
   slot->last_failure = gcap_status_clone(failure);
 }
 
 // Begins to capture the run. Where the driver would not start one it becomes an eager run.
-static gcap_status_t begin_capture(gcap_graph_manager_t* manager, slot_t* slot, open_run_t* run) {
+static gcap_status_t begin_capture(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot, gcap_graph_open_run_t* run) {
   gcap_status_t status = open_scope(manager, run);
   if (gcap_status_code(status) == GCAP_CUDA_ERROR) {
     gcap_log(GCAP_LOG_WARNING, "graph id %d runs eagerly: %s", slot->id, gcap_status_message(status));
@@ -125,12 +127,12 @@ static gcap_status_t begin_capture(gcap_graph_manager_t* manager, slot_t* slot, 
     gcap_status_free(status);
     status = NULL;
   }
-  if (run->capture != NULL) slot->info.state = graph_state_after(slot->info.state, STEP_BEGIN);
+  if (run->capture != NULL) slot->info.state = gcap_graph_state_after(slot->info.state, GCAP_GRAPH_STEP_BEGIN);
   return status;
 }
 
-static gcap_status_t begin_id(gcap_graph_manager_t* manager, open_run_t* run) {
-  slot_t* slot = NULL;
+static gcap_status_t begin_id(gcap_graph_manager_t* manager, gcap_graph_open_run_t* run) {
+  gcap_graph_slot_t* slot = NULL;
   GCAP_RETURN_IF_ERROR(find_or_add_slot(manager, run->id, &slot));
   if (slot->info.state == GCAP_GRAPH_CAPTURED) {
     return GCAP_STATUS(GCAP_ALREADY_EXISTS, "graph id %d is captured: replay it, or release it first", run->id);
@@ -140,8 +142,8 @@ static gcap_status_t begin_id(gcap_graph_manager_t* manager, open_run_t* run) {
 
 static gcap_status_t begin_run_locked(gcap_graph_manager_t* manager, int id, cudaStream_t stream,
                                       gcap_graph_run_kind_t* out_kind) {
-  GCAP_RETURN_IF_ERROR(run_close_abandoned(manager));
-  open_run_t run = {.is_open = true, .id = id, .stream = stream};
+  GCAP_RETURN_IF_ERROR(gcap_graph_run_close_abandoned(manager));
+  gcap_graph_open_run_t run = {.is_open = true, .id = id, .stream = stream};
   run.thread = gcap_life_retain(gcap_thread_life());
   if (run.thread == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to open a run of id %d", id);
   gcap_status_t status = id == GCAP_GRAPH_ID_NONE ? NULL : begin_id(manager, &run);
@@ -149,7 +151,7 @@ static gcap_status_t begin_run_locked(gcap_graph_manager_t* manager, int id, cud
     forget_run(&run);
     return status;
   }
-  run.trace = trace_begin();
+  run.trace = gcap_graph_trace_begin();
   manager->run = run;
   *out_kind = run.capture != NULL ? GCAP_GRAPH_RUN_CAPTURE : GCAP_GRAPH_RUN_EAGER;
   return NULL;
@@ -157,9 +159,9 @@ static gcap_status_t begin_run_locked(gcap_graph_manager_t* manager, int id, cud
 
 gcap_status_t gcap_graph_manager_begin_run(gcap_graph_manager_t* manager, int id, cudaStream_t stream,
                                            gcap_graph_run_kind_t* out_kind) {
-  CHECK_NOT_NULL(out_kind);
+  GCAP_GRAPH_CHECK_NOT_NULL(out_kind);
   *out_kind = GCAP_GRAPH_RUN_EAGER;
-  CHECK_NOT_NULL(manager);
+  GCAP_GRAPH_CHECK_NOT_NULL(manager);
   if (id < GCAP_GRAPH_ID_NONE) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "graph id is %d, allowed are ids >= 0, and -1 for no capture", id);
   }
@@ -179,8 +181,8 @@ gcap_status_t gcap_graph_manager_begin_run(gcap_graph_manager_t* manager, int id
 bool gcap_graph_manager_captures_next(gcap_graph_manager_t* manager, int id) {
   if (manager == NULL || id < 0) return false;
   pthread_mutex_lock(&manager->mutex);
-  const slot_t* slot = id_table_find(&manager->slots, id);
-  slot_t rehearsed = {0};
+  const gcap_graph_slot_t* slot = gcap_graph_id_table_find(&manager->slots, id);
+  gcap_graph_slot_t rehearsed = {0};
   if (slot != NULL) rehearsed = *slot;
   bool captures = plan_run(manager, &rehearsed);
   pthread_mutex_unlock(&manager->mutex);
@@ -188,24 +190,24 @@ bool gcap_graph_manager_captures_next(gcap_graph_manager_t* manager, int id) {
 }
 
 gcap_status_t gcap_graph_manager_recapture(gcap_graph_manager_t* manager, int id) {
-  CHECK_NOT_NULL(manager);
+  GCAP_GRAPH_CHECK_NOT_NULL(manager);
   pthread_mutex_lock(&manager->mutex);
-  slot_t* slot = NULL;
-  gcap_status_t status = find_graph(manager, id, &slot);
-  if (status == NULL) slot->info.state = graph_state_after(slot->info.state, STEP_RECAPTURE);
+  gcap_graph_slot_t* slot = NULL;
+  gcap_status_t status = gcap_graph_find(manager, id, &slot);
+  if (status == NULL) slot->info.state = gcap_graph_state_after(slot->info.state, GCAP_GRAPH_STEP_RECAPTURE);
   pthread_mutex_unlock(&manager->mutex);
   return status;
 }
 
 gcap_status_t gcap_graph_manager_sign(gcap_graph_manager_t* manager, const gcap_graph_binding_t* bindings, size_t n) {
-  CHECK_NOT_NULL(manager);
-  GCAP_RETURN_IF_ERROR(bindings_check(bindings, n));
+  GCAP_GRAPH_CHECK_NOT_NULL(manager);
+  GCAP_RETURN_IF_ERROR(gcap_graph_bindings_check(bindings, n));
   pthread_mutex_lock(&manager->mutex);
-  open_run_t* run = &manager->run;
+  gcap_graph_open_run_t* run = &manager->run;
   gcap_status_t status = check_own_run(run);
   if (status == NULL && run->capture != NULL) {
     free(run->signature);
-    status = signature_create(bindings, n, &run->signature);
+    status = gcap_graph_signature_create(bindings, n, &run->signature);
   }
   pthread_mutex_unlock(&manager->mutex);
   return status;
@@ -214,48 +216,48 @@ gcap_status_t gcap_graph_manager_sign(gcap_graph_manager_t* manager, const gcap_
 // --- After a run ----------------------------------------------------------------------------------------------------
 
 // Puts a new graph in its slot, and what it replaces on the list of retired ones.
-static gcap_status_t commit(gcap_graph_manager_t* manager, slot_t* slot, captured_t* captured,
-                            captured_t** out_evicted) {
-  captured_t* old = slot->graph;
+static gcap_status_t commit(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot, gcap_graph_captured_t* captured,
+                            gcap_graph_captured_t** out_evicted) {
+  gcap_graph_captured_t* old = slot->graph;
   slot->graph = captured;
   slot->failures_in_a_row = 0;
   slot->last_used = ++manager->clock;
-  slot->info.state = graph_state_after(slot->info.state, STEP_COMMIT);
+  slot->info.state = gcap_graph_state_after(slot->info.state, GCAP_GRAPH_STEP_COMMIT);
   ++slot->info.captures;
   ++slot->info.replays;
   if (old != NULL && captured->updated) ++slot->info.updates;
   if (old != NULL && !captured->updated) ++slot->info.reinstantiations;
-  gcap_status_t status = old != NULL ? retire(manager, old) : NULL;
-  return gcap_status_join(status, evict(manager, slot, out_evicted));
+  gcap_status_t status = old != NULL ? gcap_graph_retire(manager, old) : NULL;
+  return gcap_status_join(status, gcap_graph_evict(manager, slot, out_evicted));
 }
 
-static gcap_status_t finish_capture(gcap_graph_manager_t* manager, open_run_t* run, slot_t* slot,
-                                    gcap_status_t run_status, captured_t** out_evicted) {
+static gcap_status_t finish_capture(gcap_graph_manager_t* manager, gcap_graph_open_run_t* run, gcap_graph_slot_t* slot,
+                                    gcap_status_t run_status, gcap_graph_captured_t** out_evicted) {
   gcap_capture_fail(run->capture, run_status);
   cudaGraph_t source = NULL;
   gcap_retained_t* retained = NULL;
-  captured_t* captured = NULL;
+  gcap_graph_captured_t* captured = NULL;
   gcap_status_t status = gcap_capture_end(run->capture, &source, &retained);
-  slot->info.capture_ns = now_ns() - run->begin_ns;
-  if (status == NULL) status = captured_build(manager, slot, run, source, retained, &captured);
+  slot->info.capture_ns = gcap_graph_now_ns() - run->begin_ns;
+  if (status == NULL) status = gcap_graph_captured_build(manager, slot, run, source, retained, &captured);
   if (captured != NULL) return gcap_status_join(status, commit(manager, slot, captured, out_evicted));
   status = gcap_status_annotate(status, GCAP_CAPTURE_INVALIDATED, "graph id %d", run->id);
   cool_down(manager, slot, status);
   return status;
 }
 
-static gcap_status_t finish_run(gcap_graph_manager_t* manager, open_run_t* run, gcap_status_t run_status,
-                                captured_t** out_evicted) {
-  const run_trace_t trace = trace_end(run->trace);
-  slot_t* slot = id_table_find(&manager->slots, run->id);
+static gcap_status_t finish_run(gcap_graph_manager_t* manager, gcap_graph_open_run_t* run, gcap_status_t run_status,
+                                gcap_graph_captured_t** out_evicted) {
+  const gcap_run_trace_t trace = gcap_graph_trace_end(run->trace);
+  gcap_graph_slot_t* slot = gcap_graph_id_table_find(&manager->slots, run->id);
   if (run->capture == NULL) {
     if (slot != NULL && run_status == NULL) {
       ++slot->info.eager_runs;
-      history_add(&slot->history, trace);
+      gcap_graph_history_add(&slot->history, trace);
     }
     return NULL;
   }
-  if (run_is_own_capture(manager)) return finish_capture(manager, run, slot, run_status, out_evicted);
+  if (gcap_graph_run_is_own_capture(manager)) return finish_capture(manager, run, slot, run_status, out_evicted);
   gcap_status_t status =
       GCAP_STATUS(GCAP_CAPTURE_INVALIDATED, "the capture of graph id %d was ended behind the manager's back", run->id);
   cool_down(manager, slot, status);
@@ -263,8 +265,8 @@ static gcap_status_t finish_run(gcap_graph_manager_t* manager, open_run_t* run, 
 }
 
 gcap_status_t gcap_graph_manager_end_run(gcap_graph_manager_t* manager, gcap_status_t run_status, bool synchronize) {
-  CHECK_NOT_NULL(manager);
-  captured_t* evicted = NULL;
+  GCAP_GRAPH_CHECK_NOT_NULL(manager);
+  gcap_graph_captured_t* evicted = NULL;
   pthread_mutex_lock(&manager->mutex);
   gcap_status_t status = check_own_run(&manager->run);
   if (status != NULL) {
@@ -277,7 +279,7 @@ gcap_status_t gcap_graph_manager_end_run(gcap_graph_manager_t* manager, gcap_sta
   pthread_mutex_unlock(&manager->mutex);
   const bool was_issued = run_status == NULL && gcap_status_code(status) != GCAP_CAPTURE_INVALIDATED;
   if (was_issued && synchronize) status = gcap_status_join(status, gcap_relaxed_synchronize(stream));
-  return gcap_status_join(status, clean_up(manager, evicted));
+  return gcap_status_join(status, gcap_graph_clean_up(manager, evicted));
 }
 
 // --- A run in one call ----------------------------------------------------------------------------------------------
@@ -286,9 +288,9 @@ gcap_status_t gcap_graph_manager_end_run(gcap_graph_manager_t* manager, gcap_sta
 static gcap_status_t try_replay_on(gcap_graph_manager_t* manager, int id, cudaStream_t stream, bool synchronize,
                                    bool* out_replayed) {
   pthread_mutex_lock(&manager->mutex);
-  slot_t* slot = id_table_find(&manager->slots, id);
+  gcap_graph_slot_t* slot = gcap_graph_id_table_find(&manager->slots, id);
   *out_replayed = slot != NULL && slot->info.state == GCAP_GRAPH_CAPTURED;
-  gcap_status_t status = *out_replayed ? launch_on(manager, slot, stream) : NULL;
+  gcap_status_t status = *out_replayed ? gcap_graph_launch_on(manager, slot, stream) : NULL;
   pthread_mutex_unlock(&manager->mutex);
   return *out_replayed && status == NULL && synchronize ? gcap_relaxed_synchronize(stream) : status;
 }
@@ -305,8 +307,8 @@ static gcap_status_t run_once(gcap_graph_manager_t* manager, int id, cudaStream_
 
 gcap_status_t gcap_graph_manager_run(gcap_graph_manager_t* manager, int id, cudaStream_t stream, gcap_graph_work_t work,
                                      void* user, bool synchronize) {
-  CHECK_NOT_NULL(manager);
-  CHECK_NOT_NULL(work);
+  GCAP_GRAPH_CHECK_NOT_NULL(manager);
+  GCAP_GRAPH_CHECK_NOT_NULL(work);
   GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing(__func__));
   bool replayed = false;
   gcap_status_t status = try_replay_on(manager, id, stream, synchronize, &replayed);

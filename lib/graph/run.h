@@ -7,10 +7,10 @@
 #include "lib/graph/manager.h"
 
 // Whether the open run is a capture whose scope is still there to be ended by this thread.
-bool run_is_own_capture(const gcap_graph_manager_t* manager);
+bool gcap_graph_run_is_own_capture(const gcap_graph_manager_t* manager);
 
 // Aborts a run that this thread, or one that has exited, left open.
 //   FAILED_PRECONDITION  another thread has a run open
-gcap_status_t run_close_abandoned(gcap_graph_manager_t* manager);
+gcap_status_t gcap_graph_run_close_abandoned(gcap_graph_manager_t* manager);
 
 #endif  // GCAP_LIB_GRAPH_RUN_H_

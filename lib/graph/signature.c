@@ -13,7 +13,7 @@
 
 #define MAX_SHAPE_CHARS 96  // of a message; a longer shape is cut
 
-gcap_status_t bindings_check(const gcap_graph_binding_t* bindings, size_t n) {
+gcap_status_t gcap_graph_bindings_check(const gcap_graph_binding_t* bindings, size_t n) {
   if (n > 0 && bindings == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "bindings is NULL and n is %zu", n);
   for (size_t i = 0; i < n; ++i) {
     if (bindings[i].rank >= 0 && (bindings[i].rank == 0 || bindings[i].shape != NULL)) continue;
@@ -26,7 +26,8 @@ gcap_status_t bindings_check(const gcap_graph_binding_t* bindings, size_t n) {
 
 static const char* name_of(const gcap_graph_binding_t* binding) { return binding->name != NULL ? binding->name : ""; }
 
-gcap_status_t signature_create(const gcap_graph_binding_t* bindings, size_t n, signature_t** out_signature) {
+gcap_status_t gcap_graph_signature_create(const gcap_graph_binding_t* bindings, size_t n,
+                                          gcap_graph_signature_t** out_signature) {
   *out_signature = NULL;
   size_t dims = 0;
   size_t chars = 0;
@@ -34,7 +35,7 @@ gcap_status_t signature_create(const gcap_graph_binding_t* bindings, size_t n, s
     dims += (size_t)bindings[i].rank;
     chars += strlen(name_of(&bindings[i])) + 1;
   }
-  signature_t* signature =
+  gcap_graph_signature_t* signature =
       malloc(sizeof(*signature) + n * sizeof(*signature->bindings) + dims * sizeof(int64_t) + chars);
   if (signature == NULL)
     return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a signature of %zu tensors", n);
@@ -84,7 +85,8 @@ static gcap_status_t compare(size_t index, const gcap_graph_binding_t* captured,
                      now->address, captured->address);
 }
 
-gcap_status_t signature_check(const signature_t* signature, const gcap_graph_binding_t* bindings, size_t n) {
+gcap_status_t gcap_graph_signature_check(const gcap_graph_signature_t* signature, const gcap_graph_binding_t* bindings,
+                                         size_t n) {
   if (signature == NULL) {
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "its run was not signed: call gcap_graph_manager_sign in the run");
   }

@@ -7,20 +7,22 @@
 #include "gcap/graph.h"
 
 // One allocation: the bindings, then their shapes, then their names.
-typedef struct signature {
+typedef struct gcap_graph_signature {
   size_t count;
   gcap_graph_binding_t bindings[];
-} signature_t;
+} gcap_graph_signature_t;
 
 //   INVALID_ARGUMENT    a rank below 0, no shape, no bindings
-gcap_status_t bindings_check(const gcap_graph_binding_t* bindings, size_t n);
+gcap_status_t gcap_graph_bindings_check(const gcap_graph_binding_t* bindings, size_t n);
 
 // Copies bindings that were checked; free() ends it.
 //   RESOURCE_EXHAUSTED  no host memory
-gcap_status_t signature_create(const gcap_graph_binding_t* bindings, size_t n, signature_t** out_signature);
+gcap_status_t gcap_graph_signature_create(const gcap_graph_binding_t* bindings, size_t n,
+                                          gcap_graph_signature_t** out_signature);
 
 // `signature` may be NULL: never signed. The status does not name the graph.
 //   FAILED_PRECONDITION  as gcap_graph_manager_check_signature
-gcap_status_t signature_check(const signature_t* signature, const gcap_graph_binding_t* bindings, size_t n);
+gcap_status_t gcap_graph_signature_check(const gcap_graph_signature_t* signature, const gcap_graph_binding_t* bindings,
+                                         size_t n);
 
 #endif  // GCAP_LIB_GRAPH_SIGNATURE_H_

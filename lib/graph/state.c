@@ -9,7 +9,7 @@
 
 #include "lib/graph/state.h"
 
-#include "lib/base/thread_state.h"
+#include "lib/internal/run_trace.h"
 
 const char* gcap_graph_state_name(gcap_graph_state_t state) {
   switch (state) {
@@ -24,54 +24,55 @@ const char* gcap_graph_state_name(gcap_graph_state_t state) {
   return "unknown gcap_graph_state_t";
 }
 
-gcap_graph_state_t graph_state_after(gcap_graph_state_t state, graph_step_t step) {
+gcap_graph_state_t gcap_graph_state_after(gcap_graph_state_t state, gcap_graph_step_t step) {
   const bool may_begin = state == GCAP_GRAPH_READY || state == GCAP_GRAPH_STALE;
   switch (step) {
-    case STEP_FIRST_RUN: return state == GCAP_GRAPH_COLD ? GCAP_GRAPH_WARMING : state;
-    case STEP_WARM: return state == GCAP_GRAPH_WARMING ? GCAP_GRAPH_READY : state;
-    case STEP_BEGIN: return may_begin ? GCAP_GRAPH_CAPTURING : state;
-    case STEP_COMMIT: return state == GCAP_GRAPH_CAPTURING ? GCAP_GRAPH_CAPTURED : state;
-    case STEP_FAILURE: return may_begin || state == GCAP_GRAPH_CAPTURING ? GCAP_GRAPH_COOLING : state;
-    case STEP_GIVE_UP: return state == GCAP_GRAPH_CAPTURING ? GCAP_GRAPH_READY : state;
-    case STEP_COOLED: return state == GCAP_GRAPH_COOLING ? GCAP_GRAPH_READY : state;
-    case STEP_RECAPTURE: return state == GCAP_GRAPH_CAPTURED ? GCAP_GRAPH_STALE : state;
-    case STEP_EVICT: return state == GCAP_GRAPH_CAPTURED || state == GCAP_GRAPH_STALE ? GCAP_GRAPH_READY : state;
-    case STEP_COUNT: break;
+    case GCAP_GRAPH_STEP_FIRST_RUN: return state == GCAP_GRAPH_COLD ? GCAP_GRAPH_WARMING : state;
+    case GCAP_GRAPH_STEP_WARM: return state == GCAP_GRAPH_WARMING ? GCAP_GRAPH_READY : state;
+    case GCAP_GRAPH_STEP_BEGIN: return may_begin ? GCAP_GRAPH_CAPTURING : state;
+    case GCAP_GRAPH_STEP_COMMIT: return state == GCAP_GRAPH_CAPTURING ? GCAP_GRAPH_CAPTURED : state;
+    case GCAP_GRAPH_STEP_FAILURE: return may_begin || state == GCAP_GRAPH_CAPTURING ? GCAP_GRAPH_COOLING : state;
+    case GCAP_GRAPH_STEP_GIVE_UP: return state == GCAP_GRAPH_CAPTURING ? GCAP_GRAPH_READY : state;
+    case GCAP_GRAPH_STEP_COOLED: return state == GCAP_GRAPH_COOLING ? GCAP_GRAPH_READY : state;
+    case GCAP_GRAPH_STEP_RECAPTURE: return state == GCAP_GRAPH_CAPTURED ? GCAP_GRAPH_STALE : state;
+    case GCAP_GRAPH_STEP_EVICT:
+      return state == GCAP_GRAPH_CAPTURED || state == GCAP_GRAPH_STALE ? GCAP_GRAPH_READY : state;
+    case GCAP_GRAPH_STEP_COUNT: break;
   }
   return state;
 }
 
 // --- Traces ---------------------------------------------------------------------------------------------------------
 
-run_trace_t trace_begin(void) {
-  const run_trace_t begun = {gcap_thread_run_trace.allocations, gcap_thread_run_trace.initialisations};
+gcap_run_trace_t gcap_graph_trace_begin(void) {
+  const gcap_run_trace_t begun = {gcap_thread_run_trace.allocations, gcap_thread_run_trace.initializations};
   gcap_thread_run_trace.allocations = 0;
   return begun;
 }
 
-run_trace_t trace_end(run_trace_t begun) {
-  const run_trace_t run = {
+gcap_run_trace_t gcap_graph_trace_end(gcap_run_trace_t begun) {
+  const gcap_run_trace_t run = {
       .allocations = gcap_thread_run_trace.allocations,
-      .initialisations = gcap_thread_run_trace.initialisations - begun.initialisations,
+      .initializations = gcap_thread_run_trace.initializations - begun.initializations,
   };
   gcap_thread_run_trace.allocations = begun.allocations;
   gcap_trace_allocation(run.allocations);
   return run;
 }
 
-void history_add(run_history_t* history, run_trace_t run) {
-  const bool is_quiet = run.initialisations == 0;
+void gcap_graph_history_add(gcap_graph_run_history_t* history, gcap_run_trace_t run) {
+  const bool is_quiet = run.initializations == 0;
   if (is_quiet && history->was_quiet && history->allocations == run.allocations) history->is_stable = true;
   history->was_quiet = is_quiet;
   history->allocations = run.allocations;
 }
 
-bool graph_is_warm(const gcap_graph_manager_options_t* options, const gcap_graph_info_t* info,
-                   const run_history_t* history) {
+bool gcap_graph_is_warm(const gcap_graph_manager_options_t* options, const gcap_graph_info_t* info,
+                        const gcap_graph_run_history_t* history) {
   if (options->policy == GCAP_GRAPH_POLICY_MIN_RUNS) return info->eager_runs >= options->min_num_runs_before_capture;
   return history->is_stable || info->eager_runs >= options->max_runs_before_capture;
 }
 
 void gcap_graph_note_allocation(size_t bytes) { gcap_trace_allocation(bytes); }
 
-void gcap_graph_note_initialisation(void) { gcap_trace_initialisation(); }
+void gcap_graph_note_initialization(void) { gcap_trace_initialization(); }

@@ -4,17 +4,17 @@
 // name no stream. It holds nothing, so there is nothing to lock.
 
 #include "gcap/allocator_ops.h"
-#include "lib/base/thread_state.h"
+#include "lib/internal/run_trace.h"
 #include "lib/scratch/arena.h"
 
 static gcap_status_t view_alloc(void* self, size_t bytes, void** out_ptr) {
-  gcap_status_t status = scratch_alloc_untagged(self, bytes, /*reserved=*/false, out_ptr);
+  gcap_status_t status = gcap_scratch_alloc_untagged(self, bytes, /*reserved=*/false, out_ptr);
   gcap_trace_allocation(bytes);
   return status;
 }
 
 static gcap_status_t view_reserve(void* self, size_t bytes, void** out_ptr) {
-  return scratch_alloc_untagged(self, bytes, /*reserved=*/true, out_ptr);
+  return gcap_scratch_alloc_untagged(self, bytes, /*reserved=*/true, out_ptr);
 }
 
 static gcap_status_t view_alloc_on_stream(void* self, size_t bytes, gcap_stream_t* stream, void** out_ptr) {
@@ -25,11 +25,11 @@ static gcap_status_t view_free(void* self, void* ptr) { return gcap_scratch_free
 static gcap_status_t view_trim(void* self) { return gcap_scratch_trim(self); }
 static void view_get_stats(void* self, gcap_allocator_stats_t* out_stats) { gcap_scratch_get_stats(self, out_stats); }
 
-gcap_status_t scratch_view_create(gcap_scratch_t* scratch) {
+gcap_status_t gcap_scratch_view_create(gcap_scratch_t* scratch) {
   const gcap_allocator_ops_t ops = {
       .struct_version = GCAP_ALLOCATOR_OPS_VERSION,
       .device_id = gcap_allocator_device(scratch->upstream),
-      .alignment = SCRATCH_GRANULE_BYTES,
+      .alignment = GCAP_SCRATCH_GRANULE_BYTES,
       .self = scratch,
       .alloc = view_alloc,
       .free = view_free,

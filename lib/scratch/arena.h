@@ -5,133 +5,136 @@
 // Locking. Each stream has a lock over its pool, its cache and all blocks that name it as their user. The fast path
 // (front.c) takes that one lock alone, which no two streams share; the thread that uses the stream, without any atomic
 // exchange (users.c). Everything else holds the arena: its mutex and, below it, the lock of every stream
-// (scratch_hold). Blocks change hands between streams only then, so a lock of one stream is enough to see that a
+// (gcap_scratch_hold). Blocks change hands between streams only then, so a lock of one stream is enough to see that a
 // neighbour is the same stream's, and to join with it.
 #ifndef GCAP_LIB_SCRATCH_ARENA_H_
 #define GCAP_LIB_SCRATCH_ARENA_H_
 
 #include <pthread.h>
 
-#include "lib/base/stream_watch.h"
-#include "lib/base/thread_state.h"
+#include "lib/internal/run_trace.h"
+#include "lib/internal/stream_watch.h"
 #include "lib/scratch/pages.h"
 #include "lib/scratch/pool.h"
 #include "lib/scratch/test_hooks.h"
 
 // What two threads write is kept this far apart.
-#define SCRATCH_LINE_BYTES 64
+#define GCAP_SCRATCH_LINE_BYTES 64
 
 // One piece of memory from upstream.
-typedef struct scratch_region {
+typedef struct gcap_scratch_region {
   char* base;
   size_t bytes;
-  scratch_block_t* first;       // lowest
-  struct scratch_region* next;  // on a list of regions that are being given back
-  bool reserved;                // one block for gcap_allocator_reserve, given back when that is freed
-} scratch_region_t;
+  gcap_scratch_block_t* first;       // lowest
+  struct gcap_scratch_region* next;  // on a list of regions that are being given back
+  bool reserved;                     // one block for gcap_allocator_reserve, given back when that is freed
+} gcap_scratch_region_t;
 
 // Larger blocks go straight to the pool, where they are joined at once: for them cutting and joining costs nothing
 // beside the work that they are for, and keeping them whole costs memory.
-#define SCRATCH_MAX_CACHED_BYTES ((size_t)1 << 20)
-#define SCRATCH_NUM_CACHE_BINS 81  // scratch_pool_bin of that, and one
+#define GCAP_SCRATCH_MAX_CACHED_BYTES ((size_t)1 << 20)
+#define GCAP_SCRATCH_NUM_CACHE_BINS 81  // gcap_scratch_pool_bin of that, and one
 
 // The right of one thread to enter a stream's lock by saying so. It is never given to another thread.
-typedef struct scratch_bias {
-  const void* thread;   // scratch_this_thread of it
+typedef struct gcap_scratch_bias {
+  const void* thread;   // gcap_scratch_this_thread of it
   atomic_bool entered;  // written by that thread alone
-} scratch_bias_t;
+} gcap_scratch_bias_t;
 
-enum { SCRATCH_NUM_BIASES = 4 };
+enum { GCAP_SCRATCH_NUM_BIASES = 4 };
 
 // What the arena knows of one stream. Its memory stays one of a stream until the arena ends.
-typedef struct scratch_stream {
-  char apart_below[SCRATCH_LINE_BYTES];
-  _Atomic(scratch_bias_t*) bias;     // NULL: none, or the arena is held; then `locked` counts
-  atomic_bool locked;                // also while the arena is held
-  _Atomic(gcap_stream_t*) stream;    // NULL: forgotten
-  gcap_scratch_reservation_t* open;  // the reservation that its allocations are diverted to
-  scratch_block_t* spares;           // block structs to use again, linked by `next`
+typedef struct gcap_scratch_stream {
+  char apart_below[GCAP_SCRATCH_LINE_BYTES];
+  _Atomic(gcap_scratch_bias_t*) bias;  // NULL: none, or the arena is held; then `locked` counts
+  atomic_bool locked;                  // also while the arena is held
+  _Atomic(gcap_stream_t*) stream;      // NULL: forgotten
+  gcap_scratch_reservation_t* open;    // the reservation that its allocations are diverted to
+  gcap_scratch_block_t* spares;        // block structs to use again, linked by `next`
   // Counters; of its blocks, and as in gcap_allocator_stats_t.
   uint64_t in_use_bytes, num_allocs, requested_in_use_bytes, num_frees, max_in_use_bytes, max_alloc_bytes;
   size_t num_cached;
-  uint8_t cache_credit[SCRATCH_NUM_CACHE_BINS];    // see front.c
-  scratch_block_t* cache[SCRATCH_NUM_CACHE_BINS];  // by scratch_pool_bin, most recently freed first, linked by `next`
-  scratch_pool_t pool;                             // free blocks of the arena that carry its tag
-  bool cannot_grow;                                // its request of now: it captures, or there is no memory
+  uint8_t cache_credit[GCAP_SCRATCH_NUM_CACHE_BINS];  // see front.c
+  gcap_scratch_block_t*
+      cache[GCAP_SCRATCH_NUM_CACHE_BINS];  // by gcap_scratch_pool_bin, most recently freed first, linked by `next`
+  gcap_scratch_pool_t pool;                // free blocks of the arena that carry its tag
+  bool cannot_grow;                        // its request of now: it captures, or there is no memory
   size_t num_reservations;
   size_t num_calls;  // that get memory for it, and may have let go of the arena
   bool prepared;     // a capture is about to need what it has (gcap_scratch_reservation_prepare)
-  scratch_bias_t biases[SCRATCH_NUM_BIASES];
-  scratch_bias_t* resting_bias;  // `bias` while the arena is held
-  unsigned num_biases;           // ever given
-  unsigned num_intrusions;       // by threads without the bias; when there are many, no thread has it any more
-  uint64_t finished_point;       // of nobody's timeline: what comes before it is finished
-  uint64_t peak_bytes;           // most ever handed out at a time, as of when max_in_use_bytes last started anew
-  struct scratch_stream* next;
-  char apart_above[SCRATCH_LINE_BYTES];
-} scratch_stream_t;
+  gcap_scratch_bias_t biases[GCAP_SCRATCH_NUM_BIASES];
+  gcap_scratch_bias_t* resting_bias;  // `bias` while the arena is held
+  unsigned num_biases;                // ever given
+  unsigned num_intrusions;            // by threads without the bias; when there are many, no thread has it any more
+  uint64_t finished_point;            // of nobody's timeline: what comes before it is finished
+  uint64_t peak_bytes;                // most ever handed out at a time, as of when max_in_use_bytes last started anew
+  struct gcap_scratch_stream* next;
+  char apart_above[GCAP_SCRATCH_LINE_BYTES];
+} gcap_scratch_stream_t;
 
 // Blocks handed out for it.
-static inline uint64_t scratch_num_live(const scratch_stream_t* user) { return user->num_allocs - user->num_frees; }
+static inline uint64_t gcap_scratch_num_live(const gcap_scratch_stream_t* user) {
+  return user->num_allocs - user->num_frees;
+}
 
 // The most that it ever had handed out at a time.
-static inline uint64_t scratch_peak_bytes(const scratch_stream_t* user) {
+static inline uint64_t gcap_scratch_peak_bytes(const gcap_scratch_stream_t* user) {
   return user->peak_bytes > user->max_in_use_bytes ? user->peak_bytes : user->max_in_use_bytes;
 }
 
-static inline gcap_stream_t* scratch_user_stream(const scratch_stream_t* user) {
+static inline gcap_stream_t* gcap_scratch_user_stream(const gcap_scratch_stream_t* user) {
   return atomic_load_explicit(&user->stream, memory_order_relaxed);
 }
 
-#define SCRATCH_LABEL_BYTES 192
+#define GCAP_SCRATCH_LABEL_BYTES 192
 
 struct gcap_scratch_reservation {
   gcap_scratch_t* scratch;
-  scratch_stream_t* user;
-  scratch_pool_t pool;                    // its free blocks
-  size_t bytes;                           // of all its blocks
-  size_t num_live;                        // of its blocks
-  size_t num_graphs;                      // that share it: releases that are owed
-  size_t num_keepers;                     // other reservations that have a share of it
-  char label[SCRATCH_LABEL_BYTES];        // their names, for reports; may be empty
-  struct scratch_zone_copy* zone_copies;  // red_zones.c
-  struct scratch_kept* kept;              // others that it has a share of, see scratch_reservation_keep
+  gcap_scratch_stream_t* user;
+  gcap_scratch_pool_t pool;                    // its free blocks
+  size_t bytes;                                // of all its blocks
+  size_t num_live;                             // of its blocks
+  size_t num_graphs;                           // that share it: releases that are owed
+  size_t num_keepers;                          // other reservations that have a share of it
+  char label[GCAP_SCRATCH_LABEL_BYTES];        // their names, for reports; may be empty
+  struct gcap_scratch_zone_copy* zone_copies;  // red_zones.c
+  struct gcap_scratch_kept* kept;              // others that it has a share of, see gcap_scratch_reservation_keep
   gcap_scratch_reservation_t* next;
 };
 
 // From a stream to what the arena knows of it: a table that is looked into without a lock. It is filled anew under the
 // mutex; who looks meanwhile may find nothing and takes the slow way.
-typedef struct scratch_directory {
-  struct scratch_directory* outgrown;  // a reader may still be in it, so it goes with the arena
-  unsigned shift;                      // of a hash, so that it becomes a place
-  size_t mask;                         // the number of places, a power of two, less one; half of them are free
-  _Atomic(scratch_stream_t*) places[];
-} scratch_directory_t;
+typedef struct gcap_scratch_directory {
+  struct gcap_scratch_directory* outgrown;  // a reader may still be in it, so it goes with the arena
+  unsigned shift;                           // of a hash, so that it becomes a place
+  size_t mask;                              // the number of places, a power of two, less one; half of them are free
+  _Atomic(gcap_scratch_stream_t*) places[];
+} gcap_scratch_directory_t;
 
-static inline size_t scratch_first_place(const scratch_directory_t* directory, const gcap_stream_t* stream) {
+static inline size_t gcap_scratch_first_place(const gcap_scratch_directory_t* directory, const gcap_stream_t* stream) {
   return (size_t)((uint64_t)(uintptr_t)stream * UINT64_C(0x9E3779B97F4A7C15) >> directory->shift);
 }
 
-typedef struct scratch_debug scratch_debug_t;  // debug.h
+typedef struct gcap_scratch_debug gcap_scratch_debug_t;  // debug.h
 
 // Less than one byte in so many of what is asked for is wasted by handing out a block whole.
-#define SCRATCH_MAX_DEAD_SHARE 8
+#define GCAP_SCRATCH_MAX_DEAD_SHARE 8
 
 struct gcap_scratch {
   // Read by the fast path, written seldom.
-  uint64_t number;                          // no two arenas of a process have the same
-  _Atomic(scratch_directory_t*) directory;  // NULL: no stream yet
-  atomic_size_t deficit_bytes;              // what captures lacked since the last growth
-  scratch_debug_t* debug;                   // NULL: no debug option is set; else every call takes the slow way
-  scratch_pages_t pages;
+  uint64_t number;                               // no two arenas of a process have the same
+  _Atomic(gcap_scratch_directory_t*) directory;  // NULL: no stream yet
+  atomic_size_t deficit_bytes;                   // what captures lacked since the last growth
+  gcap_scratch_debug_t* debug;                   // NULL: no debug option is set; else every call takes the slow way
+  gcap_scratch_pages_t pages;
 
   gcap_allocator_t* upstream;
   gcap_scratch_options_t options;
   bool can_bias;
-  char apart[SCRATCH_LINE_BYTES];
+  char apart[GCAP_SCRATCH_LINE_BYTES];
   pthread_mutex_t mutex;
 
-  scratch_region_t** regions;  // by address
+  gcap_scratch_region_t** regions;  // by address
   size_t num_regions, region_capacity;
   // Regions on their way in or out, while the arena is not held: they keep their place in `regions` and their share of
   // the limit.
@@ -139,31 +142,32 @@ struct gcap_scratch {
   size_t num_away;           // calls that let go of the arena to wait for something else, and will be back
   size_t next_region_bytes;  // the next region has at least so many
 
-  scratch_pool_t untagged;  // free blocks that nobody uses any more
+  gcap_scratch_pool_t untagged;  // free blocks that nobody uses any more
   // Stands for the streams of requests that named none (untagged.c): the user of their blocks, and its pool holds those
   // that were freed and may be in use by any stream. It is on no list and has no stream, and its lock is never free:
   // whatever concerns it goes the slow way.
-  scratch_stream_t nobody;
+  gcap_scratch_stream_t nobody;
   uint64_t num_device_waits;  // begun: nobody's timeline
   gcap_allocator_t* view;     // gcap_scratch_allocator
   gcap_stream_watch_t watch;
-  scratch_stream_t* streams;
+  gcap_scratch_stream_t* streams;
   size_t num_streams;
-  scratch_stream_t* forgotten;  // structs to use again
+  gcap_scratch_stream_t* forgotten;  // structs to use again
   gcap_scratch_reservation_t* reservations;
-  scratch_block_t* spares;     // block structs of no stream, linked by `next`
-  struct scratch_slab* slabs;  // where the block structs lie
+  gcap_scratch_block_t* spares;     // block structs of no stream, linked by `next`
+  struct gcap_scratch_slab* slabs;  // where the block structs lie
   size_t num_slabs;
-  scratch_test_hooks_t test_hooks;
+  gcap_scratch_test_hooks_t test_hooks;
   // Of all streams together the counters of the arena itself, and of forgotten streams.
   gcap_allocator_stats_t stats;
 };
 
 // Whether a free block is given for a request without being cut: what it has too much stays with it, unused. The rule
 // is ONNX Runtime's max_dead_bytes_per_chunk, but for the share of the request, which keeps waste in proportion.
-static inline bool scratch_fits_whole(const gcap_scratch_t* scratch, const scratch_block_t* block, size_t bytes) {
+static inline bool gcap_scratch_fits_whole(const gcap_scratch_t* scratch, const gcap_scratch_block_t* block,
+                                           size_t bytes) {
   const size_t dead_bytes = block->bytes - bytes;  // huge when the block is too small
-  return dead_bytes <= scratch->options.max_dead_bytes_per_chunk && dead_bytes < bytes / SCRATCH_MAX_DEAD_SHARE;
+  return dead_bytes <= scratch->options.max_dead_bytes_per_chunk && dead_bytes < bytes / GCAP_SCRATCH_MAX_DEAD_SHARE;
 }
 
 // The functions below are called while the arena is held, unless they say otherwise; those that reach upstream let go
@@ -172,233 +176,239 @@ static inline bool scratch_fits_whole(const gcap_scratch_t* scratch, const scrat
 // --- users.c --------------------------------------------------------------------------------------------------------
 
 // Names the calling thread.
-static inline const void* scratch_this_thread(void) { return &gcap_thread_run_trace; }
+static inline const void* gcap_scratch_this_thread(void) { return &gcap_thread_run_trace; }
 
 // Enters by a bias of the calling thread; false when the arena is held, or was meanwhile.
-static inline bool scratch_enter_by_bias(scratch_stream_t* user, scratch_bias_t* bias) {
+static inline bool gcap_scratch_enter_by_bias(gcap_scratch_stream_t* user, gcap_scratch_bias_t* bias) {
   atomic_store_explicit(&bias->entered, true, memory_order_relaxed);
   atomic_signal_fence(memory_order_seq_cst);  // the rest of the fence is the holder's (users.c)
   if (atomic_load_explicit(&user->bias, memory_order_acquire) == bias) return true;
   atomic_store_explicit(&bias->entered, false, memory_order_release);
   return false;
 }
-// Takes the lock of one stream: gives what scratch_leave is to be called with, or NULL when the calling thread had
+// Takes the lock of one stream: gives what gcap_scratch_leave is to be called with, or NULL when the calling thread had
 // better hold the arena. Called with no lock of it held.
-atomic_bool* scratch_enter_slowly(gcap_scratch_t* scratch, scratch_stream_t* user);
-static inline atomic_bool* scratch_enter(gcap_scratch_t* scratch, scratch_stream_t* user) {
-  scratch_bias_t* bias = atomic_load_explicit(&user->bias, memory_order_acquire);
-  const bool mine = bias != NULL && bias->thread == scratch_this_thread();
-  return mine && scratch_enter_by_bias(user, bias) ? &bias->entered : scratch_enter_slowly(scratch, user);
+atomic_bool* gcap_scratch_enter_slowly(gcap_scratch_t* scratch, gcap_scratch_stream_t* user);
+static inline atomic_bool* gcap_scratch_enter(gcap_scratch_t* scratch, gcap_scratch_stream_t* user) {
+  gcap_scratch_bias_t* bias = atomic_load_explicit(&user->bias, memory_order_acquire);
+  const bool mine = bias != NULL && bias->thread == gcap_scratch_this_thread();
+  return mine && gcap_scratch_enter_by_bias(user, bias) ? &bias->entered : gcap_scratch_enter_slowly(scratch, user);
 }
-static inline void scratch_leave(atomic_bool* entered) { atomic_store_explicit(entered, false, memory_order_release); }
+static inline void gcap_scratch_leave(atomic_bool* entered) {
+  atomic_store_explicit(entered, false, memory_order_release);
+}
 // Makes the calling thread the one that enters the user's lock without an exchange, unless threads have come and gone
 // too often. `intruder`: it only freed a block.
-void scratch_note_thread(gcap_scratch_t* scratch, scratch_stream_t* user, bool intruder);
+void gcap_scratch_note_thread(gcap_scratch_t* scratch, gcap_scratch_stream_t* user, bool intruder);
 // Whether threads can have a bias in this process.
-bool scratch_can_bias(void);
+bool gcap_scratch_can_bias(void);
 // Holds the arena. Called with no lock of it held.
-void scratch_hold(gcap_scratch_t* scratch);
-void scratch_let_go(gcap_scratch_t* scratch);
+void gcap_scratch_hold(gcap_scratch_t* scratch);
+void gcap_scratch_let_go(gcap_scratch_t* scratch);
 
 // Lets go of the arena for a while, in the middle of a call: it does not end meanwhile.
-static inline void scratch_step_out(gcap_scratch_t* scratch) {
+static inline void gcap_scratch_step_out(gcap_scratch_t* scratch) {
   ++scratch->num_away;
-  scratch_let_go(scratch);
+  gcap_scratch_let_go(scratch);
 }
-static inline void scratch_step_in(gcap_scratch_t* scratch) {
-  scratch_hold(scratch);
+static inline void gcap_scratch_step_in(gcap_scratch_t* scratch) {
+  gcap_scratch_hold(scratch);
   --scratch->num_away;
 }
 
 // What the arena knows of `stream`, made if there is nothing.
-gcap_status_t scratch_get_stream(gcap_scratch_t* scratch, gcap_stream_t* stream,
-                                 scratch_stream_t** out_user) GCAP_NODISCARD;
+gcap_status_t gcap_scratch_get_stream(gcap_scratch_t* scratch, gcap_stream_t* stream,
+                                      gcap_scratch_stream_t** out_user) GCAP_NODISCARD;
 // The same if there is something, else NULL. While the arena is not held it may be overlooked.
-static inline scratch_stream_t* scratch_find_stream(gcap_scratch_t* scratch, const gcap_stream_t* stream) {
-  const scratch_directory_t* directory = atomic_load_explicit(&scratch->directory, memory_order_acquire);
-  scratch_stream_t* user = NULL;
-  size_t place = directory == NULL ? 0 : scratch_first_place(directory, stream);
+static inline gcap_scratch_stream_t* gcap_scratch_find_stream(gcap_scratch_t* scratch, const gcap_stream_t* stream) {
+  const gcap_scratch_directory_t* directory = atomic_load_explicit(&scratch->directory, memory_order_acquire);
+  gcap_scratch_stream_t* user = NULL;
+  size_t place = directory == NULL ? 0 : gcap_scratch_first_place(directory, stream);
   if (directory == NULL) return NULL;
   do {
     user = atomic_load_explicit(&directory->places[place++ & directory->mask], memory_order_acquire);
-  } while (user != NULL && scratch_user_stream(user) != stream);
+  } while (user != NULL && gcap_scratch_user_stream(user) != stream);
   return user;
 }
 // Takes a user with nothing to its name, and no stream any more, off the list.
-void scratch_remove_stream(gcap_scratch_t* scratch, scratch_stream_t* user);
+void gcap_scratch_remove_stream(gcap_scratch_t* scratch, gcap_scratch_stream_t* user);
 // Frees what is known of the streams; the arena ends.
-void scratch_free_streams(gcap_scratch_t* scratch);
+void gcap_scratch_free_streams(gcap_scratch_t* scratch);
 
 // Blocks handed out, and their bytes.
-uint64_t scratch_num_live_of_all(const gcap_scratch_t* scratch);
-uint64_t scratch_in_use_bytes(const gcap_scratch_t* scratch);
+uint64_t gcap_scratch_num_live_of_all(const gcap_scratch_t* scratch);
+uint64_t gcap_scratch_in_use_bytes(const gcap_scratch_t* scratch);
 // Brings the arena's own peak up to date with those of the streams, which start anew.
-void scratch_fold_peaks(gcap_scratch_t* scratch);
+void gcap_scratch_fold_peaks(gcap_scratch_t* scratch);
 
 // --- front.c --------------------------------------------------------------------------------------------------------
 
 // For a stream that is new.
-void scratch_front_init(scratch_stream_t* user);
+void gcap_scratch_front_init(gcap_scratch_stream_t* user);
 // Moves a stream's cached blocks to its pool, joined with their neighbours. Called with the stream's lock.
-void scratch_flush(gcap_scratch_t* scratch, scratch_stream_t* user);
-void scratch_flush_all(gcap_scratch_t* scratch);
+void gcap_scratch_flush(gcap_scratch_t* scratch, gcap_scratch_stream_t* user);
+void gcap_scratch_flush_all(gcap_scratch_t* scratch);
 // Makes a detached block a live one of `user`, and back. Called with the stream's lock.
-void scratch_mark_live(scratch_stream_t* user, size_t requested_bytes, scratch_block_t* block);
-void scratch_mark_free(scratch_stream_t* user, scratch_block_t* block);
+void gcap_scratch_mark_live(gcap_scratch_stream_t* user, size_t requested_bytes, gcap_scratch_block_t* block);
+void gcap_scratch_mark_free(gcap_scratch_stream_t* user, gcap_scratch_block_t* block);
 
 // --- scratch.c ------------------------------------------------------------------------------------------------------
 
 // Grows by what captures lacked, so that their next try succeeds. If that fails the deficit is forgotten: the next
 // capture will report it again, and the caller is not to blame. Lets go of the arena.
-void scratch_make_up_deficit(gcap_scratch_t* scratch);
+void gcap_scratch_make_up_deficit(gcap_scratch_t* scratch);
 // Allocation and free in all other cases. Hold nothing.
-gcap_status_t scratch_alloc_slowly(gcap_scratch_t* scratch, size_t bytes, gcap_stream_t* stream,
-                                   void** out_ptr) GCAP_NODISCARD;
-gcap_status_t scratch_free_slowly(gcap_scratch_t* scratch, void* ptr) GCAP_NODISCARD;
+gcap_status_t gcap_scratch_alloc_slowly(gcap_scratch_t* scratch, size_t bytes, gcap_stream_t* stream,
+                                        void** out_ptr) GCAP_NODISCARD;
+gcap_status_t gcap_scratch_free_slowly(gcap_scratch_t* scratch, void* ptr) GCAP_NODISCARD;
 // Allocation for no stream; with `reserved`, of a region of its own.
-gcap_status_t scratch_alloc_untagged(gcap_scratch_t* scratch, size_t bytes, bool reserved,
-                                     void** out_ptr) GCAP_NODISCARD;
+gcap_status_t gcap_scratch_alloc_untagged(gcap_scratch_t* scratch, size_t bytes, bool reserved,
+                                          void** out_ptr) GCAP_NODISCARD;
 
 // --- region.c -------------------------------------------------------------------------------------------------------
 
 // A region of one untagged block, which is in no pool yet. Holds nothing.
-gcap_status_t scratch_region_create(gcap_scratch_t* scratch, void* base, size_t bytes, scratch_block_t* block,
-                                    scratch_region_t** out_region) GCAP_NODISCARD;
+gcap_status_t gcap_scratch_region_create(gcap_scratch_t* scratch, void* base, size_t bytes, gcap_scratch_block_t* block,
+                                         gcap_scratch_region_t** out_region) GCAP_NODISCARD;
 // Frees the region's description. It consists of one block, which is in no pool.
-void scratch_region_destroy(gcap_scratch_t* scratch, scratch_region_t* region);
+void gcap_scratch_region_destroy(gcap_scratch_t* scratch, gcap_scratch_region_t* region);
 
 // A block struct, for a stream or, with NULL, for none; NULL when there is no memory.
-scratch_block_t* scratch_block_new(gcap_scratch_t* scratch, scratch_stream_t* user);
+gcap_scratch_block_t* gcap_scratch_block_new(gcap_scratch_t* scratch, gcap_scratch_stream_t* user);
 // Gives one back. With a user its lock is enough.
-void scratch_block_recycle(gcap_scratch_t* scratch, scratch_stream_t* user, scratch_block_t* block);
-void scratch_free_blocks(gcap_scratch_t* scratch);
+void gcap_scratch_block_recycle(gcap_scratch_t* scratch, gcap_scratch_stream_t* user, gcap_scratch_block_t* block);
+void gcap_scratch_free_blocks(gcap_scratch_t* scratch);
 
 // The region of an address; NULL when there is none.
-scratch_region_t* scratch_find_region(const gcap_scratch_t* scratch, const void* ptr);
+gcap_scratch_region_t* gcap_scratch_find_region(const gcap_scratch_t* scratch, const void* ptr);
 // The live block that starts at `ptr`.
 //   INVALID_ARGUMENT  there is none, and why
-gcap_status_t scratch_find_live(gcap_scratch_t* scratch, void* ptr, scratch_block_t** out_block) GCAP_NODISCARD;
+gcap_status_t gcap_scratch_find_live(gcap_scratch_t* scratch, void* ptr,
+                                     gcap_scratch_block_t** out_block) GCAP_NODISCARD;
 
 // The pool that a free block belongs to.
-scratch_pool_t* scratch_pool_of(gcap_scratch_t* scratch, const scratch_block_t* block);
+gcap_scratch_pool_t* gcap_scratch_pool_of(gcap_scratch_t* scratch, const gcap_scratch_block_t* block);
 // Takes `bytes` of a free block out of its pool; what it has too much stays there as another block.
 //   RESOURCE_EXHAUSTED  no host memory; the block is still in its pool
-gcap_status_t scratch_detach(gcap_scratch_t* scratch, size_t bytes, scratch_block_t** block) GCAP_NODISCARD;
+gcap_status_t gcap_scratch_detach(gcap_scratch_t* scratch, size_t bytes, gcap_scratch_block_t** block) GCAP_NODISCARD;
 // The same; they are the lowest of the block.
-gcap_status_t scratch_detach_bottom(gcap_scratch_t* scratch, scratch_block_t* block, size_t bytes) GCAP_NODISCARD;
+gcap_status_t gcap_scratch_detach_bottom(gcap_scratch_t* scratch, gcap_scratch_block_t* block,
+                                         size_t bytes) GCAP_NODISCARD;
 // The same for a block of `user`, whose lock is enough. NULL when that would need host memory.
-scratch_block_t* scratch_detach_own(scratch_stream_t* user, scratch_block_t* block, size_t bytes);
+gcap_scratch_block_t* gcap_scratch_detach_own(gcap_scratch_stream_t* user, gcap_scratch_block_t* block, size_t bytes);
 // Puts a free block into its pool, merged with the neighbours that carry the same mark; gives the block it became.
-scratch_block_t* scratch_put(gcap_scratch_t* scratch, scratch_block_t* block);
+gcap_scratch_block_t* gcap_scratch_put(gcap_scratch_t* scratch, gcap_scratch_block_t* block);
 // The same for a block of `user`, whose lock is enough.
-void scratch_put_own(gcap_scratch_t* scratch, scratch_stream_t* user, scratch_block_t* block);
+void gcap_scratch_put_own(gcap_scratch_t* scratch, gcap_scratch_stream_t* user, gcap_scratch_block_t* block);
 // Joins a block and its upper neighbour, both in no pool. The mark of the lower one stays, with the later sync id.
-void scratch_merge_upper(gcap_scratch_t* scratch, scratch_block_t* block);
+void gcap_scratch_merge_upper(gcap_scratch_t* scratch, gcap_scratch_block_t* block);
 
 // --- upstream.c -----------------------------------------------------------------------------------------------------
 
 // Bytes held from upstream, with those on their way.
-size_t scratch_held_bytes(const gcap_scratch_t* scratch);
+size_t gcap_scratch_held_bytes(const gcap_scratch_t* scratch);
 // Gets a region of at least `bytes`; gives its one block, which is in its pool. Lets go of the arena.
-gcap_status_t scratch_grow(gcap_scratch_t* scratch, size_t bytes, scratch_block_t** out_block) GCAP_NODISCARD;
+gcap_status_t gcap_scratch_grow(gcap_scratch_t* scratch, size_t bytes, gcap_scratch_block_t** out_block) GCAP_NODISCARD;
 // The same; with `reserved`, a region of just that size for gcap_allocator_reserve. *out_is_short tells whether it was
 // the limit, or upstream's lack of memory, that failed it: then it helps to give something back.
-gcap_status_t scratch_get_region(gcap_scratch_t* scratch, size_t bytes, bool reserved, scratch_block_t** out_block,
-                                 bool* out_is_short) GCAP_NODISCARD;
+gcap_status_t gcap_scratch_get_region(gcap_scratch_t* scratch, size_t bytes, bool reserved,
+                                      gcap_scratch_block_t** out_block, bool* out_is_short) GCAP_NODISCARD;
 // Gives every region that is one untagged block back upstream; those that upstream refuses stay. Lets go of the arena.
-gcap_status_t scratch_give_back_idle(gcap_scratch_t* scratch) GCAP_NODISCARD;
+gcap_status_t gcap_scratch_give_back_idle(gcap_scratch_t* scratch) GCAP_NODISCARD;
 // Gives a reserved region back upstream, whose block is in no pool. When upstream refuses, it stays as it was. Lets go
 // of the arena.
-gcap_status_t scratch_give_back_reserved(gcap_scratch_t* scratch, scratch_region_t* region) GCAP_NODISCARD;
+gcap_status_t gcap_scratch_give_back_reserved(gcap_scratch_t* scratch, gcap_scratch_region_t* region) GCAP_NODISCARD;
 
 // --- place.c --------------------------------------------------------------------------------------------------------
 
 // Takes the tag off every block whose stream is known to have finished with it, so that its region may be idle; without
 // `all` not of streams whose capture counts on what they have.
-void scratch_settle(gcap_scratch_t* scratch, bool all);
+void gcap_scratch_settle(gcap_scratch_t* scratch, bool all);
 // Takes the tag of `user` off all its blocks.
-void scratch_untag(gcap_scratch_t* scratch, scratch_stream_t* user);
+void gcap_scratch_untag(gcap_scratch_t* scratch, gcap_scratch_stream_t* user);
 // Detaches the `bytes` that `user` asked for, or all where that is not much more, from a free block of at least so
 // many.
-gcap_status_t scratch_take(gcap_scratch_t* scratch, scratch_stream_t* user, size_t bytes,
-                           scratch_block_t** block) GCAP_NODISCARD;
+gcap_status_t gcap_scratch_take(gcap_scratch_t* scratch, gcap_scratch_stream_t* user, size_t bytes,
+                                gcap_scratch_block_t** block) GCAP_NODISCARD;
 // Free memory.
-typedef struct scratch_supply {
+typedef struct gcap_scratch_supply {
   size_t bytes, longest_bytes;  // together, and in a row
-} scratch_supply_t;
+} gcap_scratch_supply_t;
 // What `user` may have, or only what carries its tag or is in its open reservation.
-scratch_supply_t scratch_count_supply(const gcap_scratch_t* scratch, const scratch_stream_t* user, bool own);
+gcap_scratch_supply_t gcap_scratch_count_supply(const gcap_scratch_t* scratch, const gcap_scratch_stream_t* user,
+                                                bool own);
 // A free block of at least `bytes` that `user` may have and that is not its own; NULL when there is none.
-scratch_block_t* scratch_find_elsewhere(gcap_scratch_t* scratch, const scratch_stream_t* user, size_t bytes);
+gcap_scratch_block_t* gcap_scratch_find_elsewhere(gcap_scratch_t* scratch, const gcap_scratch_stream_t* user,
+                                                  size_t bytes);
 // Makes `bytes` of a free block that `user` may have its own.
-gcap_status_t scratch_claim(gcap_scratch_t* scratch, scratch_stream_t* user, scratch_block_t* block,
-                            size_t bytes) GCAP_NODISCARD;
+gcap_status_t gcap_scratch_claim(gcap_scratch_t* scratch, gcap_scratch_stream_t* user, gcap_scratch_block_t* block,
+                                 size_t bytes) GCAP_NODISCARD;
 // Detaches a block of `bytes` that `user` may have now, and gives it to the open reservation if there is one. NULL when
 // there is no such block.
-gcap_status_t scratch_place(gcap_scratch_t* scratch, scratch_stream_t* user, size_t bytes,
-                            scratch_block_t** out_block) GCAP_NODISCARD;
+gcap_status_t gcap_scratch_place(gcap_scratch_t* scratch, gcap_scratch_stream_t* user, size_t bytes,
+                                 gcap_scratch_block_t** out_block) GCAP_NODISCARD;
 
 // --- untagged.c -----------------------------------------------------------------------------------------------------
 
-void scratch_nobody_init(gcap_scratch_t* scratch);
-static inline bool scratch_is_nobody(const gcap_scratch_t* scratch, const scratch_stream_t* user) {
+void gcap_scratch_nobody_init(gcap_scratch_t* scratch);
+static inline bool gcap_scratch_is_nobody(const gcap_scratch_t* scratch, const gcap_scratch_stream_t* user) {
   return user == &scratch->nobody;
 }
 // Counts a block of nobody's as free, and back.
-void scratch_nobody_freed(gcap_scratch_t* scratch, scratch_block_t* block);
-void scratch_nobody_kept(gcap_scratch_t* scratch, scratch_block_t* block);
+void gcap_scratch_nobody_freed(gcap_scratch_t* scratch, gcap_scratch_block_t* block);
+void gcap_scratch_nobody_kept(gcap_scratch_t* scratch, gcap_scratch_block_t* block);
 // Waits for the device, if no capture forbids it: then what was freed for nobody until now is free for all. False when
 // that was not so. Lets go of the arena.
 //   CUDA_ERROR  the runtime refused; the blocks stay as they were
-gcap_status_t scratch_wait_for_device(gcap_scratch_t* scratch, bool* out_waited) GCAP_NODISCARD;
+gcap_status_t gcap_scratch_wait_for_device(gcap_scratch_t* scratch, bool* out_waited) GCAP_NODISCARD;
 // Whether `bytes` would lie in one piece once the device was waited for.
-bool scratch_wait_would_help(const gcap_scratch_t* scratch, size_t bytes);
+bool gcap_scratch_wait_would_help(const gcap_scratch_t* scratch, size_t bytes);
 
 // The point of a user's timeline that comes next: all that was done until now comes before it.
-static inline uint64_t scratch_next_point(const gcap_scratch_t* scratch, const scratch_stream_t* user) {
-  if (scratch_is_nobody(scratch, user)) return scratch->num_device_waits + 1;
-  return gcap_stream_sync_id(scratch_user_stream(user)) + 1;
+static inline uint64_t gcap_scratch_next_point(const gcap_scratch_t* scratch, const gcap_scratch_stream_t* user) {
+  if (gcap_scratch_is_nobody(scratch, user)) return scratch->num_device_waits + 1;
+  return gcap_stream_sync_id(gcap_scratch_user_stream(user)) + 1;
 }
 
 // --- orphans.c ------------------------------------------------------------------------------------------------------
 
 // A stream is about to be destroyed. Holds nothing.
-void scratch_stream_ends(gcap_stream_watch_t* watch, gcap_stream_t* stream);
+void gcap_scratch_stream_ends(gcap_stream_watch_t* watch, gcap_stream_t* stream);
 
 // --- ladder.c -------------------------------------------------------------------------------------------------------
 
-typedef struct scratch_request {
-  scratch_stream_t* user;
+typedef struct gcap_scratch_request {
+  gcap_scratch_stream_t* user;
   size_t bytes;           // whole granules
   bool reserved;          // a region of its own
   bool anew;              // what is free is not enough, so it must grow
   gcap_status_t trouble;  // of a request that succeeded: what failed on the way
-} scratch_request_t;
+} gcap_scratch_request_t;
 
 // Gets a detached block, by growing if need be, and by giving back what can be spared if that fails. Lets go of the
 // arena.
-gcap_status_t scratch_obtain(gcap_scratch_t* scratch, scratch_request_t* request,
-                             scratch_block_t** out_block) GCAP_NODISCARD;
+gcap_status_t gcap_scratch_obtain(gcap_scratch_t* scratch, gcap_scratch_request_t* request,
+                                  gcap_scratch_block_t** out_block) GCAP_NODISCARD;
 // Logs and forgets the trouble of a request. Holds nothing.
-void scratch_log_trouble(scratch_request_t* request);
+void gcap_scratch_log_trouble(gcap_scratch_request_t* request);
 
 // --- report.c -------------------------------------------------------------------------------------------------------
 
 // gcap_scratch_describe with `separator` between the parts.
-int scratch_describe_held(const gcap_scratch_t* scratch, const char* separator, char* out_text, size_t text_bytes);
+int gcap_scratch_describe_held(const gcap_scratch_t* scratch, const char* separator, char* out_text, size_t text_bytes);
 
 // --- allocator_view.c -----------------------------------------------------------------------------------------------
 
-gcap_status_t scratch_view_create(gcap_scratch_t* scratch) GCAP_NODISCARD;
+gcap_status_t gcap_scratch_view_create(gcap_scratch_t* scratch) GCAP_NODISCARD;
 
 // --- reservation.c --------------------------------------------------------------------------------------------------
 
 // Makes a block that is in no pool the reservation's, if it is not yet.
-void scratch_reservation_adopt(gcap_scratch_reservation_t* reservation, scratch_block_t* block);
+void gcap_scratch_reservation_adopt(gcap_scratch_reservation_t* reservation, gcap_scratch_block_t* block);
 // Lets `other` last as long as the open one.
 //   RESOURCE_EXHAUSTED   no host memory
 //   FAILED_PRECONDITION  `other` lasts as long as this one already
-gcap_status_t scratch_reservation_keep(gcap_scratch_reservation_t* open,
-                                       gcap_scratch_reservation_t* other) GCAP_NODISCARD;
+gcap_status_t gcap_scratch_reservation_keep(gcap_scratch_reservation_t* open,
+                                            gcap_scratch_reservation_t* other) GCAP_NODISCARD;
 
 #endif  // GCAP_LIB_SCRATCH_ARENA_H_

@@ -11,23 +11,23 @@
 
 #include <stdlib.h>
 
-#include "lib/base/thread_state.h"
+#include "lib/base/capture_hooks.h"
 
 // --- Life -----------------------------------------------------------------------------------------------------------
 
-gcap_status_t scratch_debug_create(const gcap_scratch_options_t* options, const gcap_allocator_t* upstream,
-                                   scratch_debug_t** out_debug) {
+gcap_status_t gcap_scratch_debug_create(const gcap_scratch_options_t* options, const gcap_allocator_t* upstream,
+                                        gcap_scratch_debug_t** out_debug) {
   *out_debug = NULL;
   if (!options->red_zones && !options->poison_on_free && options->recorded_operations == 0 &&
       options->on_event == NULL) {
     return NULL;
   }
-  scratch_debug_t* debug = calloc(1, sizeof(*debug));
+  gcap_scratch_debug_t* debug = calloc(1, sizeof(*debug));
   if (debug == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for scratch's debug options");
   debug->red_zones = options->red_zones;
   debug->to_host = gcap_allocator_device(upstream) < 0 ? cudaMemcpyHostToHost : cudaMemcpyDeviceToHost;
   debug->poison_on_free = options->poison_on_free;
-  gcap_status_t status = scratch_record_create(debug, options->recorded_operations);
+  gcap_status_t status = gcap_scratch_record_create(debug, options->recorded_operations);
   if (status != NULL) {
     free(debug);
     return status;
@@ -36,7 +36,7 @@ gcap_status_t scratch_debug_create(const gcap_scratch_options_t* options, const 
   return NULL;
 }
 
-void scratch_debug_destroy(scratch_debug_t* debug) {
+void gcap_scratch_debug_destroy(gcap_scratch_debug_t* debug) {
   if (debug == NULL) return;
   free(debug->calls);
   free(debug);
@@ -45,32 +45,33 @@ void scratch_debug_destroy(scratch_debug_t* debug) {
 // --- What is handed out ---------------------------------------------------------------------------------------------
 
 // The link to the tenant at an address, or to the end of its bucket.
-static scratch_tenant_t** find_tenant(scratch_debug_t* debug, const void* ptr) {
-  scratch_tenant_t** link = &debug->tenants[(uintptr_t)ptr / SCRATCH_GRANULE_BYTES % SCRATCH_DEBUG_BUCKETS];
+static gcap_scratch_tenant_t** find_tenant(gcap_scratch_debug_t* debug, const void* ptr) {
+  gcap_scratch_tenant_t** link =
+      &debug->tenants[(uintptr_t)ptr / GCAP_SCRATCH_GRANULE_BYTES % GCAP_SCRATCH_DEBUG_BUCKETS];
   while (*link != NULL && (*link)->ptr != ptr) link = &(*link)->next;
   return link;
 }
 
-static void add_tenant(scratch_debug_t* debug, scratch_tenant_t* tenant) {
-  scratch_tenant_t** link = find_tenant(debug, tenant->ptr);
+static void add_tenant(gcap_scratch_debug_t* debug, gcap_scratch_tenant_t* tenant) {
+  gcap_scratch_tenant_t** link = find_tenant(debug, tenant->ptr);
   tenant->next = *link;
   *link = tenant;
 }
 
-static gcap_status_t fence(const scratch_debug_t* debug, scratch_tenant_t* tenant) {
+static gcap_status_t fence(const gcap_scratch_debug_t* debug, gcap_scratch_tenant_t* tenant) {
   if (!debug->red_zones || tenant->stream == NULL) return NULL;
-  GCAP_RETURN_IF_ERROR(scratch_is_capturing(tenant->stream, &tenant->captured));
-  return scratch_zones_write(tenant);
+  GCAP_RETURN_IF_ERROR(gcap_scratch_is_capturing(tenant->stream, &tenant->captured));
+  return gcap_scratch_zones_write(tenant);
 }
 
-gcap_status_t scratch_debug_note_alloc(gcap_scratch_t* scratch, void* ptr, size_t requested_bytes,
-                                       gcap_stream_t* stream, gcap_allocator_event_t* out_event) {
-  scratch_debug_t* debug = scratch->debug;
+gcap_status_t gcap_scratch_debug_note_alloc(gcap_scratch_t* scratch, void* ptr, size_t requested_bytes,
+                                            gcap_stream_t* stream, gcap_allocator_event_t* out_event) {
+  gcap_scratch_debug_t* debug = scratch->debug;
   *out_event = (gcap_allocator_event_t){0};
   if (debug == NULL) return NULL;
-  scratch_tenant_t* tenant = malloc(sizeof(*tenant));
+  gcap_scratch_tenant_t* tenant = malloc(sizeof(*tenant));
   if (tenant == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to note a scratch block");
-  *tenant = (scratch_tenant_t){.ptr = ptr, .bytes = requested_bytes, .stream = stream};
+  *tenant = (gcap_scratch_tenant_t){.ptr = ptr, .bytes = requested_bytes, .stream = stream};
   gcap_status_t status = fence(debug, tenant);
   if (status != NULL) {
     free(tenant);
@@ -78,7 +79,7 @@ gcap_status_t scratch_debug_note_alloc(gcap_scratch_t* scratch, void* ptr, size_
   }
   tenant->number = ++debug->num_calls;
   add_tenant(debug, tenant);
-  scratch_record_add(debug, tenant, tenant->number);
+  gcap_scratch_record_add(debug, tenant, tenant->number);
   *out_event = (gcap_allocator_event_t){
       .kind = GCAP_ALLOCATOR_EVENT_ALLOC,
       .sequence = tenant->number,
@@ -92,44 +93,45 @@ gcap_status_t scratch_debug_note_alloc(gcap_scratch_t* scratch, void* ptr, size_
 
 // Looks at a block's zones: now, or in the graph that wrote them. Of those that were written in a graph and are freed
 // outside, or the other way round, nobody knows what they should be.
-static gcap_status_t look_at_zones(const scratch_debug_t* debug, const scratch_tenant_t* tenant,
+static gcap_status_t look_at_zones(const gcap_scratch_debug_t* debug, const gcap_scratch_tenant_t* tenant,
                                    gcap_scratch_reservation_t* reservation, gcap_status_t* out_damage) {
   bool capturing = false;
-  GCAP_RETURN_IF_ERROR(scratch_is_capturing(tenant->stream, &capturing));
+  GCAP_RETURN_IF_ERROR(gcap_scratch_is_capturing(tenant->stream, &capturing));
   if (capturing != tenant->captured) return NULL;
-  if (capturing) return reservation != NULL ? scratch_zones_capture(reservation, tenant) : NULL;
-  return gcap_thread_captures() ? NULL : scratch_zones_check(debug, tenant, out_damage);
+  if (capturing) return reservation != NULL ? gcap_scratch_zones_capture(reservation, tenant) : NULL;
+  return gcap_thread_captures() ? NULL : gcap_scratch_zones_check(debug, tenant, out_damage);
 }
 
 // The poison comes last: where the zones cannot be read the block stays handed out, as it was.
-static gcap_status_t inspect(const scratch_debug_t* debug, const scratch_tenant_t* tenant,
+static gcap_status_t inspect(const gcap_scratch_debug_t* debug, const gcap_scratch_tenant_t* tenant,
                              gcap_scratch_reservation_t* reservation, gcap_status_t* out_damage) {
   if (tenant->stream == NULL) return NULL;
   if (debug->red_zones) GCAP_RETURN_IF_ERROR(look_at_zones(debug, tenant, reservation, out_damage));
   if (!debug->poison_on_free) return NULL;
-  gcap_status_t status = scratch_poison(tenant);
+  gcap_status_t status = gcap_scratch_poison(tenant);
   if (status == NULL) return NULL;
   gcap_status_free(*out_damage);  // it is found again when the block is freed again
   *out_damage = NULL;
   return status;
 }
 
-gcap_status_t scratch_debug_begin_free(gcap_scratch_t* scratch, const scratch_block_t* block,
-                                       scratch_tenant_t** out_tenant, gcap_status_t* out_damage) {
-  scratch_debug_t* debug = scratch->debug;
+gcap_status_t gcap_scratch_debug_begin_free(gcap_scratch_t* scratch, const gcap_scratch_block_t* block,
+                                            gcap_scratch_tenant_t** out_tenant, gcap_status_t* out_damage) {
+  gcap_scratch_debug_t* debug = scratch->debug;
   *out_tenant = NULL;
   *out_damage = NULL;
   if (debug == NULL) return NULL;
-  scratch_tenant_t** link = find_tenant(debug, scratch_block_base(block) + scratch_zone_bytes(scratch));
-  scratch_tenant_t* tenant = *link;
-  GCAP_RETURN_IF_ERROR(inspect(debug, tenant, scratch_block_reservation(block), out_damage));
+  gcap_scratch_tenant_t** link = find_tenant(debug, gcap_scratch_block_base(block) + gcap_scratch_zone_bytes(scratch));
+  gcap_scratch_tenant_t* tenant = *link;
+  GCAP_RETURN_IF_ERROR(inspect(debug, tenant, gcap_scratch_block_reservation(block), out_damage));
   *link = tenant->next;
   *out_tenant = tenant;
   return NULL;
 }
 
-void scratch_debug_end_free(gcap_scratch_t* scratch, scratch_tenant_t* tenant, gcap_allocator_event_t* out_event) {
-  scratch_debug_t* debug = scratch->debug;
+void gcap_scratch_debug_end_free(gcap_scratch_t* scratch, gcap_scratch_tenant_t* tenant,
+                                 gcap_allocator_event_t* out_event) {
+  gcap_scratch_debug_t* debug = scratch->debug;
   *out_event = (gcap_allocator_event_t){0};
   if (tenant == NULL) return;
   *out_event = (gcap_allocator_event_t){
@@ -139,18 +141,18 @@ void scratch_debug_end_free(gcap_scratch_t* scratch, scratch_tenant_t* tenant, g
       .bytes = tenant->bytes,
       .ptr = tenant->ptr,
   };
-  scratch_record_add(debug, tenant, out_event->sequence);
+  gcap_scratch_record_add(debug, tenant, out_event->sequence);
   free(tenant);
 }
 
-void scratch_debug_undo_free(gcap_scratch_t* scratch, scratch_tenant_t* tenant) {
+void gcap_scratch_debug_undo_free(gcap_scratch_t* scratch, gcap_scratch_tenant_t* tenant) {
   if (tenant != NULL) add_tenant(scratch->debug, tenant);
 }
 
-void scratch_debug_forget_stream(gcap_scratch_t* scratch, const gcap_stream_t* stream) {
+void gcap_scratch_debug_forget_stream(gcap_scratch_t* scratch, const gcap_stream_t* stream) {
   if (scratch->debug == NULL) return;
-  for (size_t i = 0; i < SCRATCH_DEBUG_BUCKETS; ++i) {
-    for (scratch_tenant_t* tenant = scratch->debug->tenants[i]; tenant != NULL; tenant = tenant->next) {
+  for (size_t i = 0; i < GCAP_SCRATCH_DEBUG_BUCKETS; ++i) {
+    for (gcap_scratch_tenant_t* tenant = scratch->debug->tenants[i]; tenant != NULL; tenant = tenant->next) {
       if (tenant->stream == stream) tenant->stream = NULL;
     }
   }
@@ -159,32 +161,32 @@ void scratch_debug_forget_stream(gcap_scratch_t* scratch, const gcap_stream_t* s
 // --- Validation -----------------------------------------------------------------------------------------------------
 
 // What is wrong with the zones of a block that is handed out.
-static gcap_status_t validate_tenant(const scratch_debug_t* debug, const scratch_tenant_t* tenant) {
+static gcap_status_t validate_tenant(const gcap_scratch_debug_t* debug, const gcap_scratch_tenant_t* tenant) {
   bool capturing = false;
   gcap_status_t damage = NULL;
   if (tenant->stream == NULL || tenant->captured) return NULL;
-  GCAP_RETURN_IF_ERROR(scratch_is_capturing(tenant->stream, &capturing));
-  if (!capturing) GCAP_RETURN_IF_ERROR(scratch_zones_check(debug, tenant, &damage));
+  GCAP_RETURN_IF_ERROR(gcap_scratch_is_capturing(tenant->stream, &capturing));
+  if (!capturing) GCAP_RETURN_IF_ERROR(gcap_scratch_zones_check(debug, tenant, &damage));
   return damage;
 }
 
 static gcap_status_t validate_graphs(const gcap_scratch_t* scratch) {
   for (const gcap_scratch_reservation_t* r = scratch->reservations; r != NULL; r = r->next) {
     bool capturing = false;
-    if (scratch_user_stream(r->user) == NULL) continue;  // it was destroyed
-    GCAP_RETURN_IF_ERROR(scratch_is_capturing(scratch_user_stream(r->user), &capturing));
-    if (!capturing) GCAP_RETURN_IF_ERROR(scratch_zones_check_copies(scratch->debug, r));
+    if (gcap_scratch_user_stream(r->user) == NULL) continue;  // it was destroyed
+    GCAP_RETURN_IF_ERROR(gcap_scratch_is_capturing(gcap_scratch_user_stream(r->user), &capturing));
+    if (!capturing) GCAP_RETURN_IF_ERROR(gcap_scratch_zones_check_copies(scratch->debug, r));
   }
   return NULL;
 }
 
-gcap_status_t scratch_debug_validate(gcap_scratch_t* scratch, size_t num_live) {
-  const scratch_debug_t* debug = scratch->debug;
+gcap_status_t gcap_scratch_debug_validate(gcap_scratch_t* scratch, size_t num_live) {
+  const gcap_scratch_debug_t* debug = scratch->debug;
   if (debug == NULL) return NULL;
   const bool reads_zones = debug->red_zones && !gcap_thread_captures();
   size_t num_tenants = 0;
-  for (size_t i = 0; i < SCRATCH_DEBUG_BUCKETS; ++i) {
-    for (const scratch_tenant_t* tenant = debug->tenants[i]; tenant != NULL; tenant = tenant->next) {
+  for (size_t i = 0; i < GCAP_SCRATCH_DEBUG_BUCKETS; ++i) {
+    for (const gcap_scratch_tenant_t* tenant = debug->tenants[i]; tenant != NULL; tenant = tenant->next) {
       ++num_tenants;
       if (reads_zones) GCAP_RETURN_IF_ERROR(validate_tenant(debug, tenant));
     }
@@ -198,13 +200,13 @@ gcap_status_t scratch_debug_validate(gcap_scratch_t* scratch, size_t num_live) {
 
 // --- Events ---------------------------------------------------------------------------------------------------------
 
-void scratch_debug_note_trim(gcap_scratch_t* scratch, gcap_allocator_event_t* out_event) {
+void gcap_scratch_debug_note_trim(gcap_scratch_t* scratch, gcap_allocator_event_t* out_event) {
   *out_event = (gcap_allocator_event_t){0};
   if (scratch->debug == NULL) return;
   *out_event = (gcap_allocator_event_t){.kind = GCAP_ALLOCATOR_EVENT_TRIM, .sequence = ++scratch->debug->num_calls};
 }
 
-void scratch_debug_report(gcap_scratch_t* scratch, const gcap_allocator_event_t* event) {
+void gcap_scratch_debug_report(gcap_scratch_t* scratch, const gcap_allocator_event_t* event) {
   if (event->sequence == 0 || scratch->options.on_event == NULL) return;
   scratch->options.on_event(scratch->options.user, event);
 }

@@ -13,7 +13,8 @@
 
 #include <string.h>
 
-#include "lib/base/thread_state.h"
+#include "lib/base/capture_hooks.h"
+#include "lib/internal/run_trace.h"
 #include "lib/scratch/arena.h"
 
 // Blocks of a cache bin that are looked at for the size: in the steady state it is among the last freed.
@@ -26,12 +27,12 @@ enum { kFirstCredit = 8, kMaxCredit = 64, kCreditOfHit = 2, kTryOneIn = 16 };
 
 // --- The cache ------------------------------------------------------------------------------------------------------
 
-static scratch_block_t* take_cached(const gcap_scratch_t* scratch, scratch_stream_t* user, size_t bytes) {
-  unsigned bin = scratch_pool_bin(bytes);
-  scratch_block_t** link = &user->cache[bin];
+static gcap_scratch_block_t* take_cached(const gcap_scratch_t* scratch, gcap_scratch_stream_t* user, size_t bytes) {
+  unsigned bin = gcap_scratch_pool_bin(bytes);
+  gcap_scratch_block_t** link = &user->cache[bin];
   for (int looks = 0; *link != NULL && looks < kCacheLooks; link = &(*link)->next, ++looks) {
-    scratch_block_t* block = *link;
-    if (!scratch_fits_whole(scratch, block, bytes)) continue;
+    gcap_scratch_block_t* block = *link;
+    if (!gcap_scratch_fits_whole(scratch, block, bytes)) continue;
     *link = block->next;
     --user->num_cached;
     if (user->cache_credit[bin] < kMaxCredit) user->cache_credit[bin] += kCreditOfHit;
@@ -40,56 +41,57 @@ static scratch_block_t* take_cached(const gcap_scratch_t* scratch, scratch_strea
   return NULL;
 }
 
-static bool put_cached(scratch_stream_t* user, scratch_block_t* block) {
-  unsigned bin = scratch_pool_bin(block->bytes);
-  if (bin >= SCRATCH_NUM_CACHE_BINS) return false;
+static bool put_cached(gcap_scratch_stream_t* user, gcap_scratch_block_t* block) {
+  unsigned bin = gcap_scratch_pool_bin(block->bytes);
+  if (bin >= GCAP_SCRATCH_NUM_CACHE_BINS) return false;
   if (user->cache_credit[bin] == 0 && user->num_frees % kTryOneIn != 0) return false;
-  scratch_block_set_mark(block, (uintptr_t)user | SCRATCH_CACHED);
+  gcap_scratch_block_set_mark(block, (uintptr_t)user | GCAP_SCRATCH_CACHED);
   block->next = user->cache[bin];
   user->cache[bin] = block;
   ++user->num_cached;
   return true;
 }
 
-void scratch_front_init(scratch_stream_t* user) {
+void gcap_scratch_front_init(gcap_scratch_stream_t* user) {
   memset(user->cache_credit, kFirstCredit, sizeof(user->cache_credit));
 }
 
-void scratch_flush(gcap_scratch_t* scratch, scratch_stream_t* user) {
+void gcap_scratch_flush(gcap_scratch_t* scratch, gcap_scratch_stream_t* user) {
   for (unsigned bin = 0; user->num_cached > 0; ++bin) {
     while (user->cache[bin] != NULL) {
-      scratch_block_t* block = user->cache[bin];
+      gcap_scratch_block_t* block = user->cache[bin];
       user->cache[bin] = block->next;
       --user->num_cached;
       user->cache_credit[bin] -= user->cache_credit[bin] > 1 ? 2 : user->cache_credit[bin];
-      scratch_block_set_mark(block, (uintptr_t)user | SCRATCH_FREE);
-      scratch_put_own(scratch, user, block);
+      gcap_scratch_block_set_mark(block, (uintptr_t)user | GCAP_SCRATCH_FREE);
+      gcap_scratch_put_own(scratch, user, block);
     }
   }
 }
 
-void scratch_flush_all(gcap_scratch_t* scratch) {
-  for (scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) scratch_flush(scratch, user);
+void gcap_scratch_flush_all(gcap_scratch_t* scratch) {
+  for (gcap_scratch_stream_t* user = scratch->streams; user != NULL; user = user->next)
+    gcap_scratch_flush(scratch, user);
 }
 
 // --- The pool -------------------------------------------------------------------------------------------------------
 
 // A block of the pool of at least `bytes`: the last freed of its own bin, or one of a higher bin, where all are large
 // enough. Only when there is none is the rest of the own bin worth its cache misses.
-static scratch_block_t* find_own(const scratch_pool_t* pool, size_t bytes) {
-  const unsigned bin = scratch_pool_bin(bytes);
-  scratch_block_t* block = pool->bins[bin];
+static gcap_scratch_block_t* find_own(const gcap_scratch_pool_t* pool, size_t bytes) {
+  const unsigned bin = gcap_scratch_pool_bin(bytes);
+  gcap_scratch_block_t* block = pool->bins[bin];
   if (block != NULL && block->bytes >= bytes) return block;
-  const unsigned higher = scratch_pool_next_bin(pool, bin + 1);
-  if (higher < SCRATCH_NUM_BINS) return pool->bins[higher];
+  const unsigned higher = gcap_scratch_pool_next_bin(pool, bin + 1);
+  if (higher < GCAP_SCRATCH_NUM_BINS) return pool->bins[higher];
   while (block != NULL && block->bytes < bytes) block = block->next;
   return block;
 }
 
 // --- Allocation and free --------------------------------------------------------------------------------------------
 
-void scratch_mark_live(scratch_stream_t* user, size_t requested_bytes, scratch_block_t* block) {
-  scratch_block_set_state(block, SCRATCH_LIVE);
+void gcap_scratch_mark_live(gcap_scratch_stream_t* user, size_t requested_bytes, gcap_scratch_block_t* block) {
+  gcap_scratch_block_set_state(block, GCAP_SCRATCH_LIVE);
   block->requested_bytes = requested_bytes;
   ++user->num_allocs;
   user->in_use_bytes += block->bytes;
@@ -98,29 +100,29 @@ void scratch_mark_live(scratch_stream_t* user, size_t requested_bytes, scratch_b
   if (user->max_alloc_bytes < requested_bytes) user->max_alloc_bytes = requested_bytes;
 }
 
-void scratch_mark_free(scratch_stream_t* user, scratch_block_t* block) {
+void gcap_scratch_mark_free(gcap_scratch_stream_t* user, gcap_scratch_block_t* block) {
   ++user->num_frees;
   user->in_use_bytes -= block->bytes;
   user->requested_in_use_bytes -= block->requested_bytes;
-  scratch_block_set_state(block, SCRATCH_FREE);
-  block->used_before = gcap_stream_sync_id(scratch_user_stream(user)) + 1;
+  gcap_scratch_block_set_state(block, GCAP_SCRATCH_FREE);
+  block->used_before = gcap_stream_sync_id(gcap_scratch_user_stream(user)) + 1;
 }
 
-static scratch_block_t* take_from_pool(gcap_scratch_t* scratch, scratch_stream_t* user, size_t bytes) {
-  scratch_block_t* block = find_own(&user->pool, bytes);
+static gcap_scratch_block_t* take_from_pool(gcap_scratch_t* scratch, gcap_scratch_stream_t* user, size_t bytes) {
+  gcap_scratch_block_t* block = find_own(&user->pool, bytes);
   if (block == NULL) return NULL;
-  block = scratch_detach_own(user, block, scratch_fits_whole(scratch, block, bytes) ? block->bytes : bytes);
+  block = gcap_scratch_detach_own(user, block, gcap_scratch_fits_whole(scratch, block, bytes) ? block->bytes : bytes);
   if (block == NULL) return NULL;
-  scratch_pages_set(&scratch->pages, scratch_block_base(block), block);
+  gcap_scratch_pages_set(&scratch->pages, gcap_scratch_block_base(block), block);
   return block;
 }
 
-static scratch_block_t* take(gcap_scratch_t* scratch, scratch_stream_t* user, size_t bytes) {
-  scratch_block_t* block = NULL;
-  if (bytes <= SCRATCH_MAX_CACHED_BYTES) block = take_cached(scratch, user, bytes);
+static gcap_scratch_block_t* take(gcap_scratch_t* scratch, gcap_scratch_stream_t* user, size_t bytes) {
+  gcap_scratch_block_t* block = NULL;
+  if (bytes <= GCAP_SCRATCH_MAX_CACHED_BYTES) block = take_cached(scratch, user, bytes);
   if (block == NULL) block = take_from_pool(scratch, user, bytes);
   if (block != NULL || user->num_cached == 0) return block;
-  scratch_flush(scratch, user);  // joining also frees the block struct that cutting may have lacked
+  gcap_scratch_flush(scratch, user);  // joining also frees the block struct that cutting may have lacked
   return take_from_pool(scratch, user, bytes);
 }
 
@@ -128,53 +130,54 @@ static scratch_block_t* take(gcap_scratch_t* scratch, scratch_stream_t* user, si
 // from one that had its address before.
 static _Thread_local struct {
   uint64_t number;  // 0: nothing
-  scratch_stream_t* user;
+  gcap_scratch_stream_t* user;
 } last_found;
 
-static scratch_stream_t* find_stream(gcap_scratch_t* scratch, const gcap_stream_t* stream) {
-  if (last_found.number == scratch->number && scratch_user_stream(last_found.user) == stream) return last_found.user;
-  scratch_stream_t* user = scratch_find_stream(scratch, stream);
+static gcap_scratch_stream_t* find_stream(gcap_scratch_t* scratch, const gcap_stream_t* stream) {
+  if (last_found.number == scratch->number && gcap_scratch_user_stream(last_found.user) == stream)
+    return last_found.user;
+  gcap_scratch_stream_t* user = gcap_scratch_find_stream(scratch, stream);
   last_found.number = user == NULL ? 0 : scratch->number;
   last_found.user = user;
   return user;
 }
 
 static void* alloc_own(gcap_scratch_t* scratch, size_t bytes, gcap_stream_t* stream) {
-  size_t rounded = scratch_block_bytes(bytes);
+  size_t rounded = gcap_scratch_block_bytes(bytes);
   if (rounded == 0 || stream == NULL) return NULL;  // nothing was asked for, or it overflows, or an error
   if (gcap_thread_captures() || scratch->debug != NULL) return NULL;
   if (atomic_load_explicit(&scratch->deficit_bytes, memory_order_relaxed) != 0) return NULL;
-  scratch_stream_t* user = find_stream(scratch, stream);
-  atomic_bool* entered = user == NULL ? NULL : scratch_enter(scratch, user);
+  gcap_scratch_stream_t* user = find_stream(scratch, stream);
+  atomic_bool* entered = user == NULL ? NULL : gcap_scratch_enter(scratch, user);
   if (entered == NULL) return NULL;
   void* ptr = NULL;
-  if (user->open == NULL && scratch_user_stream(user) == stream) {
-    scratch_block_t* block = take(scratch, user, rounded);
+  if (user->open == NULL && gcap_scratch_user_stream(user) == stream) {
+    gcap_scratch_block_t* block = take(scratch, user, rounded);
     if (block != NULL) {
-      scratch_mark_live(user, bytes, block);
-      ptr = scratch_block_base(block);
+      gcap_scratch_mark_live(user, bytes, block);
+      ptr = gcap_scratch_block_base(block);
     }
   }
-  scratch_leave(entered);
+  gcap_scratch_leave(entered);
   return ptr;
 }
 
 static bool free_own(gcap_scratch_t* scratch, void* ptr) {
   if (gcap_thread_captures() || scratch->debug != NULL) return false;
-  scratch_block_t* block = scratch_pages_find(&scratch->pages, ptr);
-  const uintptr_t mark = block == NULL ? 0 : scratch_block_mark(block);
-  if ((mark & SCRATCH_MARK_BITS) != SCRATCH_LIVE) return false;
-  scratch_stream_t* user = (scratch_stream_t*)(mark & ~SCRATCH_MARK_BITS);
-  if (scratch_is_nobody(scratch, user)) return false;
-  atomic_bool* entered = scratch_enter(scratch, user);
+  gcap_scratch_block_t* block = gcap_scratch_pages_find(&scratch->pages, ptr);
+  const uintptr_t mark = block == NULL ? 0 : gcap_scratch_block_mark(block);
+  if ((mark & GCAP_SCRATCH_MARK_BITS) != GCAP_SCRATCH_LIVE) return false;
+  gcap_scratch_stream_t* user = (gcap_scratch_stream_t*)(mark & ~GCAP_SCRATCH_MARK_BITS);
+  if (gcap_scratch_is_nobody(scratch, user)) return false;
+  atomic_bool* entered = gcap_scratch_enter(scratch, user);
   if (entered == NULL) return false;
   // Looked at again under the lock: a live block of the user, in no graph, that starts at the address.
-  bool plain = scratch_block_mark(block) == mark && scratch_block_base(block) == ptr && user->open == NULL;
+  bool plain = gcap_scratch_block_mark(block) == mark && gcap_scratch_block_base(block) == ptr && user->open == NULL;
   if (plain) {
-    scratch_mark_free(user, block);
-    if (!put_cached(user, block)) scratch_put_own(scratch, user, block);
+    gcap_scratch_mark_free(user, block);
+    if (!put_cached(user, block)) gcap_scratch_put_own(scratch, user, block);
   }
-  scratch_leave(entered);
+  gcap_scratch_leave(entered);
   return plain;
 }
 
@@ -183,7 +186,7 @@ gcap_status_t gcap_scratch_alloc(gcap_scratch_t* scratch, size_t bytes, gcap_str
   *out_ptr = alloc_own(scratch, bytes, stream);
   if (*out_ptr == NULL) {
     if (bytes == 0) return NULL;
-    status = scratch_alloc_slowly(scratch, bytes, stream, out_ptr);
+    status = gcap_scratch_alloc_slowly(scratch, bytes, stream, out_ptr);
   }
   gcap_trace_allocation(bytes);
   return status;
@@ -191,5 +194,5 @@ gcap_status_t gcap_scratch_alloc(gcap_scratch_t* scratch, size_t bytes, gcap_str
 
 gcap_status_t gcap_scratch_free(gcap_scratch_t* scratch, void* ptr) {
   if (ptr == NULL || free_own(scratch, ptr)) return NULL;
-  return scratch_free_slowly(scratch, ptr);
+  return gcap_scratch_free_slowly(scratch, ptr);
 }

@@ -11,16 +11,16 @@
 #include "lib/scratch/arena.h"
 #include "lib/scratch/debug.h"
 
-static void give_blocks_to_nobody(gcap_scratch_t* scratch, const scratch_stream_t* user) {
+static void give_blocks_to_nobody(gcap_scratch_t* scratch, const gcap_scratch_stream_t* user) {
   for (size_t i = 0; i < scratch->num_regions; ++i) {
-    for (scratch_block_t* block = scratch->regions[i]->first; block != NULL; block = block->upper) {
-      const bool kept = scratch_block_reservation(block) != NULL;
-      if (!kept && scratch_block_user(block) == user) scratch_block_set_user(block, &scratch->nobody);
+    for (gcap_scratch_block_t* block = scratch->regions[i]->first; block != NULL; block = block->upper) {
+      const bool kept = gcap_scratch_block_reservation(block) != NULL;
+      if (!kept && gcap_scratch_block_user(block) == user) gcap_scratch_block_set_user(block, &scratch->nobody);
     }
   }
 }
 
-static void give_reservations_to_nobody(gcap_scratch_t* scratch, scratch_stream_t* user) {
+static void give_reservations_to_nobody(gcap_scratch_t* scratch, gcap_scratch_stream_t* user) {
   user->open = NULL;
   scratch->nobody.num_reservations += user->num_reservations;
   user->num_reservations = 0;
@@ -29,9 +29,9 @@ static void give_reservations_to_nobody(gcap_scratch_t* scratch, scratch_stream_
   }
 }
 
-static void give_counters_to_nobody(gcap_scratch_t* scratch, scratch_stream_t* user) {
-  scratch_fold_peaks(scratch);
-  scratch_stream_t* nobody = &scratch->nobody;
+static void give_counters_to_nobody(gcap_scratch_t* scratch, gcap_scratch_stream_t* user) {
+  gcap_scratch_fold_peaks(scratch);
+  gcap_scratch_stream_t* nobody = &scratch->nobody;
   nobody->num_allocs += user->num_allocs;
   nobody->num_frees += user->num_frees;
   nobody->in_use_bytes += user->in_use_bytes;
@@ -40,17 +40,17 @@ static void give_counters_to_nobody(gcap_scratch_t* scratch, scratch_stream_t* u
   user->num_allocs = user->num_frees = user->in_use_bytes = user->requested_in_use_bytes = user->max_in_use_bytes = 0;
 }
 
-void scratch_stream_ends(gcap_stream_watch_t* watch, gcap_stream_t* stream) {
+void gcap_scratch_stream_ends(gcap_stream_watch_t* watch, gcap_stream_t* stream) {
   gcap_scratch_t* scratch = (gcap_scratch_t*)(void*)((char*)watch - offsetof(gcap_scratch_t, watch));
-  scratch_hold(scratch);
-  scratch_stream_t* user = scratch_find_stream(scratch, stream);
+  gcap_scratch_hold(scratch);
+  gcap_scratch_stream_t* user = gcap_scratch_find_stream(scratch, stream);
   if (user != NULL) {
-    scratch_untag(scratch, user);
+    gcap_scratch_untag(scratch, user);
     give_blocks_to_nobody(scratch, user);
     give_reservations_to_nobody(scratch, user);
     give_counters_to_nobody(scratch, user);
-    scratch_debug_forget_stream(scratch, stream);
-    scratch_remove_stream(scratch, user);
+    gcap_scratch_debug_forget_stream(scratch, stream);
+    gcap_scratch_remove_stream(scratch, user);
   }
-  scratch_let_go(scratch);
+  gcap_scratch_let_go(scratch);
 }

@@ -21,82 +21,84 @@
 enum { kPieceShare = 8, kPieceUnit = 64 << 10, kMinPieceBytes = 2 << 20, kMaxPieceBytes = 32 << 20 };
 
 // Changes a free block's tag to none.
-static scratch_block_t* untag_block(gcap_scratch_t* scratch, scratch_block_t* block) {
-  scratch_pool_remove(&scratch_block_user(block)->pool, block);
-  scratch_block_set_user(block, NULL);
+static gcap_scratch_block_t* untag_block(gcap_scratch_t* scratch, gcap_scratch_block_t* block) {
+  gcap_scratch_pool_remove(&gcap_scratch_block_user(block)->pool, block);
+  gcap_scratch_block_set_user(block, NULL);
   block->used_before = 0;
-  return scratch_put(scratch, block);
+  return gcap_scratch_put(scratch, block);
 }
 
-void scratch_untag(gcap_scratch_t* scratch, scratch_stream_t* user) {
-  scratch_flush(scratch, user);
-  scratch_block_t* block;
-  while ((block = scratch_pool_first(&user->pool)) != NULL) untag_block(scratch, block);
+void gcap_scratch_untag(gcap_scratch_t* scratch, gcap_scratch_stream_t* user) {
+  gcap_scratch_flush(scratch, user);
+  gcap_scratch_block_t* block;
+  while ((block = gcap_scratch_pool_first(&user->pool)) != NULL) untag_block(scratch, block);
 }
 
-static void settle_user(gcap_scratch_t* scratch, scratch_stream_t* user) {
-  scratch_flush(scratch, user);
-  unsigned bin = scratch_pool_next_bin(&user->pool, 0);
-  for (; bin < SCRATCH_NUM_BINS; bin = scratch_pool_next_bin(&user->pool, bin + 1)) {
-    scratch_block_t* next = NULL;
-    for (scratch_block_t* block = user->pool.bins[bin]; block != NULL; block = next) {
+static void settle_user(gcap_scratch_t* scratch, gcap_scratch_stream_t* user) {
+  gcap_scratch_flush(scratch, user);
+  unsigned bin = gcap_scratch_pool_next_bin(&user->pool, 0);
+  for (; bin < GCAP_SCRATCH_NUM_BINS; bin = gcap_scratch_pool_next_bin(&user->pool, bin + 1)) {
+    gcap_scratch_block_t* next = NULL;
+    for (gcap_scratch_block_t* block = user->pool.bins[bin]; block != NULL; block = next) {
       next = block->next;  // stays in this pool: an untagged block merges with untagged ones only
-      if (scratch_is_finished(block)) untag_block(scratch, block);
+      if (gcap_scratch_is_finished(block)) untag_block(scratch, block);
     }
   }
 }
 
-void scratch_settle(gcap_scratch_t* scratch, bool all) {
+void gcap_scratch_settle(gcap_scratch_t* scratch, bool all) {
   settle_user(scratch, &scratch->nobody);
-  for (scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
+  for (gcap_scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
     if (all || (user->open == NULL && !user->prepared)) settle_user(scratch, user);
   }
 }
 
 // For nobody knows whom: only what nobody uses any more, since what the streams have waited for says nothing of him.
-static scratch_block_t* find_for_nobody(gcap_scratch_t* scratch, size_t bytes) {
-  scratch_block_t* block = scratch_pool_find(&scratch->untagged, bytes, NULL);
+static gcap_scratch_block_t* find_for_nobody(gcap_scratch_t* scratch, size_t bytes) {
+  gcap_scratch_block_t* block = gcap_scratch_pool_find(&scratch->untagged, bytes, NULL);
   if (block != NULL) return block;
-  scratch_settle(scratch, /*all=*/false);
-  return scratch_pool_find(&scratch->untagged, bytes, NULL);
+  gcap_scratch_settle(scratch, /*all=*/false);
+  return gcap_scratch_pool_find(&scratch->untagged, bytes, NULL);
 }
 
 // Whether a capture counts on what `producer` used, so that `user` had better grow.
-static bool is_withheld(const scratch_stream_t* user, const scratch_stream_t* producer) {
+static bool is_withheld(const gcap_scratch_stream_t* user, const gcap_scratch_stream_t* producer) {
   return (producer->open != NULL || producer->prepared) && producer != user && !user->cannot_grow;
 }
 
-scratch_block_t* scratch_find_elsewhere(gcap_scratch_t* scratch, const scratch_stream_t* user, size_t bytes) {
-  scratch_block_t* block = scratch_pool_find(&scratch->untagged, bytes, NULL);
-  if (block == NULL) scratch_flush_all(scratch);
-  for (scratch_stream_t* other = scratch->streams; block == NULL && other != NULL; other = other->next) {
+gcap_scratch_block_t* gcap_scratch_find_elsewhere(gcap_scratch_t* scratch, const gcap_scratch_stream_t* user,
+                                                  size_t bytes) {
+  gcap_scratch_block_t* block = gcap_scratch_pool_find(&scratch->untagged, bytes, NULL);
+  if (block == NULL) gcap_scratch_flush_all(scratch);
+  for (gcap_scratch_stream_t* other = scratch->streams; block == NULL && other != NULL; other = other->next) {
     if (other == user || is_withheld(user, other)) continue;
-    block = scratch_pool_find(&other->pool, bytes, scratch->test_hooks.ignore_tags ? NULL : user);
+    block = gcap_scratch_pool_find(&other->pool, bytes, scratch->test_hooks.ignore_tags ? NULL : user);
   }
   return block;
 }
 
-static scratch_block_t* find_in_lists(gcap_scratch_t* scratch, scratch_stream_t* user, size_t bytes) {
-  scratch_flush(scratch, user);
-  scratch_block_t* block = scratch_pool_find(&user->pool, bytes, NULL);
-  return block != NULL ? block : scratch_find_elsewhere(scratch, user, bytes);
+static gcap_scratch_block_t* find_in_lists(gcap_scratch_t* scratch, gcap_scratch_stream_t* user, size_t bytes) {
+  gcap_scratch_flush(scratch, user);
+  gcap_scratch_block_t* block = gcap_scratch_pool_find(&user->pool, bytes, NULL);
+  return block != NULL ? block : gcap_scratch_find_elsewhere(scratch, user, bytes);
 }
 
-static bool may_have(const scratch_stream_t* user, const scratch_block_t* block) {
-  if (scratch_block_state(block) == SCRATCH_LIVE) return false;
-  const gcap_scratch_reservation_t* reservation = scratch_block_reservation(block);
+static bool may_have(const gcap_scratch_stream_t* user, const gcap_scratch_block_t* block) {
+  if (gcap_scratch_block_state(block) == GCAP_SCRATCH_LIVE) return false;
+  const gcap_scratch_reservation_t* reservation = gcap_scratch_block_reservation(block);
   if (reservation != NULL) return reservation == user->open;
-  const scratch_stream_t* producer = scratch_block_user(block);
+  const gcap_scratch_stream_t* producer = gcap_scratch_block_user(block);
   if (producer != NULL && is_withheld(user, producer)) return false;
-  return scratch_comes_after(user, block);
+  return gcap_scratch_comes_after(user, block);
 }
 
-scratch_supply_t scratch_count_supply(const gcap_scratch_t* scratch, const scratch_stream_t* user, bool own) {
-  scratch_supply_t supply = {0};
+gcap_scratch_supply_t gcap_scratch_count_supply(const gcap_scratch_t* scratch, const gcap_scratch_stream_t* user,
+                                                bool own) {
+  gcap_scratch_supply_t supply = {0};
   for (size_t i = 0; i < scratch->num_regions; ++i) {
     size_t in_a_row = 0;
-    for (const scratch_block_t* block = scratch->regions[i]->first; block != NULL; block = block->upper) {
-      bool counts = may_have(user, block) && (!own || scratch_block_user(block) == user);
+    for (const gcap_scratch_block_t* block = scratch->regions[i]->first; block != NULL; block = block->upper) {
+      bool counts = may_have(user, block) && (!own || gcap_scratch_block_user(block) == user);
       in_a_row = counts ? in_a_row + block->bytes : 0;
       if (counts) supply.bytes += block->bytes;
       if (supply.longest_bytes < in_a_row) supply.longest_bytes = in_a_row;
@@ -105,25 +107,27 @@ scratch_supply_t scratch_count_supply(const gcap_scratch_t* scratch, const scrat
   return supply;
 }
 
-gcap_status_t scratch_claim(gcap_scratch_t* scratch, scratch_stream_t* user, scratch_block_t* block, size_t bytes) {
-  GCAP_RETURN_IF_ERROR(scratch_detach(scratch, bytes, &block));
-  scratch_block_set_user(block, user);
-  block->used_before = gcap_stream_sync_id(scratch_user_stream(user)) + 1;  // not used, but nobody else's either
-  scratch_put(scratch, block);
+gcap_status_t gcap_scratch_claim(gcap_scratch_t* scratch, gcap_scratch_stream_t* user, gcap_scratch_block_t* block,
+                                 size_t bytes) {
+  GCAP_RETURN_IF_ERROR(gcap_scratch_detach(scratch, bytes, &block));
+  gcap_scratch_block_set_user(block, user);
+  block->used_before = gcap_stream_sync_id(gcap_scratch_user_stream(user)) + 1;  // not used, but nobody else's either
+  gcap_scratch_put(scratch, block);
   return NULL;
 }
 
 // --- Runs of neighbours ---------------------------------------------------------------------------------------------
 
 typedef struct run {
-  scratch_block_t *first, *last;
+  gcap_scratch_block_t *first, *last;
   size_t bytes;
 } run_t;
 
 // The first run of neighbours in a region that `user` may have and that together hold `bytes`.
-static bool find_run(const scratch_region_t* region, const scratch_stream_t* user, size_t bytes, run_t* out_run) {
+static bool find_run(const gcap_scratch_region_t* region, const gcap_scratch_stream_t* user, size_t bytes,
+                     run_t* out_run) {
   *out_run = (run_t){0};
-  for (scratch_block_t* block = region->first; block != NULL; block = block->upper) {
+  for (gcap_scratch_block_t* block = region->first; block != NULL; block = block->upper) {
     if (!may_have(user, block)) {
       *out_run = (run_t){0};
       continue;
@@ -137,21 +141,22 @@ static bool find_run(const scratch_region_t* region, const scratch_stream_t* use
 }
 
 // Makes one detached block of `bytes` of a run. What the last part has too much keeps its own mark.
-static gcap_status_t join_run(gcap_scratch_t* scratch, const scratch_stream_t* user, const run_t* run, size_t bytes) {
+static gcap_status_t join_run(gcap_scratch_t* scratch, const gcap_scratch_stream_t* user, const run_t* run,
+                              size_t bytes) {
   size_t surplus_bytes = run->bytes - bytes;
-  GCAP_RETURN_IF_ERROR(scratch_detach_bottom(scratch, run->last, run->last->bytes - surplus_bytes));
-  if (user->open != NULL) scratch_reservation_adopt(user->open, run->last);
-  for (scratch_block_t* block = run->last; block != run->first;) {
-    block = scratch_block_lower(block);
-    scratch_pool_remove(scratch_pool_of(scratch, block), block);
-    if (user->open != NULL) scratch_reservation_adopt(user->open, block);
-    scratch_merge_upper(scratch, block);
+  GCAP_RETURN_IF_ERROR(gcap_scratch_detach_bottom(scratch, run->last, run->last->bytes - surplus_bytes));
+  if (user->open != NULL) gcap_scratch_reservation_adopt(user->open, run->last);
+  for (gcap_scratch_block_t* block = run->last; block != run->first;) {
+    block = gcap_scratch_block_lower(block);
+    gcap_scratch_pool_remove(gcap_scratch_pool_of(scratch, block), block);
+    if (user->open != NULL) gcap_scratch_reservation_adopt(user->open, block);
+    gcap_scratch_merge_upper(scratch, block);
   }
   return NULL;
 }
 
-static gcap_status_t gather(gcap_scratch_t* scratch, const scratch_stream_t* user, size_t bytes,
-                            scratch_block_t** out_block) {
+static gcap_status_t gather(gcap_scratch_t* scratch, const gcap_scratch_stream_t* user, size_t bytes,
+                            gcap_scratch_block_t** out_block) {
   for (size_t i = 0; i < scratch->num_regions; ++i) {
     run_t run;
     if (!find_run(scratch->regions[i], user, bytes, &run)) continue;
@@ -165,7 +170,7 @@ static gcap_status_t gather(gcap_scratch_t* scratch, const scratch_stream_t* use
 // How much a stream takes of memory that nobody uses, so that its blocks lie together: streams whose blocks alternate
 // could not join them, and their threads would wait for one another's cache lines. It grows with what the stream has,
 // and is nothing more than was asked for where there is not plenty.
-static size_t piece_bytes(const scratch_stream_t* user, size_t bytes, size_t available_bytes) {
+static size_t piece_bytes(const gcap_scratch_stream_t* user, size_t bytes, size_t available_bytes) {
   size_t piece = user->in_use_bytes / kPieceShare;
   if (piece < kMinPieceBytes) piece = kMinPieceBytes;
   if (piece > kMaxPieceBytes) piece = kMaxPieceBytes;
@@ -174,24 +179,25 @@ static size_t piece_bytes(const scratch_stream_t* user, size_t bytes, size_t ava
   return bytes < piece ? piece : bytes;
 }
 
-gcap_status_t scratch_take(gcap_scratch_t* scratch, scratch_stream_t* user, size_t bytes, scratch_block_t** block) {
-  if (scratch_fits_whole(scratch, *block, bytes)) return scratch_detach(scratch, (*block)->bytes, block);
-  if (scratch_block_user(*block) == NULL && user->open == NULL && !scratch_is_nobody(scratch, user)) {
+gcap_status_t gcap_scratch_take(gcap_scratch_t* scratch, gcap_scratch_stream_t* user, size_t bytes,
+                                gcap_scratch_block_t** block) {
+  if (gcap_scratch_fits_whole(scratch, *block, bytes)) return gcap_scratch_detach(scratch, (*block)->bytes, block);
+  if (gcap_scratch_block_user(*block) == NULL && user->open == NULL && !gcap_scratch_is_nobody(scratch, user)) {
     const size_t piece = piece_bytes(user, bytes, (*block)->bytes);
     if (piece != bytes) {
-      GCAP_RETURN_IF_ERROR(scratch_detach(scratch, piece, block));
-      scratch_block_set_user(*block, user);
+      GCAP_RETURN_IF_ERROR(gcap_scratch_detach(scratch, piece, block));
+      gcap_scratch_block_set_user(*block, user);
       (*block)->used_before = 0;
-      *block = scratch_put(scratch, *block);
+      *block = gcap_scratch_put(scratch, *block);
     }
   }
-  return scratch_detach(scratch, bytes, block);
+  return gcap_scratch_detach(scratch, bytes, block);
 }
 
 // The run that begins with a block that the stream may have, as far as `bytes` need it.
-static bool run_from(const scratch_stream_t* user, scratch_block_t* first, size_t bytes, run_t* out_run) {
+static bool run_from(const gcap_scratch_stream_t* user, gcap_scratch_block_t* first, size_t bytes, run_t* out_run) {
   *out_run = (run_t){.first = first, .last = first, .bytes = first->bytes};
-  for (scratch_block_t* block = first->upper; out_run->bytes < bytes; block = block->upper) {
+  for (gcap_scratch_block_t* block = first->upper; out_run->bytes < bytes; block = block->upper) {
     if (block == NULL || !may_have(user, block)) return false;
     out_run->last = block;
     out_run->bytes += block->bytes;
@@ -201,19 +207,19 @@ static bool run_from(const scratch_stream_t* user, scratch_block_t* first, size_
 
 static size_t kept_bytes(const run_t* run) {
   size_t bytes = 0;
-  for (const scratch_block_t* block = run->first; block != run->last->upper; block = block->upper) {
-    if (scratch_block_reservation(block) != NULL) bytes += block->bytes;
+  for (const gcap_scratch_block_t* block = run->first; block != run->last->upper; block = block->upper) {
+    if (gcap_scratch_block_reservation(block) != NULL) bytes += block->bytes;
   }
   return bytes;
 }
 
 // The run by which the open reservation grows least.
-static bool find_extension(const scratch_stream_t* user, size_t bytes, run_t* out_run) {
-  const scratch_pool_t* pool = &user->open->pool;
+static bool find_extension(const gcap_scratch_stream_t* user, size_t bytes, run_t* out_run) {
+  const gcap_scratch_pool_t* pool = &user->open->pool;
   size_t most_kept_bytes = 0;
-  unsigned bin = scratch_pool_next_bin(pool, 0);
-  for (; bin < SCRATCH_NUM_BINS; bin = scratch_pool_next_bin(pool, bin + 1)) {
-    for (scratch_block_t* block = pool->bins[bin]; block != NULL; block = block->next) {
+  unsigned bin = gcap_scratch_pool_next_bin(pool, 0);
+  for (; bin < GCAP_SCRATCH_NUM_BINS; bin = gcap_scratch_pool_next_bin(pool, bin + 1)) {
+    for (gcap_scratch_block_t* block = pool->bins[bin]; block != NULL; block = block->next) {
       run_t run;
       if (!run_from(user, block, bytes, &run) || kept_bytes(&run) <= most_kept_bytes) continue;
       most_kept_bytes = kept_bytes(&run);
@@ -224,7 +230,7 @@ static bool find_extension(const scratch_stream_t* user, size_t bytes, run_t* ou
 }
 
 // All that the stream may have in a row, at or above a block. False when there is nothing.
-static bool next_stretch(const scratch_stream_t* user, scratch_block_t* block, run_t* out_run) {
+static bool next_stretch(const gcap_scratch_stream_t* user, gcap_scratch_block_t* block, run_t* out_run) {
   while (block != NULL && !may_have(user, block)) block = block->upper;
   *out_run = (run_t){.first = block};
   for (; block != NULL && may_have(user, block); block = block->upper) {
@@ -236,11 +242,11 @@ static bool next_stretch(const scratch_stream_t* user, scratch_block_t* block, r
 
 // For a reservation that graphs share, which is to grow where it lies: from the smallest stretch that holds all that
 // the stream ever had at a time, or from the longest one where none does.
-static bool find_seat(const gcap_scratch_t* scratch, const scratch_stream_t* user, size_t bytes, run_t* out_run) {
-  const size_t wanted_bytes = scratch_peak_bytes(user) > bytes ? scratch_peak_bytes(user) : bytes;
+static bool find_seat(const gcap_scratch_t* scratch, const gcap_scratch_stream_t* user, size_t bytes, run_t* out_run) {
+  const size_t wanted_bytes = gcap_scratch_peak_bytes(user) > bytes ? gcap_scratch_peak_bytes(user) : bytes;
   run_t best = {0};
   for (size_t i = 0; i < scratch->num_regions; ++i) {
-    scratch_block_t* from = scratch->regions[i]->first;
+    gcap_scratch_block_t* from = scratch->regions[i]->first;
     for (run_t stretch; next_stretch(user, from, &stretch); from = stretch.last->upper) {
       const bool both_do = stretch.bytes >= wanted_bytes && best.bytes >= wanted_bytes;
       if (both_do ? stretch.bytes < best.bytes : stretch.bytes > best.bytes) best = stretch;
@@ -250,15 +256,15 @@ static bool find_seat(const gcap_scratch_t* scratch, const scratch_stream_t* use
 }
 
 // From the open reservation, which may grow upwards for it.
-static gcap_status_t place_inside(gcap_scratch_t* scratch, scratch_stream_t* user, size_t bytes,
-                                  scratch_block_t** out_block) {
-  scratch_block_t* block = scratch_pool_find(&user->open->pool, bytes, NULL);
+static gcap_status_t place_inside(gcap_scratch_t* scratch, gcap_scratch_stream_t* user, size_t bytes,
+                                  gcap_scratch_block_t** out_block) {
+  gcap_scratch_block_t* block = gcap_scratch_pool_find(&user->open->pool, bytes, NULL);
   if (block != NULL) {
-    GCAP_RETURN_IF_ERROR(scratch_take(scratch, user, bytes, &block));
+    GCAP_RETURN_IF_ERROR(gcap_scratch_take(scratch, user, bytes, &block));
     *out_block = block;
     return NULL;
   }
-  scratch_flush_all(scratch);  // a run has no cached blocks
+  gcap_scratch_flush_all(scratch);  // a run has no cached blocks
   run_t run;
   bool is_shared = user->open->num_graphs > 1;
   if (!find_extension(user, bytes, &run) && !(is_shared && find_seat(scratch, user, bytes, &run))) return NULL;
@@ -267,17 +273,17 @@ static gcap_status_t place_inside(gcap_scratch_t* scratch, scratch_stream_t* use
   return NULL;
 }
 
-gcap_status_t scratch_place(gcap_scratch_t* scratch, scratch_stream_t* user, size_t bytes,
-                            scratch_block_t** out_block) {
+gcap_status_t gcap_scratch_place(gcap_scratch_t* scratch, gcap_scratch_stream_t* user, size_t bytes,
+                                 gcap_scratch_block_t** out_block) {
   *out_block = NULL;
   if (user->open != NULL) GCAP_RETURN_IF_ERROR(place_inside(scratch, user, bytes, out_block));
   if (*out_block != NULL) return NULL;
-  const bool nobody = scratch_is_nobody(scratch, user);
-  scratch_block_t* block = nobody ? find_for_nobody(scratch, bytes) : find_in_lists(scratch, user, bytes);
+  const bool nobody = gcap_scratch_is_nobody(scratch, user);
+  gcap_scratch_block_t* block = nobody ? find_for_nobody(scratch, bytes) : find_in_lists(scratch, user, bytes);
   if (block == NULL && nobody) return NULL;  // what nobody uses is joined already
   if (block == NULL) return gather(scratch, user, bytes, out_block);
-  GCAP_RETURN_IF_ERROR(scratch_take(scratch, user, bytes, &block));
-  if (user->open != NULL) scratch_reservation_adopt(user->open, block);
+  GCAP_RETURN_IF_ERROR(gcap_scratch_take(scratch, user, bytes, &block));
+  if (user->open != NULL) gcap_scratch_reservation_adopt(user->open, block);
   *out_block = block;
   return NULL;
 }

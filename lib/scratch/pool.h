@@ -12,120 +12,122 @@
 #include "gcap/scratch.h"
 
 // All blocks start at and are multiples of it: the alignment that kernels, cuBLASLt and cuDNN rely on.
-#define SCRATCH_GRANULE_BYTES ((size_t)256)
+#define GCAP_SCRATCH_GRANULE_BYTES ((size_t)256)
 
 typedef enum scratch_state {
-  SCRATCH_FREE = 0,  // in the pool that its mark names, or on its way there
-  SCRATCH_CACHED,    // in its user's cache (front.c): free, but not joined with its neighbours
-  SCRATCH_LIVE,      // handed out
-} scratch_state_t;
+  GCAP_SCRATCH_FREE = 0,  // in the pool that its mark names, or on its way there
+  GCAP_SCRATCH_CACHED,    // in its user's cache (front.c): free, but not joined with its neighbours
+  GCAP_SCRATCH_LIVE,      // handed out
+} gcap_scratch_state_t;
 
-// A mark tells whose a block is, and its state: a scratch_state_t, and the address of the stream or, with
-// SCRATCH_MARK_KEPT, of the reservation. Two free neighbours may become one just when their marks are the same.
-#define SCRATCH_MARK_STATE ((uintptr_t)3)
-#define SCRATCH_MARK_KEPT ((uintptr_t)4)
-#define SCRATCH_MARK_BITS (SCRATCH_MARK_STATE | SCRATCH_MARK_KEPT)
+// A mark tells whose a block is, and its state: a gcap_scratch_state_t, and the address of the stream or, with
+// GCAP_SCRATCH_MARK_KEPT, of the reservation. Two free neighbours may become one just when their marks are the same.
+#define GCAP_SCRATCH_MARK_STATE ((uintptr_t)3)
+#define GCAP_SCRATCH_MARK_KEPT ((uintptr_t)4)
+#define GCAP_SCRATCH_MARK_BITS (GCAP_SCRATCH_MARK_STATE | GCAP_SCRATCH_MARK_KEPT)
 
 // One piece of a region. A region's blocks cover it without a gap. Whoever holds the lock of its user (arena.h) may
 // read and change it; what others read without the lock is atomic. Its memory stays one of a block until the arena
 // ends, so that a reader who comes too late finds some block. It fills a cache line.
-typedef struct scratch_block {
+typedef struct gcap_scratch_block {
   _Atomic(char*) base;
   // Live: the stream it was allocated for. Free: the tag, the stream that used it last; NULL: nobody uses it any more.
   _Atomic(uintptr_t) mark;
   size_t bytes;
-  struct scratch_block* next;  // in a bin of its pool or cache, or among the spares
+  struct gcap_scratch_block* next;  // in a bin of its pool or cache, or among the spares
   union {
-    struct scratch_block* previous;  // in a bin of its pool
-    size_t requested_bytes;          // live: what was asked for
+    struct gcap_scratch_block* previous;  // in a bin of its pool
+    size_t requested_bytes;               // live: what was asked for
   };
   // Neighbours in the region, by address. Whoever owns the lower one sets the upper one's link to it.
-  _Atomic(struct scratch_block*) lower;
-  struct scratch_block* upper;
+  _Atomic(struct gcap_scratch_block*) lower;
+  struct gcap_scratch_block* upper;
   // Of a tagged block: what the user did with it comes before this point of the user's timeline; 0: nothing.
   uint64_t used_before;
-} scratch_block_t;
+} gcap_scratch_block_t;
 
-static inline char* scratch_block_base(const scratch_block_t* block) {
+static inline char* gcap_scratch_block_base(const gcap_scratch_block_t* block) {
   return atomic_load_explicit(&block->base, memory_order_relaxed);
 }
-static inline uintptr_t scratch_block_mark(const scratch_block_t* block) {
+static inline uintptr_t gcap_scratch_block_mark(const gcap_scratch_block_t* block) {
   return atomic_load_explicit(&block->mark, memory_order_relaxed);
 }
-static inline void scratch_block_set_mark(scratch_block_t* block, uintptr_t mark) {
+static inline void gcap_scratch_block_set_mark(gcap_scratch_block_t* block, uintptr_t mark) {
   atomic_store_explicit(&block->mark, mark, memory_order_relaxed);
 }
-static inline scratch_state_t scratch_block_state(const scratch_block_t* block) {
-  return (scratch_state_t)(scratch_block_mark(block) & SCRATCH_MARK_STATE);
+static inline gcap_scratch_state_t gcap_scratch_block_state(const gcap_scratch_block_t* block) {
+  return (gcap_scratch_state_t)(gcap_scratch_block_mark(block) & GCAP_SCRATCH_MARK_STATE);
 }
-static inline void scratch_block_set_state(scratch_block_t* block, scratch_state_t state) {
-  scratch_block_set_mark(block, (scratch_block_mark(block) & ~SCRATCH_MARK_STATE) | (uintptr_t)state);
+static inline void gcap_scratch_block_set_state(gcap_scratch_block_t* block, gcap_scratch_state_t state) {
+  gcap_scratch_block_set_mark(block, (gcap_scratch_block_mark(block) & ~GCAP_SCRATCH_MARK_STATE) | (uintptr_t)state);
 }
 // The graph that keeps it; NULL: the arena.
-static inline gcap_scratch_reservation_t* scratch_block_reservation(const scratch_block_t* block) {
-  const uintptr_t mark = scratch_block_mark(block);
-  return (mark & SCRATCH_MARK_KEPT) != 0 ? (gcap_scratch_reservation_t*)(mark & ~SCRATCH_MARK_BITS) : NULL;
+static inline gcap_scratch_reservation_t* gcap_scratch_block_reservation(const gcap_scratch_block_t* block) {
+  const uintptr_t mark = gcap_scratch_block_mark(block);
+  return (mark & GCAP_SCRATCH_MARK_KEPT) != 0 ? (gcap_scratch_reservation_t*)(mark & ~GCAP_SCRATCH_MARK_BITS) : NULL;
 }
-struct scratch_stream* scratch_reservation_user(const gcap_scratch_reservation_t* reservation);
-static inline struct scratch_stream* scratch_block_user(const scratch_block_t* block) {
-  const uintptr_t mark = scratch_block_mark(block);
-  if ((mark & SCRATCH_MARK_KEPT) != 0) return scratch_reservation_user(scratch_block_reservation(block));
-  return (struct scratch_stream*)(mark & ~SCRATCH_MARK_BITS);
+struct gcap_scratch_stream* gcap_scratch_reservation_user(const gcap_scratch_reservation_t* reservation);
+static inline struct gcap_scratch_stream* gcap_scratch_block_user(const gcap_scratch_block_t* block) {
+  const uintptr_t mark = gcap_scratch_block_mark(block);
+  if ((mark & GCAP_SCRATCH_MARK_KEPT) != 0) return gcap_scratch_reservation_user(gcap_scratch_block_reservation(block));
+  return (struct gcap_scratch_stream*)(mark & ~GCAP_SCRATCH_MARK_BITS);
 }
 // These leave the state as it is.
-static inline void scratch_block_set_user(scratch_block_t* block, struct scratch_stream* user) {
-  scratch_block_set_mark(block, (uintptr_t)user | (uintptr_t)scratch_block_state(block));
+static inline void gcap_scratch_block_set_user(gcap_scratch_block_t* block, struct gcap_scratch_stream* user) {
+  gcap_scratch_block_set_mark(block, (uintptr_t)user | (uintptr_t)gcap_scratch_block_state(block));
 }
-static inline void scratch_block_set_reservation(scratch_block_t* block, gcap_scratch_reservation_t* reservation) {
-  scratch_block_set_mark(block, (uintptr_t)reservation | SCRATCH_MARK_KEPT | (uintptr_t)scratch_block_state(block));
+static inline void gcap_scratch_block_set_reservation(gcap_scratch_block_t* block,
+                                                      gcap_scratch_reservation_t* reservation) {
+  gcap_scratch_block_set_mark(
+      block, (uintptr_t)reservation | GCAP_SCRATCH_MARK_KEPT | (uintptr_t)gcap_scratch_block_state(block));
 }
-static inline scratch_block_t* scratch_block_lower(const scratch_block_t* block) {
+static inline gcap_scratch_block_t* gcap_scratch_block_lower(const gcap_scratch_block_t* block) {
   return atomic_load_explicit(&block->lower, memory_order_relaxed);
 }
-static inline void scratch_block_set_lower(scratch_block_t* block, scratch_block_t* lower) {
+static inline void gcap_scratch_block_set_lower(gcap_scratch_block_t* block, gcap_scratch_block_t* lower) {
   atomic_store_explicit(&block->lower, lower, memory_order_relaxed);
 }
 
 // A bin holds a range of sizes; a power of two is divided into this many.
-#define SCRATCH_BINS_PER_POWER_LOG2 3
+#define GCAP_SCRATCH_BINS_PER_POWER_LOG2 3
 // Sizes below 2^64 bytes are fewer than 2^56 granules; the formula below then ends at this.
-#define SCRATCH_NUM_BINS 432
-#define SCRATCH_NUM_BIN_WORDS ((SCRATCH_NUM_BINS + 63) / 64)
+#define GCAP_SCRATCH_NUM_BINS 432
+#define GCAP_SCRATCH_NUM_BIN_WORDS ((GCAP_SCRATCH_NUM_BINS + 63) / 64)
 
 // The bin for blocks of `bytes`, a multiple of the granule. Below 2^(log2 + 1) granules each number has its own.
-static inline unsigned scratch_pool_bin(size_t bytes) {
-  uint64_t granules = bytes / SCRATCH_GRANULE_BYTES;
-  unsigned power = 63u - (unsigned)__builtin_clzll(granules | (1u << SCRATCH_BINS_PER_POWER_LOG2));
-  unsigned above = power - SCRATCH_BINS_PER_POWER_LOG2;
-  return (above << SCRATCH_BINS_PER_POWER_LOG2) + (unsigned)(granules >> above);
+static inline unsigned gcap_scratch_pool_bin(size_t bytes) {
+  uint64_t granules = bytes / GCAP_SCRATCH_GRANULE_BYTES;
+  unsigned power = 63u - (unsigned)__builtin_clzll(granules | (1u << GCAP_SCRATCH_BINS_PER_POWER_LOG2));
+  unsigned above = power - GCAP_SCRATCH_BINS_PER_POWER_LOG2;
+  return (above << GCAP_SCRATCH_BINS_PER_POWER_LOG2) + (unsigned)(granules >> above);
 }
 
 // The size of a block for a request; 0 when nothing is asked for, or it overflows.
-static inline size_t scratch_block_bytes(size_t requested_bytes) {
-  return (requested_bytes + SCRATCH_GRANULE_BYTES - 1) & ~(SCRATCH_GRANULE_BYTES - 1);
+static inline size_t gcap_scratch_block_bytes(size_t requested_bytes) {
+  return (requested_bytes + GCAP_SCRATCH_GRANULE_BYTES - 1) & ~(GCAP_SCRATCH_GRANULE_BYTES - 1);
 }
 
 // Free blocks that have one thing in common: a tag, a reservation, or that nobody uses them.
-typedef struct scratch_pool {
-  uint64_t filled[SCRATCH_NUM_BIN_WORDS];   // bit i: bin i is not empty
-  scratch_block_t* bins[SCRATCH_NUM_BINS];  // most recently freed first
-} scratch_pool_t;
+typedef struct gcap_scratch_pool {
+  uint64_t filled[GCAP_SCRATCH_NUM_BIN_WORDS];        // bit i: bin i is not empty
+  gcap_scratch_block_t* bins[GCAP_SCRATCH_NUM_BINS];  // most recently freed first
+} gcap_scratch_pool_t;
 
-// The first filled bin at or above `bin`; SCRATCH_NUM_BINS when there is none.
-static inline unsigned scratch_pool_next_bin(const scratch_pool_t* pool, unsigned bin) {
-  for (unsigned word = bin / 64; word < SCRATCH_NUM_BIN_WORDS; ++word) {
+// The first filled bin at or above `bin`; GCAP_SCRATCH_NUM_BINS when there is none.
+static inline unsigned gcap_scratch_pool_next_bin(const gcap_scratch_pool_t* pool, unsigned bin) {
+  for (unsigned word = bin / 64; word < GCAP_SCRATCH_NUM_BIN_WORDS; ++word) {
     uint64_t bits = pool->filled[word];
     if (word == bin / 64) bits &= ~UINT64_C(0) << (bin % 64);
     if (bits != 0) return word * 64 + (unsigned)__builtin_ctzll(bits);
   }
-  return SCRATCH_NUM_BINS;
+  return GCAP_SCRATCH_NUM_BINS;
 }
 
 // Written without branches: with sizes by lot nobody could foretell them.
-static inline void scratch_pool_insert(scratch_pool_t* pool, scratch_block_t* block) {
-  unsigned bin = scratch_pool_bin(block->bytes);
-  scratch_block_t* next = pool->bins[bin];
-  scratch_block_t* nowhere;
+static inline void gcap_scratch_pool_insert(gcap_scratch_pool_t* pool, gcap_scratch_block_t* block) {
+  unsigned bin = gcap_scratch_pool_bin(block->bytes);
+  gcap_scratch_block_t* next = pool->bins[bin];
+  gcap_scratch_block_t* nowhere;
   block->previous = NULL;
   block->next = next;
   *(next != NULL ? &next->previous : &nowhere) = block;
@@ -133,24 +135,25 @@ static inline void scratch_pool_insert(scratch_pool_t* pool, scratch_block_t* bl
   pool->filled[bin / 64] |= UINT64_C(1) << (bin % 64);
 }
 
-static inline void scratch_pool_remove(scratch_pool_t* pool, scratch_block_t* block) {
-  unsigned bin = scratch_pool_bin(block->bytes);
-  scratch_block_t* next = block->next;
-  scratch_block_t* previous = block->previous;
-  scratch_block_t* nowhere;
+static inline void gcap_scratch_pool_remove(gcap_scratch_pool_t* pool, gcap_scratch_block_t* block) {
+  unsigned bin = gcap_scratch_pool_bin(block->bytes);
+  gcap_scratch_block_t* next = block->next;
+  gcap_scratch_block_t* previous = block->previous;
+  gcap_scratch_block_t* nowhere;
   *(next != NULL ? &next->previous : &nowhere) = previous;
   *(previous != NULL ? &previous->next : &pool->bins[bin]) = next;
   pool->filled[bin / 64] ^= (uint64_t)(pool->bins[bin] == NULL) << (bin % 64);
 }
 
 // Whether what `user` is given next comes after all that was done with a free block of the arena.
-bool scratch_comes_after(const struct scratch_stream* user, const scratch_block_t* block);
+bool gcap_scratch_comes_after(const struct gcap_scratch_stream* user, const gcap_scratch_block_t* block);
 // Whether that is known to be finished, for a tagged block.
-bool scratch_is_finished(const scratch_block_t* block);
+bool gcap_scratch_is_finished(const gcap_scratch_block_t* block);
 
 // A block of at least `bytes`; NULL when there is none. With `consumer`, only one that it comes after.
-scratch_block_t* scratch_pool_find(const scratch_pool_t* pool, size_t bytes, const struct scratch_stream* consumer);
+gcap_scratch_block_t* gcap_scratch_pool_find(const gcap_scratch_pool_t* pool, size_t bytes,
+                                             const struct gcap_scratch_stream* consumer);
 // Some block, the smaller ones first; NULL when the pool is empty.
-scratch_block_t* scratch_pool_first(const scratch_pool_t* pool);
+gcap_scratch_block_t* gcap_scratch_pool_first(const gcap_scratch_pool_t* pool);
 
 #endif  // GCAP_LIB_SCRATCH_POOL_H_

@@ -13,7 +13,7 @@
 
 enum { kMaxRemembered = 1 << 20 };  // more than anybody reads; 64 MiB
 
-gcap_status_t scratch_record_create(scratch_debug_t* debug, size_t num_remembered) {
+gcap_status_t gcap_scratch_record_create(gcap_scratch_debug_t* debug, size_t num_remembered) {
   if (num_remembered == 0) return NULL;
   if (num_remembered > kMaxRemembered) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "recorded_operations is %zu, allowed are 0 to %d", num_remembered,
@@ -33,9 +33,9 @@ static uint64_t now_ns(void) {
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-void scratch_record_add(scratch_debug_t* debug, const scratch_tenant_t* tenant, uint64_t number) {
+void gcap_scratch_record_add(gcap_scratch_debug_t* debug, const gcap_scratch_tenant_t* tenant, uint64_t number) {
   if (debug->num_remembered == 0) return;
-  debug->calls[debug->num_recorded++ % debug->num_remembered] = (scratch_call_t){
+  debug->calls[debug->num_recorded++ % debug->num_remembered] = (gcap_scratch_call_t){
       .number = number,
       .block = tenant->number,
       .ptr = tenant->ptr,
@@ -48,12 +48,12 @@ void scratch_record_add(scratch_debug_t* debug, const scratch_tenant_t* tenant, 
 }
 
 // The youngest remembered allocation of a block that has the byte, or NULL. `*out_free` is its free, or NULL.
-static const scratch_call_t* find_calls(const scratch_debug_t* debug, const void* ptr,
-                                        const scratch_call_t** out_free) {
+static const gcap_scratch_call_t* find_calls(const gcap_scratch_debug_t* debug, const void* ptr,
+                                             const gcap_scratch_call_t** out_free) {
   const uintptr_t address = (uintptr_t)ptr;
   *out_free = NULL;
   for (size_t back = 1; back <= debug->num_remembered && back <= debug->num_recorded; ++back) {
-    const scratch_call_t* call = &debug->calls[(debug->num_recorded - back) % debug->num_remembered];
+    const gcap_scratch_call_t* call = &debug->calls[(debug->num_recorded - back) % debug->num_remembered];
     if (address < (uintptr_t)call->ptr || address - (uintptr_t)call->ptr >= call->bytes) continue;
     if (call->number == call->block) return call;
     if (*out_free == NULL) *out_free = call;  // of the allocation that is found next, or was forgotten
@@ -61,16 +61,16 @@ static const scratch_call_t* find_calls(const scratch_debug_t* debug, const void
   return NULL;
 }
 
-static int describe_call(const scratch_call_t* call, char* text, size_t text_bytes) {
+static int describe_call(const gcap_scratch_call_t* call, char* text, size_t text_bytes) {
   return snprintf(text, text_bytes, " (call %" PRIu64 ", thread 0x%lx, %.3f ms ago)", call->number, call->thread,
                   (double)(now_ns() - call->time_ns) / 1e6);
 }
 
-scratch_history_t scratch_history_of(const scratch_debug_t* debug, const void* ptr) {
-  scratch_history_t history = {""};
+gcap_scratch_history_t gcap_scratch_history_of(const gcap_scratch_debug_t* debug, const void* ptr) {
+  gcap_scratch_history_t history = {""};
   if (debug == NULL || debug->num_remembered == 0) return history;
-  const scratch_call_t* freed = NULL;
-  const scratch_call_t* given = find_calls(debug, ptr, &freed);
+  const gcap_scratch_call_t* freed = NULL;
+  const gcap_scratch_call_t* given = find_calls(debug, ptr, &freed);
   char when_given[96] = "", when_freed[96] = "", where[64] = "it", stream[48] = "no stream";
   if (given != NULL) describe_call(given, when_given, sizeof(when_given));
   if (freed != NULL) describe_call(freed, when_freed, sizeof(when_freed));
@@ -78,7 +78,7 @@ scratch_history_t scratch_history_of(const scratch_debug_t* debug, const void* p
     snprintf(history.text, sizeof(history.text), "; none of the last %zu calls was about it", debug->num_remembered);
     return history;
   }
-  const scratch_call_t* of = given != NULL ? given : freed;
+  const gcap_scratch_call_t* of = given != NULL ? given : freed;
   if (of->ptr != (const char*)ptr) {
     snprintf(where, sizeof(where), "it is byte %zu of block %p, which", (size_t)((const char*)ptr - of->ptr),
              (void*)of->ptr);
@@ -89,9 +89,9 @@ scratch_history_t scratch_history_of(const scratch_debug_t* debug, const void* p
   return history;
 }
 
-gcap_status_t scratch_with_history(const gcap_scratch_t* scratch, const void* ptr, gcap_status_t status) {
+gcap_status_t gcap_scratch_with_history(const gcap_scratch_t* scratch, const void* ptr, gcap_status_t status) {
   if (status == NULL) return NULL;
-  const scratch_history_t history = scratch_history_of(scratch->debug, ptr);
+  const gcap_scratch_history_t history = gcap_scratch_history_of(scratch->debug, ptr);
   if (history.text[0] == '\0') return status;
   gcap_status_t longer = gcap_status_make(gcap_status_code(status), gcap_status_file(status), gcap_status_line(status),
                                           "%s%s", gcap_status_message(status), history.text);

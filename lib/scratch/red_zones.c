@@ -16,26 +16,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/base/cuda_guard.h"
+#include "lib/internal/cuda_guard.h"
 #include "lib/scratch/debug.h"
 
-enum { kMaxZoneBytes = 2 * SCRATCH_GRANULE_BYTES };
+enum { kMaxZoneBytes = 2 * GCAP_SCRATCH_GRANULE_BYTES };
 
 typedef struct zone {
   char* base;
   size_t bytes;
 } zone_t;
 
-static zone_t lower_zone(const scratch_tenant_t* tenant) {
-  return (zone_t){tenant->ptr - SCRATCH_GRANULE_BYTES, SCRATCH_GRANULE_BYTES};
+static zone_t lower_zone(const gcap_scratch_tenant_t* tenant) {
+  return (zone_t){tenant->ptr - GCAP_SCRATCH_GRANULE_BYTES, GCAP_SCRATCH_GRANULE_BYTES};
 }
 
-static zone_t upper_zone(const scratch_tenant_t* tenant) {
+static zone_t upper_zone(const gcap_scratch_tenant_t* tenant) {
   return (zone_t){tenant->ptr + tenant->bytes,
-                  scratch_block_bytes(tenant->bytes) - tenant->bytes + SCRATCH_GRANULE_BYTES};
+                  gcap_scratch_block_bytes(tenant->bytes) - tenant->bytes + GCAP_SCRATCH_GRANULE_BYTES};
 }
 
-gcap_status_t scratch_is_capturing(gcap_stream_t* stream, bool* out_capturing) {
+gcap_status_t gcap_scratch_is_capturing(gcap_stream_t* stream, bool* out_capturing) {
   *out_capturing = false;
   if (!gcap_stream_can_capture(stream)) return NULL;
   enum cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
@@ -50,20 +50,20 @@ static gcap_status_t fill(gcap_stream_t* stream, zone_t zone, int byte) {
   return GCAP_CUDA(cudaMemsetAsync(zone.base, byte, zone.bytes, gcap_stream_handle(stream)));
 }
 
-gcap_status_t scratch_zones_write(const scratch_tenant_t* tenant) {
+gcap_status_t gcap_scratch_zones_write(const gcap_scratch_tenant_t* tenant) {
   const int device_id = gcap_stream_device(tenant->stream);
   int previous = 0;
   GCAP_RETURN_IF_ERROR(gcap_device_push(device_id, &previous));
-  gcap_status_t status = fill(tenant->stream, lower_zone(tenant), SCRATCH_ZONE_BYTE);
-  if (status == NULL) status = fill(tenant->stream, upper_zone(tenant), SCRATCH_ZONE_BYTE);
+  gcap_status_t status = fill(tenant->stream, lower_zone(tenant), GCAP_SCRATCH_ZONE_BYTE);
+  if (status == NULL) status = fill(tenant->stream, upper_zone(tenant), GCAP_SCRATCH_ZONE_BYTE);
   return gcap_status_join(status, gcap_device_pop(device_id, previous));
 }
 
-gcap_status_t scratch_poison(const scratch_tenant_t* tenant) {
+gcap_status_t gcap_scratch_poison(const gcap_scratch_tenant_t* tenant) {
   const int device_id = gcap_stream_device(tenant->stream);
   int previous = 0;
   GCAP_RETURN_IF_ERROR(gcap_device_push(device_id, &previous));
-  gcap_status_t status = fill(tenant->stream, (zone_t){tenant->ptr, tenant->bytes}, SCRATCH_POISON_BYTE);
+  gcap_status_t status = fill(tenant->stream, (zone_t){tenant->ptr, tenant->bytes}, GCAP_SCRATCH_POISON_BYTE);
   return gcap_status_join(status, gcap_device_pop(device_id, previous));
 }
 
@@ -73,16 +73,19 @@ typedef struct zone_images {
   unsigned char lower[kMaxZoneBytes], upper[kMaxZoneBytes];
 } zone_images_t;
 
-static gcap_status_t copy_zone(const scratch_debug_t* debug, gcap_stream_t* stream, zone_t zone, unsigned char* image) {
+static gcap_status_t copy_zone(const gcap_scratch_debug_t* debug, gcap_stream_t* stream, zone_t zone,
+                               unsigned char* image) {
   return GCAP_CUDA(cudaMemcpyAsync(image, zone.base, zone.bytes, debug->to_host, gcap_stream_handle(stream)));
 }
 
-static gcap_status_t copy_zones(const scratch_debug_t* debug, const scratch_tenant_t* tenant, zone_images_t* images) {
+static gcap_status_t copy_zones(const gcap_scratch_debug_t* debug, const gcap_scratch_tenant_t* tenant,
+                                zone_images_t* images) {
   gcap_status_t status = copy_zone(debug, tenant->stream, lower_zone(tenant), images->lower);
   return status != NULL ? status : copy_zone(debug, tenant->stream, upper_zone(tenant), images->upper);
 }
 
-static gcap_status_t read_zones(const scratch_debug_t* debug, const scratch_tenant_t* tenant, zone_images_t* images) {
+static gcap_status_t read_zones(const gcap_scratch_debug_t* debug, const gcap_scratch_tenant_t* tenant,
+                                zone_images_t* images) {
   const int device_id = gcap_stream_device(tenant->stream);
   gcap_thread_setting_t previous;
   GCAP_RETURN_IF_ERROR(gcap_thread_enter(device_id, &previous));
@@ -94,37 +97,37 @@ static gcap_status_t read_zones(const scratch_debug_t* debug, const scratch_tena
 
 static size_t count_damaged(const unsigned char* image, size_t bytes) {
   size_t count = 0;
-  for (size_t i = 0; i < bytes; ++i) count += image[i] != SCRATCH_ZONE_BYTE;
+  for (size_t i = 0; i < bytes; ++i) count += image[i] != GCAP_SCRATCH_ZONE_BYTE;
   return count;
 }
 
 // What is wrong with one zone, by the byte that is nearest to the block. `graph` names the graph whose block it is;
 // NULL: of none.
-static gcap_status_t judge_zone(const scratch_debug_t* debug, const scratch_tenant_t* tenant, const char* graph,
-                                const unsigned char* image, bool is_upper) {
+static gcap_status_t judge_zone(const gcap_scratch_debug_t* debug, const gcap_scratch_tenant_t* tenant,
+                                const char* graph, const unsigned char* image, bool is_upper) {
   const size_t bytes = is_upper ? upper_zone(tenant).bytes : lower_zone(tenant).bytes;
   const size_t num_damaged = count_damaged(image, bytes);
   if (num_damaged == 0) return NULL;
   size_t at = is_upper ? 0 : bytes - 1;
-  while (image[at] == SCRATCH_ZONE_BYTE) at = is_upper ? at + 1 : at - 1;
-  char of_graph[SCRATCH_LABEL_BYTES + 4] = "";
+  while (image[at] == GCAP_SCRATCH_ZONE_BYTE) at = is_upper ? at + 1 : at - 1;
+  char of_graph[GCAP_SCRATCH_LABEL_BYTES + 4] = "";
   if (graph != NULL) snprintf(of_graph, sizeof(of_graph), " (%s)", graph[0] != '\0' ? graph : "a graph");
   return GCAP_STATUS(GCAP_INTERNAL,
                      "something wrote outside scratch block %p of %zu bytes for stream %p%s: byte %zu %s it is 0x%02X "
                      "instead of 0x%02X, and %zu of the %zu bytes there are wrong%s",
                      (void*)tenant->ptr, tenant->bytes, (void*)gcap_stream_handle(tenant->stream), of_graph,
-                     is_upper ? at + 1 : bytes - at, is_upper ? "after" : "before", image[at], SCRATCH_ZONE_BYTE,
-                     num_damaged, bytes, scratch_history_of(debug, tenant->ptr).text);
+                     is_upper ? at + 1 : bytes - at, is_upper ? "after" : "before", image[at], GCAP_SCRATCH_ZONE_BYTE,
+                     num_damaged, bytes, gcap_scratch_history_of(debug, tenant->ptr).text);
 }
 
-static gcap_status_t judge(const scratch_debug_t* debug, const scratch_tenant_t* tenant, const char* graph,
+static gcap_status_t judge(const gcap_scratch_debug_t* debug, const gcap_scratch_tenant_t* tenant, const char* graph,
                            const zone_images_t* images) {
   gcap_status_t damage = judge_zone(debug, tenant, graph, images->lower, /*is_upper=*/false);
   return gcap_status_join(damage, judge_zone(debug, tenant, graph, images->upper, /*is_upper=*/true));
 }
 
-gcap_status_t scratch_zones_check(const scratch_debug_t* debug, const scratch_tenant_t* tenant,
-                                  gcap_status_t* out_damage) {
+gcap_status_t gcap_scratch_zones_check(const gcap_scratch_debug_t* debug, const gcap_scratch_tenant_t* tenant,
+                                       gcap_status_t* out_damage) {
   *out_damage = NULL;
   zone_images_t images;
   GCAP_RETURN_IF_ERROR(read_zones(debug, tenant, &images));
@@ -135,17 +138,17 @@ gcap_status_t scratch_zones_check(const scratch_debug_t* debug, const scratch_te
 // --- In graphs ------------------------------------------------------------------------------------------------------
 
 // What replays bring of one block.
-typedef struct scratch_zone_copy {
-  scratch_tenant_t tenant;
+typedef struct gcap_scratch_zone_copy {
+  gcap_scratch_tenant_t tenant;
   zone_images_t images;
-  struct scratch_zone_copy* next;
-} scratch_zone_copy_t;
+  struct gcap_scratch_zone_copy* next;
+} gcap_scratch_zone_copy_t;
 
-gcap_status_t scratch_zones_capture(gcap_scratch_reservation_t* reservation, const scratch_tenant_t* tenant) {
-  scratch_zone_copy_t* copy = malloc(sizeof(*copy));
+gcap_status_t gcap_scratch_zones_capture(gcap_scratch_reservation_t* reservation, const gcap_scratch_tenant_t* tenant) {
+  gcap_scratch_zone_copy_t* copy = malloc(sizeof(*copy));
   if (copy == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to watch a scratch block of a graph");
   copy->tenant = *tenant;
-  memset(&copy->images, SCRATCH_ZONE_BYTE, sizeof(copy->images));
+  memset(&copy->images, GCAP_SCRATCH_ZONE_BYTE, sizeof(copy->images));
   // Also when a call fails: the other may be in the graph.
   copy->next = reservation->zone_copies;
   reservation->zone_copies = copy;
@@ -156,19 +159,21 @@ gcap_status_t scratch_zones_capture(gcap_scratch_reservation_t* reservation, con
   return gcap_status_join(status, gcap_device_pop(device_id, previous));
 }
 
-gcap_status_t scratch_zones_check_copies(const scratch_debug_t* debug, const gcap_scratch_reservation_t* reservation) {
+gcap_status_t gcap_scratch_zones_check_copies(const gcap_scratch_debug_t* debug,
+                                              const gcap_scratch_reservation_t* reservation) {
   gcap_status_t damage = NULL;
   if (reservation->zone_copies == NULL) return NULL;
-  GCAP_RETURN_IF_ERROR(gcap_relaxed_synchronize(gcap_stream_handle(scratch_user_stream(reservation->user))));
-  for (const scratch_zone_copy_t* copy = reservation->zone_copies; copy != NULL && damage == NULL; copy = copy->next) {
+  GCAP_RETURN_IF_ERROR(gcap_relaxed_synchronize(gcap_stream_handle(gcap_scratch_user_stream(reservation->user))));
+  for (const gcap_scratch_zone_copy_t* copy = reservation->zone_copies; copy != NULL && damage == NULL;
+       copy = copy->next) {
     damage = judge(debug, &copy->tenant, reservation->label, &copy->images);
   }
   return damage;
 }
 
-void scratch_zones_free_copies(gcap_scratch_reservation_t* reservation) {
+void gcap_scratch_zones_free_copies(gcap_scratch_reservation_t* reservation) {
   while (reservation->zone_copies != NULL) {
-    scratch_zone_copy_t* copy = reservation->zone_copies;
+    gcap_scratch_zone_copy_t* copy = reservation->zone_copies;
     reservation->zone_copies = copy->next;
     free(copy);
   }

@@ -25,37 +25,38 @@ enum {
   kStructsPerLive = 4       // a live block, free ones beside it, and as many for those that come and go
 };
 
-typedef struct scratch_slab {
-  struct scratch_slab* next;
+typedef struct gcap_scratch_slab {
+  struct gcap_scratch_slab* next;
   void* memory;  // what to free
-  char apart[SCRATCH_LINE_BYTES - 2 * sizeof(void*)];
-  scratch_block_t blocks[kBlocksPerSlab];
-} scratch_slab_t;
+  char apart[GCAP_SCRATCH_LINE_BYTES - 2 * sizeof(void*)];
+  gcap_scratch_block_t blocks[kBlocksPerSlab];
+} gcap_scratch_slab_t;
 
-_Static_assert(sizeof(scratch_block_t) == SCRATCH_LINE_BYTES, "a block fills a cache line");
+_Static_assert(sizeof(gcap_scratch_block_t) == GCAP_SCRATCH_LINE_BYTES, "a block fills a cache line");
 
-static bool make_slab(gcap_scratch_t* scratch, scratch_stream_t* user) {
-  void* memory = calloc(1, sizeof(scratch_slab_t) + SCRATCH_LINE_BYTES - 1);
+static bool make_slab(gcap_scratch_t* scratch, gcap_scratch_stream_t* user) {
+  void* memory = calloc(1, sizeof(gcap_scratch_slab_t) + GCAP_SCRATCH_LINE_BYTES - 1);
   if (memory == NULL) return false;
-  uintptr_t start = ((uintptr_t)memory + SCRATCH_LINE_BYTES - 1) / SCRATCH_LINE_BYTES * SCRATCH_LINE_BYTES;
-  scratch_slab_t* slab = (scratch_slab_t*)start;
+  uintptr_t start =
+      ((uintptr_t)memory + GCAP_SCRATCH_LINE_BYTES - 1) / GCAP_SCRATCH_LINE_BYTES * GCAP_SCRATCH_LINE_BYTES;
+  gcap_scratch_slab_t* slab = (gcap_scratch_slab_t*)start;
   slab->memory = memory;
   slab->next = scratch->slabs;
   scratch->slabs = slab;
   ++scratch->num_slabs;
-  for (int i = kBlocksPerSlab; i > 0; --i) scratch_block_recycle(scratch, user, &slab->blocks[i - 1]);
+  for (int i = kBlocksPerSlab; i > 0; --i) gcap_scratch_block_recycle(scratch, user, &slab->blocks[i - 1]);
   return true;
 }
 
-void scratch_block_recycle(gcap_scratch_t* scratch, scratch_stream_t* user, scratch_block_t* block) {
-  scratch_block_t** spares = user != NULL ? &user->spares : &scratch->spares;
-  scratch_block_set_mark(block, (uintptr_t)user | SCRATCH_FREE);
+void gcap_scratch_block_recycle(gcap_scratch_t* scratch, gcap_scratch_stream_t* user, gcap_scratch_block_t* block) {
+  gcap_scratch_block_t** spares = user != NULL ? &user->spares : &scratch->spares;
+  gcap_scratch_block_set_mark(block, (uintptr_t)user | GCAP_SCRATCH_FREE);
   block->next = *spares;
   *spares = block;
 }
 
-static scratch_block_t* pop(scratch_block_t** spares) {
-  scratch_block_t* block = *spares;
+static gcap_scratch_block_t* pop(gcap_scratch_block_t** spares) {
+  gcap_scratch_block_t* block = *spares;
   if (block != NULL) *spares = block->next;
   return block;
 }
@@ -63,36 +64,36 @@ static scratch_block_t* pop(scratch_block_t** spares) {
 // Structs wander with the blocks, from the streams that cut to those that join. A stream that lacks one gets a slab, so
 // that it lacks none for long, but only while there are not many for what is live: else it gets another stream's.
 static bool may_make_slab(const gcap_scratch_t* scratch) {
-  uint64_t num_wanted = kBlocksPerSlab + kStructsPerLive * scratch_num_live(&scratch->nobody);
-  for (const scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
-    num_wanted += kStructsPerStream + kStructsPerLive * scratch_num_live(user);
+  uint64_t num_wanted = kBlocksPerSlab + kStructsPerLive * gcap_scratch_num_live(&scratch->nobody);
+  for (const gcap_scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
+    num_wanted += kStructsPerStream + kStructsPerLive * gcap_scratch_num_live(user);
   }
   return scratch->num_slabs * kBlocksPerSlab < num_wanted;
 }
 
-static scratch_block_t* steal(gcap_scratch_t* scratch) {
-  scratch_block_t* block = NULL;
-  for (scratch_stream_t* other = scratch->streams; block == NULL && other != NULL; other = other->next) {
+static gcap_scratch_block_t* steal(gcap_scratch_t* scratch) {
+  gcap_scratch_block_t* block = NULL;
+  for (gcap_scratch_stream_t* other = scratch->streams; block == NULL && other != NULL; other = other->next) {
     block = pop(&other->spares);
   }
   return block;
 }
 
-scratch_block_t* scratch_block_new(gcap_scratch_t* scratch, scratch_stream_t* user) {
-  scratch_block_t** own = user != NULL ? &user->spares : &scratch->spares;
-  scratch_block_t* block = pop(own);
+gcap_scratch_block_t* gcap_scratch_block_new(gcap_scratch_t* scratch, gcap_scratch_stream_t* user) {
+  gcap_scratch_block_t** own = user != NULL ? &user->spares : &scratch->spares;
+  gcap_scratch_block_t* block = pop(own);
   const bool may_make = block == NULL && may_make_slab(scratch);
   if (may_make && make_slab(scratch, user)) block = pop(own);
   if (block == NULL) block = pop(&scratch->spares);
   if (block == NULL) block = steal(scratch);
   if (block == NULL && !may_make && make_slab(scratch, user)) block = pop(own);
-  if (block != NULL) scratch_block_set_user(block, NULL);  // from here on no stream's lock leads to it
+  if (block != NULL) gcap_scratch_block_set_user(block, NULL);  // from here on no stream's lock leads to it
   return block;
 }
 
-void scratch_free_blocks(gcap_scratch_t* scratch) {
+void gcap_scratch_free_blocks(gcap_scratch_t* scratch) {
   while (scratch->slabs != NULL) {
-    scratch_slab_t* slab = scratch->slabs;
+    gcap_scratch_slab_t* slab = scratch->slabs;
     scratch->slabs = slab->next;
     free(slab->memory);
   }
@@ -100,22 +101,22 @@ void scratch_free_blocks(gcap_scratch_t* scratch) {
 
 // --- Regions --------------------------------------------------------------------------------------------------------
 
-gcap_status_t scratch_region_create(gcap_scratch_t* scratch, void* base, size_t bytes, scratch_block_t* block,
-                                    scratch_region_t** out_region) {
+gcap_status_t gcap_scratch_region_create(gcap_scratch_t* scratch, void* base, size_t bytes, gcap_scratch_block_t* block,
+                                         gcap_scratch_region_t** out_region) {
   *out_region = NULL;
-  scratch_region_t* region = calloc(1, sizeof(*region));
+  gcap_scratch_region_t* region = calloc(1, sizeof(*region));
   if (region == NULL) {
     return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to describe a scratch region of %zu bytes", bytes);
   }
-  gcap_status_t status = scratch_pages_add(&scratch->pages, base, bytes);
+  gcap_status_t status = gcap_scratch_pages_add(&scratch->pages, base, bytes);
   if (status != NULL) {
     free(region);
     return status;
   }
-  *region = (scratch_region_t){.base = base, .bytes = bytes, .first = block};
+  *region = (gcap_scratch_region_t){.base = base, .bytes = bytes, .first = block};
   atomic_store_explicit(&block->base, base, memory_order_relaxed);
-  scratch_block_set_mark(block, SCRATCH_FREE);
-  scratch_block_set_lower(block, NULL);
+  gcap_scratch_block_set_mark(block, GCAP_SCRATCH_FREE);
+  gcap_scratch_block_set_lower(block, NULL);
   block->upper = NULL;
   block->bytes = bytes;
   block->used_before = 0;
@@ -123,17 +124,17 @@ gcap_status_t scratch_region_create(gcap_scratch_t* scratch, void* base, size_t 
   return NULL;
 }
 
-void scratch_region_destroy(gcap_scratch_t* scratch, scratch_region_t* region) {
-  scratch_pages_remove(&scratch->pages, region->base, region->bytes);
-  scratch_block_recycle(scratch, NULL, region->first);
+void gcap_scratch_region_destroy(gcap_scratch_t* scratch, gcap_scratch_region_t* region) {
+  gcap_scratch_pages_remove(&scratch->pages, region->base, region->bytes);
+  gcap_scratch_block_recycle(scratch, NULL, region->first);
   free(region);
 }
 
-scratch_region_t* scratch_find_region(const gcap_scratch_t* scratch, const void* ptr) {
+gcap_scratch_region_t* gcap_scratch_find_region(const gcap_scratch_t* scratch, const void* ptr) {
   size_t low = 0, high = scratch->num_regions;
   while (low < high) {
     size_t middle = low + (high - low) / 2;
-    scratch_region_t* region = scratch->regions[middle];
+    gcap_scratch_region_t* region = scratch->regions[middle];
     if ((uintptr_t)ptr < (uintptr_t)region->base) {
       high = middle;
     } else if ((uintptr_t)ptr - (uintptr_t)region->base >= region->bytes) {
@@ -145,16 +146,16 @@ scratch_region_t* scratch_find_region(const gcap_scratch_t* scratch, const void*
   return NULL;
 }
 
-gcap_status_t scratch_find_live(gcap_scratch_t* scratch, void* ptr, scratch_block_t** out_block) {
+gcap_status_t gcap_scratch_find_live(gcap_scratch_t* scratch, void* ptr, gcap_scratch_block_t** out_block) {
   *out_block = NULL;
-  const scratch_region_t* region = scratch_find_region(scratch, ptr);
+  const gcap_scratch_region_t* region = gcap_scratch_find_region(scratch, ptr);
   if (region == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "address %p was not allocated from this scratch", ptr);
-  const uintptr_t base = (uintptr_t)ptr - scratch_zone_bytes(scratch);
-  scratch_block_t* block = scratch_pages_find(&scratch->pages, (const void*)base);
-  if (block == NULL || (uintptr_t)scratch_block_base(block) != base) {
+  const uintptr_t base = (uintptr_t)ptr - gcap_scratch_zone_bytes(scratch);
+  gcap_scratch_block_t* block = gcap_scratch_pages_find(&scratch->pages, (const void*)base);
+  if (block == NULL || (uintptr_t)gcap_scratch_block_base(block) != base) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "address %p is inside a block of this scratch, not its start", ptr);
   }
-  if (scratch_block_state(block) != SCRATCH_LIVE) {
+  if (gcap_scratch_block_state(block) != GCAP_SCRATCH_LIVE) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "address %p was freed already", ptr);
   }
   *out_block = block;
@@ -163,66 +164,66 @@ gcap_status_t scratch_find_live(gcap_scratch_t* scratch, void* ptr, scratch_bloc
 
 // --- Joining and cutting --------------------------------------------------------------------------------------------
 
-scratch_pool_t* scratch_pool_of(gcap_scratch_t* scratch, const scratch_block_t* block) {
-  if (scratch_block_reservation(block) != NULL) return &scratch_block_reservation(block)->pool;
-  scratch_stream_t* user = scratch_block_user(block);
+gcap_scratch_pool_t* gcap_scratch_pool_of(gcap_scratch_t* scratch, const gcap_scratch_block_t* block) {
+  if (gcap_scratch_block_reservation(block) != NULL) return &gcap_scratch_block_reservation(block)->pool;
+  gcap_scratch_stream_t* user = gcap_scratch_block_user(block);
   return user != NULL ? &user->pool : &scratch->untagged;
 }
 
 // Joins a block of `user` and its upper neighbour, both in no pool.
-static inline void join(gcap_scratch_t* scratch, scratch_stream_t* user, scratch_block_t* block) {
-  scratch_block_t* upper = block->upper;
+static inline void join(gcap_scratch_t* scratch, gcap_scratch_stream_t* user, gcap_scratch_block_t* block) {
+  gcap_scratch_block_t* upper = block->upper;
   block->bytes += upper->bytes;
   if (block->used_before < upper->used_before) block->used_before = upper->used_before;
   block->upper = upper->upper;
-  if (block->upper != NULL) scratch_block_set_lower(block->upper, block);
-  scratch_block_recycle(scratch, user, upper);
+  if (block->upper != NULL) gcap_scratch_block_set_lower(block->upper, block);
+  gcap_scratch_block_recycle(scratch, user, upper);
 }
 
-void scratch_merge_upper(gcap_scratch_t* scratch, scratch_block_t* block) {
-  join(scratch, scratch_block_user(block), block);
+void gcap_scratch_merge_upper(gcap_scratch_t* scratch, gcap_scratch_block_t* block) {
+  join(scratch, gcap_scratch_block_user(block), block);
 }
 
 // Whether a neighbour may be joined with a block that is free.
-static bool same_mark(const scratch_block_t* block, const scratch_block_t* neighbour) {
-  return neighbour != NULL && scratch_block_mark(neighbour) == scratch_block_mark(block);
+static bool same_mark(const gcap_scratch_block_t* block, const gcap_scratch_block_t* neighbour) {
+  return neighbour != NULL && gcap_scratch_block_mark(neighbour) == gcap_scratch_block_mark(block);
 }
 
-static inline scratch_block_t* put(gcap_scratch_t* scratch, scratch_stream_t* user, scratch_pool_t* pool,
-                                   scratch_block_t* block) {
+static inline gcap_scratch_block_t* put(gcap_scratch_t* scratch, gcap_scratch_stream_t* user, gcap_scratch_pool_t* pool,
+                                        gcap_scratch_block_t* block) {
   if (same_mark(block, block->upper)) {
-    scratch_pool_remove(pool, block->upper);
+    gcap_scratch_pool_remove(pool, block->upper);
     join(scratch, user, block);
   }
-  scratch_block_t* lower = scratch_block_lower(block);
+  gcap_scratch_block_t* lower = gcap_scratch_block_lower(block);
   if (same_mark(block, lower)) {
-    const bool stays = scratch_pool_bin(lower->bytes + block->bytes) == scratch_pool_bin(lower->bytes);
-    if (!stays) scratch_pool_remove(pool, lower);
+    const bool stays = gcap_scratch_pool_bin(lower->bytes + block->bytes) == gcap_scratch_pool_bin(lower->bytes);
+    if (!stays) gcap_scratch_pool_remove(pool, lower);
     join(scratch, user, lower);
     block = lower;
     if (stays) return block;
   }
-  scratch_pool_insert(pool, block);
+  gcap_scratch_pool_insert(pool, block);
   return block;
 }
 
-scratch_block_t* scratch_put(gcap_scratch_t* scratch, scratch_block_t* block) {
-  return put(scratch, scratch_block_user(block), scratch_pool_of(scratch, block), block);
+gcap_scratch_block_t* gcap_scratch_put(gcap_scratch_t* scratch, gcap_scratch_block_t* block) {
+  return put(scratch, gcap_scratch_block_user(block), gcap_scratch_pool_of(scratch, block), block);
 }
 
-void scratch_put_own(gcap_scratch_t* scratch, scratch_stream_t* user, scratch_block_t* block) {
+void gcap_scratch_put_own(gcap_scratch_t* scratch, gcap_scratch_stream_t* user, gcap_scratch_block_t* block) {
   (void)put(scratch, user, &user->pool, block);
 }
 
 // Cuts a free block down to `bytes`; what was above becomes `rest`, with the same mark.
-static void cut(scratch_block_t* block, size_t bytes, scratch_block_t* rest) {
-  atomic_store_explicit(&rest->base, scratch_block_base(block) + bytes, memory_order_relaxed);
-  scratch_block_set_mark(rest, scratch_block_mark(block));
-  scratch_block_set_lower(rest, block);
+static void cut(gcap_scratch_block_t* block, size_t bytes, gcap_scratch_block_t* rest) {
+  atomic_store_explicit(&rest->base, gcap_scratch_block_base(block) + bytes, memory_order_relaxed);
+  gcap_scratch_block_set_mark(rest, gcap_scratch_block_mark(block));
+  gcap_scratch_block_set_lower(rest, block);
   rest->bytes = block->bytes - bytes;
   rest->used_before = block->used_before;
   rest->upper = block->upper;
-  if (rest->upper != NULL) scratch_block_set_lower(rest->upper, rest);
+  if (rest->upper != NULL) gcap_scratch_block_set_lower(rest->upper, rest);
   block->upper = rest;
   block->bytes = bytes;
 }
@@ -231,44 +232,44 @@ enum { kLargeBytes = 4 << 20, kSmallShare = 8 };
 
 // What is small beside a large block comes from its top, what is not from its bottom: else small ones that live on
 // would keep the large ones from ever being whole again.
-static bool is_from_top(const scratch_block_t* block, size_t bytes) {
+static bool is_from_top(const gcap_scratch_block_t* block, size_t bytes) {
   return block->bytes >= kLargeBytes && bytes <= block->bytes / kSmallShare;
 }
 
 // Takes a block out of its pool and cuts it in two; gives the one of `bytes`, the other one goes back.
-static scratch_block_t* split(scratch_pool_t* pool, scratch_block_t* block, size_t bytes, bool from_top,
-                              scratch_block_t* upper) {
-  scratch_pool_remove(pool, block);
+static gcap_scratch_block_t* split(gcap_scratch_pool_t* pool, gcap_scratch_block_t* block, size_t bytes, bool from_top,
+                                   gcap_scratch_block_t* upper) {
+  gcap_scratch_pool_remove(pool, block);
   cut(block, from_top ? block->bytes - bytes : bytes, upper);
-  scratch_pool_insert(pool, from_top ? block : upper);
+  gcap_scratch_pool_insert(pool, from_top ? block : upper);
   return from_top ? upper : block;
 }
 
-scratch_block_t* scratch_detach_own(scratch_stream_t* user, scratch_block_t* block, size_t bytes) {
+gcap_scratch_block_t* gcap_scratch_detach_own(gcap_scratch_stream_t* user, gcap_scratch_block_t* block, size_t bytes) {
   if (block->bytes != bytes) {
-    scratch_block_t* upper = pop(&user->spares);
+    gcap_scratch_block_t* upper = pop(&user->spares);
     return upper == NULL ? NULL : split(&user->pool, block, bytes, is_from_top(block, bytes), upper);
   }
-  scratch_pool_remove(&user->pool, block);
+  gcap_scratch_pool_remove(&user->pool, block);
   return block;
 }
 
-static gcap_status_t detach(gcap_scratch_t* scratch, size_t bytes, bool from_top, scratch_block_t** block) {
-  scratch_pool_t* pool = scratch_pool_of(scratch, *block);
+static gcap_status_t detach(gcap_scratch_t* scratch, size_t bytes, bool from_top, gcap_scratch_block_t** block) {
+  gcap_scratch_pool_t* pool = gcap_scratch_pool_of(scratch, *block);
   if ((*block)->bytes == bytes) {
-    scratch_pool_remove(pool, *block);
+    gcap_scratch_pool_remove(pool, *block);
     return NULL;
   }
-  scratch_block_t* upper = scratch_block_new(scratch, scratch_block_user(*block));
+  gcap_scratch_block_t* upper = gcap_scratch_block_new(scratch, gcap_scratch_block_user(*block));
   if (upper == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to describe a scratch block");
   *block = split(pool, *block, bytes, from_top, upper);
   return NULL;
 }
 
-gcap_status_t scratch_detach(gcap_scratch_t* scratch, size_t bytes, scratch_block_t** block) {
+gcap_status_t gcap_scratch_detach(gcap_scratch_t* scratch, size_t bytes, gcap_scratch_block_t** block) {
   return detach(scratch, bytes, is_from_top(*block, bytes), block);
 }
 
-gcap_status_t scratch_detach_bottom(gcap_scratch_t* scratch, scratch_block_t* block, size_t bytes) {
+gcap_status_t gcap_scratch_detach_bottom(gcap_scratch_t* scratch, gcap_scratch_block_t* block, size_t bytes) {
   return detach(scratch, bytes, /*from_top=*/false, &block);
 }

@@ -23,7 +23,7 @@ static void write_text(writer_t* writer, const char* text) {
 }
 
 __attribute__((format(printf, 2, 3))) static void write_part(writer_t* writer, const char* format, ...) {
-  char part[SCRATCH_LABEL_BYTES + 128];
+  char part[GCAP_SCRATCH_LABEL_BYTES + 128];
   va_list args;
   va_start(args, format);
   vsnprintf(part, sizeof(part), format, args);
@@ -34,26 +34,27 @@ __attribute__((format(printf, 2, 3))) static void write_part(writer_t* writer, c
 
 // --- Sums -----------------------------------------------------------------------------------------------------------
 
-static size_t pool_bytes(const scratch_pool_t* pool) {
+static size_t pool_bytes(const gcap_scratch_pool_t* pool) {
   size_t bytes = 0;
-  unsigned bin = scratch_pool_next_bin(pool, 0);
-  for (; bin < SCRATCH_NUM_BINS; bin = scratch_pool_next_bin(pool, bin + 1)) {
-    for (const scratch_block_t* block = pool->bins[bin]; block != NULL; block = block->next) bytes += block->bytes;
+  unsigned bin = gcap_scratch_pool_next_bin(pool, 0);
+  for (; bin < GCAP_SCRATCH_NUM_BINS; bin = gcap_scratch_pool_next_bin(pool, bin + 1)) {
+    for (const gcap_scratch_block_t* block = pool->bins[bin]; block != NULL; block = block->next) bytes += block->bytes;
   }
   return bytes;
 }
 
-static size_t free_bytes(const scratch_stream_t* user) {
+static size_t free_bytes(const gcap_scratch_stream_t* user) {
   size_t bytes = pool_bytes(&user->pool);
-  for (unsigned bin = 0; bin < SCRATCH_NUM_CACHE_BINS; ++bin) {
-    for (const scratch_block_t* block = user->cache[bin]; block != NULL; block = block->next) bytes += block->bytes;
+  for (unsigned bin = 0; bin < GCAP_SCRATCH_NUM_CACHE_BINS; ++bin) {
+    for (const gcap_scratch_block_t* block = user->cache[bin]; block != NULL; block = block->next)
+      bytes += block->bytes;
   }
   return bytes;
 }
 
 static size_t requested_bytes(const gcap_scratch_t* scratch) {
   size_t bytes = scratch->nobody.requested_in_use_bytes;
-  for (const scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
+  for (const gcap_scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
     bytes += user->requested_in_use_bytes;
   }
   return bytes;
@@ -62,14 +63,14 @@ static size_t requested_bytes(const gcap_scratch_t* scratch) {
 // --- The parts ------------------------------------------------------------------------------------------------------
 
 static void write_totals(writer_t* writer, const gcap_scratch_t* scratch) {
-  write_part(writer, "%zu bytes are handed out, %zu of them asked for", (size_t)scratch_in_use_bytes(scratch),
+  write_part(writer, "%zu bytes are handed out, %zu of them asked for", (size_t)gcap_scratch_in_use_bytes(scratch),
              requested_bytes(scratch));
   const size_t limit = scratch->options.memory_limit_bytes;
   if (limit == 0) {
-    write_part(writer, "%zu are held from upstream in %zu regions, without a limit", scratch_held_bytes(scratch),
+    write_part(writer, "%zu are held from upstream in %zu regions, without a limit", gcap_scratch_held_bytes(scratch),
                scratch->num_regions + scratch->num_absent);
   } else {
-    write_part(writer, "%zu are held from upstream in %zu regions, the limit is %zu", scratch_held_bytes(scratch),
+    write_part(writer, "%zu are held from upstream in %zu regions, the limit is %zu", gcap_scratch_held_bytes(scratch),
                scratch->num_regions + scratch->num_absent, limit);
   }
   write_part(writer, "%zu are free for all", pool_bytes(&scratch->untagged));
@@ -80,21 +81,22 @@ static void write_totals(writer_t* writer, const gcap_scratch_t* scratch) {
 static void write_graphs(writer_t* writer, const gcap_scratch_t* scratch) {
   for (const gcap_scratch_reservation_t* r = scratch->reservations; r != NULL; r = r->next) {
     const char* label = r->label[0] != '\0' ? r->label : "a graph";
-    const gcap_stream_t* stream = scratch_user_stream(r->user);  // NULL: it was destroyed
+    const gcap_stream_t* stream = gcap_scratch_user_stream(r->user);  // NULL: it was destroyed
     write_part(writer, "%zu are kept by %s of stream %p", r->bytes, label,
                stream == NULL ? NULL : (void*)gcap_stream_handle(stream));
   }
 }
 
 static void write_streams(writer_t* writer, const gcap_scratch_t* scratch) {
-  for (const scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
+  for (const gcap_scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
     const size_t bytes = free_bytes(user);
     if (bytes == 0) continue;
-    write_part(writer, "%zu are cached by stream %p", bytes, (void*)gcap_stream_handle(scratch_user_stream(user)));
+    write_part(writer, "%zu are cached by stream %p", bytes, (void*)gcap_stream_handle(gcap_scratch_user_stream(user)));
   }
 }
 
-int scratch_describe_held(const gcap_scratch_t* scratch, const char* separator, char* out_text, size_t text_bytes) {
+int gcap_scratch_describe_held(const gcap_scratch_t* scratch, const char* separator, char* out_text,
+                               size_t text_bytes) {
   writer_t writer = {.separator = separator, .text = out_text, .text_bytes = text_bytes};
   if (text_bytes > 0) out_text[0] = '\0';
   write_totals(&writer, scratch);
@@ -104,8 +106,8 @@ int scratch_describe_held(const gcap_scratch_t* scratch, const char* separator, 
 }
 
 int gcap_scratch_describe(gcap_scratch_t* scratch, char* out_text, size_t text_bytes) {
-  scratch_hold(scratch);
-  const int length = scratch_describe_held(scratch, "\n", out_text, text_bytes);
-  scratch_let_go(scratch);
+  gcap_scratch_hold(scratch);
+  const int length = gcap_scratch_describe_held(scratch, "\n", out_text, text_bytes);
+  gcap_scratch_let_go(scratch);
   return length;
 }

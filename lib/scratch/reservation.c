@@ -18,18 +18,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/base/thread_state.h"
+#include "lib/internal/capture_check.h"
 #include "lib/scratch/arena.h"
 #include "lib/scratch/debug.h"
 
 // Of one graph's name.
 #define MAX_NAME_BYTES 31
 
-scratch_stream_t* scratch_reservation_user(const gcap_scratch_reservation_t* reservation) { return reservation->user; }
+gcap_scratch_stream_t* gcap_scratch_reservation_user(const gcap_scratch_reservation_t* reservation) {
+  return reservation->user;
+}
 
-void scratch_reservation_adopt(gcap_scratch_reservation_t* reservation, scratch_block_t* block) {
-  if (scratch_block_reservation(block) == reservation || reservation->scratch->test_hooks.ignore_reservations) return;
-  scratch_block_set_reservation(block, reservation);
+void gcap_scratch_reservation_adopt(gcap_scratch_reservation_t* reservation, gcap_scratch_block_t* block) {
+  if (gcap_scratch_block_reservation(block) == reservation || reservation->scratch->test_hooks.ignore_reservations)
+    return;
+  gcap_scratch_block_set_reservation(block, reservation);
   block->used_before = 0;
   reservation->bytes += block->bytes;
 }
@@ -37,46 +40,46 @@ void scratch_reservation_adopt(gcap_scratch_reservation_t* reservation, scratch_
 // --- Before a capture -----------------------------------------------------------------------------------------------
 
 // What is wanting of `needed_bytes`; enough for one block of `largest_bytes` if anything is.
-static size_t lacking_bytes(scratch_supply_t supply, size_t needed_bytes, size_t largest_bytes) {
+static size_t lacking_bytes(gcap_scratch_supply_t supply, size_t needed_bytes, size_t largest_bytes) {
   if (supply.bytes >= needed_bytes && supply.longest_bytes >= largest_bytes) return 0;
   size_t bytes = supply.bytes < needed_bytes ? needed_bytes - supply.bytes : 0;
   return bytes > largest_bytes ? bytes : largest_bytes;
 }
 
 // What is found or got is made the stream's own, so that no other stream takes it before the capture does.
-static gcap_status_t provide(gcap_scratch_t* scratch, scratch_request_t* request) {
-  scratch_stream_t* user = request->user;
-  size_t needed = scratch_peak_bytes(user);
-  size_t largest = scratch_block_bytes(user->max_alloc_bytes) + 2 * scratch_zone_bytes(scratch);
+static gcap_status_t provide(gcap_scratch_t* scratch, gcap_scratch_request_t* request) {
+  gcap_scratch_stream_t* user = request->user;
+  size_t needed = gcap_scratch_peak_bytes(user);
+  size_t largest = gcap_scratch_block_bytes(user->max_alloc_bytes) + 2 * gcap_scratch_zone_bytes(scratch);
   if (largest > needed) largest = needed;  // it was handed out, or nothing was
-  size_t bytes = lacking_bytes(scratch_count_supply(scratch, user, /*own=*/true), needed, largest);
+  size_t bytes = lacking_bytes(gcap_scratch_count_supply(scratch, user, /*own=*/true), needed, largest);
   if (bytes == 0) return NULL;
-  scratch_block_t* block = scratch_find_elsewhere(scratch, user, bytes);
+  gcap_scratch_block_t* block = gcap_scratch_find_elsewhere(scratch, user, bytes);
   if (block == NULL) {
-    bytes = lacking_bytes(scratch_count_supply(scratch, user, /*own=*/false), needed, largest);
+    bytes = lacking_bytes(gcap_scratch_count_supply(scratch, user, /*own=*/false), needed, largest);
     if (bytes == 0) return NULL;
     request->bytes = bytes;
-    GCAP_RETURN_IF_ERROR(scratch_obtain(scratch, request, &block));
-    block = scratch_put(scratch, block);
+    GCAP_RETURN_IF_ERROR(gcap_scratch_obtain(scratch, request, &block));
+    block = gcap_scratch_put(scratch, block);
   }
-  return scratch_claim(scratch, user, block, bytes);
+  return gcap_scratch_claim(scratch, user, block, bytes);
 }
 
 gcap_status_t gcap_scratch_reservation_prepare(gcap_scratch_t* scratch, gcap_stream_t* stream) {
   if (stream == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "a scratch reservation needs a stream, not NULL");
   GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing("gcap_scratch_reservation_prepare"));
-  scratch_hold(scratch);
-  scratch_request_t request = {.anew = true};
-  gcap_status_t status = scratch_get_stream(scratch, stream, &request.user);
+  gcap_scratch_hold(scratch);
+  gcap_scratch_request_t request = {.anew = true};
+  gcap_status_t status = gcap_scratch_get_stream(scratch, stream, &request.user);
   if (status == NULL) {
     ++request.user->num_calls;
-    scratch_make_up_deficit(scratch);
+    gcap_scratch_make_up_deficit(scratch);
     status = provide(scratch, &request);
     request.user->prepared = status == NULL;
     --request.user->num_calls;
   }
-  scratch_let_go(scratch);
-  scratch_log_trouble(&request);
+  gcap_scratch_let_go(scratch);
+  gcap_scratch_log_trouble(&request);
   return gcap_status_annotate(status, gcap_status_code(status),
                               "scratch cannot have ready for a capture on stream %p what its runs used",
                               (void*)gcap_stream_handle(stream));
@@ -86,14 +89,14 @@ gcap_status_t gcap_scratch_reservation_prepare(gcap_scratch_t* scratch, gcap_str
 
 // Diverts the stream's allocations to the reservation, for one graph more.
 static gcap_status_t open_locked(gcap_scratch_reservation_t* reservation) {
-  scratch_stream_t* user = reservation->user;
-  if (scratch_user_stream(user) == NULL) {
+  gcap_scratch_stream_t* user = reservation->user;
+  if (gcap_scratch_user_stream(user) == NULL) {
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "the stream of a scratch reservation of %zu bytes was destroyed",
                        reservation->bytes);
   }
   if (user->open != NULL) {
     return GCAP_STATUS(GCAP_ALREADY_EXISTS, "stream %p has an open scratch reservation of %zu bytes",
-                       (void*)gcap_stream_handle(scratch_user_stream(user)), user->open->bytes);
+                       (void*)gcap_stream_handle(gcap_scratch_user_stream(user)), user->open->bytes);
   }
   user->open = reservation;
   user->prepared = false;  // from here on what is open withholds the same
@@ -108,8 +111,8 @@ gcap_status_t gcap_scratch_reservation_open(gcap_scratch_t* scratch, gcap_stream
   gcap_scratch_reservation_t* reservation = calloc(1, sizeof(*reservation));
   if (reservation == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a scratch reservation");
   reservation->scratch = scratch;
-  scratch_hold(scratch);
-  gcap_status_t status = scratch_get_stream(scratch, stream, &reservation->user);
+  gcap_scratch_hold(scratch);
+  gcap_status_t status = gcap_scratch_get_stream(scratch, stream, &reservation->user);
   if (status == NULL) status = open_locked(reservation);
   if (status == NULL) {
     ++reservation->user->num_reservations;
@@ -117,15 +120,15 @@ gcap_status_t gcap_scratch_reservation_open(gcap_scratch_t* scratch, gcap_stream
     scratch->reservations = reservation;
     *out_reservation = reservation;
   }
-  scratch_let_go(scratch);
+  gcap_scratch_let_go(scratch);
   if (status != NULL) free(reservation);
   return status;
 }
 
 gcap_status_t gcap_scratch_reservation_reopen(gcap_scratch_reservation_t* reservation) {
-  scratch_hold(reservation->scratch);
+  gcap_scratch_hold(reservation->scratch);
   gcap_status_t status = open_locked(reservation);
-  scratch_let_go(reservation->scratch);
+  gcap_scratch_let_go(reservation->scratch);
   return status;
 }
 
@@ -134,33 +137,33 @@ static void close_locked(gcap_scratch_reservation_t* reservation) {
 }
 
 void gcap_scratch_reservation_close(gcap_scratch_reservation_t* reservation) {
-  scratch_hold(reservation->scratch);
+  gcap_scratch_hold(reservation->scratch);
   close_locked(reservation);
-  scratch_let_go(reservation->scratch);
+  gcap_scratch_let_go(reservation->scratch);
 }
 
 size_t gcap_scratch_reservation_bytes(const gcap_scratch_reservation_t* reservation) {
-  scratch_hold(reservation->scratch);
+  gcap_scratch_hold(reservation->scratch);
   size_t bytes = reservation->bytes;
-  scratch_let_go(reservation->scratch);
+  gcap_scratch_let_go(reservation->scratch);
   return bytes;
 }
 
 // --- Shares of others -----------------------------------------------------------------------------------------------
 
-typedef struct scratch_kept {
+typedef struct gcap_scratch_kept {
   gcap_scratch_reservation_t* reservation;
-  struct scratch_kept* next;
-} scratch_kept_t;
+  struct gcap_scratch_kept* next;
+} gcap_scratch_kept_t;
 
 static bool keeps(const gcap_scratch_reservation_t* reservation, const gcap_scratch_reservation_t* other) {
-  for (const scratch_kept_t* kept = reservation->kept; kept != NULL; kept = kept->next) {
+  for (const gcap_scratch_kept_t* kept = reservation->kept; kept != NULL; kept = kept->next) {
     if (kept->reservation == other || keeps(kept->reservation, other)) return true;
   }
   return false;
 }
 
-gcap_status_t scratch_reservation_keep(gcap_scratch_reservation_t* open, gcap_scratch_reservation_t* other) {
+gcap_status_t gcap_scratch_reservation_keep(gcap_scratch_reservation_t* open, gcap_scratch_reservation_t* other) {
   if (other == open || keeps(open, other)) return NULL;
   if (keeps(other, open)) {  // each would wait for the other's end
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
@@ -169,9 +172,9 @@ gcap_status_t scratch_reservation_keep(gcap_scratch_reservation_t* open, gcap_sc
                        other->label[0] != '\0' ? other->label : "a graph",
                        open->label[0] != '\0' ? open->label : "another graph");
   }
-  scratch_kept_t* kept = malloc(sizeof(*kept));
+  gcap_scratch_kept_t* kept = malloc(sizeof(*kept));
   if (kept == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to keep another graph's scratch");
-  *kept = (scratch_kept_t){.reservation = other, .next = open->kept};
+  *kept = (gcap_scratch_kept_t){.reservation = other, .next = open->kept};
   open->kept = kept;
   ++other->num_keepers;
   return NULL;
@@ -196,7 +199,7 @@ static void add_name(char* names, const char* name, size_t length) {
   static const char more[] = ", ...";
   size_t used = strlen(names);
   size_t separator_bytes = used > 0 ? 2 : 0;
-  if (used + separator_bytes + length + sizeof(more) > SCRATCH_LABEL_BYTES) {
+  if (used + separator_bytes + length + sizeof(more) > GCAP_SCRATCH_LABEL_BYTES) {
     if (!lists(names, "...", 3)) memcpy(names + used, more, sizeof(more));
     return;
   }
@@ -208,9 +211,9 @@ static void add_name(char* names, const char* name, size_t length) {
 void gcap_scratch_reservation_set_label(gcap_scratch_reservation_t* reservation, const char* label) {
   size_t length = 0;
   while (length < MAX_NAME_BYTES && label[length] != '\0') ++length;
-  scratch_hold(reservation->scratch);
+  gcap_scratch_hold(reservation->scratch);
   if (length > 0 && !lists(reservation->label, label, length)) add_name(reservation->label, label, length);
-  scratch_let_go(reservation->scratch);
+  gcap_scratch_let_go(reservation->scratch);
 }
 
 // --- The end --------------------------------------------------------------------------------------------------------
@@ -219,9 +222,10 @@ void gcap_scratch_reservation_set_label(gcap_scratch_reservation_t* reservation,
 static void let_go_of_live(gcap_scratch_reservation_t* reservation) {
   const gcap_scratch_t* scratch = reservation->scratch;
   for (size_t i = 0; i < scratch->num_regions && reservation->num_live > 0; ++i) {
-    for (scratch_block_t* block = scratch->regions[i]->first; block != NULL; block = block->upper) {
-      if (scratch_block_reservation(block) != reservation || scratch_block_state(block) != SCRATCH_LIVE) continue;
-      scratch_block_set_user(block, reservation->user);
+    for (gcap_scratch_block_t* block = scratch->regions[i]->first; block != NULL; block = block->upper) {
+      if (gcap_scratch_block_reservation(block) != reservation || gcap_scratch_block_state(block) != GCAP_SCRATCH_LIVE)
+        continue;
+      gcap_scratch_block_set_user(block, reservation->user);
       --reservation->num_live;
     }
   }
@@ -230,14 +234,14 @@ static void let_go_of_live(gcap_scratch_reservation_t* reservation) {
 // Takes it off the list and gives everything back.
 static void end_locked(gcap_scratch_reservation_t* reservation) {
   gcap_scratch_t* scratch = reservation->scratch;
-  scratch_stream_t* user = reservation->user;
-  uint64_t used_before = scratch_next_point(scratch, user);
-  scratch_block_t* block;
-  while ((block = scratch_pool_first(&reservation->pool)) != NULL) {
-    scratch_pool_remove(&reservation->pool, block);
-    scratch_block_set_user(block, user);
+  gcap_scratch_stream_t* user = reservation->user;
+  uint64_t used_before = gcap_scratch_next_point(scratch, user);
+  gcap_scratch_block_t* block;
+  while ((block = gcap_scratch_pool_first(&reservation->pool)) != NULL) {
+    gcap_scratch_pool_remove(&reservation->pool, block);
+    gcap_scratch_block_set_user(block, user);
     block->used_before = used_before;
-    scratch_put(scratch, block);
+    gcap_scratch_put(scratch, block);
   }
   let_go_of_live(reservation);
   --user->num_reservations;
@@ -256,7 +260,7 @@ static void end_if_given_up(gcap_scratch_reservation_t* reservation, gcap_scratc
   reservation->next = *ended;
   *ended = reservation;
   while (reservation->kept != NULL) {
-    scratch_kept_t* kept = reservation->kept;
+    gcap_scratch_kept_t* kept = reservation->kept;
     reservation->kept = kept->next;
     --kept->reservation->num_keepers;
     end_if_given_up(kept->reservation, ended);
@@ -267,13 +271,13 @@ static void end_if_given_up(gcap_scratch_reservation_t* reservation, gcap_scratc
 void gcap_scratch_reservation_release(gcap_scratch_reservation_t* reservation) {
   gcap_scratch_t* scratch = reservation->scratch;
   gcap_scratch_reservation_t* ended = NULL;
-  scratch_hold(scratch);
+  gcap_scratch_hold(scratch);
   --reservation->num_graphs;
   end_if_given_up(reservation, &ended);
-  scratch_let_go(scratch);
+  gcap_scratch_let_go(scratch);
   while (ended != NULL) {
     gcap_scratch_reservation_t* next = ended->next;
-    scratch_zones_free_copies(ended);
+    gcap_scratch_zones_free_copies(ended);
     free(ended);
     ended = next;
   }

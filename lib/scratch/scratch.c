@@ -18,7 +18,7 @@
 #include <stdlib.h>
 
 #include "gcap/log.h"
-#include "lib/base/thread_state.h"
+#include "lib/internal/capture_check.h"
 #include "lib/scratch/arena.h"
 #include "lib/scratch/debug.h"
 
@@ -34,16 +34,16 @@ void gcap_scratch_options_init(gcap_scratch_options_t* options) {
 // --- Life -----------------------------------------------------------------------------------------------------------
 
 static bool round_up(size_t bytes, size_t* out_rounded) {
-  if (bytes > SIZE_MAX - (SCRATCH_GRANULE_BYTES - 1)) return false;
-  *out_rounded = (bytes + SCRATCH_GRANULE_BYTES - 1) / SCRATCH_GRANULE_BYTES * SCRATCH_GRANULE_BYTES;
+  if (bytes > SIZE_MAX - (GCAP_SCRATCH_GRANULE_BYTES - 1)) return false;
+  *out_rounded = (bytes + GCAP_SCRATCH_GRANULE_BYTES - 1) / GCAP_SCRATCH_GRANULE_BYTES * GCAP_SCRATCH_GRANULE_BYTES;
   return true;
 }
 
 static gcap_status_t check_upstream(gcap_allocator_t* upstream) {
   if (upstream == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "scratch needs an upstream allocator, not NULL");
-  if (gcap_allocator_alignment(upstream) >= SCRATCH_GRANULE_BYTES) return NULL;
+  if (gcap_allocator_alignment(upstream) >= GCAP_SCRATCH_GRANULE_BYTES) return NULL;
   return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "scratch's upstream allocator aligns to %zu bytes, expected %zu or more",
-                     gcap_allocator_alignment(upstream), SCRATCH_GRANULE_BYTES);
+                     gcap_allocator_alignment(upstream), GCAP_SCRATCH_GRANULE_BYTES);
 }
 
 static gcap_status_t check_chunk(const char* name, size_t* bytes) {
@@ -55,7 +55,7 @@ static gcap_status_t check_options(gcap_scratch_options_t* options) {
   GCAP_RETURN_IF_ERROR(check_chunk("initial_chunk_bytes", &options->initial_chunk_bytes));
   GCAP_RETURN_IF_ERROR(check_chunk("initial_growth_chunk_bytes", &options->initial_growth_chunk_bytes));
   if (!round_up(options->max_extend_bytes, &options->max_extend_bytes)) {
-    options->max_extend_bytes = SIZE_MAX - (SCRATCH_GRANULE_BYTES - 1);  // as good as no limit
+    options->max_extend_bytes = SIZE_MAX - (GCAP_SCRATCH_GRANULE_BYTES - 1);  // as good as no limit
   }
   if (options->max_extend_bytes != 0) return NULL;
   return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "max_extend_bytes is 0, expected 1 or more");
@@ -72,8 +72,8 @@ gcap_status_t gcap_scratch_create(gcap_allocator_t* upstream, const gcap_scratch
   gcap_scratch_t* scratch = calloc(1, sizeof(*scratch));
   if (scratch == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a scratch arena");
   scratch->upstream = upstream;
-  gcap_status_t status = scratch_view_create(scratch);
-  if (status == NULL) status = scratch_debug_create(&checked, upstream, &scratch->debug);
+  gcap_status_t status = gcap_scratch_view_create(scratch);
+  if (status == NULL) status = gcap_scratch_debug_create(&checked, upstream, &scratch->debug);
   if (status != NULL) {
     gcap_allocator_destroy(scratch->view);
     free(scratch);
@@ -82,26 +82,26 @@ gcap_status_t gcap_scratch_create(gcap_allocator_t* upstream, const gcap_scratch
   scratch->options = checked;
   static atomic_uint_fast64_t num_created;
   scratch->number = atomic_fetch_add_explicit(&num_created, 1, memory_order_relaxed) + 1;
-  scratch->can_bias = scratch_can_bias();
+  scratch->can_bias = gcap_scratch_can_bias();
   scratch->next_region_bytes = checked.initial_chunk_bytes;
   scratch->stats.limit_bytes = checked.memory_limit_bytes;
   pthread_mutex_init(&scratch->mutex, NULL);
-  scratch_pages_init(&scratch->pages);
-  scratch_nobody_init(scratch);
-  scratch->watch.stream_ends = scratch_stream_ends;
+  gcap_scratch_pages_init(&scratch->pages);
+  gcap_scratch_nobody_init(scratch);
+  scratch->watch.stream_ends = gcap_scratch_stream_ends;
   gcap_stream_watch_add(&scratch->watch);
   *out_scratch = scratch;
   return NULL;
 }
 
-void scratch_set_test_hooks(gcap_scratch_t* scratch, const scratch_test_hooks_t* hooks) {
+void gcap_scratch_set_test_hooks(gcap_scratch_t* scratch, const gcap_scratch_test_hooks_t* hooks) {
   scratch->test_hooks = *hooks;
 }
 
 static gcap_status_t check_unused(const gcap_scratch_t* scratch) {
-  const size_t num_live = scratch_num_live_of_all(scratch);
+  const size_t num_live = gcap_scratch_num_live_of_all(scratch);
   size_t num_reservations = scratch->nobody.num_reservations;
-  for (const scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
+  for (const gcap_scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
     num_reservations += user->num_reservations;
   }
   // Regions are on their way while another thread, or the caller of the callback that we are in, waits for upstream.
@@ -116,22 +116,23 @@ static gcap_status_t check_unused(const gcap_scratch_t* scratch) {
 
 gcap_status_t gcap_scratch_destroy(gcap_scratch_t* scratch) {
   if (scratch == NULL) return NULL;
-  scratch_hold(scratch);
+  gcap_scratch_hold(scratch);
   gcap_status_t status = check_unused(scratch);
   if (status == NULL) {
     // The caller has synchronised the streams, so they are not asked.
-    for (scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) scratch_untag(scratch, user);
-    scratch_untag(scratch, &scratch->nobody);
-    status = scratch_give_back_idle(scratch);
+    for (gcap_scratch_stream_t* user = scratch->streams; user != NULL; user = user->next)
+      gcap_scratch_untag(scratch, user);
+    gcap_scratch_untag(scratch, &scratch->nobody);
+    status = gcap_scratch_give_back_idle(scratch);
   }
-  scratch_let_go(scratch);
+  gcap_scratch_let_go(scratch);
   if (status != NULL) return status;
   gcap_stream_watch_remove(&scratch->watch);
-  scratch_free_streams(scratch);
-  scratch_free_blocks(scratch);
+  gcap_scratch_free_streams(scratch);
+  gcap_scratch_free_blocks(scratch);
   gcap_allocator_destroy(scratch->view);
-  scratch_pages_deinit(&scratch->pages);
-  scratch_debug_destroy(scratch->debug);
+  gcap_scratch_pages_deinit(&scratch->pages);
+  gcap_scratch_debug_destroy(scratch->debug);
   free(scratch->regions);
   pthread_mutex_destroy(&scratch->mutex);
   free(scratch);
@@ -140,21 +141,21 @@ gcap_status_t gcap_scratch_destroy(gcap_scratch_t* scratch) {
 
 // --- Streams --------------------------------------------------------------------------------------------------------
 
-static gcap_status_t check_forgettable(const scratch_stream_t* user) {
-  const gcap_stream_t* stream = scratch_user_stream(user);
+static gcap_status_t check_forgettable(const gcap_scratch_stream_t* user) {
+  const gcap_stream_t* stream = gcap_scratch_user_stream(user);
   void* handle = (void*)gcap_stream_handle(stream);
-  if (scratch_num_live(user) > 0 || user->num_reservations > 0) {
+  if (gcap_scratch_num_live(user) > 0 || user->num_reservations > 0) {
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
                        "scratch cannot forget stream %p: it has %zu blocks handed out and %zu reservations", handle,
-                       (size_t)scratch_num_live(user), user->num_reservations);
+                       (size_t)gcap_scratch_num_live(user), user->num_reservations);
   }
   if (user->num_calls > 0) {
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "scratch cannot forget stream %p: memory is being got for it", handle);
   }
-  unsigned bin = scratch_pool_next_bin(&user->pool, 0);
-  for (; bin < SCRATCH_NUM_BINS; bin = scratch_pool_next_bin(&user->pool, bin + 1)) {
-    for (const scratch_block_t* block = user->pool.bins[bin]; block != NULL; block = block->next) {
-      if (scratch_is_finished(block)) continue;
+  unsigned bin = gcap_scratch_pool_next_bin(&user->pool, 0);
+  for (; bin < GCAP_SCRATCH_NUM_BINS; bin = gcap_scratch_pool_next_bin(&user->pool, bin + 1)) {
+    for (const gcap_scratch_block_t* block = user->pool.bins[bin]; block != NULL; block = block->next) {
+      if (gcap_scratch_is_finished(block)) continue;
       return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
                          "scratch cannot forget stream %p: a block of %zu bytes was freed at its sync id %llu and it "
                          "was not synchronised since",
@@ -166,40 +167,41 @@ static gcap_status_t check_forgettable(const scratch_stream_t* user) {
 
 gcap_status_t gcap_scratch_forget_stream(gcap_scratch_t* scratch, gcap_stream_t* stream) {
   gcap_status_t status = NULL;
-  scratch_hold(scratch);
-  scratch_stream_t* user = scratch_find_stream(scratch, stream);
+  gcap_scratch_hold(scratch);
+  gcap_scratch_stream_t* user = gcap_scratch_find_stream(scratch, stream);
   if (user != NULL) {
-    scratch_flush(scratch, user);
+    gcap_scratch_flush(scratch, user);
     status = check_forgettable(user);
   }
   if (user != NULL && status == NULL) {
-    scratch_untag(scratch, user);
-    scratch_remove_stream(scratch, user);
+    gcap_scratch_untag(scratch, user);
+    gcap_scratch_remove_stream(scratch, user);
   }
-  scratch_let_go(scratch);
+  gcap_scratch_let_go(scratch);
   return status;
 }
 
 // --- Allocation -----------------------------------------------------------------------------------------------------
 
-void scratch_make_up_deficit(gcap_scratch_t* scratch) {
+void gcap_scratch_make_up_deficit(gcap_scratch_t* scratch) {
   size_t bytes = atomic_load_explicit(&scratch->deficit_bytes, memory_order_relaxed);
   if (bytes == 0) return;
   atomic_store_explicit(&scratch->deficit_bytes, 0, memory_order_relaxed);
-  scratch_block_t* block = NULL;
-  gcap_status_t status = scratch_grow(scratch, bytes, &block);
+  gcap_scratch_block_t* block = NULL;
+  gcap_status_t status = gcap_scratch_grow(scratch, bytes, &block);
   if (status == NULL) return;
-  scratch_step_out(scratch);
+  gcap_scratch_step_out(scratch);
   gcap_log(GCAP_LOG_WARNING, "scratch cannot grow by the %zu bytes that a capture lacked: %s", bytes,
            gcap_status_message(status));
   gcap_status_free(status);
-  scratch_step_in(scratch);
+  gcap_scratch_step_in(scratch);
 }
 
 // Refuses what a capture would bake into a graph that does not own it. Asks the driver only on a thread that captures.
-static gcap_status_t check_reserved(const scratch_stream_t* user, const char* operation) {
-  if (!gcap_thread_captures() || user->open != NULL || !gcap_stream_can_capture(scratch_user_stream(user))) return NULL;
-  cudaStream_t handle = gcap_stream_handle(scratch_user_stream(user));
+static gcap_status_t check_reserved(const gcap_scratch_stream_t* user, const char* operation) {
+  if (!gcap_thread_captures() || user->open != NULL || !gcap_stream_can_capture(gcap_scratch_user_stream(user)))
+    return NULL;
+  cudaStream_t handle = gcap_stream_handle(gcap_scratch_user_stream(user));
   enum cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamIsCapturing(handle, &state)));
   if (state == cudaStreamCaptureStatusNone) return NULL;
@@ -211,59 +213,59 @@ static gcap_status_t check_reserved(const scratch_stream_t* user, const char* op
 }
 
 // Takes back a reserved region's block; when upstream refuses the region, it stays handed out.
-static gcap_status_t take_back_reserved(gcap_scratch_t* scratch, scratch_region_t* region) {
-  scratch_block_t* block = region->first;
-  scratch_nobody_freed(scratch, block);
-  gcap_status_t status = scratch_give_back_reserved(scratch, region);
-  if (status != NULL) scratch_nobody_kept(scratch, block);
+static gcap_status_t take_back_reserved(gcap_scratch_t* scratch, gcap_scratch_region_t* region) {
+  gcap_scratch_block_t* block = region->first;
+  gcap_scratch_nobody_freed(scratch, block);
+  gcap_status_t status = gcap_scratch_give_back_reserved(scratch, region);
+  if (status != NULL) gcap_scratch_nobody_kept(scratch, block);
   return status;
 }
 
-static void take_back_tagged(gcap_scratch_t* scratch, scratch_block_t* block) {
-  scratch_stream_t* user = scratch_block_user(block);
-  scratch_mark_free(user, block);
-  gcap_scratch_reservation_t* reservation = scratch_block_reservation(block);
+static void take_back_tagged(gcap_scratch_t* scratch, gcap_scratch_block_t* block) {
+  gcap_scratch_stream_t* user = gcap_scratch_block_user(block);
+  gcap_scratch_mark_free(user, block);
+  gcap_scratch_reservation_t* reservation = gcap_scratch_block_reservation(block);
   if (reservation != NULL) --reservation->num_live;
-  if (user->open != NULL && reservation == NULL) scratch_reservation_adopt(user->open, block);
-  scratch_put(scratch, block);
+  if (user->open != NULL && reservation == NULL) gcap_scratch_reservation_adopt(user->open, block);
+  gcap_scratch_put(scratch, block);
 }
 
 // Another graph's block that is freed inside a capture may be used by what was captured before.
-static gcap_status_t keep_for_open(const scratch_block_t* block) {
-  gcap_scratch_reservation_t* reservation = scratch_block_reservation(block);
-  gcap_scratch_reservation_t* open = scratch_block_user(block)->open;
-  return reservation == NULL || open == NULL ? NULL : scratch_reservation_keep(open, reservation);
+static gcap_status_t keep_for_open(const gcap_scratch_block_t* block) {
+  gcap_scratch_reservation_t* reservation = gcap_scratch_block_reservation(block);
+  gcap_scratch_reservation_t* open = gcap_scratch_block_user(block)->open;
+  return reservation == NULL || open == NULL ? NULL : gcap_scratch_reservation_keep(open, reservation);
 }
 
-static gcap_status_t take_back(gcap_scratch_t* scratch, scratch_block_t* block) {
-  if (!scratch_is_nobody(scratch, scratch_block_user(block))) {
+static gcap_status_t take_back(gcap_scratch_t* scratch, gcap_scratch_block_t* block) {
+  if (!gcap_scratch_is_nobody(scratch, gcap_scratch_block_user(block))) {
     take_back_tagged(scratch, block);
     return NULL;
   }
-  scratch_region_t* region = scratch_find_region(scratch, scratch_block_base(block));
+  gcap_scratch_region_t* region = gcap_scratch_find_region(scratch, gcap_scratch_block_base(block));
   if (region->reserved) return take_back_reserved(scratch, region);
-  if (scratch_block_reservation(block) != NULL) --scratch_block_reservation(block)->num_live;
-  scratch_nobody_freed(scratch, block);
-  scratch_put(scratch, block);
+  if (gcap_scratch_block_reservation(block) != NULL) --gcap_scratch_block_reservation(block)->num_live;
+  gcap_scratch_nobody_freed(scratch, block);
+  gcap_scratch_put(scratch, block);
   return NULL;
 }
 
 // Obtains a block and makes it live.
-static gcap_status_t hand_out(gcap_scratch_t* scratch, scratch_request_t* request, size_t requested_bytes,
+static gcap_status_t hand_out(gcap_scratch_t* scratch, gcap_scratch_request_t* request, size_t requested_bytes,
                               gcap_allocator_event_t* out_event, void** out_ptr) {
-  scratch_block_t* block = NULL;
-  GCAP_RETURN_IF_ERROR(scratch_obtain(scratch, request, &block));
-  gcap_scratch_reservation_t* reservation = scratch_block_reservation(block);
+  gcap_scratch_block_t* block = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_scratch_obtain(scratch, request, &block));
+  gcap_scratch_reservation_t* reservation = gcap_scratch_block_reservation(block);
   if (reservation != NULL) {
     ++reservation->num_live;
   } else {
-    scratch_block_set_user(block, request->user);
+    gcap_scratch_block_set_user(block, request->user);
   }
-  scratch_pages_set(&scratch->pages, scratch_block_base(block), block);
-  scratch_mark_live(request->user, requested_bytes, block);
-  char* ptr = scratch_block_base(block) + scratch_zone_bytes(scratch);
-  gcap_stream_t* stream = scratch_user_stream(request->user);  // NULL for nobody
-  gcap_status_t status = scratch_debug_note_alloc(scratch, ptr, requested_bytes, stream, out_event);
+  gcap_scratch_pages_set(&scratch->pages, gcap_scratch_block_base(block), block);
+  gcap_scratch_mark_live(request->user, requested_bytes, block);
+  char* ptr = gcap_scratch_block_base(block) + gcap_scratch_zone_bytes(scratch);
+  gcap_stream_t* stream = gcap_scratch_user_stream(request->user);  // NULL for nobody
+  gcap_status_t status = gcap_scratch_debug_note_alloc(scratch, ptr, requested_bytes, stream, out_event);
   if (status != NULL) return gcap_status_join(status, take_back(scratch, block));
   if (request->reserved && out_event->sequence != 0) out_event->kind = GCAP_ALLOCATOR_EVENT_RESERVE;
   *out_ptr = ptr;
@@ -272,107 +274,107 @@ static gcap_status_t hand_out(gcap_scratch_t* scratch, scratch_request_t* reques
 
 // Whole granules, and the red zones.
 static gcap_status_t round_request(const gcap_scratch_t* scratch, size_t bytes, size_t* out_rounded) {
-  const size_t zones_bytes = 2 * scratch_zone_bytes(scratch);
-  const size_t rounded = scratch_block_bytes(bytes);
+  const size_t zones_bytes = 2 * gcap_scratch_zone_bytes(scratch);
+  const size_t rounded = gcap_scratch_block_bytes(bytes);
   *out_rounded = rounded + zones_bytes;
   if (rounded != 0 && rounded <= SIZE_MAX - zones_bytes) return NULL;
   return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "scratch of %zu bytes overflows when rounded up to %zu", bytes,
-                     SCRATCH_GRANULE_BYTES);
+                     GCAP_SCRATCH_GRANULE_BYTES);
 }
 
-gcap_status_t scratch_alloc_slowly(gcap_scratch_t* scratch, size_t bytes, gcap_stream_t* stream, void** out_ptr) {
+gcap_status_t gcap_scratch_alloc_slowly(gcap_scratch_t* scratch, size_t bytes, gcap_stream_t* stream, void** out_ptr) {
   if (stream == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "scratch of %zu bytes needs a stream, not NULL", bytes);
-  scratch_request_t request = {0};
+  gcap_scratch_request_t request = {0};
   GCAP_RETURN_IF_ERROR(round_request(scratch, bytes, &request.bytes));
-  scratch_hold(scratch);
+  gcap_scratch_hold(scratch);
   gcap_allocator_event_t event = {0};
-  gcap_status_t status = scratch_get_stream(scratch, stream, &request.user);
+  gcap_status_t status = gcap_scratch_get_stream(scratch, stream, &request.user);
   if (status == NULL) {
     status = check_reserved(request.user, "gcap_scratch_alloc");
     if (status != NULL)
       gcap_thread_capture_hooks->fail(status);  // what was to use the memory is missing from the graph
   }
   if (status == NULL) {
-    scratch_note_thread(scratch, request.user, /*intruder=*/false);
+    gcap_scratch_note_thread(scratch, request.user, /*intruder=*/false);
     ++request.user->num_calls;
-    if (!gcap_thread_captures() && request.user->open == NULL) scratch_make_up_deficit(scratch);
+    if (!gcap_thread_captures() && request.user->open == NULL) gcap_scratch_make_up_deficit(scratch);
     status = hand_out(scratch, &request, bytes, &event, out_ptr);
     --request.user->num_calls;
   }
-  scratch_let_go(scratch);
-  scratch_log_trouble(&request);
-  scratch_debug_report(scratch, &event);
+  gcap_scratch_let_go(scratch);
+  gcap_scratch_log_trouble(&request);
+  gcap_scratch_debug_report(scratch, &event);
   return status;
 }
 
-gcap_status_t scratch_alloc_untagged(gcap_scratch_t* scratch, size_t bytes, bool reserved, void** out_ptr) {
+gcap_status_t gcap_scratch_alloc_untagged(gcap_scratch_t* scratch, size_t bytes, bool reserved, void** out_ptr) {
   // A graph would bake in memory that it does not own.
   GCAP_RETURN_IF_ERROR(gcap_refuse_in_capture(reserved ? "a reserve of scratch" : "scratch for no stream"));
-  scratch_request_t request = {.user = &scratch->nobody, .reserved = reserved};
+  gcap_scratch_request_t request = {.user = &scratch->nobody, .reserved = reserved};
   GCAP_RETURN_IF_ERROR(round_request(scratch, bytes, &request.bytes));
-  scratch_hold(scratch);
+  gcap_scratch_hold(scratch);
   gcap_allocator_event_t event = {0};
-  scratch_make_up_deficit(scratch);
+  gcap_scratch_make_up_deficit(scratch);
   gcap_status_t status = hand_out(scratch, &request, bytes, &event, out_ptr);
-  scratch_let_go(scratch);
-  scratch_log_trouble(&request);
-  scratch_debug_report(scratch, &event);
+  gcap_scratch_let_go(scratch);
+  gcap_scratch_log_trouble(&request);
+  gcap_scratch_debug_report(scratch, &event);
   return status;
 }
 
 // Whether a capture forbids it.
-static gcap_status_t check_free(const gcap_scratch_t* scratch, const scratch_block_t* block) {
-  const scratch_stream_t* user = scratch_block_user(block);
-  if (!scratch_is_nobody(scratch, user)) return check_reserved(user, "gcap_scratch_free");
+static gcap_status_t check_free(const gcap_scratch_t* scratch, const gcap_scratch_block_t* block) {
+  const gcap_scratch_stream_t* user = gcap_scratch_block_user(block);
+  if (!gcap_scratch_is_nobody(scratch, user)) return check_reserved(user, "gcap_scratch_free");
   // Work captured before the free may use it, and every replay would.
   return gcap_check_thread_not_capturing("gcap_scratch_free of memory for no stream");
 }
 
-static gcap_status_t free_live(gcap_scratch_t* scratch, scratch_block_t* block, gcap_allocator_event_t* out_event,
+static gcap_status_t free_live(gcap_scratch_t* scratch, gcap_scratch_block_t* block, gcap_allocator_event_t* out_event,
                                gcap_status_t* out_damage) {
   GCAP_RETURN_IF_ERROR(check_free(scratch, block));
   GCAP_RETURN_IF_ERROR(keep_for_open(block));
-  scratch_tenant_t* tenant = NULL;
-  GCAP_RETURN_IF_ERROR(scratch_debug_begin_free(scratch, block, &tenant, out_damage));
-  scratch_stream_t* user = scratch_block_user(block);
-  if (!scratch_is_nobody(scratch, user)) scratch_note_thread(scratch, user, /*intruder=*/true);
+  gcap_scratch_tenant_t* tenant = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_scratch_debug_begin_free(scratch, block, &tenant, out_damage));
+  gcap_scratch_stream_t* user = gcap_scratch_block_user(block);
+  if (!gcap_scratch_is_nobody(scratch, user)) gcap_scratch_note_thread(scratch, user, /*intruder=*/true);
   gcap_status_t status = take_back(scratch, block);
   if (status == NULL) {
-    scratch_debug_end_free(scratch, tenant, out_event);
+    gcap_scratch_debug_end_free(scratch, tenant, out_event);
   } else {
-    scratch_debug_undo_free(scratch, tenant);
+    gcap_scratch_debug_undo_free(scratch, tenant);
   }
   return status;
 }
 
-gcap_status_t scratch_free_slowly(gcap_scratch_t* scratch, void* ptr) {
-  scratch_hold(scratch);
-  scratch_block_t* block = NULL;
+gcap_status_t gcap_scratch_free_slowly(gcap_scratch_t* scratch, void* ptr) {
+  gcap_scratch_hold(scratch);
+  gcap_scratch_block_t* block = NULL;
   gcap_allocator_event_t event = {0};
   gcap_status_t damage = NULL;
-  gcap_status_t status = scratch_find_live(scratch, ptr, &block);
-  status = scratch_with_history(scratch, ptr, status);
+  gcap_status_t status = gcap_scratch_find_live(scratch, ptr, &block);
+  status = gcap_scratch_with_history(scratch, ptr, status);
   if (status == NULL) status = free_live(scratch, block, &event, &damage);
-  scratch_let_go(scratch);
-  scratch_debug_report(scratch, &event);
+  gcap_scratch_let_go(scratch);
+  gcap_scratch_debug_report(scratch, &event);
   return gcap_status_join(status, damage);
 }
 
 gcap_status_t gcap_scratch_trim(gcap_scratch_t* scratch) {
-  scratch_hold(scratch);
+  gcap_scratch_hold(scratch);
   gcap_status_t status = NULL;
   bool waited;
-  if (scratch_pool_first(&scratch->nobody.pool) != NULL) status = scratch_wait_for_device(scratch, &waited);
-  scratch_settle(scratch, /*all=*/false);
-  status = gcap_status_join(status, scratch_give_back_idle(scratch));
+  if (gcap_scratch_pool_first(&scratch->nobody.pool) != NULL) status = gcap_scratch_wait_for_device(scratch, &waited);
+  gcap_scratch_settle(scratch, /*all=*/false);
+  status = gcap_status_join(status, gcap_scratch_give_back_idle(scratch));
   gcap_allocator_event_t event = {0};
-  if (status == NULL) scratch_debug_note_trim(scratch, &event);
-  scratch_let_go(scratch);
-  scratch_debug_report(scratch, &event);
+  if (status == NULL) gcap_scratch_debug_note_trim(scratch, &event);
+  gcap_scratch_let_go(scratch);
+  gcap_scratch_debug_report(scratch, &event);
   return status;
 }
 
-static void add_counters(const scratch_stream_t* user, gcap_allocator_stats_t* stats) {
+static void add_counters(const gcap_scratch_stream_t* user, gcap_allocator_stats_t* stats) {
   stats->num_allocs += user->num_allocs;
   stats->in_use_bytes += user->in_use_bytes;
   stats->requested_in_use_bytes += user->requested_in_use_bytes;
@@ -380,12 +382,12 @@ static void add_counters(const scratch_stream_t* user, gcap_allocator_stats_t* s
 }
 
 void gcap_scratch_get_stats(gcap_scratch_t* scratch, gcap_allocator_stats_t* out_stats) {
-  scratch_hold(scratch);
-  scratch_fold_peaks(scratch);
+  gcap_scratch_hold(scratch);
+  gcap_scratch_fold_peaks(scratch);
   *out_stats = scratch->stats;
   add_counters(&scratch->nobody, out_stats);
-  for (const scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
+  for (const gcap_scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
     add_counters(user, out_stats);
   }
-  scratch_let_go(scratch);
+  gcap_scratch_let_go(scratch);
 }

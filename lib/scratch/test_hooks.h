@@ -13,14 +13,14 @@
 extern "C" {
 #endif
 
-typedef struct scratch_test_hooks {
+typedef struct gcap_scratch_test_hooks {
   bool ignore_tags;          // every stream gets what any other freed, whether it waited or not
   bool ignore_reservations;  // what a capture used is free for all afterwards
   bool fail_at_once;         // a request that lacks memory gives nothing back and waits for nobody before it fails
-} scratch_test_hooks_t;
+} gcap_scratch_test_hooks_t;
 
 // Set before the first allocation.
-void scratch_set_test_hooks(gcap_scratch_t* scratch, const scratch_test_hooks_t* hooks);
+void gcap_scratch_set_test_hooks(gcap_scratch_t* scratch, const gcap_scratch_test_hooks_t* hooks);
 
 #ifdef __cplusplus
 }  // extern "C"

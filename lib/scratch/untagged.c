@@ -13,30 +13,30 @@
 // scope of gcap is open: the arena grows instead. Of a capture that somebody begins without gcap nobody can know.
 // Locking: the arena is held, and let go while the device is waited for.
 
-#include "lib/base/capture_gate.h"
-#include "lib/base/cuda_guard.h"
-#include "lib/base/thread_state.h"
+#include "lib/base/capture_hooks.h"
+#include "lib/internal/capture_gate.h"
+#include "lib/internal/cuda_guard.h"
 #include "lib/scratch/arena.h"
 
-void scratch_nobody_init(gcap_scratch_t* scratch) {
+void gcap_scratch_nobody_init(gcap_scratch_t* scratch) {
   atomic_store_explicit(&scratch->nobody.locked, true, memory_order_relaxed);
 }
 
-void scratch_nobody_freed(gcap_scratch_t* scratch, scratch_block_t* block) {
-  scratch_stream_t* nobody = &scratch->nobody;
+void gcap_scratch_nobody_freed(gcap_scratch_t* scratch, gcap_scratch_block_t* block) {
+  gcap_scratch_stream_t* nobody = &scratch->nobody;
   ++nobody->num_frees;
   nobody->in_use_bytes -= block->bytes;
   nobody->requested_in_use_bytes -= block->requested_bytes;
-  scratch_block_set_state(block, SCRATCH_FREE);
-  block->used_before = scratch_next_point(scratch, nobody);
+  gcap_scratch_block_set_state(block, GCAP_SCRATCH_FREE);
+  block->used_before = gcap_scratch_next_point(scratch, nobody);
 }
 
-void scratch_nobody_kept(gcap_scratch_t* scratch, scratch_block_t* block) {
-  scratch_stream_t* nobody = &scratch->nobody;
+void gcap_scratch_nobody_kept(gcap_scratch_t* scratch, gcap_scratch_block_t* block) {
+  gcap_scratch_stream_t* nobody = &scratch->nobody;
   --nobody->num_frees;
   nobody->in_use_bytes += block->bytes;
   nobody->requested_in_use_bytes += block->requested_bytes;
-  scratch_block_set_state(block, SCRATCH_LIVE);
+  gcap_scratch_block_set_state(block, GCAP_SCRATCH_LIVE);
 }
 
 static gcap_status_t synchronize(int device_id) {
@@ -46,26 +46,26 @@ static gcap_status_t synchronize(int device_id) {
   return gcap_status_join(status, gcap_thread_leave(device_id, &before));
 }
 
-gcap_status_t scratch_wait_for_device(gcap_scratch_t* scratch, bool* out_waited) {
+gcap_status_t gcap_scratch_wait_for_device(gcap_scratch_t* scratch, bool* out_waited) {
   *out_waited = false;
   if (gcap_thread_captures() || !gcap_capture_gate_try_close()) return NULL;
   const uint64_t point = ++scratch->num_device_waits;
-  scratch_step_out(scratch);
+  gcap_scratch_step_out(scratch);
   gcap_status_t status = synchronize(gcap_allocator_device(scratch->upstream));
   gcap_capture_gate_open();
-  scratch_step_in(scratch);
+  gcap_scratch_step_in(scratch);
   if (status != NULL) return status;
   if (scratch->nobody.finished_point < point) scratch->nobody.finished_point = point;
   *out_waited = true;
   return NULL;
 }
 
-bool scratch_wait_would_help(const gcap_scratch_t* scratch, size_t bytes) {
+bool gcap_scratch_wait_would_help(const gcap_scratch_t* scratch, size_t bytes) {
   for (size_t i = 0; i < scratch->num_regions; ++i) {
     size_t run_bytes = 0;
-    for (const scratch_block_t* block = scratch->regions[i]->first; block != NULL; block = block->upper) {
-      const bool counts = scratch_block_mark(block) == SCRATCH_FREE ||
-                          scratch_block_mark(block) == ((uintptr_t)&scratch->nobody | SCRATCH_FREE);
+    for (const gcap_scratch_block_t* block = scratch->regions[i]->first; block != NULL; block = block->upper) {
+      const bool counts = gcap_scratch_block_mark(block) == GCAP_SCRATCH_FREE ||
+                          gcap_scratch_block_mark(block) == ((uintptr_t)&scratch->nobody | GCAP_SCRATCH_FREE);
       run_bytes = counts ? run_bytes + block->bytes : 0;
       if (run_bytes >= bytes) return true;
     }

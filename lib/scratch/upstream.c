@@ -19,7 +19,7 @@ enum {
   kRegionUnit = 2 << 20,  // in which cudaMalloc takes large ones
 };
 
-size_t scratch_held_bytes(const gcap_scratch_t* scratch) {
+size_t gcap_scratch_held_bytes(const gcap_scratch_t* scratch) {
   return scratch->stats.total_allocated_bytes + scratch->absent_bytes;
 }
 
@@ -29,33 +29,35 @@ static gcap_status_t make_place(gcap_scratch_t* scratch) {
   size_t needed = scratch->num_regions + scratch->num_absent + 1;
   if (needed <= scratch->region_capacity) return NULL;
   size_t capacity = scratch->region_capacity == 0 ? 8 : 2 * scratch->region_capacity;
-  scratch_region_t** regions = realloc(scratch->regions, capacity * sizeof(scratch_region_t*));
+  gcap_scratch_region_t** regions = realloc(scratch->regions, capacity * sizeof(gcap_scratch_region_t*));
   if (regions == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for the table of scratch regions");
   scratch->regions = regions;
   scratch->region_capacity = capacity;
   return NULL;
 }
 
-static void list_region(gcap_scratch_t* scratch, scratch_region_t* region) {
+static void list_region(gcap_scratch_t* scratch, gcap_scratch_region_t* region) {
   size_t at = scratch->num_regions;
   while (at > 0 && (uintptr_t)scratch->regions[at - 1]->base > (uintptr_t)region->base) --at;
-  memmove(&scratch->regions[at + 1], &scratch->regions[at], (scratch->num_regions - at) * sizeof(scratch_region_t*));
+  memmove(&scratch->regions[at + 1], &scratch->regions[at],
+          (scratch->num_regions - at) * sizeof(gcap_scratch_region_t*));
   scratch->regions[at] = region;
   ++scratch->num_regions;
   scratch->stats.total_allocated_bytes += region->bytes;
 }
 
-static void unlist_region(gcap_scratch_t* scratch, const scratch_region_t* region) {
+static void unlist_region(gcap_scratch_t* scratch, const gcap_scratch_region_t* region) {
   size_t at = 0;
   while (scratch->regions[at] != region) ++at;
   --scratch->num_regions;
-  memmove(&scratch->regions[at], &scratch->regions[at + 1], (scratch->num_regions - at) * sizeof(scratch_region_t*));
+  memmove(&scratch->regions[at], &scratch->regions[at + 1],
+          (scratch->num_regions - at) * sizeof(gcap_scratch_region_t*));
   scratch->stats.total_allocated_bytes -= region->bytes;
 }
 
-static void add_region(gcap_scratch_t* scratch, scratch_region_t* region) {
+static void add_region(gcap_scratch_t* scratch, gcap_scratch_region_t* region) {
   list_region(scratch, region);
-  scratch_put(scratch, region->first);
+  gcap_scratch_put(scratch, region->first);
 }
 
 // --- Growing --------------------------------------------------------------------------------------------------------
@@ -68,7 +70,7 @@ static void add_region(gcap_scratch_t* scratch, scratch_region_t* region) {
 static size_t plan_growth(const gcap_scratch_t* scratch, size_t needed_bytes) {
   const gcap_scratch_options_t* options = &scratch->options;
   if (options->extend_as_requested) return needed_bytes;
-  const size_t held = scratch_held_bytes(scratch);
+  const size_t held = gcap_scratch_held_bytes(scratch);
   size_t bytes = held;
   if (held >= kLittleBytes || needed_bytes > kSmallBytes) {
     bytes = held / kRegionShare / kRegionUnit * kRegionUnit;
@@ -82,64 +84,65 @@ static size_t plan_growth(const gcap_scratch_t* scratch, size_t needed_bytes) {
 static gcap_status_t apply_limit(const gcap_scratch_t* scratch, size_t needed_bytes, size_t* bytes) {
   size_t limit = scratch->options.memory_limit_bytes;
   if (limit == 0) return NULL;
-  size_t left = limit > scratch_held_bytes(scratch) ? limit - scratch_held_bytes(scratch) : 0;
-  left -= left % SCRATCH_GRANULE_BYTES;
+  size_t left = limit > gcap_scratch_held_bytes(scratch) ? limit - gcap_scratch_held_bytes(scratch) : 0;
+  left -= left % GCAP_SCRATCH_GRANULE_BYTES;
   if (needed_bytes > left) {
     return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED,
                        "scratch needs %zu bytes more; its limit is %zu, of which %zu are held from upstream",
-                       needed_bytes, limit, scratch_held_bytes(scratch));
+                       needed_bytes, limit, gcap_scratch_held_bytes(scratch));
   }
   if (*bytes > left) *bytes = left;
   return NULL;
 }
 
 // One region from upstream. Holds nothing.
-static gcap_status_t fetch_region(gcap_scratch_t* scratch, size_t bytes, scratch_block_t* block,
-                                  scratch_region_t** out_region, bool* out_is_short) {
+static gcap_status_t fetch_region(gcap_scratch_t* scratch, size_t bytes, gcap_scratch_block_t* block,
+                                  gcap_scratch_region_t** out_region, bool* out_is_short) {
   gcap_allocator_t* upstream = scratch->upstream;
   *out_region = NULL;
   void* base = NULL;
   gcap_status_t given = gcap_allocator_alloc(upstream, bytes, &base);
   *out_is_short = gcap_status_code(given) == GCAP_RESOURCE_EXHAUSTED;
   if (given != NULL) return given;
-  if (base == NULL || (uintptr_t)base % SCRATCH_GRANULE_BYTES != 0) {
+  if (base == NULL || (uintptr_t)base % GCAP_SCRATCH_GRANULE_BYTES != 0) {
     gcap_status_t status =
         GCAP_STATUS(GCAP_LIBRARY_ERROR, "scratch's upstream allocator gave %p for %zu bytes", base, bytes);
     return gcap_status_join(status, gcap_allocator_free(upstream, base));
   }
-  gcap_status_t status = scratch_region_create(scratch, base, bytes, block, out_region);
+  gcap_status_t status = gcap_scratch_region_create(scratch, base, bytes, block, out_region);
   return status == NULL ? NULL : gcap_status_join(status, gcap_allocator_free(upstream, base));
 }
 
 // The planned region, or one of just what is needed where upstream has not enough for the plan.
 static gcap_status_t fetch_planned(gcap_scratch_t* scratch, size_t planned_bytes, size_t needed_bytes,
-                                   scratch_block_t* block, scratch_region_t** out_region, bool* out_is_short) {
+                                   gcap_scratch_block_t* block, gcap_scratch_region_t** out_region,
+                                   bool* out_is_short) {
   gcap_status_t status = fetch_region(scratch, planned_bytes, block, out_region, out_is_short);
   if (gcap_status_code(status) != GCAP_RESOURCE_EXHAUSTED || planned_bytes == needed_bytes) return status;
   gcap_status_free(status);
   return fetch_region(scratch, needed_bytes, block, out_region, out_is_short);
 }
 
-gcap_status_t scratch_get_region(gcap_scratch_t* scratch, size_t bytes, bool reserved, scratch_block_t** out_block,
-                                 bool* out_is_short) {
+gcap_status_t gcap_scratch_get_region(gcap_scratch_t* scratch, size_t bytes, bool reserved,
+                                      gcap_scratch_block_t** out_block, bool* out_is_short) {
   *out_block = NULL;
   size_t planned = reserved ? bytes : plan_growth(scratch, bytes);
   gcap_status_t status = apply_limit(scratch, bytes, &planned);
   *out_is_short = status != NULL;
   if (status != NULL) return status;
   GCAP_RETURN_IF_ERROR(make_place(scratch));
-  scratch_block_t* block = scratch_block_new(scratch, NULL);
+  gcap_scratch_block_t* block = gcap_scratch_block_new(scratch, NULL);
   if (block == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to describe a scratch block");
   ++scratch->num_absent;
   scratch->absent_bytes += planned;
-  scratch_let_go(scratch);
-  scratch_region_t* region = NULL;
+  gcap_scratch_let_go(scratch);
+  gcap_scratch_region_t* region = NULL;
   status = fetch_planned(scratch, planned, bytes, block, &region, out_is_short);
-  scratch_hold(scratch);
+  gcap_scratch_hold(scratch);
   --scratch->num_absent;
   scratch->absent_bytes -= planned;
   if (status != NULL) {
-    scratch_block_recycle(scratch, NULL, block);
+    gcap_scratch_block_recycle(scratch, NULL, block);
     return status;
   }
   region->reserved = reserved;
@@ -150,29 +153,29 @@ gcap_status_t scratch_get_region(gcap_scratch_t* scratch, size_t bytes, bool res
   return NULL;
 }
 
-gcap_status_t scratch_grow(gcap_scratch_t* scratch, size_t bytes, scratch_block_t** out_block) {
+gcap_status_t gcap_scratch_grow(gcap_scratch_t* scratch, size_t bytes, gcap_scratch_block_t** out_block) {
   bool is_short;
-  return scratch_get_region(scratch, bytes, /*reserved=*/false, out_block, &is_short);
+  return gcap_scratch_get_region(scratch, bytes, /*reserved=*/false, out_block, &is_short);
 }
 
 // --- Giving back ----------------------------------------------------------------------------------------------------
 
 // What is handed out, or kept by a graph, has a user.
-static bool is_idle(const scratch_region_t* region) {
-  return region->first->upper == NULL && scratch_block_user(region->first) == NULL;
+static bool is_idle(const gcap_scratch_region_t* region) {
+  return region->first->upper == NULL && gcap_scratch_block_user(region->first) == NULL;
 }
 
 // Takes the idle regions out of the arena, as a list.
-static scratch_region_t* take_idle(gcap_scratch_t* scratch) {
-  scratch_region_t* idle = NULL;
+static gcap_scratch_region_t* take_idle(gcap_scratch_t* scratch) {
+  gcap_scratch_region_t* idle = NULL;
   size_t num_kept = 0;
   for (size_t i = 0; i < scratch->num_regions; ++i) {
-    scratch_region_t* region = scratch->regions[i];
+    gcap_scratch_region_t* region = scratch->regions[i];
     if (!is_idle(region)) {
       scratch->regions[num_kept++] = region;
       continue;
     }
-    scratch_pool_remove(&scratch->untagged, region->first);
+    gcap_scratch_pool_remove(&scratch->untagged, region->first);
     scratch->stats.total_allocated_bytes -= region->bytes;
     scratch->absent_bytes += region->bytes;
     ++scratch->num_absent;
@@ -183,21 +186,21 @@ static scratch_region_t* take_idle(gcap_scratch_t* scratch) {
   return idle;
 }
 
-gcap_status_t scratch_give_back_idle(gcap_scratch_t* scratch) {
+gcap_status_t gcap_scratch_give_back_idle(gcap_scratch_t* scratch) {
   gcap_status_t status = NULL;
-  scratch_region_t* idle = take_idle(scratch);
+  gcap_scratch_region_t* idle = take_idle(scratch);
   while (idle != NULL) {
-    scratch_region_t* region = idle;
+    gcap_scratch_region_t* region = idle;
     idle = region->next;
-    scratch_let_go(scratch);
+    gcap_scratch_let_go(scratch);
     gcap_status_t freed = gcap_allocator_free(scratch->upstream, region->base);
-    scratch_hold(scratch);
+    gcap_scratch_hold(scratch);
     --scratch->num_absent;
     scratch->absent_bytes -= region->bytes;
     if (freed != NULL) {
       add_region(scratch, region);
     } else {
-      scratch_region_destroy(scratch, region);
+      gcap_scratch_region_destroy(scratch, region);
       ++scratch->stats.num_shrinkages;
       // What was learned of the need is out of date.
       scratch->next_region_bytes = scratch->options.initial_growth_chunk_bytes;
@@ -207,19 +210,19 @@ gcap_status_t scratch_give_back_idle(gcap_scratch_t* scratch) {
   return status;
 }
 
-gcap_status_t scratch_give_back_reserved(gcap_scratch_t* scratch, scratch_region_t* region) {
+gcap_status_t gcap_scratch_give_back_reserved(gcap_scratch_t* scratch, gcap_scratch_region_t* region) {
   unlist_region(scratch, region);
   ++scratch->num_absent;
   scratch->absent_bytes += region->bytes;
-  scratch_let_go(scratch);
+  gcap_scratch_let_go(scratch);
   gcap_status_t status = gcap_allocator_free(scratch->upstream, region->base);
-  scratch_hold(scratch);
+  gcap_scratch_hold(scratch);
   --scratch->num_absent;
   scratch->absent_bytes -= region->bytes;
   if (status != NULL) {
     list_region(scratch, region);
   } else {
-    scratch_region_destroy(scratch, region);
+    gcap_scratch_region_destroy(scratch, region);
   }
   return status;
 }

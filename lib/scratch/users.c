@@ -31,7 +31,7 @@ enum {
 
 // --- Locks ----------------------------------------------------------------------------------------------------------
 
-static bool take_lock(scratch_stream_t* user) {
+static bool take_lock(gcap_scratch_stream_t* user) {
   for (int looks = 0; looks < kPatience; ++looks) {
     if (atomic_load_explicit(&user->locked, memory_order_relaxed)) continue;
     if (!atomic_exchange_explicit(&user->locked, true, memory_order_acquire)) return true;
@@ -41,14 +41,14 @@ static bool take_lock(scratch_stream_t* user) {
 
 // Who finds the arena held waits, and does not hold it himself in turn: else one slow call would make another of each
 // call that came meanwhile, and these again, without an end.
-atomic_bool* scratch_enter_slowly(gcap_scratch_t* scratch, scratch_stream_t* user) {
+atomic_bool* gcap_scratch_enter_slowly(gcap_scratch_t* scratch, gcap_scratch_stream_t* user) {
   for (int tries = 0; tries < kMaxTries; ++tries) {
-    scratch_bias_t* bias = atomic_load_explicit(&user->bias, memory_order_acquire);
-    if (bias != NULL && bias->thread != scratch_this_thread()) return NULL;
-    if (bias != NULL && scratch_enter_by_bias(user, bias)) return &bias->entered;
+    gcap_scratch_bias_t* bias = atomic_load_explicit(&user->bias, memory_order_acquire);
+    if (bias != NULL && bias->thread != gcap_scratch_this_thread()) return NULL;
+    if (bias != NULL && gcap_scratch_enter_by_bias(user, bias)) return &bias->entered;
     if (bias == NULL && take_lock(user)) {
       if (atomic_load_explicit(&user->bias, memory_order_relaxed) == NULL) return &user->locked;
-      scratch_leave(&user->locked);  // the arena was let go of meanwhile, and a thread has its bias again
+      gcap_scratch_leave(&user->locked);  // the arena was let go of meanwhile, and a thread has its bias again
     } else if (bias == NULL) {
       pthread_mutex_lock(&scratch->mutex);
       pthread_mutex_unlock(&scratch->mutex);
@@ -57,7 +57,7 @@ atomic_bool* scratch_enter_slowly(gcap_scratch_t* scratch, scratch_stream_t* use
   return NULL;
 }
 
-bool scratch_can_bias(void) {
+bool gcap_scratch_can_bias(void) {
 #if defined(__SANITIZE_THREAD__)
   return false;  // the sanitizer knows nothing of membarrier, and would see races
 #else
@@ -71,47 +71,47 @@ static void fence_all_threads(void) {
   nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }
 
-void scratch_hold(gcap_scratch_t* scratch) {
+void gcap_scratch_hold(gcap_scratch_t* scratch) {
   pthread_mutex_lock(&scratch->mutex);
   bool others = false;
-  for (scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
+  for (gcap_scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
     while (!take_lock(user)) sched_yield();  // the holder may be a thread that was put to sleep
     user->resting_bias = atomic_load_explicit(&user->bias, memory_order_relaxed);
     if (user->resting_bias == NULL) continue;
-    others = others || user->resting_bias->thread != scratch_this_thread();
+    others = others || user->resting_bias->thread != gcap_scratch_this_thread();
     atomic_store_explicit(&user->bias, NULL, memory_order_relaxed);
   }
   if (!others) return;
   fence_all_threads();
-  for (scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
-    const scratch_bias_t* bias = user->resting_bias;
+  for (gcap_scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
+    const gcap_scratch_bias_t* bias = user->resting_bias;
     while (bias != NULL && atomic_load_explicit(&bias->entered, memory_order_acquire)) sched_yield();
   }
 }
 
-void scratch_let_go(gcap_scratch_t* scratch) {
-  for (scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
+void gcap_scratch_let_go(gcap_scratch_t* scratch) {
+  for (gcap_scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
     atomic_store_explicit(&user->bias, user->resting_bias, memory_order_release);
-    scratch_leave(&user->locked);
+    gcap_scratch_leave(&user->locked);
   }
   pthread_mutex_unlock(&scratch->mutex);
 }
 
 // A bias of the calling thread; NULL when all were given to others. A thread that is about to enter by a bias may have
 // been so for long, so none changes its thread.
-static scratch_bias_t* own_bias(scratch_stream_t* user) {
+static gcap_scratch_bias_t* own_bias(gcap_scratch_stream_t* user) {
   for (unsigned i = 0; i < user->num_biases; ++i) {
-    if (user->biases[i].thread == scratch_this_thread()) return &user->biases[i];
+    if (user->biases[i].thread == gcap_scratch_this_thread()) return &user->biases[i];
   }
-  if (user->num_biases == SCRATCH_NUM_BIASES) return NULL;
-  scratch_bias_t* bias = &user->biases[user->num_biases++];
-  bias->thread = scratch_this_thread();
+  if (user->num_biases == GCAP_SCRATCH_NUM_BIASES) return NULL;
+  gcap_scratch_bias_t* bias = &user->biases[user->num_biases++];
+  bias->thread = gcap_scratch_this_thread();
   return bias;
 }
 
-void scratch_note_thread(gcap_scratch_t* scratch, scratch_stream_t* user, bool intruder) {
-  const scratch_bias_t* bias = user->resting_bias;
-  if (bias != NULL && bias->thread == scratch_this_thread()) return;
+void gcap_scratch_note_thread(gcap_scratch_t* scratch, gcap_scratch_stream_t* user, bool intruder) {
+  const gcap_scratch_bias_t* bias = user->resting_bias;
+  if (bias != NULL && bias->thread == gcap_scratch_this_thread()) return;
   if (bias != NULL) ++user->num_intrusions;
   const bool may_bias = scratch->can_bias && user->num_intrusions < kMaxIntrusions;
   if (!may_bias) user->resting_bias = NULL;
@@ -120,26 +120,26 @@ void scratch_note_thread(gcap_scratch_t* scratch, scratch_stream_t* user, bool i
 
 // --- The directory --------------------------------------------------------------------------------------------------
 
-static void enter(scratch_directory_t* directory, scratch_stream_t* user) {
-  size_t place = scratch_first_place(directory, scratch_user_stream(user));
+static void enter(gcap_scratch_directory_t* directory, gcap_scratch_stream_t* user) {
+  size_t place = gcap_scratch_first_place(directory, gcap_scratch_user_stream(user));
   while (atomic_load_explicit(&directory->places[place & directory->mask], memory_order_relaxed) != NULL) ++place;
   atomic_store_explicit(&directory->places[place & directory->mask], user, memory_order_release);
 }
 
 // Fills the directory with what is on the list.
-static void fill(scratch_directory_t* directory, scratch_stream_t* users) {
+static void fill(gcap_scratch_directory_t* directory, gcap_scratch_stream_t* users) {
   for (size_t i = 0; i <= directory->mask; ++i) {
     atomic_store_explicit(&directory->places[i], NULL, memory_order_relaxed);
   }
-  for (scratch_stream_t* user = users; user != NULL; user = user->next) enter(directory, user);
+  for (gcap_scratch_stream_t* user = users; user != NULL; user = user->next) enter(directory, user);
 }
 
 // Makes room for one stream more.
 static bool make_room(gcap_scratch_t* scratch) {
-  scratch_directory_t* directory = atomic_load_explicit(&scratch->directory, memory_order_relaxed);
+  gcap_scratch_directory_t* directory = atomic_load_explicit(&scratch->directory, memory_order_relaxed);
   if (directory != NULL && 2 * (scratch->num_streams + 1) <= directory->mask) return true;
   unsigned log2 = directory == NULL ? kFirstDirectoryLog2 : 64 - directory->shift + 1;
-  scratch_directory_t* grown = calloc(1, sizeof(*grown) + ((size_t)1 << log2) * sizeof(grown->places[0]));
+  gcap_scratch_directory_t* grown = calloc(1, sizeof(*grown) + ((size_t)1 << log2) * sizeof(grown->places[0]));
   if (grown == NULL) return false;
   grown->shift = 64 - log2;
   grown->mask = ((size_t)1 << log2) - 1;
@@ -151,23 +151,24 @@ static bool make_room(gcap_scratch_t* scratch) {
 
 // --- The list -------------------------------------------------------------------------------------------------------
 
-static scratch_stream_t* new_user(gcap_scratch_t* scratch) {
+static gcap_scratch_stream_t* new_user(gcap_scratch_t* scratch) {
   if (!make_room(scratch)) return NULL;
-  scratch_stream_t* user = scratch->forgotten;
+  gcap_scratch_stream_t* user = scratch->forgotten;
   if (user == NULL) return calloc(1, sizeof(*user));
   scratch->forgotten = user->next;
   return user;
 }
 
-gcap_status_t scratch_get_stream(gcap_scratch_t* scratch, gcap_stream_t* stream, scratch_stream_t** out_user) {
-  scratch_stream_t* user = scratch_find_stream(scratch, stream);
+gcap_status_t gcap_scratch_get_stream(gcap_scratch_t* scratch, gcap_stream_t* stream,
+                                      gcap_scratch_stream_t** out_user) {
+  gcap_scratch_stream_t* user = gcap_scratch_find_stream(scratch, stream);
   if (user == NULL) {
     user = new_user(scratch);
     if (user == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to note a stream of scratch");
     while (!take_lock(user)) sched_yield();  // a free of an address that is none may be looking at it
     user->resting_bias = NULL;
     atomic_store_explicit(&user->stream, stream, memory_order_relaxed);
-    scratch_front_init(user);
+    gcap_scratch_front_init(user);
     user->next = scratch->streams;
     scratch->streams = user;
     ++scratch->num_streams;
@@ -177,17 +178,17 @@ gcap_status_t scratch_get_stream(gcap_scratch_t* scratch, gcap_stream_t* stream,
   return NULL;
 }
 
-void scratch_remove_stream(gcap_scratch_t* scratch, scratch_stream_t* user) {
-  scratch_fold_peaks(scratch);
+void gcap_scratch_remove_stream(gcap_scratch_t* scratch, gcap_scratch_stream_t* user) {
+  gcap_scratch_fold_peaks(scratch);
   scratch->stats.num_allocs += user->num_allocs;
   if (scratch->stats.max_alloc_bytes < user->max_alloc_bytes) scratch->stats.max_alloc_bytes = user->max_alloc_bytes;
   user->num_allocs = user->num_frees = user->max_alloc_bytes = user->peak_bytes = 0;
   while (user->spares != NULL) {
-    scratch_block_t* spare = user->spares;
+    gcap_scratch_block_t* spare = user->spares;
     user->spares = spare->next;
-    scratch_block_recycle(scratch, NULL, spare);
+    gcap_scratch_block_recycle(scratch, NULL, spare);
   }
-  scratch_stream_t** link = &scratch->streams;
+  gcap_scratch_stream_t** link = &scratch->streams;
   while (*link != user) link = &(*link)->next;
   *link = user->next;
   --scratch->num_streams;
@@ -197,23 +198,23 @@ void scratch_remove_stream(gcap_scratch_t* scratch, scratch_stream_t* user) {
   user->prepared = false;
   user->next = scratch->forgotten;
   scratch->forgotten = user;
-  scratch_leave(&user->locked);
+  gcap_scratch_leave(&user->locked);
 }
 
-static void free_list(scratch_stream_t* users) {
+static void free_list(gcap_scratch_stream_t* users) {
   while (users != NULL) {
-    scratch_stream_t* user = users;
+    gcap_scratch_stream_t* user = users;
     users = user->next;
     free(user);
   }
 }
 
-void scratch_free_streams(gcap_scratch_t* scratch) {
+void gcap_scratch_free_streams(gcap_scratch_t* scratch) {
   free_list(scratch->streams);
   free_list(scratch->forgotten);
-  scratch_directory_t* directory = atomic_load_explicit(&scratch->directory, memory_order_relaxed);
+  gcap_scratch_directory_t* directory = atomic_load_explicit(&scratch->directory, memory_order_relaxed);
   while (directory != NULL) {
-    scratch_directory_t* outgrown = directory->outgrown;
+    gcap_scratch_directory_t* outgrown = directory->outgrown;
     free(directory);
     directory = outgrown;
   }
@@ -221,24 +222,25 @@ void scratch_free_streams(gcap_scratch_t* scratch) {
 
 // --- Counters over all ----------------------------------------------------------------------------------------------
 
-uint64_t scratch_num_live_of_all(const gcap_scratch_t* scratch) {
-  uint64_t num_live = scratch_num_live(&scratch->nobody);
-  for (const scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
-    num_live += scratch_num_live(user);
+uint64_t gcap_scratch_num_live_of_all(const gcap_scratch_t* scratch) {
+  uint64_t num_live = gcap_scratch_num_live(&scratch->nobody);
+  for (const gcap_scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
+    num_live += gcap_scratch_num_live(user);
   }
   return num_live;
 }
 
-uint64_t scratch_in_use_bytes(const gcap_scratch_t* scratch) {
+uint64_t gcap_scratch_in_use_bytes(const gcap_scratch_t* scratch) {
   uint64_t bytes = scratch->nobody.in_use_bytes;
-  for (const scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) bytes += user->in_use_bytes;
+  for (const gcap_scratch_stream_t* user = scratch->streams; user != NULL; user = user->next)
+    bytes += user->in_use_bytes;
   return bytes;
 }
 
-void scratch_fold_peaks(gcap_scratch_t* scratch) {
+void gcap_scratch_fold_peaks(gcap_scratch_t* scratch) {
   uint64_t bytes = scratch->nobody.max_in_use_bytes;
   scratch->nobody.max_in_use_bytes = scratch->nobody.in_use_bytes;
-  for (scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
+  for (gcap_scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
     bytes += user->max_in_use_bytes;
     if (user->peak_bytes < user->max_in_use_bytes) user->peak_bytes = user->max_in_use_bytes;
     user->max_in_use_bytes = user->in_use_bytes;

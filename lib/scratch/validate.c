@@ -17,43 +17,44 @@ typedef struct census {
   size_t region_bytes, live_bytes, requested_bytes, num_free, num_cached;
 } census_t;
 
-static gcap_status_t check_block(const scratch_block_t* block, const char* expected) {
-  const scratch_stream_t* user = scratch_block_user(block);
-  const gcap_scratch_reservation_t* reservation = scratch_block_reservation(block);
-  const scratch_state_t state = scratch_block_state(block);
-  REQUIRE(scratch_block_base(block) == expected, "block %p should start at %p", (void*)scratch_block_base(block),
-          (const void*)expected);
-  REQUIRE(block->bytes > 0 && block->bytes % SCRATCH_GRANULE_BYTES == 0, "block %p has %zu bytes",
-          (void*)scratch_block_base(block), block->bytes);
-  REQUIRE(block->upper == NULL || scratch_block_lower(block->upper) == block,
-          "block %p and its upper neighbour disagree", (void*)scratch_block_base(block));
+static gcap_status_t check_block(const gcap_scratch_block_t* block, const char* expected) {
+  const gcap_scratch_stream_t* user = gcap_scratch_block_user(block);
+  const gcap_scratch_reservation_t* reservation = gcap_scratch_block_reservation(block);
+  const gcap_scratch_state_t state = gcap_scratch_block_state(block);
+  REQUIRE(gcap_scratch_block_base(block) == expected, "block %p should start at %p",
+          (void*)gcap_scratch_block_base(block), (const void*)expected);
+  REQUIRE(block->bytes > 0 && block->bytes % GCAP_SCRATCH_GRANULE_BYTES == 0, "block %p has %zu bytes",
+          (void*)gcap_scratch_block_base(block), block->bytes);
+  REQUIRE(block->upper == NULL || gcap_scratch_block_lower(block->upper) == block,
+          "block %p and its upper neighbour disagree", (void*)gcap_scratch_block_base(block));
+  REQUIRE(state != GCAP_SCRATCH_LIVE ||
+              (user != NULL && block->requested_bytes > 0 && block->requested_bytes <= block->bytes),
+          "live block %p of %zu bytes has %zu requested bytes, or no stream", (void*)gcap_scratch_block_base(block),
+          block->bytes, block->requested_bytes);
+  REQUIRE(state != GCAP_SCRATCH_CACHED || (user != NULL && reservation == NULL),
+          "cached block %p is of no stream, or of a graph", (void*)gcap_scratch_block_base(block));
+  const gcap_scratch_block_t* upper = block->upper;
   REQUIRE(
-      state != SCRATCH_LIVE || (user != NULL && block->requested_bytes > 0 && block->requested_bytes <= block->bytes),
-      "live block %p of %zu bytes has %zu requested bytes, or no stream", (void*)scratch_block_base(block),
-      block->bytes, block->requested_bytes);
-  REQUIRE(state != SCRATCH_CACHED || (user != NULL && reservation == NULL),
-          "cached block %p is of no stream, or of a graph", (void*)scratch_block_base(block));
-  const scratch_block_t* upper = block->upper;
-  REQUIRE(upper == NULL || state != SCRATCH_FREE || scratch_block_mark(upper) != scratch_block_mark(block),
-          "free blocks %p and %p carry the same mark and are not merged", (void*)scratch_block_base(block),
-          (void*)scratch_block_base(upper));
+      upper == NULL || state != GCAP_SCRATCH_FREE || gcap_scratch_block_mark(upper) != gcap_scratch_block_mark(block),
+      "free blocks %p and %p carry the same mark and are not merged", (void*)gcap_scratch_block_base(block),
+      (void*)gcap_scratch_block_base(upper));
   return NULL;
 }
 
-static gcap_status_t check_region(scratch_pages_t* pages, const scratch_region_t* region, census_t* census) {
-  REQUIRE(region->first != NULL && scratch_block_lower(region->first) == NULL, "region %p has no lowest block",
+static gcap_status_t check_region(gcap_scratch_pages_t* pages, const gcap_scratch_region_t* region, census_t* census) {
+  REQUIRE(region->first != NULL && gcap_scratch_block_lower(region->first) == NULL, "region %p has no lowest block",
           (void*)region->base);
   const char* expected = region->base;
-  for (const scratch_block_t* block = region->first; block != NULL; block = block->upper) {
+  for (const gcap_scratch_block_t* block = region->first; block != NULL; block = block->upper) {
     GCAP_RETURN_IF_ERROR(check_block(block, expected));
     expected += block->bytes;
-    const bool live = scratch_block_state(block) == SCRATCH_LIVE;
-    REQUIRE(!live || scratch_pages_find(pages, scratch_block_base(block)) == block, "live block %p is not found",
-            (void*)scratch_block_base(block));
+    const bool live = gcap_scratch_block_state(block) == GCAP_SCRATCH_LIVE;
+    REQUIRE(!live || gcap_scratch_pages_find(pages, gcap_scratch_block_base(block)) == block,
+            "live block %p is not found", (void*)gcap_scratch_block_base(block));
     census->live_bytes += live ? block->bytes : 0;
     census->requested_bytes += live ? block->requested_bytes : 0;
-    census->num_free += scratch_block_state(block) == SCRATCH_FREE;
-    census->num_cached += scratch_block_state(block) == SCRATCH_CACHED;
+    census->num_free += gcap_scratch_block_state(block) == GCAP_SCRATCH_FREE;
+    census->num_cached += gcap_scratch_block_state(block) == GCAP_SCRATCH_CACHED;
   }
   REQUIRE(expected == region->base + region->bytes, "the blocks of region %p end at %p", (void*)region->base,
           (const void*)expected);
@@ -63,7 +64,7 @@ static gcap_status_t check_region(scratch_pages_t* pages, const scratch_region_t
 
 static gcap_status_t check_regions(gcap_scratch_t* scratch, census_t* census) {
   for (size_t i = 0; i < scratch->num_regions; ++i) {
-    const scratch_region_t* region = scratch->regions[i];
+    const gcap_scratch_region_t* region = scratch->regions[i];
     REQUIRE(
         i == 0 || (uintptr_t)scratch->regions[i - 1]->base + scratch->regions[i - 1]->bytes <= (uintptr_t)region->base,
         "region %p overlaps the one below, or is out of order", (void*)region->base);
@@ -73,20 +74,20 @@ static gcap_status_t check_regions(gcap_scratch_t* scratch, census_t* census) {
 }
 
 // Checks that a pool holds nothing but its own blocks, each in its bin, and counts them.
-static gcap_status_t check_pool(gcap_scratch_t* scratch, const scratch_pool_t* pool, size_t* num_free) {
-  for (unsigned bin = 0; bin < SCRATCH_NUM_BINS; ++bin) {
+static gcap_status_t check_pool(gcap_scratch_t* scratch, const gcap_scratch_pool_t* pool, size_t* num_free) {
+  for (unsigned bin = 0; bin < GCAP_SCRATCH_NUM_BINS; ++bin) {
     bool filled = (pool->filled[bin / 64] >> (bin % 64)) & 1;
     REQUIRE(filled == (pool->bins[bin] != NULL), "the bit of bin %u is wrong", bin);
-    const scratch_block_t* previous = NULL;
-    for (const scratch_block_t* block = pool->bins[bin]; block != NULL; previous = block, block = block->next) {
-      REQUIRE(scratch_block_state(block) == SCRATCH_FREE, "block %p is in a pool, but not free",
-              (void*)scratch_block_base(block));
-      REQUIRE(scratch_pool_of(scratch, block) == pool, "block %p is in another pool than its own",
-              (void*)scratch_block_base(block));
-      REQUIRE(scratch_pool_bin(block->bytes) == bin, "block %p of %zu bytes is in bin %u",
-              (void*)scratch_block_base(block), block->bytes, bin);
+    const gcap_scratch_block_t* previous = NULL;
+    for (const gcap_scratch_block_t* block = pool->bins[bin]; block != NULL; previous = block, block = block->next) {
+      REQUIRE(gcap_scratch_block_state(block) == GCAP_SCRATCH_FREE, "block %p is in a pool, but not free",
+              (void*)gcap_scratch_block_base(block));
+      REQUIRE(gcap_scratch_pool_of(scratch, block) == pool, "block %p is in another pool than its own",
+              (void*)gcap_scratch_block_base(block));
+      REQUIRE(gcap_scratch_pool_bin(block->bytes) == bin, "block %p of %zu bytes is in bin %u",
+              (void*)gcap_scratch_block_base(block), block->bytes, bin);
       REQUIRE(block->previous == previous, "bin %u is linked wrongly at block %p", bin,
-              (void*)scratch_block_base(block));
+              (void*)gcap_scratch_block_base(block));
       ++*num_free;
     }
   }
@@ -97,7 +98,7 @@ static gcap_status_t check_pools(gcap_scratch_t* scratch, size_t expected_num_fr
   size_t num_free = 0;
   GCAP_RETURN_IF_ERROR(check_pool(scratch, &scratch->untagged, &num_free));
   GCAP_RETURN_IF_ERROR(check_pool(scratch, &scratch->nobody.pool, &num_free));
-  for (const scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
+  for (const gcap_scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
     GCAP_RETURN_IF_ERROR(check_pool(scratch, &user->pool, &num_free));
   }
   for (const gcap_scratch_reservation_t* r = scratch->reservations; r != NULL; r = r->next) {
@@ -111,14 +112,14 @@ static gcap_status_t check_pools(gcap_scratch_t* scratch, size_t expected_num_fr
 // The same for the caches.
 static gcap_status_t check_caches(const gcap_scratch_t* scratch, size_t expected_num_cached) {
   size_t num_cached = 0;
-  for (const scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
+  for (const gcap_scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
     const size_t num_before = num_cached;
-    for (unsigned bin = 0; bin < SCRATCH_NUM_CACHE_BINS; ++bin) {
-      for (const scratch_block_t* block = user->cache[bin]; block != NULL; block = block->next) {
-        REQUIRE(scratch_block_state(block) == SCRATCH_CACHED && scratch_block_user(block) == user,
-                "block %p is in a cache that is not its own", (void*)scratch_block_base(block));
-        REQUIRE(scratch_pool_bin(block->bytes) == bin, "cached block %p of %zu bytes is in bin %u",
-                (void*)scratch_block_base(block), block->bytes, bin);
+    for (unsigned bin = 0; bin < GCAP_SCRATCH_NUM_CACHE_BINS; ++bin) {
+      for (const gcap_scratch_block_t* block = user->cache[bin]; block != NULL; block = block->next) {
+        REQUIRE(gcap_scratch_block_state(block) == GCAP_SCRATCH_CACHED && gcap_scratch_block_user(block) == user,
+                "block %p is in a cache that is not its own", (void*)gcap_scratch_block_base(block));
+        REQUIRE(gcap_scratch_pool_bin(block->bytes) == bin, "cached block %p of %zu bytes is in bin %u",
+                (void*)gcap_scratch_block_base(block), block->bytes, bin);
         ++num_cached;
       }
     }
@@ -131,22 +132,22 @@ static gcap_status_t check_caches(const gcap_scratch_t* scratch, size_t expected
 }
 
 // Live blocks of a stream.
-static size_t count_live(const gcap_scratch_t* scratch, const scratch_stream_t* user) {
+static size_t count_live(const gcap_scratch_t* scratch, const gcap_scratch_stream_t* user) {
   size_t num_live = 0;
   for (size_t i = 0; i < scratch->num_regions; ++i) {
-    for (const scratch_block_t* block = scratch->regions[i]->first; block != NULL; block = block->upper) {
-      num_live += scratch_block_user(block) == user && scratch_block_state(block) == SCRATCH_LIVE;
+    for (const gcap_scratch_block_t* block = scratch->regions[i]->first; block != NULL; block = block->upper) {
+      num_live += gcap_scratch_block_user(block) == user && gcap_scratch_block_state(block) == GCAP_SCRATCH_LIVE;
     }
   }
   return num_live;
 }
 
-static gcap_status_t check_stream(gcap_scratch_t* scratch, const scratch_stream_t* user) {
-  REQUIRE(scratch_find_stream(scratch, scratch_user_stream(user)) == user, "a stream is not found");
+static gcap_status_t check_stream(gcap_scratch_t* scratch, const gcap_scratch_stream_t* user) {
+  REQUIRE(gcap_scratch_find_stream(scratch, gcap_scratch_user_stream(user)) == user, "a stream is not found");
   const size_t num_live = count_live(scratch, user);
   size_t num_reservations = 0;
-  REQUIRE(num_live == scratch_num_live(user), "a stream has %zu live blocks, its counters say %zu", num_live,
-          (size_t)scratch_num_live(user));
+  REQUIRE(num_live == gcap_scratch_num_live(user), "a stream has %zu live blocks, its counters say %zu", num_live,
+          (size_t)gcap_scratch_num_live(user));
   bool open_is_known = user->open == NULL;
   for (const gcap_scratch_reservation_t* r = scratch->reservations; r != NULL; r = r->next) {
     num_reservations += r->user == user;
@@ -161,18 +162,18 @@ static gcap_status_t check_stream(gcap_scratch_t* scratch, const scratch_stream_
 static gcap_status_t check_nobody(const gcap_scratch_t* scratch) {
   const size_t num_live = count_live(scratch, &scratch->nobody);
   size_t num_reserved = 0, num_reservations = 0;
-  REQUIRE(num_live == scratch_num_live(&scratch->nobody), "%zu live blocks are of no stream, the counters say %zu",
-          num_live, (size_t)scratch_num_live(&scratch->nobody));
+  REQUIRE(num_live == gcap_scratch_num_live(&scratch->nobody), "%zu live blocks are of no stream, the counters say %zu",
+          num_live, (size_t)gcap_scratch_num_live(&scratch->nobody));
   for (size_t i = 0; i < scratch->num_regions; ++i) {
-    const scratch_region_t* region = scratch->regions[i];
+    const gcap_scratch_region_t* region = scratch->regions[i];
     if (!region->reserved) continue;
     ++num_reserved;
-    REQUIRE(region->first->upper == NULL && scratch_block_state(region->first) == SCRATCH_LIVE &&
-                scratch_is_nobody(scratch, scratch_block_user(region->first)),
+    REQUIRE(region->first->upper == NULL && gcap_scratch_block_state(region->first) == GCAP_SCRATCH_LIVE &&
+                gcap_scratch_is_nobody(scratch, gcap_scratch_block_user(region->first)),
             "reserved region %p is not one live block of no stream", (void*)region->base);
   }
   for (const gcap_scratch_reservation_t* r = scratch->reservations; r != NULL; r = r->next) {
-    num_reservations += scratch_is_nobody(scratch, r->user);
+    num_reservations += gcap_scratch_is_nobody(scratch, r->user);
   }
   REQUIRE(num_reservations == scratch->nobody.num_reservations,
           "%zu reservations are of streams that are gone, the counter says %zu", num_reservations,
@@ -185,10 +186,10 @@ static gcap_status_t check_nobody(const gcap_scratch_t* scratch) {
 static gcap_status_t check_reservation(const gcap_scratch_t* scratch, const gcap_scratch_reservation_t* reservation) {
   size_t bytes = 0, num_live = 0;
   for (size_t i = 0; i < scratch->num_regions; ++i) {
-    for (const scratch_block_t* block = scratch->regions[i]->first; block != NULL; block = block->upper) {
-      if (scratch_block_reservation(block) != reservation) continue;
+    for (const gcap_scratch_block_t* block = scratch->regions[i]->first; block != NULL; block = block->upper) {
+      if (gcap_scratch_block_reservation(block) != reservation) continue;
       bytes += block->bytes;
-      num_live += scratch_block_state(block) == SCRATCH_LIVE;
+      num_live += gcap_scratch_block_state(block) == GCAP_SCRATCH_LIVE;
     }
   }
   REQUIRE(bytes == reservation->bytes && num_live == reservation->num_live,
@@ -204,7 +205,7 @@ static gcap_status_t check_all(gcap_scratch_t* scratch) {
   GCAP_RETURN_IF_ERROR(check_regions(scratch, &census));
   GCAP_RETURN_IF_ERROR(check_pools(scratch, census.num_free));
   GCAP_RETURN_IF_ERROR(check_caches(scratch, census.num_cached));
-  for (const scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
+  for (const gcap_scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
     GCAP_RETURN_IF_ERROR(check_stream(scratch, user));
   }
   for (const gcap_scratch_reservation_t* r = scratch->reservations; r != NULL; r = r->next) {
@@ -215,7 +216,7 @@ static gcap_status_t check_all(gcap_scratch_t* scratch) {
   REQUIRE(stats->total_allocated_bytes == census.region_bytes, "the regions have %zu bytes, the counter says %zu",
           census.region_bytes, (size_t)stats->total_allocated_bytes);
   size_t in_use_bytes = scratch->nobody.in_use_bytes, requested_bytes = scratch->nobody.requested_in_use_bytes;
-  for (const scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
+  for (const gcap_scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
     in_use_bytes += user->in_use_bytes;
     requested_bytes += user->requested_in_use_bytes;
   }
@@ -223,15 +224,15 @@ static gcap_status_t check_all(gcap_scratch_t* scratch) {
           "%zu bytes are live (%zu requested), the counters say %zu (%zu)", census.live_bytes, census.requested_bytes,
           in_use_bytes, requested_bytes);
   size_t limit = scratch->options.memory_limit_bytes;
-  REQUIRE(limit == 0 || scratch_held_bytes(scratch) <= limit, "%zu bytes are held, the limit is %zu",
-          scratch_held_bytes(scratch), limit);
+  REQUIRE(limit == 0 || gcap_scratch_held_bytes(scratch) <= limit, "%zu bytes are held, the limit is %zu",
+          gcap_scratch_held_bytes(scratch), limit);
   return NULL;
 }
 
 gcap_status_t gcap_scratch_validate(gcap_scratch_t* scratch) {
-  scratch_hold(scratch);
+  gcap_scratch_hold(scratch);
   gcap_status_t status = check_all(scratch);
-  if (status == NULL) status = scratch_debug_validate(scratch, scratch_num_live_of_all(scratch));
-  scratch_let_go(scratch);
+  if (status == NULL) status = gcap_scratch_debug_validate(scratch, gcap_scratch_num_live_of_all(scratch));
+  gcap_scratch_let_go(scratch);
   return status;
 }

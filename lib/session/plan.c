@@ -17,7 +17,7 @@ static gcap_status_t copy_name(const char* name, const char* kind, int index, ch
 }
 
 // Copies value indices; each must be one of the model's values.
-static gcap_status_t copy_indices(const plan_t* plan, const char* owner, const char* role, const int* indices,
+static gcap_status_t copy_indices(const gcap_plan_t* plan, const char* owner, const char* role, const int* indices,
                                   int count, int** out_copy) {
   *out_copy = NULL;
   if (count < 0 || (count > 0 && indices == NULL)) {
@@ -35,7 +35,7 @@ static gcap_status_t copy_indices(const plan_t* plan, const char* owner, const c
   return NULL;
 }
 
-static gcap_status_t init_value(const gcap_value_t* from, int index, plan_value_t* value) {
+static gcap_status_t init_value(const gcap_value_t* from, int index, gcap_plan_value_t* value) {
   GCAP_RETURN_IF_ERROR(copy_name(from->name, "value", index, &value->name));
   if (from->dtype != GCAP_DTYPE_F32) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "value '%s': dtype is %d, allowed is GCAP_DTYPE_F32 (0)", value->name,
@@ -55,17 +55,17 @@ static gcap_status_t init_value(const gcap_value_t* from, int index, plan_value_
   }
   value->tensor = (gcap_tensor_t){.dtype = from->dtype, .rank = from->rank};
   memcpy(value->tensor.shape, from->shape, sizeof(from->shape));
-  value->storage = from->host_data != NULL ? PLAN_CONSTANT : PLAN_BETWEEN;
+  value->storage = from->host_data != NULL ? GCAP_PLAN_CONSTANT : GCAP_PLAN_BETWEEN;
   value->last_reader = -1;
   return NULL;
 }
 
 // Marks the model's inputs or outputs as bound by the caller.
-static gcap_status_t bind_values(plan_t* plan, const int* indices, int count, plan_storage_t storage) {
-  const char* role = storage == PLAN_INPUT ? "input" : "output";
+static gcap_status_t bind_values(gcap_plan_t* plan, const int* indices, int count, gcap_plan_storage_t storage) {
+  const char* role = storage == GCAP_PLAN_INPUT ? "input" : "output";
   for (int i = 0; i < count; ++i) {
-    plan_value_t* value = &plan->values[indices[i]];
-    if (value->storage != PLAN_BETWEEN) {
+    gcap_plan_value_t* value = &plan->values[indices[i]];
+    if (value->storage != GCAP_PLAN_BETWEEN) {
       return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "model %s %d is value '%s', which is a constant or bound already", role,
                          i, value->name);
     }
@@ -76,11 +76,11 @@ static gcap_status_t bind_values(plan_t* plan, const int* indices, int count, pl
 }
 
 // Follows the data: a value is read only when it is there, and made only once.
-static gcap_status_t trace_node(plan_t* plan, int index) {
-  plan_node_t* node = &plan->nodes[index];
+static gcap_status_t trace_node(gcap_plan_t* plan, int index) {
+  gcap_plan_node_t* node = &plan->nodes[index];
   for (int i = 0; i < node->num_inputs; ++i) {
-    plan_value_t* value = &plan->values[node->inputs[i]];
-    bool is_there = value->is_made || value->storage == PLAN_INPUT || value->storage == PLAN_CONSTANT;
+    gcap_plan_value_t* value = &plan->values[node->inputs[i]];
+    bool is_there = value->is_made || value->storage == GCAP_PLAN_INPUT || value->storage == GCAP_PLAN_CONSTANT;
     if (!is_there) {
       return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "node '%s' reads value '%s' before any node has made it", node->name,
                          value->name);
@@ -88,8 +88,8 @@ static gcap_status_t trace_node(plan_t* plan, int index) {
     value->last_reader = index;
   }
   for (int i = 0; i < node->num_outputs; ++i) {
-    plan_value_t* value = &plan->values[node->outputs[i]];
-    if (value->is_made || value->storage == PLAN_INPUT || value->storage == PLAN_CONSTANT) {
+    gcap_plan_value_t* value = &plan->values[node->outputs[i]];
+    if (value->is_made || value->storage == GCAP_PLAN_INPUT || value->storage == GCAP_PLAN_CONSTANT) {
       return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "node '%s' makes value '%s', which is there already", node->name,
                          value->name);
     }
@@ -100,8 +100,8 @@ static gcap_status_t trace_node(plan_t* plan, int index) {
   return NULL;
 }
 
-static gcap_status_t init_node(plan_t* plan, const gcap_node_t* from, int index) {
-  plan_node_t* node = &plan->nodes[index];
+static gcap_status_t init_node(gcap_plan_t* plan, const gcap_node_t* from, int index) {
+  gcap_plan_node_t* node = &plan->nodes[index];
   GCAP_RETURN_IF_ERROR(copy_name(from->name, "node", index, &node->name));
   if (from->op_type == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "node '%s' has no op_type", node->name);
   GCAP_RETURN_IF_ERROR(copy_indices(plan, node->name, "input", from->inputs, from->num_inputs, &node->inputs));
@@ -111,7 +111,7 @@ static gcap_status_t init_node(plan_t* plan, const gcap_node_t* from, int index)
   return trace_node(plan, index);
 }
 
-static gcap_status_t fill(const gcap_model_t* model, plan_t* plan) {
+static gcap_status_t fill(const gcap_model_t* model, gcap_plan_t* plan) {
   if (model->num_values < 1 || model->num_nodes < 1 || model->values == NULL || model->nodes == NULL) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "the model has %d values and %d nodes; at least one of each is needed",
                        model->num_values, model->num_nodes);
@@ -128,25 +128,25 @@ static gcap_status_t fill(const gcap_model_t* model, plan_t* plan) {
   GCAP_RETURN_IF_ERROR(copy_indices(plan, "model", "output", model->outputs, model->num_outputs, &plan->outputs));
   plan->num_inputs = model->num_inputs;
   plan->num_outputs = model->num_outputs;
-  GCAP_RETURN_IF_ERROR(bind_values(plan, plan->inputs, plan->num_inputs, PLAN_INPUT));
-  GCAP_RETURN_IF_ERROR(bind_values(plan, plan->outputs, plan->num_outputs, PLAN_OUTPUT));
+  GCAP_RETURN_IF_ERROR(bind_values(plan, plan->inputs, plan->num_inputs, GCAP_PLAN_INPUT));
+  GCAP_RETURN_IF_ERROR(bind_values(plan, plan->outputs, plan->num_outputs, GCAP_PLAN_OUTPUT));
   for (int i = 0; i < model->num_nodes; ++i) GCAP_RETURN_IF_ERROR(init_node(plan, &model->nodes[i], i));
   for (int i = 0; i < plan->num_outputs; ++i) {
-    const plan_value_t* value = &plan->values[plan->outputs[i]];
+    const gcap_plan_value_t* value = &plan->values[plan->outputs[i]];
     if (value->is_made) continue;
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "model output %d is value '%s', which no node makes", i, value->name);
   }
   return NULL;
 }
 
-gcap_status_t plan_init(const gcap_model_t* model, plan_t* out_plan) {
-  *out_plan = (plan_t){0};
+gcap_status_t gcap_plan_init(const gcap_model_t* model, gcap_plan_t* out_plan) {
+  *out_plan = (gcap_plan_t){0};
   gcap_status_t status = fill(model, out_plan);
-  if (status != NULL) plan_deinit(out_plan);
+  if (status != NULL) gcap_plan_deinit(out_plan);
   return status;
 }
 
-void plan_deinit(plan_t* plan) {
+void gcap_plan_deinit(gcap_plan_t* plan) {
   for (int i = 0; i < plan->num_values; ++i) free(plan->values[i].name);
   for (int i = 0; i < plan->num_nodes; ++i) {
     free(plan->nodes[i].name);
@@ -157,5 +157,5 @@ void plan_deinit(plan_t* plan) {
   free(plan->nodes);
   free(plan->inputs);
   free(plan->outputs);
-  *plan = (plan_t){0};
+  *plan = (gcap_plan_t){0};
 }

@@ -17,15 +17,15 @@
 
 #include "gcap/capture.h"
 #include "gcap/log.h"
-#include "lib/base/cuda_guard.h"
-#include "lib/base/thread_state.h"
 #include "lib/ep/run_lock.h"
+#include "lib/internal/capture_check.h"
+#include "lib/internal/cuda_guard.h"
 #include "lib/session/plan.h"
 
 struct gcap_session {
   gcap_ep_t* ep;
   gcap_allocator_t* allocator;  // the EP's, for the constants
-  plan_t plan;
+  gcap_plan_t plan;
   gcap_kernel_t* kernels;  // one a node; compute is NULL until made
 };
 
@@ -67,8 +67,8 @@ static gcap_status_t create_kernels(gcap_session_t* session, const gcap_model_t*
 
 static gcap_status_t copy_constants(gcap_session_t* session, const gcap_model_t* model, cudaStream_t stream) {
   for (int i = 0; i < model->num_values; ++i) {
-    plan_value_t* value = &session->plan.values[i];
-    if (value->storage != PLAN_CONSTANT) continue;
+    gcap_plan_value_t* value = &session->plan.values[i];
+    if (value->storage != GCAP_PLAN_CONSTANT) continue;
     size_t bytes = gcap_tensor_bytes(&value->tensor);
     GCAP_RETURN_IF_ERROR(gcap_allocator_reserve(session->allocator, bytes, &value->tensor.data));
     GCAP_RETURN_IF_ERROR(GCAP_CUDA(
@@ -101,8 +101,8 @@ static gcap_status_t build(gcap_session_t* session, const gcap_model_t* model) {
 static gcap_status_t take_apart(gcap_session_t* session) {
   gcap_status_t status = NULL;
   for (int i = 0; i < session->plan.num_values; ++i) {
-    const plan_value_t* value = &session->plan.values[i];
-    if (value->storage != PLAN_CONSTANT || value->tensor.data == NULL) continue;
+    const gcap_plan_value_t* value = &session->plan.values[i];
+    if (value->storage != GCAP_PLAN_CONSTANT || value->tensor.data == NULL) continue;
     gcap_status_t freed = gcap_allocator_free(session->allocator, value->tensor.data);
     freed =
         gcap_status_annotate(freed, gcap_status_code(freed), "constant '%s' cannot be freed and is kept", value->name);
@@ -112,7 +112,7 @@ static gcap_status_t take_apart(gcap_session_t* session) {
     if (session->kernels[i].destroy != NULL) session->kernels[i].destroy(session->kernels[i].self);
   }
   free(session->kernels);
-  plan_deinit(&session->plan);
+  gcap_plan_deinit(&session->plan);
   free(session);
   return status;
 }
@@ -122,11 +122,11 @@ gcap_status_t gcap_session_create(const gcap_model_t* model, gcap_ep_t* const* e
   *out_session = NULL;
   gcap_session_t* session = calloc(1, sizeof(*session));
   if (session == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a session");
-  gcap_status_t status = plan_init(model, &session->plan);
+  gcap_status_t status = gcap_plan_init(model, &session->plan);
   if (status == NULL) status = select_ep(model, eps, num_eps, &session->ep);
   if (status == NULL) status = gcap_ep_claim(session->ep);
   if (status != NULL) {
-    plan_deinit(&session->plan);
+    gcap_plan_deinit(&session->plan);
     free(session);
     return status;
   }
@@ -166,7 +166,7 @@ typedef struct run_state {
   gcap_tensor_t* node_outputs;
 } run_state_t;
 
-static gcap_status_t run_state_init(const plan_t* plan, const gcap_tensor_t* inputs, const gcap_tensor_t* outputs,
+static gcap_status_t run_state_init(const gcap_plan_t* plan, const gcap_tensor_t* inputs, const gcap_tensor_t* outputs,
                                     run_state_t* out_state) {
   size_t num_values = (size_t)plan->num_values;
   size_t num_node_values = (size_t)plan->max_node_values;
@@ -175,10 +175,10 @@ static gcap_status_t run_state_init(const plan_t* plan, const gcap_tensor_t* inp
   out_state->node_inputs = out_state->values + num_values;
   out_state->node_outputs = out_state->node_inputs + num_node_values;
   for (size_t i = 0; i < num_values; ++i) {
-    const plan_value_t* value = &plan->values[i];
+    const gcap_plan_value_t* value = &plan->values[i];
     out_state->values[i] = value->tensor;
-    if (value->storage == PLAN_INPUT) out_state->values[i].data = inputs[value->bound_index].data;
-    if (value->storage == PLAN_OUTPUT) out_state->values[i].data = outputs[value->bound_index].data;
+    if (value->storage == GCAP_PLAN_INPUT) out_state->values[i].data = inputs[value->bound_index].data;
+    if (value->storage == GCAP_PLAN_OUTPUT) out_state->values[i].data = outputs[value->bound_index].data;
   }
   return NULL;
 }
@@ -191,10 +191,10 @@ static gcap_status_t free_between(run_state_t* state, int value, gcap_scratch_t*
 
 static gcap_status_t issue_node(gcap_session_t* session, int index, const gcap_run_resources_t* resources,
                                 run_state_t* state) {
-  const plan_node_t* node = &session->plan.nodes[index];
+  const gcap_plan_node_t* node = &session->plan.nodes[index];
   for (int i = 0; i < node->num_outputs; ++i) {
     gcap_tensor_t* tensor = &state->values[node->outputs[i]];
-    if (session->plan.values[node->outputs[i]].storage == PLAN_BETWEEN) {
+    if (session->plan.values[node->outputs[i]].storage == GCAP_PLAN_BETWEEN) {
       GCAP_RETURN_IF_ERROR(
           gcap_scratch_alloc(resources->scratch, gcap_tensor_bytes(tensor), resources->stream, &tensor->data));
     }
@@ -210,17 +210,17 @@ static gcap_status_t issue_node(gcap_session_t* session, int index, const gcap_r
 }
 
 // Frees what `node` was the last to read, and what it made for nobody. The stream's order protects the memory.
-static gcap_status_t free_after_node(const plan_t* plan, int index, gcap_scratch_t* scratch, run_state_t* state) {
-  const plan_node_t* node = &plan->nodes[index];
+static gcap_status_t free_after_node(const gcap_plan_t* plan, int index, gcap_scratch_t* scratch, run_state_t* state) {
+  const gcap_plan_node_t* node = &plan->nodes[index];
   gcap_status_t status = NULL;
   for (int i = 0; i < node->num_inputs; ++i) {
-    const plan_value_t* value = &plan->values[node->inputs[i]];
-    if (value->storage != PLAN_BETWEEN || value->last_reader != index) continue;
+    const gcap_plan_value_t* value = &plan->values[node->inputs[i]];
+    if (value->storage != GCAP_PLAN_BETWEEN || value->last_reader != index) continue;
     status = gcap_status_join(status, free_between(state, node->inputs[i], scratch));
   }
   for (int i = 0; i < node->num_outputs; ++i) {
-    const plan_value_t* value = &plan->values[node->outputs[i]];
-    if (value->storage != PLAN_BETWEEN || value->last_reader != -1) continue;
+    const gcap_plan_value_t* value = &plan->values[node->outputs[i]];
+    if (value->storage != GCAP_PLAN_BETWEEN || value->last_reader != -1) continue;
     status = gcap_status_join(status, free_between(state, node->outputs[i], scratch));
   }
   return status;
@@ -228,7 +228,7 @@ static gcap_status_t free_after_node(const plan_t* plan, int index, gcap_scratch
 
 static gcap_status_t issue_nodes(gcap_session_t* session, const gcap_run_resources_t* resources,
                                  const gcap_tensor_t* inputs, const gcap_tensor_t* outputs) {
-  const plan_t* plan = &session->plan;
+  const gcap_plan_t* plan = &session->plan;
   run_state_t state = {0};
   GCAP_RETURN_IF_ERROR(run_state_init(plan, inputs, outputs, &state));
   gcap_status_t status = NULL;
@@ -240,7 +240,7 @@ static gcap_status_t issue_nodes(gcap_session_t* session, const gcap_run_resourc
   }
   // After a failure some values are left.
   for (int i = 0; i < plan->num_values && status != NULL; ++i) {
-    if (plan->values[i].storage != PLAN_BETWEEN || state.values[i].data == NULL) continue;
+    if (plan->values[i].storage != GCAP_PLAN_BETWEEN || state.values[i].data == NULL) continue;
     status = gcap_status_join(status, free_between(&state, i, resources->scratch));
   }
   free(state.values);
@@ -256,15 +256,16 @@ typedef struct bindings {
   gcap_graph_binding_t few[BINDINGS_WITHOUT_HEAP];
 } bindings_t;
 
-static void bind(const plan_t* plan, const int* values, int count, const gcap_tensor_t* tensors, bindings_t* bindings) {
+static void bind(const gcap_plan_t* plan, const int* values, int count, const gcap_tensor_t* tensors,
+                 bindings_t* bindings) {
   for (int i = 0; i < count; ++i) {
-    const plan_value_t* value = &plan->values[values[i]];
+    const gcap_plan_value_t* value = &plan->values[values[i]];
     bindings->items[bindings->count++] = (gcap_graph_binding_t){
         .name = value->name, .address = tensors[i].data, .rank = value->tensor.rank, .shape = value->tensor.shape};
   }
 }
 
-static gcap_status_t bindings_init(const plan_t* plan, const gcap_tensor_t* inputs, const gcap_tensor_t* outputs,
+static gcap_status_t bindings_init(const gcap_plan_t* plan, const gcap_tensor_t* inputs, const gcap_tensor_t* outputs,
                                    bindings_t* bindings) {
   size_t count = (size_t)plan->num_inputs + (size_t)plan->num_outputs;
   bindings->count = 0;
@@ -303,13 +304,13 @@ static gcap_status_t run_once(gcap_session_t* session, int graph_id, bool synchr
   return gcap_status_join(status, gcap_device_pop(device_id, previous));
 }
 
-static gcap_status_t check_tensors(const plan_t* plan, const char* role, const int* values, int count,
+static gcap_status_t check_tensors(const gcap_plan_t* plan, const char* role, const int* values, int count,
                                    const gcap_tensor_t* tensors) {
   if (count > 0 && tensors == NULL) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "the %ss are NULL, the model has %d", role, count);
   }
   for (int i = 0; i < count; ++i) {
-    const plan_value_t* value = &plan->values[values[i]];
+    const gcap_plan_value_t* value = &plan->values[values[i]];
     const gcap_tensor_t *given = &tensors[i], *wanted = &value->tensor;
     if (given->data == NULL) {
       return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "%s '%s' has no data", role, value->name);
@@ -329,7 +330,7 @@ static gcap_status_t check_tensors(const plan_t* plan, const char* role, const i
 
 static gcap_status_t check_bindings(const gcap_session_t* session, const gcap_tensor_t* inputs,
                                     const gcap_tensor_t* outputs) {
-  const plan_t* plan = &session->plan;
+  const gcap_plan_t* plan = &session->plan;
   GCAP_RETURN_IF_ERROR(check_tensors(plan, "input", plan->inputs, plan->num_inputs, inputs));
   return check_tensors(plan, "output", plan->outputs, plan->num_outputs, outputs);
 }

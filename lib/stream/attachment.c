@@ -6,25 +6,26 @@
 
 #include <stdlib.h>
 
-#include "lib/base/cuda_guard.h"
-#include "lib/base/thread_state.h"
+#include "lib/internal/capture_check.h"
+#include "lib/internal/cuda_guard.h"
+#include "lib/internal/run_trace.h"
 #include "lib/stream/stream_internal.h"
 
 // Making a library handle breaks the captures of the thread, whatever stream they are of (rule R42 of the capture
 // rules).
 static gcap_status_t check_may_create(const gcap_stream_t* stream, const gcap_attachment_key_t* key) {
   gcap_status_t status = gcap_refuse_in_capture(key->name);
-  if (status == NULL) status = stream_check_not_capturing(stream, key->name);
+  if (status == NULL) status = gcap_stream_check_not_capturing(stream, key->name);
   return gcap_status_annotate(status, gcap_status_code(status), "stream %p has no %s yet, a warm-up run makes it",
                               (void*)stream->handle, key->name);
 }
 
 gcap_status_t gcap_stream_attachment(gcap_stream_t* stream, const gcap_attachment_key_t* key, void** out_object) {
-  RETURN_IF_NULL(stream);
-  RETURN_IF_NULL(key);
-  RETURN_IF_NULL(out_object);
+  GCAP_STREAM_RETURN_IF_NULL(stream);
+  GCAP_STREAM_RETURN_IF_NULL(key);
+  GCAP_STREAM_RETURN_IF_NULL(out_object);
   *out_object = NULL;
-  for (attachment_t* a = stream->attachments; a != NULL; a = a->older) {
+  for (gcap_stream_attachment_t* a = stream->attachments; a != NULL; a = a->older) {
     if (a->key == key) {
       *out_object = a->object;
       return NULL;
@@ -34,10 +35,10 @@ gcap_status_t gcap_stream_attachment(gcap_stream_t* stream, const gcap_attachmen
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "%s cannot be attached to stream %p: the stream is EXTERNAL", key->name,
                        (void*)stream->handle);
   }
-  RETURN_IF_NULL(key->create);
-  RETURN_IF_NULL(key->destroy);
+  GCAP_STREAM_RETURN_IF_NULL(key->create);
+  GCAP_STREAM_RETURN_IF_NULL(key->destroy);
   GCAP_RETURN_IF_ERROR(check_may_create(stream, key));
-  attachment_t* attachment = calloc(1, sizeof(*attachment));
+  gcap_stream_attachment_t* attachment = calloc(1, sizeof(*attachment));
   if (attachment == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to attach %s", key->name);
   gcap_thread_setting_t previous;
   gcap_status_t status = gcap_thread_enter(stream->device_id, &previous);
@@ -51,7 +52,7 @@ gcap_status_t gcap_stream_attachment(gcap_stream_t* stream, const gcap_attachmen
     free(attachment);
     return status;
   }
-  gcap_trace_initialisation();
+  gcap_trace_initialization();
   attachment->key = key;
   attachment->older = stream->attachments;
   stream->attachments = attachment;
@@ -59,13 +60,13 @@ gcap_status_t gcap_stream_attachment(gcap_stream_t* stream, const gcap_attachmen
   return NULL;
 }
 
-gcap_status_t attachments_destroy(gcap_stream_t* stream) {
+gcap_status_t gcap_stream_attachments_destroy(gcap_stream_t* stream) {
   if (stream->attachments == NULL) return NULL;
   gcap_thread_setting_t previous;
   gcap_status_t status = gcap_thread_enter(stream->device_id, &previous);
   bool entered = status == NULL;
   while (stream->attachments != NULL) {
-    attachment_t* newest = stream->attachments;
+    gcap_stream_attachment_t* newest = stream->attachments;
     stream->attachments = newest->older;
     newest->key->destroy(newest->object);
     free(newest);

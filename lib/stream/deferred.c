@@ -8,8 +8,8 @@
 
 #include <stdlib.h>
 
-#include "lib/base/cuda_event.h"
-#include "lib/base/thread_state.h"
+#include "lib/base/capture_hooks.h"
+#include "lib/internal/cuda_event.h"
 #include "lib/stream/stream_internal.h"
 
 // Tells whether the stream belongs to a capture of this thread. A stream is used by one thread at a time, so when this
@@ -24,15 +24,15 @@ static gcap_status_t is_in_own_scope(const gcap_stream_t* stream, bool* out_is) 
 }
 
 gcap_status_t gcap_stream_defer(gcap_stream_t* stream, void (*release)(void* user), void* user) {
-  RETURN_IF_NULL(stream);
-  RETURN_IF_NULL(release);
+  GCAP_STREAM_RETURN_IF_NULL(stream);
+  GCAP_STREAM_RETURN_IF_NULL(release);
   bool in_own_scope = false;
   GCAP_RETURN_IF_ERROR(is_in_own_scope(stream, &in_own_scope));
   if (in_own_scope) return gcap_thread_capture_hooks->retain(release, user);
-  GCAP_RETURN_IF_ERROR(stream_check_not_capturing(stream, "gcap_stream_defer"));
-  deferred_release_t* entry = malloc(sizeof(*entry));
+  GCAP_RETURN_IF_ERROR(gcap_stream_check_not_capturing(stream, "gcap_stream_defer"));
+  gcap_stream_deferred_release_t* entry = malloc(sizeof(*entry));
   if (entry == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to defer a release");
-  *entry = (deferred_release_t){.number = stream->num_deferred, .release = release, .user = user};
+  *entry = (gcap_stream_deferred_release_t){.number = stream->num_deferred, .release = release, .user = user};
   gcap_status_t status = gcap_event_record_new(stream->device_id, stream->handle, &entry->passed);
   if (status != NULL) {
     free(entry);
@@ -45,18 +45,18 @@ gcap_status_t gcap_stream_defer(gcap_stream_t* stream, void (*release)(void* use
 }
 
 // Tells whether the stream has passed the entry's point.
-static gcap_status_t has_passed(const deferred_release_t* entry, bool* out_passed) {
+static gcap_status_t has_passed(const gcap_stream_deferred_release_t* entry, bool* out_passed) {
   enum cudaStreamCaptureMode mode;
   GCAP_RETURN_IF_ERROR(gcap_relaxed_push(&mode));
   gcap_status_t status = gcap_event_query(entry->passed, out_passed);
   return gcap_status_join(status, gcap_relaxed_pop(mode));
 }
 
-gcap_status_t deferred_run(gcap_stream_t* stream, bool all) {
+gcap_status_t gcap_stream_deferred_run(gcap_stream_t* stream, bool all) {
   gcap_status_t status = NULL;
   const uint64_t end = stream->num_deferred;
   while (stream->deferred != NULL && stream->deferred->number < end) {
-    deferred_release_t* oldest = stream->deferred;
+    gcap_stream_deferred_release_t* oldest = stream->deferred;
     bool passed = all;
     if (!all) status = gcap_status_join(status, has_passed(oldest, &passed));
     if (!passed) break;

@@ -7,21 +7,21 @@
 
 #include <stdlib.h>
 
-#include "lib/base/cuda_event.h"
-#include "lib/base/thread_state.h"
+#include "lib/internal/capture_check.h"
+#include "lib/internal/cuda_event.h"
 #include "lib/stream/stream_internal.h"
 
 struct gcap_notification {
   gcap_stream_t* producer;
   cudaEvent_t event;
-  uint64_t sync_id;      // the point it marks; 0: never recorded
-  known_points_t known;  // the producer's, when it was recorded
+  uint64_t sync_id;              // the point it marks; 0: never recorded
+  gcap_timeline_points_t known;  // the producer's, when it was recorded
   bool captured;
 };
 
 gcap_status_t gcap_notification_create(gcap_stream_t* producer, gcap_notification_t** out_notification) {
-  RETURN_IF_NULL(producer);
-  RETURN_IF_NULL(out_notification);
+  GCAP_STREAM_RETURN_IF_NULL(producer);
+  GCAP_STREAM_RETURN_IF_NULL(out_notification);
   *out_notification = NULL;
   gcap_notification_t* notification = calloc(1, sizeof(*notification));
   if (notification == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a notification");
@@ -53,7 +53,7 @@ static void tell_ledger(const char* operation, cudaStream_t stream, int line) {
 }
 
 gcap_status_t gcap_notification_record(gcap_notification_t* notification) {
-  RETURN_IF_NULL(notification);
+  GCAP_STREAM_RETURN_IF_NULL(notification);
   gcap_stream_t* producer = notification->producer;
   enum cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
   if (producer->can_capture) {
@@ -62,7 +62,7 @@ gcap_status_t gcap_notification_record(gcap_notification_t* notification) {
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaEventRecord(notification->event, producer->handle)));
   notification->captured = state != cudaStreamCaptureStatusNone;
   if (notification->captured) tell_ledger("gcap_notification_record", producer->handle, __LINE__);
-  timeline_copy_known(producer, &notification->known);
+  gcap_timeline_copy_known(producer, &notification->known);
   notification->sync_id = atomic_fetch_add_explicit(&producer->sync_id, 1, memory_order_relaxed) + 1;
   return NULL;
 }
@@ -77,14 +77,14 @@ static gcap_status_t check_recorded(const gcap_notification_t* notification) {
 // scope of this thread fails all the same, for its graph would lack the wait.
 static gcap_status_t check_consumer_is_eager(const gcap_stream_t* consumer) {
   gcap_status_t status =
-      stream_check_not_capturing(consumer, "waiting for a notification recorded outside the capture");
+      gcap_stream_check_not_capturing(consumer, "waiting for a notification recorded outside the capture");
   if (status != NULL && gcap_thread_captures()) gcap_thread_capture_hooks->fail(status);
   return status;
 }
 
 gcap_status_t gcap_notification_wait(gcap_notification_t* notification, gcap_stream_t* consumer) {
-  RETURN_IF_NULL(notification);
-  RETURN_IF_NULL(consumer);
+  GCAP_STREAM_RETURN_IF_NULL(notification);
+  GCAP_STREAM_RETURN_IF_NULL(consumer);
   GCAP_RETURN_IF_ERROR(check_recorded(notification));
   if (!notification->captured) GCAP_RETURN_IF_ERROR(check_consumer_is_eager(consumer));
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamWaitEvent(consumer->handle, notification->event, 0)));
@@ -93,14 +93,14 @@ gcap_status_t gcap_notification_wait(gcap_notification_t* notification, gcap_str
     tell_ledger("gcap_notification_wait", consumer->handle, __LINE__);
     return NULL;
   }
-  known_point_t producers = {notification->producer->serial, notification->sync_id};
-  timeline_learn(consumer, &(known_points_t){.points = &producers, .count = 1});
-  timeline_learn(consumer, &notification->known);
+  gcap_timeline_point_t producers = {notification->producer->serial, notification->sync_id};
+  gcap_timeline_learn(consumer, &(gcap_timeline_points_t){.points = &producers, .count = 1});
+  gcap_timeline_learn(consumer, &notification->known);
   return NULL;
 }
 
 gcap_status_t gcap_notification_wait_on_host(gcap_notification_t* notification) {
-  RETURN_IF_NULL(notification);
+  GCAP_STREAM_RETURN_IF_NULL(notification);
   GCAP_RETURN_IF_ERROR(check_recorded(notification));
   GCAP_RETURN_IF_ERROR(gcap_refuse_in_capture("gcap_notification_wait_on_host"));
   if (notification->captured) {
@@ -115,7 +115,7 @@ gcap_status_t gcap_notification_wait_on_host(gcap_notification_t* notification) 
   gcap_status_t status = GCAP_CUDA(cudaEventSynchronize(notification->event));
   status = gcap_status_join(status, gcap_relaxed_pop(mode));
   if (status != NULL) return status;
-  timeline_finish_before(notification->producer, notification->sync_id);
-  timeline_finish_points(&notification->known);
+  gcap_timeline_finish_before(notification->producer, notification->sync_id);
+  gcap_timeline_finish_points(&notification->known);
   return NULL;
 }

@@ -1,10 +1,10 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// The stream pool. Each thread has a lane (an affine object, lib/base/affine.h): the streams it made idle, which nobody
-// else touches, and those that other threads gave back to it. When the thread ends, its idle streams go to the common
-// list and those that are out have no home any more; a thread that has none idle takes one of the common list and makes
-// one only when that is empty. So there are never more streams than living threads have had out at once, each at its
-// peak, and those in the common list.
+// The stream pool. Each thread has a lane (an affine object, lib/internal/affine.h): the streams it made idle, which
+// nobody else touches, and those that other threads gave back to it. When the thread ends, its idle streams go to the
+// common list and those that are out have no home any more; a thread that has none idle takes one of the common list
+// and makes one only when that is empty. So there are never more streams than living threads have had out at once, each
+// at its peak, and those in the common list.
 //
 // Stream order is all that a next user needs: the work before is before his, on the same stream. So nothing is waited
 // for until the pool ends.
@@ -16,8 +16,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "lib/base/affine.h"
-#include "lib/base/thread_state.h"
+#include "lib/internal/affine.h"
+#include "lib/internal/capture_check.h"
 #include "lib/stream/stream_internal.h"
 
 typedef struct lane {
@@ -116,7 +116,7 @@ static gcap_status_t check_idle(gcap_stream_pool_t* pool) {
                        num_out, gcap_stream_pool_count(pool));
   }
   for (gcap_stream_t* stream = pool->all; stream != NULL; stream = stream->pooled.next_of_pool) {
-    gcap_status_t status = stream_check_not_capturing(stream, "gcap_stream_pool_destroy");
+    gcap_status_t status = gcap_stream_check_not_capturing(stream, "gcap_stream_pool_destroy");
     if (gcap_status_code(status) == GCAP_FAILED_PRECONDITION) return status;
     gcap_status_ignore(status);  // the stream's own end asks again and tells
   }
@@ -213,7 +213,7 @@ gcap_status_t gcap_stream_pool_release(gcap_stream_pool_t* pool, gcap_stream_t* 
   lane_t* lane = gcap_affine_find(pool->lanes);
   bool is_mine = lane != NULL && atomic_load_explicit(&stream->pooled.home, memory_order_relaxed) == lane;
   gcap_status_t status = NULL;
-  if (!is_mine || gcap_thread_captures()) status = stream_check_not_capturing(stream, "gcap_stream_pool_release");
+  if (!is_mine || gcap_thread_captures()) status = gcap_stream_check_not_capturing(stream, "gcap_stream_pool_release");
   if (gcap_status_code(status) == GCAP_FAILED_PRECONDITION) return status;
   if (!atomic_exchange_explicit(&stream->pooled.is_out, false, memory_order_relaxed)) {
     return gcap_status_join(

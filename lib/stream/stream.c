@@ -7,9 +7,9 @@
 
 #include <stdlib.h>
 
-#include "lib/base/cuda_guard.h"
-#include "lib/base/stream_watch.h"
-#include "lib/base/thread_state.h"
+#include "lib/internal/capture_check.h"
+#include "lib/internal/cuda_guard.h"
+#include "lib/internal/stream_watch.h"
 #include "lib/stream/stream_internal.h"
 
 // What cudaStreamGetId answers, for a stream that is on `device_id`. 0, and any device will do, where the questions
@@ -46,7 +46,7 @@ static gcap_status_t stream_new(cudaStream_t handle, int device_id, gcap_stream_
   stream->ownership = ownership;
   stream->can_capture = handle != NULL && handle != cudaStreamLegacy;
   stream->deferred_tail = &stream->deferred;
-  timeline_join(stream);
+  gcap_timeline_join(stream);
   *out_stream = stream;
   return NULL;
 }
@@ -59,7 +59,7 @@ static gcap_status_t check_device(int device_id) {
 }
 
 gcap_status_t gcap_stream_create(int device_id, gcap_stream_t** out_stream) {
-  RETURN_IF_NULL(out_stream);
+  GCAP_STREAM_RETURN_IF_NULL(out_stream);
   *out_stream = NULL;
   GCAP_RETURN_IF_ERROR(check_device(device_id));
   int previous = 0;
@@ -74,7 +74,7 @@ gcap_status_t gcap_stream_create(int device_id, gcap_stream_t** out_stream) {
 
 gcap_status_t gcap_stream_wrap(cudaStream_t handle, gcap_stream_ownership_t ownership, unsigned flags, int device_id,
                                gcap_stream_t** out_stream) {
-  RETURN_IF_NULL(out_stream);
+  GCAP_STREAM_RETURN_IF_NULL(out_stream);
   *out_stream = NULL;
   if (ownership != GCAP_STREAM_EXTERNAL && ownership != GCAP_STREAM_USER) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT,
@@ -96,7 +96,7 @@ gcap_status_t gcap_stream_wrap(cudaStream_t handle, gcap_stream_ownership_t owne
   return stream_new(handle, device_id, ownership, out_stream);
 }
 
-gcap_status_t stream_check_not_capturing(const gcap_stream_t* stream, const char* operation) {
+gcap_status_t gcap_stream_check_not_capturing(const gcap_stream_t* stream, const char* operation) {
   if (!stream->can_capture) return NULL;
   enum cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamIsCapturing(stream->handle, &state)));
@@ -108,7 +108,7 @@ gcap_status_t stream_check_not_capturing(const gcap_stream_t* stream, const char
 
 static gcap_status_t drain(gcap_stream_t* stream) {
   gcap_status_t status = gcap_relaxed_synchronize(stream->handle);
-  if (status == NULL) timeline_finish(stream);
+  if (status == NULL) gcap_timeline_finish(stream);
   return status;
 }
 
@@ -116,24 +116,24 @@ static gcap_status_t drain(gcap_stream_t* stream) {
 // it is for, and without a driver call.
 static gcap_status_t wait_and_release(gcap_stream_t* stream, const char* operation) {
   GCAP_RETURN_IF_ERROR(gcap_refuse_in_capture(operation));
-  GCAP_RETURN_IF_ERROR(stream_check_not_capturing(stream, operation));
+  GCAP_RETURN_IF_ERROR(gcap_stream_check_not_capturing(stream, operation));
   GCAP_RETURN_IF_ERROR(drain(stream));
-  return deferred_run(stream, /*all=*/true);
+  return gcap_stream_deferred_run(stream, /*all=*/true);
 }
 
 gcap_status_t gcap_stream_synchronize(gcap_stream_t* stream) {
-  RETURN_IF_NULL(stream);
+  GCAP_STREAM_RETURN_IF_NULL(stream);
   return wait_and_release(stream, "gcap_stream_synchronize");
 }
 
 gcap_status_t gcap_stream_end_run(gcap_stream_t* stream, bool synchronize) {
-  RETURN_IF_NULL(stream);
+  GCAP_STREAM_RETURN_IF_NULL(stream);
   if (synchronize) return wait_and_release(stream, "gcap_stream_end_run");
   if (stream->deferred == NULL) return NULL;
   // The releases are somebody else's code, which may make calls that break a capture of the thread.
   GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing("gcap_stream_end_run"));
-  GCAP_RETURN_IF_ERROR(stream_check_not_capturing(stream, "gcap_stream_end_run"));
-  return deferred_run(stream, /*all=*/false);
+  GCAP_RETURN_IF_ERROR(gcap_stream_check_not_capturing(stream, "gcap_stream_end_run"));
+  return gcap_stream_deferred_run(stream, /*all=*/false);
 }
 
 static gcap_status_t check_may_end(const gcap_stream_t* stream) {
@@ -142,14 +142,14 @@ static gcap_status_t check_may_end(const gcap_stream_t* stream) {
                        (void*)stream->handle);
   }
   // What hangs on the stream ends by somebody else's code, which breaks the captures of the thread (rules R28 and R42).
-  const attachment_t* attachment = stream->attachments;
+  const gcap_stream_attachment_t* attachment = stream->attachments;
   if (gcap_thread_captures() && (attachment != NULL || stream->deferred != NULL)) {
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
                        "gcap_stream_destroy: stream %p has a %s attached and this thread is capturing; end the capture "
                        "first",
                        (void*)stream->handle, attachment != NULL ? attachment->key->name : "deferred release");
   }
-  return stream_check_not_capturing(stream, "gcap_stream_destroy");
+  return gcap_stream_check_not_capturing(stream, "gcap_stream_destroy");
 }
 
 static gcap_status_t keep_for_ever(const gcap_stream_t* stream, gcap_status_t reason) {
@@ -166,11 +166,11 @@ gcap_status_t gcap_stream_destroy(gcap_stream_t* stream) {
   do {
     gcap_status_t drained = drain(stream);
     if (drained != NULL) return gcap_status_join(status, keep_for_ever(stream, drained));
-    status = gcap_status_join(status, deferred_run(stream, /*all=*/true));
+    status = gcap_status_join(status, gcap_stream_deferred_run(stream, /*all=*/true));
   } while (stream->deferred != NULL);  // a release may defer another
-  status = gcap_status_join(status, attachments_destroy(stream));
+  status = gcap_status_join(status, gcap_stream_attachments_destroy(stream));
   gcap_stream_watch_tell(stream);
-  timeline_leave(stream);
+  gcap_timeline_leave(stream);
   gcap_stream_table_remove(&stream->entry);
   if (stream->ownership == GCAP_STREAM_OWNED) {
     status = gcap_status_join(status, GCAP_CUDA(cudaStreamDestroy(stream->handle)));

@@ -8,59 +8,59 @@
 #include <stdatomic.h>
 
 #include "gcap/stream.h"
-#include "lib/base/sequence.h"
-#include "lib/base/stream_table.h"
+#include "lib/internal/sequence.h"
+#include "lib/internal/stream_table.h"
 
 // The calling function's INVALID_ARGUMENT for a missing argument.
-#define RETURN_IF_NULL(argument)                                                                              \
+#define GCAP_STREAM_RETURN_IF_NULL(argument)                                                                  \
   do {                                                                                                        \
     if ((argument) == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "%s: " #argument " is NULL", __func__); \
   } while (0)
 
 // What one stream knows of another: it comes after everything issued there before point `sync_id`.
-typedef struct known_point {
+typedef struct gcap_timeline_point {
   uint64_t serial;
   uint64_t sync_id;
-} known_point_t;
+} gcap_timeline_point_t;
 
 // What a notification carries, by rising serial.
-typedef struct known_points {
-  known_point_t* points;
+typedef struct gcap_timeline_points {
+  gcap_timeline_point_t* points;
   size_t count, capacity;
-} known_points_t;
+} gcap_timeline_points_t;
 
 // What a stream knows, by rising serial. Changed by the thread that uses the stream, read by any.
-typedef struct knowledge {
-  struct knowledge* outgrown;  // a reader may still be in it, so it goes with the stream
+typedef struct gcap_timeline_knowledge {
+  struct gcap_timeline_knowledge* outgrown;  // a reader may still be in it, so it goes with the stream
   size_t capacity;
   atomic_size_t count;
   struct {
     atomic_uint_fast64_t serial, sync_id;
   } cells[];
-} knowledge_t;
+} gcap_timeline_knowledge_t;
 
-typedef struct attachment {
+typedef struct gcap_stream_attachment {
   const gcap_attachment_key_t* key;
   void* object;
-  struct attachment* older;
-} attachment_t;
+  struct gcap_stream_attachment* older;
+} gcap_stream_attachment_t;
 
-typedef struct deferred_release {
+typedef struct gcap_stream_deferred_release {
   uint64_t number;     // counts up over the stream's life
   cudaEvent_t passed;  // recorded when the release was asked for
   void (*release)(void* user);
   void* user;
-  struct deferred_release* next;
-} deferred_release_t;
+  struct gcap_stream_deferred_release* next;
+} gcap_stream_deferred_release_t;
 
 // A stream's place in a pool (pool.c); all zero for a stream of none.
-typedef struct pooled {
+typedef struct gcap_stream_pooled {
   gcap_stream_pool_t* pool;
   _Atomic(struct lane*) home;   // of the thread that acquired it last; NULL when that is gone
   atomic_bool is_out;           // acquired, not released
   gcap_stream_t* next_idle;     // on a lane's lists or the common one
   gcap_stream_t* next_of_pool;  // on the list of all
-} pooled_t;
+} gcap_stream_pooled_t;
 
 struct gcap_stream {
   cudaStream_t handle;
@@ -73,44 +73,44 @@ struct gcap_stream {
   // Timeline. `serial` is never used twice, so that knowledge of a stream that is gone matches no other.
   uint64_t serial;
   atomic_uint_fast64_t sync_id;
-  atomic_uint_fast64_t finished_id;  // work issued at lower sync ids is finished
-  _Atomic(knowledge_t*) known;       // NULL: nothing
+  atomic_uint_fast64_t finished_id;           // work issued at lower sync ids is finished
+  _Atomic(gcap_timeline_knowledge_t*) known;  // NULL: nothing
   gcap_sequence_t known_sequence;
   pthread_mutex_t known_mutex;               // held while cells move
   gcap_stream_t *previous_live, *next_live;  // under the registry's mutex
 
-  attachment_t* attachments;     // newest first
-  deferred_release_t* deferred;  // oldest first
-  deferred_release_t** deferred_tail;
+  gcap_stream_attachment_t* attachments;     // newest first
+  gcap_stream_deferred_release_t* deferred;  // oldest first
+  gcap_stream_deferred_release_t** deferred_tail;
   uint64_t num_deferred;  // so far; the next one's number
 
-  pooled_t pooled;
+  gcap_stream_pooled_t pooled;
 };
 
 // Puts the stream on the list of live ones and gives it a serial.
-void timeline_join(gcap_stream_t* stream);
+void gcap_timeline_join(gcap_stream_t* stream);
 // Takes it off, and frees what it knew. Others drop their points of it when they need the room.
-void timeline_leave(gcap_stream_t* stream);
+void gcap_timeline_leave(gcap_stream_t* stream);
 // Marks all work issued so far as finished, and what it had waited for. By the thread that uses the stream.
-void timeline_finish(gcap_stream_t* stream);
+void gcap_timeline_finish(gcap_stream_t* stream);
 // Marks what the points tell of as finished. From any thread.
-void timeline_finish_points(const known_points_t* points);
+void gcap_timeline_finish_points(const gcap_timeline_points_t* points);
 // Marks all work issued before point `sync_id` as finished. From any thread.
-void timeline_finish_before(gcap_stream_t* stream, uint64_t sync_id);
+void gcap_timeline_finish_before(gcap_stream_t* stream, uint64_t sync_id);
 // Copies what the stream knows. Without memory it is nothing, which is safe.
-void timeline_copy_known(const gcap_stream_t* stream, known_points_t* out_points);
+void gcap_timeline_copy_known(const gcap_stream_t* stream, gcap_timeline_points_t* out_points);
 // Adds to what the stream knows; points of streams that are gone may be taken out of `points`. Without memory for all
 // of it the stream knows less, which is safe.
-void timeline_learn(gcap_stream_t* stream, known_points_t* points);
+void gcap_timeline_learn(gcap_stream_t* stream, gcap_timeline_points_t* points);
 
 // Runs the releases whose point has passed; with `all`, every one: the caller has drained the stream. Those that are
 // deferred meanwhile, by the releases themselves, stay for the next time.
-gcap_status_t deferred_run(gcap_stream_t* stream, bool all);
+gcap_status_t gcap_stream_deferred_run(gcap_stream_t* stream, bool all);
 
 // Ends the attachments, newest first, with the stream's device current. A status tells that it could not be made so.
-gcap_status_t attachments_destroy(gcap_stream_t* stream);
+gcap_status_t gcap_stream_attachments_destroy(gcap_stream_t* stream);
 
 // FAILED_PRECONDITION when the stream is in any capture state but none: also an invalidated capture is in the way.
-gcap_status_t stream_check_not_capturing(const gcap_stream_t* stream, const char* operation);
+gcap_status_t gcap_stream_check_not_capturing(const gcap_stream_t* stream, const char* operation);
 
 #endif  // GCAP_LIB_STREAM_STREAM_INTERNAL_H_

@@ -26,7 +26,7 @@ static pthread_mutex_t registry_mutex = PTHREAD_MUTEX_INITIALIZER;
 static gcap_stream_t* live_streams;  // by falling serial
 static uint64_t next_serial = 1;
 
-void timeline_join(gcap_stream_t* stream) {
+void gcap_timeline_join(gcap_stream_t* stream) {
   pthread_mutex_init(&stream->known_mutex, NULL);
   pthread_mutex_lock(&registry_mutex);
   stream->serial = next_serial++;
@@ -36,7 +36,7 @@ void timeline_join(gcap_stream_t* stream) {
   pthread_mutex_unlock(&registry_mutex);
 }
 
-void timeline_leave(gcap_stream_t* stream) {
+void gcap_timeline_leave(gcap_stream_t* stream) {
   pthread_mutex_lock(&registry_mutex);
   if (stream->previous_live != NULL) {
     stream->previous_live->next_live = stream->next_live;
@@ -45,9 +45,9 @@ void timeline_leave(gcap_stream_t* stream) {
   }
   if (stream->next_live != NULL) stream->next_live->previous_live = stream->previous_live;
   pthread_mutex_unlock(&registry_mutex);
-  knowledge_t* known = atomic_load_explicit(&stream->known, memory_order_relaxed);
+  gcap_timeline_knowledge_t* known = atomic_load_explicit(&stream->known, memory_order_relaxed);
   while (known != NULL) {
-    knowledge_t* outgrown = known->outgrown;
+    gcap_timeline_knowledge_t* outgrown = known->outgrown;
     free(known);
     known = outgrown;
   }
@@ -56,30 +56,30 @@ void timeline_leave(gcap_stream_t* stream) {
 
 // --- What a stream knows, for the thread that uses it ---------------------------------------------------------------
 
-static knowledge_t* known_of(const gcap_stream_t* stream) {
+static gcap_timeline_knowledge_t* known_of(const gcap_stream_t* stream) {
   return atomic_load_explicit(&stream->known, memory_order_relaxed);
 }
 
-static size_t count_of(const knowledge_t* known) {
+static size_t count_of(const gcap_timeline_knowledge_t* known) {
   return known != NULL ? atomic_load_explicit(&known->count, memory_order_relaxed) : 0;
 }
 
-static known_point_t get_point(const knowledge_t* known, size_t i) {
-  return (known_point_t){atomic_load_explicit(&known->cells[i].serial, memory_order_relaxed),
-                         atomic_load_explicit(&known->cells[i].sync_id, memory_order_relaxed)};
+static gcap_timeline_point_t get_point(const gcap_timeline_knowledge_t* known, size_t i) {
+  return (gcap_timeline_point_t){atomic_load_explicit(&known->cells[i].serial, memory_order_relaxed),
+                                 atomic_load_explicit(&known->cells[i].sync_id, memory_order_relaxed)};
 }
 
-static void set_point(knowledge_t* known, size_t i, known_point_t point) {
+static void set_point(gcap_timeline_knowledge_t* known, size_t i, gcap_timeline_point_t point) {
   atomic_store_explicit(&known->cells[i].serial, point.serial, memory_order_release);
   atomic_store_explicit(&known->cells[i].sync_id, point.sync_id, memory_order_release);
 }
 
-void timeline_copy_known(const gcap_stream_t* stream, known_points_t* out_points) {
-  const knowledge_t* known = known_of(stream);
+void gcap_timeline_copy_known(const gcap_stream_t* stream, gcap_timeline_points_t* out_points) {
+  const gcap_timeline_knowledge_t* known = known_of(stream);
   size_t count = count_of(known);
   out_points->count = 0;
   if (count > out_points->capacity) {
-    known_point_t* grown = realloc(out_points->points, known->capacity * sizeof(*grown));
+    gcap_timeline_point_t* grown = realloc(out_points->points, known->capacity * sizeof(*grown));
     if (grown == NULL) return;
     out_points->points = grown;
     out_points->capacity = known->capacity;
@@ -89,12 +89,12 @@ void timeline_copy_known(const gcap_stream_t* stream, known_points_t* out_points
 }
 
 // Raises the points that are known already, and gives the number of the others. A stream need not know itself.
-static size_t raise_known(const gcap_stream_t* stream, const known_points_t* points) {
-  knowledge_t* known = known_of(stream);
+static size_t raise_known(const gcap_stream_t* stream, const gcap_timeline_points_t* points) {
+  gcap_timeline_knowledge_t* known = known_of(stream);
   size_t count = count_of(known);
   size_t missing = 0;
   for (size_t i = 0, at = 0; i < points->count; ++i) {
-    const known_point_t* point = &points->points[i];
+    const gcap_timeline_point_t* point = &points->points[i];
     while (at < count && get_point(known, at).serial < point->serial) ++at;
     if (at == count || get_point(known, at).serial != point->serial) {
       missing += point->serial != stream->serial;
@@ -130,7 +130,7 @@ static const gcap_stream_t* oldest_live(void) {
 }
 
 // Drops what is known, and what is to be learned, of streams that are gone.
-static void forget_dead_streams(gcap_stream_t* stream, known_points_t* points) {
+static void forget_dead_streams(gcap_stream_t* stream, gcap_timeline_points_t* points) {
   pthread_mutex_lock(&registry_mutex);
   const gcap_stream_t* oldest_left = oldest_live();
   size_t kept = 0;
@@ -139,13 +139,13 @@ static void forget_dead_streams(gcap_stream_t* stream, known_points_t* points) {
   }
   points->count = kept;
 
-  knowledge_t* known = known_of(stream);
+  gcap_timeline_knowledge_t* known = known_of(stream);
   if (known != NULL) {
     begin_move(stream);
     oldest_left = oldest_live();
     kept = 0;
     for (size_t i = 0, count = count_of(known); i < count; ++i) {
-      const known_point_t point = get_point(known, i);
+      const gcap_timeline_point_t point = get_point(known, i);
       if (is_live(&oldest_left, point.serial)) set_point(known, kept++, point);
     }
     atomic_store_explicit(&known->count, kept, memory_order_release);
@@ -156,12 +156,12 @@ static void forget_dead_streams(gcap_stream_t* stream, known_points_t* points) {
 
 // Makes room for `missing` points more, and for as many again, so that dead ones are looked for seldom.
 static bool grow(gcap_stream_t* stream, size_t missing) {
-  knowledge_t* known = known_of(stream);
+  gcap_timeline_knowledge_t* known = known_of(stream);
   size_t count = count_of(known);
   size_t capacity = known != NULL ? known->capacity : kFirstCapacity;
   while (capacity < 2 * (count + missing)) capacity *= 2;
   if (known != NULL && capacity == known->capacity) return true;
-  knowledge_t* grown = calloc(1, sizeof(*grown) + capacity * sizeof(grown->cells[0]));
+  gcap_timeline_knowledge_t* grown = calloc(1, sizeof(*grown) + capacity * sizeof(grown->cells[0]));
   if (grown == NULL) return false;
   grown->capacity = capacity;
   grown->outgrown = known;
@@ -173,14 +173,14 @@ static bool grow(gcap_stream_t* stream, size_t missing) {
 }
 
 // Puts the points that are not known yet between the others, from the end so that each moves once. There is room.
-static void insert_missing(gcap_stream_t* stream, const known_points_t* points, size_t missing) {
-  knowledge_t* known = known_of(stream);
+static void insert_missing(gcap_stream_t* stream, const gcap_timeline_points_t* points, size_t missing) {
+  gcap_timeline_knowledge_t* known = known_of(stream);
   begin_move(stream);
   size_t left = count_of(known);
   size_t to = left + missing;
   atomic_store_explicit(&known->count, to, memory_order_release);
   for (size_t i = points->count; i > 0; --i) {
-    const known_point_t point = points->points[i - 1];
+    const gcap_timeline_point_t point = points->points[i - 1];
     while (left > 0 && get_point(known, left - 1).serial > point.serial) {
       set_point(known, --to, get_point(known, left - 1));
       --left;
@@ -191,10 +191,10 @@ static void insert_missing(gcap_stream_t* stream, const known_points_t* points, 
   end_move(stream);
 }
 
-void timeline_learn(gcap_stream_t* stream, known_points_t* points) {
+void gcap_timeline_learn(gcap_stream_t* stream, gcap_timeline_points_t* points) {
   size_t missing = raise_known(stream, points);
   if (missing == 0) return;
-  const knowledge_t* known = known_of(stream);
+  const gcap_timeline_knowledge_t* known = known_of(stream);
   if (known == NULL || count_of(known) + missing > known->capacity) {
     forget_dead_streams(stream, points);
     missing = raise_known(stream, points);
@@ -205,7 +205,7 @@ void timeline_learn(gcap_stream_t* stream, known_points_t* points) {
 
 // --- Questions, from any thread -------------------------------------------------------------------------------------
 
-void timeline_finish_before(gcap_stream_t* stream, uint64_t sync_id) {
+void gcap_timeline_finish_before(gcap_stream_t* stream, uint64_t sync_id) {
   // Several threads may raise it; the highest stays.
   uint_fast64_t finished = atomic_load_explicit(&stream->finished_id, memory_order_relaxed);
   while (finished < sync_id && !atomic_compare_exchange_weak_explicit(&stream->finished_id, &finished, sync_id,
@@ -214,14 +214,14 @@ void timeline_finish_before(gcap_stream_t* stream, uint64_t sync_id) {
 }
 
 // For points by falling serial. Called with the registry's mutex held.
-static void finish_point(gcap_stream_t** newest_left, known_point_t point) {
+static void finish_point(gcap_stream_t** newest_left, gcap_timeline_point_t point) {
   gcap_stream_t* stream = *newest_left;
   while (stream != NULL && stream->serial > point.serial) stream = stream->next_live;
   *newest_left = stream;
-  if (stream != NULL && stream->serial == point.serial) timeline_finish_before(stream, point.sync_id);
+  if (stream != NULL && stream->serial == point.serial) gcap_timeline_finish_before(stream, point.sync_id);
 }
 
-void timeline_finish_points(const known_points_t* points) {
+void gcap_timeline_finish_points(const gcap_timeline_points_t* points) {
   if (points->count == 0) return;
   pthread_mutex_lock(&registry_mutex);
   gcap_stream_t* newest_left = live_streams;
@@ -229,9 +229,9 @@ void timeline_finish_points(const known_points_t* points) {
   pthread_mutex_unlock(&registry_mutex);
 }
 
-void timeline_finish(gcap_stream_t* stream) {
-  timeline_finish_before(stream, atomic_fetch_add_explicit(&stream->sync_id, 1, memory_order_relaxed) + 1);
-  const knowledge_t* known = known_of(stream);
+void gcap_timeline_finish(gcap_stream_t* stream) {
+  gcap_timeline_finish_before(stream, atomic_fetch_add_explicit(&stream->sync_id, 1, memory_order_relaxed) + 1);
+  const gcap_timeline_knowledge_t* known = known_of(stream);
   size_t count = count_of(known);
   if (count == 0) return;
   pthread_mutex_lock(&registry_mutex);
@@ -249,7 +249,7 @@ bool gcap_stream_has_finished(const gcap_stream_t* stream, uint64_t sync_id) {
 }
 
 // The point up to which the serial is known, or 0. Where cells move meanwhile it may be anything; the sequence tells.
-static uint64_t find_sync_id(const knowledge_t* known, uint64_t serial) {
+static uint64_t find_sync_id(const gcap_timeline_knowledge_t* known, uint64_t serial) {
   if (known == NULL) return 0;
   size_t first = 0;
   size_t end = atomic_load_explicit(&known->count, memory_order_acquire);

@@ -19,8 +19,9 @@
 #include <string.h>
 
 #include "gcap/log.h"
-#include "lib/base/cuda_guard.h"
-#include "lib/base/thread_state.h"
+#include "lib/internal/capture_check.h"
+#include "lib/internal/cuda_guard.h"
+#include "lib/internal/run_trace.h"
 
 // How many candidates the heuristic is asked for: the first that it declares usable is taken.
 enum { CANDIDATES = 4 };
@@ -157,7 +158,7 @@ gcap_status_t gcap_matmul_create(const gcap_matmul_options_t* options, gcap_matm
   *out_matmul = NULL;
   GCAP_RETURN_IF_ERROR(check_options(options));
   GCAP_RETURN_IF_ERROR(gcap_refuse_in_capture("a matmul is planned before the capture"));
-  gcap_trace_initialisation();
+  gcap_trace_initialization();
   gcap_matmul_t* matmul = calloc(1, sizeof(*matmul));
   if (matmul == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a matmul");
   matmul->handle = options->handle;

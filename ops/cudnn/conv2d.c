@@ -11,8 +11,9 @@
 #include <limits.h>
 #include <stdlib.h>
 
-#include "lib/base/cuda_guard.h"
-#include "lib/base/thread_state.h"
+#include "lib/internal/capture_check.h"
+#include "lib/internal/cuda_guard.h"
+#include "lib/internal/run_trace.h"
 #include "ops/cudnn/cudnn_status.h"
 
 struct gcap_conv2d {
@@ -145,7 +146,7 @@ gcap_status_t gcap_conv2d_create(const gcap_conv2d_options_t* options, gcap_conv
   GCAP_RETURN_IF_ERROR(check_options(options));
   GCAP_RETURN_IF_ERROR(compute_output_shape(options, shape));
   GCAP_RETURN_IF_ERROR(gcap_refuse_in_capture("a convolution is planned before the capture"));
-  gcap_trace_initialisation();
+  gcap_trace_initialization();
   gcap_conv2d_t* conv = calloc(1, sizeof(*conv));
   if (conv == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a convolution");
   for (int i = 0; i < 4; ++i) conv->output_shape[i] = shape[i];

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "gcap/log.h"
-#include "lib/base/thread_state.h"
+#include "lib/internal/capture_check.h"
 
 gcap_status_t gcap_cudnn_status(cudnnStatus_t code, const char* call, const char* file, int line) {
   gcap_note_in_capture(call, file, line);

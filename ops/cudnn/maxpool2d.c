@@ -5,8 +5,9 @@
 #include <stdlib.h>
 
 #include "gcap/ops/conv2d.h"
-#include "lib/base/cuda_guard.h"
-#include "lib/base/thread_state.h"
+#include "lib/internal/capture_check.h"
+#include "lib/internal/cuda_guard.h"
+#include "lib/internal/run_trace.h"
 #include "ops/cudnn/cudnn_status.h"
 
 struct gcap_maxpool2d {
@@ -45,7 +46,7 @@ gcap_status_t gcap_maxpool2d_create(const gcap_maxpool2d_options_t* options, gca
   *out_pool = NULL;
   GCAP_RETURN_IF_ERROR(check_options(options));
   GCAP_RETURN_IF_ERROR(gcap_refuse_in_capture("a pooling is planned before the capture"));
-  gcap_trace_initialisation();
+  gcap_trace_initialization();
   gcap_maxpool2d_t* pool = calloc(1, sizeof(*pool));
   if (pool == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a pooling");
   pool->output_shape[0] = options->n;

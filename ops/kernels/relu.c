@@ -5,7 +5,7 @@
 #include <inttypes.h>
 
 #include "gcap/ops/kernels.h"
-#include "lib/base/cuda_guard.h"
+#include "lib/internal/cuda_guard.h"
 #include "ops/kernels/device_kernels.h"
 
 enum {

@@ -13,7 +13,7 @@
 
 #include "check.h"
 
-struct sim_chains {
+struct gcap_sim_chains {
   size_t count;
   uint32_t* of_node;
   uint32_t* first_dep;  // num_nodes + 1 offsets into deps
@@ -21,16 +21,16 @@ struct sim_chains {
   bool* leaves_stamp;   // by node
   uint32_t* ends;       // chains whose last node has nobody after it; the first chain is left out
   size_t num_ends;
-  sim_clock_t* clocks;  // by chain; the first is not used
-  bool* begun;          // by chain, in the launch under way
+  gcap_sim_clock_t* clocks;  // by chain; the first is not used
+  bool* begun;               // by chain, in the launch under way
 };
 
 // --- Cutting --------------------------------------------------------------------------------------------------------
 
 // Nodes so that each comes after those it depends on.
-static uint32_t* sort(const sim_program_t* program) {
-  uint32_t* order = sim_calloc(program->num_nodes, sizeof(uint32_t));
-  uint32_t* left = sim_calloc(program->num_nodes, sizeof(uint32_t));
+static uint32_t* sort(const gcap_sim_program_t* program) {
+  uint32_t* order = gcap_sim_calloc(program->num_nodes, sizeof(uint32_t));
+  uint32_t* left = gcap_sim_calloc(program->num_nodes, sizeof(uint32_t));
   size_t count = 0;
   for (size_t i = 0; i < program->num_nodes; ++i) {
     left[i] = program->num_deps[i];
@@ -49,7 +49,7 @@ static uint32_t* sort(const sim_program_t* program) {
 #define NO_CHAIN UINT32_MAX
 
 // Each node, in order, hands its chain to the first successor that has none.
-static void cut(sim_chains_t* chains, const sim_program_t* program) {
+static void cut(gcap_sim_chains_t* chains, const gcap_sim_program_t* program) {
   uint32_t* order = sort(program);
   for (size_t i = 0; i < program->num_nodes; ++i) chains->of_node[i] = NO_CHAIN;
   for (size_t i = 0; i < program->num_nodes; ++i) {
@@ -68,7 +68,7 @@ static void cut(sim_chains_t* chains, const sim_program_t* program) {
 }
 
 // Lists, for each node, those of other chains that it depends on.
-static void link_chains(sim_chains_t* chains, const sim_program_t* program) {
+static void link_chains(gcap_sim_chains_t* chains, const gcap_sim_program_t* program) {
   for (int pass = 0; pass < 2; ++pass) {
     for (size_t node = 0; node < program->num_nodes; ++node) {
       for (uint32_t k = program->first_successor[node]; k < program->first_successor[node + 1]; ++k) {
@@ -81,28 +81,28 @@ static void link_chains(sim_chains_t* chains, const sim_program_t* program) {
     }
     if (pass == 1) return;
     for (size_t i = 0; i < program->num_nodes; ++i) chains->first_dep[i + 1] += chains->first_dep[i];
-    chains->deps = sim_calloc(chains->first_dep[program->num_nodes], sizeof(uint32_t));
+    chains->deps = gcap_sim_calloc(chains->first_dep[program->num_nodes], sizeof(uint32_t));
   }
 }
 
-static sim_chains_t* create(const sim_program_t* program) {
-  sim_chains_t* chains = sim_calloc(1, sizeof(*chains));
+static gcap_sim_chains_t* create(const gcap_sim_program_t* program) {
+  gcap_sim_chains_t* chains = gcap_sim_calloc(1, sizeof(*chains));
   size_t nodes = program->num_nodes;
-  chains->of_node = sim_calloc(nodes, sizeof(uint32_t));
-  chains->first_dep = sim_calloc(nodes + 1, sizeof(uint32_t));
-  chains->leaves_stamp = sim_calloc(nodes, sizeof(bool));
-  chains->ends = sim_calloc(nodes, sizeof(uint32_t));
+  chains->of_node = gcap_sim_calloc(nodes, sizeof(uint32_t));
+  chains->first_dep = gcap_sim_calloc(nodes + 1, sizeof(uint32_t));
+  chains->leaves_stamp = gcap_sim_calloc(nodes, sizeof(bool));
+  chains->ends = gcap_sim_calloc(nodes, sizeof(uint32_t));
   cut(chains, program);
   link_chains(chains, program);
-  chains->clocks = sim_calloc(chains->count, sizeof(sim_clock_t));
-  chains->begun = sim_calloc(chains->count, sizeof(bool));
+  chains->clocks = gcap_sim_calloc(chains->count, sizeof(gcap_sim_clock_t));
+  chains->begun = gcap_sim_calloc(chains->count, sizeof(bool));
   return chains;
 }
 
-void sim_order_program_destroyed(sim_program_t* program) {
-  sim_chains_t* chains = program->chains;
+void gcap_sim_order_program_destroyed(gcap_sim_program_t* program) {
+  gcap_sim_chains_t* chains = program->chains;
   if (!chains) return;
-  for (size_t i = 0; i < chains->count; ++i) sim_clock_close(&chains->clocks[i]);
+  for (size_t i = 0; i < chains->count; ++i) gcap_sim_clock_close(&chains->clocks[i]);
   free(chains->of_node);
   free(chains->first_dep);
   free(chains->deps);
@@ -116,59 +116,60 @@ void sim_order_program_destroyed(sim_program_t* program) {
 
 // --- Launches -------------------------------------------------------------------------------------------------------
 
-void sim_chains_begin(sim_stream_t* stream, sim_launch_t* launch) {
-  sim_program_t* program = launch->program;
+void gcap_sim_chains_begin(gcap_sim_stream_t* stream, gcap_sim_kernel_launch_t* launch) {
+  gcap_sim_program_t* program = launch->program;
   if (!program->chains) program->chains = create(program);
-  const sim_chains_t* chains = program->chains;
+  const gcap_sim_chains_t* chains = program->chains;
   for (size_t i = 0; i < chains->count; ++i) chains->begun[i] = false;
   if (chains->count <= 1) return;
-  launch->start = sim_clock_stamp(&stream->clock);
-  launch->stamps = sim_calloc(program->num_nodes, sizeof(sim_stamp_t));
+  launch->start = gcap_sim_clock_stamp(&stream->clock);
+  launch->stamps = gcap_sim_calloc(program->num_nodes, sizeof(gcap_sim_stamp_t));
 }
 
-sim_clock_t* sim_chains_clock(sim_stream_t* stream, const sim_launch_t* launch, uint32_t node) {
+gcap_sim_clock_t* gcap_sim_chains_clock(gcap_sim_stream_t* stream, const gcap_sim_kernel_launch_t* launch,
+                                        uint32_t node) {
   uint32_t chain = launch->program->chains->of_node[node];
   return chain == 0 ? &stream->clock : &launch->program->chains->clocks[chain];
 }
 
-void sim_order_begin_node(sim_stream_t* stream, sim_launch_t* launch, uint32_t node) {
-  sim_chains_t* chains = launch->program->chains;
+void gcap_sim_order_begin_node(gcap_sim_stream_t* stream, gcap_sim_kernel_launch_t* launch, uint32_t node) {
+  gcap_sim_chains_t* chains = launch->program->chains;
   uint32_t chain = chains->of_node[node];
-  sim_clock_t* clock = sim_chains_clock(stream, launch, node);
+  gcap_sim_clock_t* clock = gcap_sim_chains_clock(stream, launch, node);
   if (chain != 0 && !chains->begun[chain]) {
     chains->begun[chain] = true;
     // The stream's clock may be ahead of the start by now, if the first chain is: only the start counts.
-    if (!clock->timeline) sim_clock_open(clock, &launch->start);
-    sim_clock_learn(clock, &launch->start);
+    if (!clock->timeline) gcap_sim_clock_open(clock, &launch->start);
+    gcap_sim_clock_learn(clock, &launch->start);
   }
   for (uint32_t i = chains->first_dep[node]; i < chains->first_dep[node + 1]; ++i) {
-    sim_clock_learn(clock, &launch->stamps[chains->deps[i]]);
+    gcap_sim_clock_learn(clock, &launch->stamps[chains->deps[i]]);
   }
-  bool waits = launch->program->tasks[node]->kind == SIM_TASK_EVENT_WAIT;
-  if (waits && launch->marks[node]) sim_clock_learn(clock, &launch->marks[node]->stamp);
-  sim_clock_tick(clock);
+  bool waits = launch->program->tasks[node]->kind == GCAP_SIM_TASK_EVENT_WAIT;
+  if (waits && launch->marks[node]) gcap_sim_clock_learn(clock, &launch->marks[node]->stamp);
+  gcap_sim_clock_tick(clock);
 }
 
-void sim_order_mark_node(sim_stream_t* stream, sim_launch_t* launch, uint32_t node) {
-  launch->marks[node]->stamp = sim_clock_stamp(sim_chains_clock(stream, launch, node));
+void gcap_sim_order_mark_node(gcap_sim_stream_t* stream, gcap_sim_kernel_launch_t* launch, uint32_t node) {
+  launch->marks[node]->stamp = gcap_sim_clock_stamp(gcap_sim_chains_clock(stream, launch, node));
 }
 
-void sim_order_finish_node(sim_stream_t* stream, sim_launch_t* launch, uint32_t node) {
+void gcap_sim_order_finish_node(gcap_sim_stream_t* stream, gcap_sim_kernel_launch_t* launch, uint32_t node) {
   if (!launch->program->chains->leaves_stamp[node]) return;
-  launch->stamps[node] = sim_clock_stamp(sim_chains_clock(stream, launch, node));
+  launch->stamps[node] = gcap_sim_clock_stamp(gcap_sim_chains_clock(stream, launch, node));
 }
 
-void sim_chains_finish(sim_stream_t* stream, sim_launch_t* launch) {
-  const sim_chains_t* chains = launch->program->chains;
+void gcap_sim_chains_finish(gcap_sim_stream_t* stream, gcap_sim_kernel_launch_t* launch) {
+  const gcap_sim_chains_t* chains = launch->program->chains;
   for (size_t i = 0; i < chains->num_ends; ++i) {
-    sim_stamp_t stamp = sim_clock_stamp(&chains->clocks[chains->ends[i]]);
-    sim_clock_learn(&stream->clock, &stamp);
-    sim_stamp_release(&stamp);
+    gcap_sim_stamp_t stamp = gcap_sim_clock_stamp(&chains->clocks[chains->ends[i]]);
+    gcap_sim_clock_learn(&stream->clock, &stamp);
+    gcap_sim_stamp_release(&stamp);
   }
 }
 
-void sim_order_launch_destroyed(sim_launch_t* launch) {
-  sim_stamp_release(&launch->start);
-  for (size_t i = 0; launch->stamps && i < launch->program->num_nodes; ++i) sim_stamp_release(&launch->stamps[i]);
+void gcap_sim_order_launch_destroyed(gcap_sim_kernel_launch_t* launch) {
+  gcap_sim_stamp_release(&launch->start);
+  for (size_t i = 0; launch->stamps && i < launch->program->num_nodes; ++i) gcap_sim_stamp_release(&launch->stamps[i]);
   free(launch->stamps);
 }

@@ -19,16 +19,16 @@
 #define BITS 4
 #define FANOUT (1 << BITS)
 
-struct sim_trie {
+struct gcap_sim_trie {
   uint32_t refs;
   uint32_t level;  // 0: a leaf
   union {
-    sim_trie_t* child[FANOUT];
+    gcap_sim_trie_t* child[FANOUT];
     uint64_t time[FANOUT];
   } u;
 };
 
-static sim_trie_t* spare;  // linked through child[0]
+static gcap_sim_trie_t* spare;  // linked through child[0]
 
 // How many closed timelines are looked at for one to take over: those closed last are most likely known.
 #define CANDIDATES 4
@@ -45,12 +45,12 @@ static struct {
 
 // --- Nodes ----------------------------------------------------------------------------------------------------------
 
-static sim_trie_t* node_create(uint32_t level) {
-  sim_trie_t* node = spare;
+static gcap_sim_trie_t* node_create(uint32_t level) {
+  gcap_sim_trie_t* node = spare;
   if (node) {
     spare = node->u.child[0];
   } else {
-    node = sim_calloc(1, sizeof(*node));
+    node = gcap_sim_calloc(1, sizeof(*node));
   }
   memset(node, 0, sizeof(*node));
   node->refs = 1;
@@ -58,12 +58,12 @@ static sim_trie_t* node_create(uint32_t level) {
   return node;
 }
 
-static sim_trie_t* retain(sim_trie_t* node) {
+static gcap_sim_trie_t* retain(gcap_sim_trie_t* node) {
   if (node) node->refs += 1;
   return node;
 }
 
-static void release(sim_trie_t* node) {
+static void release(gcap_sim_trie_t* node) {
   if (!node || --node->refs > 0) return;
   for (int i = 0; node->level > 0 && i < FANOUT; ++i) release(node->u.child[i]);
   node->u.child[0] = spare;
@@ -71,9 +71,9 @@ static void release(sim_trie_t* node) {
 }
 
 // The node itself when nobody shares it, else a copy. Takes over the reference.
-static sim_trie_t* writable(sim_trie_t* node) {
+static gcap_sim_trie_t* writable(gcap_sim_trie_t* node) {
   if (node->refs == 1) return node;
-  sim_trie_t* copy = node_create(node->level);
+  gcap_sim_trie_t* copy = node_create(node->level);
   copy->u = node->u;
   for (int i = 0; copy->level > 0 && i < FANOUT; ++i) retain(copy->u.child[i]);
   node->refs -= 1;
@@ -82,24 +82,24 @@ static sim_trie_t* writable(sim_trie_t* node) {
 
 static uint32_t slot(uint32_t timeline, uint32_t level) { return timeline >> (level * BITS) & (FANOUT - 1); }
 
-static bool covers(const sim_trie_t* node, uint32_t timeline) {
+static bool covers(const gcap_sim_trie_t* node, uint32_t timeline) {
   return (uint64_t)timeline >> ((node->level + 1) * BITS) == 0;
 }
 
-static uint64_t get(const sim_trie_t* node, uint32_t timeline) {
+static uint64_t get(const gcap_sim_trie_t* node, uint32_t timeline) {
   if (!node || !covers(node, timeline)) return 0;
   while (node && node->level > 0) node = node->u.child[slot(timeline, node->level)];
   return node ? node->u.time[slot(timeline, 0)] : 0;
 }
 
-static sim_trie_t* lift(sim_trie_t* node) {
-  sim_trie_t* above = node_create(node->level + 1);
+static gcap_sim_trie_t* lift(gcap_sim_trie_t* node) {
+  gcap_sim_trie_t* above = node_create(node->level + 1);
   above->u.child[0] = node;
   return above;
 }
 
 // Takes over `node`, as do all that return a trie.
-static sim_trie_t* set(sim_trie_t* node, uint32_t timeline, uint64_t time) {
+static gcap_sim_trie_t* set(gcap_sim_trie_t* node, uint32_t timeline, uint64_t time) {
   if (!node) node = node_create(0);
   while (!covers(node, timeline)) node = lift(node);
   node = writable(node);
@@ -107,7 +107,7 @@ static sim_trie_t* set(sim_trie_t* node, uint32_t timeline, uint64_t time) {
     node->u.time[slot(timeline, 0)] = time;
     return node;
   }
-  sim_trie_t** child = &node->u.child[slot(timeline, node->level)];
+  gcap_sim_trie_t** child = &node->u.child[slot(timeline, node->level)];
   // A child of the right level, so that each path has every level.
   if (!*child) *child = node_create(node->level - 1);
   *child = set(*child, timeline & ((UINT32_C(1) << (node->level * BITS)) - 1), time);
@@ -116,7 +116,7 @@ static sim_trie_t* set(sim_trie_t* node, uint32_t timeline, uint64_t time) {
 
 // --- Merging --------------------------------------------------------------------------------------------------------
 
-static sim_trie_t* merge_leaves(sim_trie_t* a, sim_trie_t* b) {
+static gcap_sim_trie_t* merge_leaves(gcap_sim_trie_t* a, gcap_sim_trie_t* b) {
   bool a_wins = false;
   bool b_wins = false;
   for (int i = 0; i < FANOUT; ++i) {
@@ -135,16 +135,16 @@ static sim_trie_t* merge_leaves(sim_trie_t* a, sim_trie_t* b) {
   return a;
 }
 
-static sim_trie_t* merge(sim_trie_t* a, sim_trie_t* b);
+static gcap_sim_trie_t* merge(gcap_sim_trie_t* a, gcap_sim_trie_t* b);
 
-static sim_trie_t* merge_nodes(sim_trie_t* a, sim_trie_t* b) {
+static gcap_sim_trie_t* merge_nodes(gcap_sim_trie_t* a, gcap_sim_trie_t* b) {
   bool all_of_b = true;
   for (int i = 0; i < FANOUT; ++i) {
-    sim_trie_t* child = a->u.child[i];
+    gcap_sim_trie_t* child = a->u.child[i];
     if (child != b->u.child[i] && b->u.child[i]) {
       // While `a` is shared its child must survive it: the extra reference makes the merge copy.
       bool shared = a->refs > 1;
-      sim_trie_t* merged = merge(shared ? retain(child) : child, b->u.child[i]);
+      gcap_sim_trie_t* merged = merge(shared ? retain(child) : child, b->u.child[i]);
       if (shared && merged == child) {
         release(merged);
       } else if (shared) {
@@ -163,7 +163,7 @@ static sim_trie_t* merge_nodes(sim_trie_t* a, sim_trie_t* b) {
 }
 
 // The later time of each timeline. Takes over `a`, borrows `b`.
-static sim_trie_t* merge(sim_trie_t* a, sim_trie_t* b) {
+static gcap_sim_trie_t* merge(gcap_sim_trie_t* a, gcap_sim_trie_t* b) {
   if (a == b || !b) return a;
   if (!a) return retain(b);
   while (a->level < b->level) a = lift(a);
@@ -175,27 +175,27 @@ static sim_trie_t* merge(sim_trie_t* a, sim_trie_t* b) {
 
 // --- Clocks ---------------------------------------------------------------------------------------------------------
 
-static bool stamp_knows(const sim_stamp_t* stamp, uint32_t timeline, uint64_t time) {
+static bool stamp_knows(const gcap_sim_stamp_t* stamp, uint32_t timeline, uint64_t time) {
   return timeline == stamp->timeline ? time <= stamp->time : get(stamp->known, timeline) >= time;
 }
 
-static sim_trie_t* all_of(sim_stamp_t* stamp) {
+static gcap_sim_trie_t* all_of(gcap_sim_stamp_t* stamp) {
   if (!stamp->full) stamp->full = set(retain(stamp->known), stamp->timeline, stamp->time);
   return stamp->full;
 }
 
-static void note_learnt(sim_clock_t* clock, const sim_stamp_t* stamp) {
-  if (clock->num_learnt == SIM_MAX_LEARNT) {
+static void note_learnt(gcap_sim_clock_t* clock, const gcap_sim_stamp_t* stamp) {
+  if (clock->num_learnt == GCAP_SIM_MAX_LEARNT) {
     clock->base = clock->learnt[0].at;
     clock->num_learnt -= 1;
-    memmove(&clock->learnt[0], &clock->learnt[1], clock->num_learnt * sizeof(sim_moment_t));
+    memmove(&clock->learnt[0], &clock->learnt[1], clock->num_learnt * sizeof(gcap_sim_moment_t));
   }
   clock->learnt[clock->num_learnt++] =
-      (sim_moment_t){.at = clock->time, .time = stamp->time, .timeline = stamp->timeline};
+      (gcap_sim_moment_t){.at = clock->time, .time = stamp->time, .timeline = stamp->timeline};
 }
 
-void sim_clock_open(sim_clock_t* clock, sim_stamp_t* after) {
-  *clock = (sim_clock_t){.time = 1};
+void gcap_sim_clock_open(gcap_sim_clock_t* clock, gcap_sim_stamp_t* after) {
+  *clock = (gcap_sim_clock_t){.time = 1};
   size_t lowest = timelines.num_closed > CANDIDATES ? timelines.num_closed - CANDIDATES : 0;
   for (size_t i = timelines.num_closed; after && i > lowest; --i) {
     uint32_t timeline = timelines.closed[i - 1].timeline;
@@ -212,35 +212,35 @@ void sim_clock_open(sim_clock_t* clock, sim_stamp_t* after) {
   note_learnt(clock, after);
 }
 
-void sim_clock_close(sim_clock_t* clock) {
+void gcap_sim_clock_close(gcap_sim_clock_t* clock) {
   if (!clock->timeline) return;
-  sim_reserve(&timelines.closed, &timelines.capacity, timelines.num_closed + 1, sizeof(timelines.closed[0]));
+  gcap_sim_reserve(&timelines.closed, &timelines.capacity, timelines.num_closed + 1, sizeof(timelines.closed[0]));
   timelines.closed[timelines.num_closed].timeline = clock->timeline;
   timelines.closed[timelines.num_closed++].time = clock->time;
   release(clock->known);
   release(clock->absorbed);
-  *clock = (sim_clock_t){0};
+  *clock = (gcap_sim_clock_t){0};
 }
 
-void sim_clock_tick(sim_clock_t* clock) { clock->time += 1; }
+void gcap_sim_clock_tick(gcap_sim_clock_t* clock) { clock->time += 1; }
 
-bool sim_clock_knows(const sim_clock_t* clock, uint32_t timeline, uint64_t time) {
+bool gcap_sim_clock_knows(const gcap_sim_clock_t* clock, uint32_t timeline, uint64_t time) {
   return timeline == clock->timeline ? time <= clock->time : get(clock->known, timeline) >= time;
 }
 
 // Does the other know all that this clock does?
-static bool is_ahead(const sim_stamp_t* stamp, const sim_clock_t* clock) {
+static bool is_ahead(const gcap_sim_stamp_t* stamp, const gcap_sim_clock_t* clock) {
   uint64_t time = get(stamp->known, clock->timeline);
   if (time < clock->base) return false;
   for (size_t i = 0; i < clock->num_learnt; ++i) {
-    const sim_moment_t* learnt = &clock->learnt[i];
+    const gcap_sim_moment_t* learnt = &clock->learnt[i];
     if (time < learnt->at && !stamp_knows(stamp, learnt->timeline, learnt->time)) return false;
   }
   return true;
 }
 
 // Its knowledge replaces ours.
-static void take_over(sim_clock_t* clock, sim_stamp_t* stamp) {
+static void take_over(gcap_sim_clock_t* clock, gcap_sim_stamp_t* stamp) {
   release(clock->known);
   release(clock->absorbed);
   clock->known = retain(all_of(stamp));
@@ -249,7 +249,7 @@ static void take_over(sim_clock_t* clock, sim_stamp_t* stamp) {
   clock->num_learnt = 0;
 }
 
-static void absorb(sim_clock_t* clock, sim_stamp_t* stamp) {
+static void absorb(gcap_sim_clock_t* clock, gcap_sim_stamp_t* stamp) {
   if (stamp->known && clock->absorbed != stamp->known) {
     clock->known = merge(clock->known, stamp->known);
     release(clock->absorbed);
@@ -258,8 +258,8 @@ static void absorb(sim_clock_t* clock, sim_stamp_t* stamp) {
   clock->known = set(clock->known, stamp->timeline, stamp->time);
 }
 
-void sim_clock_learn(sim_clock_t* clock, sim_stamp_t* stamp) {
-  if (!stamp->timeline || sim_clock_knows(clock, stamp->timeline, stamp->time)) return;
+void gcap_sim_clock_learn(gcap_sim_clock_t* clock, gcap_sim_stamp_t* stamp) {
+  if (!stamp->timeline || gcap_sim_clock_knows(clock, stamp->timeline, stamp->time)) return;
   clock->time += 1;
   if (is_ahead(stamp, clock)) {
     take_over(clock, stamp);
@@ -269,12 +269,12 @@ void sim_clock_learn(sim_clock_t* clock, sim_stamp_t* stamp) {
   note_learnt(clock, stamp);
 }
 
-sim_stamp_t sim_clock_stamp(const sim_clock_t* clock) {
-  return (sim_stamp_t){.timeline = clock->timeline, .time = clock->time, .known = retain(clock->known)};
+gcap_sim_stamp_t gcap_sim_clock_stamp(const gcap_sim_clock_t* clock) {
+  return (gcap_sim_stamp_t){.timeline = clock->timeline, .time = clock->time, .known = retain(clock->known)};
 }
 
-void sim_stamp_release(sim_stamp_t* stamp) {
+void gcap_sim_stamp_release(gcap_sim_stamp_t* stamp) {
   release(stamp->known);
   release(stamp->full);
-  *stamp = (sim_stamp_t){0};
+  *stamp = (gcap_sim_stamp_t){0};
 }

@@ -30,44 +30,44 @@
 #endif
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static sim_span_t* tree;
+static gcap_sim_span_t* tree;
 static atomic_size_t num_watched;
 
 // --- Watches --------------------------------------------------------------------------------------------------------
 
-sim_watch_t* sim_watch_begin(const void* address) {
-  sim_watch_t* watch = sim_calloc(1, sizeof(*watch));
-  watch->span = (sim_span_t){.begin = (uintptr_t)address, .bytes = 1, .owner = watch};
+gcap_sim_watch_t* gcap_sim_watch_begin(const void* address) {
+  gcap_sim_watch_t* watch = gcap_sim_calloc(1, sizeof(*watch));
+  watch->span = (gcap_sim_span_t){.begin = (uintptr_t)address, .bytes = 1, .owner = watch};
   pthread_mutex_lock(&lock);
-  sim_watch_t* first = sim_span_find(tree, address);
+  gcap_sim_watch_t* first = gcap_sim_span_find(tree, address);
   if (first) {
     watch->same = first->same;
     first->same = watch;
   } else {
     watch->in_tree = true;
-    sim_span_insert(&tree, &watch->span);
+    gcap_sim_span_insert(&tree, &watch->span);
   }
   atomic_fetch_add_explicit(&num_watched, 1, memory_order_relaxed);
   pthread_mutex_unlock(&lock);
   return watch;
 }
 
-bool sim_watch_any(void) { return atomic_load_explicit(&num_watched, memory_order_relaxed) > 0; }
+bool gcap_sim_watch_any(void) { return atomic_load_explicit(&num_watched, memory_order_relaxed) > 0; }
 
-static void unlink_watch(sim_watch_t* watch) {
-  sim_watch_t* first = sim_span_find(tree, (const void*)watch->span.begin);
+static void unlink_watch(gcap_sim_watch_t* watch) {
+  gcap_sim_watch_t* first = gcap_sim_span_find(tree, (const void*)watch->span.begin);
   if (first != watch) {
     while (first->same != watch) first = first->same;
     first->same = watch->same;
     return;
   }
-  sim_span_remove(&tree, &watch->span);
+  gcap_sim_span_remove(&tree, &watch->span);
   if (!watch->same) return;
   watch->same->in_tree = true;
-  sim_span_insert(&tree, &watch->same->span);
+  gcap_sim_span_insert(&tree, &watch->same->span);
 }
 
-void sim_watch_end(sim_watch_t* watch) {
+void gcap_sim_watch_end(gcap_sim_watch_t* watch) {
   if (!watch) return;
   pthread_mutex_lock(&lock);
   if (!watch->freed) {
@@ -78,7 +78,7 @@ void sim_watch_end(sim_watch_t* watch) {
   free(watch);
 }
 
-bool sim_watch_freed(const sim_watch_t* watch) {
+bool gcap_sim_watch_freed(const gcap_sim_watch_t* watch) {
   pthread_mutex_lock(&lock);
   bool freed = watch->freed;
   pthread_mutex_unlock(&lock);
@@ -92,18 +92,18 @@ bool sim_watch_freed(const sim_watch_t* watch) {
 // Stops watching what lies in the block, which is gone.
 static void note_free(const void* memory, size_t bytes, const void* frame) {
   pthread_mutex_lock(&lock);
-  sim_watch_t* gone = NULL;
+  gcap_sim_watch_t* gone = NULL;
   for (;;) {
-    sim_watch_t* first = sim_span_overlap(tree, memory, bytes);
+    gcap_sim_watch_t* first = gcap_sim_span_overlap(tree, memory, bytes);
     if (!first) break;
-    sim_span_remove(&tree, &first->span);
-    sim_watch_t* last = first;
+    gcap_sim_span_remove(&tree, &first->span);
+    gcap_sim_watch_t* last = first;
     while (last->same) last = last->same;
     last->same = gone;
     gone = first;
   }
-  void* frames[SIM_MAX_FRAMES];
-  size_t count = gone ? sim_stack_unwind(frame, frames, SIM_MAX_FRAMES) : 0;
+  void* frames[GCAP_SIM_MAX_FRAMES];
+  size_t count = gone ? gcap_sim_stack_unwind(frame, frames, GCAP_SIM_MAX_FRAMES) : 0;
   for (; gone; gone = gone->same) {
     gone->freed = true;
     gone->num_frames = count;

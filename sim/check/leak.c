@@ -18,17 +18,17 @@
 static uint64_t told_until;
 
 typedef struct object {
-  sim_span_t span;
+  gcap_sim_span_t span;
   const char* kind;
-  sim_origin_t* origin;
+  gcap_sim_origin_t* origin;
 } object_t;
 
-static sim_span_t* objects;
+static gcap_sim_span_t* objects;
 
 typedef struct left {
   const char* kind;
   size_t bytes;  // of an allocation
-  const sim_origin_t* origin;
+  const gcap_sim_origin_t* origin;
 } left_t;
 
 typedef struct list {
@@ -37,18 +37,18 @@ typedef struct list {
   size_t capacity;
 } list_t;
 
-void sim_leak_object_made(const char* kind, const void* address) {
-  object_t* object = sim_calloc(1, sizeof(*object));
-  object->span = (sim_span_t){.begin = (uintptr_t)address, .bytes = 1, .owner = object};
+void gcap_sim_leak_object_made(const char* kind, const void* address) {
+  object_t* object = gcap_sim_calloc(1, sizeof(*object));
+  object->span = (gcap_sim_span_t){.begin = (uintptr_t)address, .bytes = 1, .owner = object};
   object->kind = kind;
-  object->origin = sim_origin_retain(sim_origin_current());
-  sim_span_insert(&objects, &object->span);
+  object->origin = gcap_sim_origin_retain(gcap_sim_origin_current());
+  gcap_sim_span_insert(&objects, &object->span);
 }
 
-void sim_leak_object_gone(const void* address) {
-  object_t* object = sim_span_find(objects, address);
-  sim_span_remove(&objects, &object->span);
-  sim_origin_release(object->origin);
+void gcap_sim_leak_object_gone(const void* address) {
+  object_t* object = gcap_sim_span_find(objects, address);
+  gcap_sim_span_remove(&objects, &object->span);
+  gcap_sim_origin_release(object->origin);
   free(object);
 }
 
@@ -56,18 +56,18 @@ void sim_leak_object_gone(const void* address) {
 
 static void add(list_t* list, left_t left) {
   if (left.origin->number <= told_until) return;
-  sim_reserve(&list->items, &list->capacity, list->count + 1, sizeof(left_t));
+  gcap_sim_reserve(&list->items, &list->capacity, list->count + 1, sizeof(left_t));
   list->items[list->count++] = left;
 }
 
-static void add_handle(const char* kind, const sim_origin_t* origin, void* user) {
+static void add_handle(const char* kind, const gcap_sim_origin_t* origin, void* user) {
   add(user, (left_t){.kind = kind, .origin = origin});
 }
 
 static void add_allocation(void* owner, void* user) {
-  const sim_allocation_t* allocation = owner;
+  const gcap_sim_allocation_t* allocation = owner;
   if (!allocation->claimed) return;
-  const sim_memory_t* memory = allocation->memory;
+  const gcap_sim_memory_t* memory = allocation->memory;
   add(user, (left_t){.kind = memory->kind, .bytes = memory->bytes, .origin = memory->allocated});
 }
 
@@ -81,7 +81,7 @@ static int compare(const void* a, const void* b) {
   const left_t* right = b;
   int kinds = strcmp(left->kind, right->kind);
   if (kinds) return kinds;
-  const sim_stack_t* stacks[] = {left->origin->stack, right->origin->stack};
+  const gcap_sim_stack_t* stacks[] = {left->origin->stack, right->origin->stack};
   if (stacks[0] != stacks[1]) return (uintptr_t)stacks[0] < (uintptr_t)stacks[1] ? -1 : 1;
   return left->origin->number < right->origin->number ? -1 : left->origin->number > right->origin->number;
 }
@@ -94,19 +94,19 @@ static bool same_place(const left_t* a, const left_t* b) {
 static void tell(const left_t* items, size_t count) {
   size_t bytes = 0;
   for (size_t i = 0; i < count; ++i) bytes += items[i].bytes;
-  if (!sim_report_begin(GCAP_SIM_CHECK_LEAK, items[0].origin, NULL)) return;
-  sim_report_print("gcap sim: leak of %zu of the kind \"%s\"", count, items[0].kind);
-  if (bytes) sim_report_print(", %zu bytes", bytes);
-  sim_report_print("\n");
-  sim_report_origin(count == 1 ? "made by " : "the first made by ", items[0].origin);
-  sim_report_end("Remedy: destroy or free what was made.");
+  if (!gcap_sim_report_begin(GCAP_SIM_CHECK_LEAK, items[0].origin, NULL)) return;
+  gcap_sim_report_print("gcap sim: leak of %zu of the kind \"%s\"", count, items[0].kind);
+  if (bytes) gcap_sim_report_print(", %zu bytes", bytes);
+  gcap_sim_report_print("\n");
+  gcap_sim_report_origin(count == 1 ? "made by " : "the first made by ", items[0].origin);
+  gcap_sim_report_end("Remedy: destroy or free what was made.");
 }
 
 static void tell_all(void) {
   list_t list = {0};
-  sim_handle_origins(add_handle, &list);
-  sim_allocation_each(add_allocation, &list);
-  sim_span_each(objects, add_object, &list);
+  gcap_sim_handle_origins(add_handle, &list);
+  gcap_sim_allocation_each(add_allocation, &list);
+  gcap_sim_span_each(objects, add_object, &list);
   if (list.count) qsort(list.items, list.count, sizeof(left_t), compare);
   for (size_t first = 0, next; first < list.count; first = next) {
     for (next = first + 1; next < list.count && same_place(&list.items[first], &list.items[next]);) next += 1;
@@ -119,18 +119,18 @@ static void tell_all(void) {
 }
 
 size_t gcap_sim_check(void) {
-  sim_lock();
-  if (sim_check_action(GCAP_SIM_CHECK_LEAK) != GCAP_SIM_ACTION_OFF) tell_all();
-  size_t reports = sim_report_take();
-  sim_unlock();
+  gcap_sim_lock();
+  if (gcap_sim_check_action(GCAP_SIM_CHECK_LEAK) != GCAP_SIM_ACTION_OFF) tell_all();
+  size_t reports = gcap_sim_report_take();
+  gcap_sim_unlock();
   return reports;
 }
 
 // After the program's own destructors. Many a program leaves its handles to the end of the process, and says nothing
 // wrong by that: it is told only to who asked.
 __attribute__((destructor)) static void tell_at_exit(void) {
-  sim_lock();
-  bool asked = sim_check_action_was_set(GCAP_SIM_CHECK_LEAK);
-  if (asked && sim_check_action(GCAP_SIM_CHECK_LEAK) != GCAP_SIM_ACTION_OFF) tell_all();
-  sim_unlock();
+  gcap_sim_lock();
+  bool asked = gcap_sim_check_action_was_set(GCAP_SIM_CHECK_LEAK);
+  if (asked && gcap_sim_check_action(GCAP_SIM_CHECK_LEAK) != GCAP_SIM_ACTION_OFF) tell_all();
+  gcap_sim_unlock();
 }

@@ -9,7 +9,7 @@
 #include "origin.h"
 
 // A handle of a library, which is no entry of the runtime's table, comes and goes.
-void sim_leak_object_made(const char* kind, const void* object);
-void sim_leak_object_gone(const void* object);
+void gcap_sim_leak_object_made(const char* kind, const void* object);
+void gcap_sim_leak_object_gone(const void* object);
 
 #endif  // GCAP_SIM_CHECK_LEAK_H_

@@ -19,8 +19,8 @@
 #define MAX_FREED_BYTES ((size_t)256 << 20)
 
 static struct {
-  sim_memory_t* first;
-  sim_memory_t* last;
+  gcap_sim_memory_t* first;
+  gcap_sim_memory_t* last;
   size_t count;
   size_t bytes;
 } freed;
@@ -28,33 +28,33 @@ static struct {
 // --- Freed memory ---------------------------------------------------------------------------------------------------
 
 // Forgets the segments that still belong to the memory.
-static void forget(const sim_memory_t* memory) {
+static void forget(const gcap_sim_memory_t* memory) {
   uintptr_t end = memory->begin + memory->bytes;
-  for (sim_segment_t* segment = sim_shadow_first(memory->begin); segment && segment->span.begin < end;) {
+  for (gcap_sim_segment_t* segment = gcap_sim_shadow_first(memory->begin); segment && segment->span.begin < end;) {
     uintptr_t begin = segment->span.begin;
     uintptr_t next = begin + segment->span.bytes;
-    if (segment->memory == memory) sim_shadow_clear(begin, next);
-    segment = sim_shadow_first(next);
+    if (segment->memory == memory) gcap_sim_shadow_clear(begin, next);
+    segment = gcap_sim_shadow_first(next);
   }
 }
 
-static void remember_freed(sim_memory_t* memory) {
+static void remember_freed(gcap_sim_memory_t* memory) {
   memory->next = NULL;
   if (freed.last) {
-    freed.last->next = sim_memory_retain(memory);
+    freed.last->next = gcap_sim_memory_retain(memory);
   } else {
-    freed.first = sim_memory_retain(memory);
+    freed.first = gcap_sim_memory_retain(memory);
   }
   freed.last = memory;
   freed.count += 1;
   freed.bytes += memory->bytes;
   while (freed.count > 1 && (freed.count > MAX_FREED || freed.bytes > MAX_FREED_BYTES)) {
-    sim_memory_t* oldest = freed.first;
+    gcap_sim_memory_t* oldest = freed.first;
     freed.first = oldest->next;
     freed.count -= 1;
     freed.bytes -= oldest->bytes;
     forget(oldest);
-    sim_memory_release(oldest);
+    gcap_sim_memory_release(oldest);
   }
 }
 
@@ -62,165 +62,167 @@ static void remember_freed(sim_memory_t* memory) {
 
 // An access to the memory's bytes that the actor does not come after. A stream-ordered allocation counts as one, but
 // not for `ignore_allocation`.
-static const sim_epoch_t* find_unordered(const sim_actor_t* actor, const sim_memory_t* memory, bool ignore_allocation,
-                                         const sim_segment_t** where) {
+static const gcap_sim_epoch_t* find_unordered(const gcap_sim_actor_t* actor, const gcap_sim_memory_t* memory,
+                                              bool ignore_allocation, const gcap_sim_segment_t** where) {
   uintptr_t end = memory->begin + memory->bytes;
-  const sim_segment_t* segment = sim_shadow_first(memory->begin);
-  for (; segment && segment->span.begin < end; segment = sim_shadow_first(segment->span.begin + segment->span.bytes)) {
-    const sim_epoch_t* write = &segment->write;
+  const gcap_sim_segment_t* segment = gcap_sim_shadow_first(memory->begin);
+  for (; segment && segment->span.begin < end;
+       segment = gcap_sim_shadow_first(segment->span.begin + segment->span.bytes)) {
+    const gcap_sim_epoch_t* write = &segment->write;
     *where = segment;
     bool skip = !write->site || (segment->allocation && ignore_allocation);
-    if (!skip && !sim_clock_knows(actor->clock, write->timeline, write->time)) return write;
-    const sim_epoch_t* read = sim_segment_unordered_read(segment, actor->clock);
+    if (!skip && !gcap_sim_clock_knows(actor->clock, write->timeline, write->time)) return write;
+    const gcap_sim_epoch_t* read = gcap_sim_segment_unordered_read(segment, actor->clock);
     if (read) return read;
   }
   return NULL;
 }
 
-static sim_touch_t touch_of(const sim_actor_t* actor, const sim_memory_t* memory) {
-  return (sim_touch_t){.site = actor->site, .address = memory->begin, .bytes = memory->bytes, .is_write = true};
+static gcap_sim_touch_t touch_of(const gcap_sim_actor_t* actor, const gcap_sim_memory_t* memory) {
+  return (gcap_sim_touch_t){.site = actor->site, .address = memory->begin, .bytes = memory->bytes, .is_write = true};
 }
 
-static void check_free(const sim_actor_t* actor, const sim_memory_t* memory) {
-  if (!sim_check_looks()) return;
-  const sim_segment_t* segment;
+static void check_free(const gcap_sim_actor_t* actor, const gcap_sim_memory_t* memory) {
+  if (!gcap_sim_check_looks()) return;
+  const gcap_sim_segment_t* segment;
   // The host may free what was allocated in the order of a stream and never used.
-  const sim_epoch_t* access = find_unordered(actor, memory, actor->clock == sim_order_host(), &segment);
+  const gcap_sim_epoch_t* access = find_unordered(actor, memory, actor->clock == gcap_sim_order_host(), &segment);
   if (!access) return;
-  sim_touch_t touch = touch_of(actor, memory);
-  sim_found_unordered_free(&touch, memory, access, sim_segment_verb(segment, access));
+  gcap_sim_touch_t touch = touch_of(actor, memory);
+  gcap_sim_found_unordered_free(&touch, memory, access, gcap_sim_segment_verb(segment, access));
 }
 
 // Gives the range to the memory; what was there before is forgotten. The host's own order needs no note: whoever got
 // the address comes after the call.
-static void begin(const sim_actor_t* actor, sim_memory_t* memory, bool initialized) {
+static void begin(const gcap_sim_actor_t* actor, gcap_sim_memory_t* memory, bool initialized) {
   uintptr_t end = memory->begin + memory->bytes;
-  sim_shadow_clear(memory->begin, end);
+  gcap_sim_shadow_clear(memory->begin, end);
   memory->freed = false;
-  sim_segment_t* segment = sim_shadow_insert(memory->begin, end, memory);
+  gcap_sim_segment_t* segment = gcap_sim_shadow_insert(memory->begin, end, memory);
   segment->initialized = initialized;
-  if (actor->clock == sim_order_host()) return;
+  if (actor->clock == gcap_sim_order_host()) return;
   segment->allocation = true;
-  sim_segment_set_write(segment, sim_actor_now(actor));
+  gcap_sim_segment_set_write(segment, gcap_sim_actor_now(actor));
 }
 
-static void end(const sim_actor_t* actor, sim_memory_t* memory) {
+static void end(const gcap_sim_actor_t* actor, gcap_sim_memory_t* memory) {
   check_free(actor, memory);
   uintptr_t limit = memory->begin + memory->bytes;
-  sim_shadow_clear(memory->begin, limit);
-  sim_segment_set_write(sim_shadow_insert(memory->begin, limit, memory), sim_actor_now(actor));
+  gcap_sim_shadow_clear(memory->begin, limit);
+  gcap_sim_segment_set_write(gcap_sim_shadow_insert(memory->begin, limit, memory), gcap_sim_actor_now(actor));
   memory->freed = true;
-  sim_origin_release(memory->released);
-  memory->released = sim_origin_retain(actor->site->origin);
+  gcap_sim_origin_release(memory->released);
+  memory->released = gcap_sim_origin_retain(actor->site->origin);
 }
 
 // --- Allocations of the runtime -------------------------------------------------------------------------------------
 
-sim_memory_t* sim_memory_create(const sim_allocation_t* allocation) {
-  sim_memory_t* memory = sim_calloc(1, sizeof(*memory));
-  *memory = (sim_memory_t){.refs = 1,
-                           .begin = (uintptr_t)allocation->base,
-                           .bytes = allocation->bytes,
-                           .of_device = allocation->type == cudaMemoryTypeDevice,
-                           .kind = allocation->type == cudaMemoryTypeDevice ? "device memory" : "pinned memory",
-                           .allocated = sim_origin_retain(sim_origin_current())};
+gcap_sim_memory_t* gcap_sim_memory_create(const gcap_sim_allocation_t* allocation) {
+  gcap_sim_memory_t* memory = gcap_sim_calloc(1, sizeof(*memory));
+  *memory = (gcap_sim_memory_t){.refs = 1,
+                                .begin = (uintptr_t)allocation->base,
+                                .bytes = allocation->bytes,
+                                .of_device = allocation->type == cudaMemoryTypeDevice,
+                                .kind = allocation->type == cudaMemoryTypeDevice ? "device memory" : "pinned memory",
+                                .allocated = gcap_sim_origin_retain(gcap_sim_origin_current())};
   return memory;
 }
 
-void sim_memory_begins(sim_allocation_t* allocation) {
-  sim_memory_t* memory = allocation->memory;
+void gcap_sim_memory_begins(gcap_sim_allocation_t* allocation) {
+  gcap_sim_memory_t* memory = allocation->memory;
   memory->of_graph = allocation->of_graph;
-  sim_actor_t actor = sim_actor_current();
+  gcap_sim_actor_t actor = gcap_sim_actor_current();
   if (allocation->live) check_free(&actor, memory);  // a launch frees by itself what the one before it left
   begin(&actor, memory, !memory->of_device);         // what the host writes is not seen
-  if (allocation->registered) memory->watch = sim_watch_begin(allocation->base);
-  sim_site_release(actor.site);
+  if (allocation->registered) memory->watch = gcap_sim_watch_begin(allocation->base);
+  gcap_sim_site_release(actor.site);
 }
 
-void sim_memory_ends(sim_allocation_t* allocation) {
-  sim_memory_t* memory = allocation->memory;
-  sim_actor_t actor = sim_actor_current();
+void gcap_sim_memory_ends(gcap_sim_allocation_t* allocation) {
+  gcap_sim_memory_t* memory = allocation->memory;
+  gcap_sim_actor_t actor = gcap_sim_actor_current();
   end(&actor, memory);
   if (allocation->registered) {
-    sim_watch_end(memory->watch);
+    gcap_sim_watch_end(memory->watch);
     memory->watch = NULL;
-    sim_shadow_clear(memory->begin, memory->begin + memory->bytes);  // it lives on, as the program's own
+    gcap_sim_shadow_clear(memory->begin, memory->begin + memory->bytes);  // it lives on, as the program's own
   } else if (!memory->of_graph) {
     remember_freed(memory);
   }
-  sim_site_release(actor.site);
+  gcap_sim_site_release(actor.site);
 }
 
 // --- Sub-allocations ------------------------------------------------------------------------------------------------
 
 // The live ones by address, in the order of the calls.
-static sim_span_t* annotated;
+static gcap_sim_span_t* annotated;
 
-static sim_memory_t* part_create(const void* address, size_t bytes, const char* name) {
-  sim_memory_t* parent = sim_memory_at((uintptr_t)address);
-  sim_memory_t* memory = sim_calloc(1, sizeof(*memory));
-  *memory = (sim_memory_t){.refs = 1,
-                           .begin = (uintptr_t)address,
-                           .bytes = bytes,
-                           .of_device = !parent || parent->of_device,
-                           .kind = parent ? parent->kind : "memory",
-                           .name = name,
-                           .parent = sim_memory_retain(parent),
-                           .allocated = sim_origin_retain(sim_origin_current())};
-  memory->span = (sim_span_t){.begin = memory->begin, .bytes = bytes, .owner = memory};
+static gcap_sim_memory_t* part_create(const void* address, size_t bytes, const char* name) {
+  gcap_sim_memory_t* parent = gcap_sim_memory_at((uintptr_t)address);
+  gcap_sim_memory_t* memory = gcap_sim_calloc(1, sizeof(*memory));
+  *memory = (gcap_sim_memory_t){.refs = 1,
+                                .begin = (uintptr_t)address,
+                                .bytes = bytes,
+                                .of_device = !parent || parent->of_device,
+                                .kind = parent ? parent->kind : "memory",
+                                .name = name,
+                                .parent = gcap_sim_memory_retain(parent),
+                                .allocated = gcap_sim_origin_retain(gcap_sim_origin_current())};
+  memory->span = (gcap_sim_span_t){.begin = memory->begin, .bytes = bytes, .owner = memory};
   return memory;
 }
 
-static void submit_note(sim_memory_t* memory, bool begins, cudaStream_t handle) {
-  sim_stream_t* stream = sim_stream_get(handle);
-  sim_task_t* task = sim_task_create(SIM_TASK_NOTE, begins ? "sub-allocation" : "free of a sub-allocation");
-  task->u.note.memory = sim_memory_retain(memory);
+static void submit_note(gcap_sim_memory_t* memory, bool begins, cudaStream_t handle) {
+  gcap_sim_stream_t* stream = gcap_sim_stream_get(handle);
+  gcap_sim_task_t* task =
+      gcap_sim_task_create(GCAP_SIM_TASK_NOTE, begins ? "sub-allocation" : "free of a sub-allocation");
+  task->u.note.memory = gcap_sim_memory_retain(memory);
   task->u.note.begins = begins;
   if (stream->member || stream->head) {
-    sim_submit_task(stream, task);  // what a capture that is invalid by now refuses has no launch to be checked
+    gcap_sim_submit_task(stream, task);  // what a capture that is invalid by now refuses has no launch to be checked
   } else {
-    sim_run_at_once(stream, task);
-    sim_task_release(task);
+    gcap_sim_run_at_once(stream, task);
+    gcap_sim_task_release(task);
   }
 }
 
 void gcap_sim_annotate_alloc(const void* address, size_t bytes, cudaStream_t stream, const char* name) {
-  sim_begin_call("gcap_sim_annotate_alloc");
-  if (!address || bytes == 0) sim_die("gcap_sim_annotate_alloc: %zu bytes at %p are no memory", bytes, address);
-  sim_memory_t* memory = part_create(address, bytes, name);
+  gcap_sim_begin_call("gcap_sim_annotate_alloc");
+  if (!address || bytes == 0) gcap_sim_die("gcap_sim_annotate_alloc: %zu bytes at %p are no memory", bytes, address);
+  gcap_sim_memory_t* memory = part_create(address, bytes, name);
   for (;;) {
-    sim_memory_t* other = sim_span_overlap(annotated, address, bytes);
+    gcap_sim_memory_t* other = gcap_sim_span_overlap(annotated, address, bytes);
     if (!other) break;
-    sim_found_overlap(memory, other);
-    sim_span_remove(&annotated, &other->span);
-    sim_memory_release(other);
+    gcap_sim_found_overlap(memory, other);
+    gcap_sim_span_remove(&annotated, &other->span);
+    gcap_sim_memory_release(other);
   }
-  sim_span_insert(&annotated, &memory->span);
+  gcap_sim_span_insert(&annotated, &memory->span);
   submit_note(memory, true, stream);
-  sim_unlock();
+  gcap_sim_unlock();
 }
 
 void gcap_sim_annotate_free(const void* address, cudaStream_t stream) {
-  sim_begin_call("gcap_sim_annotate_free");
-  sim_memory_t* memory = sim_span_find(annotated, address);
+  gcap_sim_begin_call("gcap_sim_annotate_free");
+  gcap_sim_memory_t* memory = gcap_sim_span_find(annotated, address);
   if (!memory || memory->begin != (uintptr_t)address) {
-    sim_die("gcap_sim_annotate_free: no live sub-allocation begins at %p", address);
+    gcap_sim_die("gcap_sim_annotate_free: no live sub-allocation begins at %p", address);
   }
-  sim_span_remove(&annotated, &memory->span);
+  gcap_sim_span_remove(&annotated, &memory->span);
   submit_note(memory, false, stream);
-  sim_memory_release(memory);
-  sim_unlock();
+  gcap_sim_memory_release(memory);
+  gcap_sim_unlock();
 }
 
-bool sim_memory_noted(const sim_actor_t* actor, sim_memory_t* memory, bool begins) {
+bool gcap_sim_memory_noted(const gcap_sim_actor_t* actor, gcap_sim_memory_t* memory, bool begins) {
   if (!begins) {
     end(actor, memory);
     return true;
   }
-  const sim_segment_t* segment = NULL;
-  const sim_epoch_t* access = find_unordered(actor, memory, false, &segment);
-  sim_touch_t touch = touch_of(actor, memory);
-  if (access) sim_found_unordered_reuse(&touch, segment, access, sim_segment_verb(segment, access));
+  const gcap_sim_segment_t* segment = NULL;
+  const gcap_sim_epoch_t* access = find_unordered(actor, memory, false, &segment);
+  gcap_sim_touch_t touch = touch_of(actor, memory);
+  if (access) gcap_sim_found_unordered_reuse(&touch, segment, access, gcap_sim_segment_verb(segment, access));
   begin(actor, memory, !memory->of_device);
   return true;
 }

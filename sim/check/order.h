@@ -7,8 +7,8 @@
 #include "../cudart/core.h"
 #include "clock.h"
 
-sim_clock_t* sim_order_host(void);
+gcap_sim_clock_t* gcap_sim_order_host(void);
 // The stream, which is idle, does something at the call itself.
-void sim_order_at_once(sim_stream_t* stream);
+void gcap_sim_order_at_once(gcap_sim_stream_t* stream);
 
 #endif  // GCAP_SIM_CHECK_ORDER_H_

@@ -26,7 +26,7 @@
 typedef struct seen {
   void* return_address;
   void* frame;
-  const sim_stack_t* stack;
+  const gcap_sim_stack_t* stack;
 } seen_t;
 
 static _Thread_local struct {
@@ -34,7 +34,7 @@ static _Thread_local struct {
   unsigned int next_way;
 } memory;
 
-static sim_stack_t* stacks[NUM_CHAINS];
+static gcap_sim_stack_t* stacks[NUM_CHAINS];
 
 static size_t depth(void) {
   static size_t frames = SIZE_MAX;
@@ -44,8 +44,8 @@ static size_t depth(void) {
   char* end;
   errno = 0;
   unsigned long value = strtoul(text, &end, 10);
-  if (errno || *end || end == text || value > SIM_MAX_FRAMES) {
-    sim_die("GCAP_SIM_STACKS is '%s', expected 0 to %d", text, SIM_MAX_FRAMES);
+  if (errno || *end || end == text || value > GCAP_SIM_MAX_FRAMES) {
+    gcap_sim_die("GCAP_SIM_STACKS is '%s', expected 0 to %d", text, GCAP_SIM_MAX_FRAMES);
   }
   return frames = value;
 }
@@ -73,9 +73,9 @@ static _Unwind_Reason_Code visit(struct _Unwind_Context* context, void* argument
   return _URC_NO_REASON;
 }
 
-size_t sim_stack_unwind(const void* frame, void** frames, size_t capacity) {
-  char* slots[SIM_MAX_FRAMES];
-  if (capacity > SIM_MAX_FRAMES) capacity = SIM_MAX_FRAMES;
+size_t gcap_sim_stack_unwind(const void* frame, void** frames, size_t capacity) {
+  char* slots[GCAP_SIM_MAX_FRAMES];
+  if (capacity > GCAP_SIM_MAX_FRAMES) capacity = GCAP_SIM_MAX_FRAMES;
   walk_t walk = {.above = frame, .frames = frames, .slots = slots, .capacity = capacity};
   _Unwind_Backtrace(visit, &walk);
   return walk.count;
@@ -83,7 +83,7 @@ size_t sim_stack_unwind(const void* frame, void** frames, size_t capacity) {
 
 // --- The table of stacks --------------------------------------------------------------------------------------------
 
-static bool same(const sim_stack_t* stack, uint64_t hash, const walk_t* walk, const uint32_t* offsets) {
+static bool same(const gcap_sim_stack_t* stack, uint64_t hash, const walk_t* walk, const uint32_t* offsets) {
   return stack->hash == hash && stack->count == walk->count &&
          memcmp(stack->frames, walk->frames, walk->count * sizeof(void*)) == 0 &&
          memcmp(stack->offsets, offsets, walk->count * sizeof(uint32_t)) == 0;
@@ -96,25 +96,25 @@ static uint64_t hash_of(const walk_t* walk) {
   return hash ^ hash >> 32;
 }
 
-static const sim_stack_t* intern(const walk_t* walk, const uint32_t* offsets) {
+static const gcap_sim_stack_t* intern(const walk_t* walk, const uint32_t* offsets) {
   uint64_t hash = hash_of(walk);
-  sim_stack_t** chain = &stacks[hash % NUM_CHAINS];
-  for (const sim_stack_t* stack = *chain; stack; stack = stack->next) {
+  gcap_sim_stack_t** chain = &stacks[hash % NUM_CHAINS];
+  for (const gcap_sim_stack_t* stack = *chain; stack; stack = stack->next) {
     if (same(stack, hash, walk, offsets)) return stack;
   }
-  sim_stack_t* stack = sim_calloc(1, sizeof(*stack));
-  *stack = (sim_stack_t){.next = *chain, .hash = hash, .count = walk->count};
-  stack->frames = sim_calloc(walk->count, sizeof(void*));
-  stack->offsets = sim_calloc(walk->count, sizeof(uint32_t));
+  gcap_sim_stack_t* stack = gcap_sim_calloc(1, sizeof(*stack));
+  *stack = (gcap_sim_stack_t){.next = *chain, .hash = hash, .count = walk->count};
+  stack->frames = gcap_sim_calloc(walk->count, sizeof(void*));
+  stack->offsets = gcap_sim_calloc(walk->count, sizeof(uint32_t));
   memcpy(stack->frames, walk->frames, walk->count * sizeof(void*));
   memcpy(stack->offsets, offsets, walk->count * sizeof(uint32_t));
   *chain = stack;
   return stack;
 }
 
-const sim_stack_t* sim_stack_of(void* const* frames, size_t count) {
-  uint32_t offsets[SIM_MAX_FRAMES] = {0};
-  void* copy[SIM_MAX_FRAMES];
+const gcap_sim_stack_t* gcap_sim_stack_of(void* const* frames, size_t count) {
+  uint32_t offsets[GCAP_SIM_MAX_FRAMES] = {0};
+  void* copy[GCAP_SIM_MAX_FRAMES];
   if (count > depth()) count = depth();
   if (count == 0) return NULL;
   memcpy(copy, frames, count * sizeof(void*));
@@ -126,7 +126,7 @@ const sim_stack_t* sim_stack_of(void* const* frames, size_t count) {
 
 // Reads return addresses in place, which no sanitizer may mistake for an access to a variable.
 __attribute__((noinline, no_sanitize("address", "thread", "undefined"))) static bool still_there(
-    const sim_stack_t* stack, const char* frame) {
+    const gcap_sim_stack_t* stack, const char* frame) {
   for (size_t i = 0; i < stack->count; ++i) {
     if (*(void* const*)(frame + stack->offsets[i]) != stack->frames[i]) return false;
   }
@@ -145,10 +145,10 @@ static seen_t* bucket(const void* return_address, const void* frame) {
 #define CAN_REMEMBER 0
 #endif
 
-static const sim_stack_t* walk_stack(void* return_address, char* frame) {
-  void* frames[SIM_MAX_FRAMES];
-  char* slots[SIM_MAX_FRAMES];
-  uint32_t offsets[SIM_MAX_FRAMES] = {0};
+static const gcap_sim_stack_t* walk_stack(void* return_address, char* frame) {
+  void* frames[GCAP_SIM_MAX_FRAMES];
+  char* slots[GCAP_SIM_MAX_FRAMES];
+  uint32_t offsets[GCAP_SIM_MAX_FRAMES] = {0};
   walk_t walk = {.above = frame, .frames = frames, .slots = slots, .capacity = depth()};
   _Unwind_Backtrace(visit, &walk);
   bool known_slots = CAN_REMEMBER;
@@ -156,7 +156,7 @@ static const sim_stack_t* walk_stack(void* return_address, char* frame) {
     known_slots = known_slots && slots[i] > frame && slots[i] - frame <= UINT32_MAX;
     if (known_slots) offsets[i] = (uint32_t)(slots[i] - frame);
   }
-  const sim_stack_t* stack = intern(&walk, offsets);
+  const gcap_sim_stack_t* stack = intern(&walk, offsets);
   if (known_slots && still_there(stack, frame)) {
     seen_t* way = &bucket(return_address, frame)[memory.next_way++ % NUM_WAYS];
     *way = (seen_t){.return_address = return_address, .frame = frame, .stack = stack};
@@ -164,7 +164,7 @@ static const sim_stack_t* walk_stack(void* return_address, char* frame) {
   return stack;
 }
 
-static const sim_stack_t* stack_of(void* return_address, void* frame) {
+static const gcap_sim_stack_t* stack_of(void* return_address, void* frame) {
   if (depth() == 0) return NULL;
   const seen_t* ways = bucket(return_address, frame);
   for (int i = 0; i < NUM_WAYS; ++i) {
@@ -176,33 +176,33 @@ static const sim_stack_t* stack_of(void* return_address, void* frame) {
 
 // --- Origins --------------------------------------------------------------------------------------------------------
 
-void sim_origin_enter(void* return_address, void* frame) {
-  sim_call_site_t* site = &sim_thread()->site;
-  sim_origin_release(site->origin);
-  *site = (sim_call_site_t){.return_address = return_address, .frame = frame};
+void gcap_sim_origin_enter(void* return_address, void* frame) {
+  gcap_sim_call_site_t* site = &gcap_sim_thread()->site;
+  gcap_sim_origin_release(site->origin);
+  *site = (gcap_sim_call_site_t){.return_address = return_address, .frame = frame};
 }
 
-void sim_origin_enter_now(void* return_address, void* frame) {
-  sim_origin_enter(return_address, frame);
-  sim_thread()->site.stack = stack_of(return_address, frame);
+void gcap_sim_origin_enter_now(void* return_address, void* frame) {
+  gcap_sim_origin_enter(return_address, frame);
+  gcap_sim_thread()->site.stack = stack_of(return_address, frame);
 }
 
-sim_origin_t* sim_origin_current(void) {
-  const sim_thread_t* thread = sim_thread();
-  sim_call_site_t* site = &sim_thread()->site;
+gcap_sim_origin_t* gcap_sim_origin_current(void) {
+  const gcap_sim_thread_t* thread = gcap_sim_thread();
+  gcap_sim_call_site_t* site = &gcap_sim_thread()->site;
   if (site->origin) return site->origin;
   if (!site->stack && site->frame) site->stack = stack_of(site->return_address, site->frame);
-  sim_origin_t* origin = sim_calloc(1, sizeof(*origin));
-  *origin = (sim_origin_t){
+  gcap_sim_origin_t* origin = gcap_sim_calloc(1, sizeof(*origin));
+  *origin = (gcap_sim_origin_t){
       .refs = 1, .call = thread->call, .number = thread->call_number, .thread = thread->id, .stack = site->stack};
   return site->origin = origin;
 }
 
-sim_origin_t* sim_origin_retain(sim_origin_t* origin) {
+gcap_sim_origin_t* gcap_sim_origin_retain(gcap_sim_origin_t* origin) {
   if (origin) origin->refs += 1;
   return origin;
 }
 
-void sim_origin_release(sim_origin_t* origin) {
+void gcap_sim_origin_release(gcap_sim_origin_t* origin) {
   if (origin && --origin->refs == 0) free(origin);
 }

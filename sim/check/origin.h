@@ -7,46 +7,46 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SIM_MAX_FRAMES 32
+#define GCAP_SIM_MAX_FRAMES 32
 
 // A call stack, innermost frame first. Equal stacks are one object, which lives as long as the program.
-typedef struct sim_stack {
-  struct sim_stack* next;  // in its bucket
+typedef struct gcap_sim_stack {
+  struct gcap_sim_stack* next;  // in its bucket
   uint64_t hash;
   size_t count;
   void** frames;      // return addresses
   uint32_t* offsets;  // of the slots that hold them, from the frame of the call
-} sim_stack_t;
+} gcap_sim_stack_t;
 
 // One API call that made work, a handle or an allocation. Counted: tasks, allocations, handles and shadows share it.
-typedef struct sim_origin {
+typedef struct gcap_sim_origin {
   uint32_t refs;
   const char* call;
   uint64_t number;  // the how manieth call of the program
   uint64_t thread;
-  const sim_stack_t* stack;  // NULL when stacks are off
-} sim_origin_t;
+  const gcap_sim_stack_t* stack;  // NULL when stacks are off
+} gcap_sim_origin_t;
 
-// The place of the API call under way on a thread. Part of sim_thread_t.
-typedef struct sim_call_site {
+// The place of the API call under way on a thread. Part of gcap_sim_thread_t.
+typedef struct gcap_sim_call_site {
   void* return_address;  // into the API function, of its first call into the simulator
   void* frame;           // the stack pointer of the API function at that call
-  const sim_stack_t* stack;
-  sim_origin_t* origin;  // made when it is first asked for
-} sim_call_site_t;
+  const gcap_sim_stack_t* stack;
+  gcap_sim_origin_t* origin;  // made when it is first asked for
+} gcap_sim_call_site_t;
 
 // Notes the place of a call: __builtin_return_address(0) and __builtin_dwarf_cfa() in what the API function called.
-void sim_origin_enter(void* return_address, void* frame);
+void gcap_sim_origin_enter(void* return_address, void* frame);
 // The same, with the stack taken at once: for calls that make their work after that function has returned.
-void sim_origin_enter_now(void* return_address, void* frame);
+void gcap_sim_origin_enter_now(void* return_address, void* frame);
 // The call under way on this thread; borrowed, retain it to keep it.
-sim_origin_t* sim_origin_current(void);
-sim_origin_t* sim_origin_retain(sim_origin_t* origin);
-void sim_origin_release(sim_origin_t* origin);
+gcap_sim_origin_t* gcap_sim_origin_current(void);
+gcap_sim_origin_t* gcap_sim_origin_retain(gcap_sim_origin_t* origin);
+void gcap_sim_origin_release(gcap_sim_origin_t* origin);
 
 // The stack with these return addresses.
-const sim_stack_t* sim_stack_of(void* const* frames, size_t count);
+const gcap_sim_stack_t* gcap_sim_stack_of(void* const* frames, size_t count);
 // Return addresses of the callers of the function whose stack pointer is `frame`. Takes no lock.
-size_t sim_stack_unwind(const void* frame, void** frames, size_t capacity);
+size_t gcap_sim_stack_unwind(const void* frame, void** frames, size_t capacity);
 
 #endif  // GCAP_SIM_CHECK_ORIGIN_H_

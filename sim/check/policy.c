@@ -79,7 +79,7 @@ static void read_actions(const char* text) {
     int kind = find_check(text, name);
     int action = name < length ? find_action(text + name + 1, length - name - 1) : -1;
     if (kind < 0 || action < 0) {
-      sim_die(
+      gcap_sim_die(
           "GCAP_SIM_CHECKS has '%.*s', expected check=action with a check of %s or all and an action of abort, "
           "record, error, off",
           (int)length, text, CHECK_LIST);
@@ -91,7 +91,7 @@ static void read_actions(const char* text) {
 }
 
 static char* copy_of(const char* text, size_t length) {
-  char* copy = sim_calloc(length + 1, 1);
+  char* copy = gcap_sim_calloc(length + 1, 1);
   memcpy(copy, text, length);
   return copy;
 }
@@ -102,7 +102,7 @@ static size_t trimmed(const char* text, size_t length) {
 }
 
 static void suppress(int kind, const char* name, size_t name_length, const char* reason, size_t reason_length) {
-  sim_reserve(&policy.suppressions, &policy.capacity, policy.num_suppressions + 1, sizeof(suppression_t));
+  gcap_sim_reserve(&policy.suppressions, &policy.capacity, policy.num_suppressions + 1, sizeof(suppression_t));
   policy.suppressions[policy.num_suppressions++] = (suppression_t){.kind = (gcap_sim_check_kind_t)kind,
                                                                    .name = copy_of(name, name_length),
                                                                    .reason = copy_of(reason, reason_length)};
@@ -120,15 +120,15 @@ static void read_suppression(const char* path, size_t number, const char* line) 
   const char* reason = mark ? mark + 2 + strspn(mark + 2, " \t") : "";
   size_t reason_length = trimmed(reason, strlen(reason));
   if (kind < 0 || name_length == 0 || reason_length == 0) {
-    sim_die("%s:%zu is '%.*s', expected check:name # reason with a check of %s or all", path, number,
-            (int)trimmed(line, strlen(line)), line, CHECK_LIST);
+    gcap_sim_die("%s:%zu is '%.*s', expected check:name # reason with a check of %s or all", path, number,
+                 (int)trimmed(line, strlen(line)), line, CHECK_LIST);
   }
   suppress(kind, line + check + 1, name_length, reason, reason_length);
 }
 
 static void read_suppressions(const char* path) {
   FILE* file = fopen(path, "re");
-  if (!file) sim_die("GCAP_SIM_SUPPRESSIONS is '%s', which cannot be read: %s", path, strerror(errno));
+  if (!file) gcap_sim_die("GCAP_SIM_SUPPRESSIONS is '%s', which cannot be read: %s", path, strerror(errno));
   char line[2048];
   for (size_t number = 1; fgets(line, sizeof(line), file); ++number) read_suppression(path, number, line);
   fclose(file);
@@ -147,20 +147,20 @@ static void prepare(void) {
 
 // --- Questions ------------------------------------------------------------------------------------------------------
 
-const char* sim_check_name(gcap_sim_check_kind_t kind) { return check_names[kind]; }
+const char* gcap_sim_check_name(gcap_sim_check_kind_t kind) { return check_names[kind]; }
 
-gcap_sim_action_t sim_check_action(gcap_sim_check_kind_t kind) {
+gcap_sim_action_t gcap_sim_check_action(gcap_sim_check_kind_t kind) {
   prepare();
   gcap_sim_action_t action = policy.actions[kind];
   return policy.recording && action != GCAP_SIM_ACTION_OFF ? GCAP_SIM_ACTION_RECORD : action;
 }
 
-bool sim_check_action_was_set(gcap_sim_check_kind_t kind) {
+bool gcap_sim_check_action_was_set(gcap_sim_check_kind_t kind) {
   prepare();
   return policy.was_set[kind];
 }
 
-bool sim_check_looks(void) {
+bool gcap_sim_check_looks(void) {
   prepare();
   for (int i = 0; i < GCAP_SIM_CHECK_LEAK; ++i) {
     if (policy.actions[i] != GCAP_SIM_ACTION_OFF) return true;
@@ -168,9 +168,9 @@ bool sim_check_looks(void) {
   return false;
 }
 
-void sim_check_record_all(bool on) { policy.recording = on; }
+void gcap_sim_check_record_all(bool on) { policy.recording = on; }
 
-bool sim_check_suppressed(gcap_sim_check_kind_t kind, bool (*matches)(const char* name)) {
+bool gcap_sim_check_suppressed(gcap_sim_check_kind_t kind, bool (*matches)(const char* name)) {
   for (size_t i = 0; i < policy.num_suppressions; ++i) {
     suppression_t* suppression = &policy.suppressions[i];
     if (suppression->kind != kind && suppression->kind != GCAP_SIM_CHECK_COUNT) continue;
@@ -184,28 +184,28 @@ bool sim_check_suppressed(gcap_sim_check_kind_t kind, bool (*matches)(const char
 // --- Calls ----------------------------------------------------------------------------------------------------------
 
 void gcap_sim_set_action(gcap_sim_check_kind_t kind, gcap_sim_action_t action) {
-  sim_lock();
+  gcap_sim_lock();
   prepare();
   if ((unsigned int)kind > GCAP_SIM_CHECK_COUNT || (unsigned int)action > GCAP_SIM_ACTION_OFF) {
-    sim_die("gcap_sim_set_action: check %d and action %d, expected 0..%d and 0..%d", (int)kind, (int)action,
-            GCAP_SIM_CHECK_COUNT, GCAP_SIM_ACTION_OFF);
+    gcap_sim_die("gcap_sim_set_action: check %d and action %d, expected 0..%d and 0..%d", (int)kind, (int)action,
+                 GCAP_SIM_CHECK_COUNT, GCAP_SIM_ACTION_OFF);
   }
-  bool looked = sim_check_looks();
+  bool looked = gcap_sim_check_looks();
   set_action(kind, action);
   // What went on meanwhile is not known: nothing of before may be held against what comes.
-  if (!looked && sim_check_looks()) sim_shadow_forget_accesses();
-  sim_unlock();
+  if (!looked && gcap_sim_check_looks()) gcap_sim_shadow_forget_accesses();
+  gcap_sim_unlock();
 }
 
 void gcap_sim_suppress(gcap_sim_check_kind_t kind, const char* name, const char* reason) {
-  sim_lock();
+  gcap_sim_lock();
   prepare();
   if ((unsigned int)kind > GCAP_SIM_CHECK_COUNT || !name || !*name || !reason || !*reason) {
-    sim_die("gcap_sim_suppress: check %d, name '%s' and reason '%s', expected a check, a name and a reason", (int)kind,
-            name ? name : "NULL", reason ? reason : "NULL");
+    gcap_sim_die("gcap_sim_suppress: check %d, name '%s' and reason '%s', expected a check, a name and a reason",
+                 (int)kind, name ? name : "NULL", reason ? reason : "NULL");
   }
   suppress((int)kind, name, strlen(name), reason, strlen(reason));
-  sim_unlock();
+  gcap_sim_unlock();
 }
 
 __attribute__((destructor)) static void tell_what_was_dropped(void) {

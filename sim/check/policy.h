@@ -9,17 +9,17 @@
 #include "gcap_sim.h"
 
 // "race", "use_after_free", …
-const char* sim_check_name(gcap_sim_check_kind_t kind);
-gcap_sim_action_t sim_check_action(gcap_sim_check_kind_t kind);
+const char* gcap_sim_check_name(gcap_sim_check_kind_t kind);
+gcap_sim_action_t gcap_sim_check_action(gcap_sim_check_kind_t kind);
 // Was the action asked for, by a call or by the environment?
-bool sim_check_action_was_set(gcap_sim_check_kind_t kind);
+bool gcap_sim_check_action_was_set(gcap_sim_check_kind_t kind);
 // Is there a check on that looks at accesses?
-bool sim_check_looks(void);
+bool gcap_sim_check_looks(void);
 
 // All checks but those that are off record, until `on` is false again.
-void sim_check_record_all(bool on);
+void gcap_sim_check_record_all(bool on);
 
 // Is the report to be dropped? `matches` tells whether a name is in it.
-bool sim_check_suppressed(gcap_sim_check_kind_t kind, bool (*matches)(const char* name));
+bool gcap_sim_check_suppressed(gcap_sim_check_kind_t kind, bool (*matches)(const char* name));
 
 #endif  // GCAP_SIM_CHECK_POLICY_H_

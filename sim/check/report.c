@@ -45,13 +45,13 @@ static struct {
   size_t bytes;
   const char* names[MAX_NAMES];
   size_t num_names;
-  const sim_stack_t* stacks[MAX_STACKS];
+  const gcap_sim_stack_t* stacks[MAX_STACKS];
   size_t num_stacks;
 } report;
 
 // --- Once for each pair ---------------------------------------------------------------------------------------------
 
-static uint64_t key_of(const sim_origin_t* origin) {
+static uint64_t key_of(const gcap_sim_origin_t* origin) {
   if (!origin) return 0;
   // Without stacks the names of the calls must do.
   return origin->stack ? origin->stack->hash : (uint64_t)(uintptr_t)origin->call;
@@ -61,20 +61,21 @@ static bool is_new(uint64_t key) {
   for (size_t i = 0; i < told.count; ++i) {
     if (told.keys[i] == key) return false;
   }
-  sim_reserve(&told.keys, &told.capacity, told.count + 1, sizeof(uint64_t));
+  gcap_sim_reserve(&told.keys, &told.capacity, told.count + 1, sizeof(uint64_t));
   told.keys[told.count++] = key;
   return true;
 }
 
-bool sim_report_begin(gcap_sim_check_kind_t kind, const sim_origin_t* first, const sim_origin_t* second) {
-  if (sim_check_action(kind) == GCAP_SIM_ACTION_OFF) return false;
+bool gcap_sim_report_begin(gcap_sim_check_kind_t kind, const gcap_sim_origin_t* first,
+                           const gcap_sim_origin_t* second) {
+  if (gcap_sim_check_action(kind) == GCAP_SIM_ACTION_OFF) return false;
   // Which of the two came first is up to the schedule.
   uint64_t key = (key_of(first) + key_of(second)) * GCAP_SIM_CHECK_COUNT + (uint64_t)kind;
   if (kind != GCAP_SIM_CHECK_LEAK && !is_new(key)) return false;
   memset(&report, 0, sizeof(report));
   report.kind = kind;
   report.out = open_memstream(&report.text, &report.bytes);
-  if (!report.out) sim_die("the machine has no memory left for a report");
+  if (!report.out) gcap_sim_die("the machine has no memory left for a report");
   return true;
 }
 
@@ -84,34 +85,34 @@ static void note_name(const char* name) {
   if (name && report.num_names < MAX_NAMES) report.names[report.num_names++] = name;
 }
 
-static void note_origin(const sim_origin_t* origin) {
+static void note_origin(const gcap_sim_origin_t* origin) {
   note_name(origin->call);
   if (report.num_stacks < MAX_STACKS) report.stacks[report.num_stacks++] = origin->stack;
 }
 
-void sim_report_print(const char* format, ...) {
+void gcap_sim_report_print(const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);
   vfprintf(report.out, format, arguments);
   va_end(arguments);
 }
 
-void sim_report_origin(const char* role, const sim_origin_t* origin) {
+void gcap_sim_report_origin(const char* role, const gcap_sim_origin_t* origin) {
   if (!origin) return;
   note_origin(origin);
-  sim_report_print("  %s%s, call #%llu, thread %llu\n", role, origin->call, (unsigned long long)origin->number,
-                   (unsigned long long)origin->thread);
-  sim_symbol_print(report.out, "      ", origin);
+  gcap_sim_report_print("  %s%s, call #%llu, thread %llu\n", role, origin->call, (unsigned long long)origin->number,
+                        (unsigned long long)origin->thread);
+  gcap_sim_symbol_print(report.out, "      ", origin);
 }
 
-void sim_report_stack(const char* what, const sim_stack_t* stack) {
+void gcap_sim_report_stack(const char* what, const gcap_sim_stack_t* stack) {
   if (report.num_stacks < MAX_STACKS) report.stacks[report.num_stacks++] = stack;
-  sim_report_print("  %s\n", what);
-  const sim_origin_t place = {.call = "", .stack = stack};
-  sim_symbol_print(report.out, "      ", &place);
+  gcap_sim_report_print("  %s\n", what);
+  const gcap_sim_origin_t place = {.call = "", .stack = stack};
+  gcap_sim_symbol_print(report.out, "      ", &place);
 }
 
-void sim_report_site(const char* verb, const sim_site_t* site) {
+void gcap_sim_report_site(const char* verb, const gcap_sim_site_t* site) {
   char role[256];
   note_name(site->name);
   int length = snprintf(role, sizeof(role), "%s by %s", verb, site->what);
@@ -121,21 +122,21 @@ void sim_report_site(const char* verb, const sim_site_t* site) {
         snprintf(role + length, sizeof(role) - (size_t)length, " on stream %llu", (unsigned long long)site->stream);
   }
   snprintf(role + length, sizeof(role) - (size_t)length, ": ");
-  sim_report_origin(role, site->origin);
-  sim_report_origin("    in the graph launched by ", site->launch);
+  gcap_sim_report_origin(role, site->origin);
+  gcap_sim_report_origin("    in the graph launched by ", site->launch);
 }
 
-void sim_report_memory(const sim_memory_t* memory, const void* address) {
+void gcap_sim_report_memory(const gcap_sim_memory_t* memory, const void* address) {
   if (!memory) {
-    sim_report_print("pageable memory %p\n", address);
+    gcap_sim_report_print("pageable memory %p\n", address);
     return;
   }
   note_name(memory->name);
-  sim_report_print("%s", memory->kind);
-  if (memory->name) sim_report_print(" `%s`", memory->name);
-  sim_report_print(" %p + %zu of %zu bytes\n", (void*)memory->begin, (size_t)((uintptr_t)address - memory->begin),
-                   memory->bytes);
-  sim_report_origin("allocated by ", memory->allocated);
+  gcap_sim_report_print("%s", memory->kind);
+  if (memory->name) gcap_sim_report_print(" `%s`", memory->name);
+  gcap_sim_report_print(" %p + %zu of %zu bytes\n", (void*)memory->begin, (size_t)((uintptr_t)address - memory->begin),
+                        memory->bytes);
+  gcap_sim_report_origin("allocated by ", memory->allocated);
 }
 
 // --- The end --------------------------------------------------------------------------------------------------------
@@ -145,54 +146,54 @@ static bool holds(const char* name) {
     if (strcmp(report.names[i], name) == 0) return true;
   }
   for (size_t i = 0; i < report.num_stacks; ++i) {
-    if (sim_symbol_has(report.stacks[i], name)) return true;
+    if (gcap_sim_symbol_has(report.stacks[i], name)) return true;
   }
   return false;
 }
 
 static void keep(char* text) {
-  sim_reserve(&current.items, &current.capacity, current.count + 1, sizeof(char*));
+  gcap_sim_reserve(&current.items, &current.capacity, current.count + 1, sizeof(char*));
   current.items[current.count++] = text;
 }
 
-void sim_report_end(const char* remedy) {
-  sim_report_print("  %s\n", remedy);
+void gcap_sim_report_end(const char* remedy) {
+  gcap_sim_report_print("  %s\n", remedy);
   if (report.kind != GCAP_SIM_CHECK_LEAK) {
-    sim_report_print("  Seed %llu: run with GCAP_SIM_SEED=%llu.\n", (unsigned long long)sim_seed(),
-                     (unsigned long long)sim_seed());
+    gcap_sim_report_print("  Seed %llu: run with GCAP_SIM_SEED=%llu.\n", (unsigned long long)gcap_sim_seed(),
+                          (unsigned long long)gcap_sim_seed());
   }
-  if (fclose(report.out) != 0) sim_die("the machine has no memory left for a report");
-  if (sim_check_suppressed(report.kind, holds)) {
+  if (fclose(report.out) != 0) gcap_sim_die("the machine has no memory left for a report");
+  if (gcap_sim_check_suppressed(report.kind, holds)) {
     free(report.text);
     return;
   }
   fputs(report.text, stderr);
   fflush(stderr);
   keep(report.text);
-  gcap_sim_action_t action = sim_check_action(report.kind);
+  gcap_sim_action_t action = gcap_sim_check_action(report.kind);
   if (action == GCAP_SIM_ACTION_ABORT) abort();
-  if (action == GCAP_SIM_ACTION_ERROR) sim_fault_device(cudaErrorIllegalAddress);
+  if (action == GCAP_SIM_ACTION_ERROR) gcap_sim_fault_device(cudaErrorIllegalAddress);
 }
 
-size_t sim_report_take(void) {
+size_t gcap_sim_report_take(void) {
   for (size_t i = 0; i < older.count; ++i) free(older.items[i]);
   texts_t spent = older;
   older = previous;
   previous = current;
   current = spent;
   current.count = 0;
-  sim_report_tell_again();
+  gcap_sim_report_tell_again();
   return previous.count;
 }
 
-size_t sim_report_count(void) { return current.count; }
+size_t gcap_sim_report_count(void) { return current.count; }
 
-void sim_report_tell_again(void) { told.count = 0; }
+void gcap_sim_report_tell_again(void) { told.count = 0; }
 
 const char* gcap_sim_report(size_t index) {
-  sim_lock();
+  gcap_sim_lock();
   const texts_t* texts = current.count ? &current : &previous;
   const char* text = index < texts->count ? texts->items[index] : NULL;
-  sim_unlock();
+  gcap_sim_unlock();
   return text;
 }

@@ -12,24 +12,24 @@
 
 // Begins a report about the two calls (either may be NULL). False when it is not wanted: the check is off, or has told
 // of these two stacks. Only one report is under way at a time, under the global mutex; lines are printed in between.
-bool sim_report_begin(gcap_sim_check_kind_t kind, const sim_origin_t* first, const sim_origin_t* second);
-void sim_report_print(const char* format, ...) __attribute__((format(printf, 1, 2)));
+bool gcap_sim_report_begin(gcap_sim_check_kind_t kind, const gcap_sim_origin_t* first, const gcap_sim_origin_t* second);
+void gcap_sim_report_print(const char* format, ...) __attribute__((format(printf, 1, 2)));
 // One side: `verb` by the work, with the call that made it, its stack, and the launch of its graph.
-void sim_report_site(const char* verb, const sim_site_t* site);
+void gcap_sim_report_site(const char* verb, const gcap_sim_site_t* site);
 // One call and its stack, with `role` before it.
-void sim_report_origin(const char* role, const sim_origin_t* origin);
+void gcap_sim_report_origin(const char* role, const gcap_sim_origin_t* origin);
 // A place in the program where something else was done than a call of CUDA.
-void sim_report_stack(const char* what, const sim_stack_t* stack);
+void gcap_sim_report_stack(const char* what, const gcap_sim_stack_t* stack);
 // Names the memory, with the call that allocated it.
-void sim_report_memory(const sim_memory_t* memory, const void* address);
+void gcap_sim_report_memory(const gcap_sim_memory_t* memory, const void* address);
 // Ends the report with what to do about it, and does what the check's action says. May not return.
-void sim_report_end(const char* remedy);
+void gcap_sim_report_end(const char* remedy);
 
-// Reports since the last sim_report_take.
-size_t sim_report_count(void);
+// Reports since the last gcap_sim_report_take.
+size_t gcap_sim_report_count(void);
 // Begins a new list of reports; returns how many the one before has.
-size_t sim_report_take(void);
+size_t gcap_sim_report_take(void);
 // What was told before is told again when it happens again.
-void sim_report_tell_again(void);
+void gcap_sim_report_tell_again(void);
 
 #endif  // GCAP_SIM_CHECK_REPORT_H_

@@ -14,90 +14,90 @@
 
 #include "../cudart/core.h"
 
-static sim_span_t* root;
+static gcap_sim_span_t* root;
 static size_t num_segments;
 
 // Segments at which the next tidying is worth it. It doubles what is left, so its cost is spread over as many accesses.
 #define MIN_TIDY ((size_t)1 << 15)
 static size_t tidy_at = MIN_TIDY;
 
-struct sim_readers {
+struct gcap_sim_readers {
   uint32_t refs;  // segments cut from one another share it until one of them changes
   size_t count;
-  size_t capacity;      // a power of two
-  sim_epoch_t items[];  // by hash of the timeline; empty ones have no site
+  size_t capacity;           // a power of two
+  gcap_sim_epoch_t items[];  // by hash of the timeline; empty ones have no site
 };
 
 // --- Counted things -------------------------------------------------------------------------------------------------
 
-sim_site_t* sim_site_retain(sim_site_t* site) {
+gcap_sim_site_t* gcap_sim_site_retain(gcap_sim_site_t* site) {
   if (site) site->refs += 1;
   return site;
 }
 
-void sim_site_release(sim_site_t* site) {
+void gcap_sim_site_release(gcap_sim_site_t* site) {
   if (!site || --site->refs > 0) return;
-  sim_origin_release(site->origin);
-  sim_origin_release(site->launch);
+  gcap_sim_origin_release(site->origin);
+  gcap_sim_origin_release(site->launch);
   free(site);
 }
 
-sim_memory_t* sim_memory_retain(sim_memory_t* memory) {
+gcap_sim_memory_t* gcap_sim_memory_retain(gcap_sim_memory_t* memory) {
   if (memory) memory->refs += 1;
   return memory;
 }
 
-void sim_memory_release(sim_memory_t* memory) {
+void gcap_sim_memory_release(gcap_sim_memory_t* memory) {
   if (!memory || --memory->refs > 0) return;
-  sim_origin_release(memory->allocated);
-  sim_origin_release(memory->released);
-  sim_memory_release(memory->parent);
+  gcap_sim_origin_release(memory->allocated);
+  gcap_sim_origin_release(memory->released);
+  gcap_sim_memory_release(memory->parent);
   free(memory);
 }
 
-static void set_epoch(sim_epoch_t* to, sim_epoch_t from) {
-  sim_site_retain(from.site);
-  sim_site_release(to->site);
+static void set_epoch(gcap_sim_epoch_t* to, gcap_sim_epoch_t from) {
+  gcap_sim_site_retain(from.site);
+  gcap_sim_site_release(to->site);
   *to = from;
 }
 
 // --- Readers --------------------------------------------------------------------------------------------------------
 
-static void readers_release(sim_readers_t* readers) {
+static void readers_release(gcap_sim_readers_t* readers) {
   if (!readers || --readers->refs > 0) return;
-  for (size_t i = 0; i < readers->capacity; ++i) sim_site_release(readers->items[i].site);
+  for (size_t i = 0; i < readers->capacity; ++i) gcap_sim_site_release(readers->items[i].site);
   free(readers);
 }
 
-static sim_epoch_t* readers_place(sim_readers_t* readers, uint32_t timeline) {
+static gcap_sim_epoch_t* readers_place(gcap_sim_readers_t* readers, uint32_t timeline) {
   size_t at = timeline * UINT32_C(0x9E3779B1) & (readers->capacity - 1);
   while (readers->items[at].site && readers->items[at].timeline != timeline) at = (at + 1) & (readers->capacity - 1);
   return &readers->items[at];
 }
 
 // A set of its own with room for one more, holding those reads of `old` that the clock does not come after.
-static sim_readers_t* readers_copy(const sim_readers_t* old, const sim_clock_t* clock) {
+static gcap_sim_readers_t* readers_copy(const gcap_sim_readers_t* old, const gcap_sim_clock_t* clock) {
   size_t count = 0;
   for (size_t i = 0; i < old->capacity; ++i) {
-    const sim_epoch_t* read = &old->items[i];
-    count += read->site && !sim_clock_knows(clock, read->timeline, read->time);
+    const gcap_sim_epoch_t* read = &old->items[i];
+    count += read->site && !gcap_sim_clock_knows(clock, read->timeline, read->time);
   }
   size_t capacity = 8;
   while (capacity < 4 * (count + 1)) capacity *= 2;
-  sim_readers_t* readers = sim_calloc(1, sizeof(*readers) + capacity * sizeof(sim_epoch_t));
+  gcap_sim_readers_t* readers = gcap_sim_calloc(1, sizeof(*readers) + capacity * sizeof(gcap_sim_epoch_t));
   readers->refs = 1;
   readers->capacity = capacity;
   readers->count = count;
   for (size_t i = 0; i < old->capacity; ++i) {
-    const sim_epoch_t* read = &old->items[i];
-    if (!read->site || sim_clock_knows(clock, read->timeline, read->time)) continue;
+    const gcap_sim_epoch_t* read = &old->items[i];
+    if (!read->site || gcap_sim_clock_knows(clock, read->timeline, read->time)) continue;
     set_epoch(readers_place(readers, read->timeline), *read);
   }
   return readers;
 }
 
-static sim_readers_t* readers_of_two(sim_epoch_t first, sim_epoch_t second) {
-  sim_readers_t* readers = sim_calloc(1, sizeof(*readers) + 8 * sizeof(sim_epoch_t));
+static gcap_sim_readers_t* readers_of_two(gcap_sim_epoch_t first, gcap_sim_epoch_t second) {
+  gcap_sim_readers_t* readers = gcap_sim_calloc(1, sizeof(*readers) + 8 * sizeof(gcap_sim_epoch_t));
   readers->refs = 1;
   readers->capacity = 8;
   readers->count = 2;
@@ -106,19 +106,19 @@ static sim_readers_t* readers_of_two(sim_epoch_t first, sim_epoch_t second) {
   return readers;
 }
 
-const char* sim_segment_verb(const sim_segment_t* segment, const sim_epoch_t* earlier) {
+const char* gcap_sim_segment_verb(const gcap_sim_segment_t* segment, const gcap_sim_epoch_t* earlier) {
   if (earlier != &segment->write) return "read";
   if (segment->memory && segment->memory->freed) return "free";
   return segment->allocation ? "allocation" : "write";
 }
 
-void sim_segment_add_read(sim_segment_t* segment, sim_epoch_t read, const sim_clock_t* clock) {
-  sim_readers_t* readers = segment->readers;
+void gcap_sim_segment_add_read(gcap_sim_segment_t* segment, gcap_sim_epoch_t read, const gcap_sim_clock_t* clock) {
+  gcap_sim_readers_t* readers = segment->readers;
   if (!readers) {
-    const sim_epoch_t* before = &segment->read;
-    if (before->site && !sim_clock_knows(clock, before->timeline, before->time)) {
+    const gcap_sim_epoch_t* before = &segment->read;
+    if (before->site && !gcap_sim_clock_knows(clock, before->timeline, before->time)) {
       segment->readers = readers_of_two(*before, read);
-      set_epoch(&segment->read, (sim_epoch_t){0});
+      set_epoch(&segment->read, (gcap_sim_epoch_t){0});
     } else {
       set_epoch(&segment->read, read);
     }
@@ -130,39 +130,40 @@ void sim_segment_add_read(sim_segment_t* segment, sim_epoch_t read, const sim_cl
     readers_release(readers);
     readers = segment->readers;
   }
-  sim_epoch_t* place = readers_place(readers, read.timeline);
+  gcap_sim_epoch_t* place = readers_place(readers, read.timeline);
   if (!place->site) readers->count += 1;
   set_epoch(place, read);
 }
 
-static void forget_reads(sim_segment_t* segment) {
-  set_epoch(&segment->read, (sim_epoch_t){0});
+static void forget_reads(gcap_sim_segment_t* segment) {
+  set_epoch(&segment->read, (gcap_sim_epoch_t){0});
   readers_release(segment->readers);
   segment->readers = NULL;
 }
 
-void sim_segment_set_write(sim_segment_t* segment, sim_epoch_t write) {
+void gcap_sim_segment_set_write(gcap_sim_segment_t* segment, gcap_sim_epoch_t write) {
   set_epoch(&segment->write, write);
   forget_reads(segment);
 }
 
-const sim_epoch_t* sim_segment_unordered_read(const sim_segment_t* segment, const sim_clock_t* clock) {
-  const sim_epoch_t* read = &segment->read;
-  if (read->site && !sim_clock_knows(clock, read->timeline, read->time)) return read;
+const gcap_sim_epoch_t* gcap_sim_segment_unordered_read(const gcap_sim_segment_t* segment,
+                                                        const gcap_sim_clock_t* clock) {
+  const gcap_sim_epoch_t* read = &segment->read;
+  if (read->site && !gcap_sim_clock_knows(clock, read->timeline, read->time)) return read;
   for (size_t i = 0; segment->readers && i < segment->readers->capacity; ++i) {
     read = &segment->readers->items[i];
-    if (read->site && !sim_clock_knows(clock, read->timeline, read->time)) return read;
+    if (read->site && !gcap_sim_clock_knows(clock, read->timeline, read->time)) return read;
   }
   return NULL;
 }
 
 // --- Segments -------------------------------------------------------------------------------------------------------
 
-static uintptr_t end_of(const sim_segment_t* segment) { return segment->span.begin + segment->span.bytes; }
+static uintptr_t end_of(const gcap_sim_segment_t* segment) { return segment->span.begin + segment->span.bytes; }
 
-sim_segment_t* sim_shadow_first(uintptr_t address) {
-  sim_segment_t* best = NULL;
-  for (const sim_span_t* span = root; span;) {
+gcap_sim_segment_t* gcap_sim_shadow_first(uintptr_t address) {
+  gcap_sim_segment_t* best = NULL;
+  for (const gcap_sim_span_t* span = root; span;) {
     if (span->begin + span->bytes > address) {
       best = span->owner;
       span = span->left;
@@ -173,35 +174,35 @@ sim_segment_t* sim_shadow_first(uintptr_t address) {
   return best;
 }
 
-static sim_segment_t* add(uintptr_t begin, uintptr_t end) {
-  sim_segment_t* segment = sim_calloc(1, sizeof(*segment));
-  segment->span = (sim_span_t){.begin = begin, .bytes = end - begin, .owner = segment};
-  sim_span_insert(&root, &segment->span);
+static gcap_sim_segment_t* add(uintptr_t begin, uintptr_t end) {
+  gcap_sim_segment_t* segment = gcap_sim_calloc(1, sizeof(*segment));
+  segment->span = (gcap_sim_span_t){.begin = begin, .bytes = end - begin, .owner = segment};
+  gcap_sim_span_insert(&root, &segment->span);
   num_segments += 1;
   return segment;
 }
 
-static void drop(sim_segment_t* segment) {
-  sim_span_remove(&root, &segment->span);
+static void drop(gcap_sim_segment_t* segment) {
+  gcap_sim_span_remove(&root, &segment->span);
   num_segments -= 1;
   forget_reads(segment);
-  sim_site_release(segment->write.site);
-  sim_memory_release(segment->memory);
+  gcap_sim_site_release(segment->write.site);
+  gcap_sim_memory_release(segment->memory);
   free(segment);
 }
 
-sim_segment_t* sim_shadow_insert(uintptr_t begin, uintptr_t end, sim_memory_t* memory) {
-  sim_segment_t* segment = add(begin, end);
-  segment->memory = sim_memory_retain(memory);
+gcap_sim_segment_t* gcap_sim_shadow_insert(uintptr_t begin, uintptr_t end, gcap_sim_memory_t* memory) {
+  gcap_sim_segment_t* segment = add(begin, end);
+  segment->memory = gcap_sim_memory_retain(memory);
   return segment;
 }
 
 static void cut_at(uintptr_t address) {
-  sim_segment_t* segment = sim_shadow_first(address);
+  gcap_sim_segment_t* segment = gcap_sim_shadow_first(address);
   if (!segment || segment->span.begin >= address) return;
-  sim_segment_t* rest = add(address, end_of(segment));
+  gcap_sim_segment_t* rest = add(address, end_of(segment));
   segment->span.bytes = address - segment->span.begin;
-  rest->memory = sim_memory_retain(segment->memory);
+  rest->memory = gcap_sim_memory_retain(segment->memory);
   rest->initialized = segment->initialized;
   rest->allocation = segment->allocation;
   set_epoch(&rest->write, segment->write);
@@ -210,33 +211,33 @@ static void cut_at(uintptr_t address) {
   if (rest->readers) rest->readers->refs += 1;
 }
 
-void sim_shadow_cut(uintptr_t begin, uintptr_t end) {
+void gcap_sim_shadow_cut(uintptr_t begin, uintptr_t end) {
   cut_at(begin);
   cut_at(end);
 }
 
-void sim_shadow_clear(uintptr_t begin, uintptr_t end) {
-  sim_shadow_cut(begin, end);
+void gcap_sim_shadow_clear(uintptr_t begin, uintptr_t end) {
+  gcap_sim_shadow_cut(begin, end);
   for (;;) {
-    sim_segment_t* segment = sim_shadow_first(begin);
+    gcap_sim_segment_t* segment = gcap_sim_shadow_first(begin);
     if (!segment || segment->span.begin >= end) return;
     drop(segment);
   }
 }
 
-static bool same_epoch(const sim_epoch_t* a, const sim_epoch_t* b) {
+static bool same_epoch(const gcap_sim_epoch_t* a, const gcap_sim_epoch_t* b) {
   return a->site == b->site && a->timeline == b->timeline && a->time == b->time;
 }
 
-static bool same_history(const sim_segment_t* a, const sim_segment_t* b) {
+static bool same_history(const gcap_sim_segment_t* a, const gcap_sim_segment_t* b) {
   return a->memory == b->memory && a->initialized == b->initialized && a->allocation == b->allocation &&
          a->readers == b->readers && same_epoch(&a->write, &b->write) && same_epoch(&a->read, &b->read);
 }
 
-void sim_shadow_join(uintptr_t begin, uintptr_t end) {
-  sim_segment_t* segment = sim_shadow_first(begin ? begin - 1 : 0);
+void gcap_sim_shadow_join(uintptr_t begin, uintptr_t end) {
+  gcap_sim_segment_t* segment = gcap_sim_shadow_first(begin ? begin - 1 : 0);
   while (segment && end_of(segment) <= end) {
-    sim_segment_t* next = sim_shadow_first(end_of(segment));
+    gcap_sim_segment_t* next = gcap_sim_shadow_first(end_of(segment));
     if (!next) return;
     if (next->span.begin != end_of(segment) || !same_history(segment, next)) {
       segment = next;
@@ -250,31 +251,33 @@ void sim_shadow_join(uintptr_t begin, uintptr_t end) {
 
 // --- Forgetting -----------------------------------------------------------------------------------------------------
 
-void sim_shadow_forget_accesses(void) {
-  for (sim_segment_t* segment = sim_shadow_first(0); segment; segment = sim_shadow_first(end_of(segment))) {
-    sim_segment_set_write(segment, (sim_epoch_t){0});
+void gcap_sim_shadow_forget_accesses(void) {
+  for (gcap_sim_segment_t* segment = gcap_sim_shadow_first(0); segment;
+       segment = gcap_sim_shadow_first(end_of(segment))) {
+    gcap_sim_segment_set_write(segment, (gcap_sim_epoch_t){0});
     segment->initialized = true;
     segment->allocation = false;
   }
-  sim_shadow_join(0, UINTPTR_MAX);
+  gcap_sim_shadow_join(0, UINTPTR_MAX);
 }
 
-static void forget_known(sim_segment_t* segment, const sim_clock_t* host) {
-  if (sim_segment_unordered_read(segment, host)) return;
+static void forget_known(gcap_sim_segment_t* segment, const gcap_sim_clock_t* host) {
+  if (gcap_sim_segment_unordered_read(segment, host)) return;
   forget_reads(segment);
-  const sim_epoch_t* write = &segment->write;
-  if (write->site && sim_clock_knows(host, write->timeline, write->time)) set_epoch(&segment->write, (sim_epoch_t){0});
+  const gcap_sim_epoch_t* write = &segment->write;
+  if (write->site && gcap_sim_clock_knows(host, write->timeline, write->time))
+    set_epoch(&segment->write, (gcap_sim_epoch_t){0});
 }
 
-void sim_shadow_tidy(const sim_clock_t* host) {
+void gcap_sim_shadow_tidy(const gcap_sim_clock_t* host) {
   if (num_segments < tidy_at) return;
-  sim_segment_t* segment = sim_shadow_first(0);
+  gcap_sim_segment_t* segment = gcap_sim_shadow_first(0);
   while (segment) {
     uintptr_t end = end_of(segment);
     forget_known(segment, host);
     if (!segment->memory && !segment->write.site && !segment->read.site && !segment->readers) drop(segment);
-    segment = sim_shadow_first(end);
+    segment = gcap_sim_shadow_first(end);
   }
-  sim_shadow_join(0, UINTPTR_MAX);
+  gcap_sim_shadow_join(0, UINTPTR_MAX);
   tidy_at = 2 * num_segments > MIN_TIDY ? 2 * num_segments : MIN_TIDY;
 }

@@ -13,81 +13,82 @@
 #include "origin.h"
 
 // A piece of work that touches memory. Counted: the shadows of all that it touched share it.
-typedef struct sim_site {
+typedef struct gcap_sim_site {
   uint32_t refs;
-  const char* what;      // "kernel", "memcpy", …
-  const char* name;      // of the kernel or library function; NULL when `what` says it all
-  uint64_t stream;       // 0: the host itself
-  sim_origin_t* origin;  // the call that made the work
-  sim_origin_t* launch;  // the launch of the graph that it is part of; NULL for eager work
-} sim_site_t;
+  const char* what;           // "kernel", "memcpy", …
+  const char* name;           // of the kernel or library function; NULL when `what` says it all
+  uint64_t stream;            // 0: the host itself
+  gcap_sim_origin_t* origin;  // the call that made the work
+  gcap_sim_origin_t* launch;  // the launch of the graph that it is part of; NULL for eager work
+} gcap_sim_site_t;
 
-sim_site_t* sim_site_retain(sim_site_t* site);
-void sim_site_release(sim_site_t* site);
+gcap_sim_site_t* gcap_sim_site_retain(gcap_sim_site_t* site);
+void gcap_sim_site_release(gcap_sim_site_t* site);
 
 // When a piece of work touched something.
-typedef struct sim_epoch {
-  sim_site_t* site;  // NULL: never
+typedef struct gcap_sim_epoch {
+  gcap_sim_site_t* site;  // NULL: never
   uint64_t time;
   uint32_t timeline;
-} sim_epoch_t;
+} gcap_sim_epoch_t;
 
 // A live or freed piece of memory. Counted: segments, the allocation, nodes that name it.
-typedef struct sim_memory {
+typedef struct gcap_sim_memory {
   uint32_t refs;
   bool freed;
   bool of_graph;
   bool of_device;  // else the host writes it, unseen
   uintptr_t begin;
   size_t bytes;
-  const char* kind;           // "device memory", …
-  const char* name;           // of an annotated one
-  struct sim_memory* parent;  // what an annotated one is part of; NULL for others
-  struct sim_watch* watch;    // of memory that the program registered
-  sim_origin_t* allocated;
-  sim_origin_t* released;   // the call that freed it
-  struct sim_memory* next;  // in the queue of freed ones
-  sim_span_t span;          // of an annotated one, among those that are live
-} sim_memory_t;
+  const char* kind;                // "device memory", …
+  const char* name;                // of an annotated one
+  struct gcap_sim_memory* parent;  // what an annotated one is part of; NULL for others
+  struct gcap_sim_watch* watch;    // of memory that the program registered
+  gcap_sim_origin_t* allocated;
+  gcap_sim_origin_t* released;   // the call that freed it
+  struct gcap_sim_memory* next;  // in the queue of freed ones
+  gcap_sim_span_t span;          // of an annotated one, among those that are live
+} gcap_sim_memory_t;
 
-sim_memory_t* sim_memory_retain(sim_memory_t* memory);
-void sim_memory_release(sim_memory_t* memory);
+gcap_sim_memory_t* gcap_sim_memory_retain(gcap_sim_memory_t* memory);
+void gcap_sim_memory_release(gcap_sim_memory_t* memory);
 
-typedef struct sim_readers sim_readers_t;
+typedef struct gcap_sim_readers gcap_sim_readers_t;
 
 // Neighbouring bytes that share one history.
-typedef struct sim_segment {
-  sim_span_t span;
-  sim_memory_t* memory;  // NULL: host memory that the simulator did not give out
+typedef struct gcap_sim_segment {
+  gcap_sim_span_t span;
+  gcap_sim_memory_t* memory;  // NULL: host memory that the simulator did not give out
   bool initialized;
-  bool allocation;         // the last write is that of the work that allocated it
-  sim_epoch_t write;       // the last write, allocation or free
-  sim_epoch_t read;        // the only read since, when `readers` is NULL
-  sim_readers_t* readers;  // the reads since, when there are more
-} sim_segment_t;
+  bool allocation;              // the last write is that of the work that allocated it
+  gcap_sim_epoch_t write;       // the last write, allocation or free
+  gcap_sim_epoch_t read;        // the only read since, when `readers` is NULL
+  gcap_sim_readers_t* readers;  // the reads since, when there are more
+} gcap_sim_segment_t;
 
 // The first segment that ends after the address; NULL when there is none.
-sim_segment_t* sim_shadow_first(uintptr_t address);
+gcap_sim_segment_t* gcap_sim_shadow_first(uintptr_t address);
 // Makes the segments that cover the range begin and end with it.
-void sim_shadow_cut(uintptr_t begin, uintptr_t end);
+void gcap_sim_shadow_cut(uintptr_t begin, uintptr_t end);
 // A new segment without history where there is none. Retains `memory`.
-sim_segment_t* sim_shadow_insert(uintptr_t begin, uintptr_t end, sim_memory_t* memory);
+gcap_sim_segment_t* gcap_sim_shadow_insert(uintptr_t begin, uintptr_t end, gcap_sim_memory_t* memory);
 // Forgets the range.
-void sim_shadow_clear(uintptr_t begin, uintptr_t end);
+void gcap_sim_shadow_clear(uintptr_t begin, uintptr_t end);
 // Joins neighbours in and around the range that have the same history.
-void sim_shadow_join(uintptr_t begin, uintptr_t end);
+void gcap_sim_shadow_join(uintptr_t begin, uintptr_t end);
 // Forgets all accesses, as if every byte had been written before anything began.
-void sim_shadow_forget_accesses(void);
+void gcap_sim_shadow_forget_accesses(void);
 // Once in a while, forgets accesses that come before all that the host may yet submit.
-void sim_shadow_tidy(const sim_clock_t* host);
+void gcap_sim_shadow_tidy(const gcap_sim_clock_t* host);
 
 // What the earlier access was: "read", "write", "allocation" or "free".
-const char* sim_segment_verb(const sim_segment_t* segment, const sim_epoch_t* earlier);
+const char* gcap_sim_segment_verb(const gcap_sim_segment_t* segment, const gcap_sim_epoch_t* earlier);
 // Adds a read; those that come before it are dropped, since who comes after it comes after them.
-void sim_segment_add_read(sim_segment_t* segment, sim_epoch_t read, const sim_clock_t* clock);
+void gcap_sim_segment_add_read(gcap_sim_segment_t* segment, gcap_sim_epoch_t read, const gcap_sim_clock_t* clock);
 // Sets the last write, and forgets the reads.
-void sim_segment_set_write(sim_segment_t* segment, sim_epoch_t write);
+void gcap_sim_segment_set_write(gcap_sim_segment_t* segment, gcap_sim_epoch_t write);
 // A read that the clock does not come after; NULL when there is none.
-const sim_epoch_t* sim_segment_unordered_read(const sim_segment_t* segment, const sim_clock_t* clock);
+const gcap_sim_epoch_t* gcap_sim_segment_unordered_read(const gcap_sim_segment_t* segment,
+                                                        const gcap_sim_clock_t* clock);
 
 #endif  // GCAP_SIM_CHECK_SHADOW_H_

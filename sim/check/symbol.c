@@ -43,7 +43,7 @@ static struct {
 } symbols;
 
 static char* copy_of(const char* text) {
-  char* copy = sim_calloc(strlen(text) + 1, 1);
+  char* copy = gcap_sim_calloc(strlen(text) + 1, 1);
   return strcpy(copy, text);
 }
 
@@ -86,7 +86,7 @@ static void grow(void) {
   symbol_t** old = symbols.slots;
   size_t capacity = symbols.capacity;
   symbols.capacity = capacity ? 2 * capacity : 256;
-  symbols.slots = sim_calloc(symbols.capacity, sizeof(symbol_t*));
+  symbols.slots = gcap_sim_calloc(symbols.capacity, sizeof(symbol_t*));
   for (size_t i = 0; i < capacity; ++i) {
     if (old[i]) *place_of(old[i]->address) = old[i];
   }
@@ -99,7 +99,7 @@ static symbol_t* symbol_of(void* address, bool* is_new) {
   symbol_t** place = place_of(address);
   *is_new = !*place;
   if (*place) return *place;
-  symbol_t* symbol = sim_calloc(1, sizeof(*symbol));
+  symbol_t* symbol = gcap_sim_calloc(1, sizeof(*symbol));
   // The call is before the address it returns to, and may be the last instruction of its line.
   module_t module = {.address = (uintptr_t)address - 1};
   dl_iterate_phdr(match_module, &module);
@@ -137,7 +137,7 @@ static int start(char* const* arguments, pid_t* pid) {
 static void add_frame(symbol_t* symbol, const char* function, const char* place) {
   frame_t** last = &symbol->frames;
   while (*last) last = &(*last)->next;
-  *last = sim_calloc(1, sizeof(**last));
+  *last = gcap_sim_calloc(1, sizeof(**last));
   (*last)->function = copy_of(function);
   // Where a build runs in a sandbox, the compiler saw the sources below this.
   static const char sandbox[] = "/proc/self/cwd/";
@@ -175,8 +175,8 @@ static bool same_module(const symbol_t* a, const symbol_t* b) {
 }
 
 static void ask(symbol_t** asked, size_t count) {
-  char* arguments[SIM_MAX_FRAMES + 5];
-  char offsets[SIM_MAX_FRAMES][24];
+  char* arguments[GCAP_SIM_MAX_FRAMES + 5];
+  char offsets[GCAP_SIM_MAX_FRAMES][24];
   size_t n = 0;
   arguments[n++] = (char*)symbolizer();
   if (!arguments[0] || !asked[0]->module) return;
@@ -199,8 +199,8 @@ static void ask(symbol_t** asked, size_t count) {
   while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) continue;
 }
 
-static void resolve(const sim_stack_t* stack) {
-  symbol_t* fresh[SIM_MAX_FRAMES];
+static void resolve(const gcap_sim_stack_t* stack) {
+  symbol_t* fresh[GCAP_SIM_MAX_FRAMES];
   size_t count = 0;
   for (size_t i = 0; i < stack->count; ++i) {
     bool is_new;
@@ -208,7 +208,7 @@ static void resolve(const sim_stack_t* stack) {
     if (is_new) fresh[count++] = symbol;
   }
   while (count > 0) {
-    symbol_t* asked[SIM_MAX_FRAMES];
+    symbol_t* asked[GCAP_SIM_MAX_FRAMES];
     size_t num_asked = 0;
     size_t left = 0;
     const symbol_t* first = fresh[0];
@@ -239,7 +239,7 @@ static bool has_function(const symbol_t* symbol, const char* name) {
 }
 
 // A library enters the simulator from below the function that was called: what is above that is its own affair.
-static size_t first_of_caller(const sim_origin_t* origin) {
+static size_t first_of_caller(const gcap_sim_origin_t* origin) {
   for (size_t i = 0; origin->call[0] && i < origin->stack->count; ++i) {
     if (has_function(known_symbol(origin->stack->frames[i]), origin->call)) return i + 1;
   }
@@ -268,8 +268,8 @@ static bool is_test_runner(const symbol_t* symbol) {
   return strncmp(name, "testing::internal::", 19) == 0 || strcmp(name, "testing::Test::Run()") == 0;
 }
 
-void sim_symbol_print(FILE* out, const char* indent, const sim_origin_t* origin) {
-  const sim_stack_t* stack = origin->stack;
+void gcap_sim_symbol_print(FILE* out, const char* indent, const gcap_sim_origin_t* origin) {
+  const gcap_sim_stack_t* stack = origin->stack;
   if (!stack) return;
   resolve(stack);
   for (size_t i = first_of_caller(origin); i < stack->count; ++i) {
@@ -280,7 +280,7 @@ void sim_symbol_print(FILE* out, const char* indent, const sim_origin_t* origin)
   }
 }
 
-bool sim_symbol_has(const sim_stack_t* stack, const char* name) {
+bool gcap_sim_symbol_has(const gcap_sim_stack_t* stack, const char* name) {
   if (!stack) return false;
   resolve(stack);
   for (size_t i = 0; i < stack->count; ++i) {

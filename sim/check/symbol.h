@@ -10,8 +10,8 @@
 #include "origin.h"
 
 // Prints the frames, each on a line of its own after `indent`. Those of the simulator above the call are left out.
-void sim_symbol_print(FILE* out, const char* indent, const sim_origin_t* origin);
+void gcap_sim_symbol_print(FILE* out, const char* indent, const gcap_sim_origin_t* origin);
 // Is a function of the stack called exactly `name`?
-bool sim_symbol_has(const sim_stack_t* stack, const char* name);
+bool gcap_sim_symbol_has(const gcap_sim_stack_t* stack, const char* name);
 
 #endif  // GCAP_SIM_CHECK_SYMBOL_H_

@@ -9,9 +9,9 @@
 
 #include "sim/cublaslt/internal.h"
 
-const sim_object_kind_t sim_lt_layout_kind = {0x6c742d6c61796f75u, "cublasLt matrix layout"};
-const sim_object_kind_t sim_lt_desc_kind = {0x6c742d6d6d646573u, "cublasLt matmul descriptor"};
-const sim_object_kind_t sim_lt_preference_kind = {0x6c742d7072656665u, "cublasLt matmul preference"};
+const gcap_sim_object_kind_t gcap_sim_lt_layout_kind = {0x6c742d6c61796f75u, "cublasLt matrix layout"};
+const gcap_sim_object_kind_t gcap_sim_lt_desc_kind = {0x6c742d6d6d646573u, "cublasLt matmul descriptor"};
+const gcap_sim_object_kind_t gcap_sim_lt_preference_kind = {0x6c742d7072656665u, "cublasLt matmul preference"};
 
 typedef struct attribute {
   int id;
@@ -23,50 +23,50 @@ typedef struct attribute {
   { id, offsetof(type, member), sizeof(((type*)0)->member) }
 
 static const attribute_t layout_attributes[] = {
-    ATTRIBUTE(CUBLASLT_MATRIX_LAYOUT_TYPE, sim_lt_layout_t, type),
-    ATTRIBUTE(CUBLASLT_MATRIX_LAYOUT_ORDER, sim_lt_layout_t, order),
-    ATTRIBUTE(CUBLASLT_MATRIX_LAYOUT_ROWS, sim_lt_layout_t, rows),
-    ATTRIBUTE(CUBLASLT_MATRIX_LAYOUT_COLS, sim_lt_layout_t, cols),
-    ATTRIBUTE(CUBLASLT_MATRIX_LAYOUT_LD, sim_lt_layout_t, ld),
-    ATTRIBUTE(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, sim_lt_layout_t, batch_count),
-    ATTRIBUTE(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, sim_lt_layout_t, batch_stride),
-    ATTRIBUTE(CUBLASLT_MATRIX_LAYOUT_PLANE_OFFSET, sim_lt_layout_t, plane_offset),
-    ATTRIBUTE(CUBLASLT_MATRIX_LAYOUT_BATCH_MODE, sim_lt_layout_t, batch_mode),
+    ATTRIBUTE(CUBLASLT_MATRIX_LAYOUT_TYPE, gcap_sim_lt_layout_t, type),
+    ATTRIBUTE(CUBLASLT_MATRIX_LAYOUT_ORDER, gcap_sim_lt_layout_t, order),
+    ATTRIBUTE(CUBLASLT_MATRIX_LAYOUT_ROWS, gcap_sim_lt_layout_t, rows),
+    ATTRIBUTE(CUBLASLT_MATRIX_LAYOUT_COLS, gcap_sim_lt_layout_t, cols),
+    ATTRIBUTE(CUBLASLT_MATRIX_LAYOUT_LD, gcap_sim_lt_layout_t, ld),
+    ATTRIBUTE(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, gcap_sim_lt_layout_t, batch_count),
+    ATTRIBUTE(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, gcap_sim_lt_layout_t, batch_stride),
+    ATTRIBUTE(CUBLASLT_MATRIX_LAYOUT_PLANE_OFFSET, gcap_sim_lt_layout_t, plane_offset),
+    ATTRIBUTE(CUBLASLT_MATRIX_LAYOUT_BATCH_MODE, gcap_sim_lt_layout_t, batch_mode),
 };
 
 static const attribute_t desc_attributes[] = {
-    ATTRIBUTE(CUBLASLT_MATMUL_DESC_COMPUTE_TYPE, sim_lt_desc_t, compute_type),
-    ATTRIBUTE(CUBLASLT_MATMUL_DESC_SCALE_TYPE, sim_lt_desc_t, scale_type),
-    ATTRIBUTE(CUBLASLT_MATMUL_DESC_POINTER_MODE, sim_lt_desc_t, pointer_mode),
-    ATTRIBUTE(CUBLASLT_MATMUL_DESC_TRANSA, sim_lt_desc_t, trans_a),
-    ATTRIBUTE(CUBLASLT_MATMUL_DESC_TRANSB, sim_lt_desc_t, trans_b),
-    ATTRIBUTE(CUBLASLT_MATMUL_DESC_TRANSC, sim_lt_desc_t, trans_c),
-    ATTRIBUTE(CUBLASLT_MATMUL_DESC_EPILOGUE, sim_lt_desc_t, epilogue),
-    ATTRIBUTE(CUBLASLT_MATMUL_DESC_BIAS_POINTER, sim_lt_desc_t, bias),
-    ATTRIBUTE(CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE, sim_lt_desc_t, bias_batch_stride),
-    ATTRIBUTE(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, sim_lt_desc_t, bias_type),
-    ATTRIBUTE(CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, sim_lt_desc_t, sm_count_target),
-    ATTRIBUTE(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, sim_lt_desc_t, aux),
-    ATTRIBUTE(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, sim_lt_desc_t, aux_ld),
-    ATTRIBUTE(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE, sim_lt_desc_t, aux_batch_stride),
-    ATTRIBUTE(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, sim_lt_desc_t, aux_type),
+    ATTRIBUTE(CUBLASLT_MATMUL_DESC_COMPUTE_TYPE, gcap_sim_lt_desc_t, compute_type),
+    ATTRIBUTE(CUBLASLT_MATMUL_DESC_SCALE_TYPE, gcap_sim_lt_desc_t, scale_type),
+    ATTRIBUTE(CUBLASLT_MATMUL_DESC_POINTER_MODE, gcap_sim_lt_desc_t, pointer_mode),
+    ATTRIBUTE(CUBLASLT_MATMUL_DESC_TRANSA, gcap_sim_lt_desc_t, trans_a),
+    ATTRIBUTE(CUBLASLT_MATMUL_DESC_TRANSB, gcap_sim_lt_desc_t, trans_b),
+    ATTRIBUTE(CUBLASLT_MATMUL_DESC_TRANSC, gcap_sim_lt_desc_t, trans_c),
+    ATTRIBUTE(CUBLASLT_MATMUL_DESC_EPILOGUE, gcap_sim_lt_desc_t, epilogue),
+    ATTRIBUTE(CUBLASLT_MATMUL_DESC_BIAS_POINTER, gcap_sim_lt_desc_t, bias),
+    ATTRIBUTE(CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE, gcap_sim_lt_desc_t, bias_batch_stride),
+    ATTRIBUTE(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, gcap_sim_lt_desc_t, bias_type),
+    ATTRIBUTE(CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, gcap_sim_lt_desc_t, sm_count_target),
+    ATTRIBUTE(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, gcap_sim_lt_desc_t, aux),
+    ATTRIBUTE(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, gcap_sim_lt_desc_t, aux_ld),
+    ATTRIBUTE(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE, gcap_sim_lt_desc_t, aux_batch_stride),
+    ATTRIBUTE(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, gcap_sim_lt_desc_t, aux_type),
 };
 
 static const attribute_t preference_attributes[] = {
-    ATTRIBUTE(CUBLASLT_MATMUL_PREF_SEARCH_MODE, sim_lt_preference_t, search_mode),
-    ATTRIBUTE(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, sim_lt_preference_t, max_workspace_bytes),
-    ATTRIBUTE(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, sim_lt_preference_t, reduction_mask),
-    ATTRIBUTE(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, sim_lt_preference_t, min_alignment[0]),
-    ATTRIBUTE(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, sim_lt_preference_t, min_alignment[1]),
-    ATTRIBUTE(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, sim_lt_preference_t, min_alignment[2]),
-    ATTRIBUTE(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, sim_lt_preference_t, min_alignment[3]),
-    ATTRIBUTE(CUBLASLT_MATMUL_PREF_MAX_WAVES_COUNT, sim_lt_preference_t, max_waves),
-    ATTRIBUTE(CUBLASLT_MATMUL_PREF_IMPL_MASK, sim_lt_preference_t, impl_mask),
+    ATTRIBUTE(CUBLASLT_MATMUL_PREF_SEARCH_MODE, gcap_sim_lt_preference_t, search_mode),
+    ATTRIBUTE(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, gcap_sim_lt_preference_t, max_workspace_bytes),
+    ATTRIBUTE(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, gcap_sim_lt_preference_t, reduction_mask),
+    ATTRIBUTE(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, gcap_sim_lt_preference_t, min_alignment[0]),
+    ATTRIBUTE(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, gcap_sim_lt_preference_t, min_alignment[1]),
+    ATTRIBUTE(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, gcap_sim_lt_preference_t, min_alignment[2]),
+    ATTRIBUTE(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, gcap_sim_lt_preference_t, min_alignment[3]),
+    ATTRIBUTE(CUBLASLT_MATMUL_PREF_MAX_WAVES_COUNT, gcap_sim_lt_preference_t, max_waves),
+    ATTRIBUTE(CUBLASLT_MATMUL_PREF_IMPL_MASK, gcap_sim_lt_preference_t, impl_mask),
 };
 
 // A kind of descriptor: its objects, its size in the public header and its attributes.
 typedef struct descriptor_class {
-  const sim_object_kind_t* kind;
+  const gcap_sim_object_kind_t* kind;
   size_t bytes;
   const attribute_t* attributes;
   size_t num_attributes;
@@ -76,41 +76,41 @@ typedef struct descriptor_class {
   { kind, sizeof(type), attributes, sizeof(attributes) / sizeof(attributes[0]) }
 
 static const descriptor_class_t layout_class =
-    CLASS(&sim_lt_layout_kind, cublasLtMatrixLayoutOpaque_t, layout_attributes);
-static const descriptor_class_t desc_class = CLASS(&sim_lt_desc_kind, cublasLtMatmulDescOpaque_t, desc_attributes);
+    CLASS(&gcap_sim_lt_layout_kind, cublasLtMatrixLayoutOpaque_t, layout_attributes);
+static const descriptor_class_t desc_class = CLASS(&gcap_sim_lt_desc_kind, cublasLtMatmulDescOpaque_t, desc_attributes);
 static const descriptor_class_t preference_class =
-    CLASS(&sim_lt_preference_kind, cublasLtMatmulPreferenceOpaque_t, preference_attributes);
+    CLASS(&gcap_sim_lt_preference_kind, cublasLtMatmulPreferenceOpaque_t, preference_attributes);
 
 // Every descriptor call starts so: counted, faults given, NULL refused, the rest known to be alive.
 static cublasStatus_t enter(const char* function, const descriptor_class_t* class, const void* descriptor) {
-  cublasStatus_t status = sim_lt_enter(function);
+  cublasStatus_t status = gcap_sim_lt_enter(function);
   if (status == CUBLAS_STATUS_SUCCESS && descriptor == NULL) {
     status = CUBLAS_STATUS_INVALID_VALUE;
   }
   if (status == CUBLAS_STATUS_SUCCESS) {
-    sim_object_check(class->kind, descriptor, function);
+    gcap_sim_object_check(class->kind, descriptor, function);
   }
   return status;
 }
 
 static cublasStatus_t create(const char* function, const descriptor_class_t* class, void** out) {
-  cublasStatus_t status = sim_lt_enter(function);
+  cublasStatus_t status = gcap_sim_lt_enter(function);
   if (status != CUBLAS_STATUS_SUCCESS) {
     return status;
   }
   if (out == NULL) {
     return CUBLAS_STATUS_INVALID_VALUE;
   }
-  *out = sim_object_create(class->kind, class->bytes);
+  *out = gcap_sim_object_create(class->kind, class->bytes);
   return *out != NULL ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_ALLOC_FAILED;
 }
 
 // NULL is fine, as measured.
 static cublasStatus_t destroy(const char* function, const descriptor_class_t* class, void* descriptor) {
-  cublasStatus_t status = sim_lt_enter(function);
+  cublasStatus_t status = gcap_sim_lt_enter(function);
   if (status == CUBLAS_STATUS_SUCCESS && descriptor != NULL) {
-    sim_object_check(class->kind, descriptor, function);
-    sim_object_destroy(class->kind, descriptor);
+    gcap_sim_object_check(class->kind, descriptor, function);
+    gcap_sim_object_destroy(class->kind, descriptor);
   }
   return status;
 }
@@ -127,8 +127,8 @@ static const attribute_t* find_attribute(const char* function, const descriptor_
       return &class->attributes[i];
     }
   }
-  if (class->kind == &sim_lt_desc_kind && is_known_desc_attribute(id)) {
-    sim_stop(function, "attribute %d of a %s is not modelled", id, class->kind->name);
+  if (class->kind == &gcap_sim_lt_desc_kind && is_known_desc_attribute(id)) {
+    gcap_sim_stop(function, "attribute %d of a %s is not modelled", id, class->kind->name);
   }
   return NULL;
 }
@@ -174,7 +174,7 @@ cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* matLayout, cud
   if (status != CUBLAS_STATUS_SUCCESS) {
     return status;
   }
-  sim_lt_layout_t* layout = object;
+  gcap_sim_lt_layout_t* layout = object;
   layout->type = (uint32_t)type;
   layout->rows = rows;
   layout->cols = cols;
@@ -205,7 +205,7 @@ cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* matmulDesc, cublas
   if (status != CUBLAS_STATUS_SUCCESS) {
     return status;
   }
-  sim_lt_desc_t* desc = object;
+  gcap_sim_lt_desc_t* desc = object;
   desc->compute_type = (int32_t)computeType;
   desc->scale_type = (int32_t)scaleType;
   desc->epilogue = CUBLASLT_EPILOGUE_DEFAULT;
@@ -235,7 +235,7 @@ cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* pref) 
   if (status != CUBLAS_STATUS_SUCCESS) {
     return status;
   }
-  sim_lt_preference_t* preference = object;
+  gcap_sim_lt_preference_t* preference = object;
   preference->impl_mask = UINT64_MAX;
   preference->reduction_mask = CUBLASLT_REDUCTION_SCHEME_MASK;
   for (size_t i = 0; i < 4; ++i) {

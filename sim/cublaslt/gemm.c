@@ -15,29 +15,29 @@
 static float* allocate_floats(int64_t count) {
   float* floats = malloc(count > 0 ? (size_t)count * sizeof *floats : 1);
   if (floats == NULL) {
-    sim_stop("cublasLtMatmul", "the host has no memory for %lld floats", (long long)count);
+    gcap_sim_stop("cublasLtMatmul", "the host has no memory for %lld floats", (long long)count);
   }
   return floats;
 }
 
-static float load(const sim_lt_matrix_t* matrix, int64_t batch, int64_t row, int64_t col) {
+static float load(const gcap_sim_lt_matrix_t* matrix, int64_t batch, int64_t row, int64_t col) {
   const int64_t index = batch * matrix->batch_stride + row * matrix->row_stride + col * matrix->col_stride;
-  return sim_element_load(matrix->data, matrix->type, (ptrdiff_t)index);
+  return gcap_sim_element_load(matrix->data, matrix->type, (ptrdiff_t)index);
 }
 
-static float load_input(const sim_lt_problem_t* problem, const sim_lt_matrix_t* matrix, int64_t batch, int64_t row,
-                        int64_t col) {
+static float load_input(const gcap_sim_lt_problem_t* problem, const gcap_sim_lt_matrix_t* matrix, int64_t batch,
+                        int64_t row, int64_t col) {
   const float value = load(matrix, batch, row, col);
   switch (problem->input) {
-    case SIM_LT_INPUT_TF32: return sim_element_round_to_tf32(value);
-    case SIM_LT_INPUT_16F: return sim_element_round_to_16(CUDA_R_16F, value);
-    case SIM_LT_INPUT_16BF: return sim_element_round_to_16(CUDA_R_16BF, value);
+    case GCAP_SIM_LT_INPUT_TF32: return gcap_sim_element_round_to_tf32(value);
+    case GCAP_SIM_LT_INPUT_16F: return gcap_sim_element_round_to_16(CUDA_R_16F, value);
+    case GCAP_SIM_LT_INPUT_16BF: return gcap_sim_element_round_to_16(CUDA_R_16BF, value);
     default: return value;
   }
 }
 
 // packed[l * m + i] = A[i, first + l]
-static void pack_a(const sim_lt_problem_t* problem, int64_t batch, int64_t first, int64_t depth, float* packed) {
+static void pack_a(const gcap_sim_lt_problem_t* problem, int64_t batch, int64_t first, int64_t depth, float* packed) {
   for (int64_t l = 0; l < depth; ++l) {
     for (int64_t i = 0; i < problem->m; ++i) {
       packed[l * problem->m + i] = load_input(problem, &problem->a, batch, i, first + l);
@@ -46,7 +46,7 @@ static void pack_a(const sim_lt_problem_t* problem, int64_t batch, int64_t first
 }
 
 // sums[i] = sum over l of packed[l, i] * B[first + l, column]
-static void multiply_column(const sim_lt_problem_t* problem, const float* packed, int64_t batch, int64_t first,
+static void multiply_column(const gcap_sim_lt_problem_t* problem, const float* packed, int64_t batch, int64_t first,
                             int64_t depth, int64_t column, float* sums) {
   const int64_t m = problem->m;
   for (int64_t i = 0; i < m; ++i) {
@@ -68,46 +68,47 @@ static float gelu(float value) {
 }
 
 // Element i of a column: activated, after its auxiliary output was written to `aux`, the column's start.
-static float activate(const sim_lt_problem_t* problem, int64_t i, float value, unsigned char* aux) {
+static float activate(const gcap_sim_lt_problem_t* problem, int64_t i, float value, unsigned char* aux) {
   switch (problem->activation) {
-    case SIM_LT_RELU:
+    case GCAP_SIM_LT_RELU:
       if (aux != NULL && value >= 0.0f) {
         aux[i / 8] = (unsigned char)(aux[i / 8] | 1u << i % 8);
       }
       return value < 0.0f ? 0.0f : value;
-    case SIM_LT_GELU:
+    case GCAP_SIM_LT_GELU:
       if (aux != NULL) {
-        sim_element_store(aux, problem->d.type, (ptrdiff_t)i, value);
+        gcap_sim_element_store(aux, problem->d.type, (ptrdiff_t)i, value);
       }
       return gelu(value);
     default: return value;
   }
 }
 
-size_t sim_lt_aux_column_bytes(const sim_lt_problem_t* problem) {
-  if (problem->activation == SIM_LT_RELU) {
+size_t gcap_sim_lt_aux_column_bytes(const gcap_sim_lt_problem_t* problem) {
+  if (problem->activation == GCAP_SIM_LT_RELU) {
     return (size_t)((problem->m + 7) / 8);
   }
-  return (size_t)problem->m * sim_element_bytes(problem->d.type);
+  return (size_t)problem->m * gcap_sim_element_bytes(problem->d.type);
 }
 
 // Where the auxiliary output of a column starts, cleared: NULL when there is none.
-static unsigned char* begin_aux_column(const sim_lt_problem_t* problem, int64_t batch, int64_t column) {
-  const sim_lt_aux_t* aux = &problem->aux;
+static unsigned char* begin_aux_column(const gcap_sim_lt_problem_t* problem, int64_t batch, int64_t column) {
+  const gcap_sim_lt_aux_t* aux = &problem->aux;
   if (aux->data == NULL) {
     return NULL;
   }
   const int64_t element = batch * aux->batch_stride + column * aux->ld;
-  const int64_t offset =
-      problem->activation == SIM_LT_RELU ? element / 8 : element * (int64_t)sim_element_bytes(problem->d.type);
-  return memset((char*)aux->data + offset, 0, sim_lt_aux_column_bytes(problem));
+  const int64_t offset = problem->activation == GCAP_SIM_LT_RELU
+                             ? element / 8
+                             : element * (int64_t)gcap_sim_element_bytes(problem->d.type);
+  return memset((char*)aux->data + offset, 0, gcap_sim_lt_aux_column_bytes(problem));
 }
 
 // One column of D from its sums: scale, add C and the bias, activate, round to D's type. D may be C.
-static void finish_column(const sim_lt_problem_t* problem, int64_t batch, int64_t column, const float* sums) {
+static void finish_column(const gcap_sim_lt_problem_t* problem, int64_t batch, int64_t column, const float* sums) {
   const float alpha = problem->alpha != NULL ? *problem->alpha : problem->alpha_value;
   const float beta = problem->alpha != NULL ? *problem->beta : problem->beta_value;
-  const sim_lt_matrix_t* d = &problem->d;
+  const gcap_sim_lt_matrix_t* d = &problem->d;
   unsigned char* aux = begin_aux_column(problem, batch, column);
   for (int64_t i = 0; i < problem->m; ++i) {
     float value = alpha * sums[i];
@@ -115,15 +116,15 @@ static void finish_column(const sim_lt_problem_t* problem, int64_t batch, int64_
       value += beta * load(&problem->c, batch, i, column);
     }
     if (problem->bias != NULL) {
-      value += sim_element_load(problem->bias, d->type, (ptrdiff_t)(batch * problem->bias_batch_stride + i));
+      value += gcap_sim_element_load(problem->bias, d->type, (ptrdiff_t)(batch * problem->bias_batch_stride + i));
     }
     const int64_t index = batch * d->batch_stride + i * d->row_stride + column * d->col_stride;
-    sim_element_store(d->data, d->type, (ptrdiff_t)index, activate(problem, i, value, aux));
+    gcap_sim_element_store(d->data, d->type, (ptrdiff_t)index, activate(problem, i, value, aux));
   }
 }
 
-void sim_lt_run_whole(void* payload) {
-  const sim_lt_problem_t* problem = payload;
+void gcap_sim_lt_run_whole(void* payload) {
+  const gcap_sim_lt_problem_t* problem = payload;
   float* packed = allocate_floats(problem->m * problem->k);
   float* sums = allocate_floats(problem->m);
   for (int64_t batch = 0; batch < problem->batch_count; ++batch) {
@@ -138,12 +139,12 @@ void sim_lt_run_whole(void* payload) {
 }
 
 // The partial sums of one slice and batch entry: n columns of m floats.
-static float* slice_of(const sim_lt_problem_t* problem, int64_t slice, int64_t batch) {
+static float* slice_of(const gcap_sim_lt_problem_t* problem, int64_t slice, int64_t batch) {
   return problem->partials + (slice * problem->batch_count + batch) * problem->m * problem->n;
 }
 
-void sim_lt_run_partials(void* payload) {
-  const sim_lt_problem_t* problem = payload;
+void gcap_sim_lt_run_partials(void* payload) {
+  const gcap_sim_lt_problem_t* problem = payload;
   float* packed = allocate_floats(problem->m * problem->k);
   for (int64_t slice = 0; slice < problem->slices; ++slice) {
     const int64_t first = problem->k * slice / problem->slices;
@@ -159,8 +160,8 @@ void sim_lt_run_partials(void* payload) {
   free(packed);
 }
 
-void sim_lt_run_reduction(void* payload) {
-  const sim_lt_problem_t* problem = payload;
+void gcap_sim_lt_run_reduction(void* payload) {
+  const gcap_sim_lt_problem_t* problem = payload;
   float* sums = allocate_floats(problem->m);
   for (int64_t batch = 0; batch < problem->batch_count; ++batch) {
     for (int64_t column = 0; column < problem->n; ++column) {

@@ -8,9 +8,9 @@ struct cublasLtContext {
   uint64_t magic;
 };
 
-const sim_object_kind_t sim_lt_handle_kind = {0x6c742d68616e646cu, "cublasLt handle"};
+const gcap_sim_object_kind_t gcap_sim_lt_handle_kind = {0x6c742d68616e646cu, "cublasLt handle"};
 
-cublasStatus_t sim_lt_status(cudaError_t error) {
+cublasStatus_t gcap_sim_lt_status(cudaError_t error) {
   switch (error) {
     case cudaSuccess: return CUBLAS_STATUS_SUCCESS;
     case cudaErrorInvalidValue: return CUBLAS_STATUS_INVALID_VALUE;
@@ -20,32 +20,34 @@ cublasStatus_t sim_lt_status(cudaError_t error) {
   }
 }
 
-cublasStatus_t sim_lt_enter(const char* function) { return sim_lt_status(sim_library_call(function, SIM_CALL_FREE)); }
+cublasStatus_t gcap_sim_lt_enter(const char* function) {
+  return gcap_sim_lt_status(gcap_sim_library_call(function, GCAP_SIM_CALL_FREE));
+}
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* lightHandle) {
-  cublasStatus_t status = sim_lt_enter(__func__);
+  cublasStatus_t status = gcap_sim_lt_enter(__func__);
   if (status != CUBLAS_STATUS_SUCCESS) {
     return status;
   }
   if (lightHandle == NULL) {
     return CUBLAS_STATUS_INVALID_VALUE;
   }
-  *lightHandle = sim_object_create(&sim_lt_handle_kind, sizeof(struct cublasLtContext));
+  *lightHandle = gcap_sim_object_create(&gcap_sim_lt_handle_kind, sizeof(struct cublasLtContext));
   return *lightHandle != NULL ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_ALLOC_FAILED;
 }
 
 // Measured: answers success and invalidates every capture, of whatever thread and mode. NULL is an invalid value here.
 cublasStatus_t cublasLtDestroy(cublasLtHandle_t lightHandle) {
-  cublasStatus_t status = sim_lt_enter(__func__);
+  cublasStatus_t status = gcap_sim_lt_enter(__func__);
   if (status != CUBLAS_STATUS_SUCCESS) {
     return status;
   }
   if (lightHandle == NULL) {
     return CUBLAS_STATUS_INVALID_VALUE;
   }
-  sim_object_check(&sim_lt_handle_kind, lightHandle, __func__);
-  sim_invalidate_captures(__func__);
-  sim_object_destroy(&sim_lt_handle_kind, lightHandle);
+  gcap_sim_object_check(&gcap_sim_lt_handle_kind, lightHandle, __func__);
+  gcap_sim_invalidate_captures(__func__);
+  gcap_sim_object_destroy(&gcap_sim_lt_handle_kind, lightHandle);
   return CUBLAS_STATUS_SUCCESS;
 }
 

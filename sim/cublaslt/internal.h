@@ -11,7 +11,7 @@
 #include "sim/library/object.h"
 
 // The contents of the public opaque structs. The first word is the object's magic.
-typedef struct sim_lt_layout {
+typedef struct gcap_sim_lt_layout {
   uint64_t magic;
   uint32_t type;
   int32_t order;
@@ -22,9 +22,9 @@ typedef struct sim_lt_layout {
   uint32_t batch_mode;
   int64_t batch_stride;
   int64_t plane_offset;
-} sim_lt_layout_t;
+} gcap_sim_lt_layout_t;
 
-typedef struct sim_lt_desc {
+typedef struct gcap_sim_lt_desc {
   uint64_t magic;
   int32_t compute_type;
   int32_t scale_type;
@@ -41,9 +41,9 @@ typedef struct sim_lt_desc {
   void* aux;
   int64_t aux_ld;
   int64_t aux_batch_stride;
-} sim_lt_desc_t;
+} gcap_sim_lt_desc_t;
 
-typedef struct sim_lt_preference {
+typedef struct gcap_sim_lt_preference {
   uint64_t magic;
   uint64_t max_workspace_bytes;
   uint64_t impl_mask;
@@ -51,85 +51,95 @@ typedef struct sim_lt_preference {
   uint32_t reduction_mask;
   uint32_t min_alignment[4];  // of A, B, C, D
   float max_waves;
-} sim_lt_preference_t;
+} gcap_sim_lt_preference_t;
 
-_Static_assert(sizeof(sim_lt_layout_t) <= sizeof(cublasLtMatrixLayoutOpaque_t), "a layout must fit the public struct");
-_Static_assert(sizeof(sim_lt_desc_t) <= sizeof(cublasLtMatmulDescOpaque_t), "a desc must fit the public struct");
-_Static_assert(sizeof(sim_lt_preference_t) <= sizeof(cublasLtMatmulPreferenceOpaque_t),
+_Static_assert(sizeof(gcap_sim_lt_layout_t) <= sizeof(cublasLtMatrixLayoutOpaque_t),
+               "a layout must fit the public struct");
+_Static_assert(sizeof(gcap_sim_lt_desc_t) <= sizeof(cublasLtMatmulDescOpaque_t), "a desc must fit the public struct");
+_Static_assert(sizeof(gcap_sim_lt_preference_t) <= sizeof(cublasLtMatmulPreferenceOpaque_t),
                "a preference must fit the public struct");
 
-extern const sim_object_kind_t sim_lt_handle_kind;
-extern const sim_object_kind_t sim_lt_layout_kind;
-extern const sim_object_kind_t sim_lt_desc_kind;
-extern const sim_object_kind_t sim_lt_preference_kind;
+extern const gcap_sim_object_kind_t gcap_sim_lt_handle_kind;
+extern const gcap_sim_object_kind_t gcap_sim_lt_layout_kind;
+extern const gcap_sim_object_kind_t gcap_sim_lt_desc_kind;
+extern const gcap_sim_object_kind_t gcap_sim_lt_preference_kind;
 
 // One matrix of a problem, with the layout's order and the operation's transpose turned into strides in elements.
-typedef struct sim_lt_matrix {
+typedef struct gcap_sim_lt_matrix {
   void* data;
   cudaDataType type;
   int64_t row_stride;
   int64_t col_stride;
   int64_t batch_stride;
-} sim_lt_matrix_t;
+} gcap_sim_lt_matrix_t;
 
 // What the elements of A and B are rounded to before they are multiplied.
-typedef enum sim_lt_input { SIM_LT_INPUT_EXACT, SIM_LT_INPUT_TF32, SIM_LT_INPUT_16F, SIM_LT_INPUT_16BF } sim_lt_input_t;
+typedef enum gcap_sim_lt_input {
+  GCAP_SIM_LT_INPUT_EXACT,
+  GCAP_SIM_LT_INPUT_TF32,
+  GCAP_SIM_LT_INPUT_16F,
+  GCAP_SIM_LT_INPUT_16BF
+} gcap_sim_lt_input_t;
 
-typedef enum sim_lt_activation { SIM_LT_NO_ACTIVATION, SIM_LT_RELU, SIM_LT_GELU } sim_lt_activation_t;
+typedef enum gcap_sim_lt_activation {
+  GCAP_SIM_LT_NO_ACTIVATION,
+  GCAP_SIM_LT_RELU,
+  GCAP_SIM_LT_GELU
+} gcap_sim_lt_activation_t;
 
 // The bit of an epilogue that asks for an auxiliary output.
-enum { SIM_LT_EPILOGUE_AUX = 128 };
+enum { GCAP_SIM_LT_EPILOGUE_AUX = 128 };
 
 // What an epilogue with AUX leaves for a backward pass, column by column: for a ReLU one bit an element, set where its
 // input is not negative; for a GELU its input, in D's type.
-typedef struct sim_lt_aux {
+typedef struct gcap_sim_lt_aux {
   void* data;  // NULL: none
   int64_t ld;  // elements: bits for a ReLU
   int64_t batch_stride;
-} sim_lt_aux_t;
+} gcap_sim_lt_aux_t;
 
 // D[m, n] = epilogue(alpha * A[m, k] * B[k, n] + beta * C[m, n]), `batch_count` times. Copied into the queued work.
-typedef struct sim_lt_problem {
+typedef struct gcap_sim_lt_problem {
   int64_t m;
   int64_t n;
   int64_t k;
   int64_t batch_count;
-  sim_lt_matrix_t a;
-  sim_lt_matrix_t b;
-  sim_lt_matrix_t c;  // data NULL: beta is known to be zero, C is not read
-  sim_lt_matrix_t d;
+  gcap_sim_lt_matrix_t a;
+  gcap_sim_lt_matrix_t b;
+  gcap_sim_lt_matrix_t c;  // data NULL: beta is known to be zero, C is not read
+  gcap_sim_lt_matrix_t d;
   const float* alpha;  // device memory, or NULL when alpha_value and beta_value hold the scalars
   const float* beta;
   float alpha_value;
   float beta_value;
   const void* bias;  // m elements of D's type, or NULL
   int64_t bias_batch_stride;
-  sim_lt_aux_t aux;
-  sim_lt_activation_t activation;
-  sim_lt_input_t input;
+  gcap_sim_lt_aux_t aux;
+  gcap_sim_lt_activation_t activation;
+  gcap_sim_lt_input_t input;
   // Split-K: the k range in `slices` parts, each summed into its own m x n floats of `partials`. 1: no split.
   int64_t slices;
   float* partials;
-} sim_lt_problem_t;
+} gcap_sim_lt_problem_t;
 
 // What a call computes, without its data pointers, from descriptors that may be wrong in every way (problem.c).
 // Stops the program at what crashes the real library, and at what a GPU can do and the simulator cannot.
-cublasStatus_t sim_lt_make_problem(const char* function, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
-                                   cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
-                                   sim_lt_problem_t* out);
+cublasStatus_t gcap_sim_lt_make_problem(const char* function, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
+                                        cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                        gcap_sim_lt_problem_t* out);
 
 // Bytes of one column of the problem's auxiliary output.
-size_t sim_lt_aux_column_bytes(const sim_lt_problem_t* problem);
+size_t gcap_sim_lt_aux_column_bytes(const gcap_sim_lt_problem_t* problem);
 
-// Work for sim_submit; the payload is a sim_lt_problem_t. Whole, or partial sums and then their reduction.
-void sim_lt_run_whole(void* payload);
-void sim_lt_run_partials(void* payload);
-void sim_lt_run_reduction(void* payload);
+// Work for gcap_sim_submit; the payload is a gcap_sim_lt_problem_t. Whole, or partial sums and then their reduction.
+void gcap_sim_lt_run_whole(void* payload);
+void gcap_sim_lt_run_partials(void* payload);
+void gcap_sim_lt_run_reduction(void* payload);
 
 // The cuBLAS status that the simulated runtime's answer turns into.
-cublasStatus_t sim_lt_status(cudaError_t error);
+cublasStatus_t gcap_sim_lt_status(cudaError_t error);
 
 // Enters a call that is legal in every capture: counts it and gives the injected fault, if any.
-cublasStatus_t sim_lt_enter(const char* function);
+cublasStatus_t gcap_sim_lt_enter(const char* function);
 
 #endif  // GCAP_SIM_CUBLASLT_INTERNAL_H_

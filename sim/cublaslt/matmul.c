@@ -29,12 +29,12 @@ enum {
   kWorkspaceAlignment = 256  // measured: 128 is refused, also where the algorithm needs no workspace
 };
 
-static uint64_t workspace_bytes(const sim_lt_problem_t* problem, int64_t slices) {
+static uint64_t workspace_bytes(const gcap_sim_lt_problem_t* problem, int64_t slices) {
   return slices < 2 ? 0 : (uint64_t)(slices * problem->batch_count * problem->m * problem->n) * sizeof(float);
 }
 
 // Whether the problem can be split into so many slices within so much workspace.
-static int allows_slices(const sim_lt_problem_t* problem, int64_t slices, uint64_t max_workspace_bytes) {
+static int allows_slices(const gcap_sim_lt_problem_t* problem, int64_t slices, uint64_t max_workspace_bytes) {
   if (slices == 1) {
     return 1;
   }
@@ -43,7 +43,7 @@ static int allows_slices(const sim_lt_problem_t* problem, int64_t slices, uint64
 }
 
 // The most slices, at most `first`, that the problem and the workspace allow; 1 for no split.
-static int64_t choose_slices(const sim_lt_problem_t* problem, int64_t first, uint64_t max_workspace_bytes) {
+static int64_t choose_slices(const gcap_sim_lt_problem_t* problem, int64_t first, uint64_t max_workspace_bytes) {
   int64_t slices = first;
   while (!allows_slices(problem, slices, max_workspace_bytes)) {
     slices /= 2;
@@ -51,7 +51,7 @@ static int64_t choose_slices(const sim_lt_problem_t* problem, int64_t first, uin
   return slices;
 }
 
-static cublasLtMatmulHeuristicResult_t make_result(const sim_lt_problem_t* problem, int64_t slices) {
+static cublasLtMatmulHeuristicResult_t make_result(const gcap_sim_lt_problem_t* problem, int64_t slices) {
   cublasLtMatmulHeuristicResult_t result;
   memset(&result, 0, sizeof result);
   const algorithm_t algorithm = {kAlgorithmMagic, slices};
@@ -65,15 +65,15 @@ static cublasLtMatmulHeuristicResult_t make_result(const sim_lt_problem_t* probl
 // NOTE: beside another thread's global capture a GPU may have to load something for a heuristic or a matmul, on
 // whatever stream, and then invalidates that capture, mostly without a word. When that is depends on what the process
 // did before, so that nobody can know; here it is so always.
-static void load_kernels(const char* function) { sim_invalidate_captures_of_others(function); }
+static void load_kernels(const char* function) { gcap_sim_invalidate_captures_of_others(function); }
 
 static cublasStatus_t enter_with_handle(const char* function, cublasLtHandle_t handle) {
-  cublasStatus_t status = sim_lt_enter(function);
+  cublasStatus_t status = gcap_sim_lt_enter(function);
   if (status == CUBLAS_STATUS_SUCCESS && handle == NULL) {
     status = CUBLAS_STATUS_NOT_INITIALIZED;
   }
   if (status == CUBLAS_STATUS_SUCCESS) {
-    sim_object_check(&sim_lt_handle_kind, handle, function);
+    gcap_sim_object_check(&gcap_sim_lt_handle_kind, handle, function);
   }
   return status;
 }
@@ -92,15 +92,15 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t lightHandle, cubl
     return CUBLAS_STATUS_INVALID_VALUE;
   }
   if (heuristicResultsArray == NULL || returnAlgoCount == NULL) {
-    sim_stop(__func__, "the place for results or for their number is NULL, which crashes the real library");
+    gcap_sim_stop(__func__, "the place for results or for their number is NULL, which crashes the real library");
   }
-  sim_object_check(&sim_lt_preference_kind, preference, __func__);
-  const sim_lt_preference_t* pref = (const sim_lt_preference_t*)preference;
+  gcap_sim_object_check(&gcap_sim_lt_preference_kind, preference, __func__);
+  const gcap_sim_lt_preference_t* pref = (const gcap_sim_lt_preference_t*)preference;
   if (pref->search_mode == CUBLASLT_SEARCH_LIMITED_BY_ALGO_ID) {
-    sim_stop(__func__, "search mode %u is not modelled", pref->search_mode);
+    gcap_sim_stop(__func__, "search mode %u is not modelled", pref->search_mode);
   }
-  sim_lt_problem_t problem;
-  status = sim_lt_make_problem(__func__, operationDesc, Adesc, Bdesc, Cdesc, Ddesc, &problem);
+  gcap_sim_lt_problem_t problem;
+  status = gcap_sim_lt_make_problem(__func__, operationDesc, Adesc, Bdesc, Cdesc, Ddesc, &problem);
   if (status != CUBLAS_STATUS_SUCCESS) {
     return status;
   }
@@ -135,10 +135,10 @@ cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t lightHandle, cublasLtMat
     return CUBLAS_STATUS_INVALID_VALUE;
   }
   if (result == NULL) {
-    sim_stop(__func__, "the place for the result is NULL, which crashes the real library");
+    gcap_sim_stop(__func__, "the place for the result is NULL, which crashes the real library");
   }
-  sim_lt_problem_t problem;
-  status = sim_lt_make_problem(__func__, operationDesc, Adesc, Bdesc, Cdesc, Ddesc, &problem);
+  gcap_sim_lt_problem_t problem;
+  status = gcap_sim_lt_make_problem(__func__, operationDesc, Adesc, Bdesc, Cdesc, Ddesc, &problem);
   if (status != CUBLAS_STATUS_SUCCESS) {
     return status;
   }
@@ -152,13 +152,13 @@ cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t lightHandle, cublasLtMat
 
 static int is_aligned(const void* pointer, size_t bytes) { return (uintptr_t)pointer % bytes == 0; }
 
-static int is_element_aligned(const sim_lt_matrix_t* matrix) {
-  return is_aligned(matrix->data, sim_element_bytes(matrix->type));
+static int is_element_aligned(const gcap_sim_lt_matrix_t* matrix) {
+  return is_aligned(matrix->data, gcap_sim_element_bytes(matrix->type));
 }
 
 // Puts the scalars and the data pointers into the problem. A host beta of zero means that C is not looked at.
-static cublasStatus_t bind_data(const sim_lt_desc_t* desc, const void* alpha, const void* a, const void* b,
-                                const void* beta, const void* c, void* d, sim_lt_problem_t* problem) {
+static cublasStatus_t bind_data(const gcap_sim_lt_desc_t* desc, const void* alpha, const void* a, const void* b,
+                                const void* beta, const void* c, void* d, gcap_sim_lt_problem_t* problem) {
   if (desc->pointer_mode == CUBLASLT_POINTER_MODE_HOST) {
     memcpy(&problem->alpha_value, alpha, sizeof problem->alpha_value);
     memcpy(&problem->beta_value, beta, sizeof problem->beta_value);
@@ -185,29 +185,29 @@ static cublasStatus_t bind_data(const sim_lt_desc_t* desc, const void* alpha, co
 
 // The pointers in the descriptor, which the heuristic does without. Measured: a bias that the epilogue does not use is
 // refused, not ignored.
-static cublasStatus_t check_epilogue_data(const sim_lt_desc_t* desc, const sim_lt_problem_t* problem) {
+static cublasStatus_t check_epilogue_data(const gcap_sim_lt_desc_t* desc, const gcap_sim_lt_problem_t* problem) {
   const int has_bias = (desc->epilogue & CUBLASLT_EPILOGUE_BIAS) != 0;
   if (has_bias != (desc->bias != NULL)) {
     return CUBLAS_STATUS_INVALID_VALUE;
   }
-  const int needs_aux = (desc->epilogue & SIM_LT_EPILOGUE_AUX) != 0;
+  const int needs_aux = (desc->epilogue & GCAP_SIM_LT_EPILOGUE_AUX) != 0;
   return needs_aux && problem->aux.data == NULL ? CUBLAS_STATUS_NOT_SUPPORTED : CUBLAS_STATUS_SUCCESS;
 }
 
 // Measured: an algorithm refuses pointers that its loads cannot take; without one the library launches, and the device
 // faults.
 static cublasStatus_t check_alignment(const char* function, const cublasLtMatmulAlgo_t* algo,
-                                      const sim_lt_problem_t* problem) {
+                                      const gcap_sim_lt_problem_t* problem) {
   const int aligned = is_element_aligned(&problem->a) && is_element_aligned(&problem->b) &&
                       is_element_aligned(&problem->c) && is_element_aligned(&problem->d);
   if (!aligned && algo == NULL) {
-    sim_stop(function, "a matrix is not aligned to its elements, which faults on a GPU (716)");
+    gcap_sim_stop(function, "a matrix is not aligned to its elements, which faults on a GPU (716)");
   }
   return aligned ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
 }
 
 static cublasStatus_t bind_algorithm(const cublasLtMatmulAlgo_t* algo, void* workspace, size_t bytes,
-                                     sim_lt_problem_t* problem) {
+                                     gcap_sim_lt_problem_t* problem) {
   if ((workspace == NULL && bytes != 0) || !is_aligned(workspace, kWorkspaceAlignment)) {
     return CUBLAS_STATUS_INVALID_VALUE;
   }
@@ -223,35 +223,36 @@ static cublasStatus_t bind_algorithm(const cublasLtMatmulAlgo_t* algo, void* wor
   return CUBLAS_STATUS_SUCCESS;
 }
 
-static void add_matrix(sim_access_list_t* list, const sim_lt_problem_t* problem, const sim_lt_matrix_t* matrix,
-                       int64_t rows, int64_t cols, sim_access_kind_t kind) {
+static void add_matrix(gcap_sim_access_list_t* list, const gcap_sim_lt_problem_t* problem,
+                       const gcap_sim_lt_matrix_t* matrix, int64_t rows, int64_t cols, gcap_sim_access_kind_t kind) {
   const int64_t dims[] = {rows, cols, problem->batch_count};
   const int64_t strides[] = {matrix->row_stride, matrix->col_stride, matrix->batch_stride};
-  sim_access_add_strided(list, matrix->data, sim_element_bytes(matrix->type), 3, dims, strides, kind);
+  gcap_sim_access_add_strided(list, matrix->data, gcap_sim_element_bytes(matrix->type), 3, dims, strides, kind);
 }
 
-static void add_inputs(sim_access_list_t* list, const sim_lt_problem_t* problem) {
-  add_matrix(list, problem, &problem->a, problem->m, problem->k, SIM_READ);
-  add_matrix(list, problem, &problem->b, problem->k, problem->n, SIM_READ);
+static void add_inputs(gcap_sim_access_list_t* list, const gcap_sim_lt_problem_t* problem) {
+  add_matrix(list, problem, &problem->a, problem->m, problem->k, GCAP_SIM_READ);
+  add_matrix(list, problem, &problem->b, problem->k, problem->n, GCAP_SIM_READ);
 }
 
-static void add_aux(sim_access_list_t* list, const sim_lt_problem_t* problem) {
-  const int is_mask = problem->activation == SIM_LT_RELU;
-  const int64_t unit = is_mask ? 1 : (int64_t)sim_element_bytes(problem->d.type);
+static void add_aux(gcap_sim_access_list_t* list, const gcap_sim_lt_problem_t* problem) {
+  const int is_mask = problem->activation == GCAP_SIM_LT_RELU;
+  const int64_t unit = is_mask ? 1 : (int64_t)gcap_sim_element_bytes(problem->d.type);
   const int64_t divisor = is_mask ? 8 : 1;
-  const int64_t dims[] = {(int64_t)sim_lt_aux_column_bytes(problem), problem->n, problem->batch_count};
+  const int64_t dims[] = {(int64_t)gcap_sim_lt_aux_column_bytes(problem), problem->n, problem->batch_count};
   const int64_t strides[] = {1, problem->aux.ld * unit / divisor, problem->aux.batch_stride * unit / divisor};
-  sim_access_add_strided(list, problem->aux.data, 1, 3, dims, strides, SIM_WRITE);
+  gcap_sim_access_add_strided(list, problem->aux.data, 1, 3, dims, strides, GCAP_SIM_WRITE);
 }
 
-static void add_outputs(sim_access_list_t* list, const sim_lt_problem_t* problem) {
+static void add_outputs(gcap_sim_access_list_t* list, const gcap_sim_lt_problem_t* problem) {
   const int64_t dims[] = {problem->m, problem->batch_count};
   const int64_t strides[] = {1, problem->bias_batch_stride};
-  sim_access_add_strided(list, problem->bias, sim_element_bytes(problem->d.type), 2, dims, strides, SIM_READ);
-  sim_access_add(list, problem->alpha, sizeof(float), SIM_READ);
-  sim_access_add(list, problem->beta, sizeof(float), SIM_READ);
-  add_matrix(list, problem, &problem->c, problem->m, problem->n, SIM_READ);
-  add_matrix(list, problem, &problem->d, problem->m, problem->n, SIM_WRITE);
+  gcap_sim_access_add_strided(list, problem->bias, gcap_sim_element_bytes(problem->d.type), 2, dims, strides,
+                              GCAP_SIM_READ);
+  gcap_sim_access_add(list, problem->alpha, sizeof(float), GCAP_SIM_READ);
+  gcap_sim_access_add(list, problem->beta, sizeof(float), GCAP_SIM_READ);
+  add_matrix(list, problem, &problem->c, problem->m, problem->n, GCAP_SIM_READ);
+  add_matrix(list, problem, &problem->d, problem->m, problem->n, GCAP_SIM_WRITE);
   add_aux(list, problem);
 }
 
@@ -261,22 +262,23 @@ typedef struct workspace {
   size_t bytes;
 } workspace_t;
 
-static cudaError_t submit(const sim_lt_problem_t* problem, workspace_t workspace, cudaStream_t stream) {
-  sim_access_list_t list = {0};
+static cudaError_t submit(const gcap_sim_lt_problem_t* problem, workspace_t workspace, cudaStream_t stream) {
+  gcap_sim_access_list_t list = {0};
   add_inputs(&list, problem);
-  sim_access_add(&list, workspace.data, workspace.bytes, SIM_WRITE);
+  gcap_sim_access_add(&list, workspace.data, workspace.bytes, GCAP_SIM_WRITE);
   if (problem->slices == 1) {
     add_outputs(&list, problem);
-    return sim_access_submit(&list, stream, "cublasLtMatmul", sim_lt_run_whole, problem, sizeof *problem);
+    return gcap_sim_access_submit(&list, stream, "cublasLtMatmul", gcap_sim_lt_run_whole, problem, sizeof *problem);
   }
-  cudaError_t error =
-      sim_access_submit(&list, stream, "cublasLtMatmul split-K", sim_lt_run_partials, problem, sizeof *problem);
+  cudaError_t error = gcap_sim_access_submit(&list, stream, "cublasLtMatmul split-K", gcap_sim_lt_run_partials, problem,
+                                             sizeof *problem);
   if (error != cudaSuccess) {
     return error;
   }
-  sim_access_add(&list, problem->partials, (size_t)workspace_bytes(problem, problem->slices), SIM_READ);
+  gcap_sim_access_add(&list, problem->partials, (size_t)workspace_bytes(problem, problem->slices), GCAP_SIM_READ);
   add_outputs(&list, problem);
-  return sim_access_submit(&list, stream, "cublasLtMatmul reduction", sim_lt_run_reduction, problem, sizeof *problem);
+  return gcap_sim_access_submit(&list, stream, "cublasLtMatmul reduction", gcap_sim_lt_run_reduction, problem,
+                                sizeof *problem);
 }
 
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t lightHandle, cublasLtMatmulDesc_t computeDesc, const void* alpha,
@@ -288,12 +290,12 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t lightHandle, cublasLtMatmulDesc_t
   if (status != CUBLAS_STATUS_SUCCESS) {
     return status;
   }
-  sim_lt_problem_t problem;
-  status = sim_lt_make_problem(__func__, computeDesc, Adesc, Bdesc, Cdesc, Ddesc, &problem);
+  gcap_sim_lt_problem_t problem;
+  status = gcap_sim_lt_make_problem(__func__, computeDesc, Adesc, Bdesc, Cdesc, Ddesc, &problem);
   if (alpha == NULL || beta == NULL) {
-    sim_stop(__func__, "alpha or beta is NULL, which crashes the real library");
+    gcap_sim_stop(__func__, "alpha or beta is NULL, which crashes the real library");
   }
-  const sim_lt_desc_t* desc = (const sim_lt_desc_t*)computeDesc;
+  const gcap_sim_lt_desc_t* desc = (const gcap_sim_lt_desc_t*)computeDesc;
   if (status == CUBLAS_STATUS_SUCCESS) {
     status = bind_data(desc, alpha, A, B, beta, C, D, &problem);
   }
@@ -311,10 +313,10 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t lightHandle, cublasLtMatmulDesc_t
   }
   load_kernels(__func__);
   if (problem.m == 0 || problem.n == 0) {  // measured: the empty launch fails, and invalidates the stream's capture
-    sim_invalidate_stream(stream, __func__);
+    gcap_sim_invalidate_stream(stream, __func__);
     return CUBLAS_STATUS_EXECUTION_FAILED;
   }
   const size_t needed = (size_t)workspace_bytes(&problem, problem.slices);
   const workspace_t used = {workspace, algo != NULL ? needed : workspaceSizeInBytes};
-  return sim_lt_status(submit(&problem, used, stream));
+  return gcap_sim_lt_status(submit(&problem, used, stream));
 }

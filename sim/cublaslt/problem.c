@@ -9,18 +9,18 @@
 
 // The four layouts of a call, alive and not NULL.
 typedef struct layouts {
-  const sim_lt_layout_t* a;
-  const sim_lt_layout_t* b;
-  const sim_lt_layout_t* c;
-  const sim_lt_layout_t* d;
+  const gcap_sim_lt_layout_t* a;
+  const gcap_sim_lt_layout_t* b;
+  const gcap_sim_lt_layout_t* c;
+  const gcap_sim_lt_layout_t* d;
 } layouts_t;
 
-static const sim_lt_desc_t* check_desc(const char* function, cublasLtMatmulDesc_t desc) {
+static const gcap_sim_lt_desc_t* check_desc(const char* function, cublasLtMatmulDesc_t desc) {
   if (desc == NULL) {
-    sim_stop(function, "the operation descriptor is NULL, which crashes the real library");
+    gcap_sim_stop(function, "the operation descriptor is NULL, which crashes the real library");
   }
-  sim_object_check(&sim_lt_desc_kind, desc, function);
-  return (const sim_lt_desc_t*)desc;
+  gcap_sim_object_check(&gcap_sim_lt_desc_kind, desc, function);
+  return (const gcap_sim_lt_desc_t*)desc;
 }
 
 // C may have no layout: it is D's then.
@@ -31,19 +31,20 @@ static cublasStatus_t check_layouts(const char* function, cublasLtMatrixLayout_t
     if (given[i] == NULL) {
       return CUBLAS_STATUS_INVALID_VALUE;
     }
-    sim_object_check(&sim_lt_layout_kind, given[i], function);
+    gcap_sim_object_check(&gcap_sim_lt_layout_kind, given[i], function);
   }
   *out = (layouts_t){given[0], given[1], given[2], given[3]};
   return CUBLAS_STATUS_SUCCESS;
 }
 
-static cublasStatus_t check_compute_type(const char* function, const sim_lt_desc_t* desc, sim_lt_problem_t* out) {
+static cublasStatus_t check_compute_type(const char* function, const gcap_sim_lt_desc_t* desc,
+                                         gcap_sim_lt_problem_t* out) {
   switch (desc->compute_type) {
     case CUBLAS_COMPUTE_32F:
-    case CUBLAS_COMPUTE_32F_PEDANTIC: out->input = SIM_LT_INPUT_EXACT; return CUBLAS_STATUS_SUCCESS;
-    case CUBLAS_COMPUTE_32F_FAST_TF32: out->input = SIM_LT_INPUT_TF32; return CUBLAS_STATUS_SUCCESS;
-    case CUBLAS_COMPUTE_32F_FAST_16F: out->input = SIM_LT_INPUT_16F; return CUBLAS_STATUS_SUCCESS;
-    case CUBLAS_COMPUTE_32F_FAST_16BF: out->input = SIM_LT_INPUT_16BF; return CUBLAS_STATUS_SUCCESS;
+    case CUBLAS_COMPUTE_32F_PEDANTIC: out->input = GCAP_SIM_LT_INPUT_EXACT; return CUBLAS_STATUS_SUCCESS;
+    case CUBLAS_COMPUTE_32F_FAST_TF32: out->input = GCAP_SIM_LT_INPUT_TF32; return CUBLAS_STATUS_SUCCESS;
+    case CUBLAS_COMPUTE_32F_FAST_16F: out->input = GCAP_SIM_LT_INPUT_16F; return CUBLAS_STATUS_SUCCESS;
+    case CUBLAS_COMPUTE_32F_FAST_16BF: out->input = GCAP_SIM_LT_INPUT_16BF; return CUBLAS_STATUS_SUCCESS;
     case CUBLAS_COMPUTE_16F:
     case CUBLAS_COMPUTE_16F_PEDANTIC:
     case CUBLAS_COMPUTE_64F:
@@ -52,28 +53,28 @@ static cublasStatus_t check_compute_type(const char* function, const sim_lt_desc
     case CUBLAS_COMPUTE_32I_PEDANTIC:
     case CUBLAS_COMPUTE_32F_EMULATED_16BFX9:
     case CUBLAS_COMPUTE_64F_EMULATED_FIXEDPOINT:
-      sim_stop(function, "compute type %d is not modelled", desc->compute_type);
+      gcap_sim_stop(function, "compute type %d is not modelled", desc->compute_type);
     default: return CUBLAS_STATUS_NOT_SUPPORTED;
   }
 }
 
 // Whether kernels that read `in` can write `out`: the same type or floats; from floats anything, if they may be rounded
 // on the way.
-static int is_output_of(cudaDataType in, cudaDataType out, sim_lt_input_t input) {
-  return out == in || out == CUDA_R_32F || (in == CUDA_R_32F && input != SIM_LT_INPUT_EXACT);
+static int is_output_of(cudaDataType in, cudaDataType out, gcap_sim_lt_input_t input) {
+  return out == in || out == CUDA_R_32F || (in == CUDA_R_32F && input != GCAP_SIM_LT_INPUT_EXACT);
 }
 
-static cublasStatus_t check_types(const char* function, const sim_lt_desc_t* desc, const layouts_t* layouts,
-                                  sim_lt_input_t input) {
+static cublasStatus_t check_types(const char* function, const gcap_sim_lt_desc_t* desc, const layouts_t* layouts,
+                                  gcap_sim_lt_input_t input) {
   const uint32_t types[] = {layouts->a->type, layouts->b->type, layouts->c->type, layouts->d->type};
-  const int has_a = sim_element_bytes((cudaDataType)types[0]) != 0;
-  const int has_b = sim_element_bytes((cudaDataType)types[1]) != 0;
+  const int has_a = gcap_sim_element_bytes((cudaDataType)types[0]) != 0;
+  const int has_b = gcap_sim_element_bytes((cudaDataType)types[1]) != 0;
   if (has_a != has_b) {
     return CUBLAS_STATUS_NOT_SUPPORTED;
   }
   for (size_t i = 0; i < 4; ++i) {
-    if (sim_element_bytes((cudaDataType)types[i]) == 0) {
-      sim_stop(function, "matrix type %u is not modelled", types[i]);
+    if (gcap_sim_element_bytes((cudaDataType)types[i]) == 0) {
+      gcap_sim_stop(function, "matrix type %u is not modelled", types[i]);
     }
   }
   if (types[0] != types[1]) {
@@ -86,13 +87,13 @@ static cublasStatus_t check_types(const char* function, const sim_lt_desc_t* des
 }
 
 static cublasStatus_t check_orders(const char* function, const layouts_t* layouts) {
-  const sim_lt_layout_t* all[] = {layouts->a, layouts->b, layouts->c, layouts->d};
+  const gcap_sim_lt_layout_t* all[] = {layouts->a, layouts->b, layouts->c, layouts->d};
   for (size_t i = 0; i < 4; ++i) {
     if (all[i]->order != CUBLASLT_ORDER_COL && all[i]->order != CUBLASLT_ORDER_ROW) {
       return CUBLAS_STATUS_NOT_SUPPORTED;  // the tiled orders are for integers
     }
     if (all[i]->batch_mode != CUBLASLT_BATCH_MODE_STRIDED || all[i]->plane_offset != 0) {
-      sim_stop(function, "pointer-array batches and planar complex matrices are not modelled");
+      gcap_sim_stop(function, "pointer-array batches and planar complex matrices are not modelled");
     }
   }
   return layouts->c->order == layouts->d->order ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
@@ -101,14 +102,14 @@ static cublasStatus_t check_orders(const char* function, const layouts_t* layout
 // Real numbers have no conjugate: CONJG is N and C is T, as measured.
 static int is_transposed(const char* function, int32_t operation) {
   if (operation < CUBLAS_OP_N || operation > CUBLAS_OP_CONJG) {
-    sim_stop(function, "%d is no cublasOperation_t", operation);
+    gcap_sim_stop(function, "%d is no cublasOperation_t", operation);
   }
   return operation == CUBLAS_OP_T || operation == CUBLAS_OP_C;
 }
 
 // Turns a layout and a transpose into a matrix; op(A) of `rows` x `cols`.
-static cublasStatus_t make_matrix(const sim_lt_layout_t* layout, int swap, sim_lt_matrix_t* out, int64_t* rows,
-                                  int64_t* cols) {
+static cublasStatus_t make_matrix(const gcap_sim_lt_layout_t* layout, int swap, gcap_sim_lt_matrix_t* out,
+                                  int64_t* rows, int64_t* cols) {
   const int by_column = layout->order == CUBLASLT_ORDER_COL;
   const uint64_t line = by_column ? layout->rows : layout->cols;
   if (layout->ld < 0 || (uint64_t)layout->ld < line) {
@@ -129,13 +130,15 @@ static cublasStatus_t make_matrix(const sim_lt_layout_t* layout, int swap, sim_l
 }
 
 // Measured: a count of zero or less is one.
-static int32_t batches_of(const sim_lt_layout_t* layout) { return layout->batch_count < 1 ? 1 : layout->batch_count; }
+static int32_t batches_of(const gcap_sim_lt_layout_t* layout) {
+  return layout->batch_count < 1 ? 1 : layout->batch_count;
+}
 
-static cublasStatus_t check_shapes(const char* function, const sim_lt_desc_t* desc, const layouts_t* layouts,
-                                   sim_lt_problem_t* out) {
-  const sim_lt_layout_t* all[] = {layouts->a, layouts->b, layouts->c, layouts->d};
+static cublasStatus_t check_shapes(const char* function, const gcap_sim_lt_desc_t* desc, const layouts_t* layouts,
+                                   gcap_sim_lt_problem_t* out) {
+  const gcap_sim_lt_layout_t* all[] = {layouts->a, layouts->b, layouts->c, layouts->d};
   const int32_t operations[] = {desc->trans_a, desc->trans_b, desc->trans_c, CUBLAS_OP_N};
-  sim_lt_matrix_t* matrices[] = {&out->a, &out->b, &out->c, &out->d};
+  gcap_sim_lt_matrix_t* matrices[] = {&out->a, &out->b, &out->c, &out->d};
   int64_t rows[4];
   int64_t cols[4];
   int same_batches = 1;
@@ -163,11 +166,11 @@ static cublasStatus_t check_shapes(const char* function, const sim_lt_desc_t* de
 }
 
 // The bias has D's type, and row-major outputs take none. That it is missing is found when the call runs.
-static cublasStatus_t check_bias(const sim_lt_desc_t* desc, const layouts_t* layouts, sim_lt_problem_t* out) {
+static cublasStatus_t check_bias(const gcap_sim_lt_desc_t* desc, const layouts_t* layouts, gcap_sim_lt_problem_t* out) {
   if (layouts->d->order == CUBLASLT_ORDER_ROW) {
     return CUBLAS_STATUS_NOT_SUPPORTED;
   }
-  const size_t bytes = sim_element_bytes(out->d.type);
+  const size_t bytes = gcap_sim_element_bytes(out->d.type);
   if ((desc->bias_type != -1 && (uint32_t)desc->bias_type != layouts->d->type) || (uintptr_t)desc->bias % bytes != 0) {
     return CUBLAS_STATUS_INVALID_VALUE;
   }
@@ -176,55 +179,55 @@ static cublasStatus_t check_bias(const sim_lt_desc_t* desc, const layouts_t* lay
   return CUBLAS_STATUS_SUCCESS;
 }
 
-static cublasStatus_t check_aux(const char* function, const sim_lt_desc_t* desc, const layouts_t* layouts,
-                                sim_lt_problem_t* out) {
+static cublasStatus_t check_aux(const char* function, const gcap_sim_lt_desc_t* desc, const layouts_t* layouts,
+                                gcap_sim_lt_problem_t* out) {
   if (layouts->d->order == CUBLASLT_ORDER_ROW) {
     return CUBLAS_STATUS_NOT_SUPPORTED;
   }
   if (desc->aux_type != -1 && (uint32_t)desc->aux_type != layouts->d->type) {
-    sim_stop(function, "an auxiliary output of another type than D's (%d) is not modelled", desc->aux_type);
+    gcap_sim_stop(function, "an auxiliary output of another type than D's (%d) is not modelled", desc->aux_type);
   }
-  const int64_t unit = out->activation == SIM_LT_RELU ? 128 : 1;  // bits of a mask come in words of 128
+  const int64_t unit = out->activation == GCAP_SIM_LT_RELU ? 128 : 1;  // bits of a mask come in words of 128
   if (desc->aux != NULL && (desc->aux_ld < out->m || desc->aux_ld < unit || desc->aux_ld % unit != 0)) {
     return CUBLAS_STATUS_INVALID_VALUE;
   }
-  out->aux = (sim_lt_aux_t){desc->aux, desc->aux_ld, desc->aux_batch_stride};
+  out->aux = (gcap_sim_lt_aux_t){desc->aux, desc->aux_ld, desc->aux_batch_stride};
   return CUBLAS_STATUS_SUCCESS;
 }
 
-static cublasStatus_t check_epilogue(const char* function, const sim_lt_desc_t* desc, const layouts_t* layouts,
-                                     sim_lt_problem_t* out) {
+static cublasStatus_t check_epilogue(const char* function, const gcap_sim_lt_desc_t* desc, const layouts_t* layouts,
+                                     gcap_sim_lt_problem_t* out) {
   switch (desc->epilogue) {
     case CUBLASLT_EPILOGUE_DEFAULT:
     case CUBLASLT_EPILOGUE_BIAS: break;
     case CUBLASLT_EPILOGUE_RELU:
     case CUBLASLT_EPILOGUE_RELU_BIAS:
     case CUBLASLT_EPILOGUE_RELU_AUX:
-    case CUBLASLT_EPILOGUE_RELU_AUX_BIAS: out->activation = SIM_LT_RELU; break;
+    case CUBLASLT_EPILOGUE_RELU_AUX_BIAS: out->activation = GCAP_SIM_LT_RELU; break;
     case CUBLASLT_EPILOGUE_GELU:
     case CUBLASLT_EPILOGUE_GELU_BIAS:
     case CUBLASLT_EPILOGUE_GELU_AUX:
-    case CUBLASLT_EPILOGUE_GELU_AUX_BIAS: out->activation = SIM_LT_GELU; break;
+    case CUBLASLT_EPILOGUE_GELU_AUX_BIAS: out->activation = GCAP_SIM_LT_GELU; break;
     case CUBLASLT_EPILOGUE_DRELU:
     case CUBLASLT_EPILOGUE_DRELU_BGRAD:
     case CUBLASLT_EPILOGUE_DGELU:
     case CUBLASLT_EPILOGUE_DGELU_BGRAD:
     case CUBLASLT_EPILOGUE_BGRADA:
-    case CUBLASLT_EPILOGUE_BGRADB: sim_stop(function, "epilogue %u is not modelled", desc->epilogue);
+    case CUBLASLT_EPILOGUE_BGRADB: gcap_sim_stop(function, "epilogue %u is not modelled", desc->epilogue);
     default: return CUBLAS_STATUS_INVALID_VALUE;
   }
   cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
   if ((desc->epilogue & CUBLASLT_EPILOGUE_BIAS) != 0) {
     status = check_bias(desc, layouts, out);
   }
-  if (status == CUBLAS_STATUS_SUCCESS && (desc->epilogue & SIM_LT_EPILOGUE_AUX) != 0) {
+  if (status == CUBLAS_STATUS_SUCCESS && (desc->epilogue & GCAP_SIM_LT_EPILOGUE_AUX) != 0) {
     status = check_aux(function, desc, layouts, out);
   }
   return status;
 }
 
 // Vectors of scalars are for other types than the modelled ones.
-static cublasStatus_t check_pointer_mode(const sim_lt_desc_t* desc) {
+static cublasStatus_t check_pointer_mode(const gcap_sim_lt_desc_t* desc) {
   switch (desc->pointer_mode) {
     case CUBLASLT_POINTER_MODE_HOST:
     case CUBLASLT_POINTER_MODE_DEVICE: return CUBLAS_STATUS_SUCCESS;
@@ -235,12 +238,12 @@ static cublasStatus_t check_pointer_mode(const sim_lt_desc_t* desc) {
   }
 }
 
-cublasStatus_t sim_lt_make_problem(const char* function, cublasLtMatmulDesc_t desc_handle, cublasLtMatrixLayout_t a,
-                                   cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
-                                   sim_lt_problem_t* out) {
-  *out = (sim_lt_problem_t){.slices = 1};
+cublasStatus_t gcap_sim_lt_make_problem(const char* function, cublasLtMatmulDesc_t desc_handle,
+                                        cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c,
+                                        cublasLtMatrixLayout_t d, gcap_sim_lt_problem_t* out) {
+  *out = (gcap_sim_lt_problem_t){.slices = 1};
   layouts_t layouts;
-  const sim_lt_desc_t* desc = check_desc(function, desc_handle);
+  const gcap_sim_lt_desc_t* desc = check_desc(function, desc_handle);
   cublasStatus_t status = check_layouts(function, a, b, c, d, &layouts);
   if (status == CUBLAS_STATUS_SUCCESS) {
     status = check_pointer_mode(desc);

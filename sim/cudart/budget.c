@@ -13,18 +13,18 @@
 
 static struct {
   bool ready;
-  size_t total[SIM_MAX_DEVICES];
-  size_t taken[SIM_MAX_DEVICES];
+  size_t total[GCAP_SIM_MAX_DEVICES];
+  size_t taken[GCAP_SIM_MAX_DEVICES];
 } budget;
 
 static size_t bytes_from_environment(void) {
   const char* text = getenv("GCAP_SIM_DEVICE_BYTES");
-  if (!text) return SIM_DEVICE_BYTES;
+  if (!text) return GCAP_SIM_MEMORY_OF_DEVICE;
   char* end;
   errno = 0;
   unsigned long long bytes = strtoull(text, &end, 0);
   if (errno || *end || end == text || *text == '-' || bytes == 0) {
-    sim_die("GCAP_SIM_DEVICE_BYTES is '%s', expected a number of bytes above 0", text);
+    gcap_sim_die("GCAP_SIM_DEVICE_BYTES is '%s', expected a number of bytes above 0", text);
   }
   return (size_t)bytes;
 }
@@ -33,43 +33,43 @@ static void prepare(void) {
   if (budget.ready) return;
   budget.ready = true;
   size_t bytes = bytes_from_environment();
-  for (int i = 0; i < SIM_MAX_DEVICES; ++i) budget.total[i] = bytes;
+  for (int i = 0; i < GCAP_SIM_MAX_DEVICES; ++i) budget.total[i] = bytes;
 }
 
 void gcap_sim_set_device_bytes(int device, size_t bytes) {
-  sim_lock();
+  gcap_sim_lock();
   prepare();
-  if (device < 0 || device >= sim_device_count()) {
-    sim_die("gcap_sim_set_device_bytes: device is %d, expected 0..%d", device, sim_device_count() - 1);
+  if (device < 0 || device >= gcap_sim_device_count()) {
+    gcap_sim_die("gcap_sim_set_device_bytes: device is %d, expected 0..%d", device, gcap_sim_device_count() - 1);
   }
   budget.total[device] = bytes ? bytes : bytes_from_environment();
-  sim_unlock();
+  gcap_sim_unlock();
 }
 
-size_t sim_budget_total(int device) {
+size_t gcap_sim_budget_total(int device) {
   prepare();
   return budget.total[device];
 }
 
-size_t sim_budget_free(int device) {
-  size_t total = sim_budget_total(device);
+size_t gcap_sim_budget_free(int device) {
+  size_t total = gcap_sim_budget_total(device);
   return total > budget.taken[device] ? total - budget.taken[device] : 0;
 }
 
-bool sim_budget_take(int device, size_t bytes) {
-  if (bytes > sim_budget_total(device)) return false;
-  if (bytes > sim_budget_free(device)) sim_pools_release_unused(device);
-  if (bytes > sim_budget_free(device)) return false;
+bool gcap_sim_budget_take(int device, size_t bytes) {
+  if (bytes > gcap_sim_budget_total(device)) return false;
+  if (bytes > gcap_sim_budget_free(device)) gcap_sim_pools_release_unused(device);
+  if (bytes > gcap_sim_budget_free(device)) return false;
   budget.taken[device] += bytes;
   return true;
 }
 
-void sim_budget_give_back(int device, size_t bytes) { budget.taken[device] -= bytes; }
+void gcap_sim_budget_give_back(int device, size_t bytes) { budget.taken[device] -= bytes; }
 
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
-  cudaError_t code = sim_enter(SIM_API_cudaMemGetInfo);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaMemGetInfo);
   // Measured: either may be NULL.
-  if (code == cudaSuccess && total) *total = sim_budget_total(sim_thread()->device);
-  if (code == cudaSuccess && free) *free = sim_budget_free(sim_thread()->device);
-  return sim_leave(code);
+  if (code == cudaSuccess && total) *total = gcap_sim_budget_total(gcap_sim_thread()->device);
+  if (code == cudaSuccess && free) *free = gcap_sim_budget_free(gcap_sim_thread()->device);
+  return gcap_sim_leave(code);
 }

@@ -22,21 +22,21 @@ static void run(void* data) {
 
 static cudaError_t add(cudaStream_t handle, cudaStreamCallback_t callback, void* user_data, unsigned int flags) {
   if (!callback || flags != 0) return cudaErrorInvalidValue;
-  sim_stream_t* stream = sim_stream_get(handle);
-  cudaError_t code = sim_gate_ordered(stream);
-  if (code == cudaSuccess) code = sim_gate_not_capturing(stream);
+  gcap_sim_stream_t* stream = gcap_sim_stream_get(handle);
+  cudaError_t code = gcap_sim_gate_ordered(stream);
+  if (code == cudaSuccess) code = gcap_sim_gate_not_capturing(stream);
   if (code != cudaSuccess) return code;
-  call_t* call = sim_calloc(1, sizeof(*call));
+  call_t* call = gcap_sim_calloc(1, sizeof(*call));
   *call = (call_t){.stream = handle, .callback = callback, .user_data = user_data};
-  sim_task_t* task = sim_task_create(SIM_TASK_HOST, "stream callback");
+  gcap_sim_task_t* task = gcap_sim_task_create(GCAP_SIM_TASK_HOST, "stream callback");
   task->u.host.function = run;
   task->u.host.data = call;
-  return sim_submit_task(stream, task);
+  return gcap_sim_submit_task(stream, task);
 }
 
 cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void* userData,
                                   unsigned int flags) {
-  cudaError_t code = sim_enter(SIM_API_cudaStreamAddCallback);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaStreamAddCallback);
   if (code == cudaSuccess) code = add(stream, callback, userData, flags);
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }

@@ -7,14 +7,14 @@
 #include "core.h"
 
 // Judges, then queues or captures a copy; one that must is done on return.
-cudaError_t sim_copy_async(sim_copy_t* copy, sim_stream_t* stream);
+cudaError_t gcap_sim_copy_async(gcap_sim_copy_t* copy, gcap_sim_stream_t* stream);
 // The same, and on return it is done, unless it stays within devices.
-cudaError_t sim_copy_sync(sim_copy_t* copy);
+cudaError_t gcap_sim_copy_sync(gcap_sim_copy_t* copy);
 // Takes the source's bytes now; what becomes of them later does not matter to the copy.
-void sim_copy_stage(sim_task_t* task);
+void gcap_sim_copy_stage(gcap_sim_task_t* task);
 
-cudaError_t sim_fill_async(const sim_fill_t* fill, sim_stream_t* stream);
+cudaError_t gcap_sim_fill_async(const gcap_sim_fill_t* fill, gcap_sim_stream_t* stream);
 // The same; a fill of host memory is done on return.
-cudaError_t sim_fill_sync(const sim_fill_t* fill);
+cudaError_t gcap_sim_fill_sync(const gcap_sim_fill_t* fill);
 
 #endif  // GCAP_SIM_CUDART_COPY_H_

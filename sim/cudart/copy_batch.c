@@ -32,27 +32,27 @@ static bool is_batch(const batch_t* batch) {
   return true;
 }
 
-static sim_task_t* make_copy(const batch_t* batch, size_t index, const struct cudaMemcpyAttributes* attr,
-                             cudaError_t* code) {
-  sim_copy_t copy = {.dst = batch->dsts[index],
-                     .src = batch->srcs[index],
-                     .width = batch->sizes[index],
-                     .height = 1,
-                     .kind = cudaMemcpyDefault};
-  sim_task_t* task = sim_copy_task(&copy, code);
+static gcap_sim_task_t* make_copy(const batch_t* batch, size_t index, const struct cudaMemcpyAttributes* attr,
+                                  cudaError_t* code) {
+  gcap_sim_copy_t copy = {.dst = batch->dsts[index],
+                          .src = batch->srcs[index],
+                          .width = batch->sizes[index],
+                          .height = 1,
+                          .kind = cudaMemcpyDefault};
+  gcap_sim_task_t* task = gcap_sim_copy_task(&copy, code);
   if (task && attr->srcAccessOrder == cudaMemcpySrcAccessOrderDuringApiCall && copy.src_type != cudaMemoryTypeDevice) {
-    sim_copy_stage(task);
+    gcap_sim_copy_stage(task);
   }
   return task;
 }
 
 // All copies are judged before the first is queued.
-static cudaError_t copy_batch(const batch_t* batch, sim_stream_t* stream) {
-  cudaError_t code = sim_gate_ordered(stream);
+static cudaError_t copy_batch(const batch_t* batch, gcap_sim_stream_t* stream) {
+  cudaError_t code = gcap_sim_gate_ordered(stream);
   if (code != cudaSuccess) return code;
   if (stream->member) return cudaErrorStreamCaptureUnsupported;
   if (stream->legacy || !is_batch(batch)) return cudaErrorInvalidValue;
-  sim_task_t** tasks = sim_calloc(batch->count, sizeof(sim_task_t*));
+  gcap_sim_task_t** tasks = gcap_sim_calloc(batch->count, sizeof(gcap_sim_task_t*));
   size_t made = 0;
   size_t attr = 0;
   while (code == cudaSuccess && made < batch->count) {
@@ -62,9 +62,9 @@ static cudaError_t copy_batch(const batch_t* batch, sim_stream_t* stream) {
   }
   for (size_t i = 0; i < made; ++i) {
     if (code == cudaSuccess) {
-      sim_submit_task(stream, tasks[i]);
+      gcap_sim_submit_task(stream, tasks[i]);
     } else {
-      sim_task_release(tasks[i]);
+      gcap_sim_task_release(tasks[i]);
     }
   }
   free(tasks);
@@ -74,10 +74,10 @@ static cudaError_t copy_batch(const batch_t* batch, sim_stream_t* stream) {
 cudaError_t cudaMemcpyBatchAsync(void* const* dsts, const void* const* srcs, const size_t* sizes, size_t count,
                                  struct cudaMemcpyAttributes* attrs, size_t* attrsIdxs, size_t numAttrs,
                                  cudaStream_t stream) {
-  cudaError_t code = sim_enter(SIM_API_cudaMemcpyBatchAsync);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaMemcpyBatchAsync);
   if (code == cudaSuccess) {
     batch_t batch = {dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs};
-    code = copy_batch(&batch, sim_stream_get(stream));
+    code = copy_batch(&batch, gcap_sim_stream_get(stream));
   }
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }

@@ -11,81 +11,81 @@
 #include "device.h"
 
 static int num_devices;
-static sim_stream_t* legacy[SIM_MAX_DEVICES];
+static gcap_sim_stream_t* legacy[GCAP_SIM_MAX_DEVICES];
 
-int sim_device_count(void) {
+int gcap_sim_device_count(void) {
   if (num_devices) return num_devices;
   const char* text = getenv("GCAP_SIM_DEVICES");
   long count = 1;
   if (text) {
     char* end;
     count = strtol(text, &end, 10);
-    if (*end || end == text || count < 1 || count > SIM_MAX_DEVICES) {
-      sim_die("GCAP_SIM_DEVICES is '%s', expected 1..%d", text, SIM_MAX_DEVICES);
+    if (*end || end == text || count < 1 || count > GCAP_SIM_MAX_DEVICES) {
+      gcap_sim_die("GCAP_SIM_DEVICES is '%s', expected 1..%d", text, GCAP_SIM_MAX_DEVICES);
     }
   }
   num_devices = (int)count;
   return num_devices;
 }
 
-sim_stream_t* sim_legacy_stream(int device) {
+gcap_sim_stream_t* gcap_sim_legacy_stream(int device) {
   if (!legacy[device]) {
-    legacy[device] = sim_stream_create(device, cudaStreamDefault, 0);
+    legacy[device] = gcap_sim_stream_create(device, cudaStreamDefault, 0);
     legacy[device]->legacy = true;
   }
   return legacy[device];
 }
 
-static bool is_device(int device) { return device >= 0 && device < sim_device_count(); }
+static bool is_device(int device) { return device >= 0 && device < gcap_sim_device_count(); }
 
 cudaError_t cudaGetDeviceCount(int* count) {
-  cudaError_t code = sim_enter(SIM_API_cudaGetDeviceCount);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGetDeviceCount);
   if (code == cudaSuccess && !count) code = cudaErrorInvalidValue;
-  if (code == cudaSuccess) *count = sim_device_count();
-  return sim_leave(code);
+  if (code == cudaSuccess) *count = gcap_sim_device_count();
+  return gcap_sim_leave(code);
 }
 
 cudaError_t cudaSetDevice(int device) {
-  cudaError_t code = sim_enter(SIM_API_cudaSetDevice);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaSetDevice);
   if (code == cudaSuccess && !is_device(device)) code = cudaErrorInvalidDevice;
   if (code == cudaSuccess) {
-    sim_thread()->device = device;
-    sim_thread()->uses_device = true;
+    gcap_sim_thread()->device = device;
+    gcap_sim_thread()->uses_device = true;
   }
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
 cudaError_t cudaGetDevice(int* device) {
-  cudaError_t code = sim_enter(SIM_API_cudaGetDevice);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGetDevice);
   if (code == cudaSuccess && !device) code = cudaErrorInvalidValue;
-  if (code == cudaSuccess) *device = sim_thread()->device;
-  return sim_leave(code);
+  if (code == cudaSuccess) *device = gcap_sim_thread()->device;
+  return gcap_sim_leave(code);
 }
 
 static void describe(struct cudaDeviceProp* prop, int device) {
   memset(prop, 0, sizeof(*prop));
   strcpy(prop->name, "gcap simulator");
-  prop->totalGlobalMem = sim_budget_total(device);
-  prop->sharedMemPerBlock = SIM_SHARED_BYTES;
-  prop->sharedMemPerBlockOptin = SIM_SHARED_BYTES_OPTIN;
-  prop->sharedMemPerMultiprocessor = SIM_SHARED_BYTES_SM;
-  prop->reservedSharedMemPerBlock = SIM_SHARED_BYTES_RESERVED;
-  prop->regsPerBlock = SIM_REGISTERS;
-  prop->regsPerMultiprocessor = SIM_REGISTERS;
-  prop->warpSize = SIM_WARP;
+  prop->totalGlobalMem = gcap_sim_budget_total(device);
+  prop->sharedMemPerBlock = GCAP_SIM_SHARED_BYTES;
+  prop->sharedMemPerBlockOptin = GCAP_SIM_SHARED_BYTES_OPTIN;
+  prop->sharedMemPerMultiprocessor = GCAP_SIM_SHARED_BYTES_SM;
+  prop->reservedSharedMemPerBlock = GCAP_SIM_SHARED_BYTES_RESERVED;
+  prop->regsPerBlock = GCAP_SIM_REGISTERS;
+  prop->regsPerMultiprocessor = GCAP_SIM_REGISTERS;
+  prop->warpSize = GCAP_SIM_WARP;
   prop->memPitch = 0x7fffffff;
-  prop->maxThreadsPerBlock = SIM_MAX_THREADS;
-  prop->maxThreadsDim[0] = SIM_MAX_BLOCK_X;
-  prop->maxThreadsDim[1] = SIM_MAX_BLOCK_Y;
-  prop->maxThreadsDim[2] = SIM_MAX_BLOCK_Z;
-  prop->maxGridSize[0] = SIM_MAX_GRID_X;
-  prop->maxGridSize[1] = SIM_MAX_GRID_YZ;
-  prop->maxGridSize[2] = SIM_MAX_GRID_YZ;
+  prop->maxThreadsPerBlock = GCAP_SIM_MAX_THREADS;
+  prop->maxThreadsDim[0] = GCAP_SIM_MAX_BLOCK_X;
+  prop->maxThreadsDim[1] = GCAP_SIM_MAX_BLOCK_Y;
+  prop->maxThreadsDim[2] = GCAP_SIM_MAX_BLOCK_Z;
+  prop->maxGridSize[0] = GCAP_SIM_MAX_GRID_X;
+  prop->maxGridSize[1] = GCAP_SIM_MAX_GRID_YZ;
+  prop->maxGridSize[2] = GCAP_SIM_MAX_GRID_YZ;
   prop->totalConstMem = 65536;
-  prop->major = SIM_COMPUTE_MAJOR;
-  prop->minor = SIM_COMPUTE_MINOR;
-  prop->textureAlignment = SIM_ALIGNMENT;
-  prop->multiProcessorCount = SIM_MULTIPROCESSORS;
+  prop->major = GCAP_SIM_COMPUTE_MAJOR;
+  prop->minor = GCAP_SIM_COMPUTE_MINOR;
+  prop->textureAlignment = GCAP_SIM_ALIGNMENT;
+  prop->multiProcessorCount = GCAP_SIM_MULTIPROCESSORS;
   prop->canMapHostMemory = 1;
   prop->concurrentKernels = 1;
   prop->texturePitchAlignment = 32;
@@ -93,23 +93,23 @@ static void describe(struct cudaDeviceProp* prop, int device) {
   prop->clusterLaunch = 1;
   prop->hostRegisterSupported = 1;
   prop->canUseHostPointerForRegisteredMem = 1;
-  prop->persistingL2CacheMaxSize = SIM_MAX_PERSISTING_BYTES;
-  prop->accessPolicyMaxWindowSize = SIM_MAX_WINDOW_BYTES;
+  prop->persistingL2CacheMaxSize = GCAP_SIM_MAX_PERSISTING_BYTES;
+  prop->accessPolicyMaxWindowSize = GCAP_SIM_MAX_WINDOW_BYTES;
   prop->pciBusID = device + 1;
   prop->asyncEngineCount = 3;
   prop->unifiedAddressing = 1;
-  prop->maxThreadsPerMultiProcessor = SIM_MAX_RESIDENT_THREADS;
-  prop->maxBlocksPerMultiProcessor = SIM_MAX_RESIDENT_BLOCKS;
+  prop->maxThreadsPerMultiProcessor = GCAP_SIM_MAX_RESIDENT_THREADS;
+  prop->maxBlocksPerMultiProcessor = GCAP_SIM_MAX_RESIDENT_BLOCKS;
   prop->streamPrioritiesSupported = 1;
   prop->memoryPoolsSupported = 1;
 }
 
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp* prop, int device) {
-  cudaError_t code = sim_enter(SIM_API_cudaGetDeviceProperties);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGetDeviceProperties);
   if (code == cudaSuccess && !prop) code = cudaErrorInvalidValue;
   if (code == cudaSuccess && !is_device(device)) code = cudaErrorInvalidDevice;
   if (code == cudaSuccess) describe(prop, device);
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
 static bool attribute(enum cudaDeviceAttr attr, int device, int* value) {
@@ -117,26 +117,26 @@ static bool attribute(enum cudaDeviceAttr attr, int device, int* value) {
     enum cudaDeviceAttr attr;
     int value;
   } table[] = {
-      {cudaDevAttrMaxThreadsPerBlock, SIM_MAX_THREADS},
-      {cudaDevAttrMaxBlockDimX, SIM_MAX_BLOCK_X},
-      {cudaDevAttrMaxBlockDimY, SIM_MAX_BLOCK_Y},
-      {cudaDevAttrMaxBlockDimZ, SIM_MAX_BLOCK_Z},
-      {cudaDevAttrMaxGridDimX, SIM_MAX_GRID_X},
-      {cudaDevAttrMaxGridDimY, SIM_MAX_GRID_YZ},
-      {cudaDevAttrMaxGridDimZ, SIM_MAX_GRID_YZ},
-      {cudaDevAttrMaxSharedMemoryPerBlock, SIM_SHARED_BYTES},
-      {cudaDevAttrMaxSharedMemoryPerBlockOptin, SIM_SHARED_BYTES_OPTIN},
-      {cudaDevAttrMaxSharedMemoryPerMultiprocessor, SIM_SHARED_BYTES_SM},
+      {cudaDevAttrMaxThreadsPerBlock, GCAP_SIM_MAX_THREADS},
+      {cudaDevAttrMaxBlockDimX, GCAP_SIM_MAX_BLOCK_X},
+      {cudaDevAttrMaxBlockDimY, GCAP_SIM_MAX_BLOCK_Y},
+      {cudaDevAttrMaxBlockDimZ, GCAP_SIM_MAX_BLOCK_Z},
+      {cudaDevAttrMaxGridDimX, GCAP_SIM_MAX_GRID_X},
+      {cudaDevAttrMaxGridDimY, GCAP_SIM_MAX_GRID_YZ},
+      {cudaDevAttrMaxGridDimZ, GCAP_SIM_MAX_GRID_YZ},
+      {cudaDevAttrMaxSharedMemoryPerBlock, GCAP_SIM_SHARED_BYTES},
+      {cudaDevAttrMaxSharedMemoryPerBlockOptin, GCAP_SIM_SHARED_BYTES_OPTIN},
+      {cudaDevAttrMaxSharedMemoryPerMultiprocessor, GCAP_SIM_SHARED_BYTES_SM},
       {cudaDevAttrWarpSize, 32},
-      {cudaDevAttrMultiProcessorCount, SIM_MULTIPROCESSORS},
+      {cudaDevAttrMultiProcessorCount, GCAP_SIM_MULTIPROCESSORS},
       {cudaDevAttrIntegrated, 0},
       {cudaDevAttrCanMapHostMemory, 1},
       {cudaDevAttrComputeMode, cudaComputeModeDefault},
       {cudaDevAttrConcurrentKernels, 1},
       {cudaDevAttrAsyncEngineCount, 3},
       {cudaDevAttrUnifiedAddressing, 1},
-      {cudaDevAttrComputeCapabilityMajor, SIM_COMPUTE_MAJOR},
-      {cudaDevAttrComputeCapabilityMinor, SIM_COMPUTE_MINOR},
+      {cudaDevAttrComputeCapabilityMajor, GCAP_SIM_COMPUTE_MAJOR},
+      {cudaDevAttrComputeCapabilityMinor, GCAP_SIM_COMPUTE_MINOR},
       {cudaDevAttrStreamPrioritiesSupported, 1},
       {cudaDevAttrManagedMemory, 0},
       {cudaDevAttrConcurrentManagedAccess, 0},
@@ -145,13 +145,13 @@ static bool attribute(enum cudaDeviceAttr attr, int device, int* value) {
       {cudaDevAttrCanUseHostPointerForRegisteredMem, 1},
       {cudaDevAttrCooperativeLaunch, 1},
       {cudaDevAttrClusterLaunch, 1},
-      {cudaDevAttrMaxPersistingL2CacheSize, SIM_MAX_PERSISTING_BYTES},
-      {cudaDevAttrMaxAccessPolicyWindowSize, SIM_MAX_WINDOW_BYTES},
-      {cudaDevAttrMaxThreadsPerMultiProcessor, SIM_MAX_RESIDENT_THREADS},
-      {cudaDevAttrMaxBlocksPerMultiprocessor, SIM_MAX_RESIDENT_BLOCKS},
-      {cudaDevAttrMaxRegistersPerBlock, SIM_REGISTERS},
-      {cudaDevAttrMaxRegistersPerMultiprocessor, SIM_REGISTERS},
-      {cudaDevAttrReservedSharedMemoryPerBlock, SIM_SHARED_BYTES_RESERVED},
+      {cudaDevAttrMaxPersistingL2CacheSize, GCAP_SIM_MAX_PERSISTING_BYTES},
+      {cudaDevAttrMaxAccessPolicyWindowSize, GCAP_SIM_MAX_WINDOW_BYTES},
+      {cudaDevAttrMaxThreadsPerMultiProcessor, GCAP_SIM_MAX_RESIDENT_THREADS},
+      {cudaDevAttrMaxBlocksPerMultiprocessor, GCAP_SIM_MAX_RESIDENT_BLOCKS},
+      {cudaDevAttrMaxRegistersPerBlock, GCAP_SIM_REGISTERS},
+      {cudaDevAttrMaxRegistersPerMultiprocessor, GCAP_SIM_REGISTERS},
+      {cudaDevAttrReservedSharedMemoryPerBlock, GCAP_SIM_SHARED_BYTES_RESERVED},
       {cudaDevAttrTotalConstantMemory, 65536},
       {cudaDevAttrIpcEventSupport, 0},
       {cudaDevAttrMemoryPoolSupportedHandleTypes, 0},
@@ -177,42 +177,42 @@ static bool attribute(enum cudaDeviceAttr attr, int device, int* value) {
 static cudaError_t get_attribute(int* value, enum cudaDeviceAttr attr, int device) {
   if (!value || (int)attr < 1 || attr >= cudaDevAttrMax) return cudaErrorInvalidValue;
   if (!is_device(device)) return cudaErrorInvalidDevice;
-  if (!attribute(attr, device, value)) sim_die("cudaDeviceGetAttribute: attribute %d is not modelled", (int)attr);
+  if (!attribute(attr, device, value)) gcap_sim_die("cudaDeviceGetAttribute: attribute %d is not modelled", (int)attr);
   return cudaSuccess;
 }
 
 cudaError_t cudaDeviceGetAttribute(int* value, enum cudaDeviceAttr attr, int device) {
-  cudaError_t code = sim_enter(SIM_API_cudaDeviceGetAttribute);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaDeviceGetAttribute);
   if (code == cudaSuccess) code = get_attribute(value, attr, device);
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
 cudaError_t cudaDeviceSynchronize(void) {
-  cudaError_t code = sim_enter(SIM_API_cudaDeviceSynchronize);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaDeviceSynchronize);
   if (code == cudaSuccess) {
-    sim_wait_for_device(sim_thread()->device);
-    sim_pools_synchronised(0);
+    gcap_sim_wait_for_device(gcap_sim_thread()->device);
+    gcap_sim_pools_synchronised(0);
   }
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
 cudaError_t cudaDeviceGetStreamPriorityRange(int* leastPriority, int* greatestPriority) {
-  cudaError_t code = sim_enter(SIM_API_cudaDeviceGetStreamPriorityRange);
-  if (code == cudaSuccess && leastPriority) *leastPriority = SIM_LEAST_PRIORITY;
-  if (code == cudaSuccess && greatestPriority) *greatestPriority = SIM_GREATEST_PRIORITY;
-  return sim_leave(code);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaDeviceGetStreamPriorityRange);
+  if (code == cudaSuccess && leastPriority) *leastPriority = GCAP_SIM_LEAST_PRIORITY;
+  if (code == cudaSuccess && greatestPriority) *greatestPriority = GCAP_SIM_GREATEST_PRIORITY;
+  return gcap_sim_leave(code);
 }
 
 cudaError_t cudaRuntimeGetVersion(int* runtimeVersion) {
-  cudaError_t code = sim_enter(SIM_API_cudaRuntimeGetVersion);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaRuntimeGetVersion);
   if (code == cudaSuccess && !runtimeVersion) code = cudaErrorInvalidValue;
   if (code == cudaSuccess) *runtimeVersion = CUDART_VERSION;
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
 cudaError_t cudaDriverGetVersion(int* driverVersion) {
-  cudaError_t code = sim_enter(SIM_API_cudaDriverGetVersion);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaDriverGetVersion);
   if (code == cudaSuccess && !driverVersion) code = cudaErrorInvalidValue;
   if (code == cudaSuccess) *driverVersion = CUDART_VERSION;
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }

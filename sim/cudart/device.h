@@ -5,35 +5,35 @@
 #ifndef GCAP_SIM_CUDART_DEVICE_H_
 #define GCAP_SIM_CUDART_DEVICE_H_
 
-#define SIM_COMPUTE_MAJOR 9
-#define SIM_COMPUTE_MINOR 0
-#define SIM_MULTIPROCESSORS 132
-#define SIM_DEVICE_BYTES ((size_t)8 << 30)
-#define SIM_ALIGNMENT 512  // of device allocations
+#define GCAP_SIM_COMPUTE_MAJOR 9
+#define GCAP_SIM_COMPUTE_MINOR 0
+#define GCAP_SIM_MULTIPROCESSORS 132
+#define GCAP_SIM_MEMORY_OF_DEVICE ((size_t)8 << 30)
+#define GCAP_SIM_ALIGNMENT 512  // of device allocations
 
-#define SIM_MAX_THREADS 1024
-#define SIM_MAX_BLOCK_X 1024
-#define SIM_MAX_BLOCK_Y 1024
-#define SIM_MAX_BLOCK_Z 64
-#define SIM_MAX_GRID_X 0x7fffffff
-#define SIM_MAX_GRID_YZ 65535
-#define SIM_SHARED_BYTES (48 << 10)         // a block's share without asking
-#define SIM_SHARED_BYTES_OPTIN (227 << 10)  // after cudaFuncSetAttribute
-#define SIM_SHARED_BYTES_SM (228 << 10)
-#define SIM_SHARED_BYTES_RESERVED (1 << 10)  // of each block, by the system
+#define GCAP_SIM_MAX_THREADS 1024
+#define GCAP_SIM_MAX_BLOCK_X 1024
+#define GCAP_SIM_MAX_BLOCK_Y 1024
+#define GCAP_SIM_MAX_BLOCK_Z 64
+#define GCAP_SIM_MAX_GRID_X 0x7fffffff
+#define GCAP_SIM_MAX_GRID_YZ 65535
+#define GCAP_SIM_SHARED_BYTES (48 << 10)         // a block's share without asking
+#define GCAP_SIM_SHARED_BYTES_OPTIN (227 << 10)  // after cudaFuncSetAttribute
+#define GCAP_SIM_SHARED_BYTES_SM (228 << 10)
+#define GCAP_SIM_SHARED_BYTES_RESERVED (1 << 10)  // of each block, by the system
 
 // What a multiprocessor holds at a time, and what a twin's kernel is said to need of it.
-#define SIM_WARP 32
-#define SIM_MAX_RESIDENT_THREADS 2048
-#define SIM_MAX_RESIDENT_BLOCKS 32
-#define SIM_REGISTERS 65536
-#define SIM_KERNEL_REGISTERS 32
+#define GCAP_SIM_WARP 32
+#define GCAP_SIM_MAX_RESIDENT_THREADS 2048
+#define GCAP_SIM_MAX_RESIDENT_BLOCKS 32
+#define GCAP_SIM_REGISTERS 65536
+#define GCAP_SIM_KERNEL_REGISTERS 32
 
-#define SIM_MAX_CLUSTER 8  // blocks, without asking for more
-#define SIM_MAX_WINDOW_BYTES (128 << 20)
-#define SIM_MAX_PERSISTING_BYTES (32 << 20)
+#define GCAP_SIM_MAX_CLUSTER 8  // blocks, without asking for more
+#define GCAP_SIM_MAX_WINDOW_BYTES (128 << 20)
+#define GCAP_SIM_MAX_PERSISTING_BYTES (32 << 20)
 
-#define SIM_LEAST_PRIORITY 0
-#define SIM_GREATEST_PRIORITY (-5)
+#define GCAP_SIM_LEAST_PRIORITY 0
+#define GCAP_SIM_GREATEST_PRIORITY (-5)
 
 #endif  // GCAP_SIM_CUDART_DEVICE_H_

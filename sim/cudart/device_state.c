@@ -28,9 +28,9 @@ static struct {
   bool has_limits;  // the limits were changed
   size_t limits[NUM_LIMITS];
   unsigned int flags;
-} devices[SIM_MAX_DEVICES];
+} devices[GCAP_SIM_MAX_DEVICES];
 
-static bool is_device(int device) { return device >= 0 && device < sim_device_count(); }
+static bool is_device(int device) { return device >= 0 && device < gcap_sim_device_count(); }
 
 // --- Limits ---------------------------------------------------------------------------------------------------------
 
@@ -49,7 +49,7 @@ static const struct {
     [cudaLimitMallocHeapSize] = {SIZE_MAX, 1},
     [cudaLimitDevRuntimePendingLaunchCount] = {SIZE_MAX, 1},
     [cudaLimitMaxL2FetchGranularity] = {128, 1},
-    [cudaLimitPersistingL2CacheSize] = {SIM_MAX_PERSISTING_BYTES, 1},
+    [cudaLimitPersistingL2CacheSize] = {GCAP_SIM_MAX_PERSISTING_BYTES, 1},
 };
 
 static cudaError_t set_limit(enum cudaLimit limit, size_t value) {
@@ -58,7 +58,7 @@ static cudaError_t set_limit(enum cudaLimit limit, size_t value) {
   if (code != cudaSuccess) return code;
   size_t step = limit_rules[limit].step;
   value = value / step * step + (value % step ? step : 0);
-  int device = sim_thread()->device;
+  int device = gcap_sim_thread()->device;
   if (!devices[device].has_limits) memcpy(devices[device].limits, default_limits, sizeof(default_limits));
   devices[device].has_limits = true;
   devices[device].limits[limit] = value;
@@ -66,27 +66,27 @@ static cudaError_t set_limit(enum cudaLimit limit, size_t value) {
 }
 
 cudaError_t cudaDeviceSetLimit(enum cudaLimit limit, size_t value) {
-  cudaError_t code = sim_enter(SIM_API_cudaDeviceSetLimit);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaDeviceSetLimit);
   if (code == cudaSuccess) code = set_limit(limit, value);
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
 cudaError_t cudaDeviceGetLimit(size_t* pValue, enum cudaLimit limit) {
-  cudaError_t code = sim_enter(SIM_API_cudaDeviceGetLimit);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaDeviceGetLimit);
   if (code == cudaSuccess && !pValue) code = cudaErrorInvalidValue;
   if (code == cudaSuccess) code = judge_limit(limit);
   if (code == cudaSuccess) {
-    int device = sim_thread()->device;
+    int device = gcap_sim_thread()->device;
     *pValue = devices[device].has_limits ? devices[device].limits[limit] : default_limits[limit];
   }
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
 // Measured: a thread that has not used a device yet is told so.
 cudaError_t cudaCtxResetPersistingL2Cache(void) {
-  cudaError_t code = sim_enter(SIM_API_cudaCtxResetPersistingL2Cache);
-  if (code == cudaSuccess && !sim_thread()->uses_device) code = cudaErrorDeviceUninitialized;
-  return sim_leave(code);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaCtxResetPersistingL2Cache);
+  if (code == cudaSuccess && !gcap_sim_thread()->uses_device) code = cudaErrorDeviceUninitialized;
+  return gcap_sim_leave(code);
 }
 
 // --- Flags ----------------------------------------------------------------------------------------------------------
@@ -98,28 +98,28 @@ static bool are_flags(unsigned int flags) {
 }
 
 cudaError_t cudaSetDeviceFlags(unsigned int flags) {
-  cudaError_t code = sim_enter(SIM_API_cudaSetDeviceFlags);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaSetDeviceFlags);
   if (code == cudaSuccess && !are_flags(flags)) code = cudaErrorInvalidValue;
-  if (code == cudaSuccess) devices[sim_thread()->device].flags = flags;
-  return sim_leave(code);
+  if (code == cudaSuccess) devices[gcap_sim_thread()->device].flags = flags;
+  return gcap_sim_leave(code);
 }
 
 cudaError_t cudaGetDeviceFlags(unsigned int* flags) {
-  cudaError_t code = sim_enter(SIM_API_cudaGetDeviceFlags);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGetDeviceFlags);
   if (code == cudaSuccess && !flags) code = cudaErrorInvalidValue;
   // Mapping host memory is always possible, and said so whether or not it was asked for.
-  if (code == cudaSuccess) *flags = devices[sim_thread()->device].flags | cudaDeviceMapHost;
-  return sim_leave(code);
+  if (code == cudaSuccess) *flags = devices[gcap_sim_thread()->device].flags | cudaDeviceMapHost;
+  return gcap_sim_leave(code);
 }
 
 cudaError_t cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) {
-  cudaError_t code = sim_enter(SIM_API_cudaInitDevice);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaInitDevice);
   if (code == cudaSuccess && !is_device(device)) code = cudaErrorInvalidDevice;
   // Measured: other bits of `flags` mean nothing.
   bool given = (flags & cudaInitDeviceFlagsAreValid) != 0;
   if (code == cudaSuccess && given && !are_flags(deviceFlags)) code = cudaErrorInvalidValue;
   if (code == cudaSuccess && given) devices[device].flags = deviceFlags;
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
 // --- Names on the bus -----------------------------------------------------------------------------------------------
@@ -129,7 +129,7 @@ static void bus_id(char out[16], int device) {
 }
 
 cudaError_t cudaDeviceGetPCIBusId(char* pciBusId, int len, int device) {
-  cudaError_t code = sim_enter(SIM_API_cudaDeviceGetPCIBusId);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaDeviceGetPCIBusId);
   if (code == cudaSuccess && !is_device(device)) code = cudaErrorInvalidDevice;
   if (code == cudaSuccess && (!pciBusId || len < 1)) code = cudaErrorInvalidValue;
   if (code == cudaSuccess) {
@@ -141,7 +141,7 @@ cudaError_t cudaDeviceGetPCIBusId(char* pciBusId, int len, int device) {
       code = cudaErrorInvalidValue;
     }
   }
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
 // The domain and the function may be left out. A device that cannot be there gets the bus 0.
@@ -160,75 +160,75 @@ static bool parse_bus_id(const char* text, unsigned int* bus) {
 static cudaError_t by_bus_id(int* out, const char* text) {
   unsigned int bus;
   if (!out || !text || !parse_bus_id(text, &bus)) return cudaErrorInvalidValue;
-  if (bus < 1 || bus > (unsigned int)sim_device_count()) return cudaErrorInvalidDevice;
+  if (bus < 1 || bus > (unsigned int)gcap_sim_device_count()) return cudaErrorInvalidDevice;
   *out = (int)bus - 1;
   return cudaSuccess;
 }
 
 cudaError_t cudaDeviceGetByPCIBusId(int* device, const char* pciBusId) {
-  cudaError_t code = sim_enter(SIM_API_cudaDeviceGetByPCIBusId);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaDeviceGetByPCIBusId);
   if (code == cudaSuccess) code = by_bus_id(device, pciBusId);
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
 // --- Reset ----------------------------------------------------------------------------------------------------------
 
 static void destroy_stream(void* object, void* user) {
-  sim_stream_t* stream = object;
-  if (stream->device == *(const int*)user) sim_stream_destroy(stream);
+  gcap_sim_stream_t* stream = object;
+  if (stream->device == *(const int*)user) gcap_sim_stream_destroy(stream);
 }
 
 static void destroy_event(void* object, void* user) {
-  sim_event_t* event = object;
-  if (event->device == *(const int*)user) sim_event_destroy(event);
+  gcap_sim_event_t* event = object;
+  if (event->device == *(const int*)user) gcap_sim_event_destroy(event);
 }
 
 static void destroy_pool(void* object, void* user) {
-  sim_pool_t* pool = object;
+  gcap_sim_pool_t* pool = object;
   int device = *(const int*)user;
-  if (pool->device == device && pool != sim_pool_default(device)) sim_pool_destroy(pool);
+  if (pool->device == device && pool != gcap_sim_pool_default(device)) gcap_sim_pool_destroy(pool);
 }
 
 typedef struct doomed {
   int device;
-  sim_allocation_t** items;
+  gcap_sim_allocation_t** items;
   size_t count;
   size_t capacity;
 } doomed_t;
 
 static void collect(void* object, void* user) {
-  sim_allocation_t* allocation = object;
+  gcap_sim_allocation_t* allocation = object;
   doomed_t* doomed = user;
   if (allocation->device != doomed->device || !allocation->claimed) return;
-  sim_reserve(&doomed->items, &doomed->capacity, doomed->count + 1, sizeof(sim_allocation_t*));
+  gcap_sim_reserve(&doomed->items, &doomed->capacity, doomed->count + 1, sizeof(gcap_sim_allocation_t*));
   allocation->refs += 1;
   doomed->items[doomed->count++] = allocation;
 }
 
 static void free_memory(int device) {
   doomed_t doomed = {.device = device};
-  sim_allocation_each(collect, &doomed);
+  gcap_sim_allocation_each(collect, &doomed);
   for (size_t i = 0; i < doomed.count; ++i) {
     // A free may give up the lock while it waits, and another thread use that for a free of its own.
-    if (doomed.items[i]->claimed) sim_free_allocation(doomed.items[i]);
-    sim_allocation_release(doomed.items[i]);
+    if (doomed.items[i]->claimed) gcap_sim_free_allocation(doomed.items[i]);
+    gcap_sim_allocation_release(doomed.items[i]);
   }
   free(doomed.items);
 }
 
 static void reset(int device) {
-  sim_wait_for_device(device);
-  sim_handle_each(SIM_STREAM, destroy_stream, &device);
-  sim_handle_each(SIM_EVENT, destroy_event, &device);
+  gcap_sim_wait_for_device(device);
+  gcap_sim_handle_each(GCAP_SIM_STREAM, destroy_stream, &device);
+  gcap_sim_handle_each(GCAP_SIM_EVENT, destroy_event, &device);
   free_memory(device);
-  sim_handle_each(SIM_POOL, destroy_pool, &device);
-  sim_pools_release_unused(device);
-  sim_peer_reset(device);
+  gcap_sim_handle_each(GCAP_SIM_POOL, destroy_pool, &device);
+  gcap_sim_pools_release_unused(device);
+  gcap_sim_peer_reset(device);
   memset(&devices[device], 0, sizeof(devices[device]));
 }
 
 cudaError_t cudaDeviceReset(void) {
-  cudaError_t code = sim_enter(SIM_API_cudaDeviceReset);
-  if (code == cudaSuccess) reset(sim_thread()->device);
-  return sim_leave(code);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaDeviceReset);
+  if (code == cudaSuccess) reset(gcap_sim_thread()->device);
+  return gcap_sim_leave(code);
 }

@@ -8,8 +8,8 @@
 
 #include "graph.h"
 
-static void print_name(FILE* file, const sim_node_t* node) {
-  const sim_node_t* holder = node->graph->owner;
+static void print_name(FILE* file, const gcap_sim_node_t* node) {
+  const gcap_sim_node_t* holder = node->graph->owner;
   if (holder) print_name(file, holder);
   fprintf(file, holder ? "_%zu" : "n%zu", node->index);
 }
@@ -22,32 +22,32 @@ static void print_text(FILE* file, const char* text) {
   }
 }
 
-static void print_kernel(FILE* file, const sim_node_t* node, unsigned int flags) {
-  if (node->task->kind == SIM_TASK_KERNEL && (flags & cudaGraphDebugDotFlagsKernelNodeParams)) {
+static void print_kernel(FILE* file, const gcap_sim_node_t* node, unsigned int flags) {
+  if (node->task->kind == GCAP_SIM_TASK_KERNEL && (flags & cudaGraphDebugDotFlagsKernelNodeParams)) {
     const gcap_sim_launch_t* launch = &node->task->u.kernel.launch;
     fprintf(file, "\\ngrid %ux%ux%u block %ux%ux%u shared %zu", launch->grid.x, launch->grid.y, launch->grid.z,
             launch->block.x, launch->block.y, launch->block.z, launch->shared_bytes);
   }
   if (flags & cudaGraphDebugDotFlagsKernelNodeAttributes) {
-    fprintf(file, "\\npriority %d cooperative %d", sim_node_attribute(node, cudaLaunchAttributePriority).priority,
-            sim_node_attribute(node, cudaLaunchAttributeCooperative).cooperative);
+    fprintf(file, "\\npriority %d cooperative %d", gcap_sim_node_attribute(node, cudaLaunchAttributePriority).priority,
+            gcap_sim_node_attribute(node, cudaLaunchAttributeCooperative).cooperative);
   }
 }
 
-static void print_params(FILE* file, const sim_node_t* node, unsigned int flags) {
-  const sim_task_t* task = node->task;
-  switch (sim_node_type(node)) {
+static void print_params(FILE* file, const gcap_sim_node_t* node, unsigned int flags) {
+  const gcap_sim_task_t* task = node->task;
+  switch (gcap_sim_node_type(node)) {
     case cudaGraphNodeTypeKernel: print_kernel(file, node, flags); break;
     case cudaGraphNodeTypeMemcpy:
       if (flags & cudaGraphDebugDotFlagsMemcpyNodeParams) {
-        const sim_copy_t* copy = &task->u.copy.copy;
+        const gcap_sim_copy_t* copy = &task->u.copy.copy;
         fprintf(file, "\\n%p to %p, %zux%zux%zu bytes, kind %d", copy->src, copy->dst, copy->width, copy->height,
                 copy->depth ? copy->depth : 1, (int)copy->kind);
       }
       break;
     case cudaGraphNodeTypeMemset:
       if (flags & cudaGraphDebugDotFlagsMemsetNodeParams) {
-        const sim_fill_t* fill = &task->u.fill;
+        const gcap_sim_fill_t* fill = &task->u.fill;
         fprintf(file, "\\n%p, %zux%zu elements of %u bytes, value %u", (void*)fill->dst, fill->width, fill->height,
                 fill->element_bytes, fill->value);
       }
@@ -71,7 +71,7 @@ static void print_params(FILE* file, const sim_node_t* node, unsigned int flags)
   }
 }
 
-static void print_node(FILE* file, const sim_node_t* node, unsigned int flags) {
+static void print_node(FILE* file, const gcap_sim_node_t* node, unsigned int flags) {
   fprintf(file, "  ");
   print_name(file, node);
   fprintf(file, " [label=\"%zu ", node->index);
@@ -81,24 +81,24 @@ static void print_node(FILE* file, const sim_node_t* node, unsigned int flags) {
   fprintf(file, "\"];\n");
 }
 
-static void print_arrow(FILE* file, const sim_node_t* from, const sim_node_t* to) {
+static void print_arrow(FILE* file, const gcap_sim_node_t* from, const gcap_sim_node_t* to) {
   fprintf(file, "  ");
   print_name(file, from);
   fprintf(file, " -> ");
   print_name(file, to);
 }
 
-static void print_edge(FILE* file, const sim_edge_t* edge, const sim_node_t* to) {
+static void print_edge(FILE* file, const gcap_sim_edge_t* edge, const gcap_sim_node_t* to) {
   print_arrow(file, edge->node, to);
-  if (sim_edge_has_data(&edge->data)) {
+  if (gcap_sim_edge_has_data(&edge->data)) {
     fprintf(file, " [label=\"port %d type %d\"]", edge->data.from_port, edge->data.type);
   }
   fprintf(file, ";\n");
 }
 
-static void print_graph(FILE* file, sim_graph_t* graph, unsigned int flags);
+static void print_graph(FILE* file, gcap_sim_graph_t* graph, unsigned int flags);
 
-static void print_child(FILE* file, const sim_node_t* node, unsigned int flags) {
+static void print_child(FILE* file, const gcap_sim_node_t* node, unsigned int flags) {
   fprintf(file, "subgraph cluster_");
   print_name(file, node);
   fprintf(file, " {\n");
@@ -109,10 +109,10 @@ static void print_child(FILE* file, const sim_node_t* node, unsigned int flags) 
   fprintf(file, " [style=dashed];\n");
 }
 
-static void print_graph(FILE* file, sim_graph_t* graph, unsigned int flags) {
-  sim_graph_number(graph);
+static void print_graph(FILE* file, gcap_sim_graph_t* graph, unsigned int flags) {
+  gcap_sim_graph_number(graph);
   for (size_t i = 0; i < graph->num_nodes; ++i) {
-    const sim_node_t* node = graph->nodes[i];
+    const gcap_sim_node_t* node = graph->nodes[i];
     print_node(file, node, flags);
     for (size_t k = 0; k < node->in.count; ++k) print_edge(file, &node->in.items[k], node);
   }
@@ -121,7 +121,7 @@ static void print_graph(FILE* file, sim_graph_t* graph, unsigned int flags) {
   }
 }
 
-static cudaError_t print_dot(sim_graph_t* graph, const char* path, unsigned int flags) {
+static cudaError_t print_dot(gcap_sim_graph_t* graph, const char* path, unsigned int flags) {
   if (!graph || !path) return cudaErrorInvalidValue;
   FILE* file = fopen(path, "w");
   if (!file) return cudaErrorOperatingSystem;
@@ -133,7 +133,7 @@ static cudaError_t print_dot(sim_graph_t* graph, const char* path, unsigned int 
 }
 
 cudaError_t cudaGraphDebugDotPrint(cudaGraph_t graph, const char* path, unsigned int flags) {
-  cudaError_t code = sim_enter(SIM_API_cudaGraphDebugDotPrint);
-  if (code == cudaSuccess) code = print_dot(sim_handle_get(SIM_GRAPH, graph), path, flags);
-  return sim_leave(code);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphDebugDotPrint);
+  if (code == cudaSuccess) code = print_dot(gcap_sim_handle_get(GCAP_SIM_GRAPH, graph), path, flags);
+  return gcap_sim_leave(code);
 }

@@ -7,21 +7,21 @@
 #include "core.h"
 
 cudaError_t cudaGetLastError(void) {
-  cudaError_t code = sim_enter(SIM_API_cudaGetLastError);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGetLastError);
   if (code == cudaSuccess) {
-    code = sim_thread()->last_error;
-    sim_thread()->last_error = cudaSuccess;
-    return sim_leave_quietly(code);
+    code = gcap_sim_thread()->last_error;
+    gcap_sim_thread()->last_error = cudaSuccess;
+    return gcap_sim_leave_quietly(code);
   }
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
 cudaError_t cudaPeekAtLastError(void) {
-  cudaError_t code = sim_enter(SIM_API_cudaPeekAtLastError);
-  return sim_leave(code == cudaSuccess ? sim_thread()->last_error : code);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaPeekAtLastError);
+  return gcap_sim_leave(code == cudaSuccess ? gcap_sim_thread()->last_error : code);
 }
 
-const char* sim_error_name(cudaError_t error) {
+const char* gcap_sim_error_name(cudaError_t error) {
   switch (error) {
 #define NAME(code) \
   case code: return #code
@@ -165,9 +165,9 @@ const char* sim_error_name(cudaError_t error) {
 }
 
 const char* cudaGetErrorName(cudaError_t error) {
-  (void)sim_enter(SIM_API_cudaGetErrorName);
-  sim_leave_quietly(cudaSuccess);
-  return sim_error_name(error);
+  (void)gcap_sim_enter(GCAP_SIM_API_cudaGetErrorName);
+  gcap_sim_leave_quietly(cudaSuccess);
+  return gcap_sim_error_name(error);
 }
 
 static const char* explanation_of(cudaError_t error) {
@@ -211,11 +211,11 @@ static const char* explanation_of(cudaError_t error) {
     if (table[i].code == error) return table[i].text;
   }
   // The rest are codes that the simulator never gives of itself: their names say what there is to say.
-  return sim_error_name(error);
+  return gcap_sim_error_name(error);
 }
 
 const char* cudaGetErrorString(cudaError_t error) {
-  (void)sim_enter(SIM_API_cudaGetErrorString);
-  sim_leave_quietly(cudaSuccess);
+  (void)gcap_sim_enter(GCAP_SIM_API_cudaGetErrorString);
+  gcap_sim_leave_quietly(cudaSuccess);
   return explanation_of(error);
 }

@@ -13,27 +13,27 @@
 
 #define CREATE_FLAGS (cudaEventBlockingSync | cudaEventDisableTiming | cudaEventInterprocess)
 
-static void forget_record(sim_event_t* event) {
-  sim_mark_release(event->mark);
+static void forget_record(gcap_sim_event_t* event) {
+  gcap_sim_mark_release(event->mark);
   event->mark = NULL;
   event->capture_id = 0;
-  event->point = (sim_point_t){0, 0};
-  sim_past_release(event->past);
+  event->point = (gcap_sim_point_t){0, 0};
+  gcap_sim_past_release(event->past);
   event->past = NULL;
   event->nodes.count = 0;
 }
 
-void sim_event_release(sim_event_t* event) {
+void gcap_sim_event_release(gcap_sim_event_t* event) {
   if (--event->refs > 0) return;
   forget_record(event);
   free(event->nodes.items);
   free(event);
 }
 
-void sim_event_set_mark(sim_event_t* event, sim_mark_t* mark) {
+void gcap_sim_event_set_mark(gcap_sim_event_t* event, gcap_sim_mark_t* mark) {
   forget_record(event);
   event->mark = mark;
-  event->when = sim_now();
+  event->when = gcap_sim_now();
   event->recorded = true;
 }
 
@@ -41,198 +41,200 @@ static cudaError_t create(cudaEvent_t* out, unsigned int flags) {
   if (!out || (flags & ~(unsigned int)CREATE_FLAGS) != 0) return cudaErrorInvalidValue;
   if (flags & cudaEventInterprocess) {
     if (!(flags & cudaEventDisableTiming)) return cudaErrorInvalidValue;
-    sim_die("%s: events shared between processes are not modelled", sim_thread()->call);
+    gcap_sim_die("%s: events shared between processes are not modelled", gcap_sim_thread()->call);
   }
-  sim_event_t* event = sim_calloc(1, sizeof(*event));
+  gcap_sim_event_t* event = gcap_sim_calloc(1, sizeof(*event));
   event->refs = 1;
   event->flags = flags;
-  event->device = sim_thread()->device;
-  event->handle = *out = sim_handle_create(SIM_EVENT, event);
+  event->device = gcap_sim_thread()->device;
+  event->handle = *out = gcap_sim_handle_create(GCAP_SIM_EVENT, event);
   return cudaSuccess;
 }
 
 cudaError_t cudaEventCreate(cudaEvent_t* event) {
-  cudaError_t code = sim_enter(SIM_API_cudaEventCreate);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaEventCreate);
   if (code == cudaSuccess) code = create(event, cudaEventDefault);
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int flags) {
-  cudaError_t code = sim_enter(SIM_API_cudaEventCreateWithFlags);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaEventCreateWithFlags);
   if (code == cudaSuccess) code = create(event, flags);
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
-void sim_event_destroy(sim_event_t* event) {
-  sim_handle_destroy(event->handle);
+void gcap_sim_event_destroy(gcap_sim_event_t* event) {
+  gcap_sim_handle_destroy(event->handle);
   event->handle = NULL;
-  sim_event_release(event);
+  gcap_sim_event_release(event);
 }
 
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
-  cudaError_t code = sim_enter(SIM_API_cudaEventDestroy);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaEventDestroy);
   if (code == cudaSuccess) {
-    sim_event_t* e = sim_handle_get(SIM_EVENT, event);
+    gcap_sim_event_t* e = gcap_sim_handle_get(GCAP_SIM_EVENT, event);
     if (e) {
-      sim_event_destroy(e);
+      gcap_sim_event_destroy(e);
     } else {
       code = cudaErrorInvalidResourceHandle;
     }
   }
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
-sim_task_t* sim_event_task(sim_task_kind_t kind, sim_event_t* event) {
-  sim_task_t* task = sim_task_create(kind, kind == SIM_TASK_EVENT_RECORD ? "event record" : "event wait");
+gcap_sim_task_t* gcap_sim_event_task(gcap_sim_task_kind_t kind, gcap_sim_event_t* event) {
+  gcap_sim_task_t* task =
+      gcap_sim_task_create(kind, kind == GCAP_SIM_TASK_EVENT_RECORD ? "event record" : "event wait");
   task->u.event = event;
   event->refs += 1;
   return task;
 }
 
-static void record_in_capture(sim_event_t* event, sim_member_t* member) {
-  const sim_edges_t* deps = sim_member_deps(member);
+static void record_in_capture(gcap_sim_event_t* event, gcap_sim_member_t* member) {
+  const gcap_sim_edges_t* deps = gcap_sim_member_deps(member);
   forget_record(event);
   event->recorded = true;
   event->capture_id = member->capture->id;
-  sim_reserve(&event->nodes.items, &event->nodes.capacity, deps->count, sizeof(sim_edge_t));
+  gcap_sim_reserve(&event->nodes.items, &event->nodes.capacity, deps->count, sizeof(gcap_sim_edge_t));
   event->nodes.count = deps->count;
-  if (deps->count) memcpy(event->nodes.items, deps->items, deps->count * sizeof(sim_edge_t));
+  if (deps->count) memcpy(event->nodes.items, deps->items, deps->count * sizeof(gcap_sim_edge_t));
 }
 
 static cudaError_t record(cudaEvent_t handle, cudaStream_t stream_handle, unsigned int flags) {
   if ((flags & ~(unsigned int)cudaEventRecordExternal) != 0) return cudaErrorInvalidValue;
-  sim_event_t* event = sim_handle_get(SIM_EVENT, handle);
+  gcap_sim_event_t* event = gcap_sim_handle_get(GCAP_SIM_EVENT, handle);
   if (!event) return cudaErrorInvalidResourceHandle;
-  sim_stream_t* stream = sim_stream_get(stream_handle);
+  gcap_sim_stream_t* stream = gcap_sim_stream_get(stream_handle);
   if (stream->device != event->device) return cudaErrorInvalidResourceHandle;
-  cudaError_t code = sim_gate_ordered(stream);
+  cudaError_t code = gcap_sim_gate_ordered(stream);
   if (code != cudaSuccess) return code;
   if (flags & cudaEventRecordExternal) {
     if (!stream->member) return cudaErrorIllegalState;
-    return sim_submit_task(stream, sim_event_task(SIM_TASK_EVENT_RECORD, event));
+    return gcap_sim_submit_task(stream, gcap_sim_event_task(GCAP_SIM_TASK_EVENT_RECORD, event));
   }
   if (stream->member) {
     record_in_capture(event, stream->member);
   } else {
-    sim_event_set_mark(event, sim_stream_record_mark(stream));
-    event->point = (sim_point_t){.stream = stream->id, .order = stream->frees};
-    event->past = sim_past_retain(stream->past);
+    gcap_sim_event_set_mark(event, gcap_sim_stream_record_mark(stream));
+    event->point = (gcap_sim_point_t){.stream = stream->id, .order = stream->frees};
+    event->past = gcap_sim_past_retain(stream->past);
   }
   return cudaSuccess;
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  cudaError_t code = sim_enter(SIM_API_cudaEventRecord);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaEventRecord);
   if (code == cudaSuccess) code = record(event, stream, cudaEventRecordDefault);
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) {
-  cudaError_t code = sim_enter(SIM_API_cudaEventRecordWithFlags);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaEventRecordWithFlags);
   if (code == cudaSuccess) code = record(event, stream, flags);
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
 // A wait on an event that stands for nodes of a capture: the stream joins that capture, or orders itself within it.
-static cudaError_t wait_captured(sim_stream_t* stream, const sim_event_t* event) {
-  sim_capture_t* capture = sim_capture_find(event->capture_id);
-  sim_member_t* member = stream->member;
+static cudaError_t wait_captured(gcap_sim_stream_t* stream, const gcap_sim_event_t* event) {
+  gcap_sim_capture_t* capture = gcap_sim_capture_find(event->capture_id);
+  gcap_sim_member_t* member = stream->member;
   if (!capture || capture->invalid) {
-    return member ? sim_capture_invalidate(member->capture, SIM_RULE_DEAD_EVENT) : cudaErrorInvalidValue;
+    return member ? gcap_sim_capture_invalidate(member->capture, GCAP_SIM_RULE_DEAD_EVENT) : cudaErrorInvalidValue;
   }
-  if (stream->legacy) return sim_capture_invalidate(capture, SIM_RULE_IMPLICIT);
+  if (stream->legacy) return gcap_sim_capture_invalidate(capture, GCAP_SIM_RULE_IMPLICIT);
   if (member && member->capture != capture) {
-    sim_capture_invalidate(capture, SIM_RULE_MERGE);
-    return sim_capture_invalidate(member->capture, SIM_RULE_MERGE);
+    gcap_sim_capture_invalidate(capture, GCAP_SIM_RULE_MERGE);
+    return gcap_sim_capture_invalidate(member->capture, GCAP_SIM_RULE_MERGE);
   }
-  if (!member) member = sim_capture_join(capture, stream);
-  sim_member_depend(member, &event->nodes);
+  if (!member) member = gcap_sim_capture_join(capture, stream);
+  gcap_sim_member_depend(member, &event->nodes);
   return cudaSuccess;
 }
 
 static cudaError_t wait(cudaStream_t stream_handle, cudaEvent_t handle, unsigned int flags) {
   if ((flags & ~(unsigned int)cudaEventWaitExternal) != 0) return cudaErrorInvalidValue;
-  sim_event_t* event = sim_handle_get(SIM_EVENT, handle);
-  sim_stream_t* stream = sim_stream_get(stream_handle);
+  gcap_sim_event_t* event = gcap_sim_handle_get(GCAP_SIM_EVENT, handle);
+  gcap_sim_stream_t* stream = gcap_sim_stream_get(stream_handle);
   if (!event) {
     // Measured: no event is one of outside.
-    if (stream->member) sim_capture_invalidate(stream->member->capture, SIM_RULE_ISOLATION);
+    if (stream->member) gcap_sim_capture_invalidate(stream->member->capture, GCAP_SIM_RULE_ISOLATION);
     return cudaErrorInvalidResourceHandle;
   }
-  cudaError_t code = sim_gate_ordered(stream);
+  cudaError_t code = gcap_sim_gate_ordered(stream);
   if (code != cudaSuccess) return code;
   if (flags & cudaEventWaitExternal) {
     if (!stream->member) return cudaErrorIllegalState;
-    return sim_submit_task(stream, sim_event_task(SIM_TASK_EVENT_WAIT, event));
+    return gcap_sim_submit_task(stream, gcap_sim_event_task(GCAP_SIM_TASK_EVENT_WAIT, event));
   }
   if (!event->recorded) return cudaSuccess;
   if (event->capture_id) return wait_captured(stream, event);
-  if (stream->member) return sim_capture_invalidate(stream->member->capture, SIM_RULE_ISOLATION);
-  if (event->mark) sim_stream_wait_for(stream, event->mark);
-  sim_past_learn(stream, event);
+  if (stream->member) return gcap_sim_capture_invalidate(stream->member->capture, GCAP_SIM_RULE_ISOLATION);
+  if (event->mark) gcap_sim_stream_wait_for(stream, event->mark);
+  gcap_sim_past_learn(stream, event);
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) {
-  cudaError_t code = sim_enter(SIM_API_cudaStreamWaitEvent);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaStreamWaitEvent);
   if (code == cudaSuccess) code = wait(stream, event, flags);
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
 // What a host-side look at the event earns: an event of an open capture can only break it.
-static cudaError_t gate_host_use(const sim_event_t* event) {
+static cudaError_t gate_host_use(const gcap_sim_event_t* event) {
   if (event->capture_id) {
-    sim_capture_t* capture = sim_capture_find(event->capture_id);
+    gcap_sim_capture_t* capture = gcap_sim_capture_find(event->capture_id);
     if (!capture || capture->invalid) return cudaErrorInvalidValue;
-    return sim_capture_invalidate(capture, SIM_RULE_CAPTURED_EVENT);
+    return gcap_sim_capture_invalidate(capture, GCAP_SIM_RULE_CAPTURED_EVENT);
   }
-  return sim_gate_unsafe();
+  return gcap_sim_gate_unsafe();
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
-  cudaError_t code = sim_enter(SIM_API_cudaEventQuery);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaEventQuery);
   if (code == cudaSuccess) {
-    sim_event_t* e = sim_handle_get(SIM_EVENT, event);
+    gcap_sim_event_t* e = gcap_sim_handle_get(GCAP_SIM_EVENT, event);
     code = e ? gate_host_use(e) : cudaErrorInvalidResourceHandle;
-    if (code == cudaSuccess && !sim_poll(e->mark)) code = cudaErrorNotReady;
+    if (code == cudaSuccess && !gcap_sim_poll(e->mark)) code = cudaErrorNotReady;
   }
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  cudaError_t code = sim_enter(SIM_API_cudaEventSynchronize);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaEventSynchronize);
   if (code == cudaSuccess) {
-    sim_event_t* e = sim_handle_get(SIM_EVENT, event);
+    gcap_sim_event_t* e = gcap_sim_handle_get(GCAP_SIM_EVENT, event);
     code = e ? gate_host_use(e) : cudaErrorInvalidResourceHandle;
     if (code == cudaSuccess) {
       unsigned long long stream = e->point.stream;  // another thread may destroy the event meanwhile
-      sim_wait_for(sim_mark_retain(e->mark));
-      if (stream) sim_pools_synchronised(stream);
+      gcap_sim_wait_for(gcap_sim_mark_retain(e->mark));
+      if (stream) gcap_sim_pools_synchronised(stream);
     }
   }
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
 // The simulator has no timing model: a unit of its time is one operation done, reported as a microsecond.
 #define MS_PER_TICK 0.001f
 
-static uint64_t reached_at(const sim_event_t* event) { return event->mark ? event->mark->when : event->when; }
+static uint64_t reached_at(const gcap_sim_event_t* event) { return event->mark ? event->mark->when : event->when; }
 
-static cudaError_t can_measure(const sim_event_t* event) {
+static cudaError_t can_measure(const gcap_sim_event_t* event) {
   if (!event || !event->recorded || (event->flags & cudaEventDisableTiming)) return cudaErrorInvalidResourceHandle;
-  if (event->capture_id) return sim_capture_find(event->capture_id) ? cudaErrorCapturedEvent : cudaErrorInvalidValue;
+  if (event->capture_id)
+    return gcap_sim_capture_find(event->capture_id) ? cudaErrorCapturedEvent : cudaErrorInvalidValue;
   return event->mark && !event->mark->done ? cudaErrorNotReady : cudaSuccess;
 }
 
 cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t start, cudaEvent_t end) {
-  cudaError_t code = sim_enter(SIM_API_cudaEventElapsedTime);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaEventElapsedTime);
   if (code == cudaSuccess) {
-    sim_event_t* first = sim_handle_get(SIM_EVENT, start);
-    sim_event_t* last = sim_handle_get(SIM_EVENT, end);
+    gcap_sim_event_t* first = gcap_sim_handle_get(GCAP_SIM_EVENT, start);
+    gcap_sim_event_t* last = gcap_sim_handle_get(GCAP_SIM_EVENT, end);
     code = ms ? can_measure(first) : cudaErrorInvalidValue;
     if (code == cudaSuccess) code = can_measure(last);
     if (code == cudaSuccess && first->device != last->device) code = cudaErrorInvalidResourceHandle;
     if (code == cudaSuccess) *ms = (float)(int64_t)(reached_at(last) - reached_at(first)) * MS_PER_TICK;
   }
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }

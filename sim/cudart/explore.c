@@ -20,25 +20,25 @@ static bool seed_from_environment(uint64_t* out) {
   char* end;
   errno = 0;
   *out = strtoull(text, &end, 0);
-  if (errno || *end || end == text) sim_die("GCAP_SIM_EXPLORE is '%s', expected a 64-bit number", text);
+  if (errno || *end || end == text) gcap_sim_die("GCAP_SIM_EXPLORE is '%s', expected a 64-bit number", text);
   return true;
 }
 
 // Checks record while the body runs, and tell of each seed anew what they find.
 static size_t begin_reports(void) {
-  sim_lock();
-  sim_check_record_all(true);
-  sim_report_tell_again();
-  size_t reports = sim_report_count();
-  sim_unlock();
+  gcap_sim_lock();
+  gcap_sim_check_record_all(true);
+  gcap_sim_report_tell_again();
+  size_t reports = gcap_sim_report_count();
+  gcap_sim_unlock();
   return reports;
 }
 
 static size_t end_reports(size_t before) {
-  sim_lock();
-  sim_check_record_all(false);
-  size_t reports = sim_report_count();
-  sim_unlock();
+  gcap_sim_lock();
+  gcap_sim_check_record_all(false);
+  size_t reports = gcap_sim_report_count();
+  gcap_sim_unlock();
   // The body may have called gcap_sim_check, and judged for itself.
   return reports > before ? reports - before : 0;
 }
@@ -61,11 +61,11 @@ static bool run_seed(int (*body)(void* user), void* user, uint64_t seed) {
 int gcap_sim_explore(int (*body)(void* user), void* user, uint64_t first_seed, uint64_t seeds,
                      uint64_t* out_failing_seed) {
   if (out_failing_seed) *out_failing_seed = 0;
-  if (!body) sim_die("gcap_sim_explore: the body is NULL");
-  sim_lock();
-  sim_random_state_t random = sim_random_save();
-  sim_schedule_t schedule = sim_set_schedule(SIM_SCHEDULE_RANDOM);
-  sim_unlock();
+  if (!body) gcap_sim_die("gcap_sim_explore: the body is NULL");
+  gcap_sim_lock();
+  gcap_sim_random_state_t random = gcap_sim_random_save();
+  gcap_sim_schedule_t schedule = gcap_sim_set_schedule(GCAP_SIM_SCHEDULE_RANDOM);
+  gcap_sim_unlock();
   if (seed_from_environment(&first_seed)) seeds = 1;
   uint64_t tried = 0;
   while (tried < seeds && run_seed(body, user, first_seed + tried)) tried += 1;
@@ -77,9 +77,9 @@ int gcap_sim_explore(int (*body)(void* user), void* user, uint64_t first_seed, u
             (unsigned long long)seed, (unsigned long long)tried, (unsigned long long)seed);
     if (out_failing_seed) *out_failing_seed = seed;
   }
-  sim_lock();
-  sim_random_restore(&random);
-  sim_set_schedule(schedule);
-  sim_unlock();
+  gcap_sim_lock();
+  gcap_sim_random_restore(&random);
+  gcap_sim_set_schedule(schedule);
+  gcap_sim_unlock();
   return failed;
 }

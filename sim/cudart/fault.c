@@ -6,21 +6,21 @@
 // until a call waits for the device or finds its work done, as on a GPU; from then on it is sticky: every call that
 // needs the device answers it, and after cudaDeviceReset that there is no device, for good (test/conformance, cases
 // fault.*). While one is pending or sticky the device does no work: queues drain without effect, and host functions are
-// not called. Invariant: sim_fault_any is true when there is anything to look at. Locking: the global mutex.
+// not called. Invariant: gcap_sim_fault_any is true when there is anything to look at. Locking: the global mutex.
 #include <stdlib.h>
 #include <string.h>
 
 #include "call.h"
 
 typedef struct armed {
-  sim_function_t* function;  // NULL: any
-  uint64_t calls_left;       // 0: by probability
+  gcap_sim_function_t* function;  // NULL: any
+  uint64_t calls_left;            // 0: by probability
   double probability;
   cudaError_t code;
   bool sticky;
 } armed_t;
 
-bool sim_fault_any;
+bool gcap_sim_fault_any;
 
 static struct {
   armed_t* armed;
@@ -31,12 +31,12 @@ static struct {
   cudaError_t sticky;
 } faults;
 
-static void update_any(void) { sim_fault_any = faults.count || faults.pending || faults.sticky; }
+static void update_any(void) { gcap_sim_fault_any = faults.count || faults.pending || faults.sticky; }
 
 // --- Arming ---------------------------------------------------------------------------------------------------------
 
 // How many are armed for the function, or for any.
-static size_t* armed_for(sim_function_t* function) { return function ? &function->faults : &faults.any_function; }
+static size_t* armed_for(gcap_sim_function_t* function) { return function ? &function->faults : &faults.any_function; }
 
 static void disarm(size_t index) {
   *armed_for(faults.armed[index].function) -= 1;
@@ -50,19 +50,20 @@ static void disarm_all(void) {
 }
 
 static void validate(const gcap_sim_fault_t* fault) {
-  if (fault->code == cudaSuccess) sim_die("gcap_sim_inject: code is cudaSuccess, which is no fault");
+  if (fault->code == cudaSuccess) gcap_sim_die("gcap_sim_inject: code is cudaSuccess, which is no fault");
   if (fault->nth && fault->probability != 0) {
-    sim_die("gcap_sim_inject: nth is %llu and probability %g, expected one of them to be 0",
-            (unsigned long long)fault->nth, fault->probability);
+    gcap_sim_die("gcap_sim_inject: nth is %llu and probability %g, expected one of them to be 0",
+                 (unsigned long long)fault->nth, fault->probability);
   }
   if (!fault->nth && !(fault->probability > 0 && fault->probability <= 1)) {
-    sim_die("gcap_sim_inject: nth is 0 and probability %g, expected more than 0 and at most 1", fault->probability);
+    gcap_sim_die("gcap_sim_inject: nth is 0 and probability %g, expected more than 0 and at most 1",
+                 fault->probability);
   }
 }
 
 static void arm(const gcap_sim_fault_t* fault) {
-  sim_function_t* function = fault->function ? sim_function_named(fault->function) : NULL;
-  sim_reserve(&faults.armed, &faults.capacity, faults.count + 1, sizeof(armed_t));
+  gcap_sim_function_t* function = fault->function ? gcap_sim_function_named(fault->function) : NULL;
+  gcap_sim_reserve(&faults.armed, &faults.capacity, faults.count + 1, sizeof(armed_t));
   faults.armed[faults.count++] = (armed_t){.function = function,
                                            .calls_left = fault->nth,
                                            .probability = fault->probability,
@@ -73,67 +74,67 @@ static void arm(const gcap_sim_fault_t* fault) {
 }
 
 void gcap_sim_inject(const gcap_sim_fault_t* fault) {
-  sim_lock();
-  if (!fault) sim_die("gcap_sim_inject: the fault is NULL");
+  gcap_sim_lock();
+  if (!fault) gcap_sim_die("gcap_sim_inject: the fault is NULL");
   validate(fault);
   arm(fault);
-  sim_unlock();
+  gcap_sim_unlock();
 }
 
 void gcap_sim_clear_faults(void) {
-  sim_lock();
+  gcap_sim_lock();
   disarm_all();
   faults.pending = faults.sticky = cudaSuccess;
   update_any();
-  sim_unlock();
+  gcap_sim_unlock();
 }
 
 void gcap_sim_fail_nth(const char* function, uint64_t n, cudaError_t code) {
   const gcap_sim_fault_t fault = {.function = function, .nth = n, .code = code};
-  sim_lock();
+  gcap_sim_lock();
   disarm_all();
   if (n) validate(&fault);
   if (n) arm(&fault);
-  sim_unlock();
+  gcap_sim_unlock();
 }
 
 // --- Faults of device work ------------------------------------------------------------------------------------------
 
-void sim_fault_device(cudaError_t code) {
+void gcap_sim_fault_device(cudaError_t code) {
   if (faults.pending || faults.sticky) return;  // the first one counts
   faults.pending = code;
   update_any();
 }
 
 void gcap_sim_device_fault(cudaError_t code) {
-  if (!sim_thread()->in_device_work) sim_die("gcap_sim_device_fault: only the twin of a kernel calls it");
-  if (code == cudaSuccess) sim_die("gcap_sim_device_fault: code is cudaSuccess, which is no fault");
-  sim_fault_device(code);  // the thread that runs a twin holds the lock
+  if (!gcap_sim_thread()->in_device_work) gcap_sim_die("gcap_sim_device_fault: only the twin of a kernel calls it");
+  if (code == cudaSuccess) gcap_sim_die("gcap_sim_device_fault: code is cudaSuccess, which is no fault");
+  gcap_sim_fault_device(code);  // the thread that runs a twin holds the lock
 }
 
-void sim_fault_surface(void) {
+void gcap_sim_fault_surface(void) {
   if (!faults.pending) return;
   faults.sticky = faults.pending;
   faults.pending = cudaSuccess;
 }
 
-bool sim_fault_stops_work(void) { return sim_fault_any && (faults.pending || faults.sticky); }
+bool gcap_sim_fault_stops_work(void) { return gcap_sim_fault_any && (faults.pending || faults.sticky); }
 
 // --- Calls ----------------------------------------------------------------------------------------------------------
 
 // Does the armed fault hit this call? Each that concerns the call counts it, whichever hits.
 static bool hits(armed_t* armed) {
   if (armed->calls_left) return --armed->calls_left == 0;
-  return sim_random_chance(SIM_RANDOM_FAULT, armed->probability);
+  return gcap_sim_random_chance(GCAP_SIM_RANDOM_FAULT, armed->probability);
 }
 
-static cudaError_t take(const sim_function_t* function) {
+static cudaError_t take(const gcap_sim_function_t* function) {
   cudaError_t code = cudaSuccess;
   for (size_t i = 0; i < faults.count;) {
     armed_t* armed = &faults.armed[i];
     bool once = armed->calls_left != 0;
     // What only reads the caller's own state is hit by its name alone.
-    bool concerned = armed->function ? armed->function == function : function->class != SIM_PURE;
+    bool concerned = armed->function ? armed->function == function : function->class != GCAP_SIM_PURE;
     bool hit = concerned && hits(armed);
     if (hit && !code) code = armed->code;
     if (hit && armed->sticky && !faults.sticky) faults.sticky = armed->code;
@@ -166,7 +167,7 @@ static bool goes_on(const char* name) {
   return is_reset(name) || (strcmp(name, "cudaSetDevice") == 0 && faults.sticky != cudaErrorDevicesUnavailable);
 }
 
-cudaError_t sim_fault_enter(sim_function_t* function) {
+cudaError_t gcap_sim_fault_enter(gcap_sim_function_t* function) {
   if (faults.sticky && !goes_on(function->name)) {
     return strcmp(function->name, "cudaGraphExecUpdate") == 0 ? cudaErrorGraphExecUpdateFailure : faults.sticky;
   }
@@ -174,8 +175,8 @@ cudaError_t sim_fault_enter(sim_function_t* function) {
   return take(function);
 }
 
-cudaError_t sim_fault_leave(cudaError_t code) {
-  const char* name = sim_thread()->call;
+cudaError_t gcap_sim_fault_leave(cudaError_t code) {
+  const char* name = gcap_sim_thread()->call;
   if (is_reset(name) && (faults.pending || faults.sticky)) {
     faults.pending = cudaSuccess;
     faults.sticky = cudaErrorDevicesUnavailable;

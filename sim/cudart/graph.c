@@ -16,42 +16,42 @@ static uint64_t last_visit;
 
 // --- Edges ----------------------------------------------------------------------------------------------------------
 
-void sim_edges_push(sim_edges_t* edges, sim_node_t* node, cudaGraphEdgeData data) {
+void gcap_sim_edges_push(gcap_sim_edges_t* edges, gcap_sim_node_t* node, cudaGraphEdgeData data) {
   if (edges->count == edges->capacity) {
     // Most nodes have one edge or two at an end, so the first step is short.
     edges->capacity = edges->capacity ? edges->capacity * 2 : 2;
-    edges->items = realloc(edges->items, edges->capacity * sizeof(sim_edge_t));
-    if (!edges->items) sim_die("the machine has no memory left for the simulator");
+    edges->items = realloc(edges->items, edges->capacity * sizeof(gcap_sim_edge_t));
+    if (!edges->items) gcap_sim_die("the machine has no memory left for the simulator");
   }
-  edges->items[edges->count++] = (sim_edge_t){.node = node, .data = data};
+  edges->items[edges->count++] = (gcap_sim_edge_t){.node = node, .data = data};
 }
 
-size_t sim_edges_find(const sim_edges_t* edges, const sim_node_t* node) {
+size_t gcap_sim_edges_find(const gcap_sim_edges_t* edges, const gcap_sim_node_t* node) {
   size_t i = 0;
   while (i < edges->count && edges->items[i].node != node) i += 1;
   return i;
 }
 
-void sim_edges_remove(sim_edges_t* edges, const sim_node_t* node) {
-  size_t at = sim_edges_find(edges, node);
+void gcap_sim_edges_remove(gcap_sim_edges_t* edges, const gcap_sim_node_t* node) {
+  size_t at = gcap_sim_edges_find(edges, node);
   edges->count -= 1;
-  memmove(&edges->items[at], &edges->items[at + 1], (edges->count - at) * sizeof(sim_edge_t));
+  memmove(&edges->items[at], &edges->items[at + 1], (edges->count - at) * sizeof(gcap_sim_edge_t));
 }
 
-bool sim_edge_has_data(const cudaGraphEdgeData* data) {
+bool gcap_sim_edge_has_data(const cudaGraphEdgeData* data) {
   static const cudaGraphEdgeData none;
   return memcmp(data, &none, sizeof(none)) != 0;
 }
 
-bool sim_edges_have_data(const sim_edges_t* edges) {
+bool gcap_sim_edges_have_data(const gcap_sim_edges_t* edges) {
   for (size_t i = 0; i < edges->count; ++i) {
-    if (sim_edge_has_data(&edges->items[i].data)) return true;
+    if (gcap_sim_edge_has_data(&edges->items[i].data)) return true;
   }
   return false;
 }
 
 // Only a kernel has another port than its end, and only another kernel can be told to start at it and to wait itself.
-bool sim_edge_is_valid(const cudaGraphEdgeData* data, enum cudaGraphNodeType from, enum cudaGraphNodeType to) {
+bool gcap_sim_edge_is_valid(const cudaGraphEdgeData* data, enum cudaGraphNodeType from, enum cudaGraphNodeType to) {
   static const unsigned char zero[sizeof(data->reserved)];
   if (data->to_port != 0 || memcmp(data->reserved, zero, sizeof(zero)) != 0) return false;
   if (data->from_port != cudaGraphKernelNodePortDefault && from != cudaGraphNodeTypeKernel) return false;
@@ -64,14 +64,14 @@ bool sim_edge_is_valid(const cudaGraphEdgeData* data, enum cudaGraphNodeType fro
           data->from_port == cudaGraphKernelNodePortLaunchCompletion);
 }
 
-cudaError_t sim_resolve_edges(const sim_graph_t* graph, const cudaGraphNode_t* nodes, const cudaGraphEdgeData* data,
-                              size_t count, bool repeated, sim_edge_t** out) {
+cudaError_t gcap_sim_resolve_edges(const gcap_sim_graph_t* graph, const cudaGraphNode_t* nodes,
+                                   const cudaGraphEdgeData* data, size_t count, bool repeated, gcap_sim_edge_t** out) {
   *out = NULL;
   if (count > 0 && !nodes) return cudaErrorInvalidValue;
-  uint64_t visit = sim_graph_new_visit();
-  sim_edge_t* edges = sim_calloc(count, sizeof(sim_edge_t));
+  uint64_t visit = gcap_sim_graph_new_visit();
+  gcap_sim_edge_t* edges = gcap_sim_calloc(count, sizeof(gcap_sim_edge_t));
   for (size_t i = 0; i < count; ++i) {
-    sim_node_t* node = sim_handle_get(SIM_NODE, nodes[i]);
+    gcap_sim_node_t* node = gcap_sim_handle_get(GCAP_SIM_NODE, nodes[i]);
     if (!node || node->graph != graph || (node->visit == visit && !repeated)) {
       free(edges);
       return cudaErrorInvalidValue;
@@ -86,82 +86,83 @@ cudaError_t sim_resolve_edges(const sim_graph_t* graph, const cudaGraphNode_t* n
 
 // --- Structure ------------------------------------------------------------------------------------------------------
 
-uint64_t sim_graph_new_visit(void) { return ++last_visit; }
+uint64_t gcap_sim_graph_new_visit(void) { return ++last_visit; }
 
-enum cudaGraphNodeType sim_node_type(const sim_node_t* node) {
-  return node->child ? cudaGraphNodeTypeGraph : sim_task_node_type(node->task);
+enum cudaGraphNodeType gcap_sim_node_type(const gcap_sim_node_t* node) {
+  return node->child ? cudaGraphNodeTypeGraph : gcap_sim_task_node_type(node->task);
 }
 
-static sim_graph_t* graph_create(bool handles) {
-  sim_graph_t* graph = sim_calloc(1, sizeof(*graph));
+static gcap_sim_graph_t* graph_create(bool handles) {
+  gcap_sim_graph_t* graph = gcap_sim_calloc(1, sizeof(*graph));
   graph->serial = ++last_serial;
-  if (handles) graph->handle = sim_handle_create(SIM_GRAPH, graph);
+  if (handles) graph->handle = gcap_sim_handle_create(GCAP_SIM_GRAPH, graph);
   return graph;
 }
 
-sim_graph_t* sim_graph_create(void) { return graph_create(true); }
+gcap_sim_graph_t* gcap_sim_graph_create(void) { return graph_create(true); }
 
-static void node_free(sim_node_t* node) {
-  if (node->handle) sim_handle_destroy(node->handle);
-  if (node->child) sim_graph_destroy(node->child);
-  sim_task_release(node->task);
+static void node_free(gcap_sim_node_t* node) {
+  if (node->handle) gcap_sim_handle_destroy(node->handle);
+  if (node->child) gcap_sim_graph_destroy(node->child);
+  gcap_sim_task_release(node->task);
   free(node->in.items);
   free(node->out.items);
   free(node->attributes);
   free(node);
 }
 
-void sim_graph_destroy(sim_graph_t* graph) {
-  if (graph->capturing) sim_die("%s: the graph belongs to a capture that is still open", sim_thread()->call);
+void gcap_sim_graph_destroy(gcap_sim_graph_t* graph) {
+  if (graph->capturing) gcap_sim_die("%s: the graph belongs to a capture that is still open", gcap_sim_thread()->call);
   for (size_t i = 0; i < graph->num_nodes; ++i) node_free(graph->nodes[i]);
-  if (graph->memory_exec) sim_exec_forget_graph(graph->memory_exec);
-  sim_object_refs_clear(&graph->objects);
-  if (graph->handle) sim_handle_destroy(graph->handle);
+  if (graph->memory_exec) gcap_sim_exec_forget_graph(graph->memory_exec);
+  gcap_sim_object_refs_clear(&graph->objects);
+  if (graph->handle) gcap_sim_handle_destroy(graph->handle);
   free(graph->nodes);
   free(graph);
 }
 
 // A node without edges, at the end of the graph.
-static sim_node_t* append_node(sim_graph_t* graph, sim_task_t* task, bool handles) {
-  sim_node_t* node = sim_calloc(1, sizeof(*node));
-  if (handles) node->handle = sim_handle_create(SIM_NODE, node);
+static gcap_sim_node_t* append_node(gcap_sim_graph_t* graph, gcap_sim_task_t* task, bool handles) {
+  gcap_sim_node_t* node = gcap_sim_calloc(1, sizeof(*node));
+  if (handles) node->handle = gcap_sim_handle_create(GCAP_SIM_NODE, node);
   node->serial = ++last_serial;
   node->graph = graph;
   node->task = task;
-  sim_reserve(&graph->nodes, &graph->node_capacity, graph->num_nodes + 1, sizeof(sim_node_t*));
+  gcap_sim_reserve(&graph->nodes, &graph->node_capacity, graph->num_nodes + 1, sizeof(gcap_sim_node_t*));
   graph->nodes[graph->num_nodes++] = node;
-  if (task->kind == SIM_TASK_ALLOC || task->kind == SIM_TASK_FREE) graph->num_memory_nodes += 1;
+  if (task->kind == GCAP_SIM_TASK_ALLOC || task->kind == GCAP_SIM_TASK_FREE) graph->num_memory_nodes += 1;
   return node;
 }
 
-sim_node_t* sim_graph_add(sim_graph_t* graph, sim_task_t* task, const sim_edge_t* deps, size_t num_deps) {
-  sim_access_bind(task);
-  sim_node_t* node = append_node(graph, task, true);
-  node->device = sim_thread()->device;
+gcap_sim_node_t* gcap_sim_graph_add(gcap_sim_graph_t* graph, gcap_sim_task_t* task, const gcap_sim_edge_t* deps,
+                                    size_t num_deps) {
+  gcap_sim_access_bind(task);
+  gcap_sim_node_t* node = append_node(graph, task, true);
+  node->device = gcap_sim_thread()->device;
   if (num_deps) {
-    node->in.items = sim_calloc(num_deps, sizeof(sim_edge_t));
+    node->in.items = gcap_sim_calloc(num_deps, sizeof(gcap_sim_edge_t));
     node->in.count = node->in.capacity = num_deps;
-    memcpy(node->in.items, deps, num_deps * sizeof(sim_edge_t));
+    memcpy(node->in.items, deps, num_deps * sizeof(gcap_sim_edge_t));
   }
-  for (size_t i = 0; i < num_deps; ++i) sim_edges_push(&deps[i].node->out, node, deps[i].data);
+  for (size_t i = 0; i < num_deps; ++i) gcap_sim_edges_push(&deps[i].node->out, node, deps[i].data);
   graph->num_edges += num_deps;
-  if (task->kind == SIM_TASK_ALLOC) task->u.allocation->graph = graph->serial;
-  if (task->kind == SIM_TASK_FREE) task->u.allocation->freeing_graph = graph->serial;
+  if (task->kind == GCAP_SIM_TASK_ALLOC) task->u.allocation->graph = graph->serial;
+  if (task->kind == GCAP_SIM_TASK_FREE) task->u.allocation->freeing_graph = graph->serial;
   return node;
 }
 
-void sim_graph_number(sim_graph_t* graph) {
+void gcap_sim_graph_number(gcap_sim_graph_t* graph) {
   for (size_t i = 0; i < graph->num_nodes; ++i) graph->nodes[i]->index = i;
 }
 
 // The place of the first node whose key is not below `key`. The key is the serial, or, in a copy, where it came from;
 // nodes that were added to a copy later came from nowhere and stand behind all others.
-static size_t rank(const sim_graph_t* graph, uint64_t key, bool by_source) {
+static size_t rank(const gcap_sim_graph_t* graph, uint64_t key, bool by_source) {
   size_t low = 0;
   size_t high = graph->num_nodes;
   while (low < high) {
     size_t middle = low + (high - low) / 2;
-    const sim_node_t* node = graph->nodes[middle];
+    const gcap_sim_node_t* node = graph->nodes[middle];
     uint64_t at = by_source ? node->source : node->serial;
     if (at != 0 && at < key) {
       low = middle + 1;
@@ -172,7 +173,7 @@ static size_t rank(const sim_graph_t* graph, uint64_t key, bool by_source) {
   return low;
 }
 
-sim_node_t* sim_graph_find_source(const sim_graph_t* copy, uint64_t source) {
+gcap_sim_node_t* gcap_sim_graph_find_source(const gcap_sim_graph_t* copy, uint64_t source) {
   size_t at = rank(copy, source, true);
   return at < copy->num_nodes && copy->nodes[at]->source == source ? copy->nodes[at] : NULL;
 }
@@ -180,7 +181,7 @@ sim_node_t* sim_graph_find_source(const sim_graph_t* copy, uint64_t source) {
 // --- Cycles ---------------------------------------------------------------------------------------------------------
 
 // Takes away what has nothing before it, again and again, and leaves in `left` how many edges still enter each node.
-static size_t peel(const sim_graph_t* graph, size_t* left, size_t* queue) {
+static size_t peel(const gcap_sim_graph_t* graph, size_t* left, size_t* queue) {
   size_t done = 0;
   size_t queued = 0;
   for (size_t i = 0; i < graph->num_nodes; ++i) {
@@ -188,7 +189,7 @@ static size_t peel(const sim_graph_t* graph, size_t* left, size_t* queue) {
     if (left[i] == 0) queue[queued++] = i;
   }
   for (; done < queued; ++done) {
-    const sim_edges_t* out = &graph->nodes[queue[done]]->out;
+    const gcap_sim_edges_t* out = &graph->nodes[queue[done]]->out;
     for (size_t k = 0; k < out->count; ++k) {
       size_t next = out->items[k].node->index;
       if (--left[next] == 0) queue[queued++] = next;
@@ -199,11 +200,11 @@ static size_t peel(const sim_graph_t* graph, size_t* left, size_t* queue) {
 
 // From a node that was not taken away, back along edges that were not: after as many steps as there are nodes, the walk
 // is on a cycle.
-static sim_node_t* walk_back(const sim_graph_t* graph, const size_t* left) {
+static gcap_sim_node_t* walk_back(const gcap_sim_graph_t* graph, const size_t* left) {
   size_t at = 0;
   while (left[at] == 0) at += 1;
   for (size_t steps = 0; steps < graph->num_nodes; ++steps) {
-    const sim_edges_t* in = &graph->nodes[at]->in;
+    const gcap_sim_edges_t* in = &graph->nodes[at]->in;
     size_t k = 0;
     while (left[in->items[k].node->index] == 0) k += 1;
     at = in->items[k].node->index;
@@ -211,128 +212,129 @@ static sim_node_t* walk_back(const sim_graph_t* graph, const size_t* left) {
   return graph->nodes[at];
 }
 
-sim_node_t* sim_graph_find_cycle(sim_graph_t* graph) {
-  sim_graph_number(graph);
-  size_t* left = sim_calloc(graph->num_nodes, sizeof(size_t));
-  size_t* queue = sim_calloc(graph->num_nodes, sizeof(size_t));
-  sim_node_t* found = peel(graph, left, queue) < graph->num_nodes ? walk_back(graph, left) : NULL;
+gcap_sim_node_t* gcap_sim_graph_find_cycle(gcap_sim_graph_t* graph) {
+  gcap_sim_graph_number(graph);
+  size_t* left = gcap_sim_calloc(graph->num_nodes, sizeof(size_t));
+  size_t* queue = gcap_sim_calloc(graph->num_nodes, sizeof(size_t));
+  gcap_sim_node_t* found = peel(graph, left, queue) < graph->num_nodes ? walk_back(graph, left) : NULL;
   free(left);
   free(queue);
   for (size_t i = 0; i < graph->num_nodes && !found; ++i) {
-    if (graph->nodes[i]->child) found = sim_graph_find_cycle(graph->nodes[i]->child);
+    if (graph->nodes[i]->child) found = gcap_sim_graph_find_cycle(graph->nodes[i]->child);
   }
   return found;
 }
 
 // --- Copies ---------------------------------------------------------------------------------------------------------
 
-static void copy_edges(sim_edges_t* to, const sim_edges_t* from, const sim_graph_t* copy) {
+static void copy_edges(gcap_sim_edges_t* to, const gcap_sim_edges_t* from, const gcap_sim_graph_t* copy) {
   if (from->count == 0) return;
-  to->items = sim_calloc(from->count, sizeof(sim_edge_t));
+  to->items = gcap_sim_calloc(from->count, sizeof(gcap_sim_edge_t));
   to->count = to->capacity = from->count;
   for (size_t i = 0; i < from->count; ++i) {
-    to->items[i] = (sim_edge_t){.node = copy->nodes[from->items[i].node->index], .data = from->items[i].data};
+    to->items[i] = (gcap_sim_edge_t){.node = copy->nodes[from->items[i].node->index], .data = from->items[i].data};
   }
 }
 
-static void copy_node(sim_graph_t* copy, const sim_node_t* node, bool handles) {
-  sim_node_t* added = append_node(copy, sim_task_retain(node->task), handles);
+static void copy_node(gcap_sim_graph_t* copy, const gcap_sim_node_t* node, bool handles) {
+  gcap_sim_node_t* added = append_node(copy, gcap_sim_task_retain(node->task), handles);
   added->source = node->serial;
   added->device = node->device;
-  sim_node_copy_attributes(added, node);
+  gcap_sim_node_copy_attributes(added, node);
   if (!node->child) return;
-  added->child = sim_graph_copy(node->child, handles);
+  added->child = gcap_sim_graph_copy(node->child, handles);
   added->child->owner = added;
 }
 
-sim_graph_t* sim_graph_copy(sim_graph_t* graph, bool handles) {
-  sim_graph_t* copy = graph_create(handles);
+gcap_sim_graph_t* gcap_sim_graph_copy(gcap_sim_graph_t* graph, bool handles) {
+  gcap_sim_graph_t* copy = graph_create(handles);
   copy->source = graph->serial;
   copy->num_edges = graph->num_edges;
-  sim_graph_number(graph);
+  gcap_sim_graph_number(graph);
   for (size_t i = 0; i < graph->num_nodes; ++i) copy_node(copy, graph->nodes[i], handles);
   for (size_t i = 0; i < graph->num_nodes; ++i) {
     copy_edges(&copy->nodes[i]->in, &graph->nodes[i]->in, copy);
     copy_edges(&copy->nodes[i]->out, &graph->nodes[i]->out, copy);
   }
   copy->num_memory_nodes = graph->num_memory_nodes;
-  sim_object_refs_copy(&copy->objects, &graph->objects);
+  gcap_sim_object_refs_copy(&copy->objects, &graph->objects);
   return copy;
 }
 
 // --- Graphs as callers see them -------------------------------------------------------------------------------------
 
 cudaError_t cudaGraphCreate(cudaGraph_t* pGraph, unsigned int flags) {
-  cudaError_t code = sim_enter(SIM_API_cudaGraphCreate);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphCreate);
   if (code == cudaSuccess && (!pGraph || flags != 0)) code = cudaErrorInvalidValue;
-  if (code == cudaSuccess) *pGraph = sim_graph_create()->handle;
-  return sim_leave(code);
+  if (code == cudaSuccess) *pGraph = gcap_sim_graph_create()->handle;
+  return gcap_sim_leave(code);
 }
 
-static cudaError_t destroy(sim_graph_t* graph) {
+static cudaError_t destroy(gcap_sim_graph_t* graph) {
   if (!graph) return cudaErrorInvalidValue;
   if (graph->owner) return cudaErrorInvalidValue;  // a child graph goes with its node
   if (graph->capturing) return cudaErrorIllegalState;
-  sim_graph_destroy(graph);
+  gcap_sim_graph_destroy(graph);
   return cudaSuccess;
 }
 
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
-  cudaError_t code = sim_enter(SIM_API_cudaGraphDestroy);
-  if (code == cudaSuccess) code = destroy(sim_handle_get(SIM_GRAPH, graph));
-  return sim_leave(code);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphDestroy);
+  if (code == cudaSuccess) code = destroy(gcap_sim_handle_get(GCAP_SIM_GRAPH, graph));
+  return gcap_sim_leave(code);
 }
 
 cudaError_t cudaGraphClone(cudaGraph_t* pGraphClone, cudaGraph_t originalGraph) {
-  cudaError_t code = sim_enter(SIM_API_cudaGraphClone);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphClone);
   if (code == cudaSuccess) {
-    sim_graph_t* graph = sim_handle_get(SIM_GRAPH, originalGraph);
+    gcap_sim_graph_t* graph = gcap_sim_handle_get(GCAP_SIM_GRAPH, originalGraph);
     if (!graph || !pGraphClone) {
       code = cudaErrorInvalidValue;
     } else if (graph->num_memory_nodes > 0) {
       code = cudaErrorNotSupported;
     } else {
-      *pGraphClone = sim_graph_copy(graph, true)->handle;
+      *pGraphClone = gcap_sim_graph_copy(graph, true)->handle;
     }
   }
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
-static cudaError_t find_in_clone(cudaGraphNode_t* out, const sim_node_t* original, const sim_graph_t* clone) {
+static cudaError_t find_in_clone(cudaGraphNode_t* out, const gcap_sim_node_t* original, const gcap_sim_graph_t* clone) {
   if (!out || !original || !clone || clone->source != original->graph->serial) return cudaErrorInvalidValue;
-  const sim_node_t* found = sim_graph_find_source(clone, original->serial);
+  const gcap_sim_node_t* found = gcap_sim_graph_find_source(clone, original->serial);
   if (!found) return cudaErrorInvalidValue;
   *out = found->handle;
   return cudaSuccess;
 }
 
 cudaError_t cudaGraphNodeFindInClone(cudaGraphNode_t* pNode, cudaGraphNode_t originalNode, cudaGraph_t clonedGraph) {
-  cudaError_t code = sim_enter(SIM_API_cudaGraphNodeFindInClone);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphNodeFindInClone);
   if (code == cudaSuccess) {
-    code = find_in_clone(pNode, sim_handle_get(SIM_NODE, originalNode), sim_handle_get(SIM_GRAPH, clonedGraph));
+    code = find_in_clone(pNode, gcap_sim_handle_get(GCAP_SIM_NODE, originalNode),
+                         gcap_sim_handle_get(GCAP_SIM_GRAPH, clonedGraph));
   }
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
 // --- Removal --------------------------------------------------------------------------------------------------------
 
-static cudaError_t destroy_node(sim_node_t* node) {
+static cudaError_t destroy_node(gcap_sim_node_t* node) {
   if (!node) return cudaErrorInvalidValue;
-  sim_graph_t* graph = node->graph;
+  gcap_sim_graph_t* graph = node->graph;
   if (graph->num_memory_nodes > 0) return cudaErrorNotSupported;
   if (graph->capturing) return cudaErrorIllegalState;
-  for (size_t i = 0; i < node->in.count; ++i) sim_edges_remove(&node->in.items[i].node->out, node);
-  for (size_t i = 0; i < node->out.count; ++i) sim_edges_remove(&node->out.items[i].node->in, node);
+  for (size_t i = 0; i < node->in.count; ++i) gcap_sim_edges_remove(&node->in.items[i].node->out, node);
+  for (size_t i = 0; i < node->out.count; ++i) gcap_sim_edges_remove(&node->out.items[i].node->in, node);
   graph->num_edges -= node->in.count + node->out.count;
   size_t at = rank(graph, node->serial, false);
   graph->num_nodes -= 1;
-  memmove(&graph->nodes[at], &graph->nodes[at + 1], (graph->num_nodes - at) * sizeof(sim_node_t*));
+  memmove(&graph->nodes[at], &graph->nodes[at + 1], (graph->num_nodes - at) * sizeof(gcap_sim_node_t*));
   node_free(node);
   return cudaSuccess;
 }
 
 cudaError_t cudaGraphDestroyNode(cudaGraphNode_t node) {
-  cudaError_t code = sim_enter(SIM_API_cudaGraphDestroyNode);
-  if (code == cudaSuccess) code = destroy_node(sim_handle_get(SIM_NODE, node));
-  return sim_leave(code);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphDestroyNode);
+  if (code == cudaSuccess) code = destroy_node(gcap_sim_handle_get(GCAP_SIM_NODE, node));
+  return gcap_sim_leave(code);
 }

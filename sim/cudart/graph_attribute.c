@@ -10,14 +10,14 @@
 
 #include "graph.h"
 
-static cudaLaunchAttribute* find(const sim_node_t* node, cudaLaunchAttributeID id) {
+static cudaLaunchAttribute* find(const gcap_sim_node_t* node, cudaLaunchAttributeID id) {
   for (size_t i = 0; i < node->num_attributes; ++i) {
     if (node->attributes[i].id == id) return &node->attributes[i];
   }
   return NULL;
 }
 
-cudaLaunchAttributeValue sim_node_attribute(const sim_node_t* node, cudaLaunchAttributeID id) {
+cudaLaunchAttributeValue gcap_sim_node_attribute(const gcap_sim_node_t* node, cudaLaunchAttributeID id) {
   const cudaLaunchAttribute* attribute = find(node, id);
   if (attribute) return attribute->val;
   cudaLaunchAttributeValue value = {.pad = {0}};
@@ -25,20 +25,21 @@ cudaLaunchAttributeValue sim_node_attribute(const sim_node_t* node, cudaLaunchAt
   return value;
 }
 
-void sim_node_set_attribute(sim_node_t* node, cudaLaunchAttributeID id, const cudaLaunchAttributeValue* value) {
+void gcap_sim_node_set_attribute(gcap_sim_node_t* node, cudaLaunchAttributeID id,
+                                 const cudaLaunchAttributeValue* value) {
   cudaLaunchAttribute* attribute = find(node, id);
   if (!attribute) {
     node->attributes = realloc(node->attributes, (node->num_attributes + 1) * sizeof(cudaLaunchAttribute));
-    if (!node->attributes) sim_die("the machine has no memory left for the simulator");
+    if (!node->attributes) gcap_sim_die("the machine has no memory left for the simulator");
     attribute = &node->attributes[node->num_attributes++];
   }
   *attribute = (cudaLaunchAttribute){.id = id, .val = *value};
 }
 
-void sim_node_copy_attributes(sim_node_t* to, const sim_node_t* from) {
+void gcap_sim_node_copy_attributes(gcap_sim_node_t* to, const gcap_sim_node_t* from) {
   to->num_attributes = 0;
   for (size_t i = 0; i < from->num_attributes; ++i) {
-    sim_node_set_attribute(to, from->attributes[i].id, &from->attributes[i].val);
+    gcap_sim_node_set_attribute(to, from->attributes[i].id, &from->attributes[i].val);
   }
 }
 
@@ -55,7 +56,7 @@ static bool is_of_nodes(cudaLaunchAttributeID id) {
     case cudaLaunchAttributePreferredSharedMemoryCarveout:
     case cudaLaunchAttributeNvlinkUtilCentricScheduling: return true;
     case cudaLaunchAttributeDeviceUpdatableKernelNode:
-      sim_die("%s: nodes that a device updates are not modelled", sim_thread()->call);
+      gcap_sim_die("%s: nodes that a device updates are not modelled", gcap_sim_thread()->call);
     default: return false;
   }
 }
@@ -65,57 +66,60 @@ static bool is_told(cudaLaunchAttributeID id) {
   return is_of_nodes(id) && id != cudaLaunchAttributeNvlinkUtilCentricScheduling;
 }
 
-static bool is_kernel(const sim_node_t* node) { return node && sim_node_type(node) == cudaGraphNodeTypeKernel; }
+static bool is_kernel(const gcap_sim_node_t* node) {
+  return node && gcap_sim_node_type(node) == cudaGraphNodeTypeKernel;
+}
 
 cudaError_t cudaGraphKernelNodeGetAttribute(cudaGraphNode_t hNode, cudaLaunchAttributeID attr,
                                             cudaLaunchAttributeValue* value_out) {
-  cudaError_t code = sim_enter(SIM_API_cudaGraphKernelNodeGetAttribute);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphKernelNodeGetAttribute);
   if (code == cudaSuccess) {
-    const sim_node_t* node = sim_handle_get(SIM_NODE, hNode);
+    const gcap_sim_node_t* node = gcap_sim_handle_get(GCAP_SIM_NODE, hNode);
     if (is_kernel(node) && is_told(attr)) {
-      if (!value_out) sim_die("cudaGraphKernelNodeGetAttribute: the value is NULL: the real runtime writes it");
-      *value_out = sim_node_attribute(node, attr);
+      if (!value_out) gcap_sim_die("cudaGraphKernelNodeGetAttribute: the value is NULL: the real runtime writes it");
+      *value_out = gcap_sim_node_attribute(node, attr);
     } else {
       code = cudaErrorInvalidValue;
     }
   }
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
-static cudaError_t set_attribute(sim_node_t* node, cudaLaunchAttributeID id, cudaLaunchAttributeValue value) {
-  if (id == cudaLaunchAttributePriority) value.priority = sim_clamp_priority(value.priority);
+static cudaError_t set_attribute(gcap_sim_node_t* node, cudaLaunchAttributeID id, cudaLaunchAttributeValue value) {
+  if (id == cudaLaunchAttributePriority) value.priority = gcap_sim_clamp_priority(value.priority);
   if (id == cudaLaunchAttributeCooperative && value.cooperative) {
     const gcap_sim_launch_t* launch = &node->task->u.kernel.launch;
-    cudaError_t code = sim_judge_cooperative(launch->grid, launch->block, launch->shared_bytes);
+    cudaError_t code = gcap_sim_judge_cooperative(launch->grid, launch->block, launch->shared_bytes);
     if (code != cudaSuccess) return code;
   }
-  sim_node_set_attribute(node, id, &value);
+  gcap_sim_node_set_attribute(node, id, &value);
   return cudaSuccess;
 }
 
 cudaError_t cudaGraphKernelNodeSetAttribute(cudaGraphNode_t hNode, cudaLaunchAttributeID attr,
                                             const cudaLaunchAttributeValue* value) {
-  cudaError_t code = sim_enter(SIM_API_cudaGraphKernelNodeSetAttribute);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphKernelNodeSetAttribute);
   if (code == cudaSuccess) {
-    sim_node_t* node = sim_handle_get(SIM_NODE, hNode);
+    gcap_sim_node_t* node = gcap_sim_handle_get(GCAP_SIM_NODE, hNode);
     if (is_kernel(node) && is_of_nodes(attr)) {
-      if (!value) sim_die("cudaGraphKernelNodeSetAttribute: the value is NULL: the real runtime reads it");
+      if (!value) gcap_sim_die("cudaGraphKernelNodeSetAttribute: the value is NULL: the real runtime reads it");
       code = set_attribute(node, attr, *value);
     } else {
       code = cudaErrorInvalidValue;
     }
   }
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
-static cudaError_t copy_attributes(sim_node_t* to, const sim_node_t* from) {
+static cudaError_t copy_attributes(gcap_sim_node_t* to, const gcap_sim_node_t* from) {
   if (!is_kernel(to) || !is_kernel(from) || to->device != from->device) return cudaErrorInvalidValue;
-  if (to != from) sim_node_copy_attributes(to, from);
+  if (to != from) gcap_sim_node_copy_attributes(to, from);
   return cudaSuccess;
 }
 
 cudaError_t cudaGraphKernelNodeCopyAttributes(cudaGraphNode_t hDst, cudaGraphNode_t hSrc) {
-  cudaError_t code = sim_enter(SIM_API_cudaGraphKernelNodeCopyAttributes);
-  if (code == cudaSuccess) code = copy_attributes(sim_handle_get(SIM_NODE, hDst), sim_handle_get(SIM_NODE, hSrc));
-  return sim_leave(code);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphKernelNodeCopyAttributes);
+  if (code == cudaSuccess)
+    code = copy_attributes(gcap_sim_handle_get(GCAP_SIM_NODE, hDst), gcap_sim_handle_get(GCAP_SIM_NODE, hSrc));
+  return gcap_sim_leave(code);
 }

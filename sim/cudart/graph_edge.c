@@ -12,7 +12,7 @@
 // --- Nodes ----------------------------------------------------------------------------------------------------------
 
 // Writes the nodes that `roots_only` selects into `out`, room permitting; without `out`, only counts them.
-static cudaError_t list_nodes(const sim_graph_t* graph, cudaGraphNode_t* out, size_t* count, bool roots_only) {
+static cudaError_t list_nodes(const gcap_sim_graph_t* graph, cudaGraphNode_t* out, size_t* count, bool roots_only) {
   if (!graph || !count) return cudaErrorInvalidValue;
   size_t room = *count;
   size_t found = 0;
@@ -28,28 +28,29 @@ static cudaError_t list_nodes(const sim_graph_t* graph, cudaGraphNode_t* out, si
 }
 
 cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t* numNodes) {
-  cudaError_t code = sim_enter(SIM_API_cudaGraphGetNodes);
-  if (code == cudaSuccess) code = list_nodes(sim_handle_get(SIM_GRAPH, graph), nodes, numNodes, false);
-  return sim_leave(code);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphGetNodes);
+  if (code == cudaSuccess) code = list_nodes(gcap_sim_handle_get(GCAP_SIM_GRAPH, graph), nodes, numNodes, false);
+  return gcap_sim_leave(code);
 }
 
 cudaError_t cudaGraphGetRootNodes(cudaGraph_t graph, cudaGraphNode_t* pRootNodes, size_t* pNumRootNodes) {
-  cudaError_t code = sim_enter(SIM_API_cudaGraphGetRootNodes);
-  if (code == cudaSuccess) code = list_nodes(sim_handle_get(SIM_GRAPH, graph), pRootNodes, pNumRootNodes, true);
-  return sim_leave(code);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphGetRootNodes);
+  if (code == cudaSuccess)
+    code = list_nodes(gcap_sim_handle_get(GCAP_SIM_GRAPH, graph), pRootNodes, pNumRootNodes, true);
+  return gcap_sim_leave(code);
 }
 
 cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node, enum cudaGraphNodeType* pType) {
-  cudaError_t code = sim_enter(SIM_API_cudaGraphNodeGetType);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphNodeGetType);
   if (code == cudaSuccess) {
-    const sim_node_t* n = sim_handle_get(SIM_NODE, node);
+    const gcap_sim_node_t* n = gcap_sim_handle_get(GCAP_SIM_NODE, node);
     if (n && pType) {
-      *pType = sim_node_type(n);
+      *pType = gcap_sim_node_type(n);
     } else {
       code = cudaErrorInvalidValue;
     }
   }
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
 // --- Edges ----------------------------------------------------------------------------------------------------------
@@ -69,7 +70,7 @@ static void write_edge(edge_arrays_t* out, cudaGraphNode_t from, cudaGraphNode_t
   if (out->from) out->from[out->found] = from;
   if (out->to) out->to[out->found] = to;
   if (out->data) out->data[out->found] = *data;
-  if (!out->data && sim_edge_has_data(data)) out->lossy = true;
+  if (!out->data && gcap_sim_edge_has_data(data)) out->lossy = true;
   out->found += 1;
 }
 
@@ -83,7 +84,7 @@ static cudaError_t finish_edges(const edge_arrays_t* out, size_t* count) {
   return cudaSuccess;
 }
 
-static cudaError_t list_edges(const sim_graph_t* graph, cudaGraphNode_t* from, cudaGraphNode_t* to,
+static cudaError_t list_edges(const gcap_sim_graph_t* graph, cudaGraphNode_t* from, cudaGraphNode_t* to,
                               cudaGraphEdgeData* data, size_t* count) {
   if (!graph || !count || (from == NULL) != (to == NULL) || (data && !from)) return cudaErrorInvalidValue;
   if (!from) {
@@ -92,7 +93,7 @@ static cudaError_t list_edges(const sim_graph_t* graph, cudaGraphNode_t* from, c
   }
   edge_arrays_t out = {.from = from, .to = to, .data = data, .room = *count};
   for (size_t i = 0; i < graph->num_nodes; ++i) {
-    const sim_node_t* node = graph->nodes[i];
+    const gcap_sim_node_t* node = graph->nodes[i];
     for (size_t k = 0; k < node->in.count; ++k) {
       write_edge(&out, node->in.items[k].node->handle, node->handle, &node->in.items[k].data);
     }
@@ -102,13 +103,13 @@ static cudaError_t list_edges(const sim_graph_t* graph, cudaGraphNode_t* from, c
 
 cudaError_t cudaGraphGetEdges(cudaGraph_t graph, cudaGraphNode_t* from, cudaGraphNode_t* to,
                               cudaGraphEdgeData* edgeData, size_t* numEdges) {
-  cudaError_t code = sim_enter(SIM_API_cudaGraphGetEdges);
-  if (code == cudaSuccess) code = list_edges(sim_handle_get(SIM_GRAPH, graph), from, to, edgeData, numEdges);
-  return sim_leave(code);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphGetEdges);
+  if (code == cudaSuccess) code = list_edges(gcap_sim_handle_get(GCAP_SIM_GRAPH, graph), from, to, edgeData, numEdges);
+  return gcap_sim_leave(code);
 }
 
 // The edges at one end of a node.
-static cudaError_t list_neighbours(const sim_edges_t* edges, cudaGraphNode_t* nodes, cudaGraphEdgeData* data,
+static cudaError_t list_neighbours(const gcap_sim_edges_t* edges, cudaGraphNode_t* nodes, cudaGraphEdgeData* data,
                                    size_t* count) {
   if (!edges || !count || (data && !nodes)) return cudaErrorInvalidValue;
   if (!nodes) {
@@ -124,36 +125,36 @@ static cudaError_t list_neighbours(const sim_edges_t* edges, cudaGraphNode_t* no
 
 cudaError_t cudaGraphNodeGetDependencies(cudaGraphNode_t node, cudaGraphNode_t* pDependencies,
                                          cudaGraphEdgeData* edgeData, size_t* pNumDependencies) {
-  cudaError_t code = sim_enter(SIM_API_cudaGraphNodeGetDependencies);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphNodeGetDependencies);
   if (code == cudaSuccess) {
-    const sim_node_t* n = sim_handle_get(SIM_NODE, node);
+    const gcap_sim_node_t* n = gcap_sim_handle_get(GCAP_SIM_NODE, node);
     code = list_neighbours(n ? &n->in : NULL, pDependencies, edgeData, pNumDependencies);
   }
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
 cudaError_t cudaGraphNodeGetDependentNodes(cudaGraphNode_t node, cudaGraphNode_t* pDependentNodes,
                                            cudaGraphEdgeData* edgeData, size_t* pNumDependentNodes) {
-  cudaError_t code = sim_enter(SIM_API_cudaGraphNodeGetDependentNodes);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphNodeGetDependentNodes);
   if (code == cudaSuccess) {
-    const sim_node_t* n = sim_handle_get(SIM_NODE, node);
+    const gcap_sim_node_t* n = gcap_sim_handle_get(GCAP_SIM_NODE, node);
     code = list_neighbours(n ? &n->out : NULL, pDependentNodes, edgeData, pNumDependentNodes);
   }
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
 // --- Changes --------------------------------------------------------------------------------------------------------
 
 typedef struct edit {
-  sim_graph_t* graph;
+  gcap_sim_graph_t* graph;
   const cudaGraphNode_t* from;
   const cudaGraphNode_t* to;
   const cudaGraphEdgeData* data;
   size_t count;
 } edit_t;
 
-static sim_node_t* node_of(const edit_t* edit, cudaGraphNode_t handle) {
-  sim_node_t* node = sim_handle_get(SIM_NODE, handle);
+static gcap_sim_node_t* node_of(const edit_t* edit, cudaGraphNode_t handle) {
+  gcap_sim_node_t* node = gcap_sim_handle_get(GCAP_SIM_NODE, handle);
   return node && node->graph == edit->graph ? node : NULL;
 }
 
@@ -163,36 +164,36 @@ static cudaGraphEdgeData data_of(const edit_t* edit, size_t i) {
 
 // The edge as the node after it has it; NULL when there is none. Looks at the shorter list first: a node with many
 // edges at one end is mostly asked about together with many nodes that have few.
-static const sim_edge_t* find_edge(const sim_node_t* from, const sim_node_t* to) {
-  if (from->out.count < to->in.count && sim_edges_find(&from->out, to) == from->out.count) return NULL;
-  size_t at = sim_edges_find(&to->in, from);
+static const gcap_sim_edge_t* find_edge(const gcap_sim_node_t* from, const gcap_sim_node_t* to) {
+  if (from->out.count < to->in.count && gcap_sim_edges_find(&from->out, to) == from->out.count) return NULL;
+  size_t at = gcap_sim_edges_find(&to->in, from);
   return at < to->in.count ? &to->in.items[at] : NULL;
 }
 
 static bool add_edge(const edit_t* edit, size_t i) {
-  sim_node_t* from = node_of(edit, edit->from[i]);
-  sim_node_t* to = node_of(edit, edit->to[i]);
+  gcap_sim_node_t* from = node_of(edit, edit->from[i]);
+  gcap_sim_node_t* to = node_of(edit, edit->to[i]);
   if (find_edge(from, to)) return false;
   cudaGraphEdgeData data = data_of(edit, i);
-  if (!sim_edge_is_valid(&data, sim_node_type(from), sim_node_type(to))) return false;
-  sim_edges_push(&from->out, to, data);
-  sim_edges_push(&to->in, from, data);
+  if (!gcap_sim_edge_is_valid(&data, gcap_sim_node_type(from), gcap_sim_node_type(to))) return false;
+  gcap_sim_edges_push(&from->out, to, data);
+  gcap_sim_edges_push(&to->in, from, data);
   edit->graph->num_edges += 1;
   return true;
 }
 
 // The ends of an edge that could be one: two nodes of the graph.
 static bool has_ends(const edit_t* edit, size_t i) {
-  const sim_node_t* from = node_of(edit, edit->from[i]);
-  const sim_node_t* to = node_of(edit, edit->to[i]);
+  const gcap_sim_node_t* from = node_of(edit, edit->from[i]);
+  const gcap_sim_node_t* to = node_of(edit, edit->to[i]);
   return from && to && from != to;
 }
 
 static void drop_edge(const edit_t* edit, size_t i) {
-  sim_node_t* from = sim_handle_get(SIM_NODE, edit->from[i]);
-  sim_node_t* to = sim_handle_get(SIM_NODE, edit->to[i]);
-  sim_edges_remove(&from->out, to);
-  sim_edges_remove(&to->in, from);
+  gcap_sim_node_t* from = gcap_sim_handle_get(GCAP_SIM_NODE, edit->from[i]);
+  gcap_sim_node_t* to = gcap_sim_handle_get(GCAP_SIM_NODE, edit->to[i]);
+  gcap_sim_edges_remove(&from->out, to);
+  gcap_sim_edges_remove(&to->in, from);
   edit->graph->num_edges -= 1;
 }
 
@@ -215,18 +216,18 @@ static cudaError_t add_edges(const edit_t* edit) {
 
 cudaError_t cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t* from, const cudaGraphNode_t* to,
                                      const cudaGraphEdgeData* edgeData, size_t numDependencies) {
-  cudaError_t code = sim_enter(SIM_API_cudaGraphAddDependencies);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphAddDependencies);
   if (code == cudaSuccess) {
-    edit_t edit = {sim_handle_get(SIM_GRAPH, graph), from, to, edgeData, numDependencies};
+    edit_t edit = {gcap_sim_handle_get(GCAP_SIM_GRAPH, graph), from, to, edgeData, numDependencies};
     code = add_edges(&edit);
   }
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
 // Measured: two nodes have one edge, and what data is given with them does not matter here.
 static bool has_edge(const edit_t* edit, size_t i) {
-  const sim_node_t* from = node_of(edit, edit->from[i]);
-  const sim_node_t* to = node_of(edit, edit->to[i]);
+  const gcap_sim_node_t* from = node_of(edit, edit->from[i]);
+  const gcap_sim_node_t* to = node_of(edit, edit->to[i]);
   return from && to && find_edge(from, to);
 }
 
@@ -251,10 +252,10 @@ static cudaError_t remove_edges(const edit_t* edit) {
 
 cudaError_t cudaGraphRemoveDependencies(cudaGraph_t graph, const cudaGraphNode_t* from, const cudaGraphNode_t* to,
                                         const cudaGraphEdgeData* edgeData, size_t numDependencies) {
-  cudaError_t code = sim_enter(SIM_API_cudaGraphRemoveDependencies);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphRemoveDependencies);
   if (code == cudaSuccess) {
-    edit_t edit = {sim_handle_get(SIM_GRAPH, graph), from, to, edgeData, numDependencies};
+    edit_t edit = {gcap_sim_handle_get(GCAP_SIM_GRAPH, graph), from, to, edgeData, numDependencies};
     code = remove_edges(&edit);
   }
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }

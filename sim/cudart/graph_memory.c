@@ -19,12 +19,12 @@ static struct {
   size_t used_high;
   size_t reserved;
   size_t reserved_high;
-} graphs[SIM_MAX_DEVICES];
+} graphs[GCAP_SIM_MAX_DEVICES];
 
-sim_allocation_t* sim_graph_allocation_create(size_t bytes, int device) {
-  if (bytes > sim_budget_total(device)) return NULL;
-  sim_allocation_t* allocation = sim_allocation_create_range(bytes, cudaMemoryTypeDevice, device);
-  if (allocation) sim_allocation_give_to_graph(allocation);
+gcap_sim_allocation_t* gcap_sim_graph_allocation_create(size_t bytes, int device) {
+  if (bytes > gcap_sim_budget_total(device)) return NULL;
+  gcap_sim_allocation_t* allocation = gcap_sim_allocation_create_range(bytes, cudaMemoryTypeDevice, device);
+  if (allocation) gcap_sim_allocation_give_to_graph(allocation);
   return allocation;
 }
 
@@ -34,16 +34,16 @@ static size_t whole(size_t bytes, size_t unit) { return (bytes + unit - 1) / uni
 static bool grow(int device, size_t more) {
   size_t need = whole(graphs[device].used + more, STEP_BYTES);
   if (need <= graphs[device].reserved) return true;
-  if (!sim_budget_take(device, need - graphs[device].reserved)) return false;
+  if (!gcap_sim_budget_take(device, need - graphs[device].reserved)) return false;
   graphs[device].reserved = need;
   if (graphs[device].reserved_high < need) graphs[device].reserved_high = need;
   return true;
 }
 
-bool sim_graph_memory_bring(sim_allocation_t* allocation) {
+bool gcap_sim_graph_memory_bring(gcap_sim_allocation_t* allocation) {
   if (allocation->budget_bytes) return true;
   int device = allocation->device;
-  size_t bytes = whole(allocation->bytes, SIM_ALIGNMENT);
+  size_t bytes = whole(allocation->bytes, GCAP_SIM_ALIGNMENT);
   if (!grow(device, bytes)) return false;
   allocation->budget_bytes = bytes;
   graphs[device].used += bytes;
@@ -51,35 +51,35 @@ bool sim_graph_memory_bring(sim_allocation_t* allocation) {
   return true;
 }
 
-void sim_graph_memory_drop(sim_allocation_t* allocation) {
+void gcap_sim_graph_memory_drop(gcap_sim_allocation_t* allocation) {
   graphs[allocation->device].used -= allocation->budget_bytes;
   allocation->budget_bytes = 0;
 }
 
 static void drop_unused(void* owner, void* user) {
-  sim_allocation_t* allocation = owner;
+  gcap_sim_allocation_t* allocation = owner;
   const int* device = user;
   if (!allocation->of_graph || allocation->device != *device) return;
-  if (!allocation->live && !allocation->claimed) sim_graph_memory_drop(allocation);
+  if (!allocation->live && !allocation->claimed) gcap_sim_graph_memory_drop(allocation);
 }
 
 static cudaError_t trim(int device) {
-  if (device < 0 || device >= sim_device_count()) return cudaErrorInvalidDevice;
-  sim_allocation_each(drop_unused, &device);
+  if (device < 0 || device >= gcap_sim_device_count()) return cudaErrorInvalidDevice;
+  gcap_sim_allocation_each(drop_unused, &device);
   size_t need = whole(graphs[device].used, STEP_BYTES);
-  sim_budget_give_back(device, graphs[device].reserved - need);
+  gcap_sim_budget_give_back(device, graphs[device].reserved - need);
   graphs[device].reserved = need;
   return cudaSuccess;
 }
 
 cudaError_t cudaDeviceGraphMemTrim(int device) {
-  cudaError_t code = sim_enter(SIM_API_cudaDeviceGraphMemTrim);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaDeviceGraphMemTrim);
   if (code == cudaSuccess) code = trim(device);
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
 static cudaError_t get(int device, enum cudaGraphMemAttributeType attr, void* value) {
-  if (device < 0 || device >= sim_device_count()) return cudaErrorInvalidDevice;
+  if (device < 0 || device >= gcap_sim_device_count()) return cudaErrorInvalidDevice;
   if (!value) return cudaErrorInvalidValue;
   uint64_t bytes = 0;
   switch (attr) {
@@ -95,14 +95,14 @@ static cudaError_t get(int device, enum cudaGraphMemAttributeType attr, void* va
 }
 
 cudaError_t cudaDeviceGetGraphMemAttribute(int device, enum cudaGraphMemAttributeType attr, void* value) {
-  cudaError_t code = sim_enter(SIM_API_cudaDeviceGetGraphMemAttribute);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaDeviceGetGraphMemAttribute);
   if (code == cudaSuccess) code = get(device, attr, value);
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
 // A high-water mark may be set to 0, which makes it the current value; nothing else may be set.
 static cudaError_t set(int device, enum cudaGraphMemAttributeType attr, const void* value) {
-  if (device < 0 || device >= sim_device_count()) return cudaErrorInvalidDevice;
+  if (device < 0 || device >= gcap_sim_device_count()) return cudaErrorInvalidDevice;
   uint64_t bytes;
   if (!value) return cudaErrorInvalidValue;
   memcpy(&bytes, value, sizeof(bytes));
@@ -118,7 +118,7 @@ static cudaError_t set(int device, enum cudaGraphMemAttributeType attr, const vo
 }
 
 cudaError_t cudaDeviceSetGraphMemAttribute(int device, enum cudaGraphMemAttributeType attr, void* value) {
-  cudaError_t code = sim_enter(SIM_API_cudaDeviceSetGraphMemAttribute);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaDeviceSetGraphMemAttribute);
   if (code == cudaSuccess) code = set(device, attr, value);
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }

@@ -11,117 +11,119 @@
 
 // --- From parameters to tasks ---------------------------------------------------------------------------------------
 
-static sim_task_t* refused(cudaError_t* code) {
+static gcap_sim_task_t* refused(cudaError_t* code) {
   *code = cudaErrorInvalidValue;
   return NULL;
 }
 
-sim_task_t* sim_kernel_params_task(const struct cudaKernelNodeParams* params, cudaError_t* code) {
+gcap_sim_task_t* gcap_sim_kernel_params_task(const struct cudaKernelNodeParams* params, cudaError_t* code) {
   if (!params || (params->kernelParams && params->extra)) return refused(code);
-  if (params->extra) sim_die("%s: arguments given through extra are not modelled", sim_thread()->call);
-  return sim_kernel_task(params->func, params->gridDim, params->blockDim, params->kernelParams, params->sharedMemBytes,
-                         code);
+  if (params->extra) gcap_sim_die("%s: arguments given through extra are not modelled", gcap_sim_thread()->call);
+  return gcap_sim_kernel_task(params->func, params->gridDim, params->blockDim, params->kernelParams,
+                              params->sharedMemBytes, code);
 }
 
-sim_task_t* sim_memcpy_params_task(const struct cudaMemcpy3DParms* params, cudaError_t* code) {
-  *code = sim_judge_copy_params(params);
+gcap_sim_task_t* gcap_sim_memcpy_params_task(const struct cudaMemcpy3DParms* params, cudaError_t* code) {
+  *code = gcap_sim_judge_copy_params(params);
   if (*code != cudaSuccess) return NULL;
-  sim_copy_t copy = sim_copy_of_params(params);
-  return sim_copy_task(&copy, code);
+  gcap_sim_copy_t copy = gcap_sim_copy_of_params(params);
+  return gcap_sim_copy_task(&copy, code);
 }
 
-sim_task_t* sim_memcpy_1d_task(void* dst, const void* src, size_t count, enum cudaMemcpyKind kind, cudaError_t* code) {
-  sim_copy_t copy = {.dst = dst, .src = src, .width = count, .height = 1, .kind = kind};
-  return sim_copy_task(&copy, code);
+gcap_sim_task_t* gcap_sim_memcpy_1d_task(void* dst, const void* src, size_t count, enum cudaMemcpyKind kind,
+                                         cudaError_t* code) {
+  gcap_sim_copy_t copy = {.dst = dst, .src = src, .width = count, .height = 1, .kind = kind};
+  return gcap_sim_copy_task(&copy, code);
 }
 
-sim_task_t* sim_memset_params_task(const struct cudaMemsetParams* params, cudaError_t* code) {
+gcap_sim_task_t* gcap_sim_memset_params_task(const struct cudaMemsetParams* params, cudaError_t* code) {
   if (!params) return refused(code);
-  sim_fill_t fill = {.dst = params->dst,
-                     .pitch = params->pitch,
-                     .value = params->value,
-                     .element_bytes = params->elementSize,
-                     .width = params->width,
-                     .height = params->height};
-  return sim_fill_task(&fill, code);
+  gcap_sim_fill_t fill = {.dst = params->dst,
+                          .pitch = params->pitch,
+                          .value = params->value,
+                          .element_bytes = params->elementSize,
+                          .width = params->width,
+                          .height = params->height};
+  return gcap_sim_fill_task(&fill, code);
 }
 
-sim_task_t* sim_host_params_task(const struct cudaHostNodeParams* params, cudaError_t* code) {
+gcap_sim_task_t* gcap_sim_host_params_task(const struct cudaHostNodeParams* params, cudaError_t* code) {
   if (!params || !params->fn) return refused(code);
   *code = cudaSuccess;
-  sim_task_t* task = sim_task_create(SIM_TASK_HOST, "host function");
+  gcap_sim_task_t* task = gcap_sim_task_create(GCAP_SIM_TASK_HOST, "host function");
   task->u.host.function = params->fn;
   task->u.host.data = params->userData;
   return task;
 }
 
-sim_task_t* sim_event_params_task(sim_task_kind_t kind, cudaEvent_t event, cudaError_t* code) {
-  sim_event_t* e = sim_handle_get(SIM_EVENT, event);
+gcap_sim_task_t* gcap_sim_event_params_task(gcap_sim_task_kind_t kind, cudaEvent_t event, cudaError_t* code) {
+  gcap_sim_event_t* e = gcap_sim_handle_get(GCAP_SIM_EVENT, event);
   if (!e) return refused(code);
   *code = cudaSuccess;
-  return sim_event_task(kind, e);
+  return gcap_sim_event_task(kind, e);
 }
 
-sim_task_t* sim_graph_alloc_task(size_t bytes, int device, cudaError_t* code) {
-  sim_allocation_t* allocation = sim_graph_allocation_create(bytes, device);
+gcap_sim_task_t* gcap_sim_graph_alloc_task(size_t bytes, int device, cudaError_t* code) {
+  gcap_sim_allocation_t* allocation = gcap_sim_graph_allocation_create(bytes, device);
   *code = allocation ? cudaSuccess : cudaErrorMemoryAllocation;
   if (!allocation) return NULL;
-  sim_task_t* task = sim_task_create(SIM_TASK_ALLOC, "mem alloc");
+  gcap_sim_task_t* task = gcap_sim_task_create(GCAP_SIM_TASK_ALLOC, "mem alloc");
   task->u.allocation = allocation;
   return task;
 }
 
 // Freed in the graph that allocates it, an allocation is freed nowhere else; freed by another graph, not in its own;
 // and never twice by one.
-static bool may_free(const sim_graph_t* graph, const sim_allocation_t* allocation) {
+static bool may_free(const gcap_sim_graph_t* graph, const gcap_sim_allocation_t* allocation) {
   if (allocation->freeing_graph == 0) return true;
   if (allocation->freeing_graph == graph->serial || allocation->freeing_graph == allocation->graph) return false;
   return allocation->graph != graph->serial;
 }
 
-sim_task_t* sim_graph_free_task(const sim_graph_t* graph, void* address, cudaError_t* code) {
-  sim_allocation_t* allocation = sim_allocation_find(address);
+gcap_sim_task_t* gcap_sim_graph_free_task(const gcap_sim_graph_t* graph, void* address, cudaError_t* code) {
+  gcap_sim_allocation_t* allocation = gcap_sim_allocation_find(address);
   bool ok = allocation && allocation->base == address && allocation->of_graph && may_free(graph, allocation);
   if (!ok) return refused(code);
   *code = cudaSuccess;
   allocation->refs += 1;
-  sim_task_t* task = sim_task_create(SIM_TASK_FREE, "mem free");
+  gcap_sim_task_t* task = gcap_sim_task_create(GCAP_SIM_TASK_FREE, "mem free");
   task->u.allocation = allocation;
   return task;
 }
 
-bool sim_has_reserved_bits(const struct cudaGraphNodeParams* params) {
+bool gcap_sim_has_reserved_bits(const struct cudaGraphNodeParams* params) {
   return params->reserved0[0] || params->reserved0[1] || params->reserved0[2] || params->reserved2;
 }
 
-sim_task_t* sim_node_params_task(const struct cudaGraphNodeParams* params, cudaError_t* code) {
+gcap_sim_task_t* gcap_sim_node_params_task(const struct cudaGraphNodeParams* params, cudaError_t* code) {
   switch (params->type) {
     case cudaGraphNodeTypeKernel: {
       const struct cudaKernelNodeParamsV2* p = &params->kernel;
       struct cudaKernelNodeParams kernel = {p->func,           p->gridDim,      p->blockDim,
                                             p->sharedMemBytes, p->kernelParams, p->extra};
-      return sim_kernel_params_task(&kernel, code);
+      return gcap_sim_kernel_params_task(&kernel, code);
     }
     case cudaGraphNodeTypeMemcpy:
-      return params->memcpy.flags ? refused(code) : sim_memcpy_params_task(&params->memcpy.copyParams, code);
+      return params->memcpy.flags ? refused(code) : gcap_sim_memcpy_params_task(&params->memcpy.copyParams, code);
     case cudaGraphNodeTypeMemset: {
       const struct cudaMemsetParamsV2* p = &params->memset;
       struct cudaMemsetParams memset = {p->dst, p->pitch, p->value, p->elementSize, p->width, p->height};
-      return sim_memset_params_task(&memset, code);
+      return gcap_sim_memset_params_task(&memset, code);
     }
     case cudaGraphNodeTypeHost: {
       struct cudaHostNodeParams host = {params->host.fn, params->host.userData};
-      return sim_host_params_task(&host, code);
+      return gcap_sim_host_params_task(&host, code);
     }
     case cudaGraphNodeTypeEventRecord:
-      return sim_event_params_task(SIM_TASK_EVENT_RECORD, params->eventRecord.event, code);
-    case cudaGraphNodeTypeWaitEvent: return sim_event_params_task(SIM_TASK_EVENT_WAIT, params->eventWait.event, code);
+      return gcap_sim_event_params_task(GCAP_SIM_TASK_EVENT_RECORD, params->eventRecord.event, code);
+    case cudaGraphNodeTypeWaitEvent:
+      return gcap_sim_event_params_task(GCAP_SIM_TASK_EVENT_WAIT, params->eventWait.event, code);
     case cudaGraphNodeTypeConditional:
     case cudaGraphNodeTypeMemAlloc:
     case cudaGraphNodeTypeMemFree: *code = cudaErrorNotSupported; return NULL;
     case cudaGraphNodeTypeExtSemaphoreSignal:
     case cudaGraphNodeTypeExtSemaphoreWait:
-      sim_die("%s: nodes of external semaphores are not modelled", sim_thread()->call);
+      gcap_sim_die("%s: nodes of external semaphores are not modelled", gcap_sim_thread()->call);
     default: return refused(code);
   }
 }
@@ -129,106 +131,106 @@ sim_task_t* sim_node_params_task(const struct cudaGraphNodeParams* params, cudaE
 // --- Setting --------------------------------------------------------------------------------------------------------
 
 // The node behind the handle if it is of this type; else NULL.
-static sim_node_t* node_of_type(cudaGraphNode_t handle, enum cudaGraphNodeType type) {
-  sim_node_t* node = sim_handle_get(SIM_NODE, handle);
-  return node && sim_node_type(node) == type ? node : NULL;
+static gcap_sim_node_t* node_of_type(cudaGraphNode_t handle, enum cudaGraphNodeType type) {
+  gcap_sim_node_t* node = gcap_sim_handle_get(GCAP_SIM_NODE, handle);
+  return node && gcap_sim_node_type(node) == type ? node : NULL;
 }
 
 // Gives the node the task that its new parameters made; `task` is NULL when they were refused with `code`.
-static cudaError_t replace(sim_node_t* node, sim_task_t* task, cudaError_t code) {
+static cudaError_t replace(gcap_sim_node_t* node, gcap_sim_task_t* task, cudaError_t code) {
   if (!task) return code;
-  sim_task_release(node->task);
+  gcap_sim_task_release(node->task);
   node->task = task;
   return cudaSuccess;
 }
 
 cudaError_t cudaGraphKernelNodeSetParams(cudaGraphNode_t node, const struct cudaKernelNodeParams* pNodeParams) {
-  cudaError_t code = sim_enter(SIM_API_cudaGraphKernelNodeSetParams);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphKernelNodeSetParams);
   if (code == cudaSuccess) {
-    sim_node_t* n = node_of_type(node, cudaGraphNodeTypeKernel);
-    sim_task_t* task = n ? sim_kernel_params_task(pNodeParams, &code) : refused(&code);
+    gcap_sim_node_t* n = node_of_type(node, cudaGraphNodeTypeKernel);
+    gcap_sim_task_t* task = n ? gcap_sim_kernel_params_task(pNodeParams, &code) : refused(&code);
     code = replace(n, task, code);
   }
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
 cudaError_t cudaGraphMemcpyNodeSetParams(cudaGraphNode_t node, const struct cudaMemcpy3DParms* pNodeParams) {
-  cudaError_t code = sim_enter(SIM_API_cudaGraphMemcpyNodeSetParams);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphMemcpyNodeSetParams);
   if (code == cudaSuccess) {
-    sim_node_t* n = node_of_type(node, cudaGraphNodeTypeMemcpy);
-    sim_task_t* task = n ? sim_memcpy_params_task(pNodeParams, &code) : refused(&code);
+    gcap_sim_node_t* n = node_of_type(node, cudaGraphNodeTypeMemcpy);
+    gcap_sim_task_t* task = n ? gcap_sim_memcpy_params_task(pNodeParams, &code) : refused(&code);
     code = replace(n, task, code);
   }
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
 cudaError_t cudaGraphMemcpyNodeSetParams1D(cudaGraphNode_t node, void* dst, const void* src, size_t count,
                                            enum cudaMemcpyKind kind) {
-  cudaError_t code = sim_enter(SIM_API_cudaGraphMemcpyNodeSetParams1D);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphMemcpyNodeSetParams1D);
   if (code == cudaSuccess) {
-    sim_node_t* n = node_of_type(node, cudaGraphNodeTypeMemcpy);
-    sim_task_t* task = n ? sim_memcpy_1d_task(dst, src, count, kind, &code) : refused(&code);
+    gcap_sim_node_t* n = node_of_type(node, cudaGraphNodeTypeMemcpy);
+    gcap_sim_task_t* task = n ? gcap_sim_memcpy_1d_task(dst, src, count, kind, &code) : refused(&code);
     code = replace(n, task, code);
   }
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
 cudaError_t cudaGraphMemsetNodeSetParams(cudaGraphNode_t node, const struct cudaMemsetParams* pNodeParams) {
-  cudaError_t code = sim_enter(SIM_API_cudaGraphMemsetNodeSetParams);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphMemsetNodeSetParams);
   if (code == cudaSuccess) {
-    sim_node_t* n = node_of_type(node, cudaGraphNodeTypeMemset);
-    sim_task_t* task = n ? sim_memset_params_task(pNodeParams, &code) : refused(&code);
+    gcap_sim_node_t* n = node_of_type(node, cudaGraphNodeTypeMemset);
+    gcap_sim_task_t* task = n ? gcap_sim_memset_params_task(pNodeParams, &code) : refused(&code);
     code = replace(n, task, code);
   }
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
 cudaError_t cudaGraphHostNodeSetParams(cudaGraphNode_t node, const struct cudaHostNodeParams* pNodeParams) {
-  cudaError_t code = sim_enter(SIM_API_cudaGraphHostNodeSetParams);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphHostNodeSetParams);
   if (code == cudaSuccess) {
-    sim_node_t* n = node_of_type(node, cudaGraphNodeTypeHost);
-    sim_task_t* task = n ? sim_host_params_task(pNodeParams, &code) : refused(&code);
+    gcap_sim_node_t* n = node_of_type(node, cudaGraphNodeTypeHost);
+    gcap_sim_task_t* task = n ? gcap_sim_host_params_task(pNodeParams, &code) : refused(&code);
     code = replace(n, task, code);
   }
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
 cudaError_t cudaGraphEventRecordNodeSetEvent(cudaGraphNode_t node, cudaEvent_t event) {
-  cudaError_t code = sim_enter(SIM_API_cudaGraphEventRecordNodeSetEvent);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphEventRecordNodeSetEvent);
   if (code == cudaSuccess) {
-    sim_node_t* n = node_of_type(node, cudaGraphNodeTypeEventRecord);
-    sim_task_t* task = n ? sim_event_params_task(SIM_TASK_EVENT_RECORD, event, &code) : refused(&code);
+    gcap_sim_node_t* n = node_of_type(node, cudaGraphNodeTypeEventRecord);
+    gcap_sim_task_t* task = n ? gcap_sim_event_params_task(GCAP_SIM_TASK_EVENT_RECORD, event, &code) : refused(&code);
     code = replace(n, task, code);
   }
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
 cudaError_t cudaGraphEventWaitNodeSetEvent(cudaGraphNode_t node, cudaEvent_t event) {
-  cudaError_t code = sim_enter(SIM_API_cudaGraphEventWaitNodeSetEvent);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphEventWaitNodeSetEvent);
   if (code == cudaSuccess) {
-    sim_node_t* n = node_of_type(node, cudaGraphNodeTypeWaitEvent);
-    sim_task_t* task = n ? sim_event_params_task(SIM_TASK_EVENT_WAIT, event, &code) : refused(&code);
+    gcap_sim_node_t* n = node_of_type(node, cudaGraphNodeTypeWaitEvent);
+    gcap_sim_task_t* task = n ? gcap_sim_event_params_task(GCAP_SIM_TASK_EVENT_WAIT, event, &code) : refused(&code);
     code = replace(n, task, code);
   }
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
 cudaError_t cudaGraphNodeSetParams(cudaGraphNode_t node, struct cudaGraphNodeParams* nodeParams) {
-  cudaError_t code = sim_enter(SIM_API_cudaGraphNodeSetParams);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphNodeSetParams);
   if (code == cudaSuccess) {
-    sim_node_t* n = nodeParams ? node_of_type(node, nodeParams->type) : NULL;
-    sim_task_t* task = n ? sim_node_params_task(nodeParams, &code) : refused(&code);
+    gcap_sim_node_t* n = nodeParams ? node_of_type(node, nodeParams->type) : NULL;
+    gcap_sim_task_t* task = n ? gcap_sim_node_params_task(nodeParams, &code) : refused(&code);
     code = replace(n, task, code);
   }
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
 // --- Getting --------------------------------------------------------------------------------------------------------
 
-static cudaError_t get_kernel(const sim_node_t* node, struct cudaKernelNodeParams* params) {
+static cudaError_t get_kernel(const gcap_sim_node_t* node, struct cudaKernelNodeParams* params) {
   if (!node || !params) return cudaErrorInvalidValue;
   memset(params, 0, sizeof(*params));
-  if (node->task->kind == SIM_TASK_LIBRARY) {  // a kernel of a library: its function is not the caller's to know
+  if (node->task->kind == GCAP_SIM_TASK_LIBRARY) {  // a kernel of a library: its function is not the caller's to know
     params->gridDim.x = params->gridDim.y = params->gridDim.z = 1;
     params->blockDim = params->gridDim;
     return cudaSuccess;
@@ -242,13 +244,13 @@ static cudaError_t get_kernel(const sim_node_t* node, struct cudaKernelNodeParam
 }
 
 cudaError_t cudaGraphKernelNodeGetParams(cudaGraphNode_t node, struct cudaKernelNodeParams* pNodeParams) {
-  cudaError_t code = sim_enter(SIM_API_cudaGraphKernelNodeGetParams);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphKernelNodeGetParams);
   if (code == cudaSuccess) code = get_kernel(node_of_type(node, cudaGraphNodeTypeKernel), pNodeParams);
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
 // An operand as a pitched pointer; what has one row has no pitch of its own.
-static struct cudaPitchedPtr pitched(const void* address, size_t pitch, size_t slice, const sim_copy_t* copy) {
+static struct cudaPitchedPtr pitched(const void* address, size_t pitch, size_t slice, const gcap_sim_copy_t* copy) {
   if (pitch == 0) pitch = copy->width;
   return (struct cudaPitchedPtr){.ptr = (void*)(uintptr_t)address,
                                  .pitch = pitch,
@@ -256,9 +258,9 @@ static struct cudaPitchedPtr pitched(const void* address, size_t pitch, size_t s
                                  .ysize = slice ? slice / pitch : copy->height};
 }
 
-static cudaError_t get_memcpy(const sim_node_t* node, struct cudaMemcpy3DParms* params) {
+static cudaError_t get_memcpy(const gcap_sim_node_t* node, struct cudaMemcpy3DParms* params) {
   if (!node || !params) return cudaErrorInvalidValue;
-  const sim_copy_t* copy = &node->task->u.copy.copy;
+  const gcap_sim_copy_t* copy = &node->task->u.copy.copy;
   memset(params, 0, sizeof(*params));
   params->srcPtr = pitched(copy->src, copy->src_pitch, copy->src_slice, copy);
   params->dstPtr = pitched(copy->dst, copy->dst_pitch, copy->dst_slice, copy);
@@ -268,14 +270,14 @@ static cudaError_t get_memcpy(const sim_node_t* node, struct cudaMemcpy3DParms* 
 }
 
 cudaError_t cudaGraphMemcpyNodeGetParams(cudaGraphNode_t node, struct cudaMemcpy3DParms* pNodeParams) {
-  cudaError_t code = sim_enter(SIM_API_cudaGraphMemcpyNodeGetParams);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphMemcpyNodeGetParams);
   if (code == cudaSuccess) code = get_memcpy(node_of_type(node, cudaGraphNodeTypeMemcpy), pNodeParams);
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
-static cudaError_t get_memset(const sim_node_t* node, struct cudaMemsetParams* params) {
+static cudaError_t get_memset(const gcap_sim_node_t* node, struct cudaMemsetParams* params) {
   if (!node || !params) return cudaErrorInvalidValue;
-  const sim_fill_t* fill = &node->task->u.fill;
+  const gcap_sim_fill_t* fill = &node->task->u.fill;
   *params = (struct cudaMemsetParams){.dst = fill->dst,
                                       .pitch = fill->pitch,
                                       .value = fill->value,
@@ -286,61 +288,61 @@ static cudaError_t get_memset(const sim_node_t* node, struct cudaMemsetParams* p
 }
 
 cudaError_t cudaGraphMemsetNodeGetParams(cudaGraphNode_t node, struct cudaMemsetParams* pNodeParams) {
-  cudaError_t code = sim_enter(SIM_API_cudaGraphMemsetNodeGetParams);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphMemsetNodeGetParams);
   if (code == cudaSuccess) code = get_memset(node_of_type(node, cudaGraphNodeTypeMemset), pNodeParams);
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
 cudaError_t cudaGraphHostNodeGetParams(cudaGraphNode_t node, struct cudaHostNodeParams* pNodeParams) {
-  cudaError_t code = sim_enter(SIM_API_cudaGraphHostNodeGetParams);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphHostNodeGetParams);
   if (code == cudaSuccess) {
-    const sim_node_t* n = node_of_type(node, cudaGraphNodeTypeHost);
+    const gcap_sim_node_t* n = node_of_type(node, cudaGraphNodeTypeHost);
     if (n && pNodeParams) {
       *pNodeParams = (struct cudaHostNodeParams){n->task->u.host.function, n->task->u.host.data};
     } else {
       code = cudaErrorInvalidValue;
     }
   }
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
 // A node may outlive its event's handle; the question then has no answer.
-static cudaError_t get_event(const sim_node_t* node, cudaEvent_t* out) {
+static cudaError_t get_event(const gcap_sim_node_t* node, cudaEvent_t* out) {
   if (!node || !out) return cudaErrorInvalidValue;
-  if (!node->task->u.event->handle) sim_die("%s: the node's event was destroyed", sim_thread()->call);
+  if (!node->task->u.event->handle) gcap_sim_die("%s: the node's event was destroyed", gcap_sim_thread()->call);
   *out = node->task->u.event->handle;
   return cudaSuccess;
 }
 
 cudaError_t cudaGraphEventRecordNodeGetEvent(cudaGraphNode_t node, cudaEvent_t* event_out) {
-  cudaError_t code = sim_enter(SIM_API_cudaGraphEventRecordNodeGetEvent);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphEventRecordNodeGetEvent);
   if (code == cudaSuccess) code = get_event(node_of_type(node, cudaGraphNodeTypeEventRecord), event_out);
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
 cudaError_t cudaGraphEventWaitNodeGetEvent(cudaGraphNode_t node, cudaEvent_t* event_out) {
-  cudaError_t code = sim_enter(SIM_API_cudaGraphEventWaitNodeGetEvent);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphEventWaitNodeGetEvent);
   if (code == cudaSuccess) code = get_event(node_of_type(node, cudaGraphNodeTypeWaitEvent), event_out);
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
 cudaError_t cudaGraphChildGraphNodeGetGraph(cudaGraphNode_t node, cudaGraph_t* pGraph) {
-  cudaError_t code = sim_enter(SIM_API_cudaGraphChildGraphNodeGetGraph);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphChildGraphNodeGetGraph);
   if (code == cudaSuccess) {
-    const sim_node_t* n = node_of_type(node, cudaGraphNodeTypeGraph);
+    const gcap_sim_node_t* n = node_of_type(node, cudaGraphNodeTypeGraph);
     if (n && pGraph) {
       *pGraph = n->child->handle;
     } else {
       code = cudaErrorInvalidValue;
     }
   }
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
 // What an allocation node was asked for, as far as this simulator knows memory: pinned memory of one device.
-static cudaError_t get_alloc(const sim_node_t* node, struct cudaMemAllocNodeParams* params) {
+static cudaError_t get_alloc(const gcap_sim_node_t* node, struct cudaMemAllocNodeParams* params) {
   if (!node || !params) return cudaErrorInvalidValue;
-  const sim_allocation_t* allocation = node->task->u.allocation;
+  const gcap_sim_allocation_t* allocation = node->task->u.allocation;
   memset(params, 0, sizeof(*params));
   params->poolProps.allocType = cudaMemAllocationTypePinned;
   params->poolProps.location.type = cudaMemLocationTypeDevice;
@@ -351,20 +353,20 @@ static cudaError_t get_alloc(const sim_node_t* node, struct cudaMemAllocNodePara
 }
 
 cudaError_t cudaGraphMemAllocNodeGetParams(cudaGraphNode_t node, struct cudaMemAllocNodeParams* params_out) {
-  cudaError_t code = sim_enter(SIM_API_cudaGraphMemAllocNodeGetParams);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphMemAllocNodeGetParams);
   if (code == cudaSuccess) code = get_alloc(node_of_type(node, cudaGraphNodeTypeMemAlloc), params_out);
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
 cudaError_t cudaGraphMemFreeNodeGetParams(cudaGraphNode_t node, void* dptr_out) {
-  cudaError_t code = sim_enter(SIM_API_cudaGraphMemFreeNodeGetParams);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphMemFreeNodeGetParams);
   if (code == cudaSuccess) {
-    const sim_node_t* n = node_of_type(node, cudaGraphNodeTypeMemFree);
+    const gcap_sim_node_t* n = node_of_type(node, cudaGraphNodeTypeMemFree);
     if (n && dptr_out) {
       memcpy(dptr_out, &n->task->u.allocation->base, sizeof(void*));
     } else {
       code = cudaErrorInvalidValue;
     }
   }
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }

@@ -12,31 +12,31 @@
 
 static cudaError_t allocate(void** out, size_t bytes, unsigned int flags) {
   if (!out || (flags & ~(unsigned int)ALLOC_FLAGS) != 0) return cudaErrorInvalidValue;
-  cudaError_t code = sim_allocate(out, bytes, cudaMemoryTypeHost);
+  cudaError_t code = gcap_sim_allocate(out, bytes, cudaMemoryTypeHost);
   // Measured: mapped always, and portable only told for memory that is write-combined too.
   unsigned int told = flags & cudaHostAllocWriteCombined ? flags : 0;
-  if (code == cudaSuccess && bytes) sim_allocation_find(*out)->flags = told | cudaHostAllocMapped;
+  if (code == cudaSuccess && bytes) gcap_sim_allocation_find(*out)->flags = told | cudaHostAllocMapped;
   return code;
 }
 
 cudaError_t cudaHostAlloc(void** pHost, size_t size, unsigned int flags) {
-  cudaError_t code = sim_enter(SIM_API_cudaHostAlloc);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaHostAlloc);
   if (code == cudaSuccess) code = allocate(pHost, size, flags);
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
 cudaError_t cudaMallocHost(void** ptr, size_t size) {
-  cudaError_t code = sim_enter(SIM_API_cudaMallocHost);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaMallocHost);
   if (code == cudaSuccess) code = allocate(ptr, size, cudaHostAllocDefault);
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
 cudaError_t cudaFreeHost(void* ptr) {
-  cudaError_t code = sim_enter(SIM_API_cudaFreeHost);
-  const sim_allocation_t* allocation = code == cudaSuccess ? sim_allocation_find(ptr) : NULL;
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaFreeHost);
+  const gcap_sim_allocation_t* allocation = code == cudaSuccess ? gcap_sim_allocation_find(ptr) : NULL;
   if (allocation && allocation->registered) code = cudaErrorInvalidValue;
-  if (code == cudaSuccess) code = sim_free_now(ptr, cudaMemoryTypeHost);
-  return sim_leave(code);
+  if (code == cudaSuccess) code = gcap_sim_free_now(ptr, cudaMemoryTypeHost);
+  return gcap_sim_leave(code);
 }
 
 // --- The caller's own memory ----------------------------------------------------------------------------------------
@@ -45,68 +45,69 @@ static cudaError_t register_memory(void* address, size_t bytes, unsigned int fla
   if (!address || bytes == 0 || (flags & ~(unsigned int)REGISTER_FLAGS) != 0) return cudaErrorInvalidValue;
   // The memory that a program has is no memory of an I/O device.
   if ((flags & cudaHostRegisterIoMemory) || bytes > UINTPTR_MAX - (uintptr_t)address) return cudaErrorInvalidValue;
-  const sim_allocation_t* other = sim_allocation_overlap(address, bytes);
+  const gcap_sim_allocation_t* other = gcap_sim_allocation_overlap(address, bytes);
   if (other) return other->registered ? cudaErrorHostMemoryAlreadyRegistered : cudaErrorInvalidValue;
-  if (!sim_is_host_memory(address, bytes)) return cudaErrorInvalidValue;
-  sim_allocation_t* allocation = sim_allocation_create(address, bytes, cudaMemoryTypeHost, sim_thread()->device);
+  if (!gcap_sim_is_host_memory(address, bytes)) return cudaErrorInvalidValue;
+  gcap_sim_allocation_t* allocation =
+      gcap_sim_allocation_create(address, bytes, cudaMemoryTypeHost, gcap_sim_thread()->device);
   allocation->registered = true;
   allocation->flags = (flags & cudaHostRegisterPortable) | cudaHostRegisterMapped;
-  sim_allocation_claim(allocation);
-  sim_allocation_begin(allocation);
-  sim_allocation_release(allocation);  // being live holds it
+  gcap_sim_allocation_claim(allocation);
+  gcap_sim_allocation_begin(allocation);
+  gcap_sim_allocation_release(allocation);  // being live holds it
   return cudaSuccess;
 }
 
 cudaError_t cudaHostRegister(void* ptr, size_t size, unsigned int flags) {
-  cudaError_t code = sim_enter(SIM_API_cudaHostRegister);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaHostRegister);
   if (code == cudaSuccess) code = register_memory(ptr, size, flags);
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
 // What was registered at exactly this address.
-static sim_allocation_t* registered_at(const void* address) {
-  sim_allocation_t* allocation = sim_allocation_find(address);
+static gcap_sim_allocation_t* registered_at(const void* address) {
+  gcap_sim_allocation_t* allocation = gcap_sim_allocation_find(address);
   return allocation && allocation->registered && allocation->base == address ? allocation : NULL;
 }
 
 static cudaError_t unregister_memory(void* address) {
   if (!address) return cudaErrorInvalidValue;
-  sim_allocation_t* allocation = sim_allocation_find(address);
+  gcap_sim_allocation_t* allocation = gcap_sim_allocation_find(address);
   if (!allocation) return cudaErrorHostMemoryNotRegistered;
   if (!registered_at(address)) return cudaErrorInvalidValue;
-  sim_wait_for_device(allocation->device);
+  gcap_sim_wait_for_device(allocation->device);
   // The wait may give up the lock: another thread may have been faster.
   allocation = registered_at(address);
   if (!allocation) return cudaErrorHostMemoryNotRegistered;
-  sim_allocation_disclaim(allocation);
-  sim_allocation_end(allocation);
+  gcap_sim_allocation_disclaim(allocation);
+  gcap_sim_allocation_end(allocation);
   return cudaSuccess;
 }
 
 cudaError_t cudaHostUnregister(void* ptr) {
-  cudaError_t code = sim_enter(SIM_API_cudaHostUnregister);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaHostUnregister);
   if (code == cudaSuccess) code = unregister_memory(ptr);
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
 // --- Questions ------------------------------------------------------------------------------------------------------
 
 // The pinned or registered memory that holds the address.
-static const sim_allocation_t* host_memory(const void* address) {
-  const sim_allocation_t* allocation = sim_allocation_find(address);
+static const gcap_sim_allocation_t* host_memory(const void* address) {
+  const gcap_sim_allocation_t* allocation = gcap_sim_allocation_find(address);
   return allocation && allocation->type == cudaMemoryTypeHost ? allocation : NULL;
 }
 
 cudaError_t cudaHostGetDevicePointer(void** pDevice, void* pHost, unsigned int flags) {
-  cudaError_t code = sim_enter(SIM_API_cudaHostGetDevicePointer);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaHostGetDevicePointer);
   if (code == cudaSuccess && (!pDevice || flags != 0 || !host_memory(pHost))) code = cudaErrorInvalidValue;
   if (code == cudaSuccess) *pDevice = pHost;
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
 cudaError_t cudaHostGetFlags(unsigned int* pFlags, void* pHost) {
-  cudaError_t code = sim_enter(SIM_API_cudaHostGetFlags);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaHostGetFlags);
   if (code == cudaSuccess && (!pFlags || !host_memory(pHost))) code = cudaErrorInvalidValue;
   if (code == cudaSuccess) *pFlags = host_memory(pHost)->flags;
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }

@@ -27,10 +27,10 @@ static bool is_mapped(uintptr_t begin, uintptr_t end) {
   return true;
 }
 
-bool sim_is_host_memory(const void* address, size_t bytes) {
+bool gcap_sim_is_host_memory(const void* address, size_t bytes) {
   uintptr_t end;
   if (__builtin_add_overflow((uintptr_t)address, bytes, &end)) return false;
-  return is_mapped((uintptr_t)address, end) && !sim_vmem_is_bare(address, bytes);
+  return is_mapped((uintptr_t)address, end) && !gcap_sim_vmem_is_bare(address, bytes);
 }
 
 // Stores what the byte holds already; the copy is about to overwrite it anyway.
@@ -43,7 +43,7 @@ static bool is_writable(char* address) {
 }
 
 // Bytes from the first to the last that `depth` slices of `height` rows touch; false when no address space holds them.
-static bool span(const sim_copy_t* copy, size_t pitch, size_t slice, size_t* bytes) {
+static bool span(const gcap_sim_copy_t* copy, size_t pitch, size_t slice, size_t* bytes) {
   size_t slices;
   size_t rows;
   size_t depth = copy->depth ? copy->depth : 1;
@@ -81,7 +81,7 @@ static void learn(uintptr_t first, uintptr_t last, bool writes) {
   }
 }
 
-static void check_side(const sim_copy_t* copy, const void* address, size_t pitch, size_t slice, bool writes) {
+static void check_side(const gcap_sim_copy_t* copy, const void* address, size_t pitch, size_t slice, bool writes) {
   uintptr_t begin = (uintptr_t)address;
   uintptr_t end;
   size_t bytes = 0;
@@ -89,21 +89,22 @@ static void check_side(const sim_copy_t* copy, const void* address, size_t pitch
   uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
   checks += 1;
   if (fits && is_known(begin / page, (end - 1) / page, writes)) return;
-  if (!fits || !is_mapped(begin, end) || sim_vmem_is_bare(address, bytes)) {
-    sim_die("%s: %zu bytes at %p for a copy are no memory of this process", sim_thread()->call, bytes, address);
+  if (!fits || !is_mapped(begin, end) || gcap_sim_vmem_is_bare(address, bytes)) {
+    gcap_sim_die("%s: %zu bytes at %p for a copy are no memory of this process", gcap_sim_thread()->call, bytes,
+                 address);
   }
   if (writes && !(is_writable((char*)begin) && is_writable((char*)(end - 1)))) {
-    sim_die("%s: %zu bytes at %p for a copy must not be written to", sim_thread()->call, bytes, address);
+    gcap_sim_die("%s: %zu bytes at %p for a copy must not be written to", gcap_sim_thread()->call, bytes, address);
   }
   learn(begin / page, (end - 1) / page, writes);
 }
 
-void sim_check_source(const sim_copy_t* copy) {
+void gcap_sim_check_source(const gcap_sim_copy_t* copy) {
   if (copy->src_type != cudaMemoryTypeUnregistered) return;
   check_side(copy, copy->src, copy->src_pitch, copy->src_slice, false);
 }
 
-void sim_check_destination(const sim_copy_t* copy) {
+void gcap_sim_check_destination(const gcap_sim_copy_t* copy) {
   if (copy->dst_type != cudaMemoryTypeUnregistered) return;
   check_side(copy, copy->dst, copy->dst_pitch, copy->dst_slice, true);
 }

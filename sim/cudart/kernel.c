@@ -48,7 +48,7 @@ static cudaError_t missing(const void* function) {
   return function ? cudaErrorInvalidResourceHandle : cudaErrorInvalidDeviceFunction;
 }
 
-cudaError_t sim_kernel_max_shared(const void* function, size_t* out) {
+cudaError_t gcap_sim_kernel_max_shared(const void* function, size_t* out) {
   const twin_t* twin = find_twin(function);
   if (!twin) return missing(function);
   *out = (size_t)twin->max_shared_bytes;
@@ -56,27 +56,27 @@ cudaError_t sim_kernel_max_shared(const void* function, size_t* out) {
 }
 
 void gcap_sim_register_kernel(const gcap_sim_kernel_t* kernel) {
-  if (!kernel) sim_die("gcap_sim_register_kernel: the twin is NULL");
-  if (!kernel->function || !kernel->run) sim_die("gcap_sim_register_kernel: function and run must be set");
-  if (kernel->num_args && !kernel->arg_bytes) sim_die("gcap_sim_register_kernel: %s has no sizes", kernel->name);
-  sim_lock();
-  if (find_twin(kernel->function)) sim_die("gcap_sim_register_kernel: %s has a twin already", kernel->name);
-  twin_t* twin = sim_calloc(1, sizeof(*twin));
+  if (!kernel) gcap_sim_die("gcap_sim_register_kernel: the twin is NULL");
+  if (!kernel->function || !kernel->run) gcap_sim_die("gcap_sim_register_kernel: function and run must be set");
+  if (kernel->num_args && !kernel->arg_bytes) gcap_sim_die("gcap_sim_register_kernel: %s has no sizes", kernel->name);
+  gcap_sim_lock();
+  if (find_twin(kernel->function)) gcap_sim_die("gcap_sim_register_kernel: %s has a twin already", kernel->name);
+  twin_t* twin = gcap_sim_calloc(1, sizeof(*twin));
   twin->kernel = *kernel;
-  twin->max_shared_bytes = SIM_SHARED_BYTES;
+  twin->max_shared_bytes = GCAP_SIM_SHARED_BYTES;
   size_t rank = twin_rank(kernel->function);
-  sim_reserve(&twins.items, &twins.capacity, twins.count + 1, sizeof(twin_t*));
+  gcap_sim_reserve(&twins.items, &twins.capacity, twins.count + 1, sizeof(twin_t*));
   memmove(&twins.items[rank + 1], &twins.items[rank], (twins.count - rank) * sizeof(twin_t*));
   twins.items[rank] = twin;
   twins.count += 1;
-  sim_unlock();
+  gcap_sim_unlock();
 }
 
 static bool can_run(const twin_t* twin, dim3 grid, dim3 block, size_t shared_bytes) {
   if (grid.x < 1 || grid.y < 1 || grid.z < 1 || block.x < 1 || block.y < 1 || block.z < 1) return false;
-  if (grid.x > SIM_MAX_GRID_X || grid.y > SIM_MAX_GRID_YZ || grid.z > SIM_MAX_GRID_YZ) return false;
-  if (block.x > SIM_MAX_BLOCK_X || block.y > SIM_MAX_BLOCK_Y || block.z > SIM_MAX_BLOCK_Z) return false;
-  if ((uint64_t)block.x * block.y * block.z > SIM_MAX_THREADS) return false;
+  if (grid.x > GCAP_SIM_MAX_GRID_X || grid.y > GCAP_SIM_MAX_GRID_YZ || grid.z > GCAP_SIM_MAX_GRID_YZ) return false;
+  if (block.x > GCAP_SIM_MAX_BLOCK_X || block.y > GCAP_SIM_MAX_BLOCK_Y || block.z > GCAP_SIM_MAX_BLOCK_Z) return false;
+  if ((uint64_t)block.x * block.y * block.z > GCAP_SIM_MAX_THREADS) return false;
   return shared_bytes <= (size_t)twin->max_shared_bytes;
 }
 
@@ -88,10 +88,10 @@ static void** copy_args(const gcap_sim_kernel_t* kernel, void** args) {
   for (size_t i = 0; i < kernel->num_args; ++i) {
     total += (kernel->arg_bytes[i] + alignment - 1) / alignment * alignment;
   }
-  char* block = sim_calloc(1, total);
+  char* block = gcap_sim_calloc(1, total);
   void** pointers = (void**)block;
   for (size_t i = 0; i < kernel->num_args; ++i) {
-    if (!args[i]) sim_die("%s: argument %zu of %s is NULL", sim_thread()->call, i, kernel->name);
+    if (!args[i]) gcap_sim_die("%s: argument %zu of %s is NULL", gcap_sim_thread()->call, i, kernel->name);
     pointers[i] = block + bytes;
     memcpy(pointers[i], args[i], kernel->arg_bytes[i]);
     bytes += (kernel->arg_bytes[i] + alignment - 1) / alignment * alignment;
@@ -99,17 +99,17 @@ static void** copy_args(const gcap_sim_kernel_t* kernel, void** args) {
   return pointers;
 }
 
-sim_task_t* sim_kernel_task(const void* function, dim3 grid, dim3 block, void** args, size_t shared_bytes,
-                            cudaError_t* code) {
+gcap_sim_task_t* gcap_sim_kernel_task(const void* function, dim3 grid, dim3 block, void** args, size_t shared_bytes,
+                                      cudaError_t* code) {
   const twin_t* twin = find_twin(function);
   *code = missing(function);
   if (!twin) return NULL;
-  *code = sim_rule_code(SIM_RULE_BAD_LAUNCH);
+  *code = gcap_sim_rule_code(GCAP_SIM_RULE_BAD_LAUNCH);
   if (!can_run(twin, grid, block, shared_bytes)) return NULL;
   if (!args && twin->kernel.num_args) return NULL;
-  sim_note_argument("kernel %s", twin->kernel.name);
+  gcap_sim_note_argument("kernel %s", twin->kernel.name);
   *code = cudaSuccess;
-  sim_task_t* task = sim_task_create(SIM_TASK_KERNEL, twin->kernel.name);
+  gcap_sim_task_t* task = gcap_sim_task_create(GCAP_SIM_TASK_KERNEL, twin->kernel.name);
   task->u.kernel.twin = &twin->kernel;
   task->u.kernel.launch = (gcap_sim_launch_t){.grid = grid, .block = block, .shared_bytes = shared_bytes};
   task->u.kernel.args = copy_args(&twin->kernel, args);
@@ -117,33 +117,33 @@ sim_task_t* sim_kernel_task(const void* function, dim3 grid, dim3 block, void** 
 }
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void* userData) {
-  cudaError_t code = sim_enter(SIM_API_cudaLaunchHostFunc);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaLaunchHostFunc);
   if (code == cudaSuccess && !fn) code = cudaErrorInvalidValue;
   if (code == cudaSuccess) {
-    sim_task_t* task = sim_task_create(SIM_TASK_HOST, "host function");
+    gcap_sim_task_t* task = gcap_sim_task_create(GCAP_SIM_TASK_HOST, "host function");
     task->u.host.function = fn;
     task->u.host.data = userData;
-    code = sim_submit_task(sim_stream_get(stream), task);
+    code = gcap_sim_submit_task(gcap_sim_stream_get(stream), task);
   }
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
 static void describe(struct cudaFuncAttributes* attr, const twin_t* twin) {
   memset(attr, 0, sizeof(*attr));
-  attr->maxThreadsPerBlock = SIM_MAX_THREADS;
-  attr->numRegs = SIM_KERNEL_REGISTERS;
-  attr->ptxVersion = SIM_COMPUTE_MAJOR * 10 + SIM_COMPUTE_MINOR;
+  attr->maxThreadsPerBlock = GCAP_SIM_MAX_THREADS;
+  attr->numRegs = GCAP_SIM_KERNEL_REGISTERS;
+  attr->ptxVersion = GCAP_SIM_COMPUTE_MAJOR * 10 + GCAP_SIM_COMPUTE_MINOR;
   attr->binaryVersion = attr->ptxVersion;
   attr->maxDynamicSharedSizeBytes = twin->max_shared_bytes;
   attr->preferredShmemCarveout = -1;
 }
 
 cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes* attr, const void* func) {
-  cudaError_t code = sim_enter(SIM_API_cudaFuncGetAttributes);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaFuncGetAttributes);
   if (code == cudaSuccess && !attr) code = cudaErrorInvalidValue;
   if (code == cudaSuccess && !find_twin(func)) code = missing(func);
   if (code == cudaSuccess) describe(attr, find_twin(func));
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
 static cudaError_t set_attribute(twin_t* twin, enum cudaFuncAttribute attr, int value) {
@@ -153,52 +153,52 @@ static cudaError_t set_attribute(twin_t* twin, enum cudaFuncAttribute attr, int 
     return value >= -1 && value <= 100 ? cudaSuccess : cudaErrorInvalidValue;
   }
   if (attr != cudaFuncAttributeMaxDynamicSharedMemorySize) {
-    sim_die("cudaFuncSetAttribute: attribute %d is not modelled", (int)attr);
+    gcap_sim_die("cudaFuncSetAttribute: attribute %d is not modelled", (int)attr);
   }
-  if (value < 0 || value > SIM_SHARED_BYTES_OPTIN) return cudaErrorInvalidValue;
+  if (value < 0 || value > GCAP_SIM_SHARED_BYTES_OPTIN) return cudaErrorInvalidValue;
   twin->max_shared_bytes = value;
   return cudaSuccess;
 }
 
 cudaError_t cudaFuncSetAttribute(const void* func, enum cudaFuncAttribute attr, int value) {
-  cudaError_t code = sim_enter(SIM_API_cudaFuncSetAttribute);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaFuncSetAttribute);
   if (code == cudaSuccess && !find_twin(func)) code = missing(func);
   if (code == cudaSuccess) code = set_attribute(find_twin(func), attr, value);
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
 // There is no cache to configure.
 cudaError_t cudaFuncSetCacheConfig(const void* func, enum cudaFuncCache cacheConfig) {
-  cudaError_t code = sim_enter(SIM_API_cudaFuncSetCacheConfig);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaFuncSetCacheConfig);
   if (code == cudaSuccess && (unsigned int)cacheConfig > cudaFuncCachePreferEqual) code = cudaErrorInvalidValue;
   if (code == cudaSuccess && !find_twin(func)) code = missing(func);
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
 cudaError_t cudaFuncGetName(const char** name, const void* func) {
-  cudaError_t code = sim_enter(SIM_API_cudaFuncGetName);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaFuncGetName);
   if (code == cudaSuccess && !name) code = cudaErrorInvalidValue;
   if (code == cudaSuccess && !find_twin(func)) code = missing(func);
   if (code == cudaSuccess) *name = find_twin(func)->kernel.name;
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
 // --- Libraries ------------------------------------------------------------------------------------------------------
 
 static void* copy_bytes(const void* bytes, size_t count) {
-  void* copy = sim_calloc(1, count);
+  void* copy = gcap_sim_calloc(1, count);
   if (count) memcpy(copy, bytes, count);
   return copy;
 }
 
-cudaError_t sim_submit(cudaStream_t stream, const sim_work_t* work) {
-  sim_lock();
-  sim_task_t* task = sim_task_create(SIM_TASK_LIBRARY, work->name);
+cudaError_t gcap_sim_submit(cudaStream_t stream, const gcap_sim_work_t* work) {
+  gcap_sim_lock();
+  gcap_sim_task_t* task = gcap_sim_task_create(GCAP_SIM_TASK_LIBRARY, work->name);
   task->u.library.run = work->run;
   task->u.library.payload = copy_bytes(work->payload, work->payload_bytes);
   task->u.library.accesses = copy_bytes(work->accesses, work->num_accesses * sizeof(*work->accesses));
   task->u.library.num_accesses = work->num_accesses;
-  cudaError_t code = sim_submit_task(sim_stream_get(stream), task);
-  sim_unlock();
+  cudaError_t code = gcap_sim_submit_task(gcap_sim_stream_get(stream), task);
+  gcap_sim_unlock();
   return code;
 }

@@ -5,8 +5,8 @@
 // The idea: functions do not describe their arguments. Every call looks its handles up and makes its tasks in a few
 // places, and those note what they see with the thread's record of the call: handles, sizes, names of kernels, what
 // became of a capture. The end of the call turns the record into a line. While the log is off this costs a branch on
-// sim_log_on. No address is ever noted, so that two runs of one seed give equal logs. Locking: the global mutex, also
-// while the sink runs.
+// gcap_sim_log_on. No address is ever noted, so that two runs of one seed give equal logs. Locking: the global mutex,
+// also while the sink runs.
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -17,8 +17,8 @@
 
 #define MAX_HANDLES 8  // of one call that are told
 
-struct sim_call_record {
-  const sim_function_t* function;
+struct gcap_sim_call_record {
+  const gcap_sim_function_t* function;
   uint64_t number;
   bool open;
   bool changes_capture;
@@ -36,7 +36,7 @@ typedef struct pattern {
   bool exclude;
 } pattern_t;
 
-bool sim_log_on;
+bool gcap_sim_log_on;
 
 static struct {
   bool ready;  // set, by a call or from the environment
@@ -74,11 +74,11 @@ static void add_word(const char* word, size_t length) {
   bool prefix = length > 0 && word[length - 1] == '*';
   if (prefix) length -= 1;
   if ((length == 0 && !prefix) || memchr(word, '*', length) || (length && !isalpha((unsigned char)word[0]))) {
-    sim_die("the log's filter has '%.*s', expected a function's name, perhaps with a `*` at its end", (int)length,
-            word);
+    gcap_sim_die("the log's filter has '%.*s', expected a function's name, perhaps with a `*` at its end", (int)length,
+                 word);
   }
-  sim_reserve(&logging.patterns, &logging.capacity, logging.num_patterns + 1, sizeof(pattern_t));
-  char* text = sim_calloc(length + 1, 1);
+  gcap_sim_reserve(&logging.patterns, &logging.capacity, logging.num_patterns + 1, sizeof(pattern_t));
+  char* text = gcap_sim_calloc(length + 1, 1);
   memcpy(text, word, length);
   logging.patterns[logging.num_patterns++] =
       (pattern_t){.text = text, .length = length, .prefix = prefix, .exclude = exclude};
@@ -88,7 +88,7 @@ static void set_filter(const char* filter) {
   clear_filter();
   if (filter && !*filter) filter = NULL;
   logging.ready = true;
-  sim_log_on = filter != NULL;
+  gcap_sim_log_on = filter != NULL;
   while (filter) {
     const char* comma = strchr(filter, ',');
     add_word(filter, comma ? (size_t)(comma - filter) : strlen(filter));
@@ -97,14 +97,14 @@ static void set_filter(const char* filter) {
 }
 
 void gcap_sim_set_log(const char* filter, void (*sink)(void* user, const char* line), void* user) {
-  sim_lock();
+  gcap_sim_lock();
   set_filter(filter);
   logging.sink = sink;
   logging.user = user;
-  sim_unlock();
+  gcap_sim_unlock();
 }
 
-void sim_log_prepare(void) {
+void gcap_sim_log_prepare(void) {
   if (!logging.ready) set_filter(getenv("GCAP_SIM_LOG"));
 }
 
@@ -113,7 +113,7 @@ static bool matches(const pattern_t* pattern, const char* name) {
   return strcmp(pattern->text, name) == 0;
 }
 
-static bool is_selected(const sim_call_record_t* record, cudaError_t code) {
+static bool is_selected(const gcap_sim_call_record_t* record, cudaError_t code) {
   bool selected = logging.only_excludes;
   if (logging.errors && code != cudaSuccess && code != cudaErrorNotReady) selected = true;
   if (logging.captures && record->changes_capture) selected = true;
@@ -129,8 +129,8 @@ static bool is_selected(const sim_call_record_t* record, cudaError_t code) {
 // --- Notes ----------------------------------------------------------------------------------------------------------
 
 // The record of the call under way; NULL while there is none.
-static sim_call_record_t* current(void) {
-  sim_call_record_t* record = sim_thread()->record;
+static gcap_sim_call_record_t* current(void) {
+  gcap_sim_call_record_t* record = gcap_sim_thread()->record;
   return record && record->open ? record : NULL;
 }
 
@@ -144,8 +144,8 @@ static void append_comma(char* text, size_t bytes) {
   snprintf(text + used, bytes - used, ", ");
 }
 
-void sim_log_argument(const char* format, ...) {
-  sim_call_record_t* record = current();
+void gcap_sim_log_argument(const char* format, ...) {
+  gcap_sim_call_record_t* record = current();
   if (!record) return;
   if (record->arguments[0]) append_comma(record->arguments, sizeof(record->arguments));
   va_list args;
@@ -154,8 +154,8 @@ void sim_log_argument(const char* format, ...) {
   va_end(args);
 }
 
-void sim_log_capture(const char* format, ...) {
-  sim_call_record_t* record = current();
+void gcap_sim_log_capture(const char* format, ...) {
+  gcap_sim_call_record_t* record = current();
   if (!record) return;
   record->changes_capture = true;
   append_comma(record->outcome, sizeof(record->outcome));
@@ -166,13 +166,13 @@ void sim_log_capture(const char* format, ...) {
 }
 
 // True the first time a call shows the handle; past the last one that is told, `…` stands for all others.
-static bool is_news(sim_call_record_t* record, const void* handle) {
+static bool is_news(gcap_sim_call_record_t* record, const void* handle) {
   if (record->num_handles > MAX_HANDLES) return false;
   for (size_t i = 0; i < record->num_handles; ++i) {
     if (record->handles[i] == handle) return false;
   }
   if (record->num_handles == MAX_HANDLES) {
-    sim_log_argument("…");
+    gcap_sim_log_argument("…");
   } else {
     record->handles[record->num_handles] = handle;
   }
@@ -180,28 +180,29 @@ static bool is_news(sim_call_record_t* record, const void* handle) {
   return record->num_handles <= MAX_HANDLES;
 }
 
-void sim_log_handle(sim_kind_t kind, const void* handle) {
-  sim_call_record_t* record = current();
+void gcap_sim_log_handle(gcap_sim_kind_t kind, const void* handle) {
+  gcap_sim_call_record_t* record = current();
   if (!record) return;
-  if (kind == SIM_STREAM) record->stream = handle;
+  if (kind == GCAP_SIM_STREAM) record->stream = handle;
   if (!is_news(record, handle)) return;
-  char label[SIM_LABEL_BYTES];
-  sim_log_argument("%s", sim_handle_label(label, kind, handle));
+  char label[GCAP_SIM_LABEL_BYTES];
+  gcap_sim_log_argument("%s", gcap_sim_handle_label(label, kind, handle));
 }
 
-void sim_log_made(sim_kind_t kind, const void* handle) {
-  sim_call_record_t* record = current();
+void gcap_sim_log_made(gcap_sim_kind_t kind, const void* handle) {
+  gcap_sim_call_record_t* record = current();
   if (!record || !is_news(record, handle)) return;
-  char label[SIM_LABEL_BYTES];
+  char label[GCAP_SIM_LABEL_BYTES];
   size_t used = strlen(record->outcome);
-  snprintf(record->outcome + used, sizeof(record->outcome) - used, ", makes %s", sim_handle_label(label, kind, handle));
+  snprintf(record->outcome + used, sizeof(record->outcome) - used, ", makes %s",
+           gcap_sim_handle_label(label, kind, handle));
 }
 
 // --- Lines ----------------------------------------------------------------------------------------------------------
 
-void sim_log_begin(sim_thread_t* thread, const sim_function_t* function, uint64_t number) {
-  if (!thread->record) thread->record = sim_calloc(1, sizeof(*thread->record));
-  sim_call_record_t* record = thread->record;
+void gcap_sim_log_begin(gcap_sim_thread_t* thread, const gcap_sim_function_t* function, uint64_t number) {
+  if (!thread->record) thread->record = gcap_sim_calloc(1, sizeof(*thread->record));
+  gcap_sim_call_record_t* record = thread->record;
   record->function = function;
   record->number = number;
   record->open = true;
@@ -211,7 +212,7 @@ void sim_log_begin(sim_thread_t* thread, const sim_function_t* function, uint64_
   record->arguments[0] = record->outcome[0] = '\0';
 }
 
-static const char* thread_label(const sim_thread_t* thread, char label[32]) {
+static const char* thread_label(const gcap_sim_thread_t* thread, char label[32]) {
   if (thread->turn) {
     snprintf(label, 32, "turn %zu", thread->turn - 1);  // the same in every run, as numbers of threads are not
   } else if (thread->runs_host_functions) {
@@ -222,18 +223,18 @@ static const char* thread_label(const sim_thread_t* thread, char label[32]) {
   return label;
 }
 
-static const char* capture_label(const sim_call_record_t* record, char label[64]) {
-  const sim_stream_t* stream = record->stream ? sim_handle_peek(SIM_STREAM, record->stream) : NULL;
+static const char* capture_label(const gcap_sim_call_record_t* record, char label[64]) {
+  const gcap_sim_stream_t* stream = record->stream ? gcap_sim_handle_peek(GCAP_SIM_STREAM, record->stream) : NULL;
   label[0] = '\0';
   if (stream && stream->member) {
-    const sim_capture_t* capture = stream->member->capture;
+    const gcap_sim_capture_t* capture = stream->member->capture;
     snprintf(label, 64, " [capture %llu %s]", capture->id, capture->invalid ? "invalidated" : "active");
   }
   return label;
 }
 
-void sim_log_end(sim_thread_t* thread, cudaError_t code) {
-  sim_call_record_t* record = thread->record;
+void gcap_sim_log_end(gcap_sim_thread_t* thread, cudaError_t code) {
+  gcap_sim_call_record_t* record = thread->record;
   if (!record || !record->open) return;
   record->open = false;
   if (!is_selected(record, code)) return;
@@ -241,7 +242,7 @@ void sim_log_end(sim_thread_t* thread, cudaError_t code) {
   char who[32];
   char capture[64];
   snprintf(line, sizeof(line), "#%llu %s %s(%s) -> %d %s%s%s", (unsigned long long)record->number,
-           thread_label(thread, who), record->function->name, record->arguments, (int)code, sim_error_name(code),
+           thread_label(thread, who), record->function->name, record->arguments, (int)code, gcap_sim_error_name(code),
            record->outcome, capture_label(record, capture));
   if (logging.sink) {
     logging.sink(logging.user, line);
@@ -250,4 +251,4 @@ void sim_log_end(sim_thread_t* thread, cudaError_t code) {
   }
 }
 
-void sim_log_thread_ends(sim_thread_t* thread) { free(thread->record); }
+void gcap_sim_log_thread_ends(gcap_sim_thread_t* thread) { free(thread->record); }

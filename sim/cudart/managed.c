@@ -8,33 +8,33 @@
 #include "core.h"
 
 cudaError_t cudaMallocManaged(void** devPtr, size_t size, unsigned int flags) {
-  cudaError_t code = sim_enter(SIM_API_cudaMallocManaged);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaMallocManaged);
   bool attach = flags == cudaMemAttachGlobal || flags == cudaMemAttachHost;
   if (code == cudaSuccess) code = devPtr && size && attach ? cudaErrorNotSupported : cudaErrorInvalidValue;
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
 cudaError_t cudaMemPrefetchAsync(const void* devPtr, size_t count, struct cudaMemLocation location, unsigned int flags,
                                  cudaStream_t stream) {
   (void)devPtr, (void)count, (void)location, (void)flags;
-  cudaError_t code = sim_enter(SIM_API_cudaMemPrefetchAsync);
-  if (code == cudaSuccess) code = sim_gate_ordered(sim_stream_get(stream));
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaMemPrefetchAsync);
+  if (code == cudaSuccess) code = gcap_sim_gate_ordered(gcap_sim_stream_get(stream));
   if (code == cudaSuccess) code = cudaErrorInvalidValue;
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
 cudaError_t cudaMemAdvise(const void* devPtr, size_t count, enum cudaMemoryAdvise advice,
                           struct cudaMemLocation location) {
   (void)devPtr, (void)count, (void)advice, (void)location;
-  cudaError_t code = sim_enter(SIM_API_cudaMemAdvise);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaMemAdvise);
   if (code == cudaSuccess) code = cudaErrorInvalidValue;
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
 cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void* devPtr, size_t length, unsigned int flags) {
   (void)devPtr, (void)length, (void)flags;
-  cudaError_t code = sim_enter(SIM_API_cudaStreamAttachMemAsync);
-  if (code == cudaSuccess) code = sim_gate_not_capturing(sim_stream_get(stream));
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaStreamAttachMemAsync);
+  if (code == cudaSuccess) code = gcap_sim_gate_not_capturing(gcap_sim_stream_get(stream));
   if (code == cudaSuccess) code = cudaErrorInvalidValue;
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }

@@ -17,19 +17,19 @@ static size_t hash_of(const char* name) {
 }
 
 // The slot of the name, or the free one where it belongs.
-static sim_name_slot_t* slot_of(sim_name_slot_t* slots, size_t capacity, const char* name) {
+static gcap_sim_name_slot_t* slot_of(gcap_sim_name_slot_t* slots, size_t capacity, const char* name) {
   size_t i = hash_of(name) & (capacity - 1);
   while (slots[i].name && strcmp(slots[i].name, name) != 0) i = (i + 1) & (capacity - 1);
   return &slots[i];
 }
 
-void* sim_name_find(const sim_name_table_t* table, const char* name) {
+void* gcap_sim_name_find(const gcap_sim_name_table_t* table, const char* name) {
   return table->capacity ? slot_of(table->slots, table->capacity, name)->value : NULL;
 }
 
-static void grow(sim_name_table_t* table) {
+static void grow(gcap_sim_name_table_t* table) {
   size_t capacity = table->capacity ? table->capacity * 2 : 64;
-  sim_name_slot_t* slots = sim_calloc(capacity, sizeof(*slots));
+  gcap_sim_name_slot_t* slots = gcap_sim_calloc(capacity, sizeof(*slots));
   for (size_t i = 0; i < table->capacity; ++i) {
     if (table->slots[i].name) *slot_of(slots, capacity, table->slots[i].name) = table->slots[i];
   }
@@ -38,8 +38,8 @@ static void grow(sim_name_table_t* table) {
   table->capacity = capacity;
 }
 
-void sim_name_add(sim_name_table_t* table, const char* name, void* value) {
+void gcap_sim_name_add(gcap_sim_name_table_t* table, const char* name, void* value) {
   if (2 * (table->count + 1) > table->capacity) grow(table);
-  *slot_of(table->slots, table->capacity, name) = (sim_name_slot_t){.name = name, .value = value};
+  *slot_of(table->slots, table->capacity, name) = (gcap_sim_name_slot_t){.name = name, .value = value};
   table->count += 1;
 }

@@ -7,7 +7,7 @@
 // The parameters are there for the prototype alone.
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
-#define SIM_API(name, class)
-#define SIM_NOT_MODELLED(name, params) \
-  cudaError_t name params { sim_die(#name " is not modelled; see sim/cudart/api.inc for the functions that are"); }
+#define GCAP_SIM_API(name, class)
+#define GCAP_SIM_NOT_MODELLED(name, params) \
+  cudaError_t name params { gcap_sim_die(#name " is not modelled; see sim/cudart/api.inc for the functions that are"); }
 #include "api.inc"

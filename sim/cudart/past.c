@@ -12,16 +12,16 @@
 
 #include "core.h"
 
-void sim_past_release(sim_past_t* past) {
+void gcap_sim_past_release(gcap_sim_past_t* past) {
   if (past && --past->refs == 0) free(past);
 }
 
-sim_past_t* sim_past_retain(sim_past_t* past) {
+gcap_sim_past_t* gcap_sim_past_retain(gcap_sim_past_t* past) {
   if (past) past->refs += 1;
   return past;
 }
 
-bool sim_past_holds(const sim_past_t* past, sim_point_t point) {
+bool gcap_sim_past_holds(const gcap_sim_past_t* past, gcap_sim_point_t point) {
   for (size_t i = 0; past && i < past->count; ++i) {
     if (past->points[i].stream == point.stream) return point.order <= past->points[i].order;
   }
@@ -29,30 +29,30 @@ bool sim_past_holds(const sim_past_t* past, sim_point_t point) {
 }
 
 // The latest come last; when the list is full, the first one goes.
-static void add(sim_past_t* past, sim_point_t point) {
-  if (point.order == 0 || sim_past_holds(past, point)) return;
+static void add(gcap_sim_past_t* past, gcap_sim_point_t point) {
+  if (point.order == 0 || gcap_sim_past_holds(past, point)) return;
   size_t at = 0;
   while (at < past->count && past->points[at].stream != point.stream) ++at;
-  if (at == past->count && at == SIM_MAX_PAST) at = 0;
+  if (at == past->count && at == GCAP_SIM_MAX_PAST) at = 0;
   if (at < past->count) {
     past->count -= 1;
-    memmove(&past->points[at], &past->points[at + 1], (past->count - at) * sizeof(sim_point_t));
+    memmove(&past->points[at], &past->points[at + 1], (past->count - at) * sizeof(gcap_sim_point_t));
   }
   past->points[past->count++] = point;
 }
 
-void sim_past_learn(sim_stream_t* stream, const sim_event_t* event) {
-  if (!sim_pools_pending()) {
-    sim_past_release(stream->past);
+void gcap_sim_past_learn(gcap_sim_stream_t* stream, const gcap_sim_event_t* event) {
+  if (!gcap_sim_pools_pending()) {
+    gcap_sim_past_release(stream->past);
     stream->past = NULL;
     return;
   }
   if (event->point.order == 0 && !event->past) return;
-  sim_past_t* past = sim_calloc(1, sizeof(*past));
+  gcap_sim_past_t* past = gcap_sim_calloc(1, sizeof(*past));
   if (stream->past) *past = *stream->past;
   past->refs = 1;
   for (size_t i = 0; event->past && i < event->past->count; ++i) add(past, event->past->points[i]);
   add(past, event->point);
-  sim_past_release(stream->past);
+  gcap_sim_past_release(stream->past);
   stream->past = past;
 }

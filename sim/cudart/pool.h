@@ -6,19 +6,19 @@
 
 #include "core.h"
 
-typedef struct sim_link {
-  struct sim_link* previous;
-  struct sim_link* next;
-} sim_link_t;
+typedef struct gcap_sim_link {
+  struct gcap_sim_link* previous;
+  struct gcap_sim_link* next;
+} gcap_sim_link_t;
 
 // Settled blocks by size, four lists for each power of two; the last one takes all that is larger.
-#define SIM_POOL_BINS 128
+#define GCAP_SIM_POOL_BINS 128
 // Pending blocks by the stream that freed them.
-#define SIM_POOL_LANES 1024
+#define GCAP_SIM_POOL_LANES 1024
 
-struct sim_pool {
+struct gcap_sim_pool {
   cudaMemPool_t handle;  // NULL once destroyed; the pool lives on while it has blocks in use
-  sim_link_t all;
+  gcap_sim_link_t all;
   int device;
   bool follow_events;
   bool opportunistic;
@@ -29,30 +29,31 @@ struct sim_pool {
   size_t used_high;
   size_t reserved;
   size_t reserved_high;
-  enum cudaMemAccessFlags access[SIM_MAX_DEVICES];
-  sim_link_t chunks;
-  sim_link_t bins[SIM_POOL_BINS];
-  sim_link_t lanes[SIM_POOL_LANES];
-  sim_link_t pending;  // oldest look first
+  enum cudaMemAccessFlags access[GCAP_SIM_MAX_DEVICES];
+  gcap_sim_link_t chunks;
+  gcap_sim_link_t bins[GCAP_SIM_POOL_BINS];
+  gcap_sim_link_t lanes[GCAP_SIM_POOL_LANES];
+  gcap_sim_link_t pending;  // oldest look first
   size_t num_pending;
   size_t num_used;
 };
 
-sim_pool_t* sim_pool_create(int device);
-void sim_pool_destroy(sim_pool_t* pool);
+gcap_sim_pool_t* gcap_sim_pool_create(int device);
+void gcap_sim_pool_destroy(gcap_sim_pool_t* pool);
 // The pool that cudaMallocAsync takes from on the device, and the one that was there first.
-sim_pool_t* sim_pool_current(int device);
-sim_pool_t* sim_pool_default(int device);
-void sim_pool_set_current(int device, sim_pool_t* pool);
+gcap_sim_pool_t* gcap_sim_pool_current(int device);
+gcap_sim_pool_t* gcap_sim_pool_default(int device);
+void gcap_sim_pool_set_current(int device, gcap_sim_pool_t* pool);
 
 // Memory for an allocation of `stream`; NULL when there is none. It is free once all of the stream's work so far is
 // done, if *pending, and once *wait is reached, if that is not NULL.
-sim_block_t* sim_pool_take(sim_pool_t* pool, size_t bytes, sim_stream_t* stream, bool* pending, sim_mark_t** wait);
-char* sim_block_base(const sim_block_t* block);
+gcap_sim_block_t* gcap_sim_pool_take(gcap_sim_pool_t* pool, size_t bytes, gcap_sim_stream_t* stream, bool* pending,
+                                     gcap_sim_mark_t** wait);
+char* gcap_sim_block_base(const gcap_sim_block_t* block);
 // The block is free once `mark`, of a free just queued in `stream`, is reached. Takes over the reference.
-void sim_pool_free_later(sim_block_t* block, sim_stream_t* stream, sim_mark_t* mark);
-void sim_pool_free_now(sim_block_t* block);
+void gcap_sim_pool_free_later(gcap_sim_block_t* block, gcap_sim_stream_t* stream, gcap_sim_mark_t* mark);
+void gcap_sim_pool_free_now(gcap_sim_block_t* block);
 // Gives memory back until no more than `keep` bytes are reserved, as far as unused memory goes.
-void sim_pool_trim(sim_pool_t* pool, size_t keep);
+void gcap_sim_pool_trim(gcap_sim_pool_t* pool, size_t keep);
 
 #endif  // GCAP_SIM_CUDART_POOL_H_

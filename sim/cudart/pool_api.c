@@ -12,7 +12,7 @@
 #define KNOWN_HANDLES \
   (cudaMemHandleTypePosixFileDescriptor | cudaMemHandleTypeWin32 | cudaMemHandleTypeWin32Kmt | cudaMemHandleTypeFabric)
 
-static bool is_device(int device) { return device >= 0 && device < sim_device_count(); }
+static bool is_device(int device) { return device >= 0 && device < gcap_sim_device_count(); }
 
 static cudaError_t create(cudaMemPool_t* out, const struct cudaMemPoolProps* props) {
   if (!out || !props || props->allocType != cudaMemAllocationTypePinned) return cudaErrorInvalidValue;
@@ -24,54 +24,54 @@ static cudaError_t create(cudaMemPool_t* out, const struct cudaMemPoolProps* pro
     return cudaErrorNotSupported;
   }
   if (props->location.type != cudaMemLocationTypeDevice || !is_device(props->location.id)) return cudaErrorInvalidValue;
-  sim_pool_t* pool = sim_pool_create(props->location.id);
+  gcap_sim_pool_t* pool = gcap_sim_pool_create(props->location.id);
   pool->max_bytes = props->maxSize;
   *out = pool->handle;
   return cudaSuccess;
 }
 
 cudaError_t cudaMemPoolCreate(cudaMemPool_t* memPool, const struct cudaMemPoolProps* poolProps) {
-  cudaError_t code = sim_enter(SIM_API_cudaMemPoolCreate);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaMemPoolCreate);
   if (code == cudaSuccess) code = create(memPool, poolProps);
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
 cudaError_t cudaMemPoolDestroy(cudaMemPool_t memPool) {
-  cudaError_t code = sim_enter(SIM_API_cudaMemPoolDestroy);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaMemPoolDestroy);
   if (code == cudaSuccess) {
-    sim_pool_t* pool = sim_handle_get(SIM_POOL, memPool);
-    if (pool && pool != sim_pool_default(pool->device)) {
-      sim_pool_destroy(pool);
+    gcap_sim_pool_t* pool = gcap_sim_handle_get(GCAP_SIM_POOL, memPool);
+    if (pool && pool != gcap_sim_pool_default(pool->device)) {
+      gcap_sim_pool_destroy(pool);
     } else {
       code = cudaErrorInvalidValue;
     }
   }
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
 cudaError_t cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep) {
-  cudaError_t code = sim_enter(SIM_API_cudaMemPoolTrimTo);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaMemPoolTrimTo);
   if (code == cudaSuccess) {
-    sim_pool_t* pool = sim_handle_get(SIM_POOL, memPool);
+    gcap_sim_pool_t* pool = gcap_sim_handle_get(GCAP_SIM_POOL, memPool);
     if (pool) {
-      sim_pool_trim(pool, minBytesToKeep);
+      gcap_sim_pool_trim(pool, minBytesToKeep);
     } else {
       code = cudaErrorInvalidValue;
     }
   }
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
 // --- Attributes -----------------------------------------------------------------------------------------------------
 
 // The switch behind an attribute; NULL when it is none.
-static bool* switch_of(sim_pool_t* pool, enum cudaMemPoolAttr attr) {
+static bool* switch_of(gcap_sim_pool_t* pool, enum cudaMemPoolAttr attr) {
   if (attr == cudaMemPoolReuseFollowEventDependencies) return &pool->follow_events;
   if (attr == cudaMemPoolReuseAllowOpportunistic) return &pool->opportunistic;
   return attr == cudaMemPoolReuseAllowInternalDependencies ? &pool->internal : NULL;
 }
 
-static cudaError_t set_bytes(sim_pool_t* pool, enum cudaMemPoolAttr attr, uint64_t bytes) {
+static cudaError_t set_bytes(gcap_sim_pool_t* pool, enum cudaMemPoolAttr attr, uint64_t bytes) {
   if (attr == cudaMemPoolAttrReleaseThreshold) {
     pool->release_threshold = bytes;
     return cudaSuccess;
@@ -88,9 +88,9 @@ static cudaError_t set_bytes(sim_pool_t* pool, enum cudaMemPoolAttr attr, uint64
   return cudaSuccess;
 }
 
-static cudaError_t set_attribute(sim_pool_t* pool, enum cudaMemPoolAttr attr, const void* value) {
+static cudaError_t set_attribute(gcap_sim_pool_t* pool, enum cudaMemPoolAttr attr, const void* value) {
   if (!pool) return cudaErrorInvalidValue;
-  if (!value) sim_die("cudaMemPoolSetAttribute: the value is NULL: the real runtime reads it");
+  if (!value) gcap_sim_die("cudaMemPoolSetAttribute: the value is NULL: the real runtime reads it");
   bool* on = switch_of(pool, attr);
   if (on) {
     int setting;
@@ -104,12 +104,12 @@ static cudaError_t set_attribute(sim_pool_t* pool, enum cudaMemPoolAttr attr, co
 }
 
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t memPool, enum cudaMemPoolAttr attr, void* value) {
-  cudaError_t code = sim_enter(SIM_API_cudaMemPoolSetAttribute);
-  if (code == cudaSuccess) code = set_attribute(sim_handle_get(SIM_POOL, memPool), attr, value);
-  return sim_leave(code);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaMemPoolSetAttribute);
+  if (code == cudaSuccess) code = set_attribute(gcap_sim_handle_get(GCAP_SIM_POOL, memPool), attr, value);
+  return gcap_sim_leave(code);
 }
 
-static cudaError_t get_attribute(sim_pool_t* pool, enum cudaMemPoolAttr attr, void* value) {
+static cudaError_t get_attribute(gcap_sim_pool_t* pool, enum cudaMemPoolAttr attr, void* value) {
   if (!pool || !value) return cudaErrorInvalidValue;
   const bool* on = switch_of(pool, attr);
   if (on) {
@@ -131,9 +131,9 @@ static cudaError_t get_attribute(sim_pool_t* pool, enum cudaMemPoolAttr attr, vo
 }
 
 cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t memPool, enum cudaMemPoolAttr attr, void* value) {
-  cudaError_t code = sim_enter(SIM_API_cudaMemPoolGetAttribute);
-  if (code == cudaSuccess) code = get_attribute(sim_handle_get(SIM_POOL, memPool), attr, value);
-  return sim_leave(code);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaMemPoolGetAttribute);
+  if (code == cudaSuccess) code = get_attribute(gcap_sim_handle_get(GCAP_SIM_POOL, memPool), attr, value);
+  return gcap_sim_leave(code);
 }
 
 // --- Access ---------------------------------------------------------------------------------------------------------
@@ -144,7 +144,7 @@ static bool is_access(enum cudaMemAccessFlags flags) {
 }
 
 // The pool's own device keeps its access.
-static cudaError_t judge_access(const sim_pool_t* pool, const struct cudaMemAccessDesc* desc) {
+static cudaError_t judge_access(const gcap_sim_pool_t* pool, const struct cudaMemAccessDesc* desc) {
   if (!is_access(desc->flags)) return cudaErrorInvalidValue;
   if (desc->location.type != cudaMemLocationTypeDevice) return cudaErrorNotSupported;
   if (!is_device(desc->location.id)) return cudaErrorInvalidDevice;
@@ -154,9 +154,9 @@ static cudaError_t judge_access(const sim_pool_t* pool, const struct cudaMemAcce
 }
 
 // All or nothing.
-static cudaError_t set_access(sim_pool_t* pool, const struct cudaMemAccessDesc* descs, size_t count) {
+static cudaError_t set_access(gcap_sim_pool_t* pool, const struct cudaMemAccessDesc* descs, size_t count) {
   if (!pool) return cudaErrorInvalidValue;
-  if (count > 0 && !descs) sim_die("cudaMemPoolSetAccess: the descriptors are NULL: the real runtime reads them");
+  if (count > 0 && !descs) gcap_sim_die("cudaMemPoolSetAccess: the descriptors are NULL: the real runtime reads them");
   for (size_t i = 0; i < count; ++i) {
     cudaError_t code = judge_access(pool, &descs[i]);
     if (code != cudaSuccess) return code;
@@ -166,53 +166,53 @@ static cudaError_t set_access(sim_pool_t* pool, const struct cudaMemAccessDesc* 
 }
 
 cudaError_t cudaMemPoolSetAccess(cudaMemPool_t memPool, const struct cudaMemAccessDesc* descList, size_t count) {
-  cudaError_t code = sim_enter(SIM_API_cudaMemPoolSetAccess);
-  if (code == cudaSuccess) code = set_access(sim_handle_get(SIM_POOL, memPool), descList, count);
-  return sim_leave(code);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaMemPoolSetAccess);
+  if (code == cudaSuccess) code = set_access(gcap_sim_handle_get(GCAP_SIM_POOL, memPool), descList, count);
+  return gcap_sim_leave(code);
 }
 
 cudaError_t cudaMemPoolGetAccess(enum cudaMemAccessFlags* flags, cudaMemPool_t memPool,
                                  struct cudaMemLocation* location) {
-  cudaError_t code = sim_enter(SIM_API_cudaMemPoolGetAccess);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaMemPoolGetAccess);
   if (code == cudaSuccess) {
-    const sim_pool_t* pool = sim_handle_get(SIM_POOL, memPool);
+    const gcap_sim_pool_t* pool = gcap_sim_handle_get(GCAP_SIM_POOL, memPool);
     if (!pool || !location || location->type != cudaMemLocationTypeDevice || !is_device(location->id)) {
       code = cudaErrorInvalidValue;
     } else {
-      if (!flags) sim_die("cudaMemPoolGetAccess: the place is NULL: the real runtime writes it");
+      if (!flags) gcap_sim_die("cudaMemPoolGetAccess: the place is NULL: the real runtime writes it");
       *flags = pool->access[location->id];
     }
   }
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
 // --- A device's pools -----------------------------------------------------------------------------------------------
 
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* memPool, int device) {
-  cudaError_t code = sim_enter(SIM_API_cudaDeviceGetDefaultMemPool);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaDeviceGetDefaultMemPool);
   if (code == cudaSuccess && !memPool) code = cudaErrorInvalidValue;
   if (code == cudaSuccess && !is_device(device)) code = cudaErrorInvalidDevice;
-  if (code == cudaSuccess) *memPool = sim_pool_default(device)->handle;
-  return sim_leave(code);
+  if (code == cudaSuccess) *memPool = gcap_sim_pool_default(device)->handle;
+  return gcap_sim_leave(code);
 }
 
 cudaError_t cudaDeviceGetMemPool(cudaMemPool_t* memPool, int device) {
-  cudaError_t code = sim_enter(SIM_API_cudaDeviceGetMemPool);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaDeviceGetMemPool);
   if (code == cudaSuccess && (!memPool || !is_device(device))) code = cudaErrorInvalidValue;
-  if (code == cudaSuccess) *memPool = sim_pool_current(device)->handle;
-  return sim_leave(code);
+  if (code == cudaSuccess) *memPool = gcap_sim_pool_current(device)->handle;
+  return gcap_sim_leave(code);
 }
 
 cudaError_t cudaDeviceSetMemPool(int device, cudaMemPool_t memPool) {
-  cudaError_t code = sim_enter(SIM_API_cudaDeviceSetMemPool);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaDeviceSetMemPool);
   if (code == cudaSuccess && !is_device(device)) code = cudaErrorInvalidValue;
   if (code == cudaSuccess) {
-    sim_pool_t* pool = sim_handle_get(SIM_POOL, memPool);
+    gcap_sim_pool_t* pool = gcap_sim_handle_get(GCAP_SIM_POOL, memPool);
     if (pool && pool->device == device) {
-      sim_pool_set_current(device, pool);
+      gcap_sim_pool_set_current(device, pool);
     } else {
       code = cudaErrorInvalidValue;
     }
   }
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }

@@ -9,7 +9,7 @@
 
 #include "call.h"
 
-static sim_random_state_t state;
+static gcap_sim_random_state_t state;
 
 // SplitMix64 (Steele, Lea, Flood 2014): one word of state, and neighbouring seeds give unrelated sequences.
 static uint64_t mix(uint64_t z) {
@@ -18,10 +18,10 @@ static uint64_t mix(uint64_t z) {
   return z ^ (z >> 31);
 }
 
-void sim_random_seed(uint64_t seed) {
+void gcap_sim_random_seed(uint64_t seed) {
   state.seeded = true;
   state.seed = seed;
-  for (uint64_t i = 0; i < SIM_RANDOM_COUNT; ++i) state.words[i] = mix(seed + mix(i));
+  for (uint64_t i = 0; i < GCAP_SIM_RANDOM_COUNT; ++i) state.words[i] = mix(seed + mix(i));
 }
 
 static void seed_from_environment(void) {
@@ -31,32 +31,34 @@ static void seed_from_environment(void) {
     char* end;
     errno = 0;
     seed = strtoull(text, &end, 0);
-    if (errno || *end || end == text) sim_die("GCAP_SIM_SEED is '%s', expected a 64-bit number", text);
+    if (errno || *end || end == text) gcap_sim_die("GCAP_SIM_SEED is '%s', expected a 64-bit number", text);
   }
-  sim_random_seed(seed);
+  gcap_sim_random_seed(seed);
 }
 
-sim_random_state_t sim_random_save(void) {
+gcap_sim_random_state_t gcap_sim_random_save(void) {
   if (!state.seeded) seed_from_environment();
   return state;
 }
 
-void sim_random_restore(const sim_random_state_t* saved) { state = *saved; }
+void gcap_sim_random_restore(const gcap_sim_random_state_t* saved) { state = *saved; }
 
-uint64_t sim_seed(void) {
+uint64_t gcap_sim_seed(void) {
   if (!state.seeded) seed_from_environment();
   return state.seed;
 }
 
-static uint64_t next(sim_random_purpose_t purpose) {
+static uint64_t next(gcap_sim_random_purpose_t purpose) {
   if (!state.seeded) seed_from_environment();
   return mix(state.words[purpose] += UINT64_C(0x9E3779B97F4A7C15));
 }
 
 // The remainder prefers small numbers by bound / 2^64, which no one can notice.
-size_t sim_random_below(sim_random_purpose_t purpose, size_t bound) { return (size_t)(next(purpose) % bound); }
+size_t gcap_sim_random_below(gcap_sim_random_purpose_t purpose, size_t bound) {
+  return (size_t)(next(purpose) % bound);
+}
 
-bool sim_random_chance(sim_random_purpose_t purpose, double probability) {
+bool gcap_sim_random_chance(gcap_sim_random_purpose_t purpose, double probability) {
   // 53 bits fill a double's fraction: the number lies in [0, 1), so 0 never hits and 1 always does.
   return (double)(next(purpose) >> 11) * 0x1p-53 < probability;
 }

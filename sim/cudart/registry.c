@@ -21,9 +21,9 @@
 typedef struct entry {
   void* object;  // NULL in a free slot
   uint32_t generation;
-  sim_kind_t kind;
+  gcap_sim_kind_t kind;
   size_t next_free;
-  sim_origin_t* origin;  // NULL for what the program need not destroy
+  gcap_sim_origin_t* origin;  // NULL for what the program need not destroy
 } entry_t;
 
 static struct {
@@ -31,27 +31,28 @@ static struct {
   size_t count;
   size_t capacity;
   size_t first_free;  // index + 1; 0 when there is none
-  size_t live[SIM_KIND_COUNT];
+  size_t live[GCAP_SIM_KIND_COUNT];
 } registry;
 
-static const char* const kind_names[SIM_KIND_COUNT] = {"stream", "event",       "graph",      "graph node",
-                                                       "exec",   "user object", "memory pool"};
+static const char* const kind_names[GCAP_SIM_KIND_COUNT] = {"stream", "event",       "graph",      "graph node",
+                                                            "exec",   "user object", "memory pool"};
 
 // A caller's count may be anything, and no machine has this much: said here, where the call is known.
 #define MOST_BYTES ((size_t)1 << 40)
 
 static void check_size(size_t count, size_t bytes) {
-  if (bytes && count > MOST_BYTES / bytes) sim_die("%zu times %zu bytes are too much for the simulator", count, bytes);
+  if (bytes && count > MOST_BYTES / bytes)
+    gcap_sim_die("%zu times %zu bytes are too much for the simulator", count, bytes);
 }
 
-void* sim_calloc(size_t count, size_t bytes) {
+void* gcap_sim_calloc(size_t count, size_t bytes) {
   check_size(count, bytes);
   void* memory = calloc(count ? count : 1, bytes ? bytes : 1);
-  if (!memory) sim_die("the machine has no memory left for the simulator");
+  if (!memory) gcap_sim_die("the machine has no memory left for the simulator");
   return memory;
 }
 
-void sim_reserve(void* items, size_t* capacity, size_t need, size_t bytes) {
+void gcap_sim_reserve(void* items, size_t* capacity, size_t need, size_t bytes) {
   if (need <= *capacity) return;
   size_t grown = *capacity ? *capacity * 2 : 8;
   if (grown < need) grown = need;
@@ -59,41 +60,41 @@ void sim_reserve(void* items, size_t* capacity, size_t need, size_t bytes) {
   void* old;
   memcpy(&old, items, sizeof(old));
   void* memory = realloc(old, grown * bytes);
-  if (!memory) sim_die("the machine has no memory left for the simulator");
+  if (!memory) gcap_sim_die("the machine has no memory left for the simulator");
   memcpy(items, &memory, sizeof(memory));
   *capacity = grown;
 }
 
-static void* handle_pack(sim_kind_t kind, uint32_t generation, size_t index) {
+static void* handle_pack(gcap_sim_kind_t kind, uint32_t generation, size_t index) {
   uint64_t bits = HANDLE_TAG << 56 | (uint64_t)kind << 52 | (generation & HANDLE_MASK) << 28 | (uint64_t)index << 4;
   return (void*)(uintptr_t)bits;
 }
 
-void* sim_handle_create(sim_kind_t kind, void* object) {
+void* gcap_sim_handle_create(gcap_sim_kind_t kind, void* object) {
   size_t index = registry.first_free;
   if (index) {
     index -= 1;
     registry.first_free = registry.entries[index].next_free;
   } else {
     index = registry.count++;
-    if (index > HANDLE_MASK) sim_die("more than %llu live handles", (unsigned long long)HANDLE_MASK);
-    sim_reserve(&registry.entries, &registry.capacity, registry.count, sizeof(entry_t));
+    if (index > HANDLE_MASK) gcap_sim_die("more than %llu live handles", (unsigned long long)HANDLE_MASK);
+    gcap_sim_reserve(&registry.entries, &registry.capacity, registry.count, sizeof(entry_t));
     registry.entries[index].generation = 1;
   }
   entry_t* entry = &registry.entries[index];
   entry->object = object;
   entry->kind = kind;
-  entry->origin = kind == SIM_NODE ? NULL : sim_origin_retain(sim_origin_current());
+  entry->origin = kind == GCAP_SIM_NODE ? NULL : gcap_sim_origin_retain(gcap_sim_origin_current());
   registry.live[kind] += 1;
   void* handle = handle_pack(kind, entry->generation, index);
-  if (sim_log_on) sim_log_made(kind, handle);
+  if (gcap_sim_log_on) gcap_sim_log_made(kind, handle);
   return handle;
 }
 
 static size_t handle_index(const void* handle) { return ((uintptr_t)handle >> 4) & HANDLE_MASK; }
 
 // The live entry behind a handle; NULL, and why, when there is none.
-static entry_t* find(sim_kind_t kind, const void* handle, const char** why) {
+static entry_t* find(gcap_sim_kind_t kind, const void* handle, const char** why) {
   uint64_t bits = (uintptr_t)handle;
   size_t index = handle_index(handle);
   *why = "is no handle that the simulator gave out";
@@ -108,72 +109,72 @@ static entry_t* find(sim_kind_t kind, const void* handle, const char** why) {
   return entry;
 }
 
-void* sim_handle_get(sim_kind_t kind, const void* handle) {
-  if (sim_log_on) sim_log_handle(kind, handle);
+void* gcap_sim_handle_get(gcap_sim_kind_t kind, const void* handle) {
+  if (gcap_sim_log_on) gcap_sim_log_handle(kind, handle);
   if (!handle) return NULL;
   const char* why;
   const entry_t* entry = find(kind, handle, &why);
-  if (!entry) sim_die("%s: %s %p %s", sim_thread()->call, kind_names[kind], handle, why);
+  if (!entry) gcap_sim_die("%s: %s %p %s", gcap_sim_thread()->call, kind_names[kind], handle, why);
   return entry->object;
 }
 
-void* sim_handle_peek(sim_kind_t kind, const void* handle) {
+void* gcap_sim_handle_peek(gcap_sim_kind_t kind, const void* handle) {
   const char* why;
   const entry_t* entry = find(kind, handle, &why);
   return entry ? entry->object : NULL;
 }
 
-const char* sim_handle_label(char label[SIM_LABEL_BYTES], sim_kind_t kind, const void* handle) {
+const char* gcap_sim_handle_label(char label[GCAP_SIM_LABEL_BYTES], gcap_sim_kind_t kind, const void* handle) {
   unsigned long long number = handle_index(handle) + 1;
   unsigned long long generation = (uintptr_t)handle >> 28 & HANDLE_MASK;
-  if (kind == SIM_STREAM && (!handle || handle == cudaStreamLegacy)) {
-    snprintf(label, SIM_LABEL_BYTES, "legacy stream");
-  } else if (kind == SIM_STREAM && handle == cudaStreamPerThread) {
-    snprintf(label, SIM_LABEL_BYTES, "per-thread stream");
+  if (kind == GCAP_SIM_STREAM && (!handle || handle == cudaStreamLegacy)) {
+    snprintf(label, GCAP_SIM_LABEL_BYTES, "legacy stream");
+  } else if (kind == GCAP_SIM_STREAM && handle == cudaStreamPerThread) {
+    snprintf(label, GCAP_SIM_LABEL_BYTES, "per-thread stream");
   } else if (!handle) {
-    snprintf(label, SIM_LABEL_BYTES, "no %s", kind_names[kind]);
+    snprintf(label, GCAP_SIM_LABEL_BYTES, "no %s", kind_names[kind]);
   } else if ((uintptr_t)handle >> 56 != HANDLE_TAG) {
-    snprintf(label, SIM_LABEL_BYTES, "a foreign %s", kind_names[kind]);
+    snprintf(label, GCAP_SIM_LABEL_BYTES, "a foreign %s", kind_names[kind]);
   } else if (generation == 1) {
-    snprintf(label, SIM_LABEL_BYTES, "%s %llu", kind_names[kind], number);
+    snprintf(label, GCAP_SIM_LABEL_BYTES, "%s %llu", kind_names[kind], number);
   } else {
-    snprintf(label, SIM_LABEL_BYTES, "%s %llu.%llu", kind_names[kind], number, generation);
+    snprintf(label, GCAP_SIM_LABEL_BYTES, "%s %llu.%llu", kind_names[kind], number, generation);
   }
   return label;
 }
 
-void sim_handle_destroy(void* handle) {
+void gcap_sim_handle_destroy(void* handle) {
   size_t index = handle_index(handle);
   entry_t* entry = &registry.entries[index];
   registry.live[entry->kind] -= 1;
   entry->object = NULL;
-  sim_origin_release(entry->origin);
+  gcap_sim_origin_release(entry->origin);
   entry->origin = NULL;
   entry->generation += 1;
   entry->next_free = registry.first_free;
   registry.first_free = index + 1;
 }
 
-void sim_handle_keep(void* handle) {
+void gcap_sim_handle_keep(void* handle) {
   entry_t* entry = &registry.entries[handle_index(handle)];
   registry.live[entry->kind] -= 1;
-  sim_origin_release(entry->origin);
+  gcap_sim_origin_release(entry->origin);
   entry->origin = NULL;
 }
 
-void sim_handle_origins(void (*visit)(const char* kind, const sim_origin_t* origin, void* user), void* user) {
+void gcap_sim_handle_origins(void (*visit)(const char* kind, const gcap_sim_origin_t* origin, void* user), void* user) {
   for (size_t i = 0; i < registry.count; ++i) {
     const entry_t* entry = &registry.entries[i];
     if (entry->object && entry->origin) visit(kind_names[entry->kind], entry->origin, user);
   }
 }
 
-void sim_handle_each(sim_kind_t kind, void (*visit)(void* object, void* user), void* user) {
+void gcap_sim_handle_each(gcap_sim_kind_t kind, void (*visit)(void* object, void* user), void* user) {
   for (size_t i = 0; i < registry.count; ++i) {
     if (registry.entries[i].object && registry.entries[i].kind == kind) visit(registry.entries[i].object, user);
   }
 }
 
-size_t sim_handle_count(sim_kind_t kind) { return registry.live[kind]; }
+size_t gcap_sim_handle_count(gcap_sim_kind_t kind) { return registry.live[kind]; }
 
-const char* sim_kind_name(sim_kind_t kind) { return kind_names[kind]; }
+const char* gcap_sim_kind_name(gcap_sim_kind_t kind) { return kind_names[kind]; }

@@ -16,10 +16,10 @@ static const struct {
 #undef CAPTURE_RULE
 };
 
-const char* sim_rule_id(sim_rule_t rule) { return rules[rule].id; }
+const char* gcap_sim_rule_id(gcap_sim_rule_t rule) { return rules[rule].id; }
 
-cudaError_t sim_rule_code(sim_rule_t rule) { return rules[rule].code; }
+cudaError_t gcap_sim_rule_code(gcap_sim_rule_t rule) { return rules[rule].code; }
 
-const char* sim_rule_situation(sim_rule_t rule) { return rules[rule].situation; }
+const char* gcap_sim_rule_situation(gcap_sim_rule_t rule) { return rules[rule].situation; }
 
-const char* sim_rule_remedy(sim_rule_t rule) { return rules[rule].remedy; }
+const char* gcap_sim_rule_remedy(gcap_sim_rule_t rule) { return rules[rule].remedy; }

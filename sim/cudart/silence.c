@@ -5,7 +5,7 @@
 //
 // The idea: a pause alone does not tell, for on a loaded machine a thread may be off the processor for long, and time
 // that passed then would make the interleaving depend on the load. So a pause counts only when the kernel says that
-// every other thread sleeps. Locking: sim_wait_ms gives up the global mutex, as waits on conditions do.
+// every other thread sleeps. Locking: gcap_sim_wait_ms gives up the global mutex, as waits on conditions do.
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 
 #include "call.h"
 
-bool sim_wait_ms(pthread_cond_t* condition, unsigned milliseconds) {
+bool gcap_sim_wait_ms(pthread_cond_t* condition, unsigned milliseconds) {
   struct timespec until;
   clock_gettime(CLOCK_REALTIME, &until);
   until.tv_sec += milliseconds / 1000;
@@ -26,7 +26,7 @@ bool sim_wait_ms(pthread_cond_t* condition, unsigned milliseconds) {
     until.tv_nsec -= 1000000000;
     until.tv_sec += 1;
   }
-  return pthread_cond_timedwait(condition, sim_mutex(), &until) != ETIMEDOUT;
+  return pthread_cond_timedwait(condition, gcap_sim_mutex(), &until) != ETIMEDOUT;
 }
 
 // The state letter follows the name, which is in brackets and may itself hold any character.
@@ -43,7 +43,7 @@ static bool runs(const char* task) {
   return bracket && bracket[1] == ' ' && bracket[2] == 'R';
 }
 
-bool sim_others_sleep(void) {
+bool gcap_sim_others_sleep(void) {
   DIR* tasks = opendir("/proc/self/task");
   if (!tasks) return true;  // no way to tell: the pause must do
   long self = syscall(SYS_gettid);

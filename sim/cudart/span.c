@@ -8,21 +8,21 @@
 #include "span.h"
 
 // The finaliser of SplitMix64: neighbouring addresses get unrelated priorities.
-static uint64_t priority(const sim_span_t* span) {
+static uint64_t priority(const gcap_sim_span_t* span) {
   uint64_t z = (uint64_t)span->begin;
   z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
   z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
   return z ^ (z >> 31);
 }
 
-void sim_span_insert(sim_span_t** root, sim_span_t* span) {
+void gcap_sim_span_insert(gcap_sim_span_t** root, gcap_sim_span_t* span) {
   uint64_t mine = priority(span);
-  sim_span_t** link = root;
+  gcap_sim_span_t** link = root;
   while (*link && priority(*link) >= mine) link = span->begin < (*link)->begin ? &(*link)->left : &(*link)->right;
   // Split what is below: spans before this one go left, those after it right.
-  sim_span_t* rest = *link;
-  sim_span_t** before = &span->left;
-  sim_span_t** after = &span->right;
+  gcap_sim_span_t* rest = *link;
+  gcap_sim_span_t** before = &span->left;
+  gcap_sim_span_t** after = &span->right;
   while (rest) {
     if (rest->begin < span->begin) {
       *before = rest;
@@ -39,11 +39,11 @@ void sim_span_insert(sim_span_t** root, sim_span_t* span) {
   *link = span;
 }
 
-void sim_span_remove(sim_span_t** root, const sim_span_t* span) {
-  sim_span_t** link = root;
+void gcap_sim_span_remove(gcap_sim_span_t** root, const gcap_sim_span_t* span) {
+  gcap_sim_span_t** link = root;
   while (*link != span) link = span->begin < (*link)->begin ? &(*link)->left : &(*link)->right;
-  sim_span_t* left = span->left;
-  sim_span_t* right = span->right;
+  gcap_sim_span_t* left = span->left;
+  gcap_sim_span_t* right = span->right;
   while (left && right) {
     if (priority(left) >= priority(right)) {
       *link = left;
@@ -58,9 +58,11 @@ void sim_span_remove(sim_span_t** root, const sim_span_t* span) {
   *link = left ? left : right;
 }
 
-void* sim_span_find(const sim_span_t* root, const void* address) { return sim_span_overlap(root, address, 1); }
+void* gcap_sim_span_find(const gcap_sim_span_t* root, const void* address) {
+  return gcap_sim_span_overlap(root, address, 1);
+}
 
-void* sim_span_overlap(const sim_span_t* root, const void* address, size_t bytes) {
+void* gcap_sim_span_overlap(const gcap_sim_span_t* root, const void* address, size_t bytes) {
   uintptr_t begin = (uintptr_t)address;
   while (root) {
     if (begin >= root->begin ? begin - root->begin < root->bytes : root->begin - begin < bytes) return root->owner;
@@ -69,9 +71,9 @@ void* sim_span_overlap(const sim_span_t* root, const void* address, size_t bytes
   return NULL;
 }
 
-void sim_span_each(const sim_span_t* root, void (*visit)(void* owner, void* user), void* user) {
+void gcap_sim_span_each(const gcap_sim_span_t* root, void (*visit)(void* owner, void* user), void* user) {
   if (!root) return;
-  sim_span_each(root->left, visit, user);
+  gcap_sim_span_each(root->left, visit, user);
   visit(root->owner, user);
-  sim_span_each(root->right, visit, user);
+  gcap_sim_span_each(root->right, visit, user);
 }

@@ -9,22 +9,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef struct sim_span {
-  struct sim_span* left;
-  struct sim_span* right;
+typedef struct gcap_sim_span {
+  struct gcap_sim_span* left;
+  struct gcap_sim_span* right;
   uintptr_t begin;
   size_t bytes;
   void* owner;
-} sim_span_t;
+} gcap_sim_span_t;
 
 // Adds a span of at least one byte, which must not overlap any in the tree.
-void sim_span_insert(sim_span_t** root, sim_span_t* span);
-void sim_span_remove(sim_span_t** root, const sim_span_t* span);
+void gcap_sim_span_insert(gcap_sim_span_t** root, gcap_sim_span_t* span);
+void gcap_sim_span_remove(gcap_sim_span_t** root, const gcap_sim_span_t* span);
 // The owner of the span that holds the address; NULL when there is none.
-void* sim_span_find(const sim_span_t* root, const void* address);
+void* gcap_sim_span_find(const gcap_sim_span_t* root, const void* address);
 // The owner of a span that shares bytes with the range; NULL when there is none.
-void* sim_span_overlap(const sim_span_t* root, const void* address, size_t bytes);
+void* gcap_sim_span_overlap(const gcap_sim_span_t* root, const void* address, size_t bytes);
 // Calls visit for each owner, by ascending address. It must not change the tree.
-void sim_span_each(const sim_span_t* root, void (*visit)(void* owner, void* user), void* user);
+void gcap_sim_span_each(const gcap_sim_span_t* root, void (*visit)(void* owner, void* user), void* user);
 
 #endif  // GCAP_SIM_CUDART_SPAN_H_

@@ -12,156 +12,158 @@
 
 static unsigned long long next_id = 1;
 
-sim_stream_t* sim_stream_create(int device, unsigned int flags, int priority) {
-  sim_stream_t* stream = sim_calloc(1, sizeof(*stream));
+gcap_sim_stream_t* gcap_sim_stream_create(int device, unsigned int flags, int priority) {
+  gcap_sim_stream_t* stream = gcap_sim_calloc(1, sizeof(*stream));
   stream->id = next_id++;
   stream->device = device;
   stream->flags = flags;
   stream->priority = priority;
   stream->advice.policy = -1;
   stream->advice.domains.remote = 1;
-  sim_order_stream_created(stream);
+  gcap_sim_order_stream_created(stream);
   return stream;
 }
 
-static sim_stream_t* per_thread_stream(void) {
-  sim_thread_t* thread = sim_thread();
-  sim_stream_t** stream = &thread->streams[thread->device];
-  if (!*stream) *stream = sim_stream_create(thread->device, cudaStreamDefault, 0);
+static gcap_sim_stream_t* per_thread_stream(void) {
+  gcap_sim_thread_t* thread = gcap_sim_thread();
+  gcap_sim_stream_t** stream = &thread->streams[thread->device];
+  if (!*stream) *stream = gcap_sim_stream_create(thread->device, cudaStreamDefault, 0);
   return *stream;
 }
 
-sim_stream_t* sim_stream_get(cudaStream_t handle) {
+gcap_sim_stream_t* gcap_sim_stream_get(cudaStream_t handle) {
   bool special = !handle || handle == cudaStreamLegacy || handle == cudaStreamPerThread;
-  if (sim_log_on && special) sim_log_handle(SIM_STREAM, handle);
-  if (!handle || handle == cudaStreamLegacy) return sim_legacy_stream(sim_thread()->device);
+  if (gcap_sim_log_on && special) gcap_sim_log_handle(GCAP_SIM_STREAM, handle);
+  if (!handle || handle == cudaStreamLegacy) return gcap_sim_legacy_stream(gcap_sim_thread()->device);
   if (handle == cudaStreamPerThread) return per_thread_stream();
-  return sim_handle_get(SIM_STREAM, handle);
+  return gcap_sim_handle_get(GCAP_SIM_STREAM, handle);
 }
 
-void sim_stream_retire(sim_stream_t* stream) {
+void gcap_sim_stream_retire(gcap_sim_stream_t* stream) {
   stream->destroyed = true;
   if (stream->head || stream->member) return;
-  sim_order_stream_gone(stream);
-  sim_past_release(stream->past);
+  gcap_sim_order_stream_gone(stream);
+  gcap_sim_past_release(stream->past);
   free(stream);
 }
 
-int sim_clamp_priority(int priority) {
-  if (priority > SIM_LEAST_PRIORITY) return SIM_LEAST_PRIORITY;
-  return priority < SIM_GREATEST_PRIORITY ? SIM_GREATEST_PRIORITY : priority;
+int gcap_sim_clamp_priority(int priority) {
+  if (priority > GCAP_SIM_LEAST_PRIORITY) return GCAP_SIM_LEAST_PRIORITY;
+  return priority < GCAP_SIM_GREATEST_PRIORITY ? GCAP_SIM_GREATEST_PRIORITY : priority;
 }
 
 static cudaError_t create(cudaStream_t* out, unsigned int flags, int priority) {
   if (!out || (flags & ~(unsigned int)cudaStreamNonBlocking) != 0) return cudaErrorInvalidValue;
-  sim_stream_t* stream = sim_stream_create(sim_thread()->device, flags, sim_clamp_priority(priority));
-  stream->handle = sim_handle_create(SIM_STREAM, stream);
+  gcap_sim_stream_t* stream =
+      gcap_sim_stream_create(gcap_sim_thread()->device, flags, gcap_sim_clamp_priority(priority));
+  stream->handle = gcap_sim_handle_create(GCAP_SIM_STREAM, stream);
   *out = stream->handle;
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamCreate(cudaStream_t* pStream) {
-  cudaError_t code = sim_enter(SIM_API_cudaStreamCreate);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaStreamCreate);
   if (code == cudaSuccess) code = create(pStream, cudaStreamDefault, 0);
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* pStream, unsigned int flags) {
-  cudaError_t code = sim_enter(SIM_API_cudaStreamCreateWithFlags);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaStreamCreateWithFlags);
   if (code == cudaSuccess) code = create(pStream, flags, 0);
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* pStream, unsigned int flags, int priority) {
-  cudaError_t code = sim_enter(SIM_API_cudaStreamCreateWithPriority);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaStreamCreateWithPriority);
   if (code == cudaSuccess) code = create(pStream, flags, priority);
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
-void sim_stream_destroy(sim_stream_t* stream) {
-  sim_handle_destroy(stream->handle);
+void gcap_sim_stream_destroy(gcap_sim_stream_t* stream) {
+  gcap_sim_handle_destroy(stream->handle);
   stream->handle = NULL;
-  if (stream->member) sim_capture_stream_destroyed(stream);
-  sim_stream_retire(stream);
+  if (stream->member) gcap_sim_capture_stream_destroyed(stream);
+  gcap_sim_stream_retire(stream);
 }
 
 static cudaError_t destroy(cudaStream_t handle) {
   if (!handle || handle == cudaStreamLegacy || handle == cudaStreamPerThread) return cudaErrorInvalidResourceHandle;
-  sim_stream_destroy(sim_handle_get(SIM_STREAM, handle));
+  gcap_sim_stream_destroy(gcap_sim_handle_get(GCAP_SIM_STREAM, handle));
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-  cudaError_t code = sim_enter(SIM_API_cudaStreamDestroy);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaStreamDestroy);
   if (code == cudaSuccess) code = destroy(stream);
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
 // What synchronising with the stream, or querying it, earns while something captures.
-static cudaError_t gate_synchronize(sim_stream_t* stream) {
-  cudaError_t code = sim_gate_legacy(stream);
-  if (code == cudaSuccess) code = sim_gate_not_capturing(stream);
-  if (code == cudaSuccess) code = sim_gate_unsafe();
+static cudaError_t gate_synchronize(gcap_sim_stream_t* stream) {
+  cudaError_t code = gcap_sim_gate_legacy(stream);
+  if (code == cudaSuccess) code = gcap_sim_gate_not_capturing(stream);
+  if (code == cudaSuccess) code = gcap_sim_gate_unsafe();
   return code;
 }
 
 static cudaError_t synchronize(cudaStream_t handle) {
-  sim_stream_t* stream = sim_stream_get(handle);
+  gcap_sim_stream_t* stream = gcap_sim_stream_get(handle);
   cudaError_t code = gate_synchronize(stream);
   if (code != cudaSuccess) return code;
   unsigned long long id = stream->id;  // another thread may destroy the stream meanwhile
-  sim_wait_for(sim_stream_tail_mark(stream));
-  sim_pools_synchronised(id);
+  gcap_sim_wait_for(gcap_sim_stream_tail_mark(stream));
+  gcap_sim_pools_synchronised(id);
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-  cudaError_t code = sim_enter(SIM_API_cudaStreamSynchronize);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaStreamSynchronize);
   if (code == cudaSuccess) code = synchronize(stream);
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
 static cudaError_t query(cudaStream_t handle) {
-  sim_stream_t* stream = sim_stream_get(handle);
+  gcap_sim_stream_t* stream = gcap_sim_stream_get(handle);
   cudaError_t code = gate_synchronize(stream);
-  if (code == cudaSuccess && !sim_poll_stream(stream)) code = cudaErrorNotReady;
+  if (code == cudaSuccess && !gcap_sim_poll_stream(stream)) code = cudaErrorNotReady;
   return code;
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
-  cudaError_t code = sim_enter(SIM_API_cudaStreamQuery);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaStreamQuery);
   if (code == cudaSuccess) code = query(stream);
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }
 
 cudaError_t cudaStreamGetFlags(cudaStream_t hStream, unsigned int* flags) {
-  cudaError_t code = sim_enter(SIM_API_cudaStreamGetFlags);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaStreamGetFlags);
   if (code == cudaSuccess && !flags) code = cudaErrorInvalidValue;
-  if (code == cudaSuccess) code = sim_gate_legacy(sim_stream_get(hStream));
-  if (code == cudaSuccess) code = sim_gate_not_capturing(sim_stream_get(hStream));
-  if (code == cudaSuccess) *flags = sim_stream_get(hStream)->flags;
-  return sim_leave(code);
+  if (code == cudaSuccess) code = gcap_sim_gate_legacy(gcap_sim_stream_get(hStream));
+  if (code == cudaSuccess) code = gcap_sim_gate_not_capturing(gcap_sim_stream_get(hStream));
+  if (code == cudaSuccess) *flags = gcap_sim_stream_get(hStream)->flags;
+  return gcap_sim_leave(code);
 }
 
 cudaError_t cudaStreamGetPriority(cudaStream_t hStream, int* priority) {
-  cudaError_t code = sim_enter(SIM_API_cudaStreamGetPriority);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaStreamGetPriority);
   if (code == cudaSuccess && !priority) code = cudaErrorInvalidValue;
-  if (code == cudaSuccess) *priority = sim_stream_get(hStream)->priority;
-  return sim_leave(code);
+  if (code == cudaSuccess) *priority = gcap_sim_stream_get(hStream)->priority;
+  return gcap_sim_leave(code);
 }
 
 cudaError_t cudaStreamGetId(cudaStream_t hStream, unsigned long long* streamId) {
-  cudaError_t code = sim_enter(SIM_API_cudaStreamGetId);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaStreamGetId);
   if (code == cudaSuccess && !streamId) code = cudaErrorInvalidValue;
-  if (code == cudaSuccess) code = sim_gate_not_capturing(sim_stream_get(hStream));
-  if (code == cudaSuccess) *streamId = sim_stream_get(hStream)->id;
-  return sim_leave(code);
+  if (code == cudaSuccess) code = gcap_sim_gate_not_capturing(gcap_sim_stream_get(hStream));
+  if (code == cudaSuccess) *streamId = gcap_sim_stream_get(hStream)->id;
+  return gcap_sim_leave(code);
 }
 
 cudaError_t cudaStreamGetDevice(cudaStream_t hStream, int* device) {
-  cudaError_t code = sim_enter(SIM_API_cudaStreamGetDevice);
-  if (code == cudaSuccess) code = sim_gate_not_capturing(sim_stream_get(hStream));
-  if (code == cudaSuccess && !device) sim_die("cudaStreamGetDevice: the place is NULL: the real runtime writes it");
-  if (code == cudaSuccess) *device = sim_stream_get(hStream)->device;
-  return sim_leave(code);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaStreamGetDevice);
+  if (code == cudaSuccess) code = gcap_sim_gate_not_capturing(gcap_sim_stream_get(hStream));
+  if (code == cudaSuccess && !device)
+    gcap_sim_die("cudaStreamGetDevice: the place is NULL: the real runtime writes it");
+  if (code == cudaSuccess) *device = gcap_sim_stream_get(hStream)->device;
+  return gcap_sim_leave(code);
 }

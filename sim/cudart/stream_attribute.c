@@ -10,16 +10,16 @@
 #include "device.h"
 
 static bool is_window(const struct cudaAccessPolicyWindow* window) {
-  if (window->num_bytes > SIM_MAX_WINDOW_BYTES || !(window->hitRatio >= 0 && window->hitRatio <= 1)) return false;
+  if (window->num_bytes > GCAP_SIM_MAX_WINDOW_BYTES || !(window->hitRatio >= 0 && window->hitRatio <= 1)) return false;
   // Measured: what misses may not be told to persist, and what hits is not looked at.
   return (unsigned int)window->missProp <= cudaAccessPropertyStreaming;
 }
 
-static cudaError_t set(sim_stream_t* stream, cudaStreamAttrID id, const cudaStreamAttrValue* value) {
-  if (!value) sim_die("cudaStreamSetAttribute: the value is NULL: the real runtime reads it");
-  sim_stream_advice_t* advice = &stream->advice;
+static cudaError_t set(gcap_sim_stream_t* stream, cudaStreamAttrID id, const cudaStreamAttrValue* value) {
+  if (!value) gcap_sim_die("cudaStreamSetAttribute: the value is NULL: the real runtime reads it");
+  gcap_sim_stream_advice_t* advice = &stream->advice;
   switch (id) {
-    case cudaLaunchAttributePriority: stream->priority = sim_clamp_priority(value->priority); return cudaSuccess;
+    case cudaLaunchAttributePriority: stream->priority = gcap_sim_clamp_priority(value->priority); return cudaSuccess;
     case cudaLaunchAttributeAccessPolicyWindow:
       if (!is_window(&value->accessPolicyWindow)) return cudaErrorInvalidValue;
       advice->window = value->accessPolicyWindow;
@@ -39,14 +39,14 @@ static cudaError_t set(sim_stream_t* stream, cudaStreamAttrID id, const cudaStre
 }
 
 cudaError_t cudaStreamSetAttribute(cudaStream_t hStream, cudaStreamAttrID attr, const cudaStreamAttrValue* value) {
-  cudaError_t code = sim_enter(SIM_API_cudaStreamSetAttribute);
-  if (code == cudaSuccess) code = set(sim_stream_get(hStream), attr, value);
-  return sim_leave(code);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaStreamSetAttribute);
+  if (code == cudaSuccess) code = set(gcap_sim_stream_get(hStream), attr, value);
+  return gcap_sim_leave(code);
 }
 
-static cudaError_t get(const sim_stream_t* stream, cudaStreamAttrID id, cudaStreamAttrValue* value) {
-  if (!value) sim_die("cudaStreamGetAttribute: the value is NULL: the real runtime writes it");
-  const sim_stream_advice_t* advice = &stream->advice;
+static cudaError_t get(const gcap_sim_stream_t* stream, cudaStreamAttrID id, cudaStreamAttrValue* value) {
+  if (!value) gcap_sim_die("cudaStreamGetAttribute: the value is NULL: the real runtime writes it");
+  const gcap_sim_stream_advice_t* advice = &stream->advice;
   cudaStreamAttrValue found;
   memset(&found, 0, sizeof(found));
   switch (id) {
@@ -64,17 +64,17 @@ static cudaError_t get(const sim_stream_t* stream, cudaStreamAttrID id, cudaStre
 }
 
 cudaError_t cudaStreamGetAttribute(cudaStream_t hStream, cudaStreamAttrID attr, cudaStreamAttrValue* value_out) {
-  cudaError_t code = sim_enter(SIM_API_cudaStreamGetAttribute);
-  if (code == cudaSuccess) code = get(sim_stream_get(hStream), attr, value_out);
-  return sim_leave(code);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaStreamGetAttribute);
+  if (code == cudaSuccess) code = get(gcap_sim_stream_get(hStream), attr, value_out);
+  return gcap_sim_leave(code);
 }
 
 // Streams of two devices have nothing in common to copy.
 cudaError_t cudaStreamCopyAttributes(cudaStream_t dst, cudaStream_t src) {
-  cudaError_t code = sim_enter(SIM_API_cudaStreamCopyAttributes);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaStreamCopyAttributes);
   if (code == cudaSuccess) {
-    sim_stream_t* to = sim_stream_get(dst);
-    const sim_stream_t* from = sim_stream_get(src);
+    gcap_sim_stream_t* to = gcap_sim_stream_get(dst);
+    const gcap_sim_stream_t* from = gcap_sim_stream_get(src);
     if (to->device == from->device) {
       to->advice = from->advice;
       to->priority = from->priority;
@@ -82,5 +82,5 @@ cudaError_t cudaStreamCopyAttributes(cudaStream_t dst, cudaStream_t src) {
       code = cudaErrorInvalidValue;
     }
   }
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }

@@ -14,54 +14,54 @@
 
 // What a call means to an open capture (see the rule table): FREE is legal always; UNSAFE is refused with
 // cudaErrorStreamCaptureUnsupported and invalidates, unless the thread's interaction mode allows it.
-typedef enum sim_call_class { SIM_CALL_FREE, SIM_CALL_UNSAFE } sim_call_class_t;
+typedef enum gcap_sim_call_class { GCAP_SIM_CALL_FREE, GCAP_SIM_CALL_UNSAFE } gcap_sim_call_class_t;
 
 // Counts and logs the call, then returns an injected fault, or the capture error that `call_class` earns, or success.
 // Holds no lock on return.
-cudaError_t sim_library_call(const char* function, sim_call_class_t call_class);
+cudaError_t gcap_sim_library_call(const char* function, gcap_sim_call_class_t call_class);
 
 // What an unsafe call earns, for one that is entered already: the capture error, or success. Counts nothing.
-cudaError_t sim_library_gate_unsafe(const char* function);
+cudaError_t gcap_sim_library_gate_unsafe(const char* function);
 
 // Marks every open capture as invalid, of whatever thread and mode, as a silent killer does (measured: cublasLtDestroy
 // answers success and invalidates them all).
-void sim_invalidate_captures(const char* function);
+void gcap_sim_invalidate_captures(const char* function);
 
 // Marks the captures of other threads as invalid that an unsafe call of this one disturbs: the global ones.
-void sim_invalidate_captures_of_others(const char* function);
+void gcap_sim_invalidate_captures_of_others(const char* function);
 
 // Marks the capture that `stream` is in as invalid, in whatever mode; nothing when it captures not.
-void sim_invalidate_stream(cudaStream_t stream, const char* function);
+void gcap_sim_invalidate_stream(cudaStream_t stream, const char* function);
 
 // The calling thread's device, and that of a stream (NULL and the special handles: the calling thread's).
-int sim_current_device(void);
-int sim_stream_device(cudaStream_t stream);
+int gcap_sim_current_device(void);
+int gcap_sim_stream_device(cudaStream_t stream);
 
 // True when the stream takes part in a capture that is invalid.
-int sim_stream_is_invalidated(cudaStream_t stream);
+int gcap_sim_stream_is_invalidated(cudaStream_t stream);
 
 // Keeps count of a library's handles for gcap_sim_live, and where they were made for reports of leaks.
-void sim_handle_made(const char* kind, const void* object);
-void sim_handle_gone(const char* kind, const void* object);
+void gcap_sim_handle_made(const char* kind, const void* object);
+void gcap_sim_handle_gone(const char* kind, const void* object);
 
 // A piece of device work.
-typedef struct sim_work {
+typedef struct gcap_sim_work {
   const char* name;            // shown in reports and graph dumps, e.g. "cublasLtMatmul"
   void (*run)(void* payload);  // runs once a launch, on the scheduler; may run again when a graph replays it
   const void* payload;         // copied at submission
   size_t payload_bytes;
   const gcap_sim_access_t* accesses;  // copied at submission
   size_t num_accesses;
-} sim_work_t;
+} gcap_sim_work_t;
 
 // An address among the accesses that belongs to another device than the stream's, which has no access to it; NULL when
 // there is none. Memory of pools is not looked at: they have an access list of their own.
-const void* sim_find_unreachable(cudaStream_t stream, const gcap_sim_access_t* accesses, size_t count);
+const void* gcap_sim_find_unreachable(cudaStream_t stream, const gcap_sim_access_t* accesses, size_t count);
 
 // Queues `work` on `stream` (or adds it to the stream's capture as a kernel node).
-cudaError_t sim_submit(cudaStream_t stream, const sim_work_t* work);
+cudaError_t gcap_sim_submit(cudaStream_t stream, const gcap_sim_work_t* work);
 
 // True when [p, p + bytes) lies inside one live device allocation of the simulator.
-int sim_is_device_range(const void* p, size_t bytes);
+int gcap_sim_is_device_range(const void* p, size_t bytes);
 
 #endif  // GCAP_SIM_CUDART_SUBMIT_H_

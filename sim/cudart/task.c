@@ -9,43 +9,43 @@
 
 #include "core.h"
 
-sim_task_t* sim_task_create(sim_task_kind_t kind, const char* name) {
-  sim_task_t* task = sim_calloc(1, sizeof(*task));
+gcap_sim_task_t* gcap_sim_task_create(gcap_sim_task_kind_t kind, const char* name) {
+  gcap_sim_task_t* task = gcap_sim_calloc(1, sizeof(*task));
   task->refs = 1;
   task->kind = kind;
   task->name = name;
-  task->origin = sim_origin_retain(sim_origin_current());
+  task->origin = gcap_sim_origin_retain(gcap_sim_origin_current());
   return task;
 }
 
-sim_task_t* sim_task_retain(sim_task_t* task) {
+gcap_sim_task_t* gcap_sim_task_retain(gcap_sim_task_t* task) {
   task->refs += 1;
   return task;
 }
 
-static void task_free(sim_task_t* task) {
+static void task_free(gcap_sim_task_t* task) {
   switch (task->kind) {
-    case SIM_TASK_KERNEL: free(task->u.kernel.args); break;
-    case SIM_TASK_LIBRARY:
+    case GCAP_SIM_TASK_KERNEL: free(task->u.kernel.args); break;
+    case GCAP_SIM_TASK_LIBRARY:
       free(task->u.library.payload);
       free(task->u.library.accesses);
       break;
-    case SIM_TASK_COPY: free(task->u.copy.staged); break;
-    case SIM_TASK_EVENT_RECORD:
-    case SIM_TASK_EVENT_WAIT: sim_event_release(task->u.event); break;
-    case SIM_TASK_ALLOC:
-    case SIM_TASK_FREE: sim_allocation_release(task->u.allocation); break;
-    case SIM_TASK_NOTE: sim_memory_release(task->u.note.memory); break;
-    case SIM_TASK_EMPTY:
-    case SIM_TASK_FILL:
-    case SIM_TASK_HOST: break;
+    case GCAP_SIM_TASK_COPY: free(task->u.copy.staged); break;
+    case GCAP_SIM_TASK_EVENT_RECORD:
+    case GCAP_SIM_TASK_EVENT_WAIT: gcap_sim_event_release(task->u.event); break;
+    case GCAP_SIM_TASK_ALLOC:
+    case GCAP_SIM_TASK_FREE: gcap_sim_allocation_release(task->u.allocation); break;
+    case GCAP_SIM_TASK_NOTE: gcap_sim_memory_release(task->u.note.memory); break;
+    case GCAP_SIM_TASK_EMPTY:
+    case GCAP_SIM_TASK_FILL:
+    case GCAP_SIM_TASK_HOST: break;
   }
-  sim_access_unbind(task);
-  sim_origin_release(task->origin);
+  gcap_sim_access_unbind(task);
+  gcap_sim_origin_release(task->origin);
   free(task);
 }
 
-void sim_task_release(sim_task_t* task) {
+void gcap_sim_task_release(gcap_sim_task_t* task) {
   if (task && --task->refs == 0) task_free(task);
 }
 
@@ -53,10 +53,10 @@ static void copy_slice(char* dst, size_t dst_pitch, const char* src, size_t src_
   for (size_t row = 0; row < height; ++row) memmove(dst + row * dst_pitch, src + row * src_pitch, width);
 }
 
-static void run_copy(const sim_task_t* task) {
-  const sim_copy_t* copy = &task->u.copy.copy;
-  if (!task->u.copy.staged) sim_check_source(copy);
-  sim_check_destination(copy);
+static void run_copy(const gcap_sim_task_t* task) {
+  const gcap_sim_copy_t* copy = &task->u.copy.copy;
+  if (!task->u.copy.staged) gcap_sim_check_source(copy);
+  gcap_sim_check_destination(copy);
   const char* src = task->u.copy.staged ? task->u.copy.staged : copy->src;
   size_t src_pitch = task->u.copy.staged ? copy->width : copy->src_pitch;
   size_t src_slice = task->u.copy.staged ? copy->width * copy->height : copy->src_slice;
@@ -68,7 +68,7 @@ static void run_copy(const sim_task_t* task) {
   } while (++slice < copy->depth);
 }
 
-static void run_fill(const sim_fill_t* fill) {
+static void run_fill(const gcap_sim_fill_t* fill) {
   for (size_t row = 0; row < fill->height; ++row) {
     char* p = fill->dst + row * fill->pitch;
     if (fill->element_bytes == 1) {
@@ -80,43 +80,43 @@ static void run_fill(const sim_fill_t* fill) {
   }
 }
 
-static void run(const sim_task_t* task) {
+static void run(const gcap_sim_task_t* task) {
   switch (task->kind) {
-    case SIM_TASK_KERNEL: task->u.kernel.twin->run(&task->u.kernel.launch, task->u.kernel.args); break;
-    case SIM_TASK_LIBRARY: task->u.library.run(task->u.library.payload); break;
-    case SIM_TASK_COPY: run_copy(task); break;
-    case SIM_TASK_FILL: run_fill(&task->u.fill); break;
-    case SIM_TASK_ALLOC: sim_allocation_begin(task->u.allocation); break;
-    case SIM_TASK_FREE: sim_allocation_end(task->u.allocation); break;
-    case SIM_TASK_EMPTY:
-    case SIM_TASK_NOTE:
-    case SIM_TASK_HOST:
-    case SIM_TASK_EVENT_RECORD:
-    case SIM_TASK_EVENT_WAIT: break;
+    case GCAP_SIM_TASK_KERNEL: task->u.kernel.twin->run(&task->u.kernel.launch, task->u.kernel.args); break;
+    case GCAP_SIM_TASK_LIBRARY: task->u.library.run(task->u.library.payload); break;
+    case GCAP_SIM_TASK_COPY: run_copy(task); break;
+    case GCAP_SIM_TASK_FILL: run_fill(&task->u.fill); break;
+    case GCAP_SIM_TASK_ALLOC: gcap_sim_allocation_begin(task->u.allocation); break;
+    case GCAP_SIM_TASK_FREE: gcap_sim_allocation_end(task->u.allocation); break;
+    case GCAP_SIM_TASK_EMPTY:
+    case GCAP_SIM_TASK_NOTE:
+    case GCAP_SIM_TASK_HOST:
+    case GCAP_SIM_TASK_EVENT_RECORD:
+    case GCAP_SIM_TASK_EVENT_WAIT: break;
   }
 }
 
-void sim_task_run(const sim_task_t* task) {
+void gcap_sim_task_run(const gcap_sim_task_t* task) {
   // Addresses live and die also on a device that a fault has stopped: that is bookkeeping of the host.
-  if (sim_fault_stops_work() && task->kind != SIM_TASK_ALLOC && task->kind != SIM_TASK_FREE) return;
-  sim_thread()->in_device_work = true;
+  if (gcap_sim_fault_stops_work() && task->kind != GCAP_SIM_TASK_ALLOC && task->kind != GCAP_SIM_TASK_FREE) return;
+  gcap_sim_thread()->in_device_work = true;
   run(task);
-  sim_thread()->in_device_work = false;
+  gcap_sim_thread()->in_device_work = false;
 }
 
-enum cudaGraphNodeType sim_task_node_type(const sim_task_t* task) {
+enum cudaGraphNodeType gcap_sim_task_node_type(const gcap_sim_task_t* task) {
   switch (task->kind) {
-    case SIM_TASK_KERNEL:
-    case SIM_TASK_LIBRARY: return cudaGraphNodeTypeKernel;
-    case SIM_TASK_COPY: return cudaGraphNodeTypeMemcpy;
-    case SIM_TASK_FILL: return cudaGraphNodeTypeMemset;
-    case SIM_TASK_HOST: return cudaGraphNodeTypeHost;
-    case SIM_TASK_EVENT_RECORD: return cudaGraphNodeTypeEventRecord;
-    case SIM_TASK_EVENT_WAIT: return cudaGraphNodeTypeWaitEvent;
-    case SIM_TASK_ALLOC: return cudaGraphNodeTypeMemAlloc;
-    case SIM_TASK_FREE: return cudaGraphNodeTypeMemFree;
-    case SIM_TASK_NOTE:
-    case SIM_TASK_EMPTY: break;
+    case GCAP_SIM_TASK_KERNEL:
+    case GCAP_SIM_TASK_LIBRARY: return cudaGraphNodeTypeKernel;
+    case GCAP_SIM_TASK_COPY: return cudaGraphNodeTypeMemcpy;
+    case GCAP_SIM_TASK_FILL: return cudaGraphNodeTypeMemset;
+    case GCAP_SIM_TASK_HOST: return cudaGraphNodeTypeHost;
+    case GCAP_SIM_TASK_EVENT_RECORD: return cudaGraphNodeTypeEventRecord;
+    case GCAP_SIM_TASK_EVENT_WAIT: return cudaGraphNodeTypeWaitEvent;
+    case GCAP_SIM_TASK_ALLOC: return cudaGraphNodeTypeMemAlloc;
+    case GCAP_SIM_TASK_FREE: return cudaGraphNodeTypeMemFree;
+    case GCAP_SIM_TASK_NOTE:
+    case GCAP_SIM_TASK_EMPTY: break;
   }
   return cudaGraphNodeTypeEmpty;
 }

@@ -14,31 +14,31 @@
 
 static pthread_key_t key;
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
-static _Thread_local sim_thread_t* current;
+static _Thread_local gcap_sim_thread_t* current;
 
 static void thread_ends(void* record) {
-  sim_thread_t* thread = record;
-  sim_lock();
-  sim_turns_thread_ends(thread);
-  sim_log_thread_ends(thread);
-  for (int i = 0; i < SIM_MAX_DEVICES; ++i) {
-    if (thread->streams[i]) sim_stream_retire(thread->streams[i]);
+  gcap_sim_thread_t* thread = record;
+  gcap_sim_lock();
+  gcap_sim_turns_thread_ends(thread);
+  gcap_sim_log_thread_ends(thread);
+  for (int i = 0; i < GCAP_SIM_MAX_DEVICES; ++i) {
+    if (thread->streams[i]) gcap_sim_stream_retire(thread->streams[i]);
   }
-  sim_origin_release(thread->site.origin);
-  sim_unlock();
+  gcap_sim_origin_release(thread->site.origin);
+  gcap_sim_unlock();
   current = NULL;
   free(thread);
 }
 
 static void create_key(void) {
-  if (pthread_key_create(&key, thread_ends) != 0) sim_die("the process has no thread-specific key left");
+  if (pthread_key_create(&key, thread_ends) != 0) gcap_sim_die("the process has no thread-specific key left");
 }
 
-sim_thread_t* sim_thread(void) {
+gcap_sim_thread_t* gcap_sim_thread(void) {
   static atomic_uint_fast64_t next_id = 1;
   if (!current) {
     pthread_once(&key_once, create_key);
-    current = sim_calloc(1, sizeof(*current));
+    current = gcap_sim_calloc(1, sizeof(*current));
     current->id = atomic_fetch_add(&next_id, 1);
     current->call = "the simulator";
     pthread_setspecific(key, current);

@@ -39,7 +39,7 @@ static void draw(void) {
   group.owner = NOBODY;
   group.draws += 1;
   if (group.num_joined < group.count || group.num_active == 0) return;
-  size_t skip = sim_random_below(SIM_RANDOM_TURNS, group.num_active);
+  size_t skip = gcap_sim_random_below(GCAP_SIM_RANDOM_TURNS, group.num_active);
   size_t index = 0;
   while (!group.members[index].active || skip-- > 0) index += 1;
   group.owner = index;
@@ -48,20 +48,20 @@ static void draw(void) {
 
 static _Noreturn void report_stall(size_t index) {
   if (group.owner != NOBODY) {
-    sim_die(
+    gcap_sim_die(
         "turns: thread %zu has waited %d s for thread %zu, which has the turn and makes no call; a thread that "
         "blocks on anything but the simulator must call gcap_sim_turns_leave first",
         index, PATIENCE_S, group.owner);
   }
-  sim_die("turns: thread %zu has waited %d s for the group: %zu of %zu threads have joined", index, PATIENCE_S,
-          group.num_joined, group.count);
+  gcap_sim_die("turns: thread %zu has waited %d s for the group: %zu of %zu threads have joined", index, PATIENCE_S,
+               group.num_joined, group.count);
 }
 
 static void wait_for_turn(size_t index) {
   uint64_t draws = group.draws;
   int seconds = 0;
   while (group.owner != index) {
-    if (!sim_wait_ms(&group.members[index].wake, 1000)) seconds += 1;
+    if (!gcap_sim_wait_ms(&group.members[index].wake, 1000)) seconds += 1;
     if (draws != group.draws) seconds = 0;
     draws = group.draws;
     if (seconds == PATIENCE_S && group.owner != index) report_stall(index);
@@ -80,61 +80,63 @@ static void deactivate(size_t index) {
   if (group.owner == index) draw();
 }
 
-void sim_turns_arrive(sim_thread_t* thread) {
+void gcap_sim_turns_arrive(gcap_sim_thread_t* thread) {
   if (!thread->turn) return;
   draw();
   wait_for_turn(thread->turn - 1);
 }
 
-void sim_turns_step_out(sim_thread_t* thread) {
+void gcap_sim_turns_step_out(gcap_sim_thread_t* thread) {
   if (thread->turn) deactivate(thread->turn - 1);
 }
 
-void sim_turns_step_in(sim_thread_t* thread) {
+void gcap_sim_turns_step_in(gcap_sim_thread_t* thread) {
   if (!thread->turn) return;
   activate(thread->turn - 1);
   wait_for_turn(thread->turn - 1);
 }
 
-void sim_turns_thread_ends(sim_thread_t* thread) {
+void gcap_sim_turns_thread_ends(gcap_sim_thread_t* thread) {
   if (!thread->turn) return;
   deactivate(thread->turn - 1);
   thread->turn = 0;
 }
 
 void gcap_sim_turns_begin(size_t num_threads) {
-  sim_lock();
-  if (num_threads == 0) sim_die("gcap_sim_turns_begin: a group has at least one thread");
-  if (group.num_active) sim_die("gcap_sim_turns_begin: %zu threads of the last group have not left", group.num_active);
+  gcap_sim_lock();
+  if (num_threads == 0) gcap_sim_die("gcap_sim_turns_begin: a group has at least one thread");
+  if (group.num_active)
+    gcap_sim_die("gcap_sim_turns_begin: %zu threads of the last group have not left", group.num_active);
   for (size_t i = 0; i < group.count; ++i) pthread_cond_destroy(&group.members[i].wake);
   free(group.members);
-  group.members = sim_calloc(num_threads, sizeof(member_t));
+  group.members = gcap_sim_calloc(num_threads, sizeof(member_t));
   for (size_t i = 0; i < num_threads; ++i) pthread_cond_init(&group.members[i].wake, NULL);
   group.count = num_threads;
   group.num_joined = 0;
   group.owner = NOBODY;
-  sim_unlock();
+  gcap_sim_unlock();
 }
 
 void gcap_sim_turns_join(size_t index) {
-  sim_thread_t* thread = sim_thread();
-  sim_lock();
-  if (index >= group.count) sim_die("gcap_sim_turns_join: index %zu of a group of %zu threads", index, group.count);
-  if (thread->turn) sim_die("gcap_sim_turns_join: this thread is thread %zu of the group", thread->turn - 1);
+  gcap_sim_thread_t* thread = gcap_sim_thread();
+  gcap_sim_lock();
+  if (index >= group.count)
+    gcap_sim_die("gcap_sim_turns_join: index %zu of a group of %zu threads", index, group.count);
+  if (thread->turn) gcap_sim_die("gcap_sim_turns_join: this thread is thread %zu of the group", thread->turn - 1);
   member_t* member = &group.members[index];
-  if (member->active) sim_die("gcap_sim_turns_join: another thread is thread %zu of the group", index);
+  if (member->active) gcap_sim_die("gcap_sim_turns_join: another thread is thread %zu of the group", index);
   if (!member->joined) group.num_joined += 1;
   member->joined = true;
   thread->turn = index + 1;
   activate(index);
   wait_for_turn(index);
-  sim_unlock();
+  gcap_sim_unlock();
 }
 
 void gcap_sim_turns_leave(void) {
-  sim_thread_t* thread = sim_thread();
-  sim_lock();
-  if (!thread->turn) sim_die("gcap_sim_turns_leave: this thread is in no group");
-  sim_turns_thread_ends(thread);
-  sim_unlock();
+  gcap_sim_thread_t* thread = gcap_sim_thread();
+  gcap_sim_lock();
+  if (!thread->turn) gcap_sim_die("gcap_sim_turns_leave: this thread is in no group");
+  gcap_sim_turns_thread_ends(thread);
+  gcap_sim_unlock();
 }

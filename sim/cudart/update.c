@@ -19,7 +19,7 @@ static bool is_same_side(enum cudaMemoryType a, enum cudaMemoryType b) {
 }
 
 // The kind counts as well as the memory: `default` asks for unified addresses, which is another type of operand.
-static bool is_same_copy(const sim_copy_t* a, const sim_copy_t* b) {
+static bool is_same_copy(const gcap_sim_copy_t* a, const gcap_sim_copy_t* b) {
   if (a->kind != b->kind || !is_same_side(a->dst_type, b->dst_type) || !is_same_side(a->src_type, b->src_type)) {
     return false;
   }
@@ -28,20 +28,20 @@ static bool is_same_copy(const sim_copy_t* a, const sim_copy_t* b) {
 }
 
 // One row may change in all; of several only the address and the value.
-static bool is_same_fill(const sim_fill_t* a, const sim_fill_t* b) {
+static bool is_same_fill(const gcap_sim_fill_t* a, const gcap_sim_fill_t* b) {
   bool other_device = a->type == cudaMemoryTypeDevice && b->type == cudaMemoryTypeDevice && a->device != b->device;
   if (other_device || a->height != b->height) return false;
   if (a->height == 1) return true;
   return a->width == b->width && a->pitch == b->pitch && a->element_bytes == b->element_bytes;
 }
 
-enum cudaGraphExecUpdateResult sim_compare_tasks(const sim_task_t* a, const sim_task_t* b) {
-  if (sim_task_node_type(a) != sim_task_node_type(b)) return cudaGraphExecUpdateErrorNodeTypeChanged;
+enum cudaGraphExecUpdateResult gcap_sim_compare_tasks(const gcap_sim_task_t* a, const gcap_sim_task_t* b) {
+  if (gcap_sim_task_node_type(a) != gcap_sim_task_node_type(b)) return cudaGraphExecUpdateErrorNodeTypeChanged;
   bool same = true;
-  if (a->kind == SIM_TASK_COPY) same = is_same_copy(&a->u.copy.copy, &b->u.copy.copy);
-  if (a->kind == SIM_TASK_FILL) same = is_same_fill(&a->u.fill, &b->u.fill);
+  if (a->kind == GCAP_SIM_TASK_COPY) same = is_same_copy(&a->u.copy.copy, &b->u.copy.copy);
+  if (a->kind == GCAP_SIM_TASK_FILL) same = is_same_fill(&a->u.fill, &b->u.fill);
   // Measured: no other allocation takes the place of one, be it of the same size.
-  bool memory = a->kind == SIM_TASK_ALLOC || a->kind == SIM_TASK_FREE;
+  bool memory = a->kind == GCAP_SIM_TASK_ALLOC || a->kind == GCAP_SIM_TASK_FREE;
   if (memory && a->u.allocation != b->u.allocation) return cudaGraphExecUpdateError;
   return same ? cudaGraphExecUpdateSuccess : cudaGraphExecUpdateErrorParametersChanged;
 }
@@ -49,62 +49,63 @@ enum cudaGraphExecUpdateResult sim_compare_tasks(const sim_task_t* a, const sim_
 // --- Nodes ----------------------------------------------------------------------------------------------------------
 
 typedef struct comparison {
-  const sim_exec_t* exec;
+  const gcap_sim_exec_t* exec;
   cudaGraphExecUpdateResultInfo info;
 } comparison_t;
 
-static bool fail(comparison_t* comparison, enum cudaGraphExecUpdateResult result, const sim_node_t* node,
-                 const sim_node_t* from) {
+static bool fail(comparison_t* comparison, enum cudaGraphExecUpdateResult result, const gcap_sim_node_t* node,
+                 const gcap_sim_node_t* from) {
   comparison->info.result = result;
   comparison->info.errorNode = node ? node->handle : NULL;
   comparison->info.errorFromNode = from ? from->handle : NULL;
   return false;
 }
 
-static bool compare_kernels(comparison_t* comparison, const sim_node_t* own, const sim_node_t* node) {
+static bool compare_kernels(comparison_t* comparison, const gcap_sim_node_t* own, const gcap_sim_node_t* node) {
   if (own->device != node->device) {
     return fail(comparison, cudaGraphExecUpdateErrorUnsupportedFunctionChange, node, NULL);
   }
-  int cooperative = sim_node_attribute(own, cudaLaunchAttributeCooperative).cooperative;
-  bool same = cooperative == sim_node_attribute(node, cudaLaunchAttributeCooperative).cooperative;
+  int cooperative = gcap_sim_node_attribute(own, cudaLaunchAttributeCooperative).cooperative;
+  bool same = cooperative == gcap_sim_node_attribute(node, cudaLaunchAttributeCooperative).cooperative;
   if (comparison->exec->flags & cudaGraphInstantiateFlagUseNodePriority) {
-    int priority = sim_node_attribute(own, cudaLaunchAttributePriority).priority;
-    same = same && priority == sim_node_attribute(node, cudaLaunchAttributePriority).priority;
+    int priority = gcap_sim_node_attribute(own, cudaLaunchAttributePriority).priority;
+    same = same && priority == gcap_sim_node_attribute(node, cudaLaunchAttributePriority).priority;
   }
   return same || fail(comparison, cudaGraphExecUpdateErrorAttributesChanged, node, NULL);
 }
 
-static bool compare_graphs(comparison_t* comparison, sim_graph_t* own, sim_graph_t* graph, sim_node_t*** pairs);
+static bool compare_graphs(comparison_t* comparison, gcap_sim_graph_t* own, gcap_sim_graph_t* graph,
+                           gcap_sim_node_t*** pairs);
 
-static bool compare_nodes(comparison_t* comparison, const sim_node_t* own, const sim_node_t* node) {
+static bool compare_nodes(comparison_t* comparison, const gcap_sim_node_t* own, const gcap_sim_node_t* node) {
   if (own->child) {
-    sim_node_t** pairs;
+    gcap_sim_node_t** pairs;
     bool same = compare_graphs(comparison, own->child, node->child, &pairs);
     free(pairs);
     return same;
   }
-  enum cudaGraphExecUpdateResult result = sim_compare_tasks(own->task, node->task);
+  enum cudaGraphExecUpdateResult result = gcap_sim_compare_tasks(own->task, node->task);
   if (result != cudaGraphExecUpdateSuccess) return fail(comparison, result, node, NULL);
-  return sim_node_type(node) != cudaGraphNodeTypeKernel || compare_kernels(comparison, own, node);
+  return gcap_sim_node_type(node) != cudaGraphNodeTypeKernel || compare_kernels(comparison, own, node);
 }
 
 // --- Pairs ----------------------------------------------------------------------------------------------------------
 
 typedef struct pairing {
   comparison_t* comparison;
-  sim_node_t** of_own;    // the partner of each own node, by index; NULL while it has none
-  sim_node_t** of_other;  // and the other way round
-  sim_node_t** stack;     // own nodes that are paired, and whose edges are not looked at yet
+  gcap_sim_node_t** of_own;    // the partner of each own node, by index; NULL while it has none
+  gcap_sim_node_t** of_other;  // and the other way round
+  gcap_sim_node_t** stack;     // own nodes that are paired, and whose edges are not looked at yet
   size_t depth;
 } pairing_t;
 
 // Pairs the two, which come before `to` unless that is NULL.
-static bool pair(pairing_t* pairing, sim_node_t* own, sim_node_t* node, const sim_node_t* to) {
+static bool pair(pairing_t* pairing, gcap_sim_node_t* own, gcap_sim_node_t* node, const gcap_sim_node_t* to) {
   if (pairing->of_own[own->index] == node) return true;
   if (pairing->of_own[own->index] || pairing->of_other[node->index]) {
     return fail(pairing->comparison, cudaGraphExecUpdateErrorTopologyChanged, to, node);
   }
-  if (sim_node_type(own) != sim_node_type(node)) {
+  if (gcap_sim_node_type(own) != gcap_sim_node_type(node)) {
     return fail(pairing->comparison, cudaGraphExecUpdateErrorNodeTypeChanged, node, NULL);
   }
   if (own->in.count != node->in.count) {
@@ -118,11 +119,11 @@ static bool pair(pairing_t* pairing, sim_node_t* own, sim_node_t* node, const si
 
 static bool pair_dependencies(pairing_t* pairing) {
   while (pairing->depth > 0) {
-    const sim_node_t* own = pairing->stack[--pairing->depth];
-    const sim_node_t* node = pairing->of_own[own->index];
+    const gcap_sim_node_t* own = pairing->stack[--pairing->depth];
+    const gcap_sim_node_t* node = pairing->of_own[own->index];
     for (size_t i = 0; i < own->in.count; ++i) {
-      const sim_edge_t* a = &own->in.items[i];
-      const sim_edge_t* b = &node->in.items[i];
+      const gcap_sim_edge_t* a = &own->in.items[i];
+      const gcap_sim_edge_t* b = &node->in.items[i];
       if (memcmp(&a->data, &b->data, sizeof(a->data)) != 0) {
         return fail(pairing->comparison, cudaGraphExecUpdateErrorTopologyChanged, node, b->node);
       }
@@ -133,40 +134,41 @@ static bool pair_dependencies(pairing_t* pairing) {
 }
 
 // The exit nodes before the place `*at`, last first: the order in which the runtime is seen to pair them.
-static sim_node_t* next_exit(const sim_graph_t* graph, size_t* at) {
+static gcap_sim_node_t* next_exit(const gcap_sim_graph_t* graph, size_t* at) {
   while (*at > 0 && graph->nodes[*at - 1]->out.count > 0) *at -= 1;
   return *at > 0 ? graph->nodes[--*at] : NULL;
 }
 
-static size_t count_exits(const sim_graph_t* graph) {
+static size_t count_exits(const gcap_sim_graph_t* graph) {
   size_t count = 0;
   size_t at = graph->num_nodes;
   while (next_exit(graph, &at)) count += 1;
   return count;
 }
 
-static bool pair_exits(pairing_t* pairing, const sim_graph_t* own, const sim_graph_t* graph) {
+static bool pair_exits(pairing_t* pairing, const gcap_sim_graph_t* own, const gcap_sim_graph_t* graph) {
   size_t count = count_exits(own);
   size_t at_own = own->num_nodes;
   size_t at = graph->num_nodes;
   if (count_exits(graph) != count) {
     // The first exit that has no partner, if it is the other graph's.
-    sim_node_t* extra = next_exit(graph, &at);
+    gcap_sim_node_t* extra = next_exit(graph, &at);
     for (size_t i = 0; i < count && extra; ++i) extra = next_exit(graph, &at);
     return fail(pairing->comparison, cudaGraphExecUpdateErrorTopologyChanged, extra, NULL);
   }
-  for (sim_node_t* node = next_exit(graph, &at); node; node = next_exit(graph, &at)) {
+  for (gcap_sim_node_t* node = next_exit(graph, &at); node; node = next_exit(graph, &at)) {
     if (!pair(pairing, next_exit(own, &at_own), node, node)) return false;
   }
   return true;
 }
 
-static bool pair_graphs(comparison_t* comparison, sim_graph_t* own, sim_graph_t* graph, sim_node_t** of_own) {
-  sim_graph_number(own);
-  sim_graph_number(graph);
+static bool pair_graphs(comparison_t* comparison, gcap_sim_graph_t* own, gcap_sim_graph_t* graph,
+                        gcap_sim_node_t** of_own) {
+  gcap_sim_graph_number(own);
+  gcap_sim_graph_number(graph);
   pairing_t pairing = {.comparison = comparison, .of_own = of_own};
-  pairing.of_other = sim_calloc(graph->num_nodes, sizeof(sim_node_t*));
-  pairing.stack = sim_calloc(graph->num_nodes, sizeof(sim_node_t*));
+  pairing.of_other = gcap_sim_calloc(graph->num_nodes, sizeof(gcap_sim_node_t*));
+  pairing.stack = gcap_sim_calloc(graph->num_nodes, sizeof(gcap_sim_node_t*));
   bool same = pair_exits(&pairing, own, graph) && pair_dependencies(&pairing);
   // What is left has lost the edge to an exit that it had, or is on a cycle.
   for (size_t i = 0; same && i < graph->num_nodes; ++i) {
@@ -179,8 +181,9 @@ static bool pair_graphs(comparison_t* comparison, sim_graph_t* own, sim_graph_t*
 }
 
 // On return *pairs is a block to be freed: the partner of each of the executable's nodes, when the graphs match.
-static bool compare_graphs(comparison_t* comparison, sim_graph_t* own, sim_graph_t* graph, sim_node_t*** pairs) {
-  *pairs = sim_calloc(own->num_nodes, sizeof(sim_node_t*));
+static bool compare_graphs(comparison_t* comparison, gcap_sim_graph_t* own, gcap_sim_graph_t* graph,
+                           gcap_sim_node_t*** pairs) {
+  *pairs = gcap_sim_calloc(own->num_nodes, sizeof(gcap_sim_node_t*));
   if (own->num_nodes != graph->num_nodes) {
     return fail(comparison, cudaGraphExecUpdateErrorTopologyChanged, NULL, NULL);
   }
@@ -193,40 +196,41 @@ static bool compare_graphs(comparison_t* comparison, sim_graph_t* own, sim_graph
 
 // --- The change -----------------------------------------------------------------------------------------------------
 
-static void assign(sim_exec_t* exec, sim_graph_t* own, sim_graph_t* graph, sim_node_t* const* pairs) {
+static void assign(gcap_sim_exec_t* exec, gcap_sim_graph_t* own, gcap_sim_graph_t* graph,
+                   gcap_sim_node_t* const* pairs) {
   for (size_t i = 0; i < own->num_nodes; ++i) {
-    sim_node_t* node = own->nodes[i];
+    gcap_sim_node_t* node = own->nodes[i];
     if (node->child) {
-      sim_node_t** inner;
+      gcap_sim_node_t** inner;
       comparison_t again = {.exec = exec};
       compare_graphs(&again, node->child, pairs[i]->child, &inner);
       assign(exec, node->child, pairs[i]->child, inner);
       free(inner);
     } else {
-      sim_exec_set_task(exec, node, sim_task_retain(pairs[i]->task));
-      sim_node_copy_attributes(node, pairs[i]);
+      gcap_sim_exec_set_task(exec, node, gcap_sim_task_retain(pairs[i]->task));
+      gcap_sim_node_copy_attributes(node, pairs[i]);
     }
   }
-  sim_object_refs_clear(&own->objects);
-  sim_object_refs_copy(&own->objects, &graph->objects);
+  gcap_sim_object_refs_clear(&own->objects);
+  gcap_sim_object_refs_copy(&own->objects, &graph->objects);
 }
 
 // The program holds what all its graphs hold.
-static void collect_objects(sim_program_t* program, const sim_graph_t* graph) {
-  sim_object_refs_copy(&program->objects, &graph->objects);
+static void collect_objects(gcap_sim_program_t* program, const gcap_sim_graph_t* graph) {
+  gcap_sim_object_refs_copy(&program->objects, &graph->objects);
   for (size_t i = 0; i < graph->num_nodes; ++i) {
     if (graph->nodes[i]->child) collect_objects(program, graph->nodes[i]->child);
   }
 }
 
-enum cudaGraphExecUpdateResult sim_exec_update(sim_exec_t* exec, sim_graph_t* own, sim_graph_t* graph,
-                                               cudaGraphExecUpdateResultInfo* info) {
+enum cudaGraphExecUpdateResult gcap_sim_exec_update(gcap_sim_exec_t* exec, gcap_sim_graph_t* own,
+                                                    gcap_sim_graph_t* graph, cudaGraphExecUpdateResultInfo* info) {
   comparison_t comparison = {.exec = exec};
-  sim_node_t** pairs;
+  gcap_sim_node_t** pairs;
   if (compare_graphs(&comparison, own, graph, &pairs)) {
     assign(exec, own, graph, pairs);
-    sim_program_t* program = sim_exec_own_program(exec);
-    sim_object_refs_clear(&program->objects);
+    gcap_sim_program_t* program = gcap_sim_exec_own_program(exec);
+    gcap_sim_object_refs_clear(&program->objects);
     collect_objects(program, exec->graph);
   }
   free(pairs);
@@ -234,24 +238,25 @@ enum cudaGraphExecUpdateResult sim_exec_update(sim_exec_t* exec, sim_graph_t* ow
   return comparison.info.result;
 }
 
-static cudaError_t update(sim_exec_t* exec, sim_graph_t* graph, cudaGraphExecUpdateResultInfo* info) {
+static cudaError_t update(gcap_sim_exec_t* exec, gcap_sim_graph_t* graph, cudaGraphExecUpdateResultInfo* info) {
   if (!exec || !graph || graph->moved) return cudaErrorInvalidValue;
   if (graph->memory_exec && graph->memory_exec != exec) {
     if (info) *info = (cudaGraphExecUpdateResultInfo){0};
     return cudaErrorNotSupported;
   }
-  if (sim_exec_update(exec, exec->graph, graph, info) != cudaGraphExecUpdateSuccess) {
+  if (gcap_sim_exec_update(exec, exec->graph, graph, info) != cudaGraphExecUpdateSuccess) {
     return cudaErrorGraphExecUpdateFailure;
   }
-  sim_exec_adopt_graph(exec, graph);
+  gcap_sim_exec_adopt_graph(exec, graph);
   return cudaSuccess;
 }
 
 cudaError_t cudaGraphExecUpdate(cudaGraphExec_t hGraphExec, cudaGraph_t hGraph,
                                 cudaGraphExecUpdateResultInfo* resultInfo) {
-  cudaError_t code = sim_enter(SIM_API_cudaGraphExecUpdate);
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphExecUpdate);
   if (code == cudaSuccess) {
-    code = update(sim_handle_get(SIM_EXEC, hGraphExec), sim_handle_get(SIM_GRAPH, hGraph), resultInfo);
+    code =
+        update(gcap_sim_handle_get(GCAP_SIM_EXEC, hGraphExec), gcap_sim_handle_get(GCAP_SIM_GRAPH, hGraph), resultInfo);
   }
-  return sim_leave(code);
+  return gcap_sim_leave(code);
 }

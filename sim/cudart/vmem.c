@@ -19,7 +19,7 @@
 #define STEP_BYTES ((size_t)256 << 20)   // memory is made accessible in steps of this
 #define MIN_SPACE_BYTES ((size_t)1 << 30)
 #define SMALL_BYTES ((size_t)64 << 10)  // up to here a range is used again; above, giving back costs a system call
-#define NUM_BINS (SMALL_BYTES / SIM_ALIGNMENT)
+#define NUM_BINS (SMALL_BYTES / GCAP_SIM_ALIGNMENT)
 #define REST_BYTES ((size_t)32 << 20)  // small ranges that rest before the oldest is used again
 
 typedef struct range {
@@ -43,9 +43,11 @@ typedef struct space {
   list_t large;
 } space_t;
 
-static space_t spaces[SIM_NUM_SPACES];
+static space_t spaces[GCAP_SIM_NUM_SPACES];
 
-static size_t whole_units(size_t bytes) { return (bytes + SIM_ALIGNMENT - 1) / SIM_ALIGNMENT * SIM_ALIGNMENT; }
+static size_t whole_units(size_t bytes) {
+  return (bytes + GCAP_SIM_ALIGNMENT - 1) / GCAP_SIM_ALIGNMENT * GCAP_SIM_ALIGNMENT;
+}
 
 // A process may have been given a limit on addresses: then a smaller space must do.
 static void reserve(space_t* space) {
@@ -57,7 +59,7 @@ static void reserve(space_t* space) {
     space->bytes = bytes;
     return;
   }
-  sim_die("the process has no %zu bytes of addresses left for simulated memory", MIN_SPACE_BYTES);
+  gcap_sim_die("the process has no %zu bytes of addresses left for simulated memory", MIN_SPACE_BYTES);
 }
 
 static void append(list_t* list, range_t* range) {
@@ -101,7 +103,7 @@ static int by_address(const void* a, const void* b) {
 static void merge_large(space_t* space) {
   size_t count = 0;
   for (range_t* range = space->large.first; range; range = range->next) ++count;
-  range_t** ranges = sim_calloc(count, sizeof(range_t*));
+  range_t** ranges = gcap_sim_calloc(count, sizeof(range_t*));
   count = 0;
   for (range_t* range = space->large.first; range; range = range->next) ranges[count++] = range;
   qsort(ranges, count, sizeof(range_t*), by_address);
@@ -151,12 +153,12 @@ static void* take_used(space_t* space, size_t bytes) {
   return base;
 }
 
-void* sim_vmem_take(int index, size_t bytes) {
+void* gcap_sim_vmem_take(int index, size_t bytes) {
   space_t* space = &spaces[index];
   if (!space->base) reserve(space);
   if (bytes > space->bytes) return NULL;
   bytes = whole_units(bytes);
-  list_t* bin = bytes <= SMALL_BYTES ? &space->bins[bytes / SIM_ALIGNMENT - 1] : NULL;
+  list_t* bin = bytes <= SMALL_BYTES ? &space->bins[bytes / GCAP_SIM_ALIGNMENT - 1] : NULL;
   if (bin && bin->first && space->resting > REST_BYTES) {
     space->resting -= bytes;
     return remove_first(bin);
@@ -168,13 +170,13 @@ void* sim_vmem_take(int index, size_t bytes) {
   return remove_first(bin);
 }
 
-void sim_vmem_give_back(int index, void* base, size_t bytes) {
+void gcap_sim_vmem_give_back(int index, void* base, size_t bytes) {
   space_t* space = &spaces[index];
-  range_t* range = sim_calloc(1, sizeof(*range));
+  range_t* range = gcap_sim_calloc(1, sizeof(*range));
   range->base = base;
   range->bytes = whole_units(bytes);
   if (range->bytes <= SMALL_BYTES) {
-    append(&space->bins[range->bytes / SIM_ALIGNMENT - 1], range);
+    append(&space->bins[range->bytes / GCAP_SIM_ALIGNMENT - 1], range);
     space->resting += range->bytes;
     return;
   }
@@ -186,9 +188,9 @@ void sim_vmem_give_back(int index, void* base, size_t bytes) {
   append(&space->large, range);
 }
 
-bool sim_vmem_is_bare(const void* address, size_t bytes) {
+bool gcap_sim_vmem_is_bare(const void* address, size_t bytes) {
   uintptr_t begin = (uintptr_t)address;
-  for (int i = 0; i < SIM_NUM_SPACES; ++i) {
+  for (int i = 0; i < GCAP_SIM_NUM_SPACES; ++i) {
     uintptr_t bare = (uintptr_t)spaces[i].base + spaces[i].accessible;
     uintptr_t end = (uintptr_t)spaces[i].base + spaces[i].bytes;
     if (spaces[i].base && begin < end && begin + bytes > bare) return true;

@@ -8,10 +8,11 @@
 
 enum { kScale, kBias, kMean, kVariance, kNumParameters };
 
-// The payload; it starts with the call, as sim_dnn_submit wants. Parameters have stride 0 where they are broadcast.
+// The payload; it starts with the call, as gcap_sim_dnn_submit wants. Parameters have stride 0 where they are
+// broadcast.
 typedef struct batch_norm {
-  sim_dnn_call_t call;
-  sim_dnn_operand_t parameters[kNumParameters];
+  gcap_sim_dnn_call_t call;
+  gcap_sim_dnn_operand_t parameters[kNumParameters];
   float epsilon;
 } batch_norm_t;
 
@@ -21,34 +22,34 @@ static void normalize_element(const void* payload, int64_t n, int64_t c, int64_t
   const batch_norm_t* norm = payload;
   float values[kNumParameters];
   for (int i = 0; i < kNumParameters; ++i) {
-    values[i] = sim_dnn_load(&norm->parameters[i], n, c, h, w);
+    values[i] = gcap_sim_dnn_load(&norm->parameters[i], n, c, h, w);
   }
-  const float centred = sim_dnn_load(&norm->call.x, n, c, h, w) - values[kMean];
+  const float centred = gcap_sim_dnn_load(&norm->call.x, n, c, h, w) - values[kMean];
   const float normal = centred / sqrtf(values[kVariance] + norm->epsilon);
-  sim_dnn_store(&norm->call, n, c, h, w, values[kScale] * normal + values[kBias]);
+  gcap_sim_dnn_store(&norm->call, n, c, h, w, values[kScale] * normal + values[kBias]);
 }
 
 static void run(void* payload) {
-  sim_dnn_for_each(&((const batch_norm_t*)payload)->call.y.shape, normalize_element, payload);
+  gcap_sim_dnn_for_each(&((const batch_norm_t*)payload)->call.y.shape, normalize_element, payload);
 }
 
-static cudnnStatus_t check_parameters(const char* function, cudnnBatchNormMode_t mode, const sim_dnn_call_t* call,
+static cudnnStatus_t check_parameters(const char* function, cudnnBatchNormMode_t mode, const gcap_sim_dnn_call_t* call,
                                       cudnnTensorDescriptor_t desc) {
-  cudnnStatus_t status = sim_dnn_check(function, &sim_dnn_tensor_kind, desc, "the parameters' descriptor");
+  cudnnStatus_t status = gcap_sim_dnn_check(function, &gcap_sim_dnn_tensor_kind, desc, "the parameters' descriptor");
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
   }
   const int64_t* x = call->x.shape.dims;
   const int per_element = mode == CUDNN_BATCHNORM_PER_ACTIVATION;
-  const sim_dnn_shape_t expected = {.dims = {1, x[1], per_element ? x[2] : 1, per_element ? x[3] : 1}};
-  if (!sim_dnn_same_dims(&expected, &desc->shape)) {
-    return sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "the parameters must be 1 x %lld x %lld x %lld",
-                        (long long)expected.dims[1], (long long)expected.dims[2], (long long)expected.dims[3]);
+  const gcap_sim_dnn_shape_t expected = {.dims = {1, x[1], per_element ? x[2] : 1, per_element ? x[3] : 1}};
+  if (!gcap_sim_dnn_same_dims(&expected, &desc->shape)) {
+    return gcap_sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "the parameters must be 1 x %lld x %lld x %lld",
+                             (long long)expected.dims[1], (long long)expected.dims[2], (long long)expected.dims[3]);
   }
   if (desc->type != CUDNN_DATA_FLOAT) {
     const int is_bfloat = call->x.type == CUDA_R_16BF;
-    return sim_dnn_fail(function, is_bfloat ? CUDNN_STATUS_NOT_SUPPORTED : CUDNN_STATUS_BAD_PARAM,
-                        "the parameters must be floats");
+    return gcap_sim_dnn_fail(function, is_bfloat ? CUDNN_STATUS_NOT_SUPPORTED : CUDNN_STATUS_BAD_PARAM,
+                             "the parameters must be floats");
   }
   return CUDNN_STATUS_SUCCESS;
 }
@@ -57,10 +58,10 @@ static cudnnStatus_t bind_parameters(const char* function, cudnnTensorDescriptor
                                      batch_norm_t* out) {
   for (int i = 0; i < kNumParameters; ++i) {
     if (data[i] == NULL) {
-      return sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "scale, bias, mean or variance is NULL");
+      return gcap_sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "scale, bias, mean or variance is NULL");
     }
-    out->parameters[i] = sim_dnn_operand(function, desc, data[i]);
-    const cudnnStatus_t status = sim_dnn_broadcast(function, &out->parameters[i], &out->call.x.shape);
+    out->parameters[i] = gcap_sim_dnn_operand(function, desc, data[i]);
+    const cudnnStatus_t status = gcap_sim_dnn_broadcast(function, &out->parameters[i], &out->call.x.shape);
     if (status != CUDNN_STATUS_SUCCESS) {
       return status;
     }
@@ -76,14 +77,14 @@ cudnnStatus_t cudnnBatchNormalizationForwardInference(
   const void* const data[kNumParameters] = {bnScale, bnBias, estimatedMean, estimatedVariance};
   batch_norm_t norm = {.epsilon = (float)epsilon};
   if (handle == NULL || bnScaleBiasMeanVarDesc == NULL) {
-    sim_stop(__func__, "the handle or the parameters' descriptor is NULL, which crashes the real library");
+    gcap_sim_stop(__func__, "the handle or the parameters' descriptor is NULL, which crashes the real library");
   }
-  cudnnStatus_t status = sim_dnn_begin(__func__, handle, alpha, xDesc, x, beta, yDesc, y, &norm.call);
+  cudnnStatus_t status = gcap_sim_dnn_begin(__func__, handle, alpha, xDesc, x, beta, yDesc, y, &norm.call);
   if (status == CUDNN_STATUS_SUCCESS && (!is_mode(mode) || epsilon < CUDNN_BN_MIN_EPSILON)) {
-    status = sim_dnn_fail(__func__, CUDNN_STATUS_BAD_PARAM, "%d is no mode or %g no epsilon", (int)mode, epsilon);
+    status = gcap_sim_dnn_fail(__func__, CUDNN_STATUS_BAD_PARAM, "%d is no mode or %g no epsilon", (int)mode, epsilon);
   }
   if (status == CUDNN_STATUS_SUCCESS) {
-    status = sim_dnn_require_same_dims(__func__, &norm.call);
+    status = gcap_sim_dnn_require_same_dims(__func__, &norm.call);
   }
   if (status == CUDNN_STATUS_SUCCESS) {
     status = check_parameters(__func__, mode, &norm.call, bnScaleBiasMeanVarDesc);
@@ -94,24 +95,24 @@ cudnnStatus_t cudnnBatchNormalizationForwardInference(
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
   }
-  sim_access_list_t more = {0};
+  gcap_sim_access_list_t more = {0};
   for (int i = 0; i < kNumParameters; ++i) {
-    sim_dnn_add_access(&more, &norm.parameters[i], SIM_READ);
+    gcap_sim_dnn_add_access(&more, &norm.parameters[i], GCAP_SIM_READ);
   }
-  return sim_dnn_submit(__func__, handle, &more, run, &norm, sizeof norm);
+  return gcap_sim_dnn_submit(__func__, handle, &more, run, &norm, sizeof norm);
 }
 
 cudnnStatus_t cudnnDeriveBNTensorDescriptor(cudnnTensorDescriptor_t derivedBnDesc, const cudnnTensorDescriptor_t xDesc,
                                             cudnnBatchNormMode_t mode) {
-  cudnnStatus_t status = sim_dnn_enter_with(__func__, &sim_dnn_tensor_kind, derivedBnDesc);
+  cudnnStatus_t status = gcap_sim_dnn_enter_with(__func__, &gcap_sim_dnn_tensor_kind, derivedBnDesc);
   if (status == CUDNN_STATUS_SUCCESS && xDesc == NULL) {
-    sim_stop(__func__, "the input's descriptor is NULL, which crashes the real library");
+    gcap_sim_stop(__func__, "the input's descriptor is NULL, which crashes the real library");
   }
   if (status == CUDNN_STATUS_SUCCESS) {
-    status = sim_dnn_check(__func__, &sim_dnn_tensor_kind, xDesc, "the input's descriptor");
+    status = gcap_sim_dnn_check(__func__, &gcap_sim_dnn_tensor_kind, xDesc, "the input's descriptor");
   }
   if (status == CUDNN_STATUS_SUCCESS && !is_mode(mode)) {
-    status = sim_dnn_fail(__func__, CUDNN_STATUS_BAD_PARAM, "%d is no mode", (int)mode);
+    status = gcap_sim_dnn_fail(__func__, CUDNN_STATUS_BAD_PARAM, "%d is no mode", (int)mode);
   }
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
@@ -120,5 +121,5 @@ cudnnStatus_t cudnnDeriveBNTensorDescriptor(cudnnTensorDescriptor_t derivedBnDes
   const int per_element = mode == CUDNN_BATCHNORM_PER_ACTIVATION;
   const int dims[] = {1, (int)x[1], per_element ? (int)x[2] : 1, per_element ? (int)x[3] : 1};
   const cudnnDataType_t type = xDesc->type == CUDNN_DATA_DOUBLE ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
-  return sim_dnn_set_tensor(__func__, derivedBnDesc, CUDNN_TENSOR_NCHW, type, dims, NULL);
+  return gcap_sim_dnn_set_tensor(__func__, derivedBnDesc, CUDNN_TENSOR_NCHW, type, dims, NULL);
 }

@@ -6,43 +6,47 @@
 
 #include "sim/cudnn/internal.h"
 
-int64_t sim_dnn_windows(int64_t in, int64_t window, int pad, int stride) {
+int64_t gcap_sim_dnn_windows(int64_t in, int64_t window, int pad, int stride) {
   const int64_t room = in + 2 * (int64_t)pad - window;
   return room < 0 ? 0 : 1 + room / stride;
 }
 
-int sim_dnn_same_dims(const sim_dnn_shape_t* a, const sim_dnn_shape_t* b) {
+int gcap_sim_dnn_same_dims(const gcap_sim_dnn_shape_t* a, const gcap_sim_dnn_shape_t* b) {
   return memcmp(a->dims, b->dims, sizeof a->dims) == 0;
 }
 
-cudaDataType sim_dnn_element_type(const char* function, cudnnDataType_t type) {
+cudaDataType gcap_sim_dnn_element_type(const char* function, cudnnDataType_t type) {
   switch (type) {
     case CUDNN_DATA_FLOAT: return CUDA_R_32F;
     case CUDNN_DATA_HALF: return CUDA_R_16F;
     case CUDNN_DATA_BFLOAT16: return CUDA_R_16BF;
-    default: sim_stop(function, "data type %d is not modelled: float, half and bfloat16 are", (int)type);
+    default: gcap_sim_stop(function, "data type %d is not modelled: float, half and bfloat16 are", (int)type);
   }
 }
 
-sim_dnn_operand_t sim_dnn_operand(const char* function, cudnnTensorDescriptor_t desc, const void* data) {
-  const cudaDataType type = sim_dnn_element_type(function, desc->type);
-  if ((uintptr_t)data % sim_element_bytes(type) != 0) {
-    sim_stop(function, "%p is not aligned to the tensor's elements, which faults on a GPU (716)", data);
+gcap_sim_dnn_operand_t gcap_sim_dnn_operand(const char* function, cudnnTensorDescriptor_t desc, const void* data) {
+  const cudaDataType type = gcap_sim_dnn_element_type(function, desc->type);
+  if ((uintptr_t)data % gcap_sim_element_bytes(type) != 0) {
+    gcap_sim_stop(function, "%p is not aligned to the tensor's elements, which faults on a GPU (716)", data);
   }
-  return (sim_dnn_operand_t){desc->shape, type, (void*)data};  // const ends here: one struct for inputs and outputs
+  return (gcap_sim_dnn_operand_t){desc->shape, type,
+                                  (void*)data};  // const ends here: one struct for inputs and outputs
 }
 
-void sim_dnn_add_access(sim_access_list_t* list, const sim_dnn_operand_t* operand, sim_access_kind_t kind) {
-  const sim_dnn_shape_t* shape = &operand->shape;
-  sim_access_add_strided(list, operand->data, sim_element_bytes(operand->type), 4, shape->dims, shape->strides, kind);
+void gcap_sim_dnn_add_access(gcap_sim_access_list_t* list, const gcap_sim_dnn_operand_t* operand,
+                             gcap_sim_access_kind_t kind) {
+  const gcap_sim_dnn_shape_t* shape = &operand->shape;
+  gcap_sim_access_add_strided(list, operand->data, gcap_sim_element_bytes(operand->type), 4, shape->dims,
+                              shape->strides, kind);
 }
 
-cudnnStatus_t sim_dnn_broadcast(const char* function, sim_dnn_operand_t* operand, const sim_dnn_shape_t* to) {
-  sim_dnn_shape_t* shape = &operand->shape;
+cudnnStatus_t gcap_sim_dnn_broadcast(const char* function, gcap_sim_dnn_operand_t* operand,
+                                     const gcap_sim_dnn_shape_t* to) {
+  gcap_sim_dnn_shape_t* shape = &operand->shape;
   for (int i = 0; i < 4; ++i) {
     if (shape->dims[i] != to->dims[i] && shape->dims[i] != 1) {
-      return sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "dimension %d is %lld, neither 1 nor %lld", i,
-                          (long long)shape->dims[i], (long long)to->dims[i]);
+      return gcap_sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "dimension %d is %lld, neither 1 nor %lld", i,
+                               (long long)shape->dims[i], (long long)to->dims[i]);
     }
     shape->strides[i] = shape->dims[i] == 1 ? 0 : shape->strides[i];
   }
@@ -50,24 +54,24 @@ cudnnStatus_t sim_dnn_broadcast(const char* function, sim_dnn_operand_t* operand
 }
 
 // Measured: descriptors take negative strides, calls do not.
-static cudnnStatus_t check_strides(const char* function, const sim_dnn_shape_t* shape) {
+static cudnnStatus_t check_strides(const char* function, const gcap_sim_dnn_shape_t* shape) {
   for (int i = 0; i < 4; ++i) {
     if (shape->strides[i] < 0) {
-      return sim_dnn_fail(function, CUDNN_STATUS_NOT_SUPPORTED, "stride %d is negative", i);
+      return gcap_sim_dnn_fail(function, CUDNN_STATUS_NOT_SUPPORTED, "stride %d is negative", i);
     }
   }
   return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t sim_dnn_begin_mixed(const char* function, cudnnHandle_t handle, const void* alpha,
-                                  cudnnTensorDescriptor_t x_desc, const void* x, const void* beta,
-                                  cudnnTensorDescriptor_t y_desc, void* y, sim_dnn_call_t* out) {
-  cudnnStatus_t status = sim_dnn_enter_with_handle(function, handle);
+cudnnStatus_t gcap_sim_dnn_begin_mixed(const char* function, cudnnHandle_t handle, const void* alpha,
+                                       cudnnTensorDescriptor_t x_desc, const void* x, const void* beta,
+                                       cudnnTensorDescriptor_t y_desc, void* y, gcap_sim_dnn_call_t* out) {
+  cudnnStatus_t status = gcap_sim_dnn_enter_with_handle(function, handle);
   if (status == CUDNN_STATUS_SUCCESS) {
-    status = sim_dnn_check(function, &sim_dnn_tensor_kind, x_desc, "the input's descriptor");
+    status = gcap_sim_dnn_check(function, &gcap_sim_dnn_tensor_kind, x_desc, "the input's descriptor");
   }
   if (status == CUDNN_STATUS_SUCCESS) {
-    status = sim_dnn_check(function, &sim_dnn_tensor_kind, y_desc, "the output's descriptor");
+    status = gcap_sim_dnn_check(function, &gcap_sim_dnn_tensor_kind, y_desc, "the output's descriptor");
   }
   if (status == CUDNN_STATUS_SUCCESS) {
     status = check_strides(function, &x_desc->shape);
@@ -79,46 +83,47 @@ cudnnStatus_t sim_dnn_begin_mixed(const char* function, cudnnHandle_t handle, co
     return status;
   }
   if (alpha == NULL || beta == NULL || x == NULL || y == NULL) {
-    return sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "a scalar or a data pointer is NULL");
+    return gcap_sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "a scalar or a data pointer is NULL");
   }
-  *out = (sim_dnn_call_t){.x = sim_dnn_operand(function, x_desc, x), .y = sim_dnn_operand(function, y_desc, y)};
+  *out = (gcap_sim_dnn_call_t){.x = gcap_sim_dnn_operand(function, x_desc, x),
+                               .y = gcap_sim_dnn_operand(function, y_desc, y)};
   memcpy(&out->alpha, alpha, sizeof out->alpha);
   memcpy(&out->beta, beta, sizeof out->beta);
   return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t sim_dnn_begin(const char* function, cudnnHandle_t handle, const void* alpha,
-                            cudnnTensorDescriptor_t x_desc, const void* x, const void* beta,
-                            cudnnTensorDescriptor_t y_desc, void* y, sim_dnn_call_t* out) {
-  cudnnStatus_t status = sim_dnn_begin_mixed(function, handle, alpha, x_desc, x, beta, y_desc, y, out);
+cudnnStatus_t gcap_sim_dnn_begin(const char* function, cudnnHandle_t handle, const void* alpha,
+                                 cudnnTensorDescriptor_t x_desc, const void* x, const void* beta,
+                                 cudnnTensorDescriptor_t y_desc, void* y, gcap_sim_dnn_call_t* out) {
+  cudnnStatus_t status = gcap_sim_dnn_begin_mixed(function, handle, alpha, x_desc, x, beta, y_desc, y, out);
   if (status == CUDNN_STATUS_SUCCESS && out->x.type != out->y.type) {
-    status = sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "input and output have different types");
+    status = gcap_sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "input and output have different types");
   }
   return status;
 }
 
-cudnnStatus_t sim_dnn_require_same_dims(const char* function, const sim_dnn_call_t* call) {
-  if (!sim_dnn_same_dims(&call->x.shape, &call->y.shape)) {
-    return sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "input and output have different dimensions");
+cudnnStatus_t gcap_sim_dnn_require_same_dims(const char* function, const gcap_sim_dnn_call_t* call) {
+  if (!gcap_sim_dnn_same_dims(&call->x.shape, &call->y.shape)) {
+    return gcap_sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "input and output have different dimensions");
   }
   return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t sim_dnn_submit(const char* function, cudnnHandle_t handle, sim_access_list_t* more, void (*run)(void*),
-                             const void* payload, size_t payload_bytes) {
-  const sim_dnn_call_t* call = payload;
-  sim_access_list_t own = {0};
-  sim_access_list_t* list = more != NULL ? more : &own;
-  sim_dnn_add_access(list, &call->x, SIM_READ);
+cudnnStatus_t gcap_sim_dnn_submit(const char* function, cudnnHandle_t handle, gcap_sim_access_list_t* more,
+                                  void (*run)(void*), const void* payload, size_t payload_bytes) {
+  const gcap_sim_dnn_call_t* call = payload;
+  gcap_sim_access_list_t own = {0};
+  gcap_sim_access_list_t* list = more != NULL ? more : &own;
+  gcap_sim_dnn_add_access(list, &call->x, GCAP_SIM_READ);
   if (call->beta != 0.0f) {
-    sim_dnn_add_access(list, &call->y, SIM_READ);
+    gcap_sim_dnn_add_access(list, &call->y, GCAP_SIM_READ);
   }
-  sim_dnn_add_access(list, &call->y, SIM_WRITE);
-  const cudaError_t error = sim_access_submit(list, handle->stream, function, run, payload, payload_bytes);
-  return sim_dnn_status(function, error);
+  gcap_sim_dnn_add_access(list, &call->y, GCAP_SIM_WRITE);
+  const cudaError_t error = gcap_sim_access_submit(list, handle->stream, function, run, payload, payload_bytes);
+  return gcap_sim_dnn_status(function, error);
 }
 
-void sim_dnn_for_each(const sim_dnn_shape_t* shape, sim_dnn_visit_t visit, const void* payload) {
+void gcap_sim_dnn_for_each(const gcap_sim_dnn_shape_t* shape, gcap_sim_dnn_visit_t visit, const void* payload) {
   const int64_t* dims = shape->dims;
   for (int64_t n = 0; n < dims[0]; ++n) {
     for (int64_t c = 0; c < dims[1]; ++c) {

@@ -38,7 +38,7 @@ typedef struct sizes {
   int64_t pixels;    // p * q
 } sizes_t;
 
-static sizes_t sizes_of(const sim_dnn_conv_t* conv) {
+static sizes_t sizes_of(const gcap_sim_dnn_conv_t* conv) {
   const int64_t* w = conv->w.shape.dims;
   const int64_t* y = conv->y.shape.dims;
   const int64_t taps = w[2] * w[3];
@@ -48,13 +48,13 @@ static sizes_t sizes_of(const sim_dnn_conv_t* conv) {
 static void* allocate(int64_t count, size_t bytes) {
   void* memory = malloc((size_t)count * bytes);
   if (memory == NULL) {
-    sim_stop("cudnnConvolutionForward", "the host has no memory for %lld elements", (long long)count);
+    gcap_sim_stop("cudnnConvolutionForward", "the host has no memory for %lld elements", (long long)count);
   }
   return memory;
 }
 
 // table[tap * pixels + pixel] = offset of the input pixel inside a channel, or kOutside for padding
-static void fill_table(const sim_dnn_conv_t* conv, int32_t* table) {
+static void fill_table(const gcap_sim_dnn_conv_t* conv, int32_t* table) {
   const int64_t* x = conv->x.shape.dims;
   const int64_t* w = conv->w.shape.dims;
   const int64_t* y = conv->y.shape.dims;
@@ -63,32 +63,33 @@ static void fill_table(const sim_dnn_conv_t* conv, int32_t* table) {
       const int64_t row = pixel / y[3] * conv->stride[0] - conv->pad[0] + tap / w[3] * conv->dilation[0];
       const int64_t col = pixel % y[3] * conv->stride[1] - conv->pad[1] + tap % w[3] * conv->dilation[1];
       const int inside = row >= 0 && row < x[2] && col >= 0 && col < x[3];
-      *table++ = inside ? (int32_t)sim_dnn_offset(&conv->x.shape, 0, 0, row, col) : kOutside;
+      *table++ = inside ? (int32_t)gcap_sim_dnn_offset(&conv->x.shape, 0, 0, row, col) : kOutside;
     }
   }
 }
 
 // columns[(channel * taps + tap) * pixels + pixel], of one image and group
-static void fill_columns(const sim_dnn_conv_t* conv, const int32_t* table, int64_t n, int64_t group, float* columns) {
+static void fill_columns(const gcap_sim_dnn_conv_t* conv, const int32_t* table, int64_t n, int64_t group,
+                         float* columns) {
   const sizes_t sizes = sizes_of(conv);
   for (int64_t channel = 0; channel < sizes.channels; ++channel) {
-    const int64_t plane = sim_dnn_offset(&conv->x.shape, n, group * sizes.channels + channel, 0, 0);
+    const int64_t plane = gcap_sim_dnn_offset(&conv->x.shape, n, group * sizes.channels + channel, 0, 0);
     for (int64_t i = 0; i < sizes.taps * sizes.pixels; ++i) {
       const ptrdiff_t at = (ptrdiff_t)(plane + table[i]);
-      *columns++ = table[i] == kOutside ? 0.0f : sim_element_load(conv->x.data, conv->x.type, at);
+      *columns++ = table[i] == kOutside ? 0.0f : gcap_sim_element_load(conv->x.data, conv->x.type, at);
     }
   }
 }
 
 // rows[filter * depth + (channel * taps + tap)], turned round for a true convolution
-static void fill_rows(const sim_dnn_conv_t* conv, float* rows) {
+static void fill_rows(const gcap_sim_dnn_conv_t* conv, float* rows) {
   const int64_t* dims = conv->w.shape.dims;
   const int64_t taps = dims[2] * dims[3];
   for (int64_t filter = 0; filter < dims[0]; ++filter) {
     for (int64_t channel = 0; channel < dims[1]; ++channel) {
       for (int64_t tap = 0; tap < taps; ++tap) {
         const int64_t at = conv->flip ? taps - 1 - tap : tap;
-        *rows++ = sim_dnn_load(&conv->w, filter, channel, at / dims[3], at % dims[3]);
+        *rows++ = gcap_sim_dnn_load(&conv->w, filter, channel, at / dims[3], at % dims[3]);
       }
     }
   }
@@ -137,24 +138,25 @@ static void multiply_group(const sizes_t* sizes, const float* rows, const float*
 }
 
 // Scale, add z and the bias, rectify: one output plane.
-static void finish_plane(const sim_dnn_conv_t* conv, int64_t n, int64_t k, const float* sums) {
-  const float bias = conv->bias.data != NULL ? sim_dnn_load(&conv->bias, 0, k, 0, 0) : 0.0f;
+static void finish_plane(const gcap_sim_dnn_conv_t* conv, int64_t n, int64_t k, const float* sums) {
+  const float bias = conv->bias.data != NULL ? gcap_sim_dnn_load(&conv->bias, 0, k, 0, 0) : 0.0f;
   for (int64_t p = 0; p < conv->y.shape.dims[2]; ++p) {
     for (int64_t q = 0; q < conv->y.shape.dims[3]; ++q) {
       float value = conv->alpha * *sums++ + bias;
       if (conv->z.data != NULL) {
-        value += conv->beta * sim_dnn_load(&conv->z, n, k, p, q);
+        value += conv->beta * gcap_sim_dnn_load(&conv->z, n, k, p, q);
       }
       if (conv->relu && !(value > 0.0f) && !(conv->propagate_nan && isnan(value))) {
         value = 0.0f;
       }
-      sim_element_store(conv->y.data, conv->y.type, (ptrdiff_t)sim_dnn_offset(&conv->y.shape, n, k, p, q), value);
+      gcap_sim_element_store(conv->y.data, conv->y.type, (ptrdiff_t)gcap_sim_dnn_offset(&conv->y.shape, n, k, p, q),
+                             value);
     }
   }
 }
 
 // The filters of a group, of one image: `sums` has filters x pixels.
-static void finish_group(const sim_dnn_conv_t* conv, int64_t n, int64_t group, const float* sums) {
+static void finish_group(const gcap_sim_dnn_conv_t* conv, int64_t n, int64_t group, const float* sums) {
   const sizes_t sizes = sizes_of(conv);
   for (int64_t f = 0; f < sizes.filters; ++f) {
     finish_plane(conv, n, group * sizes.filters + f, sums + f * sizes.pixels);
@@ -165,17 +167,19 @@ static void finish_group(const sim_dnn_conv_t* conv, int64_t n, int64_t group, c
 
 static unsigned parts_of(cudnnConvolutionFwdAlgo_t algo) {
   switch (algo) {
-    case CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM: return SIM_DNN_TABLE;
-    case CUDNN_CONVOLUTION_FWD_ALGO_GEMM: return SIM_DNN_COLUMNS;
-    case CUDNN_CONVOLUTION_FWD_ALGO_FFT: return SIM_DNN_TABLE | SIM_DNN_ROWS | SIM_DNN_COLUMNS | SIM_DNN_SUMS;
+    case CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM: return GCAP_SIM_DNN_TABLE;
+    case CUDNN_CONVOLUTION_FWD_ALGO_GEMM: return GCAP_SIM_DNN_COLUMNS;
+    case CUDNN_CONVOLUTION_FWD_ALGO_FFT:
+      return GCAP_SIM_DNN_TABLE | GCAP_SIM_DNN_ROWS | GCAP_SIM_DNN_COLUMNS | GCAP_SIM_DNN_SUMS;
     case CUDNN_CONVOLUTION_FWD_ALGO_FFT_TILING:
-    case CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED: return SIM_DNN_ROWS | SIM_DNN_COLUMNS | SIM_DNN_SUMS;
+    case CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED:
+      return GCAP_SIM_DNN_ROWS | GCAP_SIM_DNN_COLUMNS | GCAP_SIM_DNN_SUMS;
     default: return 0;
   }
 }
 
-void sim_dnn_conv_part(const sim_dnn_conv_t* conv, cudnnConvolutionFwdAlgo_t algo, int part, size_t* offset,
-                       size_t* bytes) {
+void gcap_sim_dnn_conv_part(const gcap_sim_dnn_conv_t* conv, cudnnConvolutionFwdAlgo_t algo, int part, size_t* offset,
+                            size_t* bytes) {
   const sizes_t sizes = sizes_of(conv);
   const int64_t planes = algo == CUDNN_CONVOLUTION_FWD_ALGO_GEMM ? 1 : sizes.images * conv->groups;
   const int64_t elements[] = {sizes.taps * sizes.pixels, conv->groups * sizes.filters * sizes.depth,
@@ -190,29 +194,29 @@ void sim_dnn_conv_part(const sim_dnn_conv_t* conv, cudnnConvolutionFwdAlgo_t alg
   *bytes = (parts >> part & 1u) != 0 ? (size_t)elements[part] * sizeof(float) : 0;
 }
 
-size_t sim_dnn_conv_workspace(const sim_dnn_conv_t* conv, cudnnConvolutionFwdAlgo_t algo) {
+size_t gcap_sim_dnn_conv_workspace(const gcap_sim_dnn_conv_t* conv, cudnnConvolutionFwdAlgo_t algo) {
   size_t end = 0;
-  for (int part = 0; part < SIM_DNN_NUM_PARTS; ++part) {
+  for (int part = 0; part < GCAP_SIM_DNN_NUM_PARTS; ++part) {
     size_t offset;
     size_t bytes;
-    sim_dnn_conv_part(conv, algo, part, &offset, &bytes);
+    gcap_sim_dnn_conv_part(conv, algo, part, &offset, &bytes);
     end = bytes != 0 ? offset + bytes : end;
   }
   return end;
 }
 
 // The part in the workspace; NULL when the algorithm does not keep it there.
-static void* part_of(const sim_dnn_conv_t* conv, int part) {
+static void* part_of(const gcap_sim_dnn_conv_t* conv, int part) {
   size_t offset;
   size_t bytes;
-  sim_dnn_conv_part(conv, conv->algo, part, &offset, &bytes);
+  gcap_sim_dnn_conv_part(conv, conv->algo, part, &offset, &bytes);
   return bytes != 0 ? (char*)conv->workspace + offset : NULL;
 }
 
 // --- Pieces of work -------------------------------------------------------------------------------------------------
 
 static void run_whole(void* payload) {
-  const sim_dnn_conv_t* conv = payload;
+  const gcap_sim_dnn_conv_t* conv = payload;
   const sizes_t sizes = sizes_of(conv);
   int32_t* kept_table = part_of(conv, kTableIndex);
   float* kept_columns = part_of(conv, kColumnsIndex);
@@ -240,7 +244,7 @@ static void run_table(void* payload) { fill_table(payload, part_of(payload, kTab
 static void run_rows(void* payload) { fill_rows(payload, part_of(payload, kRowsIndex)); }
 
 static void run_columns(void* payload) {
-  const sim_dnn_conv_t* conv = payload;
+  const gcap_sim_dnn_conv_t* conv = payload;
   const sizes_t sizes = sizes_of(conv);
   int32_t* kept_table = part_of(conv, kTableIndex);
   int32_t* table = kept_table != NULL ? kept_table : allocate(sizes.taps * sizes.pixels, sizeof *table);
@@ -255,7 +259,7 @@ static void run_columns(void* payload) {
 }
 
 static void run_sums(void* payload) {
-  const sim_dnn_conv_t* conv = payload;
+  const gcap_sim_dnn_conv_t* conv = payload;
   const sizes_t sizes = sizes_of(conv);
   const float* rows = part_of(conv, kRowsIndex);
   const float* columns = part_of(conv, kColumnsIndex);
@@ -267,7 +271,7 @@ static void run_sums(void* payload) {
 }
 
 static void run_finish(void* payload) {
-  const sim_dnn_conv_t* conv = payload;
+  const gcap_sim_dnn_conv_t* conv = payload;
   const sizes_t sizes = sizes_of(conv);
   const float* sums = part_of(conv, kSumsIndex);
   for (int64_t i = 0; i < sizes.images * conv->groups; ++i) {
@@ -275,20 +279,20 @@ static void run_finish(void* payload) {
   }
 }
 
-static const sim_dnn_stage_t whole[] = {
-    {NULL, run_whole, 0, SIM_DNN_TABLE | SIM_DNN_COLUMNS, 1, 1, 1},
+static const gcap_sim_dnn_stage_t whole[] = {
+    {NULL, run_whole, 0, GCAP_SIM_DNN_TABLE | GCAP_SIM_DNN_COLUMNS, 1, 1, 1},
 };
 
 // All but the first for the algorithms without a table.
-static const sim_dnn_stage_t transformed[] = {
-    {"cudnn convolution: table", run_table, 0, SIM_DNN_TABLE, 0, 0, 0},
-    {"cudnn convolution: filter", run_rows, 0, SIM_DNN_ROWS, 0, 1, 0},
-    {"cudnn convolution: columns", run_columns, SIM_DNN_TABLE, SIM_DNN_COLUMNS, 1, 0, 0},
-    {"cudnn convolution: sums", run_sums, SIM_DNN_ROWS | SIM_DNN_COLUMNS, SIM_DNN_SUMS, 0, 0, 0},
-    {"cudnn convolution: finish", run_finish, SIM_DNN_SUMS, 0, 0, 0, 1},
+static const gcap_sim_dnn_stage_t transformed[] = {
+    {"cudnn convolution: table", run_table, 0, GCAP_SIM_DNN_TABLE, 0, 0, 0},
+    {"cudnn convolution: filter", run_rows, 0, GCAP_SIM_DNN_ROWS, 0, 1, 0},
+    {"cudnn convolution: columns", run_columns, GCAP_SIM_DNN_TABLE, GCAP_SIM_DNN_COLUMNS, 1, 0, 0},
+    {"cudnn convolution: sums", run_sums, GCAP_SIM_DNN_ROWS | GCAP_SIM_DNN_COLUMNS, GCAP_SIM_DNN_SUMS, 0, 0, 0},
+    {"cudnn convolution: finish", run_finish, GCAP_SIM_DNN_SUMS, 0, 0, 0, 1},
 };
 
-const sim_dnn_stage_t* sim_dnn_conv_stages(cudnnConvolutionFwdAlgo_t algo, size_t* count) {
+const gcap_sim_dnn_stage_t* gcap_sim_dnn_conv_stages(cudnnConvolutionFwdAlgo_t algo, size_t* count) {
   switch (algo) {
     case CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM:
     case CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM:

@@ -6,9 +6,10 @@
 
 #include "sim/cudnn/internal.h"
 
-static cudnnStatus_t check_algorithm(const char* function, const sim_dnn_conv_t* conv, cudnnConvolutionFwdAlgo_t algo) {
-  if (!sim_dnn_conv_has(conv, algo)) {
-    return sim_dnn_fail(function, CUDNN_STATUS_NOT_SUPPORTED, "algorithm %d is not supported", (int)algo);
+static cudnnStatus_t check_algorithm(const char* function, const gcap_sim_dnn_conv_t* conv,
+                                     cudnnConvolutionFwdAlgo_t algo) {
+  if (!gcap_sim_dnn_conv_has(conv, algo)) {
+    return gcap_sim_dnn_fail(function, CUDNN_STATUS_NOT_SUPPORTED, "algorithm %d is not supported", (int)algo);
   }
   return CUDNN_STATUS_SUCCESS;
 }
@@ -18,10 +19,10 @@ cudnnStatus_t cudnnGetConvolutionForwardWorkspaceSize(cudnnHandle_t handle, cons
                                                       const cudnnConvolutionDescriptor_t convDesc,
                                                       const cudnnTensorDescriptor_t yDesc,
                                                       cudnnConvolutionFwdAlgo_t algo, size_t* sizeInBytes) {
-  sim_dnn_conv_t conv;
-  cudnnStatus_t status = sim_dnn_enter_with_handle(__func__, handle);
+  gcap_sim_dnn_conv_t conv;
+  cudnnStatus_t status = gcap_sim_dnn_enter_with_handle(__func__, handle);
   if (status == CUDNN_STATUS_SUCCESS) {
-    status = sim_dnn_make_conv(__func__, xDesc, wDesc, convDesc, yDesc, &conv);
+    status = gcap_sim_dnn_make_conv(__func__, xDesc, wDesc, convDesc, yDesc, &conv);
   }
   if (status == CUDNN_STATUS_SUCCESS) {
     status = check_algorithm(__func__, &conv, algo);
@@ -30,40 +31,42 @@ cudnnStatus_t cudnnGetConvolutionForwardWorkspaceSize(cudnnHandle_t handle, cons
     return status;
   }
   if (sizeInBytes == NULL) {
-    return sim_dnn_fail(__func__, CUDNN_STATUS_BAD_PARAM, "the out pointer is NULL");
+    return gcap_sim_dnn_fail(__func__, CUDNN_STATUS_BAD_PARAM, "the out pointer is NULL");
   }
-  *sizeInBytes = sim_dnn_conv_workspace(&conv, algo);
+  *sizeInBytes = gcap_sim_dnn_conv_workspace(&conv, algo);
   return CUDNN_STATUS_SUCCESS;
 }
 
 static cudnnStatus_t bind_workspace(const char* function, cudnnConvolutionFwdAlgo_t algo, void* workspace, size_t bytes,
-                                    sim_dnn_conv_t* conv) {
+                                    gcap_sim_dnn_conv_t* conv) {
   cudnnStatus_t status = check_algorithm(function, conv, algo);
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
   }
-  const size_t needed = sim_dnn_conv_workspace(conv, algo);
+  const size_t needed = gcap_sim_dnn_conv_workspace(conv, algo);
   if (bytes < needed || (needed != 0 && workspace == NULL)) {
-    return sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "the workspace is %p of %zu bytes, algorithm %d needs %zu",
-                        workspace, bytes, (int)algo, needed);
+    return gcap_sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM,
+                             "the workspace is %p of %zu bytes, algorithm %d needs %zu", workspace, bytes, (int)algo,
+                             needed);
   }
   if (needed != 0 && (uintptr_t)workspace % sizeof(float) != 0) {
-    return sim_dnn_fail(function, CUDNN_STATUS_INTERNAL_ERROR, "the workspace %p is misaligned", workspace);
+    return gcap_sim_dnn_fail(function, CUDNN_STATUS_INTERNAL_ERROR, "the workspace %p is misaligned", workspace);
   }
   conv->algo = algo;
   conv->workspace = needed != 0 ? workspace : NULL;
   return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t sim_dnn_bind_conv(const char* function, const void* x, const void* w, void* y, sim_dnn_conv_t* conv) {
+cudnnStatus_t gcap_sim_dnn_bind_conv(const char* function, const void* x, const void* w, void* y,
+                                     gcap_sim_dnn_conv_t* conv) {
   if (x == NULL || w == NULL || y == NULL) {
-    return sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "a data pointer is NULL");
+    return gcap_sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "a data pointer is NULL");
   }
-  if (((uintptr_t)x | (uintptr_t)w | (uintptr_t)y) % sim_element_bytes(conv->x.type) != 0) {
-    return sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER, "a data pointer is misaligned");
+  if (((uintptr_t)x | (uintptr_t)w | (uintptr_t)y) % gcap_sim_element_bytes(conv->x.type) != 0) {
+    return gcap_sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER, "a data pointer is misaligned");
   }
   if (x == y) {  // measured; other overlaps are the access checks' to find
-    return sim_dnn_fail(function, CUDNN_STATUS_NOT_SUPPORTED, "a convolution does not run in place");
+    return gcap_sim_dnn_fail(function, CUDNN_STATUS_NOT_SUPPORTED, "a convolution does not run in place");
   }
   conv->x.data = (void*)x;  // const ends here: one struct serves inputs and outputs
   conv->w.data = (void*)w;
@@ -75,20 +78,20 @@ cudnnStatus_t sim_dnn_bind_conv(const char* function, const void* x, const void*
 static cudnnStatus_t begin(const char* function, cudnnHandle_t handle, const void* alpha,
                            cudnnTensorDescriptor_t x_desc, const void* x, cudnnFilterDescriptor_t w_desc, const void* w,
                            cudnnConvolutionDescriptor_t conv_desc, const void* beta, cudnnTensorDescriptor_t y_desc,
-                           void* y, sim_dnn_conv_t* out) {
-  cudnnStatus_t status = sim_dnn_enter_with_handle(function, handle);
+                           void* y, gcap_sim_dnn_conv_t* out) {
+  cudnnStatus_t status = gcap_sim_dnn_enter_with_handle(function, handle);
   if (status == CUDNN_STATUS_SUCCESS) {
-    status = sim_dnn_make_conv(function, x_desc, w_desc, conv_desc, y_desc, out);
+    status = gcap_sim_dnn_make_conv(function, x_desc, w_desc, conv_desc, y_desc, out);
   }
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
   }
   if (alpha == NULL || beta == NULL) {
-    return sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "a scalar is NULL");
+    return gcap_sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "a scalar is NULL");
   }
   memcpy(&out->alpha, alpha, sizeof out->alpha);
   memcpy(&out->beta, beta, sizeof out->beta);
-  return sim_dnn_bind_conv(function, x, w, y, out);
+  return gcap_sim_dnn_bind_conv(function, x, w, y, out);
 }
 
 cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void* alpha, const cudnnTensorDescriptor_t xDesc,
@@ -96,7 +99,7 @@ cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void* alpha, c
                                       const cudnnConvolutionDescriptor_t convDesc, cudnnConvolutionFwdAlgo_t algo,
                                       void* workSpace, size_t workSpaceSizeInBytes, const void* beta,
                                       const cudnnTensorDescriptor_t yDesc, void* y) {
-  sim_dnn_conv_t conv;
+  gcap_sim_dnn_conv_t conv;
   cudnnStatus_t status = begin(__func__, handle, alpha, xDesc, x, wDesc, w, convDesc, beta, yDesc, y, &conv);
   if (status == CUDNN_STATUS_SUCCESS) {
     status = bind_workspace(__func__, algo, workSpace, workSpaceSizeInBytes, &conv);
@@ -107,65 +110,68 @@ cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void* alpha, c
   if (conv.beta != 0.0f) {
     conv.z = conv.y;
   }
-  return sim_dnn_submit_conv(__func__, handle->stream, &conv);
+  return gcap_sim_dnn_submit_conv(__func__, handle->stream, &conv);
 }
 
 // The activation of a fused call: ReLU with any algorithm, identity with IMPLICIT_PRECOMP_GEMM alone. So the
 // documentation; cuDNN 9.19 takes identity with others too, which older ones refuse.
 static cudnnStatus_t check_activation(const char* function, cudnnActivationDescriptor_t activation,
                                       cudnnConvolutionFwdAlgo_t algo) {
-  cudnnStatus_t status = sim_dnn_check(function, &sim_dnn_activation_kind, activation, "the activation's descriptor");
+  cudnnStatus_t status =
+      gcap_sim_dnn_check(function, &gcap_sim_dnn_activation_kind, activation, "the activation's descriptor");
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
   }
   if (activation->mode == CUDNN_ACTIVATION_IDENTITY && algo != CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM) {
-    return sim_dnn_fail(function, CUDNN_STATUS_NOT_SUPPORTED, "identity goes with IMPLICIT_PRECOMP_GEMM alone");
+    return gcap_sim_dnn_fail(function, CUDNN_STATUS_NOT_SUPPORTED, "identity goes with IMPLICIT_PRECOMP_GEMM alone");
   }
   if (activation->mode != CUDNN_ACTIVATION_IDENTITY && activation->mode != CUDNN_ACTIVATION_RELU) {
-    return sim_dnn_fail(function, CUDNN_STATUS_NOT_SUPPORTED, "activation %d cannot be fused", (int)activation->mode);
+    return gcap_sim_dnn_fail(function, CUDNN_STATUS_NOT_SUPPORTED, "activation %d cannot be fused",
+                             (int)activation->mode);
   }
   return CUDNN_STATUS_SUCCESS;
 }
 
 // A further operand of a fused call, which has the output's type.
 static cudnnStatus_t bind_operand(const char* function, cudnnTensorDescriptor_t desc, const void* data,
-                                  const sim_dnn_conv_t* conv, sim_dnn_operand_t* out) {
-  *out = sim_dnn_operand(function, desc, data);
+                                  const gcap_sim_dnn_conv_t* conv, gcap_sim_dnn_operand_t* out) {
+  *out = gcap_sim_dnn_operand(function, desc, data);
   if (out->type != conv->y.type) {
-    return sim_dnn_fail(function, CUDNN_STATUS_NOT_SUPPORTED_DATA_TYPE, "z and the bias must have the output's type");
+    return gcap_sim_dnn_fail(function, CUDNN_STATUS_NOT_SUPPORTED_DATA_TYPE,
+                             "z and the bias must have the output's type");
   }
   return CUDNN_STATUS_SUCCESS;
 }
 
 // The bias is 1 x k x 1 x 1.
 static cudnnStatus_t bind_bias(const char* function, cudnnTensorDescriptor_t desc, const void* bias,
-                               sim_dnn_conv_t* conv) {
-  cudnnStatus_t status = sim_dnn_check(function, &sim_dnn_tensor_kind, desc, "the bias's descriptor");
+                               gcap_sim_dnn_conv_t* conv) {
+  cudnnStatus_t status = gcap_sim_dnn_check(function, &gcap_sim_dnn_tensor_kind, desc, "the bias's descriptor");
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
   }
   const int64_t* dims = desc->shape.dims;
   if (bias == NULL) {
-    return sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "the bias is NULL");
+    return gcap_sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "the bias is NULL");
   }
   if (dims[0] != 1 || dims[1] != conv->w.shape.dims[0] || dims[2] != 1 || dims[3] != 1) {
-    return sim_dnn_fail(function, CUDNN_STATUS_NOT_SUPPORTED_SHAPE, "the bias must be 1 x %lld x 1 x 1",
-                        (long long)conv->w.shape.dims[0]);
+    return gcap_sim_dnn_fail(function, CUDNN_STATUS_NOT_SUPPORTED_SHAPE, "the bias must be 1 x %lld x 1 x 1",
+                             (long long)conv->w.shape.dims[0]);
   }
   return bind_operand(function, desc, bias, conv, &conv->bias);
 }
 
 static cudnnStatus_t bind_addend(const char* function, cudnnTensorDescriptor_t desc, const void* z,
-                                 sim_dnn_conv_t* conv) {
-  cudnnStatus_t status = sim_dnn_check(function, &sim_dnn_tensor_kind, desc, "z's descriptor");
+                                 gcap_sim_dnn_conv_t* conv) {
+  cudnnStatus_t status = gcap_sim_dnn_check(function, &gcap_sim_dnn_tensor_kind, desc, "z's descriptor");
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
   }
   if (z == NULL) {
-    return sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "z is NULL");
+    return gcap_sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "z is NULL");
   }
-  if (!sim_dnn_same_dims(&desc->shape, &conv->y.shape)) {
-    return sim_dnn_fail(function, CUDNN_STATUS_NOT_SUPPORTED_SHAPE, "z must have the output's dimensions");
+  if (!gcap_sim_dnn_same_dims(&desc->shape, &conv->y.shape)) {
+    return gcap_sim_dnn_fail(function, CUDNN_STATUS_NOT_SUPPORTED_SHAPE, "z must have the output's dimensions");
   }
   return bind_operand(function, desc, conv->beta != 0.0f ? z : NULL, conv, &conv->z);
 }
@@ -176,7 +182,7 @@ cudnnStatus_t cudnnConvolutionBiasActivationForward(
     cudnnConvolutionFwdAlgo_t algo, void* workSpace, size_t workSpaceSizeInBytes, const void* alpha2,
     const cudnnTensorDescriptor_t zDesc, const void* z, const cudnnTensorDescriptor_t biasDesc, const void* bias,
     const cudnnActivationDescriptor_t activationDesc, const cudnnTensorDescriptor_t yDesc, void* y) {
-  sim_dnn_conv_t conv;
+  gcap_sim_dnn_conv_t conv;
   cudnnStatus_t status = begin(__func__, handle, alpha1, xDesc, x, wDesc, w, convDesc, alpha2, yDesc, y, &conv);
   if (status == CUDNN_STATUS_SUCCESS) {
     status = bind_addend(__func__, zDesc, z, &conv);
@@ -195,5 +201,5 @@ cudnnStatus_t cudnnConvolutionBiasActivationForward(
   }
   conv.relu = activationDesc->mode == CUDNN_ACTIVATION_RELU;
   conv.propagate_nan = activationDesc->nan == CUDNN_PROPAGATE_NAN;
-  return sim_dnn_submit_conv(__func__, handle->stream, &conv);
+  return gcap_sim_dnn_submit_conv(__func__, handle->stream, &conv);
 }

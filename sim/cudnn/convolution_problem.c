@@ -9,12 +9,12 @@
 
 static cudnnStatus_t check_descriptors(const char* function, cudnnTensorDescriptor_t x, cudnnFilterDescriptor_t w,
                                        cudnnConvolutionDescriptor_t conv) {
-  cudnnStatus_t status = sim_dnn_check(function, &sim_dnn_tensor_kind, x, "the input's descriptor");
+  cudnnStatus_t status = gcap_sim_dnn_check(function, &gcap_sim_dnn_tensor_kind, x, "the input's descriptor");
   if (status == CUDNN_STATUS_SUCCESS) {
-    status = sim_dnn_check(function, &sim_dnn_filter_kind, w, "the filter's descriptor");
+    status = gcap_sim_dnn_check(function, &gcap_sim_dnn_filter_kind, w, "the filter's descriptor");
   }
   if (status == CUDNN_STATUS_SUCCESS) {
-    status = sim_dnn_check(function, &sim_dnn_convolution_kind, conv, "the convolution's descriptor");
+    status = gcap_sim_dnn_check(function, &gcap_sim_dnn_convolution_kind, conv, "the convolution's descriptor");
   }
   return status;
 }
@@ -25,25 +25,25 @@ static cudnnStatus_t output_dims(const char* function, cudnnTensorDescriptor_t x
   const int groups = 1 + conv->more_groups;
   // NOTE: cuDNN 9.19 computes something when the groups do not match; nobody wants that.
   if (w_dims[1] * groups != x->shape.dims[1] || w_dims[0] % groups != 0) {
-    return sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM,
-                        "%lld input channels, %d groups and a filter of %lld x %lld channels do not match",
-                        (long long)x->shape.dims[1], groups, (long long)w_dims[0], (long long)w_dims[1]);
+    return gcap_sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM,
+                             "%lld input channels, %d groups and a filter of %lld x %lld channels do not match",
+                             (long long)x->shape.dims[1], groups, (long long)w_dims[0], (long long)w_dims[1]);
   }
   out[0] = x->shape.dims[0];
   out[1] = w_dims[0];
   for (int i = 0; i < 2; ++i) {
     const int64_t window = (w_dims[2 + i] - 1) * conv->dilation[i] + 1;
-    out[2 + i] = sim_dnn_windows(x->shape.dims[2 + i], window, conv->pad[i], conv->stride[i]);
+    out[2 + i] = gcap_sim_dnn_windows(x->shape.dims[2 + i], window, conv->pad[i], conv->stride[i]);
     if (out[2 + i] == 0) {
-      return sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "the filter is larger than the padded input");
+      return gcap_sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "the filter is larger than the padded input");
     }
   }
   return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t sim_dnn_conv_output_dims(const char* function, cudnnConvolutionDescriptor_t conv,
-                                       cudnnTensorDescriptor_t x, cudnnFilterDescriptor_t w, int64_t* out) {
-  cudnnStatus_t status = sim_dnn_enter(function);
+cudnnStatus_t gcap_sim_dnn_conv_output_dims(const char* function, cudnnConvolutionDescriptor_t conv,
+                                            cudnnTensorDescriptor_t x, cudnnFilterDescriptor_t w, int64_t* out) {
+  cudnnStatus_t status = gcap_sim_dnn_enter(function);
   if (status == CUDNN_STATUS_SUCCESS) {
     status = check_descriptors(function, x, w, conv);
   }
@@ -55,31 +55,32 @@ static cudnnStatus_t check_types(const char* function, cudnnDataType_t x, cudnnD
                                  cudnnDataType_t compute) {
   const int same = x == w && x == y;
   if (same && x == CUDNN_DATA_HALF && compute == CUDNN_DATA_HALF) {
-    sim_stop(function, "computing in halves is not modelled");
+    gcap_sim_stop(function, "computing in halves is not modelled");
   }
   const int is_modelled = x == CUDNN_DATA_FLOAT || x == CUDNN_DATA_HALF || x == CUDNN_DATA_BFLOAT16;
   if (!same || (is_modelled && compute != CUDNN_DATA_FLOAT)) {
-    return sim_dnn_fail(function, CUDNN_STATUS_NOT_SUPPORTED,
-                        "types %d (input), %d (filter), %d (output), %d (compute)", (int)x, (int)w, (int)y,
-                        (int)compute);
+    return gcap_sim_dnn_fail(function, CUDNN_STATUS_NOT_SUPPORTED,
+                             "types %d (input), %d (filter), %d (output), %d (compute)", (int)x, (int)w, (int)y,
+                             (int)compute);
   }
   return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t sim_dnn_make_conv(const char* function, cudnnTensorDescriptor_t x, cudnnFilterDescriptor_t w,
-                                cudnnConvolutionDescriptor_t conv, cudnnTensorDescriptor_t y, sim_dnn_conv_t* out) {
-  sim_dnn_shape_t expected;
+cudnnStatus_t gcap_sim_dnn_make_conv(const char* function, cudnnTensorDescriptor_t x, cudnnFilterDescriptor_t w,
+                                     cudnnConvolutionDescriptor_t conv, cudnnTensorDescriptor_t y,
+                                     gcap_sim_dnn_conv_t* out) {
+  gcap_sim_dnn_shape_t expected;
   cudnnStatus_t status = check_descriptors(function, x, w, conv);
   if (status == CUDNN_STATUS_SUCCESS) {
-    status = sim_dnn_check(function, &sim_dnn_tensor_kind, y, "the output's descriptor");
+    status = gcap_sim_dnn_check(function, &gcap_sim_dnn_tensor_kind, y, "the output's descriptor");
   }
   if (status == CUDNN_STATUS_SUCCESS) {
     status = output_dims(function, x, w, conv, expected.dims);
   }
-  if (status == CUDNN_STATUS_SUCCESS && !sim_dnn_same_dims(&expected, &y->shape)) {
+  if (status == CUDNN_STATUS_SUCCESS && !gcap_sim_dnn_same_dims(&expected, &y->shape)) {
     const int64_t* dims = expected.dims;
-    status = sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "the output must be %lld x %lld x %lld x %lld",
-                          (long long)dims[0], (long long)dims[1], (long long)dims[2], (long long)dims[3]);
+    status = gcap_sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "the output must be %lld x %lld x %lld x %lld",
+                               (long long)dims[0], (long long)dims[1], (long long)dims[2], (long long)dims[3]);
   }
   if (status == CUDNN_STATUS_SUCCESS) {
     status = check_types(function, x->type, w->type, y->type, conv->compute_type);
@@ -87,14 +88,14 @@ cudnnStatus_t sim_dnn_make_conv(const char* function, cudnnTensorDescriptor_t x,
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
   }
-  if (sim_dnn_offset(&x->shape, 0, 0, x->shape.dims[2] - 1, x->shape.dims[3] - 1) > INT32_MAX) {
-    sim_stop(function, "a channel that spans more than 2^31 elements is not modelled");
+  if (gcap_sim_dnn_offset(&x->shape, 0, 0, x->shape.dims[2] - 1, x->shape.dims[3] - 1) > INT32_MAX) {
+    gcap_sim_stop(function, "a channel that spans more than 2^31 elements is not modelled");
   }
-  *out = (sim_dnn_conv_t){.x = sim_dnn_operand(function, x, NULL),
-                          .w = {w->shape, sim_dnn_element_type(function, w->type), NULL},
-                          .y = sim_dnn_operand(function, y, NULL),
-                          .groups = 1 + conv->more_groups,
-                          .flip = conv->mode == CUDNN_CONVOLUTION};
+  *out = (gcap_sim_dnn_conv_t){.x = gcap_sim_dnn_operand(function, x, NULL),
+                               .w = {w->shape, gcap_sim_dnn_element_type(function, w->type), NULL},
+                               .y = gcap_sim_dnn_operand(function, y, NULL),
+                               .groups = 1 + conv->more_groups,
+                               .flip = conv->mode == CUDNN_CONVOLUTION};
   memcpy(out->pad, conv->pad, sizeof out->pad);
   memcpy(out->stride, conv->stride, sizeof out->stride);
   memcpy(out->dilation, conv->dilation, sizeof out->dilation);
@@ -102,18 +103,18 @@ cudnnStatus_t sim_dnn_make_conv(const char* function, cudnnTensorDescriptor_t x,
 }
 
 // Channels innermost, where that makes a difference.
-static int is_nhwc(const sim_dnn_shape_t* shape) {
+static int is_nhwc(const gcap_sim_dnn_shape_t* shape) {
   return shape->dims[1] > 1 && shape->strides[1] == 1 && (shape->dims[2] > 1 || shape->dims[3] > 1);
 }
 
 static int is_all(const int* pair, int value) { return pair[0] == value && pair[1] == value; }
 
-static int has_fft(const sim_dnn_conv_t* conv) {
+static int has_fft(const gcap_sim_dnn_conv_t* conv) {
   const int is_nchw = !is_nhwc(&conv->x.shape) && !is_nhwc(&conv->y.shape);
   return is_nchw && conv->x.type != CUDA_R_16BF && is_all(conv->dilation, 1);
 }
 
-int sim_dnn_conv_has(const sim_dnn_conv_t* conv, cudnnConvolutionFwdAlgo_t algo) {
+int gcap_sim_dnn_conv_has(const gcap_sim_dnn_conv_t* conv, cudnnConvolutionFwdAlgo_t algo) {
   const int64_t* w = conv->w.shape.dims;
   const int is_nchw = !is_nhwc(&conv->x.shape) && !is_nhwc(&conv->w.shape);
   switch (algo) {
@@ -129,46 +130,48 @@ int sim_dnn_conv_has(const sim_dnn_conv_t* conv, cudnnConvolutionFwdAlgo_t algo)
   }
 }
 
-static void add_parts(sim_access_list_t* list, const sim_dnn_conv_t* conv, unsigned parts, sim_access_kind_t kind) {
-  for (int part = 0; part < SIM_DNN_NUM_PARTS; ++part) {
+static void add_parts(gcap_sim_access_list_t* list, const gcap_sim_dnn_conv_t* conv, unsigned parts,
+                      gcap_sim_access_kind_t kind) {
+  for (int part = 0; part < GCAP_SIM_DNN_NUM_PARTS; ++part) {
     size_t offset;
     size_t bytes;
-    sim_dnn_conv_part(conv, conv->algo, part, &offset, &bytes);
+    gcap_sim_dnn_conv_part(conv, conv->algo, part, &offset, &bytes);
     if ((parts >> part & 1u) != 0 && bytes != 0) {
-      sim_access_add(list, (const char*)conv->workspace + offset, bytes, kind);
+      gcap_sim_access_add(list, (const char*)conv->workspace + offset, bytes, kind);
     }
   }
 }
 
-static cudaError_t submit_stage(const char* function, cudaStream_t stream, const sim_dnn_conv_t* conv,
-                                const sim_dnn_stage_t* stage) {
-  sim_access_list_t list = {0};
+static cudaError_t submit_stage(const char* function, cudaStream_t stream, const gcap_sim_dnn_conv_t* conv,
+                                const gcap_sim_dnn_stage_t* stage) {
+  gcap_sim_access_list_t list = {0};
   if (stage->reads_x) {
-    sim_dnn_add_access(&list, &conv->x, SIM_READ);
+    gcap_sim_dnn_add_access(&list, &conv->x, GCAP_SIM_READ);
   }
   if (stage->reads_w) {
-    sim_dnn_add_access(&list, &conv->w, SIM_READ);
+    gcap_sim_dnn_add_access(&list, &conv->w, GCAP_SIM_READ);
   }
-  add_parts(&list, conv, stage->reads, SIM_READ);
-  add_parts(&list, conv, stage->writes, SIM_WRITE);
+  add_parts(&list, conv, stage->reads, GCAP_SIM_READ);
+  add_parts(&list, conv, stage->writes, GCAP_SIM_WRITE);
   if (stage->is_last) {
-    sim_dnn_add_access(&list, &conv->z, SIM_READ);
-    sim_dnn_add_access(&list, &conv->bias, SIM_READ);
-    sim_dnn_add_access(&list, &conv->y, SIM_WRITE);
+    gcap_sim_dnn_add_access(&list, &conv->z, GCAP_SIM_READ);
+    gcap_sim_dnn_add_access(&list, &conv->bias, GCAP_SIM_READ);
+    gcap_sim_dnn_add_access(&list, &conv->y, GCAP_SIM_WRITE);
   }
   const char* name = stage->name != NULL ? stage->name : function;
-  return sim_access_submit(&list, stream, name, stage->run, conv, sizeof *conv);
+  return gcap_sim_access_submit(&list, stream, name, stage->run, conv, sizeof *conv);
 }
 
-cudnnStatus_t sim_dnn_submit_conv(const char* function, cudaStream_t stream, const sim_dnn_conv_t* conv) {
+cudnnStatus_t gcap_sim_dnn_submit_conv(const char* function, cudaStream_t stream, const gcap_sim_dnn_conv_t* conv) {
   size_t count;
-  const sim_dnn_stage_t* stages = sim_dnn_conv_stages(conv->algo, &count);
+  const gcap_sim_dnn_stage_t* stages = gcap_sim_dnn_conv_stages(conv->algo, &count);
   cudaError_t error = cudaSuccess;
   for (size_t i = 0; i < count && error == cudaSuccess; ++i) {
     error = submit_stage(function, stream, conv, &stages[i]);
   }
   if (error == cudaErrorStreamCaptureInvalidated && conv->algo == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM) {
-    return sim_dnn_fail(function, CUDNN_STATUS_EXECUTION_FAILED, "the stream's capture is invalidated");  // measured
+    return gcap_sim_dnn_fail(function, CUDNN_STATUS_EXECUTION_FAILED,
+                             "the stream's capture is invalidated");  // measured
   }
-  return sim_dnn_status(function, error);
+  return gcap_sim_dnn_status(function, error);
 }

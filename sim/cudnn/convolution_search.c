@@ -24,32 +24,32 @@ enum {
 };
 
 cudnnStatus_t cudnnGetConvolutionForwardAlgorithmMaxCount(cudnnHandle_t handle, int* count) {
-  cudnnStatus_t status = sim_dnn_enter_with_handle(__func__, handle);
+  cudnnStatus_t status = gcap_sim_dnn_enter_with_handle(__func__, handle);
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
   }
   if (count == NULL) {
-    sim_stop(__func__, "the out pointer is NULL, which crashes the real library");
+    gcap_sim_stop(__func__, "the out pointer is NULL, which crashes the real library");
   }
   *count = kMaxCount;
   return CUDNN_STATUS_SUCCESS;
 }
 
 // What a search says of an algorithm that it ran with a result of `ran` and so much workspace.
-static cudnnStatus_t judge(const sim_dnn_conv_t* conv, cudnnConvolutionFwdAlgo_t algo, size_t usable_bytes,
+static cudnnStatus_t judge(const gcap_sim_dnn_conv_t* conv, cudnnConvolutionFwdAlgo_t algo, size_t usable_bytes,
                            cudnnStatus_t ran) {
-  if (!sim_dnn_conv_has(conv, algo)) {
+  if (!gcap_sim_dnn_conv_has(conv, algo)) {
     return CUDNN_STATUS_NOT_SUPPORTED;
   }
   if (ran != CUDNN_STATUS_SUCCESS) {
     return CUDNN_STATUS_INTERNAL_ERROR;
   }
-  const int fits = sim_dnn_conv_workspace(conv, algo) <= usable_bytes;
+  const int fits = gcap_sim_dnn_conv_workspace(conv, algo) <= usable_bytes;
   return fits ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_INTERNAL_ERROR_UNEXPECTED_VALUE;
 }
 
 // Fills up to `requested` results, those that succeed first.
-static int rank(const sim_dnn_conv_t* conv, cudnnMathType_t math_type, size_t usable_bytes, cudnnStatus_t ran,
+static int rank(const gcap_sim_dnn_conv_t* conv, cudnnMathType_t math_type, size_t usable_bytes, cudnnStatus_t ran,
                 int requested, cudnnConvolutionFwdAlgoPerf_t* out) {
   int count = 0;
   for (int good = 1; good >= 0; --good) {
@@ -62,7 +62,7 @@ static int rank(const sim_dnn_conv_t* conv, cudnnMathType_t math_type, size_t us
           .algo = ranking[i],
           .status = status,
           .time = -1.0f,
-          .memory = status == CUDNN_STATUS_NOT_SUPPORTED ? 0 : sim_dnn_conv_workspace(conv, ranking[i]),
+          .memory = status == CUDNN_STATUS_NOT_SUPPORTED ? 0 : gcap_sim_dnn_conv_workspace(conv, ranking[i]),
           .determinism = CUDNN_DETERMINISTIC,
           .mathType = math_type};
     }
@@ -72,13 +72,13 @@ static int rank(const sim_dnn_conv_t* conv, cudnnMathType_t math_type, size_t us
 
 static cudnnStatus_t begin(const char* function, cudnnHandle_t handle, cudnnTensorDescriptor_t x,
                            cudnnFilterDescriptor_t w, cudnnConvolutionDescriptor_t conv_desc, cudnnTensorDescriptor_t y,
-                           const cudnnConvolutionFwdAlgoPerf_t* results, sim_dnn_conv_t* out) {
-  cudnnStatus_t status = sim_dnn_enter_with_handle(function, handle);
+                           const cudnnConvolutionFwdAlgoPerf_t* results, gcap_sim_dnn_conv_t* out) {
+  cudnnStatus_t status = gcap_sim_dnn_enter_with_handle(function, handle);
   if (status == CUDNN_STATUS_SUCCESS) {
-    status = sim_dnn_make_conv(function, x, w, conv_desc, y, out);
+    status = gcap_sim_dnn_make_conv(function, x, w, conv_desc, y, out);
   }
   if (status == CUDNN_STATUS_SUCCESS && results == NULL) {
-    sim_stop(function, "the array of results is NULL, which crashes the real library");
+    gcap_sim_stop(function, "the array of results is NULL, which crashes the real library");
   }
   return status;
 }
@@ -89,28 +89,28 @@ cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(cudnnHandle_t handle, const
                                                      const cudnnTensorDescriptor_t destDesc,
                                                      const int requestedAlgoCount, int* returnedAlgoCount,
                                                      cudnnConvolutionFwdAlgoPerf_t* perfResults) {
-  sim_dnn_conv_t conv;
+  gcap_sim_dnn_conv_t conv;
   cudnnStatus_t status = begin(__func__, handle, srcDesc, filterDesc, convDesc, destDesc, perfResults, &conv);
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
   }
   const int requested = requestedAlgoCount < 0 ? kRankingSize : requestedAlgoCount;  // measured; it also does without
   const int count = rank(&conv, convDesc->math_type, SIZE_MAX, CUDNN_STATUS_SUCCESS, requested, perfResults);
-  SIM_DNN_PUT(returnedAlgoCount, count);  // a place for the number
+  GCAP_SIM_DNN_PUT(returnedAlgoCount, count);  // a place for the number
   return CUDNN_STATUS_SUCCESS;
 }
 
 static cudnnStatus_t check_room(const char* function, int requested, const int* returned) {
   if (requested < 1 || returned == NULL) {
-    return sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "no room for results");
+    return gcap_sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "no room for results");
   }
   return CUDNN_STATUS_SUCCESS;
 }
 
 // A search waits for its stream, so it invalidates the stream's capture, in every mode.
 static cudnnStatus_t wait_for_stream(const char* function, cudnnHandle_t handle) {
-  sim_invalidate_stream(handle->stream, function);
-  return sim_stream_is_invalidated(handle->stream) ? CUDNN_STATUS_INTERNAL_ERROR : CUDNN_STATUS_SUCCESS;
+  gcap_sim_invalidate_stream(handle->stream, function);
+  return gcap_sim_stream_is_invalidated(handle->stream) ? CUDNN_STATUS_INTERNAL_ERROR : CUDNN_STATUS_SUCCESS;
 }
 
 // Measured: where it may not allocate it says so, finds nothing and invalidates. Else it answers success: in a relaxed
@@ -120,7 +120,7 @@ cudnnStatus_t cudnnFindConvolutionForwardAlgorithm(cudnnHandle_t handle, const c
                                                    const cudnnConvolutionDescriptor_t convDesc,
                                                    const cudnnTensorDescriptor_t yDesc, const int requestedAlgoCount,
                                                    int* returnedAlgoCount, cudnnConvolutionFwdAlgoPerf_t* perfResults) {
-  sim_dnn_conv_t conv;
+  gcap_sim_dnn_conv_t conv;
   cudnnStatus_t status = begin(__func__, handle, xDesc, wDesc, convDesc, yDesc, perfResults, &conv);
   if (status == CUDNN_STATUS_SUCCESS) {
     status = check_room(__func__, requestedAlgoCount, returnedAlgoCount);
@@ -129,9 +129,9 @@ cudnnStatus_t cudnnFindConvolutionForwardAlgorithm(cudnnHandle_t handle, const c
     return status;
   }
   *returnedAlgoCount = 0;
-  if (sim_library_gate_unsafe(__func__) != cudaSuccess) {
-    return sim_dnn_fail(__func__, CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED,
-                        "device memory cannot be allocated during a capture");
+  if (gcap_sim_library_gate_unsafe(__func__) != cudaSuccess) {
+    return gcap_sim_dnn_fail(__func__, CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED,
+                             "device memory cannot be allocated during a capture");
   }
   const cudnnStatus_t ran = wait_for_stream(__func__, handle);
   *returnedAlgoCount = rank(&conv, convDesc->math_type, SIZE_MAX, ran, requestedAlgoCount, perfResults);
@@ -147,25 +147,25 @@ cudnnStatus_t cudnnFindConvolutionForwardAlgorithmEx(cudnnHandle_t handle, const
                                                      const int requestedAlgoCount, int* returnedAlgoCount,
                                                      cudnnConvolutionFwdAlgoPerf_t* perfResults, void* workSpace,
                                                      size_t workSpaceSizeInBytes) {
-  sim_dnn_conv_t conv;
+  gcap_sim_dnn_conv_t conv;
   cudnnStatus_t status = begin(__func__, handle, xDesc, wDesc, convDesc, yDesc, perfResults, &conv);
   if (status == CUDNN_STATUS_SUCCESS) {
     status = check_room(__func__, requestedAlgoCount, returnedAlgoCount);
   }
   if (status == CUDNN_STATUS_SUCCESS) {
-    status = sim_dnn_bind_conv(__func__, x, w, y, &conv);
+    status = gcap_sim_dnn_bind_conv(__func__, x, w, y, &conv);
   }
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
   }
   cudnnStatus_t ran = wait_for_stream(__func__, handle);
-  if (sim_library_gate_unsafe(__func__) != cudaSuccess) {
+  if (gcap_sim_library_gate_unsafe(__func__) != cudaSuccess) {
     ran = CUDNN_STATUS_INTERNAL_ERROR;
   }
   if (ran == CUDNN_STATUS_SUCCESS) {
     conv.alpha = 1.0f;
     conv.algo = CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM;
-    ran = sim_dnn_submit_conv(__func__, handle->stream, &conv);
+    ran = gcap_sim_dnn_submit_conv(__func__, handle->stream, &conv);
   }
   const size_t usable = workSpace != NULL ? workSpaceSizeInBytes : 0;
   *returnedAlgoCount = rank(&conv, convDesc->math_type, usable, ran, requestedAlgoCount, perfResults);

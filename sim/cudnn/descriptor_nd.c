@@ -9,26 +9,27 @@ enum { kRank = 4, kSpatialRank = 2 };
 // Real tensors have up to CUDNN_DIM_MAX dimensions.
 static cudnnStatus_t check_rank(const char* function, int rank) {
   if (rank < 1) {
-    return sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "%d dimensions", rank);
+    return gcap_sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "%d dimensions", rank);
   }
   if (rank > CUDNN_DIM_MAX) {
-    return sim_dnn_fail(function, CUDNN_STATUS_NOT_SUPPORTED, "%d dimensions, the most are %d", rank, CUDNN_DIM_MAX);
+    return gcap_sim_dnn_fail(function, CUDNN_STATUS_NOT_SUPPORTED, "%d dimensions, the most are %d", rank,
+                             CUDNN_DIM_MAX);
   }
   if (rank != kRank) {
-    sim_stop(function, "%d dimensions are not modelled, 4 are", rank);
+    gcap_sim_stop(function, "%d dimensions are not modelled, 4 are", rank);
   }
   return CUDNN_STATUS_SUCCESS;
 }
 
 static void stop_without(const char* function, const void* array) {
   if (array == NULL) {
-    sim_stop(function, "an array is NULL, which crashes the real library");
+    gcap_sim_stop(function, "an array is NULL, which crashes the real library");
   }
 }
 
 cudnnStatus_t cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t tensorDesc, cudnnDataType_t dataType, int nbDims,
                                          const int dimA[], const int strideA[]) {
-  cudnnStatus_t status = sim_dnn_enter_with(__func__, &sim_dnn_tensor_kind, tensorDesc);
+  cudnnStatus_t status = gcap_sim_dnn_enter_with(__func__, &gcap_sim_dnn_tensor_kind, tensorDesc);
   if (status == CUDNN_STATUS_SUCCESS) {
     status = check_rank(__func__, nbDims);
   }
@@ -37,12 +38,12 @@ cudnnStatus_t cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t tensorDesc, cud
   }
   stop_without(__func__, dimA);
   stop_without(__func__, strideA);
-  return sim_dnn_set_tensor(__func__, tensorDesc, CUDNN_TENSOR_NCHW, dataType, dimA, strideA);
+  return gcap_sim_dnn_set_tensor(__func__, tensorDesc, CUDNN_TENSOR_NCHW, dataType, dimA, strideA);
 }
 
 cudnnStatus_t cudnnSetTensorNdDescriptorEx(cudnnTensorDescriptor_t tensorDesc, cudnnTensorFormat_t format,
                                            cudnnDataType_t dataType, int nbDims, const int dimA[]) {
-  cudnnStatus_t status = sim_dnn_enter_with(__func__, &sim_dnn_tensor_kind, tensorDesc);
+  cudnnStatus_t status = gcap_sim_dnn_enter_with(__func__, &gcap_sim_dnn_tensor_kind, tensorDesc);
   if (status == CUDNN_STATUS_SUCCESS) {
     status = check_rank(__func__, nbDims);
   }
@@ -50,30 +51,30 @@ cudnnStatus_t cudnnSetTensorNdDescriptorEx(cudnnTensorDescriptor_t tensorDesc, c
     return status;
   }
   stop_without(__func__, dimA);
-  return sim_dnn_set_tensor(__func__, tensorDesc, format, dataType, dimA, NULL);
+  return gcap_sim_dnn_set_tensor(__func__, tensorDesc, format, dataType, dimA, NULL);
 }
 
 // Fills as many entries as asked for, and tells how many there are.
 cudnnStatus_t cudnnGetTensorNdDescriptor(const cudnnTensorDescriptor_t tensorDesc, int nbDimsRequested,
                                          cudnnDataType_t* dataType, int* nbDims, int dimA[], int strideA[]) {
-  cudnnStatus_t status = sim_dnn_enter_with(__func__, &sim_dnn_tensor_kind, tensorDesc);
+  cudnnStatus_t status = gcap_sim_dnn_enter_with(__func__, &gcap_sim_dnn_tensor_kind, tensorDesc);
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
   }
-  SIM_DNN_PUT(dataType, tensorDesc->type);
-  SIM_DNN_PUT(nbDims, tensorDesc->head.is_set ? kRank : 0);
+  GCAP_SIM_DNN_PUT(dataType, tensorDesc->type);
+  GCAP_SIM_DNN_PUT(nbDims, tensorDesc->head.is_set ? kRank : 0);
   for (int i = 0; i < nbDimsRequested && i < kRank; ++i) {
-    SIM_DNN_PUT(dimA + i, (int)tensorDesc->shape.dims[i]);
-    SIM_DNN_PUT(strideA + i, (int)tensorDesc->shape.strides[i]);
+    GCAP_SIM_DNN_PUT(dimA + i, (int)tensorDesc->shape.dims[i]);
+    GCAP_SIM_DNN_PUT(strideA + i, (int)tensorDesc->shape.strides[i]);
   }
   return CUDNN_STATUS_SUCCESS;
 }
 
 cudnnStatus_t cudnnSetFilterNdDescriptor(cudnnFilterDescriptor_t filterDesc, cudnnDataType_t dataType,
                                          cudnnTensorFormat_t format, int nbDims, const int filterDimA[]) {
-  cudnnStatus_t status = sim_dnn_enter_with(__func__, &sim_dnn_filter_kind, filterDesc);
+  cudnnStatus_t status = gcap_sim_dnn_enter_with(__func__, &gcap_sim_dnn_filter_kind, filterDesc);
   if (status == CUDNN_STATUS_SUCCESS && nbDims < 3) {
-    status = sim_dnn_fail(__func__, CUDNN_STATUS_BAD_PARAM, "%d dimensions are too few for a filter", nbDims);
+    status = gcap_sim_dnn_fail(__func__, CUDNN_STATUS_BAD_PARAM, "%d dimensions are too few for a filter", nbDims);
   }
   if (status == CUDNN_STATUS_SUCCESS) {
     status = check_rank(__func__, nbDims);
@@ -82,35 +83,35 @@ cudnnStatus_t cudnnSetFilterNdDescriptor(cudnnFilterDescriptor_t filterDesc, cud
     return status;
   }
   stop_without(__func__, filterDimA);
-  return sim_dnn_set_filter(__func__, filterDesc, dataType, format, filterDimA);
+  return gcap_sim_dnn_set_filter(__func__, filterDesc, dataType, format, filterDimA);
 }
 
 cudnnStatus_t cudnnGetFilterNdDescriptor(const cudnnFilterDescriptor_t filterDesc, int nbDimsRequested,
                                          cudnnDataType_t* dataType, cudnnTensorFormat_t* format, int* nbDims,
                                          int filterDimA[]) {
-  cudnnStatus_t status = sim_dnn_enter_with(__func__, &sim_dnn_filter_kind, filterDesc);
+  cudnnStatus_t status = gcap_sim_dnn_enter_with(__func__, &gcap_sim_dnn_filter_kind, filterDesc);
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
   }
-  SIM_DNN_PUT(dataType, filterDesc->type);
-  SIM_DNN_PUT(format, filterDesc->format);
-  SIM_DNN_PUT(nbDims, filterDesc->head.is_set ? kRank : 0);
+  GCAP_SIM_DNN_PUT(dataType, filterDesc->type);
+  GCAP_SIM_DNN_PUT(format, filterDesc->format);
+  GCAP_SIM_DNN_PUT(nbDims, filterDesc->head.is_set ? kRank : 0);
   for (int i = 0; i < nbDimsRequested && i < kRank; ++i) {
-    SIM_DNN_PUT(filterDimA + i, (int)filterDesc->shape.dims[i]);
+    GCAP_SIM_DNN_PUT(filterDimA + i, (int)filterDesc->shape.dims[i]);
   }
   return CUDNN_STATUS_SUCCESS;
 }
 
 static void stop_unless_spatial(const char* function, int rank) {
   if (rank != kSpatialRank) {
-    sim_stop(function, "%d spatial dimensions are not modelled, 2 are", rank);
+    gcap_sim_stop(function, "%d spatial dimensions are not modelled, 2 are", rank);
   }
 }
 
 cudnnStatus_t cudnnSetConvolutionNdDescriptor(cudnnConvolutionDescriptor_t convDesc, int arrayLength, const int padA[],
                                               const int filterStrideA[], const int dilationA[],
                                               cudnnConvolutionMode_t mode, cudnnDataType_t computeType) {
-  cudnnStatus_t status = sim_dnn_enter_with(__func__, &sim_dnn_convolution_kind, convDesc);
+  cudnnStatus_t status = gcap_sim_dnn_enter_with(__func__, &gcap_sim_dnn_convolution_kind, convDesc);
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
   }
@@ -118,13 +119,13 @@ cudnnStatus_t cudnnSetConvolutionNdDescriptor(cudnnConvolutionDescriptor_t convD
   stop_without(__func__, padA);
   stop_without(__func__, filterStrideA);
   stop_without(__func__, dilationA);
-  return sim_dnn_set_convolution(__func__, convDesc, padA, filterStrideA, dilationA, mode, computeType);
+  return gcap_sim_dnn_set_convolution(__func__, convDesc, padA, filterStrideA, dilationA, mode, computeType);
 }
 
 cudnnStatus_t cudnnSetPoolingNdDescriptor(cudnnPoolingDescriptor_t poolingDesc, const cudnnPoolingMode_t mode,
                                           const cudnnNanPropagation_t maxpoolingNanOpt, int nbDims,
                                           const int windowDimA[], const int paddingA[], const int strideA[]) {
-  cudnnStatus_t status = sim_dnn_enter_with(__func__, &sim_dnn_pooling_kind, poolingDesc);
+  cudnnStatus_t status = gcap_sim_dnn_enter_with(__func__, &gcap_sim_dnn_pooling_kind, poolingDesc);
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
   }
@@ -132,7 +133,7 @@ cudnnStatus_t cudnnSetPoolingNdDescriptor(cudnnPoolingDescriptor_t poolingDesc, 
   stop_without(__func__, windowDimA);
   stop_without(__func__, paddingA);
   stop_without(__func__, strideA);
-  return sim_dnn_set_pooling(__func__, poolingDesc, mode, maxpoolingNanOpt, windowDimA, paddingA, strideA);
+  return gcap_sim_dnn_set_pooling(__func__, poolingDesc, mode, maxpoolingNanOpt, windowDimA, paddingA, strideA);
 }
 
 // --- Output dimensions, in both forms -------------------------------------------------------------------------------
@@ -141,7 +142,7 @@ static cudnnStatus_t put_dims(const char* function, const int64_t* dims, int* n,
   int* out[] = {n, c, h, w};
   for (int i = 0; i < kRank; ++i) {
     if (out[i] == NULL) {
-      return sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "an out pointer is NULL");
+      return gcap_sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "an out pointer is NULL");
     }
     *out[i] = (int)dims[i];
   }
@@ -150,7 +151,8 @@ static cudnnStatus_t put_dims(const char* function, const int64_t* dims, int* n,
 
 static cudnnStatus_t put_array(const char* function, const int64_t* dims, int rank, int* out) {
   if (rank != kRank || out == NULL) {
-    return sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "the output has 4 dimensions, not %d, or no place", rank);
+    return gcap_sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "the output has 4 dimensions, not %d, or no place",
+                             rank);
   }
   return put_dims(function, dims, out, out + 1, out + 2, out + 3);
 }
@@ -160,7 +162,7 @@ cudnnStatus_t cudnnGetConvolution2dForwardOutputDim(const cudnnConvolutionDescri
                                                     const cudnnFilterDescriptor_t filterDesc, int* n, int* c, int* h,
                                                     int* w) {
   int64_t dims[kRank];
-  cudnnStatus_t status = sim_dnn_conv_output_dims(__func__, convDesc, inputTensorDesc, filterDesc, dims);
+  cudnnStatus_t status = gcap_sim_dnn_conv_output_dims(__func__, convDesc, inputTensorDesc, filterDesc, dims);
   return status == CUDNN_STATUS_SUCCESS ? put_dims(__func__, dims, n, c, h, w) : status;
 }
 
@@ -169,7 +171,7 @@ cudnnStatus_t cudnnGetConvolutionNdForwardOutputDim(const cudnnConvolutionDescri
                                                     const cudnnFilterDescriptor_t filterDesc, int nbDims,
                                                     int tensorOuputDimA[]) {
   int64_t dims[kRank];
-  cudnnStatus_t status = sim_dnn_conv_output_dims(__func__, convDesc, inputTensorDesc, filterDesc, dims);
+  cudnnStatus_t status = gcap_sim_dnn_conv_output_dims(__func__, convDesc, inputTensorDesc, filterDesc, dims);
   return status == CUDNN_STATUS_SUCCESS ? put_array(__func__, dims, nbDims, tensorOuputDimA) : status;
 }
 
@@ -177,7 +179,7 @@ cudnnStatus_t cudnnGetPooling2dForwardOutputDim(const cudnnPoolingDescriptor_t p
                                                 const cudnnTensorDescriptor_t inputTensorDesc, int* n, int* c, int* h,
                                                 int* w) {
   int64_t dims[kRank];
-  cudnnStatus_t status = sim_dnn_pooling_output_dims(__func__, poolingDesc, inputTensorDesc, dims);
+  cudnnStatus_t status = gcap_sim_dnn_pooling_output_dims(__func__, poolingDesc, inputTensorDesc, dims);
   return status == CUDNN_STATUS_SUCCESS ? put_dims(__func__, dims, n, c, h, w) : status;
 }
 
@@ -185,6 +187,6 @@ cudnnStatus_t cudnnGetPoolingNdForwardOutputDim(const cudnnPoolingDescriptor_t p
                                                 const cudnnTensorDescriptor_t inputTensorDesc, int nbDims,
                                                 int outputTensorDimA[]) {
   int64_t dims[kRank];
-  cudnnStatus_t status = sim_dnn_pooling_output_dims(__func__, poolingDesc, inputTensorDesc, dims);
+  cudnnStatus_t status = gcap_sim_dnn_pooling_output_dims(__func__, poolingDesc, inputTensorDesc, dims);
   return status == CUDNN_STATUS_SUCCESS ? put_array(__func__, dims, nbDims, outputTensorDimA) : status;
 }

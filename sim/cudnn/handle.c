@@ -11,11 +11,11 @@
 #include "sim/cudart/submit.h"
 #include "sim/cudnn/internal.h"
 
-const sim_object_kind_t sim_dnn_handle_kind = {0x646e6e2d68616e64u, "cudnn handle"};
+const gcap_sim_object_kind_t gcap_sim_dnn_handle_kind = {0x646e6e2d68616e64u, "cudnn handle"};
 
 static _Thread_local char last_message[256];
 
-cudnnStatus_t sim_dnn_fail(const char* function, cudnnStatus_t status, const char* format, ...) {
+cudnnStatus_t gcap_sim_dnn_fail(const char* function, cudnnStatus_t status, const char* format, ...) {
   const int length = snprintf(last_message, sizeof last_message, "%s: ", function);
   va_list arguments;
   va_start(arguments, format);
@@ -24,7 +24,7 @@ cudnnStatus_t sim_dnn_fail(const char* function, cudnnStatus_t status, const cha
   return status;
 }
 
-cudnnStatus_t sim_dnn_status(const char* function, cudaError_t error) {
+cudnnStatus_t gcap_sim_dnn_status(const char* function, cudaError_t error) {
   cudnnStatus_t status;
   switch (error) {
     case cudaSuccess: return CUDNN_STATUS_SUCCESS;
@@ -33,60 +33,60 @@ cudnnStatus_t sim_dnn_status(const char* function, cudaError_t error) {
     case cudaErrorNotSupported: status = CUDNN_STATUS_NOT_SUPPORTED; break;
     default: status = CUDNN_STATUS_EXECUTION_FAILED_CUDART; break;  // measured: work for a capture already invalid
   }
-  return sim_dnn_fail(function, status, "the CUDA runtime answered %d", (int)error);
+  return gcap_sim_dnn_fail(function, status, "the CUDA runtime answered %d", (int)error);
 }
 
-cudnnStatus_t sim_dnn_enter(const char* function) {
-  return sim_dnn_status(function, sim_library_call(function, SIM_CALL_FREE));
+cudnnStatus_t gcap_sim_dnn_enter(const char* function) {
+  return gcap_sim_dnn_status(function, gcap_sim_library_call(function, GCAP_SIM_CALL_FREE));
 }
 
-cudnnStatus_t sim_dnn_enter_with_handle(const char* function, cudnnHandle_t handle) {
-  cudnnStatus_t status = sim_dnn_enter(function);
+cudnnStatus_t gcap_sim_dnn_enter_with_handle(const char* function, cudnnHandle_t handle) {
+  cudnnStatus_t status = gcap_sim_dnn_enter(function);
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
   }
   if (handle == NULL) {
-    return sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "the handle is NULL");
+    return gcap_sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "the handle is NULL");
   }
-  sim_object_check(&sim_dnn_handle_kind, handle, function);
+  gcap_sim_object_check(&gcap_sim_dnn_handle_kind, handle, function);
   return CUDNN_STATUS_SUCCESS;
 }
 
 // Measured: 4004 and an invalidated capture, where the thread's modes do not allow unsafe calls.
 cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
-  const cudaError_t error = sim_library_call(__func__, SIM_CALL_UNSAFE);
+  const cudaError_t error = gcap_sim_library_call(__func__, GCAP_SIM_CALL_UNSAFE);
   if (error == cudaErrorStreamCaptureUnsupported && handle != NULL) {
-    return sim_dnn_fail(__func__, CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED,
-                        "device memory cannot be allocated during a capture");
+    return gcap_sim_dnn_fail(__func__, CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED,
+                             "device memory cannot be allocated during a capture");
   }
   if (handle == NULL) {  // measured: refused, but not before the capture is broken
-    return sim_dnn_fail(__func__, CUDNN_STATUS_BAD_PARAM, "the out pointer is NULL");
+    return gcap_sim_dnn_fail(__func__, CUDNN_STATUS_BAD_PARAM, "the out pointer is NULL");
   }
   if (error != cudaSuccess) {
-    return sim_dnn_status(__func__, error);
+    return gcap_sim_dnn_status(__func__, error);
   }
-  *handle = sim_object_create(&sim_dnn_handle_kind, sizeof(struct cudnnContext));
+  *handle = gcap_sim_object_create(&gcap_sim_dnn_handle_kind, sizeof(struct cudnnContext));
   if (*handle == NULL) {
-    return sim_dnn_fail(__func__, CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED, "out of host memory");
+    return gcap_sim_dnn_fail(__func__, CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED, "out of host memory");
   }
-  (*handle)->device = sim_current_device();
+  (*handle)->device = gcap_sim_current_device();
   return CUDNN_STATUS_SUCCESS;
 }
 
 // Measured: 4000 and an invalidated capture, under the same modes; the handle is gone all the same. NULL is fine
 // always.
 cudnnStatus_t cudnnDestroy(cudnnHandle_t handle) {
-  const cudaError_t error = sim_library_call(__func__, handle != NULL ? SIM_CALL_UNSAFE : SIM_CALL_FREE);
+  const cudaError_t error = gcap_sim_library_call(__func__, handle != NULL ? GCAP_SIM_CALL_UNSAFE : GCAP_SIM_CALL_FREE);
   const int is_refused = error == cudaErrorStreamCaptureUnsupported;
   if (error != cudaSuccess && !is_refused) {
-    return sim_dnn_status(__func__, error);
+    return gcap_sim_dnn_status(__func__, error);
   }
   if (handle != NULL) {
-    sim_object_check(&sim_dnn_handle_kind, handle, __func__);
-    sim_object_destroy(&sim_dnn_handle_kind, handle);
+    gcap_sim_object_check(&gcap_sim_dnn_handle_kind, handle, __func__);
+    gcap_sim_object_destroy(&gcap_sim_dnn_handle_kind, handle);
   }
   if (is_refused) {
-    return sim_dnn_fail(__func__, CUDNN_STATUS_INTERNAL_ERROR, "device memory cannot be freed during a capture");
+    return gcap_sim_dnn_fail(__func__, CUDNN_STATUS_INTERNAL_ERROR, "device memory cannot be freed during a capture");
   }
   return CUDNN_STATUS_SUCCESS;
 }
@@ -94,30 +94,30 @@ cudnnStatus_t cudnnDestroy(cudnnHandle_t handle) {
 // Measured: a stream that the handle cannot have, of another device or in an invalidated capture, is a mismatch and
 // leaves the handle as it is; its own stream in an invalidated capture is an internal error.
 cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t streamId) {
-  cudnnStatus_t status = sim_dnn_enter_with_handle(__func__, handle);
+  cudnnStatus_t status = gcap_sim_dnn_enter_with_handle(__func__, handle);
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
   }
-  const int is_invalidated = sim_stream_is_invalidated(streamId);
+  const int is_invalidated = gcap_sim_stream_is_invalidated(streamId);
   if (is_invalidated && streamId == handle->stream) {
-    return sim_dnn_fail(__func__, CUDNN_STATUS_INTERNAL_ERROR, "the stream's capture is invalidated");
+    return gcap_sim_dnn_fail(__func__, CUDNN_STATUS_INTERNAL_ERROR, "the stream's capture is invalidated");
   }
-  if (is_invalidated || (streamId != NULL && sim_stream_device(streamId) != handle->device)) {
-    return sim_dnn_fail(__func__, CUDNN_STATUS_BAD_PARAM_STREAM_MISMATCH,
-                        "the stream is of another device than the handle's %d, or its capture is invalidated",
-                        handle->device);
+  if (is_invalidated || (streamId != NULL && gcap_sim_stream_device(streamId) != handle->device)) {
+    return gcap_sim_dnn_fail(__func__, CUDNN_STATUS_BAD_PARAM_STREAM_MISMATCH,
+                             "the stream is of another device than the handle's %d, or its capture is invalidated",
+                             handle->device);
   }
   handle->stream = streamId;
   return CUDNN_STATUS_SUCCESS;
 }
 
 cudnnStatus_t cudnnGetStream(cudnnHandle_t handle, cudaStream_t* streamId) {
-  cudnnStatus_t status = sim_dnn_enter_with_handle(__func__, handle);
+  cudnnStatus_t status = gcap_sim_dnn_enter_with_handle(__func__, handle);
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
   }
   if (streamId == NULL) {
-    sim_stop(__func__, "the out pointer is NULL, which crashes the real library");
+    gcap_sim_stop(__func__, "the out pointer is NULL, which crashes the real library");
   }
   *streamId = handle->stream;
   return CUDNN_STATUS_SUCCESS;

@@ -13,36 +13,36 @@
 #include "sim/library/object.h"
 
 // Dimensions are n, c, h, w whatever the memory order, which the strides (in elements) tell.
-typedef struct sim_dnn_shape {
+typedef struct gcap_sim_dnn_shape {
   int64_t dims[4];
   int64_t strides[4];
-} sim_dnn_shape_t;
+} gcap_sim_dnn_shape_t;
 
-enum { SIM_DNN_N, SIM_DNN_C, SIM_DNN_H, SIM_DNN_W };
+enum { GCAP_SIM_DNN_N, GCAP_SIM_DNN_C, GCAP_SIM_DNN_H, GCAP_SIM_DNN_W };
 
 // How every descriptor starts. is_set tells whether its values were given.
-typedef struct sim_dnn_head {
+typedef struct gcap_sim_dnn_head {
   uint64_t magic;
   int is_set;
-} sim_dnn_head_t;
+} gcap_sim_dnn_head_t;
 
 struct cudnnTensorStruct {
-  sim_dnn_head_t head;
+  gcap_sim_dnn_head_t head;
   cudnnDataType_t type;
-  sim_dnn_shape_t shape;
+  gcap_sim_dnn_shape_t shape;
 };
 
 // The shape is k, c, r, s.
 struct cudnnFilterStruct {
-  sim_dnn_head_t head;
+  gcap_sim_dnn_head_t head;
   cudnnDataType_t type;
   cudnnTensorFormat_t format;
-  sim_dnn_shape_t shape;
+  gcap_sim_dnn_shape_t shape;
 };
 
 // Pairs are vertical, horizontal.
 struct cudnnConvolutionStruct {
-  sim_dnn_head_t head;
+  gcap_sim_dnn_head_t head;
   int pad[2];
   int stride[2];
   int dilation[2];
@@ -53,7 +53,7 @@ struct cudnnConvolutionStruct {
 };
 
 struct cudnnPoolingStruct {
-  sim_dnn_head_t head;
+  gcap_sim_dnn_head_t head;
   int window[2];
   int pad[2];
   int stride[2];
@@ -62,14 +62,14 @@ struct cudnnPoolingStruct {
 };
 
 struct cudnnActivationStruct {
-  sim_dnn_head_t head;
+  gcap_sim_dnn_head_t head;
   cudnnActivationMode_t mode;
   cudnnNanPropagation_t nan;
   double coef;
 };
 
 struct cudnnOpTensorStruct {
-  sim_dnn_head_t head;
+  gcap_sim_dnn_head_t head;
   cudnnOpTensorOp_t op;
   cudnnDataType_t compute_type;
   cudnnNanPropagation_t nan;
@@ -81,132 +81,139 @@ struct cudnnContext {
   cudaStream_t stream;
 };
 
-extern const sim_object_kind_t sim_dnn_handle_kind;
-extern const sim_object_kind_t sim_dnn_tensor_kind;
-extern const sim_object_kind_t sim_dnn_filter_kind;
-extern const sim_object_kind_t sim_dnn_convolution_kind;
-extern const sim_object_kind_t sim_dnn_pooling_kind;
-extern const sim_object_kind_t sim_dnn_activation_kind;
-extern const sim_object_kind_t sim_dnn_op_tensor_kind;
+extern const gcap_sim_object_kind_t gcap_sim_dnn_handle_kind;
+extern const gcap_sim_object_kind_t gcap_sim_dnn_tensor_kind;
+extern const gcap_sim_object_kind_t gcap_sim_dnn_filter_kind;
+extern const gcap_sim_object_kind_t gcap_sim_dnn_convolution_kind;
+extern const gcap_sim_object_kind_t gcap_sim_dnn_pooling_kind;
+extern const gcap_sim_object_kind_t gcap_sim_dnn_activation_kind;
+extern const gcap_sim_object_kind_t gcap_sim_dnn_op_tensor_kind;
 
 // Keeps the message for cudnnGetLastErrorString and returns `status`.
-__attribute__((format(printf, 3, 4))) cudnnStatus_t sim_dnn_fail(const char* function, cudnnStatus_t status,
-                                                                 const char* format, ...);
+__attribute__((format(printf, 3, 4))) cudnnStatus_t gcap_sim_dnn_fail(const char* function, cudnnStatus_t status,
+                                                                      const char* format, ...);
 
 // The cuDNN status that the simulated runtime's answer turns into.
-cudnnStatus_t sim_dnn_status(const char* function, cudaError_t error);
+cudnnStatus_t gcap_sim_dnn_status(const char* function, cudaError_t error);
 
 // Enters a call that is legal in every capture: counts it and gives the injected fault, if any.
-cudnnStatus_t sim_dnn_enter(const char* function);
+cudnnStatus_t gcap_sim_dnn_enter(const char* function);
 
 // The same, and refuses a NULL handle.
-cudnnStatus_t sim_dnn_enter_with_handle(const char* function, cudnnHandle_t handle);
+cudnnStatus_t gcap_sim_dnn_enter_with_handle(const char* function, cudnnHandle_t handle);
 
 // The same for a call on one descriptor, which need not be set yet.
-cudnnStatus_t sim_dnn_enter_with(const char* function, const sim_object_kind_t* kind, const void* descriptor);
+cudnnStatus_t gcap_sim_dnn_enter_with(const char* function, const gcap_sim_object_kind_t* kind, const void* descriptor);
 
 // Success when `descriptor` is there, alive and set. `what` names it in the message.
-cudnnStatus_t sim_dnn_check(const char* function, const sim_object_kind_t* kind, const void* descriptor,
-                            const char* what);
+cudnnStatus_t gcap_sim_dnn_check(const char* function, const gcap_sim_object_kind_t* kind, const void* descriptor,
+                                 const char* what);
 
 // The values of descriptors, once entered; arrays have 4 entries for tensors and filters, 2 for the others. `strides`
 // NULL: packed, in the order of `format`.
-cudnnStatus_t sim_dnn_set_tensor(const char* function, cudnnTensorDescriptor_t desc, cudnnTensorFormat_t format,
-                                 cudnnDataType_t type, const int* dims, const int* strides);
-cudnnStatus_t sim_dnn_set_filter(const char* function, cudnnFilterDescriptor_t desc, cudnnDataType_t type,
-                                 cudnnTensorFormat_t format, const int* dims);
-cudnnStatus_t sim_dnn_set_convolution(const char* function, cudnnConvolutionDescriptor_t desc, const int* pad,
-                                      const int* stride, const int* dilation, cudnnConvolutionMode_t mode,
-                                      cudnnDataType_t compute_type);
-cudnnStatus_t sim_dnn_set_pooling(const char* function, cudnnPoolingDescriptor_t desc, cudnnPoolingMode_t mode,
-                                  cudnnNanPropagation_t nan, const int* window, const int* pad, const int* stride);
-cudnnStatus_t sim_dnn_conv_output_dims(const char* function, cudnnConvolutionDescriptor_t conv,
-                                       cudnnTensorDescriptor_t x, cudnnFilterDescriptor_t w, int64_t* out);
-cudnnStatus_t sim_dnn_pooling_output_dims(const char* function, cudnnPoolingDescriptor_t desc,
-                                          cudnnTensorDescriptor_t x, int64_t* out);
+cudnnStatus_t gcap_sim_dnn_set_tensor(const char* function, cudnnTensorDescriptor_t desc, cudnnTensorFormat_t format,
+                                      cudnnDataType_t type, const int* dims, const int* strides);
+cudnnStatus_t gcap_sim_dnn_set_filter(const char* function, cudnnFilterDescriptor_t desc, cudnnDataType_t type,
+                                      cudnnTensorFormat_t format, const int* dims);
+cudnnStatus_t gcap_sim_dnn_set_convolution(const char* function, cudnnConvolutionDescriptor_t desc, const int* pad,
+                                           const int* stride, const int* dilation, cudnnConvolutionMode_t mode,
+                                           cudnnDataType_t compute_type);
+cudnnStatus_t gcap_sim_dnn_set_pooling(const char* function, cudnnPoolingDescriptor_t desc, cudnnPoolingMode_t mode,
+                                       cudnnNanPropagation_t nan, const int* window, const int* pad, const int* stride);
+cudnnStatus_t gcap_sim_dnn_conv_output_dims(const char* function, cudnnConvolutionDescriptor_t conv,
+                                            cudnnTensorDescriptor_t x, cudnnFilterDescriptor_t w, int64_t* out);
+cudnnStatus_t gcap_sim_dnn_pooling_output_dims(const char* function, cudnnPoolingDescriptor_t desc,
+                                               cudnnTensorDescriptor_t x, int64_t* out);
 
 // Out pointers of the getters may be NULL.
-#define SIM_DNN_PUT(out, value) \
-  do {                          \
-    if ((out) != NULL) {        \
-      *(out) = (value);         \
-    }                           \
+#define GCAP_SIM_DNN_PUT(out, value) \
+  do {                               \
+    if ((out) != NULL) {             \
+      *(out) = (value);              \
+    }                                \
   } while (0)
 
 // The modelled type behind a cuDNN one; stops the program at one that is not modelled.
-cudaDataType sim_dnn_element_type(const char* function, cudnnDataType_t type);
+cudaDataType gcap_sim_dnn_element_type(const char* function, cudnnDataType_t type);
 
 // 1 + (in + 2 pad - window) / stride; 0 when nothing fits.
-int64_t sim_dnn_windows(int64_t in, int64_t window, int pad, int stride);
+int64_t gcap_sim_dnn_windows(int64_t in, int64_t window, int pad, int stride);
 
-int sim_dnn_same_dims(const sim_dnn_shape_t* a, const sim_dnn_shape_t* b);
+int gcap_sim_dnn_same_dims(const gcap_sim_dnn_shape_t* a, const gcap_sim_dnn_shape_t* b);
 
-static inline int64_t sim_dnn_offset(const sim_dnn_shape_t* shape, int64_t n, int64_t c, int64_t h, int64_t w) {
+static inline int64_t gcap_sim_dnn_offset(const gcap_sim_dnn_shape_t* shape, int64_t n, int64_t c, int64_t h,
+                                          int64_t w) {
   return n * shape->strides[0] + c * shape->strides[1] + h * shape->strides[2] + w * shape->strides[3];
 }
 
 // A tensor, filter or bias with its memory. data NULL: not there, and not touched.
-typedef struct sim_dnn_operand {
-  sim_dnn_shape_t shape;
+typedef struct gcap_sim_dnn_operand {
+  gcap_sim_dnn_shape_t shape;
   cudaDataType type;
   void* data;
-} sim_dnn_operand_t;
+} gcap_sim_dnn_operand_t;
 
 // The operand that a set tensor descriptor describes. Stops the program when `data`, which may be NULL, is misaligned.
-sim_dnn_operand_t sim_dnn_operand(const char* function, cudnnTensorDescriptor_t desc, const void* data);
-void sim_dnn_add_access(sim_access_list_t* list, const sim_dnn_operand_t* operand, sim_access_kind_t kind);
+gcap_sim_dnn_operand_t gcap_sim_dnn_operand(const char* function, cudnnTensorDescriptor_t desc, const void* data);
+void gcap_sim_dnn_add_access(gcap_sim_access_list_t* list, const gcap_sim_dnn_operand_t* operand,
+                             gcap_sim_access_kind_t kind);
 
-static inline float sim_dnn_load(const sim_dnn_operand_t* operand, int64_t n, int64_t c, int64_t h, int64_t w) {
-  return sim_element_load(operand->data, operand->type, (ptrdiff_t)sim_dnn_offset(&operand->shape, n, c, h, w));
+static inline float gcap_sim_dnn_load(const gcap_sim_dnn_operand_t* operand, int64_t n, int64_t c, int64_t h,
+                                      int64_t w) {
+  return gcap_sim_element_load(operand->data, operand->type,
+                               (ptrdiff_t)gcap_sim_dnn_offset(&operand->shape, n, c, h, w));
 }
 
 // Makes dimensions of size 1 stand for all of `to`'s (stride 0); fails when another does not match.
-cudnnStatus_t sim_dnn_broadcast(const char* function, sim_dnn_operand_t* operand, const sim_dnn_shape_t* to);
+cudnnStatus_t gcap_sim_dnn_broadcast(const char* function, gcap_sim_dnn_operand_t* operand,
+                                     const gcap_sim_dnn_shape_t* to);
 
 // One call of the form y = alpha * op(x) + beta * y. y is not read when beta is zero.
-typedef struct sim_dnn_call {
-  sim_dnn_operand_t x;
-  sim_dnn_operand_t y;
+typedef struct gcap_sim_dnn_call {
+  gcap_sim_dnn_operand_t x;
+  gcap_sim_dnn_operand_t y;
   float alpha;
   float beta;
-} sim_dnn_call_t;
+} gcap_sim_dnn_call_t;
 
 // Enters such a call and checks what all of them have in common. The types of x and y may differ.
-cudnnStatus_t sim_dnn_begin_mixed(const char* function, cudnnHandle_t handle, const void* alpha,
-                                  cudnnTensorDescriptor_t x_desc, const void* x, const void* beta,
-                                  cudnnTensorDescriptor_t y_desc, void* y, sim_dnn_call_t* out);
+cudnnStatus_t gcap_sim_dnn_begin_mixed(const char* function, cudnnHandle_t handle, const void* alpha,
+                                       cudnnTensorDescriptor_t x_desc, const void* x, const void* beta,
+                                       cudnnTensorDescriptor_t y_desc, void* y, gcap_sim_dnn_call_t* out);
 
 // The same where they must be equal.
-cudnnStatus_t sim_dnn_begin(const char* function, cudnnHandle_t handle, const void* alpha,
-                            cudnnTensorDescriptor_t x_desc, const void* x, const void* beta,
-                            cudnnTensorDescriptor_t y_desc, void* y, sim_dnn_call_t* out);
+cudnnStatus_t gcap_sim_dnn_begin(const char* function, cudnnHandle_t handle, const void* alpha,
+                                 cudnnTensorDescriptor_t x_desc, const void* x, const void* beta,
+                                 cudnnTensorDescriptor_t y_desc, void* y, gcap_sim_dnn_call_t* out);
 
 // Refuses inputs and outputs of different dimensions.
-cudnnStatus_t sim_dnn_require_same_dims(const char* function, const sim_dnn_call_t* call);
+cudnnStatus_t gcap_sim_dnn_require_same_dims(const char* function, const gcap_sim_dnn_call_t* call);
 
 // Submits it, with the accesses of further operands in `more` (NULL: none); the payload starts with the call.
-cudnnStatus_t sim_dnn_submit(const char* function, cudnnHandle_t handle, sim_access_list_t* more, void (*run)(void*),
-                             const void* payload, size_t payload_bytes);
+cudnnStatus_t gcap_sim_dnn_submit(const char* function, cudnnHandle_t handle, gcap_sim_access_list_t* more,
+                                  void (*run)(void*), const void* payload, size_t payload_bytes);
 
-static inline void sim_dnn_store(const sim_dnn_call_t* call, int64_t n, int64_t c, int64_t h, int64_t w, float value) {
+static inline void gcap_sim_dnn_store(const gcap_sim_dnn_call_t* call, int64_t n, int64_t c, int64_t h, int64_t w,
+                                      float value) {
   float result = call->alpha * value;
   if (call->beta != 0.0f) {
-    result += call->beta * sim_dnn_load(&call->y, n, c, h, w);
+    result += call->beta * gcap_sim_dnn_load(&call->y, n, c, h, w);
   }
-  sim_element_store(call->y.data, call->y.type, (ptrdiff_t)sim_dnn_offset(&call->y.shape, n, c, h, w), result);
+  gcap_sim_element_store(call->y.data, call->y.type, (ptrdiff_t)gcap_sim_dnn_offset(&call->y.shape, n, c, h, w),
+                         result);
 }
 
 // Calls `visit` for each element of y, in the order n, c, h, w.
-typedef void (*sim_dnn_visit_t)(const void* payload, int64_t n, int64_t c, int64_t h, int64_t w);
-void sim_dnn_for_each(const sim_dnn_shape_t* shape, sim_dnn_visit_t visit, const void* payload);
+typedef void (*gcap_sim_dnn_visit_t)(const void* payload, int64_t n, int64_t c, int64_t h, int64_t w);
+void gcap_sim_dnn_for_each(const gcap_sim_dnn_shape_t* shape, gcap_sim_dnn_visit_t visit, const void* payload);
 
 // A convolution with all that a fused call adds: y = relu?(alpha * conv(x, w) + beta * z + bias). z may be y.
-typedef struct sim_dnn_conv {
-  sim_dnn_operand_t x;
-  sim_dnn_operand_t w;
-  sim_dnn_operand_t y;
-  sim_dnn_operand_t z;     // data NULL when beta is zero
-  sim_dnn_operand_t bias;  // data NULL: none
+typedef struct gcap_sim_dnn_conv {
+  gcap_sim_dnn_operand_t x;
+  gcap_sim_dnn_operand_t w;
+  gcap_sim_dnn_operand_t y;
+  gcap_sim_dnn_operand_t z;     // data NULL when beta is zero
+  gcap_sim_dnn_operand_t bias;  // data NULL: none
   float alpha;
   float beta;
   int relu;
@@ -218,44 +225,52 @@ typedef struct sim_dnn_conv {
   int flip;  // a true convolution turns the filter round; a cross-correlation does not
   cudnnConvolutionFwdAlgo_t algo;
   void* workspace;
-} sim_dnn_conv_t;
+} gcap_sim_dnn_conv_t;
 
 // One of the pieces of work that a convolution is made of, with the parts of the workspace that it touches.
-typedef struct sim_dnn_stage {
+typedef struct gcap_sim_dnn_stage {
   const char* name;            // as reports show it; NULL: that of the call
-  void (*run)(void* payload);  // the payload is a sim_dnn_conv_t
+  void (*run)(void* payload);  // the payload is a gcap_sim_dnn_conv_t
   unsigned reads;              // parts of the workspace
   unsigned writes;
   int reads_x;
   int reads_w;
   int is_last;  // reads z and the bias, writes y
-} sim_dnn_stage_t;
+} gcap_sim_dnn_stage_t;
 
 // The parts of a workspace, in their order, as bits.
-enum { SIM_DNN_TABLE = 1, SIM_DNN_ROWS = 2, SIM_DNN_COLUMNS = 4, SIM_DNN_SUMS = 8, SIM_DNN_NUM_PARTS = 4 };
+enum {
+  GCAP_SIM_DNN_TABLE = 1,
+  GCAP_SIM_DNN_ROWS = 2,
+  GCAP_SIM_DNN_COLUMNS = 4,
+  GCAP_SIM_DNN_SUMS = 8,
+  GCAP_SIM_DNN_NUM_PARTS = 4
+};
 
 // The stages of an algorithm; their number in *count, 0 for an algorithm that the simulator has not.
-const sim_dnn_stage_t* sim_dnn_conv_stages(cudnnConvolutionFwdAlgo_t algo, size_t* count);
+const gcap_sim_dnn_stage_t* gcap_sim_dnn_conv_stages(cudnnConvolutionFwdAlgo_t algo, size_t* count);
 
 // Start and size in bytes of one part (its index, not its bit) of the algorithm's workspace; size 0 for one that the
 // algorithm has not.
-void sim_dnn_conv_part(const sim_dnn_conv_t* conv, cudnnConvolutionFwdAlgo_t algo, int part, size_t* offset,
-                       size_t* bytes);
+void gcap_sim_dnn_conv_part(const gcap_sim_dnn_conv_t* conv, cudnnConvolutionFwdAlgo_t algo, int part, size_t* offset,
+                            size_t* bytes);
 
 // Bytes of workspace that an algorithm needs.
-size_t sim_dnn_conv_workspace(const sim_dnn_conv_t* conv, cudnnConvolutionFwdAlgo_t algo);
+size_t gcap_sim_dnn_conv_workspace(const gcap_sim_dnn_conv_t* conv, cudnnConvolutionFwdAlgo_t algo);
 
 // What stands between a convolution's operands and its calls (convolution_problem.c): checked, without data pointers.
-cudnnStatus_t sim_dnn_make_conv(const char* function, cudnnTensorDescriptor_t x, cudnnFilterDescriptor_t w,
-                                cudnnConvolutionDescriptor_t conv, cudnnTensorDescriptor_t y, sim_dnn_conv_t* out);
+cudnnStatus_t gcap_sim_dnn_make_conv(const char* function, cudnnTensorDescriptor_t x, cudnnFilterDescriptor_t w,
+                                     cudnnConvolutionDescriptor_t conv, cudnnTensorDescriptor_t y,
+                                     gcap_sim_dnn_conv_t* out);
 
 // Whether the simulated library has the algorithm for this problem.
-int sim_dnn_conv_has(const sim_dnn_conv_t* conv, cudnnConvolutionFwdAlgo_t algo);
+int gcap_sim_dnn_conv_has(const gcap_sim_dnn_conv_t* conv, cudnnConvolutionFwdAlgo_t algo);
 
 // Puts in the data pointers, checked.
-cudnnStatus_t sim_dnn_bind_conv(const char* function, const void* x, const void* w, void* y, sim_dnn_conv_t* conv);
+cudnnStatus_t gcap_sim_dnn_bind_conv(const char* function, const void* x, const void* w, void* y,
+                                     gcap_sim_dnn_conv_t* conv);
 
 // Queues it: pointers, algorithm and workspace are set.
-cudnnStatus_t sim_dnn_submit_conv(const char* function, cudaStream_t stream, const sim_dnn_conv_t* conv);
+cudnnStatus_t gcap_sim_dnn_submit_conv(const char* function, cudaStream_t stream, const gcap_sim_dnn_conv_t* conv);
 
 #endif  // GCAP_SIM_CUDNN_INTERNAL_H_

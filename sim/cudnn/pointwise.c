@@ -8,15 +8,15 @@
 #include "sim/cudnn/internal.h"
 
 // The payload of an addition, a copy, a scaling and a setting is the call alone; others start with it, as
-// sim_dnn_submit wants.
+// gcap_sim_dnn_submit wants.
 typedef struct activation {
-  sim_dnn_call_t call;
+  gcap_sim_dnn_call_t call;
   struct cudnnActivationStruct desc;
 } activation_t;
 
 typedef struct binary {
-  sim_dnn_call_t call;  // x is A
-  sim_dnn_operand_t b;
+  gcap_sim_dnn_call_t call;  // x is A
+  gcap_sim_dnn_operand_t b;
   cudnnOpTensorOp_t op;
   float alpha_a;
   float alpha_b;
@@ -24,86 +24,86 @@ typedef struct binary {
 
 // y = alpha * x + beta * y, where x has stride 0 in the dimensions in which it is broadcast.
 static void add_element(const void* payload, int64_t n, int64_t c, int64_t h, int64_t w) {
-  const sim_dnn_call_t* call = payload;
-  sim_dnn_store(call, n, c, h, w, sim_dnn_load(&call->x, n, c, h, w));
+  const gcap_sim_dnn_call_t* call = payload;
+  gcap_sim_dnn_store(call, n, c, h, w, gcap_sim_dnn_load(&call->x, n, c, h, w));
 }
 
 static void run_addition(void* payload) {
-  sim_dnn_for_each(&((const sim_dnn_call_t*)payload)->y.shape, add_element, payload);
+  gcap_sim_dnn_for_each(&((const gcap_sim_dnn_call_t*)payload)->y.shape, add_element, payload);
 }
 
 cudnnStatus_t cudnnAddTensor(cudnnHandle_t handle, const void* alpha, const cudnnTensorDescriptor_t aDesc,
                              const void* A, const void* beta, const cudnnTensorDescriptor_t cDesc, void* C) {
-  sim_dnn_call_t call;
-  cudnnStatus_t status = sim_dnn_begin(__func__, handle, alpha, aDesc, A, beta, cDesc, C, &call);
+  gcap_sim_dnn_call_t call;
+  cudnnStatus_t status = gcap_sim_dnn_begin(__func__, handle, alpha, aDesc, A, beta, cDesc, C, &call);
   if (status == CUDNN_STATUS_SUCCESS) {
-    status = sim_dnn_broadcast(__func__, &call.x, &call.y.shape);
+    status = gcap_sim_dnn_broadcast(__func__, &call.x, &call.y.shape);
   }
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
   }
-  return sim_dnn_submit(__func__, handle, NULL, run_addition, &call, sizeof call);
+  return gcap_sim_dnn_submit(__func__, handle, NULL, run_addition, &call, sizeof call);
 }
 
 // Measured: between half and bfloat16 there is no way.
 cudnnStatus_t cudnnTransformTensor(cudnnHandle_t handle, const void* alpha, const cudnnTensorDescriptor_t xDesc,
                                    const void* x, const void* beta, const cudnnTensorDescriptor_t yDesc, void* y) {
-  sim_dnn_call_t call;
-  cudnnStatus_t status = sim_dnn_begin_mixed(__func__, handle, alpha, xDesc, x, beta, yDesc, y, &call);
+  gcap_sim_dnn_call_t call;
+  cudnnStatus_t status = gcap_sim_dnn_begin_mixed(__func__, handle, alpha, xDesc, x, beta, yDesc, y, &call);
   if (status == CUDNN_STATUS_SUCCESS) {
-    status = sim_dnn_require_same_dims(__func__, &call);
+    status = gcap_sim_dnn_require_same_dims(__func__, &call);
   }
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
   }
   if (call.x.type != call.y.type && call.x.type != CUDA_R_32F && call.y.type != CUDA_R_32F) {
-    return sim_dnn_fail(__func__, CUDNN_STATUS_NOT_SUPPORTED, "half and bfloat16 do not turn into each other");
+    return gcap_sim_dnn_fail(__func__, CUDNN_STATUS_NOT_SUPPORTED, "half and bfloat16 do not turn into each other");
   }
-  return sim_dnn_submit(__func__, handle, NULL, run_addition, &call, sizeof call);
+  return gcap_sim_dnn_submit(__func__, handle, NULL, run_addition, &call, sizeof call);
 }
 
 // y = alpha * y, as the addition of nothing: alpha is the call's beta, and x stays untouched.
 static void scale_element(const void* payload, int64_t n, int64_t c, int64_t h, int64_t w) {
-  sim_dnn_store(payload, n, c, h, w, 0.0f);
+  gcap_sim_dnn_store(payload, n, c, h, w, 0.0f);
 }
 
 static void run_scaling(void* payload) {
-  sim_dnn_for_each(&((const sim_dnn_call_t*)payload)->y.shape, scale_element, payload);
+  gcap_sim_dnn_for_each(&((const gcap_sim_dnn_call_t*)payload)->y.shape, scale_element, payload);
 }
 
 cudnnStatus_t cudnnScaleTensor(cudnnHandle_t handle, const cudnnTensorDescriptor_t yDesc, void* y, const void* alpha) {
   static const float zero = 0.0f;
-  sim_dnn_call_t call;
-  cudnnStatus_t status = sim_dnn_begin(__func__, handle, &zero, yDesc, y, alpha, yDesc, y, &call);
+  gcap_sim_dnn_call_t call;
+  cudnnStatus_t status = gcap_sim_dnn_begin(__func__, handle, &zero, yDesc, y, alpha, yDesc, y, &call);
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
   }
   call.x.data = NULL;
-  return sim_dnn_submit(__func__, handle, NULL, run_scaling, &call, sizeof call);
+  return gcap_sim_dnn_submit(__func__, handle, NULL, run_scaling, &call, sizeof call);
 }
 
 // y = alpha, which is the value.
 static void set_element(const void* payload, int64_t n, int64_t c, int64_t h, int64_t w) {
-  sim_dnn_store(payload, n, c, h, w, 1.0f);
+  gcap_sim_dnn_store(payload, n, c, h, w, 1.0f);
 }
 
 static void run_setting(void* payload) {
-  sim_dnn_for_each(&((const sim_dnn_call_t*)payload)->y.shape, set_element, payload);
+  gcap_sim_dnn_for_each(&((const gcap_sim_dnn_call_t*)payload)->y.shape, set_element, payload);
 }
 
 cudnnStatus_t cudnnSetTensor(cudnnHandle_t handle, const cudnnTensorDescriptor_t yDesc, void* y, const void* valuePtr) {
   static const float zero = 0.0f;
-  sim_dnn_call_t call;
-  cudnnStatus_t status = sim_dnn_begin(__func__, handle, &zero, yDesc, y, &zero, yDesc, y, &call);
+  gcap_sim_dnn_call_t call;
+  cudnnStatus_t status = gcap_sim_dnn_begin(__func__, handle, &zero, yDesc, y, &zero, yDesc, y, &call);
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
   }
   if (valuePtr == NULL) {
-    return sim_dnn_fail(__func__, CUDNN_STATUS_BAD_PARAM, "the value is NULL");
+    return gcap_sim_dnn_fail(__func__, CUDNN_STATUS_BAD_PARAM, "the value is NULL");
   }
   memcpy(&call.alpha, valuePtr, sizeof call.alpha);  // measured: a float whatever the type of y
   call.x.data = NULL;
-  return sim_dnn_submit(__func__, handle, NULL, run_setting, &call, sizeof call);
+  return gcap_sim_dnn_submit(__func__, handle, NULL, run_setting, &call, sizeof call);
 }
 
 static float combine(cudnnOpTensorOp_t op, float a, float b) {
@@ -121,13 +121,13 @@ static int reads_b(cudnnOpTensorOp_t op) { return op != CUDNN_OP_TENSOR_SQRT && 
 
 static void combine_element(const void* payload, int64_t n, int64_t c, int64_t h, int64_t w) {
   const binary_t* binary = payload;
-  const float a = binary->alpha_a * sim_dnn_load(&binary->call.x, n, c, h, w);
-  const float b = reads_b(binary->op) ? binary->alpha_b * sim_dnn_load(&binary->b, n, c, h, w) : 0.0f;
-  sim_dnn_store(&binary->call, n, c, h, w, combine(binary->op, a, b));
+  const float a = binary->alpha_a * gcap_sim_dnn_load(&binary->call.x, n, c, h, w);
+  const float b = reads_b(binary->op) ? binary->alpha_b * gcap_sim_dnn_load(&binary->b, n, c, h, w) : 0.0f;
+  gcap_sim_dnn_store(&binary->call, n, c, h, w, combine(binary->op, a, b));
 }
 
 static void run_binary(void* payload) {
-  sim_dnn_for_each(&((const binary_t*)payload)->call.y.shape, combine_element, payload);
+  gcap_sim_dnn_for_each(&((const binary_t*)payload)->call.y.shape, combine_element, payload);
 }
 
 // Measured: A and B of one type (else a bad parameter), C of the same or floats, from floats anything.
@@ -135,21 +135,22 @@ static cudnnStatus_t check_binary_types(const char* function, const binary_t* bi
   const cudaDataType in = binary->call.x.type;
   const cudaDataType out = binary->call.y.type;
   if (in != binary->b.type) {
-    return sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "A and B have different types");
+    return gcap_sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "A and B have different types");
   }
   if (compute_type != CUDNN_DATA_FLOAT || (in != out && in != CUDA_R_32F && out != CUDA_R_32F)) {
-    return sim_dnn_fail(function, CUDNN_STATUS_NOT_SUPPORTED, "these types do not go together");
+    return gcap_sim_dnn_fail(function, CUDNN_STATUS_NOT_SUPPORTED, "these types do not go together");
   }
   return CUDNN_STATUS_SUCCESS;
 }
 
 static cudnnStatus_t check_operation(const char* function, cudnnOpTensorDescriptor_t desc) {
   if (desc == NULL) {
-    sim_stop(function, "the operation's descriptor is NULL, which crashes the real library");
+    gcap_sim_stop(function, "the operation's descriptor is NULL, which crashes the real library");
   }
-  sim_object_check(&sim_dnn_op_tensor_kind, desc, function);
+  gcap_sim_object_check(&gcap_sim_dnn_op_tensor_kind, desc, function);
   if (!desc->head.is_set) {
-    return sim_dnn_fail(function, CUDNN_STATUS_NOT_SUPPORTED, "the operation's descriptor was created but never set");
+    return gcap_sim_dnn_fail(function, CUDNN_STATUS_NOT_SUPPORTED,
+                             "the operation's descriptor was created but never set");
   }
   return CUDNN_STATUS_SUCCESS;
 }
@@ -157,16 +158,16 @@ static cudnnStatus_t check_operation(const char* function, cudnnOpTensorDescript
 // B is checked also where the operation does not read it.
 static cudnnStatus_t bind_b(const char* function, const void* alpha, cudnnTensorDescriptor_t desc, const void* data,
                             binary_t* out) {
-  cudnnStatus_t status = sim_dnn_check(function, &sim_dnn_tensor_kind, desc, "B's descriptor");
+  cudnnStatus_t status = gcap_sim_dnn_check(function, &gcap_sim_dnn_tensor_kind, desc, "B's descriptor");
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
   }
   if (alpha == NULL || data == NULL) {
-    return sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "B or its scalar is NULL");
+    return gcap_sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "B or its scalar is NULL");
   }
   memcpy(&out->alpha_b, alpha, sizeof out->alpha_b);
-  out->b = sim_dnn_operand(function, desc, data);
-  return sim_dnn_broadcast(function, &out->b, &out->call.y.shape);
+  out->b = gcap_sim_dnn_operand(function, desc, data);
+  return gcap_sim_dnn_broadcast(function, &out->b, &out->call.y.shape);
 }
 
 cudnnStatus_t cudnnOpTensor(cudnnHandle_t handle, const cudnnOpTensorDescriptor_t opTensorDesc, const void* alpha1,
@@ -174,12 +175,12 @@ cudnnStatus_t cudnnOpTensor(cudnnHandle_t handle, const cudnnOpTensorDescriptor_
                             const cudnnTensorDescriptor_t bDesc, const void* B, const void* beta,
                             const cudnnTensorDescriptor_t cDesc, void* C) {
   binary_t binary;
-  cudnnStatus_t status = sim_dnn_begin_mixed(__func__, handle, alpha1, aDesc, A, beta, cDesc, C, &binary.call);
+  cudnnStatus_t status = gcap_sim_dnn_begin_mixed(__func__, handle, alpha1, aDesc, A, beta, cDesc, C, &binary.call);
   if (status == CUDNN_STATUS_SUCCESS) {
     status = check_operation(__func__, opTensorDesc);
   }
   if (status == CUDNN_STATUS_SUCCESS) {
-    status = sim_dnn_require_same_dims(__func__, &binary.call);
+    status = gcap_sim_dnn_require_same_dims(__func__, &binary.call);
   }
   if (status == CUDNN_STATUS_SUCCESS) {
     status = bind_b(__func__, alpha2, bDesc, B, &binary);
@@ -193,11 +194,11 @@ cudnnStatus_t cudnnOpTensor(cudnnHandle_t handle, const cudnnOpTensorDescriptor_
   binary.op = opTensorDesc->op;
   binary.alpha_a = binary.call.alpha;
   binary.call.alpha = 1.0f;
-  sim_access_list_t more = {0};
+  gcap_sim_access_list_t more = {0};
   if (reads_b(binary.op)) {
-    sim_dnn_add_access(&more, &binary.b, SIM_READ);
+    gcap_sim_dnn_add_access(&more, &binary.b, GCAP_SIM_READ);
   }
-  return sim_dnn_submit(__func__, handle, &more, run_binary, &binary, sizeof binary);
+  return gcap_sim_dnn_submit(__func__, handle, &more, run_binary, &binary, sizeof binary);
 }
 
 static float activate(const struct cudnnActivationStruct* desc, float value) {
@@ -219,31 +220,31 @@ static float activate(const struct cudnnActivationStruct* desc, float value) {
 
 static void activate_element(const void* payload, int64_t n, int64_t c, int64_t h, int64_t w) {
   const activation_t* activation = payload;
-  const float value = activate(&activation->desc, sim_dnn_load(&activation->call.x, n, c, h, w));
-  sim_dnn_store(&activation->call, n, c, h, w, value);
+  const float value = activate(&activation->desc, gcap_sim_dnn_load(&activation->call.x, n, c, h, w));
+  gcap_sim_dnn_store(&activation->call, n, c, h, w, value);
 }
 
 static void run_activation(void* payload) {
-  sim_dnn_for_each(&((const activation_t*)payload)->call.y.shape, activate_element, payload);
+  gcap_sim_dnn_for_each(&((const activation_t*)payload)->call.y.shape, activate_element, payload);
 }
 
 cudnnStatus_t cudnnActivationForward(cudnnHandle_t handle, cudnnActivationDescriptor_t activationDesc,
                                      const void* alpha, const cudnnTensorDescriptor_t xDesc, const void* x,
                                      const void* beta, const cudnnTensorDescriptor_t yDesc, void* y) {
   activation_t activation;
-  cudnnStatus_t status = sim_dnn_begin(__func__, handle, alpha, xDesc, x, beta, yDesc, y, &activation.call);
+  cudnnStatus_t status = gcap_sim_dnn_begin(__func__, handle, alpha, xDesc, x, beta, yDesc, y, &activation.call);
   if (status == CUDNN_STATUS_SUCCESS) {
-    status = sim_dnn_check(__func__, &sim_dnn_activation_kind, activationDesc, "the activation's descriptor");
+    status = gcap_sim_dnn_check(__func__, &gcap_sim_dnn_activation_kind, activationDesc, "the activation's descriptor");
   }
   if (status == CUDNN_STATUS_SUCCESS && activationDesc->mode == CUDNN_ACTIVATION_IDENTITY) {
-    status = sim_dnn_fail(__func__, CUDNN_STATUS_BAD_PARAM, "identity is for the fused convolution alone");
+    status = gcap_sim_dnn_fail(__func__, CUDNN_STATUS_BAD_PARAM, "identity is for the fused convolution alone");
   }
   if (status == CUDNN_STATUS_SUCCESS) {
-    status = sim_dnn_require_same_dims(__func__, &activation.call);
+    status = gcap_sim_dnn_require_same_dims(__func__, &activation.call);
   }
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
   }
   activation.desc = *activationDesc;
-  return sim_dnn_submit(__func__, handle, NULL, run_activation, &activation, sizeof activation);
+  return gcap_sim_dnn_submit(__func__, handle, NULL, run_activation, &activation, sizeof activation);
 }

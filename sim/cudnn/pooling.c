@@ -8,40 +8,40 @@
 
 #include "sim/cudnn/internal.h"
 
-// The payload; it starts with the call, as sim_dnn_submit wants.
+// The payload; it starts with the call, as gcap_sim_dnn_submit wants.
 typedef struct pooling {
-  sim_dnn_call_t call;
+  gcap_sim_dnn_call_t call;
   struct cudnnPoolingStruct desc;
 } pooling_t;
 
-static cudnnStatus_t output_dims(const char* function, cudnnPoolingDescriptor_t desc, const sim_dnn_shape_t* in,
+static cudnnStatus_t output_dims(const char* function, cudnnPoolingDescriptor_t desc, const gcap_sim_dnn_shape_t* in,
                                  int64_t* out) {
   out[0] = in->dims[0];
   out[1] = in->dims[1];
   for (int i = 0; i < 2; ++i) {
-    out[2 + i] = sim_dnn_windows(in->dims[2 + i], desc->window[i], desc->pad[i], desc->stride[i]);
+    out[2 + i] = gcap_sim_dnn_windows(in->dims[2 + i], desc->window[i], desc->pad[i], desc->stride[i]);
     if (out[2 + i] == 0) {
-      return sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "the window is larger than the padded input");
+      return gcap_sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "the window is larger than the padded input");
     }
   }
   return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t sim_dnn_pooling_output_dims(const char* function, cudnnPoolingDescriptor_t desc,
-                                          cudnnTensorDescriptor_t x, int64_t* out) {
-  cudnnStatus_t status = sim_dnn_enter(function);
+cudnnStatus_t gcap_sim_dnn_pooling_output_dims(const char* function, cudnnPoolingDescriptor_t desc,
+                                               cudnnTensorDescriptor_t x, int64_t* out) {
+  cudnnStatus_t status = gcap_sim_dnn_enter(function);
   if (status == CUDNN_STATUS_SUCCESS) {
-    status = sim_dnn_check(function, &sim_dnn_pooling_kind, desc, "the pooling's descriptor");
+    status = gcap_sim_dnn_check(function, &gcap_sim_dnn_pooling_kind, desc, "the pooling's descriptor");
   }
   if (status == CUDNN_STATUS_SUCCESS) {
-    status = sim_dnn_check(function, &sim_dnn_tensor_kind, x, "the input's descriptor");
+    status = gcap_sim_dnn_check(function, &gcap_sim_dnn_tensor_kind, x, "the input's descriptor");
   }
   return status == CUDNN_STATUS_SUCCESS ? output_dims(function, desc, &x->shape, out) : status;
 }
 
 // One window whose first pixel is (row, col), which may lie in the padding.
 static float pool(const pooling_t* pooling, int64_t n, int64_t c, int64_t row, int64_t col) {
-  const sim_dnn_operand_t* x = &pooling->call.x;
+  const gcap_sim_dnn_operand_t* x = &pooling->call.x;
   const int64_t* dims = x->shape.dims;
   const int* window = pooling->desc.window;
   const int propagate = pooling->desc.nan == CUDNN_PROPAGATE_NAN;
@@ -50,7 +50,7 @@ static float pool(const pooling_t* pooling, int64_t n, int64_t c, int64_t row, i
   int count = 0;
   for (int64_t h = row < 0 ? 0 : row; h < row + window[0] && h < dims[2]; ++h) {
     for (int64_t w = col < 0 ? 0 : col; w < col + window[1] && w < dims[3]; ++w) {
-      const float value = sim_dnn_load(x, n, c, h, w);
+      const float value = gcap_sim_dnn_load(x, n, c, h, w);
       if (value > largest || (propagate && isnan(value))) {
         largest = value;
       }
@@ -70,31 +70,33 @@ static void pool_element(const void* payload, int64_t n, int64_t c, int64_t h, i
   const struct cudnnPoolingStruct* desc = &pooling->desc;
   const int64_t row = h * desc->stride[0] - desc->pad[0];
   const int64_t col = w * desc->stride[1] - desc->pad[1];
-  sim_dnn_store(&pooling->call, n, c, h, w, pool(pooling, n, c, row, col));
+  gcap_sim_dnn_store(&pooling->call, n, c, h, w, pool(pooling, n, c, row, col));
 }
 
-static void run(void* payload) { sim_dnn_for_each(&((const pooling_t*)payload)->call.y.shape, pool_element, payload); }
+static void run(void* payload) {
+  gcap_sim_dnn_for_each(&((const pooling_t*)payload)->call.y.shape, pool_element, payload);
+}
 
 cudnnStatus_t cudnnPoolingForward(cudnnHandle_t handle, const cudnnPoolingDescriptor_t poolingDesc, const void* alpha,
                                   const cudnnTensorDescriptor_t xDesc, const void* x, const void* beta,
                                   const cudnnTensorDescriptor_t yDesc, void* y) {
   pooling_t pooling;
-  cudnnStatus_t status = sim_dnn_begin(__func__, handle, alpha, xDesc, x, beta, yDesc, y, &pooling.call);
+  cudnnStatus_t status = gcap_sim_dnn_begin(__func__, handle, alpha, xDesc, x, beta, yDesc, y, &pooling.call);
   if (status == CUDNN_STATUS_SUCCESS) {
-    status = sim_dnn_check(__func__, &sim_dnn_pooling_kind, poolingDesc, "the pooling's descriptor");
+    status = gcap_sim_dnn_check(__func__, &gcap_sim_dnn_pooling_kind, poolingDesc, "the pooling's descriptor");
   }
-  sim_dnn_shape_t expected;
+  gcap_sim_dnn_shape_t expected;
   if (status == CUDNN_STATUS_SUCCESS) {
     status = output_dims(__func__, poolingDesc, &pooling.call.x.shape, expected.dims);
   }
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
   }
-  if (!sim_dnn_same_dims(&expected, &pooling.call.y.shape)) {
-    return sim_dnn_fail(__func__, CUDNN_STATUS_BAD_PARAM, "the output must be %lld x %lld x %lld x %lld",
-                        (long long)expected.dims[0], (long long)expected.dims[1], (long long)expected.dims[2],
-                        (long long)expected.dims[3]);
+  if (!gcap_sim_dnn_same_dims(&expected, &pooling.call.y.shape)) {
+    return gcap_sim_dnn_fail(__func__, CUDNN_STATUS_BAD_PARAM, "the output must be %lld x %lld x %lld x %lld",
+                             (long long)expected.dims[0], (long long)expected.dims[1], (long long)expected.dims[2],
+                             (long long)expected.dims[3]);
   }
   pooling.desc = *poolingDesc;
-  return sim_dnn_submit(__func__, handle, NULL, run, &pooling, sizeof pooling);
+  return gcap_sim_dnn_submit(__func__, handle, NULL, run, &pooling, sizeof pooling);
 }

@@ -6,9 +6,9 @@
 
 #include "sim/cudnn/internal.h"
 
-// The payload; it starts with the call, as sim_dnn_submit wants.
+// The payload; it starts with the call, as gcap_sim_dnn_submit wants.
 typedef struct softmax {
-  sim_dnn_call_t call;
+  gcap_sim_dnn_call_t call;
   cudnnSoftmaxAlgorithm_t algorithm;
   cudnnSoftmaxMode_t mode;
 } softmax_t;
@@ -26,13 +26,13 @@ typedef struct totals {
 } totals_t;
 
 static totals_t total(const softmax_t* softmax, const box_t* box) {
-  const sim_dnn_call_t* call = &softmax->call;
+  const gcap_sim_dnn_call_t* call = &softmax->call;
   totals_t totals = {softmax->algorithm == CUDNN_SOFTMAX_FAST ? 0.0f : -INFINITY, 0.0f};
   for (int pass = softmax->algorithm == CUDNN_SOFTMAX_FAST; pass < 2; ++pass) {
     for (int64_t c = box->first[0]; c < box->end[0]; ++c) {
       for (int64_t h = box->first[1]; h < box->end[1]; ++h) {
         for (int64_t w = box->first[2]; w < box->end[2]; ++w) {
-          const float value = sim_dnn_load(&call->x, box->n, c, h, w);
+          const float value = gcap_sim_dnn_load(&call->x, box->n, c, h, w);
           if (pass == 0) {
             totals.shift = fmaxf(totals.shift, value);
           } else {
@@ -46,15 +46,15 @@ static totals_t total(const softmax_t* softmax, const box_t* box) {
 }
 
 static void normalize(const softmax_t* softmax, const box_t* box) {
-  const sim_dnn_call_t* call = &softmax->call;
+  const gcap_sim_dnn_call_t* call = &softmax->call;
   const totals_t totals = total(softmax, box);
   for (int64_t c = box->first[0]; c < box->end[0]; ++c) {
     for (int64_t h = box->first[1]; h < box->end[1]; ++h) {
       for (int64_t w = box->first[2]; w < box->end[2]; ++w) {
-        const float value = sim_dnn_load(&call->x, box->n, c, h, w) - totals.shift;
+        const float value = gcap_sim_dnn_load(&call->x, box->n, c, h, w) - totals.shift;
         const int log = softmax->algorithm == CUDNN_SOFTMAX_LOG;
         const float result = log ? value - logf(totals.sum) : expf(value) / totals.sum;
-        sim_dnn_store(call, box->n, c, h, w, result);
+        gcap_sim_dnn_store(call, box->n, c, h, w, result);
       }
     }
   }
@@ -82,17 +82,17 @@ cudnnStatus_t cudnnSoftmaxForward(cudnnHandle_t handle, cudnnSoftmaxAlgorithm_t 
                                   const void* alpha, const cudnnTensorDescriptor_t xDesc, const void* x,
                                   const void* beta, const cudnnTensorDescriptor_t yDesc, void* y) {
   softmax_t softmax = {.algorithm = algo, .mode = mode};
-  cudnnStatus_t status = sim_dnn_begin(__func__, handle, alpha, xDesc, x, beta, yDesc, y, &softmax.call);
+  cudnnStatus_t status = gcap_sim_dnn_begin(__func__, handle, alpha, xDesc, x, beta, yDesc, y, &softmax.call);
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
   }
   if ((unsigned)algo > CUDNN_SOFTMAX_LOG || (unsigned)mode > CUDNN_SOFTMAX_MODE_CHANNEL) {
-    return sim_dnn_fail(__func__, CUDNN_STATUS_BAD_PARAM, "%d is no softmax algorithm or %d no mode", (int)algo,
-                        (int)mode);
+    return gcap_sim_dnn_fail(__func__, CUDNN_STATUS_BAD_PARAM, "%d is no softmax algorithm or %d no mode", (int)algo,
+                             (int)mode);
   }
-  status = sim_dnn_require_same_dims(__func__, &softmax.call);
+  status = gcap_sim_dnn_require_same_dims(__func__, &softmax.call);
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
   }
-  return sim_dnn_submit(__func__, handle, NULL, run, &softmax, sizeof softmax);
+  return gcap_sim_dnn_submit(__func__, handle, NULL, run, &softmax, sizeof softmax);
 }

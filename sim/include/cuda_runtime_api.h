@@ -17,6 +17,8 @@ extern "C" {
 #define GCAP_SIM_DEFAULT(value)
 #endif
 
+#pragma GCC visibility push(default)  // the simulator itself is compiled with -fvisibility=hidden
+
 struct cudaChannelFormatDesc;  // of CUDA arrays, which are not modelled
 
 // Errors. Each thread has its own last error.
@@ -333,6 +335,8 @@ cudaError_t cudaGraphExecMemcpyNodeSetParamsToSymbol(cudaGraphExec_t hGraphExec,
 cudaError_t cudaGraphExecMemcpyNodeSetParamsFromSymbol(cudaGraphExec_t hGraphExec, cudaGraphNode_t node, void* dst,
                                                        const void* symbol, size_t count, size_t offset,
                                                        enum cudaMemcpyKind kind);
+
+#pragma GCC visibility pop
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -17,6 +17,8 @@
 extern "C" {
 #endif
 
+#pragma GCC visibility push(default)  // the simulator itself is compiled with -fvisibility=hidden
+
 #define CUDNN_MAJOR 9
 #define CUDNN_MINOR 19
 #define CUDNN_PATCHLEVEL 0
@@ -372,6 +374,8 @@ cudnnStatus_t cudnnBatchNormalizationForwardInference(
     const cudnnTensorDescriptor_t xDesc, const void* x, const cudnnTensorDescriptor_t yDesc, void* y,
     const cudnnTensorDescriptor_t bnScaleBiasMeanVarDesc, const void* bnScale, const void* bnBias,
     const void* estimatedMean, const void* estimatedVariance, double epsilon);
+
+#pragma GCC visibility pop
 
 #ifdef __cplusplus
 }  // extern "C"

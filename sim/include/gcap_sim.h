@@ -29,6 +29,8 @@
 extern "C" {
 #endif
 
+#pragma GCC visibility push(default)  // the simulator itself is compiled with -fvisibility=hidden
+
 // One byte range that an operation reads or writes. `bytes` may be 0.
 typedef struct gcap_sim_access {
   const void* address;
@@ -191,6 +193,8 @@ uint64_t gcap_sim_calls(const char* function);
 // Live handles and allocations of one kind: "stream", "event", "graph", "exec", "device memory", "pinned memory",
 // "cublasLt handle", "cudnn handle", … or of all kinds when NULL.
 size_t gcap_sim_live(const char* kind);
+
+#pragma GCC visibility pop
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -12,7 +12,7 @@
 
 enum { kMaxRank = 4 };
 
-void sim_access_add(sim_access_list_t* list, const void* base, size_t bytes, sim_access_kind_t kind) {
+void gcap_sim_access_add(gcap_sim_access_list_t* list, const void* base, size_t bytes, gcap_sim_access_kind_t kind) {
   if (base == NULL || bytes == 0) {
     return;
   }
@@ -26,7 +26,7 @@ void sim_access_add(sim_access_list_t* list, const void* base, size_t bytes, sim
     list->items = items;
     list->capacity = capacity;
   }
-  const gcap_sim_access_t access = {.address = base, .bytes = bytes, .is_write = kind == SIM_WRITE};
+  const gcap_sim_access_t access = {.address = base, .bytes = bytes, .is_write = kind == GCAP_SIM_WRITE};
   list->items[list->count++] = access;
 }
 
@@ -67,8 +67,8 @@ static int next_index(const dimension_t* dims, int first, int count, int64_t* in
   return 0;
 }
 
-void sim_access_add_strided(sim_access_list_t* list, const void* base, size_t element_bytes, size_t rank,
-                            const int64_t* dims, const int64_t* strides, sim_access_kind_t kind) {
+void gcap_sim_access_add_strided(gcap_sim_access_list_t* list, const void* base, size_t element_bytes, size_t rank,
+                                 const int64_t* dims, const int64_t* strides, gcap_sim_access_kind_t kind) {
   dimension_t sorted[kMaxRank];
   const int count = sort_dimensions(element_bytes, rank, dims, strides, sorted);
   if (base == NULL || count < 0) {
@@ -85,22 +85,23 @@ void sim_access_add_strided(sim_access_list_t* list, const void* base, size_t el
     for (int i = first; i < count; ++i) {
       offset += index[i] * sorted[i].stride;
     }
-    sim_access_add(list, (const char*)base + offset, (size_t)run, kind);
+    gcap_sim_access_add(list, (const char*)base + offset, (size_t)run, kind);
   } while (next_index(sorted, first, count, index));
 }
 
-cudaError_t sim_access_submit(sim_access_list_t* list, cudaStream_t stream, const char* name, void (*run)(void*),
-                              const void* payload, size_t payload_bytes) {
-  const void* unreachable = sim_find_unreachable(stream, list->items, list->count);
+cudaError_t gcap_sim_access_submit(gcap_sim_access_list_t* list, cudaStream_t stream, const char* name,
+                                   void (*run)(void*), const void* payload, size_t payload_bytes) {
+  const void* unreachable = gcap_sim_find_unreachable(stream, list->items, list->count);
   if (unreachable != NULL) {
-    sim_stop(name, "%p is memory of another device than the stream's, without peer access: 700 on a GPU", unreachable);
+    gcap_sim_stop(name, "%p is memory of another device than the stream's, without peer access: 700 on a GPU",
+                  unreachable);
   }
   cudaError_t error = cudaErrorMemoryAllocation;
   if (!list->out_of_memory) {
-    const sim_work_t work = {name, run, payload, payload_bytes, list->items, list->count};
-    error = sim_submit(stream, &work);
+    const gcap_sim_work_t work = {name, run, payload, payload_bytes, list->items, list->count};
+    error = gcap_sim_submit(stream, &work);
   }
   free(list->items);
-  *list = (sim_access_list_t){0};
+  *list = (gcap_sim_access_list_t){0};
   return error;
 }

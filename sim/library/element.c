@@ -62,7 +62,7 @@ static uint16_t float_to_half(float value) {
   return sign | (uint16_t)((rounded >> 13) - ((127u - 15u) << 10));
 }
 
-size_t sim_element_bytes(cudaDataType type) {
+size_t gcap_sim_element_bytes(cudaDataType type) {
   switch (type) {
     case CUDA_R_32F: return 4;
     case CUDA_R_16F:
@@ -79,14 +79,14 @@ static uint16_t store_bits(cudaDataType type, float value) {
   return type == CUDA_R_16F ? float_to_half(value) : (uint16_t)(round_mantissa(value, 16) >> 16);
 }
 
-float sim_element_load_16(const void* base, cudaDataType type, ptrdiff_t index) {
+float gcap_sim_element_load_16(const void* base, cudaDataType type, ptrdiff_t index) {
   return load_bits(type, ((const uint16_t*)base)[index]);
 }
 
-void sim_element_store_16(void* base, cudaDataType type, ptrdiff_t index, float value) {
+void gcap_sim_element_store_16(void* base, cudaDataType type, ptrdiff_t index, float value) {
   ((uint16_t*)base)[index] = store_bits(type, value);
 }
 
-float sim_element_round_to_16(cudaDataType type, float value) { return load_bits(type, store_bits(type, value)); }
+float gcap_sim_element_round_to_16(cudaDataType type, float value) { return load_bits(type, store_bits(type, value)); }
 
-float sim_element_round_to_tf32(float value) { return float_of(round_mantissa(value, 13)); }
+float gcap_sim_element_round_to_tf32(float value) { return float_of(round_mantissa(value, 13)); }

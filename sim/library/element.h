@@ -9,30 +9,30 @@
 #include "library_types.h"
 
 // Bytes of one element; 0 for a type that is not modelled.
-size_t sim_element_bytes(cudaDataType type);
+size_t gcap_sim_element_bytes(cudaDataType type);
 
 // The same as the two below, for the 16-bit types.
-float sim_element_load_16(const void* base, cudaDataType type, ptrdiff_t index);
-void sim_element_store_16(void* base, cudaDataType type, ptrdiff_t index, float value);
+float gcap_sim_element_load_16(const void* base, cudaDataType type, ptrdiff_t index);
+void gcap_sim_element_store_16(void* base, cudaDataType type, ptrdiff_t index, float value);
 
 // Element `index` of the array at `base`, exactly. Inline, for loops over floats.
-static inline float sim_element_load(const void* base, cudaDataType type, ptrdiff_t index) {
-  return type == CUDA_R_32F ? ((const float*)base)[index] : sim_element_load_16(base, type, index);
+static inline float gcap_sim_element_load(const void* base, cudaDataType type, ptrdiff_t index) {
+  return type == CUDA_R_32F ? ((const float*)base)[index] : gcap_sim_element_load_16(base, type, index);
 }
 
 // Stores `value` rounded to nearest, ties to even; what is too large becomes infinity.
-static inline void sim_element_store(void* base, cudaDataType type, ptrdiff_t index, float value) {
+static inline void gcap_sim_element_store(void* base, cudaDataType type, ptrdiff_t index, float value) {
   if (type == CUDA_R_32F) {
     ((float*)base)[index] = value;
   } else {
-    sim_element_store_16(base, type, index, value);
+    gcap_sim_element_store_16(base, type, index, value);
   }
 }
 
 // `value` as a 16-bit type holds it.
-float sim_element_round_to_16(cudaDataType type, float value);
+float gcap_sim_element_round_to_16(cudaDataType type, float value);
 
 // `value` rounded to the 10 mantissa bits that a TF32 multiplication keeps.
-float sim_element_round_to_tf32(float value);
+float gcap_sim_element_round_to_tf32(float value);
 
 #endif  // GCAP_SIM_LIBRARY_ELEMENT_H_

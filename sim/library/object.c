@@ -24,7 +24,7 @@ static pthread_mutex_t ring_lock = PTHREAD_MUTEX_INITIALIZER;
 static void* ring[kRingSize];
 static size_t ring_next;
 
-void sim_stop(const char* function, const char* format, ...) {
+void gcap_sim_stop(const char* function, const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);
   fprintf(stderr, "gcap sim: %s: ", function);
@@ -34,29 +34,29 @@ void sim_stop(const char* function, const char* format, ...) {
   abort();
 }
 
-void* sim_object_create(const sim_object_kind_t* kind, size_t bytes) {
+void* gcap_sim_object_create(const gcap_sim_object_kind_t* kind, size_t bytes) {
   uint64_t* object = calloc(1, bytes);
   if (object == NULL) {
     return NULL;
   }
   *object = kind->magic;
-  sim_handle_made(kind->name, object);
+  gcap_sim_handle_made(kind->name, object);
   return object;
 }
 
-void sim_object_check(const sim_object_kind_t* kind, const void* object, const char* function) {
+void gcap_sim_object_check(const gcap_sim_object_kind_t* kind, const void* object, const char* function) {
   const uint64_t magic = *(const uint64_t*)object;
   if (magic == kDestroyed) {
-    sim_stop(function, "%p is a %s that was destroyed", object, kind->name);
+    gcap_sim_stop(function, "%p is a %s that was destroyed", object, kind->name);
   }
   if (magic != kind->magic) {
-    sim_stop(function, "%p is not a %s", object, kind->name);
+    gcap_sim_stop(function, "%p is not a %s", object, kind->name);
   }
 }
 
-void sim_object_destroy(const sim_object_kind_t* kind, void* object) {
+void gcap_sim_object_destroy(const gcap_sim_object_kind_t* kind, void* object) {
   *(uint64_t*)object = kDestroyed;
-  sim_handle_gone(kind->name, object);
+  gcap_sim_handle_gone(kind->name, object);
   pthread_mutex_lock(&ring_lock);
   void* oldest = ring[ring_next];
   ring[ring_next] = object;

@@ -8,23 +8,23 @@
 #include <stdint.h>
 
 // What an object is. Its magic is the first 8 bytes of every live object of the kind.
-typedef struct sim_object_kind {
+typedef struct gcap_sim_object_kind {
   uint64_t magic;
   const char* name;  // "cublasLt matrix layout"; reports and gcap_sim_live use it
-} sim_object_kind_t;
+} gcap_sim_object_kind_t;
 
 // Makes a zeroed object of `bytes` (at least 8) and counts it as live. NULL when out of memory.
-void* sim_object_create(const sim_object_kind_t* kind, size_t bytes);
+void* gcap_sim_object_create(const gcap_sim_object_kind_t* kind, size_t bytes);
 
 // Stops the program with a report that names `function` unless `object` is a live one of `kind`. `object` is not NULL:
 // what NULL means is the caller's to say.
-void sim_object_check(const sim_object_kind_t* kind, const void* object, const char* function);
+void gcap_sim_object_check(const gcap_sim_object_kind_t* kind, const void* object, const char* function);
 
 // Takes a checked object out of use.
-void sim_object_destroy(const sim_object_kind_t* kind, void* object);
+void gcap_sim_object_destroy(const gcap_sim_object_kind_t* kind, void* object);
 
 // Prints "gcap sim: <function>: <message>" and stops the program. For what crashes, or is undefined, on a GPU, and for
 // what the simulator does not model.
-__attribute__((noreturn, format(printf, 2, 3))) void sim_stop(const char* function, const char* format, ...);
+__attribute__((noreturn, format(printf, 2, 3))) void gcap_sim_stop(const char* function, const char* format, ...);
 
 #endif  // GCAP_SIM_LIBRARY_OBJECT_H_

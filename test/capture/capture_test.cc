@@ -224,8 +224,7 @@ TEST_F(Capture, ModeDecidesWhichUnsafeCallsBreakIt) {
   }
 }
 
-// --- The latch
-// --------------------------------------------------------------------------------------------------------
+// --- The latch ------------------------------------------------------------------------------------------------------
 
 TEST_F(Capture, FailsWhenACudaErrorWasSeenThoughTheDriverWouldEndItWell) {
   const RawStream stream;
@@ -361,8 +360,7 @@ TEST_F(Capture, WithAForkNotJoinedFails) {
   GCAP_EXPECT_CUDA(cudaEventDestroy(event));
 }
 
-// --- Ends
-// -------------------------------------------------------------------------------------------------------------
+// --- Ends -----------------------------------------------------------------------------------------------------------
 
 TEST_F(Capture, EndedBehindItsBackFailsAndIsGone) {
   const RawStream stream;
@@ -473,8 +471,7 @@ TEST_F(Capture, AbandonedOnTheSameStreamIsReplaced) {
   EXPECT_EQ(EndWell(capture), 0u) << "nothing of the abandoned capture is left";
 }
 
-// --- Steps and retained entries
-// ---------------------------------------------------------------------------------------
+// --- Steps and retained entries -------------------------------------------------------------------------------------
 
 TEST_F(Capture, StepsRunOnceInReverseOrderWhenTheStreamHasLeftCaptureMode) {
   static const RawStream* stream_in_step = nullptr;
@@ -558,8 +555,7 @@ TEST_F(Capture, RetainedEntriesOfAFailedOneAreReleasedAfterItsSteps) {
   EXPECT_EQ(events_, (Events{"step undone", "second", "first"}));
 }
 
-// --- Threads
-// ----------------------------------------------------------------------------------------------------------
+// --- Threads --------------------------------------------------------------------------------------------------------
 
 TEST_F(Capture, ManyThreadsCaptureAtOnceWithoutDisturbingEachOther) {
   std::vector<std::thread> threads;

@@ -274,9 +274,9 @@ TEST_F(EpTraffic, ReplaysLeaveEagerDataAlone) {
 
 TEST_F(EpTraffic, WithoutReservationsTheDamageIsSeen) {
   Create(Options(/*shared=*/false));
-  scratch_test_hooks_t hooks = {};
+  gcap_scratch_test_hooks_t hooks = {};
   hooks.ignore_reservations = true;
-  scratch_set_test_hooks(gcap_ep_runtime_scratch(runtime_), &hooks);
+  gcap_scratch_set_test_hooks(gcap_ep_runtime_scratch(runtime_), &hooks);
   EXPECT_GT(CountChangedBlocks(), 0);
 }
 

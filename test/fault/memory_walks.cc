@@ -40,7 +40,8 @@ class MemoryScene : public StreamScene {
   gcap_status_t End() override {
     if (reservation != nullptr) gcap_scratch_reservation_release(reservation);
     gcap_status_t status = gcap_allocator_free(allocator, block);
-    if (scratch_block != nullptr) status = gcap_status_join(status, gcap_scratch_free(scratch, scratch_block));
+    if (gcap_scratch_block != nullptr)
+      status = gcap_status_join(status, gcap_scratch_free(scratch, gcap_scratch_block));
     status = gcap_status_join(status, gcap_scratch_destroy(scratch));
     if (second_block != nullptr) status = gcap_status_join(status, gcap_allocator_free(second, second_block));
     gcap_allocator_destroy(second);
@@ -52,9 +53,9 @@ class MemoryScene : public StreamScene {
   gcap_allocator_t* second = nullptr;
   gcap_scratch_t* scratch = nullptr;
   gcap_scratch_reservation_t* reservation = nullptr;
-  void* block = nullptr;          // of the allocator
-  void* second_block = nullptr;   // of the second allocator
-  void* scratch_block = nullptr;  // of the scratch
+  void* block = nullptr;               // of the allocator
+  void* second_block = nullptr;        // of the second allocator
+  void* gcap_scratch_block = nullptr;  // of the scratch
 };
 
 using S = MemoryScene;
@@ -84,12 +85,14 @@ gcap_status_t FreeSecond(S* s) {
   return status;
 }
 
-void WithScratchBlock(S* s) { GCAP_EXPECT_OK(gcap_scratch_alloc(s->scratch, kBytes, s->stream, &s->scratch_block)); }
+void WithScratchBlock(S* s) {
+  GCAP_EXPECT_OK(gcap_scratch_alloc(s->scratch, kBytes, s->stream, &s->gcap_scratch_block));
+}
 
 void WithFreeScratch(S* s) {
   WithScratchBlock(s);
-  GCAP_EXPECT_OK(gcap_scratch_free(s->scratch, s->scratch_block));
-  s->scratch_block = nullptr;
+  GCAP_EXPECT_OK(gcap_scratch_free(s->scratch, s->gcap_scratch_block));
+  s->gcap_scratch_block = nullptr;
   GCAP_EXPECT_OK(gcap_stream_synchronize(s->stream));
 }
 
@@ -121,23 +124,23 @@ gcap_status_t Free(S* s) {
 }
 
 gcap_status_t FreeScratch(S* s) {
-  gcap_status_t status = gcap_scratch_free(s->scratch, s->scratch_block);
-  if (status == nullptr) s->scratch_block = nullptr;
+  gcap_status_t status = gcap_scratch_free(s->scratch, s->gcap_scratch_block);
+  if (status == nullptr) s->gcap_scratch_block = nullptr;
   return status;
 }
 
 // The scratch's whole first region was used by nobody knows whom.
 void WithUntaggedScratch(S* s) {
-  GCAP_EXPECT_OK(gcap_allocator_alloc(gcap_scratch_allocator(s->scratch), kRegionBytes, &s->scratch_block));
+  GCAP_EXPECT_OK(gcap_allocator_alloc(gcap_scratch_allocator(s->scratch), kRegionBytes, &s->gcap_scratch_block));
   GCAP_EXPECT_OK(FreeScratch(s));
 }
 
 gcap_status_t AllocUntagged(S* s) {
-  return gcap_allocator_alloc(gcap_scratch_allocator(s->scratch), kRegionBytes, &s->scratch_block);
+  return gcap_allocator_alloc(gcap_scratch_allocator(s->scratch), kRegionBytes, &s->gcap_scratch_block);
 }
 
 gcap_status_t Reserve(S* s) {
-  return gcap_allocator_reserve(gcap_scratch_allocator(s->scratch), kBytes, &s->scratch_block);
+  return gcap_allocator_reserve(gcap_scratch_allocator(s->scratch), kBytes, &s->gcap_scratch_block);
 }
 
 void WithReserve(S* s) { GCAP_EXPECT_OK(Reserve(s)); }
@@ -159,7 +162,9 @@ void WithoutMemory(S* s) {
   GCAP_EXPECT_OK(gcap_stream_synchronize(s->other));
 }
 
-gcap_status_t AllocAll(S* s) { return gcap_scratch_alloc(s->scratch, 3 * kRegionBytes, s->stream, &s->scratch_block); }
+gcap_status_t AllocAll(S* s) {
+  return gcap_scratch_alloc(s->scratch, 3 * kRegionBytes, s->stream, &s->gcap_scratch_block);
+}
 
 gcap_status_t DestroyScratch(S* s) {
   gcap_status_t status = gcap_scratch_destroy(s->scratch);
@@ -241,8 +246,8 @@ void InCapture(S* s) {
   GCAP_ASSERT_OK(gcap_scratch_reservation_open(s->scratch, s->stream, &s->reservation));
 }
 void EndCapture(S* s) {
-  GCAP_EXPECT_OK(gcap_scratch_free(s->scratch, s->scratch_block));
-  s->scratch_block = nullptr;
+  GCAP_EXPECT_OK(gcap_scratch_free(s->scratch, s->gcap_scratch_block));
+  s->gcap_scratch_block = nullptr;
   gcap_scratch_reservation_close(s->reservation);
   gcap_capture_abort(gcap_capture_current());
 }
@@ -257,15 +262,16 @@ void AddScratchWalks(std::vector<Walk>* walks) {
                    }).MakesNoCall());
   walks->push_back(MemoryWalk("gcap_scratch_destroy", "", WithFreeScratch, DestroyScratch).RecoversFrom(kAfterFree));
   walks->push_back(MemoryWalk("gcap_scratch_alloc", "first region", nullptr, [](S* s) {
-    return gcap_scratch_alloc(s->scratch, kBytes, s->stream, &s->scratch_block);
+    return gcap_scratch_alloc(s->scratch, kBytes, s->stream, &s->gcap_scratch_block);
   }));
   walks->push_back(MemoryWalk("gcap_scratch_alloc", "from a region", WithFreeScratch, [](S* s) {
-                     return gcap_scratch_alloc(s->scratch, kBytes, s->stream, &s->scratch_block);
+                     return gcap_scratch_alloc(s->scratch, kBytes, s->stream, &s->gcap_scratch_block);
                    }).MakesNoCall());
-  walks->push_back(MemoryWalk("gcap_scratch_alloc", "in a capture", InCapture,
-                              [](S* s) { return gcap_scratch_alloc(s->scratch, kBytes, s->stream, &s->scratch_block); })
-                       .MakesNoCall()
-                       .Then<S>(EndCapture));
+  walks->push_back(
+      MemoryWalk("gcap_scratch_alloc", "in a capture", InCapture,
+                 [](S* s) { return gcap_scratch_alloc(s->scratch, kBytes, s->stream, &s->gcap_scratch_block); })
+          .MakesNoCall()
+          .Then<S>(EndCapture));
   walks->push_back(MemoryWalk("gcap_scratch_free", "", WithScratchBlock, FreeScratch).MakesNoCall());
   walks->push_back(MemoryWalk("gcap_scratch_forget_stream", "", WithFreeScratch, [](S* s) {
                      return gcap_scratch_forget_stream(s->scratch, s->stream);
@@ -287,7 +293,7 @@ void AddScratchWalks(std::vector<Walk>* walks) {
                      return gcap_scratch_validate(s->scratch);
                    }).MakesNoCall());
   walks->push_back(MemoryWalk("gcap_scratch_alloc", "debug options", WithDebugScratch, [](S* s) {
-    return gcap_scratch_alloc(s->scratch, kBytes, s->stream, &s->scratch_block);
+    return gcap_scratch_alloc(s->scratch, kBytes, s->stream, &s->gcap_scratch_block);
   }));
   walks->push_back(MemoryWalk("gcap_scratch_free", "debug options", WithDebugBlock, FreeScratch));
   walks->push_back(MemoryWalk("gcap_scratch_validate", "debug options", WithDebugBlock,

@@ -211,8 +211,7 @@ TEST_F(GraphFaults, OfTheEndOfReplacedGraphsLeakWhatMayStillRunAndNothingElse) {
                                "cudaGraphExecDestroy"}));
 }
 
-// --- Replays elsewhere, uploads, dumps
-// --------------------------------------------------------------------------------
+// --- Replays elsewhere, uploads, dumps ------------------------------------------------------------------------------
 
 TEST_F(GraphFaults, OfAReplayElsewhereLaunchNothingOrSaySo) {
   const RawStream other;
@@ -280,8 +279,7 @@ TEST_F(GraphFaults, OfUploadsAndDumpsLeaveTheGraphAsItIs) {
   DestroyManager();
 }
 
-// --- Whole runs
-// -------------------------------------------------------------------------------------------------------
+// --- Whole runs -----------------------------------------------------------------------------------------------------
 
 TEST_F(GraphFaults, OfAWholeRunGiveItsResultsOrAStatus) {
   for (const bool is_captured : {false, true}) {
@@ -305,8 +303,7 @@ TEST_F(GraphFaults, OfAWholeRunGiveItsResultsOrAStatus) {
   }
 }
 
-// --- Streams of gcap
-// --------------------------------------------------------------------------------------------------
+// --- Streams of gcap ------------------------------------------------------------------------------------------------
 
 TEST_F(GraphFaults, OfAskingForAStreamsIdentityAreReported) {
   gcap_stream_t* first = nullptr;
@@ -333,8 +330,7 @@ TEST_F(GraphFaults, OfAskingForAStreamsIdentityAreReported) {
   GCAP_EXPECT_OK(gcap_stream_destroy(first));
 }
 
-// --- A device that is lost
-// --------------------------------------------------------------------------------------------
+// --- A device that is lost ------------------------------------------------------------------------------------------
 
 TEST_F(GraphFaults, ADeviceThatIsLostMakesEveryCallAnswerAndDestroyEnd) {
   const gcap_graph_work_t issue = [](void* job, cudaStream_t stream) {
@@ -370,8 +366,7 @@ TEST_F(GraphFaults, ADeviceThatIsLostMakesEveryCallAnswerAndDestroyEnd) {
   }
 }
 
-// --- Without host memory
-// ----------------------------------------------------------------------------------------------
+// --- Without host memory --------------------------------------------------------------------------------------------
 
 TEST_F(GraphFaults, WithoutMemoryACaptureEndsAsAFailedOne) {
   int hits = 1;

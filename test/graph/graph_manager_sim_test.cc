@@ -232,8 +232,7 @@ TEST_F(GraphManagerSim, FaultsOfDestroyLeakWhatMayStillRunAndNothingElse) {
   });
 }
 
-// --- Calls
-// --------------------------------------------------------------------------------------------------------------
+// --- Calls ----------------------------------------------------------------------------------------------------------
 
 TEST_F(GraphManagerSim, ReplayIsOneLaunchAndWithSynchronizeOneWaitMore) {
   CopyJob job;
@@ -293,8 +292,7 @@ TEST_F(GraphManagerSim, DestroyLeavesNoHandle) {
   EXPECT_EQ(LiveHandles(), before);
 }
 
-// --- Without host memory
-// --------------------------------------------------------------------------------------------------
+// --- Without host memory --------------------------------------------------------------------------------------------
 
 TEST_F(GraphManagerSim, WithoutMemoryCreateIsRefused) {
   gcap_graph_manager_t* manager = nullptr;

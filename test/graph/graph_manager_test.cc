@@ -284,8 +284,7 @@ TEST_F(GraphManager, AnIdNeverSeenIsColdWithZeros) {
   EXPECT_EQ(std::memcmp(&info, &zeros, sizeof(info)), 0);
 }
 
-// --- Failed captures and back-off
-// -------------------------------------------------------------------------------------
+// --- Failed captures and back-off -----------------------------------------------------------------------------------
 
 TEST_F(GraphManager, AFailedRunInACaptureExecutesNothingAndNamesTheFailure) {
   Create(0);
@@ -387,8 +386,7 @@ TEST_F(GraphManager, WhatAFailedRunRetainedIsReleasedAtOnce) {
   EXPECT_EQ(released, 1);
 }
 
-// --- Runs that are not ended as they should be
-// -------------------------------------------------------------------------
+// --- Runs that are not ended as they should be ----------------------------------------------------------------------
 
 TEST_F(GraphManager, EndWithoutARunIsFailedPrecondition) {
   Create(0);

@@ -132,8 +132,7 @@ TEST_F(GraphReplay, RunsOnTheStreamThatCapturedIt) {
   stream_->Synchronize();
 }
 
-// --- Release
-// ----------------------------------------------------------------------------------------------------------
+// --- Release --------------------------------------------------------------------------------------------------------
 
 TEST_F(GraphReplay, ReleaseOfAnIdNotCapturedIsNotFound) {
   GCAP_EXPECT_FAILS(gcap_graph_manager_release(manager_, 3), GCAP_NOT_FOUND, "graph id 3");
@@ -243,8 +242,7 @@ TEST_F(GraphReplay, OnAnotherStreamThanTheOneThatCapturesGoesOn) {
   GCAP_EXPECT_OK(gcap_graph_manager_release(manager_, 1));
 }
 
-// --- Many ids, many threads
-// ---------------------------------------------------------------------------------------------
+// --- Many ids, many threads -----------------------------------------------------------------------------------------
 
 TEST_F(GraphReplay, AgreesWithAMapOverManyIds) {
   constexpr unsigned kSeed = 20240607;

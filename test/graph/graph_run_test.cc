@@ -24,14 +24,14 @@ struct Work {
   int fail_in_capture = 0;  // so many captured runs fail
   bool fail_eagerly = false;
   size_t allocates = 0;
-  bool initialises = false;
+  bool initializes = false;
 
   static gcap_status_t Issue(void* user, cudaStream_t stream) {
     Work* work = static_cast<Work*>(user);
     ++work->calls;
     GCAP_EXPECT_CUDA(work->job->Issue(stream));
     if (work->allocates != 0) gcap_graph_note_allocation(work->allocates);
-    if (work->initialises) gcap_graph_note_initialisation();
+    if (work->initializes) gcap_graph_note_initialization();
     if (gcap_thread_is_capturing() && work->fail_in_capture > 0) {
       --work->fail_in_capture;
       return GCAP_STATUS(GCAP_UNIMPLEMENTED, "the kernel cannot be captured");
@@ -171,8 +171,7 @@ TEST_F(GraphRun, WithinACaptureOfTheThreadIsRefused) {
   gcap_capture_abort(capture);
 }
 
-// --- The STABLE policy
-// ------------------------------------------------------------------------------------------------
+// --- The STABLE policy ----------------------------------------------------------------------------------------------
 
 class StablePolicy : public GraphRun {
  protected:
@@ -199,9 +198,9 @@ TEST_F(StablePolicy, CapturesAfterTwoRunsThatAllocatedAlike) {
 
 TEST_F(StablePolicy, WaitsWhileRunsInitialiseSomething) {
   CreateWithOptions();
-  work_.initialises = true;
+  work_.initializes = true;
   for (int run = 0; run < 3; ++run) ExpectRun(0, run, 1);
-  work_.initialises = false;
+  work_.initializes = false;
   for (int run = 0; run < 2; ++run) ExpectRun(0, run, 1);
   EXPECT_EQ(State(0), "WARMING");
   ExpectRun(0, 5, 1);
@@ -210,7 +209,7 @@ TEST_F(StablePolicy, WaitsWhileRunsInitialiseSomething) {
 
 TEST_F(StablePolicy, WaitsNoLongerThanItsMaximum) {
   CreateWithOptions();
-  work_.initialises = true;
+  work_.initializes = true;
   for (int run = 0; run < 6; ++run) {
     ExpectRun(0, run, 1);
     EXPECT_EQ(State(0), "WARMING");
@@ -294,8 +293,7 @@ TEST_F(StablePolicy, UnknownPolicyIsInvalidArgument) {
   EXPECT_EQ(manager_, nullptr);
 }
 
-// --- Threads that are gone, and bad input
-// -----------------------------------------------------------------------------
+// --- Threads that are gone, and bad input ---------------------------------------------------------------------------
 
 TEST_F(GraphRun, AnEagerRunOfAThreadThatExitedIsNobodys) {
   CreateWithOptions();

@@ -44,8 +44,7 @@ class GraphStreams : public ManagerTest {
   gcap_graph_manager_options_t options_;
 };
 
-// --- On another stream
-// ------------------------------------------------------------------------------------------------
+// --- On another stream ----------------------------------------------------------------------------------------------
 
 TEST_F(GraphStreams, AReplayElsewhereComesAfterWhatTheCapturingStreamWasGiven) {
   CreateWithOptions();
@@ -221,8 +220,7 @@ TEST_F(GraphStreams, ThreadsMayReplayRecaptureAndReleaseAtOnce) {
   GCAP_EXPECT_OK(gcap_graph_manager_release_all(manager_));
 }
 
-// --- Upload and dump
-// --------------------------------------------------------------------------------------------------
+// --- Upload and dump ------------------------------------------------------------------------------------------------
 
 TEST_F(GraphStreams, AnUploadLeavesTheGraphAsItIs) {
   options_.upload = true;
@@ -260,8 +258,7 @@ TEST_F(GraphStreams, AGraphWithoutItsSourceCannotBeDumped) {
   GCAP_EXPECT_FAILS(gcap_graph_manager_dump(manager_, 0, "unused.dot", 0), GCAP_FAILED_PRECONDITION, "keep_source");
 }
 
-// --- Streams that end first
-// -------------------------------------------------------------------------------------------
+// --- Streams that end first -----------------------------------------------------------------------------------------
 
 TEST_F(GraphStreams, AGraphWhoseStreamWasDestroyedIsRefusedAndCanBeReleased) {
   CreateWithOptions();

@@ -23,15 +23,17 @@ constexpr int kStates = GCAP_GRAPH_STALE + 1;
 constexpr const char* kSteps[] = {"first run", "warm",      "begin",  "commit", "failure",
                                   "give up",   "recapture", "cooled", "evict"};
 
-graph_step_t StepOf(const std::string& name) {
-  const std::map<std::string, graph_step_t> steps = {
-      {"first run", STEP_FIRST_RUN}, {"warm", STEP_WARM},       {"begin", STEP_BEGIN},
-      {"commit", STEP_COMMIT},       {"failure", STEP_FAILURE}, {"give up", STEP_GIVE_UP},
-      {"cooled", STEP_COOLED},       {"evict", STEP_EVICT},     {"recapture", STEP_RECAPTURE}};
+gcap_graph_step_t StepOf(const std::string& name) {
+  const std::map<std::string, gcap_graph_step_t> steps = {
+      {"first run", GCAP_GRAPH_STEP_FIRST_RUN}, {"warm", GCAP_GRAPH_STEP_WARM},
+      {"begin", GCAP_GRAPH_STEP_BEGIN},         {"commit", GCAP_GRAPH_STEP_COMMIT},
+      {"failure", GCAP_GRAPH_STEP_FAILURE},     {"give up", GCAP_GRAPH_STEP_GIVE_UP},
+      {"cooled", GCAP_GRAPH_STEP_COOLED},       {"evict", GCAP_GRAPH_STEP_EVICT},
+      {"recapture", GCAP_GRAPH_STEP_RECAPTURE}};
   const auto entry = steps.find(name);
   if (entry != steps.end()) return entry->second;
   ADD_FAILURE() << "the header names an unknown step: " << name;
-  return STEP_COUNT;
+  return GCAP_GRAPH_STEP_COUNT;
 }
 
 std::string NameOf(int state) { return gcap_graph_state_name(static_cast<gcap_graph_state_t>(state)); }
@@ -61,7 +63,7 @@ TEST(GraphState, IsWhatTheHeaderSays) {
     for (const char* step : kSteps) {
       const auto line = table.find({NameOf(state), step});
       const std::string expected = line == table.end() ? NameOf(state) : line->second;
-      const gcap_graph_state_t after = graph_state_after(static_cast<gcap_graph_state_t>(state), StepOf(step));
+      const gcap_graph_state_t after = gcap_graph_state_after(static_cast<gcap_graph_state_t>(state), StepOf(step));
       EXPECT_EQ(NameOf(after), expected) << NameOf(state) << " --" << step << "-->";
       if (line != table.end()) seen.insert(line->first);
     }
@@ -69,14 +71,13 @@ TEST(GraphState, IsWhatTheHeaderSays) {
   EXPECT_EQ(seen.size(), table.size()) << "the header has a line that no state and step of ours is";
 }
 
-// --- What a run did
-// ---------------------------------------------------------------------------------------------------
+// --- What a run did -------------------------------------------------------------------------------------------------
 
-run_trace_t Traced(const std::initializer_list<size_t>& allocations, int initialisations = 0) {
-  const run_trace_t begun = trace_begin();
+gcap_run_trace_t Traced(const std::initializer_list<size_t>& allocations, int initializations = 0) {
+  const gcap_run_trace_t begun = gcap_graph_trace_begin();
   for (const size_t bytes : allocations) gcap_graph_note_allocation(bytes);
-  for (int i = 0; i < initialisations; ++i) gcap_graph_note_initialisation();
-  return trace_end(begun);
+  for (int i = 0; i < initializations; ++i) gcap_graph_note_initialization();
+  return gcap_graph_trace_end(begun);
 }
 
 TEST(RunTrace, OfEqualRunsIsEqualWhateverWasBefore) {
@@ -86,41 +87,41 @@ TEST(RunTrace, OfEqualRunsIsEqualWhateverWasBefore) {
   EXPECT_NE(Traced({128, 64}).allocations, first);
   EXPECT_NE(Traced({64}).allocations, first);
   EXPECT_NE(Traced({64, 128, 0}).allocations, first);
-  EXPECT_EQ(Traced({}, 3).initialisations, 3u);
+  EXPECT_EQ(Traced({}, 3).initializations, 3u);
 }
 
 TEST(RunTrace, OfARunWithinARunIsPartOfIt) {
   const auto outer = [](size_t inner) {
-    const run_trace_t begun = trace_begin();
+    const gcap_run_trace_t begun = gcap_graph_trace_begin();
     gcap_graph_note_allocation(1);
     Traced({inner}, 1);
-    return trace_end(begun);
+    return gcap_graph_trace_end(begun);
   };
   EXPECT_EQ(outer(5).allocations, outer(5).allocations);
   EXPECT_NE(outer(5).allocations, outer(6).allocations);
-  EXPECT_EQ(outer(5).initialisations, 1u);
+  EXPECT_EQ(outer(5).initializations, 1u);
 }
 
 // Runs until the history is stable, at most 10.
-int RunsUntilStable(const run_trace_t* runs, int count) {
-  run_history_t history = {};
+int RunsUntilStable(const gcap_run_trace_t* runs, int count) {
+  gcap_graph_run_history_t history = {};
   for (int i = 0; i < count; ++i) {
-    history_add(&history, runs[i]);
+    gcap_graph_history_add(&history, runs[i]);
     if (history.is_stable) return i + 1;
   }
   return -1;
 }
 
 TEST(RunHistory, IsStableAfterTwoQuietRunsAlike) {
-  const run_trace_t alike[] = {{5, 0}, {5, 0}};
+  const gcap_run_trace_t alike[] = {{5, 0}, {5, 0}};
   EXPECT_EQ(RunsUntilStable(alike, 2), 2);
-  const run_trace_t nothing[] = {{0, 0}, {0, 0}};
+  const gcap_run_trace_t nothing[] = {{0, 0}, {0, 0}};
   EXPECT_EQ(RunsUntilStable(nothing, 2), 2) << "the first run has none before it";
-  const run_trace_t other[] = {{5, 0}, {6, 0}, {5, 0}, {5, 0}};
+  const gcap_run_trace_t other[] = {{5, 0}, {6, 0}, {5, 0}, {5, 0}};
   EXPECT_EQ(RunsUntilStable(other, 4), 4);
-  const run_trace_t loud[] = {{5, 1}, {5, 0}, {5, 0}};
-  EXPECT_EQ(RunsUntilStable(loud, 3), 3) << "the first one initialised something";
-  const run_trace_t always_loud[] = {{5, 1}, {5, 1}, {5, 1}};
+  const gcap_run_trace_t loud[] = {{5, 1}, {5, 0}, {5, 0}};
+  EXPECT_EQ(RunsUntilStable(loud, 3), 3) << "the first one initialized something";
+  const gcap_run_trace_t always_loud[] = {{5, 1}, {5, 1}, {5, 1}};
   EXPECT_EQ(RunsUntilStable(always_loud, 3), -1);
 }
 

@@ -18,7 +18,7 @@ namespace gcap {
 namespace testing {
 namespace {
 
-// Read by the simulator at its first call, which no static initialiser makes.
+// Read by the simulator at its first call, which no static initializer makes.
 const int kTwoDevices = setenv("GCAP_SIM_DEVICES", "2", /*overwrite=*/1);
 
 constexpr int kRows = 4, kCols = 8, kDepth = 512;  // deep enough that the simulated cuBLASLt splits it into slices

@@ -146,9 +146,9 @@ TEST_F(GraphTraffic, ReservationsKeepGraphsAndEagerRunsApart) {
 }
 
 TEST_F(GraphTraffic, WithoutReservationsTheDamageIsSeen) {
-  scratch_test_hooks_t hooks = {};
+  gcap_scratch_test_hooks_t hooks = {};
   hooks.ignore_reservations = true;
-  scratch_set_test_hooks(scratch_, &hooks);
+  gcap_scratch_set_test_hooks(scratch_, &hooks);
   Pause pause;
   const Damage damage = RunAll(&pause);
   EXPECT_EQ(damage.outputs, 2) << "of both graphs, when they were stopped";

@@ -132,7 +132,7 @@ class ScratchRaces : public ::testing::Test {
     }
   }
   // Little memory, so that it goes round.
-  void CreateScratch(const scratch_test_hooks_t& hooks) {
+  void CreateScratch(const gcap_scratch_test_hooks_t& hooks) {
     gcap_scratch_options_t options;
     gcap_scratch_options_init(&options);
     options.initial_chunk_bytes = 64 << 10;
@@ -141,7 +141,7 @@ class ScratchRaces : public ::testing::Test {
     options.red_zones = options.poison_on_free = debugs_;
     options.recorded_operations = debugs_ ? 100 : 0;
     GCAP_ASSERT_OK(gcap_scratch_create(device_, &options, &scratch_));
-    scratch_set_test_hooks(scratch_, &hooks);
+    gcap_scratch_set_test_hooks(scratch_, &hooks);
   }
   void TearDown() override {
     for (gcap_stream_t* stream : streams_) GCAP_EXPECT_OK(gcap_stream_synchronize(stream));
@@ -185,7 +185,7 @@ struct Graph {
 
 class RandomOperations : public ScratchRaces {
  protected:
-  void Run(int num_operations, const scratch_test_hooks_t& hooks) {
+  void Run(int num_operations, const gcap_scratch_test_hooks_t& hooks) {
     CreateScratch(hooks);
     for (num_done_ = 0; num_done_ < num_operations && !HasFailure(); ++num_done_) {
       Step();
@@ -419,7 +419,7 @@ TEST_F(RandomOperations, WithDebugOptionsNoneRaces) {
 
 TEST_F(RandomOperations, WithoutTagsRace) {
   ::testing::internal::CaptureStderr();
-  scratch_test_hooks_t hooks = {};
+  gcap_scratch_test_hooks_t hooks = {};
   hooks.ignore_tags = true;
   Run(kOperationsWithoutSafety, hooks);
   ::testing::internal::GetCapturedStderr();
@@ -428,7 +428,7 @@ TEST_F(RandomOperations, WithoutTagsRace) {
 
 TEST_F(RandomOperations, WithoutReservationsRace) {
   ::testing::internal::CaptureStderr();
-  scratch_test_hooks_t hooks = {};
+  gcap_scratch_test_hooks_t hooks = {};
   hooks.ignore_reservations = true;
   Run(kOperationsWithoutSafety, hooks);
   ::testing::internal::GetCapturedStderr();

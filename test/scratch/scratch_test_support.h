@@ -138,7 +138,7 @@ class ScratchTest : public DeviceTest {
   void Create() {
     GCAP_ASSERT_OK(gcap_scratch_destroy(scratch_));
     GCAP_ASSERT_OK(gcap_scratch_create(upstream_.get(), &options_, &scratch_));
-    scratch_set_test_hooks(scratch_, &hooks_);
+    gcap_scratch_set_test_hooks(scratch_, &hooks_);
   }
 
   void Validate() { GCAP_EXPECT_OK(gcap_scratch_validate(scratch_)); }
@@ -206,7 +206,7 @@ class ScratchTest : public DeviceTest {
 
   Upstream upstream_;
   gcap_scratch_options_t options_;
-  scratch_test_hooks_t hooks_ = {};
+  gcap_scratch_test_hooks_t hooks_ = {};
   gcap_scratch_t* scratch_ = nullptr;
   gcap_stream_t* a_ = nullptr;
   gcap_stream_t* b_ = nullptr;

@@ -304,11 +304,11 @@ class BadInput : public testing::Test {
 };
 
 const Function kFunctions[] = {
-#define SIM_API(name, class) {#name, CallOnce<&name>},
-#define SIM_NOT_MODELLED(name, params)
+#define GCAP_SIM_API(name, class) {#name, CallOnce<&name>},
+#define GCAP_SIM_NOT_MODELLED(name, params)
 #include "sim/cudart/api.inc"
-#undef SIM_API
-#undef SIM_NOT_MODELLED
+#undef GCAP_SIM_API
+#undef GCAP_SIM_NOT_MODELLED
 };
 
 [[maybe_unused]] const bool kRegistered = [] {
@@ -334,12 +334,12 @@ enum { PURE, FREE, UNSAFE, FORBIDDEN, CONTEXT };
 void ExpectNotPermitted(const char* name, cudaError_t error) { EXPECT_EQ(cudaErrorNotPermitted, error) << name; }
 
 void CallEverything(void*) {
-#define SIM_API(name, class) \
+#define GCAP_SIM_API(name, class) \
   if constexpr (class != PURE) ExpectNotPermitted(#name, CallWithZeros(&name));
-#define SIM_NOT_MODELLED(name, params)
+#define GCAP_SIM_NOT_MODELLED(name, params)
 #include "sim/cudart/api.inc"
-#undef SIM_API
-#undef SIM_NOT_MODELLED
+#undef GCAP_SIM_API
+#undef GCAP_SIM_NOT_MODELLED
 }
 
 TEST(BadInputInAHostFunction, NoCallIsPermitted) {

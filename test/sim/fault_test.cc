@@ -166,7 +166,7 @@ TEST_F(Fault, StickyOneAnswersEveryCallUntilItIsCleared) {
   EXPECT_EQ(cudaSuccess, cudaGetLastError());
   EXPECT_EQ(cudaErrorLaunchFailure, cudaDeviceSynchronize());
   EXPECT_STREQ("cudaErrorLaunchFailure", cudaGetErrorName(cudaErrorLaunchFailure));
-  EXPECT_EQ(cudaErrorLaunchFailure, sim_library_call("aLibraryCall", SIM_CALL_FREE));
+  EXPECT_EQ(cudaErrorLaunchFailure, gcap_sim_library_call("aLibraryCall", GCAP_SIM_CALL_FREE));
   gcap_sim_clear_faults();
   EXPECT_EQ(cudaSuccess, GetDevice());
   EXPECT_EQ(cudaErrorLaunchFailure, cudaGetLastError());  // the thread's, kept until it is read
@@ -175,9 +175,9 @@ TEST_F(Fault, StickyOneAnswersEveryCallUntilItIsCleared) {
 
 TEST_F(Fault, OfALibraryCallIsHitByItsName) {
   Inject("aLibraryCall", 2, cudaErrorNotSupported);
-  EXPECT_EQ(cudaSuccess, sim_library_call("aLibraryCall", SIM_CALL_FREE));
-  EXPECT_EQ(cudaSuccess, sim_library_call("anotherLibraryCall", SIM_CALL_FREE));
-  EXPECT_EQ(cudaErrorNotSupported, sim_library_call("aLibraryCall", SIM_CALL_FREE));
+  EXPECT_EQ(cudaSuccess, gcap_sim_library_call("aLibraryCall", GCAP_SIM_CALL_FREE));
+  EXPECT_EQ(cudaSuccess, gcap_sim_library_call("anotherLibraryCall", GCAP_SIM_CALL_FREE));
+  EXPECT_EQ(cudaErrorNotSupported, gcap_sim_library_call("aLibraryCall", GCAP_SIM_CALL_FREE));
 }
 
 TEST_F(Fault, OfAKernelSurfacesWhereTheHostWaits) {

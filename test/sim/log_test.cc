@@ -199,8 +199,8 @@ TEST_F(Log, TellsLibraryCallsAndTheirEffects) {
   cudaGraph_t graph;
   ASSERT_EQ(cudaSuccess, cudaStreamBeginCapture(stream_, cudaStreamCaptureModeGlobal));
   Select("aLibrary*");
-  ASSERT_EQ(cudaSuccess, sim_library_call("aLibraryCall", SIM_CALL_FREE));
-  sim_invalidate_captures("aLibraryCall");
+  ASSERT_EQ(cudaSuccess, gcap_sim_library_call("aLibraryCall", GCAP_SIM_CALL_FREE));
+  gcap_sim_invalidate_captures("aLibraryCall");
   ASSERT_EQ(2u, lines_.size());
   EXPECT_NE(std::string::npos, lines_[0].find("aLibraryCall() -> 0 cudaSuccess"));
   EXPECT_NE(std::string::npos, lines_[1].find("invalidates capture"));

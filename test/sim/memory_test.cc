@@ -249,14 +249,14 @@ void RunFill(void* payload) {
 TEST_F(Memory, LibraryWorkIsQueuedAndCaptured) {
   Fill fill = {device_, 4};
   gcap_sim_access_t access = {device_, kBytes, 1};
-  sim_work_t work = {"libraryFill", RunFill, &fill, sizeof(fill), &access, 1};
-  ASSERT_EQ(cudaSuccess, sim_submit(stream_, &work));
+  gcap_sim_work_t work = {"libraryFill", RunFill, &fill, sizeof(fill), &access, 1};
+  ASSERT_EQ(cudaSuccess, gcap_sim_submit(stream_, &work));
   fill.value = 5;  // the payload was copied
   char host = 0;
   ASSERT_EQ(cudaSuccess, cudaMemcpyAsync(&host, device_, 1, cudaMemcpyDeviceToHost, stream_));
   EXPECT_EQ(4, host);
   ASSERT_EQ(cudaSuccess, cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
-  ASSERT_EQ(cudaSuccess, sim_submit(stream_, &work));
+  ASSERT_EQ(cudaSuccess, gcap_sim_submit(stream_, &work));
   cudaGraph_t graph;
   ASSERT_EQ(cudaSuccess, cudaStreamEndCapture(stream_, &graph));
   cudaGraphNode_t node;
@@ -276,32 +276,32 @@ TEST_F(Memory, LibraryWorkIsQueuedAndCaptured) {
 
 TEST_F(Memory, LibraryCallsAreGatedAndCounted) {
   uint64_t before = gcap_sim_calls("someLibraryCall");
-  EXPECT_EQ(cudaSuccess, sim_library_call("someLibraryCall", SIM_CALL_UNSAFE));
+  EXPECT_EQ(cudaSuccess, gcap_sim_library_call("someLibraryCall", GCAP_SIM_CALL_UNSAFE));
   ASSERT_EQ(cudaSuccess, cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
-  EXPECT_EQ(cudaSuccess, sim_library_call("someLibraryCall", SIM_CALL_FREE));
-  EXPECT_EQ(cudaErrorStreamCaptureUnsupported, sim_library_call("someLibraryCall", SIM_CALL_UNSAFE));
+  EXPECT_EQ(cudaSuccess, gcap_sim_library_call("someLibraryCall", GCAP_SIM_CALL_FREE));
+  EXPECT_EQ(cudaErrorStreamCaptureUnsupported, gcap_sim_library_call("someLibraryCall", GCAP_SIM_CALL_UNSAFE));
   cudaGraph_t graph;
   EXPECT_EQ(cudaErrorStreamCaptureInvalidated, cudaStreamEndCapture(stream_, &graph));
   EXPECT_EQ(before + 3, gcap_sim_calls("someLibraryCall"));
   ASSERT_EQ(cudaSuccess, cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
-  sim_invalidate_captures("someLibraryDestroy");
+  gcap_sim_invalidate_captures("someLibraryDestroy");
   EXPECT_EQ(cudaErrorStreamCaptureInvalidated, cudaStreamEndCapture(stream_, &graph));
   gcap_sim_fail_nth("someLibraryCall", 1, cudaErrorUnknown);
-  EXPECT_EQ(cudaErrorUnknown, sim_library_call("someLibraryCall", SIM_CALL_FREE));
+  EXPECT_EQ(cudaErrorUnknown, gcap_sim_library_call("someLibraryCall", GCAP_SIM_CALL_FREE));
   int objects[2];
-  sim_handle_made("some handle", &objects[0]);
-  sim_handle_made("some handle", &objects[1]);
+  gcap_sim_handle_made("some handle", &objects[0]);
+  gcap_sim_handle_made("some handle", &objects[1]);
   EXPECT_EQ(2u, gcap_sim_live("some handle"));
-  sim_handle_gone("some handle", &objects[0]);
-  sim_handle_gone("some handle", &objects[1]);
+  gcap_sim_handle_gone("some handle", &objects[0]);
+  gcap_sim_handle_gone("some handle", &objects[1]);
 }
 
 TEST_F(Memory, DeviceRangesAreKnown) {
-  EXPECT_TRUE(sim_is_device_range(device_, kBytes));
-  EXPECT_TRUE(sim_is_device_range(device_ + 1, kBytes - 1));
-  EXPECT_FALSE(sim_is_device_range(device_ + 1, kBytes));
-  EXPECT_FALSE(sim_is_device_range(pinned_, 1));
-  EXPECT_FALSE(sim_is_device_range(nullptr, 1));
+  EXPECT_TRUE(gcap_sim_is_device_range(device_, kBytes));
+  EXPECT_TRUE(gcap_sim_is_device_range(device_ + 1, kBytes - 1));
+  EXPECT_FALSE(gcap_sim_is_device_range(device_ + 1, kBytes));
+  EXPECT_FALSE(gcap_sim_is_device_range(pinned_, 1));
+  EXPECT_FALSE(gcap_sim_is_device_range(nullptr, 1));
 }
 
 }  // namespace

@@ -6,8 +6,8 @@
 #include "gcap/capture.h"
 #include "gcap/stream.h"
 #include "gtest/gtest.h"
+#include "lib/internal/run_trace.h"
 #include "test/base/device_work.h"
-#include "test/base/run_trace.h"
 #include "test/support/device_test.h"
 #include "test/support/expect_status.h"
 
@@ -169,14 +169,14 @@ TEST_F(Attachment, IsNotMadeWhileTheThreadCapturesAnotherStreamAndFailsThat) {
   EXPECT_EQ(events_, Events{"create"});
 }
 
-TEST_F(Attachment, ThatIsMadeCountsAsAnInitialisationOfItsThread) {
-  const uint64_t before = ThreadInitialisations();
+TEST_F(Attachment, ThatIsMadeCountsAsAnInitializationOfItsThread) {
+  const uint64_t before = gcap_thread_run_trace.initializations;
   void* object = nullptr;
   GCAP_EXPECT_OK(gcap_stream_attachment(stream_, &kFirst, &object));
-  EXPECT_EQ(ThreadInitialisations(), before + 1);
+  EXPECT_EQ(gcap_thread_run_trace.initializations, before + 1);
   GCAP_EXPECT_OK(gcap_stream_attachment(stream_, &kFirst, &object));
   GCAP_EXPECT_FAILS(gcap_stream_attachment(stream_, &kFailing, &object), GCAP_LIBRARY_ERROR, "not in the mood");
-  EXPECT_EQ(ThreadInitialisations(), before + 1);
+  EXPECT_EQ(gcap_thread_run_trace.initializations, before + 1);
 }
 
 TEST_F(Attachment, ThatWasMadeBeforeIsThereWhileTheStreamCaptures) {

@@ -20,7 +20,7 @@ extern "C" {
 //   FAILED_PRECONDITION  there is none yet and the stream or the calling thread is capturing: call it in a warm-up run
 //   INVALID_ARGUMENT     the stream is EXTERNAL
 //   LIBRARY_ERROR        cuDNN failed
-gcap_status_t gcap_stream_cudnn_handle(gcap_stream_t* stream, cudnnHandle_t* out_handle) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_stream_cudnn_handle(gcap_stream_t* stream, cudnnHandle_t* out_handle) GCAP_NODISCARD;
 
 // y[n,k,oh,ow] = conv(x[n,c,h,w], weight[k,c,kernel_h,kernel_w]) + bias[k] (then ReLU). fp32, NCHW, cross-correlation,
 // as ONNX Conv; oh = (h + 2·pad_h − kernel_h) / stride_h + 1.
@@ -44,19 +44,21 @@ typedef struct gcap_conv2d gcap_conv2d_t;
 //   FAILED_PRECONDITION  the calling thread is capturing, which fails its scope: the plan's work would be missing
 //   UNIMPLEMENTED        no algorithm within the workspace
 //   LIBRARY_ERROR        cuDNN failed
-gcap_status_t gcap_conv2d_create(const gcap_conv2d_options_t* options, gcap_conv2d_t** out_conv) GCAP_NODISCARD;
-void gcap_conv2d_destroy(gcap_conv2d_t* conv);  // NULL is fine
+GCAP_API gcap_status_t gcap_conv2d_create(const gcap_conv2d_options_t* options,
+                                          gcap_conv2d_t** out_conv) GCAP_NODISCARD;
+GCAP_API void gcap_conv2d_destroy(gcap_conv2d_t* conv);  // NULL is fine
 
-size_t gcap_conv2d_workspace_bytes(const gcap_conv2d_t* conv);
-void gcap_conv2d_output_shape(const gcap_conv2d_t* conv, int out_shape[4]);  // n, k, oh, ow
+GCAP_API size_t gcap_conv2d_workspace_bytes(const gcap_conv2d_t* conv);
+GCAP_API void gcap_conv2d_output_shape(const gcap_conv2d_t* conv, int out_shape[4]);  // n, k, oh, ow
 
 // Issues the convolution on `stream`, with the stream's own handle. All addresses are device memory; `workspace` has
 // gcap_conv2d_workspace_bytes bytes, used by this stream alone until the work is done, or is NULL when that is 0.
 //   INVALID_ARGUMENT     a NULL address, named
 //   FAILED_PRECONDITION  see gcap_stream_cudnn_handle
 //   LIBRARY_ERROR        cuDNN failed
-gcap_status_t gcap_conv2d_run(const gcap_conv2d_t* conv, gcap_stream_t* stream, const float* x, const float* weight,
-                              const float* bias, float* y, void* workspace) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_conv2d_run(const gcap_conv2d_t* conv, gcap_stream_t* stream, const float* x,
+                                       const float* weight, const float* bias, float* y,
+                                       void* workspace) GCAP_NODISCARD;
 
 // y[n,c,oh,ow] = the maximum of each window of x[n,c,h,w], no padding; oh = (h − window) / stride + 1.
 typedef struct gcap_maxpool2d_options {
@@ -71,14 +73,14 @@ typedef struct gcap_maxpool2d gcap_maxpool2d_t;
 //   INVALID_ARGUMENT     a dimension below 1, or a window larger than the input, named
 //   FAILED_PRECONDITION  the calling thread is capturing, which fails its scope: the plan's work would be missing
 //   LIBRARY_ERROR        cuDNN failed
-gcap_status_t gcap_maxpool2d_create(const gcap_maxpool2d_options_t* options,
-                                    gcap_maxpool2d_t** out_pool) GCAP_NODISCARD;
-void gcap_maxpool2d_destroy(gcap_maxpool2d_t* pool);                               // NULL is fine
-void gcap_maxpool2d_output_shape(const gcap_maxpool2d_t* pool, int out_shape[4]);  // n, c, oh, ow
+GCAP_API gcap_status_t gcap_maxpool2d_create(const gcap_maxpool2d_options_t* options,
+                                             gcap_maxpool2d_t** out_pool) GCAP_NODISCARD;
+GCAP_API void gcap_maxpool2d_destroy(gcap_maxpool2d_t* pool);                               // NULL is fine
+GCAP_API void gcap_maxpool2d_output_shape(const gcap_maxpool2d_t* pool, int out_shape[4]);  // n, c, oh, ow
 
 // Errors as gcap_conv2d_run.
-gcap_status_t gcap_maxpool2d_run(const gcap_maxpool2d_t* pool, gcap_stream_t* stream, const float* x,
-                                 float* y) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_maxpool2d_run(const gcap_maxpool2d_t* pool, gcap_stream_t* stream, const float* x,
+                                          float* y) GCAP_NODISCARD;
 
 #ifdef __cplusplus
 }  // extern "C"

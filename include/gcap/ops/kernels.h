@@ -21,12 +21,12 @@ extern "C" {
 //   CUDA_ERROR        the launch failed
 
 // y[i] = max(x[i], 0) for i < count; a NaN stays a NaN. count in 1..2^40. `y` may be `x`.
-gcap_status_t gcap_relu_f32(gcap_stream_t* stream, const float* x, float* y, int64_t count) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_relu_f32(gcap_stream_t* stream, const float* x, float* y, int64_t count) GCAP_NODISCARD;
 
 // y[r,:] = softmax(x[r,:]) for x, y [rows, cols], with the row's maximum subtracted first. rows in 1..2^31 − 1, cols
 // in 1..2^20. `y` may be `x`.
-gcap_status_t gcap_softmax_f32(gcap_stream_t* stream, const float* x, float* y, int64_t rows,
-                               int64_t cols) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_softmax_f32(gcap_stream_t* stream, const float* x, float* y, int64_t rows,
+                                        int64_t cols) GCAP_NODISCARD;
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -41,18 +41,19 @@ typedef struct gcap_matmul gcap_matmul_t;
 //   FAILED_PRECONDITION  the calling thread is capturing, which fails its scope: the plan's work would be missing
 //   UNIMPLEMENTED        cuBLASLt knows no algorithm for the shape within the workspace
 //   LIBRARY_ERROR        cuBLASLt failed
-gcap_status_t gcap_matmul_create(const gcap_matmul_options_t* options, gcap_matmul_t** out_matmul) GCAP_NODISCARD;
-void gcap_matmul_destroy(gcap_matmul_t* matmul);  // NULL is fine
+GCAP_API gcap_status_t gcap_matmul_create(const gcap_matmul_options_t* options,
+                                          gcap_matmul_t** out_matmul) GCAP_NODISCARD;
+GCAP_API void gcap_matmul_destroy(gcap_matmul_t* matmul);  // NULL is fine
 
-size_t gcap_matmul_workspace_bytes(const gcap_matmul_t* matmul);
+GCAP_API size_t gcap_matmul_workspace_bytes(const gcap_matmul_t* matmul);
 
 // Issues the product on `stream`. `a` [m,k], `b` [n,k], `c` [m,n] are device addresses; `bias` [n] is NULL exactly when
 // the epilogue has none. `workspace` is device memory of gcap_matmul_workspace_bytes bytes, 256-byte aligned, used by
 // this stream alone until the work is done; NULL when that is 0.
 //   INVALID_ARGUMENT  a NULL address, a bias without its epilogue, or a misaligned workspace, named
 //   LIBRARY_ERROR     cuBLASLt failed
-gcap_status_t gcap_matmul_run(const gcap_matmul_t* matmul, gcap_stream_t* stream, const float* a, const float* b,
-                              const float* bias, float* c, void* workspace) GCAP_NODISCARD;
+GCAP_API gcap_status_t gcap_matmul_run(const gcap_matmul_t* matmul, gcap_stream_t* stream, const float* a,
+                                       const float* b, const float* bias, float* c, void* workspace) GCAP_NODISCARD;
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -1,12 +1,12 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // cuda_event.h: events without timing, which our modules make, record and ask in the same way.
-#ifndef GCAP_LIB_BASE_CUDA_EVENT_H_
-#define GCAP_LIB_BASE_CUDA_EVENT_H_
+#ifndef GCAP_LIB_INTERNAL_CUDA_EVENT_H_
+#define GCAP_LIB_INTERNAL_CUDA_EVENT_H_
 
 #include <stdbool.h>
 
-#include "lib/base/cuda_guard.h"
+#include "lib/internal/cuda_guard.h"
 
 // Makes an event that the streams of the device can record. Whatever fails, none is left.
 static inline gcap_status_t gcap_event_create(int device_id, cudaEvent_t* out_event) {
@@ -46,4 +46,4 @@ static inline gcap_status_t gcap_event_query(cudaEvent_t event, bool* out_reache
   return gcap_status_from_cuda(answer, "cudaEventQuery(event)", __FILE__, __LINE__);
 }
 
-#endif  // GCAP_LIB_BASE_CUDA_EVENT_H_
+#endif  // GCAP_LIB_INTERNAL_CUDA_EVENT_H_

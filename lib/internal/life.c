@@ -3,7 +3,7 @@
 // Lives. The count is atomic and the end is one release store, so a life needs no lock. A thread's life hangs on a
 // pthread key, whose destructor ends it.
 
-#include "lib/base/life.h"
+#include "lib/internal/life.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -2,7 +2,7 @@
 //
 // Affine sets: one object a thread and set, ended once, by whichever of the two ends first.
 
-#include "lib/base/affine.h"
+#include "lib/internal/affine.h"
 
 #include <limits.h>
 #include <pthread.h>

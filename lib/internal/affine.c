@@ -10,7 +10,7 @@
 //
 // Locking: affine_mutex guards all lists and counts. It is never held across `create` or `end`.
 
-#include "lib/base/affine.h"
+#include "lib/internal/affine.h"
 
 #include <limits.h>
 #include <pthread.h>

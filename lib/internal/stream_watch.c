@@ -3,7 +3,7 @@
 // The watchers of the ends of streams: a list of the process. Streams end seldom, so one mutex is over all of it, also
 // while the watchers are called; a watcher's own lock is taken below it.
 
-#include "lib/base/stream_watch.h"
+#include "lib/internal/stream_watch.h"
 
 #include <pthread.h>
 

@@ -7,8 +7,8 @@
 // it, and starts again when it was odd or has changed. All that is read this way is atomic, stored with release and
 // loaded with acquire: whoever loads a changed value then sees the odd number, or a later one, in the second look, so
 // no fence is needed.
-#ifndef GCAP_LIB_BASE_SEQUENCE_H_
-#define GCAP_LIB_BASE_SEQUENCE_H_
+#ifndef GCAP_LIB_INTERNAL_SEQUENCE_H_
+#define GCAP_LIB_INTERNAL_SEQUENCE_H_
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -43,4 +43,4 @@ static inline bool gcap_sequence_end_read(const gcap_sequence_t* sequence, uint6
   return atomic_load_explicit(&sequence->number, memory_order_relaxed) == number;
 }
 
-#endif  // GCAP_LIB_BASE_SEQUENCE_H_
+#endif  // GCAP_LIB_INTERNAL_SEQUENCE_H_

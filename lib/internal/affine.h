@@ -2,8 +2,8 @@
 //
 // affine.h: objects of which each thread has its own: made on first use, ended with the thread or with their set,
 // whichever is first. What thread contexts and the stream pool have in common.
-#ifndef GCAP_LIB_BASE_AFFINE_H_
-#define GCAP_LIB_BASE_AFFINE_H_
+#ifndef GCAP_LIB_INTERNAL_AFFINE_H_
+#define GCAP_LIB_INTERNAL_AFFINE_H_
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -54,4 +54,4 @@ size_t gcap_affine_count(gcap_affine_t* set);
 }  // extern "C"
 #endif
 
-#endif  // GCAP_LIB_BASE_AFFINE_H_
+#endif  // GCAP_LIB_INTERNAL_AFFINE_H_

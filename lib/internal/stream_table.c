@@ -10,14 +10,14 @@
 //
 // Locking: table_mutex is held by every writer, and by a reader that was disturbed too often.
 
-#include "lib/base/stream_table.h"
+#include "lib/internal/stream_table.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "lib/base/sequence.h"
+#include "lib/internal/sequence.h"
 
 typedef struct cell {
   atomic_uintptr_t handle;  // 0: empty, for the handle 0 is an alias

@@ -4,8 +4,8 @@
 //
 // cudaDeviceSynchronize breaks a capture of any thread in any mode (rule R12 of the capture rules). Whoever wants to
 // call it closes the gate, which he cannot while a scope is open, and a scope waits to begin while it is closed.
-#ifndef GCAP_LIB_BASE_CAPTURE_GATE_H_
-#define GCAP_LIB_BASE_CAPTURE_GATE_H_
+#ifndef GCAP_LIB_INTERNAL_CAPTURE_GATE_H_
+#define GCAP_LIB_INTERNAL_CAPTURE_GATE_H_
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,4 +29,4 @@ void gcap_capture_gate_open(void);
 }  // extern "C"
 #endif
 
-#endif  // GCAP_LIB_BASE_CAPTURE_GATE_H_
+#endif  // GCAP_LIB_INTERNAL_CAPTURE_GATE_H_

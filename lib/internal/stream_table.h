@@ -3,14 +3,14 @@
 // stream_table.h: from a raw cudaStream_t to what gcap knows of it: its wrapper, and whether the stream still lives.
 //
 // The table holds addresses, it owns nothing: whoever finds a wrapper relies on its owner not to end it meanwhile.
-#ifndef GCAP_LIB_BASE_STREAM_TABLE_H_
-#define GCAP_LIB_BASE_STREAM_TABLE_H_
+#ifndef GCAP_LIB_INTERNAL_STREAM_TABLE_H_
+#define GCAP_LIB_INTERNAL_STREAM_TABLE_H_
 
 #include <cuda_runtime_api.h>
 #include <stdbool.h>
 
 #include "gcap/status.h"
-#include "lib/base/life.h"
+#include "lib/internal/life.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -55,4 +55,4 @@ gcap_life_t* gcap_stream_table_life(cudaStream_t handle);
 #ifdef __cplusplus
 }  // extern "C"
 #endif
-#endif  // GCAP_LIB_BASE_STREAM_TABLE_H_
+#endif  // GCAP_LIB_INTERNAL_STREAM_TABLE_H_

@@ -1,8 +1,8 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // stream_watch.h: for who keeps addresses of streams and must know when one ends.
-#ifndef GCAP_LIB_BASE_STREAM_WATCH_H_
-#define GCAP_LIB_BASE_STREAM_WATCH_H_
+#ifndef GCAP_LIB_INTERNAL_STREAM_WATCH_H_
+#define GCAP_LIB_INTERNAL_STREAM_WATCH_H_
 
 struct gcap_stream;  // gcap/stream.h stands on this module
 
@@ -20,4 +20,4 @@ void gcap_stream_watch_remove(gcap_stream_watch_t* watch);
 // Calls the watchers.
 void gcap_stream_watch_tell(struct gcap_stream* stream);
 
-#endif  // GCAP_LIB_BASE_STREAM_WATCH_H_
+#endif  // GCAP_LIB_INTERNAL_STREAM_WATCH_H_

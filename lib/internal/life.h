@@ -2,8 +2,8 @@
 //
 // life.h: a small counted token that outlives what it stands for (a thread, a stream) and says whether that still
 // lives. Who must not touch a thing that somebody else may end keeps its life instead of its address.
-#ifndef GCAP_LIB_BASE_LIFE_H_
-#define GCAP_LIB_BASE_LIFE_H_
+#ifndef GCAP_LIB_INTERNAL_LIFE_H_
+#define GCAP_LIB_INTERNAL_LIFE_H_
 
 #include <stdbool.h>
 
@@ -29,4 +29,4 @@ gcap_life_t* gcap_thread_life(void);
 #ifdef __cplusplus
 }  // extern "C"
 #endif
-#endif  // GCAP_LIB_BASE_LIFE_H_
+#endif  // GCAP_LIB_INTERNAL_LIFE_H_

@@ -1,6 +1,6 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 
-#include "lib/base/life.h"
+#include "lib/internal/life.h"
 
 #include <atomic>
 #include <set>

@@ -4,7 +4,7 @@
 // the runtime's rule is. A capture begins seldom, and waits here no longer than the device is waited for.
 // Locking: one mutex, over both; nothing is called while it is held.
 
-#include "lib/base/capture_gate.h"
+#include "lib/internal/capture_gate.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

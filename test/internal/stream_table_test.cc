@@ -2,7 +2,7 @@
 //
 // The table knows handles only by their value, so these tests need no streams.
 
-#include "lib/base/stream_table.h"
+#include "lib/internal/stream_table.h"
 
 #include <atomic>
 #include <map>

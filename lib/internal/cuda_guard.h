@@ -1,8 +1,8 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // cuda_guard.h: per-thread CUDA state that our own calls borrow and give back: the current device, the capture mode.
-#ifndef GCAP_LIB_BASE_CUDA_GUARD_H_
-#define GCAP_LIB_BASE_CUDA_GUARD_H_
+#ifndef GCAP_LIB_INTERNAL_CUDA_GUARD_H_
+#define GCAP_LIB_INTERNAL_CUDA_GUARD_H_
 
 #include <cuda_runtime_api.h>
 
@@ -66,4 +66,4 @@ static inline gcap_status_t gcap_thread_leave(int device_id, const gcap_thread_s
   return gcap_status_join(status, gcap_thread_restore_device(device_id, previous));
 }
 
-#endif  // GCAP_LIB_BASE_CUDA_GUARD_H_
+#endif  // GCAP_LIB_INTERNAL_CUDA_GUARD_H_

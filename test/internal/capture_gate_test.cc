@@ -2,7 +2,7 @@
 //
 // The gate between captures and waits for a whole device.
 
-#include "lib/base/capture_gate.h"
+#include "lib/internal/capture_gate.h"
 
 #include <atomic>
 #include <thread>

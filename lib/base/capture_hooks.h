@@ -1,0 +1,43 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// capture_hooks.h: what the modules below the capture scope must know of it, without depending on it.
+//
+// The capture module alone sets the hooks. Readers are gcap_status_make, which reports failures to the scope's latch;
+// GCAP_CUDA, which reports calls to its ledger; and whoever skips or refuses what is illegal in a capture without
+// asking the driver (lib/internal/capture_check.h).
+#ifndef GCAP_LIB_BASE_CAPTURE_HOOKS_H_
+#define GCAP_LIB_BASE_CAPTURE_HOOKS_H_
+
+#include <cuda_runtime_api.h>
+#include <stdbool.h>
+
+#include "gcap/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// What the scope that this thread has open wants to hear of.
+typedef struct gcap_capture_hooks {
+  // Sets the latch. Called by itself for every status made on this thread whose code means that device work was lost.
+  void (*fail)(gcap_status_t cause);
+  // Notes an operation after it was done; NULL when the ledger is off. `operation` is copied. `stream` may be NULL:
+  // that of the scope.
+  void (*note)(const char* operation, cudaStream_t stream, const char* file, int line);
+  // gcap_capture_retain of the scope.
+  gcap_status_t (*retain)(void (*release)(void* user), void* user);
+} gcap_capture_hooks_t;
+
+// A thread-local variable without a constructor, in C and in C++ alike.
+#define GCAP_THREAD_LOCAL __thread
+
+// NULL unless this thread has a scope open.
+extern GCAP_THREAD_LOCAL const gcap_capture_hooks_t* gcap_thread_capture_hooks;
+
+static inline bool gcap_thread_captures(void) { return gcap_thread_capture_hooks != NULL; }
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif
+
+#endif  // GCAP_LIB_BASE_CAPTURE_HOOKS_H_
