@@ -157,7 +157,7 @@ static void list_newest(gcap_stream_entry_t* entry) {
 }
 
 gcap_status_t gcap_stream_table_add(gcap_stream_entry_t* entry, cudaStream_t handle, unsigned long long id,
-                                    void* wrapper) {
+                                    void* wrapper, gcap_stream_wait_t wait) {
   *entry = (gcap_stream_entry_t){0};
   if (gcap_stream_is_alias(handle)) return NULL;
   pthread_mutex_lock(&table_mutex);
@@ -167,7 +167,7 @@ gcap_status_t gcap_stream_table_add(gcap_stream_entry_t* entry, cudaStream_t han
     status = GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for the life of a stream");
   }
   if (status == NULL) {
-    *entry = (gcap_stream_entry_t){.handle = handle, .id = id, .wrapper = wrapper, .life = life};
+    *entry = (gcap_stream_entry_t){.handle = handle, .id = id, .wrapper = wrapper, .wait = wait, .life = life};
     list_newest(entry);
   }
   pthread_mutex_unlock(&table_mutex);
@@ -203,15 +203,27 @@ void gcap_stream_table_remove(gcap_stream_entry_t* entry) {
   gcap_life_end(life);
 }
 
-gcap_life_t* gcap_stream_table_life(cudaStream_t handle) {
-  if (gcap_stream_is_alias(handle)) return NULL;
-  pthread_mutex_lock(&table_mutex);
-  gcap_life_t* life = NULL;
+// The newest entry of the handle, or NULL. Called with table_mutex held.
+static gcap_stream_entry_t* newest_of(cudaStream_t handle) {
   table_t* table = atomic_load_explicit(&current_table, memory_order_relaxed);
-  if (table != NULL) {
-    gcap_stream_entry_t* newest = table->cells[find_cell(table, (uintptr_t)handle)].newest;
-    if (newest != NULL) life = gcap_life_retain(newest->life);
-  }
+  if (table == NULL || gcap_stream_is_alias(handle)) return NULL;
+  return table->cells[find_cell(table, (uintptr_t)handle)].newest;
+}
+
+void* gcap_stream_table_find_only(cudaStream_t handle, gcap_stream_wait_t* out_wait) {
+  pthread_mutex_lock(&table_mutex);
+  const gcap_stream_entry_t* newest = newest_of(handle);
+  bool is_only = newest != NULL && newest->older == NULL;
+  void* wrapper = is_only ? newest->wrapper : NULL;
+  *out_wait = is_only ? newest->wait : NULL;
+  pthread_mutex_unlock(&table_mutex);
+  return wrapper;
+}
+
+gcap_life_t* gcap_stream_table_life(cudaStream_t handle) {
+  pthread_mutex_lock(&table_mutex);
+  const gcap_stream_entry_t* newest = newest_of(handle);
+  gcap_life_t* life = newest != NULL ? gcap_life_retain(newest->life) : NULL;
   pthread_mutex_unlock(&table_mutex);
   return life;
 }

@@ -29,13 +29,16 @@ static gcap_status_t ask_id(cudaStream_t handle, int device_id, unsigned long lo
   return GCAP_CUDA(cudaStreamGetId(handle, out_id));
 }
 
+// For gcap_synchronize_stream, which knows only the handle.
+static gcap_status_t synchronize_wrapper(void* stream) { return gcap_stream_synchronize(stream); }
+
 static gcap_status_t stream_new(cudaStream_t handle, int device_id, gcap_stream_ownership_t ownership,
                                 gcap_stream_t** out_stream) {
   unsigned long long id = 0;
   GCAP_RETURN_IF_ERROR(ask_id(handle, device_id, &id));
   gcap_stream_t* stream = calloc(1, sizeof(*stream));
   if (stream == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a stream");
-  gcap_status_t status = gcap_stream_table_add(&stream->entry, handle, id, stream);
+  gcap_status_t status = gcap_stream_table_add(&stream->entry, handle, id, stream, synchronize_wrapper);
   if (status != NULL) {
     free(stream);
     return status;

@@ -24,10 +24,16 @@ namespace {
 // The nth handle value. Real ones are addresses of heap blocks; the distance makes many of them meet in the table.
 cudaStream_t Handle(size_t n) { return reinterpret_cast<cudaStream_t>(uintptr_t{0x5000} + 64 * n); }
 
+// How a wrapper of these tests is waited for.
+gcap_status_t Wait(void* wrapper) {
+  (void)wrapper;
+  return nullptr;
+}
+
 // A listed wrapper that is its own address.
 struct Wrapper {
   Wrapper(cudaStream_t handle, unsigned long long id) {
-    GCAP_EXPECT_OK(gcap_stream_table_add(&entry, handle, id, this));
+    GCAP_EXPECT_OK(gcap_stream_table_add(&entry, handle, id, this, Wait));
   }
   Wrapper(const Wrapper&) = delete;
   Wrapper& operator=(const Wrapper&) = delete;
@@ -127,7 +133,7 @@ TEST(StreamTable, WithoutMemoryListsNothing) {
     Outcome outcome(nullptr);
     {
       const HeapFailure no_memory;
-      outcome = Outcome(gcap_stream_table_add(&entry, Handle(i), i + 1, &entry));
+      outcome = Outcome(gcap_stream_table_add(&entry, Handle(i), i + 1, &entry, Wait));
       EXPECT_EQ(no_memory.hits(), 1);
     }
     EXPECT_EQ(outcome.code, GCAP_RESOURCE_EXHAUSTED) << outcome.message;
@@ -273,8 +279,8 @@ TEST(StreamTable, AReaderOfAChangingHandleFindsOneOfItsWrappersOrNone) {
     gcap_stream_entry_t* entry = &entries[round % 2];
     gcap_stream_entry_t* other = &others[round % 2];
     const unsigned long long id = static_cast<unsigned long long>(round) + 1;
-    GCAP_EXPECT_OK(gcap_stream_table_add(other, Handle(1 + 64 * 64), id, other));
-    GCAP_EXPECT_OK(gcap_stream_table_add(entry, Handle(1), id, entry));
+    GCAP_EXPECT_OK(gcap_stream_table_add(other, Handle(1 + 64 * 64), id, other, Wait));
+    GCAP_EXPECT_OK(gcap_stream_table_add(entry, Handle(1), id, entry, Wait));
     gcap_stream_table_remove(other);
     gcap_stream_table_remove(entry);
   }
