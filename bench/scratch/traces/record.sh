@@ -1,11 +1,11 @@
 #!/bin/sh
 # Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 #
-# Records the traces of this folder from examples/minimal_ep. Streams and blocks get small numbers, so that the same run
-# gives the same file.
-#   record.sh MINIMAL_EP OUT_FOLDER
+# Records the traces of this folder from examples/minimal_ep/digits. Streams and blocks get small numbers, so that the
+# same run gives the same file.
+#   record.sh DIGITS OUT_FOLDER
 set -eu
-[ $# -eq 2 ] || { echo "usage: record.sh MINIMAL_EP OUT_FOLDER" >&2; exit 2; }
+[ $# -eq 2 ] || { echo "usage: record.sh DIGITS OUT_FOLDER" >&2; exit 2; }
 program=$1
 folder=$2
 raw=$(mktemp)
@@ -17,7 +17,7 @@ record() {
   shift
   "$program" --json --no-graph --trace-file "$raw" "$@" >/dev/null
   {
-    echo "# minimal_ep --no-graph $*"
+    echo "# digits --no-graph $*"
     awk '
       function small(table, key) { if (!(key in table)) table[key] = ++count[table["name"]]; return table[key] }
       BEGIN { blocks["name"] = "block"; streams["name"] = "stream" }

@@ -2,7 +2,7 @@
 //
 // Plain loops, one image at a time, activations in double on the stack (about 30 KB). Slow and obvious on purpose: what
 // checks the fast path must not share its cleverness. No state, no locking.
-#include "reference.h"
+#include "examples/minimal_ep/digits/reference.h"
 
 #include <math.h>
 

@@ -1,15 +1,15 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// report.h: the example's figures, as a table or as one JSON object.
-#ifndef GCAP_EXAMPLES_MINIMAL_EP_REPORT_H_
-#define GCAP_EXAMPLES_MINIMAL_EP_REPORT_H_
+// report.h: the program's figures, as a table or as one JSON object.
+#ifndef GCAP_EXAMPLES_MINIMAL_EP_DIGITS_REPORT_H_
+#define GCAP_EXAMPLES_MINIMAL_EP_DIGITS_REPORT_H_
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
-#include "examples/minimal_ep/stats.h"
+#include "examples/minimal_ep/digits/stats.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -42,4 +42,4 @@ void report_print_json(const report_t* report, FILE* stream);
 #ifdef __cplusplus
 }  // extern "C"
 #endif
-#endif  // GCAP_EXAMPLES_MINIMAL_EP_REPORT_H_
+#endif  // GCAP_EXAMPLES_MINIMAL_EP_DIGITS_REPORT_H_

@@ -2,7 +2,7 @@
 //
 // Faults on a GPU: there are none to be had.
 
-#include "examples/minimal_ep/fault.h"
+#include "examples/minimal_ep/digits/fault.h"
 
 bool fault_is_available(void) { return false; }
 

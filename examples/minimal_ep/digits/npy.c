@@ -6,7 +6,7 @@
 // checked. The elements' size follows from the header and is compared with the file's own size before anything that
 // large is allocated, and every sum and product is checked. One path out: the first failure writes the sentence.
 // No locking: no state outlives a call.
-#include "npy.h"
+#include "examples/minimal_ep/digits/npy.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,7 @@
 // The network is two tables: its values and its nodes. The ReLU of the second convolution stands behind the max-pool:
 // the two commute, and a quarter of the elements is left.
 
-#include "examples/minimal_ep/digits.h"
+#include "examples/minimal_ep/digits/digits.h"
 
 #include <stdio.h>
 #include <stdlib.h>

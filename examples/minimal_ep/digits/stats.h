@@ -1,8 +1,8 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // stats.h: the median and the 99th percentile of measured times.
-#ifndef GCAP_EXAMPLES_MINIMAL_EP_STATS_H_
-#define GCAP_EXAMPLES_MINIMAL_EP_STATS_H_
+#ifndef GCAP_EXAMPLES_MINIMAL_EP_DIGITS_STATS_H_
+#define GCAP_EXAMPLES_MINIMAL_EP_DIGITS_STATS_H_
 
 #include <stddef.h>
 #include <stdint.h>
@@ -25,4 +25,4 @@ stats_summary_t stats_summarize(uint64_t* samples_ns, size_t count);
 #ifdef __cplusplus
 }  // extern "C"
 #endif
-#endif  // GCAP_EXAMPLES_MINIMAL_EP_STATS_H_
+#endif  // GCAP_EXAMPLES_MINIMAL_EP_DIGITS_STATS_H_

@@ -1,5 +1,5 @@
 # Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
-"""Trains the example's digit classifier and writes its weights and held-out images as .npy files.
+"""Trains the program's digit classifier and writes its weights and held-out images as .npy files.
 
 The network, in NCHW: conv 1->16 3x3 pad 1, relu; conv 16->32 3x3 pad 1, max-pool 2x2, relu; flatten;
 linear 512->64, relu; linear 64->10, softmax. Convolution is im2col and a matrix product, so that

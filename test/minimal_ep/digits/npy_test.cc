@@ -2,7 +2,7 @@
 //
 // The reader on files built here byte by byte: what it must accept, the sentence for each thing that it must refuse,
 // and damaged files of every kind, which it must survive (the sanitizers watch) and never take for whole.
-#include "examples/minimal_ep/npy.h"
+#include "examples/minimal_ep/digits/npy.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 //
 // One table says everything about a flag: where its value goes, what is allowed and how --help explains it. Parser and
 // help both walk the table, so a flag cannot be in one and not in the other. No state, no locking.
-#include "cli.h"
+#include "examples/minimal_ep/digits/cli.h"
 
 #include <inttypes.h>
 #include <stddef.h>
@@ -37,7 +37,7 @@ static const flag_t kFlags[] = {
     SWITCH("--help", help, "print this text and exit"),
     SWITCH("--json", json, "print one JSON object instead of the table"),
     TEXT("--data", data_dir, "DIR", "a directory",
-         "read weights and images from DIR instead of the example's own data"),
+         "read weights and images from DIR instead of the program's own data"),
     NUMBER("--batch", batch, 1, 4096, 32, "images in one run"),
     NUMBER("--runs", runs, 1, 1000000, 200, "timed runs, eager and replayed, of each thread"),
     NUMBER("--threads", threads, 1, 64, 1, "host threads, each with its own stream and graph"),
@@ -144,8 +144,7 @@ int cli_parse(int argc, char* const* argv, FILE* error_stream, cli_options_t* ou
 }
 
 void cli_print_help(FILE* stream) {
-  fprintf(stream,
-          "minimal_ep classifies handwritten digits through an execution provider that captures a CUDA graph.\n");
+  fprintf(stream, "digits classifies handwritten digits through an execution provider that captures a CUDA graph.\n");
   for (size_t i = 0; i < FLAG_COUNT; ++i) {
     const flag_t* flag = &kFlags[i];
     const int width = 22 - (int)strlen(flag->name);  // the longest name and a space to the value's name

@@ -2,7 +2,7 @@
 //
 // Each layer against numbers worked out by hand, the order of the layers by a network with few weights that are not
 // zero, and the whole against the labels of the held-out digits.
-#include "examples/minimal_ep/reference.h"
+#include "examples/minimal_ep/digits/reference.h"
 
 #include <gtest/gtest.h>
 
@@ -14,12 +14,12 @@
 #include <type_traits>
 #include <vector>
 
-#include "examples/minimal_ep/npy.h"
+#include "examples/minimal_ep/digits/npy.h"
 
 namespace {
 
 // Relative to the directory that Bazel starts tests in.
-const char kDataDir[] = "examples/minimal_ep/data/";
+const char kDataDir[] = "examples/minimal_ep/digits/data/";
 
 TEST(Conv3x3, SumsTheNeighbourhoodAndPadsWithZeros) {
   const double in[] = {1, 2, 3,  //
@@ -175,7 +175,7 @@ TEST(Forward, FollowsOneOpenPathInEachImageOfABatch) {
   }
 }
 
-// A .npy file of the example's data.
+// A .npy file of the program's data.
 template <typename T>
 std::vector<T> Load(const std::string& name, const std::vector<int64_t>& shape) {
   npy_array_t array;

@@ -3,7 +3,7 @@
 // One thread's work. The device buffers are bound once and keep their addresses: a graph bakes them in, and a new batch
 // only changes their contents. Uploads and downloads go on the provider's stream, so they are ordered with the runs.
 
-#include "examples/minimal_ep/workload.h"
+#include "examples/minimal_ep/digits/workload.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,11 +1,11 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Faults on the simulator, which has them. The only file of the example that knows where it runs.
+// Faults on the simulator, which has them. The only file of the program that knows where it runs.
 
 #include <cuda_runtime_api.h>
 #include <stddef.h>
 
-#include "examples/minimal_ep/fault.h"
+#include "examples/minimal_ep/digits/fault.h"
 #include "gcap_sim.h"
 
 bool fault_is_available(void) { return true; }

@@ -1,8 +1,8 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// cli.h: the example's command line, from arguments to a checked struct.
-#ifndef GCAP_EXAMPLES_MINIMAL_EP_CLI_H_
-#define GCAP_EXAMPLES_MINIMAL_EP_CLI_H_
+// cli.h: the program's command line, from arguments to a checked struct.
+#ifndef GCAP_EXAMPLES_MINIMAL_EP_DIGITS_CLI_H_
+#define GCAP_EXAMPLES_MINIMAL_EP_DIGITS_CLI_H_
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -46,4 +46,4 @@ void cli_print_help(FILE* stream);
 #ifdef __cplusplus
 }  // extern "C"
 #endif
-#endif  // GCAP_EXAMPLES_MINIMAL_EP_CLI_H_
+#endif  // GCAP_EXAMPLES_MINIMAL_EP_DIGITS_CLI_H_

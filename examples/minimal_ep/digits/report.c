@@ -2,7 +2,7 @@
 //
 // The report. The JSON is one flat object of numbers with a single string in it, so it is written by hand.
 
-#include "examples/minimal_ep/report.h"
+#include "examples/minimal_ep/digits/report.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -13,8 +13,8 @@ static void print_latency(FILE* stream, const char* name, stats_summary_t latenc
 }
 
 void report_print_table(const report_t* r, FILE* stream) {
-  fprintf(stream, "gcap minimal_ep: handwritten digits, %zu images in batches of %zu, %zu thread%s\n", r->images,
-          r->batch, r->threads, r->threads == 1 ? "" : "s");
+  fprintf(stream, "gcap digits: %zu handwritten digits in batches of %zu, %zu thread%s\n", r->images, r->batch,
+          r->threads, r->threads == 1 ? "" : "s");
   fprintf(stream, "  %-36s %s\n", "device", r->device);
   fprintf(stream, "  %-36s %10.4f\n", "accuracy", r->accuracy);
   fprintf(stream, "  %-36s %10.2e\n", "largest difference to plain C", r->max_abs_diff_reference);

@@ -1,8 +1,8 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// reference.h: the example's network in plain C on the CPU, which the provider's results are compared with.
-#ifndef GCAP_EXAMPLES_MINIMAL_EP_REFERENCE_H_
-#define GCAP_EXAMPLES_MINIMAL_EP_REFERENCE_H_
+// reference.h: the program's network in plain C on the CPU, which the provider's results are compared with.
+#ifndef GCAP_EXAMPLES_MINIMAL_EP_DIGITS_REFERENCE_H_
+#define GCAP_EXAMPLES_MINIMAL_EP_DIGITS_REFERENCE_H_
 
 #include <stddef.h>
 
@@ -66,4 +66,4 @@ void reference_softmax(const double* in, size_t count, double* out);
 #ifdef __cplusplus
 }  // extern "C"
 #endif
-#endif  // GCAP_EXAMPLES_MINIMAL_EP_REFERENCE_H_
+#endif  // GCAP_EXAMPLES_MINIMAL_EP_DIGITS_REFERENCE_H_

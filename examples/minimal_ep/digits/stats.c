@@ -2,7 +2,7 @@
 //
 // Sorting once and indexing gives exact nearest-rank percentiles; runs are few, so nothing cleverer is needed. Ranks
 // are computed in integers, where a ceiling is exact. No state, no locking.
-#include "stats.h"
+#include "examples/minimal_ep/digits/stats.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // The command line: defaults, both spellings of a value, and the exact sentence for each way to be wrong.
-#include "examples/minimal_ep/cli.h"
+#include "examples/minimal_ep/digits/cli.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -34,7 +34,7 @@ struct Parsed {
 
 // `arguments` must outlive the result, whose data_dir points into it.
 Parsed Parse(const std::vector<std::string>& arguments) {
-  std::vector<char*> argv = {const_cast<char*>("minimal_ep")};
+  std::vector<char*> argv = {const_cast<char*>("digits")};
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   Parsed parsed;
   parsed.message = Written([&](FILE* stream) {

@@ -1,14 +1,14 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// workload.h: what one thread of the example does: classify all held-out digits eagerly and by replay, then time both.
-#ifndef GCAP_EXAMPLES_MINIMAL_EP_WORKLOAD_H_
-#define GCAP_EXAMPLES_MINIMAL_EP_WORKLOAD_H_
+// workload.h: what one thread of the program does: classify all held-out digits eagerly and by replay, then time both.
+#ifndef GCAP_EXAMPLES_MINIMAL_EP_DIGITS_WORKLOAD_H_
+#define GCAP_EXAMPLES_MINIMAL_EP_DIGITS_WORKLOAD_H_
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "examples/minimal_ep/digits.h"
+#include "examples/minimal_ep/digits/digits.h"
 #include "gcap/ep_ops.h"
 #include "gcap/session.h"
 
@@ -46,4 +46,4 @@ gcap_status_t workload_run(const workload_t* workload, int graph_id, workload_re
 #ifdef __cplusplus
 }  // extern "C"
 #endif
-#endif  // GCAP_EXAMPLES_MINIMAL_EP_WORKLOAD_H_
+#endif  // GCAP_EXAMPLES_MINIMAL_EP_DIGITS_WORKLOAD_H_

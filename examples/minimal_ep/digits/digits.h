@@ -1,14 +1,14 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // digits.h: the trained network and the held-out digits, from files to a model.
-#ifndef GCAP_EXAMPLES_MINIMAL_EP_DIGITS_H_
-#define GCAP_EXAMPLES_MINIMAL_EP_DIGITS_H_
+#ifndef GCAP_EXAMPLES_MINIMAL_EP_DIGITS_DIGITS_H_
+#define GCAP_EXAMPLES_MINIMAL_EP_DIGITS_DIGITS_H_
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "examples/minimal_ep/npy.h"
-#include "examples/minimal_ep/reference.h"
+#include "examples/minimal_ep/digits/npy.h"
+#include "examples/minimal_ep/digits/reference.h"
 #include "gcap/ep.h"
 
 #ifdef __cplusplus
@@ -45,4 +45,4 @@ const gcap_model_t* digits_model_get(const digits_model_t* model);
 #ifdef __cplusplus
 }  // extern "C"
 #endif
-#endif  // GCAP_EXAMPLES_MINIMAL_EP_DIGITS_H_
+#endif  // GCAP_EXAMPLES_MINIMAL_EP_DIGITS_DIGITS_H_

@@ -5,7 +5,7 @@
 # a run without a fault and ends well, or ends with exit code 1 and a sentence that names the call. Nothing is left
 # behind but what a failed call was to end, or what a sentence says is kept: memory that may still be in use. A calm run
 # of a few images tells how many calls there are.
-#   inject_fault_test.sh minimal_ep DATA_FILE FLAG...
+#   inject_fault_test.sh digits DATA_FILE FLAG...
 # GCAP_FAULT=N in the environment walks over one call only.
 set -eu
 export LC_ALL=C
@@ -19,7 +19,7 @@ err=$TEST_TMPDIR/err
 failures=0
 
 fail() {
-  echo "FAILED: minimal_ep $flags --inject-fault $n: $*" >&2
+  echo "FAILED: digits $flags --inject-fault $n: $*" >&2
   sed 's/^/  stderr: /' "$err" >&2
   sed 's/^/  stdout: /' "$out" >&2
   failures=$((failures + 1))
@@ -71,7 +71,7 @@ judge() {
       ;;
     1)
       # What fails at the end of a thread has nobody to answer to but the log.
-      grep -E '^(minimal_ep|application_alloc|gcap error): ' "$TEST_TMPDIR/said" | grep -q "$call" ||
+      grep -E '^(digits|application_alloc|gcap error): ' "$TEST_TMPDIR/said" | grep -q "$call" ||
         fail "no sentence names $call, which failed"
       ;;
     *) fail "exit code $code, expected 0 or 1" ;;
@@ -95,5 +95,5 @@ while [ "$n" -le "$last" ]; do
   judge
   n=$((n + 1))
 done
-echo "minimal_ep $flags: $((last - first + 1)) of $calls calls failed in turn; $recovered runs ended well all the same"
+echo "digits $flags: $((last - first + 1)) of $calls calls failed in turn; $recovered runs ended well all the same"
 [ "$failures" -eq 0 ] || exit 1

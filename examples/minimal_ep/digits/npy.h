@@ -1,8 +1,8 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // npy.h: a strict reader of NumPy's .npy files that hold float32 or int32 arrays.
-#ifndef GCAP_EXAMPLES_MINIMAL_EP_NPY_H_
-#define GCAP_EXAMPLES_MINIMAL_EP_NPY_H_
+#ifndef GCAP_EXAMPLES_MINIMAL_EP_DIGITS_NPY_H_
+#define GCAP_EXAMPLES_MINIMAL_EP_DIGITS_NPY_H_
 
 #include <stddef.h>
 #include <stdint.h>
@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-// The most dimensions that an array may have here; the example's own have up to 4.
+// The most dimensions that an array may have here; the program's own have up to 4.
 #define NPY_MAX_RANK 8
 
 // In an expected shape: any length of at least 1.
@@ -51,4 +51,4 @@ void npy_free(npy_array_t* array);
 #ifdef __cplusplus
 }  // extern "C"
 #endif
-#endif  // GCAP_EXAMPLES_MINIMAL_EP_NPY_H_
+#endif  // GCAP_EXAMPLES_MINIMAL_EP_DIGITS_NPY_H_

@@ -1,7 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // Percentiles by nearest rank, against values counted by hand and against the definition in integers.
-#include "examples/minimal_ep/stats.h"
+#include "examples/minimal_ep/digits/stats.h"
 
 #include <gtest/gtest.h>
 

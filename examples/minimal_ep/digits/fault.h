@@ -1,8 +1,8 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // fault.h: makes one CUDA call of the program fail. The simulator can, a GPU cannot: one source file for each.
-#ifndef GCAP_EXAMPLES_MINIMAL_EP_FAULT_H_
-#define GCAP_EXAMPLES_MINIMAL_EP_FAULT_H_
+#ifndef GCAP_EXAMPLES_MINIMAL_EP_DIGITS_FAULT_H_
+#define GCAP_EXAMPLES_MINIMAL_EP_DIGITS_FAULT_H_
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,4 +24,4 @@ uint64_t fault_num_calls(void);
 #ifdef __cplusplus
 }  // extern "C"
 #endif
-#endif  // GCAP_EXAMPLES_MINIMAL_EP_FAULT_H_
+#endif  // GCAP_EXAMPLES_MINIMAL_EP_DIGITS_FAULT_H_
