@@ -5,8 +5,8 @@
 # that it shows, each of its C programs compiles without a warning and succeeds, with that archive and with Bazel's.
 #   manual_test.sh README.md libgcapsim.a gcap_sim.h extract_block.awk
 set -eu
-manual=$PWD/$1
-archive=$PWD/$2
+archive=$PWD/$1
+manual=$PWD/$2
 sources=$(dirname "$(dirname "$PWD/$3")")
 extract=$PWD/$4
 

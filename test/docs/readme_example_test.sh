@@ -4,9 +4,9 @@
 # The C block of the README is the example program, from its first include on. Also runs the program.
 #   readme_example_test.sh README.md capture_replay.c capture_replay
 set -eu
-readme=$1
-source=$2
-program=$3
+program=$1
+readme=$2
+source=$3
 
 awk '/^```c$/ { inside = 1; next } /^```$/ { inside = 0 } inside' "$readme" > "$TEST_TMPDIR/readme.c"
 awk '/^#include/ { begun = 1 } begun' "$source" > "$TEST_TMPDIR/example.c"

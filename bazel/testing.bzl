@@ -1,0 +1,123 @@
+# Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+"""The one shape of a test: what every test of gcap has in common is said here, and a BUILD file says the rest.
+
+A test `name` is compiled of name.cc, and is linked with the CUDA runtime of the build (//:cuda_runtime), with
+//test/support and with GoogleTest's main. It is small, and starts no thread, unless its BUILD file says more.
+"""
+
+load("@rules_cc//cc:cc_library.bzl", "cc_library")
+load("@rules_cc//cc:cc_test.bzl", "cc_test")
+load("@rules_shell//shell:sh_test.bzl", "sh_test")
+load("//bazel:copts.bzl", "GCAP_CXXOPTS")
+
+_GTEST_MAIN = ["@googletest//:gtest_main"]
+
+def gcap_cc_test(
+        name,
+        srcs = None,
+        deps = [],
+        bare = False,
+        copts = [],
+        sim_only = False,
+        size = "small",
+        tags = [],
+        threads = False,
+        **kwargs):
+    """A GoogleTest program.
+
+    Args:
+      name: the test; its source is name + ".cc".
+      srcs: the sources, where there are others.
+      deps: the libraries that it tests, and helpers beyond //test/support.
+      bare: nothing is linked but `deps` and GoogleTest.
+      copts: more options of the compiler.
+      sim_only: only the simulator can run it; it may make calls fail, so it has //test/support:sim too.
+      size: as everywhere.
+      tags: more tags.
+      threads: it starts threads, so it runs under tsan too.
+      **kwargs: as everywhere.
+    """
+    if not bare:
+        deps = deps + ["//:cuda_runtime", "//test/support"]
+    if sim_only and not bare:
+        deps = deps + ["//test/support:sim"]
+    cc_test(
+        name = name,
+        size = size,
+        srcs = [name + ".cc"] if srcs == None else srcs,
+        copts = GCAP_CXXOPTS + copts,
+        tags = tags + ([] if threads else ["no-tsan"]) + (["sim-only"] if sim_only else []),
+        deps = deps + _GTEST_MAIN,
+        **kwargs
+    )
+
+def gcap_cc_tests(names, hdrs = [], **kwargs):
+    """Several tests that differ in their one source alone.
+
+    Args:
+      names: the tests.
+      hdrs: headers of this package that the sources include.
+      **kwargs: as in gcap_cc_test.
+    """
+    for name in names:
+        gcap_cc_test(name = name, srcs = [name + ".cc"] + hdrs, **kwargs)
+
+def gcap_test_library(name, hdrs = None, deps = [], bare = False, **kwargs):
+    """What several tests share.
+
+    Args:
+      name: the library; its header is name + ".h".
+      hdrs: the headers, where there are others.
+      deps: the libraries that it includes beyond //test/support.
+      bare: it needs no //test/support.
+      **kwargs: as everywhere.
+    """
+    cc_library(
+        name = name,
+        testonly = True,
+        hdrs = [name + ".h"] if hdrs == None else hdrs,
+        copts = GCAP_CXXOPTS,
+        deps = deps + ([] if bare else ["//test/support"]),
+        **kwargs
+    )
+
+def gcap_cc_bench(name, deps, size = "small", tags = [], **kwargs):
+    """A Google Benchmark program, which the test suite runs once.
+
+    Args:
+      name: the benchmark; its source is name + ".cc".
+      deps: the libraries that it measures; with //:cuda_runtime or //sim.
+      size: as everywhere.
+      tags: more tags.
+      **kwargs: as everywhere.
+    """
+    cc_test(
+        name = name,
+        size = size,
+        srcs = [name + ".cc"],
+        copts = GCAP_CXXOPTS,
+        tags = tags + ["benchmark"],
+        deps = deps + ["@google_benchmark//:benchmark"],
+        **kwargs
+    )
+
+def gcap_program_test(name, program, args = [], data = [], size = "small", tags = [], **kwargs):
+    """A shell script that runs a program as its user does. It runs on the simulator alone: the program needs a device.
+
+    Args:
+      name: the test; its source is name + ".sh".
+      program: the program; the script's first argument is its path.
+      args: more arguments of the script.
+      data: more files that the script reads.
+      size: as everywhere.
+      tags: more tags.
+      **kwargs: as everywhere.
+    """
+    sh_test(
+        name = name,
+        size = size,
+        args = ["$(location %s)" % program] + args,
+        data = [program] + data,
+        tags = tags + ["sim-only"],
+        **dict({"srcs": [name + ".sh"]}, **kwargs)
+    )
