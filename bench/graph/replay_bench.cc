@@ -74,7 +74,9 @@ class ManagedGraphs {
   ~ManagedGraphs() { Check(gcap_graph_manager_destroy(manager_)); }
   ManagedGraphs(const ManagedGraphs&) = delete;
   ManagedGraphs& operator=(const ManagedGraphs&) = delete;
-  void Launch(int id) const { Check(gcap_graph_manager_replay(manager_, id, /*synchronize=*/false)); }
+  void Launch(int id) const {
+    Check(gcap_graph_manager_replay(manager_, id, /*options=*/nullptr, /*out_replayed=*/nullptr));
+  }
 
  private:
   gcap_graph_manager_t* manager_ = nullptr;
@@ -82,7 +84,7 @@ class ManagedGraphs {
 
 // An EP with one op, "Relus", whose kernel issues `nodes` tiny kernels over its output.
 struct ReluEp {
-  gcap_ep_runtime_t* runtime;
+  gcap_runtime_t* runtime;
   int nodes;
 };
 
@@ -94,14 +96,14 @@ gcap_status_t ComputeRelus(void* self, const gcap_kernel_context_t* context) {
   return nullptr;
 }
 
-gcap_ep_runtime_t* RuntimeOf(void* self) { return static_cast<ReluEp*>(self)->runtime; }
+gcap_runtime_t* RuntimeOf(void* self) { return static_cast<ReluEp*>(self)->runtime; }
 
 gcap_ep_t* CreateReluEp(ReluEp* self) {
   gcap_options_t options;
   gcap_options_init(&options);
   options.enable_cuda_graph = true;
-  options.min_num_runs_before_capture = 1;
-  Check(gcap_ep_runtime_create(&options, &self->runtime));
+  options.graph.min_num_runs_before_capture = 1;
+  Check(gcap_runtime_create(&options, &self->runtime));
   gcap_ep_ops_t ops = {};
   ops.struct_version = GCAP_EP_OPS_VERSION;
   ops.supports_concurrent_runs = true;
@@ -113,19 +115,19 @@ gcap_ep_t* CreateReluEp(ReluEp* self) {
     return nullptr;
   };
   ops.get_run_resources = [](void* ep, gcap_run_resources_t* out) {
-    return gcap_ep_runtime_get_run_resources(RuntimeOf(ep), out);
+    return gcap_runtime_get_resources(RuntimeOf(ep), out);
   };
-  ops.synchronize = [](void* ep) { return gcap_ep_runtime_synchronize(RuntimeOf(ep)); };
-  ops.run_start = [](void* ep, int id) { return gcap_ep_runtime_run_start(RuntimeOf(ep), id); };
-  ops.run_end = [](void* ep, int, gcap_status_t run_status, bool synchronize) {
-    return gcap_ep_runtime_run_end(RuntimeOf(ep), run_status, synchronize);
+  ops.synchronize = [](void* ep) { return gcap_runtime_synchronize(RuntimeOf(ep)); };
+  ops.begin_run = [](void* ep, int id) { return gcap_runtime_begin_run(RuntimeOf(ep), id); };
+  ops.end_run = [](void* ep, gcap_status_t run_status, bool synchronize) {
+    return gcap_runtime_end_run(RuntimeOf(ep), run_status, synchronize);
   };
   ops.is_graph_capture_enabled = [](const void*) { return true; };
-  ops.is_graph_captured = [](void* ep, int id) { return gcap_ep_runtime_is_graph_captured(RuntimeOf(ep), id); };
-  ops.replay_graph = [](void* ep, int id, bool synchronize, bool* out_replayed) {
-    return gcap_ep_runtime_replay_graph(RuntimeOf(ep), id, synchronize, out_replayed);
+  ops.is_graph_captured = [](void* ep, int id) { return gcap_runtime_is_captured(RuntimeOf(ep), id); };
+  ops.replay_graph = [](void* ep, int id, const gcap_graph_replay_options_t* options, bool* out_replayed) {
+    return gcap_runtime_replay(RuntimeOf(ep), id, options, out_replayed);
   };
-  ops.destroy = [](void* ep) { return gcap_ep_runtime_destroy(RuntimeOf(ep)); };
+  ops.destroy = [](void* ep) { return gcap_runtime_destroy(RuntimeOf(ep)); };
   gcap_ep_t* ep = nullptr;
   Check(gcap_ep_create(&ops, &ep));
   return ep;

@@ -77,7 +77,7 @@ static gcap_status_t make_mistake(gcap_graph_manager_t* graphs, int id, cudaStre
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMemset(bench->memory, 0, BYTES)));
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaDeviceSynchronize()));  // a fill does not hold a non-blocking stream
   GCAP_RETURN_IF_ERROR(gcap_graph_manager_run(graphs, id, stream, mistakes[id].work, bench, /*synchronize=*/true));
-  gcap_status_t failure = gcap_graph_manager_last_failure(graphs, id);
+  gcap_status_t failure = gcap_graph_manager_explain(graphs, id, GCAP_GRAPH_WHY_CAPTURE_FAILED);
   if (failure == NULL) return GCAP_STATUS(GCAP_INTERNAL, "the capture did not fail");
   printf("   %s\n", gcap_status_message(failure));
   gcap_status_free(failure);

@@ -28,14 +28,16 @@ static gcap_status_t issue(const app_t* app) {
 
 static gcap_status_t run(const app_t* app, const char** out_how) {
   *out_how = "replayed";
-  if (gcap_graph_manager_is_captured(app->manager, ANNOTATION_ID)) {
-    return gcap_graph_manager_replay(app->manager, ANNOTATION_ID, /*synchronize=*/true);
-  }
+  gcap_graph_replay_options_t options;
+  gcap_graph_replay_options_init(&options);
+  options.synchronize = true;
+  bool replayed = false;
+  GCAP_RETURN_IF_ERROR(gcap_graph_manager_replay(app->manager, ANNOTATION_ID, &options, &replayed));
+  if (replayed) return NULL;
   gcap_graph_run_kind_t kind;
   GCAP_RETURN_IF_ERROR(gcap_graph_manager_begin_run(app->manager, ANNOTATION_ID, app->stream, &kind));
   *out_how = kind == GCAP_GRAPH_RUN_CAPTURE ? "captured" : "eager";
-  gcap_status_t status = issue(app);
-  return gcap_status_join(status, gcap_graph_manager_end_run(app->manager, status, /*synchronize=*/true));
+  return gcap_graph_manager_end_run(app->manager, issue(app), /*synchronize=*/true);
 }
 
 static gcap_status_t check(const app_t* app, int number, const char* how) {

@@ -19,7 +19,7 @@
 
 #include "examples/external_allocator/callbacks.h"
 #include "examples/external_allocator/framework.h"
-#include "gcap/ep_ops.h"
+#include "gcap/runtime.h"
 
 namespace {
 
@@ -91,16 +91,12 @@ gcap_status_t Compute(const gcap_run_resources_t& run, const Tensor& x, const vo
 }
 
 // A replay where there is a graph, else a run, which may be the one that is captured.
-void Run(gcap_ep_runtime_t* runtime, const Tensor& x, const void* weights, const Tensor& y) {
-  bool replayed = false;
-  Check(gcap_ep_runtime_replay_graph(runtime, kGraphId, /*synchronize=*/true, &replayed));
-  if (replayed) return;
-  Check(gcap_ep_runtime_run_start(runtime, kGraphId));
-  gcap_run_resources_t run;
-  gcap_status_t status = gcap_ep_runtime_get_run_resources(runtime, &run);
-  if (status == nullptr) status = Compute(run, x, weights, y);
-  Check(gcap_ep_runtime_run_end(runtime, status, /*synchronize=*/true));
-  gcap_status_free(status);
+void Run(gcap_runtime_t* runtime, const Tensor& x, const void* weights, const Tensor& y) {
+  const auto work = [&](const gcap_run_resources_t& run) { return Compute(run, x, weights, y); };
+  Check(gcap_runtime_run(
+      runtime, kGraphId,
+      [](void* user, const gcap_run_resources_t* run) { return (*static_cast<decltype(work)*>(user))(*run); },
+      const_cast<void*>(static_cast<const void*>(&work)), /*synchronize=*/true));
 }
 
 // What not to do: these are blocks that the framework's stream, and nobody else, may use at once.
@@ -117,9 +113,9 @@ void SetCarelessCallbacks(Framework* framework, cudaStream_t stream, gcap_option
 }
 
 // Weights in the allocator's memory; they live as long as the session of a host would.
-void* MakeWeights(gcap_ep_runtime_t* runtime, const std::vector<float>& values, cudaStream_t stream) {
+void* MakeWeights(gcap_runtime_t* runtime, const std::vector<float>& values, cudaStream_t stream) {
   gcap_run_resources_t run;
-  Check(gcap_ep_runtime_get_run_resources(runtime, &run));
+  Check(gcap_runtime_get_resources(runtime, &run));
   void* weights = nullptr;
   Check(gcap_allocator_reserve(run.allocator, kBytes / 2, &weights));
   CheckCuda(cudaMemcpyAsync(weights, values.data(), kBytes / 2, cudaMemcpyHostToDevice, stream));
@@ -127,7 +123,7 @@ void* MakeWeights(gcap_ep_runtime_t* runtime, const std::vector<float>& values, 
   return weights;
 }
 
-int CountWrongRuns(Framework* framework, cudaStream_t stream, gcap_ep_runtime_t* runtime) {
+int CountWrongRuns(Framework* framework, cudaStream_t stream, gcap_runtime_t* runtime) {
   Tensor x(framework, stream), y(framework, stream);
   std::vector<float> values(kFloats), expected(kFloats);
   for (size_t i = kFloats / 2; i < kFloats; ++i) expected[i] = -static_cast<float>(i);
@@ -142,7 +138,7 @@ int CountWrongRuns(Framework* framework, cudaStream_t stream, gcap_ep_runtime_t*
     num_wrong += y.Get() != expected;
   }
   gcap_run_resources_t run;
-  Check(gcap_ep_runtime_get_run_resources(runtime, &run));
+  Check(gcap_runtime_get_resources(runtime, &run));
   Check(gcap_allocator_free(run.allocator, weights));
   return num_wrong;
 }
@@ -166,13 +162,13 @@ int main(int argc, char** argv) {
   options.enable_cuda_graph = true;
   if (!SetCallbacks(framework.get(), &options)) return 1;
   if (careless) SetCarelessCallbacks(framework.get(), stream, &options);
-  gcap_ep_runtime_t* runtime = nullptr;
-  Check(gcap_ep_runtime_create(&options, &runtime));
+  gcap_runtime_t* runtime = nullptr;
+  Check(gcap_runtime_create(&options, &runtime));
   const int num_wrong = CountWrongRuns(framework.get(), stream, runtime);
   gcap_graph_info_t graph;
-  gcap_ep_runtime_get_graph_info(runtime, kGraphId, &graph);
+  gcap_runtime_get_graph_info(runtime, kGraphId, &graph);
   const size_t held_bytes = framework->HeldBytes();
-  Check(gcap_ep_runtime_destroy(runtime));
+  Check(gcap_runtime_destroy(runtime));
 
   const CallbackCounts counts = GetCallbackCounts();
   std::printf("gcap over %s, which held %zu KiB\n", framework->name(), held_bytes / 1024);

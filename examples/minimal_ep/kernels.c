@@ -117,22 +117,22 @@ static gcap_status_t conv_create(const kernel_libraries_t* libraries, const gcap
                                  const gcap_node_t* node, gcap_kernel_t* out_kernel) {
   const minimal_ep_conv_attributes_t* attributes = node->attributes;
   const gcap_value_t *x = input_of(model, node, 0), *weight = input_of(model, node, 1);
-  const gcap_conv2d_options_t options = {
-      .handle = libraries->cudnn,
-      .n = (int)x->shape[0],
-      .c = (int)x->shape[1],
-      .h = (int)x->shape[2],
-      .w = (int)x->shape[3],
-      .k = (int)weight->shape[0],
-      .kernel_h = (int)weight->shape[2],
-      .kernel_w = (int)weight->shape[3],
-      .stride_h = attributes->stride,
-      .stride_w = attributes->stride,
-      .pad_h = attributes->pad,
-      .pad_w = attributes->pad,
-      .relu = attributes->relu,
-      .max_workspace_bytes = MAX_WORKSPACE_BYTES,
-  };
+  gcap_conv2d_options_t options;
+  gcap_conv2d_options_init(&options);
+  options.handle = libraries->cudnn;
+  options.n = (int)x->shape[0];
+  options.c = (int)x->shape[1];
+  options.h = (int)x->shape[2];
+  options.w = (int)x->shape[3];
+  options.k = (int)weight->shape[0];
+  options.kernel_h = (int)weight->shape[2];
+  options.kernel_w = (int)weight->shape[3];
+  options.stride_h = attributes->stride;
+  options.stride_w = attributes->stride;
+  options.pad_h = attributes->pad;
+  options.pad_w = attributes->pad;
+  options.relu = attributes->relu;
+  options.max_workspace_bytes = MAX_WORKSPACE_BYTES;
   gcap_conv2d_t* conv = NULL;
   GCAP_RETURN_IF_ERROR(gcap_conv2d_create(&options, &conv));
   *out_kernel = (gcap_kernel_t){.self = conv, .compute = conv_compute, .destroy = conv_destroy};
@@ -163,14 +163,14 @@ static gcap_status_t pool_create(const kernel_libraries_t* libraries, const gcap
   (void)libraries;
   const minimal_ep_pool_attributes_t* attributes = node->attributes;
   const gcap_value_t* x = input_of(model, node, 0);
-  const gcap_maxpool2d_options_t options = {
-      .n = (int)x->shape[0],
-      .c = (int)x->shape[1],
-      .h = (int)x->shape[2],
-      .w = (int)x->shape[3],
-      .window = attributes->window,
-      .stride = attributes->stride,
-  };
+  gcap_maxpool2d_options_t options;
+  gcap_maxpool2d_options_init(&options);
+  options.n = (int)x->shape[0];
+  options.c = (int)x->shape[1];
+  options.h = (int)x->shape[2];
+  options.w = (int)x->shape[3];
+  options.window = attributes->window;
+  options.stride = attributes->stride;
   gcap_maxpool2d_t* pool = NULL;
   GCAP_RETURN_IF_ERROR(gcap_maxpool2d_create(&options, &pool));
   *out_kernel = (gcap_kernel_t){.self = pool, .compute = pool_compute, .destroy = pool_destroy};
@@ -204,14 +204,14 @@ static gcap_status_t gemm_create(const kernel_libraries_t* libraries, const gcap
                                  const gcap_node_t* node, gcap_kernel_t* out_kernel) {
   const minimal_ep_gemm_attributes_t* attributes = node->attributes;
   const gcap_value_t *a = input_of(model, node, 0), *weight = input_of(model, node, 1);
-  const gcap_matmul_options_t options = {
-      .handle = libraries->cublaslt,
-      .m = a->shape[0],
-      .n = weight->shape[0],
-      .k = a->shape[1],
-      .epilogue = attributes->relu ? GCAP_MATMUL_EPILOGUE_BIAS_RELU : GCAP_MATMUL_EPILOGUE_BIAS,
-      .max_workspace_bytes = MAX_WORKSPACE_BYTES,
-  };
+  gcap_matmul_options_t options;
+  gcap_matmul_options_init(&options);
+  options.handle = libraries->cublaslt;
+  options.m = a->shape[0];
+  options.n = weight->shape[0];
+  options.k = a->shape[1];
+  options.epilogue = attributes->relu ? GCAP_MATMUL_EPILOGUE_BIAS_RELU : GCAP_MATMUL_EPILOGUE_BIAS;
+  options.max_workspace_bytes = MAX_WORKSPACE_BYTES;
   gcap_matmul_t* matmul = NULL;
   GCAP_RETURN_IF_ERROR(gcap_matmul_create(&options, &matmul));
   *out_kernel = (gcap_kernel_t){.self = matmul, .compute = gemm_compute, .destroy = gemm_destroy};

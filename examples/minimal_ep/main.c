@@ -49,10 +49,10 @@ static const gcap_model_t model = {values, NUM_VALUES, nodes, 2, (const int[]){X
 
 typedef struct host {
   gcap_ep_t* ep;
-  gcap_ep_runtime_t* runtime;  // the provider's, asked for the graph's state
-  gcap_session_t* session;     // the model on the provider
-  cudaStream_t stream;         // the provider's for this thread
-  gcap_tensor_t x;             // device memory, bound to the graph
+  gcap_runtime_t* runtime;  // the provider's, asked for the graph's state
+  gcap_session_t* session;  // the model on the provider
+  cudaStream_t stream;      // the provider's for this thread
+  gcap_tensor_t x;          // device memory, bound to the graph
   gcap_tensor_t y;
 } host_t;
 
@@ -110,7 +110,7 @@ static gcap_status_t run_all(host_t* host) {
     float out[2];
     GCAP_RETURN_IF_ERROR(run(host, in, out));
     gcap_graph_info_t graph;
-    gcap_ep_runtime_get_graph_info(host->runtime, GRAPH_ID, &graph);
+    gcap_runtime_get_graph_info(host->runtime, GRAPH_ID, &graph);
     printf("run %d: x = (%g, %g, %g, %g), y = (%g, %g), graph is %s, launched %d times\n", i + 1, in[0], in[1], in[2],
            in[3], out[0], out[1], gcap_graph_state_name(graph.state), (int)graph.replays);
     GCAP_RETURN_IF_ERROR(check(in, out));

@@ -15,7 +15,7 @@
 #include "examples/minimal_ep/kernels.h"
 
 typedef struct minimal_ep {
-  gcap_ep_runtime_t* runtime;
+  gcap_runtime_t* runtime;
   kernel_libraries_t libraries;  // for planning; runs use the handles attached to their stream
 } minimal_ep_t;
 
@@ -31,86 +31,79 @@ static gcap_status_t create_kernel(void* self, const gcap_model_t* model, const 
 }
 
 static gcap_status_t get_run_resources(void* self, gcap_run_resources_t* out_resources) {
-  return gcap_ep_runtime_get_run_resources(((minimal_ep_t*)self)->runtime, out_resources);
+  return gcap_runtime_get_resources(((minimal_ep_t*)self)->runtime, out_resources);
 }
 
-static gcap_status_t synchronize(void* self) { return gcap_ep_runtime_synchronize(((minimal_ep_t*)self)->runtime); }
+static gcap_status_t synchronize(void* self) { return gcap_runtime_synchronize(((minimal_ep_t*)self)->runtime); }
 
-static gcap_status_t run_start(void* self, int graph_id) {
-  return gcap_ep_runtime_run_start(((minimal_ep_t*)self)->runtime, graph_id);
+static gcap_status_t begin_run(void* self, int graph_id) {
+  return gcap_runtime_begin_run(((minimal_ep_t*)self)->runtime, graph_id);
 }
 
-static gcap_status_t run_end(void* self, int graph_id, gcap_status_t run_status, bool synchronize_stream) {
-  (void)graph_id;  // the runtime remembers the open run
-  return gcap_ep_runtime_run_end(((minimal_ep_t*)self)->runtime, run_status, synchronize_stream);
+static gcap_status_t end_run(void* self, gcap_status_t run_status, bool synchronize_stream) {
+  return gcap_runtime_end_run(((minimal_ep_t*)self)->runtime, run_status, synchronize_stream);
 }
 
 static bool is_graph_capture_enabled(const void* self) {
-  return gcap_ep_runtime_is_graph_capture_enabled(((const minimal_ep_t*)self)->runtime);
+  return gcap_runtime_is_graph_capture_enabled(((const minimal_ep_t*)self)->runtime);
 }
 
 static bool is_graph_captured(void* self, int graph_id) {
-  return gcap_ep_runtime_is_graph_captured(((minimal_ep_t*)self)->runtime, graph_id);
+  return gcap_runtime_is_captured(((minimal_ep_t*)self)->runtime, graph_id);
 }
 
-static gcap_status_t replay_graph(void* self, int graph_id, bool synchronize_stream, bool* out_replayed) {
-  return gcap_ep_runtime_replay_graph(((minimal_ep_t*)self)->runtime, graph_id, synchronize_stream, out_replayed);
+static gcap_status_t replay_graph(void* self, int graph_id, const gcap_graph_replay_options_t* options,
+                                  bool* out_replayed) {
+  return gcap_runtime_replay(((minimal_ep_t*)self)->runtime, graph_id, options, out_replayed);
 }
 
 static gcap_status_t sign_graph(void* self, const gcap_graph_binding_t* bindings, size_t num_bindings) {
-  return gcap_ep_runtime_sign_graph(((minimal_ep_t*)self)->runtime, bindings, num_bindings);
+  return gcap_runtime_sign(((minimal_ep_t*)self)->runtime, bindings, num_bindings);
 }
 
-static gcap_status_t replay_graph_signed(void* self, int graph_id, const gcap_graph_binding_t* bindings,
-                                         size_t num_bindings, bool synchronize_stream, bool* out_replayed) {
-  return gcap_ep_runtime_replay_graph_signed(((minimal_ep_t*)self)->runtime, graph_id, bindings, num_bindings,
-                                             synchronize_stream, out_replayed);
-}
-
-static gcap_status_t last_capture_failure(void* self, int graph_id) {
-  return gcap_ep_runtime_last_capture_failure(((minimal_ep_t*)self)->runtime, graph_id);
+static gcap_status_t explain(void* self, int graph_id, gcap_graph_question_t question) {
+  return gcap_runtime_explain(((minimal_ep_t*)self)->runtime, graph_id, question);
 }
 
 static gcap_status_t release_captured_graph(void* self, int graph_id) {
-  return gcap_ep_runtime_release_captured_graph(((minimal_ep_t*)self)->runtime, graph_id);
+  return gcap_runtime_release(((minimal_ep_t*)self)->runtime, graph_id);
 }
 
 // Streams, with the handles attached to them, go with the runtime; the planning handles after it.
 static gcap_status_t destroy(void* self) {
   minimal_ep_t* ep = self;
-  gcap_status_t status = gcap_ep_runtime_destroy(ep->runtime);
+  gcap_status_t status = gcap_runtime_destroy(ep->runtime);
   status = gcap_status_join(status, kernel_libraries_deinit(&ep->libraries));
   free(ep);
   return status;
 }
 
-gcap_status_t minimal_ep_create(const gcap_options_t* options, gcap_ep_t** out_ep, gcap_ep_runtime_t** out_runtime) {
+gcap_status_t minimal_ep_create(const gcap_options_t* options, gcap_ep_t** out_ep, gcap_runtime_t** out_runtime) {
   *out_ep = NULL;
   *out_runtime = NULL;
   minimal_ep_t* ep = calloc(1, sizeof(*ep));
   if (ep == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for an EP");
-  gcap_status_t status = gcap_ep_runtime_create(options, &ep->runtime);
+  gcap_status_t status = gcap_runtime_create(options, &ep->runtime);
   if (status == NULL) status = kernel_libraries_init(options->device_id, &ep->libraries);
   if (status != NULL) return gcap_status_join(status, destroy(ep));
   const gcap_ep_ops_t ops = {
       .struct_version = GCAP_EP_OPS_VERSION,
-      .supports_concurrent_runs = gcap_ep_runtime_supports_concurrent_runs(ep->runtime),
+      .supports_concurrent_runs = gcap_runtime_supports_concurrent_runs(ep->runtime),
       .name = "minimal",
       .self = ep,
       .supports = supports,
       .create_kernel = create_kernel,
       .get_run_resources = get_run_resources,
       .synchronize = synchronize,
-      .run_start = run_start,
-      .run_end = run_end,
+      .begin_run = begin_run,
+      .end_run = end_run,
       .is_graph_capture_enabled = is_graph_capture_enabled,
       .is_graph_captured = is_graph_captured,
       .replay_graph = replay_graph,
       .release_captured_graph = release_captured_graph,
       .destroy = destroy,
       .sign_graph = sign_graph,
-      .replay_graph_signed = replay_graph_signed,
-      .last_capture_failure = last_capture_failure,
+      .explain = explain,
   };
   status = gcap_ep_create(&ops, out_ep);
   if (status != NULL) return gcap_status_join(status, destroy(ep));

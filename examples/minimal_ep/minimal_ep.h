@@ -38,7 +38,7 @@ typedef struct minimal_ep_gemm_attributes {
 //   INVALID_ARGUMENT  options that contradict each other, or no such device
 //   LIBRARY_ERROR     cuBLASLt or cuDNN could not start
 gcap_status_t minimal_ep_create(const gcap_options_t* options, gcap_ep_t** out_ep,
-                                gcap_ep_runtime_t** out_runtime) GCAP_NODISCARD;
+                                gcap_runtime_t** out_runtime) GCAP_NODISCARD;
 
 #ifdef __cplusplus
 }  // extern "C"

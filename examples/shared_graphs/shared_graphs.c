@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-#include "gcap/ep_ops.h"
+#include "gcap/runtime.h"
 
 #define NUM_GRAPHS 4
 #define NUM_RUNS 4  // two warm up, the third is captured, the fourth replays
@@ -21,29 +21,29 @@
     }                                                        \
   } while (0)
 
-// The work of graph `id`: fills so many MiB of scratch, and gives their first byte.
-static gcap_status_t issue(const gcap_run_resources_t* run, int id, unsigned char* output) {
+typedef struct job {
+  int id;
+  unsigned char* output;
+} job_t;
+
+// The work of a graph: fills id + 1 MiB of scratch, and gives their first byte.
+static gcap_status_t issue(void* user, const gcap_run_resources_t* run) {
+  const job_t* job = user;
+  const size_t bytes = (size_t)(job->id + 1) * MIB;
   void* scratch = NULL;
-  GCAP_RETURN_IF_ERROR(gcap_scratch_alloc(run->scratch, (size_t)(id + 1) * MIB, run->stream, &scratch));
+  GCAP_RETURN_IF_ERROR(gcap_scratch_alloc(run->scratch, bytes, run->stream, &scratch));
   cudaStream_t stream = gcap_stream_handle(run->stream);
-  gcap_status_t status = GCAP_CUDA(cudaMemsetAsync(scratch, id + 1, (size_t)(id + 1) * MIB, stream));
-  if (status == NULL) status = GCAP_CUDA(cudaMemcpyAsync(output, scratch, 1, cudaMemcpyDeviceToDevice, stream));
+  gcap_status_t status = GCAP_CUDA(cudaMemsetAsync(scratch, job->id + 1, bytes, stream));
+  if (status == NULL) status = GCAP_CUDA(cudaMemcpyAsync(job->output, scratch, 1, cudaMemcpyDeviceToDevice, stream));
   return gcap_status_join(status, gcap_scratch_free(run->scratch, scratch));
 }
 
-static gcap_status_t run_graph(gcap_ep_runtime_t* runtime, int id, unsigned char* outputs) {
-  bool replayed = false;
-  GCAP_RETURN_IF_ERROR(gcap_ep_runtime_replay_graph(runtime, id, /*synchronize=*/true, &replayed));
-  if (replayed) return NULL;
-  gcap_run_resources_t run;
-  GCAP_RETURN_IF_ERROR(gcap_ep_runtime_get_run_resources(runtime, &run));
-  GCAP_RETURN_IF_ERROR(gcap_ep_runtime_run_start(runtime, id));
-  gcap_status_t run_status = issue(&run, id, &outputs[id]);
-  gcap_status_t status = gcap_ep_runtime_run_end(runtime, run_status, /*synchronize=*/true);
-  return gcap_status_join(run_status, status);
+static gcap_status_t run_graph(gcap_runtime_t* runtime, int id, unsigned char* outputs) {
+  job_t job = {.id = id, .output = &outputs[id]};
+  return gcap_runtime_run(runtime, id, issue, &job, /*synchronize=*/true);
 }
 
-static gcap_status_t show(gcap_ep_runtime_t* runtime, const char* name, unsigned char* outputs) {
+static gcap_status_t show(gcap_runtime_t* runtime, const char* name, unsigned char* outputs) {
   for (int run = 0; run < NUM_RUNS; ++run) {
     for (int id = 0; id < NUM_GRAPHS; ++id) GCAP_RETURN_IF_ERROR(run_graph(runtime, id, outputs));
   }
@@ -53,7 +53,7 @@ static gcap_status_t show(gcap_ep_runtime_t* runtime, const char* name, unsigned
   printf("%s:\n", name);
   for (int id = 0; id < NUM_GRAPHS; ++id) {
     gcap_graph_info_t info;
-    gcap_ep_runtime_get_graph_info(runtime, id, &info);
+    gcap_runtime_get_graph_info(runtime, id, &info);
     printf("  graph %d gives %d and keeps %.1f MiB\n", id, host[id], (double)info.bytes / MIB);
     sum_mib += (double)info.bytes / MIB;
   }
@@ -68,10 +68,10 @@ static gcap_status_t show_with(const char* share, const char* name, unsigned cha
   gcap_options_t options;
   gcap_options_init(&options);
   GCAP_RETURN_IF_ERROR(gcap_options_parse(&options, keys, values, 2));
-  gcap_ep_runtime_t* runtime = NULL;
-  GCAP_RETURN_IF_ERROR(gcap_ep_runtime_create(&options, &runtime));
+  gcap_runtime_t* runtime = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_runtime_create(&options, &runtime));
   gcap_status_t status = show(runtime, name, outputs);
-  return gcap_status_join(status, gcap_ep_runtime_destroy(runtime));
+  return gcap_status_join(status, gcap_runtime_destroy(runtime));
 }
 
 int main(void) {

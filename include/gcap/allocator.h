@@ -46,12 +46,18 @@ GCAP_API gcap_status_t gcap_device_allocator_create(int device_id, gcap_allocato
 GCAP_API gcap_status_t gcap_pinned_allocator_create(gcap_allocator_t** out_allocator) GCAP_NODISCARD;
 
 typedef struct gcap_pool_allocator_options {
+  size_t struct_size;                // set by gcap_pool_allocator_options_init
   int device_id;                     // default 0
   uint64_t release_threshold_bytes;  // what the pool keeps when a stream is synchronised; default UINT64_MAX: all
   size_t bytes_kept_on_trim;         // what gcap_allocator_trim leaves; default 0
 } gcap_pool_allocator_options_t;
 
-GCAP_API void gcap_pool_allocator_options_init(gcap_pool_allocator_options_t* options);
+// Fills in the defaults. Programs call the init function, which says how large their struct is.
+GCAP_API void gcap_pool_allocator_options_set_defaults(gcap_pool_allocator_options_t* options);
+static inline void gcap_pool_allocator_options_init(gcap_pool_allocator_options_t* options) {
+  options->struct_size = sizeof(*options);
+  gcap_pool_allocator_options_set_defaults(options);
+}
 
 // Stream-ordered device memory: cudaMallocFromPoolAsync out of a pool of the allocator's own. Alignment 256 bytes. The
 // semantics are those of ONNX Runtime's CudaMempoolArena, but that nothing is ever done on stream 0.
@@ -92,6 +98,7 @@ typedef struct gcap_allocator_event {
 } gcap_allocator_event_t;
 
 typedef struct gcap_counting_allocator_options {
+  size_t struct_size;  // set by gcap_counting_allocator_options_init
   size_t limit_bytes;  // most that is handed out at a time; 0, the default: no limit
   // Optional. Called on the thread that made the request, without a lock, so from several threads at once: what they
   // report is put into order by sorting by `sequence`. It is not called in the middle of a request, so it may call
@@ -100,7 +107,12 @@ typedef struct gcap_counting_allocator_options {
   void* user;
 } gcap_counting_allocator_options_t;
 
-GCAP_API void gcap_counting_allocator_options_init(gcap_counting_allocator_options_t* options);
+// Fills in the defaults. Programs call the init function, which says how large their struct is.
+GCAP_API void gcap_counting_allocator_options_set_defaults(gcap_counting_allocator_options_t* options);
+static inline void gcap_counting_allocator_options_init(gcap_counting_allocator_options_t* options) {
+  options->struct_size = sizeof(*options);
+  gcap_counting_allocator_options_set_defaults(options);
+}
 
 // Decorates `upstream`: passes every request on, counts, keeps to a limit, and reports events that can be replayed.
 // Device and alignment are the upstream's; the capture rules too. What it hands out is freed through it. `options`

@@ -26,16 +26,19 @@ typedef enum gcap_capture_mode {
 #define GCAP_CAPTURE_MAX_LEDGER_CALLS 65536u
 
 typedef struct gcap_capture_options {
+  size_t struct_size;  // set by gcap_capture_options_init
   gcap_capture_mode_t mode;
   // How many calls the ledger keeps; when it is full the oldest goes. The call that broke the capture is always kept.
   // 0: no ledger, and the capture's state is asked only at its end. Default 64.
   uint32_t ledger_calls;
 } gcap_capture_options_t;
 
-GCAP_API void gcap_capture_options_init(gcap_capture_options_t* options);
-
-//   INVALID_ARGUMENT  a mode that does not exist, or more than GCAP_CAPTURE_MAX_LEDGER_CALLS
-GCAP_API gcap_status_t gcap_capture_options_check(const gcap_capture_options_t* options) GCAP_NODISCARD;
+// Fills in the defaults. Programs call the init function, which says how large their struct is.
+GCAP_API void gcap_capture_options_set_defaults(gcap_capture_options_t* options);
+static inline void gcap_capture_options_init(gcap_capture_options_t* options) {
+  options->struct_size = sizeof(*options);
+  gcap_capture_options_set_defaults(options);
+}
 
 // Capture scope: one open capture. From gcap_capture_begin; gone after gcap_capture_end or gcap_capture_abort.
 // Thread:   the thread that began it, except gcap_capture_fail, which any thread may call.

@@ -9,11 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "gcap/allocator.h"
 #include "gcap/graph.h"
-#include "gcap/scratch.h"
+#include "gcap/runtime.h"
 #include "gcap/status.h"
-#include "gcap/stream.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -67,13 +65,6 @@ typedef struct gcap_model {
   int num_outputs;
 } gcap_model_t;
 
-// What one run may use: the calling thread's stream, the EP's scratch and its allocator for long-lived memory.
-typedef struct gcap_run_resources {
-  gcap_stream_t* stream;
-  gcap_scratch_t* scratch;
-  gcap_allocator_t* allocator;
-} gcap_run_resources_t;
-
 // What a kernel gets for one computation.
 typedef struct gcap_kernel_context {
   gcap_run_resources_t resources;
@@ -115,41 +106,66 @@ GCAP_API gcap_status_t gcap_ep_create_kernel(gcap_ep_t* ep, const gcap_model_t* 
 // The calling thread's resources, made on its first call.
 GCAP_API gcap_status_t gcap_ep_get_run_resources(gcap_ep_t* ep, gcap_run_resources_t* out_resources) GCAP_NODISCARD;
 
-// Opens a run. The EP may begin a capture of the thread's stream, whose device the caller has made current until the
-// run's end.
-GCAP_API gcap_status_t gcap_ep_run_start(gcap_ep_t* ep, int graph_id) GCAP_NODISCARD;
+// --- Turns ----------------------------------------------------------------------------------------------------------
 
-// Ends it, always, also after a failure: `run_status` is what became of the kernels, NULL for success (ONNX Runtime
-// does not tell its EPs, and they store half a graph). It is read, not consumed. With `synchronize` the results are
-// there on return.
+// Makes the caller the only session of an EP that captures graphs, for good: the graphs hold the session's addresses,
+// on every thread that ran it. Does nothing for an EP that captures none.
+//   FAILED_PRECONDITION  another session has claimed the EP
+GCAP_API gcap_status_t gcap_ep_claim(gcap_ep_t* ep) GCAP_NODISCARD;
+// Takes a claim back, of a session that never ran.
+GCAP_API void gcap_ep_unclaim(gcap_ep_t* ep);
+
+// A host takes a turn around each whole run, replays included, and around whatever else uses the EP's stream: the
+// making of kernels, the release of a graph, the end of a session. Turns of an EP that supports no concurrent runs
+// exclude each other, whichever thread and session takes them; else each thread has a stream of its own and nothing
+// happens. A turn ends on the thread that began it, and is not taken twice.
+GCAP_API void gcap_ep_begin_turn(gcap_ep_t* ep);
+GCAP_API void gcap_ep_end_turn(gcap_ep_t* ep);
+
+// --- Runs -----------------------------------------------------------------------------------------------------------
+
+// Opens a run. The EP may begin a capture of the thread's stream. The caller has made the stream's device current,
+// until the run's end.
+//   errors of the EP; of one that stands on a runtime: gcap_runtime_begin_run
+GCAP_API gcap_status_t gcap_ep_begin_run(gcap_ep_t* ep, int graph_id) GCAP_NODISCARD;
+
+// Ends the run, always, also after a failure: `run_status` is what became of the kernels, NULL for success (ONNX
+// Runtime does not tell its EPs, and they store half a graph). The call takes `run_status`, and returns a status that
+// says no less. With `synchronize` the results are there on return.
 //   CAPTURE_INVALIDATED  the run was captured and the capture failed: nothing was executed, run it again
-GCAP_API gcap_status_t gcap_ep_run_end(gcap_ep_t* ep, int graph_id, gcap_status_t run_status,
-                                       bool synchronize) GCAP_NODISCARD;
+//   others               of `run_status`, and of the EP
+GCAP_API gcap_status_t gcap_ep_end_run(gcap_ep_t* ep, gcap_status_t run_status, bool synchronize) GCAP_NODISCARD;
 
-// Graphs. An EP without graph support answers false, and FAILED_PRECONDITION to a release.
+// --- Graphs ---------------------------------------------------------------------------------------------------------
+
+// An EP without graph support answers false.
 GCAP_API bool gcap_ep_is_graph_capture_enabled(const gcap_ep_t* ep);
 GCAP_API bool gcap_ep_is_graph_captured(gcap_ep_t* ep, int graph_id);
-// Replays the calling thread's graph of that id; `*out_replayed` is false when there is none.
-GCAP_API gcap_status_t gcap_ep_replay_graph(gcap_ep_t* ep, int graph_id, bool synchronize,
+
+// Replays the calling thread's graph of that id. `options` NULL: the defaults of gcap_graph_replay_options_t.
+// `*out_replayed` is false when there is no such graph.
+//   FAILED_PRECONDITION  `check_bindings`: the EP cannot sign graphs
+//   others               of the EP; of one that stands on a runtime: gcap_graph_manager_replay
+GCAP_API gcap_status_t gcap_ep_replay_graph(gcap_ep_t* ep, int graph_id, const gcap_graph_replay_options_t* options,
                                             bool* out_replayed) GCAP_NODISCARD;
+
+// Releases the calling thread's graph of that id.
+//   FAILED_PRECONDITION  the EP captures no graphs
+//   others               of the EP; of one that stands on a runtime: gcap_graph_manager_release
 GCAP_API gcap_status_t gcap_ep_release_captured_graph(gcap_ep_t* ep, int graph_id) GCAP_NODISCARD;
 
 // Signs the run that the thread has open: `bindings` are the tensors that its graph will be bound to. A run that is not
-// captured ignores it. See gcap_graph_manager_sign.
+// captured ignores them. See gcap_graph_manager_sign.
 //   FAILED_PRECONDITION  the EP cannot sign graphs, or no run is open
 GCAP_API gcap_status_t gcap_ep_sign_graph(gcap_ep_t* ep, const gcap_graph_binding_t* bindings,
                                           size_t num_bindings) GCAP_NODISCARD;
-// As gcap_ep_replay_graph, for a graph that is bound to these very tensors.
-//   FAILED_PRECONDITION  it is bound to others, in a sentence that names the first one; or it was not signed; or the EP
-//                        cannot sign graphs
-GCAP_API gcap_status_t gcap_ep_replay_graph_signed(gcap_ep_t* ep, int graph_id, const gcap_graph_binding_t* bindings,
-                                                   size_t num_bindings, bool synchronize,
-                                                   bool* out_replayed) GCAP_NODISCARD;
-// Why the calling thread's last capture of that id failed: a copy for messages. NULL when none did, or the EP does not
-// tell.
-GCAP_API gcap_status_t gcap_ep_last_capture_failure(gcap_ep_t* ep, int graph_id) GCAP_NODISCARD;
 
-// Blocks until all work of the calling thread's stream is done; never a device-wide wait.
+// Answers a question about the calling thread's graph of that id (gcap_graph_manager_explain): a copy for messages.
+// NULL when there is nothing to tell, or the EP does not tell.
+GCAP_API gcap_status_t gcap_ep_explain(gcap_ep_t* ep, int graph_id, gcap_graph_question_t question) GCAP_NODISCARD;
+
+// Blocks until all work of the calling thread's stream is done; never waits for the device.
+//   errors of the EP
 GCAP_API gcap_status_t gcap_ep_synchronize(gcap_ep_t* ep) GCAP_NODISCARD;
 
 #ifdef __cplusplus

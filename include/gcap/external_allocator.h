@@ -21,11 +21,19 @@ extern "C" {
 // pool may count on the order of its own stream (examples/external_allocator shows how it is told not to). What free
 // gets back no stream uses any more. A callback returns: a C++ exception or a longjmp must not leave it.
 typedef struct gcap_external_allocator_options {
+  size_t struct_size;  // set by gcap_external_allocator_options_init
   int device_id;
   void* (*alloc)(size_t bytes);  // required; NULL means out of memory; 256-byte aligned
   void (*free)(void* ptr);       // required
   void (*empty_cache)(void);     // optional: gives what the application caches back to the driver
 } gcap_external_allocator_options_t;
+
+// Fills in the defaults. Programs call the init function, which says how large their struct is.
+GCAP_API void gcap_external_allocator_options_set_defaults(gcap_external_allocator_options_t* options);
+static inline void gcap_external_allocator_options_init(gcap_external_allocator_options_t* options) {
+  options->struct_size = sizeof(*options);
+  gcap_external_allocator_options_set_defaults(options);
+}
 
 // Makes an allocator of the callbacks. It belongs to whoever created it, one session as a rule: nothing is registered
 // for the device or the process, so another session never sees these callbacks, and memory always goes back through the

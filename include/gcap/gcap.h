@@ -27,6 +27,7 @@
 #include "gcap/graph.h"
 #include "gcap/log.h"
 #include "gcap/options.h"
+#include "gcap/runtime.h"
 #include "gcap/scratch.h"
 #include "gcap/session.h"
 #include "gcap/status.h"

@@ -62,9 +62,13 @@ typedef enum gcap_graph_policy {
   GCAP_GRAPH_POLICY_STABLE,
 } gcap_graph_policy_t;
 
-// Counters of one id, since it was first run or last released. An eviction keeps them.
+// What is known of one id. The counters begin when the id is first run, and again when it is released; an eviction
+// keeps them.
 typedef struct gcap_graph_info {
+  size_t struct_size;  // set by gcap_graph_manager_get_info
   gcap_graph_state_t state;
+  // gcap_graph_manager_begin_run would capture a run of the id now: what a capture forbids has to be done before.
+  bool captures_next;
   uint64_t eager_runs;
   uint64_t captures;          // that succeeded
   uint64_t failures;          // captures that did not
@@ -79,32 +83,40 @@ typedef struct gcap_graph_info {
 } gcap_graph_info_t;
 
 typedef struct gcap_graph_manager_options {
+  size_t struct_size;  // set by gcap_graph_manager_options_init
   // Eager runs of an id before its capture; ONNX Runtime's min_num_runs_before_cuda_graph_capture. Default 2. 0
   // captures the first run, which must then initialize no library and find its memory reserved.
   uint32_t min_num_runs_before_capture;
   // Runs that stay eager after a failed capture; doubles with each failure in a row, up to 1,024 times. Default 1.
   uint32_t backoff_runs;
-  gcap_capture_options_t capture;
   gcap_graph_policy_t policy;        // default MIN_RUNS
-  uint32_t max_runs_before_capture;  // STABLE only. Default 8
+  uint32_t max_runs_before_capture;  // STABLE only. Default 6, so that gcap_session_warm_up ends in a graph
   // Uploads a new executable to the device before its first launch, which else does so itself. Default false.
   bool upload;
   bool keep_source;  // keeps the captured graph for gcap_graph_manager_dump. Default false
   // gcap_graph_manager_run alone: issues the work again, eagerly, after a failed capture. The device has run none of it
   // by then, but the host's side of it happens twice. Default true.
   bool rerun_failed_capture;
-  // Budget: after a capture the least recently used graphs go until no more than these are kept; 0, the default: no
-  // limit. The one just captured stays, alone if need be. Memory returns when the launches of what went are done, which
-  // is looked at, never waited for, at each end of a run. An id that lost its graph is warm: its next run is captured.
+  // Budget: after a capture the least recently used graphs are evicted until no more than these are kept; 0, the
+  // default: no limit. The graph just captured stays, alone if need be. An evicted graph is freed once its launches
+  // have finished: every end of a run looks whether they have, and none waits. An evicted id is warm: its next run is
+  // captured.
   size_t max_graphs;
   size_t max_bytes;  // sum of gcap_graph_info_t.bytes
-  // Told of each graph that the budget takes, once, by the thread that ends the run: `info` is as it was before. May
-  // call the manager. NULL: nobody is told.
+  // Called once for each evicted graph, on the thread that ends the run, with the id's info before the eviction. The
+  // callback may call the manager. NULL: none.
   void (*on_evict)(void* user, int id, const gcap_graph_info_t* info);
   void* user;
+  gcap_capture_options_t capture;
 } gcap_graph_manager_options_t;
 
-GCAP_API void gcap_graph_manager_options_init(gcap_graph_manager_options_t* options);
+// Fills in the defaults. Programs call the init function, which says how large their struct is.
+GCAP_API void gcap_graph_manager_options_set_defaults(gcap_graph_manager_options_t* options);
+static inline void gcap_graph_manager_options_init(gcap_graph_manager_options_t* options) {
+  options->struct_size = sizeof(*options);
+  options->capture.struct_size = sizeof(options->capture);
+  gcap_graph_manager_options_set_defaults(options);
+}
 
 // Graph manager: the graphs of one stream user, by id. From gcap_graph_manager_create.
 // Thread:   thread-safe. begin_run and end_run of one run are called by one thread, and one run at a time is open.
@@ -143,28 +155,27 @@ GCAP_API gcap_status_t gcap_graph_manager_destroy(gcap_graph_manager_t* manager)
 GCAP_API gcap_status_t gcap_graph_manager_begin_run(gcap_graph_manager_t* manager, int id, cudaStream_t stream,
                                                     gcap_graph_run_kind_t* out_kind) GCAP_NODISCARD;
 
-// Whether gcap_graph_manager_begin_run would capture a run of `id` now: for what has to be done before a capture, since
-// inside it is illegal. One look-up; false for NULL.
-GCAP_API bool gcap_graph_manager_captures_next(gcap_graph_manager_t* manager, int id);
-
-// Ends the run. `run_status` is the outcome of the caller's work, NULL for success; it is read, not consumed. A
-// capture that succeeded is instantiated and launched once, so the run's results are there either way; with
-// `synchronize` the stream is synchronised as well.
+// Ends the run. `run_status` is the outcome of the caller's work, NULL for success. The call takes `run_status`, and
+// the status that it returns tells all that the caller has to know: `status = gcap_graph_manager_end_run(m, status,
+// sync)`. A capture that succeeded is instantiated and launched once, so the run's results are there either way. With
+// `synchronize` the stream is synchronized as well; a stream that gcap knows learns of the wait, as from
+// gcap_stream_synchronize.
 //   CAPTURE_INVALIDATED  the capture failed, or `run_status` did: nothing of the run was executed, the id cools down,
 //                        and the same work may be issued again eagerly. The message names the first failure
+//   that of `run_status` the run was eager and its work failed, or no run was begun
 //   CUDA_ERROR           the run was issued, but waiting for it or cleaning up after it failed
-//   FAILED_PRECONDITION  no run is open on this thread
+//   FAILED_PRECONDITION  no run is open on this thread, and `run_status` is NULL
 GCAP_API gcap_status_t gcap_graph_manager_end_run(gcap_graph_manager_t* manager, gcap_status_t run_status,
                                                   bool synchronize) GCAP_NODISCARD;
 
 // Issues the work of a run to `stream`. NULL: it was issued.
 typedef gcap_status_t (*gcap_graph_work_t)(void* user, cudaStream_t stream);
 
-// A whole run in one call: replays `id` when it is captured, on `stream` as gcap_graph_manager_replay_on; else begins a
-// run, calls `work(user, stream)`, and ends it. When a capture failed, `work` is called once more, eagerly, unless
+// A whole run in one call: replays `id` on `stream` when it is captured (gcap_graph_manager_replay); else begins a run,
+// calls `work(user, stream)`, and ends it. When a capture failed, `work` is called once more, eagerly, unless
 // rerun_failed_capture is false. So the device does the run's work exactly once.
 //   CAPTURE_INVALIDATED  the capture failed, and the option forbids to run again
-//   others               of begin_run, end_run and replay_on; and the status of `work` when it failed eagerly
+//   others               of begin_run, end_run and replay; and the status of `work` when it failed eagerly
 GCAP_API gcap_status_t gcap_graph_manager_run(gcap_graph_manager_t* manager, int id, cudaStream_t stream,
                                               gcap_graph_work_t work, void* user, bool synchronize) GCAP_NODISCARD;
 
@@ -178,15 +189,24 @@ GCAP_API gcap_status_t gcap_graph_manager_recapture(gcap_graph_manager_t* manage
 // True when gcap_graph_manager_replay would find a graph.
 GCAP_API bool gcap_graph_manager_is_captured(gcap_graph_manager_t* manager, int id);
 
-// Counters of `id`; an id never seen, or released, is COLD with zeros.
-GCAP_API void gcap_graph_manager_get_info(gcap_graph_manager_t* manager, int id, gcap_graph_info_t* out_info);
+// What is known of `id`; an id never seen, or released, is COLD with zeros.
+GCAP_API void gcap_graph_manager_read_info(gcap_graph_manager_t* manager, int id, gcap_graph_info_t* out_info);
+static inline void gcap_graph_manager_get_info(gcap_graph_manager_t* manager, int id, gcap_graph_info_t* out_info) {
+  if (out_info != NULL) out_info->struct_size = sizeof(*out_info);
+  gcap_graph_manager_read_info(manager, id, out_info);
+}
 
-// Why the last failed capture of `id` failed: a copy for the caller, for messages. NULL when none failed.
-GCAP_API gcap_status_t gcap_graph_manager_last_failure(gcap_graph_manager_t* manager, int id) GCAP_NODISCARD;
+// What can be explained of an id.
+typedef enum gcap_graph_question {
+  GCAP_GRAPH_WHY_CAPTURE_FAILED = 0,  // why the last failed capture failed
+  GCAP_GRAPH_WHY_NOT_UPDATED,         // which node changed and how, of the last capture that had to instantiate anew
+                                      // although there was an executable to update
+} gcap_graph_question_t;
 
-// Which node changed and how, of the last capture of `id` that had to instantiate anew although there was an executable
-// to update: a copy for the caller. NULL when there was none.
-GCAP_API gcap_status_t gcap_graph_manager_last_update_refusal(gcap_graph_manager_t* manager, int id) GCAP_NODISCARD;
+// The status that answers the question: a copy for the caller, for messages. NULL when nothing of the kind happened.
+//   INVALID_ARGUMENT  no such question
+GCAP_API gcap_status_t gcap_graph_manager_explain(gcap_graph_manager_t* manager, int id,
+                                                  gcap_graph_question_t question) GCAP_NODISCARD;
 
 // For the STABLE policy: the run that this thread has open allocated memory, or initialized a library or the like, in a
 // way that gcap's own modules do not see.
@@ -195,26 +215,50 @@ GCAP_API void gcap_graph_note_initialization(void);
 
 // --- Replay ---------------------------------------------------------------------------------------------------------
 
-// Launches the graph of `id` on the stream that captured it: one call of the runtime. With `synchronize` it waits for
-// the stream before it returns (ONNX Runtime's disable_synchronize_execution_providers, negated); the thread's capture
-// mode is relaxed for the wait, so that it breaks no capture of another thread.
-//   NOT_FOUND            no graph of that id
-//   FAILED_PRECONDITION  another thread is capturing a run of this manager on that stream, or the stream was destroyed
-//   CUDA_ERROR           the launch or the wait failed
+// One tensor that a run is bound to. A graph has its address and shape built in.
+typedef struct gcap_graph_binding {
+  const char* name;  // for messages; not compared
+  const void* address;
+  int rank;
+  const int64_t* shape;  // [rank]; NULL for rank 0
+} gcap_graph_binding_t;
+
+typedef struct gcap_graph_replay_options {
+  size_t struct_size;  // set by gcap_graph_replay_options_init
+  // Waits for the stream before the replay returns (ONNX Runtime's disable_synchronize_execution_providers, negated).
+  // The thread's capture mode is relaxed for the wait, so that the wait breaks no capture of another thread. A stream
+  // that gcap knows learns of the wait, as from gcap_stream_synchronize. Default false.
+  bool synchronize;
+  // Launches on `stream`, of the same device, instead of the stream that captured the graph: after all that the
+  // capturing stream was given so far, and before all that it is given next. Two events order the streams. Default
+  // false.
+  bool on_stream;
+  cudaStream_t stream;
+  // Refuses the replay unless the graph was captured with these very bindings (gcap_graph_manager_sign). Default false:
+  // the bindings are not compared.
+  bool check_bindings;
+  const gcap_graph_binding_t* bindings;
+  size_t num_bindings;
+} gcap_graph_replay_options_t;
+
+// Fills in the defaults, which need no library.
+static inline void gcap_graph_replay_options_init(gcap_graph_replay_options_t* options) {
+  const gcap_graph_replay_options_t defaults = {sizeof(*options), false, false, NULL, false, NULL, 0};
+  *options = defaults;
+}
+
+// Launches the graph of `id`: one look-up and one call of the runtime, no allocation. `options` NULL: the defaults.
+// `out_replayed` tells whether there was a graph to launch; NULL: that there is none is a failure.
+//   NOT_FOUND            no graph of that id, and `out_replayed` is NULL
+//   FAILED_PRECONDITION  another thread is capturing a run of this manager on that stream, or the stream was destroyed;
+//                        `on_stream`: one of the streams is capturing; `check_bindings`: the graph was captured with
+//                        others, in a sentence that names the tensor and both addresses or shapes, or its run was not
+//                        signed. Nothing was launched
+//   INVALID_ARGUMENT     `on_stream`: a stream of another device; bindings with a negative rank, or without a shape
+//   CUDA_ERROR           the wait failed, or nothing was launched, or the message says that it was
 GCAP_API gcap_status_t gcap_graph_manager_replay(gcap_graph_manager_t* manager, int id,
-                                                 bool synchronize) GCAP_NODISCARD;
-
-// The same for a host that asks at every run: `*out_replayed` is false, and the status NULL, when there is no graph.
-// One look-up, no allocation.
-GCAP_API gcap_status_t gcap_graph_manager_try_replay(gcap_graph_manager_t* manager, int id, bool synchronize,
-                                                     bool* out_replayed) GCAP_NODISCARD;
-
-// The same on another stream of the same device: after all that the capturing stream was given so far, and before all
-// that it is given next. Two events order the streams. With `synchronize` it waits for `stream`.
-//   FAILED_PRECONDITION  also: one of the streams is capturing
-//   CUDA_ERROR           nothing was launched, or the message says that it was
-GCAP_API gcap_status_t gcap_graph_manager_replay_on(gcap_graph_manager_t* manager, int id, cudaStream_t stream,
-                                                    bool synchronize) GCAP_NODISCARD;
+                                                 const gcap_graph_replay_options_t* options,
+                                                 bool* out_replayed) GCAP_NODISCARD;
 
 // Uploads the executable of `id` to the device, ahead of a launch on the stream that captured it.
 //   NOT_FOUND, FAILED_PRECONDITION, CUDA_ERROR  as gcap_graph_manager_replay
@@ -228,14 +272,6 @@ GCAP_API gcap_status_t gcap_graph_manager_dump(gcap_graph_manager_t* manager, in
                                                unsigned flags) GCAP_NODISCARD;
 
 // --- Signature (opt-in) ---------------------------------------------------------------------------------------------
-
-// One tensor that a run is bound to. A graph has its address and shape built in.
-typedef struct gcap_graph_binding {
-  const char* name;  // for messages; not compared
-  const void* address;
-  int rank;
-  const int64_t* shape;  // [rank]; NULL for rank 0
-} gcap_graph_binding_t;
 
 // Inside a run: the tensors that it is bound to, inputs and outputs, in an order that is always the same. They are
 // copied and become the graph's signature; the last call of a run counts. An eager run ignores it.
@@ -252,11 +288,6 @@ GCAP_API gcap_status_t gcap_graph_manager_sign(gcap_graph_manager_t* manager, co
 GCAP_API gcap_status_t gcap_graph_manager_check_signature(gcap_graph_manager_t* manager, int id,
                                                           const gcap_graph_binding_t* bindings,
                                                           size_t n) GCAP_NODISCARD;
-
-// Checks and replays in one step; when the check fails nothing is launched. Errors of both.
-GCAP_API gcap_status_t gcap_graph_manager_replay_signed(gcap_graph_manager_t* manager, int id,
-                                                        const gcap_graph_binding_t* bindings, size_t n,
-                                                        bool synchronize) GCAP_NODISCARD;
 
 // --- Release --------------------------------------------------------------------------------------------------------
 

@@ -8,6 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "gcap/allocator.h"
+#include "gcap/graph.h"
+#include "gcap/scratch.h"
 #include "gcap/status.h"
 
 #ifdef __cplusplus
@@ -16,47 +19,49 @@ extern "C" {
 
 #define GCAP_OPTIONS_MAX_PATH_BYTES 256  // with the zero at its end
 
-// Provider options. Keys, defaults and meanings are those of ONNX Runtime's CUDA EP where it has them.
-// Thread:   a plain value.
-// Capture:  legal.
-// Lifetime: holds pointers given as text (a stream, callbacks); they must stay valid as long as the EP.
+// Provider options. Keys, defaults and meanings are those of ONNX Runtime's CUDA EP where it has them. Each key is
+// beside the field that it sets; those of the embedded structs are with the structs. Thread:   a plain value. Capture:
+// legal. Lifetime: holds pointers given as text (a stream, callbacks); they must stay valid as long as the runtime or
+// EP.
 typedef struct gcap_options {
-  int device_id;                            // device_id, default 0
-  bool enable_cuda_graph;                   // enable_cuda_graph, default 0
-  uint32_t min_num_runs_before_capture;     // min_num_runs_before_cuda_graph_capture, default 2
-  bool has_user_stream;                     // has_user_compute_stream, default 0; 1 when user_compute_stream is not 0
-  void* user_stream;                        // user_compute_stream, decimal or 0x…, default 0
-  void* (*external_alloc)(size_t bytes);    // gpu_external_alloc, decimal or 0x…, default 0: none
-  void (*external_free)(void* ptr);         // gpu_external_free
-  void (*external_empty_cache)(void);       // gpu_external_empty_cache
-  bool arena_extend_as_requested;           // arena.extend_strategy: 0 ahead (default), 1 as requested
-  size_t arena_initial_chunk_bytes;         // arena.initial_chunk_size_bytes, default 1 MiB
-  size_t arena_initial_growth_chunk_bytes;  // arena.initial_growth_chunk_size_bytes, default 2 MiB
-  size_t arena_max_extend_bytes;            // arena.max_power_of_two_extend_bytes, default 1 GiB
-  size_t arena_max_dead_bytes_per_chunk;    // arena.max_dead_bytes_per_chunk, default 128 MiB
-  size_t arena_memory_limit_bytes;          // arena.max_mem, default 0: no limit
-  bool arena_use_cuda_mempool;              // arena.use_cuda_mempool: the arena stands on a CUDA memory pool; default 0
-  uint64_t arena_mempool_release_threshold_bytes;  // arena.cuda_mempool_release_threshold, default 2^64 - 1: keep all
-  size_t arena_mempool_bytes_kept_on_trim;         // arena.cuda_mempool_bytes_to_keep_on_shrink, default 0
-  // Debugging, as in gcap_scratch_options_t.
-  bool arena_red_zones;              // arena.red_zones, default 0
-  bool arena_poison_on_free;         // arena.poison_on_free, default 0
-  size_t arena_recorded_operations;  // arena.recorded_operations, default 0
-  // arena.trace_file, default none: a file that is filled with a line for each allocation, free and trim of the arena,
-  // as gcap_allocator_event_format writes it. Every call then takes the arena's slow way.
-  char arena_trace_file[GCAP_OPTIONS_MAX_PATH_BYTES];
+  size_t struct_size;                     // set by gcap_options_init
+  int device_id;                          // device_id, default 0; of all that the runtime makes
+  bool enable_cuda_graph;                 // enable_cuda_graph, default 0
+  bool has_user_stream;                   // has_user_compute_stream, default 0; 1 when user_compute_stream is not 0
+  void* user_stream;                      // user_compute_stream, decimal or 0x…, default 0
+  void* (*external_alloc)(size_t bytes);  // gpu_external_alloc, decimal or 0x…, default 0: none
+  void (*external_free)(void* ptr);       // gpu_external_free
+  void (*external_empty_cache)(void);     // gpu_external_empty_cache
+  bool use_mempool;                       // arena.use_cuda_mempool: the arena stands on a CUDA memory pool; default 0
   // arena.share_graph_memory, default 0: all graphs of a thread share one scratch reservation, which is right since
-  // they replay on one stream. n graphs then keep about what the largest needs, not the sum; each counts with its part
-  // of it, also for graph.max_bytes, and the memory goes back with the last of them.
-  bool arena_share_graph_memory;
-  bool graph_when_stable;                  // graph.policy: min_runs (default) or stable, see gcap_graph_policy_t
-  uint32_t graph_max_runs_before_capture;  // graph.max_runs_before_capture, for stable; default 6, within a warm-up
-  size_t graph_max_graphs;                 // graph.max_graphs of a thread, default 0: no limit
-  size_t graph_max_bytes;                  // graph.max_bytes of a thread, default 0: no limit
-  uint32_t graph_ledger_calls;             // graph.ledger_calls kept of each capture, default 64; 0: no ledger
+  // they replay on one stream. n graphs then keep about what the largest needs, not the sum. Each counts with its part
+  // of the reservation, also for graph.max_bytes, and the memory goes back with the last of them.
+  bool share_graph_memory;
+  // arena.trace_file, default none: a file that is filled with a line for each allocation, free and trim of the arena,
+  // as gcap_allocator_event_format writes the line. Every call then takes the arena's slow path.
+  char trace_file[GCAP_OPTIONS_MAX_PATH_BYTES];
+  // arena.initial_chunk_size_bytes, arena.initial_growth_chunk_size_bytes, arena.max_power_of_two_extend_bytes,
+  // arena.max_dead_bytes_per_chunk, arena.max_mem (memory_limit_bytes), arena.extend_strategy (0: ahead, 1: as
+  // requested), arena.red_zones, arena.poison_on_free, arena.recorded_operations. `on_event` is the trace file's.
+  gcap_scratch_options_t arena;
+  // arena.cuda_mempool_release_threshold, arena.cuda_mempool_bytes_to_keep_on_shrink. `device_id` is not read.
+  gcap_pool_allocator_options_t mempool;
+  // min_num_runs_before_cuda_graph_capture, graph.policy (min_runs or stable), graph.max_runs_before_capture,
+  // graph.max_graphs and graph.max_bytes of a thread, graph.ledger_calls.
+  gcap_graph_manager_options_t graph;
 } gcap_options_t;
 
-GCAP_API void gcap_options_init(gcap_options_t* options);
+// Fills in the defaults: those of the embedded structs are their own. Programs call the init function, which says how
+// large their structs are.
+GCAP_API void gcap_options_set_defaults(gcap_options_t* options);
+static inline void gcap_options_init(gcap_options_t* options) {
+  options->struct_size = sizeof(*options);
+  options->arena.struct_size = sizeof(options->arena);
+  options->mempool.struct_size = sizeof(options->mempool);
+  options->graph.struct_size = sizeof(options->graph);
+  options->graph.capture.struct_size = sizeof(options->graph.capture);
+  gcap_options_set_defaults(options);
+}
 
 // Sets each option whose key is among the `count` pairs. `keys` and `values` are zero-terminated strings. On failure
 // `*options` is unchanged.

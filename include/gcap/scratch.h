@@ -20,6 +20,7 @@ extern "C" {
 // large as all that is held while that is little and the request no more than 1 MiB, then 20 MiB or an eighth of what
 // is held, and never less than the request.
 typedef struct gcap_scratch_options {
+  size_t struct_size;                 // set by gcap_scratch_options_init
   size_t initial_chunk_bytes;         // least of the first region asked from upstream; default 1 MiB
   size_t initial_growth_chunk_bytes;  // least of the first region after a trim gave one back; default 2 MiB
   size_t max_extend_bytes;            // no later region is larger unless a request is; default 1 GiB
@@ -46,7 +47,12 @@ typedef struct gcap_scratch_options {
   void* user;
 } gcap_scratch_options_t;
 
-GCAP_API void gcap_scratch_options_init(gcap_scratch_options_t* options);
+// Fills in the defaults. Programs call the init function, which says how large their struct is.
+GCAP_API void gcap_scratch_options_set_defaults(gcap_scratch_options_t* options);
+static inline void gcap_scratch_options_init(gcap_scratch_options_t* options) {
+  options->struct_size = sizeof(*options);
+  gcap_scratch_options_set_defaults(options);
+}
 
 // Scratch: an arena over an allocator of device memory. From gcap_scratch_create.
 // Thread:   thread-safe; each stream is used by one thread at a time, and any thread may free. What a stream used last

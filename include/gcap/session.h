@@ -18,6 +18,7 @@ extern "C" {
 #define GCAP_SESSION_MAX_WARM_UP_RUNS 8
 
 typedef struct gcap_run_options {
+  size_t struct_size;  // set by gcap_run_options_init
   // Names the model's shapes and the addresses bound in this run; GCAP_GRAPH_ID_NONE: never capture. Default 0.
   int graph_id;
   // False: return as soon as the work is issued; ONNX Runtime's disable_synchronize_execution_providers. Default true.
@@ -31,7 +32,12 @@ typedef struct gcap_run_options {
   bool check_bindings;
 } gcap_run_options_t;
 
-GCAP_API void gcap_run_options_init(gcap_run_options_t* options);
+// Fills in the defaults. Programs call the init function, which says how large their struct is.
+GCAP_API void gcap_run_options_set_defaults(gcap_run_options_t* options);
+static inline void gcap_run_options_init(gcap_run_options_t* options) {
+  options->struct_size = sizeof(*options);
+  gcap_run_options_set_defaults(options);
+}
 
 // Session: a model on an EP. From gcap_session_create.
 // Thread:   run from any thread; runs are serialised where the EP does not support concurrent ones. Each thread has its

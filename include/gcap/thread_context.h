@@ -17,7 +17,7 @@ extern "C" {
 #endif
 
 // Thread context: what one thread needs to run one EP. From gcap_thread_contexts_get.
-// Thread:   the thread it belongs to; with `shared`, one thread at a time: the one that holds the lock.
+// Thread:   the thread it belongs to; with `shared`, one thread at a time over a whole run: its users take turns.
 // Capture:  legal.
 // Lifetime: until its thread or its set ends, whichever is first. A capture that its thread exits in is aborted.
 typedef struct gcap_thread_context gcap_thread_context_t;
@@ -25,27 +25,29 @@ typedef struct gcap_thread_context gcap_thread_context_t;
 GCAP_API gcap_stream_t* gcap_thread_context_stream(gcap_thread_context_t* context);
 GCAP_API gcap_graph_manager_t* gcap_thread_context_graphs(gcap_thread_context_t* context);
 
-// Held around a whole run, begin to end, by whoever runs on a context that may be shared: then runs take turns. Nothing
-// happens for a context of one thread. Not recursive; a thread that exits gives it back first. Sessions need it not:
-// they hold the lock of their EP.
-GCAP_API void gcap_thread_context_lock(gcap_thread_context_t* context);
-GCAP_API void gcap_thread_context_unlock(gcap_thread_context_t* context);
-
 typedef struct gcap_thread_contexts_options {
+  size_t struct_size;  // set by gcap_thread_contexts_options_init
   int device_id;
   // One context for all threads instead of one a thread. Required with a user stream: one stream, one timeline.
   bool shared;
   bool has_user_stream;      // wrap `user_stream` instead of creating a stream
   cudaStream_t user_stream;  // 0 is the legacy default stream, which cannot be captured
-  gcap_graph_manager_options_t graph;
   // Called once for each context that ends, after its graphs are released and its stream is synchronised, and before
   // the stream is destroyed; on the thread that ends it. A failure means that something still refers to the stream,
   // which is then kept for ever. Not called for a stream that could not be drained: that one is kept anyway. Optional.
   gcap_status_t (*on_end)(void* user, gcap_stream_t* stream);
   void* user;
+  gcap_graph_manager_options_t graph;
 } gcap_thread_contexts_options_t;
 
-GCAP_API void gcap_thread_contexts_options_init(gcap_thread_contexts_options_t* options);
+// Fills in the defaults. Programs call the init function, which says how large their struct is.
+GCAP_API void gcap_thread_contexts_options_set_defaults(gcap_thread_contexts_options_t* options);
+static inline void gcap_thread_contexts_options_init(gcap_thread_contexts_options_t* options) {
+  options->struct_size = sizeof(*options);
+  options->graph.struct_size = sizeof(options->graph);
+  options->graph.capture.struct_size = sizeof(options->graph.capture);
+  gcap_thread_contexts_options_set_defaults(options);
+}
 
 // Thread contexts: the set of one EP's contexts. From gcap_thread_contexts_create.
 // Thread:   thread-safe. Destroy it when no thread is inside a run with one of its contexts; others may exit then.

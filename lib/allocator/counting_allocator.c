@@ -18,6 +18,7 @@
 #include "gcap/allocator_ops.h"
 #include "lib/allocator/check.h"
 #include "lib/allocator/ledger.h"
+#include "lib/internal/sized.h"
 
 typedef struct counting_allocator {
   gcap_allocator_t* upstream;
@@ -28,9 +29,7 @@ typedef struct counting_allocator {
   atomic_uint_fast64_t num_trims;
 } counting_allocator_t;
 
-void gcap_counting_allocator_options_init(gcap_counting_allocator_options_t* options) {
-  *options = (gcap_counting_allocator_options_t){0};
-}
+GCAP_SIZED_OPTIONS(static, gcap_counting_allocator_options, .limit_bytes = 0);
 
 static uint64_t next_sequence(counting_allocator_t* counting) { return atomic_fetch_add(&counting->num_events, 1) + 1; }
 
@@ -148,10 +147,12 @@ gcap_status_t gcap_counting_allocator_create(gcap_allocator_t* upstream,
   GCAP_ALLOCATOR_RETURN_IF_NULL(out_allocator);
   *out_allocator = NULL;
   GCAP_ALLOCATOR_RETURN_IF_NULL(upstream);
+  gcap_counting_allocator_options_t known;
+  GCAP_RETURN_IF_ERROR(gcap_counting_allocator_options_read(options, &known));
   counting_allocator_t* counting = calloc(1, sizeof(*counting));
   if (counting == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a counting allocator");
   counting->upstream = upstream;
-  if (options != NULL) counting->options = *options;
+  counting->options = known;
   gcap_ledger_init(&counting->ledger);
   const gcap_allocator_ops_t ops = {
       .struct_version = GCAP_ALLOCATOR_OPS_VERSION,

@@ -20,6 +20,7 @@
 #include "gcap/log.h"
 #include "lib/allocator/check.h"
 #include "lib/allocator/ledger.h"
+#include "lib/allocator/options.h"
 #include "lib/internal/capture_check.h"
 #include "lib/internal/cuda_guard.h"
 #include "lib/internal/run_trace.h"
@@ -35,10 +36,6 @@ typedef struct pool_allocator {
   atomic_uint_fast64_t held_bytes;  // by the pool, when last asked
   atomic_uint_fast64_t num_trims;
 } pool_allocator_t;
-
-void gcap_pool_allocator_options_init(gcap_pool_allocator_options_t* options) {
-  *options = (gcap_pool_allocator_options_t){.release_threshold_bytes = UINT64_MAX};
-}
 
 // --- The driver's calls; the thread has entered the device ----------------------------------------------------------
 
@@ -256,22 +253,23 @@ static gcap_status_t publish(pool_allocator_t* allocator, gcap_allocator_t** out
   return gcap_allocator_create(&ops, out_allocator);
 }
 
-gcap_status_t gcap_pool_allocator_create(const gcap_pool_allocator_options_t* options,
-                                         gcap_allocator_t** out_allocator) {
+gcap_status_t gcap_pool_allocator_create(const gcap_pool_allocator_options_t* given, gcap_allocator_t** out_allocator) {
   GCAP_ALLOCATOR_RETURN_IF_NULL(out_allocator);
   *out_allocator = NULL;
-  GCAP_ALLOCATOR_RETURN_IF_NULL(options);
+  if (given == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "%s: options is NULL", __func__);
+  gcap_pool_allocator_options_t options;
+  GCAP_RETURN_IF_ERROR(gcap_pool_allocator_options_read(given, &options));
   GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing("gcap_pool_allocator_create"));
-  GCAP_RETURN_IF_ERROR(gcap_allocator_check_device(options->device_id));
+  GCAP_RETURN_IF_ERROR(gcap_allocator_check_device(options.device_id));
   pool_allocator_t* allocator = calloc(1, sizeof(*allocator));
   if (allocator == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a pool allocator");
-  allocator->options = *options;
+  allocator->options = options;
   gcap_ledger_init(&allocator->ledger);
   gcap_thread_setting_t previous;
-  gcap_status_t status = gcap_thread_enter(options->device_id, &previous);
+  gcap_status_t status = gcap_thread_enter(options.device_id, &previous);
   if (status == NULL) {
     status = make_pool(allocator);
-    status = gcap_status_join(status, gcap_thread_leave(options->device_id, &previous));
+    status = gcap_status_join(status, gcap_thread_leave(options.device_id, &previous));
   }
   if (status == NULL) status = publish(allocator, out_allocator);
   if (status == NULL) return NULL;

@@ -19,19 +19,13 @@
 #include "gcap/log.h"
 #include "lib/base/capture_hooks.h"
 #include "lib/capture/capture_internal.h"
+#include "lib/capture/options.h"
 #include "lib/internal/capture_gate.h"
-
-// The kernels of a few layers: what came shortly before a failure.
-#define DEFAULT_LEDGER_CALLS 64
 
 static _Thread_local gcap_capture_t* current_scope;
 static pthread_key_t scope_key;  // holds the thread's open scope, so that its destructor runs when the thread exits
 static pthread_once_t scope_key_once = PTHREAD_ONCE_INIT;
 static int scope_key_error;
-
-void gcap_capture_options_init(gcap_capture_options_t* options) {
-  *options = (gcap_capture_options_t){.mode = GCAP_CAPTURE_THREAD_LOCAL, .ledger_calls = DEFAULT_LEDGER_CALLS};
-}
 
 static void fail_current(gcap_status_t cause) { gcap_capture_fail(current_scope, cause); }
 
@@ -56,27 +50,8 @@ void gcap_capture_note(const char* operation, cudaStream_t stream, const char* f
   if (hooks != NULL && hooks->note != NULL) hooks->note(operation, stream, file, line);
 }
 
-static gcap_status_t to_cuda_mode(gcap_capture_mode_t mode, enum cudaStreamCaptureMode* out_mode) {
-  switch (mode) {
-    case GCAP_CAPTURE_THREAD_LOCAL: *out_mode = cudaStreamCaptureModeThreadLocal; return NULL;
-    case GCAP_CAPTURE_GLOBAL: *out_mode = cudaStreamCaptureModeGlobal; return NULL;
-    case GCAP_CAPTURE_RELAXED: *out_mode = cudaStreamCaptureModeRelaxed; return NULL;
-  }
-  return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "capture mode is %d, allowed are THREAD_LOCAL (0), GLOBAL (1), RELAXED (2)",
-                     (int)mode);
-}
-
 static gcap_status_t check_not_null(const void* argument, const char* name) {
   return argument != NULL ? NULL : GCAP_STATUS(GCAP_INVALID_ARGUMENT, "%s is NULL", name);
-}
-
-gcap_status_t gcap_capture_options_check(const gcap_capture_options_t* options) {
-  GCAP_RETURN_IF_ERROR(check_not_null(options, "options"));
-  enum cudaStreamCaptureMode mode;
-  GCAP_RETURN_IF_ERROR(to_cuda_mode(options->mode, &mode));
-  if (options->ledger_calls <= GCAP_CAPTURE_MAX_LEDGER_CALLS) return NULL;
-  return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "ledger_calls is %" PRIu32 ", allowed are 0..%u", options->ledger_calls,
-                     GCAP_CAPTURE_MAX_LEDGER_CALLS);
 }
 
 static gcap_status_t check_can_begin(cudaStream_t stream, int* out_device_id) {
@@ -139,7 +114,7 @@ static void scope_free(gcap_capture_t* capture) {
   free(capture);
 }
 
-gcap_status_t gcap_capture_begin(cudaStream_t stream, const gcap_capture_options_t* options,
+gcap_status_t gcap_capture_begin(cudaStream_t stream, const gcap_capture_options_t* given_options,
                                  gcap_capture_t** out_capture) {
   GCAP_RETURN_IF_ERROR(check_not_null(out_capture, "out_capture"));
   *out_capture = NULL;
@@ -147,9 +122,9 @@ gcap_status_t gcap_capture_begin(cudaStream_t stream, const gcap_capture_options
     gcap_log(GCAP_LOG_WARNING, "the capture of stream %p was never ended; it is aborted", (void*)current_scope->stream);
     gcap_capture_abort(current_scope);
   }
-  gcap_capture_options_t defaults;
-  gcap_capture_options_init(&defaults);
-  if (options == NULL) options = &defaults;
+  gcap_capture_options_t known;
+  GCAP_RETURN_IF_ERROR(gcap_capture_options_read(given_options, &known));
+  const gcap_capture_options_t* options = &known;
   GCAP_RETURN_IF_ERROR(gcap_capture_options_check(options));
   int device_id = 0;
   GCAP_RETURN_IF_ERROR(check_can_begin(stream, &device_id));
@@ -160,7 +135,7 @@ gcap_status_t gcap_capture_begin(cudaStream_t stream, const gcap_capture_options
                        options->ledger_calls);
   }
   enum cudaStreamCaptureMode mode = cudaStreamCaptureModeThreadLocal;
-  gcap_status_t status = to_cuda_mode(options->mode, &mode);
+  gcap_status_t status = gcap_capture_mode_to_cuda(options->mode, &mode);
   gcap_capture_gate_enter();
   if (status == NULL) status = GCAP_CUDA(cudaStreamBeginCapture(stream, mode));
   if (status != NULL) {

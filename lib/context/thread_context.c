@@ -8,7 +8,7 @@
 // step fails, the rest may still be in use and is kept for ever.
 //
 // Locking: `making` is held while the shared context is made, so that there is never a second one on the same user
-// stream; `runs` of a shared context is the caller's, to take turns. Contexts of one thread need neither.
+// stream. Runs on a shared context take turns by a lock of whoever runs there.
 
 #include "gcap/thread_context.h"
 
@@ -18,6 +18,7 @@
 
 #include "gcap/capture.h"
 #include "gcap/log.h"
+#include "lib/graph/options.h"
 #include "lib/internal/affine.h"
 #include "lib/internal/capture_check.h"
 
@@ -25,7 +26,6 @@ struct gcap_thread_context {
   gcap_thread_contexts_t* set;
   gcap_stream_t* stream;
   gcap_graph_manager_t* graphs;
-  pthread_mutex_t runs;
   gcap_thread_context_t* next_kept;
 };
 
@@ -40,17 +40,17 @@ gcap_stream_t* gcap_thread_context_stream(gcap_thread_context_t* context) { retu
 
 gcap_graph_manager_t* gcap_thread_context_graphs(gcap_thread_context_t* context) { return context->graphs; }
 
-void gcap_thread_context_lock(gcap_thread_context_t* context) {
-  if (context->set->options.shared) pthread_mutex_lock(&context->runs);
-}
+static const gcap_sized_part_t parts[] = {
+    {offsetof(gcap_thread_contexts_options_t, graph), &gcap_graph_manager_options_type}};
+static const gcap_sized_type_t options_type = {.name = "gcap_thread_contexts_options",
+                                               .bytes = sizeof(gcap_thread_contexts_options_t),
+                                               .parts = parts,
+                                               .num_parts = sizeof(parts) / sizeof(parts[0])};
 
-void gcap_thread_context_unlock(gcap_thread_context_t* context) {
-  if (context->set->options.shared) pthread_mutex_unlock(&context->runs);
-}
-
-void gcap_thread_contexts_options_init(gcap_thread_contexts_options_t* options) {
-  *options = (gcap_thread_contexts_options_t){0};
-  gcap_graph_manager_options_init(&options->graph);
+void gcap_thread_contexts_options_set_defaults(gcap_thread_contexts_options_t* options) {
+  gcap_thread_contexts_options_t defaults = {.struct_size = sizeof(defaults)};
+  gcap_graph_manager_options_init(&defaults.graph);
+  gcap_sized_write(&options_type, &defaults, options);
 }
 
 // --- The life of one context ----------------------------------------------------------------------------------------
@@ -82,7 +82,6 @@ static gcap_status_t context_end(void* user, void* object, bool by_thread_exit) 
     return gcap_status_annotate(status, gcap_status_code(status), "stream %p may still be in use and is kept for ever",
                                 (void*)gcap_stream_handle(stream));
   }
-  pthread_mutex_destroy(&context->runs);
   free(context);
   return gcap_stream_destroy(stream);
 }
@@ -113,28 +112,30 @@ static gcap_status_t context_create(void* user, void** out_object) {
     free(context);
     return status;
   }
-  pthread_mutex_init(&context->runs, NULL);
   *out_object = context;
   return NULL;
 }
 
 // --- The set --------------------------------------------------------------------------------------------------------
 
-gcap_status_t gcap_thread_contexts_create(const gcap_thread_contexts_options_t* options,
+gcap_status_t gcap_thread_contexts_create(const gcap_thread_contexts_options_t* given,
                                           gcap_thread_contexts_t** out_contexts) {
   if (out_contexts == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "out_contexts is NULL");
   *out_contexts = NULL;
-  if (options == NULL) {
+  if (given == NULL) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "options is NULL: fill it with gcap_thread_contexts_options_init");
   }
-  if (options->has_user_stream && !options->shared) {
+  gcap_thread_contexts_options_t options;
+  gcap_thread_contexts_options_init(&options);
+  GCAP_RETURN_IF_ERROR(gcap_sized_read(&options_type, given, &options));
+  if (options.has_user_stream && !options.shared) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT,
                        "a user stream needs shared contexts: threads cannot issue on it at once");
   }
   gcap_thread_contexts_t* set = calloc(1, sizeof(*set));
   if (set == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for thread contexts");
-  set->options = *options;
-  if (!options->shared) {
+  set->options = options;
+  if (!options.shared) {
     const gcap_affine_ops_t ops = {.name = "thread context", .create = context_create, .end = context_end, .user = set};
     gcap_status_t status = gcap_affine_create(&ops, &set->own);
     if (status != NULL) {

@@ -3,8 +3,8 @@
 // EPs as hosts call them: a checked copy of the implementer's table, and one function per member that supplies the
 // default where the member is absent.
 //
-// Locking: run_mutex is the hosts', who serialise the runs of an EP that cannot run concurrently, whichever session
-// they belong to. Nothing here takes it.
+// Locking: `turns` is the hosts', who serialise the runs of an EP that cannot run concurrently, whichever session they
+// belong to. Nothing here takes the mutex but gcap_ep_begin_turn.
 
 #include "gcap/ep.h"
 
@@ -14,12 +14,11 @@
 #include <string.h>
 
 #include "gcap/ep_ops.h"
-#include "lib/ep/run_lock.h"
 #include "lib/internal/capture_check.h"
 
 struct gcap_ep {
   gcap_ep_ops_t ops;
-  pthread_mutex_t run_mutex;
+  pthread_mutex_t turns;
   atomic_bool is_claimed;
   char name[];
 };
@@ -35,21 +34,18 @@ static gcap_status_t missing(const char* name, const char* member, const char* r
 }
 
 static gcap_status_t check_graph_ops(const gcap_ep_ops_t* ops) {
-  const char* sign_pair = "sign_graph and replay_graph_signed go together, with replay_graph";
-  if (ops->sign_graph == NULL && ops->replay_graph_signed != NULL) return missing(ops->name, "sign_graph", sign_pair);
-  if (ops->sign_graph != NULL && ops->replay_graph_signed == NULL) {
-    return missing(ops->name, "replay_graph_signed", sign_pair);
+  if (ops->sign_graph != NULL && ops->replay_graph == NULL) {
+    return missing(ops->name, "replay_graph", "sign_graph goes with the graph members");
   }
-  if (ops->sign_graph != NULL && ops->replay_graph == NULL) return missing(ops->name, "replay_graph", sign_pair);
   bool any_graph = ops->is_graph_capture_enabled != NULL || ops->is_graph_captured != NULL ||
                    ops->replay_graph != NULL || ops->release_captured_graph != NULL;
   if (!any_graph) return NULL;
   const char* graph_group =
-      "is_graph_capture_enabled, is_graph_captured and replay_graph go together, with run_start and run_end";
+      "is_graph_capture_enabled, is_graph_captured and replay_graph go together, with begin_run and end_run";
   if (ops->is_graph_capture_enabled == NULL) return missing(ops->name, "is_graph_capture_enabled", graph_group);
   if (ops->is_graph_captured == NULL) return missing(ops->name, "is_graph_captured", graph_group);
   if (ops->replay_graph == NULL) return missing(ops->name, "replay_graph", graph_group);
-  if (ops->run_start == NULL) return missing(ops->name, "run_start", graph_group);
+  if (ops->begin_run == NULL) return missing(ops->name, "begin_run", graph_group);
   return NULL;
 }
 
@@ -65,9 +61,9 @@ static gcap_status_t check_ops(const gcap_ep_ops_t* ops) {
   if (ops->create_kernel == NULL) return missing(ops->name, "create_kernel", required);
   if (ops->get_run_resources == NULL) return missing(ops->name, "get_run_resources", required);
   if (ops->synchronize == NULL) return missing(ops->name, "synchronize", required);
-  const char* run_pair = "run_start and run_end go together";
-  if (ops->run_start == NULL && ops->run_end != NULL) return missing(ops->name, "run_start", run_pair);
-  if (ops->run_start != NULL && ops->run_end == NULL) return missing(ops->name, "run_end", run_pair);
+  const char* run_pair = "begin_run and end_run go together";
+  if (ops->begin_run == NULL && ops->end_run != NULL) return missing(ops->name, "begin_run", run_pair);
+  if (ops->begin_run != NULL && ops->end_run == NULL) return missing(ops->name, "end_run", run_pair);
   return check_graph_ops(ops);
 }
 
@@ -80,7 +76,7 @@ gcap_status_t gcap_ep_create(const gcap_ep_ops_t* ops, gcap_ep_t** out_ep) {
   ep->ops = *ops;
   memcpy(ep->name, ops->name, name_bytes);
   ep->ops.name = ep->name;
-  pthread_mutex_init(&ep->run_mutex, NULL);
+  pthread_mutex_init(&ep->turns, NULL);
   atomic_init(&ep->is_claimed, false);
   *out_ep = ep;
   return NULL;
@@ -90,7 +86,7 @@ gcap_status_t gcap_ep_destroy(gcap_ep_t* ep) {
   if (ep == NULL) return NULL;
   GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing("gcap_ep_destroy"));
   gcap_status_t status = ep->ops.destroy != NULL ? ep->ops.destroy(ep->ops.self) : NULL;
-  pthread_mutex_destroy(&ep->run_mutex);
+  pthread_mutex_destroy(&ep->turns);
   free(ep);
   return status;
 }
@@ -109,12 +105,12 @@ gcap_status_t gcap_ep_claim(gcap_ep_t* ep) {
 
 void gcap_ep_unclaim(gcap_ep_t* ep) { atomic_store(&ep->is_claimed, false); }
 
-void gcap_ep_lock_runs(gcap_ep_t* ep) {
-  if (!ep->ops.supports_concurrent_runs) pthread_mutex_lock(&ep->run_mutex);
+void gcap_ep_begin_turn(gcap_ep_t* ep) {
+  if (!ep->ops.supports_concurrent_runs) pthread_mutex_lock(&ep->turns);
 }
 
-void gcap_ep_unlock_runs(gcap_ep_t* ep) {
-  if (!ep->ops.supports_concurrent_runs) pthread_mutex_unlock(&ep->run_mutex);
+void gcap_ep_end_turn(gcap_ep_t* ep) {
+  if (!ep->ops.supports_concurrent_runs) pthread_mutex_unlock(&ep->turns);
 }
 
 bool gcap_ep_supports(gcap_ep_t* ep, const gcap_model_t* model, const gcap_node_t* node) {
@@ -138,13 +134,13 @@ gcap_status_t gcap_ep_get_run_resources(gcap_ep_t* ep, gcap_run_resources_t* out
   return ep->ops.get_run_resources(ep->ops.self, out_resources);
 }
 
-gcap_status_t gcap_ep_run_start(gcap_ep_t* ep, int graph_id) {
-  return ep->ops.run_start != NULL ? ep->ops.run_start(ep->ops.self, graph_id) : NULL;
+gcap_status_t gcap_ep_begin_run(gcap_ep_t* ep, int graph_id) {
+  return ep->ops.begin_run != NULL ? ep->ops.begin_run(ep->ops.self, graph_id) : NULL;
 }
 
-gcap_status_t gcap_ep_run_end(gcap_ep_t* ep, int graph_id, gcap_status_t run_status, bool synchronize) {
-  if (ep->ops.run_end != NULL) return ep->ops.run_end(ep->ops.self, graph_id, run_status, synchronize);
-  return synchronize ? ep->ops.synchronize(ep->ops.self) : NULL;
+gcap_status_t gcap_ep_end_run(gcap_ep_t* ep, gcap_status_t run_status, bool synchronize) {
+  if (ep->ops.end_run != NULL) return ep->ops.end_run(ep->ops.self, run_status, synchronize);
+  return synchronize ? gcap_status_join(run_status, ep->ops.synchronize(ep->ops.self)) : run_status;
 }
 
 bool gcap_ep_is_graph_capture_enabled(const gcap_ep_t* ep) {
@@ -155,10 +151,22 @@ bool gcap_ep_is_graph_captured(gcap_ep_t* ep, int graph_id) {
   return ep->ops.is_graph_captured != NULL && ep->ops.is_graph_captured(ep->ops.self, graph_id);
 }
 
-gcap_status_t gcap_ep_replay_graph(gcap_ep_t* ep, int graph_id, bool synchronize, bool* out_replayed) {
+static gcap_status_t cannot_sign(const gcap_ep_t* ep) {
+  return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                     "EP '%s' cannot check what a graph is bound to: its table has no sign_graph", ep->name);
+}
+
+gcap_status_t gcap_ep_replay_graph(gcap_ep_t* ep, int graph_id, const gcap_graph_replay_options_t* options,
+                                   bool* out_replayed) {
   *out_replayed = false;
+  gcap_graph_replay_options_t defaults;
+  if (options == NULL) {
+    gcap_graph_replay_options_init(&defaults);
+    options = &defaults;
+  }
+  if (options->check_bindings && ep->ops.sign_graph == NULL) return cannot_sign(ep);
   if (ep->ops.replay_graph == NULL) return NULL;
-  return ep->ops.replay_graph(ep->ops.self, graph_id, synchronize, out_replayed);
+  return ep->ops.replay_graph(ep->ops.self, graph_id, options, out_replayed);
 }
 
 gcap_status_t gcap_ep_release_captured_graph(gcap_ep_t* ep, int graph_id) {
@@ -167,25 +175,13 @@ gcap_status_t gcap_ep_release_captured_graph(gcap_ep_t* ep, int graph_id) {
                      graph_id);
 }
 
-static gcap_status_t cannot_sign(const gcap_ep_t* ep) {
-  return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
-                     "EP '%s' cannot check what a graph is bound to: its table has no sign_graph", ep->name);
-}
-
 gcap_status_t gcap_ep_sign_graph(gcap_ep_t* ep, const gcap_graph_binding_t* bindings, size_t num_bindings) {
   if (ep->ops.sign_graph == NULL) return cannot_sign(ep);
   return ep->ops.sign_graph(ep->ops.self, bindings, num_bindings);
 }
 
-gcap_status_t gcap_ep_replay_graph_signed(gcap_ep_t* ep, int graph_id, const gcap_graph_binding_t* bindings,
-                                          size_t num_bindings, bool synchronize, bool* out_replayed) {
-  *out_replayed = false;
-  if (ep->ops.replay_graph_signed == NULL) return cannot_sign(ep);
-  return ep->ops.replay_graph_signed(ep->ops.self, graph_id, bindings, num_bindings, synchronize, out_replayed);
-}
-
-gcap_status_t gcap_ep_last_capture_failure(gcap_ep_t* ep, int graph_id) {
-  return ep->ops.last_capture_failure != NULL ? ep->ops.last_capture_failure(ep->ops.self, graph_id) : NULL;
+gcap_status_t gcap_ep_explain(gcap_ep_t* ep, int graph_id, gcap_graph_question_t question) {
+  return ep->ops.explain != NULL ? ep->ops.explain(ep->ops.self, graph_id, question) : NULL;
 }
 
 gcap_status_t gcap_ep_synchronize(gcap_ep_t* ep) { return ep->ops.synchronize(ep->ops.self); }

@@ -24,6 +24,7 @@
 #include "lib/allocator/ledger.h"
 #include "lib/external/spans.h"
 #include "lib/internal/cuda_guard.h"
+#include "lib/internal/sized.h"
 
 #define EXTERNAL_ALIGNMENT 256u  // what cudaMalloc gives, and kernels and libraries rely on
 
@@ -223,8 +224,9 @@ static void external_get_stats(void* self, gcap_allocator_stats_t* out_stats) {
 
 // --- Creation -------------------------------------------------------------------------------------------------------
 
+GCAP_SIZED_OPTIONS(static, gcap_external_allocator_options, .device_id = 0);
+
 static gcap_status_t check_options(const gcap_external_allocator_options_t* options) {
-  if (options == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "the external allocator's options are NULL");
   if (options->alloc == NULL || options->free == NULL) {
     const char* absent = "callbacks alloc and free are both absent";
     if (options->alloc != NULL) absent = "callback alloc is given without free";
@@ -236,20 +238,23 @@ static gcap_status_t check_options(const gcap_external_allocator_options_t* opti
                      options->device_id);
 }
 
-gcap_status_t gcap_external_allocator_create(const gcap_external_allocator_options_t* options,
+gcap_status_t gcap_external_allocator_create(const gcap_external_allocator_options_t* given,
                                              gcap_allocator_t** out_allocator) {
   if (out_allocator == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "out_allocator is NULL");
   *out_allocator = NULL;
-  GCAP_RETURN_IF_ERROR(check_options(options));
+  if (given == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "the external allocator's options are NULL");
+  gcap_external_allocator_options_t options;
+  GCAP_RETURN_IF_ERROR(gcap_external_allocator_options_read(given, &options));
+  GCAP_RETURN_IF_ERROR(check_options(&options));
   external_allocator_t* external = calloc(1, sizeof(*external));
   if (external == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for an external allocator");
-  external->options = *options;
+  external->options = options;
   gcap_ledger_init(&external->ledger);
   pthread_mutex_init(&external->spans_mutex, NULL);
   atomic_init(&external->users, 1);
   const gcap_allocator_ops_t ops = {
       .struct_version = GCAP_ALLOCATOR_OPS_VERSION,
-      .device_id = options->device_id,
+      .device_id = options.device_id,
       .alignment = EXTERNAL_ALIGNMENT,
       .self = external,
       .alloc = external_alloc,

@@ -14,18 +14,12 @@
 #include <stdlib.h>
 
 #include "gcap/log.h"
+#include "lib/capture/options.h"
 #include "lib/graph/manager.h"
+#include "lib/graph/options.h"
 #include "lib/graph/run.h"
 
-void gcap_graph_manager_options_init(gcap_graph_manager_options_t* options) {
-  *options = (gcap_graph_manager_options_t){
-      .min_num_runs_before_capture = 2,
-      .backoff_runs = 1,
-      .max_runs_before_capture = 8,
-      .rerun_failed_capture = true,
-  };
-  gcap_capture_options_init(&options->capture);
-}
+static const gcap_sized_type_t info_type = {.name = "gcap_graph_info", .bytes = sizeof(gcap_graph_info_t)};
 
 static gcap_status_t check_options(const gcap_graph_manager_options_t* options) {
   GCAP_RETURN_IF_ERROR(gcap_capture_options_check(&options->capture));
@@ -38,28 +32,15 @@ gcap_status_t gcap_graph_manager_create(const gcap_graph_manager_options_t* opti
                                         gcap_graph_manager_t** out_manager) {
   GCAP_GRAPH_CHECK_NOT_NULL(out_manager);
   *out_manager = NULL;
-  if (options != NULL) GCAP_RETURN_IF_ERROR(check_options(options));
+  gcap_graph_manager_options_t known;
+  GCAP_RETURN_IF_ERROR(gcap_graph_manager_options_read(options, &known));
+  GCAP_RETURN_IF_ERROR(check_options(&known));
   gcap_graph_manager_t* manager = calloc(1, sizeof(*manager));
   if (manager == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a graph manager");
-  if (options != NULL) {
-    manager->options = *options;
-  } else {
-    gcap_graph_manager_options_init(&manager->options);
-  }
+  manager->options = known;
   pthread_mutex_init(&manager->mutex, NULL);
   *out_manager = manager;
   return NULL;
-}
-
-void gcap_graph_slot_free(gcap_graph_slot_t* slot) {
-  gcap_status_free(slot->last_failure);
-  gcap_status_free(slot->update_refusal);
-  free(slot);
-}
-
-void gcap_graph_slot_measure(gcap_graph_slot_t* slot) {
-  const gcap_graph_captured_t* graph = slot->graph;
-  slot->info.bytes = graph == NULL ? 0 : graph->node_bytes + gcap_retained_bytes(graph->retained);
 }
 
 // Tells whether anything is left that could not be released, and is kept.
@@ -104,22 +85,6 @@ gcap_status_t gcap_graph_manager_destroy(gcap_graph_manager_t* manager) {
 
 // --- Questions ------------------------------------------------------------------------------------------------------
 
-static gcap_status_t find_if(gcap_graph_manager_t* manager, int id, bool must_replay, gcap_graph_slot_t** out_slot) {
-  gcap_graph_slot_t* slot = gcap_graph_id_table_find(&manager->slots, id);
-  *out_slot = slot;
-  const gcap_graph_state_t state = slot != NULL ? slot->info.state : GCAP_GRAPH_COLD;
-  if (slot != NULL && (must_replay ? state == GCAP_GRAPH_CAPTURED : slot->graph != NULL)) return NULL;
-  return GCAP_STATUS(GCAP_NOT_FOUND, "graph id %d is not captured: it is %s", id, gcap_graph_state_name(state));
-}
-
-gcap_status_t gcap_graph_find(gcap_graph_manager_t* manager, int id, gcap_graph_slot_t** out_slot) {
-  return find_if(manager, id, /*must_replay=*/false, out_slot);
-}
-
-gcap_status_t gcap_graph_find_replayable(gcap_graph_manager_t* manager, int id, gcap_graph_slot_t** out_slot) {
-  return find_if(manager, id, /*must_replay=*/true, out_slot);
-}
-
 bool gcap_graph_manager_is_captured(gcap_graph_manager_t* manager, int id) {
   if (manager == NULL) return false;
   pthread_mutex_lock(&manager->mutex);
@@ -129,35 +94,36 @@ bool gcap_graph_manager_is_captured(gcap_graph_manager_t* manager, int id) {
   return captured;
 }
 
-void gcap_graph_manager_get_info(gcap_graph_manager_t* manager, int id, gcap_graph_info_t* out_info) {
+void gcap_graph_manager_read_info(gcap_graph_manager_t* manager, int id, gcap_graph_info_t* out_info) {
   if (out_info == NULL) return;
-  *out_info = (gcap_graph_info_t){0};
-  if (manager == NULL) return;
-  pthread_mutex_lock(&manager->mutex);
-  gcap_graph_slot_t* slot = gcap_graph_id_table_find(&manager->slots, id);
-  if (slot != NULL) {
-    gcap_graph_slot_measure(slot);
-    *out_info = slot->info;
+  gcap_graph_info_t info = {.struct_size = sizeof(info)};
+  if (manager != NULL) {
+    pthread_mutex_lock(&manager->mutex);
+    gcap_graph_slot_t* slot = gcap_graph_id_table_find(&manager->slots, id);
+    if (slot != NULL) {
+      gcap_graph_slot_measure(slot);
+      info = slot->info;
+      info.struct_size = sizeof(info);
+    }
+    info.captures_next = gcap_graph_captures_next(manager, id, slot);
+    pthread_mutex_unlock(&manager->mutex);
   }
-  pthread_mutex_unlock(&manager->mutex);
+  gcap_sized_write(&info_type, &info, out_info);
 }
 
-gcap_status_t gcap_graph_manager_last_failure(gcap_graph_manager_t* manager, int id) {
+gcap_status_t gcap_graph_manager_explain(gcap_graph_manager_t* manager, int id, gcap_graph_question_t question) {
   GCAP_GRAPH_CHECK_NOT_NULL(manager);
+  if (question != GCAP_GRAPH_WHY_CAPTURE_FAILED && question != GCAP_GRAPH_WHY_NOT_UPDATED) {
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "question is %d, allowed are WHY_CAPTURE_FAILED (0), WHY_NOT_UPDATED (1)",
+                       (int)question);
+  }
   pthread_mutex_lock(&manager->mutex);
   const gcap_graph_slot_t* slot = gcap_graph_id_table_find(&manager->slots, id);
-  gcap_status_t failure = slot == NULL ? NULL : gcap_status_clone(slot->last_failure);
+  gcap_status_t answer = NULL;
+  if (slot != NULL) answer = question == GCAP_GRAPH_WHY_NOT_UPDATED ? slot->update_refusal : slot->last_failure;
+  answer = gcap_status_clone(answer);
   pthread_mutex_unlock(&manager->mutex);
-  return failure;
-}
-
-gcap_status_t gcap_graph_manager_last_update_refusal(gcap_graph_manager_t* manager, int id) {
-  GCAP_GRAPH_CHECK_NOT_NULL(manager);
-  pthread_mutex_lock(&manager->mutex);
-  const gcap_graph_slot_t* slot = gcap_graph_id_table_find(&manager->slots, id);
-  gcap_status_t refusal = slot == NULL ? NULL : gcap_status_clone(slot->update_refusal);
-  pthread_mutex_unlock(&manager->mutex);
-  return refusal;
+  return answer;
 }
 
 gcap_status_t gcap_graph_manager_check_signature(gcap_graph_manager_t* manager, int id,

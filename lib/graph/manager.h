@@ -85,6 +85,8 @@ static inline uint64_t gcap_graph_now_ns(void) {
     if ((argument) == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "%s: " #argument " is NULL", __func__); \
   } while (0)
 
+// --- slots.c ---
+
 // The slot of `id` when it has a graph, in whatever state; else NOT_FOUND.
 gcap_status_t gcap_graph_find(gcap_graph_manager_t* manager, int id, gcap_graph_slot_t** out_slot);
 // The same for a graph that replays.

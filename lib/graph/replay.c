@@ -8,8 +8,10 @@
 // not be told to the capturing stream, in which nothing else helps.
 
 #include "lib/graph/manager.h"
+#include "lib/graph/options.h"
 #include "lib/internal/cuda_event.h"
 #include "lib/internal/stream_table.h"
+#include "lib/internal/synchronize.h"
 
 // Of a stream that several wrappers share another one may be left, whose life is as good. A new stream that happens to
 // have the handle of the old one has another id.
@@ -117,70 +119,55 @@ gcap_status_t gcap_graph_launch_on(gcap_graph_manager_t* manager, gcap_graph_slo
   return status == NULL ? NULL : recover_order(captured, stream, status);
 }
 
-gcap_status_t gcap_graph_manager_replay_on(gcap_graph_manager_t* manager, int id, cudaStream_t stream,
-                                           bool synchronize) {
-  GCAP_GRAPH_CHECK_NOT_NULL(manager);
-  GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing(__func__));
-  pthread_mutex_lock(&manager->mutex);
-  gcap_graph_slot_t* slot = NULL;
-  gcap_status_t status = gcap_graph_find_replayable(manager, id, &slot);
-  if (status == NULL) status = gcap_graph_launch_on(manager, slot, stream);
-  pthread_mutex_unlock(&manager->mutex);
-  return status == NULL && synchronize ? gcap_relaxed_synchronize(stream) : status;
+// --- Replays --------------------------------------------------------------------------------------------------------
+
+// Launches a graph as the options want it; gives the stream that it was launched on.
+static inline gcap_status_t launch_as_asked(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot,
+                                            const gcap_graph_replay_options_t* options, cudaStream_t* out_stream) {
+  *out_stream = slot->graph->stream;
+  if (options == NULL) return launch(manager, slot);
+  if (options->check_bindings) {
+    gcap_status_t status = gcap_graph_signature_check(slot->graph->signature, options->bindings, options->num_bindings);
+    if (status != NULL) return gcap_status_annotate(status, gcap_status_code(status), "graph id %d", slot->id);
+  }
+  if (!options->on_stream) return launch(manager, slot);
+  *out_stream = options->stream;
+  return gcap_graph_launch_on(manager, slot, options->stream);
 }
 
-// --- On the stream that captured it ---------------------------------------------------------------------------------
+static gcap_status_t not_captured(int id, gcap_graph_state_t state) {
+  return GCAP_STATUS(GCAP_NOT_FOUND, "graph id %d is not captured: it is %s", id, gcap_graph_state_name(state));
+}
 
-static inline gcap_status_t replay_if_captured(gcap_graph_manager_t* manager, int id, bool synchronize,
-                                               bool* out_replayed) {
-  GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing("gcap_graph_manager_replay"));
+// With options of this library's layout, or NULL.
+static inline gcap_status_t replay(gcap_graph_manager_t* manager, int id, const gcap_graph_replay_options_t* options,
+                                   bool* out_replayed) {
+  cudaStream_t stream = NULL;
   pthread_mutex_lock(&manager->mutex);
   gcap_graph_slot_t* slot = gcap_graph_id_table_find(&manager->slots, id);
-  if (slot == NULL || slot->info.state != GCAP_GRAPH_CAPTURED) {
-    pthread_mutex_unlock(&manager->mutex);
-    return NULL;
-  }
-  const cudaStream_t stream = slot->graph->stream;
-  gcap_status_t status = launch(manager, slot);
+  const gcap_graph_state_t state = slot != NULL ? slot->info.state : GCAP_GRAPH_COLD;
+  gcap_status_t status = NULL;
+  if (state == GCAP_GRAPH_CAPTURED) status = launch_as_asked(manager, slot, options, &stream);
   pthread_mutex_unlock(&manager->mutex);
-  *out_replayed = status == NULL;
-  return status == NULL && synchronize ? gcap_relaxed_synchronize(stream) : status;
+  const bool replayed = state == GCAP_GRAPH_CAPTURED && status == NULL;
+  if (out_replayed != NULL) *out_replayed = replayed;
+  if (replayed) return options != NULL && options->synchronize ? gcap_synchronize_stream(stream) : NULL;
+  return status != NULL || out_replayed != NULL ? status : not_captured(id, state);
 }
 
-gcap_status_t gcap_graph_manager_try_replay(gcap_graph_manager_t* manager, int id, bool synchronize,
-                                            bool* out_replayed) {
-  GCAP_GRAPH_CHECK_NOT_NULL(out_replayed);
-  *out_replayed = false;
+gcap_status_t gcap_graph_manager_replay(gcap_graph_manager_t* manager, int id,
+                                        const gcap_graph_replay_options_t* options, bool* out_replayed) {
+  if (out_replayed != NULL) *out_replayed = false;
   GCAP_GRAPH_CHECK_NOT_NULL(manager);
-  return replay_if_captured(manager, id, synchronize, out_replayed);
-}
-
-gcap_status_t gcap_graph_manager_replay(gcap_graph_manager_t* manager, int id, bool synchronize) {
-  GCAP_GRAPH_CHECK_NOT_NULL(manager);
-  bool replayed = false;
-  gcap_status_t status = replay_if_captured(manager, id, synchronize, &replayed);
-  if (replayed || status != NULL) return status;
-  gcap_graph_info_t info;
-  gcap_graph_manager_get_info(manager, id, &info);
-  return GCAP_STATUS(GCAP_NOT_FOUND, "graph id %d is not captured: it is %s", id, gcap_graph_state_name(info.state));
-}
-
-gcap_status_t gcap_graph_manager_replay_signed(gcap_graph_manager_t* manager, int id,
-                                               const gcap_graph_binding_t* bindings, size_t n, bool synchronize) {
-  GCAP_GRAPH_CHECK_NOT_NULL(manager);
-  GCAP_RETURN_IF_ERROR(gcap_graph_bindings_check(bindings, n));
   GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing(__func__));
-  pthread_mutex_lock(&manager->mutex);
-  gcap_graph_slot_t* slot = NULL;
-  gcap_status_t status = gcap_graph_find_replayable(manager, id, &slot);
-  const cudaStream_t stream = status == NULL ? slot->graph->stream : NULL;
-  if (status == NULL) {
-    status = gcap_graph_signature_check(slot->graph->signature, bindings, n);
-    status = gcap_status_annotate(status, gcap_status_code(status), "graph id %d", id);
+  gcap_graph_replay_options_t known;
+  if (options != NULL && options->struct_size != sizeof(*options)) {  // of another version
+    GCAP_RETURN_IF_ERROR(gcap_graph_replay_options_read(options, &known));
+    options = &known;
   }
-  if (status == NULL) status = launch(manager, slot);
-  pthread_mutex_unlock(&manager->mutex);
-  return status == NULL && synchronize ? gcap_relaxed_synchronize(stream) : status;
+  if (options != NULL && options->check_bindings)
+    GCAP_RETURN_IF_ERROR(gcap_graph_bindings_check(options->bindings, options->num_bindings));
+  return replay(manager, id, options, out_replayed);
 }
 
 gcap_status_t gcap_graph_manager_upload(gcap_graph_manager_t* manager, int id) {

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 
 #include "gcap/log.h"
-#include "lib/internal/cuda_guard.h"
+#include "lib/internal/synchronize.h"
 
 // A failed capture doubles the back-off at most this often: 1,024 times the first.
 #define MAX_BACKOFF_DOUBLINGS 10u
@@ -178,15 +178,11 @@ gcap_status_t gcap_graph_manager_begin_run(gcap_graph_manager_t* manager, int id
   return status;
 }
 
-bool gcap_graph_manager_captures_next(gcap_graph_manager_t* manager, int id) {
-  if (manager == NULL || id < 0) return false;
-  pthread_mutex_lock(&manager->mutex);
-  const gcap_graph_slot_t* slot = gcap_graph_id_table_find(&manager->slots, id);
+bool gcap_graph_captures_next(const gcap_graph_manager_t* manager, int id, const gcap_graph_slot_t* slot) {
+  if (id < 0) return false;
   gcap_graph_slot_t rehearsed = {0};
   if (slot != NULL) rehearsed = *slot;
-  bool captures = plan_run(manager, &rehearsed);
-  pthread_mutex_unlock(&manager->mutex);
-  return captures;
+  return plan_run(manager, &rehearsed);
 }
 
 gcap_status_t gcap_graph_manager_recapture(gcap_graph_manager_t* manager, int id) {
@@ -264,45 +260,46 @@ static gcap_status_t finish_run(gcap_graph_manager_t* manager, gcap_graph_open_r
   return status;
 }
 
+// Closes the open run of this thread, and tells whether the device was given its work. What went wrong in a capture has
+// the cause in it already; what went wrong beside an eager run comes behind its own failure.
+static gcap_status_t close_run(gcap_graph_manager_t* manager, gcap_status_t run_status, bool* out_issued,
+                               gcap_graph_captured_t** out_evicted) {
+  const bool captures = manager->run.capture != NULL;
+  gcap_status_t status = finish_run(manager, &manager->run, run_status, out_evicted);
+  forget_run(&manager->run);
+  *out_issued = run_status == NULL && gcap_status_code(status) != GCAP_CAPTURE_INVALIDATED;
+  if (!captures) return gcap_status_join(run_status, status);
+  gcap_status_free(run_status);
+  return status;
+}
+
 gcap_status_t gcap_graph_manager_end_run(gcap_graph_manager_t* manager, gcap_status_t run_status, bool synchronize) {
-  GCAP_GRAPH_CHECK_NOT_NULL(manager);
+  if (manager == NULL) {
+    return gcap_status_join(run_status, GCAP_STATUS(GCAP_INVALID_ARGUMENT, "%s: manager is NULL", __func__));
+  }
   gcap_graph_captured_t* evicted = NULL;
   pthread_mutex_lock(&manager->mutex);
   gcap_status_t status = check_own_run(&manager->run);
   if (status != NULL) {
     pthread_mutex_unlock(&manager->mutex);
-    return status;
+    if (run_status == NULL) return status;
+    gcap_status_ignore(status);  // no run is open because its begin failed, which `run_status` tells
+    return run_status;
   }
   const cudaStream_t stream = manager->run.stream;
-  status = finish_run(manager, &manager->run, run_status, &evicted);
-  forget_run(&manager->run);
+  bool was_issued = false;
+  status = close_run(manager, run_status, &was_issued, &evicted);
   pthread_mutex_unlock(&manager->mutex);
-  const bool was_issued = run_status == NULL && gcap_status_code(status) != GCAP_CAPTURE_INVALIDATED;
-  if (was_issued && synchronize) status = gcap_status_join(status, gcap_relaxed_synchronize(stream));
+  if (was_issued && synchronize) status = gcap_status_join(status, gcap_synchronize_stream(stream));
   return gcap_status_join(status, gcap_graph_clean_up(manager, evicted));
 }
 
 // --- A run in one call ----------------------------------------------------------------------------------------------
 
-// Replays `id` on `stream` when it is captured.
-static gcap_status_t try_replay_on(gcap_graph_manager_t* manager, int id, cudaStream_t stream, bool synchronize,
-                                   bool* out_replayed) {
-  pthread_mutex_lock(&manager->mutex);
-  gcap_graph_slot_t* slot = gcap_graph_id_table_find(&manager->slots, id);
-  *out_replayed = slot != NULL && slot->info.state == GCAP_GRAPH_CAPTURED;
-  gcap_status_t status = *out_replayed ? gcap_graph_launch_on(manager, slot, stream) : NULL;
-  pthread_mutex_unlock(&manager->mutex);
-  return *out_replayed && status == NULL && synchronize ? gcap_relaxed_synchronize(stream) : status;
-}
-
 static gcap_status_t run_once(gcap_graph_manager_t* manager, int id, cudaStream_t stream, gcap_graph_work_t work,
                               void* user, bool synchronize, gcap_graph_run_kind_t* out_kind) {
   GCAP_RETURN_IF_ERROR(gcap_graph_manager_begin_run(manager, id, stream, out_kind));
-  gcap_status_t run_status = work(user, stream);
-  gcap_status_t status = gcap_graph_manager_end_run(manager, run_status, synchronize);
-  if (*out_kind == GCAP_GRAPH_RUN_EAGER) return gcap_status_join(run_status, status);
-  gcap_status_free(run_status);  // the end's status names it
-  return status;
+  return gcap_graph_manager_end_run(manager, work(user, stream), synchronize);
 }
 
 gcap_status_t gcap_graph_manager_run(gcap_graph_manager_t* manager, int id, cudaStream_t stream, gcap_graph_work_t work,
@@ -311,13 +308,18 @@ gcap_status_t gcap_graph_manager_run(gcap_graph_manager_t* manager, int id, cuda
   GCAP_GRAPH_CHECK_NOT_NULL(work);
   GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing(__func__));
   bool replayed = false;
-  gcap_status_t status = try_replay_on(manager, id, stream, synchronize, &replayed);
-  if (replayed) return status;
+  gcap_graph_replay_options_t replay;
+  gcap_graph_replay_options_init(&replay);
+  replay.on_stream = true;
+  replay.stream = stream;
+  replay.synchronize = synchronize;
+  gcap_status_t status = gcap_graph_manager_replay(manager, id, &replay, &replayed);
+  if (replayed || status != NULL) return status;
   gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
   status = run_once(manager, id, stream, work, user, synchronize, &kind);
   const bool failed = kind == GCAP_GRAPH_RUN_CAPTURE && gcap_status_code(status) == GCAP_CAPTURE_INVALIDATED;
   if (!failed || !manager->options.rerun_failed_capture) return status;
   gcap_log(GCAP_LOG_WARNING, "graph id %d is run again, eagerly: %s", id, gcap_status_message(status));
-  gcap_status_free(status);  // gcap_graph_manager_last_failure has a copy
+  gcap_status_free(status);  // gcap_graph_manager_explain has a copy
   return run_once(manager, GCAP_GRAPH_ID_NONE, stream, work, user, synchronize, &kind);
 }

@@ -42,6 +42,21 @@ gcap_status_t gcap_sized_read(const gcap_sized_type_t* type, const void* given, 
 // the caller knows becomes zero. NULL is fine.
 void gcap_sized_write(const gcap_sized_type_t* type, const void* known, void* given);
 
+// Defines, for an options struct without others embedded, its type, its public function of the defaults, and a function
+// that reads the caller's struct, NULL for the defaults. The arguments behind `base` initialize its fields,
+// `struct_size` given already. `linkage`: `static` where one file alone reads the struct, else nothing.
+#define GCAP_SIZED_OPTIONS(linkage, base, ...)                                              \
+  linkage const gcap_sized_type_t base##_type = {.name = #base, .bytes = sizeof(base##_t)}; \
+  void base##_set_defaults(base##_t* options) {                                             \
+    const base##_t defaults = {.struct_size = sizeof(base##_t), __VA_ARGS__};               \
+    gcap_sized_write(&base##_type, &defaults, options);                                     \
+  }                                                                                         \
+  linkage gcap_status_t base##_read(const base##_t* given, base##_t* out_options) {         \
+    base##_init(out_options);                                                               \
+    return given == NULL ? NULL : gcap_sized_read(&base##_type, given, out_options);        \
+  }                                                                                         \
+  _Static_assert(offsetof(base##_t, struct_size) == 0, #base "_t begins with its size")
+
 #ifdef __cplusplus
 }  // extern "C"
 #endif

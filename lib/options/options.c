@@ -1,26 +1,47 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Provider options. One table row per key: its name, what it allows in words, and the function that reads its value.
+// Provider options. One table row per key: its name, what its value is, and where its field is.
 // Parsing works on a copy, so that a bad pair leaves the caller's options alone.
 
-#include "gcap/options.h"
+#include "lib/options/options.h"
 
 #include <cuda_runtime_api.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-void gcap_options_init(gcap_options_t* options) {
-  *options = (gcap_options_t){
-      .min_num_runs_before_capture = 2,
-      .arena_initial_chunk_bytes = (size_t)1 << 20,
-      .arena_initial_growth_chunk_bytes = (size_t)2 << 20,
-      .arena_max_extend_bytes = (size_t)1 << 30,
-      .arena_max_dead_bytes_per_chunk = (size_t)128 << 20,
-      .arena_mempool_release_threshold_bytes = UINT64_MAX,
-      .graph_max_runs_before_capture = 6,
-      .graph_ledger_calls = 64,
-  };
+#include "lib/allocator/options.h"
+#include "lib/graph/options.h"
+#include "lib/scratch/options.h"
+
+static const gcap_sized_part_t parts[] = {
+    {offsetof(gcap_options_t, arena), &gcap_scratch_options_type},
+    {offsetof(gcap_options_t, mempool), &gcap_pool_allocator_options_type},
+    {offsetof(gcap_options_t, graph), &gcap_graph_manager_options_type},
+};
+static const gcap_sized_type_t options_type = {
+    .name = "gcap_options",
+    .bytes = sizeof(gcap_options_t),
+    .parts = parts,
+    .num_parts = sizeof(parts) / sizeof(parts[0]),
+};
+
+static void init(gcap_options_t* options) {
+  *options = (gcap_options_t){.struct_size = sizeof(*options)};
+  gcap_scratch_options_init(&options->arena);
+  gcap_pool_allocator_options_init(&options->mempool);
+  gcap_graph_manager_options_init(&options->graph);
+}
+
+void gcap_options_set_defaults(gcap_options_t* options) {
+  gcap_options_t defaults;
+  init(&defaults);
+  gcap_sized_write(&options_type, &defaults, options);
+}
+
+gcap_status_t gcap_options_read(const gcap_options_t* given, gcap_options_t* out_options) {
+  init(out_options);
+  return given == NULL ? NULL : gcap_sized_read(&options_type, given, out_options);
 }
 
 // --- Values ---------------------------------------------------------------------------------------------------------
@@ -43,173 +64,129 @@ static bool parse_bool(const char* text, bool* out_value) {
   return is_true || is_false;
 }
 
-static bool parse_count(const char* text, uint32_t* out_value) {
-  uint64_t value = 0;
-  if (!parse_unsigned(text, 10, INT32_MAX, &value)) return false;
-  *out_value = (uint32_t)value;
-  return true;
-}
-
-static bool parse_size(const char* text, size_t* out_value) {
-  uint64_t value = 0;
-  if (!parse_unsigned(text, 10, SIZE_MAX, &value)) return false;
-  *out_value = (size_t)value;
-  return true;
-}
-
-static bool parse_pointer(const char* text, void** out_value) {
-  // Base 0 would read a leading 0 as octal; only 0x is meant.
+// An address as a number, or 0x and hexadecimal digits. Base 0 would read a leading 0 as octal.
+static bool parse_address(const char* text, uintptr_t* out_value) {
   bool is_hex = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
   uint64_t value = 0;
   if (!parse_unsigned(text, is_hex ? 16 : 10, UINTPTR_MAX, &value)) return false;
-  *out_value = (void*)(uintptr_t)value;
-  return true;
-}
-
-// A function pointer has the representation of an object pointer wherever CUDA runs.
-static bool parse_function(const char* text, void* out_function) {
-  void* address = NULL;
-  if (!parse_pointer(text, &address)) return false;
-  memcpy(out_function, &address, sizeof(address));
+  *out_value = (uintptr_t)value;
   return true;
 }
 
 // --- Keys -----------------------------------------------------------------------------------------------------------
 
-static bool set_device_id(gcap_options_t* o, const char* text) {
-  uint64_t value = 0;
-  if (!parse_unsigned(text, 10, INT32_MAX, &value)) return false;
-  o->device_id = (int)value;
-  return true;
-}
+// What a key's value is, and so the type of its field.
+typedef enum kind {
+  KIND_BOOL,      // bool
+  KIND_DEVICE,    // int
+  KIND_COUNT,     // uint32_t
+  KIND_NUMBER,    // size_t
+  KIND_BYTES,     // size_t
+  KIND_BYTES_64,  // uint64_t
+  KIND_ADDRESS,   // a pointer to an object or a function, which are alike wherever CUDA runs
+  KIND_STRATEGY,  // bool
+  KIND_POLICY,    // gcap_graph_policy_t
+  KIND_PATH,      // char[GCAP_OPTIONS_MAX_PATH_BYTES]
+} kind_t;
 
-static bool set_enable_graph(gcap_options_t* o, const char* text) { return parse_bool(text, &o->enable_cuda_graph); }
-
-static bool set_min_runs(gcap_options_t* o, const char* text) {
-  return parse_count(text, &o->min_num_runs_before_capture);
-}
-
-static bool set_has_user_stream(gcap_options_t* o, const char* text) { return parse_bool(text, &o->has_user_stream); }
-
-static bool set_user_stream(gcap_options_t* o, const char* text) { return parse_pointer(text, &o->user_stream); }
-
-static bool set_external_alloc(gcap_options_t* o, const char* text) { return parse_function(text, &o->external_alloc); }
-
-static bool set_external_free(gcap_options_t* o, const char* text) { return parse_function(text, &o->external_free); }
-
-static bool set_external_empty_cache(gcap_options_t* o, const char* text) {
-  return parse_function(text, &o->external_empty_cache);
-}
-
-static bool set_extend_strategy(gcap_options_t* o, const char* text) {
-  if (strcmp(text, "0") != 0 && strcmp(text, "1") != 0) return false;
-  o->arena_extend_as_requested = text[0] == '1';
-  return true;
-}
-
-static bool set_initial_chunk(gcap_options_t* o, const char* text) {
-  return parse_size(text, &o->arena_initial_chunk_bytes);
-}
-
-static bool set_max_extend(gcap_options_t* o, const char* text) { return parse_size(text, &o->arena_max_extend_bytes); }
-
-static bool set_initial_growth_chunk(gcap_options_t* o, const char* text) {
-  return parse_size(text, &o->arena_initial_growth_chunk_bytes);
-}
-
-static bool set_max_dead(gcap_options_t* o, const char* text) {
-  return parse_size(text, &o->arena_max_dead_bytes_per_chunk);
-}
-
-static bool set_use_mempool(gcap_options_t* o, const char* text) {
-  return parse_bool(text, &o->arena_use_cuda_mempool);
-}
-
-static bool set_mempool_threshold(gcap_options_t* o, const char* text) {
-  return parse_unsigned(text, 10, UINT64_MAX, &o->arena_mempool_release_threshold_bytes);
-}
-
-static bool set_mempool_kept(gcap_options_t* o, const char* text) {
-  return parse_size(text, &o->arena_mempool_bytes_kept_on_trim);
-}
-
-static bool set_max_mem(gcap_options_t* o, const char* text) { return parse_size(text, &o->arena_memory_limit_bytes); }
-
-static bool set_red_zones(gcap_options_t* o, const char* text) { return parse_bool(text, &o->arena_red_zones); }
-
-static bool set_poison_on_free(gcap_options_t* o, const char* text) {
-  return parse_bool(text, &o->arena_poison_on_free);
-}
-
-static bool set_recorded_operations(gcap_options_t* o, const char* text) {
-  return parse_size(text, &o->arena_recorded_operations);
-}
-
-static bool set_trace_file(gcap_options_t* o, const char* text) {
-  const size_t length = strlen(text);
-  if (length >= sizeof(o->arena_trace_file)) return false;
-  memcpy(o->arena_trace_file, text, length + 1);
-  return true;
-}
-
-static bool set_share_graph_memory(gcap_options_t* o, const char* text) {
-  return parse_bool(text, &o->arena_share_graph_memory);
-}
-
-static bool set_graph_policy(gcap_options_t* o, const char* text) {
-  o->graph_when_stable = strcmp(text, "stable") == 0;
-  return o->graph_when_stable || strcmp(text, "min_runs") == 0;
-}
-
-static bool set_graph_max_runs(gcap_options_t* o, const char* text) {
-  return parse_count(text, &o->graph_max_runs_before_capture);
-}
-
-static bool set_graph_max_graphs(gcap_options_t* o, const char* text) { return parse_size(text, &o->graph_max_graphs); }
-
-static bool set_graph_max_bytes(gcap_options_t* o, const char* text) { return parse_size(text, &o->graph_max_bytes); }
-
-static bool set_graph_ledger(gcap_options_t* o, const char* text) { return parse_count(text, &o->graph_ledger_calls); }
-
-#define BOOL_TEXT "0, 1, true or false"
-#define COUNT_TEXT "a whole number from 0 to 2147483647"
-#define BYTES_TEXT "a whole number of bytes, 0 or more"
-#define ADDRESS_TEXT "an address as a decimal number or 0x…"
+static const char* const allowed_texts[] = {
+    [KIND_BOOL] = "0, 1, true or false",
+    [KIND_DEVICE] = "a whole number from 0 to 2147483647",
+    [KIND_COUNT] = "a whole number from 0 to 2147483647",
+    [KIND_NUMBER] = "a whole number, 0 or more",
+    [KIND_BYTES] = "a whole number of bytes, 0 or more",
+    [KIND_BYTES_64] = "a whole number of bytes, 0 or more",
+    [KIND_ADDRESS] = "an address as a decimal number or 0x…",
+    [KIND_STRATEGY] = "0 (grow ahead) or 1 (as requested)",
+    [KIND_POLICY] = "min_runs or stable",
+    [KIND_PATH] = "a path of at most 255 bytes, or nothing",
+};
 
 static const struct {
   const char* key;
-  bool (*set)(gcap_options_t* options, const char* text);
-  const char* allowed;
+  kind_t kind;
+  size_t offset;
 } keys_table[] = {
-    {"device_id", set_device_id, COUNT_TEXT},
-    {"enable_cuda_graph", set_enable_graph, BOOL_TEXT},
-    {"min_num_runs_before_cuda_graph_capture", set_min_runs, COUNT_TEXT},
-    {"has_user_compute_stream", set_has_user_stream, BOOL_TEXT},
-    {"user_compute_stream", set_user_stream, ADDRESS_TEXT},
-    {"gpu_external_alloc", set_external_alloc, ADDRESS_TEXT},
-    {"gpu_external_free", set_external_free, ADDRESS_TEXT},
-    {"gpu_external_empty_cache", set_external_empty_cache, ADDRESS_TEXT},
-    {"arena.extend_strategy", set_extend_strategy, "0 (grow ahead) or 1 (as requested)"},
-    {"arena.initial_chunk_size_bytes", set_initial_chunk, BYTES_TEXT},
-    {"arena.initial_growth_chunk_size_bytes", set_initial_growth_chunk, BYTES_TEXT},
-    {"arena.max_power_of_two_extend_bytes", set_max_extend, BYTES_TEXT},
-    {"arena.max_dead_bytes_per_chunk", set_max_dead, BYTES_TEXT},
-    {"arena.max_mem", set_max_mem, BYTES_TEXT},
-    {"arena.use_cuda_mempool", set_use_mempool, BOOL_TEXT},
-    {"arena.cuda_mempool_release_threshold", set_mempool_threshold, BYTES_TEXT},
-    {"arena.cuda_mempool_bytes_to_keep_on_shrink", set_mempool_kept, BYTES_TEXT},
-    {"arena.red_zones", set_red_zones, BOOL_TEXT},
-    {"arena.poison_on_free", set_poison_on_free, BOOL_TEXT},
-    {"arena.recorded_operations", set_recorded_operations, "a whole number, 0 or more"},
-    {"arena.trace_file", set_trace_file, "a path of at most 255 bytes, or nothing"},
-    {"arena.share_graph_memory", set_share_graph_memory, BOOL_TEXT},
-    {"graph.policy", set_graph_policy, "min_runs or stable"},
-    {"graph.max_runs_before_capture", set_graph_max_runs, COUNT_TEXT},
-    {"graph.max_graphs", set_graph_max_graphs, "a whole number, 0 or more"},
-    {"graph.max_bytes", set_graph_max_bytes, BYTES_TEXT},
-    {"graph.ledger_calls", set_graph_ledger, COUNT_TEXT},
+    {"device_id", KIND_DEVICE, offsetof(gcap_options_t, device_id)},
+    {"enable_cuda_graph", KIND_BOOL, offsetof(gcap_options_t, enable_cuda_graph)},
+    {"min_num_runs_before_cuda_graph_capture", KIND_COUNT, offsetof(gcap_options_t, graph.min_num_runs_before_capture)},
+    {"has_user_compute_stream", KIND_BOOL, offsetof(gcap_options_t, has_user_stream)},
+    {"user_compute_stream", KIND_ADDRESS, offsetof(gcap_options_t, user_stream)},
+    {"gpu_external_alloc", KIND_ADDRESS, offsetof(gcap_options_t, external_alloc)},
+    {"gpu_external_free", KIND_ADDRESS, offsetof(gcap_options_t, external_free)},
+    {"gpu_external_empty_cache", KIND_ADDRESS, offsetof(gcap_options_t, external_empty_cache)},
+    {"arena.extend_strategy", KIND_STRATEGY, offsetof(gcap_options_t, arena.extend_as_requested)},
+    {"arena.initial_chunk_size_bytes", KIND_BYTES, offsetof(gcap_options_t, arena.initial_chunk_bytes)},
+    {"arena.initial_growth_chunk_size_bytes", KIND_BYTES, offsetof(gcap_options_t, arena.initial_growth_chunk_bytes)},
+    {"arena.max_power_of_two_extend_bytes", KIND_BYTES, offsetof(gcap_options_t, arena.max_extend_bytes)},
+    {"arena.max_dead_bytes_per_chunk", KIND_BYTES, offsetof(gcap_options_t, arena.max_dead_bytes_per_chunk)},
+    {"arena.max_mem", KIND_BYTES, offsetof(gcap_options_t, arena.memory_limit_bytes)},
+    {"arena.use_cuda_mempool", KIND_BOOL, offsetof(gcap_options_t, use_mempool)},
+    {"arena.cuda_mempool_release_threshold", KIND_BYTES_64, offsetof(gcap_options_t, mempool.release_threshold_bytes)},
+    {"arena.cuda_mempool_bytes_to_keep_on_shrink", KIND_BYTES, offsetof(gcap_options_t, mempool.bytes_kept_on_trim)},
+    {"arena.red_zones", KIND_BOOL, offsetof(gcap_options_t, arena.red_zones)},
+    {"arena.poison_on_free", KIND_BOOL, offsetof(gcap_options_t, arena.poison_on_free)},
+    {"arena.recorded_operations", KIND_NUMBER, offsetof(gcap_options_t, arena.recorded_operations)},
+    {"arena.trace_file", KIND_PATH, offsetof(gcap_options_t, trace_file)},
+    {"arena.share_graph_memory", KIND_BOOL, offsetof(gcap_options_t, share_graph_memory)},
+    {"graph.policy", KIND_POLICY, offsetof(gcap_options_t, graph.policy)},
+    {"graph.max_runs_before_capture", KIND_COUNT, offsetof(gcap_options_t, graph.max_runs_before_capture)},
+    {"graph.max_graphs", KIND_NUMBER, offsetof(gcap_options_t, graph.max_graphs)},
+    {"graph.max_bytes", KIND_BYTES, offsetof(gcap_options_t, graph.max_bytes)},
+    {"graph.ledger_calls", KIND_COUNT, offsetof(gcap_options_t, graph.capture.ledger_calls)},
 };
 #define NUM_KEYS (sizeof(keys_table) / sizeof(keys_table[0]))
+
+static bool set_policy(const char* text, gcap_graph_policy_t* policy) {
+  const bool is_stable = strcmp(text, "stable") == 0;
+  *policy = is_stable ? GCAP_GRAPH_POLICY_STABLE : GCAP_GRAPH_POLICY_MIN_RUNS;
+  return is_stable || strcmp(text, "min_runs") == 0;
+}
+
+static bool set_strategy(const char* text, bool* extend_as_requested) {
+  *extend_as_requested = strcmp(text, "1") == 0;
+  return *extend_as_requested || strcmp(text, "0") == 0;
+}
+
+static bool set_path(const char* text, char* path) {
+  const size_t length = strlen(text);
+  if (length >= GCAP_OPTIONS_MAX_PATH_BYTES) return false;
+  memcpy(path, text, length + 1);
+  return true;
+}
+
+// Reads a whole number into a field of `field_bytes`.
+static bool set_number(const char* text, uint64_t max, void* field, size_t field_bytes) {
+  uint64_t value = 0;
+  if (!parse_unsigned(text, 10, max, &value)) return false;
+  const uint32_t narrow = (uint32_t)value;
+  memcpy(field, field_bytes == sizeof(narrow) ? (const void*)&narrow : (const void*)&value, field_bytes);
+  return true;
+}
+
+static bool set_address(const char* text, void* field) {
+  uintptr_t address = 0;
+  if (!parse_address(text, &address)) return false;
+  memcpy(field, &address, sizeof(address));
+  return true;
+}
+
+// Reads a value into the field of its key; false when the key does not allow it.
+static bool set_field(kind_t kind, const char* text, void* field) {
+  switch (kind) {
+    case KIND_BOOL: return parse_bool(text, field);
+    case KIND_DEVICE: return set_number(text, INT32_MAX, field, sizeof(int));
+    case KIND_COUNT: return set_number(text, INT32_MAX, field, sizeof(uint32_t));
+    case KIND_NUMBER:
+    case KIND_BYTES: return set_number(text, SIZE_MAX, field, sizeof(size_t));
+    case KIND_BYTES_64: return set_number(text, UINT64_MAX, field, sizeof(uint64_t));
+    case KIND_ADDRESS: return set_address(text, field);
+    case KIND_STRATEGY: return set_strategy(text, field);
+    case KIND_POLICY: return set_policy(text, field);
+    case KIND_PATH: return set_path(text, field);
+  }
+  return false;
+}
 
 static gcap_status_t unknown_key(const char* key) {
   char known[1024] = "";
@@ -223,22 +200,27 @@ static gcap_status_t unknown_key(const char* key) {
 static gcap_status_t set_option(gcap_options_t* options, const char* key, const char* value) {
   for (size_t i = 0; i < NUM_KEYS; ++i) {
     if (strcmp(key, keys_table[i].key) != 0) continue;
-    if (keys_table[i].set(options, value)) return NULL;
-    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "option %s is '%s', allowed is %s", key, value, keys_table[i].allowed);
+    if (set_field(keys_table[i].kind, value, (char*)options + keys_table[i].offset)) return NULL;
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "option %s is '%s', allowed is %s", key, value,
+                       allowed_texts[keys_table[i].kind]);
   }
   return unknown_key(key);
 }
 
 gcap_status_t gcap_options_parse(gcap_options_t* options, const char* const* keys, const char* const* values,
                                  size_t count) {
-  gcap_options_t parsed = *options;
+  gcap_options_t parsed;
+  GCAP_RETURN_IF_ERROR(gcap_options_read(options, &parsed));
   for (size_t i = 0; i < count; ++i) GCAP_RETURN_IF_ERROR(set_option(&parsed, keys[i], values[i]));
   if (parsed.user_stream != NULL) parsed.has_user_stream = true;
-  *options = parsed;
+  gcap_sized_write(&options_type, &parsed, options);
   return NULL;
 }
 
-gcap_status_t gcap_options_check(const gcap_options_t* options) {
+gcap_status_t gcap_options_check(const gcap_options_t* given) {
+  gcap_options_t known;
+  GCAP_RETURN_IF_ERROR(gcap_options_read(given, &known));
+  const gcap_options_t* options = &known;
   if ((options->external_alloc == NULL) != (options->external_free == NULL)) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "gpu_external_alloc and gpu_external_free go together; only %s is set",
                        options->external_alloc != NULL ? "gpu_external_alloc" : "gpu_external_free");
@@ -247,7 +229,7 @@ gcap_status_t gcap_options_check(const gcap_options_t* options) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT,
                        "gpu_external_empty_cache is set without gpu_external_alloc and gpu_external_free");
   }
-  if (options->arena_use_cuda_mempool && options->external_alloc != NULL) {
+  if (options->use_mempool && options->external_alloc != NULL) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT,
                        "arena.use_cuda_mempool is 1 and gpu_external_alloc is set; memory comes from one of them");
   }

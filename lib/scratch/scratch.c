@@ -21,15 +21,7 @@
 #include "lib/internal/capture_check.h"
 #include "lib/scratch/arena.h"
 #include "lib/scratch/debug.h"
-
-void gcap_scratch_options_init(gcap_scratch_options_t* options) {
-  *options = (gcap_scratch_options_t){
-      .initial_chunk_bytes = (size_t)1 << 20,
-      .initial_growth_chunk_bytes = (size_t)2 << 20,
-      .max_extend_bytes = (size_t)1 << 30,
-      .max_dead_bytes_per_chunk = (size_t)128 << 20,
-  };
-}
+#include "lib/scratch/options.h"
 
 // --- Life -----------------------------------------------------------------------------------------------------------
 
@@ -66,8 +58,7 @@ gcap_status_t gcap_scratch_create(gcap_allocator_t* upstream, const gcap_scratch
   *out_scratch = NULL;
   GCAP_RETURN_IF_ERROR(check_upstream(upstream));
   gcap_scratch_options_t checked;
-  gcap_scratch_options_init(&checked);
-  if (options != NULL) checked = *options;
+  GCAP_RETURN_IF_ERROR(gcap_scratch_options_read(options, &checked));
   GCAP_RETURN_IF_ERROR(check_options(&checked));
   gcap_scratch_t* scratch = calloc(1, sizeof(*scratch));
   if (scratch == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a scratch arena");

@@ -7,8 +7,8 @@
 // happened, telling it the outcome. A capture that failed has executed nothing, so the run is done once more with
 // GCAP_GRAPH_ID_NONE.
 //
-// Locking: a run keeps its state on its own stack and heap. Where the EP cannot run concurrently, its run lock
-// serialises whatever uses its stream: creation, whole runs, replays included, the release of a graph, the end.
+// Locking: a run keeps its state on its own stack and heap. Where the EP cannot run concurrently, its turns
+// serialise whatever uses its stream: creation, whole runs, replays included, the release of a graph, the end.
 
 #include "gcap/session.h"
 
@@ -17,9 +17,9 @@
 
 #include "gcap/capture.h"
 #include "gcap/log.h"
-#include "lib/ep/run_lock.h"
 #include "lib/internal/capture_check.h"
 #include "lib/internal/cuda_guard.h"
+#include "lib/internal/sized.h"
 #include "lib/session/plan.h"
 
 struct gcap_session {
@@ -29,9 +29,7 @@ struct gcap_session {
   gcap_kernel_t* kernels;  // one a node; compute is NULL until made
 };
 
-void gcap_run_options_init(gcap_run_options_t* options) {
-  *options = (gcap_run_options_t){.synchronize = true, .rerun_failed_capture = true};
-}
+GCAP_SIZED_OPTIONS(static, gcap_run_options, .synchronize = true, .rerun_failed_capture = true);
 
 // --- Creation -------------------------------------------------------------------------------------------------------
 
@@ -84,7 +82,7 @@ static gcap_status_t upload_constants(gcap_session_t* session, const gcap_model_
   return gcap_status_join(status, gcap_stream_synchronize(stream));
 }
 
-// Fills a session whose EP is chosen. Called with the EP's run lock held.
+// Fills a session whose EP is chosen. Called in a turn of the EP.
 static gcap_status_t build(gcap_session_t* session, const gcap_model_t* model) {
   gcap_run_resources_t resources;
   GCAP_RETURN_IF_ERROR(gcap_ep_get_run_resources(session->ep, &resources));
@@ -97,7 +95,7 @@ static gcap_status_t build(gcap_session_t* session, const gcap_model_t* model) {
   return gcap_status_join(status, gcap_device_pop(device_id, previous));
 }
 
-// Frees all that the session has. Called with the EP's run lock held.
+// Frees all that the session has. Called in a turn of the EP.
 static gcap_status_t take_apart(gcap_session_t* session) {
   gcap_status_t status = NULL;
   for (int i = 0; i < session->plan.num_values; ++i) {
@@ -131,10 +129,10 @@ gcap_status_t gcap_session_create(const gcap_model_t* model, gcap_ep_t* const* e
     return status;
   }
   gcap_ep_t* ep = session->ep;
-  gcap_ep_lock_runs(ep);
+  gcap_ep_begin_turn(ep);
   status = build(session, model);
   if (status != NULL) status = gcap_status_join(status, take_apart(session));
-  gcap_ep_unlock_runs(ep);
+  gcap_ep_end_turn(ep);
   if (status != NULL) {
     gcap_ep_unclaim(ep);
     return status;
@@ -147,11 +145,11 @@ gcap_status_t gcap_session_destroy(gcap_session_t* session) {
   if (session == NULL) return NULL;
   GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing("gcap_session_destroy"));
   gcap_ep_t* ep = session->ep;
-  gcap_ep_lock_runs(ep);
+  gcap_ep_begin_turn(ep);
   // An asynchronous run may still read the constants. If the wait fails the device is lost, and so is what it read.
   gcap_status_t status = gcap_ep_synchronize(ep);
   status = gcap_status_join(status, take_apart(session));
-  gcap_ep_unlock_runs(ep);
+  gcap_ep_end_turn(ep);
   return status;
 }
 
@@ -290,16 +288,11 @@ static gcap_status_t run_once(gcap_session_t* session, int graph_id, bool synchr
   int device_id = gcap_stream_device(resources.stream);
   int previous = 0;
   GCAP_RETURN_IF_ERROR(gcap_device_push(device_id, &previous));
-  gcap_status_t status = gcap_ep_run_start(session->ep, graph_id);
+  gcap_status_t status = gcap_ep_begin_run(session->ep, graph_id);
   if (status == NULL) {
     gcap_status_t issued = bound != NULL ? gcap_ep_sign_graph(session->ep, bound->items, bound->count) : NULL;
     if (issued == NULL) issued = issue_nodes(session, &resources, inputs, outputs);
-    status = gcap_ep_run_end(session->ep, graph_id, issued, synchronize);
-    if (gcap_status_code(status) == GCAP_CAPTURE_INVALIDATED) {
-      gcap_status_free(issued);  // the capture's status names it
-    } else {
-      status = gcap_status_join(issued, status);
-    }
+    status = gcap_ep_end_run(session->ep, issued, synchronize);
   }
   return gcap_status_join(status, gcap_device_pop(device_id, previous));
 }
@@ -341,9 +334,13 @@ static gcap_status_t replay_or_run(gcap_session_t* session, const gcap_run_optio
   gcap_ep_t* ep = session->ep;
   if (gcap_ep_is_graph_capture_enabled(ep) && options->graph_id != GCAP_GRAPH_ID_NONE) {
     bool replayed = false;
-    gcap_status_t status = bound == NULL ? gcap_ep_replay_graph(ep, options->graph_id, options->synchronize, &replayed)
-                                         : gcap_ep_replay_graph_signed(ep, options->graph_id, bound->items,
-                                                                       bound->count, options->synchronize, &replayed);
+    gcap_graph_replay_options_t replay;
+    gcap_graph_replay_options_init(&replay);
+    replay.synchronize = options->synchronize;
+    replay.check_bindings = bound != NULL;
+    replay.bindings = bound != NULL ? bound->items : NULL;
+    replay.num_bindings = bound != NULL ? bound->count : 0;
+    gcap_status_t status = gcap_ep_replay_graph(ep, options->graph_id, &replay, &replayed);
     if (status != NULL || replayed) return status;
   }
   gcap_status_t status = run_once(session, options->graph_id, options->synchronize, inputs, outputs, bound);
@@ -366,15 +363,20 @@ static gcap_status_t run_locked(gcap_session_t* session, const gcap_run_options_
 
 gcap_status_t gcap_session_run(gcap_session_t* session, const gcap_run_options_t* options, const gcap_tensor_t* inputs,
                                const gcap_tensor_t* outputs) {
+  gcap_run_options_t known;
+  if (options == NULL || options->struct_size != sizeof(*options)) {  // the defaults, or of another version
+    GCAP_RETURN_IF_ERROR(gcap_run_options_read(options, &known));
+    options = &known;
+  }
   GCAP_RETURN_IF_ERROR(check_bindings(session, inputs, outputs));
-  gcap_ep_lock_runs(session->ep);
+  gcap_ep_begin_turn(session->ep);
   gcap_status_t status = run_locked(session, options, inputs, outputs);
-  gcap_ep_unlock_runs(session->ep);
+  gcap_ep_end_turn(session->ep);
   return status;
 }
 
 static gcap_status_t not_captured(gcap_ep_t* ep, int graph_id) {
-  gcap_status_t failure = gcap_ep_last_capture_failure(ep, graph_id);
+  gcap_status_t failure = gcap_ep_explain(ep, graph_id, GCAP_GRAPH_WHY_CAPTURE_FAILED);
   gcap_status_t status = GCAP_STATUS(
       GCAP_UNAVAILABLE, "EP '%s' has not captured graph id %d after %d runs; %s%s", gcap_ep_name(ep), graph_id,
       GCAP_SESSION_MAX_WARM_UP_RUNS,
@@ -384,8 +386,11 @@ static gcap_status_t not_captured(gcap_ep_t* ep, int graph_id) {
   return status;
 }
 
-gcap_status_t gcap_session_warm_up(gcap_session_t* session, const gcap_run_options_t* options,
+gcap_status_t gcap_session_warm_up(gcap_session_t* session, const gcap_run_options_t* given,
                                    const gcap_tensor_t* inputs, const gcap_tensor_t* outputs) {
+  gcap_run_options_t known;
+  GCAP_RETURN_IF_ERROR(gcap_run_options_read(given, &known));
+  const gcap_run_options_t* options = &known;
   if (!gcap_ep_is_graph_capture_enabled(session->ep) || options->graph_id == GCAP_GRAPH_ID_NONE) {
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "nothing to warm up: %s",
                        options->graph_id == GCAP_GRAPH_ID_NONE ? "the graph id is -1, which is never captured"
@@ -394,21 +399,21 @@ gcap_status_t gcap_session_warm_up(gcap_session_t* session, const gcap_run_optio
   GCAP_RETURN_IF_ERROR(check_bindings(session, inputs, outputs));
   gcap_status_t status = NULL;
   bool captured = false;
-  gcap_ep_lock_runs(session->ep);
+  gcap_ep_begin_turn(session->ep);
   for (int i = 0; i < GCAP_SESSION_MAX_WARM_UP_RUNS && status == NULL; ++i) {
     captured = gcap_ep_is_graph_captured(session->ep, options->graph_id);
     if (captured) break;
     status = run_locked(session, options, inputs, outputs);
   }
   if (status == NULL) captured = gcap_ep_is_graph_captured(session->ep, options->graph_id);
-  gcap_ep_unlock_runs(session->ep);
+  gcap_ep_end_turn(session->ep);
   if (status != NULL || captured) return status;
   return not_captured(session->ep, options->graph_id);
 }
 
 gcap_status_t gcap_session_release_captured_graph(gcap_session_t* session, int graph_id) {
-  gcap_ep_lock_runs(session->ep);
+  gcap_ep_begin_turn(session->ep);
   gcap_status_t status = gcap_ep_release_captured_graph(session->ep, graph_id);
-  gcap_ep_unlock_runs(session->ep);
+  gcap_ep_end_turn(session->ep);
   return status;
 }

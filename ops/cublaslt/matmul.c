@@ -22,6 +22,7 @@
 #include "lib/internal/capture_check.h"
 #include "lib/internal/cuda_guard.h"
 #include "lib/internal/run_trace.h"
+#include "lib/internal/sized.h"
 
 // How many candidates the heuristic is asked for: the first that it declares usable is taken.
 enum { CANDIDATES = 4 };
@@ -54,8 +55,9 @@ static gcap_status_t check_matrix(const char* rows_name, int64_t rows, const cha
                      rows_name, (long long)rows, cols_name, (long long)cols);
 }
 
+GCAP_SIZED_OPTIONS(static, gcap_matmul_options, .epilogue = GCAP_MATMUL_EPILOGUE_NONE);
+
 static gcap_status_t check_options(const gcap_matmul_options_t* options) {
-  if (options == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "options is NULL");
   if (options->handle == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "options->handle is NULL");
   const struct {
     const char* name;
@@ -154,8 +156,12 @@ static gcap_status_t plan(gcap_matmul_t* matmul, const gcap_matmul_options_t* op
   return gcap_status_join(status, GCAP_CUBLASLT(cublasLtMatmulPreferenceDestroy(preference)));
 }
 
-gcap_status_t gcap_matmul_create(const gcap_matmul_options_t* options, gcap_matmul_t** out_matmul) {
+gcap_status_t gcap_matmul_create(const gcap_matmul_options_t* given, gcap_matmul_t** out_matmul) {
   *out_matmul = NULL;
+  if (given == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "options is NULL");
+  gcap_matmul_options_t known;
+  GCAP_RETURN_IF_ERROR(gcap_matmul_options_read(given, &known));
+  const gcap_matmul_options_t* options = &known;
   GCAP_RETURN_IF_ERROR(check_options(options));
   GCAP_RETURN_IF_ERROR(gcap_refuse_in_capture("a matmul is planned before the capture"));
   gcap_trace_initialization();

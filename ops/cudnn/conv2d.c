@@ -14,6 +14,7 @@
 #include "lib/internal/capture_check.h"
 #include "lib/internal/cuda_guard.h"
 #include "lib/internal/run_trace.h"
+#include "lib/internal/sized.h"
 #include "ops/cudnn/cudnn_status.h"
 
 struct gcap_conv2d {
@@ -42,8 +43,9 @@ static gcap_status_t output_side(char side, int input, int pad, int kernel, int 
   return NULL;
 }
 
+GCAP_SIZED_OPTIONS(static, gcap_conv2d_options, .stride_h = 1, .stride_w = 1);
+
 static gcap_status_t check_options(const gcap_conv2d_options_t* o) {
-  if (o == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "options is NULL");
   if (o->handle == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "options->handle is NULL");
   const struct {
     const char* name;
@@ -140,9 +142,13 @@ static gcap_status_t choose_algorithm(gcap_conv2d_t* conv, const gcap_conv2d_opt
   return status;
 }
 
-gcap_status_t gcap_conv2d_create(const gcap_conv2d_options_t* options, gcap_conv2d_t** out_conv) {
+gcap_status_t gcap_conv2d_create(const gcap_conv2d_options_t* given, gcap_conv2d_t** out_conv) {
   *out_conv = NULL;
   int shape[4];
+  if (given == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "options is NULL");
+  gcap_conv2d_options_t known;
+  GCAP_RETURN_IF_ERROR(gcap_conv2d_options_read(given, &known));
+  const gcap_conv2d_options_t* options = &known;
   GCAP_RETURN_IF_ERROR(check_options(options));
   GCAP_RETURN_IF_ERROR(compute_output_shape(options, shape));
   GCAP_RETURN_IF_ERROR(gcap_refuse_in_capture("a convolution is planned before the capture"));

@@ -8,6 +8,7 @@
 #include "lib/internal/capture_check.h"
 #include "lib/internal/cuda_guard.h"
 #include "lib/internal/run_trace.h"
+#include "lib/internal/sized.h"
 #include "ops/cudnn/cudnn_status.h"
 
 struct gcap_maxpool2d {
@@ -16,8 +17,9 @@ struct gcap_maxpool2d {
   int output_shape[4];
 };
 
+GCAP_SIZED_OPTIONS(static, gcap_maxpool2d_options, .stride = 1);
+
 static gcap_status_t check_options(const gcap_maxpool2d_options_t* o) {
-  if (o == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "options is NULL");
   const struct {
     const char* name;
     int value;
@@ -42,8 +44,12 @@ static gcap_status_t describe(gcap_maxpool2d_t* pool, const gcap_maxpool2d_optio
                                                 o->window, 0, 0, o->stride, o->stride));
 }
 
-gcap_status_t gcap_maxpool2d_create(const gcap_maxpool2d_options_t* options, gcap_maxpool2d_t** out_pool) {
+gcap_status_t gcap_maxpool2d_create(const gcap_maxpool2d_options_t* given, gcap_maxpool2d_t** out_pool) {
   *out_pool = NULL;
+  if (given == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "options is NULL");
+  gcap_maxpool2d_options_t known;
+  GCAP_RETURN_IF_ERROR(gcap_maxpool2d_options_read(given, &known));
+  const gcap_maxpool2d_options_t* options = &known;
   GCAP_RETURN_IF_ERROR(check_options(options));
   GCAP_RETURN_IF_ERROR(gcap_refuse_in_capture("a pooling is planned before the capture"));
   gcap_trace_initialization();

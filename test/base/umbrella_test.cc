@@ -10,7 +10,7 @@ namespace {
 TEST(Umbrella, DeclaresAndLinksEveryModule) {
   gcap_options_t options;
   gcap_options_init(&options);
-  EXPECT_EQ(options.min_num_runs_before_capture, 2u);
+  EXPECT_EQ(options.graph.min_num_runs_before_capture, 2u);
   gcap_scratch_options_t scratch;
   gcap_scratch_options_init(&scratch);
   EXPECT_EQ(scratch.initial_chunk_bytes, size_t{1} << 20);

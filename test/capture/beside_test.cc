@@ -20,6 +20,7 @@
 #include "test/base/device_work.h"
 #include "test/support/device_test.h"
 #include "test/support/expect_status.h"
+#include "test/support/replays.h"
 
 namespace gcap {
 namespace testing {
@@ -48,7 +49,8 @@ void AllocatePinned() {
 
 // An application's memory, which it gets from the driver.
 void AllocateExternally() {
-  gcap_external_allocator_options_t options = {};
+  gcap_external_allocator_options_t options;
+  gcap_external_allocator_options_init(&options);
   options.alloc = [](size_t bytes) -> void* {
     void* ptr = nullptr;
     return cudaMalloc(&ptr, bytes) == cudaSuccess ? ptr : nullptr;
@@ -139,9 +141,9 @@ void CaptureAndReplayGraphs() {
     GCAP_EXPECT_OK(gcap_graph_manager_run(manager, id, stream.get(), IssueJob, nullptr, /*synchronize=*/true));
   };
   for (const int id : {0, 0, 1, 1}) run(id);  // eager, then captured
-  GCAP_EXPECT_OK(gcap_graph_manager_replay(manager, 0, /*synchronize=*/true));
-  GCAP_EXPECT_OK(gcap_graph_manager_replay(manager, 0, /*synchronize=*/false));
-  GCAP_EXPECT_OK(gcap_graph_manager_replay_on(manager, 0, another.get(), /*synchronize=*/true));
+  GCAP_EXPECT_OK(Replay(manager, 0, /*synchronize=*/true));
+  GCAP_EXPECT_OK(Replay(manager, 0, /*synchronize=*/false));
+  GCAP_EXPECT_OK(ReplayOn(manager, 0, another.get(), /*synchronize=*/true));
   GCAP_EXPECT_OK(gcap_graph_manager_upload(manager, 1));
   GCAP_EXPECT_OK(gcap_graph_manager_recapture(manager, 1));
   run(1);  // updates the executable
@@ -192,7 +194,7 @@ TEST_P(BesideACapture, WhatAnotherThreadDoesDoesNotDisturbIt) {
   const CopyJob own;
   CopyJob others;
   job = &others;
-  const gcap_capture_options_t options = {GetParam(), 64};
+  const gcap_capture_options_t options = {sizeof(gcap_capture_options_t), GetParam(), 64};
   for (const auto& row : kActs) {
     SCOPED_TRACE(row.name);
     gcap_capture_t* capture = nullptr;

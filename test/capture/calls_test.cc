@@ -36,7 +36,7 @@ class CaptureCalls : public DeviceTest {
 
   static gcap_capture_t* Begin(const RawStream& stream, uint32_t ledger_calls = kDefaultCalls,
                                gcap_capture_mode_t mode = GCAP_CAPTURE_THREAD_LOCAL) {
-    const gcap_capture_options_t options = {mode, ledger_calls};
+    const gcap_capture_options_t options = {sizeof(gcap_capture_options_t), mode, ledger_calls};
     gcap_capture_t* capture = nullptr;
     GCAP_EXPECT_OK(gcap_capture_begin(stream.get(), &options, &capture));
     return capture;

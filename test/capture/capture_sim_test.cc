@@ -221,7 +221,7 @@ TEST_F(CaptureSim, FaultsOfANoteFailTheCapture) {
 TEST_F(CaptureSim, NotesAskTheDriverOnceUntilTheCaptureIsBrokenAndNeverWithoutALedger) {
   const RawStream stream;
   for (const uint32_t ledger_calls : {0u, 4u}) {
-    const gcap_capture_options_t options = {GCAP_CAPTURE_THREAD_LOCAL, ledger_calls};
+    const gcap_capture_options_t options = {sizeof(gcap_capture_options_t), GCAP_CAPTURE_THREAD_LOCAL, ledger_calls};
     const uint64_t asked = ledger_calls == 0 ? 0 : 1;
     gcap_capture_t* capture = nullptr;
     GCAP_ASSERT_OK(gcap_capture_begin(stream.get(), &options, &capture));

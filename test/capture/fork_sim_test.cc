@@ -30,7 +30,7 @@ constexpr uint64_t kSeeds = 500;
 class CaptureForkSim : public DeviceTest {
  protected:
   static gcap_capture_t* Begin(cudaStream_t stream, uint32_t ledger_calls = 64) {
-    const gcap_capture_options_t options = {GCAP_CAPTURE_THREAD_LOCAL, ledger_calls};
+    const gcap_capture_options_t options = {sizeof(gcap_capture_options_t), GCAP_CAPTURE_THREAD_LOCAL, ledger_calls};
     gcap_capture_t* capture = nullptr;
     GCAP_EXPECT_OK(gcap_capture_begin(stream, &options, &capture));
     return capture;

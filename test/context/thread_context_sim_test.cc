@@ -16,6 +16,7 @@
 #include "test/support/expect_status.h"
 #include "test/support/fault_walk.h"
 #include "test/support/log_catcher.h"
+#include "test/support/replays.h"
 
 namespace {
 
@@ -244,8 +245,8 @@ TEST(ThreadContextsSim, DeviceThatIsLostIsReportedAndTheSetEndsAllTheSame) {
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
   const gcap_sim_fault_t lost = {"cudaGraphLaunch", 1, 0, cudaErrorIllegalAddress, /*sticky=*/1};
   gcap_sim_inject(&lost);
-  GCAP_EXPECT_FAILS(gcap_graph_manager_replay(gcap_thread_context_graphs(context), 0, /*synchronize=*/true),
-                    GCAP_CUDA_ERROR, "cudaGraphLaunch");
+  GCAP_EXPECT_FAILS(Replay(gcap_thread_context_graphs(context), 0, /*synchronize=*/true), GCAP_CUDA_ERROR,
+                    "cudaGraphLaunch");
   GCAP_EXPECT_FAILS(gcap_thread_contexts_get(empty_set, &context), GCAP_CUDA_ERROR, "cudaErrorIllegalAddress");
   EXPECT_EQ(context, nullptr);
   GCAP_EXPECT_FAILS(gcap_thread_contexts_destroy(set), GCAP_CUDA_ERROR, "cudaErrorIllegalAddress");
@@ -280,7 +281,7 @@ int Issue(const Duo& duo, size_t index, cudaStream_t stream) {
 
 int RunOnce(const Duo& duo, size_t index, gcap_graph_manager_t* graphs, cudaStream_t stream) {
   if (gcap_graph_manager_is_captured(graphs, 0)) {
-    return !Outcome(gcap_graph_manager_replay(graphs, 0, /*synchronize=*/false)).ok();
+    return !Outcome(Replay(graphs, 0, /*synchronize=*/false)).ok();
   }
   gcap_graph_run_kind_t kind;
   if (!Outcome(gcap_graph_manager_begin_run(graphs, 0, stream, &kind)).ok()) return 1;

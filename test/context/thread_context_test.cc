@@ -19,6 +19,7 @@
 #include "test/support/expect_status.h"
 #include "test/support/held_thread.h"
 #include "test/support/log_catcher.h"
+#include "test/support/replays.h"
 
 namespace {
 
@@ -550,16 +551,12 @@ TEST_F(ThreadContexts, SharedContextIsUsableAfterAThreadThatExitedInsideARun) {
     gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
     LogCatcher log;
     std::thread([&] {
-      gcap_thread_context_lock(context);
       GCAP_EXPECT_OK(gcap_graph_manager_begin_run(graphs, 0, stream, &kind));
       EXPECT_EQ(kind, eager_runs == 0 ? GCAP_GRAPH_RUN_CAPTURE : GCAP_GRAPH_RUN_EAGER);
-      gcap_thread_context_unlock(context);
     }).join();
     EXPECT_EQ(ends_.count, eager_runs == 0 ? 0 : 1) << "a shared context ends with its set";
-    gcap_thread_context_lock(context);
     GCAP_EXPECT_OK(gcap_graph_manager_begin_run(graphs, 0, stream, &kind));
     GCAP_EXPECT_OK(gcap_graph_manager_end_run(graphs, nullptr, /*synchronize=*/true));
-    gcap_thread_context_unlock(context);
     GCAP_EXPECT_OK(gcap_thread_contexts_destroy(set));
   }
 }
@@ -581,62 +578,7 @@ TEST_F(ThreadContexts, SharedContextReplaysAfterAThreadThatExitedInsideACapture)
       EXPECT_EQ(kind, GCAP_GRAPH_RUN_CAPTURE);
     }).join();
   }
-  GCAP_EXPECT_OK(gcap_graph_manager_replay(graphs, 0, /*synchronize=*/true));
-  GCAP_EXPECT_OK(gcap_thread_contexts_destroy(set));
-}
-
-TEST_F(ThreadContexts, LockOfASharedContextLetsOneRunAtATime) {
-  constexpr int kThreads = 4, kRuns = 50;
-  gcap_thread_contexts_options_t options = Options();
-  options.shared = true;
-  options.graph.min_num_runs_before_capture = 1;
-  gcap_thread_contexts_t* set = Create(options);
-  void* memory = nullptr;
-  ASSERT_EQ(cudaMalloc(&memory, 64), cudaSuccess);
-  std::atomic<int> inside{0}, most{0};
-  std::vector<std::thread> threads;
-  for (int t = 0; t < kThreads; ++t) {
-    threads.emplace_back([&] {
-      gcap_thread_context_t* context = Get(set);
-      gcap_graph_manager_t* graphs = gcap_thread_context_graphs(context);
-      const cudaStream_t stream = gcap_stream_handle(gcap_thread_context_stream(context));
-      for (int i = 0; i < kRuns; ++i) {
-        gcap_thread_context_lock(context);
-        most = std::max<int>(most, ++inside);
-        gcap_graph_run_kind_t kind;
-        if (!gcap_graph_manager_is_captured(graphs, 0)) {
-          GCAP_EXPECT_OK(gcap_graph_manager_begin_run(graphs, 0, stream, &kind));
-          EXPECT_EQ(cudaMemsetAsync(memory, 1, 64, stream), cudaSuccess);
-          GCAP_EXPECT_OK(gcap_graph_manager_end_run(graphs, nullptr, /*synchronize=*/false));
-        } else {
-          GCAP_EXPECT_OK(gcap_graph_manager_replay(graphs, 0, /*synchronize=*/true));
-        }
-        --inside;
-        gcap_thread_context_unlock(context);
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(most, 1);
-  gcap_graph_info_t info;
-  gcap_graph_manager_get_info(gcap_thread_context_graphs(Get(set)), 0, &info);
-  EXPECT_EQ(info.eager_runs, 1u);
-  EXPECT_EQ(info.replays, static_cast<uint64_t>(kThreads * kRuns - 1)) << "the capture's own launch included";
-  GCAP_EXPECT_OK(gcap_thread_contexts_destroy(set));
-  EXPECT_EQ(cudaFree(memory), cudaSuccess);
-}
-
-TEST_F(ThreadContexts, LockOfOnesOwnContextHoldsNobodyUp) {
-  gcap_thread_contexts_t* set = Create();
-  gcap_thread_context_t* const context = Get(set);
-  gcap_thread_context_lock(context);
-  std::thread([&] {
-    gcap_thread_context_lock(context);  // would wait for ever
-    gcap_thread_context_unlock(context);
-    gcap_thread_context_lock(Get(set));
-    gcap_thread_context_unlock(Get(set));
-  }).join();
-  gcap_thread_context_unlock(context);
+  GCAP_EXPECT_OK(Replay(graphs, 0, /*synchronize=*/true));
   GCAP_EXPECT_OK(gcap_thread_contexts_destroy(set));
 }
 

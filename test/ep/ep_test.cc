@@ -2,15 +2,19 @@
 //
 // The EP's table: what gcap_ep_create refuses, what absent members default to, and what reaches the members.
 
+#include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "gcap/ep.h"
 #include "gcap/ep_ops.h"
 #include "gtest/gtest.h"
 #include "test/support/expect_status.h"
+#include "test/support/replays.h"
 
 namespace {
 
@@ -22,6 +26,7 @@ struct Recorder {
   bool synchronize = false;
   bool answer = false;
   bool fails = false;
+  const gcap_graph_binding_t* bindings = nullptr;
   gcap_kernel_t kernel = {};
 
   gcap_status_t Record(const char* name) {
@@ -42,15 +47,14 @@ gcap_status_t CreateKernel(void* self, const gcap_model_t*, const gcap_node_t*, 
 }
 gcap_status_t GetRunResources(void* self, gcap_run_resources_t*) { return Of(self)->Record("get_run_resources"); }
 gcap_status_t Synchronize(void* self) { return Of(self)->Record("synchronize"); }
-gcap_status_t RunStart(void* self, int graph_id) {
+gcap_status_t BeginRun(void* self, int graph_id) {
   Of(self)->graph_id = graph_id;
-  return Of(self)->Record("run_start");
+  return Of(self)->Record("begin_run");
 }
-gcap_status_t RunEnd(void* self, int graph_id, gcap_status_t run_status, bool synchronize) {
-  Of(self)->graph_id = graph_id;
+gcap_status_t EndRun(void* self, gcap_status_t run_status, bool synchronize) {
   Of(self)->run_status = run_status;
   Of(self)->synchronize = synchronize;
-  return Of(self)->Record("run_end");
+  return gcap_status_join(run_status, Of(self)->Record("end_run"));
 }
 bool IsGraphCaptureEnabled(const void* self) {
   Of(self)->calls.push_back("is_graph_capture_enabled");
@@ -61,14 +65,14 @@ bool IsGraphCaptured(void* self, int graph_id) {
   Of(self)->calls.push_back("is_graph_captured");
   return Of(self)->answer;
 }
-gcap_status_t ReplayGraph(void* self, int graph_id, bool synchronize, bool* out_replayed) {
+gcap_status_t ReplayGraph(void* self, int graph_id, const gcap_graph_replay_options_t* options, bool* out_replayed) {
   Of(self)->graph_id = graph_id;
-  Of(self)->synchronize = synchronize;
+  Of(self)->synchronize = options->synchronize;
+  Of(self)->bindings = options->bindings;
   *out_replayed = Of(self)->answer;
   return Of(self)->Record("replay_graph");
 }
 gcap_status_t SignGraph(void*, const gcap_graph_binding_t*, size_t) { return nullptr; }
-gcap_status_t ReplayGraphSigned(void*, int, const gcap_graph_binding_t*, size_t, bool, bool*) { return nullptr; }
 gcap_status_t ReleaseCapturedGraph(void* self, int graph_id) {
   Of(self)->graph_id = graph_id;
   return Of(self)->Record("release_captured_graph");
@@ -92,8 +96,8 @@ gcap_ep_ops_t Full(Recorder* recorder) {
   gcap_ep_ops_t ops = Minimal(recorder);
   ops.name = "full";
   ops.supports_concurrent_runs = true;
-  ops.run_start = RunStart;
-  ops.run_end = RunEnd;
+  ops.begin_run = BeginRun;
+  ops.end_run = EndRun;
   ops.is_graph_capture_enabled = IsGraphCaptureEnabled;
   ops.is_graph_captured = IsGraphCaptured;
   ops.replay_graph = ReplayGraph;
@@ -125,27 +129,20 @@ TEST(Ep, CreateRefusesATableThatIsNotWhole) {
       {"create_kernel is NULL", [](gcap_ep_ops_t* o) { o->create_kernel = nullptr; }},
       {"get_run_resources is NULL", [](gcap_ep_ops_t* o) { o->get_run_resources = nullptr; }},
       {"synchronize is NULL", [](gcap_ep_ops_t* o) { o->synchronize = nullptr; }},
-      {"run_start is NULL", [](gcap_ep_ops_t* o) { o->run_start = nullptr; }},
-      {"run_end is NULL", [](gcap_ep_ops_t* o) { o->run_end = nullptr; }},
-      {"run_start is NULL", [](gcap_ep_ops_t* o) { o->run_end = RunEnd; }, true},
-      {"run_end is NULL", [](gcap_ep_ops_t* o) { o->run_start = RunStart; }, true},
+      {"begin_run is NULL", [](gcap_ep_ops_t* o) { o->begin_run = nullptr; }},
+      {"end_run is NULL", [](gcap_ep_ops_t* o) { o->end_run = nullptr; }},
+      {"begin_run is NULL", [](gcap_ep_ops_t* o) { o->end_run = EndRun; }, true},
+      {"end_run is NULL", [](gcap_ep_ops_t* o) { o->begin_run = BeginRun; }, true},
       {"is_graph_capture_enabled is NULL", [](gcap_ep_ops_t* o) { o->is_graph_capture_enabled = nullptr; }},
       {"is_graph_captured is NULL", [](gcap_ep_ops_t* o) { o->is_graph_captured = nullptr; }},
       {"replay_graph is NULL", [](gcap_ep_ops_t* o) { o->replay_graph = nullptr; }},
-      {"replay_graph_signed is NULL", [](gcap_ep_ops_t* o) { o->sign_graph = SignGraph; }},
-      {"sign_graph is NULL", [](gcap_ep_ops_t* o) { o->replay_graph_signed = ReplayGraphSigned; }},
-      {"replay_graph is NULL",
-       [](gcap_ep_ops_t* o) {
-         o->sign_graph = SignGraph;
-         o->replay_graph_signed = ReplayGraphSigned;
-       },
-       true},
+      {"replay_graph is NULL", [](gcap_ep_ops_t* o) { o->sign_graph = SignGraph; }, true},
       {"is_graph_capture_enabled is NULL", [](gcap_ep_ops_t* o) { o->release_captured_graph = ReleaseCapturedGraph; },
        true},
-      {"run_start is NULL",
+      {"begin_run is NULL",
        [](gcap_ep_ops_t* o) {
-         o->run_start = nullptr;
-         o->run_end = nullptr;
+         o->begin_run = nullptr;
+         o->end_run = nullptr;
        }},
       {"struct_version 0", [](gcap_ep_ops_t* o) { o->struct_version = 0; }},
       {"struct_version 2", [](gcap_ep_ops_t* o) { o->struct_version = 2; }},
@@ -214,20 +211,20 @@ TEST_F(EpOfTable, AbsentMembersHaveDefaults) {
   EXPECT_FALSE(gcap_ep_is_graph_capture_enabled(ep_));
   EXPECT_FALSE(gcap_ep_is_graph_captured(ep_, 0));
   bool replayed = true;
-  GCAP_EXPECT_OK(gcap_ep_replay_graph(ep_, 0, true, &replayed));
+  GCAP_EXPECT_OK(gcap_ep_replay_graph(ep_, 0, nullptr, &replayed));
   EXPECT_FALSE(replayed);
   GCAP_EXPECT_FAILS(gcap_ep_release_captured_graph(ep_, 5), GCAP_FAILED_PRECONDITION, "graph id 5");
-  GCAP_EXPECT_OK(gcap_ep_run_start(ep_, 0));
-  GCAP_EXPECT_OK(gcap_ep_run_end(ep_, 0, nullptr, /*synchronize=*/false));
+  GCAP_EXPECT_OK(gcap_ep_begin_run(ep_, 0));
+  GCAP_EXPECT_OK(gcap_ep_end_run(ep_, nullptr, /*synchronize=*/false));
   EXPECT_TRUE(recorder_.calls.empty());
 }
 
-TEST_F(EpOfTable, AbsentRunEndSynchronizesWhenAsked) {
+TEST_F(EpOfTable, AbsentEndRunSynchronizesWhenAsked) {
   Create(Minimal(&recorder_));
-  GCAP_EXPECT_OK(gcap_ep_run_end(ep_, 0, nullptr, /*synchronize=*/true));
+  GCAP_EXPECT_OK(gcap_ep_end_run(ep_, nullptr, /*synchronize=*/true));
   EXPECT_EQ(recorder_.calls, std::vector<std::string>({"synchronize"}));
   recorder_.fails = true;
-  GCAP_EXPECT_FAILS(gcap_ep_run_end(ep_, 0, nullptr, /*synchronize=*/true), GCAP_INTERNAL, "synchronize");
+  GCAP_EXPECT_FAILS(gcap_ep_end_run(ep_, nullptr, /*synchronize=*/true), GCAP_INTERNAL, "synchronize");
 }
 
 TEST_F(EpOfTable, CallsReachTheMembersWithTheirArguments) {
@@ -240,26 +237,78 @@ TEST_F(EpOfTable, CallsReachTheMembersWithTheirArguments) {
     EXPECT_EQ(gcap_ep_is_graph_captured(ep_, 11), answer);
     EXPECT_EQ(recorder_.graph_id, 11);
     bool replayed = !answer;
-    GCAP_EXPECT_OK(gcap_ep_replay_graph(ep_, 12, answer, &replayed));
+    const gcap_graph_replay_options_t options = ReplayOptions(/*synchronize=*/answer);
+    GCAP_EXPECT_OK(gcap_ep_replay_graph(ep_, 12, &options, &replayed));
     EXPECT_EQ(replayed, answer);
     EXPECT_EQ(recorder_.graph_id, 12);
     EXPECT_EQ(recorder_.synchronize, answer);
   }
   recorder_.calls.clear();
-  GCAP_EXPECT_OK(gcap_ep_run_start(ep_, 13));
+  GCAP_EXPECT_OK(gcap_ep_begin_run(ep_, 13));
   EXPECT_EQ(recorder_.graph_id, 13);
   gcap_status_t run_status = GCAP_STATUS(GCAP_UNAVAILABLE, "the kernels' outcome");
-  GCAP_EXPECT_OK(gcap_ep_run_end(ep_, 14, run_status, true));
-  EXPECT_EQ(recorder_.graph_id, 14);
-  EXPECT_EQ(recorder_.run_status, run_status);
+  const gcap_status_t given = run_status;
+  GCAP_EXPECT_FAILS(gcap_ep_end_run(ep_, run_status, true), GCAP_UNAVAILABLE, "the kernels' outcome");
+  EXPECT_EQ(recorder_.run_status, given);
   EXPECT_TRUE(recorder_.synchronize);
-  EXPECT_STREQ(gcap_status_message(run_status), "the kernels' outcome") << "read, not consumed";
-  gcap_status_free(run_status);
   GCAP_EXPECT_OK(gcap_ep_release_captured_graph(ep_, 15));
   EXPECT_EQ(recorder_.graph_id, 15);
   GCAP_EXPECT_OK(gcap_ep_synchronize(ep_));
   EXPECT_EQ(recorder_.calls,
-            std::vector<std::string>({"run_start", "run_end", "release_captured_graph", "synchronize"}));
+            std::vector<std::string>({"begin_run", "end_run", "release_captured_graph", "synchronize"}));
+}
+
+TEST_F(EpOfTable, ReplayOfAnEpThatCannotSignRefusesBindings) {
+  const int64_t shape[] = {1};
+  const gcap_graph_binding_t binding = {"x", shape, 1, shape};
+  gcap_graph_replay_options_t options = ReplayOptions(/*synchronize=*/false);
+  options.check_bindings = true;
+  options.bindings = &binding;
+  options.num_bindings = 1;
+  gcap_ep_ops_t ops = Full(&recorder_);
+  Create(ops);
+  bool replayed = true;
+  GCAP_EXPECT_FAILS(gcap_ep_replay_graph(ep_, 0, &options, &replayed), GCAP_FAILED_PRECONDITION, "no sign_graph");
+  EXPECT_FALSE(replayed);
+  EXPECT_TRUE(recorder_.calls.empty());
+  GCAP_EXPECT_OK(gcap_ep_destroy(ep_));
+  ops.sign_graph = SignGraph;
+  Create(ops);
+  GCAP_EXPECT_OK(gcap_ep_replay_graph(ep_, 0, &options, &replayed));
+  EXPECT_EQ(recorder_.bindings, &binding);
+}
+
+TEST_F(EpOfTable, TurnsOfAnEpWithoutConcurrentRunsExcludeEachOther) {
+  for (const bool concurrent : {false, true}) {
+    gcap_ep_ops_t ops = Minimal(&recorder_);
+    ops.supports_concurrent_runs = concurrent;
+    Create(ops);
+    constexpr int kThreads = 4, kTurns = 200;
+    std::atomic<int> inside{0}, most{0};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kThreads; ++t) {
+      threads.emplace_back([&] {
+        for (int i = 0; i < kTurns; ++i) {
+          gcap_ep_begin_turn(ep_);
+          if (!concurrent) most = std::max<int>(most, ++inside);
+          if (!concurrent) --inside;
+          gcap_ep_end_turn(ep_);
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(most, concurrent ? 0 : 1);
+    if (concurrent) {  // a turn that another thread has holds nobody up
+      gcap_ep_begin_turn(ep_);
+      std::thread([this] {
+        gcap_ep_begin_turn(ep_);
+        gcap_ep_end_turn(ep_);
+      }).join();
+      gcap_ep_end_turn(ep_);
+    }
+    GCAP_EXPECT_OK(gcap_ep_destroy(ep_));
+    ep_ = nullptr;
+  }
 }
 
 TEST_F(EpOfTable, FailuresOfMembersAreHandedOn) {
@@ -270,9 +319,9 @@ TEST_F(EpOfTable, FailuresOfMembersAreHandedOn) {
   bool replayed = false;
   GCAP_EXPECT_FAILS(gcap_ep_get_run_resources(ep_, &resources), GCAP_INTERNAL, "get_run_resources");
   GCAP_EXPECT_FAILS(gcap_ep_create_kernel(ep_, &model_, &node_, &kernel), GCAP_INTERNAL, "create_kernel");
-  GCAP_EXPECT_FAILS(gcap_ep_run_start(ep_, 0), GCAP_INTERNAL, "run_start");
-  GCAP_EXPECT_FAILS(gcap_ep_run_end(ep_, 0, nullptr, false), GCAP_INTERNAL, "run_end");
-  GCAP_EXPECT_FAILS(gcap_ep_replay_graph(ep_, 0, false, &replayed), GCAP_INTERNAL, "replay_graph");
+  GCAP_EXPECT_FAILS(gcap_ep_begin_run(ep_, 0), GCAP_INTERNAL, "begin_run");
+  GCAP_EXPECT_FAILS(gcap_ep_end_run(ep_, nullptr, false), GCAP_INTERNAL, "end_run");
+  GCAP_EXPECT_FAILS(gcap_ep_replay_graph(ep_, 0, nullptr, &replayed), GCAP_INTERNAL, "replay_graph");
   GCAP_EXPECT_FAILS(gcap_ep_release_captured_graph(ep_, 0), GCAP_INTERNAL, "release_captured_graph");
   GCAP_EXPECT_FAILS(gcap_ep_synchronize(ep_), GCAP_INTERNAL, "synchronize");
   recorder_.fails = false;

@@ -145,44 +145,40 @@ struct TestEpOps {
   }
 
   static gcap_status_t GetRunResources(void* self, gcap_run_resources_t* out_resources) {
-    return gcap_ep_runtime_get_run_resources(Ep(self)->runtime_, out_resources);
+    return gcap_runtime_get_resources(Ep(self)->runtime_, out_resources);
   }
-  static gcap_status_t Synchronize(void* self) { return gcap_ep_runtime_synchronize(Ep(self)->runtime_); }
-  static gcap_status_t RunStart(void* self, int graph_id) {
-    return gcap_ep_runtime_run_start(Ep(self)->runtime_, graph_id);
+  static gcap_status_t Synchronize(void* self) { return gcap_runtime_synchronize(Ep(self)->runtime_); }
+  static gcap_status_t BeginRun(void* self, int graph_id) {
+    return gcap_runtime_begin_run(Ep(self)->runtime_, graph_id);
   }
-  static gcap_status_t RunEnd(void* self, int, gcap_status_t run_status, bool synchronize) {
-    return gcap_ep_runtime_run_end(Ep(self)->runtime_, run_status, synchronize);
+  static gcap_status_t EndRun(void* self, gcap_status_t run_status, bool synchronize) {
+    return gcap_runtime_end_run(Ep(self)->runtime_, run_status, synchronize);
   }
   static bool IsGraphCaptureEnabled(const void* self) {
-    return gcap_ep_runtime_is_graph_capture_enabled(Ep(self)->runtime_);
+    return gcap_runtime_is_graph_capture_enabled(Ep(self)->runtime_);
   }
   static bool IsGraphCaptured(void* self, int graph_id) {
-    return gcap_ep_runtime_is_graph_captured(Ep(self)->runtime_, graph_id);
+    return gcap_runtime_is_captured(Ep(self)->runtime_, graph_id);
   }
-  static gcap_status_t ReplayGraph(void* self, int graph_id, bool synchronize, bool* out_replayed) {
-    return gcap_ep_runtime_replay_graph(Ep(self)->runtime_, graph_id, synchronize, out_replayed);
+  static gcap_status_t ReplayGraph(void* self, int graph_id, const gcap_graph_replay_options_t* options,
+                                   bool* out_replayed) {
+    return gcap_runtime_replay(Ep(self)->runtime_, graph_id, options, out_replayed);
   }
   static gcap_status_t ReleaseCapturedGraph(void* self, int graph_id) {
-    return gcap_ep_runtime_release_captured_graph(Ep(self)->runtime_, graph_id);
+    return gcap_runtime_release(Ep(self)->runtime_, graph_id);
   }
 
   static gcap_status_t SignGraph(void* self, const gcap_graph_binding_t* bindings, size_t num_bindings) {
-    return gcap_ep_runtime_sign_graph(Ep(self)->runtime_, bindings, num_bindings);
+    return gcap_runtime_sign(Ep(self)->runtime_, bindings, num_bindings);
   }
-  static gcap_status_t ReplayGraphSigned(void* self, int graph_id, const gcap_graph_binding_t* bindings,
-                                         size_t num_bindings, bool synchronize, bool* out_replayed) {
-    return gcap_ep_runtime_replay_graph_signed(Ep(self)->runtime_, graph_id, bindings, num_bindings, synchronize,
-                                               out_replayed);
-  }
-  static gcap_status_t LastCaptureFailure(void* self, int graph_id) {
-    return gcap_ep_runtime_last_capture_failure(Ep(self)->runtime_, graph_id);
+  static gcap_status_t Explain(void* self, int graph_id, gcap_graph_question_t question) {
+    return gcap_runtime_explain(Ep(self)->runtime_, graph_id, question);
   }
 
   static gcap_ep_ops_t Table(TestEp* ep) {
     gcap_ep_ops_t ops = {};
     ops.struct_version = GCAP_EP_OPS_VERSION;
-    ops.supports_concurrent_runs = gcap_ep_runtime_supports_concurrent_runs(ep->runtime_);
+    ops.supports_concurrent_runs = gcap_runtime_supports_concurrent_runs(ep->runtime_);
     ops.name = ep->config_.name.c_str();
     ops.self = ep;
     ops.supports = Supports;
@@ -190,24 +186,21 @@ struct TestEpOps {
     ops.get_run_resources = GetRunResources;
     ops.synchronize = Synchronize;
     if (!ep->config_.has_run_members) return ops;
-    ops.run_start = RunStart;
-    ops.run_end = RunEnd;
+    ops.begin_run = BeginRun;
+    ops.end_run = EndRun;
     ops.is_graph_capture_enabled = IsGraphCaptureEnabled;
     ops.is_graph_captured = IsGraphCaptured;
     ops.replay_graph = ReplayGraph;
     ops.release_captured_graph = ReleaseCapturedGraph;
-    if (ep->config_.has_signatures) {
-      ops.sign_graph = SignGraph;
-      ops.replay_graph_signed = ReplayGraphSigned;
-    }
-    ops.last_capture_failure = LastCaptureFailure;
+    if (ep->config_.has_signatures) ops.sign_graph = SignGraph;
+    ops.explain = Explain;
     return ops;
   }
 };
 
 gcap_status_t TestEp::Create(const gcap_options_t& options, const TestEpConfig& config, std::unique_ptr<TestEp>* out) {
   std::unique_ptr<TestEp> ep(new TestEp(config));
-  GCAP_RETURN_IF_ERROR(gcap_ep_runtime_create(&options, &ep->runtime_));
+  GCAP_RETURN_IF_ERROR(gcap_runtime_create(&options, &ep->runtime_));
   const gcap_ep_ops_t ops = TestEpOps::Table(ep.get());
   GCAP_RETURN_IF_ERROR(gcap_ep_create(&ops, &ep->ep_));
   *out = std::move(ep);
@@ -217,7 +210,7 @@ gcap_status_t TestEp::Create(const gcap_options_t& options, const TestEpConfig& 
 gcap_status_t TestEp::End() {
   gcap_status_t status = gcap_ep_destroy(ep_);
   ep_ = nullptr;
-  status = gcap_status_join(status, gcap_ep_runtime_destroy(runtime_));
+  status = gcap_status_join(status, gcap_runtime_destroy(runtime_));
   runtime_ = nullptr;
   return status;
 }
@@ -229,7 +222,7 @@ TestEp::~TestEp() {
 
 gcap_graph_info_t TestEp::Info(int graph_id) const {
   gcap_graph_info_t info;
-  gcap_ep_runtime_get_graph_info(runtime_, graph_id, &info);
+  gcap_runtime_get_graph_info(runtime_, graph_id, &info);
   return info;
 }
 
@@ -237,7 +230,7 @@ gcap_options_t GraphOptions(unsigned min_runs) {
   gcap_options_t options;
   gcap_options_init(&options);
   options.enable_cuda_graph = true;
-  options.min_num_runs_before_capture = min_runs;
+  options.graph.min_num_runs_before_capture = min_runs;
   return options;
 }
 

@@ -55,7 +55,7 @@ class TestEp {
   gcap_status_t End();
 
   gcap_ep_t* get() const { return ep_; }
-  gcap_ep_runtime_t* runtime() const { return runtime_; }
+  gcap_runtime_t* runtime() const { return runtime_; }
   const TestEpConfig& config() const { return config_; }
   int live_kernels() const { return live_kernels_; }
   int most_computes_at_once() const { return most_computes_at_once_; }
@@ -66,7 +66,7 @@ class TestEp {
   explicit TestEp(const TestEpConfig& config) : config_(config) {}
 
   const TestEpConfig config_;
-  gcap_ep_runtime_t* runtime_ = nullptr;
+  gcap_runtime_t* runtime_ = nullptr;
   gcap_ep_t* ep_ = nullptr;
   std::atomic<int> live_kernels_{0};
   std::atomic<int> computes_now_{0};

@@ -379,7 +379,8 @@ TEST_F(ExternalAllocator, CallbacksAreThoseOfItsCreation) {
 TEST_F(ExternalAllocator, KeepsToItsOwnCallbacks) {
   static int other_frees;
   other_frees = 0;
-  gcap_external_allocator_options_t options = {};
+  gcap_external_allocator_options_t options;
+  gcap_external_allocator_options_init(&options);
   options.alloc = [](size_t) { return std::aligned_alloc(256, 256); };
   options.free = [](void* ptr) { ++other_frees, std::free(ptr); };
   gcap_allocator_t* other = nullptr;

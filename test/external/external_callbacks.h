@@ -70,7 +70,8 @@ inline void ExternalEmptyCache() {
 }
 
 inline gcap_external_allocator_options_t ExternalOptions(int device_id) {
-  gcap_external_allocator_options_t options = {};
+  gcap_external_allocator_options_t options;
+  gcap_external_allocator_options_init(&options);
   options.device_id = device_id;
   options.alloc = ExternalAlloc;
   options.free = ExternalFree;

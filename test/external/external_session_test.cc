@@ -181,7 +181,7 @@ TEST_F(ExternalSession, ExternalAllocator_IsSessionScoped) {
     GCAP_ASSERT_OK(rig.Create(GraphOptions(1)));
     rig.bounce.scratch_bytes = kManyBytes;
     ExpectRightRuns(&rig);
-    GCAP_EXPECT_OK(gcap_scratch_trim(gcap_ep_runtime_scratch(rig.ep->runtime())));
+    GCAP_EXPECT_OK(gcap_scratch_trim(gcap_runtime_scratch(rig.ep->runtime())));
     EXPECT_EQ(first_.allocs + first_.frees + first_.empty_caches, calls);
   };
   run_without();
@@ -267,7 +267,7 @@ TEST_F(ExternalSession, CallbacksLeaveAnotherThreadsCaptureAlone) {
   rig.bounce.scratch_bytes = kManyBytes;
   GCAP_EXPECT_OK(rig.Run(x, y));
   EXPECT_GT(first_.allocs, allocs);
-  GCAP_EXPECT_OK(gcap_scratch_trim(gcap_ep_runtime_scratch(rig.ep->runtime())));
+  GCAP_EXPECT_OK(gcap_scratch_trim(gcap_runtime_scratch(rig.ep->runtime())));
   EXPECT_GT(first_.frees, 0);
   may_end.set_value();
   capturing.join();
@@ -315,7 +315,7 @@ TEST_F(ExternalSession, BadAnswersFailWhatAskedAndLoseNothing) {
           for (int run = 0; run < 3; ++run) expect_code(rig.Run(x, y, GCAP_GRAPH_ID_NONE));
         }
         rig.ExpectRightRun(&x, &y, 1.0f);
-        GCAP_EXPECT_OK(gcap_scratch_validate(gcap_ep_runtime_scratch(rig.ep->runtime())));
+        GCAP_EXPECT_OK(gcap_scratch_validate(gcap_runtime_scratch(rig.ep->runtime())));
       }
       reached = first_.allocs >= bad_alloc;
       const bool never_freed =
@@ -352,7 +352,7 @@ TEST_F(ExternalSession, CallbackMayUseTheVeryScratchThatItServes) {
   {
     ChainRig rig;
     GCAP_ASSERT_OK(rig.Create(Callbacks<0>::Options()));
-    gcap_scratch_t* scratch = gcap_ep_runtime_scratch(rig.ep->runtime());
+    gcap_scratch_t* scratch = gcap_runtime_scratch(rig.ep->runtime());
     int calls = 0;
     first_.on_alloc = [&] {
       const auto outer = std::exchange(first_.on_alloc, nullptr);  // what follows may need memory too
@@ -381,7 +381,8 @@ TEST_F(ExternalSession, CallbackMayUseTheVeryScratchThatItServes) {
 }
 
 TEST_F(ExternalSession, ScratchDoesNotEndWhileACallbackServesIt) {
-  gcap_external_allocator_options_t options = {};
+  gcap_external_allocator_options_t options;
+  gcap_external_allocator_options_init(&options);
   options.alloc = Callbacks<0>::Alloc;
   options.free = Callbacks<0>::Free;
   gcap_allocator_t* allocator = nullptr;

@@ -17,6 +17,7 @@
 #include "test/fault/stream_scene.h"
 #include "test/support/expect_status.h"
 #include "test/support/log_catcher.h"
+#include "test/support/replays.h"
 
 namespace {
 
@@ -56,7 +57,7 @@ class BadInput : public ::testing::Test {
 TEST_F(BadInput, IdsBelowMinusOne) {
   for (int id : {-2, -2147483647 - 1}) {
     GCAP_EXPECT_FAILS(Begin(id, s_->Handle()), GCAP_INVALID_ARGUMENT, std::to_string(id));
-    GCAP_EXPECT_FAILS(gcap_graph_manager_replay(s_->manager, id, true), GCAP_NOT_FOUND, std::to_string(id));
+    GCAP_EXPECT_FAILS(Replay(s_->manager, id, true), GCAP_NOT_FOUND, std::to_string(id));
   }
 }
 
@@ -148,22 +149,21 @@ TEST_F(BadInput, ReplayAfterTheStreamWasDestroyed) {
   s_->CaptureRun(StreamScene::kId);
   GCAP_EXPECT_OK(gcap_stream_destroy(s_->stream));
   s_->stream = nullptr;
-  GCAP_EXPECT_FAILS(gcap_graph_manager_replay(s_->manager, StreamScene::kId, true), GCAP_FAILED_PRECONDITION,
-                    "destroyed");
+  GCAP_EXPECT_FAILS(Replay(s_->manager, StreamScene::kId, true), GCAP_FAILED_PRECONDITION, "destroyed");
   GCAP_EXPECT_OK(gcap_graph_manager_release(s_->manager, StreamScene::kId));
 }
 
 TEST_F(BadInput, AnEpDestroyedInACapture) {
   gcap_options_t options;
   gcap_options_init(&options);
-  gcap_ep_runtime_t* runtime = nullptr;
-  GCAP_ASSERT_OK(gcap_ep_runtime_create(&options, &runtime));
+  gcap_runtime_t* runtime = nullptr;
+  GCAP_ASSERT_OK(gcap_runtime_create(&options, &runtime));
   s_->BeginCapture();
-  GCAP_EXPECT_FAILS(gcap_ep_runtime_destroy(runtime), GCAP_FAILED_PRECONDITION, "gcap_ep_runtime_destroy");
+  GCAP_EXPECT_FAILS(gcap_runtime_destroy(runtime), GCAP_FAILED_PRECONDITION, "gcap_runtime_destroy");
   gcap_capture_abort(s_->capture);
   gcap_run_resources_t resources;
-  GCAP_EXPECT_OK(gcap_ep_runtime_get_run_resources(runtime, &resources));
-  GCAP_EXPECT_OK(gcap_ep_runtime_destroy(runtime));
+  GCAP_EXPECT_OK(gcap_runtime_get_resources(runtime, &resources));
+  GCAP_EXPECT_OK(gcap_runtime_destroy(runtime));
 }
 
 // A device that is lost answers nothing but its error, and what may be in use on it is kept; but everything ends.
@@ -183,7 +183,7 @@ TEST(LostDevice, EveryCallAnswersAndTheNextDeviceWorks) {
     gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
     Outcome first(gcap_graph_manager_begin_run(scene->manager, 5, scene->Handle(), &kind));
     if (first.ok()) first = Outcome(gcap_graph_manager_end_run(scene->manager, nullptr, true));
-    const Outcome replay(gcap_graph_manager_replay(scene->manager, StreamScene::kId, true));
+    const Outcome replay(Replay(scene->manager, StreamScene::kId, true));
     EXPECT_EQ(replay.code, GCAP_CUDA_ERROR) << replay.message;
     EXPECT_EQ(replay.cuda_error, cudaErrorIllegalAddress);
     const Outcome synchronised(gcap_stream_synchronize(scene->stream));

@@ -46,11 +46,6 @@ void Abort(S* s) { gcap_capture_abort(s->capture); }
 
 std::vector<Walk> CaptureWalks() {
   std::vector<Walk> walks;
-  walks.push_back(StreamWalk("gcap_capture_options_check", "", nullptr, [](S*) {
-                    gcap_capture_options_t options;
-                    gcap_capture_options_init(&options);
-                    return gcap_capture_options_check(&options);
-                  }).MakesNoCall());
   walks.push_back(StreamWalk("gcap_capture_begin", "", nullptr, [](S* s) {
                     return gcap_capture_begin(s->Handle(), nullptr, &s->capture);
                   }).Then<S>(Abort));

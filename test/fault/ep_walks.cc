@@ -3,6 +3,7 @@
 // Walks over gcap/ep.h and gcap/ep_ops.h.
 
 #include "test/fault/session_scene.h"
+#include "test/support/replays.h"
 
 namespace gcap {
 namespace testing {
@@ -16,7 +17,7 @@ void Captured(S* s) { s->Run(2); }
 // An open run: the first one of an id is eager, the second one a capture. Its work is a fill.
 void Open(S* s, int runs_before) {
   s->Run(runs_before);
-  GCAP_EXPECT_OK(gcap_ep_run_start(s->Ep(), S::kId));
+  GCAP_EXPECT_OK(gcap_ep_begin_run(s->Ep(), S::kId));
   gcap_run_resources_t run;
   GCAP_ASSERT_OK(gcap_ep_get_run_resources(s->Ep(), &run));
   EXPECT_EQ(cudaMemsetAsync(s->y.get(), 1, s->y.Bytes(), gcap_stream_handle(run.stream)), cudaSuccess);
@@ -24,15 +25,24 @@ void Open(S* s, int runs_before) {
 void OpenEager(S* s) { Open(s, 0); }
 void OpenCapture(S* s) { Open(s, 1); }
 
-void EndRun(S* s) { GCAP_EXPECT_OK(gcap_ep_run_end(s->Ep(), S::kId, nullptr, true)); }
+void EndRun(S* s) { GCAP_EXPECT_OK(gcap_ep_end_run(s->Ep(), nullptr, true)); }
 
 gcap_status_t Replay(S* s) {
   bool replayed = false;
-  return gcap_ep_replay_graph(s->Ep(), S::kId, true, &replayed);
+  const gcap_graph_replay_options_t options = ReplayOptions(/*synchronize=*/true);
+  return gcap_ep_replay_graph(s->Ep(), S::kId, &options, &replayed);
 }
 
 const int64_t kShape[] = {2, 3};
 const gcap_graph_binding_t kBinding = {"x", kShape, 2, kShape};
+
+gcap_graph_replay_options_t Bound() {
+  gcap_graph_replay_options_t options = ReplayOptions(/*synchronize=*/true);
+  options.check_bindings = true;
+  options.bindings = &kBinding;
+  options.num_bindings = 1;
+  return options;
+}
 
 // A graph that was signed.
 void SignedCapture(S* s) {
@@ -46,23 +56,25 @@ void AddSignatureWalks(std::vector<Walk>* walks) {
       SessionWalk("gcap_ep_sign_graph", "", OpenCapture, [](S* s) { return gcap_ep_sign_graph(s->Ep(), &kBinding, 1); })
           .MakesNoCall()
           .Then<S>(EndRun));
-  walks->push_back(SessionWalk("gcap_ep_runtime_sign_graph", "", OpenCapture,
-                               [](S* s) { return gcap_ep_runtime_sign_graph(s->Runtime(), &kBinding, 1); })
+  walks->push_back(SessionWalk("gcap_runtime_sign", "", OpenCapture,
+                               [](S* s) { return gcap_runtime_sign(s->Runtime(), &kBinding, 1); })
                        .MakesNoCall()
                        .Then<S>(EndRun));
-  walks->push_back(SessionWalk("gcap_ep_replay_graph_signed", "", SignedCapture, [](S* s) {
+  walks->push_back(SessionWalk("gcap_ep_replay_graph", "signed", SignedCapture, [](S* s) {
     bool replayed = false;
-    return gcap_ep_replay_graph_signed(s->Ep(), S::kId, &kBinding, 1, true, &replayed);
+    const gcap_graph_replay_options_t options = Bound();
+    return gcap_ep_replay_graph(s->Ep(), S::kId, &options, &replayed);
   }));
-  walks->push_back(SessionWalk("gcap_ep_runtime_replay_graph_signed", "", SignedCapture, [](S* s) {
+  walks->push_back(SessionWalk("gcap_runtime_replay", "signed", SignedCapture, [](S* s) {
     bool replayed = false;
-    return gcap_ep_runtime_replay_graph_signed(s->Runtime(), S::kId, &kBinding, 1, true, &replayed);
+    const gcap_graph_replay_options_t options = Bound();
+    return gcap_runtime_replay(s->Runtime(), S::kId, &options, &replayed);
   }));
-  walks->push_back(SessionWalk("gcap_ep_last_capture_failure", "", Captured, [](S* s) {
-                     return gcap_ep_last_capture_failure(s->Ep(), S::kId);
+  walks->push_back(SessionWalk("gcap_ep_explain", "", Captured, [](S* s) {
+                     return gcap_ep_explain(s->Ep(), S::kId, GCAP_GRAPH_WHY_CAPTURE_FAILED);
                    }).MakesNoCall());
-  walks->push_back(SessionWalk("gcap_ep_runtime_last_capture_failure", "", Captured, [](S* s) {
-                     return gcap_ep_runtime_last_capture_failure(s->Runtime(), S::kId);
+  walks->push_back(SessionWalk("gcap_runtime_explain", "", Captured, [](S* s) {
+                     return gcap_runtime_explain(s->Runtime(), S::kId, GCAP_GRAPH_WHY_CAPTURE_FAILED);
                    }).MakesNoCall());
 }
 
@@ -85,14 +97,14 @@ gcap_status_t CreateEp(S* s) {
 
 gcap_status_t CreateRuntime(S* s) {
   const gcap_options_t options = GraphOptions(1);
-  return gcap_ep_runtime_create(&options, &s->runtime);
+  return gcap_runtime_create(&options, &s->runtime);
 }
 
 // A runtime with a context of this thread.
 void UsedRuntime(S* s) {
   GCAP_ASSERT_OK(CreateRuntime(s));
   gcap_run_resources_t run;
-  GCAP_EXPECT_OK(gcap_ep_runtime_get_run_resources(s->runtime, &run));
+  GCAP_EXPECT_OK(gcap_runtime_get_resources(s->runtime, &run));
 }
 
 void AddEpWalks(std::vector<Walk>* walks) {
@@ -116,52 +128,74 @@ void AddEpWalks(std::vector<Walk>* walks) {
                      return gcap_ep_get_run_resources(s->Ep(), &run);
                    }).MakesNoCall());
   walks->push_back(
-      SessionWalk("gcap_ep_run_start", "eager", Cold, [](S* s) { return gcap_ep_run_start(s->Ep(), S::kId); })
+      SessionWalk("gcap_ep_begin_run", "eager", Cold, [](S* s) { return gcap_ep_begin_run(s->Ep(), S::kId); })
           .MakesNoCall()
           .Then<S>(EndRun));
   walks->push_back(SessionWalk(
-                       "gcap_ep_run_start", "capture", [](S* s) { s->Run(1); },
-                       [](S* s) { return gcap_ep_run_start(s->Ep(), S::kId); })
+                       "gcap_ep_begin_run", "capture", [](S* s) { s->Run(1); },
+                       [](S* s) { return gcap_ep_begin_run(s->Ep(), S::kId); })
                        .RecoversFrom({"*"})
                        .Then<S>(EndRun));
   for (auto open : {OpenEager, OpenCapture}) {
-    walks->push_back(SessionWalk("gcap_ep_run_end", open == OpenEager ? "eager" : "capture", open,
-                                 [](S* s) { return gcap_ep_run_end(s->Ep(), S::kId, nullptr, true); }));
-    walks->push_back(SessionWalk("gcap_ep_runtime_run_end", open == OpenEager ? "eager" : "capture", open,
-                                 [](S* s) { return gcap_ep_runtime_run_end(s->Runtime(), nullptr, true); }));
+    walks->push_back(SessionWalk("gcap_ep_end_run", open == OpenEager ? "eager" : "capture", open,
+                                 [](S* s) { return gcap_ep_end_run(s->Ep(), nullptr, true); }));
+    walks->push_back(SessionWalk("gcap_runtime_end_run", open == OpenEager ? "eager" : "capture", open,
+                                 [](S* s) { return gcap_runtime_end_run(s->Runtime(), nullptr, true); }));
   }
   walks->push_back(SessionWalk("gcap_ep_replay_graph", "", Captured, Replay));
   walks->push_back(SessionWalk("gcap_ep_release_captured_graph", "", Captured,
                                [](S* s) { return gcap_ep_release_captured_graph(s->Ep(), S::kId); }));
+  walks->push_back(SessionWalk("gcap_ep_claim", "", Cold, [](S* s) {
+                     gcap_status_t status = gcap_ep_claim(s->Ep());  // the session has it
+                     EXPECT_EQ(gcap_status_code(status), GCAP_FAILED_PRECONDITION);
+                     gcap_status_free(status);
+                     gcap_ep_unclaim(s->Ep());
+                     return gcap_ep_claim(s->Ep());
+                   }).MakesNoCall());
   walks->push_back(SessionWalk("gcap_ep_synchronize", "", Cold, [](S* s) { return gcap_ep_synchronize(s->Ep()); }));
 }
 
+gcap_status_t RunOnce(S* s) {
+  return gcap_runtime_run(
+      s->Runtime(), S::kId,
+      [](void* scene, const gcap_run_resources_t* run) {
+        S* const s = static_cast<S*>(scene);
+        return GCAP_CUDA(cudaMemsetAsync(s->y.get(), 1, s->y.Bytes(), gcap_stream_handle(run->stream)));
+      },
+      s, /*synchronize=*/true);
+}
+
 void AddRuntimeWalks(std::vector<Walk>* walks) {
-  walks->push_back(SessionWalk("gcap_ep_runtime_create", "", Cold, CreateRuntime));
-  walks->push_back(SessionWalk("gcap_ep_runtime_destroy", "", UsedRuntime, [](S* s) {
-    gcap_ep_runtime_t* runtime = s->runtime;
+  walks->push_back(SessionWalk("gcap_runtime_create", "", Cold, CreateRuntime));
+  walks->push_back(SessionWalk("gcap_runtime_destroy", "", UsedRuntime, [](S* s) {
+    gcap_runtime_t* runtime = s->runtime;
     s->runtime = nullptr;
-    return gcap_ep_runtime_destroy(runtime);
+    return gcap_runtime_destroy(runtime);
   }));
   walks->push_back(SessionWalk(
-      "gcap_ep_runtime_get_run_resources", "first use", [](S* s) { GCAP_EXPECT_OK(CreateRuntime(s)); },
+      "gcap_runtime_get_resources", "first use", [](S* s) { GCAP_EXPECT_OK(CreateRuntime(s)); },
       [](S* s) {
         gcap_run_resources_t run;
-        return gcap_ep_runtime_get_run_resources(s->runtime, &run);
+        return gcap_runtime_get_resources(s->runtime, &run);
       }));
   walks->push_back(SessionWalk(
-                       "gcap_ep_runtime_run_start", "capture", [](S* s) { s->Run(1); },
-                       [](S* s) { return gcap_ep_runtime_run_start(s->Runtime(), S::kId); })
+                       "gcap_runtime_begin_run", "capture", [](S* s) { s->Run(1); },
+                       [](S* s) { return gcap_runtime_begin_run(s->Runtime(), S::kId); })
                        .RecoversFrom({"*"})
                        .Then<S>(EndRun));
-  walks->push_back(SessionWalk("gcap_ep_runtime_replay_graph", "", Captured, [](S* s) {
+  walks->push_back(SessionWalk("gcap_runtime_replay", "", Captured, [](S* s) {
     bool replayed = false;
-    return gcap_ep_runtime_replay_graph(s->Runtime(), S::kId, true, &replayed);
+    return TryReplay(s->Runtime(), S::kId, true, &replayed);
   }));
-  walks->push_back(SessionWalk("gcap_ep_runtime_release_captured_graph", "", Captured,
-                               [](S* s) { return gcap_ep_runtime_release_captured_graph(s->Runtime(), S::kId); }));
-  walks->push_back(SessionWalk("gcap_ep_runtime_synchronize", "", Cold,
-                               [](S* s) { return gcap_ep_runtime_synchronize(s->Runtime()); }));
+  walks->push_back(SessionWalk("gcap_runtime_release", "", Captured,
+                               [](S* s) { return gcap_runtime_release(s->Runtime(), S::kId); }));
+  walks->push_back(SessionWalk("gcap_runtime_run", "eager", Cold, RunOnce));
+  walks->push_back(SessionWalk(
+                       "gcap_runtime_run", "capture", [](S* s) { s->Run(1); }, RunOnce)
+                       .RecoversFrom({"*"}));
+  walks->push_back(SessionWalk("gcap_runtime_run", "replay", Captured, RunOnce));
+  walks->push_back(
+      SessionWalk("gcap_runtime_synchronize", "", Cold, [](S* s) { return gcap_runtime_synchronize(s->Runtime()); }));
 }
 
 }  // namespace

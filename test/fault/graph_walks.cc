@@ -3,6 +3,7 @@
 // Walks over gcap/graph.h.
 
 #include "test/fault/stream_scene.h"
+#include "test/support/replays.h"
 
 namespace gcap {
 namespace testing {
@@ -71,11 +72,11 @@ void Stale(S* s) {
 }
 
 void AddQuestions(std::vector<Walk>* walks) {
-  walks->push_back(StreamWalk("gcap_graph_manager_last_failure", "", Captured, [](S* s) {
-                     return gcap_graph_manager_last_failure(s->manager, S::kId);
+  walks->push_back(StreamWalk("gcap_graph_manager_explain", "a failure", Captured, [](S* s) {
+                     return gcap_graph_manager_explain(s->manager, S::kId, GCAP_GRAPH_WHY_CAPTURE_FAILED);
                    }).MakesNoCall());
-  walks->push_back(StreamWalk("gcap_graph_manager_last_update_refusal", "", Captured, [](S* s) {
-                     return gcap_graph_manager_last_update_refusal(s->manager, S::kId);
+  walks->push_back(StreamWalk("gcap_graph_manager_explain", "a refused update", Captured, [](S* s) {
+                     return gcap_graph_manager_explain(s->manager, S::kId, GCAP_GRAPH_WHY_NOT_UPDATED);
                    }).MakesNoCall());
   walks->push_back(StreamWalk("gcap_graph_manager_sign", "", OpenRun,
                               [](S* s) { return gcap_graph_manager_sign(s->manager, &kBinding, 1); })
@@ -91,17 +92,15 @@ void AddQuestions(std::vector<Walk>* walks) {
 void AddWholeRuns(std::vector<Walk>* walks) {
   walks->push_back(StreamWalk("gcap_graph_manager_run", "capture", nullptr, RunWork).RecoversFrom({"*"}));
   walks->push_back(StreamWalk("gcap_graph_manager_run", "replay", Captured, RunWork));
-  // Why an update in place failed is told by gcap_graph_manager_last_update_refusal.
+  // Why an update in place failed is told by gcap_graph_manager_explain.
   walks->push_back(StreamWalk("gcap_graph_manager_run", "update", Stale, RunWork).RecoversFrom({"*"}).WithoutALog());
   walks->push_back(StreamWalk("gcap_graph_manager_recapture", "", Captured, [](S* s) {
                      return gcap_graph_manager_recapture(s->manager, S::kId);
                    }).MakesNoCall());
-  walks->push_back(StreamWalk("gcap_graph_manager_replay_on", "", Captured, [](S* s) {
-    return gcap_graph_manager_replay_on(s->manager, S::kId, gcap_stream_handle(s->other), true);
-  }));
-  walks->push_back(StreamWalk("gcap_graph_manager_replay_signed", "", SignedCapture, [](S* s) {
-    return gcap_graph_manager_replay_signed(s->manager, S::kId, &kBinding, 1, true);
-  }));
+  walks->push_back(StreamWalk("gcap_graph_manager_replay", "on another stream", Captured,
+                              [](S* s) { return ReplayOn(s->manager, S::kId, gcap_stream_handle(s->other), true); }));
+  walks->push_back(StreamWalk("gcap_graph_manager_replay", "signed", SignedCapture,
+                              [](S* s) { return ReplayBound(s->manager, S::kId, &kBinding, 1, true); }));
   walks->push_back(StreamWalk("gcap_graph_manager_upload", "", Captured,
                               [](S* s) { return gcap_graph_manager_upload(s->manager, S::kId); }));
 }
@@ -136,12 +135,12 @@ std::vector<Walk> GraphWalks() {
   walks.push_back(StreamWalk("gcap_graph_manager_end_run", "eager", OpenEagerRun,
                              [](S* s) { return gcap_graph_manager_end_run(s->manager, nullptr, true); }));
   walks.push_back(StreamWalk("gcap_graph_manager_replay", "synchronised", Captured,
-                             [](S* s) { return gcap_graph_manager_replay(s->manager, S::kId, true); }));
+                             [](S* s) { return Replay(s->manager, S::kId, true); }));
   walks.push_back(StreamWalk("gcap_graph_manager_replay", "issued", Captured,
-                             [](S* s) { return gcap_graph_manager_replay(s->manager, S::kId, false); }));
-  walks.push_back(StreamWalk("gcap_graph_manager_try_replay", "", Captured, [](S* s) {
+                             [](S* s) { return Replay(s->manager, S::kId, false); }));
+  walks.push_back(StreamWalk("gcap_graph_manager_replay", "if there is one", Captured, [](S* s) {
     bool replayed = false;
-    return gcap_graph_manager_try_replay(s->manager, S::kId, true, &replayed);
+    return TryReplay(s->manager, S::kId, true, &replayed);
   }));
   walks.push_back(StreamWalk("gcap_graph_manager_release", "", Captured,
                              [](S* s) { return gcap_graph_manager_release(s->manager, S::kId); }));

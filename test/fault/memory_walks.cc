@@ -179,7 +179,8 @@ void AddAllocatorWalks(std::vector<Walk>* walks) {
                      return gcap_pinned_allocator_create(&s->second);
                    }).MakesNoCall());
   walks->push_back(MemoryWalk("gcap_external_allocator_create", "", nullptr, [](S* s) {
-                     gcap_external_allocator_options_t options = {};
+                     gcap_external_allocator_options_t options;
+                     gcap_external_allocator_options_init(&options);
                      options.alloc = [](size_t) -> void* { return nullptr; };
                      options.free = [](void*) {};
                      return gcap_external_allocator_create(&options, &s->second);

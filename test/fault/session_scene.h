@@ -37,7 +37,7 @@ class SessionScene : public Scene {
     if (kernel.destroy != nullptr) kernel.destroy(kernel.self);
     if (rig->ep != nullptr) status = gcap_status_join(status, rig->ep->End());
     rig->ep.reset();
-    status = gcap_status_join(status, gcap_ep_runtime_destroy(runtime));
+    status = gcap_status_join(status, gcap_runtime_destroy(runtime));
     return gcap_status_join(status, gcap_ep_destroy(ep));
   }
 
@@ -47,7 +47,7 @@ class SessionScene : public Scene {
     return gcap_session_destroy(session);
   }
   gcap_ep_t* Ep() const { return rig->ep->get(); }
-  gcap_ep_runtime_t* Runtime() const { return rig->ep->runtime(); }
+  gcap_runtime_t* Runtime() const { return rig->ep->runtime(); }
   void Run(int runs) {
     for (int run = 0; run < runs; ++run) rig->ExpectRightRun(&x, &y, static_cast<float>(run), kId);
   }
@@ -57,7 +57,7 @@ class SessionScene : public Scene {
   std::unique_ptr<ChainRig> rig;
   gcap_kernel_t kernel = {};
   gcap_ep_t* ep = nullptr;  // what a walk makes
-  gcap_ep_runtime_t* runtime = nullptr;
+  gcap_runtime_t* runtime = nullptr;
 
  private:
   static constexpr int kNextId = 9;

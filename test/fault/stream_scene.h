@@ -13,6 +13,7 @@
 #include "test/base/device_work.h"
 #include "test/fault/walk.h"
 #include "test/support/expect_status.h"
+#include "test/support/replays.h"
 
 namespace gcap {
 namespace testing {
@@ -48,7 +49,7 @@ class StreamScene : public Scene {
     CaptureRun(kNextId);
     EXPECT_EQ(job.output(), 12);
     job.set_input(13);
-    GCAP_EXPECT_OK(gcap_graph_manager_replay(manager, kNextId, /*synchronize=*/true));
+    GCAP_EXPECT_OK(Replay(manager, kNextId, /*synchronize=*/true));
     EXPECT_EQ(job.output(), 13);
   }
 

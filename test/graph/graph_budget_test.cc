@@ -10,6 +10,7 @@
 #include "gcap/graph.h"
 #include "gtest/gtest.h"
 #include "test/graph/manager_test.h"
+#include "test/support/replays.h"
 
 namespace gcap {
 namespace testing {
@@ -83,9 +84,9 @@ TEST_F(GraphBudget, OfGraphsTakesTheLeastRecentlyUsed) {
   options_.max_graphs = 3;
   CreateWithOptions();
   for (int id = 0; id < 3; ++id) Capture(id);
-  GCAP_EXPECT_OK(gcap_graph_manager_replay(manager_, 0, true));
+  GCAP_EXPECT_OK(Replay(manager_, 0, true));
   const RawStream other;
-  GCAP_EXPECT_OK(gcap_graph_manager_replay_on(manager_, 1, other.get(), true));
+  GCAP_EXPECT_OK(ReplayOn(manager_, 1, other.get(), true));
   Capture(3);
   EXPECT_EQ(Ids(), std::vector<int>({2}));
   Capture(4);
@@ -127,7 +128,7 @@ TEST_F(GraphBudget, LeavesTheIdWarmWithItsCounters) {
   CreateWithOptions();
   for (int run = 0; run < 2; ++run) Run(0, *job_);
   Capture(0, 5);
-  GCAP_EXPECT_OK(gcap_graph_manager_replay(manager_, 0, true));
+  GCAP_EXPECT_OK(Replay(manager_, 0, true));
   for (int run = 0; run < 2; ++run) Run(1, *job_);
   Capture(1);
   ASSERT_EQ(Ids(), std::vector<int>({0}));
@@ -142,7 +143,7 @@ TEST_F(GraphBudget, LeavesTheIdWarmWithItsCounters) {
   EXPECT_EQ(info.replays, 2u);
   EXPECT_EQ(info.nodes, 0u);
   EXPECT_EQ(info.bytes, 0u);
-  GCAP_EXPECT_FAILS(gcap_graph_manager_replay(manager_, 0, true), GCAP_NOT_FOUND, "READY");
+  GCAP_EXPECT_FAILS(Replay(manager_, 0, true), GCAP_NOT_FOUND, "READY");
   Capture(0);
   EXPECT_EQ(Info(0).captures, 2u);
   stream_->Synchronize();

@@ -13,6 +13,7 @@
 #include "test/base/heap_failure.h"
 #include "test/base/named_faults.h"
 #include "test/graph/manager_test.h"
+#include "test/support/replays.h"
 
 namespace gcap {
 namespace testing {
@@ -62,7 +63,7 @@ class GraphFaults : public ManagerTest {
       EXPECT_EQ(job_->output(), value);
     }
     job_->set_input(200);
-    GCAP_EXPECT_OK(gcap_graph_manager_replay(manager_, id, true));
+    GCAP_EXPECT_OK(Replay(manager_, id, true));
     EXPECT_EQ(job_->output(), 200);
   }
 
@@ -98,7 +99,7 @@ class GraphFaults : public ManagerTest {
     const bool refused = times > 1 || fault.Is("cudaGraphExecUpdate");
     EXPECT_EQ(Info(0).updates, refused ? 0u : 1u);
     EXPECT_EQ(Info(0).reinstantiations, refused ? 1u : 0u);
-    const Outcome refusal(gcap_graph_manager_last_update_refusal(manager_, 0));
+    const Outcome refusal(gcap_graph_manager_explain(manager_, 0, GCAP_GRAPH_WHY_NOT_UPDATED));
     EXPECT_EQ(refusal.ok(), !refused);
     EXPECT_TRUE(!refused || refusal.Names("cudaGraphExecUpdate")) << refusal.message;
   }
@@ -141,7 +142,7 @@ TEST_F(GraphFaults, OfTheExplanationOfARefusalLoseOnlyTheExplanation) {
     EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
     EXPECT_TRUE(outcome.ok() || !fault.Is("cudaGraphKernelNodeGetParams")) << outcome.message;
     if (outcome.ok()) {
-      const Outcome refusal(gcap_graph_manager_last_update_refusal(manager_, 0));
+      const Outcome refusal(gcap_graph_manager_explain(manager_, 0, GCAP_GRAPH_WHY_NOT_UPDATED));
       EXPECT_TRUE(refusal.Names("graph id 0 could not be updated in place")) << refusal.message;
     }
     stream_->Synchronize();
@@ -220,8 +221,7 @@ TEST_F(GraphFaults, OfAReplayElsewhereLaunchNothingOrSaySo) {
     CreateWithOptions();
     Capture(0, 1, &released);
     job_->set_input(2);
-    const Outcome outcome =
-        fault.During([&] { return gcap_graph_manager_replay_on(manager_, 0, other.get(), /*synchronize=*/true); });
+    const Outcome outcome = fault.During([&] { return ReplayOn(manager_, 0, other.get(), /*synchronize=*/true); });
     EXPECT_EQ(outcome.ok(), !fault.fired());
     EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
     const bool launched = Info(0).replays == 2;
@@ -230,7 +230,7 @@ TEST_F(GraphFaults, OfAReplayElsewhereLaunchNothingOrSaySo) {
     EXPECT_EQ(job_->output(), launched ? 2 : 1);
     EXPECT_EQ(State(0), "CAPTURED");
     job_->set_input(3);
-    GCAP_EXPECT_OK(gcap_graph_manager_replay_on(manager_, 0, other.get(), true));
+    GCAP_EXPECT_OK(ReplayOn(manager_, 0, other.get(), true));
     EXPECT_EQ(job_->output(), 3);
     DestroyManager();
     EXPECT_EQ(released, 1);
@@ -250,7 +250,7 @@ TEST_F(GraphFaults, AReplayElsewhereThatIsLostSightOfKeepsTheGraphForEver) {
   const gcap_sim_fault_t no_wait = {"cudaStreamSynchronize", 1, 0, cudaErrorUnknown, 0};
   gcap_sim_inject(&no_order);
   gcap_sim_inject(&no_wait);
-  GCAP_EXPECT_FAILS(gcap_graph_manager_replay_on(manager_, 0, other.get(), false), GCAP_CUDA_ERROR, "was launched");
+  GCAP_EXPECT_FAILS(ReplayOn(manager_, 0, other.get(), false), GCAP_CUDA_ERROR, "was launched");
   gcap_sim_clear_faults();
   GCAP_EXPECT_FAILS(gcap_graph_manager_release(manager_, 0), GCAP_CUDA_ERROR, "kept for ever");
   EXPECT_EQ(released, 0);
@@ -317,7 +317,7 @@ TEST_F(GraphFaults, OfAskingForAStreamsIdentityAreReported) {
     GCAP_EXPECT_OK(gcap_stream_destroy(second));
     job_->set_input(2);
     // Its wrapper is gone: another one of the same stream is found.
-    const Outcome outcome = fault.During([this] { return gcap_graph_manager_replay(manager_, 0, false); });
+    const Outcome outcome = fault.During([this] { return Replay(manager_, 0, false); });
     EXPECT_EQ(outcome.ok(), !fault.fired());
     EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
     stream_->Synchronize();
@@ -349,9 +349,8 @@ TEST_F(GraphFaults, ADeviceThatIsLostMakesEveryCallAnswerAndDestroyEnd) {
     gcap_sim_inject(&lost);
     EXPECT_FALSE(Outcome(gcap_graph_manager_run(manager_, 1, stream_->get(), issue, job_.get(), true)).ok());
     EXPECT_FALSE(Outcome(gcap_graph_manager_run(manager_, 2, stream_->get(), issue, job_.get(), true)).ok());
-    GCAP_EXPECT_FAILS(gcap_graph_manager_replay(manager_, 0, true), GCAP_CUDA_ERROR, "cudaErrorIllegalAddress");
-    GCAP_EXPECT_FAILS(gcap_graph_manager_replay_on(manager_, 0, nullptr, true), GCAP_CUDA_ERROR,
-                      "cudaErrorIllegalAddress");
+    GCAP_EXPECT_FAILS(Replay(manager_, 0, true), GCAP_CUDA_ERROR, "cudaErrorIllegalAddress");
+    GCAP_EXPECT_FAILS(ReplayOn(manager_, 0, nullptr, true), GCAP_CUDA_ERROR, "cudaErrorIllegalAddress");
     GCAP_EXPECT_FAILS(gcap_graph_manager_upload(manager_, 0), GCAP_CUDA_ERROR, "cudaErrorIllegalAddress");
     GCAP_EXPECT_FAILS(gcap_graph_manager_release(manager_, 0), GCAP_CUDA_ERROR, "cudaErrorIllegalAddress");
     EXPECT_EQ(State(0), "CAPTURED");

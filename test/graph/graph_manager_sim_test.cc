@@ -11,6 +11,7 @@
 #include "test/base/heap_failure.h"
 #include "test/base/named_faults.h"
 #include "test/graph/manager_test.h"
+#include "test/support/replays.h"
 
 namespace gcap {
 namespace testing {
@@ -34,7 +35,7 @@ class GraphManagerSim : public ManagerTest {
       EXPECT_EQ(job->output(), value);
     }
     job->set_input(200);
-    GCAP_EXPECT_OK(gcap_graph_manager_replay(manager_, id, true));
+    GCAP_EXPECT_OK(Replay(manager_, id, true));
     EXPECT_EQ(job->output(), 200);
   }
 
@@ -132,7 +133,6 @@ TEST_F(GraphManagerSim, FaultsOfAFailedRunsEndNameTheFirstFailure) {
     gcap_status_t failure = GCAP_STATUS(GCAP_INTERNAL, "the kernel failed");
     const Outcome outcome =
         fault.During([&] { return gcap_graph_manager_end_run(manager_, failure, /*synchronize=*/true); });
-    gcap_status_free(failure);
     EXPECT_STREQ(gcap_code_name(outcome.code), "CAPTURE_INVALIDATED");
     EXPECT_TRUE(outcome.Names("the kernel failed")) << outcome.message;
     EXPECT_TRUE(!fault.fired() || outcome.Names(fault.function())) << outcome.message;
@@ -149,9 +149,9 @@ TEST_F(GraphManagerSim, FaultsOfReplayLeaveTheGraphCaptured) {
   uint64_t replays = 1;
   const Functions walked = WalkNamedFaults([&](NamedFault& fault) {
     job.set_input(1);
-    GCAP_EXPECT_OK(gcap_graph_manager_replay(manager_, 0, true));
+    GCAP_EXPECT_OK(Replay(manager_, 0, true));
     job.set_input(2);
-    const Outcome outcome = fault.During([this] { return gcap_graph_manager_replay(manager_, 0, true); });
+    const Outcome outcome = fault.During([this] { return Replay(manager_, 0, true); });
     EXPECT_EQ(outcome.ok(), !fault.fired());
     EXPECT_TRUE(outcome.ok() || (outcome.code == GCAP_CUDA_ERROR && fault.Explains(outcome))) << outcome.message;
     const bool launched = !fault.Is("cudaGraphLaunch");
@@ -239,19 +239,19 @@ TEST_F(GraphManagerSim, ReplayIsOneLaunchAndWithSynchronizeOneWaitMore) {
   Create(0);
   Run(0, job);
   uint64_t before = gcap_sim_calls(nullptr);
-  GCAP_EXPECT_OK(gcap_graph_manager_replay(manager_, 0, false));
+  GCAP_EXPECT_OK(Replay(manager_, 0, false));
   EXPECT_EQ(gcap_sim_calls(nullptr) - before, 1u);
   bool replayed = false;
   before = gcap_sim_calls(nullptr);
   const uint64_t launches = gcap_sim_calls("cudaGraphLaunch");
   const uint64_t waits = gcap_sim_calls("cudaStreamSynchronize");
-  GCAP_EXPECT_OK(gcap_graph_manager_try_replay(manager_, 0, true, &replayed));
+  GCAP_EXPECT_OK(TryReplay(manager_, 0, true, &replayed));
   EXPECT_EQ(gcap_sim_calls("cudaGraphLaunch") - launches, 1u);
   EXPECT_EQ(gcap_sim_calls("cudaStreamSynchronize") - waits, 1u);
   // The other two exchange the thread's mode, which no device hears of.
   EXPECT_EQ(gcap_sim_calls(nullptr) - before, 4u);
   before = gcap_sim_calls(nullptr);
-  GCAP_EXPECT_OK(gcap_graph_manager_try_replay(manager_, 1, true, &replayed));
+  GCAP_EXPECT_OK(TryReplay(manager_, 1, true, &replayed));
   EXPECT_EQ(gcap_sim_calls(nullptr), before) << "no graph, no call";
 }
 
@@ -274,7 +274,7 @@ TEST_F(GraphManagerSim, ReplaysAreRightUnderManySchedules) {
     for (int value = 1; value <= 6; ++value) {
       job.set_input(value);
       bool replayed = false;
-      GCAP_EXPECT_OK(gcap_graph_manager_try_replay(manager_, 0, true, &replayed));
+      GCAP_EXPECT_OK(TryReplay(manager_, 0, true, &replayed));
       EXPECT_EQ(replayed, value > 2);
       if (!replayed) Run(0, job);
       EXPECT_EQ(job.output(), value);

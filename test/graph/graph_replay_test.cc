@@ -11,6 +11,7 @@
 #include "gcap/graph.h"
 #include "gtest/gtest.h"
 #include "test/graph/manager_test.h"
+#include "test/support/replays.h"
 
 namespace gcap {
 namespace testing {
@@ -36,19 +37,18 @@ class GraphReplay : public ManagerTest {
 };
 
 TEST_F(GraphReplay, OfUnknownIdIsNotFound) {
-  GCAP_EXPECT_FAILS(gcap_graph_manager_replay(manager_, 3, true), GCAP_NOT_FOUND,
-                    "graph id 3 is not captured: it is COLD");
+  GCAP_EXPECT_FAILS(Replay(manager_, 3, true), GCAP_NOT_FOUND, "graph id 3 is not captured: it is COLD");
   EXPECT_FALSE(gcap_graph_manager_is_captured(manager_, 3));
   bool replayed = true;
-  GCAP_EXPECT_OK(gcap_graph_manager_try_replay(manager_, 3, true, &replayed));
+  GCAP_EXPECT_OK(TryReplay(manager_, 3, true, &replayed));
   EXPECT_FALSE(replayed);
 }
 
 TEST_F(GraphReplay, OfAnIdNotYetCapturedNamesItsState) {
   FailingRun(3);
-  GCAP_EXPECT_FAILS(gcap_graph_manager_replay(manager_, 3, true), GCAP_NOT_FOUND, "COOLING");
+  GCAP_EXPECT_FAILS(Replay(manager_, 3, true), GCAP_NOT_FOUND, "COOLING");
   bool replayed = true;
-  GCAP_EXPECT_OK(gcap_graph_manager_try_replay(manager_, 3, true, &replayed));
+  GCAP_EXPECT_OK(TryReplay(manager_, 3, true, &replayed));
   EXPECT_FALSE(replayed);
 }
 
@@ -57,12 +57,12 @@ TEST_F(GraphReplay, ReadsWhatTheInputsHoldNow) {
   Run(0, job);
   for (int value = 1; value <= 5; ++value) {
     job.set_input(value);
-    GCAP_EXPECT_OK(gcap_graph_manager_replay(manager_, 0, true));
+    GCAP_EXPECT_OK(Replay(manager_, 0, true));
     EXPECT_EQ(job.output(), value);
   }
   bool replayed = false;
   job.set_input(6);
-  GCAP_EXPECT_OK(gcap_graph_manager_try_replay(manager_, 0, true, &replayed));
+  GCAP_EXPECT_OK(TryReplay(manager_, 0, true, &replayed));
   EXPECT_TRUE(replayed);
   EXPECT_EQ(job.output(), 6);
   EXPECT_EQ(Info(0).replays, 7u);
@@ -75,7 +75,7 @@ TEST_F(GraphReplay, OfOneIdLeavesTheOthersAlone) {
   Run(2, second);
   first.set_input(10);
   second.set_input(20);
-  GCAP_EXPECT_OK(gcap_graph_manager_replay(manager_, 2, true));
+  GCAP_EXPECT_OK(Replay(manager_, 2, true));
   EXPECT_EQ(first.output(), 0);
   EXPECT_EQ(second.output(), 20);
 }
@@ -86,13 +86,13 @@ TEST_F(GraphReplay, WaitsOnlyWhenAsked) {
   Run(0, job);
   job.set_input(5);
   gate.Hold(stream_->get());
-  GCAP_EXPECT_OK(gcap_graph_manager_replay(manager_, 0, /*synchronize=*/false));
+  GCAP_EXPECT_OK(Replay(manager_, 0, /*synchronize=*/false));
   EXPECT_EQ(job.output(), 0) << "the stream is held, so the replay cannot have run";
   std::thread opener([&gate] {
     std::this_thread::sleep_for(kPatience);
     gate.Open();
   });
-  GCAP_EXPECT_OK(gcap_graph_manager_replay(manager_, 0, /*synchronize=*/true));
+  GCAP_EXPECT_OK(Replay(manager_, 0, /*synchronize=*/true));
   EXPECT_EQ(job.output(), 5);
   opener.join();
 }
@@ -126,7 +126,7 @@ TEST_F(GraphReplay, RunsOnTheStreamThatCapturedIt) {
   Run(0, job);
   Gate gate;
   gate.Hold(stream_->get());
-  GCAP_EXPECT_OK(gcap_graph_manager_replay(manager_, 0, false));
+  GCAP_EXPECT_OK(Replay(manager_, 0, false));
   EXPECT_EQ(cudaStreamQuery(stream_->get()), cudaErrorNotReady);
   gate.Open();
   stream_->Synchronize();
@@ -147,7 +147,7 @@ TEST_F(GraphReplay, ReleaseMakesTheIdColdAndItMayBeCapturedAgain) {
   GCAP_EXPECT_OK(gcap_graph_manager_release(manager_, 0));
   EXPECT_EQ(State(0), "COLD");
   EXPECT_EQ(Info(0).captures + Info(0).replays + Info(0).nodes, 0u);
-  GCAP_EXPECT_FAILS(gcap_graph_manager_replay(manager_, 0, true), GCAP_NOT_FOUND, "COLD");
+  GCAP_EXPECT_FAILS(Replay(manager_, 0, true), GCAP_NOT_FOUND, "COLD");
   GCAP_EXPECT_FAILS(gcap_graph_manager_release(manager_, 0), GCAP_NOT_FOUND, "graph id 0");
   job.set_input(2);
   EXPECT_EQ(Run(0, job), GCAP_GRAPH_RUN_CAPTURE);
@@ -158,7 +158,7 @@ TEST_F(GraphReplay, ReleaseFreesWhatWasRetainedAndNothingEarlier) {
   CopyJob job;
   std::atomic<int> released{0};
   CaptureRetaining(0, job, &released);
-  GCAP_EXPECT_OK(gcap_graph_manager_replay(manager_, 0, true));
+  GCAP_EXPECT_OK(Replay(manager_, 0, true));
   EXPECT_EQ(released, 0);
   GCAP_EXPECT_OK(gcap_graph_manager_release(manager_, 0));
   EXPECT_EQ(released, 1);
@@ -171,7 +171,7 @@ TEST_F(GraphReplay, ReleaseWaitsForALaunchInFlight) {
   CaptureRetaining(0, job, &released);
   job.set_input(3);
   gate.Hold(stream_->get());
-  GCAP_EXPECT_OK(gcap_graph_manager_replay(manager_, 0, false));
+  GCAP_EXPECT_OK(Replay(manager_, 0, false));
   std::atomic<bool> returned{false};
   std::thread releaser([this, &returned] {
     GCAP_EXPECT_OK(gcap_graph_manager_release(manager_, 0));
@@ -203,7 +203,7 @@ TEST_F(GraphReplay, DestroyReleasesEveryGraphAfterItsLaunches) {
   std::atomic<int> released{0};
   for (int id = 0; id < 3; ++id) CaptureRetaining(id, job, &released);
   job.set_input(4);
-  GCAP_EXPECT_OK(gcap_graph_manager_replay(manager_, 1, false));
+  GCAP_EXPECT_OK(Replay(manager_, 1, false));
   GCAP_EXPECT_OK(gcap_graph_manager_destroy(manager_));
   manager_ = nullptr;
   EXPECT_EQ(released, 3);
@@ -215,7 +215,7 @@ TEST_F(GraphReplay, OnAStreamThatAnotherThreadCapturesIsRefusedAndLeavesThatCapt
   Run(0, job);
   ASSERT_EQ(Begin(1), GCAP_GRAPH_RUN_CAPTURE);
   std::thread([this] {
-    GCAP_EXPECT_FAILS(gcap_graph_manager_replay(manager_, 0, false), GCAP_FAILED_PRECONDITION, "id 1");
+    GCAP_EXPECT_FAILS(Replay(manager_, 0, false), GCAP_FAILED_PRECONDITION, "id 1");
     GCAP_EXPECT_FAILS(gcap_graph_manager_release(manager_, 0), GCAP_FAILED_PRECONDITION, "capturing");
     GCAP_EXPECT_FAILS(gcap_graph_manager_release_all(manager_), GCAP_FAILED_PRECONDITION, "capturing");
   }).join();
@@ -223,7 +223,7 @@ TEST_F(GraphReplay, OnAStreamThatAnotherThreadCapturesIsRefusedAndLeavesThatCapt
   EXPECT_TRUE(End().ok());
   EXPECT_EQ(Info(1).nodes, CopyJob::kNodes);
   EXPECT_EQ(State(0), "CAPTURED");
-  GCAP_EXPECT_OK(gcap_graph_manager_replay(manager_, 0, true));
+  GCAP_EXPECT_OK(Replay(manager_, 0, true));
 }
 
 TEST_F(GraphReplay, OnAnotherStreamThanTheOneThatCapturesGoesOn) {
@@ -233,7 +233,7 @@ TEST_F(GraphReplay, OnAnotherStreamThanTheOneThatCapturesGoesOn) {
   gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
   GCAP_EXPECT_OK(gcap_graph_manager_begin_run(manager_, 1, other.get(), &kind));
   job.set_input(8);
-  std::thread([this] { GCAP_EXPECT_OK(gcap_graph_manager_replay(manager_, 0, true)); }).join();
+  std::thread([this] { GCAP_EXPECT_OK(Replay(manager_, 0, true)); }).join();
   EXPECT_EQ(job.output(), 8);
   std::thread([this] { GCAP_EXPECT_OK(gcap_graph_manager_release(manager_, 0)); }).join();
   GCAP_EXPECT_CUDA(job.Issue(other.get()));
@@ -262,7 +262,7 @@ TEST_F(GraphReplay, AgreesWithAMapOverManyIds) {
         break;
       case 1: {
         bool replayed = false;
-        GCAP_ASSERT_OK(gcap_graph_manager_try_replay(manager_, id, false, &replayed));
+        GCAP_ASSERT_OK(TryReplay(manager_, id, false, &replayed));
         ASSERT_EQ(replayed, captured);
         if (captured) ++replays[id];
         break;
@@ -284,7 +284,7 @@ TEST_F(GraphReplay, OfOneManagerMayComeFromManyThreads) {
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([this, t] {
       for (int i = 0; i < kReplays; ++i) {
-        GCAP_EXPECT_OK(gcap_graph_manager_replay(manager_, 0, (i + t) % 4 == 0));
+        GCAP_EXPECT_OK(Replay(manager_, 0, (i + t) % 4 == 0));
         EXPECT_TRUE(gcap_graph_manager_is_captured(manager_, 0));
       }
     });
@@ -307,7 +307,7 @@ TEST_F(GraphReplay, MayRaceWithAReleaseOnAnotherThread) {
     });
     bool replayed = true;
     while (replayed) {
-      GCAP_EXPECT_OK(gcap_graph_manager_try_replay(manager_, 0, false, &replayed));
+      GCAP_EXPECT_OK(TryReplay(manager_, 0, false, &replayed));
     }
     releaser.join();
     EXPECT_TRUE(gone);
@@ -321,7 +321,7 @@ TEST_F(GraphReplay, GoesOnWhileAnotherThreadCapturesAnotherId) {
   Run(0, job);
   std::atomic<bool> done{false};
   std::thread replayer([this, &done] {
-    while (!done) GCAP_EXPECT_OK(gcap_graph_manager_replay(manager_, 0, true));
+    while (!done) GCAP_EXPECT_OK(Replay(manager_, 0, true));
   });
   std::thread capturer([this] {
     const RawStream stream;

@@ -12,6 +12,7 @@
 #include "gcap/scratch.h"
 #include "gtest/gtest.h"
 #include "test/graph/manager_test.h"
+#include "test/support/replays.h"
 
 namespace gcap {
 namespace testing {
@@ -92,7 +93,7 @@ TEST_F(GraphRun, AfterAFailedCaptureTheWorkRunsOnceMoreEagerly) {
   ExpectRun(0, 1, 1);
   ExpectRun(0, 2, /*calls=*/2);
   EXPECT_EQ(State(0), "COOLING");
-  const Outcome failure(gcap_graph_manager_last_failure(manager_, 0));
+  const Outcome failure(gcap_graph_manager_explain(manager_, 0, GCAP_GRAPH_WHY_CAPTURE_FAILED));
   EXPECT_STREQ(gcap_code_name(failure.code), "CAPTURE_INVALIDATED");
   EXPECT_TRUE(failure.Names("cannot be captured")) << failure.message;
   EXPECT_EQ(Info(0).eager_runs, 1u) << "the run done again is not a warm-up run";
@@ -100,9 +101,10 @@ TEST_F(GraphRun, AfterAFailedCaptureTheWorkRunsOnceMoreEagerly) {
   EXPECT_EQ(State(0), "COOLING") << "it used up no back-off either";
   ExpectRun(0, 4, 1);
   EXPECT_EQ(State(0), "CAPTURED");
-  EXPECT_FALSE(Outcome(gcap_graph_manager_last_failure(manager_, 0)).ok()) << "told until the id is released";
+  EXPECT_FALSE(Outcome(gcap_graph_manager_explain(manager_, 0, GCAP_GRAPH_WHY_CAPTURE_FAILED)).ok())
+      << "told until the id is released";
   GCAP_EXPECT_OK(gcap_graph_manager_release(manager_, 0));
-  GCAP_EXPECT_OK(gcap_graph_manager_last_failure(manager_, 0));
+  GCAP_EXPECT_OK(gcap_graph_manager_explain(manager_, 0, GCAP_GRAPH_WHY_CAPTURE_FAILED));
 }
 
 TEST_F(GraphRun, AfterAFailedCaptureWithoutBackOffItIsStillEager) {
@@ -350,18 +352,17 @@ TEST_F(GraphRun, NullIsInvalidArgumentByName) {
   expect_null(gcap_graph_manager_run(none, 0, stream, Work::Issue, &work_, true), "manager");
   expect_null(gcap_graph_manager_run(manager_, 0, stream, nullptr, &work_, true), "work");
   expect_null(gcap_graph_manager_recapture(none, 0), "manager");
-  expect_null(gcap_graph_manager_last_failure(none, 0), "manager");
-  expect_null(gcap_graph_manager_last_update_refusal(none, 0), "manager");
-  expect_null(gcap_graph_manager_replay(none, 0, true), "manager");
-  expect_null(gcap_graph_manager_try_replay(none, 0, true, &replayed), "manager");
-  expect_null(gcap_graph_manager_try_replay(manager_, 0, true, nullptr), "out_replayed");
-  expect_null(gcap_graph_manager_replay_on(none, 0, stream, true), "manager");
+  expect_null(gcap_graph_manager_explain(none, 0, GCAP_GRAPH_WHY_CAPTURE_FAILED), "manager");
+  expect_null(gcap_graph_manager_explain(none, 0, GCAP_GRAPH_WHY_NOT_UPDATED), "manager");
+  expect_null(Replay(none, 0, true), "manager");
+  expect_null(TryReplay(none, 0, true, &replayed), "manager");
+  expect_null(ReplayOn(none, 0, stream, true), "manager");
   expect_null(gcap_graph_manager_upload(none, 0), "manager");
   expect_null(gcap_graph_manager_dump(none, 0, "x", 0), "manager");
   expect_null(gcap_graph_manager_dump(manager_, 0, nullptr, 0), "path");
   expect_null(gcap_graph_manager_sign(none, nullptr, 0), "manager");
   expect_null(gcap_graph_manager_check_signature(none, 0, nullptr, 0), "manager");
-  expect_null(gcap_graph_manager_replay_signed(none, 0, nullptr, 0, true), "manager");
+  expect_null(ReplayBound(none, 0, nullptr, 0, true), "manager");
   expect_null(gcap_graph_manager_release(none, 0), "manager");
   expect_null(gcap_graph_manager_release_all(none), "manager");
   EXPECT_FALSE(gcap_graph_manager_is_captured(none, 0));

@@ -13,6 +13,7 @@
 #include "gcap_sim.h"
 #include "gtest/gtest.h"
 #include "test/support/expect_status.h"
+#include "test/support/replays.h"
 
 namespace gcap {
 namespace testing {
@@ -79,7 +80,7 @@ class Scene {
     const int value = ++runs_;
     Expect(cudaMemsetAsync(input_, value, kBytes, a_) == cudaSuccess);
     if (on_b) {
-      Expect(gcap_graph_manager_replay_on(manager_, id, b_, /*synchronize=*/false));
+      Expect(ReplayOn(manager_, id, b_, /*synchronize=*/false));
     } else {
       Expect(gcap_graph_manager_run(manager_, id, a_, Copy::Issue, copy, /*synchronize=*/false));
     }

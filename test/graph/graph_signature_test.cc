@@ -10,6 +10,7 @@
 #include "gcap/graph.h"
 #include "gtest/gtest.h"
 #include "test/graph/manager_test.h"
+#include "test/support/replays.h"
 
 namespace gcap {
 namespace testing {
@@ -34,8 +35,8 @@ class GraphSignature : public ManagerTest {
   gcap_status_t Check(int id, const Bindings& bindings) {
     return gcap_graph_manager_check_signature(manager_, id, bindings.data(), bindings.size());
   }
-  gcap_status_t Replay(int id, const Bindings& bindings) {
-    return gcap_graph_manager_replay_signed(manager_, id, bindings.data(), bindings.size(), /*synchronize=*/true);
+  gcap_status_t ReplayWith(int id, const Bindings& bindings) {
+    return ReplayBound(manager_, id, bindings.data(), bindings.size(), /*synchronize=*/true);
   }
   static const void* At(uintptr_t address) { return reinterpret_cast<const void*>(address); }
 };
@@ -51,7 +52,7 @@ TEST_F(GraphSignature, OfTheSameTensorsReplays) {
   const Bindings same = {{"input", At(0x1000), 2, shape.data()}, {"bias", At(0x2000), 0, nullptr}};
   GCAP_EXPECT_OK(Check(0, same));
   job.set_input(4);
-  GCAP_EXPECT_OK(Replay(0, same));
+  GCAP_EXPECT_OK(ReplayWith(0, same));
   EXPECT_EQ(job.output(), 4);
   EXPECT_EQ(Info(0).replays, 2u);
 }
@@ -64,7 +65,7 @@ TEST_F(GraphSignature, OfAnotherAddressNamesTheTensorAndBothAddresses) {
   const int before = job.output();
   job.set_input(9);
   for (const bool replay : {false, true}) {
-    const Outcome outcome(replay ? Replay(5, moved) : Check(5, moved));
+    const Outcome outcome(replay ? ReplayWith(5, moved) : Check(5, moved));
     EXPECT_STREQ(gcap_code_name(outcome.code), "FAILED_PRECONDITION");
     for (const char* part : {"graph id 5", "tensor 1 ('logits')", "0x3000", "0x2000"}) {
       EXPECT_TRUE(outcome.Names(part)) << part << ": " << outcome.message;
@@ -79,11 +80,11 @@ TEST_F(GraphSignature, OfAnotherShapeNamesBothShapes) {
   const int64_t shape[] = {2, 3};
   const int64_t other[] = {2, 4};
   Capture(0, job, {{"x", At(0x1000), 2, shape}});
-  GCAP_EXPECT_FAILS(Replay(0, {{"x", At(0x1000), 2, other}}), GCAP_FAILED_PRECONDITION,
+  GCAP_EXPECT_FAILS(ReplayWith(0, {{"x", At(0x1000), 2, other}}), GCAP_FAILED_PRECONDITION,
                     "tensor 0 ('x') has shape [2, 4], it was captured with [2, 3]");
-  GCAP_EXPECT_FAILS(Replay(0, {{"x", At(0x1000), 1, shape}}), GCAP_FAILED_PRECONDITION, "[2], it was captured");
-  GCAP_EXPECT_FAILS(Replay(0, {{"x", At(0x1000), 0, nullptr}}), GCAP_FAILED_PRECONDITION, "has shape []");
-  GCAP_EXPECT_OK(Replay(0, {{"x", At(0x1000), 2, shape}}));
+  GCAP_EXPECT_FAILS(ReplayWith(0, {{"x", At(0x1000), 1, shape}}), GCAP_FAILED_PRECONDITION, "[2], it was captured");
+  GCAP_EXPECT_FAILS(ReplayWith(0, {{"x", At(0x1000), 0, nullptr}}), GCAP_FAILED_PRECONDITION, "has shape []");
+  GCAP_EXPECT_OK(ReplayWith(0, {{"x", At(0x1000), 2, shape}}));
 }
 
 TEST_F(GraphSignature, OfALongShapeIsCutInTheMessageOnly) {
@@ -92,40 +93,40 @@ TEST_F(GraphSignature, OfALongShapeIsCutInTheMessageOnly) {
   std::vector<int64_t> other = shape;
   other.back() = 1;
   Capture(0, job, {{"x", At(0x1000), 100, shape.data()}});
-  GCAP_EXPECT_FAILS(Replay(0, {{"x", At(0x1000), 100, other.data()}}), GCAP_FAILED_PRECONDITION, "123456789");
-  GCAP_EXPECT_OK(Replay(0, {{"x", At(0x1000), 100, shape.data()}}));
+  GCAP_EXPECT_FAILS(ReplayWith(0, {{"x", At(0x1000), 100, other.data()}}), GCAP_FAILED_PRECONDITION, "123456789");
+  GCAP_EXPECT_OK(ReplayWith(0, {{"x", At(0x1000), 100, shape.data()}}));
 }
 
 TEST_F(GraphSignature, OfAnotherNumberOfTensorsIsRefused) {
   CopyJob job;
   Capture(0, job, {{"x", At(0x1000), 0, nullptr}});
-  GCAP_EXPECT_FAILS(Replay(0, {}), GCAP_FAILED_PRECONDITION, "0 tensors are bound, it was captured with 1");
+  GCAP_EXPECT_FAILS(ReplayWith(0, {}), GCAP_FAILED_PRECONDITION, "0 tensors are bound, it was captured with 1");
 }
 
 TEST_F(GraphSignature, NamesAreForMessagesOnlyAndMayBeMissing) {
   CopyJob job;
   Capture(0, job, {{nullptr, At(0x1000), 0, nullptr}});
-  GCAP_EXPECT_OK(Replay(0, {{"x", At(0x1000), 0, nullptr}}));
-  GCAP_EXPECT_FAILS(Replay(0, {{"x", At(0x2000), 0, nullptr}}), GCAP_FAILED_PRECONDITION, "tensor 0 ('x')");
+  GCAP_EXPECT_OK(ReplayWith(0, {{"x", At(0x1000), 0, nullptr}}));
+  GCAP_EXPECT_FAILS(ReplayWith(0, {{"x", At(0x2000), 0, nullptr}}), GCAP_FAILED_PRECONDITION, "tensor 0 ('x')");
 }
 
 TEST_F(GraphSignature, OfNothingIsASignature) {
   CopyJob job;
   Capture(0, job, {});
-  GCAP_EXPECT_OK(Replay(0, {}));
+  GCAP_EXPECT_OK(ReplayWith(0, {}));
 }
 
 TEST_F(GraphSignature, OfARunNotSignedIsRefused) {
   CopyJob job;
   Run(0, job);
   GCAP_EXPECT_FAILS(Check(0, {}), GCAP_FAILED_PRECONDITION, "not signed");
-  GCAP_EXPECT_FAILS(Replay(0, {}), GCAP_FAILED_PRECONDITION, "not signed");
-  GCAP_EXPECT_OK(gcap_graph_manager_replay(manager_, 0, true));
+  GCAP_EXPECT_FAILS(ReplayWith(0, {}), GCAP_FAILED_PRECONDITION, "not signed");
+  GCAP_EXPECT_OK(Replay(manager_, 0, true));
 }
 
 TEST_F(GraphSignature, OfAnUnknownIdIsNotFound) {
   GCAP_EXPECT_FAILS(Check(7, {}), GCAP_NOT_FOUND, "graph id 7");
-  GCAP_EXPECT_FAILS(Replay(7, {}), GCAP_NOT_FOUND, "graph id 7");
+  GCAP_EXPECT_FAILS(ReplayWith(7, {}), GCAP_NOT_FOUND, "graph id 7");
 }
 
 TEST_F(GraphSignature, TheLastOneOfARunCountsAndANewCaptureHasItsOwn) {
@@ -173,7 +174,7 @@ TEST_F(GraphSignature, BadBindingsAreInvalidArgument) {
   for (const Bindings& bad : {negative, no_shape}) {
     GCAP_EXPECT_FAILS(gcap_graph_manager_sign(manager_, bad.data(), 1), GCAP_INVALID_ARGUMENT, "binding 0 ('x')");
     GCAP_EXPECT_FAILS(Check(0, bad), GCAP_INVALID_ARGUMENT, "binding 0 ('x')");
-    GCAP_EXPECT_FAILS(Replay(0, bad), GCAP_INVALID_ARGUMENT, "binding 0 ('x')");
+    GCAP_EXPECT_FAILS(ReplayWith(0, bad), GCAP_INVALID_ARGUMENT, "binding 0 ('x')");
   }
   GCAP_EXPECT_FAILS(gcap_graph_manager_sign(manager_, nullptr, 2), GCAP_INVALID_ARGUMENT,
                     "bindings is NULL and n is 2");

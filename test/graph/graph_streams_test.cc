@@ -16,6 +16,7 @@
 #include "gcap/stream.h"
 #include "gtest/gtest.h"
 #include "test/graph/manager_test.h"
+#include "test/support/replays.h"
 
 namespace gcap {
 namespace testing {
@@ -54,7 +55,7 @@ TEST_F(GraphStreams, AReplayElsewhereComesAfterWhatTheCapturingStreamWasGiven) {
   Gate gate;
   gate.Hold(stream_->get());
   job.set_input(5);
-  GCAP_EXPECT_OK(gcap_graph_manager_replay_on(manager_, 0, other.get(), /*synchronize=*/false));
+  GCAP_EXPECT_OK(ReplayOn(manager_, 0, other.get(), /*synchronize=*/false));
   EXPECT_EQ(cudaStreamQuery(other.get()), cudaErrorNotReady);
   EXPECT_EQ(job.output(), 0);
   gate.Open();
@@ -70,7 +71,7 @@ TEST_F(GraphStreams, AReplayElsewhereComesBeforeWhatTheCapturingStreamIsGivenNex
   CaptureOn(stream_->get(), 0, job);
   Gate gate;
   gate.Hold(other.get());
-  GCAP_EXPECT_OK(gcap_graph_manager_replay_on(manager_, 0, other.get(), /*synchronize=*/false));
+  GCAP_EXPECT_OK(ReplayOn(manager_, 0, other.get(), /*synchronize=*/false));
   EXPECT_EQ(cudaStreamQuery(stream_->get()), cudaErrorNotReady) << "it waits for the replay on the other";
   gate.Open();
   stream_->Synchronize();
@@ -86,7 +87,7 @@ TEST_F(GraphStreams, AReplayElsewhereWaitsForThatStreamWhenAsked) {
   for (cudaStream_t stream : {other.get(), stream_->get(), other.get(), cudaStream_t(cudaStreamLegacy),
                               cudaStream_t(cudaStreamPerThread), cudaStream_t(nullptr)}) {
     job.set_input(++value);
-    GCAP_EXPECT_OK(gcap_graph_manager_replay_on(manager_, 0, stream, true));
+    GCAP_EXPECT_OK(ReplayOn(manager_, 0, stream, true));
     EXPECT_EQ(job.output(), value);
   }
 }
@@ -100,7 +101,7 @@ TEST_F(GraphStreams, AReleaseWaitsForAReplayElsewhere) {
   Gate gate;
   gate.Hold(other.get());
   job.set_input(3);
-  GCAP_EXPECT_OK(gcap_graph_manager_replay_on(manager_, 0, other.get(), /*synchronize=*/false));
+  GCAP_EXPECT_OK(ReplayOn(manager_, 0, other.get(), /*synchronize=*/false));
   std::thread opener([&gate] {
     std::this_thread::sleep_for(kPatience);
     gate.Open();
@@ -118,14 +119,13 @@ TEST_F(GraphStreams, AReplayElsewhereIntoACaptureIsRefused) {
   CaptureOn(stream_->get(), 0, job);
   for (cudaStream_t captured : {other.get(), stream_->get()}) {
     GCAP_EXPECT_CUDA(cudaStreamBeginCapture(captured, cudaStreamCaptureModeThreadLocal));
-    GCAP_EXPECT_FAILS(gcap_graph_manager_replay_on(manager_, 0, other.get(), false), GCAP_FAILED_PRECONDITION,
-                      "is capturing");
+    GCAP_EXPECT_FAILS(ReplayOn(manager_, 0, other.get(), false), GCAP_FAILED_PRECONDITION, "is capturing");
     cudaGraph_t graph = nullptr;
     GCAP_EXPECT_CUDA(cudaStreamEndCapture(captured, &graph));
     GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
   }
   EXPECT_EQ(Info(0).replays, 1u);
-  GCAP_EXPECT_OK(gcap_graph_manager_replay_on(manager_, 0, other.get(), true));
+  GCAP_EXPECT_OK(ReplayOn(manager_, 0, other.get(), true));
 }
 
 TEST_F(GraphStreams, AReplayOnAnotherDeviceIsInvalidArgument) {
@@ -138,7 +138,7 @@ TEST_F(GraphStreams, AReplayOnAnotherDeviceIsInvalidArgument) {
   GCAP_EXPECT_CUDA(cudaSetDevice(1));
   {
     const RawStream other;
-    GCAP_EXPECT_FAILS(gcap_graph_manager_replay_on(manager_, 0, other.get(), true), GCAP_INVALID_ARGUMENT,
+    GCAP_EXPECT_FAILS(ReplayOn(manager_, 0, other.get(), true), GCAP_INVALID_ARGUMENT,
                       "is of device 1, the graph was captured on 0");
   }
   GCAP_EXPECT_CUDA(cudaSetDevice(0));
@@ -161,7 +161,7 @@ TEST_F(GraphStreams, AGraphIsOfItsStreamsDeviceWhateverTheThreadsIs) {
   GCAP_ASSERT_OK(gcap_graph_manager_begin_run(manager_, 0, gcap_stream_handle(stream), &kind));
   GCAP_EXPECT_CUDA(cudaMemsetAsync(memory, 1, 64, gcap_stream_handle(stream)));
   EXPECT_TRUE(End().ok());
-  GCAP_EXPECT_OK(gcap_graph_manager_replay_on(manager_, 0, gcap_stream_handle(other), false));
+  GCAP_EXPECT_OK(ReplayOn(manager_, 0, gcap_stream_handle(other), false));
   GCAP_EXPECT_OK(gcap_graph_manager_release(manager_, 0));
   int device = -1;
   GCAP_EXPECT_CUDA(cudaGetDevice(&device));
@@ -173,7 +173,7 @@ TEST_F(GraphStreams, AGraphIsOfItsStreamsDeviceWhateverTheThreadsIs) {
 
 TEST_F(GraphStreams, AReplayElsewhereOfUnknownIdIsNotFound) {
   CreateWithOptions();
-  GCAP_EXPECT_FAILS(gcap_graph_manager_replay_on(manager_, 4, stream_->get(), true), GCAP_NOT_FOUND, "graph id 4");
+  GCAP_EXPECT_FAILS(ReplayOn(manager_, 4, stream_->get(), true), GCAP_NOT_FOUND, "graph id 4");
 }
 
 // Refusals are part of it: an id that is being captured or was released, a stream that is capturing; and the runtime's,
@@ -195,8 +195,7 @@ TEST_F(GraphStreams, ThreadsMayReplayRecaptureAndReleaseAtOnce) {
     threads.emplace_back([&, elsewhere] {
       const RawStream mine;
       while (!done) {
-        allowed(elsewhere ? gcap_graph_manager_replay_on(manager_, 0, mine.get(), true)
-                          : gcap_graph_manager_replay(manager_, 0, true));
+        allowed(elsewhere ? ReplayOn(manager_, 0, mine.get(), true) : Replay(manager_, 0, true));
       }
     });
   }
@@ -229,7 +228,7 @@ TEST_F(GraphStreams, AnUploadLeavesTheGraphAsItIs) {
   CaptureOn(stream_->get(), 0, job);
   GCAP_EXPECT_OK(gcap_graph_manager_upload(manager_, 0));
   job.set_input(6);
-  GCAP_EXPECT_OK(gcap_graph_manager_replay(manager_, 0, true));
+  GCAP_EXPECT_OK(Replay(manager_, 0, true));
   EXPECT_EQ(job.output(), 6);
   EXPECT_EQ(Info(0).replays, 2u);
   GCAP_EXPECT_FAILS(gcap_graph_manager_upload(manager_, 1), GCAP_NOT_FOUND, "graph id 1");
@@ -267,16 +266,14 @@ TEST_F(GraphStreams, AGraphWhoseStreamWasDestroyedIsRefusedAndCanBeReleased) {
   gcap_stream_t* stream = nullptr;
   GCAP_ASSERT_OK(gcap_stream_create(0, &stream));
   CaptureOn(gcap_stream_handle(stream), 3, job, &released);
-  GCAP_EXPECT_OK(gcap_graph_manager_replay(manager_, 3, false));
+  GCAP_EXPECT_OK(Replay(manager_, 3, false));
   GCAP_EXPECT_OK(gcap_stream_destroy(stream));
   const RawStream reuses_the_handle;
   bool replayed = true;
-  GCAP_EXPECT_FAILS(gcap_graph_manager_replay(manager_, 3, true), GCAP_FAILED_PRECONDITION, "graph id 3: its stream");
-  GCAP_EXPECT_FAILS(gcap_graph_manager_try_replay(manager_, 3, true, &replayed), GCAP_FAILED_PRECONDITION,
-                    "was destroyed");
+  GCAP_EXPECT_FAILS(Replay(manager_, 3, true), GCAP_FAILED_PRECONDITION, "graph id 3: its stream");
+  GCAP_EXPECT_FAILS(TryReplay(manager_, 3, true, &replayed), GCAP_FAILED_PRECONDITION, "was destroyed");
   EXPECT_FALSE(replayed);
-  GCAP_EXPECT_FAILS(gcap_graph_manager_replay_on(manager_, 3, stream_->get(), true), GCAP_FAILED_PRECONDITION,
-                    "was destroyed");
+  GCAP_EXPECT_FAILS(ReplayOn(manager_, 3, stream_->get(), true), GCAP_FAILED_PRECONDITION, "was destroyed");
   GCAP_EXPECT_FAILS(gcap_graph_manager_upload(manager_, 3), GCAP_FAILED_PRECONDITION, "was destroyed");
   EXPECT_EQ(released, 0);
   GCAP_EXPECT_OK(gcap_graph_manager_release(manager_, 3));
@@ -296,7 +293,7 @@ TEST_F(GraphStreams, AReCaptureOnAnotherStreamSucceedsADestroyedOne) {
   CaptureOn(stream_->get(), 3, job);
   EXPECT_EQ(released, 1) << "its stream was drained when it was destroyed";
   job.set_input(8);
-  GCAP_EXPECT_OK(gcap_graph_manager_replay(manager_, 3, true));
+  GCAP_EXPECT_OK(Replay(manager_, 3, true));
   EXPECT_EQ(job.output(), 8);
 }
 
@@ -310,10 +307,10 @@ TEST_F(GraphStreams, AGraphOfAUsersStreamOutlivesOneOfSeveralWrappers) {
   CaptureOn(stream_->get(), 0, job);
   GCAP_EXPECT_OK(gcap_stream_destroy(second));
   job.set_input(4);
-  GCAP_EXPECT_OK(gcap_graph_manager_replay(manager_, 0, true));
+  GCAP_EXPECT_OK(Replay(manager_, 0, true));
   EXPECT_EQ(job.output(), 4);
   GCAP_EXPECT_OK(gcap_stream_destroy(first));
-  GCAP_EXPECT_FAILS(gcap_graph_manager_replay(manager_, 0, true), GCAP_FAILED_PRECONDITION, "was destroyed");
+  GCAP_EXPECT_FAILS(Replay(manager_, 0, true), GCAP_FAILED_PRECONDITION, "was destroyed");
 }
 
 }  // namespace

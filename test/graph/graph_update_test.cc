@@ -12,6 +12,7 @@
 #include "gcap/stream.h"
 #include "gtest/gtest.h"
 #include "test/graph/manager_test.h"
+#include "test/support/replays.h"
 
 namespace gcap {
 namespace testing {
@@ -51,8 +52,8 @@ TEST_F(GraphUpdate, UntilTheNextRunTheIdDoesNotReplay) {
   GCAP_EXPECT_OK(gcap_graph_manager_recapture(manager_, 0));
   EXPECT_EQ(State(0), "STALE");
   EXPECT_FALSE(gcap_graph_manager_is_captured(manager_, 0));
-  GCAP_EXPECT_FAILS(gcap_graph_manager_replay(manager_, 0, true), GCAP_NOT_FOUND, "STALE");
-  GCAP_EXPECT_FAILS(gcap_graph_manager_replay_on(manager_, 0, nullptr, true), GCAP_NOT_FOUND, "STALE");
+  GCAP_EXPECT_FAILS(Replay(manager_, 0, true), GCAP_NOT_FOUND, "STALE");
+  GCAP_EXPECT_FAILS(ReplayOn(manager_, 0, nullptr, true), GCAP_NOT_FOUND, "STALE");
   GCAP_EXPECT_FAILS(gcap_graph_manager_upload(manager_, 0), GCAP_NOT_FOUND, "STALE");
   GCAP_EXPECT_OK(gcap_graph_manager_recapture(manager_, 0));
   stream_->Synchronize();
@@ -75,10 +76,10 @@ TEST_F(GraphUpdate, ChangesTheExecutableInPlace) {
   EXPECT_EQ(info.captures, 2u);
   first.set_input(3);
   second.set_input(4);
-  GCAP_EXPECT_OK(gcap_graph_manager_replay(manager_, 0, true));
+  GCAP_EXPECT_OK(Replay(manager_, 0, true));
   EXPECT_EQ(first.output(), 1) << "the graph is the second one now";
   EXPECT_EQ(second.output(), 4);
-  GCAP_EXPECT_OK(gcap_graph_manager_last_update_refusal(manager_, 0));
+  GCAP_EXPECT_OK(gcap_graph_manager_explain(manager_, 0, GCAP_GRAPH_WHY_NOT_UPDATED));
 }
 
 TEST_F(GraphUpdate, MakesANewExecutableWhereTheDriverRefusesAndSaysWhy) {
@@ -91,13 +92,13 @@ TEST_F(GraphUpdate, MakesANewExecutableWhereTheDriverRefusesAndSaysWhy) {
   EXPECT_EQ(Info(0).updates, 0u);
   EXPECT_EQ(Info(0).reinstantiations, 1u);
   EXPECT_EQ(Info(0).nodes, 2 * CopyJob::kNodes);
-  const Outcome refusal(gcap_graph_manager_last_update_refusal(manager_, 0));
+  const Outcome refusal(gcap_graph_manager_explain(manager_, 0, GCAP_GRAPH_WHY_NOT_UPDATED));
   EXPECT_EQ(refusal.cuda_error, cudaErrorGraphExecUpdateFailure);
   for (const char* part : {"graph id 0", "topology", "4 nodes instead of 2", "cudaGraphExecUpdate"}) {
     EXPECT_TRUE(refusal.Names(part)) << part << ": " << refusal.message;
   }
   job.set_input(5);
-  GCAP_EXPECT_OK(gcap_graph_manager_replay(manager_, 0, true));
+  GCAP_EXPECT_OK(Replay(manager_, 0, true));
   EXPECT_EQ(job.output(), 5);
   EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
 }
@@ -112,7 +113,7 @@ TEST_F(GraphUpdate, ARefusalNamesTheNodeThatChanged) {
   GCAP_EXPECT_CUDA(cudaMemsetAsync(memory, 0, 64, stream_->get()));
   GCAP_EXPECT_CUDA(cudaMemsetAsync(memory, 1, 64, stream_->get()));
   EXPECT_TRUE(End().ok());
-  const Outcome refusal(gcap_graph_manager_last_update_refusal(manager_, 0));
+  const Outcome refusal(gcap_graph_manager_explain(manager_, 0, GCAP_GRAPH_WHY_NOT_UPDATED));
   EXPECT_TRUE(refusal.Names("type of a node changed")) << refusal.message;
   EXPECT_TRUE(refusal.Names("of 2, memset")) << refusal.message;
   GCAP_EXPECT_OK(gcap_graph_manager_release(manager_, 0));
@@ -131,7 +132,7 @@ TEST_F(GraphUpdate, ARefusalNamesTheKernel) {
   ASSERT_EQ(Begin(0), GCAP_GRAPH_RUN_CAPTURE);
   for (int i = 0; i < 2; ++i) GCAP_EXPECT_OK(gcap_relu_f32(stream, memory, memory, 16));
   EXPECT_TRUE(End().ok());
-  const Outcome refusal(gcap_graph_manager_last_update_refusal(manager_, 0));
+  const Outcome refusal(gcap_graph_manager_explain(manager_, 0, GCAP_GRAPH_WHY_NOT_UPDATED));
   EXPECT_TRUE(refusal.Names("of 2, kernel ")) << refusal.message;
   EXPECT_TRUE(refusal.Names("relu")) << refusal.message;
   GCAP_EXPECT_OK(gcap_graph_manager_release(manager_, 0));
@@ -209,7 +210,7 @@ TEST_F(GraphUpdate, AFailedOneCoolsDownAndKeepsTheExecutableForTheNext) {
   EXPECT_EQ(State(0), "COOLING");
   EXPECT_EQ(released[1], 1);
   EXPECT_EQ(Info(0).nodes, CopyJob::kNodes) << "of the graph that is kept";
-  GCAP_EXPECT_FAILS(gcap_graph_manager_replay(manager_, 0, true), GCAP_NOT_FOUND, "COOLING");
+  GCAP_EXPECT_FAILS(Replay(manager_, 0, true), GCAP_NOT_FOUND, "COOLING");
   EXPECT_EQ(Run(0, job), GCAP_GRAPH_RUN_EAGER);
   EXPECT_EQ(released[0], 0);
   Capture(0, job, 1, &released[2]);

@@ -79,7 +79,8 @@ void ExpectNear(const std::vector<float>& actual, const Expected& expected) {
 class Conv2d : public OpTest {
  protected:
   gcap_conv2d_options_t Options(const Shape& s, bool relu, size_t max_workspace_bytes) {
-    gcap_conv2d_options_t options = {};
+    gcap_conv2d_options_t options;
+    gcap_conv2d_options_init(&options);
     GCAP_EXPECT_OK(gcap_stream_cudnn_handle(stream_, &options.handle));
     options.n = s.n, options.c = s.c, options.h = s.h, options.w = s.w;
     options.k = s.k, options.kernel_h = s.kernel_h, options.kernel_w = s.kernel_w;

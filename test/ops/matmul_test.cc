@@ -71,7 +71,8 @@ class Matmul : public OpTest {
   }
 
   gcap_matmul_options_t Options(const Shape& s, gcap_matmul_epilogue_t epilogue, size_t max_workspace_bytes) {
-    gcap_matmul_options_t options = {};
+    gcap_matmul_options_t options;
+    gcap_matmul_options_init(&options);
     options.handle = handle_;
     options.m = s.m;
     options.n = s.n;

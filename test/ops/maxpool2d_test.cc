@@ -14,9 +14,10 @@ namespace testing {
 namespace {
 
 // Windows that touch, overlap, leave gaps, leave a rest at the border, cover all, and do nothing.
+constexpr size_t kSize = sizeof(gcap_maxpool2d_options_t);
 constexpr gcap_maxpool2d_options_t kShapes[] = {
-    {32, 16, 8, 8, 2, 2}, {2, 3, 7, 9, 3, 1}, {1, 2, 9, 5, 2, 3}, {3, 1, 5, 5, 2, 2},
-    {2, 2, 4, 4, 4, 1},   {1, 1, 1, 1, 1, 1}, {2, 3, 5, 6, 1, 1}, {1, 1, 3, 3, 2, 5},
+    {kSize, 32, 16, 8, 8, 2, 2}, {kSize, 2, 3, 7, 9, 3, 1}, {kSize, 1, 2, 9, 5, 2, 3}, {kSize, 3, 1, 5, 5, 2, 2},
+    {kSize, 2, 2, 4, 4, 4, 1},   {kSize, 1, 1, 1, 1, 1, 1}, {kSize, 2, 3, 5, 6, 1, 1}, {kSize, 1, 1, 3, 3, 2, 5},
 };
 
 std::vector<float> Reference(const gcap_maxpool2d_options_t& o, const std::vector<float>& x) {

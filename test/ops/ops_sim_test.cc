@@ -41,7 +41,8 @@ class OpsOnSim : public OpTest {
   }
 
   gcap_matmul_options_t MatmulOptions() const {
-    gcap_matmul_options_t options = {};
+    gcap_matmul_options_t options;
+    gcap_matmul_options_init(&options);
     options.handle = cublaslt_;
     options.m = kRows, options.n = kCols, options.k = kDepth;
     options.epilogue = GCAP_MATMUL_EPILOGUE_BIAS_RELU;
@@ -49,7 +50,8 @@ class OpsOnSim : public OpTest {
     return options;
   }
   gcap_conv2d_options_t ConvOptions() const {
-    gcap_conv2d_options_t options = {};
+    gcap_conv2d_options_t options;
+    gcap_conv2d_options_init(&options);
     options.handle = cudnn_;
     options.n = 2, options.c = 3, options.h = options.w = 6, options.k = 4;
     options.kernel_h = options.kernel_w = 3;
@@ -57,7 +59,7 @@ class OpsOnSim : public OpTest {
     options.max_workspace_bytes = kWorkspaceLimit;
     return options;
   }
-  static constexpr gcap_maxpool2d_options_t kPoolOptions = {2, 4, 6, 6, 2, 2};
+  static constexpr gcap_maxpool2d_options_t kPoolOptions = {sizeof(gcap_maxpool2d_options_t), 2, 4, 6, 6, 2, 2};
 
   cublasLtHandle_t cublaslt_ = nullptr;
   cudnnHandle_t cudnn_ = nullptr;

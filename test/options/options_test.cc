@@ -43,60 +43,60 @@ uintptr_t Address(Result (*function)(Arguments...)) {
 void ExpectEqual(const gcap_options_t& a, const gcap_options_t& b) {
   EXPECT_EQ(a.device_id, b.device_id);
   EXPECT_EQ(a.enable_cuda_graph, b.enable_cuda_graph);
-  EXPECT_EQ(a.min_num_runs_before_capture, b.min_num_runs_before_capture);
+  EXPECT_EQ(a.graph.min_num_runs_before_capture, b.graph.min_num_runs_before_capture);
   EXPECT_EQ(a.has_user_stream, b.has_user_stream);
   EXPECT_EQ(a.user_stream, b.user_stream);
   EXPECT_EQ(a.external_alloc, b.external_alloc);
   EXPECT_EQ(a.external_free, b.external_free);
   EXPECT_EQ(a.external_empty_cache, b.external_empty_cache);
-  EXPECT_EQ(a.arena_extend_as_requested, b.arena_extend_as_requested);
-  EXPECT_EQ(a.arena_initial_chunk_bytes, b.arena_initial_chunk_bytes);
-  EXPECT_EQ(a.arena_max_extend_bytes, b.arena_max_extend_bytes);
-  EXPECT_EQ(a.arena_initial_growth_chunk_bytes, b.arena_initial_growth_chunk_bytes);
-  EXPECT_EQ(a.arena_max_dead_bytes_per_chunk, b.arena_max_dead_bytes_per_chunk);
-  EXPECT_EQ(a.arena_memory_limit_bytes, b.arena_memory_limit_bytes);
-  EXPECT_EQ(a.arena_use_cuda_mempool, b.arena_use_cuda_mempool);
-  EXPECT_EQ(a.arena_mempool_release_threshold_bytes, b.arena_mempool_release_threshold_bytes);
-  EXPECT_EQ(a.arena_mempool_bytes_kept_on_trim, b.arena_mempool_bytes_kept_on_trim);
-  EXPECT_EQ(a.arena_red_zones, b.arena_red_zones);
-  EXPECT_EQ(a.arena_poison_on_free, b.arena_poison_on_free);
-  EXPECT_EQ(a.arena_recorded_operations, b.arena_recorded_operations);
-  EXPECT_STREQ(a.arena_trace_file, b.arena_trace_file);
-  EXPECT_EQ(a.graph_when_stable, b.graph_when_stable);
-  EXPECT_EQ(a.graph_max_runs_before_capture, b.graph_max_runs_before_capture);
-  EXPECT_EQ(a.graph_max_graphs, b.graph_max_graphs);
-  EXPECT_EQ(a.graph_max_bytes, b.graph_max_bytes);
-  EXPECT_EQ(a.graph_ledger_calls, b.graph_ledger_calls);
+  EXPECT_EQ(a.arena.extend_as_requested, b.arena.extend_as_requested);
+  EXPECT_EQ(a.arena.initial_chunk_bytes, b.arena.initial_chunk_bytes);
+  EXPECT_EQ(a.arena.max_extend_bytes, b.arena.max_extend_bytes);
+  EXPECT_EQ(a.arena.initial_growth_chunk_bytes, b.arena.initial_growth_chunk_bytes);
+  EXPECT_EQ(a.arena.max_dead_bytes_per_chunk, b.arena.max_dead_bytes_per_chunk);
+  EXPECT_EQ(a.arena.memory_limit_bytes, b.arena.memory_limit_bytes);
+  EXPECT_EQ(a.use_mempool, b.use_mempool);
+  EXPECT_EQ(a.mempool.release_threshold_bytes, b.mempool.release_threshold_bytes);
+  EXPECT_EQ(a.mempool.bytes_kept_on_trim, b.mempool.bytes_kept_on_trim);
+  EXPECT_EQ(a.arena.red_zones, b.arena.red_zones);
+  EXPECT_EQ(a.arena.poison_on_free, b.arena.poison_on_free);
+  EXPECT_EQ(a.arena.recorded_operations, b.arena.recorded_operations);
+  EXPECT_STREQ(a.trace_file, b.trace_file);
+  EXPECT_EQ(a.graph.policy, b.graph.policy);
+  EXPECT_EQ(a.graph.max_runs_before_capture, b.graph.max_runs_before_capture);
+  EXPECT_EQ(a.graph.max_graphs, b.graph.max_graphs);
+  EXPECT_EQ(a.graph.max_bytes, b.graph.max_bytes);
+  EXPECT_EQ(a.graph.capture.ledger_calls, b.graph.capture.ledger_calls);
 }
 
 TEST(Options, InitGivesTheDocumentedDefaults) {
   const gcap_options_t options = Defaults();
   EXPECT_EQ(options.device_id, 0);
   EXPECT_FALSE(options.enable_cuda_graph);
-  EXPECT_EQ(options.min_num_runs_before_capture, 2u);
+  EXPECT_EQ(options.graph.min_num_runs_before_capture, 2u);
   EXPECT_FALSE(options.has_user_stream);
   EXPECT_EQ(options.user_stream, nullptr);
   EXPECT_EQ(options.external_alloc, nullptr);
   EXPECT_EQ(options.external_free, nullptr);
   EXPECT_EQ(options.external_empty_cache, nullptr);
-  EXPECT_FALSE(options.arena_extend_as_requested);
-  EXPECT_EQ(options.arena_initial_chunk_bytes, 1048576u);
-  EXPECT_EQ(options.arena_max_extend_bytes, 1073741824u);
-  EXPECT_EQ(options.arena_initial_growth_chunk_bytes, 2097152u);
-  EXPECT_EQ(options.arena_max_dead_bytes_per_chunk, 134217728u);
-  EXPECT_EQ(options.arena_memory_limit_bytes, 0u);
-  EXPECT_FALSE(options.arena_use_cuda_mempool);
-  EXPECT_EQ(options.arena_mempool_release_threshold_bytes, std::numeric_limits<uint64_t>::max());
-  EXPECT_EQ(options.arena_mempool_bytes_kept_on_trim, 0u);
-  EXPECT_FALSE(options.arena_red_zones);
-  EXPECT_FALSE(options.arena_poison_on_free);
-  EXPECT_EQ(options.arena_recorded_operations, 0u);
-  EXPECT_STREQ(options.arena_trace_file, "");
-  EXPECT_FALSE(options.graph_when_stable);
-  EXPECT_EQ(options.graph_max_runs_before_capture, 6u);
-  EXPECT_EQ(options.graph_max_graphs, 0u);
-  EXPECT_EQ(options.graph_max_bytes, 0u);
-  EXPECT_EQ(options.graph_ledger_calls, 64u);
+  EXPECT_FALSE(options.arena.extend_as_requested);
+  EXPECT_EQ(options.arena.initial_chunk_bytes, 1048576u);
+  EXPECT_EQ(options.arena.max_extend_bytes, 1073741824u);
+  EXPECT_EQ(options.arena.initial_growth_chunk_bytes, 2097152u);
+  EXPECT_EQ(options.arena.max_dead_bytes_per_chunk, 134217728u);
+  EXPECT_EQ(options.arena.memory_limit_bytes, 0u);
+  EXPECT_FALSE(options.use_mempool);
+  EXPECT_EQ(options.mempool.release_threshold_bytes, std::numeric_limits<uint64_t>::max());
+  EXPECT_EQ(options.mempool.bytes_kept_on_trim, 0u);
+  EXPECT_FALSE(options.arena.red_zones);
+  EXPECT_FALSE(options.arena.poison_on_free);
+  EXPECT_EQ(options.arena.recorded_operations, 0u);
+  EXPECT_STREQ(options.trace_file, "");
+  EXPECT_EQ(options.graph.policy, GCAP_GRAPH_POLICY_MIN_RUNS);
+  EXPECT_EQ(options.graph.max_runs_before_capture, 6u);
+  EXPECT_EQ(options.graph.max_graphs, 0u);
+  EXPECT_EQ(options.graph.max_bytes, 0u);
+  EXPECT_EQ(options.graph.capture.ledger_calls, 64u);
 }
 
 TEST(Options, DefaultsPassTheCheck) {
@@ -144,8 +144,8 @@ const std::vector<Key>& Keys() {
   static const auto* const keys = new std::vector<Key>{
       {"device_id", [](const O& o) { return uint64_t(o.device_id); }, kGoodCounts, kBadCounts},
       {"enable_cuda_graph", [](const O& o) { return uint64_t(o.enable_cuda_graph); }, kGoodBools, kBadBools},
-      {"min_num_runs_before_cuda_graph_capture", [](const O& o) { return uint64_t(o.min_num_runs_before_capture); },
-       kGoodCounts, kBadCounts},
+      {"min_num_runs_before_cuda_graph_capture",
+       [](const O& o) { return uint64_t(o.graph.min_num_runs_before_capture); }, kGoodCounts, kBadCounts},
       {"has_user_compute_stream", [](const O& o) { return uint64_t(o.has_user_stream); }, kGoodBools, kBadBools},
       {"user_compute_stream", [](const O& o) { return Address(o.user_stream); }, kGoodAddresses, kBadAddresses},
       {"gpu_external_alloc", [](const O& o) { return Address(o.external_alloc); }, kGoodAddresses, kBadAddresses},
@@ -153,38 +153,38 @@ const std::vector<Key>& Keys() {
       {"gpu_external_empty_cache", [](const O& o) { return Address(o.external_empty_cache); }, kGoodAddresses,
        kBadAddresses},
       {"arena.extend_strategy",
-       [](const O& o) { return uint64_t(o.arena_extend_as_requested); },
+       [](const O& o) { return uint64_t(o.arena.extend_as_requested); },
        {{"0", 0}, {"1", 1}},
        {"", "2", "-1", "01", "true", "kSameAsRequested"}},
-      {"arena.initial_chunk_size_bytes", [](const O& o) { return uint64_t(o.arena_initial_chunk_bytes); }, kGoodBytes,
+      {"arena.initial_chunk_size_bytes", [](const O& o) { return uint64_t(o.arena.initial_chunk_bytes); }, kGoodBytes,
        kBadBytes},
-      {"arena.max_power_of_two_extend_bytes", [](const O& o) { return uint64_t(o.arena_max_extend_bytes); }, kGoodBytes,
+      {"arena.max_power_of_two_extend_bytes", [](const O& o) { return uint64_t(o.arena.max_extend_bytes); }, kGoodBytes,
        kBadBytes},
-      {"arena.initial_growth_chunk_size_bytes", [](const O& o) { return uint64_t(o.arena_initial_growth_chunk_bytes); },
+      {"arena.initial_growth_chunk_size_bytes", [](const O& o) { return uint64_t(o.arena.initial_growth_chunk_bytes); },
        kGoodBytes, kBadBytes},
-      {"arena.max_dead_bytes_per_chunk", [](const O& o) { return uint64_t(o.arena_max_dead_bytes_per_chunk); },
+      {"arena.max_dead_bytes_per_chunk", [](const O& o) { return uint64_t(o.arena.max_dead_bytes_per_chunk); },
        kGoodBytes, kBadBytes},
-      {"arena.max_mem", [](const O& o) { return uint64_t(o.arena_memory_limit_bytes); }, kGoodBytes, kBadBytes},
-      {"arena.use_cuda_mempool", [](const O& o) { return uint64_t(o.arena_use_cuda_mempool); }, kGoodBools, kBadBools},
-      {"arena.cuda_mempool_release_threshold",
-       [](const O& o) { return uint64_t(o.arena_mempool_release_threshold_bytes); }, kGoodBytes, kBadBytes},
-      {"arena.cuda_mempool_bytes_to_keep_on_shrink",
-       [](const O& o) { return uint64_t(o.arena_mempool_bytes_kept_on_trim); }, kGoodBytes, kBadBytes},
-      {"arena.share_graph_memory", [](const O& o) { return uint64_t(o.arena_share_graph_memory); }, kGoodBools,
-       kBadBools},
-      {"arena.red_zones", [](const O& o) { return uint64_t(o.arena_red_zones); }, kGoodBools, kBadBools},
-      {"arena.poison_on_free", [](const O& o) { return uint64_t(o.arena_poison_on_free); }, kGoodBools, kBadBools},
-      {"arena.recorded_operations", [](const O& o) { return uint64_t(o.arena_recorded_operations); }, kGoodBytes,
+      {"arena.max_mem", [](const O& o) { return uint64_t(o.arena.memory_limit_bytes); }, kGoodBytes, kBadBytes},
+      {"arena.use_cuda_mempool", [](const O& o) { return uint64_t(o.use_mempool); }, kGoodBools, kBadBools},
+      {"arena.cuda_mempool_release_threshold", [](const O& o) { return uint64_t(o.mempool.release_threshold_bytes); },
+       kGoodBytes, kBadBytes},
+      {"arena.cuda_mempool_bytes_to_keep_on_shrink", [](const O& o) { return uint64_t(o.mempool.bytes_kept_on_trim); },
+       kGoodBytes, kBadBytes},
+      {"arena.share_graph_memory", [](const O& o) { return uint64_t(o.share_graph_memory); }, kGoodBools, kBadBools},
+      {"arena.red_zones", [](const O& o) { return uint64_t(o.arena.red_zones); }, kGoodBools, kBadBools},
+      {"arena.poison_on_free", [](const O& o) { return uint64_t(o.arena.poison_on_free); }, kGoodBools, kBadBools},
+      {"arena.recorded_operations", [](const O& o) { return uint64_t(o.arena.recorded_operations); }, kGoodBytes,
        kBadBytes},
       {"graph.policy",
-       [](const O& o) { return uint64_t(o.graph_when_stable); },
+       [](const O& o) { return uint64_t(o.graph.policy); },
        {{"stable", 1}, {"min_runs", 0}},
        {"", "0", "1", "Stable", "stable ", "min_run"}},
-      {"graph.max_runs_before_capture", [](const O& o) { return uint64_t(o.graph_max_runs_before_capture); },
+      {"graph.max_runs_before_capture", [](const O& o) { return uint64_t(o.graph.max_runs_before_capture); },
        kGoodCounts, kBadCounts},
-      {"graph.max_graphs", [](const O& o) { return uint64_t(o.graph_max_graphs); }, kGoodBytes, kBadBytes},
-      {"graph.max_bytes", [](const O& o) { return uint64_t(o.graph_max_bytes); }, kGoodBytes, kBadBytes},
-      {"graph.ledger_calls", [](const O& o) { return uint64_t(o.graph_ledger_calls); }, kGoodCounts, kBadCounts},
+      {"graph.max_graphs", [](const O& o) { return uint64_t(o.graph.max_graphs); }, kGoodBytes, kBadBytes},
+      {"graph.max_bytes", [](const O& o) { return uint64_t(o.graph.max_bytes); }, kGoodBytes, kBadBytes},
+      {"graph.ledger_calls", [](const O& o) { return uint64_t(o.graph.capture.ledger_calls); }, kGoodCounts,
+       kBadCounts},
   };
   return *keys;
 }
@@ -254,7 +254,7 @@ TEST(Options, ParseKeepsWhatItIsNotTold) {
   GCAP_EXPECT_OK(Parse(&options, {{"enable_cuda_graph", "1"}, {"arena.max_mem", "4096"}}));
   EXPECT_EQ(options.device_id, 3);
   EXPECT_TRUE(options.enable_cuda_graph);
-  EXPECT_EQ(options.arena_memory_limit_bytes, 4096u);
+  EXPECT_EQ(options.arena.memory_limit_bytes, 4096u);
 }
 
 TEST(Options, TraceFileIsCopiedOrRefused) {
@@ -263,13 +263,13 @@ TEST(Options, TraceFileIsCopiedOrRefused) {
     const std::string path(255, 'x');
     GCAP_EXPECT_OK(Parse(&options, {{"arena.trace_file", path.c_str()}}));
   }
-  EXPECT_EQ(options.arena_trace_file, std::string(255, 'x'));
+  EXPECT_EQ(options.trace_file, std::string(255, 'x'));
   const std::string too_long(256, 'y');
   GCAP_EXPECT_FAILS(Parse(&options, {{"arena.trace_file", too_long.c_str()}}), GCAP_INVALID_ARGUMENT,
                     "option arena.trace_file is 'yyy");
-  EXPECT_EQ(options.arena_trace_file, std::string(255, 'x'));
+  EXPECT_EQ(options.trace_file, std::string(255, 'x'));
   GCAP_EXPECT_OK(Parse(&options, {{"arena.trace_file", ""}}));
-  EXPECT_STREQ(options.arena_trace_file, "");
+  EXPECT_STREQ(options.trace_file, "");
 }
 
 TEST(Options, UserStreamOtherThanZeroImpliesThatThereIsOne) {

@@ -65,7 +65,7 @@ uint64_t WalkRun(unsigned min_runs, int runs_before, bool synchronize) {
         EXPECT_EQ(outcome.cuda_error, cudaErrorUnknown) << outcome.message;
         EXPECT_LE(rig.count.executions, executions + 1);
       }
-      GCAP_EXPECT_OK(gcap_scratch_validate(gcap_ep_runtime_scratch(rig.ep->runtime())));
+      GCAP_EXPECT_OK(gcap_scratch_validate(gcap_runtime_scratch(rig.ep->runtime())));
       for (int run = 0; run < 6; ++run) rig.ExpectRightRun(&x, &y, 100.0f + static_cast<float>(run));
       EXPECT_EQ(rig.ep->Info(0).captures, min_runs < 100 ? 1u : 0u);
     }

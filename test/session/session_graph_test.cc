@@ -62,7 +62,7 @@ TEST_F(SessionGraph, EachIdHasItsGraphAndItsAddresses) {
     SCOPED_TRACE(shared ? "with their scratch shared" : "with scratch of their own");
     ChainRig rig;
     gcap_options_t options = GraphOptions(1);
-    options.arena_share_graph_memory = shared;
+    options.share_graph_memory = shared;
     GCAP_ASSERT_OK(rig.Create(options));
     constexpr int kIds = 3;
     std::vector<std::unique_ptr<DeviceFloats>> x, y;
@@ -82,7 +82,7 @@ TEST_F(SessionGraph, EachIdHasItsGraphAndItsAddresses) {
     }
     EXPECT_EQ(rig.middle.computes, 2 * kIds);
     gcap_allocator_stats_t stats;
-    gcap_scratch_get_stats(gcap_ep_runtime_scratch(rig.ep->runtime()), &stats);
+    gcap_scratch_get_stats(gcap_runtime_scratch(rig.ep->runtime()), &stats);
     const size_t peak = stats.max_in_use_bytes;                   // of one run
     EXPECT_GE(bytes, shared ? peak / kIds * kIds : kIds * peak);  // each part is rounded down
     EXPECT_LT(bytes, shared ? 2 * peak : (kIds + 1) * peak);
@@ -289,7 +289,7 @@ TEST_F(SessionGraph, RunIsRightAndExecutedOnceThoughItsCaptureFails) {
     }
     EXPECT_EQ(rig.ep->Info(0).captures, 1u) << "a kernel that mends its ways is captured";
     rig.ExpectRightRun(&x, &y, 50.0f);
-    GCAP_EXPECT_OK(gcap_scratch_validate(gcap_ep_runtime_scratch(rig.ep->runtime())));
+    GCAP_EXPECT_OK(gcap_scratch_validate(gcap_runtime_scratch(rig.ep->runtime())));
   }
 }
 

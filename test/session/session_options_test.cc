@@ -127,7 +127,7 @@ TEST_F(SessionOptions, AGraphCountsTheScratchThatItKeeps) {
 TEST_F(SessionOptions, TheLeastRecentlyUsedGraphGoesWhenThereAreTooMany) {
   DeviceFloats x(kContent), y(Floats(6));
   gcap_options_t options = GraphOptions(1);
-  options.graph_max_graphs = 1;
+  options.graph.max_graphs = 1;
   ChainRig rig;
   GCAP_ASSERT_OK(rig.Create(options));
   for (int id : {0, 1}) {
@@ -142,7 +142,7 @@ TEST_F(SessionOptions, TheLeastRecentlyUsedGraphGoesWhenThereAreTooMany) {
 TEST_F(SessionOptions, AStablePolicyCapturesWhenRunsAreAlike) {
   DeviceFloats x(kContent), y(Floats(6));
   gcap_options_t options = GraphOptions(1000);
-  options.graph_when_stable = true;
+  options.graph.policy = GCAP_GRAPH_POLICY_STABLE;
   ChainRig rig;
   GCAP_ASSERT_OK(rig.Create(options));
   GCAP_EXPECT_OK(rig.WarmUp(x, y));

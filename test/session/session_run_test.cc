@@ -36,7 +36,7 @@ gcap_options_t EagerOptions() {
 
 gcap_allocator_stats_t ScratchStats(const ChainRig& rig) {
   gcap_allocator_stats_t stats;
-  gcap_scratch_get_stats(gcap_ep_runtime_scratch(rig.ep->runtime()), &stats);
+  gcap_scratch_get_stats(gcap_runtime_scratch(rig.ep->runtime()), &stats);
   return stats;
 }
 
@@ -216,7 +216,7 @@ TEST_F(Session, FailingKernelIsReportedWithItsNode) {
   EXPECT_TRUE(outcome.Names("told to fail")) << outcome.message;
   EXPECT_EQ(rig.bounce.computes, 0) << "what comes after it was not issued";
   EXPECT_EQ(ScratchStats(rig).requested_in_use_bytes, 0u);
-  GCAP_EXPECT_OK(gcap_scratch_validate(gcap_ep_runtime_scratch(rig.ep->runtime())));
+  GCAP_EXPECT_OK(gcap_scratch_validate(gcap_runtime_scratch(rig.ep->runtime())));
   rig.middle.misbehave = When::kNever;
   rig.ExpectRightRun(&x, &y, 3.0f);
 }
@@ -224,7 +224,7 @@ TEST_F(Session, FailingKernelIsReportedWithItsNode) {
 TEST_F(Session, RunThatFindsNoMemoryIsReportedAndTheNextSucceeds) {
   ChainRig rig;
   gcap_options_t options = EagerOptions();
-  options.arena_memory_limit_bytes = size_t{1} << 20;
+  options.arena.memory_limit_bytes = size_t{1} << 20;
   GCAP_ASSERT_OK(rig.Create(options));
   DeviceFloats x(Floats(6)), y(Floats(6));
   rig.bounce.scratch_bytes = size_t{2} << 20;

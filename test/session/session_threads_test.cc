@@ -41,7 +41,7 @@ TEST_F(SessionThreads, EachThreadCapturesItsOwnGraph) {
   });
   EXPECT_EQ(captured, kThreads);
   EXPECT_EQ(rig.count.executions, kThreads * kRuns);
-  GCAP_EXPECT_OK(gcap_scratch_validate(gcap_ep_runtime_scratch(rig.ep->runtime())));
+  GCAP_EXPECT_OK(gcap_scratch_validate(gcap_runtime_scratch(rig.ep->runtime())));
 }
 
 TEST_F(SessionThreads, ThreadsComeAndGoWithTheirGraphs) {
@@ -59,10 +59,10 @@ TEST_F(SessionThreads, ThreadsComeAndGoWithTheirGraphs) {
     });
   }
   gcap_allocator_stats_t stats;
-  gcap_scratch_get_stats(gcap_ep_runtime_scratch(rig.ep->runtime()), &stats);
+  gcap_scratch_get_stats(gcap_runtime_scratch(rig.ep->runtime()), &stats);
   EXPECT_EQ(stats.requested_in_use_bytes, 0u);
-  GCAP_EXPECT_OK(gcap_scratch_trim(gcap_ep_runtime_scratch(rig.ep->runtime())));
-  gcap_scratch_get_stats(gcap_ep_runtime_scratch(rig.ep->runtime()), &stats);
+  GCAP_EXPECT_OK(gcap_scratch_trim(gcap_runtime_scratch(rig.ep->runtime())));
+  gcap_scratch_get_stats(gcap_runtime_scratch(rig.ep->runtime()), &stats);
   EXPECT_EQ(stats.total_allocated_bytes, 0u) << "graphs of threads that are gone keep no memory";
 }
 

@@ -18,6 +18,7 @@
 #include "test/support/device_floats.h"
 #include "test/support/device_test.h"
 #include "test/support/expect_status.h"
+#include "test/support/replays.h"
 
 namespace gcap {
 namespace testing {
@@ -203,7 +204,7 @@ TEST_F(StreamPool, GraphReplaysOnTheStreamThatCapturedIt) {
     gcap_stream_t* stream = Acquire();
     EXPECT_EQ(stream, captured_on);
     from.Set({value, value});
-    GCAP_EXPECT_OK(gcap_graph_manager_replay(graphs, 0, /*synchronize=*/false));
+    GCAP_EXPECT_OK(Replay(graphs, 0, /*synchronize=*/false));
     GCAP_EXPECT_OK(gcap_stream_synchronize(stream));
     EXPECT_EQ(to.Get(), (std::vector<float>{value, value}));
     Release(stream);

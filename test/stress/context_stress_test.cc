@@ -18,13 +18,14 @@
 #include <vector>
 
 #include "gcap/capture.h"
-#include "gcap/ep_ops.h"
 #include "gcap/options.h"
+#include "gcap/runtime.h"
 #include "gcap/stream.h"
 #include "gcap_sim.h"
 #include "gtest/gtest.h"
 #include "test/stress/stress.h"
 #include "test/support/expect_status.h"
+#include "test/support/replays.h"
 
 namespace gcap {
 namespace testing {
@@ -47,15 +48,15 @@ const gcap_sim_fault_t kFaults[] = {
     {"cudaStreamCreateWithFlags", 0, 0.05, kFault, 0},
 };
 
-using ReplacedEp = Replaced<gcap_ep_runtime_t>;
+using ReplacedEp = Replaced<gcap_runtime_t>;
 
-gcap_status_t CreateEp(gcap_ep_runtime_t** out_runtime) {
+gcap_status_t CreateEp(gcap_runtime_t** out_runtime) {
   gcap_options_t options;
   gcap_options_init(&options);
   options.enable_cuda_graph = true;
-  options.min_num_runs_before_capture = 1;
-  options.arena_initial_chunk_bytes = 16 << 10;
-  return gcap_ep_runtime_create(&options, out_runtime);
+  options.graph.min_num_runs_before_capture = 1;
+  options.arena.initial_chunk_bytes = 16 << 10;
+  return gcap_runtime_create(&options, out_runtime);
 }
 
 struct World {
@@ -87,8 +88,8 @@ class Sitter {
         ep->Replace();
         continue;
       }
-      gcap_ep_runtime_t* runtime = ep->Enter();
-      if (what < 15 && Outcome(gcap_ep_runtime_run_start(runtime, GCAP_GRAPH_ID_NONE + Below(kIds + 1))).ok()) {
+      gcap_runtime_t* runtime = ep->Enter();
+      if (what < 15 && Outcome(gcap_runtime_begin_run(runtime, GCAP_GRAPH_ID_NONE + Below(kIds + 1))).ok()) {
         Outcome(Issue(runtime, id));  // whatever becomes of it
         ++world_->tally.abandoned;
         return ep;
@@ -108,9 +109,9 @@ class Sitter {
   int Below(int limit) { return static_cast<int>(random_() % static_cast<uint64_t>(limit)); }
 
   // Output = input by way of scratch.
-  gcap_status_t Issue(gcap_ep_runtime_t* runtime, int id) {
+  gcap_status_t Issue(gcap_runtime_t* runtime, int id) {
     gcap_run_resources_t run;
-    GCAP_RETURN_IF_ERROR(gcap_ep_runtime_get_run_resources(runtime, &run));
+    GCAP_RETURN_IF_ERROR(gcap_runtime_get_resources(runtime, &run));
     const cudaStream_t stream = gcap_stream_handle(run.stream);
     void* block = nullptr;
     GCAP_RETURN_IF_ERROR(gcap_scratch_alloc(run.scratch, kBytes << id, run.stream, &block));
@@ -124,24 +125,22 @@ class Sitter {
     return gcap_status_join(status, gcap_scratch_free(run.scratch, block));
   }
 
-  gcap_status_t RunOnce(gcap_ep_runtime_t* runtime, int id) {
+  gcap_status_t RunOnce(gcap_runtime_t* runtime, int id) {
     bool replayed = false;
-    GCAP_RETURN_IF_ERROR(gcap_ep_runtime_replay_graph(runtime, id, /*synchronize=*/true, &replayed));
+    GCAP_RETURN_IF_ERROR(TryReplay(runtime, id, /*synchronize=*/true, &replayed));
     if (replayed) {
       ++world_->tally.replays;
       return nullptr;
     }
-    GCAP_RETURN_IF_ERROR(gcap_ep_runtime_run_start(runtime, id));
-    gcap_status_t status = Issue(runtime, id);
-    gcap_status_t ended = gcap_ep_runtime_run_end(runtime, status, /*synchronize=*/true);
-    return gcap_status_join(status, ended);
+    GCAP_RETURN_IF_ERROR(gcap_runtime_begin_run(runtime, id));
+    return gcap_runtime_end_run(runtime, Issue(runtime, id), /*synchronize=*/true);
   }
 
   void Copy(void* to, const void* from, cudaMemcpyKind kind) {
     CopyOnPool(&world_->tally, world_->pool, to, from, kBytes, kind);
   }
 
-  void Compute(gcap_ep_runtime_t* runtime, int id) {
+  void Compute(gcap_runtime_t* runtime, int id) {
     const unsigned char value = static_cast<unsigned char>(Below(255));
     const std::vector<unsigned char> input(kBytes, value), poison(kBytes, 255);
     Copy(buffers_.input, input.data(), cudaMemcpyHostToDevice);
@@ -154,9 +153,9 @@ class Sitter {
     ++world_->tally.runs;
   }
 
-  void Release(gcap_ep_runtime_t* runtime, int id) {
-    const bool captured = gcap_ep_runtime_is_graph_captured(runtime, id);
-    const Outcome outcome(gcap_ep_runtime_release_captured_graph(runtime, id));
+  void Release(gcap_runtime_t* runtime, int id) {
+    const bool captured = gcap_runtime_is_captured(runtime, id);
+    const Outcome outcome(gcap_runtime_release(runtime, id));
     if (captured) {
       world_->tally.Expect(outcome.ok(), outcome.message);
       ++world_->tally.releases;
@@ -194,7 +193,7 @@ TEST(ContextStress, NothingIsWrongAndNothingRemainsOfThreadsAndEpsThatComeAndGo)
   GCAP_ASSERT_OK(gcap_stream_pool_create(0, &world.pool));
   for (const gcap_sim_fault_t& fault : kFaults) gcap_sim_inject(&fault);
   for (int i = 0; i < kEps; ++i) {
-    world.eps.push_back(std::make_unique<ReplacedEp>(&world.tally, CreateEp, gcap_ep_runtime_destroy));
+    world.eps.push_back(std::make_unique<ReplacedEp>(&world.tally, CreateEp, gcap_runtime_destroy));
   }
 
   std::vector<std::thread> chairs;

@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <random>
 #include <string>
 #include <thread>
@@ -51,7 +52,8 @@ struct World {
   std::atomic<int64_t> steps_left{0};
 };
 
-// One set and the device memory of its graphs, which outlives them. Whoever has the context's lock uses the memory.
+// One set and the device memory of its graphs, which outlives them. Whoever has the turn uses the context and the
+// memory.
 struct Place {
   explicit Place(World* world) {
     for (unsigned char** memory : {&input, &middle, &output}) {
@@ -88,6 +90,7 @@ struct Place {
 
   unsigned char *input = nullptr, *middle = nullptr, *output = nullptr;
   std::unique_ptr<Replaced<gcap_thread_contexts_t>> set;
+  std::mutex turns;
 };
 
 // One thread's steps.
@@ -125,8 +128,8 @@ class Sitter {
  private:
   int Below(int limit) { return static_cast<int>(random_() % static_cast<uint64_t>(limit)); }
 
-  void Abandon(const Place* place, gcap_thread_context_t* context) {
-    gcap_thread_context_lock(context);
+  void Abandon(Place* place, gcap_thread_context_t* context) {
+    place->turns.lock();
     ++world_->leaving;
     const cudaStream_t stream = gcap_stream_handle(gcap_thread_context_stream(context));
     gcap_graph_run_kind_t kind;
@@ -137,10 +140,10 @@ class Sitter {
       if (kind == GCAP_GRAPH_RUN_EAGER) GCAP_EXPECT_OK(gcap_stream_synchronize(gcap_thread_context_stream(context)));
       ++world_->tally.abandoned;
     }
-    gcap_thread_context_unlock(context);
+    place->turns.unlock();
   }
 
-  // What needs no lock: others may be inside a run.
+  // What needs no turn: others may be inside a run.
   void Disturb(int what, gcap_thread_context_t* context) {
     gcap_graph_manager_t* graphs = gcap_thread_context_graphs(context);
     if (what < 50) {
@@ -154,30 +157,30 @@ class Sitter {
     }
   }
 
-  void Compute(const Place* place, gcap_thread_context_t* context) {
+  void Compute(Place* place, gcap_thread_context_t* context) {
     const unsigned char value = static_cast<unsigned char>(Below(255));
     const std::vector<unsigned char> input(kBytes, value), poison(kBytes, 255);
     std::vector<unsigned char> output(kBytes);
     const int id = Below(kIds);
     gcap_graph_manager_t* graphs = gcap_thread_context_graphs(context);
     const cudaStream_t stream = gcap_stream_handle(gcap_thread_context_stream(context));
-    gcap_thread_context_lock(context);
+    place->turns.lock();
     Copy(place->input, input.data(), cudaMemcpyHostToDevice);
     Copy(place->output, poison.data(), cudaMemcpyHostToDevice);
     const bool captured = gcap_graph_manager_is_captured(graphs, id);
-    // A thread that left a run open here had the lock before.
+    // A thread that left a run open here had the turn before.
     const bool someone_leaves = world_->leaving > 0;
     Insist(
         &world_->tally,
         [&] {
           return gcap_graph_manager_run(
               graphs, id, stream,
-              [](void* user, cudaStream_t on) { return static_cast<const Place*>(user)->Issue(on); },
-              const_cast<Place*>(place), /*synchronize=*/true);
+              [](void* user, cudaStream_t on) { return static_cast<const Place*>(user)->Issue(on); }, place,
+              /*synchronize=*/true);
         },
         [&](const Outcome& outcome) { return someone_leaves && outcome.code == GCAP_FAILED_PRECONDITION; });
     Copy(output.data(), place->output, cudaMemcpyDeviceToHost);
-    gcap_thread_context_unlock(context);
+    place->turns.unlock();
     world_->tally.Expect(output == input, "graph id " + std::to_string(id) + ": byte 0 is " +
                                               std::to_string(output[0]) + ", expected " + std::to_string(value));
     ++world_->tally.runs;

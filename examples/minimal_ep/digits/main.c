@@ -123,7 +123,7 @@ static gcap_status_t run_threads(const workload_t* workload, report_t* report) {
 // --- Building up and taking down ------------------------------------------------------------------------------------
 
 static gcap_status_t run_on_ep(const cli_options_t* cli, const digits_t* digits, const float* reference, gcap_ep_t* ep,
-                               gcap_ep_runtime_t* runtime, report_t* report) {
+                               gcap_runtime_t* runtime, report_t* report) {
   digits_model_t* model = digits_model_create(digits, (int64_t)cli->batch);
   if (model == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a model");
   gcap_session_t* session = NULL;
@@ -142,7 +142,7 @@ static gcap_status_t run_on_ep(const cli_options_t* cli, const digits_t* digits,
     };
     status = run_threads(&workload, report);
     gcap_allocator_stats_t scratch;
-    gcap_scratch_get_stats(gcap_ep_runtime_scratch(runtime), &scratch);
+    gcap_scratch_get_stats(gcap_runtime_scratch(runtime), &scratch);
     report->scratch_reserved_bytes = scratch.total_allocated_bytes;
     report->scratch_peak_bytes = scratch.max_in_use_bytes;
   }
@@ -170,7 +170,7 @@ static gcap_status_t run_example(const cli_options_t* cli, const digits_t* digit
     options.external_free = application_free;
   }
   gcap_ep_t* ep = NULL;
-  gcap_ep_runtime_t* runtime = NULL;
+  gcap_runtime_t* runtime = NULL;
   gcap_status_t status = minimal_ep_create(&options, &ep, &runtime);
   if (status == NULL) status = run_on_ep(cli, digits, reference, ep, runtime, report);
   status = gcap_status_join(status, gcap_ep_destroy(ep));

@@ -146,6 +146,6 @@ gcap_status_t workload_run(const workload_t* workload, int graph_id, workload_re
   if (status == NULL) status = classify_all(workload, &buffers, graph_id, result);
   if (status == NULL) status = time_runs(workload, &buffers, GCAP_GRAPH_ID_NONE, result->eager_ns);
   if (status == NULL && workload->use_graph) status = time_runs(workload, &buffers, graph_id, result->replay_ns);
-  gcap_ep_runtime_get_graph_info(workload->runtime, graph_id, &result->graph);
+  gcap_runtime_get_graph_info(workload->runtime, graph_id, &result->graph);
   return gcap_status_join(status, buffers_deinit(&buffers));
 }

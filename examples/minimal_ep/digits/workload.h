@@ -20,7 +20,7 @@ extern "C" {
 typedef struct workload {
   gcap_session_t* session;
   gcap_ep_t* ep;
-  gcap_ep_runtime_t* runtime;  // the EP's, for the graph's counters
+  gcap_runtime_t* runtime;  // the EP's, for the graph's counters
   const digits_t* digits;
   const float* reference;  // [count][10], by the plain C reference
   size_t batch;

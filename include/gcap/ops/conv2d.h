@@ -25,6 +25,7 @@ GCAP_API gcap_status_t gcap_stream_cudnn_handle(gcap_stream_t* stream, cudnnHand
 // y[n,k,oh,ow] = conv(x[n,c,h,w], weight[k,c,kernel_h,kernel_w]) + bias[k] (then ReLU). fp32, NCHW, cross-correlation,
 // as ONNX Conv; oh = (h + 2·pad_h − kernel_h) / stride_h + 1.
 typedef struct gcap_conv2d_options {
+  size_t struct_size;                          // set by gcap_conv2d_options_init
   cudnnHandle_t handle;                        // for planning only; borrowed until create returns
   int n, c, h, w;                              // input, each >= 1
   int k;                                       // output channels, >= 1
@@ -33,6 +34,13 @@ typedef struct gcap_conv2d_options {
   bool relu;
   size_t max_workspace_bytes;  // the algorithm may ask for up to this much
 } gcap_conv2d_options_t;
+
+// Fills in the defaults. Programs call the init function, which says how large their struct is.
+GCAP_API void gcap_conv2d_options_set_defaults(gcap_conv2d_options_t* options);
+static inline void gcap_conv2d_options_init(gcap_conv2d_options_t* options) {
+  options->struct_size = sizeof(*options);
+  gcap_conv2d_options_set_defaults(options);
+}
 
 // Conv2d: a planned convolution of fixed shapes: descriptors, the algorithm and its workspace need.
 // Thread:   immutable after creation: any number of threads may run it, each with its stream and workspace.
@@ -62,9 +70,17 @@ GCAP_API gcap_status_t gcap_conv2d_run(const gcap_conv2d_t* conv, gcap_stream_t*
 
 // y[n,c,oh,ow] = the maximum of each window of x[n,c,h,w], no padding; oh = (h − window) / stride + 1.
 typedef struct gcap_maxpool2d_options {
+  size_t struct_size;  // set by gcap_maxpool2d_options_init
   int n, c, h, w;      // each >= 1
   int window, stride;  // each >= 1; square
 } gcap_maxpool2d_options_t;
+
+// Fills in the defaults. Programs call the init function, which says how large their struct is.
+GCAP_API void gcap_maxpool2d_options_set_defaults(gcap_maxpool2d_options_t* options);
+static inline void gcap_maxpool2d_options_init(gcap_maxpool2d_options_t* options) {
+  options->struct_size = sizeof(*options);
+  gcap_maxpool2d_options_set_defaults(options);
+}
 
 // Maxpool2d: a planned max-pooling of fixed shapes.
 // Thread, Capture, Lifetime: as gcap_conv2d_t; it needs no workspace.

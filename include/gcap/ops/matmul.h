@@ -24,11 +24,19 @@ typedef enum gcap_matmul_epilogue {
 // C[m,n] = A[m,k] · B (+ bias[n]) (then ReLU). fp32, row-major, densely packed; B is [n,k], as ONNX Gemm's weights with
 // transB = 1.
 typedef struct gcap_matmul_options {
+  size_t struct_size;       // set by gcap_matmul_options_init
   cublasLtHandle_t handle;  // borrowed; outlives the plan
   int64_t m, n, k;          // each >= 1
   gcap_matmul_epilogue_t epilogue;
   size_t max_workspace_bytes;  // the algorithm may ask for up to this much; 0: none
 } gcap_matmul_options_t;
+
+// Fills in the defaults. Programs call the init function, which says how large their struct is.
+GCAP_API void gcap_matmul_options_set_defaults(gcap_matmul_options_t* options);
+static inline void gcap_matmul_options_init(gcap_matmul_options_t* options) {
+  options->struct_size = sizeof(*options);
+  gcap_matmul_options_set_defaults(options);
+}
 
 // Matmul: a planned product of fixed shapes: descriptors, layouts and the algorithm. From gcap_matmul_create.
 // Thread:   immutable after creation: any number of threads may run it, each with its stream and workspace.

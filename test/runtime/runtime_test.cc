@@ -16,8 +16,9 @@
 #include "gcap/capture.h"
 #include "gcap/ep_ops.h"
 #include "gtest/gtest.h"
-#include "test/ep/runtime_test.h"
+#include "test/runtime/runtime_fixture.h"
 #include "test/support/log_catcher.h"
+#include "test/support/replays.h"
 
 namespace {
 
@@ -26,50 +27,50 @@ using gcap::testing::Floats;
 using gcap::testing::GraphOptions;
 using gcap::testing::Outcome;
 
-using EpRuntime = gcap::testing::RuntimeTest;
+using Runtime = gcap::testing::RuntimeTest;
 
-TEST_F(EpRuntime, CreateRefusesOptionsThatDoNotGoTogether) {
+TEST_F(Runtime, CreateRefusesOptionsThatDoNotGoTogether) {
   gcap_options_t options = GraphOptions();
   options.has_user_stream = true;  // stream 0, and graphs
-  runtime_ = reinterpret_cast<gcap_ep_runtime_t*>(&options);
-  GCAP_EXPECT_FAILS(gcap_ep_runtime_create(&options, &runtime_), GCAP_INVALID_ARGUMENT, "user_compute_stream");
+  runtime_ = reinterpret_cast<gcap_runtime_t*>(&options);
+  GCAP_EXPECT_FAILS(gcap_runtime_create(&options, &runtime_), GCAP_INVALID_ARGUMENT, "user_compute_stream");
   EXPECT_EQ(runtime_, nullptr);
 }
 
-TEST_F(EpRuntime, CreateNamesADeviceThatIsNotThere) {
+TEST_F(Runtime, CreateNamesADeviceThatIsNotThere) {
   gcap_options_t options = GraphOptions();
   options.device_id = 999;
-  GCAP_EXPECT_FAILS(gcap_ep_runtime_create(&options, &runtime_), GCAP_INVALID_ARGUMENT, "device_id is 999");
+  GCAP_EXPECT_FAILS(gcap_runtime_create(&options, &runtime_), GCAP_INVALID_ARGUMENT, "device_id is 999");
   EXPECT_EQ(runtime_, nullptr);
 }
 
-TEST_F(EpRuntime, CreateNamesATraceFileThatCannotBeWritten) {
+TEST_F(Runtime, CreateNamesATraceFileThatCannotBeWritten) {
   gcap_options_t options = GraphOptions();
-  std::strcpy(options.arena_trace_file, "/dev/null/none");
-  GCAP_EXPECT_FAILS(gcap_ep_runtime_create(&options, &runtime_), GCAP_INVALID_ARGUMENT, "/dev/null/none");
+  std::strcpy(options.trace_file, "/dev/null/none");
+  GCAP_EXPECT_FAILS(gcap_runtime_create(&options, &runtime_), GCAP_INVALID_ARGUMENT, "/dev/null/none");
   EXPECT_EQ(runtime_, nullptr);
 }
 
-TEST_F(EpRuntime, TraceFileThatIsIncompleteIsLogged) {
+TEST_F(Runtime, TraceFileThatIsIncompleteIsLogged) {
   gcap_options_t options = GraphOptions();
-  std::strcpy(options.arena_trace_file, "/dev/full");
+  std::strcpy(options.trace_file, "/dev/full");
   Create(options);
   const gcap_run_resources_t run = Resources();
   void* ptr = nullptr;
   GCAP_EXPECT_OK(gcap_scratch_alloc(run.scratch, 1000, run.stream, &ptr));
   GCAP_EXPECT_OK(gcap_scratch_free(run.scratch, ptr));
   const gcap::testing::LogCatcher log;
-  GCAP_EXPECT_OK(gcap_ep_runtime_destroy(runtime_));
+  GCAP_EXPECT_OK(gcap_runtime_destroy(runtime_));
   runtime_ = nullptr;
   EXPECT_NE(log.text().find("the trace file is incomplete: No space left on device"), std::string::npos) << log.text();
 }
 
 // What several threads did stands in an order in which it can be done again.
-TEST_F(EpRuntime, TraceFileHoldsAllThatScratchWasAsked) {
+TEST_F(Runtime, TraceFileHoldsAllThatScratchWasAsked) {
   constexpr int kThreads = 4, kBlocks = 200;
   gcap_options_t options = GraphOptions();
   const std::string path = std::string(std::getenv("TEST_TMPDIR")) + "/trace";
-  std::strcpy(options.arena_trace_file, path.c_str());
+  std::strcpy(options.trace_file, path.c_str());
   Create(options);
   std::vector<std::thread> threads;
   for (int i = 0; i < kThreads; ++i) {
@@ -83,8 +84,8 @@ TEST_F(EpRuntime, TraceFileHoldsAllThatScratchWasAsked) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  GCAP_EXPECT_OK(gcap_scratch_trim(gcap_ep_runtime_scratch(runtime_)));
-  GCAP_ASSERT_OK(gcap_ep_runtime_destroy(runtime_));
+  GCAP_EXPECT_OK(gcap_scratch_trim(gcap_runtime_scratch(runtime_)));
+  GCAP_ASSERT_OK(gcap_runtime_destroy(runtime_));
   runtime_ = nullptr;
   std::vector<gcap::bench::TraceOp> ops;
   std::string error;
@@ -102,12 +103,12 @@ TEST_F(EpRuntime, TraceFileHoldsAllThatScratchWasAsked) {
 }
 
 // Runs from warm-up to replay with all that looks for mistakes switched on.
-TEST_F(EpRuntime, DebugOptionsOfTheArenaServeGraphs) {
+TEST_F(Runtime, DebugOptionsOfTheArenaServeGraphs) {
   gcap_options_t options = GraphOptions(1);
-  options.arena_red_zones = options.arena_poison_on_free = true;
-  options.arena_recorded_operations = 100;
+  options.arena.red_zones = options.arena.poison_on_free = true;
+  options.arena.recorded_operations = 100;
   Create(options);
-  gcap_scratch_t* scratch = gcap_ep_runtime_scratch(runtime_);
+  gcap_scratch_t* scratch = gcap_runtime_scratch(runtime_);
   DeviceFloats x({0, 0}), y({0, 0});
   const auto good = [&](const gcap_run_resources_t& run) {
     void* ptr = nullptr;
@@ -128,13 +129,13 @@ TEST_F(EpRuntime, DebugOptionsOfTheArenaServeGraphs) {
   GCAP_EXPECT_OK(gcap_scratch_validate(scratch));
 }
 
-TEST_F(EpRuntime, DestroyOfNullIsFine) { GCAP_EXPECT_OK(gcap_ep_runtime_destroy(nullptr)); }
+TEST_F(Runtime, DestroyOfNullIsFine) { GCAP_EXPECT_OK(gcap_runtime_destroy(nullptr)); }
 
-TEST_F(EpRuntime, StreamIsTheThreadsOwnAndMemoryIsShared) {
+TEST_F(Runtime, StreamIsTheThreadsOwnAndMemoryIsShared) {
   Create(GraphOptions());
   const gcap_run_resources_t mine = Resources();
   EXPECT_EQ(Resources().stream, mine.stream);
-  EXPECT_EQ(mine.scratch, gcap_ep_runtime_scratch(runtime_));
+  EXPECT_EQ(mine.scratch, gcap_runtime_scratch(runtime_));
   ASSERT_NE(mine.allocator, nullptr);
   EXPECT_EQ(gcap_allocator_device(mine.allocator), 0);
   std::thread([&] {
@@ -143,12 +144,12 @@ TEST_F(EpRuntime, StreamIsTheThreadsOwnAndMemoryIsShared) {
     EXPECT_EQ(theirs.scratch, mine.scratch);
     EXPECT_EQ(theirs.allocator, mine.allocator);
   }).join();
-  EXPECT_TRUE(gcap_ep_runtime_supports_concurrent_runs(runtime_));
+  EXPECT_TRUE(gcap_runtime_supports_concurrent_runs(runtime_));
 }
 
-TEST_F(EpRuntime, RunsWarmUpThenCaptureThenReplay) {
+TEST_F(Runtime, RunsWarmUpThenCaptureThenReplay) {
   Create(GraphOptions(2));
-  EXPECT_TRUE(gcap_ep_runtime_is_graph_capture_enabled(runtime_));
+  EXPECT_TRUE(gcap_runtime_is_graph_capture_enabled(runtime_));
   DeviceFloats x({1, 2, 3}), y({0, 0, 0});
   const auto copy = [&](const gcap_run_resources_t& run) { return Copy(run, x, y); };
   const Floats contents[] = {{1, 2, 3}, {4, 5, 6}, {7, 8, 9}};
@@ -157,7 +158,7 @@ TEST_F(EpRuntime, RunsWarmUpThenCaptureThenReplay) {
     x.Set(contents[run]);
     EXPECT_TRUE(Run(0, copy).ok());
     EXPECT_EQ(y.Get(), contents[run]);
-    EXPECT_EQ(gcap_ep_runtime_is_graph_captured(runtime_, 0), run == 2);
+    EXPECT_EQ(gcap_runtime_is_captured(runtime_, 0), run == 2);
   }
   EXPECT_EQ(Info(0).eager_runs, 2u);
   EXPECT_EQ(Info(0).captures, 1u);
@@ -168,14 +169,14 @@ TEST_F(EpRuntime, RunsWarmUpThenCaptureThenReplay) {
   EXPECT_EQ(Info(0).replays, 2u);
 }
 
-TEST_F(EpRuntime, CapturedRunIsNotStartedAgain) {
+TEST_F(Runtime, CapturedRunIsNotStartedAgain) {
   Create(GraphOptions(0));
   DeviceFloats x({1}), y({0});
   EXPECT_TRUE(Run(0, [&](const gcap_run_resources_t& run) { return Copy(run, x, y); }).ok());
-  GCAP_EXPECT_FAILS(gcap_ep_runtime_run_start(runtime_, 0), GCAP_ALREADY_EXISTS, "graph id 0");
+  GCAP_EXPECT_FAILS(gcap_runtime_begin_run(runtime_, 0), GCAP_ALREADY_EXISTS, "graph id 0");
 }
 
-TEST_F(EpRuntime, IdsWarmUpAndReplayApart) {
+TEST_F(Runtime, IdsWarmUpAndReplayApart) {
   Create(GraphOptions(1));
   DeviceFloats x({1}), y({0}), z({0});
   const auto to_y = [&](const gcap_run_resources_t& run) { return Copy(run, x, y); };
@@ -183,8 +184,8 @@ TEST_F(EpRuntime, IdsWarmUpAndReplayApart) {
   EXPECT_TRUE(Run(3, to_y).ok());
   EXPECT_TRUE(Run(3, to_y).ok());
   EXPECT_TRUE(Run(1000000, to_z).ok());
-  EXPECT_TRUE(gcap_ep_runtime_is_graph_captured(runtime_, 3));
-  EXPECT_FALSE(gcap_ep_runtime_is_graph_captured(runtime_, 1000000));
+  EXPECT_TRUE(gcap_runtime_is_captured(runtime_, 3));
+  EXPECT_FALSE(gcap_runtime_is_captured(runtime_, 1000000));
   EXPECT_TRUE(Run(1000000, to_z).ok());
   x.Set({2});
   EXPECT_TRUE(Replay(1000000));
@@ -192,7 +193,7 @@ TEST_F(EpRuntime, IdsWarmUpAndReplayApart) {
   EXPECT_EQ(y.Get(), Floats({1}));
 }
 
-TEST_F(EpRuntime, NoGraphIdAndDisabledGraphsAreNeverCaptured) {
+TEST_F(Runtime, NoGraphIdAndDisabledGraphsAreNeverCaptured) {
   gcap_options_t disabled = GraphOptions(0);
   disabled.enable_cuda_graph = false;
   const struct {
@@ -201,7 +202,7 @@ TEST_F(EpRuntime, NoGraphIdAndDisabledGraphsAreNeverCaptured) {
   } rows[] = {{GraphOptions(0), GCAP_GRAPH_ID_NONE}, {disabled, 0}};
   for (const auto& row : rows) {
     Create(row.options);
-    EXPECT_EQ(gcap_ep_runtime_is_graph_capture_enabled(runtime_), row.options.enable_cuda_graph);
+    EXPECT_EQ(gcap_runtime_is_graph_capture_enabled(runtime_), row.options.enable_cuda_graph);
     DeviceFloats x({1}), y({0});
     for (int i = 0; i < 4; ++i) {
       EXPECT_TRUE(Run(row.id, [&](const gcap_run_resources_t& run) {
@@ -210,90 +211,88 @@ TEST_F(EpRuntime, NoGraphIdAndDisabledGraphsAreNeverCaptured) {
                   }).ok());
     }
     EXPECT_EQ(y.Get(), Floats({1}));
-    EXPECT_FALSE(gcap_ep_runtime_is_graph_captured(runtime_, row.id));
-    GCAP_EXPECT_OK(gcap_ep_runtime_destroy(runtime_));
+    EXPECT_FALSE(gcap_runtime_is_captured(runtime_, row.id));
+    GCAP_EXPECT_OK(gcap_runtime_destroy(runtime_));
     runtime_ = nullptr;
   }
 }
 
-TEST_F(EpRuntime, GraphIdBelowMinusOneIsRefused) {
+TEST_F(Runtime, GraphIdBelowMinusOneIsRefused) {
   Create(GraphOptions());
-  GCAP_EXPECT_FAILS(gcap_ep_runtime_run_start(runtime_, -2), GCAP_INVALID_ARGUMENT, "-2");
+  GCAP_EXPECT_FAILS(gcap_runtime_begin_run(runtime_, -2), GCAP_INVALID_ARGUMENT, "-2");
 }
 
-TEST_F(EpRuntime, RunEndWithoutAStartIsRefused) {
+TEST_F(Runtime, RunEndWithoutAStartIsRefused) {
   Create(GraphOptions());
-  GCAP_EXPECT_FAILS(gcap_ep_runtime_run_end(runtime_, nullptr, true), GCAP_FAILED_PRECONDITION, "no run is open");
+  GCAP_EXPECT_FAILS(gcap_runtime_end_run(runtime_, nullptr, true), GCAP_FAILED_PRECONDITION, "no run is open");
 }
 
-TEST_F(EpRuntime, UnsynchronizedRunIsThereAfterSynchronize) {
+TEST_F(Runtime, UnsynchronizedRunIsThereAfterSynchronize) {
   Create(GraphOptions(1));
   DeviceFloats x({5, 6}), y({0, 0});
   const auto copy = [&](const gcap_run_resources_t& run) { return Copy(run, x, y); };
   for (int i = 0; i < 2; ++i) {  // eager, then captured
     y.Set({0, 0});
     EXPECT_TRUE(Run(0, copy, /*synchronize=*/false).ok());
-    GCAP_EXPECT_OK(gcap_ep_runtime_synchronize(runtime_));
+    GCAP_EXPECT_OK(gcap_runtime_synchronize(runtime_));
     EXPECT_EQ(y.Get(), Floats({5, 6}));
   }
   y.Set({0, 0});
   EXPECT_TRUE(Replay(0, /*synchronize=*/false));
-  GCAP_EXPECT_OK(gcap_ep_runtime_synchronize(runtime_));
+  GCAP_EXPECT_OK(gcap_runtime_synchronize(runtime_));
   EXPECT_EQ(y.Get(), Floats({5, 6}));
 }
 
-TEST_F(EpRuntime, ResourcesAndStateCanBeAskedForInACapture) {
+TEST_F(Runtime, ResourcesAndStateCanBeAskedForInACapture) {
   Create(GraphOptions(0));
   DeviceFloats x({1}), y({0});
   const gcap_run_resources_t before = Resources();
   EXPECT_TRUE(Run(0, [&](const gcap_run_resources_t& run) {
                 EXPECT_TRUE(gcap_thread_is_capturing());
                 EXPECT_EQ(run.stream, before.stream);
-                EXPECT_FALSE(gcap_ep_runtime_is_graph_captured(runtime_, 0));
+                EXPECT_FALSE(gcap_runtime_is_captured(runtime_, 0));
                 EXPECT_EQ(Info(0).state, GCAP_GRAPH_CAPTURING);
                 return Copy(run, x, y);
               }).ok());
   EXPECT_EQ(y.Get(), Floats({1}));
 }
 
-TEST_F(EpRuntime, ReplayAndReleaseAreRefusedInACapture) {
+TEST_F(Runtime, ReplayAndReleaseAreRefusedInACapture) {
   Create(GraphOptions(0));
   DeviceFloats x({1}), y({0});
   const auto copy = [&](const gcap_run_resources_t& run) { return Copy(run, x, y); };
   EXPECT_TRUE(Run(0, copy).ok());
   EXPECT_TRUE(Run(1, [&](const gcap_run_resources_t& run) {
                 bool replayed = true;
-                GCAP_EXPECT_FAILS(gcap_ep_runtime_replay_graph(runtime_, 0, true, &replayed), GCAP_FAILED_PRECONDITION,
-                                  "capturing");
+                GCAP_EXPECT_FAILS(TryReplay(runtime_, 0, true, &replayed), GCAP_FAILED_PRECONDITION, "capturing");
                 EXPECT_FALSE(replayed);
-                GCAP_EXPECT_FAILS(gcap_ep_runtime_release_captured_graph(runtime_, 0), GCAP_FAILED_PRECONDITION,
-                                  "capturing");
+                GCAP_EXPECT_FAILS(gcap_runtime_release(runtime_, 0), GCAP_FAILED_PRECONDITION, "capturing");
                 return Copy(run, x, y);
               }).ok());
-  EXPECT_TRUE(gcap_ep_runtime_is_graph_captured(runtime_, 1)) << "the refusals left the capture alone";
+  EXPECT_TRUE(gcap_runtime_is_captured(runtime_, 1)) << "the refusals left the capture alone";
 }
 
 // No graph can hold a wait of the host, so there is none.
-TEST_F(EpRuntime, AWaitInACaptureIsRefusedAndFailsIt) {
+TEST_F(Runtime, AWaitInACaptureIsRefusedAndFailsIt) {
   Create(GraphOptions(0));
   DeviceFloats x({1}), y({0});
   const Outcome outcome = Run(0, [&](const gcap_run_resources_t& run) {
-    GCAP_EXPECT_FAILS(gcap_ep_runtime_synchronize(runtime_), GCAP_FAILED_PRECONDITION, "gcap_stream_synchronize");
+    GCAP_EXPECT_FAILS(gcap_runtime_synchronize(runtime_), GCAP_FAILED_PRECONDITION, "gcap_stream_synchronize");
     return Copy(run, x, y);
   });
   EXPECT_EQ(outcome.code, GCAP_CAPTURE_INVALIDATED);
   EXPECT_TRUE(outcome.Names("gcap_stream_synchronize")) << outcome.message;
-  EXPECT_FALSE(gcap_ep_runtime_is_graph_captured(runtime_, 0));
+  EXPECT_FALSE(gcap_runtime_is_captured(runtime_, 0));
 }
 
-TEST_F(EpRuntime, ReleasedGraphIsColdAndAnUnknownOneIsNotFound) {
+TEST_F(Runtime, ReleasedGraphIsColdAndAnUnknownOneIsNotFound) {
   Create(GraphOptions(0));
   DeviceFloats x({1}), y({0});
   const auto copy = [&](const gcap_run_resources_t& run) { return Copy(run, x, y); };
-  GCAP_EXPECT_FAILS(gcap_ep_runtime_release_captured_graph(runtime_, 7), GCAP_NOT_FOUND, "graph id 7");
+  GCAP_EXPECT_FAILS(gcap_runtime_release(runtime_, 7), GCAP_NOT_FOUND, "graph id 7");
   EXPECT_TRUE(Run(7, copy).ok());
-  GCAP_EXPECT_OK(gcap_ep_runtime_release_captured_graph(runtime_, 7));
-  EXPECT_FALSE(gcap_ep_runtime_is_graph_captured(runtime_, 7));
+  GCAP_EXPECT_OK(gcap_runtime_release(runtime_, 7));
+  EXPECT_FALSE(gcap_runtime_is_captured(runtime_, 7));
   EXPECT_EQ(Info(7).captures, 0u);
   EXPECT_EQ(Info(7).state, GCAP_GRAPH_COLD);
   EXPECT_FALSE(Replay(7));
@@ -301,12 +300,12 @@ TEST_F(EpRuntime, ReleasedGraphIsColdAndAnUnknownOneIsNotFound) {
   EXPECT_TRUE(Replay(7));
 }
 
-TEST_F(EpRuntime, GraphsBelongToTheirThread) {
+TEST_F(Runtime, GraphsBelongToTheirThread) {
   Create(GraphOptions(0));
   DeviceFloats x({1}), y({0});
   EXPECT_TRUE(Run(0, [&](const gcap_run_resources_t& run) { return Copy(run, x, y); }).ok());
   std::thread([&] {
-    EXPECT_FALSE(gcap_ep_runtime_is_graph_captured(runtime_, 0));
+    EXPECT_FALSE(gcap_runtime_is_captured(runtime_, 0));
     EXPECT_EQ(Info(0).state, GCAP_GRAPH_COLD);
     EXPECT_EQ(Info(0).captures, 0u);
     EXPECT_EQ(Info(0).nodes, 0u);
@@ -317,7 +316,7 @@ TEST_F(EpRuntime, GraphsBelongToTheirThread) {
 
 // --- Memory ---------------------------------------------------------------------------------------------------------
 
-TEST_F(EpRuntime, ScratchOfAGraphIsNobodyElsesUntilItsRelease) {
+TEST_F(Runtime, ScratchOfAGraphIsNobodyElsesUntilItsRelease) {
   constexpr size_t kBytes = 1 << 16;
   Create(GraphOptions(1));
   const Floats content = {1, 2, 3, 4};
@@ -327,7 +326,7 @@ TEST_F(EpRuntime, ScratchOfAGraphIsNobodyElsesUntilItsRelease) {
     EXPECT_TRUE(
         Run(0, [&](const gcap_run_resources_t& run) { return CopyByScratch(run, x, y, kBytes, &graphs_own); }).ok());
   }
-  ASSERT_TRUE(gcap_ep_runtime_is_graph_captured(runtime_, 0));
+  ASSERT_TRUE(gcap_runtime_is_captured(runtime_, 0));
 
   // Eager work of the same stream asks for as much as it likes, and writes it all.
   const char* const graph_begin = static_cast<char*>(graphs_own);
@@ -351,17 +350,17 @@ TEST_F(EpRuntime, ScratchOfAGraphIsNobodyElsesUntilItsRelease) {
   EXPECT_TRUE(Replay(0));
   EXPECT_EQ(y.Get(), content);
 
-  gcap_scratch_t* scratch = gcap_ep_runtime_scratch(runtime_);
+  gcap_scratch_t* scratch = gcap_runtime_scratch(runtime_);
   GCAP_EXPECT_OK(gcap_scratch_trim(scratch));
   EXPECT_GE(ScratchStats().total_allocated_bytes, kBytes) << "trim leaves a graph its memory";
-  GCAP_EXPECT_OK(gcap_ep_runtime_release_captured_graph(runtime_, 0));
-  GCAP_EXPECT_OK(gcap_ep_runtime_synchronize(runtime_));
+  GCAP_EXPECT_OK(gcap_runtime_release(runtime_, 0));
+  GCAP_EXPECT_OK(gcap_runtime_synchronize(runtime_));
   GCAP_EXPECT_OK(gcap_scratch_trim(scratch));
   EXPECT_EQ(ScratchStats().total_allocated_bytes, 0u);
   GCAP_EXPECT_OK(gcap_scratch_validate(scratch));
 }
 
-TEST_F(EpRuntime, ScratchOfTheSameCaptureIsReusedInsideIt) {
+TEST_F(Runtime, ScratchOfTheSameCaptureIsReusedInsideIt) {
   constexpr size_t kBytes = 1 << 16;
   Create(GraphOptions(1));
   DeviceFloats x({1, 2}), y({0, 0});
@@ -379,7 +378,7 @@ TEST_F(EpRuntime, ScratchOfTheSameCaptureIsReusedInsideIt) {
   EXPECT_EQ(y.Get(), Floats({3, 4}));
 }
 
-TEST_F(EpRuntime, CaptureThatLacksScratchFailsCleanlyAndALaterOneSucceeds) {
+TEST_F(Runtime, CaptureThatLacksScratchFailsCleanlyAndALaterOneSucceeds) {
   constexpr size_t kWarm = 1 << 10;
   constexpr size_t kMore = size_t{8} << 20;  // more than a first region
   Create(GraphOptions(1));
@@ -395,18 +394,18 @@ TEST_F(EpRuntime, CaptureThatLacksScratchFailsCleanlyAndALaterOneSucceeds) {
   EXPECT_TRUE(captured.Names("lacks " + std::to_string(kMore) + " more")) << captured.message;
   EXPECT_EQ(y.Get(), Floats({1, 2})) << "of the run before";
   EXPECT_EQ(Info(0).failures, 1u);
-  GCAP_EXPECT_OK(gcap_scratch_validate(gcap_ep_runtime_scratch(runtime_)));
+  GCAP_EXPECT_OK(gcap_scratch_validate(gcap_runtime_scratch(runtime_)));
 
   EXPECT_TRUE(Run(GCAP_GRAPH_ID_NONE, with(kMore)).ok()) << "as the host does again";
-  for (int i = 0; i < 4 && !gcap_ep_runtime_is_graph_captured(runtime_, 0); ++i) EXPECT_TRUE(Run(0, with(kMore)).ok());
-  EXPECT_TRUE(gcap_ep_runtime_is_graph_captured(runtime_, 0));
+  for (int i = 0; i < 4 && !gcap_runtime_is_captured(runtime_, 0); ++i) EXPECT_TRUE(Run(0, with(kMore)).ok());
+  EXPECT_TRUE(gcap_runtime_is_captured(runtime_, 0));
   EXPECT_EQ(Info(0).failures, 1u);
   x.Set({3, 4});
   EXPECT_TRUE(Replay(0));
   EXPECT_EQ(y.Get(), Floats({3, 4}));
 }
 
-TEST_F(EpRuntime, CaptureWithoutItsOwnReservationFails) {
+TEST_F(Runtime, CaptureWithoutItsOwnReservationFails) {
   Create(GraphOptions(0));
   DeviceFloats x({1}), y({0});
   const auto copy = [&](const gcap_run_resources_t& run) { return Copy(run, x, y); };
@@ -417,13 +416,13 @@ TEST_F(EpRuntime, CaptureWithoutItsOwnReservationFails) {
   EXPECT_EQ(outcome.code, GCAP_CAPTURE_INVALIDATED) << outcome.message;
   gcap_scratch_reservation_release(in_the_way);
   for (int i = 0; i < 2; ++i) EXPECT_TRUE(Run(0, copy).ok());
-  EXPECT_TRUE(gcap_ep_runtime_is_graph_captured(runtime_, 0));
+  EXPECT_TRUE(gcap_runtime_is_captured(runtime_, 0));
 }
 
-TEST_F(EpRuntime, ArenaOptionsReachTheScratch) {
+TEST_F(Runtime, ArenaOptionsReachTheScratch) {
   gcap_options_t options = GraphOptions();
-  options.arena_initial_chunk_bytes = 1 << 16;
-  options.arena_memory_limit_bytes = 1 << 18;
+  options.arena.initial_chunk_bytes = 1 << 16;
+  options.arena.memory_limit_bytes = 1 << 18;
   Create(options);
   const gcap_run_resources_t run = Resources();
   void* block = nullptr;
@@ -434,11 +433,11 @@ TEST_F(EpRuntime, ArenaOptionsReachTheScratch) {
   GCAP_EXPECT_FAILS(gcap_scratch_alloc(run.scratch, 1 << 18, run.stream, &too_much), GCAP_RESOURCE_EXHAUSTED, "");
   GCAP_EXPECT_OK(gcap_scratch_free(run.scratch, block));
 
-  GCAP_ASSERT_OK(gcap_ep_runtime_destroy(runtime_));
+  GCAP_ASSERT_OK(gcap_runtime_destroy(runtime_));
   runtime_ = nullptr;
   options = GraphOptions();
-  options.arena_extend_as_requested = true;
-  options.arena_initial_chunk_bytes = 4096;
+  options.arena.extend_as_requested = true;
+  options.arena.initial_chunk_bytes = 4096;
   Create(options);
   const gcap_run_resources_t exact = Resources();
   void* blocks[2] = {};
@@ -447,11 +446,11 @@ TEST_F(EpRuntime, ArenaOptionsReachTheScratch) {
   EXPECT_EQ(ScratchStats().total_allocated_bytes, size_t{2} << 20) << "not doubled";
   for (void* b : blocks) GCAP_EXPECT_OK(gcap_scratch_free(exact.scratch, b));
 
-  GCAP_ASSERT_OK(gcap_ep_runtime_destroy(runtime_));
+  GCAP_ASSERT_OK(gcap_runtime_destroy(runtime_));
   runtime_ = nullptr;
   options = GraphOptions();
-  options.arena_initial_growth_chunk_bytes = 3 << 20;
-  options.arena_max_dead_bytes_per_chunk = 0;
+  options.arena.initial_growth_chunk_bytes = 3 << 20;
+  options.arena.max_dead_bytes_per_chunk = 0;
   Create(options);
   const gcap_run_resources_t grown = Resources();
   GCAP_ASSERT_OK(gcap_scratch_alloc(grown.scratch, 256, grown.stream, &block));
@@ -467,7 +466,7 @@ TEST_F(EpRuntime, ArenaOptionsReachTheScratch) {
   for (void* b : blocks) GCAP_EXPECT_OK(gcap_scratch_free(grown.scratch, b));
 }
 
-TEST_F(EpRuntime, ArenaStandsOnAMemoryPoolWhenAsked) {
+TEST_F(Runtime, ArenaStandsOnAMemoryPoolWhenAsked) {
   gcap_options_t options = GraphOptions(1);
   const char* const keys[] = {"arena.use_cuda_mempool", "arena.cuda_mempool_release_threshold",
                               "arena.cuda_mempool_bytes_to_keep_on_shrink"};
@@ -516,7 +515,7 @@ struct External {
 std::atomic<int> External::allocs, External::frees, External::trims, External::foreign_frees;
 std::set<void*>* External::live = new std::set<void*>;
 
-TEST_F(EpRuntime, ExternalAllocatorGivesAllMemoryAndGetsItBack) {
+TEST_F(Runtime, ExternalAllocatorGivesAllMemoryAndGetsItBack) {
   External::Reset();
   gcap_options_t options = GraphOptions(1);
   options.external_alloc = External::Alloc;
@@ -530,7 +529,7 @@ TEST_F(EpRuntime, ExternalAllocatorGivesAllMemoryAndGetsItBack) {
   }
   EXPECT_GE(External::allocs, 1);
   EXPECT_EQ(External::frees, 0);
-  EXPECT_TRUE(gcap_ep_runtime_is_graph_captured(runtime_, 0));
+  EXPECT_TRUE(gcap_runtime_is_captured(runtime_, 0));
   x.Set({3, 4});
   EXPECT_TRUE(Replay(0));
   EXPECT_EQ(y.Get(), Floats({3, 4}));
@@ -539,20 +538,20 @@ TEST_F(EpRuntime, ExternalAllocatorGivesAllMemoryAndGetsItBack) {
   EXPECT_EQ(External::live->count(weights), 1u);
   GCAP_EXPECT_OK(gcap_allocator_free(Resources().allocator, weights));
   EXPECT_EQ(External::trims, 1) << "memory reserved goes back past the cache";
-  GCAP_EXPECT_OK(gcap_ep_runtime_destroy(runtime_));
+  GCAP_EXPECT_OK(gcap_runtime_destroy(runtime_));
   runtime_ = nullptr;
   EXPECT_EQ(External::frees, External::allocs);
   EXPECT_EQ(External::foreign_frees, 0);
 }
 
-TEST_F(EpRuntime, UserStreamIsUsedSharedAndLeftAlone) {
+TEST_F(Runtime, UserStreamIsUsedSharedAndLeftAlone) {
   cudaStream_t user_stream = nullptr;
   ASSERT_EQ(cudaStreamCreateWithFlags(&user_stream, cudaStreamNonBlocking), cudaSuccess);
   gcap_options_t options = GraphOptions(0);
   options.has_user_stream = true;
   options.user_stream = user_stream;
   Create(options);
-  EXPECT_FALSE(gcap_ep_runtime_supports_concurrent_runs(runtime_));
+  EXPECT_FALSE(gcap_runtime_supports_concurrent_runs(runtime_));
   const gcap_run_resources_t resources = Resources();
   EXPECT_EQ(gcap_stream_handle(resources.stream), user_stream);
   EXPECT_EQ(gcap_stream_ownership(resources.stream), GCAP_STREAM_USER);
@@ -563,13 +562,13 @@ TEST_F(EpRuntime, UserStreamIsUsedSharedAndLeftAlone) {
   x.Set({2});
   std::thread([&] { EXPECT_TRUE(Replay(0)) << "the graph is everybody's"; }).join();
   EXPECT_EQ(y.Get(), Floats({2}));
-  GCAP_EXPECT_OK(gcap_ep_runtime_destroy(runtime_));
+  GCAP_EXPECT_OK(gcap_runtime_destroy(runtime_));
   runtime_ = nullptr;
   EXPECT_EQ(cudaStreamSynchronize(user_stream), cudaSuccess);
   EXPECT_EQ(cudaStreamDestroy(user_stream), cudaSuccess);
 }
 
-TEST_F(EpRuntime, DefaultStreamRunsEagerly) {
+TEST_F(Runtime, DefaultStreamRunsEagerly) {
   gcap_options_t options;
   gcap_options_init(&options);
   options.has_user_stream = true;
@@ -584,7 +583,7 @@ TEST_F(EpRuntime, DefaultStreamRunsEagerly) {
 
 // --- Failures -------------------------------------------------------------------------------------------------------
 
-TEST_F(EpRuntime, FailureOfTheKernelsInACaptureInvalidatesIt) {
+TEST_F(Runtime, FailureOfTheKernelsInACaptureInvalidatesIt) {
   Create(GraphOptions(0));
   DeviceFloats x({1}), y({0});
   const Outcome outcome = Run(0, [&](const gcap_run_resources_t& run) {
@@ -601,10 +600,10 @@ TEST_F(EpRuntime, FailureOfTheKernelsInACaptureInvalidatesIt) {
   EXPECT_TRUE(Run(0, copy).ok()) << "eager while it cools down";
   EXPECT_EQ(y.Get(), Floats({1}));
   EXPECT_TRUE(Run(0, copy).ok());
-  EXPECT_TRUE(gcap_ep_runtime_is_graph_captured(runtime_, 0));
+  EXPECT_TRUE(gcap_runtime_is_captured(runtime_, 0));
 }
 
-TEST_F(EpRuntime, CallsThatNoKernelMayMakeInvalidateTheCapture) {
+TEST_F(Runtime, CallsThatNoKernelMayMakeInvalidateTheCapture) {
   Create(GraphOptions(0));
   DeviceFloats x({1}), y({0});
   const std::function<gcap_status_t()> calls[] = {
@@ -632,14 +631,14 @@ TEST_F(EpRuntime, CallsThatNoKernelMayMakeInvalidateTheCapture) {
     });
     EXPECT_EQ(outcome.code, GCAP_CAPTURE_INVALIDATED) << outcome.message;
     EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
-    EXPECT_FALSE(gcap_ep_runtime_is_graph_captured(runtime_, id));
+    EXPECT_FALSE(gcap_runtime_is_captured(runtime_, id));
     ++id;
   }
   EXPECT_TRUE(Run(id, [&](const gcap_run_resources_t& run) { return Copy(run, x, y); }).ok());
   EXPECT_EQ(y.Get(), Floats({1}));
 }
 
-TEST_F(EpRuntime, FailureOfAnEagerRunLeavesTheNextOneAlone) {
+TEST_F(Runtime, FailureOfAnEagerRunLeavesTheNextOneAlone) {
   Create(GraphOptions(5));
   DeviceFloats x({1}), y({0});
   const Outcome failed = Run(0, [&](const gcap_run_resources_t&) { return GCAP_STATUS(GCAP_UNAVAILABLE, "no"); });
@@ -648,10 +647,10 @@ TEST_F(EpRuntime, FailureOfAnEagerRunLeavesTheNextOneAlone) {
   EXPECT_EQ(y.Get(), Floats({1}));
 }
 
-TEST_F(EpRuntime, RunThatWasNeverEndedIsAbortedByTheNext) {
+TEST_F(Runtime, RunThatWasNeverEndedIsAbortedByTheNext) {
   Create(GraphOptions(0));
   DeviceFloats x({1}), y({0});
-  GCAP_ASSERT_OK(gcap_ep_runtime_run_start(runtime_, 0));
+  GCAP_ASSERT_OK(gcap_runtime_begin_run(runtime_, 0));
   EXPECT_TRUE(gcap_thread_is_capturing());
   EXPECT_TRUE(Run(GCAP_GRAPH_ID_NONE, [&](const gcap_run_resources_t& run) {
                 EXPECT_FALSE(gcap_thread_is_capturing());
@@ -660,7 +659,7 @@ TEST_F(EpRuntime, RunThatWasNeverEndedIsAbortedByTheNext) {
   EXPECT_EQ(y.Get(), Floats({1}));
 }
 
-TEST_F(EpRuntime, ThreadsShareScratchAndKeepTheirGraphsApart) {
+TEST_F(Runtime, ThreadsShareScratchAndKeepTheirGraphsApart) {
   constexpr int kThreads = 6;
   constexpr int kRuns = 12;
   Create(GraphOptions(2));
@@ -687,11 +686,11 @@ TEST_F(EpRuntime, ThreadsShareScratchAndKeepTheirGraphsApart) {
         }
         EXPECT_EQ(y.Get(), content);
       }
-      EXPECT_TRUE(gcap_ep_runtime_is_graph_captured(runtime_, 0));
+      EXPECT_TRUE(gcap_runtime_is_captured(runtime_, 0));
     });
   }
   for (std::thread& thread : threads) thread.join();
-  GCAP_EXPECT_OK(gcap_scratch_validate(gcap_ep_runtime_scratch(runtime_)));
+  GCAP_EXPECT_OK(gcap_scratch_validate(gcap_runtime_scratch(runtime_)));
 }
 
 }  // namespace

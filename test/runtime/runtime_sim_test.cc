@@ -13,6 +13,7 @@
 #include "test/ep/test_ep.h"
 #include "test/support/expect_status.h"
 #include "test/support/fault_walk.h"
+#include "test/support/replays.h"
 
 namespace {
 
@@ -22,68 +23,67 @@ using gcap::testing::Outcome;
 using gcap::testing::WalkFaults;
 
 // One run that writes to a block of scratch, and gives its address.
-gcap_status_t TouchScratch(gcap_ep_runtime_t* runtime, size_t bytes, void** out_block, int id = GCAP_GRAPH_ID_NONE) {
-  GCAP_RETURN_IF_ERROR(gcap_ep_runtime_run_start(runtime, id));
+gcap_status_t TouchScratch(gcap_runtime_t* runtime, size_t bytes, void** out_block, int id = GCAP_GRAPH_ID_NONE) {
+  GCAP_RETURN_IF_ERROR(gcap_runtime_begin_run(runtime, id));
   gcap_run_resources_t run;
-  GCAP_RETURN_IF_ERROR(gcap_ep_runtime_get_run_resources(runtime, &run));
+  GCAP_RETURN_IF_ERROR(gcap_runtime_get_resources(runtime, &run));
   gcap_status_t status = gcap_scratch_alloc(run.scratch, bytes, run.stream, out_block);
   if (status == nullptr) {
     status = GCAP_CUDA(cudaMemsetAsync(*out_block, 1, bytes, gcap_stream_handle(run.stream)));
     status = gcap_status_join(status, gcap_scratch_free(run.scratch, *out_block));
   }
-  gcap_status_t ended = gcap_ep_runtime_run_end(runtime, status, /*synchronize=*/false);
-  return gcap_status_join(status, ended);
+  return gcap_runtime_end_run(runtime, status, /*synchronize=*/false);
 }
 
-TEST(EpRuntimeSim, CreateSurvivesAFailureOfEachOfItsCalls) {
+TEST(RuntimeSim, CreateSurvivesAFailureOfEachOfItsCalls) {
   const size_t before = gcap_sim_live(nullptr);
   const gcap_options_t options = GraphOptions();
   const uint64_t failed = WalkFaults([&](uint64_t n) {
-    gcap_ep_runtime_t* runtime = nullptr;
+    gcap_runtime_t* runtime = nullptr;
     ArmedFault fault(n);
-    const Outcome outcome(gcap_ep_runtime_create(&options, &runtime));
+    const Outcome outcome(gcap_runtime_create(&options, &runtime));
     const bool hit = fault.Disarm();
     EXPECT_EQ(outcome.ok(), !hit) << outcome.message;
     EXPECT_EQ(runtime == nullptr, hit);
     EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
-    GCAP_EXPECT_OK(gcap_ep_runtime_destroy(runtime));
+    GCAP_EXPECT_OK(gcap_runtime_destroy(runtime));
     EXPECT_EQ(gcap_sim_live(nullptr), before);
     return hit;
   });
   EXPECT_GE(failed, 1u);
 }
 
-TEST(EpRuntimeSim, ResourcesSurviveAFailureOfEachOfTheirCalls) {
+TEST(RuntimeSim, ResourcesSurviveAFailureOfEachOfTheirCalls) {
   const size_t before = gcap_sim_live(nullptr);
   const gcap_options_t options = GraphOptions();
   WalkFaults([&](uint64_t n) {
-    gcap_ep_runtime_t* runtime = nullptr;
-    GCAP_EXPECT_OK(gcap_ep_runtime_create(&options, &runtime));
+    gcap_runtime_t* runtime = nullptr;
+    GCAP_EXPECT_OK(gcap_runtime_create(&options, &runtime));
     gcap_run_resources_t resources;
     ArmedFault fault(n);
-    const Outcome outcome(gcap_ep_runtime_get_run_resources(runtime, &resources));
+    const Outcome outcome(gcap_runtime_get_resources(runtime, &resources));
     const bool hit = fault.Disarm();
     EXPECT_EQ(outcome.ok(), !hit) << outcome.message;
     EXPECT_EQ(resources.stream == nullptr, hit);
     void* block = nullptr;
     GCAP_EXPECT_OK(TouchScratch(runtime, 256, &block));
-    GCAP_EXPECT_OK(gcap_ep_runtime_destroy(runtime));
+    GCAP_EXPECT_OK(gcap_runtime_destroy(runtime));
     EXPECT_EQ(gcap_sim_live(nullptr), before);
     return hit;
   });
 }
 
 // Whatever cannot be ended is kept, with the memory that it may use; then the status says so.
-TEST(EpRuntimeSim, DestroySurvivesAFailureOfEachOfItsCalls) {
+TEST(RuntimeSim, DestroySurvivesAFailureOfEachOfItsCalls) {
   const gcap_options_t options = GraphOptions();
   const uint64_t failed = WalkFaults([&](uint64_t n) {
     const size_t before = gcap_sim_live(nullptr);
-    gcap_ep_runtime_t* runtime = nullptr;
-    GCAP_EXPECT_OK(gcap_ep_runtime_create(&options, &runtime));
+    gcap_runtime_t* runtime = nullptr;
+    GCAP_EXPECT_OK(gcap_runtime_create(&options, &runtime));
     void* block = nullptr;
     GCAP_EXPECT_OK(TouchScratch(runtime, 256, &block));
     ArmedFault fault(n);
-    const Outcome outcome(gcap_ep_runtime_destroy(runtime));
+    const Outcome outcome(gcap_runtime_destroy(runtime));
     const bool hit = fault.Disarm();
     EXPECT_TRUE(hit || outcome.ok()) << outcome.message;
     EXPECT_TRUE(outcome.ok() || outcome.cuda_error == cudaErrorUnknown) << outcome.message;
@@ -97,14 +97,14 @@ TEST(EpRuntimeSim, DestroySurvivesAFailureOfEachOfItsCalls) {
 }
 
 // Two graphs share their scratch. Whatever fails while the second one is captured, the first one has its own.
-TEST(EpRuntimeSim, SharedCaptureSurvivesAFailureOfEachOfItsCalls) {
+TEST(RuntimeSim, SharedCaptureSurvivesAFailureOfEachOfItsCalls) {
   constexpr size_t kBytes = size_t{1} << 21;  // more than a first region
   gcap_options_t options = GraphOptions(1);
-  options.arena_share_graph_memory = true;
+  options.share_graph_memory = true;
   const uint64_t failed = WalkFaults([&](uint64_t n) {
     const size_t before = gcap_sim_live(nullptr);
-    gcap_ep_runtime_t* runtime = nullptr;
-    GCAP_EXPECT_OK(gcap_ep_runtime_create(&options, &runtime));
+    gcap_runtime_t* runtime = nullptr;
+    GCAP_EXPECT_OK(gcap_runtime_create(&options, &runtime));
     void* block = nullptr;
     for (int id : {0, 1, 0}) GCAP_EXPECT_OK(TouchScratch(runtime, (id + 1) * kBytes, &block, id));
     ArmedFault fault(n);
@@ -112,15 +112,15 @@ TEST(EpRuntimeSim, SharedCaptureSurvivesAFailureOfEachOfItsCalls) {
     const bool hit = fault.Disarm();
     EXPECT_TRUE(hit || outcome.ok()) << outcome.message;
     gcap_graph_info_t info[2];
-    for (int id : {0, 1}) gcap_ep_runtime_get_graph_info(runtime, id, &info[id]);
+    for (int id : {0, 1}) gcap_runtime_get_graph_info(runtime, id, &info[id]);
     EXPECT_EQ(info[0].state, GCAP_GRAPH_CAPTURED);
     EXPECT_EQ(info[1].bytes, info[1].state == GCAP_GRAPH_CAPTURED ? info[0].bytes : 0u) << outcome.message;
     EXPECT_GE(info[0].bytes + info[1].bytes, kBytes);
     bool replayed = false;
-    GCAP_EXPECT_OK(gcap_ep_runtime_replay_graph(runtime, 0, /*synchronize=*/true, &replayed));
+    GCAP_EXPECT_OK(TryReplay(runtime, 0, /*synchronize=*/true, &replayed));
     EXPECT_TRUE(replayed);
-    GCAP_EXPECT_OK(gcap_scratch_validate(gcap_ep_runtime_scratch(runtime)));
-    GCAP_EXPECT_OK(gcap_ep_runtime_destroy(runtime));
+    GCAP_EXPECT_OK(gcap_scratch_validate(gcap_runtime_scratch(runtime)));
+    GCAP_EXPECT_OK(gcap_runtime_destroy(runtime));
     // What could not be destroyed is left.
     EXPECT_TRUE(outcome.Names("Destroy") || gcap_sim_live(nullptr) == before) << outcome.message;
     return hit;
@@ -128,11 +128,11 @@ TEST(EpRuntimeSim, SharedCaptureSurvivesAFailureOfEachOfItsCalls) {
   EXPECT_GE(failed, 5u);
 }
 
-TEST(EpRuntimeSim, MemoryOfAStreamThatCouldNotBeDrainedIsNeverHandedOutAgain) {
+TEST(RuntimeSim, MemoryOfAStreamThatCouldNotBeDrainedIsNeverHandedOutAgain) {
   constexpr size_t kBytes = 4096;
   const gcap_options_t options = GraphOptions();
-  gcap_ep_runtime_t* runtime = nullptr;
-  GCAP_ASSERT_OK(gcap_ep_runtime_create(&options, &runtime));
+  gcap_runtime_t* runtime = nullptr;
+  GCAP_ASSERT_OK(gcap_runtime_create(&options, &runtime));
   void* lost = nullptr;
   std::thread([&] {
     GCAP_EXPECT_OK(TouchScratch(runtime, kBytes, &lost));
@@ -141,7 +141,7 @@ TEST(EpRuntimeSim, MemoryOfAStreamThatCouldNotBeDrainedIsNeverHandedOutAgain) {
   const char* const lost_begin = static_cast<char*>(lost);
 
   gcap_run_resources_t run;
-  GCAP_ASSERT_OK(gcap_ep_runtime_get_run_resources(runtime, &run));
+  GCAP_ASSERT_OK(gcap_runtime_get_resources(runtime, &run));
   std::vector<void*> blocks;
   for (int i = 0; i < 600; ++i) {  // more than the first region holds
     void* block = nullptr;
@@ -152,7 +152,7 @@ TEST(EpRuntimeSim, MemoryOfAStreamThatCouldNotBeDrainedIsNeverHandedOutAgain) {
   }
   GCAP_EXPECT_OK(gcap_scratch_validate(run.scratch));
   for (void* block : blocks) GCAP_EXPECT_OK(gcap_scratch_free(run.scratch, block));
-  GCAP_EXPECT_OK(gcap_ep_runtime_destroy(runtime));
+  GCAP_EXPECT_OK(gcap_runtime_destroy(runtime));
 }
 
 }  // namespace

@@ -14,7 +14,7 @@
 #include "gcap/ep_ops.h"
 #include "gtest/gtest.h"
 #include "lib/scratch/test_hooks.h"
-#include "test/ep/runtime_test.h"
+#include "test/runtime/runtime_fixture.h"
 #include "test/support/log_catcher.h"
 
 namespace gcap {
@@ -84,7 +84,7 @@ class EpGraphs : public RuntimeTest {
   }
   static gcap_options_t Options(bool shared) {
     gcap_options_t options = GraphOptions(2);
-    options.arena_share_graph_memory = shared;
+    options.share_graph_memory = shared;
     return options;
   }
 
@@ -97,16 +97,16 @@ TEST_F(EpGraphs, EachIsCapturedAtItsFirstTryWithoutACallUpstream) {
     gcap_options_t options = Options(shared);
     options.external_alloc = Alloc;
     options.external_free = Free;
-    options.arena_extend_as_requested = true;  // no region is larger by chance
-    options.arena_initial_chunk_bytes = 256;
+    options.arena.extend_as_requested = true;  // no region is larger by chance
+    options.arena.initial_chunk_bytes = 256;
     Create(options);
     calls_in_capture = 0;
     AddModels({1, 4, 4, 2, 8});
     CaptureAll();
     EXPECT_EQ(calls_in_capture, 0);
     RunAll(100.0f);
-    GCAP_EXPECT_OK(gcap_scratch_validate(gcap_ep_runtime_scratch(runtime_)));
-    GCAP_EXPECT_OK(gcap_ep_runtime_destroy(runtime_));
+    GCAP_EXPECT_OK(gcap_scratch_validate(gcap_runtime_scratch(runtime_)));
+    GCAP_EXPECT_OK(gcap_runtime_destroy(runtime_));
     runtime_ = nullptr;
   }
 }
@@ -128,21 +128,21 @@ TEST_F(EpGraphs, SharedTheyKeepWhatTheLargestNeedsAndTheLastGivesItBack) {
     EXPECT_EQ(SumOfBytes(), 8 * kUnit);
     EXPECT_EQ(Info(0).bytes, kUnit) << "its part";
     for (float round = 0; round < 3; ++round) RunAll(50 * round);
-    gcap_scratch_t* scratch = gcap_ep_runtime_scratch(runtime_);
+    gcap_scratch_t* scratch = gcap_runtime_scratch(runtime_);
     int left = 8;
     for (int id : {3, 0, 7, 5, 1, 6, 4, 2}) {
       GCAP_EXPECT_OK(gcap_scratch_trim(scratch));
       EXPECT_GE(ScratchStats().total_allocated_bytes, 8 * kUnit) << left << " graphs are left";
       EXPECT_EQ(Info(id).bytes, 8 * kUnit / static_cast<size_t>(left));
-      GCAP_EXPECT_OK(gcap_ep_runtime_release_captured_graph(runtime_, id));
+      GCAP_EXPECT_OK(gcap_runtime_release(runtime_, id));
       GCAP_EXPECT_OK(gcap_scratch_validate(scratch));
       --left;
     }
-    GCAP_EXPECT_OK(gcap_ep_runtime_synchronize(runtime_));
+    GCAP_EXPECT_OK(gcap_runtime_synchronize(runtime_));
     GCAP_EXPECT_OK(gcap_scratch_trim(scratch));
     EXPECT_EQ(ScratchStats().total_allocated_bytes, 0u);
     RunAll(7.0f);  // and from the beginning
-    GCAP_EXPECT_OK(gcap_ep_runtime_destroy(runtime_));
+    GCAP_EXPECT_OK(gcap_runtime_destroy(runtime_));
     runtime_ = nullptr;
   }
 }
@@ -150,14 +150,14 @@ TEST_F(EpGraphs, SharedTheyKeepWhatTheLargestNeedsAndTheLastGivesItBack) {
 TEST_F(EpGraphs, SharedMemoryCountsOnceForTheBudget) {
   for (const bool shared : {true, false}) {
     gcap_options_t options = Options(shared);
-    options.graph_max_bytes = 8 * kUnit;
+    options.graph.max_bytes = 8 * kUnit;
     Create(options);
     AddModels({8, 7, 6, 5});
     for (int run = 0; run < 3; ++run) RunAll(static_cast<float>(run));
     uint64_t evictions = 0;
     for (int id = 0; id < 4; ++id) evictions += Info(id).evictions;
     EXPECT_EQ(evictions, shared ? 0u : 3u);
-    GCAP_EXPECT_OK(gcap_ep_runtime_destroy(runtime_));
+    GCAP_EXPECT_OK(gcap_runtime_destroy(runtime_));
     runtime_ = nullptr;
   }
 }
@@ -181,7 +181,7 @@ TEST_F(EpGraphs, SharedCaptureThatFailsLeavesTheOthersAlone) {
 
 TEST_F(EpGraphs, CaptureThatCannotBePreparedIsTriedAllTheSame) {
   gcap_options_t options = Options(/*shared=*/false);
-  options.arena_initial_chunk_bytes = options.arena_memory_limit_bytes = 6 * kUnit;
+  options.arena.initial_chunk_bytes = options.arena.memory_limit_bytes = 6 * kUnit;
   Create(options);
   AddModels({4});
   CaptureAll();
@@ -189,7 +189,7 @@ TEST_F(EpGraphs, CaptureThatCannotBePreparedIsTriedAllTheSame) {
   const LogCatcher log;
   for (int run = 0; run < 3; ++run) EXPECT_TRUE(RunModel(1).ok());
   EXPECT_NE(log.text().find("a capture may lack memory"), std::string::npos) << log.text();
-  EXPECT_TRUE(gcap_ep_runtime_is_graph_captured(runtime_, 1)) << "its peak is not the stream's";
+  EXPECT_TRUE(gcap_runtime_is_captured(runtime_, 1)) << "its peak is not the stream's";
   RunAll(5.0f);
 }
 
@@ -219,12 +219,12 @@ TEST_F(EpGraphs, EachThreadsGraphsShareAmongThemselves) {
         }
         EXPECT_EQ(y.Get(), content);
       }
-      for (int id = 0; id < 3; ++id) captured += gcap_ep_runtime_is_graph_captured(runtime_, id);
+      for (int id = 0; id < 3; ++id) captured += gcap_runtime_is_captured(runtime_, id);
     });
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(captured, 3 * kThreads);
-  gcap_scratch_t* scratch = gcap_ep_runtime_scratch(runtime_);
+  gcap_scratch_t* scratch = gcap_runtime_scratch(runtime_);
   GCAP_EXPECT_OK(gcap_scratch_validate(scratch));
   GCAP_EXPECT_OK(gcap_scratch_trim(scratch));
   EXPECT_EQ(ScratchStats().total_allocated_bytes, 0u) << "the threads' graphs went with them";
@@ -267,7 +267,7 @@ TEST_F(EpTraffic, ReplaysLeaveEagerDataAlone) {
   for (const bool shared : {false, true}) {
     Create(Options(shared));
     EXPECT_EQ(CountChangedBlocks(), 0);
-    GCAP_EXPECT_OK(gcap_ep_runtime_destroy(runtime_));
+    GCAP_EXPECT_OK(gcap_runtime_destroy(runtime_));
     runtime_ = nullptr;
   }
 }
@@ -276,7 +276,7 @@ TEST_F(EpTraffic, WithoutReservationsTheDamageIsSeen) {
   Create(Options(/*shared=*/false));
   gcap_scratch_test_hooks_t hooks = {};
   hooks.ignore_reservations = true;
-  gcap_scratch_set_test_hooks(gcap_ep_runtime_scratch(runtime_), &hooks);
+  gcap_scratch_set_test_hooks(gcap_runtime_scratch(runtime_), &hooks);
   EXPECT_GT(CountChangedBlocks(), 0);
 }
 

@@ -9,7 +9,7 @@
 // given up, so that neither meets the other. Below it come the locks of scratch alone; nothing that may reach the
 // upstream allocator is called with it.
 
-#include "lib/ep/graph_memory.h"
+#include "lib/runtime/graph_memory.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// runtime_test.h: an EP runtime without an EP: runs as a host and its kernels make them, in one call each.
-#ifndef GCAP_TEST_EP_RUNTIME_TEST_H_
-#define GCAP_TEST_EP_RUNTIME_TEST_H_
+// runtime_fixture.h: an EP runtime without an EP: runs as a host and its kernels make them, in one call each.
+#ifndef GCAP_TEST_RUNTIME_RUNTIME_FIXTURE_H_
+#define GCAP_TEST_RUNTIME_RUNTIME_FIXTURE_H_
 
 #include <functional>
 #include <vector>
@@ -13,6 +13,7 @@
 #include "test/support/device_floats.h"
 #include "test/support/device_test.h"
 #include "test/support/expect_status.h"
+#include "test/support/replays.h"
 
 namespace gcap {
 namespace testing {
@@ -21,29 +22,26 @@ using Floats = std::vector<float>;
 
 class RuntimeTest : public DeviceTest {
  protected:
-  void Create(const gcap_options_t& options) { GCAP_ASSERT_OK(gcap_ep_runtime_create(&options, &runtime_)); }
-  void TearDown() override { GCAP_EXPECT_OK(gcap_ep_runtime_destroy(runtime_)); }
+  void Create(const gcap_options_t& options) { GCAP_ASSERT_OK(gcap_runtime_create(&options, &runtime_)); }
+  void TearDown() override { GCAP_EXPECT_OK(gcap_runtime_destroy(runtime_)); }
 
   gcap_run_resources_t Resources() {
     gcap_run_resources_t resources;
-    GCAP_EXPECT_OK(gcap_ep_runtime_get_run_resources(runtime_, &resources));
+    GCAP_EXPECT_OK(gcap_runtime_get_resources(runtime_, &resources));
     return resources;
   }
 
   gcap_graph_info_t Info(int id) {
     gcap_graph_info_t info;
-    gcap_ep_runtime_get_graph_info(runtime_, id, &info);
+    gcap_runtime_get_graph_info(runtime_, id, &info);
     return info;
   }
 
   // One run as a host makes it, without a replay.
   Outcome Run(int id, const std::function<gcap_status_t(const gcap_run_resources_t&)>& work, bool synchronize = true) {
-    const Outcome started(gcap_ep_runtime_run_start(runtime_, id));
+    const Outcome started(gcap_runtime_begin_run(runtime_, id));
     if (!started.ok()) return started;
-    gcap_status_t run_status = work(Resources());
-    Outcome ended(gcap_ep_runtime_run_end(runtime_, run_status, synchronize));
-    gcap_status_free(run_status);
-    return ended;
+    return Outcome(gcap_runtime_end_run(runtime_, work(Resources()), synchronize));
   }
 
   static gcap_status_t Copy(const gcap_run_resources_t& run, const DeviceFloats& from, const DeviceFloats& to) {
@@ -66,20 +64,20 @@ class RuntimeTest : public DeviceTest {
 
   bool Replay(int id, bool synchronize = true) {
     bool replayed = false;
-    GCAP_EXPECT_OK(gcap_ep_runtime_replay_graph(runtime_, id, synchronize, &replayed));
+    GCAP_EXPECT_OK(TryReplay(runtime_, id, synchronize, &replayed));
     return replayed;
   }
 
   gcap_allocator_stats_t ScratchStats() {
     gcap_allocator_stats_t stats;
-    gcap_scratch_get_stats(gcap_ep_runtime_scratch(runtime_), &stats);
+    gcap_scratch_get_stats(gcap_runtime_scratch(runtime_), &stats);
     return stats;
   }
 
-  gcap_ep_runtime_t* runtime_ = nullptr;
+  gcap_runtime_t* runtime_ = nullptr;
 };
 
 }  // namespace testing
 }  // namespace gcap
 
-#endif  // GCAP_TEST_EP_RUNTIME_TEST_H_
+#endif  // GCAP_TEST_RUNTIME_RUNTIME_FIXTURE_H_

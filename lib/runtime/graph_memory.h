@@ -1,15 +1,16 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// graph_memory.h: the scratch that an EP's captured graphs keep: a reservation for each, or one for all of a stream.
-#ifndef GCAP_LIB_EP_GRAPH_MEMORY_H_
-#define GCAP_LIB_EP_GRAPH_MEMORY_H_
+// graph_memory.h: the scratch that a runtime's captured graphs keep: a reservation for each, or one for all of a
+// stream.
+#ifndef GCAP_LIB_RUNTIME_GRAPH_MEMORY_H_
+#define GCAP_LIB_RUNTIME_GRAPH_MEMORY_H_
 
 #include <pthread.h>
 
 #include "gcap/capture.h"
 #include "gcap/scratch.h"
 
-// Part of an EP runtime. Thread-safe.
+// Part of a runtime. Thread-safe.
 typedef struct gcap_graph_memory {
   gcap_scratch_t* scratch;
   bool shared;  // the graphs of a stream share one reservation
@@ -30,4 +31,4 @@ void gcap_graph_memory_prepare(gcap_graph_memory_t* memory, gcap_stream_t* strea
 gcap_status_t gcap_graph_memory_reserve(gcap_graph_memory_t* memory, gcap_stream_t* stream, int graph_id,
                                         gcap_capture_t* capture) GCAP_NODISCARD;
 
-#endif  // GCAP_LIB_EP_GRAPH_MEMORY_H_
+#endif  // GCAP_LIB_RUNTIME_GRAPH_MEMORY_H_

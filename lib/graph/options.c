@@ -1,0 +1,46 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// A graph manager's options. Values only, so there is nothing to lock.
+
+#include "lib/graph/options.h"
+
+#include "lib/capture/options.h"
+
+static const gcap_sized_part_t parts[] = {
+    {offsetof(gcap_graph_manager_options_t, capture), &gcap_capture_options_type}};
+
+const gcap_sized_type_t gcap_graph_manager_options_type = {
+    .name = "gcap_graph_manager_options",
+    .bytes = sizeof(gcap_graph_manager_options_t),
+    .parts = parts,
+    .num_parts = sizeof(parts) / sizeof(parts[0]),
+};
+
+void gcap_graph_manager_options_set_defaults(gcap_graph_manager_options_t* options) {
+  gcap_graph_manager_options_t defaults = {
+      .struct_size = sizeof(defaults),
+      .min_num_runs_before_capture = 2,
+      .backoff_runs = 1,
+      .max_runs_before_capture = 6,
+      .rerun_failed_capture = true,
+  };
+  gcap_capture_options_init(&defaults.capture);
+  gcap_sized_write(&gcap_graph_manager_options_type, &defaults, options);
+}
+
+gcap_status_t gcap_graph_manager_options_read(const gcap_graph_manager_options_t* given,
+                                              gcap_graph_manager_options_t* out_options) {
+  gcap_graph_manager_options_init(out_options);
+  return given == NULL ? NULL : gcap_sized_read(&gcap_graph_manager_options_type, given, out_options);
+}
+
+gcap_status_t gcap_graph_replay_options_read(const gcap_graph_replay_options_t* given,
+                                             gcap_graph_replay_options_t* out_options) {
+  static const gcap_sized_type_t type = {.name = "gcap_graph_replay_options", .bytes = sizeof(*given)};
+  if (given != NULL && given->struct_size == sizeof(*given)) {  // on every replay
+    *out_options = *given;
+    return NULL;
+  }
+  gcap_graph_replay_options_init(out_options);
+  return given == NULL ? NULL : gcap_sized_read(&type, given, out_options);
+}

@@ -1,0 +1,34 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// The slots of ids: found, measured, freed. Called with the manager's mutex held, but for the last.
+
+#include <stdlib.h>
+
+#include "lib/graph/manager.h"
+
+static gcap_status_t find_if(gcap_graph_manager_t* manager, int id, bool must_replay, gcap_graph_slot_t** out_slot) {
+  gcap_graph_slot_t* slot = gcap_graph_id_table_find(&manager->slots, id);
+  *out_slot = slot;
+  const gcap_graph_state_t state = slot != NULL ? slot->info.state : GCAP_GRAPH_COLD;
+  if (slot != NULL && (must_replay ? state == GCAP_GRAPH_CAPTURED : slot->graph != NULL)) return NULL;
+  return GCAP_STATUS(GCAP_NOT_FOUND, "graph id %d is not captured: it is %s", id, gcap_graph_state_name(state));
+}
+
+gcap_status_t gcap_graph_find(gcap_graph_manager_t* manager, int id, gcap_graph_slot_t** out_slot) {
+  return find_if(manager, id, /*must_replay=*/false, out_slot);
+}
+
+gcap_status_t gcap_graph_find_replayable(gcap_graph_manager_t* manager, int id, gcap_graph_slot_t** out_slot) {
+  return find_if(manager, id, /*must_replay=*/true, out_slot);
+}
+
+void gcap_graph_slot_free(gcap_graph_slot_t* slot) {
+  gcap_status_free(slot->last_failure);
+  gcap_status_free(slot->update_refusal);
+  free(slot);
+}
+
+void gcap_graph_slot_measure(gcap_graph_slot_t* slot) {
+  const gcap_graph_captured_t* graph = slot->graph;
+  slot->info.bytes = graph == NULL ? 0 : graph->node_bytes + gcap_retained_bytes(graph->retained);
+}

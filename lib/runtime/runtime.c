@@ -1,0 +1,281 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// The runtime: allocator, scratch and thread contexts under one roof. What a captured run keeps of the scratch is in
+// graph_memory.c.
+//
+// Order of ending: contexts (graphs, then streams), scratch, allocator.
+//
+// Locking: `turns` is held over a whole gcap_runtime_run where threads share one context, also while the caller's work
+// runs. Else everything mutable belongs to the calling thread's context or to a module that locks.
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "gcap/runtime.h"
+
+#include "gcap/capture.h"
+#include "gcap/external_allocator.h"
+#include "gcap/log.h"
+#include "gcap/thread_context.h"
+#include "lib/graph/options.h"
+#include "lib/internal/capture_check.h"
+#include "lib/internal/cuda_guard.h"
+#include "lib/options/options.h"
+#include "lib/runtime/graph_memory.h"
+#include "lib/runtime/trace_file.h"
+
+struct gcap_runtime {
+  gcap_options_t options;
+  gcap_allocator_t* allocator;
+  gcap_trace_file_t* trace_file;  // NULL: none
+  gcap_scratch_t* scratch;
+  gcap_graph_memory_t graph_memory;
+  gcap_thread_contexts_t* contexts;
+  pthread_mutex_t turns;  // of gcap_runtime_run on a stream that all threads share
+  gcap_runtime_t* next_kept;
+};
+
+static gcap_status_t forget_stream(void* user, gcap_stream_t* stream) {
+  gcap_runtime_t* runtime = user;
+  return gcap_scratch_forget_stream(runtime->scratch, stream);
+}
+
+static gcap_status_t create_allocator(const gcap_options_t* options, gcap_allocator_t** out_allocator) {
+  if (options->use_mempool) {
+    gcap_pool_allocator_options_t pool = options->mempool;
+    pool.device_id = options->device_id;
+    return gcap_pool_allocator_create(&pool, out_allocator);
+  }
+  if (options->external_alloc == NULL) return gcap_device_allocator_create(options->device_id, out_allocator);
+  gcap_external_allocator_options_t external;
+  gcap_external_allocator_options_init(&external);
+  external.device_id = options->device_id;
+  external.alloc = options->external_alloc;
+  external.free = options->external_free;
+  external.empty_cache = options->external_empty_cache;
+  return gcap_external_allocator_create(&external, out_allocator);
+}
+
+static gcap_status_t create_scratch(gcap_runtime_t* runtime) {
+  gcap_scratch_options_t arena = runtime->options.arena;
+  if (runtime->options.trace_file[0] != '\0') {
+    GCAP_RETURN_IF_ERROR(gcap_trace_file_create(runtime->options.trace_file, &runtime->trace_file));
+    arena.on_event = gcap_trace_file_on_event;
+    arena.user = runtime->trace_file;
+  }
+  return gcap_scratch_create(runtime->allocator, &arena, &runtime->scratch);
+}
+
+static gcap_status_t create_contexts(gcap_runtime_t* runtime) {
+  const gcap_options_t* options = &runtime->options;
+  gcap_thread_contexts_options_t contexts;
+  gcap_thread_contexts_options_init(&contexts);
+  contexts.device_id = options->device_id;
+  contexts.shared = options->has_user_stream;
+  contexts.has_user_stream = options->has_user_stream;
+  contexts.user_stream = (cudaStream_t)options->user_stream;
+  contexts.graph = options->graph;
+  contexts.on_end = forget_stream;
+  contexts.user = runtime;
+  return gcap_thread_contexts_create(&contexts, &runtime->contexts);
+}
+
+static gcap_status_t create_parts(gcap_runtime_t* runtime) {
+  GCAP_RETURN_IF_ERROR(create_allocator(&runtime->options, &runtime->allocator));
+  GCAP_RETURN_IF_ERROR(create_scratch(runtime));
+  gcap_graph_memory_init(&runtime->graph_memory, runtime->scratch, runtime->options.share_graph_memory);
+  return create_contexts(runtime);
+}
+
+gcap_status_t gcap_runtime_create(const gcap_options_t* options, gcap_runtime_t** out_runtime) {
+  if (out_runtime == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "%s: out_runtime is NULL", __func__);
+  *out_runtime = NULL;
+  gcap_options_t known;
+  GCAP_RETURN_IF_ERROR(gcap_options_read(options, &known));
+  GCAP_RETURN_IF_ERROR(gcap_options_check(&known));
+  gcap_runtime_t* runtime = calloc(1, sizeof(*runtime));
+  if (runtime == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a runtime");
+  runtime->options = known;
+  pthread_mutex_init(&runtime->turns, NULL);
+  gcap_status_t status = create_parts(runtime);
+  if (status != NULL) return gcap_status_join(status, gcap_runtime_destroy(runtime));
+  *out_runtime = runtime;
+  return NULL;
+}
+
+// Keeps for ever the memory that somebody may still use. It stays reachable, so that a leak checker can tell it from an
+// accident.
+static void quarantine(gcap_runtime_t* runtime) {
+  if (runtime->trace_file != NULL) gcap_trace_file_flush(runtime->trace_file);
+  static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+  static gcap_runtime_t* kept;
+  pthread_mutex_lock(&mutex);
+  runtime->next_kept = kept;
+  kept = runtime;
+  pthread_mutex_unlock(&mutex);
+}
+
+gcap_status_t gcap_runtime_destroy(gcap_runtime_t* runtime) {
+  if (runtime == NULL) return NULL;
+  GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing("gcap_runtime_destroy"));
+  gcap_status_t status = gcap_thread_contexts_destroy(runtime->contexts);
+  if (status == NULL) status = gcap_scratch_destroy(runtime->scratch);
+  if (status != NULL) {
+    quarantine(runtime);
+    return gcap_status_annotate(status, gcap_status_code(status),
+                                "the memory of the runtime may still be in use and is kept");
+  }
+  status = gcap_trace_file_destroy(runtime->trace_file);
+  if (status != NULL) gcap_log(GCAP_LOG_ERROR, "%s", gcap_status_message(status));
+  gcap_status_ignore(status);  // the runtime ended well
+  gcap_graph_memory_deinit(&runtime->graph_memory);
+  pthread_mutex_destroy(&runtime->turns);
+  gcap_allocator_destroy(runtime->allocator);
+  free(runtime);
+  return NULL;
+}
+
+bool gcap_runtime_supports_concurrent_runs(const gcap_runtime_t* runtime) { return !runtime->options.has_user_stream; }
+
+bool gcap_runtime_is_graph_capture_enabled(const gcap_runtime_t* runtime) { return runtime->options.enable_cuda_graph; }
+
+gcap_scratch_t* gcap_runtime_scratch(gcap_runtime_t* runtime) { return runtime->scratch; }
+
+gcap_status_t gcap_runtime_get_resources(gcap_runtime_t* runtime, gcap_run_resources_t* out_resources) {
+  *out_resources = (gcap_run_resources_t){0};
+  gcap_thread_context_t* context = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(runtime->contexts, &context));
+  out_resources->stream = gcap_thread_context_stream(context);
+  out_resources->scratch = runtime->scratch;
+  out_resources->allocator = runtime->allocator;
+  return NULL;
+}
+
+// --- Runs -----------------------------------------------------------------------------------------------------------
+
+gcap_status_t gcap_runtime_begin_run(gcap_runtime_t* runtime, int graph_id) {
+  gcap_thread_context_t* context = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(runtime->contexts, &context));
+  gcap_stream_t* stream = gcap_thread_context_stream(context);
+  gcap_graph_manager_t* graphs = gcap_thread_context_graphs(context);
+  int id = runtime->options.enable_cuda_graph ? graph_id : GCAP_GRAPH_ID_NONE;
+  gcap_graph_info_t info;
+  gcap_graph_manager_get_info(graphs, id, &info);
+  if (info.captures_next) gcap_graph_memory_prepare(&runtime->graph_memory, stream);
+  gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
+  GCAP_RETURN_IF_ERROR(gcap_graph_manager_begin_run(graphs, id, gcap_stream_handle(stream), &kind));
+  if (kind == GCAP_GRAPH_RUN_EAGER) return NULL;
+  // A failure here lost nothing yet: it latches, the run's end reports it, and the run is done again eagerly.
+  gcap_capture_t* capture = gcap_capture_current();
+  gcap_status_t status = gcap_graph_memory_reserve(&runtime->graph_memory, stream, id, capture);
+  gcap_capture_fail(capture, status);
+  gcap_status_free(status);
+  return NULL;
+}
+
+gcap_status_t gcap_runtime_end_run(gcap_runtime_t* runtime, gcap_status_t run_status, bool synchronize) {
+  gcap_thread_context_t* context = NULL;
+  gcap_status_t status = gcap_thread_contexts_get(runtime->contexts, &context);
+  if (status != NULL) return gcap_status_join(run_status, status);
+  status = gcap_graph_manager_end_run(gcap_thread_context_graphs(context), run_status, /*synchronize=*/false);
+  if (gcap_status_code(status) == GCAP_CAPTURE_INVALIDATED) return status;  // nothing was issued
+  return gcap_status_join(status, gcap_stream_end_run(gcap_thread_context_stream(context), synchronize));
+}
+
+bool gcap_runtime_is_captured(gcap_runtime_t* runtime, int graph_id) {
+  gcap_thread_context_t* context = NULL;
+  gcap_status_t status = gcap_thread_contexts_get(runtime->contexts, &context);
+  gcap_status_ignore(status);  // a thread without a context has no graph
+  return context != NULL && gcap_graph_manager_is_captured(gcap_thread_context_graphs(context), graph_id);
+}
+
+gcap_status_t gcap_runtime_replay(gcap_runtime_t* runtime, int graph_id, const gcap_graph_replay_options_t* options,
+                                  bool* out_replayed) {
+  if (out_replayed != NULL) *out_replayed = false;
+  gcap_graph_replay_options_t launch;
+  GCAP_RETURN_IF_ERROR(gcap_graph_replay_options_read(options, &launch));
+  gcap_thread_context_t* context = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(runtime->contexts, &context));
+  // The thread's own wrapper waits, which also runs what was deferred on it. A user stream may have other wrappers.
+  const bool synchronize = launch.synchronize && !launch.on_stream;
+  if (synchronize) launch.synchronize = false;
+  bool replayed = false;
+  GCAP_RETURN_IF_ERROR(gcap_graph_manager_replay(gcap_thread_context_graphs(context), graph_id, &launch,
+                                                 out_replayed != NULL ? &replayed : NULL));
+  if (out_replayed != NULL) *out_replayed = replayed;
+  if (out_replayed != NULL && !replayed) return NULL;
+  return gcap_stream_end_run(gcap_thread_context_stream(context), synchronize);
+}
+
+gcap_status_t gcap_runtime_sign(gcap_runtime_t* runtime, const gcap_graph_binding_t* bindings, size_t num_bindings) {
+  gcap_thread_context_t* context = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(runtime->contexts, &context));
+  return gcap_graph_manager_sign(gcap_thread_context_graphs(context), bindings, num_bindings);
+}
+
+gcap_status_t gcap_runtime_explain(gcap_runtime_t* runtime, int graph_id, gcap_graph_question_t question) {
+  gcap_thread_context_t* context = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(runtime->contexts, &context));
+  return gcap_graph_manager_explain(gcap_thread_context_graphs(context), graph_id, question);
+}
+
+gcap_status_t gcap_runtime_release(gcap_runtime_t* runtime, int graph_id) {
+  gcap_thread_context_t* context = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(runtime->contexts, &context));
+  return gcap_graph_manager_release(gcap_thread_context_graphs(context), graph_id);
+}
+
+gcap_status_t gcap_runtime_synchronize(gcap_runtime_t* runtime) {
+  gcap_thread_context_t* context = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(runtime->contexts, &context));
+  return gcap_stream_synchronize(gcap_thread_context_stream(context));
+}
+
+void gcap_runtime_read_graph_info(gcap_runtime_t* runtime, int graph_id, gcap_graph_info_t* out_info) {
+  gcap_thread_context_t* context = NULL;
+  gcap_status_t status = gcap_thread_contexts_get(runtime->contexts, &context);
+  gcap_status_ignore(status);  // a thread without a context has no graph: zeros
+  gcap_graph_manager_t* graphs = context != NULL ? gcap_thread_context_graphs(context) : NULL;
+  gcap_graph_manager_read_info(graphs, graph_id, out_info);
+}
+
+// --- A run in one call ----------------------------------------------------------------------------------------------
+
+static gcap_status_t run_once(gcap_runtime_t* runtime, const gcap_run_resources_t* resources, int graph_id,
+                              gcap_runtime_work_t work, void* user, bool synchronize) {
+  int previous = 0;
+  GCAP_RETURN_IF_ERROR(gcap_device_push(runtime->options.device_id, &previous));
+  gcap_status_t status = gcap_runtime_begin_run(runtime, graph_id);
+  if (status == NULL) status = gcap_runtime_end_run(runtime, work(user, resources), synchronize);
+  return gcap_status_join(status, gcap_device_pop(runtime->options.device_id, previous));
+}
+
+static gcap_status_t replay_or_run(gcap_runtime_t* runtime, int graph_id, gcap_runtime_work_t work, void* user,
+                                   bool synchronize) {
+  bool replayed = false;
+  gcap_graph_replay_options_t replay;
+  gcap_graph_replay_options_init(&replay);
+  replay.synchronize = synchronize;
+  GCAP_RETURN_IF_ERROR(gcap_runtime_replay(runtime, graph_id, &replay, &replayed));
+  if (replayed) return NULL;
+  gcap_run_resources_t resources;
+  GCAP_RETURN_IF_ERROR(gcap_runtime_get_resources(runtime, &resources));
+  gcap_status_t status = run_once(runtime, &resources, graph_id, work, user, synchronize);
+  const bool failed = gcap_status_code(status) == GCAP_CAPTURE_INVALIDATED;
+  if (!failed || !runtime->options.graph.rerun_failed_capture) return status;
+  gcap_log(GCAP_LOG_WARNING, "graph id %d is run again, eagerly: %s", graph_id, gcap_status_message(status));
+  gcap_status_free(status);  // gcap_runtime_explain has a copy
+  return run_once(runtime, &resources, GCAP_GRAPH_ID_NONE, work, user, synchronize);
+}
+
+gcap_status_t gcap_runtime_run(gcap_runtime_t* runtime, int graph_id, gcap_runtime_work_t work, void* user,
+                               bool synchronize) {
+  if (runtime == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "%s: runtime is NULL", __func__);
+  if (work == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "%s: work is NULL", __func__);
+  GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing(__func__));
+  const bool takes_turns = !gcap_runtime_supports_concurrent_runs(runtime);
+  if (takes_turns) pthread_mutex_lock(&runtime->turns);
+  gcap_status_t status = replay_or_run(runtime, graph_id, work, user, synchronize);
+  if (takes_turns) pthread_mutex_unlock(&runtime->turns);
+  return status;
+}
