@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "gcap/allocator_ops.h"
-#include "lib/allocator/check.h"
+#include "lib/internal/check_argument.h"
 
 struct gcap_allocator {
   gcap_allocator_ops_t ops;
@@ -37,7 +37,7 @@ static gcap_status_t check_ops(const gcap_allocator_ops_t* ops) {
 }
 
 gcap_status_t gcap_allocator_create(const gcap_allocator_ops_t* ops, gcap_allocator_t** out_allocator) {
-  GCAP_ALLOCATOR_RETURN_IF_NULL(out_allocator);
+  GCAP_RETURN_IF_NULL(out_allocator);
   *out_allocator = NULL;
   GCAP_RETURN_IF_ERROR(check_ops(ops));
   gcap_allocator_t* allocator = malloc(sizeof(*allocator));
@@ -70,9 +70,9 @@ static gcap_status_t check_answer(gcap_status_t status, size_t bytes, void** out
 }
 
 gcap_status_t gcap_allocator_alloc(gcap_allocator_t* allocator, size_t bytes, void** out_ptr) {
-  GCAP_ALLOCATOR_RETURN_IF_NULL(out_ptr);
+  GCAP_RETURN_IF_NULL(out_ptr);
   *out_ptr = NULL;
-  GCAP_ALLOCATOR_RETURN_IF_NULL(allocator);
+  GCAP_RETURN_IF_NULL(allocator);
   if (bytes == 0) return NULL;
   GCAP_RETURN_IF_ERROR(check_size(allocator, bytes));
   return check_answer(allocator->ops.alloc(allocator->ops.self, bytes, out_ptr), bytes, out_ptr);
@@ -80,10 +80,10 @@ gcap_status_t gcap_allocator_alloc(gcap_allocator_t* allocator, size_t bytes, vo
 
 gcap_status_t gcap_allocator_alloc_on_stream(gcap_allocator_t* allocator, size_t bytes, gcap_stream_t* stream,
                                              void** out_ptr) {
-  GCAP_ALLOCATOR_RETURN_IF_NULL(out_ptr);
+  GCAP_RETURN_IF_NULL(out_ptr);
   *out_ptr = NULL;
-  GCAP_ALLOCATOR_RETURN_IF_NULL(allocator);
-  GCAP_ALLOCATOR_RETURN_IF_NULL(stream);
+  GCAP_RETURN_IF_NULL(allocator);
+  GCAP_RETURN_IF_NULL(stream);
   if (bytes == 0) return NULL;
   const gcap_allocator_ops_t* ops = &allocator->ops;
   if (ops->alloc_on_stream == NULL) return gcap_allocator_alloc(allocator, bytes, out_ptr);
@@ -92,9 +92,9 @@ gcap_status_t gcap_allocator_alloc_on_stream(gcap_allocator_t* allocator, size_t
 }
 
 gcap_status_t gcap_allocator_reserve(gcap_allocator_t* allocator, size_t bytes, void** out_ptr) {
-  GCAP_ALLOCATOR_RETURN_IF_NULL(out_ptr);
+  GCAP_RETURN_IF_NULL(out_ptr);
   *out_ptr = NULL;
-  GCAP_ALLOCATOR_RETURN_IF_NULL(allocator);
+  GCAP_RETURN_IF_NULL(allocator);
   if (bytes == 0) return NULL;
   const gcap_allocator_ops_t* ops = &allocator->ops;
   if (ops->reserve == NULL) return gcap_allocator_alloc(allocator, bytes, out_ptr);
@@ -103,12 +103,12 @@ gcap_status_t gcap_allocator_reserve(gcap_allocator_t* allocator, size_t bytes, 
 }
 
 gcap_status_t gcap_allocator_free(gcap_allocator_t* allocator, void* ptr) {
-  GCAP_ALLOCATOR_RETURN_IF_NULL(allocator);
+  GCAP_RETURN_IF_NULL(allocator);
   return ptr == NULL ? NULL : allocator->ops.free(allocator->ops.self, ptr);
 }
 
 gcap_status_t gcap_allocator_trim(gcap_allocator_t* allocator) {
-  GCAP_ALLOCATOR_RETURN_IF_NULL(allocator);
+  GCAP_RETURN_IF_NULL(allocator);
   return allocator->ops.trim == NULL ? NULL : allocator->ops.trim(allocator->ops.self);
 }
 

@@ -7,8 +7,9 @@
 // have been: an allocation's is drawn after the memory is there, a free's before it is given back, so that whoever gets
 // the same address next has a higher one.
 //
-// Invariant: the committed bytes are at least what the ledger says is in use, and never more than the limit. Locking:
-// the ledger's mutex, and atomics; none is held while the upstream or the event callback runs, so both may call gcap.
+// Invariant: the committed bytes are at least what the table of blocks says is in use, and never more than the limit.
+// Locking: the table's mutex, and atomics; none is held while the upstream or the event callback runs, so both may call
+// gcap.
 
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -16,14 +17,14 @@
 #include <stdlib.h>
 
 #include "gcap/allocator_ops.h"
-#include "lib/allocator/check.h"
-#include "lib/allocator/ledger.h"
+#include "lib/allocator/block_table.h"
+#include "lib/internal/check_argument.h"
 #include "lib/internal/sized.h"
 
 typedef struct counting_allocator {
   gcap_allocator_t* upstream;
   gcap_counting_allocator_options_t options;
-  gcap_ledger_t ledger;
+  gcap_block_table_t blocks;
   atomic_size_t committed_bytes;
   atomic_uint_fast64_t num_events;
   atomic_uint_fast64_t num_trims;
@@ -60,13 +61,13 @@ static gcap_status_t ask_upstream(counting_allocator_t* counting, const gcap_all
 
 // Enters what the upstream gave. What cannot be entered goes back, unless it is in use already.
 static gcap_status_t enter(counting_allocator_t* counting, const gcap_allocator_event_t* event) {
-  const gcap_ledger_entry_t entry = {
+  const gcap_block_t block = {
       .ptr = event->ptr,
       .bytes = event->bytes,
       .reserved = event->kind == GCAP_ALLOCATOR_EVENT_RESERVE,
       .number = event->block,
   };
-  gcap_status_t status = gcap_ledger_enter(&counting->ledger, &entry);
+  gcap_status_t status = gcap_block_table_enter(&counting->blocks, &block);
   if (status == NULL) return NULL;
   if (gcap_status_code(status) == GCAP_ALREADY_EXISTS) {
     return gcap_status_annotate(status, GCAP_LIBRARY_ERROR, "the upstream allocator gave memory that is in use");
@@ -105,18 +106,18 @@ static gcap_status_t counting_reserve(void* self, size_t bytes, void** out_ptr) 
 
 static gcap_status_t counting_free(void* self, void* ptr) {
   counting_allocator_t* counting = self;
-  gcap_ledger_entry_t entry;
-  GCAP_RETURN_IF_ERROR(gcap_ledger_take(&counting->ledger, ptr, &entry));
+  gcap_block_t block;
+  GCAP_RETURN_IF_ERROR(gcap_block_table_take(&counting->blocks, ptr, &block));
   const gcap_allocator_event_t event = {
       .kind = GCAP_ALLOCATOR_EVENT_FREE,
       .sequence = next_sequence(counting),
-      .block = entry.number,
-      .bytes = entry.bytes,
+      .block = block.number,
+      .bytes = block.bytes,
       .ptr = ptr,
   };
   gcap_status_t status = gcap_allocator_free(counting->upstream, ptr);
-  if (status != NULL) return gcap_status_join(status, gcap_ledger_put_back(&counting->ledger, &entry));
-  atomic_fetch_sub(&counting->committed_bytes, entry.bytes);
+  if (status != NULL) return gcap_status_join(status, gcap_block_table_put_back(&counting->blocks, &block));
+  atomic_fetch_sub(&counting->committed_bytes, block.bytes);
   report(counting, &event);
   return NULL;
 }
@@ -131,29 +132,29 @@ static gcap_status_t counting_trim(void* self) {
 
 static void counting_get_stats(void* self, gcap_allocator_stats_t* out_stats) {
   counting_allocator_t* counting = self;
-  gcap_ledger_get_stats(&counting->ledger, out_stats);
+  gcap_block_table_get_stats(&counting->blocks, out_stats);
   out_stats->limit_bytes = counting->options.limit_bytes;
   out_stats->num_shrinkages = atomic_load(&counting->num_trims);
 }
 
 static void counting_destroy(void* self) {
-  gcap_ledger_deinit(&((counting_allocator_t*)self)->ledger, "counting allocator");
+  gcap_block_table_deinit(&((counting_allocator_t*)self)->blocks, "counting allocator");
   free(self);
 }
 
 gcap_status_t gcap_counting_allocator_create(gcap_allocator_t* upstream,
                                              const gcap_counting_allocator_options_t* options,
                                              gcap_allocator_t** out_allocator) {
-  GCAP_ALLOCATOR_RETURN_IF_NULL(out_allocator);
+  GCAP_RETURN_IF_NULL(out_allocator);
   *out_allocator = NULL;
-  GCAP_ALLOCATOR_RETURN_IF_NULL(upstream);
+  GCAP_RETURN_IF_NULL(upstream);
   gcap_counting_allocator_options_t known;
   GCAP_RETURN_IF_ERROR(gcap_counting_allocator_options_read(options, &known));
   counting_allocator_t* counting = calloc(1, sizeof(*counting));
   if (counting == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a counting allocator");
   counting->upstream = upstream;
   counting->options = known;
-  gcap_ledger_init(&counting->ledger);
+  gcap_block_table_init(&counting->blocks);
   const gcap_allocator_ops_t ops = {
       .struct_version = GCAP_ALLOCATOR_OPS_VERSION,
       .device_id = gcap_allocator_device(upstream),

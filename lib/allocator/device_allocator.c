@@ -2,19 +2,12 @@
 //
 // The device allocator: cudaMalloc and cudaFree behind the allocator interface. State and locking: driver_allocator.c.
 
-#include "lib/allocator/check.h"
 #include "lib/allocator/driver_allocator.h"
+#include "lib/internal/check_argument.h"
 
 static gcap_status_t device_alloc(size_t bytes, void** out_ptr) { return GCAP_CUDA(cudaMalloc(out_ptr, bytes)); }
 
 static gcap_status_t device_free(void* ptr) { return GCAP_CUDA(cudaFree(ptr)); }
-
-gcap_status_t gcap_allocator_check_device(int device_id) {
-  int count = 0;
-  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaGetDeviceCount(&count)));
-  if (device_id >= 0 && device_id < count) return NULL;
-  return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "device_id is %d, this machine has devices 0..%d", device_id, count - 1);
-}
 
 gcap_status_t gcap_device_allocator_create(int device_id, gcap_allocator_t** out_allocator) {
   static const gcap_driver_calls_t calls = {
@@ -24,8 +17,8 @@ gcap_status_t gcap_device_allocator_create(int device_id, gcap_allocator_t** out
       .alloc = device_alloc,
       .free = device_free,
   };
-  GCAP_ALLOCATOR_RETURN_IF_NULL(out_allocator);
+  GCAP_RETURN_IF_NULL(out_allocator);
   *out_allocator = NULL;
-  GCAP_RETURN_IF_ERROR(gcap_allocator_check_device(device_id));
+  GCAP_RETURN_IF_ERROR(gcap_check_device(device_id));
   return gcap_driver_allocator_create(&calls, device_id, out_allocator);
 }

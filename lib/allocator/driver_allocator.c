@@ -1,10 +1,10 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Driver allocators: every block is one driver call, noted in a ledger. The driver is reached with the allocator's
+// Driver allocators: every block is one driver call, noted in a table. The driver is reached with the allocator's
 // device current, and in the relaxed capture mode: an allocation cannot hurt what another thread captures, but in the
 // global mode it would invalidate it. A thread that captures itself is refused before anything happens.
 //
-// Invariant: an address is in the ledger exactly while it is allocated and the caller owns it. Locking: the ledger's,
+// Invariant: an address is in the table exactly while it is allocated and the caller owns it. Locking: the table's,
 // never across a driver call.
 
 #include "lib/allocator/driver_allocator.h"
@@ -12,7 +12,8 @@
 #include <stdlib.h>
 
 #include "gcap/allocator_ops.h"
-#include "lib/allocator/ledger.h"
+#include "lib/allocator/block_table.h"
+#include "lib/allocator/refusal.h"
 #include "lib/internal/cuda_guard.h"
 
 // What both runtimes give: cudaMalloc by documentation, cudaHostAlloc because it locks whole pages.
@@ -21,7 +22,7 @@
 typedef struct driver_allocator {
   const gcap_driver_calls_t* calls;
   int device_id;
-  gcap_ledger_t ledger;
+  gcap_block_table_t blocks;
 } driver_allocator_t;
 
 static gcap_status_t ask_driver(const driver_allocator_t* allocator, size_t bytes, void** out_ptr) {
@@ -49,7 +50,7 @@ static gcap_status_t give_back(const driver_allocator_t* allocator, void* ptr, b
 static gcap_status_t alloc_noted(driver_allocator_t* allocator, size_t bytes, bool reserved, void** out_ptr) {
   GCAP_RETURN_IF_ERROR(gcap_allocator_refuse_in_capture(reserved, bytes, allocator->calls->source));
   gcap_status_t status = ask_driver(allocator, bytes, out_ptr);
-  if (status == NULL) status = gcap_ledger_add(&allocator->ledger, *out_ptr, bytes, reserved);
+  if (status == NULL) status = gcap_block_table_add(&allocator->blocks, *out_ptr, bytes, reserved);
   if (status != NULL && *out_ptr != NULL) {
     bool freed = false;
     status = gcap_status_join(status, give_back(allocator, *out_ptr, &freed));
@@ -69,25 +70,25 @@ static gcap_status_t driver_reserve(void* self, size_t bytes, void** out_ptr) {
 static gcap_status_t driver_free(void* self, void* ptr) {
   driver_allocator_t* allocator = self;
   GCAP_RETURN_IF_ERROR(gcap_allocator_check_not_capturing(allocator->calls->free_name));
-  gcap_ledger_entry_t entry;
-  GCAP_RETURN_IF_ERROR(gcap_ledger_take(&allocator->ledger, ptr, &entry));
+  gcap_block_t block;
+  GCAP_RETURN_IF_ERROR(gcap_block_table_take(&allocator->blocks, ptr, &block));
   bool freed = false;
   gcap_status_t status = give_back(allocator, ptr, &freed);
   if (freed) {
-    gcap_ledger_log_after_free(status);
+    gcap_allocator_log_after_free(status);
     return NULL;
   }
-  return gcap_status_join(status, gcap_ledger_put_back(&allocator->ledger, &entry));
+  return gcap_status_join(status, gcap_block_table_put_back(&allocator->blocks, &block));
 }
 
 static void driver_get_stats(void* self, gcap_allocator_stats_t* out_stats) {
   driver_allocator_t* allocator = self;
-  gcap_ledger_get_stats(&allocator->ledger, out_stats);
+  gcap_block_table_get_stats(&allocator->blocks, out_stats);
 }
 
 static void driver_destroy(void* self) {
   driver_allocator_t* allocator = self;
-  gcap_ledger_deinit(&allocator->ledger, allocator->calls->allocator_name);
+  gcap_block_table_deinit(&allocator->blocks, allocator->calls->allocator_name);
   free(allocator);
 }
 
@@ -98,7 +99,7 @@ gcap_status_t gcap_driver_allocator_create(const gcap_driver_calls_t* calls, int
   if (allocator == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a %s", calls->allocator_name);
   allocator->calls = calls;
   allocator->device_id = device_id;
-  gcap_ledger_init(&allocator->ledger);
+  gcap_block_table_init(&allocator->blocks);
   const gcap_allocator_ops_t ops = {
       .struct_version = GCAP_ALLOCATOR_OPS_VERSION,
       .device_id = device_id,

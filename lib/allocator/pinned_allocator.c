@@ -3,8 +3,8 @@
 // The pinned allocator: cudaHostAlloc and cudaFreeHost behind the allocator interface. State and locking:
 // driver_allocator.c.
 
-#include "lib/allocator/check.h"
 #include "lib/allocator/driver_allocator.h"
+#include "lib/internal/check_argument.h"
 
 static gcap_status_t pinned_alloc(size_t bytes, void** out_ptr) {
   return GCAP_CUDA(cudaHostAlloc(out_ptr, bytes, cudaHostAllocDefault));
@@ -20,6 +20,6 @@ gcap_status_t gcap_pinned_allocator_create(gcap_allocator_t** out_allocator) {
       .alloc = pinned_alloc,
       .free = pinned_free,
   };
-  GCAP_ALLOCATOR_RETURN_IF_NULL(out_allocator);
+  GCAP_RETURN_IF_NULL(out_allocator);
   return gcap_driver_allocator_create(&calls, /*device_id=*/-1, out_allocator);
 }

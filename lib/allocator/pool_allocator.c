@@ -2,15 +2,15 @@
 //
 // The pool allocator: a memory pool of the driver's, of our own, so that neither its settings nor its trims touch what
 // others get from the device's default pool. A block is freed in the order of the stream that it was asked for, as ONNX
-// Runtime's CudaMempoolArena does: the ledger remembers that stream, and the life of its wrapper, which says whether
-// the handle is still one. A wrapper's end has waited for its stream, so a block that outlives it is freed on the
-// allocator's own stream, and there too the blocks that were asked for without a stream. Never on stream 0: that would
-// break the captures of blocking streams.
+// Runtime's CudaMempoolArena does: the table of blocks remembers that stream, and the life of its wrapper, which says
+// whether the handle is still one. A wrapper's end has waited for its stream, so a block that outlives it is freed on
+// the allocator's own stream, and there too the blocks that were asked for without a stream. Never on stream 0: that
+// would break the captures of blocking streams.
 //
 // Capturing streams: in a capture the same call makes a node, and the memory is the graph's (rule R29), so the driver
 // is asked before each call whether the stream captures. Every call is made in the relaxed mode (rules R26 and R35).
 //
-// Invariant: an address is in the ledger exactly while it is allocated and the caller owns it. Locking: the ledger's,
+// Invariant: an address is in the table exactly while it is allocated and the caller owns it. Locking: the table's,
 // never across a driver call; the driver orders the calls of several threads.
 
 #include <stdatomic.h>
@@ -18,10 +18,11 @@
 
 #include "gcap/allocator_ops.h"
 #include "gcap/log.h"
-#include "lib/allocator/check.h"
-#include "lib/allocator/ledger.h"
+#include "lib/allocator/block_table.h"
 #include "lib/allocator/options.h"
+#include "lib/allocator/refusal.h"
 #include "lib/internal/capture_check.h"
+#include "lib/internal/check_argument.h"
 #include "lib/internal/cuda_guard.h"
 #include "lib/internal/run_trace.h"
 #include "lib/internal/stream_table.h"
@@ -32,7 +33,7 @@ typedef struct pool_allocator {
   gcap_pool_allocator_options_t options;
   cudaMemPool_t pool;
   cudaStream_t stream;  // its own, for what has no stream
-  gcap_ledger_t ledger;
+  gcap_block_table_t blocks;
   atomic_uint_fast64_t held_bytes;  // by the pool, when last asked
   atomic_uint_fast64_t num_trims;
 } pool_allocator_t;
@@ -51,39 +52,39 @@ static gcap_status_t check_not_captured(const pool_allocator_t* allocator, cudaS
                      call, (void*)stream);
 }
 
-static gcap_status_t ask_pool(pool_allocator_t* allocator, gcap_ledger_entry_t* entry) {
-  GCAP_RETURN_IF_ERROR(check_not_captured(allocator, entry->stream, "cudaMallocFromPoolAsync"));
+static gcap_status_t ask_pool(pool_allocator_t* allocator, gcap_block_t* block) {
+  GCAP_RETURN_IF_ERROR(check_not_captured(allocator, block->stream, "cudaMallocFromPoolAsync"));
   void* ptr = NULL;
-  gcap_status_t status = GCAP_CUDA(cudaMallocFromPoolAsync(&ptr, entry->bytes, allocator->pool, entry->stream));
+  gcap_status_t status = GCAP_CUDA(cudaMallocFromPoolAsync(&ptr, block->bytes, allocator->pool, block->stream));
   if (gcap_status_cuda_error(status) == cudaErrorMemoryAllocation) {
     status =
-        gcap_status_annotate(status, GCAP_RESOURCE_EXHAUSTED, "the pool allocator cannot get %zu bytes", entry->bytes);
+        gcap_status_annotate(status, GCAP_RESOURCE_EXHAUSTED, "the pool allocator cannot get %zu bytes", block->bytes);
   }
   if (status != NULL) return status;
-  entry->ptr = ptr;
+  block->ptr = ptr;
   // Without a stream, any may use it: it has to be there.
-  return entry->stream == allocator->stream ? GCAP_CUDA(cudaStreamSynchronize(entry->stream)) : NULL;
+  return block->stream == allocator->stream ? GCAP_CUDA(cudaStreamSynchronize(block->stream)) : NULL;
 }
 
 // Where a block is freed. A wrapper may be gone and another of the same stream live on, so the handle is looked up
 // again: the free is either in the order of that stream, or nobody uses the block any more.
-static cudaStream_t stream_to_free_on(const pool_allocator_t* allocator, const gcap_ledger_entry_t* entry) {
-  if (gcap_life_goes_on(entry->life)) return entry->stream;
-  gcap_life_t* life = gcap_stream_table_life(entry->stream);
+static cudaStream_t stream_to_free_on(const pool_allocator_t* allocator, const gcap_block_t* block) {
+  if (gcap_life_goes_on(block->life)) return block->stream;
+  gcap_life_t* life = gcap_stream_table_life(block->stream);
   bool usable = life != NULL && gcap_life_goes_on(life);
   gcap_life_release(life);
-  return usable ? entry->stream : allocator->stream;
+  return usable ? block->stream : allocator->stream;
 }
 
 // `*out_freed` tells whether the memory is gone, also where the thread's settings could not be restored.
-static gcap_status_t give_back(pool_allocator_t* allocator, const gcap_ledger_entry_t* entry, bool* out_freed) {
+static gcap_status_t give_back(pool_allocator_t* allocator, const gcap_block_t* block, bool* out_freed) {
   *out_freed = false;
   gcap_thread_setting_t previous;
   GCAP_RETURN_IF_ERROR(gcap_thread_enter(allocator->options.device_id, &previous));
-  cudaStream_t stream = stream_to_free_on(allocator, entry);
+  cudaStream_t stream = stream_to_free_on(allocator, block);
   gcap_status_t status = check_not_captured(allocator, stream, "cudaFreeAsync");
   if (status == NULL) {
-    status = GCAP_CUDA(cudaFreeAsync(entry->ptr, stream));
+    status = GCAP_CUDA(cudaFreeAsync(block->ptr, stream));
     *out_freed = status == NULL;
   }
   return gcap_status_join(status, gcap_thread_leave(allocator->options.device_id, &previous));
@@ -92,7 +93,7 @@ static gcap_status_t give_back(pool_allocator_t* allocator, const gcap_ledger_en
 // --- The table ------------------------------------------------------------------------------------------------------
 
 // Allocates what `request` describes, all but the address. Takes over its life.
-static gcap_status_t alloc_noted(pool_allocator_t* allocator, gcap_ledger_entry_t request, void** out_ptr) {
+static gcap_status_t alloc_noted(pool_allocator_t* allocator, gcap_block_t request, void** out_ptr) {
   int device_id = allocator->options.device_id;
   gcap_thread_setting_t previous;
   gcap_status_t status = gcap_thread_enter(device_id, &previous);
@@ -100,7 +101,7 @@ static gcap_status_t alloc_noted(pool_allocator_t* allocator, gcap_ledger_entry_
     status = ask_pool(allocator, &request);
     status = gcap_status_join(status, gcap_thread_leave(device_id, &previous));
   }
-  if (status == NULL) status = gcap_ledger_enter(&allocator->ledger, &request);
+  if (status == NULL) status = gcap_block_table_enter(&allocator->blocks, &request);
   if (status == NULL) {
     gcap_trace_initialization();  // memory from the driver, which a capture must find done
     *out_ptr = request.ptr;
@@ -115,7 +116,7 @@ static gcap_status_t alloc_noted(pool_allocator_t* allocator, gcap_ledger_entry_
 static gcap_status_t alloc_without_stream(pool_allocator_t* allocator, size_t bytes, bool reserved, void** out_ptr) {
   GCAP_RETURN_IF_ERROR(
       gcap_allocator_refuse_in_capture(reserved, bytes, "cudaMallocFromPoolAsync of the pool allocator"));
-  const gcap_ledger_entry_t request = {.bytes = bytes, .reserved = reserved, .stream = allocator->stream};
+  const gcap_block_t request = {.bytes = bytes, .reserved = reserved, .stream = allocator->stream};
   return alloc_noted(allocator, request, out_ptr);
 }
 
@@ -143,20 +144,20 @@ static gcap_status_t pool_alloc_on_stream(void* self, size_t bytes, gcap_stream_
   GCAP_RETURN_IF_ERROR(check_stream(allocator, stream));
   GCAP_RETURN_IF_ERROR(gcap_allocator_refuse_in_capture(false, bytes, "cudaMallocFromPoolAsync of the pool allocator"));
   cudaStream_t handle = gcap_stream_handle(stream);
-  const gcap_ledger_entry_t request = {.bytes = bytes, .stream = handle, .life = gcap_stream_table_life(handle)};
+  const gcap_block_t request = {.bytes = bytes, .stream = handle, .life = gcap_stream_table_life(handle)};
   return alloc_noted(allocator, request, out_ptr);
 }
 
 static gcap_status_t pool_free(void* self, void* ptr) {
   pool_allocator_t* allocator = self;
   GCAP_RETURN_IF_ERROR(gcap_allocator_check_not_capturing("cudaFreeAsync"));
-  gcap_ledger_entry_t entry;
-  GCAP_RETURN_IF_ERROR(gcap_ledger_take(&allocator->ledger, ptr, &entry));
+  gcap_block_t block;
+  GCAP_RETURN_IF_ERROR(gcap_block_table_take(&allocator->blocks, ptr, &block));
   bool freed = false;
-  gcap_status_t status = give_back(allocator, &entry, &freed);
-  if (!freed) return gcap_status_join(status, gcap_ledger_put_back(&allocator->ledger, &entry));
-  gcap_ledger_log_after_free(status);
-  gcap_life_release(entry.life);
+  gcap_status_t status = give_back(allocator, &block, &freed);
+  if (!freed) return gcap_status_join(status, gcap_block_table_put_back(&allocator->blocks, &block));
+  gcap_allocator_log_after_free(status);
+  gcap_life_release(block.life);
   return NULL;
 }
 
@@ -181,7 +182,7 @@ static gcap_status_t ask_held_bytes(pool_allocator_t* allocator) {
 
 static void pool_get_stats(void* self, gcap_allocator_stats_t* out_stats) {
   pool_allocator_t* allocator = self;
-  gcap_ledger_get_stats(&allocator->ledger, out_stats);
+  gcap_block_table_get_stats(&allocator->blocks, out_stats);
   // A capture is not the place for a question that can do without an answer.
   gcap_status_t status = gcap_thread_captures() ? NULL : ask_held_bytes(allocator);
   if (status != NULL) {
@@ -215,7 +216,7 @@ static void pool_destroy(void* self) {
              gcap_status_message(status));
   }
   gcap_status_free(status);
-  gcap_ledger_deinit(&allocator->ledger, "pool allocator");
+  gcap_block_table_deinit(&allocator->blocks, "pool allocator");
   free(allocator);
 }
 
@@ -253,28 +254,29 @@ static gcap_status_t publish(pool_allocator_t* allocator, gcap_allocator_t** out
   return gcap_allocator_create(&ops, out_allocator);
 }
 
-gcap_status_t gcap_pool_allocator_create(const gcap_pool_allocator_options_t* given, gcap_allocator_t** out_allocator) {
-  GCAP_ALLOCATOR_RETURN_IF_NULL(out_allocator);
+gcap_status_t gcap_pool_allocator_create(const gcap_pool_allocator_options_t* options,
+                                         gcap_allocator_t** out_allocator) {
+  GCAP_RETURN_IF_NULL(out_allocator);
   *out_allocator = NULL;
-  if (given == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "%s: options is NULL", __func__);
-  gcap_pool_allocator_options_t options;
-  GCAP_RETURN_IF_ERROR(gcap_pool_allocator_options_read(given, &options));
+  GCAP_RETURN_IF_NULL(options);
+  gcap_pool_allocator_options_t known;
+  GCAP_RETURN_IF_ERROR(gcap_pool_allocator_options_read(options, &known));
   GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing("gcap_pool_allocator_create"));
-  GCAP_RETURN_IF_ERROR(gcap_allocator_check_device(options.device_id));
+  GCAP_RETURN_IF_ERROR(gcap_check_device(known.device_id));
   pool_allocator_t* allocator = calloc(1, sizeof(*allocator));
   if (allocator == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a pool allocator");
-  allocator->options = options;
-  gcap_ledger_init(&allocator->ledger);
+  allocator->options = known;
+  gcap_block_table_init(&allocator->blocks);
   gcap_thread_setting_t previous;
-  gcap_status_t status = gcap_thread_enter(options.device_id, &previous);
+  gcap_status_t status = gcap_thread_enter(known.device_id, &previous);
   if (status == NULL) {
     status = make_pool(allocator);
-    status = gcap_status_join(status, gcap_thread_leave(options.device_id, &previous));
+    status = gcap_status_join(status, gcap_thread_leave(known.device_id, &previous));
   }
   if (status == NULL) status = publish(allocator, out_allocator);
   if (status == NULL) return NULL;
   status = gcap_status_join(status, end(allocator));
-  gcap_ledger_deinit(&allocator->ledger, "pool allocator");
+  gcap_block_table_deinit(&allocator->blocks, "pool allocator");
   free(allocator);
   return status;
 }

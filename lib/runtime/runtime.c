@@ -17,12 +17,12 @@
 #include "gcap/external_allocator.h"
 #include "gcap/log.h"
 #include "gcap/thread_context.h"
+#include "lib/allocator/trace_file.h"
 #include "lib/graph/options.h"
 #include "lib/internal/capture_check.h"
 #include "lib/internal/cuda_guard.h"
 #include "lib/options/options.h"
 #include "lib/runtime/graph_memory.h"
-#include "lib/runtime/trace_file.h"
 
 struct gcap_runtime {
   gcap_options_t options;

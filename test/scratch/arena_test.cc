@@ -2,7 +2,7 @@
 //
 // Scratch as ONNX Runtime's CUDA arena. Each test here is the counterpart of the one of that name in ONNX Runtime's
 // cuda_plugin_arena_test.cc: over device memory, over pinned memory, and the pool allocator in place of its memory pool
-// arena. ExternalAllocator_IsSessionScoped of that file is in //test/external.
+// arena. ExternalAllocator_IsSessionScoped of that file is in //test/allocator.
 
 #include <cuda_runtime_api.h>
 

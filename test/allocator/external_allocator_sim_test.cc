@@ -10,7 +10,7 @@
 
 #include "gcap_sim.h"
 #include "gtest/gtest.h"
-#include "test/external/external_callbacks.h"
+#include "test/allocator/external_callbacks.h"
 #include "test/support/expect_status.h"
 #include "test/support/log_catcher.h"
 

@@ -1,8 +1,8 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // trace_file.h: an allocator's events as lines of a file.
-#ifndef GCAP_LIB_RUNTIME_TRACE_FILE_H_
-#define GCAP_LIB_RUNTIME_TRACE_FILE_H_
+#ifndef GCAP_LIB_ALLOCATOR_TRACE_FILE_H_
+#define GCAP_LIB_ALLOCATOR_TRACE_FILE_H_
 
 #include "gcap/allocator.h"
 
@@ -24,4 +24,4 @@ void gcap_trace_file_on_event(void* user, const gcap_allocator_event_t* event);
 // What is written so far is in the file then, also if it is never destroyed.
 void gcap_trace_file_flush(gcap_trace_file_t* file);
 
-#endif  // GCAP_LIB_RUNTIME_TRACE_FILE_H_
+#endif  // GCAP_LIB_ALLOCATOR_TRACE_FILE_H_

@@ -2,8 +2,8 @@
 //
 // external_callbacks.h: an application's allocator, as the external adapter's tests need it: it writes down its calls
 // and misbehaves on request. The callbacks have no user pointer, so its state is global.
-#ifndef GCAP_TEST_EXTERNAL_EXTERNAL_CALLBACKS_H_
-#define GCAP_TEST_EXTERNAL_EXTERNAL_CALLBACKS_H_
+#ifndef GCAP_TEST_ALLOCATOR_EXTERNAL_CALLBACKS_H_
+#define GCAP_TEST_ALLOCATOR_EXTERNAL_CALLBACKS_H_
 
 #include <cuda_runtime_api.h>
 
@@ -82,4 +82,4 @@ inline gcap_external_allocator_options_t ExternalOptions(int device_id) {
 }  // namespace testing
 }  // namespace gcap
 
-#endif  // GCAP_TEST_EXTERNAL_EXTERNAL_CALLBACKS_H_
+#endif  // GCAP_TEST_ALLOCATOR_EXTERNAL_CALLBACKS_H_

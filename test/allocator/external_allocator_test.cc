@@ -11,7 +11,7 @@
 
 #include "gcap/capture.h"
 #include "gtest/gtest.h"
-#include "test/external/external_callbacks.h"
+#include "test/allocator/external_callbacks.h"
 #include "test/support/device_test.h"
 #include "test/support/expect_status.h"
 #include "test/support/log_catcher.h"

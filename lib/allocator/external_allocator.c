@@ -3,14 +3,14 @@
 // The external adapter: callbacks of the application behind the allocator interface. All state hangs on the allocator,
 // none on a device or the process, so memory always goes back through the pair that gave it.
 //
-// The callbacks are foreign code. They may answer nonsense, so the ledger and the spans decide what is ours. They may
-// leave the thread in another setting, so each runs in one of its own, and what they ask of the driver in the relaxed
-// capture mode: it would else break a capture of another thread in global mode. They may call gcap again, so no lock is
-// held around them, and each call under way counts as a user: the allocator ends with the last, even if a callback
-// destroys it.
+// The callbacks are foreign code. They may answer nonsense, so the table of blocks and the spans decide what is ours.
+// They may leave the thread in another setting, so each runs in one of its own, and what they ask of the driver in the
+// relaxed capture mode: it would else break a capture of another thread in global mode. They may call gcap again, so no
+// lock is held around them, and each call under way counts as a user: the allocator ends with the last, even if a
+// callback destroys it.
 //
-// Locking: spans_mutex guards the spans, the ledger locks itself; neither is held around a callback. A block is in both
-// or in neither, but for the moment between the two.
+// Locking: spans_mutex guards the spans, the table of blocks locks itself; neither is held around a callback. A block
+// is in both or in neither, but for the moment between the two.
 
 #include "gcap/external_allocator.h"
 
@@ -21,8 +21,10 @@
 
 #include "gcap/allocator_ops.h"
 #include "gcap/log.h"
-#include "lib/allocator/ledger.h"
-#include "lib/external/spans.h"
+#include "lib/allocator/block_table.h"
+#include "lib/allocator/refusal.h"
+#include "lib/allocator/spans.h"
+#include "lib/internal/check_argument.h"
 #include "lib/internal/cuda_guard.h"
 #include "lib/internal/sized.h"
 
@@ -30,7 +32,7 @@
 
 typedef struct external_allocator {
   gcap_external_allocator_options_t options;
-  gcap_ledger_t ledger;
+  gcap_block_table_t blocks;
   pthread_mutex_t spans_mutex;
   gcap_external_spans_t spans;
   atomic_size_t users;   // the owner, and each call under way
@@ -44,7 +46,7 @@ static void enter_call(external_allocator_t* external) { atomic_fetch_add(&exter
 // The caller must not touch the allocator afterwards.
 static void leave_call(external_allocator_t* external) {
   if (atomic_fetch_sub(&external->users, 1) > 1) return;
-  gcap_ledger_deinit(&external->ledger, "external allocator");
+  gcap_block_table_deinit(&external->blocks, "external allocator");
   gcap_external_spans_deinit(&external->spans);
   pthread_mutex_destroy(&external->spans_mutex);
   free(external);
@@ -126,7 +128,7 @@ static gcap_status_t accept(external_allocator_t* external, void* ptr, size_t by
     *out_is_ours = rival.begin != (uintptr_t)ptr;
     return gcap_status_annotate(status, GCAP_LIBRARY_ERROR, "the external alloc callback returned memory in use");
   }
-  status = gcap_ledger_add(&external->ledger, ptr, bytes, reserved);
+  status = gcap_block_table_add(&external->blocks, ptr, bytes, reserved);
   if (status != NULL) remove_span(external, ptr);
   return status;
 }
@@ -141,8 +143,8 @@ static gcap_status_t give_back(external_allocator_t* external, void* ptr) {
 
 // The same for a block that was accepted, when the call that got it fails after all.
 static gcap_status_t undo(external_allocator_t* external, void* ptr) {
-  gcap_ledger_entry_t entry;
-  GCAP_RETURN_IF_ERROR(gcap_ledger_take(&external->ledger, ptr, &entry));
+  gcap_block_t block;
+  GCAP_RETURN_IF_ERROR(gcap_block_table_take(&external->blocks, ptr, &block));
   remove_span(external, ptr);
   return give_back(external, ptr);
 }
@@ -189,13 +191,13 @@ static gcap_status_t empty_cache(const external_allocator_t* external) {
 static gcap_status_t free_noted(external_allocator_t* external, void* ptr) {
   setting_t setting;
   GCAP_RETURN_IF_ERROR(enter_setting(external, &setting));
-  gcap_ledger_entry_t entry;
-  gcap_status_t status = gcap_ledger_take(&external->ledger, ptr, &entry);
+  gcap_block_t block;
+  gcap_status_t status = gcap_block_table_take(&external->blocks, ptr, &block);
   if (status != NULL) return gcap_status_join(status, leave_setting(&setting));
   remove_span(external, ptr);
   external->options.free(ptr);
-  gcap_ledger_log_after_free(leave_setting(&setting));
-  if (entry.reserved) gcap_ledger_log_after_free(empty_cache(external));
+  gcap_allocator_log_after_free(leave_setting(&setting));
+  if (block.reserved) gcap_allocator_log_after_free(empty_cache(external));
   return NULL;
 }
 
@@ -219,7 +221,7 @@ static gcap_status_t external_trim(void* self) {
 }
 
 static void external_get_stats(void* self, gcap_allocator_stats_t* out_stats) {
-  gcap_ledger_get_stats(&((external_allocator_t*)self)->ledger, out_stats);
+  gcap_block_table_get_stats(&((external_allocator_t*)self)->blocks, out_stats);
 }
 
 // --- Creation -------------------------------------------------------------------------------------------------------
@@ -240,7 +242,7 @@ static gcap_status_t check_options(const gcap_external_allocator_options_t* opti
 
 gcap_status_t gcap_external_allocator_create(const gcap_external_allocator_options_t* given,
                                              gcap_allocator_t** out_allocator) {
-  if (out_allocator == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "out_allocator is NULL");
+  GCAP_RETURN_IF_NULL(out_allocator);
   *out_allocator = NULL;
   if (given == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "the external allocator's options are NULL");
   gcap_external_allocator_options_t options;
@@ -249,7 +251,7 @@ gcap_status_t gcap_external_allocator_create(const gcap_external_allocator_optio
   external_allocator_t* external = calloc(1, sizeof(*external));
   if (external == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for an external allocator");
   external->options = options;
-  gcap_ledger_init(&external->ledger);
+  gcap_block_table_init(&external->blocks);
   pthread_mutex_init(&external->spans_mutex, NULL);
   atomic_init(&external->users, 1);
   const gcap_allocator_ops_t ops = {

@@ -1,8 +1,8 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // spans.h: the address ranges that callbacks gave, so that one which overlaps another is told apart.
-#ifndef GCAP_LIB_EXTERNAL_SPANS_H_
-#define GCAP_LIB_EXTERNAL_SPANS_H_
+#ifndef GCAP_LIB_ALLOCATOR_SPANS_H_
+#define GCAP_LIB_ALLOCATOR_SPANS_H_
 
 #include <stddef.h>
 #include <stdint.h>
@@ -31,4 +31,4 @@ void gcap_external_spans_remove(gcap_external_spans_t* spans, const void* ptr);
 
 void gcap_external_spans_deinit(gcap_external_spans_t* spans);
 
-#endif  // GCAP_LIB_EXTERNAL_SPANS_H_
+#endif  // GCAP_LIB_ALLOCATOR_SPANS_H_

@@ -2,7 +2,7 @@
 # Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 #
 # examples/external_allocator as its user meets it: right as it is, and a race when the order of streams is ignored.
-#   example_test.sh external_allocator
+#   external_example_test.sh external_allocator
 set -eu
 out=$TEST_TMPDIR/out
 "$1" >"$out" 2>&1 || {

@@ -4,7 +4,7 @@
 // own are written. It never waits for long: whoever drew a lower number is about to write, and holds nothing.
 // Locking: the file's mutex.
 
-#include "lib/runtime/trace_file.h"
+#include "lib/allocator/trace_file.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -4,7 +4,7 @@
 // leaving move what is above: a session's weights and regions of scratch are thousands at most, and come and go
 // seldom.
 
-#include "lib/external/spans.h"
+#include "lib/allocator/spans.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
