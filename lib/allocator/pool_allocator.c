@@ -43,13 +43,7 @@ typedef struct pool_allocator {
 static gcap_status_t check_not_captured(const pool_allocator_t* allocator, cudaStream_t stream, const char* call) {
   // Nobody captures our own stream, nor can anybody capture the default stream, which must not be asked either.
   if (stream == allocator->stream || gcap_stream_is_alias(stream)) return NULL;
-  enum cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
-  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamIsCapturing(stream, &state)));
-  if (state == cudaStreamCaptureStatusNone) return NULL;
-  return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
-                     "%s is refused on stream %p, which is being captured: the memory would be the graph's. Get memory "
-                     "before the capture begins, give it back after it ends",
-                     call, (void*)stream);
+  return gcap_check_stream_not_capturing(stream, "%s", call);
 }
 
 static gcap_status_t ask_pool(pool_allocator_t* allocator, gcap_block_t* block) {

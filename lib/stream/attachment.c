@@ -6,7 +6,6 @@
 
 #include <stdlib.h>
 
-#include "lib/internal/capture_check.h"
 #include "lib/internal/cuda_guard.h"
 #include "lib/internal/run_trace.h"
 #include "lib/stream/stream_internal.h"
@@ -21,9 +20,9 @@ static gcap_status_t check_may_create(const gcap_stream_t* stream, const gcap_at
 }
 
 gcap_status_t gcap_stream_attachment(gcap_stream_t* stream, const gcap_attachment_key_t* key, void** out_object) {
-  GCAP_STREAM_RETURN_IF_NULL(stream);
-  GCAP_STREAM_RETURN_IF_NULL(key);
-  GCAP_STREAM_RETURN_IF_NULL(out_object);
+  GCAP_RETURN_IF_NULL(stream);
+  GCAP_RETURN_IF_NULL(key);
+  GCAP_RETURN_IF_NULL(out_object);
   *out_object = NULL;
   for (gcap_stream_attachment_t* a = stream->attachments; a != NULL; a = a->older) {
     if (a->key == key) {
@@ -35,8 +34,8 @@ gcap_status_t gcap_stream_attachment(gcap_stream_t* stream, const gcap_attachmen
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "%s cannot be attached to stream %p: the stream is EXTERNAL", key->name,
                        (void*)stream->handle);
   }
-  GCAP_STREAM_RETURN_IF_NULL(key->create);
-  GCAP_STREAM_RETURN_IF_NULL(key->destroy);
+  GCAP_RETURN_IF_NULL(key->create);
+  GCAP_RETURN_IF_NULL(key->destroy);
   GCAP_RETURN_IF_ERROR(check_may_create(stream, key));
   gcap_stream_attachment_t* attachment = calloc(1, sizeof(*attachment));
   if (attachment == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to attach %s", key->name);

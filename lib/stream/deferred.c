@@ -8,7 +8,6 @@
 
 #include <stdlib.h>
 
-#include "lib/base/capture_hooks.h"
 #include "lib/internal/cuda_event.h"
 #include "lib/stream/stream_internal.h"
 
@@ -16,16 +15,13 @@
 // one has a scope open and the stream captures, it is that scope's.
 static gcap_status_t is_in_own_scope(const gcap_stream_t* stream, bool* out_is) {
   *out_is = false;
-  if (!gcap_thread_captures() || !stream->can_capture) return NULL;
-  enum cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
-  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamIsCapturing(stream->handle, &state)));
-  *out_is = state != cudaStreamCaptureStatusNone;  // of an invalidated one too: its scope releases all it keeps
-  return NULL;
+  // Of an invalidated capture too: its scope releases all it keeps.
+  return gcap_thread_captures() ? gcap_stream_is_capturing(stream, out_is) : NULL;
 }
 
 gcap_status_t gcap_stream_defer(gcap_stream_t* stream, void (*release)(void* user), void* user) {
-  GCAP_STREAM_RETURN_IF_NULL(stream);
-  GCAP_STREAM_RETURN_IF_NULL(release);
+  GCAP_RETURN_IF_NULL(stream);
+  GCAP_RETURN_IF_NULL(release);
   bool in_own_scope = false;
   GCAP_RETURN_IF_ERROR(is_in_own_scope(stream, &in_own_scope));
   if (in_own_scope) return gcap_thread_capture_hooks->retain(release, user);

@@ -7,7 +7,6 @@
 
 #include <stdlib.h>
 
-#include "lib/internal/capture_check.h"
 #include "lib/internal/cuda_event.h"
 #include "lib/stream/stream_internal.h"
 
@@ -20,8 +19,8 @@ struct gcap_notification {
 };
 
 gcap_status_t gcap_notification_create(gcap_stream_t* producer, gcap_notification_t** out_notification) {
-  GCAP_STREAM_RETURN_IF_NULL(producer);
-  GCAP_STREAM_RETURN_IF_NULL(out_notification);
+  GCAP_RETURN_IF_NULL(producer);
+  GCAP_RETURN_IF_NULL(out_notification);
   *out_notification = NULL;
   gcap_notification_t* notification = calloc(1, sizeof(*notification));
   if (notification == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a notification");
@@ -53,14 +52,12 @@ static void tell_ledger(const char* operation, cudaStream_t stream, int line) {
 }
 
 gcap_status_t gcap_notification_record(gcap_notification_t* notification) {
-  GCAP_STREAM_RETURN_IF_NULL(notification);
+  GCAP_RETURN_IF_NULL(notification);
   gcap_stream_t* producer = notification->producer;
-  enum cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
-  if (producer->can_capture) {
-    GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamIsCapturing(producer->handle, &state)));
-  }
+  bool capturing = false;
+  GCAP_RETURN_IF_ERROR(gcap_stream_is_capturing(producer, &capturing));
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaEventRecord(notification->event, producer->handle)));
-  notification->captured = state != cudaStreamCaptureStatusNone;
+  notification->captured = capturing;
   if (notification->captured) tell_ledger("gcap_notification_record", producer->handle, __LINE__);
   gcap_timeline_copy_known(producer, &notification->known);
   notification->sync_id = atomic_fetch_add_explicit(&producer->sync_id, 1, memory_order_relaxed) + 1;
@@ -83,8 +80,8 @@ static gcap_status_t check_consumer_is_eager(const gcap_stream_t* consumer) {
 }
 
 gcap_status_t gcap_notification_wait(gcap_notification_t* notification, gcap_stream_t* consumer) {
-  GCAP_STREAM_RETURN_IF_NULL(notification);
-  GCAP_STREAM_RETURN_IF_NULL(consumer);
+  GCAP_RETURN_IF_NULL(notification);
+  GCAP_RETURN_IF_NULL(consumer);
   GCAP_RETURN_IF_ERROR(check_recorded(notification));
   if (!notification->captured) GCAP_RETURN_IF_ERROR(check_consumer_is_eager(consumer));
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamWaitEvent(consumer->handle, notification->event, 0)));
@@ -100,7 +97,7 @@ gcap_status_t gcap_notification_wait(gcap_notification_t* notification, gcap_str
 }
 
 gcap_status_t gcap_notification_wait_on_host(gcap_notification_t* notification) {
-  GCAP_STREAM_RETURN_IF_NULL(notification);
+  GCAP_RETURN_IF_NULL(notification);
   GCAP_RETURN_IF_ERROR(check_recorded(notification));
   GCAP_RETURN_IF_ERROR(gcap_refuse_in_capture("gcap_notification_wait_on_host"));
   if (notification->captured) {

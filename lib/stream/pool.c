@@ -17,7 +17,6 @@
 #include <stdlib.h>
 
 #include "lib/internal/affine.h"
-#include "lib/internal/capture_check.h"
 #include "lib/stream/stream_internal.h"
 
 typedef struct lane {
@@ -91,7 +90,7 @@ static gcap_status_t lane_end(void* user, void* object, bool by_thread_exit) {
 // --- The pool -------------------------------------------------------------------------------------------------------
 
 gcap_status_t gcap_stream_pool_create(int device_id, gcap_stream_pool_t** out_pool) {
-  if (out_pool == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "out_pool is NULL");
+  GCAP_RETURN_IF_NULL(out_pool);
   *out_pool = NULL;
   gcap_stream_pool_t* pool = calloc(1, sizeof(*pool));
   if (pool == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a stream pool");
@@ -175,9 +174,9 @@ static gcap_status_t create_stream(gcap_stream_pool_t* pool, lane_t* lane, gcap_
 }
 
 gcap_status_t gcap_stream_pool_acquire(gcap_stream_pool_t* pool, gcap_stream_t** out_stream) {
-  if (out_stream == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "out_stream is NULL");
+  GCAP_RETURN_IF_NULL(out_stream);
   *out_stream = NULL;
-  if (pool == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "pool is NULL");
+  GCAP_RETURN_IF_NULL(pool);
   void* object = NULL;
   GCAP_RETURN_IF_ERROR(gcap_affine_get(pool->lanes, &object));
   lane_t* lane = object;
@@ -203,9 +202,8 @@ static void return_home(gcap_stream_pool_t* pool, gcap_stream_t* stream) {
 }
 
 gcap_status_t gcap_stream_pool_release(gcap_stream_pool_t* pool, gcap_stream_t* stream) {
-  if (pool == NULL || stream == NULL) {
-    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "%s is NULL", pool == NULL ? "pool" : "stream");
-  }
+  GCAP_RETURN_IF_NULL(pool);
+  GCAP_RETURN_IF_NULL(stream);
   if (stream->pooled.pool != pool) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "stream %p is of %s", (void*)stream->handle,
                        stream->pooled.pool == NULL ? "no pool" : "another pool");

@@ -7,7 +7,6 @@
 
 #include <stdlib.h>
 
-#include "lib/internal/capture_check.h"
 #include "lib/internal/cuda_guard.h"
 #include "lib/internal/stream_watch.h"
 #include "lib/stream/stream_internal.h"
@@ -17,9 +16,9 @@
 static gcap_status_t ask_id(cudaStream_t handle, int device_id, unsigned long long* out_id) {
   *out_id = 0;
   if (gcap_stream_is_alias(handle)) return NULL;
-  enum cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
-  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamIsCapturing(handle, &state)));
-  if (state != cudaStreamCaptureStatusNone) return NULL;
+  bool capturing = false;
+  GCAP_RETURN_IF_ERROR(gcap_is_stream_capturing(handle, &capturing));
+  if (capturing) return NULL;
   int device = device_id;
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamGetDevice(handle, &device)));
   if (device != device_id) {
@@ -54,17 +53,10 @@ static gcap_status_t stream_new(cudaStream_t handle, int device_id, gcap_stream_
   return NULL;
 }
 
-static gcap_status_t check_device(int device_id) {
-  int count = 0;
-  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaGetDeviceCount(&count)));
-  if (device_id >= 0 && device_id < count) return NULL;
-  return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "device_id is %d, this machine has devices 0..%d", device_id, count - 1);
-}
-
 gcap_status_t gcap_stream_create(int device_id, gcap_stream_t** out_stream) {
-  GCAP_STREAM_RETURN_IF_NULL(out_stream);
+  GCAP_RETURN_IF_NULL(out_stream);
   *out_stream = NULL;
-  GCAP_RETURN_IF_ERROR(check_device(device_id));
+  GCAP_RETURN_IF_ERROR(gcap_check_device(device_id));
   int previous = 0;
   GCAP_RETURN_IF_ERROR(gcap_device_push(device_id, &previous));
   cudaStream_t handle = NULL;
@@ -77,7 +69,7 @@ gcap_status_t gcap_stream_create(int device_id, gcap_stream_t** out_stream) {
 
 gcap_status_t gcap_stream_wrap(cudaStream_t handle, gcap_stream_ownership_t ownership, unsigned flags, int device_id,
                                gcap_stream_t** out_stream) {
-  GCAP_STREAM_RETURN_IF_NULL(out_stream);
+  GCAP_RETURN_IF_NULL(out_stream);
   *out_stream = NULL;
   if (ownership != GCAP_STREAM_EXTERNAL && ownership != GCAP_STREAM_USER) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT,
@@ -95,18 +87,8 @@ gcap_status_t gcap_stream_wrap(cudaStream_t handle, gcap_stream_ownership_t owne
         "the stream is the legacy default stream (0): it cannot be captured and waits for every blocking "
         "stream; pass GCAP_STREAM_FLAG_ALLOW_DEFAULT_STREAM if that is what you want");
   }
-  GCAP_RETURN_IF_ERROR(check_device(device_id));
+  GCAP_RETURN_IF_ERROR(gcap_check_device(device_id));
   return stream_new(handle, device_id, ownership, out_stream);
-}
-
-gcap_status_t gcap_stream_check_not_capturing(const gcap_stream_t* stream, const char* operation) {
-  if (!stream->can_capture) return NULL;
-  enum cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
-  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamIsCapturing(stream->handle, &state)));
-  if (state == cudaStreamCaptureStatusNone) return NULL;
-  return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "%s: stream %p is capturing%s; end the capture first", operation,
-                     (void*)stream->handle,
-                     state == cudaStreamCaptureStatusInvalidated ? " (its capture is invalidated but not ended)" : "");
 }
 
 static gcap_status_t drain(gcap_stream_t* stream) {
@@ -125,12 +107,12 @@ static gcap_status_t wait_and_release(gcap_stream_t* stream, const char* operati
 }
 
 gcap_status_t gcap_stream_synchronize(gcap_stream_t* stream) {
-  GCAP_STREAM_RETURN_IF_NULL(stream);
+  GCAP_RETURN_IF_NULL(stream);
   return wait_and_release(stream, "gcap_stream_synchronize");
 }
 
 gcap_status_t gcap_stream_end_run(gcap_stream_t* stream, bool synchronize) {
-  GCAP_STREAM_RETURN_IF_NULL(stream);
+  GCAP_RETURN_IF_NULL(stream);
   if (synchronize) return wait_and_release(stream, "gcap_stream_end_run");
   if (stream->deferred == NULL) return NULL;
   // The releases are somebody else's code, which may make calls that break a capture of the thread.

@@ -8,14 +8,10 @@
 #include <stdatomic.h>
 
 #include "gcap/stream.h"
+#include "lib/internal/capture_check.h"
+#include "lib/internal/check_argument.h"
 #include "lib/internal/sequence.h"
 #include "lib/internal/stream_table.h"
-
-// The calling function's INVALID_ARGUMENT for a missing argument.
-#define GCAP_STREAM_RETURN_IF_NULL(argument)                                                                  \
-  do {                                                                                                        \
-    if ((argument) == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "%s: " #argument " is NULL", __func__); \
-  } while (0)
 
 // What one stream knows of another: it comes after everything issued there before point `sync_id`.
 typedef struct gcap_timeline_point {
@@ -111,6 +107,14 @@ gcap_status_t gcap_stream_deferred_run(gcap_stream_t* stream, bool all);
 gcap_status_t gcap_stream_attachments_destroy(gcap_stream_t* stream);
 
 // FAILED_PRECONDITION when the stream is in any capture state but none: also an invalidated capture is in the way.
-gcap_status_t gcap_stream_check_not_capturing(const gcap_stream_t* stream, const char* operation);
+static inline gcap_status_t gcap_stream_check_not_capturing(const gcap_stream_t* stream, const char* operation) {
+  return stream->can_capture ? gcap_check_stream_not_capturing(stream->handle, "%s", operation) : NULL;
+}
+
+// Tells whether the stream is in a capture.
+static inline gcap_status_t gcap_stream_is_capturing(const gcap_stream_t* stream, bool* out_capturing) {
+  *out_capturing = false;
+  return stream->can_capture ? gcap_is_stream_capturing(stream->handle, out_capturing) : NULL;
+}
 
 #endif  // GCAP_LIB_STREAM_STREAM_INTERNAL_H_

@@ -221,9 +221,9 @@ TEST_F(PoolAllocator, LeavesAStreamAloneThatSomebodyElseCaptures) {
   ASSERT_EQ(cudaStreamBeginCapture(handle, cudaStreamCaptureModeThreadLocal), cudaSuccess);
   void* ptr = this;
   GCAP_EXPECT_FAILS(gcap_allocator_alloc_on_stream(allocator_, kBytes, stream_, &ptr), GCAP_FAILED_PRECONDITION,
-                    "being captured");
+                    "is capturing");
   EXPECT_EQ(ptr, nullptr);
-  GCAP_EXPECT_FAILS(gcap_allocator_free(allocator_, block), GCAP_FAILED_PRECONDITION, "being captured");
+  GCAP_EXPECT_FAILS(gcap_allocator_free(allocator_, block), GCAP_FAILED_PRECONDITION, "is capturing");
   EXPECT_EQ(Stats().in_use_bytes, kBytes);
   Free(AllocOn(other_));  // another stream is not concerned
   cudaGraph_t graph = nullptr;
