@@ -11,8 +11,6 @@
 
 #include <string.h>
 
-#include "lib/capture/capture_internal.h"
-
 void gcap_capture_calls_init(gcap_capture_calls_t* calls, gcap_capture_call_record_t* ring, uint32_t capacity) {
   calls->ring = ring;
   calls->capacity = capacity;
@@ -69,9 +67,7 @@ static gcap_capture_call_t to_public(const gcap_capture_call_record_t* record) {
                                .after = record->after};
 }
 
-size_t gcap_capture_get_calls(const gcap_capture_t* capture, gcap_capture_call_t* out_calls, size_t capacity) {
-  if (capture == NULL) return 0;
-  const gcap_capture_calls_t* calls = &capture->calls;
+size_t gcap_capture_calls_copy(const gcap_capture_calls_t* calls, gcap_capture_call_t* out_calls, size_t capacity) {
   uint64_t kept = calls->noted < calls->capacity ? calls->noted : calls->capacity;
   if (out_calls == NULL) kept = 0;
   if (kept > capacity) kept = capacity;

@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "gcap/capture.h"
+
 // A call's text beyond this is cut off: enough for a function and its first arguments.
 #define GCAP_CAPTURE_CALL_TEXT_BYTES 104
 
@@ -36,6 +38,9 @@ void gcap_capture_calls_init(gcap_capture_calls_t* calls, gcap_capture_call_reco
 // Notes a call and asks the state of the origin stream, which is the capture's. A question that fails sets the latch.
 void gcap_capture_calls_add(gcap_capture_calls_t* calls, cudaStream_t origin, const char* operation,
                             cudaStream_t stream, const char* file, int line);
+
+// gcap_capture_get_calls.
+size_t gcap_capture_calls_copy(const gcap_capture_calls_t* calls, gcap_capture_call_t* out_calls, size_t capacity);
 
 static inline bool gcap_capture_calls_saw_break(const gcap_capture_calls_t* calls) {
   return calls->capacity != 0 && calls->state != cudaStreamCaptureStatusActive;

@@ -17,10 +17,12 @@
 #include <stdlib.h>
 
 #include "gcap/log.h"
-#include "lib/base/capture_hooks.h"
 #include "lib/capture/capture_internal.h"
 #include "lib/capture/options.h"
+#include "lib/capture/unjoined.h"
+#include "lib/internal/capture_check.h"
 #include "lib/internal/capture_gate.h"
+#include "lib/internal/check_argument.h"
 
 static _Thread_local gcap_capture_t* current_scope;
 static pthread_key_t scope_key;  // holds the thread's open scope, so that its destructor runs when the thread exits
@@ -50,10 +52,6 @@ void gcap_capture_note(const char* operation, cudaStream_t stream, const char* f
   if (hooks != NULL && hooks->note != NULL) hooks->note(operation, stream, file, line);
 }
 
-static gcap_status_t check_not_null(const void* argument, const char* name) {
-  return argument != NULL ? NULL : GCAP_STATUS(GCAP_INVALID_ARGUMENT, "%s is NULL", name);
-}
-
 static gcap_status_t check_can_begin(cudaStream_t stream, int* out_device_id) {
   *out_device_id = 0;
   if (stream == NULL || stream == cudaStreamLegacy) {
@@ -61,11 +59,8 @@ static gcap_status_t check_can_begin(cudaStream_t stream, int* out_device_id) {
                        "the legacy default stream (0) cannot be captured: use a stream created with "
                        "cudaStreamNonBlocking");
   }
-  enum cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
-  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamIsCapturing(stream, &state)));
-  if (state == cudaStreamCaptureStatusNone) return GCAP_CUDA(cudaStreamGetDevice(stream, out_device_id));
-  return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "stream %p is being captured by somebody else already%s", (void*)stream,
-                     state == cudaStreamCaptureStatusInvalidated ? ", and that capture is invalidated" : "");
+  GCAP_RETURN_IF_ERROR(gcap_check_stream_not_capturing(stream, "gcap_capture_begin"));
+  return GCAP_CUDA(cudaStreamGetDevice(stream, out_device_id));
 }
 
 // A thread that exits inside a scope would leave the stream capturing for ever: nobody else can end it well.
@@ -110,13 +105,13 @@ static gcap_capture_t* scope_new(cudaStream_t stream, int device_id, const gcap_
 
 static void scope_free(gcap_capture_t* capture) {
   pthread_mutex_destroy(&capture->latch_mutex);
-  free(capture->members.items);
+  gcap_capture_members_deinit(&capture->members);
   free(capture);
 }
 
 gcap_status_t gcap_capture_begin(cudaStream_t stream, const gcap_capture_options_t* given_options,
                                  gcap_capture_t** out_capture) {
-  GCAP_RETURN_IF_ERROR(check_not_null(out_capture, "out_capture"));
+  GCAP_RETURN_IF_NULL(out_capture);
   *out_capture = NULL;
   if (current_scope != NULL) {
     gcap_log(GCAP_LOG_WARNING, "the capture of stream %p was never ended; it is aborted", (void*)current_scope->stream);
@@ -168,9 +163,9 @@ static gcap_status_t end_stream_capture(cudaStream_t stream, cudaGraph_t* out_gr
   *out_graph = NULL;
   gcap_status_t status = GCAP_CUDA(cudaStreamEndCapture(stream, out_graph));
   if (status == NULL) return NULL;
-  enum cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
-  gcap_status_t asked = GCAP_CUDA(cudaStreamIsCapturing(stream, &state));
-  if (asked == NULL && state != cudaStreamCaptureStatusNone) {
+  bool capturing = false;
+  gcap_status_t asked = gcap_is_stream_capturing(stream, &capturing);
+  if (capturing) {
     asked = GCAP_CUDA(cudaStreamEndCapture(stream, out_graph));
     if (asked == NULL && *out_graph != NULL) asked = GCAP_CUDA(cudaGraphDestroy(*out_graph));
   }
@@ -190,7 +185,7 @@ static gcap_status_t close_scope(gcap_capture_t* capture, cudaGraph_t* out_graph
   }
   latch_unreported_failure();
   gcap_thread_capture_hooks = NULL;  // what ends the scope is no part of it
-  gcap_status_t looked = gcap_capture_members_find_unjoined(&capture->members, capture->stream);
+  gcap_status_t looked = gcap_capture_find_unjoined(&capture->members, capture->stream);
   gcap_capture_fail(capture, looked);  // the same device answers the end: it is not to be trusted either
   gcap_status_free(looked);
   cudaGraph_t graph = NULL;
@@ -218,8 +213,8 @@ static gcap_status_t close_scope(gcap_capture_t* capture, cudaGraph_t* out_graph
 }
 
 gcap_status_t gcap_capture_end(gcap_capture_t* capture, cudaGraph_t* out_graph, gcap_retained_t** out_retained) {
-  GCAP_RETURN_IF_ERROR(check_not_null(out_graph, "out_graph"));
-  GCAP_RETURN_IF_ERROR(check_not_null(out_retained, "out_retained"));
+  GCAP_RETURN_IF_NULL(out_graph);
+  GCAP_RETURN_IF_NULL(out_retained);
   *out_graph = NULL;
   *out_retained = NULL;
   if (capture == NULL || capture != current_scope) {
@@ -251,3 +246,32 @@ bool gcap_thread_is_capturing(void) { return gcap_thread_captures(); }
 uint32_t gcap_capture_num_open(void) { return gcap_capture_gate_num_inside(); }
 
 cudaStream_t gcap_capture_stream(const gcap_capture_t* capture) { return capture == NULL ? NULL : capture->stream; }
+
+size_t gcap_capture_get_calls(const gcap_capture_t* capture, gcap_capture_call_t* out_calls, size_t capacity) {
+  return capture == NULL ? 0 : gcap_capture_calls_copy(&capture->calls, out_calls, capacity);
+}
+
+// --- Close steps and retained entries -------------------------------------------------------------------------------
+
+static gcap_status_t check_open(const gcap_capture_t* capture) {
+  return capture != NULL ? NULL : GCAP_STATUS(GCAP_FAILED_PRECONDITION, "capture is NULL: no scope is open");
+}
+
+gcap_status_t gcap_capture_on_close(gcap_capture_t* capture, void (*close)(void* user, bool committed), void* user) {
+  GCAP_RETURN_IF_ERROR(check_open(capture));
+  GCAP_RETURN_IF_NULL(close);
+  const gcap_capture_entry_t step = {.close = close, .user = user};
+  return gcap_capture_entries_push(&capture->steps, step, "a close step");
+}
+
+gcap_status_t gcap_capture_retain(gcap_capture_t* capture, void (*release)(void* user), void* user) {
+  return gcap_capture_retain_bytes(capture, release, NULL, user);
+}
+
+gcap_status_t gcap_capture_retain_bytes(gcap_capture_t* capture, void (*release)(void* user),
+                                        size_t (*bytes)(void* user), void* user) {
+  GCAP_RETURN_IF_ERROR(check_open(capture));
+  GCAP_RETURN_IF_NULL(release);
+  const gcap_capture_entry_t entry = {.release = release, .bytes = bytes, .user = user};
+  return gcap_capture_entries_push(&capture->retained, entry, "a retained entry");
+}

@@ -8,36 +8,13 @@
 
 #include <stdlib.h>
 
-#include "lib/capture/capture_internal.h"
-
-static gcap_status_t check_entry(const gcap_capture_t* capture, bool has_callback, const char* name) {
-  if (capture == NULL) return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "capture is NULL: no scope is open");
-  return has_callback ? NULL : GCAP_STATUS(GCAP_INVALID_ARGUMENT, "%s is NULL", name);
-}
-
-static gcap_status_t push_entry(gcap_capture_entry_t** newest, gcap_capture_entry_t value, const char* what) {
+gcap_status_t gcap_capture_entries_push(gcap_capture_entry_t** newest, gcap_capture_entry_t value, const char* what) {
   gcap_capture_entry_t* entry = malloc(sizeof(*entry));
   if (entry == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for %s of a capture", what);
   *entry = value;
   entry->older = *newest;
   *newest = entry;
   return NULL;
-}
-
-gcap_status_t gcap_capture_on_close(gcap_capture_t* capture, void (*close)(void* user, bool committed), void* user) {
-  GCAP_RETURN_IF_ERROR(check_entry(capture, close != NULL, "close"));
-  return push_entry(&capture->steps, (gcap_capture_entry_t){.close = close, .user = user}, "a close step");
-}
-
-gcap_status_t gcap_capture_retain(gcap_capture_t* capture, void (*release)(void* user), void* user) {
-  return gcap_capture_retain_bytes(capture, release, NULL, user);
-}
-
-gcap_status_t gcap_capture_retain_bytes(gcap_capture_t* capture, void (*release)(void* user),
-                                        size_t (*bytes)(void* user), void* user) {
-  GCAP_RETURN_IF_ERROR(check_entry(capture, release != NULL, "release"));
-  return push_entry(&capture->retained, (gcap_capture_entry_t){.release = release, .bytes = bytes, .user = user},
-                    "a retained entry");
 }
 
 void gcap_capture_entries_close(gcap_capture_entry_t** newest, bool committed) {

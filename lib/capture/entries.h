@@ -20,6 +20,10 @@ struct gcap_retained {
   gcap_capture_entry_t* newest;
 };
 
+// Adds a copy of `value` as the newest. `what` is its name in a message: "a close step".
+//   RESOURCE_EXHAUSTED  no host memory
+gcap_status_t gcap_capture_entries_push(gcap_capture_entry_t** newest, gcap_capture_entry_t value,
+                                        const char* what) GCAP_NODISCARD;
 // Empty the list, newest first.
 void gcap_capture_entries_close(gcap_capture_entry_t** newest, bool committed);
 void gcap_capture_entries_release(gcap_capture_entry_t* newest);

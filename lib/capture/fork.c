@@ -7,32 +7,8 @@
 // them no more. An event is of the device of the stream that records it, and a capturing stream cannot be asked for its
 // device, so that is asked before it joins. Locking: none, a scope belongs to its thread.
 
-#include <stdlib.h>
-
 #include "lib/capture/capture_internal.h"
 #include "lib/internal/cuda_event.h"
-
-gcap_capture_member_t* gcap_capture_members_find(const gcap_capture_members_t* members, cudaStream_t stream) {
-  for (size_t i = 0; i < members->count; ++i) {
-    if (members->items[i].stream == stream) return &members->items[i];
-  }
-  return NULL;
-}
-
-gcap_capture_member_t* gcap_capture_members_add(gcap_capture_members_t* members, cudaStream_t stream) {
-  gcap_capture_member_t* member = gcap_capture_members_find(members, stream);
-  if (member != NULL) return member;
-  if (members->count == members->capacity) {
-    size_t capacity = members->capacity == 0 ? 4 : 2 * members->capacity;
-    gcap_capture_member_t* items = realloc(members->items, capacity * sizeof(*items));
-    if (items == NULL) return NULL;
-    members->items = items;
-    members->capacity = capacity;
-  }
-  member = &members->items[members->count++];
-  *member = (gcap_capture_member_t){.stream = stream, .device_id = GCAP_CAPTURE_DEVICE_UNKNOWN};
-  return member;
-}
 
 static gcap_status_t check_call(const gcap_capture_t* capture, const cudaStream_t* streams, size_t num_streams,
                                 const char* operation) {

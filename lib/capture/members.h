@@ -8,13 +8,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "gcap/capture.h"
-
 typedef struct gcap_capture_member {
   cudaStream_t stream;
   int device_id;  // GCAP_CAPTURE_DEVICE_UNKNOWN unless this scope forked it
   bool joined;    // since it was last forked or noted
-  bool unjoined;  // found by gcap_capture_members_find_unjoined
+  bool unjoined;  // found by gcap_capture_find_unjoined
 } gcap_capture_member_t;
 
 #define GCAP_CAPTURE_DEVICE_UNKNOWN (-1)
@@ -30,8 +28,6 @@ gcap_capture_member_t* gcap_capture_members_find(const gcap_capture_members_t* m
 // Finds or adds. NULL: no host memory.
 gcap_capture_member_t* gcap_capture_members_add(gcap_capture_members_t* members, cudaStream_t stream);
 
-// Marks the members that have captured work which does not come before what the origin reached. To be called before the
-// capture ends, for then nobody can tell any more.
-gcap_status_t gcap_capture_members_find_unjoined(gcap_capture_members_t* members, cudaStream_t origin) GCAP_NODISCARD;
+void gcap_capture_members_deinit(gcap_capture_members_t* members);
 
 #endif  // GCAP_LIB_CAPTURE_MEMBERS_H_

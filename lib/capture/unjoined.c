@@ -6,10 +6,12 @@
 // would depend on anything else is not. The graph's edges are asked for once, sorted by their end, and walked backwards
 // from the origin. Nothing is asked when all known streams were joined by gcap_capture_join. Locking: none.
 
+#include "lib/capture/unjoined.h"
+
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "lib/capture/members.h"
+#include "lib/internal/hash_table.h"
 
 // Where a stream stands in a capture.
 typedef struct position {
@@ -23,11 +25,10 @@ typedef struct edge {
   cudaGraphNode_t from, to;
 } edge_t;
 
+// Nodes, each once. A cell of the table is the key alone.
 typedef struct node_set {
-  cudaGraphNode_t* slots;  // open addressing, at most half full
-  size_t mask;
+  gcap_hash_table_t table;   // by the node's handle
   cudaGraphNode_t* members;  // in the order in which they came
-  size_t count;
 } node_set_t;
 
 static gcap_status_t locate(cudaStream_t stream, position_t* out_position) {
@@ -40,33 +41,28 @@ static gcap_status_t locate(cudaStream_t stream, position_t* out_position) {
   return NULL;
 }
 
-static size_t slot_of(const node_set_t* set, cudaGraphNode_t node) {
-  size_t i = (size_t)(((uint64_t)(uintptr_t)node * UINT64_C(0x9E3779B97F4A7C15)) >> 20) & set->mask;
-  while (set->slots[i] != NULL && set->slots[i] != node) i = (i + 1) & set->mask;
-  return i;
+static uint64_t key_of(cudaGraphNode_t node) { return (uint64_t)(uintptr_t)node; }
+
+static bool contains(const node_set_t* set, cudaGraphNode_t node) {
+  return gcap_hash_table_find(&set->table, key_of(node)) != NULL;
 }
 
-static bool contains(const node_set_t* set, cudaGraphNode_t node) { return set->slots[slot_of(set, node)] == node; }
-
+// There is room: node_set_init made it.
 static void insert(node_set_t* set, cudaGraphNode_t node) {
-  size_t i = slot_of(set, node);
-  if (set->slots[i] == node) return;
-  set->slots[i] = node;
-  set->members[set->count++] = node;
+  if (contains(set, node)) return;
+  set->members[set->table.count] = node;
+  (void)gcap_hash_table_insert(&set->table, key_of(node));
 }
 
 static bool node_set_init(node_set_t* set, size_t max_nodes) {
-  size_t capacity = 16;
-  while (capacity < 2 * max_nodes) capacity *= 2;
-  *set = (node_set_t){.mask = capacity - 1};
-  set->slots = calloc(capacity, sizeof(*set->slots));
+  *set = (node_set_t){.table = {.cell_bytes = sizeof(uint64_t)}};
   set->members = calloc(max_nodes + 1, sizeof(*set->members));
-  return set->slots != NULL && set->members != NULL;
+  return set->members != NULL && gcap_hash_table_reserve(&set->table, max_nodes);
 }
 
 static void node_set_deinit(node_set_t* set) {
   free(set->members);
-  free(set->slots);
+  gcap_hash_table_deinit(&set->table);
 }
 
 static int compare_ends(const void* a, const void* b) {
@@ -90,7 +86,7 @@ static size_t first_edge(const edge_t* edges, size_t num_edges, cudaGraphNode_t 
 
 // Adds all that comes before the members of the set.
 static void walk_back(node_set_t* set, const edge_t* edges, size_t num_edges) {
-  for (size_t next = 0; next < set->count; ++next) {
+  for (size_t next = 0; next < set->table.count; ++next) {
     cudaGraphNode_t to = set->members[next];
     for (size_t i = first_edge(edges, num_edges, to); i < num_edges && edges[i].to == to; ++i) {
       insert(set, edges[i].from);
@@ -129,7 +125,7 @@ static gcap_status_t get_edges(cudaGraph_t graph, edge_t** out_edges, size_t* ou
 
 // Fills the set with all that the origin has reached.
 static gcap_status_t find_joined(const position_t* origin, node_set_t* out_joined) {
-  *out_joined = (node_set_t){.mask = 0};
+  *out_joined = (node_set_t){.members = NULL};
   edge_t* edges = NULL;
   size_t num_edges = 0;
   GCAP_RETURN_IF_ERROR(get_edges(origin->graph, &edges, &num_edges));
@@ -151,7 +147,7 @@ static bool all_joined(const gcap_capture_members_t* members) {
   return true;
 }
 
-gcap_status_t gcap_capture_members_find_unjoined(gcap_capture_members_t* members, cudaStream_t origin) {
+gcap_status_t gcap_capture_find_unjoined(gcap_capture_members_t* members, cudaStream_t origin) {
   if (all_joined(members)) return NULL;
   position_t origin_position;
   GCAP_RETURN_IF_ERROR(locate(origin, &origin_position));

@@ -5,30 +5,16 @@
 // the end. The call names the rule; where no row of the table has its function, its code does. Locking: none, the scope
 // is closed to every other thread by now.
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "lib/capture/capture_internal.h"
 #include "lib/capture/rules.h"
+#include "lib/internal/text.h"
 
-// A few sentences; what is longer is cut off.
-typedef struct text {
-  char chars[1024];
-  size_t length;
-} text_t;
+enum { kTextBytes = 1024 };  // a few sentences
 
-__attribute__((format(printf, 2, 3))) static void add(text_t* text, const char* format, ...) {
-  size_t left = sizeof(text->chars) - text->length;
-  va_list args;
-  va_start(args, format);
-  int length = vsnprintf(text->chars + text->length, left, format, args);
-  va_end(args);
-  if (length > 0) text->length += (size_t)length < left ? (size_t)length : left - 1;
-}
-
-static void add_rule(text_t* text, const gcap_capture_rule_t* rule) {
-  if (rule != NULL) add(text, " (rule %s: %s; remedy: %s)", rule->id, rule->situation, rule->remedy);
+static void add_rule(gcap_text_t* text, const gcap_capture_rule_t* rule) {
+  if (rule != NULL) gcap_text_add(text, " (rule %s: %s; remedy: %s)", rule->id, rule->situation, rule->remedy);
 }
 
 // What the call answered, as far as the latch kept it; cudaSuccess otherwise.
@@ -39,42 +25,43 @@ static cudaError_t answer_of(const gcap_capture_call_record_t* call, gcap_status
 }
 
 // A break that no noted call explains.
-static void add_unseen(text_t* text, const gcap_capture_t* capture) {
-  if (capture->mode == GCAP_CAPTURE_GLOBAL) add(text, ", or a call of another thread: the mode is GLOBAL");
+static void add_unseen(gcap_text_t* text, const gcap_capture_t* capture) {
+  if (capture->mode == GCAP_CAPTURE_GLOBAL) gcap_text_add(text, ", or a call of another thread: the mode is GLOBAL");
 }
 
 // What the ledger saw: the call after which the capture was broken. It is to blame if it is known to break captures, or
 // if it says so itself; else something between it and the call before it did.
-static void add_break(text_t* text, const gcap_capture_t* capture, gcap_status_t cause) {
+static void add_break(gcap_text_t* text, const gcap_capture_t* capture, gcap_status_t cause) {
   const gcap_capture_calls_t* calls = &capture->calls;
   const gcap_capture_call_record_t* culprit = &calls->culprit;
   cudaError_t answer = answer_of(culprit, cause);
   const gcap_capture_rule_t* rule = gcap_capture_rule_of_call(culprit->operation, answer);
   if (rule == NULL && answer != cudaErrorStreamCaptureInvalidated) rule = gcap_capture_rule_of_code(answer);
   if (rule != NULL) {
-    add(text, "; %s at %s:%d broke it", culprit->operation, culprit->file, culprit->line);
+    gcap_text_add(text, "; %s at %s:%d broke it", culprit->operation, culprit->file, culprit->line);
     add_rule(text, rule);
     return;
   }
-  add(text, "; it was no longer active after %s at %s:%d", culprit->operation, culprit->file, culprit->line);
+  gcap_text_add(text, "; it was no longer active after %s at %s:%d", culprit->operation, culprit->file, culprit->line);
   if (calls->innocent.operation[0] != '\0') {
-    add(text, ", and still so after %s at %s:%d", calls->innocent.operation, calls->innocent.file,
-        calls->innocent.line);
+    gcap_text_add(text, ", and still so after %s at %s:%d", calls->innocent.operation, calls->innocent.file,
+                  calls->innocent.line);
   }
-  add(text, ": that call broke it, or one before it that was not noted (see GCAP_CAPTURE_NOTE)");
+  gcap_text_add(text, ": that call broke it, or one before it that was not noted (see GCAP_CAPTURE_NOTE)");
   add_unseen(text, capture);
 }
 
 // What the first failure's code tells, when the ledger is off or saw the capture go on.
-static void add_cause(text_t* text, const gcap_capture_t* capture, gcap_status_t first) {
+static void add_cause(gcap_text_t* text, const gcap_capture_t* capture, gcap_status_t first) {
   const gcap_capture_calls_t* calls = &capture->calls;
   cudaError_t code = gcap_status_cuda_error(first);
   if (code == cudaErrorStreamCaptureInvalidated) {
-    add(text, "; a call that was not noted broke it%s",
+    gcap_text_add(
+        text, "; a call that was not noted broke it%s",
         calls->capacity == 0 ? ": wrap calls in GCAP_CUDA, and turn the ledger on" : " (see GCAP_CAPTURE_NOTE)");
     if (calls->noted > 0) {
       const gcap_capture_call_record_t* last = &calls->ring[(calls->noted - 1) % calls->capacity];
-      add(text, ", after %s at %s:%d", last->operation, last->file, last->line);
+      gcap_text_add(text, ", after %s at %s:%d", last->operation, last->file, last->line);
     }
     add_unseen(text, capture);
     return;
@@ -85,11 +72,11 @@ static void add_cause(text_t* text, const gcap_capture_t* capture, gcap_status_t
 }
 
 // What the driver only calls unjoined.
-static void add_unjoined(text_t* text, const gcap_capture_members_t* members) {
+static void add_unjoined(gcap_text_t* text, const gcap_capture_members_t* members) {
   const char* separator = "; never joined: ";
   for (size_t i = 0; i < members->count; ++i) {
     if (!members->items[i].unjoined) continue;
-    add(text, "%sstream %p", separator, (void*)members->items[i].stream);
+    gcap_text_add(text, "%sstream %p", separator, (void*)members->items[i].stream);
     separator = ", ";
   }
 }
@@ -102,7 +89,9 @@ gcap_status_t gcap_capture_verdict(gcap_capture_t* capture, gcap_status_t end_st
     if (!broken) return NULL;
     cause = GCAP_STATUS(GCAP_CAPTURE_INVALIDATED, "the driver ended a capture well that was not the scope's any more");
   }
-  text_t text = {.length = 0};
+  char chars[kTextBytes];
+  gcap_text_t text;
+  gcap_text_init(&text, chars, sizeof(chars));
   if (gcap_status_cuda_error(end_status) == cudaErrorStreamCaptureUnjoined) add_unjoined(&text, &capture->members);
   if (broken) {
     add_break(&text, capture, cause);
@@ -114,5 +103,5 @@ gcap_status_t gcap_capture_verdict(gcap_capture_t* capture, gcap_status_t end_st
                                  (unsigned long long)(capture->later_failures + 1));
   }
   return gcap_status_annotate(gcap_status_join(cause, end_status), GCAP_CAPTURE_INVALIDATED,
-                              "the capture of stream %p failed and was undone%s", (void*)capture->stream, text.chars);
+                              "the capture of stream %p failed and was undone%s", (void*)capture->stream, chars);
 }

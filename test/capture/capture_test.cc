@@ -180,7 +180,7 @@ TEST_F(Capture, OfAStreamThatSomebodyCapturesIsRefusedAndLeavesThatCaptureAlone)
   const RawStream stream;
   GCAP_EXPECT_CUDA(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal));
   auto* capture = reinterpret_cast<gcap_capture_t*>(this);
-  GCAP_EXPECT_FAILS(gcap_capture_begin(stream.get(), nullptr, &capture), GCAP_FAILED_PRECONDITION, "captured");
+  GCAP_EXPECT_FAILS(gcap_capture_begin(stream.get(), nullptr, &capture), GCAP_FAILED_PRECONDITION, "is capturing");
   EXPECT_EQ(capture, nullptr);
   EXPECT_FALSE(gcap_thread_is_capturing());
   cudaGraph_t graph = nullptr;

@@ -201,7 +201,7 @@ TEST_F(GraphManager, AStreamCapturedBySomebodyElseIsRefusedAndTheIdStaysReady) {
   GCAP_EXPECT_CUDA(cudaStreamBeginCapture(stream_->get(), cudaStreamCaptureModeThreadLocal));
   gcap_graph_run_kind_t kind = kCapture;
   GCAP_EXPECT_FAILS(gcap_graph_manager_begin_run(manager_, 0, stream_->get(), &kind), GCAP_FAILED_PRECONDITION,
-                    "captured");
+                    "is capturing");
   EXPECT_EQ(State(0), "READY");
   cudaGraph_t graph = nullptr;
   ASSERT_EQ(cudaStreamEndCapture(stream_->get(), &graph), cudaSuccess);
