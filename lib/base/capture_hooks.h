@@ -11,21 +11,21 @@
 #include <cuda_runtime_api.h>
 #include <stdbool.h>
 
-#include "gcap/status.h"
-
 #ifdef __cplusplus
 extern "C" {
 #endif
 
+struct gcap_status;  // gcap_status_t points to it; status.c stands on this file
+
 // What the scope that this thread has open wants to hear of.
 typedef struct gcap_capture_hooks {
   // Sets the latch. Called by itself for every status made on this thread whose code means that device work was lost.
-  void (*fail)(gcap_status_t cause);
+  void (*fail)(struct gcap_status* cause);
   // Notes an operation after it was done; NULL when the ledger is off. `operation` is copied. `stream` may be NULL:
   // that of the scope.
   void (*note)(const char* operation, cudaStream_t stream, const char* file, int line);
   // gcap_capture_retain of the scope.
-  gcap_status_t (*retain)(void (*release)(void* user), void* user);
+  struct gcap_status* (*retain)(void (*release)(void* user), void* user);
 } gcap_capture_hooks_t;
 
 // A thread-local variable without a constructor, in C and in C++ alike.
