@@ -11,6 +11,7 @@
 #include "gcap/capture.h"
 #include "gcap/stream.h"
 #include "gtest/gtest.h"
+#include "lib/internal/synchronize.h"
 #include "test/base/device_work.h"
 #include "test/base/heap_failure.h"
 #include "test/base/named_faults.h"
@@ -150,6 +151,10 @@ void WalkDrain(const std::function<gcap_status_t(gcap_stream_t*)>& step) {
 }
 
 TEST_F(StreamFaults, OfSynchronizeLoseNoRelease) { WalkDrain(gcap_stream_synchronize); }
+
+TEST_F(StreamFaults, OfSynchronizeByTheHandleLoseNoRelease) {
+  WalkDrain([](gcap_stream_t* stream) { return gcap_synchronize_stream(gcap_stream_handle(stream)); });
+}
 
 TEST_F(StreamFaults, OfEndRunWithSynchronizeLoseNoRelease) {
   WalkDrain([](gcap_stream_t* stream) { return gcap_stream_end_run(stream, true); });
