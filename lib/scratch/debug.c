@@ -44,24 +44,23 @@ void gcap_scratch_debug_destroy(gcap_scratch_debug_t* debug) {
 
 // --- What is handed out ---------------------------------------------------------------------------------------------
 
-// The link to the tenant at an address, or to the end of its bucket.
-static gcap_scratch_tenant_t** find_tenant(gcap_scratch_debug_t* debug, const void* ptr) {
-  gcap_scratch_tenant_t** link =
-      &debug->tenants[(uintptr_t)ptr / GCAP_SCRATCH_GRANULE_BYTES % GCAP_SCRATCH_DEBUG_BUCKETS];
+// The link to the live at an address, or to the end of its bucket.
+static gcap_scratch_live_t** find_live(gcap_scratch_debug_t* debug, const void* ptr) {
+  gcap_scratch_live_t** link = &debug->live[(uintptr_t)ptr / GCAP_SCRATCH_GRANULE_BYTES % GCAP_SCRATCH_DEBUG_BUCKETS];
   while (*link != NULL && (*link)->ptr != ptr) link = &(*link)->next;
   return link;
 }
 
-static void add_tenant(gcap_scratch_debug_t* debug, gcap_scratch_tenant_t* tenant) {
-  gcap_scratch_tenant_t** link = find_tenant(debug, tenant->ptr);
-  tenant->next = *link;
-  *link = tenant;
+static void add_live(gcap_scratch_debug_t* debug, gcap_scratch_live_t* live) {
+  gcap_scratch_live_t** link = find_live(debug, live->ptr);
+  live->next = *link;
+  *link = live;
 }
 
-static gcap_status_t fence(const gcap_scratch_debug_t* debug, gcap_scratch_tenant_t* tenant) {
-  if (!debug->red_zones || tenant->stream == NULL) return NULL;
-  GCAP_RETURN_IF_ERROR(gcap_scratch_is_capturing(tenant->stream, &tenant->captured));
-  return gcap_scratch_zones_write(tenant);
+static gcap_status_t fence(const gcap_scratch_debug_t* debug, gcap_scratch_live_t* live) {
+  if (!debug->red_zones || live->stream == NULL) return NULL;
+  GCAP_RETURN_IF_ERROR(gcap_scratch_is_capturing(live->stream, &live->captured));
+  return gcap_scratch_zones_write(live);
 }
 
 gcap_status_t gcap_scratch_debug_note_alloc(gcap_scratch_t* scratch, void* ptr, size_t requested_bytes,
@@ -69,21 +68,21 @@ gcap_status_t gcap_scratch_debug_note_alloc(gcap_scratch_t* scratch, void* ptr, 
   gcap_scratch_debug_t* debug = scratch->debug;
   *out_event = (gcap_allocator_event_t){0};
   if (debug == NULL) return NULL;
-  gcap_scratch_tenant_t* tenant = malloc(sizeof(*tenant));
-  if (tenant == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to note a scratch block");
-  *tenant = (gcap_scratch_tenant_t){.ptr = ptr, .bytes = requested_bytes, .stream = stream};
-  gcap_status_t status = fence(debug, tenant);
+  gcap_scratch_live_t* live = malloc(sizeof(*live));
+  if (live == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to note a scratch block");
+  *live = (gcap_scratch_live_t){.ptr = ptr, .bytes = requested_bytes, .stream = stream};
+  gcap_status_t status = fence(debug, live);
   if (status != NULL) {
-    free(tenant);
+    free(live);
     return status;
   }
-  tenant->number = ++debug->num_calls;
-  add_tenant(debug, tenant);
-  gcap_scratch_record_add(debug, tenant, tenant->number);
+  live->number = ++debug->num_calls;
+  add_live(debug, live);
+  gcap_scratch_record_add(debug, live, live->number);
   *out_event = (gcap_allocator_event_t){
       .kind = GCAP_ALLOCATOR_EVENT_ALLOC,
-      .sequence = tenant->number,
-      .block = tenant->number,
+      .sequence = live->number,
+      .block = live->number,
       .bytes = requested_bytes,
       .ptr = ptr,
       .stream = stream,
@@ -93,22 +92,22 @@ gcap_status_t gcap_scratch_debug_note_alloc(gcap_scratch_t* scratch, void* ptr, 
 
 // Looks at a block's zones: now, or in the graph that wrote them. Of those that were written in a graph and are freed
 // outside, or the other way round, nobody knows what they should be.
-static gcap_status_t look_at_zones(const gcap_scratch_debug_t* debug, const gcap_scratch_tenant_t* tenant,
+static gcap_status_t look_at_zones(const gcap_scratch_debug_t* debug, const gcap_scratch_live_t* live,
                                    gcap_scratch_reservation_t* reservation, gcap_status_t* out_damage) {
   bool capturing = false;
-  GCAP_RETURN_IF_ERROR(gcap_scratch_is_capturing(tenant->stream, &capturing));
-  if (capturing != tenant->captured) return NULL;
-  if (capturing) return reservation != NULL ? gcap_scratch_zones_capture(reservation, tenant) : NULL;
-  return gcap_thread_captures() ? NULL : gcap_scratch_zones_check(debug, tenant, out_damage);
+  GCAP_RETURN_IF_ERROR(gcap_scratch_is_capturing(live->stream, &capturing));
+  if (capturing != live->captured) return NULL;
+  if (capturing) return reservation != NULL ? gcap_scratch_zones_capture(reservation, live) : NULL;
+  return gcap_thread_captures() ? NULL : gcap_scratch_zones_check(debug, live, out_damage);
 }
 
 // The poison comes last: where the zones cannot be read the block stays handed out, as it was.
-static gcap_status_t inspect(const gcap_scratch_debug_t* debug, const gcap_scratch_tenant_t* tenant,
+static gcap_status_t inspect(const gcap_scratch_debug_t* debug, const gcap_scratch_live_t* live,
                              gcap_scratch_reservation_t* reservation, gcap_status_t* out_damage) {
-  if (tenant->stream == NULL) return NULL;
-  if (debug->red_zones) GCAP_RETURN_IF_ERROR(look_at_zones(debug, tenant, reservation, out_damage));
+  if (live->stream == NULL) return NULL;
+  if (debug->red_zones) GCAP_RETURN_IF_ERROR(look_at_zones(debug, live, reservation, out_damage));
   if (!debug->poison_on_free) return NULL;
-  gcap_status_t status = gcap_scratch_poison(tenant);
+  gcap_status_t status = gcap_scratch_poison(live);
   if (status == NULL) return NULL;
   gcap_status_free(*out_damage);  // it is found again when the block is freed again
   *out_damage = NULL;
@@ -116,44 +115,44 @@ static gcap_status_t inspect(const gcap_scratch_debug_t* debug, const gcap_scrat
 }
 
 gcap_status_t gcap_scratch_debug_begin_free(gcap_scratch_t* scratch, const gcap_scratch_block_t* block,
-                                            gcap_scratch_tenant_t** out_tenant, gcap_status_t* out_damage) {
+                                            gcap_scratch_live_t** out_live, gcap_status_t* out_damage) {
   gcap_scratch_debug_t* debug = scratch->debug;
-  *out_tenant = NULL;
+  *out_live = NULL;
   *out_damage = NULL;
   if (debug == NULL) return NULL;
-  gcap_scratch_tenant_t** link = find_tenant(debug, gcap_scratch_block_base(block) + gcap_scratch_zone_bytes(scratch));
-  gcap_scratch_tenant_t* tenant = *link;
-  GCAP_RETURN_IF_ERROR(inspect(debug, tenant, gcap_scratch_block_reservation(block), out_damage));
-  *link = tenant->next;
-  *out_tenant = tenant;
+  gcap_scratch_live_t** link = find_live(debug, gcap_scratch_block_base(block) + gcap_scratch_zone_bytes(scratch));
+  gcap_scratch_live_t* live = *link;
+  GCAP_RETURN_IF_ERROR(inspect(debug, live, gcap_scratch_block_reservation(block), out_damage));
+  *link = live->next;
+  *out_live = live;
   return NULL;
 }
 
-void gcap_scratch_debug_end_free(gcap_scratch_t* scratch, gcap_scratch_tenant_t* tenant,
+void gcap_scratch_debug_end_free(gcap_scratch_t* scratch, gcap_scratch_live_t* live,
                                  gcap_allocator_event_t* out_event) {
   gcap_scratch_debug_t* debug = scratch->debug;
   *out_event = (gcap_allocator_event_t){0};
-  if (tenant == NULL) return;
+  if (live == NULL) return;
   *out_event = (gcap_allocator_event_t){
       .kind = GCAP_ALLOCATOR_EVENT_FREE,
       .sequence = ++debug->num_calls,
-      .block = tenant->number,
-      .bytes = tenant->bytes,
-      .ptr = tenant->ptr,
+      .block = live->number,
+      .bytes = live->bytes,
+      .ptr = live->ptr,
   };
-  gcap_scratch_record_add(debug, tenant, out_event->sequence);
-  free(tenant);
+  gcap_scratch_record_add(debug, live, out_event->sequence);
+  free(live);
 }
 
-void gcap_scratch_debug_undo_free(gcap_scratch_t* scratch, gcap_scratch_tenant_t* tenant) {
-  if (tenant != NULL) add_tenant(scratch->debug, tenant);
+void gcap_scratch_debug_undo_free(gcap_scratch_t* scratch, gcap_scratch_live_t* live) {
+  if (live != NULL) add_live(scratch->debug, live);
 }
 
 void gcap_scratch_debug_forget_stream(gcap_scratch_t* scratch, const gcap_stream_t* stream) {
   if (scratch->debug == NULL) return;
   for (size_t i = 0; i < GCAP_SCRATCH_DEBUG_BUCKETS; ++i) {
-    for (gcap_scratch_tenant_t* tenant = scratch->debug->tenants[i]; tenant != NULL; tenant = tenant->next) {
-      if (tenant->stream == stream) tenant->stream = NULL;
+    for (gcap_scratch_live_t* live = scratch->debug->live[i]; live != NULL; live = live->next) {
+      if (live->stream == stream) live->stream = NULL;
     }
   }
 }
@@ -161,20 +160,20 @@ void gcap_scratch_debug_forget_stream(gcap_scratch_t* scratch, const gcap_stream
 // --- Validation -----------------------------------------------------------------------------------------------------
 
 // What is wrong with the zones of a block that is handed out.
-static gcap_status_t validate_tenant(const gcap_scratch_debug_t* debug, const gcap_scratch_tenant_t* tenant) {
+static gcap_status_t validate_live(const gcap_scratch_debug_t* debug, const gcap_scratch_live_t* live) {
   bool capturing = false;
   gcap_status_t damage = NULL;
-  if (tenant->stream == NULL || tenant->captured) return NULL;
-  GCAP_RETURN_IF_ERROR(gcap_scratch_is_capturing(tenant->stream, &capturing));
-  if (!capturing) GCAP_RETURN_IF_ERROR(gcap_scratch_zones_check(debug, tenant, &damage));
+  if (live->stream == NULL || live->captured) return NULL;
+  GCAP_RETURN_IF_ERROR(gcap_scratch_is_capturing(live->stream, &capturing));
+  if (!capturing) GCAP_RETURN_IF_ERROR(gcap_scratch_zones_check(debug, live, &damage));
   return damage;
 }
 
 static gcap_status_t validate_graphs(const gcap_scratch_t* scratch) {
   for (const gcap_scratch_reservation_t* r = scratch->reservations; r != NULL; r = r->next) {
     bool capturing = false;
-    if (gcap_scratch_user_stream(r->user) == NULL) continue;  // it was destroyed
-    GCAP_RETURN_IF_ERROR(gcap_scratch_is_capturing(gcap_scratch_user_stream(r->user), &capturing));
+    if (gcap_scratch_stream_of(r->state) == NULL) continue;  // it was destroyed
+    GCAP_RETURN_IF_ERROR(gcap_scratch_is_capturing(gcap_scratch_stream_of(r->state), &capturing));
     if (!capturing) GCAP_RETURN_IF_ERROR(gcap_scratch_zones_check_copies(scratch->debug, r));
   }
   return NULL;
@@ -184,16 +183,16 @@ gcap_status_t gcap_scratch_debug_validate(gcap_scratch_t* scratch, size_t num_li
   const gcap_scratch_debug_t* debug = scratch->debug;
   if (debug == NULL) return NULL;
   const bool reads_zones = debug->red_zones && !gcap_thread_captures();
-  size_t num_tenants = 0;
+  size_t num_known = 0;
   for (size_t i = 0; i < GCAP_SCRATCH_DEBUG_BUCKETS; ++i) {
-    for (const gcap_scratch_tenant_t* tenant = debug->tenants[i]; tenant != NULL; tenant = tenant->next) {
-      ++num_tenants;
-      if (reads_zones) GCAP_RETURN_IF_ERROR(validate_tenant(debug, tenant));
+    for (const gcap_scratch_live_t* live = debug->live[i]; live != NULL; live = live->next) {
+      ++num_known;
+      if (reads_zones) GCAP_RETURN_IF_ERROR(validate_live(debug, live));
     }
   }
-  if (num_tenants != num_live) {
+  if (num_known != num_live) {
     return GCAP_STATUS(GCAP_INTERNAL, "scratch: %zu blocks are live, the debug options know of %zu", num_live,
-                       num_tenants);
+                       num_known);
   }
   return reads_zones ? validate_graphs(scratch) : NULL;
 }

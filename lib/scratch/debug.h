@@ -13,14 +13,14 @@
 #define GCAP_SCRATCH_POISON_BYTE 0xFF
 
 // What is handed out.
-typedef struct gcap_scratch_tenant {
+typedef struct gcap_scratch_live {
   char* ptr;
   size_t bytes;           // asked for
   uint64_t number;        // of the call that gave it
   gcap_stream_t* stream;  // NULL: none, so that nothing is ever written to it, nor checked
   bool captured;          // its zones are written by a graph, whenever that runs
-  struct gcap_scratch_tenant* next;
-} gcap_scratch_tenant_t;
+  struct gcap_scratch_live* next;
+} gcap_scratch_live_t;
 
 // One remembered call.
 typedef struct gcap_scratch_call {
@@ -40,9 +40,9 @@ struct gcap_scratch_debug {
   bool red_zones, poison_on_free;
   enum cudaMemcpyKind to_host;  // from the memory of upstream
   uint64_t num_calls;
-  gcap_scratch_tenant_t* tenants[GCAP_SCRATCH_DEBUG_BUCKETS];  // by address
-  gcap_scratch_call_t* calls;                                  // a ring of this many places, the youngest
-  size_t num_remembered;                                       // one at (num_recorded - 1) % num_remembered
+  gcap_scratch_live_t* live[GCAP_SCRATCH_DEBUG_BUCKETS];  // by address
+  gcap_scratch_call_t* calls;                             // a ring of this many places, the youngest
+  size_t num_remembered;                                  // one at (num_recorded - 1) % num_remembered
   uint64_t num_recorded;
 };
 
@@ -67,16 +67,14 @@ void gcap_scratch_debug_destroy(gcap_scratch_debug_t* debug);
 gcap_status_t gcap_scratch_debug_note_alloc(gcap_scratch_t* scratch, void* ptr, size_t requested_bytes,
                                             gcap_stream_t* stream, gcap_allocator_event_t* out_event) GCAP_NODISCARD;
 // A live block is about to be taken back, which it is not on failure. What was found wrong with it is in `out_damage`.
-// `out_tenant` goes to one of the two functions below.
+// `out_live` goes to one of the two functions below.
 //   CUDA_ERROR  the zones cannot be read, or the poison not be written
 gcap_status_t gcap_scratch_debug_begin_free(gcap_scratch_t* scratch, const gcap_scratch_block_t* block,
-                                            gcap_scratch_tenant_t** out_tenant,
-                                            gcap_status_t* out_damage) GCAP_NODISCARD;
+                                            gcap_scratch_live_t** out_live, gcap_status_t* out_damage) GCAP_NODISCARD;
 // It was taken back.
-void gcap_scratch_debug_end_free(gcap_scratch_t* scratch, gcap_scratch_tenant_t* tenant,
-                                 gcap_allocator_event_t* out_event);
+void gcap_scratch_debug_end_free(gcap_scratch_t* scratch, gcap_scratch_live_t* live, gcap_allocator_event_t* out_event);
 // It stays handed out.
-void gcap_scratch_debug_undo_free(gcap_scratch_t* scratch, gcap_scratch_tenant_t* tenant);
+void gcap_scratch_debug_undo_free(gcap_scratch_t* scratch, gcap_scratch_live_t* live);
 // The stream is about to be destroyed: its blocks are no stream's from now on.
 void gcap_scratch_debug_forget_stream(gcap_scratch_t* scratch, const gcap_stream_t* stream);
 void gcap_scratch_debug_note_trim(gcap_scratch_t* scratch, gcap_allocator_event_t* out_event);
@@ -93,7 +91,7 @@ void gcap_scratch_debug_report(gcap_scratch_t* scratch, const gcap_allocator_eve
 // --- record.c -------------------------------------------------------------------------------------------------------
 
 gcap_status_t gcap_scratch_record_create(gcap_scratch_debug_t* debug, size_t num_remembered) GCAP_NODISCARD;
-void gcap_scratch_record_add(gcap_scratch_debug_t* debug, const gcap_scratch_tenant_t* tenant, uint64_t number);
+void gcap_scratch_record_add(gcap_scratch_debug_t* debug, const gcap_scratch_live_t* live, uint64_t number);
 
 // What the record knows of an address, as the end of a sentence: "; it was allocated as …". Empty without a record.
 typedef struct gcap_scratch_history {
@@ -109,18 +107,18 @@ gcap_status_t gcap_scratch_with_history(const gcap_scratch_t* scratch, const voi
 // Whether work given to the stream now becomes part of a graph.
 gcap_status_t gcap_scratch_is_capturing(gcap_stream_t* stream, bool* out_capturing) GCAP_NODISCARD;
 // Writes both zones of a block in the order of its stream.
-gcap_status_t gcap_scratch_zones_write(const gcap_scratch_tenant_t* tenant) GCAP_NODISCARD;
+gcap_status_t gcap_scratch_zones_write(const gcap_scratch_live_t* live) GCAP_NODISCARD;
 // Reads them, behind all that the stream was given, and tells what is wrong. NULL in `out_damage`: nothing.
-gcap_status_t gcap_scratch_zones_check(const gcap_scratch_debug_t* debug, const gcap_scratch_tenant_t* tenant,
+gcap_status_t gcap_scratch_zones_check(const gcap_scratch_debug_t* debug, const gcap_scratch_live_t* live,
                                        gcap_status_t* out_damage) GCAP_NODISCARD;
 // Makes the graph that the block's stream is captured for bring its zones to the host, and looks at what replays
 // brought. They go with the reservation.
 gcap_status_t gcap_scratch_zones_capture(gcap_scratch_reservation_t* reservation,
-                                         const gcap_scratch_tenant_t* tenant) GCAP_NODISCARD;
+                                         const gcap_scratch_live_t* live) GCAP_NODISCARD;
 gcap_status_t gcap_scratch_zones_check_copies(const gcap_scratch_debug_t* debug,
                                               const gcap_scratch_reservation_t* reservation) GCAP_NODISCARD;
 void gcap_scratch_zones_free_copies(gcap_scratch_reservation_t* reservation);
 // Fills a block in the order of its stream.
-gcap_status_t gcap_scratch_poison(const gcap_scratch_tenant_t* tenant) GCAP_NODISCARD;
+gcap_status_t gcap_scratch_poison(const gcap_scratch_live_t* live) GCAP_NODISCARD;
 
 #endif  // GCAP_LIB_SCRATCH_DEBUG_H_

@@ -11,7 +11,7 @@
 //
 // What a stream used whose reservation is open goes to those alone who cannot grow: its capture counts on it.
 //
-// A request that names no stream gets what nobody uses and nothing else (untagged.c).
+// A request that names no stream gets what nobody uses and nothing else (unknown_stream.c).
 //
 // Cached blocks are moved to the pools before these are looked into: the own ones first, the others' only when nothing
 // else is left. Locking: the arena is held.
@@ -22,24 +22,24 @@ enum { kPieceShare = 8, kPieceUnit = 64 << 10, kMinPieceBytes = 2 << 20, kMaxPie
 
 // Changes a free block's tag to none.
 static gcap_scratch_block_t* untag_block(gcap_scratch_t* scratch, gcap_scratch_block_t* block) {
-  gcap_scratch_pool_remove(&gcap_scratch_block_user(block)->pool, block);
-  gcap_scratch_block_set_user(block, NULL);
+  gcap_scratch_pool_remove(&gcap_scratch_block_stream_state(block)->pool, block);
+  gcap_scratch_block_set_stream_state(block, NULL);
   block->used_before = 0;
   return gcap_scratch_put(scratch, block);
 }
 
-void gcap_scratch_untag(gcap_scratch_t* scratch, gcap_scratch_stream_t* user) {
-  gcap_scratch_flush(scratch, user);
+void gcap_scratch_untag(gcap_scratch_t* scratch, gcap_scratch_stream_state_t* state) {
+  gcap_scratch_flush(scratch, state);
   gcap_scratch_block_t* block;
-  while ((block = gcap_scratch_pool_first(&user->pool)) != NULL) untag_block(scratch, block);
+  while ((block = gcap_scratch_pool_first(&state->pool)) != NULL) untag_block(scratch, block);
 }
 
-static void settle_user(gcap_scratch_t* scratch, gcap_scratch_stream_t* user) {
-  gcap_scratch_flush(scratch, user);
-  unsigned bin = gcap_scratch_pool_next_bin(&user->pool, 0);
-  for (; bin < GCAP_SCRATCH_NUM_BINS; bin = gcap_scratch_pool_next_bin(&user->pool, bin + 1)) {
+static void settle_state(gcap_scratch_t* scratch, gcap_scratch_stream_state_t* state) {
+  gcap_scratch_flush(scratch, state);
+  unsigned bin = gcap_scratch_pool_next_bin(&state->pool, 0);
+  for (; bin < GCAP_SCRATCH_NUM_BINS; bin = gcap_scratch_pool_next_bin(&state->pool, bin + 1)) {
     gcap_scratch_block_t* next = NULL;
-    for (gcap_scratch_block_t* block = user->pool.bins[bin]; block != NULL; block = next) {
+    for (gcap_scratch_block_t* block = state->pool.bins[bin]; block != NULL; block = next) {
       next = block->next;  // stays in this pool: an untagged block merges with untagged ones only
       if (gcap_scratch_is_finished(block)) untag_block(scratch, block);
     }
@@ -47,58 +47,58 @@ static void settle_user(gcap_scratch_t* scratch, gcap_scratch_stream_t* user) {
 }
 
 void gcap_scratch_settle(gcap_scratch_t* scratch, bool all) {
-  settle_user(scratch, &scratch->nobody);
-  for (gcap_scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
-    if (all || (user->open == NULL && !user->prepared)) settle_user(scratch, user);
+  settle_state(scratch, &scratch->unknown_stream);
+  for (gcap_scratch_stream_state_t* state = scratch->streams; state != NULL; state = state->next) {
+    if (all || (state->open == NULL && !state->prepared)) settle_state(scratch, state);
   }
 }
 
 // For nobody knows whom: only what nobody uses any more, since what the streams have waited for says nothing of him.
-static gcap_scratch_block_t* find_for_nobody(gcap_scratch_t* scratch, size_t bytes) {
+static gcap_scratch_block_t* find_for_unknown_stream(gcap_scratch_t* scratch, size_t bytes) {
   gcap_scratch_block_t* block = gcap_scratch_pool_find(&scratch->untagged, bytes, NULL);
   if (block != NULL) return block;
   gcap_scratch_settle(scratch, /*all=*/false);
   return gcap_scratch_pool_find(&scratch->untagged, bytes, NULL);
 }
 
-// Whether a capture counts on what `producer` used, so that `user` had better grow.
-static bool is_withheld(const gcap_scratch_stream_t* user, const gcap_scratch_stream_t* producer) {
-  return (producer->open != NULL || producer->prepared) && producer != user && !user->cannot_grow;
+// Whether a capture counts on what `producer` used, so that `state` had better grow.
+static bool is_withheld(const gcap_scratch_stream_state_t* state, const gcap_scratch_stream_state_t* producer) {
+  return (producer->open != NULL || producer->prepared) && producer != state && !state->cannot_grow;
 }
 
-gcap_scratch_block_t* gcap_scratch_find_elsewhere(gcap_scratch_t* scratch, const gcap_scratch_stream_t* user,
+gcap_scratch_block_t* gcap_scratch_find_elsewhere(gcap_scratch_t* scratch, const gcap_scratch_stream_state_t* state,
                                                   size_t bytes) {
   gcap_scratch_block_t* block = gcap_scratch_pool_find(&scratch->untagged, bytes, NULL);
   if (block == NULL) gcap_scratch_flush_all(scratch);
-  for (gcap_scratch_stream_t* other = scratch->streams; block == NULL && other != NULL; other = other->next) {
-    if (other == user || is_withheld(user, other)) continue;
-    block = gcap_scratch_pool_find(&other->pool, bytes, scratch->test_hooks.ignore_tags ? NULL : user);
+  for (gcap_scratch_stream_state_t* other = scratch->streams; block == NULL && other != NULL; other = other->next) {
+    if (other == state || is_withheld(state, other)) continue;
+    block = gcap_scratch_pool_find(&other->pool, bytes, scratch->test_hooks.ignore_tags ? NULL : state);
   }
   return block;
 }
 
-static gcap_scratch_block_t* find_in_lists(gcap_scratch_t* scratch, gcap_scratch_stream_t* user, size_t bytes) {
-  gcap_scratch_flush(scratch, user);
-  gcap_scratch_block_t* block = gcap_scratch_pool_find(&user->pool, bytes, NULL);
-  return block != NULL ? block : gcap_scratch_find_elsewhere(scratch, user, bytes);
+static gcap_scratch_block_t* find_in_lists(gcap_scratch_t* scratch, gcap_scratch_stream_state_t* state, size_t bytes) {
+  gcap_scratch_flush(scratch, state);
+  gcap_scratch_block_t* block = gcap_scratch_pool_find(&state->pool, bytes, NULL);
+  return block != NULL ? block : gcap_scratch_find_elsewhere(scratch, state, bytes);
 }
 
-static bool may_have(const gcap_scratch_stream_t* user, const gcap_scratch_block_t* block) {
-  if (gcap_scratch_block_state(block) == GCAP_SCRATCH_LIVE) return false;
+static bool may_have(const gcap_scratch_stream_state_t* state, const gcap_scratch_block_t* block) {
+  if (gcap_scratch_block_phase(block) == GCAP_SCRATCH_LIVE) return false;
   const gcap_scratch_reservation_t* reservation = gcap_scratch_block_reservation(block);
-  if (reservation != NULL) return reservation == user->open;
-  const gcap_scratch_stream_t* producer = gcap_scratch_block_user(block);
-  if (producer != NULL && is_withheld(user, producer)) return false;
-  return gcap_scratch_comes_after(user, block);
+  if (reservation != NULL) return reservation == state->open;
+  const gcap_scratch_stream_state_t* producer = gcap_scratch_block_stream_state(block);
+  if (producer != NULL && is_withheld(state, producer)) return false;
+  return gcap_scratch_comes_after(state, block);
 }
 
-gcap_scratch_supply_t gcap_scratch_count_supply(const gcap_scratch_t* scratch, const gcap_scratch_stream_t* user,
+gcap_scratch_supply_t gcap_scratch_count_supply(const gcap_scratch_t* scratch, const gcap_scratch_stream_state_t* state,
                                                 bool own) {
   gcap_scratch_supply_t supply = {0};
   for (size_t i = 0; i < scratch->num_regions; ++i) {
     size_t in_a_row = 0;
     for (const gcap_scratch_block_t* block = scratch->regions[i]->first; block != NULL; block = block->upper) {
-      bool counts = may_have(user, block) && (!own || gcap_scratch_block_user(block) == user);
+      bool counts = may_have(state, block) && (!own || gcap_scratch_block_stream_state(block) == state);
       in_a_row = counts ? in_a_row + block->bytes : 0;
       if (counts) supply.bytes += block->bytes;
       if (supply.longest_bytes < in_a_row) supply.longest_bytes = in_a_row;
@@ -107,11 +107,11 @@ gcap_scratch_supply_t gcap_scratch_count_supply(const gcap_scratch_t* scratch, c
   return supply;
 }
 
-gcap_status_t gcap_scratch_claim(gcap_scratch_t* scratch, gcap_scratch_stream_t* user, gcap_scratch_block_t* block,
-                                 size_t bytes) {
+gcap_status_t gcap_scratch_claim(gcap_scratch_t* scratch, gcap_scratch_stream_state_t* state,
+                                 gcap_scratch_block_t* block, size_t bytes) {
   GCAP_RETURN_IF_ERROR(gcap_scratch_detach(scratch, bytes, &block));
-  gcap_scratch_block_set_user(block, user);
-  block->used_before = gcap_stream_sync_id(gcap_scratch_user_stream(user)) + 1;  // not used, but nobody else's either
+  gcap_scratch_block_set_stream_state(block, state);
+  block->used_before = gcap_stream_sync_id(gcap_scratch_stream_of(state)) + 1;  // not used, but nobody else's either
   gcap_scratch_put(scratch, block);
   return NULL;
 }
@@ -123,12 +123,12 @@ typedef struct run {
   size_t bytes;
 } run_t;
 
-// The first run of neighbours in a region that `user` may have and that together hold `bytes`.
-static bool find_run(const gcap_scratch_region_t* region, const gcap_scratch_stream_t* user, size_t bytes,
+// The first run of neighbours in a region that `state` may have and that together hold `bytes`.
+static bool find_run(const gcap_scratch_region_t* region, const gcap_scratch_stream_state_t* state, size_t bytes,
                      run_t* out_run) {
   *out_run = (run_t){0};
   for (gcap_scratch_block_t* block = region->first; block != NULL; block = block->upper) {
-    if (!may_have(user, block)) {
+    if (!may_have(state, block)) {
       *out_run = (run_t){0};
       continue;
     }
@@ -140,27 +140,27 @@ static bool find_run(const gcap_scratch_region_t* region, const gcap_scratch_str
   return false;
 }
 
-// Makes one detached block of `bytes` of a run. What the last part has too much keeps its own mark.
-static gcap_status_t join_run(gcap_scratch_t* scratch, const gcap_scratch_stream_t* user, const run_t* run,
+// Makes one detached block of `bytes` of a run. What the last part has too much keeps its own tag.
+static gcap_status_t join_run(gcap_scratch_t* scratch, const gcap_scratch_stream_state_t* state, const run_t* run,
                               size_t bytes) {
   size_t surplus_bytes = run->bytes - bytes;
   GCAP_RETURN_IF_ERROR(gcap_scratch_detach_bottom(scratch, run->last, run->last->bytes - surplus_bytes));
-  if (user->open != NULL) gcap_scratch_reservation_adopt(user->open, run->last);
+  if (state->open != NULL) gcap_scratch_reservation_adopt(state->open, run->last);
   for (gcap_scratch_block_t* block = run->last; block != run->first;) {
     block = gcap_scratch_block_lower(block);
     gcap_scratch_pool_remove(gcap_scratch_pool_of(scratch, block), block);
-    if (user->open != NULL) gcap_scratch_reservation_adopt(user->open, block);
+    if (state->open != NULL) gcap_scratch_reservation_adopt(state->open, block);
     gcap_scratch_merge_upper(scratch, block);
   }
   return NULL;
 }
 
-static gcap_status_t gather(gcap_scratch_t* scratch, const gcap_scratch_stream_t* user, size_t bytes,
+static gcap_status_t gather(gcap_scratch_t* scratch, const gcap_scratch_stream_state_t* state, size_t bytes,
                             gcap_scratch_block_t** out_block) {
   for (size_t i = 0; i < scratch->num_regions; ++i) {
     run_t run;
-    if (!find_run(scratch->regions[i], user, bytes, &run)) continue;
-    GCAP_RETURN_IF_ERROR(join_run(scratch, user, &run, bytes));
+    if (!find_run(scratch->regions[i], state, bytes, &run)) continue;
+    GCAP_RETURN_IF_ERROR(join_run(scratch, state, &run, bytes));
     *out_block = run.first;
     return NULL;
   }
@@ -170,8 +170,8 @@ static gcap_status_t gather(gcap_scratch_t* scratch, const gcap_scratch_stream_t
 // How much a stream takes of memory that nobody uses, so that its blocks lie together: streams whose blocks alternate
 // could not join them, and their threads would wait for one another's cache lines. It grows with what the stream has,
 // and is nothing more than was asked for where there is not plenty.
-static size_t piece_bytes(const gcap_scratch_stream_t* user, size_t bytes, size_t available_bytes) {
-  size_t piece = user->in_use_bytes / kPieceShare;
+static size_t piece_bytes(const gcap_scratch_stream_state_t* state, size_t bytes, size_t available_bytes) {
+  size_t piece = state->in_use_bytes / kPieceShare;
   if (piece < kMinPieceBytes) piece = kMinPieceBytes;
   if (piece > kMaxPieceBytes) piece = kMaxPieceBytes;
   if (piece > available_bytes / kPieceShare) piece = available_bytes / kPieceShare;
@@ -179,14 +179,15 @@ static size_t piece_bytes(const gcap_scratch_stream_t* user, size_t bytes, size_
   return bytes < piece ? piece : bytes;
 }
 
-gcap_status_t gcap_scratch_take(gcap_scratch_t* scratch, gcap_scratch_stream_t* user, size_t bytes,
+gcap_status_t gcap_scratch_take(gcap_scratch_t* scratch, gcap_scratch_stream_state_t* state, size_t bytes,
                                 gcap_scratch_block_t** block) {
   if (gcap_scratch_fits_whole(scratch, *block, bytes)) return gcap_scratch_detach(scratch, (*block)->bytes, block);
-  if (gcap_scratch_block_user(*block) == NULL && user->open == NULL && !gcap_scratch_is_nobody(scratch, user)) {
-    const size_t piece = piece_bytes(user, bytes, (*block)->bytes);
+  if (gcap_scratch_block_stream_state(*block) == NULL && state->open == NULL &&
+      !gcap_scratch_is_unknown_stream(scratch, state)) {
+    const size_t piece = piece_bytes(state, bytes, (*block)->bytes);
     if (piece != bytes) {
       GCAP_RETURN_IF_ERROR(gcap_scratch_detach(scratch, piece, block));
-      gcap_scratch_block_set_user(*block, user);
+      gcap_scratch_block_set_stream_state(*block, state);
       (*block)->used_before = 0;
       *block = gcap_scratch_put(scratch, *block);
     }
@@ -195,10 +196,11 @@ gcap_status_t gcap_scratch_take(gcap_scratch_t* scratch, gcap_scratch_stream_t* 
 }
 
 // The run that begins with a block that the stream may have, as far as `bytes` need it.
-static bool run_from(const gcap_scratch_stream_t* user, gcap_scratch_block_t* first, size_t bytes, run_t* out_run) {
+static bool run_from(const gcap_scratch_stream_state_t* state, gcap_scratch_block_t* first, size_t bytes,
+                     run_t* out_run) {
   *out_run = (run_t){.first = first, .last = first, .bytes = first->bytes};
   for (gcap_scratch_block_t* block = first->upper; out_run->bytes < bytes; block = block->upper) {
-    if (block == NULL || !may_have(user, block)) return false;
+    if (block == NULL || !may_have(state, block)) return false;
     out_run->last = block;
     out_run->bytes += block->bytes;
   }
@@ -214,14 +216,14 @@ static size_t kept_bytes(const run_t* run) {
 }
 
 // The run by which the open reservation grows least.
-static bool find_extension(const gcap_scratch_stream_t* user, size_t bytes, run_t* out_run) {
-  const gcap_scratch_pool_t* pool = &user->open->pool;
+static bool find_extension(const gcap_scratch_stream_state_t* state, size_t bytes, run_t* out_run) {
+  const gcap_scratch_pool_t* pool = &state->open->pool;
   size_t most_kept_bytes = 0;
   unsigned bin = gcap_scratch_pool_next_bin(pool, 0);
   for (; bin < GCAP_SCRATCH_NUM_BINS; bin = gcap_scratch_pool_next_bin(pool, bin + 1)) {
     for (gcap_scratch_block_t* block = pool->bins[bin]; block != NULL; block = block->next) {
       run_t run;
-      if (!run_from(user, block, bytes, &run) || kept_bytes(&run) <= most_kept_bytes) continue;
+      if (!run_from(state, block, bytes, &run) || kept_bytes(&run) <= most_kept_bytes) continue;
       most_kept_bytes = kept_bytes(&run);
       *out_run = run;
     }
@@ -230,10 +232,10 @@ static bool find_extension(const gcap_scratch_stream_t* user, size_t bytes, run_
 }
 
 // All that the stream may have in a row, at or above a block. False when there is nothing.
-static bool next_stretch(const gcap_scratch_stream_t* user, gcap_scratch_block_t* block, run_t* out_run) {
-  while (block != NULL && !may_have(user, block)) block = block->upper;
+static bool next_stretch(const gcap_scratch_stream_state_t* state, gcap_scratch_block_t* block, run_t* out_run) {
+  while (block != NULL && !may_have(state, block)) block = block->upper;
   *out_run = (run_t){.first = block};
-  for (; block != NULL && may_have(user, block); block = block->upper) {
+  for (; block != NULL && may_have(state, block); block = block->upper) {
     out_run->last = block;
     out_run->bytes += block->bytes;
   }
@@ -242,48 +244,50 @@ static bool next_stretch(const gcap_scratch_stream_t* user, gcap_scratch_block_t
 
 // For a reservation that graphs share, which is to grow where it lies: from the smallest stretch that holds all that
 // the stream ever had at a time, or from the longest one where none does.
-static bool find_seat(const gcap_scratch_t* scratch, const gcap_scratch_stream_t* user, size_t bytes, run_t* out_run) {
-  const size_t wanted_bytes = gcap_scratch_peak_bytes(user) > bytes ? gcap_scratch_peak_bytes(user) : bytes;
+static bool find_seat(const gcap_scratch_t* scratch, const gcap_scratch_stream_state_t* state, size_t bytes,
+                      run_t* out_run) {
+  const size_t wanted_bytes = gcap_scratch_peak_bytes(state) > bytes ? gcap_scratch_peak_bytes(state) : bytes;
   run_t best = {0};
   for (size_t i = 0; i < scratch->num_regions; ++i) {
     gcap_scratch_block_t* from = scratch->regions[i]->first;
-    for (run_t stretch; next_stretch(user, from, &stretch); from = stretch.last->upper) {
+    for (run_t stretch; next_stretch(state, from, &stretch); from = stretch.last->upper) {
       const bool both_do = stretch.bytes >= wanted_bytes && best.bytes >= wanted_bytes;
       if (both_do ? stretch.bytes < best.bytes : stretch.bytes > best.bytes) best = stretch;
     }
   }
-  return best.bytes >= bytes && run_from(user, best.first, bytes, out_run);
+  return best.bytes >= bytes && run_from(state, best.first, bytes, out_run);
 }
 
 // From the open reservation, which may grow upwards for it.
-static gcap_status_t place_inside(gcap_scratch_t* scratch, gcap_scratch_stream_t* user, size_t bytes,
+static gcap_status_t place_inside(gcap_scratch_t* scratch, gcap_scratch_stream_state_t* state, size_t bytes,
                                   gcap_scratch_block_t** out_block) {
-  gcap_scratch_block_t* block = gcap_scratch_pool_find(&user->open->pool, bytes, NULL);
+  gcap_scratch_block_t* block = gcap_scratch_pool_find(&state->open->pool, bytes, NULL);
   if (block != NULL) {
-    GCAP_RETURN_IF_ERROR(gcap_scratch_take(scratch, user, bytes, &block));
+    GCAP_RETURN_IF_ERROR(gcap_scratch_take(scratch, state, bytes, &block));
     *out_block = block;
     return NULL;
   }
   gcap_scratch_flush_all(scratch);  // a run has no cached blocks
   run_t run;
-  bool is_shared = user->open->num_graphs > 1;
-  if (!find_extension(user, bytes, &run) && !(is_shared && find_seat(scratch, user, bytes, &run))) return NULL;
-  GCAP_RETURN_IF_ERROR(join_run(scratch, user, &run, bytes));
+  bool is_shared = state->open->num_graphs > 1;
+  if (!find_extension(state, bytes, &run) && !(is_shared && find_seat(scratch, state, bytes, &run))) return NULL;
+  GCAP_RETURN_IF_ERROR(join_run(scratch, state, &run, bytes));
   *out_block = run.first;
   return NULL;
 }
 
-gcap_status_t gcap_scratch_place(gcap_scratch_t* scratch, gcap_scratch_stream_t* user, size_t bytes,
+gcap_status_t gcap_scratch_place(gcap_scratch_t* scratch, gcap_scratch_stream_state_t* state, size_t bytes,
                                  gcap_scratch_block_t** out_block) {
   *out_block = NULL;
-  if (user->open != NULL) GCAP_RETURN_IF_ERROR(place_inside(scratch, user, bytes, out_block));
+  if (state->open != NULL) GCAP_RETURN_IF_ERROR(place_inside(scratch, state, bytes, out_block));
   if (*out_block != NULL) return NULL;
-  const bool nobody = gcap_scratch_is_nobody(scratch, user);
-  gcap_scratch_block_t* block = nobody ? find_for_nobody(scratch, bytes) : find_in_lists(scratch, user, bytes);
-  if (block == NULL && nobody) return NULL;  // what nobody uses is joined already
-  if (block == NULL) return gather(scratch, user, bytes, out_block);
-  GCAP_RETURN_IF_ERROR(gcap_scratch_take(scratch, user, bytes, &block));
-  if (user->open != NULL) gcap_scratch_reservation_adopt(user->open, block);
+  const bool is_unknown = gcap_scratch_is_unknown_stream(scratch, state);
+  gcap_scratch_block_t* block =
+      is_unknown ? find_for_unknown_stream(scratch, bytes) : find_in_lists(scratch, state, bytes);
+  if (block == NULL && is_unknown) return NULL;  // what nobody uses is joined already
+  if (block == NULL) return gather(scratch, state, bytes, out_block);
+  GCAP_RETURN_IF_ERROR(gcap_scratch_take(scratch, state, bytes, &block));
+  if (state->open != NULL) gcap_scratch_reservation_adopt(state->open, block);
   *out_block = block;
   return NULL;
 }

@@ -9,24 +9,24 @@
 
 #include "lib/scratch/arena.h"
 
-bool gcap_scratch_comes_after(const gcap_scratch_stream_t* user, const gcap_scratch_block_t* block) {
-  const gcap_scratch_stream_t* producer = gcap_scratch_block_user(block);
+bool gcap_scratch_comes_after(const gcap_scratch_stream_state_t* state, const gcap_scratch_block_t* block) {
+  const gcap_scratch_stream_state_t* producer = gcap_scratch_block_stream_state(block);
   if (producer == NULL || block->used_before == 0) return true;
-  if (gcap_scratch_user_stream(producer) == NULL) return gcap_scratch_is_finished(block);
-  return gcap_stream_has_waited(gcap_scratch_user_stream(user), gcap_scratch_user_stream(producer),
+  if (gcap_scratch_stream_of(producer) == NULL) return gcap_scratch_is_finished(block);
+  return gcap_stream_has_waited(gcap_scratch_stream_of(state), gcap_scratch_stream_of(producer),
                                 block->used_before - 1);
 }
 
 bool gcap_scratch_is_finished(const gcap_scratch_block_t* block) {
   if (block->used_before == 0) return true;
-  const gcap_scratch_stream_t* user = gcap_scratch_block_user(block);
-  const gcap_stream_t* stream = gcap_scratch_user_stream(user);
-  if (stream == NULL) return block->used_before <= user->finished_point;  // nobody
+  const gcap_scratch_stream_state_t* state = gcap_scratch_block_stream_state(block);
+  const gcap_stream_t* stream = gcap_scratch_stream_of(state);
+  if (stream == NULL) return block->used_before <= state->finished_point;  // nobody
   return gcap_stream_has_finished(stream, block->used_before - 1);
 }
 
 gcap_scratch_block_t* gcap_scratch_pool_find(const gcap_scratch_pool_t* pool, size_t bytes,
-                                             const gcap_scratch_stream_t* consumer) {
+                                             const gcap_scratch_stream_state_t* consumer) {
   unsigned bin = gcap_scratch_pool_next_bin(pool, gcap_scratch_pool_bin(bytes));
   for (; bin < GCAP_SCRATCH_NUM_BINS; bin = gcap_scratch_pool_next_bin(pool, bin + 1)) {
     for (gcap_scratch_block_t* block = pool->bins[bin]; block != NULL; block = block->next) {

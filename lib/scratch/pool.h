@@ -14,25 +14,25 @@
 // All blocks start at and are multiples of it: the alignment that kernels, cuBLASLt and cuDNN rely on.
 #define GCAP_SCRATCH_GRANULE_BYTES ((size_t)256)
 
-typedef enum scratch_state {
-  GCAP_SCRATCH_FREE = 0,  // in the pool that its mark names, or on its way there
-  GCAP_SCRATCH_CACHED,    // in its user's cache (front.c): free, but not joined with its neighbours
+typedef enum gcap_scratch_phase {
+  GCAP_SCRATCH_FREE = 0,  // in the pool that its tag names, or on its way there
+  GCAP_SCRATCH_CACHED,    // in its state's cache (fast_path.c): free, but not joined with its neighbours
   GCAP_SCRATCH_LIVE,      // handed out
-} gcap_scratch_state_t;
+} gcap_scratch_phase_t;
 
-// A mark tells whose a block is, and its state: a gcap_scratch_state_t, and the address of the stream or, with
-// GCAP_SCRATCH_MARK_KEPT, of the reservation. Two free neighbours may become one just when their marks are the same.
-#define GCAP_SCRATCH_MARK_STATE ((uintptr_t)3)
-#define GCAP_SCRATCH_MARK_KEPT ((uintptr_t)4)
-#define GCAP_SCRATCH_MARK_BITS (GCAP_SCRATCH_MARK_STATE | GCAP_SCRATCH_MARK_KEPT)
+// A tag tells whose a block is, and its state: a gcap_scratch_phase_t, and the address of the stream or, with
+// GCAP_SCRATCH_TAG_KEPT, of the reservation. Two free neighbours may become one just when their tags are the same.
+#define GCAP_SCRATCH_TAG_PHASE ((uintptr_t)3)
+#define GCAP_SCRATCH_TAG_KEPT ((uintptr_t)4)
+#define GCAP_SCRATCH_TAG_BITS (GCAP_SCRATCH_TAG_PHASE | GCAP_SCRATCH_TAG_KEPT)
 
-// One piece of a region. A region's blocks cover it without a gap. Whoever holds the lock of its user (arena.h) may
+// One piece of a region. A region's blocks cover it without a gap. Whoever holds the lock of its state (arena.h) may
 // read and change it; what others read without the lock is atomic. Its memory stays one of a block until the arena
 // ends, so that a reader who comes too late finds some block. It fills a cache line.
 typedef struct gcap_scratch_block {
   _Atomic(char*) base;
   // Live: the stream it was allocated for. Free: the tag, the stream that used it last; NULL: nobody uses it any more.
-  _Atomic(uintptr_t) mark;
+  _Atomic(uintptr_t) tag;
   size_t bytes;
   struct gcap_scratch_block* next;  // in a bin of its pool or cache, or among the spares
   union {
@@ -42,44 +42,45 @@ typedef struct gcap_scratch_block {
   // Neighbours in the region, by address. Whoever owns the lower one sets the upper one's link to it.
   _Atomic(struct gcap_scratch_block*) lower;
   struct gcap_scratch_block* upper;
-  // Of a tagged block: what the user did with it comes before this point of the user's timeline; 0: nothing.
+  // Of a tagged block: what the state did with it comes before this point of the state's timeline; 0: nothing.
   uint64_t used_before;
 } gcap_scratch_block_t;
 
 static inline char* gcap_scratch_block_base(const gcap_scratch_block_t* block) {
   return atomic_load_explicit(&block->base, memory_order_relaxed);
 }
-static inline uintptr_t gcap_scratch_block_mark(const gcap_scratch_block_t* block) {
-  return atomic_load_explicit(&block->mark, memory_order_relaxed);
+static inline uintptr_t gcap_scratch_block_tag(const gcap_scratch_block_t* block) {
+  return atomic_load_explicit(&block->tag, memory_order_relaxed);
 }
-static inline void gcap_scratch_block_set_mark(gcap_scratch_block_t* block, uintptr_t mark) {
-  atomic_store_explicit(&block->mark, mark, memory_order_relaxed);
+static inline void gcap_scratch_block_set_tag(gcap_scratch_block_t* block, uintptr_t tag) {
+  atomic_store_explicit(&block->tag, tag, memory_order_relaxed);
 }
-static inline gcap_scratch_state_t gcap_scratch_block_state(const gcap_scratch_block_t* block) {
-  return (gcap_scratch_state_t)(gcap_scratch_block_mark(block) & GCAP_SCRATCH_MARK_STATE);
+static inline gcap_scratch_phase_t gcap_scratch_block_phase(const gcap_scratch_block_t* block) {
+  return (gcap_scratch_phase_t)(gcap_scratch_block_tag(block) & GCAP_SCRATCH_TAG_PHASE);
 }
-static inline void gcap_scratch_block_set_state(gcap_scratch_block_t* block, gcap_scratch_state_t state) {
-  gcap_scratch_block_set_mark(block, (gcap_scratch_block_mark(block) & ~GCAP_SCRATCH_MARK_STATE) | (uintptr_t)state);
+static inline void gcap_scratch_block_set_phase(gcap_scratch_block_t* block, gcap_scratch_phase_t phase) {
+  gcap_scratch_block_set_tag(block, (gcap_scratch_block_tag(block) & ~GCAP_SCRATCH_TAG_PHASE) | (uintptr_t)phase);
 }
 // The graph that keeps it; NULL: the arena.
 static inline gcap_scratch_reservation_t* gcap_scratch_block_reservation(const gcap_scratch_block_t* block) {
-  const uintptr_t mark = gcap_scratch_block_mark(block);
-  return (mark & GCAP_SCRATCH_MARK_KEPT) != 0 ? (gcap_scratch_reservation_t*)(mark & ~GCAP_SCRATCH_MARK_BITS) : NULL;
+  const uintptr_t tag = gcap_scratch_block_tag(block);
+  return (tag & GCAP_SCRATCH_TAG_KEPT) != 0 ? (gcap_scratch_reservation_t*)(tag & ~GCAP_SCRATCH_TAG_BITS) : NULL;
 }
-struct gcap_scratch_stream* gcap_scratch_reservation_user(const gcap_scratch_reservation_t* reservation);
-static inline struct gcap_scratch_stream* gcap_scratch_block_user(const gcap_scratch_block_t* block) {
-  const uintptr_t mark = gcap_scratch_block_mark(block);
-  if ((mark & GCAP_SCRATCH_MARK_KEPT) != 0) return gcap_scratch_reservation_user(gcap_scratch_block_reservation(block));
-  return (struct gcap_scratch_stream*)(mark & ~GCAP_SCRATCH_MARK_BITS);
+struct gcap_scratch_stream_state* gcap_scratch_reservation_state(const gcap_scratch_reservation_t* reservation);
+static inline struct gcap_scratch_stream_state* gcap_scratch_block_stream_state(const gcap_scratch_block_t* block) {
+  const uintptr_t tag = gcap_scratch_block_tag(block);
+  if ((tag & GCAP_SCRATCH_TAG_KEPT) != 0) return gcap_scratch_reservation_state(gcap_scratch_block_reservation(block));
+  return (struct gcap_scratch_stream_state*)(tag & ~GCAP_SCRATCH_TAG_BITS);
 }
 // These leave the state as it is.
-static inline void gcap_scratch_block_set_user(gcap_scratch_block_t* block, struct gcap_scratch_stream* user) {
-  gcap_scratch_block_set_mark(block, (uintptr_t)user | (uintptr_t)gcap_scratch_block_state(block));
+static inline void gcap_scratch_block_set_stream_state(gcap_scratch_block_t* block,
+                                                       struct gcap_scratch_stream_state* state) {
+  gcap_scratch_block_set_tag(block, (uintptr_t)state | (uintptr_t)gcap_scratch_block_phase(block));
 }
 static inline void gcap_scratch_block_set_reservation(gcap_scratch_block_t* block,
                                                       gcap_scratch_reservation_t* reservation) {
-  gcap_scratch_block_set_mark(
-      block, (uintptr_t)reservation | GCAP_SCRATCH_MARK_KEPT | (uintptr_t)gcap_scratch_block_state(block));
+  gcap_scratch_block_set_tag(
+      block, (uintptr_t)reservation | GCAP_SCRATCH_TAG_KEPT | (uintptr_t)gcap_scratch_block_phase(block));
 }
 static inline gcap_scratch_block_t* gcap_scratch_block_lower(const gcap_scratch_block_t* block) {
   return atomic_load_explicit(&block->lower, memory_order_relaxed);
@@ -145,14 +146,14 @@ static inline void gcap_scratch_pool_remove(gcap_scratch_pool_t* pool, gcap_scra
   pool->filled[bin / 64] ^= (uint64_t)(pool->bins[bin] == NULL) << (bin % 64);
 }
 
-// Whether what `user` is given next comes after all that was done with a free block of the arena.
-bool gcap_scratch_comes_after(const struct gcap_scratch_stream* user, const gcap_scratch_block_t* block);
+// Whether what `state` is given next comes after all that was done with a free block of the arena.
+bool gcap_scratch_comes_after(const struct gcap_scratch_stream_state* state, const gcap_scratch_block_t* block);
 // Whether that is known to be finished, for a tagged block.
 bool gcap_scratch_is_finished(const gcap_scratch_block_t* block);
 
 // A block of at least `bytes`; NULL when there is none. With `consumer`, only one that it comes after.
 gcap_scratch_block_t* gcap_scratch_pool_find(const gcap_scratch_pool_t* pool, size_t bytes,
-                                             const struct gcap_scratch_stream* consumer);
+                                             const struct gcap_scratch_stream_state* consumer);
 // Some block, the smaller ones first; NULL when the pool is empty.
 gcap_scratch_block_t* gcap_scratch_pool_first(const gcap_scratch_pool_t* pool);
 

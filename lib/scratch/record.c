@@ -33,15 +33,15 @@ static uint64_t now_ns(void) {
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-void gcap_scratch_record_add(gcap_scratch_debug_t* debug, const gcap_scratch_tenant_t* tenant, uint64_t number) {
+void gcap_scratch_record_add(gcap_scratch_debug_t* debug, const gcap_scratch_live_t* live, uint64_t number) {
   if (debug->num_remembered == 0) return;
   debug->calls[debug->num_recorded++ % debug->num_remembered] = (gcap_scratch_call_t){
       .number = number,
-      .block = tenant->number,
-      .ptr = tenant->ptr,
-      .bytes = tenant->bytes,
-      .has_stream = tenant->stream != NULL,
-      .stream = tenant->stream == NULL ? NULL : gcap_stream_handle(tenant->stream),
+      .block = live->number,
+      .ptr = live->ptr,
+      .bytes = live->bytes,
+      .has_stream = live->stream != NULL,
+      .stream = live->stream == NULL ? NULL : gcap_stream_handle(live->stream),
       .thread = (unsigned long)pthread_self(),
       .time_ns = now_ns(),
   };

@@ -26,21 +26,21 @@ typedef struct zone {
   size_t bytes;
 } zone_t;
 
-static zone_t lower_zone(const gcap_scratch_tenant_t* tenant) {
-  return (zone_t){tenant->ptr - GCAP_SCRATCH_GRANULE_BYTES, GCAP_SCRATCH_GRANULE_BYTES};
+static zone_t lower_zone(const gcap_scratch_live_t* live) {
+  return (zone_t){live->ptr - GCAP_SCRATCH_GRANULE_BYTES, GCAP_SCRATCH_GRANULE_BYTES};
 }
 
-static zone_t upper_zone(const gcap_scratch_tenant_t* tenant) {
-  return (zone_t){tenant->ptr + tenant->bytes,
-                  gcap_scratch_block_bytes(tenant->bytes) - tenant->bytes + GCAP_SCRATCH_GRANULE_BYTES};
+static zone_t upper_zone(const gcap_scratch_live_t* live) {
+  return (zone_t){live->ptr + live->bytes,
+                  gcap_scratch_block_bytes(live->bytes) - live->bytes + GCAP_SCRATCH_GRANULE_BYTES};
 }
 
 gcap_status_t gcap_scratch_is_capturing(gcap_stream_t* stream, bool* out_capturing) {
   *out_capturing = false;
   if (!gcap_stream_can_capture(stream)) return NULL;
-  enum cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
-  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamIsCapturing(gcap_stream_handle(stream), &state)));
-  *out_capturing = state != cudaStreamCaptureStatusNone;
+  enum cudaStreamCaptureStatus capture_status = cudaStreamCaptureStatusNone;
+  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamIsCapturing(gcap_stream_handle(stream), &capture_status)));
+  *out_capturing = capture_status != cudaStreamCaptureStatusNone;
   return NULL;
 }
 
@@ -50,20 +50,20 @@ static gcap_status_t fill(gcap_stream_t* stream, zone_t zone, int byte) {
   return GCAP_CUDA(cudaMemsetAsync(zone.base, byte, zone.bytes, gcap_stream_handle(stream)));
 }
 
-gcap_status_t gcap_scratch_zones_write(const gcap_scratch_tenant_t* tenant) {
-  const int device_id = gcap_stream_device(tenant->stream);
+gcap_status_t gcap_scratch_zones_write(const gcap_scratch_live_t* live) {
+  const int device_id = gcap_stream_device(live->stream);
   int previous = 0;
   GCAP_RETURN_IF_ERROR(gcap_device_push(device_id, &previous));
-  gcap_status_t status = fill(tenant->stream, lower_zone(tenant), GCAP_SCRATCH_ZONE_BYTE);
-  if (status == NULL) status = fill(tenant->stream, upper_zone(tenant), GCAP_SCRATCH_ZONE_BYTE);
+  gcap_status_t status = fill(live->stream, lower_zone(live), GCAP_SCRATCH_ZONE_BYTE);
+  if (status == NULL) status = fill(live->stream, upper_zone(live), GCAP_SCRATCH_ZONE_BYTE);
   return gcap_status_join(status, gcap_device_pop(device_id, previous));
 }
 
-gcap_status_t gcap_scratch_poison(const gcap_scratch_tenant_t* tenant) {
-  const int device_id = gcap_stream_device(tenant->stream);
+gcap_status_t gcap_scratch_poison(const gcap_scratch_live_t* live) {
+  const int device_id = gcap_stream_device(live->stream);
   int previous = 0;
   GCAP_RETURN_IF_ERROR(gcap_device_push(device_id, &previous));
-  gcap_status_t status = fill(tenant->stream, (zone_t){tenant->ptr, tenant->bytes}, GCAP_SCRATCH_POISON_BYTE);
+  gcap_status_t status = fill(live->stream, (zone_t){live->ptr, live->bytes}, GCAP_SCRATCH_POISON_BYTE);
   return gcap_status_join(status, gcap_device_pop(device_id, previous));
 }
 
@@ -78,20 +78,20 @@ static gcap_status_t copy_zone(const gcap_scratch_debug_t* debug, gcap_stream_t*
   return GCAP_CUDA(cudaMemcpyAsync(image, zone.base, zone.bytes, debug->to_host, gcap_stream_handle(stream)));
 }
 
-static gcap_status_t copy_zones(const gcap_scratch_debug_t* debug, const gcap_scratch_tenant_t* tenant,
+static gcap_status_t copy_zones(const gcap_scratch_debug_t* debug, const gcap_scratch_live_t* live,
                                 zone_images_t* images) {
-  gcap_status_t status = copy_zone(debug, tenant->stream, lower_zone(tenant), images->lower);
-  return status != NULL ? status : copy_zone(debug, tenant->stream, upper_zone(tenant), images->upper);
+  gcap_status_t status = copy_zone(debug, live->stream, lower_zone(live), images->lower);
+  return status != NULL ? status : copy_zone(debug, live->stream, upper_zone(live), images->upper);
 }
 
-static gcap_status_t read_zones(const gcap_scratch_debug_t* debug, const gcap_scratch_tenant_t* tenant,
+static gcap_status_t read_zones(const gcap_scratch_debug_t* debug, const gcap_scratch_live_t* live,
                                 zone_images_t* images) {
-  const int device_id = gcap_stream_device(tenant->stream);
+  const int device_id = gcap_stream_device(live->stream);
   gcap_thread_setting_t previous;
   GCAP_RETURN_IF_ERROR(gcap_thread_enter(device_id, &previous));
-  gcap_status_t status = copy_zones(debug, tenant, images);
+  gcap_status_t status = copy_zones(debug, live, images);
   // Also after a failure: a copy that was issued writes to `images`.
-  status = gcap_status_join(status, GCAP_CUDA(cudaStreamSynchronize(gcap_stream_handle(tenant->stream))));
+  status = gcap_status_join(status, GCAP_CUDA(cudaStreamSynchronize(gcap_stream_handle(live->stream))));
   return gcap_status_join(status, gcap_thread_leave(device_id, &previous));
 }
 
@@ -103,9 +103,9 @@ static size_t count_damaged(const unsigned char* image, size_t bytes) {
 
 // What is wrong with one zone, by the byte that is nearest to the block. `graph` names the graph whose block it is;
 // NULL: of none.
-static gcap_status_t judge_zone(const gcap_scratch_debug_t* debug, const gcap_scratch_tenant_t* tenant,
-                                const char* graph, const unsigned char* image, bool is_upper) {
-  const size_t bytes = is_upper ? upper_zone(tenant).bytes : lower_zone(tenant).bytes;
+static gcap_status_t judge_zone(const gcap_scratch_debug_t* debug, const gcap_scratch_live_t* live, const char* graph,
+                                const unsigned char* image, bool is_upper) {
+  const size_t bytes = is_upper ? upper_zone(live).bytes : lower_zone(live).bytes;
   const size_t num_damaged = count_damaged(image, bytes);
   if (num_damaged == 0) return NULL;
   size_t at = is_upper ? 0 : bytes - 1;
@@ -115,23 +115,23 @@ static gcap_status_t judge_zone(const gcap_scratch_debug_t* debug, const gcap_sc
   return GCAP_STATUS(GCAP_INTERNAL,
                      "something wrote outside scratch block %p of %zu bytes for stream %p%s: byte %zu %s it is 0x%02X "
                      "instead of 0x%02X, and %zu of the %zu bytes there are wrong%s",
-                     (void*)tenant->ptr, tenant->bytes, (void*)gcap_stream_handle(tenant->stream), of_graph,
+                     (void*)live->ptr, live->bytes, (void*)gcap_stream_handle(live->stream), of_graph,
                      is_upper ? at + 1 : bytes - at, is_upper ? "after" : "before", image[at], GCAP_SCRATCH_ZONE_BYTE,
-                     num_damaged, bytes, gcap_scratch_history_of(debug, tenant->ptr).text);
+                     num_damaged, bytes, gcap_scratch_history_of(debug, live->ptr).text);
 }
 
-static gcap_status_t judge(const gcap_scratch_debug_t* debug, const gcap_scratch_tenant_t* tenant, const char* graph,
+static gcap_status_t judge(const gcap_scratch_debug_t* debug, const gcap_scratch_live_t* live, const char* graph,
                            const zone_images_t* images) {
-  gcap_status_t damage = judge_zone(debug, tenant, graph, images->lower, /*is_upper=*/false);
-  return gcap_status_join(damage, judge_zone(debug, tenant, graph, images->upper, /*is_upper=*/true));
+  gcap_status_t damage = judge_zone(debug, live, graph, images->lower, /*is_upper=*/false);
+  return gcap_status_join(damage, judge_zone(debug, live, graph, images->upper, /*is_upper=*/true));
 }
 
-gcap_status_t gcap_scratch_zones_check(const gcap_scratch_debug_t* debug, const gcap_scratch_tenant_t* tenant,
+gcap_status_t gcap_scratch_zones_check(const gcap_scratch_debug_t* debug, const gcap_scratch_live_t* live,
                                        gcap_status_t* out_damage) {
   *out_damage = NULL;
   zone_images_t images;
-  GCAP_RETURN_IF_ERROR(read_zones(debug, tenant, &images));
-  *out_damage = judge(debug, tenant, /*graph=*/NULL, &images);
+  GCAP_RETURN_IF_ERROR(read_zones(debug, live, &images));
+  *out_damage = judge(debug, live, /*graph=*/NULL, &images);
   return NULL;
 }
 
@@ -139,23 +139,23 @@ gcap_status_t gcap_scratch_zones_check(const gcap_scratch_debug_t* debug, const 
 
 // What replays bring of one block.
 typedef struct gcap_scratch_zone_copy {
-  gcap_scratch_tenant_t tenant;
+  gcap_scratch_live_t live;
   zone_images_t images;
   struct gcap_scratch_zone_copy* next;
 } gcap_scratch_zone_copy_t;
 
-gcap_status_t gcap_scratch_zones_capture(gcap_scratch_reservation_t* reservation, const gcap_scratch_tenant_t* tenant) {
+gcap_status_t gcap_scratch_zones_capture(gcap_scratch_reservation_t* reservation, const gcap_scratch_live_t* live) {
   gcap_scratch_zone_copy_t* copy = malloc(sizeof(*copy));
   if (copy == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to watch a scratch block of a graph");
-  copy->tenant = *tenant;
+  copy->live = *live;
   memset(&copy->images, GCAP_SCRATCH_ZONE_BYTE, sizeof(copy->images));
   // Also when a call fails: the other may be in the graph.
   copy->next = reservation->zone_copies;
   reservation->zone_copies = copy;
-  const int device_id = gcap_stream_device(tenant->stream);
+  const int device_id = gcap_stream_device(live->stream);
   int previous = 0;
   GCAP_RETURN_IF_ERROR(gcap_device_push(device_id, &previous));
-  gcap_status_t status = copy_zones(reservation->scratch->debug, tenant, &copy->images);
+  gcap_status_t status = copy_zones(reservation->scratch->debug, live, &copy->images);
   return gcap_status_join(status, gcap_device_pop(device_id, previous));
 }
 
@@ -163,10 +163,10 @@ gcap_status_t gcap_scratch_zones_check_copies(const gcap_scratch_debug_t* debug,
                                               const gcap_scratch_reservation_t* reservation) {
   gcap_status_t damage = NULL;
   if (reservation->zone_copies == NULL) return NULL;
-  GCAP_RETURN_IF_ERROR(gcap_relaxed_synchronize(gcap_stream_handle(gcap_scratch_user_stream(reservation->user))));
+  GCAP_RETURN_IF_ERROR(gcap_relaxed_synchronize(gcap_stream_handle(gcap_scratch_stream_of(reservation->state))));
   for (const gcap_scratch_zone_copy_t* copy = reservation->zone_copies; copy != NULL && damage == NULL;
        copy = copy->next) {
-    damage = judge(debug, &copy->tenant, reservation->label, &copy->images);
+    damage = judge(debug, &copy->live, reservation->label, &copy->images);
   }
   return damage;
 }

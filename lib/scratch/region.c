@@ -2,7 +2,7 @@
 //
 // Regions and the cutting and joining of their blocks.
 //
-// Invariant: two free neighbours never carry the same mark (reservation and tag), since whatever is put into a pool is
+// Invariant: two free neighbours never carry the same tag (reservation and tag), since whatever is put into a pool is
 // merged first; a cached one is put there later. Blocks with different tags are never merged here: the union would be
 // safe only for a stream that waited for both (see place.c, which does it for one that has).
 //
@@ -34,7 +34,7 @@ typedef struct gcap_scratch_slab {
 
 _Static_assert(sizeof(gcap_scratch_block_t) == GCAP_SCRATCH_LINE_BYTES, "a block fills a cache line");
 
-static bool make_slab(gcap_scratch_t* scratch, gcap_scratch_stream_t* user) {
+static bool make_slab(gcap_scratch_t* scratch, gcap_scratch_stream_state_t* state) {
   void* memory = calloc(1, sizeof(gcap_scratch_slab_t) + GCAP_SCRATCH_LINE_BYTES - 1);
   if (memory == NULL) return false;
   uintptr_t start =
@@ -44,13 +44,14 @@ static bool make_slab(gcap_scratch_t* scratch, gcap_scratch_stream_t* user) {
   slab->next = scratch->slabs;
   scratch->slabs = slab;
   ++scratch->num_slabs;
-  for (int i = kBlocksPerSlab; i > 0; --i) gcap_scratch_block_recycle(scratch, user, &slab->blocks[i - 1]);
+  for (int i = kBlocksPerSlab; i > 0; --i) gcap_scratch_block_recycle(scratch, state, &slab->blocks[i - 1]);
   return true;
 }
 
-void gcap_scratch_block_recycle(gcap_scratch_t* scratch, gcap_scratch_stream_t* user, gcap_scratch_block_t* block) {
-  gcap_scratch_block_t** spares = user != NULL ? &user->spares : &scratch->spares;
-  gcap_scratch_block_set_mark(block, (uintptr_t)user | GCAP_SCRATCH_FREE);
+void gcap_scratch_block_recycle(gcap_scratch_t* scratch, gcap_scratch_stream_state_t* state,
+                                gcap_scratch_block_t* block) {
+  gcap_scratch_block_t** spares = state != NULL ? &state->spares : &scratch->spares;
+  gcap_scratch_block_set_tag(block, (uintptr_t)state | GCAP_SCRATCH_FREE);
   block->next = *spares;
   *spares = block;
 }
@@ -64,30 +65,30 @@ static gcap_scratch_block_t* pop(gcap_scratch_block_t** spares) {
 // Structs wander with the blocks, from the streams that cut to those that join. A stream that lacks one gets a slab, so
 // that it lacks none for long, but only while there are not many for what is live: else it gets another stream's.
 static bool may_make_slab(const gcap_scratch_t* scratch) {
-  uint64_t num_wanted = kBlocksPerSlab + kStructsPerLive * gcap_scratch_num_live(&scratch->nobody);
-  for (const gcap_scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
-    num_wanted += kStructsPerStream + kStructsPerLive * gcap_scratch_num_live(user);
+  uint64_t num_wanted = kBlocksPerSlab + kStructsPerLive * gcap_scratch_num_live(&scratch->unknown_stream);
+  for (const gcap_scratch_stream_state_t* state = scratch->streams; state != NULL; state = state->next) {
+    num_wanted += kStructsPerStream + kStructsPerLive * gcap_scratch_num_live(state);
   }
   return scratch->num_slabs * kBlocksPerSlab < num_wanted;
 }
 
 static gcap_scratch_block_t* steal(gcap_scratch_t* scratch) {
   gcap_scratch_block_t* block = NULL;
-  for (gcap_scratch_stream_t* other = scratch->streams; block == NULL && other != NULL; other = other->next) {
+  for (gcap_scratch_stream_state_t* other = scratch->streams; block == NULL && other != NULL; other = other->next) {
     block = pop(&other->spares);
   }
   return block;
 }
 
-gcap_scratch_block_t* gcap_scratch_block_new(gcap_scratch_t* scratch, gcap_scratch_stream_t* user) {
-  gcap_scratch_block_t** own = user != NULL ? &user->spares : &scratch->spares;
+gcap_scratch_block_t* gcap_scratch_block_new(gcap_scratch_t* scratch, gcap_scratch_stream_state_t* state) {
+  gcap_scratch_block_t** own = state != NULL ? &state->spares : &scratch->spares;
   gcap_scratch_block_t* block = pop(own);
   const bool may_make = block == NULL && may_make_slab(scratch);
-  if (may_make && make_slab(scratch, user)) block = pop(own);
+  if (may_make && make_slab(scratch, state)) block = pop(own);
   if (block == NULL) block = pop(&scratch->spares);
   if (block == NULL) block = steal(scratch);
-  if (block == NULL && !may_make && make_slab(scratch, user)) block = pop(own);
-  if (block != NULL) gcap_scratch_block_set_user(block, NULL);  // from here on no stream's lock leads to it
+  if (block == NULL && !may_make && make_slab(scratch, state)) block = pop(own);
+  if (block != NULL) gcap_scratch_block_set_stream_state(block, NULL);  // from here on no stream's lock leads to it
   return block;
 }
 
@@ -115,7 +116,7 @@ gcap_status_t gcap_scratch_region_create(gcap_scratch_t* scratch, void* base, si
   }
   *region = (gcap_scratch_region_t){.base = base, .bytes = bytes, .first = block};
   atomic_store_explicit(&block->base, base, memory_order_relaxed);
-  gcap_scratch_block_set_mark(block, GCAP_SCRATCH_FREE);
+  gcap_scratch_block_set_tag(block, GCAP_SCRATCH_FREE);
   gcap_scratch_block_set_lower(block, NULL);
   block->upper = NULL;
   block->bytes = bytes;
@@ -155,7 +156,7 @@ gcap_status_t gcap_scratch_find_live(gcap_scratch_t* scratch, void* ptr, gcap_sc
   if (block == NULL || (uintptr_t)gcap_scratch_block_base(block) != base) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "address %p is inside a block of this scratch, not its start", ptr);
   }
-  if (gcap_scratch_block_state(block) != GCAP_SCRATCH_LIVE) {
+  if (gcap_scratch_block_phase(block) != GCAP_SCRATCH_LIVE) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "address %p was freed already", ptr);
   }
   *out_block = block;
@@ -166,40 +167,40 @@ gcap_status_t gcap_scratch_find_live(gcap_scratch_t* scratch, void* ptr, gcap_sc
 
 gcap_scratch_pool_t* gcap_scratch_pool_of(gcap_scratch_t* scratch, const gcap_scratch_block_t* block) {
   if (gcap_scratch_block_reservation(block) != NULL) return &gcap_scratch_block_reservation(block)->pool;
-  gcap_scratch_stream_t* user = gcap_scratch_block_user(block);
-  return user != NULL ? &user->pool : &scratch->untagged;
+  gcap_scratch_stream_state_t* state = gcap_scratch_block_stream_state(block);
+  return state != NULL ? &state->pool : &scratch->untagged;
 }
 
-// Joins a block of `user` and its upper neighbour, both in no pool.
-static inline void join(gcap_scratch_t* scratch, gcap_scratch_stream_t* user, gcap_scratch_block_t* block) {
+// Joins a block of `state` and its upper neighbour, both in no pool.
+static inline void join(gcap_scratch_t* scratch, gcap_scratch_stream_state_t* state, gcap_scratch_block_t* block) {
   gcap_scratch_block_t* upper = block->upper;
   block->bytes += upper->bytes;
   if (block->used_before < upper->used_before) block->used_before = upper->used_before;
   block->upper = upper->upper;
   if (block->upper != NULL) gcap_scratch_block_set_lower(block->upper, block);
-  gcap_scratch_block_recycle(scratch, user, upper);
+  gcap_scratch_block_recycle(scratch, state, upper);
 }
 
 void gcap_scratch_merge_upper(gcap_scratch_t* scratch, gcap_scratch_block_t* block) {
-  join(scratch, gcap_scratch_block_user(block), block);
+  join(scratch, gcap_scratch_block_stream_state(block), block);
 }
 
 // Whether a neighbour may be joined with a block that is free.
-static bool same_mark(const gcap_scratch_block_t* block, const gcap_scratch_block_t* neighbour) {
-  return neighbour != NULL && gcap_scratch_block_mark(neighbour) == gcap_scratch_block_mark(block);
+static bool same_tag(const gcap_scratch_block_t* block, const gcap_scratch_block_t* neighbour) {
+  return neighbour != NULL && gcap_scratch_block_tag(neighbour) == gcap_scratch_block_tag(block);
 }
 
-static inline gcap_scratch_block_t* put(gcap_scratch_t* scratch, gcap_scratch_stream_t* user, gcap_scratch_pool_t* pool,
-                                        gcap_scratch_block_t* block) {
-  if (same_mark(block, block->upper)) {
+static inline gcap_scratch_block_t* put(gcap_scratch_t* scratch, gcap_scratch_stream_state_t* state,
+                                        gcap_scratch_pool_t* pool, gcap_scratch_block_t* block) {
+  if (same_tag(block, block->upper)) {
     gcap_scratch_pool_remove(pool, block->upper);
-    join(scratch, user, block);
+    join(scratch, state, block);
   }
   gcap_scratch_block_t* lower = gcap_scratch_block_lower(block);
-  if (same_mark(block, lower)) {
+  if (same_tag(block, lower)) {
     const bool stays = gcap_scratch_pool_bin(lower->bytes + block->bytes) == gcap_scratch_pool_bin(lower->bytes);
     if (!stays) gcap_scratch_pool_remove(pool, lower);
-    join(scratch, user, lower);
+    join(scratch, state, lower);
     block = lower;
     if (stays) return block;
   }
@@ -208,17 +209,17 @@ static inline gcap_scratch_block_t* put(gcap_scratch_t* scratch, gcap_scratch_st
 }
 
 gcap_scratch_block_t* gcap_scratch_put(gcap_scratch_t* scratch, gcap_scratch_block_t* block) {
-  return put(scratch, gcap_scratch_block_user(block), gcap_scratch_pool_of(scratch, block), block);
+  return put(scratch, gcap_scratch_block_stream_state(block), gcap_scratch_pool_of(scratch, block), block);
 }
 
-void gcap_scratch_put_own(gcap_scratch_t* scratch, gcap_scratch_stream_t* user, gcap_scratch_block_t* block) {
-  (void)put(scratch, user, &user->pool, block);
+void gcap_scratch_put_own(gcap_scratch_t* scratch, gcap_scratch_stream_state_t* state, gcap_scratch_block_t* block) {
+  (void)put(scratch, state, &state->pool, block);
 }
 
-// Cuts a free block down to `bytes`; what was above becomes `rest`, with the same mark.
+// Cuts a free block down to `bytes`; what was above becomes `rest`, with the same tag.
 static void cut(gcap_scratch_block_t* block, size_t bytes, gcap_scratch_block_t* rest) {
   atomic_store_explicit(&rest->base, gcap_scratch_block_base(block) + bytes, memory_order_relaxed);
-  gcap_scratch_block_set_mark(rest, gcap_scratch_block_mark(block));
+  gcap_scratch_block_set_tag(rest, gcap_scratch_block_tag(block));
   gcap_scratch_block_set_lower(rest, block);
   rest->bytes = block->bytes - bytes;
   rest->used_before = block->used_before;
@@ -245,12 +246,13 @@ static gcap_scratch_block_t* split(gcap_scratch_pool_t* pool, gcap_scratch_block
   return from_top ? upper : block;
 }
 
-gcap_scratch_block_t* gcap_scratch_detach_own(gcap_scratch_stream_t* user, gcap_scratch_block_t* block, size_t bytes) {
+gcap_scratch_block_t* gcap_scratch_detach_own(gcap_scratch_stream_state_t* state, gcap_scratch_block_t* block,
+                                              size_t bytes) {
   if (block->bytes != bytes) {
-    gcap_scratch_block_t* upper = pop(&user->spares);
-    return upper == NULL ? NULL : split(&user->pool, block, bytes, is_from_top(block, bytes), upper);
+    gcap_scratch_block_t* upper = pop(&state->spares);
+    return upper == NULL ? NULL : split(&state->pool, block, bytes, is_from_top(block, bytes), upper);
   }
-  gcap_scratch_pool_remove(&user->pool, block);
+  gcap_scratch_pool_remove(&state->pool, block);
   return block;
 }
 
@@ -260,7 +262,7 @@ static gcap_status_t detach(gcap_scratch_t* scratch, size_t bytes, bool from_top
     gcap_scratch_pool_remove(pool, *block);
     return NULL;
   }
-  gcap_scratch_block_t* upper = gcap_scratch_block_new(scratch, gcap_scratch_block_user(*block));
+  gcap_scratch_block_t* upper = gcap_scratch_block_new(scratch, gcap_scratch_block_stream_state(*block));
   if (upper == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to describe a scratch block");
   *block = split(pool, *block, bytes, from_top, upper);
   return NULL;

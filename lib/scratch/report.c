@@ -43,19 +43,19 @@ static size_t pool_bytes(const gcap_scratch_pool_t* pool) {
   return bytes;
 }
 
-static size_t free_bytes(const gcap_scratch_stream_t* user) {
-  size_t bytes = pool_bytes(&user->pool);
+static size_t free_bytes(const gcap_scratch_stream_state_t* state) {
+  size_t bytes = pool_bytes(&state->pool);
   for (unsigned bin = 0; bin < GCAP_SCRATCH_NUM_CACHE_BINS; ++bin) {
-    for (const gcap_scratch_block_t* block = user->cache[bin]; block != NULL; block = block->next)
+    for (const gcap_scratch_block_t* block = state->cache[bin]; block != NULL; block = block->next)
       bytes += block->bytes;
   }
   return bytes;
 }
 
 static size_t requested_bytes(const gcap_scratch_t* scratch) {
-  size_t bytes = scratch->nobody.requested_in_use_bytes;
-  for (const gcap_scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
-    bytes += user->requested_in_use_bytes;
+  size_t bytes = scratch->unknown_stream.requested_in_use_bytes;
+  for (const gcap_scratch_stream_state_t* state = scratch->streams; state != NULL; state = state->next) {
+    bytes += state->requested_in_use_bytes;
   }
   return bytes;
 }
@@ -68,30 +68,30 @@ static void write_totals(writer_t* writer, const gcap_scratch_t* scratch) {
   const size_t limit = scratch->options.memory_limit_bytes;
   if (limit == 0) {
     write_part(writer, "%zu are held from upstream in %zu regions, without a limit", gcap_scratch_held_bytes(scratch),
-               scratch->num_regions + scratch->num_absent);
+               scratch->num_regions + scratch->num_regions_in_transit);
   } else {
     write_part(writer, "%zu are held from upstream in %zu regions, the limit is %zu", gcap_scratch_held_bytes(scratch),
-               scratch->num_regions + scratch->num_absent, limit);
+               scratch->num_regions + scratch->num_regions_in_transit, limit);
   }
   write_part(writer, "%zu are free for all", pool_bytes(&scratch->untagged));
-  const size_t unknown_bytes = pool_bytes(&scratch->nobody.pool);
+  const size_t unknown_bytes = pool_bytes(&scratch->unknown_stream.pool);
   if (unknown_bytes > 0) write_part(writer, "%zu are free once the device was synchronised", unknown_bytes);
 }
 
 static void write_graphs(writer_t* writer, const gcap_scratch_t* scratch) {
   for (const gcap_scratch_reservation_t* r = scratch->reservations; r != NULL; r = r->next) {
     const char* label = r->label[0] != '\0' ? r->label : "a graph";
-    const gcap_stream_t* stream = gcap_scratch_user_stream(r->user);  // NULL: it was destroyed
+    const gcap_stream_t* stream = gcap_scratch_stream_of(r->state);  // NULL: it was destroyed
     write_part(writer, "%zu are kept by %s of stream %p", r->bytes, label,
                stream == NULL ? NULL : (void*)gcap_stream_handle(stream));
   }
 }
 
 static void write_streams(writer_t* writer, const gcap_scratch_t* scratch) {
-  for (const gcap_scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
-    const size_t bytes = free_bytes(user);
+  for (const gcap_scratch_stream_state_t* state = scratch->streams; state != NULL; state = state->next) {
+    const size_t bytes = free_bytes(state);
     if (bytes == 0) continue;
-    write_part(writer, "%zu are cached by stream %p", bytes, (void*)gcap_stream_handle(gcap_scratch_user_stream(user)));
+    write_part(writer, "%zu are cached by stream %p", bytes, (void*)gcap_stream_handle(gcap_scratch_stream_of(state)));
   }
 }
 
@@ -106,8 +106,8 @@ int gcap_scratch_describe_held(const gcap_scratch_t* scratch, const char* separa
 }
 
 int gcap_scratch_describe(gcap_scratch_t* scratch, char* out_text, size_t text_bytes) {
-  gcap_scratch_hold(scratch);
+  gcap_scratch_lock_arena(scratch);
   const int length = gcap_scratch_describe_held(scratch, "\n", out_text, text_bytes);
-  gcap_scratch_let_go(scratch);
+  gcap_scratch_unlock_arena(scratch);
   return length;
 }

@@ -25,8 +25,8 @@
 // Of one graph's name.
 #define MAX_NAME_BYTES 31
 
-gcap_scratch_stream_t* gcap_scratch_reservation_user(const gcap_scratch_reservation_t* reservation) {
-  return reservation->user;
+gcap_scratch_stream_state_t* gcap_scratch_reservation_state(const gcap_scratch_reservation_t* reservation) {
+  return reservation->state;
 }
 
 void gcap_scratch_reservation_adopt(gcap_scratch_reservation_t* reservation, gcap_scratch_block_t* block) {
@@ -48,37 +48,37 @@ static size_t lacking_bytes(gcap_scratch_supply_t supply, size_t needed_bytes, s
 
 // What is found or got is made the stream's own, so that no other stream takes it before the capture does.
 static gcap_status_t provide(gcap_scratch_t* scratch, gcap_scratch_request_t* request) {
-  gcap_scratch_stream_t* user = request->user;
-  size_t needed = gcap_scratch_peak_bytes(user);
-  size_t largest = gcap_scratch_block_bytes(user->max_alloc_bytes) + 2 * gcap_scratch_zone_bytes(scratch);
+  gcap_scratch_stream_state_t* state = request->state;
+  size_t needed = gcap_scratch_peak_bytes(state);
+  size_t largest = gcap_scratch_block_bytes(state->max_alloc_bytes) + 2 * gcap_scratch_zone_bytes(scratch);
   if (largest > needed) largest = needed;  // it was handed out, or nothing was
-  size_t bytes = lacking_bytes(gcap_scratch_count_supply(scratch, user, /*own=*/true), needed, largest);
+  size_t bytes = lacking_bytes(gcap_scratch_count_supply(scratch, state, /*own=*/true), needed, largest);
   if (bytes == 0) return NULL;
-  gcap_scratch_block_t* block = gcap_scratch_find_elsewhere(scratch, user, bytes);
+  gcap_scratch_block_t* block = gcap_scratch_find_elsewhere(scratch, state, bytes);
   if (block == NULL) {
-    bytes = lacking_bytes(gcap_scratch_count_supply(scratch, user, /*own=*/false), needed, largest);
+    bytes = lacking_bytes(gcap_scratch_count_supply(scratch, state, /*own=*/false), needed, largest);
     if (bytes == 0) return NULL;
     request->bytes = bytes;
     GCAP_RETURN_IF_ERROR(gcap_scratch_obtain(scratch, request, &block));
     block = gcap_scratch_put(scratch, block);
   }
-  return gcap_scratch_claim(scratch, user, block, bytes);
+  return gcap_scratch_claim(scratch, state, block, bytes);
 }
 
 gcap_status_t gcap_scratch_reservation_prepare(gcap_scratch_t* scratch, gcap_stream_t* stream) {
   if (stream == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "a scratch reservation needs a stream, not NULL");
   GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing("gcap_scratch_reservation_prepare"));
-  gcap_scratch_hold(scratch);
+  gcap_scratch_lock_arena(scratch);
   gcap_scratch_request_t request = {.anew = true};
-  gcap_status_t status = gcap_scratch_get_stream(scratch, stream, &request.user);
+  gcap_status_t status = gcap_scratch_get_stream(scratch, stream, &request.state);
   if (status == NULL) {
-    ++request.user->num_calls;
+    ++request.state->num_calls;
     gcap_scratch_make_up_deficit(scratch);
     status = provide(scratch, &request);
-    request.user->prepared = status == NULL;
-    --request.user->num_calls;
+    request.state->prepared = status == NULL;
+    --request.state->num_calls;
   }
-  gcap_scratch_let_go(scratch);
+  gcap_scratch_unlock_arena(scratch);
   gcap_scratch_log_trouble(&request);
   return gcap_status_annotate(status, gcap_status_code(status),
                               "scratch cannot have ready for a capture on stream %p what its runs used",
@@ -89,17 +89,17 @@ gcap_status_t gcap_scratch_reservation_prepare(gcap_scratch_t* scratch, gcap_str
 
 // Diverts the stream's allocations to the reservation, for one graph more.
 static gcap_status_t open_locked(gcap_scratch_reservation_t* reservation) {
-  gcap_scratch_stream_t* user = reservation->user;
-  if (gcap_scratch_user_stream(user) == NULL) {
+  gcap_scratch_stream_state_t* state = reservation->state;
+  if (gcap_scratch_stream_of(state) == NULL) {
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "the stream of a scratch reservation of %zu bytes was destroyed",
                        reservation->bytes);
   }
-  if (user->open != NULL) {
+  if (state->open != NULL) {
     return GCAP_STATUS(GCAP_ALREADY_EXISTS, "stream %p has an open scratch reservation of %zu bytes",
-                       (void*)gcap_stream_handle(gcap_scratch_user_stream(user)), user->open->bytes);
+                       (void*)gcap_stream_handle(gcap_scratch_stream_of(state)), state->open->bytes);
   }
-  user->open = reservation;
-  user->prepared = false;  // from here on what is open withholds the same
+  state->open = reservation;
+  state->prepared = false;  // from here on what is open withholds the same
   ++reservation->num_graphs;
   return NULL;
 }
@@ -111,41 +111,41 @@ gcap_status_t gcap_scratch_reservation_open(gcap_scratch_t* scratch, gcap_stream
   gcap_scratch_reservation_t* reservation = calloc(1, sizeof(*reservation));
   if (reservation == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a scratch reservation");
   reservation->scratch = scratch;
-  gcap_scratch_hold(scratch);
-  gcap_status_t status = gcap_scratch_get_stream(scratch, stream, &reservation->user);
+  gcap_scratch_lock_arena(scratch);
+  gcap_status_t status = gcap_scratch_get_stream(scratch, stream, &reservation->state);
   if (status == NULL) status = open_locked(reservation);
   if (status == NULL) {
-    ++reservation->user->num_reservations;
+    ++reservation->state->num_reservations;
     reservation->next = scratch->reservations;
     scratch->reservations = reservation;
     *out_reservation = reservation;
   }
-  gcap_scratch_let_go(scratch);
+  gcap_scratch_unlock_arena(scratch);
   if (status != NULL) free(reservation);
   return status;
 }
 
 gcap_status_t gcap_scratch_reservation_reopen(gcap_scratch_reservation_t* reservation) {
-  gcap_scratch_hold(reservation->scratch);
+  gcap_scratch_lock_arena(reservation->scratch);
   gcap_status_t status = open_locked(reservation);
-  gcap_scratch_let_go(reservation->scratch);
+  gcap_scratch_unlock_arena(reservation->scratch);
   return status;
 }
 
 static void close_locked(gcap_scratch_reservation_t* reservation) {
-  if (reservation->user->open == reservation) reservation->user->open = NULL;
+  if (reservation->state->open == reservation) reservation->state->open = NULL;
 }
 
 void gcap_scratch_reservation_close(gcap_scratch_reservation_t* reservation) {
-  gcap_scratch_hold(reservation->scratch);
+  gcap_scratch_lock_arena(reservation->scratch);
   close_locked(reservation);
-  gcap_scratch_let_go(reservation->scratch);
+  gcap_scratch_unlock_arena(reservation->scratch);
 }
 
 size_t gcap_scratch_reservation_bytes(const gcap_scratch_reservation_t* reservation) {
-  gcap_scratch_hold(reservation->scratch);
+  gcap_scratch_lock_arena(reservation->scratch);
   size_t bytes = reservation->bytes;
-  gcap_scratch_let_go(reservation->scratch);
+  gcap_scratch_unlock_arena(reservation->scratch);
   return bytes;
 }
 
@@ -211,9 +211,9 @@ static void add_name(char* names, const char* name, size_t length) {
 void gcap_scratch_reservation_set_label(gcap_scratch_reservation_t* reservation, const char* label) {
   size_t length = 0;
   while (length < MAX_NAME_BYTES && label[length] != '\0') ++length;
-  gcap_scratch_hold(reservation->scratch);
+  gcap_scratch_lock_arena(reservation->scratch);
   if (length > 0 && !lists(reservation->label, label, length)) add_name(reservation->label, label, length);
-  gcap_scratch_let_go(reservation->scratch);
+  gcap_scratch_unlock_arena(reservation->scratch);
 }
 
 // --- The end --------------------------------------------------------------------------------------------------------
@@ -223,9 +223,9 @@ static void let_go_of_live(gcap_scratch_reservation_t* reservation) {
   const gcap_scratch_t* scratch = reservation->scratch;
   for (size_t i = 0; i < scratch->num_regions && reservation->num_live > 0; ++i) {
     for (gcap_scratch_block_t* block = scratch->regions[i]->first; block != NULL; block = block->upper) {
-      if (gcap_scratch_block_reservation(block) != reservation || gcap_scratch_block_state(block) != GCAP_SCRATCH_LIVE)
+      if (gcap_scratch_block_reservation(block) != reservation || gcap_scratch_block_phase(block) != GCAP_SCRATCH_LIVE)
         continue;
-      gcap_scratch_block_set_user(block, reservation->user);
+      gcap_scratch_block_set_stream_state(block, reservation->state);
       --reservation->num_live;
     }
   }
@@ -234,17 +234,17 @@ static void let_go_of_live(gcap_scratch_reservation_t* reservation) {
 // Takes it off the list and gives everything back.
 static void end_locked(gcap_scratch_reservation_t* reservation) {
   gcap_scratch_t* scratch = reservation->scratch;
-  gcap_scratch_stream_t* user = reservation->user;
-  uint64_t used_before = gcap_scratch_next_point(scratch, user);
+  gcap_scratch_stream_state_t* state = reservation->state;
+  uint64_t used_before = gcap_scratch_next_point(scratch, state);
   gcap_scratch_block_t* block;
   while ((block = gcap_scratch_pool_first(&reservation->pool)) != NULL) {
     gcap_scratch_pool_remove(&reservation->pool, block);
-    gcap_scratch_block_set_user(block, user);
+    gcap_scratch_block_set_stream_state(block, state);
     block->used_before = used_before;
     gcap_scratch_put(scratch, block);
   }
   let_go_of_live(reservation);
-  --user->num_reservations;
+  --state->num_reservations;
   gcap_scratch_reservation_t** link = &scratch->reservations;
   while (*link != reservation) link = &(*link)->next;
   *link = reservation->next;
@@ -271,10 +271,10 @@ static void end_if_given_up(gcap_scratch_reservation_t* reservation, gcap_scratc
 void gcap_scratch_reservation_release(gcap_scratch_reservation_t* reservation) {
   gcap_scratch_t* scratch = reservation->scratch;
   gcap_scratch_reservation_t* ended = NULL;
-  gcap_scratch_hold(scratch);
+  gcap_scratch_lock_arena(scratch);
   --reservation->num_graphs;
   end_if_given_up(reservation, &ended);
-  gcap_scratch_let_go(scratch);
+  gcap_scratch_unlock_arena(scratch);
   while (ended != NULL) {
     gcap_scratch_reservation_t* next = ended->next;
     gcap_scratch_zones_free_copies(ended);

@@ -3,12 +3,12 @@
 // The scratch arena: its life, allocation and free. Memory comes from upstream in regions (upstream.c), which are cut
 // into blocks (region.c). A free block lies in one of many pools (pool.c): of the stream that used it last, of a
 // reservation, or of those that nobody uses; or just freed in its stream's cache. What a stream gets of its own comes
-// from front.c; here is the slow way, where place.c chooses. What other streams have finished their timelines tell, not
-// the driver.
+// from fast_path.c; here is the slow way, where place.c chooses. What other streams have finished their timelines tell,
+// not the driver.
 //
 // Invariants (gcap_scratch_validate checks them all): blocks cover their region without gap or overlap; a free block is
-// in exactly the pool that its mark names, or in its stream's cache; free neighbours outside caches carry different
-// marks; every counter equals what a walk over the blocks counts.
+// in exactly the pool that its tag names, or in its stream's cache; free neighbours outside caches carry different
+// tags; every counter equals what a walk over the blocks counts.
 //
 // Locking: see arena.h. Nothing is held across a call of upstream or of a log sink; below the arena's locks only those
 // of the stream module are taken.
@@ -78,7 +78,7 @@ gcap_status_t gcap_scratch_create(gcap_allocator_t* upstream, const gcap_scratch
   scratch->stats.limit_bytes = checked.memory_limit_bytes;
   pthread_mutex_init(&scratch->mutex, NULL);
   gcap_scratch_pages_init(&scratch->pages);
-  gcap_scratch_nobody_init(scratch);
+  gcap_scratch_unknown_stream_init(scratch);
   scratch->watch.stream_ends = gcap_scratch_stream_ends;
   gcap_stream_watch_add(&scratch->watch);
   *out_scratch = scratch;
@@ -91,12 +91,12 @@ void gcap_scratch_set_test_hooks(gcap_scratch_t* scratch, const gcap_scratch_tes
 
 static gcap_status_t check_unused(const gcap_scratch_t* scratch) {
   const size_t num_live = gcap_scratch_num_live_of_all(scratch);
-  size_t num_reservations = scratch->nobody.num_reservations;
-  for (const gcap_scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
-    num_reservations += user->num_reservations;
+  size_t num_reservations = scratch->unknown_stream.num_reservations;
+  for (const gcap_scratch_stream_state_t* state = scratch->streams; state != NULL; state = state->next) {
+    num_reservations += state->num_reservations;
   }
   // Regions are on their way while another thread, or the caller of the callback that we are in, waits for upstream.
-  const size_t num_calls = scratch->num_absent + scratch->num_away;
+  const size_t num_calls = scratch->num_regions_in_transit + scratch->num_waiting_calls;
   if (num_live == 0 && num_reservations == 0 && num_calls == 0) return NULL;
   return GCAP_STATUS(
       GCAP_FAILED_PRECONDITION,
@@ -107,16 +107,16 @@ static gcap_status_t check_unused(const gcap_scratch_t* scratch) {
 
 gcap_status_t gcap_scratch_destroy(gcap_scratch_t* scratch) {
   if (scratch == NULL) return NULL;
-  gcap_scratch_hold(scratch);
+  gcap_scratch_lock_arena(scratch);
   gcap_status_t status = check_unused(scratch);
   if (status == NULL) {
     // The caller has synchronised the streams, so they are not asked.
-    for (gcap_scratch_stream_t* user = scratch->streams; user != NULL; user = user->next)
-      gcap_scratch_untag(scratch, user);
-    gcap_scratch_untag(scratch, &scratch->nobody);
+    for (gcap_scratch_stream_state_t* state = scratch->streams; state != NULL; state = state->next)
+      gcap_scratch_untag(scratch, state);
+    gcap_scratch_untag(scratch, &scratch->unknown_stream);
     status = gcap_scratch_give_back_idle(scratch);
   }
-  gcap_scratch_let_go(scratch);
+  gcap_scratch_unlock_arena(scratch);
   if (status != NULL) return status;
   gcap_stream_watch_remove(&scratch->watch);
   gcap_scratch_free_streams(scratch);
@@ -132,20 +132,20 @@ gcap_status_t gcap_scratch_destroy(gcap_scratch_t* scratch) {
 
 // --- Streams --------------------------------------------------------------------------------------------------------
 
-static gcap_status_t check_forgettable(const gcap_scratch_stream_t* user) {
-  const gcap_stream_t* stream = gcap_scratch_user_stream(user);
+static gcap_status_t check_forgettable(const gcap_scratch_stream_state_t* state) {
+  const gcap_stream_t* stream = gcap_scratch_stream_of(state);
   void* handle = (void*)gcap_stream_handle(stream);
-  if (gcap_scratch_num_live(user) > 0 || user->num_reservations > 0) {
+  if (gcap_scratch_num_live(state) > 0 || state->num_reservations > 0) {
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
                        "scratch cannot forget stream %p: it has %zu blocks handed out and %zu reservations", handle,
-                       (size_t)gcap_scratch_num_live(user), user->num_reservations);
+                       (size_t)gcap_scratch_num_live(state), state->num_reservations);
   }
-  if (user->num_calls > 0) {
+  if (state->num_calls > 0) {
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "scratch cannot forget stream %p: memory is being got for it", handle);
   }
-  unsigned bin = gcap_scratch_pool_next_bin(&user->pool, 0);
-  for (; bin < GCAP_SCRATCH_NUM_BINS; bin = gcap_scratch_pool_next_bin(&user->pool, bin + 1)) {
-    for (const gcap_scratch_block_t* block = user->pool.bins[bin]; block != NULL; block = block->next) {
+  unsigned bin = gcap_scratch_pool_next_bin(&state->pool, 0);
+  for (; bin < GCAP_SCRATCH_NUM_BINS; bin = gcap_scratch_pool_next_bin(&state->pool, bin + 1)) {
+    for (const gcap_scratch_block_t* block = state->pool.bins[bin]; block != NULL; block = block->next) {
       if (gcap_scratch_is_finished(block)) continue;
       return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
                          "scratch cannot forget stream %p: a block of %zu bytes was freed at its sync id %llu and it "
@@ -158,17 +158,17 @@ static gcap_status_t check_forgettable(const gcap_scratch_stream_t* user) {
 
 gcap_status_t gcap_scratch_forget_stream(gcap_scratch_t* scratch, gcap_stream_t* stream) {
   gcap_status_t status = NULL;
-  gcap_scratch_hold(scratch);
-  gcap_scratch_stream_t* user = gcap_scratch_find_stream(scratch, stream);
-  if (user != NULL) {
-    gcap_scratch_flush(scratch, user);
-    status = check_forgettable(user);
+  gcap_scratch_lock_arena(scratch);
+  gcap_scratch_stream_state_t* state = gcap_scratch_find_stream(scratch, stream);
+  if (state != NULL) {
+    gcap_scratch_flush(scratch, state);
+    status = check_forgettable(state);
   }
-  if (user != NULL && status == NULL) {
-    gcap_scratch_untag(scratch, user);
-    gcap_scratch_remove_stream(scratch, user);
+  if (state != NULL && status == NULL) {
+    gcap_scratch_untag(scratch, state);
+    gcap_scratch_remove_stream(scratch, state);
   }
-  gcap_scratch_let_go(scratch);
+  gcap_scratch_unlock_arena(scratch);
   return status;
 }
 
@@ -181,21 +181,21 @@ void gcap_scratch_make_up_deficit(gcap_scratch_t* scratch) {
   gcap_scratch_block_t* block = NULL;
   gcap_status_t status = gcap_scratch_grow(scratch, bytes, &block);
   if (status == NULL) return;
-  gcap_scratch_step_out(scratch);
+  gcap_scratch_pause_lock(scratch);
   gcap_log(GCAP_LOG_WARNING, "scratch cannot grow by the %zu bytes that a capture lacked: %s", bytes,
            gcap_status_message(status));
   gcap_status_free(status);
-  gcap_scratch_step_in(scratch);
+  gcap_scratch_resume_lock(scratch);
 }
 
 // Refuses what a capture would bake into a graph that does not own it. Asks the driver only on a thread that captures.
-static gcap_status_t check_reserved(const gcap_scratch_stream_t* user, const char* operation) {
-  if (!gcap_thread_captures() || user->open != NULL || !gcap_stream_can_capture(gcap_scratch_user_stream(user)))
+static gcap_status_t check_reserved(const gcap_scratch_stream_state_t* state, const char* operation) {
+  if (!gcap_thread_captures() || state->open != NULL || !gcap_stream_can_capture(gcap_scratch_stream_of(state)))
     return NULL;
-  cudaStream_t handle = gcap_stream_handle(gcap_scratch_user_stream(user));
-  enum cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
-  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamIsCapturing(handle, &state)));
-  if (state == cudaStreamCaptureStatusNone) return NULL;
+  cudaStream_t handle = gcap_stream_handle(gcap_scratch_stream_of(state));
+  enum cudaStreamCaptureStatus capture_status = cudaStreamCaptureStatusNone;
+  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamIsCapturing(handle, &capture_status)));
+  if (capture_status == cudaStreamCaptureStatusNone) return NULL;
   return GCAP_STATUS(
       GCAP_FAILED_PRECONDITION,
       "%s: stream %p is capturing and has no open reservation, so the graph would not own the memory; open "
@@ -206,37 +206,37 @@ static gcap_status_t check_reserved(const gcap_scratch_stream_t* user, const cha
 // Takes back a reserved region's block; when upstream refuses the region, it stays handed out.
 static gcap_status_t take_back_reserved(gcap_scratch_t* scratch, gcap_scratch_region_t* region) {
   gcap_scratch_block_t* block = region->first;
-  gcap_scratch_nobody_freed(scratch, block);
+  gcap_scratch_unknown_stream_free(scratch, block);
   gcap_status_t status = gcap_scratch_give_back_reserved(scratch, region);
-  if (status != NULL) gcap_scratch_nobody_kept(scratch, block);
+  if (status != NULL) gcap_scratch_unknown_stream_undo_free(scratch, block);
   return status;
 }
 
 static void take_back_tagged(gcap_scratch_t* scratch, gcap_scratch_block_t* block) {
-  gcap_scratch_stream_t* user = gcap_scratch_block_user(block);
-  gcap_scratch_mark_free(user, block);
+  gcap_scratch_stream_state_t* state = gcap_scratch_block_stream_state(block);
+  gcap_scratch_make_free(state, block);
   gcap_scratch_reservation_t* reservation = gcap_scratch_block_reservation(block);
   if (reservation != NULL) --reservation->num_live;
-  if (user->open != NULL && reservation == NULL) gcap_scratch_reservation_adopt(user->open, block);
+  if (state->open != NULL && reservation == NULL) gcap_scratch_reservation_adopt(state->open, block);
   gcap_scratch_put(scratch, block);
 }
 
 // Another graph's block that is freed inside a capture may be used by what was captured before.
 static gcap_status_t keep_for_open(const gcap_scratch_block_t* block) {
   gcap_scratch_reservation_t* reservation = gcap_scratch_block_reservation(block);
-  gcap_scratch_reservation_t* open = gcap_scratch_block_user(block)->open;
+  gcap_scratch_reservation_t* open = gcap_scratch_block_stream_state(block)->open;
   return reservation == NULL || open == NULL ? NULL : gcap_scratch_reservation_keep(open, reservation);
 }
 
 static gcap_status_t take_back(gcap_scratch_t* scratch, gcap_scratch_block_t* block) {
-  if (!gcap_scratch_is_nobody(scratch, gcap_scratch_block_user(block))) {
+  if (!gcap_scratch_is_unknown_stream(scratch, gcap_scratch_block_stream_state(block))) {
     take_back_tagged(scratch, block);
     return NULL;
   }
   gcap_scratch_region_t* region = gcap_scratch_find_region(scratch, gcap_scratch_block_base(block));
   if (region->reserved) return take_back_reserved(scratch, region);
   if (gcap_scratch_block_reservation(block) != NULL) --gcap_scratch_block_reservation(block)->num_live;
-  gcap_scratch_nobody_freed(scratch, block);
+  gcap_scratch_unknown_stream_free(scratch, block);
   gcap_scratch_put(scratch, block);
   return NULL;
 }
@@ -250,12 +250,12 @@ static gcap_status_t hand_out(gcap_scratch_t* scratch, gcap_scratch_request_t* r
   if (reservation != NULL) {
     ++reservation->num_live;
   } else {
-    gcap_scratch_block_set_user(block, request->user);
+    gcap_scratch_block_set_stream_state(block, request->state);
   }
   gcap_scratch_pages_set(&scratch->pages, gcap_scratch_block_base(block), block);
-  gcap_scratch_mark_live(request->user, requested_bytes, block);
+  gcap_scratch_make_live(request->state, requested_bytes, block);
   char* ptr = gcap_scratch_block_base(block) + gcap_scratch_zone_bytes(scratch);
-  gcap_stream_t* stream = gcap_scratch_user_stream(request->user);  // NULL for nobody
+  gcap_stream_t* stream = gcap_scratch_stream_of(request->state);  // NULL for nobody
   gcap_status_t status = gcap_scratch_debug_note_alloc(scratch, ptr, requested_bytes, stream, out_event);
   if (status != NULL) return gcap_status_join(status, take_back(scratch, block));
   if (request->reserved && out_event->sequence != 0) out_event->kind = GCAP_ALLOCATOR_EVENT_RESERVE;
@@ -277,22 +277,22 @@ gcap_status_t gcap_scratch_alloc_slowly(gcap_scratch_t* scratch, size_t bytes, g
   if (stream == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "scratch of %zu bytes needs a stream, not NULL", bytes);
   gcap_scratch_request_t request = {0};
   GCAP_RETURN_IF_ERROR(round_request(scratch, bytes, &request.bytes));
-  gcap_scratch_hold(scratch);
+  gcap_scratch_lock_arena(scratch);
   gcap_allocator_event_t event = {0};
-  gcap_status_t status = gcap_scratch_get_stream(scratch, stream, &request.user);
+  gcap_status_t status = gcap_scratch_get_stream(scratch, stream, &request.state);
   if (status == NULL) {
-    status = check_reserved(request.user, "gcap_scratch_alloc");
+    status = check_reserved(request.state, "gcap_scratch_alloc");
     if (status != NULL)
       gcap_thread_capture_hooks->fail(status);  // what was to use the memory is missing from the graph
   }
   if (status == NULL) {
-    gcap_scratch_note_thread(scratch, request.user, /*intruder=*/false);
-    ++request.user->num_calls;
-    if (!gcap_thread_captures() && request.user->open == NULL) gcap_scratch_make_up_deficit(scratch);
+    gcap_scratch_note_thread(scratch, request.state, /*intruder=*/false);
+    ++request.state->num_calls;
+    if (!gcap_thread_captures() && request.state->open == NULL) gcap_scratch_make_up_deficit(scratch);
     status = hand_out(scratch, &request, bytes, &event, out_ptr);
-    --request.user->num_calls;
+    --request.state->num_calls;
   }
-  gcap_scratch_let_go(scratch);
+  gcap_scratch_unlock_arena(scratch);
   gcap_scratch_log_trouble(&request);
   gcap_scratch_debug_report(scratch, &event);
   return status;
@@ -301,13 +301,13 @@ gcap_status_t gcap_scratch_alloc_slowly(gcap_scratch_t* scratch, size_t bytes, g
 gcap_status_t gcap_scratch_alloc_untagged(gcap_scratch_t* scratch, size_t bytes, bool reserved, void** out_ptr) {
   // A graph would bake in memory that it does not own.
   GCAP_RETURN_IF_ERROR(gcap_refuse_in_capture(reserved ? "a reserve of scratch" : "scratch for no stream"));
-  gcap_scratch_request_t request = {.user = &scratch->nobody, .reserved = reserved};
+  gcap_scratch_request_t request = {.state = &scratch->unknown_stream, .reserved = reserved};
   GCAP_RETURN_IF_ERROR(round_request(scratch, bytes, &request.bytes));
-  gcap_scratch_hold(scratch);
+  gcap_scratch_lock_arena(scratch);
   gcap_allocator_event_t event = {0};
   gcap_scratch_make_up_deficit(scratch);
   gcap_status_t status = hand_out(scratch, &request, bytes, &event, out_ptr);
-  gcap_scratch_let_go(scratch);
+  gcap_scratch_unlock_arena(scratch);
   gcap_scratch_log_trouble(&request);
   gcap_scratch_debug_report(scratch, &event);
   return status;
@@ -315,8 +315,8 @@ gcap_status_t gcap_scratch_alloc_untagged(gcap_scratch_t* scratch, size_t bytes,
 
 // Whether a capture forbids it.
 static gcap_status_t check_free(const gcap_scratch_t* scratch, const gcap_scratch_block_t* block) {
-  const gcap_scratch_stream_t* user = gcap_scratch_block_user(block);
-  if (!gcap_scratch_is_nobody(scratch, user)) return check_reserved(user, "gcap_scratch_free");
+  const gcap_scratch_stream_state_t* state = gcap_scratch_block_stream_state(block);
+  if (!gcap_scratch_is_unknown_stream(scratch, state)) return check_reserved(state, "gcap_scratch_free");
   // Work captured before the free may use it, and every replay would.
   return gcap_check_thread_not_capturing("gcap_scratch_free of memory for no stream");
 }
@@ -325,60 +325,61 @@ static gcap_status_t free_live(gcap_scratch_t* scratch, gcap_scratch_block_t* bl
                                gcap_status_t* out_damage) {
   GCAP_RETURN_IF_ERROR(check_free(scratch, block));
   GCAP_RETURN_IF_ERROR(keep_for_open(block));
-  gcap_scratch_tenant_t* tenant = NULL;
-  GCAP_RETURN_IF_ERROR(gcap_scratch_debug_begin_free(scratch, block, &tenant, out_damage));
-  gcap_scratch_stream_t* user = gcap_scratch_block_user(block);
-  if (!gcap_scratch_is_nobody(scratch, user)) gcap_scratch_note_thread(scratch, user, /*intruder=*/true);
+  gcap_scratch_live_t* live = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_scratch_debug_begin_free(scratch, block, &live, out_damage));
+  gcap_scratch_stream_state_t* state = gcap_scratch_block_stream_state(block);
+  if (!gcap_scratch_is_unknown_stream(scratch, state)) gcap_scratch_note_thread(scratch, state, /*intruder=*/true);
   gcap_status_t status = take_back(scratch, block);
   if (status == NULL) {
-    gcap_scratch_debug_end_free(scratch, tenant, out_event);
+    gcap_scratch_debug_end_free(scratch, live, out_event);
   } else {
-    gcap_scratch_debug_undo_free(scratch, tenant);
+    gcap_scratch_debug_undo_free(scratch, live);
   }
   return status;
 }
 
 gcap_status_t gcap_scratch_free_slowly(gcap_scratch_t* scratch, void* ptr) {
-  gcap_scratch_hold(scratch);
+  gcap_scratch_lock_arena(scratch);
   gcap_scratch_block_t* block = NULL;
   gcap_allocator_event_t event = {0};
   gcap_status_t damage = NULL;
   gcap_status_t status = gcap_scratch_find_live(scratch, ptr, &block);
   status = gcap_scratch_with_history(scratch, ptr, status);
   if (status == NULL) status = free_live(scratch, block, &event, &damage);
-  gcap_scratch_let_go(scratch);
+  gcap_scratch_unlock_arena(scratch);
   gcap_scratch_debug_report(scratch, &event);
   return gcap_status_join(status, damage);
 }
 
 gcap_status_t gcap_scratch_trim(gcap_scratch_t* scratch) {
-  gcap_scratch_hold(scratch);
+  gcap_scratch_lock_arena(scratch);
   gcap_status_t status = NULL;
   bool waited;
-  if (gcap_scratch_pool_first(&scratch->nobody.pool) != NULL) status = gcap_scratch_wait_for_device(scratch, &waited);
+  if (gcap_scratch_pool_first(&scratch->unknown_stream.pool) != NULL)
+    status = gcap_scratch_wait_for_device(scratch, &waited);
   gcap_scratch_settle(scratch, /*all=*/false);
   status = gcap_status_join(status, gcap_scratch_give_back_idle(scratch));
   gcap_allocator_event_t event = {0};
   if (status == NULL) gcap_scratch_debug_note_trim(scratch, &event);
-  gcap_scratch_let_go(scratch);
+  gcap_scratch_unlock_arena(scratch);
   gcap_scratch_debug_report(scratch, &event);
   return status;
 }
 
-static void add_counters(const gcap_scratch_stream_t* user, gcap_allocator_stats_t* stats) {
-  stats->num_allocs += user->num_allocs;
-  stats->in_use_bytes += user->in_use_bytes;
-  stats->requested_in_use_bytes += user->requested_in_use_bytes;
-  if (stats->max_alloc_bytes < user->max_alloc_bytes) stats->max_alloc_bytes = user->max_alloc_bytes;
+static void add_counters(const gcap_scratch_stream_state_t* state, gcap_allocator_stats_t* stats) {
+  stats->num_allocs += state->num_allocs;
+  stats->in_use_bytes += state->in_use_bytes;
+  stats->requested_in_use_bytes += state->requested_in_use_bytes;
+  if (stats->max_alloc_bytes < state->max_alloc_bytes) stats->max_alloc_bytes = state->max_alloc_bytes;
 }
 
 void gcap_scratch_get_stats(gcap_scratch_t* scratch, gcap_allocator_stats_t* out_stats) {
-  gcap_scratch_hold(scratch);
+  gcap_scratch_lock_arena(scratch);
   gcap_scratch_fold_peaks(scratch);
   *out_stats = scratch->stats;
-  add_counters(&scratch->nobody, out_stats);
-  for (const gcap_scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
-    add_counters(user, out_stats);
+  add_counters(&scratch->unknown_stream, out_stats);
+  for (const gcap_scratch_stream_state_t* state = scratch->streams; state != NULL; state = state->next) {
+    add_counters(state, out_stats);
   }
-  gcap_scratch_let_go(scratch);
+  gcap_scratch_unlock_arena(scratch);
 }

@@ -3,8 +3,8 @@
 // Traffic with the upstream allocator: growing by a region, and giving idle regions back.
 //
 // Upstream may be foreign code that calls this scratch again, so the arena is let go around each call. What is on its
-// way then is counted in absent_bytes and num_absent: the memory limit holds meanwhile, and the array of regions keeps
-// a place for each, so that coming home never fails.
+// way then is counted in in_transit_bytes and num_regions_in_transit: the memory limit holds meanwhile, and the array
+// of regions keeps a place for each, so that coming home never fails.
 
 #include <stdlib.h>
 #include <string.h>
@@ -20,13 +20,13 @@ enum {
 };
 
 size_t gcap_scratch_held_bytes(const gcap_scratch_t* scratch) {
-  return scratch->stats.total_allocated_bytes + scratch->absent_bytes;
+  return scratch->stats.total_allocated_bytes + scratch->in_transit_bytes;
 }
 
 // --- The array of regions -------------------------------------------------------------------------------------------
 
 static gcap_status_t make_place(gcap_scratch_t* scratch) {
-  size_t needed = scratch->num_regions + scratch->num_absent + 1;
+  size_t needed = scratch->num_regions + scratch->num_regions_in_transit + 1;
   if (needed <= scratch->region_capacity) return NULL;
   size_t capacity = scratch->region_capacity == 0 ? 8 : 2 * scratch->region_capacity;
   gcap_scratch_region_t** regions = realloc(scratch->regions, capacity * sizeof(gcap_scratch_region_t*));
@@ -133,14 +133,14 @@ gcap_status_t gcap_scratch_get_region(gcap_scratch_t* scratch, size_t bytes, boo
   GCAP_RETURN_IF_ERROR(make_place(scratch));
   gcap_scratch_block_t* block = gcap_scratch_block_new(scratch, NULL);
   if (block == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to describe a scratch block");
-  ++scratch->num_absent;
-  scratch->absent_bytes += planned;
-  gcap_scratch_let_go(scratch);
+  ++scratch->num_regions_in_transit;
+  scratch->in_transit_bytes += planned;
+  gcap_scratch_unlock_arena(scratch);
   gcap_scratch_region_t* region = NULL;
   status = fetch_planned(scratch, planned, bytes, block, &region, out_is_short);
-  gcap_scratch_hold(scratch);
-  --scratch->num_absent;
-  scratch->absent_bytes -= planned;
+  gcap_scratch_lock_arena(scratch);
+  --scratch->num_regions_in_transit;
+  scratch->in_transit_bytes -= planned;
   if (status != NULL) {
     gcap_scratch_block_recycle(scratch, NULL, block);
     return status;
@@ -160,9 +160,9 @@ gcap_status_t gcap_scratch_grow(gcap_scratch_t* scratch, size_t bytes, gcap_scra
 
 // --- Giving back ----------------------------------------------------------------------------------------------------
 
-// What is handed out, or kept by a graph, has a user.
+// What is handed out, or kept by a graph, has a state.
 static bool is_idle(const gcap_scratch_region_t* region) {
-  return region->first->upper == NULL && gcap_scratch_block_user(region->first) == NULL;
+  return region->first->upper == NULL && gcap_scratch_block_stream_state(region->first) == NULL;
 }
 
 // Takes the idle regions out of the arena, as a list.
@@ -177,8 +177,8 @@ static gcap_scratch_region_t* take_idle(gcap_scratch_t* scratch) {
     }
     gcap_scratch_pool_remove(&scratch->untagged, region->first);
     scratch->stats.total_allocated_bytes -= region->bytes;
-    scratch->absent_bytes += region->bytes;
-    ++scratch->num_absent;
+    scratch->in_transit_bytes += region->bytes;
+    ++scratch->num_regions_in_transit;
     region->next = idle;
     idle = region;
   }
@@ -192,11 +192,11 @@ gcap_status_t gcap_scratch_give_back_idle(gcap_scratch_t* scratch) {
   while (idle != NULL) {
     gcap_scratch_region_t* region = idle;
     idle = region->next;
-    gcap_scratch_let_go(scratch);
+    gcap_scratch_unlock_arena(scratch);
     gcap_status_t freed = gcap_allocator_free(scratch->upstream, region->base);
-    gcap_scratch_hold(scratch);
-    --scratch->num_absent;
-    scratch->absent_bytes -= region->bytes;
+    gcap_scratch_lock_arena(scratch);
+    --scratch->num_regions_in_transit;
+    scratch->in_transit_bytes -= region->bytes;
     if (freed != NULL) {
       add_region(scratch, region);
     } else {
@@ -212,13 +212,13 @@ gcap_status_t gcap_scratch_give_back_idle(gcap_scratch_t* scratch) {
 
 gcap_status_t gcap_scratch_give_back_reserved(gcap_scratch_t* scratch, gcap_scratch_region_t* region) {
   unlist_region(scratch, region);
-  ++scratch->num_absent;
-  scratch->absent_bytes += region->bytes;
-  gcap_scratch_let_go(scratch);
+  ++scratch->num_regions_in_transit;
+  scratch->in_transit_bytes += region->bytes;
+  gcap_scratch_unlock_arena(scratch);
   gcap_status_t status = gcap_allocator_free(scratch->upstream, region->base);
-  gcap_scratch_hold(scratch);
-  --scratch->num_absent;
-  scratch->absent_bytes -= region->bytes;
+  gcap_scratch_lock_arena(scratch);
+  --scratch->num_regions_in_transit;
+  scratch->in_transit_bytes -= region->bytes;
   if (status != NULL) {
     list_region(scratch, region);
   } else {

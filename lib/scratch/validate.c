@@ -18,26 +18,25 @@ typedef struct census {
 } census_t;
 
 static gcap_status_t check_block(const gcap_scratch_block_t* block, const char* expected) {
-  const gcap_scratch_stream_t* user = gcap_scratch_block_user(block);
+  const gcap_scratch_stream_state_t* state = gcap_scratch_block_stream_state(block);
   const gcap_scratch_reservation_t* reservation = gcap_scratch_block_reservation(block);
-  const gcap_scratch_state_t state = gcap_scratch_block_state(block);
+  const gcap_scratch_phase_t phase = gcap_scratch_block_phase(block);
   REQUIRE(gcap_scratch_block_base(block) == expected, "block %p should start at %p",
           (void*)gcap_scratch_block_base(block), (const void*)expected);
   REQUIRE(block->bytes > 0 && block->bytes % GCAP_SCRATCH_GRANULE_BYTES == 0, "block %p has %zu bytes",
           (void*)gcap_scratch_block_base(block), block->bytes);
   REQUIRE(block->upper == NULL || gcap_scratch_block_lower(block->upper) == block,
           "block %p and its upper neighbour disagree", (void*)gcap_scratch_block_base(block));
-  REQUIRE(state != GCAP_SCRATCH_LIVE ||
-              (user != NULL && block->requested_bytes > 0 && block->requested_bytes <= block->bytes),
+  REQUIRE(phase != GCAP_SCRATCH_LIVE ||
+              (state != NULL && block->requested_bytes > 0 && block->requested_bytes <= block->bytes),
           "live block %p of %zu bytes has %zu requested bytes, or no stream", (void*)gcap_scratch_block_base(block),
           block->bytes, block->requested_bytes);
-  REQUIRE(state != GCAP_SCRATCH_CACHED || (user != NULL && reservation == NULL),
+  REQUIRE(phase != GCAP_SCRATCH_CACHED || (state != NULL && reservation == NULL),
           "cached block %p is of no stream, or of a graph", (void*)gcap_scratch_block_base(block));
   const gcap_scratch_block_t* upper = block->upper;
-  REQUIRE(
-      upper == NULL || state != GCAP_SCRATCH_FREE || gcap_scratch_block_mark(upper) != gcap_scratch_block_mark(block),
-      "free blocks %p and %p carry the same mark and are not merged", (void*)gcap_scratch_block_base(block),
-      (void*)gcap_scratch_block_base(upper));
+  REQUIRE(upper == NULL || phase != GCAP_SCRATCH_FREE || gcap_scratch_block_tag(upper) != gcap_scratch_block_tag(block),
+          "free blocks %p and %p carry the same tag and are not merged", (void*)gcap_scratch_block_base(block),
+          (void*)gcap_scratch_block_base(upper));
   return NULL;
 }
 
@@ -48,13 +47,13 @@ static gcap_status_t check_region(gcap_scratch_pages_t* pages, const gcap_scratc
   for (const gcap_scratch_block_t* block = region->first; block != NULL; block = block->upper) {
     GCAP_RETURN_IF_ERROR(check_block(block, expected));
     expected += block->bytes;
-    const bool live = gcap_scratch_block_state(block) == GCAP_SCRATCH_LIVE;
+    const bool live = gcap_scratch_block_phase(block) == GCAP_SCRATCH_LIVE;
     REQUIRE(!live || gcap_scratch_pages_find(pages, gcap_scratch_block_base(block)) == block,
             "live block %p is not found", (void*)gcap_scratch_block_base(block));
     census->live_bytes += live ? block->bytes : 0;
     census->requested_bytes += live ? block->requested_bytes : 0;
-    census->num_free += gcap_scratch_block_state(block) == GCAP_SCRATCH_FREE;
-    census->num_cached += gcap_scratch_block_state(block) == GCAP_SCRATCH_CACHED;
+    census->num_free += gcap_scratch_block_phase(block) == GCAP_SCRATCH_FREE;
+    census->num_cached += gcap_scratch_block_phase(block) == GCAP_SCRATCH_CACHED;
   }
   REQUIRE(expected == region->base + region->bytes, "the blocks of region %p end at %p", (void*)region->base,
           (const void*)expected);
@@ -80,7 +79,7 @@ static gcap_status_t check_pool(gcap_scratch_t* scratch, const gcap_scratch_pool
     REQUIRE(filled == (pool->bins[bin] != NULL), "the bit of bin %u is wrong", bin);
     const gcap_scratch_block_t* previous = NULL;
     for (const gcap_scratch_block_t* block = pool->bins[bin]; block != NULL; previous = block, block = block->next) {
-      REQUIRE(gcap_scratch_block_state(block) == GCAP_SCRATCH_FREE, "block %p is in a pool, but not free",
+      REQUIRE(gcap_scratch_block_phase(block) == GCAP_SCRATCH_FREE, "block %p is in a pool, but not free",
               (void*)gcap_scratch_block_base(block));
       REQUIRE(gcap_scratch_pool_of(scratch, block) == pool, "block %p is in another pool than its own",
               (void*)gcap_scratch_block_base(block));
@@ -97,9 +96,9 @@ static gcap_status_t check_pool(gcap_scratch_t* scratch, const gcap_scratch_pool
 static gcap_status_t check_pools(gcap_scratch_t* scratch, size_t expected_num_free) {
   size_t num_free = 0;
   GCAP_RETURN_IF_ERROR(check_pool(scratch, &scratch->untagged, &num_free));
-  GCAP_RETURN_IF_ERROR(check_pool(scratch, &scratch->nobody.pool, &num_free));
-  for (const gcap_scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
-    GCAP_RETURN_IF_ERROR(check_pool(scratch, &user->pool, &num_free));
+  GCAP_RETURN_IF_ERROR(check_pool(scratch, &scratch->unknown_stream.pool, &num_free));
+  for (const gcap_scratch_stream_state_t* state = scratch->streams; state != NULL; state = state->next) {
+    GCAP_RETURN_IF_ERROR(check_pool(scratch, &state->pool, &num_free));
   }
   for (const gcap_scratch_reservation_t* r = scratch->reservations; r != NULL; r = r->next) {
     GCAP_RETURN_IF_ERROR(check_pool(scratch, &r->pool, &num_free));
@@ -112,19 +111,20 @@ static gcap_status_t check_pools(gcap_scratch_t* scratch, size_t expected_num_fr
 // The same for the caches.
 static gcap_status_t check_caches(const gcap_scratch_t* scratch, size_t expected_num_cached) {
   size_t num_cached = 0;
-  for (const gcap_scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
+  for (const gcap_scratch_stream_state_t* state = scratch->streams; state != NULL; state = state->next) {
     const size_t num_before = num_cached;
     for (unsigned bin = 0; bin < GCAP_SCRATCH_NUM_CACHE_BINS; ++bin) {
-      for (const gcap_scratch_block_t* block = user->cache[bin]; block != NULL; block = block->next) {
-        REQUIRE(gcap_scratch_block_state(block) == GCAP_SCRATCH_CACHED && gcap_scratch_block_user(block) == user,
-                "block %p is in a cache that is not its own", (void*)gcap_scratch_block_base(block));
+      for (const gcap_scratch_block_t* block = state->cache[bin]; block != NULL; block = block->next) {
+        REQUIRE(
+            gcap_scratch_block_phase(block) == GCAP_SCRATCH_CACHED && gcap_scratch_block_stream_state(block) == state,
+            "block %p is in a cache that is not its own", (void*)gcap_scratch_block_base(block));
         REQUIRE(gcap_scratch_pool_bin(block->bytes) == bin, "cached block %p of %zu bytes is in bin %u",
                 (void*)gcap_scratch_block_base(block), block->bytes, bin);
         ++num_cached;
       }
     }
-    REQUIRE(user->num_cached == num_cached - num_before, "a stream has %zu cached blocks, its counter says %zu",
-            num_cached - num_before, user->num_cached);
+    REQUIRE(state->num_cached == num_cached - num_before, "a stream has %zu cached blocks, its counter says %zu",
+            num_cached - num_before, state->num_cached);
   }
   REQUIRE(num_cached == expected_num_cached, "%zu blocks are marked as cached, %zu are in caches", expected_num_cached,
           num_cached);
@@ -132,52 +132,54 @@ static gcap_status_t check_caches(const gcap_scratch_t* scratch, size_t expected
 }
 
 // Live blocks of a stream.
-static size_t count_live(const gcap_scratch_t* scratch, const gcap_scratch_stream_t* user) {
+static size_t count_live(const gcap_scratch_t* scratch, const gcap_scratch_stream_state_t* state) {
   size_t num_live = 0;
   for (size_t i = 0; i < scratch->num_regions; ++i) {
     for (const gcap_scratch_block_t* block = scratch->regions[i]->first; block != NULL; block = block->upper) {
-      num_live += gcap_scratch_block_user(block) == user && gcap_scratch_block_state(block) == GCAP_SCRATCH_LIVE;
+      num_live +=
+          gcap_scratch_block_stream_state(block) == state && gcap_scratch_block_phase(block) == GCAP_SCRATCH_LIVE;
     }
   }
   return num_live;
 }
 
-static gcap_status_t check_stream(gcap_scratch_t* scratch, const gcap_scratch_stream_t* user) {
-  REQUIRE(gcap_scratch_find_stream(scratch, gcap_scratch_user_stream(user)) == user, "a stream is not found");
-  const size_t num_live = count_live(scratch, user);
+static gcap_status_t check_stream(gcap_scratch_t* scratch, const gcap_scratch_stream_state_t* state) {
+  REQUIRE(gcap_scratch_find_stream(scratch, gcap_scratch_stream_of(state)) == state, "a stream is not found");
+  const size_t num_live = count_live(scratch, state);
   size_t num_reservations = 0;
-  REQUIRE(num_live == gcap_scratch_num_live(user), "a stream has %zu live blocks, its counters say %zu", num_live,
-          (size_t)gcap_scratch_num_live(user));
-  bool open_is_known = user->open == NULL;
+  REQUIRE(num_live == gcap_scratch_num_live(state), "a stream has %zu live blocks, its counters say %zu", num_live,
+          (size_t)gcap_scratch_num_live(state));
+  bool open_is_known = state->open == NULL;
   for (const gcap_scratch_reservation_t* r = scratch->reservations; r != NULL; r = r->next) {
-    num_reservations += r->user == user;
-    open_is_known = open_is_known || (r == user->open && r->user == user);
+    num_reservations += r->state == state;
+    open_is_known = open_is_known || (r == state->open && r->state == state);
   }
-  REQUIRE(num_reservations == user->num_reservations, "a stream has %zu reservations, its counter says %zu",
-          num_reservations, user->num_reservations);
+  REQUIRE(num_reservations == state->num_reservations, "a stream has %zu reservations, its counter says %zu",
+          num_reservations, state->num_reservations);
   REQUIRE(open_is_known, "a stream's open reservation is not on the list");
   return NULL;
 }
 
-static gcap_status_t check_nobody(const gcap_scratch_t* scratch) {
-  const size_t num_live = count_live(scratch, &scratch->nobody);
+static gcap_status_t check_unknown_stream(const gcap_scratch_t* scratch) {
+  const size_t num_live = count_live(scratch, &scratch->unknown_stream);
   size_t num_reserved = 0, num_reservations = 0;
-  REQUIRE(num_live == gcap_scratch_num_live(&scratch->nobody), "%zu live blocks are of no stream, the counters say %zu",
-          num_live, (size_t)gcap_scratch_num_live(&scratch->nobody));
+  REQUIRE(num_live == gcap_scratch_num_live(&scratch->unknown_stream),
+          "%zu live blocks are of no stream, the counters say %zu", num_live,
+          (size_t)gcap_scratch_num_live(&scratch->unknown_stream));
   for (size_t i = 0; i < scratch->num_regions; ++i) {
     const gcap_scratch_region_t* region = scratch->regions[i];
     if (!region->reserved) continue;
     ++num_reserved;
-    REQUIRE(region->first->upper == NULL && gcap_scratch_block_state(region->first) == GCAP_SCRATCH_LIVE &&
-                gcap_scratch_is_nobody(scratch, gcap_scratch_block_user(region->first)),
+    REQUIRE(region->first->upper == NULL && gcap_scratch_block_phase(region->first) == GCAP_SCRATCH_LIVE &&
+                gcap_scratch_is_unknown_stream(scratch, gcap_scratch_block_stream_state(region->first)),
             "reserved region %p is not one live block of no stream", (void*)region->base);
   }
   for (const gcap_scratch_reservation_t* r = scratch->reservations; r != NULL; r = r->next) {
-    num_reservations += gcap_scratch_is_nobody(scratch, r->user);
+    num_reservations += gcap_scratch_is_unknown_stream(scratch, r->state);
   }
-  REQUIRE(num_reservations == scratch->nobody.num_reservations,
+  REQUIRE(num_reservations == scratch->unknown_stream.num_reservations,
           "%zu reservations are of streams that are gone, the counter says %zu", num_reservations,
-          scratch->nobody.num_reservations);
+          scratch->unknown_stream.num_reservations);
   REQUIRE(num_reserved <= scratch->stats.num_reserves, "%zu regions are reserved, and %zu ever were", num_reserved,
           (size_t)scratch->stats.num_reserves);
   return NULL;
@@ -189,7 +191,7 @@ static gcap_status_t check_reservation(const gcap_scratch_t* scratch, const gcap
     for (const gcap_scratch_block_t* block = scratch->regions[i]->first; block != NULL; block = block->upper) {
       if (gcap_scratch_block_reservation(block) != reservation) continue;
       bytes += block->bytes;
-      num_live += gcap_scratch_block_state(block) == GCAP_SCRATCH_LIVE;
+      num_live += gcap_scratch_block_phase(block) == GCAP_SCRATCH_LIVE;
     }
   }
   REQUIRE(bytes == reservation->bytes && num_live == reservation->num_live,
@@ -205,20 +207,21 @@ static gcap_status_t check_all(gcap_scratch_t* scratch) {
   GCAP_RETURN_IF_ERROR(check_regions(scratch, &census));
   GCAP_RETURN_IF_ERROR(check_pools(scratch, census.num_free));
   GCAP_RETURN_IF_ERROR(check_caches(scratch, census.num_cached));
-  for (const gcap_scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
-    GCAP_RETURN_IF_ERROR(check_stream(scratch, user));
+  for (const gcap_scratch_stream_state_t* state = scratch->streams; state != NULL; state = state->next) {
+    GCAP_RETURN_IF_ERROR(check_stream(scratch, state));
   }
   for (const gcap_scratch_reservation_t* r = scratch->reservations; r != NULL; r = r->next) {
     GCAP_RETURN_IF_ERROR(check_reservation(scratch, r));
   }
-  GCAP_RETURN_IF_ERROR(check_nobody(scratch));
+  GCAP_RETURN_IF_ERROR(check_unknown_stream(scratch));
   const gcap_allocator_stats_t* stats = &scratch->stats;
   REQUIRE(stats->total_allocated_bytes == census.region_bytes, "the regions have %zu bytes, the counter says %zu",
           census.region_bytes, (size_t)stats->total_allocated_bytes);
-  size_t in_use_bytes = scratch->nobody.in_use_bytes, requested_bytes = scratch->nobody.requested_in_use_bytes;
-  for (const gcap_scratch_stream_t* user = scratch->streams; user != NULL; user = user->next) {
-    in_use_bytes += user->in_use_bytes;
-    requested_bytes += user->requested_in_use_bytes;
+  size_t in_use_bytes = scratch->unknown_stream.in_use_bytes,
+         requested_bytes = scratch->unknown_stream.requested_in_use_bytes;
+  for (const gcap_scratch_stream_state_t* state = scratch->streams; state != NULL; state = state->next) {
+    in_use_bytes += state->in_use_bytes;
+    requested_bytes += state->requested_in_use_bytes;
   }
   REQUIRE(in_use_bytes == census.live_bytes && requested_bytes == census.requested_bytes,
           "%zu bytes are live (%zu requested), the counters say %zu (%zu)", census.live_bytes, census.requested_bytes,
@@ -230,9 +233,9 @@ static gcap_status_t check_all(gcap_scratch_t* scratch) {
 }
 
 gcap_status_t gcap_scratch_validate(gcap_scratch_t* scratch) {
-  gcap_scratch_hold(scratch);
+  gcap_scratch_lock_arena(scratch);
   gcap_status_t status = check_all(scratch);
   if (status == NULL) status = gcap_scratch_debug_validate(scratch, gcap_scratch_num_live_of_all(scratch));
-  gcap_scratch_let_go(scratch);
+  gcap_scratch_unlock_arena(scratch);
   return status;
 }

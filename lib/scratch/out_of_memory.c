@@ -1,0 +1,189 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// The ladder: what is tried before an allocation fails. First free memory and growth; then, step by step, what costs
+// more and more: regions that other threads have on their way are waited for, those that are idle go back upstream,
+// upstream gives back what it caches, the requesting stream is waited for, the device is waited for where memory was
+// freed for nobody knows whom. After each the request is tried again. What a step itself fails with joins the status in
+// the end, or is logged when a later one helped.
+//
+// A thread that captures climbs nothing: a free, a wait or foreign code would break its capture, and its placement has
+// looked at all that is free without them. No step breaks a capture of another thread: upstream's calls and the wait
+// for the stream are made in relaxed mode, the wait for the device only while no scope is open (unknown_stream.c).
+// Locking: the arena is held, and let go around each call of upstream, of CUDA and of the log.
+
+#include <stdio.h>
+#include <time.h>
+
+#include "gcap/log.h"
+#include "lib/base/capture_hooks.h"
+#include "lib/scratch/arena.h"
+
+// A tenth of a second in all, many times what a driver takes for a region.
+enum { kNapNs = 100000, kMaxNaps = 1000 };
+
+typedef struct attempt {
+  gcap_scratch_t* scratch;
+  const gcap_scratch_request_t* request;
+  gcap_scratch_block_t* block;  // what was obtained
+  gcap_status_t failure;        // why the last try failed
+  bool is_short;                // it lacked memory, so the next step may help
+  bool has_trimmed;             // upstream; again only when it was given something since
+  gcap_status_t trouble;        // what the steps failed with
+} attempt_t;
+
+// --- Trying ---------------------------------------------------------------------------------------------------------
+
+static void try_placing(attempt_t* attempt) {
+  const gcap_scratch_request_t* request = attempt->request;
+  if (request->reserved || request->anew) return;
+  request->state->cannot_grow = attempt->is_short || request->state->open != NULL || gcap_thread_captures();
+  gcap_status_t status = gcap_scratch_place(attempt->scratch, request->state, request->bytes, &attempt->block);
+  request->state->cannot_grow = false;
+  if (status == NULL) return;
+  attempt->failure = gcap_status_join(status, attempt->failure);
+  attempt->is_short = false;  // of host memory
+}
+
+static void try_growing(attempt_t* attempt) {
+  const gcap_scratch_request_t* request = attempt->request;
+  gcap_scratch_block_t* block = NULL;
+  gcap_status_free(attempt->failure);
+  attempt->failure =
+      gcap_scratch_get_region(attempt->scratch, request->bytes, request->reserved, &block, &attempt->is_short);
+  if (attempt->failure == NULL)
+    attempt->failure = gcap_scratch_take(attempt->scratch, request->state, request->bytes, &block);
+  if (attempt->failure == NULL) attempt->block = block;
+}
+
+static bool goes_on(const attempt_t* attempt) { return attempt->block == NULL && attempt->is_short; }
+
+// --- Rungs ----------------------------------------------------------------------------------------------------------
+
+static void note_trouble(attempt_t* attempt, gcap_status_t status) {
+  attempt->trouble = gcap_status_join(attempt->trouble, status);
+}
+
+// Memory that other threads fetch from upstream, or give back, and that counts for the limit meanwhile. Only for a
+// while: upstream may be foreign code that calls this scratch, and then it is we whom it waits for.
+static void wait_for_threads(attempt_t* attempt) {
+  gcap_scratch_t* scratch = attempt->scratch;
+  for (int naps = 0; goes_on(attempt) && scratch->num_regions_in_transit > 0 && naps < kMaxNaps;) {
+    const size_t num_regions_in_transit = scratch->num_regions_in_transit;
+    for (; scratch->num_regions_in_transit == num_regions_in_transit && naps < kMaxNaps; ++naps) {
+      gcap_scratch_pause_lock(scratch);
+      nanosleep(&(struct timespec){.tv_nsec = kNapNs}, NULL);
+      gcap_scratch_resume_lock(scratch);
+    }
+    try_placing(attempt);
+    if (goes_on(attempt)) try_growing(attempt);
+  }
+}
+
+// What needs no wait for work.
+static void free_up(attempt_t* attempt) {
+  gcap_scratch_t* scratch = attempt->scratch;
+  gcap_scratch_settle(scratch, /*all=*/true);
+  try_placing(attempt);
+  if (!goes_on(attempt)) return;
+  const size_t held_bytes = gcap_scratch_held_bytes(scratch);
+  note_trouble(attempt, gcap_scratch_give_back_idle(scratch));
+  const bool gave_back = gcap_scratch_held_bytes(scratch) < held_bytes;
+  if (gave_back) try_growing(attempt);
+  if (!goes_on(attempt) || (attempt->has_trimmed && !gave_back)) return;
+  attempt->has_trimmed = true;
+  gcap_scratch_pause_lock(scratch);
+  gcap_status_t status = gcap_allocator_trim(scratch->upstream);
+  gcap_scratch_resume_lock(scratch);
+  note_trouble(attempt, status);
+  try_growing(attempt);
+}
+
+static void wait_for_stream(attempt_t* attempt) {
+  gcap_scratch_t* scratch = attempt->scratch;
+  gcap_scratch_stream_state_t* state = attempt->request->state;
+  if (gcap_scratch_pool_first(&state->pool) == NULL || gcap_scratch_is_unknown_stream(scratch, state))
+    return;  // nothing to gain
+  gcap_stream_t* stream = gcap_scratch_stream_of(state);
+  gcap_scratch_pause_lock(scratch);
+  gcap_status_t status = gcap_stream_synchronize(stream);
+  gcap_scratch_resume_lock(scratch);
+  note_trouble(attempt, status);
+  if (status == NULL) free_up(attempt);
+}
+
+static void wait_for_device(attempt_t* attempt) {
+  if (gcap_scratch_pool_first(&attempt->scratch->unknown_stream.pool) == NULL) return;
+  bool waited = false;
+  note_trouble(attempt, gcap_scratch_wait_for_device(attempt->scratch, &waited));
+  if (waited) free_up(attempt);
+}
+
+static void try_steps(attempt_t* attempt) {
+  static void (*const steps[])(attempt_t*) = {wait_for_threads, free_up, wait_for_stream, wait_for_device};
+  for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]) && goes_on(attempt); ++i) steps[i](attempt);
+}
+
+// --- The request ----------------------------------------------------------------------------------------------------
+
+static gcap_status_t describe_failure(attempt_t* attempt) {
+  const gcap_scratch_request_t* request = attempt->request;
+  char whom[80] = "any stream";
+  if (request->reserved) {
+    snprintf(whom, sizeof(whom), "a reserve");
+  } else if (!gcap_scratch_is_unknown_stream(attempt->scratch, request->state)) {
+    snprintf(whom, sizeof(whom), "stream %p, which has no open reservation,",
+             (void*)gcap_stream_handle(gcap_scratch_stream_of(request->state)));
+  }
+  char text[2048];
+  gcap_scratch_describe_held(attempt->scratch, "; ", text, sizeof(text));
+  gcap_status_t status = gcap_status_join(attempt->failure, attempt->trouble);
+  return gcap_status_annotate(status, gcap_status_code(status),
+                              "scratch has no %zu bytes free for %s and cannot grow (%s)", request->bytes, whom, text);
+}
+
+static gcap_status_t reservation_lacks(gcap_scratch_t* scratch, const gcap_scratch_request_t* request) {
+  const size_t bytes = request->bytes;
+  const char* label = request->state->open->label;
+  atomic_fetch_add_explicit(&scratch->deficit_bytes, bytes, memory_order_relaxed);
+  return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED,
+                     "the scratch reservation of %s%sstream %p holds %zu bytes and lacks %zu more; scratch grows by "
+                     "these at the next allocation outside a capture",
+                     label, label[0] != '\0' ? " on " : "",
+                     (void*)gcap_stream_handle(gcap_scratch_stream_of(request->state)), request->state->open->bytes,
+                     bytes);
+}
+
+void gcap_scratch_log_trouble(gcap_scratch_request_t* request) {
+  if (request->trouble == NULL) return;
+  gcap_log(GCAP_LOG_WARNING, "scratch found the memory that it lacked, but something failed meanwhile: %s",
+           gcap_status_message(request->trouble));
+  gcap_status_free(request->trouble);
+  request->trouble = NULL;
+}
+
+// Memory that was freed for nobody knows whom: a wait gives it back to such requests, as cudaFree would have.
+static void wait_instead_of_growing(attempt_t* attempt) {
+  const gcap_scratch_request_t* request = attempt->request;
+  if (request->reserved || !gcap_scratch_is_unknown_stream(attempt->scratch, request->state)) return;
+  if (!gcap_scratch_wait_would_help(attempt->scratch, request->bytes)) return;
+  bool waited = false;
+  note_trouble(attempt, gcap_scratch_wait_for_device(attempt->scratch, &waited));
+  if (waited) try_placing(attempt);
+}
+
+gcap_status_t gcap_scratch_obtain(gcap_scratch_t* scratch, gcap_scratch_request_t* request,
+                                  gcap_scratch_block_t** out_block) {
+  attempt_t attempt = {.scratch = scratch, .request = request};
+  try_placing(&attempt);
+  if (attempt.block == NULL && attempt.failure == NULL && request->state->open != NULL && !request->anew) {
+    return reservation_lacks(scratch, request);
+  }
+  if (attempt.block == NULL && attempt.failure == NULL) wait_instead_of_growing(&attempt);
+  if (attempt.block == NULL && attempt.failure == NULL) try_growing(&attempt);
+  if (goes_on(&attempt) && !gcap_thread_captures() && !scratch->test_hooks.fail_at_once) try_steps(&attempt);
+  *out_block = attempt.block;
+  if (attempt.block == NULL) return describe_failure(&attempt);
+  gcap_status_free(attempt.failure);
+  request->trouble = attempt.trouble;  // to be logged when the block has its place: a sink may call this scratch
+  return NULL;
+}
