@@ -3,9 +3,11 @@
 // The scratch as an allocator: a table over the same calls, for code that is given an allocator and for requests that
 // name no stream. It holds nothing, so there is nothing to lock.
 
+#include "lib/scratch/allocator_view.h"
+
 #include "gcap/allocator_ops.h"
 #include "lib/internal/run_trace.h"
-#include "lib/scratch/arena.h"
+#include "lib/scratch/slow_path.h"
 
 static gcap_status_t view_alloc(void* self, size_t bytes, void** out_ptr) {
   gcap_status_t status = gcap_scratch_alloc_untagged(self, bytes, /*reserved=*/false, out_ptr);

@@ -12,52 +12,65 @@
 #include <stdlib.h>
 
 #include "lib/base/capture_hooks.h"
+#include "lib/scratch/red_zones.h"
+#include "lib/scratch/reservation.h"
+
+enum { kBuckets = 1024 };  // a power of two; more blocks than that are seldom live
+
+typedef struct gcap_scratch_debug {
+  bool red_zones, poison_on_free;
+  uint64_t num_calls;
+  gcap_scratch_live_t* live[kBuckets];  // by address
+  gcap_scratch_record_t record;
+  gcap_scratch_zone_reader_t reader;
+} debug_t;
 
 // --- Life -----------------------------------------------------------------------------------------------------------
 
-gcap_status_t gcap_scratch_debug_create(const gcap_scratch_options_t* options, const gcap_allocator_t* upstream,
-                                        gcap_scratch_debug_t** out_debug) {
-  *out_debug = NULL;
+gcap_status_t gcap_scratch_debug_create(gcap_scratch_t* scratch) {
+  const gcap_scratch_options_t* options = &scratch->options;
   if (!options->red_zones && !options->poison_on_free && options->recorded_operations == 0 &&
       options->on_event == NULL) {
     return NULL;
   }
-  gcap_scratch_debug_t* debug = calloc(1, sizeof(*debug));
+  debug_t* debug = calloc(1, sizeof(*debug));
   if (debug == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for scratch's debug options");
-  debug->red_zones = options->red_zones;
-  debug->to_host = gcap_allocator_device(upstream) < 0 ? cudaMemcpyHostToHost : cudaMemcpyDeviceToHost;
-  debug->poison_on_free = options->poison_on_free;
-  gcap_status_t status = gcap_scratch_record_create(debug, options->recorded_operations);
+  gcap_status_t status = gcap_scratch_record_init(&debug->record, options->recorded_operations);
   if (status != NULL) {
     free(debug);
     return status;
   }
-  *out_debug = debug;
+  debug->red_zones = options->red_zones;
+  debug->poison_on_free = options->poison_on_free;
+  debug->reader.to_host = gcap_allocator_device(scratch->upstream) < 0 ? cudaMemcpyHostToHost : cudaMemcpyDeviceToHost;
+  debug->reader.record = &debug->record;
+  scratch->debug = debug;
+  scratch->zone_bytes = debug->red_zones ? GCAP_SCRATCH_GRANULE_BYTES : 0;
   return NULL;
 }
 
-void gcap_scratch_debug_destroy(gcap_scratch_debug_t* debug) {
-  if (debug == NULL) return;
-  free(debug->calls);
-  free(debug);
+void gcap_scratch_debug_destroy(gcap_scratch_t* scratch) {
+  if (scratch->debug == NULL) return;
+  gcap_scratch_record_deinit(&scratch->debug->record);
+  free(scratch->debug);
 }
 
 // --- What is handed out ---------------------------------------------------------------------------------------------
 
 // The link to the live at an address, or to the end of its bucket.
-static gcap_scratch_live_t** find_live(gcap_scratch_debug_t* debug, const void* ptr) {
-  gcap_scratch_live_t** link = &debug->live[(uintptr_t)ptr / GCAP_SCRATCH_GRANULE_BYTES % GCAP_SCRATCH_DEBUG_BUCKETS];
+static gcap_scratch_live_t** find_live(debug_t* debug, const void* ptr) {
+  gcap_scratch_live_t** link = &debug->live[(uintptr_t)ptr / GCAP_SCRATCH_GRANULE_BYTES % kBuckets];
   while (*link != NULL && (*link)->ptr != ptr) link = &(*link)->next;
   return link;
 }
 
-static void add_live(gcap_scratch_debug_t* debug, gcap_scratch_live_t* live) {
+static void add_live(debug_t* debug, gcap_scratch_live_t* live) {
   gcap_scratch_live_t** link = find_live(debug, live->ptr);
   live->next = *link;
   *link = live;
 }
 
-static gcap_status_t fence(const gcap_scratch_debug_t* debug, gcap_scratch_live_t* live) {
+static gcap_status_t fence(const debug_t* debug, gcap_scratch_live_t* live) {
   if (!debug->red_zones || live->stream == NULL) return NULL;
   GCAP_RETURN_IF_ERROR(gcap_scratch_is_capturing(live->stream, &live->captured));
   return gcap_scratch_zones_write(live);
@@ -65,7 +78,7 @@ static gcap_status_t fence(const gcap_scratch_debug_t* debug, gcap_scratch_live_
 
 gcap_status_t gcap_scratch_debug_note_alloc(gcap_scratch_t* scratch, void* ptr, size_t requested_bytes,
                                             gcap_stream_t* stream, gcap_allocator_event_t* out_event) {
-  gcap_scratch_debug_t* debug = scratch->debug;
+  debug_t* debug = scratch->debug;
   *out_event = (gcap_allocator_event_t){0};
   if (debug == NULL) return NULL;
   gcap_scratch_live_t* live = malloc(sizeof(*live));
@@ -78,7 +91,7 @@ gcap_status_t gcap_scratch_debug_note_alloc(gcap_scratch_t* scratch, void* ptr, 
   }
   live->number = ++debug->num_calls;
   add_live(debug, live);
-  gcap_scratch_record_add(debug, live, live->number);
+  gcap_scratch_record_add(&debug->record, live, live->number);
   *out_event = (gcap_allocator_event_t){
       .kind = GCAP_ALLOCATOR_EVENT_ALLOC,
       .sequence = live->number,
@@ -92,17 +105,17 @@ gcap_status_t gcap_scratch_debug_note_alloc(gcap_scratch_t* scratch, void* ptr, 
 
 // Looks at a block's zones: now, or in the graph that wrote them. Of those that were written in a graph and are freed
 // outside, or the other way round, nobody knows what they should be.
-static gcap_status_t look_at_zones(const gcap_scratch_debug_t* debug, const gcap_scratch_live_t* live,
+static gcap_status_t look_at_zones(const debug_t* debug, const gcap_scratch_live_t* live,
                                    gcap_scratch_reservation_t* reservation, gcap_status_t* out_damage) {
   bool capturing = false;
   GCAP_RETURN_IF_ERROR(gcap_scratch_is_capturing(live->stream, &capturing));
   if (capturing != live->captured) return NULL;
-  if (capturing) return reservation != NULL ? gcap_scratch_zones_capture(reservation, live) : NULL;
-  return gcap_thread_captures() ? NULL : gcap_scratch_zones_check(debug, live, out_damage);
+  if (capturing) return reservation != NULL ? gcap_scratch_zones_capture(&debug->reader, reservation, live) : NULL;
+  return gcap_thread_captures() ? NULL : gcap_scratch_zones_check(&debug->reader, live, out_damage);
 }
 
 // The poison comes last: where the zones cannot be read the block stays handed out, as it was.
-static gcap_status_t inspect(const gcap_scratch_debug_t* debug, const gcap_scratch_live_t* live,
+static gcap_status_t inspect(const debug_t* debug, const gcap_scratch_live_t* live,
                              gcap_scratch_reservation_t* reservation, gcap_status_t* out_damage) {
   if (live->stream == NULL) return NULL;
   if (debug->red_zones) GCAP_RETURN_IF_ERROR(look_at_zones(debug, live, reservation, out_damage));
@@ -116,11 +129,11 @@ static gcap_status_t inspect(const gcap_scratch_debug_t* debug, const gcap_scrat
 
 gcap_status_t gcap_scratch_debug_begin_free(gcap_scratch_t* scratch, const gcap_scratch_block_t* block,
                                             gcap_scratch_live_t** out_live, gcap_status_t* out_damage) {
-  gcap_scratch_debug_t* debug = scratch->debug;
+  debug_t* debug = scratch->debug;
   *out_live = NULL;
   *out_damage = NULL;
   if (debug == NULL) return NULL;
-  gcap_scratch_live_t** link = find_live(debug, gcap_scratch_block_base(block) + gcap_scratch_zone_bytes(scratch));
+  gcap_scratch_live_t** link = find_live(debug, gcap_scratch_block_base(block) + scratch->zone_bytes);
   gcap_scratch_live_t* live = *link;
   GCAP_RETURN_IF_ERROR(inspect(debug, live, gcap_scratch_block_reservation(block), out_damage));
   *link = live->next;
@@ -130,7 +143,7 @@ gcap_status_t gcap_scratch_debug_begin_free(gcap_scratch_t* scratch, const gcap_
 
 void gcap_scratch_debug_end_free(gcap_scratch_t* scratch, gcap_scratch_live_t* live,
                                  gcap_allocator_event_t* out_event) {
-  gcap_scratch_debug_t* debug = scratch->debug;
+  debug_t* debug = scratch->debug;
   *out_event = (gcap_allocator_event_t){0};
   if (live == NULL) return;
   *out_event = (gcap_allocator_event_t){
@@ -140,7 +153,7 @@ void gcap_scratch_debug_end_free(gcap_scratch_t* scratch, gcap_scratch_live_t* l
       .bytes = live->bytes,
       .ptr = live->ptr,
   };
-  gcap_scratch_record_add(debug, live, out_event->sequence);
+  gcap_scratch_record_add(&debug->record, live, out_event->sequence);
   free(live);
 }
 
@@ -150,7 +163,7 @@ void gcap_scratch_debug_undo_free(gcap_scratch_t* scratch, gcap_scratch_live_t* 
 
 void gcap_scratch_debug_forget_stream(gcap_scratch_t* scratch, const gcap_stream_t* stream) {
   if (scratch->debug == NULL) return;
-  for (size_t i = 0; i < GCAP_SCRATCH_DEBUG_BUCKETS; ++i) {
+  for (size_t i = 0; i < kBuckets; ++i) {
     for (gcap_scratch_live_t* live = scratch->debug->live[i]; live != NULL; live = live->next) {
       if (live->stream == stream) live->stream = NULL;
     }
@@ -160,31 +173,32 @@ void gcap_scratch_debug_forget_stream(gcap_scratch_t* scratch, const gcap_stream
 // --- Validation -----------------------------------------------------------------------------------------------------
 
 // What is wrong with the zones of a block that is handed out.
-static gcap_status_t validate_live(const gcap_scratch_debug_t* debug, const gcap_scratch_live_t* live) {
+static gcap_status_t validate_live(const debug_t* debug, const gcap_scratch_live_t* live) {
   bool capturing = false;
   gcap_status_t damage = NULL;
   if (live->stream == NULL || live->captured) return NULL;
   GCAP_RETURN_IF_ERROR(gcap_scratch_is_capturing(live->stream, &capturing));
-  if (!capturing) GCAP_RETURN_IF_ERROR(gcap_scratch_zones_check(debug, live, &damage));
+  if (!capturing) GCAP_RETURN_IF_ERROR(gcap_scratch_zones_check(&debug->reader, live, &damage));
   return damage;
 }
 
 static gcap_status_t validate_graphs(const gcap_scratch_t* scratch) {
   for (const gcap_scratch_reservation_t* r = scratch->reservations; r != NULL; r = r->next) {
+    gcap_stream_t* stream = gcap_scratch_stream_of(gcap_scratch_reservation_state(r));
     bool capturing = false;
-    if (gcap_scratch_stream_of(r->state) == NULL) continue;  // it was destroyed
-    GCAP_RETURN_IF_ERROR(gcap_scratch_is_capturing(gcap_scratch_stream_of(r->state), &capturing));
-    if (!capturing) GCAP_RETURN_IF_ERROR(gcap_scratch_zones_check_copies(scratch->debug, r));
+    if (stream == NULL) continue;  // it was destroyed
+    GCAP_RETURN_IF_ERROR(gcap_scratch_is_capturing(stream, &capturing));
+    if (!capturing) GCAP_RETURN_IF_ERROR(gcap_scratch_zones_check_copies(&scratch->debug->reader, r));
   }
   return NULL;
 }
 
 gcap_status_t gcap_scratch_debug_validate(gcap_scratch_t* scratch, size_t num_live) {
-  const gcap_scratch_debug_t* debug = scratch->debug;
+  const debug_t* debug = scratch->debug;
   if (debug == NULL) return NULL;
   const bool reads_zones = debug->red_zones && !gcap_thread_captures();
   size_t num_known = 0;
-  for (size_t i = 0; i < GCAP_SCRATCH_DEBUG_BUCKETS; ++i) {
+  for (size_t i = 0; i < kBuckets; ++i) {
     for (const gcap_scratch_live_t* live = debug->live[i]; live != NULL; live = live->next) {
       ++num_known;
       if (reads_zones) GCAP_RETURN_IF_ERROR(validate_live(debug, live));
@@ -195,6 +209,10 @@ gcap_status_t gcap_scratch_debug_validate(gcap_scratch_t* scratch, size_t num_li
                        num_known);
   }
   return reads_zones ? validate_graphs(scratch) : NULL;
+}
+
+gcap_status_t gcap_scratch_debug_explain(const gcap_scratch_t* scratch, const void* ptr, gcap_status_t status) {
+  return scratch->debug == NULL ? status : gcap_scratch_with_history(&scratch->debug->record, ptr, status);
 }
 
 // --- Events ---------------------------------------------------------------------------------------------------------

@@ -11,12 +11,19 @@
 // for the stream are made in relaxed mode, the wait for the device only while no scope is open (unknown_stream.c).
 // Locking: the arena is held, and let go around each call of upstream, of CUDA and of the log.
 
+#include "lib/scratch/out_of_memory.h"
+
 #include <stdio.h>
 #include <time.h>
 
 #include "gcap/log.h"
 #include "lib/base/capture_hooks.h"
-#include "lib/scratch/arena.h"
+#include "lib/scratch/lock.h"
+#include "lib/scratch/place.h"
+#include "lib/scratch/report.h"
+#include "lib/scratch/reservation.h"
+#include "lib/scratch/unknown_stream.h"
+#include "lib/scratch/upstream.h"
 
 // A tenth of a second in all, many times what a driver takes for a region.
 enum { kNapNs = 100000, kMaxNaps = 1000 };
@@ -101,7 +108,7 @@ static void free_up(attempt_t* attempt) {
 static void wait_for_stream(attempt_t* attempt) {
   gcap_scratch_t* scratch = attempt->scratch;
   gcap_scratch_stream_state_t* state = attempt->request->state;
-  if (gcap_scratch_pool_first(&state->pool) == NULL || gcap_scratch_is_unknown_stream(scratch, state))
+  if (gcap_scratch_pool_first(&state->owner.pool) == NULL || gcap_scratch_is_unknown_stream(scratch, state))
     return;  // nothing to gain
   gcap_stream_t* stream = gcap_scratch_stream_of(state);
   gcap_scratch_pause_lock(scratch);
@@ -112,7 +119,7 @@ static void wait_for_stream(attempt_t* attempt) {
 }
 
 static void wait_for_device(attempt_t* attempt) {
-  if (gcap_scratch_pool_first(&attempt->scratch->unknown_stream.pool) == NULL) return;
+  if (gcap_scratch_pool_first(&attempt->scratch->unknown_stream.owner.pool) == NULL) return;
   bool waited = false;
   note_trouble(attempt, gcap_scratch_wait_for_device(attempt->scratch, &waited));
   if (waited) free_up(attempt);
@@ -186,4 +193,20 @@ gcap_status_t gcap_scratch_obtain(gcap_scratch_t* scratch, gcap_scratch_request_
   gcap_status_free(attempt.failure);
   request->trouble = attempt.trouble;  // to be logged when the block has its place: a sink may call this scratch
   return NULL;
+}
+
+// --- What captures lacked -------------------------------------------------------------------------------------------
+
+void gcap_scratch_make_up_deficit(gcap_scratch_t* scratch) {
+  size_t bytes = atomic_load_explicit(&scratch->deficit_bytes, memory_order_relaxed);
+  if (bytes == 0) return;
+  atomic_store_explicit(&scratch->deficit_bytes, 0, memory_order_relaxed);
+  gcap_scratch_block_t* block = NULL;
+  gcap_status_t status = gcap_scratch_grow(scratch, bytes, &block);
+  if (status == NULL) return;
+  gcap_scratch_pause_lock(scratch);
+  gcap_log(GCAP_LOG_WARNING, "scratch cannot grow by the %zu bytes that a capture lacked: %s", bytes,
+           gcap_status_message(status));
+  gcap_status_free(status);
+  gcap_scratch_resume_lock(scratch);
 }

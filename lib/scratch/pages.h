@@ -6,7 +6,12 @@
 
 #include <pthread.h>
 
-#include "lib/scratch/pool.h"
+#include "gcap/status.h"
+#include "lib/scratch/block.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 // 49 bits of address: 12 choose a leaf, 12 a page of 32 MiB in it, the rest a granule in that. Pages are so large
 // because their untouched parts cost nothing, and all of 80 GB then is 2,560 of them.
@@ -27,7 +32,7 @@ typedef struct gcap_scratch_leaf {
 } gcap_scratch_leaf_t;
 
 // A place leads to the block that was last handed out there, whether it still is or not: a struct stays one of a block
-// until the arena ends, and says itself what it is. Whoever may change a block sets its place (see arena.h); anybody
+// until the arena ends, and says itself what it is. Whoever may change a block (see block.h) sets its place; anybody
 // looks.
 typedef struct gcap_scratch_pages {
   _Atomic(gcap_scratch_leaf_t*) leaves[(size_t)1 << GCAP_SCRATCH_NUM_LEAVES_LOG2];
@@ -72,4 +77,7 @@ static inline gcap_scratch_block_t* gcap_scratch_pages_find(gcap_scratch_pages_t
   return place == NULL ? NULL : atomic_load_explicit(place, memory_order_acquire);
 }
 
+#ifdef __cplusplus
+}  // extern "C"
+#endif
 #endif  // GCAP_LIB_SCRATCH_PAGES_H_

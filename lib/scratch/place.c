@@ -16,30 +16,50 @@
 // Cached blocks are moved to the pools before these are looked into: the own ones first, the others' only when nothing
 // else is left. Locking: the arena is held.
 
-#include "lib/scratch/arena.h"
+#include "lib/scratch/place.h"
+
+#include "lib/scratch/reservation.h"
+#include "lib/scratch/timeline.h"
+#include "lib/scratch/unknown_stream.h"
 
 enum { kPieceShare = 8, kPieceUnit = 64 << 10, kMinPieceBytes = 2 << 20, kMaxPieceBytes = 32 << 20 };
 
-// Changes a free block's tag to none.
+static bool fits_whole(const gcap_scratch_t* scratch, const gcap_scratch_block_t* block, size_t bytes) {
+  return gcap_scratch_fits_whole(block, bytes, scratch->options.max_dead_bytes_per_chunk);
+}
+
+static bool comes_after(const void* state, const gcap_scratch_block_t* block) {
+  return gcap_scratch_comes_after(state, block);
+}
+
+static void flush_all(gcap_scratch_t* scratch) {
+  for (gcap_scratch_stream_state_t* state = scratch->streams; state != NULL; state = state->next) {
+    gcap_scratch_cache_flush(&state->cache, &state->owner);
+  }
+}
+
+// --- Tags -----------------------------------------------------------------------------------------------------------
+
+// Takes the owner off a free block's tag.
 static gcap_scratch_block_t* untag_block(gcap_scratch_t* scratch, gcap_scratch_block_t* block) {
-  gcap_scratch_pool_remove(&gcap_scratch_block_stream_state(block)->pool, block);
-  gcap_scratch_block_set_stream_state(block, NULL);
+  gcap_scratch_pool_remove(&gcap_scratch_block_owner(block)->pool, block);
+  gcap_scratch_block_set_owner(block, NULL);
   block->used_before = 0;
-  return gcap_scratch_put(scratch, block);
+  return gcap_scratch_put(&scratch->store, block);
 }
 
 void gcap_scratch_untag(gcap_scratch_t* scratch, gcap_scratch_stream_state_t* state) {
-  gcap_scratch_flush(scratch, state);
+  gcap_scratch_cache_flush(&state->cache, &state->owner);
   gcap_scratch_block_t* block;
-  while ((block = gcap_scratch_pool_first(&state->pool)) != NULL) untag_block(scratch, block);
+  while ((block = gcap_scratch_pool_first(&state->owner.pool)) != NULL) untag_block(scratch, block);
 }
 
 static void settle_state(gcap_scratch_t* scratch, gcap_scratch_stream_state_t* state) {
-  gcap_scratch_flush(scratch, state);
-  unsigned bin = gcap_scratch_pool_next_bin(&state->pool, 0);
-  for (; bin < GCAP_SCRATCH_NUM_BINS; bin = gcap_scratch_pool_next_bin(&state->pool, bin + 1)) {
+  gcap_scratch_cache_flush(&state->cache, &state->owner);
+  unsigned bin = gcap_scratch_pool_next_bin(&state->owner.pool, 0);
+  for (; bin < GCAP_SCRATCH_NUM_BINS; bin = gcap_scratch_pool_next_bin(&state->owner.pool, bin + 1)) {
     gcap_scratch_block_t* next = NULL;
-    for (gcap_scratch_block_t* block = state->pool.bins[bin]; block != NULL; block = next) {
+    for (gcap_scratch_block_t* block = state->owner.pool.bins[bin]; block != NULL; block = next) {
       next = block->next;  // stays in this pool: an untagged block merges with untagged ones only
       if (gcap_scratch_is_finished(block)) untag_block(scratch, block);
     }
@@ -55,10 +75,10 @@ void gcap_scratch_settle(gcap_scratch_t* scratch, bool all) {
 
 // For nobody knows whom: only what nobody uses any more, since what the streams have waited for says nothing of him.
 static gcap_scratch_block_t* find_for_unknown_stream(gcap_scratch_t* scratch, size_t bytes) {
-  gcap_scratch_block_t* block = gcap_scratch_pool_find(&scratch->untagged, bytes, NULL);
+  gcap_scratch_block_t* block = gcap_scratch_pool_find(&scratch->store.untagged, bytes, NULL, NULL);
   if (block != NULL) return block;
   gcap_scratch_settle(scratch, /*all=*/false);
-  return gcap_scratch_pool_find(&scratch->untagged, bytes, NULL);
+  return gcap_scratch_pool_find(&scratch->store.untagged, bytes, NULL, NULL);
 }
 
 // Whether a capture counts on what `producer` used, so that `state` had better grow.
@@ -68,18 +88,19 @@ static bool is_withheld(const gcap_scratch_stream_state_t* state, const gcap_scr
 
 gcap_scratch_block_t* gcap_scratch_find_elsewhere(gcap_scratch_t* scratch, const gcap_scratch_stream_state_t* state,
                                                   size_t bytes) {
-  gcap_scratch_block_t* block = gcap_scratch_pool_find(&scratch->untagged, bytes, NULL);
-  if (block == NULL) gcap_scratch_flush_all(scratch);
+  gcap_scratch_block_t* block = gcap_scratch_pool_find(&scratch->store.untagged, bytes, NULL, NULL);
+  if (block == NULL) flush_all(scratch);
   for (gcap_scratch_stream_state_t* other = scratch->streams; block == NULL && other != NULL; other = other->next) {
     if (other == state || is_withheld(state, other)) continue;
-    block = gcap_scratch_pool_find(&other->pool, bytes, scratch->test_hooks.ignore_tags ? NULL : state);
+    block =
+        gcap_scratch_pool_find(&other->owner.pool, bytes, scratch->test_hooks.ignore_tags ? NULL : comes_after, state);
   }
   return block;
 }
 
 static gcap_scratch_block_t* find_in_lists(gcap_scratch_t* scratch, gcap_scratch_stream_state_t* state, size_t bytes) {
-  gcap_scratch_flush(scratch, state);
-  gcap_scratch_block_t* block = gcap_scratch_pool_find(&state->pool, bytes, NULL);
+  gcap_scratch_cache_flush(&state->cache, &state->owner);
+  gcap_scratch_block_t* block = gcap_scratch_pool_find(&state->owner.pool, bytes, NULL, NULL);
   return block != NULL ? block : gcap_scratch_find_elsewhere(scratch, state, bytes);
 }
 
@@ -87,7 +108,7 @@ static bool may_have(const gcap_scratch_stream_state_t* state, const gcap_scratc
   if (gcap_scratch_block_phase(block) == GCAP_SCRATCH_LIVE) return false;
   const gcap_scratch_reservation_t* reservation = gcap_scratch_block_reservation(block);
   if (reservation != NULL) return reservation == state->open;
-  const gcap_scratch_stream_state_t* producer = gcap_scratch_block_stream_state(block);
+  const gcap_scratch_stream_state_t* producer = gcap_scratch_block_state(block);
   if (producer != NULL && is_withheld(state, producer)) return false;
   return gcap_scratch_comes_after(state, block);
 }
@@ -95,10 +116,10 @@ static bool may_have(const gcap_scratch_stream_state_t* state, const gcap_scratc
 gcap_scratch_supply_t gcap_scratch_count_supply(const gcap_scratch_t* scratch, const gcap_scratch_stream_state_t* state,
                                                 bool own) {
   gcap_scratch_supply_t supply = {0};
-  for (size_t i = 0; i < scratch->num_regions; ++i) {
+  for (size_t i = 0; i < scratch->store.num_regions; ++i) {
     size_t in_a_row = 0;
-    for (const gcap_scratch_block_t* block = scratch->regions[i]->first; block != NULL; block = block->upper) {
-      bool counts = may_have(state, block) && (!own || gcap_scratch_block_stream_state(block) == state);
+    for (const gcap_scratch_block_t* block = scratch->store.regions[i]->first; block != NULL; block = block->upper) {
+      bool counts = may_have(state, block) && (!own || gcap_scratch_block_state(block) == state);
       in_a_row = counts ? in_a_row + block->bytes : 0;
       if (counts) supply.bytes += block->bytes;
       if (supply.longest_bytes < in_a_row) supply.longest_bytes = in_a_row;
@@ -109,10 +130,10 @@ gcap_scratch_supply_t gcap_scratch_count_supply(const gcap_scratch_t* scratch, c
 
 gcap_status_t gcap_scratch_claim(gcap_scratch_t* scratch, gcap_scratch_stream_state_t* state,
                                  gcap_scratch_block_t* block, size_t bytes) {
-  GCAP_RETURN_IF_ERROR(gcap_scratch_detach(scratch, bytes, &block));
-  gcap_scratch_block_set_stream_state(block, state);
-  block->used_before = gcap_stream_sync_id(gcap_scratch_stream_of(state)) + 1;  // not used, but nobody else's either
-  gcap_scratch_put(scratch, block);
+  GCAP_RETURN_IF_ERROR(gcap_scratch_detach(&scratch->store, bytes, &block));
+  gcap_scratch_block_set_owner(block, &state->owner);
+  block->used_before = gcap_scratch_next_point(state);  // not used, but nobody else's either
+  gcap_scratch_put(&scratch->store, block);
   return NULL;
 }
 
@@ -144,22 +165,22 @@ static bool find_run(const gcap_scratch_region_t* region, const gcap_scratch_str
 static gcap_status_t join_run(gcap_scratch_t* scratch, const gcap_scratch_stream_state_t* state, const run_t* run,
                               size_t bytes) {
   size_t surplus_bytes = run->bytes - bytes;
-  GCAP_RETURN_IF_ERROR(gcap_scratch_detach_bottom(scratch, run->last, run->last->bytes - surplus_bytes));
+  GCAP_RETURN_IF_ERROR(gcap_scratch_detach_bottom(&scratch->store, run->last, run->last->bytes - surplus_bytes));
   if (state->open != NULL) gcap_scratch_reservation_adopt(state->open, run->last);
   for (gcap_scratch_block_t* block = run->last; block != run->first;) {
     block = gcap_scratch_block_lower(block);
-    gcap_scratch_pool_remove(gcap_scratch_pool_of(scratch, block), block);
+    gcap_scratch_pool_remove(gcap_scratch_pool_of(&scratch->store, block), block);
     if (state->open != NULL) gcap_scratch_reservation_adopt(state->open, block);
-    gcap_scratch_merge_upper(scratch, block);
+    gcap_scratch_join_upper(&scratch->store, block);
   }
   return NULL;
 }
 
 static gcap_status_t gather(gcap_scratch_t* scratch, const gcap_scratch_stream_state_t* state, size_t bytes,
                             gcap_scratch_block_t** out_block) {
-  for (size_t i = 0; i < scratch->num_regions; ++i) {
+  for (size_t i = 0; i < scratch->store.num_regions; ++i) {
     run_t run;
-    if (!find_run(scratch->regions[i], state, bytes, &run)) continue;
+    if (!find_run(scratch->store.regions[i], state, bytes, &run)) continue;
     GCAP_RETURN_IF_ERROR(join_run(scratch, state, &run, bytes));
     *out_block = run.first;
     return NULL;
@@ -181,18 +202,18 @@ static size_t piece_bytes(const gcap_scratch_stream_state_t* state, size_t bytes
 
 gcap_status_t gcap_scratch_take(gcap_scratch_t* scratch, gcap_scratch_stream_state_t* state, size_t bytes,
                                 gcap_scratch_block_t** block) {
-  if (gcap_scratch_fits_whole(scratch, *block, bytes)) return gcap_scratch_detach(scratch, (*block)->bytes, block);
-  if (gcap_scratch_block_stream_state(*block) == NULL && state->open == NULL &&
+  if (fits_whole(scratch, *block, bytes)) return gcap_scratch_detach(&scratch->store, (*block)->bytes, block);
+  if (gcap_scratch_block_state(*block) == NULL && state->open == NULL &&
       !gcap_scratch_is_unknown_stream(scratch, state)) {
     const size_t piece = piece_bytes(state, bytes, (*block)->bytes);
     if (piece != bytes) {
-      GCAP_RETURN_IF_ERROR(gcap_scratch_detach(scratch, piece, block));
-      gcap_scratch_block_set_stream_state(*block, state);
+      GCAP_RETURN_IF_ERROR(gcap_scratch_detach(&scratch->store, piece, block));
+      gcap_scratch_block_set_owner(*block, &state->owner);
       (*block)->used_before = 0;
-      *block = gcap_scratch_put(scratch, *block);
+      *block = gcap_scratch_put(&scratch->store, *block);
     }
   }
-  return gcap_scratch_detach(scratch, bytes, block);
+  return gcap_scratch_detach(&scratch->store, bytes, block);
 }
 
 // The run that begins with a block that the stream may have, as far as `bytes` need it.
@@ -210,14 +231,14 @@ static bool run_from(const gcap_scratch_stream_state_t* state, gcap_scratch_bloc
 static size_t kept_bytes(const run_t* run) {
   size_t bytes = 0;
   for (const gcap_scratch_block_t* block = run->first; block != run->last->upper; block = block->upper) {
-    if (gcap_scratch_block_reservation(block) != NULL) bytes += block->bytes;
+    if (gcap_scratch_block_is_kept(block)) bytes += block->bytes;
   }
   return bytes;
 }
 
 // The run by which the open reservation grows least.
 static bool find_extension(const gcap_scratch_stream_state_t* state, size_t bytes, run_t* out_run) {
-  const gcap_scratch_pool_t* pool = &state->open->pool;
+  const gcap_scratch_pool_t* pool = &state->open->owner.pool;
   size_t most_kept_bytes = 0;
   unsigned bin = gcap_scratch_pool_next_bin(pool, 0);
   for (; bin < GCAP_SCRATCH_NUM_BINS; bin = gcap_scratch_pool_next_bin(pool, bin + 1)) {
@@ -248,8 +269,8 @@ static bool find_seat(const gcap_scratch_t* scratch, const gcap_scratch_stream_s
                       run_t* out_run) {
   const size_t wanted_bytes = gcap_scratch_peak_bytes(state) > bytes ? gcap_scratch_peak_bytes(state) : bytes;
   run_t best = {0};
-  for (size_t i = 0; i < scratch->num_regions; ++i) {
-    gcap_scratch_block_t* from = scratch->regions[i]->first;
+  for (size_t i = 0; i < scratch->store.num_regions; ++i) {
+    gcap_scratch_block_t* from = scratch->store.regions[i]->first;
     for (run_t stretch; next_stretch(state, from, &stretch); from = stretch.last->upper) {
       const bool both_do = stretch.bytes >= wanted_bytes && best.bytes >= wanted_bytes;
       if (both_do ? stretch.bytes < best.bytes : stretch.bytes > best.bytes) best = stretch;
@@ -261,13 +282,13 @@ static bool find_seat(const gcap_scratch_t* scratch, const gcap_scratch_stream_s
 // From the open reservation, which may grow upwards for it.
 static gcap_status_t place_inside(gcap_scratch_t* scratch, gcap_scratch_stream_state_t* state, size_t bytes,
                                   gcap_scratch_block_t** out_block) {
-  gcap_scratch_block_t* block = gcap_scratch_pool_find(&state->open->pool, bytes, NULL);
+  gcap_scratch_block_t* block = gcap_scratch_pool_find(&state->open->owner.pool, bytes, NULL, NULL);
   if (block != NULL) {
     GCAP_RETURN_IF_ERROR(gcap_scratch_take(scratch, state, bytes, &block));
     *out_block = block;
     return NULL;
   }
-  gcap_scratch_flush_all(scratch);  // a run has no cached blocks
+  flush_all(scratch);  // a run has no cached blocks
   run_t run;
   bool is_shared = state->open->num_graphs > 1;
   if (!find_extension(state, bytes, &run) && !(is_shared && find_seat(scratch, state, bytes, &run))) return NULL;

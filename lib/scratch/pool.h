@@ -1,93 +1,14 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// pool.h: blocks of scratch memory, and segregated lists of free ones.
+// pool.h: segregated lists of free blocks.
 #ifndef GCAP_LIB_SCRATCH_POOL_H_
 #define GCAP_LIB_SCRATCH_POOL_H_
 
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "lib/scratch/block.h"
 
-#include "gcap/scratch.h"
-
-// All blocks start at and are multiples of it: the alignment that kernels, cuBLASLt and cuDNN rely on.
-#define GCAP_SCRATCH_GRANULE_BYTES ((size_t)256)
-
-typedef enum gcap_scratch_phase {
-  GCAP_SCRATCH_FREE = 0,  // in the pool that its tag names, or on its way there
-  GCAP_SCRATCH_CACHED,    // in its state's cache (fast_path.c): free, but not joined with its neighbours
-  GCAP_SCRATCH_LIVE,      // handed out
-} gcap_scratch_phase_t;
-
-// A tag tells whose a block is, and its state: a gcap_scratch_phase_t, and the address of the stream or, with
-// GCAP_SCRATCH_TAG_KEPT, of the reservation. Two free neighbours may become one just when their tags are the same.
-#define GCAP_SCRATCH_TAG_PHASE ((uintptr_t)3)
-#define GCAP_SCRATCH_TAG_KEPT ((uintptr_t)4)
-#define GCAP_SCRATCH_TAG_BITS (GCAP_SCRATCH_TAG_PHASE | GCAP_SCRATCH_TAG_KEPT)
-
-// One piece of a region. A region's blocks cover it without a gap. Whoever holds the lock of its state (arena.h) may
-// read and change it; what others read without the lock is atomic. Its memory stays one of a block until the arena
-// ends, so that a reader who comes too late finds some block. It fills a cache line.
-typedef struct gcap_scratch_block {
-  _Atomic(char*) base;
-  // Live: the stream it was allocated for. Free: the tag, the stream that used it last; NULL: nobody uses it any more.
-  _Atomic(uintptr_t) tag;
-  size_t bytes;
-  struct gcap_scratch_block* next;  // in a bin of its pool or cache, or among the spares
-  union {
-    struct gcap_scratch_block* previous;  // in a bin of its pool
-    size_t requested_bytes;               // live: what was asked for
-  };
-  // Neighbours in the region, by address. Whoever owns the lower one sets the upper one's link to it.
-  _Atomic(struct gcap_scratch_block*) lower;
-  struct gcap_scratch_block* upper;
-  // Of a tagged block: what the state did with it comes before this point of the state's timeline; 0: nothing.
-  uint64_t used_before;
-} gcap_scratch_block_t;
-
-static inline char* gcap_scratch_block_base(const gcap_scratch_block_t* block) {
-  return atomic_load_explicit(&block->base, memory_order_relaxed);
-}
-static inline uintptr_t gcap_scratch_block_tag(const gcap_scratch_block_t* block) {
-  return atomic_load_explicit(&block->tag, memory_order_relaxed);
-}
-static inline void gcap_scratch_block_set_tag(gcap_scratch_block_t* block, uintptr_t tag) {
-  atomic_store_explicit(&block->tag, tag, memory_order_relaxed);
-}
-static inline gcap_scratch_phase_t gcap_scratch_block_phase(const gcap_scratch_block_t* block) {
-  return (gcap_scratch_phase_t)(gcap_scratch_block_tag(block) & GCAP_SCRATCH_TAG_PHASE);
-}
-static inline void gcap_scratch_block_set_phase(gcap_scratch_block_t* block, gcap_scratch_phase_t phase) {
-  gcap_scratch_block_set_tag(block, (gcap_scratch_block_tag(block) & ~GCAP_SCRATCH_TAG_PHASE) | (uintptr_t)phase);
-}
-// The graph that keeps it; NULL: the arena.
-static inline gcap_scratch_reservation_t* gcap_scratch_block_reservation(const gcap_scratch_block_t* block) {
-  const uintptr_t tag = gcap_scratch_block_tag(block);
-  return (tag & GCAP_SCRATCH_TAG_KEPT) != 0 ? (gcap_scratch_reservation_t*)(tag & ~GCAP_SCRATCH_TAG_BITS) : NULL;
-}
-struct gcap_scratch_stream_state* gcap_scratch_reservation_state(const gcap_scratch_reservation_t* reservation);
-static inline struct gcap_scratch_stream_state* gcap_scratch_block_stream_state(const gcap_scratch_block_t* block) {
-  const uintptr_t tag = gcap_scratch_block_tag(block);
-  if ((tag & GCAP_SCRATCH_TAG_KEPT) != 0) return gcap_scratch_reservation_state(gcap_scratch_block_reservation(block));
-  return (struct gcap_scratch_stream_state*)(tag & ~GCAP_SCRATCH_TAG_BITS);
-}
-// These leave the state as it is.
-static inline void gcap_scratch_block_set_stream_state(gcap_scratch_block_t* block,
-                                                       struct gcap_scratch_stream_state* state) {
-  gcap_scratch_block_set_tag(block, (uintptr_t)state | (uintptr_t)gcap_scratch_block_phase(block));
-}
-static inline void gcap_scratch_block_set_reservation(gcap_scratch_block_t* block,
-                                                      gcap_scratch_reservation_t* reservation) {
-  gcap_scratch_block_set_tag(
-      block, (uintptr_t)reservation | GCAP_SCRATCH_TAG_KEPT | (uintptr_t)gcap_scratch_block_phase(block));
-}
-static inline gcap_scratch_block_t* gcap_scratch_block_lower(const gcap_scratch_block_t* block) {
-  return atomic_load_explicit(&block->lower, memory_order_relaxed);
-}
-static inline void gcap_scratch_block_set_lower(gcap_scratch_block_t* block, gcap_scratch_block_t* lower) {
-  atomic_store_explicit(&block->lower, lower, memory_order_relaxed);
-}
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 // A bin holds a range of sizes; a power of two is divided into this many.
 #define GCAP_SCRATCH_BINS_PER_POWER_LOG2 3
@@ -103,12 +24,7 @@ static inline unsigned gcap_scratch_pool_bin(size_t bytes) {
   return (above << GCAP_SCRATCH_BINS_PER_POWER_LOG2) + (unsigned)(granules >> above);
 }
 
-// The size of a block for a request; 0 when nothing is asked for, or it overflows.
-static inline size_t gcap_scratch_block_bytes(size_t requested_bytes) {
-  return (requested_bytes + GCAP_SCRATCH_GRANULE_BYTES - 1) & ~(GCAP_SCRATCH_GRANULE_BYTES - 1);
-}
-
-// Free blocks that have one thing in common: a tag, a reservation, or that nobody uses them.
+// Free blocks that have one thing in common: their tag.
 typedef struct gcap_scratch_pool {
   uint64_t filled[GCAP_SCRATCH_NUM_BIN_WORDS];        // bit i: bin i is not empty
   gcap_scratch_block_t* bins[GCAP_SCRATCH_NUM_BINS];  // most recently freed first
@@ -124,7 +40,7 @@ static inline unsigned gcap_scratch_pool_next_bin(const gcap_scratch_pool_t* poo
   return GCAP_SCRATCH_NUM_BINS;
 }
 
-// Written without branches: with sizes by lot nobody could foretell them.
+// Insertion and removal have no branches: with random sizes the processor could not predict them.
 static inline void gcap_scratch_pool_insert(gcap_scratch_pool_t* pool, gcap_scratch_block_t* block) {
   unsigned bin = gcap_scratch_pool_bin(block->bytes);
   gcap_scratch_block_t* next = pool->bins[bin];
@@ -146,15 +62,30 @@ static inline void gcap_scratch_pool_remove(gcap_scratch_pool_t* pool, gcap_scra
   pool->filled[bin / 64] ^= (uint64_t)(pool->bins[bin] == NULL) << (bin % 64);
 }
 
-// Whether what `state` is given next comes after all that was done with a free block of the arena.
-bool gcap_scratch_comes_after(const struct gcap_scratch_stream_state* state, const gcap_scratch_block_t* block);
-// Whether that is known to be finished, for a tagged block.
-bool gcap_scratch_is_finished(const gcap_scratch_block_t* block);
+// A block of at least `bytes`, in a bounded number of steps where there is one: the last freed of its own bin, or one
+// of a higher bin, where all are large enough. Only when there is none is the rest of the own bin worth its cache
+// misses.
+static inline gcap_scratch_block_t* gcap_scratch_pool_find_quickly(const gcap_scratch_pool_t* pool, size_t bytes) {
+  const unsigned bin = gcap_scratch_pool_bin(bytes);
+  gcap_scratch_block_t* block = pool->bins[bin];
+  if (block != NULL && block->bytes >= bytes) return block;
+  const unsigned higher = gcap_scratch_pool_next_bin(pool, bin + 1);
+  if (higher < GCAP_SCRATCH_NUM_BINS) return pool->bins[higher];
+  while (block != NULL && block->bytes < bytes) block = block->next;
+  return block;
+}
 
-// A block of at least `bytes`; NULL when there is none. With `consumer`, only one that it comes after.
+// A block of at least `bytes` from the lowest bin that has one; NULL when there is none. With `accepts`, only one for
+// which that answers true.
+typedef bool (*gcap_scratch_accepts_t)(const void* context, const gcap_scratch_block_t* block);
 gcap_scratch_block_t* gcap_scratch_pool_find(const gcap_scratch_pool_t* pool, size_t bytes,
-                                             const struct gcap_scratch_stream_state* consumer);
+                                             gcap_scratch_accepts_t accepts, const void* context);
 // Some block, the smaller ones first; NULL when the pool is empty.
 gcap_scratch_block_t* gcap_scratch_pool_first(const gcap_scratch_pool_t* pool);
+// Of all its blocks.
+size_t gcap_scratch_pool_bytes(const gcap_scratch_pool_t* pool);
 
+#ifdef __cplusplus
+}  // extern "C"
+#endif
 #endif  // GCAP_LIB_SCRATCH_POOL_H_

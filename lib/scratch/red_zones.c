@@ -12,12 +12,13 @@
 // capture of another thread is none of the block's business. Locking: the arena is held, also while a stream is waited
 // for.
 
+#include "lib/scratch/red_zones.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/internal/cuda_guard.h"
-#include "lib/scratch/debug.h"
 
 enum { kMaxZoneBytes = 2 * GCAP_SCRATCH_GRANULE_BYTES };
 
@@ -73,23 +74,23 @@ typedef struct zone_images {
   unsigned char lower[kMaxZoneBytes], upper[kMaxZoneBytes];
 } zone_images_t;
 
-static gcap_status_t copy_zone(const gcap_scratch_debug_t* debug, gcap_stream_t* stream, zone_t zone,
+static gcap_status_t copy_zone(const gcap_scratch_zone_reader_t* reader, gcap_stream_t* stream, zone_t zone,
                                unsigned char* image) {
-  return GCAP_CUDA(cudaMemcpyAsync(image, zone.base, zone.bytes, debug->to_host, gcap_stream_handle(stream)));
+  return GCAP_CUDA(cudaMemcpyAsync(image, zone.base, zone.bytes, reader->to_host, gcap_stream_handle(stream)));
 }
 
-static gcap_status_t copy_zones(const gcap_scratch_debug_t* debug, const gcap_scratch_live_t* live,
+static gcap_status_t copy_zones(const gcap_scratch_zone_reader_t* reader, const gcap_scratch_live_t* live,
                                 zone_images_t* images) {
-  gcap_status_t status = copy_zone(debug, live->stream, lower_zone(live), images->lower);
-  return status != NULL ? status : copy_zone(debug, live->stream, upper_zone(live), images->upper);
+  gcap_status_t status = copy_zone(reader, live->stream, lower_zone(live), images->lower);
+  return status != NULL ? status : copy_zone(reader, live->stream, upper_zone(live), images->upper);
 }
 
-static gcap_status_t read_zones(const gcap_scratch_debug_t* debug, const gcap_scratch_live_t* live,
+static gcap_status_t read_zones(const gcap_scratch_zone_reader_t* reader, const gcap_scratch_live_t* live,
                                 zone_images_t* images) {
   const int device_id = gcap_stream_device(live->stream);
   gcap_thread_setting_t previous;
   GCAP_RETURN_IF_ERROR(gcap_thread_enter(device_id, &previous));
-  gcap_status_t status = copy_zones(debug, live, images);
+  gcap_status_t status = copy_zones(reader, live, images);
   // Also after a failure: a copy that was issued writes to `images`.
   status = gcap_status_join(status, GCAP_CUDA(cudaStreamSynchronize(gcap_stream_handle(live->stream))));
   return gcap_status_join(status, gcap_thread_leave(device_id, &previous));
@@ -103,8 +104,8 @@ static size_t count_damaged(const unsigned char* image, size_t bytes) {
 
 // What is wrong with one zone, by the byte that is nearest to the block. `graph` names the graph whose block it is;
 // NULL: of none.
-static gcap_status_t judge_zone(const gcap_scratch_debug_t* debug, const gcap_scratch_live_t* live, const char* graph,
-                                const unsigned char* image, bool is_upper) {
+static gcap_status_t judge_zone(const gcap_scratch_zone_reader_t* reader, const gcap_scratch_live_t* live,
+                                const char* graph, const unsigned char* image, bool is_upper) {
   const size_t bytes = is_upper ? upper_zone(live).bytes : lower_zone(live).bytes;
   const size_t num_damaged = count_damaged(image, bytes);
   if (num_damaged == 0) return NULL;
@@ -117,64 +118,59 @@ static gcap_status_t judge_zone(const gcap_scratch_debug_t* debug, const gcap_sc
                      "instead of 0x%02X, and %zu of the %zu bytes there are wrong%s",
                      (void*)live->ptr, live->bytes, (void*)gcap_stream_handle(live->stream), of_graph,
                      is_upper ? at + 1 : bytes - at, is_upper ? "after" : "before", image[at], GCAP_SCRATCH_ZONE_BYTE,
-                     num_damaged, bytes, gcap_scratch_history_of(debug, live->ptr).text);
+                     num_damaged, bytes, gcap_scratch_history_of(reader->record, live->ptr).text);
 }
 
-static gcap_status_t judge(const gcap_scratch_debug_t* debug, const gcap_scratch_live_t* live, const char* graph,
+static gcap_status_t judge(const gcap_scratch_zone_reader_t* reader, const gcap_scratch_live_t* live, const char* graph,
                            const zone_images_t* images) {
-  gcap_status_t damage = judge_zone(debug, live, graph, images->lower, /*is_upper=*/false);
-  return gcap_status_join(damage, judge_zone(debug, live, graph, images->upper, /*is_upper=*/true));
+  gcap_status_t damage = judge_zone(reader, live, graph, images->lower, /*is_upper=*/false);
+  return gcap_status_join(damage, judge_zone(reader, live, graph, images->upper, /*is_upper=*/true));
 }
 
-gcap_status_t gcap_scratch_zones_check(const gcap_scratch_debug_t* debug, const gcap_scratch_live_t* live,
+gcap_status_t gcap_scratch_zones_check(const gcap_scratch_zone_reader_t* reader, const gcap_scratch_live_t* live,
                                        gcap_status_t* out_damage) {
   *out_damage = NULL;
   zone_images_t images;
-  GCAP_RETURN_IF_ERROR(read_zones(debug, live, &images));
-  *out_damage = judge(debug, live, /*graph=*/NULL, &images);
+  GCAP_RETURN_IF_ERROR(read_zones(reader, live, &images));
+  *out_damage = judge(reader, live, /*graph=*/NULL, &images);
   return NULL;
 }
 
 // --- In graphs ------------------------------------------------------------------------------------------------------
 
 // What replays bring of one block.
-typedef struct gcap_scratch_zone_copy {
+typedef struct zone_copy {
+  gcap_scratch_attachment_t attachment;
   gcap_scratch_live_t live;
   zone_images_t images;
-  struct gcap_scratch_zone_copy* next;
-} gcap_scratch_zone_copy_t;
+} zone_copy_t;
 
-gcap_status_t gcap_scratch_zones_capture(gcap_scratch_reservation_t* reservation, const gcap_scratch_live_t* live) {
-  gcap_scratch_zone_copy_t* copy = malloc(sizeof(*copy));
+gcap_status_t gcap_scratch_zones_capture(const gcap_scratch_zone_reader_t* reader,
+                                         gcap_scratch_reservation_t* reservation, const gcap_scratch_live_t* live) {
+  zone_copy_t* copy = malloc(sizeof(*copy));
   if (copy == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to watch a scratch block of a graph");
   copy->live = *live;
   memset(&copy->images, GCAP_SCRATCH_ZONE_BYTE, sizeof(copy->images));
   // Also when a call fails: the other may be in the graph.
-  copy->next = reservation->zone_copies;
-  reservation->zone_copies = copy;
+  copy->attachment.next = reservation->zone_copies;
+  reservation->zone_copies = &copy->attachment;
   const int device_id = gcap_stream_device(live->stream);
   int previous = 0;
   GCAP_RETURN_IF_ERROR(gcap_device_push(device_id, &previous));
-  gcap_status_t status = copy_zones(reservation->scratch->debug, live, &copy->images);
+  gcap_status_t status = copy_zones(reader, live, &copy->images);
   return gcap_status_join(status, gcap_device_pop(device_id, previous));
 }
 
-gcap_status_t gcap_scratch_zones_check_copies(const gcap_scratch_debug_t* debug,
+gcap_status_t gcap_scratch_zones_check_copies(const gcap_scratch_zone_reader_t* reader,
                                               const gcap_scratch_reservation_t* reservation) {
   gcap_status_t damage = NULL;
   if (reservation->zone_copies == NULL) return NULL;
-  GCAP_RETURN_IF_ERROR(gcap_relaxed_synchronize(gcap_stream_handle(gcap_scratch_stream_of(reservation->state))));
-  for (const gcap_scratch_zone_copy_t* copy = reservation->zone_copies; copy != NULL && damage == NULL;
-       copy = copy->next) {
-    damage = judge(debug, &copy->live, reservation->label, &copy->images);
+  GCAP_RETURN_IF_ERROR(gcap_relaxed_synchronize(
+      gcap_stream_handle(gcap_scratch_stream_of(gcap_scratch_reservation_state(reservation)))));
+  const gcap_scratch_attachment_t* attachment = reservation->zone_copies;
+  for (; attachment != NULL && damage == NULL; attachment = attachment->next) {
+    const zone_copy_t* copy = (const zone_copy_t*)(const void*)attachment;  // it comes first
+    damage = judge(reader, &copy->live, reservation->label, &copy->images);
   }
   return damage;
-}
-
-void gcap_scratch_zones_free_copies(gcap_scratch_reservation_t* reservation) {
-  while (reservation->zone_copies != NULL) {
-    gcap_scratch_zone_copy_t* copy = reservation->zone_copies;
-    reservation->zone_copies = copy->next;
-    free(copy);
-  }
 }

@@ -2,120 +2,44 @@
 //
 // Regions and the cutting and joining of their blocks.
 //
-// Invariant: two free neighbours never carry the same tag (reservation and tag), since whatever is put into a pool is
-// merged first; a cached one is put there later. Blocks with different tags are never merged here: the union would be
-// safe only for a stream that waited for both (see place.c, which does it for one that has).
+// Invariant: two free neighbours never carry the same tag, since whatever is put into a pool is joined with its
+// neighbours first; a cached one is put there later. Blocks with different tags are never joined here: the union would
+// be safe only for a stream that waited for both (see place.c, which does it for one that has).
 //
 // Locking: the arena is held, or the lock of the stream whose block it is. The latter must see of a neighbour no more
 // than whose it is, before that is known to be the same stream's: no other thread can make it so, or not so, meanwhile.
 // The link from a block of another stream down to ours is ours to set, and its owner follows it no further than to the
-// name on our block.
+// tag of our block.
+
+#include "lib/scratch/region.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-#include "lib/scratch/arena.h"
-#include "lib/scratch/debug.h"
+void gcap_scratch_store_init(gcap_scratch_store_t* store) { gcap_scratch_pages_init(&store->pages); }
 
-// --- Block structs --------------------------------------------------------------------------------------------------
-
-// Block structs come in slabs, so that one stream's lie together and share no cache line with another's.
-enum {
-  kBlocksPerSlab = 62,      // a page of the host's memory, with the header and what alignment may cost
-  kStructsPerStream = 124,  // how many are not many; see may_make_slab
-  kStructsPerLive = 4       // a live block, free ones beside it, and as many for those that come and go
-};
-
-typedef struct gcap_scratch_slab {
-  struct gcap_scratch_slab* next;
-  void* memory;  // what to free
-  char apart[GCAP_SCRATCH_LINE_BYTES - 2 * sizeof(void*)];
-  gcap_scratch_block_t blocks[kBlocksPerSlab];
-} gcap_scratch_slab_t;
-
-_Static_assert(sizeof(gcap_scratch_block_t) == GCAP_SCRATCH_LINE_BYTES, "a block fills a cache line");
-
-static bool make_slab(gcap_scratch_t* scratch, gcap_scratch_stream_state_t* state) {
-  void* memory = calloc(1, sizeof(gcap_scratch_slab_t) + GCAP_SCRATCH_LINE_BYTES - 1);
-  if (memory == NULL) return false;
-  uintptr_t start =
-      ((uintptr_t)memory + GCAP_SCRATCH_LINE_BYTES - 1) / GCAP_SCRATCH_LINE_BYTES * GCAP_SCRATCH_LINE_BYTES;
-  gcap_scratch_slab_t* slab = (gcap_scratch_slab_t*)start;
-  slab->memory = memory;
-  slab->next = scratch->slabs;
-  scratch->slabs = slab;
-  ++scratch->num_slabs;
-  for (int i = kBlocksPerSlab; i > 0; --i) gcap_scratch_block_recycle(scratch, state, &slab->blocks[i - 1]);
-  return true;
-}
-
-void gcap_scratch_block_recycle(gcap_scratch_t* scratch, gcap_scratch_stream_state_t* state,
-                                gcap_scratch_block_t* block) {
-  gcap_scratch_block_t** spares = state != NULL ? &state->spares : &scratch->spares;
-  gcap_scratch_block_set_tag(block, (uintptr_t)state | GCAP_SCRATCH_FREE);
-  block->next = *spares;
-  *spares = block;
-}
-
-static gcap_scratch_block_t* pop(gcap_scratch_block_t** spares) {
-  gcap_scratch_block_t* block = *spares;
-  if (block != NULL) *spares = block->next;
-  return block;
-}
-
-// Structs wander with the blocks, from the streams that cut to those that join. A stream that lacks one gets a slab, so
-// that it lacks none for long, but only while there are not many for what is live: else it gets another stream's.
-static bool may_make_slab(const gcap_scratch_t* scratch) {
-  uint64_t num_wanted = kBlocksPerSlab + kStructsPerLive * gcap_scratch_num_live(&scratch->unknown_stream);
-  for (const gcap_scratch_stream_state_t* state = scratch->streams; state != NULL; state = state->next) {
-    num_wanted += kStructsPerStream + kStructsPerLive * gcap_scratch_num_live(state);
-  }
-  return scratch->num_slabs * kBlocksPerSlab < num_wanted;
-}
-
-static gcap_scratch_block_t* steal(gcap_scratch_t* scratch) {
-  gcap_scratch_block_t* block = NULL;
-  for (gcap_scratch_stream_state_t* other = scratch->streams; block == NULL && other != NULL; other = other->next) {
-    block = pop(&other->spares);
-  }
-  return block;
-}
-
-gcap_scratch_block_t* gcap_scratch_block_new(gcap_scratch_t* scratch, gcap_scratch_stream_state_t* state) {
-  gcap_scratch_block_t** own = state != NULL ? &state->spares : &scratch->spares;
-  gcap_scratch_block_t* block = pop(own);
-  const bool may_make = block == NULL && may_make_slab(scratch);
-  if (may_make && make_slab(scratch, state)) block = pop(own);
-  if (block == NULL) block = pop(&scratch->spares);
-  if (block == NULL) block = steal(scratch);
-  if (block == NULL && !may_make && make_slab(scratch, state)) block = pop(own);
-  if (block != NULL) gcap_scratch_block_set_stream_state(block, NULL);  // from here on no stream's lock leads to it
-  return block;
-}
-
-void gcap_scratch_free_blocks(gcap_scratch_t* scratch) {
-  while (scratch->slabs != NULL) {
-    gcap_scratch_slab_t* slab = scratch->slabs;
-    scratch->slabs = slab->next;
-    free(slab->memory);
-  }
+void gcap_scratch_store_deinit(gcap_scratch_store_t* store) {
+  gcap_scratch_slabs_deinit(&store->slabs);
+  gcap_scratch_pages_deinit(&store->pages);
+  free(store->regions);
 }
 
 // --- Regions --------------------------------------------------------------------------------------------------------
 
-gcap_status_t gcap_scratch_region_create(gcap_scratch_t* scratch, void* base, size_t bytes, gcap_scratch_block_t* block,
-                                         gcap_scratch_region_t** out_region) {
+gcap_status_t gcap_scratch_region_create(gcap_scratch_store_t* store, void* base, size_t bytes,
+                                         gcap_scratch_block_t* block, gcap_scratch_region_t** out_region) {
   *out_region = NULL;
   gcap_scratch_region_t* region = calloc(1, sizeof(*region));
   if (region == NULL) {
     return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to describe a scratch region of %zu bytes", bytes);
   }
-  gcap_status_t status = gcap_scratch_pages_add(&scratch->pages, base, bytes);
+  gcap_status_t status = gcap_scratch_pages_add(&store->pages, base, bytes);
   if (status != NULL) {
     free(region);
     return status;
   }
   *region = (gcap_scratch_region_t){.base = base, .bytes = bytes, .first = block};
-  atomic_store_explicit(&block->base, base, memory_order_relaxed);
+  gcap_scratch_block_set_base(block, base);
   gcap_scratch_block_set_tag(block, GCAP_SCRATCH_FREE);
   gcap_scratch_block_set_lower(block, NULL);
   block->upper = NULL;
@@ -125,17 +49,42 @@ gcap_status_t gcap_scratch_region_create(gcap_scratch_t* scratch, void* base, si
   return NULL;
 }
 
-void gcap_scratch_region_destroy(gcap_scratch_t* scratch, gcap_scratch_region_t* region) {
-  gcap_scratch_pages_remove(&scratch->pages, region->base, region->bytes);
-  gcap_scratch_block_recycle(scratch, NULL, region->first);
+void gcap_scratch_region_destroy(gcap_scratch_store_t* store, gcap_scratch_region_t* region) {
+  gcap_scratch_pages_remove(&store->pages, region->base, region->bytes);
+  gcap_scratch_block_recycle(&store->slabs, NULL, region->first);
   free(region);
 }
 
-gcap_scratch_region_t* gcap_scratch_find_region(const gcap_scratch_t* scratch, const void* ptr) {
-  size_t low = 0, high = scratch->num_regions;
+gcap_status_t gcap_scratch_make_region_places(gcap_scratch_store_t* store, size_t num_regions) {
+  if (num_regions <= store->region_capacity) return NULL;
+  size_t capacity = store->region_capacity == 0 ? 8 : 2 * store->region_capacity;
+  gcap_scratch_region_t** regions = realloc(store->regions, capacity * sizeof(gcap_scratch_region_t*));
+  if (regions == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for the table of scratch regions");
+  store->regions = regions;
+  store->region_capacity = capacity;
+  return NULL;
+}
+
+void gcap_scratch_list_region(gcap_scratch_store_t* store, gcap_scratch_region_t* region) {
+  size_t at = store->num_regions;
+  while (at > 0 && (uintptr_t)store->regions[at - 1]->base > (uintptr_t)region->base) --at;
+  memmove(&store->regions[at + 1], &store->regions[at], (store->num_regions - at) * sizeof(gcap_scratch_region_t*));
+  store->regions[at] = region;
+  ++store->num_regions;
+}
+
+void gcap_scratch_unlist_region(gcap_scratch_store_t* store, const gcap_scratch_region_t* region) {
+  size_t at = 0;
+  while (store->regions[at] != region) ++at;
+  --store->num_regions;
+  memmove(&store->regions[at], &store->regions[at + 1], (store->num_regions - at) * sizeof(gcap_scratch_region_t*));
+}
+
+gcap_scratch_region_t* gcap_scratch_find_region(const gcap_scratch_store_t* store, const void* ptr) {
+  size_t low = 0, high = store->num_regions;
   while (low < high) {
     size_t middle = low + (high - low) / 2;
-    gcap_scratch_region_t* region = scratch->regions[middle];
+    gcap_scratch_region_t* region = store->regions[middle];
     if ((uintptr_t)ptr < (uintptr_t)region->base) {
       high = middle;
     } else if ((uintptr_t)ptr - (uintptr_t)region->base >= region->bytes) {
@@ -147,12 +96,13 @@ gcap_scratch_region_t* gcap_scratch_find_region(const gcap_scratch_t* scratch, c
   return NULL;
 }
 
-gcap_status_t gcap_scratch_find_live(gcap_scratch_t* scratch, void* ptr, gcap_scratch_block_t** out_block) {
+gcap_status_t gcap_scratch_find_live(gcap_scratch_store_t* store, void* ptr, size_t zone_bytes,
+                                     gcap_scratch_block_t** out_block) {
   *out_block = NULL;
-  const gcap_scratch_region_t* region = gcap_scratch_find_region(scratch, ptr);
+  const gcap_scratch_region_t* region = gcap_scratch_find_region(store, ptr);
   if (region == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "address %p was not allocated from this scratch", ptr);
-  const uintptr_t base = (uintptr_t)ptr - gcap_scratch_zone_bytes(scratch);
-  gcap_scratch_block_t* block = gcap_scratch_pages_find(&scratch->pages, (const void*)base);
+  const uintptr_t base = (uintptr_t)ptr - zone_bytes;
+  gcap_scratch_block_t* block = gcap_scratch_pages_find(&store->pages, (const void*)base);
   if (block == NULL || (uintptr_t)gcap_scratch_block_base(block) != base) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "address %p is inside a block of this scratch, not its start", ptr);
   }
@@ -165,24 +115,23 @@ gcap_status_t gcap_scratch_find_live(gcap_scratch_t* scratch, void* ptr, gcap_sc
 
 // --- Joining and cutting --------------------------------------------------------------------------------------------
 
-gcap_scratch_pool_t* gcap_scratch_pool_of(gcap_scratch_t* scratch, const gcap_scratch_block_t* block) {
-  if (gcap_scratch_block_reservation(block) != NULL) return &gcap_scratch_block_reservation(block)->pool;
-  gcap_scratch_stream_state_t* state = gcap_scratch_block_stream_state(block);
-  return state != NULL ? &state->pool : &scratch->untagged;
+gcap_scratch_pool_t* gcap_scratch_pool_of(gcap_scratch_store_t* store, const gcap_scratch_block_t* block) {
+  gcap_scratch_owner_t* owner = gcap_scratch_block_owner(block);
+  return owner != NULL ? &owner->pool : &store->untagged;
 }
 
-// Joins a block of `state` and its upper neighbour, both in no pool.
-static inline void join(gcap_scratch_t* scratch, gcap_scratch_stream_state_t* state, gcap_scratch_block_t* block) {
+// Joins a block of `stream` and its upper neighbour, both in no pool.
+static inline void join(gcap_scratch_slabs_t* slabs, gcap_scratch_owner_t* stream, gcap_scratch_block_t* block) {
   gcap_scratch_block_t* upper = block->upper;
   block->bytes += upper->bytes;
   if (block->used_before < upper->used_before) block->used_before = upper->used_before;
   block->upper = upper->upper;
   if (block->upper != NULL) gcap_scratch_block_set_lower(block->upper, block);
-  gcap_scratch_block_recycle(scratch, state, upper);
+  gcap_scratch_block_recycle(slabs, stream, upper);
 }
 
-void gcap_scratch_merge_upper(gcap_scratch_t* scratch, gcap_scratch_block_t* block) {
-  join(scratch, gcap_scratch_block_stream_state(block), block);
+void gcap_scratch_join_upper(gcap_scratch_store_t* store, gcap_scratch_block_t* block) {
+  join(&store->slabs, gcap_scratch_block_stream(block), block);
 }
 
 // Whether a neighbour may be joined with a block that is free.
@@ -190,17 +139,17 @@ static bool same_tag(const gcap_scratch_block_t* block, const gcap_scratch_block
   return neighbour != NULL && gcap_scratch_block_tag(neighbour) == gcap_scratch_block_tag(block);
 }
 
-static inline gcap_scratch_block_t* put(gcap_scratch_t* scratch, gcap_scratch_stream_state_t* state,
+static inline gcap_scratch_block_t* put(gcap_scratch_slabs_t* slabs, gcap_scratch_owner_t* stream,
                                         gcap_scratch_pool_t* pool, gcap_scratch_block_t* block) {
   if (same_tag(block, block->upper)) {
     gcap_scratch_pool_remove(pool, block->upper);
-    join(scratch, state, block);
+    join(slabs, stream, block);
   }
   gcap_scratch_block_t* lower = gcap_scratch_block_lower(block);
   if (same_tag(block, lower)) {
     const bool stays = gcap_scratch_pool_bin(lower->bytes + block->bytes) == gcap_scratch_pool_bin(lower->bytes);
     if (!stays) gcap_scratch_pool_remove(pool, lower);
-    join(scratch, state, lower);
+    join(slabs, stream, lower);
     block = lower;
     if (stays) return block;
   }
@@ -208,17 +157,17 @@ static inline gcap_scratch_block_t* put(gcap_scratch_t* scratch, gcap_scratch_st
   return block;
 }
 
-gcap_scratch_block_t* gcap_scratch_put(gcap_scratch_t* scratch, gcap_scratch_block_t* block) {
-  return put(scratch, gcap_scratch_block_stream_state(block), gcap_scratch_pool_of(scratch, block), block);
+gcap_scratch_block_t* gcap_scratch_put(gcap_scratch_store_t* store, gcap_scratch_block_t* block) {
+  return put(&store->slabs, gcap_scratch_block_stream(block), gcap_scratch_pool_of(store, block), block);
 }
 
-void gcap_scratch_put_own(gcap_scratch_t* scratch, gcap_scratch_stream_state_t* state, gcap_scratch_block_t* block) {
-  (void)put(scratch, state, &state->pool, block);
+void gcap_scratch_put_own(gcap_scratch_owner_t* stream, gcap_scratch_block_t* block) {
+  (void)put(NULL, stream, &stream->pool, block);
 }
 
 // Cuts a free block down to `bytes`; what was above becomes `rest`, with the same tag.
 static void cut(gcap_scratch_block_t* block, size_t bytes, gcap_scratch_block_t* rest) {
-  atomic_store_explicit(&rest->base, gcap_scratch_block_base(block) + bytes, memory_order_relaxed);
+  gcap_scratch_block_set_base(rest, gcap_scratch_block_base(block) + bytes);
   gcap_scratch_block_set_tag(rest, gcap_scratch_block_tag(block));
   gcap_scratch_block_set_lower(rest, block);
   rest->bytes = block->bytes - bytes;
@@ -246,32 +195,31 @@ static gcap_scratch_block_t* split(gcap_scratch_pool_t* pool, gcap_scratch_block
   return from_top ? upper : block;
 }
 
-gcap_scratch_block_t* gcap_scratch_detach_own(gcap_scratch_stream_state_t* state, gcap_scratch_block_t* block,
-                                              size_t bytes) {
+gcap_scratch_block_t* gcap_scratch_detach_own(gcap_scratch_owner_t* stream, gcap_scratch_block_t* block, size_t bytes) {
   if (block->bytes != bytes) {
-    gcap_scratch_block_t* upper = pop(&state->spares);
-    return upper == NULL ? NULL : split(&state->pool, block, bytes, is_from_top(block, bytes), upper);
+    gcap_scratch_block_t* upper = gcap_scratch_spares_pop(&stream->spares);
+    return upper == NULL ? NULL : split(&stream->pool, block, bytes, is_from_top(block, bytes), upper);
   }
-  gcap_scratch_pool_remove(&state->pool, block);
+  gcap_scratch_pool_remove(&stream->pool, block);
   return block;
 }
 
-static gcap_status_t detach(gcap_scratch_t* scratch, size_t bytes, bool from_top, gcap_scratch_block_t** block) {
-  gcap_scratch_pool_t* pool = gcap_scratch_pool_of(scratch, *block);
+static gcap_status_t detach(gcap_scratch_store_t* store, size_t bytes, bool from_top, gcap_scratch_block_t** block) {
+  gcap_scratch_pool_t* pool = gcap_scratch_pool_of(store, *block);
   if ((*block)->bytes == bytes) {
     gcap_scratch_pool_remove(pool, *block);
     return NULL;
   }
-  gcap_scratch_block_t* upper = gcap_scratch_block_new(scratch, gcap_scratch_block_stream_state(*block));
+  gcap_scratch_block_t* upper = gcap_scratch_block_new(&store->slabs, gcap_scratch_block_stream(*block));
   if (upper == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to describe a scratch block");
   *block = split(pool, *block, bytes, from_top, upper);
   return NULL;
 }
 
-gcap_status_t gcap_scratch_detach(gcap_scratch_t* scratch, size_t bytes, gcap_scratch_block_t** block) {
-  return detach(scratch, bytes, is_from_top(*block, bytes), block);
+gcap_status_t gcap_scratch_detach(gcap_scratch_store_t* store, size_t bytes, gcap_scratch_block_t** block) {
+  return detach(store, bytes, is_from_top(*block, bytes), block);
 }
 
-gcap_status_t gcap_scratch_detach_bottom(gcap_scratch_t* scratch, gcap_scratch_block_t* block, size_t bytes) {
-  return detach(scratch, bytes, /*from_top=*/false, &block);
+gcap_status_t gcap_scratch_detach_bottom(gcap_scratch_store_t* store, gcap_scratch_block_t* block, size_t bytes) {
+  return detach(store, bytes, /*from_top=*/false, &block);
 }

@@ -3,10 +3,14 @@
 // The breakdown: what the arena holds, for whom, and what it might give. It is part of the message when memory is out,
 // so it needs no memory itself. Locking: the arena is held.
 
+#include "lib/scratch/report.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "lib/scratch/arena.h"
+#include "lib/scratch/lock.h"
+#include "lib/scratch/reservation.h"
+#include "lib/scratch/streams.h"
 
 typedef struct writer {
   const char* separator;
@@ -34,24 +38,6 @@ __attribute__((format(printf, 2, 3))) static void write_part(writer_t* writer, c
 
 // --- Sums -----------------------------------------------------------------------------------------------------------
 
-static size_t pool_bytes(const gcap_scratch_pool_t* pool) {
-  size_t bytes = 0;
-  unsigned bin = gcap_scratch_pool_next_bin(pool, 0);
-  for (; bin < GCAP_SCRATCH_NUM_BINS; bin = gcap_scratch_pool_next_bin(pool, bin + 1)) {
-    for (const gcap_scratch_block_t* block = pool->bins[bin]; block != NULL; block = block->next) bytes += block->bytes;
-  }
-  return bytes;
-}
-
-static size_t free_bytes(const gcap_scratch_stream_state_t* state) {
-  size_t bytes = pool_bytes(&state->pool);
-  for (unsigned bin = 0; bin < GCAP_SCRATCH_NUM_CACHE_BINS; ++bin) {
-    for (const gcap_scratch_block_t* block = state->cache[bin]; block != NULL; block = block->next)
-      bytes += block->bytes;
-  }
-  return bytes;
-}
-
 static size_t requested_bytes(const gcap_scratch_t* scratch) {
   size_t bytes = scratch->unknown_stream.requested_in_use_bytes;
   for (const gcap_scratch_stream_state_t* state = scratch->streams; state != NULL; state = state->next) {
@@ -68,20 +54,20 @@ static void write_totals(writer_t* writer, const gcap_scratch_t* scratch) {
   const size_t limit = scratch->options.memory_limit_bytes;
   if (limit == 0) {
     write_part(writer, "%zu are held from upstream in %zu regions, without a limit", gcap_scratch_held_bytes(scratch),
-               scratch->num_regions + scratch->num_regions_in_transit);
+               scratch->store.num_regions + scratch->num_regions_in_transit);
   } else {
     write_part(writer, "%zu are held from upstream in %zu regions, the limit is %zu", gcap_scratch_held_bytes(scratch),
-               scratch->num_regions + scratch->num_regions_in_transit, limit);
+               scratch->store.num_regions + scratch->num_regions_in_transit, limit);
   }
-  write_part(writer, "%zu are free for all", pool_bytes(&scratch->untagged));
-  const size_t unknown_bytes = pool_bytes(&scratch->unknown_stream.pool);
+  write_part(writer, "%zu are free for all", gcap_scratch_pool_bytes(&scratch->store.untagged));
+  const size_t unknown_bytes = gcap_scratch_pool_bytes(&scratch->unknown_stream.owner.pool);
   if (unknown_bytes > 0) write_part(writer, "%zu are free once the device was synchronised", unknown_bytes);
 }
 
 static void write_graphs(writer_t* writer, const gcap_scratch_t* scratch) {
   for (const gcap_scratch_reservation_t* r = scratch->reservations; r != NULL; r = r->next) {
     const char* label = r->label[0] != '\0' ? r->label : "a graph";
-    const gcap_stream_t* stream = gcap_scratch_stream_of(r->state);  // NULL: it was destroyed
+    const gcap_stream_t* stream = gcap_scratch_stream_of(gcap_scratch_reservation_state(r));  // NULL: it was destroyed
     write_part(writer, "%zu are kept by %s of stream %p", r->bytes, label,
                stream == NULL ? NULL : (void*)gcap_stream_handle(stream));
   }
@@ -89,7 +75,7 @@ static void write_graphs(writer_t* writer, const gcap_scratch_t* scratch) {
 
 static void write_streams(writer_t* writer, const gcap_scratch_t* scratch) {
   for (const gcap_scratch_stream_state_t* state = scratch->streams; state != NULL; state = state->next) {
-    const size_t bytes = free_bytes(state);
+    const size_t bytes = gcap_scratch_pool_bytes(&state->owner.pool) + gcap_scratch_cache_bytes(&state->cache);
     if (bytes == 0) continue;
     write_part(writer, "%zu are cached by stream %p", bytes, (void*)gcap_stream_handle(gcap_scratch_stream_of(state)));
   }

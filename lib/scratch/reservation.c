@@ -15,81 +15,31 @@
 // Inside, blocks carry no tags: captured work of one stream is in order with itself, also in every replay.
 // Locking: the arena is held: captures are rare, and their allocations take the slow way.
 
+#include "lib/scratch/reservation.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/internal/capture_check.h"
-#include "lib/scratch/arena.h"
-#include "lib/scratch/debug.h"
+#include "lib/scratch/lock.h"
+#include "lib/scratch/streams.h"
+#include "lib/scratch/timeline.h"
 
 // Of one graph's name.
 #define MAX_NAME_BYTES 31
 
-gcap_scratch_stream_state_t* gcap_scratch_reservation_state(const gcap_scratch_reservation_t* reservation) {
-  return reservation->state;
-}
-
 void gcap_scratch_reservation_adopt(gcap_scratch_reservation_t* reservation, gcap_scratch_block_t* block) {
   if (gcap_scratch_block_reservation(block) == reservation || reservation->scratch->test_hooks.ignore_reservations)
     return;
-  gcap_scratch_block_set_reservation(block, reservation);
+  gcap_scratch_block_set_owner(block, &reservation->owner);
   block->used_before = 0;
   reservation->bytes += block->bytes;
-}
-
-// --- Before a capture -----------------------------------------------------------------------------------------------
-
-// What is wanting of `needed_bytes`; enough for one block of `largest_bytes` if anything is.
-static size_t lacking_bytes(gcap_scratch_supply_t supply, size_t needed_bytes, size_t largest_bytes) {
-  if (supply.bytes >= needed_bytes && supply.longest_bytes >= largest_bytes) return 0;
-  size_t bytes = supply.bytes < needed_bytes ? needed_bytes - supply.bytes : 0;
-  return bytes > largest_bytes ? bytes : largest_bytes;
-}
-
-// What is found or got is made the stream's own, so that no other stream takes it before the capture does.
-static gcap_status_t provide(gcap_scratch_t* scratch, gcap_scratch_request_t* request) {
-  gcap_scratch_stream_state_t* state = request->state;
-  size_t needed = gcap_scratch_peak_bytes(state);
-  size_t largest = gcap_scratch_block_bytes(state->max_alloc_bytes) + 2 * gcap_scratch_zone_bytes(scratch);
-  if (largest > needed) largest = needed;  // it was handed out, or nothing was
-  size_t bytes = lacking_bytes(gcap_scratch_count_supply(scratch, state, /*own=*/true), needed, largest);
-  if (bytes == 0) return NULL;
-  gcap_scratch_block_t* block = gcap_scratch_find_elsewhere(scratch, state, bytes);
-  if (block == NULL) {
-    bytes = lacking_bytes(gcap_scratch_count_supply(scratch, state, /*own=*/false), needed, largest);
-    if (bytes == 0) return NULL;
-    request->bytes = bytes;
-    GCAP_RETURN_IF_ERROR(gcap_scratch_obtain(scratch, request, &block));
-    block = gcap_scratch_put(scratch, block);
-  }
-  return gcap_scratch_claim(scratch, state, block, bytes);
-}
-
-gcap_status_t gcap_scratch_reservation_prepare(gcap_scratch_t* scratch, gcap_stream_t* stream) {
-  if (stream == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "a scratch reservation needs a stream, not NULL");
-  GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing("gcap_scratch_reservation_prepare"));
-  gcap_scratch_lock_arena(scratch);
-  gcap_scratch_request_t request = {.anew = true};
-  gcap_status_t status = gcap_scratch_get_stream(scratch, stream, &request.state);
-  if (status == NULL) {
-    ++request.state->num_calls;
-    gcap_scratch_make_up_deficit(scratch);
-    status = provide(scratch, &request);
-    request.state->prepared = status == NULL;
-    --request.state->num_calls;
-  }
-  gcap_scratch_unlock_arena(scratch);
-  gcap_scratch_log_trouble(&request);
-  return gcap_status_annotate(status, gcap_status_code(status),
-                              "scratch cannot have ready for a capture on stream %p what its runs used",
-                              (void*)gcap_stream_handle(stream));
 }
 
 // --- During a capture -----------------------------------------------------------------------------------------------
 
 // Diverts the stream's allocations to the reservation, for one graph more.
 static gcap_status_t open_locked(gcap_scratch_reservation_t* reservation) {
-  gcap_scratch_stream_state_t* state = reservation->state;
+  gcap_scratch_stream_state_t* state = gcap_scratch_reservation_state(reservation);
   if (gcap_scratch_stream_of(state) == NULL) {
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "the stream of a scratch reservation of %zu bytes was destroyed",
                        reservation->bytes);
@@ -112,10 +62,14 @@ gcap_status_t gcap_scratch_reservation_open(gcap_scratch_t* scratch, gcap_stream
   if (reservation == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a scratch reservation");
   reservation->scratch = scratch;
   gcap_scratch_lock_arena(scratch);
-  gcap_status_t status = gcap_scratch_get_stream(scratch, stream, &reservation->state);
-  if (status == NULL) status = open_locked(reservation);
+  gcap_scratch_stream_state_t* state = NULL;
+  gcap_status_t status = gcap_scratch_get_stream(scratch, stream, &state);
   if (status == NULL) {
-    ++reservation->state->num_reservations;
+    reservation->owner.stream = &state->owner;
+    status = open_locked(reservation);
+  }
+  if (status == NULL) {
+    ++state->num_reservations;
     reservation->next = scratch->reservations;
     scratch->reservations = reservation;
     *out_reservation = reservation;
@@ -133,7 +87,8 @@ gcap_status_t gcap_scratch_reservation_reopen(gcap_scratch_reservation_t* reserv
 }
 
 static void close_locked(gcap_scratch_reservation_t* reservation) {
-  if (reservation->state->open == reservation) reservation->state->open = NULL;
+  gcap_scratch_stream_state_t* state = gcap_scratch_reservation_state(reservation);
+  if (state->open == reservation) state->open = NULL;
 }
 
 void gcap_scratch_reservation_close(gcap_scratch_reservation_t* reservation) {
@@ -219,13 +174,13 @@ void gcap_scratch_reservation_set_label(gcap_scratch_reservation_t* reservation,
 // --- The end --------------------------------------------------------------------------------------------------------
 
 // Live blocks become ordinary ones of the arena, whose owner frees them some day.
-static void let_go_of_live(gcap_scratch_reservation_t* reservation) {
+static void leave_live(gcap_scratch_reservation_t* reservation) {
   const gcap_scratch_t* scratch = reservation->scratch;
-  for (size_t i = 0; i < scratch->num_regions && reservation->num_live > 0; ++i) {
-    for (gcap_scratch_block_t* block = scratch->regions[i]->first; block != NULL; block = block->upper) {
+  for (size_t i = 0; i < scratch->store.num_regions && reservation->num_live > 0; ++i) {
+    for (gcap_scratch_block_t* block = scratch->store.regions[i]->first; block != NULL; block = block->upper) {
       if (gcap_scratch_block_reservation(block) != reservation || gcap_scratch_block_phase(block) != GCAP_SCRATCH_LIVE)
         continue;
-      gcap_scratch_block_set_stream_state(block, reservation->state);
+      gcap_scratch_block_set_owner(block, reservation->owner.stream);
       --reservation->num_live;
     }
   }
@@ -234,16 +189,16 @@ static void let_go_of_live(gcap_scratch_reservation_t* reservation) {
 // Takes it off the list and gives everything back.
 static void end_locked(gcap_scratch_reservation_t* reservation) {
   gcap_scratch_t* scratch = reservation->scratch;
-  gcap_scratch_stream_state_t* state = reservation->state;
-  uint64_t used_before = gcap_scratch_next_point(scratch, state);
+  gcap_scratch_stream_state_t* state = gcap_scratch_reservation_state(reservation);
+  uint64_t used_before = gcap_scratch_next_point(state);
   gcap_scratch_block_t* block;
-  while ((block = gcap_scratch_pool_first(&reservation->pool)) != NULL) {
-    gcap_scratch_pool_remove(&reservation->pool, block);
-    gcap_scratch_block_set_stream_state(block, state);
+  while ((block = gcap_scratch_pool_first(&reservation->owner.pool)) != NULL) {
+    gcap_scratch_pool_remove(&reservation->owner.pool, block);
+    gcap_scratch_block_set_owner(block, &state->owner);
     block->used_before = used_before;
-    gcap_scratch_put(scratch, block);
+    gcap_scratch_put(&scratch->store, block);
   }
-  let_go_of_live(reservation);
+  leave_live(reservation);
   --state->num_reservations;
   gcap_scratch_reservation_t** link = &scratch->reservations;
   while (*link != reservation) link = &(*link)->next;
@@ -268,6 +223,14 @@ static void end_if_given_up(gcap_scratch_reservation_t* reservation, gcap_scratc
   }
 }
 
+static void free_attachments(gcap_scratch_reservation_t* reservation) {
+  while (reservation->zone_copies != NULL) {
+    gcap_scratch_attachment_t* attachment = reservation->zone_copies;
+    reservation->zone_copies = attachment->next;
+    free(attachment);
+  }
+}
+
 void gcap_scratch_reservation_release(gcap_scratch_reservation_t* reservation) {
   gcap_scratch_t* scratch = reservation->scratch;
   gcap_scratch_reservation_t* ended = NULL;
@@ -277,7 +240,7 @@ void gcap_scratch_reservation_release(gcap_scratch_reservation_t* reservation) {
   gcap_scratch_unlock_arena(scratch);
   while (ended != NULL) {
     gcap_scratch_reservation_t* next = ended->next;
-    gcap_scratch_zones_free_copies(ended);
+    free_attachments(ended);
     free(ended);
     ended = next;
   }

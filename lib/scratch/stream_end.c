@@ -6,17 +6,24 @@
 // device. So no address of a stream that is gone is left, to be taken for that of a new one.
 // Locking: the arena is held.
 
+#include "lib/scratch/stream_end.h"
+
 #include <stddef.h>
 
-#include "lib/scratch/arena.h"
 #include "lib/scratch/debug.h"
+#include "lib/scratch/lock.h"
+#include "lib/scratch/place.h"
+#include "lib/scratch/reservation.h"
+#include "lib/scratch/streams.h"
+#include "lib/scratch/timeline.h"
+
+// --- Destroyed ------------------------------------------------------------------------------------------------------
 
 static void give_blocks_to_unknown_stream(gcap_scratch_t* scratch, const gcap_scratch_stream_state_t* state) {
-  for (size_t i = 0; i < scratch->num_regions; ++i) {
-    for (gcap_scratch_block_t* block = scratch->regions[i]->first; block != NULL; block = block->upper) {
-      const bool kept = gcap_scratch_block_reservation(block) != NULL;
-      if (!kept && gcap_scratch_block_stream_state(block) == state)
-        gcap_scratch_block_set_stream_state(block, &scratch->unknown_stream);
+  const gcap_scratch_owner_t* unknown = &scratch->unknown_stream.owner;
+  for (size_t i = 0; i < scratch->store.num_regions; ++i) {
+    for (gcap_scratch_block_t* block = scratch->store.regions[i]->first; block != NULL; block = block->upper) {
+      if (gcap_scratch_block_owner(block) == &state->owner) gcap_scratch_block_set_owner(block, unknown);
     }
   }
 }
@@ -26,20 +33,20 @@ static void give_reservations_to_unknown_stream(gcap_scratch_t* scratch, gcap_sc
   scratch->unknown_stream.num_reservations += state->num_reservations;
   state->num_reservations = 0;
   for (gcap_scratch_reservation_t* r = scratch->reservations; r != NULL; r = r->next) {
-    if (r->state == state) r->state = &scratch->unknown_stream;
+    if (gcap_scratch_reservation_state(r) == state) r->owner.stream = &scratch->unknown_stream.owner;
   }
 }
 
 static void give_counters_to_unknown_stream(gcap_scratch_t* scratch, gcap_scratch_stream_state_t* state) {
   gcap_scratch_fold_peaks(scratch);
   gcap_scratch_stream_state_t* unknown = &scratch->unknown_stream;
-  unknown->num_allocs += state->num_allocs;
-  unknown->num_frees += state->num_frees;
+  unknown->owner.num_allocs += state->owner.num_allocs;
+  unknown->owner.num_frees += state->owner.num_frees;
   unknown->in_use_bytes += state->in_use_bytes;
   unknown->requested_in_use_bytes += state->requested_in_use_bytes;
   unknown->max_in_use_bytes = unknown->in_use_bytes;
-  state->num_allocs = state->num_frees = state->in_use_bytes = state->requested_in_use_bytes = state->max_in_use_bytes =
-      0;
+  state->owner.num_allocs = state->owner.num_frees = state->in_use_bytes = state->requested_in_use_bytes =
+      state->max_in_use_bytes = 0;
 }
 
 void gcap_scratch_stream_ends(gcap_stream_watch_t* watch, gcap_stream_t* stream) {
@@ -55,4 +62,46 @@ void gcap_scratch_stream_ends(gcap_stream_watch_t* watch, gcap_stream_t* stream)
     gcap_scratch_remove_stream(scratch, state);
   }
   gcap_scratch_unlock_arena(scratch);
+}
+
+// --- Forgotten -------------------------------------------------------------------------------------------------------
+
+static gcap_status_t check_forgettable(const gcap_scratch_stream_state_t* state) {
+  const gcap_stream_t* stream = gcap_scratch_stream_of(state);
+  void* handle = (void*)gcap_stream_handle(stream);
+  if (gcap_scratch_num_live(state) > 0 || state->num_reservations > 0) {
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                       "scratch cannot forget stream %p: it has %zu blocks handed out and %zu reservations", handle,
+                       (size_t)gcap_scratch_num_live(state), state->num_reservations);
+  }
+  if (state->num_calls > 0) {
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "scratch cannot forget stream %p: memory is being got for it", handle);
+  }
+  unsigned bin = gcap_scratch_pool_next_bin(&state->owner.pool, 0);
+  for (; bin < GCAP_SCRATCH_NUM_BINS; bin = gcap_scratch_pool_next_bin(&state->owner.pool, bin + 1)) {
+    for (const gcap_scratch_block_t* block = state->owner.pool.bins[bin]; block != NULL; block = block->next) {
+      if (gcap_scratch_is_finished(block)) continue;
+      return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                         "scratch cannot forget stream %p: a block of %zu bytes was freed at its sync id %llu and it "
+                         "was not synchronised since",
+                         handle, block->bytes, (unsigned long long)(block->used_before - 1));
+    }
+  }
+  return NULL;
+}
+
+gcap_status_t gcap_scratch_forget_stream(gcap_scratch_t* scratch, gcap_stream_t* stream) {
+  gcap_status_t status = NULL;
+  gcap_scratch_lock_arena(scratch);
+  gcap_scratch_stream_state_t* state = gcap_scratch_find_stream(scratch, stream);
+  if (state != NULL) {
+    gcap_scratch_cache_flush(&state->cache, &state->owner);
+    status = check_forgettable(state);
+  }
+  if (state != NULL && status == NULL) {
+    gcap_scratch_untag(scratch, state);
+    gcap_scratch_remove_stream(scratch, state);
+  }
+  gcap_scratch_unlock_arena(scratch);
+  return status;
 }

@@ -6,10 +6,9 @@
 // way then is counted in in_transit_bytes and num_regions_in_transit: the memory limit holds meanwhile, and the array
 // of regions keeps a place for each, so that coming home never fails.
 
-#include <stdlib.h>
-#include <string.h>
+#include "lib/scratch/upstream.h"
 
-#include "lib/scratch/arena.h"
+#include "lib/scratch/lock.h"
 
 enum {
   kLittleBytes = 4 << 20,
@@ -19,45 +18,21 @@ enum {
   kRegionUnit = 2 << 20,  // in which cudaMalloc takes large ones
 };
 
-size_t gcap_scratch_held_bytes(const gcap_scratch_t* scratch) {
-  return scratch->stats.total_allocated_bytes + scratch->in_transit_bytes;
-}
-
-// --- The array of regions -------------------------------------------------------------------------------------------
-
-static gcap_status_t make_place(gcap_scratch_t* scratch) {
-  size_t needed = scratch->num_regions + scratch->num_regions_in_transit + 1;
-  if (needed <= scratch->region_capacity) return NULL;
-  size_t capacity = scratch->region_capacity == 0 ? 8 : 2 * scratch->region_capacity;
-  gcap_scratch_region_t** regions = realloc(scratch->regions, capacity * sizeof(gcap_scratch_region_t*));
-  if (regions == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for the table of scratch regions");
-  scratch->regions = regions;
-  scratch->region_capacity = capacity;
-  return NULL;
-}
+// --- The regions that are held --------------------------------------------------------------------------------------
 
 static void list_region(gcap_scratch_t* scratch, gcap_scratch_region_t* region) {
-  size_t at = scratch->num_regions;
-  while (at > 0 && (uintptr_t)scratch->regions[at - 1]->base > (uintptr_t)region->base) --at;
-  memmove(&scratch->regions[at + 1], &scratch->regions[at],
-          (scratch->num_regions - at) * sizeof(gcap_scratch_region_t*));
-  scratch->regions[at] = region;
-  ++scratch->num_regions;
+  gcap_scratch_list_region(&scratch->store, region);
   scratch->stats.total_allocated_bytes += region->bytes;
 }
 
 static void unlist_region(gcap_scratch_t* scratch, const gcap_scratch_region_t* region) {
-  size_t at = 0;
-  while (scratch->regions[at] != region) ++at;
-  --scratch->num_regions;
-  memmove(&scratch->regions[at], &scratch->regions[at + 1],
-          (scratch->num_regions - at) * sizeof(gcap_scratch_region_t*));
+  gcap_scratch_unlist_region(&scratch->store, region);
   scratch->stats.total_allocated_bytes -= region->bytes;
 }
 
 static void add_region(gcap_scratch_t* scratch, gcap_scratch_region_t* region) {
   list_region(scratch, region);
-  gcap_scratch_put(scratch, region->first);
+  gcap_scratch_put(&scratch->store, region->first);
 }
 
 // --- Growing --------------------------------------------------------------------------------------------------------
@@ -109,7 +84,7 @@ static gcap_status_t fetch_region(gcap_scratch_t* scratch, size_t bytes, gcap_sc
         GCAP_STATUS(GCAP_LIBRARY_ERROR, "scratch's upstream allocator gave %p for %zu bytes", base, bytes);
     return gcap_status_join(status, gcap_allocator_free(upstream, base));
   }
-  gcap_status_t status = gcap_scratch_region_create(scratch, base, bytes, block, out_region);
+  gcap_status_t status = gcap_scratch_region_create(&scratch->store, base, bytes, block, out_region);
   return status == NULL ? NULL : gcap_status_join(status, gcap_allocator_free(upstream, base));
 }
 
@@ -130,8 +105,9 @@ gcap_status_t gcap_scratch_get_region(gcap_scratch_t* scratch, size_t bytes, boo
   gcap_status_t status = apply_limit(scratch, bytes, &planned);
   *out_is_short = status != NULL;
   if (status != NULL) return status;
-  GCAP_RETURN_IF_ERROR(make_place(scratch));
-  gcap_scratch_block_t* block = gcap_scratch_block_new(scratch, NULL);
+  const size_t num_places = scratch->store.num_regions + scratch->num_regions_in_transit + 1;
+  GCAP_RETURN_IF_ERROR(gcap_scratch_make_region_places(&scratch->store, num_places));
+  gcap_scratch_block_t* block = gcap_scratch_block_new(&scratch->store.slabs, NULL);
   if (block == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to describe a scratch block");
   ++scratch->num_regions_in_transit;
   scratch->in_transit_bytes += planned;
@@ -142,7 +118,7 @@ gcap_status_t gcap_scratch_get_region(gcap_scratch_t* scratch, size_t bytes, boo
   --scratch->num_regions_in_transit;
   scratch->in_transit_bytes -= planned;
   if (status != NULL) {
-    gcap_scratch_block_recycle(scratch, NULL, block);
+    gcap_scratch_block_recycle(&scratch->store.slabs, NULL, block);
     return status;
   }
   region->reserved = reserved;
@@ -162,27 +138,28 @@ gcap_status_t gcap_scratch_grow(gcap_scratch_t* scratch, size_t bytes, gcap_scra
 
 // What is handed out, or kept by a graph, has a state.
 static bool is_idle(const gcap_scratch_region_t* region) {
-  return region->first->upper == NULL && gcap_scratch_block_stream_state(region->first) == NULL;
+  return region->first->upper == NULL && gcap_scratch_block_owner(region->first) == NULL;
 }
 
 // Takes the idle regions out of the arena, as a list.
 static gcap_scratch_region_t* take_idle(gcap_scratch_t* scratch) {
+  gcap_scratch_store_t* store = &scratch->store;
   gcap_scratch_region_t* idle = NULL;
   size_t num_kept = 0;
-  for (size_t i = 0; i < scratch->num_regions; ++i) {
-    gcap_scratch_region_t* region = scratch->regions[i];
+  for (size_t i = 0; i < store->num_regions; ++i) {
+    gcap_scratch_region_t* region = store->regions[i];
     if (!is_idle(region)) {
-      scratch->regions[num_kept++] = region;
+      store->regions[num_kept++] = region;
       continue;
     }
-    gcap_scratch_pool_remove(&scratch->untagged, region->first);
+    gcap_scratch_pool_remove(&store->untagged, region->first);
     scratch->stats.total_allocated_bytes -= region->bytes;
     scratch->in_transit_bytes += region->bytes;
     ++scratch->num_regions_in_transit;
     region->next = idle;
     idle = region;
   }
-  scratch->num_regions = num_kept;
+  store->num_regions = num_kept;
   return idle;
 }
 
@@ -200,7 +177,7 @@ gcap_status_t gcap_scratch_give_back_idle(gcap_scratch_t* scratch) {
     if (freed != NULL) {
       add_region(scratch, region);
     } else {
-      gcap_scratch_region_destroy(scratch, region);
+      gcap_scratch_region_destroy(&scratch->store, region);
       ++scratch->stats.num_shrinkages;
       // What was learned of the need is out of date.
       scratch->next_region_bytes = scratch->options.initial_growth_chunk_bytes;
@@ -222,7 +199,7 @@ gcap_status_t gcap_scratch_give_back_reserved(gcap_scratch_t* scratch, gcap_scra
   if (status != NULL) {
     list_region(scratch, region);
   } else {
-    gcap_scratch_region_destroy(scratch, region);
+    gcap_scratch_region_destroy(&scratch->store, region);
   }
   return status;
 }

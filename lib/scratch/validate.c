@@ -4,8 +4,11 @@
 // no counter and shares no arithmetic with the code that keeps them, but for the bin formula. The cost is blocks times
 // streams: a tool for tests and for whoever suspects a stray write. Locking: the arena is held for the whole walk.
 
-#include "lib/scratch/arena.h"
 #include "lib/scratch/debug.h"
+#include "lib/scratch/lock.h"
+#include "lib/scratch/reservation.h"
+#include "lib/scratch/streams.h"
+#include "lib/scratch/unknown_stream.h"
 
 #define REQUIRE(condition, ...)                                                   \
   do {                                                                            \
@@ -18,7 +21,7 @@ typedef struct census {
 } census_t;
 
 static gcap_status_t check_block(const gcap_scratch_block_t* block, const char* expected) {
-  const gcap_scratch_stream_state_t* state = gcap_scratch_block_stream_state(block);
+  const gcap_scratch_stream_state_t* state = gcap_scratch_block_state(block);
   const gcap_scratch_reservation_t* reservation = gcap_scratch_block_reservation(block);
   const gcap_scratch_phase_t phase = gcap_scratch_block_phase(block);
   REQUIRE(gcap_scratch_block_base(block) == expected, "block %p should start at %p",
@@ -62,12 +65,12 @@ static gcap_status_t check_region(gcap_scratch_pages_t* pages, const gcap_scratc
 }
 
 static gcap_status_t check_regions(gcap_scratch_t* scratch, census_t* census) {
-  for (size_t i = 0; i < scratch->num_regions; ++i) {
-    const gcap_scratch_region_t* region = scratch->regions[i];
-    REQUIRE(
-        i == 0 || (uintptr_t)scratch->regions[i - 1]->base + scratch->regions[i - 1]->bytes <= (uintptr_t)region->base,
-        "region %p overlaps the one below, or is out of order", (void*)region->base);
-    GCAP_RETURN_IF_ERROR(check_region(&scratch->pages, region, census));
+  for (size_t i = 0; i < scratch->store.num_regions; ++i) {
+    const gcap_scratch_region_t* region = scratch->store.regions[i];
+    REQUIRE(i == 0 || (uintptr_t)scratch->store.regions[i - 1]->base + scratch->store.regions[i - 1]->bytes <=
+                          (uintptr_t)region->base,
+            "region %p overlaps the one below, or is out of order", (void*)region->base);
+    GCAP_RETURN_IF_ERROR(check_region(&scratch->store.pages, region, census));
   }
   return NULL;
 }
@@ -81,7 +84,7 @@ static gcap_status_t check_pool(gcap_scratch_t* scratch, const gcap_scratch_pool
     for (const gcap_scratch_block_t* block = pool->bins[bin]; block != NULL; previous = block, block = block->next) {
       REQUIRE(gcap_scratch_block_phase(block) == GCAP_SCRATCH_FREE, "block %p is in a pool, but not free",
               (void*)gcap_scratch_block_base(block));
-      REQUIRE(gcap_scratch_pool_of(scratch, block) == pool, "block %p is in another pool than its own",
+      REQUIRE(gcap_scratch_pool_of(&scratch->store, block) == pool, "block %p is in another pool than its own",
               (void*)gcap_scratch_block_base(block));
       REQUIRE(gcap_scratch_pool_bin(block->bytes) == bin, "block %p of %zu bytes is in bin %u",
               (void*)gcap_scratch_block_base(block), block->bytes, bin);
@@ -95,13 +98,13 @@ static gcap_status_t check_pool(gcap_scratch_t* scratch, const gcap_scratch_pool
 
 static gcap_status_t check_pools(gcap_scratch_t* scratch, size_t expected_num_free) {
   size_t num_free = 0;
-  GCAP_RETURN_IF_ERROR(check_pool(scratch, &scratch->untagged, &num_free));
-  GCAP_RETURN_IF_ERROR(check_pool(scratch, &scratch->unknown_stream.pool, &num_free));
+  GCAP_RETURN_IF_ERROR(check_pool(scratch, &scratch->store.untagged, &num_free));
+  GCAP_RETURN_IF_ERROR(check_pool(scratch, &scratch->unknown_stream.owner.pool, &num_free));
   for (const gcap_scratch_stream_state_t* state = scratch->streams; state != NULL; state = state->next) {
-    GCAP_RETURN_IF_ERROR(check_pool(scratch, &state->pool, &num_free));
+    GCAP_RETURN_IF_ERROR(check_pool(scratch, &state->owner.pool, &num_free));
   }
   for (const gcap_scratch_reservation_t* r = scratch->reservations; r != NULL; r = r->next) {
-    GCAP_RETURN_IF_ERROR(check_pool(scratch, &r->pool, &num_free));
+    GCAP_RETURN_IF_ERROR(check_pool(scratch, &r->owner.pool, &num_free));
   }
   // Every block in a pool is free and in its own, so equal numbers mean that every free block is in exactly one.
   REQUIRE(num_free == expected_num_free, "%zu blocks are free, %zu are in pools", expected_num_free, num_free);
@@ -114,17 +117,16 @@ static gcap_status_t check_caches(const gcap_scratch_t* scratch, size_t expected
   for (const gcap_scratch_stream_state_t* state = scratch->streams; state != NULL; state = state->next) {
     const size_t num_before = num_cached;
     for (unsigned bin = 0; bin < GCAP_SCRATCH_NUM_CACHE_BINS; ++bin) {
-      for (const gcap_scratch_block_t* block = state->cache[bin]; block != NULL; block = block->next) {
-        REQUIRE(
-            gcap_scratch_block_phase(block) == GCAP_SCRATCH_CACHED && gcap_scratch_block_stream_state(block) == state,
-            "block %p is in a cache that is not its own", (void*)gcap_scratch_block_base(block));
+      for (const gcap_scratch_block_t* block = state->cache.bins[bin]; block != NULL; block = block->next) {
+        REQUIRE(gcap_scratch_block_phase(block) == GCAP_SCRATCH_CACHED && gcap_scratch_block_state(block) == state,
+                "block %p is in a cache that is not its own", (void*)gcap_scratch_block_base(block));
         REQUIRE(gcap_scratch_pool_bin(block->bytes) == bin, "cached block %p of %zu bytes is in bin %u",
                 (void*)gcap_scratch_block_base(block), block->bytes, bin);
         ++num_cached;
       }
     }
-    REQUIRE(state->num_cached == num_cached - num_before, "a stream has %zu cached blocks, its counter says %zu",
-            num_cached - num_before, state->num_cached);
+    REQUIRE(state->cache.num_blocks == num_cached - num_before, "a stream has %zu cached blocks, its counter says %zu",
+            num_cached - num_before, state->cache.num_blocks);
   }
   REQUIRE(num_cached == expected_num_cached, "%zu blocks are marked as cached, %zu are in caches", expected_num_cached,
           num_cached);
@@ -134,10 +136,9 @@ static gcap_status_t check_caches(const gcap_scratch_t* scratch, size_t expected
 // Live blocks of a stream.
 static size_t count_live(const gcap_scratch_t* scratch, const gcap_scratch_stream_state_t* state) {
   size_t num_live = 0;
-  for (size_t i = 0; i < scratch->num_regions; ++i) {
-    for (const gcap_scratch_block_t* block = scratch->regions[i]->first; block != NULL; block = block->upper) {
-      num_live +=
-          gcap_scratch_block_stream_state(block) == state && gcap_scratch_block_phase(block) == GCAP_SCRATCH_LIVE;
+  for (size_t i = 0; i < scratch->store.num_regions; ++i) {
+    for (const gcap_scratch_block_t* block = scratch->store.regions[i]->first; block != NULL; block = block->upper) {
+      num_live += gcap_scratch_block_state(block) == state && gcap_scratch_block_phase(block) == GCAP_SCRATCH_LIVE;
     }
   }
   return num_live;
@@ -151,8 +152,8 @@ static gcap_status_t check_stream(gcap_scratch_t* scratch, const gcap_scratch_st
           (size_t)gcap_scratch_num_live(state));
   bool open_is_known = state->open == NULL;
   for (const gcap_scratch_reservation_t* r = scratch->reservations; r != NULL; r = r->next) {
-    num_reservations += r->state == state;
-    open_is_known = open_is_known || (r == state->open && r->state == state);
+    num_reservations += gcap_scratch_reservation_state(r) == state;
+    open_is_known = open_is_known || (r == state->open && gcap_scratch_reservation_state(r) == state);
   }
   REQUIRE(num_reservations == state->num_reservations, "a stream has %zu reservations, its counter says %zu",
           num_reservations, state->num_reservations);
@@ -166,16 +167,16 @@ static gcap_status_t check_unknown_stream(const gcap_scratch_t* scratch) {
   REQUIRE(num_live == gcap_scratch_num_live(&scratch->unknown_stream),
           "%zu live blocks are of no stream, the counters say %zu", num_live,
           (size_t)gcap_scratch_num_live(&scratch->unknown_stream));
-  for (size_t i = 0; i < scratch->num_regions; ++i) {
-    const gcap_scratch_region_t* region = scratch->regions[i];
+  for (size_t i = 0; i < scratch->store.num_regions; ++i) {
+    const gcap_scratch_region_t* region = scratch->store.regions[i];
     if (!region->reserved) continue;
     ++num_reserved;
     REQUIRE(region->first->upper == NULL && gcap_scratch_block_phase(region->first) == GCAP_SCRATCH_LIVE &&
-                gcap_scratch_is_unknown_stream(scratch, gcap_scratch_block_stream_state(region->first)),
+                gcap_scratch_is_unknown_stream(scratch, gcap_scratch_block_state(region->first)),
             "reserved region %p is not one live block of no stream", (void*)region->base);
   }
   for (const gcap_scratch_reservation_t* r = scratch->reservations; r != NULL; r = r->next) {
-    num_reservations += gcap_scratch_is_unknown_stream(scratch, r->state);
+    num_reservations += gcap_scratch_is_unknown_stream(scratch, gcap_scratch_reservation_state(r));
   }
   REQUIRE(num_reservations == scratch->unknown_stream.num_reservations,
           "%zu reservations are of streams that are gone, the counter says %zu", num_reservations,
@@ -187,8 +188,8 @@ static gcap_status_t check_unknown_stream(const gcap_scratch_t* scratch) {
 
 static gcap_status_t check_reservation(const gcap_scratch_t* scratch, const gcap_scratch_reservation_t* reservation) {
   size_t bytes = 0, num_live = 0;
-  for (size_t i = 0; i < scratch->num_regions; ++i) {
-    for (const gcap_scratch_block_t* block = scratch->regions[i]->first; block != NULL; block = block->upper) {
+  for (size_t i = 0; i < scratch->store.num_regions; ++i) {
+    for (const gcap_scratch_block_t* block = scratch->store.regions[i]->first; block != NULL; block = block->upper) {
       if (gcap_scratch_block_reservation(block) != reservation) continue;
       bytes += block->bytes;
       num_live += gcap_scratch_block_phase(block) == GCAP_SCRATCH_LIVE;

@@ -1,0 +1,48 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// reservation.h: the blocks that one captured graph keeps, or several that share them.
+#ifndef GCAP_LIB_SCRATCH_RESERVATION_H_
+#define GCAP_LIB_SCRATCH_RESERVATION_H_
+
+#include "lib/scratch/arena.h"
+
+#define GCAP_SCRATCH_LABEL_BYTES 192
+
+// Head of what others made with malloc to go with a reservation.
+typedef struct gcap_scratch_attachment {
+  struct gcap_scratch_attachment* next;
+} gcap_scratch_attachment_t;
+
+struct gcap_scratch_reservation {
+  gcap_scratch_owner_t owner;  // its pool holds the free blocks
+  gcap_scratch_t* scratch;
+  size_t bytes;                            // of all its blocks
+  size_t num_live;                         // of its blocks
+  size_t num_graphs;                       // that share it: releases that are owed
+  size_t num_keepers;                      // other reservations that have a share of it
+  char label[GCAP_SCRATCH_LABEL_BYTES];    // their names, for reports; may be empty
+  struct gcap_scratch_kept* kept;          // others that it has a share of, see gcap_scratch_reservation_keep
+  gcap_scratch_attachment_t* zone_copies;  // red_zones.c
+  gcap_scratch_reservation_t* next;
+};
+
+static inline gcap_scratch_stream_state_t* gcap_scratch_reservation_state(
+    const gcap_scratch_reservation_t* reservation) {
+  return gcap_scratch_state_of(reservation->owner.stream);
+}
+
+// The reservation whose block it is; NULL: none's.
+static inline gcap_scratch_reservation_t* gcap_scratch_block_reservation(const gcap_scratch_block_t* block) {
+  if (!gcap_scratch_block_is_kept(block)) return NULL;
+  return (gcap_scratch_reservation_t*)(void*)gcap_scratch_block_owner(block);  // the owner comes first
+}
+
+// Makes a block that is in no pool the reservation's, if it is not yet.
+void gcap_scratch_reservation_adopt(gcap_scratch_reservation_t* reservation, gcap_scratch_block_t* block);
+// Lets `other` last as long as the open one.
+//   RESOURCE_EXHAUSTED   no host memory
+//   FAILED_PRECONDITION  `other` lasts as long as this one already
+gcap_status_t gcap_scratch_reservation_keep(gcap_scratch_reservation_t* open,
+                                            gcap_scratch_reservation_t* other) GCAP_NODISCARD;
+
+#endif  // GCAP_LIB_SCRATCH_RESERVATION_H_

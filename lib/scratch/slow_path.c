@@ -1,0 +1,199 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// The slow path: allocation and free where the fast path has nothing, or must not be taken: other streams' memory,
+// captures, reservations, growth, requests without a stream, debug options, and every error; and the trim.
+//
+// Locking: the arena is held. Nothing is held across a call of upstream, of a log sink or of the callback for events.
+
+#include "lib/scratch/slow_path.h"
+
+#include "lib/internal/capture_check.h"
+#include "lib/scratch/debug.h"
+#include "lib/scratch/lock.h"
+#include "lib/scratch/out_of_memory.h"
+#include "lib/scratch/place.h"
+#include "lib/scratch/reservation.h"
+#include "lib/scratch/streams.h"
+#include "lib/scratch/timeline.h"
+#include "lib/scratch/unknown_stream.h"
+#include "lib/scratch/upstream.h"
+
+// --- Allocation -----------------------------------------------------------------------------------------------------
+
+// Refuses what a capture would bake into a graph that does not own it. Asks the driver only on a thread that captures.
+static gcap_status_t check_reserved(const gcap_scratch_stream_state_t* state, const char* operation) {
+  if (!gcap_thread_captures() || state->open != NULL || !gcap_stream_can_capture(gcap_scratch_stream_of(state)))
+    return NULL;
+  cudaStream_t handle = gcap_stream_handle(gcap_scratch_stream_of(state));
+  enum cudaStreamCaptureStatus capture_status = cudaStreamCaptureStatusNone;
+  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamIsCapturing(handle, &capture_status)));
+  if (capture_status == cudaStreamCaptureStatusNone) return NULL;
+  return GCAP_STATUS(
+      GCAP_FAILED_PRECONDITION,
+      "%s: stream %p is capturing and has no open reservation, so the graph would not own the memory; open "
+      "one (gcap_scratch_reservation_open), or use the stream that has one",
+      operation, (void*)handle);
+}
+
+// Takes back a reserved region's block; when upstream refuses the region, it stays handed out.
+static gcap_status_t take_back_reserved(gcap_scratch_t* scratch, gcap_scratch_region_t* region) {
+  gcap_scratch_block_t* block = region->first;
+  gcap_scratch_make_free(&scratch->unknown_stream, gcap_scratch_next_point(&scratch->unknown_stream), block);
+  gcap_status_t status = gcap_scratch_give_back_reserved(scratch, region);
+  if (status != NULL) gcap_scratch_undo_free(&scratch->unknown_stream, block);
+  return status;
+}
+
+static void take_back_tagged(gcap_scratch_t* scratch, gcap_scratch_block_t* block) {
+  gcap_scratch_stream_state_t* state = gcap_scratch_block_state(block);
+  gcap_scratch_make_free(state, gcap_scratch_next_point(state), block);
+  gcap_scratch_reservation_t* reservation = gcap_scratch_block_reservation(block);
+  if (reservation != NULL) --reservation->num_live;
+  if (state->open != NULL && reservation == NULL) gcap_scratch_reservation_adopt(state->open, block);
+  gcap_scratch_put(&scratch->store, block);
+}
+
+// Another graph's block that is freed inside a capture may be used by what was captured before.
+static gcap_status_t keep_for_open(const gcap_scratch_block_t* block) {
+  gcap_scratch_reservation_t* reservation = gcap_scratch_block_reservation(block);
+  gcap_scratch_reservation_t* open = gcap_scratch_block_state(block)->open;
+  return reservation == NULL || open == NULL ? NULL : gcap_scratch_reservation_keep(open, reservation);
+}
+
+static gcap_status_t take_back(gcap_scratch_t* scratch, gcap_scratch_block_t* block) {
+  if (!gcap_scratch_is_unknown_stream(scratch, gcap_scratch_block_state(block))) {
+    take_back_tagged(scratch, block);
+    return NULL;
+  }
+  gcap_scratch_region_t* region = gcap_scratch_find_region(&scratch->store, gcap_scratch_block_base(block));
+  if (region->reserved) return take_back_reserved(scratch, region);
+  if (gcap_scratch_block_reservation(block) != NULL) --gcap_scratch_block_reservation(block)->num_live;
+  gcap_scratch_make_free(&scratch->unknown_stream, gcap_scratch_next_point(&scratch->unknown_stream), block);
+  gcap_scratch_put(&scratch->store, block);
+  return NULL;
+}
+
+// Obtains a block and makes it live.
+static gcap_status_t hand_out(gcap_scratch_t* scratch, gcap_scratch_request_t* request, size_t requested_bytes,
+                              gcap_allocator_event_t* out_event, void** out_ptr) {
+  gcap_scratch_block_t* block = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_scratch_obtain(scratch, request, &block));
+  gcap_scratch_reservation_t* reservation = gcap_scratch_block_reservation(block);
+  if (reservation != NULL) {
+    ++reservation->num_live;
+  } else {
+    gcap_scratch_block_set_owner(block, &request->state->owner);
+  }
+  gcap_scratch_pages_set(&scratch->store.pages, gcap_scratch_block_base(block), block);
+  gcap_scratch_make_live(request->state, requested_bytes, block);
+  char* ptr = gcap_scratch_block_base(block) + scratch->zone_bytes;
+  gcap_stream_t* stream = gcap_scratch_stream_of(request->state);  // NULL for the unknown one
+  gcap_status_t status = gcap_scratch_debug_note_alloc(scratch, ptr, requested_bytes, stream, out_event);
+  if (status != NULL) return gcap_status_join(status, take_back(scratch, block));
+  if (request->reserved && out_event->sequence != 0) out_event->kind = GCAP_ALLOCATOR_EVENT_RESERVE;
+  *out_ptr = ptr;
+  return NULL;
+}
+
+// Whole granules, and the red zones.
+static gcap_status_t round_request(const gcap_scratch_t* scratch, size_t bytes, size_t* out_rounded) {
+  const size_t zones_bytes = 2 * scratch->zone_bytes;
+  const size_t rounded = gcap_scratch_block_bytes(bytes);
+  *out_rounded = rounded + zones_bytes;
+  if (rounded != 0 && rounded <= SIZE_MAX - zones_bytes) return NULL;
+  return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "scratch of %zu bytes overflows when rounded up to %zu", bytes,
+                     GCAP_SCRATCH_GRANULE_BYTES);
+}
+
+gcap_status_t gcap_scratch_alloc_slowly(gcap_scratch_t* scratch, size_t bytes, gcap_stream_t* stream, void** out_ptr) {
+  if (stream == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "scratch of %zu bytes needs a stream, not NULL", bytes);
+  gcap_scratch_request_t request = {0};
+  GCAP_RETURN_IF_ERROR(round_request(scratch, bytes, &request.bytes));
+  gcap_scratch_lock_arena(scratch);
+  gcap_allocator_event_t event = {0};
+  gcap_status_t status = gcap_scratch_get_stream(scratch, stream, &request.state);
+  if (status == NULL) {
+    status = check_reserved(request.state, "gcap_scratch_alloc");
+    if (status != NULL)
+      gcap_thread_capture_hooks->fail(status);  // what was to use the memory is missing from the graph
+  }
+  if (status == NULL) {
+    gcap_scratch_note_thread(scratch, request.state, /*intruder=*/false);
+    ++request.state->num_calls;
+    if (!gcap_thread_captures() && request.state->open == NULL) gcap_scratch_make_up_deficit(scratch);
+    status = hand_out(scratch, &request, bytes, &event, out_ptr);
+    --request.state->num_calls;
+  }
+  gcap_scratch_unlock_arena(scratch);
+  gcap_scratch_log_trouble(&request);
+  gcap_scratch_debug_report(scratch, &event);
+  return status;
+}
+
+gcap_status_t gcap_scratch_alloc_untagged(gcap_scratch_t* scratch, size_t bytes, bool reserved, void** out_ptr) {
+  // A graph would bake in memory that it does not own.
+  GCAP_RETURN_IF_ERROR(gcap_refuse_in_capture(reserved ? "a reserve of scratch" : "scratch for no stream"));
+  gcap_scratch_request_t request = {.state = &scratch->unknown_stream, .reserved = reserved};
+  GCAP_RETURN_IF_ERROR(round_request(scratch, bytes, &request.bytes));
+  gcap_scratch_lock_arena(scratch);
+  gcap_allocator_event_t event = {0};
+  gcap_scratch_make_up_deficit(scratch);
+  gcap_status_t status = hand_out(scratch, &request, bytes, &event, out_ptr);
+  gcap_scratch_unlock_arena(scratch);
+  gcap_scratch_log_trouble(&request);
+  gcap_scratch_debug_report(scratch, &event);
+  return status;
+}
+
+// Whether a capture forbids it.
+static gcap_status_t check_free(const gcap_scratch_t* scratch, const gcap_scratch_block_t* block) {
+  const gcap_scratch_stream_state_t* state = gcap_scratch_block_state(block);
+  if (!gcap_scratch_is_unknown_stream(scratch, state)) return check_reserved(state, "gcap_scratch_free");
+  // Work captured before the free may use it, and every replay would.
+  return gcap_check_thread_not_capturing("gcap_scratch_free of memory for no stream");
+}
+
+static gcap_status_t free_live(gcap_scratch_t* scratch, gcap_scratch_block_t* block, gcap_allocator_event_t* out_event,
+                               gcap_status_t* out_damage) {
+  GCAP_RETURN_IF_ERROR(check_free(scratch, block));
+  GCAP_RETURN_IF_ERROR(keep_for_open(block));
+  gcap_scratch_live_t* live = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_scratch_debug_begin_free(scratch, block, &live, out_damage));
+  gcap_scratch_stream_state_t* state = gcap_scratch_block_state(block);
+  if (!gcap_scratch_is_unknown_stream(scratch, state)) gcap_scratch_note_thread(scratch, state, /*intruder=*/true);
+  gcap_status_t status = take_back(scratch, block);
+  if (status == NULL) {
+    gcap_scratch_debug_end_free(scratch, live, out_event);
+  } else {
+    gcap_scratch_debug_undo_free(scratch, live);
+  }
+  return status;
+}
+
+gcap_status_t gcap_scratch_free_slowly(gcap_scratch_t* scratch, void* ptr) {
+  gcap_scratch_lock_arena(scratch);
+  gcap_scratch_block_t* block = NULL;
+  gcap_allocator_event_t event = {0};
+  gcap_status_t damage = NULL;
+  gcap_status_t status = gcap_scratch_find_live(&scratch->store, ptr, scratch->zone_bytes, &block);
+  status = gcap_scratch_debug_explain(scratch, ptr, status);
+  if (status == NULL) status = free_live(scratch, block, &event, &damage);
+  gcap_scratch_unlock_arena(scratch);
+  gcap_scratch_debug_report(scratch, &event);
+  return gcap_status_join(status, damage);
+}
+
+gcap_status_t gcap_scratch_trim(gcap_scratch_t* scratch) {
+  gcap_scratch_lock_arena(scratch);
+  gcap_status_t status = NULL;
+  bool waited;
+  if (gcap_scratch_pool_first(&scratch->unknown_stream.owner.pool) != NULL)
+    status = gcap_scratch_wait_for_device(scratch, &waited);
+  gcap_scratch_settle(scratch, /*all=*/false);
+  status = gcap_status_join(status, gcap_scratch_give_back_idle(scratch));
+  gcap_allocator_event_t event = {0};
+  if (status == NULL) gcap_scratch_debug_note_trim(scratch, &event);
+  gcap_scratch_unlock_arena(scratch);
+  gcap_scratch_debug_report(scratch, &event);
+  return status;
+}
