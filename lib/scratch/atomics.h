@@ -10,11 +10,15 @@
 #include <atomic>
 
 #define _Atomic(type) std::atomic<type>
+using std::atomic_bool;
 using std::atomic_load_explicit;
+using std::atomic_signal_fence;
+using std::atomic_size_t;
 using std::atomic_store_explicit;
 using std::memory_order_acquire;
 using std::memory_order_relaxed;
 using std::memory_order_release;
+using std::memory_order_seq_cst;
 
 #else
 

@@ -15,6 +15,10 @@
 #include "lib/internal/run_trace.h"
 #include "lib/scratch/arena.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 // --- The arena ------------------------------------------------------------------------------------------------------
 
 // Called with no lock of it held.
@@ -69,4 +73,7 @@ void gcap_scratch_note_thread(gcap_scratch_t* scratch, gcap_scratch_stream_state
 // Whether threads can have a bias in this process.
 bool gcap_scratch_can_bias(void);
 
+#ifdef __cplusplus
+}  // extern "C"
+#endif
 #endif  // GCAP_LIB_SCRATCH_LOCK_H_

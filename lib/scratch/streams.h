@@ -6,6 +6,10 @@
 
 #include "lib/scratch/arena.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 // From a stream to what the arena knows of it: a table that is looked into without a lock. It is filled anew while the
 // arena is locked; who looks meanwhile may find nothing and takes the slow path.
 typedef struct gcap_scratch_directory {
@@ -47,4 +51,7 @@ uint64_t gcap_scratch_in_use_bytes(const gcap_scratch_t* scratch);
 // Brings the arena's own peak up to date with those of the streams, which start anew.
 void gcap_scratch_fold_peaks(gcap_scratch_t* scratch);
 
+#ifdef __cplusplus
+}  // extern "C"
+#endif
 #endif  // GCAP_LIB_SCRATCH_STREAMS_H_
