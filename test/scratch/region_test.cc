@@ -167,6 +167,15 @@ TEST_F(Region, JoinsNeighboursOfOneTag) {
   EXPECT_EQ(gcap_scratch_block_lower(third), joined);
 }
 
+TEST_F(Region, TheLaterUseCountsAlsoWhenItIsTheUpperOnes) {
+  gcap_scratch_block_t* lower = Take(AddRegion(kBase, 2048), 1024, &a_);
+  gcap_scratch_block_t* upper = Take(lower->upper, 1024, &a_);
+  lower->used_before = 5;
+  upper->used_before = 7;
+  Free(upper, &a_);
+  EXPECT_EQ(Free(lower, &a_)->used_before, 7u);
+}
+
 TEST_F(Region, SmallPiecesComeFromTheTopOfLargeBlocks) {
   gcap_scratch_block_t* block = AddRegion(kBase, kLarge);
   EXPECT_EQ(Base(Take(block, kLarge / 8, &a_)), kBase + kLarge - kLarge / 8);
