@@ -3,9 +3,9 @@
 // The debug options: what they need to know of each block that is handed out stands in a table of their own, so that
 // blocks cost nothing more when no such option is set.
 //
-// Calls are numbered while the arena is held, when they are done, and each number is reported, so none is missing. A
-// block that upstream takes back, for which the arena is let go, is unknown here from before that.
-// Locking: the arena is held, but for reports.
+// Calls are numbered while the arena is locked, when they are done, and each number is reported, so none is missing. A
+// block that upstream takes back, for which the arena is unlocked, is unknown here from before that.
+// Locking: the arena is locked, but for reports.
 
 #include "lib/scratch/debug.h"
 
@@ -57,7 +57,7 @@ void gcap_scratch_debug_destroy(gcap_scratch_t* scratch) {
 
 // --- What is handed out ---------------------------------------------------------------------------------------------
 
-// The link to the live at an address, or to the end of its bucket.
+// The link to the live block at an address, or to the end of its bucket.
 static gcap_scratch_live_t** find_live(debug_t* debug, const void* ptr) {
   gcap_scratch_live_t** link = &debug->live[(uintptr_t)ptr / GCAP_SCRATCH_GRANULE_BYTES % kBuckets];
   while (*link != NULL && (*link)->ptr != ptr) link = &(*link)->next;
@@ -103,8 +103,8 @@ gcap_status_t gcap_scratch_debug_note_alloc(gcap_scratch_t* scratch, void* ptr, 
   return NULL;
 }
 
-// Looks at a block's zones: now, or in the graph that wrote them. Of those that were written in a graph and are freed
-// outside, or the other way round, nobody knows what they should be.
+// Looks at a block's zones: now, or in the graph that wrote them. Where a block was allocated in a graph and is freed
+// outside, or the other way round, what the zones should be is unknown.
 static gcap_status_t look_at_zones(const debug_t* debug, const gcap_scratch_live_t* live,
                                    gcap_scratch_reservation_t* reservation, gcap_status_t* out_damage) {
   bool capturing = false;

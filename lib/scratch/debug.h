@@ -1,7 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // debug.h: what the debug options ask of each allocation and free. While one is set every call takes the slow path, and
-// comes by here with the arena held. Without any the functions do nothing.
+// comes by here with the arena locked. Without any the functions do nothing.
 #ifndef GCAP_LIB_SCRATCH_DEBUG_H_
 #define GCAP_LIB_SCRATCH_DEBUG_H_
 

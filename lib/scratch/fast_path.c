@@ -82,7 +82,7 @@ static bool free_own(gcap_scratch_t* scratch, void* ptr) {
   if (gcap_scratch_is_unknown_stream(scratch, state)) return false;
   atomic_bool* entered = gcap_scratch_lock_stream(scratch, state);
   if (entered == NULL) return false;
-  // Looked at again under the lock: a live block of the state, in no graph, that starts at the address.
+  // Looked at again under the lock: a live block of the stream, in no graph, that starts at the address.
   bool plain = gcap_scratch_block_tag(block) == tag && gcap_scratch_block_base(block) == ptr && state->open == NULL;
   if (plain) {
     gcap_scratch_make_free(state, gcap_stream_sync_id(gcap_scratch_stream_of(state)) + 1, block);

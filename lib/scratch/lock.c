@@ -3,13 +3,14 @@
 // The biased lock of each stream, and the lock of the arena, which is all of them.
 //
 // A stream's lock is biased to the thread that uses the stream: that thread takes the lock by a plain store and a look
-// whether it still may. Whoever wants to lock the arena takes that right away first, then lets the kernel run a memory
-// fence on every processor that runs a thread of ours (membarrier), and then waits until the thread is not inside.
+// whether it still may. A thread that locks the arena takes that right away first, then lets the kernel run a memory
+// fence on every processor that runs a thread of the process (membarrier), and then waits until the other thread is not
+// inside.
 // After the fence either the thread's store is seen, or the thread sees that it may not. So the fence that each entry
-// would need is paid by those who come seldom. (The idea is the biased locking of Java's virtual machines.)
+// would need is paid by those who come seldom. The field calls this a biased lock.
 //
-// A stream's lock is held for some tens of instructions by the fast path, or as long as the arena is locked. Who does
-// not get it soon had better wait for the arena's mutex, where waiting is asleep.
+// A stream's lock is held for some tens of instructions by the fast path, or as long as the arena is locked. A
+// thread that does not get it soon had better wait for the arena's mutex, where it sleeps.
 
 #include "lib/scratch/lock.h"
 
@@ -35,8 +36,8 @@ static bool take_lock(gcap_scratch_stream_state_t* state) {
   return false;
 }
 
-// Who finds the arena locked waits, and does not lock it himself in turn: else one slow call would make another of each
-// call that came meanwhile, and these again, without an end.
+// A thread that finds the arena locked waits, and does not lock the arena in turn: else one slow call would make slow
+// calls of all that came meanwhile, and these again, without an end.
 atomic_bool* gcap_scratch_lock_stream_slowly(gcap_scratch_t* scratch, gcap_scratch_stream_state_t* state) {
   for (int tries = 0; tries < kMaxTries; ++tries) {
     gcap_scratch_bias_t* bias = atomic_load_explicit(&state->bias, memory_order_acquire);

@@ -1,15 +1,15 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// The ladder: what is tried before an allocation fails. First free memory and growth; then, step by step, what costs
-// more and more: regions that other threads have on their way are waited for, those that are idle go back upstream,
-// upstream gives back what it caches, the requesting stream is waited for, the device is waited for where memory was
-// freed for nobody knows whom. After each the request is tried again. What a step itself fails with joins the status in
-// the end, or is logged when a later one helped.
+// What is tried before an allocation fails. First free memory and growth; then, step by step, what costs more and more:
+// wait for regions that other threads have in transit, give idle regions back upstream, let upstream give back what it
+// caches, wait for the requesting stream, wait for the device where the unknown stream freed memory. After each step
+// the request is tried again. What a step itself fails with joins the status in the end, or is logged when a later step
+// helped.
 //
-// A thread that captures climbs nothing: a free, a wait or foreign code would break its capture, and its placement has
-// looked at all that is free without them. No step breaks a capture of another thread: upstream's calls and the wait
-// for the stream are made in relaxed mode, the wait for the device only while no scope is open (unknown_stream.c).
-// Locking: the arena is held, and let go around each call of upstream, of CUDA and of the log.
+// A thread that captures takes none of these steps: a free, a wait or foreign code would break its capture, and its
+// placement has looked at all that is free without them. No step breaks a capture of another thread: upstream's calls
+// and the wait for the stream are made in relaxed mode, the wait for the device only while no scope is open
+// (unknown_stream.c). Locking: the arena is locked, and unlocked around each call of upstream, of CUDA and of the log.
 
 #include "lib/scratch/out_of_memory.h"
 
@@ -64,14 +64,14 @@ static void try_growing(attempt_t* attempt) {
 
 static bool goes_on(const attempt_t* attempt) { return attempt->block == NULL && attempt->is_short; }
 
-// --- Rungs ----------------------------------------------------------------------------------------------------------
+// --- Steps ----------------------------------------------------------------------------------------------------------
 
 static void note_trouble(attempt_t* attempt, gcap_status_t status) {
   attempt->trouble = gcap_status_join(attempt->trouble, status);
 }
 
-// Memory that other threads fetch from upstream, or give back, and that counts for the limit meanwhile. Only for a
-// while: upstream may be foreign code that calls this scratch, and then it is we whom it waits for.
+// Waits for memory that other threads fetch from upstream, or give back, and that counts for the limit meanwhile. Only
+// for a while: upstream may be foreign code that calls this scratch, and then it may wait for this very call.
 static void wait_for_threads(attempt_t* attempt) {
   gcap_scratch_t* scratch = attempt->scratch;
   for (int naps = 0; goes_on(attempt) && scratch->num_regions_in_transit > 0 && naps < kMaxNaps;) {
@@ -168,7 +168,8 @@ void gcap_scratch_log_trouble(gcap_scratch_request_t* request) {
   request->trouble = NULL;
 }
 
-// Memory that was freed for nobody knows whom: a wait gives it back to such requests, as cudaFree would have.
+// A request without a stream may get what the unknown stream freed, after a wait for the device: cudaFree would have
+// waited as well.
 static void wait_instead_of_growing(attempt_t* attempt) {
   const gcap_scratch_request_t* request = attempt->request;
   if (request->reserved || !gcap_scratch_is_unknown_stream(attempt->scratch, request->state)) return;

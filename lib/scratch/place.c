@@ -2,19 +2,19 @@
 //
 // Placement: which free block a stream gets. First what its open reservation keeps, by itself or together with the free
 // memory above it; one that graphs share begins where there is room to grow. So they need little more than the largest
-// of them. Then the lists: what carries the stream's own tag, what nobody uses, and last what other streams used and it
-// has waited for. Only when these have nothing follows the slow way that must come before any growth: neighbours that
-// this very stream may all have are gathered into one block, whatever their tags.
+// of them. Then the pools: what carries the stream's own tag, what is untagged, and last what other streams used and it
+// has waited for. Only when these have nothing follows what takes longer and must come before any growth: neighbours
+// that this very stream may all have are gathered into one block, whatever their tags.
 //
 // Why gathering is sound: the stream has waited for every use of the parts, so whoever waits for the stream later than
 // now comes after all of them; its own tag covers them. Likewise when a block passes from one stream to another.
 //
 // What a stream used whose reservation is open goes to those alone who cannot grow: its capture counts on it.
 //
-// A request that names no stream gets what nobody uses and nothing else (unknown_stream.c).
+// A request that names no stream gets untagged blocks and nothing else (unknown_stream.c).
 //
 // Cached blocks are moved to the pools before these are looked into: the own ones first, the others' only when nothing
-// else is left. Locking: the arena is held.
+// else is left. Locking: the arena is locked.
 
 #include "lib/scratch/place.h"
 
@@ -73,7 +73,7 @@ void gcap_scratch_settle(gcap_scratch_t* scratch, bool all) {
   }
 }
 
-// For nobody knows whom: only what nobody uses any more, since what the streams have waited for says nothing of him.
+// For the unknown stream: untagged blocks alone, since what the known streams have waited for says nothing about it.
 static gcap_scratch_block_t* find_for_unknown_stream(gcap_scratch_t* scratch, size_t bytes) {
   gcap_scratch_block_t* block = gcap_scratch_pool_find(&scratch->store.untagged, bytes, NULL, NULL);
   if (block != NULL) return block;
@@ -132,7 +132,7 @@ gcap_status_t gcap_scratch_claim(gcap_scratch_t* scratch, gcap_scratch_stream_st
                                  gcap_scratch_block_t* block, size_t bytes) {
   GCAP_RETURN_IF_ERROR(gcap_scratch_detach(&scratch->store, bytes, &block));
   gcap_scratch_block_set_owner(block, &state->owner);
-  block->used_before = gcap_scratch_next_point(state);  // not used, but nobody else's either
+  block->used_before = gcap_scratch_next_point(state);  // not used, but no other stream's either
   gcap_scratch_put(&scratch->store, block);
   return NULL;
 }
@@ -188,7 +188,7 @@ static gcap_status_t gather(gcap_scratch_t* scratch, const gcap_scratch_stream_s
   return NULL;
 }
 
-// How much a stream takes of memory that nobody uses, so that its blocks lie together: streams whose blocks alternate
+// How much a stream takes of untagged memory, so that its blocks lie together: streams whose blocks alternate
 // could not join them, and their threads would wait for one another's cache lines. It grows with what the stream has,
 // and is nothing more than was asked for where there is not plenty.
 static size_t piece_bytes(const gcap_scratch_stream_state_t* state, size_t bytes, size_t available_bytes) {
@@ -305,7 +305,7 @@ gcap_status_t gcap_scratch_place(gcap_scratch_t* scratch, gcap_scratch_stream_st
   const bool is_unknown = gcap_scratch_is_unknown_stream(scratch, state);
   gcap_scratch_block_t* block =
       is_unknown ? find_for_unknown_stream(scratch, bytes) : find_in_lists(scratch, state, bytes);
-  if (block == NULL && is_unknown) return NULL;  // what nobody uses is joined already
+  if (block == NULL && is_unknown) return NULL;  // untagged neighbours are joined already
   if (block == NULL) return gather(scratch, state, bytes, out_block);
   GCAP_RETURN_IF_ERROR(gcap_scratch_take(scratch, state, bytes, &block));
   if (state->open != NULL) gcap_scratch_reservation_adopt(state->open, block);

@@ -2,7 +2,7 @@
 //
 // Before a capture: its stream gets as much free memory as it ever had handed out at a time, so that the capture, which
 // cannot grow the arena, finds what the warm-up had. What is found or got carries the stream's tag from then on.
-// Locking: the arena is held, and unlocked while upstream is asked.
+// Locking: the arena is locked, and unlocked while upstream is asked.
 
 #include "lib/internal/capture_check.h"
 #include "lib/scratch/lock.h"

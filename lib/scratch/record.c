@@ -1,7 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // The record: a ring of the last calls, and what it knows of an address. It is searched from the youngest call to the
-// oldest, by whoever has a failure to explain. Locking: the arena is held.
+// oldest, by whoever has a failure to explain. Locking: the arena is locked.
 
 #include "lib/scratch/record.h"
 
@@ -9,7 +9,8 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
+
+#include "lib/internal/clock.h"
 
 enum { kMaxRemembered = 1 << 20 };  // more than anybody reads; 64 MiB
 
@@ -29,12 +30,6 @@ gcap_status_t gcap_scratch_record_init(gcap_scratch_record_t* record, size_t num
 
 void gcap_scratch_record_deinit(gcap_scratch_record_t* record) { free(record->calls); }
 
-static uint64_t now_ns(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 void gcap_scratch_record_add(gcap_scratch_record_t* record, const gcap_scratch_live_t* live, uint64_t number) {
   if (record->num_remembered == 0) return;
   record->calls[record->num_recorded++ % record->num_remembered] = (gcap_scratch_call_t){
@@ -45,7 +40,7 @@ void gcap_scratch_record_add(gcap_scratch_record_t* record, const gcap_scratch_l
       .has_stream = live->stream != NULL,
       .stream = live->stream == NULL ? NULL : gcap_stream_handle(live->stream),
       .thread = (unsigned long)pthread_self(),
-      .time_ns = now_ns(),
+      .time_ns = gcap_now_ns(),
   };
 }
 
@@ -65,7 +60,7 @@ static const gcap_scratch_call_t* find_calls(const gcap_scratch_record_t* record
 
 static int describe_call(const gcap_scratch_call_t* call, char* text, size_t text_bytes) {
   return snprintf(text, text_bytes, " (call %" PRIu64 ", thread 0x%lx, %.3f ms ago)", call->number, call->thread,
-                  (double)(now_ns() - call->time_ns) / 1e6);
+                  (double)(gcap_now_ns() - call->time_ns) / 1e6);
 }
 
 gcap_scratch_history_t gcap_scratch_history_of(const gcap_scratch_record_t* record, const void* ptr) {

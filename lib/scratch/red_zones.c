@@ -9,8 +9,8 @@
 // what good zones would until there was one, and goes with the reservation, so after the graph.
 //
 // The upper zone begins at the first byte that was not asked for. Zones are read with the thread in relaxed mode: a
-// capture of another thread is none of the block's business. Locking: the arena is held, also while a stream is waited
-// for.
+// capture of another thread is none of the block's business. Locking: the arena is locked, also while a stream is
+// waited for.
 
 #include "lib/scratch/red_zones.h"
 
@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/internal/capture_check.h"
 #include "lib/internal/cuda_guard.h"
 
 enum { kMaxZoneBytes = 2 * GCAP_SCRATCH_GRANULE_BYTES };
@@ -38,11 +39,7 @@ static zone_t upper_zone(const gcap_scratch_live_t* live) {
 
 gcap_status_t gcap_scratch_is_capturing(gcap_stream_t* stream, bool* out_capturing) {
   *out_capturing = false;
-  if (!gcap_stream_can_capture(stream)) return NULL;
-  enum cudaStreamCaptureStatus capture_status = cudaStreamCaptureStatusNone;
-  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamIsCapturing(gcap_stream_handle(stream), &capture_status)));
-  *out_capturing = capture_status != cudaStreamCaptureStatusNone;
-  return NULL;
+  return gcap_stream_can_capture(stream) ? gcap_is_stream_capturing(gcap_stream_handle(stream), out_capturing) : NULL;
 }
 
 // --- Writing --------------------------------------------------------------------------------------------------------

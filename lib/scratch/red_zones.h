@@ -9,7 +9,7 @@
 #include "lib/scratch/record.h"
 #include "lib/scratch/reservation.h"
 
-// Bytes that nobody has a reason to write again and again: as a number of any type they are odd, but not extreme.
+// A byte that no program has a reason to write again and again: as a number of any type they are odd, but not extreme.
 #define GCAP_SCRATCH_ZONE_BYTE 0xA5
 // NaN in every floating-point format that GPUs know, and -1 as an integer.
 #define GCAP_SCRATCH_POISON_BYTE 0xFF

@@ -6,7 +6,7 @@
 // neighbours first; a cached one is put there later. Blocks with different tags are never joined here: the union would
 // be safe only for a stream that waited for both (see place.c, which does it for one that has).
 //
-// Locking: the arena is held, or the lock of the stream whose block it is. The latter must see of a neighbour no more
+// Locking: the arena is locked, or the lock of the stream whose block it is. The latter must see of a neighbour no more
 // than whose it is, before that is known to be the same stream's: no other thread can make it so, or not so, meanwhile.
 // The link from a block of another stream down to ours is ours to set, and its owner follows it no further than to the
 // tag of our block.

@@ -1,7 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // The breakdown: what the arena holds, for whom, and what it might give. It is part of the message when memory is out,
-// so it needs no memory itself. Locking: the arena is held.
+// so it needs no memory itself. Locking: the arena is locked.
 
 #include "lib/scratch/report.h"
 

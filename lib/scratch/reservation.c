@@ -2,18 +2,19 @@
 //
 // Reservations: the blocks of one captured graph. A block joins when it is handed out to the diverted stream, or freed
 // by it, while the reservation is open, and stays until the release. A free block of it lies in its own pool, where
-// only the same stream's allocations look while it is open, and nobody once it is closed.
+// the same stream's allocations look while it is open, and none once it is closed.
 //
 // A block that the stream got before the capture and frees inside it joins too: kernels captured before the free may
-// use it, and a replay does so again (rule 4 of the architecture: such memory is the graph's). Where it is an earlier
-// reservation's, the open one takes a share of that, and gives it up when it ends.
+// use it, and a replay does so again (rule 4 of docs/architecture.md: such memory is the graph's). Where it is an
+// earlier reservation's, the open one takes a share of that, and gives it up when it ends.
 //
 // Several graphs may share one: each capture opens it again and uses its free blocks first. What one graph wrote there
 // the next one overwrites, which is right because a graph reads of its scratch only what it wrote itself, and because
 // stream order keeps their replays apart.
 //
-// Inside, blocks carry no tags: captured work of one stream is in order with itself, also in every replay.
-// Locking: the arena is held: captures are rare, and their allocations take the slow way.
+// Inside, blocks carry the reservation's tag alone, whichever kernel used them: captured work of one stream is in order
+// with itself, also in every replay. Locking: the arena is locked: captures are rare, and their allocations take the
+// slow path.
 
 #include "lib/scratch/reservation.h"
 
@@ -205,7 +206,7 @@ static void end_locked(gcap_scratch_reservation_t* reservation) {
   *link = reservation->next;
 }
 
-// If nobody has a share of it any more it ends, and so do others that it alone had a share of; they are added to a
+// Without any graph and keeper left the reservation ends, and so do others that it alone kept; they are added to a
 // list.
 static void end_if_given_up(gcap_scratch_reservation_t* reservation, gcap_scratch_reservation_t** ended) {
   if (reservation->num_graphs > 0) return;

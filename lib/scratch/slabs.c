@@ -5,7 +5,7 @@
 //
 // Structs wander with the blocks, from the streams that cut to those that join. A stream that lacks one gets a slab, so
 // that it lacks none for long, but only while there are not many for what is live: else it gets another stream's.
-// Locking: the arena is held; but a stream's lock is enough for its own spares.
+// Locking: the arena is locked; but a stream's lock is enough for its own spares.
 
 #include "lib/scratch/slabs.h"
 

@@ -3,7 +3,7 @@
 // The slow path: allocation and free where the fast path has nothing, or must not be taken: other streams' memory,
 // captures, reservations, growth, requests without a stream, debug options, and every error; and the trim.
 //
-// Locking: the arena is held. Nothing is held across a call of upstream, of a log sink or of the callback for events.
+// Locking: the arena is locked. Nothing is held across a call of upstream, of a log sink or of the callback for events.
 
 #include "lib/scratch/slow_path.h"
 
@@ -25,9 +25,9 @@ static gcap_status_t check_reserved(const gcap_scratch_stream_state_t* state, co
   if (!gcap_thread_captures() || state->open != NULL || !gcap_stream_can_capture(gcap_scratch_stream_of(state)))
     return NULL;
   cudaStream_t handle = gcap_stream_handle(gcap_scratch_stream_of(state));
-  enum cudaStreamCaptureStatus capture_status = cudaStreamCaptureStatusNone;
-  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamIsCapturing(handle, &capture_status)));
-  if (capture_status == cudaStreamCaptureStatusNone) return NULL;
+  bool capturing = false;
+  GCAP_RETURN_IF_ERROR(gcap_is_stream_capturing(handle, &capturing));
+  if (!capturing) return NULL;
   return GCAP_STATUS(
       GCAP_FAILED_PRECONDITION,
       "%s: stream %p is capturing and has no open reservation, so the graph would not own the memory; open "

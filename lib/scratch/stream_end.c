@@ -1,10 +1,11 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// What becomes of a stream's memory when the stream is destroyed under the scratch, which nobody should do. The stream
-// was drained, so its free blocks are in use by nobody. What is still handed out, and what its graphs keep, may be used
-// by any other stream from now on: it becomes nobody's (unknown_stream.c), and is given again only after a wait for the
-// device. So no address of a stream that is gone is left, to be taken for that of a new one.
-// Locking: the arena is held.
+// What becomes of a stream's memory when the stream is destroyed under the scratch, which no caller should do; or
+// forgotten, as the caller should. A destroyed stream was drained, so no stream uses its free blocks. What is still
+// handed out, and what its graphs keep, may be used by any other stream from now on: it becomes the unknown stream's
+// (unknown_stream.c), and is given again only after a wait for the device. So no address of a stream that is gone is
+// left, to be taken for that of a new one.
+// Locking: the arena is locked.
 
 #include "lib/scratch/stream_end.h"
 

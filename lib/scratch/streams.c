@@ -5,7 +5,7 @@
 //
 // The directory holds no more than the list does, at a quarter to a half of its places. Whoever finds a state in it
 // takes the state's lock and looks whether the state still is the stream's: it is used again for another stream.
-// Locking: the arena is held, but for gcap_scratch_find_stream.
+// Locking: the arena is locked, but for gcap_scratch_find_stream.
 
 #include "lib/scratch/streams.h"
 

@@ -3,7 +3,7 @@
 // What is known of the use of a free block: its tag names the stream that used it last, and `used_before` the point of
 // that stream's timeline that came next. The timelines tell what other streams have waited for, and what is finished;
 // the driver is never asked. The unknown stream's timeline counts waits for the device (unknown_stream.c).
-// Locking: the arena is held, or the lock of the block's stream.
+// Locking: the arena is locked, or the lock of the block's stream.
 
 #include "lib/scratch/timeline.h"
 

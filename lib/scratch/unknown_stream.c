@@ -11,7 +11,7 @@
 //
 // cudaDeviceSynchronize breaks the captures of all threads (rule R12 of the capture rules), so there is none while a
 // scope of gcap is open: the arena grows instead. A capture that somebody begins without gcap is not known.
-// Locking: the arena is held, and let go while the device is waited for.
+// Locking: the arena is locked, and unlocked while the device is waited for.
 
 #include "lib/scratch/unknown_stream.h"
 

@@ -2,7 +2,7 @@
 //
 // Traffic with the upstream allocator: growing by a region, and giving idle regions back.
 //
-// Upstream may be foreign code that calls this scratch again, so the arena is let go around each call. What is on its
+// Upstream may be foreign code that calls this scratch again, so the arena is unlocked around each call. What is on its
 // way then is counted in in_transit_bytes and num_regions_in_transit: the memory limit holds meanwhile, and the array
 // of regions keeps a place for each, so that coming home never fails.
 

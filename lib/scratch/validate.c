@@ -2,7 +2,7 @@
 //
 // Validation: walks over regions, blocks and pools and compares them with one another and with the counters. It trusts
 // no counter and shares no arithmetic with the code that keeps them, but for the bin formula. The cost is blocks times
-// streams: a tool for tests and for whoever suspects a stray write. Locking: the arena is held for the whole walk.
+// streams: a tool for tests and for whoever suspects a stray write. Locking: the arena is locked for the whole walk.
 
 #include "lib/scratch/debug.h"
 #include "lib/scratch/lock.h"
