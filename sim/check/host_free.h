@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../cudart/span.h"
+#include "../base/span.h"
 #include "origin.h"
 
 // An address that a task of a graph names, or of memory that is registered.

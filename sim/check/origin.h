@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "../base/thread.h"
+
 #define GCAP_SIM_MAX_FRAMES 32
 
 // A call stack, innermost frame first. Equal stacks are one object, which lives as long as the program.
@@ -26,14 +28,6 @@ typedef struct gcap_sim_origin {
   uint64_t thread;
   const gcap_sim_stack_t* stack;  // NULL when stacks are off
 } gcap_sim_origin_t;
-
-// The place of the API call under way on a thread. Part of gcap_sim_thread_t.
-typedef struct gcap_sim_call_site {
-  void* return_address;  // into the API function, of its first call into the simulator
-  void* frame;           // the stack pointer of the API function at that call
-  const gcap_sim_stack_t* stack;
-  gcap_sim_origin_t* origin;  // made when it is first asked for
-} gcap_sim_call_site_t;
 
 // Notes the place of a call: __builtin_return_address(0) and __builtin_dwarf_cfa() in what the API function called.
 void gcap_sim_origin_enter(void* return_address, void* frame);

@@ -37,6 +37,8 @@ static struct {
   size_t capacity;
 } told;
 
+static void (*at_error)(void);
+
 // The report under way.
 static struct {
   gcap_sim_check_kind_t kind;
@@ -156,6 +158,8 @@ static void keep(char* text) {
   current.items[current.count++] = text;
 }
 
+void gcap_sim_report_at_error(void (*function)(void)) { at_error = function; }
+
 void gcap_sim_report_end(const char* remedy) {
   gcap_sim_report_print("  %s\n", remedy);
   if (report.kind != GCAP_SIM_CHECK_LEAK) {
@@ -172,7 +176,7 @@ void gcap_sim_report_end(const char* remedy) {
   keep(report.text);
   gcap_sim_action_t action = gcap_sim_check_action(report.kind);
   if (action == GCAP_SIM_ACTION_ABORT) abort();
-  if (action == GCAP_SIM_ACTION_ERROR) gcap_sim_fault_device(cudaErrorIllegalAddress);
+  if (action == GCAP_SIM_ACTION_ERROR && at_error) at_error();
 }
 
 size_t gcap_sim_report_take(void) {

@@ -25,6 +25,9 @@ void gcap_sim_report_memory(const gcap_sim_memory_t* memory, const void* address
 // Ends the report with what to do about it, and does what the check's action says. May not return.
 void gcap_sim_report_end(const char* remedy);
 
+// What the action `error` does, at the end of a report. One function for all checks.
+void gcap_sim_report_at_error(void (*function)(void));
+
 // Reports since the last gcap_sim_report_take.
 size_t gcap_sim_report_count(void);
 // Begins a new list of reports; returns how many the one before has.

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../cudart/span.h"
+#include "../base/span.h"
 #include "clock.h"
 #include "origin.h"
 

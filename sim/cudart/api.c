@@ -6,17 +6,13 @@
 // everything that all functions have in common hangs on these two. Locking: gcap_sim_enter takes the global mutex and
 // gcap_sim_leave gives it back.
 #include <pthread.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "../check/leak.h"
+#include "../check/report.h"
 #include "call.h"
 #include "core.h"
 #include "submit.h"
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static gcap_sim_function_t functions[GCAP_SIM_API_COUNT] = {
 #define GCAP_SIM_API(name, class) {#name, GCAP_SIM_##class, 0, 0},
@@ -34,43 +30,37 @@ static struct {
   size_t live_handles;            // of all kinds of the libraries
 } tally;
 
-pthread_mutex_t* gcap_sim_mutex(void) { return &lock; }
+// --- What the parts below are handed ---------------------------------------------------------------------------------
 
-void gcap_sim_lock(void) {
-  if (gcap_sim_thread()->in_device_work)
-    gcap_sim_die("a kernel's twin calls CUDA or the simulator: no device code can");
-  pthread_mutex_lock(&lock);
+static void thread_ends(gcap_sim_thread_t* thread) {
+  gcap_sim_lock();
+  gcap_sim_turns_thread_ends(thread);
+  gcap_sim_log_thread_ends(thread);
+  for (int i = 0; i < GCAP_SIM_MAX_DEVICES; ++i) {
+    if (thread->streams[i]) gcap_sim_stream_retire(thread->streams[i]);
+  }
+  gcap_sim_origin_release(thread->site.origin);
+  gcap_sim_unlock();
 }
 
-void gcap_sim_unlock(void) {
-  gcap_sim_deferred_t* deferred = gcap_sim_take_deferred();
-  pthread_mutex_unlock(&lock);
-  if (deferred) gcap_sim_run_deferred(deferred);
-}
+static void lose_device(void) { gcap_sim_fault_device(cudaErrorIllegalAddress); }
 
-void gcap_sim_die(const char* format, ...) {
-  const gcap_sim_thread_t* thread = gcap_sim_thread();
-  char text[1024];
-  va_list args;
-  va_start(args, format);
-  vsnprintf(text, sizeof(text), format, args);
-  va_end(args);
-  // A report names the call under way, whoever found the mistake.
-  const char* call = thread->in_call && !strstr(text, thread->call) ? thread->call : "";
-  fprintf(stderr, "gcap sim: %s%s%s\n", call, *call ? ": " : "", text);
-  abort();
+// Before the program's own constructors, which may call CUDA.
+__attribute__((constructor(101))) static void hand_down(void) {
+  gcap_sim_thread_at_end(thread_ends);
+  gcap_sim_report_at_error(lose_device);
 }
 
 // --- Functions by name ----------------------------------------------------------------------------------------------
 
 // A forked child has a simulator of its own: death tests rely on that.
-static void before_fork(void) { pthread_mutex_lock(&lock); }
+static void before_fork(void) { pthread_mutex_lock(gcap_sim_mutex()); }
 
-static void after_fork(void) { pthread_mutex_unlock(&lock); }
+static void after_fork(void) { pthread_mutex_unlock(gcap_sim_mutex()); }
 
 static void in_forked_child(void) {
   gcap_sim_scheduler_forked();
-  pthread_mutex_unlock(&lock);
+  pthread_mutex_unlock(gcap_sim_mutex());
 }
 
 static void prepare(void) {

@@ -5,6 +5,9 @@
 #ifndef GCAP_SIM_CUDART_CALL_H_
 #define GCAP_SIM_CUDART_CALL_H_
 
+#include "../base/name_table.h"
+#include "../base/random.h"
+#include "../base/silence.h"
 #include "core.h"
 
 // --- Functions by name (api.c) --------------------------------------------------------------------------------------
@@ -20,51 +23,6 @@ typedef struct gcap_sim_function {
 // The function of that name. One that is not of the runtime is made when it is first asked for, with a copy of the
 // name, because the functions of libraries are in no table.
 gcap_sim_function_t* gcap_sim_function_named(const char* name);
-
-// --- Names (name_table.c) -------------------------------------------------------------------------------------------
-
-// A hash table from names to values. The names are kept by pointer.
-typedef struct gcap_sim_name_slot {
-  const char* name;
-  void* value;
-} gcap_sim_name_slot_t;
-
-typedef struct gcap_sim_name_table {
-  gcap_sim_name_slot_t* slots;
-  size_t capacity;  // a power of two, or 0
-  size_t count;
-} gcap_sim_name_table_t;
-
-// The value of the name; NULL when it has none.
-void* gcap_sim_name_find(const gcap_sim_name_table_t* table, const char* name);
-// Adds a name that is not in the table.
-void gcap_sim_name_add(gcap_sim_name_table_t* table, const char* name, void* value);
-
-// --- Random numbers (random.c) --------------------------------------------------------------------------------------
-
-// Each purpose has its own sequence, so that arming a fault or adding a thread does not shift the schedule.
-typedef enum gcap_sim_random_purpose {
-  GCAP_SIM_RANDOM_SCHEDULE,
-  GCAP_SIM_RANDOM_FAULT,
-  GCAP_SIM_RANDOM_TURNS,
-  GCAP_SIM_RANDOM_COUNT
-} gcap_sim_random_purpose_t;
-
-// What explore puts aside while other seeds run.
-typedef struct gcap_sim_random_state {
-  bool seeded;
-  uint64_t seed;
-  uint64_t words[GCAP_SIM_RANDOM_COUNT];
-} gcap_sim_random_state_t;
-
-void gcap_sim_random_seed(uint64_t seed);
-gcap_sim_random_state_t gcap_sim_random_save(void);
-void gcap_sim_random_restore(const gcap_sim_random_state_t* state);
-// The seed in force: set by a call, or by GCAP_SIM_SEED, or 0.
-uint64_t gcap_sim_seed(void);
-size_t gcap_sim_random_below(gcap_sim_random_purpose_t purpose, size_t bound);
-// True with the given probability.
-bool gcap_sim_random_chance(gcap_sim_random_purpose_t purpose, double probability);
 
 // --- The schedule (scheduler.c) -------------------------------------------------------------------------------------
 
@@ -105,12 +63,5 @@ void gcap_sim_turns_arrive(gcap_sim_thread_t* thread);
 void gcap_sim_turns_step_out(gcap_sim_thread_t* thread);
 void gcap_sim_turns_step_in(gcap_sim_thread_t* thread);
 void gcap_sim_turns_thread_ends(gcap_sim_thread_t* thread);
-
-// --- Time that passes for others (silence.c) ------------------------------------------------------------------------
-
-// Waits on the condition with the global mutex; false after `milliseconds`.
-bool gcap_sim_wait_ms(pthread_cond_t* condition, unsigned milliseconds);
-// Is no other thread of the process running? A thread that is ready but has no processor counts as running.
-bool gcap_sim_others_sleep(void);
 
 #endif  // GCAP_SIM_CUDART_CALL_H_

@@ -20,15 +20,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "../base/die.h"
+#include "../base/heap.h"
+#include "../base/lock.h"
+#include "../base/span.h"
+#include "../base/thread.h"
 #include "../check/check.h"
 #include "cuda_runtime_api.h"
 #include "gcap_sim.h"
-#include "span.h"
-
-#define GCAP_SIM_MAX_DEVICES 8
 
 typedef struct gcap_sim_block gcap_sim_block_t;
-typedef struct gcap_sim_call_record gcap_sim_call_record_t;
 typedef struct gcap_sim_capture gcap_sim_capture_t;
 typedef struct gcap_sim_event gcap_sim_event_t;
 typedef struct gcap_sim_exec gcap_sim_exec_t;
@@ -72,14 +73,6 @@ cudaError_t gcap_sim_leave_quietly(cudaError_t code);
 // The same for the simulator's own functions: takes the lock, notes where the call is made, and no more.
 void gcap_sim_begin_call(const char* name);
 
-void gcap_sim_lock(void);
-// Gives the lock back and then runs what was deferred.
-void gcap_sim_unlock(void);
-pthread_mutex_t* gcap_sim_mutex(void);  // for condition variables
-
-// Stops the program: a caller did what has no defined result on a GPU, or what is not modelled.
-_Noreturn void gcap_sim_die(const char* format, ...) __attribute__((format(printf, 1, 2)));
-
 const char* gcap_sim_error_name(cudaError_t code);
 
 // --- The log of calls (log.c) ---------------------------------------------------------------------------------------
@@ -92,13 +85,6 @@ void gcap_sim_log_argument(const char* format, ...) __attribute__((format(printf
 void gcap_sim_log_capture(const char* format, ...) __attribute__((format(printf, 1, 2)));
 #define gcap_sim_note_argument(...) (gcap_sim_log_on ? gcap_sim_log_argument(__VA_ARGS__) : (void)0)
 #define gcap_sim_note_capture(...) (gcap_sim_log_on ? gcap_sim_log_capture(__VA_ARGS__) : (void)0)
-
-// --- Memory of the simulator itself (registry.c) --------------------------------------------------------------------
-
-// Like calloc and realloc, but stop the program when the machine has no memory left.
-void* gcap_sim_calloc(size_t count, size_t bytes);
-// Grows the array at *items (of `bytes` each) to hold `need`; doubles, so that appending is cheap.
-void gcap_sim_reserve(void* items, size_t* capacity, size_t need, size_t bytes);
 
 // --- Handles (registry.c) -------------------------------------------------------------------------------------------
 
@@ -134,28 +120,6 @@ const char* gcap_sim_handle_label(char label[GCAP_SIM_LABEL_BYTES], gcap_sim_kin
 // Notes a handle that the call under way was given, or has made.
 void gcap_sim_log_handle(gcap_sim_kind_t kind, const void* handle);
 void gcap_sim_log_made(gcap_sim_kind_t kind, const void* handle);
-
-// --- Threads (thread.c) ---------------------------------------------------------------------------------------------
-
-typedef struct gcap_sim_thread {
-  uint64_t id;
-  int device;
-  int capture_mode;  // cudaThreadExchangeStreamCaptureMode; unchecked, as in the real runtime
-  bool uses_device;  // it has made a call that needs one
-  cudaError_t last_error;
-  const char* call;                                  // the function under way, for reports
-  bool in_call;                                      // between gcap_sim_enter and gcap_sim_leave
-  uint64_t call_number;                              // of that call, counted over all threads
-  gcap_sim_call_site_t site;                         // of that call
-  bool in_host_function;                             // CUDA calls are refused there
-  bool runs_host_functions;                          // the thread that the simulator keeps for them
-  bool in_device_work;                               // a twin or a library's work is running, under the lock
-  size_t turn;                                       // its index + 1 in the group that takes turns; 0: in none
-  gcap_sim_call_record_t* record;                    // for the log; NULL until the first call that is logged
-  gcap_sim_stream_t* streams[GCAP_SIM_MAX_DEVICES];  // per-thread default streams, made on first use
-} gcap_sim_thread_t;
-
-gcap_sim_thread_t* gcap_sim_thread(void);
 
 // --- Faults of device work (fault.c) --------------------------------------------------------------------------------
 
@@ -464,12 +428,6 @@ void gcap_sim_wait_for_device(int device);
 // Called at each API call: moves random ready queues on.
 void gcap_sim_turn(void);
 uint64_t gcap_sim_now(void);
-
-// Runs `function` once the current call has given the lock back.
-void gcap_sim_defer(cudaHostFn_t function, void* data);
-typedef struct gcap_sim_deferred gcap_sim_deferred_t;
-gcap_sim_deferred_t* gcap_sim_take_deferred(void);
-void gcap_sim_run_deferred(gcap_sim_deferred_t* first);
 
 // --- Pasts: which frees a stream is known to come after (past.c) ----------------------------------------------------
 

@@ -17,7 +17,7 @@
 
 #define MAX_HANDLES 8  // of one call that are told
 
-struct gcap_sim_call_record {
+typedef struct gcap_sim_call_record {
   const gcap_sim_function_t* function;
   uint64_t number;
   bool open;
@@ -27,7 +27,7 @@ struct gcap_sim_call_record {
   const void* stream;  // the last one that the call named, or NULL
   char arguments[256];
   char outcome[512];
-};
+} gcap_sim_call_record_t;
 
 typedef struct pattern {
   char* text;

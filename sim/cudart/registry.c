@@ -1,14 +1,12 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Handles and the simulator's own memory.
+// Handles.
 //
 // The idea: what callers hold is never an address. A handle packs a tag, the kind, a generation and an index into one
 // table, so that a look-up tells a live handle from one of another kind, a destroyed one, or a stray pointer, and never
 // touches memory that is gone. The tag makes the value no valid address: code that follows it faults at once.
 // Invariant: an entry's generation grows each time its slot is freed. Locking: the global mutex.
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "core.h"
 
@@ -36,34 +34,6 @@ static struct {
 
 static const char* const kind_names[GCAP_SIM_KIND_COUNT] = {"stream", "event",       "graph",      "graph node",
                                                             "exec",   "user object", "memory pool"};
-
-// A caller's count may be anything, and no machine has this much: said here, where the call is known.
-#define MOST_BYTES ((size_t)1 << 40)
-
-static void check_size(size_t count, size_t bytes) {
-  if (bytes && count > MOST_BYTES / bytes)
-    gcap_sim_die("%zu times %zu bytes are too much for the simulator", count, bytes);
-}
-
-void* gcap_sim_calloc(size_t count, size_t bytes) {
-  check_size(count, bytes);
-  void* memory = calloc(count ? count : 1, bytes ? bytes : 1);
-  if (!memory) gcap_sim_die("the machine has no memory left for the simulator");
-  return memory;
-}
-
-void gcap_sim_reserve(void* items, size_t* capacity, size_t need, size_t bytes) {
-  if (need <= *capacity) return;
-  size_t grown = *capacity ? *capacity * 2 : 8;
-  if (grown < need) grown = need;
-  check_size(grown, bytes);
-  void* old;
-  memcpy(&old, items, sizeof(old));
-  void* memory = realloc(old, grown * bytes);
-  if (!memory) gcap_sim_die("the machine has no memory left for the simulator");
-  memcpy(items, &memory, sizeof(memory));
-  *capacity = grown;
-}
 
 static void* handle_pack(gcap_sim_kind_t kind, uint32_t generation, size_t index) {
   uint64_t bits = HANDLE_TAG << 56 | (uint64_t)kind << 52 | (generation & HANDLE_MASK) << 28 | (uint64_t)index << 4;

@@ -31,12 +31,6 @@ typedef struct host_call {
   uint32_t node;  // of the launch at the stream's head, if that is a launch
 } host_call_t;
 
-struct gcap_sim_deferred {
-  struct gcap_sim_deferred* next;
-  cudaHostFn_t function;
-  void* data;
-};
-
 static struct {
   bool ready;
   gcap_sim_schedule_t schedule;
@@ -45,8 +39,6 @@ static struct {
   gcap_sim_stream_t** busy;
   size_t num_busy;
   size_t busy_capacity;
-  gcap_sim_deferred_t* deferred;
-  gcap_sim_deferred_t* last_deferred;  // valid while there is a first
 } scheduler;
 
 static struct {
@@ -593,36 +585,4 @@ static void* host_thread(void* unused) {
     free(call);
   }
   return NULL;
-}
-
-// --- Deferred destructors -------------------------------------------------------------------------------------------
-
-void gcap_sim_defer(cudaHostFn_t function, void* data) {
-  gcap_sim_deferred_t* added = gcap_sim_calloc(1, sizeof(*added));
-  *added = (gcap_sim_deferred_t){.function = function, .data = data};
-  if (scheduler.deferred) {
-    scheduler.last_deferred->next = added;
-  } else {
-    scheduler.deferred = added;
-  }
-  scheduler.last_deferred = added;
-}
-
-gcap_sim_deferred_t* gcap_sim_take_deferred(void) {
-  gcap_sim_deferred_t* first = scheduler.deferred;
-  scheduler.deferred = NULL;
-  return first;
-}
-
-void gcap_sim_run_deferred(gcap_sim_deferred_t* first) {
-  gcap_sim_thread_t* thread = gcap_sim_thread();
-  bool before = thread->in_host_function;
-  thread->in_host_function = true;
-  while (first) {
-    gcap_sim_deferred_t* next = first->next;
-    first->function(first->data);
-    free(first);
-    first = next;
-  }
-  thread->in_host_function = before;
 }

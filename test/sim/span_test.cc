@@ -9,7 +9,7 @@
 #include <vector>
 
 extern "C" {
-#include "sim/cudart/span.h"
+#include "sim/base/span.h"
 }
 
 namespace {

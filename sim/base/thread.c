@@ -2,30 +2,28 @@
 //
 // Host threads as the runtime sees them: current device, last error, capture mode, per-thread default streams.
 //
-// The idea: a record a thread, made at its first call and freed when the thread ends. Its streams drain first: they are
-// retired like destroyed ones. Invariant: only the owner touches its record, so the record itself needs no lock; the
-// streams it points to belong to the global mutex.
+// The idea: a record a thread, made at its first call and freed when the thread ends, after the runtime has let go of
+// what it keeps there: the thread's streams drain, and are retired like destroyed ones. Invariant: only the owner
+// touches its record, so the record itself needs no lock; what it points to belongs to the global mutex.
+#include "sim/base/thread.h"
+
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "call.h"
-#include "core.h"
+#include "sim/base/die.h"
+#include "sim/base/heap.h"
 
 static pthread_key_t key;
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 static _Thread_local gcap_sim_thread_t* current;
+static void (*at_end)(gcap_sim_thread_t* thread);
+
+void gcap_sim_thread_at_end(void (*function)(gcap_sim_thread_t* thread)) { at_end = function; }
 
 static void thread_ends(void* record) {
   gcap_sim_thread_t* thread = record;
-  gcap_sim_lock();
-  gcap_sim_turns_thread_ends(thread);
-  gcap_sim_log_thread_ends(thread);
-  for (int i = 0; i < GCAP_SIM_MAX_DEVICES; ++i) {
-    if (thread->streams[i]) gcap_sim_stream_retire(thread->streams[i]);
-  }
-  gcap_sim_origin_release(thread->site.origin);
-  gcap_sim_unlock();
+  if (at_end) at_end(thread);
   current = NULL;
   free(thread);
 }

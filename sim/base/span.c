@@ -5,7 +5,7 @@
 // The idea: a search tree by address that is a heap by priority, and the priority is a hash of the address, so the
 // shape depends on the set of spans alone and is balanced as that of a random tree. Invariants: spans do not overlap;
 // no child has a higher priority than its parent. Locking: the caller's.
-#include "span.h"
+#include "sim/base/span.h"
 
 // The finaliser of SplitMix64: neighbouring addresses get unrelated priorities.
 static uint64_t priority(const gcap_sim_span_t* span) {

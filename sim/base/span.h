@@ -3,8 +3,8 @@
 // span.h: byte ranges that do not overlap, found by an address inside.
 //
 // A span is embedded in what it belongs to, so the tree allocates nothing. Every operation takes O(log n) expected.
-#ifndef GCAP_SIM_CUDART_SPAN_H_
-#define GCAP_SIM_CUDART_SPAN_H_
+#ifndef GCAP_SIM_BASE_SPAN_H_
+#define GCAP_SIM_BASE_SPAN_H_
 
 #include <stddef.h>
 #include <stdint.h>
@@ -27,4 +27,4 @@ void* gcap_sim_span_overlap(const gcap_sim_span_t* root, const void* address, si
 // Calls visit for each owner, by ascending address. It must not change the tree.
 void gcap_sim_span_each(const gcap_sim_span_t* root, void (*visit)(void* owner, void* user), void* user);
 
-#endif  // GCAP_SIM_CUDART_SPAN_H_
+#endif  // GCAP_SIM_BASE_SPAN_H_

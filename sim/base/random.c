@@ -4,10 +4,12 @@
 //
 // The idea: a generator a purpose, all set by the one seed. So the draw of a fault does not shift the schedule, and a
 // schedule found with some faults armed is found again. Locking: the global mutex.
+#include "sim/base/random.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
-#include "call.h"
+#include "sim/base/die.h"
 
 static gcap_sim_random_state_t state;
 

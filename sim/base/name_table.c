@@ -4,10 +4,13 @@
 //
 // The idea: open addressing, at most half full, and nothing is ever removed, so a search ends at the first free slot.
 // Locking: the global mutex.
+#include "sim/base/name_table.h"
+
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "call.h"
+#include "sim/base/heap.h"
 
 // FNV-1a: names are short, and one multiplication a byte is cheap beside the call that is named.
 static size_t hash_of(const char* name) {

@@ -6,6 +6,8 @@
 // The idea: a pause alone does not tell, for on a loaded machine a thread may be off the processor for long, and time
 // that passed then would make the interleaving depend on the load. So a pause counts only when the kernel says that
 // every other thread sleeps. Locking: gcap_sim_wait_ms gives up the global mutex, as waits on conditions do.
+#include "sim/base/silence.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -15,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "call.h"
+#include "sim/base/lock.h"
 
 bool gcap_sim_wait_ms(pthread_cond_t* condition, unsigned milliseconds) {
   struct timespec until;

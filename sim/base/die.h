@@ -1,0 +1,10 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// die.h: the end of a program that cannot go on.
+#ifndef GCAP_SIM_BASE_DIE_H_
+#define GCAP_SIM_BASE_DIE_H_
+
+// Stops the program: a caller did what has no defined result on a GPU, or what is not modelled.
+_Noreturn void gcap_sim_die(const char* format, ...) __attribute__((format(printf, 1, 2)));
+
+#endif  // GCAP_SIM_BASE_DIE_H_
