@@ -8,13 +8,13 @@
 // does, and else merges, skipping what the two share. Both shortcuts follow from the invariant in clock.h: knowing a
 // moment of a timeline is knowing what that timeline knew, so a few moments say whether the other knows everything.
 // Locking: the global mutex, also for the free list of nodes.
-#include "clock.h"
+#include "sim/check/clock.h"
 
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../cudart/core.h"
+#include "sim/base/heap.h"
 
 #define BITS 4
 #define FANOUT (1 << BITS)

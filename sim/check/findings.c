@@ -3,11 +3,14 @@
 // The texts of the reports.
 //
 // The idea: each finding says what and where, names both calls, and ends with what to do. Locking: the global mutex.
-#include "findings.h"
+#include "sim/check/findings.h"
 
 #include <stdio.h>
 
-#include "report.h"
+#include "gcap_sim.h"
+#include "sim/check/origin.h"
+#include "sim/check/report.h"
+#include "sim/check/shadow.h"
 
 static const char* verb(bool is_write) { return is_write ? "write" : "read"; }
 

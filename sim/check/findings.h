@@ -4,7 +4,7 @@
 #ifndef GCAP_SIM_CHECK_FINDINGS_H_
 #define GCAP_SIM_CHECK_FINDINGS_H_
 
-#include "shadow.h"
+#include "sim/check/shadow.h"
 
 // A range of memory that a piece of work touches.
 typedef struct gcap_sim_touch {

@@ -8,14 +8,16 @@
 // few loads, and exact, since a chain of equal return addresses in equal slots is the same chain.
 // Locking: the global mutex, but for the memory of stacks seen, which belongs to its thread. Stacks are never freed;
 // there are as many as the program has ways to call CUDA.
-#include "origin.h"
+#include "sim/check/origin.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unwind.h>
 
-#include "../cudart/core.h"
+#include "sim/base/die.h"
+#include "sim/base/heap.h"
+#include "sim/base/thread.h"
 
 #define DEFAULT_FRAMES 8
 // Stacks a thread remembers: more than a loop has call sites. Those that share a place share a bucket.

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../base/thread.h"
+#include "sim/base/thread.h"
 
 #define GCAP_SIM_MAX_FRAMES 32
 

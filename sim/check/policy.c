@@ -5,15 +5,18 @@
 // The idea: both come from the environment first, read at the first question, and calls change them. A suppression is
 // the name of a function, kernel or annotation with the reason why a report that holds it says nothing; what was
 // dropped is told at exit, so that none outlives its reason unseen. Locking: the global mutex.
-#include "policy.h"
+#include "sim/check/policy.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../cudart/core.h"
-#include "shadow.h"
+#include "gcap_sim.h"
+#include "sim/base/die.h"
+#include "sim/base/heap.h"
+#include "sim/base/lock.h"
+#include "sim/check/shadow.h"
 
 typedef struct suppression {
   gcap_sim_check_kind_t kind;

@@ -6,7 +6,7 @@
 // missing, how to run it again. It is told once for each pair of stacks, as a loop would repeat it, until the next
 // gcap_sim_check. Invariant: what lies in the previous list was counted by the last gcap_sim_check. Locking: the global
 // mutex.
-#include "report.h"
+#include "sim/check/report.h"
 
 #include <stdarg.h>
 #include <stdint.h>
@@ -14,9 +14,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../cudart/call.h"
-#include "policy.h"
-#include "symbol.h"
+#include "gcap_sim.h"
+#include "sim/base/die.h"
+#include "sim/base/heap.h"
+#include "sim/base/lock.h"
+#include "sim/base/random.h"
+#include "sim/check/origin.h"
+#include "sim/check/policy.h"
+#include "sim/check/shadow.h"
+#include "sim/check/symbol.h"
 
 #define MAX_NAMES 16
 #define MAX_STACKS 8

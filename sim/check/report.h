@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 #include "gcap_sim.h"
-#include "shadow.h"
+#include "sim/check/shadow.h"
 
 // Begins a report about the two calls (either may be NULL). False when it is not wanted: the check is off, or has told
 // of these two stacks. Only one report is under way at a time, under the global mutex; lines are printed in between.

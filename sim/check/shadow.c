@@ -7,12 +7,15 @@
 // set that holds at most one a timeline, the latest; one read is kept in place, more in a hash table, so that a buffer
 // that ten thousand streams read costs each of them the same.
 // Invariants: segments do not overlap; reads of a segment are newer than its write. Locking: the global mutex.
-#include "shadow.h"
+#include "sim/check/shadow.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "../cudart/core.h"
+#include "sim/base/heap.h"
+#include "sim/base/span.h"
+#include "sim/check/clock.h"
+#include "sim/check/origin.h"
 
 static gcap_sim_span_t* root;
 static size_t num_segments;

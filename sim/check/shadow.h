@@ -8,9 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../base/span.h"
-#include "clock.h"
-#include "origin.h"
+#include "sim/base/span.h"
+#include "sim/check/clock.h"
+#include "sim/check/origin.h"
 
 // A piece of work that touches memory. Counted: the shadows of all that it touched share it.
 typedef struct gcap_sim_site {

@@ -6,7 +6,7 @@
 // addr2line is asked, once for each module of a stack that holds new addresses, and what it answers is kept. It is a
 // process of its own, so that reports need no library and nothing of the debug information stays in memory.
 // GCAP_SIM_SYMBOLIZER names another program with the same options, or `none`. Locking: the global mutex.
-#include "symbol.h"
+#include "sim/check/symbol.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../cudart/core.h"
+#include "sim/base/heap.h"
+#include "sim/check/origin.h"
 
 extern char** environ;
 

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "origin.h"
+#include "sim/check/origin.h"
 
 // Prints the frames, each on a line of its own after `indent`. Those of the simulator above the call are left out.
 void gcap_sim_symbol_print(FILE* out, const char* indent, const gcap_sim_origin_t* origin);

@@ -1,8 +1,8 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // The cuBLASLt handle, versions and status texts. A handle holds nothing: the simulated library keeps no device state.
+#include "sim/api/submit.h"
 #include "sim/cublaslt/internal.h"
-#include "sim/cudart/submit.h"
 
 struct cublasLtContext {
   uint64_t magic;

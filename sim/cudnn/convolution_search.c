@@ -3,7 +3,7 @@
 // The three ways to an algorithm: ranking what there is, ranking by running on memory of the library's own, and by
 // running on the caller's. The simulator has no timing model: all three rank alike, and times are not measured. What
 // differs is what they do to a capture. Stateless.
-#include "sim/cudart/submit.h"
+#include "sim/api/submit.h"
 #include "sim/cudnn/internal.h"
 
 // The best first, as a GPU ranks small convolutions.

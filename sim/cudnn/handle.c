@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "sim/cudart/submit.h"
+#include "sim/api/submit.h"
 #include "sim/cudnn/internal.h"
 
 const gcap_sim_object_kind_t gcap_sim_dnn_handle_kind = {0x646e6e2d68616e64u, "cudnn handle"};

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "sim/cudart/submit.h"
+#include "sim/api/submit.h"
 
 // Grows as needed; zero-initialise, and let gcap_sim_access_submit free it.
 typedef struct gcap_sim_access_list {

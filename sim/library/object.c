@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "sim/cudart/submit.h"
+#include "sim/api/submit.h"
 
 // The mark of a destroyed object ("destryed").
 static const uint64_t kDestroyed = 0x6465737472796564u;

@@ -306,7 +306,7 @@ class BadInput : public testing::Test {
 const Function kFunctions[] = {
 #define GCAP_SIM_API(name, class) {#name, CallOnce<&name>},
 #define GCAP_SIM_NOT_MODELLED(name, params)
-#include "sim/cudart/api.inc"
+#include "sim/api/api.inc"
 #undef GCAP_SIM_API
 #undef GCAP_SIM_NOT_MODELLED
 };
@@ -337,7 +337,7 @@ void CallEverything(void*) {
 #define GCAP_SIM_API(name, class) \
   if constexpr (class != PURE) ExpectNotPermitted(#name, CallWithZeros(&name));
 #define GCAP_SIM_NOT_MODELLED(name, params)
-#include "sim/cudart/api.inc"
+#include "sim/api/api.inc"
 #undef GCAP_SIM_API
 #undef GCAP_SIM_NOT_MODELLED
 }

@@ -10,7 +10,7 @@
 #include "gcap_sim.h"
 
 extern "C" {
-#include "sim/cudart/submit.h"
+#include "sim/api/submit.h"
 }
 
 namespace {

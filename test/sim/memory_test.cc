@@ -11,7 +11,7 @@
 #include "test/sim/with_action.h"
 
 extern "C" {
-#include "sim/cudart/submit.h"
+#include "sim/api/submit.h"
 }
 
 namespace {

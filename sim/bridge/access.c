@@ -1,0 +1,162 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Accesses: what each range that work touches is checked against, and what it leaves behind.
+//
+// The idea: an access races with an earlier one when one of them writes and its clock does not know the other's time.
+// First comes whether the bytes are there at all, then the order, then whether anybody wrote them; what has been
+// checked is noted whether or not it was right, so that one mistake is told once. Locking: the global mutex.
+#include "sim/bridge/access.h"
+
+#include "sim/bridge/order.h"
+#include "sim/check/clock.h"
+#include "sim/check/findings.h"
+#include "sim/check/origin.h"
+#include "sim/check/shadow.h"
+#include "sim/check/watch.h"
+#include "sim/memory/allocation.h"
+
+gcap_sim_epoch_t gcap_sim_actor_now(const gcap_sim_actor_t* actor) {
+  return (gcap_sim_epoch_t){.site = actor->site, .time = actor->clock->time, .timeline = actor->clock->timeline};
+}
+
+static bool ordered(const gcap_sim_actor_t* actor, const gcap_sim_epoch_t* earlier) {
+  return !earlier->site || gcap_sim_clock_knows(actor->clock, earlier->timeline, earlier->time);
+}
+
+static const gcap_sim_segment_t* segment_at(uintptr_t address) {
+  const gcap_sim_segment_t* segment = gcap_sim_shadow_first(address);
+  return segment && segment->span.begin <= address ? segment : NULL;
+}
+
+static bool contains(const gcap_sim_memory_t* memory, uintptr_t begin, uintptr_t end) {
+  return begin >= memory->begin && end <= memory->begin + memory->bytes;
+}
+
+gcap_sim_memory_t* gcap_sim_memory_at(uintptr_t address) {
+  const gcap_sim_segment_t* segment = segment_at(address);
+  gcap_sim_memory_t* memory = segment ? segment->memory : NULL;
+  while (memory && memory->parent) memory = memory->parent;
+  return memory;
+}
+
+// --- Is there such memory? ------------------------------------------------------------------------------------------
+
+// What the access is an access to. A part of an arena that was given back is the arena's again for one that goes
+// beyond.
+static const gcap_sim_memory_t* meant(const gcap_sim_memory_t* memory, uintptr_t begin, uintptr_t end) {
+  while (memory->parent && memory->freed && !contains(memory, begin, end)) memory = memory->parent;
+  return memory;
+}
+
+// An allocation that the program has, and whose work has not run.
+static const gcap_sim_memory_t* memory_to_come(uintptr_t address) {
+  const gcap_sim_allocation_t* allocation = gcap_sim_allocation_find((const void*)address);
+  return allocation && !allocation->live ? allocation->memory : NULL;
+}
+
+static bool is_there(const gcap_sim_touch_t* touch, const gcap_sim_segment_t* segment) {
+  if (!segment || !segment->memory || segment->memory->freed) {
+    const gcap_sim_memory_t* memory = memory_to_come(touch->address);
+    if (memory && !memory->freed) {
+      gcap_sim_found_early_use(touch, memory);
+      return false;
+    }
+  }
+  if (!segment || !segment->memory) return true;  // host memory that is the program's own
+  const gcap_sim_memory_t* memory = meant(segment->memory, touch->address, touch->address + touch->bytes);
+  if (memory->freed) {
+    gcap_sim_found_use_after_free(touch, memory);
+    return false;
+  }
+  if (memory->watch && gcap_sim_watch_freed(memory->watch)) {
+    gcap_sim_found_freed_host_memory(touch, true, gcap_sim_stack_of(memory->watch->frames, memory->watch->num_frames));
+    return false;
+  }
+  if (contains(memory, touch->address, touch->address + touch->bytes)) return true;
+  gcap_sim_found_out_of_bounds(touch, memory);
+  return false;
+}
+
+// --- One segment ----------------------------------------------------------------------------------------------------
+
+// What the access is not ordered with; NULL when all is well.
+static const gcap_sim_epoch_t* conflict(const gcap_sim_actor_t* actor, const gcap_sim_segment_t* segment,
+                                        bool is_write) {
+  if (!ordered(actor, &segment->write)) return &segment->write;
+  return is_write ? gcap_sim_segment_unordered_read(segment, actor->clock) : NULL;
+}
+
+static void check_segment(const gcap_sim_actor_t* actor, const gcap_sim_touch_t* touch,
+                          const gcap_sim_segment_t* segment, gcap_sim_use_t use) {
+  const gcap_sim_epoch_t* earlier = conflict(actor, segment, touch->is_write);
+  if (earlier) gcap_sim_found_race(touch, segment, earlier, gcap_sim_segment_verb(segment, earlier));
+  if (!touch->is_write && use == GCAP_SIM_USE_VALUE && !segment->initialized)
+    gcap_sim_found_uninitialized(touch, segment);
+}
+
+static void note_segment(const gcap_sim_actor_t* actor, gcap_sim_segment_t* segment, bool is_write) {
+  if (!is_write) {
+    gcap_sim_segment_add_read(segment, gcap_sim_actor_now(actor), actor->clock);
+    return;
+  }
+  gcap_sim_segment_set_write(segment, gcap_sim_actor_now(actor));
+  segment->initialized = true;
+  segment->allocation = false;
+}
+
+// --- A range --------------------------------------------------------------------------------------------------------
+
+bool gcap_sim_access_range(const gcap_sim_actor_t* actor, uintptr_t address, size_t bytes, bool is_write,
+                           gcap_sim_use_t use) {
+  gcap_sim_touch_t touch = {.site = actor->site, .address = address, .bytes = bytes, .is_write = is_write};
+  uintptr_t end = address + bytes;
+  if (bytes == 0) return true;
+  if (!is_there(&touch, segment_at(address))) return false;
+  gcap_sim_shadow_tidy(gcap_sim_order_host());
+  gcap_sim_shadow_cut(address, end);
+  bool several = false;
+  for (uintptr_t at = address; at < end;) {
+    gcap_sim_segment_t* segment = gcap_sim_shadow_first(at);
+    if (!segment || segment->span.begin > at) {  // pageable memory is met here for the first time
+      uintptr_t next = segment && segment->span.begin < end ? segment->span.begin : end;
+      segment = gcap_sim_shadow_insert(at, next, NULL);
+      segment->initialized = true;
+    }
+    check_segment(actor, &touch, segment, use);
+    note_segment(actor, segment, is_write);
+    at = segment->span.begin + segment->span.bytes;
+    several |= at < end;
+  }
+  if (several) gcap_sim_shadow_join(address, end);
+  return true;
+}
+
+bool gcap_sim_access_named(const gcap_sim_actor_t* actor, uintptr_t address, size_t bytes, bool is_write,
+                           gcap_sim_use_t use, const gcap_sim_memory_t* named) {
+  // A graph's own memory comes and goes with its launches.
+  if (named && !named->of_graph && (named->freed || gcap_sim_memory_at(address) != named)) {
+    gcap_sim_touch_t touch = {.site = actor->site, .address = address, .bytes = bytes, .is_write = is_write};
+    gcap_sim_found_baked_pointer(&touch, named);
+    return false;
+  }
+  return gcap_sim_access_range(actor, address, bytes, is_write, use);
+}
+
+void gcap_sim_access_carry(uintptr_t to, uintptr_t from, size_t bytes) {
+  for (uintptr_t at = from; at < from + bytes;) {
+    const gcap_sim_segment_t* segment = gcap_sim_shadow_first(at);
+    if (!segment) return;
+    uintptr_t begin = segment->span.begin > at ? segment->span.begin : at;
+    uintptr_t end = segment->span.begin + segment->span.bytes;
+    if (end > from + bytes) end = from + bytes;
+    at = segment->span.begin + segment->span.bytes;
+    if (segment->initialized || begin >= end) continue;
+    uintptr_t target = to + (begin - from);
+    gcap_sim_shadow_cut(target, target + (end - begin));
+    for (uintptr_t k = target; k < target + (end - begin);) {
+      gcap_sim_segment_t* copy = gcap_sim_shadow_first(k);
+      copy->initialized = false;
+      k = copy->span.begin + copy->span.bytes;
+    }
+  }
+}

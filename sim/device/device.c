@@ -1,0 +1,227 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Devices: how many there are, what they say about themselves, the versions of runtime and driver.
+//
+// The idea: all devices are alike and described once, as constants. Each has a legacy stream that always exists.
+// Locking: the global mutex; the number of devices is read from the environment once, under it.
+#include "sim/device/device.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda_runtime_api.h"
+#include "sim/api/api.h"
+#include "sim/base/die.h"
+#include "sim/base/thread.h"
+#include "sim/device/properties.h"
+#include "sim/memory/budget.h"
+#include "sim/memory/pool.h"
+#include "sim/stream/scheduler.h"
+#include "sim/stream/stream.h"
+
+static int num_devices;
+static gcap_sim_stream_t* legacy[GCAP_SIM_MAX_DEVICES];
+
+int gcap_sim_device_count(void) {
+  if (num_devices) return num_devices;
+  const char* text = getenv("GCAP_SIM_DEVICES");
+  long count = 1;
+  if (text) {
+    char* end;
+    count = strtol(text, &end, 10);
+    if (*end || end == text || count < 1 || count > GCAP_SIM_MAX_DEVICES) {
+      gcap_sim_die("GCAP_SIM_DEVICES is '%s', expected 1..%d", text, GCAP_SIM_MAX_DEVICES);
+    }
+  }
+  num_devices = (int)count;
+  return num_devices;
+}
+
+gcap_sim_stream_t* gcap_sim_legacy_stream(int device) {
+  if (!legacy[device]) {
+    legacy[device] = gcap_sim_stream_create(device, cudaStreamDefault, 0);
+    legacy[device]->legacy = true;
+  }
+  return legacy[device];
+}
+
+static bool is_device(int device) { return device >= 0 && device < gcap_sim_device_count(); }
+
+cudaError_t cudaGetDeviceCount(int* count) {
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGetDeviceCount);
+  if (code == cudaSuccess && !count) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess) *count = gcap_sim_device_count();
+  return gcap_sim_leave(code);
+}
+
+cudaError_t cudaSetDevice(int device) {
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaSetDevice);
+  if (code == cudaSuccess && !is_device(device)) code = cudaErrorInvalidDevice;
+  if (code == cudaSuccess) {
+    gcap_sim_thread()->device = device;
+    gcap_sim_thread()->uses_device = true;
+  }
+  return gcap_sim_leave(code);
+}
+
+cudaError_t cudaGetDevice(int* device) {
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGetDevice);
+  if (code == cudaSuccess && !device) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess) *device = gcap_sim_thread()->device;
+  return gcap_sim_leave(code);
+}
+
+static void describe(struct cudaDeviceProp* prop, int device) {
+  memset(prop, 0, sizeof(*prop));
+  strcpy(prop->name, "gcap simulator");
+  prop->totalGlobalMem = gcap_sim_budget_total(device);
+  prop->sharedMemPerBlock = GCAP_SIM_SHARED_BYTES;
+  prop->sharedMemPerBlockOptin = GCAP_SIM_SHARED_BYTES_OPTIN;
+  prop->sharedMemPerMultiprocessor = GCAP_SIM_SHARED_BYTES_SM;
+  prop->reservedSharedMemPerBlock = GCAP_SIM_SHARED_BYTES_RESERVED;
+  prop->regsPerBlock = GCAP_SIM_REGISTERS;
+  prop->regsPerMultiprocessor = GCAP_SIM_REGISTERS;
+  prop->warpSize = GCAP_SIM_WARP;
+  prop->memPitch = 0x7fffffff;
+  prop->maxThreadsPerBlock = GCAP_SIM_MAX_THREADS;
+  prop->maxThreadsDim[0] = GCAP_SIM_MAX_BLOCK_X;
+  prop->maxThreadsDim[1] = GCAP_SIM_MAX_BLOCK_Y;
+  prop->maxThreadsDim[2] = GCAP_SIM_MAX_BLOCK_Z;
+  prop->maxGridSize[0] = GCAP_SIM_MAX_GRID_X;
+  prop->maxGridSize[1] = GCAP_SIM_MAX_GRID_YZ;
+  prop->maxGridSize[2] = GCAP_SIM_MAX_GRID_YZ;
+  prop->totalConstMem = 65536;
+  prop->major = GCAP_SIM_COMPUTE_MAJOR;
+  prop->minor = GCAP_SIM_COMPUTE_MINOR;
+  prop->textureAlignment = GCAP_SIM_ALIGNMENT;
+  prop->multiProcessorCount = GCAP_SIM_MULTIPROCESSORS;
+  prop->canMapHostMemory = 1;
+  prop->concurrentKernels = 1;
+  prop->texturePitchAlignment = 32;
+  prop->cooperativeLaunch = 1;
+  prop->clusterLaunch = 1;
+  prop->hostRegisterSupported = 1;
+  prop->canUseHostPointerForRegisteredMem = 1;
+  prop->persistingL2CacheMaxSize = GCAP_SIM_MAX_PERSISTING_BYTES;
+  prop->accessPolicyMaxWindowSize = GCAP_SIM_MAX_WINDOW_BYTES;
+  prop->pciBusID = device + 1;
+  prop->asyncEngineCount = 3;
+  prop->unifiedAddressing = 1;
+  prop->maxThreadsPerMultiProcessor = GCAP_SIM_MAX_RESIDENT_THREADS;
+  prop->maxBlocksPerMultiProcessor = GCAP_SIM_MAX_RESIDENT_BLOCKS;
+  prop->streamPrioritiesSupported = 1;
+  prop->memoryPoolsSupported = 1;
+}
+
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp* prop, int device) {
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGetDeviceProperties);
+  if (code == cudaSuccess && !prop) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess && !is_device(device)) code = cudaErrorInvalidDevice;
+  if (code == cudaSuccess) describe(prop, device);
+  return gcap_sim_leave(code);
+}
+
+static bool attribute(enum cudaDeviceAttr attr, int device, int* value) {
+  static const struct {
+    enum cudaDeviceAttr attr;
+    int value;
+  } table[] = {
+      {cudaDevAttrMaxThreadsPerBlock, GCAP_SIM_MAX_THREADS},
+      {cudaDevAttrMaxBlockDimX, GCAP_SIM_MAX_BLOCK_X},
+      {cudaDevAttrMaxBlockDimY, GCAP_SIM_MAX_BLOCK_Y},
+      {cudaDevAttrMaxBlockDimZ, GCAP_SIM_MAX_BLOCK_Z},
+      {cudaDevAttrMaxGridDimX, GCAP_SIM_MAX_GRID_X},
+      {cudaDevAttrMaxGridDimY, GCAP_SIM_MAX_GRID_YZ},
+      {cudaDevAttrMaxGridDimZ, GCAP_SIM_MAX_GRID_YZ},
+      {cudaDevAttrMaxSharedMemoryPerBlock, GCAP_SIM_SHARED_BYTES},
+      {cudaDevAttrMaxSharedMemoryPerBlockOptin, GCAP_SIM_SHARED_BYTES_OPTIN},
+      {cudaDevAttrMaxSharedMemoryPerMultiprocessor, GCAP_SIM_SHARED_BYTES_SM},
+      {cudaDevAttrWarpSize, 32},
+      {cudaDevAttrMultiProcessorCount, GCAP_SIM_MULTIPROCESSORS},
+      {cudaDevAttrIntegrated, 0},
+      {cudaDevAttrCanMapHostMemory, 1},
+      {cudaDevAttrComputeMode, cudaComputeModeDefault},
+      {cudaDevAttrConcurrentKernels, 1},
+      {cudaDevAttrAsyncEngineCount, 3},
+      {cudaDevAttrUnifiedAddressing, 1},
+      {cudaDevAttrComputeCapabilityMajor, GCAP_SIM_COMPUTE_MAJOR},
+      {cudaDevAttrComputeCapabilityMinor, GCAP_SIM_COMPUTE_MINOR},
+      {cudaDevAttrStreamPrioritiesSupported, 1},
+      {cudaDevAttrManagedMemory, 0},
+      {cudaDevAttrConcurrentManagedAccess, 0},
+      {cudaDevAttrHostRegisterSupported, 1},
+      {cudaDevAttrHostRegisterReadOnlySupported, 0},
+      {cudaDevAttrCanUseHostPointerForRegisteredMem, 1},
+      {cudaDevAttrCooperativeLaunch, 1},
+      {cudaDevAttrClusterLaunch, 1},
+      {cudaDevAttrMaxPersistingL2CacheSize, GCAP_SIM_MAX_PERSISTING_BYTES},
+      {cudaDevAttrMaxAccessPolicyWindowSize, GCAP_SIM_MAX_WINDOW_BYTES},
+      {cudaDevAttrMaxThreadsPerMultiProcessor, GCAP_SIM_MAX_RESIDENT_THREADS},
+      {cudaDevAttrMaxBlocksPerMultiprocessor, GCAP_SIM_MAX_RESIDENT_BLOCKS},
+      {cudaDevAttrMaxRegistersPerBlock, GCAP_SIM_REGISTERS},
+      {cudaDevAttrMaxRegistersPerMultiprocessor, GCAP_SIM_REGISTERS},
+      {cudaDevAttrReservedSharedMemoryPerBlock, GCAP_SIM_SHARED_BYTES_RESERVED},
+      {cudaDevAttrTotalConstantMemory, 65536},
+      {cudaDevAttrIpcEventSupport, 0},
+      {cudaDevAttrMemoryPoolSupportedHandleTypes, 0},
+      {cudaDevAttrHostMemoryPoolsSupported, 0},
+      {cudaDevAttrPciDeviceId, 0},
+      {cudaDevAttrPciDomainId, 0},
+      {cudaDevAttrMaxPitch, 0x7fffffff},
+      {cudaDevAttrPageableMemoryAccess, 0},
+      {cudaDevAttrMemoryPoolsSupported, 1},
+  };
+  if (attr == cudaDevAttrPciBusId) {
+    *value = device + 1;
+    return true;
+  }
+  for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); ++i) {
+    if (table[i].attr != attr) continue;
+    *value = table[i].value;
+    return true;
+  }
+  return false;
+}
+
+static cudaError_t get_attribute(int* value, enum cudaDeviceAttr attr, int device) {
+  if (!value || (int)attr < 1 || attr >= cudaDevAttrMax) return cudaErrorInvalidValue;
+  if (!is_device(device)) return cudaErrorInvalidDevice;
+  if (!attribute(attr, device, value)) gcap_sim_die("cudaDeviceGetAttribute: attribute %d is not modelled", (int)attr);
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetAttribute(int* value, enum cudaDeviceAttr attr, int device) {
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaDeviceGetAttribute);
+  if (code == cudaSuccess) code = get_attribute(value, attr, device);
+  return gcap_sim_leave(code);
+}
+
+cudaError_t cudaDeviceSynchronize(void) {
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaDeviceSynchronize);
+  if (code == cudaSuccess) {
+    gcap_sim_wait_for_device(gcap_sim_thread()->device);
+    gcap_sim_pools_synchronised(0);
+  }
+  return gcap_sim_leave(code);
+}
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int* leastPriority, int* greatestPriority) {
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaDeviceGetStreamPriorityRange);
+  if (code == cudaSuccess && leastPriority) *leastPriority = GCAP_SIM_LEAST_PRIORITY;
+  if (code == cudaSuccess && greatestPriority) *greatestPriority = GCAP_SIM_GREATEST_PRIORITY;
+  return gcap_sim_leave(code);
+}
+
+cudaError_t cudaRuntimeGetVersion(int* runtimeVersion) {
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaRuntimeGetVersion);
+  if (code == cudaSuccess && !runtimeVersion) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess) *runtimeVersion = CUDART_VERSION;
+  return gcap_sim_leave(code);
+}
+
+cudaError_t cudaDriverGetVersion(int* driverVersion) {
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaDriverGetVersion);
+  if (code == cudaSuccess && !driverVersion) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess) *driverVersion = CUDART_VERSION;
+  return gcap_sim_leave(code);
+}

@@ -1,0 +1,217 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Kernels and host functions: twins and their tasks, function attributes.
+//
+// The idea: a kernel here is the CPU twin that was registered for its handle. A launch copies the arguments, as CUDA
+// does, so the caller's variables may change at once. Locking: the global mutex, which also works before main, when
+// constructors register twins.
+#include "sim/device/kernel.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda_runtime_api.h"
+#include "gcap_sim.h"
+#include "sim/api/api.h"
+#include "sim/api/log.h"
+#include "sim/api/submit.h"
+#include "sim/base/die.h"
+#include "sim/base/heap.h"
+#include "sim/base/lock.h"
+#include "sim/base/thread.h"
+#include "sim/device/properties.h"
+#include "sim/stream/capture.h"
+#include "sim/stream/rules.h"
+#include "sim/stream/stream.h"
+#include "sim/stream/task.h"
+
+typedef struct twin {
+  gcap_sim_kernel_t kernel;
+  int max_shared_bytes;  // cudaFuncAttributeMaxDynamicSharedMemorySize
+} twin_t;
+
+// Sorted by function. The twins themselves never move: tasks point to them.
+static struct {
+  twin_t** items;
+  size_t count;
+  size_t capacity;
+} twins;
+
+static size_t twin_rank(const void* function) {
+  size_t low = 0;
+  size_t high = twins.count;
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    if ((uintptr_t)twins.items[middle]->kernel.function < (uintptr_t)function) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+static twin_t* find_twin(const void* function) {
+  size_t rank = twin_rank(function);
+  return rank < twins.count && twins.items[rank]->kernel.function == function ? twins.items[rank] : NULL;
+}
+
+// What a function without a twin earns, as measured.
+static cudaError_t missing(const void* function) {
+  return function ? cudaErrorInvalidResourceHandle : cudaErrorInvalidDeviceFunction;
+}
+
+cudaError_t gcap_sim_kernel_max_shared(const void* function, size_t* out) {
+  const twin_t* twin = find_twin(function);
+  if (!twin) return missing(function);
+  *out = (size_t)twin->max_shared_bytes;
+  return cudaSuccess;
+}
+
+void gcap_sim_register_kernel(const gcap_sim_kernel_t* kernel) {
+  if (!kernel) gcap_sim_die("gcap_sim_register_kernel: the twin is NULL");
+  if (!kernel->function || !kernel->run) gcap_sim_die("gcap_sim_register_kernel: function and run must be set");
+  if (kernel->num_args && !kernel->arg_bytes) gcap_sim_die("gcap_sim_register_kernel: %s has no sizes", kernel->name);
+  gcap_sim_lock();
+  if (find_twin(kernel->function)) gcap_sim_die("gcap_sim_register_kernel: %s has a twin already", kernel->name);
+  twin_t* twin = gcap_sim_calloc(1, sizeof(*twin));
+  twin->kernel = *kernel;
+  twin->max_shared_bytes = GCAP_SIM_SHARED_BYTES;
+  size_t rank = twin_rank(kernel->function);
+  gcap_sim_reserve(&twins.items, &twins.capacity, twins.count + 1, sizeof(twin_t*));
+  memmove(&twins.items[rank + 1], &twins.items[rank], (twins.count - rank) * sizeof(twin_t*));
+  twins.items[rank] = twin;
+  twins.count += 1;
+  gcap_sim_unlock();
+}
+
+static bool can_run(const twin_t* twin, dim3 grid, dim3 block, size_t shared_bytes) {
+  if (grid.x < 1 || grid.y < 1 || grid.z < 1 || block.x < 1 || block.y < 1 || block.z < 1) return false;
+  if (grid.x > GCAP_SIM_MAX_GRID_X || grid.y > GCAP_SIM_MAX_GRID_YZ || grid.z > GCAP_SIM_MAX_GRID_YZ) return false;
+  if (block.x > GCAP_SIM_MAX_BLOCK_X || block.y > GCAP_SIM_MAX_BLOCK_Y || block.z > GCAP_SIM_MAX_BLOCK_Z) return false;
+  if ((uint64_t)block.x * block.y * block.z > GCAP_SIM_MAX_THREADS) return false;
+  return shared_bytes <= (size_t)twin->max_shared_bytes;
+}
+
+// One block: the array of pointers, then the copies, each aligned for any type.
+static void** copy_args(const gcap_sim_kernel_t* kernel, void** args) {
+  size_t alignment = _Alignof(max_align_t);
+  size_t bytes = (kernel->num_args * sizeof(void*) + alignment - 1) / alignment * alignment;
+  size_t total = bytes;
+  for (size_t i = 0; i < kernel->num_args; ++i) {
+    total += (kernel->arg_bytes[i] + alignment - 1) / alignment * alignment;
+  }
+  char* block = gcap_sim_calloc(1, total);
+  void** pointers = (void**)block;
+  for (size_t i = 0; i < kernel->num_args; ++i) {
+    if (!args[i]) gcap_sim_die("%s: argument %zu of %s is NULL", gcap_sim_thread()->call, i, kernel->name);
+    pointers[i] = block + bytes;
+    memcpy(pointers[i], args[i], kernel->arg_bytes[i]);
+    bytes += (kernel->arg_bytes[i] + alignment - 1) / alignment * alignment;
+  }
+  return pointers;
+}
+
+gcap_sim_task_t* gcap_sim_kernel_task(const void* function, dim3 grid, dim3 block, void** args, size_t shared_bytes,
+                                      cudaError_t* code) {
+  const twin_t* twin = find_twin(function);
+  *code = missing(function);
+  if (!twin) return NULL;
+  *code = gcap_sim_rule_code(GCAP_SIM_RULE_BAD_LAUNCH);
+  if (!can_run(twin, grid, block, shared_bytes)) return NULL;
+  if (!args && twin->kernel.num_args) return NULL;
+  gcap_sim_note_argument("kernel %s", twin->kernel.name);
+  *code = cudaSuccess;
+  gcap_sim_task_t* task = gcap_sim_task_create(GCAP_SIM_TASK_KERNEL, twin->kernel.name);
+  task->u.kernel.twin = &twin->kernel;
+  task->u.kernel.launch = (gcap_sim_launch_t){.grid = grid, .block = block, .shared_bytes = shared_bytes};
+  task->u.kernel.args = copy_args(&twin->kernel, args);
+  return task;
+}
+
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void* userData) {
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaLaunchHostFunc);
+  if (code == cudaSuccess && !fn) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess) {
+    gcap_sim_task_t* task = gcap_sim_task_create(GCAP_SIM_TASK_HOST, "host function");
+    task->u.host.function = fn;
+    task->u.host.data = userData;
+    code = gcap_sim_submit_task(gcap_sim_stream_get(stream), task);
+  }
+  return gcap_sim_leave(code);
+}
+
+static void describe(struct cudaFuncAttributes* attr, const twin_t* twin) {
+  memset(attr, 0, sizeof(*attr));
+  attr->maxThreadsPerBlock = GCAP_SIM_MAX_THREADS;
+  attr->numRegs = GCAP_SIM_KERNEL_REGISTERS;
+  attr->ptxVersion = GCAP_SIM_COMPUTE_MAJOR * 10 + GCAP_SIM_COMPUTE_MINOR;
+  attr->binaryVersion = attr->ptxVersion;
+  attr->maxDynamicSharedSizeBytes = twin->max_shared_bytes;
+  attr->preferredShmemCarveout = -1;
+}
+
+cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes* attr, const void* func) {
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaFuncGetAttributes);
+  if (code == cudaSuccess && !attr) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess && !find_twin(func)) code = missing(func);
+  if (code == cudaSuccess) describe(attr, find_twin(func));
+  return gcap_sim_leave(code);
+}
+
+static cudaError_t set_attribute(twin_t* twin, enum cudaFuncAttribute attr, int value) {
+  if (attr < cudaFuncAttributeMaxDynamicSharedMemorySize || attr >= cudaFuncAttributeMax) return cudaErrorInvalidValue;
+  // A hint in percent, or -1 for none: there is nothing to prefer here.
+  if (attr == cudaFuncAttributePreferredSharedMemoryCarveout) {
+    return value >= -1 && value <= 100 ? cudaSuccess : cudaErrorInvalidValue;
+  }
+  if (attr != cudaFuncAttributeMaxDynamicSharedMemorySize) {
+    gcap_sim_die("cudaFuncSetAttribute: attribute %d is not modelled", (int)attr);
+  }
+  if (value < 0 || value > GCAP_SIM_SHARED_BYTES_OPTIN) return cudaErrorInvalidValue;
+  twin->max_shared_bytes = value;
+  return cudaSuccess;
+}
+
+cudaError_t cudaFuncSetAttribute(const void* func, enum cudaFuncAttribute attr, int value) {
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaFuncSetAttribute);
+  if (code == cudaSuccess && !find_twin(func)) code = missing(func);
+  if (code == cudaSuccess) code = set_attribute(find_twin(func), attr, value);
+  return gcap_sim_leave(code);
+}
+
+// There is no cache to configure.
+cudaError_t cudaFuncSetCacheConfig(const void* func, enum cudaFuncCache cacheConfig) {
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaFuncSetCacheConfig);
+  if (code == cudaSuccess && (unsigned int)cacheConfig > cudaFuncCachePreferEqual) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess && !find_twin(func)) code = missing(func);
+  return gcap_sim_leave(code);
+}
+
+cudaError_t cudaFuncGetName(const char** name, const void* func) {
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaFuncGetName);
+  if (code == cudaSuccess && !name) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess && !find_twin(func)) code = missing(func);
+  if (code == cudaSuccess) *name = find_twin(func)->kernel.name;
+  return gcap_sim_leave(code);
+}
+
+// --- Libraries ------------------------------------------------------------------------------------------------------
+
+static void* copy_bytes(const void* bytes, size_t count) {
+  void* copy = gcap_sim_calloc(1, count);
+  if (count) memcpy(copy, bytes, count);
+  return copy;
+}
+
+cudaError_t gcap_sim_submit(cudaStream_t stream, const gcap_sim_work_t* work) {
+  gcap_sim_lock();
+  gcap_sim_task_t* task = gcap_sim_task_create(GCAP_SIM_TASK_LIBRARY, work->name);
+  task->u.library.run = work->run;
+  task->u.library.payload = copy_bytes(work->payload, work->payload_bytes);
+  task->u.library.accesses = copy_bytes(work->accesses, work->num_accesses * sizeof(*work->accesses));
+  task->u.library.num_accesses = work->num_accesses;
+  cudaError_t code = gcap_sim_submit_task(gcap_sim_stream_get(stream), task);
+  gcap_sim_unlock();
+  return code;
+}

@@ -1,0 +1,19 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// kernel.h: kernels and their twins.
+#ifndef GCAP_SIM_DEVICE_KERNEL_H_
+#define GCAP_SIM_DEVICE_KERNEL_H_
+
+#include <stddef.h>
+
+#include "cuda_runtime_api.h"
+#include "sim/api/types.h"
+
+// How much dynamic shared memory a launch of the kernel may ask for. Fails with what a function that is no kernel
+// earns.
+cudaError_t gcap_sim_kernel_max_shared(const void* function, size_t* out);
+// Makes the task of a launch; on failure returns NULL and sets the code.
+gcap_sim_task_t* gcap_sim_kernel_task(const void* function, dim3 grid, dim3 block, void** args, size_t shared_bytes,
+                                      cudaError_t* code);
+
+#endif  // GCAP_SIM_DEVICE_KERNEL_H_

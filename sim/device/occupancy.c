@@ -1,0 +1,67 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Occupancy: how many blocks of a kernel a multiprocessor holds at a time.
+//
+// The idea: threads, blocks, registers and shared memory each set a limit, and the least one counts; the numbers are
+// those of the simulated device and of the registers that a twin is said to use. Locking: the global mutex.
+#include "sim/device/occupancy.h"
+
+#include "cuda_runtime_api.h"
+#include "sim/api/api.h"
+#include "sim/base/die.h"
+#include "sim/device/kernel.h"
+#include "sim/device/properties.h"
+
+static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+
+size_t gcap_sim_occupancy(size_t threads, size_t shared_bytes) {
+  if (threads == 0 || threads > GCAP_SIM_MAX_THREADS || shared_bytes > GCAP_SIM_SHARED_BYTES_OPTIN) return 0;
+  size_t rounded = (threads + GCAP_SIM_WARP - 1) / GCAP_SIM_WARP * GCAP_SIM_WARP;
+  size_t blocks = least(GCAP_SIM_MAX_RESIDENT_THREADS / rounded, GCAP_SIM_MAX_RESIDENT_BLOCKS);
+  blocks = least(blocks, GCAP_SIM_REGISTERS / (rounded * GCAP_SIM_KERNEL_REGISTERS));
+  return least(blocks, GCAP_SIM_SHARED_BYTES_SM / (shared_bytes + GCAP_SIM_SHARED_BYTES_RESERVED));
+}
+
+static cudaError_t max_active_blocks(int* out, const void* function, int threads, size_t shared_bytes,
+                                     unsigned int flags) {
+  if (!out || threads <= 0 || flags > cudaOccupancyDisableCachingOverride) return cudaErrorInvalidValue;
+  size_t most;
+  cudaError_t code = gcap_sim_kernel_max_shared(function, &most);
+  if (code == cudaSuccess) *out = shared_bytes > most ? 0 : (int)gcap_sim_occupancy((size_t)threads, shared_bytes);
+  return code;
+}
+
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* numBlocks, const void* func, int blockSize,
+                                                          size_t dynamicSMemSize) {
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaOccupancyMaxActiveBlocksPerMultiprocessor);
+  if (code == cudaSuccess) code = max_active_blocks(numBlocks, func, blockSize, dynamicSMemSize, cudaOccupancyDefault);
+  return gcap_sim_leave(code);
+}
+
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* numBlocks, const void* func, int blockSize,
+                                                                   size_t dynamicSMemSize, unsigned int flags) {
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags);
+  if (code == cudaSuccess) code = max_active_blocks(numBlocks, func, blockSize, dynamicSMemSize, flags);
+  return gcap_sim_leave(code);
+}
+
+// The most shared memory a block may ask for so that `blocks` of them fit.
+static cudaError_t available_shared(size_t* out, const void* function, int blocks, int threads) {
+  if (blocks <= 0 || threads <= 0) return cudaErrorInvalidValue;
+  size_t most;
+  cudaError_t code = gcap_sim_kernel_max_shared(function, &most);
+  if (code != cudaSuccess) return code;
+  if (!out) gcap_sim_die("cudaOccupancyAvailableDynamicSMemPerBlock: the place is NULL: the real runtime writes it");
+  if ((size_t)blocks > gcap_sim_occupancy((size_t)threads, 0)) return cudaErrorInvalidValue;
+  size_t share = GCAP_SIM_SHARED_BYTES_SM / (size_t)blocks;
+  share = share > GCAP_SIM_SHARED_BYTES_RESERVED ? share - GCAP_SIM_SHARED_BYTES_RESERVED : 0;
+  *out = least(share, most);
+  return cudaSuccess;
+}
+
+cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t* dynamicSmemSize, const void* func, int numBlocks,
+                                                      int blockSize) {
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaOccupancyAvailableDynamicSMemPerBlock);
+  if (code == cudaSuccess) code = available_shared(dynamicSmemSize, func, numBlocks, blockSize);
+  return gcap_sim_leave(code);
+}

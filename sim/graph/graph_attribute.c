@@ -1,0 +1,136 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Attributes of kernel nodes.
+//
+// The idea: a node keeps a short list of the attributes that were set; the others are zero, which is every attribute's
+// default but one. What they mean to a device is not modelled, but updates and launches compare some of them. Locking:
+// the global mutex.
+#include "sim/graph/graph_attribute.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda_runtime_api.h"
+#include "gcap_sim.h"
+#include "sim/api/api.h"
+#include "sim/api/handle.h"
+#include "sim/base/die.h"
+#include "sim/base/thread.h"
+#include "sim/device/launch.h"
+#include "sim/graph/graph.h"
+#include "sim/stream/stream.h"
+#include "sim/stream/task.h"
+
+static cudaLaunchAttribute* find(const gcap_sim_node_t* node, cudaLaunchAttributeID id) {
+  for (size_t i = 0; i < node->num_attributes; ++i) {
+    if (node->attributes[i].id == id) return &node->attributes[i];
+  }
+  return NULL;
+}
+
+cudaLaunchAttributeValue gcap_sim_node_attribute(const gcap_sim_node_t* node, cudaLaunchAttributeID id) {
+  const cudaLaunchAttribute* attribute = find(node, id);
+  if (attribute) return attribute->val;
+  cudaLaunchAttributeValue value = {.pad = {0}};
+  if (id == cudaLaunchAttributeMemSyncDomainMap) value.memSyncDomainMap.remote = 1;
+  return value;
+}
+
+void gcap_sim_node_set_attribute(gcap_sim_node_t* node, cudaLaunchAttributeID id,
+                                 const cudaLaunchAttributeValue* value) {
+  cudaLaunchAttribute* attribute = find(node, id);
+  if (!attribute) {
+    node->attributes = realloc(node->attributes, (node->num_attributes + 1) * sizeof(cudaLaunchAttribute));
+    if (!node->attributes) gcap_sim_die("the machine has no memory left for the simulator");
+    attribute = &node->attributes[node->num_attributes++];
+  }
+  *attribute = (cudaLaunchAttribute){.id = id, .val = *value};
+}
+
+void gcap_sim_node_copy_attributes(gcap_sim_node_t* to, const gcap_sim_node_t* from) {
+  to->num_attributes = 0;
+  for (size_t i = 0; i < from->num_attributes; ++i) {
+    gcap_sim_node_set_attribute(to, from->attributes[i].id, &from->attributes[i].val);
+  }
+}
+
+// Those that a kernel node has, of all that a launch may have.
+static bool is_of_nodes(cudaLaunchAttributeID id) {
+  switch (id) {
+    case cudaLaunchAttributeAccessPolicyWindow:
+    case cudaLaunchAttributeCooperative:
+    case cudaLaunchAttributeClusterDimension:
+    case cudaLaunchAttributeClusterSchedulingPolicyPreference:
+    case cudaLaunchAttributePriority:
+    case cudaLaunchAttributeMemSyncDomainMap:
+    case cudaLaunchAttributeMemSyncDomain:
+    case cudaLaunchAttributePreferredSharedMemoryCarveout:
+    case cudaLaunchAttributeNvlinkUtilCentricScheduling: return true;
+    case cudaLaunchAttributeDeviceUpdatableKernelNode:
+      gcap_sim_die("%s: nodes that a device updates are not modelled", gcap_sim_thread()->call);
+    default: return false;
+  }
+}
+
+// Measured: one of them may be set and not be asked for.
+static bool is_told(cudaLaunchAttributeID id) {
+  return is_of_nodes(id) && id != cudaLaunchAttributeNvlinkUtilCentricScheduling;
+}
+
+static bool is_kernel(const gcap_sim_node_t* node) {
+  return node && gcap_sim_node_type(node) == cudaGraphNodeTypeKernel;
+}
+
+cudaError_t cudaGraphKernelNodeGetAttribute(cudaGraphNode_t hNode, cudaLaunchAttributeID attr,
+                                            cudaLaunchAttributeValue* value_out) {
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphKernelNodeGetAttribute);
+  if (code == cudaSuccess) {
+    const gcap_sim_node_t* node = gcap_sim_handle_get(GCAP_SIM_NODE, hNode);
+    if (is_kernel(node) && is_told(attr)) {
+      if (!value_out) gcap_sim_die("cudaGraphKernelNodeGetAttribute: the value is NULL: the real runtime writes it");
+      *value_out = gcap_sim_node_attribute(node, attr);
+    } else {
+      code = cudaErrorInvalidValue;
+    }
+  }
+  return gcap_sim_leave(code);
+}
+
+static cudaError_t set_attribute(gcap_sim_node_t* node, cudaLaunchAttributeID id, cudaLaunchAttributeValue value) {
+  if (id == cudaLaunchAttributePriority) value.priority = gcap_sim_clamp_priority(value.priority);
+  if (id == cudaLaunchAttributeCooperative && value.cooperative) {
+    const gcap_sim_launch_t* launch = &node->task->u.kernel.launch;
+    cudaError_t code = gcap_sim_judge_cooperative(launch->grid, launch->block, launch->shared_bytes);
+    if (code != cudaSuccess) return code;
+  }
+  gcap_sim_node_set_attribute(node, id, &value);
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphKernelNodeSetAttribute(cudaGraphNode_t hNode, cudaLaunchAttributeID attr,
+                                            const cudaLaunchAttributeValue* value) {
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphKernelNodeSetAttribute);
+  if (code == cudaSuccess) {
+    gcap_sim_node_t* node = gcap_sim_handle_get(GCAP_SIM_NODE, hNode);
+    if (is_kernel(node) && is_of_nodes(attr)) {
+      if (!value) gcap_sim_die("cudaGraphKernelNodeSetAttribute: the value is NULL: the real runtime reads it");
+      code = set_attribute(node, attr, *value);
+    } else {
+      code = cudaErrorInvalidValue;
+    }
+  }
+  return gcap_sim_leave(code);
+}
+
+static cudaError_t copy_attributes(gcap_sim_node_t* to, const gcap_sim_node_t* from) {
+  if (!is_kernel(to) || !is_kernel(from) || to->device != from->device) return cudaErrorInvalidValue;
+  if (to != from) gcap_sim_node_copy_attributes(to, from);
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphKernelNodeCopyAttributes(cudaGraphNode_t hDst, cudaGraphNode_t hSrc) {
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphKernelNodeCopyAttributes);
+  if (code == cudaSuccess)
+    code = copy_attributes(gcap_sim_handle_get(GCAP_SIM_NODE, hDst), gcap_sim_handle_get(GCAP_SIM_NODE, hSrc));
+  return gcap_sim_leave(code);
+}

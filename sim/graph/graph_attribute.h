@@ -1,0 +1,16 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// graph_attribute.h: attributes of kernel nodes.
+#ifndef GCAP_SIM_GRAPH_GRAPH_ATTRIBUTE_H_
+#define GCAP_SIM_GRAPH_GRAPH_ATTRIBUTE_H_
+
+#include "cuda_runtime_api.h"
+#include "sim/api/types.h"
+
+// The value of an attribute; all zero when it was never set.
+cudaLaunchAttributeValue gcap_sim_node_attribute(const gcap_sim_node_t* node, cudaLaunchAttributeID id);
+void gcap_sim_node_set_attribute(gcap_sim_node_t* node, cudaLaunchAttributeID id,
+                                 const cudaLaunchAttributeValue* value);
+void gcap_sim_node_copy_attributes(gcap_sim_node_t* to, const gcap_sim_node_t* from);
+
+#endif  // GCAP_SIM_GRAPH_GRAPH_ATTRIBUTE_H_

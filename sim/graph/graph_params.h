@@ -1,0 +1,32 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// graph_params.h: nodes as their parameters describe them.
+#ifndef GCAP_SIM_GRAPH_GRAPH_PARAMS_H_
+#define GCAP_SIM_GRAPH_GRAPH_PARAMS_H_
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "cuda_runtime_api.h"
+#include "sim/api/types.h"
+#include "sim/stream/task.h"
+
+// Is anything set that must be zero?
+bool gcap_sim_has_reserved_bits(const struct cudaGraphNodeParams* params);
+
+// Each makes the task that a node's parameters describe; on failure it returns NULL and sets the code.
+gcap_sim_task_t* gcap_sim_kernel_params_task(const struct cudaKernelNodeParams* params, cudaError_t* code);
+gcap_sim_task_t* gcap_sim_memcpy_params_task(const struct cudaMemcpy3DParms* params, cudaError_t* code);
+gcap_sim_task_t* gcap_sim_memcpy_1d_task(void* dst, const void* src, size_t count, enum cudaMemcpyKind kind,
+                                         cudaError_t* code);
+gcap_sim_task_t* gcap_sim_memset_params_task(const struct cudaMemsetParams* params, cudaError_t* code);
+gcap_sim_task_t* gcap_sim_host_params_task(const struct cudaHostNodeParams* params, cudaError_t* code);
+gcap_sim_task_t* gcap_sim_event_params_task(gcap_sim_task_kind_t kind, cudaEvent_t event, cudaError_t* code);
+// The task of the tagged parameters, for kinds whose parameters can be set again.
+gcap_sim_task_t* gcap_sim_node_params_task(const struct cudaGraphNodeParams* params, cudaError_t* code);
+
+// The tasks of memory nodes; on failure they return NULL and set the code.
+gcap_sim_task_t* gcap_sim_graph_alloc_task(size_t bytes, int device, cudaError_t* code);
+gcap_sim_task_t* gcap_sim_graph_free_task(const gcap_sim_graph_t* graph, void* address, cudaError_t* code);
+
+#endif  // GCAP_SIM_GRAPH_GRAPH_PARAMS_H_

@@ -1,0 +1,275 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Updates of whole executables: is the other graph the same but for what nodes do?
+//
+// The idea: nodes are paired as the runtime documents it: the exit nodes of both graphs in their order, and from each
+// pair on back along the edges in theirs. So two captures match when each stream made its calls in the same order,
+// whatever the streams did beside one another. First all is paired and compared, then everything changes at once.
+// Locking: the global mutex.
+#include "sim/graph/update.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda_runtime_api.h"
+#include "sim/api/api.h"
+#include "sim/api/handle.h"
+#include "sim/base/heap.h"
+#include "sim/graph/edges.h"
+#include "sim/graph/exec.h"
+#include "sim/graph/graph.h"
+#include "sim/graph/graph_attribute.h"
+#include "sim/graph/program.h"
+#include "sim/graph/user_object.h"
+#include "sim/memory/copy.h"
+#include "sim/stream/task.h"
+
+// --- Tasks ----------------------------------------------------------------------------------------------------------
+
+// Pinned host memory may take the place of pageable memory, and the other way round.
+static bool is_same_side(enum cudaMemoryType a, enum cudaMemoryType b) {
+  return (a == cudaMemoryTypeDevice) == (b == cudaMemoryTypeDevice);
+}
+
+// The kind counts as well as the memory: `default` asks for unified addresses, which is another type of operand.
+static bool is_same_copy(const gcap_sim_copy_t* a, const gcap_sim_copy_t* b) {
+  if (a->kind != b->kind || !is_same_side(a->dst_type, b->dst_type) || !is_same_side(a->src_type, b->src_type)) {
+    return false;
+  }
+  if (a->dst_device != b->dst_device || a->src_device != b->src_device) return false;
+  return a->height <= 1 && b->height <= 1 && a->depth <= 1 && b->depth <= 1;
+}
+
+// One row may change in all; of several only the address and the value.
+static bool is_same_fill(const gcap_sim_fill_t* a, const gcap_sim_fill_t* b) {
+  bool other_device = a->type == cudaMemoryTypeDevice && b->type == cudaMemoryTypeDevice && a->device != b->device;
+  if (other_device || a->height != b->height) return false;
+  if (a->height == 1) return true;
+  return a->width == b->width && a->pitch == b->pitch && a->element_bytes == b->element_bytes;
+}
+
+enum cudaGraphExecUpdateResult gcap_sim_compare_tasks(const gcap_sim_task_t* a, const gcap_sim_task_t* b) {
+  if (gcap_sim_task_node_type(a) != gcap_sim_task_node_type(b)) return cudaGraphExecUpdateErrorNodeTypeChanged;
+  bool same = true;
+  if (a->kind == GCAP_SIM_TASK_COPY) same = is_same_copy(&a->u.copy.copy, &b->u.copy.copy);
+  if (a->kind == GCAP_SIM_TASK_FILL) same = is_same_fill(&a->u.fill, &b->u.fill);
+  // Measured: no other allocation takes the place of one, be it of the same size.
+  bool memory = a->kind == GCAP_SIM_TASK_ALLOC || a->kind == GCAP_SIM_TASK_FREE;
+  if (memory && a->u.allocation != b->u.allocation) return cudaGraphExecUpdateError;
+  return same ? cudaGraphExecUpdateSuccess : cudaGraphExecUpdateErrorParametersChanged;
+}
+
+// --- Nodes ----------------------------------------------------------------------------------------------------------
+
+typedef struct comparison {
+  const gcap_sim_exec_t* exec;
+  cudaGraphExecUpdateResultInfo info;
+} comparison_t;
+
+static bool fail(comparison_t* comparison, enum cudaGraphExecUpdateResult result, const gcap_sim_node_t* node,
+                 const gcap_sim_node_t* from) {
+  comparison->info.result = result;
+  comparison->info.errorNode = node ? node->handle : NULL;
+  comparison->info.errorFromNode = from ? from->handle : NULL;
+  return false;
+}
+
+static bool compare_kernels(comparison_t* comparison, const gcap_sim_node_t* own, const gcap_sim_node_t* node) {
+  if (own->device != node->device) {
+    return fail(comparison, cudaGraphExecUpdateErrorUnsupportedFunctionChange, node, NULL);
+  }
+  int cooperative = gcap_sim_node_attribute(own, cudaLaunchAttributeCooperative).cooperative;
+  bool same = cooperative == gcap_sim_node_attribute(node, cudaLaunchAttributeCooperative).cooperative;
+  if (comparison->exec->flags & cudaGraphInstantiateFlagUseNodePriority) {
+    int priority = gcap_sim_node_attribute(own, cudaLaunchAttributePriority).priority;
+    same = same && priority == gcap_sim_node_attribute(node, cudaLaunchAttributePriority).priority;
+  }
+  return same || fail(comparison, cudaGraphExecUpdateErrorAttributesChanged, node, NULL);
+}
+
+static bool compare_graphs(comparison_t* comparison, gcap_sim_graph_t* own, gcap_sim_graph_t* graph,
+                           gcap_sim_node_t*** pairs);
+
+static bool compare_nodes(comparison_t* comparison, const gcap_sim_node_t* own, const gcap_sim_node_t* node) {
+  if (own->child) {
+    gcap_sim_node_t** pairs;
+    bool same = compare_graphs(comparison, own->child, node->child, &pairs);
+    free(pairs);
+    return same;
+  }
+  enum cudaGraphExecUpdateResult result = gcap_sim_compare_tasks(own->task, node->task);
+  if (result != cudaGraphExecUpdateSuccess) return fail(comparison, result, node, NULL);
+  return gcap_sim_node_type(node) != cudaGraphNodeTypeKernel || compare_kernels(comparison, own, node);
+}
+
+// --- Pairs ----------------------------------------------------------------------------------------------------------
+
+typedef struct pairing {
+  comparison_t* comparison;
+  gcap_sim_node_t** of_own;    // the partner of each own node, by index; NULL while it has none
+  gcap_sim_node_t** of_other;  // and the other way round
+  gcap_sim_node_t** stack;     // own nodes that are paired, and whose edges are not looked at yet
+  size_t depth;
+} pairing_t;
+
+// Pairs the two, which come before `to` unless that is NULL.
+static bool pair(pairing_t* pairing, gcap_sim_node_t* own, gcap_sim_node_t* node, const gcap_sim_node_t* to) {
+  if (pairing->of_own[own->index] == node) return true;
+  if (pairing->of_own[own->index] || pairing->of_other[node->index]) {
+    return fail(pairing->comparison, cudaGraphExecUpdateErrorTopologyChanged, to, node);
+  }
+  if (gcap_sim_node_type(own) != gcap_sim_node_type(node)) {
+    return fail(pairing->comparison, cudaGraphExecUpdateErrorNodeTypeChanged, node, NULL);
+  }
+  if (own->in.count != node->in.count) {
+    return fail(pairing->comparison, cudaGraphExecUpdateErrorTopologyChanged, node, NULL);
+  }
+  pairing->of_own[own->index] = node;
+  pairing->of_other[node->index] = own;
+  pairing->stack[pairing->depth++] = own;
+  return true;
+}
+
+static bool pair_dependencies(pairing_t* pairing) {
+  while (pairing->depth > 0) {
+    const gcap_sim_node_t* own = pairing->stack[--pairing->depth];
+    const gcap_sim_node_t* node = pairing->of_own[own->index];
+    for (size_t i = 0; i < own->in.count; ++i) {
+      const gcap_sim_edge_t* a = &own->in.items[i];
+      const gcap_sim_edge_t* b = &node->in.items[i];
+      if (memcmp(&a->data, &b->data, sizeof(a->data)) != 0) {
+        return fail(pairing->comparison, cudaGraphExecUpdateErrorTopologyChanged, node, b->node);
+      }
+      if (!pair(pairing, a->node, b->node, node)) return false;
+    }
+  }
+  return true;
+}
+
+// The exit nodes before the place `*at`, last first: the order in which the runtime is seen to pair them.
+static gcap_sim_node_t* next_exit(const gcap_sim_graph_t* graph, size_t* at) {
+  while (*at > 0 && graph->nodes[*at - 1]->out.count > 0) *at -= 1;
+  return *at > 0 ? graph->nodes[--*at] : NULL;
+}
+
+static size_t count_exits(const gcap_sim_graph_t* graph) {
+  size_t count = 0;
+  size_t at = graph->num_nodes;
+  while (next_exit(graph, &at)) count += 1;
+  return count;
+}
+
+static bool pair_exits(pairing_t* pairing, const gcap_sim_graph_t* own, const gcap_sim_graph_t* graph) {
+  size_t count = count_exits(own);
+  size_t at_own = own->num_nodes;
+  size_t at = graph->num_nodes;
+  if (count_exits(graph) != count) {
+    // The first exit that has no partner, if it is the other graph's.
+    gcap_sim_node_t* extra = next_exit(graph, &at);
+    for (size_t i = 0; i < count && extra; ++i) extra = next_exit(graph, &at);
+    return fail(pairing->comparison, cudaGraphExecUpdateErrorTopologyChanged, extra, NULL);
+  }
+  for (gcap_sim_node_t* node = next_exit(graph, &at); node; node = next_exit(graph, &at)) {
+    if (!pair(pairing, next_exit(own, &at_own), node, node)) return false;
+  }
+  return true;
+}
+
+static bool pair_graphs(comparison_t* comparison, gcap_sim_graph_t* own, gcap_sim_graph_t* graph,
+                        gcap_sim_node_t** of_own) {
+  gcap_sim_graph_number(own);
+  gcap_sim_graph_number(graph);
+  pairing_t pairing = {.comparison = comparison, .of_own = of_own};
+  pairing.of_other = gcap_sim_calloc(graph->num_nodes, sizeof(gcap_sim_node_t*));
+  pairing.stack = gcap_sim_calloc(graph->num_nodes, sizeof(gcap_sim_node_t*));
+  bool same = pair_exits(&pairing, own, graph) && pair_dependencies(&pairing);
+  // What is left has lost the edge to an exit that it had, or is on a cycle.
+  for (size_t i = 0; same && i < graph->num_nodes; ++i) {
+    if (pairing.of_other[i]) continue;
+    same = fail(comparison, cudaGraphExecUpdateErrorTopologyChanged, graph->nodes[i], NULL);
+  }
+  free(pairing.of_other);
+  free(pairing.stack);
+  return same;
+}
+
+// On return *pairs is a block to be freed: the partner of each of the executable's nodes, when the graphs match.
+static bool compare_graphs(comparison_t* comparison, gcap_sim_graph_t* own, gcap_sim_graph_t* graph,
+                           gcap_sim_node_t*** pairs) {
+  *pairs = gcap_sim_calloc(own->num_nodes, sizeof(gcap_sim_node_t*));
+  if (own->num_nodes != graph->num_nodes) {
+    return fail(comparison, cudaGraphExecUpdateErrorTopologyChanged, NULL, NULL);
+  }
+  if (!pair_graphs(comparison, own, graph, *pairs)) return false;
+  for (size_t i = 0; i < own->num_nodes; ++i) {
+    if (!compare_nodes(comparison, own->nodes[i], (*pairs)[i])) return false;
+  }
+  return true;
+}
+
+// --- The change -----------------------------------------------------------------------------------------------------
+
+static void assign(gcap_sim_exec_t* exec, gcap_sim_graph_t* own, gcap_sim_graph_t* graph,
+                   gcap_sim_node_t* const* pairs) {
+  for (size_t i = 0; i < own->num_nodes; ++i) {
+    gcap_sim_node_t* node = own->nodes[i];
+    if (node->child) {
+      gcap_sim_node_t** inner;
+      comparison_t again = {.exec = exec};
+      compare_graphs(&again, node->child, pairs[i]->child, &inner);
+      assign(exec, node->child, pairs[i]->child, inner);
+      free(inner);
+    } else {
+      gcap_sim_exec_set_task(exec, node, gcap_sim_task_retain(pairs[i]->task));
+      gcap_sim_node_copy_attributes(node, pairs[i]);
+    }
+  }
+  gcap_sim_object_refs_clear(&own->objects);
+  gcap_sim_object_refs_copy(&own->objects, &graph->objects);
+}
+
+// The program holds what all its graphs hold.
+static void collect_objects(gcap_sim_program_t* program, const gcap_sim_graph_t* graph) {
+  gcap_sim_object_refs_copy(&program->objects, &graph->objects);
+  for (size_t i = 0; i < graph->num_nodes; ++i) {
+    if (graph->nodes[i]->child) collect_objects(program, graph->nodes[i]->child);
+  }
+}
+
+enum cudaGraphExecUpdateResult gcap_sim_exec_update(gcap_sim_exec_t* exec, gcap_sim_graph_t* own,
+                                                    gcap_sim_graph_t* graph, cudaGraphExecUpdateResultInfo* info) {
+  comparison_t comparison = {.exec = exec};
+  gcap_sim_node_t** pairs;
+  if (compare_graphs(&comparison, own, graph, &pairs)) {
+    assign(exec, own, graph, pairs);
+    gcap_sim_program_t* program = gcap_sim_exec_own_program(exec);
+    gcap_sim_object_refs_clear(&program->objects);
+    collect_objects(program, exec->graph);
+  }
+  free(pairs);
+  if (info) *info = comparison.info;
+  return comparison.info.result;
+}
+
+static cudaError_t update(gcap_sim_exec_t* exec, gcap_sim_graph_t* graph, cudaGraphExecUpdateResultInfo* info) {
+  if (!exec || !graph || graph->moved) return cudaErrorInvalidValue;
+  if (graph->memory_exec && graph->memory_exec != exec) {
+    if (info) *info = (cudaGraphExecUpdateResultInfo){0};
+    return cudaErrorNotSupported;
+  }
+  if (gcap_sim_exec_update(exec, exec->graph, graph, info) != cudaGraphExecUpdateSuccess) {
+    return cudaErrorGraphExecUpdateFailure;
+  }
+  gcap_sim_exec_adopt_graph(exec, graph);
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphExecUpdate(cudaGraphExec_t hGraphExec, cudaGraph_t hGraph,
+                                cudaGraphExecUpdateResultInfo* resultInfo) {
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphExecUpdate);
+  if (code == cudaSuccess) {
+    code =
+        update(gcap_sim_handle_get(GCAP_SIM_EXEC, hGraphExec), gcap_sim_handle_get(GCAP_SIM_GRAPH, hGraph), resultInfo);
+  }
+  return gcap_sim_leave(code);
+}

@@ -1,0 +1,119 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Host memory that devices reach: pinned allocations, and the caller's own memory once registered.
+//
+// The idea: registered memory is an allocation whose bytes stay the caller's. Devices and the host see both kinds at
+// one address. Locking: the global mutex.
+#include "cuda_runtime_api.h"
+#include "sim/api/api.h"
+#include "sim/base/thread.h"
+#include "sim/memory/allocation.h"
+#include "sim/memory/host_range.h"
+#include "sim/memory/memory.h"
+#include "sim/stream/scheduler.h"
+
+#define ALLOC_FLAGS (cudaHostAllocPortable | cudaHostAllocMapped | cudaHostAllocWriteCombined)
+#define REGISTER_FLAGS \
+  (cudaHostRegisterPortable | cudaHostRegisterMapped | cudaHostRegisterIoMemory | cudaHostRegisterReadOnly)
+
+static cudaError_t allocate(void** out, size_t bytes, unsigned int flags) {
+  if (!out || (flags & ~(unsigned int)ALLOC_FLAGS) != 0) return cudaErrorInvalidValue;
+  cudaError_t code = gcap_sim_allocate(out, bytes, cudaMemoryTypeHost);
+  // Measured: mapped always, and portable only told for memory that is write-combined too.
+  unsigned int told = flags & cudaHostAllocWriteCombined ? flags : 0;
+  if (code == cudaSuccess && bytes) gcap_sim_allocation_find(*out)->flags = told | cudaHostAllocMapped;
+  return code;
+}
+
+cudaError_t cudaHostAlloc(void** pHost, size_t size, unsigned int flags) {
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaHostAlloc);
+  if (code == cudaSuccess) code = allocate(pHost, size, flags);
+  return gcap_sim_leave(code);
+}
+
+cudaError_t cudaMallocHost(void** ptr, size_t size) {
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaMallocHost);
+  if (code == cudaSuccess) code = allocate(ptr, size, cudaHostAllocDefault);
+  return gcap_sim_leave(code);
+}
+
+cudaError_t cudaFreeHost(void* ptr) {
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaFreeHost);
+  const gcap_sim_allocation_t* allocation = code == cudaSuccess ? gcap_sim_allocation_find(ptr) : NULL;
+  if (allocation && allocation->registered) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess) code = gcap_sim_free_now(ptr, cudaMemoryTypeHost);
+  return gcap_sim_leave(code);
+}
+
+// --- The caller's own memory ----------------------------------------------------------------------------------------
+
+static cudaError_t register_memory(void* address, size_t bytes, unsigned int flags) {
+  if (!address || bytes == 0 || (flags & ~(unsigned int)REGISTER_FLAGS) != 0) return cudaErrorInvalidValue;
+  // The memory that a program has is no memory of an I/O device.
+  if ((flags & cudaHostRegisterIoMemory) || bytes > UINTPTR_MAX - (uintptr_t)address) return cudaErrorInvalidValue;
+  const gcap_sim_allocation_t* other = gcap_sim_allocation_overlap(address, bytes);
+  if (other) return other->registered ? cudaErrorHostMemoryAlreadyRegistered : cudaErrorInvalidValue;
+  if (!gcap_sim_is_host_memory(address, bytes)) return cudaErrorInvalidValue;
+  gcap_sim_allocation_t* allocation =
+      gcap_sim_allocation_create(address, bytes, cudaMemoryTypeHost, gcap_sim_thread()->device);
+  allocation->registered = true;
+  allocation->flags = (flags & cudaHostRegisterPortable) | cudaHostRegisterMapped;
+  gcap_sim_allocation_claim(allocation);
+  gcap_sim_allocation_begin(allocation);
+  gcap_sim_allocation_release(allocation);  // being live holds it
+  return cudaSuccess;
+}
+
+cudaError_t cudaHostRegister(void* ptr, size_t size, unsigned int flags) {
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaHostRegister);
+  if (code == cudaSuccess) code = register_memory(ptr, size, flags);
+  return gcap_sim_leave(code);
+}
+
+// What was registered at exactly this address.
+static gcap_sim_allocation_t* registered_at(const void* address) {
+  gcap_sim_allocation_t* allocation = gcap_sim_allocation_find(address);
+  return allocation && allocation->registered && allocation->base == address ? allocation : NULL;
+}
+
+static cudaError_t unregister_memory(void* address) {
+  if (!address) return cudaErrorInvalidValue;
+  gcap_sim_allocation_t* allocation = gcap_sim_allocation_find(address);
+  if (!allocation) return cudaErrorHostMemoryNotRegistered;
+  if (!registered_at(address)) return cudaErrorInvalidValue;
+  gcap_sim_wait_for_device(allocation->device);
+  // The wait may give up the lock: another thread may have been faster.
+  allocation = registered_at(address);
+  if (!allocation) return cudaErrorHostMemoryNotRegistered;
+  gcap_sim_allocation_disclaim(allocation);
+  gcap_sim_allocation_end(allocation);
+  return cudaSuccess;
+}
+
+cudaError_t cudaHostUnregister(void* ptr) {
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaHostUnregister);
+  if (code == cudaSuccess) code = unregister_memory(ptr);
+  return gcap_sim_leave(code);
+}
+
+// --- Questions ------------------------------------------------------------------------------------------------------
+
+// The pinned or registered memory that holds the address.
+static const gcap_sim_allocation_t* host_memory(const void* address) {
+  const gcap_sim_allocation_t* allocation = gcap_sim_allocation_find(address);
+  return allocation && allocation->type == cudaMemoryTypeHost ? allocation : NULL;
+}
+
+cudaError_t cudaHostGetDevicePointer(void** pDevice, void* pHost, unsigned int flags) {
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaHostGetDevicePointer);
+  if (code == cudaSuccess && (!pDevice || flags != 0 || !host_memory(pHost))) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess) *pDevice = pHost;
+  return gcap_sim_leave(code);
+}
+
+cudaError_t cudaHostGetFlags(unsigned int* pFlags, void* pHost) {
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaHostGetFlags);
+  if (code == cudaSuccess && (!pFlags || !host_memory(pHost))) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess) *pFlags = host_memory(pHost)->flags;
+  return gcap_sim_leave(code);
+}

@@ -1,0 +1,223 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Memory pools as callers see them: creation, attributes, access, a device's default and current pool.
+//
+// The idea: what the pool does is pool.c's; here are the arguments and their codes. Pools live in a device's memory and
+// in this process: those of the host, and handles for other processes, answer cudaErrorNotSupported, which agrees with
+// what the devices say about themselves. Locking: the global mutex.
+#include <string.h>
+
+#include "cuda_runtime_api.h"
+#include "sim/api/api.h"
+#include "sim/api/handle.h"
+#include "sim/base/die.h"
+#include "sim/device/device.h"
+#include "sim/memory/pool.h"
+
+#define KNOWN_HANDLES \
+  (cudaMemHandleTypePosixFileDescriptor | cudaMemHandleTypeWin32 | cudaMemHandleTypeWin32Kmt | cudaMemHandleTypeFabric)
+
+static bool is_device(int device) { return device >= 0 && device < gcap_sim_device_count(); }
+
+static cudaError_t create(cudaMemPool_t* out, const struct cudaMemPoolProps* props) {
+  if (!out || !props || props->allocType != cudaMemAllocationTypePinned) return cudaErrorInvalidValue;
+  for (size_t i = 0; i < sizeof(props->reserved); ++i) {
+    if (props->reserved[i] != 0) return cudaErrorInvalidValue;
+  }
+  if ((props->handleTypes & ~(unsigned int)KNOWN_HANDLES) != 0) return cudaErrorInvalidValue;
+  if (props->location.type == cudaMemLocationTypeHost || props->handleTypes != cudaMemHandleTypeNone) {
+    return cudaErrorNotSupported;
+  }
+  if (props->location.type != cudaMemLocationTypeDevice || !is_device(props->location.id)) return cudaErrorInvalidValue;
+  gcap_sim_pool_t* pool = gcap_sim_pool_create(props->location.id);
+  pool->max_bytes = props->maxSize;
+  *out = pool->handle;
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemPoolCreate(cudaMemPool_t* memPool, const struct cudaMemPoolProps* poolProps) {
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaMemPoolCreate);
+  if (code == cudaSuccess) code = create(memPool, poolProps);
+  return gcap_sim_leave(code);
+}
+
+cudaError_t cudaMemPoolDestroy(cudaMemPool_t memPool) {
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaMemPoolDestroy);
+  if (code == cudaSuccess) {
+    gcap_sim_pool_t* pool = gcap_sim_handle_get(GCAP_SIM_POOL, memPool);
+    if (pool && pool != gcap_sim_pool_default(pool->device)) {
+      gcap_sim_pool_destroy(pool);
+    } else {
+      code = cudaErrorInvalidValue;
+    }
+  }
+  return gcap_sim_leave(code);
+}
+
+cudaError_t cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep) {
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaMemPoolTrimTo);
+  if (code == cudaSuccess) {
+    gcap_sim_pool_t* pool = gcap_sim_handle_get(GCAP_SIM_POOL, memPool);
+    if (pool) {
+      gcap_sim_pool_trim(pool, minBytesToKeep);
+    } else {
+      code = cudaErrorInvalidValue;
+    }
+  }
+  return gcap_sim_leave(code);
+}
+
+// --- Attributes -----------------------------------------------------------------------------------------------------
+
+// The switch behind an attribute; NULL when it is none.
+static bool* switch_of(gcap_sim_pool_t* pool, enum cudaMemPoolAttr attr) {
+  if (attr == cudaMemPoolReuseFollowEventDependencies) return &pool->follow_events;
+  if (attr == cudaMemPoolReuseAllowOpportunistic) return &pool->opportunistic;
+  return attr == cudaMemPoolReuseAllowInternalDependencies ? &pool->internal : NULL;
+}
+
+static cudaError_t set_bytes(gcap_sim_pool_t* pool, enum cudaMemPoolAttr attr, uint64_t bytes) {
+  if (attr == cudaMemPoolAttrReleaseThreshold) {
+    pool->release_threshold = bytes;
+    return cudaSuccess;
+  }
+  // A high-water mark may be set to 0, which makes it the current value.
+  if (bytes != 0) return cudaErrorInvalidValue;
+  if (attr == cudaMemPoolAttrUsedMemHigh) {
+    pool->used_high = pool->used;
+  } else if (attr == cudaMemPoolAttrReservedMemHigh) {
+    pool->reserved_high = pool->reserved;
+  } else {
+    return cudaErrorInvalidValue;
+  }
+  return cudaSuccess;
+}
+
+static cudaError_t set_attribute(gcap_sim_pool_t* pool, enum cudaMemPoolAttr attr, const void* value) {
+  if (!pool) return cudaErrorInvalidValue;
+  if (!value) gcap_sim_die("cudaMemPoolSetAttribute: the value is NULL: the real runtime reads it");
+  bool* on = switch_of(pool, attr);
+  if (on) {
+    int setting;
+    memcpy(&setting, value, sizeof(setting));
+    *on = setting != 0;
+    return cudaSuccess;
+  }
+  uint64_t bytes;
+  memcpy(&bytes, value, sizeof(bytes));
+  return set_bytes(pool, attr, bytes);
+}
+
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t memPool, enum cudaMemPoolAttr attr, void* value) {
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaMemPoolSetAttribute);
+  if (code == cudaSuccess) code = set_attribute(gcap_sim_handle_get(GCAP_SIM_POOL, memPool), attr, value);
+  return gcap_sim_leave(code);
+}
+
+static cudaError_t get_attribute(gcap_sim_pool_t* pool, enum cudaMemPoolAttr attr, void* value) {
+  if (!pool || !value) return cudaErrorInvalidValue;
+  const bool* on = switch_of(pool, attr);
+  if (on) {
+    int setting = *on;
+    memcpy(value, &setting, sizeof(setting));
+    return cudaSuccess;
+  }
+  uint64_t bytes;
+  switch (attr) {
+    case cudaMemPoolAttrReleaseThreshold: bytes = pool->release_threshold; break;
+    case cudaMemPoolAttrReservedMemCurrent: bytes = pool->reserved; break;
+    case cudaMemPoolAttrReservedMemHigh: bytes = pool->reserved_high; break;
+    case cudaMemPoolAttrUsedMemCurrent: bytes = pool->used; break;
+    case cudaMemPoolAttrUsedMemHigh: bytes = pool->used_high; break;
+    default: return cudaErrorInvalidValue;
+  }
+  memcpy(value, &bytes, sizeof(bytes));
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t memPool, enum cudaMemPoolAttr attr, void* value) {
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaMemPoolGetAttribute);
+  if (code == cudaSuccess) code = get_attribute(gcap_sim_handle_get(GCAP_SIM_POOL, memPool), attr, value);
+  return gcap_sim_leave(code);
+}
+
+// --- Access ---------------------------------------------------------------------------------------------------------
+
+static bool is_access(enum cudaMemAccessFlags flags) {
+  return flags == cudaMemAccessFlagsProtNone || flags == cudaMemAccessFlagsProtRead ||
+         flags == cudaMemAccessFlagsProtReadWrite;
+}
+
+// The pool's own device keeps its access.
+static cudaError_t judge_access(const gcap_sim_pool_t* pool, const struct cudaMemAccessDesc* desc) {
+  if (!is_access(desc->flags)) return cudaErrorInvalidValue;
+  if (desc->location.type != cudaMemLocationTypeDevice) return cudaErrorNotSupported;
+  if (!is_device(desc->location.id)) return cudaErrorInvalidDevice;
+  if (desc->flags == cudaMemAccessFlagsProtRead) return cudaErrorNotSupported;
+  bool taken = desc->location.id == pool->device && desc->flags == cudaMemAccessFlagsProtNone;
+  return taken ? cudaErrorInvalidDevice : cudaSuccess;
+}
+
+// All or nothing.
+static cudaError_t set_access(gcap_sim_pool_t* pool, const struct cudaMemAccessDesc* descs, size_t count) {
+  if (!pool) return cudaErrorInvalidValue;
+  if (count > 0 && !descs) gcap_sim_die("cudaMemPoolSetAccess: the descriptors are NULL: the real runtime reads them");
+  for (size_t i = 0; i < count; ++i) {
+    cudaError_t code = judge_access(pool, &descs[i]);
+    if (code != cudaSuccess) return code;
+  }
+  for (size_t i = 0; i < count; ++i) pool->access[descs[i].location.id] = descs[i].flags;
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemPoolSetAccess(cudaMemPool_t memPool, const struct cudaMemAccessDesc* descList, size_t count) {
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaMemPoolSetAccess);
+  if (code == cudaSuccess) code = set_access(gcap_sim_handle_get(GCAP_SIM_POOL, memPool), descList, count);
+  return gcap_sim_leave(code);
+}
+
+cudaError_t cudaMemPoolGetAccess(enum cudaMemAccessFlags* flags, cudaMemPool_t memPool,
+                                 struct cudaMemLocation* location) {
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaMemPoolGetAccess);
+  if (code == cudaSuccess) {
+    const gcap_sim_pool_t* pool = gcap_sim_handle_get(GCAP_SIM_POOL, memPool);
+    if (!pool || !location || location->type != cudaMemLocationTypeDevice || !is_device(location->id)) {
+      code = cudaErrorInvalidValue;
+    } else {
+      if (!flags) gcap_sim_die("cudaMemPoolGetAccess: the place is NULL: the real runtime writes it");
+      *flags = pool->access[location->id];
+    }
+  }
+  return gcap_sim_leave(code);
+}
+
+// --- A device's pools -----------------------------------------------------------------------------------------------
+
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* memPool, int device) {
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaDeviceGetDefaultMemPool);
+  if (code == cudaSuccess && !memPool) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess && !is_device(device)) code = cudaErrorInvalidDevice;
+  if (code == cudaSuccess) *memPool = gcap_sim_pool_default(device)->handle;
+  return gcap_sim_leave(code);
+}
+
+cudaError_t cudaDeviceGetMemPool(cudaMemPool_t* memPool, int device) {
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaDeviceGetMemPool);
+  if (code == cudaSuccess && (!memPool || !is_device(device))) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess) *memPool = gcap_sim_pool_current(device)->handle;
+  return gcap_sim_leave(code);
+}
+
+cudaError_t cudaDeviceSetMemPool(int device, cudaMemPool_t memPool) {
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaDeviceSetMemPool);
+  if (code == cudaSuccess && !is_device(device)) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess) {
+    gcap_sim_pool_t* pool = gcap_sim_handle_get(GCAP_SIM_POOL, memPool);
+    if (pool && pool->device == device) {
+      gcap_sim_pool_set_current(device, pool);
+    } else {
+      code = cudaErrorInvalidValue;
+    }
+  }
+  return gcap_sim_leave(code);
+}

@@ -1,0 +1,588 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// The scheduler: queues of streams, what is ready in them, and who moves when.
+//
+// The idea: an operation waits for the one before it in its stream and for marks in other streams. A synchronisation
+// follows the marks backwards and runs only what it needs. Besides, each API call gives a seeded generator the chance
+// to move a few ready queues on, so that one seed is one interleaving, and work without an ordering really runs
+// unordered. Host functions run on a thread of their own, as on a GPU: a caller may hold a lock that such a function
+// wants.
+//
+// Invariants: a stream is among the busy ones exactly while its queue is not empty; a mark that is not reached belongs
+// to an operation in a queue; marks only point to older work, so the walk over blockers ends. Locking: the global
+// mutex; `progress` tells of finished host functions, `wanted` of work for the host thread.
+#include "sim/stream/scheduler.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda_runtime_api.h"
+#include "gcap_sim.h"
+#include "sim/api/fault.h"
+#include "sim/api/turns.h"
+#include "sim/base/die.h"
+#include "sim/base/heap.h"
+#include "sim/base/lock.h"
+#include "sim/base/random.h"
+#include "sim/base/silence.h"
+#include "sim/base/thread.h"
+#include "sim/bridge/chains.h"
+#include "sim/bridge/order.h"
+#include "sim/bridge/task_access.h"
+#include "sim/device/device.h"
+#include "sim/graph/program.h"
+#include "sim/stream/mark.h"
+#include "sim/stream/stream.h"
+#include "sim/stream/task.h"
+
+// How long the program may be silent, with host functions pending, until time passes by itself. Long against the pause
+// between two API calls, short against a test's patience.
+#define IDLE_MS 100
+// A thread that spins is not silent, but may wait all the same: after so many pauses it counts as silent.
+#define MAX_PAUSES 20
+
+// A host function on its way to the host thread.
+typedef struct host_call {
+  struct host_call* next;
+  gcap_sim_stream_t* stream;
+  gcap_sim_task_t* task;
+  uint32_t node;  // of the launch at the stream's head, if that is a launch
+} host_call_t;
+
+static struct {
+  bool ready;
+  gcap_sim_schedule_t schedule;
+  uint64_t now;       // operations done so far: the simulated time
+  uint64_t activity;  // API calls so far
+  gcap_sim_stream_t** busy;
+  size_t num_busy;
+  size_t busy_capacity;
+} scheduler;
+
+static struct {
+  bool started;
+  size_t pending;   // host functions in queues, submitted and not done
+  uint64_t handed;  // host functions handed to the thread so far, which takes them in this order
+  uint64_t done;
+  host_call_t* first;
+  host_call_t* last;
+  pthread_cond_t wanted;
+  pthread_cond_t progress;
+} host = {.wanted = PTHREAD_COND_INITIALIZER, .progress = PTHREAD_COND_INITIALIZER};
+
+// --- Seed and schedule ----------------------------------------------------------------------------------------------
+
+static gcap_sim_schedule_t schedule_from_environment(void) {
+  const char* name = getenv("GCAP_SIM_SCHEDULE");
+  if (!name || strcmp(name, "random") == 0) return GCAP_SIM_SCHEDULE_RANDOM;
+  if (strcmp(name, "lazy") == 0) return GCAP_SIM_SCHEDULE_LAZY;
+  if (strcmp(name, "eager") == 0) return GCAP_SIM_SCHEDULE_EAGER;
+  gcap_sim_die("GCAP_SIM_SCHEDULE is '%s', expected lazy, eager or random", name);
+}
+
+static void prepare(void) {
+  if (scheduler.ready) return;
+  scheduler.ready = true;
+  scheduler.schedule = schedule_from_environment();
+}
+
+gcap_sim_schedule_t gcap_sim_set_schedule(gcap_sim_schedule_t schedule) {
+  prepare();
+  gcap_sim_schedule_t before = scheduler.schedule;
+  scheduler.schedule = schedule;
+  return before;
+}
+
+void gcap_sim_set_seed(uint64_t seed) {
+  gcap_sim_lock();
+  gcap_sim_random_seed(seed);
+  gcap_sim_unlock();
+}
+
+static size_t random_below(size_t bound) { return gcap_sim_random_below(GCAP_SIM_RANDOM_SCHEDULE, bound); }
+
+uint64_t gcap_sim_now(void) { return scheduler.now; }
+
+// --- Marks ----------------------------------------------------------------------------------------------------------
+
+static void reach(gcap_sim_mark_t* mark) {
+  mark->done = true;
+  mark->stream = NULL;
+  mark->when = scheduler.now;
+}
+
+// --- Queues ---------------------------------------------------------------------------------------------------------
+
+static void add_busy(gcap_sim_stream_t* stream) {
+  gcap_sim_reserve(&scheduler.busy, &scheduler.busy_capacity, scheduler.num_busy + 1, sizeof(gcap_sim_stream_t*));
+  stream->busy_index = scheduler.num_busy;
+  scheduler.busy[scheduler.num_busy++] = stream;
+}
+
+static void remove_busy(gcap_sim_stream_t* stream) {
+  gcap_sim_stream_t* last = scheduler.busy[--scheduler.num_busy];
+  scheduler.busy[stream->busy_index] = last;
+  last->busy_index = stream->busy_index;
+}
+
+static gcap_sim_mark_t* op_mark(gcap_sim_stream_t* stream, gcap_sim_op_t* op) {
+  if (!op->mark) op->mark = gcap_sim_mark_create(stream);
+  return op->mark;
+}
+
+static bool is_blocking(const gcap_sim_stream_t* stream) {
+  return !stream->legacy && (stream->flags & cudaStreamNonBlocking) == 0;
+}
+
+static void op_wait(gcap_sim_stream_t* stream, gcap_sim_op_t* op, size_t* capacity, gcap_sim_mark_t* mark) {
+  if (!mark || (mark->done && gcap_sim_order_knows(stream, mark))) return;
+  gcap_sim_reserve(&op->waits, capacity, op->num_waits + 1, sizeof(gcap_sim_mark_t*));
+  op->waits[op->num_waits++] = gcap_sim_mark_retain(mark);
+}
+
+// The legacy stream waits for all blocking streams of its device, and each of them for the legacy stream.
+static void wait_implicitly(gcap_sim_stream_t* stream, gcap_sim_op_t* op, size_t* capacity) {
+  if (is_blocking(stream)) {
+    gcap_sim_stream_t* legacy = gcap_sim_legacy_stream(stream->device);
+    if (legacy->tail) op_wait(stream, op, capacity, op_mark(legacy, legacy->tail));
+  }
+  if (!stream->legacy) return;
+  for (size_t i = 0; i < scheduler.num_busy; ++i) {
+    gcap_sim_stream_t* other = scheduler.busy[i];
+    if (other->device != stream->device || !is_blocking(other)) continue;
+    op_wait(stream, op, capacity, op_mark(other, other->tail));
+  }
+}
+
+static size_t host_functions(const gcap_sim_task_t* task, const gcap_sim_kernel_launch_t* launch) {
+  if (launch) return launch->program->num_host;
+  return task && task->kind == GCAP_SIM_TASK_HOST ? 1 : 0;
+}
+
+static void* host_thread(void* unused);
+
+static void start_host_thread(void) {
+  if (host.started) return;
+  pthread_t thread;
+  if (pthread_create(&thread, NULL, host_thread, NULL) != 0) gcap_sim_die("cannot start the thread of host functions");
+  pthread_detach(thread);
+  host.started = true;
+}
+
+void gcap_sim_scheduler_forked(void) {
+  host.started = false;
+  pthread_cond_init(&host.wanted, NULL);
+  pthread_cond_init(&host.progress, NULL);
+}
+
+static void expect_host_functions(size_t count) {
+  if (count == 0) return;
+  host.pending += count;
+  start_host_thread();
+  pthread_cond_signal(&host.wanted);
+}
+
+void gcap_sim_enqueue(gcap_sim_stream_t* stream, gcap_sim_task_t* task, gcap_sim_kernel_launch_t* launch,
+                      gcap_sim_mark_t* wait) {
+  gcap_sim_op_t* op = gcap_sim_calloc(1, sizeof(*op));
+  size_t capacity = 0;
+  op->task = task;
+  op->launch = launch;
+  gcap_sim_order_submit(op);
+  op_wait(stream, op, &capacity, wait);
+  wait_implicitly(stream, op, &capacity);
+  if (stream->tail) {
+    stream->tail->next = op;
+  } else {
+    stream->head = op;
+    add_busy(stream);
+  }
+  stream->tail = op;
+  expect_host_functions(host_functions(task, launch));
+}
+
+// A blocking stream with work, for the legacy stream to wait for.
+static gcap_sim_stream_t* busy_blocking_stream(int device) {
+  for (size_t i = 0; i < scheduler.num_busy; ++i) {
+    if (scheduler.busy[i]->device == device && is_blocking(scheduler.busy[i])) return scheduler.busy[i];
+  }
+  return NULL;
+}
+
+gcap_sim_mark_t* gcap_sim_stream_tail_mark(gcap_sim_stream_t* stream) {
+  if (stream->legacy && busy_blocking_stream(stream->device)) gcap_sim_enqueue(stream, NULL, NULL, NULL);
+  if (stream->tail) return gcap_sim_mark_retain(op_mark(stream, stream->tail));
+  gcap_sim_mark_t* mark = gcap_sim_mark_create(NULL);
+  reach(mark);
+  gcap_sim_order_mark_idle(stream, mark);
+  return mark;
+}
+
+// Is there work that orders itself before whatever the stream is given next, though it is not in its queue?
+static bool is_held_implicitly(const gcap_sim_stream_t* stream) {
+  if (stream->legacy) return busy_blocking_stream(stream->device) != NULL;
+  return is_blocking(stream) && gcap_sim_legacy_stream(stream->device)->tail;
+}
+
+gcap_sim_mark_t* gcap_sim_stream_record_mark(gcap_sim_stream_t* stream) {
+  if (is_held_implicitly(stream)) gcap_sim_enqueue(stream, NULL, NULL, NULL);
+  if (!stream->tail) gcap_sim_order_implicitly(stream);
+  return gcap_sim_stream_tail_mark(stream);
+}
+
+void gcap_sim_stream_wait_for(gcap_sim_stream_t* stream, gcap_sim_mark_t* mark) {
+  if (stream->head || !mark->done || is_held_implicitly(stream)) {
+    gcap_sim_enqueue(stream, NULL, NULL, mark);
+    return;
+  }
+  // What is done already needs no place in an idle queue, but the stream comes after it all the same.
+  gcap_sim_order_implicitly(stream);
+  gcap_sim_order_wait(stream, mark);
+}
+
+gcap_sim_mark_t* gcap_sim_stream_last_mark(gcap_sim_stream_t* stream) {
+  return gcap_sim_mark_retain(op_mark(stream, stream->tail));
+}
+
+static void finish_head(gcap_sim_stream_t* stream) {
+  gcap_sim_op_t* op = stream->head;
+  scheduler.now += 1;
+  gcap_sim_order_finish(stream, op);
+  if (op->mark) reach(op->mark);
+  gcap_sim_mark_release(op->mark);
+  gcap_sim_task_release(op->task);
+  if (op->launch) gcap_sim_launch_destroy(op->launch);
+  free(op->waits);
+  stream->head = op->next;
+  free(op);
+  if (stream->head) return;
+  stream->tail = NULL;
+  remove_busy(stream);
+  if (stream->destroyed) gcap_sim_stream_retire(stream);
+}
+
+// --- What can move --------------------------------------------------------------------------------------------------
+
+static bool node_blocked(const gcap_sim_kernel_launch_t* launch, uint32_t node) {
+  return launch->program->tasks[node]->kind == GCAP_SIM_TASK_EVENT_WAIT && launch->marks[node] &&
+         !launch->marks[node]->done;
+}
+
+// The mark that keeps the head of the queue where it is; NULL when it can run.
+static gcap_sim_mark_t* blocker(gcap_sim_stream_t* stream) {
+  gcap_sim_op_t* op = stream->head;
+  while (op->num_waits && op->waits[op->num_waits - 1]->done) {
+    gcap_sim_order_wait(stream, op->waits[--op->num_waits]);
+    gcap_sim_mark_release(op->waits[op->num_waits]);
+  }
+  if (op->num_waits) return op->waits[op->num_waits - 1];
+  if (!op->launch || op->launch->num_left == 0) return NULL;
+  gcap_sim_mark_t* mark = NULL;
+  for (size_t i = 0; i < op->launch->num_ready; ++i) {
+    uint32_t node = op->launch->ready[i];
+    if (!node_blocked(op->launch, node)) return NULL;
+    mark = op->launch->marks[node];
+  }
+  return mark;
+}
+
+// Would a step hand something to the host thread?
+static bool head_is_host_function(const gcap_sim_stream_t* stream) {
+  const gcap_sim_op_t* op = stream->head;
+  if (!op->launch) return op->task && op->task->kind == GCAP_SIM_TASK_HOST;
+  return op->launch->num_ready_host > 0;
+}
+
+// --- Steps ----------------------------------------------------------------------------------------------------------
+
+// Has the program been silent for these many pauses? Silence is what a program that waits by means of its own shows.
+static bool is_silent(size_t pauses) { return pauses >= MAX_PAUSES || gcap_sim_others_sleep(); }
+
+// Waits until the host function last handed over is done, so that it never runs beside its caller and one seed stays
+// one interleaving. Unless it waits for the caller in its turn: then both go on, as they would on a GPU.
+static void await_host_function(void) {
+  uint64_t ticket = host.handed;
+  size_t pauses = 0;
+  while (host.done < ticket) {
+    if (!gcap_sim_wait_ms(&host.progress, IDLE_MS) && host.done < ticket && is_silent(++pauses)) return;
+  }
+}
+
+static void hand_to_host(gcap_sim_stream_t* stream, gcap_sim_task_t* task, uint32_t node) {
+  host_call_t* call = gcap_sim_calloc(1, sizeof(*call));
+  call->stream = stream;
+  call->task = gcap_sim_task_retain(task);
+  call->node = node;
+  stream->running = true;
+  if (host.last) {
+    host.last->next = call;
+  } else {
+    host.first = call;
+  }
+  host.last = call;
+  host.handed += 1;
+  start_host_thread();  // it does not live on in a forked child
+  pthread_cond_signal(&host.wanted);
+  if (!gcap_sim_thread()->runs_host_functions) await_host_function();
+}
+
+static void run_task(gcap_sim_stream_t* stream, const gcap_sim_task_t* task, uint32_t node) {
+  if (gcap_sim_access_begin(stream, task, node)) gcap_sim_task_run(task);
+  gcap_sim_access_end();
+}
+
+void gcap_sim_run_at_once(gcap_sim_stream_t* stream, const gcap_sim_task_t* task) {
+  if (gcap_sim_access_begin_at_once(stream, task)) gcap_sim_task_run(task);
+  gcap_sim_access_end();
+}
+
+static void node_done(gcap_sim_stream_t* stream, uint32_t node) {
+  gcap_sim_kernel_launch_t* launch = stream->head->launch;
+  scheduler.now += 1;
+  gcap_sim_order_finish_node(stream, launch, node);
+  gcap_sim_launch_node_done(launch, node);
+  if (launch->num_left == 0) finish_head(stream);
+}
+
+// Runs one node of the launch at the head; which one of those that can run, the seed decides.
+static void step_launch(gcap_sim_stream_t* stream) {
+  gcap_sim_kernel_launch_t* launch = stream->head->launch;
+  if (launch->num_left == 0) {
+    finish_head(stream);
+    return;
+  }
+  size_t pick = random_below(launch->num_ready);
+  while (node_blocked(launch, launch->ready[pick])) pick = (pick + 1) % launch->num_ready;
+  uint32_t node = gcap_sim_launch_take(launch, pick);
+  gcap_sim_task_t* task = launch->program->tasks[node];
+  gcap_sim_order_begin_node(stream, launch, node);
+  if (task->kind == GCAP_SIM_TASK_HOST && !gcap_sim_fault_stops_work()) {
+    hand_to_host(stream, task, node);
+    return;
+  }
+  if (task->kind == GCAP_SIM_TASK_HOST) host.pending -= 1;
+  if (task->kind == GCAP_SIM_TASK_EVENT_RECORD) {
+    gcap_sim_order_mark_node(stream, launch, node);
+    reach(launch->marks[node]);
+  } else {
+    run_task(stream, task, node);
+  }
+  node_done(stream, node);
+}
+
+// Runs one piece of work of a stream whose head can run.
+static void step(gcap_sim_stream_t* stream) {
+  gcap_sim_op_t* op = stream->head;
+  if (!op->begun) gcap_sim_order_begin(stream, op);
+  if (op->launch) {
+    step_launch(stream);
+  } else if (op->task && op->task->kind == GCAP_SIM_TASK_HOST && !gcap_sim_fault_stops_work()) {
+    hand_to_host(stream, op->task, 0);
+  } else {
+    if (op->task && op->task->kind == GCAP_SIM_TASK_HOST) host.pending -= 1;
+    if (op->task) run_task(stream, op->task, 0);
+    finish_head(stream);
+  }
+}
+
+static bool can_step(gcap_sim_stream_t* stream) { return !stream->running && !blocker(stream); }
+
+// Moves a random queue, if the one drawn is ready. Host functions wait for a synchronisation, a query or silence.
+static void random_step(void) {
+  if (scheduler.num_busy == 0) return;
+  gcap_sim_stream_t* stream = scheduler.busy[random_below(scheduler.num_busy)];
+  if (can_step(stream) && !head_is_host_function(stream)) step(stream);
+}
+
+static void run_all_ready(void) {
+  for (size_t i = 0; i < scheduler.num_busy;) {
+    if (can_step(scheduler.busy[i])) {
+      step(scheduler.busy[i]);
+      i = 0;  // a step may unblock any queue, and removes its own when it is done
+    } else {
+      i += 1;
+    }
+  }
+}
+
+void gcap_sim_turn(void) {
+  prepare();
+  scheduler.activity += 1;
+  if (scheduler.schedule == GCAP_SIM_SCHEDULE_EAGER) run_all_ready();
+  if (scheduler.schedule != GCAP_SIM_SCHEDULE_RANDOM) return;
+  // Up to three steps: enough that queues drain in a long run, few enough that work piles up in a short one.
+  for (size_t steps = random_below(4); steps > 0; --steps) random_step();
+}
+
+// --- Waiting --------------------------------------------------------------------------------------------------------
+
+// The stream that must move for the mark to be reached; NULL while a host function on the way is running.
+static gcap_sim_stream_t* next_to_move(const gcap_sim_mark_t* mark) {
+  for (;;) {
+    if (mark->stream->running) return NULL;
+    const gcap_sim_mark_t* before = blocker(mark->stream);
+    if (!before) return mark->stream;
+    mark = before;
+  }
+}
+
+// Lets other threads go on until a host function is done, those that take turns with this one included: one of them may
+// be what that function waits for.
+static void await_progress(void) {
+  gcap_sim_thread_t* thread = gcap_sim_thread();
+  gcap_sim_turns_step_out(thread);
+  pthread_cond_wait(&host.progress, gcap_sim_mutex());
+  gcap_sim_turns_step_in(thread);
+}
+
+// The marks on the way from the one that is wanted to the one that can move: the way is kept, since a chain of waits
+// may be as long as there are streams.
+typedef struct way {
+  gcap_sim_mark_t** marks;
+  size_t count;
+  size_t capacity;
+} way_t;
+
+static void way_push(way_t* way, gcap_sim_mark_t* mark) {
+  gcap_sim_reserve(&way->marks, &way->capacity, way->count + 1, sizeof(gcap_sim_mark_t*));
+  way->marks[way->count++] = mark;
+}
+
+// The stream that must move next; NULL when there is none, because the mark is reached or a host function is running.
+static gcap_sim_stream_t* way_end(way_t* way) {
+  while (way->count > 0) {
+    gcap_sim_mark_t* mark = way->marks[way->count - 1];
+    if (mark->done) {
+      gcap_sim_mark_release(mark);
+      way->count -= 1;
+      continue;
+    }
+    if (mark->stream->running) return NULL;
+    gcap_sim_mark_t* before = blocker(mark->stream);
+    if (!before) return mark->stream;
+    way_push(way, gcap_sim_mark_retain(before));
+  }
+  return NULL;
+}
+
+void gcap_sim_wait_for(gcap_sim_mark_t* mark) {
+  way_t way = {NULL, 0, 0};
+  if (mark && !mark->done) way_push(&way, gcap_sim_mark_retain(mark));
+  for (;;) {
+    gcap_sim_stream_t* stream = way_end(&way);
+    if (way.count == 0) break;
+    if (!stream) {
+      await_progress();
+      continue;
+    }
+    step(stream);
+    if (scheduler.schedule == GCAP_SIM_SCHEDULE_RANDOM && random_below(4) == 0) random_step();
+  }
+  free(way.marks);
+  if (mark) gcap_sim_order_host_saw(mark);
+  gcap_sim_mark_release(mark);
+  gcap_sim_fault_surface();
+}
+
+bool gcap_sim_poll(gcap_sim_mark_t* mark) {
+  gcap_sim_mark_retain(mark);  // a step may give up the lock
+  if (mark && !mark->done) {
+    gcap_sim_stream_t* stream = next_to_move(mark);
+    if (stream) step(stream);
+  }
+  bool done = !mark || mark->done;
+  if (mark && done) gcap_sim_order_host_saw(mark);
+  gcap_sim_mark_release(mark);
+  if (done) gcap_sim_fault_surface();
+  return done;
+}
+
+static gcap_sim_stream_t* pending(gcap_sim_stream_t* stream) {
+  if (stream->head) return stream;
+  return stream->legacy ? busy_blocking_stream(stream->device) : NULL;
+}
+
+bool gcap_sim_poll_stream(gcap_sim_stream_t* stream) {
+  gcap_sim_stream_t* busy = pending(stream);
+  if (!busy) {
+    gcap_sim_order_host_saw_stream(stream);
+    return gcap_sim_poll(NULL);
+  }
+  bool legacy = stream->legacy;  // only that one is sure to outlive the step
+  gcap_sim_mark_t* mark = gcap_sim_mark_retain(op_mark(busy, busy->tail));
+  bool done = gcap_sim_poll(mark);
+  gcap_sim_mark_release(mark);
+  if (!legacy) return done;
+  done = done && !pending(stream);
+  if (done) gcap_sim_order_host_saw_stream(stream);
+  return done;
+}
+
+void gcap_sim_wait_for_device(int device) {
+  size_t count = 0;
+  gcap_sim_mark_t** marks = gcap_sim_calloc(scheduler.num_busy, sizeof(gcap_sim_mark_t*));
+  for (size_t i = 0; i < scheduler.num_busy; ++i) {
+    gcap_sim_stream_t* stream = scheduler.busy[i];
+    if (stream->device == device) marks[count++] = gcap_sim_mark_retain(op_mark(stream, stream->tail));
+  }
+  for (size_t i = 0; i < count; ++i) gcap_sim_wait_for(marks[i]);
+  free(marks);
+  gcap_sim_order_host_saw_device(device);
+  gcap_sim_fault_surface();
+}
+
+// --- The host thread ------------------------------------------------------------------------------------------------
+
+// Waits until there is a host function to run. When the program falls silent with some pending, it may be waiting for
+// one by means of its own, so the queues advance by themselves then.
+static void wait_for_host_call(size_t* pauses) {
+  if (host.pending == 0) {
+    pthread_cond_wait(&host.wanted, gcap_sim_mutex());
+    return;
+  }
+  uint64_t activity = scheduler.activity;
+  bool silent = !gcap_sim_wait_ms(&host.wanted, IDLE_MS) && activity == scheduler.activity;
+  *pauses = silent ? *pauses + 1 : 0;
+  if (silent && is_silent(*pauses)) run_all_ready();
+}
+
+static void run_host_call(host_call_t* call) {
+  gcap_sim_access_begin_host_function(call->stream, call->task, call->node);
+  gcap_sim_unlock();
+  call->task->u.host.function(call->task->u.host.data);
+  gcap_sim_lock();
+  gcap_sim_access_end();
+  gcap_sim_task_release(call->task);
+  call->stream->running = false;
+  host.pending -= 1;
+  if (call->stream->head->launch) {
+    node_done(call->stream, call->node);
+  } else {
+    finish_head(call->stream);
+  }
+  gcap_sim_unlock();  // runs what this has deferred, before whoever waits goes on
+  gcap_sim_lock();
+  host.done += 1;
+  pthread_cond_broadcast(&host.progress);
+}
+
+static void* host_thread(void* unused) {
+  (void)unused;
+  gcap_sim_thread()->in_host_function = true;
+  gcap_sim_thread()->runs_host_functions = true;
+  gcap_sim_lock();
+  for (size_t pauses = 0;;) {
+    host_call_t* call = host.first;
+    if (!call) {
+      wait_for_host_call(&pauses);
+      gcap_sim_unlock();  // runs what was deferred meanwhile
+      gcap_sim_lock();
+      continue;
+    }
+    host.first = call->next;
+    if (!host.first) host.last = NULL;
+    run_host_call(call);
+    free(call);
+  }
+  return NULL;
+}
