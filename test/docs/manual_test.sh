@@ -13,6 +13,8 @@ extract=$PWD/$4
 # Programs that the reader runs, and files that belong to the first of them.
 programs="explore turns leak annotate fault"
 parts="my_ep.h my_ep.c my_kernels_twin.c my_test.c"
+# One that a command of the manual makes.
+watcher="pageable"
 
 fail() {
   echo "FAILED: $*" >&2
@@ -28,7 +30,7 @@ mkdir "$TEST_TMPDIR/reader"
 cd "$TEST_TMPDIR/reader"
 ln -s "$sources" sim
 [ ! -d "$sources/../rules" ] || ln -s "$sources/../rules" rules
-for part in $parts; do
+for part in $parts "$watcher.c"; do
   block c "// $part" >"$part"
   [ -s "$part" ] || fail "the manual has no C block that begins with '// $part'"
 done
@@ -54,12 +56,14 @@ sh -e commands.sh
 ./my_test >out 2>&1 || fail "the repaired my_test fails: $(cat out)"
 [ ! -s out ] || fail "the repaired my_test prints: $(cat out)"
 
+"./$watcher" >out 2>&1 || fail "$watcher fails: $(cat out)"
+
 for program in $programs; do
   block c "// $program.c" >"$program.c"
   [ -s "$program.c" ] || fail "the manual has no C block that begins with '// $program.c'"
 done
 # shellcheck disable=SC2086  # one name a word
-set -- $parts $programs
+set -- $parts $watcher $programs
 blocks=$(grep -c '^```c$' "$manual")
 [ "$blocks" -eq $(($# + 1)) ] || fail "the manual has $blocks C blocks, this test knows $# and a repaired one"
 
@@ -71,5 +75,9 @@ for program in $programs; do
     "./$program" >out 2>&1 || fail "$program with $library fails: $(cat out)"
   done
 done
+# Unless the manual's file is linked, free and realloc stay the C library's.
+# shellcheck disable=SC2086
+cc $strict -g "$watcher.c" -Isim/include libgcapsim.a -lpthread -lm -o "$watcher"
+! "./$watcher" >out 2>&1 || fail "$watcher needs no watch_free.c"
 # shellcheck disable=SC2086
 cc $strict -fsyntax-only my_ep.c my_kernels_twin.c my_test.c -Isim/include
