@@ -2,8 +2,8 @@
 //
 // The end of a program that did what has no defined result on a GPU, or what is not modelled.
 //
-// The idea: nothing pretends to have worked, and the last line names the call. Locking: none; only the thread's own
-// record is read.
+// The idea: nothing pretends to have worked, and the last line names the call, which this file asks for. Locking: none;
+// the function that names the call is set before a second thread can be in one.
 #include "sim/base/die.h"
 
 #include <stdarg.h>
@@ -11,17 +11,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/base/thread.h"
+static const char* (*call_under_way)(void);
+
+void gcap_sim_die_in(const char* (*function)(void)) { call_under_way = function; }
 
 void gcap_sim_die(const char* format, ...) {
-  const gcap_sim_thread_t* thread = gcap_sim_thread();
   char text[1024];
   va_list args;
   va_start(args, format);
   vsnprintf(text, sizeof(text), format, args);
   va_end(args);
   // A report names the call under way, whoever found the mistake.
-  const char* call = thread->in_call && !strstr(text, thread->call) ? thread->call : "";
+  const char* call = call_under_way ? call_under_way() : "";
+  if (strstr(text, call)) call = "";
   fprintf(stderr, "gcap sim: %s%s%s\n", call, *call ? ": " : "", text);
   abort();
 }

@@ -7,4 +7,7 @@
 // Stops the program: a caller did what has no defined result on a GPU, or what is not modelled.
 _Noreturn void gcap_sim_die(const char* format, ...) __attribute__((format(printf, 1, 2)));
 
+// `function` names the call under way, "" when there is none. One function, which may be set again to the same.
+void gcap_sim_die_in(const char* (*function)(void));
+
 #endif  // GCAP_SIM_BASE_DIE_H_

@@ -28,7 +28,10 @@ static void thread_ends(void* record) {
   free(thread);
 }
 
+static const char* call_under_way(void) { return current && current->in_call ? current->call : ""; }
+
 static void create_key(void) {
+  gcap_sim_die_in(call_under_way);
   if (pthread_key_create(&key, thread_ends) != 0) gcap_sim_die("the process has no thread-specific key left");
 }
 

@@ -24,8 +24,8 @@ typedef struct gcap_sim_watch {
 gcap_sim_watch_t* gcap_sim_watch_begin(const void* address);
 void gcap_sim_watch_end(gcap_sim_watch_t* watch);  // NULL is fine
 bool gcap_sim_watch_any(void);
-// A block of the C library goes, by a function whose stack pointer is `frame`: what lies in the block is watched no more,
-// and counts as freed by that function's caller. Takes no lock but the watches' own, and allocates nothing.
+// A block of the C library goes, by a function whose stack pointer is `frame`: what lies in the block is watched no
+// more, and counts as freed by that function's caller. Takes no lock but the watches' own, and allocates nothing.
 void gcap_sim_watch_note_free(const void* memory, size_t bytes, const void* frame);
 // Has the memory been freed since?
 bool gcap_sim_watch_freed(const gcap_sim_watch_t* watch);

@@ -4,8 +4,8 @@
 //
 // The idea: device memory is host memory underneath, filled with a pattern when its contents begin, so that a read of
 // bytes that nobody wrote shows. Two trees by address hold the allocations, one for what callers may name and one for
-// what device work finds; allocation.h says how they differ. Invariants: neither tree holds two allocations that share bytes;
-// an allocation in a tree has references. Locking: the global mutex.
+// what device work finds; allocation.h says how they differ. Invariants: neither tree holds two allocations that share
+// bytes; an allocation in a tree has references. Locking: the global mutex.
 #include "sim/memory/allocation.h"
 
 #include <stdlib.h>
