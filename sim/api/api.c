@@ -113,7 +113,7 @@ static cudaError_t begin(gcap_sim_thread_t* thread, gcap_sim_function_t* functio
   thread->call = function->name;
   thread->in_call = true;
   thread->call_number = ++tally.calls;
-  function->calls += 1;
+  ++function->calls;
   if (gcap_sim_log_on) gcap_sim_log_begin(thread, function, tally.calls);
   return gcap_sim_fault_any ? gcap_sim_fault_enter(function) : cudaSuccess;
 }

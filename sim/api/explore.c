@@ -72,7 +72,7 @@ int gcap_sim_explore(int (*body)(void* user), void* user, uint64_t first_seed, u
   gcap_sim_unlock();
   if (seed_from_environment(&first_seed)) seeds = 1;
   uint64_t tried = 0;
-  while (tried < seeds && run_seed(body, user, first_seed + tried)) tried += 1;
+  while (tried < seeds && run_seed(body, user, first_seed + tried)) ++tried;
   bool failed = tried < seeds;
   if (failed) {
     uint64_t seed = first_seed + tried;

@@ -48,8 +48,8 @@ static void update_any(void) { gcap_sim_fault_any = faults.count || faults.pendi
 static size_t* armed_for(gcap_sim_function_t* function) { return function ? &function->faults : &faults.any_function; }
 
 static void disarm(size_t index) {
-  *armed_for(faults.armed[index].function) -= 1;
-  faults.count -= 1;
+  --*armed_for(faults.armed[index].function);
+  --faults.count;
   memmove(&faults.armed[index], &faults.armed[index + 1], (faults.count - index) * sizeof(armed_t));
   update_any();
 }
@@ -78,7 +78,7 @@ static void arm(const gcap_sim_fault_t* fault) {
                                            .probability = fault->probability,
                                            .code = fault->code,
                                            .sticky = fault->sticky != 0};
-  *armed_for(function) += 1;
+  ++*armed_for(function);
   update_any();
 }
 
@@ -150,7 +150,7 @@ static cudaError_t take(const gcap_sim_function_t* function) {
     if (hit && once) {
       disarm(i);
     } else {
-      i += 1;
+      ++i;
     }
   }
   return code;

@@ -50,7 +50,7 @@ static void* handle_pack(gcap_sim_kind_t kind, uint32_t generation, size_t index
 void* gcap_sim_handle_create(gcap_sim_kind_t kind, void* object) {
   size_t index = registry.first_free;
   if (index) {
-    index -= 1;
+    --index;
     registry.first_free = registry.entries[index].next_free;
   } else {
     index = registry.count++;
@@ -62,7 +62,7 @@ void* gcap_sim_handle_create(gcap_sim_kind_t kind, void* object) {
   entry->object = object;
   entry->kind = kind;
   entry->origin = kind == GCAP_SIM_NODE ? NULL : gcap_sim_origin_retain(gcap_sim_origin_current());
-  registry.live[kind] += 1;
+  ++registry.live[kind];
   void* handle = handle_pack(kind, entry->generation, index);
   if (gcap_sim_log_on) gcap_sim_log_made(kind, handle);
   return handle;
@@ -123,18 +123,18 @@ const char* gcap_sim_handle_label(char label[GCAP_SIM_LABEL_BYTES], gcap_sim_kin
 void gcap_sim_handle_destroy(void* handle) {
   size_t index = handle_index(handle);
   entry_t* entry = &registry.entries[index];
-  registry.live[entry->kind] -= 1;
+  --registry.live[entry->kind];
   entry->object = NULL;
   gcap_sim_origin_release(entry->origin);
   entry->origin = NULL;
-  entry->generation += 1;
+  ++entry->generation;
   entry->next_free = registry.first_free;
   registry.first_free = index + 1;
 }
 
 void gcap_sim_handle_keep(void* handle) {
   entry_t* entry = &registry.entries[handle_index(handle)];
-  registry.live[entry->kind] -= 1;
+  --registry.live[entry->kind];
   gcap_sim_origin_release(entry->origin);
   entry->origin = NULL;
 }

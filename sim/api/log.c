@@ -82,9 +82,9 @@ static void add_word(const char* word, size_t length) {
     logging.captures = true;
     return;
   }
-  if (exclude) word += 1, length -= 1;
+  if (exclude) ++word, --length;
   bool prefix = length > 0 && word[length - 1] == '*';
-  if (prefix) length -= 1;
+  if (prefix) --length;
   if ((length == 0 && !prefix) || memchr(word, '*', length) || (length && !isalpha((unsigned char)word[0]))) {
     gcap_sim_die("the log's filter has '%.*s', expected a function's name, perhaps with a `*` at its end", (int)length,
                  word);
@@ -188,7 +188,7 @@ static bool is_news(gcap_sim_call_record_t* record, const void* handle) {
   } else {
     record->handles[record->num_handles] = handle;
   }
-  record->num_handles += 1;
+  ++record->num_handles;
   return record->num_handles <= MAX_HANDLES;
 }
 

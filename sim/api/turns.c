@@ -45,11 +45,11 @@ static struct {
 // Draws the next owner. Before all have joined there is none.
 static void draw(void) {
   group.owner = NOBODY;
-  group.draws += 1;
+  ++group.draws;
   if (group.num_joined < group.count || group.num_active == 0) return;
   size_t skip = gcap_sim_random_below(GCAP_SIM_RANDOM_TURNS, group.num_active);
   size_t index = 0;
-  while (!group.members[index].active || skip-- > 0) index += 1;
+  while (!group.members[index].active || skip-- > 0) ++index;
   group.owner = index;
   pthread_cond_signal(&group.members[index].wake);
 }
@@ -69,7 +69,7 @@ static void wait_for_turn(size_t index) {
   uint64_t draws = group.draws;
   int seconds = 0;
   while (group.owner != index) {
-    if (!gcap_sim_wait_ms(&group.members[index].wake, 1000)) seconds += 1;
+    if (!gcap_sim_wait_ms(&group.members[index].wake, 1000)) ++seconds;
     if (draws != group.draws) seconds = 0;
     draws = group.draws;
     if (seconds == PATIENCE_S && group.owner != index) report_stall(index);
@@ -78,13 +78,13 @@ static void wait_for_turn(size_t index) {
 
 static void activate(size_t index) {
   group.members[index].active = true;
-  group.num_active += 1;
+  ++group.num_active;
   if (group.owner == NOBODY) draw();
 }
 
 static void deactivate(size_t index) {
   group.members[index].active = false;
-  group.num_active -= 1;
+  --group.num_active;
   if (group.owner == index) draw();
 }
 
@@ -133,7 +133,7 @@ void gcap_sim_turns_join(size_t index) {
   if (thread->turn) gcap_sim_die("gcap_sim_turns_join: this thread is thread %zu of the group", thread->turn - 1);
   member_t* member = &group.members[index];
   if (member->active) gcap_sim_die("gcap_sim_turns_join: another thread is thread %zu of the group", index);
-  if (!member->joined) group.num_joined += 1;
+  if (!member->joined) ++group.num_joined;
   member->joined = true;
   thread->turn = index + 1;
   activate(index);

@@ -44,5 +44,5 @@ static void grow(gcap_sim_name_table_t* table) {
 void gcap_sim_name_add(gcap_sim_name_table_t* table, const char* name, void* value) {
   if (2 * (table->count + 1) > table->capacity) grow(table);
   *slot_of(table->slots, table->capacity, name) = (gcap_sim_name_slot_t){.name = name, .value = value};
-  table->count += 1;
+  ++table->count;
 }

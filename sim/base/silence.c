@@ -26,7 +26,7 @@ bool gcap_sim_wait_ms(pthread_cond_t* condition, unsigned milliseconds) {
   until.tv_nsec += (long)(milliseconds % 1000) * 1000000;
   if (until.tv_nsec >= 1000000000) {
     until.tv_nsec -= 1000000000;
-    until.tv_sec += 1;
+    ++until.tv_sec;
   }
   return pthread_cond_timedwait(condition, gcap_sim_mutex(), &until) != ETIMEDOUT;
 }

@@ -80,7 +80,7 @@ static void link_chains(gcap_sim_chains_t* chains, const gcap_sim_program_t* pro
         uint32_t successor = program->successors[k];
         if (chains->of_node[node] == chains->of_node[successor]) continue;
         chains->leaves_stamp[node] = true;
-        if (pass == 0) chains->first_dep[successor] += 1;
+        if (pass == 0) ++chains->first_dep[successor];
         if (pass == 1) chains->deps[--chains->first_dep[successor]] = (uint32_t)node;
       }
     }

@@ -116,7 +116,7 @@ static void tell_all(void) {
   gcap_sim_span_each(objects, add_object, &list);
   if (list.count) qsort(list.items, list.count, sizeof(left_t), compare);
   for (size_t first = 0, next; first < list.count; first = next) {
-    for (next = first + 1; next < list.count && same_place(&list.items[first], &list.items[next]);) next += 1;
+    for (next = first + 1; next < list.count && same_place(&list.items[first], &list.items[next]);) ++next;
     tell(&list.items[first], next - first);
   }
   for (size_t i = 0; i < list.count; ++i) {

@@ -65,12 +65,12 @@ static void remember_freed(gcap_sim_memory_t* memory) {
     freed.first = gcap_sim_memory_retain(memory);
   }
   freed.last = memory;
-  freed.count += 1;
+  ++freed.count;
   freed.bytes += memory->bytes;
   while (freed.count > 1 && (freed.count > MAX_FREED || freed.bytes > MAX_FREED_BYTES)) {
     gcap_sim_memory_t* oldest = freed.first;
     freed.first = oldest->next;
-    freed.count -= 1;
+    --freed.count;
     freed.bytes -= oldest->bytes;
     forget(oldest);
     gcap_sim_memory_release(oldest);

@@ -59,7 +59,7 @@ static gcap_sim_trie_t* node_create(uint32_t level) {
 }
 
 static gcap_sim_trie_t* retain(gcap_sim_trie_t* node) {
-  if (node) node->refs += 1;
+  if (node) ++node->refs;
   return node;
 }
 
@@ -76,7 +76,7 @@ static gcap_sim_trie_t* writable(gcap_sim_trie_t* node) {
   gcap_sim_trie_t* copy = node_create(node->level);
   copy->u = node->u;
   for (int i = 0; copy->level > 0 && i < FANOUT; ++i) retain(copy->u.child[i]);
-  node->refs -= 1;
+  --node->refs;
   return copy;
 }
 
@@ -187,7 +187,7 @@ static gcap_sim_trie_t* all_of(gcap_sim_stamp_t* stamp) {
 static void note_learnt(gcap_sim_clock_t* clock, const gcap_sim_stamp_t* stamp) {
   if (clock->num_learnt == GCAP_SIM_MAX_LEARNT) {
     clock->base = clock->learnt[0].at;
-    clock->num_learnt -= 1;
+    --clock->num_learnt;
     memmove(&clock->learnt[0], &clock->learnt[1], clock->num_learnt * sizeof(gcap_sim_moment_t));
   }
   clock->learnt[clock->num_learnt++] =
@@ -222,7 +222,7 @@ void gcap_sim_clock_close(gcap_sim_clock_t* clock) {
   *clock = (gcap_sim_clock_t){0};
 }
 
-void gcap_sim_clock_tick(gcap_sim_clock_t* clock) { clock->time += 1; }
+void gcap_sim_clock_tick(gcap_sim_clock_t* clock) { ++clock->time; }
 
 bool gcap_sim_clock_knows(const gcap_sim_clock_t* clock, uint32_t timeline, uint64_t time) {
   return timeline == clock->timeline ? time <= clock->time : get(clock->known, timeline) >= time;
@@ -260,7 +260,7 @@ static void absorb(gcap_sim_clock_t* clock, gcap_sim_stamp_t* stamp) {
 
 void gcap_sim_clock_learn(gcap_sim_clock_t* clock, gcap_sim_stamp_t* stamp) {
   if (!stamp->timeline || gcap_sim_clock_knows(clock, stamp->timeline, stamp->time)) return;
-  clock->time += 1;
+  ++clock->time;
   if (is_ahead(stamp, clock)) {
     take_over(clock, stamp);
   } else {

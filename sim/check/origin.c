@@ -201,7 +201,7 @@ gcap_sim_origin_t* gcap_sim_origin_current(void) {
 }
 
 gcap_sim_origin_t* gcap_sim_origin_retain(gcap_sim_origin_t* origin) {
-  if (origin) origin->refs += 1;
+  if (origin) ++origin->refs;
   return origin;
 }
 

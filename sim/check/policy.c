@@ -89,7 +89,7 @@ static void read_actions(const char* text) {
     }
     set_action((gcap_sim_check_kind_t)kind, (gcap_sim_action_t)action);
     text += length;
-    if (*text == ',') text += 1;
+    if (*text == ',') ++text;
   }
 }
 
@@ -100,7 +100,7 @@ static char* copy_of(const char* text, size_t length) {
 }
 
 static size_t trimmed(const char* text, size_t length) {
-  while (length > 0 && strchr(" \t\r\n", text[length - 1])) length -= 1;
+  while (length > 0 && strchr(" \t\r\n", text[length - 1])) --length;
   return length;
 }
 
@@ -178,7 +178,7 @@ bool gcap_sim_check_suppressed(gcap_sim_check_kind_t kind, bool (*matches)(const
     suppression_t* suppression = &policy.suppressions[i];
     if (suppression->kind != kind && suppression->kind != GCAP_SIM_CHECK_COUNT) continue;
     if (!matches(suppression->name)) continue;
-    suppression->dropped += 1;
+    ++suppression->dropped;
     return true;
   }
   return false;

@@ -34,7 +34,7 @@ struct gcap_sim_readers {
 // --- Counted things -------------------------------------------------------------------------------------------------
 
 gcap_sim_site_t* gcap_sim_site_retain(gcap_sim_site_t* site) {
-  if (site) site->refs += 1;
+  if (site) ++site->refs;
   return site;
 }
 
@@ -46,7 +46,7 @@ void gcap_sim_site_release(gcap_sim_site_t* site) {
 }
 
 gcap_sim_memory_t* gcap_sim_memory_retain(gcap_sim_memory_t* memory) {
-  if (memory) memory->refs += 1;
+  if (memory) ++memory->refs;
   return memory;
 }
 
@@ -134,7 +134,7 @@ void gcap_sim_segment_add_read(gcap_sim_segment_t* segment, gcap_sim_epoch_t rea
     readers = segment->readers;
   }
   gcap_sim_epoch_t* place = readers_place(readers, read.timeline);
-  if (!place->site) readers->count += 1;
+  if (!place->site) ++readers->count;
   set_epoch(place, read);
 }
 
@@ -181,13 +181,13 @@ static gcap_sim_segment_t* add(uintptr_t begin, uintptr_t end) {
   gcap_sim_segment_t* segment = gcap_sim_calloc(1, sizeof(*segment));
   segment->span = (gcap_sim_span_t){.begin = begin, .bytes = end - begin, .owner = segment};
   gcap_sim_span_insert(&root, &segment->span);
-  num_segments += 1;
+  ++num_segments;
   return segment;
 }
 
 static void drop(gcap_sim_segment_t* segment) {
   gcap_sim_span_remove(&root, &segment->span);
-  num_segments -= 1;
+  --num_segments;
   forget_reads(segment);
   gcap_sim_site_release(segment->write.site);
   gcap_sim_memory_release(segment->memory);
@@ -211,7 +211,7 @@ static void cut_at(uintptr_t address) {
   set_epoch(&rest->write, segment->write);
   set_epoch(&rest->read, segment->read);
   rest->readers = segment->readers;
-  if (rest->readers) rest->readers->refs += 1;
+  if (rest->readers) ++rest->readers->refs;
 }
 
 void gcap_sim_shadow_cut(uintptr_t begin, uintptr_t end) {

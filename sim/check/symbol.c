@@ -107,7 +107,7 @@ static symbol_t* symbol_of(void* address, bool* is_new) {
   symbol->address = address;
   if (module.name) symbol->module = copy_of(module.name[0] ? module.name : executable());
   symbol->offset = module.address - module.base;
-  symbols.count += 1;
+  ++symbols.count;
   return *place = symbol;
 }
 

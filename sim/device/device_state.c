@@ -212,7 +212,7 @@ static void collect(void* object, void* user) {
   doomed_t* doomed = user;
   if (allocation->device != doomed->device || !allocation->claimed) return;
   gcap_sim_reserve(&doomed->items, &doomed->capacity, doomed->count + 1, sizeof(gcap_sim_allocation_t*));
-  allocation->refs += 1;
+  ++allocation->refs;
   doomed->items[doomed->count++] = allocation;
 }
 

@@ -81,7 +81,7 @@ void gcap_sim_register_kernel(const gcap_sim_kernel_t* kernel) {
   gcap_sim_reserve(&twins.items, &twins.capacity, twins.count + 1, sizeof(twin_t*));
   memmove(&twins.items[rank + 1], &twins.items[rank], (twins.count - rank) * sizeof(twin_t*));
   twins.items[rank] = twin;
-  twins.count += 1;
+  ++twins.count;
   gcap_sim_unlock();
 }
 

@@ -24,13 +24,13 @@ void gcap_sim_edges_push(gcap_sim_edges_t* edges, gcap_sim_node_t* node, cudaGra
 
 size_t gcap_sim_edges_find(const gcap_sim_edges_t* edges, const gcap_sim_node_t* node) {
   size_t i = 0;
-  while (i < edges->count && edges->items[i].node != node) i += 1;
+  while (i < edges->count && edges->items[i].node != node) ++i;
   return i;
 }
 
 void gcap_sim_edges_remove(gcap_sim_edges_t* edges, const gcap_sim_node_t* node) {
   size_t at = gcap_sim_edges_find(edges, node);
-  edges->count -= 1;
+  --edges->count;
   memmove(&edges->items[at], &edges->items[at + 1], (edges->count - at) * sizeof(gcap_sim_edge_t));
 }
 

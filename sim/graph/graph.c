@@ -74,7 +74,7 @@ static gcap_sim_node_t* append_node(gcap_sim_graph_t* graph, gcap_sim_task_t* ta
   node->task = task;
   gcap_sim_reserve(&graph->nodes, &graph->node_capacity, graph->num_nodes + 1, sizeof(gcap_sim_node_t*));
   graph->nodes[graph->num_nodes++] = node;
-  if (task->kind == GCAP_SIM_TASK_ALLOC || task->kind == GCAP_SIM_TASK_FREE) graph->num_memory_nodes += 1;
+  if (task->kind == GCAP_SIM_TASK_ALLOC || task->kind == GCAP_SIM_TASK_FREE) ++graph->num_memory_nodes;
   return node;
 }
 
@@ -146,11 +146,11 @@ static size_t peel(const gcap_sim_graph_t* graph, size_t* left, size_t* queue) {
 // is on a cycle.
 static gcap_sim_node_t* walk_back(const gcap_sim_graph_t* graph, const size_t* left) {
   size_t at = 0;
-  while (left[at] == 0) at += 1;
+  while (left[at] == 0) ++at;
   for (size_t steps = 0; steps < graph->num_nodes; ++steps) {
     const gcap_sim_edges_t* in = &graph->nodes[at]->in;
     size_t k = 0;
-    while (left[in->items[k].node->index] == 0) k += 1;
+    while (left[in->items[k].node->index] == 0) ++k;
     at = in->items[k].node->index;
   }
   return graph->nodes[at];
@@ -271,7 +271,7 @@ static cudaError_t destroy_node(gcap_sim_node_t* node) {
   for (size_t i = 0; i < node->out.count; ++i) gcap_sim_edges_remove(&node->out.items[i].node->in, node);
   graph->num_edges -= node->in.count + node->out.count;
   size_t at = rank(graph, node->serial, false);
-  graph->num_nodes -= 1;
+  --graph->num_nodes;
   memmove(&graph->nodes[at], &graph->nodes[at + 1], (graph->num_nodes - at) * sizeof(gcap_sim_node_t*));
   node_free(node);
   return cudaSuccess;

@@ -24,7 +24,7 @@ static cudaError_t list_nodes(const gcap_sim_graph_t* graph, cudaGraphNode_t* ou
     if (roots_only && graph->nodes[i]->in.count > 0) continue;
     if (out && found == room) return cudaSuccess;
     if (out) out[found] = graph->nodes[i]->handle;
-    found += 1;
+    ++found;
   }
   for (size_t i = found; out && i < room; ++i) out[i] = NULL;
   *count = found;
@@ -75,7 +75,7 @@ static void write_edge(edge_arrays_t* out, cudaGraphNode_t from, cudaGraphNode_t
   if (out->to) out->to[out->found] = to;
   if (out->data) out->data[out->found] = *data;
   if (!out->data && gcap_sim_edge_has_data(data)) out->lossy = true;
-  out->found += 1;
+  ++out->found;
 }
 
 static cudaError_t finish_edges(const edge_arrays_t* out, size_t* count) {
@@ -182,7 +182,7 @@ static bool add_edge(const edit_t* edit, size_t i) {
   if (!gcap_sim_edge_is_valid(&data, gcap_sim_node_type(from), gcap_sim_node_type(to))) return false;
   gcap_sim_edges_push(&from->out, to, data);
   gcap_sim_edges_push(&to->in, from, data);
-  edit->graph->num_edges += 1;
+  ++edit->graph->num_edges;
   return true;
 }
 
@@ -198,7 +198,7 @@ static void drop_edge(const edit_t* edit, size_t i) {
   gcap_sim_node_t* to = gcap_sim_handle_get(GCAP_SIM_NODE, edit->to[i]);
   gcap_sim_edges_remove(&from->out, to);
   gcap_sim_edges_remove(&to->in, from);
-  edit->graph->num_edges -= 1;
+  --edit->graph->num_edges;
 }
 
 static cudaError_t judge_edit(const edit_t* edit) {

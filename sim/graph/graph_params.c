@@ -98,7 +98,7 @@ gcap_sim_task_t* gcap_sim_graph_free_task(const gcap_sim_graph_t* graph, void* a
   bool ok = allocation && allocation->base == address && allocation->of_graph && may_free(graph, allocation);
   if (!ok) return refused(code);
   *code = cudaSuccess;
-  allocation->refs += 1;
+  ++allocation->refs;
   gcap_sim_task_t* task = gcap_sim_task_create(GCAP_SIM_TASK_FREE, "mem free");
   task->u.allocation = allocation;
   return task;

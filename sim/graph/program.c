@@ -29,7 +29,7 @@ static void count_entries(const gcap_sim_graph_t* graph, size_t* nodes) {
   *nodes += graph->num_nodes;
   for (size_t i = 0; i < graph->num_nodes; ++i) {
     if (!graph->nodes[i]->child) continue;
-    *nodes += 1;
+    ++*nodes;
     count_entries(graph->nodes[i]->child, nodes);
   }
 }
@@ -37,11 +37,11 @@ static void count_entries(const gcap_sim_graph_t* graph, size_t* nodes) {
 static size_t append_task(gcap_sim_program_t* program, gcap_sim_task_t* task) {
   gcap_sim_access_bind(task);
   switch (task->kind) {
-    case GCAP_SIM_TASK_HOST: program->num_host += 1; break;
+    case GCAP_SIM_TASK_HOST: ++program->num_host; break;
     case GCAP_SIM_TASK_EVENT_RECORD:
     case GCAP_SIM_TASK_EVENT_WAIT: program->has_events = true; break;
     case GCAP_SIM_TASK_ALLOC:
-    case GCAP_SIM_TASK_FREE: program->num_memory += 1; break;
+    case GCAP_SIM_TASK_FREE: ++program->num_memory; break;
     default: break;
   }
   program->tasks[program->num_nodes] = gcap_sim_task_retain(task);
@@ -83,8 +83,8 @@ static void for_each_edge(gcap_sim_program_t* program, const gcap_sim_graph_t* g
 }
 
 static void count_edge(gcap_sim_program_t* program, size_t from, size_t to) {
-  program->num_deps[to] += 1;
-  program->first_successor[from] += 1;
+  ++program->num_deps[to];
+  ++program->first_successor[from];
 }
 
 // Fills each node's share of the array from its end, and so leaves in `first_successor` where the share begins.
@@ -175,13 +175,13 @@ static void set_marks(gcap_sim_kernel_launch_t* launch, gcap_sim_stream_t* strea
 
 static void add_ready(gcap_sim_kernel_launch_t* launch, uint32_t node) {
   launch->ready[launch->num_ready++] = node;
-  if (launch->program->tasks[node]->kind == GCAP_SIM_TASK_HOST) launch->num_ready_host += 1;
+  if (launch->program->tasks[node]->kind == GCAP_SIM_TASK_HOST) ++launch->num_ready_host;
 }
 
 gcap_sim_kernel_launch_t* gcap_sim_launch_create(gcap_sim_program_t* program, gcap_sim_stream_t* stream) {
   gcap_sim_kernel_launch_t* launch = gcap_sim_calloc(1, sizeof(*launch));
   launch->program = program;
-  program->refs += 1;
+  ++program->refs;
   launch->origin = gcap_sim_origin_retain(gcap_sim_origin_current());
   launch->num_left = program->num_nodes;
   launch->deps_left = copied(program->num_deps, program->num_nodes, sizeof(uint32_t));
@@ -196,13 +196,13 @@ gcap_sim_kernel_launch_t* gcap_sim_launch_create(gcap_sim_program_t* program, gc
 uint32_t gcap_sim_launch_take(gcap_sim_kernel_launch_t* launch, size_t pick) {
   uint32_t node = launch->ready[pick];
   launch->ready[pick] = launch->ready[--launch->num_ready];
-  if (launch->program->tasks[node]->kind == GCAP_SIM_TASK_HOST) launch->num_ready_host -= 1;
+  if (launch->program->tasks[node]->kind == GCAP_SIM_TASK_HOST) --launch->num_ready_host;
   return node;
 }
 
 void gcap_sim_launch_node_done(gcap_sim_kernel_launch_t* launch, uint32_t node) {
   const gcap_sim_program_t* program = launch->program;
-  launch->num_left -= 1;
+  --launch->num_left;
   for (uint32_t i = program->first_successor[node]; i < program->first_successor[node + 1]; ++i) {
     uint32_t successor = program->successors[i];
     if (--launch->deps_left[successor] == 0) add_ready(launch, successor);

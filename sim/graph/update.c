@@ -148,14 +148,14 @@ static bool pair_dependencies(pairing_t* pairing) {
 
 // The exit nodes before the place `*at`, last first: the order in which the runtime is seen to pair them.
 static gcap_sim_node_t* next_exit(const gcap_sim_graph_t* graph, size_t* at) {
-  while (*at > 0 && graph->nodes[*at - 1]->out.count > 0) *at -= 1;
+  while (*at > 0 && graph->nodes[*at - 1]->out.count > 0) --*at;
   return *at > 0 ? graph->nodes[--*at] : NULL;
 }
 
 static size_t count_exits(const gcap_sim_graph_t* graph) {
   size_t count = 0;
   size_t at = graph->num_nodes;
-  while (next_exit(graph, &at)) count += 1;
+  while (next_exit(graph, &at)) ++count;
   return count;
 }
 

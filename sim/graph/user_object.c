@@ -52,7 +52,7 @@ void gcap_sim_object_refs_copy(gcap_sim_object_refs_t* to, const gcap_sim_object
   bool empty = to->count == 0;  // then no object can be there already
   for (size_t i = 0; i < from->count; ++i) {
     gcap_sim_user_object_t* object = from->items[i].object;
-    object->refs += 1;
+    ++object->refs;
     if (empty) {
       append(to, object, 1);
     } else {
@@ -143,7 +143,7 @@ static cudaError_t graph_release(gcap_sim_graph_t* graph, gcap_sim_user_object_t
   if (!graph || !object || !is_count(count)) return cudaErrorInvalidValue;
   gcap_sim_object_refs_t* refs = &graph->objects;
   size_t i = 0;
-  while (i < refs->count && refs->items[i].object != object) i += 1;
+  while (i < refs->count && refs->items[i].object != object) ++i;
   if (i == refs->count || refs->items[i].count < count) return cudaErrorInvalidValue;
   refs->items[i].count -= count;
   if (refs->items[i].count == 0) refs->items[i] = refs->items[--refs->count];

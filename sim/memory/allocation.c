@@ -123,14 +123,14 @@ void gcap_sim_allocation_give_to_graph(gcap_sim_allocation_t* allocation) {
 void gcap_sim_allocation_claim(gcap_sim_allocation_t* allocation) {
   if (allocation->claimed) return;
   allocation->claimed = true;
-  num_claimed[kind_of(allocation)] += 1;
+  ++num_claimed[kind_of(allocation)];
   if (!allocation->of_graph) gcap_sim_span_insert(&named, &allocation->named);
 }
 
 void gcap_sim_allocation_disclaim(gcap_sim_allocation_t* allocation) {
   if (!allocation->claimed) return;
   allocation->claimed = false;
-  num_claimed[kind_of(allocation)] -= 1;
+  --num_claimed[kind_of(allocation)];
   if (!allocation->of_graph) gcap_sim_span_remove(&named, &allocation->named);
 }
 
@@ -147,7 +147,7 @@ void gcap_sim_allocation_begin(gcap_sim_allocation_t* allocation) {
     gcap_sim_die("a graph's memory was trimmed while its launch was pending, and the device has no more");
   }
   allocation->live = true;
-  allocation->refs += 1;
+  ++allocation->refs;
   gcap_sim_span_insert(&mapped, &allocation->mapped);
 }
 

@@ -93,7 +93,7 @@ static void check_side(const gcap_sim_copy_t* copy, const void* address, size_t 
   size_t bytes = 0;
   bool fits = span(copy, pitch, slice, &bytes) && !__builtin_add_overflow(begin, bytes, &end);
   uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-  checks += 1;
+  ++checks;
   if (fits && is_known(begin / page, (end - 1) / page, writes)) return;
   if (!fits || !is_mapped(begin, end) || gcap_sim_vmem_is_bare(address, bytes)) {
     gcap_sim_die("%s: %zu bytes at %p for a copy are no memory of this process", gcap_sim_thread()->call, bytes,

@@ -171,7 +171,7 @@ static cudaError_t free_async(void* address, cudaStream_t handle) {
   }
   gcap_sim_allocation_t* allocation = freeable(address, cudaMemoryTypeDevice);
   if (!allocation) return cudaErrorInvalidValue;
-  allocation->refs += 1;
+  ++allocation->refs;
   gcap_sim_task_t* task = memory_task(GCAP_SIM_TASK_FREE, allocation);
   gcap_sim_block_t* block = allocation->block;
   gcap_sim_allocation_disclaim(allocation);

@@ -110,7 +110,7 @@ static void join(gcap_sim_block_t* block, gcap_sim_block_t* after) {
 // Puts a block that is in no list among the settled ones, and joins it with its neighbours.
 static void settle(gcap_sim_block_t* block) {
   block->state = BLOCK_SETTLED;
-  block->chunk->busy -= 1;
+  --block->chunk->busy;
   if (block->after && block->after->state == BLOCK_SETTLED) {
     list_remove(&block->after->link);
     join(block, block->after);
@@ -146,8 +146,8 @@ static void add_pending(gcap_sim_block_t* block) {
   block->state = BLOCK_PENDING;
   list_insert(pool->pending.previous, &block->link);
   list_insert(lane_of(pool, block->freed.stream), &block->lane);
-  pool->num_pending += 1;
-  num_pending += 1;
+  ++pool->num_pending;
+  ++num_pending;
 }
 
 static void remove_pending(gcap_sim_block_t* block) {
@@ -155,8 +155,8 @@ static void remove_pending(gcap_sim_block_t* block) {
   list_remove(&block->lane);
   gcap_sim_mark_release(block->mark);
   block->mark = NULL;
-  block->chunk->pool->num_pending -= 1;
-  num_pending -= 1;
+  --block->chunk->pool->num_pending;
+  --num_pending;
 }
 
 static bool settle_if_done(gcap_sim_block_t* block) {
@@ -313,7 +313,7 @@ static void split(gcap_sim_block_t* block, size_t bytes) {
   if (rest->after) rest->after->before = rest;
   block->after = rest;
   block->bytes = bytes;
-  block->chunk->busy += 1;
+  ++block->chunk->busy;
   if (block->state == BLOCK_PENDING) {
     gcap_sim_mark_retain(rest->mark);
     add_pending(rest);
@@ -332,12 +332,12 @@ static void use(gcap_sim_block_t* block, size_t bytes, size_t asked) {
   } else {
     list_remove(&block->link);
     block->state = BLOCK_USED;
-    block->chunk->busy += 1;
+    ++block->chunk->busy;
     split(block, bytes);
   }
   block->state = BLOCK_USED;
   block->asked = asked;
-  pool->num_used += 1;
+  ++pool->num_used;
   pool->used += block->asked;
   if (pool->used_high < pool->used) pool->used_high = pool->used;
 }
@@ -371,7 +371,7 @@ char* gcap_sim_block_base(const gcap_sim_block_t* block) { return block->base; }
 
 static void give_up(gcap_sim_block_t* block) {
   gcap_sim_pool_t* pool = block->chunk->pool;
-  pool->num_used -= 1;
+  --pool->num_used;
   pool->used -= block->asked;
 }
 

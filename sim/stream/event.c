@@ -102,7 +102,7 @@ gcap_sim_task_t* gcap_sim_event_task(gcap_sim_task_kind_t kind, gcap_sim_event_t
   gcap_sim_task_t* task =
       gcap_sim_task_create(kind, kind == GCAP_SIM_TASK_EVENT_RECORD ? "event record" : "event wait");
   task->u.event = event;
-  event->refs += 1;
+  ++event->refs;
   return task;
 }
 

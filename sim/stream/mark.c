@@ -16,7 +16,7 @@ gcap_sim_mark_t* gcap_sim_mark_create(gcap_sim_stream_t* stream) {
 }
 
 gcap_sim_mark_t* gcap_sim_mark_retain(gcap_sim_mark_t* mark) {
-  if (mark) mark->refs += 1;
+  if (mark) ++mark->refs;
   return mark;
 }
 

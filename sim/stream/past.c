@@ -22,7 +22,7 @@ void gcap_sim_past_release(gcap_sim_past_t* past) {
 }
 
 gcap_sim_past_t* gcap_sim_past_retain(gcap_sim_past_t* past) {
-  if (past) past->refs += 1;
+  if (past) ++past->refs;
   return past;
 }
 
@@ -40,7 +40,7 @@ static void add(gcap_sim_past_t* past, gcap_sim_point_t point) {
   while (at < past->count && past->points[at].stream != point.stream) ++at;
   if (at == past->count && at == GCAP_SIM_MAX_PAST) at = 0;
   if (at < past->count) {
-    past->count -= 1;
+    --past->count;
     memmove(&past->points[at], &past->points[at + 1], (past->count - at) * sizeof(gcap_sim_point_t));
   }
   past->points[past->count++] = point;

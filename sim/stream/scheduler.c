@@ -246,7 +246,7 @@ gcap_sim_mark_t* gcap_sim_stream_last_mark(gcap_sim_stream_t* stream) {
 
 static void finish_head(gcap_sim_stream_t* stream) {
   gcap_sim_op_t* op = stream->head;
-  scheduler.now += 1;
+  ++scheduler.now;
   gcap_sim_order_finish(stream, op);
   if (op->mark) reach(op->mark);
   gcap_sim_mark_release(op->mark);
@@ -320,7 +320,7 @@ static void hand_to_host(gcap_sim_stream_t* stream, gcap_sim_task_t* task, uint3
     host.first = call;
   }
   host.last = call;
-  host.handed += 1;
+  ++host.handed;
   start_host_thread();  // it does not live on in a forked child
   pthread_cond_signal(&host.wanted);
   if (!gcap_sim_thread()->runs_host_functions) await_host_function();
@@ -338,7 +338,7 @@ void gcap_sim_run_at_once(gcap_sim_stream_t* stream, const gcap_sim_task_t* task
 
 static void node_done(gcap_sim_stream_t* stream, uint32_t node) {
   gcap_sim_kernel_launch_t* launch = stream->head->launch;
-  scheduler.now += 1;
+  ++scheduler.now;
   gcap_sim_order_finish_node(stream, launch, node);
   gcap_sim_launch_node_done(launch, node);
   if (launch->num_left == 0) finish_head(stream);
@@ -360,7 +360,7 @@ static void step_launch(gcap_sim_stream_t* stream) {
     hand_to_host(stream, task, node);
     return;
   }
-  if (task->kind == GCAP_SIM_TASK_HOST) host.pending -= 1;
+  if (task->kind == GCAP_SIM_TASK_HOST) --host.pending;
   if (task->kind == GCAP_SIM_TASK_EVENT_RECORD) {
     gcap_sim_order_mark_node(stream, launch, node);
     reach(launch->marks[node]);
@@ -379,7 +379,7 @@ static void step(gcap_sim_stream_t* stream) {
   } else if (op->task && op->task->kind == GCAP_SIM_TASK_HOST && !gcap_sim_fault_stops_work()) {
     hand_to_host(stream, op->task, 0);
   } else {
-    if (op->task && op->task->kind == GCAP_SIM_TASK_HOST) host.pending -= 1;
+    if (op->task && op->task->kind == GCAP_SIM_TASK_HOST) --host.pending;
     if (op->task) run_task(stream, op->task, 0);
     finish_head(stream);
   }
@@ -400,14 +400,14 @@ static void run_all_ready(void) {
       step(scheduler.busy[i]);
       i = 0;  // a step may unblock any queue, and removes its own when it is done
     } else {
-      i += 1;
+      ++i;
     }
   }
 }
 
 void gcap_sim_turn(void) {
   prepare();
-  scheduler.activity += 1;
+  ++scheduler.activity;
   if (scheduler.schedule == GCAP_SIM_SCHEDULE_EAGER) run_all_ready();
   if (scheduler.schedule != GCAP_SIM_SCHEDULE_RANDOM) return;
   // Up to three steps: enough that queues drain in a long run, few enough that work piles up in a short one.
@@ -454,7 +454,7 @@ static gcap_sim_stream_t* way_end(way_t* way) {
     gcap_sim_mark_t* mark = way->marks[way->count - 1];
     if (mark->done) {
       gcap_sim_mark_release(mark);
-      way->count -= 1;
+      --way->count;
       continue;
     }
     if (mark->stream->running) return NULL;
@@ -554,7 +554,7 @@ static void run_host_call(host_call_t* call) {
   gcap_sim_access_end();
   gcap_sim_task_release(call->task);
   call->stream->running = false;
-  host.pending -= 1;
+  --host.pending;
   if (call->stream->head->launch) {
     node_done(call->stream, call->node);
   } else {
@@ -562,7 +562,7 @@ static void run_host_call(host_call_t* call) {
   }
   gcap_sim_unlock();  // runs what this has deferred, before whoever waits goes on
   gcap_sim_lock();
-  host.done += 1;
+  ++host.done;
   pthread_cond_broadcast(&host.progress);
 }
 

@@ -31,7 +31,7 @@ gcap_sim_task_t* gcap_sim_task_create(gcap_sim_task_kind_t kind, const char* nam
 }
 
 gcap_sim_task_t* gcap_sim_task_retain(gcap_sim_task_t* task) {
-  task->refs += 1;
+  ++task->refs;
   return task;
 }
 
