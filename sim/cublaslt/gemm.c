@@ -13,7 +13,7 @@
 
 // Out of memory inside queued work has no caller to tell.
 static float* allocate_floats(int64_t count) {
-  float* floats = malloc(count > 0 ? (size_t)count * sizeof *floats : 1);
+  float* floats = malloc(count > 0 ? (size_t)count * sizeof(*floats) : 1);
   if (floats == NULL) {
     gcap_sim_stop("cublasLtMatmul", "the host has no memory for %lld floats", (long long)count);
   }

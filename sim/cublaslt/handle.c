@@ -76,7 +76,7 @@ static const status_text_t status_texts[] = {
 
 static const status_text_t* find_status(cublasStatus_t status) {
   static const status_text_t unknown = {CUBLAS_STATUS_INTERNAL_ERROR, "unknown status", "unknown status"};
-  for (size_t i = 0; i < sizeof status_texts / sizeof status_texts[0]; ++i) {
+  for (size_t i = 0; i < sizeof(status_texts) / sizeof(status_texts[0]); ++i) {
     if (status_texts[i].status == status) {
       return &status_texts[i];
     }

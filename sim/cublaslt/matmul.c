@@ -53,9 +53,9 @@ static int64_t choose_slices(const gcap_sim_lt_problem_t* problem, int64_t first
 
 static cublasLtMatmulHeuristicResult_t make_result(const gcap_sim_lt_problem_t* problem, int64_t slices) {
   cublasLtMatmulHeuristicResult_t result;
-  memset(&result, 0, sizeof result);
+  memset(&result, 0, sizeof(result));
   const algorithm_t algorithm = {kAlgorithmMagic, slices};
-  memcpy(&result.algo, &algorithm, sizeof algorithm);
+  memcpy(&result.algo, &algorithm, sizeof(algorithm));
   result.workspaceSize = (size_t)workspace_bytes(problem, slices);
   result.state = CUBLAS_STATUS_SUCCESS;
   result.wavesCount = 1.0f;
@@ -119,7 +119,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t lightHandle, cubl
 // The slices that an algorithm asks for; 0 when it is none of this library's.
 static int64_t slices_of(const cublasLtMatmulAlgo_t* algo) {
   algorithm_t algorithm;
-  memcpy(&algorithm, algo, sizeof algorithm);
+  memcpy(&algorithm, algo, sizeof(algorithm));
   return algorithm.magic == kAlgorithmMagic ? algorithm.slices : 0;
 }
 
@@ -160,8 +160,8 @@ static int is_element_aligned(const gcap_sim_lt_matrix_t* matrix) {
 static cublasStatus_t bind_data(const gcap_sim_lt_desc_t* desc, const void* alpha, const void* a, const void* b,
                                 const void* beta, const void* c, void* d, gcap_sim_lt_problem_t* problem) {
   if (desc->pointer_mode == CUBLASLT_POINTER_MODE_HOST) {
-    memcpy(&problem->alpha_value, alpha, sizeof problem->alpha_value);
-    memcpy(&problem->beta_value, beta, sizeof problem->beta_value);
+    memcpy(&problem->alpha_value, alpha, sizeof(problem->alpha_value));
+    memcpy(&problem->beta_value, beta, sizeof(problem->beta_value));
   } else {
     problem->alpha = alpha;
     problem->beta = beta;
@@ -268,17 +268,17 @@ static cudaError_t submit(const gcap_sim_lt_problem_t* problem, workspace_t work
   gcap_sim_access_add(&list, workspace.data, workspace.bytes, GCAP_SIM_WRITE);
   if (problem->slices == 1) {
     add_outputs(&list, problem);
-    return gcap_sim_access_submit(&list, stream, "cublasLtMatmul", gcap_sim_lt_run_whole, problem, sizeof *problem);
+    return gcap_sim_access_submit(&list, stream, "cublasLtMatmul", gcap_sim_lt_run_whole, problem, sizeof(*problem));
   }
   cudaError_t error = gcap_sim_access_submit(&list, stream, "cublasLtMatmul split-K", gcap_sim_lt_run_partials, problem,
-                                             sizeof *problem);
+                                             sizeof(*problem));
   if (error != cudaSuccess) {
     return error;
   }
   gcap_sim_access_add(&list, problem->partials, (size_t)workspace_bytes(problem, problem->slices), GCAP_SIM_READ);
   add_outputs(&list, problem);
   return gcap_sim_access_submit(&list, stream, "cublasLtMatmul reduction", gcap_sim_lt_run_reduction, problem,
-                                sizeof *problem);
+                                sizeof(*problem));
 }
 
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t lightHandle, cublasLtMatmulDesc_t computeDesc, const void* alpha,

@@ -99,7 +99,7 @@ cudnnStatus_t cudnnBatchNormalizationForwardInference(
   for (int i = 0; i < kNumParameters; ++i) {
     gcap_sim_dnn_add_access(&more, &norm.parameters[i], GCAP_SIM_READ);
   }
-  return gcap_sim_dnn_submit(__func__, handle, &more, run, &norm, sizeof norm);
+  return gcap_sim_dnn_submit(__func__, handle, &more, run, &norm, sizeof(norm));
 }
 
 cudnnStatus_t cudnnDeriveBNTensorDescriptor(cudnnTensorDescriptor_t derivedBnDesc, const cudnnTensorDescriptor_t xDesc,

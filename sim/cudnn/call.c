@@ -12,7 +12,7 @@ int64_t gcap_sim_dnn_windows(int64_t in, int64_t window, int pad, int stride) {
 }
 
 int gcap_sim_dnn_same_dims(const gcap_sim_dnn_shape_t* a, const gcap_sim_dnn_shape_t* b) {
-  return memcmp(a->dims, b->dims, sizeof a->dims) == 0;
+  return memcmp(a->dims, b->dims, sizeof(a->dims)) == 0;
 }
 
 cudaDataType gcap_sim_dnn_element_type(const char* function, cudnnDataType_t type) {
@@ -87,8 +87,8 @@ cudnnStatus_t gcap_sim_dnn_begin_mixed(const char* function, cudnnHandle_t handl
   }
   *out = (gcap_sim_dnn_call_t){.x = gcap_sim_dnn_operand(function, x_desc, x),
                                .y = gcap_sim_dnn_operand(function, y_desc, y)};
-  memcpy(&out->alpha, alpha, sizeof out->alpha);
-  memcpy(&out->beta, beta, sizeof out->beta);
+  memcpy(&out->alpha, alpha, sizeof(out->alpha));
+  memcpy(&out->beta, beta, sizeof(out->beta));
   return CUDNN_STATUS_SUCCESS;
 }
 

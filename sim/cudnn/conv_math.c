@@ -220,10 +220,10 @@ static void run_whole(void* payload) {
   const sizes_t sizes = sizes_of(conv);
   int32_t* kept_table = part_of(conv, kTableIndex);
   float* kept_columns = part_of(conv, kColumnsIndex);
-  int32_t* table = kept_table != NULL ? kept_table : allocate(sizes.taps * sizes.pixels, sizeof *table);
-  float* columns = kept_columns != NULL ? kept_columns : allocate(sizes.depth * sizes.pixels, sizeof *columns);
-  float* rows = allocate(conv->w.shape.dims[0] * sizes.depth, sizeof *rows);
-  float* sums = allocate(sizes.filters * sizes.pixels, sizeof *sums);
+  int32_t* table = kept_table != NULL ? kept_table : allocate(sizes.taps * sizes.pixels, sizeof(*table));
+  float* columns = kept_columns != NULL ? kept_columns : allocate(sizes.depth * sizes.pixels, sizeof(*columns));
+  float* rows = allocate(conv->w.shape.dims[0] * sizes.depth, sizeof(*rows));
+  float* sums = allocate(sizes.filters * sizes.pixels, sizeof(*sums));
   fill_table(conv, table);
   fill_rows(conv, rows);
   for (int64_t n = 0; n < sizes.images; ++n) {
@@ -247,7 +247,7 @@ static void run_columns(void* payload) {
   const gcap_sim_dnn_conv_t* conv = payload;
   const sizes_t sizes = sizes_of(conv);
   int32_t* kept_table = part_of(conv, kTableIndex);
-  int32_t* table = kept_table != NULL ? kept_table : allocate(sizes.taps * sizes.pixels, sizeof *table);
+  int32_t* table = kept_table != NULL ? kept_table : allocate(sizes.taps * sizes.pixels, sizeof(*table));
   if (kept_table == NULL) {
     fill_table(conv, table);
   }

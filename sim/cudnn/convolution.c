@@ -89,8 +89,8 @@ static cudnnStatus_t begin(const char* function, cudnnHandle_t handle, const voi
   if (alpha == NULL || beta == NULL) {
     return gcap_sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "a scalar is NULL");
   }
-  memcpy(&out->alpha, alpha, sizeof out->alpha);
-  memcpy(&out->beta, beta, sizeof out->beta);
+  memcpy(&out->alpha, alpha, sizeof(out->alpha));
+  memcpy(&out->beta, beta, sizeof(out->beta));
   return gcap_sim_dnn_bind_conv(function, x, w, y, out);
 }
 

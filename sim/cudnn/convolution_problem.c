@@ -96,9 +96,9 @@ cudnnStatus_t gcap_sim_dnn_make_conv(const char* function, cudnnTensorDescriptor
                                .y = gcap_sim_dnn_operand(function, y, NULL),
                                .groups = 1 + conv->more_groups,
                                .flip = conv->mode == CUDNN_CONVOLUTION};
-  memcpy(out->pad, conv->pad, sizeof out->pad);
-  memcpy(out->stride, conv->stride, sizeof out->stride);
-  memcpy(out->dilation, conv->dilation, sizeof out->dilation);
+  memcpy(out->pad, conv->pad, sizeof(out->pad));
+  memcpy(out->stride, conv->stride, sizeof(out->stride));
+  memcpy(out->dilation, conv->dilation, sizeof(out->dilation));
   return CUDNN_STATUS_SUCCESS;
 }
 
@@ -159,7 +159,7 @@ static cudaError_t submit_stage(const char* function, cudaStream_t stream, const
     gcap_sim_dnn_add_access(&list, &conv->y, GCAP_SIM_WRITE);
   }
   const char* name = stage->name != NULL ? stage->name : function;
-  return gcap_sim_access_submit(&list, stream, name, stage->run, conv, sizeof *conv);
+  return gcap_sim_access_submit(&list, stream, name, stage->run, conv, sizeof(*conv));
 }
 
 cudnnStatus_t gcap_sim_dnn_submit_conv(const char* function, cudaStream_t stream, const gcap_sim_dnn_conv_t* conv) {

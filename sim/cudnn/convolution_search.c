@@ -19,7 +19,7 @@ static const cudnnConvolutionFwdAlgo_t ranking[] = {
 };
 
 enum {
-  kRankingSize = sizeof ranking / sizeof ranking[0],
+  kRankingSize = sizeof(ranking) / sizeof(ranking[0]),
   kMaxCount = 10  // measured: the real library asks for more room than it fills
 };
 

@@ -53,18 +53,18 @@ static cudnnStatus_t destroy(const char* function, const gcap_sim_object_kind_t*
 }
 
 // The pair of functions that every kind of descriptor has.
-#define CREATE_AND_DESTROY(Name, name)                                                               \
-  cudnnStatus_t cudnnCreate##Name##Descriptor(cudnn##Name##Descriptor_t* desc) {                     \
-    void* object = NULL;                                                                             \
-    cudnnStatus_t status =                                                                           \
-        create(__func__, &gcap_sim_dnn_##name##_kind, sizeof **desc, desc != NULL ? &object : NULL); \
-    if (status == CUDNN_STATUS_SUCCESS) {                                                            \
-      *desc = object;                                                                                \
-    }                                                                                                \
-    return status;                                                                                   \
-  }                                                                                                  \
-  cudnnStatus_t cudnnDestroy##Name##Descriptor(cudnn##Name##Descriptor_t desc) {                     \
-    return destroy(__func__, &gcap_sim_dnn_##name##_kind, desc);                                     \
+#define CREATE_AND_DESTROY(Name, name)                                                                \
+  cudnnStatus_t cudnnCreate##Name##Descriptor(cudnn##Name##Descriptor_t* desc) {                      \
+    void* object = NULL;                                                                              \
+    cudnnStatus_t status =                                                                            \
+        create(__func__, &gcap_sim_dnn_##name##_kind, sizeof(**desc), desc != NULL ? &object : NULL); \
+    if (status == CUDNN_STATUS_SUCCESS) {                                                             \
+      *desc = object;                                                                                 \
+    }                                                                                                 \
+    return status;                                                                                    \
+  }                                                                                                   \
+  cudnnStatus_t cudnnDestroy##Name##Descriptor(cudnn##Name##Descriptor_t desc) {                      \
+    return destroy(__func__, &gcap_sim_dnn_##name##_kind, desc);                                      \
   }
 
 CREATE_AND_DESTROY(Tensor, tensor)
@@ -308,9 +308,9 @@ cudnnStatus_t gcap_sim_dnn_set_convolution(const char* function, cudnnConvolutio
     return gcap_sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "mode %d is no convolution mode or %d no compute type",
                              (int)mode, (int)compute_type);
   }
-  memcpy(desc->pad, pad, sizeof desc->pad);
-  memcpy(desc->stride, stride, sizeof desc->stride);
-  memcpy(desc->dilation, dilation, sizeof desc->dilation);
+  memcpy(desc->pad, pad, sizeof(desc->pad));
+  memcpy(desc->stride, stride, sizeof(desc->stride));
+  memcpy(desc->dilation, dilation, sizeof(desc->dilation));
   desc->mode = mode;
   desc->compute_type = compute_type;
   desc->head.is_set = 1;
@@ -399,9 +399,9 @@ cudnnStatus_t gcap_sim_dnn_set_pooling(const char* function, cudnnPoolingDescrip
   if ((unsigned)mode > CUDNN_POOLING_MAX_DETERMINISTIC) {
     return gcap_sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "mode %d is no pooling mode", (int)mode);
   }
-  memcpy(desc->window, window, sizeof desc->window);
-  memcpy(desc->pad, pad, sizeof desc->pad);
-  memcpy(desc->stride, stride, sizeof desc->stride);
+  memcpy(desc->window, window, sizeof(desc->window));
+  memcpy(desc->pad, pad, sizeof(desc->pad));
+  memcpy(desc->stride, stride, sizeof(desc->stride));
   desc->mode = mode;
   desc->nan = nan;
   desc->head.is_set = 1;

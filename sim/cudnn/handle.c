@@ -16,10 +16,10 @@ const gcap_sim_object_kind_t gcap_sim_dnn_handle_kind = {0x646e6e2d68616e64u, "c
 static _Thread_local char last_message[256];
 
 cudnnStatus_t gcap_sim_dnn_fail(const char* function, cudnnStatus_t status, const char* format, ...) {
-  const int length = snprintf(last_message, sizeof last_message, "%s: ", function);
+  const int length = snprintf(last_message, sizeof(last_message), "%s: ", function);
   va_list arguments;
   va_start(arguments, format);
-  vsnprintf(last_message + length, sizeof last_message - (size_t)length, format, arguments);
+  vsnprintf(last_message + length, sizeof(last_message) - (size_t)length, format, arguments);
   va_end(arguments);
   return status;
 }

@@ -42,7 +42,7 @@ cudnnStatus_t cudnnAddTensor(cudnnHandle_t handle, const void* alpha, const cudn
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
   }
-  return gcap_sim_dnn_submit(__func__, handle, NULL, run_addition, &call, sizeof call);
+  return gcap_sim_dnn_submit(__func__, handle, NULL, run_addition, &call, sizeof(call));
 }
 
 // Measured: between half and bfloat16 there is no way.
@@ -59,7 +59,7 @@ cudnnStatus_t cudnnTransformTensor(cudnnHandle_t handle, const void* alpha, cons
   if (call.x.type != call.y.type && call.x.type != CUDA_R_32F && call.y.type != CUDA_R_32F) {
     return gcap_sim_dnn_fail(__func__, CUDNN_STATUS_NOT_SUPPORTED, "half and bfloat16 do not turn into each other");
   }
-  return gcap_sim_dnn_submit(__func__, handle, NULL, run_addition, &call, sizeof call);
+  return gcap_sim_dnn_submit(__func__, handle, NULL, run_addition, &call, sizeof(call));
 }
 
 // y = alpha * y, as the addition of nothing: alpha is the call's beta, and x stays untouched.
@@ -79,7 +79,7 @@ cudnnStatus_t cudnnScaleTensor(cudnnHandle_t handle, const cudnnTensorDescriptor
     return status;
   }
   call.x.data = NULL;
-  return gcap_sim_dnn_submit(__func__, handle, NULL, run_scaling, &call, sizeof call);
+  return gcap_sim_dnn_submit(__func__, handle, NULL, run_scaling, &call, sizeof(call));
 }
 
 // y = alpha, which is the value.
@@ -101,9 +101,9 @@ cudnnStatus_t cudnnSetTensor(cudnnHandle_t handle, const cudnnTensorDescriptor_t
   if (valuePtr == NULL) {
     return gcap_sim_dnn_fail(__func__, CUDNN_STATUS_BAD_PARAM, "the value is NULL");
   }
-  memcpy(&call.alpha, valuePtr, sizeof call.alpha);  // measured: a float whatever the type of y
+  memcpy(&call.alpha, valuePtr, sizeof(call.alpha));  // measured: a float whatever the type of y
   call.x.data = NULL;
-  return gcap_sim_dnn_submit(__func__, handle, NULL, run_setting, &call, sizeof call);
+  return gcap_sim_dnn_submit(__func__, handle, NULL, run_setting, &call, sizeof(call));
 }
 
 static float combine(cudnnOpTensorOp_t op, float a, float b) {
@@ -165,7 +165,7 @@ static cudnnStatus_t bind_b(const char* function, const void* alpha, cudnnTensor
   if (alpha == NULL || data == NULL) {
     return gcap_sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "B or its scalar is NULL");
   }
-  memcpy(&out->alpha_b, alpha, sizeof out->alpha_b);
+  memcpy(&out->alpha_b, alpha, sizeof(out->alpha_b));
   out->b = gcap_sim_dnn_operand(function, desc, data);
   return gcap_sim_dnn_broadcast(function, &out->b, &out->call.y.shape);
 }
@@ -198,7 +198,7 @@ cudnnStatus_t cudnnOpTensor(cudnnHandle_t handle, const cudnnOpTensorDescriptor_
   if (reads_b(binary.op)) {
     gcap_sim_dnn_add_access(&more, &binary.b, GCAP_SIM_READ);
   }
-  return gcap_sim_dnn_submit(__func__, handle, &more, run_binary, &binary, sizeof binary);
+  return gcap_sim_dnn_submit(__func__, handle, &more, run_binary, &binary, sizeof(binary));
 }
 
 static float activate(const struct cudnnActivationStruct* desc, float value) {
@@ -246,5 +246,5 @@ cudnnStatus_t cudnnActivationForward(cudnnHandle_t handle, cudnnActivationDescri
     return status;
   }
   activation.desc = *activationDesc;
-  return gcap_sim_dnn_submit(__func__, handle, NULL, run_activation, &activation, sizeof activation);
+  return gcap_sim_dnn_submit(__func__, handle, NULL, run_activation, &activation, sizeof(activation));
 }

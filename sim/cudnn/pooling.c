@@ -98,5 +98,5 @@ cudnnStatus_t cudnnPoolingForward(cudnnHandle_t handle, const cudnnPoolingDescri
                              (long long)expected.dims[3]);
   }
   pooling.desc = *poolingDesc;
-  return gcap_sim_dnn_submit(__func__, handle, NULL, run, &pooling, sizeof pooling);
+  return gcap_sim_dnn_submit(__func__, handle, NULL, run, &pooling, sizeof(pooling));
 }

@@ -94,5 +94,5 @@ cudnnStatus_t cudnnSoftmaxForward(cudnnHandle_t handle, cudnnSoftmaxAlgorithm_t 
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
   }
-  return gcap_sim_dnn_submit(__func__, handle, NULL, run, &softmax, sizeof softmax);
+  return gcap_sim_dnn_submit(__func__, handle, NULL, run, &softmax, sizeof(softmax));
 }

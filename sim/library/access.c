@@ -18,7 +18,7 @@ void gcap_sim_access_add(gcap_sim_access_list_t* list, const void* base, size_t 
   }
   if (list->count == list->capacity) {
     const size_t capacity = list->capacity == 0 ? 8 : list->capacity * 2;
-    gcap_sim_access_t* items = realloc(list->items, capacity * sizeof *items);
+    gcap_sim_access_t* items = realloc(list->items, capacity * sizeof(*items));
     if (items == NULL) {
       list->out_of_memory = 1;
       return;

@@ -11,13 +11,13 @@
 
 static uint32_t bits_of(float value) {
   uint32_t bits;
-  memcpy(&bits, &value, sizeof bits);
+  memcpy(&bits, &value, sizeof(bits));
   return bits;
 }
 
 static float float_of(uint32_t bits) {
   float value;
-  memcpy(&value, &bits, sizeof value);
+  memcpy(&value, &bits, sizeof(value));
   return value;
 }
 
