@@ -54,7 +54,7 @@ static void search(void) {
   // Functions and data pointers are alike wherever dlsym exists, but C does not convert them.
   memcpy(&free_function, &found[0], sizeof(free_function));
   memcpy(&realloc_function, &found[1], sizeof(realloc_function));
-  if (__interceptor_free && __interceptor_realloc) {
+  if (__interceptor_free != NULL && __interceptor_realloc != NULL) {
     free_function = __interceptor_free;
     realloc_function = __interceptor_realloc;
   }
@@ -66,16 +66,16 @@ static void search(void) {
 static void pass_on_free(void* memory) {
   if (searching) return;
   free_fn_t function = atomic_load_explicit(&next_free, memory_order_relaxed);
-  if (!function) search();
-  if (!function) function = atomic_load_explicit(&next_free, memory_order_relaxed);
+  if (function == NULL) search();
+  if (function == NULL) function = atomic_load_explicit(&next_free, memory_order_relaxed);
   function(memory);
 }
 
 static void* pass_on_realloc(void* memory, size_t bytes) {
   if (searching) return NULL;
   realloc_fn_t function = atomic_load_explicit(&next_realloc, memory_order_relaxed);
-  if (!function) search();
-  if (!function) function = atomic_load_explicit(&next_realloc, memory_order_relaxed);
+  if (function == NULL) search();
+  if (function == NULL) function = atomic_load_explicit(&next_realloc, memory_order_relaxed);
   return function(memory, bytes);
 }
 
@@ -87,7 +87,7 @@ static void* pass_on_realloc(void* memory, size_t bytes) {
 #define CALLER() ((const char*)__builtin_dwarf_cfa() - 1)
 
 REPLACES void free(void* memory) {
-  if (memory && gcap_sim_watch_any()) {
+  if (memory != NULL && gcap_sim_watch_any()) {
     gcap_sim_watch_note_free(memory, malloc_usable_size(memory), CALLER());
   }
   pass_on_free(memory);
@@ -95,11 +95,11 @@ REPLACES void free(void* memory) {
 
 // A block that grows or shrinks may move, and what is in it with it: who keeps its old address is wrong either way.
 REPLACES void* realloc(void* memory, size_t bytes) {
-  bool watched = memory && gcap_sim_watch_any();
+  bool watched = memory != NULL && gcap_sim_watch_any();
   size_t before = watched ? malloc_usable_size(memory) : 0;
   uintptr_t address = (uintptr_t)memory;
   void* result = pass_on_realloc(memory, bytes);
-  if (watched && (uintptr_t)result != address && (result || bytes == 0)) {
+  if (watched && (uintptr_t)result != address && (result != NULL || bytes == 0)) {
     gcap_sim_watch_note_free((const void*)address, before, CALLER());
   }
   return result;

@@ -54,7 +54,7 @@ static void thread_ends(gcap_sim_thread_t* thread) {
   gcap_sim_turns_thread_ends(thread);
   gcap_sim_log_thread_ends(thread);
   for (int i = 0; i < GCAP_SIM_MAX_DEVICES; ++i) {
-    if (thread->streams[i]) gcap_sim_stream_retire(thread->streams[i]);
+    if (thread->streams[i] != NULL) gcap_sim_stream_retire(thread->streams[i]);
   }
   gcap_sim_origin_release(thread->site.origin);
   gcap_sim_unlock();
@@ -94,7 +94,7 @@ static gcap_sim_function_t* find_function(const char* name) {
 
 gcap_sim_function_t* gcap_sim_function_named(const char* name) {
   gcap_sim_function_t* function = find_function(name);
-  if (function) return function;
+  if (function != NULL) return function;
   // Each function of the runtime is in the table, but that of a library shows only when it is called.
   if (strncmp(name, "cuda", 4) == 0) gcap_sim_die("'%s' is no function of the simulated runtime", name);
   function = gcap_sim_calloc(1, sizeof(*function));
@@ -191,7 +191,7 @@ void gcap_sim_invalidate_stream(cudaStream_t stream, const char* function) {
 
 static void count_handle(const char* kind, ptrdiff_t delta) {
   size_t* count = gcap_sim_name_find(&tally.handles, kind);
-  if (!count) {
+  if (count == NULL) {
     count = gcap_sim_calloc(1, sizeof(*count));
     gcap_sim_name_add(&tally.handles, kind, count);  // kinds are literals
   }
@@ -217,8 +217,8 @@ void gcap_sim_handle_gone(const char* kind, const void* object) {
 
 uint64_t gcap_sim_calls(const char* name) {
   gcap_sim_lock();
-  const gcap_sim_function_t* function = name ? find_function(name) : NULL;
-  uint64_t calls = name ? (function ? function->calls : 0) : tally.calls;
+  const gcap_sim_function_t* function = name != NULL ? find_function(name) : NULL;
+  uint64_t calls = name != NULL ? (function != NULL ? function->calls : 0) : tally.calls;
   gcap_sim_unlock();
   return calls;
 }
@@ -227,10 +227,10 @@ size_t gcap_sim_live(const char* kind) {
   gcap_sim_lock();
   size_t live = gcap_sim_allocation_count(kind);
   for (gcap_sim_kind_t k = 0; k < GCAP_SIM_KIND_COUNT; ++k) {
-    if (!kind || strcmp(gcap_sim_kind_name(k), kind) == 0) live += gcap_sim_handle_count(k);
+    if (kind == NULL || strcmp(gcap_sim_kind_name(k), kind) == 0) live += gcap_sim_handle_count(k);
   }
-  const size_t* of_library = kind ? gcap_sim_name_find(&tally.handles, kind) : &tally.live_handles;
-  if (of_library) live += *of_library;
+  const size_t* of_library = kind != NULL ? gcap_sim_name_find(&tally.handles, kind) : &tally.live_handles;
+  if (of_library != NULL) live += *of_library;
   gcap_sim_unlock();
   return live;
 }

@@ -20,7 +20,7 @@
 // A seed asked for by the environment runs alone: that is how the printed line runs a failure again.
 static bool seed_from_environment(uint64_t* out) {
   const char* text = getenv("GCAP_SIM_EXPLORE");
-  if (!text) return false;
+  if (text == NULL) return false;
   char* end;
   errno = 0;
   *out = strtoull(text, &end, 0);
@@ -64,8 +64,8 @@ static bool run_seed(int (*body)(void* user), void* user, uint64_t seed) {
 
 int gcap_sim_explore(int (*body)(void* user), void* user, uint64_t first_seed, uint64_t seeds,
                      uint64_t* out_failing_seed) {
-  if (out_failing_seed) *out_failing_seed = 0;
-  if (!body) gcap_sim_die("gcap_sim_explore: the body is NULL");
+  if (out_failing_seed != NULL) *out_failing_seed = 0;
+  if (body == NULL) gcap_sim_die("gcap_sim_explore: the body is NULL");
   gcap_sim_lock();
   gcap_sim_random_state_t random = gcap_sim_random_save();
   gcap_sim_schedule_t schedule = gcap_sim_set_schedule(GCAP_SIM_SCHEDULE_RANDOM);
@@ -79,7 +79,7 @@ int gcap_sim_explore(int (*body)(void* user), void* user, uint64_t first_seed, u
     fprintf(stderr,
             "gcap sim: failed under seed %llu after %llu that passed; it runs alone with GCAP_SIM_EXPLORE=%llu\n",
             (unsigned long long)seed, (unsigned long long)tried, (unsigned long long)seed);
-    if (out_failing_seed) *out_failing_seed = seed;
+    if (out_failing_seed != NULL) *out_failing_seed = seed;
   }
   gcap_sim_lock();
   gcap_sim_random_restore(&random);

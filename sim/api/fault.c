@@ -45,7 +45,9 @@ static void update_any(void) { gcap_sim_fault_any = faults.count || faults.pendi
 // --- Arming ---------------------------------------------------------------------------------------------------------
 
 // How many are armed for the function, or for any.
-static size_t* armed_for(gcap_sim_function_t* function) { return function ? &function->faults : &faults.any_function; }
+static size_t* armed_for(gcap_sim_function_t* function) {
+  return function != NULL ? &function->faults : &faults.any_function;
+}
 
 static void disarm(size_t index) {
   --*armed_for(faults.armed[index].function);
@@ -71,7 +73,7 @@ static void validate(const gcap_sim_fault_t* fault) {
 }
 
 static void arm(const gcap_sim_fault_t* fault) {
-  gcap_sim_function_t* function = fault->function ? gcap_sim_function_named(fault->function) : NULL;
+  gcap_sim_function_t* function = fault->function != NULL ? gcap_sim_function_named(fault->function) : NULL;
   gcap_sim_reserve(&faults.armed, &faults.capacity, faults.count + 1, sizeof(armed_t));
   faults.armed[faults.count++] = (armed_t){.function = function,
                                            .calls_left = fault->nth,
@@ -84,7 +86,7 @@ static void arm(const gcap_sim_fault_t* fault) {
 
 void gcap_sim_inject(const gcap_sim_fault_t* fault) {
   gcap_sim_lock();
-  if (!fault) gcap_sim_die("gcap_sim_inject: the fault is NULL");
+  if (fault == NULL) gcap_sim_die("gcap_sim_inject: the fault is NULL");
   validate(fault);
   arm(fault);
   gcap_sim_unlock();
@@ -143,7 +145,7 @@ static cudaError_t take(const gcap_sim_function_t* function) {
     armed_t* armed = &faults.armed[i];
     bool once = armed->calls_left != 0;
     // What only reads the caller's own state is hit by its name alone.
-    bool concerned = armed->function ? armed->function == function : function->class != GCAP_SIM_PURE;
+    bool concerned = armed->function != NULL ? armed->function == function : function->class != GCAP_SIM_PURE;
     bool hit = concerned && hits(armed);
     if (hit && !code) code = armed->code;
     if (hit && armed->sticky && !faults.sticky) faults.sticky = armed->code;

@@ -80,7 +80,7 @@ static entry_t* find(gcap_sim_kind_t kind, const void* handle, const char** why)
   if ((bits >> 52 & 15) != kind) return NULL;
   entry_t* entry = &registry.entries[index];
   *why = "was destroyed";
-  if (!entry->object || entry->kind != kind || (bits >> 28 & HANDLE_MASK) != (entry->generation & HANDLE_MASK)) {
+  if (entry->object == NULL || entry->kind != kind || (bits >> 28 & HANDLE_MASK) != (entry->generation & HANDLE_MASK)) {
     return NULL;
   }
   return entry;
@@ -88,27 +88,27 @@ static entry_t* find(gcap_sim_kind_t kind, const void* handle, const char** why)
 
 void* gcap_sim_handle_get(gcap_sim_kind_t kind, const void* handle) {
   if (gcap_sim_log_on) gcap_sim_log_handle(kind, handle);
-  if (!handle) return NULL;
+  if (handle == NULL) return NULL;
   const char* why;
   const entry_t* entry = find(kind, handle, &why);
-  if (!entry) gcap_sim_die("%s: %s %p %s", gcap_sim_thread()->call, kind_names[kind], handle, why);
+  if (entry == NULL) gcap_sim_die("%s: %s %p %s", gcap_sim_thread()->call, kind_names[kind], handle, why);
   return entry->object;
 }
 
 void* gcap_sim_handle_peek(gcap_sim_kind_t kind, const void* handle) {
   const char* why;
   const entry_t* entry = find(kind, handle, &why);
-  return entry ? entry->object : NULL;
+  return entry != NULL ? entry->object : NULL;
 }
 
 const char* gcap_sim_handle_label(char label[GCAP_SIM_LABEL_BYTES], gcap_sim_kind_t kind, const void* handle) {
   unsigned long long number = handle_index(handle) + 1;
   unsigned long long generation = (uintptr_t)handle >> 28 & HANDLE_MASK;
-  if (kind == GCAP_SIM_STREAM && (!handle || handle == cudaStreamLegacy)) {
+  if (kind == GCAP_SIM_STREAM && (handle == NULL || handle == cudaStreamLegacy)) {
     snprintf(label, GCAP_SIM_LABEL_BYTES, "legacy stream");
   } else if (kind == GCAP_SIM_STREAM && handle == cudaStreamPerThread) {
     snprintf(label, GCAP_SIM_LABEL_BYTES, "per-thread stream");
-  } else if (!handle) {
+  } else if (handle == NULL) {
     snprintf(label, GCAP_SIM_LABEL_BYTES, "no %s", kind_names[kind]);
   } else if ((uintptr_t)handle >> 56 != HANDLE_TAG) {
     snprintf(label, GCAP_SIM_LABEL_BYTES, "a foreign %s", kind_names[kind]);
@@ -142,13 +142,13 @@ void gcap_sim_handle_keep(void* handle) {
 void gcap_sim_handle_origins(void (*visit)(const char* kind, const gcap_sim_origin_t* origin, void* user), void* user) {
   for (size_t i = 0; i < registry.count; ++i) {
     const entry_t* entry = &registry.entries[i];
-    if (entry->object && entry->origin) visit(kind_names[entry->kind], entry->origin, user);
+    if (entry->object != NULL && entry->origin != NULL) visit(kind_names[entry->kind], entry->origin, user);
   }
 }
 
 void gcap_sim_handle_each(gcap_sim_kind_t kind, void (*visit)(void* object, void* user), void* user) {
   for (size_t i = 0; i < registry.count; ++i) {
-    if (registry.entries[i].object && registry.entries[i].kind == kind) visit(registry.entries[i].object, user);
+    if (registry.entries[i].object != NULL && registry.entries[i].kind == kind) visit(registry.entries[i].object, user);
   }
 }
 

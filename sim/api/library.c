@@ -30,7 +30,7 @@ int gcap_sim_stream_device(cudaStream_t stream) {
 int gcap_sim_stream_is_invalidated(cudaStream_t stream) {
   gcap_sim_lock();
   const gcap_sim_member_t* member = gcap_sim_stream_get(stream)->member;
-  const int is_invalidated = member && member->capture->invalid;
+  const int is_invalidated = member != NULL && member->capture->invalid;
   gcap_sim_unlock();
   return is_invalidated;
 }
@@ -40,9 +40,9 @@ const void* gcap_sim_find_unreachable(cudaStream_t stream, const gcap_sim_access
   if (gcap_sim_device_count() < 2) return NULL;
   gcap_sim_lock();
   const int device = gcap_sim_stream_get(stream)->device;
-  for (size_t i = 0; i < count && !found; ++i) {
+  for (size_t i = 0; i < count && found == NULL; ++i) {
     const gcap_sim_allocation_t* allocation = gcap_sim_allocation_find(accesses[i].address);
-    if (!allocation || allocation->type != cudaMemoryTypeDevice || allocation->block) continue;
+    if (allocation == NULL || allocation->type != cudaMemoryTypeDevice || allocation->block != NULL) continue;
     if (allocation->device != device && !gcap_sim_peer_enabled(device, allocation->device)) found = accesses[i].address;
   }
   gcap_sim_unlock();

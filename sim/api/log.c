@@ -85,7 +85,7 @@ static void add_word(const char* word, size_t length) {
   if (exclude) ++word, --length;
   bool prefix = length > 0 && word[length - 1] == '*';
   if (prefix) --length;
-  if ((length == 0 && !prefix) || memchr(word, '*', length) || (length && !isalpha((unsigned char)word[0]))) {
+  if ((length == 0 && !prefix) || memchr(word, '*', length) != NULL || (length && !isalpha((unsigned char)word[0]))) {
     gcap_sim_die("the log's filter has '%.*s', expected a function's name, perhaps with a `*` at its end", (int)length,
                  word);
   }
@@ -98,13 +98,13 @@ static void add_word(const char* word, size_t length) {
 
 static void set_filter(const char* filter) {
   clear_filter();
-  if (filter && !*filter) filter = NULL;
+  if (filter != NULL && !*filter) filter = NULL;
   logging.ready = true;
   gcap_sim_log_on = filter != NULL;
-  while (filter) {
+  while (filter != NULL) {
     const char* comma = strchr(filter, ',');
-    add_word(filter, comma ? (size_t)(comma - filter) : strlen(filter));
-    filter = comma ? comma + 1 : NULL;
+    add_word(filter, comma != NULL ? (size_t)(comma - filter) : strlen(filter));
+    filter = comma != NULL ? comma + 1 : NULL;
   }
 }
 
@@ -143,7 +143,7 @@ static bool is_selected(const gcap_sim_call_record_t* record, cudaError_t code) 
 // The record of the call under way; NULL while there is none.
 static gcap_sim_call_record_t* current(void) {
   gcap_sim_call_record_t* record = gcap_sim_thread()->record;
-  return record && record->open ? record : NULL;
+  return record != NULL && record->open ? record : NULL;
 }
 
 static void append(char* text, size_t bytes, const char* format, va_list args) {
@@ -158,7 +158,7 @@ static void append_comma(char* text, size_t bytes) {
 
 void gcap_sim_log_argument(const char* format, ...) {
   gcap_sim_call_record_t* record = current();
-  if (!record) return;
+  if (record == NULL) return;
   if (record->arguments[0]) append_comma(record->arguments, sizeof(record->arguments));
   va_list args;
   va_start(args, format);
@@ -168,7 +168,7 @@ void gcap_sim_log_argument(const char* format, ...) {
 
 void gcap_sim_log_capture(const char* format, ...) {
   gcap_sim_call_record_t* record = current();
-  if (!record) return;
+  if (record == NULL) return;
   record->changes_capture = true;
   append_comma(record->outcome, sizeof(record->outcome));
   va_list args;
@@ -194,7 +194,7 @@ static bool is_news(gcap_sim_call_record_t* record, const void* handle) {
 
 void gcap_sim_log_handle(gcap_sim_kind_t kind, const void* handle) {
   gcap_sim_call_record_t* record = current();
-  if (!record) return;
+  if (record == NULL) return;
   if (kind == GCAP_SIM_STREAM) record->stream = handle;
   if (!is_news(record, handle)) return;
   char label[GCAP_SIM_LABEL_BYTES];
@@ -203,7 +203,7 @@ void gcap_sim_log_handle(gcap_sim_kind_t kind, const void* handle) {
 
 void gcap_sim_log_made(gcap_sim_kind_t kind, const void* handle) {
   gcap_sim_call_record_t* record = current();
-  if (!record || !is_news(record, handle)) return;
+  if (record == NULL || !is_news(record, handle)) return;
   char label[GCAP_SIM_LABEL_BYTES];
   size_t used = strlen(record->outcome);
   snprintf(record->outcome + used, sizeof(record->outcome) - used, ", makes %s",
@@ -213,7 +213,7 @@ void gcap_sim_log_made(gcap_sim_kind_t kind, const void* handle) {
 // --- Lines ----------------------------------------------------------------------------------------------------------
 
 void gcap_sim_log_begin(gcap_sim_thread_t* thread, const gcap_sim_function_t* function, uint64_t number) {
-  if (!thread->record) thread->record = gcap_sim_calloc(1, sizeof(*thread->record));
+  if (thread->record == NULL) thread->record = gcap_sim_calloc(1, sizeof(*thread->record));
   gcap_sim_call_record_t* record = thread->record;
   record->function = function;
   record->number = number;
@@ -236,9 +236,10 @@ static const char* thread_label(const gcap_sim_thread_t* thread, char label[32])
 }
 
 static const char* capture_label(const gcap_sim_call_record_t* record, char label[64]) {
-  const gcap_sim_stream_t* stream = record->stream ? gcap_sim_handle_peek(GCAP_SIM_STREAM, record->stream) : NULL;
+  const gcap_sim_stream_t* stream =
+      record->stream != NULL ? gcap_sim_handle_peek(GCAP_SIM_STREAM, record->stream) : NULL;
   label[0] = '\0';
-  if (stream && stream->member) {
+  if (stream != NULL && stream->member != NULL) {
     const gcap_sim_capture_t* capture = stream->member->capture;
     snprintf(label, 64, " [capture %llu %s]", capture->id, capture->invalid ? "invalidated" : "active");
   }
@@ -247,7 +248,7 @@ static const char* capture_label(const gcap_sim_call_record_t* record, char labe
 
 void gcap_sim_log_end(gcap_sim_thread_t* thread, cudaError_t code) {
   gcap_sim_call_record_t* record = thread->record;
-  if (!record || !record->open) return;
+  if (record == NULL || !record->open) return;
   record->open = false;
   if (!is_selected(record, code)) return;
   char line[1024];
@@ -256,7 +257,7 @@ void gcap_sim_log_end(gcap_sim_thread_t* thread, cudaError_t code) {
   snprintf(line, sizeof(line), "#%llu %s %s(%s) -> %d %s%s%s", (unsigned long long)record->number,
            thread_label(thread, who), record->function->name, record->arguments, (int)code, gcap_sim_error_name(code),
            record->outcome, capture_label(record, capture));
-  if (logging.sink) {
+  if (logging.sink != NULL) {
     logging.sink(logging.user, line);
   } else {
     fprintf(stderr, "gcap sim: %s\n", line);

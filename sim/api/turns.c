@@ -113,8 +113,9 @@ void gcap_sim_turns_thread_ends(gcap_sim_thread_t* thread) {
 void gcap_sim_turns_begin(size_t num_threads) {
   gcap_sim_lock();
   if (num_threads == 0) gcap_sim_die("gcap_sim_turns_begin: a group has at least one thread");
-  if (group.num_active)
+  if (group.num_active) {
     gcap_sim_die("gcap_sim_turns_begin: %zu threads of the last group have not left", group.num_active);
+  }
   for (size_t i = 0; i < group.count; ++i) pthread_cond_destroy(&group.members[i].wake);
   free(group.members);
   group.members = gcap_sim_calloc(num_threads, sizeof(member_t));
@@ -128,8 +129,9 @@ void gcap_sim_turns_begin(size_t num_threads) {
 void gcap_sim_turns_join(size_t index) {
   gcap_sim_thread_t* thread = gcap_sim_thread();
   gcap_sim_lock();
-  if (index >= group.count)
+  if (index >= group.count) {
     gcap_sim_die("gcap_sim_turns_join: index %zu of a group of %zu threads", index, group.count);
+  }
   if (thread->turn) gcap_sim_die("gcap_sim_turns_join: this thread is thread %zu of the group", thread->turn - 1);
   member_t* member = &group.members[index];
   if (member->active) gcap_sim_die("gcap_sim_turns_join: another thread is thread %zu of the group", index);

@@ -22,8 +22,8 @@ void gcap_sim_die(const char* format, ...) {
   vsnprintf(text, sizeof(text), format, args);
   va_end(args);
   // A report names the call under way, whoever found the mistake.
-  const char* call = call_under_way ? call_under_way() : "";
-  if (strstr(text, call)) call = "";
+  const char* call = call_under_way != NULL ? call_under_way() : "";
+  if (strstr(text, call) != NULL) call = "";
   fprintf(stderr, "gcap sim: %s%s%s\n", call, *call ? ": " : "", text);
   abort();
 }

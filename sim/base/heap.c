@@ -13,14 +13,15 @@
 #define MOST_BYTES ((size_t)1 << 40)
 
 static void check_size(size_t count, size_t bytes) {
-  if (bytes && count > MOST_BYTES / bytes)
+  if (bytes && count > MOST_BYTES / bytes) {
     gcap_sim_die("%zu times %zu bytes are too much for the simulator", count, bytes);
+  }
 }
 
 void* gcap_sim_calloc(size_t count, size_t bytes) {
   check_size(count, bytes);
   void* memory = calloc(count ? count : 1, bytes ? bytes : 1);
-  if (!memory) gcap_sim_die("the machine has no memory left for the simulator");
+  if (memory == NULL) gcap_sim_die("the machine has no memory left for the simulator");
   return memory;
 }
 
@@ -32,7 +33,7 @@ void gcap_sim_reserve(void* items, size_t* capacity, size_t need, size_t bytes) 
   void* old;
   memcpy(&old, items, sizeof(old));
   void* memory = realloc(old, grown * bytes);
-  if (!memory) gcap_sim_die("the machine has no memory left for the simulator");
+  if (memory == NULL) gcap_sim_die("the machine has no memory left for the simulator");
   memcpy(items, &memory, sizeof(memory));
   *capacity = grown;
 }

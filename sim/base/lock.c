@@ -37,7 +37,7 @@ static void run_deferred(deferred_t* first) {
   gcap_sim_thread_t* thread = gcap_sim_thread();
   bool before = thread->in_host_function;
   thread->in_host_function = true;
-  while (first) {
+  while (first != NULL) {
     deferred_t* next = first->next;
     first->function(first->data);
     free(first);
@@ -50,13 +50,13 @@ void gcap_sim_unlock(void) {
   deferred_t* first = first_deferred;
   first_deferred = NULL;
   pthread_mutex_unlock(&lock);
-  if (first) run_deferred(first);
+  if (first != NULL) run_deferred(first);
 }
 
 void gcap_sim_defer(void (*function)(void* data), void* data) {
   deferred_t* added = gcap_sim_calloc(1, sizeof(*added));
   *added = (deferred_t){.function = function, .data = data};
-  if (first_deferred) {
+  if (first_deferred != NULL) {
     last_deferred->next = added;
   } else {
     first_deferred = added;

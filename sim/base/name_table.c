@@ -22,7 +22,7 @@ static size_t hash_of(const char* name) {
 // The slot of the name, or the free one where it belongs.
 static gcap_sim_name_slot_t* slot_of(gcap_sim_name_slot_t* slots, size_t capacity, const char* name) {
   size_t i = hash_of(name) & (capacity - 1);
-  while (slots[i].name && strcmp(slots[i].name, name) != 0) i = (i + 1) & (capacity - 1);
+  while (slots[i].name != NULL && strcmp(slots[i].name, name) != 0) i = (i + 1) & (capacity - 1);
   return &slots[i];
 }
 
@@ -34,7 +34,7 @@ static void grow(gcap_sim_name_table_t* table) {
   size_t capacity = table->capacity ? table->capacity * 2 : 64;
   gcap_sim_name_slot_t* slots = gcap_sim_calloc(capacity, sizeof(*slots));
   for (size_t i = 0; i < table->capacity; ++i) {
-    if (table->slots[i].name) *slot_of(slots, capacity, table->slots[i].name) = table->slots[i];
+    if (table->slots[i].name != NULL) *slot_of(slots, capacity, table->slots[i].name) = table->slots[i];
   }
   free(table->slots);
   table->slots = slots;

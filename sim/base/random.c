@@ -29,7 +29,7 @@ void gcap_sim_random_seed(uint64_t seed) {
 static void seed_from_environment(void) {
   uint64_t seed = 0;
   const char* text = getenv("GCAP_SIM_SEED");
-  if (text) {
+  if (text != NULL) {
     char* end;
     errno = 0;
     seed = strtoull(text, &end, 0);

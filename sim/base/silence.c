@@ -37,20 +37,20 @@ static bool runs(const char* task) {
   char text[512];
   if (snprintf(path, sizeof(path), "/proc/self/task/%.20s/stat", task) >= (int)sizeof(path)) return false;
   FILE* file = fopen(path, "re");
-  if (!file) return false;  // it has ended meanwhile
+  if (file == NULL) return false;  // it has ended meanwhile
   size_t length = fread(text, 1, sizeof(text) - 1, file);
   fclose(file);
   text[length] = '\0';
   const char* bracket = strrchr(text, ')');
-  return bracket && bracket[1] == ' ' && bracket[2] == 'R';
+  return bracket != NULL && bracket[1] == ' ' && bracket[2] == 'R';
 }
 
 bool gcap_sim_others_sleep(void) {
   DIR* tasks = opendir("/proc/self/task");
-  if (!tasks) return true;  // no way to tell: the pause must do
+  if (tasks == NULL) return true;  // no way to tell: the pause must do
   long self = syscall(SYS_gettid);
   bool found = false;
-  for (const struct dirent* entry; !found && (entry = readdir(tasks));) {
+  for (const struct dirent* entry; !found && (entry = readdir(tasks)) != NULL;) {
     found = entry->d_name[0] != '.' && atol(entry->d_name) != self && runs(entry->d_name);
   }
   closedir(tasks);

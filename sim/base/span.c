@@ -18,12 +18,14 @@ static uint64_t priority(const gcap_sim_span_t* span) {
 void gcap_sim_span_insert(gcap_sim_span_t** root, gcap_sim_span_t* span) {
   uint64_t mine = priority(span);
   gcap_sim_span_t** link = root;
-  while (*link && priority(*link) >= mine) link = span->begin < (*link)->begin ? &(*link)->left : &(*link)->right;
+  while (*link != NULL && priority(*link) >= mine) {
+    link = span->begin < (*link)->begin ? &(*link)->left : &(*link)->right;
+  }
   // Split what is below: spans before this one go left, those after it right.
   gcap_sim_span_t* rest = *link;
   gcap_sim_span_t** before = &span->left;
   gcap_sim_span_t** after = &span->right;
-  while (rest) {
+  while (rest != NULL) {
     if (rest->begin < span->begin) {
       *before = rest;
       before = &rest->right;
@@ -44,7 +46,7 @@ void gcap_sim_span_remove(gcap_sim_span_t** root, const gcap_sim_span_t* span) {
   while (*link != span) link = span->begin < (*link)->begin ? &(*link)->left : &(*link)->right;
   gcap_sim_span_t* left = span->left;
   gcap_sim_span_t* right = span->right;
-  while (left && right) {
+  while (left != NULL && right != NULL) {
     if (priority(left) >= priority(right)) {
       *link = left;
       link = &left->right;
@@ -55,7 +57,7 @@ void gcap_sim_span_remove(gcap_sim_span_t** root, const gcap_sim_span_t* span) {
       right = right->left;
     }
   }
-  *link = left ? left : right;
+  *link = left != NULL ? left : right;
 }
 
 void* gcap_sim_span_find(const gcap_sim_span_t* root, const void* address) {
@@ -64,7 +66,7 @@ void* gcap_sim_span_find(const gcap_sim_span_t* root, const void* address) {
 
 void* gcap_sim_span_overlap(const gcap_sim_span_t* root, const void* address, size_t bytes) {
   uintptr_t begin = (uintptr_t)address;
-  while (root) {
+  while (root != NULL) {
     if (begin >= root->begin ? begin - root->begin < root->bytes : root->begin - begin < bytes) return root->owner;
     root = begin < root->begin ? root->left : root->right;
   }
@@ -72,7 +74,7 @@ void* gcap_sim_span_overlap(const gcap_sim_span_t* root, const void* address, si
 }
 
 void gcap_sim_span_each(const gcap_sim_span_t* root, void (*visit)(void* owner, void* user), void* user) {
-  if (!root) return;
+  if (root == NULL) return;
   gcap_sim_span_each(root->left, visit, user);
   visit(root->owner, user);
   gcap_sim_span_each(root->right, visit, user);

@@ -23,12 +23,12 @@ void gcap_sim_thread_at_end(void (*function)(gcap_sim_thread_t* thread)) { at_en
 
 static void thread_ends(void* record) {
   gcap_sim_thread_t* thread = record;
-  if (at_end) at_end(thread);
+  if (at_end != NULL) at_end(thread);
   current = NULL;
   free(thread);
 }
 
-static const char* call_under_way(void) { return current && current->in_call ? current->call : ""; }
+static const char* call_under_way(void) { return current != NULL && current->in_call ? current->call : ""; }
 
 static void create_key(void) {
   gcap_sim_die_in(call_under_way);
@@ -37,7 +37,7 @@ static void create_key(void) {
 
 gcap_sim_thread_t* gcap_sim_thread(void) {
   static atomic_uint_fast64_t next_id = 1;
-  if (!current) {
+  if (current == NULL) {
     pthread_once(&key_once, create_key);
     current = gcap_sim_calloc(1, sizeof(*current));
     current->id = atomic_fetch_add(&next_id, 1);

@@ -20,12 +20,12 @@ gcap_sim_epoch_t gcap_sim_actor_now(const gcap_sim_actor_t* actor) {
 }
 
 static bool ordered(const gcap_sim_actor_t* actor, const gcap_sim_epoch_t* earlier) {
-  return !earlier->site || gcap_sim_clock_knows(actor->clock, earlier->timeline, earlier->time);
+  return earlier->site == NULL || gcap_sim_clock_knows(actor->clock, earlier->timeline, earlier->time);
 }
 
 static const gcap_sim_segment_t* segment_at(uintptr_t address) {
   const gcap_sim_segment_t* segment = gcap_sim_shadow_first(address);
-  return segment && segment->span.begin <= address ? segment : NULL;
+  return segment != NULL && segment->span.begin <= address ? segment : NULL;
 }
 
 static bool contains(const gcap_sim_memory_t* memory, uintptr_t begin, uintptr_t end) {
@@ -34,8 +34,8 @@ static bool contains(const gcap_sim_memory_t* memory, uintptr_t begin, uintptr_t
 
 gcap_sim_memory_t* gcap_sim_memory_at(uintptr_t address) {
   const gcap_sim_segment_t* segment = segment_at(address);
-  gcap_sim_memory_t* memory = segment ? segment->memory : NULL;
-  while (memory && memory->parent) memory = memory->parent;
+  gcap_sim_memory_t* memory = segment != NULL ? segment->memory : NULL;
+  while (memory != NULL && memory->parent != NULL) memory = memory->parent;
   return memory;
 }
 
@@ -44,31 +44,31 @@ gcap_sim_memory_t* gcap_sim_memory_at(uintptr_t address) {
 // What the access is an access to. A part of an arena that was given back is the arena's again for one that goes
 // beyond.
 static const gcap_sim_memory_t* meant(const gcap_sim_memory_t* memory, uintptr_t begin, uintptr_t end) {
-  while (memory->parent && memory->freed && !contains(memory, begin, end)) memory = memory->parent;
+  while (memory->parent != NULL && memory->freed && !contains(memory, begin, end)) memory = memory->parent;
   return memory;
 }
 
 // An allocation that the program has, and whose work has not run.
 static const gcap_sim_memory_t* memory_to_come(uintptr_t address) {
   const gcap_sim_allocation_t* allocation = gcap_sim_allocation_find((const void*)address);
-  return allocation && !allocation->live ? allocation->memory : NULL;
+  return allocation != NULL && !allocation->live ? allocation->memory : NULL;
 }
 
 static bool is_there(const gcap_sim_touch_t* touch, const gcap_sim_segment_t* segment) {
-  if (!segment || !segment->memory || segment->memory->freed) {
+  if (segment == NULL || segment->memory == NULL || segment->memory->freed) {
     const gcap_sim_memory_t* memory = memory_to_come(touch->address);
-    if (memory && !memory->freed) {
+    if (memory != NULL && !memory->freed) {
       gcap_sim_found_early_use(touch, memory);
       return false;
     }
   }
-  if (!segment || !segment->memory) return true;  // host memory that is the program's own
+  if (segment == NULL || segment->memory == NULL) return true;  // host memory that is the program's own
   const gcap_sim_memory_t* memory = meant(segment->memory, touch->address, touch->address + touch->bytes);
   if (memory->freed) {
     gcap_sim_found_use_after_free(touch, memory);
     return false;
   }
-  if (memory->watch && gcap_sim_watch_freed(memory->watch)) {
+  if (memory->watch != NULL && gcap_sim_watch_freed(memory->watch)) {
     gcap_sim_found_freed_host_memory(touch, true, gcap_sim_stack_of(memory->watch->frames, memory->watch->num_frames));
     return false;
   }
@@ -89,9 +89,10 @@ static const gcap_sim_epoch_t* conflict(const gcap_sim_actor_t* actor, const gca
 static void check_segment(const gcap_sim_actor_t* actor, const gcap_sim_touch_t* touch,
                           const gcap_sim_segment_t* segment, gcap_sim_use_t use) {
   const gcap_sim_epoch_t* earlier = conflict(actor, segment, touch->is_write);
-  if (earlier) gcap_sim_found_race(touch, segment, earlier, gcap_sim_segment_verb(segment, earlier));
-  if (!touch->is_write && use == GCAP_SIM_USE_VALUE && !segment->initialized)
+  if (earlier != NULL) gcap_sim_found_race(touch, segment, earlier, gcap_sim_segment_verb(segment, earlier));
+  if (!touch->is_write && use == GCAP_SIM_USE_VALUE && !segment->initialized) {
     gcap_sim_found_uninitialized(touch, segment);
+  }
 }
 
 static void note_segment(const gcap_sim_actor_t* actor, gcap_sim_segment_t* segment, bool is_write) {
@@ -117,8 +118,8 @@ bool gcap_sim_access_range(const gcap_sim_actor_t* actor, uintptr_t address, siz
   bool several = false;
   for (uintptr_t at = address; at < end;) {
     gcap_sim_segment_t* segment = gcap_sim_shadow_first(at);
-    if (!segment || segment->span.begin > at) {  // pageable memory is met here for the first time
-      uintptr_t next = segment && segment->span.begin < end ? segment->span.begin : end;
+    if (segment == NULL || segment->span.begin > at) {  // pageable memory is met here for the first time
+      uintptr_t next = segment != NULL && segment->span.begin < end ? segment->span.begin : end;
       segment = gcap_sim_shadow_insert(at, next, NULL);
       segment->initialized = true;
     }
@@ -134,7 +135,7 @@ bool gcap_sim_access_range(const gcap_sim_actor_t* actor, uintptr_t address, siz
 bool gcap_sim_access_named(const gcap_sim_actor_t* actor, uintptr_t address, size_t bytes, bool is_write,
                            gcap_sim_use_t use, const gcap_sim_memory_t* named) {
   // A graph's own memory comes and goes with its launches.
-  if (named && !named->of_graph && (named->freed || gcap_sim_memory_at(address) != named)) {
+  if (named != NULL && !named->of_graph && (named->freed || gcap_sim_memory_at(address) != named)) {
     gcap_sim_touch_t touch = {.site = actor->site, .address = address, .bytes = bytes, .is_write = is_write};
     gcap_sim_found_baked_pointer(&touch, named);
     return false;
@@ -145,7 +146,7 @@ bool gcap_sim_access_named(const gcap_sim_actor_t* actor, uintptr_t address, siz
 void gcap_sim_access_carry(uintptr_t to, uintptr_t from, size_t bytes) {
   for (uintptr_t at = from; at < from + bytes;) {
     const gcap_sim_segment_t* segment = gcap_sim_shadow_first(at);
-    if (!segment) return;
+    if (segment == NULL) return;
     uintptr_t begin = segment->span.begin > at ? segment->span.begin : at;
     uintptr_t end = segment->span.begin + segment->span.bytes;
     if (end > from + bytes) end = from + bytes;

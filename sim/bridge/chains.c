@@ -106,7 +106,7 @@ static gcap_sim_chains_t* create(const gcap_sim_program_t* program) {
 
 void gcap_sim_order_program_destroyed(gcap_sim_program_t* program) {
   gcap_sim_chains_t* chains = program->chains;
-  if (!chains) return;
+  if (chains == NULL) return;
   for (size_t i = 0; i < chains->count; ++i) gcap_sim_clock_close(&chains->clocks[i]);
   free(chains->of_node);
   free(chains->first_dep);
@@ -123,7 +123,7 @@ void gcap_sim_order_program_destroyed(gcap_sim_program_t* program) {
 
 void gcap_sim_chains_begin(gcap_sim_stream_t* stream, gcap_sim_kernel_launch_t* launch) {
   gcap_sim_program_t* program = launch->program;
-  if (!program->chains) program->chains = create(program);
+  if (program->chains == NULL) program->chains = create(program);
   const gcap_sim_chains_t* chains = program->chains;
   for (size_t i = 0; i < chains->count; ++i) chains->begun[i] = false;
   if (chains->count <= 1) return;
@@ -151,7 +151,7 @@ void gcap_sim_order_begin_node(gcap_sim_stream_t* stream, gcap_sim_kernel_launch
     gcap_sim_clock_learn(clock, &launch->stamps[chains->deps[i]]);
   }
   bool waits = launch->program->tasks[node]->kind == GCAP_SIM_TASK_EVENT_WAIT;
-  if (waits && launch->marks[node]) gcap_sim_clock_learn(clock, &launch->marks[node]->stamp);
+  if (waits && launch->marks[node] != NULL) gcap_sim_clock_learn(clock, &launch->marks[node]->stamp);
   gcap_sim_clock_tick(clock);
 }
 
@@ -175,6 +175,8 @@ void gcap_sim_chains_finish(gcap_sim_stream_t* stream, gcap_sim_kernel_launch_t*
 
 void gcap_sim_order_launch_destroyed(gcap_sim_kernel_launch_t* launch) {
   gcap_sim_stamp_release(&launch->start);
-  for (size_t i = 0; launch->stamps && i < launch->program->num_nodes; ++i) gcap_sim_stamp_release(&launch->stamps[i]);
+  for (size_t i = 0; launch->stamps != NULL && i < launch->program->num_nodes; ++i) {
+    gcap_sim_stamp_release(&launch->stamps[i]);
+  }
   free(launch->stamps);
 }

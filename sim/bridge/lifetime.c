@@ -49,7 +49,8 @@ static struct {
 // Forgets the segments that still belong to the memory.
 static void forget(const gcap_sim_memory_t* memory) {
   uintptr_t end = memory->begin + memory->bytes;
-  for (gcap_sim_segment_t* segment = gcap_sim_shadow_first(memory->begin); segment && segment->span.begin < end;) {
+  for (gcap_sim_segment_t* segment = gcap_sim_shadow_first(memory->begin);
+       segment != NULL && segment->span.begin < end;) {
     uintptr_t begin = segment->span.begin;
     uintptr_t next = begin + segment->span.bytes;
     if (segment->memory == memory) gcap_sim_shadow_clear(begin, next);
@@ -59,7 +60,7 @@ static void forget(const gcap_sim_memory_t* memory) {
 
 static void remember_freed(gcap_sim_memory_t* memory) {
   memory->next = NULL;
-  if (freed.last) {
+  if (freed.last != NULL) {
     freed.last->next = gcap_sim_memory_retain(memory);
   } else {
     freed.first = gcap_sim_memory_retain(memory);
@@ -85,14 +86,14 @@ static const gcap_sim_epoch_t* find_unordered(const gcap_sim_actor_t* actor, con
                                               bool ignore_allocation, const gcap_sim_segment_t** where) {
   uintptr_t end = memory->begin + memory->bytes;
   const gcap_sim_segment_t* segment = gcap_sim_shadow_first(memory->begin);
-  for (; segment && segment->span.begin < end;
+  for (; segment != NULL && segment->span.begin < end;
        segment = gcap_sim_shadow_first(segment->span.begin + segment->span.bytes)) {
     const gcap_sim_epoch_t* write = &segment->write;
     *where = segment;
-    bool skip = !write->site || (segment->allocation && ignore_allocation);
+    bool skip = write->site == NULL || (segment->allocation && ignore_allocation);
     if (!skip && !gcap_sim_clock_knows(actor->clock, write->timeline, write->time)) return write;
     const gcap_sim_epoch_t* read = gcap_sim_segment_unordered_read(segment, actor->clock);
-    if (read) return read;
+    if (read != NULL) return read;
   }
   return NULL;
 }
@@ -106,7 +107,7 @@ static void check_free(const gcap_sim_actor_t* actor, const gcap_sim_memory_t* m
   const gcap_sim_segment_t* segment;
   // The host may free what was allocated in the order of a stream and never used.
   const gcap_sim_epoch_t* access = find_unordered(actor, memory, actor->clock == gcap_sim_order_host(), &segment);
-  if (!access) return;
+  if (access == NULL) return;
   gcap_sim_touch_t touch = touch_of(actor, memory);
   gcap_sim_found_unordered_free(&touch, memory, access, gcap_sim_segment_verb(segment, access));
 }
@@ -182,8 +183,8 @@ static gcap_sim_memory_t* part_create(const void* address, size_t bytes, const c
   *memory = (gcap_sim_memory_t){.refs = 1,
                                 .begin = (uintptr_t)address,
                                 .bytes = bytes,
-                                .of_device = !parent || parent->of_device,
-                                .kind = parent ? parent->kind : "memory",
+                                .of_device = parent == NULL || parent->of_device,
+                                .kind = parent != NULL ? parent->kind : "memory",
                                 .name = name,
                                 .parent = gcap_sim_memory_retain(parent),
                                 .allocated = gcap_sim_origin_retain(gcap_sim_origin_current())};
@@ -197,7 +198,7 @@ static void submit_note(gcap_sim_memory_t* memory, bool begins, cudaStream_t han
       gcap_sim_task_create(GCAP_SIM_TASK_NOTE, begins ? "sub-allocation" : "free of a sub-allocation");
   task->u.note.memory = gcap_sim_memory_retain(memory);
   task->u.note.begins = begins;
-  if (stream->member || stream->head) {
+  if (stream->member != NULL || stream->head != NULL) {
     gcap_sim_submit_task(stream, task);  // what a capture that is invalid by now refuses has no launch to be checked
   } else {
     gcap_sim_run_at_once(stream, task);
@@ -207,11 +208,13 @@ static void submit_note(gcap_sim_memory_t* memory, bool begins, cudaStream_t han
 
 void gcap_sim_annotate_alloc(const void* address, size_t bytes, cudaStream_t stream, const char* name) {
   gcap_sim_begin_call("gcap_sim_annotate_alloc");
-  if (!address || bytes == 0) gcap_sim_die("gcap_sim_annotate_alloc: %zu bytes at %p are no memory", bytes, address);
+  if (address == NULL || bytes == 0) {
+    gcap_sim_die("gcap_sim_annotate_alloc: %zu bytes at %p are no memory", bytes, address);
+  }
   gcap_sim_memory_t* memory = part_create(address, bytes, name);
   for (;;) {
     gcap_sim_memory_t* other = gcap_sim_span_overlap(annotated, address, bytes);
-    if (!other) break;
+    if (other == NULL) break;
     gcap_sim_found_overlap(memory, other);
     gcap_sim_span_remove(&annotated, &other->span);
     gcap_sim_memory_release(other);
@@ -224,7 +227,7 @@ void gcap_sim_annotate_alloc(const void* address, size_t bytes, cudaStream_t str
 void gcap_sim_annotate_free(const void* address, cudaStream_t stream) {
   gcap_sim_begin_call("gcap_sim_annotate_free");
   gcap_sim_memory_t* memory = gcap_sim_span_find(annotated, address);
-  if (!memory || memory->begin != (uintptr_t)address) {
+  if (memory == NULL || memory->begin != (uintptr_t)address) {
     gcap_sim_die("gcap_sim_annotate_free: no live sub-allocation begins at %p", address);
   }
   gcap_sim_span_remove(&annotated, &memory->span);
@@ -241,7 +244,7 @@ bool gcap_sim_memory_noted(const gcap_sim_actor_t* actor, gcap_sim_memory_t* mem
   const gcap_sim_segment_t* segment = NULL;
   const gcap_sim_epoch_t* access = find_unordered(actor, memory, false, &segment);
   gcap_sim_touch_t touch = touch_of(actor, memory);
-  if (access) gcap_sim_found_unordered_reuse(&touch, segment, access, gcap_sim_segment_verb(segment, access));
+  if (access != NULL) gcap_sim_found_unordered_reuse(&touch, segment, access, gcap_sim_segment_verb(segment, access));
   begin(actor, memory, !memory->of_device);
   return true;
 }

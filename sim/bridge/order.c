@@ -130,12 +130,12 @@ void gcap_sim_order_begin(gcap_sim_stream_t* stream, gcap_sim_op_t* op) {
   gcap_sim_clock_learn(&stream->clock, &op->submitted);
   gcap_sim_order_implicitly(stream);
   gcap_sim_clock_tick(&stream->clock);
-  if (op->launch) gcap_sim_chains_begin(stream, op->launch);
+  if (op->launch != NULL) gcap_sim_chains_begin(stream, op->launch);
 }
 
 void gcap_sim_order_finish(gcap_sim_stream_t* stream, gcap_sim_op_t* op) {
-  if (op->launch) gcap_sim_chains_finish(stream, op->launch);
-  if (op->mark) op->mark->stamp = gcap_sim_clock_stamp(&stream->clock);
+  if (op->launch != NULL) gcap_sim_chains_finish(stream, op->launch);
+  if (op->mark != NULL) op->mark->stamp = gcap_sim_clock_stamp(&stream->clock);
   gcap_sim_stamp_release(&op->submitted);
   did_something(stream);
 }

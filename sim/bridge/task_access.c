@@ -60,14 +60,14 @@ static gcap_sim_site_t* site_create(const gcap_sim_task_t* task, const gcap_sim_
 }
 
 static gcap_sim_actor_t actor_of(gcap_sim_stream_t* stream, const gcap_sim_task_t* task, uint32_t node) {
-  const gcap_sim_kernel_launch_t* launch = stream->head ? stream->head->launch : NULL;
-  gcap_sim_clock_t* clock = launch ? gcap_sim_chains_clock(stream, launch, node) : &stream->clock;
-  return (gcap_sim_actor_t){.clock = clock, .site = site_create(task, stream, launch ? launch->origin : NULL)};
+  const gcap_sim_kernel_launch_t* launch = stream->head != NULL ? stream->head->launch : NULL;
+  gcap_sim_clock_t* clock = launch != NULL ? gcap_sim_chains_clock(stream, launch, node) : &stream->clock;
+  return (gcap_sim_actor_t){.clock = clock, .site = site_create(task, stream, launch != NULL ? launch->origin : NULL)};
 }
 
 gcap_sim_actor_t gcap_sim_actor_current(void) {
   const gcap_sim_actor_t* actor = in_host_function ? &host_function : is_acting ? &acting : NULL;
-  if (actor) return (gcap_sim_actor_t){.clock = actor->clock, .site = gcap_sim_site_retain(actor->site)};
+  if (actor != NULL) return (gcap_sim_actor_t){.clock = actor->clock, .site = gcap_sim_site_retain(actor->site)};
   gcap_sim_clock_t* host = gcap_sim_order_host();
   gcap_sim_clock_tick(host);
   gcap_sim_site_t* site = gcap_sim_calloc(1, sizeof(*site));
@@ -90,7 +90,7 @@ static const gcap_sim_access_t* declared_by(const gcap_sim_task_t* task, size_t*
     return task->u.library.accesses;
   }
   const gcap_sim_kernel_t* twin = task->u.kernel.twin;
-  if (!twin->accesses) return NULL;
+  if (twin->accesses == NULL) return NULL;
   gcap_sim_reserve(&declared.items, &declared.capacity, 16, sizeof(gcap_sim_access_t));
   for (;;) {
     gcap_sim_thread()->in_device_work = true;
@@ -107,8 +107,8 @@ static const gcap_sim_memory_t* named_by(const gcap_sim_task_t* task, size_t ind
 
 // A device has no other memory than what the runtime gave out.
 static bool can_reach(const gcap_sim_actor_t* actor, const gcap_sim_access_t* access, const gcap_sim_memory_t* named) {
-  if (access->bytes == 0 || named || gcap_sim_memory_at((uintptr_t)access->address)) return true;
-  if (gcap_sim_allocation_find(access->address)) return true;  // not allocated yet: told as that
+  if (access->bytes == 0 || named != NULL || gcap_sim_memory_at((uintptr_t)access->address) != NULL) return true;
+  if (gcap_sim_allocation_find(access->address) != NULL) return true;  // not allocated yet: told as that
   gcap_sim_touch_t touch = {.site = actor->site,
                             .address = (uintptr_t)access->address,
                             .bytes = access->bytes,
@@ -173,7 +173,7 @@ static bool is_kept(const gcap_sim_actor_t* actor, const gcap_sim_task_t* task) 
   const gcap_sim_copy_t* copy = &task->u.copy.copy;
   for (int target = 0; target < 2; ++target) {
     const gcap_sim_watch_t* watch = task->watched[target];
-    if (!watch || !gcap_sim_watch_freed(watch)) continue;
+    if (watch == NULL || !gcap_sim_watch_freed(watch)) continue;
     gcap_sim_touch_t touch = {.site = actor->site,
                               .address = target ? (uintptr_t)copy->dst : (uintptr_t)copy->src,
                               .bytes = copy->width * copy->height,
@@ -187,7 +187,7 @@ static bool is_kept(const gcap_sim_actor_t* actor, const gcap_sim_task_t* task) 
 static bool touch_copy(const gcap_sim_actor_t* actor, const gcap_sim_task_t* task) {
   bool staged = task->u.copy.staged != NULL;  // the host has read the source
   bool ok = is_kept(actor, task) && (staged || each_row(actor, task, read_row));
-  if (!ok && task->watched[1]) return false;  // pageable memory, which may be gone itself
+  if (!ok && task->watched[1] != NULL) return false;  // pageable memory, which may be gone itself
   // A copy without a source writes too, or whoever reads its target would be told that nobody did.
   return each_row(actor, task, write_row) && ok;
 }
@@ -273,7 +273,7 @@ void gcap_sim_host_access(const void* address, size_t bytes, int is_write) {
 
 static void name_memory(gcap_sim_task_t* task, const void* address) {
   gcap_sim_allocation_t* allocation = gcap_sim_allocation_find(address);
-  task->named[task->num_named++] = allocation ? gcap_sim_memory_retain(allocation->memory) : NULL;
+  task->named[task->num_named++] = allocation != NULL ? gcap_sim_memory_retain(allocation->memory) : NULL;
 }
 
 void gcap_sim_access_unbind(gcap_sim_task_t* task) {
@@ -283,7 +283,7 @@ void gcap_sim_access_unbind(gcap_sim_task_t* task) {
 }
 
 void gcap_sim_access_bind(gcap_sim_task_t* task) {
-  if (task->named) return;
+  if (task->named != NULL) return;
   size_t count = 2;
   const gcap_sim_access_t* accesses = NULL;
   bool declares = task->kind == GCAP_SIM_TASK_KERNEL || task->kind == GCAP_SIM_TASK_LIBRARY;

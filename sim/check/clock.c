@@ -47,7 +47,7 @@ static struct {
 
 static gcap_sim_trie_t* node_create(uint32_t level) {
   gcap_sim_trie_t* node = spare;
-  if (node) {
+  if (node != NULL) {
     spare = node->u.child[0];
   } else {
     node = gcap_sim_calloc(1, sizeof(*node));
@@ -59,12 +59,12 @@ static gcap_sim_trie_t* node_create(uint32_t level) {
 }
 
 static gcap_sim_trie_t* retain(gcap_sim_trie_t* node) {
-  if (node) ++node->refs;
+  if (node != NULL) ++node->refs;
   return node;
 }
 
 static void release(gcap_sim_trie_t* node) {
-  if (!node || --node->refs > 0) return;
+  if (node == NULL || --node->refs > 0) return;
   for (int i = 0; node->level > 0 && i < FANOUT; ++i) release(node->u.child[i]);
   node->u.child[0] = spare;
   spare = node;
@@ -87,9 +87,9 @@ static bool covers(const gcap_sim_trie_t* node, uint32_t timeline) {
 }
 
 static uint64_t get(const gcap_sim_trie_t* node, uint32_t timeline) {
-  if (!node || !covers(node, timeline)) return 0;
-  while (node && node->level > 0) node = node->u.child[slot(timeline, node->level)];
-  return node ? node->u.time[slot(timeline, 0)] : 0;
+  if (node == NULL || !covers(node, timeline)) return 0;
+  while (node != NULL && node->level > 0) node = node->u.child[slot(timeline, node->level)];
+  return node != NULL ? node->u.time[slot(timeline, 0)] : 0;
 }
 
 static gcap_sim_trie_t* lift(gcap_sim_trie_t* node) {
@@ -100,7 +100,7 @@ static gcap_sim_trie_t* lift(gcap_sim_trie_t* node) {
 
 // Takes over `node`, as do all that return a trie.
 static gcap_sim_trie_t* set(gcap_sim_trie_t* node, uint32_t timeline, uint64_t time) {
-  if (!node) node = node_create(0);
+  if (node == NULL) node = node_create(0);
   while (!covers(node, timeline)) node = lift(node);
   node = writable(node);
   if (node->level == 0) {
@@ -109,7 +109,7 @@ static gcap_sim_trie_t* set(gcap_sim_trie_t* node, uint32_t timeline, uint64_t t
   }
   gcap_sim_trie_t** child = &node->u.child[slot(timeline, node->level)];
   // A child of the right level, so that each path has every level.
-  if (!*child) *child = node_create(node->level - 1);
+  if (*child == NULL) *child = node_create(node->level - 1);
   *child = set(*child, timeline & ((UINT32_C(1) << (node->level * BITS)) - 1), time);
   return node;
 }
@@ -141,7 +141,7 @@ static gcap_sim_trie_t* merge_nodes(gcap_sim_trie_t* a, gcap_sim_trie_t* b) {
   bool all_of_b = true;
   for (int i = 0; i < FANOUT; ++i) {
     gcap_sim_trie_t* child = a->u.child[i];
-    if (child != b->u.child[i] && b->u.child[i]) {
+    if (child != b->u.child[i] && b->u.child[i] != NULL) {
       // While `a` is shared its child must survive it: the extra reference makes the merge copy.
       bool shared = a->refs > 1;
       gcap_sim_trie_t* merged = merge(shared ? retain(child) : child, b->u.child[i]);
@@ -164,8 +164,8 @@ static gcap_sim_trie_t* merge_nodes(gcap_sim_trie_t* a, gcap_sim_trie_t* b) {
 
 // The later time of each timeline. Takes over `a`, borrows `b`.
 static gcap_sim_trie_t* merge(gcap_sim_trie_t* a, gcap_sim_trie_t* b) {
-  if (a == b || !b) return a;
-  if (!a) return retain(b);
+  if (a == b || b == NULL) return a;
+  if (a == NULL) return retain(b);
   while (a->level < b->level) a = lift(a);
   if (a->level == b->level) return a->level == 0 ? merge_leaves(a, b) : merge_nodes(a, b);
   a = writable(a);
@@ -180,7 +180,7 @@ static bool stamp_knows(const gcap_sim_stamp_t* stamp, uint32_t timeline, uint64
 }
 
 static gcap_sim_trie_t* all_of(gcap_sim_stamp_t* stamp) {
-  if (!stamp->full) stamp->full = set(retain(stamp->known), stamp->timeline, stamp->time);
+  if (stamp->full == NULL) stamp->full = set(retain(stamp->known), stamp->timeline, stamp->time);
   return stamp->full;
 }
 
@@ -197,7 +197,7 @@ static void note_learnt(gcap_sim_clock_t* clock, const gcap_sim_stamp_t* stamp) 
 void gcap_sim_clock_open(gcap_sim_clock_t* clock, gcap_sim_stamp_t* after) {
   *clock = (gcap_sim_clock_t){.time = 1};
   size_t lowest = timelines.num_closed > CANDIDATES ? timelines.num_closed - CANDIDATES : 0;
-  for (size_t i = timelines.num_closed; after && i > lowest; --i) {
+  for (size_t i = timelines.num_closed; after != NULL && i > lowest; --i) {
     uint32_t timeline = timelines.closed[i - 1].timeline;
     uint64_t time = timelines.closed[i - 1].time;
     if (!stamp_knows(after, timeline, time)) continue;
@@ -207,7 +207,7 @@ void gcap_sim_clock_open(gcap_sim_clock_t* clock, gcap_sim_stamp_t* after) {
     break;
   }
   if (!clock->timeline) clock->timeline = ++timelines.last;
-  if (!after) return;
+  if (after == NULL) return;
   clock->known = retain(all_of(after));
   note_learnt(clock, after);
 }
@@ -250,7 +250,7 @@ static void take_over(gcap_sim_clock_t* clock, gcap_sim_stamp_t* stamp) {
 }
 
 static void absorb(gcap_sim_clock_t* clock, gcap_sim_stamp_t* stamp) {
-  if (stamp->known && clock->absorbed != stamp->known) {
+  if (stamp->known != NULL && clock->absorbed != stamp->known) {
     clock->known = merge(clock->known, stamp->known);
     release(clock->absorbed);
     clock->absorbed = retain(stamp->known);

@@ -15,16 +15,18 @@
 static const char* verb(bool is_write) { return is_write ? "write" : "read"; }
 
 static bool in_one_graph(const gcap_sim_site_t* a, const gcap_sim_site_t* b) {
-  return a->launch && a->launch == b->launch;
+  return a->launch != NULL && a->launch == b->launch;
 }
 
 static const char* order_remedy(const gcap_sim_site_t* first, const gcap_sim_site_t* second, char* text, size_t bytes) {
   if (in_one_graph(first, second)) return "Nothing orders them. Remedy: a dependency between the two nodes.";
-  if (!second->stream)
+  if (!second->stream) {
     return "Nothing orders them. Remedy: the host waits for the stream before it touches the memory.";
-  if (!first->stream)
+  }
+  if (!first->stream) {
     return "Nothing orders them. Remedy: the host touches the memory before it makes the call, or "
            "waits for the stream.";
+  }
   snprintf(
       text, bytes,
       "Nothing orders them. Remedy: an event recorded after the first, on stream %llu, for which stream %llu waits "
@@ -122,7 +124,7 @@ void gcap_sim_found_freed_host_memory(const gcap_sim_touch_t* touch, bool regist
 }
 
 void gcap_sim_found_uninitialized(const gcap_sim_touch_t* touch, const gcap_sim_segment_t* segment) {
-  const gcap_sim_origin_t* allocated = segment->memory ? segment->memory->allocated : NULL;
+  const gcap_sim_origin_t* allocated = segment->memory != NULL ? segment->memory->allocated : NULL;
   if (!gcap_sim_report_begin(GCAP_SIM_CHECK_UNINITIALIZED, allocated, touch->site->origin)) return;
   print_where("read of uninitialized memory,", touch, segment);
   gcap_sim_report_site("read", touch->site);

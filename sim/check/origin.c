@@ -42,7 +42,7 @@ static size_t depth(void) {
   static size_t frames = SIZE_MAX;
   if (frames != SIZE_MAX) return frames;
   const char* text = getenv("GCAP_SIM_STACKS");
-  if (!text) return frames = DEFAULT_FRAMES;
+  if (text == NULL) return frames = DEFAULT_FRAMES;
   char* end;
   errno = 0;
   unsigned long value = strtoul(text, &end, 10);
@@ -65,7 +65,7 @@ typedef struct walk {
 static _Unwind_Reason_Code visit(struct _Unwind_Context* context, void* argument) {
   walk_t* walk = argument;
   void* address = (void*)_Unwind_GetIP(context);
-  if (!address) return _URC_END_OF_STACK;
+  if (address == NULL) return _URC_END_OF_STACK;
   // The context is that of the caller when its call returns: stacks grow down.
   if ((char*)_Unwind_GetCFA(context) <= walk->above) return _URC_NO_REASON;
   if (walk->count == walk->capacity) return _URC_END_OF_STACK;
@@ -101,7 +101,7 @@ static uint64_t hash_of(const walk_t* walk) {
 static const gcap_sim_stack_t* intern(const walk_t* walk, const uint32_t* offsets) {
   uint64_t hash = hash_of(walk);
   gcap_sim_stack_t** chain = &stacks[hash % NUM_CHAINS];
-  for (const gcap_sim_stack_t* stack = *chain; stack; stack = stack->next) {
+  for (const gcap_sim_stack_t* stack = *chain; stack != NULL; stack = stack->next) {
     if (same(stack, hash, walk, offsets)) return stack;
   }
   gcap_sim_stack_t* stack = gcap_sim_calloc(1, sizeof(*stack));
@@ -192,8 +192,8 @@ void gcap_sim_origin_enter_now(void* return_address, void* frame) {
 gcap_sim_origin_t* gcap_sim_origin_current(void) {
   const gcap_sim_thread_t* thread = gcap_sim_thread();
   gcap_sim_call_site_t* site = &gcap_sim_thread()->site;
-  if (site->origin) return site->origin;
-  if (!site->stack && site->frame) site->stack = stack_of(site->return_address, site->frame);
+  if (site->origin != NULL) return site->origin;
+  if (site->stack == NULL && site->frame != NULL) site->stack = stack_of(site->return_address, site->frame);
   gcap_sim_origin_t* origin = gcap_sim_calloc(1, sizeof(*origin));
   *origin = (gcap_sim_origin_t){
       .refs = 1, .call = thread->call, .number = thread->call_number, .thread = thread->id, .stack = site->stack};
@@ -201,10 +201,10 @@ gcap_sim_origin_t* gcap_sim_origin_current(void) {
 }
 
 gcap_sim_origin_t* gcap_sim_origin_retain(gcap_sim_origin_t* origin) {
-  if (origin) ++origin->refs;
+  if (origin != NULL) ++origin->refs;
   return origin;
 }
 
 void gcap_sim_origin_release(gcap_sim_origin_t* origin) {
-  if (origin && --origin->refs == 0) free(origin);
+  if (origin != NULL && --origin->refs == 0) free(origin);
 }

@@ -100,7 +100,7 @@ static char* copy_of(const char* text, size_t length) {
 }
 
 static size_t trimmed(const char* text, size_t length) {
-  while (length > 0 && strchr(" \t\r\n", text[length - 1])) --length;
+  while (length > 0 && strchr(" \t\r\n", text[length - 1]) != NULL) --length;
   return length;
 }
 
@@ -118,9 +118,9 @@ static void read_suppression(const char* path, size_t number, const char* line) 
   size_t check = strcspn(line, ":");
   const char* mark = strstr(line, " #");
   int kind = find_check(line, check);
-  size_t end = mark ? (size_t)(mark - line) : 0;
+  size_t end = mark != NULL ? (size_t)(mark - line) : 0;
   size_t name_length = end > check ? trimmed(line + check + 1, end - check - 1) : 0;
-  const char* reason = mark ? mark + 2 + strspn(mark + 2, " \t") : "";
+  const char* reason = mark != NULL ? mark + 2 + strspn(mark + 2, " \t") : "";
   size_t reason_length = trimmed(reason, strlen(reason));
   if (kind < 0 || name_length == 0 || reason_length == 0) {
     gcap_sim_die("%s:%zu is '%.*s', expected check:name # reason with a check of %s or all", path, number,
@@ -131,9 +131,9 @@ static void read_suppression(const char* path, size_t number, const char* line) 
 
 static void read_suppressions(const char* path) {
   FILE* file = fopen(path, "re");
-  if (!file) gcap_sim_die("GCAP_SIM_SUPPRESSIONS is '%s', which cannot be read: %s", path, strerror(errno));
+  if (file == NULL) gcap_sim_die("GCAP_SIM_SUPPRESSIONS is '%s', which cannot be read: %s", path, strerror(errno));
   char line[2048];
-  for (size_t number = 1; fgets(line, sizeof(line), file); ++number) read_suppression(path, number, line);
+  for (size_t number = 1; fgets(line, sizeof(line), file) != NULL; ++number) read_suppression(path, number, line);
   fclose(file);
 }
 
@@ -143,9 +143,9 @@ static void prepare(void) {
   policy.actions[GCAP_SIM_CHECK_LEAK] = GCAP_SIM_ACTION_RECORD;
   policy.actions[GCAP_SIM_CHECK_CAPTURE] = GCAP_SIM_ACTION_OFF;
   const char* actions = getenv("GCAP_SIM_CHECKS");
-  if (actions) read_actions(actions);
+  if (actions != NULL) read_actions(actions);
   const char* suppressions = getenv("GCAP_SIM_SUPPRESSIONS");
-  if (suppressions && *suppressions) read_suppressions(suppressions);
+  if (suppressions != NULL && *suppressions) read_suppressions(suppressions);
 }
 
 // --- Questions ------------------------------------------------------------------------------------------------------
@@ -203,9 +203,9 @@ void gcap_sim_set_action(gcap_sim_check_kind_t kind, gcap_sim_action_t action) {
 void gcap_sim_suppress(gcap_sim_check_kind_t kind, const char* name, const char* reason) {
   gcap_sim_lock();
   prepare();
-  if ((unsigned int)kind > GCAP_SIM_CHECK_COUNT || !name || !*name || !reason || !*reason) {
+  if ((unsigned int)kind > GCAP_SIM_CHECK_COUNT || name == NULL || !*name || reason == NULL || !*reason) {
     gcap_sim_die("gcap_sim_suppress: check %d, name '%s' and reason '%s', expected a check, a name and a reason",
-                 (int)kind, name ? name : "NULL", reason ? reason : "NULL");
+                 (int)kind, name != NULL ? name : "NULL", reason != NULL ? reason : "NULL");
   }
   suppress((int)kind, name, strlen(name), reason, strlen(reason));
   gcap_sim_unlock();

@@ -60,9 +60,9 @@ static struct {
 // --- Once for each pair ---------------------------------------------------------------------------------------------
 
 static uint64_t key_of(const gcap_sim_origin_t* origin) {
-  if (!origin) return 0;
+  if (origin == NULL) return 0;
   // Without stacks the names of the calls must do.
-  return origin->stack ? origin->stack->hash : (uint64_t)(uintptr_t)origin->call;
+  return origin->stack != NULL ? origin->stack->hash : (uint64_t)(uintptr_t)origin->call;
 }
 
 static bool is_new(uint64_t key) {
@@ -83,14 +83,14 @@ bool gcap_sim_report_begin(gcap_sim_check_kind_t kind, const gcap_sim_origin_t* 
   memset(&report, 0, sizeof(report));
   report.kind = kind;
   report.out = open_memstream(&report.text, &report.bytes);
-  if (!report.out) gcap_sim_die("the machine has no memory left for a report");
+  if (report.out == NULL) gcap_sim_die("the machine has no memory left for a report");
   return true;
 }
 
 // --- Parts ----------------------------------------------------------------------------------------------------------
 
 static void note_name(const char* name) {
-  if (name && report.num_names < MAX_NAMES) report.names[report.num_names++] = name;
+  if (name != NULL && report.num_names < MAX_NAMES) report.names[report.num_names++] = name;
 }
 
 static void note_origin(const gcap_sim_origin_t* origin) {
@@ -106,7 +106,7 @@ void gcap_sim_report_print(const char* format, ...) {
 }
 
 void gcap_sim_report_origin(const char* role, const gcap_sim_origin_t* origin) {
-  if (!origin) return;
+  if (origin == NULL) return;
   note_origin(origin);
   gcap_sim_report_print("  %s%s, call #%llu, thread %llu\n", role, origin->call, (unsigned long long)origin->number,
                         (unsigned long long)origin->thread);
@@ -124,7 +124,7 @@ void gcap_sim_report_site(const char* verb, const gcap_sim_site_t* site) {
   char role[256];
   note_name(site->name);
   int length = snprintf(role, sizeof(role), "%s by %s", verb, site->what);
-  if (site->name) length += snprintf(role + length, sizeof(role) - (size_t)length, " `%.128s`", site->name);
+  if (site->name != NULL) length += snprintf(role + length, sizeof(role) - (size_t)length, " `%.128s`", site->name);
   if (site->stream) {
     length +=
         snprintf(role + length, sizeof(role) - (size_t)length, " on stream %llu", (unsigned long long)site->stream);
@@ -135,13 +135,13 @@ void gcap_sim_report_site(const char* verb, const gcap_sim_site_t* site) {
 }
 
 void gcap_sim_report_memory(const gcap_sim_memory_t* memory, const void* address) {
-  if (!memory) {
+  if (memory == NULL) {
     gcap_sim_report_print("pageable memory %p\n", address);
     return;
   }
   note_name(memory->name);
   gcap_sim_report_print("%s", memory->kind);
-  if (memory->name) gcap_sim_report_print(" `%s`", memory->name);
+  if (memory->name != NULL) gcap_sim_report_print(" `%s`", memory->name);
   gcap_sim_report_print(" %p + %zu of %zu bytes\n", (void*)memory->begin, (size_t)((uintptr_t)address - memory->begin),
                         memory->bytes);
   gcap_sim_report_origin("allocated by ", memory->allocated);
@@ -182,7 +182,7 @@ void gcap_sim_report_end(const char* remedy) {
   keep(report.text);
   gcap_sim_action_t action = gcap_sim_check_action(report.kind);
   if (action == GCAP_SIM_ACTION_ABORT) abort();
-  if (action == GCAP_SIM_ACTION_ERROR && at_error) at_error();
+  if (action == GCAP_SIM_ACTION_ERROR && at_error != NULL) at_error();
 }
 
 size_t gcap_sim_report_take(void) {

@@ -34,24 +34,24 @@ struct gcap_sim_readers {
 // --- Counted things -------------------------------------------------------------------------------------------------
 
 gcap_sim_site_t* gcap_sim_site_retain(gcap_sim_site_t* site) {
-  if (site) ++site->refs;
+  if (site != NULL) ++site->refs;
   return site;
 }
 
 void gcap_sim_site_release(gcap_sim_site_t* site) {
-  if (!site || --site->refs > 0) return;
+  if (site == NULL || --site->refs > 0) return;
   gcap_sim_origin_release(site->origin);
   gcap_sim_origin_release(site->launch);
   free(site);
 }
 
 gcap_sim_memory_t* gcap_sim_memory_retain(gcap_sim_memory_t* memory) {
-  if (memory) ++memory->refs;
+  if (memory != NULL) ++memory->refs;
   return memory;
 }
 
 void gcap_sim_memory_release(gcap_sim_memory_t* memory) {
-  if (!memory || --memory->refs > 0) return;
+  if (memory == NULL || --memory->refs > 0) return;
   gcap_sim_origin_release(memory->allocated);
   gcap_sim_origin_release(memory->released);
   gcap_sim_memory_release(memory->parent);
@@ -67,14 +67,16 @@ static void set_epoch(gcap_sim_epoch_t* to, gcap_sim_epoch_t from) {
 // --- Readers --------------------------------------------------------------------------------------------------------
 
 static void readers_release(gcap_sim_readers_t* readers) {
-  if (!readers || --readers->refs > 0) return;
+  if (readers == NULL || --readers->refs > 0) return;
   for (size_t i = 0; i < readers->capacity; ++i) gcap_sim_site_release(readers->items[i].site);
   free(readers);
 }
 
 static gcap_sim_epoch_t* readers_place(gcap_sim_readers_t* readers, uint32_t timeline) {
   size_t at = timeline * UINT32_C(0x9E3779B1) & (readers->capacity - 1);
-  while (readers->items[at].site && readers->items[at].timeline != timeline) at = (at + 1) & (readers->capacity - 1);
+  while (readers->items[at].site != NULL && readers->items[at].timeline != timeline) {
+    at = (at + 1) & (readers->capacity - 1);
+  }
   return &readers->items[at];
 }
 
@@ -83,7 +85,7 @@ static gcap_sim_readers_t* readers_copy(const gcap_sim_readers_t* old, const gca
   size_t count = 0;
   for (size_t i = 0; i < old->capacity; ++i) {
     const gcap_sim_epoch_t* read = &old->items[i];
-    count += read->site && !gcap_sim_clock_knows(clock, read->timeline, read->time);
+    count += read->site != NULL && !gcap_sim_clock_knows(clock, read->timeline, read->time);
   }
   size_t capacity = 8;
   while (capacity < 4 * (count + 1)) capacity *= 2;
@@ -93,7 +95,7 @@ static gcap_sim_readers_t* readers_copy(const gcap_sim_readers_t* old, const gca
   readers->count = count;
   for (size_t i = 0; i < old->capacity; ++i) {
     const gcap_sim_epoch_t* read = &old->items[i];
-    if (!read->site || gcap_sim_clock_knows(clock, read->timeline, read->time)) continue;
+    if (read->site == NULL || gcap_sim_clock_knows(clock, read->timeline, read->time)) continue;
     set_epoch(readers_place(readers, read->timeline), *read);
   }
   return readers;
@@ -111,15 +113,15 @@ static gcap_sim_readers_t* readers_of_two(gcap_sim_epoch_t first, gcap_sim_epoch
 
 const char* gcap_sim_segment_verb(const gcap_sim_segment_t* segment, const gcap_sim_epoch_t* earlier) {
   if (earlier != &segment->write) return "read";
-  if (segment->memory && segment->memory->freed) return "free";
+  if (segment->memory != NULL && segment->memory->freed) return "free";
   return segment->allocation ? "allocation" : "write";
 }
 
 void gcap_sim_segment_add_read(gcap_sim_segment_t* segment, gcap_sim_epoch_t read, const gcap_sim_clock_t* clock) {
   gcap_sim_readers_t* readers = segment->readers;
-  if (!readers) {
+  if (readers == NULL) {
     const gcap_sim_epoch_t* before = &segment->read;
-    if (before->site && !gcap_sim_clock_knows(clock, before->timeline, before->time)) {
+    if (before->site != NULL && !gcap_sim_clock_knows(clock, before->timeline, before->time)) {
       segment->readers = readers_of_two(*before, read);
       set_epoch(&segment->read, (gcap_sim_epoch_t){0});
     } else {
@@ -134,7 +136,7 @@ void gcap_sim_segment_add_read(gcap_sim_segment_t* segment, gcap_sim_epoch_t rea
     readers = segment->readers;
   }
   gcap_sim_epoch_t* place = readers_place(readers, read.timeline);
-  if (!place->site) ++readers->count;
+  if (place->site == NULL) ++readers->count;
   set_epoch(place, read);
 }
 
@@ -152,10 +154,10 @@ void gcap_sim_segment_set_write(gcap_sim_segment_t* segment, gcap_sim_epoch_t wr
 const gcap_sim_epoch_t* gcap_sim_segment_unordered_read(const gcap_sim_segment_t* segment,
                                                         const gcap_sim_clock_t* clock) {
   const gcap_sim_epoch_t* read = &segment->read;
-  if (read->site && !gcap_sim_clock_knows(clock, read->timeline, read->time)) return read;
-  for (size_t i = 0; segment->readers && i < segment->readers->capacity; ++i) {
+  if (read->site != NULL && !gcap_sim_clock_knows(clock, read->timeline, read->time)) return read;
+  for (size_t i = 0; segment->readers != NULL && i < segment->readers->capacity; ++i) {
     read = &segment->readers->items[i];
-    if (read->site && !gcap_sim_clock_knows(clock, read->timeline, read->time)) return read;
+    if (read->site != NULL && !gcap_sim_clock_knows(clock, read->timeline, read->time)) return read;
   }
   return NULL;
 }
@@ -166,7 +168,7 @@ static uintptr_t end_of(const gcap_sim_segment_t* segment) { return segment->spa
 
 gcap_sim_segment_t* gcap_sim_shadow_first(uintptr_t address) {
   gcap_sim_segment_t* best = NULL;
-  for (const gcap_sim_span_t* span = root; span;) {
+  for (const gcap_sim_span_t* span = root; span != NULL;) {
     if (span->begin + span->bytes > address) {
       best = span->owner;
       span = span->left;
@@ -202,7 +204,7 @@ gcap_sim_segment_t* gcap_sim_shadow_insert(uintptr_t begin, uintptr_t end, gcap_
 
 static void cut_at(uintptr_t address) {
   gcap_sim_segment_t* segment = gcap_sim_shadow_first(address);
-  if (!segment || segment->span.begin >= address) return;
+  if (segment == NULL || segment->span.begin >= address) return;
   gcap_sim_segment_t* rest = add(address, end_of(segment));
   segment->span.bytes = address - segment->span.begin;
   rest->memory = gcap_sim_memory_retain(segment->memory);
@@ -211,7 +213,7 @@ static void cut_at(uintptr_t address) {
   set_epoch(&rest->write, segment->write);
   set_epoch(&rest->read, segment->read);
   rest->readers = segment->readers;
-  if (rest->readers) ++rest->readers->refs;
+  if (rest->readers != NULL) ++rest->readers->refs;
 }
 
 void gcap_sim_shadow_cut(uintptr_t begin, uintptr_t end) {
@@ -223,7 +225,7 @@ void gcap_sim_shadow_clear(uintptr_t begin, uintptr_t end) {
   gcap_sim_shadow_cut(begin, end);
   for (;;) {
     gcap_sim_segment_t* segment = gcap_sim_shadow_first(begin);
-    if (!segment || segment->span.begin >= end) return;
+    if (segment == NULL || segment->span.begin >= end) return;
     drop(segment);
   }
 }
@@ -239,9 +241,9 @@ static bool same_history(const gcap_sim_segment_t* a, const gcap_sim_segment_t* 
 
 void gcap_sim_shadow_join(uintptr_t begin, uintptr_t end) {
   gcap_sim_segment_t* segment = gcap_sim_shadow_first(begin ? begin - 1 : 0);
-  while (segment && end_of(segment) <= end) {
+  while (segment != NULL && end_of(segment) <= end) {
     gcap_sim_segment_t* next = gcap_sim_shadow_first(end_of(segment));
-    if (!next) return;
+    if (next == NULL) return;
     if (next->span.begin != end_of(segment) || !same_history(segment, next)) {
       segment = next;
       continue;
@@ -255,7 +257,7 @@ void gcap_sim_shadow_join(uintptr_t begin, uintptr_t end) {
 // --- Forgetting -----------------------------------------------------------------------------------------------------
 
 void gcap_sim_shadow_forget_accesses(void) {
-  for (gcap_sim_segment_t* segment = gcap_sim_shadow_first(0); segment;
+  for (gcap_sim_segment_t* segment = gcap_sim_shadow_first(0); segment != NULL;
        segment = gcap_sim_shadow_first(end_of(segment))) {
     gcap_sim_segment_set_write(segment, (gcap_sim_epoch_t){0});
     segment->initialized = true;
@@ -265,20 +267,24 @@ void gcap_sim_shadow_forget_accesses(void) {
 }
 
 static void forget_known(gcap_sim_segment_t* segment, const gcap_sim_clock_t* host) {
-  if (gcap_sim_segment_unordered_read(segment, host)) return;
+  if (gcap_sim_segment_unordered_read(segment, host) != NULL) return;
   forget_reads(segment);
   const gcap_sim_epoch_t* write = &segment->write;
-  if (write->site && gcap_sim_clock_knows(host, write->timeline, write->time))
+  if (write->site != NULL && gcap_sim_clock_knows(host, write->timeline, write->time)) {
     set_epoch(&segment->write, (gcap_sim_epoch_t){0});
+  }
 }
 
 void gcap_sim_shadow_tidy(const gcap_sim_clock_t* host) {
   if (num_segments < tidy_at) return;
   gcap_sim_segment_t* segment = gcap_sim_shadow_first(0);
-  while (segment) {
+  while (segment != NULL) {
     uintptr_t end = end_of(segment);
     forget_known(segment, host);
-    if (!segment->memory && !segment->write.site && !segment->read.site && !segment->readers) drop(segment);
+    if (segment->memory == NULL && segment->write.site == NULL && segment->read.site == NULL &&
+        segment->readers == NULL) {
+      drop(segment);
+    }
     segment = gcap_sim_shadow_first(end);
   }
   gcap_sim_shadow_join(0, UINTPTR_MAX);

@@ -79,7 +79,7 @@ static const char* executable(void) {
 
 static symbol_t** place_of(const void* address) {
   size_t at = ((uintptr_t)address * UINT64_C(0x9E3779B97F4A7C15)) >> 32 & (symbols.capacity - 1);
-  while (symbols.slots[at] && symbols.slots[at]->address != address) at = (at + 1) & (symbols.capacity - 1);
+  while (symbols.slots[at] != NULL && symbols.slots[at]->address != address) at = (at + 1) & (symbols.capacity - 1);
   return &symbols.slots[at];
 }
 
@@ -89,7 +89,7 @@ static void grow(void) {
   symbols.capacity = capacity ? 2 * capacity : 256;
   symbols.slots = gcap_sim_calloc(symbols.capacity, sizeof(symbol_t*));
   for (size_t i = 0; i < capacity; ++i) {
-    if (old[i]) *place_of(old[i]->address) = old[i];
+    if (old[i] != NULL) *place_of(old[i]->address) = old[i];
   }
   free(old);
 }
@@ -98,14 +98,14 @@ static void grow(void) {
 static symbol_t* symbol_of(void* address, bool* is_new) {
   if (2 * symbols.count >= symbols.capacity) grow();
   symbol_t** place = place_of(address);
-  *is_new = !*place;
-  if (*place) return *place;
+  *is_new = *place == NULL;
+  if (*place != NULL) return *place;
   symbol_t* symbol = gcap_sim_calloc(1, sizeof(*symbol));
   // The call is before the address it returns to, and may be the last instruction of its line.
   module_t module = {.address = (uintptr_t)address - 1};
   dl_iterate_phdr(match_module, &module);
   symbol->address = address;
-  if (module.name) symbol->module = copy_of(module.name[0] ? module.name : executable());
+  if (module.name != NULL) symbol->module = copy_of(module.name[0] ? module.name : executable());
   symbol->offset = module.address - module.base;
   ++symbols.count;
   return *place = symbol;
@@ -115,7 +115,7 @@ static symbol_t* symbol_of(void* address, bool* is_new) {
 
 static const char* symbolizer(void) {
   const char* name = getenv("GCAP_SIM_SYMBOLIZER");
-  if (!name || !name[0]) return "addr2line";
+  if (name == NULL || !name[0]) return "addr2line";
   return strcmp(name, "none") == 0 ? NULL : name;
 }
 
@@ -137,7 +137,7 @@ static int start(char* const* arguments, pid_t* pid) {
 
 static void add_frame(symbol_t* symbol, const char* function, const char* place) {
   frame_t** last = &symbol->frames;
-  while (*last) last = &(*last)->next;
+  while (*last != NULL) last = &(*last)->next;
   *last = gcap_sim_calloc(1, sizeof(**last));
   (*last)->function = copy_of(function);
   // Where a build runs in a sandbox, the compiler saw the sources below this.
@@ -147,11 +147,11 @@ static void add_frame(symbol_t* symbol, const char* function, const char* place)
 }
 
 static bool read_line(FILE* in, char* line, size_t bytes) {
-  if (!fgets(line, (int)bytes, in)) return false;
+  if (fgets(line, (int)bytes, in) == NULL) return false;
   char* end = strpbrk(line, "\n");
-  if (end) *end = '\0';
+  if (end != NULL) *end = '\0';
   char* note = strstr(line, " (discriminator");
-  if (note) *note = '\0';
+  if (note != NULL) *note = '\0';
   return true;
 }
 
@@ -167,12 +167,12 @@ static void read_answer(FILE* in, symbol_t** asked, size_t count) {
       continue;
     }
     if (!read_line(in, place, sizeof(place))) return;
-    if (symbol && line[0] != '?') add_frame(symbol, line, place);
+    if (symbol != NULL && line[0] != '?') add_frame(symbol, line, place);
   }
 }
 
 static bool same_module(const symbol_t* a, const symbol_t* b) {
-  return a->module && b->module ? strcmp(a->module, b->module) == 0 : a->module == b->module;
+  return a->module != NULL && b->module != NULL ? strcmp(a->module, b->module) == 0 : a->module == b->module;
 }
 
 static void ask(symbol_t** asked, size_t count) {
@@ -180,7 +180,7 @@ static void ask(symbol_t** asked, size_t count) {
   char offsets[GCAP_SIM_MAX_FRAMES][24];
   size_t n = 0;
   arguments[n++] = (char*)symbolizer();
-  if (!arguments[0] || !asked[0]->module) return;
+  if (arguments[0] == NULL || asked[0]->module == NULL) return;
   arguments[n++] = "-afiC";
   arguments[n++] = "-e";
   arguments[n++] = asked[0]->module;
@@ -192,7 +192,7 @@ static void ask(symbol_t** asked, size_t count) {
   pid_t pid;
   int fd = start(arguments, &pid);
   FILE* in = fd >= 0 ? fdopen(fd, "r") : NULL;
-  if (in) {
+  if (in != NULL) {
     read_answer(in, asked, count);
     fclose(in);
   }
@@ -232,7 +232,7 @@ static const symbol_t* known_symbol(void* address) { return *place_of(address); 
 // A C++ function has its parameters in its name: it is meant also without them.
 static bool has_function(const symbol_t* symbol, const char* name) {
   size_t length = strlen(name);
-  for (const frame_t* frame = symbol->frames; frame; frame = frame->next) {
+  for (const frame_t* frame = symbol->frames; frame != NULL; frame = frame->next) {
     if (strncmp(frame->function, name, length) != 0) continue;
     if (frame->function[length] == '\0' || frame->function[length] == '(') return true;
   }
@@ -248,22 +248,22 @@ static size_t first_of_caller(const gcap_sim_origin_t* origin) {
 }
 
 static void print_symbol(FILE* out, const char* indent, const symbol_t* symbol) {
-  if (!symbol->frames) {
-    const char* module = symbol->module ? symbol->module : "unknown code";
+  if (symbol->frames == NULL) {
+    const char* module = symbol->module != NULL ? symbol->module : "unknown code";
     fprintf(out, "%sat %s+0x%llx\n", indent, module, (unsigned long long)symbol->offset);
   }
-  for (const frame_t* frame = symbol->frames; frame; frame = frame->next) {
+  for (const frame_t* frame = symbol->frames; frame != NULL; frame = frame->next) {
     // The machinery of std::function and its like, which hides who called whom.
-    if (frame->place && strncmp(frame->place, "/usr/include/c++/", 17) == 0) continue;
+    if (frame->place != NULL && strncmp(frame->place, "/usr/include/c++/", 17) == 0) continue;
     fprintf(out, "%sat %s", indent, frame->function);
-    if (frame->place) fprintf(out, " (%s)", frame->place);
+    if (frame->place != NULL) fprintf(out, " (%s)", frame->place);
     fputc('\n', out);
   }
 }
 
 // What starts every program, and every test of GoogleTest, tells nothing.
 static bool is_test_runner(const symbol_t* symbol) {
-  if (!symbol->frames) return false;
+  if (symbol->frames == NULL) return false;
   const char* name = symbol->frames->function;
   if (strncmp(name, "void ", 5) == 0) name += 5;
   return strncmp(name, "testing::internal::", 19) == 0 || strcmp(name, "testing::Test::Run()") == 0;
@@ -271,7 +271,7 @@ static bool is_test_runner(const symbol_t* symbol) {
 
 void gcap_sim_symbol_print(FILE* out, const char* indent, const gcap_sim_origin_t* origin) {
   const gcap_sim_stack_t* stack = origin->stack;
-  if (!stack) return;
+  if (stack == NULL) return;
   resolve(stack);
   for (size_t i = first_of_caller(origin); i < stack->count; ++i) {
     const symbol_t* symbol = known_symbol(stack->frames[i]);
@@ -282,7 +282,7 @@ void gcap_sim_symbol_print(FILE* out, const char* indent, const gcap_sim_origin_
 }
 
 bool gcap_sim_symbol_has(const gcap_sim_stack_t* stack, const char* name) {
-  if (!stack) return false;
+  if (stack == NULL) return false;
   resolve(stack);
   for (size_t i = 0; i < stack->count; ++i) {
     if (has_function(known_symbol(stack->frames[i]), name)) return true;

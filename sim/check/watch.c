@@ -27,7 +27,7 @@ gcap_sim_watch_t* gcap_sim_watch_begin(const void* address) {
   watch->span = (gcap_sim_span_t){.begin = (uintptr_t)address, .bytes = 1, .owner = watch};
   pthread_mutex_lock(&lock);
   gcap_sim_watch_t* first = gcap_sim_span_find(tree, address);
-  if (first) {
+  if (first != NULL) {
     watch->same = first->same;
     first->same = watch;
   } else {
@@ -49,13 +49,13 @@ static void unlink_watch(gcap_sim_watch_t* watch) {
     return;
   }
   gcap_sim_span_remove(&tree, &watch->span);
-  if (!watch->same) return;
+  if (watch->same == NULL) return;
   watch->same->in_tree = true;
   gcap_sim_span_insert(&tree, &watch->same->span);
 }
 
 void gcap_sim_watch_end(gcap_sim_watch_t* watch) {
-  if (!watch) return;
+  if (watch == NULL) return;
   pthread_mutex_lock(&lock);
   if (!watch->freed) {
     unlink_watch(watch);
@@ -77,16 +77,16 @@ void gcap_sim_watch_note_free(const void* memory, size_t bytes, const void* fram
   gcap_sim_watch_t* gone = NULL;
   for (;;) {
     gcap_sim_watch_t* first = gcap_sim_span_overlap(tree, memory, bytes);
-    if (!first) break;
+    if (first == NULL) break;
     gcap_sim_span_remove(&tree, &first->span);
     gcap_sim_watch_t* last = first;
-    while (last->same) last = last->same;
+    while (last->same != NULL) last = last->same;
     last->same = gone;
     gone = first;
   }
   void* frames[GCAP_SIM_MAX_FRAMES];
-  size_t count = gone ? gcap_sim_stack_unwind(frame, frames, GCAP_SIM_MAX_FRAMES) : 0;
-  for (; gone; gone = gone->same) {
+  size_t count = gone != NULL ? gcap_sim_stack_unwind(frame, frames, GCAP_SIM_MAX_FRAMES) : 0;
+  for (; gone != NULL; gone = gone->same) {
     gone->freed = true;
     gone->num_frames = count;
     memcpy(gone->frames, frames, count * sizeof(void*));

@@ -26,7 +26,7 @@ int gcap_sim_device_count(void) {
   if (num_devices) return num_devices;
   const char* text = getenv("GCAP_SIM_DEVICES");
   long count = 1;
-  if (text) {
+  if (text != NULL) {
     char* end;
     count = strtol(text, &end, 10);
     if (*end || end == text || count < 1 || count > GCAP_SIM_MAX_DEVICES) {
@@ -38,7 +38,7 @@ int gcap_sim_device_count(void) {
 }
 
 gcap_sim_stream_t* gcap_sim_legacy_stream(int device) {
-  if (!legacy[device]) {
+  if (legacy[device] == NULL) {
     legacy[device] = gcap_sim_stream_create(device, cudaStreamDefault, 0);
     legacy[device]->legacy = true;
   }
@@ -49,7 +49,7 @@ static bool is_device(int device) { return device >= 0 && device < gcap_sim_devi
 
 cudaError_t cudaGetDeviceCount(int* count) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGetDeviceCount);
-  if (code == cudaSuccess && !count) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess && count == NULL) code = cudaErrorInvalidValue;
   if (code == cudaSuccess) *count = gcap_sim_device_count();
   return gcap_sim_leave(code);
 }
@@ -66,7 +66,7 @@ cudaError_t cudaSetDevice(int device) {
 
 cudaError_t cudaGetDevice(int* device) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGetDevice);
-  if (code == cudaSuccess && !device) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess && device == NULL) code = cudaErrorInvalidValue;
   if (code == cudaSuccess) *device = gcap_sim_thread()->device;
   return gcap_sim_leave(code);
 }
@@ -115,7 +115,7 @@ static void describe(struct cudaDeviceProp* prop, int device) {
 
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp* prop, int device) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGetDeviceProperties);
-  if (code == cudaSuccess && !prop) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess && prop == NULL) code = cudaErrorInvalidValue;
   if (code == cudaSuccess && !is_device(device)) code = cudaErrorInvalidDevice;
   if (code == cudaSuccess) describe(prop, device);
   return gcap_sim_leave(code);
@@ -184,7 +184,7 @@ static bool attribute(enum cudaDeviceAttr attr, int device, int* value) {
 }
 
 static cudaError_t get_attribute(int* value, enum cudaDeviceAttr attr, int device) {
-  if (!value || (int)attr < 1 || attr >= cudaDevAttrMax) return cudaErrorInvalidValue;
+  if (value == NULL || (int)attr < 1 || attr >= cudaDevAttrMax) return cudaErrorInvalidValue;
   if (!is_device(device)) return cudaErrorInvalidDevice;
   if (!attribute(attr, device, value)) gcap_sim_die("cudaDeviceGetAttribute: attribute %d is not modelled", (int)attr);
   return cudaSuccess;
@@ -207,21 +207,21 @@ cudaError_t cudaDeviceSynchronize(void) {
 
 cudaError_t cudaDeviceGetStreamPriorityRange(int* leastPriority, int* greatestPriority) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaDeviceGetStreamPriorityRange);
-  if (code == cudaSuccess && leastPriority) *leastPriority = GCAP_SIM_LEAST_PRIORITY;
-  if (code == cudaSuccess && greatestPriority) *greatestPriority = GCAP_SIM_GREATEST_PRIORITY;
+  if (code == cudaSuccess && leastPriority != NULL) *leastPriority = GCAP_SIM_LEAST_PRIORITY;
+  if (code == cudaSuccess && greatestPriority != NULL) *greatestPriority = GCAP_SIM_GREATEST_PRIORITY;
   return gcap_sim_leave(code);
 }
 
 cudaError_t cudaRuntimeGetVersion(int* runtimeVersion) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaRuntimeGetVersion);
-  if (code == cudaSuccess && !runtimeVersion) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess && runtimeVersion == NULL) code = cudaErrorInvalidValue;
   if (code == cudaSuccess) *runtimeVersion = CUDART_VERSION;
   return gcap_sim_leave(code);
 }
 
 cudaError_t cudaDriverGetVersion(int* driverVersion) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaDriverGetVersion);
-  if (code == cudaSuccess && !driverVersion) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess && driverVersion == NULL) code = cudaErrorInvalidValue;
   if (code == cudaSuccess) *driverVersion = CUDART_VERSION;
   return gcap_sim_leave(code);
 }

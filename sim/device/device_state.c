@@ -84,7 +84,7 @@ cudaError_t cudaDeviceSetLimit(enum cudaLimit limit, size_t value) {
 
 cudaError_t cudaDeviceGetLimit(size_t* pValue, enum cudaLimit limit) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaDeviceGetLimit);
-  if (code == cudaSuccess && !pValue) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess && pValue == NULL) code = cudaErrorInvalidValue;
   if (code == cudaSuccess) code = judge_limit(limit);
   if (code == cudaSuccess) {
     int device = gcap_sim_thread()->device;
@@ -117,7 +117,7 @@ cudaError_t cudaSetDeviceFlags(unsigned int flags) {
 
 cudaError_t cudaGetDeviceFlags(unsigned int* flags) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGetDeviceFlags);
-  if (code == cudaSuccess && !flags) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess && flags == NULL) code = cudaErrorInvalidValue;
   // Mapping host memory is always possible, and said so whether or not it was asked for.
   if (code == cudaSuccess) *flags = devices[gcap_sim_thread()->device].flags | cudaDeviceMapHost;
   return gcap_sim_leave(code);
@@ -142,7 +142,7 @@ static void bus_id(char out[16], int device) {
 cudaError_t cudaDeviceGetPCIBusId(char* pciBusId, int len, int device) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaDeviceGetPCIBusId);
   if (code == cudaSuccess && !is_device(device)) code = cudaErrorInvalidDevice;
-  if (code == cudaSuccess && (!pciBusId || len < 1)) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess && (pciBusId == NULL || len < 1)) code = cudaErrorInvalidValue;
   if (code == cudaSuccess) {
     char id[16];
     bus_id(id, device);
@@ -170,7 +170,7 @@ static bool parse_bus_id(const char* text, unsigned int* bus) {
 
 static cudaError_t by_bus_id(int* out, const char* text) {
   unsigned int bus;
-  if (!out || !text || !parse_bus_id(text, &bus)) return cudaErrorInvalidValue;
+  if (out == NULL || text == NULL || !parse_bus_id(text, &bus)) return cudaErrorInvalidValue;
   if (bus < 1 || bus > (unsigned int)gcap_sim_device_count()) return cudaErrorInvalidDevice;
   *out = (int)bus - 1;
   return cudaSuccess;

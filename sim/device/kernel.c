@@ -58,22 +58,28 @@ static twin_t* find_twin(const void* function) {
 
 // What a function without a twin earns, as measured.
 static cudaError_t missing(const void* function) {
-  return function ? cudaErrorInvalidResourceHandle : cudaErrorInvalidDeviceFunction;
+  return function != NULL ? cudaErrorInvalidResourceHandle : cudaErrorInvalidDeviceFunction;
 }
 
 cudaError_t gcap_sim_kernel_max_shared(const void* function, size_t* out) {
   const twin_t* twin = find_twin(function);
-  if (!twin) return missing(function);
+  if (twin == NULL) return missing(function);
   *out = (size_t)twin->max_shared_bytes;
   return cudaSuccess;
 }
 
 void gcap_sim_register_kernel(const gcap_sim_kernel_t* kernel) {
-  if (!kernel) gcap_sim_die("gcap_sim_register_kernel: the twin is NULL");
-  if (!kernel->function || !kernel->run) gcap_sim_die("gcap_sim_register_kernel: function and run must be set");
-  if (kernel->num_args && !kernel->arg_bytes) gcap_sim_die("gcap_sim_register_kernel: %s has no sizes", kernel->name);
+  if (kernel == NULL) gcap_sim_die("gcap_sim_register_kernel: the twin is NULL");
+  if (kernel->function == NULL || kernel->run == NULL) {
+    gcap_sim_die("gcap_sim_register_kernel: function and run must be set");
+  }
+  if (kernel->num_args && kernel->arg_bytes == NULL) {
+    gcap_sim_die("gcap_sim_register_kernel: %s has no sizes", kernel->name);
+  }
   gcap_sim_lock();
-  if (find_twin(kernel->function)) gcap_sim_die("gcap_sim_register_kernel: %s has a twin already", kernel->name);
+  if (find_twin(kernel->function) != NULL) {
+    gcap_sim_die("gcap_sim_register_kernel: %s has a twin already", kernel->name);
+  }
   twin_t* twin = gcap_sim_calloc(1, sizeof(*twin));
   twin->kernel = *kernel;
   twin->max_shared_bytes = GCAP_SIM_SHARED_BYTES;
@@ -104,7 +110,7 @@ static void** copy_args(const gcap_sim_kernel_t* kernel, void** args) {
   char* block = gcap_sim_calloc(1, total);
   void** pointers = (void**)block;
   for (size_t i = 0; i < kernel->num_args; ++i) {
-    if (!args[i]) gcap_sim_die("%s: argument %zu of %s is NULL", gcap_sim_thread()->call, i, kernel->name);
+    if (args[i] == NULL) gcap_sim_die("%s: argument %zu of %s is NULL", gcap_sim_thread()->call, i, kernel->name);
     pointers[i] = block + bytes;
     memcpy(pointers[i], args[i], kernel->arg_bytes[i]);
     bytes += (kernel->arg_bytes[i] + alignment - 1) / alignment * alignment;
@@ -116,10 +122,10 @@ gcap_sim_task_t* gcap_sim_kernel_task(const void* function, dim3 grid, dim3 bloc
                                       cudaError_t* code) {
   const twin_t* twin = find_twin(function);
   *code = missing(function);
-  if (!twin) return NULL;
+  if (twin == NULL) return NULL;
   *code = gcap_sim_rule_code(GCAP_SIM_RULE_BAD_LAUNCH);
   if (!can_run(twin, grid, block, shared_bytes)) return NULL;
-  if (!args && twin->kernel.num_args) return NULL;
+  if (args == NULL && twin->kernel.num_args) return NULL;
   gcap_sim_note_argument("kernel %s", twin->kernel.name);
   *code = cudaSuccess;
   gcap_sim_task_t* task = gcap_sim_task_create(GCAP_SIM_TASK_KERNEL, twin->kernel.name);
@@ -131,7 +137,7 @@ gcap_sim_task_t* gcap_sim_kernel_task(const void* function, dim3 grid, dim3 bloc
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void* userData) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaLaunchHostFunc);
-  if (code == cudaSuccess && !fn) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess && fn == NULL) code = cudaErrorInvalidValue;
   if (code == cudaSuccess) {
     gcap_sim_task_t* task = gcap_sim_task_create(GCAP_SIM_TASK_HOST, "host function");
     task->u.host.function = fn;
@@ -153,8 +159,8 @@ static void describe(struct cudaFuncAttributes* attr, const twin_t* twin) {
 
 cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes* attr, const void* func) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaFuncGetAttributes);
-  if (code == cudaSuccess && !attr) code = cudaErrorInvalidValue;
-  if (code == cudaSuccess && !find_twin(func)) code = missing(func);
+  if (code == cudaSuccess && attr == NULL) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess && find_twin(func) == NULL) code = missing(func);
   if (code == cudaSuccess) describe(attr, find_twin(func));
   return gcap_sim_leave(code);
 }
@@ -175,7 +181,7 @@ static cudaError_t set_attribute(twin_t* twin, enum cudaFuncAttribute attr, int 
 
 cudaError_t cudaFuncSetAttribute(const void* func, enum cudaFuncAttribute attr, int value) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaFuncSetAttribute);
-  if (code == cudaSuccess && !find_twin(func)) code = missing(func);
+  if (code == cudaSuccess && find_twin(func) == NULL) code = missing(func);
   if (code == cudaSuccess) code = set_attribute(find_twin(func), attr, value);
   return gcap_sim_leave(code);
 }
@@ -184,14 +190,14 @@ cudaError_t cudaFuncSetAttribute(const void* func, enum cudaFuncAttribute attr, 
 cudaError_t cudaFuncSetCacheConfig(const void* func, enum cudaFuncCache cacheConfig) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaFuncSetCacheConfig);
   if (code == cudaSuccess && (unsigned int)cacheConfig > cudaFuncCachePreferEqual) code = cudaErrorInvalidValue;
-  if (code == cudaSuccess && !find_twin(func)) code = missing(func);
+  if (code == cudaSuccess && find_twin(func) == NULL) code = missing(func);
   return gcap_sim_leave(code);
 }
 
 cudaError_t cudaFuncGetName(const char** name, const void* func) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaFuncGetName);
-  if (code == cudaSuccess && !name) code = cudaErrorInvalidValue;
-  if (code == cudaSuccess && !find_twin(func)) code = missing(func);
+  if (code == cudaSuccess && name == NULL) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess && find_twin(func) == NULL) code = missing(func);
   if (code == cudaSuccess) *name = find_twin(func)->kernel.name;
   return gcap_sim_leave(code);
 }

@@ -38,8 +38,9 @@ typedef struct launch {
 static cudaError_t refuse(const launch_t* launch, cudaError_t code) {
   bool bad = code == gcap_sim_rule_code(GCAP_SIM_RULE_BAD_LAUNCH) || code == cudaErrorCooperativeLaunchTooLarge ||
              code == cudaErrorInvalidClusterSize;
-  if (bad && launch->stream->member)
+  if (bad && launch->stream->member != NULL) {
     gcap_sim_capture_invalidate(launch->stream->member->capture, GCAP_SIM_RULE_BAD_LAUNCH);
+  }
   return code;
 }
 
@@ -56,8 +57,9 @@ static cudaError_t judge_cooperative(const launch_t* launch) {
 
 static cudaError_t judge_cluster(const launch_t* launch, unsigned int x, unsigned int y, unsigned int z) {
   if (x == 0 || y == 0 || z == 0) return cudaErrorInvalidClusterSize;
-  if ((uint64_t)x * y > GCAP_SIM_MAX_CLUSTER || (uint64_t)x * y * z > GCAP_SIM_MAX_CLUSTER)
+  if ((uint64_t)x * y > GCAP_SIM_MAX_CLUSTER || (uint64_t)x * y * z > GCAP_SIM_MAX_CLUSTER) {
     return cudaErrorInvalidClusterSize;
+  }
   bool divides = launch->grid.x % x == 0 && launch->grid.y % y == 0 && launch->grid.z % z == 0;
   return divides ? cudaSuccess : cudaErrorInvalidClusterSize;
 }
@@ -134,7 +136,7 @@ static cudaError_t launch_kernel(const launch_t* launch) {
   cudaError_t code = cudaSuccess;
   gcap_sim_task_t* task =
       gcap_sim_kernel_task(launch->function, launch->grid, launch->block, launch->args, launch->shared_bytes, &code);
-  for (size_t i = 0; task && i < launch->num_attributes && code == cudaSuccess; ++i) {
+  for (size_t i = 0; task != NULL && i < launch->num_attributes && code == cudaSuccess; ++i) {
     code = judge_attribute(launch, &launch->attributes[i]);
   }
   if (code != cudaSuccess) {
@@ -142,7 +144,7 @@ static cudaError_t launch_kernel(const launch_t* launch) {
     return refuse(launch, code);
   }
   code = gcap_sim_gate_ordered(launch->stream);
-  if (code == cudaSuccess && launch->stream->member && launch->num_attributes) return capture(launch, task);
+  if (code == cudaSuccess && launch->stream->member != NULL && launch->num_attributes) return capture(launch, task);
   return gcap_sim_submit_task(launch->stream, task);
 }
 
@@ -169,8 +171,10 @@ cudaError_t cudaLaunchCooperativeKernel(const void* func, dim3 gridDim, dim3 blo
 
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* func, void** args) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaLaunchKernelExC);
-  if (code == cudaSuccess && !config) gcap_sim_die("cudaLaunchKernelExC: no configuration: the real runtime reads it");
-  if (code == cudaSuccess && config->numAttrs > 0 && !config->attrs) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess && config == NULL) {
+    gcap_sim_die("cudaLaunchKernelExC: no configuration: the real runtime reads it");
+  }
+  if (code == cudaSuccess && config->numAttrs > 0 && config->attrs == NULL) code = cudaErrorInvalidValue;
   if (code == cudaSuccess) {
     launch_t launch = {func,          config->gridDim,          config->blockDim,
                        args,          config->dynamicSmemBytes, gcap_sim_stream_get(config->stream),

@@ -24,7 +24,7 @@ size_t gcap_sim_occupancy(size_t threads, size_t shared_bytes) {
 
 static cudaError_t max_active_blocks(int* out, const void* function, int threads, size_t shared_bytes,
                                      unsigned int flags) {
-  if (!out || threads <= 0 || flags > cudaOccupancyDisableCachingOverride) return cudaErrorInvalidValue;
+  if (out == NULL || threads <= 0 || flags > cudaOccupancyDisableCachingOverride) return cudaErrorInvalidValue;
   size_t most;
   cudaError_t code = gcap_sim_kernel_max_shared(function, &most);
   if (code == cudaSuccess) *out = shared_bytes > most ? 0 : (int)gcap_sim_occupancy((size_t)threads, shared_bytes);
@@ -51,7 +51,9 @@ static cudaError_t available_shared(size_t* out, const void* function, int block
   size_t most;
   cudaError_t code = gcap_sim_kernel_max_shared(function, &most);
   if (code != cudaSuccess) return code;
-  if (!out) gcap_sim_die("cudaOccupancyAvailableDynamicSMemPerBlock: the place is NULL: the real runtime writes it");
+  if (out == NULL) {
+    gcap_sim_die("cudaOccupancyAvailableDynamicSMemPerBlock: the place is NULL: the real runtime writes it");
+  }
   if ((size_t)blocks > gcap_sim_occupancy((size_t)threads, 0)) return cudaErrorInvalidValue;
   size_t share = GCAP_SIM_SHARED_BYTES_SM / (size_t)blocks;
   share = share > GCAP_SIM_SHARED_BYTES_RESERVED ? share - GCAP_SIM_SHARED_BYTES_RESERVED : 0;

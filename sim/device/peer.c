@@ -28,7 +28,7 @@ void gcap_sim_peer_reset(int device) {
 
 cudaError_t cudaDeviceCanAccessPeer(int* canAccessPeer, int device, int peerDevice) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaDeviceCanAccessPeer);
-  if (code == cudaSuccess && !canAccessPeer) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess && canAccessPeer == NULL) code = cudaErrorInvalidValue;
   if (code == cudaSuccess && (!is_device(device) || !is_device(peerDevice))) code = cudaErrorInvalidDevice;
   if (code == cudaSuccess) *canAccessPeer = device != peerDevice;
   return gcap_sim_leave(code);
@@ -71,7 +71,7 @@ cudaError_t cudaDeviceDisablePeerAccess(int peerDevice) {
 // Each side must be memory of the device that it is said to be on, or pinned, which is every device's.
 static bool is_on(const void* address, int device) {
   const gcap_sim_allocation_t* allocation = gcap_sim_allocation_find(address);
-  return allocation && (allocation->type == cudaMemoryTypeHost || allocation->device == device);
+  return allocation != NULL && (allocation->type == cudaMemoryTypeHost || allocation->device == device);
 }
 
 static cudaError_t judge(const void* dst, int dst_device, const void* src, int src_device, size_t count) {

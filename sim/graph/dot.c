@@ -21,8 +21,8 @@
 
 static void print_name(FILE* file, const gcap_sim_node_t* node) {
   const gcap_sim_node_t* holder = node->graph->owner;
-  if (holder) print_name(file, holder);
-  fprintf(file, holder ? "_%zu" : "n%zu", node->index);
+  if (holder != NULL) print_name(file, holder);
+  fprintf(file, holder != NULL ? "_%zu" : "n%zu", node->index);
 }
 
 // Names are not ours, so what would end a label is escaped.
@@ -128,14 +128,14 @@ static void print_graph(FILE* file, gcap_sim_graph_t* graph, unsigned int flags)
     for (size_t k = 0; k < node->in.count; ++k) print_edge(file, &node->in.items[k], node);
   }
   for (size_t i = 0; i < graph->num_nodes; ++i) {
-    if (graph->nodes[i]->child) print_child(file, graph->nodes[i], flags);
+    if (graph->nodes[i]->child != NULL) print_child(file, graph->nodes[i], flags);
   }
 }
 
 static cudaError_t print_dot(gcap_sim_graph_t* graph, const char* path, unsigned int flags) {
-  if (!graph || !path) return cudaErrorInvalidValue;
+  if (graph == NULL || path == NULL) return cudaErrorInvalidValue;
   FILE* file = fopen(path, "w");
-  if (!file) return cudaErrorOperatingSystem;
+  if (file == NULL) return cudaErrorOperatingSystem;
   if (flags & cudaGraphDebugDotFlagsVerbose) flags = ~0u;
   fprintf(file, "digraph gcap {\n");
   print_graph(file, graph, flags);

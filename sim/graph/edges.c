@@ -17,7 +17,7 @@ void gcap_sim_edges_push(gcap_sim_edges_t* edges, gcap_sim_node_t* node, cudaGra
     // Most nodes have one edge or two at an end, so the first step is short.
     edges->capacity = edges->capacity ? edges->capacity * 2 : 2;
     edges->items = realloc(edges->items, edges->capacity * sizeof(gcap_sim_edge_t));
-    if (!edges->items) gcap_sim_die("the machine has no memory left for the simulator");
+    if (edges->items == NULL) gcap_sim_die("the machine has no memory left for the simulator");
   }
   edges->items[edges->count++] = (gcap_sim_edge_t){.node = node, .data = data};
 }
@@ -63,18 +63,18 @@ bool gcap_sim_edge_is_valid(const cudaGraphEdgeData* data, enum cudaGraphNodeTyp
 cudaError_t gcap_sim_resolve_edges(const gcap_sim_graph_t* graph, const cudaGraphNode_t* nodes,
                                    const cudaGraphEdgeData* data, size_t count, bool repeated, gcap_sim_edge_t** out) {
   *out = NULL;
-  if (count > 0 && !nodes) return cudaErrorInvalidValue;
+  if (count > 0 && nodes == NULL) return cudaErrorInvalidValue;
   uint64_t visit = gcap_sim_graph_new_visit();
   gcap_sim_edge_t* edges = gcap_sim_calloc(count, sizeof(gcap_sim_edge_t));
   for (size_t i = 0; i < count; ++i) {
     gcap_sim_node_t* node = gcap_sim_handle_get(GCAP_SIM_NODE, nodes[i]);
-    if (!node || node->graph != graph || (node->visit == visit && !repeated)) {
+    if (node == NULL || node->graph != graph || (node->visit == visit && !repeated)) {
       free(edges);
       return cudaErrorInvalidValue;
     }
     node->visit = visit;
     edges[i].node = node;
-    if (data) edges[i].data = data[i];
+    if (data != NULL) edges[i].data = data[i];
   }
   *out = edges;
   return cudaSuccess;

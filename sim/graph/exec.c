@@ -91,7 +91,7 @@ static cudaError_t claim_memory(const gcap_sim_exec_t* exec) {
 static cudaError_t gate_launch(const gcap_sim_exec_t* exec, gcap_sim_stream_t* stream) {
   cudaError_t code = gcap_sim_gate_not_capturing(stream);
   if (code == cudaSuccess) code = gcap_sim_gate_ordered(stream);
-  return code == cudaSuccess && !exec ? cudaErrorInvalidValue : code;
+  return code == cudaSuccess && exec == NULL ? cudaErrorInvalidValue : code;
 }
 
 static cudaError_t launch(gcap_sim_exec_t* exec, gcap_sim_stream_t* stream) {
@@ -127,11 +127,11 @@ cudaError_t cudaGraphUpload(cudaGraphExec_t graphExec, cudaStream_t stream) {
 
 gcap_sim_node_t* gcap_sim_exec_find(const gcap_sim_exec_t* exec, const gcap_sim_node_t* node) {
   const gcap_sim_graph_t* own = exec->graph;
-  if (node->graph->owner) {
+  if (node->graph->owner != NULL) {
     const gcap_sim_node_t* holder = gcap_sim_exec_find(exec, node->graph->owner);
-    own = holder ? holder->child : NULL;
+    own = holder != NULL ? holder->child : NULL;
   }
-  if (!own || own->source != node->graph->serial) return NULL;
+  if (own == NULL || own->source != node->graph->serial) return NULL;
   return gcap_sim_graph_find_source(own, node->serial);
 }
 
@@ -169,9 +169,9 @@ void gcap_sim_exec_set_enabled(gcap_sim_exec_t* exec, gcap_sim_node_t* node, boo
 void gcap_sim_exec_forget_graph(gcap_sim_exec_t* exec) { exec->memory_graph = NULL; }
 
 void gcap_sim_exec_adopt_graph(gcap_sim_exec_t* exec, gcap_sim_graph_t* graph) {
-  if (exec->memory_graph) exec->memory_graph->memory_exec = NULL;
+  if (exec->memory_graph != NULL) exec->memory_graph->memory_exec = NULL;
   exec->memory_graph = graph->num_memory_nodes > 0 ? graph : NULL;
-  if (exec->memory_graph) graph->memory_exec = exec;
+  if (exec->memory_graph != NULL) graph->memory_exec = exec;
 }
 
 // A fill needs memory, and such as its device can reach: measured, and found at the instantiation, not in a capture.
@@ -187,7 +187,7 @@ static bool fills_out_of_reach(const gcap_sim_node_t* node) {
 static bool is_runnable(const gcap_sim_graph_t* graph) {
   for (size_t i = 0; i < graph->num_nodes; ++i) {
     const gcap_sim_node_t* node = graph->nodes[i];
-    if (fills_out_of_reach(node) || (node->child && !is_runnable(node->child))) return false;
+    if (fills_out_of_reach(node) || (node->child != NULL && !is_runnable(node->child))) return false;
   }
   return true;
 }
@@ -204,15 +204,15 @@ static const gcap_sim_node_t* find_host_work(const gcap_sim_graph_t* graph) {
     const gcap_sim_node_t* node = graph->nodes[i];
     gcap_sim_task_kind_t kind = node->task->kind;
     bool of_device = kind == GCAP_SIM_TASK_KERNEL || kind == GCAP_SIM_TASK_COPY || kind == GCAP_SIM_TASK_FILL;
-    const gcap_sim_node_t* found = node->child ? find_host_work(node->child) : of_device ? NULL : node;
-    if (found) return found;
+    const gcap_sim_node_t* found = node->child != NULL ? find_host_work(node->child) : of_device ? NULL : node;
+    if (found != NULL) return found;
   }
   return NULL;
 }
 
 static cudaError_t judge_device_launch(const gcap_sim_graph_t* graph, cudaGraphInstantiateParams* info) {
   const gcap_sim_node_t* host_work = find_host_work(graph);
-  if (!host_work) gcap_sim_die("%s: launch from a device is not modelled", gcap_sim_thread()->call);
+  if (host_work == NULL) gcap_sim_die("%s: launch from a device is not modelled", gcap_sim_thread()->call);
   info->errNode_out = host_work->handle;
   info->result_out = cudaGraphInstantiateNodeOperationNotSupported;
   return cudaErrorInvalidValue;
@@ -220,10 +220,10 @@ static cudaError_t judge_device_launch(const gcap_sim_graph_t* graph, cudaGraphI
 
 // On failure `info` tells why.
 static cudaError_t judge_graph(gcap_sim_graph_t* graph, cudaGraphInstantiateParams* info) {
-  if (!graph || graph->moved) return cudaErrorInvalidValue;
-  if (graph->memory_exec) return cudaErrorNotSupported;
+  if (graph == NULL || graph->moved) return cudaErrorInvalidValue;
+  if (graph->memory_exec != NULL) return cudaErrorNotSupported;
   const gcap_sim_node_t* on_cycle = gcap_sim_graph_find_cycle(graph);
-  if (on_cycle) {
+  if (on_cycle != NULL) {
     info->errNode_out = on_cycle->handle;
     info->result_out = cudaGraphInstantiateInvalidStructure;
     return cudaErrorInvalidValue;
@@ -247,7 +247,7 @@ static cudaError_t instantiate(cudaGraphExec_t* out, cudaGraph_t handle, unsigne
   info->errNode_out = NULL;
   info->result_out = cudaGraphInstantiateError;
   gcap_sim_graph_t* graph = gcap_sim_handle_get(GCAP_SIM_GRAPH, handle);
-  cudaError_t code = out ? judge_flags(info->flags, allowed) : cudaErrorInvalidValue;
+  cudaError_t code = out != NULL ? judge_flags(info->flags, allowed) : cudaErrorInvalidValue;
   if (code == cudaSuccess) code = judge_graph(graph, info);
   if (code == cudaSuccess && (info->flags & cudaGraphInstantiateFlagUpload)) {
     code = gcap_sim_gate_not_capturing(gcap_sim_stream_get(info->uploadStream));
@@ -279,7 +279,7 @@ cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* pGraphExec, cudaGraph
 cudaError_t cudaGraphInstantiateWithParams(cudaGraphExec_t* pGraphExec, cudaGraph_t graph,
                                            cudaGraphInstantiateParams* instantiateParams) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphInstantiateWithParams);
-  if (code == cudaSuccess && !instantiateParams) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess && instantiateParams == NULL) code = cudaErrorInvalidValue;
   if (code == cudaSuccess) {
     code = instantiate(pGraphExec, graph, PLAIN_FLAGS | cudaGraphInstantiateFlagUpload, instantiateParams);
   }
@@ -292,7 +292,7 @@ cudaError_t cudaGraphExecGetFlags(cudaGraphExec_t graphExec, unsigned long long*
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphExecGetFlags);
   if (code == cudaSuccess) {
     const gcap_sim_exec_t* exec = gcap_sim_handle_get(GCAP_SIM_EXEC, graphExec);
-    if (exec && flags) {
+    if (exec != NULL && flags != NULL) {
       *flags = exec->flags & ~(unsigned long long)cudaGraphInstantiateFlagUseNodePriority;
     } else {
       code = cudaErrorInvalidValue;
@@ -302,8 +302,8 @@ cudaError_t cudaGraphExecGetFlags(cudaGraphExec_t graphExec, unsigned long long*
 }
 
 static cudaError_t destroy(gcap_sim_exec_t* exec) {
-  if (!exec) return cudaErrorInvalidValue;
-  if (exec->memory_graph) exec->memory_graph->memory_exec = NULL;
+  if (exec == NULL) return cudaErrorInvalidValue;
+  if (exec->memory_graph != NULL) exec->memory_graph->memory_exec = NULL;
   gcap_sim_graph_destroy(exec->graph);
   gcap_sim_program_release(exec->program);
   gcap_sim_mark_release(exec->last_launch);

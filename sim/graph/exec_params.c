@@ -18,8 +18,8 @@
 // The executable's copy of the node, of the type asked for; NULL when there is none.
 static gcap_sim_node_t* find(gcap_sim_exec_t* exec, cudaGraphNode_t handle, enum cudaGraphNodeType type) {
   const gcap_sim_node_t* node = gcap_sim_handle_get(GCAP_SIM_NODE, handle);
-  gcap_sim_node_t* own = exec && node ? gcap_sim_exec_find(exec, node) : NULL;
-  return own && gcap_sim_node_type(own) == type ? own : NULL;
+  gcap_sim_node_t* own = exec != NULL && node != NULL ? gcap_sim_exec_find(exec, node) : NULL;
+  return own != NULL && gcap_sim_node_type(own) == type ? own : NULL;
 }
 
 static gcap_sim_task_t* refused(cudaError_t* code) {
@@ -29,7 +29,7 @@ static gcap_sim_task_t* refused(cudaError_t* code) {
 
 // Gives the node the task that its new parameters made; `task` is NULL when they were refused with `code`.
 static cudaError_t replace(gcap_sim_exec_t* exec, gcap_sim_node_t* own, gcap_sim_task_t* task, cudaError_t code) {
-  if (!task) return code;
+  if (task == NULL) return code;
   if (gcap_sim_compare_tasks(own->task, task) != cudaGraphExecUpdateSuccess) {
     gcap_sim_task_release(task);
     return cudaErrorInvalidValue;
@@ -44,9 +44,10 @@ cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t hGraphExec, cudaGra
   if (code == cudaSuccess) {
     gcap_sim_exec_t* exec = gcap_sim_handle_get(GCAP_SIM_EXEC, hGraphExec);
     gcap_sim_node_t* own = find(exec, node, cudaGraphNodeTypeKernel);
-    if (own && !pNodeParams)
+    if (own != NULL && pNodeParams == NULL) {
       gcap_sim_die("cudaGraphExecKernelNodeSetParams: no parameters: the real runtime reads them");
-    gcap_sim_task_t* task = own ? gcap_sim_kernel_params_task(pNodeParams, &code) : refused(&code);
+    }
+    gcap_sim_task_t* task = own != NULL ? gcap_sim_kernel_params_task(pNodeParams, &code) : refused(&code);
     code = replace(exec, own, task, code);
   }
   return gcap_sim_leave(code);
@@ -58,7 +59,7 @@ cudaError_t cudaGraphExecMemcpyNodeSetParams(cudaGraphExec_t hGraphExec, cudaGra
   if (code == cudaSuccess) {
     gcap_sim_exec_t* exec = gcap_sim_handle_get(GCAP_SIM_EXEC, hGraphExec);
     gcap_sim_node_t* own = find(exec, node, cudaGraphNodeTypeMemcpy);
-    gcap_sim_task_t* task = own ? gcap_sim_memcpy_params_task(pNodeParams, &code) : refused(&code);
+    gcap_sim_task_t* task = own != NULL ? gcap_sim_memcpy_params_task(pNodeParams, &code) : refused(&code);
     code = replace(exec, own, task, code);
   }
   return gcap_sim_leave(code);
@@ -70,7 +71,7 @@ cudaError_t cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t hGraphExec, cudaG
   if (code == cudaSuccess) {
     gcap_sim_exec_t* exec = gcap_sim_handle_get(GCAP_SIM_EXEC, hGraphExec);
     gcap_sim_node_t* own = find(exec, node, cudaGraphNodeTypeMemcpy);
-    gcap_sim_task_t* task = own ? gcap_sim_memcpy_1d_task(dst, src, count, kind, &code) : refused(&code);
+    gcap_sim_task_t* task = own != NULL ? gcap_sim_memcpy_1d_task(dst, src, count, kind, &code) : refused(&code);
     code = replace(exec, own, task, code);
   }
   return gcap_sim_leave(code);
@@ -82,7 +83,7 @@ cudaError_t cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t hGraphExec, cudaGra
   if (code == cudaSuccess) {
     gcap_sim_exec_t* exec = gcap_sim_handle_get(GCAP_SIM_EXEC, hGraphExec);
     gcap_sim_node_t* own = find(exec, node, cudaGraphNodeTypeMemset);
-    gcap_sim_task_t* task = own ? gcap_sim_memset_params_task(pNodeParams, &code) : refused(&code);
+    gcap_sim_task_t* task = own != NULL ? gcap_sim_memset_params_task(pNodeParams, &code) : refused(&code);
     code = replace(exec, own, task, code);
   }
   return gcap_sim_leave(code);
@@ -94,7 +95,7 @@ cudaError_t cudaGraphExecHostNodeSetParams(cudaGraphExec_t hGraphExec, cudaGraph
   if (code == cudaSuccess) {
     gcap_sim_exec_t* exec = gcap_sim_handle_get(GCAP_SIM_EXEC, hGraphExec);
     gcap_sim_node_t* own = find(exec, node, cudaGraphNodeTypeHost);
-    gcap_sim_task_t* task = own ? gcap_sim_host_params_task(pNodeParams, &code) : refused(&code);
+    gcap_sim_task_t* task = own != NULL ? gcap_sim_host_params_task(pNodeParams, &code) : refused(&code);
     code = replace(exec, own, task, code);
   }
   return gcap_sim_leave(code);
@@ -105,7 +106,8 @@ cudaError_t cudaGraphExecEventRecordNodeSetEvent(cudaGraphExec_t hGraphExec, cud
   if (code == cudaSuccess) {
     gcap_sim_exec_t* exec = gcap_sim_handle_get(GCAP_SIM_EXEC, hGraphExec);
     gcap_sim_node_t* own = find(exec, hNode, cudaGraphNodeTypeEventRecord);
-    gcap_sim_task_t* task = own ? gcap_sim_event_params_task(GCAP_SIM_TASK_EVENT_RECORD, event, &code) : refused(&code);
+    gcap_sim_task_t* task =
+        own != NULL ? gcap_sim_event_params_task(GCAP_SIM_TASK_EVENT_RECORD, event, &code) : refused(&code);
     code = replace(exec, own, task, code);
   }
   return gcap_sim_leave(code);
@@ -116,14 +118,15 @@ cudaError_t cudaGraphExecEventWaitNodeSetEvent(cudaGraphExec_t hGraphExec, cudaG
   if (code == cudaSuccess) {
     gcap_sim_exec_t* exec = gcap_sim_handle_get(GCAP_SIM_EXEC, hGraphExec);
     gcap_sim_node_t* own = find(exec, hNode, cudaGraphNodeTypeWaitEvent);
-    gcap_sim_task_t* task = own ? gcap_sim_event_params_task(GCAP_SIM_TASK_EVENT_WAIT, event, &code) : refused(&code);
+    gcap_sim_task_t* task =
+        own != NULL ? gcap_sim_event_params_task(GCAP_SIM_TASK_EVENT_WAIT, event, &code) : refused(&code);
     code = replace(exec, own, task, code);
   }
   return gcap_sim_leave(code);
 }
 
 static cudaError_t set_child(gcap_sim_exec_t* exec, gcap_sim_node_t* own, gcap_sim_graph_t* graph) {
-  if (!own || !graph) return cudaErrorInvalidValue;
+  if (own == NULL || graph == NULL) return cudaErrorInvalidValue;
   enum cudaGraphExecUpdateResult result = gcap_sim_exec_update(exec, own->child, graph, NULL);
   return result == cudaGraphExecUpdateSuccess ? cudaSuccess : cudaErrorGraphExecUpdateFailure;
 }
@@ -139,8 +142,8 @@ cudaError_t cudaGraphExecChildGraphNodeSetParams(cudaGraphExec_t hGraphExec, cud
 }
 
 static cudaError_t set_any(gcap_sim_exec_t* exec, gcap_sim_node_t* own, struct cudaGraphNodeParams* params) {
-  if (!own) return cudaErrorInvalidValue;
-  if (own->child) return set_child(exec, own, gcap_sim_handle_get(GCAP_SIM_GRAPH, params->graph.graph));
+  if (own == NULL) return cudaErrorInvalidValue;
+  if (own->child != NULL) return set_child(exec, own, gcap_sim_handle_get(GCAP_SIM_GRAPH, params->graph.graph));
   cudaError_t code;
   gcap_sim_task_t* task = gcap_sim_node_params_task(params, &code);
   return replace(exec, own, task, code);
@@ -151,7 +154,7 @@ cudaError_t cudaGraphExecNodeSetParams(cudaGraphExec_t graphExec, cudaGraphNode_
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphExecNodeSetParams);
   if (code == cudaSuccess) {
     gcap_sim_exec_t* exec = gcap_sim_handle_get(GCAP_SIM_EXEC, graphExec);
-    code = set_any(exec, nodeParams ? find(exec, node, nodeParams->type) : NULL, nodeParams);
+    code = set_any(exec, nodeParams != NULL ? find(exec, node, nodeParams->type) : NULL, nodeParams);
   }
   return gcap_sim_leave(code);
 }
@@ -162,15 +165,15 @@ cudaError_t cudaGraphExecNodeSetParams(cudaGraphExec_t graphExec, cudaGraphNode_
 static gcap_sim_node_t* find_switchable(cudaGraphExec_t handle, cudaGraphNode_t node) {
   gcap_sim_exec_t* exec = gcap_sim_handle_get(GCAP_SIM_EXEC, handle);
   gcap_sim_node_t* own = find(exec, node, cudaGraphNodeTypeKernel);
-  if (!own) own = find(exec, node, cudaGraphNodeTypeMemcpy);
-  return own ? own : find(exec, node, cudaGraphNodeTypeMemset);
+  if (own == NULL) own = find(exec, node, cudaGraphNodeTypeMemcpy);
+  return own != NULL ? own : find(exec, node, cudaGraphNodeTypeMemset);
 }
 
 cudaError_t cudaGraphNodeSetEnabled(cudaGraphExec_t hGraphExec, cudaGraphNode_t hNode, unsigned int isEnabled) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphNodeSetEnabled);
   if (code == cudaSuccess) {
     gcap_sim_node_t* own = find_switchable(hGraphExec, hNode);
-    if (own) {
+    if (own != NULL) {
       gcap_sim_exec_set_enabled(gcap_sim_handle_get(GCAP_SIM_EXEC, hGraphExec), own, isEnabled != 0);
     } else {
       code = cudaErrorInvalidValue;
@@ -183,7 +186,7 @@ cudaError_t cudaGraphNodeGetEnabled(cudaGraphExec_t hGraphExec, cudaGraphNode_t 
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphNodeGetEnabled);
   if (code == cudaSuccess) {
     const gcap_sim_node_t* own = find_switchable(hGraphExec, hNode);
-    if (own && isEnabled) {
+    if (own != NULL && isEnabled != NULL) {
       *isEnabled = !own->disabled;
     } else {
       code = cudaErrorInvalidValue;

@@ -33,7 +33,7 @@ static uint64_t last_visit;
 uint64_t gcap_sim_graph_new_visit(void) { return ++last_visit; }
 
 enum cudaGraphNodeType gcap_sim_node_type(const gcap_sim_node_t* node) {
-  return node->child ? cudaGraphNodeTypeGraph : gcap_sim_task_node_type(node->task);
+  return node->child != NULL ? cudaGraphNodeTypeGraph : gcap_sim_task_node_type(node->task);
 }
 
 static gcap_sim_graph_t* graph_create(bool handles) {
@@ -46,8 +46,8 @@ static gcap_sim_graph_t* graph_create(bool handles) {
 gcap_sim_graph_t* gcap_sim_graph_create(void) { return graph_create(true); }
 
 static void node_free(gcap_sim_node_t* node) {
-  if (node->handle) gcap_sim_handle_destroy(node->handle);
-  if (node->child) gcap_sim_graph_destroy(node->child);
+  if (node->handle != NULL) gcap_sim_handle_destroy(node->handle);
+  if (node->child != NULL) gcap_sim_graph_destroy(node->child);
   gcap_sim_task_release(node->task);
   free(node->in.items);
   free(node->out.items);
@@ -58,9 +58,9 @@ static void node_free(gcap_sim_node_t* node) {
 void gcap_sim_graph_destroy(gcap_sim_graph_t* graph) {
   if (graph->capturing) gcap_sim_die("%s: the graph belongs to a capture that is still open", gcap_sim_thread()->call);
   for (size_t i = 0; i < graph->num_nodes; ++i) node_free(graph->nodes[i]);
-  if (graph->memory_exec) gcap_sim_exec_forget_graph(graph->memory_exec);
+  if (graph->memory_exec != NULL) gcap_sim_exec_forget_graph(graph->memory_exec);
   gcap_sim_object_refs_clear(&graph->objects);
-  if (graph->handle) gcap_sim_handle_destroy(graph->handle);
+  if (graph->handle != NULL) gcap_sim_handle_destroy(graph->handle);
   free(graph->nodes);
   free(graph);
 }
@@ -163,8 +163,8 @@ gcap_sim_node_t* gcap_sim_graph_find_cycle(gcap_sim_graph_t* graph) {
   gcap_sim_node_t* found = peel(graph, left, queue) < graph->num_nodes ? walk_back(graph, left) : NULL;
   free(left);
   free(queue);
-  for (size_t i = 0; i < graph->num_nodes && !found; ++i) {
-    if (graph->nodes[i]->child) found = gcap_sim_graph_find_cycle(graph->nodes[i]->child);
+  for (size_t i = 0; i < graph->num_nodes && found == NULL; ++i) {
+    if (graph->nodes[i]->child != NULL) found = gcap_sim_graph_find_cycle(graph->nodes[i]->child);
   }
   return found;
 }
@@ -185,7 +185,7 @@ static void copy_node(gcap_sim_graph_t* copy, const gcap_sim_node_t* node, bool 
   added->source = node->serial;
   added->device = node->device;
   gcap_sim_node_copy_attributes(added, node);
-  if (!node->child) return;
+  if (node->child == NULL) return;
   added->child = gcap_sim_graph_copy(node->child, handles);
   added->child->owner = added;
 }
@@ -209,14 +209,14 @@ gcap_sim_graph_t* gcap_sim_graph_copy(gcap_sim_graph_t* graph, bool handles) {
 
 cudaError_t cudaGraphCreate(cudaGraph_t* pGraph, unsigned int flags) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphCreate);
-  if (code == cudaSuccess && (!pGraph || flags != 0)) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess && (pGraph == NULL || flags != 0)) code = cudaErrorInvalidValue;
   if (code == cudaSuccess) *pGraph = gcap_sim_graph_create()->handle;
   return gcap_sim_leave(code);
 }
 
 static cudaError_t destroy(gcap_sim_graph_t* graph) {
-  if (!graph) return cudaErrorInvalidValue;
-  if (graph->owner) return cudaErrorInvalidValue;  // a child graph goes with its node
+  if (graph == NULL) return cudaErrorInvalidValue;
+  if (graph->owner != NULL) return cudaErrorInvalidValue;  // a child graph goes with its node
   if (graph->capturing) return cudaErrorIllegalState;
   gcap_sim_graph_destroy(graph);
   return cudaSuccess;
@@ -232,7 +232,7 @@ cudaError_t cudaGraphClone(cudaGraph_t* pGraphClone, cudaGraph_t originalGraph) 
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphClone);
   if (code == cudaSuccess) {
     gcap_sim_graph_t* graph = gcap_sim_handle_get(GCAP_SIM_GRAPH, originalGraph);
-    if (!graph || !pGraphClone) {
+    if (graph == NULL || pGraphClone == NULL) {
       code = cudaErrorInvalidValue;
     } else if (graph->num_memory_nodes > 0) {
       code = cudaErrorNotSupported;
@@ -244,9 +244,11 @@ cudaError_t cudaGraphClone(cudaGraph_t* pGraphClone, cudaGraph_t originalGraph) 
 }
 
 static cudaError_t find_in_clone(cudaGraphNode_t* out, const gcap_sim_node_t* original, const gcap_sim_graph_t* clone) {
-  if (!out || !original || !clone || clone->source != original->graph->serial) return cudaErrorInvalidValue;
+  if (out == NULL || original == NULL || clone == NULL || clone->source != original->graph->serial) {
+    return cudaErrorInvalidValue;
+  }
   const gcap_sim_node_t* found = gcap_sim_graph_find_source(clone, original->serial);
-  if (!found) return cudaErrorInvalidValue;
+  if (found == NULL) return cudaErrorInvalidValue;
   *out = found->handle;
   return cudaSuccess;
 }
@@ -263,7 +265,7 @@ cudaError_t cudaGraphNodeFindInClone(cudaGraphNode_t* pNode, cudaGraphNode_t ori
 // --- Removal --------------------------------------------------------------------------------------------------------
 
 static cudaError_t destroy_node(gcap_sim_node_t* node) {
-  if (!node) return cudaErrorInvalidValue;
+  if (node == NULL) return cudaErrorInvalidValue;
   gcap_sim_graph_t* graph = node->graph;
   if (graph->num_memory_nodes > 0) return cudaErrorNotSupported;
   if (graph->capturing) return cudaErrorIllegalState;

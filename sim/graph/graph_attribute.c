@@ -30,7 +30,7 @@ static cudaLaunchAttribute* find(const gcap_sim_node_t* node, cudaLaunchAttribut
 
 cudaLaunchAttributeValue gcap_sim_node_attribute(const gcap_sim_node_t* node, cudaLaunchAttributeID id) {
   const cudaLaunchAttribute* attribute = find(node, id);
-  if (attribute) return attribute->val;
+  if (attribute != NULL) return attribute->val;
   cudaLaunchAttributeValue value = {.pad = {0}};
   if (id == cudaLaunchAttributeMemSyncDomainMap) value.memSyncDomainMap.remote = 1;
   return value;
@@ -39,9 +39,9 @@ cudaLaunchAttributeValue gcap_sim_node_attribute(const gcap_sim_node_t* node, cu
 void gcap_sim_node_set_attribute(gcap_sim_node_t* node, cudaLaunchAttributeID id,
                                  const cudaLaunchAttributeValue* value) {
   cudaLaunchAttribute* attribute = find(node, id);
-  if (!attribute) {
+  if (attribute == NULL) {
     node->attributes = realloc(node->attributes, (node->num_attributes + 1) * sizeof(cudaLaunchAttribute));
-    if (!node->attributes) gcap_sim_die("the machine has no memory left for the simulator");
+    if (node->attributes == NULL) gcap_sim_die("the machine has no memory left for the simulator");
     attribute = &node->attributes[node->num_attributes++];
   }
   *attribute = (cudaLaunchAttribute){.id = id, .val = *value};
@@ -78,7 +78,7 @@ static bool is_told(cudaLaunchAttributeID id) {
 }
 
 static bool is_kernel(const gcap_sim_node_t* node) {
-  return node && gcap_sim_node_type(node) == cudaGraphNodeTypeKernel;
+  return node != NULL && gcap_sim_node_type(node) == cudaGraphNodeTypeKernel;
 }
 
 cudaError_t cudaGraphKernelNodeGetAttribute(cudaGraphNode_t hNode, cudaLaunchAttributeID attr,
@@ -87,7 +87,9 @@ cudaError_t cudaGraphKernelNodeGetAttribute(cudaGraphNode_t hNode, cudaLaunchAtt
   if (code == cudaSuccess) {
     const gcap_sim_node_t* node = gcap_sim_handle_get(GCAP_SIM_NODE, hNode);
     if (is_kernel(node) && is_told(attr)) {
-      if (!value_out) gcap_sim_die("cudaGraphKernelNodeGetAttribute: the value is NULL: the real runtime writes it");
+      if (value_out == NULL) {
+        gcap_sim_die("cudaGraphKernelNodeGetAttribute: the value is NULL: the real runtime writes it");
+      }
       *value_out = gcap_sim_node_attribute(node, attr);
     } else {
       code = cudaErrorInvalidValue;
@@ -113,7 +115,7 @@ cudaError_t cudaGraphKernelNodeSetAttribute(cudaGraphNode_t hNode, cudaLaunchAtt
   if (code == cudaSuccess) {
     gcap_sim_node_t* node = gcap_sim_handle_get(GCAP_SIM_NODE, hNode);
     if (is_kernel(node) && is_of_nodes(attr)) {
-      if (!value) gcap_sim_die("cudaGraphKernelNodeSetAttribute: the value is NULL: the real runtime reads it");
+      if (value == NULL) gcap_sim_die("cudaGraphKernelNodeSetAttribute: the value is NULL: the real runtime reads it");
       code = set_attribute(node, attr, *value);
     } else {
       code = cudaErrorInvalidValue;
@@ -130,7 +132,8 @@ static cudaError_t copy_attributes(gcap_sim_node_t* to, const gcap_sim_node_t* f
 
 cudaError_t cudaGraphKernelNodeCopyAttributes(cudaGraphNode_t hDst, cudaGraphNode_t hSrc) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphKernelNodeCopyAttributes);
-  if (code == cudaSuccess)
+  if (code == cudaSuccess) {
     code = copy_attributes(gcap_sim_handle_get(GCAP_SIM_NODE, hDst), gcap_sim_handle_get(GCAP_SIM_NODE, hSrc));
+  }
   return gcap_sim_leave(code);
 }

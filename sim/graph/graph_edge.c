@@ -17,16 +17,16 @@
 
 // Writes the nodes that `roots_only` selects into `out`, room permitting; without `out`, only counts them.
 static cudaError_t list_nodes(const gcap_sim_graph_t* graph, cudaGraphNode_t* out, size_t* count, bool roots_only) {
-  if (!graph || !count) return cudaErrorInvalidValue;
+  if (graph == NULL || count == NULL) return cudaErrorInvalidValue;
   size_t room = *count;
   size_t found = 0;
   for (size_t i = 0; i < graph->num_nodes; ++i) {
     if (roots_only && graph->nodes[i]->in.count > 0) continue;
-    if (out && found == room) return cudaSuccess;
-    if (out) out[found] = graph->nodes[i]->handle;
+    if (out != NULL && found == room) return cudaSuccess;
+    if (out != NULL) out[found] = graph->nodes[i]->handle;
     ++found;
   }
-  for (size_t i = found; out && i < room; ++i) out[i] = NULL;
+  for (size_t i = found; out != NULL && i < room; ++i) out[i] = NULL;
   *count = found;
   return cudaSuccess;
 }
@@ -39,8 +39,9 @@ cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t*
 
 cudaError_t cudaGraphGetRootNodes(cudaGraph_t graph, cudaGraphNode_t* pRootNodes, size_t* pNumRootNodes) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphGetRootNodes);
-  if (code == cudaSuccess)
+  if (code == cudaSuccess) {
     code = list_nodes(gcap_sim_handle_get(GCAP_SIM_GRAPH, graph), pRootNodes, pNumRootNodes, true);
+  }
   return gcap_sim_leave(code);
 }
 
@@ -48,7 +49,7 @@ cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node, enum cudaGraphNodeType* p
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphNodeGetType);
   if (code == cudaSuccess) {
     const gcap_sim_node_t* n = gcap_sim_handle_get(GCAP_SIM_NODE, node);
-    if (n && pType) {
+    if (n != NULL && pType != NULL) {
       *pType = gcap_sim_node_type(n);
     } else {
       code = cudaErrorInvalidValue;
@@ -71,18 +72,18 @@ typedef struct edge_arrays {
 
 static void write_edge(edge_arrays_t* out, cudaGraphNode_t from, cudaGraphNode_t to, const cudaGraphEdgeData* data) {
   if (out->found == out->room) return;
-  if (out->from) out->from[out->found] = from;
-  if (out->to) out->to[out->found] = to;
-  if (out->data) out->data[out->found] = *data;
-  if (!out->data && gcap_sim_edge_has_data(data)) out->lossy = true;
+  if (out->from != NULL) out->from[out->found] = from;
+  if (out->to != NULL) out->to[out->found] = to;
+  if (out->data != NULL) out->data[out->found] = *data;
+  if (out->data == NULL && gcap_sim_edge_has_data(data)) out->lossy = true;
   ++out->found;
 }
 
 static cudaError_t finish_edges(const edge_arrays_t* out, size_t* count) {
   if (out->lossy) return cudaErrorLossyQuery;
   for (size_t i = out->found; i < out->room; ++i) {
-    if (out->from) out->from[i] = NULL;
-    if (out->to) out->to[i] = NULL;
+    if (out->from != NULL) out->from[i] = NULL;
+    if (out->to != NULL) out->to[i] = NULL;
   }
   *count = out->found;
   return cudaSuccess;
@@ -90,8 +91,10 @@ static cudaError_t finish_edges(const edge_arrays_t* out, size_t* count) {
 
 static cudaError_t list_edges(const gcap_sim_graph_t* graph, cudaGraphNode_t* from, cudaGraphNode_t* to,
                               cudaGraphEdgeData* data, size_t* count) {
-  if (!graph || !count || (from == NULL) != (to == NULL) || (data && !from)) return cudaErrorInvalidValue;
-  if (!from) {
+  if (graph == NULL || count == NULL || (from == NULL) != (to == NULL) || (data != NULL && from == NULL)) {
+    return cudaErrorInvalidValue;
+  }
+  if (from == NULL) {
     *count = graph->num_edges;
     return cudaSuccess;
   }
@@ -115,8 +118,8 @@ cudaError_t cudaGraphGetEdges(cudaGraph_t graph, cudaGraphNode_t* from, cudaGrap
 // The edges at one end of a node.
 static cudaError_t list_neighbours(const gcap_sim_edges_t* edges, cudaGraphNode_t* nodes, cudaGraphEdgeData* data,
                                    size_t* count) {
-  if (!edges || !count || (data && !nodes)) return cudaErrorInvalidValue;
-  if (!nodes) {
+  if (edges == NULL || count == NULL || (data != NULL && nodes == NULL)) return cudaErrorInvalidValue;
+  if (nodes == NULL) {
     *count = edges->count;
     return cudaSuccess;
   }
@@ -132,7 +135,7 @@ cudaError_t cudaGraphNodeGetDependencies(cudaGraphNode_t node, cudaGraphNode_t* 
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphNodeGetDependencies);
   if (code == cudaSuccess) {
     const gcap_sim_node_t* n = gcap_sim_handle_get(GCAP_SIM_NODE, node);
-    code = list_neighbours(n ? &n->in : NULL, pDependencies, edgeData, pNumDependencies);
+    code = list_neighbours(n != NULL ? &n->in : NULL, pDependencies, edgeData, pNumDependencies);
   }
   return gcap_sim_leave(code);
 }
@@ -142,7 +145,7 @@ cudaError_t cudaGraphNodeGetDependentNodes(cudaGraphNode_t node, cudaGraphNode_t
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphNodeGetDependentNodes);
   if (code == cudaSuccess) {
     const gcap_sim_node_t* n = gcap_sim_handle_get(GCAP_SIM_NODE, node);
-    code = list_neighbours(n ? &n->out : NULL, pDependentNodes, edgeData, pNumDependentNodes);
+    code = list_neighbours(n != NULL ? &n->out : NULL, pDependentNodes, edgeData, pNumDependentNodes);
   }
   return gcap_sim_leave(code);
 }
@@ -159,11 +162,11 @@ typedef struct edit {
 
 static gcap_sim_node_t* node_of(const edit_t* edit, cudaGraphNode_t handle) {
   gcap_sim_node_t* node = gcap_sim_handle_get(GCAP_SIM_NODE, handle);
-  return node && node->graph == edit->graph ? node : NULL;
+  return node != NULL && node->graph == edit->graph ? node : NULL;
 }
 
 static cudaGraphEdgeData data_of(const edit_t* edit, size_t i) {
-  return edit->data ? edit->data[i] : (cudaGraphEdgeData){0};
+  return edit->data != NULL ? edit->data[i] : (cudaGraphEdgeData){0};
 }
 
 // The edge as the node after it has it; NULL when there is none. Looks at the shorter list first: a node with many
@@ -177,7 +180,7 @@ static const gcap_sim_edge_t* find_edge(const gcap_sim_node_t* from, const gcap_
 static bool add_edge(const edit_t* edit, size_t i) {
   gcap_sim_node_t* from = node_of(edit, edit->from[i]);
   gcap_sim_node_t* to = node_of(edit, edit->to[i]);
-  if (find_edge(from, to)) return false;
+  if (find_edge(from, to) != NULL) return false;
   cudaGraphEdgeData data = data_of(edit, i);
   if (!gcap_sim_edge_is_valid(&data, gcap_sim_node_type(from), gcap_sim_node_type(to))) return false;
   gcap_sim_edges_push(&from->out, to, data);
@@ -190,7 +193,7 @@ static bool add_edge(const edit_t* edit, size_t i) {
 static bool has_ends(const edit_t* edit, size_t i) {
   const gcap_sim_node_t* from = node_of(edit, edit->from[i]);
   const gcap_sim_node_t* to = node_of(edit, edit->to[i]);
-  return from && to && from != to;
+  return from != NULL && to != NULL && from != to;
 }
 
 static void drop_edge(const edit_t* edit, size_t i) {
@@ -202,8 +205,8 @@ static void drop_edge(const edit_t* edit, size_t i) {
 }
 
 static cudaError_t judge_edit(const edit_t* edit) {
-  if (!edit->graph) return cudaErrorInvalidValue;
-  return edit->count > 0 && (!edit->from || !edit->to) ? cudaErrorInvalidValue : cudaSuccess;
+  if (edit->graph == NULL) return cudaErrorInvalidValue;
+  return edit->count > 0 && (edit->from == NULL || edit->to == NULL) ? cudaErrorInvalidValue : cudaSuccess;
 }
 
 static cudaError_t add_edges(const edit_t* edit) {
@@ -232,7 +235,7 @@ cudaError_t cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t* f
 static bool has_edge(const edit_t* edit, size_t i) {
   const gcap_sim_node_t* from = node_of(edit, edit->from[i]);
   const gcap_sim_node_t* to = node_of(edit, edit->to[i]);
-  return from && to && find_edge(from, to);
+  return from != NULL && to != NULL && find_edge(from, to) != NULL;
 }
 
 // In an open capture nobody has to join a node that lost its way to others by an edit.

@@ -31,7 +31,7 @@ static struct {
 gcap_sim_allocation_t* gcap_sim_graph_allocation_create(size_t bytes, int device) {
   if (bytes > gcap_sim_budget_total(device)) return NULL;
   gcap_sim_allocation_t* allocation = gcap_sim_allocation_create_range(bytes, cudaMemoryTypeDevice, device);
-  if (allocation) gcap_sim_allocation_give_to_graph(allocation);
+  if (allocation != NULL) gcap_sim_allocation_give_to_graph(allocation);
   return allocation;
 }
 
@@ -87,7 +87,7 @@ cudaError_t cudaDeviceGraphMemTrim(int device) {
 
 static cudaError_t get(int device, enum cudaGraphMemAttributeType attr, void* value) {
   if (device < 0 || device >= gcap_sim_device_count()) return cudaErrorInvalidDevice;
-  if (!value) return cudaErrorInvalidValue;
+  if (value == NULL) return cudaErrorInvalidValue;
   uint64_t bytes = 0;
   switch (attr) {
     // Measured: memory is used by the step.
@@ -111,7 +111,7 @@ cudaError_t cudaDeviceGetGraphMemAttribute(int device, enum cudaGraphMemAttribut
 static cudaError_t set(int device, enum cudaGraphMemAttributeType attr, const void* value) {
   if (device < 0 || device >= gcap_sim_device_count()) return cudaErrorInvalidDevice;
   uint64_t bytes;
-  if (!value) return cudaErrorInvalidValue;
+  if (value == NULL) return cudaErrorInvalidValue;
   memcpy(&bytes, value, sizeof(bytes));
   if (bytes != 0) return cudaErrorInvalidValue;
   if (attr == cudaGraphMemAttrUsedMemHigh) {

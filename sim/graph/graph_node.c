@@ -32,7 +32,7 @@ typedef struct addition {
 static cudaError_t prepare(addition_t* add, const cudaGraphNode_t* out, cudaGraph_t graph,
                            const cudaGraphNode_t* handles, const cudaGraphEdgeData* data, size_t count) {
   *add = (addition_t){.graph = gcap_sim_handle_get(GCAP_SIM_GRAPH, graph), .num_deps = count};
-  if (!add->graph || !out) return cudaErrorInvalidValue;
+  if (add->graph == NULL || out == NULL) return cudaErrorInvalidValue;
   return gcap_sim_resolve_edges(add->graph, handles, data, count, false, &add->deps);
 }
 
@@ -45,20 +45,21 @@ static bool can_enter(const addition_t* add, enum cudaGraphNodeType type) {
 
 // Adds the node, unless `task` is NULL because its parameters were refused with `code`.
 static cudaError_t add_node(addition_t* add, cudaGraphNode_t* out, gcap_sim_task_t* task, cudaError_t code) {
-  if (task && !can_enter(add, gcap_sim_task_node_type(task))) {
+  if (task != NULL && !can_enter(add, gcap_sim_task_node_type(task))) {
     gcap_sim_task_release(task);
     task = NULL;
     code = cudaErrorInvalidValue;
   }
-  if (task) {
+  if (task != NULL) {
     gcap_sim_node_t* node = gcap_sim_graph_add(add->graph, task, add->deps, add->num_deps);
     // Measured: a fill made by hand goes to the device that has the memory, not to the current one.
-    if (task->kind == GCAP_SIM_TASK_FILL && task->u.fill.type == cudaMemoryTypeDevice)
+    if (task->kind == GCAP_SIM_TASK_FILL && task->u.fill.type == cudaMemoryTypeDevice) {
       node->device = task->u.fill.device;
+    }
     *out = node->handle;
   }
   free(add->deps);
-  return task ? cudaSuccess : code;
+  return task != NULL ? cudaSuccess : code;
 }
 
 // --- One function a kind --------------------------------------------------------------------------------------------
@@ -161,20 +162,20 @@ cudaError_t cudaGraphAddEventWaitNode(cudaGraphNode_t* pGraphNode, cudaGraph_t g
 // --- Graphs in graphs -----------------------------------------------------------------------------------------------
 
 static bool holds(const gcap_sim_graph_t* outer, const gcap_sim_graph_t* graph) {
-  while (graph && graph != outer) graph = graph->owner ? graph->owner->graph : NULL;
+  while (graph != NULL && graph != outer) graph = graph->owner != NULL ? graph->owner->graph : NULL;
   return graph != NULL;
 }
 
 // Memory nodes stay unique: a graph that has some cannot be copied, only moved.
 static cudaError_t judge_child(const gcap_sim_graph_t* graph, const gcap_sim_graph_t* child, bool move) {
-  if (!child) return cudaErrorInvalidValue;
+  if (child == NULL) return cudaErrorInvalidValue;
   if (holds(child, graph)) {
     gcap_sim_die("%s: a graph cannot hold itself: the real runtime recurses until its stack is gone",
                  gcap_sim_thread()->call);
   }
   if (!move) return child->num_memory_nodes > 0 ? cudaErrorNotSupported : cudaSuccess;
-  if (child->owner || child->memory_exec || child->capturing) return cudaErrorInvalidValue;
-  return graph->owner && child->num_memory_nodes > 0 ? cudaErrorNotSupported : cudaSuccess;
+  if (child->owner != NULL || child->memory_exec != NULL || child->capturing) return cudaErrorInvalidValue;
+  return graph->owner != NULL && child->num_memory_nodes > 0 ? cudaErrorNotSupported : cudaSuccess;
 }
 
 static void give_child(gcap_sim_node_t* node, gcap_sim_graph_t* child, bool move) {
@@ -216,7 +217,7 @@ static bool is_device(struct cudaMemLocation location) {
 static bool is_modelled_pool(const struct cudaMemAllocNodeParamsV2* params) {
   if (params->poolProps.allocType != cudaMemAllocationTypePinned) return false;
   if (!is_device(params->poolProps.location)) return false;
-  if (params->accessDescCount > 0 && !params->accessDescs) return false;
+  if (params->accessDescCount > 0 && params->accessDescs == NULL) return false;
   for (size_t i = 0; i < params->accessDescCount; ++i) {
     if (!is_device(params->accessDescs[i].location)) return false;
   }
@@ -226,14 +227,14 @@ static bool is_modelled_pool(const struct cudaMemAllocNodeParamsV2* params) {
 static cudaError_t add_alloc(addition_t* add, cudaGraphNode_t* out, struct cudaMemAllocNodeParamsV2* params) {
   cudaError_t code = cudaErrorInvalidValue;
   gcap_sim_task_t* task = NULL;
-  if (add->graph->owner) {
+  if (add->graph->owner != NULL) {
     code = cudaErrorNotSupported;
   } else if (params->poolProps.handleTypes != cudaMemHandleTypeNone) {
     code = cudaErrorNotSupported;
   } else if (params->bytesize > 0 && is_modelled_pool(params)) {
     task = gcap_sim_graph_alloc_task(params->bytesize, params->poolProps.location.id, &code);
   }
-  void* address = task ? task->u.allocation->base : NULL;
+  void* address = task != NULL ? task->u.allocation->base : NULL;
   code = add_node(add, out, task, code);
   params->dptr = code == cudaSuccess ? address : NULL;
   return code;
@@ -244,7 +245,7 @@ cudaError_t cudaGraphAddMemAllocNode(cudaGraphNode_t* pGraphNode, cudaGraph_t gr
                                      struct cudaMemAllocNodeParams* nodeParams) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphAddMemAllocNode);
   addition_t add;
-  if (code == cudaSuccess && !nodeParams) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess && nodeParams == NULL) code = cudaErrorInvalidValue;
   if (code == cudaSuccess) code = prepare(&add, pGraphNode, graph, pDependencies, NULL, numDependencies);
   if (code == cudaSuccess) {
     struct cudaMemAllocNodeParamsV2 params = {.poolProps = nodeParams->poolProps,
@@ -259,7 +260,7 @@ cudaError_t cudaGraphAddMemAllocNode(cudaGraphNode_t* pGraphNode, cudaGraph_t gr
 
 static cudaError_t add_free(addition_t* add, cudaGraphNode_t* out, void* address) {
   cudaError_t code = cudaErrorNotSupported;
-  gcap_sim_task_t* task = add->graph->owner ? NULL : gcap_sim_graph_free_task(add->graph, address, &code);
+  gcap_sim_task_t* task = add->graph->owner != NULL ? NULL : gcap_sim_graph_free_task(add->graph, address, &code);
   return add_node(add, out, task, code);
 }
 
@@ -300,7 +301,9 @@ cudaError_t cudaGraphAddNode(cudaGraphNode_t* pGraphNode, cudaGraph_t graph, con
                              struct cudaGraphNodeParams* nodeParams) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphAddNode);
   addition_t add;
-  if (code == cudaSuccess && (!nodeParams || gcap_sim_has_reserved_bits(nodeParams))) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess && (nodeParams == NULL || gcap_sim_has_reserved_bits(nodeParams))) {
+    code = cudaErrorInvalidValue;
+  }
   if (code == cudaSuccess) code = prepare(&add, pGraphNode, graph, pDependencies, dependencyData, numDependencies);
   if (code == cudaSuccess) code = add_any(&add, pGraphNode, nodeParams);
   return gcap_sim_leave(code);
@@ -311,7 +314,7 @@ cudaError_t cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle* pHandle
   (void)defaultLaunchValue;
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphConditionalHandleCreate);
   if (code == cudaSuccess) {
-    bool valid = pHandle_out && gcap_sim_handle_get(GCAP_SIM_GRAPH, graph) &&
+    bool valid = pHandle_out != NULL && gcap_sim_handle_get(GCAP_SIM_GRAPH, graph) != NULL &&
                  (flags & ~(unsigned int)cudaGraphCondAssignDefault) == 0;
     code = valid ? cudaErrorNotSupported : cudaErrorInvalidValue;
     gcap_sim_note_argument("conditional nodes are not modelled");

@@ -30,8 +30,10 @@ static gcap_sim_task_t* refused(cudaError_t* code) {
 }
 
 gcap_sim_task_t* gcap_sim_kernel_params_task(const struct cudaKernelNodeParams* params, cudaError_t* code) {
-  if (!params || (params->kernelParams && params->extra)) return refused(code);
-  if (params->extra) gcap_sim_die("%s: arguments given through extra are not modelled", gcap_sim_thread()->call);
+  if (params == NULL || (params->kernelParams != NULL && params->extra != NULL)) return refused(code);
+  if (params->extra != NULL) {
+    gcap_sim_die("%s: arguments given through extra are not modelled", gcap_sim_thread()->call);
+  }
   return gcap_sim_kernel_task(params->func, params->gridDim, params->blockDim, params->kernelParams,
                               params->sharedMemBytes, code);
 }
@@ -50,7 +52,7 @@ gcap_sim_task_t* gcap_sim_memcpy_1d_task(void* dst, const void* src, size_t coun
 }
 
 gcap_sim_task_t* gcap_sim_memset_params_task(const struct cudaMemsetParams* params, cudaError_t* code) {
-  if (!params) return refused(code);
+  if (params == NULL) return refused(code);
   gcap_sim_fill_t fill = {.dst = params->dst,
                           .pitch = params->pitch,
                           .value = params->value,
@@ -61,7 +63,7 @@ gcap_sim_task_t* gcap_sim_memset_params_task(const struct cudaMemsetParams* para
 }
 
 gcap_sim_task_t* gcap_sim_host_params_task(const struct cudaHostNodeParams* params, cudaError_t* code) {
-  if (!params || !params->fn) return refused(code);
+  if (params == NULL || params->fn == NULL) return refused(code);
   *code = cudaSuccess;
   gcap_sim_task_t* task = gcap_sim_task_create(GCAP_SIM_TASK_HOST, "host function");
   task->u.host.function = params->fn;
@@ -71,15 +73,15 @@ gcap_sim_task_t* gcap_sim_host_params_task(const struct cudaHostNodeParams* para
 
 gcap_sim_task_t* gcap_sim_event_params_task(gcap_sim_task_kind_t kind, cudaEvent_t event, cudaError_t* code) {
   gcap_sim_event_t* e = gcap_sim_handle_get(GCAP_SIM_EVENT, event);
-  if (!e) return refused(code);
+  if (e == NULL) return refused(code);
   *code = cudaSuccess;
   return gcap_sim_event_task(kind, e);
 }
 
 gcap_sim_task_t* gcap_sim_graph_alloc_task(size_t bytes, int device, cudaError_t* code) {
   gcap_sim_allocation_t* allocation = gcap_sim_graph_allocation_create(bytes, device);
-  *code = allocation ? cudaSuccess : cudaErrorMemoryAllocation;
-  if (!allocation) return NULL;
+  *code = allocation != NULL ? cudaSuccess : cudaErrorMemoryAllocation;
+  if (allocation == NULL) return NULL;
   gcap_sim_task_t* task = gcap_sim_task_create(GCAP_SIM_TASK_ALLOC, "mem alloc");
   task->u.allocation = allocation;
   return task;
@@ -95,7 +97,7 @@ static bool may_free(const gcap_sim_graph_t* graph, const gcap_sim_allocation_t*
 
 gcap_sim_task_t* gcap_sim_graph_free_task(const gcap_sim_graph_t* graph, void* address, cudaError_t* code) {
   gcap_sim_allocation_t* allocation = gcap_sim_allocation_find(address);
-  bool ok = allocation && allocation->base == address && allocation->of_graph && may_free(graph, allocation);
+  bool ok = allocation != NULL && allocation->base == address && allocation->of_graph && may_free(graph, allocation);
   if (!ok) return refused(code);
   *code = cudaSuccess;
   ++allocation->refs;
@@ -146,12 +148,12 @@ gcap_sim_task_t* gcap_sim_node_params_task(const struct cudaGraphNodeParams* par
 // The node behind the handle if it is of this type; else NULL.
 static gcap_sim_node_t* node_of_type(cudaGraphNode_t handle, enum cudaGraphNodeType type) {
   gcap_sim_node_t* node = gcap_sim_handle_get(GCAP_SIM_NODE, handle);
-  return node && gcap_sim_node_type(node) == type ? node : NULL;
+  return node != NULL && gcap_sim_node_type(node) == type ? node : NULL;
 }
 
 // Gives the node the task that its new parameters made; `task` is NULL when they were refused with `code`.
 static cudaError_t replace(gcap_sim_node_t* node, gcap_sim_task_t* task, cudaError_t code) {
-  if (!task) return code;
+  if (task == NULL) return code;
   gcap_sim_task_release(node->task);
   node->task = task;
   return cudaSuccess;
@@ -161,7 +163,7 @@ cudaError_t cudaGraphKernelNodeSetParams(cudaGraphNode_t node, const struct cuda
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphKernelNodeSetParams);
   if (code == cudaSuccess) {
     gcap_sim_node_t* n = node_of_type(node, cudaGraphNodeTypeKernel);
-    gcap_sim_task_t* task = n ? gcap_sim_kernel_params_task(pNodeParams, &code) : refused(&code);
+    gcap_sim_task_t* task = n != NULL ? gcap_sim_kernel_params_task(pNodeParams, &code) : refused(&code);
     code = replace(n, task, code);
   }
   return gcap_sim_leave(code);
@@ -171,7 +173,7 @@ cudaError_t cudaGraphMemcpyNodeSetParams(cudaGraphNode_t node, const struct cuda
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphMemcpyNodeSetParams);
   if (code == cudaSuccess) {
     gcap_sim_node_t* n = node_of_type(node, cudaGraphNodeTypeMemcpy);
-    gcap_sim_task_t* task = n ? gcap_sim_memcpy_params_task(pNodeParams, &code) : refused(&code);
+    gcap_sim_task_t* task = n != NULL ? gcap_sim_memcpy_params_task(pNodeParams, &code) : refused(&code);
     code = replace(n, task, code);
   }
   return gcap_sim_leave(code);
@@ -182,7 +184,7 @@ cudaError_t cudaGraphMemcpyNodeSetParams1D(cudaGraphNode_t node, void* dst, cons
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphMemcpyNodeSetParams1D);
   if (code == cudaSuccess) {
     gcap_sim_node_t* n = node_of_type(node, cudaGraphNodeTypeMemcpy);
-    gcap_sim_task_t* task = n ? gcap_sim_memcpy_1d_task(dst, src, count, kind, &code) : refused(&code);
+    gcap_sim_task_t* task = n != NULL ? gcap_sim_memcpy_1d_task(dst, src, count, kind, &code) : refused(&code);
     code = replace(n, task, code);
   }
   return gcap_sim_leave(code);
@@ -192,7 +194,7 @@ cudaError_t cudaGraphMemsetNodeSetParams(cudaGraphNode_t node, const struct cuda
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphMemsetNodeSetParams);
   if (code == cudaSuccess) {
     gcap_sim_node_t* n = node_of_type(node, cudaGraphNodeTypeMemset);
-    gcap_sim_task_t* task = n ? gcap_sim_memset_params_task(pNodeParams, &code) : refused(&code);
+    gcap_sim_task_t* task = n != NULL ? gcap_sim_memset_params_task(pNodeParams, &code) : refused(&code);
     code = replace(n, task, code);
   }
   return gcap_sim_leave(code);
@@ -202,7 +204,7 @@ cudaError_t cudaGraphHostNodeSetParams(cudaGraphNode_t node, const struct cudaHo
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphHostNodeSetParams);
   if (code == cudaSuccess) {
     gcap_sim_node_t* n = node_of_type(node, cudaGraphNodeTypeHost);
-    gcap_sim_task_t* task = n ? gcap_sim_host_params_task(pNodeParams, &code) : refused(&code);
+    gcap_sim_task_t* task = n != NULL ? gcap_sim_host_params_task(pNodeParams, &code) : refused(&code);
     code = replace(n, task, code);
   }
   return gcap_sim_leave(code);
@@ -212,7 +214,8 @@ cudaError_t cudaGraphEventRecordNodeSetEvent(cudaGraphNode_t node, cudaEvent_t e
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphEventRecordNodeSetEvent);
   if (code == cudaSuccess) {
     gcap_sim_node_t* n = node_of_type(node, cudaGraphNodeTypeEventRecord);
-    gcap_sim_task_t* task = n ? gcap_sim_event_params_task(GCAP_SIM_TASK_EVENT_RECORD, event, &code) : refused(&code);
+    gcap_sim_task_t* task =
+        n != NULL ? gcap_sim_event_params_task(GCAP_SIM_TASK_EVENT_RECORD, event, &code) : refused(&code);
     code = replace(n, task, code);
   }
   return gcap_sim_leave(code);
@@ -222,7 +225,8 @@ cudaError_t cudaGraphEventWaitNodeSetEvent(cudaGraphNode_t node, cudaEvent_t eve
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphEventWaitNodeSetEvent);
   if (code == cudaSuccess) {
     gcap_sim_node_t* n = node_of_type(node, cudaGraphNodeTypeWaitEvent);
-    gcap_sim_task_t* task = n ? gcap_sim_event_params_task(GCAP_SIM_TASK_EVENT_WAIT, event, &code) : refused(&code);
+    gcap_sim_task_t* task =
+        n != NULL ? gcap_sim_event_params_task(GCAP_SIM_TASK_EVENT_WAIT, event, &code) : refused(&code);
     code = replace(n, task, code);
   }
   return gcap_sim_leave(code);
@@ -231,8 +235,8 @@ cudaError_t cudaGraphEventWaitNodeSetEvent(cudaGraphNode_t node, cudaEvent_t eve
 cudaError_t cudaGraphNodeSetParams(cudaGraphNode_t node, struct cudaGraphNodeParams* nodeParams) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphNodeSetParams);
   if (code == cudaSuccess) {
-    gcap_sim_node_t* n = nodeParams ? node_of_type(node, nodeParams->type) : NULL;
-    gcap_sim_task_t* task = n ? gcap_sim_node_params_task(nodeParams, &code) : refused(&code);
+    gcap_sim_node_t* n = nodeParams != NULL ? node_of_type(node, nodeParams->type) : NULL;
+    gcap_sim_task_t* task = n != NULL ? gcap_sim_node_params_task(nodeParams, &code) : refused(&code);
     code = replace(n, task, code);
   }
   return gcap_sim_leave(code);
@@ -241,7 +245,7 @@ cudaError_t cudaGraphNodeSetParams(cudaGraphNode_t node, struct cudaGraphNodePar
 // --- Getting --------------------------------------------------------------------------------------------------------
 
 static cudaError_t get_kernel(const gcap_sim_node_t* node, struct cudaKernelNodeParams* params) {
-  if (!node || !params) return cudaErrorInvalidValue;
+  if (node == NULL || params == NULL) return cudaErrorInvalidValue;
   memset(params, 0, sizeof(*params));
   if (node->task->kind == GCAP_SIM_TASK_LIBRARY) {  // a kernel of a library: its function is not the caller's to know
     params->gridDim.x = params->gridDim.y = params->gridDim.z = 1;
@@ -272,7 +276,7 @@ static struct cudaPitchedPtr pitched(const void* address, size_t pitch, size_t s
 }
 
 static cudaError_t get_memcpy(const gcap_sim_node_t* node, struct cudaMemcpy3DParms* params) {
-  if (!node || !params) return cudaErrorInvalidValue;
+  if (node == NULL || params == NULL) return cudaErrorInvalidValue;
   const gcap_sim_copy_t* copy = &node->task->u.copy.copy;
   memset(params, 0, sizeof(*params));
   params->srcPtr = pitched(copy->src, copy->src_pitch, copy->src_slice, copy);
@@ -289,7 +293,7 @@ cudaError_t cudaGraphMemcpyNodeGetParams(cudaGraphNode_t node, struct cudaMemcpy
 }
 
 static cudaError_t get_memset(const gcap_sim_node_t* node, struct cudaMemsetParams* params) {
-  if (!node || !params) return cudaErrorInvalidValue;
+  if (node == NULL || params == NULL) return cudaErrorInvalidValue;
   const gcap_sim_fill_t* fill = &node->task->u.fill;
   *params = (struct cudaMemsetParams){.dst = fill->dst,
                                       .pitch = fill->pitch,
@@ -310,7 +314,7 @@ cudaError_t cudaGraphHostNodeGetParams(cudaGraphNode_t node, struct cudaHostNode
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphHostNodeGetParams);
   if (code == cudaSuccess) {
     const gcap_sim_node_t* n = node_of_type(node, cudaGraphNodeTypeHost);
-    if (n && pNodeParams) {
+    if (n != NULL && pNodeParams != NULL) {
       *pNodeParams = (struct cudaHostNodeParams){n->task->u.host.function, n->task->u.host.data};
     } else {
       code = cudaErrorInvalidValue;
@@ -321,8 +325,8 @@ cudaError_t cudaGraphHostNodeGetParams(cudaGraphNode_t node, struct cudaHostNode
 
 // A node may outlive its event's handle; the question then has no answer.
 static cudaError_t get_event(const gcap_sim_node_t* node, cudaEvent_t* out) {
-  if (!node || !out) return cudaErrorInvalidValue;
-  if (!node->task->u.event->handle) gcap_sim_die("%s: the node's event was destroyed", gcap_sim_thread()->call);
+  if (node == NULL || out == NULL) return cudaErrorInvalidValue;
+  if (node->task->u.event->handle == NULL) gcap_sim_die("%s: the node's event was destroyed", gcap_sim_thread()->call);
   *out = node->task->u.event->handle;
   return cudaSuccess;
 }
@@ -343,7 +347,7 @@ cudaError_t cudaGraphChildGraphNodeGetGraph(cudaGraphNode_t node, cudaGraph_t* p
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphChildGraphNodeGetGraph);
   if (code == cudaSuccess) {
     const gcap_sim_node_t* n = node_of_type(node, cudaGraphNodeTypeGraph);
-    if (n && pGraph) {
+    if (n != NULL && pGraph != NULL) {
       *pGraph = n->child->handle;
     } else {
       code = cudaErrorInvalidValue;
@@ -354,7 +358,7 @@ cudaError_t cudaGraphChildGraphNodeGetGraph(cudaGraphNode_t node, cudaGraph_t* p
 
 // What an allocation node was asked for, as far as this simulator knows memory: pinned memory of one device.
 static cudaError_t get_alloc(const gcap_sim_node_t* node, struct cudaMemAllocNodeParams* params) {
-  if (!node || !params) return cudaErrorInvalidValue;
+  if (node == NULL || params == NULL) return cudaErrorInvalidValue;
   const gcap_sim_allocation_t* allocation = node->task->u.allocation;
   memset(params, 0, sizeof(*params));
   params->poolProps.allocType = cudaMemAllocationTypePinned;
@@ -375,7 +379,7 @@ cudaError_t cudaGraphMemFreeNodeGetParams(cudaGraphNode_t node, void* dptr_out) 
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphMemFreeNodeGetParams);
   if (code == cudaSuccess) {
     const gcap_sim_node_t* n = node_of_type(node, cudaGraphNodeTypeMemFree);
-    if (n && dptr_out) {
+    if (n != NULL && dptr_out != NULL) {
       memcpy(dptr_out, &n->task->u.allocation->base, sizeof(void*));
     } else {
       code = cudaErrorInvalidValue;

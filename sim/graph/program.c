@@ -28,7 +28,7 @@
 static void count_entries(const gcap_sim_graph_t* graph, size_t* nodes) {
   *nodes += graph->num_nodes;
   for (size_t i = 0; i < graph->num_nodes; ++i) {
-    if (!graph->nodes[i]->child) continue;
+    if (graph->nodes[i]->child == NULL) continue;
     ++*nodes;
     count_entries(graph->nodes[i]->child, nodes);
   }
@@ -52,7 +52,7 @@ static void place_nodes(gcap_sim_program_t* program, gcap_sim_graph_t* graph) {
   for (size_t i = 0; i < graph->num_nodes; ++i) {
     gcap_sim_node_t* node = graph->nodes[i];
     node->first = node->last = append_task(program, node->task);
-    if (!node->child) continue;
+    if (node->child == NULL) continue;
     place_nodes(program, node->child);
     node->last = append_task(program, node->task);
   }
@@ -78,7 +78,7 @@ static void for_each_edge(gcap_sim_program_t* program, const gcap_sim_graph_t* g
   for (size_t i = 0; i < graph->num_nodes; ++i) {
     const gcap_sim_node_t* node = graph->nodes[i];
     for (size_t k = 0; k < node->in.count; ++k) fn(program, node->in.items[k].node->last, node->first);
-    if (node->child) for_each_edge_of_child(program, node, fn);
+    if (node->child != NULL) for_each_edge_of_child(program, node, fn);
   }
 }
 
@@ -104,8 +104,9 @@ static void link_nodes(gcap_sim_program_t* program, const gcap_sim_graph_t* grap
 gcap_sim_program_t* gcap_sim_program_create(gcap_sim_graph_t* graph) {
   size_t nodes = 0;
   count_entries(graph, &nodes);
-  if (nodes >= UINT32_MAX)
+  if (nodes >= UINT32_MAX) {
     gcap_sim_die("%s: a graph of %zu nodes is more than is modelled", gcap_sim_thread()->call, nodes);
+  }
   gcap_sim_program_t* program = gcap_sim_calloc(1, sizeof(*program));
   program->refs = 1;
   program->tasks = gcap_sim_calloc(nodes, sizeof(gcap_sim_task_t*));
@@ -210,7 +211,9 @@ void gcap_sim_launch_node_done(gcap_sim_kernel_launch_t* launch, uint32_t node) 
 }
 
 void gcap_sim_launch_destroy(gcap_sim_kernel_launch_t* launch) {
-  for (size_t i = 0; launch->marks && i < launch->program->num_nodes; ++i) gcap_sim_mark_release(launch->marks[i]);
+  for (size_t i = 0; launch->marks != NULL && i < launch->program->num_nodes; ++i) {
+    gcap_sim_mark_release(launch->marks[i]);
+  }
   gcap_sim_order_launch_destroyed(launch);
   gcap_sim_origin_release(launch->origin);
   gcap_sim_program_release(launch->program);

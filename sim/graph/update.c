@@ -69,8 +69,8 @@ typedef struct comparison {
 static bool fail(comparison_t* comparison, enum cudaGraphExecUpdateResult result, const gcap_sim_node_t* node,
                  const gcap_sim_node_t* from) {
   comparison->info.result = result;
-  comparison->info.errorNode = node ? node->handle : NULL;
-  comparison->info.errorFromNode = from ? from->handle : NULL;
+  comparison->info.errorNode = node != NULL ? node->handle : NULL;
+  comparison->info.errorFromNode = from != NULL ? from->handle : NULL;
   return false;
 }
 
@@ -91,7 +91,7 @@ static bool compare_graphs(comparison_t* comparison, gcap_sim_graph_t* own, gcap
                            gcap_sim_node_t*** pairs);
 
 static bool compare_nodes(comparison_t* comparison, const gcap_sim_node_t* own, const gcap_sim_node_t* node) {
-  if (own->child) {
+  if (own->child != NULL) {
     gcap_sim_node_t** pairs;
     bool same = compare_graphs(comparison, own->child, node->child, &pairs);
     free(pairs);
@@ -115,7 +115,7 @@ typedef struct pairing {
 // Pairs the two, which come before `to` unless that is NULL.
 static bool pair(pairing_t* pairing, gcap_sim_node_t* own, gcap_sim_node_t* node, const gcap_sim_node_t* to) {
   if (pairing->of_own[own->index] == node) return true;
-  if (pairing->of_own[own->index] || pairing->of_other[node->index]) {
+  if (pairing->of_own[own->index] != NULL || pairing->of_other[node->index] != NULL) {
     return fail(pairing->comparison, cudaGraphExecUpdateErrorTopologyChanged, to, node);
   }
   if (gcap_sim_node_type(own) != gcap_sim_node_type(node)) {
@@ -155,7 +155,7 @@ static gcap_sim_node_t* next_exit(const gcap_sim_graph_t* graph, size_t* at) {
 static size_t count_exits(const gcap_sim_graph_t* graph) {
   size_t count = 0;
   size_t at = graph->num_nodes;
-  while (next_exit(graph, &at)) ++count;
+  while (next_exit(graph, &at) != NULL) ++count;
   return count;
 }
 
@@ -166,10 +166,10 @@ static bool pair_exits(pairing_t* pairing, const gcap_sim_graph_t* own, const gc
   if (count_exits(graph) != count) {
     // The first exit that has no partner, if it is the other graph's.
     gcap_sim_node_t* extra = next_exit(graph, &at);
-    for (size_t i = 0; i < count && extra; ++i) extra = next_exit(graph, &at);
+    for (size_t i = 0; i < count && extra != NULL; ++i) extra = next_exit(graph, &at);
     return fail(pairing->comparison, cudaGraphExecUpdateErrorTopologyChanged, extra, NULL);
   }
-  for (gcap_sim_node_t* node = next_exit(graph, &at); node; node = next_exit(graph, &at)) {
+  for (gcap_sim_node_t* node = next_exit(graph, &at); node != NULL; node = next_exit(graph, &at)) {
     if (!pair(pairing, next_exit(own, &at_own), node, node)) return false;
   }
   return true;
@@ -185,7 +185,7 @@ static bool pair_graphs(comparison_t* comparison, gcap_sim_graph_t* own, gcap_si
   bool same = pair_exits(&pairing, own, graph) && pair_dependencies(&pairing);
   // What is left has lost the edge to an exit that it had, or is on a cycle.
   for (size_t i = 0; same && i < graph->num_nodes; ++i) {
-    if (pairing.of_other[i]) continue;
+    if (pairing.of_other[i] != NULL) continue;
     same = fail(comparison, cudaGraphExecUpdateErrorTopologyChanged, graph->nodes[i], NULL);
   }
   free(pairing.of_other);
@@ -213,7 +213,7 @@ static void assign(gcap_sim_exec_t* exec, gcap_sim_graph_t* own, gcap_sim_graph_
                    gcap_sim_node_t* const* pairs) {
   for (size_t i = 0; i < own->num_nodes; ++i) {
     gcap_sim_node_t* node = own->nodes[i];
-    if (node->child) {
+    if (node->child != NULL) {
       gcap_sim_node_t** inner;
       comparison_t again = {.exec = exec};
       compare_graphs(&again, node->child, pairs[i]->child, &inner);
@@ -232,7 +232,7 @@ static void assign(gcap_sim_exec_t* exec, gcap_sim_graph_t* own, gcap_sim_graph_
 static void collect_objects(gcap_sim_program_t* program, const gcap_sim_graph_t* graph) {
   gcap_sim_object_refs_copy(&program->objects, &graph->objects);
   for (size_t i = 0; i < graph->num_nodes; ++i) {
-    if (graph->nodes[i]->child) collect_objects(program, graph->nodes[i]->child);
+    if (graph->nodes[i]->child != NULL) collect_objects(program, graph->nodes[i]->child);
   }
 }
 
@@ -247,14 +247,14 @@ enum cudaGraphExecUpdateResult gcap_sim_exec_update(gcap_sim_exec_t* exec, gcap_
     collect_objects(program, exec->graph);
   }
   free(pairs);
-  if (info) *info = comparison.info;
+  if (info != NULL) *info = comparison.info;
   return comparison.info.result;
 }
 
 static cudaError_t update(gcap_sim_exec_t* exec, gcap_sim_graph_t* graph, cudaGraphExecUpdateResultInfo* info) {
-  if (!exec || !graph || graph->moved) return cudaErrorInvalidValue;
-  if (graph->memory_exec && graph->memory_exec != exec) {
-    if (info) *info = (cudaGraphExecUpdateResultInfo){0};
+  if (exec == NULL || graph == NULL || graph->moved) return cudaErrorInvalidValue;
+  if (graph->memory_exec != NULL && graph->memory_exec != exec) {
+    if (info != NULL) *info = (cudaGraphExecUpdateResultInfo){0};
     return cudaErrorNotSupported;
   }
   if (gcap_sim_exec_update(exec, exec->graph, graph, info) != cudaGraphExecUpdateSuccess) {

@@ -72,7 +72,9 @@ static bool is_count(unsigned int count) { return count >= 1 && count <= INT_MAX
 static cudaError_t create(cudaUserObject_t* out, void* data, cudaHostFn_t destroy, unsigned int refs,
                           unsigned int flags) {
   // Measured: more than INT_MAX may be held from the start, though no more may be added.
-  if (!out || !destroy || refs == 0 || flags != cudaUserObjectNoDestructorSync) return cudaErrorInvalidValue;
+  if (out == NULL || destroy == NULL || refs == 0 || flags != cudaUserObjectNoDestructorSync) {
+    return cudaErrorInvalidValue;
+  }
   gcap_sim_user_object_t* object = gcap_sim_calloc(1, sizeof(*object));
   object->data = data;
   object->destroy = destroy;
@@ -93,7 +95,7 @@ cudaError_t cudaUserObjectRetain(cudaUserObject_t object, unsigned int count) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaUserObjectRetain);
   if (code == cudaSuccess) {
     gcap_sim_user_object_t* o = gcap_sim_handle_get(GCAP_SIM_USER_OBJECT, object);
-    if (o && is_count(count)) {
+    if (o != NULL && is_count(count)) {
       o->refs += count;
     } else {
       code = cudaErrorInvalidValue;
@@ -113,7 +115,7 @@ cudaError_t cudaUserObjectRelease(cudaUserObject_t object, unsigned int count) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaUserObjectRelease);
   if (code == cudaSuccess) {
     gcap_sim_user_object_t* o = gcap_sim_handle_get(GCAP_SIM_USER_OBJECT, object);
-    if (o && is_count(count)) {
+    if (o != NULL && is_count(count)) {
       release_checked(o, count);
     } else {
       code = cudaErrorInvalidValue;
@@ -128,7 +130,7 @@ cudaError_t cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t object
   if (code == cudaSuccess) {
     gcap_sim_graph_t* g = gcap_sim_handle_get(GCAP_SIM_GRAPH, graph);
     gcap_sim_user_object_t* o = gcap_sim_handle_get(GCAP_SIM_USER_OBJECT, object);
-    if (g && o && is_count(count) && flags <= cudaGraphUserObjectMove) {
+    if (g != NULL && o != NULL && is_count(count) && flags <= cudaGraphUserObjectMove) {
       // Moved references are the caller's own.
       if (flags != cudaGraphUserObjectMove) o->refs += count;
       refs_add(&g->objects, o, count);
@@ -140,7 +142,7 @@ cudaError_t cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t object
 }
 
 static cudaError_t graph_release(gcap_sim_graph_t* graph, gcap_sim_user_object_t* object, unsigned int count) {
-  if (!graph || !object || !is_count(count)) return cudaErrorInvalidValue;
+  if (graph == NULL || object == NULL || !is_count(count)) return cudaErrorInvalidValue;
   gcap_sim_object_refs_t* refs = &graph->objects;
   size_t i = 0;
   while (i < refs->count && refs->items[i].object != object) ++i;

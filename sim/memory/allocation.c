@@ -57,7 +57,7 @@ void gcap_sim_allocation_each(void (*visit)(void* allocation, void* user), void*
 size_t gcap_sim_allocation_count(const char* kind) {
   size_t count = 0;
   for (kind_t k = 0; k < NUM_KINDS; ++k) {
-    if (!kind || strcmp(kind_names[k], kind) == 0) count += num_claimed[k];
+    if (kind == NULL || strcmp(kind_names[k], kind) == 0) count += num_claimed[k];
   }
   return count;
 }
@@ -65,7 +65,7 @@ size_t gcap_sim_allocation_count(const char* kind) {
 int gcap_sim_is_device_range(const void* p, size_t bytes) {
   gcap_sim_lock();
   const gcap_sim_allocation_t* allocation = gcap_sim_allocation_find(p);
-  int inside = allocation && allocation->type == cudaMemoryTypeDevice &&
+  int inside = allocation != NULL && allocation->type == cudaMemoryTypeDevice &&
                bytes <= allocation->bytes - (size_t)((uintptr_t)p - (uintptr_t)allocation->base);
   gcap_sim_unlock();
   return inside;
@@ -96,7 +96,7 @@ gcap_sim_allocation_t* gcap_sim_allocation_create_range(size_t bytes, enum cudaM
   void* base = range_bytes
                    ? gcap_sim_vmem_take(type == cudaMemoryTypeDevice ? device : GCAP_SIM_PINNED_SPACE, range_bytes)
                    : NULL;
-  if (!base) return NULL;
+  if (base == NULL) return NULL;
   gcap_sim_allocation_t* allocation = gcap_sim_allocation_create(base, bytes, type, device);
   allocation->range_bytes = range_bytes;
   return allocation;

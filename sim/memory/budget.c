@@ -28,7 +28,7 @@ static struct {
 
 static size_t bytes_from_environment(void) {
   const char* text = getenv("GCAP_SIM_DEVICE_BYTES");
-  if (!text) return GCAP_SIM_MEMORY_OF_DEVICE;
+  if (text == NULL) return GCAP_SIM_MEMORY_OF_DEVICE;
   char* end;
   errno = 0;
   unsigned long long bytes = strtoull(text, &end, 0);
@@ -78,7 +78,7 @@ void gcap_sim_budget_give_back(int device, size_t bytes) { budget.taken[device] 
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaMemGetInfo);
   // Measured: either may be NULL.
-  if (code == cudaSuccess && total) *total = gcap_sim_budget_total(gcap_sim_thread()->device);
-  if (code == cudaSuccess && free) *free = gcap_sim_budget_free(gcap_sim_thread()->device);
+  if (code == cudaSuccess && total != NULL) *total = gcap_sim_budget_total(gcap_sim_thread()->device);
+  if (code == cudaSuccess && free != NULL) *free = gcap_sim_budget_free(gcap_sim_thread()->device);
   return gcap_sim_leave(code);
 }

@@ -28,18 +28,18 @@
 
 static enum cudaMemoryType type_of(const void* address) {
   const gcap_sim_allocation_t* allocation = gcap_sim_allocation_find(address);
-  return allocation ? allocation->type : cudaMemoryTypeUnregistered;
+  return allocation != NULL ? allocation->type : cudaMemoryTypeUnregistered;
 }
 
 static int device_of(const void* address) {
   const gcap_sim_allocation_t* allocation = gcap_sim_allocation_find(address);
-  return allocation && allocation->type == cudaMemoryTypeDevice ? allocation->device : cudaInvalidDeviceId;
+  return allocation != NULL && allocation->type == cudaMemoryTypeDevice ? allocation->device : cudaInvalidDeviceId;
 }
 
 // Does a range that starts in an allocation end in it? Pageable memory is the caller's own affair.
 static bool fits(const void* address, size_t pitch, size_t width, size_t height) {
   const gcap_sim_allocation_t* allocation = gcap_sim_allocation_find(address);
-  if (!allocation) return true;
+  if (allocation == NULL) return true;
   size_t room = allocation->bytes - (size_t)((uintptr_t)address - (uintptr_t)allocation->base);
   if (width > room) return false;
   return height <= 1 || (room - width) / pitch >= height - 1;
@@ -66,7 +66,7 @@ static bool kind_matches(const gcap_sim_copy_t* copy) {
 static cudaError_t judge(gcap_sim_copy_t* copy) {
   gcap_sim_note_argument("%zu bytes", copy->width * copy->height * (copy->depth ? copy->depth : 1));
   if ((unsigned int)copy->kind > cudaMemcpyDefault) return cudaErrorInvalidMemcpyDirection;
-  if (!copy->dst || !copy->src) return cudaErrorInvalidValue;
+  if (copy->dst == NULL || copy->src == NULL) return cudaErrorInvalidValue;
   bool rows = copy->height > 1 || copy->depth > 1;
   if (rows && (copy->width > copy->dst_pitch || copy->width > copy->src_pitch)) {
     return cudaErrorInvalidPitchValue;
@@ -107,7 +107,7 @@ gcap_sim_task_t* gcap_sim_copy_task(gcap_sim_copy_t* copy, cudaError_t* code) {
 }
 
 static char* folded(struct cudaPitchedPtr pointer, struct cudaPos at) {
-  return pointer.ptr ? (char*)pointer.ptr + (at.z * pointer.ysize + at.y) * pointer.pitch + at.x : NULL;
+  return pointer.ptr != NULL ? (char*)pointer.ptr + (at.z * pointer.ysize + at.y) * pointer.pitch + at.x : NULL;
 }
 
 // A side of a copy of slices, measured: a pitch of 0 leaves the rows unchecked, and so does a height of 0.
@@ -119,14 +119,16 @@ static cudaError_t judge_side(const struct cudaPitchedPtr* pointer, struct cudaP
 }
 
 cudaError_t gcap_sim_judge_copy_params(const struct cudaMemcpy3DParms* params) {
-  if (!params) return cudaErrorInvalidValue;
+  if (params == NULL) return cudaErrorInvalidValue;
   if (params->extent.width == 0 || params->extent.height == 0 || params->extent.depth == 0) return cudaSuccess;
   cudaError_t code = judge_side(&params->srcPtr, params->srcPos, params->extent);
   return code == cudaSuccess ? judge_side(&params->dstPtr, params->dstPos, params->extent) : code;
 }
 
 gcap_sim_copy_t gcap_sim_copy_of_params(const struct cudaMemcpy3DParms* params) {
-  if (params->srcArray || params->dstArray) gcap_sim_die("%s: CUDA arrays are not modelled", gcap_sim_thread()->call);
+  if (params->srcArray != NULL || params->dstArray != NULL) {
+    gcap_sim_die("%s: CUDA arrays are not modelled", gcap_sim_thread()->call);
+  }
   bool empty = params->extent.depth == 0;
   return (gcap_sim_copy_t){.dst = folded(params->dstPtr, params->dstPos),
                            .dst_pitch = params->dstPtr.pitch,
@@ -160,7 +162,7 @@ cudaError_t gcap_sim_copy_async(gcap_sim_copy_t* copy, gcap_sim_stream_t* stream
   if (code == cudaSuccess) code = gcap_sim_gate_ordered(stream);
   if (code != cudaSuccess) return code;
   if (!kind_matches(copy)) return cudaErrorInvalidValue;
-  if (stream->member) return gcap_sim_submit_task(stream, copy_task(copy));
+  if (stream->member != NULL) return gcap_sim_submit_task(stream, copy_task(copy));
   gcap_sim_task_t* task = copy_task(copy);
   bool staged = is_staged(copy);
   if (staged) gcap_sim_copy_stage(task);
@@ -199,7 +201,9 @@ cudaError_t cudaMemcpy(void* dst, const void* src, size_t count, enum cudaMemcpy
 
 static bool is_fill(const gcap_sim_fill_t* fill) {
   unsigned int bytes = fill->element_bytes;
-  if (!fill->dst || fill->width == 0 || fill->height == 0 || (bytes != 1 && bytes != 2 && bytes != 4)) return false;
+  if (fill->dst == NULL || fill->width == 0 || fill->height == 0 || (bytes != 1 && bytes != 2 && bytes != 4)) {
+    return false;
+  }
   if (fill->width > SIZE_MAX / bytes || (uintptr_t)fill->dst % bytes != 0) return false;
   return fill->height <= 1 || (fill->pitch >= fill->width * bytes && fill->pitch % bytes == 0);
 }
@@ -236,7 +240,7 @@ cudaError_t gcap_sim_fill_async(const gcap_sim_fill_t* fill, gcap_sim_stream_t* 
   cudaError_t code = gcap_sim_gate_ordered(stream);
   if (code != cudaSuccess) return code;
   // Measured: a capture takes a fill of any memory; the instantiation looks at it.
-  bool ok = is_fill(fill) && (stream->member || can_fill(fill, stream->device));
+  bool ok = is_fill(fill) && (stream->member != NULL || can_fill(fill, stream->device));
   return ok ? gcap_sim_submit_task(stream, fill_task(fill)) : cudaErrorInvalidValue;
 }
 
@@ -244,8 +248,9 @@ cudaError_t gcap_sim_fill_sync(const gcap_sim_fill_t* fill) {
   gcap_sim_stream_t* stream = gcap_sim_stream_get(cudaStreamLegacy);
   cudaError_t code = gcap_sim_fill_async(fill, stream);
   // Only a fill of host memory holds the host.
-  if (code == cudaSuccess && type_of(fill->dst) == cudaMemoryTypeHost)
+  if (code == cudaSuccess && type_of(fill->dst) == cudaMemoryTypeHost) {
     gcap_sim_wait_for(gcap_sim_stream_tail_mark(stream));
+  }
   return code;
 }
 

@@ -80,7 +80,7 @@ cudaError_t cudaMemset2D(void* devPtr, size_t pitch, int value, size_t width, si
 // --- Padded memory --------------------------------------------------------------------------------------------------
 
 static cudaError_t allocate_rows(void** out, size_t* pitch, size_t width, size_t height) {
-  if (!out || !pitch) return cudaErrorInvalidValue;
+  if (out == NULL || pitch == NULL) return cudaErrorInvalidValue;
   if (width > SIZE_MAX - GCAP_SIM_ALIGNMENT) return cudaErrorInvalidValue;
   size_t padded = (width + GCAP_SIM_ALIGNMENT - 1) / GCAP_SIM_ALIGNMENT * GCAP_SIM_ALIGNMENT;
   if (height && padded > SIZE_MAX / height) return cudaErrorMemoryAllocation;
@@ -96,7 +96,7 @@ cudaError_t cudaMallocPitch(void** devPtr, size_t* pitch, size_t width, size_t h
 }
 
 static cudaError_t allocate_slices(struct cudaPitchedPtr* out, struct cudaExtent extent) {
-  if (!out) return cudaErrorInvalidValue;
+  if (out == NULL) return cudaErrorInvalidValue;
   if (extent.depth && extent.height > SIZE_MAX / extent.depth) return cudaErrorMemoryAllocation;
   void* base;
   size_t pitch;

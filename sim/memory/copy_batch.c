@@ -27,8 +27,10 @@ typedef struct batch {
 
 // The attributes must start with the first copy, each with a later one than that before.
 static bool is_batch(const batch_t* batch) {
-  if (!batch->dsts || !batch->srcs || !batch->sizes || batch->count == 0) return false;
-  if (!batch->attrs || !batch->first || batch->num_attrs == 0 || batch->num_attrs > batch->count) return false;
+  if (batch->dsts == NULL || batch->srcs == NULL || batch->sizes == NULL || batch->count == 0) return false;
+  if (batch->attrs == NULL || batch->first == NULL || batch->num_attrs == 0 || batch->num_attrs > batch->count) {
+    return false;
+  }
   for (size_t i = 0; i < batch->num_attrs; ++i) {
     if (i == 0 ? batch->first[0] != 0 : batch->first[i] <= batch->first[i - 1]) return false;
     if (batch->first[i] >= batch->count || batch->attrs[i].flags > cudaMemcpyFlagPreferOverlapWithCompute) return false;
@@ -46,7 +48,8 @@ static gcap_sim_task_t* make_copy(const batch_t* batch, size_t index, const stru
                           .height = 1,
                           .kind = cudaMemcpyDefault};
   gcap_sim_task_t* task = gcap_sim_copy_task(&copy, code);
-  if (task && attr->srcAccessOrder == cudaMemcpySrcAccessOrderDuringApiCall && copy.src_type != cudaMemoryTypeDevice) {
+  if (task != NULL && attr->srcAccessOrder == cudaMemcpySrcAccessOrderDuringApiCall &&
+      copy.src_type != cudaMemoryTypeDevice) {
     gcap_sim_copy_stage(task);
   }
   return task;
@@ -56,7 +59,7 @@ static gcap_sim_task_t* make_copy(const batch_t* batch, size_t index, const stru
 static cudaError_t copy_batch(const batch_t* batch, gcap_sim_stream_t* stream) {
   cudaError_t code = gcap_sim_gate_ordered(stream);
   if (code != cudaSuccess) return code;
-  if (stream->member) return cudaErrorStreamCaptureUnsupported;
+  if (stream->member != NULL) return cudaErrorStreamCaptureUnsupported;
   if (stream->legacy || !is_batch(batch)) return cudaErrorInvalidValue;
   gcap_sim_task_t** tasks = gcap_sim_calloc(batch->count, sizeof(gcap_sim_task_t*));
   size_t made = 0;

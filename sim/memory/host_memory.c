@@ -17,7 +17,7 @@
   (cudaHostRegisterPortable | cudaHostRegisterMapped | cudaHostRegisterIoMemory | cudaHostRegisterReadOnly)
 
 static cudaError_t allocate(void** out, size_t bytes, unsigned int flags) {
-  if (!out || (flags & ~(unsigned int)ALLOC_FLAGS) != 0) return cudaErrorInvalidValue;
+  if (out == NULL || (flags & ~(unsigned int)ALLOC_FLAGS) != 0) return cudaErrorInvalidValue;
   cudaError_t code = gcap_sim_allocate(out, bytes, cudaMemoryTypeHost);
   // Measured: mapped always, and portable only told for memory that is write-combined too.
   unsigned int told = flags & cudaHostAllocWriteCombined ? flags : 0;
@@ -40,7 +40,7 @@ cudaError_t cudaMallocHost(void** ptr, size_t size) {
 cudaError_t cudaFreeHost(void* ptr) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaFreeHost);
   const gcap_sim_allocation_t* allocation = code == cudaSuccess ? gcap_sim_allocation_find(ptr) : NULL;
-  if (allocation && allocation->registered) code = cudaErrorInvalidValue;
+  if (allocation != NULL && allocation->registered) code = cudaErrorInvalidValue;
   if (code == cudaSuccess) code = gcap_sim_free_now(ptr, cudaMemoryTypeHost);
   return gcap_sim_leave(code);
 }
@@ -48,11 +48,11 @@ cudaError_t cudaFreeHost(void* ptr) {
 // --- The caller's own memory ----------------------------------------------------------------------------------------
 
 static cudaError_t register_memory(void* address, size_t bytes, unsigned int flags) {
-  if (!address || bytes == 0 || (flags & ~(unsigned int)REGISTER_FLAGS) != 0) return cudaErrorInvalidValue;
+  if (address == NULL || bytes == 0 || (flags & ~(unsigned int)REGISTER_FLAGS) != 0) return cudaErrorInvalidValue;
   // The memory that a program has is no memory of an I/O device.
   if ((flags & cudaHostRegisterIoMemory) || bytes > UINTPTR_MAX - (uintptr_t)address) return cudaErrorInvalidValue;
   const gcap_sim_allocation_t* other = gcap_sim_allocation_overlap(address, bytes);
-  if (other) return other->registered ? cudaErrorHostMemoryAlreadyRegistered : cudaErrorInvalidValue;
+  if (other != NULL) return other->registered ? cudaErrorHostMemoryAlreadyRegistered : cudaErrorInvalidValue;
   if (!gcap_sim_is_host_memory(address, bytes)) return cudaErrorInvalidValue;
   gcap_sim_allocation_t* allocation =
       gcap_sim_allocation_create(address, bytes, cudaMemoryTypeHost, gcap_sim_thread()->device);
@@ -73,18 +73,18 @@ cudaError_t cudaHostRegister(void* ptr, size_t size, unsigned int flags) {
 // What was registered at exactly this address.
 static gcap_sim_allocation_t* registered_at(const void* address) {
   gcap_sim_allocation_t* allocation = gcap_sim_allocation_find(address);
-  return allocation && allocation->registered && allocation->base == address ? allocation : NULL;
+  return allocation != NULL && allocation->registered && allocation->base == address ? allocation : NULL;
 }
 
 static cudaError_t unregister_memory(void* address) {
-  if (!address) return cudaErrorInvalidValue;
+  if (address == NULL) return cudaErrorInvalidValue;
   gcap_sim_allocation_t* allocation = gcap_sim_allocation_find(address);
-  if (!allocation) return cudaErrorHostMemoryNotRegistered;
-  if (!registered_at(address)) return cudaErrorInvalidValue;
+  if (allocation == NULL) return cudaErrorHostMemoryNotRegistered;
+  if (registered_at(address) == NULL) return cudaErrorInvalidValue;
   gcap_sim_wait_for_device(allocation->device);
   // The wait may give up the lock: another thread may have been faster.
   allocation = registered_at(address);
-  if (!allocation) return cudaErrorHostMemoryNotRegistered;
+  if (allocation == NULL) return cudaErrorHostMemoryNotRegistered;
   gcap_sim_allocation_disclaim(allocation);
   gcap_sim_allocation_end(allocation);
   return cudaSuccess;
@@ -101,19 +101,21 @@ cudaError_t cudaHostUnregister(void* ptr) {
 // The pinned or registered memory that holds the address.
 static const gcap_sim_allocation_t* host_memory(const void* address) {
   const gcap_sim_allocation_t* allocation = gcap_sim_allocation_find(address);
-  return allocation && allocation->type == cudaMemoryTypeHost ? allocation : NULL;
+  return allocation != NULL && allocation->type == cudaMemoryTypeHost ? allocation : NULL;
 }
 
 cudaError_t cudaHostGetDevicePointer(void** pDevice, void* pHost, unsigned int flags) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaHostGetDevicePointer);
-  if (code == cudaSuccess && (!pDevice || flags != 0 || !host_memory(pHost))) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess && (pDevice == NULL || flags != 0 || host_memory(pHost) == NULL)) {
+    code = cudaErrorInvalidValue;
+  }
   if (code == cudaSuccess) *pDevice = pHost;
   return gcap_sim_leave(code);
 }
 
 cudaError_t cudaHostGetFlags(unsigned int* pFlags, void* pHost) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaHostGetFlags);
-  if (code == cudaSuccess && (!pFlags || !host_memory(pHost))) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess && (pFlags == NULL || host_memory(pHost) == NULL)) code = cudaErrorInvalidValue;
   if (code == cudaSuccess) *pFlags = host_memory(pHost)->flags;
   return gcap_sim_leave(code);
 }

@@ -13,7 +13,7 @@
 cudaError_t cudaMallocManaged(void** devPtr, size_t size, unsigned int flags) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaMallocManaged);
   bool attach = flags == cudaMemAttachGlobal || flags == cudaMemAttachHost;
-  if (code == cudaSuccess) code = devPtr && size && attach ? cudaErrorNotSupported : cudaErrorInvalidValue;
+  if (code == cudaSuccess) code = devPtr != NULL && size && attach ? cudaErrorNotSupported : cudaErrorInvalidValue;
   return gcap_sim_leave(code);
 }
 

@@ -32,18 +32,18 @@ static gcap_sim_allocation_t* create(size_t bytes, enum cudaMemoryType type) {
   bool counted = type == cudaMemoryTypeDevice;
   if (counted && !gcap_sim_budget_take(device, bytes)) return NULL;
   gcap_sim_allocation_t* allocation = gcap_sim_allocation_create_range(bytes, type, device);
-  if (counted && !allocation) gcap_sim_budget_give_back(device, bytes);
-  if (counted && allocation) allocation->budget_bytes = bytes;
+  if (counted && allocation == NULL) gcap_sim_budget_give_back(device, bytes);
+  if (counted && allocation != NULL) allocation->budget_bytes = bytes;
   return allocation;
 }
 
 cudaError_t gcap_sim_allocate(void** out, size_t bytes, enum cudaMemoryType type) {
   gcap_sim_note_argument("%zu bytes", bytes);
-  if (!out) return cudaErrorInvalidValue;
+  if (out == NULL) return cudaErrorInvalidValue;
   *out = NULL;
   if (bytes == 0) return cudaSuccess;
   gcap_sim_allocation_t* allocation = create(bytes, type);
-  if (!allocation) return cudaErrorMemoryAllocation;
+  if (allocation == NULL) return cudaErrorMemoryAllocation;
   gcap_sim_allocation_claim(allocation);
   gcap_sim_allocation_begin(allocation);
   *out = allocation->base;
@@ -54,7 +54,7 @@ cudaError_t gcap_sim_allocate(void** out, size_t bytes, enum cudaMemoryType type
 // The allocation that starts at the address and may be freed.
 static gcap_sim_allocation_t* freeable(const void* address, enum cudaMemoryType type) {
   gcap_sim_allocation_t* allocation = gcap_sim_allocation_find(address);
-  bool ok = allocation && allocation->claimed && !allocation->registered && allocation->base == address &&
+  bool ok = allocation != NULL && allocation->claimed && !allocation->registered && allocation->base == address &&
             allocation->type == type;
   return ok ? allocation : NULL;
 }
@@ -63,15 +63,15 @@ void gcap_sim_free_allocation(gcap_sim_allocation_t* allocation) {
   gcap_sim_block_t* block = allocation->block;
   gcap_sim_allocation_disclaim(allocation);
   // The real calls synchronise too, by specification or by habit; not for memory of a pool, which is taken to be idle.
-  if (!block || !allocation->live) gcap_sim_wait_for_device(allocation->device);
+  if (block == NULL || !allocation->live) gcap_sim_wait_for_device(allocation->device);
   gcap_sim_allocation_end(allocation);
-  if (block) gcap_sim_pool_free_now(block);
+  if (block != NULL) gcap_sim_pool_free_now(block);
 }
 
 cudaError_t gcap_sim_free_now(void* address, enum cudaMemoryType type) {
-  if (!address) return cudaSuccess;
+  if (address == NULL) return cudaSuccess;
   gcap_sim_allocation_t* allocation = freeable(address, type);
-  if (!allocation) return cudaErrorInvalidValue;
+  if (allocation == NULL) return cudaErrorInvalidValue;
   gcap_sim_free_allocation(allocation);
   return cudaSuccess;
 }
@@ -79,7 +79,7 @@ cudaError_t gcap_sim_free_now(void* address, enum cudaMemoryType type) {
 cudaError_t cudaMalloc(void** devPtr, size_t size) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaMalloc);
   // Measured: what allocates nothing disturbs no capture.
-  if (code == cudaSuccess && devPtr && size) code = gcap_sim_gate_unsafe();
+  if (code == cudaSuccess && devPtr != NULL && size) code = gcap_sim_gate_unsafe();
   if (code == cudaSuccess) code = gcap_sim_allocate(devPtr, size, cudaMemoryTypeDevice);
   return gcap_sim_leave(code);
 }
@@ -101,7 +101,7 @@ static gcap_sim_task_t* memory_task(gcap_sim_task_kind_t kind, gcap_sim_allocati
 static cudaError_t allocate_in_capture(void** out, size_t bytes, int device, gcap_sim_stream_t* stream) {
   cudaError_t code;
   gcap_sim_task_t* task = gcap_sim_graph_alloc_task(bytes, device, &code);
-  if (!task) return code;
+  if (task == NULL) return code;
   void* address = task->u.allocation->base;
   code = gcap_sim_submit_task(stream, task);
   if (code == cudaSuccess) *out = address;
@@ -113,14 +113,14 @@ static cudaError_t allocate_from_pool(void** out, size_t bytes, gcap_sim_pool_t*
   bool pending;
   gcap_sim_mark_t* wait;
   gcap_sim_block_t* block = gcap_sim_pool_take(pool, bytes, stream, &pending, &wait);
-  if (!block) return cudaErrorMemoryAllocation;
+  if (block == NULL) return cudaErrorMemoryAllocation;
   gcap_sim_allocation_t* allocation =
       gcap_sim_allocation_create(gcap_sim_block_base(block), bytes, cudaMemoryTypeDevice, pool->device);
   allocation->block = block;
   gcap_sim_allocation_claim(allocation);
   *out = allocation->base;
   gcap_sim_task_t* task = memory_task(GCAP_SIM_TASK_ALLOC, allocation);
-  if (pending || stream->head) {
+  if (pending || stream->head != NULL) {
     gcap_sim_enqueue(stream, task, NULL, wait);
   } else {
     gcap_sim_run_at_once(stream, task);
@@ -133,15 +133,15 @@ static cudaError_t allocate_from_pool(void** out, size_t bytes, gcap_sim_pool_t*
 // Without a pool, the stream's device says which one.
 static cudaError_t allocate_async(void** out, size_t bytes, gcap_sim_pool_t* pool, cudaStream_t handle) {
   gcap_sim_note_argument("%zu bytes", bytes);
-  if (!out) return cudaErrorInvalidValue;
+  if (out == NULL) return cudaErrorInvalidValue;
   gcap_sim_stream_t* stream = gcap_sim_stream_get(handle);
   cudaError_t code = gcap_sim_gate_ordered(stream);
-  if (code == cudaSuccess && !stream->member) code = gcap_sim_gate_unsafe();
+  if (code == cudaSuccess && stream->member == NULL) code = gcap_sim_gate_unsafe();
   if (code != cudaSuccess) return code;
   *out = NULL;
   if (bytes == 0) return cudaSuccess;
-  if (!pool) pool = gcap_sim_pool_current(stream->device);
-  if (stream->member) return allocate_in_capture(out, bytes, pool->device, stream);
+  if (pool == NULL) pool = gcap_sim_pool_current(stream->device);
+  if (stream->member != NULL) return allocate_in_capture(out, bytes, pool->device, stream);
   return allocate_from_pool(out, bytes, pool, stream);
 }
 
@@ -155,7 +155,7 @@ cudaError_t cudaMallocFromPoolAsync(void** ptr, size_t size, cudaMemPool_t memPo
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaMallocFromPoolAsync);
   if (code == cudaSuccess) {
     gcap_sim_pool_t* pool = gcap_sim_handle_get(GCAP_SIM_POOL, memPool);
-    code = pool ? allocate_async(ptr, size, pool, stream) : cudaErrorInvalidValue;
+    code = pool != NULL ? allocate_async(ptr, size, pool, stream) : cudaErrorInvalidValue;
   }
   return gcap_sim_leave(code);
 }
@@ -163,20 +163,20 @@ cudaError_t cudaMallocFromPoolAsync(void** ptr, size_t size, cudaMemPool_t memPo
 static cudaError_t free_async(void* address, cudaStream_t handle) {
   gcap_sim_stream_t* stream = gcap_sim_stream_get(handle);
   cudaError_t code = gcap_sim_gate_ordered(stream);
-  if (code == cudaSuccess && !stream->member) code = gcap_sim_gate_unsafe();
-  if (code != cudaSuccess || !address) return code;  // freeing NULL is nothing to do, measured outside a capture
-  if (stream->member) {
+  if (code == cudaSuccess && stream->member == NULL) code = gcap_sim_gate_unsafe();
+  if (code != cudaSuccess || address == NULL) return code;  // freeing NULL is nothing to do, measured outside a capture
+  if (stream->member != NULL) {
     gcap_sim_task_t* task = gcap_sim_graph_free_task(stream->member->capture->graph, address, &code);
-    return task ? gcap_sim_submit_task(stream, task) : code;
+    return task != NULL ? gcap_sim_submit_task(stream, task) : code;
   }
   gcap_sim_allocation_t* allocation = freeable(address, cudaMemoryTypeDevice);
-  if (!allocation) return cudaErrorInvalidValue;
+  if (allocation == NULL) return cudaErrorInvalidValue;
   ++allocation->refs;
   gcap_sim_task_t* task = memory_task(GCAP_SIM_TASK_FREE, allocation);
   gcap_sim_block_t* block = allocation->block;
   gcap_sim_allocation_disclaim(allocation);
   gcap_sim_enqueue(stream, task, NULL, NULL);
-  if (block) gcap_sim_pool_free_later(block, stream, gcap_sim_stream_last_mark(stream));
+  if (block != NULL) gcap_sim_pool_free_later(block, stream, gcap_sim_stream_last_mark(stream));
   return cudaSuccess;
 }
 
@@ -191,7 +191,7 @@ cudaError_t cudaFreeAsync(void* devPtr, cudaStream_t hStream) {
 static void describe(struct cudaPointerAttributes* attributes, const void* ptr) {
   memset(attributes, 0, sizeof(*attributes));
   const gcap_sim_allocation_t* allocation = gcap_sim_allocation_find(ptr);
-  if (!allocation || !allocation->claimed) {
+  if (allocation == NULL || !allocation->claimed) {
     attributes->type = cudaMemoryTypeUnregistered;
     attributes->device = cudaInvalidDeviceId;
     attributes->hostPointer = (void*)(uintptr_t)ptr;
@@ -205,7 +205,7 @@ static void describe(struct cudaPointerAttributes* attributes, const void* ptr) 
 
 cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes* attributes, const void* ptr) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaPointerGetAttributes);
-  if (code == cudaSuccess && !attributes) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess && attributes == NULL) code = cudaErrorInvalidValue;
   if (code == cudaSuccess) describe(attributes, ptr);
   return gcap_sim_leave(code);
 }

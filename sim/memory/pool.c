@@ -103,7 +103,7 @@ static size_t bin_of(size_t bytes) {
 static void join(gcap_sim_block_t* block, gcap_sim_block_t* after) {
   block->bytes += after->bytes;
   block->after = after->after;
-  if (after->after) after->after->before = block;
+  if (after->after != NULL) after->after->before = block;
   free(after);
 }
 
@@ -111,11 +111,11 @@ static void join(gcap_sim_block_t* block, gcap_sim_block_t* after) {
 static void settle(gcap_sim_block_t* block) {
   block->state = BLOCK_SETTLED;
   --block->chunk->busy;
-  if (block->after && block->after->state == BLOCK_SETTLED) {
+  if (block->after != NULL && block->after->state == BLOCK_SETTLED) {
     list_remove(&block->after->link);
     join(block, block->after);
   }
-  if (block->before && block->before->state == BLOCK_SETTLED) {
+  if (block->before != NULL && block->before->state == BLOCK_SETTLED) {
     block = block->before;
     list_remove(&block->link);
     join(block, block->after);
@@ -160,7 +160,7 @@ static void remove_pending(gcap_sim_block_t* block) {
 }
 
 static bool settle_if_done(gcap_sim_block_t* block) {
-  if (block->mark && !block->mark->done) return false;
+  if (block->mark != NULL && !block->mark->done) return false;
   remove_pending(block);
   settle(block);
   return true;
@@ -176,7 +176,9 @@ static bool follows(const gcap_sim_stream_t* stream, const gcap_sim_block_t* blo
   return gcap_sim_past_holds(stream->past, block->freed);
 }
 
-static gcap_sim_block_t* smaller(gcap_sim_block_t* a, gcap_sim_block_t* b) { return !a || b->bytes < a->bytes ? b : a; }
+static gcap_sim_block_t* smaller(gcap_sim_block_t* a, gcap_sim_block_t* b) {
+  return a == NULL || b->bytes < a->bytes ? b : a;
+}
 
 // The smallest fitting one of the blocks that the stream `id` freed.
 static gcap_sim_block_t* find_in_lane(gcap_sim_pool_t* pool, const gcap_sim_stream_t* stream, unsigned long long id,
@@ -192,9 +194,9 @@ static gcap_sim_block_t* find_in_lane(gcap_sim_pool_t* pool, const gcap_sim_stre
 }
 
 static gcap_sim_block_t* find_followed(gcap_sim_pool_t* pool, const gcap_sim_stream_t* stream, size_t bytes) {
-  for (size_t i = 0; stream->past && i < stream->past->count; ++i) {
+  for (size_t i = 0; stream->past != NULL && i < stream->past->count; ++i) {
     gcap_sim_block_t* block = find_in_lane(pool, stream, stream->past->points[i].stream, bytes);
-    if (block) return block;
+    if (block != NULL) return block;
   }
   return NULL;
 }
@@ -231,7 +233,7 @@ static bool within_limit(const gcap_sim_pool_t* pool, size_t bytes) {
 static gcap_sim_block_t* add_chunk(gcap_sim_pool_t* pool, size_t bytes) {
   if (!within_limit(pool, bytes) || !gcap_sim_budget_take(pool->device, bytes)) return NULL;
   char* base = gcap_sim_vmem_take(pool->device, bytes);
-  if (!base) {
+  if (base == NULL) {
     gcap_sim_budget_give_back(pool->device, bytes);
     return NULL;
   }
@@ -249,7 +251,7 @@ static gcap_sim_block_t* add_chunk(gcap_sim_pool_t* pool, size_t bytes) {
 
 static gcap_sim_block_t* grow(gcap_sim_pool_t* pool, size_t bytes) {
   gcap_sim_block_t* block = add_chunk(pool, whole(bytes, CHUNK_BYTES));
-  return block ? block : add_chunk(pool, whole(bytes, MIN_CHUNK_BYTES));
+  return block != NULL ? block : add_chunk(pool, whole(bytes, MIN_CHUNK_BYTES));
 }
 
 static void remove_chunk(chunk_t* chunk) {
@@ -283,7 +285,7 @@ static void settle_all_done(gcap_sim_pool_t* pool) {
 
 // A destroyed pool goes when nobody holds its memory any more.
 static void finish_destroyed(gcap_sim_pool_t* pool) {
-  if (pool->handle || pool->num_used > 0 || pool->num_pending > 0) return;
+  if (pool->handle != NULL || pool->num_used > 0 || pool->num_pending > 0) return;
   gcap_sim_pool_trim(pool, 0);
   list_remove(&pool->all);
   free(pool);
@@ -310,7 +312,7 @@ static void split(gcap_sim_block_t* block, size_t bytes) {
   rest->base += bytes;
   rest->bytes -= bytes;
   rest->before = block;
-  if (rest->after) rest->after->before = rest;
+  if (rest->after != NULL) rest->after->before = rest;
   block->after = rest;
   block->bytes = bytes;
   ++block->chunk->busy;
@@ -352,16 +354,16 @@ gcap_sim_block_t* gcap_sim_pool_take(gcap_sim_pool_t* pool, size_t bytes, gcap_s
   gcap_sim_block_t* block = NULL;
   if (pool->num_pending > 0) {
     block = find_in_lane(pool, stream, stream->id, bytes);
-    if (!block && pool->follow_events) block = find_followed(pool, stream, bytes);
-    if (!block) block = turn_queue(pool, stream, bytes);
+    if (block == NULL && pool->follow_events) block = find_followed(pool, stream, bytes);
+    if (block == NULL) block = turn_queue(pool, stream, bytes);
   }
-  if (!block) block = find_settled(pool, bytes);
-  if (!block) block = grow(pool, bytes);
-  if (!block && pool->internal) {
+  if (block == NULL) block = find_settled(pool, bytes);
+  if (block == NULL) block = grow(pool, bytes);
+  if (block == NULL && pool->internal) {
     block = find_any_pending(pool, bytes);
-    if (block) *wait = gcap_sim_mark_retain(block->mark);
+    if (block != NULL) *wait = gcap_sim_mark_retain(block->mark);
   }
-  if (!block) return NULL;
+  if (block == NULL) return NULL;
   *pending = block->state == BLOCK_PENDING;
   use(block, bytes, asked);
   return block;
@@ -444,7 +446,7 @@ void gcap_sim_pool_destroy(gcap_sim_pool_t* pool) {
 }
 
 gcap_sim_pool_t* gcap_sim_pool_default(int device) {
-  if (!default_pools[device]) {
+  if (default_pools[device] == NULL) {
     default_pools[device] = gcap_sim_pool_create(device);
     gcap_sim_handle_keep(default_pools[device]->handle);
   }
@@ -452,7 +454,7 @@ gcap_sim_pool_t* gcap_sim_pool_default(int device) {
 }
 
 gcap_sim_pool_t* gcap_sim_pool_current(int device) {
-  if (!current_pools[device]) current_pools[device] = gcap_sim_pool_default(device);
+  if (current_pools[device] == NULL) current_pools[device] = gcap_sim_pool_default(device);
   return current_pools[device];
 }
 

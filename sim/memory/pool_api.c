@@ -20,7 +20,7 @@
 static bool is_device(int device) { return device >= 0 && device < gcap_sim_device_count(); }
 
 static cudaError_t create(cudaMemPool_t* out, const struct cudaMemPoolProps* props) {
-  if (!out || !props || props->allocType != cudaMemAllocationTypePinned) return cudaErrorInvalidValue;
+  if (out == NULL || props == NULL || props->allocType != cudaMemAllocationTypePinned) return cudaErrorInvalidValue;
   for (size_t i = 0; i < sizeof(props->reserved); ++i) {
     if (props->reserved[i] != 0) return cudaErrorInvalidValue;
   }
@@ -45,7 +45,7 @@ cudaError_t cudaMemPoolDestroy(cudaMemPool_t memPool) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaMemPoolDestroy);
   if (code == cudaSuccess) {
     gcap_sim_pool_t* pool = gcap_sim_handle_get(GCAP_SIM_POOL, memPool);
-    if (pool && pool != gcap_sim_pool_default(pool->device)) {
+    if (pool != NULL && pool != gcap_sim_pool_default(pool->device)) {
       gcap_sim_pool_destroy(pool);
     } else {
       code = cudaErrorInvalidValue;
@@ -58,7 +58,7 @@ cudaError_t cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaMemPoolTrimTo);
   if (code == cudaSuccess) {
     gcap_sim_pool_t* pool = gcap_sim_handle_get(GCAP_SIM_POOL, memPool);
-    if (pool) {
+    if (pool != NULL) {
       gcap_sim_pool_trim(pool, minBytesToKeep);
     } else {
       code = cudaErrorInvalidValue;
@@ -94,10 +94,10 @@ static cudaError_t set_bytes(gcap_sim_pool_t* pool, enum cudaMemPoolAttr attr, u
 }
 
 static cudaError_t set_attribute(gcap_sim_pool_t* pool, enum cudaMemPoolAttr attr, const void* value) {
-  if (!pool) return cudaErrorInvalidValue;
-  if (!value) gcap_sim_die("cudaMemPoolSetAttribute: the value is NULL: the real runtime reads it");
+  if (pool == NULL) return cudaErrorInvalidValue;
+  if (value == NULL) gcap_sim_die("cudaMemPoolSetAttribute: the value is NULL: the real runtime reads it");
   bool* on = switch_of(pool, attr);
-  if (on) {
+  if (on != NULL) {
     int setting;
     memcpy(&setting, value, sizeof(setting));
     *on = setting != 0;
@@ -115,9 +115,9 @@ cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t memPool, enum cudaMemPoolAttr 
 }
 
 static cudaError_t get_attribute(gcap_sim_pool_t* pool, enum cudaMemPoolAttr attr, void* value) {
-  if (!pool || !value) return cudaErrorInvalidValue;
+  if (pool == NULL || value == NULL) return cudaErrorInvalidValue;
   const bool* on = switch_of(pool, attr);
-  if (on) {
+  if (on != NULL) {
     int setting = *on;
     memcpy(value, &setting, sizeof(setting));
     return cudaSuccess;
@@ -160,8 +160,10 @@ static cudaError_t judge_access(const gcap_sim_pool_t* pool, const struct cudaMe
 
 // All or nothing.
 static cudaError_t set_access(gcap_sim_pool_t* pool, const struct cudaMemAccessDesc* descs, size_t count) {
-  if (!pool) return cudaErrorInvalidValue;
-  if (count > 0 && !descs) gcap_sim_die("cudaMemPoolSetAccess: the descriptors are NULL: the real runtime reads them");
+  if (pool == NULL) return cudaErrorInvalidValue;
+  if (count > 0 && descs == NULL) {
+    gcap_sim_die("cudaMemPoolSetAccess: the descriptors are NULL: the real runtime reads them");
+  }
   for (size_t i = 0; i < count; ++i) {
     cudaError_t code = judge_access(pool, &descs[i]);
     if (code != cudaSuccess) return code;
@@ -181,10 +183,10 @@ cudaError_t cudaMemPoolGetAccess(enum cudaMemAccessFlags* flags, cudaMemPool_t m
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaMemPoolGetAccess);
   if (code == cudaSuccess) {
     const gcap_sim_pool_t* pool = gcap_sim_handle_get(GCAP_SIM_POOL, memPool);
-    if (!pool || !location || location->type != cudaMemLocationTypeDevice || !is_device(location->id)) {
+    if (pool == NULL || location == NULL || location->type != cudaMemLocationTypeDevice || !is_device(location->id)) {
       code = cudaErrorInvalidValue;
     } else {
-      if (!flags) gcap_sim_die("cudaMemPoolGetAccess: the place is NULL: the real runtime writes it");
+      if (flags == NULL) gcap_sim_die("cudaMemPoolGetAccess: the place is NULL: the real runtime writes it");
       *flags = pool->access[location->id];
     }
   }
@@ -195,7 +197,7 @@ cudaError_t cudaMemPoolGetAccess(enum cudaMemAccessFlags* flags, cudaMemPool_t m
 
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* memPool, int device) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaDeviceGetDefaultMemPool);
-  if (code == cudaSuccess && !memPool) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess && memPool == NULL) code = cudaErrorInvalidValue;
   if (code == cudaSuccess && !is_device(device)) code = cudaErrorInvalidDevice;
   if (code == cudaSuccess) *memPool = gcap_sim_pool_default(device)->handle;
   return gcap_sim_leave(code);
@@ -203,7 +205,7 @@ cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* memPool, int device) {
 
 cudaError_t cudaDeviceGetMemPool(cudaMemPool_t* memPool, int device) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaDeviceGetMemPool);
-  if (code == cudaSuccess && (!memPool || !is_device(device))) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess && (memPool == NULL || !is_device(device))) code = cudaErrorInvalidValue;
   if (code == cudaSuccess) *memPool = gcap_sim_pool_current(device)->handle;
   return gcap_sim_leave(code);
 }
@@ -213,7 +215,7 @@ cudaError_t cudaDeviceSetMemPool(int device, cudaMemPool_t memPool) {
   if (code == cudaSuccess && !is_device(device)) code = cudaErrorInvalidValue;
   if (code == cudaSuccess) {
     gcap_sim_pool_t* pool = gcap_sim_handle_get(GCAP_SIM_POOL, memPool);
-    if (pool && pool->device == device) {
+    if (pool != NULL && pool->device == device) {
       gcap_sim_pool_set_current(device, pool);
     } else {
       code = cudaErrorInvalidValue;

@@ -67,7 +67,7 @@ static void reserve(space_t* space) {
 
 static void append(list_t* list, range_t* range) {
   range->next = NULL;
-  *(list->last ? &list->last->next : &list->first) = range;
+  *(list->last != NULL ? &list->last->next : &list->first) = range;
   list->last = range;
 }
 
@@ -75,7 +75,7 @@ static void* remove_first(list_t* list) {
   range_t* range = list->first;
   void* base = range->base;
   list->first = range->next;
-  if (!list->first) list->last = NULL;
+  if (list->first == NULL) list->last = NULL;
   free(range);
   return base;
 }
@@ -105,15 +105,15 @@ static int by_address(const void* a, const void* b) {
 // Joins neighbours among the large ranges.
 static void merge_large(space_t* space) {
   size_t count = 0;
-  for (range_t* range = space->large.first; range; range = range->next) ++count;
+  for (range_t* range = space->large.first; range != NULL; range = range->next) ++count;
   range_t** ranges = gcap_sim_calloc(count, sizeof(range_t*));
   count = 0;
-  for (range_t* range = space->large.first; range; range = range->next) ranges[count++] = range;
+  for (range_t* range = space->large.first; range != NULL; range = range->next) ranges[count++] = range;
   qsort(ranges, count, sizeof(range_t*), by_address);
   space->large = (list_t){NULL, NULL};
   for (size_t i = 0; i < count; ++i) {
     range_t* last = space->large.last;
-    if (last && last->base + last->bytes == ranges[i]->base) {
+    if (last != NULL && last->base + last->bytes == ranges[i]->base) {
       last->bytes += ranges[i]->bytes;
       free(ranges[i]);
     } else {
@@ -127,12 +127,12 @@ static void merge_large(space_t* space) {
 static range_t* remove_large(list_t* list, size_t bytes) {
   range_t* before = NULL;
   range_t* range = list->first;
-  while (range && range->bytes < bytes) {
+  while (range != NULL && range->bytes < bytes) {
     before = range;
     range = range->next;
   }
-  if (!range) return NULL;
-  *(before ? &before->next : &list->first) = range->next;
+  if (range == NULL) return NULL;
+  *(before != NULL ? &before->next : &list->first) = range->next;
   if (list->last == range) list->last = before;
   return range;
 }
@@ -140,11 +140,11 @@ static range_t* remove_large(list_t* list, size_t bytes) {
 // The space is used up: cuts the range from what was given back. What is left of it goes behind the others.
 static void* take_used(space_t* space, size_t bytes) {
   range_t* range = remove_large(&space->large, bytes);
-  if (!range) {
+  if (range == NULL) {
     merge_large(space);
     range = remove_large(&space->large, bytes);
   }
-  if (!range) return NULL;
+  if (range == NULL) return NULL;
   void* base = range->base;
   range->base += bytes;
   range->bytes -= bytes;
@@ -158,17 +158,17 @@ static void* take_used(space_t* space, size_t bytes) {
 
 void* gcap_sim_vmem_take(int index, size_t bytes) {
   space_t* space = &spaces[index];
-  if (!space->base) reserve(space);
+  if (space->base == NULL) reserve(space);
   if (bytes > space->bytes) return NULL;
   bytes = whole_units(bytes);
   list_t* bin = bytes <= SMALL_BYTES ? &space->bins[bytes / GCAP_SIM_ALIGNMENT - 1] : NULL;
-  if (bin && bin->first && space->resting > REST_BYTES) {
+  if (bin != NULL && bin->first != NULL && space->resting > REST_BYTES) {
     space->resting -= bytes;
     return remove_first(bin);
   }
   void* base = take_unused(space, bytes);
-  if (!base) base = take_used(space, bytes);
-  if (base || !bin || !bin->first) return base;
+  if (base == NULL) base = take_used(space, bytes);
+  if (base != NULL || bin == NULL || bin->first == NULL) return base;
   space->resting -= bytes;
   return remove_first(bin);
 }
@@ -196,7 +196,7 @@ bool gcap_sim_vmem_is_bare(const void* address, size_t bytes) {
   for (int i = 0; i < GCAP_SIM_NUM_SPACES; ++i) {
     uintptr_t bare = (uintptr_t)spaces[i].base + spaces[i].accessible;
     uintptr_t end = (uintptr_t)spaces[i].base + spaces[i].bytes;
-    if (spaces[i].base && begin < end && begin + bytes > bare) return true;
+    if (spaces[i].base != NULL && begin < end && begin + bytes > bare) return true;
   }
   return false;
 }

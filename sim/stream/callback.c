@@ -26,7 +26,7 @@ static void run(void* data) {
 }
 
 static cudaError_t add(cudaStream_t handle, cudaStreamCallback_t callback, void* user_data, unsigned int flags) {
-  if (!callback || flags != 0) return cudaErrorInvalidValue;
+  if (callback == NULL || flags != 0) return cudaErrorInvalidValue;
   gcap_sim_stream_t* stream = gcap_sim_stream_get(handle);
   cudaError_t code = gcap_sim_gate_ordered(stream);
   if (code == cudaSuccess) code = gcap_sim_gate_not_capturing(stream);

@@ -67,7 +67,7 @@ static bool disturbs(const gcap_sim_thread_t* thread, const gcap_sim_capture_t* 
 
 cudaError_t gcap_sim_gate_unsafe(void) {
   cudaError_t code = cudaSuccess;
-  for (gcap_sim_capture_t* capture = captures; capture; capture = capture->next) {
+  for (gcap_sim_capture_t* capture = captures; capture != NULL; capture = capture->next) {
     if (disturbs(gcap_sim_thread(), capture)) code = gcap_sim_capture_invalidate(capture, GCAP_SIM_RULE_UNSAFE_CALL);
   }
   return code;
@@ -76,7 +76,7 @@ cudaError_t gcap_sim_gate_unsafe(void) {
 cudaError_t gcap_sim_gate_unsafe_beside_others(void) {
   const gcap_sim_thread_t* thread = gcap_sim_thread();
   cudaError_t code = cudaSuccess;
-  for (gcap_sim_capture_t* capture = captures; capture; capture = capture->next) {
+  for (gcap_sim_capture_t* capture = captures; capture != NULL; capture = capture->next) {
     if (capture->thread == thread->id || !disturbs(thread, capture)) continue;
     code = gcap_sim_capture_invalidate(capture, GCAP_SIM_RULE_UNSAFE_CALL);
   }
@@ -86,14 +86,14 @@ cudaError_t gcap_sim_gate_unsafe_beside_others(void) {
 static bool is_on_device(const gcap_sim_capture_t* capture, int device) {
   for (size_t i = 0; i < capture->num_members; ++i) {
     const gcap_sim_stream_t* stream = capture->members[i]->stream;
-    if (stream && stream->device == device) return true;
+    if (stream != NULL && stream->device == device) return true;
   }
   return false;
 }
 
 cudaError_t gcap_sim_gate_forbidden(int device) {
   cudaError_t code = cudaSuccess;
-  for (gcap_sim_capture_t* capture = captures; capture; capture = capture->next) {
+  for (gcap_sim_capture_t* capture = captures; capture != NULL; capture = capture->next) {
     if (device >= 0 && !is_on_device(capture, device)) continue;
     code = gcap_sim_capture_invalidate(capture, GCAP_SIM_RULE_FORBIDDEN_CALL);
   }
@@ -103,14 +103,14 @@ cudaError_t gcap_sim_gate_forbidden(int device) {
 static bool has_blocking_member(const gcap_sim_capture_t* capture, int device) {
   for (size_t i = 0; i < capture->num_members; ++i) {
     const gcap_sim_stream_t* stream = capture->members[i]->stream;
-    if (stream && stream->device == device && (stream->flags & cudaStreamNonBlocking) == 0) return true;
+    if (stream != NULL && stream->device == device && (stream->flags & cudaStreamNonBlocking) == 0) return true;
   }
   return false;
 }
 
 // Is a blocking stream of this device capturing?
 static bool blocking_capture(int device) {
-  for (const gcap_sim_capture_t* capture = captures; capture; capture = capture->next) {
+  for (const gcap_sim_capture_t* capture = captures; capture != NULL; capture = capture->next) {
     if (has_blocking_member(capture, device)) return true;
   }
   return false;
@@ -119,20 +119,21 @@ static bool blocking_capture(int device) {
 cudaError_t gcap_sim_gate_legacy(gcap_sim_stream_t* stream) {
   cudaError_t code = cudaSuccess;
   if (!stream->legacy) return code;
-  for (gcap_sim_capture_t* capture = captures; capture; capture = capture->next) {
-    if (has_blocking_member(capture, stream->device))
+  for (gcap_sim_capture_t* capture = captures; capture != NULL; capture = capture->next) {
+    if (has_blocking_member(capture, stream->device)) {
       code = gcap_sim_capture_invalidate(capture, GCAP_SIM_RULE_IMPLICIT);
+    }
   }
   return code;
 }
 
 cudaError_t gcap_sim_gate_not_capturing(gcap_sim_stream_t* stream) {
-  return stream->member ? gcap_sim_capture_invalidate(stream->member->capture, GCAP_SIM_RULE_CAPTURING_STREAM)
-                        : cudaSuccess;
+  return stream->member != NULL ? gcap_sim_capture_invalidate(stream->member->capture, GCAP_SIM_RULE_CAPTURING_STREAM)
+                                : cudaSuccess;
 }
 
 cudaError_t gcap_sim_gate_ordered(gcap_sim_stream_t* stream) {
-  if (stream->member && stream->member->capture->invalid) return gcap_sim_rule_code(GCAP_SIM_RULE_INVALIDATED);
+  if (stream->member != NULL && stream->member->capture->invalid) return gcap_sim_rule_code(GCAP_SIM_RULE_INVALIDATED);
   return gcap_sim_gate_legacy(stream);
 }
 
@@ -140,7 +141,7 @@ cudaError_t gcap_sim_gate_ordered(gcap_sim_stream_t* stream) {
 
 gcap_sim_capture_t* gcap_sim_capture_find(unsigned long long id) {
   gcap_sim_capture_t* capture = captures;
-  while (capture && capture->id != id) capture = capture->next;
+  while (capture != NULL && capture->id != id) capture = capture->next;
   return capture;
 }
 
@@ -185,8 +186,9 @@ static bool can_enter(gcap_sim_member_t* member, const gcap_sim_task_t* task) {
   const gcap_sim_edges_t* deps = gcap_sim_member_deps(member);
   for (size_t i = 0; i < deps->count; ++i) {
     const gcap_sim_edge_t* edge = &deps->items[i];
-    if (!gcap_sim_edge_is_valid(&edge->data, gcap_sim_node_type(edge->node), gcap_sim_task_node_type(task)))
+    if (!gcap_sim_edge_is_valid(&edge->data, gcap_sim_node_type(edge->node), gcap_sim_task_node_type(task))) {
       return false;
+    }
   }
   return true;
 }
@@ -206,10 +208,10 @@ static void add_node(gcap_sim_member_t* member, gcap_sim_task_t* task) {
 
 cudaError_t gcap_sim_submit_task(gcap_sim_stream_t* stream, gcap_sim_task_t* task) {
   cudaError_t code = gcap_sim_gate_ordered(stream);
-  if (code == cudaSuccess && stream->member && !can_enter(stream->member, task)) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess && stream->member != NULL && !can_enter(stream->member, task)) code = cudaErrorInvalidValue;
   if (code != cudaSuccess) {
     gcap_sim_task_release(task);
-  } else if (stream->member) {
+  } else if (stream->member != NULL) {
     add_node(stream->member, task);
   } else {
     gcap_sim_enqueue(stream, task, NULL, NULL);
@@ -219,7 +221,7 @@ cudaError_t gcap_sim_submit_task(gcap_sim_stream_t* stream, gcap_sim_task_t* tas
 
 static void member_free(gcap_sim_member_t* member) {
   gcap_sim_stream_t* stream = member->stream;
-  if (stream) {
+  if (stream != NULL) {
     stream->member = NULL;
     if (stream->destroyed) gcap_sim_stream_retire(stream);  // a per-thread stream whose thread is gone
   }
@@ -268,7 +270,7 @@ static void open_capture(gcap_sim_stream_t* stream, enum cudaStreamCaptureMode m
   capture->origin = stream;
   capture->begun = gcap_sim_origin_retain(gcap_sim_origin_current());
   capture->into_graph = graph != NULL;
-  capture->graph = graph ? graph : gcap_sim_graph_create();
+  capture->graph = graph != NULL ? graph : gcap_sim_graph_create();
   capture->graph->capturing = true;
   capture->next = captures;
   captures = capture;
@@ -278,7 +280,7 @@ static void open_capture(gcap_sim_stream_t* stream, enum cudaStreamCaptureMode m
 static cudaError_t judge_begin(const gcap_sim_stream_t* stream, enum cudaStreamCaptureMode mode) {
   if ((unsigned int)mode > cudaStreamCaptureModeRelaxed) return cudaErrorInvalidValue;
   if (stream->legacy) return cudaErrorStreamCaptureUnsupported;
-  return stream->member ? cudaErrorIllegalState : cudaSuccess;
+  return stream->member != NULL ? cudaErrorIllegalState : cudaSuccess;
 }
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) {
@@ -294,15 +296,16 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMo
 // Is every edge one that the first node of the capture could have, were it a kernel?
 static bool edges_can_leave(const gcap_sim_edge_t* edges, size_t count) {
   for (size_t i = 0; i < count; ++i) {
-    if (!gcap_sim_edge_is_valid(&edges[i].data, gcap_sim_node_type(edges[i].node), cudaGraphNodeTypeKernel))
+    if (!gcap_sim_edge_is_valid(&edges[i].data, gcap_sim_node_type(edges[i].node), cudaGraphNodeTypeKernel)) {
       return false;
+    }
   }
   return true;
 }
 
 static cudaError_t begin_into(gcap_sim_stream_t* stream, gcap_sim_graph_t* graph, const cudaGraphNode_t* nodes,
                               const cudaGraphEdgeData* data, size_t count, enum cudaStreamCaptureMode mode) {
-  if (!graph) return cudaErrorInvalidValue;
+  if (graph == NULL) return cudaErrorInvalidValue;
   cudaError_t code = judge_begin(stream, mode);
   if (code == cudaSuccess && graph->capturing) code = cudaErrorIllegalState;
   gcap_sim_edge_t* edges = NULL;
@@ -371,9 +374,9 @@ static bool has_unjoined_work(const gcap_sim_capture_t* capture) {
 }
 
 static cudaError_t end(cudaStream_t handle, cudaGraph_t* out) {
-  if (out) *out = NULL;
+  if (out != NULL) *out = NULL;
   gcap_sim_stream_t* stream = gcap_sim_stream_get(handle);
-  if (!stream->member) return cudaErrorIllegalState;
+  if (stream->member == NULL) return cudaErrorIllegalState;
   gcap_sim_capture_t* capture = stream->member->capture;
   if (capture->origin != stream) return gcap_sim_capture_invalidate(capture, GCAP_SIM_RULE_UNMATCHED);
   cudaError_t code = cudaSuccess;
@@ -385,12 +388,12 @@ static cudaError_t end(cudaStream_t handle, cudaGraph_t* out) {
     code = gcap_sim_capture_invalidate(capture, GCAP_SIM_RULE_UNJOINED);
   }
   // Without a place to put it, the graph is lost, unless it was the caller's own before.
-  bool kept = code == cudaSuccess && (out || capture->into_graph);
+  bool kept = code == cudaSuccess && (out != NULL || capture->into_graph);
   if (!kept) {
     drop_capture(capture);
   } else {
     const gcap_sim_graph_t* graph = close_capture(capture);
-    if (out) *out = graph->handle;
+    if (out != NULL) *out = graph->handle;
   }
   return code;
 }
@@ -404,13 +407,13 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* pGraph) {
 // --- Questions and adjustments --------------------------------------------------------------------------------------
 
 static enum cudaStreamCaptureStatus status_of(const gcap_sim_stream_t* stream) {
-  if (!stream->member) return cudaStreamCaptureStatusNone;
+  if (stream->member == NULL) return cudaStreamCaptureStatusNone;
   return stream->member->capture->invalid ? cudaStreamCaptureStatusInvalidated : cudaStreamCaptureStatusActive;
 }
 
 // The legacy stream can give no answer while a blocking stream captures; asking breaks nothing.
 static cudaError_t get_status(cudaStream_t handle, gcap_sim_stream_t** stream, enum cudaStreamCaptureStatus* status) {
-  if (!status) return cudaErrorInvalidValue;
+  if (status == NULL) return cudaErrorInvalidValue;
   *stream = gcap_sim_stream_get(handle);
   if ((*stream)->legacy && blocking_capture((*stream)->device)) return cudaErrorStreamCaptureImplicit;
   *status = status_of(*stream);
@@ -441,18 +444,18 @@ cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, enum cudaStreamCapture
                                      size_t* numDependencies_out) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaStreamGetCaptureInfo);
   gcap_sim_stream_t* s;
-  if (code == cudaSuccess && edgeData_out && !dependencies_out) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess && edgeData_out != NULL && dependencies_out == NULL) code = cudaErrorInvalidValue;
   if (code == cudaSuccess) code = get_status(stream, &s, captureStatus_out);
   if (code == cudaSuccess && *captureStatus_out == cudaStreamCaptureStatusActive) {
     refresh_handles(s->member);
-    if (dependencies_out && !edgeData_out && gcap_sim_edges_have_data(&s->member->deps)) {
+    if (dependencies_out != NULL && edgeData_out == NULL && gcap_sim_edges_have_data(&s->member->deps)) {
       return gcap_sim_leave(cudaErrorLossyQuery);
     }
-    if (id_out) *id_out = s->member->capture->id;
-    if (graph_out) *graph_out = s->member->capture->graph->handle;
-    if (dependencies_out) *dependencies_out = s->member->handles;
-    if (edgeData_out) *edgeData_out = s->member->edge_data;
-    if (numDependencies_out) *numDependencies_out = s->member->deps.count;
+    if (id_out != NULL) *id_out = s->member->capture->id;
+    if (graph_out != NULL) *graph_out = s->member->capture->graph->handle;
+    if (dependencies_out != NULL) *dependencies_out = s->member->handles;
+    if (edgeData_out != NULL) *edgeData_out = s->member->edge_data;
+    if (numDependencies_out != NULL) *numDependencies_out = s->member->deps.count;
   }
   return gcap_sim_leave(code);
 }
@@ -469,11 +472,12 @@ static void set_dependencies(gcap_sim_member_t* member, const gcap_sim_edge_t* e
 static cudaError_t update_dependencies(gcap_sim_stream_t* stream, const cudaGraphNode_t* nodes,
                                        const cudaGraphEdgeData* data, size_t count, unsigned int flags) {
   if (flags > cudaStreamSetCaptureDependencies) return cudaErrorInvalidValue;
-  if (!stream->member) return cudaErrorIllegalState;
+  if (stream->member == NULL) return cudaErrorIllegalState;
   cudaError_t code = gcap_sim_gate_ordered(stream);
   gcap_sim_edge_t* edges = NULL;
-  if (code == cudaSuccess)
+  if (code == cudaSuccess) {
     code = gcap_sim_resolve_edges(stream->member->capture->graph, nodes, data, count, true, &edges);
+  }
   if (code == cudaSuccess && !edges_can_leave(edges, count)) code = cudaErrorInvalidValue;
   if (code == cudaSuccess) set_dependencies(stream->member, edges, count, flags);
   free(edges);
@@ -493,7 +497,7 @@ cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream, cudaGraphNo
 cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode* mode) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaThreadExchangeStreamCaptureMode);
   if (code == cudaSuccess) {
-    if (!mode) gcap_sim_die("cudaThreadExchangeStreamCaptureMode: mode is NULL, which crashes the real runtime");
+    if (mode == NULL) gcap_sim_die("cudaThreadExchangeStreamCaptureMode: mode is NULL, which crashes the real runtime");
     int before = gcap_sim_thread()->capture_mode;
     gcap_sim_thread()->capture_mode = (int)*mode;
     *mode = (enum cudaStreamCaptureMode)before;

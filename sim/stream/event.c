@@ -54,7 +54,7 @@ void gcap_sim_event_set_mark(gcap_sim_event_t* event, gcap_sim_mark_t* mark) {
 }
 
 static cudaError_t create(cudaEvent_t* out, unsigned int flags) {
-  if (!out || (flags & ~(unsigned int)CREATE_FLAGS) != 0) return cudaErrorInvalidValue;
+  if (out == NULL || (flags & ~(unsigned int)CREATE_FLAGS) != 0) return cudaErrorInvalidValue;
   if (flags & cudaEventInterprocess) {
     if (!(flags & cudaEventDisableTiming)) return cudaErrorInvalidValue;
     gcap_sim_die("%s: events shared between processes are not modelled", gcap_sim_thread()->call);
@@ -89,7 +89,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaEventDestroy);
   if (code == cudaSuccess) {
     gcap_sim_event_t* e = gcap_sim_handle_get(GCAP_SIM_EVENT, event);
-    if (e) {
+    if (e != NULL) {
       gcap_sim_event_destroy(e);
     } else {
       code = cudaErrorInvalidResourceHandle;
@@ -119,16 +119,16 @@ static void record_in_capture(gcap_sim_event_t* event, gcap_sim_member_t* member
 static cudaError_t record(cudaEvent_t handle, cudaStream_t stream_handle, unsigned int flags) {
   if ((flags & ~(unsigned int)cudaEventRecordExternal) != 0) return cudaErrorInvalidValue;
   gcap_sim_event_t* event = gcap_sim_handle_get(GCAP_SIM_EVENT, handle);
-  if (!event) return cudaErrorInvalidResourceHandle;
+  if (event == NULL) return cudaErrorInvalidResourceHandle;
   gcap_sim_stream_t* stream = gcap_sim_stream_get(stream_handle);
   if (stream->device != event->device) return cudaErrorInvalidResourceHandle;
   cudaError_t code = gcap_sim_gate_ordered(stream);
   if (code != cudaSuccess) return code;
   if (flags & cudaEventRecordExternal) {
-    if (!stream->member) return cudaErrorIllegalState;
+    if (stream->member == NULL) return cudaErrorIllegalState;
     return gcap_sim_submit_task(stream, gcap_sim_event_task(GCAP_SIM_TASK_EVENT_RECORD, event));
   }
-  if (stream->member) {
+  if (stream->member != NULL) {
     record_in_capture(event, stream->member);
   } else {
     gcap_sim_event_set_mark(event, gcap_sim_stream_record_mark(stream));
@@ -154,15 +154,16 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, uns
 static cudaError_t wait_captured(gcap_sim_stream_t* stream, const gcap_sim_event_t* event) {
   gcap_sim_capture_t* capture = gcap_sim_capture_find(event->capture_id);
   gcap_sim_member_t* member = stream->member;
-  if (!capture || capture->invalid) {
-    return member ? gcap_sim_capture_invalidate(member->capture, GCAP_SIM_RULE_DEAD_EVENT) : cudaErrorInvalidValue;
+  if (capture == NULL || capture->invalid) {
+    return member != NULL ? gcap_sim_capture_invalidate(member->capture, GCAP_SIM_RULE_DEAD_EVENT)
+                          : cudaErrorInvalidValue;
   }
   if (stream->legacy) return gcap_sim_capture_invalidate(capture, GCAP_SIM_RULE_IMPLICIT);
-  if (member && member->capture != capture) {
+  if (member != NULL && member->capture != capture) {
     gcap_sim_capture_invalidate(capture, GCAP_SIM_RULE_MERGE);
     return gcap_sim_capture_invalidate(member->capture, GCAP_SIM_RULE_MERGE);
   }
-  if (!member) member = gcap_sim_capture_join(capture, stream);
+  if (member == NULL) member = gcap_sim_capture_join(capture, stream);
   gcap_sim_member_depend(member, &event->nodes);
   return cudaSuccess;
 }
@@ -171,21 +172,21 @@ static cudaError_t wait(cudaStream_t stream_handle, cudaEvent_t handle, unsigned
   if ((flags & ~(unsigned int)cudaEventWaitExternal) != 0) return cudaErrorInvalidValue;
   gcap_sim_event_t* event = gcap_sim_handle_get(GCAP_SIM_EVENT, handle);
   gcap_sim_stream_t* stream = gcap_sim_stream_get(stream_handle);
-  if (!event) {
+  if (event == NULL) {
     // Measured: no event is one of outside.
-    if (stream->member) gcap_sim_capture_invalidate(stream->member->capture, GCAP_SIM_RULE_ISOLATION);
+    if (stream->member != NULL) gcap_sim_capture_invalidate(stream->member->capture, GCAP_SIM_RULE_ISOLATION);
     return cudaErrorInvalidResourceHandle;
   }
   cudaError_t code = gcap_sim_gate_ordered(stream);
   if (code != cudaSuccess) return code;
   if (flags & cudaEventWaitExternal) {
-    if (!stream->member) return cudaErrorIllegalState;
+    if (stream->member == NULL) return cudaErrorIllegalState;
     return gcap_sim_submit_task(stream, gcap_sim_event_task(GCAP_SIM_TASK_EVENT_WAIT, event));
   }
   if (!event->recorded) return cudaSuccess;
   if (event->capture_id) return wait_captured(stream, event);
-  if (stream->member) return gcap_sim_capture_invalidate(stream->member->capture, GCAP_SIM_RULE_ISOLATION);
-  if (event->mark) gcap_sim_stream_wait_for(stream, event->mark);
+  if (stream->member != NULL) return gcap_sim_capture_invalidate(stream->member->capture, GCAP_SIM_RULE_ISOLATION);
+  if (event->mark != NULL) gcap_sim_stream_wait_for(stream, event->mark);
   gcap_sim_past_learn(stream, event);
   return cudaSuccess;
 }
@@ -200,7 +201,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 static cudaError_t gate_host_use(const gcap_sim_event_t* event) {
   if (event->capture_id) {
     gcap_sim_capture_t* capture = gcap_sim_capture_find(event->capture_id);
-    if (!capture || capture->invalid) return cudaErrorInvalidValue;
+    if (capture == NULL || capture->invalid) return cudaErrorInvalidValue;
     return gcap_sim_capture_invalidate(capture, GCAP_SIM_RULE_CAPTURED_EVENT);
   }
   return gcap_sim_gate_unsafe();
@@ -210,7 +211,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaEventQuery);
   if (code == cudaSuccess) {
     gcap_sim_event_t* e = gcap_sim_handle_get(GCAP_SIM_EVENT, event);
-    code = e ? gate_host_use(e) : cudaErrorInvalidResourceHandle;
+    code = e != NULL ? gate_host_use(e) : cudaErrorInvalidResourceHandle;
     if (code == cudaSuccess && !gcap_sim_poll(e->mark)) code = cudaErrorNotReady;
   }
   return gcap_sim_leave(code);
@@ -220,7 +221,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaEventSynchronize);
   if (code == cudaSuccess) {
     gcap_sim_event_t* e = gcap_sim_handle_get(GCAP_SIM_EVENT, event);
-    code = e ? gate_host_use(e) : cudaErrorInvalidResourceHandle;
+    code = e != NULL ? gate_host_use(e) : cudaErrorInvalidResourceHandle;
     if (code == cudaSuccess) {
       unsigned long long stream = e->point.stream;  // another thread may destroy the event meanwhile
       gcap_sim_wait_for(gcap_sim_mark_retain(e->mark));
@@ -233,13 +234,18 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 // The simulator has no timing model: a unit of its time is one operation done, reported as a microsecond.
 #define MS_PER_TICK 0.001f
 
-static uint64_t reached_at(const gcap_sim_event_t* event) { return event->mark ? event->mark->when : event->when; }
+static uint64_t reached_at(const gcap_sim_event_t* event) {
+  return event->mark != NULL ? event->mark->when : event->when;
+}
 
 static cudaError_t can_measure(const gcap_sim_event_t* event) {
-  if (!event || !event->recorded || (event->flags & cudaEventDisableTiming)) return cudaErrorInvalidResourceHandle;
-  if (event->capture_id)
-    return gcap_sim_capture_find(event->capture_id) ? cudaErrorCapturedEvent : cudaErrorInvalidValue;
-  return event->mark && !event->mark->done ? cudaErrorNotReady : cudaSuccess;
+  if (event == NULL || !event->recorded || (event->flags & cudaEventDisableTiming)) {
+    return cudaErrorInvalidResourceHandle;
+  }
+  if (event->capture_id) {
+    return gcap_sim_capture_find(event->capture_id) != NULL ? cudaErrorCapturedEvent : cudaErrorInvalidValue;
+  }
+  return event->mark != NULL && !event->mark->done ? cudaErrorNotReady : cudaSuccess;
 }
 
 cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t start, cudaEvent_t end) {
@@ -247,7 +253,7 @@ cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t start, cudaEvent_t end) 
   if (code == cudaSuccess) {
     gcap_sim_event_t* first = gcap_sim_handle_get(GCAP_SIM_EVENT, start);
     gcap_sim_event_t* last = gcap_sim_handle_get(GCAP_SIM_EVENT, end);
-    code = ms ? can_measure(first) : cudaErrorInvalidValue;
+    code = ms != NULL ? can_measure(first) : cudaErrorInvalidValue;
     if (code == cudaSuccess) code = can_measure(last);
     if (code == cudaSuccess && first->device != last->device) code = cudaErrorInvalidResourceHandle;
     if (code == cudaSuccess) *ms = (float)(int64_t)(reached_at(last) - reached_at(first)) * MS_PER_TICK;

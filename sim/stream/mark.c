@@ -16,12 +16,12 @@ gcap_sim_mark_t* gcap_sim_mark_create(gcap_sim_stream_t* stream) {
 }
 
 gcap_sim_mark_t* gcap_sim_mark_retain(gcap_sim_mark_t* mark) {
-  if (mark) ++mark->refs;
+  if (mark != NULL) ++mark->refs;
   return mark;
 }
 
 void gcap_sim_mark_release(gcap_sim_mark_t* mark) {
-  if (!mark || --mark->refs > 0) return;
+  if (mark == NULL || --mark->refs > 0) return;
   gcap_sim_stamp_release(&mark->stamp);
   free(mark);
 }

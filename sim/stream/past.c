@@ -18,16 +18,16 @@
 #include "sim/stream/stream.h"
 
 void gcap_sim_past_release(gcap_sim_past_t* past) {
-  if (past && --past->refs == 0) free(past);
+  if (past != NULL && --past->refs == 0) free(past);
 }
 
 gcap_sim_past_t* gcap_sim_past_retain(gcap_sim_past_t* past) {
-  if (past) ++past->refs;
+  if (past != NULL) ++past->refs;
   return past;
 }
 
 bool gcap_sim_past_holds(const gcap_sim_past_t* past, gcap_sim_point_t point) {
-  for (size_t i = 0; past && i < past->count; ++i) {
+  for (size_t i = 0; past != NULL && i < past->count; ++i) {
     if (past->points[i].stream == point.stream) return point.order <= past->points[i].order;
   }
   return false;
@@ -52,11 +52,11 @@ void gcap_sim_past_learn(gcap_sim_stream_t* stream, const gcap_sim_event_t* even
     stream->past = NULL;
     return;
   }
-  if (event->point.order == 0 && !event->past) return;
+  if (event->point.order == 0 && event->past == NULL) return;
   gcap_sim_past_t* past = gcap_sim_calloc(1, sizeof(*past));
-  if (stream->past) *past = *stream->past;
+  if (stream->past != NULL) *past = *stream->past;
   past->refs = 1;
-  for (size_t i = 0; event->past && i < event->past->count; ++i) add(past, event->past->points[i]);
+  for (size_t i = 0; event->past != NULL && i < event->past->count; ++i) add(past, event->past->points[i]);
   add(past, event->point);
   gcap_sim_past_release(stream->past);
   stream->past = past;

@@ -74,7 +74,7 @@ static struct {
 
 static gcap_sim_schedule_t schedule_from_environment(void) {
   const char* name = getenv("GCAP_SIM_SCHEDULE");
-  if (!name || strcmp(name, "random") == 0) return GCAP_SIM_SCHEDULE_RANDOM;
+  if (name == NULL || strcmp(name, "random") == 0) return GCAP_SIM_SCHEDULE_RANDOM;
   if (strcmp(name, "lazy") == 0) return GCAP_SIM_SCHEDULE_LAZY;
   if (strcmp(name, "eager") == 0) return GCAP_SIM_SCHEDULE_EAGER;
   gcap_sim_die("GCAP_SIM_SCHEDULE is '%s', expected lazy, eager or random", name);
@@ -126,7 +126,7 @@ static void remove_busy(gcap_sim_stream_t* stream) {
 }
 
 static gcap_sim_mark_t* op_mark(gcap_sim_stream_t* stream, gcap_sim_op_t* op) {
-  if (!op->mark) op->mark = gcap_sim_mark_create(stream);
+  if (op->mark == NULL) op->mark = gcap_sim_mark_create(stream);
   return op->mark;
 }
 
@@ -135,7 +135,7 @@ static bool is_blocking(const gcap_sim_stream_t* stream) {
 }
 
 static void op_wait(gcap_sim_stream_t* stream, gcap_sim_op_t* op, size_t* capacity, gcap_sim_mark_t* mark) {
-  if (!mark || (mark->done && gcap_sim_order_knows(stream, mark))) return;
+  if (mark == NULL || (mark->done && gcap_sim_order_knows(stream, mark))) return;
   gcap_sim_reserve(&op->waits, capacity, op->num_waits + 1, sizeof(gcap_sim_mark_t*));
   op->waits[op->num_waits++] = gcap_sim_mark_retain(mark);
 }
@@ -144,7 +144,7 @@ static void op_wait(gcap_sim_stream_t* stream, gcap_sim_op_t* op, size_t* capaci
 static void wait_implicitly(gcap_sim_stream_t* stream, gcap_sim_op_t* op, size_t* capacity) {
   if (is_blocking(stream)) {
     gcap_sim_stream_t* legacy = gcap_sim_legacy_stream(stream->device);
-    if (legacy->tail) op_wait(stream, op, capacity, op_mark(legacy, legacy->tail));
+    if (legacy->tail != NULL) op_wait(stream, op, capacity, op_mark(legacy, legacy->tail));
   }
   if (!stream->legacy) return;
   for (size_t i = 0; i < scheduler.num_busy; ++i) {
@@ -155,8 +155,8 @@ static void wait_implicitly(gcap_sim_stream_t* stream, gcap_sim_op_t* op, size_t
 }
 
 static size_t host_functions(const gcap_sim_task_t* task, const gcap_sim_kernel_launch_t* launch) {
-  if (launch) return launch->program->num_host;
-  return task && task->kind == GCAP_SIM_TASK_HOST ? 1 : 0;
+  if (launch != NULL) return launch->program->num_host;
+  return task != NULL && task->kind == GCAP_SIM_TASK_HOST ? 1 : 0;
 }
 
 static void* host_thread(void* unused);
@@ -191,7 +191,7 @@ void gcap_sim_enqueue(gcap_sim_stream_t* stream, gcap_sim_task_t* task, gcap_sim
   gcap_sim_order_submit(op);
   op_wait(stream, op, &capacity, wait);
   wait_implicitly(stream, op, &capacity);
-  if (stream->tail) {
+  if (stream->tail != NULL) {
     stream->tail->next = op;
   } else {
     stream->head = op;
@@ -210,8 +210,8 @@ static gcap_sim_stream_t* busy_blocking_stream(int device) {
 }
 
 gcap_sim_mark_t* gcap_sim_stream_tail_mark(gcap_sim_stream_t* stream) {
-  if (stream->legacy && busy_blocking_stream(stream->device)) gcap_sim_enqueue(stream, NULL, NULL, NULL);
-  if (stream->tail) return gcap_sim_mark_retain(op_mark(stream, stream->tail));
+  if (stream->legacy && busy_blocking_stream(stream->device) != NULL) gcap_sim_enqueue(stream, NULL, NULL, NULL);
+  if (stream->tail != NULL) return gcap_sim_mark_retain(op_mark(stream, stream->tail));
   gcap_sim_mark_t* mark = gcap_sim_mark_create(NULL);
   reach(mark);
   gcap_sim_order_mark_idle(stream, mark);
@@ -221,17 +221,17 @@ gcap_sim_mark_t* gcap_sim_stream_tail_mark(gcap_sim_stream_t* stream) {
 // Is there work that orders itself before whatever the stream is given next, though it is not in its queue?
 static bool is_held_implicitly(const gcap_sim_stream_t* stream) {
   if (stream->legacy) return busy_blocking_stream(stream->device) != NULL;
-  return is_blocking(stream) && gcap_sim_legacy_stream(stream->device)->tail;
+  return is_blocking(stream) && gcap_sim_legacy_stream(stream->device)->tail != NULL;
 }
 
 gcap_sim_mark_t* gcap_sim_stream_record_mark(gcap_sim_stream_t* stream) {
   if (is_held_implicitly(stream)) gcap_sim_enqueue(stream, NULL, NULL, NULL);
-  if (!stream->tail) gcap_sim_order_implicitly(stream);
+  if (stream->tail == NULL) gcap_sim_order_implicitly(stream);
   return gcap_sim_stream_tail_mark(stream);
 }
 
 void gcap_sim_stream_wait_for(gcap_sim_stream_t* stream, gcap_sim_mark_t* mark) {
-  if (stream->head || !mark->done || is_held_implicitly(stream)) {
+  if (stream->head != NULL || !mark->done || is_held_implicitly(stream)) {
     gcap_sim_enqueue(stream, NULL, NULL, mark);
     return;
   }
@@ -248,14 +248,14 @@ static void finish_head(gcap_sim_stream_t* stream) {
   gcap_sim_op_t* op = stream->head;
   ++scheduler.now;
   gcap_sim_order_finish(stream, op);
-  if (op->mark) reach(op->mark);
+  if (op->mark != NULL) reach(op->mark);
   gcap_sim_mark_release(op->mark);
   gcap_sim_task_release(op->task);
-  if (op->launch) gcap_sim_launch_destroy(op->launch);
+  if (op->launch != NULL) gcap_sim_launch_destroy(op->launch);
   free(op->waits);
   stream->head = op->next;
   free(op);
-  if (stream->head) return;
+  if (stream->head != NULL) return;
   stream->tail = NULL;
   remove_busy(stream);
   if (stream->destroyed) gcap_sim_stream_retire(stream);
@@ -264,7 +264,7 @@ static void finish_head(gcap_sim_stream_t* stream) {
 // --- What can move --------------------------------------------------------------------------------------------------
 
 static bool node_blocked(const gcap_sim_kernel_launch_t* launch, uint32_t node) {
-  return launch->program->tasks[node]->kind == GCAP_SIM_TASK_EVENT_WAIT && launch->marks[node] &&
+  return launch->program->tasks[node]->kind == GCAP_SIM_TASK_EVENT_WAIT && launch->marks[node] != NULL &&
          !launch->marks[node]->done;
 }
 
@@ -276,7 +276,7 @@ static gcap_sim_mark_t* blocker(gcap_sim_stream_t* stream) {
     gcap_sim_mark_release(op->waits[op->num_waits]);
   }
   if (op->num_waits) return op->waits[op->num_waits - 1];
-  if (!op->launch || op->launch->num_left == 0) return NULL;
+  if (op->launch == NULL || op->launch->num_left == 0) return NULL;
   gcap_sim_mark_t* mark = NULL;
   for (size_t i = 0; i < op->launch->num_ready; ++i) {
     uint32_t node = op->launch->ready[i];
@@ -289,7 +289,7 @@ static gcap_sim_mark_t* blocker(gcap_sim_stream_t* stream) {
 // Would a step hand something to the host thread?
 static bool head_is_host_function(const gcap_sim_stream_t* stream) {
   const gcap_sim_op_t* op = stream->head;
-  if (!op->launch) return op->task && op->task->kind == GCAP_SIM_TASK_HOST;
+  if (op->launch == NULL) return op->task != NULL && op->task->kind == GCAP_SIM_TASK_HOST;
   return op->launch->num_ready_host > 0;
 }
 
@@ -314,7 +314,7 @@ static void hand_to_host(gcap_sim_stream_t* stream, gcap_sim_task_t* task, uint3
   call->task = gcap_sim_task_retain(task);
   call->node = node;
   stream->running = true;
-  if (host.last) {
+  if (host.last != NULL) {
     host.last->next = call;
   } else {
     host.first = call;
@@ -374,18 +374,18 @@ static void step_launch(gcap_sim_stream_t* stream) {
 static void step(gcap_sim_stream_t* stream) {
   gcap_sim_op_t* op = stream->head;
   if (!op->begun) gcap_sim_order_begin(stream, op);
-  if (op->launch) {
+  if (op->launch != NULL) {
     step_launch(stream);
-  } else if (op->task && op->task->kind == GCAP_SIM_TASK_HOST && !gcap_sim_fault_stops_work()) {
+  } else if (op->task != NULL && op->task->kind == GCAP_SIM_TASK_HOST && !gcap_sim_fault_stops_work()) {
     hand_to_host(stream, op->task, 0);
   } else {
-    if (op->task && op->task->kind == GCAP_SIM_TASK_HOST) --host.pending;
-    if (op->task) run_task(stream, op->task, 0);
+    if (op->task != NULL && op->task->kind == GCAP_SIM_TASK_HOST) --host.pending;
+    if (op->task != NULL) run_task(stream, op->task, 0);
     finish_head(stream);
   }
 }
 
-static bool can_step(gcap_sim_stream_t* stream) { return !stream->running && !blocker(stream); }
+static bool can_step(gcap_sim_stream_t* stream) { return !stream->running && blocker(stream) == NULL; }
 
 // Moves a random queue, if the one drawn is ready. Host functions wait for a synchronisation, a query or silence.
 static void random_step(void) {
@@ -421,7 +421,7 @@ static gcap_sim_stream_t* next_to_move(const gcap_sim_mark_t* mark) {
   for (;;) {
     if (mark->stream->running) return NULL;
     const gcap_sim_mark_t* before = blocker(mark->stream);
-    if (!before) return mark->stream;
+    if (before == NULL) return mark->stream;
     mark = before;
   }
 }
@@ -459,7 +459,7 @@ static gcap_sim_stream_t* way_end(way_t* way) {
     }
     if (mark->stream->running) return NULL;
     gcap_sim_mark_t* before = blocker(mark->stream);
-    if (!before) return mark->stream;
+    if (before == NULL) return mark->stream;
     way_push(way, gcap_sim_mark_retain(before));
   }
   return NULL;
@@ -467,11 +467,11 @@ static gcap_sim_stream_t* way_end(way_t* way) {
 
 void gcap_sim_wait_for(gcap_sim_mark_t* mark) {
   way_t way = {NULL, 0, 0};
-  if (mark && !mark->done) way_push(&way, gcap_sim_mark_retain(mark));
+  if (mark != NULL && !mark->done) way_push(&way, gcap_sim_mark_retain(mark));
   for (;;) {
     gcap_sim_stream_t* stream = way_end(&way);
     if (way.count == 0) break;
-    if (!stream) {
+    if (stream == NULL) {
       await_progress();
       continue;
     }
@@ -479,32 +479,32 @@ void gcap_sim_wait_for(gcap_sim_mark_t* mark) {
     if (scheduler.schedule == GCAP_SIM_SCHEDULE_RANDOM && random_below(4) == 0) random_step();
   }
   free(way.marks);
-  if (mark) gcap_sim_order_host_saw(mark);
+  if (mark != NULL) gcap_sim_order_host_saw(mark);
   gcap_sim_mark_release(mark);
   gcap_sim_fault_surface();
 }
 
 bool gcap_sim_poll(gcap_sim_mark_t* mark) {
   gcap_sim_mark_retain(mark);  // a step may give up the lock
-  if (mark && !mark->done) {
+  if (mark != NULL && !mark->done) {
     gcap_sim_stream_t* stream = next_to_move(mark);
-    if (stream) step(stream);
+    if (stream != NULL) step(stream);
   }
-  bool done = !mark || mark->done;
-  if (mark && done) gcap_sim_order_host_saw(mark);
+  bool done = mark == NULL || mark->done;
+  if (mark != NULL && done) gcap_sim_order_host_saw(mark);
   gcap_sim_mark_release(mark);
   if (done) gcap_sim_fault_surface();
   return done;
 }
 
 static gcap_sim_stream_t* pending(gcap_sim_stream_t* stream) {
-  if (stream->head) return stream;
+  if (stream->head != NULL) return stream;
   return stream->legacy ? busy_blocking_stream(stream->device) : NULL;
 }
 
 bool gcap_sim_poll_stream(gcap_sim_stream_t* stream) {
   gcap_sim_stream_t* busy = pending(stream);
-  if (!busy) {
+  if (busy == NULL) {
     gcap_sim_order_host_saw_stream(stream);
     return gcap_sim_poll(NULL);
   }
@@ -513,7 +513,7 @@ bool gcap_sim_poll_stream(gcap_sim_stream_t* stream) {
   bool done = gcap_sim_poll(mark);
   gcap_sim_mark_release(mark);
   if (!legacy) return done;
-  done = done && !pending(stream);
+  done = done && pending(stream) == NULL;
   if (done) gcap_sim_order_host_saw_stream(stream);
   return done;
 }
@@ -555,7 +555,7 @@ static void run_host_call(host_call_t* call) {
   gcap_sim_task_release(call->task);
   call->stream->running = false;
   --host.pending;
-  if (call->stream->head->launch) {
+  if (call->stream->head->launch != NULL) {
     node_done(call->stream, call->node);
   } else {
     finish_head(call->stream);
@@ -573,14 +573,14 @@ static void* host_thread(void* unused) {
   gcap_sim_lock();
   for (size_t pauses = 0;;) {
     host_call_t* call = host.first;
-    if (!call) {
+    if (call == NULL) {
       wait_for_host_call(&pauses);
       gcap_sim_unlock();  // runs what was deferred meanwhile
       gcap_sim_lock();
       continue;
     }
     host.first = call->next;
-    if (!host.first) host.last = NULL;
+    if (host.first == NULL) host.last = NULL;
     run_host_call(call);
     free(call);
   }

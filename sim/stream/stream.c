@@ -41,21 +41,21 @@ gcap_sim_stream_t* gcap_sim_stream_create(int device, unsigned int flags, int pr
 static gcap_sim_stream_t* per_thread_stream(void) {
   gcap_sim_thread_t* thread = gcap_sim_thread();
   gcap_sim_stream_t** stream = &thread->streams[thread->device];
-  if (!*stream) *stream = gcap_sim_stream_create(thread->device, cudaStreamDefault, 0);
+  if (*stream == NULL) *stream = gcap_sim_stream_create(thread->device, cudaStreamDefault, 0);
   return *stream;
 }
 
 gcap_sim_stream_t* gcap_sim_stream_get(cudaStream_t handle) {
-  bool special = !handle || handle == cudaStreamLegacy || handle == cudaStreamPerThread;
+  bool special = handle == NULL || handle == cudaStreamLegacy || handle == cudaStreamPerThread;
   if (gcap_sim_log_on && special) gcap_sim_log_handle(GCAP_SIM_STREAM, handle);
-  if (!handle || handle == cudaStreamLegacy) return gcap_sim_legacy_stream(gcap_sim_thread()->device);
+  if (handle == NULL || handle == cudaStreamLegacy) return gcap_sim_legacy_stream(gcap_sim_thread()->device);
   if (handle == cudaStreamPerThread) return per_thread_stream();
   return gcap_sim_handle_get(GCAP_SIM_STREAM, handle);
 }
 
 void gcap_sim_stream_retire(gcap_sim_stream_t* stream) {
   stream->destroyed = true;
-  if (stream->head || stream->member) return;
+  if (stream->head != NULL || stream->member != NULL) return;
   gcap_sim_order_stream_gone(stream);
   gcap_sim_past_release(stream->past);
   free(stream);
@@ -67,7 +67,7 @@ int gcap_sim_clamp_priority(int priority) {
 }
 
 static cudaError_t create(cudaStream_t* out, unsigned int flags, int priority) {
-  if (!out || (flags & ~(unsigned int)cudaStreamNonBlocking) != 0) return cudaErrorInvalidValue;
+  if (out == NULL || (flags & ~(unsigned int)cudaStreamNonBlocking) != 0) return cudaErrorInvalidValue;
   gcap_sim_stream_t* stream =
       gcap_sim_stream_create(gcap_sim_thread()->device, flags, gcap_sim_clamp_priority(priority));
   stream->handle = gcap_sim_handle_create(GCAP_SIM_STREAM, stream);
@@ -96,12 +96,14 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t* pStream, unsigned int fla
 void gcap_sim_stream_destroy(gcap_sim_stream_t* stream) {
   gcap_sim_handle_destroy(stream->handle);
   stream->handle = NULL;
-  if (stream->member) gcap_sim_capture_stream_destroyed(stream);
+  if (stream->member != NULL) gcap_sim_capture_stream_destroyed(stream);
   gcap_sim_stream_retire(stream);
 }
 
 static cudaError_t destroy(cudaStream_t handle) {
-  if (!handle || handle == cudaStreamLegacy || handle == cudaStreamPerThread) return cudaErrorInvalidResourceHandle;
+  if (handle == NULL || handle == cudaStreamLegacy || handle == cudaStreamPerThread) {
+    return cudaErrorInvalidResourceHandle;
+  }
   gcap_sim_stream_destroy(gcap_sim_handle_get(GCAP_SIM_STREAM, handle));
   return cudaSuccess;
 }
@@ -151,7 +153,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
 
 cudaError_t cudaStreamGetFlags(cudaStream_t hStream, unsigned int* flags) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaStreamGetFlags);
-  if (code == cudaSuccess && !flags) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess && flags == NULL) code = cudaErrorInvalidValue;
   if (code == cudaSuccess) code = gcap_sim_gate_legacy(gcap_sim_stream_get(hStream));
   if (code == cudaSuccess) code = gcap_sim_gate_not_capturing(gcap_sim_stream_get(hStream));
   if (code == cudaSuccess) *flags = gcap_sim_stream_get(hStream)->flags;
@@ -160,14 +162,14 @@ cudaError_t cudaStreamGetFlags(cudaStream_t hStream, unsigned int* flags) {
 
 cudaError_t cudaStreamGetPriority(cudaStream_t hStream, int* priority) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaStreamGetPriority);
-  if (code == cudaSuccess && !priority) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess && priority == NULL) code = cudaErrorInvalidValue;
   if (code == cudaSuccess) *priority = gcap_sim_stream_get(hStream)->priority;
   return gcap_sim_leave(code);
 }
 
 cudaError_t cudaStreamGetId(cudaStream_t hStream, unsigned long long* streamId) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaStreamGetId);
-  if (code == cudaSuccess && !streamId) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess && streamId == NULL) code = cudaErrorInvalidValue;
   if (code == cudaSuccess) code = gcap_sim_gate_not_capturing(gcap_sim_stream_get(hStream));
   if (code == cudaSuccess) *streamId = gcap_sim_stream_get(hStream)->id;
   return gcap_sim_leave(code);
@@ -176,8 +178,9 @@ cudaError_t cudaStreamGetId(cudaStream_t hStream, unsigned long long* streamId) 
 cudaError_t cudaStreamGetDevice(cudaStream_t hStream, int* device) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaStreamGetDevice);
   if (code == cudaSuccess) code = gcap_sim_gate_not_capturing(gcap_sim_stream_get(hStream));
-  if (code == cudaSuccess && !device)
+  if (code == cudaSuccess && device == NULL) {
     gcap_sim_die("cudaStreamGetDevice: the place is NULL: the real runtime writes it");
+  }
   if (code == cudaSuccess) *device = gcap_sim_stream_get(hStream)->device;
   return gcap_sim_leave(code);
 }

@@ -19,7 +19,7 @@ static bool is_window(const struct cudaAccessPolicyWindow* window) {
 }
 
 static cudaError_t set(gcap_sim_stream_t* stream, cudaStreamAttrID id, const cudaStreamAttrValue* value) {
-  if (!value) gcap_sim_die("cudaStreamSetAttribute: the value is NULL: the real runtime reads it");
+  if (value == NULL) gcap_sim_die("cudaStreamSetAttribute: the value is NULL: the real runtime reads it");
   gcap_sim_stream_advice_t* advice = &stream->advice;
   switch (id) {
     case cudaLaunchAttributePriority: stream->priority = gcap_sim_clamp_priority(value->priority); return cudaSuccess;
@@ -48,7 +48,7 @@ cudaError_t cudaStreamSetAttribute(cudaStream_t hStream, cudaStreamAttrID attr, 
 }
 
 static cudaError_t get(const gcap_sim_stream_t* stream, cudaStreamAttrID id, cudaStreamAttrValue* value) {
-  if (!value) gcap_sim_die("cudaStreamGetAttribute: the value is NULL: the real runtime writes it");
+  if (value == NULL) gcap_sim_die("cudaStreamGetAttribute: the value is NULL: the real runtime writes it");
   const gcap_sim_stream_advice_t* advice = &stream->advice;
   cudaStreamAttrValue found;
   memset(&found, 0, sizeof(found));

@@ -58,7 +58,7 @@ static void task_free(gcap_sim_task_t* task) {
 }
 
 void gcap_sim_task_release(gcap_sim_task_t* task) {
-  if (task && --task->refs == 0) task_free(task);
+  if (task != NULL && --task->refs == 0) task_free(task);
 }
 
 static void copy_slice(char* dst, size_t dst_pitch, const char* src, size_t src_pitch, size_t width, size_t height) {
@@ -67,11 +67,11 @@ static void copy_slice(char* dst, size_t dst_pitch, const char* src, size_t src_
 
 static void run_copy(const gcap_sim_task_t* task) {
   const gcap_sim_copy_t* copy = &task->u.copy.copy;
-  if (!task->u.copy.staged) gcap_sim_check_source(copy);
+  if (task->u.copy.staged == NULL) gcap_sim_check_source(copy);
   gcap_sim_check_destination(copy);
-  const char* src = task->u.copy.staged ? task->u.copy.staged : copy->src;
-  size_t src_pitch = task->u.copy.staged ? copy->width : copy->src_pitch;
-  size_t src_slice = task->u.copy.staged ? copy->width * copy->height : copy->src_slice;
+  const char* src = task->u.copy.staged != NULL ? task->u.copy.staged : copy->src;
+  size_t src_pitch = task->u.copy.staged != NULL ? copy->width : copy->src_pitch;
+  size_t src_slice = task->u.copy.staged != NULL ? copy->width * copy->height : copy->src_slice;
   char* dst = copy->dst;
   size_t slice = 0;
   do {
