@@ -20,8 +20,8 @@
 #define HANDLE_TAG UINT64_C(0x5A)
 // 24 bits of index hold 16 million live handles; 24 bits of generation catch a stale one until its slot was reused as
 // often. The low 4 bits stay zero, so no handle equals cudaStreamLegacy or cudaStreamPerThread.
-#define HANDLE_BITS 24
-#define HANDLE_MASK ((UINT64_C(1) << HANDLE_BITS) - 1)
+enum { kHandleBits = 24 };
+#define HANDLE_MASK ((UINT64_C(1) << kHandleBits) - 1)
 
 typedef struct entry {
   void* object;  // NULL in a free slot

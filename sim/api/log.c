@@ -27,7 +27,7 @@
 #include "sim/stream/capture.h"
 #include "sim/stream/stream.h"
 
-#define MAX_HANDLES 8  // of one call that are told
+enum { kMaxHandles = 8 };  // of one call that are told
 
 typedef struct gcap_sim_call_record {
   const gcap_sim_function_t* function;
@@ -35,7 +35,7 @@ typedef struct gcap_sim_call_record {
   bool open;
   bool changes_capture;
   size_t num_handles;
-  const void* handles[MAX_HANDLES];
+  const void* handles[kMaxHandles];
   const void* stream;  // the last one that the call named, or NULL
   char arguments[256];
   char outcome[512];
@@ -179,17 +179,17 @@ void gcap_sim_log_capture(const char* format, ...) {
 
 // True the first time a call shows the handle; past the last one that is told, `…` stands for all others.
 static bool is_news(gcap_sim_call_record_t* record, const void* handle) {
-  if (record->num_handles > MAX_HANDLES) return false;
+  if (record->num_handles > kMaxHandles) return false;
   for (size_t i = 0; i < record->num_handles; ++i) {
     if (record->handles[i] == handle) return false;
   }
-  if (record->num_handles == MAX_HANDLES) {
+  if (record->num_handles == kMaxHandles) {
     gcap_sim_log_argument("…");
   } else {
     record->handles[record->num_handles] = handle;
   }
   ++record->num_handles;
-  return record->num_handles <= MAX_HANDLES;
+  return record->num_handles <= kMaxHandles;
 }
 
 void gcap_sim_log_handle(gcap_sim_kind_t kind, const void* handle) {

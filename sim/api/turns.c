@@ -23,7 +23,7 @@
 #include "sim/base/thread.h"
 
 // Long against anything that a thread does between two calls, short against a test's time limit.
-#define PATIENCE_S 10
+enum { kPatienceS = 10 };
 
 #define NOBODY SIZE_MAX
 
@@ -59,9 +59,9 @@ static _Noreturn void report_stall(size_t index) {
     gcap_sim_die(
         "turns: thread %zu has waited %d s for thread %zu, which has the turn and makes no call; a thread that "
         "blocks on anything but the simulator must call gcap_sim_turns_leave first",
-        index, PATIENCE_S, group.owner);
+        index, kPatienceS, group.owner);
   }
-  gcap_sim_die("turns: thread %zu has waited %d s for the group: %zu of %zu threads have joined", index, PATIENCE_S,
+  gcap_sim_die("turns: thread %zu has waited %d s for the group: %zu of %zu threads have joined", index, kPatienceS,
                group.num_joined, group.count);
 }
 
@@ -72,7 +72,7 @@ static void wait_for_turn(size_t index) {
     if (!gcap_sim_wait_ms(&group.members[index].wake, 1000)) ++seconds;
     if (draws != group.draws) seconds = 0;
     draws = group.draws;
-    if (seconds == PATIENCE_S && group.owner != index) report_stall(index);
+    if (seconds == kPatienceS && group.owner != index) report_stall(index);
   }
 }
 

@@ -34,7 +34,7 @@
 #include "sim/stream/task.h"
 
 // How much freed memory is remembered: enough that a late use is told as such, little enough to cost nothing.
-#define MAX_FREED 1024
+enum { kMaxFreed = 1024 };
 #define MAX_FREED_BYTES ((size_t)256 << 20)
 
 static struct {
@@ -68,7 +68,7 @@ static void remember_freed(gcap_sim_memory_t* memory) {
   freed.last = memory;
   ++freed.count;
   freed.bytes += memory->bytes;
-  while (freed.count > 1 && (freed.count > MAX_FREED || freed.bytes > MAX_FREED_BYTES)) {
+  while (freed.count > 1 && (freed.count > kMaxFreed || freed.bytes > MAX_FREED_BYTES)) {
     gcap_sim_memory_t* oldest = freed.first;
     freed.first = oldest->next;
     --freed.count;

@@ -16,22 +16,21 @@
 
 #include "sim/base/heap.h"
 
-#define BITS 4
-#define FANOUT (1 << BITS)
+enum { kBits = 4, kFanout = 1 << kBits };
 
 struct gcap_sim_trie {
   uint32_t refs;
   uint32_t level;  // 0: a leaf
   union {
-    gcap_sim_trie_t* child[FANOUT];
-    uint64_t time[FANOUT];
+    gcap_sim_trie_t* child[kFanout];
+    uint64_t time[kFanout];
   } u;
 };
 
 static gcap_sim_trie_t* spare;  // linked through child[0]
 
 // How many closed timelines are looked at for one to take over: those closed last are most likely known.
-#define CANDIDATES 4
+enum { kCandidates = 4 };
 
 static struct {
   uint32_t last;
@@ -65,7 +64,7 @@ static gcap_sim_trie_t* retain(gcap_sim_trie_t* node) {
 
 static void release(gcap_sim_trie_t* node) {
   if (node == NULL || --node->refs > 0) return;
-  for (int i = 0; node->level > 0 && i < FANOUT; ++i) release(node->u.child[i]);
+  for (int i = 0; node->level > 0 && i < kFanout; ++i) release(node->u.child[i]);
   node->u.child[0] = spare;
   spare = node;
 }
@@ -75,15 +74,15 @@ static gcap_sim_trie_t* writable(gcap_sim_trie_t* node) {
   if (node->refs == 1) return node;
   gcap_sim_trie_t* copy = node_create(node->level);
   copy->u = node->u;
-  for (int i = 0; copy->level > 0 && i < FANOUT; ++i) retain(copy->u.child[i]);
+  for (int i = 0; copy->level > 0 && i < kFanout; ++i) retain(copy->u.child[i]);
   --node->refs;
   return copy;
 }
 
-static uint32_t slot(uint32_t timeline, uint32_t level) { return timeline >> (level * BITS) & (FANOUT - 1); }
+static uint32_t slot(uint32_t timeline, uint32_t level) { return timeline >> (level * kBits) & (kFanout - 1); }
 
 static bool covers(const gcap_sim_trie_t* node, uint32_t timeline) {
-  return (uint64_t)timeline >> ((node->level + 1) * BITS) == 0;
+  return (uint64_t)timeline >> ((node->level + 1) * kBits) == 0;
 }
 
 static uint64_t get(const gcap_sim_trie_t* node, uint32_t timeline) {
@@ -110,7 +109,7 @@ static gcap_sim_trie_t* set(gcap_sim_trie_t* node, uint32_t timeline, uint64_t t
   gcap_sim_trie_t** child = &node->u.child[slot(timeline, node->level)];
   // A child of the right level, so that each path has every level.
   if (*child == NULL) *child = node_create(node->level - 1);
-  *child = set(*child, timeline & ((UINT32_C(1) << (node->level * BITS)) - 1), time);
+  *child = set(*child, timeline & ((UINT32_C(1) << (node->level * kBits)) - 1), time);
   return node;
 }
 
@@ -119,7 +118,7 @@ static gcap_sim_trie_t* set(gcap_sim_trie_t* node, uint32_t timeline, uint64_t t
 static gcap_sim_trie_t* merge_leaves(gcap_sim_trie_t* a, gcap_sim_trie_t* b) {
   bool a_wins = false;
   bool b_wins = false;
-  for (int i = 0; i < FANOUT; ++i) {
+  for (int i = 0; i < kFanout; ++i) {
     a_wins |= a->u.time[i] > b->u.time[i];
     b_wins |= b->u.time[i] > a->u.time[i];
   }
@@ -129,7 +128,7 @@ static gcap_sim_trie_t* merge_leaves(gcap_sim_trie_t* a, gcap_sim_trie_t* b) {
     return retain(b);
   }
   a = writable(a);
-  for (int i = 0; i < FANOUT; ++i) {
+  for (int i = 0; i < kFanout; ++i) {
     if (b->u.time[i] > a->u.time[i]) a->u.time[i] = b->u.time[i];
   }
   return a;
@@ -139,7 +138,7 @@ static gcap_sim_trie_t* merge(gcap_sim_trie_t* a, gcap_sim_trie_t* b);
 
 static gcap_sim_trie_t* merge_nodes(gcap_sim_trie_t* a, gcap_sim_trie_t* b) {
   bool all_of_b = true;
-  for (int i = 0; i < FANOUT; ++i) {
+  for (int i = 0; i < kFanout; ++i) {
     gcap_sim_trie_t* child = a->u.child[i];
     if (child != b->u.child[i] && b->u.child[i] != NULL) {
       // While `a` is shared its child must survive it: the extra reference makes the merge copy.
@@ -196,7 +195,7 @@ static void note_learnt(gcap_sim_clock_t* clock, const gcap_sim_stamp_t* stamp) 
 
 void gcap_sim_clock_open(gcap_sim_clock_t* clock, gcap_sim_stamp_t* after) {
   *clock = (gcap_sim_clock_t){.time = 1};
-  size_t lowest = timelines.num_closed > CANDIDATES ? timelines.num_closed - CANDIDATES : 0;
+  size_t lowest = timelines.num_closed > kCandidates ? timelines.num_closed - kCandidates : 0;
   for (size_t i = timelines.num_closed; after != NULL && i > lowest; --i) {
     uint32_t timeline = timelines.closed[i - 1].timeline;
     uint64_t time = timelines.closed[i - 1].time;

@@ -19,11 +19,11 @@
 #include "sim/base/heap.h"
 #include "sim/base/thread.h"
 
-#define DEFAULT_FRAMES 8
+enum { kDefaultFrames = 8 };
 // Stacks a thread remembers: more than a loop has call sites. Those that share a place share a bucket.
-#define NUM_BUCKETS 64
-#define NUM_WAYS 4
-#define NUM_CHAINS 1024  // of the table of stacks
+enum { kNumBuckets = 64 };
+enum { kNumWays = 4 };
+enum { kNumChains = 1024 };  // of the table of stacks
 
 typedef struct seen {
   void* return_address;
@@ -32,17 +32,17 @@ typedef struct seen {
 } seen_t;
 
 static _Thread_local struct {
-  seen_t ways[NUM_BUCKETS][NUM_WAYS];
+  seen_t ways[kNumBuckets][kNumWays];
   unsigned int next_way;
 } memory;
 
-static gcap_sim_stack_t* stacks[NUM_CHAINS];
+static gcap_sim_stack_t* stacks[kNumChains];
 
 static size_t depth(void) {
   static size_t frames = SIZE_MAX;
   if (frames != SIZE_MAX) return frames;
   const char* text = getenv("GCAP_SIM_STACKS");
-  if (text == NULL) return frames = DEFAULT_FRAMES;
+  if (text == NULL) return frames = kDefaultFrames;
   char* end;
   errno = 0;
   unsigned long value = strtoul(text, &end, 10);
@@ -100,7 +100,7 @@ static uint64_t hash_of(const walk_t* walk) {
 
 static const gcap_sim_stack_t* intern(const walk_t* walk, const uint32_t* offsets) {
   uint64_t hash = hash_of(walk);
-  gcap_sim_stack_t** chain = &stacks[hash % NUM_CHAINS];
+  gcap_sim_stack_t** chain = &stacks[hash % kNumChains];
   for (const gcap_sim_stack_t* stack = *chain; stack != NULL; stack = stack->next) {
     if (same(stack, hash, walk, offsets)) return stack;
   }
@@ -160,7 +160,7 @@ static const gcap_sim_stack_t* walk_stack(void* return_address, char* frame) {
   }
   const gcap_sim_stack_t* stack = intern(&walk, offsets);
   if (known_slots && still_there(stack, frame)) {
-    seen_t* way = &bucket(return_address, frame)[memory.next_way++ % NUM_WAYS];
+    seen_t* way = &bucket(return_address, frame)[memory.next_way++ % kNumWays];
     *way = (seen_t){.return_address = return_address, .frame = frame, .stack = stack};
   }
   return stack;
@@ -169,7 +169,7 @@ static const gcap_sim_stack_t* walk_stack(void* return_address, char* frame) {
 static const gcap_sim_stack_t* stack_of(void* return_address, void* frame) {
   if (depth() == 0) return NULL;
   const seen_t* ways = bucket(return_address, frame);
-  for (int i = 0; i < NUM_WAYS; ++i) {
+  for (int i = 0; i < kNumWays; ++i) {
     if (ways[i].return_address != return_address || ways[i].frame != frame) continue;
     if (still_there(ways[i].stack, frame)) return ways[i].stack;
   }

@@ -24,8 +24,7 @@
 #include "sim/check/shadow.h"
 #include "sim/check/symbol.h"
 
-#define MAX_NAMES 16
-#define MAX_STACKS 8
+enum { kMaxNames = 16, kMaxStacks = 8 };
 
 typedef struct texts {
   char** items;
@@ -51,9 +50,9 @@ static struct {
   FILE* out;
   char* text;
   size_t bytes;
-  const char* names[MAX_NAMES];
+  const char* names[kMaxNames];
   size_t num_names;
-  const gcap_sim_stack_t* stacks[MAX_STACKS];
+  const gcap_sim_stack_t* stacks[kMaxStacks];
   size_t num_stacks;
 } report;
 
@@ -90,12 +89,12 @@ bool gcap_sim_report_begin(gcap_sim_check_kind_t kind, const gcap_sim_origin_t* 
 // --- Parts ----------------------------------------------------------------------------------------------------------
 
 static void note_name(const char* name) {
-  if (name != NULL && report.num_names < MAX_NAMES) report.names[report.num_names++] = name;
+  if (name != NULL && report.num_names < kMaxNames) report.names[report.num_names++] = name;
 }
 
 static void note_origin(const gcap_sim_origin_t* origin) {
   note_name(origin->call);
-  if (report.num_stacks < MAX_STACKS) report.stacks[report.num_stacks++] = origin->stack;
+  if (report.num_stacks < kMaxStacks) report.stacks[report.num_stacks++] = origin->stack;
 }
 
 void gcap_sim_report_print(const char* format, ...) {
@@ -114,7 +113,7 @@ void gcap_sim_report_origin(const char* role, const gcap_sim_origin_t* origin) {
 }
 
 void gcap_sim_report_stack(const char* what, const gcap_sim_stack_t* stack) {
-  if (report.num_stacks < MAX_STACKS) report.stacks[report.num_stacks++] = stack;
+  if (report.num_stacks < kMaxStacks) report.stacks[report.num_stacks++] = stack;
   gcap_sim_report_print("  %s\n", what);
   const gcap_sim_origin_t place = {.call = "", .stack = stack};
   gcap_sim_symbol_print(report.out, "      ", &place);

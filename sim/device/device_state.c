@@ -24,10 +24,10 @@
 #include "sim/stream/scheduler.h"
 #include "sim/stream/stream.h"
 
-#define NUM_LIMITS 7
+enum { kNumLimits = 7 };
 
 // What a GPU of compute capability 9.0 starts with. The depth of device-side synchronisation is gone since 9.0.
-static const size_t default_limits[NUM_LIMITS] = {
+static const size_t default_limits[kNumLimits] = {
     [cudaLimitStackSize] = 1024,
     [cudaLimitPrintfFifoSize] = (size_t)1 << 20,
     [cudaLimitMallocHeapSize] = (size_t)8 << 20,
@@ -37,7 +37,7 @@ static const size_t default_limits[NUM_LIMITS] = {
 
 static struct {
   bool has_limits;  // the limits were changed
-  size_t limits[NUM_LIMITS];
+  size_t limits[kNumLimits];
   unsigned int flags;
 } devices[GCAP_SIM_MAX_DEVICES];
 
@@ -46,7 +46,7 @@ static bool is_device(int device) { return device >= 0 && device < gcap_sim_devi
 // --- Limits ---------------------------------------------------------------------------------------------------------
 
 static cudaError_t judge_limit(enum cudaLimit limit) {
-  if ((unsigned int)limit >= NUM_LIMITS) return cudaErrorInvalidValue;
+  if ((unsigned int)limit >= kNumLimits) return cudaErrorInvalidValue;
   return limit == cudaLimitDevRuntimeSyncDepth ? cudaErrorUnsupportedLimit : cudaSuccess;
 }
 
@@ -54,7 +54,7 @@ static cudaError_t judge_limit(enum cudaLimit limit) {
 static const struct {
   size_t most;
   size_t step;
-} limit_rules[NUM_LIMITS] = {
+} limit_rules[kNumLimits] = {
     [cudaLimitStackSize] = {((size_t)512 << 10) - 1, 16},  // of local memory that a thread can have
     [cudaLimitPrintfFifoSize] = {SIZE_MAX, 256},
     [cudaLimitMallocHeapSize] = {SIZE_MAX, 1},

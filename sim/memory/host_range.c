@@ -20,13 +20,13 @@
 #include "sim/memory/vmem.h"
 
 // Pages asked for at a time: 4 MiB of memory.
-#define PAGES 1024
+enum { kPages = 1024 };
 
 static bool is_mapped(uintptr_t begin, uintptr_t end) {
-  unsigned char pages[PAGES];
+  unsigned char pages[kPages];
   uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
   for (begin -= begin % page; begin < end;) {
-    uintptr_t stop = end - begin > PAGES * page ? begin + PAGES * page : end;
+    uintptr_t stop = end - begin > kPages * page ? begin + kPages * page : end;
     if (mincore((void*)begin, stop - begin, pages) != 0) return false;
     begin = stop;
   }
@@ -59,8 +59,8 @@ static bool span(const gcap_sim_copy_t* copy, size_t pitch, size_t slice, size_t
 }
 
 // What is known of pages, each in the slot of its number.
-#define SLOTS 1024
-#define TRUSTED_CHECKS 1000  // so many checks later a page is looked at again
+enum { kSlots = 1024 };
+enum { kTrustedChecks = 1000 };  // so many checks later a page is looked at again
 
 typedef struct known_page {
   uintptr_t number;
@@ -68,22 +68,22 @@ typedef struct known_page {
   bool writable;
 } known_page_t;
 
-static known_page_t known[SLOTS];
+static known_page_t known[kSlots];
 static uint64_t checks;
 
 static bool is_known(uintptr_t first, uintptr_t last, bool writes) {
-  if (last - first >= SLOTS / 4) return false;  // large copies cost more than the calls
+  if (last - first >= kSlots / 4) return false;  // large copies cost more than the calls
   for (uintptr_t number = first; number <= last; ++number) {
-    const known_page_t* page = &known[number % SLOTS];
+    const known_page_t* page = &known[number % kSlots];
     if (page->number != number || page->until < checks || (writes && !page->writable)) return false;
   }
   return true;
 }
 
 static void learn(uintptr_t first, uintptr_t last, bool writes) {
-  if (last - first >= SLOTS / 4) return;
+  if (last - first >= kSlots / 4) return;
   for (uintptr_t number = first; number <= last; ++number) {
-    known[number % SLOTS] = (known_page_t){.number = number, .until = checks + TRUSTED_CHECKS, .writable = writes};
+    known[number % kSlots] = (known_page_t){.number = number, .until = checks + kTrustedChecks, .writable = writes};
   }
 }
 

@@ -30,7 +30,7 @@
 // The least, when the device is nearly full: a large page.
 #define MIN_CHUNK_BYTES ((size_t)2 << 20)
 // Blocks of one list that a call looks at. The queue of pending ones turns, so each has its turn.
-#define MAX_LOOKS 64
+enum { kMaxLooks = 64 };
 
 typedef struct chunk {
   gcap_sim_link_t link;
@@ -126,7 +126,7 @@ static void settle(gcap_sim_block_t* block) {
 static gcap_sim_block_t* find_settled(gcap_sim_pool_t* pool, size_t bytes) {
   for (size_t bin = bin_of(bytes); bin < GCAP_SIM_POOL_BINS; ++bin) {
     // In the first bin some are too small, in the others none.
-    size_t looks = MAX_LOOKS;
+    size_t looks = kMaxLooks;
     for (gcap_sim_link_t* link = pool->bins[bin].next; link != &pool->bins[bin] && looks > 0;
          link = link->next, --looks) {
       if (block_of(link)->bytes >= bytes) return block_of(link);
@@ -185,7 +185,7 @@ static gcap_sim_block_t* find_in_lane(gcap_sim_pool_t* pool, const gcap_sim_stre
                                       size_t bytes) {
   gcap_sim_block_t* found = NULL;
   gcap_sim_link_t* lane = lane_of(pool, id);
-  size_t looks = MAX_LOOKS;
+  size_t looks = kMaxLooks;
   for (gcap_sim_link_t* link = lane->next; link != lane && looks > 0; link = link->next, --looks) {
     gcap_sim_block_t* block = block_of_lane(link);
     if (block->freed.stream == id && block->bytes >= bytes && follows(stream, block)) found = smaller(found, block);
@@ -204,7 +204,7 @@ static gcap_sim_block_t* find_followed(gcap_sim_pool_t* pool, const gcap_sim_str
 // Turns the queue: settles what is done, if that may be looked at, and finds what implicit order leads to.
 static gcap_sim_block_t* turn_queue(gcap_sim_pool_t* pool, const gcap_sim_stream_t* stream, size_t bytes) {
   gcap_sim_block_t* found = NULL;
-  size_t looks = pool->num_pending < MAX_LOOKS ? pool->num_pending : MAX_LOOKS;
+  size_t looks = pool->num_pending < kMaxLooks ? pool->num_pending : kMaxLooks;
   for (; looks > 0; --looks) {
     gcap_sim_block_t* block = block_of(pool->pending.next);
     if (pool->opportunistic && settle_if_done(block)) continue;
@@ -415,7 +415,7 @@ void gcap_sim_pools_synchronised(unsigned long long stream) {
     link = link->next;
     if (pool->num_pending > 0 && stream) settle_lane(pool, stream);
     // A few at a time suffice for a single stream: what stays pending is seen by a later call.
-    if (pool->num_pending > 0 && (!stream || pool->num_pending <= MAX_LOOKS)) settle_all_done(pool);
+    if (pool->num_pending > 0 && (!stream || pool->num_pending <= kMaxLooks)) settle_all_done(pool);
     if (pool->reserved > pool->release_threshold) gcap_sim_pool_trim(pool, (size_t)pool->release_threshold);
     finish_destroyed(pool);
   }

@@ -37,9 +37,9 @@
 
 // How long the program may be silent, with host functions pending, until time passes by itself. Long against the pause
 // between two API calls, short against a test's patience.
-#define IDLE_MS 100
+enum { kIdleMs = 100 };
 // A thread that spins is not silent, but may wait all the same: after so many pauses it counts as silent.
-#define MAX_PAUSES 20
+enum { kMaxPauses = 20 };
 
 // A host function on its way to the host thread.
 typedef struct host_call {
@@ -296,7 +296,7 @@ static bool head_is_host_function(const gcap_sim_stream_t* stream) {
 // --- Steps ----------------------------------------------------------------------------------------------------------
 
 // Has the program been silent for these many pauses? Silence is what a program that waits by means of its own shows.
-static bool is_silent(size_t pauses) { return pauses >= MAX_PAUSES || gcap_sim_others_sleep(); }
+static bool is_silent(size_t pauses) { return pauses >= kMaxPauses || gcap_sim_others_sleep(); }
 
 // Waits until the host function last handed over is done, so that it never runs beside its caller and one seed stays
 // one interleaving. Unless it waits for the caller in its turn: then both go on, as they would on a GPU.
@@ -304,7 +304,7 @@ static void await_host_function(void) {
   uint64_t ticket = host.handed;
   size_t pauses = 0;
   while (host.done < ticket) {
-    if (!gcap_sim_wait_ms(&host.progress, IDLE_MS) && host.done < ticket && is_silent(++pauses)) return;
+    if (!gcap_sim_wait_ms(&host.progress, kIdleMs) && host.done < ticket && is_silent(++pauses)) return;
   }
 }
 
@@ -541,7 +541,7 @@ static void wait_for_host_call(size_t* pauses) {
     return;
   }
   uint64_t activity = scheduler.activity;
-  bool silent = !gcap_sim_wait_ms(&host.wanted, IDLE_MS) && activity == scheduler.activity;
+  bool silent = !gcap_sim_wait_ms(&host.wanted, kIdleMs) && activity == scheduler.activity;
   *pauses = silent ? *pauses + 1 : 0;
   if (silent && is_silent(*pauses)) run_all_ready();
 }
