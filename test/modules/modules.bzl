@@ -93,8 +93,22 @@ def _module_tests(package, allowed):
         tags = ["no-sanitizer"],
     )
 
+def _table_impl(ctx):
+    output = ctx.actions.declare_file(ctx.label.name + ".txt")
+    rows = ["%s: %s\n" % (package, " ".join(sorted(allowed))) for package, allowed in ctx.attr.modules.items()]
+    ctx.actions.write(output, "".join(rows))
+    return [DefaultInfo(files = depset([output]), runfiles = ctx.runfiles([output]))]
+
+_table = rule(
+    implementation = _table_impl,
+    attrs = {"modules": attr.string_list_dict(mandatory = True)},
+    doc = "The rows as text, a module a line, for the test that compares documents with them.",
+)
+
 def module_tests(modules):
     """Tests that each module links alone, and with nothing but what its row allows.
+
+    Also makes the target `table`: the rows as text.
 
     Args:
       modules: package of each module to the packages that it may depend on, those without dependencies first.
@@ -110,3 +124,8 @@ def module_tests(modules):
                 closure[below] = True
         closures[package] = closure.keys()
         _module_tests(package, closures[package])
+    _table(
+        name = "table",
+        modules = modules,
+        visibility = ["//test/docs:__pkg__"],
+    )
