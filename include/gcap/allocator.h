@@ -1,6 +1,6 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// allocator.h: memory by one interface, whoever provides it. For callers; implementers include allocator_ops.h.
+// allocator.h: one interface for memory of any provider. For callers; implementers include allocator_ops.h.
 #ifndef GCAP_ALLOCATOR_H_
 #define GCAP_ALLOCATOR_H_
 
@@ -14,11 +14,11 @@
 extern "C" {
 #endif
 
-// Counters under ONNX Runtime's arena statistics names. An allocator without one of them reports 0.
+// Counters under ONNX Runtime's arena statistics names. An allocator reports 0 for a counter that it does not have.
 typedef struct gcap_allocator_stats {
   uint64_t limit_bytes;             // Limit; 0: none
-  uint64_t in_use_bytes;            // InUse: handed out now, as rounded by the allocator
-  uint64_t requested_in_use_bytes;  // RequestedInUse: handed out now, as asked for
+  uint64_t in_use_bytes;            // InUse: allocated now, as rounded by the allocator
+  uint64_t requested_in_use_bytes;  // RequestedInUse: allocated now, as requested
   uint64_t max_in_use_bytes;        // MaxInUse
   uint64_t total_allocated_bytes;   // TotalAllocated: held from upstream now
   uint64_t max_alloc_bytes;         // MaxAllocSize: the largest single request
@@ -28,28 +28,31 @@ typedef struct gcap_allocator_stats {
   uint64_t num_shrinkages;          // NumArenaShrinkages
 } gcap_allocator_stats_t;
 
-// Allocator: somewhere to get memory. From gcap_allocator_create (allocator_ops.h), or one of the makers below.
+// Allocator: a source of memory. From gcap_allocator_create (allocator_ops.h), or from one of the makers below.
 // Thread:   thread-safe, unless the maker says otherwise.
-// Capture:  the maker says which calls are legal. The device and pinned allocators refuse every call that would reach
-//           the driver while a stream of the calling thread is being captured by gcap; memory refused so also fails
-//           the capture, since what was to use it would be missing from the graph. A free refused so does not.
-// Lifetime: outlives what was allocated from it.
-// A function that returns a status answers a NULL argument with INVALID_ARGUMENT and the argument's name, but for an
-// address to free, an allocator to destroy and options whose maker says so. The getters must not be given NULL.
+// Capture:  the maker says which calls are legal. While the calling thread has a capture scope open, the device and
+//           pinned allocators refuse every call that would reach the driver. A refused allocation also fails the
+//           capture, since the graph would lack the work that needs the memory. A refused free does not.
+// Lifetime: outlives the memory allocated from it.
+// NULL arguments return INVALID_ARGUMENT with the argument's name, except an address to free, an allocator to destroy,
+// and options whose maker says so. The getters must not be passed NULL.
 typedef struct gcap_allocator gcap_allocator_t;
 
-// cudaMalloc and cudaFree on `device_id`. Alignment 256 bytes.
-//   INVALID_ARGUMENT  no such device
+// Creates an allocator of device memory: cudaMalloc and cudaFree on `device_id`. Alignment 256 bytes.
+//   INVALID_ARGUMENT    no such device
+//   RESOURCE_EXHAUSTED  no host memory
+//   CUDA_ERROR          the runtime refused
 GCAP_API gcap_status_t gcap_device_allocator_create(int device_id, gcap_allocator_t** out_allocator) GCAP_NODISCARD;
 
-// Page-locked host memory (cudaHostAlloc).
+// Creates an allocator of page-locked host memory (cudaHostAlloc). Alignment 256 bytes.
+//   RESOURCE_EXHAUSTED  no host memory
 GCAP_API gcap_status_t gcap_pinned_allocator_create(gcap_allocator_t** out_allocator) GCAP_NODISCARD;
 
 typedef struct gcap_pool_allocator_options {
   size_t struct_size;                // set by gcap_pool_allocator_options_init
   int device_id;                     // default 0
-  uint64_t release_threshold_bytes;  // what the pool keeps when a stream is synchronised; default UINT64_MAX: all
-  size_t bytes_kept_on_trim;         // what gcap_allocator_trim leaves; default 0
+  uint64_t release_threshold_bytes;  // what the pool keeps when a stream is synchronized; default UINT64_MAX: all
+  size_t bytes_kept_on_trim;         // what the pool keeps in gcap_allocator_trim; default 0
 } gcap_pool_allocator_options_t;
 
 // Fills in the defaults. Programs call the init function, which says how large their struct is.
@@ -59,24 +62,27 @@ static inline void gcap_pool_allocator_options_init(gcap_pool_allocator_options_
   gcap_pool_allocator_options_set_defaults(options);
 }
 
-// Stream-ordered device memory: cudaMallocFromPoolAsync out of a pool of the allocator's own. Alignment 256 bytes. The
-// semantics are those of ONNX Runtime's CudaMempoolArena, but that nothing is ever done on stream 0.
-// gcap_allocator_alloc_on_stream gives memory in the order of that stream. The free is in its order too, whoever frees:
-// other streams' uses come before it when the stream has waited for them. A wrapper may be destroyed while its blocks
-// are handed out, but not while one is being freed; a block that is freed after it must be in use nowhere.
-// gcap_allocator_alloc and gcap_allocator_reserve wait until the memory is there for all streams, and what they gave is
-// freed when no stream uses it any more.
-// Capture: as the device allocator; so is a trim. A stream that somebody else captures is refused as well, but that
-//          does not fail the capture. gcap_allocator_get_stats tells what the pool held when it was last asked.
-// Statistics: TotalAllocated is what the pool holds from the driver, NumArenaShrinkages the trims; a trim leaves what
-// the host does not know to be free yet. What is handed out at the end stays valid and is lost.
+// Creates an allocator of stream-ordered device memory: cudaMallocFromPoolAsync from a CUDA memory pool that the
+// allocator owns. Alignment 256 bytes. The semantics are those of ONNX Runtime's CudaMempoolArena, except that nothing
+// is ever done on stream 0.
+// gcap_allocator_alloc_on_stream allocates in the order of that stream, and a free by any thread is in that stream's
+// order too. So the stream must have waited for other streams' uses of the block. A wrapper may be destroyed while its
+// blocks are live, but not while one of them is being freed. A block freed after its wrapper was destroyed must not be
+// in use anywhere.
+// gcap_allocator_alloc and gcap_allocator_reserve wait until the memory is ready for all streams. Free such memory when
+// no stream uses it any more.
+// Capture:    as the device allocator, also for a trim. A stream captured by another thread, or without gcap, is refused
+//             too, but that does not fail its capture. gcap_allocator_get_stats then has an older TotalAllocated.
+// Statistics: TotalAllocated is what the pool holds from the driver, NumArenaShrinkages counts trims. A trim keeps what
+//             the host does not know to be free yet.
+// Memory that is live when the allocator ends stays valid and is leaked.
 //   INVALID_ARGUMENT     no such device
 //   FAILED_PRECONDITION  the calling thread is capturing
 //   UNIMPLEMENTED        the device has no memory pools
 //   RESOURCE_EXHAUSTED   no host memory
 //   CUDA_ERROR           the runtime refused
-// Its gcap_allocator_alloc_on_stream answers INVALID_ARGUMENT for a stream of another device, and for
-// cudaStreamPerThread, which is another stream on each thread.
+// gcap_allocator_alloc_on_stream of this allocator returns INVALID_ARGUMENT for a stream of another device, and for
+// cudaStreamPerThread, which is a different stream on each thread.
 GCAP_API gcap_status_t gcap_pool_allocator_create(const gcap_pool_allocator_options_t* options,
                                                   gcap_allocator_t** out_allocator) GCAP_NODISCARD;
 
@@ -87,22 +93,22 @@ typedef enum gcap_allocator_event_kind {
   GCAP_ALLOCATOR_EVENT_TRIM,
 } gcap_allocator_event_kind_t;
 
-// What an allocator was asked for, and did. Requests that failed are no events.
+// A request to an allocator that succeeded. A request that failed is not reported.
 typedef struct gcap_allocator_event {
   gcap_allocator_event_kind_t kind;
   uint64_t sequence;      // rises from 1; some numbers may be missing
-  uint64_t block;         // the sequence number by which the block was given, 0 for a trim
-  size_t bytes;           // as asked for, also of a free; 0 for a trim
+  uint64_t block;         // the sequence number of the block's allocation; 0 for a trim
+  size_t bytes;           // as requested, also in a free; 0 for a trim
   void* ptr;              // NULL for a trim
   gcap_stream_t* stream;  // of gcap_allocator_alloc_on_stream, else NULL
 } gcap_allocator_event_t;
 
 typedef struct gcap_counting_allocator_options {
   size_t struct_size;  // set by gcap_counting_allocator_options_init
-  size_t limit_bytes;  // most that is handed out at a time; 0, the default: no limit
-  // Optional. Called on the thread that made the request, without a lock, so from several threads at once: what they
-  // report is put into order by sorting by `sequence`. It is not called in the middle of a request, so it may call
-  // gcap; but a thread that captures calls it too.
+  size_t limit_bytes;  // most bytes live at a time; 0, the default: no limit
+  // Optional. Called on the requesting thread with no lock held, so on several threads at once: sort events by
+  // `sequence` to put them into order. The callback runs after the request is done, so it may call gcap. It also runs
+  // on capturing threads.
   void (*on_event)(void* user, const gcap_allocator_event_t* event);
   void* user;
 } gcap_counting_allocator_options_t;
@@ -114,52 +120,65 @@ static inline void gcap_counting_allocator_options_init(gcap_counting_allocator_
   gcap_counting_allocator_options_set_defaults(options);
 }
 
-// Decorates `upstream`: passes every request on, counts, keeps to a limit, and reports events that can be replayed.
-// Device and alignment are the upstream's; the capture rules too. What it hands out is freed through it. `options`
-// NULL: the defaults.
-// Lifetime: the upstream stays the caller's and outlives it. What is handed out at the end stays the upstream's.
+// Creates an allocator that decorates `upstream`: it passes every request on, counts, enforces a limit, and reports
+// events. Device, alignment and capture rules are those of `upstream`. Free memory through the allocator that gave it.
+// `options` NULL: the defaults.
+// Lifetime: `upstream` stays the caller's and outlives the decorator. Memory live at the end still belongs to
+//           `upstream`.
 //   RESOURCE_EXHAUSTED  no host memory
-// Its requests fail with RESOURCE_EXHAUSTED beyond the limit, naming the bytes requested, in use and allowed; with
-// LIBRARY_ERROR when the upstream gives memory that is in use; and as the upstream's do.
+// Requests to the decorator fail with RESOURCE_EXHAUSTED beyond the limit, and the message has the bytes requested, in
+// use and allowed; with LIBRARY_ERROR if `upstream` gives memory that is in use; and as requests to `upstream` fail.
 GCAP_API gcap_status_t gcap_counting_allocator_create(gcap_allocator_t* upstream,
                                                       const gcap_counting_allocator_options_t* options,
                                                       gcap_allocator_t** out_allocator) GCAP_NODISCARD;
 
-// Writes the event as a line of a trace, without a newline; as snprintf, gives the line's length and cuts it where
-// there is no room. A trace is such lines in the order of `sequence`:
-//   a <block> <bytes> <stream>  an allocation; <stream> is 0 for none, else any number that tells streams apart
+// Writes the event as one line of a trace, without a newline. As snprintf: returns the line's length and truncates the
+// line if there is no room. A trace is a file of such lines in the order of `sequence`:
+//   a <block> <bytes> <stream>  an allocation; <stream> is 0 for none, else a number that identifies the stream
 //   r <block> <bytes>           a reserve
-//   f <block>                   a free of what the line with that block gave
+//   f <block>                   a free of the block that the line with that number allocated
 //   t                           a trim
 GCAP_API int gcap_allocator_event_format(const gcap_allocator_event_t* event, char* out_line, size_t line_bytes);
 
-// Ends the allocator. NULL is fine. Memory still handed out is the caller's mistake; the implementation says what
-// becomes of it.
+// Ends the allocator. NULL is fine. The caller must have freed all memory; the implementation says what becomes of
+// memory that is still live.
 GCAP_API void gcap_allocator_destroy(gcap_allocator_t* allocator);
 
-// Gives `bytes` bytes, aligned to gcap_allocator_alignment. 0 bytes give NULL and success.
-//   INVALID_ARGUMENT     a size that overflows when it is rounded up to the alignment
-//   RESOURCE_EXHAUSTED   with the bytes asked for
-//   LIBRARY_ERROR        the implementation answered success, and no memory
-//   FAILED_PRECONDITION  the calling thread is capturing (see above), with the bytes and the allocator
+// Allocates `bytes` bytes, aligned to gcap_allocator_alignment. 0 bytes give NULL and success.
+//   INVALID_ARGUMENT     a size that overflows when rounded up to the alignment
+//   RESOURCE_EXHAUSTED   no memory; the message has the bytes requested
+//   LIBRARY_ERROR        the implementation returned success but no memory
+//   FAILED_PRECONDITION  the calling thread is capturing (see above); the message has the bytes and the allocator
+//   CUDA_ERROR           the runtime refused
+// Also what the implementation returns.
 GCAP_API gcap_status_t gcap_allocator_alloc(gcap_allocator_t* allocator, size_t bytes, void** out_ptr) GCAP_NODISCARD;
 
-// The same for use on `stream`. An allocator that knows nothing of streams treats it as gcap_allocator_alloc, whose
-// errors these are.
+// As gcap_allocator_alloc, for use on `stream`. An allocator without stream order treats this as gcap_allocator_alloc.
+//   INVALID_ARGUMENT  no stream, or a stream that the implementation does not accept
+//   others            as gcap_allocator_alloc
 GCAP_API gcap_status_t gcap_allocator_alloc_on_stream(gcap_allocator_t* allocator, size_t bytes, gcap_stream_t* stream,
                                                       void** out_ptr) GCAP_NODISCARD;
 
-// The same for memory that lives long, such as weights: never taken from, nor given back to, a cache.
+// As gcap_allocator_alloc, for long-lived memory such as weights: such memory never comes from a cache or returns to
+// one.
+//   others  as gcap_allocator_alloc
 GCAP_API gcap_status_t gcap_allocator_reserve(gcap_allocator_t* allocator, size_t bytes, void** out_ptr) GCAP_NODISCARD;
 
-// Gives memory back, however it was allocated. NULL is fine. On failure the block is still the caller's, who may try
-// again.
-//   INVALID_ARGUMENT  not allocated here, an address inside a block, or freed already (where the allocator can tell)
+// Frees memory, however it was allocated. NULL is fine. On failure the block still belongs to the caller, who may
+// retry.
+//   INVALID_ARGUMENT     not allocated here, an address inside a block, or freed already (if the allocator detects it)
+//   FAILED_PRECONDITION  the calling thread is capturing (see above)
+//   CUDA_ERROR           the runtime refused
+// Also what the implementation returns.
 GCAP_API gcap_status_t gcap_allocator_free(gcap_allocator_t* allocator, void* ptr) GCAP_NODISCARD;
 
-// Gives cached memory that nobody uses back upstream. An allocator without a cache does nothing.
+// Gives cached, unused memory back upstream. An allocator without a cache does nothing.
+//   FAILED_PRECONDITION  the calling thread is capturing, and the trim would reach the driver or a callback
+//   CUDA_ERROR           the runtime refused
+// Also what the implementation returns.
 GCAP_API gcap_status_t gcap_allocator_trim(gcap_allocator_t* allocator) GCAP_NODISCARD;
 
+// The allocator's counters; all zero if the implementation has none.
 GCAP_API void gcap_allocator_get_stats(gcap_allocator_t* allocator, gcap_allocator_stats_t* out_stats);
 
 GCAP_API int gcap_allocator_device(const gcap_allocator_t* allocator);        // -1: host memory

@@ -14,8 +14,8 @@ extern "C" {
 
 // Allocator ops: one implementation. Set struct_version, fill the required members, leave the rest zero.
 // Thread:   every member may be called from several threads at once.
-// Capture:  alloc, free and trim may be called while a stream is capturing; an implementation that would make a call
-//           that is illegal then returns FAILED_PRECONDITION instead.
+// Capture:  alloc, free and trim may be called while a stream is capturing; an implementation whose calls would be
+//           illegal then returns FAILED_PRECONDITION instead.
 // Lifetime: the table is copied; what `self` points to lives until `destroy`.
 typedef struct gcap_allocator_ops {
   uint32_t struct_version;  // GCAP_ALLOCATOR_OPS_VERSION
@@ -23,8 +23,8 @@ typedef struct gcap_allocator_ops {
   size_t alignment;         // bytes, a power of two
   void* self;               // handed to every member
 
-  // Required, since 1. `bytes` is never 0; `*out_ptr` is NULL on entry. `ptr` is never NULL. A failed free
-  // leaves the block handed out: whoever called may try again, or go on using it.
+  // Required, since 1. `bytes` is never 0; `*out_ptr` is NULL on entry. `ptr` is never NULL. After a failed free the
+  // block is still live: the caller may retry, or continue to use the block.
   gcap_status_t (*alloc)(void* self, size_t bytes, void** out_ptr);
   gcap_status_t (*free)(void* self, void* ptr);
 
@@ -37,8 +37,10 @@ typedef struct gcap_allocator_ops {
   void (*destroy)(void* self);
 } gcap_allocator_ops_t;
 
-// Makes an allocator of a table. On failure `ops->destroy` is not called.
-//   INVALID_ARGUMENT  NULL, an unknown version, a missing required member, an alignment that is no power of two
+// Creates an allocator from a table. On failure `ops->destroy` is not called.
+//   INVALID_ARGUMENT    NULL, an unknown version, a missing required member, a device below -1, or an alignment that is
+//                       not a power of two
+//   RESOURCE_EXHAUSTED  no host memory
 GCAP_API gcap_status_t gcap_allocator_create(const gcap_allocator_ops_t* ops,
                                              gcap_allocator_t** out_allocator) GCAP_NODISCARD;
 
