@@ -1,6 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// thread_context.h: a stream and a graph manager for each thread that runs an EP, gone with the thread or with the EP.
+// thread_context.h: a stream and a graph manager for each thread that runs an EP. They end with the thread or with the
+// EP, whichever is first.
 #ifndef GCAP_THREAD_CONTEXT_H_
 #define GCAP_THREAD_CONTEXT_H_
 
@@ -17,24 +18,27 @@ extern "C" {
 #endif
 
 // Thread context: what one thread needs to run one EP. From gcap_thread_contexts_get.
-// Thread:   the thread it belongs to; with `shared`, one thread at a time over a whole run: its users take turns.
+// Thread:   the context's thread; with `shared`, one thread at a time for a whole run: its users take turns.
 // Capture:  legal.
-// Lifetime: until its thread or its set ends, whichever is first. A capture that its thread exits in is aborted.
+// Lifetime: until its thread or its set ends, whichever is first. If the thread exits inside a capture, the capture is
+//           aborted.
 typedef struct gcap_thread_context gcap_thread_context_t;
 
+// The context's stream and graph manager, which end with the context.
 GCAP_API gcap_stream_t* gcap_thread_context_stream(gcap_thread_context_t* context);
 GCAP_API gcap_graph_manager_t* gcap_thread_context_graphs(gcap_thread_context_t* context);
 
 typedef struct gcap_thread_contexts_options {
   size_t struct_size;  // set by gcap_thread_contexts_options_init
   int device_id;
-  // One context for all threads instead of one a thread. Required with a user stream: one stream, one timeline.
+  // One context for all threads instead of one for each thread. Required with a user stream: one stream, one timeline.
   bool shared;
   bool has_user_stream;      // wrap `user_stream` instead of creating a stream
   cudaStream_t user_stream;  // 0 is the legacy default stream, which cannot be captured
-  // Called once for each context that ends, after its graphs are released and its stream is synchronised, and before
-  // the stream is destroyed; on the thread that ends it. A failure means that something still refers to the stream,
-  // which is then kept for ever. Not called for a stream that could not be drained: that one is kept anyway. Optional.
+  // Optional. Called once for each context that ends, on the thread that ends the context: after the context's graphs
+  // are released and its stream is synchronized, and before the stream is destroyed. A failure means that something
+  // still refers to the stream; the stream is then kept until the process ends. Not called for a stream that could not
+  // be drained, which is kept in any case.
   gcap_status_t (*on_end)(void* user, gcap_stream_t* stream);
   void* user;
   gcap_graph_manager_options_t graph;
@@ -50,30 +54,35 @@ static inline void gcap_thread_contexts_options_init(gcap_thread_contexts_option
 }
 
 // Thread contexts: the set of one EP's contexts. From gcap_thread_contexts_create.
-// Thread:   thread-safe. Destroy it when no thread is inside a run with one of its contexts; others may exit then.
-// Capture:  get is legal, but refuses to make a context while the calling thread captures, as destroy does to end any.
-// Lifetime: ends its contexts, wherever their threads are.
+// Thread:   thread-safe. Destroy the set when no thread is inside a run with one of its contexts; threads may exit
+//           meanwhile.
+// Capture:  get is legal, but while the calling thread is capturing, get refuses to make a context and destroy refuses
+//           to end the set.
+// Lifetime: ends the contexts of all threads.
 typedef struct gcap_thread_contexts gcap_thread_contexts_t;
 
+// Creates an empty set.
 //   INVALID_ARGUMENT    NULL, or a user stream without `shared`
 //   RESOURCE_EXHAUSTED  no host memory
 GCAP_API gcap_status_t gcap_thread_contexts_create(const gcap_thread_contexts_options_t* options,
                                                    gcap_thread_contexts_t** out_contexts) GCAP_NODISCARD;
-// NULL is fine. Waits for contexts that exiting threads are ending at this moment.
+// Ends all contexts and the set. NULL is fine. Waits for contexts that exiting threads are ending at this moment.
 //   FAILED_PRECONDITION  the calling thread is capturing; nothing was destroyed
-//   CUDA_ERROR, or a failure of on_end: the set is gone all the same; of a context that could not be ended, what may
-//   still be in use is kept for ever
+//   CUDA_ERROR           a context could not be ended. The set is gone; what may still be in use of such a context is
+//                        kept until the process ends
+// Also what on_end returns, with the same result.
 GCAP_API gcap_status_t gcap_thread_contexts_destroy(gcap_thread_contexts_t* contexts) GCAP_NODISCARD;
 
-// The calling thread's context, made on first use. Takes no lock in the steady state.
-//   INVALID_ARGUMENT     NULL, or no device of that number
-//   FAILED_PRECONDITION  there is none, and the thread is capturing, or exits and has done its last round of
-//   destructors RESOURCE_EXHAUSTED   no host memory CUDA_ERROR           the runtime refused the stream; the next call
-//   tries again
+// Returns the calling thread's context, which is made on first use. Takes no lock in the steady state.
+//   INVALID_ARGUMENT     NULL, or no such device
+//   FAILED_PRECONDITION  there is no context yet, and the thread is capturing, or the thread is exiting and has run its
+//                        last round of thread-local destructors
+//   RESOURCE_EXHAUSTED   no host memory
+//   CUDA_ERROR           the runtime refused the stream; the next call tries again
 GCAP_API gcap_status_t gcap_thread_contexts_get(gcap_thread_contexts_t* contexts,
                                                 gcap_thread_context_t** out_context) GCAP_NODISCARD;
 
-// Contexts alive now. Not for NULL.
+// The number of contexts that exist now. `contexts` must not be NULL.
 GCAP_API size_t gcap_thread_contexts_count(gcap_thread_contexts_t* contexts);
 
 #ifdef __cplusplus
