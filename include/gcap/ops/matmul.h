@@ -28,7 +28,7 @@ typedef struct gcap_matmul_options {
   cublasLtHandle_t handle;  // borrowed; outlives the plan
   int64_t m, n, k;          // each >= 1
   gcap_matmul_epilogue_t epilogue;
-  size_t max_workspace_bytes;  // the algorithm may ask for up to this much; 0: none
+  size_t max_workspace_bytes;  // most that the algorithm may need; 0: none
 } gcap_matmul_options_t;
 
 // Fills in the defaults. Programs call the init function, which says how large their struct is.
@@ -39,27 +39,31 @@ static inline void gcap_matmul_options_init(gcap_matmul_options_t* options) {
 }
 
 // Matmul: a planned product of fixed shapes: descriptors, layouts and the algorithm. From gcap_matmul_create.
-// Thread:   immutable after creation: any number of threads may run it, each with its stream and workspace.
-// Capture:  create and destroy before and after; run is legal, makes no allocation and records kernel nodes only.
-// Lifetime: outlives the graphs that recorded it. The handle outlives it.
+// Thread:   immutable after creation: any number of threads may run it, each with its own stream and workspace.
+// Capture:  create before a capture, destroy after it. gcap_matmul_run is legal, makes no allocation and records kernel
+//           nodes only.
+// Lifetime: outlives the graphs that recorded it. The handle outlives the plan.
 typedef struct gcap_matmul gcap_matmul_t;
 
-// Plans for the calling thread's current device.
-//   INVALID_ARGUMENT     NULL handle, or a dimension below 1, named
-//   FAILED_PRECONDITION  the calling thread is capturing, which fails its scope: the plan's work would be missing
-//   UNIMPLEMENTED        cuBLASLt knows no algorithm for the shape within the workspace
+// Plans a product for the calling thread's current device.
+//   INVALID_ARGUMENT     NULL handle, an unknown epilogue, or a dimension that is below 1 or too large; the message
+//                        names the argument
+//   FAILED_PRECONDITION  the calling thread is capturing, which fails its scope: the graph would lack the plan's work
+//   UNIMPLEMENTED        cuBLASLt has no algorithm for the shape within the workspace
 //   LIBRARY_ERROR        cuBLASLt failed
+//   RESOURCE_EXHAUSTED   no host memory
 GCAP_API gcap_status_t gcap_matmul_create(const gcap_matmul_options_t* options,
                                           gcap_matmul_t** out_matmul) GCAP_NODISCARD;
 GCAP_API void gcap_matmul_destroy(gcap_matmul_t* matmul);  // NULL is fine
 
 GCAP_API size_t gcap_matmul_workspace_bytes(const gcap_matmul_t* matmul);
 
-// Issues the product on `stream`. `a` [m,k], `b` [n,k], `c` [m,n] are device addresses; `bias` [n] is NULL exactly when
-// the epilogue has none. `workspace` is device memory of gcap_matmul_workspace_bytes bytes, 256-byte aligned, used by
-// this stream alone until the work is done; NULL when that is 0.
-//   INVALID_ARGUMENT  a NULL address, a bias without its epilogue, or a misaligned workspace, named
+// Issues the product on `stream`. `a` [m,k], `b` [n,k], `c` [m,n] are device addresses; `bias` [n] is NULL exactly if
+// the epilogue has none. `workspace` is device memory of gcap_matmul_workspace_bytes bytes, 256-byte aligned, which
+// this stream alone uses until the work is done; NULL if that size is 0.
+//   INVALID_ARGUMENT  a NULL address, a bias without its epilogue, or a misaligned workspace, named in the message
 //   LIBRARY_ERROR     cuBLASLt failed
+//   CUDA_ERROR        the stream's device could not be made current
 GCAP_API gcap_status_t gcap_matmul_run(const gcap_matmul_t* matmul, gcap_stream_t* stream, const float* a,
                                        const float* b, const float* bias, float* c, void* workspace) GCAP_NODISCARD;
 
