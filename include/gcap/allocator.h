@@ -71,8 +71,8 @@ static inline void gcap_pool_allocator_options_init(gcap_pool_allocator_options_
 // in use anywhere.
 // gcap_allocator_alloc and gcap_allocator_reserve wait until the memory is ready for all streams. Free such memory when
 // no stream uses it any more.
-// Capture:    as the device allocator, also for a trim. A stream captured by another thread, or without gcap, is refused
-//             too, but that does not fail its capture. gcap_allocator_get_stats then has an older TotalAllocated.
+// Capture:    as the device allocator, also for a trim. A stream captured by another thread, or without gcap, is
+//             refused too, but that does not fail its capture. Meanwhile TotalAllocated is that of the last query.
 // Statistics: TotalAllocated is what the pool holds from the driver, NumArenaShrinkages counts trims. A trim keeps what
 //             the host does not know to be free yet.
 // Memory that is live when the allocator ends stays valid and is leaked.

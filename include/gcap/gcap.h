@@ -2,19 +2,20 @@
 //
 // gcap.h: the rules that hold for every gcap header, and all the headers at once.
 //
-// Status.    A function that can fail rarely returns a gcap_status_t: NULL is success, anything else is a message that
-//            the caller owns (gcap/status.h). Codes say what to do next.
-// Outputs.   Come last, are called out_*, are set to NULL or zero first, and stay so on failure.
+// Status.    A function that fails rarely returns a gcap_status_t: NULL is success, another value is a failure that the
+//            caller owns (gcap/status.h). The code says what to do next.
+// Outputs.   Output arguments come last, are called out_*, are set to NULL or zero first, and stay so on failure.
 // Names.     create/destroy: a heap object. open/close/release: a reservation. init: a plain struct. Sizes are in bytes
 //            (…_bytes), times in nanoseconds (…_ns).
-// NULL.      Every destroy and free accepts NULL. A function of streams, captures, graphs and thread contexts that
-//            returns a status answers INVALID_ARGUMENT to any other NULL, and names it; getters expect an object.
+// NULL.      Every destroy and free accepts NULL. Elsewhere in stream.h, capture.h, graph.h and thread_context.h a NULL
+//            argument returns INVALID_ARGUMENT naming the argument. Getters must not be passed NULL.
 // Threads.   Each type's comment has a "Thread:" line. "Thread-safe" means any number of threads at once.
 // Capture.   Each type's comment has a "Capture:" line: what is legal while a stream of the calling thread is being
-//            captured. A gcap call that would break a capture refuses with FAILED_PRECONDITION and leaves it alone.
-// Lifetime.  Each type's comment has a "Lifetime:" line: who owns it and what it must outlive.
+//            captured. A gcap call that would break a capture returns FAILED_PRECONDITION and does not disturb it.
+// Lifetime.  Each type's comment has a "Lifetime:" line: who owns the object and what the object must outlive.
 // CUDA.      gcap compiles against the CUDA runtime API and links no runtime: the program chooses NVIDIA's, or the
-//            simulator in sim/. A CUDA error that became a status is cleared from the thread's last error.
+//            simulator in sim/. When gcap turns a CUDA error into a status, it clears the thread's last error.
+// Words.     docs/architecture.md has a glossary.
 #ifndef GCAP_GCAP_H_
 #define GCAP_GCAP_H_
 

@@ -1,6 +1,6 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// log.h: where gcap's rare messages go that belong to no call's status.
+// log.h: where gcap sends the rare messages that belong to no call's status.
 #ifndef GCAP_LOG_H_
 #define GCAP_LOG_H_
 
@@ -17,15 +17,15 @@ typedef enum gcap_log_level {
   GCAP_LOG_ERROR,
 } gcap_log_level_t;
 
-// Receives one message, without a trailing newline. May be called from any thread, also while a stream captures, so it
-// must not call CUDA.
+// Receives one message, without a trailing newline. gcap calls the sink on any thread, also while a stream captures and
+// with some of its locks held, so the sink must call neither CUDA nor gcap.
 typedef void (*gcap_log_sink_t)(void* user, gcap_log_level_t level, const char* message);
 
 // Sends messages of `level` and above to `sink`. A NULL sink restores the default: standard error, GCAP_LOG_WARNING and
-// above. Call it before other threads use gcap.
+// above. Call this function before other threads use gcap.
 GCAP_API void gcap_log_set_sink(gcap_log_sink_t sink, void* user, gcap_log_level_t level);
 
-// Logs a printf-style message. Thread-safe.
+// Logs a printf-style message, truncated to 1,023 bytes. Thread-safe.
 GCAP_API void gcap_log(gcap_log_level_t level, const char* format, ...) __attribute__((format(printf, 2, 3)));
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// status.h: how gcap reports rare failures: a code that says what to do next, and a message that names the culprit.
+// status.h: how gcap reports rare failures: a code that says what to do next, and a message that names the cause.
 #ifndef GCAP_STATUS_H_
 #define GCAP_STATUS_H_
 
@@ -29,55 +29,57 @@ typedef enum gcap_code {
   GCAP_INTERNAL,             // a bug in gcap
 } gcap_code_t;
 
-// Status: the outcome of a call. NULL means success; anything else describes one failure and is owned by the caller,
-// who ends it with gcap_status_free, gcap_status_ignore or gcap_status_join.
+// Status: the outcome of a call. NULL means success. Any other value describes one failure and belongs to the caller,
+//         who
+// ends it with gcap_status_free, gcap_status_ignore or gcap_status_join.
 // Thread:   one thread at a time; may be handed from thread to thread.
-// Capture:  every call here is legal while a stream is capturing.
-// Lifetime: independent of everything it describes: texts are copied, except `file`, which must be a literal.
+// Capture:  every function here is legal while a stream is capturing.
+// Lifetime: independent of what it describes: texts are copied, except `file`, which must be a literal.
+// Errors:   functions that return a status return it as a value. If host memory is short, that is a static status with
+//           the code RESOURCE_EXHAUSTED, which is freed like any other.
 typedef struct gcap_status* gcap_status_t;
 
-// Makes a status with a printf-style message. `code` must not be GCAP_OK. When memory is short it returns a static
-// status with the code RESOURCE_EXHAUSTED, which is freed like any other. Use GCAP_STATUS, which fills file and line.
+// Makes a status with a printf-style message. `code` must not be GCAP_OK. Use GCAP_STATUS, which fills file and line.
 GCAP_API gcap_status_t gcap_status_make(gcap_code_t code, const char* file, int line, const char* format, ...)
     __attribute__((format(printf, 4, 5))) GCAP_NODISCARD;
 #define GCAP_STATUS(code, ...) gcap_status_make((code), __FILE__, __LINE__, __VA_ARGS__)
 
-// Turns the result of a CUDA runtime call into a status and clears the thread's last error, so that no later,
-// innocent call is blamed. cudaSuccess gives NULL. `call` is the text of the call and is copied.
+// Turns the result of a CUDA runtime call into a status and clears the thread's last error, so that no later call is
+// blamed. cudaSuccess gives NULL. `call` is the text of the call and is copied.
 GCAP_API gcap_status_t gcap_status_from_cuda(cudaError_t error, const char* call, const char* file,
                                              int line) GCAP_NODISCARD;
 #define GCAP_CUDA(call) gcap_status_from_cuda((call), #call, __FILE__, __LINE__)
 
-// Returns the calling function's status early when `expr` is one.
+// Returns early from the calling function if `expr` is not NULL.
 #define GCAP_RETURN_IF_ERROR(expr)                         \
   do {                                                     \
     gcap_status_t gcap_status_tmp_ = (expr);               \
     if (gcap_status_tmp_ != NULL) return gcap_status_tmp_; \
   } while (0)
 
-// NULL has the code GCAP_OK, the message "OK", no CUDA error, and file "".
+// NULL has the code GCAP_OK, the message "OK", no CUDA error, the file "" and the line 0.
 GCAP_API gcap_code_t gcap_status_code(gcap_status_t status);
 GCAP_API const char* gcap_code_name(gcap_code_t code);              // "INVALID_ARGUMENT"
 GCAP_API const char* gcap_status_message(gcap_status_t status);     // lives as long as the status
-GCAP_API cudaError_t gcap_status_cuda_error(gcap_status_t status);  // cudaSuccess when the cause was not a CUDA call
-GCAP_API const char* gcap_status_cuda_call(gcap_status_t status);   // "" when the cause was not a CUDA call
+GCAP_API cudaError_t gcap_status_cuda_error(gcap_status_t status);  // cudaSuccess if the cause was not a CUDA call
+GCAP_API const char* gcap_status_cuda_call(gcap_status_t status);   // "" if the cause was not a CUDA call
 GCAP_API const char* gcap_status_file(gcap_status_t status);
 GCAP_API int gcap_status_line(gcap_status_t status);
 
-// Joins a later failure to the first one: the result has the first one's code and call, and both messages. Consumes
-// both; either may be NULL.
+// Joins a later failure to the first: the result has the code and call of `first`, and both messages. Consumes both
+// arguments; either may be NULL.
 GCAP_API gcap_status_t gcap_status_join(gcap_status_t first, gcap_status_t later) GCAP_NODISCARD;
 
-// Wraps a failure: the same status with a new code and with "<prefix>: " before its message. Consumes `status`; NULL
-// stays NULL.
+// Wraps a failure: returns the status with a new code and with "<prefix>: " before its message. Consumes `status`. NULL
+// gives NULL.
 GCAP_API gcap_status_t gcap_status_annotate(gcap_status_t status, gcap_code_t code, const char* format, ...)
     __attribute__((format(printf, 3, 4))) GCAP_NODISCARD;
 
-// A copy, for whoever must keep what it also returns. NULL gives NULL.
+// Copies a status, for a function that both keeps and returns it. NULL gives NULL.
 GCAP_API gcap_status_t gcap_status_clone(gcap_status_t status) GCAP_NODISCARD;
 
-GCAP_API void gcap_status_free(gcap_status_t status);    // after its text was used; NULL is fine
-GCAP_API void gcap_status_ignore(gcap_status_t status);  // a deliberate discard; say why beside the call
+GCAP_API void gcap_status_free(gcap_status_t status);    // after its message was used; NULL is fine
+GCAP_API void gcap_status_ignore(gcap_status_t status);  // a deliberate discard; give the reason beside the call
 
 #ifdef __cplusplus
 }  // extern "C"
