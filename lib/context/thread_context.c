@@ -1,14 +1,14 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Thread contexts. One context a thread is an affine set (lib/internal/affine.h): found without a lock, ended once, by
-// its thread or by its set, whichever is first. A shared context is one pointer of the set: made once, ended with the
-// set.
+// Thread contexts. The contexts of one set are an affine set (lib/internal/affine.h), one context for each thread:
+// found without a lock, and ended once, by the thread or by the set, whichever is first. A shared context is one
+// pointer in the set: made once, ended with the set.
 //
-// A context ends in the order of what refers to what: graphs, then whatever on_end forgets, then the stream. When a
-// step fails, the rest may still be in use and is kept for ever.
+// A context ends in the order of references: graphs, then whatever on_end forgets, then the stream. If a step fails,
+// the rest may still be in use and is kept until the process ends.
 //
-// Locking: `making` is held while the shared context is made, so that there is never a second one on the same user
-// stream. Runs on a shared context take turns by a lock of whoever runs there.
+// Locking: `making` is held while the shared context is made, so that no second context is made on the same user
+// stream. The caller of runs on a shared context provides the lock by which the runs take turns.
 
 #include "gcap/thread_context.h"
 

@@ -1,10 +1,10 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// EPs as hosts call them: a checked copy of the implementer's table, and one function per member that supplies the
-// default where the member is absent.
+// EPs as hosts call them: a checked copy of the implementer's table, and one function for each member, which supplies
+// the default if the member is absent.
 //
-// Locking: `turns` is the hosts', who serialise the runs of an EP that cannot run concurrently, whichever session they
-// belong to. Nothing here takes the mutex but gcap_ep_begin_turn.
+// Locking: hosts hold `turns` to serialize the runs of an EP that cannot run concurrently, across all its sessions.
+// Only gcap_ep_begin_turn takes this mutex.
 
 #include "gcap/ep.h"
 

@@ -1,10 +1,10 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// From a finished capture to a launched executable. Where the id has an executable already it is updated in place; when
-// the driver refuses, it says which node changed and how, and a new one is made. Until the launch has succeeded nothing
-// of what the id had is given up; an executable that was updated in vain goes back, to be updated again.
+// From a finished capture to a launched executable. If the id has an executable already, the executable is updated in
+// place. If the driver refuses, it names the changed node, and a new executable is made. Until the launch has succeeded
+// the id keeps all that it had; an executable that was updated in vain returns to the id, to be updated again.
 //
-// Locking: the manager's mutex, held by the caller.
+// Locking: the caller holds the manager's mutex.
 
 #include <stdlib.h>
 

@@ -1,15 +1,17 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// The graph manager: its life, its table of ids, and what can be asked of it. Runs are in run.c, what becomes of a
-// finished capture in exec.c, launches in replay.c, the end of graphs in release.c, states and policies in state.c.
+// The graph manager: its life, its table of ids, and its getters. Runs are in run.c, finished captures in exec.c,
+// launches in replay.c, the end of graphs in release.c, states and policies in state.c.
 //
-// An id has a slot once it was run; the slot holds its state, its counters and its graph, if any: the executable with
-// the stream that captured it and what the capture retained. A graph that was replaced by a re-capture or taken by the
-// budget is on the list of retired ones until its launches are done.
+// An id that was run has a slot. The slot holds the id's state, its counters and its graph, if any: the executable, the
+// stream that captured it, and what the capture retained. A graph that a re-capture replaced or the budget evicted is
+// on the list of retired graphs until its launches are done.
 //
-// Locking: one mutex guards the table, the slots, the open run and the list. It is held across cudaGraphLaunch, which
-// serialises the replays, but across no wait (one failure apart, see replay.c) and no callback: a launch that was
-// issued keeps its executable alive until its event was seen.
+// Locking: one mutex guards the table, the slots, the open run and the list. The mutex is held across the begin and the
+// end of a capture, so also while close steps run, and across cudaGraphLaunch, which serializes replays. It is not held
+// while the caller's work runs, while a graph is waited for or released, or in on_evict (replay.c has one exception: a
+// wait after a failure). A launch that was issued keeps its executable alive until the event behind the launch was
+// seen.
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Nodes: how many a graph has, what they allocate, and how one is named in a message. An explanation that the driver
-// will not give is left out; it is never a failure of its own. Nothing here is shared, so nothing is locked.
+// Nodes: how many a graph has, what they allocate, and how a message names one. If the driver does not give an
+// explanation, the explanation is left out; that is not a failure. Nothing here is shared, so nothing is locked.
 
 #include "lib/graph/node.h"
 

@@ -1,14 +1,14 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// The end of graphs. A launch keeps using its executable and what the graph retained, so both go only when an event
-// behind the last launch was seen. A release waits for it; a graph that was replaced or evicted goes to the list of
-// retired ones, which is looked through, without waiting, whenever a run ends.
+// The end of graphs. A launch uses its executable and what the graph retained, so both are freed only after an event
+// behind the last launch was seen. A release waits for that event. A graph that was replaced or evicted goes to the
+// list of retired graphs, which is polled, without waiting, whenever a run ends.
 //
-// A graph whose stream was destroyed through gcap has no launch in flight: the stream was drained. One whose launches
-// cannot be waited for is kept for ever.
+// If the graph's stream was destroyed through gcap, no launch is in flight, since the stream was drained. A graph whose
+// launches cannot be waited for is kept until the process ends.
 //
-// Locking: the event is recorded under the manager's mutex, so that neither a launch nor a capture of this manager
-// comes between; waiting, destroying and callbacks are done without it.
+// Locking: the event is recorded under the manager's mutex, so that no launch or capture of this manager comes between.
+// Waiting, destroying and callbacks happen without the mutex.
 
 #include "gcap/log.h"
 #include "lib/graph/manager.h"

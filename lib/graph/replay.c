@@ -1,11 +1,11 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Launches. A replay is a look-up, two questions to our own memory, and one call of the runtime, under the mutex. A
-// replay on another stream is put between what the capturing stream was given before and what it is given after, by an
-// event each way; so an event on the capturing stream is behind every launch, whatever its stream.
+// Launches. Under the mutex a replay looks up the id, checks two fields, and makes one call of the runtime. A replay on
+// another stream is ordered after the capturing stream's earlier work and before its later work, by an event each way.
+// So an event on the capturing stream is behind every launch of the graph, on whatever stream.
 //
-// Locking: the mutex is held over the launch. The one wait under it comes when a launch went well and its order could
-// not be told to the capturing stream, in which nothing else helps.
+// Locking: the mutex is held over the launch. One wait happens under the mutex: when a launch succeeded but the
+// capturing stream could not be ordered after it, since then only a wait restores the order.
 
 #include "lib/graph/manager.h"
 #include "lib/graph/options.h"

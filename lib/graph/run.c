@@ -1,11 +1,11 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Runs: which run of an id is captured, and its way from begin to commit or failure. The capture itself is the capture
-// module's; here is only what comes before and after.
+// Runs: which run of an id is captured, and a run's way from begin to commit or failure. The capture module does the
+// capture itself.
 //
-// A run belongs to the thread that opened it. A thread is known by its life, which is never used twice; a run whose
-// thread has exited is nobody's. A capture of such a thread is nobody's only when its scope has been closed, which the
-// thread's end does too: until then that end may still write to the manager.
+// A run belongs to the thread that opened it. A thread is identified by its life, which is never reused. If that thread
+// has exited, an eager run is abandoned. A capture is abandoned only when its scope has been closed, which the end of
+// the thread does too: until then the thread's end may still write to the manager.
 //
 // Locking: the manager's mutex, but not while the caller's work runs.
 

@@ -1,6 +1,6 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// run.h: the open run, for whoever else must know of it. Called with the manager's mutex held.
+// run.h: the open run, for the files that must know of it. Called with the manager's mutex held.
 #ifndef GCAP_LIB_GRAPH_RUN_H_
 #define GCAP_LIB_GRAPH_RUN_H_
 

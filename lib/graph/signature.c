@@ -1,8 +1,8 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Signatures. A replay reads and writes the addresses that the capture saw; with other tensors it would silently
-// compute on the old ones. The check is a comparison of addresses and shapes in order; sentences are made only when it
-// fails. Nothing changes after creation, so there is nothing to lock.
+// Signatures. A replay uses the addresses that the capture saw; with other tensors it would silently compute on the old
+// ones. The check compares addresses and shapes in order, and makes sentences only if it fails. Nothing changes after
+// creation, so there is nothing to lock.
 
 #include "lib/graph/signature.h"
 

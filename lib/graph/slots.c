@@ -1,6 +1,6 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// The slots of ids: found, measured, freed. Called with the manager's mutex held, but for the last.
+// The slots of ids: found, measured, freed. The caller holds the manager's mutex, except to free a slot.
 
 #include <stdlib.h>
 

@@ -1,11 +1,11 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// What an id is up to, and the policies that make it warm. The public header has the table of the states; here it is as
-// a function, the only place that knows it.
+// The states of an id, and the policies that make an id warm. The public header has the table of states; this file
+// alone has it as a function.
 //
-// A run's trace is a hash over its allocations from a fixed start, so that two runs can be compared; the thread's own
-// hash is set to that start for the time of the run and has the run's mixed in after it, so that runs of two managers
-// may be nested. Nothing is shared: a trace belongs to its thread, a history to its slot.
+// A run's trace is a hash over its allocations from a fixed start, so that two runs can be compared. For the time of
+// the run the thread's hash is set to that start; afterwards the run's hash is mixed into the thread's, so that runs of
+// two managers may be nested. Nothing is shared: a trace belongs to its thread, a history to its slot.
 
 #include "lib/graph/state.h"
 

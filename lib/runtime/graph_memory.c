@@ -1,13 +1,13 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// What a captured run keeps: a scratch reservation, which the scope closes and the graph retains; so a failed capture
-// gives the memory back and a released graph does. With sharing, the graphs of one stream retain one reservation
-// together, each capture opens it again, and each graph counts as its part of the bytes. The reservation ends with the
-// last of its graphs, and graphs end before their stream, so it never outlives the stream.
+// What a captured run keeps: a scratch reservation, which the scope closes and the graph retains. So a failed capture
+// returns the memory, and so does a released graph. With sharing, all graphs of one stream retain one reservation: each
+// capture opens the reservation again, and each graph counts with its share of the bytes. The reservation ends with the
+// last of its graphs. Graphs end before their stream, so the reservation never outlives the stream.
 //
 // Locking: the mutex guards the list and the numbers of graphs, and is held while a reservation is opened again or
-// given up, so that neither meets the other. Below it come the locks of scratch alone; nothing that may reach the
-// upstream allocator is called with it.
+// given up, so that the two exclude each other. Only scratch's locks are taken below this mutex, and no function that
+// may reach the upstream allocator is called with it.
 
 #include "lib/runtime/graph_memory.h"
 

@@ -1,12 +1,12 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// The runtime: allocator, scratch and thread contexts under one roof. What a captured run keeps of the scratch is in
-// graph_memory.c.
+// The runtime: allocator, scratch and thread contexts together. graph_memory.c has what a captured run keeps of the
+// scratch.
 //
 // Order of ending: contexts (graphs, then streams), scratch, allocator.
 //
-// Locking: `turns` is held over a whole gcap_runtime_run where threads share one context, also while the caller's work
-// runs. Else everything mutable belongs to the calling thread's context or to a module that locks.
+// Locking: if threads share one context, `turns` is held over a whole gcap_runtime_run, also while the caller's work
+// runs. All other mutable state belongs to the calling thread's context or to a module that locks.
 
 #include <pthread.h>
 #include <stdlib.h>

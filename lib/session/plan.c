@@ -1,7 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// From a model, which is the caller's, to a plan, which is ours: every index is checked once, here, so that a run needs
-// no check. Values are read only after they were made, and made once.
+// From the caller's model to a plan of our own. Every index is checked once, here, so that a run needs no check. A plan
+// reads a value only after the value was made, and makes each value once.
 
 #include "lib/session/plan.h"
 

@@ -1,14 +1,14 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Sessions: what ONNX Runtime's InferenceSession does around an EP's graphs, in small.
+// Sessions: a small version of what ONNX Runtime's InferenceSession does around an EP's graphs.
 //
-// A run checks its tensors and asks for a replay first; that path is one look-up and one launch. Otherwise it opens a
-// run at the EP, issues the nodes with what lies between them in scratch, and closes the run at the EP whatever
-// happened, telling it the outcome. A capture that failed has executed nothing, so the run is done once more with
+// A run checks its tensors and first tries a replay; that path is one look-up and one launch. Otherwise the session
+// opens a run at the EP, issues the nodes with their intermediate values in scratch, and ends the run at the EP with
+// the outcome, whatever happened. A capture that failed has executed nothing, so the session runs once more with
 // GCAP_GRAPH_ID_NONE.
 //
-// Locking: a run keeps its state on its own stack and heap. Where the EP cannot run concurrently, its turns
-// serialise whatever uses its stream: creation, whole runs, replays included, the release of a graph, the end.
+// Locking: a run's state is on its own stack and heap. If the EP cannot run concurrently, its turns serialize all uses
+// of its stream: creation, whole runs including replays, the release of a graph, the end.
 
 #include "gcap/session.h"
 
