@@ -1,11 +1,11 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// The ledger: a ring of fixed records, made with the scope, so that a note is one question to the driver and one copy
-// of a text, without the heap.
+// The ledger: a ring of fixed records, made with the scope, so that a note is one query of the driver and one copy of a
+// text, without the heap.
 //
-// The question goes past GCAP_CUDA, which would note it. It is asked until the capture is found broken: the call noted
-// then and the one before it are copied aside, for the ring goes on turning. Locking: none, a scope belongs to its
-// thread.
+// The query bypasses GCAP_CUDA, which would note the query itself. It is repeated until the capture is found broken.
+// The call noted then and the one before are copied aside, since the ring continues to be overwritten. Locking: none, a
+// scope belongs to its thread.
 
 #include "lib/capture/calls.h"
 

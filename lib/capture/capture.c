@@ -2,10 +2,10 @@
 //
 // The capture scope: a transaction over cudaStreamBeginCapture and cudaStreamEndCapture.
 //
-// A scope acquires in a fixed order (process counter, stream capture, thread state, then the steps that others push)
-// and closing it undoes the same in reverse, whatever happened between. Two things decide whether a graph comes of it:
-// the latch, which the first failure sets, and the driver. The driver alone is not believed: work that was refused with
-// an error is simply missing from a graph that ends well (rule R9 of the capture rules).
+// A scope acquires in a fixed order: process counter, stream capture, thread state, then the registered close steps.
+// Closing the scope undoes the same in reverse, whatever happened between. Two witnesses decide whether the scope ends
+// in a graph: the latch, which the first failure sets, and the driver. The driver alone is not enough: work that was
+// refused with an error is simply missing from a graph that ends well (rule R9 of the capture rules).
 //
 // Locking: a scope belongs to its thread. Only the latch is shared, under its own mutex, since a kernel may report its
 // failure from a helper thread.

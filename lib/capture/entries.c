@@ -1,7 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Close steps and retained entries: two stacks of callbacks, called newest first, each once. An entry is taken out
-// before it is called, so a callback may do what it likes. Locking: none, a scope belongs to its thread and what it
+// Close steps and retained entries: two stacks of callbacks, called newest first, each once. An entry is removed before
+// it is called, so a callback may use the stacks freely. Locking: none, a scope belongs to its thread and what it
 // retained to one thread at a time.
 
 #include "lib/capture/entries.h"

@@ -2,10 +2,11 @@
 //
 // Fork and join: several streams in one capture.
 //
-// A stream joins a capture by waiting for an event of it (rule R18 of the capture rules), and the origin comes after a
-// stream by waiting for an event of that. The events live for these calls alone: the edge that a wait captured needs
-// them no more. An event is of the device of the stream that records it, and a capturing stream cannot be asked for its
-// device, so that is asked before it joins. Locking: none, a scope belongs to its thread.
+// A stream enters a capture by waiting for an event of the capture (rule R18 of the capture rules), and the origin
+// comes after a stream by waiting for an event of that stream. An event lives for one call only, since the captured
+// edge does not need it afterwards. An event belongs to the device of the stream that records it. A capturing stream
+// cannot be queried for its device, so the device is queried before the stream enters. Locking: none, a scope belongs
+// to its thread.
 
 #include "lib/capture/capture_internal.h"
 #include "lib/internal/cuda_event.h"

@@ -1,10 +1,10 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Which streams have work that was never joined: the driver refuses such a capture without saying so.
+// Which streams have work that was never joined: the driver refuses such a capture without naming them.
 //
-// What the origin's next node would depend on, and everything before that, is joined. A stream whose own next node
-// would depend on anything else is not. The graph's edges are asked for once, sorted by their end, and walked backwards
-// from the origin. Nothing is asked when all known streams were joined by gcap_capture_join. Locking: none.
+// All nodes that the origin's next node would depend on, directly or not, are joined. A stream is unjoined if its own
+// next node would depend on any other node. The graph's edges are read once, sorted by their end, and walked backwards
+// from the origin. Nothing is read if gcap_capture_join joined all known streams. Locking: none.
 
 #include "lib/capture/unjoined.h"
 

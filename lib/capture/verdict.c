@@ -1,9 +1,9 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// The verdict: the sentence that a failed capture ends in. It joins what three witnesses saw: the latch, which has the
+// The verdict: the sentence that a failed capture ends in. The sentence joins three witnesses: the latch, which has the
 // first status; the ledger, which has the call after which the capture was no longer active; the driver, which answered
-// the end. The call names the rule; where no row of the table has its function, its code does. Locking: none, the scope
-// is closed to every other thread by now.
+// the end. The rule is found by the name of the call, or, if no row of the table has that function, by the error code.
+// Locking: none, since the scope is closed to all other threads by now.
 
 #include <string.h>
 

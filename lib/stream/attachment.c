@@ -1,8 +1,9 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Attachments: library handles that live as long as their stream, as a stack. They are made and ended with the stream's
-// device current, and in the relaxed capture mode: the memory that they get and give back would else break a capture of
-// another thread in global mode. Only the thread that uses the stream touches the stack, so it is not locked.
+// Attachments: a stack of library handles that live as long as their stream. They are made and destroyed with the
+// stream's device current, and in the relaxed capture mode, since their allocations would otherwise break another
+// thread's capture in the global mode. Only the thread that uses the stream touches the stack, so the stack is not
+// locked.
 
 #include <stdlib.h>
 

@@ -1,10 +1,11 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // Deferred releases: a queue of host buffers that asynchronous work still reads, each behind an event. Only the thread
-// that uses the stream touches the queue, so it is not locked. A release is called once; it may issue work, and defer
-// again: what it defers has not passed yet, so a run ends at the last entry that was there when it began.
+// that uses the stream touches the queue, so the queue is not locked. Each release is called once. A release may issue
+// work and defer again; work deferred meanwhile has not passed yet, so one pass over the queue ends at the entry that
+// was last when the pass began.
 //
-// In a capture there is nothing to pass: a replay reads the buffer again. The scope keeps it for the graph.
+// A release deferred inside a capture goes to the scope, which keeps it for the graph: a replay reads the buffer again.
 
 #include <stdlib.h>
 

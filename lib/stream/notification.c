@@ -1,9 +1,9 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Notifications: an event, and what its producer knew when it was recorded. One recorded inside a capture is an edge of
-// the graph: it orders nodes, so it carries no knowledge.
+// Notifications: an event, and the producer's knowledge when the event was recorded. A notification recorded inside a
+// capture is an edge of the graph: an edge orders nodes, so it carries no knowledge.
 //
-// A notification is used by one thread at a time, so it is not locked.
+// One thread at a time uses a notification, so notifications are not locked.
 
 #include <stdlib.h>
 

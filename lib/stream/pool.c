@@ -1,17 +1,18 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// The stream pool. Each thread has a lane (an affine object, lib/internal/affine.h): the streams it made idle, which
-// nobody else touches, and those that other threads gave back to it. When the thread ends, its idle streams go to the
-// common list and those that are out have no home any more; a thread that has none idle takes one of the common list
-// and makes one only when that is empty. So there are never more streams than living threads have had out at once, each
-// at its peak, and those in the common list.
+// The stream pool. Each thread has a lane (an affine object, lib/internal/affine.h): the idle streams that the thread
+// released itself, which no other thread touches, and those that other threads gave back to it. When the thread ends,
+// its idle streams go to the common list, and its acquired streams lose their home. A thread without an idle stream
+// takes one from the common list, and makes a new stream only if that list is empty. So the number of streams is at
+// most the sum of what the living threads have had acquired at once, plus the common list.
 //
-// Stream order is all that a next user needs: the work before is before his, on the same stream. So nothing is waited
-// for until the pool ends.
+// Stream order alone protects the next user: earlier work on the same stream completes first. So nothing is waited for
+// until the pool ends.
 //
-// Locking: the pool's mutex guards the list of all, the common list, the pushes to `returned` and the end of a lane. It
-// is never held across a CUDA call. `idle` belongs to the lane's thread. A stream's home changes only under the mutex,
-// or while its own thread acquires it from there; so a thread that reads its own lane there reads what is true.
+// Locking: the pool's mutex guards the list of all streams, the common list, the pushes to `returned` and the end of a
+// lane. The mutex is never held across a CUDA call. `idle` belongs to the lane's thread. A stream's home changes only
+// under the mutex, or while the home's own thread acquires the stream; so a thread that reads its own lane as a
+// stream's home can trust what it read.
 
 #include <pthread.h>
 #include <stdlib.h>

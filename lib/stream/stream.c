@@ -1,9 +1,9 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Streams: creation, wrapping, draining and the end. A stream is used by one thread at a time; only its timeline
-// (timeline.c) is shared, and its place in the table of streams. Whatever cannot be drained is leaked on purpose:
-// memory that a lost stream may still write must never look free. Such a stream stays in the table too: nobody
-// destroyed it, so its handle value is nobody else's, and what was tagged with it goes on to be held against it.
+// Streams: creation, wrapping, draining and the end. One thread at a time uses a stream; only its timeline (timeline.c)
+// and its place in the table of streams are shared. A stream that cannot be drained is leaked on purpose: memory that a
+// lost stream may still write must never look free. Such a stream also stays in the table. It was not destroyed, so no
+// other stream has its handle value, and memory tagged with it is still withheld from other streams.
 
 #include <stdlib.h>
 

@@ -2,19 +2,22 @@
 //
 // Timelines: which stream comes after which, known without asking the driver.
 //
-// A stream's sync id counts its notifications and synchronisations. A notification carries a copy of all its producer
-// knew when it was recorded, so one wait passes on what the producer had waited for. Knowledge is an array by rising
-// serial; two of them are merged in one walk. Points of streams that are gone are dropped before an array grows, of the
-// stream's and of the notification's, so that none is larger than four times the streams then live.
+// A stream's sync id counts its notifications and synchronizations. A notification carries a copy of all that its
+// producer knew when it was recorded, so one wait passes on what the producer had waited for. Knowledge is an array of
+// points by rising serial; two arrays are merged in one walk. Before an array grows, points of streams that are gone
+// are dropped, from the stream's array and from the notification's, so that no array is larger than four times the
+// number of live streams.
 //
-// When the host has waited for a stream, all that the stream knew is over too, and the streams concerned are told.
+// When the host has waited for a stream, the work that the stream knew of is finished too, and the streams concerned
+// are updated.
 //
-// Claiming less than is true is safe: memory is then used again later. So whatever lacks memory claims less.
+// Claiming less knowledge than there is is safe: memory is then reused later. So when memory is short, less is claimed.
 //
-// Locking: only the thread that uses a stream changes what it knows; others read it. A point is raised in place, by one
-// store: a reader sees the old or the new, and both are true. While cells move, which ends when each pair of streams
-// has met, known_mutex is held and the sequence is odd; a reader disturbed too often takes the mutex. A release store
-// at the end of a wait pairs with the acquire of the question. The registry's mutex guards the list of live streams.
+// Locking: only the thread that uses a stream changes what the stream knows; others read it. A point is raised in place
+// by one store: a reader sees the old or the new value, and both are true. While cells move, known_mutex is held and
+// the sequence is odd; a reader that is disturbed too often takes the mutex. Cells stop moving once each pair of
+// streams has met. A release store at the end of a wait pairs with the acquire of the question. The registry's mutex
+// guards the list of live streams.
 
 #include <stdlib.h>
 
