@@ -6,7 +6,8 @@
 //            caller owns (gcap/status.h). The code says what to do next.
 // Outputs.   Output arguments come last, are called out_*, are set to NULL or zero first, and stay so on failure.
 // Options.   The _init function of an options struct sets its size and the defaults. A struct that may grow begins with
-//            struct_size, so that a program and a library of different versions agree.
+//            struct_size, so that a program and a library of different versions agree. A struct whose size was not set
+//            is an INVALID_ARGUMENT.
 // Names.     create/destroy: a heap object. open/close/release: a reservation. init: a plain struct. Sizes are in bytes
 //            (…_bytes), times in nanoseconds (…_ns).
 // NULL.      Every destroy and free accepts NULL. Elsewhere in stream.h, capture.h, graph.h and thread_context.h a NULL
