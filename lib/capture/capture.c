@@ -15,6 +15,7 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "gcap/log.h"
 #include "lib/capture/capture_internal.h"
@@ -146,12 +147,22 @@ gcap_status_t gcap_capture_begin(cudaStream_t stream, const gcap_capture_options
   return NULL;
 }
 
+// Whether `later` is `first` on its way up, which prefixes were put before: who reports it does not know that it was
+// latched where it was made.
+static bool is_same_failure(gcap_status_t first, gcap_status_t later) {
+  if (gcap_status_line(first) != gcap_status_line(later)) return false;
+  if (strcmp(gcap_status_file(first), gcap_status_file(later)) != 0) return false;
+  const char *first_text = gcap_status_message(first), *later_text = gcap_status_message(later);
+  const size_t first_length = strlen(first_text), later_length = strlen(later_text);
+  return later_length >= first_length && strcmp(later_text + later_length - first_length, first_text) == 0;
+}
+
 void gcap_capture_fail(gcap_capture_t* capture, gcap_status_t cause) {
   if (capture == NULL || cause == NULL) return;
   pthread_mutex_lock(&capture->latch_mutex);
   if (capture->cause == NULL) {
     capture->cause = gcap_status_clone(cause);
-  } else {
+  } else if (!is_same_failure(capture->cause, cause)) {
     ++capture->later_failures;
   }
   pthread_mutex_unlock(&capture->latch_mutex);

@@ -21,12 +21,14 @@
 #include "lib/graph/options.h"
 #include "lib/internal/affine.h"
 #include "lib/internal/capture_check.h"
+#include "lib/internal/check_argument.h"
+#include "lib/internal/kept.h"
 
 struct gcap_thread_context {
   gcap_thread_contexts_t* set;
   gcap_stream_t* stream;
   gcap_graph_manager_t* graphs;
-  gcap_thread_context_t* next_kept;
+  gcap_kept_t kept;  // once something of it may still be in use
 };
 
 struct gcap_thread_contexts {
@@ -55,16 +57,6 @@ void gcap_thread_contexts_options_set_defaults(gcap_thread_contexts_options_t* o
 
 // --- The life of one context ----------------------------------------------------------------------------------------
 
-// Keeps for ever what may still be in use. It stays reachable, so that a leak checker can tell it from an accident.
-static void quarantine(gcap_thread_context_t* context) {
-  static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-  static gcap_thread_context_t* kept;
-  pthread_mutex_lock(&mutex);
-  context->next_kept = kept;
-  kept = context;
-  pthread_mutex_unlock(&mutex);
-}
-
 static gcap_status_t context_end(void* user, void* object, bool by_thread_exit) {
   const gcap_thread_contexts_options_t* options = &((gcap_thread_contexts_t*)user)->options;
   gcap_thread_context_t* context = object;
@@ -78,7 +70,7 @@ static gcap_status_t context_end(void* user, void* object, bool by_thread_exit) 
   if (status == NULL) status = gcap_stream_synchronize(stream);
   if (status == NULL && options->on_end != NULL) status = options->on_end(options->user, stream);
   if (status != NULL) {
-    quarantine(context);
+    gcap_keep_for_ever(&context->kept);
     return gcap_status_annotate(status, gcap_status_code(status), "stream %p may still be in use and is kept for ever",
                                 (void*)gcap_stream_handle(stream));
   }
@@ -120,7 +112,7 @@ static gcap_status_t context_create(void* user, void** out_object) {
 
 gcap_status_t gcap_thread_contexts_create(const gcap_thread_contexts_options_t* given,
                                           gcap_thread_contexts_t** out_contexts) {
-  if (out_contexts == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "out_contexts is NULL");
+  GCAP_RETURN_IF_NULL(out_contexts);
   *out_contexts = NULL;
   if (given == NULL) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "options is NULL: fill it with gcap_thread_contexts_options_init");
@@ -175,9 +167,9 @@ static gcap_status_t get_shared(gcap_thread_contexts_t* set, gcap_thread_context
 }
 
 gcap_status_t gcap_thread_contexts_get(gcap_thread_contexts_t* set, gcap_thread_context_t** out_context) {
-  if (out_context == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "out_context is NULL");
+  GCAP_RETURN_IF_NULL(out_context);
   *out_context = NULL;
-  if (set == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "contexts is NULL");
+  if (set == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "%s: contexts is NULL", __func__);
   if (set->own == NULL) return get_shared(set, out_context);
   void* context = NULL;
   gcap_status_t status = gcap_affine_get(set->own, &context);

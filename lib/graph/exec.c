@@ -70,13 +70,13 @@ static void try_to_update(gcap_graph_slot_t* slot, gcap_graph_captured_t* captur
 // thread's capture in global mode.
 static gcap_status_t make_exec(gcap_graph_slot_t* slot, gcap_graph_captured_t* captured,
                                const gcap_graph_node_list_t* nodes) {
-  const uint64_t begin_ns = gcap_graph_now_ns();
+  const uint64_t begin_ns = gcap_now_ns();
   enum cudaStreamCaptureMode mode;
   GCAP_RETURN_IF_ERROR(gcap_relaxed_push(&mode));
   gcap_status_t status = NULL;
   if (slot->graph != NULL) try_to_update(slot, captured, nodes);
   if (captured->exec == NULL) status = instantiate(captured->source, &captured->exec);
-  slot->info.instantiate_ns = gcap_graph_now_ns() - begin_ns;
+  slot->info.instantiate_ns = gcap_now_ns() - begin_ns;
   return gcap_status_join(status, gcap_relaxed_pop(mode));
 }
 

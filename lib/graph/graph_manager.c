@@ -32,7 +32,7 @@ static gcap_status_t check_options(const gcap_graph_manager_options_t* options) 
 
 gcap_status_t gcap_graph_manager_create(const gcap_graph_manager_options_t* options,
                                         gcap_graph_manager_t** out_manager) {
-  GCAP_GRAPH_CHECK_NOT_NULL(out_manager);
+  GCAP_RETURN_IF_NULL(out_manager);
   *out_manager = NULL;
   gcap_graph_manager_options_t known;
   GCAP_RETURN_IF_ERROR(gcap_graph_manager_options_read(options, &known));
@@ -40,6 +40,7 @@ gcap_status_t gcap_graph_manager_create(const gcap_graph_manager_options_t* opti
   gcap_graph_manager_t* manager = calloc(1, sizeof(*manager));
   if (manager == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a graph manager");
   manager->options = known;
+  manager->slots.cell_bytes = sizeof(gcap_graph_slot_cell_t);
   pthread_mutex_init(&manager->mutex, NULL);
   *out_manager = manager;
   return NULL;
@@ -49,20 +50,20 @@ gcap_status_t gcap_graph_manager_create(const gcap_graph_manager_options_t* opti
 static bool free_slots(gcap_graph_manager_t* manager) {
   bool keeps = false;
   for (size_t i = 0; i < manager->slots.capacity; ++i) {
-    gcap_graph_slot_t* slot = manager->slots.cells[i].slot;
+    gcap_graph_slot_t* slot = gcap_graph_slot_at(manager, i);
     if (slot == NULL) continue;
     if (slot->graph != NULL) {
       keeps = true;
-      gcap_graph_quarantine(slot->graph);
+      gcap_keep_for_ever(&slot->graph->kept);
     }
     gcap_graph_slot_free(slot);
   }
-  gcap_graph_id_table_deinit(&manager->slots);
+  gcap_hash_table_deinit(&manager->slots);
   while (manager->retired != NULL) {
     gcap_graph_captured_t* captured = manager->retired;
     manager->retired = captured->next;
     keeps = true;
-    gcap_graph_quarantine(captured);
+    gcap_keep_for_ever(&captured->kept);
   }
   return keeps;
 }
@@ -90,7 +91,7 @@ gcap_status_t gcap_graph_manager_destroy(gcap_graph_manager_t* manager) {
 bool gcap_graph_manager_is_captured(gcap_graph_manager_t* manager, int id) {
   if (manager == NULL) return false;
   pthread_mutex_lock(&manager->mutex);
-  const gcap_graph_slot_t* slot = gcap_graph_id_table_find(&manager->slots, id);
+  const gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, id);
   bool captured = slot != NULL && slot->info.state == GCAP_GRAPH_CAPTURED;
   pthread_mutex_unlock(&manager->mutex);
   return captured;
@@ -101,7 +102,7 @@ void gcap_graph_manager_read_info(gcap_graph_manager_t* manager, int id, gcap_gr
   gcap_graph_info_t info = {.struct_size = sizeof(info)};
   if (manager != NULL) {
     pthread_mutex_lock(&manager->mutex);
-    gcap_graph_slot_t* slot = gcap_graph_id_table_find(&manager->slots, id);
+    gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, id);
     if (slot != NULL) {
       gcap_graph_slot_measure(slot);
       info = slot->info;
@@ -114,13 +115,13 @@ void gcap_graph_manager_read_info(gcap_graph_manager_t* manager, int id, gcap_gr
 }
 
 gcap_status_t gcap_graph_manager_explain(gcap_graph_manager_t* manager, int id, gcap_graph_question_t question) {
-  GCAP_GRAPH_CHECK_NOT_NULL(manager);
+  GCAP_RETURN_IF_NULL(manager);
   if (question != GCAP_GRAPH_WHY_CAPTURE_FAILED && question != GCAP_GRAPH_WHY_NOT_UPDATED) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "question is %d, allowed are WHY_CAPTURE_FAILED (0), WHY_NOT_UPDATED (1)",
                        (int)question);
   }
   pthread_mutex_lock(&manager->mutex);
-  const gcap_graph_slot_t* slot = gcap_graph_id_table_find(&manager->slots, id);
+  const gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, id);
   gcap_status_t answer = NULL;
   if (slot != NULL) answer = question == GCAP_GRAPH_WHY_NOT_UPDATED ? slot->update_refusal : slot->last_failure;
   answer = gcap_status_clone(answer);
@@ -130,7 +131,7 @@ gcap_status_t gcap_graph_manager_explain(gcap_graph_manager_t* manager, int id, 
 
 gcap_status_t gcap_graph_manager_check_signature(gcap_graph_manager_t* manager, int id,
                                                  const gcap_graph_binding_t* bindings, size_t n) {
-  GCAP_GRAPH_CHECK_NOT_NULL(manager);
+  GCAP_RETURN_IF_NULL(manager);
   GCAP_RETURN_IF_ERROR(gcap_graph_bindings_check(bindings, n));
   pthread_mutex_lock(&manager->mutex);
   gcap_graph_slot_t* slot = NULL;
@@ -141,8 +142,8 @@ gcap_status_t gcap_graph_manager_check_signature(gcap_graph_manager_t* manager, 
 }
 
 gcap_status_t gcap_graph_manager_dump(gcap_graph_manager_t* manager, int id, const char* path, unsigned flags) {
-  GCAP_GRAPH_CHECK_NOT_NULL(manager);
-  GCAP_GRAPH_CHECK_NOT_NULL(path);
+  GCAP_RETURN_IF_NULL(manager);
+  GCAP_RETURN_IF_NULL(path);
   pthread_mutex_lock(&manager->mutex);
   gcap_graph_slot_t* slot = NULL;
   gcap_status_t status = gcap_graph_find(manager, id, &slot);

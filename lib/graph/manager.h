@@ -7,13 +7,15 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <time.h>
 
 #include "gcap/graph.h"
-#include "lib/graph/id_table.h"
 #include "lib/graph/signature.h"
 #include "lib/graph/state.h"
 #include "lib/internal/capture_check.h"
+#include "lib/internal/check_argument.h"
+#include "lib/internal/clock.h"
+#include "lib/internal/hash_table.h"
+#include "lib/internal/kept.h"
 #include "lib/internal/life.h"
 #include "lib/internal/run_trace.h"
 
@@ -37,6 +39,7 @@ typedef struct gcap_graph_captured {
   cudaEvent_t launched;    // behind the last launch; NULL: it may be launched again, or was not recorded yet
   gcap_graph_info_t info;  // of the id when it was evicted
   struct gcap_graph_captured* next;
+  gcap_kept_t kept;  // once it is quarantined
 } gcap_graph_captured_t;
 
 typedef struct gcap_graph_slot {
@@ -67,25 +70,38 @@ typedef struct gcap_graph_open_run {
 struct gcap_graph_manager {
   gcap_graph_manager_options_t options;
   pthread_mutex_t mutex;
-  gcap_graph_id_table_t slots;
-  uint64_t clock;  // launches and commits so far
+  gcap_hash_table_t slots;  // of gcap_graph_slot_cell_t
+  uint64_t clock;           // launches and commits so far
   gcap_graph_open_run_t run;
   gcap_graph_captured_t* retired;  // to be destroyed once their launches are done
   atomic_bool scope_open;          // the open run's capture scope is; its thread may close it at any time
 };
 
-static inline uint64_t gcap_graph_now_ns(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-#define GCAP_GRAPH_CHECK_NOT_NULL(argument)                                                                   \
-  do {                                                                                                        \
-    if ((argument) == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "%s: " #argument " is NULL", __func__); \
-  } while (0)
-
 // --- slots.c ---
+
+// A cell of the table of slots.
+typedef struct gcap_graph_slot_cell {
+  uint64_t key;
+  gcap_graph_slot_t* slot;
+} gcap_graph_slot_cell_t;
+
+// Ids are -1 and above; no key is 0.
+static inline uint64_t gcap_graph_key_of(int id) { return (uint64_t)(uint32_t)id + 1; }
+
+// The slot of `id`, or NULL. Inline: every replay looks one up.
+static inline gcap_graph_slot_t* gcap_graph_find_slot(const gcap_graph_manager_t* manager, int id) {
+  const gcap_graph_slot_cell_t* cell = gcap_hash_table_find(&manager->slots, gcap_graph_key_of(id));
+  return cell != NULL ? cell->slot : NULL;
+}
+// The slot in a cell of the table, for walks; NULL where the cell is empty.
+static inline gcap_graph_slot_t* gcap_graph_slot_at(const gcap_graph_manager_t* manager, size_t index) {
+  const gcap_graph_slot_cell_t* cell = gcap_hash_table_used_at(&manager->slots, index);
+  return cell != NULL ? cell->slot : NULL;
+}
+// Makes the slot of an id that has none. NULL when there is no memory.
+gcap_graph_slot_t* gcap_graph_slot_add(gcap_graph_manager_t* manager, int id);
+// Takes a slot out of the table, and frees it.
+void gcap_graph_slot_remove(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot);
 
 // The slot of `id` when it has a graph, in whatever state; else NOT_FOUND.
 gcap_status_t gcap_graph_find(gcap_graph_manager_t* manager, int id, gcap_graph_slot_t** out_slot);
@@ -122,7 +138,5 @@ gcap_status_t gcap_graph_evict(gcap_graph_manager_t* manager, const gcap_graph_s
                                gcap_graph_captured_t** out_evicted);
 // Tells of evicted graphs, retires them, and destroys what is idle of all retired ones. Takes the mutex itself.
 gcap_status_t gcap_graph_clean_up(gcap_graph_manager_t* manager, gcap_graph_captured_t* evicted);
-// Keeps for ever what may still be running. Needs no lock.
-void gcap_graph_quarantine(gcap_graph_captured_t* captured);
 
 #endif  // GCAP_LIB_GRAPH_MANAGER_H_

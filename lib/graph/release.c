@@ -18,22 +18,8 @@
 
 gcap_status_t gcap_graph_mark_last_launch(gcap_graph_captured_t* captured) {
   if (captured->launched != NULL || !gcap_life_goes_on(captured->stream_life)) return NULL;
-  enum cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
-  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamIsCapturing(captured->stream, &state)));
-  if (state == cudaStreamCaptureStatusNone) {
-    return gcap_event_record_new(captured->device_id, captured->stream, &captured->launched);
-  }
-  return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "graph id %d: its stream %p is capturing; end the capture first",
-                     captured->id, (void*)captured->stream);
-}
-
-void gcap_graph_quarantine(gcap_graph_captured_t* captured) {
-  static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-  static gcap_graph_captured_t* quarantined;  // reachable, so that a leak checker can tell it from an accident
-  pthread_mutex_lock(&mutex);
-  captured->next = quarantined;
-  quarantined = captured;
-  pthread_mutex_unlock(&mutex);
+  GCAP_RETURN_IF_ERROR(gcap_check_stream_not_capturing(captured->stream, "graph id %d", captured->id));
+  return gcap_event_record_new(captured->device_id, captured->stream, &captured->launched);
 }
 
 // Waits for the last launch, and tells whether that went well.
@@ -61,7 +47,7 @@ static gcap_status_t wait_and_destroy(gcap_graph_captured_t* captured) {
   status =
       gcap_status_annotate(status, gcap_status_code(status),
                            "graph id %d may still be running and is kept for ever with all it retains", captured->id);
-  gcap_graph_quarantine(captured);
+  gcap_keep_for_ever(&captured->kept);
   return status;
 }
 
@@ -149,7 +135,7 @@ typedef struct usage {
 static usage_t measure(const gcap_graph_manager_t* manager, const gcap_graph_slot_t* kept) {
   usage_t usage = {0};
   for (size_t i = 0; i < manager->slots.capacity; ++i) {
-    gcap_graph_slot_t* slot = manager->slots.cells[i].slot;
+    gcap_graph_slot_t* slot = gcap_graph_slot_at(manager, i);
     if (slot == NULL || slot->graph == NULL) continue;
     gcap_graph_slot_measure(slot);
     ++usage.graphs;
@@ -202,13 +188,12 @@ static gcap_status_t detach(gcap_graph_manager_t* manager, gcap_graph_slot_t* sl
   }
   GCAP_RETURN_IF_ERROR(gcap_graph_mark_last_launch(slot->graph));
   *out_captured = slot->graph;
-  gcap_graph_id_table_remove(&manager->slots, slot->id);
-  gcap_graph_slot_free(slot);
+  gcap_graph_slot_remove(manager, slot);
   return NULL;
 }
 
 gcap_status_t gcap_graph_manager_release(gcap_graph_manager_t* manager, int id) {
-  GCAP_GRAPH_CHECK_NOT_NULL(manager);
+  GCAP_RETURN_IF_NULL(manager);
   GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing(__func__));
   gcap_graph_captured_t* captured = NULL;
   gcap_graph_slot_t* slot = NULL;
@@ -223,7 +208,7 @@ gcap_status_t gcap_graph_manager_release(gcap_graph_manager_t* manager, int id) 
 static gcap_status_t detach_slots(gcap_graph_manager_t* manager, gcap_graph_captured_t** out_detached) {
   gcap_status_t status = NULL;
   for (size_t i = 0; i < manager->slots.capacity;) {
-    gcap_graph_slot_t* slot = manager->slots.cells[i].slot;
+    gcap_graph_slot_t* slot = gcap_graph_slot_at(manager, i);
     gcap_graph_captured_t* captured = NULL;
     if (slot != NULL && slot->graph != NULL) status = gcap_status_join(status, detach(manager, slot, &captured));
     if (captured != NULL) {
@@ -255,7 +240,7 @@ static gcap_status_t detach_retired(gcap_graph_manager_t* manager, gcap_graph_ca
 }
 
 gcap_status_t gcap_graph_manager_release_all(gcap_graph_manager_t* manager) {
-  GCAP_GRAPH_CHECK_NOT_NULL(manager);
+  GCAP_RETURN_IF_NULL(manager);
   GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing(__func__));
   gcap_graph_captured_t* detached = NULL;
   pthread_mutex_lock(&manager->mutex);

@@ -17,18 +17,14 @@
 // have the handle of the old one has another id.
 static gcap_status_t adopt_life(gcap_graph_captured_t* captured) {
   gcap_status_t status = NULL;
-  enum cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
   unsigned long long id = 0;
   gcap_life_t* life = gcap_stream_table_life(captured->stream);
-  if (life != NULL) status = GCAP_CUDA(cudaStreamIsCapturing(captured->stream, &state));
   // The id of a capturing stream cannot be asked (rule R24 of the capture rules).
-  if (life != NULL && status == NULL && state == cudaStreamCaptureStatusNone) {
-    status = GCAP_CUDA(cudaStreamGetId(captured->stream, &id));
-  }
+  if (life != NULL) status = gcap_check_stream_not_capturing(captured->stream, "graph id %d", captured->id);
+  if (life != NULL && status == NULL) status = GCAP_CUDA(cudaStreamGetId(captured->stream, &id));
   if (status == NULL && id != captured->stream_id) {
-    status =
-        GCAP_STATUS(GCAP_FAILED_PRECONDITION, "graph id %d: its stream %p %s", captured->id, (void*)captured->stream,
-                    state == cudaStreamCaptureStatusNone ? "was destroyed" : "is capturing; end the capture first");
+    status = GCAP_STATUS(GCAP_FAILED_PRECONDITION, "graph id %d: its stream %p was destroyed", captured->id,
+                         (void*)captured->stream);
   }
   if (status != NULL) {
     gcap_life_release(life);
@@ -65,14 +61,6 @@ static inline gcap_status_t launch(gcap_graph_manager_t* manager, gcap_graph_slo
 
 // --- On another stream ----------------------------------------------------------------------------------------------
 
-static gcap_status_t check_not_capturing(int id, cudaStream_t stream) {
-  enum cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
-  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamIsCapturing(stream, &state)));
-  if (state == cudaStreamCaptureStatusNone) return NULL;
-  return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "graph id %d: stream %p is capturing; end the capture first", id,
-                     (void*)stream);
-}
-
 static gcap_status_t check_device(const gcap_graph_captured_t* captured, cudaStream_t stream) {
   int device_id = 0;
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamGetDevice(stream, &device_id)));
@@ -107,8 +95,8 @@ gcap_status_t gcap_graph_launch_on(gcap_graph_manager_t* manager, gcap_graph_slo
   gcap_graph_captured_t* captured = slot->graph;
   if (stream == captured->stream) return launch(manager, slot);
   GCAP_RETURN_IF_ERROR(check_stream(manager, captured));
-  GCAP_RETURN_IF_ERROR(check_not_capturing(captured->id, captured->stream));
-  GCAP_RETURN_IF_ERROR(check_not_capturing(captured->id, stream));
+  GCAP_RETURN_IF_ERROR(gcap_check_stream_not_capturing(captured->stream, "graph id %d", captured->id));
+  GCAP_RETURN_IF_ERROR(gcap_check_stream_not_capturing(stream, "graph id %d", captured->id));
   GCAP_RETURN_IF_ERROR(check_device(captured, stream));
   GCAP_RETURN_IF_ERROR(prepare_order(captured));
   GCAP_RETURN_IF_ERROR(put_in_order(captured, captured->stream, stream));
@@ -144,7 +132,7 @@ static inline gcap_status_t replay(gcap_graph_manager_t* manager, int id, const 
                                    bool* out_replayed) {
   cudaStream_t stream = NULL;
   pthread_mutex_lock(&manager->mutex);
-  gcap_graph_slot_t* slot = gcap_graph_id_table_find(&manager->slots, id);
+  gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, id);
   const gcap_graph_state_t state = slot != NULL ? slot->info.state : GCAP_GRAPH_COLD;
   gcap_status_t status = NULL;
   if (state == GCAP_GRAPH_CAPTURED) status = launch_as_asked(manager, slot, options, &stream);
@@ -158,7 +146,7 @@ static inline gcap_status_t replay(gcap_graph_manager_t* manager, int id, const 
 gcap_status_t gcap_graph_manager_replay(gcap_graph_manager_t* manager, int id,
                                         const gcap_graph_replay_options_t* options, bool* out_replayed) {
   if (out_replayed != NULL) *out_replayed = false;
-  GCAP_GRAPH_CHECK_NOT_NULL(manager);
+  GCAP_RETURN_IF_NULL(manager);
   GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing(__func__));
   gcap_graph_replay_options_t known;
   if (options != NULL && options->struct_size != sizeof(*options)) {  // of another version
@@ -171,7 +159,7 @@ gcap_status_t gcap_graph_manager_replay(gcap_graph_manager_t* manager, int id,
 }
 
 gcap_status_t gcap_graph_manager_upload(gcap_graph_manager_t* manager, int id) {
-  GCAP_GRAPH_CHECK_NOT_NULL(manager);
+  GCAP_RETURN_IF_NULL(manager);
   GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing(__func__));
   pthread_mutex_lock(&manager->mutex);
   gcap_graph_slot_t* slot = NULL;

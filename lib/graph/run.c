@@ -29,7 +29,7 @@ static void note_scope_closed(void* user, bool committed) {
 
 // Begins the capture of a run. On failure none is open.
 static gcap_status_t open_scope(gcap_graph_manager_t* manager, gcap_graph_open_run_t* run) {
-  run->begin_ns = gcap_graph_now_ns();
+  run->begin_ns = gcap_now_ns();
   GCAP_RETURN_IF_ERROR(gcap_capture_begin(run->stream, &manager->options.capture, &run->capture));
   manager->scope_open = true;
   gcap_status_t status = gcap_capture_on_close(run->capture, note_scope_closed, manager);
@@ -61,7 +61,7 @@ gcap_status_t gcap_graph_run_close_abandoned(gcap_graph_manager_t* manager) {
   }
   gcap_log(GCAP_LOG_WARNING, "a run of id %d was never ended; it is aborted", run->id);
   if (gcap_graph_run_is_own_capture(manager)) gcap_capture_abort(run->capture);
-  gcap_graph_slot_t* slot = gcap_graph_id_table_find(&manager->slots, run->id);
+  gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, run->id);
   if (run->capture != NULL && slot != NULL)
     slot->info.state = gcap_graph_state_after(slot->info.state, GCAP_GRAPH_STEP_GIVE_UP);
   forget_run(run);
@@ -80,16 +80,10 @@ static gcap_status_t check_own_run(const gcap_graph_open_run_t* run) {
 // --- Before a run ---------------------------------------------------------------------------------------------------
 
 static gcap_status_t find_or_add_slot(gcap_graph_manager_t* manager, int id, gcap_graph_slot_t** out_slot) {
-  *out_slot = gcap_graph_id_table_find(&manager->slots, id);
+  *out_slot = gcap_graph_find_slot(manager, id);
+  if (*out_slot == NULL) *out_slot = gcap_graph_slot_add(manager, id);
   if (*out_slot != NULL) return NULL;
-  gcap_graph_slot_t* slot = calloc(1, sizeof(*slot));
-  if (slot == NULL || !gcap_graph_id_table_insert(&manager->slots, id, slot)) {
-    free(slot);
-    return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for graph id %d", id);
-  }
-  slot->id = id;
-  *out_slot = slot;
-  return NULL;
+  return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for graph id %d", id);
 }
 
 // Moves an id that does not replay on by one run, and tells whether that run is to be captured.
@@ -159,9 +153,9 @@ static gcap_status_t begin_run_locked(gcap_graph_manager_t* manager, int id, cud
 
 gcap_status_t gcap_graph_manager_begin_run(gcap_graph_manager_t* manager, int id, cudaStream_t stream,
                                            gcap_graph_run_kind_t* out_kind) {
-  GCAP_GRAPH_CHECK_NOT_NULL(out_kind);
+  GCAP_RETURN_IF_NULL(out_kind);
   *out_kind = GCAP_GRAPH_RUN_EAGER;
-  GCAP_GRAPH_CHECK_NOT_NULL(manager);
+  GCAP_RETURN_IF_NULL(manager);
   if (id < GCAP_GRAPH_ID_NONE) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "graph id is %d, allowed are ids >= 0, and -1 for no capture", id);
   }
@@ -186,7 +180,7 @@ bool gcap_graph_captures_next(const gcap_graph_manager_t* manager, int id, const
 }
 
 gcap_status_t gcap_graph_manager_recapture(gcap_graph_manager_t* manager, int id) {
-  GCAP_GRAPH_CHECK_NOT_NULL(manager);
+  GCAP_RETURN_IF_NULL(manager);
   pthread_mutex_lock(&manager->mutex);
   gcap_graph_slot_t* slot = NULL;
   gcap_status_t status = gcap_graph_find(manager, id, &slot);
@@ -196,7 +190,7 @@ gcap_status_t gcap_graph_manager_recapture(gcap_graph_manager_t* manager, int id
 }
 
 gcap_status_t gcap_graph_manager_sign(gcap_graph_manager_t* manager, const gcap_graph_binding_t* bindings, size_t n) {
-  GCAP_GRAPH_CHECK_NOT_NULL(manager);
+  GCAP_RETURN_IF_NULL(manager);
   GCAP_RETURN_IF_ERROR(gcap_graph_bindings_check(bindings, n));
   pthread_mutex_lock(&manager->mutex);
   gcap_graph_open_run_t* run = &manager->run;
@@ -234,7 +228,7 @@ static gcap_status_t finish_capture(gcap_graph_manager_t* manager, gcap_graph_op
   gcap_retained_t* retained = NULL;
   gcap_graph_captured_t* captured = NULL;
   gcap_status_t status = gcap_capture_end(run->capture, &source, &retained);
-  slot->info.capture_ns = gcap_graph_now_ns() - run->begin_ns;
+  slot->info.capture_ns = gcap_now_ns() - run->begin_ns;
   if (status == NULL) status = gcap_graph_captured_build(manager, slot, run, source, retained, &captured);
   if (captured != NULL) return gcap_status_join(status, commit(manager, slot, captured, out_evicted));
   status = gcap_status_annotate(status, GCAP_CAPTURE_INVALIDATED, "graph id %d", run->id);
@@ -245,7 +239,7 @@ static gcap_status_t finish_capture(gcap_graph_manager_t* manager, gcap_graph_op
 static gcap_status_t finish_run(gcap_graph_manager_t* manager, gcap_graph_open_run_t* run, gcap_status_t run_status,
                                 gcap_graph_captured_t** out_evicted) {
   const gcap_run_trace_t trace = gcap_graph_trace_end(run->trace);
-  gcap_graph_slot_t* slot = gcap_graph_id_table_find(&manager->slots, run->id);
+  gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, run->id);
   if (run->capture == NULL) {
     if (slot != NULL && run_status == NULL) {
       ++slot->info.eager_runs;
@@ -304,8 +298,8 @@ static gcap_status_t run_once(gcap_graph_manager_t* manager, int id, cudaStream_
 
 gcap_status_t gcap_graph_manager_run(gcap_graph_manager_t* manager, int id, cudaStream_t stream, gcap_graph_work_t work,
                                      void* user, bool synchronize) {
-  GCAP_GRAPH_CHECK_NOT_NULL(manager);
-  GCAP_GRAPH_CHECK_NOT_NULL(work);
+  GCAP_RETURN_IF_NULL(manager);
+  GCAP_RETURN_IF_NULL(work);
   GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing(__func__));
   bool replayed = false;
   gcap_graph_replay_options_t replay;

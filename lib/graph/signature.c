@@ -7,9 +7,10 @@
 #include "lib/graph/signature.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "lib/internal/text.h"
 
 #define MAX_SHAPE_CHARS 96  // of a message; a longer shape is cut
 
@@ -62,13 +63,13 @@ static bool is_same_shape(const gcap_graph_binding_t* a, const gcap_graph_bindin
   return true;
 }
 
-static const char* write_shape(const gcap_graph_binding_t* binding, char* text) {
-  int used = snprintf(text, MAX_SHAPE_CHARS, "[");
-  for (int i = 0; i < binding->rank && used < MAX_SHAPE_CHARS; ++i) {
-    used += snprintf(text + used, (size_t)(MAX_SHAPE_CHARS - used), "%s%" PRId64, i > 0 ? ", " : "", binding->shape[i]);
-  }
-  if (used < MAX_SHAPE_CHARS) snprintf(text + used, (size_t)(MAX_SHAPE_CHARS - used), "]");
-  return text;
+static const char* write_shape(const gcap_graph_binding_t* binding, char chars[MAX_SHAPE_CHARS]) {
+  gcap_text_t text;
+  gcap_text_init(&text, chars, MAX_SHAPE_CHARS);
+  gcap_text_add(&text, "[");
+  for (int i = 0; i < binding->rank; ++i) gcap_text_add(&text, "%s%" PRId64, i > 0 ? ", " : "", binding->shape[i]);
+  gcap_text_add(&text, "]");
+  return chars;
 }
 
 static gcap_status_t compare(size_t index, const gcap_graph_binding_t* captured, const gcap_graph_binding_t* now) {

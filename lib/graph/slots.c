@@ -7,7 +7,7 @@
 #include "lib/graph/manager.h"
 
 static gcap_status_t find_if(gcap_graph_manager_t* manager, int id, bool must_replay, gcap_graph_slot_t** out_slot) {
-  gcap_graph_slot_t* slot = gcap_graph_id_table_find(&manager->slots, id);
+  gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, id);
   *out_slot = slot;
   const gcap_graph_state_t state = slot != NULL ? slot->info.state : GCAP_GRAPH_COLD;
   if (slot != NULL && (must_replay ? state == GCAP_GRAPH_CAPTURED : slot->graph != NULL)) return NULL;
@@ -31,4 +31,21 @@ void gcap_graph_slot_free(gcap_graph_slot_t* slot) {
 void gcap_graph_slot_measure(gcap_graph_slot_t* slot) {
   const gcap_graph_captured_t* graph = slot->graph;
   slot->info.bytes = graph == NULL ? 0 : graph->node_bytes + gcap_retained_bytes(graph->retained);
+}
+
+gcap_graph_slot_t* gcap_graph_slot_add(gcap_graph_manager_t* manager, int id) {
+  gcap_graph_slot_t* slot = calloc(1, sizeof(*slot));
+  gcap_graph_slot_cell_t* cell = slot != NULL ? gcap_hash_table_insert(&manager->slots, gcap_graph_key_of(id)) : NULL;
+  if (cell == NULL) {
+    free(slot);
+    return NULL;
+  }
+  slot->id = id;
+  cell->slot = slot;
+  return slot;
+}
+
+void gcap_graph_slot_remove(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot) {
+  gcap_hash_table_remove(&manager->slots, gcap_hash_table_find(&manager->slots, gcap_graph_key_of(slot->id)));
+  gcap_graph_slot_free(slot);
 }

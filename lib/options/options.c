@@ -12,6 +12,7 @@
 
 #include "lib/allocator/options.h"
 #include "lib/graph/options.h"
+#include "lib/internal/text.h"
 #include "lib/scratch/options.h"
 
 static const gcap_sized_part_t parts[] = {
@@ -189,11 +190,10 @@ static bool set_field(kind_t kind, const char* text, void* field) {
 }
 
 static gcap_status_t unknown_key(const char* key) {
-  char known[1024] = "";
-  for (size_t i = 0; i < NUM_KEYS; ++i) {
-    if (i > 0) strncat(known, ", ", sizeof(known) - strlen(known) - 1);
-    strncat(known, keys_table[i].key, sizeof(known) - strlen(known) - 1);
-  }
+  char known[1024];
+  gcap_text_t text;
+  gcap_text_init(&text, known, sizeof(known));
+  for (size_t i = 0; i < NUM_KEYS; ++i) gcap_text_add(&text, "%s%s", i > 0 ? ", " : "", keys_table[i].key);
   return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "unknown option '%s'; known are %s", key, known);
 }
 

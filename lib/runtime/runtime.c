@@ -8,10 +8,10 @@
 // Locking: if threads share one context, `turns` is held over a whole gcap_runtime_run, also while the caller's work
 // runs. All other mutable state belongs to the calling thread's context or to a module that locks.
 
+#include "gcap/runtime.h"
+
 #include <pthread.h>
 #include <stdlib.h>
-
-#include "gcap/runtime.h"
 
 #include "gcap/capture.h"
 #include "gcap/external_allocator.h"
@@ -20,7 +20,9 @@
 #include "lib/allocator/trace_file.h"
 #include "lib/graph/options.h"
 #include "lib/internal/capture_check.h"
+#include "lib/internal/check_argument.h"
 #include "lib/internal/cuda_guard.h"
+#include "lib/internal/kept.h"
 #include "lib/options/options.h"
 #include "lib/runtime/graph_memory.h"
 
@@ -32,7 +34,7 @@ struct gcap_runtime {
   gcap_graph_memory_t graph_memory;
   gcap_thread_contexts_t* contexts;
   pthread_mutex_t turns;  // of gcap_runtime_run on a stream that all threads share
-  gcap_runtime_t* next_kept;
+  gcap_kept_t kept;       // once somebody may still use its memory
 };
 
 static gcap_status_t forget_stream(void* user, gcap_stream_t* stream) {
@@ -88,7 +90,7 @@ static gcap_status_t create_parts(gcap_runtime_t* runtime) {
 }
 
 gcap_status_t gcap_runtime_create(const gcap_options_t* options, gcap_runtime_t** out_runtime) {
-  if (out_runtime == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "%s: out_runtime is NULL", __func__);
+  GCAP_RETURN_IF_NULL(out_runtime);
   *out_runtime = NULL;
   gcap_options_t known;
   GCAP_RETURN_IF_ERROR(gcap_options_read(options, &known));
@@ -103,25 +105,14 @@ gcap_status_t gcap_runtime_create(const gcap_options_t* options, gcap_runtime_t*
   return NULL;
 }
 
-// Keeps for ever the memory that somebody may still use. It stays reachable, so that a leak checker can tell it from an
-// accident.
-static void quarantine(gcap_runtime_t* runtime) {
-  if (runtime->trace_file != NULL) gcap_trace_file_flush(runtime->trace_file);
-  static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-  static gcap_runtime_t* kept;
-  pthread_mutex_lock(&mutex);
-  runtime->next_kept = kept;
-  kept = runtime;
-  pthread_mutex_unlock(&mutex);
-}
-
 gcap_status_t gcap_runtime_destroy(gcap_runtime_t* runtime) {
   if (runtime == NULL) return NULL;
   GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing("gcap_runtime_destroy"));
   gcap_status_t status = gcap_thread_contexts_destroy(runtime->contexts);
   if (status == NULL) status = gcap_scratch_destroy(runtime->scratch);
   if (status != NULL) {
-    quarantine(runtime);
+    if (runtime->trace_file != NULL) gcap_trace_file_flush(runtime->trace_file);
+    gcap_keep_for_ever(&runtime->kept);
     return gcap_status_annotate(status, gcap_status_code(status),
                                 "the memory of the runtime may still be in use and is kept");
   }
@@ -270,8 +261,8 @@ static gcap_status_t replay_or_run(gcap_runtime_t* runtime, int graph_id, gcap_r
 
 gcap_status_t gcap_runtime_run(gcap_runtime_t* runtime, int graph_id, gcap_runtime_work_t work, void* user,
                                bool synchronize) {
-  if (runtime == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "%s: runtime is NULL", __func__);
-  if (work == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "%s: work is NULL", __func__);
+  GCAP_RETURN_IF_NULL(runtime);
+  GCAP_RETURN_IF_NULL(work);
   GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing(__func__));
   const bool takes_turns = !gcap_runtime_supports_concurrent_runs(runtime);
   if (takes_turns) pthread_mutex_lock(&runtime->turns);
