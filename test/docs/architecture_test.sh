@@ -39,15 +39,12 @@ cd "$TEST_SRCDIR/$TEST_WORKSPACE"
 tmp=$TEST_TMPDIR
 [ "$(sources | grep -c '^lib/')" -gt 50 ] || fail "there are no sources to read"
 
-# Modules: "name: dependencies", as enforced. A planned module has no row there yet.
+# Modules: "name: dependencies", as enforced.
 sed -e 's|lib/||g' -e 's/: $/: nothing/' "$modules" | sort >"$tmp/modules.tree"
 table Modules | awk -F'|' '
-  $1 ~ /planned/ || $1 == "ops" || $1 == "sim" || $1 == "rules" { next }
+  $1 == "ops" || $1 == "sim" || $1 == "rules" { next }
   { gsub(",", "", $4); print $1 ": " $4 }' | sort >"$tmp/modules.page"
 compare "the module table" "$tmp/modules.tree" "$tmp/modules.page"
-for planned in $(table Modules | sed -n 's/ (planned)|.*//p'); do
-  ! grep -q "^$planned:" "$tmp/modules.tree" || fail "module '$planned' is there: it is planned no more"
-done
 
 # Rules: a citation may be broken over two lines of a comment.
 section "Rules that hold everywhere" | sed -n 's/^\([0-9]\{1,\}\)\. .*/\1/p' >"$tmp/rules"
