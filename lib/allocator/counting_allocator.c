@@ -1,13 +1,13 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// The counting allocator: a decorator that passes every call on to another allocator, and keeps books of its own.
+// The counting allocator: a decorator that passes every call on to another allocator and counts.
 //
-// The limit holds at every moment and for all threads together: bytes are committed before the upstream is asked, and
-// let go of only after it took them back. Events carry a number drawn so that sorting by it gives an order that could
-// have been: an allocation's is drawn after the memory is there, a free's before it is given back, so that whoever gets
-// the same address next has a higher one.
+// The limit holds at every moment for all threads together: bytes are committed before the upstream is asked, and given
+// up only after the upstream took them back. Sorting events by their number gives a possible order: an allocation draws
+// its number after it has the memory, and a free before it returns the memory. So the next owner of an address always
+// has a higher number.
 //
-// Invariant: the committed bytes are at least what the table of blocks says is in use, and never more than the limit.
+// Invariant: the committed bytes are at least what the table of blocks counts as in use, and never more than the limit.
 // Locking: the table's mutex, and atomics; none is held while the upstream or the event callback runs, so both may call
 // gcap.
 

@@ -1,11 +1,11 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Driver allocators: every block is one driver call, noted in a table. The driver is reached with the allocator's
-// device current, and in the relaxed capture mode: an allocation cannot hurt what another thread captures, but in the
-// global mode it would invalidate it. A thread that captures itself is refused before anything happens.
+// Driver allocators: every block is one driver call, noted in a table. Each driver call is made with the allocator's
+// device current, and in the relaxed capture mode: an allocation cannot hurt another thread's capture, but would
+// invalidate it in the global mode. A capturing thread is refused before anything happens.
 //
-// Invariant: an address is in the table exactly while it is allocated and the caller owns it. Locking: the table's,
-// never across a driver call.
+// Invariant: an address is in the table exactly while it is allocated and the caller owns it. Locking: the table's
+// mutex, never across a driver call.
 
 #include "lib/allocator/driver_allocator.h"
 

@@ -1,16 +1,16 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// The external adapter: callbacks of the application behind the allocator interface. All state hangs on the allocator,
-// none on a device or the process, so memory always goes back through the pair that gave it.
+// The external adapter: callbacks of the application behind the allocator interface. All state belongs to the
+// allocator, none to a device or the process, so memory always returns through the pair of callbacks that gave it.
 //
-// The callbacks are foreign code. They may answer nonsense, so the table of blocks and the spans decide what is ours.
-// They may leave the thread in another setting, so each runs in one of its own, and what they ask of the driver in the
-// relaxed capture mode: it would else break a capture of another thread in global mode. They may call gcap again, so no
-// lock is held around them, and each call under way counts as a user: the allocator ends with the last, even if a
-// callback destroys it.
+// The callbacks are foreign code. They may return nonsense, so the table of blocks and the spans decide which memory is
+// valid. They may change the thread's settings, so gcap restores the settings after each call. They run in the relaxed
+// capture mode, since their driver calls would otherwise break another thread's capture in the global mode. They may
+// call gcap again, so no lock is held around them. Each running call counts as a user: the allocator ends with its last
+// user, even if a callback destroys the allocator.
 //
-// Locking: spans_mutex guards the spans, the table of blocks locks itself; neither is held around a callback. A block
-// is in both or in neither, but for the moment between the two.
+// Locking: spans_mutex guards the spans, and the table of blocks locks itself; neither is held around a callback. A
+// block is in both or in neither, except for the moment between the two.
 
 #include "gcap/external_allocator.h"
 

@@ -1,17 +1,18 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// The pool allocator: a memory pool of the driver's, of our own, so that neither its settings nor its trims touch what
-// others get from the device's default pool. A block is freed in the order of the stream that it was asked for, as ONNX
-// Runtime's CudaMempoolArena does: the table of blocks remembers that stream, and the life of its wrapper, which says
-// whether the handle is still one. A wrapper's end has waited for its stream, so a block that outlives it is freed on
-// the allocator's own stream, and there too the blocks that were asked for without a stream. Never on stream 0: that
+// The pool allocator: a CUDA memory pool that the allocator owns, so that its settings and trims do not touch the
+// device's default pool. A block is freed in the order of the stream that it was allocated for, as in ONNX Runtime's
+// CudaMempoolArena. The table of blocks remembers the stream and the life of its wrapper, which says whether the handle
+// is still valid. A wrapper waits for its stream when it ends, so a block that outlives the wrapper is freed on the
+// allocator's own stream, and so is a block that was allocated without a stream. Nothing happens on stream 0: that
 // would break the captures of blocking streams.
 //
-// Capturing streams: in a capture the same call makes a node, and the memory is the graph's (rule R29), so the driver
-// is asked before each call whether the stream captures. Every call is made in the relaxed mode (rules R26 and R35).
+// Capturing streams: in a capture the same call makes a node, and the memory belongs to the graph (rule R29). So before
+// each call gcap queries the driver whether the stream is capturing. Every call is made in the relaxed mode (rules R26
+// and R35).
 //
-// Invariant: an address is in the table exactly while it is allocated and the caller owns it. Locking: the table's,
-// never across a driver call; the driver orders the calls of several threads.
+// Invariant: an address is in the table exactly while it is allocated and the caller owns it. Locking: the table's
+// mutex, never across a driver call; the driver orders the calls of several threads.
 
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Refusals of allocators. The thread's hooks say whether it captures, without the driver; so there is nothing to lock.
+// Refusals of allocators. The thread's hooks say whether the thread is capturing, without the driver, so there is
+// nothing to lock.
 
 #include "lib/allocator/refusal.h"
 

@@ -1,8 +1,8 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Spans: an array in the order of addresses, so that only two neighbours can be in the way of a new one. Entering and
-// leaving move what is above: a session's weights and regions of scratch are thousands at most, and come and go
-// seldom.
+// Spans: an array in the order of addresses, so that only two neighbours can overlap a new span. Adding and removing a
+// span moves all spans above it. That is cheap enough: a session's weights and scratch's regions are thousands at most
+// and change rarely.
 
 #include "lib/allocator/spans.h"
 

@@ -1,7 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Trace files. The lines of a trace have no number, their order says it; so a thread waits until the lines before its
-// own are written. It never waits for long: whoever drew a lower number is about to write, and holds nothing.
+// Trace files. The lines of a trace have no number, so their order matters: a thread waits until all earlier lines are
+// written. The wait is short: a thread that drew a lower number is about to write, and waits for nothing else.
 // Locking: the file's mutex.
 
 #include "lib/allocator/trace_file.h"
