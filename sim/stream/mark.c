@@ -15,13 +15,7 @@ gcap_sim_mark_t* gcap_sim_mark_create(gcap_sim_stream_t* stream) {
   return mark;
 }
 
-gcap_sim_mark_t* gcap_sim_mark_retain(gcap_sim_mark_t* mark) {
-  if (mark != NULL) ++mark->refs;
-  return mark;
-}
-
-void gcap_sim_mark_release(gcap_sim_mark_t* mark) {
-  if (mark == NULL || --mark->refs > 0) return;
+void gcap_sim_mark_destroy(gcap_sim_mark_t* mark) {
   gcap_sim_stamp_release(&mark->stamp);
   free(mark);
 }

@@ -20,7 +20,17 @@ struct gcap_sim_mark {
 };
 
 gcap_sim_mark_t* gcap_sim_mark_create(gcap_sim_stream_t* stream);
-gcap_sim_mark_t* gcap_sim_mark_retain(gcap_sim_mark_t* mark);
-void gcap_sim_mark_release(gcap_sim_mark_t* mark);
+// Called by gcap_sim_mark_release alone, which is inline because every step of a queue releases marks.
+void gcap_sim_mark_destroy(gcap_sim_mark_t* mark);
+
+// NULL is fine for both.
+static inline gcap_sim_mark_t* gcap_sim_mark_retain(gcap_sim_mark_t* mark) {
+  if (mark != NULL) ++mark->refs;
+  return mark;
+}
+
+static inline void gcap_sim_mark_release(gcap_sim_mark_t* mark) {
+  if (mark != NULL && --mark->refs == 0) gcap_sim_mark_destroy(mark);
+}
 
 #endif  // GCAP_SIM_STREAM_MARK_H_
