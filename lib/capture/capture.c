@@ -19,6 +19,7 @@
 
 #include "gcap/log.h"
 #include "lib/capture/capture_internal.h"
+#include "lib/capture/fail_once.h"
 #include "lib/capture/options.h"
 #include "lib/capture/unjoined.h"
 #include "lib/internal/capture_check.h"
@@ -157,16 +158,20 @@ static bool is_same_failure(gcap_status_t first, gcap_status_t later) {
   return later_length >= first_length && strcmp(later_text + later_length - first_length, first_text) == 0;
 }
 
-void gcap_capture_fail(gcap_capture_t* capture, gcap_status_t cause) {
+static void latch(gcap_capture_t* capture, gcap_status_t cause, bool once) {
   if (capture == NULL || cause == NULL) return;
   pthread_mutex_lock(&capture->latch_mutex);
   if (capture->cause == NULL) {
     capture->cause = gcap_status_clone(cause);
-  } else if (!is_same_failure(capture->cause, cause)) {
+  } else if (!once || !is_same_failure(capture->cause, cause)) {
     ++capture->later_failures;
   }
   pthread_mutex_unlock(&capture->latch_mutex);
 }
+
+void gcap_capture_fail(gcap_capture_t* capture, gcap_status_t cause) { latch(capture, cause, /*once=*/false); }
+
+void gcap_capture_fail_once(gcap_capture_t* capture, gcap_status_t cause) { latch(capture, cause, /*once=*/true); }
 
 // Takes the stream out of capture mode, whatever state the capture is in. A failed end is tried once more where the
 // driver left the stream capturing, so that no stream stays poisoned.

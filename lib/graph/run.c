@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #include "gcap/log.h"
+#include "lib/capture/fail_once.h"
 #include "lib/internal/synchronize.h"
 
 // A failed capture doubles the back-off at most this often: 1,024 times the first.
@@ -223,7 +224,7 @@ static gcap_status_t commit(gcap_graph_manager_t* manager, gcap_graph_slot_t* sl
 
 static gcap_status_t finish_capture(gcap_graph_manager_t* manager, gcap_graph_open_run_t* run, gcap_graph_slot_t* slot,
                                     gcap_status_t run_status, gcap_graph_captured_t** out_evicted) {
-  gcap_capture_fail(run->capture, run_status);
+  gcap_capture_fail_once(run->capture, run_status);
   cudaGraph_t source = NULL;
   gcap_retained_t* retained = NULL;
   gcap_graph_captured_t* captured = NULL;

@@ -18,6 +18,7 @@
 #include "gcap/log.h"
 #include "gcap/thread_context.h"
 #include "lib/allocator/trace_file.h"
+#include "lib/capture/fail_once.h"
 #include "lib/graph/options.h"
 #include "lib/internal/capture_check.h"
 #include "lib/internal/check_argument.h"
@@ -159,7 +160,7 @@ gcap_status_t gcap_runtime_begin_run(gcap_runtime_t* runtime, int graph_id) {
   // A failure here lost nothing yet: it latches, the run's end reports it, and the run is done again eagerly.
   gcap_capture_t* capture = gcap_capture_current();
   gcap_status_t status = gcap_graph_memory_reserve(&runtime->graph_memory, stream, id, capture);
-  gcap_capture_fail(capture, status);
+  gcap_capture_fail_once(capture, status);
   gcap_status_free(status);
   return NULL;
 }

@@ -63,6 +63,22 @@ _linked_packages = rule(
     doc = "The packages whose objects a library links, one a line.",
 )
 
+def _archives_impl(ctx):
+    archives = []
+    for library in ctx.attr.libraries:
+        for linked in library[CcInfo].linking_context.linker_inputs.to_list():
+            if linked.owner.package.split("/")[0] not in ["lib", "ops"]:
+                continue
+            archives += [each.pic_static_library or each.static_library for each in linked.libraries]
+    files = depset(archives)
+    return [DefaultInfo(files = files, runfiles = ctx.runfiles(transitive_files = files))]
+
+archives = rule(
+    implementation = _archives_impl,
+    attrs = {"libraries": attr.label_list(mandatory = True, providers = [CcInfo])},
+    doc = "gcap's own archives among those that the libraries link.",
+)
+
 def _module_tests(package, allowed):
     name = package.rpartition("/")[2]
     _whole_module(
