@@ -130,6 +130,38 @@ TEST_F(GraphRun, IsNotDoneAgainWithoutTheCallersConsent) {
   EXPECT_EQ(job_->output(), 1) << "nothing of the run was executed";
 }
 
+size_t Count(const std::string& text, const std::string& part) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+TEST_F(GraphRun, TheStatusOfItsEndHasTheCodeAndTheCauseOnce) {
+  options_.min_num_runs_before_capture = 0;
+  CreateWithOptions();
+  gcap_graph_run_kind_t kind;
+  GCAP_ASSERT_OK(gcap_graph_manager_begin_run(manager_, 0, stream_->get(), &kind));
+  ASSERT_EQ(kind, GCAP_GRAPH_RUN_CAPTURE);
+  void* memory = nullptr;
+  gcap_status_t status = GCAP_CUDA(cudaMalloc(&memory, 64));
+  status = gcap_status_annotate(status, gcap_status_code(status), "node 'gemm'");
+  const Outcome outcome(gcap_graph_manager_end_run(manager_, status, /*synchronize=*/true));
+  EXPECT_STREQ(gcap_code_name(outcome.code), "CAPTURE_INVALIDATED");
+  EXPECT_EQ(Count(outcome.message, "cudaErrorStreamCaptureUnsupported"), 1u) << outcome.message;
+  EXPECT_FALSE(outcome.Names("failures")) << outcome.message;
+}
+
+TEST_F(GraphRun, TheStatusOfABeginThatFailedPassesItsEnd) {
+  CreateWithOptions();
+  gcap_graph_run_kind_t kind;
+  gcap_status_t status = gcap_graph_manager_begin_run(manager_, -2, stream_->get(), &kind);
+  EXPECT_EQ(gcap_status_code(status), GCAP_INVALID_ARGUMENT);
+  const Outcome outcome(gcap_graph_manager_end_run(manager_, status, /*synchronize=*/true));
+  EXPECT_STREQ(gcap_code_name(outcome.code), "INVALID_ARGUMENT");
+  EXPECT_TRUE(outcome.Names("-2")) << outcome.message;
+  EXPECT_FALSE(outcome.Names("no run is open")) << outcome.message;
+}
+
 TEST_F(GraphRun, GivesTheStatusOfWorkThatFailsEagerly) {
   CreateWithOptions();
   work_.fail_eagerly = true;
