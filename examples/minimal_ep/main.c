@@ -18,7 +18,15 @@
 #include "examples/minimal_ep/minimal_ep.h"
 #include "gcap/session.h"
 
-#define GRAPH_ID 0
+// The process ends at the first failure, and everything with it.
+#define TRY(call)                                                        \
+  do {                                                                   \
+    gcap_status_t status_ = (call);                                      \
+    if (status_ != NULL) {                                               \
+      fprintf(stderr, "minimal_ep: %s\n", gcap_status_message(status_)); \
+      return 1;                                                          \
+    }                                                                    \
+  } while (0)
 
 // --- The model: values, and the nodes between them ------------------------------------------------------------------
 
@@ -47,50 +55,7 @@ static const gcap_model_t model = {values, NUM_VALUES, nodes, 2, (const int[]){X
 
 // --- The host: memory, runs, checks ---------------------------------------------------------------------------------
 
-typedef struct host {
-  gcap_ep_t* ep;
-  gcap_runtime_t* runtime;  // the provider's, asked for the graph's state
-  gcap_session_t* session;  // the model on the provider
-  cudaStream_t stream;      // the provider's for this thread
-  gcap_tensor_t x;          // device memory, bound to the graph
-  gcap_tensor_t y;
-} host_t;
-
-static gcap_status_t create(host_t* host) {
-  gcap_options_t options;
-  gcap_options_init(&options);
-  options.enable_cuda_graph = true;
-  GCAP_RETURN_IF_ERROR(minimal_ep_create(&options, &host->ep, &host->runtime));
-  GCAP_RETURN_IF_ERROR(gcap_session_create(&model, &host->ep, 1, &host->session));
-  gcap_run_resources_t resources;
-  GCAP_RETURN_IF_ERROR(gcap_ep_get_run_resources(host->ep, &resources));
-  host->stream = gcap_stream_handle(resources.stream);
-  host->x = (gcap_tensor_t){.rank = 2, .shape = {1, 4}};
-  host->y = (gcap_tensor_t){.rank = 2, .shape = {1, 2}};
-  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMalloc(&host->x.data, gcap_tensor_bytes(&host->x))));
-  return GCAP_CUDA(cudaMalloc(&host->y.data, gcap_tensor_bytes(&host->y)));
-}
-
-// The graph ends with the provider, and the memory that the graph points to after it.
-static gcap_status_t destroy(host_t* host) {
-  gcap_status_t status = gcap_session_destroy(host->session);
-  status = gcap_status_join(status, gcap_ep_destroy(host->ep));
-  status = gcap_status_join(status, GCAP_CUDA(cudaFree(host->x.data)));
-  return gcap_status_join(status, GCAP_CUDA(cudaFree(host->y.data)));
-}
-
-// Runs the model on new contents of x. The copies go on the stream of the run, so the three are in order.
-static gcap_status_t run(host_t* host, const float in[4], float out[2]) {
-  gcap_run_options_t options;
-  gcap_run_options_init(&options);
-  options.graph_id = GRAPH_ID;
-  GCAP_RETURN_IF_ERROR(
-      GCAP_CUDA(cudaMemcpyAsync(host->x.data, in, 4 * sizeof(float), cudaMemcpyHostToDevice, host->stream)));
-  GCAP_RETURN_IF_ERROR(gcap_session_run(host->session, &options, &host->x, &host->y));
-  GCAP_RETURN_IF_ERROR(
-      GCAP_CUDA(cudaMemcpyAsync(out, host->y.data, 2 * sizeof(float), cudaMemcpyDeviceToHost, host->stream)));
-  return GCAP_CUDA(cudaStreamSynchronize(host->stream));
-}
+static const float inputs[5][4] = {{1, 2, 3, 4}, {4, 3, 2, 1}, {0, 0, 0, 0}, {-1, 0, 0, 1}, {-9, 0, 0, 0}};
 
 // Compares with plain C.
 static gcap_status_t check(const float in[4], const float out[2]) {
@@ -103,28 +68,41 @@ static gcap_status_t check(const float in[4], const float out[2]) {
   return NULL;
 }
 
-static gcap_status_t run_all(host_t* host) {
-  static const float inputs[5][4] = {{1, 2, 3, 4}, {4, 3, 2, 1}, {0, 0, 0, 0}, {-1, 0, 0, 1}, {-9, 0, 0, 0}};
+int main(void) {
+  gcap_ep_t* ep;
+  gcap_runtime_t* runtime;  // the provider's, asked for the graph's state
+  gcap_session_t* session;
+  gcap_run_resources_t resources;
+  gcap_options_t options;
+  gcap_options_init(&options);
+  options.enable_cuda_graph = true;
+  TRY(minimal_ep_create(&options, &ep, &runtime));
+  TRY(gcap_session_create(&model, &ep, 1, &session));
+  TRY(gcap_ep_get_run_resources(ep, &resources));
+
+  // Device memory, bound to the graph. The copies go on the stream of the run, so the three are in order.
+  cudaStream_t stream = gcap_stream_handle(resources.stream);
+  gcap_tensor_t x = {.rank = 2, .shape = {1, 4}}, y = {.rank = 2, .shape = {1, 2}};
+  TRY(GCAP_CUDA(cudaMalloc(&x.data, gcap_tensor_bytes(&x))));
+  TRY(GCAP_CUDA(cudaMalloc(&y.data, gcap_tensor_bytes(&y))));
   for (int i = 0; i < 5; ++i) {
     const float* in = inputs[i];
     float out[2];
-    GCAP_RETURN_IF_ERROR(run(host, in, out));
+    TRY(GCAP_CUDA(cudaMemcpyAsync(x.data, in, sizeof(inputs[i]), cudaMemcpyHostToDevice, stream)));
+    TRY(gcap_session_run(session, /*options=*/NULL, &x, &y));  // the defaults: graph id 0
+    TRY(GCAP_CUDA(cudaMemcpyAsync(out, y.data, sizeof(out), cudaMemcpyDeviceToHost, stream)));
+    TRY(GCAP_CUDA(cudaStreamSynchronize(stream)));
     gcap_graph_info_t graph;
-    gcap_runtime_get_graph_info(host->runtime, GRAPH_ID, &graph);
+    gcap_runtime_get_graph_info(runtime, /*graph_id=*/0, &graph);
     printf("run %d: x = (%g, %g, %g, %g), y = (%g, %g), graph is %s, launched %d times\n", i + 1, in[0], in[1], in[2],
            in[3], out[0], out[1], gcap_graph_state_name(graph.state), (int)graph.replays);
-    GCAP_RETURN_IF_ERROR(check(in, out));
+    TRY(check(in, out));
   }
-  return NULL;
-}
 
-int main(void) {
-  host_t host = {0};
-  gcap_status_t status = create(&host);
-  if (status == NULL) status = run_all(&host);
-  status = gcap_status_join(status, destroy(&host));
-  if (status == NULL) return 0;
-  fprintf(stderr, "minimal_ep: %s\n", gcap_status_message(status));
-  gcap_status_free(status);
-  return 1;
+  // The graph ends with the provider, and the memory that the graph points to after it.
+  TRY(gcap_session_destroy(session));
+  TRY(gcap_ep_destroy(ep));
+  TRY(GCAP_CUDA(cudaFree(x.data)));
+  TRY(GCAP_CUDA(cudaFree(y.data)));
+  return 0;
 }
