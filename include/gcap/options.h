@@ -1,6 +1,6 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// options.h: an EP's options, from key/value strings to a checked struct.
+// options.h: the options of a runtime or EP, from key/value strings to a checked struct.
 #ifndef GCAP_OPTIONS_H_
 #define GCAP_OPTIONS_H_
 
@@ -19,40 +19,43 @@ extern "C" {
 
 #define GCAP_OPTIONS_MAX_PATH_BYTES 256  // with the zero at its end
 
-// Provider options. Keys, defaults and meanings are those of ONNX Runtime's CUDA EP where it has them. Each key is
-// beside the field that it sets; those of the embedded structs are with the structs. Thread:   a plain value. Capture:
-// legal. Lifetime: holds pointers given as text (a stream, callbacks); they must stay valid as long as the runtime or
-// EP.
+// Provider options. From gcap_options_init. Where ONNX Runtime's CUDA EP has the same option, key, default and meaning
+// are the same. Each field's comment begins with the field's key; an embedded struct's comment lists the keys of its
+// fields.
+// Thread:   a plain value.
+// Capture:  legal.
+// Lifetime: the stream and the callbacks must stay valid as long as the runtime or EP.
 typedef struct gcap_options {
   size_t struct_size;                     // set by gcap_options_init
-  int device_id;                          // device_id, default 0; of all that the runtime makes
+  int device_id;                          // device_id, default 0; for all that the runtime makes
   bool enable_cuda_graph;                 // enable_cuda_graph, default 0
   bool has_user_stream;                   // has_user_compute_stream, default 0; 1 when user_compute_stream is not 0
   void* user_stream;                      // user_compute_stream, decimal or 0x…, default 0
   void* (*external_alloc)(size_t bytes);  // gpu_external_alloc, decimal or 0x…, default 0: none
   void (*external_free)(void* ptr);       // gpu_external_free
   void (*external_empty_cache)(void);     // gpu_external_empty_cache
-  bool use_mempool;                       // arena.use_cuda_mempool: the arena stands on a CUDA memory pool; default 0
-  // arena.share_graph_memory, default 0: all graphs of a thread share one scratch reservation, which is right since
-  // they replay on one stream. n graphs then keep about what the largest needs, not the sum. Each counts with its part
-  // of the reservation, also for graph.max_bytes, and the memory goes back with the last of them.
+  bool use_mempool;                       // arena.use_cuda_mempool, default 0; a CUDA memory pool below the arena
+  // arena.share_graph_memory, default 0: all graphs of a thread share one scratch reservation. This is correct because
+  // they replay on one stream. n graphs then keep about what the largest one needs, not the sum. For graph.max_bytes
+  // each graph counts with an equal part of the reservation. The memory returns to the arena with the last graph.
   bool share_graph_memory;
-  // arena.trace_file, default none: a file that is filled with a line for each allocation, free and trim of the arena,
-  // as gcap_allocator_event_format writes the line. Every call then takes the arena's slow path.
+  // arena.trace_file, default none: a file to which the runtime writes a line for each allocation, free and trim of the
+  // arena (gcap_allocator_event_format). Every call then takes the arena's slow path.
   char trace_file[GCAP_OPTIONS_MAX_PATH_BYTES];
   // arena.initial_chunk_size_bytes, arena.initial_growth_chunk_size_bytes, arena.max_power_of_two_extend_bytes,
   // arena.max_dead_bytes_per_chunk, arena.max_mem (memory_limit_bytes), arena.extend_strategy (0: ahead, 1: as
-  // requested), arena.red_zones, arena.poison_on_free, arena.recorded_operations. `on_event` is the trace file's.
+  // requested), arena.red_zones, arena.poison_on_free, arena.recorded_operations. With arena.trace_file, the runtime
+  // sets `on_event`.
   gcap_scratch_options_t arena;
-  // arena.cuda_mempool_release_threshold, arena.cuda_mempool_bytes_to_keep_on_shrink. `device_id` is not read.
+  // arena.cuda_mempool_release_threshold, arena.cuda_mempool_bytes_to_keep_on_shrink. The runtime sets `device_id`.
   gcap_pool_allocator_options_t mempool;
   // min_num_runs_before_cuda_graph_capture, graph.policy (min_runs or stable), graph.max_runs_before_capture,
-  // graph.max_graphs and graph.max_bytes of a thread, graph.ledger_calls.
+  // graph.max_graphs and graph.max_bytes (the budget of each thread), graph.ledger_calls.
   gcap_graph_manager_options_t graph;
 } gcap_options_t;
 
-// Fills in the defaults: those of the embedded structs are their own. Programs call the init function, which says how
-// large their structs are.
+// Fills in the defaults, also of the embedded structs. Programs call the init function, which says how large their
+// structs are.
 GCAP_API void gcap_options_set_defaults(gcap_options_t* options);
 static inline void gcap_options_init(gcap_options_t* options) {
   options->struct_size = sizeof(*options);
@@ -63,15 +66,17 @@ static inline void gcap_options_init(gcap_options_t* options) {
   gcap_options_set_defaults(options);
 }
 
-// Sets each option whose key is among the `count` pairs. `keys` and `values` are zero-terminated strings. On failure
+// Sets the options of `count` keys to their values. `keys` and `values` are zero-terminated strings. On failure
 // `*options` is unchanged.
-//   INVALID_ARGUMENT  an unknown key (the message lists the known ones), or a value that is not what the key allows
+//   INVALID_ARGUMENT  an unknown key (the message lists all keys); a value that the key does not allow; or `options`
+//                     was not initialized
 GCAP_API gcap_status_t gcap_options_parse(gcap_options_t* options, const char* const* keys, const char* const* values,
                                           size_t count) GCAP_NODISCARD;
 
-// Checks what depends on more than one option.
+// Checks that the options fit together. gcap_runtime_create does this, too.
 //   INVALID_ARGUMENT  one external callback without its partner; external callbacks together with
-//                     arena.use_cuda_mempool; a default stream (0, 1 or 2) together with enable_cuda_graph
+//                     arena.use_cuda_mempool; a default stream (0, 1 or 2) as user stream together with
+//                     enable_cuda_graph; or `options` was not initialized
 GCAP_API gcap_status_t gcap_options_check(const gcap_options_t* options) GCAP_NODISCARD;
 
 #ifdef __cplusplus

@@ -32,7 +32,7 @@ initialis [initializ-]
 '
 
 # Their interface is being changed; they are read afterwards.
-pending='options.h runtime.h session.h'
+pending='runtime.h session.h'
 
 # prose FILE: what a person reads of it, as "line: text": comments of a header, a page without its code.
 prose() {
