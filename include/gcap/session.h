@@ -1,6 +1,6 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// session.h: a small host that runs a model on an EP: selection, memory for what lies between nodes, replay.
+// session.h: a small host that runs a model on an EP: selection of the EP, memory for intermediate values, replay.
 #ifndef GCAP_SESSION_H_
 #define GCAP_SESSION_H_
 
@@ -14,21 +14,22 @@
 extern "C" {
 #endif
 
-// Runs that gcap_session_warm_up makes at most, as ONNX Runtime's kMaxGraphCaptureRunAttempts.
+// The most runs that gcap_session_warm_up makes, as ONNX Runtime's kMaxGraphCaptureRunAttempts.
 #define GCAP_SESSION_MAX_WARM_UP_RUNS 8
 
 typedef struct gcap_run_options {
   size_t struct_size;  // set by gcap_run_options_init
-  // Names the model's shapes and the addresses bound in this run; GCAP_GRAPH_ID_NONE: never capture. Default 0.
+  // Identifies the addresses bound in this run. GCAP_GRAPH_ID_NONE: never capture. Default 0.
   int graph_id;
   // False: return as soon as the work is issued; ONNX Runtime's disable_synchronize_execution_providers. Default true.
   bool synchronize;
-  // True: a run whose capture failed is done again, eagerly, so that the results are there. The device has done nothing
-  // by then, but each kernel's compute is called twice. False: the caller gets CAPTURE_INVALIDATED instead, compute was
-  // called once, and the next run of the id is eager. Default true.
+  // True: if the capture failed, run again eagerly. The device has executed nothing by then, but each kernel's compute
+  // is called twice. False: return CAPTURE_INVALIDATED; compute was called once, and the next run of the id is eager.
+  // Default true.
   bool rerun_failed_capture;
-  // True: a replay with other addresses than the capture's is refused by the tensor's name, instead of computing on
-  // memory that the caller did not mean. Set it in every run of the id. Costs a comparison a tensor. Default false.
+  // True: refuse a replay with other addresses than the capture's; the message names the tensor. False: such a replay
+  // uses the capture's addresses. Set the same value in every run of the id. Costs a comparison per tensor. Default
+  // false.
   bool check_bindings;
 } gcap_run_options_t;
 
@@ -40,49 +41,60 @@ static inline void gcap_run_options_init(gcap_run_options_t* options) {
 }
 
 // Session: a model on an EP. From gcap_session_create.
-// Thread:   run from any thread; runs are serialised where the EP does not support concurrent ones. Each thread has its
-//           own warm-up and its own graphs. Destroy it when no other thread runs it, nor has work of it under way.
-// Capture:  nothing may be called while the calling thread captures for somebody else.
-// Lifetime: its EP outlives it. The model may go after creation. An EP that captures graphs serves one session in its
-//           life, since its graphs hold the session's addresses; ONNX Runtime makes an EP for each session, too.
+// Thread:   thread-safe. Runs are serialized if the EP supports no concurrent runs. Else each thread has its own
+//           warm-up and its own graphs. Destroy the session when no other thread runs it or has work of it in flight.
+// Capture:  no function may be called on a thread that is capturing.
+// Lifetime: the EP outlives the session. The model may end after gcap_session_create. An EP that captures graphs serves
+//           one session until the EP ends, since its graphs hold the session's addresses. (ONNX Runtime, too, makes an
+//           EP for each session.)
+// Errors:   "of the EP" means: what the EP's function returns (ep.h). Arguments must not be NULL, except where NULL is
+//           allowed.
 typedef struct gcap_session gcap_session_t;
 
-// Puts the model on the first of the EPs that supports every one of its nodes, makes the kernels and copies the
-// constants to the device.
-//   INVALID_ARGUMENT  no EP, or a malformed model: the index, name and value at fault are named
-//   UNIMPLEMENTED     no EP supports all nodes: the message names, for each EP, the first node that it refused
-//   FAILED_PRECONDITION  the EP captures graphs and has served another session
+// Creates a session of the model on the first EP that supports all nodes, makes the kernels, and copies the constants
+// to the device.
+//   INVALID_ARGUMENT     no EP, or a malformed model; the message has the index, the name and the wrong value
+//   UNIMPLEMENTED        no EP supports all nodes; the message names, for each EP, the first node that the EP refused
+//   FAILED_PRECONDITION  the EP captures graphs, and another session has claimed the EP
+//   RESOURCE_EXHAUSTED   no host memory
+//   CUDA_ERROR           a constant could not be copied
+//   others               of the EP (gcap_ep_get_run_resources, gcap_ep_create_kernel), and of its allocator
 GCAP_API gcap_status_t gcap_session_create(const gcap_model_t* model, gcap_ep_t* const* eps, size_t num_eps,
                                            gcap_session_t** out_session) GCAP_NODISCARD;
 
-// Ends the session, after waiting for the calling thread's work. NULL is fine. Its graphs stay in the EP, out of reach,
-// and go with it.
+// Waits for the calling thread's work and ends the session. NULL is fine. The session's graphs stay in the EP, cannot
+// be replayed any more, and end with the EP.
 //   FAILED_PRECONDITION  the calling thread is capturing; nothing was destroyed
+//   others               of the EP (gcap_ep_synchronize), or of its allocator, which kept a constant; the session is
+//                        gone
 GCAP_API gcap_status_t gcap_session_destroy(gcap_session_t* session) GCAP_NODISCARD;
 
 GCAP_API const char* gcap_session_ep_name(const gcap_session_t* session);
 
-// Runs the model once. `inputs` and `outputs` are device tensors in the model's order, of its shapes. With a graph id,
-// every run of that id on a thread must bind the same addresses: a replay reads and writes those of the capture. Change
-// their contents, not the addresses. A capture that fails is undone and the run done again eagerly, so that the results
-// are there; only kernels with side effects outside their outputs notice.
-//   INVALID_ARGUMENT     a shape, type or NULL address that does not match the model, named
+// Runs the model once. `options` NULL: the defaults. `inputs` and `outputs` are device tensors in the model's order and
+// of the model's shapes. With a graph id, every run of that id on a thread must bind the same addresses, since a replay
+// reads and writes the capture's: change the contents, not the addresses. If the capture fails, the run is undone and
+// repeated eagerly; see rerun_failed_capture.
+//   INVALID_ARGUMENT     a tensor's type or shape is not the model's, or its address is NULL; the message names the
+//                        tensor
 //   FAILED_PRECONDITION  check_bindings: the graph is bound to another address, or was captured without the option
 //   CAPTURE_INVALIDATED  the capture failed, and rerun_failed_capture is false
-// Other failures are those of the EP and its kernels.
+//   RESOURCE_EXHAUSTED   no host memory, or no scratch memory (gcap_scratch_alloc)
+//   others               of the EP and its kernels
 GCAP_API gcap_status_t gcap_session_run(gcap_session_t* session, const gcap_run_options_t* options,
                                         const gcap_tensor_t* inputs, const gcap_tensor_t* outputs) GCAP_NODISCARD;
 
-// Runs the model until the calling thread has its graph of `options->graph_id`, so that the next run is a replay.
-// Explicit, since it executes the model several times; a single run never does.
-//   FAILED_PRECONDITION  the EP does not capture graphs, or the id is GCAP_GRAPH_ID_NONE
-//   INVALID_ARGUMENT     as gcap_session_run
+// Runs the model until the calling thread has a graph of `options->graph_id`, so that the next run is a replay. This
+// executes the model several times; gcap_session_run executes the model once. `options` NULL: the defaults.
+//   FAILED_PRECONDITION  the EP does not capture graphs, or the id is GCAP_GRAPH_ID_NONE; or as gcap_session_run
 //   UNAVAILABLE          not captured after GCAP_SESSION_MAX_WARM_UP_RUNS runs; the message has the last failure
+//   others               as gcap_session_run
 GCAP_API gcap_status_t gcap_session_warm_up(gcap_session_t* session, const gcap_run_options_t* options,
                                             const gcap_tensor_t* inputs, const gcap_tensor_t* outputs) GCAP_NODISCARD;
 
-// Releases the calling thread's graph of that id.
-//   NOT_FOUND  there is none
+// Releases the calling thread's graph of `graph_id`.
+//   FAILED_PRECONDITION  the EP cannot release graphs
+//   others               of the EP (gcap_ep_release_captured_graph); usually NOT_FOUND if there is no such graph
 GCAP_API gcap_status_t gcap_session_release_captured_graph(gcap_session_t* session, int graph_id) GCAP_NODISCARD;
 
 #ifdef __cplusplus
