@@ -69,10 +69,10 @@ typedef struct gcap_graph_info {
   gcap_graph_state_t state;
   // gcap_graph_manager_begin_run would capture the next run. So do now what a capture forbids.
   bool captures_next;
+  uint64_t replays;           // launches, including the first one after each capture
   uint64_t eager_runs;        // that succeeded
   uint64_t captures;          // that succeeded
   uint64_t failures;          // captures that failed
-  uint64_t replays;           // launches, including the first one after each capture
   size_t nodes;               // of the graph; 0 without a graph
   uint64_t capture_ns;        // host time of the last capture, from begin to end
   uint64_t instantiate_ns;    // host time of the last update or instantiation

@@ -11,6 +11,7 @@
 #include "gcap/log.h"
 #include "lib/graph/manager.h"
 #include "lib/graph/node.h"
+#include "lib/internal/cache_line.h"
 #include "lib/internal/cuda_guard.h"
 #include "lib/internal/stream_table.h"
 
@@ -110,7 +111,7 @@ gcap_status_t gcap_graph_captured_build(gcap_graph_manager_t* manager, gcap_grap
                                         gcap_graph_open_run_t* run, cudaGraph_t source, gcap_retained_t* retained,
                                         gcap_graph_captured_t** out_captured) {
   *out_captured = NULL;
-  gcap_graph_captured_t* captured = calloc(1, sizeof(*captured));
+  gcap_graph_captured_t* captured = gcap_calloc_line(sizeof(*captured));
   if (captured == NULL) {
     gcap_status_t status = GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to keep a graph");
     gcap_retained_release(retained);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "lib/graph/manager.h"
+#include "lib/internal/cache_line.h"
 
 static gcap_status_t find_if(gcap_graph_manager_t* manager, int id, bool must_replay, gcap_graph_slot_t** out_slot) {
   gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, id);
@@ -34,7 +35,7 @@ void gcap_graph_slot_measure(gcap_graph_slot_t* slot) {
 }
 
 gcap_graph_slot_t* gcap_graph_slot_add(gcap_graph_manager_t* manager, int id) {
-  gcap_graph_slot_t* slot = calloc(1, sizeof(*slot));
+  gcap_graph_slot_t* slot = gcap_calloc_line(sizeof(*slot));
   gcap_graph_slot_cell_t* cell = slot != NULL ? gcap_hash_table_insert(&manager->slots, gcap_graph_key_of(id)) : NULL;
   if (cell == NULL) {
     free(slot);

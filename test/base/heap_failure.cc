@@ -1,6 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// The idea: the linker sends every malloc, calloc and realloc of the binary's static objects through the functions here
+// The idea: the linker sends every malloc, calloc, realloc and aligned_alloc of the binary's static objects through the
+// functions here
 // (--wrap). A thread-local counter says how many of this thread's calls are still to fail, so that other threads go on.
 
 #include "test/base/heap_failure.h"
@@ -29,12 +30,17 @@ extern "C" {
 void* __real_malloc(size_t bytes);
 void* __real_calloc(size_t count, size_t bytes);
 void* __real_realloc(void* memory, size_t bytes);
+void* __real_aligned_alloc(size_t alignment, size_t bytes);
 
 void* __wrap_malloc(size_t bytes) { return MustFail() ? nullptr : __real_malloc(bytes); }
 
 void* __wrap_calloc(size_t count, size_t bytes) { return MustFail() ? nullptr : __real_calloc(count, bytes); }
 
 void* __wrap_realloc(void* memory, size_t bytes) { return MustFail() ? nullptr : __real_realloc(memory, bytes); }
+
+void* __wrap_aligned_alloc(size_t alignment, size_t bytes) {
+  return MustFail() ? nullptr : __real_aligned_alloc(alignment, bytes);
+}
 
 }  // extern "C"
 
