@@ -59,7 +59,8 @@ static inline void gcap_scratch_options_init(gcap_scratch_options_t* options) {
 //           the stream itself used last needs no driver call and no host memory, and no lock on the thread that uses
 //           the stream: this is the steady state. Whatever needs more, such as a trim or another stream's memory, stops
 //           all threads for some microseconds.
-// Capture:  while a stream has an open reservation, its allocations make no driver call and never reach the upstream
+// Capture:  a stream that the calling thread's capture scope captures gets a reservation at its first allocation or
+//           free, unless one is open. While a stream has an open reservation, its allocations never reach the upstream
 //           allocator. Other streams' allocations follow the upstream allocator's rules.
 // Lifetime: the upstream allocator outlives the scratch. So does every stream that was passed to the scratch, unless
 //           the stream was forgotten. If a stream is destroyed anyway, its free blocks become free for all streams. Its
@@ -88,26 +89,34 @@ GCAP_API gcap_status_t gcap_scratch_destroy(gcap_scratch_t* scratch) GCAP_NODISC
 // upstream, upstream trims its cache, the call waits for `stream`, and the call waits for the device if memory was
 // freed that no stream was named for. A capturing thread takes none of these steps, and none of them breaks another
 // thread's capture.
+//
+// If the calling thread's capture scope captures `stream` (as the origin, or forked) and no reservation is open on
+// `stream`, the call opens one. The scope closes this reservation when the scope ends, and the graph keeps it, counted
+// in gcap_retained_bytes, until the graph is released; a failed scope gives it up at once. The capture needs as much
+// free memory as its warm-up used: gcap_scratch_reservation_prepare ensures that.
 //   RESOURCE_EXHAUSTED   memory_limit_bytes or upstream's memory is used up; the message has the breakdown of
 //                        gcap_scratch_describe, some 2 KB, so this is no answer for a hot path. Inside a reservation:
 //                        the message has the bytes that are lacking. The arena grows by these bytes at the next
 //                        allocation outside a capture, so that the next capture succeeds. Also: no host memory
 //   INVALID_ARGUMENT     a size that overflows, or no stream
-//   FAILED_PRECONDITION  the calling thread is capturing `stream`, which has no open reservation: the graph would use
-//                        memory that it does not own. The capture fails
-//   CUDA_ERROR           with red_zones: the runtime refused
+//   FAILED_PRECONDITION  the calling thread is capturing, and `stream`, which has no open reservation, is in another
+//                        capture than the thread's scope, such as one that was begun without gcap: the graph would use
+//                        memory that it does not own. The scope fails
+//   CUDA_ERROR           with red_zones: the runtime refused; inside a capture: the runtime does not say in which
+//                        capture `stream` is
 // Also what upstream answers; LIBRARY_ERROR if upstream gave a misaligned address.
 GCAP_API gcap_status_t gcap_scratch_alloc(gcap_scratch_t* scratch, size_t bytes, gcap_stream_t* stream,
                                           void** out_ptr) GCAP_NODISCARD;
 
-// Frees a block. The block is tagged with the stream that it was allocated for, at the stream's current sync id. NULL
-// is fine.
+// Frees a block. The block is tagged with the stream that it was allocated for, at the stream's current sync id. Inside
+// a capture the block joins the stream's open reservation; one is opened as by gcap_scratch_alloc. NULL is fine.
 //   INVALID_ARGUMENT     not allocated here, an address inside a block, or freed already
 //   INTERNAL             with red_zones: something wrote outside the block. The block was freed
-//   CUDA_ERROR           with red_zones or poison_on_free: the runtime refused; the block stays live
-//   FAILED_PRECONDITION  as gcap_scratch_alloc; or the reservation that keeps the block also keeps the open
-//                        reservation. The block stays live
-//   RESOURCE_EXHAUSTED   inside a capture: no host memory to keep another graph's reservation; the block stays live
+//   CUDA_ERROR           as gcap_scratch_alloc; with poison_on_free: the runtime refused. The block stays live
+//   FAILED_PRECONDITION  as gcap_scratch_alloc, but the scope does not fail; or the reservation that keeps the block
+//                        also keeps the open reservation. The block stays live
+//   RESOURCE_EXHAUSTED   inside a capture: no host memory to open a reservation, or to keep that of another graph; the
+//                        block stays live
 GCAP_API gcap_status_t gcap_scratch_free(gcap_scratch_t* scratch, void* ptr) GCAP_NODISCARD;
 
 // Forgets a stream that was synchronized and is about to be destroyed: the stream's blocks lose their tag and become
@@ -156,8 +165,9 @@ GCAP_API gcap_status_t gcap_scratch_validate(gcap_scratch_t* scratch) GCAP_NODIS
 // taken from the arena's free memory. A freed block stays with the reservation: only later allocations of the same
 // stream in this capture reuse it, since a replay writes there again. A block that the stream allocated earlier and
 // frees while the reservation is open joins the reservation, since work captured before the free may use the block. If
-// an earlier reservation keeps that block, both keep it. Only this stream is diverted: in a capture that forks,
-// allocate for the stream of the reservation.
+// an earlier reservation keeps that block, both keep it. Only this stream is diverted. Work in a capture scope needs no
+// call of these functions: gcap_scratch_alloc opens a reservation for each stream of the scope. They are for a capture
+// that was begun without gcap, for graphs that share a reservation, and for labels.
 // A graph's output that is read after another graph or another replay ran is not scratch: let the kernel write it
 // elsewhere, or hold the block until the graph is released.
 // Thread:   open, reopen and close on the capturing thread; release from any thread.
@@ -176,7 +186,7 @@ typedef struct gcap_scratch_reservation gcap_scratch_reservation_t;
 GCAP_API gcap_status_t gcap_scratch_reservation_prepare(gcap_scratch_t* scratch, gcap_stream_t* stream) GCAP_NODISCARD;
 
 // Opens a new reservation on `stream`.
-//   ALREADY_EXISTS      the stream has an open reservation
+//   ALREADY_EXISTS      the stream has an open reservation, perhaps that of its capture scope
 //   INVALID_ARGUMENT    no stream
 //   RESOURCE_EXHAUSTED  no host memory
 GCAP_API gcap_status_t gcap_scratch_reservation_open(gcap_scratch_t* scratch, gcap_stream_t* stream,

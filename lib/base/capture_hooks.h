@@ -3,13 +3,14 @@
 // capture_hooks.h: what the modules below the capture scope must know of it, without depending on it.
 //
 // The capture module alone sets the hooks. Readers are gcap_status_make, which reports failures to the scope's latch;
-// GCAP_CUDA, which reports calls to its ledger; and whoever skips or refuses what is illegal in a capture without
-// asking the driver (lib/internal/capture_check.h).
+// GCAP_CUDA, which reports calls to its ledger; whoever skips or refuses what is illegal in a capture without asking
+// the driver (lib/internal/capture_check.h); and modules that give the scope, or its graph, something to end.
 #ifndef GCAP_LIB_BASE_CAPTURE_HOOKS_H_
 #define GCAP_LIB_BASE_CAPTURE_HOOKS_H_
 
 #include <cuda_runtime_api.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -26,6 +27,12 @@ typedef struct gcap_capture_hooks {
   void (*note)(const char* operation, cudaStream_t stream, const char* file, int line);
   // gcap_capture_retain of the scope.
   struct gcap_status* (*retain)(void (*release)(void* user), void* user);
+  // gcap_capture_retain_bytes and gcap_capture_on_close of the scope.
+  struct gcap_status* (*retain_bytes)(void (*release)(void* user), size_t (*bytes)(void* user), void* user);
+  struct gcap_status* (*on_close)(void (*close)(void* user, bool committed), void* user);
+  // Whether the stream is in the scope's capture: its origin is, and a forked stream as long as the capture is intact.
+  //   CUDA_ERROR  the runtime does not say
+  struct gcap_status* (*captures)(cudaStream_t stream, bool* out_captures);
 } gcap_capture_hooks_t;
 
 // A thread-local variable without a constructor, in C and in C++ alike.

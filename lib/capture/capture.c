@@ -45,9 +45,34 @@ static void note_in_current(const char* operation, cudaStream_t stream, const ch
   if (member != NULL) member->joined = false;  // without memory the stream is only missing from a message
 }
 
-static const gcap_capture_hooks_t hooks_without_ledger = {.fail = fail_current, .retain = retain_in_current};
-static const gcap_capture_hooks_t hooks_with_ledger = {
-    .fail = fail_current, .note = note_in_current, .retain = retain_in_current};
+static gcap_status_t retain_bytes_in_current(void (*release)(void* user), size_t (*bytes)(void* user), void* user) {
+  return gcap_capture_retain_bytes(current_scope, release, bytes, user);
+}
+
+static gcap_status_t on_close_of_current(void (*close)(void* user, bool committed), void* user) {
+  return gcap_capture_on_close(current_scope, close, user);
+}
+
+static gcap_status_t current_captures(cudaStream_t stream, bool* out_captures) {
+  const cudaStream_t origin = current_scope->stream;
+  *out_captures = stream == origin;
+  if (*out_captures) return NULL;
+  enum cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone, own_state = cudaStreamCaptureStatusNone;
+  unsigned long long id = 0, own_id = 0;
+  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamGetCaptureInfo(stream, &state, &id, NULL, NULL, NULL, NULL)));
+  if (state != cudaStreamCaptureStatusActive) return NULL;
+  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamGetCaptureInfo(origin, &own_state, &own_id, NULL, NULL, NULL, NULL)));
+  *out_captures = own_state == cudaStreamCaptureStatusActive && own_id == id;
+  return NULL;
+}
+
+// Both sets of hooks, but for the ledger.
+#define HOOKS_OF_ANY_SCOPE                                                                    \
+  .fail = fail_current, .retain = retain_in_current, .retain_bytes = retain_bytes_in_current, \
+  .on_close = on_close_of_current, .captures = current_captures
+
+static const gcap_capture_hooks_t hooks_without_ledger = {HOOKS_OF_ANY_SCOPE};
+static const gcap_capture_hooks_t hooks_with_ledger = {HOOKS_OF_ANY_SCOPE, .note = note_in_current};
 
 void gcap_capture_note(const char* operation, cudaStream_t stream, const char* file, int line) {
   const gcap_capture_hooks_t* hooks = gcap_thread_capture_hooks;

@@ -12,6 +12,10 @@
 // the next one overwrites, which is right because a graph reads of its scratch only what it wrote itself, and because
 // stream order keeps their replays apart.
 //
+// A capture scope of gcap needs no caller to open one: the first allocation or free of a stream that the scope captures
+// opens a reservation of that stream, which the scope closes at its end and the graph retains. A forked stream's blocks
+// are in order with its own captured work alone, so each stream of a scope has a reservation of its own.
+//
 // Inside, blocks carry the reservation's tag alone, whichever kernel used them: captured work of one stream is in order
 // with itself, also in every replay. Locking: the arena is locked: captures are rare, and their allocations take the
 // slow path.
@@ -21,6 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/capture_hooks.h"
 #include "lib/scratch/lock.h"
 #include "lib/scratch/streams.h"
 #include "lib/scratch/timeline.h"
@@ -55,29 +60,42 @@ static gcap_status_t open_locked(gcap_scratch_reservation_t* reservation) {
   return NULL;
 }
 
+// A reservation that is not on the list yet.
+static gcap_status_t make(gcap_scratch_t* scratch, gcap_scratch_reservation_t** out_reservation) {
+  *out_reservation = calloc(1, sizeof(**out_reservation));
+  if (*out_reservation == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a scratch reservation");
+  (*out_reservation)->scratch = scratch;
+  return NULL;
+}
+
+// Opens such a reservation and lists it.
+static gcap_status_t begin(gcap_scratch_reservation_t* reservation, gcap_scratch_stream_state_t* state) {
+  gcap_scratch_t* scratch = reservation->scratch;
+  reservation->owner.stream = &state->owner;
+  GCAP_RETURN_IF_ERROR(open_locked(reservation));
+  ++state->num_reservations;
+  reservation->next = scratch->reservations;
+  scratch->reservations = reservation;
+  return NULL;
+}
+
 gcap_status_t gcap_scratch_reservation_open(gcap_scratch_t* scratch, gcap_stream_t* stream,
                                             gcap_scratch_reservation_t** out_reservation) {
   *out_reservation = NULL;
   if (stream == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "a scratch reservation needs a stream, not NULL");
-  gcap_scratch_reservation_t* reservation = calloc(1, sizeof(*reservation));
-  if (reservation == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a scratch reservation");
-  reservation->scratch = scratch;
+  gcap_scratch_reservation_t* reservation = NULL;
+  GCAP_RETURN_IF_ERROR(make(scratch, &reservation));
   gcap_scratch_lock_arena(scratch);
   gcap_scratch_stream_state_t* state = NULL;
   gcap_status_t status = gcap_scratch_get_stream(scratch, stream, &state);
-  if (status == NULL) {
-    reservation->owner.stream = &state->owner;
-    status = open_locked(reservation);
-  }
-  if (status == NULL) {
-    ++state->num_reservations;
-    reservation->next = scratch->reservations;
-    scratch->reservations = reservation;
-    *out_reservation = reservation;
-  }
+  if (status == NULL) status = begin(reservation, state);
   gcap_scratch_unlock_arena(scratch);
-  if (status != NULL) free(reservation);
-  return status;
+  if (status != NULL) {
+    free(reservation);
+    return status;
+  }
+  *out_reservation = reservation;
+  return NULL;
 }
 
 gcap_status_t gcap_scratch_reservation_reopen(gcap_scratch_reservation_t* reservation) {
@@ -232,17 +250,56 @@ static void free_attachments(gcap_scratch_reservation_t* reservation) {
   }
 }
 
-void gcap_scratch_reservation_release(gcap_scratch_reservation_t* reservation) {
-  gcap_scratch_t* scratch = reservation->scratch;
+// Gives up one graph; the list of what ended with it is for free_ended.
+static gcap_scratch_reservation_t* release_locked(gcap_scratch_reservation_t* reservation) {
   gcap_scratch_reservation_t* ended = NULL;
-  gcap_scratch_lock_arena(scratch);
   --reservation->num_graphs;
   end_if_given_up(reservation, &ended);
-  gcap_scratch_unlock_arena(scratch);
+  return ended;
+}
+
+static void free_ended(gcap_scratch_reservation_t* ended) {
   while (ended != NULL) {
     gcap_scratch_reservation_t* next = ended->next;
     free_attachments(ended);
     free(ended);
     ended = next;
   }
+}
+
+void gcap_scratch_reservation_release(gcap_scratch_reservation_t* reservation) {
+  gcap_scratch_t* scratch = reservation->scratch;
+  gcap_scratch_lock_arena(scratch);
+  gcap_scratch_reservation_t* ended = release_locked(reservation);
+  gcap_scratch_unlock_arena(scratch);
+  free_ended(ended);
+}
+
+// --- For the scope of the calling thread ----------------------------------------------------------------------------
+
+static void close_with_scope(void* user, bool committed) {
+  (void)committed;  // either way the retained entry gives it up, later or now
+  gcap_scratch_reservation_close(user);
+}
+
+static void release_with_graph(void* user) { gcap_scratch_reservation_release(user); }
+static size_t bytes_of_graph(void* user) { return gcap_scratch_reservation_bytes(user); }
+
+gcap_status_t gcap_scratch_reservation_open_for_scope(gcap_scratch_t* scratch, gcap_scratch_stream_state_t* state) {
+  const gcap_capture_hooks_t* scope = gcap_thread_capture_hooks;
+  gcap_scratch_reservation_t* reservation = NULL;
+  GCAP_RETURN_IF_ERROR(make(scratch, &reservation));
+  gcap_status_t status = begin(reservation, state);
+  if (status != NULL) {
+    free(reservation);
+    return status;
+  }
+  status = scope->retain_bytes(release_with_graph, bytes_of_graph, reservation);
+  if (status != NULL) {
+    free_ended(release_locked(reservation));
+    return status;
+  }
+  status = scope->on_close(close_with_scope, reservation);
+  if (status != NULL) close_locked(reservation);  // the scope, which has failed, gives it up
+  return status;
 }

@@ -37,6 +37,11 @@ static inline gcap_scratch_reservation_t* gcap_scratch_block_reservation(const g
   return (gcap_scratch_reservation_t*)(void*)gcap_scratch_block_owner(block);  // the owner comes first
 }
 
+// Opens a reservation for the graph of the calling thread's capture scope, in whose capture the stream is and which has
+// none open. The scope closes it, and the graph releases it. The arena is locked.
+//   RESOURCE_EXHAUSTED  no host memory; the scope has failed
+gcap_status_t gcap_scratch_reservation_open_for_scope(gcap_scratch_t* scratch,
+                                                      gcap_scratch_stream_state_t* state) GCAP_NODISCARD;
 // Makes a block that is in no pool the reservation's, if it is not yet.
 void gcap_scratch_reservation_adopt(gcap_scratch_reservation_t* reservation, gcap_scratch_block_t* block);
 // Lets `other` last as long as the open one.

@@ -20,18 +20,23 @@
 
 // --- Allocation -----------------------------------------------------------------------------------------------------
 
-// Refuses what a capture would bake into a graph that does not own it. Asks the driver only on a thread that captures.
-static gcap_status_t check_reserved(const gcap_scratch_stream_state_t* state, const char* operation) {
+// Ensures that what a capture bakes into its graph is the graph's: opens a reservation if the calling thread's scope
+// captures the stream, and refuses any other capture. Asks the driver only on a thread that captures.
+static gcap_status_t ensure_reserved(gcap_scratch_t* scratch, gcap_scratch_stream_state_t* state,
+                                     const char* operation) {
   if (!gcap_thread_captures() || state->open != NULL || !gcap_stream_can_capture(gcap_scratch_stream_of(state)))
     return NULL;
   cudaStream_t handle = gcap_stream_handle(gcap_scratch_stream_of(state));
   bool capturing = false;
   GCAP_RETURN_IF_ERROR(gcap_is_stream_capturing(handle, &capturing));
   if (!capturing) return NULL;
+  bool in_scope = false;
+  GCAP_RETURN_IF_ERROR(gcap_thread_capture_hooks->captures(handle, &in_scope));
+  if (in_scope) return gcap_scratch_reservation_open_for_scope(scratch, state);
   return GCAP_STATUS(
       GCAP_FAILED_PRECONDITION,
-      "%s: stream %p is capturing and has no open reservation, so the graph would not own the memory; open "
-      "one (gcap_scratch_reservation_open), or use the stream that has one",
+      "%s: stream %p is in a capture that is not this thread's scope, or was broken, and has no open reservation, so "
+      "the graph would not own the memory; open one (gcap_scratch_reservation_open), or capture in the scope",
       operation, (void*)handle);
 }
 
@@ -113,7 +118,7 @@ gcap_status_t gcap_scratch_alloc_slowly(gcap_scratch_t* scratch, size_t bytes, g
   gcap_allocator_event_t event = {0};
   gcap_status_t status = gcap_scratch_get_stream(scratch, stream, &request.state);
   if (status == NULL) {
-    status = check_reserved(request.state, "gcap_scratch_alloc");
+    status = ensure_reserved(scratch, request.state, "gcap_scratch_alloc");
     if (status != NULL)
       gcap_thread_capture_hooks->fail(status);  // what was to use the memory is missing from the graph
   }
@@ -146,9 +151,9 @@ gcap_status_t gcap_scratch_alloc_untagged(gcap_scratch_t* scratch, size_t bytes,
 }
 
 // Whether a capture forbids it.
-static gcap_status_t check_free(const gcap_scratch_t* scratch, const gcap_scratch_block_t* block) {
-  const gcap_scratch_stream_state_t* state = gcap_scratch_block_state(block);
-  if (!gcap_scratch_is_unknown_stream(scratch, state)) return check_reserved(state, "gcap_scratch_free");
+static gcap_status_t check_free(gcap_scratch_t* scratch, const gcap_scratch_block_t* block) {
+  gcap_scratch_stream_state_t* state = gcap_scratch_block_state(block);
+  if (!gcap_scratch_is_unknown_stream(scratch, state)) return ensure_reserved(scratch, state, "gcap_scratch_free");
   // Work captured before the free may use it, and every replay would.
   return gcap_check_thread_not_capturing("gcap_scratch_free of memory for no stream");
 }

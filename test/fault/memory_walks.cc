@@ -257,6 +257,34 @@ void CloseAndRelease(S* s) {
   gcap_scratch_reservation_release(s->reservation);
 }
 
+// A whole capture of both streams, in which nobody opens a reservation.
+gcap_status_t CaptureWithoutReservation(S* s) {
+  const cudaStream_t other = gcap_stream_handle(s->other);
+  gcap_capture_t* capture = nullptr;
+  gcap_status_t status = gcap_capture_begin(s->Handle(), nullptr, &capture);
+  if (status == nullptr) status = gcap_capture_fork(capture, &other, 1);
+  for (gcap_stream_t* stream : {s->stream, s->other}) {
+    void* block = nullptr;
+    if (status == nullptr) status = gcap_scratch_alloc(s->scratch, kBytes, stream, &block);
+    gcap_status_t freed = gcap_scratch_free(s->scratch, block);
+    if (freed != nullptr) s->gcap_scratch_block = block;  // for the end of the scene
+    status = gcap_status_join(status, freed);
+  }
+  if (status == nullptr) status = gcap_capture_join(capture, &other, 1);
+  return capture == nullptr ? status : gcap_status_join(status, gcap_capture_end(capture, &s->graph, &s->retained));
+}
+// A whole capture, in which a block from before is freed.
+gcap_status_t FreeInScope(S* s) {
+  gcap_capture_t* capture = nullptr;
+  gcap_status_t status = gcap_capture_begin(s->Handle(), nullptr, &capture);
+  if (status == nullptr) status = FreeScratch(s);
+  return capture == nullptr ? status : gcap_status_join(status, gcap_capture_end(capture, &s->graph, &s->retained));
+}
+void ReleaseGraph(S* s) {
+  gcap_retained_release(s->retained);
+  s->retained = nullptr;
+}
+
 void AddScratchWalks(std::vector<Walk>* walks) {
   walks->push_back(MemoryWalk("gcap_scratch_create", "", WithoutScratch, [](S* s) {
                      return gcap_scratch_create(s->allocator, nullptr, &s->scratch);
@@ -273,6 +301,11 @@ void AddScratchWalks(std::vector<Walk>* walks) {
                  [](S* s) { return gcap_scratch_alloc(s->scratch, kBytes, s->stream, &s->gcap_scratch_block); })
           .MakesNoCall()
           .Then<S>(EndCapture));
+  walks->push_back(MemoryWalk("gcap_scratch_alloc", "in a scope that forks, without a reservation", WithFreeScratch,
+                              CaptureWithoutReservation)
+                       .Then<S>(ReleaseGraph));
+  walks->push_back(MemoryWalk("gcap_scratch_free", "in a scope, without a reservation", WithScratchBlock, FreeInScope)
+                       .Then<S>(ReleaseGraph));
   walks->push_back(MemoryWalk("gcap_scratch_free", "", WithScratchBlock, FreeScratch).MakesNoCall());
   walks->push_back(MemoryWalk("gcap_scratch_forget_stream", "", WithFreeScratch, [](S* s) {
                      return gcap_scratch_forget_stream(s->scratch, s->stream);

@@ -38,15 +38,19 @@ TEST_F(Reservation, TakesFreeMemoryAndNeverUpstreams) {
   Release(reservation);
 }
 
-TEST_F(Reservation, IsNeededOnAStreamThatCaptures) {
+// The scope opens one for its own streams (scope_test.cc); a capture that is not the scope's has no one who would.
+TEST_F(Reservation, IsNeededOnAStreamThatCapturesOutsideOfTheScope) {
   WarmUp(a_);
   char* held = Alloc(kGranule, a_);
   gcap_capture_t* capture = nullptr;
-  GCAP_ASSERT_OK(gcap_capture_begin(gcap_stream_handle(a_), nullptr, &capture));
+  GCAP_ASSERT_OK(gcap_capture_begin(gcap_stream_handle(c_), nullptr, &capture));
+  ASSERT_EQ(cudaStreamBeginCapture(gcap_stream_handle(a_), cudaStreamCaptureModeRelaxed), cudaSuccess);
   ExpectAllocFails(kGranule, a_, GCAP_FAILED_PRECONDITION, "no open reservation");
   GCAP_EXPECT_FAILS(gcap_scratch_free(scratch_, held), GCAP_FAILED_PRECONDITION, "no open reservation");
   Free(Alloc(kGranule, b_));  // a stream that does not capture is not concerned
   cudaGraph_t graph = nullptr;
+  EXPECT_EQ(cudaStreamEndCapture(gcap_stream_handle(a_), &graph), cudaSuccess);
+  EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
   gcap_retained_t* retained = nullptr;
   GCAP_EXPECT_FAILS(gcap_capture_end(capture, &graph, &retained), GCAP_CAPTURE_INVALIDATED, "gcap_scratch_alloc");
   Free(held);
