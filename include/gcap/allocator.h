@@ -16,6 +16,7 @@ extern "C" {
 
 // Counters under ONNX Runtime's arena statistics names. An allocator reports 0 for a counter that it does not have.
 typedef struct gcap_allocator_stats {
+  size_t struct_size;               // set by gcap_allocator_get_stats and gcap_scratch_get_stats
   uint64_t limit_bytes;             // Limit; 0: none
   uint64_t in_use_bytes;            // InUse: allocated now, as rounded by the allocator
   uint64_t requested_in_use_bytes;  // RequestedInUse: allocated now, as requested
@@ -179,7 +180,11 @@ GCAP_API gcap_status_t gcap_allocator_free(gcap_allocator_t* allocator, void* pt
 GCAP_API gcap_status_t gcap_allocator_trim(gcap_allocator_t* allocator) GCAP_NODISCARD;
 
 // The allocator's counters; all zero if the implementation has none.
-GCAP_API void gcap_allocator_get_stats(gcap_allocator_t* allocator, gcap_allocator_stats_t* out_stats);
+GCAP_API void gcap_allocator_read_stats(gcap_allocator_t* allocator, gcap_allocator_stats_t* out_stats);
+static inline void gcap_allocator_get_stats(gcap_allocator_t* allocator, gcap_allocator_stats_t* out_stats) {
+  out_stats->struct_size = sizeof(*out_stats);
+  gcap_allocator_read_stats(allocator, out_stats);
+}
 
 GCAP_API int gcap_allocator_device(const gcap_allocator_t* allocator);        // -1: host memory
 GCAP_API size_t gcap_allocator_alignment(const gcap_allocator_t* allocator);  // bytes, a power of two

@@ -33,7 +33,9 @@ typedef struct gcap_allocator_ops {
   gcap_status_t (*reserve)(void* self, size_t bytes, void** out_ptr);
   // Optional, since 1. Absent: nothing happens.
   gcap_status_t (*trim)(void* self);
-  void (*get_stats)(void* self, gcap_allocator_stats_t* out_stats);  // zeroed on entry
+  // `*out_stats` is the library's: all zero on entry but struct_size, which says how much of it may be written.
+  // Whatever becomes of struct_size does not matter.
+  void (*get_stats)(void* self, gcap_allocator_stats_t* out_stats);
   void (*destroy)(void* self);
 } gcap_allocator_ops_t;
 

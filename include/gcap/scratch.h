@@ -150,7 +150,11 @@ GCAP_API gcap_status_t gcap_scratch_trim(gcap_scratch_t* scratch) GCAP_NODISCARD
 
 // Counters. total_allocated_bytes is what the scratch holds from upstream; max_in_use_bytes is the peak of live blocks.
 // With several streams the peak is an upper bound: the sum of each stream's peak between two calls of this function.
-GCAP_API void gcap_scratch_get_stats(gcap_scratch_t* scratch, gcap_allocator_stats_t* out_stats);
+GCAP_API void gcap_scratch_read_stats(gcap_scratch_t* scratch, gcap_allocator_stats_t* out_stats);
+static inline void gcap_scratch_get_stats(gcap_scratch_t* scratch, gcap_allocator_stats_t* out_stats) {
+  out_stats->struct_size = sizeof(*out_stats);
+  gcap_scratch_read_stats(scratch, out_stats);
+}
 
 // Writes what the scratch holds, for people, a line each: bytes live, held from upstream, free, kept by graphs, cached
 // by streams. As snprintf: truncates the text if there is no room, and returns the length of the whole text.

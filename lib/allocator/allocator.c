@@ -9,6 +9,7 @@
 
 #include "gcap/allocator_ops.h"
 #include "lib/internal/check_argument.h"
+#include "lib/internal/sized.h"
 
 struct gcap_allocator {
   gcap_allocator_ops_t ops;
@@ -112,9 +113,12 @@ gcap_status_t gcap_allocator_trim(gcap_allocator_t* allocator) {
   return allocator->ops.trim == NULL ? NULL : allocator->ops.trim(allocator->ops.self);
 }
 
-void gcap_allocator_get_stats(gcap_allocator_t* allocator, gcap_allocator_stats_t* out_stats) {
-  *out_stats = (gcap_allocator_stats_t){0};
-  if (allocator->ops.get_stats != NULL) allocator->ops.get_stats(allocator->ops.self, out_stats);
+void gcap_allocator_read_stats(gcap_allocator_t* allocator, gcap_allocator_stats_t* out_stats) {
+  static const gcap_sized_type_t type = {.name = "gcap_allocator_stats", .bytes = sizeof(gcap_allocator_stats_t)};
+  gcap_allocator_stats_t stats = {.struct_size = sizeof(stats)};
+  if (allocator->ops.get_stats != NULL) allocator->ops.get_stats(allocator->ops.self, &stats);
+  stats.struct_size = sizeof(stats);  // an implementer may have assigned a whole struct
+  gcap_sized_write(&type, &stats, out_stats);
 }
 
 int gcap_allocator_device(const gcap_allocator_t* allocator) { return allocator->ops.device_id; }

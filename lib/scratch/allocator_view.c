@@ -8,6 +8,7 @@
 #include "gcap/allocator_ops.h"
 #include "lib/internal/run_trace.h"
 #include "lib/scratch/slow_path.h"
+#include "lib/scratch/streams.h"
 
 static gcap_status_t view_alloc(void* self, size_t bytes, void** out_ptr) {
   gcap_status_t status = gcap_scratch_alloc_untagged(self, bytes, /*reserved=*/false, out_ptr);
@@ -25,7 +26,7 @@ static gcap_status_t view_alloc_on_stream(void* self, size_t bytes, gcap_stream_
 
 static gcap_status_t view_free(void* self, void* ptr) { return gcap_scratch_free(self, ptr); }
 static gcap_status_t view_trim(void* self) { return gcap_scratch_trim(self); }
-static void view_get_stats(void* self, gcap_allocator_stats_t* out_stats) { gcap_scratch_get_stats(self, out_stats); }
+static void view_get_stats(void* self, gcap_allocator_stats_t* out_stats) { gcap_scratch_sum_stats(self, out_stats); }
 
 gcap_status_t gcap_scratch_view_create(gcap_scratch_t* scratch) {
   const gcap_allocator_ops_t ops = {
@@ -44,3 +45,7 @@ gcap_status_t gcap_scratch_view_create(gcap_scratch_t* scratch) {
 }
 
 gcap_allocator_t* gcap_scratch_allocator(gcap_scratch_t* scratch) { return scratch->view; }
+
+void gcap_scratch_read_stats(gcap_scratch_t* scratch, gcap_allocator_stats_t* out_stats) {
+  gcap_allocator_read_stats(scratch->view, out_stats);
+}

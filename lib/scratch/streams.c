@@ -148,7 +148,7 @@ static void add_counters(const gcap_scratch_stream_state_t* state, gcap_allocato
   if (stats->max_alloc_bytes < state->max_alloc_bytes) stats->max_alloc_bytes = state->max_alloc_bytes;
 }
 
-void gcap_scratch_get_stats(gcap_scratch_t* scratch, gcap_allocator_stats_t* out_stats) {
+void gcap_scratch_sum_stats(gcap_scratch_t* scratch, gcap_allocator_stats_t* out_stats) {
   gcap_scratch_lock_arena(scratch);
   gcap_scratch_fold_peaks(scratch);
   *out_stats = scratch->stats;

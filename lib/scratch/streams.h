@@ -51,6 +51,9 @@ uint64_t gcap_scratch_in_use_bytes(const gcap_scratch_t* scratch);
 // Brings the arena's own peak up to date with those of the streams, which start anew.
 void gcap_scratch_fold_peaks(gcap_scratch_t* scratch);
 
+// The arena's counters, the streams' included. Locks the arena.
+void gcap_scratch_sum_stats(gcap_scratch_t* scratch, gcap_allocator_stats_t* out_stats);
+
 #ifdef __cplusplus
 }  // extern "C"
 #endif

@@ -131,6 +131,21 @@ TEST_F(Allocator, CallsEachMemberWithItsArguments) {
   EXPECT_EQ(TakeCalls(), (Calls{"alloc 5", "alloc_on_stream 6", "reserve 7", "free", "trim", "destroy"}));
 }
 
+TEST_F(Allocator, WhateverAMemberDoesToTheSizeOfTheStatsTheCallerKeepsHis) {
+  gcap_allocator_ops_t ops = AllOps(&recorder_);
+  ops.get_stats = [](void*, gcap_allocator_stats_t* out_stats) {
+    EXPECT_EQ(out_stats->struct_size, sizeof(*out_stats));
+    gcap_allocator_stats_t stats = {};
+    stats.limit_bytes = 8;
+    *out_stats = stats;
+  };
+  Create(ops);
+  gcap_allocator_stats_t stats;
+  gcap_allocator_get_stats(allocator_, &stats);
+  EXPECT_EQ(stats.struct_size, sizeof(stats));
+  EXPECT_EQ(stats.limit_bytes, 8u);
+}
+
 TEST_F(Allocator, FillsInAbsentOptionalMembers) {
   Create(RequiredOps(&recorder_));
   GCAP_EXPECT_OK(gcap_allocator_alloc_on_stream(allocator_, 6, stream_, &ptr_));
