@@ -94,8 +94,6 @@ GCAP_API void gcap_capture_fail(gcap_capture_t* capture, gcap_status_t cause);
 GCAP_API gcap_capture_t* gcap_capture_current(void);
 // True while the calling thread has a scope open. A thread-local read: cheap enough for every kernel.
 GCAP_API bool gcap_thread_is_capturing(void);
-// The number of scopes open in this process. A relaxed read: cheap enough for every allocation.
-GCAP_API uint32_t gcap_capture_num_open(void);
 
 // The origin, which is the stream that gcap_capture_begin was given. NULL for NULL.
 GCAP_API cudaStream_t gcap_capture_stream(const gcap_capture_t* capture);
@@ -161,8 +159,15 @@ GCAP_API void gcap_capture_note(const char* operation, cudaStream_t stream, cons
 #define GCAP_CAPTURE_NOTE(operation, stream) gcap_capture_note((operation), (stream), __FILE__, __LINE__)
 
 // Writes the newest calls of the ledger, at most `capacity`, oldest first. Returns how many calls were noted in all,
-// including those that the ledger has dropped; 0 for NULL. `out_calls` NULL: only counts.
-GCAP_API size_t gcap_capture_get_calls(const gcap_capture_t* capture, gcap_capture_call_t* out_calls, size_t capacity);
+// including those that the ledger has dropped; 0 for NULL. `out_calls` NULL: only counts. Programs call get_calls,
+// which says how large their gcap_capture_call_t is: `call_bytes`, from one element of the array to the next. Fields
+// are appended only, so an older program gets the beginning of each call; what only a newer program knows becomes zero.
+GCAP_API size_t gcap_capture_read_calls(const gcap_capture_t* capture, gcap_capture_call_t* out_calls, size_t capacity,
+                                        size_t call_bytes);
+static inline size_t gcap_capture_get_calls(const gcap_capture_t* capture, gcap_capture_call_t* out_calls,
+                                            size_t capacity) {
+  return gcap_capture_read_calls(capture, out_calls, capacity, sizeof(*out_calls));
+}
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -216,9 +216,18 @@ GCAP_API gcap_status_t gcap_stream_pool_acquire(gcap_stream_pool_t* pool, gcap_s
 //   CUDA_ERROR           the runtime did not answer whether the stream is capturing; the stream was released
 GCAP_API gcap_status_t gcap_stream_pool_release(gcap_stream_pool_t* pool, gcap_stream_t* stream) GCAP_NODISCARD;
 
-// The number of streams that the pool has made, and of those acquired now. `pool` must not be NULL.
-GCAP_API size_t gcap_stream_pool_count(gcap_stream_pool_t* pool);
-GCAP_API size_t gcap_stream_pool_count_out(gcap_stream_pool_t* pool);
+typedef struct gcap_stream_pool_stats {
+  size_t struct_size;  // set by gcap_stream_pool_get_stats
+  size_t num_streams;  // that the pool has made
+  size_t num_out;      // acquired now
+} gcap_stream_pool_stats_t;
+
+// The pool's counters, all of one moment. No argument may be NULL.
+GCAP_API void gcap_stream_pool_read_stats(gcap_stream_pool_t* pool, gcap_stream_pool_stats_t* out_stats);
+static inline void gcap_stream_pool_get_stats(gcap_stream_pool_t* pool, gcap_stream_pool_stats_t* out_stats) {
+  out_stats->struct_size = sizeof(*out_stats);
+  gcap_stream_pool_read_stats(pool, out_stats);
+}
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -67,12 +67,22 @@ static gcap_capture_call_t to_public(const gcap_capture_call_record_t* record) {
                                .after = record->after};
 }
 
-size_t gcap_capture_calls_copy(const gcap_capture_calls_t* calls, gcap_capture_call_t* out_calls, size_t capacity) {
+// Writes a call into the caller's element, which is of another version if it is not as large as the library's.
+static void write_call(const gcap_capture_call_record_t* record, char* out_call, size_t call_bytes) {
+  const gcap_capture_call_t call = to_public(record);
+  const size_t known_bytes = call_bytes < sizeof(call) ? call_bytes : sizeof(call);
+  memcpy(out_call, &call, known_bytes);
+  memset(out_call + known_bytes, 0, call_bytes - known_bytes);
+}
+
+size_t gcap_capture_calls_copy(const gcap_capture_calls_t* calls, gcap_capture_call_t* out_calls, size_t capacity,
+                               size_t call_bytes) {
   uint64_t kept = calls->noted < calls->capacity ? calls->noted : calls->capacity;
   if (out_calls == NULL) kept = 0;
   if (kept > capacity) kept = capacity;
   for (uint64_t i = 0; i < kept; ++i) {
-    out_calls[i] = to_public(&calls->ring[(calls->noted - kept + i) % calls->capacity]);
+    const gcap_capture_call_record_t* record = &calls->ring[(calls->noted - kept + i) % calls->capacity];
+    write_call(record, (char*)out_calls + i * call_bytes, call_bytes);
   }
   return (size_t)calls->noted;
 }

@@ -39,8 +39,9 @@ void gcap_capture_calls_init(gcap_capture_calls_t* calls, gcap_capture_call_reco
 void gcap_capture_calls_add(gcap_capture_calls_t* calls, cudaStream_t origin, const char* operation,
                             cudaStream_t stream, const char* file, int line);
 
-// gcap_capture_get_calls.
-size_t gcap_capture_calls_copy(const gcap_capture_calls_t* calls, gcap_capture_call_t* out_calls, size_t capacity);
+// gcap_capture_read_calls.
+size_t gcap_capture_calls_copy(const gcap_capture_calls_t* calls, gcap_capture_call_t* out_calls, size_t capacity,
+                               size_t call_bytes);
 
 static inline bool gcap_capture_calls_saw_break(const gcap_capture_calls_t* calls) {
   return calls->capacity != 0 && calls->state != cudaStreamCaptureStatusActive;

@@ -284,12 +284,11 @@ gcap_capture_t* gcap_capture_current(void) { return current_scope; }
 
 bool gcap_thread_is_capturing(void) { return gcap_thread_captures(); }
 
-uint32_t gcap_capture_num_open(void) { return gcap_capture_gate_num_inside(); }
-
 cudaStream_t gcap_capture_stream(const gcap_capture_t* capture) { return capture == NULL ? NULL : capture->stream; }
 
-size_t gcap_capture_get_calls(const gcap_capture_t* capture, gcap_capture_call_t* out_calls, size_t capacity) {
-  return capture == NULL ? 0 : gcap_capture_calls_copy(&capture->calls, out_calls, capacity);
+size_t gcap_capture_read_calls(const gcap_capture_t* capture, gcap_capture_call_t* out_calls, size_t capacity,
+                               size_t call_bytes) {
+  return capture == NULL ? 0 : gcap_capture_calls_copy(&capture->calls, out_calls, capacity, call_bytes);
 }
 
 // --- Close steps and retained entries -------------------------------------------------------------------------------

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 
 #include "lib/internal/affine.h"
+#include "lib/internal/sized.h"
 #include "lib/stream/stream_internal.h"
 
 typedef struct lane {
@@ -110,10 +111,11 @@ gcap_status_t gcap_stream_pool_create(int device_id, gcap_stream_pool_t** out_po
 // Whether the pool can end now.
 static gcap_status_t check_idle(gcap_stream_pool_t* pool) {
   GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing("gcap_stream_pool_destroy"));
-  size_t num_out = gcap_stream_pool_count_out(pool);
-  if (num_out > 0) {
+  gcap_stream_pool_stats_t stats;
+  gcap_stream_pool_get_stats(pool, &stats);
+  if (stats.num_out > 0) {
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "gcap_stream_pool_destroy: %zu of %zu streams are out; release them",
-                       num_out, gcap_stream_pool_count(pool));
+                       stats.num_out, stats.num_streams);
   }
   for (gcap_stream_t* stream = pool->all; stream != NULL; stream = stream->pooled.next_of_pool) {
     gcap_status_t status = gcap_stream_check_not_capturing(stream, "gcap_stream_pool_destroy");
@@ -226,17 +228,14 @@ gcap_status_t gcap_stream_pool_release(gcap_stream_pool_t* pool, gcap_stream_t* 
   return status;
 }
 
-// Counts the streams, or those that are out.
-static size_t count(gcap_stream_pool_t* pool, bool only_out) {
-  size_t n = 0;
+void gcap_stream_pool_read_stats(gcap_stream_pool_t* pool, gcap_stream_pool_stats_t* out_stats) {
+  static const gcap_sized_type_t type = {.name = "gcap_stream_pool_stats", .bytes = sizeof(gcap_stream_pool_stats_t)};
+  gcap_stream_pool_stats_t stats = {.struct_size = sizeof(stats)};
   pthread_mutex_lock(&pool->mutex);
   for (gcap_stream_t* stream = pool->all; stream != NULL; stream = stream->pooled.next_of_pool) {
-    if (!only_out || atomic_load_explicit(&stream->pooled.is_out, memory_order_relaxed)) ++n;
+    ++stats.num_streams;
+    if (atomic_load_explicit(&stream->pooled.is_out, memory_order_relaxed)) ++stats.num_out;
   }
   pthread_mutex_unlock(&pool->mutex);
-  return n;
+  gcap_sized_write(&type, &stats, out_stats);
 }
-
-size_t gcap_stream_pool_count(gcap_stream_pool_t* pool) { return count(pool, /*only_out=*/false); }
-
-size_t gcap_stream_pool_count_out(gcap_stream_pool_t* pool) { return count(pool, /*only_out=*/true); }

@@ -107,6 +107,40 @@ TEST_F(CaptureCalls, KeepTheNewestAndCountAll) {
   EXPECT_TRUE(End(capture).ok());
 }
 
+// A program of the day when a call had a text and a file only, and one of the day when it has a field more.
+TEST_F(CaptureCalls, AreWrittenInTheLayoutOfTheProgramThatAsks) {
+  struct OlderCall {
+    const char* operation;
+    const char* file;
+  };
+  struct NewerCall {
+    gcap_capture_call_t known;
+    size_t more;
+  };
+  const RawStream stream;
+  gcap_capture_t* capture = Begin(stream);
+  const int line = __LINE__ + 1;
+  for (const char* name : {"a", "b", "c"}) GCAP_CAPTURE_NOTE(name, stream.get());
+  const char* guard = "behind the array";
+  OlderCall older[3] = {{}, {}, {guard, guard}};
+  EXPECT_EQ(gcap_capture_read_calls(capture, reinterpret_cast<gcap_capture_call_t*>(older), 2, sizeof(OlderCall)), 3u);
+  EXPECT_STREQ(older[0].operation, "b");
+  EXPECT_STREQ(older[0].file, __FILE__);
+  EXPECT_STREQ(older[1].operation, "c");
+  EXPECT_STREQ(older[1].file, __FILE__);
+  EXPECT_EQ(older[2].operation, guard);
+  EXPECT_EQ(older[2].file, guard);
+  NewerCall newer[2] = {{{}, 7}, {{}, 8}};
+  EXPECT_EQ(gcap_capture_read_calls(capture, &newer[0].known, 2, sizeof(NewerCall)), 3u);
+  EXPECT_STREQ(newer[0].known.operation, "b");
+  EXPECT_STREQ(newer[1].known.operation, "c");
+  EXPECT_EQ(newer[1].known.line, line);
+  EXPECT_EQ(newer[1].known.stream, stream.get());
+  EXPECT_EQ(newer[0].more, 0u);
+  EXPECT_EQ(newer[1].more, 0u);
+  EXPECT_TRUE(End(capture).ok());
+}
+
 TEST_F(CaptureCalls, TextIsCopiedAndCutOff) {
   const RawStream stream;
   gcap_capture_t* capture = Begin(stream);

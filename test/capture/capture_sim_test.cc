@@ -9,6 +9,7 @@
 #include "gcap/capture.h"
 #include "gcap/log.h"
 #include "gtest/gtest.h"
+#include "lib/internal/capture_gate.h"
 #include "test/base/device_work.h"
 #include "test/base/heap_failure.h"
 #include "test/base/named_faults.h"
@@ -37,7 +38,7 @@ class CaptureSim : public DeviceTest {
     EXPECT_EQ(stream.CaptureStatus(), cudaStreamCaptureStatusNone);
     EXPECT_FALSE(gcap_thread_is_capturing());
     EXPECT_EQ(gcap_capture_current(), nullptr);
-    EXPECT_EQ(gcap_capture_num_open(), 0u);
+    EXPECT_EQ(gcap_capture_gate_num_inside(), 0u);
     gcap_status_ignore(GCAP_STATUS(GCAP_CUDA_ERROR, "no scope is there to hear of it"));
     CopyJob job;
     gcap_capture_t* capture = nullptr;
@@ -185,7 +186,7 @@ TEST_F(CaptureSim, OfALostDeviceEndsInAStatusThatNamesTheErrorAndLeavesNothing) 
     EXPECT_EQ(closed, 1);
     EXPECT_EQ(released, 1);
     EXPECT_EQ(gcap_capture_current(), nullptr);
-    EXPECT_EQ(gcap_capture_num_open(), 0u);
+    EXPECT_EQ(gcap_capture_gate_num_inside(), 0u);
     gcap_sim_clear_faults();
     // The driver was never asked to end it by a call that did anything.
     cudaGraph_t graph = nullptr;
@@ -245,7 +246,7 @@ TEST_F(CaptureSim, QuestionsAskNoDriver) {
   GCAP_ASSERT_OK(gcap_capture_begin(stream.get(), nullptr, &capture));
   const uint64_t before = gcap_sim_calls(nullptr);
   EXPECT_TRUE(gcap_thread_is_capturing());
-  EXPECT_EQ(gcap_capture_num_open(), 1u);
+  EXPECT_EQ(gcap_capture_gate_num_inside(), 1u);
   EXPECT_EQ(gcap_capture_current(), capture);
   EXPECT_EQ(gcap_sim_calls(nullptr), before);
   gcap_capture_abort(capture);

@@ -9,6 +9,7 @@
 
 #include "gcap/log.h"
 #include "gtest/gtest.h"
+#include "lib/internal/capture_gate.h"
 #include "test/base/device_work.h"
 #include "test/support/device_test.h"
 #include "test/support/expect_status.h"
@@ -40,7 +41,7 @@ class Capture : public DeviceTest {
     if (IsSkipped()) return;
     EXPECT_FALSE(gcap_thread_is_capturing());
     EXPECT_EQ(gcap_capture_current(), nullptr);
-    EXPECT_EQ(gcap_capture_num_open(), 0u);
+    EXPECT_EQ(gcap_capture_gate_num_inside(), 0u);
     EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
     gcap_log_set_sink(nullptr, nullptr, GCAP_LOG_WARNING);
     DeviceTest::TearDown();
@@ -134,17 +135,17 @@ TEST_F(Capture, TellsItsThreadAndOnlyItsThread) {
   gcap_capture_t* capture = Begin(stream);
   EXPECT_TRUE(gcap_thread_is_capturing());
   EXPECT_EQ(gcap_capture_current(), capture);
-  EXPECT_EQ(gcap_capture_num_open(), 1u);
+  EXPECT_EQ(gcap_capture_gate_num_inside(), 1u);
   std::thread([this] {
     EXPECT_FALSE(gcap_thread_is_capturing());
     EXPECT_EQ(gcap_capture_current(), nullptr);
-    EXPECT_EQ(gcap_capture_num_open(), 1u);
+    EXPECT_EQ(gcap_capture_gate_num_inside(), 1u);
     const RawStream other;
     gcap_capture_t* second = Begin(other);
-    EXPECT_EQ(gcap_capture_num_open(), 2u);
+    EXPECT_EQ(gcap_capture_gate_num_inside(), 2u);
     EndWell(second);
   }).join();
-  EXPECT_EQ(gcap_capture_num_open(), 1u);
+  EXPECT_EQ(gcap_capture_gate_num_inside(), 1u);
   EndWell(capture);
 }
 
@@ -264,7 +265,7 @@ TEST_F(Capture, OfAThreadThatExitsIsAbortedAndTheStreamWorks) {
   RawStream stream;
   gcap_log_set_sink([](void*, gcap_log_level_t, const char*) {}, nullptr, GCAP_LOG_ERROR);
   std::thread([this, &stream] { Begin(stream); }).join();
-  EXPECT_EQ(gcap_capture_num_open(), 0u);
+  EXPECT_EQ(gcap_capture_gate_num_inside(), 0u);
   EXPECT_EQ(EndWell(Begin(stream)), 0u);
 }
 
@@ -454,7 +455,7 @@ TEST_F(Capture, AbandonedIsAbortedByTheNextBegin) {
   EXPECT_EQ(warnings_, 1);
   EXPECT_EQ(events_, (Events{"step undone", "entry"}));
   EXPECT_EQ(gcap_capture_current(), capture);
-  EXPECT_EQ(gcap_capture_num_open(), 1u);
+  EXPECT_EQ(gcap_capture_gate_num_inside(), 1u);
   EXPECT_EQ(stream.CaptureStatus(), cudaStreamCaptureStatusNone);
   EndWell(capture);
   ExpectUsable(stream);
@@ -489,7 +490,7 @@ TEST_F(Capture, StepsRunOnceInReverseOrderWhenTheStreamHasLeftCaptureMode) {
         [](void*, bool) {
           EXPECT_EQ(stream_in_step->CaptureStatus(), cudaStreamCaptureStatusNone);
           EXPECT_FALSE(gcap_thread_is_capturing());
-          EXPECT_EQ(gcap_capture_num_open(), 0u);
+          EXPECT_EQ(gcap_capture_gate_num_inside(), 0u);
         },
         nullptr));
     EXPECT_EQ(events_, Events{});
@@ -567,7 +568,7 @@ TEST_F(Capture, ManyThreadsCaptureAtOnceWithoutDisturbingEachOther) {
       for (int round = 0; round < 20; ++round) {
         gcap_capture_t* capture = Begin(stream);
         GCAP_EXPECT_CUDA(job.Issue(stream.get()));
-        EXPECT_GE(gcap_capture_num_open(), 1u);
+        EXPECT_GE(gcap_capture_gate_num_inside(), 1u);
         if ((round + t) % 2 == 0) {
           EXPECT_EQ(EndWell(capture), CopyJob::kNodes);
           ++committed;

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "lib/internal/capture_gate.h"
 #include "test/support/device_test.h"
 #include "test/support/expect_status.h"
 #include "test/support/held_thread.h"
@@ -513,7 +514,7 @@ TEST_F(ThreadContexts, ContextOfAThreadThatExitsInsideACaptureEndsAllTheSame) {
   }).join();
   EXPECT_EQ(ends_.count, 1);
   EXPECT_EQ(ends_.with_idle_stream, 1);
-  EXPECT_EQ(gcap_capture_num_open(), 0u);
+  EXPECT_EQ(gcap_capture_gate_num_inside(), 0u);
   EXPECT_NE(log.text().find("exits inside"), std::string::npos) << log.text();
   EXPECT_EQ(log.text().find("kept for ever"), std::string::npos) << log.text();
   GCAP_EXPECT_OK(gcap_thread_contexts_destroy(set));

@@ -16,6 +16,7 @@
 #include "gcap/capture.h"
 #include "gcap_sim.h"
 #include "gtest/gtest.h"
+#include "lib/internal/capture_gate.h"
 #include "test/support/expect_status.h"
 #include "test/support/fault_walk.h"
 #include "test/support/log_catcher.h"
@@ -65,7 +66,7 @@ bool Ends(const std::string& function) {
 void ExpectCleanThread(const std::string& failed) {
   EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess) << "the last error was left behind";
   EXPECT_FALSE(gcap_thread_is_capturing());
-  EXPECT_EQ(gcap_capture_num_open(), 0u);
+  EXPECT_EQ(gcap_capture_gate_num_inside(), 0u);
   cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
   EXPECT_EQ(cudaThreadExchangeStreamCaptureMode(&mode), cudaSuccess);
   // Where the very call that gives the mode back fails, there is no other.

@@ -12,6 +12,7 @@
 #include "gcap/graph.h"
 #include "gcap/log.h"
 #include "gtest/gtest.h"
+#include "lib/internal/capture_gate.h"
 #include "test/base/device_work.h"
 #include "test/support/device_test.h"
 #include "test/support/expect_status.h"
@@ -31,7 +32,7 @@ class ManagerTest : public DeviceTest {
     if (IsSkipped()) return;
     GCAP_EXPECT_OK(gcap_graph_manager_destroy(manager_));
     EXPECT_FALSE(gcap_thread_is_capturing());
-    EXPECT_EQ(gcap_capture_num_open(), 0u);
+    EXPECT_EQ(gcap_capture_gate_num_inside(), 0u);
     EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
     EXPECT_EQ(stream_->CaptureStatus(), cudaStreamCaptureStatusNone);
     stream_.reset();

@@ -10,6 +10,7 @@
 #include "gcap/session.h"
 #include "gcap_sim.h"
 #include "gtest/gtest.h"
+#include "lib/internal/capture_gate.h"
 #include "test/session/session_test.h"
 #include "test/support/fault_walk.h"
 
@@ -31,7 +32,7 @@ const Floats kContent = {1, 2, 3, 4, 5, 6};
 void ExpectCleanThread(const Outcome& outcome, bool hit) {
   EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
   EXPECT_FALSE(gcap_thread_is_capturing());
-  EXPECT_EQ(gcap_capture_num_open(), 0u);
+  EXPECT_EQ(gcap_capture_gate_num_inside(), 0u);
   enum cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
   EXPECT_EQ(cudaThreadExchangeStreamCaptureMode(&mode), cudaSuccess);
   const bool may_differ = hit && (outcome.ok() || outcome.Names("cudaThreadExchangeStreamCaptureMode"));

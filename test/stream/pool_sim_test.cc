@@ -14,6 +14,7 @@
 #include "gtest/gtest.h"
 #include "test/base/heap_failure.h"
 #include "test/base/named_faults.h"
+#include "test/stream/pool_stats.h"
 #include "test/support/expect_status.h"
 
 namespace gcap {
@@ -103,7 +104,7 @@ TEST(StreamPoolSim, DeviceThatIsLostIsReportedAndThePoolEndsAllTheSame) {
   EXPECT_EQ(none, nullptr);
   GCAP_EXPECT_OK(gcap_stream_pool_release(pool, mine));
   GCAP_EXPECT_FAILS(gcap_stream_pool_release(pool, theirs), GCAP_CUDA_ERROR, "cudaErrorIllegalAddress");
-  EXPECT_EQ(gcap_stream_pool_count_out(pool), 0u);
+  EXPECT_EQ(StatsOf(pool).num_out, 0u);
   GCAP_EXPECT_FAILS(gcap_stream_pool_destroy(pool), GCAP_CUDA_ERROR, "cudaErrorIllegalAddress");
   gcap_sim_clear_faults();
   pool = CreatePool();
@@ -119,7 +120,7 @@ TEST(StreamPoolFaults, OfAcquireLeaveNothingAndTheNextSucceeds) {
     EXPECT_EQ(outcome.ok(), !fault.fired());
     EXPECT_EQ(outcome.ok(), stream != nullptr);
     EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
-    EXPECT_EQ(gcap_stream_pool_count(pool), outcome.ok() ? 1u : 0u);
+    EXPECT_EQ(StatsOf(pool).num_streams, outcome.ok() ? 1u : 0u);
     if (stream == nullptr) stream = Acquire(pool);
     GCAP_EXPECT_OK(gcap_stream_synchronize(stream));
     GCAP_EXPECT_OK(gcap_stream_pool_release(pool, stream));
@@ -137,7 +138,7 @@ TEST(StreamPoolFaults, OfReleaseByAnotherThreadAreReportedAndTheStreamIsBack) {
     const Outcome outcome = fault.During([&] { return gcap_stream_pool_release(pool, stream); });
     EXPECT_EQ(outcome.ok(), !fault.fired());
     EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
-    EXPECT_EQ(gcap_stream_pool_count_out(pool), 0u);
+    EXPECT_EQ(StatsOf(pool).num_out, 0u);
     EXPECT_EQ(Acquire(pool), stream);
     GCAP_EXPECT_OK(gcap_stream_synchronize(stream));
     GCAP_EXPECT_OK(gcap_stream_pool_release(pool, stream));
@@ -258,7 +259,7 @@ int RunPair(void*) {
   std::thread second([&] { RunOneOfPair(&pair, 1); });
   first.join();
   second.join();
-  wrong += gcap_stream_pool_count(pair.pool) != 2;
+  wrong += StatsOf(pair.pool).num_streams != 2;
   wrong += !Outcome(gcap_stream_pool_destroy(pair.pool)).ok();  // waits for both
   unsigned char bytes[128] = {};
   wrong += cudaMemcpy(bytes, pair.device, 128, cudaMemcpyDeviceToHost) != cudaSuccess;

@@ -15,6 +15,7 @@
 #include "gcap/graph.h"
 #include "gcap/stream.h"
 #include "gtest/gtest.h"
+#include "test/stream/pool_stats.h"
 #include "test/support/device_floats.h"
 #include "test/support/device_test.h"
 #include "test/support/expect_status.h"
@@ -44,7 +45,7 @@ class StreamPool : public DeviceTest {
 };
 
 TEST_F(StreamPool, MakesStreamsOfItsDeviceWhenAsked) {
-  EXPECT_EQ(gcap_stream_pool_count(pool_), 0u);
+  EXPECT_EQ(StatsOf(pool_).num_streams, 0u);
   gcap_stream_t* a = Acquire();
   gcap_stream_t* b = Acquire();
   ASSERT_NE(a, nullptr);
@@ -52,11 +53,11 @@ TEST_F(StreamPool, MakesStreamsOfItsDeviceWhenAsked) {
   EXPECT_NE(gcap_stream_handle(a), gcap_stream_handle(b));
   EXPECT_EQ(gcap_stream_device(a), 0);
   EXPECT_EQ(gcap_stream_ownership(a), GCAP_STREAM_OWNED);
-  EXPECT_EQ(gcap_stream_pool_count(pool_), 2u);
-  EXPECT_EQ(gcap_stream_pool_count_out(pool_), 2u);
+  EXPECT_EQ(StatsOf(pool_).num_streams, 2u);
+  EXPECT_EQ(StatsOf(pool_).num_out, 2u);
   Release(a);
-  EXPECT_EQ(gcap_stream_pool_count(pool_), 2u);
-  EXPECT_EQ(gcap_stream_pool_count_out(pool_), 1u);
+  EXPECT_EQ(StatsOf(pool_).num_streams, 2u);
+  EXPECT_EQ(StatsOf(pool_).num_out, 1u);
   Release(b);
 }
 
@@ -68,7 +69,7 @@ TEST_F(StreamPool, ThreadGetsItsOwnBackMostRecentFirst) {
   EXPECT_EQ(Acquire(), streams[2]);
   EXPECT_EQ(Acquire(), streams[0]);
   EXPECT_EQ(Acquire(), streams[1]);
-  EXPECT_EQ(gcap_stream_pool_count(pool_), 3u);
+  EXPECT_EQ(StatsOf(pool_).num_streams, 3u);
   for (gcap_stream_t* stream : streams) Release(stream);
 }
 
@@ -96,7 +97,7 @@ TEST_F(StreamPool, StreamReleasedElsewhereGoesBackToTheThreadThatAcquiredIt) {
     EXPECT_EQ(std::set<gcap_stream_t*>({first, second, idle}).count(other), 0u);
     Release(other);
   }).join();
-  EXPECT_EQ(gcap_stream_pool_count_out(pool_), 0u);
+  EXPECT_EQ(StatsOf(pool_).num_out, 0u);
   EXPECT_EQ(Acquire(), second) << "the most recent";
   EXPECT_EQ(Acquire(), first);
   EXPECT_EQ(Acquire(), idle);
@@ -110,11 +111,11 @@ TEST_F(StreamPool, IdleStreamsOfADeadThreadGoToWhoNeedsOne) {
     Release(theirs[0]);
     std::thread([&] { Release(theirs[1]); }).join();
   }).join();
-  EXPECT_EQ(gcap_stream_pool_count_out(pool_), 1u);
+  EXPECT_EQ(StatsOf(pool_).num_out, 1u);
   Release(theirs[2]);  // its thread is gone: to all
   std::vector<gcap_stream_t*> mine = {Acquire(), Acquire(), Acquire()};
   EXPECT_EQ(std::set<gcap_stream_t*>(mine.begin(), mine.end()), std::set<gcap_stream_t*>(theirs.begin(), theirs.end()));
-  EXPECT_EQ(gcap_stream_pool_count(pool_), 3u);
+  EXPECT_EQ(StatsOf(pool_).num_streams, 3u);
   for (gcap_stream_t* stream : mine) Release(stream);
   EXPECT_EQ(Acquire(), mine[2]) << "it is this thread's now";
   std::thread([&] {
@@ -129,7 +130,7 @@ TEST_F(StreamPool, ThreadsInARowShareOneStream) {
   for (int i = 0; i < 20; ++i) {
     std::thread([&] { Release(Acquire()); }).join();
   }
-  EXPECT_EQ(gcap_stream_pool_count(pool_), 1u);
+  EXPECT_EQ(StatsOf(pool_).num_streams, 1u);
 }
 
 // A handle that is not destroyed before its stream's.
@@ -231,7 +232,7 @@ TEST_F(StreamPool, DeviceThatIsNotThereIsReportedByTheFirstAcquire) {
   gcap_stream_t* stream = reinterpret_cast<gcap_stream_t*>(&pool);
   GCAP_EXPECT_FAILS(gcap_stream_pool_acquire(pool, &stream), GCAP_INVALID_ARGUMENT, "device_id is 999");
   EXPECT_EQ(stream, nullptr);
-  EXPECT_EQ(gcap_stream_pool_count(pool), 0u);
+  EXPECT_EQ(StatsOf(pool).num_streams, 0u);
   GCAP_EXPECT_OK(gcap_stream_pool_destroy(pool));
 }
 
@@ -244,7 +245,7 @@ TEST_F(StreamPool, StreamOfNoPoolOrAnotherIsNotTaken) {
   GCAP_ASSERT_OK(gcap_stream_pool_create(0, &other));
   gcap_stream_t* stream = Acquire();
   GCAP_EXPECT_FAILS(gcap_stream_pool_release(other, stream), GCAP_INVALID_ARGUMENT, "is of another pool");
-  EXPECT_EQ(gcap_stream_pool_count(other), 0u);
+  EXPECT_EQ(StatsOf(other).num_streams, 0u);
   GCAP_EXPECT_OK(gcap_stream_pool_destroy(other));
   Release(stream);
 }
@@ -300,11 +301,11 @@ TEST_F(StreamPool, CapturingThreadGetsAnIdleStreamButNoNewOne) {
     gcap_stream_t* none = idle;
     GCAP_EXPECT_FAILS(gcap_stream_pool_acquire(pool_, &none), GCAP_FAILED_PRECONDITION, "capturing");
     EXPECT_EQ(none, nullptr);
-    EXPECT_EQ(gcap_stream_pool_count(pool_), 2u);
+    EXPECT_EQ(StatsOf(pool_).num_streams, 2u);
     Release(idle);
     GCAP_EXPECT_FAILS(gcap_stream_pool_release(pool_, captured), GCAP_FAILED_PRECONDITION, "is capturing");
     GCAP_EXPECT_FAILS(gcap_stream_pool_destroy(pool_), GCAP_FAILED_PRECONDITION, "capturing");
-    EXPECT_EQ(gcap_stream_pool_count_out(pool_), 1u);
+    EXPECT_EQ(StatsOf(pool_).num_out, 1u);
   }
   Release(captured);
 }
@@ -363,8 +364,8 @@ TEST_F(StreamPool, ThreadsComeAndGoAndHandStreamsOn) {
   }
   gcap_stream_t* last = handed_on;
   if (last != nullptr) Release(last);
-  EXPECT_EQ(gcap_stream_pool_count_out(pool_), 0u);
-  EXPECT_LE(gcap_stream_pool_count(pool_), static_cast<size_t>(kThreads * (kThreads + 1)));
+  EXPECT_EQ(StatsOf(pool_).num_out, 0u);
+  EXPECT_LE(StatsOf(pool_).num_streams, static_cast<size_t>(kThreads * (kThreads + 1)));
 }
 
 }  // namespace

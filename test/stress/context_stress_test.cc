@@ -23,6 +23,7 @@
 #include "gcap/stream.h"
 #include "gcap_sim.h"
 #include "gtest/gtest.h"
+#include "lib/internal/capture_gate.h"
 #include "test/stress/stress.h"
 #include "test/support/expect_status.h"
 #include "test/support/replays.h"
@@ -208,7 +209,7 @@ TEST(ContextStress, NothingIsWrongAndNothingRemainsOfThreadsAndEpsThatComeAndGo)
     EXPECT_EQ(cudaFree(of_chair.output), cudaSuccess);
   }
   EXPECT_EQ(Live(), before);
-  EXPECT_EQ(gcap_capture_num_open(), 0u);
+  EXPECT_EQ(gcap_capture_gate_num_inside(), 0u);
   const Tally& tally = world.tally;
   std::printf("%d threads, %d runs, %d replays, %d releases, %d runs left open, %d EPs ended, %d failures\n",
               tally.threads.load(), tally.runs.load(), tally.replays.load(), tally.releases.load(),

@@ -24,6 +24,7 @@
 #include "gcap/thread_context.h"
 #include "gcap_sim.h"
 #include "gtest/gtest.h"
+#include "lib/internal/capture_gate.h"
 #include "test/stress/stress.h"
 #include "test/support/expect_status.h"
 
@@ -228,7 +229,7 @@ TEST(SharedContextStress, RunsTakeTurnsWhileGraphsThreadsAndSetsComeAndGo) {
   places.clear();
   GCAP_EXPECT_OK(gcap_stream_pool_destroy(world.pool));
   EXPECT_EQ(Live(), before);
-  EXPECT_EQ(gcap_capture_num_open(), 0u);
+  EXPECT_EQ(gcap_capture_gate_num_inside(), 0u);
   const Tally& tally = world.tally;
   std::printf(
       "%d threads, %d runs, %d replays, %d releases, %d evictions, %d runs left open, %d sets ended, "
