@@ -40,7 +40,7 @@ typedef struct gcap_ep_ops {
   // release_captured_graph only together with the first three.
   bool (*is_graph_capture_enabled)(const void* self);
   bool (*is_graph_captured)(void* self, int graph_id);
-  // `options` is never NULL.
+  // `options` is never NULL, and of the library's version: struct_size says what may be read.
   gcap_status_t (*replay_graph)(void* self, int graph_id, const gcap_graph_replay_options_t* options,
                                 bool* out_replayed);
   gcap_status_t (*release_captured_graph)(void* self, int graph_id);

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "gcap/ep_ops.h"
+#include "lib/graph/options.h"
 #include "lib/internal/capture_check.h"
 
 struct gcap_ep {
@@ -159,14 +160,11 @@ static gcap_status_t cannot_sign(const gcap_ep_t* ep) {
 gcap_status_t gcap_ep_replay_graph(gcap_ep_t* ep, int graph_id, const gcap_graph_replay_options_t* options,
                                    bool* out_replayed) {
   *out_replayed = false;
-  gcap_graph_replay_options_t defaults;
-  if (options == NULL) {
-    gcap_graph_replay_options_init(&defaults);
-    options = &defaults;
-  }
-  if (options->check_bindings && ep->ops.sign_graph == NULL) return cannot_sign(ep);
+  gcap_graph_replay_options_t known;
+  GCAP_RETURN_IF_ERROR(gcap_graph_replay_options_read(options, &known));
+  if (known.check_bindings && ep->ops.sign_graph == NULL) return cannot_sign(ep);
   if (ep->ops.replay_graph == NULL) return NULL;
-  return ep->ops.replay_graph(ep->ops.self, graph_id, options, out_replayed);
+  return ep->ops.replay_graph(ep->ops.self, graph_id, &known, out_replayed);
 }
 
 gcap_status_t gcap_ep_release_captured_graph(gcap_ep_t* ep, int graph_id) {
