@@ -1,0 +1,715 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Every public struct that begins with its size, as programs of another version hand it over: an older one, whose
+// struct ends earlier; a newer one, whose struct is longer; and one that never called the init function. The struct
+// ends where a page ends that nobody may touch, so that whoever reads or writes behind it dies. The headers are read as
+// well: a struct of options, infos or stats that begins with anything else, or is not tried here, fails.
+
+#include <cuda_runtime_api.h>
+#include <dirent.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "gcap/gcap.h"
+#include "gcap/ops/conv2d.h"
+#include "gcap/ops/matmul.h"
+#include "gtest/gtest.h"
+#include "test/base/device_work.h"
+#include "test/session/session_test.h"
+#include "test/support/device_test.h"
+#include "test/support/expect_status.h"
+
+namespace gcap {
+namespace testing {
+namespace {
+
+using Bytes = std::vector<char>;
+
+template <typename T>
+Bytes BytesOf(const T& value) {
+  Bytes bytes(sizeof(value));
+  memcpy(bytes.data(), &value, sizeof(value));
+  return bytes;
+}
+
+size_t SizeAt(const Bytes& bytes, size_t offset) {
+  size_t size = 0;
+  memcpy(&size, &bytes[offset], sizeof(size));
+  return size;
+}
+void SetSizeAt(Bytes* bytes, size_t offset, size_t size) { memcpy(&(*bytes)[offset], &size, sizeof(size)); }
+
+// Memory that ends where a page begins that may be neither read nor written.
+class AtThePagesEnd {
+ public:
+  explicit AtThePagesEnd(const Bytes& bytes) : page_(static_cast<size_t>(sysconf(_SC_PAGESIZE))), size_(bytes.size()) {
+    EXPECT_LE(size_, page_);
+    void* pages = mmap(nullptr, 2 * page_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    EXPECT_NE(pages, MAP_FAILED);
+    pages_ = static_cast<char*>(pages);
+    EXPECT_EQ(mprotect(pages_ + page_, page_, PROT_NONE), 0);
+    memcpy(get(), bytes.data(), size_);
+  }
+  AtThePagesEnd(const AtThePagesEnd&) = delete;
+  AtThePagesEnd& operator=(const AtThePagesEnd&) = delete;
+  ~AtThePagesEnd() { EXPECT_EQ(munmap(pages_, 2 * page_), 0); }
+
+  void* get() const { return pages_ + page_ - size_; }
+  Bytes content() const { return Bytes(pages_ + page_ - size_, pages_ + page_); }
+
+ private:
+  size_t page_, size_;
+  char* pages_ = nullptr;
+};
+
+// --- Structs that the library reads ---------------------------------------------------------------------------------
+
+struct Field {
+  size_t offset, bytes;
+};
+#define GCAP_FIELD(type, field) \
+  Field { offsetof(type, field), sizeof(type::field) }
+
+// A sized struct inside another one: where the structs around it begin, outermost first, and then where it does itself.
+struct Part {
+  std::string name;
+  std::vector<size_t> path;
+  size_t older_bytes;  // 0: it has no field that an older version could lack
+};
+
+struct Reader {
+  std::string name;                              // of the struct, without "_t"
+  std::string function;                          // that reads it
+  Bytes good;                                    // as a program of today fills it in
+  std::function<Outcome(void*)> read;            // calls the function, and expects what the values in `good` do
+  size_t older_bytes = 0;                        // as in Part
+  std::string refusal = "", older_refusal = "";  // what the function has against the values; "": nothing
+  std::function<void(void*)> set_defaults = {};  // where the library does it
+  std::vector<Field> older_fields = {};          // what an older version has, but its size
+  std::vector<Part> parts = {};
+};
+
+// Changes the size of the innermost struct of `path`, and so of those around it. What is new is `fill`.
+Bytes Resized(Bytes bytes, const std::vector<size_t>& path, size_t new_bytes, char fill) {
+  const size_t begin = path.back(), old_bytes = SizeAt(bytes, begin);
+  const auto at = bytes.begin();
+  if (new_bytes < old_bytes) {
+    bytes.erase(at + static_cast<ptrdiff_t>(begin + new_bytes), at + static_cast<ptrdiff_t>(begin + old_bytes));
+  } else {
+    bytes.insert(at + static_cast<ptrdiff_t>(begin + old_bytes), new_bytes - old_bytes, fill);
+  }
+  for (const size_t offset : path) SetSizeAt(&bytes, offset, SizeAt(bytes, offset) + new_bytes - old_bytes);
+  return bytes;
+}
+
+class SizedStructs : public DeviceTest {
+ protected:
+  void SetUp() override {
+    DeviceTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    GCAP_ASSERT_OK(rig_.Create(GraphOptions()));
+    GCAP_ASSERT_OK(gcap_device_allocator_create(0, &device_));
+    GCAP_ASSERT_OK(gcap_scratch_create(device_, nullptr, &scratch_));
+    GCAP_ASSERT_OK(gcap_stream_pool_create(0, &pool_));
+    GCAP_ASSERT_OK(gcap_graph_manager_create(nullptr, &manager_));
+    for (int run = 0; run < 3; ++run) {
+      GCAP_ASSERT_OK(gcap_graph_manager_run(manager_, kId, stream_.get(), IssueJob, &job_, /*synchronize=*/true));
+    }
+  }
+  void TearDown() override {
+    GCAP_EXPECT_OK(gcap_graph_manager_destroy(manager_));
+    GCAP_EXPECT_OK(gcap_stream_pool_destroy(pool_));
+    GCAP_EXPECT_OK(gcap_scratch_destroy(scratch_));
+    gcap_allocator_destroy(device_);
+  }
+
+  std::vector<Reader> Readers();
+  void AddCapture(std::vector<Reader>* all);
+  void AddGraphManager(std::vector<Reader>* all);
+  void AddReplay(std::vector<Reader>* all);
+  void AddAllocators(std::vector<Reader>* all);
+  void AddThreadContexts(std::vector<Reader>* all);
+  void AddOptions(std::vector<Reader>* all);
+  void AddRun(std::vector<Reader>* all);
+  void AddOps(std::vector<Reader>* all);
+
+  static gcap_status_t IssueJob(void* user, cudaStream_t stream) {
+    return GCAP_CUDA(static_cast<CopyJob*>(user)->Issue(stream));
+  }
+
+  static constexpr int kId = 3;
+  const RawStream stream_;
+  CopyJob job_;
+  ChainRig rig_;
+  const DeviceFloats x_{Floats(kCount, 1.0f)}, y_{Floats(kCount, 0.0f)};
+  gcap_allocator_t* device_ = nullptr;
+  gcap_scratch_t* scratch_ = nullptr;
+  gcap_stream_pool_t* pool_ = nullptr;
+  gcap_graph_manager_t* manager_ = nullptr;  // has a graph of kId
+};
+
+template <typename T>
+T* As(void* given) {
+  return static_cast<T*>(given);
+}
+
+template <typename T, typename Fill>
+Bytes Filled(void (*init)(T*), Fill fill) {
+  T options;
+  init(&options);
+  fill(&options);
+  return BytesOf(options);
+}
+
+template <typename T>
+std::function<void(void*)> Setter(void (*set_defaults)(T*)) {
+  return [set_defaults](void* given) { set_defaults(As<T>(given)); };
+}
+
+void SizedStructs::AddCapture(std::vector<Reader>* all) {
+  using T = gcap_capture_options_t;
+  Reader r{"gcap_capture_options", "gcap_capture_begin", {}, {}};
+  r.good = Filled<T>(gcap_capture_options_init, [](T* o) { o->ledger_calls = 2; });
+  r.read = [this](void* given) {
+    gcap_capture_t* capture = nullptr;
+    Outcome outcome(gcap_capture_begin(stream_.get(), As<T>(given), &capture));
+    gcap_capture_abort(capture);
+    return outcome;
+  };
+  r.set_defaults = Setter(gcap_capture_options_set_defaults);
+  all->push_back(r);
+}
+
+void SizedStructs::AddGraphManager(std::vector<Reader>* all) {
+  using T = gcap_graph_manager_options_t;
+  Reader r{"gcap_graph_manager_options", "gcap_graph_manager_create", {}, {}};
+  r.good = Filled<T>(gcap_graph_manager_options_init, [](T* o) { o->min_num_runs_before_capture = 0; });
+  // The first run is captured, fails, and is done again since rerun_failed_capture is true by default.
+  r.read = [this](void* given) {
+    gcap_graph_manager_t* manager = nullptr;
+    Outcome outcome(gcap_graph_manager_create(As<T>(given), &manager));
+    if (!outcome.ok()) return outcome;
+    int num_works = 0;
+    const auto work = [](void* user, cudaStream_t) -> gcap_status_t {
+      ++*static_cast<int*>(user);
+      gcap_status_t cause = GCAP_STATUS(GCAP_INTERNAL, "not in a capture");
+      gcap_capture_fail(gcap_capture_current(), cause);
+      gcap_status_free(cause);
+      return nullptr;
+    };
+    GCAP_EXPECT_OK(gcap_graph_manager_run(manager, 0, stream_.get(), work, &num_works, /*synchronize=*/true));
+    EXPECT_EQ(num_works, 2);
+    GCAP_EXPECT_OK(gcap_graph_manager_destroy(manager));
+    return outcome;
+  };
+  r.older_bytes = offsetof(T, policy);
+  r.older_fields = {GCAP_FIELD(T, min_num_runs_before_capture), GCAP_FIELD(T, backoff_runs)};
+  r.set_defaults = Setter(gcap_graph_manager_options_set_defaults);
+  r.parts = {{"gcap_capture_options", {0, offsetof(T, capture)}, 0}};
+  all->push_back(r);
+}
+
+void SizedStructs::AddReplay(std::vector<Reader>* all) {
+  using T = gcap_graph_replay_options_t;
+  Reader r{"gcap_graph_replay_options", "gcap_graph_manager_replay", {}, {}};
+  r.good = Filled<T>(gcap_graph_replay_options_init, [](T* o) { o->synchronize = true; });
+  r.older_bytes = offsetof(T, stream);
+  r.read = [this](void* given) {
+    return Outcome(gcap_graph_manager_replay(manager_, kId, As<T>(given), /*out_replayed=*/nullptr));
+  };
+  all->push_back(r);
+  r.function = "gcap_runtime_replay";
+  r.read = [this](void* given) {
+    bool replayed = true;
+    const Outcome outcome(gcap_runtime_replay(rig_.ep->runtime(), kId, As<T>(given), &replayed));
+    EXPECT_FALSE(replayed);
+    return outcome;
+  };
+  all->push_back(r);
+  r.function = "gcap_ep_replay_graph";
+  r.read = [this](void* given) {
+    bool replayed = true;
+    const Outcome outcome(gcap_ep_replay_graph(rig_.ep->get(), kId, As<T>(given), &replayed));
+    EXPECT_FALSE(replayed);
+    return outcome;
+  };
+  all->push_back(r);
+}
+
+void* ExternalAlloc(size_t bytes) {
+  void* memory = nullptr;
+  GCAP_EXPECT_CUDA(cudaMalloc(&memory, bytes));
+  return memory;
+}
+void ExternalFree(void* memory) { GCAP_EXPECT_CUDA(cudaFree(memory)); }
+
+// Expects that the allocator gives memory and takes it back, and ends it.
+void ExpectAllocates(gcap_allocator_t* allocator, size_t bytes) {
+  void* memory = nullptr;
+  GCAP_EXPECT_OK(gcap_allocator_alloc(allocator, bytes, &memory));
+  GCAP_EXPECT_OK(gcap_allocator_free(allocator, memory));
+}
+
+void SizedStructs::AddAllocators(std::vector<Reader>* all) {
+  using Scratch = gcap_scratch_options_t;
+  Reader scratch{"gcap_scratch_options", "gcap_scratch_create", {}, {}};
+  scratch.good = Filled<Scratch>(gcap_scratch_options_init, [](Scratch* o) { o->initial_chunk_bytes = 1 << 16; });
+  // Growth chunks and extensions of 0 bytes would be refused.
+  scratch.read = [this](void* given) {
+    gcap_scratch_t* made = nullptr;
+    const Outcome outcome(gcap_scratch_create(device_, As<Scratch>(given), &made));
+    GCAP_EXPECT_OK(gcap_scratch_destroy(made));
+    return outcome;
+  };
+  scratch.older_bytes = offsetof(Scratch, initial_growth_chunk_bytes);
+  scratch.older_fields = {GCAP_FIELD(Scratch, initial_chunk_bytes)};
+  scratch.set_defaults = Setter(gcap_scratch_options_set_defaults);
+  all->push_back(scratch);
+
+  using Pool = gcap_pool_allocator_options_t;
+  Reader pool{"gcap_pool_allocator_options", "gcap_pool_allocator_create", {}, {}};
+  pool.good = Filled<Pool>(gcap_pool_allocator_options_init, [](Pool*) {});
+  // The pool keeps what is free, since release_threshold_bytes is UINT64_MAX by default.
+  pool.read = [](void* given) {
+    gcap_allocator_t* made = nullptr;
+    Outcome outcome(gcap_pool_allocator_create(As<Pool>(given), &made));
+    if (!outcome.ok()) return outcome;
+    ExpectAllocates(made, 1 << 20);
+    GCAP_EXPECT_CUDA(cudaDeviceSynchronize());
+    gcap_allocator_stats_t stats;
+    gcap_allocator_get_stats(made, &stats);
+    EXPECT_GE(stats.total_allocated_bytes, 1u << 20);
+    gcap_allocator_destroy(made);
+    return outcome;
+  };
+  pool.older_bytes = offsetof(Pool, release_threshold_bytes);
+  pool.older_fields = {GCAP_FIELD(Pool, device_id)};
+  pool.set_defaults = Setter(gcap_pool_allocator_options_set_defaults);
+  all->push_back(pool);
+
+  using Counting = gcap_counting_allocator_options_t;
+  Reader counting{"gcap_counting_allocator_options", "gcap_counting_allocator_create", {}, {}};
+  counting.good = Filled<Counting>(gcap_counting_allocator_options_init, [](Counting* o) { o->limit_bytes = 512; });
+  counting.read = [this](void* given) {
+    gcap_allocator_t* made = nullptr;
+    Outcome outcome(gcap_counting_allocator_create(device_, As<Counting>(given), &made));
+    if (!outcome.ok()) return outcome;
+    ExpectAllocates(made, 512);
+    void* memory = nullptr;
+    GCAP_EXPECT_FAILS(gcap_allocator_alloc(made, 513, &memory), GCAP_RESOURCE_EXHAUSTED, "512");
+    gcap_allocator_destroy(made);
+    return outcome;
+  };
+  counting.older_bytes = offsetof(Counting, on_event);
+  counting.older_fields = {GCAP_FIELD(Counting, limit_bytes)};
+  counting.set_defaults = Setter(gcap_counting_allocator_options_set_defaults);
+  all->push_back(counting);
+
+  using External = gcap_external_allocator_options_t;
+  Reader external{"gcap_external_allocator_options", "gcap_external_allocator_create", {}, {}};
+  external.good = Filled<External>(gcap_external_allocator_options_init, [](External* o) {
+    o->alloc = ExternalAlloc;
+    o->free = ExternalFree;
+  });
+  external.read = [](void* given) {
+    gcap_allocator_t* made = nullptr;
+    Outcome outcome(gcap_external_allocator_create(As<External>(given), &made));
+    if (!outcome.ok()) return outcome;
+    ExpectAllocates(made, 256);
+    GCAP_EXPECT_OK(gcap_allocator_trim(made));  // there is no empty_cache to call
+    gcap_allocator_destroy(made);
+    return outcome;
+  };
+  external.older_bytes = offsetof(External, empty_cache);
+  external.older_fields = {GCAP_FIELD(External, device_id), GCAP_FIELD(External, alloc), GCAP_FIELD(External, free)};
+  external.set_defaults = Setter(gcap_external_allocator_options_set_defaults);
+  all->push_back(external);
+}
+
+void SizedStructs::AddThreadContexts(std::vector<Reader>* all) {
+  using T = gcap_thread_contexts_options_t;
+  Reader r{"gcap_thread_contexts_options", "gcap_thread_contexts_create", {}, {}};
+  r.good = Filled<T>(gcap_thread_contexts_options_init, [](T* o) { o->shared = true; });
+  // By default two runs are eager, so the first is not captured.
+  r.read = [](void* given) {
+    gcap_thread_contexts_t* contexts = nullptr;
+    Outcome outcome(gcap_thread_contexts_create(As<T>(given), &contexts));
+    if (!outcome.ok()) return outcome;
+    gcap_thread_context_t* context = nullptr;
+    GCAP_EXPECT_OK(gcap_thread_contexts_get(contexts, &context));
+    gcap_graph_info_t info;
+    gcap_graph_manager_get_info(gcap_thread_context_graphs(context), 0, &info);
+    EXPECT_FALSE(info.captures_next);
+    GCAP_EXPECT_OK(gcap_thread_contexts_destroy(contexts));
+    return outcome;
+  };
+  r.older_bytes = offsetof(T, graph);
+  r.older_fields = {GCAP_FIELD(T, device_id),   GCAP_FIELD(T, shared), GCAP_FIELD(T, has_user_stream),
+                    GCAP_FIELD(T, user_stream), GCAP_FIELD(T, on_end), GCAP_FIELD(T, user)};
+  r.set_defaults = Setter(gcap_thread_contexts_options_set_defaults);
+  r.parts = {{"gcap_graph_manager_options", {0, offsetof(T, graph)}, offsetof(gcap_graph_manager_options_t, policy)},
+             {"gcap_capture_options", {0, offsetof(T, graph), offsetof(T, graph.capture)}, 0}};
+  all->push_back(r);
+}
+
+void SizedStructs::AddOptions(std::vector<Reader>* all) {
+  using T = gcap_options_t;
+  Reader r{"gcap_options", "gcap_runtime_create", {}, {}};
+  r.good = Filled<T>(gcap_options_init, [](T* o) { o->enable_cuda_graph = true; });
+  // An arena of zeros would be refused, and with a graph manager of zeros the first run would be captured.
+  r.read = [](void* given) {
+    gcap_runtime_t* runtime = nullptr;
+    Outcome outcome(gcap_runtime_create(As<T>(given), &runtime));
+    if (!outcome.ok()) return outcome;
+    gcap_run_resources_t resources;
+    GCAP_EXPECT_OK(gcap_runtime_get_resources(runtime, &resources));
+    gcap_graph_info_t info;
+    gcap_runtime_get_graph_info(runtime, 0, &info);
+    EXPECT_FALSE(info.captures_next);
+    GCAP_EXPECT_OK(gcap_runtime_destroy(runtime));
+    return outcome;
+  };
+  r.older_bytes = offsetof(T, arena);
+  r.older_fields = {GCAP_FIELD(T, device_id),         GCAP_FIELD(T, enable_cuda_graph),    GCAP_FIELD(T, user_stream),
+                    GCAP_FIELD(T, has_user_stream),   GCAP_FIELD(T, external_alloc),       GCAP_FIELD(T, external_free),
+                    GCAP_FIELD(T, use_mempool),       GCAP_FIELD(T, external_empty_cache), GCAP_FIELD(T, trace_file),
+                    GCAP_FIELD(T, share_graph_memory)};
+  r.set_defaults = Setter(gcap_options_set_defaults);
+  const size_t graph = offsetof(T, graph);
+  r.parts = {
+      {"gcap_scratch_options", {0, offsetof(T, arena)}, offsetof(gcap_scratch_options_t, initial_growth_chunk_bytes)},
+      {"gcap_pool_allocator_options",
+       {0, offsetof(T, mempool)},
+       offsetof(gcap_pool_allocator_options_t, release_threshold_bytes)},
+      {"gcap_graph_manager_options", {0, graph}, offsetof(gcap_graph_manager_options_t, policy)},
+      {"gcap_capture_options", {0, graph, offsetof(T, graph.capture)}, 0}};
+  all->push_back(r);
+  r.function = "gcap_options_check";
+  r.read = [](void* given) { return Outcome(gcap_options_check(As<T>(given))); };
+  all->push_back(r);
+  r.function = "gcap_options_parse";
+  r.read = [](void* given) {
+    const char* const keys[] = {"device_id", "graph.max_graphs"};
+    const char* const values[] = {"5", "7"};
+    const Outcome outcome(gcap_options_parse(As<T>(given), keys, values, 2));
+    EXPECT_EQ(As<T>(given)->device_id, outcome.ok() ? 5 : 0);
+    return outcome;
+  };
+  all->push_back(r);
+}
+
+void SizedStructs::AddRun(std::vector<Reader>* all) {
+  using T = gcap_run_options_t;
+  Reader r{"gcap_run_options", "gcap_session_run", {}, {}};
+  r.good = Filled<T>(gcap_run_options_init, [](T* o) { o->graph_id = GCAP_GRAPH_ID_NONE; });
+  r.read = [this](void* given) {
+    const gcap_tensor_t input = Tensor(x_.get(), {2, 3}), output = Tensor(y_.get(), {2, 3});
+    return Outcome(gcap_session_run(rig_.session, As<T>(given), &input, &output));
+  };
+  r.set_defaults = Setter(gcap_run_options_set_defaults);
+  all->push_back(r);
+  r.function = "gcap_session_warm_up";
+  r.good = Filled<T>(gcap_run_options_init, [](T*) {});
+  r.read = [this](void* given) {
+    const gcap_tensor_t input = Tensor(x_.get(), {2, 3}), output = Tensor(y_.get(), {2, 3});
+    return Outcome(gcap_session_warm_up(rig_.session, As<T>(given), &input, &output));
+  };
+  all->push_back(r);
+}
+
+// What is wrong with the values is found last, so no library is asked for a plan.
+void SizedStructs::AddOps(std::vector<Reader>* all) {
+  using Conv = gcap_conv2d_options_t;
+  Reader conv{"gcap_conv2d_options", "gcap_conv2d_create", {}, {}};
+  conv.good = Filled<Conv>(gcap_conv2d_options_init, [this](Conv* o) {
+    o->handle = reinterpret_cast<cudnnHandle_t>(this);
+    o->n = o->c = o->h = o->w = o->k = o->kernel_w = 1;
+    o->kernel_h = 9;
+  });
+  conv.read = [](void* given) {
+    gcap_conv2d_t* made = nullptr;
+    return Outcome(gcap_conv2d_create(As<Conv>(given), &made));
+  };
+  conv.refusal = conv.older_refusal = "kernel_h is 9, the padded input is 1 (h 1, pad_h 0)";  // no stride is 0
+  conv.older_bytes = offsetof(Conv, stride_w);
+  conv.older_fields = {GCAP_FIELD(Conv, kernel_h), GCAP_FIELD(Conv, stride_h)};
+  conv.set_defaults = Setter(gcap_conv2d_options_set_defaults);
+  all->push_back(conv);
+
+  using Maxpool = gcap_maxpool2d_options_t;
+  Reader maxpool{"gcap_maxpool2d_options", "gcap_maxpool2d_create", {}, {}};
+  maxpool.good = Filled<Maxpool>(gcap_maxpool2d_options_init, [](Maxpool* o) {
+    o->n = o->c = o->h = o->w = 1;
+    o->window = 9;
+  });
+  maxpool.read = [](void* given) {
+    gcap_maxpool2d_t* made = nullptr;
+    return Outcome(gcap_maxpool2d_create(As<Maxpool>(given), &made));
+  };
+  maxpool.refusal = "window is 9";
+  maxpool.older_refusal = "window is 0";
+  maxpool.older_bytes = offsetof(Maxpool, window);
+  maxpool.older_fields = {GCAP_FIELD(Maxpool, n), GCAP_FIELD(Maxpool, w)};
+  maxpool.set_defaults = Setter(gcap_maxpool2d_options_set_defaults);
+  all->push_back(maxpool);
+
+  using Matmul = gcap_matmul_options_t;
+  Reader matmul{"gcap_matmul_options", "gcap_matmul_create", {}, {}};
+  matmul.good = Filled<Matmul>(gcap_matmul_options_init, [this](Matmul* o) {
+    o->handle = reinterpret_cast<cublasLtHandle_t>(this);
+    o->m = o->n = o->k = INT64_MAX;
+  });
+  matmul.read = [](void* given) {
+    gcap_matmul_t* made = nullptr;
+    return Outcome(gcap_matmul_create(As<Matmul>(given), &made));
+  };
+  matmul.refusal = matmul.older_refusal = "exceeds the address space";
+  matmul.older_bytes = offsetof(Matmul, epilogue);
+  matmul.older_fields = {GCAP_FIELD(Matmul, handle), GCAP_FIELD(Matmul, m), GCAP_FIELD(Matmul, k)};
+  matmul.set_defaults = Setter(gcap_matmul_options_set_defaults);
+  all->push_back(matmul);
+}
+
+std::vector<Reader> SizedStructs::Readers() {
+  std::vector<Reader> all;
+  AddCapture(&all);
+  AddGraphManager(&all);
+  AddReplay(&all);
+  AddAllocators(&all);
+  AddThreadContexts(&all);
+  AddOptions(&all);
+  AddRun(&all);
+  AddOps(&all);
+  return all;
+}
+
+// Expects the function to take the struct, or to have nothing against it but `refusal`.
+void ExpectRead(const Reader& reader, const Bytes& bytes, const std::string& refusal) {
+  const AtThePagesEnd given(bytes);
+  const Outcome outcome = reader.read(given.get());
+  EXPECT_EQ(outcome.code, refusal.empty() ? GCAP_OK : GCAP_INVALID_ARGUMENT) << outcome.message;
+  EXPECT_TRUE(outcome.Names(refusal)) << outcome.message;
+}
+
+TEST_F(SizedStructs, ThatEndAtTheirSizeAreReadToThereAndNoFurther) {
+  for (const Reader& reader : Readers()) {
+    SCOPED_TRACE(reader.name + " of " + reader.function);
+    EXPECT_EQ(SizeAt(reader.good, 0), reader.good.size());
+    ExpectRead(reader, reader.good, reader.refusal);
+  }
+}
+
+TEST_F(SizedStructs, OfAnOlderProgramKeepTheDefaultsOfWhatIsNotThere) {
+  for (const Reader& reader : Readers()) {
+    SCOPED_TRACE(reader.name + " of " + reader.function);
+    if (reader.older_bytes != 0) {
+      Bytes older(reader.good.begin(), reader.good.begin() + static_cast<ptrdiff_t>(reader.older_bytes));
+      SetSizeAt(&older, 0, older.size());
+      ExpectRead(reader, older, reader.older_refusal);
+    }
+    for (const Part& part : reader.parts) {
+      SCOPED_TRACE(part.name);
+      if (part.older_bytes != 0) ExpectRead(reader, Resized(reader.good, part.path, part.older_bytes, 0), "");
+    }
+  }
+}
+
+TEST_F(SizedStructs, OfANewerProgramAreReadUnlessItSetsWhatIsUnknown) {
+  for (const Reader& reader : Readers()) {
+    SCOPED_TRACE(reader.name + " of " + reader.function);
+    std::vector<Part> longer = reader.parts;
+    longer.push_back({reader.name, {0}, 0});
+    for (const Part& part : longer) {
+      SCOPED_TRACE(part.name);
+      const size_t known_bytes = SizeAt(reader.good, part.path.back());
+      ExpectRead(reader, Resized(reader.good, part.path, known_bytes + 16, 0), reader.refusal);
+      ExpectRead(reader, Resized(reader.good, part.path, known_bytes + 16, 1),
+                 part.name + "_t: struct_size is " + std::to_string(known_bytes + 16) + ", this gcap knows " +
+                     std::to_string(known_bytes) + " bytes");
+    }
+  }
+}
+
+TEST_F(SizedStructs, ThatWereNotInitializedAreRefusedByName) {
+  for (const Reader& reader : Readers()) {
+    SCOPED_TRACE(reader.name + " of " + reader.function);
+    std::vector<Part> unset = reader.parts;
+    unset.push_back({reader.name, {0}, 0});
+    for (const Part& part : unset) {
+      Bytes bytes = reader.good;
+      SetSizeAt(&bytes, part.path.back(), 0);
+      ExpectRead(
+          reader, bytes,
+          part.name + "_t: struct_size is 0, which is no version's: fill the struct with " + part.name + "_init");
+    }
+  }
+}
+
+TEST_F(SizedStructs, GetTheirDefaultsAsFarAsTheProgramHasThem) {
+  for (const Reader& reader : Readers()) {
+    if (!reader.set_defaults) continue;
+    SCOPED_TRACE(reader.name);
+    Bytes all = reader.good;
+    reader.set_defaults(all.data());
+    if (reader.older_bytes != 0) {
+      Bytes older(reader.older_bytes, '\x5a');
+      SetSizeAt(&older, 0, older.size());
+      const AtThePagesEnd given(older);
+      reader.set_defaults(given.get());
+      EXPECT_EQ(SizeAt(given.content(), 0), reader.older_bytes);
+      for (const Field& field : reader.older_fields) {
+        ASSERT_LE(field.offset + field.bytes, reader.older_bytes);
+        EXPECT_EQ(memcmp(&given.content()[field.offset], &all[field.offset], field.bytes), 0) << "at " << field.offset;
+      }
+    }
+    const AtThePagesEnd newer(Resized(reader.good, {0}, reader.good.size() + 16, '\x5a'));
+    reader.set_defaults(newer.get());
+    EXPECT_EQ(SizeAt(newer.content(), 0), reader.good.size() + 16);
+    for (size_t i = 0; i < 16; ++i) EXPECT_EQ(newer.content()[reader.good.size() + i], 0) << "what the library lacks";
+  }
+}
+
+// --- Structs that the library writes --------------------------------------------------------------------------------
+
+struct Writer {
+  std::string name, function;
+  size_t bytes, older_bytes;
+  std::function<void(void*)> write;
+  std::vector<Field> fields;  // of which some are not 0, and some lie behind `older_bytes`
+};
+
+class WrittenStructs : public SizedStructs {
+ protected:
+  std::vector<Writer> Writers() {
+    using Info = gcap_graph_info_t;
+    using Stats = gcap_allocator_stats_t;
+    using Pool = gcap_stream_pool_stats_t;
+    const std::vector<Field> of_info = {GCAP_FIELD(Info, state), GCAP_FIELD(Info, eager_runs),
+                                        GCAP_FIELD(Info, captures), GCAP_FIELD(Info, nodes),
+                                        GCAP_FIELD(Info, evictions)};
+    const std::vector<Field> of_stats = {GCAP_FIELD(Stats, limit_bytes), GCAP_FIELD(Stats, in_use_bytes),
+                                         GCAP_FIELD(Stats, num_allocs), GCAP_FIELD(Stats, num_shrinkages)};
+    const size_t older_info = offsetof(Info, nodes), older_stats = offsetof(Stats, num_allocs);
+    return {
+        {"gcap_graph_info", "gcap_graph_manager_read_info", sizeof(Info), older_info,
+         [this](void* given) { gcap_graph_manager_read_info(manager_, kId, As<Info>(given)); }, of_info},
+        {"gcap_graph_info", "gcap_runtime_read_graph_info", sizeof(Info), older_info,
+         [this](void* given) { gcap_runtime_read_graph_info(rig_.ep->runtime(), kId, As<Info>(given)); }, of_info},
+        {"gcap_allocator_stats", "gcap_allocator_read_stats", sizeof(Stats), older_stats,
+         [this](void* given) { gcap_allocator_read_stats(device_, As<Stats>(given)); }, of_stats},
+        {"gcap_allocator_stats", "gcap_scratch_read_stats", sizeof(Stats), older_stats,
+         [this](void* given) { gcap_scratch_read_stats(scratch_, As<Stats>(given)); }, of_stats},
+        {"gcap_stream_pool_stats",
+         "gcap_stream_pool_read_stats",
+         sizeof(Pool),
+         offsetof(Pool, num_out),
+         [this](void* given) { gcap_stream_pool_read_stats(pool_, As<Pool>(given)); },
+         {GCAP_FIELD(Pool, num_streams), GCAP_FIELD(Pool, num_out)}},
+    };
+  }
+
+  // Writes into a struct of `bytes`, full of something else before.
+  static Bytes Write(const Writer& writer, size_t bytes) {
+    Bytes before(bytes, '\x5a');
+    SetSizeAt(&before, 0, bytes);
+    const AtThePagesEnd given(before);
+    writer.write(given.get());
+    return given.content();
+  }
+};
+
+TEST_F(WrittenStructs, AreWrittenAsFarAsTheProgramHasThem) {
+  void* memory = nullptr;
+  GCAP_ASSERT_OK(gcap_allocator_alloc(gcap_scratch_allocator(scratch_), 1000, &memory));
+  gcap_stream_t* stream = nullptr;
+  GCAP_ASSERT_OK(gcap_stream_pool_acquire(pool_, &stream));
+  for (const Writer& writer : Writers()) {
+    SCOPED_TRACE(writer.name + " of " + writer.function);
+    const Bytes today = Write(writer, writer.bytes);
+    const Bytes older = Write(writer, writer.older_bytes);
+    const Bytes newer = Write(writer, writer.bytes + 16);
+    EXPECT_EQ(SizeAt(today, 0), today.size());
+    EXPECT_EQ(SizeAt(older, 0), older.size());
+    EXPECT_EQ(SizeAt(newer, 0), newer.size());
+    for (const Field& field : writer.fields) {
+      EXPECT_EQ(memcmp(&newer[field.offset], &today[field.offset], field.bytes), 0) << "at " << field.offset;
+      if (field.offset >= writer.older_bytes) continue;
+      EXPECT_EQ(memcmp(&older[field.offset], &today[field.offset], field.bytes), 0) << "at " << field.offset;
+    }
+    for (size_t i = 0; i < 16; ++i) EXPECT_EQ(newer[writer.bytes + i], 0) << "what the library lacks";
+  }
+  gcap_allocator_stats_t stats;
+  gcap_scratch_get_stats(scratch_, &stats);
+  EXPECT_EQ(stats.num_allocs, 1u) << "not all that was compared was 0";
+  GCAP_EXPECT_OK(gcap_stream_pool_release(pool_, stream));
+  GCAP_EXPECT_OK(gcap_allocator_free(gcap_scratch_allocator(scratch_), memory));
+}
+
+TEST_F(WrittenStructs, WithoutASizeAreLeftAlone) {
+  for (const Writer& writer : Writers()) {
+    SCOPED_TRACE(writer.name + " of " + writer.function);
+    const Bytes before(sizeof(size_t), 0);
+    const AtThePagesEnd given(before);
+    writer.write(given.get());
+    EXPECT_EQ(given.content(), before);
+  }
+}
+
+// --- The headers ----------------------------------------------------------------------------------------------------
+
+// The first member of each struct of options, infos or stats that the text defines, by the struct's name without "_t".
+std::map<std::string, std::string> FirstMembers(const std::string& text) {
+  static const std::regex definition(
+      R"(typedef\s+struct(?:\s+\w+)?\s*\{\s*([^;]*?)\s*;[^}]*\}\s*(\w+_(?:options|info|stats))_t\s*;)");
+  std::map<std::string, std::string> found;
+  for (std::sregex_iterator at(text.begin(), text.end(), definition), end; at != end; ++at) {
+    found[(*at)[2]] = (*at)[1];
+  }
+  return found;
+}
+
+std::string HeadersOf(const std::string& folder) {
+  std::ostringstream text;
+  DIR* opened = opendir(folder.c_str());
+  while (const dirent* entry = opened == nullptr ? nullptr : readdir(opened)) {
+    std::ifstream file(folder + "/" + entry->d_name);
+    for (std::string line; std::getline(file, line);) text << line.substr(0, line.find("//")) << "\n";
+  }
+  if (opened != nullptr) closedir(opened);
+  return text.str();
+}
+
+TEST(SizedHeaders, AFirstMemberIsFoundHoweverItIsBroken) {
+  const auto found = FirstMembers(
+      "typedef struct a_options {\n  size_t struct_size;\n  int x;\n} a_options_t;\n"
+      "typedef struct\n{ int\n x; size_t struct_size; } b_stats_t ;\ntypedef struct c { int x; } c_t;\n");
+  EXPECT_EQ(found, (std::map<std::string, std::string>{{"a_options", "size_t struct_size"}, {"b_stats", "int\n x"}}));
+}
+
+TEST_F(WrittenStructs, EveryStructOfOptionsInfosOrStatsBeginsWithItsSizeAndIsTriedHere) {
+  std::set<std::string> tried;
+  for (const Reader& reader : Readers()) tried.insert(reader.name);
+  for (const Writer& writer : Writers()) tried.insert(writer.name);
+  std::set<std::string> declared;
+  for (const auto& struct_and_member : FirstMembers(HeadersOf("include/gcap") + HeadersOf("include/gcap/ops"))) {
+    EXPECT_EQ(struct_and_member.second, "size_t struct_size") << struct_and_member.first;
+    declared.insert(struct_and_member.first);
+  }
+  EXPECT_EQ(declared, tried);
+}
+
+}  // namespace
+}  // namespace testing
+}  // namespace gcap
