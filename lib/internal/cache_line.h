@@ -12,9 +12,8 @@
 
 // Zeroed memory that begins a line of the cache; NULL when there is none. Freed by free.
 static inline void* gcap_calloc_line(size_t bytes) {
-  const size_t rounded = (bytes + GCAP_CACHE_LINE_BYTES - 1) & ~(GCAP_CACHE_LINE_BYTES - 1);
-  void* memory = aligned_alloc(GCAP_CACHE_LINE_BYTES, rounded);
-  return memory != NULL ? memset(memory, 0, rounded) : NULL;
+  void* memory = NULL;
+  return posix_memalign(&memory, GCAP_CACHE_LINE_BYTES, bytes) == 0 ? memset(memory, 0, bytes) : NULL;
 }
 
 #endif  // GCAP_LIB_INTERNAL_CACHE_LINE_H_

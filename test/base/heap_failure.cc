@@ -1,11 +1,12 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// The idea: the linker sends every malloc, calloc, realloc and aligned_alloc of the binary's static objects through the
-// functions here
+// The idea: the linker sends every malloc, calloc, realloc and posix_memalign of the binary's static objects through
+// the functions here
 // (--wrap). A thread-local counter says how many of this thread's calls are still to fail, so that other threads go on.
 
 #include "test/base/heap_failure.h"
 
+#include <cerrno>
 #include <cstddef>
 
 namespace {
@@ -30,7 +31,7 @@ extern "C" {
 void* __real_malloc(size_t bytes);
 void* __real_calloc(size_t count, size_t bytes);
 void* __real_realloc(void* memory, size_t bytes);
-void* __real_aligned_alloc(size_t alignment, size_t bytes);
+int __real_posix_memalign(void** out_memory, size_t alignment, size_t bytes);
 
 void* __wrap_malloc(size_t bytes) { return MustFail() ? nullptr : __real_malloc(bytes); }
 
@@ -38,8 +39,8 @@ void* __wrap_calloc(size_t count, size_t bytes) { return MustFail() ? nullptr : 
 
 void* __wrap_realloc(void* memory, size_t bytes) { return MustFail() ? nullptr : __real_realloc(memory, bytes); }
 
-void* __wrap_aligned_alloc(size_t alignment, size_t bytes) {
-  return MustFail() ? nullptr : __real_aligned_alloc(alignment, bytes);
+int __wrap_posix_memalign(void** out_memory, size_t alignment, size_t bytes) {
+  return MustFail() ? ENOMEM : __real_posix_memalign(out_memory, alignment, bytes);
 }
 
 }  // extern "C"
