@@ -86,22 +86,21 @@ sh_binary(name = "coverage_report_generator", srcs = ["unused.sh"], visibility =
 sh_binary(name = "lcov_merger", srcs = ["unused.sh"], visibility = ["//visibility:public"])
 """
 
+# GoogleTest without GoogleMock, which no test uses, and as one source: a quarter of the time to compile.
 _GOOGLETEST_BUILD = """
 load("@rules_cc//cc:cc_library.bzl", "cc_library")
 cc_library(
     name = "gtest",
-    srcs = glob(
-        ["googletest/src/*.cc", "googletest/src/*.h", "googlemock/src/*.cc"],
-        exclude = ["**/gtest-all.cc", "**/gtest_main.cc", "**/gmock-all.cc", "**/gmock_main.cc"],
-    ),
-    hdrs = glob(["googletest/include/gtest/**/*.h", "googlemock/include/gmock/**/*.h"]),
-    includes = ["googletest", "googletest/include", "googlemock", "googlemock/include"],
+    srcs = ["googletest/src/gtest-all.cc"],
+    hdrs = glob(["googletest/include/gtest/**/*.h"]),
+    includes = ["googletest", "googletest/include"],
     linkopts = ["-pthread"],
+    textual_hdrs = glob(["googletest/src/*"], exclude = ["googletest/src/gtest_main.cc"]),
     visibility = ["//visibility:public"],
 )
 cc_library(
     name = "gtest_main",
-    srcs = ["googlemock/src/gmock_main.cc"],
+    srcs = ["googletest/src/gtest_main.cc"],
     visibility = ["//visibility:public"],
     deps = [":gtest"],
 )
@@ -179,7 +178,7 @@ def gcap_bazel4_repositories():
             name = "googletest",
             build = _GOOGLETEST_BUILD,
             debian_package = "libgtest-dev",
-            folders = ["googletest", "googlemock"],
+            folders = ["googletest"],
             root = "/usr/src/googletest",
             root_variable = "GCAP_GOOGLETEST_ROOT",
         )
