@@ -12,10 +12,21 @@ load("//bazel:copts.bzl", "GCAP_CXXOPTS")
 
 _GTEST_MAIN = ["@googletest//:gtest_main"]
 
+# Tests are built one by one, or with --config=merged many as one program; see gcap_merged_tests.
+_ONE_BY_ONE = select({
+    "//bazel:with_merged_tests": ["//bazel:never"],
+    "//conditions:default": [],
+})
+_MERGED = select({
+    "//bazel:with_merged_tests": [],
+    "//conditions:default": ["//bazel:never"],
+})
+
 def gcap_cc_test(
         name,
         srcs = None,
         deps = [],
+        alone = False,
         bare = False,
         copts = [],
         sim_only = False,
@@ -29,6 +40,7 @@ def gcap_cc_test(
       name: the test; its source is name + ".cc".
       srcs: the sources, where there are others.
       deps: the libraries that it tests, and helpers beyond //test/support.
+      alone: it needs a process of its own, so it is not merged with others.
       bare: nothing is linked but `deps` and GoogleTest.
       copts: more options of the compiler.
       sim_only: only the simulator can run it; it may make calls fail, so it has //test/support:sim too.
@@ -46,7 +58,8 @@ def gcap_cc_test(
         size = size,
         srcs = [name + ".cc"] if srcs == None else srcs,
         copts = GCAP_CXXOPTS + copts,
-        tags = tags + ([] if threads else ["no-tsan"]) + (["sim-only"] if sim_only else []),
+        tags = tags + ([] if alone else ["one-by-one"]) + ([] if threads else ["no-tsan"]) + (["sim-only"] if sim_only else []),
+        target_compatible_with = [] if alone else _ONE_BY_ONE,
         deps = deps + _GTEST_MAIN,
         **kwargs
     )
@@ -61,6 +74,56 @@ def gcap_cc_tests(names, hdrs = [], **kwargs):
     """
     for name in names:
         gcap_cc_test(name = name, srcs = [name + ".cc"] + hdrs, **kwargs)
+
+# What merged tests have in common, beyond their tags.
+_SHARED = ["args", "copts", "data", "env", "linkopts", "shard_count", "size"]
+
+def _class_of(rule):
+    """What tests must have in common to be merged: how they run, and how they are compiled and linked."""
+    heap_fails = len([label for label in rule["deps"] if label.endswith(":heap_failure")]) > 0
+    return str([rule.get(field) for field in _SHARED] + [sorted(rule["tags"]), heap_fails])
+
+def _merged_test(name, rules):
+    """One program of all these tests."""
+    sources = depset(transitive = [depset(rule["srcs"]) for rule in rules]).to_list()
+    units = [source for source in sources if source.endswith("_test.cc")]
+    native.genrule(
+        name = name + "_unit",
+        testonly = True,
+        srcs = units,
+        outs = [name + ".cc"],
+        cmd = "awk -f $(location //bazel:one_unit.awk) $(SRCS) > $@",
+        tags = ["manual"],
+        tools = ["//bazel:one_unit.awk"],
+    )
+    cc_test(
+        name = name,
+        srcs = [name + ".cc"] + [source for source in sources if source not in units],
+        target_compatible_with = _MERGED,
+        # A pack for a GPU takes them one by one.
+        tags = [tag for tag in rules[0]["tags"] if tag != "one-by-one"] + ["no-gpu-pack"],
+        deps = depset(transitive = [depset(rule["deps"]) for rule in rules]).to_list(),
+        **{field: rules[0][field] for field in _SHARED if rules[0].get(field, -1) != -1}
+    )
+
+def gcap_merged_tests(name):
+    """Merges the package's tests of each kind into one program, for --config=merged. Call it last.
+
+    A test's time to compile is mostly GoogleTest's and the C++ library's headers, and is so in each configuration. So
+    where every test is to run, many sources are compiled as one: a third of the time. Who works on one test has it alone.
+
+    Args:
+      name: merged tests are called name_1, name_2, ...
+    """
+    classes = {}
+    for rule in native.existing_rules().values():
+        if rule["kind"] == "cc_test" and "one-by-one" in rule["tags"]:
+            key = _class_of(rule)
+            classes[key] = classes.get(key, []) + [rule]
+    numbers = {}
+    for key, rules in classes.items():
+        numbers[key] = len(numbers) + 1
+        _merged_test("%s_%d" % (name, numbers[key]), rules)
 
 def gcap_test_library(name, hdrs = None, deps = [], bare = False, **kwargs):
     """What several tests share.

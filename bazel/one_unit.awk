@@ -1,0 +1,23 @@
+# Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+#
+# one_unit.awk FILE...: prints the C++ sources as one, whose lines still bear the names and numbers of their own files.
+# Helpers of the same name stay apart: each file's anonymous namespaces are put into a namespace named after the file.
+
+FNR == 1 {
+    printf "#line 1 \"%s\"\n", FILENAME
+    file = FILENAME
+    sub(/.*\//, "", file)
+    gsub(/[^A-Za-z0-9]/, "_", file)
+}
+
+$0 == "namespace {" {
+    print "inline namespace in_" file " { namespace {"
+    next
+}
+
+$0 == "}  // namespace" {
+    print "} }"
+    next
+}
+
+{ print }
