@@ -10,8 +10,10 @@
 //            is an INVALID_ARGUMENT.
 // Names.     create/destroy: a heap object. open/close/release: a reservation. init: a plain struct. Sizes are in bytes
 //            (…_bytes), times in nanoseconds (…_ns).
-// NULL.      Every destroy and free accepts NULL. Elsewhere in stream.h, capture.h, graph.h and thread_context.h a NULL
-//            argument returns INVALID_ARGUMENT naming the argument. Getters must not be passed NULL.
+// NULL.      Every destroy and free accepts NULL. Elsewhere a function that returns a status answers a NULL argument
+// with
+//            INVALID_ARGUMENT naming the argument, unless its comment says what NULL means. scratch.h checks only what
+//            it says. Getters must not be passed NULL.
 // Threads.   Each type's comment has a "Thread:" line. "Thread-safe" means any number of threads at once.
 // Capture.   Each type's comment has a "Capture:" line: what is legal while a stream of the calling thread is being
 //            captured. A gcap call that would break a capture returns FAILED_PRECONDITION and does not disturb it.

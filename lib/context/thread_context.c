@@ -166,13 +166,13 @@ static gcap_status_t get_shared(gcap_thread_contexts_t* set, gcap_thread_context
   return status;
 }
 
-gcap_status_t gcap_thread_contexts_get(gcap_thread_contexts_t* set, gcap_thread_context_t** out_context) {
+gcap_status_t gcap_thread_contexts_get(gcap_thread_contexts_t* contexts, gcap_thread_context_t** out_context) {
   GCAP_RETURN_IF_NULL(out_context);
   *out_context = NULL;
-  if (set == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "%s: contexts is NULL", __func__);
-  if (set->own == NULL) return get_shared(set, out_context);
+  GCAP_RETURN_IF_NULL(contexts);
+  if (contexts->own == NULL) return get_shared(contexts, out_context);
   void* context = NULL;
-  gcap_status_t status = gcap_affine_get(set->own, &context);
+  gcap_status_t status = gcap_affine_get(contexts->own, &context);
   *out_context = context;
   return status;
 }

@@ -16,6 +16,7 @@
 #include "gcap/ep_ops.h"
 #include "lib/graph/options.h"
 #include "lib/internal/capture_check.h"
+#include "lib/internal/check_argument.h"
 
 struct gcap_ep {
   gcap_ep_ops_t ops;
@@ -69,6 +70,7 @@ static gcap_status_t check_ops(const gcap_ep_ops_t* ops) {
 }
 
 gcap_status_t gcap_ep_create(const gcap_ep_ops_t* ops, gcap_ep_t** out_ep) {
+  GCAP_RETURN_IF_NULL(out_ep);
   *out_ep = NULL;
   GCAP_RETURN_IF_ERROR(check_ops(ops));
   size_t name_bytes = strlen(ops->name) + 1;
@@ -97,6 +99,7 @@ const char* gcap_ep_name(const gcap_ep_t* ep) { return ep->name; }
 bool gcap_ep_supports_concurrent_runs(const gcap_ep_t* ep) { return ep->ops.supports_concurrent_runs; }
 
 gcap_status_t gcap_ep_claim(gcap_ep_t* ep) {
+  GCAP_RETURN_IF_NULL(ep);
   if (!gcap_ep_is_graph_capture_enabled(ep) || !atomic_exchange(&ep->is_claimed, true)) return NULL;
   return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
                      "EP '%s' captures graphs and served a session already, whose addresses they hold: make an EP for "
@@ -120,7 +123,11 @@ bool gcap_ep_supports(gcap_ep_t* ep, const gcap_model_t* model, const gcap_node_
 
 gcap_status_t gcap_ep_create_kernel(gcap_ep_t* ep, const gcap_model_t* model, const gcap_node_t* node,
                                     gcap_kernel_t* out_kernel) {
+  GCAP_RETURN_IF_NULL(out_kernel);
   *out_kernel = (gcap_kernel_t){0};
+  GCAP_RETURN_IF_NULL(ep);
+  GCAP_RETURN_IF_NULL(model);
+  GCAP_RETURN_IF_NULL(node);
   gcap_status_t status = ep->ops.create_kernel(ep->ops.self, model, node, out_kernel);
   if (status == NULL && out_kernel->compute != NULL && out_kernel->destroy != NULL) return NULL;
   if (status == NULL && out_kernel->destroy != NULL) out_kernel->destroy(out_kernel->self);
@@ -131,15 +138,19 @@ gcap_status_t gcap_ep_create_kernel(gcap_ep_t* ep, const gcap_model_t* model, co
 }
 
 gcap_status_t gcap_ep_get_run_resources(gcap_ep_t* ep, gcap_run_resources_t* out_resources) {
+  GCAP_RETURN_IF_NULL(out_resources);
   *out_resources = (gcap_run_resources_t){0};
+  GCAP_RETURN_IF_NULL(ep);
   return ep->ops.get_run_resources(ep->ops.self, out_resources);
 }
 
 gcap_status_t gcap_ep_begin_run(gcap_ep_t* ep, int graph_id) {
+  GCAP_RETURN_IF_NULL(ep);
   return ep->ops.begin_run != NULL ? ep->ops.begin_run(ep->ops.self, graph_id) : NULL;
 }
 
 gcap_status_t gcap_ep_end_run(gcap_ep_t* ep, gcap_status_t run_status, bool synchronize) {
+  GCAP_RETURN_JOINED_IF_NULL(run_status, ep);
   if (ep->ops.end_run != NULL) return ep->ops.end_run(ep->ops.self, run_status, synchronize);
   return synchronize ? gcap_status_join(run_status, ep->ops.synchronize(ep->ops.self)) : run_status;
 }
@@ -159,7 +170,9 @@ static gcap_status_t cannot_sign(const gcap_ep_t* ep) {
 
 gcap_status_t gcap_ep_replay_graph(gcap_ep_t* ep, int graph_id, const gcap_graph_replay_options_t* options,
                                    bool* out_replayed) {
+  GCAP_RETURN_IF_NULL(out_replayed);
   *out_replayed = false;
+  GCAP_RETURN_IF_NULL(ep);
   gcap_graph_replay_options_t known;
   GCAP_RETURN_IF_ERROR(gcap_graph_replay_options_read(options, &known));
   if (known.check_bindings && ep->ops.sign_graph == NULL) return cannot_sign(ep);
@@ -168,18 +181,24 @@ gcap_status_t gcap_ep_replay_graph(gcap_ep_t* ep, int graph_id, const gcap_graph
 }
 
 gcap_status_t gcap_ep_release_captured_graph(gcap_ep_t* ep, int graph_id) {
+  GCAP_RETURN_IF_NULL(ep);
   if (ep->ops.release_captured_graph != NULL) return ep->ops.release_captured_graph(ep->ops.self, graph_id);
   return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "EP '%s' cannot release graph id %d: it captures no graphs", ep->name,
                      graph_id);
 }
 
 gcap_status_t gcap_ep_sign_graph(gcap_ep_t* ep, const gcap_graph_binding_t* bindings, size_t num_bindings) {
+  GCAP_RETURN_IF_NULL(ep);
   if (ep->ops.sign_graph == NULL) return cannot_sign(ep);
   return ep->ops.sign_graph(ep->ops.self, bindings, num_bindings);
 }
 
 gcap_status_t gcap_ep_explain(gcap_ep_t* ep, int graph_id, gcap_graph_question_t question) {
+  GCAP_RETURN_IF_NULL(ep);
   return ep->ops.explain != NULL ? ep->ops.explain(ep->ops.self, graph_id, question) : NULL;
 }
 
-gcap_status_t gcap_ep_synchronize(gcap_ep_t* ep) { return ep->ops.synchronize(ep->ops.self); }
+gcap_status_t gcap_ep_synchronize(gcap_ep_t* ep) {
+  GCAP_RETURN_IF_NULL(ep);
+  return ep->ops.synchronize(ep->ops.self);
+}

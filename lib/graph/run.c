@@ -269,9 +269,7 @@ static gcap_status_t close_run(gcap_graph_manager_t* manager, gcap_status_t run_
 }
 
 gcap_status_t gcap_graph_manager_end_run(gcap_graph_manager_t* manager, gcap_status_t run_status, bool synchronize) {
-  if (manager == NULL) {
-    return gcap_status_join(run_status, GCAP_STATUS(GCAP_INVALID_ARGUMENT, "%s: manager is NULL", __func__));
-  }
+  GCAP_RETURN_JOINED_IF_NULL(run_status, manager);
   gcap_graph_captured_t* evicted = NULL;
   pthread_mutex_lock(&manager->mutex);
   gcap_status_t status = check_own_run(&manager->run);

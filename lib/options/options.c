@@ -12,6 +12,7 @@
 
 #include "lib/allocator/options.h"
 #include "lib/graph/options.h"
+#include "lib/internal/check_argument.h"
 #include "lib/internal/text.h"
 #include "lib/scratch/options.h"
 
@@ -209,6 +210,11 @@ static gcap_status_t set_option(gcap_options_t* options, const char* key, const 
 
 gcap_status_t gcap_options_parse(gcap_options_t* options, const char* const* keys, const char* const* values,
                                  size_t count) {
+  GCAP_RETURN_IF_NULL(options);
+  if (count > 0) {
+    GCAP_RETURN_IF_NULL(keys);
+    GCAP_RETURN_IF_NULL(values);
+  }
   gcap_options_t parsed;
   GCAP_RETURN_IF_ERROR(gcap_options_read(options, &parsed));
   for (size_t i = 0; i < count; ++i) GCAP_RETURN_IF_ERROR(set_option(&parsed, keys[i], values[i]));
@@ -217,10 +223,11 @@ gcap_status_t gcap_options_parse(gcap_options_t* options, const char* const* key
   return NULL;
 }
 
-gcap_status_t gcap_options_check(const gcap_options_t* given) {
+gcap_status_t gcap_options_check(const gcap_options_t* options) {
+  GCAP_RETURN_IF_NULL(options);
   gcap_options_t known;
-  GCAP_RETURN_IF_ERROR(gcap_options_read(given, &known));
-  const gcap_options_t* options = &known;
+  GCAP_RETURN_IF_ERROR(gcap_options_read(options, &known));
+  options = &known;
   if ((options->external_alloc == NULL) != (options->external_free == NULL)) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "gpu_external_alloc and gpu_external_free go together; only %s is set",
                        options->external_alloc != NULL ? "gpu_external_alloc" : "gpu_external_free");

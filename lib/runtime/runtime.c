@@ -134,7 +134,9 @@ bool gcap_runtime_is_graph_capture_enabled(const gcap_runtime_t* runtime) { retu
 gcap_scratch_t* gcap_runtime_scratch(gcap_runtime_t* runtime) { return runtime->scratch; }
 
 gcap_status_t gcap_runtime_get_resources(gcap_runtime_t* runtime, gcap_run_resources_t* out_resources) {
+  GCAP_RETURN_IF_NULL(out_resources);
   *out_resources = (gcap_run_resources_t){0};
+  GCAP_RETURN_IF_NULL(runtime);
   gcap_thread_context_t* context = NULL;
   GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(runtime->contexts, &context));
   out_resources->stream = gcap_thread_context_stream(context);
@@ -146,6 +148,7 @@ gcap_status_t gcap_runtime_get_resources(gcap_runtime_t* runtime, gcap_run_resou
 // --- Runs -----------------------------------------------------------------------------------------------------------
 
 gcap_status_t gcap_runtime_begin_run(gcap_runtime_t* runtime, int graph_id) {
+  GCAP_RETURN_IF_NULL(runtime);
   gcap_thread_context_t* context = NULL;
   GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(runtime->contexts, &context));
   gcap_stream_t* stream = gcap_thread_context_stream(context);
@@ -166,6 +169,7 @@ gcap_status_t gcap_runtime_begin_run(gcap_runtime_t* runtime, int graph_id) {
 }
 
 gcap_status_t gcap_runtime_end_run(gcap_runtime_t* runtime, gcap_status_t run_status, bool synchronize) {
+  GCAP_RETURN_JOINED_IF_NULL(run_status, runtime);
   gcap_thread_context_t* context = NULL;
   gcap_status_t status = gcap_thread_contexts_get(runtime->contexts, &context);
   if (status != NULL) return gcap_status_join(run_status, status);
@@ -184,6 +188,7 @@ bool gcap_runtime_is_captured(gcap_runtime_t* runtime, int graph_id) {
 gcap_status_t gcap_runtime_replay(gcap_runtime_t* runtime, int graph_id, const gcap_graph_replay_options_t* options,
                                   bool* out_replayed) {
   if (out_replayed != NULL) *out_replayed = false;
+  GCAP_RETURN_IF_NULL(runtime);
   gcap_graph_replay_options_t launch;
   GCAP_RETURN_IF_ERROR(gcap_graph_replay_options_read(options, &launch));
   gcap_thread_context_t* context = NULL;
@@ -200,24 +205,28 @@ gcap_status_t gcap_runtime_replay(gcap_runtime_t* runtime, int graph_id, const g
 }
 
 gcap_status_t gcap_runtime_sign(gcap_runtime_t* runtime, const gcap_graph_binding_t* bindings, size_t num_bindings) {
+  GCAP_RETURN_IF_NULL(runtime);
   gcap_thread_context_t* context = NULL;
   GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(runtime->contexts, &context));
   return gcap_graph_manager_sign(gcap_thread_context_graphs(context), bindings, num_bindings);
 }
 
 gcap_status_t gcap_runtime_explain(gcap_runtime_t* runtime, int graph_id, gcap_graph_question_t question) {
+  GCAP_RETURN_IF_NULL(runtime);
   gcap_thread_context_t* context = NULL;
   GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(runtime->contexts, &context));
   return gcap_graph_manager_explain(gcap_thread_context_graphs(context), graph_id, question);
 }
 
 gcap_status_t gcap_runtime_release(gcap_runtime_t* runtime, int graph_id) {
+  GCAP_RETURN_IF_NULL(runtime);
   gcap_thread_context_t* context = NULL;
   GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(runtime->contexts, &context));
   return gcap_graph_manager_release(gcap_thread_context_graphs(context), graph_id);
 }
 
 gcap_status_t gcap_runtime_synchronize(gcap_runtime_t* runtime) {
+  GCAP_RETURN_IF_NULL(runtime);
   gcap_thread_context_t* context = NULL;
   GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(runtime->contexts, &context));
   return gcap_stream_synchronize(gcap_thread_context_stream(context));

@@ -18,6 +18,7 @@
 #include "gcap/capture.h"
 #include "gcap/log.h"
 #include "lib/internal/capture_check.h"
+#include "lib/internal/check_argument.h"
 #include "lib/internal/cuda_guard.h"
 #include "lib/internal/sized.h"
 #include "lib/session/plan.h"
@@ -117,7 +118,10 @@ static gcap_status_t take_apart(gcap_session_t* session) {
 
 gcap_status_t gcap_session_create(const gcap_model_t* model, gcap_ep_t* const* eps, size_t num_eps,
                                   gcap_session_t** out_session) {
+  GCAP_RETURN_IF_NULL(out_session);
   *out_session = NULL;
+  GCAP_RETURN_IF_NULL(model);
+  if (num_eps > 0) GCAP_RETURN_IF_NULL(eps);
   gcap_session_t* session = calloc(1, sizeof(*session));
   if (session == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a session");
   gcap_status_t status = gcap_plan_init(model, &session->plan);
@@ -363,6 +367,7 @@ static gcap_status_t run_locked(gcap_session_t* session, const gcap_run_options_
 
 gcap_status_t gcap_session_run(gcap_session_t* session, const gcap_run_options_t* options, const gcap_tensor_t* inputs,
                                const gcap_tensor_t* outputs) {
+  GCAP_RETURN_IF_NULL(session);
   gcap_run_options_t known;
   if (options == NULL || options->struct_size != sizeof(*options)) {  // the defaults, or of another version
     GCAP_RETURN_IF_ERROR(gcap_run_options_read(options, &known));
@@ -388,6 +393,7 @@ static gcap_status_t not_captured(gcap_ep_t* ep, int graph_id) {
 
 gcap_status_t gcap_session_warm_up(gcap_session_t* session, const gcap_run_options_t* given,
                                    const gcap_tensor_t* inputs, const gcap_tensor_t* outputs) {
+  GCAP_RETURN_IF_NULL(session);
   gcap_run_options_t known;
   GCAP_RETURN_IF_ERROR(gcap_run_options_read(given, &known));
   const gcap_run_options_t* options = &known;
@@ -412,6 +418,7 @@ gcap_status_t gcap_session_warm_up(gcap_session_t* session, const gcap_run_optio
 }
 
 gcap_status_t gcap_session_release_captured_graph(gcap_session_t* session, int graph_id) {
+  GCAP_RETURN_IF_NULL(session);
   gcap_ep_begin_turn(session->ep);
   gcap_status_t status = gcap_ep_release_captured_graph(session->ep, graph_id);
   gcap_ep_end_turn(session->ep);
