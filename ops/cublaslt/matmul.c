@@ -20,6 +20,7 @@
 
 #include "gcap/log.h"
 #include "lib/internal/capture_check.h"
+#include "lib/internal/check_argument.h"
 #include "lib/internal/cuda_guard.h"
 #include "lib/internal/run_trace.h"
 #include "lib/internal/sized.h"
@@ -58,7 +59,6 @@ static gcap_status_t check_matrix(const char* rows_name, int64_t rows, const cha
 GCAP_SIZED_OPTIONS(static, gcap_matmul_options, .epilogue = GCAP_MATMUL_EPILOGUE_NONE);
 
 static gcap_status_t check_options(const gcap_matmul_options_t* options) {
-  if (options->handle == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "options->handle is NULL");
   const struct {
     const char* name;
     int64_t value;
@@ -156,12 +156,14 @@ static gcap_status_t plan(gcap_matmul_t* matmul, const gcap_matmul_options_t* op
   return gcap_status_join(status, GCAP_CUBLASLT(cublasLtMatmulPreferenceDestroy(preference)));
 }
 
-gcap_status_t gcap_matmul_create(const gcap_matmul_options_t* given, gcap_matmul_t** out_matmul) {
+gcap_status_t gcap_matmul_create(const gcap_matmul_options_t* options, gcap_matmul_t** out_matmul) {
+  GCAP_RETURN_IF_NULL(out_matmul);
   *out_matmul = NULL;
-  if (given == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "options is NULL");
+  GCAP_RETURN_IF_NULL(options);
   gcap_matmul_options_t known;
-  GCAP_RETURN_IF_ERROR(gcap_matmul_options_read(given, &known));
-  const gcap_matmul_options_t* options = &known;
+  GCAP_RETURN_IF_ERROR(gcap_matmul_options_read(options, &known));
+  options = &known;
+  GCAP_RETURN_IF_NULL(options->handle);
   GCAP_RETURN_IF_ERROR(check_options(options));
   GCAP_RETURN_IF_ERROR(gcap_refuse_in_capture("a matmul is planned before the capture"));
   gcap_trace_initialization();
@@ -198,15 +200,8 @@ void gcap_matmul_destroy(gcap_matmul_t* matmul) {
 
 size_t gcap_matmul_workspace_bytes(const gcap_matmul_t* matmul) { return matmul->workspace_bytes; }
 
-static gcap_status_t check_run(const gcap_matmul_t* matmul, const gcap_stream_t* stream, const float* a, const float* b,
-                               const float* bias, const float* c, const void* workspace) {
-  const struct {
-    const char* name;
-    const void* value;
-  } required[] = {{"matmul", matmul}, {"stream", stream}, {"a", a}, {"b", b}, {"c", c}};
-  for (size_t i = 0; i < sizeof(required) / sizeof(required[0]); ++i) {
-    if (required[i].value == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "%s is NULL", required[i].name);
-  }
+// The arguments of which the plan decides whether there is to be one.
+static gcap_status_t check_planned(const gcap_matmul_t* matmul, const float* bias, const void* workspace) {
   if (matmul->has_bias != (bias != NULL)) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, matmul->has_bias ? "bias is NULL, the epilogue needs one"
                                                                : "bias is not NULL, the epilogue has none");
@@ -243,7 +238,12 @@ static gcap_status_t issue_with_bias(const gcap_matmul_t* matmul, cudaStream_t s
 
 gcap_status_t gcap_matmul_run(const gcap_matmul_t* matmul, gcap_stream_t* stream, const float* a, const float* b,
                               const float* bias, float* c, void* workspace) {
-  GCAP_RETURN_IF_ERROR(check_run(matmul, stream, a, b, bias, c, workspace));
+  GCAP_RETURN_IF_NULL(matmul);
+  GCAP_RETURN_IF_NULL(stream);
+  GCAP_RETURN_IF_NULL(a);
+  GCAP_RETURN_IF_NULL(b);
+  GCAP_RETURN_IF_NULL(c);
+  GCAP_RETURN_IF_ERROR(check_planned(matmul, bias, workspace));
   const int device_id = gcap_stream_device(stream);
   int previous = 0;
   GCAP_RETURN_IF_ERROR(gcap_device_push(device_id, &previous));

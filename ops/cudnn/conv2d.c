@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "lib/internal/capture_check.h"
+#include "lib/internal/check_argument.h"
 #include "lib/internal/cuda_guard.h"
 #include "lib/internal/run_trace.h"
 #include "lib/internal/sized.h"
@@ -46,7 +47,6 @@ static gcap_status_t output_side(char side, int input, int pad, int kernel, int 
 GCAP_SIZED_OPTIONS(static, gcap_conv2d_options, .stride_h = 1, .stride_w = 1);
 
 static gcap_status_t check_options(const gcap_conv2d_options_t* o) {
-  if (o->handle == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "options->handle is NULL");
   const struct {
     const char* name;
     int value, minimum;
@@ -142,13 +142,15 @@ static gcap_status_t choose_algorithm(gcap_conv2d_t* conv, const gcap_conv2d_opt
   return status;
 }
 
-gcap_status_t gcap_conv2d_create(const gcap_conv2d_options_t* given, gcap_conv2d_t** out_conv) {
+gcap_status_t gcap_conv2d_create(const gcap_conv2d_options_t* options, gcap_conv2d_t** out_conv) {
+  GCAP_RETURN_IF_NULL(out_conv);
   *out_conv = NULL;
   int shape[4];
-  if (given == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "options is NULL");
+  GCAP_RETURN_IF_NULL(options);
   gcap_conv2d_options_t known;
-  GCAP_RETURN_IF_ERROR(gcap_conv2d_options_read(given, &known));
-  const gcap_conv2d_options_t* options = &known;
+  GCAP_RETURN_IF_ERROR(gcap_conv2d_options_read(options, &known));
+  options = &known;
+  GCAP_RETURN_IF_NULL(options->handle);
   GCAP_RETURN_IF_ERROR(check_options(options));
   GCAP_RETURN_IF_ERROR(compute_output_shape(options, shape));
   GCAP_RETURN_IF_ERROR(gcap_refuse_in_capture("a convolution is planned before the capture"));
@@ -183,15 +185,7 @@ void gcap_conv2d_output_shape(const gcap_conv2d_t* conv, int out_shape[4]) {
   for (int i = 0; i < 4; ++i) out_shape[i] = conv->output_shape[i];
 }
 
-static gcap_status_t check_run(const gcap_conv2d_t* conv, const gcap_stream_t* stream, const float* x,
-                               const float* weight, const float* bias, const float* y, const void* workspace) {
-  const struct {
-    const char* name;
-    const void* value;
-  } required[] = {{"conv", conv}, {"stream", stream}, {"x", x}, {"weight", weight}, {"bias", bias}, {"y", y}};
-  for (size_t i = 0; i < sizeof(required) / sizeof(required[0]); ++i) {
-    if (required[i].value == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "%s is NULL", required[i].name);
-  }
+static gcap_status_t check_workspace(const gcap_conv2d_t* conv, const void* workspace) {
   if (workspace != NULL || conv->workspace_bytes == 0) return NULL;
   return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "workspace is NULL, the plan needs %zu bytes", conv->workspace_bytes);
 }
@@ -199,7 +193,13 @@ static gcap_status_t check_run(const gcap_conv2d_t* conv, const gcap_stream_t* s
 gcap_status_t gcap_conv2d_run(const gcap_conv2d_t* conv, gcap_stream_t* stream, const float* x, const float* weight,
                               const float* bias, float* y, void* workspace) {
   static const float one = 1.0f, zero = 0.0f;
-  GCAP_RETURN_IF_ERROR(check_run(conv, stream, x, weight, bias, y, workspace));
+  GCAP_RETURN_IF_NULL(conv);
+  GCAP_RETURN_IF_NULL(stream);
+  GCAP_RETURN_IF_NULL(x);
+  GCAP_RETURN_IF_NULL(weight);
+  GCAP_RETURN_IF_NULL(bias);
+  GCAP_RETURN_IF_NULL(y);
+  GCAP_RETURN_IF_ERROR(check_workspace(conv, workspace));
   cudnnHandle_t handle = NULL;
   GCAP_RETURN_IF_ERROR(gcap_stream_cudnn_handle(stream, &handle));
   const int device_id = gcap_stream_device(stream);

@@ -7,6 +7,7 @@
 // cudnnCreate inside a capture fails and breaks the capture; attachments are not made while the thread captures
 // anything, also on another stream.
 #include "gcap/ops/conv2d.h"
+#include "lib/internal/check_argument.h"
 #include "ops/cudnn/cudnn_status.h"
 
 static gcap_status_t create_handle(gcap_stream_t* stream, void** out_object) {
@@ -23,8 +24,9 @@ static void destroy_handle(void* object) { gcap_cudnn_warn(GCAP_CUDNN(cudnnDestr
 
 gcap_status_t gcap_stream_cudnn_handle(gcap_stream_t* stream, cudnnHandle_t* out_handle) {
   static const gcap_attachment_key_t key = {"cudnnHandle_t", create_handle, destroy_handle};
+  GCAP_RETURN_IF_NULL(out_handle);
   *out_handle = NULL;
-  if (stream == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "stream is NULL");
+  GCAP_RETURN_IF_NULL(stream);
   void* object = NULL;
   GCAP_RETURN_IF_ERROR(gcap_stream_attachment(stream, &key, &object));
   *out_handle = (cudnnHandle_t)object;

@@ -6,6 +6,7 @@
 
 #include "gcap/ops/conv2d.h"
 #include "lib/internal/capture_check.h"
+#include "lib/internal/check_argument.h"
 #include "lib/internal/cuda_guard.h"
 #include "lib/internal/run_trace.h"
 #include "lib/internal/sized.h"
@@ -44,12 +45,13 @@ static gcap_status_t describe(gcap_maxpool2d_t* pool, const gcap_maxpool2d_optio
                                                 o->window, 0, 0, o->stride, o->stride));
 }
 
-gcap_status_t gcap_maxpool2d_create(const gcap_maxpool2d_options_t* given, gcap_maxpool2d_t** out_pool) {
+gcap_status_t gcap_maxpool2d_create(const gcap_maxpool2d_options_t* options, gcap_maxpool2d_t** out_pool) {
+  GCAP_RETURN_IF_NULL(out_pool);
   *out_pool = NULL;
-  if (given == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "options is NULL");
+  GCAP_RETURN_IF_NULL(options);
   gcap_maxpool2d_options_t known;
-  GCAP_RETURN_IF_ERROR(gcap_maxpool2d_options_read(given, &known));
-  const gcap_maxpool2d_options_t* options = &known;
+  GCAP_RETURN_IF_ERROR(gcap_maxpool2d_options_read(options, &known));
+  options = &known;
   GCAP_RETURN_IF_ERROR(check_options(options));
   GCAP_RETURN_IF_ERROR(gcap_refuse_in_capture("a pooling is planned before the capture"));
   gcap_trace_initialization();
@@ -80,18 +82,12 @@ void gcap_maxpool2d_output_shape(const gcap_maxpool2d_t* pool, int out_shape[4])
   for (int i = 0; i < 4; ++i) out_shape[i] = pool->output_shape[i];
 }
 
-static gcap_status_t check_run(const gcap_maxpool2d_t* pool, const gcap_stream_t* stream, const float* x,
-                               const float* y) {
-  if (pool == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "pool is NULL");
-  if (stream == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "stream is NULL");
-  if (x == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "x is NULL");
-  if (y == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "y is NULL");
-  return NULL;
-}
-
 gcap_status_t gcap_maxpool2d_run(const gcap_maxpool2d_t* pool, gcap_stream_t* stream, const float* x, float* y) {
   static const float one = 1.0f, zero = 0.0f;
-  GCAP_RETURN_IF_ERROR(check_run(pool, stream, x, y));
+  GCAP_RETURN_IF_NULL(pool);
+  GCAP_RETURN_IF_NULL(stream);
+  GCAP_RETURN_IF_NULL(x);
+  GCAP_RETURN_IF_NULL(y);
   cudnnHandle_t handle = NULL;
   GCAP_RETURN_IF_ERROR(gcap_stream_cudnn_handle(stream, &handle));
   const int device_id = gcap_stream_device(stream);

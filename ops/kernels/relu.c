@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "gcap/ops/kernels.h"
+#include "lib/internal/check_argument.h"
 #include "lib/internal/cuda_guard.h"
 #include "ops/kernels/device_kernels.h"
 
@@ -16,16 +17,16 @@ enum {
 
 static const int64_t max_count = INT64_C(1) << 40;
 
-static gcap_status_t check(const gcap_stream_t* stream, const float* x, const float* y, int64_t count) {
-  if (stream == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "stream is NULL");
-  if (x == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "x is NULL");
-  if (y == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "y is NULL");
+static gcap_status_t check_count(int64_t count) {
   if (count >= 1 && count <= max_count) return NULL;
   return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "count is %" PRId64 ", allowed are 1..%" PRId64, count, max_count);
 }
 
 gcap_status_t gcap_relu_f32(gcap_stream_t* stream, const float* x, float* y, int64_t count) {
-  GCAP_RETURN_IF_ERROR(check(stream, x, y, count));
+  GCAP_RETURN_IF_NULL(stream);
+  GCAP_RETURN_IF_NULL(x);
+  GCAP_RETURN_IF_NULL(y);
+  GCAP_RETURN_IF_ERROR(check_count(count));
   const int64_t per_block = BLOCK_THREADS * THREAD_ELEMENTS;
   const int64_t blocks = (count + per_block - 1) / per_block;
   const dim3 grid = {blocks < MAX_BLOCKS ? (unsigned)blocks : MAX_BLOCKS, 1, 1};

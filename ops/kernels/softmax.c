@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "gcap/ops/kernels.h"
+#include "lib/internal/check_argument.h"
 #include "lib/internal/cuda_guard.h"
 #include "ops/kernels/device_kernels.h"
 
@@ -18,10 +19,7 @@ enum {
 static const int64_t max_rows = INT32_MAX;
 static const int64_t max_cols = INT64_C(1) << 20;
 
-static gcap_status_t check(const gcap_stream_t* stream, const float* x, const float* y, int64_t rows, int64_t cols) {
-  if (stream == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "stream is NULL");
-  if (x == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "x is NULL");
-  if (y == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "y is NULL");
+static gcap_status_t check_sizes(int64_t rows, int64_t cols) {
   if (rows < 1 || rows > max_rows) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "rows is %" PRId64 ", allowed are 1..%" PRId64, rows, max_rows);
   }
@@ -45,7 +43,10 @@ static gcap_status_t launch(const float* x, float* y, int64_t rows, int64_t cols
 }
 
 gcap_status_t gcap_softmax_f32(gcap_stream_t* stream, const float* x, float* y, int64_t rows, int64_t cols) {
-  GCAP_RETURN_IF_ERROR(check(stream, x, y, rows, cols));
+  GCAP_RETURN_IF_NULL(stream);
+  GCAP_RETURN_IF_NULL(x);
+  GCAP_RETURN_IF_NULL(y);
+  GCAP_RETURN_IF_ERROR(check_sizes(rows, cols));
   const int device_id = gcap_stream_device(stream);
   int previous = 0;
   GCAP_RETURN_IF_ERROR(gcap_device_push(device_id, &previous));

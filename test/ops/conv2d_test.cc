@@ -180,6 +180,7 @@ TEST_F(Conv2d, CreateNamesTheBadOption) {
     EXPECT_EQ(plan, nullptr);
   };
   expect_refused(nullptr, "options is NULL");
+  GCAP_EXPECT_FAILS(gcap_conv2d_create(&good, nullptr), GCAP_INVALID_ARGUMENT, "out_conv is NULL");
   gcap_conv2d_options_t bad = good;
   bad.handle = nullptr;
   expect_refused(&bad, "handle is NULL");
@@ -273,6 +274,7 @@ TEST_F(CudnnHandle, IsOneAStreamAndBoundToIt) {
 TEST_F(CudnnHandle, IsNotMadeForNullNorForAnExternalStream) {
   cudnnHandle_t handle = nullptr;
   GCAP_EXPECT_FAILS(gcap_stream_cudnn_handle(nullptr, &handle), GCAP_INVALID_ARGUMENT, "stream is NULL");
+  GCAP_EXPECT_FAILS(gcap_stream_cudnn_handle(stream_, nullptr), GCAP_INVALID_ARGUMENT, "out_handle is NULL");
   gcap_stream_t* external = nullptr;
   GCAP_ASSERT_OK(gcap_stream_wrap(gcap_stream_handle(stream_), GCAP_STREAM_EXTERNAL, 0, 0, &external));
   GCAP_EXPECT_FAILS(gcap_stream_cudnn_handle(external, &handle), GCAP_INVALID_ARGUMENT, "cudnnHandle_t");

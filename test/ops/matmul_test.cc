@@ -224,6 +224,7 @@ TEST_F(Matmul, CreateNamesTheBadOption) {
     EXPECT_EQ(plan, nullptr);
   };
   expect_refused(nullptr, "options is NULL");
+  GCAP_EXPECT_FAILS(gcap_matmul_create(&good, nullptr), GCAP_INVALID_ARGUMENT, "out_matmul is NULL");
   gcap_matmul_options_t bad = good;
   bad.handle = nullptr;
   expect_refused(&bad, "handle is NULL");

@@ -115,6 +115,7 @@ TEST_F(Maxpool2d, CreateNamesTheBadOption) {
     EXPECT_EQ(plan, nullptr);
   }
   GCAP_EXPECT_FAILS(gcap_maxpool2d_create(nullptr, &plan), GCAP_INVALID_ARGUMENT, "options is NULL");
+  GCAP_EXPECT_FAILS(gcap_maxpool2d_create(&kShapes[0], nullptr), GCAP_INVALID_ARGUMENT, "out_pool is NULL");
 }
 
 TEST_F(Maxpool2d, RunNamesTheNullAddress) {

@@ -19,22 +19,24 @@ extern "C" {
 // Returns the cuDNN handle attached to `stream`, which is made on first use and destroyed with the stream.
 //   FAILED_PRECONDITION  there is no handle yet, and the stream or the calling thread is capturing: call this function
 //                        in a warm-up run
-//   INVALID_ARGUMENT     no stream, or the stream is EXTERNAL
+//   INVALID_ARGUMENT     a NULL argument, or the stream is EXTERNAL
 //   LIBRARY_ERROR        cuDNN failed
 // Also what gcap_stream_attachment returns.
 GCAP_API gcap_status_t gcap_stream_cudnn_handle(gcap_stream_t* stream, cudnnHandle_t* out_handle) GCAP_NODISCARD;
 
 // y[n,k,oh,ow] = conv(x[n,c,h,w], weight[k,c,kernel_h,kernel_w]) + bias[k] (then ReLU). fp32, NCHW, cross-correlation,
 // as ONNX Conv; oh = (h + 2·pad_h − kernel_h) / stride_h + 1.
+// What has no default is 0 at first, and is refused then.
 typedef struct gcap_conv2d_options {
-  size_t struct_size;                          // set by gcap_conv2d_options_init
-  cudnnHandle_t handle;                        // for planning only; borrowed until create returns
-  int n, c, h, w;                              // input, each >= 1
-  int k;                                       // output channels, >= 1
-  int kernel_h, kernel_w, stride_h, stride_w;  // each >= 1
-  int pad_h, pad_w;                            // each >= 0
-  bool relu;
-  size_t max_workspace_bytes;  // most that the algorithm may need
+  size_t struct_size;          // set by gcap_conv2d_options_init
+  cudnnHandle_t handle;        // for planning only; borrowed until create returns
+  int n, c, h, w;              // input, each >= 1
+  int k;                       // output channels, >= 1
+  int kernel_h, kernel_w;      // each >= 1
+  int stride_h, stride_w;      // each >= 1, default 1
+  int pad_h, pad_w;            // each >= 0, default 0
+  bool relu;                   // default false
+  size_t max_workspace_bytes;  // most that the algorithm may need; 0, the default: none
 } gcap_conv2d_options_t;
 
 // Fills in the defaults. Programs call the init function, which says how large their struct is.
@@ -52,8 +54,8 @@ static inline void gcap_conv2d_options_init(gcap_conv2d_options_t* options) {
 typedef struct gcap_conv2d gcap_conv2d_t;
 
 // Plans a convolution.
-//   INVALID_ARGUMENT     NULL handle, a dimension out of range, or a kernel larger than the padded input; the message
-//                        names the argument
+//   INVALID_ARGUMENT     a NULL argument or handle, a dimension out of range, or a kernel larger than the padded input;
+//                        the message names the argument
 //   FAILED_PRECONDITION  the calling thread is capturing, which fails its scope: the graph would lack the plan's work
 //   UNIMPLEMENTED        no algorithm within the workspace
 //   LIBRARY_ERROR        cuDNN failed
@@ -67,7 +69,7 @@ GCAP_API void gcap_conv2d_output_shape(const gcap_conv2d_t* conv, int out_shape[
 
 // Issues the convolution on `stream`, with the stream's own handle. All addresses are device memory. `workspace` has
 // gcap_conv2d_workspace_bytes bytes, which this stream alone uses until the work is done; NULL if that size is 0.
-//   INVALID_ARGUMENT     a NULL address, named in the message
+//   INVALID_ARGUMENT     a NULL argument, named in the message
 //   FAILED_PRECONDITION  see gcap_stream_cudnn_handle
 //   LIBRARY_ERROR        cuDNN failed
 //   CUDA_ERROR           the stream's device could not be made current
@@ -76,10 +78,12 @@ GCAP_API gcap_status_t gcap_conv2d_run(const gcap_conv2d_t* conv, gcap_stream_t*
                                        void* workspace) GCAP_NODISCARD;
 
 // y[n,c,oh,ow] = the maximum of each window of x[n,c,h,w], no padding; oh = (h − window) / stride + 1.
+// What has no default is 0 at first, and is refused then.
 typedef struct gcap_maxpool2d_options {
   size_t struct_size;  // set by gcap_maxpool2d_options_init
   int n, c, h, w;      // each >= 1
-  int window, stride;  // each >= 1; square
+  int window;          // >= 1; square
+  int stride;          // >= 1, default 1; the same in both directions
 } gcap_maxpool2d_options_t;
 
 // Fills in the defaults. Programs call the init function, which says how large their struct is.
@@ -94,7 +98,8 @@ static inline void gcap_maxpool2d_options_init(gcap_maxpool2d_options_t* options
 typedef struct gcap_maxpool2d gcap_maxpool2d_t;
 
 // Plans a max-pooling.
-//   INVALID_ARGUMENT     a dimension below 1, or a window larger than the input; the message names the argument
+//   INVALID_ARGUMENT     a NULL argument, a dimension below 1, or a window larger than the input; the message names the
+//                        argument
 //   FAILED_PRECONDITION  the calling thread is capturing, which fails its scope: the graph would lack the plan's work
 //   LIBRARY_ERROR        cuDNN failed
 //   RESOURCE_EXHAUSTED   no host memory

@@ -24,11 +24,11 @@ typedef enum gcap_matmul_epilogue {
 // C[m,n] = A[m,k] · B (+ bias[n]) (then ReLU). fp32, row-major, densely packed; B is [n,k], as ONNX Gemm's weights with
 // transB = 1.
 typedef struct gcap_matmul_options {
-  size_t struct_size;       // set by gcap_matmul_options_init
-  cublasLtHandle_t handle;  // borrowed; outlives the plan
-  int64_t m, n, k;          // each >= 1
-  gcap_matmul_epilogue_t epilogue;
-  size_t max_workspace_bytes;  // most that the algorithm may need; 0: none
+  size_t struct_size;               // set by gcap_matmul_options_init
+  cublasLtHandle_t handle;          // borrowed; outlives the plan
+  int64_t m, n, k;                  // each >= 1; 0 at first, which is refused
+  gcap_matmul_epilogue_t epilogue;  // default NONE
+  size_t max_workspace_bytes;       // most that the algorithm may need; 0, the default: none
 } gcap_matmul_options_t;
 
 // Fills in the defaults. Programs call the init function, which says how large their struct is.
@@ -46,8 +46,8 @@ static inline void gcap_matmul_options_init(gcap_matmul_options_t* options) {
 typedef struct gcap_matmul gcap_matmul_t;
 
 // Plans a product for the calling thread's current device.
-//   INVALID_ARGUMENT     NULL handle, an unknown epilogue, or a dimension that is below 1 or too large; the message
-//                        names the argument
+//   INVALID_ARGUMENT     a NULL argument or handle, an unknown epilogue, or a dimension that is below 1 or too large; the
+//                        message names the argument
 //   FAILED_PRECONDITION  the calling thread is capturing, which fails its scope: the graph would lack the plan's work
 //   UNIMPLEMENTED        cuBLASLt has no algorithm for the shape within the workspace
 //   LIBRARY_ERROR        cuBLASLt failed
@@ -61,7 +61,7 @@ GCAP_API size_t gcap_matmul_workspace_bytes(const gcap_matmul_t* matmul);
 // Issues the product on `stream`. `a` [m,k], `b` [n,k], `c` [m,n] are device addresses; `bias` [n] is NULL exactly if
 // the epilogue has none. `workspace` is device memory of gcap_matmul_workspace_bytes bytes, 256-byte aligned, which
 // this stream alone uses until the work is done; NULL if that size is 0.
-//   INVALID_ARGUMENT  a NULL address, a bias without its epilogue, or a misaligned workspace, named in the message
+//   INVALID_ARGUMENT  a NULL argument, a bias without its epilogue, or a misaligned workspace, named in the message
 //   LIBRARY_ERROR     cuBLASLt failed
 //   CUDA_ERROR        the stream's device could not be made current
 GCAP_API gcap_status_t gcap_matmul_run(const gcap_matmul_t* matmul, gcap_stream_t* stream, const float* a,
