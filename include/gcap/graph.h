@@ -163,7 +163,7 @@ GCAP_API gcap_status_t gcap_graph_manager_begin_run(gcap_graph_manager_t* manage
 // Ends the run. `run_status` is the outcome of the caller's work, NULL for success. The call takes ownership of
 // `run_status`, and the returned status includes that outcome: `status = gcap_graph_manager_end_run(m, status, sync)`.
 // A successful capture is instantiated and launched once, so the device does the run's work, captured or not. With
-// `synchronize` the call waits for the stream; if the stream has a gcap_stream_t, the wait counts as one of
+// `synchronize` the call waits for the stream; if the stream has one gcap_stream_t, the wait counts as one of
 // gcap_stream_synchronize.
 //   CAPTURE_INVALIDATED  the run was captured, and the capture or the work failed: nothing of the run was executed, the
 //                        id cools down, and the same work may be issued again eagerly. The message names the first
@@ -237,7 +237,7 @@ typedef struct gcap_graph_binding {
 typedef struct gcap_graph_replay_options {
   size_t struct_size;  // set by gcap_graph_replay_options_init
   // Waits for the stream before the replay returns (ONNX Runtime's disable_synchronize_execution_providers, negated).
-  // The wait uses the relaxed capture mode, so it breaks no capture of another thread. If the stream has a
+  // The wait uses the relaxed capture mode, so it breaks no capture of another thread. If the stream has one
   // gcap_stream_t, the wait counts as one of gcap_stream_synchronize. Default false.
   bool synchronize;
   // Launches on `stream`, of the same device, instead of the stream that captured the graph. The launch comes after all
