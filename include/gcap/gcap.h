@@ -5,9 +5,12 @@
 // Status.    A function that fails rarely returns a gcap_status_t: NULL is success, another value is a failure that the
 //            caller owns (gcap/status.h). The code says what to do next.
 // Outputs.   Output arguments come last, are called out_*, are set to NULL or zero first, and stay so on failure.
-// Options.   The _init function of an options struct sets its size and the defaults. A struct that may grow begins with
-//            struct_size, so that a program and a library of different versions agree. A struct whose size was not set
-//            is an INVALID_ARGUMENT.
+// Structs.   A sized struct, such as an options struct, begins with struct_size, so that a program and a library of
+//            different versions agree. Call its _init function first, which sets the size and the defaults. If the
+//            program's struct is smaller than the library's, the fields that the program does not know have their
+//            defaults. If it is larger, the fields that the library does not know must be zero. A struct that was not
+//            initialized is refused with INVALID_ARGUMENT; the message names the struct and its _init function. A _get
+//            function sets the size of the struct that it fills in.
 // Names.     create/destroy: a heap object. open/close/release: a reservation. init: a plain struct. Sizes are in bytes
 //            (…_bytes), times in nanoseconds (…_ns).
 // NULL.      Every destroy and free accepts NULL. Elsewhere a function that returns a status answers a NULL argument
