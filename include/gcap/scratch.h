@@ -79,7 +79,7 @@ GCAP_API gcap_status_t gcap_scratch_create(gcap_allocator_t* upstream, const gca
 // Gives all memory back upstream and ends the scratch. NULL is fine. The caller has synchronized the streams that used
 // the memory.
 //   FAILED_PRECONDITION  a block is live, a reservation exists, or a call waits for upstream or the device; nothing was
-//                        given back
+//                        given back. The message names the nodes of live blocks (gcap_scratch_set_node)
 // Also what upstream answers when it refuses a region; the scratch and the remaining regions then stay.
 GCAP_API gcap_status_t gcap_scratch_destroy(gcap_scratch_t* scratch) GCAP_NODISCARD;
 
@@ -119,6 +119,36 @@ GCAP_API gcap_status_t gcap_scratch_alloc(gcap_scratch_t* scratch, size_t bytes,
 //                        block stays live
 GCAP_API gcap_status_t gcap_scratch_free(gcap_scratch_t* scratch, void* ptr) GCAP_NODISCARD;
 
+// A run: the blocks that are allocated for `stream` by gcap_scratch_alloc between begin and end belong to the run. At
+// the end, those that were neither freed nor kept are freed as by gcap_scratch_free: in stream order, inside a capture
+// into the stream's reservation, with red zones and poison. For each node that left blocks, gcap_log gets one warning
+// with the node's name (or "no node"), the number of blocks and their bytes. A kernel that returns early then leaks
+// nothing. Blocks that were allocated before the run, or without a stream, belong to no run. Any thread may free a
+// block of a run, before the end. A stream has one run at a time, and the thread that uses the stream begins and ends
+// the run. Both calls are legal inside a capture. If the stream is forgotten or destroyed first, the run ends, and
+// nothing is freed.
+//   ALREADY_EXISTS      the stream has an open run
+//   INVALID_ARGUMENT    no stream
+//   RESOURCE_EXHAUSTED  no host memory
+GCAP_API gcap_status_t gcap_scratch_begin_run(gcap_scratch_t* scratch, gcap_stream_t* stream) GCAP_NODISCARD;
+// The run has ended in any case but the first two. A block that could not be freed stays live and belongs to no run:
+// gcap_scratch_free frees it later.
+//   FAILED_PRECONDITION  the stream has no open run
+//   INVALID_ARGUMENT     no stream
+//   INTERNAL             with red_zones: something wrote outside a block. The block was freed
+// Also what gcap_scratch_free answers for a block that it did not free; several failures are joined.
+GCAP_API gcap_status_t gcap_scratch_end_run(gcap_scratch_t* scratch, gcap_stream_t* stream) GCAP_NODISCARD;
+
+// Takes a live block out of its run, so that the block stays live at the run's end. From any thread; a block that
+// belongs to no run is fine, and so is NULL.
+//   INVALID_ARGUMENT  not allocated here, an address inside a block, or freed already
+GCAP_API gcap_status_t gcap_scratch_keep(gcap_scratch_t* scratch, void* ptr) GCAP_NODISCARD;
+
+// Names the node for which `stream` allocates from now on, until the next call or the run's end: messages about blocks
+// that are handed out name their node. NULL: no node. Without an open run the call does nothing. `name` is not copied:
+// it stays valid until the run's end, also when another name follows.
+GCAP_API void gcap_scratch_set_node(gcap_scratch_t* scratch, gcap_stream_t* stream, const char* name);
+
 // Forgets a stream that was synchronized and is about to be destroyed: the stream's blocks lose their tag and become
 // free for all streams. Without this call the stream must outlive the scratch.
 //   FAILED_PRECONDITION  work issued on the stream may still be running, a block of the stream is live or being
@@ -156,8 +186,9 @@ static inline void gcap_scratch_get_stats(gcap_scratch_t* scratch, gcap_allocato
   gcap_scratch_read_stats(scratch, out_stats);
 }
 
-// Writes what the scratch holds, for people, a line each: bytes live, held from upstream, free, kept by graphs, cached
-// by streams. As snprintf: truncates the text if there is no room, and returns the length of the whole text.
+// Writes what the scratch holds, for people, a line each: bytes live, held from upstream, free, live for named nodes
+// (gcap_scratch_set_node), kept by graphs, cached by streams. As snprintf: truncates the text if there is no room, and
+// returns the length of the whole text.
 GCAP_API int gcap_scratch_describe(gcap_scratch_t* scratch, char* out_text, size_t text_bytes);
 
 // Checks every invariant of the arena, and the red zones of live blocks.

@@ -35,6 +35,12 @@ typedef enum gcap_scratch_phase {
 
 struct gcap_scratch_owner;  // owner.h
 
+// For what a live block was allocated. The two lie together so that they are copied at once.
+typedef struct gcap_scratch_use {
+  uint64_t run;      // of the block's stream; 0: for none
+  const char* node;  // its name; NULL: no node
+} gcap_scratch_use_t;
+
 // One piece of a region. A region's blocks cover it without a gap. Whoever holds the lock of the block's stream
 // (lock.h) may read and change the block; what others read without the lock is atomic. Its struct stays one of a block
 // until the arena ends, so that a reader who comes too late finds some block. It fills a cache line.
@@ -44,16 +50,21 @@ typedef struct gcap_scratch_block {
   // none: no stream uses the block any more.
   _Atomic(uintptr_t) tag;
   size_t bytes;
-  struct gcap_scratch_block* next;  // in a bin of its pool or cache, or among the spares
+  // Neighbours in the region, by address. Whoever owns the lower one sets the upper one's link to it.
+  _Atomic(struct gcap_scratch_block*) lower;
   union {
     struct gcap_scratch_block* previous;  // in a bin of its pool
     size_t requested_bytes;               // live: what was asked for
   };
-  // Neighbours in the region, by address. Whoever owns the lower one sets the upper one's link to it.
-  _Atomic(struct gcap_scratch_block*) lower;
   struct gcap_scratch_block* upper;
-  // Of a block with an owner: what the stream did with it comes before this point of its timeline; 0: nothing.
-  uint64_t used_before;
+  union {
+    struct {
+      struct gcap_scratch_block* next;  // in a bin of its pool or cache, or among the spares
+      // Of a free block with an owner: what the stream did with it comes before this point of its timeline; 0: nothing.
+      uint64_t used_before;
+    };
+    gcap_scratch_use_t use;  // live
+  };
 } gcap_scratch_block_t;
 
 static inline char* gcap_scratch_block_base(const gcap_scratch_block_t* block) {

@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "lib/scratch/lock.h"
+#include "lib/scratch/nodes.h"
 #include "lib/scratch/reservation.h"
 #include "lib/scratch/streams.h"
 
@@ -64,6 +65,17 @@ static void write_totals(writer_t* writer, const gcap_scratch_t* scratch) {
   if (unknown_bytes > 0) write_part(writer, "%zu are free once the device was synchronised", unknown_bytes);
 }
 
+static void write_nodes(writer_t* writer, const gcap_scratch_t* scratch) {
+  gcap_scratch_node_shares_t shares;
+  gcap_scratch_count_nodes(scratch, /*state=*/NULL, &shares);
+  for (size_t i = 0; i < shares.count; ++i) {
+    const gcap_scratch_node_share_t* share = &shares.items[i];
+    write_part(writer, "node '%s' has %zu live blocks (%zu bytes)", share->node, share->num_blocks, share->bytes);
+  }
+  if (shares.others.num_blocks == 0) return;
+  write_part(writer, "other nodes have %zu live blocks (%zu bytes)", shares.others.num_blocks, shares.others.bytes);
+}
+
 static void write_graphs(writer_t* writer, const gcap_scratch_t* scratch) {
   for (const gcap_scratch_reservation_t* r = scratch->reservations; r != NULL; r = r->next) {
     const char* label = r->label[0] != '\0' ? r->label : "a graph";
@@ -86,6 +98,7 @@ int gcap_scratch_describe_held(const gcap_scratch_t* scratch, const char* separa
   writer_t writer = {.separator = separator, .text = out_text, .text_bytes = text_bytes};
   if (text_bytes > 0) out_text[0] = '\0';
   write_totals(&writer, scratch);
+  write_nodes(&writer, scratch);
   write_graphs(&writer, scratch);
   write_streams(&writer, scratch);
   return (int)writer.length;

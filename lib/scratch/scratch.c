@@ -15,15 +15,16 @@
 // stream       waited for.
 // Reservation  the blocks that a captured graph keeps: an owner with a pool of its own. While it is open its stream's
 //              allocations are diverted to it.
+// Run          what a stream allocates between its begin and its end, to be freed by then; a node is who allocates it.
 // Timeline     a stream's count of what it was given; it tells what another stream has waited for, and what is
 //              finished, without the driver.
 //
 // The rooms, each built on those above it:
 //   store        pages.c, pool.c, slabs.c, region.c, cache.c: memory cut into blocks; knows no stream and no device
 //   ownership    lock.c, streams.c, timeline.c, unknown_stream.c, reservation.c: whose a block is, and since when
-//   diagnostics  record.c, red_zones.c, debug.c, report.c, validate.c: what went wrong, and what is held
+//   diagnostics  record.c, red_zones.c, debug.c, nodes.c, report.c, validate.c: what went wrong, and what is held
 //   policy       upstream.c, place.c, out_of_memory.c: which block a request gets, and what is tried before it fails
-//   and the calls themselves: fast_path.c, slow_path.c, prepare.c, stream_end.c, allocator_view.c, and here.
+//   and the calls themselves: fast_path.c, slow_path.c, run.c, prepare.c, stream_end.c, allocator_view.c, and here.
 //
 // Invariants (gcap_scratch_validate checks them all): blocks cover their region without gap or overlap; a free block is
 // in exactly the pool of its owner, or in its stream's cache; free neighbours outside caches carry different tags;
@@ -39,6 +40,7 @@
 #include "lib/scratch/allocator_view.h"
 #include "lib/scratch/debug.h"
 #include "lib/scratch/lock.h"
+#include "lib/scratch/nodes.h"
 #include "lib/scratch/options.h"
 #include "lib/scratch/place.h"
 #include "lib/scratch/stream_end.h"
@@ -124,8 +126,8 @@ static gcap_status_t check_unused(const gcap_scratch_t* scratch) {
   return GCAP_STATUS(
       GCAP_FAILED_PRECONDITION,
       "scratch cannot end: %zu blocks are handed out, %zu reservations live, %zu calls wait for upstream "
-      "or the device",
-      num_live, num_reservations, num_calls);
+      "or the device%s",
+      num_live, num_reservations, num_calls, gcap_scratch_describe_nodes(scratch, /*state=*/NULL).text);
 }
 
 gcap_status_t gcap_scratch_destroy(gcap_scratch_t* scratch) {
@@ -143,6 +145,7 @@ gcap_status_t gcap_scratch_destroy(gcap_scratch_t* scratch) {
   if (status != NULL) return status;
   gcap_stream_watch_remove(&scratch->watch);
   gcap_scratch_free_streams(scratch);
+  gcap_scratch_free_node_names(scratch);
   gcap_scratch_store_deinit(&scratch->store);
   gcap_allocator_destroy(scratch->view);
   gcap_scratch_debug_destroy(scratch);

@@ -13,8 +13,10 @@
 
 #include "lib/scratch/debug.h"
 #include "lib/scratch/lock.h"
+#include "lib/scratch/nodes.h"
 #include "lib/scratch/place.h"
 #include "lib/scratch/reservation.h"
+#include "lib/scratch/run.h"
 #include "lib/scratch/streams.h"
 #include "lib/scratch/timeline.h"
 
@@ -55,6 +57,7 @@ void gcap_scratch_stream_ends(gcap_stream_watch_t* watch, gcap_stream_t* stream)
   gcap_scratch_lock_arena(scratch);
   gcap_scratch_stream_state_t* state = gcap_scratch_find_stream(scratch, stream);
   if (state != NULL) {
+    gcap_scratch_drop_run(scratch, state);
     gcap_scratch_untag(scratch, state);
     give_blocks_to_unknown_stream(scratch, state);
     give_reservations_to_unknown_stream(scratch, state);
@@ -67,13 +70,14 @@ void gcap_scratch_stream_ends(gcap_stream_watch_t* watch, gcap_stream_t* stream)
 
 // --- Forgotten -------------------------------------------------------------------------------------------------------
 
-static gcap_status_t check_forgettable(const gcap_scratch_stream_state_t* state) {
+static gcap_status_t check_forgettable(const gcap_scratch_t* scratch, const gcap_scratch_stream_state_t* state) {
   const gcap_stream_t* stream = gcap_scratch_stream_of(state);
   void* handle = (void*)gcap_stream_handle(stream);
   if (gcap_scratch_num_live(state) > 0 || state->num_reservations > 0) {
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
-                       "scratch cannot forget stream %p: it has %zu blocks handed out and %zu reservations", handle,
-                       (size_t)gcap_scratch_num_live(state), state->num_reservations);
+                       "scratch cannot forget stream %p: it has %zu blocks handed out and %zu reservations%s", handle,
+                       (size_t)gcap_scratch_num_live(state), state->num_reservations,
+                       gcap_scratch_describe_nodes(scratch, state).text);
   }
   if (state->num_calls > 0) {
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "scratch cannot forget stream %p: memory is being got for it", handle);
@@ -97,7 +101,7 @@ gcap_status_t gcap_scratch_forget_stream(gcap_scratch_t* scratch, gcap_stream_t*
   gcap_scratch_stream_state_t* state = gcap_scratch_find_stream(scratch, stream);
   if (state != NULL) {
     gcap_scratch_cache_flush(&state->cache, &state->owner);
-    status = check_forgettable(state);
+    status = check_forgettable(scratch, state);
   }
   if (state != NULL && status == NULL) {
     gcap_scratch_untag(scratch, state);

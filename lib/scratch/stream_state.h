@@ -24,11 +24,16 @@ typedef struct gcap_scratch_stream_state {
   atomic_bool locked;                  // also while the arena is locked
   _Atomic(gcap_stream_t*) stream;      // NULL: forgotten
   gcap_scratch_reservation_t* open;    // the reservation that its allocations are diverted to
+  // Its open run (run.c), or 0, and the node for which it allocates now; and how many of its live blocks are not of the
+  // run, which means nothing without one. A run's own blocks are not counted: that costs each allocation less.
+  gcap_scratch_use_t use;
+  uint64_t num_others;
   // Counters, of its blocks and as in gcap_allocator_stats_t; two more are the owner's.
   uint64_t in_use_bytes, requested_in_use_bytes, max_in_use_bytes, max_alloc_bytes;
   gcap_scratch_owner_t owner;  // its pool holds free blocks of the arena that carry the stream's tag
   gcap_scratch_cache_t cache;
-  bool cannot_grow;  // its request of now: it captures, or there is no memory
+  bool cannot_grow;   // its request of now: it captures, or there is no memory
+  uint64_t last_run;  // the number of the last run that was begun
   size_t num_reservations;
   size_t num_calls;  // that get memory for it, and may have unlocked the arena
   bool prepared;     // a capture is about to need what it has (gcap_scratch_reservation_prepare)
@@ -68,11 +73,17 @@ static inline uint64_t gcap_scratch_peak_bytes(const gcap_scratch_stream_state_t
   return state->peak_bytes > state->max_in_use_bytes ? state->peak_bytes : state->max_in_use_bytes;
 }
 
+// Live blocks of the open run.
+static inline uint64_t gcap_scratch_num_live_of_run(const gcap_scratch_stream_state_t* state) {
+  return gcap_scratch_num_live(state) - state->num_others;
+}
+
 // Makes a block that is in no pool a live one of the stream. Called with the stream's lock.
 static inline void gcap_scratch_make_live(gcap_scratch_stream_state_t* state, size_t requested_bytes,
                                           gcap_scratch_block_t* block) {
   gcap_scratch_block_set_phase(block, GCAP_SCRATCH_LIVE);
   block->requested_bytes = requested_bytes;
+  block->use = state->use;
   ++state->owner.num_allocs;
   state->in_use_bytes += block->bytes;
   state->requested_in_use_bytes += requested_bytes;
@@ -88,14 +99,16 @@ static inline void gcap_scratch_make_free(gcap_scratch_stream_state_t* state, ui
   state->in_use_bytes -= block->bytes;
   state->requested_in_use_bytes -= block->requested_bytes;
   gcap_scratch_block_set_phase(block, GCAP_SCRATCH_FREE);
+  if (block->use.run != state->use.run) --state->num_others;
   block->used_before = used_before;
 }
 
-// Takes that back: the block stays handed out.
+// Takes that back for the unknown stream, which has no runs: the block stays handed out.
 static inline void gcap_scratch_undo_free(gcap_scratch_stream_state_t* state, gcap_scratch_block_t* block) {
   --state->owner.num_frees;
   state->in_use_bytes += block->bytes;
   state->requested_in_use_bytes += block->requested_bytes;
+  block->use = state->use;
   gcap_scratch_block_set_phase(block, GCAP_SCRATCH_LIVE);
 }
 

@@ -1,0 +1,12 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// run.h: what becomes of a stream's open run when the stream ends.
+#ifndef GCAP_LIB_SCRATCH_RUN_H_
+#define GCAP_LIB_SCRATCH_RUN_H_
+
+#include "lib/scratch/arena.h"
+
+// Ends a run and frees nothing: its blocks stay live. The arena is locked.
+void gcap_scratch_drop_run(gcap_scratch_t* scratch, gcap_scratch_stream_state_t* state);
+
+#endif  // GCAP_LIB_SCRATCH_RUN_H_
