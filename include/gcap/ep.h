@@ -91,7 +91,8 @@ typedef struct gcap_kernel {
 //           while the thread's run is being captured.
 // Lifetime: outlives the sessions and kernels made with the EP.
 // Errors:   "of the EP" means: what the implementer's function returns. If the EP forwards to a runtime (runtime.h),
-//           these are the errors of the runtime's function. Arguments must not be NULL, except where NULL is allowed.
+//           these are the errors of the runtime's function. Besides those listed, INVALID_ARGUMENT if a required
+//           argument is NULL.
 typedef struct gcap_ep gcap_ep_t;
 
 // Ends the EP, after its sessions and kernels. NULL is fine.

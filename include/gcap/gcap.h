@@ -13,10 +13,9 @@
 //            function sets the size of the struct that it fills in.
 // Names.     create/destroy: a heap object. open/close/release: a reservation. init: a plain struct. Sizes are in bytes
 //            (…_bytes), times in nanoseconds (…_ns).
-// NULL.      Every destroy and free accepts NULL. Elsewhere a function that returns a status answers a NULL argument
-// with
-//            INVALID_ARGUMENT naming the argument, unless its comment says what NULL means. scratch.h checks only what
-//            it says. Getters must not be passed NULL.
+// NULL.      Every destroy and free accepts NULL. Any other function that returns a status refuses a NULL argument with
+//            INVALID_ARGUMENT and names the argument, unless the function's comment says what NULL means. scratch.h
+//            checks only what it says. Getters must not be passed NULL.
 // Threads.   Each type's comment has a "Thread:" line. "Thread-safe" means any number of threads at once.
 // Capture.   Each type's comment has a "Capture:" line: what is legal while a stream of the calling thread is being
 //            captured. A gcap call that would break a capture returns FAILED_PRECONDITION and does not disturb it.

@@ -33,9 +33,8 @@ typedef struct gcap_run_resources {
 //           takes turns by itself, and callers of begin_run and end_run must let one thread at a time run.
 // Capture:  end_run, sign and the functions that only read are legal while the thread's run is being captured.
 // Lifetime: outlives the kernels that use its resources.
-// Errors:   a call that needs the calling thread's stream or graphs makes them on first use, and then also fails as
-//           gcap_thread_contexts_get. gcap_runtime_create and gcap_runtime_run return INVALID_ARGUMENT if a required
-//           argument is NULL; to the other functions, `runtime` and `out_resources` must not be NULL.
+// Errors:   besides those listed, INVALID_ARGUMENT if a required argument is NULL. A call that needs the calling
+//           thread's stream or graphs makes them on first use, and then also fails as gcap_thread_contexts_get.
 typedef struct gcap_runtime gcap_runtime_t;
 
 // Creates a runtime. `options` NULL: the defaults. To capture graphs, set `enable_cuda_graph`.

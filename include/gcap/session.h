@@ -47,8 +47,8 @@ static inline void gcap_run_options_init(gcap_run_options_t* options) {
 // Lifetime: the EP outlives the session. The model may end after gcap_session_create. An EP that captures graphs serves
 //           one session until the EP ends, since its graphs hold the session's addresses. (ONNX Runtime, too, makes an
 //           EP for each session.)
-// Errors:   "of the EP" means: what the EP's function returns (ep.h). Arguments must not be NULL, except where NULL is
-//           allowed.
+// Errors:   "of the EP" means: what the EP's function returns (ep.h). Besides those listed, INVALID_ARGUMENT if a
+//           required argument is NULL.
 typedef struct gcap_session gcap_session_t;
 
 // Creates a session of the model on the first EP that supports all nodes, makes the kernels, and copies the constants
