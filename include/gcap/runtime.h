@@ -78,8 +78,10 @@ GCAP_API gcap_status_t gcap_runtime_run(gcap_runtime_t* runtime, int graph_id, g
                                         bool synchronize) GCAP_NODISCARD;
 
 // Opens a run of the calling thread. The thread's stream may be capturing on return. The stream's device must be
-// current from this call until the run's end. Without `enable_cuda_graph` every run is eager.
-//   errors of gcap_graph_manager_begin_run
+// current from this call until the run's end. Without `enable_cuda_graph` every run is eager. Scratch that is allocated
+// for the thread's stream belongs to the run (gcap_scratch_begin_run): what the work neither frees nor keeps is freed
+// at the run's end, and a warning names it.
+//   errors of gcap_graph_manager_begin_run and gcap_scratch_begin_run
 GCAP_API gcap_status_t gcap_runtime_begin_run(gcap_runtime_t* runtime, int graph_id) GCAP_NODISCARD;
 
 // Ends a run that gcap_runtime_begin_run opened; call it also after the work failed. `run_status` is the outcome of the
@@ -87,7 +89,7 @@ GCAP_API gcap_status_t gcap_runtime_begin_run(gcap_runtime_t* runtime, int graph
 // `synchronize` the results are complete on return.
 //   CAPTURE_INVALIDATED  the run was captured and the capture failed: nothing was executed; run again
 //   others               `run_status` itself, if the run was eager and its work failed; or as
-//                        gcap_graph_manager_end_run and gcap_stream_end_run
+//                        gcap_graph_manager_end_run, gcap_scratch_end_run and gcap_stream_end_run
 GCAP_API gcap_status_t gcap_runtime_end_run(gcap_runtime_t* runtime, gcap_status_t run_status,
                                             bool synchronize) GCAP_NODISCARD;
 

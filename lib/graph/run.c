@@ -15,6 +15,7 @@
 
 #include "gcap/log.h"
 #include "lib/capture/fail_once.h"
+#include "lib/graph/open_run.h"
 #include "lib/internal/synchronize.h"
 
 // A failed capture doubles the back-off at most this often: 1,024 times the first.
@@ -76,6 +77,13 @@ static gcap_status_t check_own_run(const gcap_graph_open_run_t* run) {
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "the open run of id %d belongs to another thread", run->id);
   }
   return NULL;
+}
+
+bool gcap_graph_manager_has_own_run(gcap_graph_manager_t* manager) {
+  pthread_mutex_lock(&manager->mutex);
+  const bool has_run = manager->run.is_open && manager->run.thread == gcap_thread_life();
+  pthread_mutex_unlock(&manager->mutex);
+  return has_run;
 }
 
 // --- Before a run ---------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@
 #include "gcap/thread_context.h"
 #include "lib/allocator/trace_file.h"
 #include "lib/capture/fail_once.h"
+#include "lib/graph/open_run.h"
 #include "lib/graph/options.h"
 #include "lib/internal/capture_check.h"
 #include "lib/internal/check_argument.h"
@@ -147,16 +148,18 @@ gcap_status_t gcap_runtime_get_resources(gcap_runtime_t* runtime, gcap_run_resou
 
 // --- Runs -----------------------------------------------------------------------------------------------------------
 
-gcap_status_t gcap_runtime_begin_run(gcap_runtime_t* runtime, int graph_id) {
-  GCAP_RETURN_IF_NULL(runtime);
-  gcap_thread_context_t* context = NULL;
-  GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(runtime->contexts, &context));
-  gcap_stream_t* stream = gcap_thread_context_stream(context);
-  gcap_graph_manager_t* graphs = gcap_thread_context_graphs(context);
-  int id = runtime->options.enable_cuda_graph ? graph_id : GCAP_GRAPH_ID_NONE;
-  gcap_graph_info_t info;
-  gcap_graph_manager_get_info(graphs, id, &info);
-  if (info.captures_next) gcap_graph_memory_prepare(&runtime->graph_memory, stream);
+// Opens the run of scratch that ends with the run. One that was left open, as the manager's was, ends first.
+static gcap_status_t begin_scratch_run(gcap_runtime_t* runtime, gcap_stream_t* stream) {
+  gcap_status_t status = gcap_scratch_begin_run(runtime->scratch, stream);
+  if (gcap_status_code(status) != GCAP_ALREADY_EXISTS) return status;
+  gcap_status_ignore(status);  // the manager says that a run was left open
+  GCAP_RETURN_IF_ERROR(gcap_scratch_end_run(runtime->scratch, stream));
+  return gcap_scratch_begin_run(runtime->scratch, stream);
+}
+
+// Opens the manager's run, and where it is a capture the reservation of its graph.
+static gcap_status_t begin_graph_run(gcap_runtime_t* runtime, gcap_graph_manager_t* graphs, int id,
+                                     gcap_stream_t* stream) {
   gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
   GCAP_RETURN_IF_ERROR(gcap_graph_manager_begin_run(graphs, id, gcap_stream_handle(stream), &kind));
   if (kind == GCAP_GRAPH_RUN_EAGER) return NULL;
@@ -168,14 +171,35 @@ gcap_status_t gcap_runtime_begin_run(gcap_runtime_t* runtime, int graph_id) {
   return NULL;
 }
 
+gcap_status_t gcap_runtime_begin_run(gcap_runtime_t* runtime, int graph_id) {
+  GCAP_RETURN_IF_NULL(runtime);
+  gcap_thread_context_t* context = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(runtime->contexts, &context));
+  gcap_stream_t* stream = gcap_thread_context_stream(context);
+  gcap_graph_manager_t* graphs = gcap_thread_context_graphs(context);
+  int id = runtime->options.enable_cuda_graph ? graph_id : GCAP_GRAPH_ID_NONE;
+  gcap_graph_info_t info;
+  gcap_graph_manager_get_info(graphs, id, &info);
+  if (info.captures_next) gcap_graph_memory_prepare(&runtime->graph_memory, stream);
+  GCAP_RETURN_IF_ERROR(begin_scratch_run(runtime, stream));
+  gcap_status_t status = begin_graph_run(runtime, graphs, id, stream);
+  return status == NULL ? NULL : gcap_status_join(status, gcap_scratch_end_run(runtime->scratch, stream));
+}
+
 gcap_status_t gcap_runtime_end_run(gcap_runtime_t* runtime, gcap_status_t run_status, bool synchronize) {
   GCAP_RETURN_JOINED_IF_NULL(run_status, runtime);
   gcap_thread_context_t* context = NULL;
   gcap_status_t status = gcap_thread_contexts_get(runtime->contexts, &context);
   if (status != NULL) return gcap_status_join(run_status, status);
-  status = gcap_graph_manager_end_run(gcap_thread_context_graphs(context), run_status, /*synchronize=*/false);
+  gcap_stream_t* stream = gcap_thread_context_stream(context);
+  gcap_graph_manager_t* graphs = gcap_thread_context_graphs(context);
+  // Still inside a capture, so that what the run left is freed into the graph's reservation.
+  if (gcap_graph_manager_has_own_run(graphs)) {
+    run_status = gcap_status_join(run_status, gcap_scratch_end_run(runtime->scratch, stream));
+  }
+  status = gcap_graph_manager_end_run(graphs, run_status, /*synchronize=*/false);
   if (gcap_status_code(status) == GCAP_CAPTURE_INVALIDATED) return status;  // nothing was issued
-  return gcap_status_join(status, gcap_stream_end_run(gcap_thread_context_stream(context), synchronize));
+  return gcap_status_join(status, gcap_stream_end_run(stream, synchronize));
 }
 
 bool gcap_runtime_is_captured(gcap_runtime_t* runtime, int graph_id) {

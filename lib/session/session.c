@@ -194,6 +194,7 @@ static gcap_status_t free_between(run_state_t* state, int value, gcap_scratch_t*
 static gcap_status_t issue_node(gcap_session_t* session, int index, const gcap_run_resources_t* resources,
                                 run_state_t* state) {
   const gcap_plan_node_t* node = &session->plan.nodes[index];
+  gcap_scratch_set_node(resources->scratch, resources->stream, node->name);  // the plan's own, which outlives the run
   for (int i = 0; i < node->num_outputs; ++i) {
     gcap_tensor_t* tensor = &state->values[node->outputs[i]];
     if (session->plan.values[node->outputs[i]].storage == GCAP_PLAN_BETWEEN) {
