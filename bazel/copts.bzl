@@ -7,6 +7,9 @@ GCAP_COPTS = [
     "-Wall",
     "-Wextra",
     "-Werror",
+    "-Wshadow",
+    "-Wmissing-prototypes",
+    "-Wstrict-prototypes",
     "-D_GNU_SOURCE",
     # What is not marked GCAP_API is nobody else's; see include/gcap/api.h.
     "-fvisibility=hidden",
