@@ -246,6 +246,7 @@ class EpTraffic : public EpGraphs {
                   gcap_status_t status = nullptr;
                   for (void*& block : blocks) {
                     status = gcap_status_join(status, gcap_scratch_alloc(run.scratch, kUnit, run.stream, &block));
+                    status = gcap_status_join(status, gcap_scratch_keep(run.scratch, block));
                     status = gcap_status_join(status, GCAP_CUDA(cudaMemsetAsync(block, 0x5a, kUnit, stream)));
                   }
                   return status;

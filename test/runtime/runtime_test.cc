@@ -2,6 +2,7 @@
 //
 // The EP runtime: runs from warm-up to replay, the memory that a graph keeps, failures, and what the options change.
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -25,6 +26,7 @@ namespace {
 using gcap::testing::DeviceFloats;
 using gcap::testing::Floats;
 using gcap::testing::GraphOptions;
+using gcap::testing::LogCatcher;
 using gcap::testing::Outcome;
 
 using Runtime = gcap::testing::RuntimeTest;
@@ -127,6 +129,124 @@ TEST_F(Runtime, DebugOptionsOfTheArenaServeGraphs) {
   };
   EXPECT_TRUE(Run(1, bad).ok());
   GCAP_EXPECT_OK(gcap_scratch_validate(scratch));
+}
+
+// --- Scratch of a run -----------------------------------------------------------------------------------------------
+
+TEST_F(Runtime, WhatAnEarlyReturnLeavesIsFreedAtTheEndAndNamed) {
+  Create(GraphOptions(1));
+  DeviceFloats x(Floats(64)), y(Floats(64));
+  const auto leave = [&](const gcap_run_resources_t& run) {
+    void* block = nullptr;
+    gcap_scratch_set_node(run.scratch, run.stream, "early");
+    GCAP_RETURN_IF_ERROR(gcap_scratch_alloc(run.scratch, 512, run.stream, &block));
+    return Copy(run, x, y);  // and never frees
+  };
+  LogCatcher log;
+  EXPECT_TRUE(Run(0, leave).ok());  // eager
+  EXPECT_NE(log.text().find("'early'"), std::string::npos) << log.text();
+  EXPECT_EQ(ScratchStats().in_use_bytes, 0u);
+  EXPECT_TRUE(Run(0, leave).ok());  // captured: the block is the graph's
+  EXPECT_TRUE(gcap_runtime_is_captured(runtime_, 0));
+  EXPECT_EQ(ScratchStats().in_use_bytes, 0u);
+  EXPECT_GE(Info(0).bytes, 512u);
+  x.Set(Floats(64, 3));
+  EXPECT_TRUE(Replay(0));
+  EXPECT_EQ(y.Get(), Floats(64, 3));
+  GCAP_EXPECT_OK(gcap_scratch_validate(gcap_runtime_scratch(runtime_)));
+}
+
+TEST_F(Runtime, AKernelThatFailsLeavesNothingBehind) {
+  Create(GraphOptions(1));
+  LogCatcher log;
+  for (int run = 0; run < 4; ++run) {  // eager, captured in vain, and cooling down
+    const Outcome outcome = Run(0, [](const gcap_run_resources_t& resources) {
+      void* block = nullptr;
+      GCAP_RETURN_IF_ERROR(gcap_scratch_alloc(resources.scratch, 512, resources.stream, &block));
+      return GCAP_STATUS(GCAP_INTERNAL, "the kernel returned early");
+    });
+    EXPECT_FALSE(outcome.ok());
+    EXPECT_EQ(ScratchStats().in_use_bytes, 0u);
+  }
+}
+
+TEST_F(Runtime, WhatIsKeptOutlivesItsRun) {
+  Create(GraphOptions(1));
+  void* kept = nullptr;
+  LogCatcher log;
+  EXPECT_TRUE(Run(0, [&](const gcap_run_resources_t& run) {
+                GCAP_RETURN_IF_ERROR(gcap_scratch_alloc(run.scratch, 512, run.stream, &kept));
+                return gcap_scratch_keep(run.scratch, kept);
+              }).ok());
+  EXPECT_EQ(log.text(), "");
+  EXPECT_EQ(ScratchStats().in_use_bytes, 512u);
+  GCAP_EXPECT_OK(gcap_scratch_free(gcap_runtime_scratch(runtime_), kept));
+}
+
+// --- A run in one call ----------------------------------------------------------------------------------------------
+
+TEST_F(Runtime, ThreadsTakeTurnsOnAUserStreamInRunsOfOneCall) {
+  cudaStream_t stream = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  gcap_options_t options = GraphOptions(1);
+  options.has_user_stream = true;
+  options.user_stream = stream;
+  Create(options);
+  constexpr int kThreads = 4, kRuns = 25;
+  struct Shared {
+    std::atomic<int> inside{0}, most{0}, calls{0};
+  } shared;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < kRuns; ++i) {
+        GCAP_EXPECT_OK(gcap_runtime_run(
+            runtime_, t,
+            [](void* user, const gcap_run_resources_t* run) {
+              Shared* const shared = static_cast<Shared*>(user);
+              shared->most = std::max<int>(shared->most, ++shared->inside);
+              ++shared->calls;
+              void* block = nullptr;
+              gcap_status_t status = gcap_scratch_alloc(run->scratch, 256, run->stream, &block);
+              if (status == nullptr) {
+                status = GCAP_CUDA(cudaMemsetAsync(block, 1, 256, gcap_stream_handle(run->stream)));
+                status = gcap_status_join(status, gcap_scratch_free(run->scratch, block));
+              }
+              --shared->inside;
+              return status;
+            },
+            &shared, /*synchronize=*/i % 2 == 0));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(shared.most, 1);
+  EXPECT_EQ(shared.calls, 2 * kThreads) << "a warm-up and a capture of each id, the rest replays";
+  GCAP_EXPECT_OK(gcap_runtime_destroy(runtime_));
+  runtime_ = nullptr;
+  EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+}
+
+TEST_F(Runtime, ARunOfOneCallIsDoneAgainEagerlyWhereItsCaptureFails) {
+  for (const bool rerun : {true, false}) {
+    gcap_options_t options = GraphOptions(0);
+    options.graph.rerun_failed_capture = rerun;
+    Create(options);
+    int calls = 0;
+    LogCatcher log;
+    const Outcome outcome(gcap_runtime_run(
+        runtime_, 0,
+        [](void* user, const gcap_run_resources_t*) {
+          ++*static_cast<int*>(user);
+          if (gcap_thread_is_capturing()) return GCAP_STATUS(GCAP_UNIMPLEMENTED, "cannot be captured");
+          return gcap_status_t(nullptr);
+        },
+        &calls, /*synchronize=*/true));
+    EXPECT_STREQ(gcap_code_name(outcome.code), rerun ? "OK" : "CAPTURE_INVALIDATED");
+    EXPECT_EQ(calls, rerun ? 2 : 1);
+    GCAP_EXPECT_OK(gcap_runtime_destroy(runtime_));
+    runtime_ = nullptr;
+  }
 }
 
 TEST_F(Runtime, DestroyOfNullIsFine) { GCAP_EXPECT_OK(gcap_runtime_destroy(nullptr)); }
