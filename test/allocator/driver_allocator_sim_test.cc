@@ -2,11 +2,11 @@
 //
 // The device and pinned allocators when CUDA calls fail, and with two devices: what only the simulator can stage.
 
-#include <cstdlib>
 #include <string>
 
 #include "gcap/allocator.h"
 #include "gtest/gtest.h"
+#include "test/base/device_work.h"
 #include "test/support/expect_status.h"
 #include "test/support/fault_walk.h"
 #include "test/support/log_catcher.h"
@@ -14,15 +14,6 @@
 namespace gcap {
 namespace testing {
 namespace {
-
-// The simulator reads it at its first use, which is after this.
-[[maybe_unused]] const int kTwoDevices = setenv("GCAP_SIM_DEVICES", "2", /*overwrite=*/1);
-
-int CurrentDevice() {
-  int device = -1;
-  EXPECT_EQ(cudaGetDevice(&device), cudaSuccess);
-  return device;
-}
 
 cudaStreamCaptureMode ExchangeMode(cudaStreamCaptureMode mode) {
   EXPECT_EQ(cudaThreadExchangeStreamCaptureMode(&mode), cudaSuccess);

@@ -4,28 +4,19 @@
 // stage.
 
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "gcap_sim.h"
 #include "gtest/gtest.h"
 #include "test/allocator/external_callbacks.h"
+#include "test/base/device_work.h"
 #include "test/support/expect_status.h"
 #include "test/support/log_catcher.h"
 
 namespace gcap {
 namespace testing {
 namespace {
-
-// The simulator reads it at its first use, which is after this.
-[[maybe_unused]] const int kTwoDevices = setenv("GCAP_SIM_DEVICES", "2", /*overwrite=*/1);
-
-int CurrentDevice() {
-  int device = -1;
-  EXPECT_EQ(cudaGetDevice(&device), cudaSuccess);
-  return device;
-}
 
 class ExternalAllocatorFaults : public ::testing::Test {
  protected:

@@ -3,7 +3,6 @@
 // The pool allocator when CUDA calls fail whose failure no status tells, without pools, and with two devices. The walks
 // over what returns a status are in test/fault.
 
-#include <cstdlib>
 #include <string>
 
 #include "gcap/allocator.h"
@@ -15,9 +14,6 @@
 namespace gcap {
 namespace testing {
 namespace {
-
-// The simulator reads it at its first use, which is after this.
-[[maybe_unused]] const int kTwoDevices = setenv("GCAP_SIM_DEVICES", "2", /*overwrite=*/1);
 
 gcap_allocator_t* CreatePool(int device_id) {
   gcap_pool_allocator_options_t options;

@@ -18,6 +18,12 @@
 namespace gcap {
 namespace testing {
 
+inline int CurrentDevice() {
+  int device = -1;
+  GCAP_EXPECT_CUDA(cudaGetDevice(&device));
+  return device;
+}
+
 // A plain non-blocking stream.
 class RawStream {
  public:

@@ -68,7 +68,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <random>
 #include <string>
 #include <thread>
@@ -81,10 +80,6 @@
 namespace gcap {
 namespace testing {
 namespace {
-
-// For the simulator, which reads them at its first use.
-[[maybe_unused]] const int kTwoDevices = setenv("GCAP_SIM_DEVICES", "2", /*overwrite=*/1);
-[[maybe_unused]] const int kSmallDevices = setenv("GCAP_SIM_DEVICE_BYTES", "536870912", /*overwrite=*/1);
 
 constexpr size_t kKiB = 1024, kMiB = 1024 * kKiB, kGiB = 1024 * kMiB, kPiB = 1024 * 1024 * kGiB;
 

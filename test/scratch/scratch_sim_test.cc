@@ -4,7 +4,6 @@
 // their own, so they are made before, and every step is one that reaches the driver through the allocator alone.
 
 #include <chrono>
-#include <cstdlib>
 #include <string>
 #include <thread>
 
@@ -20,9 +19,6 @@
 namespace gcap {
 namespace testing {
 namespace {
-
-// The simulator reads it at its first use, which is after this.
-[[maybe_unused]] const int kTwoDevices = setenv("GCAP_SIM_DEVICES", "2", /*overwrite=*/1);
 
 // Get device, set it, relax, the call itself, and the way back.
 constexpr uint64_t kCallsPerRegion = 6;

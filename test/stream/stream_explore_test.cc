@@ -21,9 +21,6 @@ namespace gcap {
 namespace testing {
 namespace {
 
-// The simulator reads it at its first use, which is after this.
-[[maybe_unused]] const int kTwoDevices = setenv("GCAP_SIM_DEVICES", "2", /*overwrite=*/1);
-
 constexpr uint64_t kFirstSeed = 0;
 constexpr uint64_t kSeeds = 500;
 constexpr size_t kBytes = 256;

@@ -3,7 +3,6 @@
 // Streams when CUDA calls or allocations fail, and on two devices: what only the simulator can stage.
 
 #include <cstdio>
-#include <cstdlib>
 #include <functional>
 #include <set>
 #include <string>
@@ -21,15 +20,6 @@
 namespace gcap {
 namespace testing {
 namespace {
-
-// The simulator reads it at its first use, which is after this.
-[[maybe_unused]] const int kTwoDevices = setenv("GCAP_SIM_DEVICES", "2", /*overwrite=*/1);
-
-int CurrentDevice() {
-  int device = -1;
-  GCAP_EXPECT_CUDA(cudaGetDevice(&device));
-  return device;
-}
 
 // Every step below works for a stream of device 1 while device 0 is current, so that each call that fails is one on the
 // way there or back. The device must be given back, unless that is what was made to fail.
