@@ -174,10 +174,13 @@ gcap_status_t gcap_ep_replay_graph(gcap_ep_t* ep, int graph_id, const gcap_graph
   *out_replayed = false;
   GCAP_RETURN_IF_NULL(ep);
   gcap_graph_replay_options_t known;
-  GCAP_RETURN_IF_ERROR(gcap_graph_replay_options_read(options, &known));
-  if (known.check_bindings && ep->ops.sign_graph == NULL) return cannot_sign(ep);
+  if (options == NULL || options->struct_size != sizeof(*options)) {  // the defaults, or of another version
+    GCAP_RETURN_IF_ERROR(gcap_graph_replay_options_read(options, &known));
+    options = &known;
+  }
+  if (options->check_bindings && ep->ops.sign_graph == NULL) return cannot_sign(ep);
   if (ep->ops.replay_graph == NULL) return NULL;
-  return ep->ops.replay_graph(ep->ops.self, graph_id, &known, out_replayed);
+  return ep->ops.replay_graph(ep->ops.self, graph_id, options, out_replayed);
 }
 
 gcap_status_t gcap_ep_release_captured_graph(gcap_ep_t* ep, int graph_id) {

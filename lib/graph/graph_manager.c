@@ -20,6 +20,7 @@
 #include "lib/graph/manager.h"
 #include "lib/graph/options.h"
 #include "lib/graph/run.h"
+#include "lib/internal/cache_line.h"
 
 static const gcap_sized_type_t info_type = {.name = "gcap_graph_info", .bytes = sizeof(gcap_graph_info_t)};
 
@@ -37,7 +38,7 @@ gcap_status_t gcap_graph_manager_create(const gcap_graph_manager_options_t* opti
   gcap_graph_manager_options_t known;
   GCAP_RETURN_IF_ERROR(gcap_graph_manager_options_read(options, &known));
   GCAP_RETURN_IF_ERROR(check_options(&known));
-  gcap_graph_manager_t* manager = calloc(1, sizeof(*manager));
+  gcap_graph_manager_t* manager = gcap_calloc_line(sizeof(*manager));
   if (manager == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a graph manager");
   manager->options = known;
   manager->slots.cell_bytes = sizeof(gcap_graph_slot_cell_t);

@@ -57,24 +57,25 @@ typedef struct gcap_graph_slot {
 
 // The run between begin_run and end_run; zero when there is none.
 typedef struct gcap_graph_open_run {
-  bool is_open;
-  gcap_life_t* thread;  // that opened it
-  int id;
-  cudaStream_t stream;
   gcap_capture_t* capture;  // NULL: eager
+  cudaStream_t stream;
+  bool is_open;
+  int id;
+  gcap_life_t* thread;  // that opened it
   uint64_t begin_ns;
   gcap_run_trace_t trace;  // the thread's, when the run began
   gcap_graph_signature_t* signature;
 } gcap_graph_open_run_t;
 
 struct gcap_graph_manager {
-  gcap_graph_manager_options_t options;
+  // What a replay reads and writes comes first, in two lines of the cache: up to run.stream.
   pthread_mutex_t mutex;
-  gcap_hash_table_t slots;  // of gcap_graph_slot_cell_t
   uint64_t clock;           // launches and commits so far
+  atomic_bool scope_open;   // the open run's capture scope is; its thread may close it at any time
+  gcap_hash_table_t slots;  // of gcap_graph_slot_cell_t
   gcap_graph_open_run_t run;
   gcap_graph_captured_t* retired;  // to be destroyed once their launches are done
-  atomic_bool scope_open;          // the open run's capture scope is; its thread may close it at any time
+  gcap_graph_manager_options_t options;
 };
 
 // --- slots.c ---

@@ -37,10 +37,6 @@ gcap_status_t gcap_graph_manager_options_read(const gcap_graph_manager_options_t
 gcap_status_t gcap_graph_replay_options_read(const gcap_graph_replay_options_t* given,
                                              gcap_graph_replay_options_t* out_options) {
   static const gcap_sized_type_t type = {.name = "gcap_graph_replay_options", .bytes = sizeof(*given)};
-  if (given != NULL && given->struct_size == sizeof(*given)) {  // on every replay
-    *out_options = *given;
-    return NULL;
-  }
   gcap_graph_replay_options_init(out_options);
   return given == NULL ? NULL : gcap_sized_read(&type, given, out_options);
 }

@@ -214,14 +214,18 @@ gcap_status_t gcap_runtime_replay(gcap_runtime_t* runtime, int graph_id, const g
   if (out_replayed != NULL) *out_replayed = false;
   GCAP_RETURN_IF_NULL(runtime);
   gcap_graph_replay_options_t launch;
-  GCAP_RETURN_IF_ERROR(gcap_graph_replay_options_read(options, &launch));
+  bool synchronize = false;
+  if (options != NULL && (options->synchronize || options->struct_size != sizeof(*options))) {
+    GCAP_RETURN_IF_ERROR(gcap_graph_replay_options_read(options, &launch));
+    options = &launch;
+    // The thread's own wrapper waits, which also runs what was deferred on it. A user stream may have other wrappers.
+    synchronize = launch.synchronize && !launch.on_stream;
+    if (synchronize) launch.synchronize = false;
+  }
   gcap_thread_context_t* context = NULL;
   GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(runtime->contexts, &context));
-  // The thread's own wrapper waits, which also runs what was deferred on it. A user stream may have other wrappers.
-  const bool synchronize = launch.synchronize && !launch.on_stream;
-  if (synchronize) launch.synchronize = false;
   bool replayed = false;
-  GCAP_RETURN_IF_ERROR(gcap_graph_manager_replay(gcap_thread_context_graphs(context), graph_id, &launch,
+  GCAP_RETURN_IF_ERROR(gcap_graph_manager_replay(gcap_thread_context_graphs(context), graph_id, options,
                                                  out_replayed != NULL ? &replayed : NULL));
   if (out_replayed != NULL) *out_replayed = replayed;
   if (out_replayed != NULL && !replayed) return NULL;

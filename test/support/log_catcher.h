@@ -4,6 +4,7 @@
 #ifndef GCAP_TEST_SUPPORT_LOG_CATCHER_H_
 #define GCAP_TEST_SUPPORT_LOG_CATCHER_H_
 
+#include <mutex>
 #include <string>
 
 #include "gcap/log.h"
@@ -15,16 +16,22 @@ class LogCatcher {
  public:
   LogCatcher() {
     gcap_log_set_sink(
-        [](void* self, gcap_log_level_t, const char* message) { static_cast<LogCatcher*>(self)->text_ += message; },
+        [](void* self, gcap_log_level_t, const char* message) {
+          LogCatcher* const catcher = static_cast<LogCatcher*>(self);
+          const std::lock_guard<std::mutex> lock(catcher->mutex_);
+          catcher->text_ += message;
+        },
         this, GCAP_LOG_WARNING);
   }
   LogCatcher(const LogCatcher&) = delete;
   LogCatcher& operator=(const LogCatcher&) = delete;
   ~LogCatcher() { gcap_log_set_sink(nullptr, nullptr, GCAP_LOG_WARNING); }
 
+  // Of what was logged so far; when no other thread logs.
   const std::string& text() const { return text_; }
 
  private:
+  std::mutex mutex_;
   std::string text_;
 };
 
