@@ -8,29 +8,12 @@
 #include "gtest/gtest.h"
 #include "test/base/device_work.h"
 #include "test/support/expect_status.h"
-#include "test/support/fault_walk.h"
+#include "test/support/faults.h"
 #include "test/support/log_catcher.h"
 
 namespace gcap {
 namespace testing {
 namespace {
-
-cudaStreamCaptureMode ExchangeMode(cudaStreamCaptureMode mode) {
-  EXPECT_EQ(cudaThreadExchangeStreamCaptureMode(&mode), cudaSuccess);
-  return mode;
-}
-
-// A failure to restore leaves the thread elsewhere, and the report says so; everything else must have restored it.
-void ExpectThreadRestored(const std::string& reported) {
-  if (reported.find("cudaSetDevice") == std::string::npos) {
-    EXPECT_EQ(CurrentDevice(), 0) << reported;
-  }
-  if (reported.find("cudaThreadExchangeStreamCaptureMode") == std::string::npos) {
-    EXPECT_EQ(ExchangeMode(cudaStreamCaptureModeGlobal), cudaStreamCaptureModeGlobal) << reported;
-  }
-  EXPECT_EQ(cudaSetDevice(0), cudaSuccess);
-  ExchangeMode(cudaStreamCaptureModeGlobal);
-}
 
 gcap_allocator_stats_t StatsOf(gcap_allocator_t* allocator) {
   gcap_allocator_stats_t stats;
@@ -41,39 +24,32 @@ gcap_allocator_stats_t StatsOf(gcap_allocator_t* allocator) {
 // Lets every call of alloc and of free fail once, and expects `num_alloc_calls` and `num_free_calls` of them.
 void WalkAllocator(gcap_allocator_t* allocator, uint64_t num_alloc_calls, uint64_t num_free_calls) {
   const size_t live = gcap_sim_live(nullptr);
-  EXPECT_EQ(WalkFaults([&](uint64_t n) {
-              ArmedFault fault(n);
-              void* ptr = nullptr;
-              const Outcome outcome(gcap_allocator_alloc(allocator, 512, &ptr));
-              const bool hit = fault.Disarm();
-              EXPECT_EQ(outcome.code, hit ? GCAP_CUDA_ERROR : GCAP_OK) << outcome.message;
-              EXPECT_EQ(outcome.cuda_error, hit ? cudaErrorUnknown : cudaSuccess);
-              EXPECT_EQ(ptr == nullptr, hit);
-              EXPECT_EQ(cudaGetLastError(), cudaSuccess);
-              ExpectThreadRestored(outcome.message);
-              GCAP_EXPECT_OK(gcap_allocator_free(allocator, ptr));
-              EXPECT_EQ(gcap_sim_live(nullptr), live) << outcome.message;
-              EXPECT_EQ(StatsOf(allocator).in_use_bytes, 0u);
-              return hit;
-            }),
-            num_alloc_calls);
-  EXPECT_EQ(WalkFaults([&](uint64_t n) {
-              void* ptr = nullptr;
-              GCAP_EXPECT_OK(gcap_allocator_alloc(allocator, 512, &ptr));
-              const LogCatcher log;
-              ArmedFault fault(n);
-              const Outcome outcome(gcap_allocator_free(allocator, ptr));
-              const bool hit = fault.Disarm();
-              // A failure means that the block is still there; one that came too late for that is logged.
-              EXPECT_EQ(outcome.ok(), gcap_sim_live(nullptr) == live) << outcome.message;
-              EXPECT_EQ(StatsOf(allocator).in_use_bytes, outcome.ok() ? 0u : 512u);
-              EXPECT_EQ(hit, !outcome.ok() || !log.text().empty()) << outcome.message << log.text();
-              ExpectThreadRestored(outcome.message + log.text());
-              if (!outcome.ok()) GCAP_EXPECT_OK(gcap_allocator_free(allocator, ptr));
-              EXPECT_EQ(gcap_sim_live(nullptr), live) << outcome.message;
-              return hit;
-            }),
-            num_free_calls);
+  const Walked allocs = WalkFaults([&](Fault& fault) {
+    void* ptr = nullptr;
+    const Outcome outcome = fault.During([&] { return gcap_allocator_alloc(allocator, 512, &ptr); });
+    EXPECT_EQ(outcome.code, fault.hit() ? GCAP_CUDA_ERROR : GCAP_OK) << outcome.message;
+    EXPECT_EQ(outcome.cuda_error, fault.hit() ? cudaErrorUnknown : cudaSuccess);
+    EXPECT_EQ(ptr == nullptr, fault.hit());
+    EXPECT_NE(outcome.message.find(fault.function()), std::string::npos) << fault.function();
+    GCAP_EXPECT_OK(gcap_allocator_free(allocator, ptr));
+    EXPECT_EQ(gcap_sim_live(nullptr), live) << outcome.message;
+    EXPECT_EQ(StatsOf(allocator).in_use_bytes, 0u);
+  });
+  EXPECT_EQ(allocs.calls, num_alloc_calls);
+  const Walked frees = WalkFaults([&](Fault& fault) {
+    void* ptr = nullptr;
+    GCAP_EXPECT_OK(gcap_allocator_alloc(allocator, 512, &ptr));
+    const LogCatcher log;
+    const Outcome outcome = fault.During([&] { return gcap_allocator_free(allocator, ptr); });
+    // A failure means that the block is still there; one that came too late for that is logged.
+    EXPECT_EQ(outcome.ok(), gcap_sim_live(nullptr) == live) << outcome.message;
+    EXPECT_EQ(StatsOf(allocator).in_use_bytes, outcome.ok() ? 0u : 512u);
+    EXPECT_EQ(fault.hit(), !outcome.ok() || !log.text().empty()) << outcome.message << log.text();
+    EXPECT_NE((outcome.message + log.text()).find(fault.function()), std::string::npos) << fault.function();
+    if (!outcome.ok()) GCAP_EXPECT_OK(gcap_allocator_free(allocator, ptr));
+    EXPECT_EQ(gcap_sim_live(nullptr), live) << outcome.message;
+  });
+  EXPECT_EQ(frees.calls, num_free_calls);
 }
 
 TEST(DeviceAllocatorFaults, OfAllocAndFreeLeaveNothing) {
@@ -103,17 +79,14 @@ TEST(PinnedAllocatorFaults, OfShortMemoryAreExhaustion) {
 }
 
 TEST(DeviceAllocatorFaults, OfCreateLeaveNothing) {
-  EXPECT_EQ(WalkFaults([](uint64_t n) {
-              ArmedFault fault(n);
-              gcap_allocator_t* allocator = nullptr;
-              const Outcome outcome(gcap_device_allocator_create(1, &allocator));
-              const bool hit = fault.Disarm();
-              EXPECT_EQ(outcome.code, hit ? GCAP_CUDA_ERROR : GCAP_OK) << outcome.message;
-              EXPECT_EQ(allocator == nullptr, hit);
-              gcap_allocator_destroy(allocator);
-              return hit;
-            }),
-            1u);
+  const Walked walked = WalkFaults([](Fault& fault) {
+    gcap_allocator_t* allocator = nullptr;
+    const Outcome outcome = fault.During([&] { return gcap_device_allocator_create(1, &allocator); });
+    EXPECT_EQ(outcome.code, fault.hit() ? GCAP_CUDA_ERROR : GCAP_OK) << outcome.message;
+    EXPECT_EQ(allocator == nullptr, fault.hit());
+    gcap_allocator_destroy(allocator);
+  });
+  EXPECT_EQ(walked.calls, 1u);
 }
 
 TEST(DeviceAllocator, AllocatesOnItsOwnDevice) {

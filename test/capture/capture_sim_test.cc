@@ -3,7 +3,6 @@
 // Captures when CUDA calls or allocations fail: what only the simulator can stage.
 
 #include <functional>
-#include <set>
 #include <string>
 
 #include "gcap/capture.h"
@@ -12,15 +11,13 @@
 #include "lib/internal/capture_gate.h"
 #include "test/base/device_work.h"
 #include "test/base/heap_failure.h"
-#include "test/base/named_faults.h"
 #include "test/support/device_test.h"
 #include "test/support/expect_status.h"
+#include "test/support/faults.h"
 
 namespace gcap {
 namespace testing {
 namespace {
-
-using Functions = std::set<std::string>;
 
 void CountClose(void* count, bool) { ++*static_cast<int*>(count); }
 void CountCommit(void* count, bool committed) { *static_cast<int*>(count) += committed ? 1 : 0; }
@@ -56,22 +53,22 @@ class CaptureSim : public DeviceTest {
 
 TEST_F(CaptureSim, FaultsOfBeginUndoIt) {
   const RawStream stream;
-  const Functions walked = WalkNamedFaults([&stream](NamedFault& fault) {
+  const Walked walked = WalkFaults([&stream](Fault& fault) {
     gcap_capture_t* capture = nullptr;
     const Outcome outcome = fault.During([&] { return gcap_capture_begin(stream.get(), nullptr, &capture); });
-    EXPECT_EQ(outcome.ok(), !fault.fired());
+    EXPECT_EQ(outcome.ok(), !fault.hit());
     EXPECT_EQ(outcome.ok(), capture != nullptr);
     EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
     gcap_capture_abort(capture);
     ExpectAsBefore(stream);
   });
-  EXPECT_EQ(walked, (Functions{"cudaStreamIsCapturing", "cudaStreamGetDevice", "cudaStreamBeginCapture"}));
+  EXPECT_EQ(walked.functions, (Functions{"cudaStreamIsCapturing", "cudaStreamGetDevice", "cudaStreamBeginCapture"}));
 }
 
 TEST_F(CaptureSim, FaultsOfBeginStillAbortTheAbandonedOne) {
   const RawStream abandoned;
   const RawStream stream;
-  WalkNamedFaults([&](NamedFault& fault) {
+  WalkFaults([&](Fault& fault) {
     int closed = 0;
     gcap_capture_t* first = nullptr;
     GCAP_ASSERT_OK(gcap_capture_begin(abandoned.get(), nullptr, &first));
@@ -88,9 +85,9 @@ TEST_F(CaptureSim, FaultsOfBeginStillAbortTheAbandonedOne) {
 }
 
 // Walks `end`, which gives the status of an end, for a capture of a job, whose latch is set when `latched`.
-Functions WalkEnd(bool latched, const std::function<void(const RawStream&)>& expect_as_before) {
+Walked WalkEnd(bool latched, const std::function<void(const RawStream&)>& expect_as_before) {
   const RawStream stream;
-  return WalkNamedFaults([&](NamedFault& fault) {
+  return WalkFaults([&](Fault& fault) {
     const CopyJob job;
     int closed = 0;
     int committed = 0;
@@ -107,7 +104,7 @@ Functions WalkEnd(bool latched, const std::function<void(const RawStream&)>& exp
     cudaGraph_t graph = nullptr;
     gcap_retained_t* retained = nullptr;
     const Outcome outcome = fault.During([&] { return gcap_capture_end(capture, &graph, &retained); });
-    EXPECT_EQ(outcome.ok(), !latched && !fault.fired());
+    EXPECT_EQ(outcome.ok(), !latched && !fault.hit());
     EXPECT_EQ(closed, 1);
     EXPECT_EQ(committed, outcome.ok() ? 1 : 0);
     EXPECT_EQ(released, outcome.ok() ? 0 : 1);
@@ -116,7 +113,7 @@ Functions WalkEnd(bool latched, const std::function<void(const RawStream&)>& exp
     if (!outcome.ok()) {
       EXPECT_STREQ(gcap_code_name(outcome.code), "CAPTURE_INVALIDATED");
       EXPECT_TRUE(outcome.Names(latched ? "latched" : fault.function())) << outcome.message;
-      EXPECT_TRUE(!fault.fired() || outcome.Names(fault.function())) << "nothing is swallowed: " << outcome.message;
+      EXPECT_TRUE(!fault.hit() || outcome.Names(fault.function())) << "nothing is swallowed: " << outcome.message;
     }
     gcap_retained_release(retained);
     if (graph != nullptr) {
@@ -128,16 +125,17 @@ Functions WalkEnd(bool latched, const std::function<void(const RawStream&)>& exp
 }
 
 TEST_F(CaptureSim, FaultsOfEndUndoTheCapture) {
-  EXPECT_EQ(WalkEnd(/*latched=*/false, ExpectAsBefore), Functions{"cudaStreamEndCapture"});
+  EXPECT_EQ(WalkEnd(/*latched=*/false, ExpectAsBefore).functions, Functions{"cudaStreamEndCapture"});
 }
 
 TEST_F(CaptureSim, FaultsOfALatchedEndUndoTheCapture) {
-  EXPECT_EQ(WalkEnd(/*latched=*/true, ExpectAsBefore), (Functions{"cudaStreamEndCapture", "cudaGraphDestroy"}));
+  EXPECT_EQ(WalkEnd(/*latched=*/true, ExpectAsBefore).functions,
+            (Functions{"cudaStreamEndCapture", "cudaGraphDestroy"}));
 }
 
 TEST_F(CaptureSim, FaultsOfAbortUndoTheCapture) {
   const RawStream stream;
-  const Functions walked = WalkNamedFaults([&stream](NamedFault& fault) {
+  const Walked walked = WalkFaults([&stream](Fault& fault) {
     const CopyJob job;
     int closed = 0;
     int released = 0;
@@ -154,7 +152,7 @@ TEST_F(CaptureSim, FaultsOfAbortUndoTheCapture) {
     EXPECT_EQ(released, 1);
     ExpectAsBefore(stream);
   });
-  EXPECT_EQ(walked, (Functions{"cudaStreamEndCapture", "cudaGraphDestroy"}));
+  EXPECT_EQ(walked.functions, (Functions{"cudaStreamEndCapture", "cudaGraphDestroy"}));
 }
 
 // Every call answers the same from then on, the end included: the scope goes all the same.
@@ -198,7 +196,7 @@ TEST_F(CaptureSim, OfALostDeviceEndsInAStatusThatNamesTheErrorAndLeavesNothing) 
 
 TEST_F(CaptureSim, FaultsOfANoteFailTheCapture) {
   const RawStream stream;
-  const Functions walked = WalkNamedFaults([&stream](NamedFault& fault) {
+  const Walked walked = WalkFaults([&stream](Fault& fault) {
     gcap_capture_t* capture = nullptr;
     GCAP_ASSERT_OK(gcap_capture_begin(stream.get(), nullptr, &capture));
     fault.During([] {
@@ -209,14 +207,14 @@ TEST_F(CaptureSim, FaultsOfANoteFailTheCapture) {
     cudaGraph_t graph = nullptr;
     gcap_retained_t* retained = nullptr;
     const Outcome outcome(gcap_capture_end(capture, &graph, &retained));
-    EXPECT_EQ(outcome.ok(), !fault.fired());
+    EXPECT_EQ(outcome.ok(), !fault.hit());
     EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
     if (graph != nullptr) {
       GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
     }
     ExpectAsBefore(stream);
   });
-  EXPECT_EQ(walked, Functions{"cudaStreamIsCapturing"});
+  EXPECT_EQ(walked.functions, Functions{"cudaStreamIsCapturing"});
 }
 
 TEST_F(CaptureSim, NotesAskTheDriverOnceUntilTheCaptureIsBrokenAndNeverWithoutALedger) {

@@ -4,7 +4,6 @@
 // becomes of a context when any one of its CUDA calls fails.
 
 #include <atomic>
-#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -14,14 +13,16 @@
 #include "gtest/gtest.h"
 #include "test/base/heap_failure.h"
 #include "test/support/expect_status.h"
-#include "test/support/fault_walk.h"
+#include "test/support/faults.h"
 #include "test/support/log_catcher.h"
 #include "test/support/replays.h"
 
 namespace {
 
-using gcap::testing::ArmedFault;
+using gcap::testing::Fault;
 using gcap::testing::Outcome;
+using gcap::testing::Walked;
+using gcap::testing::WalkFaults;
 
 gcap_thread_contexts_t* Create(std::atomic<int>* ends = nullptr) {
   gcap_thread_contexts_options_t options;
@@ -125,50 +126,39 @@ TEST(ThreadContextsSim, EachLackOfMemoryIsReportedAndLeavesNothing) {
 }
 
 TEST(ThreadContextsSim, GetSurvivesAFailureOfEachOfItsCalls) {
-  const size_t before = gcap_sim_live(nullptr);
-  const uint64_t failed = gcap::testing::WalkFaults([&](uint64_t n) {
+  const Walked walked = WalkFaults([&](Fault& fault) {
     gcap_thread_contexts_t* set = Create();
     gcap_thread_context_t* context = nullptr;
-    ArmedFault fault(n);
-    const Outcome outcome(gcap_thread_contexts_get(set, &context));
-    const bool hit = fault.Disarm();
-    EXPECT_EQ(outcome.ok(), !hit) << outcome.message;
-    EXPECT_EQ(outcome.cuda_error, hit ? cudaErrorUnknown : cudaSuccess);
-    EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
-    EXPECT_EQ(context == nullptr, hit);
-    EXPECT_EQ(gcap_thread_contexts_count(set), hit ? 0u : 1u);
+    const Outcome outcome = fault.During([&] { return gcap_thread_contexts_get(set, &context); });
+    EXPECT_EQ(outcome.ok(), !fault.hit()) << outcome.message;
+    EXPECT_EQ(outcome.cuda_error, fault.hit() ? cudaErrorUnknown : cudaSuccess);
+    EXPECT_EQ(context == nullptr, fault.hit());
+    EXPECT_EQ(gcap_thread_contexts_count(set), fault.hit() ? 0u : 1u);
     EXPECT_NE(Get(set), nullptr) << "the next try succeeds";
     GCAP_EXPECT_OK(gcap_thread_contexts_destroy(set));
-    EXPECT_EQ(gcap_sim_live(nullptr), before);
-    return hit;
   });
-  EXPECT_GE(failed, 3u);
+  EXPECT_GE(walked.calls, 3u);
 }
 
 // Whatever cannot be ended is kept, on purpose; then the status says so. The set itself is gone in every case.
 TEST(ThreadContextsSim, DestroySurvivesAFailureOfEachOfItsCalls) {
   void* memory = nullptr;
   ASSERT_EQ(cudaMalloc(&memory, 64), cudaSuccess);
-  const uint64_t failed = gcap::testing::WalkFaults([&](uint64_t n) {
-    const size_t before = gcap_sim_live(nullptr);
+  const Walked walked = WalkFaults([&](Fault& fault) {
     std::atomic<int> ends{0};
     gcap_thread_contexts_t* set = Create(&ends);
     CaptureGraph(Get(set), memory);
-    ArmedFault fault(n);
-    const Outcome outcome(gcap_thread_contexts_destroy(set));
-    const bool hit = fault.Disarm();
-    EXPECT_EQ(outcome.ok(), !hit) << outcome.message;
-    EXPECT_EQ(outcome.cuda_error, hit ? cudaErrorUnknown : cudaSuccess);
-    EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
+    const Outcome outcome = fault.During([&] { return gcap_thread_contexts_destroy(set); });
+    EXPECT_EQ(outcome.ok(), !fault.hit()) << outcome.message;
+    EXPECT_EQ(outcome.cuda_error, fault.hit() ? cudaErrorUnknown : cudaSuccess);
     EXPECT_LE(ends, 1);
-    EXPECT_TRUE(hit || gcap_sim_live(nullptr) == before);
+    if (fault.hit()) fault.AllowKept();
     EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);  // the work of a stream that is kept may still run
     set = Create();
     CaptureGraph(Get(set), memory);
     GCAP_EXPECT_OK(gcap_thread_contexts_destroy(set));
-    return hit;
   });
-  EXPECT_GE(failed, 8u);
+  EXPECT_GE(walked.calls, 8u);
   EXPECT_EQ(cudaFree(memory), cudaSuccess);
 }
 
@@ -213,25 +203,23 @@ TEST(ThreadContextsSim, ThreadThatCannotEndItsContextExitsAllTheSame) {
 TEST(ThreadContextsSim, ExitOfAThreadSurvivesAFailureOfEachOfItsCalls) {
   void* memory = nullptr;
   ASSERT_EQ(cudaMalloc(&memory, 64), cudaSuccess);
-  const uint64_t failed = gcap::testing::WalkFaults([&](uint64_t n) {
-    const size_t before = gcap_sim_live(nullptr);
+  const Walked walked = WalkFaults([&](Fault& fault) {
     gcap_thread_contexts_t* set = Create();
     gcap::testing::LogCatcher log;
-    std::unique_ptr<ArmedFault> fault;
     std::thread([&] {
       CaptureGraph(Get(set), memory);
-      fault = std::make_unique<ArmedFault>(n);
+      fault.Arm();
     }).join();
-    const bool hit = fault->Disarm();
-    EXPECT_EQ(log.text().find("at the end of a thread, its thread context: ") != std::string::npos, hit) << log.text();
-    EXPECT_EQ(log.text().find("cudaErrorUnknown") != std::string::npos, hit) << log.text();
+    fault.Disarm();
+    EXPECT_EQ(log.text().find("at the end of a thread, its thread context: ") != std::string::npos, fault.hit())
+        << log.text();
+    EXPECT_EQ(log.text().find("cudaErrorUnknown") != std::string::npos, fault.hit()) << log.text();
     EXPECT_EQ(gcap_thread_contexts_count(set), 0u);
     GCAP_EXPECT_OK(gcap_thread_contexts_destroy(set));
-    EXPECT_TRUE(hit || gcap_sim_live(nullptr) == before);
+    if (fault.hit()) fault.AllowKept();
     EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);  // the work of a stream that is kept may still run
-    return hit;
   });
-  EXPECT_GE(failed, 8u);
+  EXPECT_GE(walked.calls, 8u);
   EXPECT_EQ(cudaFree(memory), cudaSuccess);
 }
 

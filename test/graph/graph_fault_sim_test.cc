@@ -4,22 +4,19 @@
 // fails, and of everything when the device is lost.
 
 #include <memory>
-#include <set>
 #include <string>
 
 #include "gcap/graph.h"
 #include "gcap/stream.h"
 #include "gtest/gtest.h"
 #include "test/base/heap_failure.h"
-#include "test/base/named_faults.h"
 #include "test/graph/manager_test.h"
+#include "test/support/faults.h"
 #include "test/support/replays.h"
 
 namespace gcap {
 namespace testing {
 namespace {
-
-using Functions = std::set<std::string>;
 
 class GraphFaults : public ManagerTest {
  protected:
@@ -68,8 +65,8 @@ class GraphFaults : public ManagerTest {
   }
 
   // A capture over a capture, the new one of `times` jobs, with each of its end's calls failing.
-  Functions WalkRecapture(int times) {
-    return WalkNamedFaults([this, times](NamedFault& fault) {
+  Walked WalkRecapture(int times) {
+    return WalkFaults([this, times](Fault& fault) {
       int released[2] = {0, 0};
       CreateWithOptions();
       Capture(0, 1, &released[0]);
@@ -92,9 +89,9 @@ class GraphFaults : public ManagerTest {
   }
 
   // A driver that will not update, or will not say why, is no failure of the run.
-  void ExpectExplained(const NamedFault& fault, const Outcome& outcome, int times) {
-    const bool only_words = times > 1 && outcome.ok() && fault.fired();
-    EXPECT_EQ(outcome.ok(), !fault.fired() || fault.Is("cudaGraphExecUpdate") || only_words) << outcome.message;
+  void ExpectExplained(const Fault& fault, const Outcome& outcome, int times) {
+    const bool only_words = times > 1 && outcome.ok() && fault.hit();
+    EXPECT_EQ(outcome.ok(), !fault.hit() || fault.Is("cudaGraphExecUpdate") || only_words) << outcome.message;
     if (!gcap_graph_manager_is_captured(manager_, 0)) return;
     const bool refused = times > 1 || fault.Is("cudaGraphExecUpdate");
     EXPECT_EQ(Info(0).updates, refused ? 0u : 1u);
@@ -110,20 +107,20 @@ class GraphFaults : public ManagerTest {
 
 TEST_F(GraphFaults, OfAnUpdateInPlaceGiveAStatusOrTheResults) {
   options_.upload = true;
-  const Functions walked = WalkRecapture(1);
+  const Walked walked = WalkRecapture(1);
   for (const char* function :
        {"cudaGraphExecUpdate", "cudaGraphUpload", "cudaGraphNodeGetType", "cudaEventCreateWithFlags", "cudaEventRecord",
         "cudaEventQuery", "cudaEventDestroy", "cudaStreamIsCapturing", "cudaGraphLaunch"}) {
-    EXPECT_EQ(walked.count(function), 1u) << function;
+    EXPECT_EQ(walked.functions.count(function), 1u) << function;
   }
 }
 
 TEST_F(GraphFaults, OfANewExecutableGiveAStatusOrTheResults) {
   options_.keep_source = true;
-  const Functions walked = WalkRecapture(2);
+  const Walked walked = WalkRecapture(2);
   for (const char* function : {"cudaGraphExecUpdate", "cudaGraphInstantiateWithParams", "cudaGraphExecDestroy",
                                "cudaGraphDestroy", "cudaEventQuery"}) {
-    EXPECT_EQ(walked.count(function), 1u) << function;
+    EXPECT_EQ(walked.functions.count(function), 1u) << function;
   }
 }
 
@@ -131,7 +128,7 @@ TEST_F(GraphFaults, OfANewExecutableGiveAStatusOrTheResults) {
 TEST_F(GraphFaults, OfTheExplanationOfARefusalLoseOnlyTheExplanation) {
   char* memory = nullptr;
   GCAP_EXPECT_CUDA(cudaMalloc(reinterpret_cast<void**>(&memory), 64));
-  WalkNamedFaults([&](NamedFault& fault) {
+  WalkFaults([&](Fault& fault) {
     int released = 0;
     CreateWithOptions();
     Capture(0, 1, &released);
@@ -154,13 +151,13 @@ TEST_F(GraphFaults, OfTheExplanationOfARefusalLoseOnlyTheExplanation) {
 
 TEST_F(GraphFaults, OfAnEvictionLeaveTheNewGraphCaptured) {
   options_.max_graphs = 1;
-  const Functions walked = WalkNamedFaults([this](NamedFault& fault) {
+  const Walked walked = WalkFaults([this](Fault& fault) {
     int released[2] = {0, 0};
     CreateWithOptions();
     Capture(0, 1, &released[0]);
     BeginAndIssue(1, 2, 1, &released[1]);
     const Outcome outcome = fault.During([this] { return gcap_graph_manager_end_run(manager_, nullptr, true); });
-    EXPECT_EQ(outcome.ok(), !fault.fired());
+    EXPECT_EQ(outcome.ok(), !fault.hit());
     EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
     const bool captured = gcap_graph_manager_is_captured(manager_, 1);
     EXPECT_NE(captured, outcome.code == GCAP_CAPTURE_INVALIDATED);
@@ -174,14 +171,14 @@ TEST_F(GraphFaults, OfAnEvictionLeaveTheNewGraphCaptured) {
   });
   for (const char* function :
        {"cudaEventCreateWithFlags", "cudaEventRecord", "cudaEventQuery", "cudaGraphExecDestroy"}) {
-    EXPECT_EQ(walked.count(function), 1u) << function;
+    EXPECT_EQ(walked.functions.count(function), 1u) << function;
   }
 }
 
 // A graph is replaced while its stream is captured by somebody else: the event behind its last launch comes later.
 TEST_F(GraphFaults, OfTheEndOfReplacedGraphsLeakWhatMayStillRunAndNothingElse) {
   const RawStream other;
-  const Functions walked = WalkNamedFaults([&](NamedFault& fault) {
+  const Walked walked = WalkFaults([&](Fault& fault) {
     int released[2] = {0, 0};
     CreateWithOptions();
     Capture(0, 1, &released[0]);
@@ -199,30 +196,30 @@ TEST_F(GraphFaults, OfTheEndOfReplacedGraphsLeakWhatMayStillRunAndNothingElse) {
     EXPECT_EQ(released[0], 0) << "nothing tells yet when its launch is done";
     const Outcome outcome = fault.During([this] { return gcap_graph_manager_destroy(manager_); });
     manager_ = nullptr;
-    EXPECT_EQ(outcome.ok(), !fault.fired());
+    EXPECT_EQ(outcome.ok(), !fault.hit());
     EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
     const int kept = 2 - released[0] - released[1];
-    EXPECT_LE(kept, fault.fired() ? 1 : 0) << "one failure must not keep the other graph";
+    EXPECT_LE(kept, fault.hit() ? 1 : 0) << "one failure must not keep the other graph";
     if (kept == 1) fault.ExpectKept("exec");
     if (outcome.Names("kept for ever")) fault.ExpectKept("event");
     other.Synchronize();
   });
-  EXPECT_EQ(walked, (Functions{"cudaStreamIsCapturing", "cudaGetDevice", "cudaEventCreateWithFlags", "cudaEventRecord",
-                               "cudaThreadExchangeStreamCaptureMode", "cudaEventSynchronize", "cudaEventDestroy",
-                               "cudaGraphExecDestroy"}));
+  EXPECT_EQ(walked.functions, (Functions{"cudaStreamIsCapturing", "cudaGetDevice", "cudaEventCreateWithFlags",
+                                         "cudaEventRecord", "cudaThreadExchangeStreamCaptureMode",
+                                         "cudaEventSynchronize", "cudaEventDestroy", "cudaGraphExecDestroy"}));
 }
 
 // --- Replays elsewhere, uploads, dumps ------------------------------------------------------------------------------
 
 TEST_F(GraphFaults, OfAReplayElsewhereLaunchNothingOrSaySo) {
   const RawStream other;
-  const Functions walked = WalkNamedFaults([&](NamedFault& fault) {
+  const Walked walked = WalkFaults([&](Fault& fault) {
     int released = 0;
     CreateWithOptions();
     Capture(0, 1, &released);
     job_->set_input(2);
     const Outcome outcome = fault.During([&] { return ReplayOn(manager_, 0, other.get(), /*synchronize=*/true); });
-    EXPECT_EQ(outcome.ok(), !fault.fired());
+    EXPECT_EQ(outcome.ok(), !fault.hit());
     EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
     const bool launched = Info(0).replays == 2;
     EXPECT_TRUE(launched || !outcome.Names("was launched")) << outcome.message;
@@ -235,9 +232,10 @@ TEST_F(GraphFaults, OfAReplayElsewhereLaunchNothingOrSaySo) {
     DestroyManager();
     EXPECT_EQ(released, 1);
   });
-  EXPECT_EQ(walked, (Functions{"cudaStreamIsCapturing", "cudaStreamGetDevice", "cudaGetDevice",
-                               "cudaEventCreateWithFlags", "cudaEventRecord", "cudaStreamWaitEvent", "cudaGraphLaunch",
-                               "cudaThreadExchangeStreamCaptureMode", "cudaStreamSynchronize"}));
+  EXPECT_EQ(walked.functions,
+            (Functions{"cudaStreamIsCapturing", "cudaStreamGetDevice", "cudaGetDevice", "cudaEventCreateWithFlags",
+                       "cudaEventRecord", "cudaStreamWaitEvent", "cudaGraphLaunch",
+                       "cudaThreadExchangeStreamCaptureMode", "cudaStreamSynchronize"}));
 }
 
 // The launch is out, its order cannot be told, and it cannot be waited for either.
@@ -265,16 +263,16 @@ TEST_F(GraphFaults, OfUploadsAndDumpsLeaveTheGraphAsItIs) {
   int released = 0;
   Capture(0, 1, &released);
   const std::string path = ::testing::TempDir() + "graph_fault_sim_test.dot";
-  const Functions walked = WalkNamedFaults([&](NamedFault& fault) {
+  const Walked walked = WalkFaults([&](Fault& fault) {
     const Outcome outcome = fault.During([&] {
       gcap_status_t status = gcap_graph_manager_upload(manager_, 0);
       return gcap_status_join(status, gcap_graph_manager_dump(manager_, 0, path.c_str(), 0));
     });
-    EXPECT_EQ(outcome.ok(), !fault.fired());
+    EXPECT_EQ(outcome.ok(), !fault.hit());
     EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
     ExpectNextRunsAreRight(0);
   });
-  EXPECT_EQ(walked, (Functions{"cudaGraphUpload", "cudaGraphDebugDotPrint"}));
+  EXPECT_EQ(walked.functions, (Functions{"cudaGraphUpload", "cudaGraphDebugDotPrint"}));
   std::remove(path.c_str());
   DestroyManager();
 }
@@ -284,7 +282,7 @@ TEST_F(GraphFaults, OfUploadsAndDumpsLeaveTheGraphAsItIs) {
 TEST_F(GraphFaults, OfAWholeRunGiveItsResultsOrAStatus) {
   for (const bool is_captured : {false, true}) {
     SCOPED_TRACE(is_captured);
-    WalkNamedFaults([&](NamedFault& fault) {
+    WalkFaults([&](Fault& fault) {
       CreateWithOptions();
       const auto issue = [](void* job, cudaStream_t stream) {
         return GCAP_CUDA(static_cast<CopyJob*>(job)->Issue(stream));
@@ -308,7 +306,7 @@ TEST_F(GraphFaults, OfAWholeRunGiveItsResultsOrAStatus) {
 TEST_F(GraphFaults, OfAskingForAStreamsIdentityAreReported) {
   gcap_stream_t* first = nullptr;
   GCAP_ASSERT_OK(gcap_stream_wrap(stream_->get(), GCAP_STREAM_USER, 0, 0, &first));
-  const Functions walked = WalkNamedFaults([&](NamedFault& fault) {
+  const Walked walked = WalkFaults([&](Fault& fault) {
     int released = 0;
     CreateWithOptions();
     gcap_stream_t* second = nullptr;
@@ -318,7 +316,7 @@ TEST_F(GraphFaults, OfAskingForAStreamsIdentityAreReported) {
     job_->set_input(2);
     // Its wrapper is gone: another one of the same stream is found.
     const Outcome outcome = fault.During([this] { return Replay(manager_, 0, false); });
-    EXPECT_EQ(outcome.ok(), !fault.fired());
+    EXPECT_EQ(outcome.ok(), !fault.hit());
     EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
     stream_->Synchronize();
     EXPECT_EQ(job_->output(), outcome.ok() ? 2 : 1);
@@ -326,7 +324,7 @@ TEST_F(GraphFaults, OfAskingForAStreamsIdentityAreReported) {
     DestroyManager();
     EXPECT_EQ(released, 1);
   });
-  EXPECT_EQ(walked, (Functions{"cudaStreamIsCapturing", "cudaStreamGetId", "cudaGraphLaunch"}));
+  EXPECT_EQ(walked.functions, (Functions{"cudaStreamIsCapturing", "cudaStreamGetId", "cudaGraphLaunch"}));
   GCAP_EXPECT_OK(gcap_stream_destroy(first));
 }
 

@@ -3,21 +3,18 @@
 // The graph manager when CUDA calls or allocations fail, under many schedules, and counted by the call: what only the
 // simulator can stage.
 
-#include <set>
 #include <string>
 
 #include "gcap/graph.h"
 #include "gtest/gtest.h"
 #include "test/base/heap_failure.h"
-#include "test/base/named_faults.h"
 #include "test/graph/manager_test.h"
+#include "test/support/faults.h"
 #include "test/support/replays.h"
 
 namespace gcap {
 namespace testing {
 namespace {
-
-using Functions = std::set<std::string>;
 
 class GraphManagerSim : public ManagerTest {
  protected:
@@ -52,15 +49,15 @@ class GraphManagerSim : public ManagerTest {
 };
 
 TEST_F(GraphManagerSim, FaultsOfBeginRunMakeItAnEagerRun) {
-  const Functions walked = WalkNamedFaults([this](NamedFault& fault) {
+  const Walked walked = WalkFaults([this](Fault& fault) {
     CopyJob job;
     Create(0);
     gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
     const Outcome outcome =
         fault.During([&] { return gcap_graph_manager_begin_run(manager_, 0, stream_->get(), &kind); });
     EXPECT_TRUE(outcome.ok()) << outcome.message;
-    EXPECT_EQ(kind, fault.fired() ? GCAP_GRAPH_RUN_EAGER : GCAP_GRAPH_RUN_CAPTURE);
-    EXPECT_EQ(State(0), fault.fired() ? "COOLING" : "CAPTURING");
+    EXPECT_EQ(kind, fault.hit() ? GCAP_GRAPH_RUN_EAGER : GCAP_GRAPH_RUN_CAPTURE);
+    EXPECT_EQ(State(0), fault.hit() ? "COOLING" : "CAPTURING");
     job.set_input(1);
     GCAP_EXPECT_CUDA(job.Issue(stream_->get()));
     EXPECT_TRUE(End().ok());
@@ -68,11 +65,11 @@ TEST_F(GraphManagerSim, FaultsOfBeginRunMakeItAnEagerRun) {
     ExpectNextRunsAreRight(0, &job);
     DestroyManager();
   });
-  EXPECT_EQ(walked, (Functions{"cudaStreamIsCapturing", "cudaStreamGetDevice", "cudaStreamBeginCapture"}));
+  EXPECT_EQ(walked.functions, (Functions{"cudaStreamIsCapturing", "cudaStreamGetDevice", "cudaStreamBeginCapture"}));
 }
 
 TEST_F(GraphManagerSim, FaultsOfAnAbandonedRunsAbortDoNotStopTheNext) {
-  const Functions walked = WalkNamedFaults([this](NamedFault& fault) {
+  const Walked walked = WalkFaults([this](Fault& fault) {
     CopyJob job;
     int released = 0;
     Create(0);
@@ -89,11 +86,11 @@ TEST_F(GraphManagerSim, FaultsOfAnAbandonedRunsAbortDoNotStopTheNext) {
     ExpectNextRunsAreRight(0, &job);
     DestroyManager();
   });
-  EXPECT_EQ(walked, (Functions{"cudaStreamEndCapture", "cudaGraphDestroy"}));
+  EXPECT_EQ(walked.functions, (Functions{"cudaStreamEndCapture", "cudaGraphDestroy"}));
 }
 
 TEST_F(GraphManagerSim, FaultsOfEndRunGiveAStatusOrTheResults) {
-  const Functions walked = WalkNamedFaults([this](NamedFault& fault) {
+  const Walked walked = WalkFaults([this](Fault& fault) {
     CopyJob job;
     int released = 0;
     Create(0);
@@ -103,7 +100,7 @@ TEST_F(GraphManagerSim, FaultsOfEndRunGiveAStatusOrTheResults) {
     GCAP_EXPECT_OK(gcap_capture_retain(gcap_capture_current(), CountRelease, &released));
     const Outcome outcome =
         fault.During([this] { return gcap_graph_manager_end_run(manager_, nullptr, /*synchronize=*/true); });
-    EXPECT_EQ(outcome.ok(), !fault.fired());
+    EXPECT_EQ(outcome.ok(), !fault.hit());
     EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
     const bool captured = gcap_graph_manager_is_captured(manager_, 0);
     const bool invalidated = outcome.code == GCAP_CAPTURE_INVALIDATED;
@@ -118,14 +115,14 @@ TEST_F(GraphManagerSim, FaultsOfEndRunGiveAStatusOrTheResults) {
     DestroyManager();
     EXPECT_EQ(released, 1);
   });
-  EXPECT_EQ(walked,
+  EXPECT_EQ(walked.functions,
             (Functions{"cudaStreamEndCapture", "cudaStreamGetDevice", "cudaGraphGetNodes", "cudaGraphNodeGetType",
                        "cudaThreadExchangeStreamCaptureMode", "cudaGraphInstantiateWithParams", "cudaGraphLaunch",
                        "cudaGraphDestroy", "cudaStreamSynchronize"}));
 }
 
 TEST_F(GraphManagerSim, FaultsOfAFailedRunsEndNameTheFirstFailure) {
-  const Functions walked = WalkNamedFaults([this](NamedFault& fault) {
+  const Walked walked = WalkFaults([this](Fault& fault) {
     CopyJob job;
     Create(0);
     EXPECT_EQ(Begin(0), GCAP_GRAPH_RUN_CAPTURE);
@@ -135,11 +132,11 @@ TEST_F(GraphManagerSim, FaultsOfAFailedRunsEndNameTheFirstFailure) {
         fault.During([&] { return gcap_graph_manager_end_run(manager_, failure, /*synchronize=*/true); });
     EXPECT_STREQ(gcap_code_name(outcome.code), "CAPTURE_INVALIDATED");
     EXPECT_TRUE(outcome.Names("the kernel failed")) << outcome.message;
-    EXPECT_TRUE(!fault.fired() || outcome.Names(fault.function())) << outcome.message;
+    EXPECT_TRUE(!fault.hit() || outcome.Names(fault.function())) << outcome.message;
     ExpectNextRunsAreRight(0, &job);
     DestroyManager();
   });
-  EXPECT_EQ(walked, (Functions{"cudaStreamEndCapture", "cudaGraphDestroy"}));
+  EXPECT_EQ(walked.functions, (Functions{"cudaStreamEndCapture", "cudaGraphDestroy"}));
 }
 
 TEST_F(GraphManagerSim, FaultsOfReplayLeaveTheGraphCaptured) {
@@ -147,12 +144,12 @@ TEST_F(GraphManagerSim, FaultsOfReplayLeaveTheGraphCaptured) {
   Create(0);
   Run(0, job);
   uint64_t replays = 1;
-  const Functions walked = WalkNamedFaults([&](NamedFault& fault) {
+  const Walked walked = WalkFaults([&](Fault& fault) {
     job.set_input(1);
     GCAP_EXPECT_OK(Replay(manager_, 0, true));
     job.set_input(2);
     const Outcome outcome = fault.During([this] { return Replay(manager_, 0, true); });
-    EXPECT_EQ(outcome.ok(), !fault.fired());
+    EXPECT_EQ(outcome.ok(), !fault.hit());
     EXPECT_TRUE(outcome.ok() || (outcome.code == GCAP_CUDA_ERROR && fault.Explains(outcome))) << outcome.message;
     const bool launched = !fault.Is("cudaGraphLaunch");
     replays += launched ? 2 : 1;
@@ -161,13 +158,14 @@ TEST_F(GraphManagerSim, FaultsOfReplayLeaveTheGraphCaptured) {
     EXPECT_EQ(job.output(), launched ? 2 : 1);
     EXPECT_EQ(State(0), "CAPTURED");
   });
-  EXPECT_EQ(walked, (Functions{"cudaGraphLaunch", "cudaThreadExchangeStreamCaptureMode", "cudaStreamSynchronize"}));
+  EXPECT_EQ(walked.functions,
+            (Functions{"cudaGraphLaunch", "cudaThreadExchangeStreamCaptureMode", "cudaStreamSynchronize"}));
 }
 
 // Where a fault leaves a graph that was to be released.
 enum class Released { kYes, kStillCaptured, kQuarantined };
 
-Released WhereIs(const NamedFault& fault, const Outcome& outcome) {
+Released WhereIs(const Fault& fault, const Outcome& outcome) {
   if (outcome.Names("kept for ever")) return Released::kQuarantined;
   // Until the event is recorded nothing has been given up.
   for (const char* function :
@@ -178,7 +176,7 @@ Released WhereIs(const NamedFault& fault, const Outcome& outcome) {
 }
 
 TEST_F(GraphManagerSim, FaultsOfReleaseReleaseOrKeepTheGraph) {
-  const Functions walked = WalkNamedFaults([this](NamedFault& fault) {
+  const Walked walked = WalkFaults([this](Fault& fault) {
     CopyJob job;
     int released = 0;
     Create(0);
@@ -187,7 +185,7 @@ TEST_F(GraphManagerSim, FaultsOfReleaseReleaseOrKeepTheGraph) {
     GCAP_EXPECT_OK(gcap_capture_retain(gcap_capture_current(), CountRelease, &released));
     EXPECT_TRUE(End().ok());
     const Outcome outcome = fault.During([this] { return gcap_graph_manager_release(manager_, 0); });
-    EXPECT_EQ(outcome.ok(), !fault.fired());
+    EXPECT_EQ(outcome.ok(), !fault.hit());
     EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
     const Released where = WhereIs(fault, outcome);
     EXPECT_EQ(State(0), where == Released::kStillCaptured ? "CAPTURED" : "COLD");
@@ -205,13 +203,13 @@ TEST_F(GraphManagerSim, FaultsOfReleaseReleaseOrKeepTheGraph) {
       fault.ExpectKept("event");
     }
   });
-  EXPECT_EQ(walked, (Functions{"cudaStreamIsCapturing", "cudaGetDevice", "cudaEventCreateWithFlags", "cudaEventRecord",
-                               "cudaThreadExchangeStreamCaptureMode", "cudaEventSynchronize", "cudaEventDestroy",
-                               "cudaGraphExecDestroy"}));
+  EXPECT_EQ(walked.functions, (Functions{"cudaStreamIsCapturing", "cudaGetDevice", "cudaEventCreateWithFlags",
+                                         "cudaEventRecord", "cudaThreadExchangeStreamCaptureMode",
+                                         "cudaEventSynchronize", "cudaEventDestroy", "cudaGraphExecDestroy"}));
 }
 
 TEST_F(GraphManagerSim, FaultsOfDestroyLeakWhatMayStillRunAndNothingElse) {
-  WalkNamedFaults([this](NamedFault& fault) {
+  WalkFaults([this](Fault& fault) {
     CopyJob job;
     int released = 0;
     Create(0);
@@ -223,7 +221,7 @@ TEST_F(GraphManagerSim, FaultsOfDestroyLeakWhatMayStillRunAndNothingElse) {
     }
     const Outcome outcome = fault.During([this] { return gcap_graph_manager_destroy(manager_); });
     manager_ = nullptr;
-    EXPECT_EQ(outcome.ok(), !fault.fired());
+    EXPECT_EQ(outcome.ok(), !fault.hit());
     EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
     const Released where = WhereIs(fault, outcome);
     EXPECT_EQ(released, where == Released::kYes ? 3 : 2) << "one failure must not keep the others";

@@ -13,7 +13,7 @@
 #include "gtest/gtest.h"
 #include "test/base/device_work.h"
 #include "test/support/expect_status.h"
-#include "test/support/fault_walk.h"
+#include "test/support/faults.h"
 #include "test/support/log_catcher.h"
 
 namespace gcap {
@@ -57,12 +57,8 @@ class ScratchFaults : public ::testing::Test {
     GCAP_EXPECT_OK(gcap_stream_synchronize(stream_));
     EXPECT_EQ(gcap_sim_live("device memory"), 2u);
   }
-  // Whatever failed, the thread is as before, and arena and device agree on what is held.
+  // Whatever failed, arena and device agree on what is held.
   void ExpectConsistent() {
-    EXPECT_EQ(cudaGetLastError(), cudaSuccess);
-    EXPECT_EQ(cudaSetDevice(0), cudaSuccess);
-    cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
-    EXPECT_EQ(cudaThreadExchangeStreamCaptureMode(&mode), cudaSuccess);
     GCAP_EXPECT_OK(gcap_scratch_validate(scratch_));
     gcap_allocator_stats_t scratch_stats, device_stats;
     gcap_scratch_get_stats(scratch_, &scratch_stats);
@@ -77,20 +73,18 @@ class ScratchFaults : public ::testing::Test {
 };
 
 TEST_F(ScratchFaults, OfAllocLeaveNothing) {
-  EXPECT_EQ(WalkFaults([this](uint64_t n) {
-              ArmedFault fault(n);
-              void* ptr = this;
-              const Outcome outcome(gcap_scratch_alloc(scratch_, 100, stream_, &ptr));
-              const bool hit = fault.Disarm();
-              EXPECT_EQ(outcome.code, hit ? GCAP_CUDA_ERROR : GCAP_OK) << outcome.message;
-              EXPECT_EQ(outcome.cuda_error, hit ? cudaErrorUnknown : cudaSuccess);
-              EXPECT_EQ(ptr == nullptr, hit);
-              ExpectConsistent();
-              EXPECT_EQ(gcap_sim_live("device memory"), hit ? 0u : 1u);
-              GCAP_EXPECT_OK(gcap_scratch_free(scratch_, ptr));
-              return hit;
-            }),
-            kCallsPerRegion);
+  const Walked walked = WalkFaults([this](Fault& fault) {
+    void* ptr = this;
+    const Outcome outcome = fault.During([&] { return gcap_scratch_alloc(scratch_, 100, stream_, &ptr); });
+    EXPECT_EQ(outcome.code, fault.hit() ? GCAP_CUDA_ERROR : GCAP_OK) << outcome.message;
+    EXPECT_EQ(outcome.cuda_error, fault.hit() ? cudaErrorUnknown : cudaSuccess);
+    EXPECT_EQ(ptr == nullptr, fault.hit());
+    ExpectConsistent();
+    EXPECT_EQ(gcap_sim_live("device memory"), fault.hit() ? 0u : 1u);
+    GCAP_EXPECT_OK(gcap_scratch_free(scratch_, ptr));
+    if (!fault.hit()) fault.ExpectKept("device memory");  // by the arena
+  });
+  EXPECT_EQ(walked.calls, kCallsPerRegion);
 }
 
 TEST_F(ScratchFaults, ShortDeviceMemoryIsAskedForLess) {
@@ -104,37 +98,31 @@ TEST_F(ScratchFaults, ShortDeviceMemoryIsAskedForLess) {
 }
 
 TEST_F(ScratchFaults, OfTrimKeepWhatIsStillHeld) {
-  EXPECT_EQ(WalkFaults([this](uint64_t n) {
-              MakeIdleRegions();
-              const LogCatcher log;
-              ArmedFault fault(n);
-              const Outcome outcome(gcap_scratch_trim(scratch_));
-              const bool hit = fault.Disarm();
-              EXPECT_EQ(hit, !outcome.ok() || !log.text().empty()) << outcome.message << log.text();
-              ExpectConsistent();
-              EXPECT_EQ(gcap_sim_live("device memory"), outcome.ok() ? 0u : 1u) << outcome.message;
-              GCAP_EXPECT_OK(gcap_scratch_trim(scratch_));
-              EXPECT_EQ(gcap_sim_live("device memory"), 0u);
-              return hit;
-            }),
-            2 * kCallsPerRegion);
+  const Walked walked = WalkFaults([this](Fault& fault) {
+    MakeIdleRegions();
+    const LogCatcher log;
+    const Outcome outcome = fault.During([&] { return gcap_scratch_trim(scratch_); });
+    EXPECT_EQ(fault.hit(), !outcome.ok() || !log.text().empty()) << outcome.message << log.text();
+    ExpectConsistent();
+    EXPECT_EQ(gcap_sim_live("device memory"), outcome.ok() ? 0u : 1u) << outcome.message;
+    GCAP_EXPECT_OK(gcap_scratch_trim(scratch_));
+    EXPECT_EQ(gcap_sim_live("device memory"), 0u);
+  });
+  EXPECT_EQ(walked.calls, 2 * kCallsPerRegion);
 }
 
 TEST_F(ScratchFaults, OfDestroyKeepTheArena) {
-  EXPECT_EQ(WalkFaults([this](uint64_t n) {
-              MakeIdleRegions();
-              const LogCatcher log;
-              ArmedFault fault(n);
-              const Outcome outcome(gcap_scratch_destroy(scratch_));
-              const bool hit = fault.Disarm();
-              EXPECT_EQ(hit, !outcome.ok() || !log.text().empty()) << outcome.message << log.text();
-              EXPECT_EQ(gcap_sim_live("device memory"), outcome.ok() ? 0u : 1u) << outcome.message;
-              if (outcome.ok()) Create();
-              ExpectConsistent();
-              GCAP_EXPECT_OK(gcap_scratch_trim(scratch_));
-              return hit;
-            }),
-            2 * kCallsPerRegion);
+  const Walked walked = WalkFaults([this](Fault& fault) {
+    MakeIdleRegions();
+    const LogCatcher log;
+    const Outcome outcome = fault.During([&] { return gcap_scratch_destroy(scratch_); });
+    EXPECT_EQ(fault.hit(), !outcome.ok() || !log.text().empty()) << outcome.message << log.text();
+    EXPECT_EQ(gcap_sim_live("device memory"), outcome.ok() ? 0u : 1u) << outcome.message;
+    if (outcome.ok()) Create();
+    ExpectConsistent();
+    GCAP_EXPECT_OK(gcap_scratch_trim(scratch_));
+  });
+  EXPECT_EQ(walked.calls, 2 * kCallsPerRegion);
 }
 
 // With all debug options: a capture in which a call fails ends without a graph, nothing is lost, and the next one
@@ -148,32 +136,31 @@ TEST_F(ScratchFaults, OfDebugOptionsInACaptureFailTheCapture) {
   GCAP_ASSERT_OK(gcap_scratch_create(device_, &options, &scratch_));
   GCAP_EXPECT_OK(gcap_scratch_free(scratch_, Alloc(1000)));
   GCAP_EXPECT_OK(gcap_stream_synchronize(stream_));
-  EXPECT_GT(WalkFaults([this](uint64_t n) {
-              gcap_capture_t* capture = nullptr;
-              GCAP_EXPECT_OK(gcap_capture_begin(gcap_stream_handle(stream_), nullptr, &capture));
-              gcap_scratch_reservation_t* reservation = nullptr;
-              GCAP_EXPECT_OK(gcap_scratch_reservation_open(scratch_, stream_, &reservation));
-              ArmedFault fault(n);
-              void* ptr = nullptr;
-              const Outcome given(gcap_scratch_alloc(scratch_, 1000, stream_, &ptr));
-              const Outcome freed(gcap_scratch_free(scratch_, ptr));
-              const bool hit = fault.Disarm();
-              EXPECT_TRUE(hit || (given.ok() && freed.ok())) << given.message << freed.message;
-              gcap_scratch_reservation_close(reservation);
-              cudaGraph_t graph = nullptr;
-              gcap_retained_t* retained = nullptr;
-              const Outcome ended(gcap_capture_end(capture, &graph, &retained));
-              EXPECT_EQ(ended.ok(), !hit) << ended.message;  // also when it was a question of the capture's ledger
-              if (graph != nullptr) {
-                EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
-              }
-              if (!freed.ok()) GCAP_EXPECT_OK(gcap_scratch_free(scratch_, ptr));
-              gcap_scratch_reservation_release(reservation);
-              GCAP_EXPECT_OK(gcap_stream_synchronize(stream_));
-              ExpectConsistent();
-              return hit;
-            }),
-            4u);
+  const Walked walked = WalkFaults([this](Fault& fault) {
+    gcap_capture_t* capture = nullptr;
+    GCAP_EXPECT_OK(gcap_capture_begin(gcap_stream_handle(stream_), nullptr, &capture));
+    gcap_scratch_reservation_t* reservation = nullptr;
+    GCAP_EXPECT_OK(gcap_scratch_reservation_open(scratch_, stream_, &reservation));
+    fault.Arm();
+    void* ptr = nullptr;
+    const Outcome given(gcap_scratch_alloc(scratch_, 1000, stream_, &ptr));
+    const Outcome freed(gcap_scratch_free(scratch_, ptr));
+    fault.Disarm();
+    EXPECT_TRUE(fault.hit() || (given.ok() && freed.ok())) << given.message << freed.message;
+    gcap_scratch_reservation_close(reservation);
+    cudaGraph_t graph = nullptr;
+    gcap_retained_t* retained = nullptr;
+    const Outcome ended(gcap_capture_end(capture, &graph, &retained));
+    EXPECT_EQ(ended.ok(), !fault.hit()) << ended.message;  // also when it was a question of the capture's ledger
+    if (graph != nullptr) {
+      EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+    }
+    if (!freed.ok()) GCAP_EXPECT_OK(gcap_scratch_free(scratch_, ptr));
+    gcap_scratch_reservation_release(reservation);
+    GCAP_EXPECT_OK(gcap_stream_synchronize(stream_));
+    ExpectConsistent();
+  });
+  EXPECT_GT(walked.calls, 4u);
 }
 
 // A stream that cannot be drained is kept for ever, and so is what it may still be using; all else goes on.

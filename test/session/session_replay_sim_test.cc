@@ -12,7 +12,7 @@
 #include "gcap_sim.h"
 #include "gtest/gtest.h"
 #include "test/session/session_test.h"
-#include "test/support/fault_walk.h"
+#include "test/support/faults.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define GCAP_TEST_OWNS_MALLOC 0

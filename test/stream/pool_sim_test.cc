@@ -4,7 +4,6 @@
 // each call that fails, and that a stream handed from thread to thread keeps its order under every schedule.
 
 #include <atomic>
-#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -13,15 +12,13 @@
 #include "gcap_sim.h"
 #include "gtest/gtest.h"
 #include "test/base/heap_failure.h"
-#include "test/base/named_faults.h"
 #include "test/stream/pool_stats.h"
 #include "test/support/expect_status.h"
+#include "test/support/faults.h"
 
 namespace gcap {
 namespace testing {
 namespace {
-
-using Functions = std::set<std::string>;
 
 gcap_stream_pool_t* CreatePool() {
   gcap_stream_pool_t* pool = nullptr;
@@ -113,11 +110,11 @@ TEST(StreamPoolSim, DeviceThatIsLostIsReportedAndThePoolEndsAllTheSame) {
 }
 
 TEST(StreamPoolFaults, OfAcquireLeaveNothingAndTheNextSucceeds) {
-  const Functions walked = WalkNamedFaults([](NamedFault& fault) {
+  const Walked walked = WalkFaults([](Fault& fault) {
     gcap_stream_pool_t* pool = CreatePool();
     gcap_stream_t* stream = nullptr;
     const Outcome outcome = fault.During([&] { return gcap_stream_pool_acquire(pool, &stream); });
-    EXPECT_EQ(outcome.ok(), !fault.fired());
+    EXPECT_EQ(outcome.ok(), !fault.hit());
     EXPECT_EQ(outcome.ok(), stream != nullptr);
     EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
     EXPECT_EQ(StatsOf(pool).num_streams, outcome.ok() ? 1u : 0u);
@@ -126,17 +123,17 @@ TEST(StreamPoolFaults, OfAcquireLeaveNothingAndTheNextSucceeds) {
     GCAP_EXPECT_OK(gcap_stream_pool_release(pool, stream));
     GCAP_EXPECT_OK(gcap_stream_pool_destroy(pool));
   });
-  EXPECT_EQ(walked.count("cudaStreamCreateWithFlags"), 1u);
+  EXPECT_EQ(walked.functions.count("cudaStreamCreateWithFlags"), 1u);
 }
 
 // What cannot be asked is back all the same, or the pool could never end.
 TEST(StreamPoolFaults, OfReleaseByAnotherThreadAreReportedAndTheStreamIsBack) {
-  const Functions walked = WalkNamedFaults([](NamedFault& fault) {
+  const Walked walked = WalkFaults([](Fault& fault) {
     gcap_stream_pool_t* pool = CreatePool();
     gcap_stream_t* stream = nullptr;
     std::thread([&] { stream = Acquire(pool); }).join();
     const Outcome outcome = fault.During([&] { return gcap_stream_pool_release(pool, stream); });
-    EXPECT_EQ(outcome.ok(), !fault.fired());
+    EXPECT_EQ(outcome.ok(), !fault.hit());
     EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
     EXPECT_EQ(StatsOf(pool).num_out, 0u);
     EXPECT_EQ(Acquire(pool), stream);
@@ -144,12 +141,12 @@ TEST(StreamPoolFaults, OfReleaseByAnotherThreadAreReportedAndTheStreamIsBack) {
     GCAP_EXPECT_OK(gcap_stream_pool_release(pool, stream));
     GCAP_EXPECT_OK(gcap_stream_pool_destroy(pool));
   });
-  EXPECT_EQ(walked, Functions({"cudaStreamIsCapturing"}));
+  EXPECT_EQ(walked.functions, Functions({"cudaStreamIsCapturing"}));
 }
 
 // The pool is gone in every case; a stream that could not be drained is kept, and the status says so.
 TEST(StreamPoolFaults, OfDestroyAreReportedAndTheOtherStreamsEnd) {
-  const Functions walked = WalkNamedFaults([](NamedFault& fault) {
+  const Walked walked = WalkFaults([](Fault& fault) {
     gcap_stream_pool_t* pool = CreatePool();
     gcap_stream_t* streams[] = {Acquire(pool), Acquire(pool)};
     const size_t with_both = gcap_sim_live("stream");
@@ -163,8 +160,8 @@ TEST(StreamPoolFaults, OfDestroyAreReportedAndTheOtherStreamsEnd) {
     GCAP_EXPECT_OK(gcap_stream_pool_release(pool, Acquire(pool)));
     GCAP_EXPECT_OK(gcap_stream_pool_destroy(pool));
   });
-  EXPECT_EQ(walked.count("cudaStreamDestroy"), 1u);
-  EXPECT_EQ(walked.count("cudaStreamSynchronize"), 1u);
+  EXPECT_EQ(walked.functions.count("cudaStreamDestroy"), 1u);
+  EXPECT_EQ(walked.functions.count("cudaStreamSynchronize"), 1u);
 }
 
 // --- Schedules ------------------------------------------------------------------------------------------------------

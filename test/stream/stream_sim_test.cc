@@ -4,7 +4,6 @@
 
 #include <cstdio>
 #include <functional>
-#include <set>
 #include <string>
 
 #include "gcap/capture.h"
@@ -13,23 +12,16 @@
 #include "lib/internal/synchronize.h"
 #include "test/base/device_work.h"
 #include "test/base/heap_failure.h"
-#include "test/base/named_faults.h"
 #include "test/support/device_test.h"
 #include "test/support/expect_status.h"
+#include "test/support/faults.h"
 
 namespace gcap {
 namespace testing {
 namespace {
 
 // Every step below works for a stream of device 1 while device 0 is current, so that each call that fails is one on the
-// way there or back. The device must be given back, unless that is what was made to fail.
-void ExpectDeviceRestored(const NamedFault& fault) {
-  if (!fault.Is("cudaSetDevice")) {
-    EXPECT_EQ(CurrentDevice(), 0);
-  }
-  GCAP_EXPECT_CUDA(cudaSetDevice(0));
-}
-
+// way there or back.
 gcap_stream_t* NewStream(int device = 1) {
   gcap_stream_t* stream = nullptr;
   GCAP_EXPECT_OK(gcap_stream_create(device, &stream));
@@ -40,34 +32,32 @@ void CountRelease(void* count) { ++*static_cast<int*>(count); }
 
 class StreamFaults : public DeviceTest {};
 
-using Functions = std::set<std::string>;
-
 TEST_F(StreamFaults, OfCreateLeaveNothing) {
-  const Functions walked = WalkNamedFaults([](NamedFault& fault) {
+  const Walked walked = WalkFaults([](Fault& fault) {
     gcap_stream_t* stream = nullptr;
     const Outcome outcome = fault.During([&stream] { return gcap_stream_create(1, &stream); });
     EXPECT_EQ(outcome.ok(), stream != nullptr);
-    EXPECT_EQ(outcome.ok(), !fault.fired());
+    EXPECT_EQ(outcome.ok(), !fault.hit());
     EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
-    ExpectDeviceRestored(fault);
     GCAP_EXPECT_OK(gcap_stream_destroy(stream));
   });
-  EXPECT_EQ(walked, (Functions{"cudaGetDeviceCount", "cudaGetDevice", "cudaSetDevice", "cudaStreamCreateWithFlags",
-                               "cudaStreamIsCapturing", "cudaStreamGetDevice", "cudaStreamGetId"}));
+  EXPECT_EQ(walked.functions,
+            (Functions{"cudaGetDeviceCount", "cudaGetDevice", "cudaSetDevice", "cudaStreamCreateWithFlags",
+                       "cudaStreamIsCapturing", "cudaStreamGetDevice", "cudaStreamGetId"}));
 }
 
 TEST_F(StreamFaults, OfWrapLeaveNothing) {
   const RawStream raw;
-  const Functions walked = WalkNamedFaults([&raw](NamedFault& fault) {
+  const Walked walked = WalkFaults([&raw](Fault& fault) {
     gcap_stream_t* stream = nullptr;
     const Outcome outcome = fault.During([&] { return gcap_stream_wrap(raw.get(), GCAP_STREAM_USER, 0, 0, &stream); });
     EXPECT_EQ(outcome.ok(), stream != nullptr);
-    EXPECT_EQ(outcome.ok(), !fault.fired());
+    EXPECT_EQ(outcome.ok(), !fault.hit());
     EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
     EXPECT_EQ(gcap_stream_from_handle(raw.get()), stream);
     GCAP_EXPECT_OK(gcap_stream_destroy(stream));
   });
-  EXPECT_EQ(walked,
+  EXPECT_EQ(walked.functions,
             (Functions{"cudaGetDeviceCount", "cudaStreamIsCapturing", "cudaStreamGetDevice", "cudaStreamGetId"}));
 }
 
@@ -84,7 +74,7 @@ const gcap_attachment_key_t kObject = {"object_t",
                                        [](void*) { ++objects_destroyed; }};
 
 TEST_F(StreamFaults, OfDestroyEndAllOrKeepAll) {
-  const Functions walked = WalkNamedFaults([](NamedFault& fault) {
+  const Walked walked = WalkFaults([](Fault& fault) {
     gcap_stream_t* stream = NewStream();
     gcap_stream_t* other = NewStream();
     int released = 0;
@@ -94,11 +84,11 @@ TEST_F(StreamFaults, OfDestroyEndAllOrKeepAll) {
     GCAP_EXPECT_OK(gcap_stream_defer(stream, CountRelease, &released));
     const cudaStream_t handle = gcap_stream_handle(stream);
     const Outcome outcome = fault.During([stream] { return gcap_stream_destroy(stream); });
-    EXPECT_EQ(outcome.ok(), !fault.fired());
+    EXPECT_EQ(outcome.ok(), !fault.hit());
     EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
     // The capture mode is borrowed twice: to drain, and to end the attachments, which goes on without it.
     const bool drained = fault.Is("cudaThreadExchangeStreamCaptureMode") && !outcome.Names("cannot be drained");
-    const bool kept = fault.fired() && !drained && !fault.Is("cudaEventDestroy") && !fault.Is("cudaStreamDestroy") &&
+    const bool kept = fault.hit() && !drained && !fault.Is("cudaEventDestroy") && !fault.Is("cudaStreamDestroy") &&
                       !fault.Is("cudaGetDevice") && !fault.Is("cudaSetDevice");
     EXPECT_EQ(objects_destroyed, kept ? 0 : 1);
     EXPECT_EQ(released, kept ? 0 : 1);
@@ -109,13 +99,14 @@ TEST_F(StreamFaults, OfDestroyEndAllOrKeepAll) {
     }
     GCAP_EXPECT_OK(gcap_stream_destroy(other));
   });
-  EXPECT_EQ(walked, (Functions{"cudaStreamIsCapturing", "cudaThreadExchangeStreamCaptureMode", "cudaStreamSynchronize",
-                               "cudaEventDestroy", "cudaGetDevice", "cudaSetDevice", "cudaStreamDestroy"}));
+  EXPECT_EQ(walked.functions,
+            (Functions{"cudaStreamIsCapturing", "cudaThreadExchangeStreamCaptureMode", "cudaStreamSynchronize",
+                       "cudaEventDestroy", "cudaGetDevice", "cudaSetDevice", "cudaStreamDestroy"}));
 }
 
 // Walks a step that drains the stream of a job with a deferred release.
 void WalkDrain(const std::function<gcap_status_t(gcap_stream_t*)>& step) {
-  const Functions walked = WalkNamedFaults([&step](NamedFault& fault) {
+  const Walked walked = WalkFaults([&step](Fault& fault) {
     gcap_stream_t* stream = NewStream();
     CopyJob job;
     int released = 0;
@@ -125,7 +116,7 @@ void WalkDrain(const std::function<gcap_status_t(gcap_stream_t*)>& step) {
     GCAP_EXPECT_CUDA(cudaSetDevice(0));
     GCAP_EXPECT_OK(gcap_stream_defer(stream, CountRelease, &released));
     const Outcome outcome = fault.During([&step, stream] { return step(stream); });
-    EXPECT_EQ(outcome.ok(), !fault.fired());
+    EXPECT_EQ(outcome.ok(), !fault.hit());
     EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
     if (outcome.ok()) {
       EXPECT_EQ(job.output(), 3);
@@ -136,8 +127,8 @@ void WalkDrain(const std::function<gcap_status_t(gcap_stream_t*)>& step) {
     EXPECT_EQ(released, 1);
     GCAP_EXPECT_OK(gcap_stream_destroy(stream));
   });
-  EXPECT_EQ(walked, (Functions{"cudaStreamIsCapturing", "cudaThreadExchangeStreamCaptureMode", "cudaStreamSynchronize",
-                               "cudaEventDestroy"}));
+  EXPECT_EQ(walked.functions, (Functions{"cudaStreamIsCapturing", "cudaThreadExchangeStreamCaptureMode",
+                                         "cudaStreamSynchronize", "cudaEventDestroy"}));
 }
 
 TEST_F(StreamFaults, OfSynchronizeLoseNoRelease) { WalkDrain(gcap_stream_synchronize); }
@@ -151,14 +142,14 @@ TEST_F(StreamFaults, OfEndRunWithSynchronizeLoseNoRelease) {
 }
 
 TEST_F(StreamFaults, OfEndRunLoseNoRelease) {
-  const Functions walked = WalkNamedFaults([](NamedFault& fault) {
+  const Walked walked = WalkFaults([](Fault& fault) {
     gcap_stream_t* stream = NewStream();
     int released = 0;
     GCAP_EXPECT_OK(gcap_stream_defer(stream, CountRelease, &released));
     GCAP_EXPECT_OK(gcap_stream_defer(stream, CountRelease, &released));
     GCAP_EXPECT_CUDA(cudaStreamSynchronize(gcap_stream_handle(stream)));
     const Outcome outcome = fault.During([stream] { return gcap_stream_end_run(stream, false); });
-    EXPECT_EQ(outcome.ok(), !fault.fired());
+    EXPECT_EQ(outcome.ok(), !fault.hit());
     EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
     if (outcome.ok()) {
       EXPECT_EQ(released, 2);
@@ -167,29 +158,28 @@ TEST_F(StreamFaults, OfEndRunLoseNoRelease) {
     EXPECT_EQ(released, 2);
     GCAP_EXPECT_OK(gcap_stream_destroy(stream));
   });
-  EXPECT_EQ(walked, (Functions{"cudaStreamIsCapturing", "cudaThreadExchangeStreamCaptureMode", "cudaEventQuery",
-                               "cudaEventDestroy"}));
+  EXPECT_EQ(walked.functions, (Functions{"cudaStreamIsCapturing", "cudaThreadExchangeStreamCaptureMode",
+                                         "cudaEventQuery", "cudaEventDestroy"}));
 }
 
 TEST_F(StreamFaults, OfDeferLeaveTheReleaseToTheCaller) {
   gcap_stream_t* stream = NewStream();
-  const Functions walked = WalkNamedFaults([stream](NamedFault& fault) {
+  const Walked walked = WalkFaults([stream](Fault& fault) {
     int released = 0;
     const Outcome outcome = fault.During([&] { return gcap_stream_defer(stream, CountRelease, &released); });
-    EXPECT_EQ(outcome.ok(), !fault.fired());
+    EXPECT_EQ(outcome.ok(), !fault.hit());
     EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
-    ExpectDeviceRestored(fault);
     GCAP_EXPECT_OK(gcap_stream_synchronize(stream));
     EXPECT_EQ(released, outcome.ok() ? 1 : 0);
   });
-  EXPECT_EQ(walked, (Functions{"cudaStreamIsCapturing", "cudaGetDevice", "cudaSetDevice", "cudaEventCreateWithFlags",
-                               "cudaEventRecord"}));
+  EXPECT_EQ(walked.functions, (Functions{"cudaStreamIsCapturing", "cudaGetDevice", "cudaSetDevice",
+                                         "cudaEventCreateWithFlags", "cudaEventRecord"}));
   GCAP_EXPECT_OK(gcap_stream_destroy(stream));
 }
 
 TEST_F(StreamFaults, OfDeferInAScopeLeaveTheReleaseToTheCaller) {
   gcap_stream_t* stream = NewStream();
-  const Functions walked = WalkNamedFaults([stream](NamedFault& fault) {
+  const Walked walked = WalkFaults([stream](Fault& fault) {
     int released = 0;
     gcap_capture_t* capture = nullptr;
     gcap_capture_options_t options;
@@ -197,18 +187,18 @@ TEST_F(StreamFaults, OfDeferInAScopeLeaveTheReleaseToTheCaller) {
     options.ledger_calls = 0;  // the ledger's own calls are not under test
     GCAP_EXPECT_OK(gcap_capture_begin(gcap_stream_handle(stream), &options, &capture));
     const Outcome outcome = fault.During([&] { return gcap_stream_defer(stream, CountRelease, &released); });
-    EXPECT_EQ(outcome.ok(), !fault.fired());
+    EXPECT_EQ(outcome.ok(), !fault.hit());
     EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
     gcap_capture_abort(capture);
     EXPECT_EQ(released, outcome.ok() ? 1 : 0);
     GCAP_EXPECT_OK(gcap_stream_synchronize(stream));
   });
-  EXPECT_EQ(walked, (Functions{"cudaStreamIsCapturing"}));
+  EXPECT_EQ(walked.functions, (Functions{"cudaStreamIsCapturing"}));
   GCAP_EXPECT_OK(gcap_stream_destroy(stream));
 }
 
 TEST_F(StreamFaults, OfAttachmentLeaveNone) {
-  const Functions walked = WalkNamedFaults([](NamedFault& fault) {
+  const Walked walked = WalkFaults([](Fault& fault) {
     objects_made = objects_destroyed = 0;
     gcap_stream_t* stream = NewStream();
     void* object = nullptr;
@@ -221,30 +211,28 @@ TEST_F(StreamFaults, OfAttachmentLeaveNone) {
                                               },
                                               kObject.destroy};
     const Outcome outcome = fault.During([&] { return gcap_stream_attachment(stream, &key, &object); });
-    EXPECT_EQ(outcome.ok(), !fault.fired());
+    EXPECT_EQ(outcome.ok(), !fault.hit());
     EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
     EXPECT_EQ(object, outcome.ok() ? &objects_made : nullptr);
     EXPECT_EQ(objects_made - objects_destroyed, outcome.ok() ? 1 : 0);
-    ExpectDeviceRestored(fault);
     GCAP_EXPECT_OK(gcap_stream_destroy(stream));
     EXPECT_EQ(objects_made, objects_destroyed);
   });
-  EXPECT_EQ(walked, (Functions{"cudaStreamIsCapturing", "cudaGetDevice", "cudaSetDevice",
-                               "cudaThreadExchangeStreamCaptureMode"}));
+  EXPECT_EQ(walked.functions, (Functions{"cudaStreamIsCapturing", "cudaGetDevice", "cudaSetDevice",
+                                         "cudaThreadExchangeStreamCaptureMode"}));
 }
 
 TEST_F(StreamFaults, OfNotificationCreateLeaveNothing) {
   gcap_stream_t* producer = NewStream();
-  const Functions walked = WalkNamedFaults([producer](NamedFault& fault) {
+  const Walked walked = WalkFaults([producer](Fault& fault) {
     gcap_notification_t* notification = nullptr;
     const Outcome outcome = fault.During([&] { return gcap_notification_create(producer, &notification); });
     EXPECT_EQ(outcome.ok(), notification != nullptr);
-    EXPECT_EQ(outcome.ok(), !fault.fired());
+    EXPECT_EQ(outcome.ok(), !fault.hit());
     EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
-    ExpectDeviceRestored(fault);
     gcap_notification_destroy(notification);
   });
-  EXPECT_EQ(walked, (Functions{"cudaGetDevice", "cudaSetDevice", "cudaEventCreateWithFlags"}));
+  EXPECT_EQ(walked.functions, (Functions{"cudaGetDevice", "cudaSetDevice", "cudaEventCreateWithFlags"}));
   GCAP_EXPECT_OK(gcap_stream_destroy(producer));
 }
 
@@ -265,10 +253,10 @@ struct NotificationWalk {
 
   // Runs the step with the fault armed. A failure must say why, and have changed nothing.
   template <typename Step>
-  bool Succeeds(NamedFault& fault, Step step) {
+  bool Succeeds(Fault& fault, Step step) {
     const uint64_t before = gcap_stream_sync_id(producer);
     const Outcome outcome = fault.During(step);
-    EXPECT_EQ(outcome.ok(), !fault.fired());
+    EXPECT_EQ(outcome.ok(), !fault.hit());
     EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
     if (!outcome.ok()) {
       EXPECT_EQ(gcap_stream_sync_id(producer), before);
@@ -280,34 +268,34 @@ struct NotificationWalk {
 };
 
 TEST_F(StreamFaults, OfRecordLeaveTheNotificationAsItWas) {
-  const Functions walked = WalkNamedFaults([](NamedFault& fault) {
+  const Walked walked = WalkFaults([](Fault& fault) {
     NotificationWalk walk;
     const bool recorded = walk.Succeeds(fault, [&] { return gcap_notification_record(walk.notification); });
     EXPECT_EQ(Outcome(gcap_notification_wait(walk.notification, walk.consumer)).ok(), recorded);
   });
-  EXPECT_EQ(walked, (Functions{"cudaStreamIsCapturing", "cudaEventRecord"}));
+  EXPECT_EQ(walked.functions, (Functions{"cudaStreamIsCapturing", "cudaEventRecord"}));
 }
 
 TEST_F(StreamFaults, OfWaitTeachTheConsumerNothing) {
-  const Functions walked = WalkNamedFaults([](NamedFault& fault) {
+  const Walked walked = WalkFaults([](Fault& fault) {
     NotificationWalk walk;
     GCAP_EXPECT_OK(gcap_notification_record(walk.notification));
     walk.Succeeds(fault, [&] { return gcap_notification_wait(walk.notification, walk.consumer); });
     GCAP_EXPECT_OK(gcap_notification_wait(walk.notification, walk.consumer));
     EXPECT_TRUE(gcap_stream_has_waited(walk.consumer, walk.producer, 0));
   });
-  EXPECT_EQ(walked, (Functions{"cudaStreamIsCapturing", "cudaStreamWaitEvent"}));
+  EXPECT_EQ(walked.functions, (Functions{"cudaStreamIsCapturing", "cudaStreamWaitEvent"}));
 }
 
 TEST_F(StreamFaults, OfWaitOnHostFinishNothing) {
-  const Functions walked = WalkNamedFaults([](NamedFault& fault) {
+  const Walked walked = WalkFaults([](Fault& fault) {
     NotificationWalk walk;
     GCAP_EXPECT_OK(gcap_notification_record(walk.notification));
     walk.Succeeds(fault, [&] { return gcap_notification_wait_on_host(walk.notification); });
     GCAP_EXPECT_OK(gcap_notification_wait_on_host(walk.notification));
     EXPECT_TRUE(gcap_stream_has_finished(walk.producer, 0));
   });
-  EXPECT_EQ(walked, (Functions{"cudaThreadExchangeStreamCaptureMode", "cudaEventSynchronize"}));
+  EXPECT_EQ(walked.functions, (Functions{"cudaThreadExchangeStreamCaptureMode", "cudaEventSynchronize"}));
 }
 
 // --- A lost device --------------------------------------------------------------------------------------------------

@@ -1,0 +1,131 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// A fault takes the simulator's log while it is armed, so there is one armed fault at a time. Locking: none; the sink
+// runs under the simulator's mutex, and Disarm comes when the step's threads are done.
+
+#include "test/support/faults.h"
+
+namespace gcap {
+namespace testing {
+namespace {
+
+constexpr const char* kHandleKinds[] = {"stream",      "event",       "graph",         "graph node",   "exec",
+                                        "user object", "memory pool", "device memory", "pinned memory"};
+
+// What a failure of the function leaves: exactly one more of the kind. gcap does not try these again.
+const std::map<std::string, std::string> kLeftBy = {{"cudaEventDestroy", "event"},
+                                                    {"cudaStreamDestroy", "stream"},
+                                                    {"cudaGraphExecDestroy", "exec"},
+                                                    {"cudaGraphDestroy", "graph"}};
+
+}  // namespace
+
+Handles LiveHandles() {
+  Handles live;
+  size_t others = gcap_sim_live(nullptr);
+  for (const char* kind : kHandleKinds) others -= live[kind] = gcap_sim_live(kind);
+  live["of other kinds"] = others;
+  return live;
+}
+
+uint64_t CudaCalls() {
+  uint64_t calls = gcap_sim_calls(nullptr);
+  for (const char* name : {"cudaGetLastError", "cudaPeekAtLastError", "cudaGetErrorName", "cudaGetErrorString"}) {
+    calls -= gcap_sim_calls(name);
+  }
+  return calls;
+}
+
+// --- Fault -----------------------------------------------------------------------------------------------------------
+
+// `#7 thread 1 cudaMalloc(64 bytes) -> 999 cudaErrorUnknown`
+void Fault::Note(void* self, const char* line) {
+  std::string* function = &static_cast<Fault*>(self)->function_;
+  const std::string text(line);
+  if (!function->empty() || text.find(" -> 999 ") == std::string::npos) return;
+  const size_t end = text.find('(');
+  const size_t begin = text.rfind(' ', end) + 1;
+  *function = text.substr(begin, end - begin);
+}
+
+Fault::Fault(uint64_t n) : n_(n) { EXPECT_EQ(cudaGetDevice(&device_), cudaSuccess); }
+
+void Fault::Arm() {
+  armed_ = true;
+  calls_before_ = CudaCalls();
+  gcap_sim_set_log("errors", Note, this);
+  gcap_sim_fail_nth(nullptr, n_, cudaErrorUnknown);
+}
+
+bool Fault::Disarm() {
+  if (!armed_) return hit();
+  armed_ = false;
+  const bool reached = CudaCalls() - calls_before_ >= n_;
+  gcap_sim_fail_nth(nullptr, 0, cudaSuccess);
+  gcap_sim_set_log(nullptr, nullptr, nullptr);
+  EXPECT_EQ(reached, hit()) << function_;
+  ExpectThreadAsBefore(function_);
+  return hit();
+}
+
+bool Fault::IsOfAnEnd() const {
+  return function_.find("Destroy") != std::string::npos || function_.find("Free") != std::string::npos;
+}
+
+void Fault::ExpectNothingLeft(const Handles& before) const {
+  if (any_kept_) return;
+  const Handles live = LiveHandles();
+  Handles expected = before;
+  for (const auto& entry : kept_) expected[entry.first] += entry.second;
+  const auto left = kLeftBy.find(function_);
+  if (left != kLeftBy.end()) ++expected[left->second];
+  if (Is("cudaGraphDestroy")) expected["graph node"] = live.at("graph node");  // as many as that graph had
+  if (IsOfAnEnd() && left == kLeftBy.end()) {                                  // may have been tried again
+    size_t more = 0;
+    for (const auto& entry : live) {
+      EXPECT_GE(entry.second, expected[entry.first]) << "fewer of the kind " << entry.first;
+      more += entry.second - expected[entry.first];
+    }
+    EXPECT_LE(more, 1u);
+    return;
+  }
+  EXPECT_EQ(live, expected) << function_;
+}
+
+// Where the very call fails that gives a setting back, there is no other.
+void Fault::ExpectThreadAsBefore(const std::string& failed) const {
+  EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess) << "the last error was left behind";
+  int device = -1;
+  EXPECT_EQ(cudaGetDevice(&device), cudaSuccess);
+  EXPECT_TRUE(failed == "cudaSetDevice" || device == device_) << "the thread's device was not given back: " << device;
+  EXPECT_EQ(cudaSetDevice(device_), cudaSuccess);
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
+  EXPECT_EQ(cudaThreadExchangeStreamCaptureMode(&mode), cudaSuccess);
+  EXPECT_TRUE(failed == "cudaThreadExchangeStreamCaptureMode" || mode == cudaStreamCaptureModeGlobal)
+      << "the thread's mode was not given back";
+}
+
+// --- Walks -----------------------------------------------------------------------------------------------------------
+
+Walked WalkFaults(const std::function<void(Fault&)>& trial) {
+  constexpr uint64_t kTooMany = 1000;
+  Walked walked;
+  for (uint64_t n = 1; n <= kTooMany; ++n) {
+    SCOPED_TRACE("CUDA call " + std::to_string(n) + " fails");
+    const Handles before = LiveHandles();
+    Fault fault(n);
+    trial(fault);
+    const bool hit = fault.Disarm();
+    SCOPED_TRACE("of " + fault.function());
+    fault.ExpectNothingLeft(before);
+    fault.ExpectThreadAsBefore();
+    if (!hit || ::testing::Test::HasFailure()) return walked;
+    walked.calls = n;
+    walked.functions.insert(fault.function());
+  }
+  ADD_FAILURE() << "more than " << kTooMany << " calls";
+  return walked;
+}
+
+}  // namespace testing
+}  // namespace gcap

@@ -1,0 +1,109 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// faults.h: a trial done again and again, each time with another of its CUDA calls failing. Simulator only.
+//
+//     const Walked walked = WalkFaults([](Fault& fault) {
+//       const Outcome outcome = fault.During([] { return step(); });
+//       EXPECT_EQ(outcome.ok(), !fault.hit());
+//     });
+//     EXPECT_EQ(walked.functions, (Functions{"cudaMalloc"}));
+//
+// A call is made to fail by its number, so a new call is walked over without anybody's doing; which function the call
+// was is read off the simulator's log. What every failure must leave behind is checked here, once for all tests: the
+// thread's last error, device and capture mode, and the live handles, of which only the one whose destruction failed
+// may be one more.
+#ifndef GCAP_TEST_SUPPORT_FAULTS_H_
+#define GCAP_TEST_SUPPORT_FAULTS_H_
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+
+#include "gcap_sim.h"
+#include "gtest/gtest.h"
+#include "test/support/expect_status.h"
+
+namespace gcap {
+namespace testing {
+
+using Functions = std::set<std::string>;
+using Handles = std::map<std::string, size_t>;
+
+// How many handles live, by kind.
+Handles LiveHandles();
+
+// Calls made so far that a fault can hit: all but those that only read the calling thread's own error state.
+uint64_t CudaCalls();
+
+// The nth CUDA call from Arm to Disarm fails, once, with cudaErrorUnknown.
+class Fault {
+ public:
+  explicit Fault(uint64_t n);
+  Fault(const Fault&) = delete;
+  Fault& operator=(const Fault&) = delete;
+  ~Fault() { Disarm(); }
+
+  // Counts the calls of every thread from here on.
+  void Arm();
+  // Ends the fault's reach, expects that the thread is as before, and tells whether the fault hit a call. Where the
+  // very call failed that gives the thread its device or mode back, Disarm does.
+  bool Disarm();
+
+  // Runs the step under test with the fault armed, and gives its outcome.
+  template <typename Step>
+  Outcome During(Step step) {
+    Arm();
+    const Outcome outcome(step());
+    Disarm();
+    return outcome;
+  }
+
+  bool hit() const { return !function_.empty(); }
+  const std::string& function() const { return function_; }  // of the call that failed; empty if none did
+  bool Is(const std::string& function) const { return hit() && function_ == function; }
+  // The failed call ends a handle, which is then left.
+  bool IsOfAnEnd() const;
+  // Whether the outcome is the failed call's: its code, and a text that names the function.
+  bool Explains(const Outcome& outcome) const {
+    return hit() && outcome.cuda_error == cudaErrorUnknown && outcome.Names(function_);
+  }
+
+  // The trial's outcome keeps one more handle of the kind for ever, as documented.
+  void ExpectKept(const std::string& kind) { ++kept_[kind]; }
+  // The trial's outcome keeps handles of which there may be any number, as documented.
+  void AllowKept() { any_kept_ = true; }
+
+  // Expects of the calling thread no last error, and the device and the capture mode of when the fault was made.
+  void ExpectThreadAsBefore() const { ExpectThreadAsBefore(/*failed=*/""); }
+  // Expects that nothing but what the failure excuses is left of a trial that began with these handles.
+  void ExpectNothingLeft(const Handles& before) const;
+
+ private:
+  static void Note(void* self, const char* line);
+  void ExpectThreadAsBefore(const std::string& failed) const;
+
+  const uint64_t n_;
+  int device_ = 0;
+  uint64_t calls_before_ = 0;
+  bool armed_ = false;
+  std::string function_;
+  Handles kept_;
+  bool any_kept_ = false;
+};
+
+struct Walked {
+  uint64_t calls = 0;  // how many have failed
+  Functions functions;
+};
+
+// Calls `trial` for n = 1, 2, … until its fault hits nothing: then every call has failed once. Gives what has failed.
+Walked WalkFaults(const std::function<void(Fault&)>& trial);
+
+}  // namespace testing
+}  // namespace gcap
+
+#endif  // GCAP_TEST_SUPPORT_FAULTS_H_
