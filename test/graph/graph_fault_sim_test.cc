@@ -51,8 +51,6 @@ class GraphFaults : public ManagerTest {
   // Whatever failed before: the next runs of the id are right, captured at last and replayed.
   void ExpectNextRunsAreRight(int id) {
     EXPECT_FALSE(gcap_thread_is_capturing());
-    cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
-    GCAP_EXPECT_CUDA(cudaThreadExchangeStreamCaptureMode(&mode));
     for (int value = 100; !gcap_graph_manager_is_captured(manager_, id); ++value) {
       ASSERT_LT(value, 110) << "never captured again";
       job_->set_input(value);

@@ -24,7 +24,6 @@ class GraphManagerSim : public ManagerTest {
     EXPECT_FALSE(gcap_thread_is_capturing());
     EXPECT_EQ(gcap_capture_current(), nullptr);
     EXPECT_EQ(stream_->CaptureStatus(), cudaStreamCaptureStatusNone);
-    ResetMode();
     for (int value = 100; !gcap_graph_manager_is_captured(manager_, id); ++value) {
       ASSERT_LT(value, 110) << "never captured again";
       job->set_input(value);
@@ -34,12 +33,6 @@ class GraphManagerSim : public ManagerTest {
     job->set_input(200);
     GCAP_EXPECT_OK(Replay(manager_, id, true));
     EXPECT_EQ(job->output(), 200);
-  }
-
-  // A failed exchange leaves the thread as it is: a trial that goes on must not suffer from it.
-  static void ResetMode() {
-    cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
-    GCAP_EXPECT_CUDA(cudaThreadExchangeStreamCaptureMode(&mode));
   }
 
   void DestroyManager() {
