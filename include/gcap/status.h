@@ -29,9 +29,8 @@ typedef enum gcap_code {
   GCAP_INTERNAL,             // a bug in gcap
 } gcap_code_t;
 
-// Status: the outcome of a call. NULL means success. Any other value describes one failure and belongs to the caller,
-//         who
-// ends it with gcap_status_free, gcap_status_ignore or gcap_status_join.
+// Status: the outcome of a call. NULL means success. Any other value describes one failure. The value belongs to the
+// caller, who ends it with gcap_status_free, gcap_status_ignore or gcap_status_join.
 // Thread:   one thread at a time; may be handed from thread to thread.
 // Capture:  every function here is legal while a stream is capturing.
 // Lifetime: independent of what it describes: texts are copied, except `file`, which must be a literal.
