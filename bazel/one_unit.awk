@@ -1,6 +1,7 @@
 # Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 #
 # one_unit.awk FILE...: prints the C++ sources as one, whose lines still bear the names and numbers of their own files.
+# So a header beside a source is included by its whole path, as everywhere.
 # Helpers of the same name stay apart: each file's anonymous namespaces are put into a namespace named after the file.
 
 FNR == 1 {

@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "abi_table.h"
+#include "test/cuda_abi/abi_table.h"
 
 namespace {
 
