@@ -104,6 +104,8 @@ gcap_graph_slot_t* gcap_graph_slot_add(gcap_graph_manager_t* manager, int id);
 // Takes a slot out of the table, and frees it.
 void gcap_graph_slot_remove(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot);
 
+// NOT_FOUND for an id that is in this state. Makes the status alone, so needs no lock.
+gcap_status_t gcap_graph_not_captured(int id, gcap_graph_state_t state);
 // The slot of `id` when it has a graph, in whatever state; else NOT_FOUND.
 gcap_status_t gcap_graph_find(gcap_graph_manager_t* manager, int id, gcap_graph_slot_t** out_slot);
 // The same for a graph that replays.

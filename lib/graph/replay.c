@@ -123,10 +123,6 @@ static inline gcap_status_t launch_as_asked(gcap_graph_manager_t* manager, gcap_
   return gcap_graph_launch_on(manager, slot, options->stream);
 }
 
-static gcap_status_t not_captured(int id, gcap_graph_state_t state) {
-  return GCAP_STATUS(GCAP_NOT_FOUND, "graph id %d is not captured: it is %s", id, gcap_graph_state_name(state));
-}
-
 // With options of this library's layout, or NULL.
 static inline gcap_status_t replay(gcap_graph_manager_t* manager, int id, const gcap_graph_replay_options_t* options,
                                    bool* out_replayed) {
@@ -140,7 +136,7 @@ static inline gcap_status_t replay(gcap_graph_manager_t* manager, int id, const 
   const bool replayed = state == GCAP_GRAPH_CAPTURED && status == NULL;
   if (out_replayed != NULL) *out_replayed = replayed;
   if (replayed) return options != NULL && options->synchronize ? gcap_synchronize_stream(stream) : NULL;
-  return status != NULL || out_replayed != NULL ? status : not_captured(id, state);
+  return status != NULL || out_replayed != NULL ? status : gcap_graph_not_captured(id, state);
 }
 
 gcap_status_t gcap_graph_manager_replay(gcap_graph_manager_t* manager, int id,

@@ -7,12 +7,16 @@
 #include "lib/graph/manager.h"
 #include "lib/internal/cache_line.h"
 
+gcap_status_t gcap_graph_not_captured(int id, gcap_graph_state_t state) {
+  return GCAP_STATUS(GCAP_NOT_FOUND, "graph id %d is not captured: it is %s", id, gcap_graph_state_name(state));
+}
+
 static gcap_status_t find_if(gcap_graph_manager_t* manager, int id, bool must_replay, gcap_graph_slot_t** out_slot) {
   gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, id);
   *out_slot = slot;
   const gcap_graph_state_t state = slot != NULL ? slot->info.state : GCAP_GRAPH_COLD;
   if (slot != NULL && (must_replay ? state == GCAP_GRAPH_CAPTURED : slot->graph != NULL)) return NULL;
-  return GCAP_STATUS(GCAP_NOT_FOUND, "graph id %d is not captured: it is %s", id, gcap_graph_state_name(state));
+  return gcap_graph_not_captured(id, state);
 }
 
 gcap_status_t gcap_graph_find(gcap_graph_manager_t* manager, int id, gcap_graph_slot_t** out_slot) {
