@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 
+#include "lib/internal/cache_line.h"
 #include "lib/internal/stream_watch.h"
 #include "lib/scratch/region.h"
 #include "lib/scratch/stream_state.h"
@@ -21,7 +22,7 @@ struct gcap_scratch {
   gcap_allocator_t* upstream;
   gcap_scratch_options_t options;
   bool can_bias;
-  char apart[GCAP_SCRATCH_LINE_BYTES];
+  char apart[GCAP_CACHE_LINE_BYTES];
   pthread_mutex_t mutex;
 
   gcap_scratch_store_t store;

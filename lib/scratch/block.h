@@ -16,8 +16,6 @@ extern "C" {
 
 // All blocks start at and are multiples of it: the alignment that kernels, cuBLASLt and cuDNN rely on.
 #define GCAP_SCRATCH_GRANULE_BYTES ((size_t)256)
-// What two threads write is kept this far apart.
-#define GCAP_SCRATCH_LINE_BYTES 64
 // Less than one byte in so many of what is asked for is wasted by handing out a block whole.
 #define GCAP_SCRATCH_MAX_DEAD_SHARE 8
 

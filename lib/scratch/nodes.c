@@ -6,9 +6,10 @@
 
 #include "lib/scratch/nodes.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "lib/internal/text.h"
 
 typedef struct gcap_scratch_node_name {
   struct gcap_scratch_node_name* next;
@@ -47,19 +48,18 @@ void gcap_scratch_count_nodes(const gcap_scratch_t* scratch, const gcap_scratch_
 
 gcap_scratch_nodes_text_t gcap_scratch_describe_nodes(const gcap_scratch_t* scratch,
                                                       const gcap_scratch_stream_state_t* state) {
-  gcap_scratch_nodes_text_t nodes = {""};
+  gcap_scratch_nodes_text_t nodes;
   gcap_scratch_node_shares_t shares;
   gcap_scratch_count_nodes(scratch, state, &shares);
-  size_t length = 0;
-  for (size_t i = 0; i < shares.count && length < sizeof(nodes.text); ++i) {
+  gcap_text_t text;
+  gcap_text_init(&text, nodes.text, sizeof(nodes.text));
+  for (size_t i = 0; i < shares.count; ++i) {
     const gcap_scratch_node_share_t* share = &shares.items[i];
-    length +=
-        (size_t)snprintf(nodes.text + length, sizeof(nodes.text) - length,
-                         "; node '%s' has %zu live blocks (%zu bytes)", share->node, share->num_blocks, share->bytes);
+    gcap_text_add(&text, "; node '%s' has %zu live blocks (%zu bytes)", share->node, share->num_blocks, share->bytes);
   }
-  if (shares.others.num_blocks > 0 && length < sizeof(nodes.text)) {
-    snprintf(nodes.text + length, sizeof(nodes.text) - length, "; other nodes have %zu live blocks (%zu bytes)",
-             shares.others.num_blocks, shares.others.bytes);
+  if (shares.others.num_blocks > 0) {
+    gcap_text_add(&text, "; other nodes have %zu live blocks (%zu bytes)", shares.others.num_blocks,
+                  shares.others.bytes);
   }
   return nodes;
 }

@@ -50,12 +50,6 @@
 
 // --- Life -----------------------------------------------------------------------------------------------------------
 
-static bool round_up(size_t bytes, size_t* out_rounded) {
-  if (bytes > SIZE_MAX - (GCAP_SCRATCH_GRANULE_BYTES - 1)) return false;
-  *out_rounded = (bytes + GCAP_SCRATCH_GRANULE_BYTES - 1) / GCAP_SCRATCH_GRANULE_BYTES * GCAP_SCRATCH_GRANULE_BYTES;
-  return true;
-}
-
 static gcap_status_t check_upstream(gcap_allocator_t* upstream) {
   if (upstream == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "scratch needs an upstream allocator, not NULL");
   if (gcap_allocator_alignment(upstream) >= GCAP_SCRATCH_GRANULE_BYTES) return NULL;
@@ -64,18 +58,24 @@ static gcap_status_t check_upstream(gcap_allocator_t* upstream) {
 }
 
 static gcap_status_t check_chunk(const char* name, size_t* bytes) {
-  if (*bytes != 0 && round_up(*bytes, bytes)) return NULL;
-  return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "%s is %zu, expected 1 or more, and no overflow", name, *bytes);
+  const size_t rounded = gcap_scratch_block_bytes(*bytes);
+  if (rounded == 0) {
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "%s is %zu, expected 1 or more, and no overflow", name, *bytes);
+  }
+  *bytes = rounded;
+  return NULL;
 }
 
 static gcap_status_t check_options(gcap_scratch_options_t* options) {
   GCAP_RETURN_IF_ERROR(check_chunk("initial_chunk_bytes", &options->initial_chunk_bytes));
   GCAP_RETURN_IF_ERROR(check_chunk("initial_growth_chunk_bytes", &options->initial_growth_chunk_bytes));
-  if (!round_up(options->max_extend_bytes, &options->max_extend_bytes)) {
-    options->max_extend_bytes = SIZE_MAX - (GCAP_SCRATCH_GRANULE_BYTES - 1);  // as good as no limit
+  if (options->max_extend_bytes == 0) {
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "max_extend_bytes is 0, expected 1 or more");
   }
-  if (options->max_extend_bytes != 0) return NULL;
-  return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "max_extend_bytes is 0, expected 1 or more");
+  const size_t rounded = gcap_scratch_block_bytes(options->max_extend_bytes);
+  const size_t largest = SIZE_MAX - (GCAP_SCRATCH_GRANULE_BYTES - 1);  // as good as no limit
+  options->max_extend_bytes = rounded != 0 ? rounded : largest;
+  return NULL;
 }
 
 gcap_status_t gcap_scratch_create(gcap_allocator_t* upstream, const gcap_scratch_options_t* options,

@@ -11,28 +11,25 @@
 
 #include <stdlib.h>
 
+#include "lib/internal/cache_line.h"
+
 enum {
-  kBlocksPerSlab = 62,      // a page of the host's memory, with the header and what alignment may cost
+  kBlocksPerSlab = 62,      // a page of the host's memory, with the header and what the heap adds
   kStructsPerStream = 124,  // how many are not many; see may_make_slab
   kStructsPerLive = 4       // a live block, free ones beside it, and as many for those that come and go
 };
 
 typedef struct gcap_scratch_slab {
   struct gcap_scratch_slab* next;
-  void* memory;  // what to free
-  char apart[GCAP_SCRATCH_LINE_BYTES - 2 * sizeof(void*)];
+  char apart[GCAP_CACHE_LINE_BYTES - sizeof(void*)];
   gcap_scratch_block_t blocks[kBlocksPerSlab];
 } gcap_scratch_slab_t;
 
-_Static_assert(sizeof(gcap_scratch_block_t) == GCAP_SCRATCH_LINE_BYTES, "a block fills a cache line");
+_Static_assert(sizeof(gcap_scratch_block_t) == GCAP_CACHE_LINE_BYTES, "a block fills a cache line");
 
 static bool make_slab(gcap_scratch_slabs_t* slabs, gcap_scratch_owner_t* stream) {
-  void* memory = calloc(1, sizeof(gcap_scratch_slab_t) + GCAP_SCRATCH_LINE_BYTES - 1);
-  if (memory == NULL) return false;
-  uintptr_t start =
-      ((uintptr_t)memory + GCAP_SCRATCH_LINE_BYTES - 1) / GCAP_SCRATCH_LINE_BYTES * GCAP_SCRATCH_LINE_BYTES;
-  gcap_scratch_slab_t* slab = (gcap_scratch_slab_t*)start;
-  slab->memory = memory;
+  gcap_scratch_slab_t* slab = gcap_calloc_line(sizeof(*slab));
+  if (slab == NULL) return false;
   slab->next = slabs->slabs;
   slabs->slabs = slab;
   ++slabs->num_slabs;
@@ -85,6 +82,6 @@ void gcap_scratch_slabs_deinit(gcap_scratch_slabs_t* slabs) {
   while (slabs->slabs != NULL) {
     gcap_scratch_slab_t* slab = slabs->slabs;
     slabs->slabs = slab->next;
-    free(slab->memory);
+    free(slab);
   }
 }

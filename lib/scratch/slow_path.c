@@ -49,7 +49,8 @@ static gcap_status_t take_back_reserved(gcap_scratch_t* scratch, gcap_scratch_re
   return status;
 }
 
-static void take_back_tagged(gcap_scratch_t* scratch, gcap_scratch_block_t* block) {
+// Takes back any other block, into its owner's pool.
+static void take_back_into_pool(gcap_scratch_t* scratch, gcap_scratch_block_t* block) {
   gcap_scratch_stream_state_t* state = gcap_scratch_block_state(block);
   gcap_scratch_make_free(state, gcap_scratch_next_point(state), block);
   gcap_scratch_reservation_t* reservation = gcap_scratch_block_reservation(block);
@@ -66,15 +67,11 @@ static gcap_status_t keep_for_open(const gcap_scratch_block_t* block) {
 }
 
 static gcap_status_t take_back(gcap_scratch_t* scratch, gcap_scratch_block_t* block) {
-  if (!gcap_scratch_is_unknown_stream(scratch, gcap_scratch_block_state(block))) {
-    take_back_tagged(scratch, block);
-    return NULL;
+  if (gcap_scratch_is_unknown_stream(scratch, gcap_scratch_block_state(block))) {
+    gcap_scratch_region_t* region = gcap_scratch_find_region(&scratch->store, gcap_scratch_block_base(block));
+    if (region->reserved) return take_back_reserved(scratch, region);
   }
-  gcap_scratch_region_t* region = gcap_scratch_find_region(&scratch->store, gcap_scratch_block_base(block));
-  if (region->reserved) return take_back_reserved(scratch, region);
-  if (gcap_scratch_block_reservation(block) != NULL) --gcap_scratch_block_reservation(block)->num_live;
-  gcap_scratch_make_free(&scratch->unknown_stream, gcap_scratch_next_point(&scratch->unknown_stream), block);
-  gcap_scratch_put(&scratch->store, block);
+  take_back_into_pool(scratch, block);
   return NULL;
 }
 

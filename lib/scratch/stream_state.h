@@ -5,6 +5,7 @@
 #define GCAP_LIB_SCRATCH_STREAM_STATE_H_
 
 #include "gcap/scratch.h"
+#include "lib/internal/cache_line.h"
 #include "lib/scratch/cache.h"
 #include "lib/scratch/owner.h"
 
@@ -19,7 +20,7 @@ enum { GCAP_SCRATCH_NUM_BIASES = 4 };
 // Its memory stays one of a stream's state until the arena ends, and may be used for another stream when the stream is
 // forgotten. The state of the unknown stream (unknown_stream.h) has no stream either.
 typedef struct gcap_scratch_stream_state {
-  char apart_below[GCAP_SCRATCH_LINE_BYTES];
+  char apart_below[GCAP_CACHE_LINE_BYTES];
   _Atomic(gcap_scratch_bias_t*) bias;  // NULL: none, or the arena is locked; then `locked` counts
   atomic_bool locked;                  // also while the arena is locked
   _Atomic(gcap_stream_t*) stream;      // NULL: forgotten
@@ -45,7 +46,7 @@ typedef struct gcap_scratch_stream_state {
   uint64_t begun_point, finished_point;
   uint64_t peak_bytes;  // most ever handed out at a time, as of when max_in_use_bytes last started anew
   struct gcap_scratch_stream_state* next;
-  char apart_above[GCAP_SCRATCH_LINE_BYTES];
+  char apart_above[GCAP_CACHE_LINE_BYTES];
 } gcap_scratch_stream_state_t;
 
 // NULL for the unknown stream, and for one that was forgotten.

@@ -163,17 +163,23 @@ static gcap_scratch_region_t* take_idle(gcap_scratch_t* scratch) {
   return idle;
 }
 
+// Frees the memory of a region in transit, which is in transit no more; with the arena unlocked meanwhile.
+static gcap_status_t send_back(gcap_scratch_t* scratch, const gcap_scratch_region_t* region) {
+  gcap_scratch_unlock_arena(scratch);
+  gcap_status_t status = gcap_allocator_free(scratch->upstream, region->base);
+  gcap_scratch_lock_arena(scratch);
+  --scratch->num_regions_in_transit;
+  scratch->in_transit_bytes -= region->bytes;
+  return status;
+}
+
 gcap_status_t gcap_scratch_give_back_idle(gcap_scratch_t* scratch) {
   gcap_status_t status = NULL;
   gcap_scratch_region_t* idle = take_idle(scratch);
   while (idle != NULL) {
     gcap_scratch_region_t* region = idle;
     idle = region->next;
-    gcap_scratch_unlock_arena(scratch);
-    gcap_status_t freed = gcap_allocator_free(scratch->upstream, region->base);
-    gcap_scratch_lock_arena(scratch);
-    --scratch->num_regions_in_transit;
-    scratch->in_transit_bytes -= region->bytes;
+    gcap_status_t freed = send_back(scratch, region);
     if (freed != NULL) {
       add_region(scratch, region);
     } else {
@@ -191,11 +197,7 @@ gcap_status_t gcap_scratch_give_back_reserved(gcap_scratch_t* scratch, gcap_scra
   unlist_region(scratch, region);
   ++scratch->num_regions_in_transit;
   scratch->in_transit_bytes += region->bytes;
-  gcap_scratch_unlock_arena(scratch);
-  gcap_status_t status = gcap_allocator_free(scratch->upstream, region->base);
-  gcap_scratch_lock_arena(scratch);
-  --scratch->num_regions_in_transit;
-  scratch->in_transit_bytes -= region->bytes;
+  gcap_status_t status = send_back(scratch, region);
   if (status != NULL) {
     list_region(scratch, region);
   } else {

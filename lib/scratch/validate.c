@@ -133,24 +133,16 @@ static gcap_status_t check_caches(const gcap_scratch_t* scratch, size_t expected
   return NULL;
 }
 
-// Live blocks of a stream.
-static size_t count_live(const gcap_scratch_t* scratch, const gcap_scratch_stream_state_t* state) {
+// Live blocks of a stream, and how many of them are of its open run.
+static size_t count_live(const gcap_scratch_t* scratch, const gcap_scratch_stream_state_t* state,
+                         size_t* out_num_of_run) {
   size_t num_live = 0;
+  *out_num_of_run = 0;
   for (size_t i = 0; i < scratch->store.num_regions; ++i) {
     for (const gcap_scratch_block_t* block = scratch->store.regions[i]->first; block != NULL; block = block->upper) {
-      num_live += gcap_scratch_block_state(block) == state && gcap_scratch_block_phase(block) == GCAP_SCRATCH_LIVE;
-    }
-  }
-  return num_live;
-}
-
-// Live blocks of a stream's open run.
-static size_t count_live_of_run(const gcap_scratch_t* scratch, const gcap_scratch_stream_state_t* state) {
-  size_t num_live = 0;
-  for (size_t i = 0; i < scratch->store.num_regions; ++i) {
-    for (const gcap_scratch_block_t* block = scratch->store.regions[i]->first; block != NULL; block = block->upper) {
-      num_live += gcap_scratch_block_phase(block) == GCAP_SCRATCH_LIVE && gcap_scratch_block_state(block) == state &&
-                  block->use.run == state->use.run;
+      if (gcap_scratch_block_phase(block) != GCAP_SCRATCH_LIVE || gcap_scratch_block_state(block) != state) continue;
+      ++num_live;
+      *out_num_of_run += block->use.run == state->use.run;
     }
   }
   return num_live;
@@ -158,13 +150,12 @@ static size_t count_live_of_run(const gcap_scratch_t* scratch, const gcap_scratc
 
 static gcap_status_t check_stream(gcap_scratch_t* scratch, const gcap_scratch_stream_state_t* state) {
   REQUIRE(gcap_scratch_find_stream(scratch, gcap_scratch_stream_of(state)) == state, "a stream is not found");
-  const size_t num_live = count_live(scratch, state);
-  size_t num_reservations = 0;
+  size_t num_of_run = 0, num_reservations = 0;
+  const size_t num_live = count_live(scratch, state, &num_of_run);
   REQUIRE(num_live == gcap_scratch_num_live(state), "a stream has %zu live blocks, its counters say %zu", num_live,
           (size_t)gcap_scratch_num_live(state));
-  REQUIRE(state->use.run == 0 || count_live_of_run(scratch, state) == gcap_scratch_num_live_of_run(state),
-          "a run has %zu live blocks, its counter says %zu", count_live_of_run(scratch, state),
-          (size_t)gcap_scratch_num_live_of_run(state));
+  REQUIRE(state->use.run == 0 || num_of_run == gcap_scratch_num_live_of_run(state),
+          "a run has %zu live blocks, its counter says %zu", num_of_run, (size_t)gcap_scratch_num_live_of_run(state));
   bool open_is_known = state->open == NULL;
   for (const gcap_scratch_reservation_t* r = scratch->reservations; r != NULL; r = r->next) {
     num_reservations += gcap_scratch_reservation_state(r) == state;
@@ -177,8 +168,8 @@ static gcap_status_t check_stream(gcap_scratch_t* scratch, const gcap_scratch_st
 }
 
 static gcap_status_t check_unknown_stream(const gcap_scratch_t* scratch) {
-  const size_t num_live = count_live(scratch, &scratch->unknown_stream);
-  size_t num_reserved = 0, num_reservations = 0;
+  size_t num_reserved = 0, num_reservations = 0, num_of_run = 0;  // the unknown stream has no runs
+  const size_t num_live = count_live(scratch, &scratch->unknown_stream, &num_of_run);
   REQUIRE(num_live == gcap_scratch_num_live(&scratch->unknown_stream),
           "%zu live blocks are of no stream, the counters say %zu", num_live,
           (size_t)gcap_scratch_num_live(&scratch->unknown_stream));
