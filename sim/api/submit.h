@@ -4,8 +4,8 @@
 //
 // A library call enters, validates its arguments, and submits one or more pieces of work to a stream. The core queues
 // the work, or records it as a graph node while the stream captures; the library cannot tell and must not care.
-#ifndef GCAP_SIM_CUDART_SUBMIT_H_
-#define GCAP_SIM_CUDART_SUBMIT_H_
+#ifndef GCAP_SIM_API_SUBMIT_H_
+#define GCAP_SIM_API_SUBMIT_H_
 
 #include <stddef.h>
 
@@ -64,4 +64,4 @@ cudaError_t gcap_sim_submit(cudaStream_t stream, const gcap_sim_work_t* work);
 // True when [p, p + bytes) lies inside one live device allocation of the simulator.
 int gcap_sim_is_device_range(const void* p, size_t bytes);
 
-#endif  // GCAP_SIM_CUDART_SUBMIT_H_
+#endif  // GCAP_SIM_API_SUBMIT_H_

@@ -3,7 +3,6 @@
 // The simulator's own memory: there is enough, or the program stops. Locking: none; each call is on its own.
 #include "sim/base/heap.h"
 
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,8 +4,6 @@
 #ifndef GCAP_SIM_BRIDGE_LEAK_H_
 #define GCAP_SIM_BRIDGE_LEAK_H_
 
-#include <stddef.h>
-
 // A handle of a library, which is no entry of the runtime's table, comes and goes.
 void gcap_sim_leak_object_made(const char* kind, const void* object);
 void gcap_sim_leak_object_gone(const void* object);

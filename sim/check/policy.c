@@ -150,8 +150,6 @@ static void prepare(void) {
 
 // --- Questions ------------------------------------------------------------------------------------------------------
 
-const char* gcap_sim_check_name(gcap_sim_check_kind_t kind) { return check_names[kind]; }
-
 gcap_sim_action_t gcap_sim_check_action(gcap_sim_check_kind_t kind) {
   prepare();
   gcap_sim_action_t action = policy.actions[kind];

@@ -8,8 +8,6 @@
 
 #include "gcap_sim.h"
 
-// "race", "use_after_free", …
-const char* gcap_sim_check_name(gcap_sim_check_kind_t kind);
 gcap_sim_action_t gcap_sim_check_action(gcap_sim_check_kind_t kind);
 // Was the action asked for, by a call or by the environment?
 bool gcap_sim_check_action_was_set(gcap_sim_check_kind_t kind);

@@ -31,7 +31,6 @@ gcap_sim_watch_t* gcap_sim_watch_begin(const void* address) {
     watch->same = first->same;
     first->same = watch;
   } else {
-    watch->in_tree = true;
     gcap_sim_span_insert(&tree, &watch->span);
   }
   atomic_fetch_add_explicit(&num_watched, 1, memory_order_relaxed);
@@ -49,9 +48,7 @@ static void unlink_watch(gcap_sim_watch_t* watch) {
     return;
   }
   gcap_sim_span_remove(&tree, &watch->span);
-  if (watch->same == NULL) return;
-  watch->same->in_tree = true;
-  gcap_sim_span_insert(&tree, &watch->same->span);
+  if (watch->same != NULL) gcap_sim_span_insert(&tree, &watch->same->span);
 }
 
 void gcap_sim_watch_end(gcap_sim_watch_t* watch) {

@@ -14,8 +14,7 @@
 // An address that a task of a graph names, or of memory that is registered.
 typedef struct gcap_sim_watch {
   gcap_sim_span_t span;
-  struct gcap_sim_watch* same;  // others of the same address
-  bool in_tree;                 // the first of its address
+  struct gcap_sim_watch* same;  // others of the same address; the first of them is in the tree
   bool freed;
   size_t num_frames;  // of the call that freed it
   void* frames[GCAP_SIM_MAX_FRAMES];

@@ -3,9 +3,9 @@
 // Allocations: what an address is, and how one comes into being and goes.
 //
 // The idea: device memory is host memory underneath, filled with a pattern when its contents begin, so that a read of
-// bytes that nobody wrote shows. Two trees by address hold the allocations, one for what callers may name and one for
-// what device work finds; allocation.h says how they differ. Invariants: neither tree holds two allocations that share
-// bytes; an allocation in a tree has references. Locking: the global mutex.
+// bytes that nobody wrote shows. A tree by address holds what callers may name; what device work finds at an address
+// the checker knows (sim/check/shadow.h). Invariants: the tree holds no two allocations that share bytes; an allocation
+// in the tree has references. Locking: the global mutex.
 #include "sim/memory/allocation.h"
 
 #include <stdlib.h>
@@ -28,7 +28,6 @@
 #define MAX_PATTERN_BYTES ((size_t)64 << 20)
 
 static gcap_sim_span_t* named;
-static gcap_sim_span_t* mapped;
 
 typedef enum kind { DEVICE_MEMORY, PINNED_MEMORY, REGISTERED_MEMORY, NUM_KINDS } kind_t;
 
@@ -40,11 +39,9 @@ static kind_t kind_of(const gcap_sim_allocation_t* allocation) {
   return allocation->registered ? REGISTERED_MEMORY : PINNED_MEMORY;
 }
 
-// --- Views ----------------------------------------------------------------------------------------------------------
+// --- Look-ups -------------------------------------------------------------------------------------------------------
 
 gcap_sim_allocation_t* gcap_sim_allocation_find(const void* address) { return gcap_sim_span_find(named, address); }
-
-gcap_sim_allocation_t* gcap_sim_allocation_mapped(const void* address) { return gcap_sim_span_find(mapped, address); }
 
 gcap_sim_allocation_t* gcap_sim_allocation_overlap(const void* address, size_t bytes) {
   return gcap_sim_span_overlap(named, address, bytes);
@@ -81,7 +78,6 @@ gcap_sim_allocation_t* gcap_sim_allocation_create(void* base, size_t bytes, enum
   allocation->type = type;
   allocation->device = device;
   allocation->named = (gcap_sim_span_t){.begin = (uintptr_t)base, .bytes = bytes, .owner = allocation};
-  allocation->mapped = allocation->named;
   allocation->memory = gcap_sim_memory_create(allocation);
   return allocation;
 }
@@ -148,14 +144,12 @@ void gcap_sim_allocation_begin(gcap_sim_allocation_t* allocation) {
   }
   allocation->live = true;
   ++allocation->refs;
-  gcap_sim_span_insert(&mapped, &allocation->mapped);
 }
 
 void gcap_sim_allocation_end(gcap_sim_allocation_t* allocation) {
   if (!allocation->live) return;
   gcap_sim_memory_ends(allocation);
   allocation->live = false;
-  gcap_sim_span_remove(&mapped, &allocation->mapped);
   if (!allocation->of_graph && allocation->budget_bytes) {
     gcap_sim_budget_give_back(allocation->device, allocation->budget_bytes);
     allocation->budget_bytes = 0;

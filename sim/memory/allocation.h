@@ -13,9 +13,9 @@
 #include "sim/base/span.h"
 #include "sim/check/shadow.h"
 
-// There are two views of an address. Callers name an allocation from the call that makes it to the call that frees it:
-// it is claimed. Device work finds it from the work that maps it to the work that unmaps it: it is live. Both are the
-// same for cudaMalloc. A pool may give a claimed allocation the address of one that is live until its queued free runs.
+// Callers name an allocation from the call that makes it to the call that frees it: it is claimed. Device work may
+// touch it from the work that maps it to the work that unmaps it: it is live. Both are the same for cudaMalloc. A pool
+// may give a claimed allocation the address of one that is live until its queued free runs.
 struct gcap_sim_allocation {
   size_t refs;  // one for being live, one for each task that names it
   char* base;
@@ -30,8 +30,7 @@ struct gcap_sim_allocation {
   size_t range_bytes;       // of address space that goes back with it; 0 when that is not its own
   size_t budget_bytes;      // taken from the device's budget on its behalf
   gcap_sim_block_t* block;  // of the pool that it comes from, while claimed
-  gcap_sim_span_t named;    // in the callers' view while claimed or of a graph
-  gcap_sim_span_t mapped;   // in the work's view while live
+  gcap_sim_span_t named;    // in the tree while claimed or of a graph
   uint64_t graph;           // the serial of the graph whose node allocates it
   uint64_t freeing_graph;   // the serial of the graph with the last free node that was made for it
   bool coming;              // scratch: a launch that is being judged will allocate it
@@ -40,15 +39,13 @@ struct gcap_sim_allocation {
 
 // The allocation that holds the address: claimed by the caller, or owned by a graph. NULL when there is none.
 gcap_sim_allocation_t* gcap_sim_allocation_find(const void* address);
-// The allocation whose bytes device work finds at the address now.
-gcap_sim_allocation_t* gcap_sim_allocation_mapped(const void* address);
-// One that shares bytes with the range, in the callers' view.
+// One of these that shares bytes with the range.
 gcap_sim_allocation_t* gcap_sim_allocation_overlap(const void* address, size_t bytes);
 void gcap_sim_allocation_each(void (*visit)(void* allocation, void* user), void* user);
 // Claimed allocations of the kind "device memory", "pinned memory" or "registered memory", or of all when NULL.
 size_t gcap_sim_allocation_count(const char* kind);
 
-// An allocation with one reference, in neither view.
+// An allocation with one reference, neither claimed nor live.
 gcap_sim_allocation_t* gcap_sim_allocation_create(void* base, size_t bytes, enum cudaMemoryType type, int device);
 // The same, in a range of address space of its own; NULL when that is used up.
 gcap_sim_allocation_t* gcap_sim_allocation_create_range(size_t bytes, enum cudaMemoryType type, int device);

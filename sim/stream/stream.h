@@ -27,7 +27,6 @@ struct gcap_sim_stream {
   int priority;
   unsigned int flags;
   bool legacy;
-  bool per_thread;
   bool destroyed;             // goes away when its queue is empty
   bool running;               // a host function of its head is running, off the lock
   gcap_sim_member_t* member;  // set while the stream captures
