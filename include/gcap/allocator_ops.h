@@ -33,8 +33,8 @@ typedef struct gcap_allocator_ops {
   gcap_status_t (*reserve)(void* self, size_t bytes, void** out_ptr);
   // Optional, since 1. Absent: nothing happens.
   gcap_status_t (*trim)(void* self);
-  // `*out_stats` is the library's: all zero on entry but struct_size, which says how much of it may be written.
-  // Whatever becomes of struct_size does not matter.
+  // `*out_stats` belongs to the library. On entry its struct_size says how many bytes may be written, and all other
+  // fields are zero. The library ignores what the function writes to struct_size.
   void (*get_stats)(void* self, gcap_allocator_stats_t* out_stats);
   void (*destroy)(void* self);
 } gcap_allocator_ops_t;

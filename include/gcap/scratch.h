@@ -235,9 +235,9 @@ GCAP_API gcap_status_t gcap_scratch_reservation_open(gcap_scratch_t* scratch, gc
 //   ALREADY_EXISTS       the stream has an open reservation
 //   FAILED_PRECONDITION  the stream was destroyed
 GCAP_API gcap_status_t gcap_scratch_reservation_reopen(gcap_scratch_reservation_t* reservation) GCAP_NODISCARD;
-// Names the reservation's graph in reports, e.g. "graph 3". The label is copied, at most 31 bytes of it. A further
-// label is listed beside the earlier ones while there is room. Labels stay listed until the memory returns to the
-// arena.
+// Names the reservation's graph in reports, e.g. "graph 3". The function copies the first 31 bytes of the label. A
+// further label is listed beside the earlier ones while there is room. Labels stay listed until the memory returns to
+// the arena.
 GCAP_API void gcap_scratch_reservation_set_label(gcap_scratch_reservation_t* reservation, const char* label);
 // Ends the diversion; the memory stays with the reservation. Live blocks may be freed later.
 GCAP_API void gcap_scratch_reservation_close(gcap_scratch_reservation_t* reservation);

@@ -42,7 +42,8 @@ static inline void gcap_run_options_init(gcap_run_options_t* options) {
 
 // Session: a model on an EP. From gcap_session_create.
 // Thread:   thread-safe. Runs are serialized if the EP supports no concurrent runs. Else each thread has its own
-//           warm-up and its own graphs. Destroy the session when no other thread runs it or has work of it in flight.
+//           warm-up and its own graphs. No other thread may run the session, or have a run's work in flight, while
+//           the session is destroyed.
 // Capture:  no function may be called on a thread that is capturing.
 // Lifetime: the EP outlives the session. The model may end after gcap_session_create. An EP that captures graphs serves
 //           one session until the EP ends, since its graphs hold the session's addresses. (ONNX Runtime, too, makes an
