@@ -2,7 +2,20 @@
 //
 // Four graphs of one thread, each of which needs scratch: first each keeps its own, then they share
 // (arena.share_graph_memory). They replay on one stream, one after the other, so what one leaves in the scratch the
-// next may overwrite; together they need what the largest needs. Their outputs lie elsewhere.
+// next may overwrite; together they need what the largest needs. Their outputs lie elsewhere. It prints:
+//
+//     apart:
+//       graph 0 gives 1 and keeps 1.0 MiB
+//       graph 1 gives 2 and keeps 2.0 MiB
+//       graph 2 gives 3 and keeps 3.0 MiB
+//       graph 3 gives 4 and keeps 4.0 MiB
+//       together 10.0 MiB
+//     shared:
+//       graph 0 gives 1 and keeps 1.0 MiB
+//       graph 1 gives 2 and keeps 1.0 MiB
+//       graph 2 gives 3 and keeps 1.0 MiB
+//       graph 3 gives 4 and keeps 1.0 MiB
+//       together 4.0 MiB
 
 #include <stdio.h>
 

@@ -2,13 +2,14 @@
 # Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 #
 # The C block of the README is the example program, from its first include on. Also runs the program.
-#   readme_example_test.sh README.md capture_replay.c capture_replay
+#   readme_example_test.sh capture_replay README.md capture_replay.c extract_block.awk
 set -eu
 program=$1
 readme=$2
 source=$3
+extract=$4
 
-awk '/^```c$/ { inside = 1; next } /^```$/ { inside = 0 } inside' "$readme" > "$TEST_TMPDIR/readme.c"
+awk -v language=c -f "$extract" "$readme" > "$TEST_TMPDIR/readme.c"
 awk '/^#include/ { begun = 1 } begun' "$source" > "$TEST_TMPDIR/example.c"
 if ! diff -u "$TEST_TMPDIR/example.c" "$TEST_TMPDIR/readme.c"; then
   echo "README.md's C block differs from $source: copy the program from its first #include on." >&2
