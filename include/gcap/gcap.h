@@ -13,6 +13,9 @@
 //            function sets the size of the struct that it fills in.
 // Names.     create/destroy: a heap object. open/close/release: a reservation. init: a plain struct. Sizes are in bytes
 //            (…_bytes), times in nanoseconds (…_ns).
+// Ends.      A function that ends an object, such as a destroy, answers in one of three ways. NULL: the object is gone.
+//            LEAKED: the object is gone too, but a part of it could not be ended; the message names that part, which is
+//            kept until the process ends. Any other code: the object is whole, and may be used or ended again.
 // NULL.      Every destroy and free accepts NULL. Any other function that returns a status refuses a NULL argument with
 //            INVALID_ARGUMENT and names the argument, unless the function's comment says what NULL means. scratch.h
 //            checks only what it says. Getters must not be passed NULL.

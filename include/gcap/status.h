@@ -27,6 +27,7 @@ typedef enum gcap_code {
   GCAP_LIBRARY_ERROR,        // cuBLASLt or cuDNN failed; the message has its code
   GCAP_UNIMPLEMENTED,        // this build or device cannot do it
   GCAP_INTERNAL,             // a bug in gcap
+  GCAP_LEAKED,               // the object is gone, but a part of it was lost or is kept until the process ends: go on
 } gcap_code_t;
 
 // Status: the outcome of a call. NULL means success. Any other value describes one failure. The value belongs to the

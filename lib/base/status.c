@@ -99,6 +99,7 @@ const char* gcap_code_name(gcap_code_t code) {
     case GCAP_LIBRARY_ERROR: return "LIBRARY_ERROR";
     case GCAP_UNIMPLEMENTED: return "UNIMPLEMENTED";
     case GCAP_INTERNAL: return "INTERNAL";
+    case GCAP_LEAKED: return "LEAKED";
   }
   return "unknown gcap_code_t";
 }

@@ -87,6 +87,7 @@ TEST(Status, EachCodeHasItsName) {
       {GCAP_LIBRARY_ERROR, "LIBRARY_ERROR"},
       {GCAP_UNIMPLEMENTED, "UNIMPLEMENTED"},
       {GCAP_INTERNAL, "INTERNAL"},
+      {GCAP_LEAKED, "LEAKED"},
   };
   for (const auto& row : rows) EXPECT_STREQ(gcap_code_name(row.code), row.name);
 }
