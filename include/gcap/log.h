@@ -17,7 +17,8 @@ typedef enum gcap_log_level {
   GCAP_LOG_ERROR,
 } gcap_log_level_t;
 
-// Receives one message, without a trailing newline. gcap calls the sink on any thread, also while a stream captures and
+// Receives one message: one line, without a trailing newline, and with control characters replaced as in status.h. gcap
+// calls the sink on any thread, also while a stream captures and
 // with some of its locks held, so the sink must call neither CUDA nor gcap.
 typedef void (*gcap_log_sink_t)(void* user, gcap_log_level_t level, const char* message);
 
@@ -25,7 +26,7 @@ typedef void (*gcap_log_sink_t)(void* user, gcap_log_level_t level, const char* 
 // above. Call this function before other threads use gcap.
 GCAP_API void gcap_log_set_sink(gcap_log_sink_t sink, void* user, gcap_log_level_t level);
 
-// Logs a printf-style message, truncated to 1,023 bytes. Thread-safe.
+// Logs a printf-style message, truncated to 1,023 bytes, of which the last are then "...". Thread-safe.
 GCAP_API void gcap_log(gcap_log_level_t level, const char* format, ...) __attribute__((format(printf, 2, 3)));
 
 #ifdef __cplusplus

@@ -35,9 +35,12 @@ typedef enum gcap_code {
 // Thread:   one thread at a time; may be handed from thread to thread.
 // Capture:  every function here is legal while a stream is capturing.
 // Lifetime: independent of what it describes: texts are copied, except `file`, which must be a literal.
-// Errors:   functions that return a status return it as a value. If host memory is short, that is a static status with
-//           the code RESOURCE_EXHAUSTED, which is freed like any other.
+// Errors:   functions that return a status return it as a value. If host memory is short, a new status, or a copy, is a
+//           static one with the code RESOURCE_EXHAUSTED, which is freed like any other.
 typedef struct gcap_status* gcap_status_t;
+
+// Texts: a message, and the text of a call, is one line. Control characters that came with a name, a key or a path are
+// shown as \x and two hexadecimal digits (a newline is \x0a); UTF-8 stays as it is.
 
 // Makes a status with a printf-style message. `code` must not be GCAP_OK. Use GCAP_STATUS, which fills file and line.
 GCAP_API gcap_status_t gcap_status_make(gcap_code_t code, const char* file, int line, const char* format, ...)
@@ -67,11 +70,13 @@ GCAP_API const char* gcap_status_file(gcap_status_t status);
 GCAP_API int gcap_status_line(gcap_status_t status);
 
 // Joins a later failure to the first: the result has the code and call of `first`, and both messages. Consumes both
-// arguments; either may be NULL.
+// arguments; either may be NULL. Any number of failures may be joined: the first message is always whole, later ones
+// are told up to about 4 KiB together, and of all others the message has their number and the last one. If host memory
+// is short, the result is `first`, whole.
 GCAP_API gcap_status_t gcap_status_join(gcap_status_t first, gcap_status_t later) GCAP_NODISCARD;
 
 // Wraps a failure: returns the status with a new code and with "<prefix>: " before its message. Consumes `status`. NULL
-// gives NULL.
+// gives NULL. If host memory is short, the result has the new code, without the prefix.
 GCAP_API gcap_status_t gcap_status_annotate(gcap_status_t status, gcap_code_t code, const char* format, ...)
     __attribute__((format(printf, 3, 4))) GCAP_NODISCARD;
 

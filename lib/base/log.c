@@ -5,7 +5,11 @@
 #include "gcap/log.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
+
+#include "lib/base/printable.h"
 
 static void log_to_stderr(void* user, gcap_log_level_t level, const char* message) {
   (void)user;
@@ -25,10 +29,12 @@ void gcap_log_set_sink(gcap_log_sink_t sink, void* user, gcap_log_level_t level)
 
 void gcap_log(gcap_log_level_t level, const char* format, ...) {
   if (level < current_level) return;
-  char message[1024];  // longer messages are cut: a log line is not a report
+  char text[1024], message[1024];  // longer messages are cut: a log line is not a report
   va_list args;
   va_start(args, format);
-  vsnprintf(message, sizeof(message), format, args);
+  const int length = vsnprintf(text, sizeof(text), format, args);
   va_end(args);
+  const bool is_cut = gcap_printable(text, message, sizeof(message)) >= sizeof(message) || length >= (int)sizeof(text);
+  if (is_cut) strcpy(message + gcap_printable_cut(message, sizeof(message) - sizeof("...")), "...");
   current_sink(current_user, level, message);
 }

@@ -1,39 +1,67 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // Statuses. A status is one heap block that ends in its message, so that making one is one allocation and freeing it
-// one free. It is immutable: join and annotate build a new one. When the heap is empty a static status stands in.
+// one free. Whoever changes a status owns it: join lets the message grow in place, annotate and clone build a new one.
+// When the heap is empty a static status stands in, which nobody changes.
+//
+// However many failures are joined, a message stays short: the first failure is whole, kJoinedBytes of the next ones
+// are there, and of all others their number and the last one. So a join costs no more than a message's length.
 // No locking: a status belongs to one thread at a time.
 
 #include "gcap/status.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/capture_hooks.h"
+#include "lib/base/printable.h"
+
+enum {
+  kJoinedBytes = 4096,  // of later failures in a message: some dozens, or one with a long story
+  kCallBytes = 256,     // of a call in the message of its failure; gcap_status_cuda_call has all of it
+  kLastBytes = 1024,    // of the last failure, if there were more
+};
 
 struct gcap_status {
   gcap_code_t code;
   cudaError_t cuda_error;
   const char* file;
   int line;
-  size_t call_offset;  // into text; the call follows the message
+  uint64_t num_failures;  // itself, and those that were joined
+  uint64_t num_unsaid;    // of them, that the message only counts
+  size_t joined_bytes;    // of the message: the later failures that it tells
+  size_t unsaid_bytes;    // of the message: its end, which counts the others
+  size_t message_offset;  // into text; the message follows the call
   char text[];
 };
 
-static struct gcap_status out_of_memory = {.code = GCAP_RESOURCE_EXHAUSTED, .file = __FILE__, .line = __LINE__};
+static struct gcap_status out_of_memory = {
+    .code = GCAP_RESOURCE_EXHAUSTED, .file = __FILE__, .line = __LINE__, .num_failures = 1};
 static const char out_of_memory_message[] = "no host memory left to describe a failure";
 
-static gcap_status_t status_new(const struct gcap_status* like, const char* message, const char* call) {
-  size_t message_bytes = strlen(message) + 1;
-  size_t call_bytes = strlen(call) + 1;
-  gcap_status_t status = malloc(sizeof(*status) + message_bytes + call_bytes);
+// Like `like`, with these texts, which are made printable. The message is "<prefix>: <message>"; `prefix` may be NULL.
+static gcap_status_t status_new(const struct gcap_status* like, const char* call, const char* prefix,
+                                const char* message) {
+  static const char separator[] = ": ";
+  const size_t call_bytes = gcap_printable(call, NULL, 0) + 1;
+  const size_t prefix_length = prefix == NULL ? 0 : gcap_printable(prefix, NULL, 0);
+  const size_t separator_length = prefix == NULL ? 0 : sizeof(separator) - 1;
+  const size_t message_bytes = gcap_printable(message, NULL, 0) + 1;
+  gcap_status_t status = malloc(sizeof(*status) + call_bytes + prefix_length + separator_length + message_bytes);
   if (status == NULL) return &out_of_memory;
   *status = *like;
-  status->call_offset = message_bytes;
-  memcpy(status->text, message, message_bytes);
-  memcpy(status->text + message_bytes, call, call_bytes);
+  status->message_offset = call_bytes;
+  char* at = status->text;
+  gcap_printable(call, at, call_bytes);
+  at += call_bytes;
+  if (prefix != NULL) gcap_printable(prefix, at, prefix_length + 1);
+  at += prefix_length;
+  memcpy(at, separator, separator_length);
+  gcap_printable(message, at + separator_length, message_bytes);
   return status;
 }
 
@@ -59,8 +87,8 @@ gcap_status_t gcap_status_make(gcap_code_t code, const char* file, int line, con
   char* message = format_text(format, args);
   va_end(args);
   if (message == NULL) return observed(&out_of_memory);
-  const struct gcap_status like = {.code = code, .file = file, .line = line};
-  gcap_status_t status = status_new(&like, message, "");
+  const struct gcap_status like = {.code = code, .file = file, .line = line, .num_failures = 1};
+  gcap_status_t status = status_new(&like, "", NULL, message);
   free(message);
   return observed(status);
 }
@@ -69,11 +97,13 @@ gcap_status_t gcap_status_make(gcap_code_t code, const char* file, int line, con
 static __attribute__((noinline)) gcap_status_t describe_cuda_failure(cudaError_t error, const char* call,
                                                                      const char* file, int line) {
   (void)cudaGetLastError();  // the status carries the error from here on
-  char message[512];
-  snprintf(message, sizeof(message), "%s failed: %s (%d), %s", call, cudaGetErrorName(error), (int)error,
-           cudaGetErrorString(error));
-  const struct gcap_status like = {.code = GCAP_CUDA_ERROR, .cuda_error = error, .file = file, .line = line};
-  return observed(status_new(&like, message, call));
+  char message[kCallBytes + 256];
+  const size_t call_bytes = gcap_printable_cut(call, kCallBytes);
+  snprintf(message, sizeof(message), "%.*s%s failed: %s (%d), %s", (int)call_bytes, call,
+           call[call_bytes] == '\0' ? "" : "...", cudaGetErrorName(error), (int)error, cudaGetErrorString(error));
+  const struct gcap_status like = {
+      .code = GCAP_CUDA_ERROR, .cuda_error = error, .file = file, .line = line, .num_failures = 1};
+  return observed(status_new(&like, call, NULL, message));
 }
 
 gcap_status_t gcap_status_from_cuda(cudaError_t error, const char* call, const char* file, int line) {
@@ -106,40 +136,55 @@ const char* gcap_code_name(gcap_code_t code) {
 
 const char* gcap_status_message(gcap_status_t status) {
   if (status == NULL) return "OK";
-  return status == &out_of_memory ? out_of_memory_message : status->text;
+  return status == &out_of_memory ? out_of_memory_message : status->text + status->message_offset;
 }
 
 cudaError_t gcap_status_cuda_error(gcap_status_t status) { return status == NULL ? cudaSuccess : status->cuda_error; }
 
 const char* gcap_status_cuda_call(gcap_status_t status) {
-  return status == NULL || status == &out_of_memory ? "" : status->text + status->call_offset;
+  return status == NULL || status == &out_of_memory ? "" : status->text;
 }
 
 const char* gcap_status_file(gcap_status_t status) { return status == NULL ? "" : status->file; }
 
 int gcap_status_line(gcap_status_t status) { return status == NULL ? 0 : status->line; }
 
-// A copy of `like` with another message; `like` stays as it is.
-static gcap_status_t with_message(gcap_status_t like, gcap_code_t code, const char* format, ...) {
-  va_list args;
-  va_start(args, format);
-  char* message = format_text(format, args);
-  va_end(args);
-  if (message == NULL) return &out_of_memory;
-  struct gcap_status header = *like;
-  header.code = code;
-  gcap_status_t status = status_new(&header, message, gcap_status_cuda_call(like));
-  free(message);
-  return status;
+// Adds what `later` says to the message of `status`. Without memory the message stays, and the next join counts
+// `later`.
+static gcap_status_t append(gcap_status_t status, gcap_status_t later) {
+  const char* text = gcap_status_message(later);
+  const size_t whole_bytes = strlen(text);
+  size_t told_bytes = gcap_printable_cut(text, kJoinedBytes);
+  const bool is_told = status->num_unsaid == 0 && status->joined_bytes + told_bytes <= kJoinedBytes;
+  const uint64_t num_unsaid = is_told ? 0 : status->num_unsaid + later->num_failures;
+  if (!is_told) told_bytes = gcap_printable_cut(text, kLastBytes);
+  char lead[64] = "; then: ";
+  if (num_unsaid == 1) snprintf(lead, sizeof(lead), "; and 1 more failure: ");
+  if (num_unsaid > 1) snprintf(lead, sizeof(lead), "; and %" PRIu64 " more failures, the last: ", num_unsaid);
+  const char* mark = told_bytes < whole_bytes ? "..." : "";
+  const size_t added_bytes = strlen(lead) + told_bytes + strlen(mark);
+  const size_t kept_bytes = strlen(gcap_status_message(status)) - status->unsaid_bytes;
+
+  status->num_failures += later->num_failures;
+  gcap_status_t grown = realloc(status, sizeof(*status) + status->message_offset + kept_bytes + added_bytes + 1);
+  if (grown == NULL) {
+    status->num_unsaid += later->num_failures;
+    return status;
+  }
+  snprintf(grown->text + grown->message_offset + kept_bytes, added_bytes + 1, "%s%.*s%s", lead, (int)told_bytes, text,
+           mark);
+  grown->num_unsaid = num_unsaid;
+  if (is_told) grown->joined_bytes += added_bytes;
+  if (!is_told) grown->unsaid_bytes = added_bytes;
+  return grown;
 }
 
 gcap_status_t gcap_status_join(gcap_status_t first, gcap_status_t later) {
   if (first == NULL || later == NULL) return first != NULL ? first : later;
-  gcap_status_t joined =
-      with_message(first, first->code, "%s; then: %s", gcap_status_message(first), gcap_status_message(later));
-  gcap_status_free(first);
+  if (first == &out_of_memory) first = status_new(first, "", NULL, out_of_memory_message);
+  if (first != &out_of_memory) first = append(first, later);
   gcap_status_free(later);
-  return joined;
+  return first;
 }
 
 gcap_status_t gcap_status_annotate(gcap_status_t status, gcap_code_t code, const char* format, ...) {
@@ -149,14 +194,17 @@ gcap_status_t gcap_status_annotate(gcap_status_t status, gcap_code_t code, const
   char* prefix = format_text(format, args);
   va_end(args);
   gcap_status_t annotated =
-      with_message(status, code, "%s: %s", prefix == NULL ? "" : prefix, gcap_status_message(status));
+      prefix == NULL ? &out_of_memory
+                     : status_new(status, gcap_status_cuda_call(status), prefix, gcap_status_message(status));
   free(prefix);
-  gcap_status_free(status);
+  if (annotated == &out_of_memory) annotated = status;  // the code is worth more than the prefix
+  if (annotated != &out_of_memory) annotated->code = code;
+  if (annotated != status) gcap_status_free(status);
   return annotated;
 }
 
 gcap_status_t gcap_status_clone(gcap_status_t status) {
-  return status == NULL ? NULL : with_message(status, status->code, "%s", gcap_status_message(status));
+  return status == NULL ? NULL : status_new(status, gcap_status_cuda_call(status), NULL, gcap_status_message(status));
 }
 
 void gcap_status_free(gcap_status_t status) {

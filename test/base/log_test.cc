@@ -72,7 +72,20 @@ TEST_F(Log, CutsALongMessageAndKeepsItTerminated) {
   const std::string& received = messages_.received[0].second;
   EXPECT_GT(received.size(), 1000u);
   EXPECT_LT(received.size(), text.size());
-  EXPECT_EQ(received, text.substr(0, received.size()));
+  EXPECT_EQ(received, text.substr(0, received.size() - 3) + "...") << "a cut is marked";
+}
+
+// Was: a name with a newline forged a line of its own.
+TEST_F(Log, MessageIsOneLineWithoutControlCharacters) {
+  gcap_log_set_sink(Messages::Receive, &messages_, GCAP_LOG_DEBUG);
+  gcap_log(GCAP_LOG_ERROR, "node '%s' gr\xc3\xbcn", "a\ngcap error: forged \x1b[2J");
+  gcap_log(GCAP_LOG_ERROR, "%s", std::string(1000, '\n').c_str());
+  ASSERT_EQ(messages_.received.size(), 2u);
+  EXPECT_EQ(messages_.received[0].second, "node 'a\\x0agcap error: forged \\x1b[2J' gr\xc3\xbcn");
+  const std::string& many = messages_.received[1].second;
+  EXPECT_EQ(many.find('\n'), std::string::npos);
+  EXPECT_LE(many.size(), 1023u);
+  EXPECT_EQ(many.substr(many.size() - 7), "\\x0a...");
 }
 
 TEST_F(Log, MayBeCalledByManyThreads) {

@@ -203,8 +203,10 @@ TEST(Status, WithoutMemoryCanBeJoinedAnnotatedAndCloned) {
   GCAP_EXPECT_FAILS(gcap_status_join(exhausted, GCAP_STATUS(GCAP_INTERNAL, "later")), GCAP_RESOURCE_EXHAUSTED, "later");
 }
 
-TEST(Status, JoinWithoutMemoryIsStillAFailure) {
-  gcap_status_t first = GCAP_STATUS(GCAP_INTERNAL, "first");
+// Was: the static status, so that a caller who goes by the code of the first failure was lost.
+TEST(Status, JoinWithoutMemoryIsTheFirst) {
+  gcap_status_t first = CudaFailure();
+  const std::string message = MessageOf(first);
   gcap_status_t later = GCAP_STATUS(GCAP_INTERNAL, "later");
   gcap_status_t joined = nullptr;
   {
@@ -212,8 +214,131 @@ TEST(Status, JoinWithoutMemoryIsStillAFailure) {
     joined = gcap_status_join(first, later);
     EXPECT_EQ(no_memory.hits(), 1);
   }
-  EXPECT_EQ(gcap_status_code(joined), GCAP_RESOURCE_EXHAUSTED);
-  gcap_status_free(joined);
+  EXPECT_EQ(gcap_status_code(joined), GCAP_CUDA_ERROR);
+  EXPECT_EQ(gcap_status_cuda_error(joined), cudaErrorInvalidValue);
+  EXPECT_EQ(MessageOf(joined), message);
+  // The one that was not told is counted as soon as there is memory.
+  GCAP_EXPECT_FAILS(gcap_status_join(joined, GCAP_STATUS(GCAP_INTERNAL, "the last")), GCAP_CUDA_ERROR,
+                    message + "; and 2 more failures, the last: the last");
+}
+
+// Was: the static status, so that CAPTURE_INVALIDATED ("run eagerly") was lost.
+TEST(Status, AnnotateWithoutMemoryChangesTheCode) {
+  gcap_status_t status = CudaFailure();
+  {
+    const HeapFailure no_memory;
+    status = gcap_status_annotate(status, GCAP_CAPTURE_INVALIDATED, "prefix");
+    EXPECT_EQ(no_memory.hits(), 1);
+  }
+  EXPECT_EQ(gcap_status_cuda_error(status), cudaErrorInvalidValue);
+  GCAP_EXPECT_FAILS(status, GCAP_CAPTURE_INVALIDATED, "cudaThing(1, 2) failed");
+}
+
+// Was: a call of more than 512 bytes pushed the error out of its own message, and no mark said so.
+TEST(Status, OfALongCallCutsTheCallAndKeepsTheError) {
+  const std::string call = "cudaThing(" + std::string(5000, 'x') + ")";
+  gcap_status_t status = gcap_status_from_cuda(cudaErrorInvalidValue, call.c_str(), "there.c", 7);
+  EXPECT_EQ(gcap_status_cuda_call(status), call);
+  EXPECT_LT(MessageOf(status).size(), 1000u);
+  GCAP_EXPECT_FAILS(status, GCAP_CUDA_ERROR, "xxx... failed: cudaErrorInvalidValue (1)");
+}
+
+// --- Many failures --------------------------------------------------------------------------------------------------
+
+gcap_status_t NumberedFailure(int number) {
+  return GCAP_STATUS(GCAP_CUDA_ERROR, "%06d %s", number, std::string(100, 'x').c_str());
+}
+
+// Was: each join copied all messages, and 8,000 of them made a message of 1 MB. So many that copying all of them each
+// time would be 100,000 * 100,000 / 2 * 100 bytes: it would not end.
+TEST(Status, JoinsAreBoundedHoweverManyTheyAre) {
+  constexpr int kFailures = 100000;
+  const std::string first(20000, 'f');
+  gcap_status_t status = GCAP_STATUS(GCAP_LIBRARY_ERROR, "%s", first.c_str());
+  for (int i = 1; i <= kFailures; ++i) status = gcap_status_join(status, NumberedFailure(i));
+  const std::string message = MessageOf(status);
+  EXPECT_EQ(gcap_status_code(status), GCAP_LIBRARY_ERROR);
+  EXPECT_EQ(message.compare(0, first.size(), first), 0) << "the first failure is whole";
+  EXPECT_NE(message.find("; then: 000001 "), std::string::npos);
+  EXPECT_NE(message.find("; then: 000010 "), std::string::npos) << "and so are some others";
+  EXPECT_LT(message.size(), first.size() + 8192);
+  // What is told and what is counted are all.
+  int told = 0;
+  for (size_t at = 0; (at = message.find("; then: ", at)) != std::string::npos; ++at) ++told;
+  const std::string rest = "; and " + std::to_string(kFailures - told) + " more failures, the last: 100000 xxx";
+  EXPECT_NE(message.find(rest), std::string::npos) << message.substr(first.size());
+  gcap_status_free(status);
+}
+
+TEST(Status, ALongLaterFailureIsCutWithAMarkBetweenTwoCharacters) {
+  std::string text;
+  while (text.size() < 20000) text += "\xe2\x82\xac";  // a euro sign: three bytes
+  gcap_status_t status = gcap_status_join(CudaFailure(), GCAP_STATUS(GCAP_INTERNAL, "%s", text.c_str()));
+  status = gcap_status_join(status, GCAP_STATUS(GCAP_INTERNAL, "x%s", text.c_str()));
+  const std::string message = MessageOf(status);
+  gcap_status_free(status);
+  EXPECT_LT(message.size(), 8192u);
+  EXPECT_NE(message.find("; then: \xe2\x82\xac\xe2\x82\xac"), std::string::npos) << message;
+  EXPECT_NE(message.find("\xe2\x82\xac...; and 1 more failure: x\xe2\x82\xac"), std::string::npos) << message;
+  EXPECT_EQ(message.substr(message.size() - 6), "\xe2\x82\xac...") << message;
+}
+
+TEST(Status, WhatWasJoinedIsCountedThroughAnnotateCloneAndJoin) {
+  gcap_status_t many = NumberedFailure(0);
+  for (int i = 1; i < 1000; ++i) many = gcap_status_join(many, NumberedFailure(i));
+  many = gcap_status_annotate(many, GCAP_INTERNAL, "the end of all");
+  gcap_status_t clone = gcap_status_clone(many);
+  EXPECT_EQ(MessageOf(clone), MessageOf(many));
+  clone = gcap_status_join(clone, many);  // a thousand more
+  clone = gcap_status_join(clone, GCAP_STATUS(GCAP_INTERNAL, "and one"));
+  const std::string message = MessageOf(clone);
+  gcap_status_free(clone);
+  EXPECT_EQ(message.find("the end of all: 000000 "), 0u);
+  int told = 0;
+  for (size_t at = 0; (at = message.find("; then: ", at)) != std::string::npos; ++at) ++told;
+  const std::string rest = "; and " + std::to_string(2001 - 1 - told) + " more failures, the last: and one";
+  ASSERT_GE(message.size(), rest.size());
+  EXPECT_EQ(message.substr(message.size() - rest.size()), rest);
+}
+
+// --- Texts of the caller --------------------------------------------------------------------------------------------
+
+// Was: a key with a newline forged a log line, an escape sequence reached the terminal.
+TEST(Status, TextsAreOneLineWithoutControlCharacters) {
+  const struct {
+    const char* text;
+    const char* shown;
+  } rows[] = {
+      {"a\nb", "a\\x0ab"},
+      {"\r\n", "\\x0d\\x0a"},
+      {"\x1b[31mred", "\\x1b[31mred"},
+      {"\x01\t\x7f.", "\\x01\\x09\\x7f."},
+      {"one \\x0a stays", "one \\x0a stays"},
+      {"gr\xc3\xbc\xc3\x9f"
+       "e \xe2\x82\xac \xf0\x9f\x99\x82",
+       "gr\xc3\xbc\xc3\x9f"
+       "e \xe2\x82\xac \xf0\x9f\x99\x82"},
+      {"\xc2\x9b"
+       "31m \xc2\xa0",
+       "\\xc2\\x9b31m \xc2\xa0"},  // U+009B is a terminal's escape, U+00A0 a space
+      {"\xff\xfe broken", "\xff\xfe broken"},
+      {"", ""},
+  };
+  for (const auto& row : rows) {
+    gcap_status_t status = GCAP_STATUS(GCAP_INTERNAL, "%s", row.text);
+    EXPECT_STREQ(gcap_status_message(status), row.shown);
+    status = gcap_status_annotate(status, GCAP_INTERNAL, "%s", row.text);
+    status = gcap_status_join(status, GCAP_STATUS(GCAP_INTERNAL, "%s", row.text));
+    EXPECT_EQ(MessageOf(status), std::string(row.shown) + ": " + row.shown + "; then: " + row.shown);
+    gcap_status_t clone = gcap_status_clone(status);
+    EXPECT_EQ(MessageOf(clone), MessageOf(status));
+    gcap_status_free(clone);
+    gcap_status_free(status);
+    gcap_status_t cuda = gcap_status_from_cuda(cudaErrorInvalidValue, row.text, "there.c", 7);
+    EXPECT_STREQ(gcap_status_cuda_call(cuda), row.shown);
+    EXPECT_EQ(MessageOf(cuda).find(std::string(row.shown) + " failed"), 0u) << MessageOf(cuda);
+    gcap_status_free(cuda);
+  }
 }
 
 }  // namespace
