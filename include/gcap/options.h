@@ -68,15 +68,15 @@ static inline void gcap_options_init(gcap_options_t* options) {
 
 // Sets the options of `count` keys to their values. `keys` and `values` are zero-terminated strings. On failure
 // `*options` is unchanged.
-//   INVALID_ARGUMENT  an unknown key (the message lists all keys); a value that the key does not allow; or `options`
-//                     was not initialized
+//   INVALID_ARGUMENT  an unknown key (the message lists all keys, and names the nearest); a value that the key does not
+//                     allow; a key or value that is NULL; or `options` was not initialized
 GCAP_API gcap_status_t gcap_options_parse(gcap_options_t* options, const char* const* keys, const char* const* values,
                                           size_t count) GCAP_NODISCARD;
 
 // Checks that the options fit together. gcap_runtime_create does this, too.
 //   INVALID_ARGUMENT  one external callback without its partner; external callbacks together with
 //                     arena.use_cuda_mempool; a default stream (0, 1 or 2) as user stream together with
-//                     enable_cuda_graph; or `options` was not initialized
+//                     enable_cuda_graph; `graph` as in gcap_graph_manager_create; or `options` was not initialized
 GCAP_API gcap_status_t gcap_options_check(const gcap_options_t* options) GCAP_NODISCARD;
 
 #ifdef __cplusplus

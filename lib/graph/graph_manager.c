@@ -16,7 +16,6 @@
 #include <stdlib.h>
 
 #include "gcap/log.h"
-#include "lib/capture/options.h"
 #include "lib/graph/manager.h"
 #include "lib/graph/options.h"
 #include "lib/graph/run.h"
@@ -24,20 +23,13 @@
 
 static const gcap_sized_type_t info_type = {.name = "gcap_graph_info", .bytes = sizeof(gcap_graph_info_t)};
 
-static gcap_status_t check_options(const gcap_graph_manager_options_t* options) {
-  GCAP_RETURN_IF_ERROR(gcap_capture_options_check(&options->capture));
-  if (options->policy == GCAP_GRAPH_POLICY_MIN_RUNS || options->policy == GCAP_GRAPH_POLICY_STABLE) return NULL;
-  return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "graph policy is %d, allowed are MIN_RUNS (0), STABLE (1)",
-                     (int)options->policy);
-}
-
 gcap_status_t gcap_graph_manager_create(const gcap_graph_manager_options_t* options,
                                         gcap_graph_manager_t** out_manager) {
   GCAP_RETURN_IF_NULL(out_manager);
   *out_manager = NULL;
   gcap_graph_manager_options_t known;
   GCAP_RETURN_IF_ERROR(gcap_graph_manager_options_read(options, &known));
-  GCAP_RETURN_IF_ERROR(check_options(&known));
+  GCAP_RETURN_IF_ERROR(gcap_graph_manager_options_check(&known));
   gcap_graph_manager_t* manager = gcap_calloc_line(sizeof(*manager));
   if (manager == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a graph manager");
   manager->options = known;

@@ -40,3 +40,10 @@ gcap_status_t gcap_graph_replay_options_read(const gcap_graph_replay_options_t* 
   gcap_graph_replay_options_init(out_options);
   return given == NULL ? NULL : gcap_sized_read(&type, given, out_options);
 }
+
+gcap_status_t gcap_graph_manager_options_check(const gcap_graph_manager_options_t* options) {
+  GCAP_RETURN_IF_ERROR(gcap_capture_options_check(&options->capture));
+  if (options->policy == GCAP_GRAPH_POLICY_MIN_RUNS || options->policy == GCAP_GRAPH_POLICY_STABLE) return NULL;
+  return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "graph policy is %d, allowed are MIN_RUNS (0), STABLE (1)",
+                     (int)options->policy);
+}

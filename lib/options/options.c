@@ -5,6 +5,7 @@
 
 #include "lib/options/options.h"
 
+#include <ctype.h>
 #include <cuda_runtime_api.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -82,6 +83,7 @@ typedef enum kind {
   KIND_BOOL,      // bool
   KIND_DEVICE,    // int
   KIND_COUNT,     // uint32_t
+  KIND_CALLS,     // uint32_t, up to the largest ledger
   KIND_NUMBER,    // size_t
   KIND_BYTES,     // size_t
   KIND_BYTES_64,  // uint64_t
@@ -95,14 +97,18 @@ static const char* const allowed_texts[] = {
     [KIND_BOOL] = "0, 1, true or false",
     [KIND_DEVICE] = "a whole number from 0 to 2147483647",
     [KIND_COUNT] = "a whole number from 0 to 2147483647",
-    [KIND_NUMBER] = "a whole number, 0 or more",
-    [KIND_BYTES] = "a whole number of bytes, 0 or more",
-    [KIND_BYTES_64] = "a whole number of bytes, 0 or more",
+    [KIND_CALLS] = "a whole number from 0 to 65536",
+    [KIND_NUMBER] = "a whole number from 0 to 18446744073709551615",
+    [KIND_BYTES] = "a whole number of bytes from 0 to 18446744073709551615",
+    [KIND_BYTES_64] = "a whole number of bytes from 0 to 18446744073709551615",
     [KIND_ADDRESS] = "an address as a decimal number or 0x…",
     [KIND_STRATEGY] = "0 (grow ahead) or 1 (as requested)",
     [KIND_POLICY] = "min_runs or stable",
     [KIND_PATH] = "a path of at most 255 bytes, or nothing",
 };
+
+_Static_assert(GCAP_CAPTURE_MAX_LEDGER_CALLS == 65536, "the text of KIND_CALLS has it");
+_Static_assert(SIZE_MAX == UINT64_MAX, "the texts of KIND_NUMBER and KIND_BYTES have it");
 
 static const struct {
   const char* key;
@@ -135,7 +141,7 @@ static const struct {
     {"graph.max_runs_before_capture", KIND_COUNT, offsetof(gcap_options_t, graph.max_runs_before_capture)},
     {"graph.max_graphs", KIND_NUMBER, offsetof(gcap_options_t, graph.max_graphs)},
     {"graph.max_bytes", KIND_BYTES, offsetof(gcap_options_t, graph.max_bytes)},
-    {"graph.ledger_calls", KIND_COUNT, offsetof(gcap_options_t, graph.capture.ledger_calls)},
+    {"graph.ledger_calls", KIND_CALLS, offsetof(gcap_options_t, graph.capture.ledger_calls)},
 };
 #define NUM_KEYS (sizeof(keys_table) / sizeof(keys_table[0]))
 
@@ -179,6 +185,7 @@ static bool set_field(kind_t kind, const char* text, void* field) {
     case KIND_BOOL: return parse_bool(text, field);
     case KIND_DEVICE: return set_number(text, INT32_MAX, field, sizeof(int));
     case KIND_COUNT: return set_number(text, INT32_MAX, field, sizeof(uint32_t));
+    case KIND_CALLS: return set_number(text, GCAP_CAPTURE_MAX_LEDGER_CALLS, field, sizeof(uint32_t));
     case KIND_NUMBER:
     case KIND_BYTES: return set_number(text, SIZE_MAX, field, sizeof(size_t));
     case KIND_BYTES_64: return set_number(text, UINT64_MAX, field, sizeof(uint64_t));
@@ -190,22 +197,92 @@ static bool set_field(kind_t kind, const char* text, void* field) {
   return false;
 }
 
+// --- What is wrong with a pair --------------------------------------------------------------------------------------
+
+enum { kShownBytes = 128, kMaxKeyLength = 64 };
+
+// A key or value of the caller's in a message: as much of it as tells which one it is.
+typedef struct shown {
+  char text[kShownBytes];
+} shown_t;
+
+static const char* show(const char* text, shown_t* shown) {
+  gcap_text_t start;
+  gcap_text_init(&start, shown->text, sizeof(shown->text));
+  gcap_text_add(&start, "%s", text);
+  return shown->text;
+}
+
+// How many characters must be inserted, deleted or replaced to make one text of the other, which are at most
+// kMaxKeyLength long (Levenshtein's distance).
+static size_t distance(const char* a, const char* b) {
+  size_t row[kMaxKeyLength + 1];
+  const size_t length = strlen(b);
+  for (size_t j = 0; j <= length; ++j) row[j] = j;
+  for (size_t i = 1; a[i - 1] != '\0'; ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= length; ++j) {
+      const size_t replaced = diagonal + (tolower((unsigned char)a[i - 1]) != tolower((unsigned char)b[j - 1]));
+      const size_t shorter = row[j] < row[j - 1] ? row[j] : row[j - 1];
+      diagonal = row[j];
+      row[j] = replaced < shorter + 1 ? replaced : shorter + 1;
+    }
+  }
+  return row[length];
+}
+
+// Whether `key` is `known` without its group: "max_mem" of "arena.max_mem".
+static bool lacks_group(const char* key, const char* known) {
+  const char* dot = strchr(known, '.');
+  return dot != NULL && strcmp(dot + 1, key) == 0;
+}
+
+// The known key that `key` was surely meant to be; NULL if none is near.
+static const char* nearest_key(const char* key) {
+  const size_t length = strlen(key);
+  if (length > kMaxKeyLength) return NULL;
+  const char* nearest = NULL;
+  size_t least = length / 4 + 2;  // more than this is another word
+  for (size_t i = 0; i < NUM_KEYS; ++i) {
+    if (lacks_group(key, keys_table[i].key)) return keys_table[i].key;
+    const size_t away = distance(key, keys_table[i].key);
+    if (away >= least) continue;
+    least = away;
+    nearest = keys_table[i].key;
+  }
+  return nearest;
+}
+
 static gcap_status_t unknown_key(const char* key) {
   char known[1024];
   gcap_text_t text;
   gcap_text_init(&text, known, sizeof(known));
   for (size_t i = 0; i < NUM_KEYS; ++i) gcap_text_add(&text, "%s%s", i > 0 ? ", " : "", keys_table[i].key);
-  return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "unknown option '%s'; known are %s", key, known);
+  const char* nearest = nearest_key(key);
+  shown_t shown;
+  return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "unknown option '%s'%s%s%s; known are %s", show(key, &shown),
+                     nearest != NULL ? ", did you mean " : "", nearest != NULL ? nearest : "",
+                     nearest != NULL ? "?" : "", known);
 }
 
 static gcap_status_t set_option(gcap_options_t* options, const char* key, const char* value) {
   for (size_t i = 0; i < NUM_KEYS; ++i) {
     if (strcmp(key, keys_table[i].key) != 0) continue;
     if (set_field(keys_table[i].kind, value, (char*)options + keys_table[i].offset)) return NULL;
-    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "option %s is '%s', allowed is %s", key, value,
+    shown_t shown;
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "option %s is '%s', allowed is %s", key, show(value, &shown),
                        allowed_texts[keys_table[i].kind]);
   }
   return unknown_key(key);
+}
+
+static gcap_status_t check_pair(const char* key, const char* value, size_t index) {
+  if (key == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "gcap_options_parse: keys[%zu] is NULL", index);
+  if (value != NULL) return NULL;
+  shown_t shown;
+  return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "gcap_options_parse: values[%zu] is NULL, the value of option '%s'", index,
+                     show(key, &shown));
 }
 
 gcap_status_t gcap_options_parse(gcap_options_t* options, const char* const* keys, const char* const* values,
@@ -217,7 +294,10 @@ gcap_status_t gcap_options_parse(gcap_options_t* options, const char* const* key
   }
   gcap_options_t parsed;
   GCAP_RETURN_IF_ERROR(gcap_options_read(options, &parsed));
-  for (size_t i = 0; i < count; ++i) GCAP_RETURN_IF_ERROR(set_option(&parsed, keys[i], values[i]));
+  for (size_t i = 0; i < count; ++i) {
+    GCAP_RETURN_IF_ERROR(check_pair(keys[i], values[i], i));
+    GCAP_RETURN_IF_ERROR(set_option(&parsed, keys[i], values[i]));
+  }
   if (parsed.user_stream != NULL) parsed.has_user_stream = true;
   gcap_sized_write(&options_type, &parsed, options);
   return NULL;
@@ -228,6 +308,7 @@ gcap_status_t gcap_options_check(const gcap_options_t* options) {
   gcap_options_t known;
   GCAP_RETURN_IF_ERROR(gcap_options_read(options, &known));
   options = &known;
+  GCAP_RETURN_IF_ERROR(gcap_graph_manager_options_check(&options->graph));
   if ((options->external_alloc == NULL) != (options->external_free == NULL)) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "gpu_external_alloc and gpu_external_free go together; only %s is set",
                        options->external_alloc != NULL ? "gpu_external_alloc" : "gpu_external_free");

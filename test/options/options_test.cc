@@ -183,8 +183,10 @@ const std::vector<Key>& Keys() {
        kGoodCounts, kBadCounts},
       {"graph.max_graphs", [](const O& o) { return uint64_t(o.graph.max_graphs); }, kGoodBytes, kBadBytes},
       {"graph.max_bytes", [](const O& o) { return uint64_t(o.graph.max_bytes); }, kGoodBytes, kBadBytes},
-      {"graph.ledger_calls", [](const O& o) { return uint64_t(o.graph.capture.ledger_calls); }, kGoodCounts,
-       kBadCounts},
+      {"graph.ledger_calls",
+       [](const O& o) { return uint64_t(o.graph.capture.ledger_calls); },
+       {{"0", 0}, {"7", 7}, {"65536", 65536}},
+       {"", "-1", "65537", "2147483647", "64k"}},
   };
   return *keys;
 }
@@ -234,6 +236,66 @@ TEST(Options, UnknownKeyIsRefusedAndTheKnownOnesAreListed) {
     EXPECT_NE(outcome.message.find("'" + std::string(unknown) + "'"), std::string::npos) << outcome.message;
     for (const Key& key : Keys()) EXPECT_NE(outcome.message.find(key.name), std::string::npos) << outcome.message;
   }
+}
+
+// Was: the list of all keys alone.
+TEST(Options, UnknownKeyIsToldTheNearestOne) {
+  const std::vector<std::pair<std::string, std::string>> rows = {
+      {"enable_cuda_grap", "enable_cuda_graph"},
+      {"enable_cuda_graphs", "enable_cuda_graph"},
+      {"arena_extend_strategy", "arena.extend_strategy"},
+      {"DEVICE_ID", "device_id"},
+      {"device_id ", "device_id"},
+      {"max_mem", "arena.max_mem"},
+      {"graph.max_graph", "graph.max_graphs"},
+      {"use_cuda_mempool", "arena.use_cuda_mempool"},
+      {"cudnn_conv_algo_search", ""},
+      {"", ""},
+      {std::string(5000, 'd'), ""},
+  };
+  for (const auto& row : rows) {
+    gcap_options_t options = Defaults();
+    const gcap::testing::Outcome outcome(Parse(&options, {{row.first.c_str(), "1"}}));
+    EXPECT_EQ(outcome.code, GCAP_INVALID_ARGUMENT);
+    const std::string hint = row.second.empty() ? "'; known are " : "', did you mean " + row.second + "?; known are ";
+    EXPECT_TRUE(outcome.Names(hint)) << outcome.message;
+  }
+}
+
+// Was: followed.
+TEST(Options, NullKeysAndValuesAreNamedByTheirIndex) {
+  gcap_options_t options = Defaults();
+  const Pairs pairs = {{"device_id", "0"}, {nullptr, "1"}};
+  GCAP_EXPECT_FAILS(Parse(&options, pairs), GCAP_INVALID_ARGUMENT, "keys[1] is NULL");
+  GCAP_EXPECT_FAILS(Parse(&options, {{"device_id", nullptr}}), GCAP_INVALID_ARGUMENT,
+                    "values[0] is NULL, the value of option 'device_id'");
+}
+
+// Was: all of it, with its newlines.
+TEST(Options, LongKeysAndValuesAreCutInMessages) {
+  const std::string text(100000, 'x');
+  for (const Pairs& pairs : {Pairs{{text.c_str(), "1"}}, Pairs{{"device_id", text.c_str()}}}) {
+    gcap_options_t options = Defaults();
+    const gcap::testing::Outcome outcome(Parse(&options, pairs));
+    EXPECT_EQ(outcome.code, GCAP_INVALID_ARGUMENT);
+    EXPECT_TRUE(outcome.Names("xxx...'")) << outcome.message;
+    EXPECT_LT(outcome.message.size(), 2000u);
+  }
+  gcap_options_t options = Defaults();
+  GCAP_EXPECT_FAILS(Parse(&options, {{"device_id", "1\n2"}}), GCAP_INVALID_ARGUMENT, "option device_id is '1\\x0a2',");
+}
+
+// Was: taken, and refused by the first run.
+TEST(Options, CheckRefusesWhatAGraphManagerWould) {
+  gcap_options_t options = Defaults();
+  options.graph.capture.ledger_calls = GCAP_CAPTURE_MAX_LEDGER_CALLS + 1;
+  GCAP_EXPECT_FAILS(gcap_options_check(&options), GCAP_INVALID_ARGUMENT, "ledger_calls is 65537, allowed are 0..65536");
+  options = Defaults();
+  options.graph.capture.mode = static_cast<gcap_capture_mode_t>(7);
+  GCAP_EXPECT_FAILS(gcap_options_check(&options), GCAP_INVALID_ARGUMENT, "capture mode is 7");
+  options = Defaults();
+  options.graph.policy = static_cast<gcap_graph_policy_t>(-1);
+  GCAP_EXPECT_FAILS(gcap_options_check(&options), GCAP_INVALID_ARGUMENT, "graph policy is -1");
 }
 
 TEST(Options, FailedParseLeavesTheOptionsUnchanged) {
