@@ -132,7 +132,7 @@ GCAP_API gcap_status_t gcap_capture_on_close(gcap_capture_t* capture, void (*clo
 GCAP_API gcap_status_t gcap_capture_retain(gcap_capture_t* capture, void (*release)(void* user),
                                            void* user) GCAP_NODISCARD;
 
-// As gcap_capture_retain, for memory: gcap_retained_bytes calls `bytes(user)` each time.
+// As gcap_capture_retain, for memory: gcap_retained_bytes calls `bytes(user)` each time. `bytes` NULL: 0 bytes.
 //   RESOURCE_EXHAUSTED   no memory for the entry; `release` was not called
 //   FAILED_PRECONDITION  `capture` is NULL
 GCAP_API gcap_status_t gcap_capture_retain_bytes(gcap_capture_t* capture, void (*release)(void* user),

@@ -36,7 +36,7 @@ GCAP_API size_t gcap_tensor_bytes(const gcap_tensor_t* tensor);
 
 // A value of a model: an input, an output, an intermediate value, or a constant (with `host_data`).
 typedef struct gcap_value {
-  const char* name;
+  const char* name;  // required
   gcap_dtype_t dtype;
   int rank;
   int64_t shape[GCAP_MAX_RANK];  // fixed
@@ -45,8 +45,8 @@ typedef struct gcap_value {
 
 // A node. Inputs and outputs are indices into the model's values.
 typedef struct gcap_node {
-  const char* op_type;  // as in ONNX: "Conv", "Gemm", …
-  const char* name;
+  const char* op_type;  // required; as in ONNX: "Conv", "Gemm", …
+  const char* name;     // required
   const int* inputs;
   int num_inputs;
   const int* outputs;
@@ -80,7 +80,7 @@ typedef struct gcap_kernel_context {
 //           context's scratch, and does not synchronize.
 // Lifetime: outlives the graphs that recorded the kernel; ends before the EP.
 typedef struct gcap_kernel {
-  void* self;
+  void* self;  // passed to both members, which are required
   gcap_status_t (*compute)(void* self, const gcap_kernel_context_t* context);
   void (*destroy)(void* self);
 } gcap_kernel_t;
@@ -107,7 +107,7 @@ GCAP_API bool gcap_ep_supports_concurrent_runs(const gcap_ep_t* ep);
 GCAP_API bool gcap_ep_supports(gcap_ep_t* ep, const gcap_model_t* model, const gcap_node_t* node);
 
 // Makes the kernel of a node that the EP supports.
-//   INVALID_ARGUMENT  the EP made a kernel without compute or destroy
+//   INVALID_ARGUMENT  the node has no name or no op_type; or the EP made a kernel without compute or destroy
 //   others            of the EP
 GCAP_API gcap_status_t gcap_ep_create_kernel(gcap_ep_t* ep, const gcap_model_t* model, const gcap_node_t* node,
                                              gcap_kernel_t* out_kernel) GCAP_NODISCARD;

@@ -25,7 +25,7 @@ typedef struct gcap_ep_ops {
   const char* name;  // required; copied
   void* self;        // passed to every member
 
-  // Required, since 1.
+  // Required, since 1. get_run_resources fills in all members of `*out_resources`.
   bool (*supports)(void* self, const gcap_model_t* model, const gcap_node_t* node);
   gcap_status_t (*create_kernel)(void* self, const gcap_model_t* model, const gcap_node_t* node,
                                  gcap_kernel_t* out_kernel);

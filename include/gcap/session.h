@@ -54,7 +54,8 @@ typedef struct gcap_session gcap_session_t;
 
 // Creates a session of the model on the first EP that supports all nodes, makes the kernels, and copies the constants
 // to the device.
-//   INVALID_ARGUMENT     no EP, or a malformed model; the message has the index, the name and the wrong value
+//   INVALID_ARGUMENT     no EP, an EP that is NULL or leaves a run resource NULL, or a malformed model; the message has
+//                        the index, the name and the wrong value
 //   UNIMPLEMENTED        no EP supports all nodes; the message names, for each EP, the first node that the EP refused
 //   FAILED_PRECONDITION  the EP captures graphs, and another session has claimed the EP
 //   RESOURCE_EXHAUSTED   no host memory

@@ -52,7 +52,6 @@ static gcap_status_t check_graph_ops(const gcap_ep_ops_t* ops) {
 }
 
 static gcap_status_t check_ops(const gcap_ep_ops_t* ops) {
-  if (ops == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "the EP's table is NULL");
   if (ops->struct_version != GCAP_EP_OPS_VERSION) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "the EP's table has struct_version %u, this gcap knows up to %u",
                        ops->struct_version, GCAP_EP_OPS_VERSION);
@@ -72,6 +71,7 @@ static gcap_status_t check_ops(const gcap_ep_ops_t* ops) {
 gcap_status_t gcap_ep_create(const gcap_ep_ops_t* ops, gcap_ep_t** out_ep) {
   GCAP_RETURN_IF_NULL(out_ep);
   *out_ep = NULL;
+  GCAP_RETURN_IF_NULL(ops);
   GCAP_RETURN_IF_ERROR(check_ops(ops));
   size_t name_bytes = strlen(ops->name) + 1;
   gcap_ep_t* ep = malloc(sizeof(*ep) + name_bytes);
@@ -128,13 +128,16 @@ gcap_status_t gcap_ep_create_kernel(gcap_ep_t* ep, const gcap_model_t* model, co
   GCAP_RETURN_IF_NULL(ep);
   GCAP_RETURN_IF_NULL(model);
   GCAP_RETURN_IF_NULL(node);
+  GCAP_RETURN_IF_NULL(node->name);
+  GCAP_RETURN_IF_NULL(node->op_type);
   gcap_status_t status = ep->ops.create_kernel(ep->ops.self, model, node, out_kernel);
   if (status == NULL && out_kernel->compute != NULL && out_kernel->destroy != NULL) return NULL;
+  const char* absent = out_kernel->compute == NULL ? "compute" : "destroy";
   if (status == NULL && out_kernel->destroy != NULL) out_kernel->destroy(out_kernel->self);
   *out_kernel = (gcap_kernel_t){0};
   if (status != NULL) return status;
-  return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "EP '%s' made a kernel for node '%s' without compute or destroy", ep->name,
-                     node->name);
+  return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "EP '%s' made a kernel for node '%s' without %s", ep->name, node->name,
+                     absent);
 }
 
 gcap_status_t gcap_ep_get_run_resources(gcap_ep_t* ep, gcap_run_resources_t* out_resources) {

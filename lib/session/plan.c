@@ -111,11 +111,17 @@ static gcap_status_t init_node(gcap_plan_t* plan, const gcap_node_t* from, int i
   return trace_node(plan, index);
 }
 
+static gcap_status_t null_array(const char* field, int count) {
+  return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "model: %s is NULL, num_%s is %d", field, field, count);
+}
+
 static gcap_status_t fill(const gcap_model_t* model, gcap_plan_t* plan) {
-  if (model->num_values < 1 || model->num_nodes < 1 || model->values == NULL || model->nodes == NULL) {
+  if (model->num_values < 1 || model->num_nodes < 1) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "the model has %d values and %d nodes; at least one of each is needed",
                        model->num_values, model->num_nodes);
   }
+  if (model->values == NULL) return null_array("values", model->num_values);
+  if (model->nodes == NULL) return null_array("nodes", model->num_nodes);
   plan->values = calloc((size_t)model->num_values, sizeof(*plan->values));
   plan->nodes = calloc((size_t)model->num_nodes, sizeof(*plan->nodes));
   if (plan->values == NULL || plan->nodes == NULL) return no_memory();

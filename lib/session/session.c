@@ -34,6 +34,24 @@ GCAP_SIZED_OPTIONS(static, gcap_run_options, .synchronize = true, .rerun_failed_
 
 // --- Creation -------------------------------------------------------------------------------------------------------
 
+static gcap_status_t check_eps(gcap_ep_t* const* eps, size_t num_eps) {
+  for (size_t i = 0; i < num_eps; ++i) {
+    if (eps[i] == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "gcap_session_create: eps[%zu] is NULL", i);
+  }
+  return NULL;
+}
+
+// The EP's resources, all of them: what an implementer leaves out is named here instead of followed later.
+static gcap_status_t get_resources(gcap_ep_t* ep, gcap_run_resources_t* out_resources) {
+  GCAP_RETURN_IF_ERROR(gcap_ep_get_run_resources(ep, out_resources));
+  const char* missing = NULL;
+  if (out_resources->allocator == NULL) missing = "allocator";
+  if (out_resources->scratch == NULL) missing = "scratch";
+  if (out_resources->stream == NULL) missing = "stream";
+  if (missing == NULL) return NULL;
+  return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "EP '%s': get_run_resources left %s NULL", gcap_ep_name(ep), missing);
+}
+
 // The first EP that supports every node.
 static gcap_status_t select_ep(const gcap_model_t* model, gcap_ep_t* const* eps, size_t num_eps, gcap_ep_t** out_ep) {
   gcap_status_t refusals = NULL;
@@ -86,7 +104,7 @@ static gcap_status_t upload_constants(gcap_session_t* session, const gcap_model_
 // Fills a session whose EP is chosen. Called in a turn of the EP.
 static gcap_status_t build(gcap_session_t* session, const gcap_model_t* model) {
   gcap_run_resources_t resources;
-  GCAP_RETURN_IF_ERROR(gcap_ep_get_run_resources(session->ep, &resources));
+  GCAP_RETURN_IF_ERROR(get_resources(session->ep, &resources));
   session->allocator = resources.allocator;
   int device_id = gcap_stream_device(resources.stream);
   int previous = 0;
@@ -122,6 +140,7 @@ gcap_status_t gcap_session_create(const gcap_model_t* model, gcap_ep_t* const* e
   *out_session = NULL;
   GCAP_RETURN_IF_NULL(model);
   if (num_eps > 0) GCAP_RETURN_IF_NULL(eps);
+  GCAP_RETURN_IF_ERROR(check_eps(eps, num_eps));
   gcap_session_t* session = calloc(1, sizeof(*session));
   if (session == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a session");
   gcap_status_t status = gcap_plan_init(model, &session->plan);
@@ -289,7 +308,7 @@ static void bindings_deinit(bindings_t* bindings) {
 static gcap_status_t run_once(gcap_session_t* session, int graph_id, bool synchronize, const gcap_tensor_t* inputs,
                               const gcap_tensor_t* outputs, const bindings_t* bound) {
   gcap_run_resources_t resources;
-  GCAP_RETURN_IF_ERROR(gcap_ep_get_run_resources(session->ep, &resources));
+  GCAP_RETURN_IF_ERROR(get_resources(session->ep, &resources));
   int device_id = gcap_stream_device(resources.stream);
   int previous = 0;
   GCAP_RETURN_IF_ERROR(gcap_device_push(device_id, &previous));

@@ -339,10 +339,24 @@ TEST_F(EpOfTable, KernelWithoutAMemberIsRefusedAndItsNodeNamed) {
   GCAP_EXPECT_OK(gcap_ep_create_kernel(ep_, &model_, &node_, &kernel));
   EXPECT_EQ(kernel.self, &recorder_);
   recorder_.kernel.compute = nullptr;
-  GCAP_EXPECT_FAILS(gcap_ep_create_kernel(ep_, &model_, &node_, &kernel), GCAP_INVALID_ARGUMENT, "node_7");
+  GCAP_EXPECT_FAILS(gcap_ep_create_kernel(ep_, &model_, &node_, &kernel), GCAP_INVALID_ARGUMENT,
+                    "'node_7' without compute");
   recorder_.kernel = whole;
   recorder_.kernel.destroy = nullptr;
-  GCAP_EXPECT_FAILS(gcap_ep_create_kernel(ep_, &model_, &node_, &kernel), GCAP_INVALID_ARGUMENT, "node_7");
+  GCAP_EXPECT_FAILS(gcap_ep_create_kernel(ep_, &model_, &node_, &kernel), GCAP_INVALID_ARGUMENT,
+                    "'node_7' without destroy");
+}
+
+TEST_F(EpOfTable, NodeWithoutNameOrTypeIsRefused) {
+  Create(Full(&recorder_));
+  gcap_node_t node = node_;
+  gcap_kernel_t kernel;
+  node.name = nullptr;
+  GCAP_EXPECT_FAILS(gcap_ep_create_kernel(ep_, &model_, &node, &kernel), GCAP_INVALID_ARGUMENT, "node->name is NULL");
+  node = node_;
+  node.op_type = nullptr;
+  GCAP_EXPECT_FAILS(gcap_ep_create_kernel(ep_, &model_, &node, &kernel), GCAP_INVALID_ARGUMENT,
+                    "node->op_type is NULL");
 }
 
 TEST(Tensor, BytesAreFourTimesTheProductOfTheShape) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "gcap/capture.h"
+#include "gcap/ep_ops.h"
 #include "gcap/session.h"
 #include "gtest/gtest.h"
 #include "test/session/session_test.h"
@@ -104,6 +105,62 @@ TEST_F(SessionCreate, NoEpIsRefused) {
   EXPECT_EQ(session_, nullptr);
 }
 
+// Was: followed.
+TEST_F(SessionCreate, EpThatIsNullIsNamedByItsIndex) {
+  gcap_ep_t* const eps[] = {Ep()->get(), nullptr};
+  const ModelBuilder m = TwoNodes();
+  const gcap_model_t model = m.Model();
+  GCAP_EXPECT_FAILS(gcap_session_create(&model, eps, 2, &session_), GCAP_INVALID_ARGUMENT, "eps[1] is NULL");
+  EXPECT_EQ(session_, nullptr);
+}
+
+// An EP whose members do the least that they must, on the runtime of another one.
+gcap_ep_ops_t SparseOps(TestEp* of_runtime) {
+  gcap_ep_ops_t ops = {};
+  ops.struct_version = GCAP_EP_OPS_VERSION;
+  ops.name = "sparse";
+  ops.self = of_runtime->runtime();
+  ops.supports = [](void*, const gcap_model_t*, const gcap_node_t*) { return true; };
+  ops.create_kernel = [](void*, const gcap_model_t*, const gcap_node_t*, gcap_kernel_t*) { return gcap_status_t{}; };
+  ops.synchronize = [](void*) { return gcap_status_t{}; };
+  return ops;
+}
+
+// Was: followed.
+TEST_F(SessionCreate, ResourceThatAnEpLeavesOutIsNamed) {
+  const ModelBuilder m = TwoNodes();
+  const gcap_model_t model = m.Model();
+  gcap_ep_ops_t ops = SparseOps(Ep());
+  const struct {
+    const char* left_out;
+    gcap_status_t (*get)(void*, gcap_run_resources_t*);
+  } rows[] = {
+      {"stream", [](void*, gcap_run_resources_t*) { return gcap_status_t{}; }},
+      {"scratch",
+       [](void* self, gcap_run_resources_t* out) {
+         GCAP_RETURN_IF_ERROR(gcap_runtime_get_resources(static_cast<gcap_runtime_t*>(self), out));
+         out->scratch = nullptr;
+         return gcap_status_t{};
+       }},
+      {"allocator",
+       [](void* self, gcap_run_resources_t* out) {
+         GCAP_RETURN_IF_ERROR(gcap_runtime_get_resources(static_cast<gcap_runtime_t*>(self), out));
+         out->allocator = nullptr;
+         return gcap_status_t{};
+       }},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.left_out);
+    ops.get_run_resources = row.get;
+    gcap_ep_t* ep = nullptr;
+    GCAP_ASSERT_OK(gcap_ep_create(&ops, &ep));
+    GCAP_EXPECT_FAILS(gcap_session_create(&model, &ep, 1, &session_), GCAP_INVALID_ARGUMENT,
+                      "EP 'sparse': get_run_resources left " + std::string(row.left_out) + " NULL");
+    EXPECT_EQ(session_, nullptr);
+    GCAP_EXPECT_OK(gcap_ep_destroy(ep));
+  }
+}
+
 TEST_F(SessionCreate, KernelThatCannotBeMadeNamesItsNodeAndLeavesNothing) {
   TestEp* ep = Ep({"broken", {"Rotate", "Bounce"}, "Bounce", true});
   ModelBuilder m = TwoNodes();
@@ -144,8 +201,9 @@ TEST_F(SessionCreate, ModelWithoutValuesOrNodesIsRefused) {
           {"-1 values", [](ModelBuilder*, gcap_model_t* model) { model->num_values = -1; }},
           {"3 values and 0 nodes", [](ModelBuilder*, gcap_model_t* model) { model->num_nodes = 0; }},
           {"-2147483648 nodes", [](ModelBuilder*, gcap_model_t* model) { model->num_nodes = INT_MIN; }},
-          {"at least one of each", [](ModelBuilder*, gcap_model_t* model) { model->values = nullptr; }},
-          {"at least one of each", [](ModelBuilder*, gcap_model_t* model) { model->nodes = nullptr; }},
+          // Was: "3 values and 2 nodes; at least one of each is needed".
+          {"values is NULL, num_values is 3", [](ModelBuilder*, gcap_model_t* model) { model->values = nullptr; }},
+          {"nodes is NULL, num_nodes is 2", [](ModelBuilder*, gcap_model_t* model) { model->nodes = nullptr; }},
       },
       [&](const gcap_model_t& model) { return Create(model); });
 }

@@ -1,0 +1,468 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// NULL for each pointer of each public function that returns a status, one at a time: refused by name, or accepted as
+// the header says, never followed. The list of pointers is read off the headers, so a new one fails here until it has a
+// row. Not here: status.h, which makes statuses, and scratch.h, which checks only what it says. What is NULL inside a
+// struct or an array is with the module: models and EPs in test/session, tables in test/ep and test/allocator, keys and
+// values in test/options.
+
+#include <dirent.h>
+
+#include <algorithm>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gcap/gcap.h"
+#include "gtest/gtest.h"
+#include "test/fault/stream_scene.h"
+#include "test/session/session_test.h"
+#include "test/support/expect_status.h"
+
+namespace {
+
+using gcap::testing::ChainRig;
+using gcap::testing::DeviceFloats;
+using gcap::testing::Outcome;
+using gcap::testing::StreamScene;
+
+constexpr const char* kHeaders = "include/gcap";
+
+// What the rows pass where they do not pass NULL.
+struct Objects {
+  Objects() {
+    GCAP_EXPECT_OK(rig.Create(gcap::testing::GraphOptions()));
+    ep = rig.ep->get();
+    runtime = rig.ep->runtime();
+    session = rig.session;
+    stream = s.stream;
+    handle = s.Handle();
+    manager = s.manager;
+    gcap_options_init(&options);
+    gcap_thread_contexts_options_init(&contexts_options);
+    GCAP_EXPECT_OK(gcap_thread_contexts_create(&contexts_options, &contexts));
+    GCAP_EXPECT_OK(gcap_notification_create(stream, &notification));
+    GCAP_EXPECT_OK(gcap_notification_record(notification));
+    GCAP_EXPECT_OK(gcap_stream_pool_create(0, &pool));
+    GCAP_EXPECT_OK(gcap_device_allocator_create(0, &allocator));
+  }
+  ~Objects() {
+    if (made != nullptr) gcap_allocator_destroy(made);
+    gcap_allocator_destroy(allocator);
+    GCAP_EXPECT_OK(gcap_stream_pool_destroy(pool));
+    gcap_notification_destroy(notification);
+    GCAP_EXPECT_OK(gcap_thread_contexts_destroy(contexts));
+    GCAP_EXPECT_OK(s.End());
+  }
+
+  // For calls inside a capture, which they do not end.
+  template <typename Call>
+  gcap_status_t Captured(Call call) {
+    gcap_capture_t* capture = nullptr;
+    GCAP_EXPECT_OK(gcap_capture_begin(handle, nullptr, &capture));
+    gcap_status_t status = call(capture);
+    gcap_capture_abort(gcap_capture_current());
+    return status;
+  }
+
+  StreamScene s;
+  ChainRig rig;
+  DeviceFloats x{std::vector<float>(6)}, y{std::vector<float>(6)};
+  gcap_tensor_t input = gcap::testing::Tensor(x.get(), {2, 3}), output = gcap::testing::Tensor(y.get(), {2, 3});
+  gcap_ep_t* ep = nullptr;
+  gcap_runtime_t* runtime = nullptr;
+  gcap_session_t* session = nullptr;
+  gcap_stream_t* stream = nullptr;
+  cudaStream_t handle = nullptr;
+  gcap_graph_manager_t* manager = nullptr;
+  gcap_options_t options;
+  gcap_thread_contexts_options_t contexts_options;
+  gcap_thread_contexts_t* contexts = nullptr;
+  gcap_notification_t* notification = nullptr;
+  gcap_stream_pool_t* pool = nullptr;
+  gcap_allocator_t* allocator = nullptr;
+  // Outputs.
+  gcap_allocator_t* made = nullptr;
+  void* memory = nullptr;
+  bool flag = false;
+  cudaGraph_t graph = nullptr;
+  gcap_retained_t* retained = nullptr;
+  gcap_run_resources_t resources = {};
+  gcap_kernel_t kernel = {};
+};
+
+const char* const kText = "0";
+const gcap_model_t kModel = {};
+const gcap_node_t kNode = {};
+const gcap_attachment_key_t kKey = {"thing", [](gcap_stream_t*, void**) -> gcap_status_t { return nullptr; },
+                                    [](void*) {}};
+const gcap_graph_binding_t kBinding = {"x", "y", 0, nullptr};
+void Nothing(void*) {}
+void Close(void*, bool) {}
+gcap_status_t Work(void*, cudaStream_t) { return nullptr; }
+gcap_status_t RuntimeWork(void*, const gcap_run_resources_t*) { return nullptr; }
+
+using Call = std::function<gcap_status_t(Objects&)>;
+
+// One pointer of one function. `code` is GCAP_OK where NULL has a meaning.
+struct Row {
+  const char* function;
+  const char* argument;
+  gcap_code_t code;
+  Call call;
+};
+
+constexpr gcap_code_t kBad = GCAP_INVALID_ARGUMENT;
+constexpr gcap_code_t kNoScope = GCAP_FAILED_PRECONDITION;  // no scope is open
+constexpr gcap_code_t kFine = GCAP_OK;
+
+#define CALL(expression) [](Objects& o) -> gcap_status_t { return (void)o, (expression); }
+
+std::vector<Row> OptionsAndSessions() {
+  return {
+      {"gcap_options_parse", "options", kBad, CALL(gcap_options_parse(nullptr, &kText, &kText, 1))},
+      {"gcap_options_parse", "keys", kBad, CALL(gcap_options_parse(&o.options, nullptr, &kText, 1))},
+      {"gcap_options_parse", "values", kBad, CALL(gcap_options_parse(&o.options, &kText, nullptr, 1))},
+      {"gcap_options_check", "options", kBad, CALL(gcap_options_check(nullptr))},
+      {"gcap_session_create", "model", kBad, CALL(gcap_session_create(nullptr, &o.ep, 1, &o.session))},
+      {"gcap_session_create", "eps", kBad, CALL(gcap_session_create(&kModel, nullptr, 1, &o.session))},
+      {"gcap_session_create", "out_session", kBad, CALL(gcap_session_create(&kModel, &o.ep, 1, nullptr))},
+      {"gcap_session_destroy", "session", kFine, CALL(gcap_session_destroy(nullptr))},
+      {"gcap_session_run", "session", kBad, CALL(gcap_session_run(nullptr, nullptr, &o.input, &o.output))},
+      {"gcap_session_run", "options", kFine, CALL(gcap_session_run(o.session, nullptr, &o.input, &o.output))},
+      {"gcap_session_run", "inputs", kBad, CALL(gcap_session_run(o.session, nullptr, nullptr, &o.output))},
+      {"gcap_session_run", "outputs", kBad, CALL(gcap_session_run(o.session, nullptr, &o.input, nullptr))},
+      {"gcap_session_warm_up", "session", kBad, CALL(gcap_session_warm_up(nullptr, nullptr, &o.input, &o.output))},
+      {"gcap_session_warm_up", "options", kFine, CALL(gcap_session_warm_up(o.session, nullptr, &o.input, &o.output))},
+      {"gcap_session_warm_up", "inputs", kBad, CALL(gcap_session_warm_up(o.session, nullptr, nullptr, &o.output))},
+      {"gcap_session_warm_up", "outputs", kBad, CALL(gcap_session_warm_up(o.session, nullptr, &o.input, nullptr))},
+      {"gcap_session_release_captured_graph", "session", kBad, CALL(gcap_session_release_captured_graph(nullptr, 0))},
+  };
+}
+
+std::vector<Row> Eps() {
+  static const gcap_ep_ops_t ops = {};
+  return {
+      {"gcap_ep_create", "ops", kBad, CALL(gcap_ep_create(nullptr, &o.ep))},
+      {"gcap_ep_create", "out_ep", kBad, CALL(gcap_ep_create(&ops, nullptr))},
+      {"gcap_ep_destroy", "ep", kFine, CALL(gcap_ep_destroy(nullptr))},
+      {"gcap_ep_create_kernel", "ep", kBad, CALL(gcap_ep_create_kernel(nullptr, &kModel, &kNode, &o.kernel))},
+      {"gcap_ep_create_kernel", "model", kBad, CALL(gcap_ep_create_kernel(o.ep, nullptr, &kNode, &o.kernel))},
+      {"gcap_ep_create_kernel", "node", kBad, CALL(gcap_ep_create_kernel(o.ep, &kModel, nullptr, &o.kernel))},
+      {"gcap_ep_create_kernel", "out_kernel", kBad, CALL(gcap_ep_create_kernel(o.ep, &kModel, &kNode, nullptr))},
+      {"gcap_ep_get_run_resources", "ep", kBad, CALL(gcap_ep_get_run_resources(nullptr, &o.resources))},
+      {"gcap_ep_get_run_resources", "out_resources", kBad, CALL(gcap_ep_get_run_resources(o.ep, nullptr))},
+      {"gcap_ep_claim", "ep", kBad, CALL(gcap_ep_claim(nullptr))},
+      {"gcap_ep_begin_run", "ep", kBad, CALL(gcap_ep_begin_run(nullptr, 0))},
+      {"gcap_ep_end_run", "ep", kBad, CALL(gcap_ep_end_run(nullptr, nullptr, true))},
+      {"gcap_ep_end_run", "run_status", kFine,
+       [](Objects& o) {
+         gcap_status_t status = gcap_ep_begin_run(o.ep, GCAP_GRAPH_ID_NONE);
+         return gcap_status_join(status, gcap_ep_end_run(o.ep, nullptr, true));
+       }},
+      {"gcap_ep_replay_graph", "ep", kBad, CALL(gcap_ep_replay_graph(nullptr, 0, nullptr, &o.flag))},
+      {"gcap_ep_replay_graph", "options", kFine, CALL(gcap_ep_replay_graph(o.ep, 0, nullptr, &o.flag))},
+      {"gcap_ep_replay_graph", "out_replayed", kBad, CALL(gcap_ep_replay_graph(o.ep, 0, nullptr, nullptr))},
+      {"gcap_ep_release_captured_graph", "ep", kBad, CALL(gcap_ep_release_captured_graph(nullptr, 0))},
+      {"gcap_ep_sign_graph", "ep", kBad, CALL(gcap_ep_sign_graph(nullptr, &kBinding, 1))},
+      {"gcap_ep_sign_graph", "bindings", kBad, CALL(gcap_ep_sign_graph(o.ep, nullptr, 1))},
+      {"gcap_ep_explain", "ep", kBad, CALL(gcap_ep_explain(nullptr, 0, GCAP_GRAPH_WHY_CAPTURE_FAILED))},
+      {"gcap_ep_synchronize", "ep", kBad, CALL(gcap_ep_synchronize(nullptr))},
+  };
+}
+
+std::vector<Row> Runtimes() {
+  return {
+      {"gcap_runtime_create", "options", kFine,
+       [](Objects&) {
+         gcap_runtime_t* runtime = nullptr;
+         gcap_status_t status = gcap_runtime_create(nullptr, &runtime);
+         return gcap_status_join(status, gcap_runtime_destroy(runtime));
+       }},
+      {"gcap_runtime_create", "out_runtime", kBad, CALL(gcap_runtime_create(nullptr, nullptr))},
+      {"gcap_runtime_destroy", "runtime", kFine, CALL(gcap_runtime_destroy(nullptr))},
+      {"gcap_runtime_get_resources", "runtime", kBad, CALL(gcap_runtime_get_resources(nullptr, &o.resources))},
+      {"gcap_runtime_get_resources", "out_resources", kBad, CALL(gcap_runtime_get_resources(o.runtime, nullptr))},
+      {"gcap_runtime_run", "runtime", kBad, CALL(gcap_runtime_run(nullptr, 0, RuntimeWork, nullptr, true))},
+      {"gcap_runtime_run", "work", kBad, CALL(gcap_runtime_run(o.runtime, 0, nullptr, nullptr, true))},
+      {"gcap_runtime_run", "user", kFine,
+       CALL(gcap_runtime_run(o.runtime, GCAP_GRAPH_ID_NONE, RuntimeWork, nullptr, true))},
+      {"gcap_runtime_begin_run", "runtime", kBad, CALL(gcap_runtime_begin_run(nullptr, 0))},
+      {"gcap_runtime_end_run", "runtime", kBad, CALL(gcap_runtime_end_run(nullptr, nullptr, true))},
+      {"gcap_runtime_end_run", "run_status", kFine,
+       [](Objects& o) {
+         gcap_status_t status = gcap_runtime_begin_run(o.runtime, GCAP_GRAPH_ID_NONE);
+         return gcap_status_join(status, gcap_runtime_end_run(o.runtime, nullptr, true));
+       }},
+      {"gcap_runtime_sign", "runtime", kBad, CALL(gcap_runtime_sign(nullptr, &kBinding, 1))},
+      {"gcap_runtime_sign", "bindings", kBad, CALL(gcap_runtime_sign(o.runtime, nullptr, 1))},
+      {"gcap_runtime_replay", "runtime", kBad, CALL(gcap_runtime_replay(nullptr, 0, nullptr, &o.flag))},
+      {"gcap_runtime_replay", "options", kFine, CALL(gcap_runtime_replay(o.runtime, 0, nullptr, &o.flag))},
+      {"gcap_runtime_replay", "out_replayed", GCAP_NOT_FOUND,
+       CALL(gcap_runtime_replay(o.runtime, 0, nullptr, nullptr))},
+      {"gcap_runtime_explain", "runtime", kBad, CALL(gcap_runtime_explain(nullptr, 0, GCAP_GRAPH_WHY_CAPTURE_FAILED))},
+      {"gcap_runtime_release", "runtime", kBad, CALL(gcap_runtime_release(nullptr, 0))},
+      {"gcap_runtime_synchronize", "runtime", kBad, CALL(gcap_runtime_synchronize(nullptr))},
+      {"gcap_thread_contexts_create", "options", kBad, CALL(gcap_thread_contexts_create(nullptr, &o.contexts))},
+      {"gcap_thread_contexts_create", "out_contexts", kBad,
+       CALL(gcap_thread_contexts_create(&o.contexts_options, nullptr))},
+      {"gcap_thread_contexts_destroy", "contexts", kFine, CALL(gcap_thread_contexts_destroy(nullptr))},
+      {"gcap_thread_contexts_get", "contexts", kBad,
+       [](Objects&) {
+         gcap_thread_context_t* context = nullptr;
+         return gcap_thread_contexts_get(nullptr, &context);
+       }},
+      {"gcap_thread_contexts_get", "out_context", kBad, CALL(gcap_thread_contexts_get(o.contexts, nullptr))},
+  };
+}
+
+std::vector<Row> Allocators() {
+  static const gcap_allocator_ops_t ops = {};
+  static gcap_external_allocator_options_t external;
+  gcap_external_allocator_options_init(&external);
+  external.alloc = [](size_t) -> void* { return nullptr; };
+  external.free = [](void*) {};
+  return {
+      {"gcap_device_allocator_create", "out_allocator", kBad, CALL(gcap_device_allocator_create(0, nullptr))},
+      {"gcap_pinned_allocator_create", "out_allocator", kBad, CALL(gcap_pinned_allocator_create(nullptr))},
+      {"gcap_pool_allocator_create", "options", kBad, CALL(gcap_pool_allocator_create(nullptr, &o.made))},
+      {"gcap_pool_allocator_create", "out_allocator", kBad, CALL(gcap_pool_allocator_create(nullptr, nullptr))},
+      {"gcap_counting_allocator_create", "upstream", kBad,
+       CALL(gcap_counting_allocator_create(nullptr, nullptr, &o.made))},
+      {"gcap_counting_allocator_create", "options", kFine,
+       CALL(gcap_counting_allocator_create(o.allocator, nullptr, &o.made))},
+      {"gcap_counting_allocator_create", "out_allocator", kBad,
+       CALL(gcap_counting_allocator_create(o.allocator, nullptr, nullptr))},
+      {"gcap_external_allocator_create", "options", kBad, CALL(gcap_external_allocator_create(nullptr, &o.made))},
+      {"gcap_external_allocator_create", "out_allocator", kBad,
+       CALL(gcap_external_allocator_create(&external, nullptr))},
+      {"gcap_allocator_create", "ops", kBad, CALL(gcap_allocator_create(nullptr, &o.made))},
+      {"gcap_allocator_create", "out_allocator", kBad, CALL(gcap_allocator_create(&ops, nullptr))},
+      {"gcap_allocator_alloc", "allocator", kBad, CALL(gcap_allocator_alloc(nullptr, 1, &o.memory))},
+      {"gcap_allocator_alloc", "out_ptr", kBad, CALL(gcap_allocator_alloc(o.allocator, 1, nullptr))},
+      {"gcap_allocator_alloc_on_stream", "allocator", kBad,
+       CALL(gcap_allocator_alloc_on_stream(nullptr, 1, o.stream, &o.memory))},
+      {"gcap_allocator_alloc_on_stream", "stream", kBad,
+       CALL(gcap_allocator_alloc_on_stream(o.allocator, 1, nullptr, &o.memory))},
+      {"gcap_allocator_alloc_on_stream", "out_ptr", kBad,
+       CALL(gcap_allocator_alloc_on_stream(o.allocator, 1, o.stream, nullptr))},
+      {"gcap_allocator_reserve", "allocator", kBad, CALL(gcap_allocator_reserve(nullptr, 1, &o.memory))},
+      {"gcap_allocator_reserve", "out_ptr", kBad, CALL(gcap_allocator_reserve(o.allocator, 1, nullptr))},
+      {"gcap_allocator_free", "allocator", kBad, CALL(gcap_allocator_free(nullptr, &o))},
+      {"gcap_allocator_free", "ptr", kFine, CALL(gcap_allocator_free(o.allocator, nullptr))},
+      {"gcap_allocator_trim", "allocator", kBad, CALL(gcap_allocator_trim(nullptr))},
+  };
+}
+
+std::vector<Row> Streams() {
+  return {
+      {"gcap_stream_create", "out_stream", kBad, CALL(gcap_stream_create(0, nullptr))},
+      {"gcap_stream_wrap", "out_stream", kBad, CALL(gcap_stream_wrap(o.handle, GCAP_STREAM_USER, 0, 0, nullptr))},
+      {"gcap_stream_destroy", "stream", kFine, CALL(gcap_stream_destroy(nullptr))},
+      {"gcap_stream_synchronize", "stream", kBad, CALL(gcap_stream_synchronize(nullptr))},
+      {"gcap_stream_end_run", "stream", kBad, CALL(gcap_stream_end_run(nullptr, false))},
+      {"gcap_notification_create", "producer", kBad, CALL(gcap_notification_create(nullptr, &o.notification))},
+      {"gcap_notification_create", "out_notification", kBad, CALL(gcap_notification_create(o.stream, nullptr))},
+      {"gcap_notification_record", "notification", kBad, CALL(gcap_notification_record(nullptr))},
+      {"gcap_notification_wait", "notification", kBad, CALL(gcap_notification_wait(nullptr, o.stream))},
+      {"gcap_notification_wait", "consumer", kBad, CALL(gcap_notification_wait(o.notification, nullptr))},
+      {"gcap_notification_wait_on_host", "notification", kBad, CALL(gcap_notification_wait_on_host(nullptr))},
+      {"gcap_stream_attachment", "stream", kBad, CALL(gcap_stream_attachment(nullptr, &kKey, &o.memory))},
+      {"gcap_stream_attachment", "key", kBad, CALL(gcap_stream_attachment(o.stream, nullptr, &o.memory))},
+      {"gcap_stream_attachment", "out_object", kBad, CALL(gcap_stream_attachment(o.stream, &kKey, nullptr))},
+      {"gcap_stream_defer", "stream", kBad, CALL(gcap_stream_defer(nullptr, Nothing, nullptr))},
+      {"gcap_stream_defer", "release", kBad, CALL(gcap_stream_defer(o.stream, nullptr, nullptr))},
+      {"gcap_stream_defer", "user", kFine, CALL(gcap_stream_defer(o.stream, Nothing, nullptr))},
+      {"gcap_stream_pool_create", "out_pool", kBad, CALL(gcap_stream_pool_create(0, nullptr))},
+      {"gcap_stream_pool_destroy", "pool", kFine, CALL(gcap_stream_pool_destroy(nullptr))},
+      {"gcap_stream_pool_acquire", "pool", kBad, CALL(gcap_stream_pool_acquire(nullptr, &o.stream))},
+      {"gcap_stream_pool_acquire", "out_stream", kBad, CALL(gcap_stream_pool_acquire(o.pool, nullptr))},
+      {"gcap_stream_pool_release", "pool", kBad, CALL(gcap_stream_pool_release(nullptr, o.stream))},
+      {"gcap_stream_pool_release", "stream", kBad, CALL(gcap_stream_pool_release(o.pool, nullptr))},
+  };
+}
+
+#define CAPTURED(expression) \
+  [](Objects& o) -> gcap_status_t { return o.Captured([&](gcap_capture_t* c) { return (void)c, (expression); }); }
+
+std::vector<Row> Captures() {
+  return {
+      {"gcap_capture_begin", "options", kFine, CAPTURED(nullptr)},
+      {"gcap_capture_begin", "out_capture", kBad, CALL(gcap_capture_begin(o.handle, nullptr, nullptr))},
+      {"gcap_capture_end", "capture", kNoScope, CALL(gcap_capture_end(nullptr, &o.graph, &o.retained))},
+      {"gcap_capture_end", "out_graph", kBad, CAPTURED(gcap_capture_end(c, nullptr, &o.retained))},
+      {"gcap_capture_end", "out_retained", kBad, CAPTURED(gcap_capture_end(c, &o.graph, nullptr))},
+      {"gcap_capture_fork", "capture", kNoScope, CALL(gcap_capture_fork(nullptr, &o.handle, 1))},
+      {"gcap_capture_fork", "streams", kBad, CAPTURED(gcap_capture_fork(c, nullptr, 1))},
+      {"gcap_capture_join", "capture", kNoScope, CALL(gcap_capture_join(nullptr, &o.handle, 1))},
+      {"gcap_capture_join", "streams", kBad, CAPTURED(gcap_capture_join(c, nullptr, 1))},
+      {"gcap_capture_on_close", "capture", kNoScope, CALL(gcap_capture_on_close(nullptr, Close, nullptr))},
+      {"gcap_capture_on_close", "close", kBad, CAPTURED(gcap_capture_on_close(c, nullptr, nullptr))},
+      {"gcap_capture_on_close", "user", kFine, CAPTURED(gcap_capture_on_close(c, Close, nullptr))},
+      {"gcap_capture_retain", "capture", kNoScope, CALL(gcap_capture_retain(nullptr, Nothing, nullptr))},
+      {"gcap_capture_retain", "release", kBad, CAPTURED(gcap_capture_retain(c, nullptr, nullptr))},
+      {"gcap_capture_retain", "user", kFine, CAPTURED(gcap_capture_retain(c, Nothing, nullptr))},
+      {"gcap_capture_retain_bytes", "capture", kNoScope,
+       CALL(gcap_capture_retain_bytes(nullptr, Nothing, nullptr, nullptr))},
+      {"gcap_capture_retain_bytes", "release", kBad, CAPTURED(gcap_capture_retain_bytes(c, nullptr, nullptr, nullptr))},
+      {"gcap_capture_retain_bytes", "bytes", kFine, CAPTURED(gcap_capture_retain_bytes(c, Nothing, nullptr, nullptr))},
+      {"gcap_capture_retain_bytes", "user", kFine, CAPTURED(gcap_capture_retain_bytes(c, Nothing, nullptr, nullptr))},
+  };
+}
+
+std::vector<Row> Graphs() {
+  return {
+      {"gcap_graph_manager_create", "options", kFine,
+       [](Objects&) {
+         gcap_graph_manager_t* manager = nullptr;
+         gcap_status_t status = gcap_graph_manager_create(nullptr, &manager);
+         return gcap_status_join(status, gcap_graph_manager_destroy(manager));
+       }},
+      {"gcap_graph_manager_create", "out_manager", kBad, CALL(gcap_graph_manager_create(nullptr, nullptr))},
+      {"gcap_graph_manager_destroy", "manager", kFine, CALL(gcap_graph_manager_destroy(nullptr))},
+      {"gcap_graph_manager_begin_run", "manager", kBad,
+       [](Objects& o) {
+         gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
+         return gcap_graph_manager_begin_run(nullptr, 0, o.handle, &kind);
+       }},
+      {"gcap_graph_manager_begin_run", "out_kind", kBad,
+       CALL(gcap_graph_manager_begin_run(o.manager, 0, o.handle, nullptr))},
+      {"gcap_graph_manager_end_run", "manager", kBad, CALL(gcap_graph_manager_end_run(nullptr, nullptr, true))},
+      {"gcap_graph_manager_end_run", "run_status", kFine,
+       [](Objects& o) {
+         gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
+         gcap_status_t status = gcap_graph_manager_begin_run(o.manager, GCAP_GRAPH_ID_NONE, o.handle, &kind);
+         return gcap_status_join(status, gcap_graph_manager_end_run(o.manager, nullptr, true));
+       }},
+      {"gcap_graph_manager_run", "manager", kBad,
+       CALL(gcap_graph_manager_run(nullptr, 0, o.handle, Work, nullptr, true))},
+      {"gcap_graph_manager_run", "work", kBad,
+       CALL(gcap_graph_manager_run(o.manager, 0, o.handle, nullptr, nullptr, true))},
+      {"gcap_graph_manager_run", "user", kFine,
+       CALL(gcap_graph_manager_run(o.manager, GCAP_GRAPH_ID_NONE, o.handle, Work, nullptr, true))},
+      {"gcap_graph_manager_recapture", "manager", kBad, CALL(gcap_graph_manager_recapture(nullptr, 0))},
+      {"gcap_graph_manager_explain", "manager", kBad,
+       CALL(gcap_graph_manager_explain(nullptr, 0, GCAP_GRAPH_WHY_CAPTURE_FAILED))},
+      {"gcap_graph_manager_replay", "manager", kBad, CALL(gcap_graph_manager_replay(nullptr, 0, nullptr, &o.flag))},
+      {"gcap_graph_manager_replay", "options", kFine, CALL(gcap_graph_manager_replay(o.manager, 0, nullptr, &o.flag))},
+      {"gcap_graph_manager_replay", "out_replayed", GCAP_NOT_FOUND,
+       CALL(gcap_graph_manager_replay(o.manager, 0, nullptr, nullptr))},
+      {"gcap_graph_manager_upload", "manager", kBad, CALL(gcap_graph_manager_upload(nullptr, 0))},
+      {"gcap_graph_manager_dump", "manager", kBad, CALL(gcap_graph_manager_dump(nullptr, 0, "path", 0))},
+      {"gcap_graph_manager_dump", "path", kBad, CALL(gcap_graph_manager_dump(o.manager, 0, nullptr, 0))},
+      {"gcap_graph_manager_sign", "manager", kBad, CALL(gcap_graph_manager_sign(nullptr, &kBinding, 1))},
+      {"gcap_graph_manager_sign", "bindings", kBad, CALL(gcap_graph_manager_sign(o.manager, nullptr, 1))},
+      {"gcap_graph_manager_check_signature", "manager", kBad,
+       CALL(gcap_graph_manager_check_signature(nullptr, 0, &kBinding, 1))},
+      {"gcap_graph_manager_check_signature", "bindings", kBad,
+       CALL(gcap_graph_manager_check_signature(o.manager, 0, nullptr, 1))},
+      {"gcap_graph_manager_release", "manager", kBad, CALL(gcap_graph_manager_release(nullptr, 0))},
+      {"gcap_graph_manager_release_all", "manager", kBad, CALL(gcap_graph_manager_release_all(nullptr))},
+  };
+}
+
+std::vector<Row> AllRows() {
+  std::vector<Row> all;
+  for (auto part : {OptionsAndSessions, Eps, Runtimes, Allocators, Streams, Captures, Graphs}) {
+    for (Row& row : part()) all.push_back(std::move(row));
+  }
+  return all;
+}
+
+// --- The headers ----------------------------------------------------------------------------------------------------
+
+// A pointer parameter of a function, "function(argument)".
+using Pointers = std::set<std::string>;
+
+// The parameters of a declaration, which commas outside of brackets part.
+std::vector<std::string> Parameters(const std::string& list) {
+  std::vector<std::string> parameters(1);
+  int depth = 0;
+  for (const char c : list) {
+    depth += c == '(' ? 1 : c == ')' ? -1 : 0;
+    if (c == ',' && depth == 0) {
+      parameters.emplace_back();
+    } else {
+      parameters.back() += c;
+    }
+  }
+  return parameters;
+}
+
+// The name of a parameter that may be NULL, else nothing: a pointer, a function, or a type that hides one of these.
+std::string PointerName(const std::string& parameter) {
+  static const std::regex function(R"(\(\*(\w+)\))"), hidden(R"(\b(gcap_status_t|gcap_\w+_work_t)\s+(\w+)\s*$)"),
+      name(R"((\w+)\s*$)");
+  std::smatch match;
+  if (std::regex_search(parameter, match, function)) return match[1];
+  if (std::regex_search(parameter, match, hidden)) return match[2];
+  if (parameter.find('*') == std::string::npos) return "";
+  return std::regex_search(parameter, match, name) ? match[1].str() : "";
+}
+
+Pointers PointersOf(const std::string& text) {
+  static const std::regex declaration(R"(GCAP_API gcap_status_t\s+(gcap_\w+)\s*\(([^;]*)\)[^();]*(\([^;]*\))?;)");
+  Pointers pointers;
+  for (std::sregex_iterator at(text.begin(), text.end(), declaration), end; at != end; ++at) {
+    for (const std::string& parameter : Parameters((*at)[2])) {
+      const std::string name = PointerName(parameter);
+      if (!name.empty()) pointers.insert((*at)[1].str() + "(" + name + ")");
+    }
+  }
+  return pointers;
+}
+
+Pointers DeclaredPointers() {
+  Pointers all;
+  DIR* folder = opendir(kHeaders);
+  while (const dirent* entry = folder == nullptr ? nullptr : readdir(folder)) {
+    const std::string name = entry->d_name;
+    if (name.find(".h") == std::string::npos || name == "status.h" || name == "scratch.h") continue;
+    std::ifstream file(std::string(kHeaders) + "/" + name);
+    std::ostringstream text;
+    for (std::string line; std::getline(file, line);) text << line.substr(0, line.find("//")) << "\n";
+    const Pointers pointers = PointersOf(text.str());
+    all.insert(pointers.begin(), pointers.end());
+  }
+  if (folder != nullptr) closedir(folder);
+  return all;
+}
+
+TEST(NullArguments, APointerIsFoundHoweverItIsSpelled) {
+  EXPECT_EQ(
+      PointersOf("GCAP_API gcap_status_t gcap_a_do(gcap_a_t* a, int n,\n  const char* const* keys) GCAP_NODISCARD;\n"
+                 "GCAP_API gcap_status_t gcap_b_end(gcap_b_t *b, gcap_status_t run_status, size_t n);\n"
+                 "GCAP_API gcap_status_t gcap_c(void (*close)(void* user, bool ok), gcap_c_work_t work);\n"
+                 "GCAP_API void gcap_d(int* no_status);\n"),
+      (Pointers{"gcap_a_do(a)", "gcap_a_do(keys)", "gcap_b_end(b)", "gcap_b_end(run_status)", "gcap_c(close)",
+                "gcap_c(work)"}));
+}
+
+TEST(NullArguments, EveryPointerHasARow) {
+  Pointers rows;
+  for (const Row& row : AllRows()) rows.insert(std::string(row.function) + "(" + row.argument + ")");
+  const Pointers declared = DeclaredPointers();
+  EXPECT_GT(declared.size(), 100u) << "no headers in " << kHeaders;
+  for (const std::string& pointer : declared) EXPECT_EQ(rows.count(pointer), 1u) << pointer << " has no row";
+  for (const std::string& pointer : rows) EXPECT_EQ(declared.count(pointer), 1u) << pointer << " is not declared";
+}
+
+TEST(NullArguments, AreRefusedByNameOrAccepted) {
+  for (const Row& row : AllRows()) {
+    SCOPED_TRACE(std::string(row.function) + "(" + row.argument + ")");
+    Objects objects;
+    const Outcome outcome(row.call(objects));
+    EXPECT_STREQ(gcap_code_name(outcome.code), gcap_code_name(row.code)) << outcome.message;
+    if (row.code != kBad && row.code != kNoScope) continue;
+    EXPECT_TRUE(outcome.Names(row.argument)) << outcome.message;
+    EXPECT_TRUE(outcome.Names("NULL") || row.code == kNoScope) << outcome.message;
+  }
+}
+
+}  // namespace
