@@ -74,8 +74,8 @@ GCAP_API size_t gcap_retained_bytes(const gcap_retained_t* retained);
 // `*out_retained` is NULL if nothing was retained. Whatever the outcome, the scope is gone, the stream is usable, the
 // thread's last error is clear, and each close step (see gcap_capture_on_close) has run once.
 //   CAPTURE_INVALIDATED  the latch is set, or the driver refused. There is no graph; the message names the first
-//                        failure, the call that broke the capture if the ledger saw it, the rule that the call broke,
-//                        and the remedy. The work of the scope did not run: run it eagerly
+//                        failure, the call that broke the capture if the ledger saw it, the rule that the call broke
+//                        (docs/capture_rules.md), and the remedy. The work of the scope did not run: run it eagerly
 //   FAILED_PRECONDITION  called on another thread, which leaves the capture open; or `capture` is NULL
 GCAP_API gcap_status_t gcap_capture_end(gcap_capture_t* capture, cudaGraph_t* out_graph,
                                         gcap_retained_t** out_retained) GCAP_NODISCARD;
@@ -140,8 +140,8 @@ GCAP_API gcap_status_t gcap_capture_retain_bytes(gcap_capture_t* capture, void (
 
 // One call in a scope's ledger. The ledger records, on the scope's thread between begin and end, the calls made through
 // GCAP_CUDA, the library calls of gcap's ops, and what GCAP_CAPTURE_NOTE adds. `operation` is the text of the call,
-// truncated if long, and is valid until the thread's next call of gcap or the scope's end. `before` and `after` are the
-// capture's state: Active until something broke the capture.
+// truncated if long (it then ends in "..."), and is valid until the thread's next call of gcap or the scope's end.
+// `before` and `after` are the capture's state: Active until something broke the capture.
 typedef struct gcap_capture_call {
   const char* operation;
   const char* file;

@@ -22,9 +22,9 @@ struct gcap_status;  // gcap_status_t points to it; status.c stands on this file
 typedef struct gcap_capture_hooks {
   // Sets the latch. Called by itself for every status made on this thread whose code means that device work was lost.
   void (*fail)(struct gcap_status* cause);
-  // Notes an operation after it was done; NULL when the ledger is off. `operation` is copied. `stream` may be NULL:
-  // that of the scope.
-  void (*note)(const char* operation, cudaStream_t stream, const char* file, int line);
+  // Notes an operation after it was done, and what it answered, as far as that is known (else cudaSuccess); NULL when
+  // the ledger is off. `operation` is copied. `stream` may be NULL: that of the scope.
+  void (*note)(const char* operation, cudaError_t answer, cudaStream_t stream, const char* file, int line);
   // gcap_capture_retain of the scope.
   struct gcap_status* (*retain)(void (*release)(void* user), void* user);
   // gcap_capture_retain_bytes and gcap_capture_on_close of the scope.

@@ -108,7 +108,7 @@ static __attribute__((noinline)) gcap_status_t describe_cuda_failure(cudaError_t
 
 gcap_status_t gcap_status_from_cuda(cudaError_t error, const char* call, const char* file, int line) {
   if (gcap_thread_captures() && gcap_thread_capture_hooks->note != NULL) {
-    gcap_thread_capture_hooks->note(call, NULL, file, line);
+    gcap_thread_capture_hooks->note(call, error, NULL, file, line);
   }
   return error == cudaSuccess ? NULL : describe_cuda_failure(error, call, file, line);
 }

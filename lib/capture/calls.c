@@ -11,6 +11,8 @@
 
 #include <string.h>
 
+#include "lib/internal/text.h"
+
 void gcap_capture_calls_init(gcap_capture_calls_t* calls, gcap_capture_call_record_t* ring, uint32_t capacity) {
   calls->ring = ring;
   calls->capacity = capacity;
@@ -35,17 +37,33 @@ static void ask(gcap_capture_calls_t* calls, cudaStream_t origin) {
 }
 
 static void copy_text(char* to, const char* from) {
-  size_t length = strnlen(from, GCAP_CAPTURE_CALL_TEXT_BYTES - 1);
-  memcpy(to, from, length);
-  to[length] = '\0';
+  gcap_text_t text;
+  gcap_text_init(&text, to, GCAP_CAPTURE_CALL_TEXT_BYTES);
+  gcap_text_add(&text, "%s", from);
 }
 
-void gcap_capture_calls_add(gcap_capture_calls_t* calls, cudaStream_t origin, const char* operation,
+const gcap_capture_call_record_t* gcap_capture_calls_newest(const gcap_capture_calls_t* calls) {
+  return calls->noted == 0 ? NULL : &calls->ring[(calls->noted - 1) % calls->capacity];
+}
+
+// Asks while the answer may change. True if this question finds the capture broken; the newest call is then innocent.
+static bool finds_break(gcap_capture_calls_t* calls, cudaStream_t origin) {
+  if (calls->state != cudaStreamCaptureStatusActive || !calls->asks) return false;
+  ask(calls, origin);
+  if (calls->state == cudaStreamCaptureStatusActive) return false;
+  const gcap_capture_call_record_t* newest = gcap_capture_calls_newest(calls);
+  if (newest != NULL) calls->innocent = *newest;
+  return true;
+}
+
+void gcap_capture_calls_look(gcap_capture_calls_t* calls, cudaStream_t origin) {
+  if (calls->capacity != 0) (void)finds_break(calls, origin);
+}
+
+void gcap_capture_calls_add(gcap_capture_calls_t* calls, cudaStream_t origin, const char* operation, cudaError_t answer,
                             cudaStream_t stream, const char* file, int line) {
   enum cudaStreamCaptureStatus before = calls->state;
-  if (before == cudaStreamCaptureStatusActive && calls->asks) ask(calls, origin);
-  bool broke = calls->state != before;
-  if (broke && calls->noted > 0) calls->innocent = calls->ring[(calls->noted - 1) % calls->capacity];
+  const bool broke = finds_break(calls, origin);
   gcap_capture_call_record_t* record = &calls->ring[calls->next++];
   if (calls->next == calls->capacity) calls->next = 0;
   ++calls->noted;
@@ -53,6 +71,7 @@ void gcap_capture_calls_add(gcap_capture_calls_t* calls, cudaStream_t origin, co
   record->file = file;
   record->stream = stream;
   record->line = line;
+  record->answer = answer;
   record->before = before;
   record->after = calls->state;
   if (broke) calls->culprit = *record;

@@ -10,7 +10,7 @@
 
 #include "gcap/capture.h"
 
-// A call's text beyond this is cut off: enough for a function and its first arguments.
+// A call's text beyond this is cut off, and ends in "...": enough for a function and its first arguments.
 #define GCAP_CAPTURE_CALL_TEXT_BYTES 104
 
 typedef struct gcap_capture_call_record {
@@ -18,6 +18,7 @@ typedef struct gcap_capture_call_record {
   const char* file;
   cudaStream_t stream;
   int line;
+  cudaError_t answer;  // cudaSuccess also if it is not known
   enum cudaStreamCaptureStatus before, after;
 } gcap_capture_call_record_t;
 
@@ -28,7 +29,7 @@ typedef struct gcap_capture_calls {
   uint64_t noted;
   enum cudaStreamCaptureStatus state;   // as the last question found it; once it is not Active nobody asks again
   bool asks;                            // false while the question itself is reported, and for good once it failed
-  gcap_capture_call_record_t culprit;   // after which the state was not Active any more
+  gcap_capture_call_record_t culprit;   // after which the state was not Active any more; "" if that was none
   gcap_capture_call_record_t innocent;  // the one before it; its operation is "" when there was none
 } gcap_capture_calls_t;
 
@@ -36,12 +37,18 @@ typedef struct gcap_capture_calls {
 void gcap_capture_calls_init(gcap_capture_calls_t* calls, gcap_capture_call_record_t* ring, uint32_t capacity);
 
 // Notes a call and asks the state of the origin stream, which is the capture's. A question that fails sets the latch.
-void gcap_capture_calls_add(gcap_capture_calls_t* calls, cudaStream_t origin, const char* operation,
+void gcap_capture_calls_add(gcap_capture_calls_t* calls, cudaStream_t origin, const char* operation, cudaError_t answer,
                             cudaStream_t stream, const char* file, int line);
+
+// Asks the state once more, after a call that was not noted.
+void gcap_capture_calls_look(gcap_capture_calls_t* calls, cudaStream_t origin);
 
 // gcap_capture_read_calls.
 size_t gcap_capture_calls_copy(const gcap_capture_calls_t* calls, gcap_capture_call_t* out_calls, size_t capacity,
                                size_t call_bytes);
+
+// The call that was noted last; NULL if there is none.
+const gcap_capture_call_record_t* gcap_capture_calls_newest(const gcap_capture_calls_t* calls);
 
 static inline bool gcap_capture_calls_saw_break(const gcap_capture_calls_t* calls) {
   return calls->capacity != 0 && calls->state != cudaStreamCaptureStatusActive;

@@ -37,9 +37,10 @@ static gcap_status_t retain_in_current(void (*release)(void* user), void* user) 
   return gcap_capture_retain(current_scope, release, user);
 }
 
-static void note_in_current(const char* operation, cudaStream_t stream, const char* file, int line) {
+static void note_in_current(const char* operation, cudaError_t answer, cudaStream_t stream, const char* file,
+                            int line) {
   gcap_capture_t* capture = current_scope;
-  gcap_capture_calls_add(&capture->calls, capture->stream, operation, stream, file, line);
+  gcap_capture_calls_add(&capture->calls, capture->stream, operation, answer, stream, file, line);
   if (stream == NULL || stream == cudaStreamLegacy || stream == capture->stream) return;
   gcap_capture_member_t* member = gcap_capture_members_add(&capture->members, stream);
   if (member != NULL) member->joined = false;  // without memory the stream is only missing from a message
@@ -76,7 +77,7 @@ static const gcap_capture_hooks_t hooks_with_ledger = {HOOKS_OF_ANY_SCOPE, .note
 
 void gcap_capture_note(const char* operation, cudaStream_t stream, const char* file, int line) {
   const gcap_capture_hooks_t* hooks = gcap_thread_capture_hooks;
-  if (hooks != NULL && hooks->note != NULL) hooks->note(operation, stream, file, line);
+  if (hooks != NULL && hooks->note != NULL) hooks->note(operation, cudaSuccess, stream, file, line);
 }
 
 static gcap_status_t check_can_begin(cudaStream_t stream, int* out_device_id) {
@@ -113,12 +114,14 @@ static gcap_status_t prepare_thread(void) {
   return NULL;
 }
 
-// Sets the latch for a failed call whose result nobody looked at: its work is missing from the graph.
-static void latch_unreported_failure(void) {
+// Sets the latch for a failed call whose result nobody looked at: its work is missing from the graph. The call is not
+// known, nor its place; the ledger knows between which calls the capture broke.
+static void latch_unreported_failure(gcap_capture_t* capture) {
   cudaError_t unreported = cudaGetLastError();
   if (unreported == cudaSuccess || unreported == cudaErrorNotReady) return;
-  gcap_status_ignore(gcap_status_from_cuda(unreported, "a call in the capture that nobody reported", __FILE__,
-                                           __LINE__));  // making it has set the latch
+  gcap_capture_calls_look(&capture->calls, capture->stream);
+  gcap_thread_capture_hooks = &hooks_without_ledger;                                      // the status is no call
+  gcap_status_ignore(gcap_status_from_cuda(unreported, GCAP_CAPTURE_UNREPORTED, "", 0));  // making it has set the latch
 }
 
 static gcap_capture_t* scope_new(cudaStream_t stream, int device_id, const gcap_capture_options_t* options) {
@@ -224,7 +227,7 @@ static gcap_status_t close_scope(gcap_capture_t* capture, cudaGraph_t* out_graph
       gcap_status_ignore(status);  // making it has set the latch
     }
   }
-  latch_unreported_failure();
+  latch_unreported_failure(capture);
   gcap_thread_capture_hooks = NULL;  // what ends the scope is no part of it
   gcap_status_t looked = gcap_capture_find_unjoined(&capture->members, capture->stream);
   gcap_capture_fail(capture, looked);  // the same device answers the end: it is not to be trusted either

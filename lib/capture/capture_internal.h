@@ -11,6 +11,9 @@
 #include "lib/capture/entries.h"
 #include "lib/capture/members.h"
 
+// In place of the call, in the failure that the runtime still had at the end of the scope.
+#define GCAP_CAPTURE_UNREPORTED "an unreported call"
+
 struct gcap_capture {
   cudaStream_t stream;
   gcap_capture_mode_t mode;

@@ -2,8 +2,9 @@
 //
 // The verdict: the sentence that a failed capture ends in. The sentence joins three witnesses: the latch, which has the
 // first status; the ledger, which has the call after which the capture was no longer active; the driver, which answered
-// the end. The rule is found by the name of the call, or, if no row of the table has that function, by the error code.
-// Locking: none, since the scope is closed to all other threads by now.
+// the end. A call that is known to have failed is named alone, and gcap's own calls never are. The rule is found by the
+// name of the call, or, if no row of the table has that function, by the error code. Locking: none, since the scope is
+// closed to all other threads by now.
 
 #include <string.h>
 
@@ -11,17 +12,12 @@
 #include "lib/capture/rules.h"
 #include "lib/internal/text.h"
 
-enum { kTextBytes = 1024 };  // a few sentences
+enum { kTextBytes = 2048 };  // a few sentences
 
 static void add_rule(gcap_text_t* text, const gcap_capture_rule_t* rule) {
-  if (rule != NULL) gcap_text_add(text, " (rule %s: %s; remedy: %s)", rule->id, rule->situation, rule->remedy);
-}
-
-// What the call answered, as far as the latch kept it; cudaSuccess otherwise.
-static cudaError_t answer_of(const gcap_capture_call_record_t* call, gcap_status_t cause) {
-  const char* cause_call = gcap_status_cuda_call(cause);
-  size_t kept = sizeof(call->operation) - 1;
-  return strncmp(call->operation, cause_call, kept) == 0 ? gcap_status_cuda_error(cause) : cudaSuccess;
+  if (rule == NULL) return;
+  gcap_text_add(text, " (rule %s: %s; remedy: %s; see docs/capture_rules.md#r%s)", rule->id, rule->situation,
+                rule->remedy, rule->id + 1);  // an id is "R" and a number
 }
 
 // A break that no noted call explains.
@@ -29,24 +25,47 @@ static void add_unseen(gcap_text_t* text, const gcap_capture_t* capture) {
   if (capture->mode == GCAP_CAPTURE_GLOBAL) gcap_text_add(text, ", or a call of another thread: the mode is GLOBAL");
 }
 
-// What the ledger saw: the call after which the capture was broken. It is to blame if it is known to break captures, or
-// if it says so itself; else something between it and the call before it did.
-static void add_break(gcap_text_t* text, const gcap_capture_t* capture, gcap_status_t cause) {
+static void add_call(gcap_text_t* text, const char* relation, const gcap_capture_call_record_t* call) {
+  if (call == NULL || call->operation[0] == '\0') return;
+  gcap_text_add(text, "%s%s at %s:%d", relation, call->operation, call->file, call->line);
+}
+
+static bool is_not_reported(gcap_status_t status) {
+  return strcmp(gcap_status_cuda_call(status), GCAP_CAPTURE_UNREPORTED) == 0;
+}
+
+// A call that was not noted broke the capture, between the two that were. `cause` may be its failure.
+static void add_break_between(gcap_text_t* text, const gcap_capture_t* capture, gcap_status_t cause) {
   const gcap_capture_calls_t* calls = &capture->calls;
-  const gcap_capture_call_record_t* culprit = &calls->culprit;
-  cudaError_t answer = answer_of(culprit, cause);
+  gcap_text_add(text, "; a call that was not noted (see GCAP_CAPTURE_NOTE) broke it");
+  add_call(text, ", after ", &calls->innocent);
+  add_call(text, calls->innocent.operation[0] != '\0' ? " and before " : ", before ", &calls->culprit);
+  add_unseen(text, capture);
+  if (is_not_reported(cause)) add_rule(text, gcap_capture_rule_of_code(gcap_status_cuda_error(cause)));
+}
+
+// What the ledger saw: the call after which the capture was broken. It is to blame if it is known to break captures, or
+// if it says so itself, and then nothing else is said. If it only met the break, or a call is known to have failed
+// unreported, another one is to blame.
+static void add_break(gcap_text_t* text, const gcap_capture_t* capture, gcap_status_t cause) {
+  const gcap_capture_call_record_t* culprit = &capture->calls.culprit;
+  const cudaError_t answer = culprit->answer;
+  const bool is_known = culprit->operation[0] != '\0' && answer != cudaErrorStreamCaptureInvalidated;
+  if (!is_known || (answer == cudaSuccess && is_not_reported(cause))) {
+    add_break_between(text, capture, cause);
+    return;
+  }
   const gcap_capture_rule_t* rule = gcap_capture_rule_of_call(culprit->operation, answer);
-  if (rule == NULL && answer != cudaErrorStreamCaptureInvalidated) rule = gcap_capture_rule_of_code(answer);
-  if (rule != NULL) {
-    gcap_text_add(text, "; %s at %s:%d broke it", culprit->operation, culprit->file, culprit->line);
+  if (rule == NULL) rule = gcap_capture_rule_of_code(answer);
+  if (rule != NULL || answer != cudaSuccess) {
+    add_call(text, "; ", culprit);
+    gcap_text_add(text, " broke it");
     add_rule(text, rule);
     return;
   }
-  gcap_text_add(text, "; it was no longer active after %s at %s:%d", culprit->operation, culprit->file, culprit->line);
-  if (calls->innocent.operation[0] != '\0') {
-    gcap_text_add(text, ", and still so after %s at %s:%d", calls->innocent.operation, calls->innocent.file,
-                  calls->innocent.line);
-  }
+  const bool has_innocent = capture->calls.innocent.operation[0] != '\0';
+  add_call(text, "; it was active after ", &capture->calls.innocent);
+  add_call(text, has_innocent ? ", and no longer after " : "; it was no longer active after ", culprit);
   gcap_text_add(text, ": that call broke it, or one before it that was not noted (see GCAP_CAPTURE_NOTE)");
   add_unseen(text, capture);
 }
@@ -54,17 +73,18 @@ static void add_break(gcap_text_t* text, const gcap_capture_t* capture, gcap_sta
 // What the first failure's code tells, when the ledger is off or saw the capture go on.
 static void add_cause(gcap_text_t* text, const gcap_capture_t* capture, gcap_status_t first) {
   const gcap_capture_calls_t* calls = &capture->calls;
-  cudaError_t code = gcap_status_cuda_error(first);
+  const cudaError_t code = gcap_status_cuda_error(first);
   if (code == cudaErrorStreamCaptureInvalidated) {
     gcap_text_add(
         text, "; a call that was not noted broke it%s",
         calls->capacity == 0 ? ": wrap calls in GCAP_CUDA, and turn the ledger on" : " (see GCAP_CAPTURE_NOTE)");
-    if (calls->noted > 0) {
-      const gcap_capture_call_record_t* last = &calls->ring[(calls->noted - 1) % calls->capacity];
-      gcap_text_add(text, ", after %s at %s:%d", last->operation, last->file, last->line);
-    }
+    add_call(text, ", after ", gcap_capture_calls_newest(calls));
     add_unseen(text, capture);
     return;
+  }
+  if (is_not_reported(first)) {
+    gcap_text_add(text, "; the call is not known: wrap calls in GCAP_CUDA");
+    add_call(text, "; the last one that was noted is ", gcap_capture_calls_newest(calls));
   }
   const gcap_capture_rule_t* rule = gcap_capture_rule_of_call(gcap_status_cuda_call(first), code);
   if (code == cudaSuccess) rule = NULL;  // not a CUDA call's failure

@@ -251,7 +251,7 @@ TEST_F(Capture, FailsWhenACallFailedAndNobodyLooked) {
   (void)cudaMemcpyAsync(nullptr, &to, sizeof(to), cudaMemcpyDefault, stream.get());
   const Outcome outcome = EndBadly(capture);
   EXPECT_EQ(outcome.cuda_error, cudaErrorInvalidValue);
-  EXPECT_TRUE(outcome.Names("nobody reported")) << outcome.message;
+  EXPECT_TRUE(outcome.Names("an unreported call failed")) << outcome.message;
 }
 
 TEST_F(Capture, IsNotBlamedForAnErrorThatWasThereBefore) {

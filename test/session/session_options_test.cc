@@ -89,7 +89,11 @@ TEST_F(SessionOptions, AGraphCapturedWithoutTheCheckCannotBeChecked) {
   ChainRig rig;
   GCAP_ASSERT_OK(rig.Create(GraphOptions(1)));
   for (int run = 0; run < 2; ++run) rig.ExpectRightRun(&x, &y, static_cast<float>(run));
-  GCAP_EXPECT_FAILS(Run(rig, Checked(), x, y), GCAP_FAILED_PRECONDITION, "graph id 0");
+  const Outcome outcome(Run(rig, Checked(), x, y));
+  EXPECT_STREQ(gcap_code_name(outcome.code), "FAILED_PRECONDITION");
+  EXPECT_TRUE(outcome.Names("graph id 0")) << outcome.message;
+  // Was: only a function that a session's user cannot call.
+  EXPECT_TRUE(outcome.Names("in a session, set check_bindings in every run")) << outcome.message;
   rig.ExpectRightRun(&x, &y, 7.0f);
 }
 
