@@ -103,6 +103,7 @@ static gcap_sim_task_t* copy_task(const gcap_sim_copy_t* copy) {
 
 gcap_sim_task_t* gcap_sim_copy_task(gcap_sim_copy_t* copy, cudaError_t* code) {
   *code = copy->width && copy->height ? judge(copy) : cudaErrorInvalidValue;
+  if (*code == cudaSuccess && !kind_matches(copy)) *code = cudaErrorInvalidValue;
   return *code == cudaSuccess ? copy_task(copy) : NULL;
 }
 
@@ -110,12 +111,20 @@ static char* folded(struct cudaPitchedPtr pointer, struct cudaPos at) {
   return pointer.ptr != NULL ? (char*)pointer.ptr + (at.z * pointer.ysize + at.y) * pointer.pitch + at.x : NULL;
 }
 
-// A side of a copy of slices, measured: a pitch of 0 leaves the rows unchecked, and so does a height of 0.
+// Does a range reach beyond a limit, where 0 is none?
+static bool leaves(size_t at, size_t extent, size_t limit) {
+  return limit > 0 && (extent > limit || at > limit - extent);
+}
+
+// A side of a copy of slices, measured: rows or slices that are too far together for what is copied are a bad pitch, a
+// box that only its position pushes out is a bad value. A pitch of 0 leaves the rows unchecked, and so does a height of
+// 0.
 static cudaError_t judge_side(const struct cudaPitchedPtr* pointer, struct cudaPos at, struct cudaExtent extent) {
-  if (pointer->ysize && at.y + extent.height > pointer->ysize) {
-    return extent.depth > 1 ? cudaErrorInvalidPitchValue : cudaErrorInvalidValue;
-  }
-  return pointer->pitch && at.x + extent.width > pointer->pitch ? cudaErrorInvalidValue : cudaSuccess;
+  bool rows_overlap = (extent.height > 1 || extent.depth > 1) && leaves(0, extent.width, pointer->pitch);
+  bool slices_overlap = extent.depth > 1 && leaves(0, extent.height, pointer->ysize);
+  if (rows_overlap || slices_overlap) return cudaErrorInvalidPitchValue;
+  bool outside = leaves(at.x, extent.width, pointer->pitch) || leaves(at.y, extent.height, pointer->ysize);
+  return outside ? cudaErrorInvalidValue : cudaSuccess;
 }
 
 cudaError_t gcap_sim_judge_copy_params(const struct cudaMemcpy3DParms* params) {

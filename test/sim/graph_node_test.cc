@@ -86,7 +86,7 @@ TEST_F(GraphNode, BadCopiesAreRefused) {
   EXPECT_EQ(cudaErrorInvalidValue, changed([](auto& p) { p.extent.height = 0; }));
   EXPECT_EQ(cudaErrorInvalidValue, changed([](auto& p) { p.extent.depth = 0; }));
   EXPECT_EQ(cudaErrorInvalidValue, changed([](auto& p) { p.dstPtr.ptr = nullptr; }));
-  EXPECT_EQ(cudaErrorInvalidValue, changed([](auto& p) { p.extent.width = 17; }));
+  EXPECT_EQ(cudaErrorInvalidPitchValue, changed([](auto& p) { p.extent.width = 17; }));
   EXPECT_EQ(cudaErrorInvalidValue, changed([](auto& p) { p.extent.height = 17; }));  // past the end of device2_
   EXPECT_EQ(cudaErrorInvalidValue, changed([](auto& p) { p.extent.depth = 5; }));
   EXPECT_EQ(cudaErrorInvalidValue, cudaGraphAddMemcpyNode(&node, graph_, nullptr, 0, nullptr));
