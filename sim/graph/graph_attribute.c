@@ -100,6 +100,9 @@ cudaError_t cudaGraphKernelNodeGetAttribute(cudaGraphNode_t hNode, cudaLaunchAtt
 
 static cudaError_t set_attribute(gcap_sim_node_t* node, cudaLaunchAttributeID id, cudaLaunchAttributeValue value) {
   if (id == cudaLaunchAttributePriority) value.priority = gcap_sim_clamp_priority(value.priority);
+  if (id == cudaLaunchAttributeAccessPolicyWindow && !gcap_sim_is_window(&value.accessPolicyWindow)) {
+    return cudaErrorInvalidValue;
+  }
   if (id == cudaLaunchAttributeCooperative && value.cooperative) {
     const gcap_sim_launch_t* launch = &node->task->u.kernel.launch;
     cudaError_t code = gcap_sim_judge_cooperative(launch->grid, launch->block, launch->shared_bytes);

@@ -15,15 +15,17 @@
 
 // --- Nodes ----------------------------------------------------------------------------------------------------------
 
-// Writes the nodes that `roots_only` selects into `out`, room permitting; without `out`, only counts them.
+// Writes the nodes that `roots_only` selects into `out`, room permitting; without `out`, only counts them. Measured:
+// all nodes come as they were added, and roots the other way round.
 static cudaError_t list_nodes(const gcap_sim_graph_t* graph, cudaGraphNode_t* out, size_t* count, bool roots_only) {
   if (graph == NULL || count == NULL) return cudaErrorInvalidValue;
   size_t room = *count;
   size_t found = 0;
   for (size_t i = 0; i < graph->num_nodes; ++i) {
-    if (roots_only && graph->nodes[i]->in.count > 0) continue;
+    const gcap_sim_node_t* node = graph->nodes[roots_only ? graph->num_nodes - 1 - i : i];
+    if (roots_only && node->in.count > 0) continue;
     if (out != NULL && found == room) return cudaSuccess;
-    if (out != NULL) out[found] = graph->nodes[i]->handle;
+    if (out != NULL) out[found] = node->handle;
     ++found;
   }
   for (size_t i = found; out != NULL && i < room; ++i) out[i] = NULL;

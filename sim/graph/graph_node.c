@@ -14,6 +14,7 @@
 #include "sim/api/handle.h"
 #include "sim/api/log.h"
 #include "sim/base/die.h"
+#include "sim/base/heap.h"
 #include "sim/base/thread.h"
 #include "sim/device/device.h"
 #include "sim/graph/edges.h"
@@ -214,26 +215,49 @@ static bool is_device(struct cudaMemLocation location) {
   return location.type == cudaMemLocationTypeDevice && location.id >= 0 && location.id < gcap_sim_device_count();
 }
 
-static bool is_modelled_pool(const struct cudaMemAllocNodeParamsV2* params) {
-  if (params->poolProps.allocType != cudaMemAllocationTypePinned) return false;
-  if (!is_device(params->poolProps.location)) return false;
-  if (params->accessDescCount > 0 && params->accessDescs == NULL) return false;
-  for (size_t i = 0; i < params->accessDescCount; ++i) {
-    if (!is_device(params->accessDescs[i].location)) return false;
+// Measured: a graph's memory is read and written by whoever has access to it.
+static cudaError_t judge_access(const struct cudaMemAccessDesc* desc) {
+  if (!is_device(desc->location)) return cudaErrorInvalidValue;
+  switch (desc->flags) {
+    case cudaMemAccessFlagsProtReadWrite: return cudaSuccess;
+    case cudaMemAccessFlagsProtNone:
+    case cudaMemAccessFlagsProtRead: return cudaErrorNotSupported;
+    default: return cudaErrorInvalidValue;
   }
-  return true;
+}
+
+// Each device at most once.
+static cudaError_t judge_accesses(const struct cudaMemAccessDesc* descs, size_t count) {
+  if (count > (size_t)gcap_sim_device_count() || (count > 0 && descs == NULL)) return cudaErrorInvalidValue;
+  bool named[GCAP_SIM_MAX_DEVICES] = {false};
+  for (size_t i = 0; i < count; ++i) {
+    cudaError_t code = judge_access(&descs[i]);
+    if (code != cudaSuccess) return code;
+    if (named[descs[i].location.id]) return cudaErrorInvalidValue;
+    named[descs[i].location.id] = true;
+  }
+  return cudaSuccess;
+}
+
+static cudaError_t judge_alloc(const struct cudaMemAllocNodeParamsV2* params) {
+  if (params->poolProps.handleTypes != cudaMemHandleTypeNone) return cudaErrorNotSupported;
+  bool is_pool = params->poolProps.allocType == cudaMemAllocationTypePinned && is_device(params->poolProps.location);
+  if (!is_pool || params->bytesize == 0) return cudaErrorInvalidValue;
+  return judge_accesses(params->accessDescs, params->accessDescCount);
+}
+
+static void keep_accesses(gcap_sim_allocation_t* allocation, const struct cudaMemAccessDesc* descs, size_t count) {
+  if (count == 0) return;
+  allocation->access = gcap_sim_calloc(count, sizeof(*descs));
+  allocation->num_access = count;
+  memcpy(allocation->access, descs, count * sizeof(*descs));
 }
 
 static cudaError_t add_alloc(addition_t* add, cudaGraphNode_t* out, struct cudaMemAllocNodeParamsV2* params) {
-  cudaError_t code = cudaErrorInvalidValue;
   gcap_sim_task_t* task = NULL;
-  if (add->graph->owner != NULL) {
-    code = cudaErrorNotSupported;
-  } else if (params->poolProps.handleTypes != cudaMemHandleTypeNone) {
-    code = cudaErrorNotSupported;
-  } else if (params->bytesize > 0 && is_modelled_pool(params)) {
-    task = gcap_sim_graph_alloc_task(params->bytesize, params->poolProps.location.id, &code);
-  }
+  cudaError_t code = add->graph->owner != NULL ? cudaErrorNotSupported : judge_alloc(params);
+  if (code == cudaSuccess) task = gcap_sim_graph_alloc_task(params->bytesize, params->poolProps.location.id, &code);
+  if (task != NULL) keep_accesses(task->u.allocation, params->accessDescs, params->accessDescCount);
   void* address = task != NULL ? task->u.allocation->base : NULL;
   code = add_node(add, out, task, code);
   params->dptr = code == cudaSuccess ? address : NULL;

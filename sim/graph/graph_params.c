@@ -364,6 +364,8 @@ static cudaError_t get_alloc(const gcap_sim_node_t* node, struct cudaMemAllocNod
   params->poolProps.allocType = cudaMemAllocationTypePinned;
   params->poolProps.location.type = cudaMemLocationTypeDevice;
   params->poolProps.location.id = allocation->device;
+  params->accessDescs = allocation->access;
+  params->accessDescCount = allocation->num_access;
   params->bytesize = allocation->bytes;
   params->dptr = allocation->base;
   return cudaSuccess;

@@ -108,6 +108,7 @@ void gcap_sim_allocation_release(gcap_sim_allocation_t* allocation) {
     gcap_sim_vmem_give_back(space_of(allocation), allocation->base, allocation->range_bytes);
   }
   gcap_sim_memory_release(allocation->memory);
+  free(allocation->access);
   free(allocation);
 }
 

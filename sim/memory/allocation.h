@@ -33,7 +33,9 @@ struct gcap_sim_allocation {
   gcap_sim_span_t named;    // in the tree while claimed or of a graph
   uint64_t graph;           // the serial of the graph whose node allocates it
   uint64_t freeing_graph;   // the serial of the graph with the last free node that was made for it
-  bool coming;              // scratch: a launch that is being judged will allocate it
+  struct cudaMemAccessDesc* access;  // of a graph's: what its node was asked for, a block of its own; NULL for none
+  size_t num_access;
+  bool coming;                // scratch: a launch that is being judged will allocate it
   gcap_sim_memory_t* memory;  // what the checks know of it
 };
 

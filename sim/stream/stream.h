@@ -45,6 +45,8 @@ struct gcap_sim_stream {
 gcap_sim_stream_t* gcap_sim_stream_get(cudaStream_t handle);
 gcap_sim_stream_t* gcap_sim_stream_create(int device, unsigned int flags, int priority);
 int gcap_sim_clamp_priority(int priority);
+// May a stream or a kernel node have this access policy window?
+bool gcap_sim_is_window(const struct cudaAccessPolicyWindow* window);
 // Ends a stream that has a handle.
 void gcap_sim_stream_destroy(gcap_sim_stream_t* stream);
 // Marks the stream as gone; it is freed once its queue has drained.

@@ -12,7 +12,7 @@
 #include "sim/device/properties.h"
 #include "sim/stream/stream.h"
 
-static bool is_window(const struct cudaAccessPolicyWindow* window) {
+bool gcap_sim_is_window(const struct cudaAccessPolicyWindow* window) {
   if (window->num_bytes > GCAP_SIM_MAX_WINDOW_BYTES || !(window->hitRatio >= 0 && window->hitRatio <= 1)) return false;
   // Measured: what misses may not be told to persist, and what hits is not looked at.
   return (unsigned int)window->missProp <= cudaAccessPropertyStreaming;
@@ -24,7 +24,7 @@ static cudaError_t set(gcap_sim_stream_t* stream, cudaStreamAttrID id, const cud
   switch (id) {
     case cudaLaunchAttributePriority: stream->priority = gcap_sim_clamp_priority(value->priority); return cudaSuccess;
     case cudaLaunchAttributeAccessPolicyWindow:
-      if (!is_window(&value->accessPolicyWindow)) return cudaErrorInvalidValue;
+      if (!gcap_sim_is_window(&value->accessPolicyWindow)) return cudaErrorInvalidValue;
       advice->window = value->accessPolicyWindow;
       return cudaSuccess;
     case cudaLaunchAttributeSynchronizationPolicy:

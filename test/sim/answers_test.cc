@@ -109,5 +109,124 @@ TEST_F(Answers, DeviceMemoryThatIsNoneIsNoSourceOfACopy) {
   EXPECT_EQ(cudaSuccess, cudaGraphExecDestroy(exec));
 }
 
+// --- Nodes ----------------------------------------------------------------------------------------------------------
+
+// The stream's setter refused these, the node's took them.
+TEST_F(Answers, AWindowIsJudgedForNodesAsForStreams) {
+  cudaGraphNode_t node = AddStep(graph_, {}, device_, 1, 1);
+  int most = 0;
+  ASSERT_EQ(cudaSuccess, cudaDeviceGetAttribute(&most, cudaDevAttrMaxAccessPolicyWindowSize, 0));
+  const auto set = [&](size_t bytes, float ratio, cudaAccessProperty miss) {
+    cudaLaunchAttributeValue value = {};
+    value.accessPolicyWindow = {device_, bytes, ratio, cudaAccessPropertyPersisting, miss};
+    return cudaGraphKernelNodeSetAttribute(node, cudaLaunchAttributeAccessPolicyWindow, &value);
+  };
+  EXPECT_EQ(cudaSuccess, set(kGraphBytes, 1.0f, cudaAccessPropertyStreaming));
+  EXPECT_EQ(cudaErrorInvalidValue, set(static_cast<size_t>(most) + 1, 1.0f, cudaAccessPropertyStreaming));
+  EXPECT_EQ(cudaErrorInvalidValue, set(kGraphBytes, 1.1f, cudaAccessPropertyStreaming));
+  EXPECT_EQ(cudaErrorInvalidValue, set(kGraphBytes, -0.1f, cudaAccessPropertyStreaming));
+  EXPECT_EQ(cudaErrorInvalidValue, set(kGraphBytes, 1.0f, cudaAccessPropertyPersisting));
+  cudaLaunchAttributeValue got = {};
+  ASSERT_EQ(cudaSuccess, cudaGraphKernelNodeGetAttribute(node, cudaLaunchAttributeAccessPolicyWindow, &got));
+  EXPECT_EQ(kGraphBytes, got.accessPolicyWindow.num_bytes) << "a refused window changes nothing";
+  EXPECT_EQ(1.0f, got.accessPolicyWindow.hitRatio);
+}
+
+cudaMemAllocNodeParams AllocParams() {
+  cudaMemAllocNodeParams params = {};
+  params.poolProps.allocType = cudaMemAllocationTypePinned;
+  params.poolProps.location = {cudaMemLocationTypeDevice, 0};
+  params.bytesize = 4096;
+  return params;
+}
+
+// All were taken.
+TEST_F(Answers, AccessToAnAllocationIsForEachDeviceOnceAndWhole) {
+  const cudaMemLocation device = {cudaMemLocationTypeDevice, 0};
+  cudaMemAccessDesc descs[9];
+  for (auto& desc : descs) desc = {device, cudaMemAccessFlagsProtReadWrite};
+  cudaGraphNode_t node = nullptr;
+  const auto add = [&](size_t count) {
+    cudaMemAllocNodeParams params = AllocParams();
+    params.accessDescs = descs;
+    params.accessDescCount = count;
+    return cudaGraphAddMemAllocNode(&node, graph_, nullptr, 0, &params);
+  };
+  EXPECT_EQ(cudaErrorInvalidValue, add(2)) << "one device twice";
+  EXPECT_EQ(cudaErrorInvalidValue, add(9)) << "more than there are devices";
+  descs[0].flags = cudaMemAccessFlagsProtRead;
+  EXPECT_EQ(cudaErrorNotSupported, add(1));
+  descs[0].flags = cudaMemAccessFlagsProtNone;
+  EXPECT_EQ(cudaErrorNotSupported, add(1));
+  descs[0].flags = static_cast<cudaMemAccessFlags>(7);
+  EXPECT_EQ(cudaErrorInvalidValue, add(1));
+  EXPECT_EQ(nullptr, node);
+  descs[0].flags = cudaMemAccessFlagsProtReadWrite;
+  EXPECT_EQ(cudaSuccess, add(1));
+}
+
+// Told of none.
+TEST_F(Answers, AnAllocationNodeTellsItsAccesses) {
+  cudaMemAccessDesc desc = {{cudaMemLocationTypeDevice, 0}, cudaMemAccessFlagsProtReadWrite};
+  cudaMemAllocNodeParams params = AllocParams(), got = {};
+  params.accessDescs = &desc;
+  params.accessDescCount = 1;
+  cudaGraphNode_t node = nullptr;
+  ASSERT_EQ(cudaSuccess, cudaGraphAddMemAllocNode(&node, graph_, nullptr, 0, &params));
+  desc.flags = cudaMemAccessFlagsProtNone;  // the node has a copy
+  ASSERT_EQ(cudaSuccess, cudaGraphMemAllocNodeGetParams(node, &got));
+  ASSERT_EQ(1u, got.accessDescCount);
+  ASSERT_NE(&desc, got.accessDescs);
+  EXPECT_EQ(cudaMemAccessFlagsProtReadWrite, got.accessDescs[0].flags);
+  EXPECT_EQ(cudaMemLocationTypeDevice, got.accessDescs[0].location.type);
+  EXPECT_EQ(0, got.accessDescs[0].location.id);
+}
+
+std::vector<cudaGraphNode_t> Roots(cudaGraph_t graph) {
+  size_t count = 0;
+  EXPECT_EQ(cudaSuccess, cudaGraphGetRootNodes(graph, nullptr, &count));
+  std::vector<cudaGraphNode_t> roots(count);
+  EXPECT_EQ(cudaSuccess, cudaGraphGetRootNodes(graph, roots.data(), &count));
+  return roots;
+}
+
+// Came in the order of cudaGraphGetNodes.
+TEST_F(Answers, RootsComeLastAddedFirst) {
+  cudaGraphNode_t kernel = AddStep(graph_, {}, device_, 1, 1);
+  cudaGraphNode_t fill = AddFill(graph_, {}, device_, 1);
+  AddFill(graph_, {kernel}, device_, 3);  // no root
+  cudaGraphNode_t fill2 = AddFill(graph_, {}, device2_, 2);
+  EXPECT_EQ((std::vector<cudaGraphNode_t>{fill2, fill, kernel}), Roots(graph_));
+  cudaGraphNode_t two[2];
+  size_t room = 2;
+  EXPECT_EQ(cudaSuccess, cudaGraphGetRootNodes(graph_, two, &room));
+  EXPECT_EQ(fill2, two[0]);
+  EXPECT_EQ(fill, two[1]);
+}
+
+TEST_F(Answers, RootsOfACaptureToo) {
+  cudaEvent_t fork, join;
+  ASSERT_EQ(cudaSuccess, cudaEventCreate(&fork));
+  ASSERT_EQ(cudaSuccess, cudaEventCreate(&join));
+  ASSERT_EQ(cudaSuccess, cudaStreamBeginCapture(stream_, cudaStreamCaptureModeRelaxed));
+  ASSERT_EQ(cudaSuccess, cudaEventRecord(fork, stream_));
+  ASSERT_EQ(cudaSuccess, cudaStreamWaitEvent(other_, fork, 0));
+  ASSERT_EQ(cudaSuccess, cudaMemsetAsync(device_, 1, 4, stream_));
+  ASSERT_EQ(cudaSuccess, cudaMemsetAsync(device2_, 1, 8, other_));
+  ASSERT_EQ(cudaSuccess, cudaEventRecord(join, other_));
+  ASSERT_EQ(cudaSuccess, cudaStreamWaitEvent(stream_, join, 0));
+  cudaGraph_t graph;
+  ASSERT_EQ(cudaSuccess, cudaStreamEndCapture(stream_, &graph));
+  const auto roots = Roots(graph);
+  ASSERT_EQ(2u, roots.size());
+  cudaMemsetParams first, second;
+  ASSERT_EQ(cudaSuccess, cudaGraphMemsetNodeGetParams(roots[0], &first));
+  ASSERT_EQ(cudaSuccess, cudaGraphMemsetNodeGetParams(roots[1], &second));
+  EXPECT_EQ(device2_, first.dst) << "captured last";
+  EXPECT_EQ(device_, second.dst);
+  EXPECT_EQ(cudaSuccess, cudaGraphDestroy(graph));
+  for (cudaEvent_t event : {fork, join}) EXPECT_EQ(cudaSuccess, cudaEventDestroy(event));
+}
+
 }  // namespace
 }  // namespace gcap::testing
