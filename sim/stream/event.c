@@ -245,18 +245,26 @@ static cudaError_t can_measure(const gcap_sim_event_t* event) {
   if (event->capture_id) {
     return gcap_sim_capture_find(event->capture_id) != NULL ? cudaErrorCapturedEvent : cudaErrorInvalidValue;
   }
-  return event->mark != NULL && !event->mark->done ? cudaErrorNotReady : cudaSuccess;
+  return cudaSuccess;
+}
+
+static bool is_reached(const gcap_sim_event_t* event) { return event->mark == NULL || event->mark->done; }
+
+// Measured: both events are looked at before either is asked whether it was reached.
+static cudaError_t measure(float* ms, const gcap_sim_event_t* first, const gcap_sim_event_t* last) {
+  cudaError_t code = ms != NULL ? can_measure(first) : cudaErrorInvalidValue;
+  if (code == cudaSuccess) code = can_measure(last);
+  if (code != cudaSuccess) return code;
+  if (first->device != last->device) return cudaErrorInvalidResourceHandle;
+  if (!is_reached(first) || !is_reached(last)) return cudaErrorNotReady;
+  *ms = (float)(int64_t)(reached_at(last) - reached_at(first)) * MS_PER_TICK;
+  return cudaSuccess;
 }
 
 cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t start, cudaEvent_t end) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaEventElapsedTime);
   if (code == cudaSuccess) {
-    gcap_sim_event_t* first = gcap_sim_handle_get(GCAP_SIM_EVENT, start);
-    gcap_sim_event_t* last = gcap_sim_handle_get(GCAP_SIM_EVENT, end);
-    code = ms != NULL ? can_measure(first) : cudaErrorInvalidValue;
-    if (code == cudaSuccess) code = can_measure(last);
-    if (code == cudaSuccess && first->device != last->device) code = cudaErrorInvalidResourceHandle;
-    if (code == cudaSuccess) *ms = (float)(int64_t)(reached_at(last) - reached_at(first)) * MS_PER_TICK;
+    code = measure(ms, gcap_sim_handle_get(GCAP_SIM_EVENT, start), gcap_sim_handle_get(GCAP_SIM_EVENT, end));
   }
   return gcap_sim_leave(code);
 }

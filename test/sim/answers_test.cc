@@ -228,5 +228,70 @@ TEST_F(Answers, RootsOfACaptureToo) {
   for (cudaEvent_t event : {fork, join}) EXPECT_EQ(cudaSuccess, cudaEventDestroy(event));
 }
 
+// --- Events and streams -----------------------------------------------------------------------------------------------
+
+// Keeps the work of a stream pending until it is opened.
+class Gate {
+ public:
+  ~Gate() { open_ = true; }
+  cudaError_t Hold(cudaStream_t stream) {
+    return cudaLaunchHostFunc(
+        stream,
+        [](void* open) {
+          while (!*static_cast<std::atomic<bool>*>(open)) std::this_thread::yield();
+        },
+        &open_);
+  }
+  void Open() { open_ = true; }
+
+ private:
+  std::atomic<bool> open_{false};
+};
+
+// Answered 600: the first event was asked whether it was reached before the second was looked at.
+TEST_F(Answers, BothEventsAreLookedAtBeforeEitherIsAskedWhetherItWasReached) {
+  Gate gate;
+  cudaEvent_t start, never, untimed;
+  ASSERT_EQ(cudaSuccess, cudaEventCreate(&start));
+  ASSERT_EQ(cudaSuccess, cudaEventCreate(&never));
+  ASSERT_EQ(cudaSuccess, cudaEventCreateWithFlags(&untimed, cudaEventDisableTiming));
+  ASSERT_EQ(cudaSuccess, gate.Hold(stream_));
+  ASSERT_EQ(cudaSuccess, cudaEventRecord(start, stream_));
+  ASSERT_EQ(cudaSuccess, cudaEventRecord(untimed, stream_));
+  float ms = 0;
+  for (cudaEvent_t end : {never, untimed, cudaEvent_t{}}) {
+    EXPECT_EQ(cudaErrorInvalidResourceHandle, cudaEventElapsedTime(&ms, start, end));
+  }
+  EXPECT_EQ(cudaErrorNotReady, cudaEventElapsedTime(&ms, start, start));
+  gate.Open();
+  ASSERT_EQ(cudaSuccess, cudaStreamSynchronize(stream_));
+  EXPECT_EQ(cudaSuccess, cudaEventElapsedTime(&ms, start, start));
+  for (cudaEvent_t event : {start, never, untimed}) EXPECT_EQ(cudaSuccess, cudaEventDestroy(event));
+}
+
+// --- Devices --------------------------------------------------------------------------------------------------------
+
+// Left the place as it was.
+TEST_F(Answers, ABusIdThatIsTooLongIsCutAndRefused) {
+  char whole[32], cut[32];
+  ASSERT_EQ(cudaSuccess, cudaDeviceGetPCIBusId(whole, sizeof(whole), 0));
+  for (int room = 1; room <= static_cast<int>(strlen(whole)); ++room) {
+    memset(cut, 1, sizeof(cut));
+    EXPECT_EQ(cudaErrorInvalidValue, cudaDeviceGetPCIBusId(cut, room, 0));
+    EXPECT_EQ(std::string(whole, static_cast<size_t>(room) - 1), cut);
+    EXPECT_EQ(1, cut[room]) << "nothing behind the end";
+  }
+}
+
+// Was 33,554,432.
+TEST_F(Answers, PersistingCacheIsThatOfAnH200) {
+  int bytes = 0;
+  EXPECT_EQ(cudaSuccess, cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxPersistingL2CacheSize, 0));
+  EXPECT_EQ(39321600, bytes);
+  cudaDeviceProp properties;
+  ASSERT_EQ(cudaSuccess, cudaGetDeviceProperties(&properties, 0));
+  EXPECT_EQ(39321600, properties.persistingL2CacheMaxSize);
+}
+
 }  // namespace
 }  // namespace gcap::testing

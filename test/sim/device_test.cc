@@ -66,8 +66,9 @@ TEST(Device, IsFoundByItsPlaceOnTheBus) {
   for (const char* text : {"0000:7f:00.0", "0001:01:00.0"}) {
     EXPECT_EQ(cudaErrorInvalidDevice, cudaDeviceGetByPCIBusId(&device, text)) << text;
   }
-  EXPECT_EQ(cudaErrorInvalidValue, cudaDeviceGetPCIBusId(id, static_cast<int>(strlen(id)), 0)) << "no room for the end";
-  EXPECT_EQ(cudaSuccess, cudaDeviceGetPCIBusId(id, static_cast<int>(strlen(id)) + 1, 0));
+  const int length = static_cast<int>(strlen(id));
+  EXPECT_EQ(cudaErrorInvalidValue, cudaDeviceGetPCIBusId(id, length, 0)) << "no room for the end";
+  EXPECT_EQ(cudaSuccess, cudaDeviceGetPCIBusId(id, length + 1, 0));
   EXPECT_EQ(cudaErrorInvalidDevice, cudaDeviceGetPCIBusId(id, sizeof(id), 1));
   EXPECT_EQ(cudaErrorInvalidValue, cudaDeviceGetPCIBusId(nullptr, 32, 0));
   EXPECT_EQ(cudaErrorInvalidValue, cudaDeviceGetByPCIBusId(nullptr, "0:1:0"));
