@@ -16,12 +16,26 @@
 #define REGISTER_FLAGS \
   (cudaHostRegisterPortable | cudaHostRegisterMapped | cudaHostRegisterIoMemory | cudaHostRegisterReadOnly)
 
+static void find_combined(void* owner, void* user) {
+  const gcap_sim_allocation_t* allocation = owner;
+  bool combined = allocation->type == cudaMemoryTypeHost && (allocation->flags & cudaHostAllocWriteCombined) != 0;
+  if (combined) *(unsigned int*)user = allocation->flags;
+}
+
+// What cudaHostGetFlags will tell. Measured: mapped always; portable only of memory that is write-combined too, and
+// there the first piece of what is left decides for those that come beside it.
+static unsigned int flags_told(unsigned int flags) {
+  if (!(flags & cudaHostAllocWriteCombined)) return cudaHostAllocMapped;
+  unsigned int told = flags | cudaHostAllocMapped;
+  gcap_sim_allocation_each(find_combined, &told);
+  return told;
+}
+
 static cudaError_t allocate(void** out, size_t bytes, unsigned int flags) {
   if (out == NULL || (flags & ~(unsigned int)ALLOC_FLAGS) != 0) return cudaErrorInvalidValue;
+  unsigned int told = flags_told(flags);
   cudaError_t code = gcap_sim_allocate(out, bytes, cudaMemoryTypeHost);
-  // Measured: mapped always, and portable only told for memory that is write-combined too.
-  unsigned int told = flags & cudaHostAllocWriteCombined ? flags : 0;
-  if (code == cudaSuccess && bytes) gcap_sim_allocation_find(*out)->flags = told | cudaHostAllocMapped;
+  if (code == cudaSuccess && bytes) gcap_sim_allocation_find(*out)->flags = told;
   return code;
 }
 

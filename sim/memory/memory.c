@@ -13,6 +13,7 @@
 #include "sim/api/api.h"
 #include "sim/api/handle.h"
 #include "sim/api/log.h"
+#include "sim/base/die.h"
 #include "sim/base/thread.h"
 #include "sim/graph/graph_params.h"
 #include "sim/memory/allocation.h"
@@ -51,11 +52,12 @@ cudaError_t gcap_sim_allocate(void** out, size_t bytes, enum cudaMemoryType type
   return cudaSuccess;
 }
 
-// The allocation that starts at the address and may be freed.
+// The allocation that starts at the address and may be freed as memory of this type. What comes from a pool of the host
+// is freed as the memory of other pools is.
 static gcap_sim_allocation_t* freeable(const void* address, enum cudaMemoryType type) {
   gcap_sim_allocation_t* allocation = gcap_sim_allocation_find(address);
   bool ok = allocation != NULL && allocation->claimed && !allocation->registered && allocation->base == address &&
-            allocation->type == type;
+            type == (allocation->block != NULL ? cudaMemoryTypeDevice : allocation->type);
   return ok ? allocation : NULL;
 }
 
@@ -114,8 +116,10 @@ static cudaError_t allocate_from_pool(void** out, size_t bytes, gcap_sim_pool_t*
   gcap_sim_mark_t* wait;
   gcap_sim_block_t* block = gcap_sim_pool_take(pool, bytes, stream, &pending, &wait);
   if (block == NULL) return cudaErrorMemoryAllocation;
+  bool on_host = gcap_sim_pool_is_on_host(pool);
   gcap_sim_allocation_t* allocation =
-      gcap_sim_allocation_create(gcap_sim_block_base(block), bytes, cudaMemoryTypeDevice, pool->device);
+      gcap_sim_allocation_create(gcap_sim_block_base(block), bytes, on_host ? cudaMemoryTypeHost : cudaMemoryTypeDevice,
+                                 on_host ? stream->device : pool->device);
   allocation->block = block;
   gcap_sim_allocation_claim(allocation);
   *out = allocation->base;
@@ -141,6 +145,9 @@ static cudaError_t allocate_async(void** out, size_t bytes, gcap_sim_pool_t* poo
   *out = NULL;
   if (bytes == 0) return cudaSuccess;
   if (pool == NULL) pool = gcap_sim_pool_current(stream->device);
+  if (stream->member != NULL && gcap_sim_pool_is_on_host(pool)) {
+    gcap_sim_die("%s: a graph with memory of the host is not modelled", gcap_sim_thread()->call);
+  }
   if (stream->member != NULL) return allocate_in_capture(out, bytes, pool->device, stream);
   return allocate_from_pool(out, bytes, pool, stream);
 }

@@ -31,6 +31,8 @@
 #define MIN_CHUNK_BYTES ((size_t)2 << 20)
 // Blocks of one list that a call looks at. The queue of pending ones turns, so each has its turn.
 enum { kMaxLooks = 64 };
+// More than there are addresses for pinned memory.
+static const size_t kMaxHostBytes = (size_t)1 << 40;
 
 typedef struct chunk {
   gcap_sim_link_t link;
@@ -230,11 +232,22 @@ static bool within_limit(const gcap_sim_pool_t* pool, size_t bytes) {
   return pool->max_bytes == 0 || (pool->reserved <= pool->max_bytes && bytes <= pool->max_bytes - pool->reserved);
 }
 
+bool gcap_sim_pool_is_on_host(const gcap_sim_pool_t* pool) { return pool->device == GCAP_SIM_PINNED_SPACE; }
+
+// Pinned memory has no limit but the addresses.
+static bool take_budget(const gcap_sim_pool_t* pool, size_t bytes) {
+  return gcap_sim_pool_is_on_host(pool) || gcap_sim_budget_take(pool->device, bytes);
+}
+
+static void give_budget_back(const gcap_sim_pool_t* pool, size_t bytes) {
+  if (!gcap_sim_pool_is_on_host(pool)) gcap_sim_budget_give_back(pool->device, bytes);
+}
+
 static gcap_sim_block_t* add_chunk(gcap_sim_pool_t* pool, size_t bytes) {
-  if (!within_limit(pool, bytes) || !gcap_sim_budget_take(pool->device, bytes)) return NULL;
+  if (!within_limit(pool, bytes) || !take_budget(pool, bytes)) return NULL;
   char* base = gcap_sim_vmem_take(pool->device, bytes);
   if (base == NULL) {
-    gcap_sim_budget_give_back(pool->device, bytes);
+    give_budget_back(pool, bytes);
     return NULL;
   }
   chunk_t* chunk = gcap_sim_calloc(1, sizeof(*chunk));
@@ -257,7 +270,7 @@ static gcap_sim_block_t* grow(gcap_sim_pool_t* pool, size_t bytes) {
 static void remove_chunk(chunk_t* chunk) {
   gcap_sim_pool_t* pool = chunk->pool;
   pool->reserved -= chunk->bytes;
-  gcap_sim_budget_give_back(pool->device, chunk->bytes);
+  give_budget_back(pool, chunk->bytes);
   gcap_sim_vmem_give_back(pool->device, chunk->base, chunk->bytes);
   list_remove(&chunk->link);
   list_remove(&chunk->first->link);
@@ -348,7 +361,7 @@ gcap_sim_block_t* gcap_sim_pool_take(gcap_sim_pool_t* pool, size_t bytes, gcap_s
                                      gcap_sim_mark_t** wait) {
   *wait = NULL;
   *pending = false;
-  if (bytes > gcap_sim_budget_total(pool->device)) return NULL;
+  if (bytes > (gcap_sim_pool_is_on_host(pool) ? kMaxHostBytes : gcap_sim_budget_total(pool->device))) return NULL;
   size_t asked = bytes;
   bytes = whole(bytes, GCAP_SIM_ALIGNMENT);
   gcap_sim_block_t* block = NULL;
@@ -427,7 +440,7 @@ gcap_sim_pool_t* gcap_sim_pool_create(int device) {
   gcap_sim_pool_t* pool = gcap_sim_calloc(1, sizeof(*pool));
   pool->device = device;
   pool->follow_events = pool->opportunistic = pool->internal = true;
-  pool->access[device] = cudaMemAccessFlagsProtReadWrite;
+  if (!gcap_sim_pool_is_on_host(pool)) pool->access[device] = cudaMemAccessFlagsProtReadWrite;
   list_init(&pool->chunks);
   list_init(&pool->pending);
   for (size_t i = 0; i < GCAP_SIM_POOL_BINS; ++i) list_init(&pool->bins[i]);
@@ -438,7 +451,9 @@ gcap_sim_pool_t* gcap_sim_pool_create(int device) {
 }
 
 void gcap_sim_pool_destroy(gcap_sim_pool_t* pool) {
-  if (current_pools[pool->device] == pool) current_pools[pool->device] = default_pools[pool->device];
+  for (int i = 0; i < GCAP_SIM_MAX_DEVICES; ++i) {
+    if (current_pools[i] == pool) current_pools[i] = default_pools[i];
+  }
   gcap_sim_handle_destroy(pool->handle);
   pool->handle = NULL;
   settle_all_done(pool);

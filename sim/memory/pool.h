@@ -25,7 +25,7 @@ typedef struct gcap_sim_link {
 struct gcap_sim_pool {
   cudaMemPool_t handle;  // NULL once destroyed; the pool lives on while it has blocks in use
   gcap_sim_link_t all;
-  int device;
+  int device;  // GCAP_SIM_PINNED_SPACE for a pool in the memory of the host
   bool follow_events;
   bool opportunistic;
   bool internal;
@@ -44,7 +44,9 @@ struct gcap_sim_pool {
   size_t num_used;
 };
 
+// On a device, or in pinned memory for GCAP_SIM_PINNED_SPACE.
 gcap_sim_pool_t* gcap_sim_pool_create(int device);
+bool gcap_sim_pool_is_on_host(const gcap_sim_pool_t* pool);
 void gcap_sim_pool_destroy(gcap_sim_pool_t* pool);
 // The pool that cudaMallocAsync takes from on the device, and the one that was there first.
 gcap_sim_pool_t* gcap_sim_pool_current(int device);

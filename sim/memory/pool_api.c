@@ -2,9 +2,9 @@
 //
 // Memory pools as callers see them: creation, attributes, access, a device's default and current pool.
 //
-// The idea: what the pool does is pool.c's; here are the arguments and their codes. Pools live in a device's memory and
-// in this process: those of the host, and handles for other processes, answer cudaErrorNotSupported, which agrees with
-// what the devices say about themselves. Locking: the global mutex.
+// The idea: what the pool does is pool.c's; here are the arguments and their codes. A pool lives in the memory of a
+// device or of the host, which is one node. It may be made with handles for other processes, but the functions that use
+// those stop the program, so the devices say that they support none. Locking: the global mutex.
 #include <string.h>
 
 #include "cuda_runtime_api.h"
@@ -13,11 +13,25 @@
 #include "sim/base/die.h"
 #include "sim/device/device.h"
 #include "sim/memory/pool.h"
+#include "sim/memory/vmem.h"
 
 #define KNOWN_HANDLES \
   (cudaMemHandleTypePosixFileDescriptor | cudaMemHandleTypeWin32 | cudaMemHandleTypeWin32Kmt | cudaMemHandleTypeFabric)
 
 static bool is_device(int device) { return device >= 0 && device < gcap_sim_device_count(); }
+
+// Handles that a GPU under Linux gives out.
+#define MODELLED_HANDLES (cudaMemHandleTypePosixFileDescriptor | cudaMemHandleTypeFabric)
+
+// Where a pool at the location has its memory; false for a location that is none.
+static bool find_space(struct cudaMemLocation location, int* out) {
+  switch (location.type) {
+    case cudaMemLocationTypeDevice: *out = location.id; return is_device(location.id);
+    case cudaMemLocationTypeHost: *out = GCAP_SIM_PINNED_SPACE; return true;
+    case cudaMemLocationTypeHostNuma: *out = GCAP_SIM_PINNED_SPACE; return location.id == 0;
+    default: return false;
+  }
+}
 
 static cudaError_t create(cudaMemPool_t* out, const struct cudaMemPoolProps* props) {
   if (out == NULL || props == NULL || props->allocType != cudaMemAllocationTypePinned) return cudaErrorInvalidValue;
@@ -25,11 +39,10 @@ static cudaError_t create(cudaMemPool_t* out, const struct cudaMemPoolProps* pro
     if (props->reserved[i] != 0) return cudaErrorInvalidValue;
   }
   if ((props->handleTypes & ~(unsigned int)KNOWN_HANDLES) != 0) return cudaErrorInvalidValue;
-  if (props->location.type == cudaMemLocationTypeHost || props->handleTypes != cudaMemHandleTypeNone) {
-    return cudaErrorNotSupported;
-  }
-  if (props->location.type != cudaMemLocationTypeDevice || !is_device(props->location.id)) return cudaErrorInvalidValue;
-  gcap_sim_pool_t* pool = gcap_sim_pool_create(props->location.id);
+  if ((props->handleTypes & ~(unsigned int)MODELLED_HANDLES) != 0) return cudaErrorNotSupported;
+  int space;
+  if (!find_space(props->location, &space)) return cudaErrorInvalidValue;
+  gcap_sim_pool_t* pool = gcap_sim_pool_create(space);
   pool->max_bytes = props->maxSize;
   *out = pool->handle;
   return cudaSuccess;
@@ -45,7 +58,8 @@ cudaError_t cudaMemPoolDestroy(cudaMemPool_t memPool) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaMemPoolDestroy);
   if (code == cudaSuccess) {
     gcap_sim_pool_t* pool = gcap_sim_handle_get(GCAP_SIM_POOL, memPool);
-    if (pool != NULL && pool != gcap_sim_pool_default(pool->device)) {
+    bool is_default = pool != NULL && !gcap_sim_pool_is_on_host(pool) && pool == gcap_sim_pool_default(pool->device);
+    if (pool != NULL && !is_default) {
       gcap_sim_pool_destroy(pool);
     } else {
       code = cudaErrorInvalidValue;
@@ -178,18 +192,22 @@ cudaError_t cudaMemPoolSetAccess(cudaMemPool_t memPool, const struct cudaMemAcce
   return gcap_sim_leave(code);
 }
 
+// Measured: the host is told to have no access to a device's pool. Its own pools are its own.
+static cudaError_t get_access(enum cudaMemAccessFlags* flags, const gcap_sim_pool_t* pool,
+                              const struct cudaMemLocation* location) {
+  int space;
+  if (pool == NULL || location == NULL || !find_space(*location, &space)) return cudaErrorInvalidValue;
+  if (flags == NULL) gcap_sim_die("cudaMemPoolGetAccess: the place is NULL: the real runtime writes it");
+  enum cudaMemAccessFlags of_host =
+      gcap_sim_pool_is_on_host(pool) ? cudaMemAccessFlagsProtReadWrite : cudaMemAccessFlagsProtNone;
+  *flags = space == GCAP_SIM_PINNED_SPACE ? of_host : pool->access[space];
+  return cudaSuccess;
+}
+
 cudaError_t cudaMemPoolGetAccess(enum cudaMemAccessFlags* flags, cudaMemPool_t memPool,
                                  struct cudaMemLocation* location) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaMemPoolGetAccess);
-  if (code == cudaSuccess) {
-    const gcap_sim_pool_t* pool = gcap_sim_handle_get(GCAP_SIM_POOL, memPool);
-    if (pool == NULL || location == NULL || location->type != cudaMemLocationTypeDevice || !is_device(location->id)) {
-      code = cudaErrorInvalidValue;
-    } else {
-      if (flags == NULL) gcap_sim_die("cudaMemPoolGetAccess: the place is NULL: the real runtime writes it");
-      *flags = pool->access[location->id];
-    }
-  }
+  if (code == cudaSuccess) code = get_access(flags, gcap_sim_handle_get(GCAP_SIM_POOL, memPool), location);
   return gcap_sim_leave(code);
 }
 

@@ -269,6 +269,103 @@ TEST_F(Answers, BothEventsAreLookedAtBeforeEitherIsAskedWhetherItWasReached) {
   for (cudaEvent_t event : {start, never, untimed}) EXPECT_EQ(cudaSuccess, cudaEventDestroy(event));
 }
 
+// --- Pools and host memory ------------------------------------------------------------------------------------------
+
+cudaMemPoolProps PoolProps(cudaMemLocationType type) {
+  cudaMemPoolProps props = {};
+  props.allocType = cudaMemAllocationTypePinned;
+  props.location = {type, 0};
+  return props;
+}
+
+// Answered 801 and 1; the memory is to be had, used and given back.
+TEST_F(Answers, APoolMayBeInTheMemoryOfTheHost) {
+  for (auto type : {cudaMemLocationTypeHost, cudaMemLocationTypeHostNuma}) {
+    const cudaMemPoolProps props = PoolProps(type);
+    cudaMemPool_t pool = nullptr;
+    ASSERT_EQ(cudaSuccess, cudaMemPoolCreate(&pool, &props));
+    int* memory = nullptr;
+    ASSERT_EQ(cudaSuccess, cudaMallocFromPoolAsync(reinterpret_cast<void**>(&memory), kGraphBytes, pool, stream_));
+    cudaPointerAttributes attributes;
+    ASSERT_EQ(cudaSuccess, cudaPointerGetAttributes(&attributes, memory));
+    EXPECT_EQ(cudaMemoryTypeHost, attributes.type);
+    ASSERT_EQ(cudaSuccess, cudaMemsetAsync(memory, 0, kGraphBytes, stream_));
+    ASSERT_EQ(cudaSuccess, Step(memory, 0, 7, stream_));
+    ASSERT_EQ(cudaSuccess, cudaStreamSynchronize(stream_));
+    EXPECT_EQ(7, memory[1]) << "the host sees it";
+    size_t used = 0;
+    EXPECT_EQ(cudaSuccess, cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &used));
+    EXPECT_EQ(kGraphBytes, used);
+    ASSERT_EQ(cudaSuccess, cudaFreeAsync(memory, stream_));
+    ASSERT_EQ(cudaSuccess, cudaStreamSynchronize(stream_));
+    EXPECT_EQ(cudaSuccess, cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &used));
+    EXPECT_EQ(0u, used);
+    void* too_much = &pool;
+    EXPECT_EQ(cudaErrorMemoryAllocation, cudaMallocFromPoolAsync(&too_much, SIZE_MAX / 2, pool, stream_));
+    EXPECT_EQ(cudaSuccess, cudaMemPoolDestroy(pool));
+  }
+}
+
+// There was none.
+TEST_F(Answers, APoolOfTheHostTakesNothingFromTheDevice) {
+  const cudaMemPoolProps props = PoolProps(cudaMemLocationTypeHost);
+  cudaMemPool_t pool = nullptr;
+  ASSERT_EQ(cudaSuccess, cudaMemPoolCreate(&pool, &props));
+  size_t before = 0, after = 0, total = 0;
+  ASSERT_EQ(cudaSuccess, cudaMemGetInfo(&before, &total));
+  void* memory = nullptr;
+  ASSERT_EQ(cudaSuccess, cudaMallocFromPoolAsync(&memory, size_t{64} << 20, pool, stream_));
+  ASSERT_EQ(cudaSuccess, cudaMemGetInfo(&after, &total));
+  EXPECT_EQ(before, after);
+  ASSERT_EQ(cudaSuccess, cudaFree(memory)) << "freed as the memory of any pool";
+  EXPECT_EQ(cudaSuccess, cudaMemPoolDestroy(pool));
+}
+
+// Answered 801. Who uses the handles still stops: that is not modelled.
+TEST_F(Answers, APoolMayHaveHandlesForOtherProcesses) {
+  for (unsigned int types : {1u, 8u, 9u}) {
+    cudaMemPoolProps props = PoolProps(cudaMemLocationTypeDevice);
+    props.handleTypes = static_cast<cudaMemAllocationHandleType>(types);
+    cudaMemPool_t pool = nullptr;
+    EXPECT_EQ(cudaSuccess, cudaMemPoolCreate(&pool, &props)) << types;
+    EXPECT_EQ(cudaSuccess, cudaMemPoolDestroy(pool));
+  }
+}
+
+// Answered 1.
+TEST_F(Answers, TheHostHasNoAccessToAPoolOfADevice) {
+  cudaMemPool_t pool;
+  ASSERT_EQ(cudaSuccess, cudaDeviceGetDefaultMemPool(&pool, 0));
+  for (auto type : {cudaMemLocationTypeHost, cudaMemLocationTypeHostNuma}) {
+    cudaMemLocation location = {type, 0};
+    auto flags = cudaMemAccessFlagsProtReadWrite;
+    EXPECT_EQ(cudaSuccess, cudaMemPoolGetAccess(&flags, pool, &location)) << type;
+    EXPECT_EQ(cudaMemAccessFlagsProtNone, flags);
+  }
+}
+
+// Told 7 of 5 and 7. Alone they are told so on an H200 too.
+TEST_F(Answers, WriteCombinedMemoryHasTheFlagsOfWhatItLiesBeside) {
+  const auto flags_of = [](void* p) {
+    unsigned int flags = 0;
+    EXPECT_EQ(cudaSuccess, cudaHostGetFlags(&flags, p));
+    return flags;
+  };
+  void* first = nullptr;
+  ASSERT_EQ(cudaSuccess, cudaHostAlloc(&first, 4096, cudaHostAllocWriteCombined));
+  EXPECT_EQ(6u, flags_of(first));
+  for (unsigned int flags : {5u, 7u}) {
+    void* memory = nullptr;
+    ASSERT_EQ(cudaSuccess, cudaHostAlloc(&memory, 4096, flags));
+    EXPECT_EQ(6u, flags_of(memory)) << flags;
+    EXPECT_EQ(cudaSuccess, cudaFreeHost(memory));
+  }
+  EXPECT_EQ(cudaSuccess, cudaFreeHost(first));
+  ASSERT_EQ(cudaSuccess, cudaHostAlloc(&first, 4096, 5));
+  EXPECT_EQ(7u, flags_of(first));
+  EXPECT_EQ(cudaSuccess, cudaFreeHost(first));
+}
+
 // --- Devices --------------------------------------------------------------------------------------------------------
 
 // Left the place as it was.

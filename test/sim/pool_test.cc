@@ -348,7 +348,7 @@ TEST_F(Pool, RefusesBadArguments) {
   props.allocType = cudaMemAllocationTypeInvalid;
   EXPECT_EQ(cudaErrorInvalidValue, cudaMemPoolCreate(&pool, &props));
   props = Props();
-  props.handleTypes = cudaMemHandleTypePosixFileDescriptor;
+  props.handleTypes = cudaMemHandleTypeWin32;
   EXPECT_EQ(cudaErrorNotSupported, cudaMemPoolCreate(&pool, &props));
   uint64_t value = 1;
   for (auto attr : {cudaMemPoolAttrUsedMemCurrent, cudaMemPoolAttrReservedMemCurrent, cudaMemPoolAttrUsedMemHigh,
