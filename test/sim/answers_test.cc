@@ -228,6 +228,79 @@ TEST_F(Answers, RootsOfACaptureToo) {
   for (cudaEvent_t event : {fork, join}) EXPECT_EQ(cudaSuccess, cudaEventDestroy(event));
 }
 
+// --- Executables ----------------------------------------------------------------------------------------------------
+
+// Told all flags but the use of priorities.
+TEST_F(Answers, AnExecutableTellsNoFlagsThatAreOver) {
+  AddFill(graph_, {}, device_, 1);
+  const auto told = [&](unsigned long long flags) {
+    cudaGraphInstantiateParams params = {};
+    params.flags = flags;
+    params.uploadStream = stream_;
+    cudaGraphExec_t exec = nullptr;
+    EXPECT_EQ(cudaSuccess, cudaGraphInstantiateWithParams(&exec, graph_, &params)) << flags;
+    unsigned long long got = 99;
+    EXPECT_EQ(cudaSuccess, cudaGraphExecGetFlags(exec, &got));
+    EXPECT_EQ(cudaSuccess, cudaGraphExecDestroy(exec));
+    return got;
+  };
+  EXPECT_EQ(0u, told(cudaGraphInstantiateFlagUpload));
+  EXPECT_EQ(1u, told(cudaGraphInstantiateFlagUpload | cudaGraphInstantiateFlagAutoFreeOnLaunch));
+  EXPECT_EQ(1u, told(cudaGraphInstantiateFlagAutoFreeOnLaunch));
+  EXPECT_EQ(0u, told(cudaGraphInstantiateFlagUseNodePriority));
+  EXPECT_EQ(4u, told(cudaGraphInstantiateFlagDeviceLaunch | cudaGraphInstantiateFlagUpload));
+}
+
+// Stopped the program.
+TEST_F(Answers, AnExecutableForLaunchFromADeviceRunsFromTheHost) {
+  AddStep(graph_, {}, device_, 1, 1);
+  const unsigned long long flags = cudaGraphInstantiateFlagDeviceLaunch;
+  for (int way = 0; way < 3; ++way) {
+    cudaGraphInstantiateParams params = {};
+    params.flags = flags;
+    cudaGraphExec_t exec = nullptr;
+    EXPECT_EQ(cudaSuccess, way == 0   ? cudaGraphInstantiate(&exec, graph_, flags)
+                           : way == 1 ? cudaGraphInstantiateWithFlags(&exec, graph_, flags)
+                                      : cudaGraphInstantiateWithParams(&exec, graph_, &params));
+    unsigned long long got = 0;
+    EXPECT_EQ(cudaSuccess, cudaGraphExecGetFlags(exec, &got));
+    EXPECT_EQ(flags, got);
+    EXPECT_EQ(cudaSuccess, cudaGraphUpload(exec, stream_));
+    LaunchAndWait(exec);
+    EXPECT_EQ(way + 1, First(device_));
+    EXPECT_EQ(cudaSuccess, cudaGraphExecDestroy(exec));
+  }
+}
+
+// --- Captures -------------------------------------------------------------------------------------------------------
+
+cudaStreamCaptureStatus StatusOf(cudaStream_t stream) {
+  auto status = cudaStreamCaptureStatusInvalidated;
+  EXPECT_EQ(cudaSuccess, cudaStreamIsCapturing(stream, &status));
+  return status;
+}
+
+// Not wrong here: pinned, since a user met a stop.
+TEST_F(Answers, ACaptureIntoNoGraphIsRefused) {
+  for (auto mode : {cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal, cudaStreamCaptureModeRelaxed}) {
+    EXPECT_EQ(cudaErrorInvalidValue, cudaStreamBeginCaptureToGraph(stream_, nullptr, nullptr, nullptr, 0, mode));
+    EXPECT_EQ(cudaStreamCaptureStatusNone, StatusOf(stream_));
+  }
+}
+
+// Not wrong here: pinned, since a user met a stop.
+TEST_F(Answers, AFillOfNothingIsRefusedAndTheCaptureGoesOn) {
+  ASSERT_EQ(cudaSuccess, cudaStreamBeginCapture(stream_, cudaStreamCaptureModeGlobal));
+  EXPECT_EQ(cudaErrorInvalidValue, cudaMemsetAsync(nullptr, 1, 64, stream_));
+  EXPECT_EQ(cudaErrorInvalidValue, cudaMemset2DAsync(nullptr, 64, 1, 64, 2, stream_));
+  EXPECT_EQ(cudaSuccess, cudaMemsetAsync(nullptr, 1, 0, stream_));
+  EXPECT_EQ(cudaStreamCaptureStatusActive, StatusOf(stream_));
+  cudaGraph_t graph = nullptr;
+  ASSERT_EQ(cudaSuccess, cudaStreamEndCapture(stream_, &graph));
+  EXPECT_EQ(0u, CountNodes(graph));
+  EXPECT_EQ(cudaSuccess, cudaGraphDestroy(graph));
+}
+
 // --- Events and streams -----------------------------------------------------------------------------------------------
 
 // Keeps the work of a stream pending until it is opened.
@@ -267,6 +340,21 @@ TEST_F(Answers, BothEventsAreLookedAtBeforeEitherIsAskedWhetherItWasReached) {
   ASSERT_EQ(cudaSuccess, cudaStreamSynchronize(stream_));
   EXPECT_EQ(cudaSuccess, cudaEventElapsedTime(&ms, start, start));
   for (cudaEvent_t event : {start, never, untimed}) EXPECT_EQ(cudaSuccess, cudaEventDestroy(event));
+}
+
+// Not wrong here: pinned. Work that nothing holds back may be done by the time of the answer, also on a GPU.
+TEST_F(Answers, TheLegacyStreamIsNotReadyWhileABlockingStreamWorks) {
+  cudaStream_t blocking;
+  ASSERT_EQ(cudaSuccess, cudaStreamCreate(&blocking));
+  Gate gate;
+  ASSERT_EQ(cudaSuccess, gate.Hold(blocking));
+  EXPECT_EQ(cudaErrorNotReady, cudaStreamQuery(nullptr));
+  EXPECT_EQ(cudaErrorNotReady, cudaStreamQuery(cudaStreamLegacy));
+  EXPECT_EQ(cudaSuccess, cudaStreamQuery(stream_)) << "a non-blocking stream does not care";
+  gate.Open();
+  ASSERT_EQ(cudaSuccess, cudaStreamSynchronize(blocking));
+  EXPECT_EQ(cudaSuccess, cudaStreamQuery(nullptr));
+  EXPECT_EQ(cudaSuccess, cudaStreamDestroy(blocking));
 }
 
 // --- Pools and host memory ------------------------------------------------------------------------------------------
