@@ -5,7 +5,7 @@
 // The idea: capture fixes an address and takes no memory; the first launch brings the memory, and it stays with the
 // graph, freed nodes included, until a trim or the end of graph and executable, as measured. What graphs hold is
 // `used`; what the device set aside for them is `reserved`, which only a trim lowers. Two allocations of one graph
-// never share memory here, though lifetimes that do not meet would allow it. Locking: the global mutex.
+// share an address, and so their memory, when one comes after the free of the other. Locking: the global mutex.
 #include "sim/graph/graph_memory.h"
 
 #include <string.h>
@@ -15,8 +15,11 @@
 #include "sim/base/thread.h"
 #include "sim/device/device.h"
 #include "sim/device/properties.h"
+#include "sim/graph/edges.h"
+#include "sim/graph/graph.h"
 #include "sim/memory/allocation.h"
 #include "sim/memory/budget.h"
+#include "sim/stream/task.h"
 
 // What the device sets aside at a time, as measured.
 #define STEP_BYTES ((size_t)32 << 20)
@@ -28,9 +31,47 @@ static struct {
   size_t reserved_high;
 } graphs[GCAP_SIM_MAX_DEVICES];
 
-gcap_sim_allocation_t* gcap_sim_graph_allocation_create(size_t bytes, int device) {
+// How many nodes before a new allocation are looked at.
+enum { kMaxLooks = 64 };
+
+typedef struct walk {
+  const gcap_sim_node_t* nodes[kMaxLooks];
+  size_t count;
+  uint64_t visit;
+} walk_t;
+
+static void walk_to(walk_t* walk, const gcap_sim_edge_t* edges, size_t count) {
+  for (size_t i = 0; i < count && walk->count < kMaxLooks; ++i) {
+    gcap_sim_node_t* node = edges[i].node;
+    if (node->visit == walk->visit) continue;
+    node->visit = walk->visit;
+    walk->nodes[walk->count++] = node;
+  }
+}
+
+// Measured: memory that a node before it has freed is given again to an allocation of the same size.
+static gcap_sim_allocation_t* find_freed(const gcap_sim_graph_t* graph, const gcap_sim_edge_t* deps, size_t num_deps,
+                                         size_t bytes, int device) {
+  if (graph->num_memory_nodes == 0) return NULL;
+  walk_t walk = {.visit = gcap_sim_graph_new_visit()};
+  walk_to(&walk, deps, num_deps);
+  for (size_t i = 0; i < walk.count; ++i) {
+    const gcap_sim_node_t* node = walk.nodes[i];
+    gcap_sim_allocation_t* freed = node->task->kind == GCAP_SIM_TASK_FREE ? node->task->u.allocation : NULL;
+    bool fits = freed != NULL && freed->graph == graph->serial && !freed->again && freed->bytes == bytes;
+    if (fits && freed->device == device) return freed;
+    walk_to(&walk, node->in.items, node->in.count);
+  }
+  return NULL;
+}
+
+gcap_sim_allocation_t* gcap_sim_graph_allocation_create(const gcap_sim_graph_t* graph, const gcap_sim_edge_t* deps,
+                                                        size_t num_deps, size_t bytes, int device) {
   if (bytes > gcap_sim_budget_total(device)) return NULL;
-  gcap_sim_allocation_t* allocation = gcap_sim_allocation_create_range(bytes, cudaMemoryTypeDevice, device);
+  gcap_sim_allocation_t* freed = find_freed(graph, deps, num_deps, bytes, device);
+  gcap_sim_allocation_t* allocation = freed != NULL
+                                          ? gcap_sim_allocation_create_again(freed)
+                                          : gcap_sim_allocation_create_range(bytes, cudaMemoryTypeDevice, device);
   if (allocation != NULL) gcap_sim_allocation_give_to_graph(allocation);
   return allocation;
 }
@@ -48,6 +89,7 @@ static bool grow(int device, size_t more) {
 }
 
 bool gcap_sim_graph_memory_bring(gcap_sim_allocation_t* allocation) {
+  if (allocation->first != NULL) allocation = allocation->first;
   if (allocation->budget_bytes) return true;
   int device = allocation->device;
   size_t bytes = whole(allocation->bytes, GCAP_SIM_ALIGNMENT);
@@ -63,11 +105,15 @@ void gcap_sim_graph_memory_drop(gcap_sim_allocation_t* allocation) {
   allocation->budget_bytes = 0;
 }
 
+// Told of the last one that has the address.
 static void drop_unused(void* owner, void* user) {
   gcap_sim_allocation_t* allocation = owner;
   const int* device = user;
   if (!allocation->of_graph || allocation->device != *device) return;
-  if (!allocation->live && !allocation->claimed) gcap_sim_graph_memory_drop(allocation);
+  for (const gcap_sim_allocation_t* each = allocation; each != NULL; each = each->before) {
+    if (each->live || each->claimed) return;
+  }
+  gcap_sim_graph_memory_drop(allocation->first != NULL ? allocation->first : allocation);
 }
 
 static cudaError_t trim(int device) {

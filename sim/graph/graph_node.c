@@ -256,7 +256,10 @@ static void keep_accesses(gcap_sim_allocation_t* allocation, const struct cudaMe
 static cudaError_t add_alloc(addition_t* add, cudaGraphNode_t* out, struct cudaMemAllocNodeParamsV2* params) {
   gcap_sim_task_t* task = NULL;
   cudaError_t code = add->graph->owner != NULL ? cudaErrorNotSupported : judge_alloc(params);
-  if (code == cudaSuccess) task = gcap_sim_graph_alloc_task(params->bytesize, params->poolProps.location.id, &code);
+  if (code == cudaSuccess) {
+    task = gcap_sim_graph_alloc_task(add->graph, add->deps, add->num_deps, params->bytesize,
+                                     params->poolProps.location.id, &code);
+  }
   if (task != NULL) keep_accesses(task->u.allocation, params->accessDescs, params->accessDescCount);
   void* address = task != NULL ? task->u.allocation->base : NULL;
   code = add_node(add, out, task, code);

@@ -78,8 +78,9 @@ gcap_sim_task_t* gcap_sim_event_params_task(gcap_sim_task_kind_t kind, cudaEvent
   return gcap_sim_event_task(kind, e);
 }
 
-gcap_sim_task_t* gcap_sim_graph_alloc_task(size_t bytes, int device, cudaError_t* code) {
-  gcap_sim_allocation_t* allocation = gcap_sim_graph_allocation_create(bytes, device);
+gcap_sim_task_t* gcap_sim_graph_alloc_task(const gcap_sim_graph_t* graph, const gcap_sim_edge_t* deps, size_t num_deps,
+                                           size_t bytes, int device, cudaError_t* code) {
+  gcap_sim_allocation_t* allocation = gcap_sim_graph_allocation_create(graph, deps, num_deps, bytes, device);
   *code = allocation != NULL ? cudaSuccess : cudaErrorMemoryAllocation;
   if (allocation == NULL) return NULL;
   gcap_sim_task_t* task = gcap_sim_task_create(GCAP_SIM_TASK_ALLOC, "mem alloc");

@@ -9,6 +9,7 @@
 
 #include "cuda_runtime_api.h"
 #include "sim/api/types.h"
+#include "sim/graph/edges.h"
 #include "sim/stream/task.h"
 
 // Is anything set that must be zero?
@@ -25,8 +26,10 @@ gcap_sim_task_t* gcap_sim_event_params_task(gcap_sim_task_kind_t kind, cudaEvent
 // The task of the tagged parameters, for kinds whose parameters can be set again.
 gcap_sim_task_t* gcap_sim_node_params_task(const struct cudaGraphNodeParams* params, cudaError_t* code);
 
-// The tasks of memory nodes; on failure they return NULL and set the code.
-gcap_sim_task_t* gcap_sim_graph_alloc_task(size_t bytes, int device, cudaError_t* code);
+// The tasks of memory nodes, for a node of the graph that will depend on `deps`; on failure they return NULL and set
+// the code.
+gcap_sim_task_t* gcap_sim_graph_alloc_task(const gcap_sim_graph_t* graph, const gcap_sim_edge_t* deps, size_t num_deps,
+                                           size_t bytes, int device, cudaError_t* code);
 gcap_sim_task_t* gcap_sim_graph_free_task(const gcap_sim_graph_t* graph, void* address, cudaError_t* code);
 
 #endif  // GCAP_SIM_GRAPH_GRAPH_PARAMS_H_

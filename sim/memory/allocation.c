@@ -98,18 +98,41 @@ gcap_sim_allocation_t* gcap_sim_allocation_create_range(size_t bytes, enum cudaM
   return allocation;
 }
 
-void gcap_sim_allocation_release(gcap_sim_allocation_t* allocation) {
-  if (--allocation->refs > 0) return;
-  if (allocation->of_graph) {
-    gcap_sim_span_remove(&named, &allocation->named);
-    gcap_sim_graph_memory_drop(allocation);
-  }
+gcap_sim_allocation_t* gcap_sim_allocation_create_again(gcap_sim_allocation_t* freed) {
+  gcap_sim_allocation_t* allocation = gcap_sim_allocation_create(freed->base, freed->bytes, freed->type, freed->device);
+  ++freed->refs;
+  allocation->before = freed;
+  allocation->first = freed->first != NULL ? freed->first : freed;
+  freed->again = true;
+  gcap_sim_span_remove(&named, &freed->named);
+  return allocation;
+}
+
+// Takes a graph's allocation out of the tree; the one that had its address before is found again.
+static void take_from_graph(gcap_sim_allocation_t* allocation) {
+  gcap_sim_span_remove(&named, &allocation->named);
+  gcap_sim_graph_memory_drop(allocation);
+  if (allocation->before == NULL) return;
+  allocation->before->again = false;
+  gcap_sim_span_insert(&named, &allocation->before->named);
+}
+
+static void destroy(gcap_sim_allocation_t* allocation) {
+  if (allocation->of_graph) take_from_graph(allocation);
   if (allocation->range_bytes) {
     gcap_sim_vmem_give_back(space_of(allocation), allocation->base, allocation->range_bytes);
   }
   gcap_sim_memory_release(allocation->memory);
   free(allocation->access);
   free(allocation);
+}
+
+void gcap_sim_allocation_release(gcap_sim_allocation_t* allocation) {
+  while (allocation != NULL && --allocation->refs == 0) {
+    gcap_sim_allocation_t* before = allocation->before;
+    destroy(allocation);
+    allocation = before;
+  }
 }
 
 void gcap_sim_allocation_give_to_graph(gcap_sim_allocation_t* allocation) {

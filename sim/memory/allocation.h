@@ -32,7 +32,10 @@ struct gcap_sim_allocation {
   gcap_sim_block_t* block;  // of the pool that it comes from, while claimed
   gcap_sim_span_t named;    // in the tree while claimed or of a graph
   uint64_t graph;           // the serial of the graph whose node allocates it
-  uint64_t freeing_graph;   // the serial of the graph with the last free node that was made for it
+  gcap_sim_allocation_t* before;  // of a graph's: the freed one whose address it has again, a reference; NULL for none
+  gcap_sim_allocation_t* first;   // and the first that had it; NULL for that one itself
+  bool again;                     // another one has its address again, and is found in its place
+  uint64_t freeing_graph;         // the serial of the graph with the last free node that was made for it
   struct cudaMemAccessDesc* access;  // of a graph's: what its node was asked for, a block of its own; NULL for none
   size_t num_access;
   bool coming;                // scratch: a launch that is being judged will allocate it
@@ -51,6 +54,8 @@ size_t gcap_sim_allocation_count(const char* kind);
 gcap_sim_allocation_t* gcap_sim_allocation_create(void* base, size_t bytes, enum cudaMemoryType type, int device);
 // The same, in a range of address space of its own; NULL when that is used up.
 gcap_sim_allocation_t* gcap_sim_allocation_create_range(size_t bytes, enum cudaMemoryType type, int device);
+// The same, at the address of one of a graph that the graph has freed.
+gcap_sim_allocation_t* gcap_sim_allocation_create_again(gcap_sim_allocation_t* freed);
 // Makes it that of a graph: callers find it from now on, claimed or not.
 void gcap_sim_allocation_give_to_graph(gcap_sim_allocation_t* allocation);
 // The caller becomes its owner, or is no longer.

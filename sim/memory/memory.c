@@ -102,7 +102,9 @@ static gcap_sim_task_t* memory_task(gcap_sim_task_kind_t kind, gcap_sim_allocati
 
 static cudaError_t allocate_in_capture(void** out, size_t bytes, int device, gcap_sim_stream_t* stream) {
   cudaError_t code;
-  gcap_sim_task_t* task = gcap_sim_graph_alloc_task(bytes, device, &code);
+  const gcap_sim_edges_t* deps = gcap_sim_member_deps(stream->member);
+  gcap_sim_task_t* task =
+      gcap_sim_graph_alloc_task(stream->member->capture->graph, deps->items, deps->count, bytes, device, &code);
   if (task == NULL) return code;
   void* address = task->u.allocation->base;
   code = gcap_sim_submit_task(stream, task);

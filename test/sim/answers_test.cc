@@ -182,6 +182,102 @@ TEST_F(Answers, AnAllocationNodeTellsItsAccesses) {
   EXPECT_EQ(0, got.accessDescs[0].location.id);
 }
 
+class GraphAddresses : public GraphTest {
+ protected:
+  cudaGraphNode_t Alloc(const std::vector<cudaGraphNode_t>& deps, int** out, size_t bytes = 4096) {
+    cudaMemAllocNodeParams params = AllocParams();
+    params.bytesize = bytes;
+    cudaGraphNode_t node = nullptr;
+    EXPECT_EQ(cudaSuccess, cudaGraphAddMemAllocNode(&node, graph_, deps.data(), deps.size(), &params));
+    *out = static_cast<int*>(params.dptr);
+    return node;
+  }
+  cudaGraphNode_t Free(const std::vector<cudaGraphNode_t>& deps, void* address) {
+    cudaGraphNode_t node = nullptr;
+    EXPECT_EQ(cudaSuccess, cudaGraphAddMemFreeNode(&node, graph_, deps.data(), deps.size(), address));
+    return node;
+  }
+};
+
+// Was another address.
+TEST_F(GraphAddresses, AreGivenAgainBehindTheFree) {
+  int *first = nullptr, *second = nullptr, *third = nullptr;
+  cudaGraphNode_t alloc = Alloc({}, &first);
+  cudaGraphNode_t freed = Free({AddStep(graph_, {AddFill(graph_, {alloc}, first, 0)}, first, 1, 5)}, first);
+  cudaGraphNode_t again = Alloc({AddEmpty(graph_, {freed})}, &second);
+  ASSERT_EQ(first, second);
+  cudaGraphNode_t filled = AddFill(graph_, {again}, second, 0);
+  cudaGraphNode_t stepped = AddStep(graph_, {filled}, second, 1, 7);
+  cudaGraphNode_t copied = nullptr;
+  ASSERT_EQ(cudaSuccess,
+            cudaGraphAddMemcpyNode1D(&copied, graph_, &stepped, 1, device_, second, 4, cudaMemcpyDeviceToDevice));
+  cudaGraphNode_t freed_again = Free({copied}, second);
+  Alloc({freed_again}, &third);
+  EXPECT_EQ(first, third);
+  cudaMemAllocNodeParams told = {};
+  ASSERT_EQ(cudaSuccess, cudaGraphMemAllocNodeGetParams(again, &told));
+  EXPECT_EQ(second, told.dptr);
+  cudaGraphExec_t exec = Instantiate(graph_, cudaGraphInstantiateFlagAutoFreeOnLaunch);
+  for (int launch = 0; launch < 3; ++launch) {
+    ASSERT_EQ(cudaSuccess, cudaMemsetAsync(device_, 0, 4, stream_));
+    LaunchAndWait(exec);
+    EXPECT_EQ(7, First(device_));
+    EXPECT_EQ(cudaSuccess, cudaDeviceGraphMemTrim(0));
+  }
+  EXPECT_EQ(cudaSuccess, cudaFree(third)) << "the last one is the caller's";
+  EXPECT_EQ(cudaSuccess, cudaGraphExecDestroy(exec));
+}
+
+// Not to what may run beside the free, or is of another size; and to one allocation only.
+TEST_F(GraphAddresses, AreGivenToOneThatFollowsAndFits) {
+  int *first = nullptr, *other = nullptr, *again = nullptr;
+  cudaGraphNode_t alloc = Alloc({}, &first);
+  cudaGraphNode_t freed = Free({alloc}, first);
+  Alloc({alloc}, &other);
+  EXPECT_NE(first, other) << "may run before the free";
+  Alloc({}, &other);
+  EXPECT_NE(first, other);
+  Alloc({freed}, &other, 8192);
+  EXPECT_NE(first, other);
+  Alloc({freed}, &again);
+  EXPECT_EQ(first, again);
+  Alloc({freed}, &other);
+  EXPECT_NE(first, other) << "taken";
+}
+
+// Needed as much memory as all of them together: out of memory.
+TEST_F(GraphAddresses, NeedMemoryOnce) {
+  size_t free_bytes = 0, total = 0;
+  ASSERT_EQ(cudaSuccess, cudaDeviceGraphMemTrim(0));  // what earlier graphs have left
+  ASSERT_EQ(cudaSuccess, cudaMemGetInfo(&free_bytes, &total));
+  std::vector<cudaGraphNode_t> last;
+  int* memory = nullptr;
+  for (int i = 0; i < 3; ++i) {
+    cudaGraphNode_t alloc = Alloc(last, &memory, free_bytes / 8 * 5);
+    last = {Free({alloc}, memory)};
+  }
+  cudaGraphExec_t exec = Instantiate(graph_);
+  LaunchAndWait(exec);
+  EXPECT_EQ(cudaSuccess, cudaGraphExecDestroy(exec));
+  ASSERT_EQ(cudaSuccess, cudaDeviceGraphMemTrim(0));
+  size_t after = 0;
+  ASSERT_EQ(cudaSuccess, cudaMemGetInfo(&after, &total));
+  EXPECT_EQ(free_bytes, after);
+}
+
+TEST_F(GraphAddresses, AreGivenAgainInACapture) {
+  void *first = nullptr, *second = nullptr;
+  ASSERT_EQ(cudaSuccess, cudaStreamBeginCapture(stream_, cudaStreamCaptureModeRelaxed));
+  ASSERT_EQ(cudaSuccess, cudaMallocAsync(&first, 4096, stream_));
+  ASSERT_EQ(cudaSuccess, cudaFreeAsync(first, stream_));
+  ASSERT_EQ(cudaSuccess, cudaMallocAsync(&second, 4096, stream_));
+  ASSERT_EQ(cudaSuccess, cudaFreeAsync(second, stream_));
+  cudaGraph_t graph = nullptr;
+  ASSERT_EQ(cudaSuccess, cudaStreamEndCapture(stream_, &graph));
+  EXPECT_EQ(first, second);
+  EXPECT_EQ(cudaSuccess, cudaGraphDestroy(graph));
+}
+
 std::vector<cudaGraphNode_t> Roots(cudaGraph_t graph) {
   size_t count = 0;
   EXPECT_EQ(cudaSuccess, cudaGraphGetRootNodes(graph, nullptr, &count));
