@@ -57,9 +57,10 @@ cudaError_t gcap_sim_library_gate_unsafe(const char* function) {
   return code;
 }
 
-void gcap_sim_invalidate_captures_of_others(const char* function) {
+int gcap_sim_invalidate_captures_of_others(const char* function) {
   gcap_sim_lock();
   gcap_sim_thread()->call = function;
-  (void)gcap_sim_gate_unsafe_beside_others();  // the point is what it does to the captures; these functions go on
+  const int broken = gcap_sim_gate_unsafe_beside_others() != cudaSuccess;
   gcap_sim_unlock();
+  return broken;
 }

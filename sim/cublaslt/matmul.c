@@ -23,6 +23,7 @@ static const uint64_t kAlgorithmMagic = 0x6c742d616c676f31u;
 
 enum {
   kSplitMinK = 256,      // from here on the simulated heuristic prefers split-K
+  kSplitMinK16 = 1024,   // … for 16-bit types: 512 is one kernel for an output of 64 x 64, as measured
   kSplitMaxOut = 65536,  // … for outputs of up to so many elements: larger ones fill a GPU without it
   kSplitSliceK = 64,     // k of a slice, about
   kMaxSlices = 8,
@@ -38,7 +39,8 @@ static int allows_slices(const gcap_sim_lt_problem_t* problem, int64_t slices, u
   if (slices == 1) {
     return 1;
   }
-  const int is_split = problem->k >= kSplitMinK && problem->batch_count * problem->m * problem->n <= kSplitMaxOut;
+  const int64_t min_k = gcap_sim_element_bytes(problem->a.type) == 2 ? kSplitMinK16 : kSplitMinK;
+  const int is_split = problem->k >= min_k && problem->batch_count * problem->m * problem->n <= kSplitMaxOut;
   return is_split && slices <= problem->k / kSplitSliceK && workspace_bytes(problem, slices) <= max_workspace_bytes;
 }
 
@@ -63,9 +65,9 @@ static cublasLtMatmulHeuristicResult_t make_result(const gcap_sim_lt_problem_t* 
 }
 
 // NOTE: beside another thread's global capture a GPU may have to load something for a heuristic or a matmul, on
-// whatever stream, and then invalidates that capture, mostly without a word. When that is depends on what the process
-// did before, so that nobody can know; here it is so always.
-static void load_kernels(const char* function) { gcap_sim_invalidate_captures_of_others(function); }
+// whatever stream, and then invalidates that capture, without a word but to work for it. When that is depends on what
+// the process did before, so that nobody can know; here it is so always. True when it was so.
+static int load_kernels(const char* function) { return gcap_sim_invalidate_captures_of_others(function); }
 
 static cublasStatus_t enter_with_handle(const char* function, cublasLtHandle_t handle) {
   cublasStatus_t status = gcap_sim_lt_enter(function);
@@ -104,7 +106,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t lightHandle, cubl
   if (status != CUBLAS_STATUS_SUCCESS) {
     return status;
   }
-  load_kernels(__func__);
+  (void)load_kernels(__func__);  // goes on without a word
   const uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
   const int may_reduce = (pref->reduction_mask & reductions) != 0;
   int64_t slices = choose_slices(&problem, may_reduce ? kMaxSlices : 1, pref->max_workspace_bytes);
@@ -311,10 +313,13 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t lightHandle, cublasLtMatmulDesc_t
   if (status != CUBLAS_STATUS_SUCCESS) {
     return status;
   }
-  load_kernels(__func__);
+  const int has_broken = load_kernels(__func__);
   if (problem.m == 0 || problem.n == 0) {  // measured: the empty launch fails, and invalidates the stream's capture
     gcap_sim_invalidate_stream(stream, __func__);
     return CUBLAS_STATUS_EXECUTION_FAILED;
+  }
+  if (has_broken && gcap_sim_stream_is_invalidated(stream)) {  // measured
+    return CUBLAS_STATUS_INTERNAL_ERROR;
   }
   const size_t needed = (size_t)workspace_bytes(&problem, problem.slices);
   const workspace_t used = {workspace, algo != NULL ? needed : workspaceSizeInBytes};

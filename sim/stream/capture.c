@@ -77,7 +77,7 @@ cudaError_t gcap_sim_gate_unsafe_beside_others(void) {
   const gcap_sim_thread_t* thread = gcap_sim_thread();
   cudaError_t code = cudaSuccess;
   for (gcap_sim_capture_t* capture = captures; capture != NULL; capture = capture->next) {
-    if (capture->thread == thread->id || !disturbs(thread, capture)) continue;
+    if (capture->invalid || capture->thread == thread->id || !disturbs(thread, capture)) continue;
     code = gcap_sim_capture_invalidate(capture, GCAP_SIM_RULE_UNSAFE_CALL);
   }
   return code;

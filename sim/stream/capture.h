@@ -50,7 +50,7 @@ cudaError_t gcap_sim_gate_ordered(gcap_sim_stream_t* stream);
 cudaError_t gcap_sim_capture_invalidate(gcap_sim_capture_t* capture, gcap_sim_rule_t rule);
 // An unsafe call of this thread: 900, with every capture that it disturbs invalidated, or success.
 cudaError_t gcap_sim_gate_unsafe(void);
-// The same for the captures of other threads alone.
+// The same for the captures of other threads alone, as far as they are valid.
 cudaError_t gcap_sim_gate_unsafe_beside_others(void);
 // A call that no capture on the device survives, of whatever thread; on any device, if -1.
 cudaError_t gcap_sim_gate_forbidden(int device);

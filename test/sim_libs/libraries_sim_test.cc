@@ -19,11 +19,12 @@ using gcap_test::Stream;
 
 class LtProblem {
  public:
-  LtProblem(uint64_t m, uint64_t n, uint64_t k, cublasComputeType_t compute = CUBLAS_COMPUTE_32F) {
+  LtProblem(uint64_t m, uint64_t n, uint64_t k, cublasComputeType_t compute = CUBLAS_COMPUTE_32F,
+            cudaDataType in = CUDA_R_32F) {
     EXPECT_EQ(CUBLAS_STATUS_SUCCESS, cublasLtCreate(&handle));
     EXPECT_EQ(CUBLAS_STATUS_SUCCESS, cublasLtMatmulDescCreate(&desc, compute, CUDA_R_32F));
-    EXPECT_EQ(CUBLAS_STATUS_SUCCESS, cublasLtMatrixLayoutCreate(&a, CUDA_R_32F, m, k, static_cast<int64_t>(m)));
-    EXPECT_EQ(CUBLAS_STATUS_SUCCESS, cublasLtMatrixLayoutCreate(&b, CUDA_R_32F, k, n, static_cast<int64_t>(k)));
+    EXPECT_EQ(CUBLAS_STATUS_SUCCESS, cublasLtMatrixLayoutCreate(&a, in, m, k, static_cast<int64_t>(m)));
+    EXPECT_EQ(CUBLAS_STATUS_SUCCESS, cublasLtMatrixLayoutCreate(&b, in, k, n, static_cast<int64_t>(k)));
     EXPECT_EQ(CUBLAS_STATUS_SUCCESS, cublasLtMatrixLayoutCreate(&d, CUDA_R_32F, m, n, static_cast<int64_t>(m)));
     EXPECT_EQ(CUBLAS_STATUS_SUCCESS, cublasLtMatmulPreferenceCreate(&preference));
   }
@@ -48,7 +49,7 @@ class LtProblem {
     results.resize(static_cast<size_t>(count));
     return results;
   }
-  cublasStatus_t Run(const float* in_a, const float* in_b, float* out, const cublasLtMatmulAlgo_t* algorithm,
+  cublasStatus_t Run(const void* in_a, const void* in_b, float* out, const cublasLtMatmulAlgo_t* algorithm,
                      void* workspace, size_t bytes, cudaStream_t stream) {
     const float one = 1.0f, zero = 0.0f;
     return cublasLtMatmul(handle, desc, &one, in_a, a, in_b, b, &zero, out, d, out, d, algorithm, workspace, bytes,
@@ -75,6 +76,46 @@ TEST(SimCublasLt, HeuristicOffersSplitKForALongInnerDimensionWhereTheWorkspaceAl
   EXPECT_EQ(std::vector<size_t>({0}), needs(long_k.Heuristic(0, 9)));
   LtProblem short_k(64, 32, 128);
   EXPECT_EQ(std::vector<size_t>({0}), needs(short_k.Heuristic(1 << 20, 9)));
+}
+
+// Measured on an H200: the product of 16-bit matrices was two kernels here.
+TEST(SimCublasLt, A16BitMatmulOf64By64By512IsOneKernel) {
+  for (const auto type : {CUDA_R_16F, CUDA_R_16BF, CUDA_R_32F}) {
+    LtProblem problem(64, 64, 512, CUBLAS_COMPUTE_32F, type);
+    const DeviceArray<float> a(std::vector<float>(64 * 512)), b(std::vector<float>(64 * 512)),
+        d(std::vector<float>(64 * 64)), workspace(std::vector<float>(64 * 64 * 8));
+    const auto results = problem.Heuristic(64 * 64 * 8 * sizeof(float), 1);
+    ASSERT_EQ(1u, results.size());
+    Stream stream;
+    ASSERT_EQ(cudaSuccess, cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal));
+    ASSERT_EQ(CUBLAS_STATUS_SUCCESS, problem.Run(a.get(), b.get(), d.get(), &results[0].algo, workspace.get(),
+                                                 64 * 64 * 8 * sizeof(float), stream.get()));
+    cudaGraph_t graph = nullptr;
+    ASSERT_EQ(cudaSuccess, cudaStreamEndCapture(stream.get(), &graph));
+    size_t nodes = 0;
+    EXPECT_EQ(cudaSuccess, cudaGraphGetNodes(graph, nullptr, &nodes));
+    EXPECT_EQ(type == CUDA_R_32F ? 2u : 1u, nodes);
+    EXPECT_EQ(cudaSuccess, cudaGraphDestroy(graph));
+  }
+}
+
+// A GPU refuses it where it has to load the kernel first, the simulator always. Answered 13.
+TEST(SimCublasLt, AnotherThreadsMatmulInAGlobalCaptureIsAnInternalError) {
+  LtProblem problem(4, 4, 4);
+  const DeviceArray<float> a(std::vector<float>(16)), b(std::vector<float>(16)), d(std::vector<float>(16));
+  Stream stream;
+  const auto run = [&] { return problem.Run(a.get(), b.get(), d.get(), nullptr, nullptr, 0, stream.get()); };
+  ASSERT_EQ(cudaSuccess, cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeGlobal));
+  std::thread([&] {
+    EXPECT_EQ(CUBLAS_STATUS_INTERNAL_ERROR, run());
+    EXPECT_EQ(CUBLAS_STATUS_EXECUTION_FAILED, run()) << "the capture is invalid already";
+  }).join();
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  EXPECT_EQ(cudaSuccess, cudaStreamIsCapturing(stream.get(), &status));
+  EXPECT_EQ(cudaStreamCaptureStatusInvalidated, status);
+  cudaGraph_t graph = nullptr;
+  EXPECT_EQ(cudaErrorStreamCaptureInvalidated, cudaStreamEndCapture(stream.get(), &graph));
+  (void)cudaGetLastError();
 }
 
 TEST(SimCublasLt, EveryAlgorithmOfTheHeuristicGivesTheProduct) {
