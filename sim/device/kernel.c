@@ -19,6 +19,7 @@
 #include "sim/base/heap.h"
 #include "sim/base/lock.h"
 #include "sim/base/thread.h"
+#include "sim/check/origin.h"
 #include "sim/device/properties.h"
 #include "sim/stream/capture.h"
 #include "sim/stream/rules.h"
@@ -130,9 +131,26 @@ gcap_sim_task_t* gcap_sim_kernel_task(const void* function, dim3 grid, dim3 bloc
   *code = cudaSuccess;
   gcap_sim_task_t* task = gcap_sim_task_create(GCAP_SIM_TASK_KERNEL, twin->kernel.name);
   task->u.kernel.twin = &twin->kernel;
-  task->u.kernel.launch = (gcap_sim_launch_t){.grid = grid, .block = block, .shared_bytes = shared_bytes};
+  task->u.kernel.launch = (gcap_sim_launch_t){
+      .grid = grid, .block = block, .shared_bytes = shared_bytes, .cluster = {.x = 1, .y = 1, .z = 1}};
   task->u.kernel.args = copy_args(&twin->kernel, args);
   return task;
+}
+
+// Tasks may be shared, so a changed one is another.
+gcap_sim_task_t* gcap_sim_kernel_task_with_cluster(gcap_sim_task_t* task, dim3 cluster) {
+  if (cluster.x == 0 || cluster.y == 0 || cluster.z == 0) cluster = (dim3){.x = 1, .y = 1, .z = 1};
+  const dim3* old = &task->u.kernel.launch.cluster;
+  if (old->x == cluster.x && old->y == cluster.y && old->z == cluster.z) return task;
+  gcap_sim_task_t* changed = gcap_sim_task_create(GCAP_SIM_TASK_KERNEL, task->name);
+  changed->u.kernel.twin = task->u.kernel.twin;
+  changed->u.kernel.launch = task->u.kernel.launch;
+  changed->u.kernel.launch.cluster = cluster;
+  changed->u.kernel.args = copy_args(task->u.kernel.twin, task->u.kernel.args);
+  gcap_sim_origin_release(changed->origin);
+  changed->origin = gcap_sim_origin_retain(task->origin);
+  gcap_sim_task_release(task);
+  return changed;
 }
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void* userData) {

@@ -12,7 +12,10 @@
 // How much dynamic shared memory a launch of the kernel may ask for. Fails with what a function that is no kernel
 // earns.
 cudaError_t gcap_sim_kernel_max_shared(const void* function, size_t* out);
-// Makes the task of a launch; on failure returns NULL and sets the code.
+// A task of a kernel that is the given one but for the cluster, whose numbers of 0 stand for 1. Takes over the
+// reference.
+gcap_sim_task_t* gcap_sim_kernel_task_with_cluster(gcap_sim_task_t* task, dim3 cluster);
+// Makes the task of a launch, without clusters; on failure returns NULL and sets the code.
 gcap_sim_task_t* gcap_sim_kernel_task(const void* function, dim3 grid, dim3 block, void** args, size_t shared_bytes,
                                       cudaError_t* code);
 

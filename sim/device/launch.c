@@ -3,9 +3,10 @@
 // Launches of kernels, plain, cooperative or with attributes.
 //
 // The idea: a launch is judged, becomes a task, and goes to its stream. A configuration that no device can run breaks a
-// capture, as measured; another refusal does not. In a capture the attributes become the node's. Eagerly they change
-// nothing that a twin could see: a cluster or a cooperative grid is computed as one, and a kernel that may start before
-// the one ahead of it has ended starts after it, which is one of the orders allowed. Locking: the global mutex.
+// capture, as measured; another refusal does not. In a capture the attributes become the node's. A twin is told the
+// size of its clusters and sees nothing of other attributes: a cooperative grid is computed as one, and a kernel that
+// may start before the one ahead of it has ended starts after it, which is one of the orders allowed. Locking: the
+// global mutex.
 #include "sim/device/launch.h"
 
 #include "cuda_runtime_api.h"
@@ -131,6 +132,16 @@ static cudaError_t capture(const launch_t* launch, gcap_sim_task_t* task) {
   return cudaSuccess;
 }
 
+static gcap_sim_task_t* with_cluster(gcap_sim_task_t* task, const launch_t* launch) {
+  for (size_t i = 0; i < launch->num_attributes; ++i) {
+    const cudaLaunchAttributeValue* value = &launch->attributes[i].val;
+    if (launch->attributes[i].id != cudaLaunchAttributeClusterDimension) continue;
+    const dim3 cluster = {.x = value->clusterDim.x, .y = value->clusterDim.y, .z = value->clusterDim.z};
+    task = gcap_sim_kernel_task_with_cluster(task, cluster);
+  }
+  return task;
+}
+
 static cudaError_t launch_kernel(const launch_t* launch) {
   if (is_too_large(launch)) return refuse(launch, cudaErrorCooperativeLaunchTooLarge);
   cudaError_t code = cudaSuccess;
@@ -143,6 +154,7 @@ static cudaError_t launch_kernel(const launch_t* launch) {
     gcap_sim_task_release(task);
     return refuse(launch, code);
   }
+  task = with_cluster(task, launch);
   code = gcap_sim_gate_ordered(launch->stream);
   if (code == cudaSuccess && launch->stream->member != NULL && launch->num_attributes) return capture(launch, task);
   return gcap_sim_submit_task(launch->stream, task);

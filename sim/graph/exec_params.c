@@ -11,6 +11,7 @@
 #include "sim/base/die.h"
 #include "sim/graph/exec.h"
 #include "sim/graph/graph.h"
+#include "sim/graph/graph_attribute.h"
 #include "sim/graph/graph_params.h"
 #include "sim/graph/update.h"
 #include "sim/stream/task.h"
@@ -34,7 +35,7 @@ static cudaError_t replace(gcap_sim_exec_t* exec, gcap_sim_node_t* own, gcap_sim
     gcap_sim_task_release(task);
     return cudaErrorInvalidValue;
   }
-  gcap_sim_exec_set_task(exec, own, task);
+  gcap_sim_exec_set_task(exec, own, gcap_sim_node_give_cluster(own, task));
   return cudaSuccess;
 }
 

@@ -3,8 +3,8 @@
 // Attributes of kernel nodes.
 //
 // The idea: a node keeps a short list of the attributes that were set; the others are zero, which is every attribute's
-// default but one. What they mean to a device is not modelled, but updates and launches compare some of them. Locking:
-// the global mutex.
+// default but one. What they mean to a device is not modelled, but for the cluster, which the task tells its twin;
+// updates and launches compare some of them. Locking: the global mutex.
 #include "sim/graph/graph_attribute.h"
 
 #include <stdlib.h>
@@ -16,6 +16,8 @@
 #include "sim/api/handle.h"
 #include "sim/base/die.h"
 #include "sim/base/thread.h"
+#include "sim/bridge/task_access.h"
+#include "sim/device/kernel.h"
 #include "sim/device/launch.h"
 #include "sim/graph/graph.h"
 #include "sim/stream/stream.h"
@@ -45,6 +47,13 @@ void gcap_sim_node_set_attribute(gcap_sim_node_t* node, cudaLaunchAttributeID id
     attribute = &node->attributes[node->num_attributes++];
   }
   *attribute = (cudaLaunchAttribute){.id = id, .val = *value};
+}
+
+gcap_sim_task_t* gcap_sim_node_give_cluster(const gcap_sim_node_t* node, gcap_sim_task_t* task) {
+  if (task == NULL || task->kind != GCAP_SIM_TASK_KERNEL) return task;
+  const cudaLaunchAttributeValue value = gcap_sim_node_attribute(node, cudaLaunchAttributeClusterDimension);
+  const dim3 cluster = {.x = value.clusterDim.x, .y = value.clusterDim.y, .z = value.clusterDim.z};
+  return gcap_sim_kernel_task_with_cluster(task, cluster);
 }
 
 void gcap_sim_node_copy_attributes(gcap_sim_node_t* to, const gcap_sim_node_t* from) {
@@ -98,6 +107,12 @@ cudaError_t cudaGraphKernelNodeGetAttribute(cudaGraphNode_t hNode, cudaLaunchAtt
   return gcap_sim_leave(code);
 }
 
+// The task follows the attributes.
+static void refresh_task(gcap_sim_node_t* node) {
+  node->task = gcap_sim_node_give_cluster(node, node->task);
+  gcap_sim_access_bind(node->task);
+}
+
 static cudaError_t set_attribute(gcap_sim_node_t* node, cudaLaunchAttributeID id, cudaLaunchAttributeValue value) {
   if (id == cudaLaunchAttributePriority) value.priority = gcap_sim_clamp_priority(value.priority);
   if (id == cudaLaunchAttributeAccessPolicyWindow && !gcap_sim_is_window(&value.accessPolicyWindow)) {
@@ -109,6 +124,7 @@ static cudaError_t set_attribute(gcap_sim_node_t* node, cudaLaunchAttributeID id
     if (code != cudaSuccess) return code;
   }
   gcap_sim_node_set_attribute(node, id, &value);
+  refresh_task(node);
   return cudaSuccess;
 }
 
@@ -130,6 +146,7 @@ cudaError_t cudaGraphKernelNodeSetAttribute(cudaGraphNode_t hNode, cudaLaunchAtt
 static cudaError_t copy_attributes(gcap_sim_node_t* to, const gcap_sim_node_t* from) {
   if (!is_kernel(to) || !is_kernel(from) || to->device != from->device) return cudaErrorInvalidValue;
   if (to != from) gcap_sim_node_copy_attributes(to, from);
+  refresh_task(to);
   return cudaSuccess;
 }
 

@@ -16,6 +16,7 @@
 #include "sim/base/thread.h"
 #include "sim/device/kernel.h"
 #include "sim/graph/graph.h"
+#include "sim/graph/graph_attribute.h"
 #include "sim/graph/graph_memory.h"
 #include "sim/memory/allocation.h"
 #include "sim/memory/copy.h"
@@ -156,7 +157,7 @@ static gcap_sim_node_t* node_of_type(cudaGraphNode_t handle, enum cudaGraphNodeT
 static cudaError_t replace(gcap_sim_node_t* node, gcap_sim_task_t* task, cudaError_t code) {
   if (task == NULL) return code;
   gcap_sim_task_release(node->task);
-  node->task = task;
+  node->task = gcap_sim_node_give_cluster(node, task);
   return cudaSuccess;
 }
 

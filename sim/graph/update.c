@@ -209,6 +209,22 @@ static bool compare_graphs(comparison_t* comparison, gcap_sim_graph_t* own, gcap
 
 // --- The change -----------------------------------------------------------------------------------------------------
 
+// Measured: only another kernel that asks for clusters itself gets them. Otherwise the executable's old ones go on,
+// though the update tells of success.
+static bool keeps_cluster(const gcap_sim_node_t* own, const gcap_sim_node_t* node) {
+  if (own->task->kind != GCAP_SIM_TASK_KERNEL || node->task->kind != GCAP_SIM_TASK_KERNEL) return false;
+  bool asks = gcap_sim_node_attribute(node, cudaLaunchAttributeClusterDimension).clusterDim.x != 0;
+  return own->task->u.kernel.twin == node->task->u.kernel.twin || !asks;
+}
+
+static void assign_node(gcap_sim_exec_t* exec, gcap_sim_node_t* own, const gcap_sim_node_t* node) {
+  const cudaLaunchAttributeValue cluster = gcap_sim_node_attribute(own, cudaLaunchAttributeClusterDimension);
+  bool keeps = keeps_cluster(own, node);
+  gcap_sim_node_copy_attributes(own, node);
+  if (keeps) gcap_sim_node_set_attribute(own, cudaLaunchAttributeClusterDimension, &cluster);
+  gcap_sim_exec_set_task(exec, own, gcap_sim_node_give_cluster(own, gcap_sim_task_retain(node->task)));
+}
+
 static void assign(gcap_sim_exec_t* exec, gcap_sim_graph_t* own, gcap_sim_graph_t* graph,
                    gcap_sim_node_t* const* pairs) {
   for (size_t i = 0; i < own->num_nodes; ++i) {
@@ -220,8 +236,7 @@ static void assign(gcap_sim_exec_t* exec, gcap_sim_graph_t* own, gcap_sim_graph_
       assign(exec, node->child, pairs[i]->child, inner);
       free(inner);
     } else {
-      gcap_sim_exec_set_task(exec, node, gcap_sim_task_retain(pairs[i]->task));
-      gcap_sim_node_copy_attributes(node, pairs[i]);
+      assign_node(exec, node, pairs[i]);
     }
   }
   gcap_sim_object_refs_clear(&own->objects);

@@ -43,6 +43,7 @@ typedef struct gcap_sim_launch {
   dim3 grid;
   dim3 block;
   size_t shared_bytes;
+  dim3 cluster;  // blocks; 1, 1, 1 without clusters
 } gcap_sim_launch_t;
 
 // A kernel's CPU twin: what `cudaLaunchKernel(function, …)` runs here.

@@ -368,6 +368,110 @@ TEST_F(Answers, AnExecutableForLaunchFromADeviceRunsFromTheHost) {
   }
 }
 
+// Two kernels with one twin, which tells the size of its clusters.
+char g_cluster_stub, g_other_cluster_stub;
+
+void RunCluster(const gcap_sim_launch_t* launch, void* const* args) {
+  **static_cast<int* const*>(args[0]) = static_cast<int>(launch->cluster.x * launch->cluster.y * launch->cluster.z);
+}
+
+size_t ClusterAccesses(const gcap_sim_launch_t*, void* const* args, gcap_sim_access_t* out, size_t capacity) {
+  if (capacity > 0) out[0] = {*static_cast<void* const*>(args[0]), sizeof(int), 1};
+  return 1;
+}
+
+const bool g_cluster_registered = [] {
+  static const size_t kArgs[] = {sizeof(int*)};
+  for (const void* stub : {&g_cluster_stub, &g_other_cluster_stub}) {
+    const gcap_sim_kernel_t kernel = {stub, "cluster", kArgs, 1, RunCluster, ClusterAccesses};
+    gcap_sim_register_kernel(&kernel);
+  }
+  return true;
+}();
+
+class Clusters : public GraphTest {
+ protected:
+  // Launches the kernel in clusters of so many blocks; 0 for none.
+  void Launch(const void* function, unsigned int blocks) {
+    cudaLaunchAttribute attribute = {};
+    attribute.id = cudaLaunchAttributeClusterDimension;
+    attribute.val.clusterDim = {blocks, 1, 1};
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(8);
+    config.blockDim = dim3(32);
+    config.stream = stream_;
+    config.attrs = &attribute;
+    config.numAttrs = blocks > 0;
+    void* args[] = {&device_};
+    ASSERT_EQ(cudaSuccess, cudaLaunchKernelExC(&config, function, args));
+  }
+
+  cudaGraph_t Captured(const void* function, unsigned int blocks) {
+    cudaGraph_t graph = nullptr;
+    EXPECT_EQ(cudaSuccess, cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
+    Launch(function, blocks);
+    EXPECT_EQ(cudaSuccess, cudaStreamEndCapture(stream_, &graph));
+    return graph;
+  }
+
+  int Seen(cudaGraphExec_t exec) {
+    LaunchAndWait(exec);
+    return First(device_);
+  }
+};
+
+TEST_F(Clusters, ATwinIsTold) {
+  Launch(&g_cluster_stub, 0);
+  EXPECT_EQ(1, First(device_));
+  Launch(&g_cluster_stub, 4);
+  EXPECT_EQ(4, First(device_));
+  cudaGraph_t graph = Captured(&g_cluster_stub, 2);
+  cudaGraphNode_t node = nullptr;
+  size_t count = 1;
+  ASSERT_EQ(cudaSuccess, cudaGraphGetNodes(graph, &node, &count));
+  cudaGraphExec_t exec = Instantiate(graph);
+  EXPECT_EQ(2, Seen(exec));
+  cudaLaunchAttributeValue value = {};
+  value.clusterDim = {4, 1, 1};
+  ASSERT_EQ(cudaSuccess, cudaGraphKernelNodeSetAttribute(node, cudaLaunchAttributeClusterDimension, &value));
+  cudaKernelNodeParams params;
+  ASSERT_EQ(cudaSuccess, cudaGraphKernelNodeGetParams(node, &params));
+  const cudaKernelNodeParams same = params;
+  EXPECT_EQ(cudaSuccess, cudaGraphKernelNodeSetParams(node, &same)) << "the attribute stays";
+  EXPECT_EQ(2, Seen(exec));
+  EXPECT_EQ(cudaSuccess, cudaGraphExecDestroy(exec));
+  exec = Instantiate(graph);
+  EXPECT_EQ(4, Seen(exec));
+  EXPECT_EQ(cudaSuccess, cudaGraphExecDestroy(exec));
+  EXPECT_EQ(cudaSuccess, cudaGraphDestroy(graph));
+}
+
+// Took the new one always.
+TEST_F(Clusters, AnUpdateKeepsTheOldOneUnlessAnotherKernelAsks) {
+  const struct {
+    const void* function;
+    unsigned int before, wanted;
+    int after;
+  } rows[] = {
+      {&g_cluster_stub, 0, 2, 1},       {&g_cluster_stub, 2, 0, 2},       {&g_cluster_stub, 2, 4, 2},
+      {&g_other_cluster_stub, 2, 4, 4}, {&g_other_cluster_stub, 0, 4, 4}, {&g_other_cluster_stub, 4, 0, 4},
+  };
+  for (const auto& row : rows) {
+    cudaGraph_t graph = Captured(&g_cluster_stub, row.before);
+    cudaGraph_t changed = Captured(row.function, row.wanted);
+    cudaGraphExec_t exec = Instantiate(graph);
+    for (int update = 0; update < 2; ++update) {
+      cudaGraphExecUpdateResultInfo info = {};
+      EXPECT_EQ(cudaSuccess, cudaGraphExecUpdate(exec, changed, &info));
+      EXPECT_EQ(cudaGraphExecUpdateSuccess, info.result);
+      EXPECT_EQ(row.after, Seen(exec)) << row.before << " to " << row.wanted << ", update " << update;
+    }
+    EXPECT_EQ(cudaSuccess, cudaGraphExecDestroy(exec));
+    EXPECT_EQ(cudaSuccess, cudaGraphDestroy(changed));
+    EXPECT_EQ(cudaSuccess, cudaGraphDestroy(graph));
+  }
+}
+
 // --- Captures -------------------------------------------------------------------------------------------------------
 
 cudaStreamCaptureStatus StatusOf(cudaStream_t stream) {
