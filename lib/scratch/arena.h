@@ -39,6 +39,7 @@ struct gcap_scratch {
   size_t num_streams;
   gcap_scratch_stream_state_t* forgotten;  // structs to use again
   gcap_scratch_reservation_t* reservations;
+  uint64_t num_reservations_made, num_walks;  // reservation.c
   struct gcap_scratch_node_name* node_names;  // nodes.c
   gcap_scratch_test_hooks_t test_hooks;
   // Of all streams together the counters of the arena itself, and of forgotten streams.

@@ -74,6 +74,7 @@ static gcap_status_t begin(gcap_scratch_reservation_t* reservation, gcap_scratch
   reservation->owner.stream = &state->owner;
   GCAP_RETURN_IF_ERROR(open_locked(reservation));
   ++state->num_reservations;
+  reservation->number = ++scratch->num_reservations_made;
   reservation->next = scratch->reservations;
   scratch->reservations = reservation;
   return NULL;
@@ -130,16 +131,33 @@ typedef struct gcap_scratch_kept {
   struct gcap_scratch_kept* next;
 } gcap_scratch_kept_t;
 
-static bool keeps(const gcap_scratch_reservation_t* reservation, const gcap_scratch_reservation_t* other) {
-  for (const gcap_scratch_kept_t* kept = reservation->kept; kept != NULL; kept = kept->next) {
-    if (kept->reservation == other || keeps(kept->reservation, other)) return true;
+// Adds a reservation behind the last one that this walk is to visit, unless it was added before.
+static void visit(gcap_scratch_reservation_t* reservation, uint64_t walk, gcap_scratch_reservation_t** last) {
+  if (reservation->last_walk == walk) return;
+  reservation->last_walk = walk;
+  reservation->next_to_visit = NULL;
+  (*last)->next_to_visit = reservation;
+  *last = reservation;
+}
+
+// Whether a reservation keeps the other one, itself or by others that it keeps. Each is looked at once.
+static bool keeps(gcap_scratch_reservation_t* reservation, const gcap_scratch_reservation_t* other) {
+  const uint64_t walk = ++reservation->scratch->num_walks;
+  gcap_scratch_reservation_t* last = reservation;
+  visit(reservation, walk, &last);
+  for (gcap_scratch_reservation_t* at = reservation; at != NULL; at = at->next_to_visit) {
+    for (const gcap_scratch_kept_t* kept = at->kept; kept != NULL; kept = kept->next) {
+      if (kept->reservation == other) return true;
+      visit(kept->reservation, walk, &last);
+    }
   }
   return false;
 }
 
+// A new reservation is kept by none, so nothing is walked over but in the captures of graphs that share a reservation.
 gcap_status_t gcap_scratch_reservation_keep(gcap_scratch_reservation_t* open, gcap_scratch_reservation_t* other) {
-  if (other == open || keeps(open, other)) return NULL;
-  if (keeps(other, open)) {  // each would wait for the other's end
+  if (other == open || other->last_keeper == open->number) return NULL;
+  if (open->num_keepers > 0 && keeps(other, open)) {  // each would wait for the other's end
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
                        "scratch of %s, which keeps that of %s, cannot be freed in a capture into the latter; free it "
                        "outside of a capture",
@@ -150,6 +168,7 @@ gcap_status_t gcap_scratch_reservation_keep(gcap_scratch_reservation_t* open, gc
   if (kept == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to keep another graph's scratch");
   *kept = (gcap_scratch_kept_t){.reservation = other, .next = open->kept};
   open->kept = kept;
+  other->last_keeper = open->number;
   ++other->num_keepers;
   return NULL;
 }
@@ -224,20 +243,24 @@ static void end_locked(gcap_scratch_reservation_t* reservation) {
   *link = reservation->next;
 }
 
-// Without any graph and keeper left the reservation ends, and so do others that it alone kept; they are added to a
-// list.
-static void end_if_given_up(gcap_scratch_reservation_t* reservation, gcap_scratch_reservation_t** ended) {
+// Without any graph and keeper left the reservation ends: it joins those that have.
+static void end_if_given_up(gcap_scratch_reservation_t* reservation, gcap_scratch_reservation_t*** end_of_list) {
   if (reservation->num_graphs > 0) return;
   close_locked(reservation);
   if (reservation->num_keepers > 0) return;
   end_locked(reservation);
-  reservation->next = *ended;
-  *ended = reservation;
+  reservation->next = NULL;
+  **end_of_list = reservation;
+  *end_of_list = &reservation->next;
+}
+
+// Gives up what a reservation that has ended kept.
+static void give_up_kept(gcap_scratch_reservation_t* reservation, gcap_scratch_reservation_t*** end_of_list) {
   while (reservation->kept != NULL) {
     gcap_scratch_kept_t* kept = reservation->kept;
     reservation->kept = kept->next;
     --kept->reservation->num_keepers;
-    end_if_given_up(kept->reservation, ended);
+    end_if_given_up(kept->reservation, end_of_list);
     free(kept);
   }
 }
@@ -250,11 +273,14 @@ static void free_attachments(gcap_scratch_reservation_t* reservation) {
   }
 }
 
-// Gives up one graph; the list of what ended with it is for free_ended.
+// Gives up one graph; the list of what ended with it is for free_ended. The list grows while it is gone through: those
+// that a reservation alone kept end after it, however long the chain is.
 static gcap_scratch_reservation_t* release_locked(gcap_scratch_reservation_t* reservation) {
   gcap_scratch_reservation_t* ended = NULL;
+  gcap_scratch_reservation_t** end_of_list = &ended;
   --reservation->num_graphs;
-  end_if_given_up(reservation, &ended);
+  end_if_given_up(reservation, &end_of_list);
+  for (gcap_scratch_reservation_t* at = ended; at != NULL; at = at->next) give_up_kept(at, &end_of_list);
   return ended;
 }
 

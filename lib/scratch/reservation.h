@@ -16,12 +16,16 @@ typedef struct gcap_scratch_attachment {
 struct gcap_scratch_reservation {
   gcap_scratch_owner_t owner;  // its pool holds the free blocks
   gcap_scratch_t* scratch;
-  size_t bytes;                            // of all its blocks
-  size_t num_live;                         // of its blocks
-  size_t num_graphs;                       // that share it: releases that are owed
-  size_t num_keepers;                      // other reservations that have a share of it
-  char label[GCAP_SCRATCH_LABEL_BYTES];    // their names, for reports; may be empty
-  struct gcap_scratch_kept* kept;          // others that it has a share of, see gcap_scratch_reservation_keep
+  size_t bytes;                          // of all its blocks
+  size_t num_live;                       // of its blocks
+  size_t num_graphs;                     // that share it: releases that are owed
+  size_t num_keepers;                    // other reservations that have a share of it
+  char label[GCAP_SCRATCH_LABEL_BYTES];  // their names, for reports; may be empty
+  struct gcap_scratch_kept* kept;        // others that it has a share of, see gcap_scratch_reservation_keep
+  uint64_t number;                       // no two of an arena have the same
+  uint64_t last_keeper;                  // the number of the last one that came to keep it; 0: none
+  uint64_t last_walk;                    // of the walks over what keeps what, the last one that visited it
+  gcap_scratch_reservation_t* next_to_visit;
   gcap_scratch_attachment_t* zone_copies;  // red_zones.c
   gcap_scratch_reservation_t* next;
 };

@@ -3,8 +3,10 @@
 // Reservations: the memory of captured graphs. Placement first, then two real captures whose replays must not meet.
 
 #include <cuda_runtime_api.h>
+#include <pthread.h>
 
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -407,6 +409,102 @@ TEST_F(Reservation, TwoGraphsDoNotKeepOneAnother) {
   Release(first);
   Release(second);
   Release(first);
+}
+
+// --- Many graphs that keep one another ------------------------------------------------------------------------------
+
+// Graphs of one stream, each of which has a block and frees blocks of earlier ones.
+class Family {
+ public:
+  Family(gcap_scratch_t* scratch, gcap_stream_t* stream) : scratch_(scratch), stream_(stream) {}
+
+  // The next graph, whose capture frees the blocks of these graphs.
+  void Capture(const std::vector<size_t>& freed) {
+    Graph graph;
+    GCAP_EXPECT_OK(gcap_scratch_reservation_open(scratch_, stream_, &graph.reservation));
+    for (void*& block : graph.blocks) GCAP_EXPECT_OK(gcap_scratch_alloc(scratch_, kGranule, stream_, &block));
+    for (size_t other : freed) FreeOneOf(other);
+    gcap_scratch_reservation_close(graph.reservation);
+    graphs_.push_back(graph);
+  }
+  void FreeOneOf(size_t graph) {
+    void*& block = graphs_[graph].blocks[graphs_[graph].blocks[0] == nullptr ? 1 : 0];
+    GCAP_EXPECT_OK(gcap_scratch_free(scratch_, block));
+    block = nullptr;
+  }
+  gcap_scratch_reservation_t* reservation(size_t graph) const { return graphs_[graph].reservation; }
+  void* block(size_t graph) const { return graphs_[graph].blocks[1]; }
+  void ReleaseAll() {
+    for (Graph& graph : graphs_) {
+      for (void* block : graph.blocks) GCAP_EXPECT_OK(gcap_scratch_free(scratch_, block));
+      gcap_scratch_reservation_release(graph.reservation);
+    }
+  }
+
+ private:
+  struct Graph {
+    gcap_scratch_reservation_t* reservation = nullptr;
+    void* blocks[2] = {};
+  };
+  gcap_scratch_t* scratch_;
+  gcap_stream_t* stream_;
+  std::vector<Graph> graphs_;
+};
+
+// Each graph keeps the two before it, so there are as many ways from the last to the first as the 90th Fibonacci number
+// says. A walk that took them all, as it did, would take a thousand years.
+TEST_F(Reservation, WhoKeepsWhomIsFoundInOneLookAtEachGraph) {
+  constexpr size_t kGraphs = 90;
+  options_.initial_chunk_bytes = 2 * kGraphs * kGranule;
+  Create();
+  WarmUp(a_);
+  Family family(scratch_, a_);
+  family.Capture({});
+  family.Capture({0});
+  for (size_t i = 2; i < kGraphs; ++i) family.Capture({i - 2, i - 1});
+  Validate();
+  GCAP_EXPECT_OK(gcap_scratch_reservation_reopen(family.reservation(0)));
+  GCAP_EXPECT_FAILS(gcap_scratch_free(scratch_, family.block(kGraphs - 1)), GCAP_FAILED_PRECONDITION,
+                    "outside of a capture");
+  Release(family.reservation(0));
+  family.ReleaseAll();
+  Validate();
+  EXPECT_EQ(Stats().in_use_bytes, 0u);
+}
+
+// Runs on a thread with a stack on which a call for each graph of a chain has no room.
+void RunOnSmallStack(std::function<void()> work) {
+  pthread_attr_t attributes;
+  ASSERT_EQ(pthread_attr_init(&attributes), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&attributes, size_t{256} << 10), 0);
+  pthread_t thread;
+  const auto body = [](void* user) -> void* {
+    (*static_cast<std::function<void()>*>(user))();
+    return nullptr;
+  };
+  ASSERT_EQ(pthread_create(&thread, &attributes, body, &work), 0);
+  EXPECT_EQ(pthread_join(thread, nullptr), 0);
+  EXPECT_EQ(pthread_attr_destroy(&attributes), 0);
+}
+
+// Each graph keeps the one before. Both the walk and the release used to call themselves once for each graph.
+TEST_F(Reservation, ALongChainOfGraphsNeedsNoStack) {
+  constexpr size_t kGraphs = 20000;
+  options_.initial_chunk_bytes = 2 * kGraphs * kGranule;
+  Create();
+  WarmUp(a_);
+  RunOnSmallStack([this] {
+    Family family(scratch_, a_);
+    family.Capture({});
+    for (size_t i = 1; i < kGraphs; ++i) family.Capture({i - 1});
+    GCAP_EXPECT_OK(gcap_scratch_reservation_reopen(family.reservation(0)));
+    GCAP_EXPECT_FAILS(gcap_scratch_free(scratch_, family.block(kGraphs - 1)), GCAP_FAILED_PRECONDITION,
+                      "outside of a capture");
+    gcap_scratch_reservation_release(family.reservation(0));
+    family.ReleaseAll();
+  });
+  Validate();
+  EXPECT_EQ(Stats().in_use_bytes, 0u);
 }
 
 }  // namespace
