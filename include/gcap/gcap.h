@@ -17,8 +17,8 @@
 //            LEAKED: the object is gone too, but a part of it could not be ended; the message names that part, which is
 //            kept until the process ends. Any other code: the object is whole, and may be used or ended again.
 // NULL.      Every destroy and free accepts NULL. Any other function that returns a status refuses a NULL argument with
-//            INVALID_ARGUMENT and names the argument, unless the function's comment says what NULL means. scratch.h
-//            checks only what it says. Getters must not be passed NULL.
+//            INVALID_ARGUMENT and names the argument, unless the function's comment says what NULL means.
+//            Getters must not be passed NULL.
 // Threads.   Each type's comment has a "Thread:" line. "Thread-safe" means any number of threads at once.
 // Capture.   Each type's comment has a "Capture:" line: what is legal while a stream of the calling thread is being
 //            captured. A gcap call that would break a capture returns FAILED_PRECONDITION and does not disturb it.

@@ -55,6 +55,7 @@ static inline void gcap_scratch_options_init(gcap_scratch_options_t* options) {
 }
 
 // Scratch: an arena over an allocator of device memory. From gcap_scratch_create.
+// Streams:  of the device of the upstream allocator; for host memory, of any device.
 // Thread:   thread-safe. One thread at a time uses a stream; any thread may free. Allocating and freeing memory that
 //           the stream itself used last needs no driver call and no host memory, and no lock on the thread that uses
 //           the stream: this is the steady state. Whatever needs more, such as a trim or another stream's memory, stops
@@ -98,7 +99,7 @@ GCAP_API gcap_status_t gcap_scratch_destroy(gcap_scratch_t* scratch) GCAP_NODISC
 //                        gcap_scratch_describe, some 2 KB, so this is no answer for a hot path. Inside a reservation:
 //                        the message has the bytes that are lacking. The arena grows by these bytes at the next
 //                        allocation outside a capture, so that the next capture succeeds. Also: no host memory
-//   INVALID_ARGUMENT     a size that overflows, or no stream
+//   INVALID_ARGUMENT     a size that overflows; no stream, or one of another device than upstream's
 //   FAILED_PRECONDITION  the calling thread is capturing, and `stream`, which has no open reservation, is in another
 //                        capture than the thread's scope, such as one that was begun without gcap: the graph would use
 //                        memory that it does not own. The scope fails
@@ -128,7 +129,7 @@ GCAP_API gcap_status_t gcap_scratch_free(gcap_scratch_t* scratch, void* ptr) GCA
 // the run. Both calls are legal inside a capture. If the stream is forgotten or destroyed first, the run ends, and
 // nothing is freed.
 //   ALREADY_EXISTS      the stream has an open run
-//   INVALID_ARGUMENT    no stream
+//   INVALID_ARGUMENT    no stream, or one of another device than upstream's
 //   RESOURCE_EXHAUSTED  no host memory
 GCAP_API gcap_status_t gcap_scratch_begin_run(gcap_scratch_t* scratch, gcap_stream_t* stream) GCAP_NODISCARD;
 // The run has ended in any case but the first two. A block that could not be freed stays live and belongs to no run:
@@ -215,14 +216,14 @@ typedef struct gcap_scratch_reservation gcap_scratch_reservation_t;
 // is more. The memory found or added belongs to the stream from then on. The free memory of an open reservation counts
 // too. Call this function after the warm-up, before the capture begins. Without it a capture may lack memory, and only
 // the next capture succeeds.
-//   INVALID_ARGUMENT     no stream
+//   INVALID_ARGUMENT     no stream, or one of another device than upstream's
 //   FAILED_PRECONDITION  the calling thread is capturing
 // Also what gcap_scratch_alloc answers when the arena cannot grow.
 GCAP_API gcap_status_t gcap_scratch_reservation_prepare(gcap_scratch_t* scratch, gcap_stream_t* stream) GCAP_NODISCARD;
 
 // Opens a new reservation on `stream`.
 //   ALREADY_EXISTS      the stream has an open reservation, perhaps that of its capture scope
-//   INVALID_ARGUMENT    no stream
+//   INVALID_ARGUMENT    no stream, or one of another device than upstream's
 //   RESOURCE_EXHAUSTED  no host memory
 GCAP_API gcap_status_t gcap_scratch_reservation_open(gcap_scratch_t* scratch, gcap_stream_t* stream,
                                                      gcap_scratch_reservation_t** out_reservation) GCAP_NODISCARD;
@@ -245,7 +246,7 @@ GCAP_API void gcap_scratch_reservation_close(gcap_scratch_reservation_t* reserva
 GCAP_API size_t gcap_scratch_reservation_bytes(const gcap_scratch_reservation_t* reservation);
 // Gives up one graph; no replay of that graph may be running. With the last graph the reservation ends: it closes if it
 // is open, and its memory returns to the arena, tagged with the stream. While other graphs remain, an open reservation
-// stays open.
+// stays open. NULL is fine.
 GCAP_API void gcap_scratch_reservation_release(gcap_scratch_reservation_t* reservation);
 
 #ifdef __cplusplus

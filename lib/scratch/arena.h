@@ -16,10 +16,11 @@ struct gcap_scratch {
   // Read by the fast path, written seldom.
   uint64_t number;                                    // no two arenas of a process have the same
   _Atomic(struct gcap_scratch_directory*) directory;  // streams.h; NULL: no stream yet
-  atomic_size_t deficit_bytes;                        // what captures lacked since the last growth
-  struct gcap_scratch_debug* debug;                   // NULL: no debug option is set; else no call is fast
+  atomic_bool takes_detour;                           // no call takes the fast path: debugging, or a deficit
+  struct gcap_scratch_debug* debug;                   // NULL: no debug option is set
   size_t zone_bytes;                                  // a red zone; 0: there are none
   gcap_allocator_t* upstream;
+  int device_id;  // of upstream's memory; below 0: host memory
   gcap_scratch_options_t options;
   bool can_bias;
   char apart[GCAP_CACHE_LINE_BYTES];
@@ -31,6 +32,7 @@ struct gcap_scratch {
   size_t num_regions_in_transit, in_transit_bytes;
   size_t num_waiting_calls;  // calls that unlocked the arena to wait for something else, and will be back
   size_t next_region_bytes;  // the next region has at least so many
+  size_t deficit_bytes;      // what captures lacked since the last growth
 
   gcap_scratch_stream_state_t unknown_stream;  // unknown_stream.h
   gcap_allocator_t* view;                      // gcap_scratch_allocator
@@ -45,6 +47,16 @@ struct gcap_scratch {
   // Of all streams together the counters of the arena itself, and of forgotten streams.
   gcap_allocator_stats_t stats;
 };
+
+static inline bool gcap_scratch_takes_detour(const gcap_scratch_t* scratch) {
+  return atomic_load_explicit(&scratch->takes_detour, memory_order_relaxed);
+}
+
+// Sets what captures lacked. Called with the arena locked.
+static inline void gcap_scratch_set_deficit(gcap_scratch_t* scratch, size_t bytes) {
+  scratch->deficit_bytes = bytes;
+  atomic_store_explicit(&scratch->takes_detour, scratch->debug != NULL || bytes != 0, memory_order_relaxed);
+}
 
 // Bytes held from upstream, with those on their way.
 static inline size_t gcap_scratch_held_bytes(const gcap_scratch_t* scratch) {

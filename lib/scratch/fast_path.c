@@ -12,6 +12,7 @@
 
 #include "gcap/scratch.h"
 #include "lib/base/capture_hooks.h"
+#include "lib/internal/check_argument.h"
 #include "lib/internal/run_trace.h"
 #include "lib/scratch/lock.h"
 #include "lib/scratch/slow_path.h"
@@ -56,8 +57,7 @@ static gcap_scratch_stream_state_t* find_stream(gcap_scratch_t* scratch, const g
 static void* alloc_own(gcap_scratch_t* scratch, size_t bytes, gcap_stream_t* stream) {
   size_t rounded = gcap_scratch_block_bytes(bytes);
   if (rounded == 0 || stream == NULL) return NULL;  // nothing was asked for, or it overflows, or an error
-  if (gcap_thread_captures() || scratch->debug != NULL) return NULL;
-  if (atomic_load_explicit(&scratch->deficit_bytes, memory_order_relaxed) != 0) return NULL;
+  if (gcap_thread_captures() || gcap_scratch_takes_detour(scratch)) return NULL;
   gcap_scratch_stream_state_t* state = find_stream(scratch, stream);
   atomic_bool* entered = state == NULL ? NULL : gcap_scratch_lock_stream(scratch, state);
   if (entered == NULL) return NULL;
@@ -74,7 +74,7 @@ static void* alloc_own(gcap_scratch_t* scratch, size_t bytes, gcap_stream_t* str
 }
 
 static bool free_own(gcap_scratch_t* scratch, void* ptr) {
-  if (gcap_thread_captures() || scratch->debug != NULL) return false;
+  if (gcap_thread_captures() || gcap_scratch_takes_detour(scratch)) return false;
   gcap_scratch_block_t* block = gcap_scratch_pages_find(&scratch->store.pages, ptr);
   const uintptr_t tag = block == NULL ? 0 : gcap_scratch_block_tag(block);
   if ((tag & GCAP_SCRATCH_TAG_BITS) != GCAP_SCRATCH_LIVE) return false;
@@ -93,9 +93,12 @@ static bool free_own(gcap_scratch_t* scratch, void* ptr) {
 }
 
 gcap_status_t gcap_scratch_alloc(gcap_scratch_t* scratch, size_t bytes, gcap_stream_t* stream, void** out_ptr) {
+  GCAP_RETURN_IF_NULL(out_ptr);
   gcap_status_t status = NULL;
-  *out_ptr = alloc_own(scratch, bytes, stream);
+  *out_ptr = scratch == NULL ? NULL : alloc_own(scratch, bytes, stream);
   if (*out_ptr == NULL) {
+    GCAP_RETURN_IF_NULL(scratch);
+    GCAP_RETURN_IF_NULL(stream);
     if (bytes == 0) return NULL;
     status = gcap_scratch_alloc_slowly(scratch, bytes, stream, out_ptr);
   }
@@ -104,6 +107,7 @@ gcap_status_t gcap_scratch_alloc(gcap_scratch_t* scratch, size_t bytes, gcap_str
 }
 
 gcap_status_t gcap_scratch_free(gcap_scratch_t* scratch, void* ptr) {
-  if (ptr == NULL || free_own(scratch, ptr)) return NULL;
+  GCAP_RETURN_IF_NULL(scratch);
+  if (free_own(scratch, ptr) || ptr == NULL) return NULL;
   return gcap_scratch_free_slowly(scratch, ptr);
 }

@@ -151,7 +151,7 @@ static gcap_status_t describe_failure(attempt_t* attempt) {
 static gcap_status_t reservation_lacks(gcap_scratch_t* scratch, const gcap_scratch_request_t* request) {
   const size_t bytes = request->bytes;
   const char* label = request->state->open->label;
-  atomic_fetch_add_explicit(&scratch->deficit_bytes, bytes, memory_order_relaxed);
+  gcap_scratch_set_deficit(scratch, scratch->deficit_bytes + bytes);
   return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED,
                      "the scratch reservation of %s%sstream %p holds %zu bytes and lacks %zu more; scratch grows by "
                      "these at the next allocation outside a capture",
@@ -199,9 +199,9 @@ gcap_status_t gcap_scratch_obtain(gcap_scratch_t* scratch, gcap_scratch_request_
 // --- What captures lacked -------------------------------------------------------------------------------------------
 
 void gcap_scratch_make_up_deficit(gcap_scratch_t* scratch) {
-  size_t bytes = atomic_load_explicit(&scratch->deficit_bytes, memory_order_relaxed);
+  const size_t bytes = scratch->deficit_bytes;
   if (bytes == 0) return;
-  atomic_store_explicit(&scratch->deficit_bytes, 0, memory_order_relaxed);
+  gcap_scratch_set_deficit(scratch, 0);
   gcap_scratch_block_t* block = NULL;
   gcap_status_t status = gcap_scratch_grow(scratch, bytes, &block);
   if (status == NULL) return;

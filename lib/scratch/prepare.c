@@ -5,6 +5,7 @@
 // Locking: the arena is locked, and unlocked while upstream is asked.
 
 #include "lib/internal/capture_check.h"
+#include "lib/internal/check_argument.h"
 #include "lib/scratch/lock.h"
 #include "lib/scratch/out_of_memory.h"
 #include "lib/scratch/place.h"
@@ -37,7 +38,8 @@ static gcap_status_t provide(gcap_scratch_t* scratch, gcap_scratch_request_t* re
 }
 
 gcap_status_t gcap_scratch_reservation_prepare(gcap_scratch_t* scratch, gcap_stream_t* stream) {
-  if (stream == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "a scratch reservation needs a stream, not NULL");
+  GCAP_RETURN_IF_NULL(scratch);
+  GCAP_RETURN_IF_NULL(stream);
   GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing("gcap_scratch_reservation_prepare"));
   gcap_scratch_lock_arena(scratch);
   gcap_scratch_request_t request = {.anew = true};

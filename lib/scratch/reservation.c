@@ -26,6 +26,7 @@
 #include <string.h>
 
 #include "lib/base/capture_hooks.h"
+#include "lib/internal/check_argument.h"
 #include "lib/scratch/lock.h"
 #include "lib/scratch/streams.h"
 #include "lib/scratch/timeline.h"
@@ -82,8 +83,10 @@ static gcap_status_t begin(gcap_scratch_reservation_t* reservation, gcap_scratch
 
 gcap_status_t gcap_scratch_reservation_open(gcap_scratch_t* scratch, gcap_stream_t* stream,
                                             gcap_scratch_reservation_t** out_reservation) {
+  GCAP_RETURN_IF_NULL(out_reservation);
   *out_reservation = NULL;
-  if (stream == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "a scratch reservation needs a stream, not NULL");
+  GCAP_RETURN_IF_NULL(scratch);
+  GCAP_RETURN_IF_NULL(stream);
   gcap_scratch_reservation_t* reservation = NULL;
   GCAP_RETURN_IF_ERROR(make(scratch, &reservation));
   gcap_scratch_lock_arena(scratch);
@@ -100,6 +103,7 @@ gcap_status_t gcap_scratch_reservation_open(gcap_scratch_t* scratch, gcap_stream
 }
 
 gcap_status_t gcap_scratch_reservation_reopen(gcap_scratch_reservation_t* reservation) {
+  GCAP_RETURN_IF_NULL(reservation);
   gcap_scratch_lock_arena(reservation->scratch);
   gcap_status_t status = open_locked(reservation);
   gcap_scratch_unlock_arena(reservation->scratch);
@@ -294,6 +298,7 @@ static void free_ended(gcap_scratch_reservation_t* ended) {
 }
 
 void gcap_scratch_reservation_release(gcap_scratch_reservation_t* reservation) {
+  if (reservation == NULL) return;
   gcap_scratch_t* scratch = reservation->scratch;
   gcap_scratch_lock_arena(scratch);
   gcap_scratch_reservation_t* ended = release_locked(reservation);

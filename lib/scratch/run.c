@@ -17,6 +17,7 @@
 #include <inttypes.h>
 
 #include "gcap/log.h"
+#include "lib/internal/check_argument.h"
 #include "lib/scratch/debug.h"
 #include "lib/scratch/lock.h"
 #include "lib/scratch/nodes.h"
@@ -52,10 +53,6 @@ static void unlock(const hold_t* hold) {
 
 // --- Begin ----------------------------------------------------------------------------------------------------------
 
-static gcap_status_t check_stream(const gcap_stream_t* stream) {
-  return stream != NULL ? NULL : GCAP_STATUS(GCAP_INVALID_ARGUMENT, "a run of scratch needs a stream, not NULL");
-}
-
 static gcap_status_t begin_locked(hold_t* hold, gcap_stream_t* stream) {
   if (hold->state == NULL) GCAP_RETURN_IF_ERROR(gcap_scratch_get_stream(hold->scratch, stream, &hold->state));
   gcap_scratch_stream_state_t* state = hold->state;
@@ -69,7 +66,8 @@ static gcap_status_t begin_locked(hold_t* hold, gcap_stream_t* stream) {
 }
 
 gcap_status_t gcap_scratch_begin_run(gcap_scratch_t* scratch, gcap_stream_t* stream) {
-  GCAP_RETURN_IF_ERROR(check_stream(stream));
+  GCAP_RETURN_IF_NULL(scratch);
+  GCAP_RETURN_IF_NULL(stream);
   hold_t hold = lock(scratch, stream);
   gcap_status_t status = begin_locked(&hold, stream);
   unlock(&hold);
@@ -83,6 +81,7 @@ void gcap_scratch_set_node(gcap_scratch_t* scratch, gcap_stream_t* stream, const
 }
 
 gcap_status_t gcap_scratch_keep(gcap_scratch_t* scratch, void* ptr) {
+  GCAP_RETURN_IF_NULL(scratch);
   if (ptr == NULL) return NULL;
   gcap_scratch_lock_arena(scratch);
   gcap_scratch_block_t* block = NULL;
@@ -172,7 +171,8 @@ static gcap_status_t free_all_left(gcap_scratch_t* scratch, const gcap_scratch_s
 }
 
 gcap_status_t gcap_scratch_end_run(gcap_scratch_t* scratch, gcap_stream_t* stream) {
-  GCAP_RETURN_IF_ERROR(check_stream(stream));
+  GCAP_RETURN_IF_NULL(scratch);
+  GCAP_RETURN_IF_NULL(stream);
   const hold_t hold = lock(scratch, stream);
   gcap_scratch_stream_state_t* state = hold.state;
   const uint64_t run = state == NULL ? 0 : state->use.run;

@@ -37,6 +37,7 @@
 
 #include <stdlib.h>
 
+#include "lib/internal/check_argument.h"
 #include "lib/scratch/allocator_view.h"
 #include "lib/scratch/debug.h"
 #include "lib/scratch/lock.h"
@@ -50,8 +51,7 @@
 
 // --- Life -----------------------------------------------------------------------------------------------------------
 
-static gcap_status_t check_upstream(gcap_allocator_t* upstream) {
-  if (upstream == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "scratch needs an upstream allocator, not NULL");
+static gcap_status_t check_upstream(const gcap_allocator_t* upstream) {
   if (gcap_allocator_alignment(upstream) >= GCAP_SCRATCH_GRANULE_BYTES) return NULL;
   return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "scratch's upstream allocator aligns to %zu bytes, expected %zu or more",
                      gcap_allocator_alignment(upstream), GCAP_SCRATCH_GRANULE_BYTES);
@@ -80,7 +80,9 @@ static gcap_status_t check_options(gcap_scratch_options_t* options) {
 
 gcap_status_t gcap_scratch_create(gcap_allocator_t* upstream, const gcap_scratch_options_t* options,
                                   gcap_scratch_t** out_scratch) {
+  GCAP_RETURN_IF_NULL(out_scratch);
   *out_scratch = NULL;
+  GCAP_RETURN_IF_NULL(upstream);
   GCAP_RETURN_IF_ERROR(check_upstream(upstream));
   gcap_scratch_options_t checked;
   GCAP_RETURN_IF_ERROR(gcap_scratch_options_read(options, &checked));
@@ -88,6 +90,7 @@ gcap_status_t gcap_scratch_create(gcap_allocator_t* upstream, const gcap_scratch
   gcap_scratch_t* scratch = calloc(1, sizeof(*scratch));
   if (scratch == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a scratch arena");
   scratch->upstream = upstream;
+  scratch->device_id = gcap_allocator_device(upstream);
   scratch->options = checked;
   gcap_status_t status = gcap_scratch_view_create(scratch);
   if (status == NULL) status = gcap_scratch_debug_create(scratch);
@@ -96,6 +99,7 @@ gcap_status_t gcap_scratch_create(gcap_allocator_t* upstream, const gcap_scratch
     free(scratch);
     return status;
   }
+  gcap_scratch_set_deficit(scratch, 0);
   static atomic_uint_fast64_t num_created;
   scratch->number = atomic_fetch_add_explicit(&num_created, 1, memory_order_relaxed) + 1;
   scratch->can_bias = gcap_scratch_can_bias();

@@ -8,6 +8,7 @@
 #include "lib/scratch/slow_path.h"
 
 #include "lib/internal/capture_check.h"
+#include "lib/internal/check_argument.h"
 #include "lib/scratch/debug.h"
 #include "lib/scratch/lock.h"
 #include "lib/scratch/out_of_memory.h"
@@ -108,7 +109,6 @@ static gcap_status_t round_request(const gcap_scratch_t* scratch, size_t bytes, 
 }
 
 gcap_status_t gcap_scratch_alloc_slowly(gcap_scratch_t* scratch, size_t bytes, gcap_stream_t* stream, void** out_ptr) {
-  if (stream == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "scratch of %zu bytes needs a stream, not NULL", bytes);
   gcap_scratch_request_t request = {0};
   GCAP_RETURN_IF_ERROR(round_request(scratch, bytes, &request.bytes));
   gcap_scratch_lock_arena(scratch);
@@ -188,6 +188,7 @@ gcap_status_t gcap_scratch_free_slowly(gcap_scratch_t* scratch, void* ptr) {
 }
 
 gcap_status_t gcap_scratch_trim(gcap_scratch_t* scratch) {
+  GCAP_RETURN_IF_NULL(scratch);
   gcap_scratch_lock_arena(scratch);
   gcap_status_t status = NULL;
   bool waited;

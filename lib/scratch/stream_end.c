@@ -11,6 +11,7 @@
 
 #include <stddef.h>
 
+#include "lib/internal/check_argument.h"
 #include "lib/scratch/debug.h"
 #include "lib/scratch/lock.h"
 #include "lib/scratch/nodes.h"
@@ -96,6 +97,8 @@ static gcap_status_t check_forgettable(const gcap_scratch_t* scratch, const gcap
 }
 
 gcap_status_t gcap_scratch_forget_stream(gcap_scratch_t* scratch, gcap_stream_t* stream) {
+  GCAP_RETURN_IF_NULL(scratch);
+  GCAP_RETURN_IF_NULL(stream);
   gcap_status_t status = NULL;
   gcap_scratch_lock_arena(scratch);
   gcap_scratch_stream_state_t* state = gcap_scratch_find_stream(scratch, stream);

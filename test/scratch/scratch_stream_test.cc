@@ -195,7 +195,7 @@ TEST_F(ScratchStreams, ANullStreamIsNotOneThatWasForgotten) {
   Free(ptr);
   Synchronize(a_);
   GCAP_EXPECT_OK(gcap_scratch_forget_stream(scratch_, a_));
-  ExpectAllocFails(100, nullptr, GCAP_INVALID_ARGUMENT, "needs a stream");
+  ExpectAllocFails(100, nullptr, GCAP_INVALID_ARGUMENT, "stream is NULL");
   Free(Alloc(100, a_));
 }
 

@@ -33,6 +33,7 @@ class Streams : public ::testing::Test {
   void SetUp() override {
     scratch_ = static_cast<gcap_scratch_t*>(std::calloc(1, sizeof(gcap_scratch_t)));
     pthread_mutex_init(&scratch_->mutex, nullptr);
+    scratch_->device_id = -1;  // no stream is asked for its device
     scratch_->can_bias = gcap_scratch_can_bias();
     gcap_scratch_lock_arena(scratch_);
   }
