@@ -56,10 +56,20 @@ static gcap_scratch_stream_state_t* new_state(gcap_scratch_t* scratch) {
   return state;
 }
 
+// Work of another device would reach the memory only where the program has enabled that, and no red zone of a block is
+// written or read by another device. Host memory is any stream's.
+static gcap_status_t check_device(const gcap_scratch_t* scratch, const gcap_stream_t* stream) {
+  const int device_id = scratch->device_id;
+  if (device_id < 0 || gcap_stream_device(stream) == device_id) return NULL;
+  return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "stream %p is one of device %d, the memory of this scratch is on device %d",
+                     (void*)gcap_stream_handle(stream), gcap_stream_device(stream), device_id);
+}
+
 gcap_status_t gcap_scratch_get_stream(gcap_scratch_t* scratch, gcap_stream_t* stream,
                                       gcap_scratch_stream_state_t** out_state) {
   gcap_scratch_stream_state_t* state = gcap_scratch_find_stream(scratch, stream);
   if (state == NULL) {
+    GCAP_RETURN_IF_ERROR(check_device(scratch, stream));
     state = new_state(scratch);
     if (state == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to note a stream of scratch");
     gcap_scratch_add_to_lock(state);

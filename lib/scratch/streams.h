@@ -20,6 +20,7 @@ typedef struct gcap_scratch_directory {
 } gcap_scratch_directory_t;
 
 // What the arena knows of `stream`, made if there is nothing.
+//   INVALID_ARGUMENT    the stream is one of another device than the arena's memory
 //   RESOURCE_EXHAUSTED  no host memory
 gcap_status_t gcap_scratch_get_stream(gcap_scratch_t* scratch, gcap_stream_t* stream,
                                       gcap_scratch_stream_state_t** out_state) GCAP_NODISCARD;

@@ -87,6 +87,43 @@ TEST_F(ScratchFaults, OfAllocLeaveNothing) {
   EXPECT_EQ(walked.calls, kCallsPerRegion);
 }
 
+// With red zones such a block could be allocated and never freed.
+TEST_F(ScratchFaults, AStreamOfAnotherDeviceIsRefused) {
+  gcap_stream_t* other = nullptr;
+  GCAP_ASSERT_OK(gcap_stream_create(0, &other));
+  const std::string culprit = "device 0, the memory of this scratch is on device 1";
+  void* ptr = this;
+  GCAP_EXPECT_FAILS(gcap_scratch_alloc(scratch_, 100, other, &ptr), GCAP_INVALID_ARGUMENT, culprit);
+  EXPECT_EQ(ptr, nullptr);
+  GCAP_EXPECT_FAILS(gcap_allocator_alloc_on_stream(gcap_scratch_allocator(scratch_), 100, other, &ptr),
+                    GCAP_INVALID_ARGUMENT, culprit);
+  GCAP_EXPECT_FAILS(gcap_scratch_begin_run(scratch_, other), GCAP_INVALID_ARGUMENT, culprit);
+  GCAP_EXPECT_FAILS(gcap_scratch_reservation_prepare(scratch_, other), GCAP_INVALID_ARGUMENT, culprit);
+  gcap_scratch_reservation_t* reservation = nullptr;
+  GCAP_EXPECT_FAILS(gcap_scratch_reservation_open(scratch_, other, &reservation), GCAP_INVALID_ARGUMENT, culprit);
+  GCAP_EXPECT_OK(gcap_scratch_forget_stream(scratch_, other));
+  ExpectConsistent();
+  EXPECT_EQ(gcap_sim_live("device memory"), 0u);
+  GCAP_EXPECT_OK(gcap_stream_destroy(other));
+}
+
+TEST_F(ScratchFaults, HostMemoryIsForStreamsOfAnyDevice) {
+  gcap_allocator_t* pinned = nullptr;
+  GCAP_ASSERT_OK(gcap_pinned_allocator_create(&pinned));
+  gcap_scratch_t* scratch = nullptr;
+  GCAP_ASSERT_OK(gcap_scratch_create(pinned, nullptr, &scratch));
+  gcap_stream_t* other = nullptr;
+  GCAP_ASSERT_OK(gcap_stream_create(0, &other));
+  for (gcap_stream_t* stream : {stream_, other}) {
+    void* ptr = nullptr;
+    GCAP_EXPECT_OK(gcap_scratch_alloc(scratch, 100, stream, &ptr));
+    GCAP_EXPECT_OK(gcap_scratch_free(scratch, ptr));
+  }
+  GCAP_EXPECT_OK(gcap_scratch_destroy(scratch));
+  GCAP_EXPECT_OK(gcap_stream_destroy(other));
+  gcap_allocator_destroy(pinned);
+}
+
 TEST_F(ScratchFaults, ShortDeviceMemoryIsAskedForLess) {
   gcap_sim_fail_nth("cudaMalloc", 1, cudaErrorMemoryAllocation);
   void* ptr = Alloc(100);
