@@ -9,7 +9,7 @@
 typedef struct gcap_trace_file gcap_trace_file_t;
 
 // Makes the file, or empties it.
-//   INVALID_ARGUMENT    it cannot be written, and why
+//   INVALID_ARGUMENT    it cannot be written, and why; or somebody else is writing it
 //   RESOURCE_EXHAUSTED  no host memory
 gcap_status_t gcap_trace_file_create(const char* path, gcap_trace_file_t** out_file) GCAP_NODISCARD;
 
@@ -21,7 +21,7 @@ gcap_status_t gcap_trace_file_destroy(gcap_trace_file_t* file) GCAP_NODISCARD;
 // the file. No number may be missing.
 void gcap_trace_file_on_event(void* user, const gcap_allocator_event_t* event);
 
-// What is written so far is in the file then, also if it is never destroyed.
+// For a file that is never destroyed: what is written so far is in the file then, and somebody else may write it anew.
 void gcap_trace_file_flush(gcap_trace_file_t* file);
 
 #endif  // GCAP_LIB_ALLOCATOR_TRACE_FILE_H_

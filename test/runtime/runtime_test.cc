@@ -2,6 +2,9 @@
 //
 // The EP runtime: runs from warm-up to replay, the memory that a graph keeps, failures, and what the options change.
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
@@ -53,6 +56,49 @@ TEST_F(Runtime, CreateNamesATraceFileThatCannotBeWritten) {
   EXPECT_EQ(runtime_, nullptr);
 }
 
+std::string TracePath() { return std::string(std::getenv("TEST_TMPDIR")) + "/trace"; }
+
+// Two writers of one file wrote over each other's lines.
+TEST_F(Runtime, TraceFileHasOneWriter) {
+  gcap_options_t options = GraphOptions();
+  std::strcpy(options.trace_file, TracePath().c_str());
+  Create(options);
+  gcap_runtime_t* second = nullptr;
+  GCAP_EXPECT_FAILS(gcap_runtime_create(&options, &second), GCAP_INVALID_ARGUMENT, "is being written by another");
+  EXPECT_EQ(second, nullptr);
+  GCAP_ASSERT_OK(gcap_runtime_destroy(runtime_));
+  runtime_ = nullptr;
+  GCAP_ASSERT_OK(gcap_runtime_create(&options, &second));
+  GCAP_ASSERT_OK(gcap_runtime_destroy(second));
+}
+
+// What is no regular file may have several.
+TEST_F(Runtime, TraceFileMayBeADeviceOfSeveralRuntimes) {
+  gcap_options_t options = GraphOptions();
+  std::strcpy(options.trace_file, "/dev/null");
+  Create(options);
+  gcap_runtime_t* second = nullptr;
+  GCAP_ASSERT_OK(gcap_runtime_create(&options, &second));
+  GCAP_EXPECT_OK(gcap_runtime_destroy(second));
+}
+
+// A program that the process starts does not inherit it.
+TEST_F(Runtime, TraceFileIsClosedOnExec) {
+  gcap_options_t options = GraphOptions();
+  std::strcpy(options.trace_file, TracePath().c_str());
+  Create(options);
+  struct stat traced = {};
+  ASSERT_EQ(stat(options.trace_file, &traced), 0);
+  int num_found = 0;
+  for (int descriptor = 0; descriptor < 1024; ++descriptor) {
+    struct stat opened = {};
+    if (fstat(descriptor, &opened) != 0 || opened.st_ino != traced.st_ino || opened.st_dev != traced.st_dev) continue;
+    ++num_found;
+    EXPECT_EQ(fcntl(descriptor, F_GETFD), FD_CLOEXEC);
+  }
+  EXPECT_EQ(num_found, 1);
+}
+
 TEST_F(Runtime, TraceFileThatIsIncompleteIsLogged) {
   gcap_options_t options = GraphOptions();
   std::strcpy(options.trace_file, "/dev/full");
@@ -71,7 +117,7 @@ TEST_F(Runtime, TraceFileThatIsIncompleteIsLogged) {
 TEST_F(Runtime, TraceFileHoldsAllThatScratchWasAsked) {
   constexpr int kThreads = 4, kBlocks = 200;
   gcap_options_t options = GraphOptions();
-  const std::string path = std::string(std::getenv("TEST_TMPDIR")) + "/trace";
+  const std::string path = TracePath();
   std::strcpy(options.trace_file, path.c_str());
   Create(options);
   std::vector<std::thread> threads;
