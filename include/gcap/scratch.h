@@ -60,6 +60,9 @@ static inline void gcap_scratch_options_init(gcap_scratch_options_t* options) {
 //           the stream itself used last needs no driver call and no host memory, and no lock on the thread that uses
 //           the stream: this is the steady state. Whatever needs more, such as a trim or another stream's memory, stops
 //           all threads for some microseconds.
+// Callbacks: upstream's members, on_event and the log sink run with no lock of the scratch held, and may call every
+//           function of the scratch. A thread is not cancelled (pthread_cancel) in upstream, nor while it waits for
+//           something in a call of the scratch, but when the call is over.
 // Capture:  a stream that the calling thread's capture scope captures gets a reservation at its first allocation or
 //           free, unless one is open. While a stream has an open reservation, its allocations never reach the upstream
 //           allocator. Other streams' allocations follow the upstream allocator's rules.
@@ -79,9 +82,13 @@ GCAP_API gcap_status_t gcap_scratch_create(gcap_allocator_t* upstream, const gca
 
 // Gives all memory back upstream and ends the scratch. NULL is fine. The caller has synchronized the streams that used
 // the memory.
-//   FAILED_PRECONDITION  a block is live, a reservation exists, or a call waits for upstream or the device; nothing was
-//                        given back. The message names the nodes of live blocks (gcap_scratch_set_node)
-// Also what upstream answers when it refuses a region; the scratch and the remaining regions then stay.
+//   FAILED_PRECONDITION  a block is live, a reservation exists, or another call of the scratch is not over, such as the
+//                        one that called the callback that destroys the scratch; nothing was given back. The message
+//                        names the nodes of live blocks (gcap_scratch_set_node). Also: upstream's free used the scratch
+//                        again, and what it was given is still held
+//   LIBRARY_ERROR        upstream's free answered LEAKED
+// Also what upstream answers when it refuses a region, which then stays. After each of these failures the scratch is
+// whole: it may be used, and destroyed again.
 GCAP_API gcap_status_t gcap_scratch_destroy(gcap_scratch_t* scratch) GCAP_NODISCARD;
 
 // Allocates `bytes` bytes, 256-byte aligned, for work on `stream`. 0 bytes give NULL and success. A block that another

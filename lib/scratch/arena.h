@@ -25,12 +25,13 @@ struct gcap_scratch {
   bool can_bias;
   char apart[GCAP_CACHE_LINE_BYTES];
   pthread_mutex_t mutex;
+  int cancel_state;  // of the thread that locked the arena, as it was before
 
   gcap_scratch_store_t store;
   // Regions on their way in or out, while the arena is not locked: they keep their place in the store's list and their
   // share of the limit.
   size_t num_regions_in_transit, in_transit_bytes;
-  size_t num_waiting_calls;  // calls that unlocked the arena to wait for something else, and will be back
+  size_t num_waiting_calls;  // calls that unlocked the arena to wait for something else, and will be back (lock.h)
   size_t next_region_bytes;  // the next region has at least so many
   size_t deficit_bytes;      // what captures lacked since the last growth
 

@@ -73,7 +73,10 @@ static void fence_all_threads(void) {
 }
 
 void gcap_scratch_lock_arena(gcap_scratch_t* scratch) {
+  int cancel_state;
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
   pthread_mutex_lock(&scratch->mutex);
+  scratch->cancel_state = cancel_state;
   bool others = false;
   for (gcap_scratch_stream_state_t* state = scratch->streams; state != NULL; state = state->next) {
     while (!take_lock(state)) sched_yield();  // the holder may be a thread that was put to sleep
@@ -91,11 +94,13 @@ void gcap_scratch_lock_arena(gcap_scratch_t* scratch) {
 }
 
 void gcap_scratch_unlock_arena(gcap_scratch_t* scratch) {
+  const int cancel_state = scratch->cancel_state;
   for (gcap_scratch_stream_state_t* state = scratch->streams; state != NULL; state = state->next) {
     atomic_store_explicit(&state->bias, state->resting_bias, memory_order_release);
     gcap_scratch_unlock_stream(&state->locked);
   }
   pthread_mutex_unlock(&scratch->mutex);
+  pthread_setcancelstate(cancel_state, NULL);
 }
 
 // --- Biases ---------------------------------------------------------------------------------------------------------

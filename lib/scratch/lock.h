@@ -7,6 +7,9 @@
 // Blocks change hands between streams only then, so a lock of one stream is enough to see that a neighbour is the same
 // stream's, and to join with it. Below these locks only those of the stream module are taken.
 //
+// A thread cannot be cancelled while it has locked the arena, nor while it has unlocked it for a while, in upstream or
+// in a wait: else the arena would stay locked, or count for ever what was under way. It is cancelled afterwards.
+//
 // The functions of this folder are called while the arena is locked, unless they say otherwise; those that reach
 // upstream unlock it meanwhile, and say so.
 #ifndef GCAP_LIB_SCRATCH_LOCK_H_
@@ -25,13 +28,18 @@ extern "C" {
 void gcap_scratch_lock_arena(gcap_scratch_t* scratch);
 void gcap_scratch_unlock_arena(gcap_scratch_t* scratch);
 
-// Unlocks the arena for a while, in the middle of a call: it does not end meanwhile.
-static inline void gcap_scratch_pause_lock(gcap_scratch_t* scratch) {
+// Unlocks the arena for a while, in the middle of a call: it does not end meanwhile. What the first gives the second
+// wants.
+static inline int gcap_scratch_pause_lock(gcap_scratch_t* scratch) {
   ++scratch->num_waiting_calls;
+  const int cancel_state = scratch->cancel_state;
+  scratch->cancel_state = PTHREAD_CANCEL_DISABLE;
   gcap_scratch_unlock_arena(scratch);
+  return cancel_state;
 }
-static inline void gcap_scratch_resume_lock(gcap_scratch_t* scratch) {
+static inline void gcap_scratch_resume_lock(gcap_scratch_t* scratch, int cancel_state) {
   gcap_scratch_lock_arena(scratch);
+  scratch->cancel_state = cancel_state;
   --scratch->num_waiting_calls;
 }
 

@@ -77,9 +77,9 @@ static void wait_for_threads(attempt_t* attempt) {
   for (int naps = 0; goes_on(attempt) && scratch->num_regions_in_transit > 0 && naps < kMaxNaps;) {
     const size_t num_regions_in_transit = scratch->num_regions_in_transit;
     for (; scratch->num_regions_in_transit == num_regions_in_transit && naps < kMaxNaps; ++naps) {
-      gcap_scratch_pause_lock(scratch);
+      const int paused = gcap_scratch_pause_lock(scratch);
       nanosleep(&(struct timespec){.tv_nsec = kNapNs}, NULL);
-      gcap_scratch_resume_lock(scratch);
+      gcap_scratch_resume_lock(scratch, paused);
     }
     try_placing(attempt);
     if (goes_on(attempt)) try_growing(attempt);
@@ -98,9 +98,9 @@ static void free_up(attempt_t* attempt) {
   if (gave_back) try_growing(attempt);
   if (!goes_on(attempt) || (attempt->has_trimmed && !gave_back)) return;
   attempt->has_trimmed = true;
-  gcap_scratch_pause_lock(scratch);
+  const int paused = gcap_scratch_pause_lock(scratch);
   gcap_status_t status = gcap_allocator_trim(scratch->upstream);
-  gcap_scratch_resume_lock(scratch);
+  gcap_scratch_resume_lock(scratch, paused);
   note_trouble(attempt, status);
   try_growing(attempt);
 }
@@ -111,9 +111,9 @@ static void wait_for_stream(attempt_t* attempt) {
   if (gcap_scratch_pool_first(&state->owner.pool) == NULL || gcap_scratch_is_unknown_stream(scratch, state))
     return;  // nothing to gain
   gcap_stream_t* stream = gcap_scratch_stream_of(state);
-  gcap_scratch_pause_lock(scratch);
+  const int paused = gcap_scratch_pause_lock(scratch);
   gcap_status_t status = gcap_stream_synchronize(stream);
-  gcap_scratch_resume_lock(scratch);
+  gcap_scratch_resume_lock(scratch, paused);
   note_trouble(attempt, status);
   if (status == NULL) free_up(attempt);
 }
@@ -205,9 +205,9 @@ void gcap_scratch_make_up_deficit(gcap_scratch_t* scratch) {
   gcap_scratch_block_t* block = NULL;
   gcap_status_t status = gcap_scratch_grow(scratch, bytes, &block);
   if (status == NULL) return;
-  gcap_scratch_pause_lock(scratch);
+  const int paused = gcap_scratch_pause_lock(scratch);
   gcap_log(GCAP_LOG_WARNING, "scratch cannot grow by the %zu bytes that a capture lacked: %s", bytes,
            gcap_status_message(status));
   gcap_status_free(status);
-  gcap_scratch_resume_lock(scratch);
+  gcap_scratch_resume_lock(scratch, paused);
 }

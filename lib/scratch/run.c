@@ -159,6 +159,8 @@ static void warn(const leftover_t* left) {
 
 static gcap_status_t free_all_left(gcap_scratch_t* scratch, const gcap_scratch_stream_state_t* state, uint64_t run) {
   gcap_status_t status = NULL;
+  gcap_scratch_lock_arena(scratch);
+  const int paused = gcap_scratch_pause_lock(scratch);  // the callbacks do not end the arena meanwhile
   leftover_t left = {.scratch = scratch, .state = state, .run = run};
   while (free_next(&left, /*is_first=*/true)) {
     while (free_next(&left, /*is_first=*/false)) {
@@ -167,6 +169,8 @@ static gcap_status_t free_all_left(gcap_scratch_t* scratch, const gcap_scratch_s
     status = gcap_status_join(status, left.status);
     left = (leftover_t){.scratch = scratch, .state = state, .run = run};
   }
+  gcap_scratch_resume_lock(scratch, paused);
+  gcap_scratch_unlock_arena(scratch);
   return status;
 }
 

@@ -124,27 +124,35 @@ static gcap_status_t check_unused(const gcap_scratch_t* scratch) {
   for (const gcap_scratch_stream_state_t* state = scratch->streams; state != NULL; state = state->next) {
     num_reservations += state->num_reservations;
   }
-  // Regions are on their way while another thread, or the caller of the callback that we are in, waits for upstream.
-  const size_t num_calls = scratch->num_regions_in_transit + scratch->num_waiting_calls;
+  // Calls of other threads, or of the caller of the callback that we are in.
+  const size_t num_calls = scratch->num_waiting_calls;
   if (num_live == 0 && num_reservations == 0 && num_calls == 0) return NULL;
-  return GCAP_STATUS(
-      GCAP_FAILED_PRECONDITION,
-      "scratch cannot end: %zu blocks are handed out, %zu reservations live, %zu calls wait for upstream "
-      "or the device%s",
-      num_live, num_reservations, num_calls, gcap_scratch_describe_nodes(scratch, /*state=*/NULL).text);
+  return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                     "scratch cannot end: %zu blocks are handed out, %zu reservations live, %zu calls wait for "
+                     "upstream, the device or "
+                     "a callback%s",
+                     num_live, num_reservations, num_calls, gcap_scratch_describe_nodes(scratch, /*state=*/NULL).text);
+}
+
+// Empties an arena that nobody uses. Upstream's free may use it again, so that is looked at once more.
+static gcap_status_t give_all_back(gcap_scratch_t* scratch) {
+  GCAP_RETURN_IF_ERROR(check_unused(scratch));
+  // The caller has synchronised the streams, so they are not asked.
+  for (gcap_scratch_stream_state_t* state = scratch->streams; state != NULL; state = state->next)
+    gcap_scratch_untag(scratch, state);
+  gcap_scratch_untag(scratch, &scratch->unknown_stream);
+  GCAP_RETURN_IF_ERROR(gcap_scratch_give_back_idle(scratch));
+  GCAP_RETURN_IF_ERROR(check_unused(scratch));
+  if (scratch->store.num_regions == 0) return NULL;
+  return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                     "scratch cannot end: it was used while upstream took its memory back, and holds %zu regions again",
+                     scratch->store.num_regions);
 }
 
 gcap_status_t gcap_scratch_destroy(gcap_scratch_t* scratch) {
   if (scratch == NULL) return NULL;
   gcap_scratch_lock_arena(scratch);
-  gcap_status_t status = check_unused(scratch);
-  if (status == NULL) {
-    // The caller has synchronised the streams, so they are not asked.
-    for (gcap_scratch_stream_state_t* state = scratch->streams; state != NULL; state = state->next)
-      gcap_scratch_untag(scratch, state);
-    gcap_scratch_untag(scratch, &scratch->unknown_stream);
-    status = gcap_scratch_give_back_idle(scratch);
-  }
+  gcap_status_t status = give_all_back(scratch);
   gcap_scratch_unlock_arena(scratch);
   if (status != NULL) return status;
   gcap_stream_watch_remove(&scratch->watch);

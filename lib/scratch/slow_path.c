@@ -4,6 +4,9 @@
 // captures, reservations, growth, requests without a stream, debug options, and every error; and the trim.
 //
 // Locking: the arena is locked. Nothing is held across a call of upstream, of a log sink or of the callback for events.
+// An event is reported before anything is logged: what reports events in their order (lib/allocator/trace_file.c) waits
+// for the earlier ones, so a sink that allocates would wait for its own caller. After the report, or the log, the arena
+// is not touched any more.
 
 #include "lib/scratch/slow_path.h"
 
@@ -127,8 +130,8 @@ gcap_status_t gcap_scratch_alloc_slowly(gcap_scratch_t* scratch, size_t bytes, g
     --request.state->num_calls;
   }
   gcap_scratch_unlock_arena(scratch);
-  gcap_scratch_log_trouble(&request);
   gcap_scratch_debug_report(scratch, &event);
+  gcap_scratch_log_trouble(&request);
   return status;
 }
 
@@ -142,8 +145,8 @@ gcap_status_t gcap_scratch_alloc_untagged(gcap_scratch_t* scratch, size_t bytes,
   gcap_scratch_make_up_deficit(scratch);
   gcap_status_t status = hand_out(scratch, &request, bytes, &event, out_ptr);
   gcap_scratch_unlock_arena(scratch);
-  gcap_scratch_log_trouble(&request);
   gcap_scratch_debug_report(scratch, &event);
+  gcap_scratch_log_trouble(&request);
   return status;
 }
 

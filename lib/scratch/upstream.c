@@ -111,10 +111,10 @@ gcap_status_t gcap_scratch_get_region(gcap_scratch_t* scratch, size_t bytes, boo
   if (block == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to describe a scratch block");
   ++scratch->num_regions_in_transit;
   scratch->in_transit_bytes += planned;
-  gcap_scratch_unlock_arena(scratch);
+  const int paused = gcap_scratch_pause_lock(scratch);
   gcap_scratch_region_t* region = NULL;
   status = fetch_planned(scratch, planned, bytes, block, &region, out_is_short);
-  gcap_scratch_lock_arena(scratch);
+  gcap_scratch_resume_lock(scratch, paused);
   --scratch->num_regions_in_transit;
   scratch->in_transit_bytes -= planned;
   if (status != NULL) {
@@ -165,11 +165,15 @@ static gcap_scratch_region_t* take_idle(gcap_scratch_t* scratch) {
 
 // Frees the memory of a region in transit, which is in transit no more; with the arena unlocked meanwhile.
 static gcap_status_t send_back(gcap_scratch_t* scratch, const gcap_scratch_region_t* region) {
-  gcap_scratch_unlock_arena(scratch);
+  const int paused = gcap_scratch_pause_lock(scratch);
   gcap_status_t status = gcap_allocator_free(scratch->upstream, region->base);
-  gcap_scratch_lock_arena(scratch);
+  gcap_scratch_resume_lock(scratch, paused);
   --scratch->num_regions_in_transit;
   scratch->in_transit_bytes -= region->bytes;
+  // A free that fails has freed nothing (gcap/allocator_ops.h), and this code would say the contrary of the scratch.
+  if (gcap_status_code(status) == GCAP_LEAKED)
+    status =
+        gcap_status_annotate(status, GCAP_LIBRARY_ERROR, "the free of scratch's upstream allocator answers LEAKED");
   return status;
 }
 

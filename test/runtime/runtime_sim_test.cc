@@ -3,11 +3,15 @@
 // The EP runtime under faults: its creation, its end, and the memory of a stream that could not be drained.
 
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
 #include <memory>
 #include <thread>
 #include <vector>
 
 #include "gcap/ep_ops.h"
+#include "gcap/log.h"
 #include "gcap_sim.h"
 #include "gtest/gtest.h"
 #include "test/ep/test_ep.h"
@@ -46,6 +50,46 @@ TEST(RuntimeSim, CreateSurvivesAFailureOfEachOfItsCalls) {
     GCAP_EXPECT_OK(gcap_runtime_destroy(runtime));
   });
   EXPECT_GE(walked.calls, 1u);
+}
+
+// A failing cudaFree is told after an allocation that found its memory all the same. The sink's own line of the trace
+// came after that of the allocation, which was written after the log: it waited for ever.
+TEST(RuntimeSim, ALogSinkMayTakeScratchWithATraceFile) {
+  gcap_options_t options;
+  gcap_options_init(&options);
+  std::snprintf(options.trace_file, sizeof(options.trace_file), "%s/sink.trace", std::getenv("TEST_TMPDIR"));
+  options.arena.memory_limit_bytes = 1 << 20;
+  options.arena.extend_as_requested = true;
+  options.arena.initial_chunk_bytes = options.arena.initial_growth_chunk_bytes = 256;
+  gcap_runtime_t* runtime = nullptr;
+  GCAP_ASSERT_OK(gcap_runtime_create(&options, &runtime));
+  gcap_run_resources_t run;
+  GCAP_ASSERT_OK(gcap_runtime_get_resources(runtime, &run));
+  void* idle = nullptr;
+  void* used = nullptr;
+  GCAP_ASSERT_OK(gcap_scratch_alloc(run.scratch, 512 << 10, run.stream, &idle));
+  GCAP_ASSERT_OK(gcap_scratch_alloc(run.scratch, 100 << 10, run.stream, &used));
+  GCAP_EXPECT_OK(gcap_scratch_free(run.scratch, idle));
+  GCAP_EXPECT_OK(gcap_stream_synchronize(run.stream));
+  GCAP_EXPECT_OK(gcap_scratch_free(run.scratch, used));
+  int num_logged = 0;
+  const std::function<void()> sink = [&] {
+    if (++num_logged > 1) return;
+    void* ptr = nullptr;
+    GCAP_EXPECT_OK(gcap_scratch_alloc(run.scratch, 300, run.stream, &ptr));
+    GCAP_EXPECT_OK(gcap_scratch_free(run.scratch, ptr));
+  };
+  gcap_log_set_sink(
+      [](void* user, gcap_log_level_t, const char*) { (*static_cast<const std::function<void()>*>(user))(); },
+      const_cast<std::function<void()>*>(&sink), GCAP_LOG_WARNING);
+  gcap_sim_fail_nth("cudaFree", 1, cudaErrorUnknown);
+  void* ptr = nullptr;
+  GCAP_EXPECT_OK(gcap_scratch_alloc(run.scratch, 900 << 10, run.stream, &ptr));
+  gcap_sim_clear_faults();
+  gcap_log_set_sink(nullptr, nullptr, GCAP_LOG_WARNING);
+  EXPECT_GE(num_logged, 1);
+  GCAP_EXPECT_OK(gcap_scratch_free(run.scratch, ptr));
+  GCAP_EXPECT_OK(gcap_runtime_destroy(runtime));
 }
 
 TEST(RuntimeSim, ResourcesSurviveAFailureOfEachOfTheirCalls) {
