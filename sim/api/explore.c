@@ -24,7 +24,7 @@ static bool seed_from_environment(uint64_t* out) {
   char* end;
   errno = 0;
   *out = strtoull(text, &end, 0);
-  if (errno || *end || end == text) gcap_sim_die("GCAP_SIM_EXPLORE is '%s', expected a 64-bit number", text);
+  if (errno || *end || end == text) gcap_sim_die_of_setting("GCAP_SIM_EXPLORE is '%s', expected a 64-bit number", text);
   return true;
 }
 

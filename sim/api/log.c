@@ -71,7 +71,14 @@ static void clear_filter(void) {
   logging.only_excludes = true;
 }
 
-static void add_word(const char* word, size_t length) {
+#define EXPECTED_WORD "expected a function's name, perhaps with a `*` at its end"
+
+static _Noreturn void refuse_word(const char* word, size_t length, bool of_environment) {
+  if (of_environment) gcap_sim_die_of_setting("GCAP_SIM_LOG has '%.*s', " EXPECTED_WORD, (int)length, word);
+  gcap_sim_die("the log's filter has '%.*s', " EXPECTED_WORD, (int)length, word);
+}
+
+static void add_word(const char* word, size_t length, bool of_environment) {
   bool exclude = length > 0 && word[0] == '-';
   if (!exclude) logging.only_excludes = false;
   if (length == 6 && memcmp(word, "errors", 6) == 0) {
@@ -86,8 +93,7 @@ static void add_word(const char* word, size_t length) {
   bool prefix = length > 0 && word[length - 1] == '*';
   if (prefix) --length;
   if ((length == 0 && !prefix) || memchr(word, '*', length) != NULL || (length && !isalpha((unsigned char)word[0]))) {
-    gcap_sim_die("the log's filter has '%.*s', expected a function's name, perhaps with a `*` at its end", (int)length,
-                 word);
+    refuse_word(word, length, of_environment);
   }
   gcap_sim_reserve(&logging.patterns, &logging.capacity, logging.num_patterns + 1, sizeof(pattern_t));
   char* text = gcap_sim_calloc(length + 1, 1);
@@ -96,28 +102,28 @@ static void add_word(const char* word, size_t length) {
       (pattern_t){.text = text, .length = length, .prefix = prefix, .exclude = exclude};
 }
 
-static void set_filter(const char* filter) {
+static void set_filter(const char* filter, bool of_environment) {
   clear_filter();
   if (filter != NULL && !*filter) filter = NULL;
   logging.ready = true;
   gcap_sim_log_on = filter != NULL;
   while (filter != NULL) {
     const char* comma = strchr(filter, ',');
-    add_word(filter, comma != NULL ? (size_t)(comma - filter) : strlen(filter));
+    add_word(filter, comma != NULL ? (size_t)(comma - filter) : strlen(filter), of_environment);
     filter = comma != NULL ? comma + 1 : NULL;
   }
 }
 
 void gcap_sim_set_log(const char* filter, void (*sink)(void* user, const char* line), void* user) {
   gcap_sim_lock();
-  set_filter(filter);
+  set_filter(filter, false);
   logging.sink = sink;
   logging.user = user;
   gcap_sim_unlock();
 }
 
 void gcap_sim_log_prepare(void) {
-  if (!logging.ready) set_filter(getenv("GCAP_SIM_LOG"));
+  if (!logging.ready) set_filter(getenv("GCAP_SIM_LOG"), true);
 }
 
 static bool matches(const pattern_t* pattern, const char* name) {

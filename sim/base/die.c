@@ -27,3 +27,13 @@ void gcap_sim_die(const char* format, ...) {
   fprintf(stderr, "gcap sim: %s%s%s\n", call, *call ? ": " : "", text);
   abort();
 }
+
+void gcap_sim_die_of_setting(const char* format, ...) {
+  va_list args;
+  va_start(args, format);
+  fputs("gcap sim: ", stderr);
+  vfprintf(stderr, format, args);
+  fputc('\n', stderr);
+  va_end(args);
+  abort();
+}

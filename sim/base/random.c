@@ -33,7 +33,7 @@ static void seed_from_environment(void) {
     char* end;
     errno = 0;
     seed = strtoull(text, &end, 0);
-    if (errno || *end || end == text) gcap_sim_die("GCAP_SIM_SEED is '%s', expected a 64-bit number", text);
+    if (errno || *end || end == text) gcap_sim_die_of_setting("GCAP_SIM_SEED is '%s', expected a 64-bit number", text);
   }
   gcap_sim_random_seed(seed);
 }

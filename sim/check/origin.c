@@ -47,7 +47,7 @@ static size_t depth(void) {
   errno = 0;
   unsigned long value = strtoul(text, &end, 10);
   if (errno || *end || end == text || value > GCAP_SIM_MAX_FRAMES) {
-    gcap_sim_die("GCAP_SIM_STACKS is '%s', expected 0 to %d", text, GCAP_SIM_MAX_FRAMES);
+    gcap_sim_die_of_setting("GCAP_SIM_STACKS is '%s', expected 0 to %d", text, GCAP_SIM_MAX_FRAMES);
   }
   return frames = value;
 }

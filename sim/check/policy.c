@@ -82,7 +82,7 @@ static void read_actions(const char* text) {
     int kind = find_check(text, name);
     int action = name < length ? find_action(text + name + 1, length - name - 1) : -1;
     if (kind < 0 || action < 0) {
-      gcap_sim_die(
+      gcap_sim_die_of_setting(
           "GCAP_SIM_CHECKS has '%.*s', expected check=action with a check of %s or all and an action of abort, "
           "record, error, off",
           (int)length, text, CHECK_LIST);
@@ -123,15 +123,16 @@ static void read_suppression(const char* path, size_t number, const char* line) 
   const char* reason = mark != NULL ? mark + 2 + strspn(mark + 2, " \t") : "";
   size_t reason_length = trimmed(reason, strlen(reason));
   if (kind < 0 || name_length == 0 || reason_length == 0) {
-    gcap_sim_die("%s:%zu is '%.*s', expected check:name # reason with a check of %s or all", path, number,
-                 (int)trimmed(line, strlen(line)), line, CHECK_LIST);
+    gcap_sim_die_of_setting("%s:%zu is '%.*s', expected check:name # reason with a check of %s or all", path, number,
+                            (int)trimmed(line, strlen(line)), line, CHECK_LIST);
   }
   suppress(kind, line + check + 1, name_length, reason, reason_length);
 }
 
 static void read_suppressions(const char* path) {
   FILE* file = fopen(path, "re");
-  if (file == NULL) gcap_sim_die("GCAP_SIM_SUPPRESSIONS is '%s', which cannot be read: %s", path, strerror(errno));
+  if (file == NULL)
+    gcap_sim_die_of_setting("GCAP_SIM_SUPPRESSIONS is '%s', which cannot be read: %s", path, strerror(errno));
   char line[2048];
   for (size_t number = 1; fgets(line, sizeof(line), file) != NULL; ++number) read_suppression(path, number, line);
   fclose(file);

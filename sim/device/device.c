@@ -30,7 +30,7 @@ int gcap_sim_device_count(void) {
     char* end;
     count = strtol(text, &end, 10);
     if (*end || end == text || count < 1 || count > GCAP_SIM_MAX_DEVICES) {
-      gcap_sim_die("GCAP_SIM_DEVICES is '%s', expected 1..%d", text, GCAP_SIM_MAX_DEVICES);
+      gcap_sim_die_of_setting("GCAP_SIM_DEVICES is '%s', expected 1..%d", text, GCAP_SIM_MAX_DEVICES);
     }
   }
   num_devices = (int)count;

@@ -33,7 +33,7 @@ static size_t bytes_from_environment(void) {
   errno = 0;
   unsigned long long bytes = strtoull(text, &end, 0);
   if (errno || *end || end == text || *text == '-' || bytes == 0) {
-    gcap_sim_die("GCAP_SIM_DEVICE_BYTES is '%s', expected a number of bytes above 0", text);
+    gcap_sim_die_of_setting("GCAP_SIM_DEVICE_BYTES is '%s', expected a number of bytes above 0", text);
   }
   return (size_t)bytes;
 }

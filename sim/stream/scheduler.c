@@ -77,7 +77,7 @@ static gcap_sim_schedule_t schedule_from_environment(void) {
   if (name == NULL || strcmp(name, "random") == 0) return GCAP_SIM_SCHEDULE_RANDOM;
   if (strcmp(name, "lazy") == 0) return GCAP_SIM_SCHEDULE_LAZY;
   if (strcmp(name, "eager") == 0) return GCAP_SIM_SCHEDULE_EAGER;
-  gcap_sim_die("GCAP_SIM_SCHEDULE is '%s', expected lazy, eager or random", name);
+  gcap_sim_die_of_setting("GCAP_SIM_SCHEDULE is '%s', expected lazy, eager or random", name);
 }
 
 static void prepare(void) {

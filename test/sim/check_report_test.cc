@@ -232,8 +232,10 @@ std::string RunWith(const std::string& variables, int* status) {
 // Not of the fixture, which sets actions.
 TEST(CheckReportChild, Races) {
   if (!getenv("CHECK_REPORT_CHILD")) GTEST_SKIP() << "runs in a child of CheckReport.Environment…";
+  int devices;
   cudaStream_t a, b;
   void* memory;
+  ASSERT_EQ(cudaSuccess, cudaGetDeviceCount(&devices));
   ASSERT_EQ(cudaSuccess, cudaStreamCreateWithFlags(&a, cudaStreamNonBlocking));
   ASSERT_EQ(cudaSuccess, cudaStreamCreateWithFlags(&b, cudaStreamNonBlocking));
   ASSERT_EQ(cudaSuccess, cudaMalloc(&memory, 64));
@@ -269,6 +271,18 @@ TEST(CheckReportEnvironment, BadTextStopsAndSaysWhatIsAllowed) {
   EXPECT_NE(std::string::npos,
             RunWith("GCAP_SIM_STACKS=33", &status).find("GCAP_SIM_STACKS is '33', expected 0 to 32"));
   EXPECT_NE(0, status);
+}
+
+// Each was blamed on the call that happened to look first ("cudaStreamCreateWithFlags: GCAP_SIM_CHECKS has 'bogus'").
+TEST(CheckReportEnvironment, ABadVariableIsBlamedOnItself) {
+  for (const char* variable :
+       {"CHECKS", "SUPPRESSIONS", "STACKS", "SEED", "SCHEDULE", "DEVICES", "DEVICE_BYTES", "LOG"}) {
+    int status;
+    const std::string name = std::string("GCAP_SIM_") + variable;
+    const std::string out = RunWith(name + "='1 bogus'", &status);
+    EXPECT_NE(0, status) << name;
+    EXPECT_NE(std::string::npos, out.find("\ngcap sim: " + name + " ")) << out;
+  }
 }
 
 TEST(CheckReportEnvironment, StacksAndSymbolsCanBeLeftOut) {
