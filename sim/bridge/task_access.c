@@ -53,7 +53,7 @@ static gcap_sim_site_t* site_create(const gcap_sim_task_t* task, const gcap_sim_
                                     : has_name                         ? "library"
                                                                        : task->name,
                             .name = has_name ? task->name : NULL,
-                            .stream = stream->id,
+                            .stream = stream->name,
                             .origin = gcap_sim_origin_retain(task->origin),
                             .launch = gcap_sim_origin_retain(launch)};
   return site;

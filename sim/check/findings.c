@@ -20,18 +20,18 @@ static bool in_one_graph(const gcap_sim_site_t* a, const gcap_sim_site_t* b) {
 
 static const char* order_remedy(const gcap_sim_site_t* first, const gcap_sim_site_t* second, char* text, size_t bytes) {
   if (in_one_graph(first, second)) return "Nothing orders them. Remedy: a dependency between the two nodes.";
-  if (!second->stream) {
+  if (!second->stream.is_stream) {
     return "Nothing orders them. Remedy: the host waits for the stream before it touches the memory.";
   }
-  if (!first->stream) {
+  if (!first->stream.is_stream) {
     return "Nothing orders them. Remedy: the host touches the memory before it makes the call, or "
            "waits for the stream.";
   }
+  char names[2][GCAP_SIM_STREAM_NAME_BYTES];
   snprintf(
       text, bytes,
-      "Nothing orders them. Remedy: an event recorded after the first, on stream %llu, for which stream %llu waits "
-      "before the second.",
-      (unsigned long long)first->stream, (unsigned long long)second->stream);
+      "Nothing orders them. Remedy: an event recorded after the first, on %s, for which %s waits before the second.",
+      gcap_sim_stream_name_text(names[0], &first->stream), gcap_sim_stream_name_text(names[1], &second->stream));
   return text;
 }
 

@@ -124,9 +124,10 @@ void gcap_sim_report_site(const char* verb, const gcap_sim_site_t* site) {
   note_name(site->name);
   int length = snprintf(role, sizeof(role), "%s by %s", verb, site->what);
   if (site->name != NULL) length += snprintf(role + length, sizeof(role) - (size_t)length, " `%.128s`", site->name);
-  if (site->stream) {
-    length +=
-        snprintf(role + length, sizeof(role) - (size_t)length, " on stream %llu", (unsigned long long)site->stream);
+  if (site->stream.is_stream) {
+    char stream[GCAP_SIM_STREAM_NAME_BYTES];
+    length += snprintf(role + length, sizeof(role) - (size_t)length, " on %s",
+                       gcap_sim_stream_name_text(stream, &site->stream));
   }
   snprintf(role + length, sizeof(role) - (size_t)length, ": ");
   gcap_sim_report_origin(role, site->origin);

@@ -9,6 +9,7 @@
 // Invariants: segments do not overlap; reads of a segment are newer than its write. Locking: the global mutex.
 #include "sim/check/shadow.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,6 +31,20 @@ struct gcap_sim_readers {
   size_t capacity;           // a power of two
   gcap_sim_epoch_t items[];  // by hash of the timeline; empty ones have no site
 };
+
+const char* gcap_sim_stream_name_text(char text[GCAP_SIM_STREAM_NAME_BYTES], const gcap_sim_stream_name_t* name) {
+  if (name->number != 0) {
+    snprintf(text, GCAP_SIM_STREAM_NAME_BYTES, "stream %llu", (unsigned long long)name->number);
+  } else if (name->thread != 0) {
+    snprintf(text, GCAP_SIM_STREAM_NAME_BYTES, "the per-thread stream of thread %llu",
+             (unsigned long long)name->thread);
+  } else if (name->device != 0) {
+    snprintf(text, GCAP_SIM_STREAM_NAME_BYTES, "stream 0 (legacy stream of device %d)", name->device);
+  } else {
+    snprintf(text, GCAP_SIM_STREAM_NAME_BYTES, "stream 0 (legacy stream)");
+  }
+  return text;
+}
 
 // --- Counted things -------------------------------------------------------------------------------------------------
 

@@ -12,12 +12,24 @@
 #include "sim/check/clock.h"
 #include "sim/check/origin.h"
 
+// A stream as reports call it.
+typedef struct gcap_sim_stream_name {
+  bool is_stream;   // false: the host itself
+  uint64_t number;  // in the order of creation, from 1; 0 for a default stream
+  uint64_t thread;  // whose per-thread stream it is; 0 for the others
+  int device;
+} gcap_sim_stream_name_t;
+
+#define GCAP_SIM_STREAM_NAME_BYTES 64
+// "stream 3", "stream 0 (legacy stream)", "the per-thread stream of thread 2"; returns `text`.
+const char* gcap_sim_stream_name_text(char text[GCAP_SIM_STREAM_NAME_BYTES], const gcap_sim_stream_name_t* name);
+
 // A piece of work that touches memory. Counted: the shadows of all that it touched share it.
 typedef struct gcap_sim_site {
   uint32_t refs;
-  const char* what;           // "kernel", "memcpy", …
-  const char* name;           // of the kernel or library function; NULL when `what` says it all
-  uint64_t stream;            // 0: the host itself
+  const char* what;  // "kernel", "memcpy", …
+  const char* name;  // of the kernel or library function; NULL when `what` says it all
+  gcap_sim_stream_name_t stream;
   gcap_sim_origin_t* origin;  // the call that made the work
   gcap_sim_origin_t* launch;  // the launch of the graph that it is part of; NULL for eager work
 } gcap_sim_site_t;

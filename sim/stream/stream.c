@@ -25,10 +25,12 @@
 #include "sim/stream/scheduler.h"
 
 static unsigned long long next_id = 1;
+static uint64_t num_created;  // by the program
 
 gcap_sim_stream_t* gcap_sim_stream_create(int device, unsigned int flags, int priority) {
   gcap_sim_stream_t* stream = gcap_sim_calloc(1, sizeof(*stream));
   stream->id = next_id++;
+  stream->name = (gcap_sim_stream_name_t){.is_stream = true, .device = device};
   stream->device = device;
   stream->flags = flags;
   stream->priority = priority;
@@ -41,7 +43,10 @@ gcap_sim_stream_t* gcap_sim_stream_create(int device, unsigned int flags, int pr
 static gcap_sim_stream_t* per_thread_stream(void) {
   gcap_sim_thread_t* thread = gcap_sim_thread();
   gcap_sim_stream_t** stream = &thread->streams[thread->device];
-  if (*stream == NULL) *stream = gcap_sim_stream_create(thread->device, cudaStreamDefault, 0);
+  if (*stream == NULL) {
+    *stream = gcap_sim_stream_create(thread->device, cudaStreamDefault, 0);
+    (*stream)->name.thread = thread->id;
+  }
   return *stream;
 }
 
@@ -70,6 +75,7 @@ static cudaError_t create(cudaStream_t* out, unsigned int flags, int priority) {
   if (out == NULL || (flags & ~(unsigned int)cudaStreamNonBlocking) != 0) return cudaErrorInvalidValue;
   gcap_sim_stream_t* stream =
       gcap_sim_stream_create(gcap_sim_thread()->device, flags, gcap_sim_clamp_priority(priority));
+  stream->name.number = ++num_created;
   stream->handle = gcap_sim_handle_create(GCAP_SIM_STREAM, stream);
   *out = stream->handle;
   return cudaSuccess;

@@ -11,6 +11,7 @@
 #include "cuda_runtime_api.h"
 #include "sim/api/types.h"
 #include "sim/check/clock.h"
+#include "sim/check/shadow.h"
 
 // Attributes of a stream that only advise hardware.
 typedef struct gcap_sim_stream_advice {
@@ -21,8 +22,9 @@ typedef struct gcap_sim_stream_advice {
 } gcap_sim_stream_advice_t;
 
 struct gcap_sim_stream {
-  cudaStream_t handle;  // NULL for the legacy stream and after destruction
-  unsigned long long id;
+  cudaStream_t handle;    // NULL for the legacy stream and after destruction
+  unsigned long long id;  // as cudaStreamGetId tells it
+  gcap_sim_stream_name_t name;
   int device;
   int priority;
   unsigned int flags;

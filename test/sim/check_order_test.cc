@@ -128,6 +128,18 @@ TEST_F(CheckOrder, LegacyStreamOrdersBlockingStreams) {
 }
 
 // What the legacy stream did is known to who waits for an event on it, also when it was idle at the record.
+// The legacy stream was called by the next free number, as if the program had made it.
+TEST_F(CheckOrder, DefaultStreamsHaveTheirNames) {
+  ExpectOne({"write by memset on stream 0 (legacy stream): cudaMemsetAsync"}, [&] {
+    OK(Fill(x_, a_));
+    OK(Fill(x_, nullptr));
+  });
+  ExpectOne({"write by memset on the per-thread stream of thread 1: cudaMemsetAsync"}, [&] {
+    OK(Fill(x_, a_));
+    OK(Fill(x_, cudaStreamPerThread));
+  });
+}
+
 TEST_F(CheckOrder, EventOnTheLegacyStreamStandsForBlockingStreams) {
   ExpectNone([&] {
     OK(Fill(x_, blocking_));

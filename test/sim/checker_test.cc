@@ -71,7 +71,7 @@ struct Work {
     origin.thread = 1;
     site.refs = 1;
     site.what = what;
-    site.stream = stream;
+    site.stream = {true, stream, 0, 0};
     site.origin = &origin;
   }
   gcap_sim_epoch_t At(const Timeline& timeline) { return {&site, timeline.clock.time, timeline.clock.timeline}; }
@@ -176,6 +176,16 @@ TEST_F(CheckerReport, NamesTheBytesBothCallsAndTheRemedy) {
         "run with GCAP_SIM_SEED=0"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << " is not in\n" << text;
   }
+}
+
+TEST(CheckerStreamName, SaysWhichStream) {
+  char text[GCAP_SIM_STREAM_NAME_BYTES];
+  const gcap_sim_stream_name_t created = {true, 7, 0, 1}, legacy = {true, 0, 0, 0}, of_other = {true, 0, 0, 3},
+                               own = {true, 0, 2, 0};
+  EXPECT_STREQ("stream 7", gcap_sim_stream_name_text(text, &created));
+  EXPECT_STREQ("stream 0 (legacy stream)", gcap_sim_stream_name_text(text, &legacy));
+  EXPECT_STREQ("stream 0 (legacy stream of device 3)", gcap_sim_stream_name_text(text, &of_other));
+  EXPECT_STREQ("the per-thread stream of thread 2", gcap_sim_stream_name_text(text, &own));
 }
 
 TEST_F(CheckerReport, TellsOnceOfEachPairUntilAskedToTellAgain) {
