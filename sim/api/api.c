@@ -24,6 +24,7 @@
 #include "sim/base/name_table.h"
 #include "sim/base/thread.h"
 #include "sim/bridge/leak.h"
+#include "sim/bridge/order.h"
 #include "sim/check/origin.h"
 #include "sim/check/report.h"
 #include "sim/memory/allocation.h"
@@ -126,6 +127,7 @@ cudaError_t gcap_sim_enter(gcap_sim_api_t api) {
   cudaError_t code = begin(thread, function);
   if (code != cudaSuccess || function->class == GCAP_SIM_PURE) return code;
   if (thread->in_host_function) return cudaErrorNotPermitted;
+  gcap_sim_order_call_begins();
   gcap_sim_turn();
   if (function->class != GCAP_SIM_FREE) thread->uses_device = true;
   if (function->class == GCAP_SIM_UNSAFE) return gcap_sim_gate_unsafe();
@@ -137,6 +139,7 @@ __attribute__((noinline)) void gcap_sim_begin_call(const char* name) {
   gcap_sim_lock();
   gcap_sim_origin_enter(__builtin_return_address(0), __builtin_dwarf_cfa());
   gcap_sim_thread()->call = name;
+  if (!gcap_sim_thread()->in_host_function) gcap_sim_order_call_begins();
 }
 
 cudaError_t gcap_sim_leave_quietly(cudaError_t code) {
@@ -163,6 +166,7 @@ cudaError_t gcap_sim_library_call(const char* name, gcap_sim_call_class_t call_c
   cudaError_t code = begin(thread, gcap_sim_function_named(name));
   if (code == cudaSuccess && thread->in_host_function) code = cudaErrorNotPermitted;
   if (code == cudaSuccess) {
+    gcap_sim_order_call_begins();
     gcap_sim_turn();
     if (call_class == GCAP_SIM_CALL_UNSAFE) code = gcap_sim_gate_unsafe();
   }

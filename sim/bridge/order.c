@@ -6,7 +6,8 @@
 // and after what it waits for. All of that is known when it runs, so its clock is computed then, and is the same
 // whatever the interleaving was: an ordering that is missing is missing on every run. The host counts as one timeline,
 // whose threads follow one another as their calls do; whether they are right among themselves is for a sanitizer to
-// tell. The nodes of a graph are cut into chains, each a timeline, since the launches of an executable follow one
+// tell. What a host function did comes before the host's next call, since the host may have waited for it by a flag.
+// The nodes of a graph are cut into chains, each a timeline, since the launches of an executable follow one
 // another; the first chain is the stream itself, so that a linear graph costs what its operations would.
 // Invariant: a stream with something done that the host (or the legacy stream) has not learnt is in the device's list
 // for it. Locking: the global mutex.
@@ -32,6 +33,7 @@ typedef struct news {
 } news_t;
 
 static gcap_sim_clock_t host;
+static gcap_sim_clock_t told;  // what host functions that are done came after; unused until there is one
 static news_t for_host[GCAP_SIM_MAX_DEVICES];
 static news_t for_legacy[GCAP_SIM_MAX_DEVICES];
 
@@ -160,5 +162,13 @@ void gcap_sim_order_host_saw_stream(gcap_sim_stream_t* stream) {
   if (stream->legacy) gcap_sim_order_implicitly(stream);
   learn_clock(gcap_sim_order_host(), &stream->clock);
 }
+
+void gcap_sim_order_host_function_done(const gcap_sim_clock_t* clock) {
+  if (!told.timeline) gcap_sim_clock_open(&told, NULL);
+  learn_clock(&told, clock);
+}
+
+// Not at once: what the call under way submits was not made by a host that had been told.
+void gcap_sim_order_call_begins(void) { learn_clock(gcap_sim_order_host(), &told); }
 
 void gcap_sim_order_host_saw_device(int device) { learn_news(gcap_sim_order_host(), &for_host[device]); }

@@ -32,6 +32,12 @@ void gcap_sim_order_host_saw(gcap_sim_mark_t* mark);
 void gcap_sim_order_host_saw_stream(gcap_sim_stream_t* stream);
 void gcap_sim_order_host_saw_device(int device);
 
+// A host function that acted at this clock is done. It may have told the host, by a flag or a lock that nobody sees, so
+// the host's next call comes after it.
+void gcap_sim_order_host_function_done(const gcap_sim_clock_t* clock);
+// The host, which is no host function, begins a call.
+void gcap_sim_order_call_begins(void);
+
 // The host's own clock.
 gcap_sim_clock_t* gcap_sim_order_host(void);
 // The stream, which is idle, does something at the call itself.

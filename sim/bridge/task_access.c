@@ -239,6 +239,7 @@ void gcap_sim_access_end(void) {
   gcap_sim_site_release(actor->site);
   actor->site = NULL;
   if (in_host_function) {
+    gcap_sim_order_host_function_done(actor->clock);
     in_host_function = false;
   } else {
     is_acting = false;

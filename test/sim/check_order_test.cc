@@ -1,6 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // Races: each way to order two accesses, and what is reported when it is left out.
+#include <atomic>
 #include <functional>
 #include <thread>
 
@@ -245,6 +246,104 @@ TEST_F(CheckOrder, HostFunctionsActInTheirStreamsOrder) {
     OK(Copy(pinned_, x_, a_));
     OK(cudaLaunchHostFunc(b_, touch, pinned_));
   });
+}
+
+void Raise(void* flag) { static_cast<std::atomic<bool>*>(flag)->store(true); }
+void CUDART_CB RaiseInCallback(cudaStream_t, cudaError_t, void* flag) { Raise(flag); }
+
+// A host that waits for a flag of its own was told that nothing orders what it does next with what came before the
+// host function that raised the flag: a correct program was stopped. The work behind the host function keeps the
+// stream busy, so that no query orders anything.
+class CheckOrderFlag : public CheckOrder {
+ protected:
+  void RaiseOnStream(bool by_callback) {
+    flag_ = false;
+    if (by_callback) {
+      OK(cudaStreamAddCallback(a_, RaiseInCallback, &flag_, 0));
+    } else {
+      OK(cudaLaunchHostFunc(a_, Raise, &flag_));
+    }
+  }
+  void AwaitFlag() {
+    while (!flag_) EXPECT_EQ(cudaErrorNotReady, cudaStreamQuery(a_));
+  }
+  void Occupy() {
+    for (int i = 0; i < 200; ++i) OK(Fill(z_, a_));
+  }
+  std::atomic<bool> flag_{false};
+};
+
+TEST_F(CheckOrderFlag, AHostFunctionThatIsDoneComesBeforeTheHostsNextCall) {
+  for (const bool by_callback : {false, true}) {
+    ExpectNone([&] {
+      OK(Fill(x_, c_));
+      OK(Order(c_, a_, e1_));
+      OK(Copy(pinned_, x_, a_));
+      RaiseOnStream(by_callback);
+      Occupy();
+      AwaitFlag();
+      gcap_sim_host_access(pinned_, kBytes, 0);
+      OK(Step(y_, x_, kBytes, b_));
+      OK(Fill(x_, b_));
+    });
+  }
+}
+
+TEST_F(CheckOrderFlag, WhatComesAfterTheHostFunctionIsNotOrdered) {
+  ExpectOne({"race on 256 bytes", "cudaMemsetAsync", "cudaLaunchKernel"}, [&] {
+    RaiseOnStream(false);
+    OK(Fill(x_, a_));
+    Occupy();
+    AwaitFlag();
+    OK(Step(y_, x_, kBytes, b_));
+  });
+}
+
+TEST_F(CheckOrderFlag, OtherStreamsAreNotOrdered) {
+  ExpectOne({"race on 256 bytes", "cudaMemsetAsync", "cudaLaunchKernel"}, [&] {
+    OK(Fill(x_, c_));
+    RaiseOnStream(false);
+    Occupy();
+    AwaitFlag();
+    OK(Step(y_, x_, kBytes, b_));
+  });
+}
+
+TEST_F(CheckOrderFlag, AHostFunctionThatIsNotDoneOrdersNothing) {
+  ExpectOne({"race on 256 bytes", "cudaMemsetAsync", "cudaLaunchKernel"}, [&] {
+    OK(Fill(x_, a_));
+    RaiseOnStream(false);  // runs at a synchronisation, a query, or after a pause
+    OK(Step(y_, x_, kBytes, b_));
+  });
+}
+
+TEST_F(CheckOrderFlag, AHostNodeOrdersWhatItDependsOnAndNoOtherBranch) {
+  cudaGraph_t graph;
+  cudaGraphExec_t exec;
+  OK(cudaStreamBeginCapture(a_, cudaStreamCaptureModeThreadLocal));
+  OK(Order(a_, c_, e1_));
+  OK(Fill(x_, a_));
+  OK(cudaLaunchHostFunc(a_, Raise, &flag_));
+  OK(Fill(y_, c_));
+  OK(Order(c_, a_, e2_));
+  OK(cudaStreamEndCapture(a_, &graph));
+  OK(cudaGraphInstantiate(&exec, graph, 0));
+  auto launch = [&] {
+    flag_ = false;
+    OK(cudaGraphLaunch(exec, a_));
+    Occupy();
+    AwaitFlag();
+  };
+  ExpectNone([&] {
+    launch();
+    OK(Copy(pinned_, x_, b_));
+  });
+  ExpectOne({"race on 256 bytes", "in the graph launched by"}, [&] {
+    launch();
+    OK(Copy(pinned_, y_, b_));
+  });
+  OK(cudaGraphExecDestroy(exec));
+  OK(cudaGraphDestroy(graph));
 }
 
 TEST_F(CheckOrder, ThreadsFollowOneAnotherByTheirCalls) {
