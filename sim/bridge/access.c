@@ -90,7 +90,7 @@ static void check_segment(const gcap_sim_actor_t* actor, const gcap_sim_touch_t*
                           const gcap_sim_segment_t* segment, gcap_sim_use_t use) {
   const gcap_sim_epoch_t* earlier = conflict(actor, segment, touch->is_write);
   if (earlier != NULL) gcap_sim_found_race(touch, segment, earlier, gcap_sim_segment_verb(segment, earlier));
-  if (!touch->is_write && use == GCAP_SIM_USE_VALUE && !segment->initialized) {
+  if (!touch->is_write && use == GCAP_SIM_USE_VALUE && gcap_sim_segment_is_unwritten(segment)) {
     gcap_sim_found_uninitialized(touch, segment);
   }
 }
@@ -151,7 +151,7 @@ void gcap_sim_access_carry(uintptr_t to, uintptr_t from, size_t bytes) {
     uintptr_t end = segment->span.begin + segment->span.bytes;
     if (end > from + bytes) end = from + bytes;
     at = segment->span.begin + segment->span.bytes;
-    if (segment->initialized || begin >= end) continue;
+    if (!gcap_sim_segment_is_unwritten(segment) || begin >= end) continue;
     uintptr_t target = to + (begin - from);
     gcap_sim_shadow_cut(target, target + (end - begin));
     for (uintptr_t k = target; k < target + (end - begin);) {

@@ -118,6 +118,7 @@ static void begin(const gcap_sim_actor_t* actor, gcap_sim_memory_t* memory, bool
   uintptr_t end = memory->begin + memory->bytes;
   gcap_sim_shadow_clear(memory->begin, end);
   memory->freed = false;
+  gcap_sim_memory_begun(memory);
   gcap_sim_segment_t* segment = gcap_sim_shadow_insert(memory->begin, end, memory);
   segment->initialized = initialized;
   if (actor->clock == gcap_sim_order_host()) return;

@@ -117,7 +117,16 @@ static bool can_reach(const gcap_sim_actor_t* actor, const gcap_sim_access_t* ac
   return false;
 }
 
+static bool declares_nothing(const gcap_sim_task_t* task) {
+  return task->kind == GCAP_SIM_TASK_KERNEL && task->u.kernel.twin->accesses == NULL;
+}
+
 static bool touch_declared(const gcap_sim_actor_t* actor, const gcap_sim_task_t* task) {
+  if (declares_nothing(task)) {
+    // Not its arguments alone: memory may hold pointers to other memory.
+    gcap_sim_shadow_all_may_be_written();
+    return true;
+  }
   size_t count;
   const gcap_sim_access_t* accesses = declared_by(task, &count);
   bool ok = true;

@@ -25,6 +25,9 @@ static size_t num_segments;
 #define MIN_TIDY ((size_t)1 << 15)
 static size_t tidy_at = MIN_TIDY;
 
+static uint64_t num_begun;  // memory whose contents began, so far
+static uint64_t unknown;    // the contents of the first so many may have been written by anybody
+
 struct gcap_sim_readers {
   uint32_t refs;  // segments cut from one another share it until one of them changes
   size_t count;
@@ -71,6 +74,14 @@ void gcap_sim_memory_release(gcap_sim_memory_t* memory) {
   gcap_sim_origin_release(memory->released);
   gcap_sim_memory_release(memory->parent);
   free(memory);
+}
+
+void gcap_sim_memory_begun(gcap_sim_memory_t* memory) { memory->begun = ++num_begun; }
+
+void gcap_sim_shadow_all_may_be_written(void) { unknown = num_begun; }
+
+bool gcap_sim_segment_is_unwritten(const gcap_sim_segment_t* segment) {
+  return !segment->initialized && (segment->memory == NULL || segment->memory->begun > unknown);
 }
 
 static void set_epoch(gcap_sim_epoch_t* to, gcap_sim_epoch_t from) {

@@ -50,6 +50,7 @@ typedef struct gcap_sim_memory {
   bool freed;
   bool of_graph;
   bool of_device;  // else the host writes it, unseen
+  uint64_t begun;  // the how manieth memory of the program whose contents began
   uintptr_t begin;
   size_t bytes;
   const char* kind;                // "device memory", …
@@ -92,6 +93,13 @@ void gcap_sim_shadow_join(uintptr_t begin, uintptr_t end);
 void gcap_sim_shadow_forget_accesses(void);
 // Once in a while, forgets accesses that come before all that the host may yet submit.
 void gcap_sim_shadow_tidy(const gcap_sim_clock_t* host);
+
+// The contents of the memory begin.
+void gcap_sim_memory_begun(gcap_sim_memory_t* memory);
+// Work ran of which nobody knows what it touched: it may have written any byte of the memory that there is.
+void gcap_sim_shadow_all_may_be_written(void);
+// Is it certain that nobody wrote these bytes?
+bool gcap_sim_segment_is_unwritten(const gcap_sim_segment_t* segment);
 
 // What the earlier access was: "read", "write", "allocation" or "free".
 const char* gcap_sim_segment_verb(const gcap_sim_segment_t* segment, const gcap_sim_epoch_t* earlier);

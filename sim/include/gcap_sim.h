@@ -56,7 +56,8 @@ typedef struct gcap_sim_kernel {
   size_t num_args;
   // Computes the whole grid. `args[i]` points to the copied argument i.
   void (*run)(const gcap_sim_launch_t* launch, void* const* args);
-  // Tells which bytes this launch touches; writes up to `capacity` entries and returns how many there are.
+  // Tells which bytes this launch touches; writes up to `capacity` entries and returns how many there are. NULL: nobody
+  // knows. Such a launch is not checked, and all memory that exists when it runs may be written by it.
   size_t (*accesses)(const gcap_sim_launch_t* launch, void* const* args, gcap_sim_access_t* out, size_t capacity);
 } gcap_sim_kernel_t;
 

@@ -192,6 +192,72 @@ TEST_F(CheckMemory, MemoryIsUninitializedAgainWhenItLivesAgain) {
   });
 }
 
+// A kernel whose twin declares nothing. It writes through a pointer that it finds in memory.
+char g_secret_stub;
+
+void RunSecret(const gcap_sim_launch_t*, void* const* args) {
+  unsigned char** table;
+  memcpy(&table, args[0], sizeof(table));
+  memset(table[0], 7, 16);
+}
+
+cudaError_t Secret(unsigned char** table, cudaStream_t stream) {
+  static const size_t arg_bytes[] = {sizeof(unsigned char**)};
+  static const bool registered = [] {
+    const gcap_sim_kernel_t kernel = {&g_secret_stub, "secret", arg_bytes, 1, RunSecret, nullptr};
+    gcap_sim_register_kernel(&kernel);
+    return true;
+  }();
+  (void)registered;
+  void* args[] = {&table};
+  return cudaLaunchKernel(&g_secret_stub, dim3(1), dim3(1), args, 0, stream);
+}
+
+// What such a kernel had written was told as written by nobody: a correct program was stopped.
+TEST_F(CheckMemory, AKernelThatDeclaresNothingMayHaveWrittenAllMemoryThatThereWas) {
+  auto body = [&](bool use_later) {
+    void *memory, *copy, *later;
+    OK(cudaMalloc(&memory, kBytes));
+    unsigned char** table = reinterpret_cast<unsigned char**>(pinned_);
+    table[0] = Bytes(memory);
+    OK(Secret(table, a_));
+    OK(cudaStreamSynchronize(a_));
+    OK(cudaMalloc(&copy, kBytes));
+    OK(Copy(copy, memory, a_));  // carries on what is not known
+    OK(Step(x_, Bytes(copy), kBytes, a_));
+    OK(Step(x_, Bytes(memory), 16, a_));
+    OK(cudaMalloc(&later, kBytes));
+    if (use_later) {
+      OK(Step(y_, Bytes(later), kBytes, a_));
+    }
+    for (void* m : {memory, copy, later}) OK(cudaFree(m));
+  };
+  ExpectNone([&] { body(false); });
+  ExpectOne({"read of uninitialized memory, 256 bytes", "kernel `step`"}, [&] { body(true); });
+}
+
+// In a graph too, at each launch.
+TEST_F(CheckMemory, AGraphsKernelThatDeclaresNothingMayHaveWrittenAllMemoryThatThereWas) {
+  void* memory;
+  cudaGraph_t graph;
+  cudaGraphExec_t exec;
+  unsigned char** table = reinterpret_cast<unsigned char**>(pinned_);
+  OK(cudaStreamBeginCapture(a_, cudaStreamCaptureModeThreadLocal));
+  OK(Secret(table, a_));
+  OK(cudaStreamEndCapture(a_, &graph));
+  OK(cudaGraphInstantiate(&exec, graph, 0));
+  ExpectNone([&] {
+    OK(cudaMalloc(&memory, kBytes));
+    table[0] = Bytes(memory);
+    OK(cudaGraphLaunch(exec, a_));
+    OK(Step(x_, Bytes(memory), 16, a_));
+    OK(cudaStreamSynchronize(a_));
+    OK(cudaFree(memory));
+  });
+  OK(cudaGraphExecDestroy(exec));
+  OK(cudaGraphDestroy(graph));
+}
+
 // What the host writes is not seen, so its memory always counts as written.
 TEST_F(CheckMemory, HostMemoryCountsAsWritten) {
   ExpectNone([&] {
