@@ -9,7 +9,8 @@
 // Environment, read once at the first call:
 //   GCAP_SIM_SEED          see gcap_sim_set_seed; 0 by default
 //   GCAP_SIM_SCHEDULE      `random` (default) lets a seeded generator move queues at API calls, `lazy` runs only what a
-//                          synchronisation needs, `eager` runs at each call all that the calls before it made ready
+//                          synchronisation needs, and a step after the answer of a query, `eager` runs at each call
+//                          all that the calls before it made ready
 //   GCAP_SIM_DEVICES       number of devices, 1 (default) to 8
 //   GCAP_SIM_DEVICE_BYTES  memory of each device
 //   GCAP_SIM_CHECKS        actions of the checks, see gcap_sim_set_action: `race=record,leak=off` or `all=record`

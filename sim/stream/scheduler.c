@@ -410,8 +410,10 @@ void gcap_sim_turn(void) {
   ++scheduler.activity;
   if (scheduler.schedule == GCAP_SIM_SCHEDULE_EAGER) run_all_ready();
   if (scheduler.schedule != GCAP_SIM_SCHEDULE_RANDOM) return;
-  // Up to three steps: enough that queues drain in a long run, few enough that work piles up in a short one.
-  for (size_t steps = random_below(4); steps > 0; --steps) random_step();
+  // At every other call nothing, so that what was just issued is often still pending; else up to five steps, which is
+  // enough that queues drain in a long run.
+  if (random_below(2) == 0) return;
+  for (size_t steps = 1 + random_below(5); steps > 0; --steps) random_step();
 }
 
 // --- Waiting --------------------------------------------------------------------------------------------------------
@@ -484,14 +486,25 @@ void gcap_sim_wait_for(gcap_sim_mark_t* mark) {
   gcap_sim_fault_surface();
 }
 
+static void step_towards(const gcap_sim_mark_t* mark) {
+  gcap_sim_stream_t* stream = next_to_move(mark);
+  if (stream != NULL) step(stream);
+}
+
+// Is the question asked before the work has moved? Only the eager schedule knows a device that is always ahead.
+static bool asks_early(void) {
+  if (scheduler.schedule == GCAP_SIM_SCHEDULE_RANDOM) return random_below(2) == 0;
+  return scheduler.schedule == GCAP_SIM_SCHEDULE_LAZY;
+}
+
 bool gcap_sim_poll(gcap_sim_mark_t* mark) {
   gcap_sim_mark_retain(mark);  // a step may give up the lock
-  if (mark != NULL && !mark->done) {
-    gcap_sim_stream_t* stream = next_to_move(mark);
-    if (stream != NULL) step(stream);
-  }
+  bool pending = mark != NULL && !mark->done;
+  bool early = pending && asks_early();
+  if (pending && !early) step_towards(mark);
   bool done = mark == NULL || mark->done;
   if (mark != NULL && done) gcap_sim_order_host_saw(mark);
+  if (early) step_towards(mark);
   gcap_sim_mark_release(mark);
   if (done) gcap_sim_fault_surface();
   return done;

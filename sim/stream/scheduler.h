@@ -42,7 +42,9 @@ gcap_sim_mark_t* gcap_sim_stream_last_mark(gcap_sim_stream_t* stream);
 
 // Runs what the mark needs, and returns when it is reached. Takes over the reference.
 void gcap_sim_wait_for(gcap_sim_mark_t* mark);
-// Brings the mark one step nearer, as the time between two queries would, and tells whether it is reached.
+// Tells whether the mark is reached, and brings it one step nearer, as the time between two queries would: so a loop of
+// queries ends. The step comes before the answer under the eager schedule, after it under the lazy one, and by the seed
+// under the random one.
 bool gcap_sim_poll(gcap_sim_mark_t* mark);
 // The same for all work submitted to the stream so far.
 bool gcap_sim_poll_stream(gcap_sim_stream_t* stream);
