@@ -15,6 +15,7 @@
 #include "sim/base/random.h"
 #include "sim/check/policy.h"
 #include "sim/check/report.h"
+#include "sim/check/suspect.h"
 #include "sim/stream/scheduler.h"
 
 // A seed asked for by the environment runs alone: that is how the printed line runs a failure again.
@@ -40,6 +41,7 @@ static size_t begin_reports(void) {
 
 static size_t end_reports(size_t before) {
   gcap_sim_lock();
+  gcap_sim_suspect_tell(NULL);
   gcap_sim_check_record_all(false);
   size_t reports = gcap_sim_report_count();
   gcap_sim_unlock();

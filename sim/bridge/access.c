@@ -3,15 +3,18 @@
 // Accesses: what each range that work touches is checked against, and what it leaves behind.
 //
 // The idea: an access races with an earlier one when one of them writes and its clock does not know the other's time.
-// First comes whether the bytes are there at all, then the order, then whether anybody wrote them; what has been
-// checked is noted whether or not it was right, so that one mistake is told once. Locking: the global mutex.
+// First comes whether the bytes are there at all, then the order, then whether anybody wrote them, which is told last
+// (suspect.c); what has been checked is noted whether or not it was right, so that one mistake is told once. Locking:
+// the global mutex.
 #include "sim/bridge/access.h"
 
 #include "sim/bridge/order.h"
 #include "sim/check/clock.h"
 #include "sim/check/findings.h"
 #include "sim/check/origin.h"
+#include "sim/check/policy.h"
 #include "sim/check/shadow.h"
+#include "sim/check/suspect.h"
 #include "sim/check/watch.h"
 #include "sim/memory/allocation.h"
 
@@ -86,12 +89,21 @@ static const gcap_sim_epoch_t* conflict(const gcap_sim_actor_t* actor, const gca
   return is_write ? gcap_sim_segment_unordered_read(segment, actor->clock) : NULL;
 }
 
+// Is there a race that is reported, so that what follows from it need not be?
+static bool explains(const gcap_sim_epoch_t* race) {
+  return race != NULL && gcap_sim_check_action(GCAP_SIM_CHECK_RACE) != GCAP_SIM_ACTION_OFF;
+}
+
 static void check_segment(const gcap_sim_actor_t* actor, const gcap_sim_touch_t* touch,
                           const gcap_sim_segment_t* segment, gcap_sim_use_t use) {
   const gcap_sim_epoch_t* earlier = conflict(actor, segment, touch->is_write);
   if (earlier != NULL) gcap_sim_found_race(touch, segment, earlier, gcap_sim_segment_verb(segment, earlier));
-  if (!touch->is_write && use == GCAP_SIM_USE_VALUE && gcap_sim_segment_is_unwritten(segment)) {
-    gcap_sim_found_uninitialized(touch, segment);
+  uintptr_t begin = segment->span.begin;
+  uintptr_t end = begin + segment->span.bytes;
+  if (touch->is_write) {
+    gcap_sim_suspect_written(actor->clock, begin, end);
+  } else if (use == GCAP_SIM_USE_VALUE && gcap_sim_segment_is_unwritten(segment) && !explains(earlier)) {
+    gcap_sim_suspect_add(gcap_sim_actor_now(actor), segment->memory, begin, end);
   }
 }
 

@@ -18,6 +18,7 @@
 #include "sim/check/policy.h"
 #include "sim/check/report.h"
 #include "sim/check/shadow.h"
+#include "sim/check/suspect.h"
 #include "sim/memory/allocation.h"
 
 // The last call whose leak was told. What is told once is not told again, or one leak would fail every test after the
@@ -127,6 +128,7 @@ static void tell_all(void) {
 
 size_t gcap_sim_check(void) {
   gcap_sim_lock();
+  gcap_sim_suspect_tell(NULL);
   if (gcap_sim_check_action(GCAP_SIM_CHECK_LEAK) != GCAP_SIM_ACTION_OFF) tell_all();
   size_t reports = gcap_sim_report_take();
   gcap_sim_unlock();
@@ -137,6 +139,7 @@ size_t gcap_sim_check(void) {
 // wrong by that: it is told only to who asked.
 __attribute__((destructor)) static void tell_at_exit(void) {
   gcap_sim_lock();
+  gcap_sim_suspect_tell(NULL);
   bool asked = gcap_sim_check_action_was_set(GCAP_SIM_CHECK_LEAK);
   if (asked && gcap_sim_check_action(GCAP_SIM_CHECK_LEAK) != GCAP_SIM_ACTION_OFF) tell_all();
   gcap_sim_unlock();

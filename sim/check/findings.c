@@ -123,11 +123,13 @@ void gcap_sim_found_freed_host_memory(const gcap_sim_touch_t* touch, bool regist
                                  : "Remedy: keep the memory until the graph is launched no more, or copy it to other.");
 }
 
-void gcap_sim_found_uninitialized(const gcap_sim_touch_t* touch, const gcap_sim_segment_t* segment) {
-  const gcap_sim_origin_t* allocated = segment->memory != NULL ? segment->memory->allocated : NULL;
-  if (!gcap_sim_report_begin(GCAP_SIM_CHECK_UNINITIALIZED, allocated, touch->site->origin)) return;
-  print_where("read of uninitialized memory,", touch, segment);
-  gcap_sim_report_site("read", touch->site);
+void gcap_sim_found_uninitialized(const gcap_sim_site_t* reader, const gcap_sim_memory_t* memory, uintptr_t begin,
+                                  uintptr_t end) {
+  const gcap_sim_origin_t* allocated = memory != NULL ? memory->allocated : NULL;
+  if (!gcap_sim_report_begin(GCAP_SIM_CHECK_UNINITIALIZED, allocated, reader->origin)) return;
+  gcap_sim_report_print("gcap sim: read of uninitialized memory, %zu bytes of ", (size_t)(end - begin));
+  gcap_sim_report_memory(memory, (const void*)begin);
+  gcap_sim_report_site("read", reader);
   gcap_sim_report_end("Nothing has written these bytes. Remedy: fill the memory, or read only what was written.");
 }
 

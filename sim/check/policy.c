@@ -17,6 +17,7 @@
 #include "sim/base/heap.h"
 #include "sim/base/lock.h"
 #include "sim/check/shadow.h"
+#include "sim/check/suspect.h"
 
 typedef struct suppression {
   gcap_sim_check_kind_t kind;
@@ -192,6 +193,7 @@ void gcap_sim_set_action(gcap_sim_check_kind_t kind, gcap_sim_action_t action) {
     gcap_sim_die("gcap_sim_set_action: check %d and action %d, expected 0..%d and 0..%d", (int)kind, (int)action,
                  GCAP_SIM_CHECK_COUNT, GCAP_SIM_ACTION_OFF);
   }
+  gcap_sim_suspect_tell(NULL);  // as the action was when they were found
   bool looked = gcap_sim_check_looks();
   set_action(kind, action);
   // What went on meanwhile is not known: nothing of before may be held against what comes.

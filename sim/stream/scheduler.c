@@ -29,6 +29,7 @@
 #include "sim/bridge/chains.h"
 #include "sim/bridge/order.h"
 #include "sim/bridge/task_access.h"
+#include "sim/check/suspect.h"
 #include "sim/device/device.h"
 #include "sim/graph/program.h"
 #include "sim/stream/mark.h"
@@ -394,10 +395,11 @@ static void random_step(void) {
   if (can_step(stream) && !head_is_host_function(stream)) step(stream);
 }
 
-static void run_all_ready(void) {
+static void run_all_ready(bool with_host_functions) {
   for (size_t i = 0; i < scheduler.num_busy;) {
-    if (can_step(scheduler.busy[i])) {
-      step(scheduler.busy[i]);
+    gcap_sim_stream_t* stream = scheduler.busy[i];
+    if (can_step(stream) && (with_host_functions || !head_is_host_function(stream))) {
+      step(stream);
       i = 0;  // a step may unblock any queue, and removes its own when it is done
     } else {
       ++i;
@@ -408,12 +410,22 @@ static void run_all_ready(void) {
 void gcap_sim_turn(void) {
   prepare();
   ++scheduler.activity;
-  if (scheduler.schedule == GCAP_SIM_SCHEDULE_EAGER) run_all_ready();
+  if (scheduler.schedule == GCAP_SIM_SCHEDULE_EAGER) run_all_ready(true);
   if (scheduler.schedule != GCAP_SIM_SCHEDULE_RANDOM) return;
   // At every other call nothing, so that what was just issued is often still pending; else up to five steps, which is
   // enough that queues drain in a long run.
   if (random_below(2) == 0) return;
   for (size_t steps = 1 + random_below(5); steps > 0; --steps) random_step();
+}
+
+// The host has seen work done. Of a read among it that found bytes unwritten, the cause is a race if pending work
+// writes them: that work runs now. What the host submits from now on comes after the read, so no other cause will be
+// found.
+static void settle_suspects(void) {
+  const gcap_sim_clock_t* clock = gcap_sim_order_host();
+  if (!gcap_sim_suspect_known(clock)) return;
+  run_all_ready(false);
+  gcap_sim_suspect_tell(clock);
 }
 
 // --- Waiting --------------------------------------------------------------------------------------------------------
@@ -483,6 +495,7 @@ void gcap_sim_wait_for(gcap_sim_mark_t* mark) {
   free(way.marks);
   if (mark != NULL) gcap_sim_order_host_saw(mark);
   gcap_sim_mark_release(mark);
+  settle_suspects();
   gcap_sim_fault_surface();
 }
 
@@ -506,6 +519,7 @@ bool gcap_sim_poll(gcap_sim_mark_t* mark) {
   if (mark != NULL && done) gcap_sim_order_host_saw(mark);
   if (early) step_towards(mark);
   gcap_sim_mark_release(mark);
+  if (done) settle_suspects();
   if (done) gcap_sim_fault_surface();
   return done;
 }
@@ -541,6 +555,7 @@ void gcap_sim_wait_for_device(int device) {
   for (size_t i = 0; i < count; ++i) gcap_sim_wait_for(marks[i]);
   free(marks);
   gcap_sim_order_host_saw_device(device);
+  settle_suspects();
   gcap_sim_fault_surface();
 }
 
@@ -556,7 +571,7 @@ static void wait_for_host_call(size_t* pauses) {
   uint64_t activity = scheduler.activity;
   bool silent = !gcap_sim_wait_ms(&host.wanted, kIdleMs) && activity == scheduler.activity;
   *pauses = silent ? *pauses + 1 : 0;
-  if (silent && is_silent(*pauses)) run_all_ready();
+  if (silent && is_silent(*pauses)) run_all_ready(true);
 }
 
 static void run_host_call(host_call_t* call) {

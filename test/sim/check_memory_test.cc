@@ -192,6 +192,130 @@ TEST_F(CheckMemory, MemoryIsUninitializedAgainWhenItLivesAgain) {
   });
 }
 
+// --- A read of unwritten bytes that races with their writer ---------------------------------------------------------
+
+// Under the seeds in which the reader ran first, the report said that nobody had written the bytes, and stopped there:
+// the race was told under other seeds only. Which of the two the program submits first must not matter either.
+TEST_F(CheckMemory, ARaceIsToldInPlaceOfTheUnwrittenBytesThatItCauses) {
+  for (const bool reader_first : {false, true}) {
+    ExpectOne({"race on 256 bytes", "cudaMemsetAsync", "kernel `step`"}, [&] {
+      void* memory;
+      OK(cudaMalloc(&memory, kBytes));
+      if (reader_first) {
+        OK(Step(x_, Bytes(memory), kBytes, b_));
+      }
+      OK(Fill(memory, a_));
+      if (!reader_first) {
+        OK(Step(x_, Bytes(memory), kBytes, b_));
+      }
+      OK(cudaFree(memory));
+    });
+  }
+}
+
+TEST_F(CheckMemory, AMissingJoinInsideAGraphIsToldAsARace) {
+  ExpectOne({"race on 256 bytes", "cudaMemsetAsync", "kernel `step`", "a dependency between the two nodes"}, [&] {
+    void* memory;
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    OK(cudaMalloc(&memory, kBytes));
+    OK(cudaStreamBeginCapture(a_, cudaStreamCaptureModeThreadLocal));
+    OK(Order(a_, b_, e1_));
+    OK(Fill(memory, b_));
+    OK(Step(x_, Bytes(memory), kBytes, a_));  // before the join
+    OK(Order(b_, a_, e2_));
+    OK(cudaStreamEndCapture(a_, &graph));
+    OK(cudaGraphInstantiate(&exec, graph, 0));
+    OK(cudaGraphLaunch(exec, a_));
+    OK(cudaStreamSynchronize(a_));
+    OK(cudaGraphExecDestroy(exec));
+    OK(cudaGraphDestroy(graph));
+    OK(cudaFree(memory));
+  });
+}
+
+// The host waits for the reader alone: the writer, which is still pending under many seeds, is looked at all the same.
+TEST_F(CheckMemory, AWaitForTheReaderTellsTheRaceWithPendingWork) {
+  for (uint64_t seed = 0; seed < gcap_test::kSeeds; ++seed) {
+    gcap_sim_set_seed(seed);
+    void* memory;
+    OK(cudaMalloc(&memory, kBytes));
+    testing::internal::CaptureStderr();
+    OK(Fill(memory, a_));
+    OK(Step(x_, Bytes(memory), kBytes, b_));
+    OK(cudaStreamSynchronize(b_));
+    const char* report = gcap_sim_report(0);
+    EXPECT_NE(nullptr, report) << "seed " << seed;
+    EXPECT_NE(nullptr, strstr(report ? report : "", "race on")) << "seed " << seed;
+    OK(cudaDeviceSynchronize());
+    EXPECT_EQ(1u, Reports().size()) << "seed " << seed;
+    testing::internal::GetCapturedStderr();
+    OK(cudaFree(memory));
+  }
+}
+
+// What the host submits after it has waited for the read is ordered, and explains nothing.
+TEST_F(CheckMemory, ALaterWriteDoesNotExplainUnwrittenBytes) {
+  ExpectOne({"read of uninitialized memory, 256 bytes", "kernel `step`"}, [&] {
+    void* memory;
+    OK(cudaMalloc(&memory, kBytes));
+    OK(Step(x_, Bytes(memory), kBytes, b_));
+    OK(cudaStreamSynchronize(b_));
+    OK(Fill(memory, a_));
+    OK(cudaFree(memory));
+  });
+  ExpectOne({"read of uninitialized memory, 256 bytes", "kernel `step`"}, [&] {
+    void* memory;
+    OK(cudaMalloc(&memory, kBytes));
+    OK(Step(x_, Bytes(memory), kBytes, b_));
+    OK(Fill(memory, b_));
+    OK(cudaFree(memory));
+  });
+}
+
+TEST_F(CheckMemory, UnwrittenBytesAreToldWhereRacesAreNotLookedFor) {
+  gcap_sim_set_action(GCAP_SIM_CHECK_RACE, GCAP_SIM_ACTION_OFF);
+  void* memory;
+  OK(cudaMalloc(&memory, kBytes));
+  testing::internal::CaptureStderr();
+  OK(Step(x_, Bytes(memory), kBytes, b_));
+  while (cudaEventQuery(e1_) != cudaSuccess) continue;
+  for (int i = 0; i < 40; ++i) OK(cudaStreamWaitEvent(c_, e1_, 0));  // time passes: the reader runs
+  OK(Fill(memory, a_));
+  OK(cudaDeviceSynchronize());
+  EXPECT_EQ(1u, Reports().size());
+  testing::internal::GetCapturedStderr();
+  OK(cudaFree(memory));
+  gcap_sim_set_action(GCAP_SIM_CHECK_RACE, GCAP_SIM_ACTION_RECORD);
+}
+
+// Nobody waits: it is told by the check, and at exit.
+TEST_F(CheckMemory, UnwrittenBytesAreToldWithoutAWait) {
+  void* memory;
+  OK(cudaMalloc(&memory, kBytes));
+  testing::internal::CaptureStderr();
+  OK(Step(x_, Bytes(memory), kBytes, b_));
+  for (int i = 0; i < 40; ++i) OK(cudaStreamWaitEvent(c_, e1_, 0));
+  EXPECT_EQ(1u, Reports().size());
+  testing::internal::GetCapturedStderr();
+  OK(cudaFree(memory));
+}
+
+using CheckMemoryDeathTest = CheckMemory;
+
+TEST_F(CheckMemoryDeathTest, UnwrittenBytesAreToldAtExit) {
+  auto leave = [&] {
+    void* memory;
+    OK(cudaMalloc(&memory, kBytes));
+    OK(Step(x_, Bytes(memory), kBytes, b_));
+    for (int i = 0; i < 40; ++i) OK(cudaStreamWaitEvent(c_, e1_, 0));
+    exit(3);
+  };
+  EXPECT_EXIT(leave(), testing::ExitedWithCode(3), "read of uninitialized memory, 256 bytes");
+}
+
+// --- A kernel whose accesses nobody knows ---------------------------------------------------------------------------
+
 // A kernel whose twin declares nothing. It writes through a pointer that it finds in memory.
 char g_secret_stub;
 
