@@ -61,7 +61,7 @@ class World {
  public:
   World(benchmark::State& state, size_t streams, size_t events, size_t pairs)
       : streams_(streams), events_(events), pairs_(pairs) {
-    gcap_sim_set_action(GCAP_SIM_CHECK_COUNT, state.range(0) ? GCAP_SIM_ACTION_ABORT : GCAP_SIM_ACTION_OFF);
+    gcap_sim_set_action(GCAP_SIM_CHECK_COUNT, state.range(0) ? GCAP_SIM_ACTION_DEFAULT : GCAP_SIM_ACTION_OFF);
     for (cudaStream_t& stream : streams_) Check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     for (cudaEvent_t& event : events_) Check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
     for (Pair& pair : pairs_) {

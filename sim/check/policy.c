@@ -29,7 +29,8 @@ typedef struct suppression {
 static const char* const check_names[GCAP_SIM_CHECK_COUNT] = {"race",        "use_after_free", "baked_pointer",
                                                               "host_memory", "uninitialized",  "out_of_bounds",
                                                               "overlap",     "leak",           "capture"};
-static const char* const action_names[] = {"abort", "record", "error", "off"};
+static const char* const action_names[] = {"abort", "record", "error", "off", "warn", "default"};
+#define ACTION_LIST "abort, record, error, off, warn, default"
 
 #define CHECK_LIST \
   "race, use_after_free, baked_pointer, host_memory, uninitialized, out_of_bounds, overlap, leak, capture"
@@ -59,7 +60,7 @@ static int find_check(const char* text, size_t length) {
 }
 
 static int find_action(const char* text, size_t length) {
-  for (int i = 0; i <= GCAP_SIM_ACTION_OFF; ++i) {
+  for (int i = 0; i <= GCAP_SIM_ACTION_DEFAULT; ++i) {
     if (is(text, length, action_names[i])) return i;
   }
   return -1;
@@ -67,12 +68,17 @@ static int find_action(const char* text, size_t length) {
 
 // --- The environment ------------------------------------------------------------------------------------------------
 
+// A mistake aborts. What a right program may do on purpose does not: leave handles to the end, or try a capture.
+static gcap_sim_action_t default_of(int kind) {
+  if (kind < GCAP_SIM_CHECK_LEAK) return GCAP_SIM_ACTION_ABORT;
+  return kind == GCAP_SIM_CHECK_LEAK ? GCAP_SIM_ACTION_RECORD : GCAP_SIM_ACTION_WARN;
+}
+
 static void set_action(gcap_sim_check_kind_t kind, gcap_sim_action_t action) {
   for (int i = 0; i < GCAP_SIM_CHECK_COUNT; ++i) {
-    // A program may break a capture on purpose, so that check is on only where it is asked for by name.
-    if (kind == GCAP_SIM_CHECK_COUNT ? i == GCAP_SIM_CHECK_CAPTURE : (int)kind != i) continue;
-    policy.actions[i] = action;
-    policy.was_set[i] = true;
+    if (kind != GCAP_SIM_CHECK_COUNT && (int)kind != i) continue;
+    policy.actions[i] = action == GCAP_SIM_ACTION_DEFAULT ? default_of(i) : action;
+    policy.was_set[i] = action != GCAP_SIM_ACTION_DEFAULT;
   }
 }
 
@@ -84,9 +90,8 @@ static void read_actions(const char* text) {
     int action = name < length ? find_action(text + name + 1, length - name - 1) : -1;
     if (kind < 0 || action < 0) {
       gcap_sim_die_of_setting(
-          "GCAP_SIM_CHECKS has '%.*s', expected check=action with a check of %s or all and an action of abort, "
-          "record, error, off",
-          (int)length, text, CHECK_LIST);
+          "GCAP_SIM_CHECKS has '%.*s', expected check=action with a check of %s or all and an action of %s",
+          (int)length, text, CHECK_LIST, ACTION_LIST);
     }
     set_action((gcap_sim_check_kind_t)kind, (gcap_sim_action_t)action);
     text += length;
@@ -142,8 +147,7 @@ static void read_suppressions(const char* path) {
 static void prepare(void) {
   if (policy.ready) return;
   policy.ready = true;
-  policy.actions[GCAP_SIM_CHECK_LEAK] = GCAP_SIM_ACTION_RECORD;
-  policy.actions[GCAP_SIM_CHECK_CAPTURE] = GCAP_SIM_ACTION_OFF;
+  set_action(GCAP_SIM_CHECK_COUNT, GCAP_SIM_ACTION_DEFAULT);
   const char* actions = getenv("GCAP_SIM_CHECKS");
   if (actions != NULL) read_actions(actions);
   const char* suppressions = getenv("GCAP_SIM_SUPPRESSIONS");
@@ -155,7 +159,8 @@ static void prepare(void) {
 gcap_sim_action_t gcap_sim_check_action(gcap_sim_check_kind_t kind) {
   prepare();
   gcap_sim_action_t action = policy.actions[kind];
-  return policy.recording && action != GCAP_SIM_ACTION_OFF ? GCAP_SIM_ACTION_RECORD : action;
+  bool goes_on = action == GCAP_SIM_ACTION_OFF || action == GCAP_SIM_ACTION_WARN;
+  return policy.recording && !goes_on ? GCAP_SIM_ACTION_RECORD : action;
 }
 
 bool gcap_sim_check_action_was_set(gcap_sim_check_kind_t kind) {
@@ -189,9 +194,9 @@ bool gcap_sim_check_suppressed(gcap_sim_check_kind_t kind, bool (*matches)(const
 void gcap_sim_set_action(gcap_sim_check_kind_t kind, gcap_sim_action_t action) {
   gcap_sim_lock();
   prepare();
-  if ((unsigned int)kind > GCAP_SIM_CHECK_COUNT || (unsigned int)action > GCAP_SIM_ACTION_OFF) {
+  if ((unsigned int)kind > GCAP_SIM_CHECK_COUNT || (unsigned int)action > GCAP_SIM_ACTION_DEFAULT) {
     gcap_sim_die("gcap_sim_set_action: check %d and action %d, expected 0..%d and 0..%d", (int)kind, (int)action,
-                 GCAP_SIM_CHECK_COUNT, GCAP_SIM_ACTION_OFF);
+                 GCAP_SIM_CHECK_COUNT, GCAP_SIM_ACTION_DEFAULT);
   }
   gcap_sim_suspect_tell(NULL);  // as the action was when they were found
   bool looked = gcap_sim_check_looks();

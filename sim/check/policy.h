@@ -14,7 +14,7 @@ bool gcap_sim_check_action_was_set(gcap_sim_check_kind_t kind);
 // Is there a check on that looks at accesses?
 bool gcap_sim_check_looks(void);
 
-// All checks but those that are off record, until `on` is false again.
+// All checks but those that are off or warn record, until `on` is false again.
 void gcap_sim_check_record_all(bool on);
 
 // Is the report to be dropped? `matches` tells whether a name is in it.

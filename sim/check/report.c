@@ -36,11 +36,14 @@ static texts_t current;
 static texts_t previous;
 static texts_t older;  // whose texts a caller may still hold
 
-static struct {
-  uint64_t* keys;  // of what was told since the last gcap_sim_check
+typedef struct keys {
+  uint64_t* items;
   size_t count;
   size_t capacity;
-} told;
+} keys_t;
+
+static keys_t told;    // since the last gcap_sim_check
+static keys_t warned;  // of all the process
 
 static void (*at_error)(void);
 
@@ -64,21 +67,22 @@ static uint64_t key_of(const gcap_sim_origin_t* origin) {
   return origin->stack != NULL ? origin->stack->hash : (uint64_t)(uintptr_t)origin->call;
 }
 
-static bool is_new(uint64_t key) {
-  for (size_t i = 0; i < told.count; ++i) {
-    if (told.keys[i] == key) return false;
+static bool is_new(keys_t* keys, uint64_t key) {
+  for (size_t i = 0; i < keys->count; ++i) {
+    if (keys->items[i] == key) return false;
   }
-  gcap_sim_reserve(&told.keys, &told.capacity, told.count + 1, sizeof(uint64_t));
-  told.keys[told.count++] = key;
+  gcap_sim_reserve(&keys->items, &keys->capacity, keys->count + 1, sizeof(uint64_t));
+  keys->items[keys->count++] = key;
   return true;
 }
 
 bool gcap_sim_report_begin(gcap_sim_check_kind_t kind, const gcap_sim_origin_t* first,
                            const gcap_sim_origin_t* second) {
-  if (gcap_sim_check_action(kind) == GCAP_SIM_ACTION_OFF) return false;
+  gcap_sim_action_t action = gcap_sim_check_action(kind);
+  if (action == GCAP_SIM_ACTION_OFF) return false;
   // Which of the two came first is up to the schedule.
   uint64_t key = (key_of(first) + key_of(second)) * GCAP_SIM_CHECK_COUNT + (uint64_t)kind;
-  if (kind != GCAP_SIM_CHECK_LEAK && !is_new(key)) return false;
+  if (kind != GCAP_SIM_CHECK_LEAK && !is_new(action == GCAP_SIM_ACTION_WARN ? &warned : &told, key)) return false;
   memset(&report, 0, sizeof(report));
   report.kind = kind;
   report.out = open_memstream(&report.text, &report.bytes);
@@ -179,8 +183,12 @@ void gcap_sim_report_end(const char* remedy) {
   }
   fputs(report.text, stderr);
   fflush(stderr);
-  keep(report.text);
   gcap_sim_action_t action = gcap_sim_check_action(report.kind);
+  if (action == GCAP_SIM_ACTION_WARN) {
+    free(report.text);
+    return;
+  }
+  keep(report.text);
   if (action == GCAP_SIM_ACTION_ABORT) abort();
   if (action == GCAP_SIM_ACTION_ERROR && at_error != NULL) at_error();
 }

@@ -110,18 +110,22 @@ typedef enum gcap_sim_check_kind {
   GCAP_SIM_CHECK_OUT_OF_BOUNDS,   // an access that leaves the allocation it starts in; a kernel's that starts in none
   GCAP_SIM_CHECK_OVERLAP,         // two live annotated allocations that share bytes
   GCAP_SIM_CHECK_LEAK,            // what is left at gcap_sim_check, or at exit when the action was set by anyone
-  GCAP_SIM_CHECK_CAPTURE,         // a call that breaks a capture, which is no mistake where the program goes on eagerly
+  GCAP_SIM_CHECK_CAPTURE,         // a call that breaks a capture
   GCAP_SIM_CHECK_COUNT
 } gcap_sim_check_kind_t;
 
 typedef enum gcap_sim_action {
-  GCAP_SIM_ACTION_ABORT,   // print the report and abort: the default, but for leaks and captures
+  GCAP_SIM_ACTION_ABORT,   // print the report and abort: the default of the checks up to OVERLAP
   GCAP_SIM_ACTION_RECORD,  // print the report, keep it for gcap_sim_report, go on: the default for leaks
   GCAP_SIM_ACTION_ERROR,   // as RECORD, and the next call that synchronises answers a sticky cudaErrorIllegalAddress
-  GCAP_SIM_ACTION_OFF      // do not look: the default for captures
+  GCAP_SIM_ACTION_OFF,     // do not look
+  // Print the report, the first time in the process for the same stacks, and go on: nothing is kept or counted. The
+  // default of the checks after LEAK, which tell what a right program may do on purpose, such as try a capture.
+  GCAP_SIM_ACTION_WARN,
+  GCAP_SIM_ACTION_DEFAULT  // what the check does when nobody has asked
 } gcap_sim_action_t;
 
-// Sets what a check does; GCAP_SIM_CHECK_COUNT means all of them, but for captures. While all that look at accesses are
+// Sets what a check does; GCAP_SIM_CHECK_COUNT means all of them. While all that look at accesses are
 // off nothing is kept of what happens, so when one is on again, what was before is held against nobody.
 void gcap_sim_set_action(gcap_sim_check_kind_t kind, gcap_sim_action_t action);
 

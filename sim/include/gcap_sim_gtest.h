@@ -28,9 +28,11 @@ class GoogleTestListener : public ::testing::EmptyTestEventListener {
 };
 
 // Call it after InitGoogleTest. A check that would abort records instead, so that the other tests run too, unless
-// GCAP_SIM_CHECKS is set.
+// GCAP_SIM_CHECKS is set. A check that warns goes on to warn, and fails no test.
 inline void InstallGoogleTestListener(Leaks leaks = Leaks::kReport) {
-  if (std::getenv("GCAP_SIM_CHECKS") == nullptr) gcap_sim_set_action(GCAP_SIM_CHECK_COUNT, GCAP_SIM_ACTION_RECORD);
+  for (int kind = 0; kind <= GCAP_SIM_CHECK_LEAK && std::getenv("GCAP_SIM_CHECKS") == nullptr; ++kind) {
+    gcap_sim_set_action(static_cast<gcap_sim_check_kind_t>(kind), GCAP_SIM_ACTION_RECORD);
+  }
   if (leaks == Leaks::kIgnore) gcap_sim_set_action(GCAP_SIM_CHECK_LEAK, GCAP_SIM_ACTION_OFF);
   ::testing::UnitTest::GetInstance()->listeners().Append(new GoogleTestListener);
 }

@@ -36,12 +36,25 @@ static unsigned long long last_id;
 
 // --- Gates ----------------------------------------------------------------------------------------------------------
 
+static void report_fork(const gcap_sim_member_t* fork) {
+  char name[GCAP_SIM_STREAM_NAME_BYTES];
+  char role[GCAP_SIM_STREAM_NAME_BYTES + 32];
+  gcap_sim_stream_name_text(name, &fork->name);
+  snprintf(role, sizeof(role), "fork to %s by ", name);
+  gcap_sim_report_origin(role, fork->joined);
+  snprintf(role, sizeof(role), "last work of %s by ", name);
+  gcap_sim_report_origin(role, fork->deps.items[fork->deps.count - 1].node->task->origin);
+}
+
 static void report_broken(const gcap_sim_capture_t* capture, gcap_sim_rule_t rule) {
   const gcap_sim_origin_t* breaker = gcap_sim_origin_current();
   if (!gcap_sim_report_begin(GCAP_SIM_CHECK_CAPTURE, capture->begun, breaker)) return;
   gcap_sim_report_print("gcap sim: broken capture: %s (%s)\n", gcap_sim_rule_situation(rule), gcap_sim_rule_id(rule));
   gcap_sim_report_origin("broken by ", breaker);
   gcap_sim_report_origin("begun by ", capture->begun);
+  for (size_t i = 0; i < capture->num_members; ++i) {
+    if (capture->members[i]->unjoined) report_fork(capture->members[i]);
+  }
   char remedy[256];
   snprintf(remedy, sizeof(remedy), "Remedy: %s.", gcap_sim_rule_remedy(rule));
   gcap_sim_report_end(remedy);
@@ -149,6 +162,8 @@ gcap_sim_member_t* gcap_sim_capture_join(gcap_sim_capture_t* capture, gcap_sim_s
   gcap_sim_member_t* member = gcap_sim_calloc(1, sizeof(*member));
   member->capture = capture;
   member->stream = stream;
+  member->name = stream->name;
+  member->joined = gcap_sim_origin_retain(gcap_sim_origin_current());
   stream->member = member;
   gcap_sim_reserve(&capture->members, &capture->member_capacity, capture->num_members + 1, sizeof(gcap_sim_member_t*));
   capture->members[capture->num_members++] = member;
@@ -225,6 +240,7 @@ static void member_free(gcap_sim_member_t* member) {
     stream->member = NULL;
     if (stream->destroyed) gcap_sim_stream_retire(stream);  // a per-thread stream whose thread is gone
   }
+  gcap_sim_origin_release(member->joined);
   free(member->deps.items);
   free(member->handles);
   free(member->edge_data);
@@ -361,16 +377,18 @@ static uint64_t visit_joined(const gcap_sim_capture_t* capture) {
   return walk.visit;
 }
 
-// Is there a fork whose last work does not come before what the origin stream has reached?
+// Is there a fork whose last work does not come before what the origin stream has reached? Marks those that have such.
 static bool has_unjoined_work(const gcap_sim_capture_t* capture) {
   uint64_t visit = visit_joined(capture);
+  bool found = false;
   for (size_t i = 0; i < capture->num_members; ++i) {
-    const gcap_sim_edges_t* deps = &capture->members[i]->deps;
-    for (size_t k = 0; k < deps->count; ++k) {
-      if (deps->items[k].node->visit != visit) return true;
+    gcap_sim_member_t* member = capture->members[i];
+    for (size_t k = 0; k < member->deps.count; ++k) {
+      member->unjoined = member->unjoined || member->deps.items[k].node->visit != visit;
     }
+    found = found || member->unjoined;
   }
-  return false;
+  return found;
 }
 
 static cudaError_t end(cudaStream_t handle, cudaGraph_t* out) {

@@ -11,6 +11,7 @@
 #include "cuda_runtime_api.h"
 #include "sim/api/types.h"
 #include "sim/check/origin.h"
+#include "sim/check/shadow.h"
 #include "sim/graph/edges.h"
 #include "sim/stream/rules.h"
 
@@ -18,6 +19,9 @@
 struct gcap_sim_member {
   gcap_sim_capture_t* capture;
   gcap_sim_stream_t* stream;  // NULL once destroyed
+  gcap_sim_stream_name_t name;
+  gcap_sim_origin_t* joined;  // the call that made it a part
+  bool unjoined;              // at the end of the capture: it has work that never came back to the origin stream
   // What its next node will depend on. Waits append and may do so twice: gcap_sim_member_deps leaves each node once.
   gcap_sim_edges_t deps;
   cudaGraphNode_t* handles;  // deps as cudaStreamGetCaptureInfo gives them out

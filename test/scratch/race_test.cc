@@ -152,7 +152,7 @@ class ScratchRaces : public ::testing::Test {
     }
     gcap_allocator_destroy(device_);
     EXPECT_EQ(gcap_sim_live(nullptr), 0u);
-    gcap_sim_set_action(GCAP_SIM_CHECK_COUNT, GCAP_SIM_ACTION_ABORT);
+    gcap_sim_set_action(GCAP_SIM_CHECK_COUNT, GCAP_SIM_ACTION_DEFAULT);
   }
 
   // Counts the reports since the last look.

@@ -1,6 +1,6 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Broken captures: a report names the call that broke it and the one that began it, for those who ask.
+// Broken captures: a report names the call that broke it and the one that began it.
 #include "test/sim/check_test.h"
 
 namespace {
@@ -11,21 +11,13 @@ using gcap_test::Reports;
 
 class CheckCapture : public gcap_test::Check {
  protected:
-  void SetUp() override {
-    Check::SetUp();
-    gcap_sim_set_action(GCAP_SIM_CHECK_CAPTURE, GCAP_SIM_ACTION_RECORD);
-  }
-  void TearDown() override {
-    gcap_sim_set_action(GCAP_SIM_CHECK_CAPTURE, GCAP_SIM_ACTION_OFF);
-    Check::TearDown();
-  }
-
   // Not inlined, so that they are in the stacks.
   __attribute__((noinline)) void BeginHere() { OK(cudaStreamBeginCapture(a_, cudaStreamCaptureModeGlobal)); }
   __attribute__((noinline)) void AllocateThere() {
     void* memory = nullptr;
     EXPECT_EQ(cudaErrorStreamCaptureUnsupported, cudaMalloc(&memory, 16));
   }
+  __attribute__((noinline)) void ForkThere(cudaStream_t stream) { OK(Order(a_, stream, e1_)); }
   void EndInvalid(cudaError_t code) {
     cudaGraph_t graph = nullptr;
     EXPECT_EQ(code, cudaStreamEndCapture(a_, &graph));
@@ -45,13 +37,37 @@ TEST_F(CheckCapture, AnUnsafeCallIsToldWithTheBeginOfTheCapture) {
             });
 }
 
+// Neither the stream nor the fork was named.
 TEST_F(CheckCapture, AForkThatIsNotJoinedIsToldAtTheEnd) {
-  ExpectOne({"broken capture", "broken by cudaStreamEndCapture", "begun by cudaStreamBeginCapture"}, [&] {
-    BeginHere();
-    OK(Order(a_, b_, e1_));
-    OK(Fill(x_, b_));
-    EndInvalid(cudaErrorStreamCaptureUnjoined);
-  });
+  ExpectOne({"broken capture", "R6", "broken by cudaStreamEndCapture", "begun by cudaStreamBeginCapture",
+             "fork to stream ", " by cudaStreamWaitEvent", "ForkThere", "last work of stream ", " by cudaMemsetAsync"},
+            [&] {
+              BeginHere();
+              ForkThere(b_);
+              OK(Fill(x_, b_));
+              EndInvalid(cudaErrorStreamCaptureUnjoined);
+            });
+}
+
+// The one that was joined is not named; a fork whose stream is gone is.
+TEST_F(CheckCapture, OfTwoForksTheOneThatIsNotJoinedIsNamed) {
+  testing::internal::CaptureStderr();
+  cudaStream_t gone;
+  OK(cudaStreamCreateWithFlags(&gone, cudaStreamNonBlocking));
+  BeginHere();
+  ForkThere(b_);
+  OK(Fill(x_, b_));
+  ForkThere(gone);
+  OK(cudaMemcpyAsync(y_, z_, kBytes, cudaMemcpyDeviceToDevice, gone));
+  OK(Order(b_, a_, e2_));
+  OK(cudaStreamDestroy(gone));
+  EndInvalid(cudaErrorStreamCaptureUnjoined);
+  const std::vector<std::string> reports = Reports();
+  testing::internal::GetCapturedStderr();
+  ASSERT_EQ(1u, reports.size());
+  EXPECT_EQ(reports[0].find("fork to"), reports[0].rfind("fork to")) << reports[0];
+  EXPECT_NE(std::string::npos, reports[0].find("by cudaMemcpyAsync")) << reports[0];
+  EXPECT_EQ(std::string::npos, reports[0].find("cudaMemsetAsync")) << reports[0];
 }
 
 TEST_F(CheckCapture, EachCaptureThatACallBreaksIsTold) {
@@ -77,15 +93,24 @@ TEST_F(CheckCapture, ACaptureThatSucceedsSaysNothing) {
   });
 }
 
-// A program that captures where it can and runs eagerly where it cannot is right.
-TEST_F(CheckCapture, IsOffUnlessAskedForByName) {
-  gcap_sim_set_action(GCAP_SIM_CHECK_CAPTURE, GCAP_SIM_ACTION_OFF);
-  gcap_sim_set_action(GCAP_SIM_CHECK_COUNT, GCAP_SIM_ACTION_RECORD);
-  ExpectNone([&] {
+// A program that captures where it can and runs eagerly where it cannot is right: it is told, once, and goes on. It was
+// told nothing, and then stopped by what followed from the work that had not run.
+TEST_F(CheckCapture, WarnsByDefaultWithoutAReportThatCounts) {
+  gcap_sim_set_action(GCAP_SIM_CHECK_CAPTURE, GCAP_SIM_ACTION_DEFAULT);
+  auto breaks = [&] {
     BeginHere();
     AllocateThere();
     EndInvalid(cudaErrorStreamCaptureInvalidated);
-  });
+  };
+  testing::internal::CaptureStderr();
+  for (int i = 0; i < 3; ++i) {
+    breaks();
+    EXPECT_EQ(0u, Reports().size());
+  }
+  const std::string printed = testing::internal::GetCapturedStderr();
+  EXPECT_NE(std::string::npos, printed.find("broken capture")) << printed;
+  EXPECT_EQ(printed.find("broken capture"), printed.rfind("broken capture")) << printed;
+  gcap_sim_set_action(GCAP_SIM_CHECK_CAPTURE, GCAP_SIM_ACTION_RECORD);
 }
 
 }  // namespace

@@ -268,7 +268,7 @@ class CheckFuzz : public testing::Test {
   void SetUp() override { gcap_sim_set_action(GCAP_SIM_CHECK_COUNT, GCAP_SIM_ACTION_RECORD); }
   void TearDown() override {
     EXPECT_EQ(0u, gcap_sim_live(nullptr));
-    gcap_sim_set_action(GCAP_SIM_CHECK_COUNT, GCAP_SIM_ACTION_ABORT);
+    gcap_sim_set_action(GCAP_SIM_CHECK_COUNT, GCAP_SIM_ACTION_DEFAULT);
   }
 
   // Runs the program under a seed of the simulator, and compares. Returns whether it races.

@@ -265,7 +265,7 @@ TEST(CheckReportEnvironment, BadTextStopsAndSaysWhatIsAllowed) {
     const std::string out = RunWith(std::string("GCAP_SIM_CHECKS=") + bad, &status);
     EXPECT_NE(0, status) << bad;
     EXPECT_NE(std::string::npos, out.find("GCAP_SIM_CHECKS has '")) << bad << out;
-    EXPECT_NE(std::string::npos, out.find("abort, record, error, off")) << bad << out;
+    EXPECT_NE(std::string::npos, out.find("abort, record, error, off, warn, default")) << bad << out;
   }
   int status;
   EXPECT_NE(std::string::npos,

@@ -8,11 +8,11 @@
 
 namespace gcap_test {
 
-// For tests that do on purpose what a check stops. Afterwards the check aborts again, as it does by default.
+// For tests that do on purpose what a check stops. Afterwards it does again what it does by default.
 class WithAction {
  public:
   WithAction(gcap_sim_check_kind_t kind, gcap_sim_action_t action) : kind_(kind) { gcap_sim_set_action(kind, action); }
-  ~WithAction() { gcap_sim_set_action(kind_, GCAP_SIM_ACTION_ABORT); }
+  ~WithAction() { gcap_sim_set_action(kind_, GCAP_SIM_ACTION_DEFAULT); }
   WithAction(const WithAction&) = delete;
   WithAction& operator=(const WithAction&) = delete;
 
