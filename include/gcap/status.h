@@ -36,7 +36,7 @@ typedef enum gcap_code {
 // Capture:  every function here is legal while a stream is capturing.
 // Lifetime: independent of what it describes: texts are copied, except `file`, which must be a literal.
 // Errors:   functions that return a status return it as a value. If host memory is short, a new status, or a copy, is a
-//           static one with the code RESOURCE_EXHAUSTED, which is freed like any other.
+//           static one with the same code and without the texts, which is freed like any other: no code is ever lost.
 typedef struct gcap_status* gcap_status_t;
 
 // Texts: a message, and the text of a call, is one line. Control characters that came with a name, a key or a path are

@@ -2,7 +2,7 @@
 //
 // Statuses. A status is one heap block that ends in its message, so that making one is one allocation and freeing it
 // one free. Whoever changes a status owns it: join lets the message grow in place, annotate and clone build a new one.
-// When the heap is empty a static status stands in, which nobody changes.
+// When the heap is empty a static status of the same code stands in, which nobody changes.
 //
 // However many failures are joined, a message stays short: the first failure is whole, kJoinedBytes of the next ones
 // are there, and of all others their number and the last one. So a join costs no more than a message's length.
@@ -39,9 +39,33 @@ struct gcap_status {
   char text[];
 };
 
-static struct gcap_status out_of_memory = {
-    .code = GCAP_RESOURCE_EXHAUSTED, .file = __FILE__, .line = __LINE__, .num_failures = 1};
-static const char out_of_memory_message[] = "no host memory left to describe a failure";
+// What stands in for a status that there is no memory for: one for each code, since callers decide by the code. LEAKED
+// says that an object is gone, CAPTURE_INVALIDATED that the work was not done.
+#define WITHOUT_MEMORY(code_) [code_] = {.code = code_, .file = __FILE__, .line = __LINE__, .num_failures = 1}
+static struct gcap_status without_memory[] = {
+    WITHOUT_MEMORY(GCAP_INVALID_ARGUMENT),
+    WITHOUT_MEMORY(GCAP_FAILED_PRECONDITION),
+    WITHOUT_MEMORY(GCAP_NOT_FOUND),
+    WITHOUT_MEMORY(GCAP_ALREADY_EXISTS),
+    WITHOUT_MEMORY(GCAP_RESOURCE_EXHAUSTED),
+    WITHOUT_MEMORY(GCAP_UNAVAILABLE),
+    WITHOUT_MEMORY(GCAP_CAPTURE_INVALIDATED),
+    WITHOUT_MEMORY(GCAP_CUDA_ERROR),
+    WITHOUT_MEMORY(GCAP_LIBRARY_ERROR),
+    WITHOUT_MEMORY(GCAP_UNIMPLEMENTED),
+    WITHOUT_MEMORY(GCAP_INTERNAL),
+    WITHOUT_MEMORY(GCAP_LEAKED),
+};
+static const char without_memory_message[] = "no host memory left to describe a failure";
+
+static bool is_static(const struct gcap_status* status) {
+  return status >= without_memory && status <= &without_memory[GCAP_LEAKED];
+}
+
+static gcap_status_t static_of(gcap_code_t code) {
+  const bool is_known = code > GCAP_OK && code <= GCAP_LEAKED;
+  return &without_memory[is_known ? code : GCAP_RESOURCE_EXHAUSTED];
+}
 
 // Like `like`, with these texts, which are made printable. The message is "<prefix>: <message>"; `prefix` may be NULL.
 static gcap_status_t status_new(const struct gcap_status* like, const char* call, const char* prefix,
@@ -52,7 +76,7 @@ static gcap_status_t status_new(const struct gcap_status* like, const char* call
   const size_t separator_length = prefix == NULL ? 0 : sizeof(separator) - 1;
   const size_t message_bytes = gcap_printable(message, NULL, 0) + 1;
   gcap_status_t status = malloc(sizeof(*status) + call_bytes + prefix_length + separator_length + message_bytes);
-  if (status == NULL) return &out_of_memory;
+  if (status == NULL) return static_of(like->code);
   *status = *like;
   status->message_offset = call_bytes;
   char* at = status->text;
@@ -86,7 +110,7 @@ gcap_status_t gcap_status_make(gcap_code_t code, const char* file, int line, con
   va_start(args, format);
   char* message = format_text(format, args);
   va_end(args);
-  if (message == NULL) return observed(&out_of_memory);
+  if (message == NULL) return observed(static_of(code));
   const struct gcap_status like = {.code = code, .file = file, .line = line, .num_failures = 1};
   gcap_status_t status = status_new(&like, "", NULL, message);
   free(message);
@@ -136,13 +160,13 @@ const char* gcap_code_name(gcap_code_t code) {
 
 const char* gcap_status_message(gcap_status_t status) {
   if (status == NULL) return "OK";
-  return status == &out_of_memory ? out_of_memory_message : status->text + status->message_offset;
+  return is_static(status) ? without_memory_message : status->text + status->message_offset;
 }
 
 cudaError_t gcap_status_cuda_error(gcap_status_t status) { return status == NULL ? cudaSuccess : status->cuda_error; }
 
 const char* gcap_status_cuda_call(gcap_status_t status) {
-  return status == NULL || status == &out_of_memory ? "" : status->text;
+  return status == NULL || is_static(status) ? "" : status->text;
 }
 
 const char* gcap_status_file(gcap_status_t status) { return status == NULL ? "" : status->file; }
@@ -181,8 +205,8 @@ static gcap_status_t append(gcap_status_t status, gcap_status_t later) {
 
 gcap_status_t gcap_status_join(gcap_status_t first, gcap_status_t later) {
   if (first == NULL || later == NULL) return first != NULL ? first : later;
-  if (first == &out_of_memory) first = status_new(first, "", NULL, out_of_memory_message);
-  if (first != &out_of_memory) first = append(first, later);
+  if (is_static(first)) first = status_new(first, "", NULL, without_memory_message);
+  if (!is_static(first)) first = append(first, later);
   gcap_status_free(later);
   return first;
 }
@@ -193,13 +217,14 @@ gcap_status_t gcap_status_annotate(gcap_status_t status, gcap_code_t code, const
   va_start(args, format);
   char* prefix = format_text(format, args);
   va_end(args);
-  gcap_status_t annotated =
-      prefix == NULL ? &out_of_memory
-                     : status_new(status, gcap_status_cuda_call(status), prefix, gcap_status_message(status));
+  gcap_status_t annotated = NULL;
+  if (prefix != NULL)
+    annotated = status_new(status, gcap_status_cuda_call(status), prefix, gcap_status_message(status));
   free(prefix);
-  if (annotated == &out_of_memory) annotated = status;  // the code is worth more than the prefix
-  if (annotated != &out_of_memory) annotated->code = code;
-  if (annotated != status) gcap_status_free(status);
+  const bool is_new = annotated != NULL && !is_static(annotated);
+  if (!is_new) annotated = is_static(status) ? static_of(code) : status;  // the code is worth more than the prefix
+  if (!is_static(annotated)) annotated->code = code;
+  if (is_new) gcap_status_free(status);
   return annotated;
 }
 
@@ -208,7 +233,7 @@ gcap_status_t gcap_status_clone(gcap_status_t status) {
 }
 
 void gcap_status_free(gcap_status_t status) {
-  if (status != &out_of_memory) free(status);
+  if (!is_static(status)) free(status);
 }
 
 void gcap_status_ignore(gcap_status_t status) { gcap_status_free(status); }

@@ -175,15 +175,17 @@ TEST(Status, CloneSaysTheSameAndOutlivesTheOriginal) {
   EXPECT_EQ(gcap_status_clone(nullptr), nullptr);
 }
 
-TEST(Status, WithoutMemoryIsAStaticOneThatIsFreedLikeAnyOther) {
-  for (int round = 0; round < 2; ++round) {
+// Was: RESOURCE_EXHAUSTED for every code, so that a caller who goes by the code did the wrong thing: an object that was
+// LEAKED was taken for a whole one.
+TEST(Status, WithoutMemoryIsAStaticOneOfTheSameCodeThatIsFreedLikeAnyOther) {
+  for (int code = GCAP_INVALID_ARGUMENT; code <= GCAP_LEAKED; ++code) {
     gcap_status_t status = nullptr;
     {
       const HeapFailure no_memory;
-      status = GCAP_STATUS(GCAP_INTERNAL, "never told");
+      status = GCAP_STATUS(static_cast<gcap_code_t>(code), "never told");
       EXPECT_EQ(no_memory.hits(), 1);
     }
-    EXPECT_EQ(gcap_status_code(status), GCAP_RESOURCE_EXHAUSTED);
+    EXPECT_EQ(gcap_status_code(status), code);
     EXPECT_NE(MessageOf(status).find("memory"), std::string::npos) << MessageOf(status);
     EXPECT_EQ(gcap_status_cuda_error(status), cudaSuccess);
     EXPECT_STREQ(gcap_status_cuda_call(status), "");
@@ -192,15 +194,21 @@ TEST(Status, WithoutMemoryIsAStaticOneThatIsFreedLikeAnyOther) {
 }
 
 TEST(Status, WithoutMemoryCanBeJoinedAnnotatedAndCloned) {
-  gcap_status_t exhausted = nullptr;
+  gcap_status_t bare = nullptr;
+  gcap_status_t leaked = nullptr;
   {
-    const HeapFailure no_memory;
-    exhausted = CudaFailure();
+    const HeapFailure no_memory(2);
+    bare = CudaFailure();
+    leaked = gcap_status_annotate(bare, GCAP_LEAKED, "prefix");  // nor is there memory for the prefix
+    EXPECT_EQ(no_memory.hits(), 2);
   }
-  gcap_status_t clone = gcap_status_clone(exhausted);
-  EXPECT_EQ(gcap_status_code(clone), GCAP_RESOURCE_EXHAUSTED);
+  EXPECT_EQ(gcap_status_code(bare), GCAP_CUDA_ERROR);
+  EXPECT_EQ(gcap_status_code(leaked), GCAP_LEAKED);
+  gcap_status_free(leaked);
+  gcap_status_t clone = gcap_status_clone(bare);
+  EXPECT_EQ(gcap_status_code(clone), GCAP_CUDA_ERROR);
   GCAP_EXPECT_FAILS(gcap_status_annotate(clone, GCAP_INTERNAL, "while testing"), GCAP_INTERNAL, "while testing");
-  GCAP_EXPECT_FAILS(gcap_status_join(exhausted, GCAP_STATUS(GCAP_INTERNAL, "later")), GCAP_RESOURCE_EXHAUSTED, "later");
+  GCAP_EXPECT_FAILS(gcap_status_join(bare, GCAP_STATUS(GCAP_INTERNAL, "later")), GCAP_CUDA_ERROR, "later");
 }
 
 // Was: the static status, so that a caller who goes by the code of the first failure was lost.
