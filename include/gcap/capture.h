@@ -45,6 +45,11 @@ static inline void gcap_capture_options_init(gcap_capture_options_t* options) {
 // Capture:  every function here is legal while the scope is open.
 // Lifetime: the stream outlives the scope. A scope that was never ended is aborted by the next begin on its thread, or
 //           when its thread exits.
+// Callbacks: close steps, and the releases of a failed capture, run on the thread that ends the scope, one after the
+//           other, without a lock of gcap. They may call gcap. By then the thread has no scope open
+//           (gcap_capture_current is NULL), and the scope that ends takes nothing more: gcap_capture_on_close, the
+//           retain functions, fork, join and end return FAILED_PRECONDITION; abort and fail do nothing. A callback may
+//           begin a capture, and ends it before it returns; a capture that it leaves open is aborted, and logged.
 // Errors:   besides those listed, INVALID_ARGUMENT if a callback or an output argument is NULL.
 typedef struct gcap_capture gcap_capture_t;
 
@@ -75,8 +80,9 @@ GCAP_API size_t gcap_retained_bytes(const gcap_retained_t* retained);
 // thread's last error is clear, and each close step (see gcap_capture_on_close) has run once.
 //   CAPTURE_INVALIDATED  the latch is set, or the driver refused. There is no graph; the message names the first
 //                        failure, the call that broke the capture if the ledger saw it, the rule that the call broke
-//                        (docs/capture_rules.md), and the remedy. The work of the scope did not run: run it eagerly
-//   FAILED_PRECONDITION  called on another thread, which leaves the capture open; or `capture` is NULL
+//                        (docs/capture_rules.md), and the remedy. What was captured did not run: run the work eagerly
+//   FAILED_PRECONDITION  called on another thread, which leaves the capture open; called in a callback of this end; or
+//                        `capture` is NULL
 GCAP_API gcap_status_t gcap_capture_end(gcap_capture_t* capture, cudaGraph_t* out_graph,
                                         gcap_retained_t** out_retained) GCAP_NODISCARD;
 
@@ -121,20 +127,22 @@ GCAP_API gcap_status_t gcap_capture_join(gcap_capture_t* capture, const cudaStre
 // Registers a close step: `close(user, committed)` runs once when the scope ends; `committed` says whether the scope
 // ended in a graph. Steps run in reverse order, after the stream has left capture mode.
 //   RESOURCE_EXHAUSTED   no host memory for the step, which will not run
-//   FAILED_PRECONDITION  `capture` is NULL
+//   FAILED_PRECONDITION  `capture` is not the scope that this thread has open: it is NULL, another thread's, or its end
+//                        has begun; the step will not run
 GCAP_API gcap_status_t gcap_capture_on_close(gcap_capture_t* capture, void (*close)(void* user, bool committed),
                                              void* user) GCAP_NODISCARD;
 
 // Keeps something for the graph's life, such as a host buffer that a captured copy reads at each replay:
 // `release(user)` runs when the graph's owner calls gcap_retained_release, or at the end of a failed capture.
 //   RESOURCE_EXHAUSTED   no memory for the entry; `release` was not called
-//   FAILED_PRECONDITION  `capture` is NULL
+//   FAILED_PRECONDITION  as gcap_capture_on_close; `release` was not called
 GCAP_API gcap_status_t gcap_capture_retain(gcap_capture_t* capture, void (*release)(void* user),
                                            void* user) GCAP_NODISCARD;
 
-// As gcap_capture_retain, for memory: gcap_retained_bytes calls `bytes(user)` each time. `bytes` NULL: 0 bytes.
+// As gcap_capture_retain, for memory: gcap_retained_bytes calls `bytes(user)` each time. `bytes` NULL: 0 bytes. A graph
+// manager calls `bytes` on any thread, without a lock; `release` comes after the last call of `bytes`.
 //   RESOURCE_EXHAUSTED   no memory for the entry; `release` was not called
-//   FAILED_PRECONDITION  `capture` is NULL
+//   FAILED_PRECONDITION  as gcap_capture_on_close; `release` was not called
 GCAP_API gcap_status_t gcap_capture_retain_bytes(gcap_capture_t* capture, void (*release)(void* user),
                                                  size_t (*bytes)(void* user), void* user) GCAP_NODISCARD;
 
@@ -153,8 +161,8 @@ typedef struct gcap_capture_call {
 // Notes an operation that did not go through GCAP_CUDA, such as a kernel launched with <<<>>> or a library call. Call
 // it after the operation. It queries the driver whether the capture is still active, so that an operation that breaks
 // the capture without an error is named. Does nothing on a thread without a scope, or if the scope has no ledger.
-// `operation` is copied; `file` must be a literal. `stream` may be NULL. A stream other than the origin must outlive
-// the scope, whose end checks that the stream was joined.
+// `operation` is copied; `file` must be a literal. `stream` may be NULL: the call does not say. A stream other than the
+// origin must outlive the scope, whose end checks that the stream was joined.
 GCAP_API void gcap_capture_note(const char* operation, cudaStream_t stream, const char* file, int line);
 #define GCAP_CAPTURE_NOTE(operation, stream) gcap_capture_note((operation), (stream), __FILE__, __LINE__)
 

@@ -3,12 +3,17 @@
 // The capture scope: a transaction over cudaStreamBeginCapture and cudaStreamEndCapture.
 //
 // A scope acquires in a fixed order: process counter, stream capture, thread state, then the registered close steps.
-// Closing the scope undoes the same in reverse, whatever happened between. Two witnesses decide whether the scope ends
-// in a graph: the latch, which the first failure sets, and the driver. The driver alone is not enough: work that was
-// refused with an error is simply missing from a graph that ends well (rule R9 of the capture rules).
+// Closing the scope undoes the same in reverse, whatever happened between. Three witnesses decide whether the scope
+// ends in a graph: the latch, which the first failure sets, the ledger, which saw work that went elsewhere, and the
+// driver. The driver alone is not enough: work that was refused with an error, or given to a stream outside of the
+// capture, is simply missing from a graph that ends well (rule R9 of the capture rules).
+//
+// Callbacks (close steps, the releases of a failed capture, the log sink) may call everything, also begin a scope of
+// their own. So a scope that ends is not the thread's any more when its callbacks run, takes nothing more, and whoever
+// called a callback aborts what the callback left open: the thread never has two scopes, of which one is forgotten.
 //
 // Locking: a scope belongs to its thread. Only the latch is shared, under its own mutex, since a kernel may report its
-// failure from a helper thread.
+// failure from a helper thread. No callback runs with the mutex held.
 
 #include "gcap/capture.h"
 
@@ -91,11 +96,19 @@ static gcap_status_t check_can_begin(cudaStream_t stream, int* out_device_id) {
   return GCAP_CUDA(cudaStreamGetDevice(stream, out_device_id));
 }
 
+// Aborts the scope that the thread has open, if any. The log sink may have ended it, or have replaced it by another
+// one.
+static void abort_open_scope(const char* who) {
+  if (current_scope == NULL) return;
+  gcap_log(GCAP_LOG_WARNING, "%s: the capture of stream %p was never ended; it is aborted", who,
+           (void*)current_scope->stream);
+  gcap_capture_abort(current_scope);
+}
+
 // A thread that exits inside a scope would leave the stream capturing for ever: nobody else can end it well.
 static void thread_exits(void* scope) {
-  gcap_log(GCAP_LOG_WARNING, "a thread exits inside the capture of stream %p; it is aborted",
-           (void*)((gcap_capture_t*)scope)->stream);
-  gcap_capture_abort(scope);
+  (void)scope;
+  abort_open_scope("a thread exits");
 }
 
 static void make_scope_key(void) { scope_key_error = pthread_key_create(&scope_key, thread_exits); }
@@ -143,10 +156,7 @@ gcap_status_t gcap_capture_begin(cudaStream_t stream, const gcap_capture_options
                                  gcap_capture_t** out_capture) {
   GCAP_RETURN_IF_NULL(out_capture);
   *out_capture = NULL;
-  if (current_scope != NULL) {
-    gcap_log(GCAP_LOG_WARNING, "the capture of stream %p was never ended; it is aborted", (void*)current_scope->stream);
-    gcap_capture_abort(current_scope);
-  }
+  abort_open_scope("gcap_capture_begin");
   gcap_capture_options_t known;
   GCAP_RETURN_IF_ERROR(gcap_capture_options_read(given_options, &known));
   const gcap_capture_options_t* options = &known;
@@ -154,6 +164,7 @@ gcap_status_t gcap_capture_begin(cudaStream_t stream, const gcap_capture_options
   int device_id = 0;
   GCAP_RETURN_IF_ERROR(check_can_begin(stream, &device_id));
   GCAP_RETURN_IF_ERROR(prepare_thread());
+  abort_open_scope("a log sink");
   gcap_capture_t* capture = scope_new(stream, device_id, options);
   if (capture == NULL) {
     return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a capture scope with a ledger of %" PRIu32 " calls",
@@ -186,20 +197,33 @@ static bool is_same_failure(gcap_status_t first, gcap_status_t later) {
   return later_length >= first_length && strcmp(later_text + later_length - first_length, first_text) == 0;
 }
 
-static void latch(gcap_capture_t* capture, gcap_status_t cause, bool once) {
-  if (capture == NULL || cause == NULL) return;
+// Tells whether the scope could still hear of the cause.
+static bool latch(gcap_capture_t* capture, gcap_status_t cause, bool once) {
+  if (capture == NULL || cause == NULL) return true;
   pthread_mutex_lock(&capture->latch_mutex);
-  if (capture->cause == NULL) {
+  const bool is_open = !capture->is_decided;
+  if (is_open && capture->cause == NULL) {
     capture->cause = gcap_status_clone(cause);
-  } else if (!once || !is_same_failure(capture->cause, cause)) {
+  } else if (is_open && (!once || !is_same_failure(capture->cause, cause))) {
     ++capture->later_failures;
   }
   pthread_mutex_unlock(&capture->latch_mutex);
+  return is_open;
 }
 
-void gcap_capture_fail(gcap_capture_t* capture, gcap_status_t cause) { latch(capture, cause, /*once=*/false); }
+void gcap_capture_fail(gcap_capture_t* capture, gcap_status_t cause) { (void)latch(capture, cause, /*once=*/false); }
 
-void gcap_capture_fail_once(gcap_capture_t* capture, gcap_status_t cause) { latch(capture, cause, /*once=*/true); }
+void gcap_capture_fail_once(gcap_capture_t* capture, gcap_status_t cause) {
+  (void)latch(capture, cause, /*once=*/true);
+}
+
+// Whether the scope ended in a graph. From here on the latch takes nothing more.
+static gcap_status_t decide(gcap_capture_t* capture, gcap_status_t end_status) {
+  pthread_mutex_lock(&capture->latch_mutex);
+  capture->is_decided = true;
+  pthread_mutex_unlock(&capture->latch_mutex);
+  return gcap_capture_verdict(capture, end_status);
+}
 
 // Takes the stream out of capture mode, whatever state the capture is in. A failed end is tried once more where the
 // driver left the stream capturing, so that no stream stays poisoned.
@@ -217,11 +241,24 @@ static gcap_status_t end_stream_capture(cudaStream_t stream, cudaGraph_t* out_gr
   return gcap_status_join(status, asked);
 }
 
+// Runs the close steps and, of a capture that failed, the releases.
+static void run_callbacks(gcap_capture_t* capture, bool committed) {
+  gcap_capture_entry_t entry;
+  while (gcap_capture_entries_pop(&capture->steps, &entry)) {
+    entry.close(entry.user, committed);
+    abort_open_scope("a close step");
+  }
+  while (!committed && gcap_capture_entries_pop(&capture->retained, &entry)) {
+    entry.release(entry.user);
+    abort_open_scope("a release");
+  }
+}
+
 // Closes the scope. With a graph: NULL, and *out_graph and *out_retained belong to the caller.
 static gcap_status_t close_scope(gcap_capture_t* capture, cudaGraph_t* out_graph, gcap_retained_t** out_retained) {
   gcap_retained_t* retained = NULL;
   if (capture->retained != NULL) {
-    retained = malloc(sizeof(*retained));
+    retained = gcap_retained_create();
     if (retained == NULL) {
       gcap_status_t status = GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for the list of retained entries");
       gcap_status_ignore(status);  // making it has set the latch
@@ -241,16 +278,16 @@ static gcap_status_t close_scope(gcap_capture_t* capture, cudaGraph_t* out_graph
   (void)pthread_setspecific(scope_key, NULL);  // a key that has a value takes NULL without memory
   gcap_capture_gate_leave();
 
-  gcap_status_t status = gcap_capture_verdict(capture, end_status);
-  gcap_capture_entries_close(&capture->steps, status == NULL);
+  gcap_status_t status = decide(capture, end_status);
+  // Before the callbacks, which may have a capture of their own.
+  if (status != NULL && graph != NULL) status = gcap_status_join(status, GCAP_CUDA(cudaGraphDestroy(graph)));
+  run_callbacks(capture, status == NULL);
   if (status == NULL) {
     if (retained != NULL) retained->newest = capture->retained;
     *out_retained = retained;
     *out_graph = graph;
   } else {
-    if (graph != NULL) status = gcap_status_join(status, GCAP_CUDA(cudaGraphDestroy(graph)));
-    gcap_capture_entries_release(capture->retained);
-    free(retained);
+    gcap_retained_release(retained);  // without an entry
   }
   scope_free(capture);
   return status;
@@ -272,8 +309,9 @@ gcap_status_t gcap_capture_end(gcap_capture_t* capture, cudaGraph_t* out_graph, 
 void gcap_capture_abort(gcap_capture_t* capture) {
   if (capture == NULL) return;
   gcap_status_t given_up = GCAP_STATUS(GCAP_CAPTURE_INVALIDATED, "the capture was given up");
-  gcap_capture_fail(capture, given_up);
+  const bool is_open = latch(capture, given_up, /*once=*/false);
   gcap_status_ignore(given_up);  // the latch has its copy
+  if (!is_open) return;
   if (capture != current_scope) {
     gcap_log(GCAP_LOG_ERROR, "a capture was given up on a thread that did not begin it; it stays open there and fails");
     return;
@@ -296,12 +334,15 @@ size_t gcap_capture_read_calls(const gcap_capture_t* capture, gcap_capture_call_
 
 // --- Close steps and retained entries -------------------------------------------------------------------------------
 
-static gcap_status_t check_open(const gcap_capture_t* capture) {
-  return capture != NULL ? NULL : GCAP_STATUS(GCAP_FAILED_PRECONDITION, "capture is NULL: no scope is open");
+// Only the thread's open scope takes more: one whose end has begun would lose it.
+static gcap_status_t check_open(const gcap_capture_t* capture, const char* what) {
+  if (capture != NULL && capture == current_scope) return NULL;
+  return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "%s: capture is %s; only the scope that this thread has open takes more",
+                     what, capture == NULL ? "NULL" : "another one, or its end has begun");
 }
 
 gcap_status_t gcap_capture_on_close(gcap_capture_t* capture, void (*close)(void* user, bool committed), void* user) {
-  GCAP_RETURN_IF_ERROR(check_open(capture));
+  GCAP_RETURN_IF_ERROR(check_open(capture, "gcap_capture_on_close"));
   GCAP_RETURN_IF_NULL(close);
   const gcap_capture_entry_t step = {.close = close, .user = user};
   return gcap_capture_entries_push(&capture->steps, step, "a close step");
@@ -313,7 +354,7 @@ gcap_status_t gcap_capture_retain(gcap_capture_t* capture, void (*release)(void*
 
 gcap_status_t gcap_capture_retain_bytes(gcap_capture_t* capture, void (*release)(void* user),
                                         size_t (*bytes)(void* user), void* user) {
-  GCAP_RETURN_IF_ERROR(check_open(capture));
+  GCAP_RETURN_IF_ERROR(check_open(capture, "gcap_capture_retain"));
   GCAP_RETURN_IF_NULL(release);
   const gcap_capture_entry_t entry = {.release = release, .bytes = bytes, .user = user};
   return gcap_capture_entries_push(&capture->retained, entry, "a retained entry");

@@ -23,6 +23,7 @@ struct gcap_capture {
   gcap_capture_entry_t* retained;  // newest first
   gcap_capture_calls_t calls;
   pthread_mutex_t latch_mutex;
+  bool is_decided;                    // the latch takes nothing more
   gcap_status_t cause;                // the first failure
   uint64_t later_failures;            // reported after it
   gcap_capture_call_record_t ring[];  // of the ledger

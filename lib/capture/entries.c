@@ -1,12 +1,14 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // Close steps and retained entries: two stacks of callbacks, called newest first, each once. An entry is removed before
-// it is called, so a callback may use the stacks freely. Locking: none, a scope belongs to its thread and what it
-// retained to one thread at a time.
+// it is called. Locking: none. A scope belongs to its thread. What it retained does not change until its last owner
+// lets go.
 
 #include "lib/capture/entries.h"
 
 #include <stdlib.h>
+
+#include "lib/capture/share_retained.h"
 
 gcap_status_t gcap_capture_entries_push(gcap_capture_entry_t** newest, gcap_capture_entry_t value, const char* what) {
   gcap_capture_entry_t* entry = malloc(sizeof(*entry));
@@ -17,22 +19,24 @@ gcap_status_t gcap_capture_entries_push(gcap_capture_entry_t** newest, gcap_capt
   return NULL;
 }
 
-void gcap_capture_entries_close(gcap_capture_entry_t** newest, bool committed) {
-  while (*newest != NULL) {
-    gcap_capture_entry_t* step = *newest;
-    *newest = step->older;
-    step->close(step->user, committed);
-    free(step);
-  }
+bool gcap_capture_entries_pop(gcap_capture_entry_t** newest, gcap_capture_entry_t* out_entry) {
+  gcap_capture_entry_t* entry = *newest;
+  if (entry == NULL) return false;
+  *newest = entry->older;
+  *out_entry = *entry;
+  free(entry);
+  return true;
 }
 
-void gcap_capture_entries_release(gcap_capture_entry_t* newest) {
-  while (newest != NULL) {
-    gcap_capture_entry_t* entry = newest;
-    newest = entry->older;
-    entry->release(entry->user);
-    free(entry);
-  }
+gcap_retained_t* gcap_retained_create(void) {
+  gcap_retained_t* retained = calloc(1, sizeof(*retained));
+  if (retained != NULL) atomic_init(&retained->owners, 1);
+  return retained;
+}
+
+gcap_retained_t* gcap_retained_share(gcap_retained_t* retained) {
+  if (retained != NULL) atomic_fetch_add_explicit(&retained->owners, 1, memory_order_relaxed);
+  return retained;
 }
 
 size_t gcap_retained_bytes(const gcap_retained_t* retained) {
@@ -46,6 +50,8 @@ size_t gcap_retained_bytes(const gcap_retained_t* retained) {
 
 void gcap_retained_release(gcap_retained_t* retained) {
   if (retained == NULL) return;
-  gcap_capture_entries_release(retained->newest);
+  if (atomic_fetch_sub_explicit(&retained->owners, 1, memory_order_acq_rel) > 1) return;
+  gcap_capture_entry_t entry;
+  while (gcap_capture_entries_pop(&retained->newest, &entry)) entry.release(entry.user);
   free(retained);
 }

@@ -4,6 +4,8 @@
 #ifndef GCAP_LIB_CAPTURE_ENTRIES_H_
 #define GCAP_LIB_CAPTURE_ENTRIES_H_
 
+#include <stdatomic.h>
+
 #include "gcap/capture.h"
 
 typedef struct gcap_capture_entry {
@@ -18,14 +20,17 @@ typedef struct gcap_capture_entry {
 
 struct gcap_retained {
   gcap_capture_entry_t* newest;
+  atomic_uint owners;  // see lib/capture/share_retained.h
 };
+
+// With one owner and without an entry. NULL when there is no memory.
+gcap_retained_t* gcap_retained_create(void);
 
 // Adds a copy of `value` as the newest. `what` is its name in a message: "a close step".
 //   RESOURCE_EXHAUSTED  no host memory
 gcap_status_t gcap_capture_entries_push(gcap_capture_entry_t** newest, gcap_capture_entry_t value,
                                         const char* what) GCAP_NODISCARD;
-// Empty the list, newest first.
-void gcap_capture_entries_close(gcap_capture_entry_t** newest, bool committed);
-void gcap_capture_entries_release(gcap_capture_entry_t* newest);
+// Takes the newest off the list; false when there is none.
+bool gcap_capture_entries_pop(gcap_capture_entry_t** newest, gcap_capture_entry_t* out_entry);
 
 #endif  // GCAP_LIB_CAPTURE_ENTRIES_H_

@@ -87,7 +87,7 @@ static gcap_status_t join_all(gcap_capture_t* capture, const cudaStream_t* strea
 static gcap_status_t check_thread(const gcap_capture_t* capture, const char* operation) {
   if (capture != NULL && capture == gcap_capture_current()) return NULL;
   return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "%s: capture is %s; a scope belongs to the thread that began it",
-                     operation, capture == NULL ? "NULL" : "another thread's");
+                     operation, capture == NULL ? "NULL" : "another thread's, or its end has begun");
 }
 
 // What was meant for the graph is not in it, or not in order.

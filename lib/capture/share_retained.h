@@ -1,0 +1,14 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// share_retained.h: one owner more of what a capture retained, for who must call its callbacks without a lock while
+// another thread may let go of it.
+#ifndef GCAP_LIB_CAPTURE_SHARE_RETAINED_H_
+#define GCAP_LIB_CAPTURE_SHARE_RETAINED_H_
+
+#include "gcap/capture.h"
+
+// Returns `retained`, of which the caller is an owner from now on. Each owner lets go with gcap_retained_release; the
+// last one runs the releases. NULL stays NULL.
+gcap_retained_t* gcap_retained_share(gcap_retained_t* retained);
+
+#endif  // GCAP_LIB_CAPTURE_SHARE_RETAINED_H_
