@@ -78,9 +78,10 @@ GCAP_API size_t gcap_retained_bytes(const gcap_retained_t* retained);
 // Ends the capture. Returns its graph, and what must live as long as the graph's executables; the caller owns both.
 // `*out_retained` is NULL if nothing was retained. Whatever the outcome, the scope is gone, the stream is usable, the
 // thread's last error is clear, and each close step (see gcap_capture_on_close) has run once.
-//   CAPTURE_INVALIDATED  the latch is set, or the driver refused. There is no graph; the message names the first
-//                        failure, the call that broke the capture if the ledger saw it, the rule that the call broke
-//                        (docs/capture_rules.md), and the remedy. What was captured did not run: run the work eagerly
+//   CAPTURE_INVALIDATED  the latch is set, the driver refused, or work escaped (see gcap_capture_note). There is no
+//                        graph; the message names the first failure, the call that broke the capture if the ledger saw
+//                        it, the rule that the call broke (docs/capture_rules.md), and the remedy. What was captured
+//                        did not run: run the work eagerly
 //   FAILED_PRECONDITION  called on another thread, which leaves the capture open; called in a callback of this end; or
 //                        `capture` is NULL
 GCAP_API gcap_status_t gcap_capture_end(gcap_capture_t* capture, cudaGraph_t* out_graph,
@@ -163,6 +164,12 @@ typedef struct gcap_capture_call {
 // the capture without an error is named. Does nothing on a thread without a scope, or if the scope has no ledger.
 // `operation` is copied; `file` must be a literal. `stream` may be NULL: the call does not say. A stream other than the
 // origin must outlive the scope, whose end checks that the stream was joined.
+//
+// Escaped work: work that this thread gave to a stream outside of the capture runs at once, and is missing from the
+// graph, although the driver reports no error. A noted call of such a stream fails the capture, whose end names the
+// call and the stream. So does a copy or a fill in GCAP_CUDA that has no stream argument, such as cudaMemcpy: it works
+// on the default stream. Of other calls in GCAP_CUDA the stream is not known: note them, or give the capture all of
+// their work.
 GCAP_API void gcap_capture_note(const char* operation, cudaStream_t stream, const char* file, int line);
 #define GCAP_CAPTURE_NOTE(operation, stream) gcap_capture_note((operation), (stream), __FILE__, __LINE__)
 

@@ -24,6 +24,7 @@
 
 #include "gcap/log.h"
 #include "lib/capture/capture_internal.h"
+#include "lib/capture/escaped.h"
 #include "lib/capture/fail_once.h"
 #include "lib/capture/options.h"
 #include "lib/capture/unjoined.h"
@@ -46,9 +47,7 @@ static void note_in_current(const char* operation, cudaError_t answer, cudaStrea
                             int line) {
   gcap_capture_t* capture = current_scope;
   gcap_capture_calls_add(&capture->calls, capture->stream, operation, answer, stream, file, line);
-  if (stream == NULL || stream == cudaStreamLegacy || stream == capture->stream) return;
-  gcap_capture_member_t* member = gcap_capture_members_add(&capture->members, stream);
-  if (member != NULL) member->joined = false;  // without memory the stream is only missing from a message
+  if (capture->calls.state == cudaStreamCaptureStatusActive) gcap_capture_look_for_escape(capture, operation, stream);
 }
 
 static gcap_status_t retain_bytes_in_current(void (*release)(void* user), size_t (*bytes)(void* user), void* user) {
@@ -219,6 +218,9 @@ void gcap_capture_fail_once(gcap_capture_t* capture, gcap_status_t cause) {
 
 // Whether the scope ended in a graph. From here on the latch takes nothing more.
 static gcap_status_t decide(gcap_capture_t* capture, gcap_status_t end_status) {
+  gcap_status_t escape = gcap_capture_escape_status(capture);
+  if (capture->cause == NULL) gcap_capture_fail(capture, escape);
+  gcap_status_free(escape);  // the latch has its copy, or a cause that comes before
   pthread_mutex_lock(&capture->latch_mutex);
   capture->is_decided = true;
   pthread_mutex_unlock(&capture->latch_mutex);

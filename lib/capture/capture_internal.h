@@ -22,6 +22,7 @@ struct gcap_capture {
   gcap_capture_entry_t* steps;     // newest first
   gcap_capture_entry_t* retained;  // newest first
   gcap_capture_calls_t calls;
+  gcap_capture_call_record_t escaped;  // the first call whose work the graph would lack; its operation is "" for none
   pthread_mutex_t latch_mutex;
   bool is_decided;                    // the latch takes nothing more
   gcap_status_t cause;                // the first failure

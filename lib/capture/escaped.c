@@ -1,0 +1,85 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Work outside of the capture. The driver is asked once for each stream that a note names: what it finds in the capture
+// stays there until the capture ends. The questions bypass GCAP_CUDA, which would note them.
+//
+// A call that GCAP_CUDA was given is known by its text alone. The text does not tell the stream; but the copies and
+// fills without "Async" in their names have no stream argument: they work on the default stream. Locking: none, a scope
+// belongs to its thread.
+
+#include "lib/capture/escaped.h"
+
+#include <string.h>
+
+// The id of the capture that the stream is in; 0 when it is in none.
+static cudaError_t ask_capture_id(cudaStream_t stream, unsigned long long* out_id) {
+  enum cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
+  *out_id = 0;
+  cudaError_t error = cudaStreamGetCaptureInfo(stream, &state, out_id, NULL, NULL, NULL, NULL);
+  if (error != cudaSuccess || state != cudaStreamCaptureStatusActive) *out_id = 0;
+  return error;
+}
+
+// Whether the stream is in the capture. Where the driver does not say, the failure sets the latch.
+static bool is_inside(const gcap_capture_t* capture, cudaStream_t stream) {
+  if (stream == cudaStreamLegacy) return false;  // it is in no capture, and the question may be an error
+  unsigned long long id = 0, own_id = 0;
+  cudaError_t error = ask_capture_id(stream, &id);
+  if (error == cudaSuccess) error = ask_capture_id(capture->stream, &own_id);
+  if (error == cudaSuccess) return id == own_id;
+  gcap_status_ignore(gcap_status_from_cuda(error, "cudaStreamGetCaptureInfo(stream, &state, &id)", __FILE__, __LINE__));
+  return true;
+}
+
+// Whether the call is of a function that has no stream argument and works on the default stream.
+static bool is_on_default_stream(const char* operation) {
+  static const char* const functions[] = {
+      "cudaMemcpy(",           "cudaMemcpy2D(",        "cudaMemcpy3D(",
+      "cudaMemcpyPeer(",       "cudaMemcpy3DPeer(",    "cudaMemcpyToSymbol(",
+      "cudaMemcpyFromSymbol(", "cudaMemcpy2DToArray(", "cudaMemcpy2DFromArray(",
+      "cudaMemset(",           "cudaMemset2D(",        "cudaMemset3D(",
+  };
+  if (operation == NULL) return false;
+  for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); ++i) {
+    if (strncmp(operation, functions[i], strlen(functions[i])) == 0) return true;
+  }
+  return false;
+}
+
+static void remember(gcap_capture_t* capture, cudaStream_t stream) {
+  if (capture->escaped.operation[0] != '\0') return;
+  const gcap_capture_calls_t* calls = &capture->calls;
+  capture->escaped = calls->ring[(calls->noted - 1) % calls->capacity];
+  capture->escaped.stream = stream;
+}
+
+void gcap_capture_look_for_escape(gcap_capture_t* capture, const char* operation, cudaStream_t stream) {
+  if (stream == capture->stream) return;
+  if (stream == NULL) {
+    // Compiled with a default stream for each thread, that may be the stream that captures.
+    if (capture->stream != cudaStreamPerThread && is_on_default_stream(operation)) remember(capture, cudaStreamLegacy);
+    return;
+  }
+  gcap_capture_member_t* member = gcap_capture_members_find(&capture->members, stream);
+  if (member == NULL) {
+    if (!is_inside(capture, stream)) {
+      remember(capture, stream);
+      return;
+    }
+    member = gcap_capture_members_add(&capture->members, stream);
+  }
+  if (member != NULL) member->joined = false;  // without memory the stream is only missing from a message
+}
+
+gcap_status_t gcap_capture_escape_status(const gcap_capture_t* capture) {
+  const gcap_capture_call_record_t* call = &capture->escaped;
+  if (call->operation[0] == '\0') return NULL;
+  const bool is_default = call->stream == cudaStreamLegacy;
+  return GCAP_STATUS(
+      GCAP_CAPTURE_INVALIDATED,
+      "%s at %s:%d gave work to %s%p, which is not in the capture: the work ran at once, and the graph "
+      "would lack it; remedy: give it to a stream of the capture (gcap_capture_fork takes streams in), or "
+      "do it outside of the capture",
+      call->operation, call->file, call->line, is_default ? "the default stream " : "stream ",
+      is_default ? NULL : (void*)call->stream);
+}
