@@ -5,7 +5,7 @@
 #include "lib/allocator/driver_allocator.h"
 #include "lib/internal/check_argument.h"
 
-static gcap_status_t device_alloc(size_t bytes, void** out_ptr) { return GCAP_CUDA(cudaMalloc(out_ptr, bytes)); }
+static cudaError_t device_alloc(size_t bytes, void** out_ptr) { return cudaMalloc(out_ptr, bytes); }
 
 static gcap_status_t device_free(void* ptr) { return GCAP_CUDA(cudaFree(ptr)); }
 
@@ -14,6 +14,7 @@ gcap_status_t gcap_device_allocator_create(int device_id, gcap_allocator_t** out
       .allocator_name = "device allocator",
       .source = "cudaMalloc of the device allocator",
       .free_name = "cudaFree",
+      .alloc_name = "cudaMalloc(out_ptr, bytes)",
       .alloc = device_alloc,
       .free = device_free,
   };

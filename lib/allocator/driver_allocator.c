@@ -28,8 +28,9 @@ typedef struct driver_allocator {
 static gcap_status_t ask_driver(const driver_allocator_t* allocator, size_t bytes, void** out_ptr) {
   gcap_thread_setting_t previous;
   GCAP_RETURN_IF_ERROR(gcap_thread_enter(allocator->device_id, &previous));
-  gcap_status_t status = allocator->calls->alloc(bytes, out_ptr);
-  if (gcap_status_cuda_error(status) == cudaErrorMemoryAllocation) {
+  const cudaError_t answer = allocator->calls->alloc(bytes, out_ptr);
+  gcap_status_t status = gcap_status_from_cuda(answer, allocator->calls->alloc_name, __FILE__, __LINE__);
+  if (answer == cudaErrorMemoryAllocation) {
     status = gcap_status_annotate(status, GCAP_RESOURCE_EXHAUSTED, "the %s cannot get %zu bytes",
                                   allocator->calls->allocator_name, bytes);
   }

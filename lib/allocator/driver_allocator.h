@@ -4,13 +4,16 @@
 #ifndef GCAP_LIB_ALLOCATOR_DRIVER_ALLOCATOR_H_
 #define GCAP_LIB_ALLOCATOR_DRIVER_ALLOCATOR_H_
 
+#include <cuda_runtime_api.h>
+
 #include "gcap/allocator.h"
 
 typedef struct gcap_driver_calls {
   const char* allocator_name;  // "device allocator"
   const char* source;          // "cudaMalloc of the device allocator"
   const char* free_name;       // the runtime's function
-  gcap_status_t (*alloc)(size_t bytes, void** out_ptr);
+  const char* alloc_name;      // the runtime's function
+  cudaError_t (*alloc)(size_t bytes, void** out_ptr);
   gcap_status_t (*free)(void* ptr);
 } gcap_driver_calls_t;
 

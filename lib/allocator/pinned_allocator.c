@@ -6,8 +6,8 @@
 #include "lib/allocator/driver_allocator.h"
 #include "lib/internal/check_argument.h"
 
-static gcap_status_t pinned_alloc(size_t bytes, void** out_ptr) {
-  return GCAP_CUDA(cudaHostAlloc(out_ptr, bytes, cudaHostAllocDefault));
+static cudaError_t pinned_alloc(size_t bytes, void** out_ptr) {
+  return cudaHostAlloc(out_ptr, bytes, cudaHostAllocDefault);
 }
 
 static gcap_status_t pinned_free(void* ptr) { return GCAP_CUDA(cudaFreeHost(ptr)); }
@@ -17,6 +17,7 @@ gcap_status_t gcap_pinned_allocator_create(gcap_allocator_t** out_allocator) {
       .allocator_name = "pinned allocator",
       .source = "cudaHostAlloc of the pinned allocator",
       .free_name = "cudaFreeHost",
+      .alloc_name = "cudaHostAlloc(out_ptr, bytes, cudaHostAllocDefault)",
       .alloc = pinned_alloc,
       .free = pinned_free,
   };

@@ -50,8 +50,9 @@ static gcap_status_t check_not_captured(const pool_allocator_t* allocator, cudaS
 static gcap_status_t ask_pool(pool_allocator_t* allocator, gcap_block_t* block) {
   GCAP_RETURN_IF_ERROR(check_not_captured(allocator, block->stream, "cudaMallocFromPoolAsync"));
   void* ptr = NULL;
-  gcap_status_t status = GCAP_CUDA(cudaMallocFromPoolAsync(&ptr, block->bytes, allocator->pool, block->stream));
-  if (gcap_status_cuda_error(status) == cudaErrorMemoryAllocation) {
+  const cudaError_t answer = cudaMallocFromPoolAsync(&ptr, block->bytes, allocator->pool, block->stream);
+  gcap_status_t status = gcap_status_from_cuda(answer, "cudaMallocFromPoolAsync", __FILE__, __LINE__);
+  if (answer == cudaErrorMemoryAllocation) {
     status =
         gcap_status_annotate(status, GCAP_RESOURCE_EXHAUSTED, "the pool allocator cannot get %zu bytes", block->bytes);
   }
@@ -220,8 +221,9 @@ static gcap_status_t make_pool(pool_allocator_t* allocator) {
       .allocType = cudaMemAllocationTypePinned,
       .location = {.type = cudaMemLocationTypeDevice, .id = allocator->options.device_id},
   };
-  gcap_status_t status = GCAP_CUDA(cudaMemPoolCreate(&allocator->pool, &props));
-  if (gcap_status_cuda_error(status) == cudaErrorNotSupported) {
+  const cudaError_t answer = cudaMemPoolCreate(&allocator->pool, &props);
+  gcap_status_t status = gcap_status_from_cuda(answer, "cudaMemPoolCreate", __FILE__, __LINE__);
+  if (answer == cudaErrorNotSupported) {
     status =
         gcap_status_annotate(status, GCAP_UNIMPLEMENTED, "device %d has no memory pools", allocator->options.device_id);
   }

@@ -1,0 +1,117 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Allocators whose refusal cannot be described for want of host memory: what becomes of the memory must not hang on it.
+// Was: a status without memory was RESOURCE_EXHAUSTED, so a block in use went back to its owner, who gave it twice.
+
+#include "gcap/allocator_ops.h"
+#include "gcap/external_allocator.h"
+#include "gcap_sim.h"
+#include "gtest/gtest.h"
+#include "test/base/heap_failure.h"
+#include "test/support/expect_status.h"
+
+namespace gcap {
+namespace testing {
+namespace {
+
+alignas(256) char memory[1024];
+int num_frees = 0;
+
+void* SameMemory(size_t) { return memory; }
+void CountFree(void*) { ++num_frees; }
+
+// Every step of a refusal: its status alone cannot be made, and with it whatever is said about it.
+constexpr int kLacks[] = {1, 2, 100};
+
+TEST(ShortMemory, ExternalBlockInUseStaysWithItsOwner) {
+  gcap_external_allocator_options_t options;
+  gcap_external_allocator_options_init(&options);
+  options.alloc = SameMemory;
+  options.free = CountFree;
+  gcap_allocator_t* allocator = nullptr;
+  GCAP_ASSERT_OK(gcap_external_allocator_create(&options, &allocator));
+  void* owned = nullptr;
+  GCAP_ASSERT_OK(gcap_allocator_alloc(allocator, 256, &owned));
+  num_frees = 0;
+  for (int lack : kLacks) {
+    void* again = nullptr;
+    const HeapFailure no_memory(lack);
+    GCAP_EXPECT_FAILS(gcap_allocator_alloc(allocator, 256, &again), GCAP_LIBRARY_ERROR, "");
+    EXPECT_GE(no_memory.hits(), 1);
+    EXPECT_EQ(again, nullptr);
+  }
+  EXPECT_EQ(num_frees, 0);
+  GCAP_EXPECT_OK(gcap_allocator_free(allocator, owned));
+  EXPECT_EQ(num_frees, 1);
+  gcap_allocator_destroy(allocator);
+}
+
+gcap_status_t GiveSame(void*, size_t, void** out_ptr) {
+  *out_ptr = memory;
+  return nullptr;
+}
+gcap_status_t CountTaken(void*, void*) {
+  ++num_frees;
+  return nullptr;
+}
+
+TEST(ShortMemory, CountedBlockInUseStaysWithItsOwner) {
+  gcap_allocator_ops_t ops = {};
+  ops.struct_version = GCAP_ALLOCATOR_OPS_VERSION;
+  ops.device_id = -1;
+  ops.alignment = 256;
+  ops.alloc = GiveSame;
+  ops.free = CountTaken;
+  gcap_allocator_t* upstream = nullptr;
+  gcap_allocator_t* counting = nullptr;
+  GCAP_ASSERT_OK(gcap_allocator_create(&ops, &upstream));
+  GCAP_ASSERT_OK(gcap_counting_allocator_create(upstream, nullptr, &counting));
+  void* owned = nullptr;
+  GCAP_ASSERT_OK(gcap_allocator_alloc(counting, 256, &owned));
+  num_frees = 0;
+  for (int lack : kLacks) {
+    void* again = nullptr;
+    const HeapFailure no_memory(lack);
+    GCAP_EXPECT_FAILS(gcap_allocator_alloc(counting, 256, &again), GCAP_LIBRARY_ERROR, "");
+    EXPECT_GE(no_memory.hits(), 1);
+    EXPECT_EQ(again, nullptr);
+  }
+  EXPECT_EQ(num_frees, 0);
+  GCAP_EXPECT_OK(gcap_allocator_free(counting, owned));
+  EXPECT_EQ(num_frees, 1);
+  gcap_allocator_destroy(counting);
+  gcap_allocator_destroy(upstream);
+}
+
+// Callers free memory and try again when the answer is RESOURCE_EXHAUSTED, so it must not be CUDA_ERROR; nor may any
+// other failure of the driver look like it.
+TEST(ShortMemory, DeviceMemoryThatIsUsedUpIsToldFromOtherFailures) {
+  gcap_allocator_t* device = nullptr;
+  gcap_allocator_t* pool = nullptr;
+  gcap_pool_allocator_options_t options;
+  gcap_pool_allocator_options_init(&options);
+  GCAP_ASSERT_OK(gcap_device_allocator_create(0, &device));
+  GCAP_ASSERT_OK(gcap_pool_allocator_create(&options, &pool));
+  const struct {
+    gcap_allocator_t* allocator;
+    const char* call;
+  } rows[] = {{device, "cudaMalloc"}, {pool, "cudaMallocFromPoolAsync"}};
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.call);
+    for (cudaError_t error : {cudaErrorMemoryAllocation, cudaErrorUnknown}) {
+      void* ptr = nullptr;
+      gcap_sim_fail_nth(row.call, 1, error);
+      const HeapFailure no_memory(100);
+      const gcap_code_t expected = error == cudaErrorMemoryAllocation ? GCAP_RESOURCE_EXHAUSTED : GCAP_CUDA_ERROR;
+      GCAP_EXPECT_FAILS(gcap_allocator_alloc(row.allocator, 256, &ptr), expected, "");
+      EXPECT_GE(no_memory.hits(), 1);
+      EXPECT_EQ(ptr, nullptr);
+    }
+  }
+  gcap_allocator_destroy(pool);
+  gcap_allocator_destroy(device);
+}
+
+}  // namespace
+}  // namespace testing
+}  // namespace gcap
