@@ -60,13 +60,14 @@ GCAP_API gcap_status_t gcap_stream_wrap(cudaStream_t handle, gcap_stream_ownersh
                                         int device_id, gcap_stream_t** out_stream) GCAP_NODISCARD;
 
 // Waits for the stream's work, runs the deferred releases, destroys the attachments in reverse order, then destroys an
-// OWNED stream. NULL is fine. If the stream cannot be drained, the wrapper and its attachments are kept until the
-// process ends (quarantined), so that memory tagged with the stream is never reused; the status says so. A quarantined
-// stream stays usable: it can still be looked up (the driver never frees its handle, so the value cannot be reused),
-// its graphs still replay, and destroy may be retried.
+// OWNED stream. NULL is fine. A stream that cannot be drained stays whole, so that memory tagged with the stream is
+// never reused: the stream can still be looked up, its graphs still replay, and destroy may be retried.
 //   FAILED_PRECONDITION  the stream is capturing; or the stream has attachments or deferred releases and the calling
-//                        thread is capturing; or the stream belongs to a pool. Nothing was destroyed
-//   CUDA_ERROR           the stream could not be drained or destroyed
+//                        thread is capturing; or the stream belongs to a pool. Nothing was ended
+//   CUDA_ERROR           the stream could not be drained, or the runtime does not say whether the stream is capturing.
+//                        Nothing was ended but deferred releases, each of which runs once
+//   LEAKED               the stream is gone; the driver kept its handle, or the event of a deferred release, or an
+//                        attachment was destroyed without the stream's device being current
 GCAP_API gcap_status_t gcap_stream_destroy(gcap_stream_t* stream) GCAP_NODISCARD;
 
 // Returns the wrapper of a raw stream, for code that has only the handle. Returns NULL if the stream has no wrapper,
@@ -170,9 +171,13 @@ GCAP_API gcap_status_t gcap_stream_attachment(gcap_stream_t* stream, const gcap_
 // Calls `release(user)` once the stream has passed the work issued so far: in the first gcap_stream_synchronize,
 // gcap_stream_end_run or gcap_stream_destroy that finds the work passed. For host staging buffers that an asynchronous
 // copy still reads. If the calling thread has a scope open and the stream takes part in its capture, the release is
-// retained for the graph instead (gcap_capture_retain), since a replay reads the buffer again. `release` may issue work
-// to the stream, and may defer again. On failure `release` was not called, and the caller still has to.
-//   FAILED_PRECONDITION  the stream is being captured, but not by a scope of the calling thread
+// retained for the graph instead (gcap_capture_retain), since a replay reads the buffer again: such a release runs when
+// the graph ends, on the thread that ends the graph, and the stream may be gone by then. Every other `release` may
+// issue work to the stream, and may defer again. gcap_stream_destroy runs what releases deferred too, in at most 16
+// rounds; in the last round a release that defers is refused. On failure `release` was not called, and the caller still
+// has to.
+//   FAILED_PRECONDITION  the stream is being captured, but not by a scope of the calling thread; or the stream is being
+//                        destroyed, and releases have deferred others 16 times
 //   RESOURCE_EXHAUSTED   no host memory
 //   CUDA_ERROR           the point could not be recorded
 GCAP_API gcap_status_t gcap_stream_defer(gcap_stream_t* stream, void (*release)(void* user), void* user) GCAP_NODISCARD;
@@ -197,7 +202,7 @@ GCAP_API gcap_status_t gcap_stream_pool_create(int device_id, gcap_stream_pool_t
 // Destroys the pool and its streams as gcap_stream_destroy does, which waits for each stream. NULL is fine.
 //   FAILED_PRECONDITION  a stream is still acquired, a stream is capturing, or the calling thread is capturing; nothing
 //                        was destroyed
-//   CUDA_ERROR           a stream could not be drained or destroyed; the pool is gone
+//   LEAKED               the pool is gone; a stream that could not be drained or destroyed is kept
 GCAP_API gcap_status_t gcap_stream_pool_destroy(gcap_stream_pool_t* pool) GCAP_NODISCARD;
 
 // Acquires a stream for the calling thread: the one that the thread released last, else one of an exited thread, else a
@@ -213,7 +218,8 @@ GCAP_API gcap_status_t gcap_stream_pool_acquire(gcap_stream_pool_t* pool, gcap_s
 // Whether the stream is capturing is checked only if the calling thread is capturing or did not acquire the stream.
 //   INVALID_ARGUMENT     NULL, or not a stream of this pool
 //   FAILED_PRECONDITION  the stream is capturing, or was released already; nothing changed
-//   CUDA_ERROR           the runtime did not answer whether the stream is capturing; the stream was released
+//   LEAKED               the runtime does not say whether the stream is capturing: the stream was released, is given to
+//                        nobody more, and ends with the pool
 GCAP_API gcap_status_t gcap_stream_pool_release(gcap_stream_pool_t* pool, gcap_stream_t* stream) GCAP_NODISCARD;
 
 typedef struct gcap_stream_pool_stats {

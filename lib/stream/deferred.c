@@ -23,6 +23,12 @@ static gcap_status_t is_in_own_scope(const gcap_stream_t* stream, bool* out_is) 
 gcap_status_t gcap_stream_defer(gcap_stream_t* stream, void (*release)(void* user), void* user) {
   GCAP_RETURN_IF_NULL(stream);
   GCAP_RETURN_IF_NULL(release);
+  if (stream->refuses_defers) {
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                       "gcap_stream_defer: stream %p is being destroyed, and releases that releases deferred ran %d "
+                       "times",
+                       (void*)stream->handle, GCAP_STREAM_LAST_ROUNDS);
+  }
   bool in_own_scope = false;
   GCAP_RETURN_IF_ERROR(is_in_own_scope(stream, &in_own_scope));
   if (in_own_scope) return gcap_thread_capture_hooks->retain(release, user);

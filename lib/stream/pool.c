@@ -120,7 +120,7 @@ static gcap_status_t check_idle(gcap_stream_pool_t* pool) {
   for (gcap_stream_t* stream = pool->all; stream != NULL; stream = stream->pooled.next_of_pool) {
     gcap_status_t status = gcap_stream_check_not_capturing(stream, "gcap_stream_pool_destroy");
     if (gcap_status_code(status) == GCAP_FAILED_PRECONDITION) return status;
-    gcap_status_ignore(status);  // the stream's own end asks again and tells
+    gcap_status_ignore(status);  // of a lost device, from which the pool must end too: the stream's own end asks again
   }
   return NULL;
 }
@@ -137,7 +137,7 @@ gcap_status_t gcap_stream_pool_destroy(gcap_stream_pool_t* pool) {
   }
   pthread_mutex_destroy(&pool->mutex);
   free(pool);
-  return status;
+  return gcap_status_annotate(status, GCAP_LEAKED, "the stream pool is gone, but not all of its streams");
 }
 
 // --- Streams --------------------------------------------------------------------------------------------------------
@@ -204,6 +204,13 @@ static void return_home(gcap_stream_pool_t* pool, gcap_stream_t* stream) {
   pthread_mutex_unlock(&pool->mutex);
 }
 
+// Whether a stream that its user gives back may be given to the next one.
+static gcap_status_t check_returnable(const gcap_stream_t* stream, bool is_mine, bool* out_is_capturing) {
+  *out_is_capturing = false;
+  if (is_mine && !gcap_thread_captures()) return NULL;  // this thread would know
+  return gcap_stream_is_capturing(stream, out_is_capturing);
+}
+
 gcap_status_t gcap_stream_pool_release(gcap_stream_pool_t* pool, gcap_stream_t* stream) {
   GCAP_RETURN_IF_NULL(pool);
   GCAP_RETURN_IF_NULL(stream);
@@ -213,19 +220,27 @@ gcap_status_t gcap_stream_pool_release(gcap_stream_pool_t* pool, gcap_stream_t* 
   }
   lane_t* lane = gcap_affine_find(pool->lanes);
   bool is_mine = lane != NULL && atomic_load_explicit(&stream->pooled.home, memory_order_relaxed) == lane;
-  gcap_status_t status = NULL;
-  if (!is_mine || gcap_thread_captures()) status = gcap_stream_check_not_capturing(stream, "gcap_stream_pool_release");
-  if (gcap_status_code(status) == GCAP_FAILED_PRECONDITION) return status;
+  bool is_capturing = false;
+  gcap_status_t unknown = check_returnable(stream, is_mine, &is_capturing);
+  if (is_capturing) {
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                       "gcap_stream_pool_release: stream %p is capturing; end the capture first",
+                       (void*)stream->handle);
+  }
   if (!atomic_exchange_explicit(&stream->pooled.is_out, false, memory_order_relaxed)) {
-    return gcap_status_join(
-        status, GCAP_STATUS(GCAP_FAILED_PRECONDITION, "stream %p was released already", (void*)stream->handle));
+    gcap_status_ignore(unknown);  // whatever the stream does, it is not the caller's
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "stream %p was released already", (void*)stream->handle);
+  }
+  if (unknown != NULL) {
+    return gcap_status_annotate(unknown, GCAP_LEAKED, "stream %p may be capturing: the pool gives it to nobody more",
+                                (void*)stream->handle);
   }
   if (is_mine) {
     push_idle(&lane->idle, stream);
   } else {
     return_home(pool, stream);
   }
-  return status;
+  return NULL;
 }
 
 void gcap_stream_pool_read_stats(gcap_stream_pool_t* pool, gcap_stream_pool_stats_t* out_stats) {

@@ -1,9 +1,9 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // Streams: creation, wrapping, draining and the end. One thread at a time uses a stream; only its timeline (timeline.c)
-// and its place in the table of streams are shared. A stream that cannot be drained is leaked on purpose: memory that a
-// lost stream may still write must never look free. Such a stream also stays in the table. It was not destroyed, so no
-// other stream has its handle value, and memory tagged with it is still withheld from other streams.
+// and its place in the table of streams are shared. A stream that cannot be drained does not end: memory that a lost
+// stream may still write must never look free. Such a stream stays in the table: no other stream has its handle value,
+// and memory tagged with it is still withheld from other streams.
 
 #include <stdlib.h>
 
@@ -137,31 +137,38 @@ static gcap_status_t check_may_end(const gcap_stream_t* stream) {
   return gcap_stream_check_not_capturing(stream, "gcap_stream_destroy");
 }
 
-static gcap_status_t keep_for_ever(const gcap_stream_t* stream, gcap_status_t reason) {
-  return gcap_status_annotate(reason, gcap_status_code(reason), "stream %p cannot be drained and is kept for ever",
+// Drains the stream and runs its releases, then those that were deferred by releases, and so on. Ends: after some
+// rounds gcap_stream_defer refuses. A failure leaves the stream whole; what a release's event left behind is in
+// `*lost`.
+static gcap_status_t finish_work(gcap_stream_t* stream, gcap_status_t* lost) {
+  gcap_status_t status = NULL;
+  for (int round = 1; status == NULL; ++round) {
+    stream->refuses_defers = round >= GCAP_STREAM_LAST_ROUNDS;
+    status = drain(stream);
+    if (status == NULL) *lost = gcap_status_join(*lost, gcap_stream_deferred_run(stream, /*all=*/true));
+    if (stream->deferred == NULL) break;
+  }
+  stream->refuses_defers = false;
+  return gcap_status_annotate(status, gcap_status_code(status), "stream %p cannot be drained and is kept",
                               (void*)stream->handle);
 }
 
 gcap_status_t gcap_stream_destroy(gcap_stream_t* stream) {
   if (stream == NULL) return NULL;
-  gcap_status_t status = check_may_end(stream);
-  if (gcap_status_code(status) == GCAP_FAILED_PRECONDITION) return status;
-  // Where the driver does not even say whether the stream captures.
-  if (status != NULL) return keep_for_ever(stream, status);
-  do {
-    gcap_status_t drained = drain(stream);
-    if (drained != NULL) return gcap_status_join(status, keep_for_ever(stream, drained));
-    status = gcap_status_join(status, gcap_stream_deferred_run(stream, /*all=*/true));
-  } while (stream->deferred != NULL);  // a release may defer another
-  status = gcap_status_join(status, gcap_stream_attachments_destroy(stream));
+  GCAP_RETURN_IF_ERROR(check_may_end(stream));
+  const cudaStream_t handle = stream->handle;
+  gcap_status_t lost = NULL;
+  gcap_status_t refused = finish_work(stream, &lost);
+  if (refused != NULL) return gcap_status_join(refused, lost);
+  lost = gcap_status_join(lost, gcap_stream_attachments_destroy(stream));
   gcap_stream_watch_tell(stream);
   gcap_timeline_leave(stream);
   gcap_stream_table_remove(&stream->entry);
   if (stream->ownership == GCAP_STREAM_OWNED) {
-    status = gcap_status_join(status, GCAP_CUDA(cudaStreamDestroy(stream->handle)));
+    lost = gcap_status_join(lost, GCAP_CUDA(cudaStreamDestroy(handle)));
   }
   free(stream);
-  return status;
+  return gcap_status_annotate(lost, GCAP_LEAKED, "stream %p is gone, but not all of it could be ended", (void*)handle);
 }
 
 gcap_stream_t* gcap_stream_from_handle(cudaStream_t handle) { return gcap_stream_table_find(handle); }

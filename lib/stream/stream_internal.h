@@ -13,6 +13,9 @@
 #include "lib/internal/sequence.h"
 #include "lib/internal/stream_table.h"
 
+// How often the end of a stream runs the releases that are there: a release may defer another, but not for ever.
+#define GCAP_STREAM_LAST_ROUNDS 16
+
 // What one stream knows of another: it comes after everything issued there before point `sync_id`.
 typedef struct gcap_timeline_point {
   uint64_t serial;
@@ -79,6 +82,7 @@ struct gcap_stream {
   gcap_stream_deferred_release_t* deferred;  // oldest first
   gcap_stream_deferred_release_t** deferred_tail;
   uint64_t num_deferred;  // so far; the next one's number
+  bool refuses_defers;    // its end has run releases that releases deferred often enough
 
   gcap_stream_pooled_t pooled;
 };

@@ -291,6 +291,25 @@ TEST_F(Deferred, ReleaseThatDefersAgainIsFollowedToTheEndAtDestroy) {
   EXPECT_EQ(link.left, 0);
 }
 
+// Was: the destroy never returned.
+TEST_F(Deferred, ReleaseThatAlwaysDefersItselfEndsWithItsStream) {
+  struct Circle {
+    gcap_stream_t* stream;
+    int calls = 0;
+    gcap_code_t refusal = GCAP_OK;
+    static void Run(void* user) {
+      auto* circle = static_cast<Circle*>(user);
+      ++circle->calls;
+      circle->refusal = Outcome(gcap_stream_defer(circle->stream, Run, circle)).code;
+    }
+  } circle{stream_};
+  GCAP_EXPECT_OK(gcap_stream_defer(stream_, Circle::Run, &circle));
+  GCAP_EXPECT_OK(gcap_stream_destroy(stream_));
+  EXPECT_EQ(circle.calls, 16) << "as gcap/stream.h says";
+  EXPECT_EQ(circle.refusal, GCAP_FAILED_PRECONDITION) << "the last one was told that it has to release by itself";
+  stream_ = nullptr;
+}
+
 TEST_F(Deferred, ReleaseInAScopeIsTheGraphs) {
   gcap_capture_t* capture = nullptr;
   GCAP_ASSERT_OK(gcap_capture_begin(gcap_stream_handle(stream_), nullptr, &capture));

@@ -100,9 +100,9 @@ TEST(StreamPoolSim, DeviceThatIsLostIsReportedAndThePoolEndsAllTheSame) {
   GCAP_EXPECT_FAILS(gcap_stream_pool_acquire(pool, &none), GCAP_CUDA_ERROR, "cudaErrorIllegalAddress");
   EXPECT_EQ(none, nullptr);
   GCAP_EXPECT_OK(gcap_stream_pool_release(pool, mine));
-  GCAP_EXPECT_FAILS(gcap_stream_pool_release(pool, theirs), GCAP_CUDA_ERROR, "cudaErrorIllegalAddress");
+  GCAP_EXPECT_FAILS(gcap_stream_pool_release(pool, theirs), GCAP_LEAKED, "cudaErrorIllegalAddress");
   EXPECT_EQ(StatsOf(pool).num_out, 0u);
-  GCAP_EXPECT_FAILS(gcap_stream_pool_destroy(pool), GCAP_CUDA_ERROR, "cudaErrorIllegalAddress");
+  GCAP_EXPECT_FAILS(gcap_stream_pool_destroy(pool), GCAP_LEAKED, "cudaErrorIllegalAddress");
   gcap_sim_clear_faults();
   pool = CreatePool();
   GCAP_EXPECT_OK(gcap_stream_pool_release(pool, Acquire(pool)));
@@ -126,8 +126,9 @@ TEST(StreamPoolFaults, OfAcquireLeaveNothingAndTheNextSucceeds) {
   EXPECT_EQ(walked.functions.count("cudaStreamCreateWithFlags"), 1u);
 }
 
-// What cannot be asked is back all the same, or the pool could never end.
-TEST(StreamPoolFaults, OfReleaseByAnotherThreadAreReportedAndTheStreamIsBack) {
+// A stream that cannot be asked whether it is capturing is back, or the pool could never end, but is given to nobody:
+// the next user's work would go into somebody's graph. Was: the next user got it.
+TEST(StreamPoolFaults, OfReleaseByAnotherThreadWithholdTheStream) {
   const Walked walked = WalkFaults([](Fault& fault) {
     gcap_stream_pool_t* pool = CreatePool();
     gcap_stream_t* stream = nullptr;
@@ -135,13 +136,37 @@ TEST(StreamPoolFaults, OfReleaseByAnotherThreadAreReportedAndTheStreamIsBack) {
     const Outcome outcome = fault.During([&] { return gcap_stream_pool_release(pool, stream); });
     EXPECT_EQ(outcome.ok(), !fault.hit());
     EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
+    EXPECT_EQ(outcome.code, fault.hit() ? GCAP_LEAKED : GCAP_OK);
     EXPECT_EQ(StatsOf(pool).num_out, 0u);
-    EXPECT_EQ(Acquire(pool), stream);
-    GCAP_EXPECT_OK(gcap_stream_synchronize(stream));
-    GCAP_EXPECT_OK(gcap_stream_pool_release(pool, stream));
+    GCAP_EXPECT_FAILS(gcap_stream_pool_release(pool, stream), GCAP_FAILED_PRECONDITION, "released already");
+    gcap_stream_t* next = Acquire(pool);
+    EXPECT_EQ(next == stream, !fault.hit());
+    GCAP_EXPECT_OK(gcap_stream_synchronize(next));
+    GCAP_EXPECT_OK(gcap_stream_pool_release(pool, next));
     GCAP_EXPECT_OK(gcap_stream_pool_destroy(pool));
   });
   EXPECT_EQ(walked.functions, Functions({"cudaStreamIsCapturing"}));
+}
+
+// Was: a refusal without memory for its text had another code, by which the stream went to the next user.
+TEST(StreamPoolSim, CapturingStreamIsRefusedAlsoWithoutMemoryToSaySo) {
+  gcap_stream_pool_t* pool = CreatePool();
+  gcap_stream_t* stream = nullptr;
+  std::thread([&] { stream = Acquire(pool); }).join();
+  ASSERT_EQ(cudaStreamBeginCapture(gcap_stream_handle(stream), cudaStreamCaptureModeRelaxed), cudaSuccess);
+  for (int lack : {1, 100}) {
+    const HeapFailure no_memory(lack);
+    GCAP_EXPECT_FAILS(gcap_stream_pool_release(pool, stream), GCAP_FAILED_PRECONDITION, "");
+    EXPECT_GE(no_memory.hits(), 1);
+  }
+  EXPECT_EQ(StatsOf(pool).num_out, 1u);
+  gcap_stream_t* next = Acquire(pool);
+  EXPECT_NE(next, stream);
+  cudaGraph_t graph = nullptr;
+  ASSERT_EQ(cudaStreamEndCapture(gcap_stream_handle(stream), &graph), cudaSuccess);
+  EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+  for (gcap_stream_t* one : {stream, next}) GCAP_EXPECT_OK(gcap_stream_pool_release(pool, one));
+  GCAP_EXPECT_OK(gcap_stream_pool_destroy(pool));
 }
 
 // The pool is gone in every case; a stream that could not be drained is kept, and the status says so.
@@ -153,6 +178,7 @@ TEST(StreamPoolFaults, OfDestroyAreReportedAndTheOtherStreamsEnd) {
     for (gcap_stream_t* stream : streams) GCAP_EXPECT_OK(gcap_stream_pool_release(pool, stream));
     const Outcome outcome = fault.During([&] { return gcap_stream_pool_destroy(pool); });
     EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
+    EXPECT_TRUE(outcome.ok() || outcome.code == GCAP_LEAKED) << outcome.message;
     const size_t kept = gcap_sim_live("stream") + 2 - with_both;
     EXPECT_LE(kept, outcome.ok() ? 0u : 1u);
     if (kept == 1 && !fault.Is("cudaStreamDestroy")) fault.ExpectKept("stream");

@@ -90,6 +90,8 @@ TEST_F(StreamFaults, OfDestroyEndAllOrKeepAll) {
     const bool drained = fault.Is("cudaThreadExchangeStreamCaptureMode") && !outcome.Names("cannot be drained");
     const bool kept = fault.hit() && !drained && !fault.Is("cudaEventDestroy") && !fault.Is("cudaStreamDestroy") &&
                       !fault.Is("cudaGetDevice") && !fault.Is("cudaSetDevice");
+    // The code tells, so that nobody uses a stream that is gone. Was: CUDA_ERROR for both.
+    EXPECT_EQ(outcome.code, kept ? GCAP_CUDA_ERROR : outcome.ok() ? GCAP_OK : GCAP_LEAKED) << outcome.message;
     EXPECT_EQ(objects_destroyed, kept ? 0 : 1);
     EXPECT_EQ(released, kept ? 0 : 1);
     EXPECT_EQ(gcap_stream_from_handle(handle), kept ? stream : nullptr);
