@@ -67,10 +67,10 @@ typedef struct gcap_thread_contexts gcap_thread_contexts_t;
 GCAP_API gcap_status_t gcap_thread_contexts_create(const gcap_thread_contexts_options_t* options,
                                                    gcap_thread_contexts_t** out_contexts) GCAP_NODISCARD;
 // Ends all contexts and the set. NULL is fine. Waits for contexts that exiting threads are ending at this moment.
-//   FAILED_PRECONDITION  the calling thread is capturing; nothing was destroyed
-//   CUDA_ERROR           a context could not be ended. The set is gone; what may still be in use of such a context is
-//                        kept until the process ends
-// Also what on_end returns, with the same result.
+//   FAILED_PRECONDITION  the calling thread is capturing, a context's stream or that of one of its graphs is capturing,
+//                        or another thread has a run open on a context; nothing was destroyed
+//   LEAKED               the set is gone; a context could not be ended, or its on_end failed. What may still be in use
+//                        of such a context is kept until the process ends
 GCAP_API gcap_status_t gcap_thread_contexts_destroy(gcap_thread_contexts_t* contexts) GCAP_NODISCARD;
 
 // Returns the calling thread's context, which is made on first use. Takes no lock in the steady state.

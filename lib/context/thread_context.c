@@ -5,7 +5,8 @@
 // pointer in the set: made once, ended with the set.
 //
 // A context ends in the order of references: graphs, then whatever on_end forgets, then the stream. If a step fails,
-// the rest may still be in use and is kept until the process ends.
+// the rest may still be in use and is kept until the process ends. So the set first asks each context whether a step
+// would be refused, before it ends any.
 //
 // Locking: `making` is held while the shared context is made, so that no second context is made on the same user
 // stream. The caller of runs on a shared context provides the lock by which the runs take turns.
@@ -18,6 +19,8 @@
 
 #include "gcap/capture.h"
 #include "gcap/log.h"
+#include "lib/context/check_end.h"
+#include "lib/graph/open_run.h"
 #include "lib/graph/options.h"
 #include "lib/internal/affine.h"
 #include "lib/internal/capture_check.h"
@@ -57,6 +60,21 @@ void gcap_thread_contexts_options_set_defaults(gcap_thread_contexts_options_t* o
 
 // --- The life of one context ----------------------------------------------------------------------------------------
 
+// The refusal that the context's end would meet now; NULL: there is none. Where the runtime does not say whether the
+// stream captures, the end itself tells.
+static gcap_status_t context_check_end(void* user, void* object) {
+  (void)user;
+  const gcap_thread_context_t* context = object;
+  if (gcap_stream_can_capture(context->stream)) {
+    gcap_status_t status =
+        gcap_check_stream_not_capturing(gcap_stream_handle(context->stream), "gcap_thread_contexts_destroy");
+    if (gcap_status_code(status) == GCAP_FAILED_PRECONDITION) return status;
+    gcap_status_ignore(status);
+  }
+  return gcap_graph_manager_check_end(context->graphs);
+}
+
+// Every failure is LEAKED: the context is gone, what is kept of it is lost.
 static gcap_status_t context_end(void* user, void* object, bool by_thread_exit) {
   const gcap_thread_contexts_options_t* options = &((gcap_thread_contexts_t*)user)->options;
   gcap_thread_context_t* context = object;
@@ -71,11 +89,11 @@ static gcap_status_t context_end(void* user, void* object, bool by_thread_exit) 
   if (status == NULL && options->on_end != NULL) status = options->on_end(options->user, stream);
   if (status != NULL) {
     gcap_keep_for_ever(&context->kept);
-    return gcap_status_annotate(status, gcap_status_code(status), "stream %p may still be in use and is kept for ever",
+    return gcap_status_annotate(status, GCAP_LEAKED, "stream %p may still be in use and is kept for ever",
                                 (void*)gcap_stream_handle(stream));
   }
   free(context);
-  return gcap_stream_destroy(stream);
+  return gcap_status_annotate(gcap_stream_destroy(stream), GCAP_LEAKED, "a context's stream");
 }
 
 static gcap_status_t create_parts(const gcap_thread_contexts_options_t* options, gcap_thread_context_t* context) {
@@ -140,9 +158,16 @@ gcap_status_t gcap_thread_contexts_create(const gcap_thread_contexts_options_t* 
   return NULL;
 }
 
+gcap_status_t gcap_thread_contexts_check_end(gcap_thread_contexts_t* set) {
+  GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing("gcap_thread_contexts_destroy"));
+  if (set->own != NULL) return gcap_affine_look(set->own, context_check_end);
+  gcap_thread_context_t* shared = atomic_load_explicit(&set->shared, memory_order_acquire);
+  return shared != NULL ? context_check_end(set, shared) : NULL;
+}
+
 gcap_status_t gcap_thread_contexts_destroy(gcap_thread_contexts_t* set) {
   if (set == NULL) return NULL;
-  GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing("gcap_thread_contexts_destroy"));
+  GCAP_RETURN_IF_ERROR(gcap_thread_contexts_check_end(set));
   gcap_status_t status = gcap_affine_destroy(set->own);
   gcap_thread_context_t* shared = atomic_load_explicit(&set->shared, memory_order_acquire);
   if (shared != NULL) status = gcap_status_join(status, context_end(set, shared, /*by_thread_exit=*/false));

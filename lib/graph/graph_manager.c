@@ -17,6 +17,7 @@
 
 #include "gcap/log.h"
 #include "lib/graph/manager.h"
+#include "lib/graph/open_run.h"
 #include "lib/graph/options.h"
 #include "lib/graph/run.h"
 #include "lib/internal/cache_line.h"
@@ -59,6 +60,36 @@ static bool free_slots(gcap_graph_manager_t* manager) {
     gcap_keep_for_ever(&captured->kept);
   }
   return keeps;
+}
+
+// Whether the end of the graph's launches could be seen. Where the runtime does not say, its end tells.
+static gcap_status_t check_graph_end(const gcap_graph_manager_t* manager, const gcap_graph_captured_t* captured) {
+  if (captured->launched != NULL || !gcap_life_goes_on(captured->stream_life)) return NULL;
+  if (gcap_graph_run_is_own_capture(manager) && manager->run.stream == captured->stream) return NULL;  // is aborted
+  gcap_status_t status = gcap_check_stream_not_capturing(captured->stream, "graph id %d", captured->id);
+  if (gcap_status_code(status) == GCAP_FAILED_PRECONDITION) return status;
+  gcap_status_ignore(status);
+  return NULL;
+}
+
+static gcap_status_t check_end_locked(const gcap_graph_manager_t* manager) {
+  if (!gcap_graph_run_is_own_capture(manager))
+    GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing("gcap_graph_manager_destroy"));
+  GCAP_RETURN_IF_ERROR(gcap_graph_run_check_abandoned(manager));
+  for (size_t i = 0; i < manager->slots.capacity; ++i) {
+    const gcap_graph_slot_t* slot = gcap_graph_slot_at(manager, i);
+    if (slot != NULL && slot->graph != NULL) GCAP_RETURN_IF_ERROR(check_graph_end(manager, slot->graph));
+  }
+  for (const gcap_graph_captured_t* captured = manager->retired; captured != NULL; captured = captured->next)
+    GCAP_RETURN_IF_ERROR(check_graph_end(manager, captured));
+  return NULL;
+}
+
+gcap_status_t gcap_graph_manager_check_end(gcap_graph_manager_t* manager) {
+  pthread_mutex_lock(&manager->mutex);
+  gcap_status_t status = check_end_locked(manager);
+  pthread_mutex_unlock(&manager->mutex);
+  return status;
 }
 
 gcap_status_t gcap_graph_manager_destroy(gcap_graph_manager_t* manager) {

@@ -1,6 +1,6 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// open_run.h: whether a run is open, for lib/runtime, which opens and ends more than the manager's part of a run.
+// open_run.h: what else lib/context and lib/runtime ask a manager: whether a run is open, and whether it could end now.
 #ifndef GCAP_LIB_GRAPH_OPEN_RUN_H_
 #define GCAP_LIB_GRAPH_OPEN_RUN_H_
 
@@ -8,5 +8,11 @@
 
 // Tells whether the calling thread has a run of the manager open. Takes the manager's mutex.
 bool gcap_graph_manager_has_own_run(gcap_graph_manager_t* manager);
+
+// The refusal that gcap_graph_manager_destroy would answer now; NULL: it would end the manager. Changes nothing. Takes
+// the manager's mutex.
+//   FAILED_PRECONDITION  the calling thread is capturing, and not for this manager; another thread has a run open; or
+//                        the stream of a graph is capturing
+gcap_status_t gcap_graph_manager_check_end(gcap_graph_manager_t* manager) GCAP_NODISCARD;
 
 #endif  // GCAP_LIB_GRAPH_OPEN_RUN_H_

@@ -53,14 +53,18 @@ static void forget_run(gcap_graph_open_run_t* run) {
   *run = (gcap_graph_open_run_t){0};
 }
 
+gcap_status_t gcap_graph_run_check_abandoned(const gcap_graph_manager_t* manager) {
+  const gcap_graph_open_run_t* run = &manager->run;
+  if (!run->is_open) return NULL;
+  const bool is_orphan = run->capture != NULL ? !manager->scope_open : !gcap_life_goes_on(run->thread);
+  if (is_orphan || run->thread == gcap_thread_life()) return NULL;
+  return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "another thread has a run of id %d open in this graph manager", run->id);
+}
+
 gcap_status_t gcap_graph_run_close_abandoned(gcap_graph_manager_t* manager) {
   gcap_graph_open_run_t* run = &manager->run;
   if (!run->is_open) return NULL;
-  const bool is_orphan = run->capture != NULL ? !manager->scope_open : !gcap_life_goes_on(run->thread);
-  if (!is_orphan && run->thread != gcap_thread_life()) {
-    return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "another thread has a run of id %d open in this graph manager",
-                       run->id);
-  }
+  GCAP_RETURN_IF_ERROR(gcap_graph_run_check_abandoned(manager));
   gcap_log(GCAP_LOG_WARNING, "a run of id %d was never ended; it is aborted", run->id);
   if (gcap_graph_run_is_own_capture(manager)) gcap_capture_abort(run->capture);
   gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, run->id);

@@ -2,7 +2,8 @@
 //
 // Affine sets. An object hangs on two lists: its thread's and its set's. Whoever ends first, thread or set, takes it
 // off both under one mutex, and with that has the right and the duty to end it; so nothing ends twice and nothing
-// remains. A set that ends waits until exiting threads have finished with the objects they took.
+// remains. A set that ends waits until exiting threads have finished with the objects they took. Before its end a set
+// can be looked at: exiting threads then wait with the taking, so that what was seen still holds.
 //
 // The look-up in the steady state is a small thread-local cache keyed by the set's serial number. A serial is never
 // used twice, so an entry of a set that is gone matches nothing and is simply overwritten some day. Only the thread
@@ -45,11 +46,12 @@ struct gcap_affine {
   uint64_t serial;
   link_t* objects;
   size_t count;
-  size_t num_ending;  // taken by exiting threads, not ended yet
+  size_t num_ending;     // taken by exiting threads, not ended yet
+  bool is_being_looked;  // nobody takes an object off meanwhile
 };
 
 static pthread_mutex_t affine_mutex = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t object_ended = PTHREAD_COND_INITIALIZER;
+static pthread_cond_t may_go_on = PTHREAD_COND_INITIALIZER;  // an object ended, or a look at a set
 static uint64_t next_serial = 1;
 static pthread_key_t record_key;  // its destructor runs when a thread exits
 static pthread_once_t record_key_once = PTHREAD_ONCE_INIT;
@@ -105,6 +107,10 @@ static void thread_exits(void* value) {
   while (record->objects != NULL) {
     node_t* node = node_of_thread(record->objects);
     gcap_affine_t* set = node->set;
+    if (set->is_being_looked) {
+      pthread_cond_wait(&may_go_on, &affine_mutex);
+      continue;
+    }
     take(node);
     ++set->num_ending;
     pthread_mutex_unlock(&affine_mutex);
@@ -116,7 +122,7 @@ static void thread_exits(void* value) {
     }
     pthread_mutex_lock(&affine_mutex);
     --set->num_ending;
-    pthread_cond_broadcast(&object_ended);
+    pthread_cond_broadcast(&may_go_on);
   }
   pthread_mutex_unlock(&affine_mutex);
   (void)pthread_setspecific(record_key, NULL);  // a key that has a value takes NULL without memory
@@ -163,6 +169,22 @@ gcap_status_t gcap_affine_create(const gcap_affine_ops_t* ops, gcap_affine_t** o
   return NULL;
 }
 
+gcap_status_t gcap_affine_look(gcap_affine_t* set, gcap_status_t (*look)(void* user, void* object)) {
+  gcap_status_t status = NULL;
+  pthread_mutex_lock(&affine_mutex);
+  set->is_being_looked = true;
+  for (link_t* link = set->objects; link != NULL && status == NULL; link = link->next) {
+    void* object = node_of_set(link)->object;
+    pthread_mutex_unlock(&affine_mutex);
+    status = look(set->ops.user, object);
+    pthread_mutex_lock(&affine_mutex);
+  }
+  set->is_being_looked = false;
+  pthread_cond_broadcast(&may_go_on);
+  pthread_mutex_unlock(&affine_mutex);
+  return status;
+}
+
 gcap_status_t gcap_affine_destroy(gcap_affine_t* set) {
   if (set == NULL) return NULL;
   gcap_status_t status = NULL;
@@ -175,7 +197,7 @@ gcap_status_t gcap_affine_destroy(gcap_affine_t* set) {
       status = gcap_status_join(status, end_object(node, /*by_thread_exit=*/false));
       pthread_mutex_lock(&affine_mutex);
     } else if (set->num_ending > 0) {
-      pthread_cond_wait(&object_ended, &affine_mutex);
+      pthread_cond_wait(&may_go_on, &affine_mutex);
     } else {
       break;
     }

@@ -34,6 +34,10 @@ typedef struct gcap_affine gcap_affine_t;
 
 //   RESOURCE_EXHAUSTED  no host memory
 gcap_status_t gcap_affine_create(const gcap_affine_ops_t* ops, gcap_affine_t** out_set) GCAP_NODISCARD;
+// Calls `look(user, object)` for each object until one gives a status, which is the answer. No object ends meanwhile:
+// threads that exit wait. `look` is called without a lock, must not destroy the set, and must not wait for a thread
+// that exits. One look at a set at a time.
+gcap_status_t gcap_affine_look(gcap_affine_t* set, gcap_status_t (*look)(void* user, void* object)) GCAP_NODISCARD;
 // Ends all objects, and waits for those that exiting threads are ending at this moment. Gives the failures of `end`,
 // joined; the set is gone in every case. NULL is fine.
 gcap_status_t gcap_affine_destroy(gcap_affine_t* set) GCAP_NODISCARD;

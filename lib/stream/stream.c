@@ -134,7 +134,9 @@ static gcap_status_t check_may_end(const gcap_stream_t* stream) {
                        "first",
                        (void*)stream->handle, attachment != NULL ? attachment->key->name : "deferred release");
   }
-  return gcap_stream_check_not_capturing(stream, "gcap_stream_destroy");
+  gcap_status_t status = gcap_stream_check_not_capturing(stream, "gcap_stream_destroy");
+  if (gcap_status_code(status) == GCAP_FAILED_PRECONDITION) return status;
+  return gcap_status_annotate(status, GCAP_CUDA_ERROR, "stream %p is kept", (void*)stream->handle);
 }
 
 // Drains the stream and runs its releases, then those that were deferred by releases, and so on. Ends: after some

@@ -73,7 +73,9 @@ std::vector<Walk> ContextWalks() {
       MakeWalk<S>("gcap_thread_contexts_create", "", WithoutSet, [](S* s) { return s->Create(); }).MakesNoCall());
   walks.push_back(MakeWalk<S>("gcap_thread_contexts_get", "first use", nullptr, Get));
   walks.push_back(MakeWalk<S>("gcap_thread_contexts_get", "again", Used, Get).MakesNoCall());
-  walks.push_back(MakeWalk<S>("gcap_thread_contexts_destroy", "", Used, [](S* s) { return s->Destroy(); }));
+  walks.push_back(MakeWalk<S>("gcap_thread_contexts_destroy", "", Used, [](S* s) { return s->Destroy(); })
+                      .RecoversFrom({"cudaStreamIsCapturing"})
+                      .WithoutALog());
   return walks;
 }
 
