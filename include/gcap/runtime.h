@@ -46,10 +46,14 @@ typedef struct gcap_runtime gcap_runtime_t;
 //   CUDA_ERROR           CUDA refused
 GCAP_API gcap_status_t gcap_runtime_create(const gcap_options_t* options, gcap_runtime_t** out_runtime) GCAP_NODISCARD;
 
-// Ends the runtime: graphs, streams, then memory. NULL is fine. Memory that may still be in use is kept until the
-// process ends, and the status says so.
-//   FAILED_PRECONDITION  the calling thread is capturing; nothing was destroyed
-//   others               as gcap_thread_contexts_destroy and gcap_scratch_destroy; the runtime is gone
+// Ends the runtime: graphs, streams, then memory. NULL is fine.
+//   FAILED_PRECONDITION  the calling thread is capturing; a thread's stream, or that of one of its graphs, is capturing;
+//                        another thread has a run open; a block of scratch is live that no graph keeps, a reservation
+//                        is open, or a call waits for memory. The message names the nodes of live blocks. Nothing was
+//                        ended: graphs still replay
+//   LEAKED               the runtime is gone; a stream, a graph or the memory may still be in use, and all the memory is
+//                        kept until the process ends. So is a block that was allocated in a capture, and that nobody
+//                        freed before the graph ended
 GCAP_API gcap_status_t gcap_runtime_destroy(gcap_runtime_t* runtime) GCAP_NODISCARD;
 
 // False with a user stream.

@@ -3,7 +3,8 @@
 // The runtime: allocator, scratch and thread contexts together. graph_memory.c has what a captured run keeps of the
 // scratch.
 //
-// Order of ending: contexts (graphs, then streams), scratch, allocator.
+// Order of ending: contexts (graphs, then streams), scratch, allocator. Before anything ends, all are asked whether
+// they can; what cannot end all the same is kept, and so is all that it uses.
 //
 // Locking: if threads share one context, `turns` is held over a whole gcap_runtime_run, also while the caller's work
 // runs. All other mutable state belongs to the calling thread's context or to a module that locks.
@@ -19,6 +20,7 @@
 #include "gcap/thread_context.h"
 #include "lib/allocator/trace_file.h"
 #include "lib/capture/fail_once.h"
+#include "lib/context/check_end.h"
 #include "lib/graph/open_run.h"
 #include "lib/graph/options.h"
 #include "lib/internal/capture_check.h"
@@ -27,6 +29,7 @@
 #include "lib/internal/kept.h"
 #include "lib/options/options.h"
 #include "lib/runtime/graph_memory.h"
+#include "lib/scratch/check_end.h"
 
 struct gcap_runtime {
   gcap_options_t options;
@@ -91,6 +94,25 @@ static gcap_status_t create_parts(gcap_runtime_t* runtime) {
   return create_contexts(runtime);
 }
 
+// Ends what there is of a runtime that can end.
+static gcap_status_t end(gcap_runtime_t* runtime) {
+  gcap_status_t status = gcap_thread_contexts_destroy(runtime->contexts);
+  if (status == NULL) status = gcap_scratch_destroy(runtime->scratch);
+  if (status != NULL) {
+    if (runtime->trace_file != NULL) gcap_trace_file_flush(runtime->trace_file);
+    gcap_keep_for_ever(&runtime->kept);
+    return gcap_status_annotate(status, GCAP_LEAKED, "the memory of the runtime may still be in use and is kept");
+  }
+  status = gcap_trace_file_destroy(runtime->trace_file);
+  if (status != NULL) gcap_log(GCAP_LOG_ERROR, "%s", gcap_status_message(status));
+  gcap_status_ignore(status);  // the runtime ended well
+  gcap_graph_memory_deinit(&runtime->graph_memory);
+  pthread_mutex_destroy(&runtime->turns);
+  gcap_allocator_destroy(runtime->allocator);
+  free(runtime);
+  return NULL;
+}
+
 gcap_status_t gcap_runtime_create(const gcap_options_t* options, gcap_runtime_t** out_runtime) {
   GCAP_RETURN_IF_NULL(out_runtime);
   *out_runtime = NULL;
@@ -102,7 +124,7 @@ gcap_status_t gcap_runtime_create(const gcap_options_t* options, gcap_runtime_t*
   runtime->options = known;
   pthread_mutex_init(&runtime->turns, NULL);
   gcap_status_t status = create_parts(runtime);
-  if (status != NULL) return gcap_status_join(status, gcap_runtime_destroy(runtime));
+  if (status != NULL) return gcap_status_join(status, end(runtime));
   *out_runtime = runtime;
   return NULL;
 }
@@ -110,22 +132,9 @@ gcap_status_t gcap_runtime_create(const gcap_options_t* options, gcap_runtime_t*
 gcap_status_t gcap_runtime_destroy(gcap_runtime_t* runtime) {
   if (runtime == NULL) return NULL;
   GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing("gcap_runtime_destroy"));
-  gcap_status_t status = gcap_thread_contexts_destroy(runtime->contexts);
-  if (status == NULL) status = gcap_scratch_destroy(runtime->scratch);
-  if (status != NULL) {
-    if (runtime->trace_file != NULL) gcap_trace_file_flush(runtime->trace_file);
-    gcap_keep_for_ever(&runtime->kept);
-    return gcap_status_annotate(status, gcap_status_code(status),
-                                "the memory of the runtime may still be in use and is kept");
-  }
-  status = gcap_trace_file_destroy(runtime->trace_file);
-  if (status != NULL) gcap_log(GCAP_LOG_ERROR, "%s", gcap_status_message(status));
-  gcap_status_ignore(status);  // the runtime ended well
-  gcap_graph_memory_deinit(&runtime->graph_memory);
-  pthread_mutex_destroy(&runtime->turns);
-  gcap_allocator_destroy(runtime->allocator);
-  free(runtime);
-  return NULL;
+  GCAP_RETURN_IF_ERROR(gcap_thread_contexts_check_end(runtime->contexts));
+  GCAP_RETURN_IF_ERROR(gcap_scratch_check_end(runtime->scratch));
+  return end(runtime);
 }
 
 bool gcap_runtime_supports_concurrent_runs(const gcap_runtime_t* runtime) { return !runtime->options.has_user_stream; }

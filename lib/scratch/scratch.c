@@ -39,11 +39,13 @@
 
 #include "lib/internal/check_argument.h"
 #include "lib/scratch/allocator_view.h"
+#include "lib/scratch/check_end.h"
 #include "lib/scratch/debug.h"
 #include "lib/scratch/lock.h"
 #include "lib/scratch/nodes.h"
 #include "lib/scratch/options.h"
 #include "lib/scratch/place.h"
+#include "lib/scratch/reservation.h"
 #include "lib/scratch/stream_end.h"
 #include "lib/scratch/streams.h"
 #include "lib/scratch/unknown_stream.h"
@@ -147,6 +149,25 @@ static gcap_status_t give_all_back(gcap_scratch_t* scratch) {
   return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
                      "scratch cannot end: it was used while upstream took its memory back, and holds %zu regions again",
                      scratch->store.num_regions);
+}
+
+gcap_status_t gcap_scratch_check_end(gcap_scratch_t* scratch) {
+  gcap_scratch_lock_arena(scratch);
+  size_t num_live = gcap_scratch_num_live_of_all(scratch), num_open = 0;
+  for (const gcap_scratch_reservation_t* r = scratch->reservations; r != NULL; r = r->next) num_live -= r->num_live;
+  for (const gcap_scratch_stream_state_t* state = scratch->streams; state != NULL; state = state->next) {
+    num_open += state->open != NULL;
+  }
+  const size_t num_calls = scratch->num_regions_in_transit + scratch->num_waiting_calls;
+  gcap_status_t status = NULL;
+  if (num_live > 0 || num_open > 0 || num_calls > 0) {
+    status = GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                         "scratch cannot end: %zu blocks are handed out, %zu reservations are open, %zu calls wait for "
+                         "upstream or the device%s",
+                         num_live, num_open, num_calls, gcap_scratch_describe_nodes(scratch, /*state=*/NULL).text);
+  }
+  gcap_scratch_unlock_arena(scratch);
+  return status;
 }
 
 gcap_status_t gcap_scratch_destroy(gcap_scratch_t* scratch) {

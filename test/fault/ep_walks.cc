@@ -167,11 +167,14 @@ gcap_status_t RunOnce(S* s) {
 
 void AddRuntimeWalks(std::vector<Walk>* walks) {
   walks->push_back(SessionWalk("gcap_runtime_create", "", Cold, CreateRuntime));
-  walks->push_back(SessionWalk("gcap_runtime_destroy", "", UsedRuntime, [](S* s) {
-    gcap_runtime_t* runtime = s->runtime;
-    s->runtime = nullptr;
-    return gcap_runtime_destroy(runtime);
-  }));
+  walks->push_back(SessionWalk("gcap_runtime_destroy", "", UsedRuntime,
+                               [](S* s) {
+                                 gcap_runtime_t* runtime = s->runtime;
+                                 s->runtime = nullptr;
+                                 return gcap_runtime_destroy(runtime);
+                               })
+                       .RecoversFrom({"cudaStreamIsCapturing"})
+                       .WithoutALog());
   walks->push_back(SessionWalk(
       "gcap_runtime_get_resources", "first use", [](S* s) { GCAP_EXPECT_OK(CreateRuntime(s)); },
       [](S* s) {
