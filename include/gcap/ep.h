@@ -80,9 +80,9 @@ typedef struct gcap_kernel_context {
 //           context's scratch, and does not synchronize.
 // Lifetime: outlives the graphs that recorded the kernel; ends before the EP.
 typedef struct gcap_kernel {
-  void* self;  // passed to both members, which are required
-  gcap_status_t (*compute)(void* self, const gcap_kernel_context_t* context);
-  void (*destroy)(void* self);
+  void* self;                                                                  // passed to both members
+  gcap_status_t (*compute)(void* self, const gcap_kernel_context_t* context);  // required
+  void (*destroy)(void* self);  // optional; called once by whoever created the kernel, when no run uses it
 } gcap_kernel_t;
 
 // EP: an execution provider. From gcap_ep_create (ep_ops.h), usually called by a function of the provider.
@@ -96,8 +96,9 @@ typedef struct gcap_kernel {
 typedef struct gcap_ep gcap_ep_t;
 
 // Ends the EP, after its sessions and kernels. NULL is fine.
-//   FAILED_PRECONDITION  the calling thread is capturing; nothing was destroyed
-//   others               of the EP (gcap_runtime_destroy); the EP is gone
+//   FAILED_PRECONDITION  the calling thread is capturing, or a session of the EP lives; nothing was destroyed
+//   LEAKED               of the EP (gcap_runtime_destroy): the EP is gone, a part of it is kept
+//   others               of the EP (gcap_runtime_destroy): a refusal, the EP is whole
 GCAP_API gcap_status_t gcap_ep_destroy(gcap_ep_t* ep) GCAP_NODISCARD;
 
 GCAP_API const char* gcap_ep_name(const gcap_ep_t* ep);
@@ -107,7 +108,7 @@ GCAP_API bool gcap_ep_supports_concurrent_runs(const gcap_ep_t* ep);
 GCAP_API bool gcap_ep_supports(gcap_ep_t* ep, const gcap_model_t* model, const gcap_node_t* node);
 
 // Makes the kernel of a node that the EP supports.
-//   INVALID_ARGUMENT  the node has no name or no op_type; or the EP made a kernel without compute or destroy
+//   INVALID_ARGUMENT  the node has no name or no op_type; or the EP made a kernel without compute
 //   others            of the EP
 GCAP_API gcap_status_t gcap_ep_create_kernel(gcap_ep_t* ep, const gcap_model_t* model, const gcap_node_t* node,
                                              gcap_kernel_t* out_kernel) GCAP_NODISCARD;
@@ -118,11 +119,12 @@ GCAP_API gcap_status_t gcap_ep_get_run_resources(gcap_ep_t* ep, gcap_run_resourc
 
 // --- Turns ----------------------------------------------------------------------------------------------------------
 
-// Claims an EP for one session. An EP that captures graphs serves one session until the EP ends, since its graphs hold
-// the session's addresses, on every thread that ran the session. Does nothing if the EP captures no graphs.
-//   FAILED_PRECONDITION  another session has claimed the EP
+// Claims an EP for one session: while a session lives, the EP is not destroyed. An EP that captures graphs serves one
+// session, and once that session ran, it serves no other until the EP ends: its graphs hold the session's addresses, on
+// every thread that ran the session. A host that has no gcap_session_t claims too.
+//   FAILED_PRECONDITION  the EP captures graphs, and another session has claimed it, or has run
 GCAP_API gcap_status_t gcap_ep_claim(gcap_ep_t* ep) GCAP_NODISCARD;
-// Gives up the claim of a session that never ran.
+// Gives up the claim of a session that ends. Once for each claim.
 GCAP_API void gcap_ep_unclaim(gcap_ep_t* ep);
 
 // A turn is the right to use the EP's stream. A host takes a turn for each whole run, including replays, and for all

@@ -45,7 +45,9 @@ typedef struct gcap_ep_ops {
                                 bool* out_replayed);
   gcap_status_t (*release_captured_graph)(void* self, int graph_id);
 
-  // Optional, since 1. Frees `self`.
+  // Optional, since 1. Ends `self`, and answers as every end in gcap.h: NULL, `self` is gone; LEAKED, `self` is gone
+  // but a part of it is kept; any other code, `self` is whole and `destroy` is called again later. Not called while a
+  // session lives.
   gcap_status_t (*destroy)(void* self);
 
   // Optional, since 1: signs the open run. Only together with the graph members. Without it, a replay with

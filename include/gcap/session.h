@@ -45,9 +45,9 @@ static inline void gcap_run_options_init(gcap_run_options_t* options) {
 //           warm-up and its own graphs. No other thread may run the session, or have a run's work in flight, while
 //           the session is destroyed.
 // Capture:  no function may be called on a thread that is capturing.
-// Lifetime: the EP outlives the session. The model may end after gcap_session_create. An EP that captures graphs serves
-//           one session until the EP ends, since its graphs hold the session's addresses. (ONNX Runtime, too, makes an
-//           EP for each session.)
+// Lifetime: the EP outlives the session: gcap_ep_destroy refuses while a session lives. The model may end after
+//           gcap_session_create. An EP that captures graphs serves one session that runs, until the EP ends, since its
+//           graphs hold the session's addresses. (ONNX Runtime, too, makes an EP for each session.)
 // Errors:   "of the EP" means: what the EP's function returns (ep.h). Besides those listed, INVALID_ARGUMENT if a
 //           required argument is NULL.
 typedef struct gcap_session gcap_session_t;
@@ -57,7 +57,7 @@ typedef struct gcap_session gcap_session_t;
 //   INVALID_ARGUMENT     no EP, an EP that is NULL or leaves a run resource NULL, or a malformed model; the message has
 //                        the index, the name and the wrong value
 //   UNIMPLEMENTED        no EP supports all nodes; the message names, for each EP, the first node that the EP refused
-//   FAILED_PRECONDITION  the EP captures graphs, and another session has claimed the EP
+//   FAILED_PRECONDITION  the EP captures graphs, and serves another session or has run one (gcap_ep_claim)
 //   RESOURCE_EXHAUSTED   no host memory
 //   CUDA_ERROR           a constant could not be copied
 //   others               of the EP (gcap_ep_get_run_resources, gcap_ep_create_kernel), and of its allocator
@@ -66,9 +66,10 @@ GCAP_API gcap_status_t gcap_session_create(const gcap_model_t* model, gcap_ep_t*
 
 // Waits for the calling thread's work and ends the session. NULL is fine. The session's graphs stay in the EP, cannot
 // be replayed any more, and end with the EP.
-//   FAILED_PRECONDITION  the calling thread is capturing; nothing was destroyed
-//   others               of the EP (gcap_ep_synchronize), or of its allocator, which kept a constant; the session is
-//                        gone
+//   FAILED_PRECONDITION  the calling thread is capturing, or its stream of the EP is; nothing was destroyed
+//   RESOURCE_EXHAUSTED, UNAVAILABLE  of the EP (gcap_ep_synchronize); nothing was destroyed
+//   LEAKED               the session is gone; the wait failed, so that the device may still read the constants, which
+//                        are kept; or the EP's allocator did not take a constant back
 GCAP_API gcap_status_t gcap_session_destroy(gcap_session_t* session) GCAP_NODISCARD;
 
 GCAP_API const char* gcap_session_ep_name(const gcap_session_t* session);

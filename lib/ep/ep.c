@@ -4,7 +4,7 @@
 // the default if the member is absent.
 //
 // Locking: hosts hold `turns` to serialize the runs of an EP that cannot run concurrently, across all its sessions.
-// Only gcap_ep_begin_turn takes this mutex.
+// Only gcap_ep_begin_turn takes this mutex. The claims are atomics: a session claims before its first turn.
 
 #include "gcap/ep.h"
 
@@ -21,7 +21,8 @@
 struct gcap_ep {
   gcap_ep_ops_t ops;
   pthread_mutex_t turns;
-  atomic_bool is_claimed;
+  atomic_size_t num_sessions;   // alive
+  atomic_bool may_have_graphs;  // a run with a graph id was begun
   char name[];
 };
 
@@ -80,7 +81,8 @@ gcap_status_t gcap_ep_create(const gcap_ep_ops_t* ops, gcap_ep_t** out_ep) {
   memcpy(ep->name, ops->name, name_bytes);
   ep->ops.name = ep->name;
   pthread_mutex_init(&ep->turns, NULL);
-  atomic_init(&ep->is_claimed, false);
+  atomic_init(&ep->num_sessions, 0);
+  atomic_init(&ep->may_have_graphs, false);
   *out_ep = ep;
   return NULL;
 }
@@ -88,7 +90,14 @@ gcap_status_t gcap_ep_create(const gcap_ep_ops_t* ops, gcap_ep_t** out_ep) {
 gcap_status_t gcap_ep_destroy(gcap_ep_t* ep) {
   if (ep == NULL) return NULL;
   GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing("gcap_ep_destroy"));
+  const size_t num_sessions = atomic_load(&ep->num_sessions);
+  if (num_sessions > 0) {
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                       "gcap_ep_destroy: EP '%s' has %zu live session%s; destroy the sessions first", ep->name,
+                       num_sessions, num_sessions == 1 ? "" : "s");
+  }
   gcap_status_t status = ep->ops.destroy != NULL ? ep->ops.destroy(ep->ops.self) : NULL;
+  if (status != NULL && gcap_status_code(status) != GCAP_LEAKED) return status;
   pthread_mutex_destroy(&ep->turns);
   free(ep);
   return status;
@@ -98,16 +107,26 @@ const char* gcap_ep_name(const gcap_ep_t* ep) { return ep->name; }
 
 bool gcap_ep_supports_concurrent_runs(const gcap_ep_t* ep) { return ep->ops.supports_concurrent_runs; }
 
+// Counts one session more, unless graphs allow one alone and there is, or was, one.
+static bool claim(gcap_ep_t* ep) {
+  if (!gcap_ep_is_graph_capture_enabled(ep)) {
+    atomic_fetch_add(&ep->num_sessions, 1);
+    return true;
+  }
+  size_t none = 0;
+  return !atomic_load(&ep->may_have_graphs) && atomic_compare_exchange_strong(&ep->num_sessions, &none, 1);
+}
+
 gcap_status_t gcap_ep_claim(gcap_ep_t* ep) {
   GCAP_RETURN_IF_NULL(ep);
-  if (!gcap_ep_is_graph_capture_enabled(ep) || !atomic_exchange(&ep->is_claimed, true)) return NULL;
+  if (claim(ep)) return NULL;
   return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
-                     "EP '%s' captures graphs and served a session already, whose addresses they hold: make an EP for "
-                     "each session",
+                     "EP '%s' captures graphs and serves, or served, another session, whose addresses they hold: make "
+                     "an EP for each session",
                      ep->name);
 }
 
-void gcap_ep_unclaim(gcap_ep_t* ep) { atomic_store(&ep->is_claimed, false); }
+void gcap_ep_unclaim(gcap_ep_t* ep) { atomic_fetch_sub(&ep->num_sessions, 1); }
 
 void gcap_ep_begin_turn(gcap_ep_t* ep) {
   if (!ep->ops.supports_concurrent_runs) pthread_mutex_lock(&ep->turns);
@@ -131,13 +150,12 @@ gcap_status_t gcap_ep_create_kernel(gcap_ep_t* ep, const gcap_model_t* model, co
   GCAP_RETURN_IF_NULL(node->name);
   GCAP_RETURN_IF_NULL(node->op_type);
   gcap_status_t status = ep->ops.create_kernel(ep->ops.self, model, node, out_kernel);
-  if (status == NULL && out_kernel->compute != NULL && out_kernel->destroy != NULL) return NULL;
-  const char* absent = out_kernel->compute == NULL ? "compute" : "destroy";
+  if (status == NULL && out_kernel->compute != NULL) return NULL;
   if (status == NULL && out_kernel->destroy != NULL) out_kernel->destroy(out_kernel->self);
   *out_kernel = (gcap_kernel_t){0};
   if (status != NULL) return status;
-  return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "EP '%s' made a kernel for node '%s' without %s", ep->name, node->name,
-                     absent);
+  return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "EP '%s' made a kernel for node '%s' without compute", ep->name,
+                     node->name);
 }
 
 gcap_status_t gcap_ep_get_run_resources(gcap_ep_t* ep, gcap_run_resources_t* out_resources) {
@@ -149,7 +167,9 @@ gcap_status_t gcap_ep_get_run_resources(gcap_ep_t* ep, gcap_run_resources_t* out
 
 gcap_status_t gcap_ep_begin_run(gcap_ep_t* ep, int graph_id) {
   GCAP_RETURN_IF_NULL(ep);
-  return ep->ops.begin_run != NULL ? ep->ops.begin_run(ep->ops.self, graph_id) : NULL;
+  if (ep->ops.begin_run == NULL) return NULL;
+  if (graph_id != GCAP_GRAPH_ID_NONE) atomic_store_explicit(&ep->may_have_graphs, true, memory_order_relaxed);
+  return ep->ops.begin_run(ep->ops.self, graph_id);
 }
 
 gcap_status_t gcap_ep_end_run(gcap_ep_t* ep, gcap_status_t run_status, bool synchronize) {

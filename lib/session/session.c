@@ -114,10 +114,10 @@ static gcap_status_t build(gcap_session_t* session, const gcap_model_t* model) {
   return gcap_status_join(status, gcap_device_pop(device_id, previous));
 }
 
-// Frees all that the session has. Called in a turn of the EP.
-static gcap_status_t take_apart(gcap_session_t* session) {
+// Gives the constants back. Where the device may still read them they are kept, and where one cannot be freed, it is.
+static gcap_status_t free_constants(gcap_session_t* session, bool may_be_read) {
   gcap_status_t status = NULL;
-  for (int i = 0; i < session->plan.num_values; ++i) {
+  for (int i = 0; i < session->plan.num_values && !may_be_read; ++i) {
     const gcap_plan_value_t* value = &session->plan.values[i];
     if (value->storage != GCAP_PLAN_CONSTANT || value->tensor.data == NULL) continue;
     gcap_status_t freed = gcap_allocator_free(session->allocator, value->tensor.data);
@@ -125,13 +125,18 @@ static gcap_status_t take_apart(gcap_session_t* session) {
         gcap_status_annotate(freed, gcap_status_code(freed), "constant '%s' cannot be freed and is kept", value->name);
     status = gcap_status_join(status, freed);
   }
+  return status;
+}
+
+// Frees all else that the session has, and its claim. Called in a turn of the EP.
+static void take_apart(gcap_session_t* session) {
   for (int i = 0; session->kernels != NULL && i < session->plan.num_nodes; ++i) {
     if (session->kernels[i].destroy != NULL) session->kernels[i].destroy(session->kernels[i].self);
   }
+  gcap_ep_unclaim(session->ep);
   free(session->kernels);
   gcap_plan_deinit(&session->plan);
   free(session);
-  return status;
 }
 
 gcap_status_t gcap_session_create(const gcap_model_t* model, gcap_ep_t* const* eps, size_t num_eps,
@@ -154,14 +159,33 @@ gcap_status_t gcap_session_create(const gcap_model_t* model, gcap_ep_t* const* e
   gcap_ep_t* ep = session->ep;
   gcap_ep_begin_turn(ep);
   status = build(session, model);
-  if (status != NULL) status = gcap_status_join(status, take_apart(session));
-  gcap_ep_end_turn(ep);
   if (status != NULL) {
-    gcap_ep_unclaim(ep);
-    return status;
+    status = gcap_status_join(status, free_constants(session, /*may_be_read=*/false));
+    take_apart(session);
+  } else {
+    *out_session = session;
   }
-  *out_session = session;
-  return NULL;
+  gcap_ep_end_turn(ep);
+  return status;
+}
+
+// Whether a wait that failed may succeed later: then the session stays whole. Of a lost device it would stay for ever.
+static bool may_be_retried(gcap_code_t code) {
+  return code == GCAP_FAILED_PRECONDITION || code == GCAP_RESOURCE_EXHAUSTED || code == GCAP_UNAVAILABLE;
+}
+
+// In a turn of the EP.
+static gcap_status_t end_in_turn(gcap_session_t* session) {
+  // An asynchronous run may still read the constants.
+  gcap_status_t status = gcap_ep_synchronize(session->ep);
+  if (may_be_retried(gcap_status_code(status)))
+    return gcap_status_annotate(status, gcap_status_code(status), "gcap_session_destroy");
+  const bool may_be_read = status != NULL;
+  if (may_be_read)
+    status = gcap_status_annotate(status, GCAP_LEAKED, "the device may still read the constants, which are kept");
+  status = gcap_status_join(status, free_constants(session, may_be_read));
+  take_apart(session);
+  return gcap_status_annotate(status, GCAP_LEAKED, "gcap_session_destroy");
 }
 
 gcap_status_t gcap_session_destroy(gcap_session_t* session) {
@@ -169,9 +193,7 @@ gcap_status_t gcap_session_destroy(gcap_session_t* session) {
   GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing("gcap_session_destroy"));
   gcap_ep_t* ep = session->ep;
   gcap_ep_begin_turn(ep);
-  // An asynchronous run may still read the constants. If the wait fails the device is lost, and so is what it read.
-  gcap_status_t status = gcap_ep_synchronize(ep);
-  status = gcap_status_join(status, take_apart(session));
+  gcap_status_t status = end_in_turn(session);
   gcap_ep_end_turn(ep);
   return status;
 }

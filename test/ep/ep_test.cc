@@ -26,12 +26,13 @@ struct Recorder {
   bool synchronize = false;
   bool answer = false;
   bool fails = false;
+  gcap_code_t code = GCAP_INTERNAL;  // of a failure
   const gcap_graph_binding_t* bindings = nullptr;
   gcap_kernel_t kernel = {};
 
   gcap_status_t Record(const char* name) {
     calls.push_back(name);
-    return fails ? GCAP_STATUS(GCAP_INTERNAL, "%s was told to fail", name) : nullptr;
+    return fails ? GCAP_STATUS(code, "%s was told to fail", name) : nullptr;
   }
 };
 
@@ -197,12 +198,54 @@ TEST_F(EpOfTable, KeepsACopyOfTheTableAndItsName) {
   GCAP_EXPECT_OK(gcap_ep_synchronize(ep_));
 }
 
-TEST_F(EpOfTable, DestroyIsCalledOnceAndItsFailureIsReported) {
+// Was: whatever the table's destroy answered, the EP was freed.
+TEST_F(EpOfTable, RefusalOfDestroyLeavesTheEpWholeAndALeakDoesNot) {
   Create(Full(&recorder_));
   recorder_.fails = true;
-  GCAP_EXPECT_FAILS(gcap_ep_destroy(ep_), GCAP_INTERNAL, "destroy was told to fail");
+  for (gcap_code_t refusal : {GCAP_FAILED_PRECONDITION, GCAP_CUDA_ERROR, GCAP_INTERNAL}) {
+    recorder_.code = refusal;
+    GCAP_EXPECT_FAILS(gcap_ep_destroy(ep_), refusal, "destroy was told to fail");
+    EXPECT_STREQ(gcap_ep_name(ep_), "full");
+  }
+  recorder_.code = GCAP_LEAKED;
+  GCAP_EXPECT_FAILS(gcap_ep_destroy(ep_), GCAP_LEAKED, "destroy was told to fail");
   ep_ = nullptr;
-  EXPECT_EQ(recorder_.calls, std::vector<std::string>({"destroy"}));
+  EXPECT_EQ(recorder_.calls, std::vector<std::string>({"destroy", "destroy", "destroy", "destroy"}));
+}
+
+// Was: OK, and the end of the session then used the EP that was gone.
+TEST_F(EpOfTable, DestroyIsRefusedWhileASessionLives) {
+  for (bool captures : {false, true}) {
+    Create(Full(&recorder_));
+    recorder_.answer = captures;
+    GCAP_EXPECT_OK(gcap_ep_claim(ep_));
+    if (!captures) GCAP_EXPECT_OK(gcap_ep_claim(ep_));
+    GCAP_EXPECT_FAILS(gcap_ep_destroy(ep_), GCAP_FAILED_PRECONDITION,
+                      captures ? "EP 'full' has 1 live session;" : "EP 'full' has 2 live sessions;");
+    EXPECT_EQ(std::count(recorder_.calls.begin(), recorder_.calls.end(), "destroy"), 0);
+    gcap_ep_unclaim(ep_);
+    if (!captures) gcap_ep_unclaim(ep_);
+    GCAP_EXPECT_OK(gcap_ep_destroy(ep_));
+    ep_ = nullptr;
+    recorder_.calls.clear();
+  }
+}
+
+TEST_F(EpOfTable, ThatCapturesGraphsIsClaimedAgainOnlyIfNothingRan) {
+  Create(Full(&recorder_));
+  recorder_.answer = true;
+  GCAP_EXPECT_OK(gcap_ep_claim(ep_));
+  GCAP_EXPECT_FAILS(gcap_ep_claim(ep_), GCAP_FAILED_PRECONDITION, "make an EP for each session");
+  gcap_ep_unclaim(ep_);
+  GCAP_EXPECT_OK(gcap_ep_claim(ep_));
+  GCAP_EXPECT_OK(gcap_ep_begin_run(ep_, GCAP_GRAPH_ID_NONE));
+  GCAP_EXPECT_OK(gcap_ep_end_run(ep_, nullptr, false));
+  gcap_ep_unclaim(ep_);
+  GCAP_EXPECT_OK(gcap_ep_claim(ep_));
+  GCAP_EXPECT_OK(gcap_ep_begin_run(ep_, 3));
+  GCAP_EXPECT_OK(gcap_ep_end_run(ep_, nullptr, false));
+  gcap_ep_unclaim(ep_);
+  GCAP_EXPECT_FAILS(gcap_ep_claim(ep_), GCAP_FAILED_PRECONDITION, "make an EP for each session");
 }
 
 TEST_F(EpOfTable, AbsentMembersHaveDefaults) {
@@ -327,7 +370,7 @@ TEST_F(EpOfTable, FailuresOfMembersAreHandedOn) {
   recorder_.fails = false;
 }
 
-TEST_F(EpOfTable, KernelWithoutAMemberIsRefusedAndItsNodeNamed) {
+TEST_F(EpOfTable, KernelWithoutComputeIsRefusedAndItsNodeNamed) {
   Create(Full(&recorder_));
   gcap_status_t (*const compute)(void*, const gcap_kernel_context_t*) = [](void*, const gcap_kernel_context_t*) {
     return gcap_status_t(nullptr);
@@ -341,10 +384,15 @@ TEST_F(EpOfTable, KernelWithoutAMemberIsRefusedAndItsNodeNamed) {
   recorder_.kernel.compute = nullptr;
   GCAP_EXPECT_FAILS(gcap_ep_create_kernel(ep_, &model_, &node_, &kernel), GCAP_INVALID_ARGUMENT,
                     "'node_7' without compute");
-  recorder_.kernel = whole;
-  recorder_.kernel.destroy = nullptr;
-  GCAP_EXPECT_FAILS(gcap_ep_create_kernel(ep_, &model_, &node_, &kernel), GCAP_INVALID_ARGUMENT,
-                    "'node_7' without destroy");
+}
+
+// Was: refused, which no header said.
+TEST_F(EpOfTable, KernelWithoutDestroyIsFine) {
+  Create(Full(&recorder_));
+  recorder_.kernel.compute = [](void*, const gcap_kernel_context_t*) { return gcap_status_t(nullptr); };
+  gcap_kernel_t kernel;
+  GCAP_EXPECT_OK(gcap_ep_create_kernel(ep_, &model_, &node_, &kernel));
+  EXPECT_EQ(kernel.destroy, nullptr);
 }
 
 TEST_F(EpOfTable, NodeWithoutNameOrTypeIsRefused) {

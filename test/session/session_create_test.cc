@@ -378,7 +378,13 @@ TEST_F(SessionCreate, AnEpThatCapturesGraphsServesOneSessionInItsLife) {
   gcap_ep_t* const eps[] = {ep->get()};
   GCAP_EXPECT_FAILS(gcap_session_create(&model, eps, 1, &other), GCAP_FAILED_PRECONDITION, "make an EP for each");
   EXPECT_EQ(other, nullptr);
-  // Its graphs may still hold the first session's addresses.
+  // A session that never ran left no addresses.
+  GCAP_EXPECT_OK(gcap_session_destroy(session_));
+  ASSERT_TRUE(Create(m.Model()).ok());
+  DeviceFloats x(Floats(4)), y(Floats(4));
+  const gcap_tensor_t input = Tensor(x.get(), {4}), output = Tensor(y.get(), {4});
+  GCAP_EXPECT_OK(gcap_session_run(session_, nullptr, &input, &output));
+  // Its graphs may still hold the session's addresses.
   GCAP_EXPECT_OK(gcap_session_destroy(session_));
   session_ = nullptr;
   GCAP_EXPECT_FAILS(gcap_session_create(&model, eps, 1, &other), GCAP_FAILED_PRECONDITION, "make an EP for each");
