@@ -2,8 +2,12 @@
 # Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 #
 # run.sh: runs every program of this GPU pack (made by tools/gpu_pack) and ends in "N passed, N failed, N skipped": test
-# cases, and one for each benchmark and example. Exit code 0 when nothing failed, 1 when something did, 2 when the
+# cases, and one for each benchmark, soak and example. Exit code 0 when nothing failed, 1 when something did, 2 when the
 # machine lacks what the pack needs. GCAP_REQUIRE_GPU=1 is set: a test that skips for want of a GPU has failed.
+#
+#   run.sh [PART]    only the programs whose path has PART in it: `run.sh bench/soak`
+#
+# GCAP_PACK_SOAK_REPLAYS says how often the soak replays; GCAP_PACK_TIMEOUT_S, how long a program may take.
 #
 # cuBLASLt and cuDNN are looked for in LD_LIBRARY_PATH, the system's library cache, /usr/local/cuda*, and the packages
 # of python3 and of virtual environments in $HOME and /opt.
@@ -14,6 +18,8 @@ PACK=$PWD
 # A program that takes longer hangs.
 TIMEOUT_S=${GCAP_PACK_TIMEOUT_S:-600}
 FAILED_LOG_LINES=60
+SOAK_REPLAYS=${GCAP_PACK_SOAK_REPLAYS:-100000}
+PART=${1:-}
 
 die() {
     echo "run.sh: $*" >&2
@@ -56,7 +62,10 @@ run_program() {
     local kind=$1 workspace=$2 path=$3 code good=0 bad=0 left=0 arguments=()
     local log=$work/log xml=$work/cases.xml
     rm -f "$xml"
-    [[ $kind != bench ]] || arguments=(--benchmark_min_time=0.01)
+    case $kind in
+    bench) arguments=(--benchmark_min_time=0.01) ;;
+    soak) arguments=("--replays=$SOAK_REPLAYS") ;;
+    esac
     echo "=== $kind $path"
     (
         cd "$PACK/runfiles/$workspace" || exit 2
@@ -104,6 +113,7 @@ find_libraries
 export GCAP_REQUIRE_GPU=1
 
 while read -r kind workspace path <&3; do
+    [[ $path == *"$PART"* ]] || continue
     run_program "$kind" "$workspace" "$path"
 done 3<programs.txt
 
