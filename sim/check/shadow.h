@@ -50,7 +50,7 @@ typedef struct gcap_sim_memory {
   bool freed;
   bool of_graph;
   bool of_device;  // else the host writes it, unseen
-  uint64_t begun;  // the how manieth memory of the program whose contents began
+  uint64_t begun;  // counts the memories whose contents began, up to this one
   uintptr_t begin;
   size_t bytes;
   const char* kind;                // "device memory", …
