@@ -2,8 +2,8 @@
 # Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 #
 # The words of the public headers and of the pages: phrases that readers stumbled over do not come back. And each public
-# function that returns a status lists its errors.
-#   words_test.sh PAGE...
+# function that returns a status lists its errors, in a table that no formatter has moved (error_tables.awk).
+#   words_test.sh ERROR_TABLES PAGE...
 # The headers lie below the current folder.
 set -eu
 failed=0
@@ -49,18 +49,84 @@ check_phrases() {
   [ ! -s "$TEST_TMPDIR/found" ] || fail "$1: $(cat "$TEST_TMPDIR/found")"
 }
 
+# errors_of HEADER: what is wrong with the tables of errors. status.h makes statuses, so a status that its functions
+# return is no failure of theirs.
+errors_of() {
+  [ "$(basename "$1")" = status.h ] || awk -f "$error_tables" include/gcap/status.h "$1"
+}
+
 # check_errors HEADER
 check_errors() {
-  # status.h makes statuses, so a status that its functions return is no failure of theirs.
-  [ "$(basename "$1")" != status.h ] || return 0
-  awk '
-    /^\/\// { if (/^\/\/   ([A-Z][A-Z_]+,?|others|errors of) /) listed = 1; next }
-    /^GCAP_API gcap_status_t/ && !listed { sub(/\(.*/, "", $3); print $3 " lists no errors" }
-    { listed = 0 }' "$1" >"$TEST_TMPDIR/found"
+  errors_of "$1" >"$TEST_TMPDIR/found"
   [ ! -s "$TEST_TMPDIR/found" ] || fail "$1: $(cat "$TEST_TMPDIR/found")"
 }
 
+# expect_found WHAT: standard input is a header of which errors_of must say WHAT; "" for nothing.
+expect_found() {
+  cat >"$TEST_TMPDIR/sample.h"
+  found=$(errors_of "$TEST_TMPDIR/sample.h")
+  case $found in
+    *"$1"*) [ -n "$1" ] || [ -z "$found" ] || fail "a good table: $found" ;;
+    *) fail "'$1' was not found, but '$found'" ;;
+  esac
+}
+
+# The check itself, by tables that are as they should be and tables that a formatter ate.
+check_the_check() {
+  expect_found "" <<'SAMPLE'
+// Does it.
+//   INVALID_ARGUMENT     NULL, or no such
+//                        device
+//   CUDA_ERROR, LEAKED   the runtime refused
+//   others               as gcap_b
+// Also what it returns.
+GCAP_API gcap_status_t gcap_a(int a);
+//   errors of gcap_a
+GCAP_API gcap_status_t gcap_b(int a);
+SAMPLE
+  expect_found "gcap_a lists no errors" <<'SAMPLE'
+// Does it. INVALID_ARGUMENT if it cannot.
+GCAP_API gcap_status_t gcap_a(int a);
+SAMPLE
+  expect_found "gcap_b lists no errors" <<'SAMPLE'
+//   INVALID_ARGUMENT  NULL
+GCAP_API gcap_status_t gcap_a(int a);
+GCAP_API gcap_status_t gcap_b(int a);
+SAMPLE
+  expect_found "holds a row that a formatter moved" <<'SAMPLE'
+//   INVALID_ARGUMENT     NULL, or no such device FAILED_PRECONDITION  there is no context yet
+GCAP_API gcap_status_t gcap_a(int a);
+SAMPLE
+  expect_found "holds a row that a formatter moved" <<'SAMPLE'
+//   INVALID_ARGUMENT  NULL
+// Frees it. CUDA_ERROR           the runtime refused
+GCAP_API gcap_status_t gcap_a(int a);
+SAMPLE
+  expect_found "is not in the column of its table" <<'SAMPLE'
+//   INVALID_ARGUMENT  NULL
+//   CUDA_ERROR  the runtime refused
+GCAP_API gcap_status_t gcap_a(int a);
+SAMPLE
+  expect_found "is neither a row nor in the column" <<'SAMPLE'
+//   INVALID_ARGUMENT  NULL, or no
+//   such device
+GCAP_API gcap_status_t gcap_a(int a);
+SAMPLE
+  expect_found "is no code of status.h: BAD_ARGUMENT" <<'SAMPLE'
+//   BAD_ARGUMENT  NULL
+GCAP_API gcap_status_t gcap_a(int a);
+SAMPLE
+  expect_found "is listed twice" <<'SAMPLE'
+//   CUDA_ERROR  NULL
+//   CUDA_ERROR  not NULL
+GCAP_API gcap_status_t gcap_a(int a);
+SAMPLE
+}
+
 cd "$TEST_SRCDIR/$TEST_WORKSPACE"
+error_tables=$1
+shift
+check_the_check
 headers=$(find -L include -name '*.h' | sort)
 [ "$(echo "$headers" | wc -l)" -gt 15 ] || fail "there are no headers to read"
 for header in $headers; do
