@@ -439,8 +439,9 @@ MODES_TEXT = """\
 The runtime knows three classes of calls that a capture forbids:
 
 - **Never legal.** The call names what a capture holds, such as the capturing stream, an event recorded in the capture, or
-  the legacy stream beside a capture of a blocking stream; or it waits for the whole device. It breaks the capture in every
-  mode, whichever thread makes the call.
+  the legacy stream beside a capture of a blocking stream; or it waits for the whole device; or it gives the capturing
+  stream a kernel that no device can run, or an event that is none. It breaks the capture in every mode, whichever thread
+  makes the call.
 - **Unsafe.** The call may synchronize or allocate implicitly. It breaks a capture in global mode whichever thread makes
   it, one in thread-local mode if the capturing thread makes it, and none in relaxed mode. A thread can exchange its own
   mode around such a call (`cudaThreadExchangeStreamCaptureMode`); [the mode of a thread](#the-mode-of-a-thread) says what
