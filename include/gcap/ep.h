@@ -82,7 +82,7 @@ typedef struct gcap_kernel_context {
 typedef struct gcap_kernel {
   void* self;                                                                  // passed to both members
   gcap_status_t (*compute)(void* self, const gcap_kernel_context_t* context);  // required
-  void (*destroy)(void* self);  // optional; the caller of gcap_ep_create_kernel calls it once
+  void (*destroy)(void* self);  // optional; the creator of the kernel calls it once, when no run uses it
 } gcap_kernel_t;
 
 // EP: an execution provider. From gcap_ep_create (ep_ops.h), usually called by a function of the provider.
