@@ -93,6 +93,9 @@ GCAP_API gcap_status_t gcap_scratch_destroy(gcap_scratch_t* scratch) GCAP_NODISC
 
 // Allocates `bytes` bytes, 256-byte aligned, for work on `stream`. 0 bytes give NULL and success. A block that another
 // stream freed is reused only when `stream` has waited for that stream's use of the block (see gcap_stream_has_waited).
+// If another thread is asking upstream for memory already, a call that lacks memory waits for that, for a second at
+// most, and looks there first, so that threads that lack memory at once do not each get a region. A thread that
+// captures does not wait, nor does a call from one of upstream's members.
 // Before an allocation fails, these steps are taken in turn, each followed by another attempt: idle regions go back
 // upstream, upstream trims its cache, the call waits for `stream`, and the call waits for the device if memory was
 // freed that no stream was named for. A capturing thread takes none of these steps, and none of them breaks another

@@ -32,8 +32,14 @@ struct gcap_scratch {
   // share of the limit.
   size_t num_regions_in_transit, in_transit_bytes;
   size_t num_waiting_calls;  // calls that unlocked the arena to wait for something else, and will be back (lock.h)
+  size_t num_growing_calls;  // calls that wait for upstream to give a region that others may use too
   size_t next_region_bytes;  // the next region has at least so many
   size_t deficit_bytes;      // what captures lacked since the last growth
+
+  // Regions that have come home since the arena was made, or did not come. Written with the arena's mutex held too.
+  pthread_mutex_t arrivals_mutex;
+  pthread_cond_t arrived;
+  uint64_t num_arrivals;
 
   gcap_scratch_stream_state_t unknown_stream;  // unknown_stream.h
   gcap_allocator_t* view;                      // gcap_scratch_allocator

@@ -1,10 +1,10 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// What is tried before an allocation fails. First free memory and growth; then, step by step, what costs more and more:
-// wait for regions that other threads have in transit, give idle regions back upstream, let upstream give back what it
-// caches, wait for the requesting stream, wait for the device where the unknown stream freed memory. After each step
-// the request is tried again. What a step itself fails with joins the status in the end, or is logged when a later step
-// helped.
+// What is tried before an allocation fails. First free memory, the growth of another thread, and growth of one's own;
+// then, step by step, what costs more and more: wait for regions that other threads have in transit, give idle regions
+// back upstream, let upstream give back what it caches, wait for the requesting stream, wait for the device where the
+// unknown stream freed memory. After each step the request is tried again. What a step itself fails with joins the
+// status in the end, or is logged when a later step helped.
 //
 // A thread that captures takes none of these steps: a free, a wait or foreign code would break its capture, and its
 // placement has looked at all that is free without them. No step breaks a capture of another thread: upstream's calls
@@ -14,7 +14,6 @@
 #include "lib/scratch/out_of_memory.h"
 
 #include <stdio.h>
-#include <time.h>
 
 #include "gcap/log.h"
 #include "lib/base/capture_hooks.h"
@@ -25,9 +24,6 @@
 #include "lib/scratch/unknown_stream.h"
 #include "lib/scratch/upstream.h"
 
-// A tenth of a second in all, many times what a driver takes for a region.
-enum { kNapNs = 100000, kMaxNaps = 1000 };
-
 typedef struct attempt {
   gcap_scratch_t* scratch;
   const gcap_scratch_request_t* request;
@@ -35,7 +31,8 @@ typedef struct attempt {
   gcap_status_t failure;        // why the last try failed
   bool is_short;                // it lacked memory, so the next step may help
   bool has_trimmed;             // upstream; again only when it was given something since
-  gcap_status_t trouble;        // what the steps failed with
+  gcap_scratch_patience_t patience;
+  gcap_status_t trouble;  // what the steps failed with
 } attempt_t;
 
 // --- Trying ---------------------------------------------------------------------------------------------------------
@@ -70,17 +67,9 @@ static void note_trouble(attempt_t* attempt, gcap_status_t status) {
   attempt->trouble = gcap_status_join(attempt->trouble, status);
 }
 
-// Waits for memory that other threads fetch from upstream, or give back, and that counts for the limit meanwhile. Only
-// for a while: upstream may be foreign code that calls this scratch, and then it may wait for this very call.
+// Waits for memory that other threads get from upstream, or give back, and that counts for the limit meanwhile.
 static void wait_for_threads(attempt_t* attempt) {
-  gcap_scratch_t* scratch = attempt->scratch;
-  for (int naps = 0; goes_on(attempt) && scratch->num_regions_in_transit > 0 && naps < kMaxNaps;) {
-    const size_t num_regions_in_transit = scratch->num_regions_in_transit;
-    for (; scratch->num_regions_in_transit == num_regions_in_transit && naps < kMaxNaps; ++naps) {
-      const int paused = gcap_scratch_pause_lock(scratch);
-      nanosleep(&(struct timespec){.tv_nsec = kNapNs}, NULL);
-      gcap_scratch_resume_lock(scratch, paused);
-    }
+  while (goes_on(attempt) && gcap_scratch_wait_for_transit(attempt->scratch, &attempt->patience)) {
     try_placing(attempt);
     if (goes_on(attempt)) try_growing(attempt);
   }
@@ -98,10 +87,7 @@ static void free_up(attempt_t* attempt) {
   if (gave_back) try_growing(attempt);
   if (!goes_on(attempt) || (attempt->has_trimmed && !gave_back)) return;
   attempt->has_trimmed = true;
-  const int paused = gcap_scratch_pause_lock(scratch);
-  gcap_status_t status = gcap_allocator_trim(scratch->upstream);
-  gcap_scratch_resume_lock(scratch, paused);
-  note_trouble(attempt, status);
+  note_trouble(attempt, gcap_scratch_trim_upstream(scratch));
   try_growing(attempt);
 }
 
@@ -168,6 +154,15 @@ void gcap_scratch_log_trouble(gcap_scratch_request_t* request) {
   request->trouble = NULL;
 }
 
+// What another thread is getting may be enough for this request too.
+static void wait_for_growth(attempt_t* attempt) {
+  if (attempt->request->reserved || attempt->request->anew) return;
+  while (attempt->block == NULL && attempt->failure == NULL &&
+         gcap_scratch_wait_for_growth(attempt->scratch, &attempt->patience)) {
+    try_placing(attempt);
+  }
+}
+
 // A request without a stream may get what the unknown stream freed, after a wait for the device: cudaFree would have
 // waited as well.
 static void wait_instead_of_growing(attempt_t* attempt) {
@@ -187,6 +182,7 @@ gcap_status_t gcap_scratch_obtain(gcap_scratch_t* scratch, gcap_scratch_request_
     return reservation_lacks(scratch, request);
   }
   if (attempt.block == NULL && attempt.failure == NULL) wait_instead_of_growing(&attempt);
+  wait_for_growth(&attempt);
   if (attempt.block == NULL && attempt.failure == NULL) try_growing(&attempt);
   if (goes_on(&attempt) && !gcap_thread_captures() && !scratch->test_hooks.fail_at_once) try_steps(&attempt);
   *out_block = attempt.block;

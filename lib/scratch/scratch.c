@@ -108,6 +108,7 @@ gcap_status_t gcap_scratch_create(gcap_allocator_t* upstream, const gcap_scratch
   scratch->next_region_bytes = checked.initial_chunk_bytes;
   scratch->stats.limit_bytes = checked.memory_limit_bytes;
   pthread_mutex_init(&scratch->mutex, NULL);
+  gcap_scratch_arrivals_init(scratch);
   gcap_scratch_store_init(&scratch->store);
   gcap_scratch_unknown_stream_init(scratch);
   scratch->watch.stream_ends = gcap_scratch_stream_ends;
@@ -182,6 +183,7 @@ gcap_status_t gcap_scratch_destroy(gcap_scratch_t* scratch) {
   gcap_scratch_store_deinit(&scratch->store);
   gcap_allocator_destroy(scratch->view);
   gcap_scratch_debug_destroy(scratch);
+  gcap_scratch_arrivals_deinit(scratch);
   pthread_mutex_destroy(&scratch->mutex);
   free(scratch);
   return NULL;

@@ -17,6 +17,7 @@ typedef struct gcap_scratch_test_hooks {
   bool ignore_tags;          // every stream gets what any other freed, whether it waited or not
   bool ignore_reservations;  // what a capture used is free for all afterwards
   bool fail_at_once;         // a request that lacks memory gives nothing back and waits for nobody before it fails
+  bool wait_for_ever;        // a request that lacks memory waits for another thread's without an end
 } gcap_scratch_test_hooks_t;
 
 // Set before the first allocation.

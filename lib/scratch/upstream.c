@@ -5,10 +5,22 @@
 // Upstream may be foreign code that calls this scratch again, so the arena is unlocked around each call. What is on its
 // way then is counted in in_transit_bytes and num_regions_in_transit: the memory limit holds meanwhile, and the array
 // of regions keeps a place for each, so that coming home never fails.
+//
+// One thread grows the arena at a time, and others that lack memory wait for the region and look there first: what is
+// held does not depend on how many of them lacked memory at once. A thread that captures does not wait, nor does one
+// that is inside upstream already, which others may be waiting for. The wait has an end, since upstream is foreign
+// code: it may itself wait for what the waiting thread holds, such as an interpreter's lock.
 
 #include "lib/scratch/upstream.h"
 
+#include <time.h>
+
+#include "lib/base/capture_hooks.h"
+#include "lib/internal/clock.h"
 #include "lib/scratch/lock.h"
+
+// Many times what a driver takes for a region.
+#define PATIENCE_NS UINT64_C(1000000000)
 
 enum {
   kLittleBytes = 4 << 20,
@@ -17,6 +29,72 @@ enum {
   kRegionShare = 8,
   kRegionUnit = 2 << 20,  // in which cudaMalloc takes large ones
 };
+
+// --- Inside upstream ------------------------------------------------------------------------------------------------
+
+static _Thread_local unsigned num_upstream_calls;  // that this thread is in, of any arena
+
+static int enter_upstream(gcap_scratch_t* scratch) {
+  ++num_upstream_calls;
+  return gcap_scratch_pause_lock(scratch);
+}
+
+static void leave_upstream(gcap_scratch_t* scratch, int paused) {
+  gcap_scratch_resume_lock(scratch, paused);
+  --num_upstream_calls;
+}
+
+// --- Regions of other threads ---------------------------------------------------------------------------------------
+
+void gcap_scratch_arrivals_init(gcap_scratch_t* scratch) {
+  pthread_mutex_init(&scratch->arrivals_mutex, NULL);
+  pthread_condattr_t attributes;
+  pthread_condattr_init(&attributes);
+  pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+  pthread_cond_init(&scratch->arrived, &attributes);
+  pthread_condattr_destroy(&attributes);
+}
+
+void gcap_scratch_arrivals_deinit(gcap_scratch_t* scratch) {
+  pthread_cond_destroy(&scratch->arrived);
+  pthread_mutex_destroy(&scratch->arrivals_mutex);
+}
+
+static void announce_arrival(gcap_scratch_t* scratch) {
+  pthread_mutex_lock(&scratch->arrivals_mutex);
+  ++scratch->num_arrivals;
+  pthread_cond_broadcast(&scratch->arrived);
+  pthread_mutex_unlock(&scratch->arrivals_mutex);
+}
+
+// Waits for the next arrival; false when the patience was over before.
+static bool wait_for_arrival(gcap_scratch_t* scratch, gcap_scratch_patience_t* patience) {
+  const bool has_end = !scratch->test_hooks.wait_for_ever;
+  if (gcap_thread_captures() || num_upstream_calls > 0) return false;
+  if (patience->until_ns == 0) patience->until_ns = gcap_now_ns() + PATIENCE_NS;
+  const struct timespec until = {.tv_sec = (time_t)(patience->until_ns / UINT64_C(1000000000)),
+                                 .tv_nsec = (long)(patience->until_ns % UINT64_C(1000000000))};
+  const uint64_t num_arrivals = scratch->num_arrivals;
+  const int paused = gcap_scratch_pause_lock(scratch);
+  pthread_mutex_lock(&scratch->arrivals_mutex);
+  int error = 0;
+  while (scratch->num_arrivals == num_arrivals && error == 0) {
+    error = has_end ? pthread_cond_timedwait(&scratch->arrived, &scratch->arrivals_mutex, &until)
+                    : pthread_cond_wait(&scratch->arrived, &scratch->arrivals_mutex);
+  }
+  const bool arrived = scratch->num_arrivals != num_arrivals;
+  pthread_mutex_unlock(&scratch->arrivals_mutex);
+  gcap_scratch_resume_lock(scratch, paused);
+  return arrived;
+}
+
+bool gcap_scratch_wait_for_growth(gcap_scratch_t* scratch, gcap_scratch_patience_t* patience) {
+  return scratch->num_growing_calls > 0 && wait_for_arrival(scratch, patience);
+}
+
+bool gcap_scratch_wait_for_transit(gcap_scratch_t* scratch, gcap_scratch_patience_t* patience) {
+  return scratch->num_regions_in_transit > 0 && wait_for_arrival(scratch, patience);
+}
 
 // --- The regions that are held --------------------------------------------------------------------------------------
 
@@ -109,14 +187,18 @@ gcap_status_t gcap_scratch_get_region(gcap_scratch_t* scratch, size_t bytes, boo
   GCAP_RETURN_IF_ERROR(gcap_scratch_make_region_places(&scratch->store, num_places));
   gcap_scratch_block_t* block = gcap_scratch_block_new(&scratch->store.slabs, NULL);
   if (block == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to describe a scratch block");
+  const size_t num_growing = reserved ? 0 : 1;
   ++scratch->num_regions_in_transit;
   scratch->in_transit_bytes += planned;
-  const int paused = gcap_scratch_pause_lock(scratch);
+  scratch->num_growing_calls += num_growing;
+  const int paused = enter_upstream(scratch);
   gcap_scratch_region_t* region = NULL;
   status = fetch_planned(scratch, planned, bytes, block, &region, out_is_short);
-  gcap_scratch_resume_lock(scratch, paused);
+  leave_upstream(scratch, paused);
   --scratch->num_regions_in_transit;
   scratch->in_transit_bytes -= planned;
+  scratch->num_growing_calls -= num_growing;
+  announce_arrival(scratch);
   if (status != NULL) {
     gcap_scratch_block_recycle(&scratch->store.slabs, NULL, block);
     return status;
@@ -165,15 +247,23 @@ static gcap_scratch_region_t* take_idle(gcap_scratch_t* scratch) {
 
 // Frees the memory of a region in transit, which is in transit no more; with the arena unlocked meanwhile.
 static gcap_status_t send_back(gcap_scratch_t* scratch, const gcap_scratch_region_t* region) {
-  const int paused = gcap_scratch_pause_lock(scratch);
+  const int paused = enter_upstream(scratch);
   gcap_status_t status = gcap_allocator_free(scratch->upstream, region->base);
-  gcap_scratch_resume_lock(scratch, paused);
+  leave_upstream(scratch, paused);
   --scratch->num_regions_in_transit;
   scratch->in_transit_bytes -= region->bytes;
+  announce_arrival(scratch);
   // A free that fails has freed nothing (gcap/allocator_ops.h), and this code would say the contrary of the scratch.
   if (gcap_status_code(status) == GCAP_LEAKED)
     status =
         gcap_status_annotate(status, GCAP_LIBRARY_ERROR, "the free of scratch's upstream allocator answers LEAKED");
+  return status;
+}
+
+gcap_status_t gcap_scratch_trim_upstream(gcap_scratch_t* scratch) {
+  const int paused = enter_upstream(scratch);
+  gcap_status_t status = gcap_allocator_trim(scratch->upstream);
+  leave_upstream(scratch, paused);
   return status;
 }
 
