@@ -1,15 +1,24 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // The arithmetic of a matmul, as the queued work runs it. op(A) is unpacked once into floats, k-major, so that the
-// inner loop walks m contiguous sums for each element of B: that is the fast order, and the same one whatever the
-// layout. Sums are floats, as the compute types with 32F say; split-K adds its slices in order, so results do not
-// depend on the schedule. Runs on the scheduler: touches only what the problem points to and its own heap.
+// inner loop walks m contiguous sums: that is the fast order, and the same one whatever the layout. A few columns of
+// the output are computed at a time, each in a lane of a vector, from a few rows of the unpacked matrix at a time; each
+// sum still takes its products one after another, so the results are those of the plain loop. Sums are floats, as the
+// compute types with 32F say; split-K adds its slices in order, so results do not depend on the schedule. Runs on the
+// scheduler: touches only what the problem points to and its own heap.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "sim/cublaslt/internal.h"
 #include "sim/library/element.h"
+
+// One element of as many columns.
+enum { kLanes = 4 };
+typedef float lanes_t __attribute__((vector_size(kLanes * sizeof(float))));
+
+// Rows of the unpacked matrix that are looked at together.
+enum { kRows = 4 };
 
 // Out of memory inside queued work has no caller to tell.
 static float* allocate_floats(int64_t count) {
@@ -45,19 +54,55 @@ static void pack_a(const gcap_sim_lt_problem_t* problem, int64_t batch, int64_t 
   }
 }
 
-// sums[i] = sum over l of packed[l, i] * B[first + l, column]
-static void multiply_column(const gcap_sim_lt_problem_t* problem, const float* packed, int64_t batch, int64_t first,
-                            int64_t depth, int64_t column, float* sums) {
-  const int64_t m = problem->m;
-  for (int64_t i = 0; i < m; ++i) {
-    sums[i] = 0.0f;
+// The elements of B that the lanes multiply with; 0 for a column that is none, whose sums nobody looks at.
+static lanes_t load_factors(const gcap_sim_lt_problem_t* problem, int64_t batch, int64_t row, int64_t column) {
+  lanes_t factors = {0};
+  for (int64_t lane = 0; lane < kLanes && column + lane < problem->n; ++lane) {
+    factors[lane] = load_input(problem, &problem->b, batch, row, column + lane);
   }
-  for (int64_t l = 0; l < depth; ++l) {
-    const float factor = load_input(problem, &problem->b, batch, first + l, column);
-    const float* a = packed + l * m;
-    for (int64_t i = 0; i < m; ++i) {
-      sums[i] += a[i] * factor;
+  return factors;
+}
+
+static void add_row(const float* a, lanes_t factors, int64_t m, lanes_t* sums) {
+  for (int64_t i = 0; i < m; ++i) {
+    sums[i] += a[i] * factors;
+  }
+}
+
+// The same for kRows rows, in their order.
+static void add_rows(const float* a, const lanes_t* factors, int64_t m, lanes_t* sums) {
+  const lanes_t first = factors[0], second = factors[1], third = factors[2], fourth = factors[3];
+  for (int64_t i = 0; i < m; ++i) {
+    lanes_t sum = sums[i];
+    sum += a[i] * first;
+    sum += a[m + i] * second;
+    sum += a[2 * m + i] * third;
+    sum += a[3 * m + i] * fourth;
+    sums[i] = sum;
+  }
+}
+
+// sums[i] = sum over l of packed[l, i] * B[first + l, column], and in the other lanes for the columns after it
+static void multiply_columns(const gcap_sim_lt_problem_t* problem, const float* packed, int64_t batch, int64_t first,
+                             int64_t depth, int64_t column, lanes_t* sums) {
+  const int64_t m = problem->m;
+  memset(sums, 0, (size_t)m * sizeof(*sums));
+  int64_t l = 0;
+  for (; l + kRows <= depth; l += kRows) {
+    lanes_t factors[kRows];
+    for (int64_t row = 0; row < kRows; ++row) {
+      factors[row] = load_factors(problem, batch, first + l + row, column);
     }
+    add_rows(packed + l * m, factors, m, sums);
+  }
+  for (; l < depth; ++l) {
+    add_row(packed + l * m, load_factors(problem, batch, first + l, column), m, sums);
+  }
+}
+
+static void take_lane(const lanes_t* sums, int64_t lane, int64_t m, float* out) {
+  for (int64_t i = 0; i < m; ++i) {
+    out[i] = sums[i][lane];
   }
 }
 
@@ -125,16 +170,22 @@ static void finish_column(const gcap_sim_lt_problem_t* problem, int64_t batch, i
 
 void gcap_sim_lt_run_whole(void* payload) {
   const gcap_sim_lt_problem_t* problem = payload;
-  float* packed = allocate_floats(problem->m * problem->k);
-  float* sums = allocate_floats(problem->m);
+  const int64_t m = problem->m;
+  float* packed = allocate_floats(m * problem->k);
+  lanes_t* lanes = (lanes_t*)allocate_floats(m * kLanes);
+  float* sums = allocate_floats(m);
   for (int64_t batch = 0; batch < problem->batch_count; ++batch) {
     pack_a(problem, batch, 0, problem->k, packed);
     for (int64_t column = 0; column < problem->n; ++column) {
-      multiply_column(problem, packed, batch, 0, problem->k, column, sums);
+      if (column % kLanes == 0) {
+        multiply_columns(problem, packed, batch, 0, problem->k, column, lanes);
+      }
+      take_lane(lanes, column % kLanes, m, sums);
       finish_column(problem, batch, column, sums);
     }
   }
   free(sums);
+  free(lanes);
   free(packed);
 }
 
@@ -145,18 +196,23 @@ static float* slice_of(const gcap_sim_lt_problem_t* problem, int64_t slice, int6
 
 void gcap_sim_lt_run_partials(void* payload) {
   const gcap_sim_lt_problem_t* problem = payload;
-  float* packed = allocate_floats(problem->m * problem->k);
+  const int64_t m = problem->m;
+  float* packed = allocate_floats(m * problem->k);
+  lanes_t* lanes = (lanes_t*)allocate_floats(m * kLanes);
   for (int64_t slice = 0; slice < problem->slices; ++slice) {
     const int64_t first = problem->k * slice / problem->slices;
     const int64_t depth = problem->k * (slice + 1) / problem->slices - first;
     for (int64_t batch = 0; batch < problem->batch_count; ++batch) {
       pack_a(problem, batch, first, depth, packed);
       for (int64_t column = 0; column < problem->n; ++column) {
-        float* sums = slice_of(problem, slice, batch) + column * problem->m;
-        multiply_column(problem, packed, batch, first, depth, column, sums);
+        if (column % kLanes == 0) {
+          multiply_columns(problem, packed, batch, first, depth, column, lanes);
+        }
+        take_lane(lanes, column % kLanes, m, slice_of(problem, slice, batch) + column * m);
       }
     }
   }
+  free(lanes);
   free(packed);
 }
 

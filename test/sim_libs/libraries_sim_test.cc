@@ -118,6 +118,41 @@ TEST(SimCublasLt, AnotherThreadsMatmulInAGlobalCaptureIsAnInternalError) {
   (void)cudaGetLastError();
 }
 
+// Factors of 12 bits: a product is exact, and a sum is rounded, so that another order would show.
+std::vector<float> RoughFloats(size_t count, uint32_t seed) {
+  std::vector<float> values(count);
+  for (float& value : values) {
+    seed = seed * 1664525u + 1013904223u;
+    value = std::ldexp(static_cast<float>(static_cast<int>(seed >> 20) - 2048), static_cast<int>(seed >> 8 & 15) - 8);
+  }
+  return values;
+}
+
+// Held before as well: the sums are made several at a time now, and must not differ for it, for whatever is left over.
+TEST(SimCublasLt, EachSumTakesItsProductsOneAfterAnother) {
+  for (const size_t m : {1, 17}) {
+    for (const size_t n : {1, 3, 4, 6}) {
+      for (const size_t k : {1, 3, 4, 41}) {
+        LtProblem problem(m, n, k);
+        const auto left = RoughFloats(m * k, 1), right = RoughFloats(k * n, 2);
+        const DeviceArray<float> a(left), b(right), d(std::vector<float>(m * n));
+        Stream stream;
+        ASSERT_EQ(CUBLAS_STATUS_SUCCESS, problem.Run(a.get(), b.get(), d.get(), nullptr, nullptr, 0, stream.get()));
+        stream.Synchronize();
+        std::vector<float> expected(m * n);
+        for (size_t j = 0; j < n; ++j) {
+          for (size_t i = 0; i < m; ++i) {
+            float sum = 0;
+            for (size_t l = 0; l < k; ++l) sum += left[i + l * m] * right[l + j * k];
+            expected[i + j * m] = sum;
+          }
+        }
+        EXPECT_EQ(expected, d.Download()) << m << " " << n << " " << k;
+      }
+    }
+  }
+}
+
 TEST(SimCublasLt, EveryAlgorithmOfTheHeuristicGivesTheProduct) {
   LtProblem problem(64, 32, 512);
   const DeviceArray<float> a(std::vector<float>(64 * 512, 0.5f)), b(std::vector<float>(512 * 32, 1.0f));
