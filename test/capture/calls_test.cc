@@ -477,6 +477,16 @@ const std::map<std::string, Misuse> kMisuses = {
        attributes.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
        Cuda(GCAP_CUDA(cudaMemcpyBatchAsync(&to, &from, &bytes, 1, &attributes, &index, 1, r.stream.get())));
      }},
+    {"cudaMemcpy3DBatchAsync R22",
+     [](Rig& r) {
+       cudaMemcpy3DBatchOp op = {};
+       op.dst.type = op.src.type = cudaMemcpyOperandTypePointer;
+       op.dst.op.ptr.ptr = r.device;
+       op.src.op.ptr.ptr = r.host;
+       op.extent = {Rig::kBytes, 1, 1};
+       op.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
+       Cuda(GCAP_CUDA(cudaMemcpy3DBatchAsync(1, &op, 0, r.stream.get())));
+     }},
     {"cudaStreamGetFlags R24", [](Rig& r) { Cuda(GCAP_CUDA(cudaStreamGetFlags(r.stream.get(), &r.flags))); }},
     {"cudaStreamGetId R24", [](Rig& r) { Cuda(GCAP_CUDA(cudaStreamGetId(r.stream.get(), &r.id))); }},
     {"cudaStreamGetDevice R24", [](Rig& r) { Cuda(GCAP_CUDA(cudaStreamGetDevice(r.stream.get(), &r.number))); }},
