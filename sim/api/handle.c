@@ -16,6 +16,7 @@
 #include "sim/base/heap.h"
 #include "sim/base/thread.h"
 #include "sim/check/origin.h"
+#include "sim/check/report.h"
 
 #define HANDLE_TAG UINT64_C(0x5A)
 // 24 bits of index hold 16 million live handles; 24 bits of generation catch a stale one until its slot was reused as
@@ -29,6 +30,9 @@ typedef struct entry {
   gcap_sim_kind_t kind;
   size_t next_free;
   gcap_sim_origin_t* origin;  // NULL for what the program need not destroy
+  // Of the handle that the slot had before: the calls that made and destroyed it.
+  gcap_sim_origin_t* last_made;
+  gcap_sim_origin_t* last_destroyed;
 } entry_t;
 
 static struct {
@@ -56,7 +60,7 @@ void* gcap_sim_handle_create(gcap_sim_kind_t kind, void* object) {
     index = registry.count++;
     if (index > HANDLE_MASK) gcap_sim_die("more than %llu live handles", (unsigned long long)HANDLE_MASK);
     gcap_sim_reserve(&registry.entries, &registry.capacity, registry.count, sizeof(entry_t));
-    registry.entries[index].generation = 1;
+    registry.entries[index] = (entry_t){.generation = 1};
   }
   entry_t* entry = &registry.entries[index];
   entry->object = object;
@@ -86,12 +90,33 @@ static entry_t* find(gcap_sim_kind_t kind, const void* handle, const char** why)
   return entry;
 }
 
+// The slot that the handle had last, if nothing has lived and died there since; else NULL.
+static const entry_t* grave_of(const void* handle) {
+  size_t index = handle_index(handle);
+  if ((uintptr_t)handle >> 56 != HANDLE_TAG || index >= registry.count) return NULL;
+  const entry_t* entry = &registry.entries[index];
+  return ((uintptr_t)handle >> 28 & HANDLE_MASK) == ((entry->generation - 1) & HANDLE_MASK) ? entry : NULL;
+}
+
+static _Noreturn void refuse(gcap_sim_kind_t kind, const void* handle, const char* why) {
+  gcap_sim_report_begin_stop();
+  gcap_sim_report_print("gcap sim: %s: %s %p %s\n", gcap_sim_thread()->call, kind_names[kind], handle, why);
+  gcap_sim_report_origin("used by ", gcap_sim_origin_current());
+  const entry_t* grave = grave_of(handle);
+  if (grave != NULL) {
+    gcap_sim_report_origin("made by ", grave->last_made);
+    gcap_sim_report_origin("destroyed by ", grave->last_destroyed);
+  }
+  gcap_sim_report_stop(
+      "A GPU's answer is undefined. Remedy: use a handle from the call that makes it to the call that destroys it.");
+}
+
 void* gcap_sim_handle_get(gcap_sim_kind_t kind, const void* handle) {
   if (gcap_sim_log_on) gcap_sim_log_handle(kind, handle);
   if (handle == NULL) return NULL;
   const char* why;
   const entry_t* entry = find(kind, handle, &why);
-  if (entry == NULL) gcap_sim_die("%s: %s %p %s", gcap_sim_thread()->call, kind_names[kind], handle, why);
+  if (entry == NULL) refuse(kind, handle, why);
   return entry->object;
 }
 
@@ -125,7 +150,10 @@ void gcap_sim_handle_destroy(void* handle) {
   entry_t* entry = &registry.entries[index];
   --registry.live[entry->kind];
   entry->object = NULL;
-  gcap_sim_origin_release(entry->origin);
+  gcap_sim_origin_release(entry->last_made);
+  gcap_sim_origin_release(entry->last_destroyed);
+  entry->last_made = entry->origin;
+  entry->last_destroyed = gcap_sim_origin_retain(gcap_sim_origin_current());
   entry->origin = NULL;
   ++entry->generation;
   entry->next_free = registry.first_free;

@@ -49,7 +49,7 @@ static void (*at_error)(void);
 
 // The report under way.
 static struct {
-  gcap_sim_check_kind_t kind;
+  gcap_sim_check_kind_t kind;  // GCAP_SIM_CHECK_COUNT: of no check
   FILE* out;
   char* text;
   size_t bytes;
@@ -76,6 +76,13 @@ static bool is_new(keys_t* keys, uint64_t key) {
   return true;
 }
 
+static void open_report(gcap_sim_check_kind_t kind) {
+  memset(&report, 0, sizeof(report));
+  report.kind = kind;
+  report.out = open_memstream(&report.text, &report.bytes);
+  if (report.out == NULL) gcap_sim_die("the machine has no memory left for a report");
+}
+
 bool gcap_sim_report_begin(gcap_sim_check_kind_t kind, const gcap_sim_origin_t* first,
                            const gcap_sim_origin_t* second) {
   gcap_sim_action_t action = gcap_sim_check_action(kind);
@@ -83,12 +90,11 @@ bool gcap_sim_report_begin(gcap_sim_check_kind_t kind, const gcap_sim_origin_t* 
   // Which of the two came first is up to the schedule.
   uint64_t key = (key_of(first) + key_of(second)) * GCAP_SIM_CHECK_COUNT + (uint64_t)kind;
   if (kind != GCAP_SIM_CHECK_LEAK && !is_new(action == GCAP_SIM_ACTION_WARN ? &warned : &told, key)) return false;
-  memset(&report, 0, sizeof(report));
-  report.kind = kind;
-  report.out = open_memstream(&report.text, &report.bytes);
-  if (report.out == NULL) gcap_sim_die("the machine has no memory left for a report");
+  open_report(kind);
   return true;
 }
+
+void gcap_sim_report_begin_stop(void) { open_report(GCAP_SIM_CHECK_COUNT); }
 
 // --- Parts ----------------------------------------------------------------------------------------------------------
 
@@ -170,13 +176,23 @@ static void keep(char* text) {
 
 void gcap_sim_report_at_error(void (*function)(void)) { at_error = function; }
 
-void gcap_sim_report_end(const char* remedy) {
+static void finish(const char* remedy) {
   gcap_sim_report_print("  %s\n", remedy);
   if (report.kind != GCAP_SIM_CHECK_LEAK) {
     gcap_sim_report_print("  Seed %llu: run with GCAP_SIM_SEED=%llu.\n", (unsigned long long)gcap_sim_seed(),
                           (unsigned long long)gcap_sim_seed());
   }
   if (fclose(report.out) != 0) gcap_sim_die("the machine has no memory left for a report");
+}
+
+void gcap_sim_report_stop(const char* remedy) {
+  finish(remedy);
+  fputs(report.text, stderr);
+  abort();
+}
+
+void gcap_sim_report_end(const char* remedy) {
+  finish(remedy);
   if (gcap_sim_check_suppressed(report.kind, holds)) {
     free(report.text);
     return;

@@ -126,6 +126,45 @@ TEST_F(CheckReport, CanBecomeAStickyError) {
   gcap_sim_set_action(GCAP_SIM_CHECK_RACE, GCAP_SIM_ACTION_RECORD);
 }
 
+// --- Destroyed handles ----------------------------------------------------------------------------------------------
+
+__attribute__((noinline)) void DestroyHere(cudaEvent_t event) { OK(cudaEventDestroy(event)); }
+
+// The report had the handle's address and nothing else.
+TEST_F(CheckReportDeathTest, ADestroyedHandleIsToldWithTheCallsThatMadeAndDestroyedIt) {
+  cudaEvent_t event, next;
+  OK(cudaEventCreate(&event));
+  DestroyHere(event);
+  const char* told =
+      "cudaEventRecord: event 0x[0-9a-f]+ was destroyed\n  used by cudaEventRecord, call .*TestBody.*"
+      "made by cudaEventCreate, call .*TestBody.*destroyed by cudaEventDestroy, call .*DestroyHere.*Remedy: ";
+  EXPECT_DEATH(cudaEventRecord(event, a_), told);
+  OK(cudaEventCreateWithFlags(&next, cudaEventDisableTiming));  // in its place
+  EXPECT_DEATH(cudaEventRecord(event, a_), told);
+  OK(cudaEventDestroy(next));
+  EXPECT_DEATH(cudaEventRecord(next, a_), "was destroyed.*made by cudaEventCreateWithFlags");
+}
+
+TEST_F(CheckReportDeathTest, EveryKindOfDestroyedHandleIsTold) {
+  cudaStream_t stream;
+  cudaGraph_t graph;
+  cudaGraphExec_t exec;
+  cudaGraphNode_t node;
+  OK(cudaStreamCreate(&stream));
+  OK(cudaStreamDestroy(stream));
+  EXPECT_DEATH(cudaStreamQuery(stream), "was destroyed.*made by cudaStreamCreate,.*destroyed by cudaStreamDestroy");
+  OK(cudaGraphCreate(&graph, 0));
+  OK(cudaGraphAddEmptyNode(&node, graph, nullptr, 0));
+  OK(cudaGraphInstantiate(&exec, graph, 0));
+  OK(cudaGraphExecDestroy(exec));
+  EXPECT_DEATH(cudaGraphLaunch(exec, a_),
+               "was destroyed.*made by cudaGraphInstantiate,.*destroyed by cudaGraphExecDestroy");
+  OK(cudaGraphDestroy(graph));
+  EXPECT_DEATH(cudaGraphDestroy(graph), "was destroyed.*made by cudaGraphCreate,.*destroyed by cudaGraphDestroy");
+  cudaGraphNodeType type;
+  EXPECT_DEATH(cudaGraphNodeGetType(node, &type), "was destroyed.*destroyed by cudaGraphDestroy");
+}
+
 // --- Suppressions ---------------------------------------------------------------------------------------------------
 
 __attribute__((noinline)) cudaError_t FillOfALibraryThatIsNotOurs(void* memory, cudaStream_t stream) {
