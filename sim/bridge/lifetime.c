@@ -126,14 +126,19 @@ static void begin(const gcap_sim_actor_t* actor, gcap_sim_memory_t* memory, bool
   gcap_sim_segment_set_write(segment, gcap_sim_actor_now(actor));
 }
 
+static void set_released(gcap_sim_memory_t* memory, gcap_sim_origin_t* call) {
+  gcap_sim_origin_retain(call);
+  gcap_sim_origin_release(memory->released);
+  memory->released = call;
+}
+
 static void end(const gcap_sim_actor_t* actor, gcap_sim_memory_t* memory) {
   check_free(actor, memory);
   uintptr_t limit = memory->begin + memory->bytes;
   gcap_sim_shadow_clear(memory->begin, limit);
   gcap_sim_segment_set_write(gcap_sim_shadow_insert(memory->begin, limit, memory), gcap_sim_actor_now(actor));
   memory->freed = true;
-  gcap_sim_origin_release(memory->released);
-  memory->released = gcap_sim_origin_retain(actor->site->origin);
+  set_released(memory, actor->site->origin);
 }
 
 // --- Allocations of the runtime -------------------------------------------------------------------------------------
@@ -171,6 +176,14 @@ void gcap_sim_memory_ends(gcap_sim_allocation_t* allocation) {
     remember_freed(memory);
   }
   gcap_sim_site_release(actor.site);
+}
+
+void gcap_sim_memory_free_queued(gcap_sim_memory_t* memory) { set_released(memory, gcap_sim_origin_current()); }
+
+void gcap_sim_memory_free_refused(const void* address) {
+  const gcap_sim_memory_t* memory = gcap_sim_memory_at((uintptr_t)address);
+  if (memory == NULL || memory->begin != (uintptr_t)address || memory->released == NULL) return;
+  gcap_sim_found_second_free(memory);
 }
 
 // --- Sub-allocations ------------------------------------------------------------------------------------------------

@@ -16,6 +16,11 @@ gcap_sim_memory_t* gcap_sim_memory_create(const gcap_sim_allocation_t* allocatio
 void gcap_sim_memory_begins(gcap_sim_allocation_t* allocation);
 void gcap_sim_memory_ends(gcap_sim_allocation_t* allocation);
 
+// The call under way frees the memory, by work that has yet to run.
+void gcap_sim_memory_free_queued(gcap_sim_memory_t* memory);
+// The call under way frees the address, and is refused: was there memory that was freed before?
+void gcap_sim_memory_free_refused(const void* address);
+
 // The work that begins or ends an annotated sub-allocation.
 bool gcap_sim_memory_noted(const gcap_sim_actor_t* actor, gcap_sim_memory_t* memory, bool begins);
 

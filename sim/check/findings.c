@@ -78,6 +78,16 @@ void gcap_sim_found_use_after_free(const gcap_sim_touch_t* touch, const gcap_sim
   gcap_sim_report_end("Remedy: free the memory after the last work that uses it, in the order of its stream.");
 }
 
+void gcap_sim_found_second_free(const gcap_sim_memory_t* memory) {
+  const gcap_sim_origin_t* call = gcap_sim_origin_current();
+  if (!gcap_sim_report_begin(GCAP_SIM_CHECK_REFUSED_CALL, memory->released, call)) return;
+  gcap_sim_report_print("gcap sim: refused call: a second free of ");
+  gcap_sim_report_memory(memory, (const void*)memory->begin);
+  gcap_sim_report_origin("freed by ", memory->released);
+  gcap_sim_report_origin("freed again by ", call);
+  gcap_sim_report_end("Remedy: one owner, who frees the memory once.");
+}
+
 void gcap_sim_found_unordered_free(const gcap_sim_touch_t* touch, const gcap_sim_memory_t* memory,
                                    const gcap_sim_epoch_t* access, const char* access_verb) {
   if (!gcap_sim_report_begin(kind_of_free(memory), access->site->origin, touch->site->origin)) return;

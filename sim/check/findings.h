@@ -28,6 +28,8 @@ void gcap_sim_found_unordered_reuse(const gcap_sim_touch_t* touch, const gcap_si
 void gcap_sim_found_baked_pointer(const gcap_sim_touch_t* touch, const gcap_sim_memory_t* memory);
 // Memory of the program's own, freed by a call of free or realloc that was made there.
 void gcap_sim_found_freed_host_memory(const gcap_sim_touch_t* touch, bool registered, const gcap_sim_stack_t* freed_at);
+// The call under way frees memory that was freed, and is refused.
+void gcap_sim_found_second_free(const gcap_sim_memory_t* memory);
 // `reader` read bytes that nobody wrote.
 void gcap_sim_found_uninitialized(const gcap_sim_site_t* reader, const gcap_sim_memory_t* memory, uintptr_t begin,
                                   uintptr_t end);

@@ -26,14 +26,15 @@ typedef struct suppression {
   size_t dropped;
 } suppression_t;
 
-static const char* const check_names[GCAP_SIM_CHECK_COUNT] = {"race",        "use_after_free", "baked_pointer",
-                                                              "host_memory", "uninitialized",  "out_of_bounds",
-                                                              "overlap",     "leak",           "capture"};
+static const char* const check_names[GCAP_SIM_CHECK_COUNT] = {
+    "race",          "use_after_free", "baked_pointer", "host_memory", "uninitialized",
+    "out_of_bounds", "overlap",        "leak",          "capture",     "refused_call"};
 static const char* const action_names[] = {"abort", "record", "error", "off", "warn", "default"};
 #define ACTION_LIST "abort, record, error, off, warn, default"
 
-#define CHECK_LIST \
-  "race, use_after_free, baked_pointer, host_memory, uninitialized, out_of_bounds, overlap, leak, capture"
+#define CHECK_LIST                                                                                           \
+  "race, use_after_free, baked_pointer, host_memory, uninitialized, out_of_bounds, overlap, leak, capture, " \
+  "refused_call"
 
 static struct {
   bool ready;

@@ -8,6 +8,7 @@
 // ready when those before it are done. Launches of one executable follow one another. Locking: the global mutex.
 #include "sim/graph/exec.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "cuda_runtime_api.h"
@@ -17,6 +18,8 @@
 #include "sim/base/heap.h"
 #include "sim/base/thread.h"
 #include "sim/bridge/task_access.h"
+#include "sim/check/origin.h"
+#include "sim/check/report.h"
 #include "sim/device/peer.h"
 #include "sim/graph/graph.h"
 #include "sim/graph/graph_memory.h"
@@ -25,6 +28,7 @@
 #include "sim/memory/copy.h"
 #include "sim/stream/capture.h"
 #include "sim/stream/mark.h"
+#include "sim/stream/rules.h"
 #include "sim/stream/scheduler.h"
 #include "sim/stream/stream.h"
 #include "sim/stream/task.h"
@@ -71,12 +75,38 @@ static bool claim(gcap_sim_allocation_t* allocation, bool claimed) {
   return true;
 }
 
+// What an earlier launch left allocated, the first of it.
+static const gcap_sim_memory_t* find_unfreed(const gcap_sim_program_t* program) {
+  for (size_t i = 0; i < program->num_memory; ++i) {
+    const gcap_sim_task_t* task = program->tasks[program->memory[i]];
+    if (task->kind == GCAP_SIM_TASK_ALLOC && task->u.allocation->claimed) return task->u.allocation->memory;
+  }
+  return NULL;
+}
+
+static void report_unfreed(const gcap_sim_exec_t* exec) {
+  const gcap_sim_memory_t* memory = find_unfreed(exec->program);
+  const gcap_sim_origin_t* call = gcap_sim_origin_current();
+  if (!gcap_sim_report_begin(GCAP_SIM_CHECK_REFUSED_CALL, memory->allocated, call)) return;
+  gcap_sim_rule_t rule = GCAP_SIM_RULE_UNFREED_RELAUNCH;
+  gcap_sim_report_print("gcap sim: refused call: %s (%s), ", gcap_sim_rule_situation(rule), gcap_sim_rule_id(rule));
+  gcap_sim_report_memory(memory, (const void*)memory->begin);
+  gcap_sim_report_origin("launched by ", exec->launched);
+  gcap_sim_report_origin("launched again by ", call);
+  char remedy[256];
+  snprintf(remedy, sizeof(remedy), "Nobody has freed it since. Remedy: %s.", gcap_sim_rule_remedy(rule));
+  gcap_sim_report_end(remedy);
+}
+
 // Makes the caller the owner of what the launch will allocate, and no longer of what it will free. Fails when the
 // launch would allocate what an earlier one left allocated, or free what is not allocated.
-static cudaError_t claim_memory(const gcap_sim_exec_t* exec) {
+static cudaError_t claim_memory(gcap_sim_exec_t* exec) {
   const gcap_sim_program_t* program = exec->program;
   bool auto_free = (exec->flags & cudaGraphInstantiateFlagAutoFreeOnLaunch) != 0;
-  if (!for_each(program, GCAP_SIM_TASK_ALLOC, may_allocate, auto_free)) return cudaErrorInvalidValue;
+  if (!for_each(program, GCAP_SIM_TASK_ALLOC, may_allocate, auto_free)) {
+    report_unfreed(exec);
+    return cudaErrorInvalidValue;
+  }
   for_each(program, GCAP_SIM_TASK_ALLOC, announce, true);
   bool ok = for_each(program, GCAP_SIM_TASK_FREE, may_free, false);
   for_each(program, GCAP_SIM_TASK_ALLOC, announce, false);
@@ -84,6 +114,8 @@ static cudaError_t claim_memory(const gcap_sim_exec_t* exec) {
   if (!for_each(program, GCAP_SIM_TASK_ALLOC, bring, false)) return cudaErrorMemoryAllocation;
   for_each(program, GCAP_SIM_TASK_ALLOC, claim, true);
   for_each(program, GCAP_SIM_TASK_FREE, claim, false);
+  gcap_sim_origin_release(exec->launched);
+  exec->launched = gcap_sim_origin_retain(gcap_sim_origin_current());
   return cudaSuccess;
 }
 
@@ -314,6 +346,7 @@ static cudaError_t destroy(gcap_sim_exec_t* exec) {
   gcap_sim_graph_destroy(exec->graph);
   gcap_sim_program_release(exec->program);
   gcap_sim_mark_release(exec->last_launch);
+  gcap_sim_origin_release(exec->launched);
   gcap_sim_handle_destroy(exec->handle);
   free(exec);
   return cudaSuccess;

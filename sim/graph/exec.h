@@ -8,6 +8,7 @@
 
 #include "cuda_runtime_api.h"
 #include "sim/api/types.h"
+#include "sim/check/origin.h"
 
 struct gcap_sim_exec {
   cudaGraphExec_t handle;
@@ -16,6 +17,7 @@ struct gcap_sim_exec {
   gcap_sim_program_t* program;
   unsigned long long flags;
   gcap_sim_mark_t* last_launch;
+  gcap_sim_origin_t* launched;     // the call of the last launch of an executable with memory nodes
   gcap_sim_graph_t* memory_graph;  // the graph it came from, if that has memory nodes
 };
 

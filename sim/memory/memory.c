@@ -15,6 +15,7 @@
 #include "sim/api/log.h"
 #include "sim/base/die.h"
 #include "sim/base/thread.h"
+#include "sim/bridge/lifetime.h"
 #include "sim/graph/graph_params.h"
 #include "sim/memory/allocation.h"
 #include "sim/memory/budget.h"
@@ -61,6 +62,11 @@ static gcap_sim_allocation_t* freeable(const void* address, enum cudaMemoryType 
   return ok ? allocation : NULL;
 }
 
+static cudaError_t refuse_free(const void* address) {
+  gcap_sim_memory_free_refused(address);
+  return cudaErrorInvalidValue;
+}
+
 void gcap_sim_free_allocation(gcap_sim_allocation_t* allocation) {
   gcap_sim_block_t* block = allocation->block;
   gcap_sim_allocation_disclaim(allocation);
@@ -73,7 +79,7 @@ void gcap_sim_free_allocation(gcap_sim_allocation_t* allocation) {
 cudaError_t gcap_sim_free_now(void* address, enum cudaMemoryType type) {
   if (address == NULL) return cudaSuccess;
   gcap_sim_allocation_t* allocation = freeable(address, type);
-  if (allocation == NULL) return cudaErrorInvalidValue;
+  if (allocation == NULL) return refuse_free(address);
   gcap_sim_free_allocation(allocation);
   return cudaSuccess;
 }
@@ -179,7 +185,8 @@ static cudaError_t free_async(void* address, cudaStream_t handle) {
     return task != NULL ? gcap_sim_submit_task(stream, task) : code;
   }
   gcap_sim_allocation_t* allocation = freeable(address, cudaMemoryTypeDevice);
-  if (allocation == NULL) return cudaErrorInvalidValue;
+  if (allocation == NULL) return refuse_free(address);
+  gcap_sim_memory_free_queued(allocation->memory);
   ++allocation->refs;
   gcap_sim_task_t* task = memory_task(GCAP_SIM_TASK_FREE, allocation);
   gcap_sim_block_t* block = allocation->block;

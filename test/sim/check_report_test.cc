@@ -165,6 +165,78 @@ TEST_F(CheckReportDeathTest, EveryKindOfDestroyedHandleIsTold) {
   EXPECT_DEATH(cudaGraphNodeGetType(node, &type), "was destroyed.*destroyed by cudaGraphDestroy");
 }
 
+// --- Refused calls --------------------------------------------------------------------------------------------------
+
+// A second free answered cudaErrorInvalidValue, and nothing was said.
+TEST_F(CheckReport, ASecondFreeIsToldWithTheFirst) {
+  ExpectOne({"refused call: a second free of device memory", "allocated by cudaMalloc,", "freed by cudaFree,",
+             "freed again by cudaFree,", "Remedy: "},
+            [&] {
+              void* memory;
+              OK(cudaMalloc(&memory, kBytes));
+              OK(cudaFree(memory));
+              EXPECT_EQ(cudaErrorInvalidValue, cudaFree(memory));
+            });
+  ExpectOne({"a second free of pinned memory", "freed by cudaFreeHost,", "freed again by cudaFreeHost,"}, [&] {
+    void* memory;
+    OK(cudaMallocHost(&memory, kBytes));
+    OK(cudaFreeHost(memory));
+    EXPECT_EQ(cudaErrorInvalidValue, cudaFreeHost(memory));
+  });
+  // Also while the first free is still pending.
+  ExpectOne({"a second free of device memory", "freed by cudaFreeAsync,", "freed again by cudaFreeAsync,"}, [&] {
+    void* memory;
+    OK(cudaMallocAsync(&memory, kBytes, a_));
+    OK(cudaFreeAsync(memory, a_));
+    EXPECT_EQ(cudaErrorInvalidValue, cudaFreeAsync(memory, a_));
+  });
+}
+
+TEST_F(CheckReport, AFreeOfWhatWasNeverAllocatedIsNoSecondFree) {
+  ExpectNone([&] {
+    int local;
+    EXPECT_EQ(cudaErrorInvalidValue, cudaFree(&local));
+    EXPECT_EQ(cudaErrorInvalidValue, cudaFree(x_ + 1));
+    EXPECT_EQ(cudaErrorInvalidValue, cudaFreeHost(x_));
+  });
+}
+
+TEST_F(CheckReport, ASecondFreeStopsNobodyByDefault) {
+  gcap_sim_set_action(GCAP_SIM_CHECK_REFUSED_CALL, GCAP_SIM_ACTION_DEFAULT);
+  EXPECT_EQ(0u, Count([&] {
+              void* memory;
+              OK(cudaMalloc(&memory, kBytes));
+              OK(cudaFree(memory));
+              EXPECT_EQ(cudaErrorInvalidValue, cudaFree(memory));
+            }));
+  EXPECT_NE(std::string::npos, printed_.find("refused call: a second free")) << printed_;
+  gcap_sim_set_action(GCAP_SIM_CHECK_REFUSED_CALL, GCAP_SIM_ACTION_RECORD);
+}
+
+// The second launch answered cudaErrorInvalidValue, and nothing was said.
+TEST_F(CheckReport, ALaunchOfAGraphWhoseAllocationNobodyFreedIsTold) {
+  ExpectOne({"refused call: a second launch of a graph that did not free its allocation (R30), device memory",
+             "allocated by cudaMallocAsync,", "launched by cudaGraphLaunch,", "launched again by cudaGraphLaunch,",
+             "Nobody has freed it since. Remedy: "},
+            [&] {
+              void* memory;
+              cudaGraph_t graph;
+              cudaGraphExec_t exec;
+              OK(cudaStreamBeginCapture(a_, cudaStreamCaptureModeThreadLocal));
+              OK(cudaMallocAsync(&memory, kBytes, a_));
+              OK(cudaStreamEndCapture(a_, &graph));
+              OK(cudaGraphInstantiate(&exec, graph, 0));
+              OK(cudaGraphLaunch(exec, a_));
+              EXPECT_EQ(cudaErrorInvalidValue, cudaGraphLaunch(exec, a_));
+              OK(cudaFreeAsync(memory, a_));
+              OK(cudaGraphLaunch(exec, a_));
+              OK(cudaFreeAsync(memory, a_));
+              OK(cudaStreamSynchronize(a_));
+              OK(cudaGraphExecDestroy(exec));
+              OK(cudaGraphDestroy(graph));
+            });
+}
+
 // --- Suppressions ---------------------------------------------------------------------------------------------------
 
 __attribute__((noinline)) cudaError_t FillOfALibraryThatIsNotOurs(void* memory, cudaStream_t stream) {
