@@ -135,12 +135,10 @@ size_t gcap_sim_check(void) {
   return reports;
 }
 
-// After the program's own destructors. Many a program leaves its handles to the end of the process, and says nothing
-// wrong by that: it is told only to who asked.
+// After the program's own destructors.
 __attribute__((destructor)) static void tell_at_exit(void) {
   gcap_sim_lock();
   gcap_sim_suspect_tell(NULL);
-  bool asked = gcap_sim_check_action_was_set(GCAP_SIM_CHECK_LEAK);
-  if (asked && gcap_sim_check_action(GCAP_SIM_CHECK_LEAK) != GCAP_SIM_ACTION_OFF) tell_all();
+  if (gcap_sim_check_action(GCAP_SIM_CHECK_LEAK) != GCAP_SIM_ACTION_OFF) tell_all();
   gcap_sim_unlock();
 }

@@ -40,7 +40,6 @@ static struct {
   bool ready;
   bool recording;
   gcap_sim_action_t actions[GCAP_SIM_CHECK_COUNT];
-  bool was_set[GCAP_SIM_CHECK_COUNT];
   suppression_t* suppressions;
   size_t num_suppressions;
   size_t capacity;
@@ -79,7 +78,6 @@ static void set_action(gcap_sim_check_kind_t kind, gcap_sim_action_t action) {
   for (int i = 0; i < GCAP_SIM_CHECK_COUNT; ++i) {
     if (kind != GCAP_SIM_CHECK_COUNT && (int)kind != i) continue;
     policy.actions[i] = action == GCAP_SIM_ACTION_DEFAULT ? default_of(i) : action;
-    policy.was_set[i] = action != GCAP_SIM_ACTION_DEFAULT;
   }
 }
 
@@ -162,11 +160,6 @@ gcap_sim_action_t gcap_sim_check_action(gcap_sim_check_kind_t kind) {
   gcap_sim_action_t action = policy.actions[kind];
   bool goes_on = action == GCAP_SIM_ACTION_OFF || action == GCAP_SIM_ACTION_WARN;
   return policy.recording && !goes_on ? GCAP_SIM_ACTION_RECORD : action;
-}
-
-bool gcap_sim_check_action_was_set(gcap_sim_check_kind_t kind) {
-  prepare();
-  return policy.was_set[kind];
 }
 
 bool gcap_sim_check_looks(void) {

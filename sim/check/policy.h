@@ -9,8 +9,6 @@
 #include "gcap_sim.h"
 
 gcap_sim_action_t gcap_sim_check_action(gcap_sim_check_kind_t kind);
-// Was the action asked for, by a call or by the environment?
-bool gcap_sim_check_action_was_set(gcap_sim_check_kind_t kind);
 // Is there a check on that looks at accesses?
 bool gcap_sim_check_looks(void);
 

@@ -109,7 +109,7 @@ typedef enum gcap_sim_check_kind {
   GCAP_SIM_CHECK_UNINITIALIZED,   // a kernel, library call or copy to the host reads bytes that nobody wrote
   GCAP_SIM_CHECK_OUT_OF_BOUNDS,   // an access that leaves the allocation it starts in; a kernel's that starts in none
   GCAP_SIM_CHECK_OVERLAP,         // two live annotated allocations that share bytes
-  GCAP_SIM_CHECK_LEAK,            // what is left at gcap_sim_check, or at exit when the action was set by anyone
+  GCAP_SIM_CHECK_LEAK,            // handles and allocations that are left at gcap_sim_check, and at exit
   GCAP_SIM_CHECK_CAPTURE,         // a call that breaks a capture
   GCAP_SIM_CHECK_REFUSED_CALL,    // a call that answers an error for which an earlier call is the cause: a second free
   GCAP_SIM_CHECK_COUNT
