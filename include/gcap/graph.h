@@ -20,8 +20,8 @@ extern "C" {
 // gpu_graph_id). Ids are >= 0. GCAP_GRAPH_ID_NONE means: never capture this run.
 #define GCAP_GRAPH_ID_NONE (-1)
 
-// The state of an id. Each line is a step: from, what happens, to. No other step changes a state, except a release,
-// which forgets the id: its state is then COLD.
+// The state of an id. Each line is a step: from, what happens, to. No other step changes a state, except a release
+// and max_ids_without_graph, which forget the id: its state is then COLD.
 //
 //   COLD       --first run-->      WARMING
 //   WARMING    --warm-->           READY      as the policy says
@@ -63,7 +63,8 @@ typedef enum gcap_graph_policy {
   GCAP_GRAPH_POLICY_STABLE,
 } gcap_graph_policy_t;
 
-// The state and the counters of one id. A release sets the counters to 0; an eviction keeps them.
+// The state and the counters of one id. A release sets the counters to 0; an eviction keeps them, until the id is
+// forgotten (max_ids_without_graph).
 typedef struct gcap_graph_info {
   size_t struct_size;  // set by gcap_graph_manager_get_info
   gcap_graph_state_t state;
@@ -104,6 +105,9 @@ typedef struct gcap_graph_manager_options {
   // finished; every end_run polls for that and does not wait. An evicted id is warm: its next run is captured.
   size_t max_graphs;
   size_t max_bytes;  // sum of gcap_graph_info_t.bytes
+  // How many ids without a graph are remembered: ids that warm up or cool down, and evicted ids. One more, and the id
+  // that was run or evicted longest ago is forgotten: it is COLD again, with zeros. 0: no limit. Default 16,384.
+  size_t max_ids_without_graph;
   // Optional. Called once for each evicted graph, on the thread that ends the run, with the id's info before the
   // eviction. The callback may call the manager.
   void (*on_evict)(void* user, int id, const gcap_graph_info_t* info);
@@ -121,8 +125,11 @@ static inline void gcap_graph_manager_options_init(gcap_graph_manager_options_t*
 
 // Graph manager: the graphs of one user of streams, by annotation id. From gcap_graph_manager_create.
 // Thread:   thread-safe. One run at a time is open, and the thread that began the run ends it. A run whose thread has
-//           exited blocks no other run. Replays of one manager are serialized. Callbacks that a captured run registers
-//           with gcap_capture_on_close or gcap_capture_retain must not call this manager.
+//           exited blocks no other run. Replays of one manager are serialized.
+// Callbacks: work, on_evict, close steps, releases, `bytes` of gcap_capture_retain_bytes and the log sink run without a
+//           lock of the manager, and may call it. FAILED_PRECONDITION: a run that is begun or ended while this thread
+//           begins or ends one of the manager (in on_evict no run is open any more), a release of the id that is being
+//           captured, and destroy in every callback.
 // Capture:  begin_run, end_run, sign, recapture and the functions that only read are legal while the manager's own
 //           capture is open. Functions that launch, wait or destroy return FAILED_PRECONDITION on a capturing thread.
 // Lifetime: the manager takes plain cudaStream_t handles and needs no gcap_stream_t. A stream that gcap created or
@@ -138,12 +145,14 @@ typedef struct gcap_graph_manager gcap_graph_manager_t;
 GCAP_API gcap_status_t gcap_graph_manager_create(const gcap_graph_manager_options_t* options,
                                                  gcap_graph_manager_t** out_manager) GCAP_NODISCARD;
 
-// Aborts an open run, releases all graphs (see gcap_graph_manager_release) and ends the manager. NULL is fine. A graph
-// that cannot be released is kept until the process ends, and the status says why.
-//   FAILED_PRECONDITION  the calling thread is capturing, and not for this manager, or another thread has a run open:
-//                        nothing was destroyed. Or a graph's stream is capturing: the manager is gone, the graph is
-//                        kept
-//   CUDA_ERROR           as gcap_graph_manager_release; the manager is gone
+// Aborts an open run of the calling thread, releases all graphs (see gcap_graph_manager_release) and ends the manager.
+// NULL is fine.
+//   FAILED_PRECONDITION  the calling thread is capturing, and not for this manager; another thread has a run open; a
+//                        call of the manager has not returned yet, so this is a callback; or a graph's stream is
+//                        capturing. Nothing was released, and the manager may be used or destroyed again
+//   LEAKED               the manager is gone. A graph whose launches could not be waited for is kept until the process
+//                        ends, with all that it retains; or a handle of a released graph could not be destroyed. The
+//                        message says which
 GCAP_API gcap_status_t gcap_graph_manager_destroy(gcap_graph_manager_t* manager) GCAP_NODISCARD;
 
 // --- Runs -----------------------------------------------------------------------------------------------------------
@@ -151,11 +160,11 @@ GCAP_API gcap_status_t gcap_graph_manager_destroy(gcap_graph_manager_t* manager)
 // Opens a run of `id` on `stream`. `*out_kind` says how to execute the run. For RUN_CAPTURE the stream is capturing on
 // return, and gcap_capture_current returns the scope. If this thread never ended its last run, that run is aborted
 // first. If the driver refuses to begin a capture, the run is eager and the id cools down.
-//   INVALID_ARGUMENT     an id below -1; the default stream, if the run is to be captured; or an id together with
-//                        cudaStreamPerThread, which is a different stream on each thread
+//   INVALID_ARGUMENT     an id below -1; or an id together with a default stream: the legacy one (0 or
+//                        cudaStreamLegacy) cannot be captured, cudaStreamPerThread is another stream on each thread
 //   ALREADY_EXISTS       the id is captured: replay the id
-//   FAILED_PRECONDITION  another thread has a run open; or the run is to be captured, and the stream is capturing
-//                        already
+//   FAILED_PRECONDITION  another thread has a run open; this is a callback of a run's begin or end, or of destroy; or
+//                        the run is to be captured, and the stream is capturing already
 //   RESOURCE_EXHAUSTED   no host memory for the id, the run or the capture
 GCAP_API gcap_status_t gcap_graph_manager_begin_run(gcap_graph_manager_t* manager, int id, cudaStream_t stream,
                                                     gcap_graph_run_kind_t* out_kind) GCAP_NODISCARD;
@@ -170,8 +179,9 @@ GCAP_API gcap_status_t gcap_graph_manager_begin_run(gcap_graph_manager_t* manage
 //                        failure
 //   CUDA_ERROR           the work was issued, but the wait, or the end of graphs that this run replaced or evicted,
 //                        failed
-//   FAILED_PRECONDITION  no run is open on this thread, and `run_status` is NULL; or the work was issued, and the wait
-//                        was refused because the stream is capturing
+//   FAILED_PRECONDITION  no run is open on this thread, or this is a callback of the run's begin or end, and
+//                        `run_status` is NULL; or the work was issued, and the wait was refused, because the stream is
+//                        capturing, or because its gcap_stream_t was destroyed since the run began
 //   others               `run_status` itself: the run was eager and its work failed, or no run is open because
 //                        begin_run failed
 GCAP_API gcap_status_t gcap_graph_manager_end_run(gcap_graph_manager_t* manager, gcap_status_t run_status,
@@ -199,8 +209,8 @@ GCAP_API gcap_status_t gcap_graph_manager_recapture(gcap_graph_manager_t* manage
 // True if gcap_graph_manager_replay would find a graph.
 GCAP_API bool gcap_graph_manager_is_captured(gcap_graph_manager_t* manager, int id);
 
-// Reads the state and the counters of `id`. An id that was never run, or was released, is COLD with zeros. Programs
-// call gcap_graph_manager_get_info, which sets the size.
+// Reads the state and the counters of `id`. An id that was never run, was released, or was forgotten
+// (max_ids_without_graph) is COLD with zeros. Programs call gcap_graph_manager_get_info, which sets the size.
 GCAP_API void gcap_graph_manager_read_info(gcap_graph_manager_t* manager, int id, gcap_graph_info_t* out_info);
 static inline void gcap_graph_manager_get_info(gcap_graph_manager_t* manager, int id, gcap_graph_info_t* out_info) {
   if (out_info != NULL) out_info->struct_size = sizeof(*out_info);
@@ -308,18 +318,23 @@ GCAP_API gcap_status_t gcap_graph_manager_check_signature(gcap_graph_manager_t* 
 // --- Release --------------------------------------------------------------------------------------------------------
 
 // Releases the graph of `id`: waits for the graph's launches by an event on its stream, destroys the executable,
-// releases what the graph retained, and sets the id to COLD. Safe from any thread.
-//   NOT_FOUND            no graph of that id
-//   FAILED_PRECONDITION  the calling thread is capturing, the graph's stream is capturing, or the id is being captured
-//                        again; the id is unchanged
-//   CUDA_ERROR           one of three, and the message says which: the event could not be recorded, and the id is
-//                        unchanged; the wait failed, and the graph and what it retains are kept until the process ends;
-//                        or the graph is released, but a handle could not be destroyed
+// releases what the graph retained, and forgets the id, which is then COLD. An id without a graph is forgotten, too.
+// Safe from any thread. While another thread asks for the graph's bytes, what the graph retained is released at the end
+// of that call.
+//   NOT_FOUND            the id is COLD
+//   FAILED_PRECONDITION  the calling thread is capturing, the graph's stream is capturing, or the id is being captured;
+//                        the id is unchanged
+//   CUDA_ERROR           the event could not be recorded; the id is unchanged
+//   LEAKED               the id is COLD. The wait failed, and the graph and what it retains are kept until the process
+//                        ends; or the graph is released, but a handle could not be destroyed. The message says which
 GCAP_API gcap_status_t gcap_graph_manager_release(gcap_graph_manager_t* manager, int id) GCAP_NODISCARD;
 
-// Releases every graph, including those that were evicted or replaced and are not freed yet. A graph that cannot be
-// released does not stop the others.
-//   others  as gcap_graph_manager_release, without NOT_FOUND
+// Releases every graph, including those that were evicted or replaced and are not freed yet, and forgets every id. An
+// id that is captured for the first time now stays.
+//   FAILED_PRECONDITION  the calling thread is capturing, a graph's stream is capturing, or an id with a graph is being
+//                        captured again; nothing was released
+//   CUDA_ERROR           the events of some graphs could not be recorded: these are unchanged, all others are released
+//   LEAKED               as gcap_graph_manager_release; all ids are COLD
 GCAP_API gcap_status_t gcap_graph_manager_release_all(gcap_graph_manager_t* manager) GCAP_NODISCARD;
 
 #ifdef __cplusplus

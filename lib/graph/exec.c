@@ -4,7 +4,8 @@
 // place. If the driver refuses, it names the changed node, and a new executable is made. Until the launch has succeeded
 // the id keeps all that it had; an executable that was updated in vain returns to the id, to be updated again.
 //
-// Locking: the caller holds the manager's mutex.
+// Locking: none. The id is CAPTURING meanwhile, so that nobody else touches its executable, and the new graph is not
+// yet anybody's. The slot learns of the rest when the caller has the mutex.
 
 #include <stdlib.h>
 
@@ -49,42 +50,42 @@ static gcap_status_t instantiate(cudaGraph_t graph, cudaGraphExec_t* out_exec) {
                               params.errNode_out != NULL ? gcap_graph_node_type_name(params.errNode_out) : "");
 }
 
-// Updates the executable that the slot has and moves it to `captured`. Where the driver refuses it stays as it was, and
-// the slot remembers which of `nodes` changed and how.
-static void try_to_update(gcap_graph_slot_t* slot, gcap_graph_captured_t* captured,
-                          const gcap_graph_node_list_t* nodes) {
+// Updates the executable that the slot has and moves it to `captured`. Where the driver refuses it stays as it was; the
+// returned status says which of `nodes` changed and how.
+static gcap_status_t try_to_update(gcap_graph_slot_t* slot, gcap_graph_captured_t* captured,
+                                   const gcap_graph_node_list_t* nodes) {
   cudaGraphExecUpdateResultInfo info = {0};
   gcap_status_t refusal = GCAP_CUDA(cudaGraphExecUpdate(slot->graph->exec, captured->source, &info));
   if (refusal == NULL) {
     captured->updated = true;
     captured->exec = slot->graph->exec;
     slot->graph->exec = NULL;
-    return;
+    return NULL;
   }
   refusal = gcap_graph_node_explain_refusal(refusal, &info, nodes, slot->info.nodes);
-  gcap_status_free(slot->update_refusal);
-  slot->update_refusal =
-      gcap_status_annotate(refusal, gcap_status_code(refusal), "graph id %d could not be updated in place", slot->id);
+  return gcap_status_annotate(refusal, gcap_status_code(refusal), "graph id %d could not be updated in place",
+                              slot->id);
 }
 
 // Gives `captured` an executable: the one that `slot` has, or a new one. Both may allocate, which would break another
 // thread's capture in global mode.
 static gcap_status_t make_exec(gcap_graph_slot_t* slot, gcap_graph_captured_t* captured,
-                               const gcap_graph_node_list_t* nodes) {
+                               const gcap_graph_node_list_t* nodes, gcap_graph_build_t* build) {
   const uint64_t begin_ns = gcap_now_ns();
   enum cudaStreamCaptureMode mode;
   GCAP_RETURN_IF_ERROR(gcap_relaxed_push(&mode));
   gcap_status_t status = NULL;
-  if (slot->graph != NULL) try_to_update(slot, captured, nodes);
+  if (slot->graph != NULL) build->update_refusal = try_to_update(slot, captured, nodes);
   if (captured->exec == NULL) status = instantiate(captured->source, &captured->exec);
-  slot->info.instantiate_ns = gcap_now_ns() - begin_ns;
+  build->instantiate_ns = gcap_now_ns() - begin_ns;
   return gcap_status_join(status, gcap_relaxed_pop(mode));
 }
 
 static gcap_status_t start(const gcap_graph_manager_t* manager, gcap_graph_slot_t* slot,
-                           gcap_graph_captured_t* captured, const gcap_graph_node_list_t* nodes) {
+                           gcap_graph_captured_t* captured, const gcap_graph_node_list_t* nodes,
+                           gcap_graph_build_t* build) {
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamGetDevice(captured->stream, &captured->device_id)));
-  GCAP_RETURN_IF_ERROR(make_exec(slot, captured, nodes));
+  GCAP_RETURN_IF_ERROR(make_exec(slot, captured, nodes, build));
   if (manager->options.upload) {
     GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaGraphUpload(captured->exec, captured->stream)));
   }
@@ -107,10 +108,10 @@ static gcap_status_t undo(gcap_graph_slot_t* slot, gcap_graph_captured_t* captur
   return gcap_graph_captured_destroy(captured);
 }
 
-gcap_status_t gcap_graph_captured_build(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot,
+gcap_status_t gcap_graph_captured_build(const gcap_graph_manager_t* manager, gcap_graph_slot_t* slot,
                                         gcap_graph_open_run_t* run, cudaGraph_t source, gcap_retained_t* retained,
-                                        gcap_graph_captured_t** out_captured) {
-  *out_captured = NULL;
+                                        gcap_graph_build_t* out_build) {
+  *out_build = (gcap_graph_build_t){0};
   gcap_graph_captured_t* captured = gcap_calloc_line(sizeof(*captured));
   if (captured == NULL) {
     gcap_status_t status = GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to keep a graph");
@@ -123,7 +124,7 @@ gcap_status_t gcap_graph_captured_build(gcap_graph_manager_t* manager, gcap_grap
   gcap_graph_node_list_t nodes = {0};
   gcap_status_t status = gcap_graph_node_list_read(source, &nodes);
   if (status == NULL) status = identify_stream(captured);
-  if (status == NULL) status = start(manager, slot, captured, &nodes);
+  if (status == NULL) status = start(manager, slot, captured, &nodes, out_build);
   if (status != NULL) {
     free(nodes.nodes);
     return gcap_status_join(status, undo(slot, captured));
@@ -132,7 +133,7 @@ gcap_status_t gcap_graph_captured_build(gcap_graph_manager_t* manager, gcap_grap
     gcap_log(GCAP_LOG_WARNING, "graph id %d was captured without a node: was its work issued on another stream?",
              slot->id);
   }
-  slot->info.nodes = nodes.count;
+  out_build->nodes = nodes.count;
   captured->node_bytes = nodes.allocated_bytes;
   free(nodes.nodes);
   if (!manager->options.keep_source) {
@@ -140,6 +141,6 @@ gcap_status_t gcap_graph_captured_build(gcap_graph_manager_t* manager, gcap_grap
     status = GCAP_CUDA(cudaGraphDestroy(source));
     captured->source = NULL;
   }
-  *out_captured = captured;
+  out_build->captured = captured;
   return status;
 }

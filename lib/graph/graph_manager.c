@@ -7,10 +7,12 @@
 // stream that captured it, and what the capture retained. A graph that a re-capture replaced or the budget evicted is
 // on the list of retired graphs until its launches are done.
 //
-// Locking: one mutex guards the table, the slots, the open run and the list. The mutex is held across the begin and the
-// end of a capture, so also while close steps run, and across cudaGraphLaunch, which serializes replays. It is not held
-// while the caller's work runs, while a graph is waited for or released, or in on_evict (replay.c has one exception: a
-// wait after a failure). A launch that was issued keeps its executable alive until the event behind the launch was
+// Locking: one mutex guards the table, the slots, the open run and the lists. The mutex is held across cudaGraphLaunch,
+// which serializes replays, and over the events behind launches. It is not held while a callback or the log sink runs
+// (work, close steps, releases, `bytes`, on_evict), nor over the begin and the end of a capture or a wait (replay.c has
+// one exception: a wait after a failure). Meanwhile the run is marked as busy, so that nobody else opens or ends one,
+// the id is CAPTURING, so that nobody releases its slot, and `num_inside` says that the manager is used afterwards, so
+// that nobody destroys it. A launch that was issued keeps its executable alive until the event behind the launch was
 // seen.
 
 #include <stdlib.h>
@@ -34,32 +36,44 @@ gcap_status_t gcap_graph_manager_create(const gcap_graph_manager_options_t* opti
   gcap_graph_manager_t* manager = gcap_calloc_line(sizeof(*manager));
   if (manager == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a graph manager");
   manager->options = known;
+  manager->has_budget = known.max_graphs != 0 || known.max_bytes != 0;
   manager->slots.cell_bytes = sizeof(gcap_graph_slot_cell_t);
   pthread_mutex_init(&manager->mutex, NULL);
   *out_manager = manager;
   return NULL;
 }
 
-// Tells whether anything is left that could not be released, and is kept.
-static bool free_slots(gcap_graph_manager_t* manager) {
-  bool keeps = false;
-  for (size_t i = 0; i < manager->slots.capacity; ++i) {
-    gcap_graph_slot_t* slot = gcap_graph_slot_at(manager, i);
-    if (slot == NULL) continue;
-    if (slot->graph != NULL) {
-      keeps = true;
-      gcap_keep_for_ever(&slot->graph->kept);
-    }
-    gcap_graph_slot_free(slot);
+// Keeps the graphs that are left, which could not be marked, and frees everything else.
+static void free_manager(gcap_graph_manager_t* manager) {
+  while (manager->captured.newest != NULL) {
+    gcap_keep_for_ever(&manager->captured.newest->graph->kept);
+    gcap_graph_slot_remove(manager, manager->captured.newest);
   }
-  gcap_hash_table_deinit(&manager->slots);
+  while (manager->idle.newest != NULL) gcap_graph_slot_remove(manager, manager->idle.newest);
   while (manager->retired != NULL) {
     gcap_graph_captured_t* captured = manager->retired;
     manager->retired = captured->next;
-    keeps = true;
     gcap_keep_for_ever(&captured->kept);
   }
-  return keeps;
+  gcap_hash_table_deinit(&manager->slots);
+  pthread_mutex_destroy(&manager->mutex);
+  free(manager);
+}
+
+// Called with the mutex held.
+static gcap_status_t check_unused(const gcap_graph_manager_t* manager) {
+  static const char function[] = "gcap_graph_manager_destroy";
+  const gcap_graph_open_run_t* run = &manager->run;
+  if (manager->num_inside > 0 || manager->is_ending) {
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "%s: a call of this graph manager has not returned yet, or calls back",
+                       function);
+  }
+  if (run->is_open && run->is_in_work && gcap_life_goes_on(run->thread)) {
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "%s: gcap_graph_manager_run is calling the work of id %d", function,
+                       run->id);
+  }
+  // Only a capture of the manager's own may be aborted here.
+  return gcap_graph_run_is_own_capture(manager) ? NULL : gcap_check_thread_not_capturing(function);
 }
 
 // Whether the end of the graph's launches could be seen. Where the runtime does not say, its end tells.
@@ -73,13 +87,10 @@ static gcap_status_t check_graph_end(const gcap_graph_manager_t* manager, const 
 }
 
 static gcap_status_t check_end_locked(const gcap_graph_manager_t* manager) {
-  if (!gcap_graph_run_is_own_capture(manager))
-    GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing("gcap_graph_manager_destroy"));
+  GCAP_RETURN_IF_ERROR(check_unused(manager));
   GCAP_RETURN_IF_ERROR(gcap_graph_run_check_abandoned(manager));
-  for (size_t i = 0; i < manager->slots.capacity; ++i) {
-    const gcap_graph_slot_t* slot = gcap_graph_slot_at(manager, i);
-    if (slot != NULL && slot->graph != NULL) GCAP_RETURN_IF_ERROR(check_graph_end(manager, slot->graph));
-  }
+  for (const gcap_graph_slot_t* slot = manager->captured.newest; slot != NULL; slot = slot->older)
+    GCAP_RETURN_IF_ERROR(check_graph_end(manager, slot->graph));
   for (const gcap_graph_captured_t* captured = manager->retired; captured != NULL; captured = captured->next)
     GCAP_RETURN_IF_ERROR(check_graph_end(manager, captured));
   return NULL;
@@ -94,20 +105,18 @@ gcap_status_t gcap_graph_manager_check_end(gcap_graph_manager_t* manager) {
 
 gcap_status_t gcap_graph_manager_destroy(gcap_graph_manager_t* manager) {
   if (manager == NULL) return NULL;
+  gcap_graph_captured_t* detached = NULL;
+  gcap_status_t refusal = NULL, status = NULL;
   pthread_mutex_lock(&manager->mutex);
-  gcap_status_t status = NULL;
-  // Only a capture of the manager's own may be aborted here.
-  if (!gcap_graph_run_is_own_capture(manager)) status = gcap_check_thread_not_capturing("gcap_graph_manager_destroy");
-  if (status == NULL) status = gcap_graph_run_close_abandoned(manager);
+  refusal = check_unused(manager);
+  if (refusal == NULL) refusal = gcap_graph_run_close_abandoned(manager);
+  if (refusal == NULL) status = gcap_graph_detach_all(manager, &detached, &refusal);
+  if (refusal == NULL) manager->is_ending = true;
   pthread_mutex_unlock(&manager->mutex);
-  if (status != NULL) return status;
-  status = gcap_graph_manager_release_all(manager);
-  if (free_slots(manager)) {
-    status = gcap_status_annotate(status, gcap_status_code(status), "what cannot be released is kept");
-  }
-  pthread_mutex_destroy(&manager->mutex);
-  free(manager);
-  return status;
+  if (refusal != NULL) return refusal;
+  status = gcap_status_join(status, gcap_graph_end_detached(detached));
+  free_manager(manager);
+  return gcap_status_annotate(status, GCAP_LEAKED, "the graph manager is gone; what could not be ended is kept");
 }
 
 // --- Questions ------------------------------------------------------------------------------------------------------
@@ -121,20 +130,40 @@ bool gcap_graph_manager_is_captured(gcap_graph_manager_t* manager, int id) {
   return captured;
 }
 
+// Gives the info of `id` but for what its graph keeps, which is asked without the mutex.
+static gcap_graph_info_t copy_info(gcap_graph_manager_t* manager, int id, size_t* out_node_bytes,
+                                   gcap_retained_t** out_retained) {
+  gcap_graph_info_t info = {0};
+  pthread_mutex_lock(&manager->mutex);
+  gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, id);
+  if (slot != NULL) info = slot->info;
+  if (slot != NULL && slot->graph != NULL) {
+    *out_node_bytes = slot->graph->node_bytes;
+    *out_retained = gcap_retained_share(slot->graph->retained);
+  }
+  if (*out_retained != NULL) ++manager->num_inside;
+  info.captures_next = gcap_graph_captures_next(manager, id, slot);
+  pthread_mutex_unlock(&manager->mutex);
+  return info;
+}
+
+static void let_go(gcap_graph_manager_t* manager, gcap_retained_t* retained) {
+  if (retained == NULL) return;
+  gcap_retained_release(retained);
+  gcap_graph_manager_let_go(manager);
+}
+
 void gcap_graph_manager_read_info(gcap_graph_manager_t* manager, int id, gcap_graph_info_t* out_info) {
   if (out_info == NULL) return;
-  gcap_graph_info_t info = {.struct_size = sizeof(info)};
+  gcap_graph_info_t info = {0};
   if (manager != NULL) {
-    pthread_mutex_lock(&manager->mutex);
-    gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, id);
-    if (slot != NULL) {
-      gcap_graph_slot_measure(slot);
-      info = slot->info;
-      info.struct_size = sizeof(info);
-    }
-    info.captures_next = gcap_graph_captures_next(manager, id, slot);
-    pthread_mutex_unlock(&manager->mutex);
+    size_t node_bytes = 0;
+    gcap_retained_t* retained = NULL;
+    info = copy_info(manager, id, &node_bytes, &retained);
+    info.bytes = gcap_graph_bytes(node_bytes, retained);
+    let_go(manager, retained);
   }
+  info.struct_size = sizeof(info);
   gcap_sized_write(&info_type, &info, out_info);
 }
 

@@ -1,7 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // manager.h: what the files of the graph manager share. Everything here is called with the manager's mutex held, unless
-// its comment says otherwise.
+// its comment says otherwise. No callback and no log message leaves with the mutex held: what may call one says so.
 #ifndef GCAP_LIB_GRAPH_MANAGER_H_
 #define GCAP_LIB_GRAPH_MANAGER_H_
 
@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 
 #include "gcap/graph.h"
+#include "lib/capture/share_retained.h"
 #include "lib/graph/signature.h"
 #include "lib/graph/state.h"
 #include "lib/internal/capture_check.h"
@@ -45,9 +46,9 @@ typedef struct gcap_graph_captured {
 typedef struct gcap_graph_slot {
   // What a replay reads and writes comes first, up to info.replays.
   int id;
-  gcap_graph_captured_t* graph;  // replays while CAPTURED; else waits to be updated
-  uint64_t last_used;            // by the manager's clock
-  gcap_graph_info_t info;
+  gcap_graph_captured_t* graph;           // replays while CAPTURED; else waits to be updated
+  struct gcap_graph_slot *newer, *older;  // in the list of the slots with a graph, or of those without
+  gcap_graph_info_t info;                 // its bytes: as last measured for the budget
   uint32_t failures_in_a_row;
   uint64_t cooling_runs;             // eager runs still due
   gcap_graph_run_history_t history;  // for the STABLE policy
@@ -55,13 +56,22 @@ typedef struct gcap_graph_slot {
   gcap_status_t update_refusal;
 } gcap_graph_slot_t;
 
+// Slots by their last use.
+typedef struct gcap_graph_slot_list {
+  gcap_graph_slot_t *newest, *oldest;
+  size_t count;
+} gcap_graph_slot_list_t;
+
 // The run between begin_run and end_run; zero when there is none.
 typedef struct gcap_graph_open_run {
   gcap_capture_t* capture;  // NULL: eager
   cudaStream_t stream;
   bool is_open;
+  bool is_busy;  // its thread begins, ends or aborts it without the mutex: it is nobody else's, not even a callback's
+  bool is_in_work;  // gcap_graph_manager_run is calling the work
   int id;
-  gcap_life_t* thread;  // that opened it
+  gcap_life_t* stream_life;  // NULL: not a stream of gcap
+  gcap_life_t* thread;       // that opened it
   uint64_t begin_ns;
   gcap_run_trace_t trace;  // the thread's, when the run began
   gcap_graph_signature_t* signature;
@@ -70,13 +80,31 @@ typedef struct gcap_graph_open_run {
 struct gcap_graph_manager {
   // What a replay reads and writes comes first, in two lines of the cache: up to run.stream.
   pthread_mutex_t mutex;
-  uint64_t clock;           // launches and commits so far
-  atomic_bool scope_open;   // the open run's capture scope is; its thread may close it at any time
+  atomic_bool scope_open;   // the open run's capture scope is, or is about to be; its thread may close it at any time
+  bool has_budget;          // replays keep `captured` in order
+  bool is_ending;           // gcap_graph_manager_destroy has begun to release
   gcap_hash_table_t slots;  // of gcap_graph_slot_cell_t
   gcap_graph_open_run_t run;
-  gcap_graph_captured_t* retired;  // to be destroyed once their launches are done
+  gcap_graph_slot_list_t captured;  // the slots with a graph
+  gcap_graph_slot_list_t idle;      // the others, of which a bounded number is remembered
+  gcap_graph_slot_t* measured;      // of `captured`: where a walk is that drops the mutex
+  size_t captured_bytes;            // the sum of their info.bytes
+  uint32_t num_inside;              // calls that may run callbacks now, and use the manager afterwards
+  gcap_graph_captured_t* retired;   // to be destroyed once their launches are done
   gcap_graph_manager_options_t options;
 };
+
+// Between these two the caller uses callbacks, and the manager afterwards: nobody destroys it. They take the mutex.
+static inline void gcap_graph_manager_hold(gcap_graph_manager_t* manager) {
+  pthread_mutex_lock(&manager->mutex);
+  ++manager->num_inside;
+  pthread_mutex_unlock(&manager->mutex);
+}
+static inline void gcap_graph_manager_let_go(gcap_graph_manager_t* manager) {
+  pthread_mutex_lock(&manager->mutex);
+  --manager->num_inside;
+  pthread_mutex_unlock(&manager->mutex);
+}
 
 // --- slots.c ---
 
@@ -94,15 +122,23 @@ static inline gcap_graph_slot_t* gcap_graph_find_slot(const gcap_graph_manager_t
   const gcap_graph_slot_cell_t* cell = gcap_hash_table_find(&manager->slots, gcap_graph_key_of(id));
   return cell != NULL ? cell->slot : NULL;
 }
-// The slot in a cell of the table, for walks; NULL where the cell is empty.
-static inline gcap_graph_slot_t* gcap_graph_slot_at(const gcap_graph_manager_t* manager, size_t index) {
-  const gcap_graph_slot_cell_t* cell = gcap_hash_table_used_at(&manager->slots, index);
-  return cell != NULL ? cell->slot : NULL;
-}
-// Makes the slot of an id that has none. NULL when there is no memory.
+// Makes the slot of an id that has none, without a graph. May forget the id that was run longest ago of those without.
+// NULL when there is no memory.
 gcap_graph_slot_t* gcap_graph_slot_add(gcap_graph_manager_t* manager, int id);
 // Takes a slot out of the table, and frees it.
 void gcap_graph_slot_remove(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot);
+// Notes that the slot is used now. Inline part: a replay under a budget does it.
+void gcap_graph_slot_make_newest(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot);
+static inline void gcap_graph_slot_touch(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot) {
+  if (slot->newer != NULL) gcap_graph_slot_make_newest(manager, slot);
+}
+// Gives the slot a graph, or NULL, and returns the one that it had. May forget an id, as gcap_graph_slot_add, but not
+// this one.
+gcap_graph_captured_t* gcap_graph_slot_set_graph(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot,
+                                                 gcap_graph_captured_t* graph);
+// Asks again what each graph keeps: what several graphs share is less for each of them than when there was one. Drops
+// the mutex around each callback `bytes`.
+void gcap_graph_slots_measure(gcap_graph_manager_t* manager);
 
 // NOT_FOUND for an id that is in this state. Makes the status alone, so needs no lock.
 gcap_status_t gcap_graph_not_captured(int id, gcap_graph_state_t state);
@@ -110,18 +146,28 @@ gcap_status_t gcap_graph_not_captured(int id, gcap_graph_state_t state);
 gcap_status_t gcap_graph_find(gcap_graph_manager_t* manager, int id, gcap_graph_slot_t** out_slot);
 // The same for a graph that replays.
 gcap_status_t gcap_graph_find_replayable(gcap_graph_manager_t* manager, int id, gcap_graph_slot_t** out_slot);
-void gcap_graph_slot_free(gcap_graph_slot_t* slot);
-// Asks again what the slot's graph keeps: what several graphs share is less for each of them than when there was one.
-void gcap_graph_slot_measure(gcap_graph_slot_t* slot);
+// What a graph keeps. Calls back: without the mutex, and with `retained` shared.
+static inline size_t gcap_graph_bytes(size_t node_bytes, const gcap_retained_t* retained) {
+  return node_bytes + gcap_retained_bytes(retained);
+}
 
 // --- exec.c ---
 
+// What became of a finished capture.
+typedef struct gcap_graph_build {
+  gcap_graph_captured_t* captured;  // NULL: it failed
+  size_t nodes;
+  uint64_t instantiate_ns;       // 0: it did not come to that
+  gcap_status_t update_refusal;  // why the old executable was not updated; NULL: it was, or there was none
+} gcap_graph_build_t;
+
 // Makes what is kept of a finished capture and launches it once: `slot`'s executable is updated, or a new one made.
-// Takes `source` and `retained`, and the run's signature on success. On failure `*out_captured` is NULL, nothing was
-// launched, and what `slot` had it still has. A status beside a captured graph is one of cleaning up.
-gcap_status_t gcap_graph_captured_build(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot,
+// Called without the mutex, by the thread of the run, while the id is CAPTURING, so that nobody else touches the slot's
+// executable; of the slot nothing else is changed. Takes `source` and `retained`, and the run's signature. On failure
+// nothing was launched, and what `slot` had it still has. A status beside a captured graph is one of cleaning up.
+gcap_status_t gcap_graph_captured_build(const gcap_graph_manager_t* manager, gcap_graph_slot_t* slot,
                                         gcap_graph_open_run_t* run, cudaGraph_t source, gcap_retained_t* retained,
-                                        gcap_graph_captured_t** out_captured);
+                                        gcap_graph_build_t* out_build);
 // Destroys all of it. Needs no lock.
 gcap_status_t gcap_graph_captured_destroy(gcap_graph_captured_t* captured);
 
@@ -133,13 +179,25 @@ gcap_status_t gcap_graph_launch_on(gcap_graph_manager_t* manager, gcap_graph_slo
 // --- release.c ---
 
 // Records an event behind the last launch, so that its end can be seen.
+//   FAILED_PRECONDITION  the stream is capturing
+//   CUDA_ERROR           the event could not be recorded
 gcap_status_t gcap_graph_mark_last_launch(gcap_graph_captured_t* captured);
 // Puts a graph that is launched no more on the list of retired ones.
 gcap_status_t gcap_graph_retire(gcap_graph_manager_t* manager, gcap_graph_captured_t* captured);
-// Takes the graphs that the budget does not allow out of their slots, but for that of `kept`, as a list.
-gcap_status_t gcap_graph_evict(gcap_graph_manager_t* manager, const gcap_graph_slot_t* kept,
-                               gcap_graph_captured_t** out_evicted);
-// Tells of evicted graphs, retires them, and destroys what is idle of all retired ones. Takes the mutex itself.
+// Takes the graphs that the budget does not allow out of their slots, but for that of `kept_id`, as a list. Drops the
+// mutex, as gcap_graph_slots_measure.
+gcap_status_t gcap_graph_evict(gcap_graph_manager_t* manager, int kept_id, gcap_graph_captured_t** out_evicted);
+// For the end of everything. Marks the last launch of every graph. If a graph may not be released now, unmarks all and
+// gives the refusal in `*out_refusal`. Else takes each graph, and each id but one that is being captured, out of the
+// tables: `*out_detached` lists the graphs that can be waited for. A graph that could not be marked stays; the returned
+// status says why.
+gcap_status_t gcap_graph_detach_all(gcap_graph_manager_t* manager, gcap_graph_captured_t** out_detached,
+                                    gcap_status_t* out_refusal);
+// Waits for the launches of a list and ends its graphs. Called without the mutex, since it calls back. A failure is
+// LEAKED: the graphs are gone, or kept until the process ends.
+gcap_status_t gcap_graph_end_detached(gcap_graph_captured_t* detached);
+// Tells of evicted graphs, retires them, and destroys what is idle of all retired ones. Takes the mutex itself, and
+// calls back without it.
 gcap_status_t gcap_graph_clean_up(gcap_graph_manager_t* manager, gcap_graph_captured_t* evicted);
 
 #endif  // GCAP_LIB_GRAPH_MANAGER_H_

@@ -6,6 +6,9 @@
 
 #include "lib/capture/options.h"
 
+// A few megabytes. Ids of a working set are warmed up and captured long before as many others came.
+#define DEFAULT_IDS_WITHOUT_GRAPH 16384
+
 static const gcap_sized_part_t parts[] = {
     {offsetof(gcap_graph_manager_options_t, capture), &gcap_capture_options_type}};
 
@@ -23,6 +26,7 @@ void gcap_graph_manager_options_set_defaults(gcap_graph_manager_options_t* optio
       .backoff_runs = 1,
       .max_runs_before_capture = 6,
       .rerun_failed_capture = true,
+      .max_ids_without_graph = DEFAULT_IDS_WITHOUT_GRAPH,
   };
   gcap_capture_options_init(&defaults.capture);
   gcap_sized_write(&gcap_graph_manager_options_type, &defaults, options);

@@ -7,6 +7,9 @@
 // If the graph's stream was destroyed through gcap, no launch is in flight, since the stream was drained. A graph whose
 // launches cannot be waited for is kept until the process ends.
 //
+// A release of everything first records the events of all graphs, which is where it may be refused, and only then takes
+// the first graph out of the tables: a refusal leaves all as it was.
+//
 // Locking: the event is recorded under the manager's mutex, so that no launch or capture of this manager comes between.
 // Waiting, destroying and callbacks happen without the mutex.
 
@@ -36,6 +39,7 @@ static gcap_status_t wait_until_idle(const gcap_graph_captured_t* captured, bool
 
 // Ends a graph that nobody can launch any more.
 static gcap_status_t wait_and_destroy(gcap_graph_captured_t* captured) {
+  const int id = captured->id;
   bool idle = false;
   enum cudaStreamCaptureMode mode;
   gcap_status_t status = gcap_relaxed_push(&mode);
@@ -43,11 +47,22 @@ static gcap_status_t wait_and_destroy(gcap_graph_captured_t* captured) {
     status = wait_until_idle(captured, &idle);
     status = gcap_status_join(status, gcap_relaxed_pop(mode));
   }
-  if (idle) return gcap_status_join(status, gcap_graph_captured_destroy(captured));
-  status =
-      gcap_status_annotate(status, gcap_status_code(status),
-                           "graph id %d may still be running and is kept for ever with all it retains", captured->id);
+  if (idle) {
+    status = gcap_status_join(status, gcap_graph_captured_destroy(captured));
+    return gcap_status_annotate(status, GCAP_LEAKED, "graph id %d is released, but not all of it could be ended", id);
+  }
   gcap_keep_for_ever(&captured->kept);
+  return gcap_status_annotate(status, GCAP_LEAKED,
+                              "graph id %d may still be running and is kept for ever with all it retains", id);
+}
+
+gcap_status_t gcap_graph_end_detached(gcap_graph_captured_t* detached) {
+  gcap_status_t status = NULL;
+  while (detached != NULL) {
+    gcap_graph_captured_t* captured = detached;
+    detached = captured->next;
+    status = gcap_status_join(status, wait_and_destroy(captured));
+  }
   return status;
 }
 
@@ -100,12 +115,16 @@ static gcap_status_t take_idle(gcap_graph_manager_t* manager, gcap_graph_capture
   return gcap_status_join(status, gcap_relaxed_pop(mode));
 }
 
-gcap_status_t gcap_graph_clean_up(gcap_graph_manager_t* manager, gcap_graph_captured_t* evicted) {
-  if (manager->options.on_evict != NULL) {
-    for (const gcap_graph_captured_t* captured = evicted; captured != NULL; captured = captured->next) {
-      manager->options.on_evict(manager->options.user, captured->id, &captured->info);
-    }
+// The graphs are nobody else's: their callbacks need no lock.
+static void tell_of_evicted(const gcap_graph_manager_options_t* options, gcap_graph_captured_t* evicted) {
+  for (gcap_graph_captured_t* captured = evicted; captured != NULL; captured = captured->next) {
+    captured->info.bytes = gcap_graph_bytes(captured->node_bytes, captured->retained);
+    options->on_evict(options->user, captured->id, &captured->info);
   }
+}
+
+gcap_status_t gcap_graph_clean_up(gcap_graph_manager_t* manager, gcap_graph_captured_t* evicted) {
+  if (manager->options.on_evict != NULL) tell_of_evicted(&manager->options, evicted);
   gcap_graph_captured_t* idle = NULL;
   pthread_mutex_lock(&manager->mutex);
   gcap_status_t status = NULL;
@@ -126,50 +145,33 @@ gcap_status_t gcap_graph_clean_up(gcap_graph_manager_t* manager, gcap_graph_capt
 
 // --- Budget ---------------------------------------------------------------------------------------------------------
 
-typedef struct usage {
-  size_t graphs;
-  size_t bytes;
-  gcap_graph_slot_t* oldest;  // of those that may go
-} usage_t;
-
-static usage_t measure(const gcap_graph_manager_t* manager, const gcap_graph_slot_t* kept) {
-  usage_t usage = {0};
-  for (size_t i = 0; i < manager->slots.capacity; ++i) {
-    gcap_graph_slot_t* slot = gcap_graph_slot_at(manager, i);
-    if (slot == NULL || slot->graph == NULL) continue;
-    gcap_graph_slot_measure(slot);
-    ++usage.graphs;
-    usage.bytes += slot->info.bytes;
-    if (slot == kept || slot->info.state == GCAP_GRAPH_CAPTURING) continue;
-    if (usage.oldest == NULL || slot->last_used < usage.oldest->last_used) usage.oldest = slot;
-  }
-  return usage;
+static bool is_over(const gcap_graph_manager_t* manager) {
+  const gcap_graph_manager_options_t* options = &manager->options;
+  return (options->max_graphs != 0 && manager->captured.count > options->max_graphs) ||
+         (options->max_bytes != 0 && manager->captured_bytes > options->max_bytes);
 }
 
-static bool is_over(const gcap_graph_manager_options_t* options, const usage_t* usage) {
-  return (options->max_graphs != 0 && usage->graphs > options->max_graphs) ||
-         (options->max_bytes != 0 && usage->bytes > options->max_bytes);
+// The graph that was used longest ago, but for that of `kept_id`. While a run ends no id is being captured.
+static gcap_graph_slot_t* find_oldest(const gcap_graph_manager_t* manager, int kept_id) {
+  gcap_graph_slot_t* slot = manager->captured.oldest;
+  return slot != NULL && slot->id == kept_id ? slot->newer : slot;
 }
 
-static gcap_graph_captured_t* take_graph(gcap_graph_slot_t* slot) {
-  gcap_graph_captured_t* captured = slot->graph;
-  captured->info = slot->info;
-  slot->graph = NULL;
+static gcap_graph_captured_t* take_graph(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot) {
+  const gcap_graph_info_t info = slot->info;
   slot->info.state = gcap_graph_state_after(slot->info.state, GCAP_GRAPH_STEP_EVICT);
   slot->info.nodes = 0;
-  slot->info.bytes = 0;
   ++slot->info.evictions;
+  gcap_graph_captured_t* captured = gcap_graph_slot_set_graph(manager, slot, NULL);
+  captured->info = info;
   return captured;
 }
 
-gcap_status_t gcap_graph_evict(gcap_graph_manager_t* manager, const gcap_graph_slot_t* kept,
-                               gcap_graph_captured_t** out_evicted) {
-  const gcap_graph_manager_options_t* options = &manager->options;
-  if (options->max_graphs == 0 && options->max_bytes == 0) return NULL;
+gcap_status_t gcap_graph_evict(gcap_graph_manager_t* manager, int kept_id, gcap_graph_captured_t** out_evicted) {
+  if (manager->options.max_bytes != 0) gcap_graph_slots_measure(manager);
   gcap_status_t status = NULL;
-  for (usage_t usage = measure(manager, kept); is_over(options, &usage) && usage.oldest != NULL;
-       usage = measure(manager, kept)) {
-    gcap_graph_captured_t* captured = take_graph(usage.oldest);
+  for (gcap_graph_slot_t* slot; is_over(manager) && (slot = find_oldest(manager, kept_id)) != NULL;) {
+    gcap_graph_captured_t* captured = take_graph(manager, slot);
     // At once: whoever is told of the eviction may destroy the stream.
     status = gcap_status_join(status, try_to_mark(captured));
     captured->next = *out_evicted;
@@ -180,13 +182,24 @@ gcap_status_t gcap_graph_evict(gcap_graph_manager_t* manager, const gcap_graph_s
 
 // --- Release --------------------------------------------------------------------------------------------------------
 
-// Takes a graph and its slot out of the table; on failure they stay there.
-static gcap_status_t detach(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot,
-                            gcap_graph_captured_t** out_captured) {
-  if (slot->info.state == GCAP_GRAPH_CAPTURING) {
-    return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "graph id %d is being captured again", slot->id);
-  }
-  GCAP_RETURN_IF_ERROR(gcap_graph_mark_last_launch(slot->graph));
+// Whether the end of the last launch can be waited for, or needs no wait.
+static bool is_marked(const gcap_graph_captured_t* captured) {
+  return captured->launched != NULL || !gcap_life_goes_on(captured->stream_life);
+}
+
+static gcap_status_t check_not_captured_now(const gcap_graph_slot_t* slot) {
+  if (slot->info.state != GCAP_GRAPH_CAPTURING) return NULL;
+  return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "graph id %d is being captured%s", slot->id,
+                     slot->graph != NULL ? " again" : "");
+}
+
+// Takes the slot of `id` out of the table. `*out_captured` is its graph, if any. On failure nothing has changed.
+static gcap_status_t detach(gcap_graph_manager_t* manager, int id, gcap_graph_captured_t** out_captured) {
+  gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, id);
+  if (slot == NULL)
+    return GCAP_STATUS(GCAP_NOT_FOUND, "graph id %d is not known: it was not run, or was forgotten", id);
+  GCAP_RETURN_IF_ERROR(check_not_captured_now(slot));
+  if (slot->graph != NULL) GCAP_RETURN_IF_ERROR(gcap_graph_mark_last_launch(slot->graph));
   *out_captured = slot->graph;
   gcap_graph_slot_remove(manager, slot);
   return NULL;
@@ -196,61 +209,98 @@ gcap_status_t gcap_graph_manager_release(gcap_graph_manager_t* manager, int id) 
   GCAP_RETURN_IF_NULL(manager);
   GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing(__func__));
   gcap_graph_captured_t* captured = NULL;
-  gcap_graph_slot_t* slot = NULL;
   pthread_mutex_lock(&manager->mutex);
-  gcap_status_t status = gcap_graph_find(manager, id, &slot);
-  if (status == NULL) status = detach(manager, slot, &captured);
+  gcap_status_t status = detach(manager, id, &captured);
+  ++manager->num_inside;
   pthread_mutex_unlock(&manager->mutex);
-  return status == NULL ? wait_and_destroy(captured) : status;
-}
-
-// Takes every graph that can be out of the table, as a list.
-static gcap_status_t detach_slots(gcap_graph_manager_t* manager, gcap_graph_captured_t** out_detached) {
-  gcap_status_t status = NULL;
-  for (size_t i = 0; i < manager->slots.capacity;) {
-    gcap_graph_slot_t* slot = gcap_graph_slot_at(manager, i);
-    gcap_graph_captured_t* captured = NULL;
-    if (slot != NULL && slot->graph != NULL) status = gcap_status_join(status, detach(manager, slot, &captured));
-    if (captured != NULL) {
-      captured->next = *out_detached;
-      *out_detached = captured;
-    } else {
-      ++i;  // a slot that went made room for another one in its cell
-    }
-  }
+  if (captured != NULL) status = wait_and_destroy(captured);
+  gcap_graph_manager_let_go(manager);
   return status;
 }
 
-// The same for the retired ones.
-static gcap_status_t detach_retired(gcap_graph_manager_t* manager, gcap_graph_captured_t** out_detached) {
-  gcap_status_t status = NULL;
+// Marks a graph for the end of all. A failure that is no refusal goes to `*failures`.
+static gcap_status_t mark_or_refuse(gcap_graph_captured_t* captured, gcap_status_t* failures) {
+  gcap_status_t status = gcap_graph_mark_last_launch(captured);
+  if (gcap_status_code(status) == GCAP_FAILED_PRECONDITION) return status;
+  *failures = gcap_status_join(*failures, status);
+  return NULL;
+}
+
+// Those in slots may be launched again: an event behind an earlier launch must not stay.
+static gcap_status_t unmark_slots(gcap_graph_manager_t* manager, gcap_status_t refusal) {
+  for (gcap_graph_slot_t* slot = manager->captured.newest; slot != NULL; slot = slot->older) {
+    gcap_graph_captured_t* captured = slot->graph;
+    if (captured->launched == NULL) continue;
+    refusal = gcap_status_join(refusal, GCAP_CUDA(cudaEventDestroy(captured->launched)));
+    captured->launched = NULL;
+  }
+  return refusal;
+}
+
+static gcap_status_t mark_all(gcap_graph_manager_t* manager, gcap_status_t* failures) {
+  gcap_status_t refusal = NULL;
+  for (gcap_graph_slot_t* slot = manager->captured.newest; refusal == NULL && slot != NULL; slot = slot->older) {
+    refusal = check_not_captured_now(slot);
+    if (refusal == NULL) refusal = mark_or_refuse(slot->graph, failures);
+  }
+  for (gcap_graph_captured_t* captured = manager->retired; refusal == NULL && captured != NULL;
+       captured = captured->next) {
+    refusal = mark_or_refuse(captured, failures);
+  }
+  return refusal == NULL ? NULL : unmark_slots(manager, refusal);
+}
+
+static void detach_retired(gcap_graph_manager_t* manager, gcap_graph_captured_t** out_detached) {
   for (gcap_graph_captured_t** link = &manager->retired; *link != NULL;) {
     gcap_graph_captured_t* captured = *link;
-    gcap_status_t failure = gcap_graph_mark_last_launch(captured);
-    if (failure != NULL) {
-      status = gcap_status_join(status, failure);
+    if (!is_marked(captured)) {
       link = &captured->next;
-    } else {
-      *link = captured->next;
-      captured->next = *out_detached;
-      *out_detached = captured;
+      continue;
     }
+    *link = captured->next;
+    captured->next = *out_detached;
+    *out_detached = captured;
   }
-  return status;
+}
+
+static void detach_slots(gcap_graph_manager_t* manager, gcap_graph_captured_t** out_detached) {
+  for (gcap_graph_slot_t *slot = manager->captured.newest, *older; slot != NULL; slot = older) {
+    older = slot->older;
+    gcap_graph_captured_t* captured = slot->graph;
+    if (!is_marked(captured)) continue;
+    captured->next = *out_detached;
+    *out_detached = captured;
+    gcap_graph_slot_remove(manager, slot);
+  }
+  for (gcap_graph_slot_t *slot = manager->idle.newest, *older; slot != NULL; slot = older) {
+    older = slot->older;
+    if (slot->info.state != GCAP_GRAPH_CAPTURING) gcap_graph_slot_remove(manager, slot);
+  }
+}
+
+gcap_status_t gcap_graph_detach_all(gcap_graph_manager_t* manager, gcap_graph_captured_t** out_detached,
+                                    gcap_status_t* out_refusal) {
+  gcap_status_t failures = NULL;
+  *out_refusal = mark_all(manager, &failures);
+  if (*out_refusal != NULL) {
+    *out_refusal = gcap_status_join(*out_refusal, failures);
+    return NULL;
+  }
+  detach_retired(manager, out_detached);
+  detach_slots(manager, out_detached);
+  return failures;
 }
 
 gcap_status_t gcap_graph_manager_release_all(gcap_graph_manager_t* manager) {
   GCAP_RETURN_IF_NULL(manager);
   GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing(__func__));
   gcap_graph_captured_t* detached = NULL;
+  gcap_status_t refusal = NULL;
   pthread_mutex_lock(&manager->mutex);
-  gcap_status_t status = detach_slots(manager, &detached);
-  status = gcap_status_join(status, detach_retired(manager, &detached));
+  gcap_status_t status = gcap_graph_detach_all(manager, &detached, &refusal);
+  ++manager->num_inside;
   pthread_mutex_unlock(&manager->mutex);
-  while (detached != NULL) {
-    gcap_graph_captured_t* captured = detached;
-    detached = captured->next;
-    status = gcap_status_join(status, wait_and_destroy(captured));
-  }
-  return status;
+  status = gcap_status_join(status, gcap_graph_end_detached(detached));
+  gcap_graph_manager_let_go(manager);
+  return refusal != NULL ? refusal : status;
 }

@@ -40,7 +40,8 @@ static inline gcap_status_t check_stream(const gcap_graph_manager_t* manager, gc
   if (!gcap_life_goes_on(captured->stream_life)) GCAP_RETURN_IF_ERROR(adopt_life(captured));
   // A launch into a capture of ours, by another thread, would break it. Unless that thread is gone, and its scope too.
   const gcap_graph_open_run_t* run = &manager->run;
-  if (run->capture == NULL || !manager->scope_open || run->stream != captured->stream) return NULL;
+  if (!manager->scope_open || run->stream != captured->stream) return NULL;
+  if (run->thread == gcap_thread_life()) return NULL;  // a callback at its end: the stream captures no more
   return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "graph id %d: another thread is capturing graph id %d on its stream",
                      captured->id, run->id);
 }
@@ -55,7 +56,7 @@ static inline gcap_status_t launch(gcap_graph_manager_t* manager, gcap_graph_slo
     return gcap_status_from_cuda(answer, "cudaGraphLaunch(captured->exec, captured->stream)", __FILE__, __LINE__);
   }
   ++slot->info.replays;
-  slot->last_used = ++manager->clock;
+  if (manager->has_budget) gcap_graph_slot_touch(manager, slot);
   return NULL;
 }
 
@@ -102,7 +103,7 @@ gcap_status_t gcap_graph_launch_on(gcap_graph_manager_t* manager, gcap_graph_slo
   GCAP_RETURN_IF_ERROR(put_in_order(captured, captured->stream, stream));
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaGraphLaunch(captured->exec, stream)));
   ++slot->info.replays;
-  slot->last_used = ++manager->clock;
+  if (manager->has_budget) gcap_graph_slot_touch(manager, slot);
   gcap_status_t status = put_in_order(captured, stream, captured->stream);
   return status == NULL ? NULL : recover_order(captured, stream, status);
 }

@@ -7,7 +7,8 @@
 // has exited, an eager run is abandoned. A capture is abandoned only when its scope has been closed, which the end of
 // the thread does too: until then the thread's end may still write to the manager.
 //
-// Locking: the manager's mutex, but not while the caller's work runs.
+// Locking: the manager's mutex, but not over what calls back: the begin, the end and the abort of a capture, the log
+// sink, the caller's work. The run is busy meanwhile: other threads, and callbacks of this one, are refused.
 
 #include "lib/graph/run.h"
 
@@ -16,6 +17,7 @@
 #include "gcap/log.h"
 #include "lib/capture/fail_once.h"
 #include "lib/graph/open_run.h"
+#include "lib/internal/stream_table.h"
 #include "lib/internal/synchronize.h"
 
 // A failed capture doubles the back-off at most this often: 1,024 times the first.
@@ -29,16 +31,13 @@ static void note_scope_closed(void* user, bool committed) {
   ((gcap_graph_manager_t*)user)->scope_open = false;
 }
 
-// Begins the capture of a run. On failure none is open.
-static gcap_status_t open_scope(gcap_graph_manager_t* manager, gcap_graph_open_run_t* run) {
-  run->begin_ns = gcap_now_ns();
-  GCAP_RETURN_IF_ERROR(gcap_capture_begin(run->stream, &manager->options.capture, &run->capture));
-  manager->scope_open = true;
-  gcap_status_t status = gcap_capture_on_close(run->capture, note_scope_closed, manager);
-  if (status != NULL) {
-    gcap_capture_abort(run->capture);
-    run->capture = NULL;
-  }
+// Begins to capture `stream`. On failure no scope is open. Called without the mutex.
+static gcap_status_t open_scope(gcap_graph_manager_t* manager, cudaStream_t stream, gcap_capture_t** out_capture) {
+  GCAP_RETURN_IF_ERROR(gcap_capture_begin(stream, &manager->options.capture, out_capture));
+  gcap_status_t status = gcap_capture_on_close(*out_capture, note_scope_closed, manager);
+  if (status == NULL) return NULL;
+  gcap_capture_abort(*out_capture);
+  *out_capture = NULL;
   return status;
 }
 
@@ -49,15 +48,38 @@ bool gcap_graph_run_is_own_capture(const gcap_graph_manager_t* manager) {
 
 static void forget_run(gcap_graph_open_run_t* run) {
   gcap_life_release(run->thread);
+  gcap_life_release(run->stream_life);
   free(run->signature);
   *run = (gcap_graph_open_run_t){0};
+}
+
+// What opens, ends or aborts the run calls back between these two, without the mutex.
+static void begin_busy(gcap_graph_manager_t* manager) {
+  manager->run.is_busy = true;
+  ++manager->num_inside;
+  pthread_mutex_unlock(&manager->mutex);
+}
+
+static void end_busy(gcap_graph_manager_t* manager) {
+  pthread_mutex_lock(&manager->mutex);
+  --manager->num_inside;
+  manager->run.is_busy = false;
 }
 
 gcap_status_t gcap_graph_run_check_abandoned(const gcap_graph_manager_t* manager) {
   const gcap_graph_open_run_t* run = &manager->run;
   if (!run->is_open) return NULL;
-  const bool is_orphan = run->capture != NULL ? !manager->scope_open : !gcap_life_goes_on(run->thread);
-  if (is_orphan || run->thread == gcap_thread_life()) return NULL;
+  const bool has_thread = gcap_life_goes_on(run->thread);
+  const bool is_orphan = run->capture != NULL ? !manager->scope_open : !has_thread;
+  const bool is_own = run->thread == gcap_thread_life();
+  // The scope is not the thread's any more, and the step that tells the manager so is still to come.
+  const bool is_closing =
+      is_own && run->capture != NULL && manager->scope_open && run->capture != gcap_capture_current();
+  if ((run->is_busy && has_thread) || is_closing) {
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "a run of id %d is just being begun or ended in this graph manager%s",
+                       run->id, is_own ? ", by the call that this one is a callback of" : "");
+  }
+  if (is_orphan || is_own) return NULL;
   return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "another thread has a run of id %d open in this graph manager", run->id);
 }
 
@@ -65,8 +87,11 @@ gcap_status_t gcap_graph_run_close_abandoned(gcap_graph_manager_t* manager) {
   gcap_graph_open_run_t* run = &manager->run;
   if (!run->is_open) return NULL;
   GCAP_RETURN_IF_ERROR(gcap_graph_run_check_abandoned(manager));
+  const bool is_own_capture = gcap_graph_run_is_own_capture(manager);
+  begin_busy(manager);
   gcap_log(GCAP_LOG_WARNING, "a run of id %d was never ended; it is aborted", run->id);
-  if (gcap_graph_run_is_own_capture(manager)) gcap_capture_abort(run->capture);
+  if (is_own_capture) gcap_capture_abort(run->capture);
+  end_busy(manager);
   gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, run->id);
   if (run->capture != NULL && slot != NULL)
     slot->info.state = gcap_graph_state_after(slot->info.state, GCAP_GRAPH_STEP_GIVE_UP);
@@ -80,12 +105,17 @@ static gcap_status_t check_own_run(const gcap_graph_open_run_t* run) {
   if (run->thread != gcap_thread_life()) {
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "the open run of id %d belongs to another thread", run->id);
   }
+  if (run->is_busy) {
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                       "the run of id %d is just being begun or ended, and this is a callback", run->id);
+  }
   return NULL;
 }
 
 bool gcap_graph_manager_has_own_run(gcap_graph_manager_t* manager) {
   pthread_mutex_lock(&manager->mutex);
-  const bool has_run = manager->run.is_open && manager->run.thread == gcap_thread_life();
+  const gcap_graph_open_run_t* run = &manager->run;
+  const bool has_run = run->is_open && !run->is_busy && run->thread == gcap_thread_life();
   pthread_mutex_unlock(&manager->mutex);
   return has_run;
 }
@@ -95,8 +125,9 @@ bool gcap_graph_manager_has_own_run(gcap_graph_manager_t* manager) {
 static gcap_status_t find_or_add_slot(gcap_graph_manager_t* manager, int id, gcap_graph_slot_t** out_slot) {
   *out_slot = gcap_graph_find_slot(manager, id);
   if (*out_slot == NULL) *out_slot = gcap_graph_slot_add(manager, id);
-  if (*out_slot != NULL) return NULL;
-  return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for graph id %d", id);
+  if (*out_slot == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for graph id %d", id);
+  gcap_graph_slot_touch(manager, *out_slot);
+  return NULL;
 }
 
 // Moves an id that does not replay on by one run, and tells whether that run is to be captured.
@@ -125,43 +156,71 @@ static void cool_down(const gcap_graph_manager_t* manager, gcap_graph_slot_t* sl
   slot->last_failure = gcap_status_clone(failure);
 }
 
-// Begins to capture the run. Where the driver would not start one it becomes an eager run.
-static gcap_status_t begin_capture(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot, gcap_graph_open_run_t* run) {
-  gcap_status_t status = open_scope(manager, run);
-  if (gcap_status_code(status) == GCAP_CUDA_ERROR) {
-    gcap_log(GCAP_LOG_WARNING, "graph id %d runs eagerly: %s", slot->id, gcap_status_message(status));
-    cool_down(manager, slot, status);
-    gcap_status_free(status);
-    status = NULL;
-  }
-  if (run->capture != NULL) slot->info.state = gcap_graph_state_after(slot->info.state, GCAP_GRAPH_STEP_BEGIN);
-  return status;
+// Begins to capture the open run. Where the driver would not start one the run becomes an eager one.
+static gcap_status_t begin_capture(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot) {
+  gcap_graph_open_run_t* run = &manager->run;
+  const gcap_graph_state_t before = slot->info.state;
+  slot->info.state = gcap_graph_state_after(before, GCAP_GRAPH_STEP_BEGIN);
+  manager->scope_open = true;
+  gcap_capture_t* capture = NULL;
+  begin_busy(manager);
+  const uint64_t begin_ns = gcap_now_ns();
+  gcap_status_t status = open_scope(manager, run->stream, &capture);
+  const bool is_refused = gcap_status_code(status) == GCAP_CUDA_ERROR;
+  if (is_refused) gcap_log(GCAP_LOG_WARNING, "graph id %d runs eagerly: %s", slot->id, gcap_status_message(status));
+  end_busy(manager);
+  run->begin_ns = begin_ns;
+  run->capture = capture;
+  if (status == NULL) return NULL;
+  manager->scope_open = false;
+  slot->info.state = before;
+  if (!is_refused) return status;
+  cool_down(manager, slot, status);
+  gcap_status_free(status);
+  return NULL;
 }
 
-static gcap_status_t begin_id(gcap_graph_manager_t* manager, gcap_graph_open_run_t* run) {
-  gcap_graph_slot_t* slot = NULL;
-  GCAP_RETURN_IF_ERROR(find_or_add_slot(manager, run->id, &slot));
-  if (slot->info.state == GCAP_GRAPH_CAPTURED) {
-    return GCAP_STATUS(GCAP_ALREADY_EXISTS, "graph id %d is captured: replay it, or release it first", run->id);
+// Finds the slot of the run's id, and tells whether the run is to be captured.
+static gcap_status_t begin_id(gcap_graph_manager_t* manager, int id, gcap_graph_slot_t** out_slot, bool* out_captures) {
+  GCAP_RETURN_IF_ERROR(find_or_add_slot(manager, id, out_slot));
+  if ((*out_slot)->info.state == GCAP_GRAPH_CAPTURED) {
+    return GCAP_STATUS(GCAP_ALREADY_EXISTS, "graph id %d is captured: replay it, or release it first", id);
   }
-  return plan_run(manager, slot) ? begin_capture(manager, slot, run) : NULL;
+  *out_captures = plan_run(manager, *out_slot);
+  return NULL;
 }
 
 static gcap_status_t begin_run_locked(gcap_graph_manager_t* manager, int id, cudaStream_t stream,
                                       gcap_graph_run_kind_t* out_kind) {
+  if (manager->is_ending) return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "the graph manager is being destroyed");
   GCAP_RETURN_IF_ERROR(gcap_graph_run_close_abandoned(manager));
-  gcap_graph_open_run_t run = {.is_open = true, .id = id, .stream = stream};
-  run.thread = gcap_life_retain(gcap_thread_life());
-  if (run.thread == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to open a run of id %d", id);
-  gcap_status_t status = id == GCAP_GRAPH_ID_NONE ? NULL : begin_id(manager, &run);
+  gcap_graph_open_run_t* run = &manager->run;
+  gcap_life_t* thread = gcap_life_retain(gcap_thread_life());
+  if (thread == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to open a run of id %d", id);
+  *run = (gcap_graph_open_run_t){.is_open = true, .id = id, .stream = stream, .thread = thread};
+  run->stream_life = gcap_stream_table_life(stream);
+  gcap_graph_slot_t* slot = NULL;
+  bool captures = false;
+  gcap_status_t status = id == GCAP_GRAPH_ID_NONE ? NULL : begin_id(manager, id, &slot, &captures);
+  if (captures) status = begin_capture(manager, slot);
   if (status != NULL) {
-    forget_run(&run);
+    forget_run(run);
     return status;
   }
-  run.trace = gcap_graph_trace_begin();
-  manager->run = run;
-  *out_kind = run.capture != NULL ? GCAP_GRAPH_RUN_CAPTURE : GCAP_GRAPH_RUN_EAGER;
+  run->trace = gcap_graph_trace_begin();
+  *out_kind = run->capture != NULL ? GCAP_GRAPH_RUN_CAPTURE : GCAP_GRAPH_RUN_EAGER;
   return NULL;
+}
+
+static gcap_status_t check_stream_of_id(int id, cudaStream_t stream) {
+  if (id == GCAP_GRAPH_ID_NONE || !gcap_stream_is_alias(stream)) return NULL;
+  return GCAP_STATUS(
+      GCAP_INVALID_ARGUMENT,
+      "graph id %d: the stream is %s; pass one created with cudaStreamNonBlocking, or the id -1, which is "
+      "never captured",
+      id,
+      stream == cudaStreamPerThread ? "cudaStreamPerThread, which is another stream on each thread"
+                                    : "the legacy default stream (0), which cannot be captured");
 }
 
 gcap_status_t gcap_graph_manager_begin_run(gcap_graph_manager_t* manager, int id, cudaStream_t stream,
@@ -172,13 +231,7 @@ gcap_status_t gcap_graph_manager_begin_run(gcap_graph_manager_t* manager, int id
   if (id < GCAP_GRAPH_ID_NONE) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "graph id is %d, allowed are ids >= 0, and -1 for no capture", id);
   }
-  if (id != GCAP_GRAPH_ID_NONE && stream == cudaStreamPerThread) {
-    return GCAP_STATUS(
-        GCAP_INVALID_ARGUMENT,
-        "graph id %d: the stream is cudaStreamPerThread, which is another stream on each thread; pass one "
-        "created with cudaStreamNonBlocking",
-        id);
-  }
+  GCAP_RETURN_IF_ERROR(check_stream_of_id(id, stream));
   pthread_mutex_lock(&manager->mutex);
   gcap_status_t status = begin_run_locked(manager, id, stream, out_kind);
   pthread_mutex_unlock(&manager->mutex);
@@ -219,51 +272,62 @@ gcap_status_t gcap_graph_manager_sign(gcap_graph_manager_t* manager, const gcap_
 // --- After a run ----------------------------------------------------------------------------------------------------
 
 // Puts a new graph in its slot, and what it replaces on the list of retired ones.
-static gcap_status_t commit(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot, gcap_graph_captured_t* captured,
+static gcap_status_t commit(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot, const gcap_graph_build_t* build,
                             gcap_graph_captured_t** out_evicted) {
-  gcap_graph_captured_t* old = slot->graph;
-  slot->graph = captured;
+  gcap_graph_captured_t* captured = build->captured;
+  gcap_graph_captured_t* old = gcap_graph_slot_set_graph(manager, slot, captured);
   slot->failures_in_a_row = 0;
-  slot->last_used = ++manager->clock;
   slot->info.state = gcap_graph_state_after(slot->info.state, GCAP_GRAPH_STEP_COMMIT);
+  slot->info.nodes = build->nodes;
   ++slot->info.captures;
   ++slot->info.replays;
   if (old != NULL && captured->updated) ++slot->info.updates;
   if (old != NULL && !captured->updated) ++slot->info.reinstantiations;
   gcap_status_t status = old != NULL ? gcap_graph_retire(manager, old) : NULL;
-  return gcap_status_join(status, gcap_graph_evict(manager, slot, out_evicted));
+  return gcap_status_join(status, gcap_graph_evict(manager, captured->id, out_evicted));
 }
 
-static gcap_status_t finish_capture(gcap_graph_manager_t* manager, gcap_graph_open_run_t* run, gcap_graph_slot_t* slot,
-                                    gcap_status_t run_status, gcap_graph_captured_t** out_evicted) {
-  gcap_capture_fail_once(run->capture, run_status);
+static void note_build(gcap_graph_slot_t* slot, const gcap_graph_build_t* build) {
+  if (build->instantiate_ns != 0) slot->info.instantiate_ns = build->instantiate_ns;
+  if (build->update_refusal == NULL) return;
+  gcap_status_free(slot->update_refusal);
+  slot->update_refusal = build->update_refusal;
+}
+
+static gcap_status_t finish_capture(gcap_graph_manager_t* manager, gcap_status_t run_status, bool* out_issued,
+                                    gcap_graph_captured_t** out_evicted) {
+  gcap_graph_open_run_t* run = &manager->run;
+  gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, run->id);  // it stays, since it is CAPTURING
+  gcap_graph_build_t build = {0};
   cudaGraph_t source = NULL;
   gcap_retained_t* retained = NULL;
-  gcap_graph_captured_t* captured = NULL;
+  pthread_mutex_unlock(&manager->mutex);
+  gcap_capture_fail_once(run->capture, run_status);
   gcap_status_t status = gcap_capture_end(run->capture, &source, &retained);
-  slot->info.capture_ns = gcap_now_ns() - run->begin_ns;
-  if (status == NULL) status = gcap_graph_captured_build(manager, slot, run, source, retained, &captured);
-  if (captured != NULL) return gcap_status_join(status, commit(manager, slot, captured, out_evicted));
+  const uint64_t capture_ns = gcap_now_ns() - run->begin_ns;
+  if (status == NULL) status = gcap_graph_captured_build(manager, slot, run, source, retained, &build);
+  pthread_mutex_lock(&manager->mutex);
+  slot->info.capture_ns = capture_ns;
+  note_build(slot, &build);
+  *out_issued = build.captured != NULL;
+  if (*out_issued) return gcap_status_join(status, commit(manager, slot, &build, out_evicted));
   status = gcap_status_annotate(status, GCAP_CAPTURE_INVALIDATED, "graph id %d", run->id);
   cool_down(manager, slot, status);
   return status;
 }
 
-static gcap_status_t finish_run(gcap_graph_manager_t* manager, gcap_graph_open_run_t* run, gcap_status_t run_status,
-                                gcap_graph_captured_t** out_evicted) {
-  const gcap_run_trace_t trace = gcap_graph_trace_end(run->trace);
-  gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, run->id);
-  if (run->capture == NULL) {
-    if (slot != NULL && run_status == NULL) {
-      ++slot->info.eager_runs;
-      gcap_graph_history_add(&slot->history, trace);
-    }
-    return NULL;
-  }
-  if (gcap_graph_run_is_own_capture(manager)) return finish_capture(manager, run, slot, run_status, out_evicted);
+static void finish_eager(gcap_graph_manager_t* manager, gcap_run_trace_t trace, bool went_well) {
+  gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, manager->run.id);
+  if (slot == NULL || !went_well) return;
+  ++slot->info.eager_runs;
+  gcap_graph_history_add(&slot->history, trace);
+}
+
+static gcap_status_t fail_lost_capture(gcap_graph_manager_t* manager) {
+  const int id = manager->run.id;
   gcap_status_t status =
-      GCAP_STATUS(GCAP_CAPTURE_INVALIDATED, "the capture of graph id %d was ended behind the manager's back", run->id);
-  cool_down(manager, slot, status);
+      GCAP_STATUS(GCAP_CAPTURE_INVALIDATED, "the capture of graph id %d was ended behind the manager's back", id);
+  cool_down(manager, gcap_graph_find_slot(manager, id), status);
   return status;
 }
 
@@ -271,40 +335,74 @@ static gcap_status_t finish_run(gcap_graph_manager_t* manager, gcap_graph_open_r
 // the cause in it already; what went wrong beside an eager run comes behind its own failure.
 static gcap_status_t close_run(gcap_graph_manager_t* manager, gcap_status_t run_status, bool* out_issued,
                                gcap_graph_captured_t** out_evicted) {
-  const bool captures = manager->run.capture != NULL;
-  gcap_status_t status = finish_run(manager, &manager->run, run_status, out_evicted);
+  const gcap_run_trace_t trace = gcap_graph_trace_end(manager->run.trace);
+  gcap_status_t status = NULL;
+  if (manager->run.capture == NULL) {
+    *out_issued = run_status == NULL;
+    finish_eager(manager, trace, *out_issued);
+    status = run_status;
+  } else {
+    status = gcap_graph_run_is_own_capture(manager) ? finish_capture(manager, run_status, out_issued, out_evicted)
+                                                    : fail_lost_capture(manager);
+    gcap_status_free(run_status);
+  }
   forget_run(&manager->run);
-  *out_issued = run_status == NULL && gcap_status_code(status) != GCAP_CAPTURE_INVALIDATED;
-  if (!captures) return gcap_status_join(run_status, status);
-  gcap_status_free(run_status);
+  return status;
+}
+
+// The wait at the end of a run. A stream that ended with its gcap_stream_t was waited for then, and its handle is dead.
+static gcap_status_t wait_for_run(int id, cudaStream_t stream, const gcap_life_t* stream_life) {
+  if (gcap_life_goes_on(stream_life)) return gcap_synchronize_stream(stream);
+  return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                     "the run of id %d was issued, and cannot be waited for: its stream %p was destroyed meanwhile", id,
+                     (void*)stream);
+}
+
+// Called with the mutex, which it gives back.
+static gcap_status_t end_own_run(gcap_graph_manager_t* manager, gcap_status_t run_status, bool synchronize) {
+  const int id = manager->run.id;
+  const cudaStream_t stream = manager->run.stream;
+  gcap_life_t* stream_life = gcap_life_retain(manager->run.stream_life);
+  gcap_graph_captured_t* evicted = NULL;
+  bool was_issued = false;
+  manager->run.is_busy = true;  // until it is closed
+  ++manager->num_inside;
+  gcap_status_t status = close_run(manager, run_status, &was_issued, &evicted);
+  pthread_mutex_unlock(&manager->mutex);
+  if (was_issued && synchronize) status = gcap_status_join(status, wait_for_run(id, stream, stream_life));
+  gcap_life_release(stream_life);
+  status = gcap_status_join(status, gcap_graph_clean_up(manager, evicted));
+  gcap_graph_manager_let_go(manager);
   return status;
 }
 
 gcap_status_t gcap_graph_manager_end_run(gcap_graph_manager_t* manager, gcap_status_t run_status, bool synchronize) {
   GCAP_RETURN_JOINED_IF_NULL(run_status, manager);
-  gcap_graph_captured_t* evicted = NULL;
   pthread_mutex_lock(&manager->mutex);
   gcap_status_t status = check_own_run(&manager->run);
-  if (status != NULL) {
-    pthread_mutex_unlock(&manager->mutex);
-    if (run_status == NULL) return status;
-    gcap_status_ignore(status);  // no run is open because its begin failed, which `run_status` tells
-    return run_status;
-  }
-  const cudaStream_t stream = manager->run.stream;
-  bool was_issued = false;
-  status = close_run(manager, run_status, &was_issued, &evicted);
+  if (status == NULL) return end_own_run(manager, run_status, synchronize);
   pthread_mutex_unlock(&manager->mutex);
-  if (was_issued && synchronize) status = gcap_status_join(status, gcap_synchronize_stream(stream));
-  return gcap_status_join(status, gcap_graph_clean_up(manager, evicted));
+  if (run_status == NULL) return status;
+  gcap_status_ignore(status);  // no run is open because its begin failed, which `run_status` tells
+  return run_status;
 }
 
 // --- A run in one call ----------------------------------------------------------------------------------------------
 
+// The work may have ended its run, against the rules.
+static void set_in_work(gcap_graph_manager_t* manager, bool is_in_work) {
+  pthread_mutex_lock(&manager->mutex);
+  if (manager->run.thread == gcap_thread_life()) manager->run.is_in_work = is_in_work;
+  pthread_mutex_unlock(&manager->mutex);
+}
+
 static gcap_status_t run_once(gcap_graph_manager_t* manager, int id, cudaStream_t stream, gcap_graph_work_t work,
                               void* user, bool synchronize, gcap_graph_run_kind_t* out_kind) {
   GCAP_RETURN_IF_ERROR(gcap_graph_manager_begin_run(manager, id, stream, out_kind));
-  return gcap_graph_manager_end_run(manager, work(user, stream), synchronize);
+  set_in_work(manager, true);
+  gcap_status_t status = work(user, stream);
+  set_in_work(manager, false);
+  return gcap_graph_manager_end_run(manager, status, synchronize);
 }
 
 gcap_status_t gcap_graph_manager_run(gcap_graph_manager_t* manager, int id, cudaStream_t stream, gcap_graph_work_t work,
@@ -324,7 +422,9 @@ gcap_status_t gcap_graph_manager_run(gcap_graph_manager_t* manager, int id, cuda
   status = run_once(manager, id, stream, work, user, synchronize, &kind);
   const bool failed = kind == GCAP_GRAPH_RUN_CAPTURE && gcap_status_code(status) == GCAP_CAPTURE_INVALIDATED;
   if (!failed || !manager->options.rerun_failed_capture) return status;
+  gcap_graph_manager_hold(manager);
   gcap_log(GCAP_LOG_WARNING, "graph id %d is run again, eagerly: %s", id, gcap_status_message(status));
+  gcap_graph_manager_let_go(manager);
   gcap_status_free(status);  // gcap_graph_manager_explain has a copy
   return run_once(manager, GCAP_GRAPH_ID_NONE, stream, work, user, synchronize, &kind);
 }

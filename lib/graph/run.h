@@ -14,8 +14,9 @@ bool gcap_graph_captures_next(const gcap_graph_manager_t* manager, int id, const
 
 // Whether the next function would succeed.
 gcap_status_t gcap_graph_run_check_abandoned(const gcap_graph_manager_t* manager);
-// Aborts a run that this thread, or one that has exited, left open.
-//   FAILED_PRECONDITION  another thread has a run open
+// Aborts a run that this thread, or one that has exited, left open. Drops the mutex meanwhile, since the abort calls
+// back; when it returns NULL no run is open.
+//   FAILED_PRECONDITION  another thread has a run open; or this thread is beginning or ending one, and calls back
 gcap_status_t gcap_graph_run_close_abandoned(gcap_graph_manager_t* manager);
 
 #endif  // GCAP_LIB_GRAPH_RUN_H_

@@ -1,6 +1,8 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// The slots of ids: found, measured, freed. The caller holds the manager's mutex, except to free a slot.
+// The slots of ids: found, measured, forgotten. Each is in one of two lists by last use: those with a graph, of which
+// the budget evicts the oldest, and those without, of which the oldest are forgotten. So neither needs a walk over all
+// ids. The caller holds the manager's mutex.
 
 #include <stdlib.h>
 
@@ -27,16 +29,40 @@ gcap_status_t gcap_graph_find_replayable(gcap_graph_manager_t* manager, int id, 
   return find_if(manager, id, /*must_replay=*/true, out_slot);
 }
 
-void gcap_graph_slot_free(gcap_graph_slot_t* slot) {
-  gcap_status_free(slot->last_failure);
-  gcap_status_free(slot->update_refusal);
-  free(slot);
+// --- Lists ----------------------------------------------------------------------------------------------------------
+
+static gcap_graph_slot_list_t* list_of(gcap_graph_manager_t* manager, const gcap_graph_slot_t* slot) {
+  return slot->graph != NULL ? &manager->captured : &manager->idle;
 }
 
-void gcap_graph_slot_measure(gcap_graph_slot_t* slot) {
-  const gcap_graph_captured_t* graph = slot->graph;
-  slot->info.bytes = graph == NULL ? 0 : graph->node_bytes + gcap_retained_bytes(graph->retained);
+static void list_add_newest(gcap_graph_slot_list_t* list, gcap_graph_slot_t* slot) {
+  slot->newer = NULL;
+  slot->older = list->newest;
+  *(slot->older != NULL ? &slot->older->newer : &list->oldest) = slot;
+  list->newest = slot;
+  ++list->count;
 }
+
+static void list_remove(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot) {
+  gcap_graph_slot_list_t* list = list_of(manager, slot);
+  if (manager->measured == slot) manager->measured = slot->older;
+  *(slot->newer != NULL ? &slot->newer->older : &list->newest) = slot->older;
+  *(slot->older != NULL ? &slot->older->newer : &list->oldest) = slot->newer;
+  --list->count;
+}
+
+void gcap_graph_slot_make_newest(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot) {
+  list_remove(manager, slot);
+  list_add_newest(list_of(manager, slot), slot);
+}
+
+// The newest one stays, so no slot that is being used goes.
+static void forget_idle(gcap_graph_manager_t* manager) {
+  const size_t most = manager->options.max_ids_without_graph;
+  while (most != 0 && manager->idle.count > most) gcap_graph_slot_remove(manager, manager->idle.oldest);
+}
+
+// --- Slots ----------------------------------------------------------------------------------------------------------
 
 gcap_graph_slot_t* gcap_graph_slot_add(gcap_graph_manager_t* manager, int id) {
   gcap_graph_slot_t* slot = gcap_calloc_line(sizeof(*slot));
@@ -47,10 +73,47 @@ gcap_graph_slot_t* gcap_graph_slot_add(gcap_graph_manager_t* manager, int id) {
   }
   slot->id = id;
   cell->slot = slot;
+  list_add_newest(&manager->idle, slot);
+  forget_idle(manager);
   return slot;
 }
 
+static void set_bytes(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot, size_t bytes) {
+  manager->captured_bytes += bytes - slot->info.bytes;
+  slot->info.bytes = bytes;
+}
+
 void gcap_graph_slot_remove(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot) {
+  list_remove(manager, slot);
+  set_bytes(manager, slot, 0);
   gcap_hash_table_remove(&manager->slots, gcap_hash_table_find(&manager->slots, gcap_graph_key_of(slot->id)));
-  gcap_graph_slot_free(slot);
+  gcap_status_free(slot->last_failure);
+  gcap_status_free(slot->update_refusal);
+  free(slot);
+}
+
+gcap_graph_captured_t* gcap_graph_slot_set_graph(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot,
+                                                 gcap_graph_captured_t* graph) {
+  gcap_graph_captured_t* old = slot->graph;
+  list_remove(manager, slot);
+  if (graph == NULL) set_bytes(manager, slot, 0);
+  slot->graph = graph;
+  list_add_newest(list_of(manager, slot), slot);
+  forget_idle(manager);
+  return old;
+}
+
+void gcap_graph_slots_measure(gcap_graph_manager_t* manager) {
+  for (manager->measured = manager->captured.newest; manager->measured != NULL;) {
+    gcap_graph_slot_t* slot = manager->measured;
+    const size_t node_bytes = slot->graph->node_bytes;
+    gcap_retained_t* retained = gcap_retained_share(slot->graph->retained);
+    pthread_mutex_unlock(&manager->mutex);
+    const size_t bytes = gcap_graph_bytes(node_bytes, retained);
+    gcap_retained_release(retained);
+    pthread_mutex_lock(&manager->mutex);
+    if (manager->measured != slot) continue;  // a callback or another thread released or replayed it
+    set_bytes(manager, slot, bytes);
+    manager->measured = slot->older;
+  }
 }

@@ -248,7 +248,7 @@ TEST_F(GraphFaults, AReplayElsewhereThatIsLostSightOfKeepsTheGraphForEver) {
   gcap_sim_inject(&no_wait);
   GCAP_EXPECT_FAILS(ReplayOn(manager_, 0, other.get(), false), GCAP_CUDA_ERROR, "was launched");
   gcap_sim_clear_faults();
-  GCAP_EXPECT_FAILS(gcap_graph_manager_release(manager_, 0), GCAP_CUDA_ERROR, "kept for ever");
+  GCAP_EXPECT_FAILS(gcap_graph_manager_release(manager_, 0), GCAP_LEAKED, "kept for ever");
   EXPECT_EQ(released, 0);
   EXPECT_EQ(State(0), "COLD");
   other.Synchronize();
@@ -350,7 +350,7 @@ TEST_F(GraphFaults, ADeviceThatIsLostMakesEveryCallAnswerAndDestroyEnd) {
     GCAP_EXPECT_FAILS(gcap_graph_manager_upload(manager_, 0), GCAP_CUDA_ERROR, "cudaErrorIllegalAddress");
     GCAP_EXPECT_FAILS(gcap_graph_manager_release(manager_, 0), GCAP_CUDA_ERROR, "cudaErrorIllegalAddress");
     EXPECT_EQ(State(0), "CAPTURED");
-    GCAP_EXPECT_FAILS(gcap_graph_manager_destroy(manager_), GCAP_CUDA_ERROR, "cudaErrorIllegalAddress");
+    GCAP_EXPECT_FAILS(gcap_graph_manager_destroy(manager_), GCAP_LEAKED, "cudaErrorIllegalAddress");
     manager_ = nullptr;
     EXPECT_FALSE(gcap_thread_is_capturing());
     gcap_sim_clear_faults();
@@ -362,6 +362,76 @@ TEST_F(GraphFaults, ADeviceThatIsLostMakesEveryCallAnswerAndDestroyEnd) {
 }
 
 // --- Without host memory --------------------------------------------------------------------------------------------
+
+// From its first callback on, the heap of this thread is empty. The driver has ended the capture by then: the simulator
+// cannot do without memory.
+struct EmptyHeap {
+  static void FromCloseOn(void* heap, bool) { FromReleaseOn(heap); }
+  static void FromReleaseOn(void* heap) {
+    static_cast<EmptyHeap*>(heap)->failure = std::make_unique<HeapFailure>(1000);
+  }
+
+  std::unique_ptr<HeapFailure> failure;
+};
+
+// The code of a failure, by which a run decided to do the work again, was lost with the memory for its message.
+TEST_F(GraphFaults, WithoutMemoryAFailedCaptureIsRunAgainOrSaysThatItFailed) {
+  struct Scene {
+    CopyJob* job;
+    EmptyHeap heap;
+    int calls, hits;
+  };
+  const gcap_graph_work_t work = [](void* user, cudaStream_t stream) -> gcap_status_t {
+    Scene* scene = static_cast<Scene*>(user);
+    ++scene->calls;
+    if (scene->heap.failure != nullptr) scene->hits = scene->heap.failure->hits();
+    scene->heap.failure.reset();
+    GCAP_RETURN_IF_ERROR(GCAP_CUDA(scene->job->Issue(stream)));
+    if (!gcap_thread_is_capturing()) return nullptr;
+    GCAP_RETURN_IF_ERROR(gcap_capture_on_close(gcap_capture_current(), EmptyHeap::FromCloseOn, &scene->heap));
+    return GCAP_STATUS(GCAP_UNAVAILABLE, "not now");
+  };
+  for (const bool reruns : {true, false}) {
+    SCOPED_TRACE(reruns);
+    options_.rerun_failed_capture = reruns;
+    CreateWithOptions();
+    Scene scene = {job_.get(), {}, 0, 0};
+    job_->set_input(9 + reruns);
+    gcap_status_t status = gcap_graph_manager_run(manager_, 0, stream_->get(), work, &scene, /*synchronize=*/true);
+    if (!reruns) scene.hits = scene.heap.failure->hits();
+    scene.heap.failure.reset();
+    const Outcome outcome(status);
+    EXPECT_GT(scene.hits, 1);
+    EXPECT_EQ(scene.calls, reruns ? 2 : 1);
+    EXPECT_STREQ(gcap_code_name(outcome.code), reruns ? "OK" : "CAPTURE_INVALIDATED") << outcome.message;
+    EXPECT_TRUE(!reruns || job_->output() == 10);
+    DestroyManager();
+  }
+}
+
+// An end that had to leave something behind says so by its code alone, by which the caller knows that the object is
+// gone.
+TEST_F(GraphFaults, WithoutMemoryAnEndThatLeavesSomethingBehindKeepsItsCode) {
+  for (const bool whole : {true, false}) {
+    SCOPED_TRACE(whole);
+    EmptyHeap heap;
+    CreateWithOptions();
+    ASSERT_EQ(Begin(0), GCAP_GRAPH_RUN_CAPTURE);
+    GCAP_EXPECT_CUDA(job_->Issue(stream_->get()));
+    GCAP_EXPECT_OK(gcap_capture_retain(gcap_capture_current(), EmptyHeap::FromReleaseOn, &heap));
+    EXPECT_TRUE(End().ok());
+    gcap_sim_fail_nth("cudaGraphExecDestroy", 1, cudaErrorUnknown);
+    gcap_status_t status = whole ? gcap_graph_manager_destroy(manager_) : gcap_graph_manager_release(manager_, 0);
+    EXPECT_GT(heap.failure->hits(), 0);
+    heap.failure.reset();
+    gcap_sim_clear_faults();
+    const Outcome outcome(status);
+    EXPECT_STREQ(gcap_code_name(outcome.code), "LEAKED");
+    EXPECT_TRUE(outcome.Names("cudaGraphExecDestroy")) << outcome.message;
+    if (whole) manager_ = nullptr;
+    if (!whole) DestroyManager();
+  }
+}
 
 TEST_F(GraphFaults, WithoutMemoryACaptureEndsAsAFailedOne) {
   int hits = 1;

@@ -182,6 +182,9 @@ TEST_F(GraphManagerSim, FaultsOfReleaseReleaseOrKeepTheGraph) {
     EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
     const Released where = WhereIs(fault, outcome);
     EXPECT_EQ(State(0), where == Released::kStillCaptured ? "CAPTURED" : "COLD");
+    if (!outcome.ok()) {
+      EXPECT_STREQ(gcap_code_name(outcome.code), where == Released::kStillCaptured ? "CUDA_ERROR" : "LEAKED");
+    }
     EXPECT_EQ(Info(0).replays, where == Released::kStillCaptured ? 1u : 0u);
     if (where == Released::kQuarantined) {
       EXPECT_TRUE(fault.Is("cudaEventSynchronize") || fault.Is("cudaThreadExchangeStreamCaptureMode"));
@@ -215,6 +218,7 @@ TEST_F(GraphManagerSim, FaultsOfDestroyLeakWhatMayStillRunAndNothingElse) {
     const Outcome outcome = fault.During([this] { return gcap_graph_manager_destroy(manager_); });
     manager_ = nullptr;
     EXPECT_EQ(outcome.ok(), !fault.hit());
+    EXPECT_STREQ(gcap_code_name(outcome.code), fault.hit() ? "LEAKED" : "OK");
     EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
     const Released where = WhereIs(fault, outcome);
     EXPECT_EQ(released, where == Released::kYes ? 3 : 2) << "one failure must not keep the others";

@@ -175,16 +175,20 @@ TEST_F(GraphManager, IdBelowNoneIsInvalidArgument) {
   GCAP_EXPECT_FAILS(gcap_graph_manager_end_run(manager_, nullptr, true), GCAP_FAILED_PRECONDITION, "no run");
 }
 
-TEST_F(GraphManager, TheDefaultStreamRunsEagerlyButIsNotCaptured) {
-  Create(1);
+// The warm-up ran on stream 0, and every run from the first capture on was refused.
+TEST_F(GraphManager, ADefaultStreamIsRefusedAtTheFirstRunOfAnId) {
+  Create(2);
   gcap_graph_run_kind_t kind = kCapture;
-  GCAP_EXPECT_OK(gcap_graph_manager_begin_run(manager_, 0, nullptr, &kind));
-  EXPECT_EQ(kind, kEager);
-  GCAP_EXPECT_OK(gcap_graph_manager_end_run(manager_, nullptr, true));
-  GCAP_EXPECT_FAILS(gcap_graph_manager_begin_run(manager_, 0, nullptr, &kind), GCAP_INVALID_ARGUMENT, "default stream");
-  EXPECT_EQ(State(0), "READY");
-  CopyJob job;
-  EXPECT_EQ(Run(0, job), kCapture);
+  for (const cudaStream_t stream : {cudaStream_t{nullptr}, cudaStreamLegacy, cudaStreamPerThread}) {
+    for (int i = 0; i < 4; ++i) {
+      GCAP_EXPECT_FAILS(gcap_graph_manager_begin_run(manager_, 0, stream, &kind), GCAP_INVALID_ARGUMENT,
+                        stream == cudaStreamPerThread ? "cudaStreamPerThread" : "legacy default stream");
+    }
+    EXPECT_EQ(State(0), "COLD");
+    GCAP_EXPECT_OK(gcap_graph_manager_begin_run(manager_, GCAP_GRAPH_ID_NONE, stream, &kind));
+    EXPECT_EQ(kind, kEager);
+    GCAP_EXPECT_OK(gcap_graph_manager_end_run(manager_, nullptr, true));
+  }
 }
 
 TEST_F(GraphManager, ACapturedIdIsNotRunAgain) {

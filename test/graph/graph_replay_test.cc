@@ -134,9 +134,13 @@ TEST_F(GraphReplay, RunsOnTheStreamThatCapturedIt) {
 
 // --- Release --------------------------------------------------------------------------------------------------------
 
-TEST_F(GraphReplay, ReleaseOfAnIdNotCapturedIsNotFound) {
+TEST_F(GraphReplay, ReleaseOfAnIdWithoutAGraphForgetsIt) {
   GCAP_EXPECT_FAILS(gcap_graph_manager_release(manager_, 3), GCAP_NOT_FOUND, "graph id 3");
   FailingRun(3);
+  EXPECT_EQ(State(3), "COOLING");
+  GCAP_EXPECT_OK(gcap_graph_manager_release(manager_, 3));
+  EXPECT_EQ(State(3), "COLD");
+  EXPECT_EQ(Info(3).failures, 0u);
   GCAP_EXPECT_FAILS(gcap_graph_manager_release(manager_, 3), GCAP_NOT_FOUND, "graph id 3");
   GCAP_EXPECT_FAILS(gcap_graph_manager_release(manager_, GCAP_GRAPH_ID_NONE), GCAP_NOT_FOUND, "graph id -1");
 }
@@ -186,15 +190,14 @@ TEST_F(GraphReplay, ReleaseWaitsForALaunchInFlight) {
   EXPECT_EQ(job.output(), 3);
 }
 
-TEST_F(GraphReplay, ReleaseAllReleasesEveryGraphAndOnlyGraphs) {
+TEST_F(GraphReplay, ReleaseAllReleasesEveryGraphAndForgetsEveryId) {
   CopyJob job;
   std::atomic<int> released{0};
   for (int id = 0; id < 20; ++id) CaptureRetaining(id, job, &released);
   FailingRun(20);
   GCAP_EXPECT_OK(gcap_graph_manager_release_all(manager_));
   EXPECT_EQ(released, 20);
-  for (int id = 0; id < 20; ++id) EXPECT_EQ(State(id), "COLD");
-  EXPECT_EQ(State(20), "COOLING");
+  for (int id = 0; id <= 20; ++id) EXPECT_EQ(State(id), "COLD");
   GCAP_EXPECT_OK(gcap_graph_manager_release_all(manager_));
 }
 

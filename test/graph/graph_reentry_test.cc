@@ -1,0 +1,360 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Everything from everywhere: each callback that the graph manager may cause calls each function of the manager. Most
+// of them waited for ever for a mutex that their own thread held; a destroy freed what the call above used afterwards.
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "gcap/graph.h"
+#include "gtest/gtest.h"
+#include "test/graph/manager_test.h"
+#include "test/support/replays.h"
+
+namespace gcap {
+namespace testing {
+namespace {
+
+constexpr int kReplayed = 90, kReleased = 91, kBegun = 92, kScene = 0;
+
+class GraphReentry : public ManagerTest {
+ public:
+  using ManagerTest::manager_;
+
+  void SetUp() override {
+    ManagerTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    job_ = std::make_unique<CopyJob>();
+    beside_job_ = std::make_unique<CopyJob>();
+    beside_ = std::make_unique<RawStream>();
+    gcap_graph_manager_options_init(&options_);
+    options_.min_num_runs_before_capture = 0;
+    options_.keep_source = true;
+    options_.on_evict = [](void* test, int, const gcap_graph_info_t*) {
+      GraphReentry* self = static_cast<GraphReentry*>(test);
+      if (self->in_on_evict_) self->CallEverything();
+    };
+    options_.user = this;
+    gcap_log_set_sink(
+        [](void* test, gcap_log_level_t, const char*) {
+          GraphReentry* self = static_cast<GraphReentry*>(test);
+          ++self->warnings_;
+          if (self->in_sink_) self->CallEverything();
+        },
+        this, GCAP_LOG_WARNING);
+  }
+  void TearDown() override {
+    in_sink_ = in_on_evict_ = in_bytes_ = in_release_ = in_step_ = false;
+    ManagerTest::TearDown();
+    beside_.reset();
+    beside_job_.reset();
+    job_.reset();
+  }
+
+  // With graphs on a stream of their own, which the callbacks may replay and release.
+  void CreateScene() {
+    GCAP_ASSERT_OK(gcap_graph_manager_create(&options_, &manager_));
+    calls_ = 0;
+    CaptureBeside(kReplayed);
+  }
+  void CaptureBeside(int id) {
+    gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
+    GCAP_ASSERT_OK(gcap_graph_manager_begin_run(manager_, id, beside_->get(), &kind));
+    GCAP_EXPECT_CUDA(beside_job_->Issue(beside_->get()));
+    GCAP_ASSERT_OK(gcap_graph_manager_end_run(manager_, nullptr, true));
+  }
+
+  // The callbacks of a capture, each of which calls everything if its flag is set.
+  static void Step(void* test, bool) {
+    if (Self(test)->in_step_) Self(test)->CallEverything();
+  }
+  static void Release(void* test) {
+    if (Self(test)->in_release_) Self(test)->CallEverything();
+  }
+  static size_t Bytes(void* test) {
+    if (Self(test)->in_bytes_) Self(test)->CallEverything();
+    return 1;
+  }
+  static GraphReentry* Self(void* test) { return static_cast<GraphReentry*>(test); }
+
+  void BeginWithCallbacks(int id) {
+    ASSERT_EQ(Begin(id), GCAP_GRAPH_RUN_CAPTURE);
+    GCAP_EXPECT_CUDA(job_->Issue(stream_->get()));
+    GCAP_EXPECT_OK(gcap_capture_on_close(gcap_capture_current(), Step, this));
+    GCAP_EXPECT_OK(gcap_capture_retain_bytes(gcap_capture_current(), Release, Bytes, this));
+  }
+  void CaptureWithCallbacks(int id) {
+    BeginWithCallbacks(id);
+    EXPECT_TRUE(End().ok());
+  }
+
+  void CallEverything() {
+    if (inside_) return;  // what it causes does not call it again
+    inside_ = true;
+    ++calls_;
+    const bool may_launch = !gcap_thread_is_capturing();
+    AskEverything();
+    if (may_launch) {
+      beside_job_->set_input(++value_);
+      GCAP_EXPECT_OK(Replay(manager_, kReplayed, true));
+      EXPECT_EQ(beside_job_->output(), value_);
+      GCAP_EXPECT_OK(gcap_graph_manager_upload(manager_, kReplayed));
+      beside_job_->set_input(++value_);
+      GCAP_EXPECT_OK(gcap_graph_manager_run(manager_, kReplayed, beside_->get(), Issue, beside_job_.get(), true));
+      EXPECT_EQ(beside_job_->output(), value_);
+      GCAP_EXPECT_FAILS(gcap_graph_manager_release(manager_, kReleased), GCAP_NOT_FOUND, "graph id 91");
+      CaptureElsewhere();
+    }
+    BeginARun();
+    GCAP_EXPECT_FAILS(gcap_graph_manager_destroy(manager_), GCAP_FAILED_PRECONDITION, "");
+    gcap_log(GCAP_LOG_DEBUG, "from a callback");
+    inside_ = false;
+  }
+  void AskEverything() {
+    EXPECT_EQ(State(kReplayed), "CAPTURED");
+    EXPECT_TRUE(gcap_graph_manager_is_captured(manager_, kReplayed));
+    (void)Info(kScene);
+    gcap_status_free(gcap_graph_manager_explain(manager_, kScene, GCAP_GRAPH_WHY_CAPTURE_FAILED));
+    GCAP_EXPECT_FAILS(gcap_graph_manager_check_signature(manager_, kReplayed, nullptr, 0), GCAP_FAILED_PRECONDITION,
+                      "signed");
+    GCAP_EXPECT_OK(gcap_graph_manager_dump(manager_, kReplayed, "/dev/null", 0));
+    GCAP_EXPECT_FAILS(gcap_graph_manager_recapture(manager_, kReleased), GCAP_NOT_FOUND, "91");
+  }
+  void CaptureElsewhere() {
+    const RawStream stream;
+    gcap_capture_t* capture = nullptr;
+    GCAP_ASSERT_OK(gcap_capture_begin(stream.get(), nullptr, &capture));
+    cudaGraph_t graph = nullptr;
+    gcap_retained_t* retained = nullptr;
+    GCAP_ASSERT_OK(gcap_capture_end(capture, &graph, &retained));
+    GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
+  }
+  // A run inside of the begin or the end of another one is refused; elsewhere it goes well.
+  void BeginARun() {
+    gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
+    const Outcome begun(gcap_graph_manager_begin_run(manager_, GCAP_GRAPH_ID_NONE, beside_->get(), &kind));
+    const Outcome ended(gcap_graph_manager_end_run(manager_, nullptr, true));
+    EXPECT_STREQ(gcap_code_name(begun.code), runs_are_refused_ ? "FAILED_PRECONDITION" : "OK") << begun.message;
+    EXPECT_STREQ(gcap_code_name(ended.code), runs_are_refused_ ? "FAILED_PRECONDITION" : "OK") << ended.message;
+    GCAP_EXPECT_FAILS(gcap_graph_manager_sign(manager_, nullptr, 0), GCAP_FAILED_PRECONDITION, "run");
+  }
+  static gcap_status_t Issue(void* job, cudaStream_t stream) {
+    return GCAP_CUDA(static_cast<CopyJob*>(job)->Issue(stream));
+  }
+
+  gcap_graph_manager_options_t options_;
+  std::unique_ptr<CopyJob> job_, beside_job_;
+  std::unique_ptr<RawStream> beside_;
+  bool in_sink_ = false, in_on_evict_ = false, in_bytes_ = false, in_release_ = false, in_step_ = false;
+  bool inside_ = false;
+  bool runs_are_refused_ = true;
+  int calls_ = 0;
+  int value_ = 0;
+};
+
+TEST_F(GraphReentry, FromTheLogSinkThatHearsOfARunThatWasNotEnded) {
+  for (const int id : {GCAP_GRAPH_ID_NONE, kScene}) {
+    SCOPED_TRACE(id);
+    CreateScene();
+    (void)Begin(id);
+    in_sink_ = true;
+    // The sink hears of the run before it is aborted: inside of a capture what launches is refused.
+    EXPECT_EQ(Begin(GCAP_GRAPH_ID_NONE), GCAP_GRAPH_RUN_EAGER);
+    in_sink_ = false;
+    EXPECT_TRUE(End().ok());
+    EXPECT_EQ(calls_, 1);
+    GCAP_EXPECT_OK(gcap_graph_manager_destroy(manager_));
+    manager_ = nullptr;
+  }
+}
+
+TEST_F(GraphReentry, FromTheLogSinkThatHearsOfACaptureWithoutANode) {
+  CreateScene();
+  ASSERT_EQ(Begin(kScene), GCAP_GRAPH_RUN_CAPTURE);
+  in_sink_ = true;
+  EXPECT_TRUE(End().ok());
+  EXPECT_EQ(calls_, 1);
+  EXPECT_EQ(State(kScene), "CAPTURED");
+}
+
+TEST_F(GraphReentry, FromTheLogSinkThatHearsOfARunThatIsDoneAgain) {
+  CreateScene();
+  in_sink_ = true;
+  runs_are_refused_ = false;
+  static int calls;
+  calls = 0;
+  const gcap_graph_work_t fails_once = [](void* job, cudaStream_t stream) {
+    return calls++ == 0 ? GCAP_STATUS(GCAP_INTERNAL, "the first time") : Issue(job, stream);
+  };
+  GCAP_EXPECT_OK(gcap_graph_manager_run(manager_, kScene, stream_->get(), fails_once, job_.get(), true));
+  EXPECT_EQ(calls_, 1);
+  EXPECT_EQ(calls, 2);
+}
+
+TEST_F(GraphReentry, FromACloseStep) {
+  CreateScene();
+  in_step_ = true;
+  CaptureWithCallbacks(kScene);
+  EXPECT_EQ(calls_, 1);
+  EXPECT_EQ(State(kScene), "CAPTURED");
+  BeginWithCallbacks(kScene + 1);
+  EXPECT_STREQ(gcap_code_name(End(GCAP_STATUS(GCAP_INTERNAL, "no")).code), "CAPTURE_INVALIDATED");
+  EXPECT_EQ(calls_, 2);
+  BeginWithCallbacks(kScene + 2);
+  EXPECT_EQ(Begin(GCAP_GRAPH_ID_NONE), GCAP_GRAPH_RUN_EAGER);  // aborts it
+  EXPECT_EQ(calls_, 3);
+  EXPECT_TRUE(End().ok());
+}
+
+// A close step of a capture that its run's owner gave up by itself.
+TEST_F(GraphReentry, FromACloseStepBehindTheManagersBack) {
+  CreateScene();
+  BeginWithCallbacks(kScene);
+  in_step_ = true;
+  inside_ = true;  // only what may be wrong here, since no call of the manager is under way
+  static GraphReentry* self;
+  self = this;
+  GCAP_EXPECT_OK(gcap_capture_on_close(
+      gcap_capture_current(),
+      [](void*, bool) {
+        gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
+        GCAP_EXPECT_FAILS(gcap_graph_manager_destroy(self->manager_), GCAP_FAILED_PRECONDITION, "begun or ended");
+        GCAP_EXPECT_FAILS(gcap_graph_manager_begin_run(self->manager_, GCAP_GRAPH_ID_NONE, self->beside_->get(), &kind),
+                          GCAP_FAILED_PRECONDITION, "begun or ended");
+      },
+      nullptr));
+  gcap_capture_abort(gcap_capture_current());
+  EXPECT_STREQ(gcap_code_name(End().code), "CAPTURE_INVALIDATED");
+}
+
+TEST_F(GraphReentry, FromTheReleaseOfAFailedCapture) {
+  CreateScene();
+  BeginWithCallbacks(kScene);
+  in_release_ = true;
+  EXPECT_STREQ(gcap_code_name(End(GCAP_STATUS(GCAP_INTERNAL, "no")).code), "CAPTURE_INVALIDATED");
+  EXPECT_EQ(calls_, 1);
+}
+
+TEST_F(GraphReentry, FromTheReleaseOfAGraph) {
+  for (const bool all : {false, true}) {
+    CreateScene();
+    CaptureWithCallbacks(kScene);
+    in_release_ = !all;  // of all, nothing is left to be replayed
+    runs_are_refused_ = false;
+    GCAP_EXPECT_OK(all ? gcap_graph_manager_release_all(manager_) : gcap_graph_manager_release(manager_, kScene));
+    EXPECT_EQ(calls_, all ? 0 : 1);
+    in_release_ = false;
+    GCAP_EXPECT_OK(gcap_graph_manager_destroy(manager_));
+    manager_ = nullptr;
+  }
+}
+
+// In destroy the graphs are gone already, runs are refused, and so is a second destroy.
+TEST_F(GraphReentry, FromAReleaseInDestroy) {
+  static gcap_graph_manager_t* manager;
+  static cudaStream_t stream;
+  static int calls;
+  calls = 0;
+  CreateScene();
+  manager = manager_;
+  stream = stream_->get();
+  ASSERT_EQ(Begin(kScene), GCAP_GRAPH_RUN_CAPTURE);
+  GCAP_EXPECT_CUDA(job_->Issue(stream_->get()));
+  GCAP_EXPECT_OK(gcap_capture_retain(
+      gcap_capture_current(),
+      [](void*) {
+        ++calls;
+        gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
+        GCAP_EXPECT_FAILS(gcap_graph_manager_destroy(manager), GCAP_FAILED_PRECONDITION, "has not returned");
+        GCAP_EXPECT_FAILS(gcap_graph_manager_begin_run(manager, kBegun, stream, &kind), GCAP_FAILED_PRECONDITION,
+                          "is being destroyed");
+        EXPECT_FALSE(gcap_graph_manager_is_captured(manager, kReplayed));
+        GCAP_EXPECT_OK(gcap_graph_manager_release_all(manager));
+      },
+      nullptr));
+  EXPECT_TRUE(End().ok());
+  GCAP_EXPECT_OK(gcap_graph_manager_destroy(manager_));
+  manager_ = nullptr;
+  EXPECT_EQ(calls, 1);
+}
+
+TEST_F(GraphReentry, FromBytes) {
+  options_.max_bytes = 100;
+  CreateScene();
+  CaptureWithCallbacks(kScene);
+  in_bytes_ = true;
+  runs_are_refused_ = false;
+  EXPECT_EQ(Info(kScene).bytes, 1u);
+  EXPECT_EQ(calls_, 1);
+  calls_ = 0;
+  runs_are_refused_ = true;
+  ASSERT_EQ(Begin(kScene + 1), GCAP_GRAPH_RUN_CAPTURE);
+  GCAP_EXPECT_CUDA(job_->Issue(stream_->get()));
+  EXPECT_TRUE(End().ok());
+  EXPECT_GE(calls_, 1) << "the budget asks";
+}
+
+// What a graph retains while somebody asks for its bytes is released when the answer is there.
+TEST_F(GraphReentry, BytesMayReleaseTheirGraph) {
+  static gcap_graph_manager_t* manager;
+  static int released, asked;
+  released = asked = 0;
+  options_.max_bytes = 100;
+  CreateScene();
+  manager = manager_;
+  for (const bool by_budget : {false, true}) {
+    released = asked = 0;
+    ASSERT_EQ(Begin(kScene), GCAP_GRAPH_RUN_CAPTURE);
+    GCAP_EXPECT_CUDA(job_->Issue(stream_->get()));
+    GCAP_EXPECT_OK(gcap_capture_retain_bytes(
+        gcap_capture_current(), [](void*) { ++released; },
+        [](void*) {
+          if (asked++ == 0) return size_t{1};
+          GCAP_EXPECT_OK(gcap_graph_manager_release(manager, kScene));
+          EXPECT_EQ(released, 0);
+          return size_t{1};
+        },
+        nullptr));
+    EXPECT_TRUE(End().ok());
+    EXPECT_EQ(asked, 1);
+    if (by_budget) {
+      CaptureBeside(kReleased);
+    } else {
+      EXPECT_EQ(Info(kScene).bytes, 1u);
+    }
+    EXPECT_EQ(released, 1);
+    EXPECT_EQ(State(kScene), "COLD");
+  }
+}
+
+TEST_F(GraphReentry, FromOnEvict) {
+  options_.max_graphs = 2;
+  CreateScene();
+  CaptureWithCallbacks(kScene);
+  GCAP_EXPECT_OK(Replay(manager_, kReplayed, true));
+  in_on_evict_ = true;
+  in_release_ = true;
+  runs_are_refused_ = false;
+  CaptureWithCallbacks(kScene + 1);
+  EXPECT_EQ(State(kScene), "READY");
+  EXPECT_GE(calls_, 1);
+}
+
+TEST_F(GraphReentry, FromTheWorkOfARun) {
+  CreateScene();
+  static GraphReentry* self;
+  self = this;
+  const gcap_graph_work_t work = [](void* job, cudaStream_t stream) {
+    self->AskEverything();
+    GCAP_EXPECT_FAILS(gcap_graph_manager_destroy(self->manager_), GCAP_FAILED_PRECONDITION, "the work of id");
+    return Issue(job, stream);
+  };
+  GCAP_EXPECT_OK(gcap_graph_manager_run(manager_, kScene, stream_->get(), work, job_.get(), true));
+  EXPECT_EQ(State(kScene), "CAPTURED");
+  GCAP_EXPECT_OK(gcap_graph_manager_run(manager_, GCAP_GRAPH_ID_NONE, stream_->get(), work, job_.get(), true));
+}
+
+}  // namespace
+}  // namespace testing
+}  // namespace gcap
