@@ -142,8 +142,9 @@ GCAP_API gcap_status_t gcap_scratch_free(gcap_scratch_t* scratch, void* ptr) GCA
 //   INVALID_ARGUMENT    no stream, or one of another device than upstream's
 //   RESOURCE_EXHAUSTED  no host memory
 GCAP_API gcap_status_t gcap_scratch_begin_run(gcap_scratch_t* scratch, gcap_stream_t* stream) GCAP_NODISCARD;
-// The run has ended in any case but the first two. A block that could not be freed stays live and belongs to no run:
-// gcap_scratch_free frees it later.
+// The run has ended in any case but the first two. A block whose red zones cannot be read, or that cannot be poisoned,
+// is freed without that, and the status names its node and the call. A block that could not be freed stays live and
+// belongs to no run: gcap_scratch_free frees it later.
 //   FAILED_PRECONDITION  the stream has no open run
 //   INVALID_ARGUMENT     no stream
 //   INTERNAL             with red_zones: something wrote outside a block. The block was freed

@@ -202,11 +202,13 @@ gcap_status_t gcap_runtime_end_run(gcap_runtime_t* runtime, gcap_status_t run_st
   if (status != NULL) return gcap_status_join(run_status, status);
   gcap_stream_t* stream = gcap_thread_context_stream(context);
   gcap_graph_manager_t* graphs = gcap_thread_context_graphs(context);
-  // Still inside a capture, so that what the run left is freed into the graph's reservation.
-  if (gcap_graph_manager_has_own_run(graphs)) {
-    run_status = gcap_status_join(run_status, gcap_scratch_end_run(runtime->scratch, stream));
-  }
+  const bool has_run = gcap_graph_manager_has_own_run(graphs);
+  // What the run left is freed into its graph's reservation. A run that failed makes no graph, and its capture may be
+  // broken, in which memory cannot be looked at: there the capture ends first.
+  const bool frees_first = has_run && run_status == NULL;
+  if (frees_first) run_status = gcap_scratch_end_run(runtime->scratch, stream);
   status = gcap_graph_manager_end_run(graphs, run_status, /*synchronize=*/false);
+  if (has_run && !frees_first) status = gcap_status_join(status, gcap_scratch_end_run(runtime->scratch, stream));
   if (gcap_status_code(status) == GCAP_CAPTURE_INVALIDATED) return status;  // nothing was issued
   return gcap_status_join(status, gcap_stream_end_run(stream, synchronize));
 }

@@ -161,6 +161,11 @@ void gcap_scratch_debug_undo_free(gcap_scratch_t* scratch, gcap_scratch_live_t* 
   if (live != NULL) add_live(scratch->debug, live);
 }
 
+void gcap_scratch_debug_give_up(gcap_scratch_t* scratch, const gcap_scratch_block_t* block) {
+  if (scratch->debug == NULL) return;
+  (*find_live(scratch->debug, gcap_scratch_block_base(block) + scratch->zone_bytes))->stream = NULL;
+}
+
 void gcap_scratch_debug_forget_stream(gcap_scratch_t* scratch, const gcap_stream_t* stream) {
   if (scratch->debug == NULL) return;
   for (size_t i = 0; i < kBuckets; ++i) {

@@ -29,6 +29,8 @@ gcap_status_t gcap_scratch_debug_begin_free(gcap_scratch_t* scratch, const gcap_
 void gcap_scratch_debug_end_free(gcap_scratch_t* scratch, gcap_scratch_live_t* live, gcap_allocator_event_t* out_event);
 // It stays handed out.
 void gcap_scratch_debug_undo_free(gcap_scratch_t* scratch, gcap_scratch_live_t* live);
+// The live block will be taken back without a look at it, since its free fails and nobody would try again.
+void gcap_scratch_debug_give_up(gcap_scratch_t* scratch, const gcap_scratch_block_t* block);
 // The stream is about to be destroyed: its blocks are no stream's from now on.
 void gcap_scratch_debug_forget_stream(gcap_scratch_t* scratch, const gcap_stream_t* stream);
 void gcap_scratch_debug_note_trim(gcap_scratch_t* scratch, gcap_allocator_event_t* out_event);

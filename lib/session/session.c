@@ -226,10 +226,11 @@ static gcap_status_t run_state_init(const gcap_plan_t* plan, const gcap_tensor_t
   return NULL;
 }
 
+// A block that is not freed keeps its address, to be tried again when the run has failed; at last the run's end does.
 static gcap_status_t free_between(run_state_t* state, int value, gcap_scratch_t* scratch) {
-  void* data = state->values[value].data;
-  state->values[value].data = NULL;
-  return gcap_scratch_free(scratch, data);
+  gcap_status_t status = gcap_scratch_free(scratch, state->values[value].data);
+  if (status == NULL || gcap_status_code(status) == GCAP_INTERNAL) state->values[value].data = NULL;  // it is freed
+  return status;
 }
 
 static gcap_status_t issue_node(gcap_session_t* session, int index, const gcap_run_resources_t* resources,

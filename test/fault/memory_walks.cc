@@ -294,11 +294,10 @@ void WithLeftDebugBlock(S* s) {
   WithDebugScratch(s);
   WithLeftBlock(s);
 }
-// A block that could not be freed is still live, and the scene's end frees it.
+// A block is freed also when it cannot be looked at: was left live, and nobody had its address.
 gcap_status_t EndRun(S* s) {
-  gcap_status_t status = gcap_scratch_end_run(s->scratch, s->stream);
-  if (status == nullptr) s->gcap_scratch_block = nullptr;
-  return status;
+  s->gcap_scratch_block = nullptr;
+  return gcap_scratch_end_run(s->scratch, s->stream);
 }
 
 void AddScratchWalks(std::vector<Walk>* walks) {
