@@ -25,6 +25,9 @@
 // Lifetime.  Each type's comment has a "Lifetime:" line: who owns the object and what the object must outlive.
 // CUDA.      gcap compiles against the CUDA runtime API and links no runtime: the program chooses NVIDIA's, or the
 //            simulator in sim/. When gcap turns a CUDA error into a status, it clears the thread's last error.
+// Unload.    A shared object that gcap is linked into stays loaded until the process ends, once a thread has made
+//            something of gcap: threads that used gcap exit later, and what is kept is kept in that object. Closing the
+//            object is harmless. Opening the object again finds it as it was.
 // Words.     docs/architecture.md has a glossary.
 #ifndef GCAP_GCAP_H_
 #define GCAP_GCAP_H_

@@ -31,6 +31,7 @@
 #include "lib/internal/capture_check.h"
 #include "lib/internal/capture_gate.h"
 #include "lib/internal/check_argument.h"
+#include "lib/internal/stay_loaded.h"
 
 static _Thread_local gcap_capture_t* current_scope;
 static pthread_key_t scope_key;  // holds the thread's open scope, so that its destructor runs when the thread exits
@@ -110,7 +111,10 @@ static void thread_exits(void* scope) {
   abort_open_scope("a thread exits");
 }
 
-static void make_scope_key(void) { scope_key_error = pthread_key_create(&scope_key, thread_exits); }
+static void make_scope_key(void) {
+  gcap_stay_loaded();
+  scope_key_error = pthread_key_create(&scope_key, thread_exits);
+}
 
 static gcap_status_t prepare_thread(void) {
   pthread_once(&scope_key_once, make_scope_key);

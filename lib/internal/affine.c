@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "gcap/log.h"
+#include "lib/internal/stay_loaded.h"
 
 #define CACHE_SIZE 4u  // sets that one thread uses in turn without taking the lock
 
@@ -130,7 +131,10 @@ static void thread_exits(void* value) {
   ++num_exits;
 }
 
-static void make_record_key(void) { record_key_error = pthread_key_create(&record_key, thread_exits); }
+static void make_record_key(void) {
+  gcap_stay_loaded();
+  record_key_error = pthread_key_create(&record_key, thread_exits);
+}
 
 // The calling thread's record, made on first use.
 static gcap_status_t get_record(record_t** out_record) {

@@ -9,6 +9,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "lib/internal/stay_loaded.h"
+
 struct gcap_life {
   atomic_uint references;
   atomic_bool over;
@@ -48,7 +50,10 @@ static bool has_thread_key;
 
 static void end_thread_life(void* life) { gcap_life_end(life); }
 
-static void make_thread_key(void) { has_thread_key = pthread_key_create(&thread_key, end_thread_life) == 0; }
+static void make_thread_key(void) {
+  gcap_stay_loaded();
+  has_thread_key = pthread_key_create(&thread_key, end_thread_life) == 0;
+}
 
 gcap_life_t* gcap_thread_life(void) {
   pthread_once(&thread_key_once, make_thread_key);
