@@ -1,0 +1,334 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Steps with runtimes, EPs over them and sessions; and with thread contexts. Kernels misbehave: they fail, forget their
+// scratch, break the capture, or take further steps.
+#include "test/fuzz/api_world.h"
+
+enum { kCount = 64, kBytes = kCount * sizeof(float) };
+
+// --- Work -----------------------------------------------------------------------------------------------------------
+
+// In a run the block may be forgotten: the run's end frees it.
+static gcap_status_t use_scratch(const gcap_run_resources_t* resources, bool in_run) {
+  void* memory;
+  GCAP_RETURN_IF_ERROR(gcap_scratch_alloc(resources->scratch, kBytes << fuzz_draw(6), resources->stream, &memory));
+  const cudaStream_t stream = gcap_stream_handle(resources->stream);
+  gcap_status_t status = NULL;
+  if (memory != NULL) status = GCAP_CUDA(cudaMemsetAsync(memory, 0, kBytes, stream));
+  if (status == NULL) status = gcap_relu_f32(resources->stream, memory, memory, kCount);
+  const bool forgets = in_run && fuzz_draw(8) == 0;
+  return forgets ? status : gcap_status_join(status, gcap_scratch_free(resources->scratch, memory));
+}
+
+static gcap_status_t misbehave(void) {
+  void* memory = NULL;
+  switch (fuzz_draw(12)) {
+    case 0: return GCAP_STATUS(GCAP_UNAVAILABLE, "the kernel did not succeed");
+    case 1:
+      // Breaks a capture.
+      if (fuzz_cuda(cudaMalloc(&memory, 64)) && !fuzz_cuda(cudaFree(memory))) fuzz_world.leaked = true;
+      return NULL;
+    case 2:
+    case 3: fuzz_reenter(); return NULL;
+    default: return NULL;
+  }
+}
+
+static gcap_status_t work(void* user, const gcap_run_resources_t* resources) {
+  (void)user;
+  gcap_status_t status = use_scratch(resources, /*in_run=*/true);
+  if (status == NULL) status = misbehave();
+  return status;
+}
+
+// --- The EP ---------------------------------------------------------------------------------------------------------
+
+static gcap_status_t compute(void* self, const gcap_kernel_context_t* context) {
+  (void)self;
+  GCAP_RETURN_IF_ERROR(use_scratch(&context->resources, /*in_run=*/true));
+  GCAP_RETURN_IF_ERROR(misbehave());
+  const cudaStream_t stream = gcap_stream_handle(context->resources.stream);
+  return GCAP_CUDA(
+      cudaMemcpyAsync(context->outputs[0].data, context->inputs[0].data, kBytes, cudaMemcpyDeviceToDevice, stream));
+}
+
+static void destroy_kernel(void* self) {
+  (void)self;
+  --fuzz_world.released;
+}
+
+static bool ep_supports(void* self, const gcap_model_t* model, const gcap_node_t* node) {
+  (void)self;
+  (void)model;
+  return strcmp(node->op_type, "Copy") == 0;
+}
+
+static gcap_status_t ep_create_kernel(void* self, const gcap_model_t* model, const gcap_node_t* node,
+                                      gcap_kernel_t* out_kernel) {
+  (void)self;
+  (void)model;
+  (void)node;
+  if (fuzz_draw(8) == 0) return GCAP_STATUS(GCAP_UNAVAILABLE, "no kernel today");
+  if (fuzz_draw(8) == 0) return NULL;  // without its functions
+  ++fuzz_world.released;
+  *out_kernel = (gcap_kernel_t){.compute = compute, .destroy = destroy_kernel};
+  return NULL;
+}
+
+static gcap_status_t ep_get_run_resources(void* self, gcap_run_resources_t* out) {
+  return gcap_runtime_get_resources(self, out);
+}
+static gcap_status_t ep_synchronize(void* self) { return gcap_runtime_synchronize(self); }
+static gcap_status_t ep_begin_run(void* self, int id) { return gcap_runtime_begin_run(self, id); }
+static gcap_status_t ep_end_run(void* self, gcap_status_t status, bool synchronize) {
+  return gcap_runtime_end_run(self, status, synchronize);
+}
+static bool ep_captures(const void* self) { return gcap_runtime_is_graph_capture_enabled(self); }
+static bool ep_is_captured(void* self, int id) { return gcap_runtime_is_captured(self, id); }
+static gcap_status_t ep_replay(void* self, int id, const gcap_graph_replay_options_t* options, bool* out_replayed) {
+  return gcap_runtime_replay(self, id, options, out_replayed);
+}
+static gcap_status_t ep_release(void* self, int id) { return gcap_runtime_release(self, id); }
+static gcap_status_t ep_destroy(void* self) { return gcap_runtime_destroy(self); }
+static gcap_status_t ep_sign(void* self, const gcap_graph_binding_t* bindings, size_t count) {
+  return gcap_runtime_sign(self, bindings, count);
+}
+static gcap_status_t ep_explain(void* self, int id, gcap_graph_question_t question) {
+  return gcap_runtime_explain(self, id, question);
+}
+
+static void create_ep(fuzz_runtime_t* slot) {
+  gcap_ep_ops_t ops = {.struct_version = fuzz_draw(16) == 0 ? 9 : GCAP_EP_OPS_VERSION,
+                       .supports_concurrent_runs = gcap_runtime_supports_concurrent_runs(slot->runtime),
+                       .name = "fuzz",
+                       .self = slot->runtime,
+                       .supports = ep_supports,
+                       .create_kernel = ep_create_kernel,
+                       .get_run_resources = ep_get_run_resources,
+                       .synchronize = ep_synchronize,
+                       .begin_run = ep_begin_run,
+                       .end_run = ep_end_run,
+                       .is_graph_capture_enabled = ep_captures,
+                       .is_graph_captured = ep_is_captured,
+                       .replay_graph = ep_replay,
+                       .release_captured_graph = ep_release,
+                       .destroy = ep_destroy,
+                       .sign_graph = fuzz_draw(4) ? ep_sign : NULL,
+                       .explain = fuzz_draw(4) ? ep_explain : NULL};
+  if (fuzz_draw(16) == 0) ops.end_run = NULL;
+  fuzz_ok(gcap_ep_create(&ops, &slot->ep));
+}
+
+// --- Sessions -------------------------------------------------------------------------------------------------------
+
+static bool make_tensors(fuzz_runtime_t* slot) {
+  if (slot->x != NULL) return true;
+  if (fuzz_captures() || !fuzz_cuda(cudaSetDevice(slot->device))) return false;
+  const bool made = fuzz_cuda(cudaMalloc((void**)&slot->x, kBytes)) &&
+                    fuzz_cuda(cudaMalloc((void**)&slot->y, kBytes)) && fuzz_cuda(cudaMemset(slot->x, 0, kBytes)) &&
+                    fuzz_cuda(cudaDeviceSynchronize());
+  fuzz_cuda(cudaSetDevice(0));
+  return made;
+}
+
+// Two nodes in a row; by chance an index, a shape, a name or a count is wrong.
+static void create_session(fuzz_runtime_t* slot) {
+  int edges[] = {0, 1, 2, 3};
+  if (fuzz_draw(8) == 0) edges[fuzz_draw(4)] = (int)fuzz_draw(8) - 2;
+  gcap_value_t values[3] = {{.name = "x", .rank = 1, .shape = {kCount}},
+                            {.name = "middle", .rank = 1, .shape = {kCount}},
+                            {.name = "y", .rank = 1, .shape = {kCount}}};
+  switch (fuzz_draw(16)) {
+    case 0: values[1].shape[0] = (int64_t)fuzz_draw(4) - 2; break;
+    case 1: values[fuzz_draw(3)].rank = (int)fuzz_draw(16) - 3; break;
+    case 2: values[fuzz_draw(3)].name = NULL; break;
+    case 3: values[fuzz_draw(3)].dtype = (gcap_dtype_t)7; break;
+    case 4: values[1].shape[0] = INT64_MAX; break;
+    default: break;
+  }
+  const gcap_node_t nodes[2] = {{"Copy", "first", &edges[0], 1, &edges[1], 1, NULL},
+                                {fuzz_draw(16) ? "Copy" : "Other", "second", &edges[1], 1, &edges[2], 1, NULL}};
+  const gcap_model_t model = {values, 3, nodes, 2, &edges[0], 1, &edges[2], 1};
+  fuzz_ok(gcap_session_create(&model, &slot->ep, 1, &slot->session));
+}
+
+static void run_session(fuzz_runtime_t* slot, bool warm_up) {
+  gcap_run_options_t options;
+  gcap_run_options_init(&options);
+  options.graph_id = (int)fuzz_draw(4) - 1;
+  const unsigned how = fuzz_draw(8);
+  options.synchronize = how & 1;
+  options.rerun_failed_capture = how & 2;
+  options.check_bindings = how & 4;
+  gcap_tensor_t input = {.data = slot->x, .rank = 1, .shape = {kCount}};
+  gcap_tensor_t output = {.data = slot->y, .rank = 1, .shape = {kCount}};
+  if (fuzz_draw(16) == 0) input.shape[0] = 3;
+  if (fuzz_draw(16) == 0) output.data = NULL;
+  fuzz_ok(warm_up ? gcap_session_warm_up(slot->session, &options, &input, &output)
+                  : gcap_session_run(slot->session, fuzz_draw(8) ? &options : NULL, &input, &output));
+}
+
+// A session's functions may not be called on a thread that captures.
+void fuzz_session_step(void) {
+  fuzz_runtime_t* slot = &fuzz_world.runtimes[fuzz_draw(FUZZ_RUNTIMES)];
+  if (slot->runtime == NULL || slot->calls > 0 || fuzz_captures()) return;
+  const unsigned what = fuzz_draw(10);
+  ++slot->calls;
+  if (slot->ep == NULL) {
+    create_ep(slot);
+  } else if (slot->session == NULL) {
+    if (make_tensors(slot)) create_session(slot);
+  } else if (what < 6) {
+    run_session(slot, /*warm_up=*/what == 0);
+  } else if (what == 6) {
+    fuzz_ok(gcap_session_release_captured_graph(slot->session, (int)fuzz_draw(4)));
+  } else if (what == 7 && fuzz_gone(gcap_session_destroy(slot->session))) {
+    slot->session = NULL;
+  }
+  --slot->calls;
+}
+
+// --- Runtimes -------------------------------------------------------------------------------------------------------
+
+static void create_runtime(fuzz_runtime_t* slot) {
+  if (FUZZ_KNOWN_RUNTIME_CREATE_LEAKS && fuzz_captures()) return;
+  gcap_options_t options;
+  gcap_options_init(&options);
+  const unsigned how = fuzz_draw(256);
+  slot->device = how & 1;
+  options.device_id = slot->device;
+  options.enable_cuda_graph = how & 6;
+  options.share_graph_memory = how & 8;
+  options.use_mempool = (how & 48) == 16;
+  options.arena.red_zones = (how & 48) == 32;
+  options.arena.poison_on_free = (how & 192) == 64;
+  options.graph.min_num_runs_before_capture = how >> 6;
+  options.graph.max_graphs = fuzz_draw(4) == 0 ? 1 : 0;
+  options.arena.initial_chunk_bytes = 1 << 16;
+  if (fuzz_draw(4) == 0) {
+    options.has_user_stream = true;
+    options.user_stream = slot->device == 0 ? fuzz_world.raw[fuzz_draw(2)] : fuzz_world.raw[2];
+  }
+  fuzz_ok(gcap_runtime_create(&options, &slot->runtime));
+}
+
+static void free_tensors(fuzz_runtime_t* slot) {
+  if (!fuzz_wait_for_devices()) return;
+  if (slot->x != NULL && !fuzz_cuda(cudaFree(slot->x))) fuzz_world.leaked = true;
+  if (slot->y != NULL && !fuzz_cuda(cudaFree(slot->y))) fuzz_world.leaked = true;
+  slot->x = slot->y = NULL;
+}
+
+// The session, the EP and the runtime, as far as none refuses.
+static void destroy_runtime(fuzz_runtime_t* slot) {
+  if (slot->calls > 0 || fuzz_captures()) return;
+  ++slot->calls;
+  if (slot->session != NULL && fuzz_gone(gcap_session_destroy(slot->session))) slot->session = NULL;
+  if (slot->session == NULL && slot->ep != NULL && fuzz_gone(gcap_ep_destroy(slot->ep))) {
+    slot->ep = NULL;
+    slot->runtime = NULL;
+  }
+  if (slot->ep == NULL && slot->runtime != NULL && fuzz_gone(gcap_runtime_destroy(slot->runtime))) slot->runtime = NULL;
+  --slot->calls;
+  if (slot->runtime == NULL) free_tensors(slot);
+}
+
+static void call(fuzz_runtime_t* slot) {
+  const int id = (int)fuzz_draw(5) - 1;
+  gcap_graph_info_t info;
+  gcap_run_resources_t resources;
+  switch (fuzz_draw(12)) {
+    case 0:
+    case 1:
+    case 2: fuzz_ok(gcap_runtime_run(slot->runtime, id, work, NULL, fuzz_draw(2))); break;
+    case 3: fuzz_ok(gcap_runtime_begin_run(slot->runtime, id)); break;
+    case 4: fuzz_ok(gcap_runtime_end_run(slot->runtime, NULL, fuzz_draw(2))); break;
+    case 5: fuzz_ok(gcap_runtime_replay(slot->runtime, id, NULL, NULL)); break;
+    case 6: fuzz_ok(gcap_runtime_release(slot->runtime, id)); break;
+    case 7: fuzz_ok(gcap_runtime_synchronize(slot->runtime)); break;
+    case 8: gcap_runtime_get_graph_info(slot->runtime, id, &info); break;
+    case 9: gcap_status_free(gcap_runtime_explain(slot->runtime, id, GCAP_GRAPH_WHY_CAPTURE_FAILED)); break;
+    case 10:
+      if (fuzz_ok(gcap_runtime_get_resources(slot->runtime, &resources)) && !fuzz_captures()) {
+        fuzz_ok(use_scratch(&resources, /*in_run=*/false));
+      }
+      break;
+    default:
+      if (!fuzz_captures()) fuzz_ok(gcap_scratch_validate(gcap_runtime_scratch(slot->runtime)));
+  }
+}
+
+void fuzz_runtime_step(void) {
+  fuzz_runtime_t* slot = &fuzz_world.runtimes[fuzz_draw(FUZZ_RUNTIMES)];
+  if (slot->runtime == NULL) {
+    create_runtime(slot);
+    return;
+  }
+  // A thread must not take the turn of a runtime with a user stream twice.
+  if (slot->calls > 0 || slot->session != NULL) return;
+  if (fuzz_draw(16) == 0) {
+    destroy_runtime(slot);
+    return;
+  }
+  ++slot->calls;
+  // The stream's device is current while the runtime is used.
+  if (fuzz_cuda(cudaSetDevice(slot->device))) call(slot);
+  fuzz_cuda(cudaSetDevice(0));
+  --slot->calls;
+}
+
+// --- Thread contexts ------------------------------------------------------------------------------------------------
+
+static gcap_status_t on_context_end(void* user, gcap_stream_t* stream) {
+  (void)user;
+  (void)stream;
+  if (fuzz_draw(4) != 0) return NULL;
+  fuzz_world.leaked = true;  // the stream is kept
+  return GCAP_STATUS(GCAP_UNAVAILABLE, "the stream is still wanted");
+}
+
+static void create_contexts(void) {
+  gcap_thread_contexts_options_t options;
+  gcap_thread_contexts_options_init(&options);
+  const unsigned how = fuzz_draw(8);
+  options.shared = how & 1;
+  options.has_user_stream = how & 2;
+  options.user_stream = fuzz_world.raw[1];
+  options.on_end = how & 4 ? on_context_end : NULL;
+  fuzz_ok(gcap_thread_contexts_create(&options, &fuzz_world.contexts));
+}
+
+void fuzz_context_step(void) {
+  if (fuzz_world.contexts == NULL) {
+    create_contexts();
+    return;
+  }
+  gcap_thread_context_t* context;
+  if (fuzz_draw(4) != 0) {
+    fuzz_ok(gcap_thread_contexts_get(fuzz_world.contexts, &context));
+    gcap_thread_contexts_count(fuzz_world.contexts);
+  } else if (!FUZZ_KNOWN_ENDS_LIE || !fuzz_captures()) {
+    if (fuzz_gone(gcap_thread_contexts_destroy(fuzz_world.contexts))) fuzz_world.contexts = NULL;
+  }
+}
+
+// --- The end --------------------------------------------------------------------------------------------------------
+
+void fuzz_end_runtime_runs(void) {
+  for (int i = 0; i < FUZZ_RUNTIMES; ++i) {
+    fuzz_runtime_t* slot = &fuzz_world.runtimes[i];
+    if (slot->runtime != NULL) fuzz_ok(gcap_runtime_end_run(slot->runtime, NULL, false));
+  }
+}
+
+void fuzz_end_runtimes(void) {
+  for (int i = 0; i < FUZZ_RUNTIMES; ++i) {
+    fuzz_runtime_t* slot = &fuzz_world.runtimes[i];
+    if (slot->runtime != NULL) destroy_runtime(slot);
+    FUZZ_CHECK(slot->runtime == NULL, "runtime %d stays", i);
+    free_tensors(slot);
+  }
+  if (fuzz_world.contexts == NULL) return;
+  FUZZ_CHECK(fuzz_gone(gcap_thread_contexts_destroy(fuzz_world.contexts)), "the contexts stay");
+  fuzz_world.contexts = NULL;
+}
