@@ -188,7 +188,11 @@ void fuzz_graph_step(void) {
 // --- The end --------------------------------------------------------------------------------------------------------
 
 static void end_capture_of(cudaStream_t stream, const char* whose) {
-  if (fuzz_capture_of(stream) != 0) end_users_capture(stream);
+  for (int device = 0; device < FUZZ_DEVICES && fuzz_capture_of(stream) != 0; ++device) {
+    fuzz_cuda(cudaSetDevice(device));
+    end_users_capture(stream);
+  }
+  fuzz_cuda(cudaSetDevice(0));
   FUZZ_CHECK(fuzz_capture_of(stream) == 0, "%s stays captured", whose);
 }
 

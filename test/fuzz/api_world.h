@@ -24,7 +24,7 @@
 enum {
   // An end may refuse and have ended the object: a refusal is taken for an end.
   FUZZ_KNOWN_ENDS_LIE = 1,
-  // Close steps may neither retain nor begin a capture.
+  // Close steps and releases may neither retain nor begin a capture.
   FUZZ_KNOWN_CLOSE_STEPS_LEAK = 1,
   // A runtime whose creation fails on a capturing thread is lost: its own destroy refuses there.
   FUZZ_KNOWN_RUNTIME_CREATE_LEAKS = 1,
