@@ -39,8 +39,9 @@ typedef enum gcap_code {
 //           static one with the same code and without the texts, which is freed like any other: no code is ever lost.
 typedef struct gcap_status* gcap_status_t;
 
-// Texts: a message, and the text of a call, is one line. Control characters that came with a name, a key or a path are
-// shown as \x and two hexadecimal digits (a newline is \x0a); UTF-8 stays as it is.
+// Texts: a message, and the text of a call, is one line. The message of one failure has 64 KiB at most; a cut is marked
+// by "...". Control characters that came with a name, a key or a path are shown as \x and two hexadecimal digits (a
+// newline is \x0a); UTF-8 stays as it is.
 
 // Makes a status with a printf-style message. `code` must not be GCAP_OK. Use GCAP_STATUS, which fills file and line.
 GCAP_API gcap_status_t gcap_status_make(gcap_code_t code, const char* file, int line, const char* format, ...)

@@ -21,6 +21,7 @@
 #include "lib/base/printable.h"
 
 enum {
+  kTextBytes = 65536,   // of one failure: what has more is not a name, a key or a path but somebody's data
   kJoinedBytes = 4096,  // of later failures in a message: some dozens, or one with a long story
   kCallBytes = 256,     // of a call in the message of its failure; gcap_status_cuda_call has all of it
   kLastBytes = 1024,    // of the last failure, if there were more
@@ -89,10 +90,13 @@ static gcap_status_t status_new(const struct gcap_status* like, const char* call
   return status;
 }
 
-// Formats into a heap string; NULL when there is no memory or the format is broken.
+// Formats into a heap string of a bounded length; NULL when there is no memory or the format is broken.
 static char* format_text(const char* format, va_list args) {
   char* text = NULL;
-  return vasprintf(&text, format, args) < 0 ? NULL : text;
+  const int length = vasprintf(&text, format, args);
+  if (length < 0) return NULL;
+  if (length > kTextBytes) strcpy(text + gcap_printable_cut(text, kTextBytes - strlen("...")), "...");
+  return text;
 }
 
 // Codes that mean: work that the caller issued is missing. In a capture they make the graph wrong.

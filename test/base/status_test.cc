@@ -63,10 +63,16 @@ TEST(Status, CopiesTheTextsItIsMadeFrom) {
   gcap_status_free(cuda);
 }
 
-TEST(Status, MessageHasNoLengthLimit) {
-  const std::string text(100000, 'x');
-  gcap_status_t status = GCAP_STATUS(GCAP_INTERNAL, "%s", text.c_str());
-  EXPECT_EQ(MessageOf(status), text);
+TEST(Status, MessageIsWholeUpTo64KiBAndCutBeyondWithAMark) {
+  const std::string longest(65536, 'x');
+  gcap_status_t status = GCAP_STATUS(GCAP_INTERNAL, "%s", longest.c_str());
+  EXPECT_EQ(MessageOf(status), longest);
+  gcap_status_free(status);
+  // Was: all of it, be it a name of a megabyte.
+  status = GCAP_STATUS(GCAP_INTERNAL, "%sx", longest.c_str());
+  EXPECT_EQ(MessageOf(status), longest.substr(3) + "...");
+  status = gcap_status_annotate(status, GCAP_INTERNAL, "%s", std::string(1000000, 'p').c_str());
+  EXPECT_LT(MessageOf(status).size(), 3 * longest.size());
   gcap_status_free(status);
 }
 

@@ -58,6 +58,8 @@ TEST_F(SessionOptions, AFailedCaptureIsRunAgainUnlessTheCallerForbidsIt) {
     EXPECT_STREQ(gcap_code_name(outcome.code), rerun ? "OK" : "CAPTURE_INVALIDATED");
     const std::string said = rerun ? log.text() : outcome.message;
     EXPECT_NE(said.find("node 'middle': the kernel was told to fail"), std::string::npos) << said;
+    // The failure comes up from the kernel with the node's name before it, and is still the same one.
+    EXPECT_EQ(said.find("first of"), std::string::npos) << said;
     EXPECT_EQ(rig.middle.computes - computes, rerun ? 2 : 1);
     EXPECT_EQ(rig.count.executions - executions, rerun ? 1 : 0) << "what the device did";
     EXPECT_EQ(rig.ep->Info(0).failures, 1u);
