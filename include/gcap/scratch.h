@@ -104,7 +104,7 @@ GCAP_API gcap_status_t gcap_scratch_destroy(gcap_scratch_t* scratch) GCAP_NODISC
 // If the calling thread's capture scope captures `stream` (as the origin, or forked) and no reservation is open on
 // `stream`, the call opens one. The scope closes this reservation when the scope ends, and the graph keeps it, counted
 // in gcap_retained_bytes, until the graph is released; a failed scope gives it up at once. The capture needs as much
-// free memory as its warm-up used: gcap_scratch_reservation_prepare ensures that.
+// free memory as its warm-up used: see gcap_scratch_reservation_prepare.
 //   RESOURCE_EXHAUSTED   memory_limit_bytes or upstream's memory is used up; the message has the breakdown of
 //                        gcap_scratch_describe, some 2 KB, so this is no answer for a hot path. Inside a reservation:
 //                        the message has the bytes that are lacking. The arena grows by these bytes at the next
@@ -222,11 +222,14 @@ GCAP_API gcap_status_t gcap_scratch_validate(gcap_scratch_t* scratch) GCAP_NODIS
 // Lifetime: ends before the scratch.
 typedef struct gcap_scratch_reservation gcap_scratch_reservation_t;
 
-// Ensures that a capture on `stream` can allocate what its warm-up did: if the free memory available to `stream` is
-// below the stream's peak, the arena grows by the difference, or by the largest block that the stream ever had if that
-// is more. The memory found or added belongs to the stream from then on. The free memory of an open reservation counts
-// too. Call this function after the warm-up, before the capture begins. Without it a capture may lack memory, and only
-// the next capture succeeds.
+// Makes ready for a capture on `stream` what its warm-up used. Afterwards the stream owns as much free memory as it
+// ever had handed out at a time, and a stretch for its largest block. Once a graph keeps memory of the stream, all of
+// that is one stretch, since what a graph leaves over is in pieces. The free memory of an open reservation counts. What
+// is wanting is taken from memory that no stream uses, or the arena grows by it. Until the stream's next reservation
+// closes, or its run ends, no other stream gets this memory. One exception: an allocation of a thread that does not
+// capture gets it rather than fail. Call this function after the warm-up, before the capture begins. Without it a
+// capture may lack memory, and only the next capture succeeds. With it, a capture may still lack memory if the frees
+// inside it leave gaps that are too small for later blocks and that the warm-up did not leave.
 //   INVALID_ARGUMENT     no stream, or one of another device than upstream's
 //   FAILED_PRECONDITION  the calling thread is capturing
 // Also what gcap_scratch_alloc answers when the arena cannot grow.

@@ -9,7 +9,8 @@
 // Why gathering is sound: the stream has waited for every use of the parts, so whoever waits for the stream later than
 // now comes after all of them; its own tag covers them. Likewise when a block passes from one stream to another.
 //
-// What a stream used whose reservation is open goes to those alone who cannot grow: its capture counts on it.
+// What a stream used whose reservation is open goes to those alone who cannot grow: its capture counts on it. If the
+// stream was promised it (prepare.c), it goes to none but who would fail otherwise, and not to another capture.
 //
 // A request that names no stream gets untagged blocks and nothing else (unknown_stream.c).
 //
@@ -18,6 +19,7 @@
 
 #include "lib/scratch/place.h"
 
+#include "lib/base/capture_hooks.h"
 #include "lib/scratch/reservation.h"
 #include "lib/scratch/timeline.h"
 #include "lib/scratch/unknown_stream.h"
@@ -69,7 +71,7 @@ static void settle_state(gcap_scratch_t* scratch, gcap_scratch_stream_state_t* s
 void gcap_scratch_settle(gcap_scratch_t* scratch, bool all) {
   settle_state(scratch, &scratch->unknown_stream);
   for (gcap_scratch_stream_state_t* state = scratch->streams; state != NULL; state = state->next) {
-    if (all || (state->open == NULL && !state->prepared)) settle_state(scratch, state);
+    if (all || (state->open == NULL && state->promise == GCAP_SCRATCH_NO_PROMISE)) settle_state(scratch, state);
   }
 }
 
@@ -83,7 +85,9 @@ static gcap_scratch_block_t* find_for_unknown_stream(gcap_scratch_t* scratch, si
 
 // Whether a capture counts on what `producer` used, so that `state` had better grow.
 static bool is_withheld(const gcap_scratch_stream_state_t* state, const gcap_scratch_stream_state_t* producer) {
-  return (producer->open != NULL || producer->prepared) && producer != state && !state->cannot_grow;
+  if (producer == state) return false;
+  if (producer->promise != GCAP_SCRATCH_NO_PROMISE) return !state->cannot_grow || gcap_thread_captures();
+  return producer->open != NULL && !state->cannot_grow;
 }
 
 gcap_scratch_block_t* gcap_scratch_find_elsewhere(gcap_scratch_t* scratch, const gcap_scratch_stream_state_t* state,
@@ -111,30 +115,6 @@ static bool may_have(const gcap_scratch_stream_state_t* state, const gcap_scratc
   const gcap_scratch_stream_state_t* producer = gcap_scratch_block_state(block);
   if (producer != NULL && is_withheld(state, producer)) return false;
   return gcap_scratch_comes_after(state, block);
-}
-
-gcap_scratch_supply_t gcap_scratch_count_supply(const gcap_scratch_t* scratch, const gcap_scratch_stream_state_t* state,
-                                                bool own) {
-  gcap_scratch_supply_t supply = {0};
-  for (size_t i = 0; i < scratch->store.num_regions; ++i) {
-    size_t in_a_row = 0;
-    for (const gcap_scratch_block_t* block = scratch->store.regions[i]->first; block != NULL; block = block->upper) {
-      bool counts = may_have(state, block) && (!own || gcap_scratch_block_state(block) == state);
-      in_a_row = counts ? in_a_row + block->bytes : 0;
-      if (counts) supply.bytes += block->bytes;
-      if (supply.longest_bytes < in_a_row) supply.longest_bytes = in_a_row;
-    }
-  }
-  return supply;
-}
-
-gcap_status_t gcap_scratch_claim(gcap_scratch_t* scratch, gcap_scratch_stream_state_t* state,
-                                 gcap_scratch_block_t* block, size_t bytes) {
-  GCAP_RETURN_IF_ERROR(gcap_scratch_detach(&scratch->store, bytes, &block));
-  gcap_scratch_block_set_owner(block, &state->owner);
-  block->used_before = gcap_scratch_next_point(state);  // not used, but no other stream's either
-  gcap_scratch_put(&scratch->store, block);
-  return NULL;
 }
 
 // --- Runs of neighbours ---------------------------------------------------------------------------------------------
@@ -187,6 +167,111 @@ static gcap_status_t gather(gcap_scratch_t* scratch, const gcap_scratch_stream_s
   }
   return NULL;
 }
+
+// --- Claims ---------------------------------------------------------------------------------------------------------
+
+static bool is_own(const gcap_scratch_stream_state_t* state, const gcap_scratch_block_t* block) {
+  return gcap_scratch_block_state(block) == state;  // in its pool, or kept by its open reservation
+}
+
+gcap_scratch_supply_t gcap_scratch_count_supply(const gcap_scratch_t* scratch,
+                                                const gcap_scratch_stream_state_t* state) {
+  gcap_scratch_supply_t supply = {0};
+  for (size_t i = 0; i < scratch->store.num_regions; ++i) {
+    size_t in_a_row = 0;
+    for (const gcap_scratch_block_t* block = scratch->store.regions[i]->first; block != NULL; block = block->upper) {
+      const bool counts = is_own(state, block) && may_have(state, block);
+      in_a_row = counts ? in_a_row + block->bytes : 0;
+      if (counts) supply.bytes += block->bytes;
+      if (supply.longest_bytes < in_a_row) supply.longest_bytes = in_a_row;
+    }
+  }
+  return supply;
+}
+
+// Of the shortest runs in a region that hold `bytes`, and than which none is better so far, the one of which most is
+// the stream's own.
+static void find_best_run(const gcap_scratch_region_t* region, const gcap_scratch_stream_state_t* state, size_t bytes,
+                          run_t* best, size_t* best_own_bytes) {
+  run_t run = {0};
+  size_t own_bytes = 0;
+  for (gcap_scratch_block_t* block = region->first; block != NULL; block = block->upper) {
+    if (!may_have(state, block)) {
+      run = (run_t){0};
+      own_bytes = 0;
+      continue;
+    }
+    if (run.first == NULL) run.first = block;
+    run.last = block;
+    run.bytes += block->bytes;
+    if (is_own(state, block)) own_bytes += block->bytes;
+    for (; run.bytes - run.first->bytes >= bytes; run.first = run.first->upper) {
+      run.bytes -= run.first->bytes;
+      if (is_own(state, run.first)) own_bytes -= run.first->bytes;
+    }
+    if (run.bytes < bytes || (best->first != NULL && own_bytes <= *best_own_bytes)) continue;
+    *best = run;
+    *best_own_bytes = own_bytes;
+  }
+}
+
+// Makes `bytes` of a free block the stream's own: the uppermost, the lowest, or any.
+typedef enum claim_end { CLAIM_TOP, CLAIM_BOTTOM, CLAIM_ANY } claim_end_t;
+
+static gcap_status_t claim(gcap_scratch_t* scratch, gcap_scratch_stream_state_t* state, gcap_scratch_block_t* block,
+                           size_t bytes, claim_end_t end) {
+  if (end == CLAIM_TOP) {
+    GCAP_RETURN_IF_ERROR(gcap_scratch_detach_top(&scratch->store, bytes, &block));
+  } else if (end == CLAIM_BOTTOM) {
+    GCAP_RETURN_IF_ERROR(gcap_scratch_detach_bottom(&scratch->store, block, bytes));
+  } else {
+    GCAP_RETURN_IF_ERROR(gcap_scratch_detach(&scratch->store, bytes, &block));
+  }
+  gcap_scratch_block_set_owner(block, &state->owner);
+  block->used_before = gcap_scratch_next_point(state);  // not used, but no other stream's either
+  gcap_scratch_put(&scratch->store, block);
+  return NULL;
+}
+
+gcap_status_t gcap_scratch_claim(gcap_scratch_t* scratch, gcap_scratch_stream_state_t* state,
+                                 gcap_scratch_block_t* block, size_t bytes) {
+  return claim(scratch, state, block, bytes, CLAIM_ANY);
+}
+
+// What the run has too much stays whose it is: it is cut off the first block or, if that is the stream's own, the last
+// one, and is less than either, since the run would be shorter else. From above, since a claimed block joins the own
+// one below it.
+static gcap_status_t claim_run(gcap_scratch_t* scratch, gcap_scratch_stream_state_t* state, const run_t* run,
+                               size_t bytes) {
+  const gcap_scratch_block_t* const cut = is_own(state, run->first) ? run->last : run->first;
+  const size_t surplus_bytes = run->bytes - bytes;
+  gcap_scratch_block_t* block = run->last;
+  for (bool is_first = false; !is_first;) {
+    is_first = block == run->first;
+    gcap_scratch_block_t* lower = gcap_scratch_block_lower(block);
+    if (!is_own(state, block)) {
+      const claim_end_t end = run->first == run->last ? CLAIM_ANY : is_first ? CLAIM_TOP : CLAIM_BOTTOM;
+      const size_t claimed_bytes = block->bytes - (block == cut ? surplus_bytes : 0);
+      GCAP_RETURN_IF_ERROR(claim(scratch, state, block, claimed_bytes, end));
+    }
+    block = lower;
+  }
+  return NULL;
+}
+
+gcap_status_t gcap_scratch_claim_stretch(gcap_scratch_t* scratch, gcap_scratch_stream_state_t* state, size_t bytes,
+                                         bool* out_found) {
+  flush_all(scratch);  // a run has no cached blocks
+  run_t best = {0};
+  size_t own_bytes = 0;
+  for (size_t i = 0; i < scratch->store.num_regions; ++i) {
+    find_best_run(scratch->store.regions[i], state, bytes, &best, &own_bytes);
+  }
+  *out_found = best.first != NULL;
+  return best.first == NULL ? NULL : claim_run(scratch, state, &best, bytes);
+}
+
+// --- Blocks ---------------------------------------------------------------------------------------------------------
 
 // How much a stream takes of untagged memory, so that its blocks lie together: streams whose blocks alternate
 // could not join them, and their threads would wait for one another's cache lines. It grows with what the stream has,

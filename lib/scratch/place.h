@@ -15,19 +15,23 @@ gcap_status_t gcap_scratch_place(gcap_scratch_t* scratch, gcap_scratch_stream_st
 gcap_status_t gcap_scratch_take(gcap_scratch_t* scratch, gcap_scratch_stream_state_t* state, size_t bytes,
                                 gcap_scratch_block_t** block) GCAP_NODISCARD;
 
-// Free memory.
+// Free memory that carries the stream's tag or is in its open reservation.
 typedef struct gcap_scratch_supply {
   size_t bytes, longest_bytes;  // together, and in a row
 } gcap_scratch_supply_t;
-// What the stream may have, or only what carries its tag or is in its open reservation.
-gcap_scratch_supply_t gcap_scratch_count_supply(const gcap_scratch_t* scratch, const gcap_scratch_stream_state_t* state,
-                                                bool own);
+gcap_scratch_supply_t gcap_scratch_count_supply(const gcap_scratch_t* scratch,
+                                                const gcap_scratch_stream_state_t* state);
 // A free block of at least `bytes` that the stream may have and that is not its own; NULL when there is none.
 gcap_scratch_block_t* gcap_scratch_find_elsewhere(gcap_scratch_t* scratch, const gcap_scratch_stream_state_t* state,
                                                   size_t bytes);
 // Makes `bytes` of a free block that the stream may have its own.
 gcap_status_t gcap_scratch_claim(gcap_scratch_t* scratch, gcap_scratch_stream_state_t* state,
                                  gcap_scratch_block_t* block, size_t bytes) GCAP_NODISCARD;
+// Makes the stream own a stretch of free memory of `bytes`, where there is one that it may have. Of several, the one of
+// which it owns most; what its open reservation keeps counts as its own.
+//   RESOURCE_EXHAUSTED  no host memory
+gcap_status_t gcap_scratch_claim_stretch(gcap_scratch_t* scratch, gcap_scratch_stream_state_t* state, size_t bytes,
+                                         bool* out_found) GCAP_NODISCARD;
 
 // Takes the tag of a stream off all its blocks.
 void gcap_scratch_untag(gcap_scratch_t* scratch, gcap_scratch_stream_state_t* state);

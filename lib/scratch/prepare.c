@@ -1,8 +1,14 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Before a capture: its stream gets as much free memory as it ever had handed out at a time, so that the capture, which
-// cannot grow the arena, finds what the warm-up had. What is found or got carries the stream's tag from then on.
-// Locking: the arena is locked, and unlocked while upstream is asked.
+// Before a capture: its stream comes to own as much free memory as it ever had handed out at a time, so that the
+// capture, which cannot grow the arena, finds what the warm-up had. What the stream owns carries its tag, and no other
+// stream is given it from then on (is_withheld in place.c). What was merely counted, another thread took before the
+// capture came to it.
+//
+// As long as no graph keeps memory of the stream, what it has is what its runs were placed in, and the sum is enough.
+// What graphs have left over is in pieces, which may add up to the sum and have no room for the same blocks: then it
+// must be in one stretch.
+// Locking: the arena is locked, and unlocked while upstream is asked, or another thread's growth is waited for.
 
 #include "lib/internal/capture_check.h"
 #include "lib/internal/check_argument.h"
@@ -10,31 +16,56 @@
 #include "lib/scratch/out_of_memory.h"
 #include "lib/scratch/place.h"
 #include "lib/scratch/streams.h"
+#include "lib/scratch/upstream.h"
 
-// What is wanting of `needed_bytes`; enough for one block of `largest_bytes` if anything is.
-static size_t lacking_bytes(gcap_scratch_supply_t supply, size_t needed_bytes, size_t largest_bytes) {
-  if (supply.bytes >= needed_bytes && supply.longest_bytes >= largest_bytes) return 0;
-  size_t bytes = supply.bytes < needed_bytes ? needed_bytes - supply.bytes : 0;
-  return bytes > largest_bytes ? bytes : largest_bytes;
+typedef struct need {
+  size_t bytes;          // of what the stream is to own
+  size_t largest_bytes;  // of a block
+  bool in_one_stretch;
+} need_t;
+
+static need_t need_of(const gcap_scratch_t* scratch, const gcap_scratch_stream_state_t* state) {
+  need_t need = {.bytes = gcap_scratch_peak_bytes(state)};
+  need.largest_bytes = gcap_scratch_block_bytes(state->max_alloc_bytes) + 2 * scratch->zone_bytes;
+  if (need.largest_bytes > need.bytes) need.largest_bytes = need.bytes;  // it was handed out, or nothing was
+  need.in_one_stretch = state->num_reservations > (state->open != NULL ? 1 : 0);
+  return need;
 }
 
-// What is found or got is made the stream's own, so that no other stream takes it before the capture does.
+// How much the stream is to get; enough for one of its largest blocks if anything is wanting.
+static size_t wanting_bytes(const gcap_scratch_t* scratch, const gcap_scratch_stream_state_t* state,
+                            const need_t* need) {
+  if (need->in_one_stretch) return need->bytes;
+  const gcap_scratch_supply_t supply = gcap_scratch_count_supply(scratch, state);
+  if (supply.bytes >= need->bytes && supply.longest_bytes >= need->largest_bytes) return 0;
+  const size_t bytes = supply.bytes < need->bytes ? need->bytes - supply.bytes : 0;
+  return bytes > need->largest_bytes ? bytes : need->largest_bytes;
+}
+
+// Looks for it in the arena.
+static gcap_status_t find(gcap_scratch_t* scratch, gcap_scratch_stream_state_t* state, const need_t* need, size_t bytes,
+                          bool* out_found) {
+  if (need->in_one_stretch) return gcap_scratch_claim_stretch(scratch, state, bytes, out_found);
+  gcap_scratch_block_t* block = gcap_scratch_find_elsewhere(scratch, state, bytes);
+  *out_found = block != NULL;
+  return block == NULL ? NULL : gcap_scratch_claim(scratch, state, block, bytes);
+}
+
 static gcap_status_t provide(gcap_scratch_t* scratch, gcap_scratch_request_t* request) {
   gcap_scratch_stream_state_t* state = request->state;
-  size_t needed = gcap_scratch_peak_bytes(state);
-  size_t largest = gcap_scratch_block_bytes(state->max_alloc_bytes) + 2 * scratch->zone_bytes;
-  if (largest > needed) largest = needed;  // it was handed out, or nothing was
-  size_t bytes = lacking_bytes(gcap_scratch_count_supply(scratch, state, /*own=*/true), needed, largest);
-  if (bytes == 0) return NULL;
-  gcap_scratch_block_t* block = gcap_scratch_find_elsewhere(scratch, state, bytes);
-  if (block == NULL) {
-    bytes = lacking_bytes(gcap_scratch_count_supply(scratch, state, /*own=*/false), needed, largest);
-    if (bytes == 0) return NULL;
-    request->bytes = bytes;
-    GCAP_RETURN_IF_ERROR(gcap_scratch_obtain(scratch, request, &block));
-    block = gcap_scratch_put(&scratch->store, block);
-  }
-  return gcap_scratch_claim(scratch, state, block, bytes);
+  gcap_scratch_patience_t patience = {0};
+  do {
+    const need_t need = need_of(scratch, state);
+    request->bytes = wanting_bytes(scratch, state, &need);
+    if (request->bytes == 0) return NULL;
+    bool found = false;
+    GCAP_RETURN_IF_ERROR(find(scratch, state, &need, request->bytes, &found));
+    if (found) return NULL;
+  } while (gcap_scratch_wait_for_growth(scratch, &patience));
+  gcap_scratch_block_t* block = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_scratch_obtain(scratch, request, &block));
+  block = gcap_scratch_put(&scratch->store, block);
+  return gcap_scratch_claim(scratch, state, block, request->bytes);
 }
 
 gcap_status_t gcap_scratch_reservation_prepare(gcap_scratch_t* scratch, gcap_stream_t* stream) {
@@ -48,7 +79,7 @@ gcap_status_t gcap_scratch_reservation_prepare(gcap_scratch_t* scratch, gcap_str
     ++request.state->num_calls;
     gcap_scratch_make_up_deficit(scratch);
     status = provide(scratch, &request);
-    request.state->prepared = status == NULL;
+    request.state->promise = GCAP_SCRATCH_PROMISED;  // of what there is, also where that is not enough
     --request.state->num_calls;
   }
   gcap_scratch_unlock_arena(scratch);

@@ -220,6 +220,10 @@ gcap_status_t gcap_scratch_detach(gcap_scratch_store_t* store, size_t bytes, gca
   return detach(store, bytes, is_from_top(*block, bytes), block);
 }
 
+gcap_status_t gcap_scratch_detach_top(gcap_scratch_store_t* store, size_t bytes, gcap_scratch_block_t** block) {
+  return detach(store, bytes, /*from_top=*/true, block);
+}
+
 gcap_status_t gcap_scratch_detach_bottom(gcap_scratch_store_t* store, gcap_scratch_block_t* block, size_t bytes) {
   return detach(store, bytes, /*from_top=*/false, &block);
 }

@@ -68,6 +68,9 @@ gcap_scratch_pool_t* gcap_scratch_pool_of(gcap_scratch_store_t* store, const gca
 //   RESOURCE_EXHAUSTED  no host memory; the block is still in its pool
 gcap_status_t gcap_scratch_detach(gcap_scratch_store_t* store, size_t bytes,
                                   gcap_scratch_block_t** block) GCAP_NODISCARD;
+// The same; they are the uppermost of the block.
+gcap_status_t gcap_scratch_detach_top(gcap_scratch_store_t* store, size_t bytes,
+                                      gcap_scratch_block_t** block) GCAP_NODISCARD;
 // The same; they are the lowest of the block.
 gcap_status_t gcap_scratch_detach_bottom(gcap_scratch_store_t* store, gcap_scratch_block_t* block,
                                          size_t bytes) GCAP_NODISCARD;

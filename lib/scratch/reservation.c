@@ -56,7 +56,7 @@ static gcap_status_t open_locked(gcap_scratch_reservation_t* reservation) {
                        (void*)gcap_stream_handle(gcap_scratch_stream_of(state)), state->open->bytes);
   }
   state->open = reservation;
-  state->prepared = false;  // from here on what is open withholds the same
+  if (state->promise == GCAP_SCRATCH_PROMISED) state->promise = GCAP_SCRATCH_REDEEMING;
   ++reservation->num_graphs;
   return NULL;
 }
@@ -112,7 +112,9 @@ gcap_status_t gcap_scratch_reservation_reopen(gcap_scratch_reservation_t* reserv
 
 static void close_locked(gcap_scratch_reservation_t* reservation) {
   gcap_scratch_stream_state_t* state = gcap_scratch_reservation_state(reservation);
-  if (state->open == reservation) state->open = NULL;
+  if (state->open != reservation) return;
+  state->open = NULL;
+  if (state->promise == GCAP_SCRATCH_REDEEMING) state->promise = GCAP_SCRATCH_NO_PROMISE;
 }
 
 void gcap_scratch_reservation_close(gcap_scratch_reservation_t* reservation) {

@@ -196,6 +196,7 @@ gcap_status_t gcap_scratch_end_run(gcap_scratch_t* scratch, gcap_stream_t* strea
   const bool is_left = run != 0 && gcap_scratch_num_live_of_run(state) > 0;
   if (run != 0) {
     state->use = (gcap_scratch_use_t){.run = 0};
+    state->promise = GCAP_SCRATCH_NO_PROMISE;
   }
   unlock(&hold);
   if (run == 0) {

@@ -17,6 +17,13 @@ typedef struct gcap_scratch_bias {
 
 enum { GCAP_SCRATCH_NUM_BIASES = 4 };
 
+// What a stream was promised by gcap_scratch_reservation_prepare: that it alone gets its free memory.
+typedef enum gcap_scratch_promise {
+  GCAP_SCRATCH_NO_PROMISE = 0,
+  GCAP_SCRATCH_PROMISED,   // until the end of the stream's next reservation, or run
+  GCAP_SCRATCH_REDEEMING,  // the reservation is open
+} gcap_scratch_promise_t;
+
 // Its memory stays one of a stream's state until the arena ends, and may be used for another stream when the stream is
 // forgotten. The state of the unknown stream (unknown_stream.h) has no stream either.
 typedef struct gcap_scratch_stream_state {
@@ -37,7 +44,7 @@ typedef struct gcap_scratch_stream_state {
   uint64_t last_run;  // the number of the last run that was begun
   size_t num_reservations;
   size_t num_calls;  // that get memory for it, and may have unlocked the arena
-  bool prepared;     // a capture is about to need what it has (gcap_scratch_reservation_prepare)
+  gcap_scratch_promise_t promise;
   gcap_scratch_bias_t biases[GCAP_SCRATCH_NUM_BIASES];
   gcap_scratch_bias_t* resting_bias;  // `bias` while the arena is locked
   unsigned num_biases;                // ever given

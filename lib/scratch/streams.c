@@ -98,7 +98,7 @@ void gcap_scratch_remove_stream(gcap_scratch_t* scratch, gcap_scratch_stream_sta
   --scratch->num_streams;
   atomic_store_explicit(&state->stream, NULL, memory_order_relaxed);
   fill(atomic_load_explicit(&scratch->directory, memory_order_relaxed), scratch->streams);
-  state->prepared = false;
+  state->promise = GCAP_SCRATCH_NO_PROMISE;
   state->use = (gcap_scratch_use_t){.run = 0};
   state->next = scratch->forgotten;
   scratch->forgotten = state;

@@ -841,14 +841,7 @@ TEST_F(Runtime, ThreadsShareScratchAndKeepTheirGraphsApart) {
           const Outcome outcome = Run(0, [&](const gcap_run_resources_t& run) {
             return CopyByScratch(run, x, y, 4096 + 256 * static_cast<size_t>(t), &scratch);
           });
-          // Another thread may have taken the memory that this capture counted on: then the run is done eagerly.
-          if (outcome.code == GCAP_CAPTURE_INVALIDATED) {
-            EXPECT_TRUE(Run(GCAP_GRAPH_ID_NONE, [&](const gcap_run_resources_t& run) {
-                          return CopyByScratch(run, x, y, 4096 + 256 * static_cast<size_t>(t), &scratch);
-                        }).ok());
-          } else {
-            EXPECT_TRUE(outcome.ok()) << outcome.message;
-          }
+          EXPECT_TRUE(outcome.ok()) << outcome.message;
         }
         EXPECT_EQ(y.Get(), content);
       }
@@ -857,6 +850,55 @@ TEST_F(Runtime, ThreadsShareScratchAndKeepTheirGraphsApart) {
   }
   for (std::thread& thread : threads) thread.join();
   GCAP_EXPECT_OK(gcap_scratch_validate(gcap_runtime_scratch(runtime_)));
+}
+
+// Layers of some blocks each, of sizes that depend on the id alone: in each, one block is live from layer to layer.
+gcap_status_t UseScratch(const gcap_run_resources_t& run, int id) {
+  const size_t bytes = 65536 + 34816 * static_cast<size_t>(id);
+  void* kept = nullptr;
+  for (size_t layer = 0; layer < 6; ++layer) {
+    void* blocks[3] = {};
+    for (size_t i = 0; i < 3; ++i) {
+      GCAP_RETURN_IF_ERROR(gcap_scratch_alloc(run.scratch, bytes / (1 + (i + layer) % 3), run.stream, &blocks[i]));
+      GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMemsetAsync(blocks[i], 1, 64, gcap_stream_handle(run.stream))));
+    }
+    GCAP_RETURN_IF_ERROR(gcap_scratch_free(run.scratch, kept));
+    kept = blocks[layer % 3];
+    for (size_t i = 0; i < 3; ++i) {
+      if (i != layer % 3) GCAP_RETURN_IF_ERROR(gcap_scratch_free(run.scratch, blocks[i]));
+    }
+  }
+  return gcap_scratch_free(run.scratch, kept);
+}
+
+// A server: each thread warms up and captures one shape after the other, while the others do so too. In 5 of 67 such
+// processes a first capture lacked memory that had been made ready for it.
+TEST_F(Runtime, TheFirstCaptureOfEveryIdOfEveryThreadHasItsMemory) {
+  constexpr int kThreads = 8, kIds = 20;
+  for (const bool shared : {false, true}) {
+    gcap_options_t options = GraphOptions(1);
+    options.share_graph_memory = shared;
+    Create(options);
+    std::vector<std::thread> threads;
+    std::atomic<int> num_captured{0};
+    for (int t = 0; t < kThreads; ++t) {
+      threads.emplace_back([&] {
+        for (int id = 0; id < kIds; ++id) {
+          for (int run = 0; run < 2; ++run) {
+            const Outcome outcome = Run(id, [=](const gcap_run_resources_t& now) { return UseScratch(now, id); });
+            EXPECT_TRUE(outcome.ok()) << "graph " << id << ": " << outcome.message;
+          }
+          EXPECT_EQ(Info(id).failures, 0u);
+          num_captured += gcap_runtime_is_captured(runtime_, id);
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(num_captured, kThreads * kIds);
+    GCAP_EXPECT_OK(gcap_scratch_validate(gcap_runtime_scratch(runtime_)));
+    GCAP_ASSERT_OK(gcap_runtime_destroy(runtime_));
+    runtime_ = nullptr;
+  }
 }
 
 }  // namespace

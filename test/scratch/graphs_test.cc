@@ -16,6 +16,7 @@
 #include "gtest/gtest.h"
 #include "test/scratch/chain_graph.h"
 #include "test/scratch/scratch_test_support.h"
+#include "test/support/held_thread.h"
 
 namespace gcap {
 namespace testing {
@@ -105,7 +106,7 @@ TEST_F(Graphs, PreparedCapturesFindWhatTheirWarmUpHadAtTheFirstTry) {
   }
 }
 
-TEST_F(Graphs, PreparationGrowsByTheDifferenceOnceAndOnlyWhenSomethingLacks) {
+TEST_F(Graphs, PreparationGrowsOnceAndOnlyWhenSomethingLacks) {
   CreateTight();
   Run(a_, {4, 4, 2});
   const size_t warm = NumRequests();
@@ -113,7 +114,7 @@ TEST_F(Graphs, PreparationGrowsByTheDifferenceOnceAndOnlyWhenSomethingLacks) {
   EXPECT_EQ(NumRequests(), warm);
   gcap_scratch_reservation_t* graph = Capture(a_, {4, 4});
   Prepare(a_);
-  EXPECT_EQ(upstream_.requests().back(), 8 * kGranule);
+  EXPECT_EQ(upstream_.requests().back(), 10 * kGranule) << "a graph has taken from what there was: all in one stretch";
   EXPECT_EQ(NumRequests(), warm + 1);
   Prepare(a_);
   EXPECT_EQ(NumRequests(), warm + 1);
@@ -165,16 +166,134 @@ TEST_F(Graphs, PreparationLeavesAloneWhatAnotherStreamMayStillUse) {
 
 TEST_F(Graphs, PreparationSeesToTheLargestBlock) {
   CreateTight();
-  Run(a_, {6});
+  Run(a_, {9});
+  Synchronize(a_);
+  Trim();
   Run(a_, {6, 6});  // the peak, in two regions
-  Run(a_, {9});     // a region of its own
-  gcap_scratch_reservation_t* graph = Capture(a_, {9});
-  EXPECT_EQ(gcap_scratch_reservation_bytes(graph), 9 * kGranule);
   Prepare(a_);
   EXPECT_EQ(upstream_.requests().back(), 9 * kGranule) << "twelve are free, but not nine in a row";
-  gcap_scratch_reservation_t* other = Capture(a_, {9});
+  gcap_scratch_reservation_t* graph = Capture(a_, {9});
   Release(graph);
-  Release(other);
+}
+
+// --- What is prepared is there for the capture ----------------------------------------------------------------------
+
+// Two pieces of memory that no stream uses, and between them a block that is live.
+class Pieces : public Graphs {
+ protected:
+  void SetUp() override {
+    Graphs::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    CreateTight();
+    Run(a_, {6, 6});
+    Synchronize(a_);
+    Trim();
+    ASSERT_EQ(upstream_.num_regions(), 0u);
+    char* whole = Alloc(14 * kGranule, c_);
+    Free(whole);
+    char* lower = Alloc(6 * kGranule, c_);
+    between_ = Alloc(2 * kGranule, c_);
+    char* upper = Alloc(6 * kGranule, c_);
+    Free(lower);
+    Free(upper);
+    Synchronize(c_);
+    Trim();
+    EXPECT_EQ(upstream_.num_regions(), 1u);
+  }
+  void TearDown() override {
+    Free(between_);
+    Graphs::TearDown();
+  }
+  void* between_ = nullptr;
+};
+
+// The pieces were counted as what the capture would find, and left to whoever came first.
+TEST_F(Pieces, ThatWereCountedAreNotLeftToOthers) {
+  Prepare(a_);
+  Run(b_, {6, 6});  // between the preparation and the capture
+  const size_t requests = NumRequests();
+  gcap_scratch_reservation_t* graph = Capture(a_, {6, 6});
+  EXPECT_EQ(NumRequests(), requests);
+  Release(graph);
+}
+
+// The same from another thread, whose blocks are live while the capture is made.
+TEST_F(Pieces, ThatWereCountedAreNotLeftToOtherThreads) {
+  Prepare(a_);
+  std::vector<char*> taken;
+  HeldThread other([&] {
+    for (int i = 0; i < 2; ++i) taken.push_back(Alloc(6 * kGranule, b_));
+  });
+  gcap_scratch_reservation_t* graph = Capture(a_, {6, 6});
+  other.Release();
+  Release(graph);
+  for (char* block : taken) Free(block);
+}
+
+// A capture cannot grow, so it took what another capture counted on.
+TEST_F(Graphs, WhatIsPreparedIsNotTakenByACaptureThatWasNot) {
+  CreateTight();
+  Run(a_, {10});
+  Wait(b_, a_);
+  Prepare(a_);
+  {
+    const Scope scope(b_);
+    gcap_scratch_reservation_t* unprepared = Open(b_);
+    ExpectAllocFails(10 * kGranule, b_, GCAP_RESOURCE_EXHAUSTED, "lacks");
+    Release(unprepared);
+  }
+  const size_t requests = NumRequests();
+  const Scope scope(a_);
+  gcap_scratch_reservation_t* graph = Open(a_);
+  {
+    gcap_scratch_reservation_t* unprepared = Open(b_);  // while the other one is open
+    ExpectAllocFails(10 * kGranule, b_, GCAP_RESOURCE_EXHAUSTED, "lacks");
+    Release(unprepared);
+  }
+  Run(a_, {10});
+  Close(graph);
+  EXPECT_EQ(NumRequests(), requests);
+  Release(graph);
+}
+
+// Nobody is held up by a capture that never came.
+TEST_F(Graphs, WhatIsPreparedIsFreeAgainAfterTheCaptureOrTheRun) {
+  CreateTight();
+  Run(a_, {10});
+  Synchronize(a_);
+  Prepare(a_);
+  Release(Capture(a_, {10}));
+  Synchronize(a_);
+  const size_t requests = NumRequests();
+  Run(b_, {10});
+  EXPECT_EQ(NumRequests(), requests);
+  Run(a_, {10});
+  Synchronize(a_);
+  Synchronize(b_);
+  Prepare(a_);
+  GCAP_EXPECT_OK(gcap_scratch_begin_run(scratch_, a_));
+  GCAP_EXPECT_OK(gcap_scratch_end_run(scratch_, a_));
+  Wait(b_, a_);
+  const size_t before = NumRequests();
+  Run(b_, {10});
+  EXPECT_EQ(NumRequests(), before);
+}
+
+// What an earlier graph left over adds up to the three blocks that were at work at a time, and has room for two: "the
+// scratch reservation holds 2048 bytes and lacks 1024 more".
+TEST_F(Graphs, WhatAGraphLeftOverInPiecesIsNotEnough) {
+  CreateTight();
+  Run(a_, {6, 6});
+  Run(a_, {4, 4, 4});  // the last one in a region of its own
+  ASSERT_EQ(upstream_.requests(), (std::vector<size_t>{6 * kGranule, 6 * kGranule, 4 * kGranule}));
+  Prepare(a_);
+  gcap_scratch_reservation_t* first = Capture(a_, {4});
+  Prepare(a_);
+  const size_t requests = NumRequests();
+  gcap_scratch_reservation_t* second = Capture(a_, {4, 4, 4});
+  EXPECT_EQ(NumRequests(), requests);
+  Release(first);
+  Release(second);
 }
 
 TEST_F(Graphs, WhatAStreamUsedIsNobodyElsesWhileItsReservationIsOpen) {

@@ -108,6 +108,21 @@ TEST_F(Growth, GoesOnWhereOneRegionIsNotEnough) {
   EXPECT_EQ(Stats().num_extensions, (kThreads + per_region - 1) / per_region);
 }
 
+// All of them had run, and a trim has given everything back.
+TEST_F(Growth, OfThreadsThatPrepareCapturesAtOnceIsOneRegion) {
+  for (gcap_stream_t* stream : streams_) {
+    Free(Alloc(kBytes, stream));
+    Synchronize(stream);
+    Trim();
+  }
+  ASSERT_EQ(Stats().total_allocated_bytes, 0u);
+  const uint64_t num_extensions = Stats().num_extensions;
+  RunAtOnce([&](gcap_stream_t* stream) { GCAP_EXPECT_OK(gcap_scratch_reservation_prepare(scratch_, stream)); });
+  EXPECT_EQ(Stats().num_extensions, num_extensions + 1);
+  upstream_.most_bytes = 0;
+  for (gcap_stream_t* stream : streams_) Free(Alloc(kBytes, stream));
+}
+
 TEST_F(Growth, ThatFailsIsTriedByTheOthersThemselves) {
   upstream_.most_bytes = 0;
   hooks_.fail_at_once = true;  // nobody gives anything back
