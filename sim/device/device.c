@@ -138,6 +138,7 @@ static bool attribute(enum cudaDeviceAttr attr, int device, int* value) {
       {cudaDevAttrMaxSharedMemoryPerMultiprocessor, GCAP_SIM_SHARED_BYTES_SM},
       {cudaDevAttrWarpSize, 32},
       {cudaDevAttrMultiProcessorCount, GCAP_SIM_MULTIPROCESSORS},
+      {cudaDevAttrClockRate, GCAP_SIM_CLOCK_KHZ},
       {cudaDevAttrIntegrated, 0},
       {cudaDevAttrCanMapHostMemory, 1},
       {cudaDevAttrComputeMode, cudaComputeModeDefault},
@@ -171,6 +172,11 @@ static bool attribute(enum cudaDeviceAttr attr, int device, int* value) {
       {cudaDevAttrMaxPitch, 0x7fffffff},
       {cudaDevAttrPageableMemoryAccess, 0},
       {cudaDevAttrMemoryPoolsSupported, 1},
+      // Without a name by now: memory operations of streams, and cooperative launches of several devices, as measured.
+      {cudaDevAttrReserved94, 0},
+      {cudaDevAttrReserved96, 1},
+      {cudaDevAttrPageableMemoryAccessUsesHostPageTables, 0},
+      {cudaDevAttrDirectManagedMemAccessFromHost, 0},
   };
   if (attr == cudaDevAttrPciBusId) {
     *value = device + 1;

@@ -2,9 +2,10 @@
 //
 // What a program may set on a device, how a device is named on its bus, and what a reset leaves.
 //
-// The idea: flags and limits are kept and given back; no simulated work depends on them. A reset waits for the device's
-// work and then takes away what belongs to the device: streams, events, pools, memory. Graphs and executables belong to
-// the process and stay; one that names memory of before the reset must not be launched. Locking: the global mutex.
+// The idea: flags, limits and the wish for a cache are kept and given back; no simulated work depends on them. A reset
+// waits for the device's work and then takes away what belongs to the device: streams, events, pools, memory. Graphs
+// and executables belong to the process and stay; one that names memory of before the reset must not be launched.
+// Locking: the global mutex.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +40,7 @@ static struct {
   bool has_limits;  // the limits were changed
   size_t limits[kNumLimits];
   unsigned int flags;
+  enum cudaFuncCache cache;
 } devices[GCAP_SIM_MAX_DEVICES];
 
 static bool is_device(int device) { return device >= 0 && device < gcap_sim_device_count(); }
@@ -97,6 +99,21 @@ cudaError_t cudaDeviceGetLimit(size_t* pValue, enum cudaLimit limit) {
 cudaError_t cudaCtxResetPersistingL2Cache(void) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaCtxResetPersistingL2Cache);
   if (code == cudaSuccess && !gcap_sim_thread()->uses_device) code = cudaErrorDeviceUninitialized;
+  return gcap_sim_leave(code);
+}
+
+// There is no cache to configure: the wish is kept.
+cudaError_t cudaDeviceSetCacheConfig(enum cudaFuncCache cacheConfig) {
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaDeviceSetCacheConfig);
+  if (code == cudaSuccess && (unsigned int)cacheConfig > cudaFuncCachePreferEqual) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess) devices[gcap_sim_thread()->device].cache = cacheConfig;
+  return gcap_sim_leave(code);
+}
+
+cudaError_t cudaDeviceGetCacheConfig(enum cudaFuncCache* pCacheConfig) {
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaDeviceGetCacheConfig);
+  if (code == cudaSuccess && pCacheConfig == NULL) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess) *pCacheConfig = devices[gcap_sim_thread()->device].cache;
   return gcap_sim_leave(code);
 }
 

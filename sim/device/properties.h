@@ -8,6 +8,7 @@
 #define GCAP_SIM_COMPUTE_MAJOR 9
 #define GCAP_SIM_COMPUTE_MINOR 0
 #define GCAP_SIM_MULTIPROCESSORS 132
+#define GCAP_SIM_CLOCK_KHZ 1980000
 #define GCAP_SIM_MEMORY_OF_DEVICE ((size_t)8 << 30)
 #define GCAP_SIM_ALIGNMENT 512  // of device allocations
 

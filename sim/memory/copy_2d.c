@@ -77,6 +77,49 @@ cudaError_t cudaMemset2D(void* devPtr, size_t pitch, int value, size_t width, si
   return gcap_sim_leave(code);
 }
 
+typedef cudaError_t (*fill_fn_t)(const gcap_sim_fill_t* fill, gcap_sim_stream_t* stream);
+
+static cudaError_t fill_on_legacy_stream(const gcap_sim_fill_t* fill, gcap_sim_stream_t* unused) {
+  (void)unused;
+  return gcap_sim_fill_sync(fill);
+}
+
+// Slices that lie close are one fill of rows; others are a fill each, none of them made if there is no memory for all.
+static cudaError_t fill_slices(struct cudaPitchedPtr to, int value, struct cudaExtent extent, fill_fn_t fill,
+                               gcap_sim_stream_t* stream) {
+  if (extent.width == 0 || extent.height == 0 || extent.depth == 0) return cudaSuccess;
+  bool close = extent.depth == 1 || to.ysize == extent.height;
+  if (!close && to.ysize < extent.height) return cudaErrorInvalidValue;
+  size_t slice_rows = close ? extent.height : to.ysize;
+  if (extent.depth - 1 > (SIZE_MAX - extent.height) / slice_rows) return cudaErrorInvalidValue;
+  size_t rows = (extent.depth - 1) * slice_rows + extent.height;
+  const gcap_sim_fill_t all = fill_rows(to.ptr, to.pitch, value, extent.width, rows);
+  if (close) return fill(&all, stream);
+  if (to.ptr == NULL || to.pitch < extent.width || !gcap_sim_fill_has_memory(&all)) return cudaErrorInvalidValue;
+  cudaError_t code = cudaSuccess;
+  for (size_t i = 0; i < extent.depth && code == cudaSuccess; ++i) {
+    char* slice = (char*)to.ptr + i * slice_rows * to.pitch;
+    const gcap_sim_fill_t one = fill_rows(slice, to.pitch, value, extent.width, extent.height);
+    code = fill(&one, stream);
+  }
+  return code;
+}
+
+cudaError_t cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent,
+                              cudaStream_t stream) {
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaMemset3DAsync);
+  if (code == cudaSuccess) {
+    code = fill_slices(pitchedDevPtr, value, extent, gcap_sim_fill_async, gcap_sim_stream_get(stream));
+  }
+  return gcap_sim_leave(code);
+}
+
+cudaError_t cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) {
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaMemset3D);
+  if (code == cudaSuccess) code = fill_slices(pitchedDevPtr, value, extent, fill_on_legacy_stream, NULL);
+  return gcap_sim_leave(code);
+}
+
 // --- Padded memory --------------------------------------------------------------------------------------------------
 
 static cudaError_t allocate_rows(void** out, size_t* pitch, size_t width, size_t height) {

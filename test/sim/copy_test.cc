@@ -72,6 +72,42 @@ TEST_F(Copy, RowsAreFilled) {
   EXPECT_EQ(cudaSuccess, cudaMemset2D(nullptr, 4, 0, 0, 2));
 }
 
+// There was no such function.
+TEST_F(Copy, SlicesAreFilled) {
+  Clear(device_);
+  // Two slices of two rows of two bytes, close; then one row in each of two slices of two.
+  ASSERT_EQ(cudaSuccess, cudaMemset3D({device_, 4, 2, 2}, 0x107, {2, 2, 2}));
+  EXPECT_EQ((Bytes{7, 7, 0, 0, 7, 7, 0, 0, 7, 7, 0, 0, 7, 7, 0, 0}), Read(device_, 16));
+  ASSERT_EQ(cudaSuccess, cudaMemset3DAsync({device_, 4, 2, 2}, 9, {3, 1, 2}, stream_));
+  EXPECT_EQ((Bytes{9, 9, 9, 0, 7, 7, 0, 0, 9, 9, 9, 0, 7, 7, 0, 0}), Read(device_, 16));
+  EXPECT_EQ(cudaSuccess, cudaMemset3D({nullptr, 4, 2, 2}, 0, {0, 1, 1}));
+  EXPECT_EQ(cudaErrorInvalidValue, cudaMemset3D({nullptr, 4, 2, 2}, 0, {1, 1, 1}));
+  EXPECT_EQ(cudaErrorInvalidValue, cudaMemset3D({device_, 1, 2, 2}, 0, {2, 2, 2})) << "rows overlap";
+  EXPECT_EQ(cudaErrorInvalidValue, cudaMemset3D({device_, 4, 2, 2}, 0, {2, 3, 2})) << "slices overlap";
+  EXPECT_EQ(cudaErrorInvalidValue, cudaMemset3D({device_, 4, 2, 2}, 1, {2, 1, kBytes / 8 + 1})) << "one too many";
+  EXPECT_EQ(cudaErrorInvalidValue, cudaMemset3D({device_, 4, 2, 2}, 1, {2, 2, SIZE_MAX}));
+  EXPECT_EQ(9, Read(device_, 1)[0]) << "nothing was filled";
+}
+
+// One node where the slices lie close, and else one for each.
+TEST_F(Copy, SlicesAreFilledByACapture) {
+  Clear(device_);
+  ASSERT_EQ(cudaSuccess, cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
+  ASSERT_EQ(cudaSuccess, cudaMemset3DAsync({device_, 4, 2, 2}, 1, {2, 2, 2}, stream_));
+  ASSERT_EQ(cudaSuccess, cudaMemset3DAsync({device_, 4, 2, 2}, 2, {1, 1, 2}, stream_));
+  cudaGraph_t graph;
+  ASSERT_EQ(cudaSuccess, cudaStreamEndCapture(stream_, &graph));
+  size_t nodes = 0;
+  EXPECT_EQ(cudaSuccess, cudaGraphGetNodes(graph, nullptr, &nodes));
+  EXPECT_EQ(3u, nodes);
+  cudaGraphExec_t exec;
+  ASSERT_EQ(cudaSuccess, cudaGraphInstantiate(&exec, graph, 0));
+  ASSERT_EQ(cudaSuccess, cudaGraphLaunch(exec, stream_));
+  EXPECT_EQ((Bytes{2, 1, 0, 0, 1, 1, 0, 0, 2, 1, 0, 0, 1, 1, 0, 0}), Read(device_, 16));
+  EXPECT_EQ(cudaSuccess, cudaGraphExecDestroy(exec));
+  EXPECT_EQ(cudaSuccess, cudaGraphDestroy(graph));
+}
+
 // Two slices of two rows of two bytes, from the middle of slices of three rows of eight.
 TEST_F(Copy, SlicesGoToSlices) {
   Clear(device_);

@@ -47,6 +47,35 @@ TEST(Device, FlagsAreKept) {
   EXPECT_EQ(cudaSuccess, cudaInitDevice(0, 0, 2)) << "bits that say nothing";
 }
 
+// Stopped the program, and with it tests that ask before they skip or that make a kernel wait by the clock.
+TEST(Device, TellsWhatProgramsAskBeforeTheySkip) {
+  const auto told = [](int attribute) {
+    int value = -1;
+    EXPECT_EQ(cudaSuccess, cudaDeviceGetAttribute(&value, static_cast<cudaDeviceAttr>(attribute), 0)) << attribute;
+    return value;
+  };
+  EXPECT_LT(0, told(cudaDevAttrClockRate));
+  EXPECT_EQ(0, told(94));
+  EXPECT_LT(0, told(96));
+  EXPECT_EQ(0, told(cudaDevAttrPageableMemoryAccessUsesHostPageTables));
+  EXPECT_EQ(0, told(cudaDevAttrDirectManagedMemAccessFromHost));
+}
+
+// There were no such functions.
+TEST(Device, KeepsTheWishForACache) {
+  cudaFuncCache cache = cudaFuncCachePreferEqual;
+  EXPECT_EQ(cudaSuccess, cudaDeviceGetCacheConfig(&cache));
+  EXPECT_EQ(cudaFuncCachePreferNone, cache);
+  EXPECT_EQ(cudaSuccess, cudaDeviceSetCacheConfig(cudaFuncCachePreferL1));
+  EXPECT_EQ(cudaErrorInvalidValue, cudaDeviceSetCacheConfig(static_cast<cudaFuncCache>(4)));
+  EXPECT_EQ(cudaErrorInvalidValue, cudaDeviceGetCacheConfig(nullptr));
+  EXPECT_EQ(cudaSuccess, cudaDeviceGetCacheConfig(&cache));
+  EXPECT_EQ(cudaFuncCachePreferL1, cache);
+  EXPECT_EQ(cudaSuccess, cudaDeviceReset());
+  EXPECT_EQ(cudaSuccess, cudaDeviceGetCacheConfig(&cache));
+  EXPECT_EQ(cudaFuncCachePreferNone, cache);
+}
+
 TEST(Device, IsFoundByItsPlaceOnTheBus) {
   char id[32];
   ASSERT_EQ(cudaSuccess, cudaDeviceGetPCIBusId(id, sizeof(id), 0));
