@@ -27,14 +27,14 @@ typedef struct suppression {
 } suppression_t;
 
 static const char* const check_names[GCAP_SIM_CHECK_COUNT] = {
-    "race",          "use_after_free", "baked_pointer", "host_memory", "uninitialized",
-    "out_of_bounds", "overlap",        "leak",          "capture",     "refused_call"};
+    "race",    "use_after_free", "baked_pointer", "host_memory",  "uninitialized", "out_of_bounds",
+    "overlap", "leak",           "capture",       "escaped_work", "refused_call"};
 static const char* const action_names[] = {"abort", "record", "error", "off", "warn", "default"};
 #define ACTION_LIST "abort, record, error, off, warn, default"
 
 #define CHECK_LIST                                                                                           \
   "race, use_after_free, baked_pointer, host_memory, uninitialized, out_of_bounds, overlap, leak, capture, " \
-  "refused_call"
+  "escaped_work, refused_call"
 
 static struct {
   bool ready;

@@ -130,6 +130,7 @@ static cudaError_t launch(gcap_sim_exec_t* exec, gcap_sim_stream_t* stream) {
   cudaError_t code = gate_launch(exec, stream);
   if (code == cudaSuccess && exec->program->num_memory > 0) code = claim_memory(exec);
   if (code != cudaSuccess) return code;
+  gcap_sim_capture_escaped(stream, "graph launch");
   gcap_sim_enqueue(stream, NULL, gcap_sim_launch_create(exec->program, stream), exec->last_launch);
   gcap_sim_mark_release(exec->last_launch);
   exec->last_launch = gcap_sim_stream_tail_mark(stream);

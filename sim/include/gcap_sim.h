@@ -111,6 +111,7 @@ typedef enum gcap_sim_check_kind {
   GCAP_SIM_CHECK_OVERLAP,         // two live annotated allocations that share bytes
   GCAP_SIM_CHECK_LEAK,            // handles and allocations that are left at gcap_sim_check, and at exit
   GCAP_SIM_CHECK_CAPTURE,         // a call that breaks a capture
+  GCAP_SIM_CHECK_ESCAPED_WORK,    // work of the capturing thread, during its capture, on a stream outside of it
   GCAP_SIM_CHECK_REFUSED_CALL,    // a call that answers an error for which an earlier call is the cause: a second free
   GCAP_SIM_CHECK_COUNT
 } gcap_sim_check_kind_t;

@@ -221,6 +221,35 @@ static void add_node(gcap_sim_member_t* member, gcap_sim_task_t* task) {
   depend_on(member, &(gcap_sim_edge_t){.node = node});
 }
 
+// Whose graph the calling thread may mean. A thread that has exchanged itself to relaxed mode says that what it does
+// now is not for a graph.
+static const gcap_sim_capture_t* capture_of_thread(const gcap_sim_thread_t* thread) {
+  if (thread->capture_mode == cudaStreamCaptureModeRelaxed) return NULL;
+  const gcap_sim_capture_t* capture = captures;
+  while (capture != NULL && (capture->invalid || capture->thread != thread->id)) capture = capture->next;
+  return capture;
+}
+
+void gcap_sim_capture_escaped(const gcap_sim_stream_t* stream, const char* what) {
+  const gcap_sim_capture_t* capture = capture_of_thread(gcap_sim_thread());
+  if (capture == NULL) return;
+  const gcap_sim_origin_t* call = gcap_sim_origin_current();
+  if (!gcap_sim_report_begin(GCAP_SIM_CHECK_ESCAPED_WORK, capture->begun, call)) return;
+  char names[2][GCAP_SIM_STREAM_NAME_BYTES];
+  gcap_sim_report_print("gcap sim: escaped work: %s on %s, outside of the capture of %s, whose graph lacks it\n", what,
+                        gcap_sim_stream_name_text(names[0], &stream->name),
+                        gcap_sim_stream_name_text(names[1], &capture->origin->name));
+  gcap_sim_report_origin("issued by ", call);
+  gcap_sim_report_origin("begun by ", capture->begun);
+  gcap_sim_report_end(
+      "Remedy: issue it to the capturing stream, or to one that has joined the capture. Work that is not for the "
+      "graph: "
+      "issue it before or after the capture, or with the thread exchanged to relaxed mode.");
+}
+
+// Sub-allocations are told to the checks alone.
+static bool can_escape(const gcap_sim_task_t* task) { return task->kind != GCAP_SIM_TASK_NOTE; }
+
 cudaError_t gcap_sim_submit_task(gcap_sim_stream_t* stream, gcap_sim_task_t* task) {
   cudaError_t code = gcap_sim_gate_ordered(stream);
   if (code == cudaSuccess && stream->member != NULL && !can_enter(stream->member, task)) code = cudaErrorInvalidValue;
@@ -229,6 +258,7 @@ cudaError_t gcap_sim_submit_task(gcap_sim_stream_t* stream, gcap_sim_task_t* tas
   } else if (stream->member != NULL) {
     add_node(stream->member, task);
   } else {
+    if (captures != NULL && can_escape(task)) gcap_sim_capture_escaped(stream, task->name);
     gcap_sim_enqueue(stream, task, NULL, NULL);
   }
   return code;

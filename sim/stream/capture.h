@@ -47,6 +47,8 @@ struct gcap_sim_capture {
 
 // Queues the task, or captures it; the capture rules for stream-ordered work hold. Takes over the reference.
 cudaError_t gcap_sim_submit_task(gcap_sim_stream_t* stream, gcap_sim_task_t* task);
+// The call under way gave eager work, called `what`, to the stream: reports that a capture of this thread lacks it.
+void gcap_sim_capture_escaped(const gcap_sim_stream_t* stream, const char* what);
 // The rules alone, for callers that must know first: 901, 906, or success.
 cudaError_t gcap_sim_gate_ordered(gcap_sim_stream_t* stream);
 

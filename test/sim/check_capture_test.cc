@@ -1,6 +1,10 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // Broken captures: a report names the call that broke it and the one that began it.
+#include <string>
+#include <thread>
+#include <vector>
+
 #include "test/sim/check_test.h"
 
 namespace {
@@ -91,6 +95,92 @@ TEST_F(CheckCapture, ACaptureThatSucceedsSaysNothing) {
     OK(cudaStreamEndCapture(a_, &graph));
     OK(cudaGraphDestroy(graph));
   });
+}
+
+// --- Work that the graph lacks --------------------------------------------------------------------------------------
+
+// The capture ended well, the graph lacked the work, and nothing was said but what followed from it.
+class CheckEscape : public CheckCapture {
+ protected:
+  template <typename Work>
+  void ExpectEscape(const std::vector<std::string>& texts, Work work) {
+    std::vector<std::string> all = {"escaped work: ", "begun by cudaStreamBeginCapture", "BeginHere", "Remedy: "};
+    all.insert(all.end(), texts.begin(), texts.end());
+    ExpectOne(all, [&] { Capture(work); });
+  }
+  template <typename Work>
+  void Capture(Work work) {
+    cudaGraph_t graph = nullptr;
+    BeginHere();
+    OK(Fill(x_, a_));
+    work();
+    OK(cudaStreamEndCapture(a_, &graph));
+    OK(cudaGraphDestroy(graph));
+  }
+};
+
+TEST_F(CheckEscape, WorkOnTheLegacyStreamIsTold) {
+  ExpectEscape({"memset on stream 0 (legacy stream)", "issued by cudaMemsetAsync"}, [&] { OK(Fill(y_, nullptr)); });
+  ExpectEscape({"memcpy on stream 0 (legacy stream)", "issued by cudaMemcpy,"},
+               [&] { OK(cudaMemcpy(y_, pinned_, kBytes, cudaMemcpyHostToDevice)); });
+  ExpectEscape({"memset on stream 0 (legacy stream)", "issued by cudaMemset,"}, [&] { OK(cudaMemset(y_, 0, kBytes)); });
+}
+
+TEST_F(CheckEscape, WorkOnAnotherStreamIsTold) {
+  ExpectEscape({"step on stream ", "issued by cudaLaunchKernel"}, [&] { OK(gcap_test::Step(y_, z_, kBytes, b_)); });
+  ExpectEscape({"host function on stream ", "issued by cudaLaunchHostFunc"}, [&] {
+    OK(cudaLaunchHostFunc(
+        b_, [](void*) {}, nullptr));
+  });
+  ExpectEscape({"event record on stream ", "issued by cudaEventRecord"}, [&] { OK(cudaEventRecord(e1_, b_)); });
+  ExpectEscape({"memset on the per-thread stream of thread "}, [&] { OK(Fill(y_, cudaStreamPerThread)); });
+  // Joined too late: what came before is not in the graph.
+  ExpectEscape({"memset on stream "}, [&] {
+    OK(Fill(y_, b_));
+    OK(Order(a_, b_, e1_));
+    OK(Fill(z_, b_));
+    OK(Order(b_, a_, e2_));
+  });
+}
+
+TEST_F(CheckEscape, ALaunchOfAnotherGraphIsTold) {
+  cudaGraph_t graph;
+  cudaGraphExec_t exec;
+  OK(cudaGraphCreate(&graph, 0));
+  OK(cudaGraphInstantiate(&exec, graph, 0));
+  ExpectEscape({"graph launch on stream ", "issued by cudaGraphLaunch"}, [&] { OK(cudaGraphLaunch(exec, b_)); });
+  OK(cudaGraphExecDestroy(exec));
+  OK(cudaGraphDestroy(graph));
+}
+
+TEST_F(CheckEscape, WhatIsInTheGraphOrNotMeantForItSaysNothing) {
+  ExpectNone([&] {
+    Capture([&] {  // a fork and its join
+      OK(Order(a_, b_, e1_));
+      OK(Fill(y_, b_));
+      OK(Order(b_, a_, e2_));
+    });
+    Capture([&] {  // another thread's work
+      std::thread([&] { OK(Fill(y_, b_)); }).join();
+    });
+    Capture([&] {  // the thread says that it is no work of the graph
+      cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+      OK(cudaThreadExchangeStreamCaptureMode(&mode));
+      OK(Fill(z_, b_));
+      OK(cudaThreadExchangeStreamCaptureMode(&mode));
+    });
+    OK(Fill(y_, b_));  // after the end
+    OK(cudaDeviceSynchronize());
+  });
+}
+
+TEST_F(CheckEscape, WarnsByDefault) {
+  gcap_sim_set_action(GCAP_SIM_CHECK_ESCAPED_WORK, GCAP_SIM_ACTION_DEFAULT);
+  testing::internal::CaptureStderr();
+  Capture([&] { OK(Fill(y_, nullptr)); });
+  EXPECT_EQ(0u, Reports().size());
+  EXPECT_NE(std::string::npos, testing::internal::GetCapturedStderr().find("escaped work: "));
+  gcap_sim_set_action(GCAP_SIM_CHECK_ESCAPED_WORK, GCAP_SIM_ACTION_RECORD);
 }
 
 // A program that captures where it can and runs eagerly where it cannot is right: it is told, once, and goes on. It was
