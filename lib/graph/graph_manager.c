@@ -76,17 +76,17 @@ static gcap_status_t check_unused(const gcap_graph_manager_t* manager) {
   return gcap_graph_run_is_own_capture(manager) ? NULL : gcap_check_thread_not_capturing(function);
 }
 
-// Whether the end of the graph's launches could be seen. Where the runtime does not say, its end tells.
+// Whether the graph's last launch could be marked. Where the runtime does not say, the end itself tells.
 static gcap_status_t check_graph_end(const gcap_graph_manager_t* manager, const gcap_graph_captured_t* captured) {
   if (captured->launched != NULL || !gcap_life_goes_on(captured->stream_life)) return NULL;
-  if (gcap_graph_run_is_own_capture(manager) && manager->run.stream == captured->stream) return NULL;  // is aborted
+  if (gcap_graph_run_is_own_capture(manager) && manager->run.stream == captured->stream) return NULL;  // it is aborted
   gcap_status_t status = gcap_check_stream_not_capturing(captured->stream, "graph id %d", captured->id);
   if (gcap_status_code(status) == GCAP_FAILED_PRECONDITION) return status;
   gcap_status_ignore(status);
   return NULL;
 }
 
-static gcap_status_t check_end_locked(const gcap_graph_manager_t* manager) {
+static gcap_status_t check_end(const gcap_graph_manager_t* manager) {
   GCAP_RETURN_IF_ERROR(check_unused(manager));
   GCAP_RETURN_IF_ERROR(gcap_graph_run_check_abandoned(manager));
   for (const gcap_graph_slot_t* slot = manager->captured.newest; slot != NULL; slot = slot->older)
@@ -98,7 +98,7 @@ static gcap_status_t check_end_locked(const gcap_graph_manager_t* manager) {
 
 gcap_status_t gcap_graph_manager_check_end(gcap_graph_manager_t* manager) {
   pthread_mutex_lock(&manager->mutex);
-  gcap_status_t status = check_end_locked(manager);
+  gcap_status_t status = check_end(manager);
   pthread_mutex_unlock(&manager->mutex);
   return status;
 }
@@ -106,9 +106,10 @@ gcap_status_t gcap_graph_manager_check_end(gcap_graph_manager_t* manager) {
 gcap_status_t gcap_graph_manager_destroy(gcap_graph_manager_t* manager) {
   if (manager == NULL) return NULL;
   gcap_graph_captured_t* detached = NULL;
-  gcap_status_t refusal = NULL, status = NULL;
+  gcap_status_t status = NULL;
   pthread_mutex_lock(&manager->mutex);
-  refusal = check_unused(manager);
+  // The streams are asked twice only if a run would be aborted in between.
+  gcap_status_t refusal = manager->run.is_open ? check_end(manager) : check_unused(manager);
   if (refusal == NULL) refusal = gcap_graph_run_close_abandoned(manager);
   if (refusal == NULL) status = gcap_graph_detach_all(manager, &detached, &refusal);
   if (refusal == NULL) manager->is_ending = true;

@@ -11,8 +11,7 @@ bool gcap_graph_manager_has_own_run(gcap_graph_manager_t* manager);
 
 // The refusal that gcap_graph_manager_destroy would answer now; NULL: it would end the manager. Changes nothing. Takes
 // the manager's mutex.
-//   FAILED_PRECONDITION  the calling thread is capturing, and not for this manager; another thread has a run open; or
-//                        the stream of a graph is capturing
+//   FAILED_PRECONDITION  as gcap_graph_manager_destroy
 gcap_status_t gcap_graph_manager_check_end(gcap_graph_manager_t* manager) GCAP_NODISCARD;
 
 #endif  // GCAP_LIB_GRAPH_OPEN_RUN_H_

@@ -12,7 +12,7 @@ bool gcap_graph_run_is_own_capture(const gcap_graph_manager_t* manager);
 // Whether a run of `id` that is begun now would be captured. `slot` is that of the id; NULL: there is none.
 bool gcap_graph_captures_next(const gcap_graph_manager_t* manager, int id, const gcap_graph_slot_t* slot);
 
-// Whether the next function would succeed.
+// The refusal of the next function; NULL: there is none.
 gcap_status_t gcap_graph_run_check_abandoned(const gcap_graph_manager_t* manager);
 // Aborts a run that this thread, or one that has exited, left open. Drops the mutex meanwhile, since the abort calls
 // back; when it returns NULL no run is open.

@@ -151,6 +151,21 @@ TEST_F(GraphEnd, OfAManagerAbortsItsOwnOpenRun) {
   EXPECT_EQ(warnings_, 1) << "the run was never ended";
 }
 
+// The refusal comes before the open run is aborted.
+TEST_F(GraphEnd, OfAManagerThatIsRefusedLeavesItsOwnOpenRun) {
+  CreateWithOptions();
+  CaptureOn(0, stream_->get());
+  CaptureOn(1, other_->get());
+  GCAP_EXPECT_OK(gcap_graph_manager_recapture(manager_, 0));
+  const OtherCapture capture(other_->get());
+  ASSERT_EQ(Begin(0), GCAP_GRAPH_RUN_CAPTURE);
+  GCAP_EXPECT_CUDA(job_->Issue(stream_->get()));
+  GCAP_EXPECT_FAILS(gcap_graph_manager_destroy(manager_), GCAP_FAILED_PRECONDITION, "graph id 1");
+  EXPECT_TRUE(End().ok());
+  EXPECT_EQ(Info(0).updates, 1u);
+  EXPECT_EQ(warnings_, 0);
+}
+
 // It released the others, and forgot nothing of the one that it could not release.
 TEST_F(GraphEnd, OfAllIsRefusedBeforeTheFirstIsReleased) {
   CreateWithOptions();

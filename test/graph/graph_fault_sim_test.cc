@@ -299,6 +299,31 @@ TEST_F(GraphFaults, OfAWholeRunGiveItsResultsOrAStatus) {
   }
 }
 
+// It waited for ever for the manager's lock, which its own thread held.
+TEST_F(GraphFaults, OfABeginAreToldToASinkThatMayAskTheManager) {
+  struct Sink {
+    gcap_graph_manager_t* manager;
+    std::string state;
+  };
+  CreateWithOptions();
+  Sink sink = {manager_, ""};
+  gcap_log_set_sink(
+      [](void* user, gcap_log_level_t, const char*) {
+        Sink* self = static_cast<Sink*>(user);
+        gcap_graph_info_t info;
+        gcap_graph_manager_get_info(self->manager, 0, &info);
+        self->state = gcap_graph_state_name(info.state);
+      },
+      &sink, GCAP_LOG_WARNING);
+  gcap_sim_fail_nth("cudaStreamBeginCapture", 1, cudaErrorUnknown);
+  EXPECT_EQ(Begin(0), GCAP_GRAPH_RUN_EAGER);
+  gcap_log_set_sink(CountLog, &warnings_, GCAP_LOG_WARNING);
+  gcap_sim_clear_faults();
+  EXPECT_EQ(sink.state, "CAPTURING");
+  EXPECT_EQ(State(0), "COOLING");
+  EXPECT_TRUE(End().ok());
+}
+
 // --- Streams of gcap ------------------------------------------------------------------------------------------------
 
 TEST_F(GraphFaults, OfAskingForAStreamsIdentityAreReported) {
