@@ -2,6 +2,7 @@
 
 #include "gcap/log.h"
 
+#include <atomic>
 #include <string>
 #include <thread>
 #include <utility>
@@ -101,6 +102,91 @@ TEST_F(Log, MayBeCalledByManyThreads) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(counts, std::vector<int>(4, 100));
+}
+
+// They read beyond the table of names.
+TEST_F(Log, LevelsThatDoNotExistCountAsTheNearest) {
+  const auto level = [](int value) { return static_cast<gcap_log_level_t>(value); };
+  gcap_log_set_sink(Messages::Receive, &messages_, level(1000));
+  gcap_log(level(4), "just above");
+  gcap_log(level(1000000), "far above");
+  gcap_log(GCAP_LOG_WARNING, "below");
+  ASSERT_EQ(messages_.received.size(), 2u);
+  EXPECT_EQ(messages_.received[0].first, GCAP_LOG_ERROR);
+  EXPECT_EQ(messages_.received[1].first, GCAP_LOG_ERROR);
+  gcap_log_set_sink(Messages::Receive, &messages_, level(-1));
+  gcap_log(level(-7), "below all");
+  ASSERT_EQ(messages_.received.size(), 3u);
+  EXPECT_EQ(messages_.received[2].first, GCAP_LOG_DEBUG);
+  gcap_log_set_sink(nullptr, nullptr, GCAP_LOG_DEBUG);
+  ::testing::internal::CaptureStderr();
+  gcap_log(level(4), "loud");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "gcap error: loud\n");
+}
+
+// A sink that caused a message each time called itself until the stack was full.
+TEST_F(Log, MessagesOfASinkGoToStandardError) {
+  static int calls;
+  calls = 0;
+  gcap_log_set_sink(
+      [](void*, gcap_log_level_t, const char*) {
+        ++calls;
+        gcap_log(GCAP_LOG_ERROR, "from the sink");
+        gcap_log(GCAP_LOG_INFO, "quiet");
+      },
+      nullptr, GCAP_LOG_DEBUG);
+  ::testing::internal::CaptureStderr();
+  gcap_log(GCAP_LOG_INFO, "first");
+  gcap_log(GCAP_LOG_INFO, "second");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "gcap error: from the sink\ngcap error: from the sink\n");
+  EXPECT_EQ(calls, 2);
+}
+
+TEST_F(Log, ASinkMaySetAnotherOne) {
+  static Messages* next;
+  next = &messages_;
+  gcap_log_set_sink(
+      [](void*, gcap_log_level_t, const char*) { gcap_log_set_sink(Messages::Receive, next, GCAP_LOG_INFO); }, nullptr,
+      GCAP_LOG_DEBUG);
+  gcap_log(GCAP_LOG_INFO, "first");
+  gcap_log(GCAP_LOG_INFO, "second");
+  ASSERT_EQ(messages_.received.size(), 1u);
+  EXPECT_EQ(messages_.received[0].second, "second");
+}
+
+// Sink, user and level were three variables without a lock: a message could go to one sink with the user of another,
+// and to a sink that was replaced long ago.
+TEST_F(Log, ASinkThatWasReplacedIsNotCalledAnyMore) {
+  struct User {
+    std::atomic<bool> is_set{true};
+    std::atomic<int> late{0};
+  };
+  const auto receive = [](void* user, gcap_log_level_t, const char*) {
+    User* self = static_cast<User*>(user);
+    std::this_thread::yield();
+    if (!self->is_set) ++self->late;
+  };
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) {
+    threads.emplace_back([&stop] {
+      while (!stop) gcap_log(GCAP_LOG_INFO, "a message");
+    });
+  }
+  int late = 0;
+  for (int i = 0; i < 500; ++i) {
+    User users[2];
+    gcap_log_set_sink(receive, &users[0], GCAP_LOG_INFO);
+    gcap_log_set_sink(receive, &users[1], GCAP_LOG_INFO);
+    users[0].is_set = false;
+    gcap_log_set_sink(Messages::Receive, &messages_, GCAP_LOG_ERROR);
+    users[1].is_set = false;
+    std::this_thread::yield();
+    late += users[0].late + users[1].late;
+  }
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(late, 0);
 }
 
 }  // namespace
