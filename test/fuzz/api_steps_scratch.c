@@ -123,7 +123,7 @@ static void create_scratch(fuzz_scratch_t* slot) {
 
 // No more than the call needs to be legal: what is live or reserved is the scratch's to see.
 static void destroy_scratch(fuzz_scratch_t* slot) {
-  if (fuzz_world.depth > 0 || !fuzz_wait_for_devices()) return;
+  if (!fuzz_wait_for_devices()) return;
   gcap_scratch_t* scratch = slot->scratch;
   if (!fuzz_gone(gcap_scratch_destroy(scratch))) return;
   slot->scratch = NULL;
@@ -173,8 +173,6 @@ void fuzz_scratch_step(void) {
   }
   const int which = fuzz_draw_stream();
   gcap_stream_t* stream = which < 0 ? NULL : fuzz_world.streams[which].stream;
-  // A stream of another device is none for this scratch.
-  if (stream != NULL && slot->device >= 0 && slot->device != fuzz_world.streams[which].device) stream = NULL;
   gcap_allocator_stats_t stats;
   char text[300];
   switch (fuzz_draw(10)) {
@@ -192,10 +190,7 @@ void fuzz_scratch_step(void) {
     case 4: fuzz_ok(gcap_scratch_trim(slot->scratch)); break;
     case 5: gcap_scratch_describe(slot->scratch, text, fuzz_draw(2) ? sizeof(text) : 0); break;
     case 6: fuzz_ok(gcap_scratch_reservation_prepare(slot->scratch, stream)); break;
-    case 7:
-      if (FUZZ_KNOWN_ENDS_LIE && fuzz_world.mode != FUZZ_PLAIN) break;
-      destroy_scratch(slot);
-      break;
+    case 7: destroy_scratch(slot); break;
     default: break;
   }
 }
@@ -220,7 +215,6 @@ static void alloc_from_scratch(fuzz_block_t* block, const fuzz_scratch_t* slot) 
     return;
   }
   const fuzz_stream_t* stream = &fuzz_world.streams[which];
-  if (slot->device >= 0 && slot->device != stream->device) return;
   if (!fuzz_ok(gcap_scratch_alloc(slot->scratch, block->bytes, stream->stream, &block->ptr))) return;
   if (slot->runs & 1u << which) block->run_stream = which;
   block->capture = fuzz_capture_of(gcap_stream_handle(stream->stream));
@@ -301,7 +295,6 @@ void fuzz_reservation_step(void) {
     slot->scratch = (int)fuzz_draw(FUZZ_SCRATCHES);
     const fuzz_scratch_t* scratch = &fuzz_world.scratches[slot->scratch];
     if (scratch->scratch == NULL || stream->stream == NULL || gcap_thread_is_capturing()) return;
-    if (scratch->device >= 0 && scratch->device != stream->device) return;
     if (fuzz_ok(gcap_scratch_reservation_open(scratch->scratch, stream->stream, &slot->reservation))) slot->shares = 1;
     return;
   }

@@ -5,10 +5,17 @@
 
 fuzz_world_t fuzz_world;
 
+void fuzz_check_line(const char* text) {
+  FUZZ_CHECK(text[0] != '\0', "an empty text");
+  for (const char* at = text; *at != '\0'; ++at) {
+    FUZZ_CHECK((unsigned char)*at >= ' ' && *at != 0x7F, "a control character in '%s'", text);
+  }
+}
+
 bool fuzz_ok(gcap_status_t status) {
   const gcap_code_t code = gcap_status_code(status);
   FUZZ_CHECK(code != GCAP_INTERNAL, "%s", gcap_status_message(status));
-  FUZZ_CHECK(gcap_status_message(status)[0] != '\0', "code %d has no message", code);
+  fuzz_check_line(gcap_status_message(status));
   if (code == GCAP_LEAKED) fuzz_world.leaked = true;
   if (code != GCAP_OK && getenv("FUZZ_VERBOSE") != NULL) fprintf(stderr, "%s\n", gcap_status_message(status));
   gcap_status_free(status);
@@ -17,10 +24,7 @@ bool fuzz_ok(gcap_status_t status) {
 
 bool fuzz_gone(gcap_status_t status) {
   const gcap_code_t code = gcap_status_code(status);
-  if (fuzz_ok(status) || code == GCAP_LEAKED) return true;
-  if (!FUZZ_KNOWN_ENDS_LIE) return false;
-  fuzz_world.leaked = true;
-  return code != GCAP_FAILED_PRECONDITION || !gcap_thread_is_capturing();
+  return fuzz_ok(status) || code == GCAP_LEAKED;
 }
 
 bool fuzz_cuda(cudaError_t error) {
@@ -115,10 +119,19 @@ void fuzz_forget_stream(int stream) {
   fuzz_world.streams[stream] = (fuzz_stream_t){.stream = NULL};
 }
 
+void fuzz_reenter_and_end_scope(void) {
+  const gcap_capture_t* before = gcap_capture_current();
+  fuzz_reenter();
+  gcap_capture_t* scope = gcap_capture_current();
+  if (scope == NULL || scope == before || scope != fuzz_world.scope) return;
+  gcap_capture_abort(scope);
+  fuzz_world.scope = NULL;
+}
+
 void fuzz_release(void* user) {
   (void)user;
   --fuzz_world.released;
-  if (!FUZZ_KNOWN_CLOSE_STEPS_LEAK) fuzz_reenter();
+  fuzz_reenter_and_end_scope();
 }
 
 size_t fuzz_retained_bytes(void* user) {
