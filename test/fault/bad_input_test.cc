@@ -228,4 +228,22 @@ TEST(LostDevice, EveryCallAnswersAndTheNextDeviceWorks) {
   }
 }
 
+// Was: a message of 1 MB for 8,000 graphs, and the time to copy it 8,000 times.
+TEST(LostDevice, ManyGraphsEndInAShortMessageThatCountsThem) {
+  LogCatcher log;
+  constexpr int kGraphs = 1000;
+  StreamScene scene;
+  for (int id = 0; id < kGraphs; ++id) scene.CaptureRun(id);
+  gcap_sim_fault_t fault = {};
+  fault.nth = 1;
+  fault.code = cudaErrorIllegalAddress;
+  fault.sticky = 1;
+  gcap_sim_inject(&fault);
+  const Outcome ended(scene.End());
+  gcap_sim_clear_faults();
+  EXPECT_FALSE(ended.ok());
+  EXPECT_LT(ended.message.size(), 16384u);
+  EXPECT_TRUE(ended.Names(" more failures, the last: ")) << ended.message;
+}
+
 }  // namespace
