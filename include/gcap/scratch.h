@@ -84,7 +84,8 @@ GCAP_API gcap_status_t gcap_scratch_create(gcap_allocator_t* upstream, const gca
 // the memory.
 //   FAILED_PRECONDITION  a block is live, a reservation exists, or another call of the scratch is not over, such as the
 //                        one that called the callback that destroys the scratch; nothing was given back. The message
-//                        names the nodes of live blocks (gcap_scratch_set_node). Also: upstream's free used the scratch
+//                        names the live blocks: address, size, stream and node (gcap_scratch_set_node), and the call
+//                        that allocated the block, with recorded_operations. Also: upstream's free used the scratch
 //                        again, and what it was given is still held
 //   LIBRARY_ERROR        upstream's free answered LEAKED
 // Also what upstream answers when it refuses a region, which then stays. After each of these failures the scratch is
@@ -142,12 +143,13 @@ GCAP_API gcap_status_t gcap_scratch_free(gcap_scratch_t* scratch, void* ptr) GCA
 //   INVALID_ARGUMENT    no stream, or one of another device than upstream's
 //   RESOURCE_EXHAUSTED  no host memory
 GCAP_API gcap_status_t gcap_scratch_begin_run(gcap_scratch_t* scratch, gcap_stream_t* stream) GCAP_NODISCARD;
-// The run has ended in any case but the first two. A block whose red zones cannot be read, or that cannot be poisoned,
-// is freed without that, and the status names its node and the call. A block that could not be freed stays live and
-// belongs to no run: gcap_scratch_free frees it later.
+// The run has ended in any case but the first two. The end also frees blocks that a debug option cannot look at or
+// fill, such as in a capture that was broken, which gcap_scratch_free refuses; the status names the node and the call.
+// A block that could not be freed stays live and belongs to no run: gcap_scratch_free frees it later.
 //   FAILED_PRECONDITION  the stream has no open run
 //   INVALID_ARGUMENT     no stream
 //   INTERNAL             with red_zones: something wrote outside a block. The block was freed
+//   CUDA_ERROR           with red_zones or poison_on_free: the runtime refused. The block was freed
 // Also what gcap_scratch_free answers for a block that it did not free; several failures are joined.
 GCAP_API gcap_status_t gcap_scratch_end_run(gcap_scratch_t* scratch, gcap_stream_t* stream) GCAP_NODISCARD;
 
@@ -199,7 +201,8 @@ static inline void gcap_scratch_get_stats(gcap_scratch_t* scratch, gcap_allocato
 }
 
 // Writes what the scratch holds, for people, a line each: bytes live, held from upstream, free, live for named nodes
-// (gcap_scratch_set_node), kept by graphs, cached by streams. As snprintf: truncates the text if there is no room, and
+// (gcap_scratch_set_node), kept by graphs, cached by streams; then the first live blocks one by one, as the message of
+// gcap_scratch_destroy does. As snprintf: truncates the text if there is no room, and
 // returns the length of the whole text.
 GCAP_API int gcap_scratch_describe(gcap_scratch_t* scratch, char* out_text, size_t text_bytes);
 

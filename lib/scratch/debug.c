@@ -127,7 +127,7 @@ static gcap_status_t inspect(const debug_t* debug, const gcap_scratch_live_t* li
   return status;
 }
 
-gcap_status_t gcap_scratch_debug_begin_free(gcap_scratch_t* scratch, const gcap_scratch_block_t* block,
+gcap_status_t gcap_scratch_debug_begin_free(gcap_scratch_t* scratch, const gcap_scratch_block_t* block, bool forced,
                                             gcap_scratch_live_t** out_live, gcap_status_t* out_damage) {
   debug_t* debug = scratch->debug;
   *out_live = NULL;
@@ -135,7 +135,9 @@ gcap_status_t gcap_scratch_debug_begin_free(gcap_scratch_t* scratch, const gcap_
   if (debug == NULL) return NULL;
   gcap_scratch_live_t** link = find_live(debug, gcap_scratch_block_base(block) + scratch->zone_bytes);
   gcap_scratch_live_t* live = *link;
-  GCAP_RETURN_IF_ERROR(inspect(debug, live, gcap_scratch_block_reservation(block), out_damage));
+  gcap_status_t status = inspect(debug, live, gcap_scratch_block_reservation(block), out_damage);
+  if (status != NULL && !forced) return status;
+  *out_damage = gcap_status_join(*out_damage, status);
   *link = live->next;
   *out_live = live;
   return NULL;
@@ -159,11 +161,6 @@ void gcap_scratch_debug_end_free(gcap_scratch_t* scratch, gcap_scratch_live_t* l
 
 void gcap_scratch_debug_undo_free(gcap_scratch_t* scratch, gcap_scratch_live_t* live) {
   if (live != NULL) add_live(scratch->debug, live);
-}
-
-void gcap_scratch_debug_give_up(gcap_scratch_t* scratch, const gcap_scratch_block_t* block) {
-  if (scratch->debug == NULL) return;
-  (*find_live(scratch->debug, gcap_scratch_block_base(block) + scratch->zone_bytes))->stream = NULL;
 }
 
 void gcap_scratch_debug_forget_stream(gcap_scratch_t* scratch, const gcap_stream_t* stream) {
@@ -214,6 +211,10 @@ gcap_status_t gcap_scratch_debug_validate(gcap_scratch_t* scratch, size_t num_li
                        num_known);
   }
   return reads_zones ? validate_graphs(scratch) : NULL;
+}
+
+gcap_scratch_history_t gcap_scratch_debug_history(const gcap_scratch_t* scratch, const void* ptr) {
+  return gcap_scratch_history_of(scratch->debug == NULL ? NULL : &scratch->debug->record, ptr);
 }
 
 gcap_status_t gcap_scratch_debug_explain(const gcap_scratch_t* scratch, const void* ptr, gcap_status_t status) {

@@ -21,20 +21,21 @@ void gcap_scratch_debug_destroy(gcap_scratch_t* scratch);
 gcap_status_t gcap_scratch_debug_note_alloc(gcap_scratch_t* scratch, void* ptr, size_t requested_bytes,
                                             gcap_stream_t* stream, gcap_allocator_event_t* out_event) GCAP_NODISCARD;
 // A live block is about to be taken back, which it is not on failure. What was found wrong with it is in `out_damage`.
-// `out_live` goes to one of the two functions below.
-//   CUDA_ERROR  the zones cannot be read, or the poison not be written
-gcap_status_t gcap_scratch_debug_begin_free(gcap_scratch_t* scratch, const gcap_scratch_block_t* block,
+// `out_live` goes to one of the two functions below. With `forced` what follows is told in `out_damage` as well.
+//   CUDA_ERROR          the zones cannot be read, or the poison not be written
+//   RESOURCE_EXHAUSTED  no host memory to watch the zones of a graph's block
+gcap_status_t gcap_scratch_debug_begin_free(gcap_scratch_t* scratch, const gcap_scratch_block_t* block, bool forced,
                                             gcap_scratch_live_t** out_live, gcap_status_t* out_damage) GCAP_NODISCARD;
 // It was taken back.
 void gcap_scratch_debug_end_free(gcap_scratch_t* scratch, gcap_scratch_live_t* live, gcap_allocator_event_t* out_event);
 // It stays handed out.
 void gcap_scratch_debug_undo_free(gcap_scratch_t* scratch, gcap_scratch_live_t* live);
-// The live block will be taken back without a look at it, since its free fails and nobody would try again.
-void gcap_scratch_debug_give_up(gcap_scratch_t* scratch, const gcap_scratch_block_t* block);
 // The stream is about to be destroyed: its blocks are no stream's from now on.
 void gcap_scratch_debug_forget_stream(gcap_scratch_t* scratch, const gcap_stream_t* stream);
 void gcap_scratch_debug_note_trim(gcap_scratch_t* scratch, gcap_allocator_event_t* out_event);
 
+// gcap_scratch_history_of of the arena's record.
+gcap_scratch_history_t gcap_scratch_debug_history(const gcap_scratch_t* scratch, const void* ptr);
 // gcap_scratch_with_history of the arena's record.
 gcap_status_t gcap_scratch_debug_explain(const gcap_scratch_t* scratch, const void* ptr,
                                          gcap_status_t status) GCAP_NODISCARD;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "lib/internal/text.h"
+#include "lib/scratch/debug.h"
 
 typedef struct gcap_scratch_node_name {
   struct gcap_scratch_node_name* next;
@@ -46,22 +47,73 @@ void gcap_scratch_count_nodes(const gcap_scratch_t* scratch, const gcap_scratch_
   }
 }
 
-gcap_scratch_nodes_text_t gcap_scratch_describe_nodes(const gcap_scratch_t* scratch,
-                                                      const gcap_scratch_stream_state_t* state) {
-  gcap_scratch_nodes_text_t nodes;
+// --- In words -------------------------------------------------------------------------------------------------------
+
+gcap_scratch_live_text_t gcap_scratch_describe_live(const gcap_scratch_t* scratch, const gcap_scratch_block_t* block) {
+  gcap_scratch_live_text_t live;
+  gcap_text_t text;
+  gcap_text_init(&text, live.text, sizeof(live.text));
+  const char* ptr = gcap_scratch_block_base(block) + scratch->zone_bytes;
+  gcap_text_add(&text, "block %p of %zu bytes for ", (const void*)ptr, block->requested_bytes);
+  const gcap_stream_t* stream = gcap_scratch_stream_of(gcap_scratch_block_state(block));
+  if (stream == NULL) {
+    gcap_text_add(&text, "no stream");
+  } else {
+    gcap_text_add(&text, "stream %p", (void*)gcap_stream_handle(stream));
+  }
+  if (block->use.node != NULL) gcap_text_add(&text, ", node '%s'", block->use.node);
+  gcap_text_add(&text, "%s", gcap_scratch_debug_history(scratch, ptr).text);
+  return live;
+}
+
+// The lowest block of the region above a block's region, or of the lowest region; NULL when there is none.
+static const gcap_scratch_block_t* first_above(const gcap_scratch_t* scratch, const gcap_scratch_block_t* block) {
+  const gcap_scratch_store_t* store = &scratch->store;
+  for (size_t i = 0; i < store->num_regions; ++i) {
+    const gcap_scratch_region_t* region = store->regions[i];
+    if (block == NULL || (uintptr_t)region->base > (uintptr_t)gcap_scratch_block_base(block)) return region->first;
+  }
+  return NULL;
+}
+
+const gcap_scratch_block_t* gcap_scratch_next_live(const gcap_scratch_t* scratch,
+                                                   const gcap_scratch_stream_state_t* state,
+                                                   const gcap_scratch_block_t* block) {
+  do {
+    const bool is_last = block == NULL || block->upper == NULL;
+    block = is_last ? first_above(scratch, block) : block->upper;
+  } while (block != NULL && (gcap_scratch_block_phase(block) != GCAP_SCRATCH_LIVE ||
+                             (state != NULL && gcap_scratch_block_state(block) != state)));
+  return block;
+}
+
+static void add_nodes(gcap_text_t* text, const gcap_scratch_t* scratch, const gcap_scratch_stream_state_t* state) {
   gcap_scratch_node_shares_t shares;
   gcap_scratch_count_nodes(scratch, state, &shares);
-  gcap_text_t text;
-  gcap_text_init(&text, nodes.text, sizeof(nodes.text));
   for (size_t i = 0; i < shares.count; ++i) {
     const gcap_scratch_node_share_t* share = &shares.items[i];
-    gcap_text_add(&text, "; node '%s' has %zu live blocks (%zu bytes)", share->node, share->num_blocks, share->bytes);
+    gcap_text_add(text, "; node '%s' has %zu live blocks (%zu bytes)", share->node, share->num_blocks, share->bytes);
   }
-  if (shares.others.num_blocks > 0) {
-    gcap_text_add(&text, "; other nodes have %zu live blocks (%zu bytes)", shares.others.num_blocks,
-                  shares.others.bytes);
+  if (shares.others.num_blocks == 0) return;
+  gcap_text_add(text, "; other nodes have %zu live blocks (%zu bytes)", shares.others.num_blocks, shares.others.bytes);
+}
+
+gcap_scratch_leaks_text_t gcap_scratch_describe_leaks(const gcap_scratch_t* scratch,
+                                                      const gcap_scratch_stream_state_t* state) {
+  gcap_scratch_leaks_text_t leaks;
+  gcap_text_t text;
+  gcap_text_init(&text, leaks.text, sizeof(leaks.text));
+  add_nodes(&text, scratch, state);
+  size_t num_blocks = 0;
+  const gcap_scratch_block_t* block = gcap_scratch_next_live(scratch, state, /*block=*/NULL);
+  for (; block != NULL; block = gcap_scratch_next_live(scratch, state, block)) {
+    if (++num_blocks > GCAP_SCRATCH_MAX_NAMED_BLOCKS) continue;
+    gcap_text_add(&text, "; %s", gcap_scratch_describe_live(scratch, block).text);
   }
-  return nodes;
+  if (num_blocks > GCAP_SCRATCH_MAX_NAMED_BLOCKS) {
+    gcap_text_add(&text, "; and %zu more live blocks", num_blocks - GCAP_SCRATCH_MAX_NAMED_BLOCKS);
+  }
+  return leaks;
 }
 
 // --- Names that outlive a run ---------------------------------------------------------------------------------------

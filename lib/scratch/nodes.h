@@ -26,11 +26,27 @@ bool gcap_scratch_is_same_node(const char* a, const char* b);
 void gcap_scratch_count_nodes(const gcap_scratch_t* scratch, const gcap_scratch_stream_state_t* state,
                               gcap_scratch_node_shares_t* out_shares);
 
-// The same as the end of a sentence: "; node 'conv1' has 2 live blocks (1536 bytes)". Empty where no node is named.
-typedef struct gcap_scratch_nodes_text {
-  char text[512];
-} gcap_scratch_nodes_text_t;
-gcap_scratch_nodes_text_t gcap_scratch_describe_nodes(const gcap_scratch_t* scratch,
+// One live block: "block 0x… of 1000 bytes for stream 0x…, node 'conv1'". With recorded operations follows the call
+// that allocated it.
+typedef struct gcap_scratch_live_text {
+  char text[768];
+} gcap_scratch_live_text_t;
+gcap_scratch_live_text_t gcap_scratch_describe_live(const gcap_scratch_t* scratch, const gcap_scratch_block_t* block);
+
+// Of the live blocks of a stream, or with NULL of all, the first by address; or the next one after `block`.
+const gcap_scratch_block_t* gcap_scratch_next_live(const gcap_scratch_t* scratch,
+                                                   const gcap_scratch_stream_state_t* state,
+                                                   const gcap_scratch_block_t* block);
+
+// Blocks that are described one by one; of further ones the number is told.
+enum { GCAP_SCRATCH_MAX_NAMED_BLOCKS = 4 };
+
+// What is live as the end of a sentence: the nodes, then the blocks: "; node 'conv1' has 2 live blocks (1536 bytes);
+// block 0x… of 1000 bytes …". Empty where nothing is.
+typedef struct gcap_scratch_leaks_text {
+  char text[4096];
+} gcap_scratch_leaks_text_t;
+gcap_scratch_leaks_text_t gcap_scratch_describe_leaks(const gcap_scratch_t* scratch,
                                                       const gcap_scratch_stream_state_t* state);
 
 // Takes a live block out of its run, if it is in one. From here on the name of its node is the arena's, since the

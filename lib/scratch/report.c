@@ -93,20 +93,38 @@ static void write_streams(writer_t* writer, const gcap_scratch_t* scratch) {
   }
 }
 
+static void write_live(writer_t* writer, const gcap_scratch_t* scratch) {
+  size_t num_blocks = 0;
+  const gcap_scratch_block_t* block = gcap_scratch_next_live(scratch, /*state=*/NULL, /*block=*/NULL);
+  for (; block != NULL; block = gcap_scratch_next_live(scratch, /*state=*/NULL, block)) {
+    if (++num_blocks > GCAP_SCRATCH_MAX_NAMED_BLOCKS) continue;
+    write_text(writer, writer->separator);
+    write_text(writer, gcap_scratch_describe_live(scratch, block).text);
+  }
+  if (num_blocks > GCAP_SCRATCH_MAX_NAMED_BLOCKS)
+    write_part(writer, "and %zu more live blocks", num_blocks - GCAP_SCRATCH_MAX_NAMED_BLOCKS);
+}
+
+static void write_held(writer_t* writer, const gcap_scratch_t* scratch) {
+  if (writer->text_bytes > 0) writer->text[0] = '\0';
+  write_totals(writer, scratch);
+  write_nodes(writer, scratch);
+  write_graphs(writer, scratch);
+  write_streams(writer, scratch);
+}
+
 int gcap_scratch_describe_held(const gcap_scratch_t* scratch, const char* separator, char* out_text,
                                size_t text_bytes) {
   writer_t writer = {.separator = separator, .text = out_text, .text_bytes = text_bytes};
-  if (text_bytes > 0) out_text[0] = '\0';
-  write_totals(&writer, scratch);
-  write_nodes(&writer, scratch);
-  write_graphs(&writer, scratch);
-  write_streams(&writer, scratch);
+  write_held(&writer, scratch);
   return (int)writer.length;
 }
 
 int gcap_scratch_describe(gcap_scratch_t* scratch, char* out_text, size_t text_bytes) {
   gcap_scratch_lock_arena(scratch);
-  const int length = gcap_scratch_describe_held(scratch, "\n", out_text, text_bytes);
+  writer_t writer = {.separator = "\n", .text = out_text, .text_bytes = text_bytes};
+  write_held(&writer, scratch);
+  write_live(&writer, scratch);
   gcap_scratch_unlock_arena(scratch);
-  return length;
+  return (int)writer.length;
 }

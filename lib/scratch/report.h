@@ -6,7 +6,7 @@
 
 #include "lib/scratch/arena.h"
 
-// gcap_scratch_describe with `separator` between the parts.
+// gcap_scratch_describe with `separator` between the parts, without the blocks one by one.
 int gcap_scratch_describe_held(const gcap_scratch_t* scratch, const char* separator, char* out_text, size_t text_bytes);
 
 #endif  // GCAP_LIB_SCRATCH_REPORT_H_

@@ -116,34 +116,23 @@ static gcap_scratch_block_t* find_left(const leftover_t* left, bool of_node) {
   return NULL;
 }
 
-// Nobody else frees the block, so where the calls of the debug options fail it is freed without them. `*out_failure` is
-// the first one.
-static bool free_anyhow(leftover_t* left, gcap_scratch_block_t* block, gcap_allocator_event_t* out_event,
-                        gcap_status_t* out_failure, gcap_status_t* out_damage) {
-  *out_failure = gcap_scratch_free_live(left->scratch, block, out_event, out_damage);
-  if (*out_failure == NULL) return true;
-  gcap_scratch_debug_give_up(left->scratch, block);
-  gcap_status_t again = gcap_scratch_free_live(left->scratch, block, out_event, out_damage);
-  const bool freed = again == NULL;
-  gcap_status_ignore(again);  // it says what the first one said
-  return freed;
-}
-
 static void free_block(leftover_t* left, gcap_scratch_block_t* block, gcap_allocator_event_t* out_event) {
   const size_t bytes = block->requested_bytes;
-  gcap_status_t failure = NULL, damage = NULL;
-  const bool freed = free_anyhow(left, block, out_event, &failure, &damage);
+  gcap_status_t damage = NULL;
+  gcap_status_t status = gcap_scratch_free_live(left->scratch, block, /*forced=*/true, out_event, &damage);
+  const bool freed = status == NULL;
   if (freed) {
     ++left->num_freed;
     left->bytes += bytes;
   } else {
     gcap_scratch_leave_run(left->scratch, block);
   }
-  failure = gcap_status_annotate(
-      failure, gcap_status_code(failure), "%zu bytes of scratch that %s%s%s left to the end of its run %s", bytes,
+  status = gcap_status_join(status, damage);
+  status = gcap_status_annotate(
+      status, gcap_status_code(status), "%zu bytes of scratch that %s%s%s left to the end of its run%s", bytes,
       left->node != NULL ? "node '" : "no node", left->node != NULL ? left->node : "", left->node != NULL ? "'" : "",
-      freed ? "were freed without a look at them" : "cannot be freed");
-  left->status = gcap_status_join(left->status, gcap_status_join(failure, damage));
+      freed ? "" : " cannot be freed");
+  left->status = gcap_status_join(left->status, status);
 }
 
 // Frees the next block, or gives false. The first one chooses the node.

@@ -134,7 +134,7 @@ static gcap_status_t check_unused(const gcap_scratch_t* scratch) {
                      "scratch cannot end: %zu blocks are handed out, %zu reservations live, %zu calls wait for "
                      "upstream, the device or "
                      "a callback%s",
-                     num_live, num_reservations, num_calls, gcap_scratch_describe_nodes(scratch, /*state=*/NULL).text);
+                     num_live, num_reservations, num_calls, gcap_scratch_describe_leaks(scratch, /*state=*/NULL).text);
 }
 
 // Empties an arena that nobody uses. Upstream's free may use it again, so that is looked at once more.

@@ -158,14 +158,14 @@ static gcap_status_t check_free(gcap_scratch_t* scratch, const gcap_scratch_bloc
   return gcap_check_thread_not_capturing("gcap_scratch_free of memory for no stream");
 }
 
-gcap_status_t gcap_scratch_free_live(gcap_scratch_t* scratch, gcap_scratch_block_t* block,
+gcap_status_t gcap_scratch_free_live(gcap_scratch_t* scratch, gcap_scratch_block_t* block, bool forced,
                                      gcap_allocator_event_t* out_event, gcap_status_t* out_damage) {
   *out_event = (gcap_allocator_event_t){0};
   *out_damage = NULL;
   GCAP_RETURN_IF_ERROR(check_free(scratch, block));
   GCAP_RETURN_IF_ERROR(keep_for_open(block));
   gcap_scratch_live_t* live = NULL;
-  GCAP_RETURN_IF_ERROR(gcap_scratch_debug_begin_free(scratch, block, &live, out_damage));
+  GCAP_RETURN_IF_ERROR(gcap_scratch_debug_begin_free(scratch, block, forced, &live, out_damage));
   gcap_scratch_stream_state_t* state = gcap_scratch_block_state(block);
   if (!gcap_scratch_is_unknown_stream(scratch, state)) gcap_scratch_note_thread(scratch, state, /*intruder=*/true);
   gcap_status_t status = take_back(scratch, block);
@@ -184,7 +184,7 @@ gcap_status_t gcap_scratch_free_slowly(gcap_scratch_t* scratch, void* ptr) {
   gcap_status_t damage = NULL;
   gcap_status_t status = gcap_scratch_find_live(&scratch->store, ptr, scratch->zone_bytes, &block);
   status = gcap_scratch_debug_explain(scratch, ptr, status);
-  if (status == NULL) status = gcap_scratch_free_live(scratch, block, &event, &damage);
+  if (status == NULL) status = gcap_scratch_free_live(scratch, block, /*forced=*/false, &event, &damage);
   gcap_scratch_unlock_arena(scratch);
   gcap_scratch_debug_report(scratch, &event);
   return gcap_status_join(status, damage);

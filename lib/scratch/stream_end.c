@@ -78,7 +78,7 @@ static gcap_status_t check_forgettable(const gcap_scratch_t* scratch, const gcap
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
                        "scratch cannot forget stream %p: it has %zu blocks handed out and %zu reservations%s", handle,
                        (size_t)gcap_scratch_num_live(state), state->num_reservations,
-                       gcap_scratch_describe_nodes(scratch, state).text);
+                       gcap_scratch_describe_leaks(scratch, state).text);
   }
   if (state->num_calls > 0) {
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "scratch cannot forget stream %p: memory is being got for it", handle);

@@ -92,6 +92,27 @@ TEST(RuntimeSim, ALogSinkMayTakeScratchWithATraceFile) {
   GCAP_EXPECT_OK(gcap_runtime_destroy(runtime));
 }
 
+// A kernel loses its block in a capture that it breaks, and gcap cannot read the red zones there: the block was live
+// for ever, and the runtime could not end.
+TEST(RuntimeSim, ABlockThatAKernelLosesInABrokenCaptureCostsNothing) {
+  gcap_options_t options = GraphOptions(0);
+  options.arena.red_zones = options.arena.poison_on_free = true;
+  gcap_runtime_t* runtime = nullptr;
+  GCAP_ASSERT_OK(gcap_runtime_create(&options, &runtime));
+  gcap_run_resources_t run;
+  GCAP_ASSERT_OK(gcap_runtime_get_resources(runtime, &run));
+  void* lost = nullptr;
+  GCAP_ASSERT_OK(TouchScratch(runtime, 1000, &lost));  // the warm-up
+  GCAP_ASSERT_OK(gcap_runtime_begin_run(runtime, 0));
+  ASSERT_TRUE(gcap_thread_is_capturing());
+  GCAP_ASSERT_OK(gcap_scratch_alloc(run.scratch, 1000, run.stream, &lost));
+  void* memory = nullptr;
+  EXPECT_EQ(cudaMalloc(&memory, 16), cudaErrorStreamCaptureUnsupported);
+  static_cast<void>(cudaGetLastError());
+  EXPECT_EQ(Outcome(gcap_runtime_end_run(runtime, nullptr, /*synchronize=*/true)).code, GCAP_CAPTURE_INVALIDATED);
+  GCAP_EXPECT_OK(gcap_runtime_destroy(runtime));
+}
+
 TEST(RuntimeSim, ResourcesSurviveAFailureOfEachOfTheirCalls) {
   const gcap_options_t options = GraphOptions();
   WalkFaults([&](Fault& fault) {

@@ -379,6 +379,48 @@ TEST_F(ScratchDebug, RecordNamesBothCallsOfWhatIsFreedTwice) {
   Free(second);
 }
 
+// Nothing named a block that no node was set for, nor any block's call, although the record had it.
+TEST_F(ScratchDebug, ALeakedBlockIsNamedWithItsNodeAndCall) {
+  options_.recorded_operations = 1000;
+  options_.red_zones = true;
+  Create();
+  char* nameless = Alloc(100, b_);
+  GCAP_EXPECT_OK(gcap_scratch_begin_run(scratch_, a_));
+  gcap_scratch_set_node(scratch_, a_, "conv1");
+  char* named = Alloc(3000, a_);
+  GCAP_EXPECT_OK(gcap_scratch_keep(scratch_, named));
+  GCAP_EXPECT_OK(gcap_scratch_end_run(scratch_, a_));
+  const std::string of_a = "stream " + Text(gcap_stream_handle(a_)), of_b = "stream " + Text(gcap_stream_handle(b_));
+  const std::string first = "block " + Text(nameless) + " of 100 bytes for " + of_b +
+                            "; it was allocated as 100 bytes for " + of_b + " (call 1, thread ";
+  const std::string second = "block " + Text(named) + " of 3000 bytes for " + of_a +
+                             ", node 'conv1'; it was allocated as 3000 bytes for " + of_a + " (call 2, thread ";
+  const Outcome refused(gcap_scratch_destroy(scratch_));
+  EXPECT_EQ(refused.code, GCAP_FAILED_PRECONDITION);
+  EXPECT_TRUE(refused.Names("; " + first)) << refused.message;
+  EXPECT_TRUE(refused.Names("; " + second)) << refused.message;
+  const Outcome of_stream(gcap_scratch_forget_stream(scratch_, a_));
+  EXPECT_FALSE(of_stream.Names(first)) << of_stream.message;
+  EXPECT_TRUE(of_stream.Names(second)) << of_stream.message;
+  std::vector<char> text(4096);
+  gcap_scratch_describe(scratch_, text.data(), text.size());
+  EXPECT_NE(std::string(text.data()).find("\n" + first), std::string::npos) << text.data();
+  EXPECT_NE(std::string(text.data()).find("\n" + second), std::string::npos) << text.data();
+  Free(named);
+  Free(nameless);
+}
+
+TEST_F(ScratchDebug, OfManyLeakedBlocksTheFirstAreNamed) {
+  Create();
+  std::vector<char*> blocks;
+  for (int i = 0; i < 7; ++i) blocks.push_back(Alloc(100, a_));
+  const Outcome refused(gcap_scratch_destroy(scratch_));
+  EXPECT_TRUE(refused.Names("block " + Text(blocks[3]))) << refused.message;
+  EXPECT_FALSE(refused.Names("block " + Text(blocks[4]))) << refused.message;
+  EXPECT_TRUE(refused.Names("; and 3 more live blocks")) << refused.message;
+  for (char* block : blocks) Free(block);
+}
+
 TEST_F(ScratchDebug, RecordForgetsTheOldestCalls) {
   options_.recorded_operations = 2;
   Create();

@@ -67,6 +67,12 @@ class ScratchFaults : public ::testing::Test {
     EXPECT_EQ(gcap_sim_live("device memory") > 0, device_stats.in_use_bytes > 0);
   }
 
+  size_t NumBytesInUse() {
+    gcap_allocator_stats_t stats;
+    gcap_scratch_get_stats(scratch_, &stats);
+    return stats.in_use_bytes;
+  }
+
   gcap_stream_t* stream_ = nullptr;
   gcap_allocator_t* device_ = nullptr;
   gcap_scratch_t* scratch_ = nullptr;
@@ -198,6 +204,52 @@ TEST_F(ScratchFaults, OfDebugOptionsInACaptureFailTheCapture) {
     ExpectConsistent();
   });
   EXPECT_GT(walked.calls, 4u);
+}
+
+// Nobody else has the pointers: what the zones cannot be read of, or the poison not be written to, was lost for ever,
+// and so was the scratch, which then could not be destroyed.
+TEST_F(ScratchFaults, OfTheEndOfARunLoseNoBlock) {
+  GCAP_ASSERT_OK(gcap_scratch_destroy(scratch_));
+  gcap_scratch_options_t options;
+  gcap_scratch_options_init(&options);
+  options.red_zones = options.poison_on_free = true;
+  GCAP_ASSERT_OK(gcap_scratch_create(device_, &options, &scratch_));
+  const Walked walked = WalkFaults([this](Fault& fault) {
+    GCAP_EXPECT_OK(gcap_scratch_begin_run(scratch_, stream_));
+    Alloc(1000);
+    Alloc(3000);
+    const Outcome outcome = fault.During([&] { return gcap_scratch_end_run(scratch_, stream_); });
+    EXPECT_EQ(outcome.ok(), !fault.hit()) << outcome.message;
+    ExpectConsistent();
+    EXPECT_EQ(NumBytesInUse(), 0u);
+    GCAP_EXPECT_OK(gcap_stream_synchronize(stream_));
+    GCAP_EXPECT_OK(gcap_scratch_trim(scratch_));
+  });
+  EXPECT_GT(walked.calls, 8u);
+}
+
+// A kernel that asks for memory in a capture breaks the capture, and the run ends before it.
+TEST_F(ScratchFaults, ABrokenCaptureLosesNoBlockOfItsRun) {
+  GCAP_ASSERT_OK(gcap_scratch_destroy(scratch_));
+  gcap_scratch_options_t options;
+  gcap_scratch_options_init(&options);
+  options.red_zones = options.poison_on_free = true;
+  GCAP_ASSERT_OK(gcap_scratch_create(device_, &options, &scratch_));
+  GCAP_EXPECT_OK(gcap_scratch_free(scratch_, Alloc(1000)));
+  GCAP_EXPECT_OK(gcap_stream_synchronize(stream_));
+  gcap_capture_t* capture = nullptr;
+  GCAP_ASSERT_OK(gcap_capture_begin(gcap_stream_handle(stream_), nullptr, &capture));
+  GCAP_EXPECT_OK(gcap_scratch_begin_run(scratch_, stream_));
+  Alloc(1000);
+  void* memory = nullptr;
+  EXPECT_EQ(cudaMalloc(&memory, 16), cudaErrorStreamCaptureUnsupported);
+  static_cast<void>(cudaGetLastError());
+  EXPECT_EQ(Outcome(gcap_scratch_end_run(scratch_, stream_)).code, GCAP_CUDA_ERROR);
+  EXPECT_EQ(NumBytesInUse(), 0u);
+  cudaGraph_t graph = nullptr;
+  gcap_retained_t* retained = nullptr;
+  GCAP_EXPECT_FAILS(gcap_capture_end(capture, &graph, &retained), GCAP_CAPTURE_INVALIDATED, "");
+  ExpectConsistent();
 }
 
 // A stream that cannot be drained is kept for ever, and so is what it may still be using; all else goes on.
