@@ -79,7 +79,7 @@ gcap_status_t gcap_scratch_reservation_prepare(gcap_scratch_t* scratch, gcap_str
     ++request.state->num_calls;
     gcap_scratch_make_up_deficit(scratch);
     status = provide(scratch, &request);
-    request.state->promise = GCAP_SCRATCH_PROMISED;  // of what there is, also where that is not enough
+    if (status == NULL) request.state->promise = GCAP_SCRATCH_PROMISED;
     --request.state->num_calls;
   }
   gcap_scratch_unlock_arena(scratch);

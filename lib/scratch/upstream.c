@@ -155,6 +155,8 @@ static gcap_status_t fetch_region(gcap_scratch_t* scratch, size_t bytes, gcap_sc
   *out_region = NULL;
   void* base = NULL;
   gcap_status_t given = gcap_allocator_alloc(upstream, bytes, &base);
+  // Upstream says no more than this. Where host memory is short for its status, the code is the same whatever the cause
+  // was: then less is asked for, or something given back, in vain; nothing else hangs on the code.
   *out_is_short = gcap_status_code(given) == GCAP_RESOURCE_EXHAUSTED;
   if (given != NULL) return given;
   if (base == NULL || (uintptr_t)base % GCAP_SCRATCH_GRANULE_BYTES != 0) {

@@ -183,6 +183,151 @@ TEST_F(ScratchHeap, OfDebugOptions) {
   Free(Alloc(100, a_));
 }
 
+// --- Any of them ----------------------------------------------------------------------------------------------------
+
+// Every status may be the one that cannot be made, and says RESOURCE_EXHAUSTED then, whatever it is about.
+class EachHeapCall : public ScratchHeap {
+ protected:
+  // Makes one heap call after the other of an operation fail, on an arena of its own each time. The operation gives
+  // what it answered, `check` is told, and what is left works.
+  void Walk(const std::function<gcap_status_t()>& prepare, const std::function<gcap_status_t()>& operation,
+            const std::function<void(const Outcome&)>& check, gcap_code_t code_at_last) {
+    bool hit = true;
+    for (int skip = 0; hit; ++skip) {
+      ASSERT_LT(skip, 200);
+      SCOPED_TRACE("heap allocation " + std::to_string(skip + 1) + " fails");
+      upstream_.capacity_bytes = SIZE_MAX;
+      upstream_.refuses_free = false;
+      Create();
+      GCAP_ASSERT_OK(prepare());
+      const Outcome outcome = [&] {
+        const HeapFailure failure(1, skip);
+        const Outcome result(operation());
+        hit = failure.hits() > 0;
+        return result;
+      }();
+      Validate();
+      EXPECT_TRUE(hit || outcome.code == code_at_last) << outcome.message;
+      check(outcome);
+      Validate();
+      upstream_.capacity_bytes = SIZE_MAX;
+      upstream_.refuses_free = false;
+      Free(Alloc(3 * kChunk, a_));
+      Synchronize(a_);
+      Trim();
+      EXPECT_EQ(Stats().total_allocated_bytes, 0u);
+    }
+  }
+  // An allocation that finds nothing, and whose upstream refuses what it is asked.
+  void ExpectAllocKeepsCounts(const Outcome& outcome) {
+    EXPECT_EQ(Stats().in_use_bytes > 0, outcome.ok());
+    if (outcome.ok()) Free(ptr_);
+    ptr_ = nullptr;
+  }
+
+  void* ptr_ = nullptr;
+};
+
+TEST_F(EachHeapCall, OfAnAllocationThatUpstreamRefuses) {
+  Walk(
+      [this] {
+        Free(Alloc(kChunk, b_));
+        Synchronize(b_);
+        upstream_.capacity_bytes = 2 * kChunk;
+        upstream_.refuses_free = true;
+        return nullptr;
+      },
+      [this] { return gcap_scratch_alloc(scratch_, 4 * kChunk, a_, &ptr_); },
+      [this](const Outcome& outcome) { ExpectAllocKeepsCounts(outcome); }, GCAP_RESOURCE_EXHAUSTED);
+}
+
+TEST_F(EachHeapCall, OfAnAllocationThatClimbsTheLadder) {
+  Walk(
+      [this] {
+        Free(Alloc(2 * kChunk, b_));
+        Synchronize(b_);
+        upstream_.capacity_bytes = 4 * kChunk;
+        return nullptr;
+      },
+      [this] { return gcap_scratch_alloc(scratch_, 3 * kChunk, a_, &ptr_); },
+      [this](const Outcome& outcome) { ExpectAllocKeepsCounts(outcome); }, GCAP_OK);
+}
+
+// What a capture lacked is known, also where nobody could be told.
+TEST_F(EachHeapCall, OfAnAllocationThatACaptureLacks) {
+  gcap_scratch_reservation_t* reservation = nullptr;
+  Walk(
+      [&] {
+        Free(Alloc(kChunk, a_));
+        return gcap_scratch_reservation_open(scratch_, a_, &reservation);
+      },
+      [this] { return gcap_scratch_alloc(scratch_, 2 * kChunk, a_, &ptr_); },
+      [&](const Outcome& outcome) {
+        EXPECT_EQ(outcome.code, GCAP_RESOURCE_EXHAUSTED);
+        Release(reservation);
+        const size_t num_requests = NumRequests();
+        Free(Alloc(1, a_));
+        EXPECT_EQ(NumRequests(), num_requests + 1) << "the arena grows by what was lacking";
+      },
+      GCAP_RESOURCE_EXHAUSTED);
+}
+
+TEST_F(EachHeapCall, OfAPreparation) {
+  Walk(
+      [this] {
+        Free(Alloc(2 * kChunk, a_));
+        Synchronize(a_);
+        Trim();
+        return nullptr;
+      },
+      [this] { return gcap_scratch_reservation_prepare(scratch_, a_); },
+      [this](const Outcome& outcome) {
+        EXPECT_TRUE(outcome.ok() || outcome.code == GCAP_RESOURCE_EXHAUSTED);
+        upstream_.most_bytes = outcome.ok() ? 0 : SIZE_MAX;
+        Free(Alloc(2 * kChunk, a_));
+        upstream_.most_bytes = SIZE_MAX;
+        Release(Open(a_));  // the capture came: the memory is anybody's again
+      },
+      GCAP_OK);
+}
+
+TEST_F(EachHeapCall, OfTheEndOfARun) {
+  Walk([this] { return gcap_scratch_begin_run(scratch_, a_); },
+       [this] {
+         gcap_status_t status = gcap_scratch_alloc(scratch_, 100, a_, &ptr_);
+         return gcap_status_join(status, gcap_scratch_end_run(scratch_, a_));
+       },
+       [this](const Outcome&) {
+         EXPECT_EQ(Stats().in_use_bytes, 0u);
+         GCAP_EXPECT_FAILS(gcap_scratch_end_run(scratch_, a_), GCAP_FAILED_PRECONDITION, "no open run");
+       },
+       GCAP_OK);
+}
+
+// A refusal that cannot be told is one all the same.
+TEST_F(EachHeapCall, OfADestroyThatIsRefused) {
+  Walk([this] { return gcap_scratch_alloc(scratch_, 100, a_, &ptr_); },
+       [this] { return gcap_scratch_destroy(scratch_); },
+       [this](const Outcome& outcome) {
+         EXPECT_FALSE(outcome.ok());
+         Free(ptr_);
+       },
+       GCAP_FAILED_PRECONDITION);
+  Walk(
+      [this] {
+        Free(Alloc(100, a_));
+        Synchronize(a_);
+        upstream_.refuses_free = true;
+        return nullptr;
+      },
+      [this] { return gcap_scratch_destroy(scratch_); },
+      [this](const Outcome& outcome) {
+        EXPECT_FALSE(outcome.ok());
+        EXPECT_EQ(upstream_.num_regions(), 1u);
+      },
+      GCAP_UNAVAILABLE);
+}
+
 }  // namespace
 }  // namespace testing
 }  // namespace gcap
