@@ -37,6 +37,29 @@ cudnnStatus_t cudnnGetConvolutionForwardWorkspaceSize(cudnnHandle_t handle, cons
   return CUDNN_STATUS_SUCCESS;
 }
 
+// Where the algorithm's loads and stores in the workspace may begin. Vectors of four floats for the transforms: a
+// workspace that is aligned worse faults for the FFT (measured: 716 at the synchronization), and is refused for
+// Winograd.
+static size_t workspace_alignment(cudnnConvolutionFwdAlgo_t algo) {
+  switch (algo) {
+    case CUDNN_CONVOLUTION_FWD_ALGO_FFT:
+    case CUDNN_CONVOLUTION_FWD_ALGO_FFT_TILING:
+    case CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED: return 4 * sizeof(float);
+    default: return sizeof(float);
+  }
+}
+
+static cudnnStatus_t check_alignment(const char* function, cudnnConvolutionFwdAlgo_t algo, const void* workspace) {
+  if ((uintptr_t)workspace % workspace_alignment(algo) == 0) {
+    return CUDNN_STATUS_SUCCESS;
+  }
+  if (algo == CUDNN_CONVOLUTION_FWD_ALGO_FFT || algo == CUDNN_CONVOLUTION_FWD_ALGO_FFT_TILING) {
+    gcap_sim_stop(function, "the workspace %p is not aligned to %zu bytes, which faults on a GPU (716)", workspace,
+                  workspace_alignment(algo));
+  }
+  return gcap_sim_dnn_fail(function, CUDNN_STATUS_INTERNAL_ERROR, "the workspace %p is misaligned", workspace);
+}
+
 static cudnnStatus_t bind_workspace(const char* function, cudnnConvolutionFwdAlgo_t algo, void* workspace, size_t bytes,
                                     gcap_sim_dnn_conv_t* conv) {
   cudnnStatus_t status = check_algorithm(function, conv, algo);
@@ -49,12 +72,9 @@ static cudnnStatus_t bind_workspace(const char* function, cudnnConvolutionFwdAlg
                              "the workspace is %p of %zu bytes, algorithm %d needs %zu", workspace, bytes, (int)algo,
                              needed);
   }
-  if (needed != 0 && (uintptr_t)workspace % sizeof(float) != 0) {
-    return gcap_sim_dnn_fail(function, CUDNN_STATUS_INTERNAL_ERROR, "the workspace %p is misaligned", workspace);
-  }
   conv->algo = algo;
   conv->workspace = needed != 0 ? workspace : NULL;
-  return CUDNN_STATUS_SUCCESS;
+  return needed != 0 ? check_alignment(function, algo, workspace) : CUDNN_STATUS_SUCCESS;
 }
 
 cudnnStatus_t gcap_sim_dnn_bind_conv(const char* function, const void* x, const void* w, void* y,

