@@ -106,6 +106,12 @@ static inline void gcap_graph_manager_let_go(gcap_graph_manager_t* manager) {
   pthread_mutex_unlock(&manager->mutex);
 }
 
+// Whether another thread captures on `stream` for this manager, or is about to: the mutex is not held while it begins.
+// The capture of this thread has left its stream by the time a callback of its end may ask.
+static inline bool gcap_graph_is_captured_on(const gcap_graph_manager_t* manager, cudaStream_t stream) {
+  return manager->scope_open && manager->run.stream == stream && manager->run.thread != gcap_thread_life();
+}
+
 // --- slots.c ---
 
 // A cell of the table of slots.
@@ -181,7 +187,7 @@ gcap_status_t gcap_graph_launch_on(gcap_graph_manager_t* manager, gcap_graph_slo
 // Records an event behind the last launch, so that its end can be seen.
 //   FAILED_PRECONDITION  the stream is capturing
 //   CUDA_ERROR           the event could not be recorded
-gcap_status_t gcap_graph_mark_last_launch(gcap_graph_captured_t* captured);
+gcap_status_t gcap_graph_mark_last_launch(const gcap_graph_manager_t* manager, gcap_graph_captured_t* captured);
 // Puts a graph that is launched no more on the list of retired ones.
 gcap_status_t gcap_graph_retire(gcap_graph_manager_t* manager, gcap_graph_captured_t* captured);
 // Takes the graphs that the budget does not allow out of their slots, but for that of `kept_id`, as a list. Drops the

@@ -10,8 +10,9 @@
 // A release of everything first records the events of all graphs, which is where it may be refused, and only then takes
 // the first graph out of the tables: a refusal leaves all as it was.
 //
-// Locking: the event is recorded under the manager's mutex, so that no launch or capture of this manager comes between.
-// Waiting, destroying and callbacks happen without the mutex.
+// Locking: the event is recorded under the manager's mutex, so that no launch of this manager comes between, and none
+// of its captures: a thread that is about to begin one has said so under the mutex. Waiting, destroying and callbacks
+// happen without the mutex.
 
 #include "gcap/log.h"
 #include "lib/graph/manager.h"
@@ -19,8 +20,12 @@
 
 // --- Knowing when the last launch is done ---------------------------------------------------------------------------
 
-gcap_status_t gcap_graph_mark_last_launch(gcap_graph_captured_t* captured) {
+gcap_status_t gcap_graph_mark_last_launch(const gcap_graph_manager_t* manager, gcap_graph_captured_t* captured) {
   if (captured->launched != NULL || !gcap_life_goes_on(captured->stream_life)) return NULL;
+  if (gcap_graph_is_captured_on(manager, captured->stream)) {
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "graph id %d: stream %p is capturing graph id %d, for another thread",
+                       captured->id, (void*)captured->stream, manager->run.id);
+  }
   GCAP_RETURN_IF_ERROR(gcap_check_stream_not_capturing(captured->stream, "graph id %d", captured->id));
   return gcap_event_record_new(captured->device_id, captured->stream, &captured->launched);
 }
@@ -69,8 +74,8 @@ gcap_status_t gcap_graph_end_detached(gcap_graph_captured_t* detached) {
 // --- Retired graphs -------------------------------------------------------------------------------------------------
 
 // A stream that is capturing is no failure here: the event is recorded some other time.
-static gcap_status_t try_to_mark(gcap_graph_captured_t* captured) {
-  gcap_status_t status = gcap_graph_mark_last_launch(captured);
+static gcap_status_t try_to_mark(const gcap_graph_manager_t* manager, gcap_graph_captured_t* captured) {
+  gcap_status_t status = gcap_graph_mark_last_launch(manager, captured);
   if (gcap_status_code(status) != GCAP_FAILED_PRECONDITION) return status;
   gcap_status_ignore(status);
   return NULL;
@@ -79,17 +84,18 @@ static gcap_status_t try_to_mark(gcap_graph_captured_t* captured) {
 gcap_status_t gcap_graph_retire(gcap_graph_manager_t* manager, gcap_graph_captured_t* captured) {
   captured->next = manager->retired;
   manager->retired = captured;
-  return try_to_mark(captured);
+  return try_to_mark(manager, captured);
 }
 
-static gcap_status_t ask_whether_idle(gcap_graph_captured_t* captured, bool* out_idle) {
+static gcap_status_t ask_whether_idle(const gcap_graph_manager_t* manager, gcap_graph_captured_t* captured,
+                                      bool* out_idle) {
   *out_idle = false;
   if (captured->stray) return NULL;
   if (!gcap_life_goes_on(captured->stream_life)) {
     *out_idle = true;
     return NULL;
   }
-  GCAP_RETURN_IF_ERROR(try_to_mark(captured));
+  GCAP_RETURN_IF_ERROR(try_to_mark(manager, captured));
   if (captured->launched == NULL) return NULL;
   return gcap_event_query(captured->launched, out_idle);
 }
@@ -103,7 +109,7 @@ static gcap_status_t take_idle(gcap_graph_manager_t* manager, gcap_graph_capture
   for (gcap_graph_captured_t** link = &manager->retired; *link != NULL;) {
     gcap_graph_captured_t* captured = *link;
     bool idle = false;
-    status = gcap_status_join(status, ask_whether_idle(captured, &idle));
+    status = gcap_status_join(status, ask_whether_idle(manager, captured, &idle));
     if (idle) {
       *link = captured->next;
       captured->next = *out_idle;
@@ -173,7 +179,7 @@ gcap_status_t gcap_graph_evict(gcap_graph_manager_t* manager, int kept_id, gcap_
   for (gcap_graph_slot_t* slot; is_over(manager) && (slot = find_oldest(manager, kept_id)) != NULL;) {
     gcap_graph_captured_t* captured = take_graph(manager, slot);
     // At once: whoever is told of the eviction may destroy the stream.
-    status = gcap_status_join(status, try_to_mark(captured));
+    status = gcap_status_join(status, try_to_mark(manager, captured));
     captured->next = *out_evicted;
     *out_evicted = captured;
   }
@@ -199,7 +205,7 @@ static gcap_status_t detach(gcap_graph_manager_t* manager, int id, gcap_graph_ca
   if (slot == NULL)
     return GCAP_STATUS(GCAP_NOT_FOUND, "graph id %d is not known: it was not run, or was forgotten", id);
   GCAP_RETURN_IF_ERROR(check_not_captured_now(slot));
-  if (slot->graph != NULL) GCAP_RETURN_IF_ERROR(gcap_graph_mark_last_launch(slot->graph));
+  if (slot->graph != NULL) GCAP_RETURN_IF_ERROR(gcap_graph_mark_last_launch(manager, slot->graph));
   *out_captured = slot->graph;
   gcap_graph_slot_remove(manager, slot);
   return NULL;
@@ -219,8 +225,9 @@ gcap_status_t gcap_graph_manager_release(gcap_graph_manager_t* manager, int id) 
 }
 
 // Marks a graph for the end of all. A failure that is no refusal goes to `*failures`.
-static gcap_status_t mark_or_refuse(gcap_graph_captured_t* captured, gcap_status_t* failures) {
-  gcap_status_t status = gcap_graph_mark_last_launch(captured);
+static gcap_status_t mark_or_refuse(const gcap_graph_manager_t* manager, gcap_graph_captured_t* captured,
+                                    gcap_status_t* failures) {
+  gcap_status_t status = gcap_graph_mark_last_launch(manager, captured);
   if (gcap_status_code(status) == GCAP_FAILED_PRECONDITION) return status;
   *failures = gcap_status_join(*failures, status);
   return NULL;
@@ -241,11 +248,11 @@ static gcap_status_t mark_all(gcap_graph_manager_t* manager, gcap_status_t* fail
   gcap_status_t refusal = NULL;
   for (gcap_graph_slot_t* slot = manager->captured.newest; refusal == NULL && slot != NULL; slot = slot->older) {
     refusal = check_not_captured_now(slot);
-    if (refusal == NULL) refusal = mark_or_refuse(slot->graph, failures);
+    if (refusal == NULL) refusal = mark_or_refuse(manager, slot->graph, failures);
   }
   for (gcap_graph_captured_t* captured = manager->retired; refusal == NULL && captured != NULL;
        captured = captured->next) {
-    refusal = mark_or_refuse(captured, failures);
+    refusal = mark_or_refuse(manager, captured, failures);
   }
   return refusal == NULL ? NULL : unmark_slots(manager, refusal);
 }

@@ -39,11 +39,9 @@ static gcap_status_t adopt_life(gcap_graph_captured_t* captured) {
 static inline gcap_status_t check_stream(const gcap_graph_manager_t* manager, gcap_graph_captured_t* captured) {
   if (!gcap_life_goes_on(captured->stream_life)) GCAP_RETURN_IF_ERROR(adopt_life(captured));
   // A launch into a capture of ours, by another thread, would break it. Unless that thread is gone, and its scope too.
-  const gcap_graph_open_run_t* run = &manager->run;
-  if (!manager->scope_open || run->stream != captured->stream) return NULL;
-  if (run->thread == gcap_thread_life()) return NULL;  // a callback at its end: the stream captures no more
+  if (!gcap_graph_is_captured_on(manager, captured->stream)) return NULL;
   return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "graph id %d: another thread is capturing graph id %d on its stream",
-                     captured->id, run->id);
+                     captured->id, manager->run.id);
 }
 
 // Launches the slot's graph on the stream that captured it.
@@ -61,6 +59,14 @@ static inline gcap_status_t launch(gcap_graph_manager_t* manager, gcap_graph_slo
 }
 
 // --- On another stream ----------------------------------------------------------------------------------------------
+
+static gcap_status_t check_target(const gcap_graph_manager_t* manager, const gcap_graph_captured_t* captured,
+                                  cudaStream_t stream) {
+  if (!gcap_graph_is_captured_on(manager, stream))
+    return gcap_check_stream_not_capturing(stream, "graph id %d", captured->id);
+  return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "graph id %d: stream %p is capturing graph id %d, for another thread",
+                     captured->id, (void*)stream, manager->run.id);
+}
 
 static gcap_status_t check_device(const gcap_graph_captured_t* captured, cudaStream_t stream) {
   int device_id = 0;
@@ -97,7 +103,7 @@ gcap_status_t gcap_graph_launch_on(gcap_graph_manager_t* manager, gcap_graph_slo
   if (stream == captured->stream) return launch(manager, slot);
   GCAP_RETURN_IF_ERROR(check_stream(manager, captured));
   GCAP_RETURN_IF_ERROR(gcap_check_stream_not_capturing(captured->stream, "graph id %d", captured->id));
-  GCAP_RETURN_IF_ERROR(gcap_check_stream_not_capturing(stream, "graph id %d", captured->id));
+  GCAP_RETURN_IF_ERROR(check_target(manager, captured, stream));
   GCAP_RETURN_IF_ERROR(check_device(captured, stream));
   GCAP_RETURN_IF_ERROR(prepare_order(captured));
   GCAP_RETURN_IF_ERROR(put_in_order(captured, captured->stream, stream));
