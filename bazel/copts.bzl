@@ -13,6 +13,8 @@ GCAP_COPTS = [
     "-D_GNU_SOURCE",
     # What is not marked GCAP_API is nobody else's; see include/gcap/api.h.
     "-fvisibility=hidden",
+    # So that an exception out of a callback, or the cancellation of its thread, runs lib/internal/unwind.h.
+    "-fexceptions",
 ]
 
 # Tests and benchmarks. The language version comes from .bazelrc, since GoogleTest's sources need it too.

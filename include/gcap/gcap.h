@@ -25,6 +25,16 @@
 // Lifetime.  Each type's comment has a "Lifetime:" line: who owns the object and what the object must outlive.
 // CUDA.      gcap compiles against the CUDA runtime API and links no runtime: the program chooses NVIDIA's, or the
 //            simulator in sim/. When gcap turns a CUDA error into a status, it clears the thread's last error.
+// Exceptions. A C++ exception may leave the work of a run (gcap_graph_work_t, gcap_runtime_work_t) and a kernel's compute:
+//            the run ends as one whose work failed, turns and memory are given back, and the exception goes on to the
+//            caller. This needs gcap compiled with -fexceptions, as its build files do. No exception may leave any other
+//            callback: a release, a destroy, a close step, a log sink, an allocator's function, another member of an EP.
+//            No longjmp may leave any callback.
+// Cancel.    A thread that is cancelled (pthread_cancel, deferred) in the work of a run or in a kernel's compute ends the
+//            run in the same way. While gcap waits to begin a capture, and in the callbacks of allocators, cancellation
+//            waits. Elsewhere a CUDA call inside gcap may be a cancellation point, after which a lock stays held: disable
+//            cancellation around calls of gcap. Asynchronous cancellation inside gcap is never safe.
+// Signals.   No function may be called from a signal handler.
 // Unload.    A shared object that gcap is linked into stays loaded until the process ends, once a thread has made
 //            something of gcap: threads that used gcap exit later, and what is kept is kept in that object. Closing the
 //            object is harmless. Opening the object again finds it as it was.

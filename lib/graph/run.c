@@ -19,6 +19,7 @@
 #include "lib/graph/open_run.h"
 #include "lib/internal/stream_table.h"
 #include "lib/internal/synchronize.h"
+#include "lib/internal/unwind.h"
 
 // A failed capture doubles the back-off at most this often: 1,024 times the first.
 #define MAX_BACKOFF_DOUBLINGS 10u
@@ -396,11 +397,21 @@ static void set_in_work(gcap_graph_manager_t* manager, bool is_in_work) {
   pthread_mutex_unlock(&manager->mutex);
 }
 
+// Ends the run of a work that did not return.
+static void end_run_on_unwind(gcap_graph_manager_t** unfinished) {
+  if (*unfinished == NULL) return;
+  set_in_work(*unfinished, false);
+  gcap_status_t left = GCAP_STATUS_OF_UNWINDING();
+  gcap_status_ignore(gcap_graph_manager_end_run(*unfinished, left, /*synchronize=*/false));  // the exception tells
+}
+
 static gcap_status_t run_once(gcap_graph_manager_t* manager, int id, cudaStream_t stream, gcap_graph_work_t work,
                               void* user, bool synchronize, gcap_graph_run_kind_t* out_kind) {
   GCAP_RETURN_IF_ERROR(gcap_graph_manager_begin_run(manager, id, stream, out_kind));
   set_in_work(manager, true);
+  GCAP_AT_SCOPE_END(end_run_on_unwind) gcap_graph_manager_t* unfinished = manager;
   gcap_status_t status = work(user, stream);
+  unfinished = NULL;
   set_in_work(manager, false);
   return gcap_graph_manager_end_run(manager, status, synchronize);
 }

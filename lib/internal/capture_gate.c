@@ -15,12 +15,16 @@ static atomic_uint num_inside;
 static uint32_t num_closers, num_waiting;
 
 void gcap_capture_gate_enter(void) {
+  int cancel_state = PTHREAD_CANCEL_ENABLE;
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE,
+                         &cancel_state);  // a thread that ended in the wait would keep the mutex
   pthread_mutex_lock(&mutex);
   ++num_waiting;
   while (num_closers > 0) pthread_cond_wait(&opened, &mutex);
   --num_waiting;
   atomic_fetch_add_explicit(&num_inside, 1, memory_order_relaxed);
   pthread_mutex_unlock(&mutex);
+  pthread_setcancelstate(cancel_state, NULL);
 }
 
 void gcap_capture_gate_leave(void) {

@@ -27,6 +27,7 @@
 #include "lib/internal/check_argument.h"
 #include "lib/internal/cuda_guard.h"
 #include "lib/internal/kept.h"
+#include "lib/internal/unwind.h"
 #include "lib/options/options.h"
 #include "lib/runtime/graph_memory.h"
 #include "lib/scratch/check_end.h"
@@ -281,12 +282,30 @@ void gcap_runtime_read_graph_info(gcap_runtime_t* runtime, int graph_id, gcap_gr
 
 // --- A run in one call ----------------------------------------------------------------------------------------------
 
+// A run whose work is being called.
+typedef struct unfinished_run {
+  gcap_runtime_t* runtime;  // NULL: the work returned
+  int previous_device;
+} unfinished_run_t;
+
+static void end_run_on_unwind(unfinished_run_t* run) {
+  if (run->runtime == NULL) return;
+  gcap_status_t status = gcap_runtime_end_run(run->runtime, GCAP_STATUS_OF_UNWINDING(), /*synchronize=*/false);
+  status = gcap_status_join(status, gcap_device_pop(run->runtime->options.device_id, run->previous_device));
+  gcap_status_ignore(status);  // the exception tells
+}
+
 static gcap_status_t run_once(gcap_runtime_t* runtime, const gcap_run_resources_t* resources, int graph_id,
                               gcap_runtime_work_t work, void* user, bool synchronize) {
   int previous = 0;
   GCAP_RETURN_IF_ERROR(gcap_device_push(runtime->options.device_id, &previous));
   gcap_status_t status = gcap_runtime_begin_run(runtime, graph_id);
-  if (status == NULL) status = gcap_runtime_end_run(runtime, work(user, resources), synchronize);
+  if (status == NULL) {
+    GCAP_AT_SCOPE_END(end_run_on_unwind) unfinished_run_t unfinished = {runtime, previous};
+    gcap_status_t issued = work(user, resources);
+    unfinished.runtime = NULL;
+    status = gcap_runtime_end_run(runtime, issued, synchronize);
+  }
   return gcap_status_join(status, gcap_device_pop(runtime->options.device_id, previous));
 }
 
@@ -308,14 +327,17 @@ static gcap_status_t replay_or_run(gcap_runtime_t* runtime, int graph_id, gcap_r
   return run_once(runtime, &resources, GCAP_GRAPH_ID_NONE, work, user, synchronize);
 }
 
+static void end_turn(gcap_runtime_t** turn) {
+  if (*turn != NULL) pthread_mutex_unlock(&(*turn)->turns);
+}
+
 gcap_status_t gcap_runtime_run(gcap_runtime_t* runtime, int graph_id, gcap_runtime_work_t work, void* user,
                                bool synchronize) {
   GCAP_RETURN_IF_NULL(runtime);
   GCAP_RETURN_IF_NULL(work);
   GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing(__func__));
   const bool takes_turns = !gcap_runtime_supports_concurrent_runs(runtime);
-  if (takes_turns) pthread_mutex_lock(&runtime->turns);
-  gcap_status_t status = replay_or_run(runtime, graph_id, work, user, synchronize);
-  if (takes_turns) pthread_mutex_unlock(&runtime->turns);
-  return status;
+  GCAP_AT_SCOPE_END(end_turn) gcap_runtime_t* turn = takes_turns ? runtime : NULL;
+  if (turn != NULL) pthread_mutex_lock(&turn->turns);
+  return replay_or_run(runtime, graph_id, work, user, synchronize);
 }

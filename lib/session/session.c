@@ -21,6 +21,7 @@
 #include "lib/internal/check_argument.h"
 #include "lib/internal/cuda_guard.h"
 #include "lib/internal/sized.h"
+#include "lib/internal/unwind.h"
 #include "lib/session/plan.h"
 
 struct gcap_session {
@@ -271,10 +272,12 @@ static gcap_status_t free_after_node(const gcap_plan_t* plan, int index, gcap_sc
   return status;
 }
 
+static void run_state_deinit(run_state_t* state) { free(state->values); }
+
 static gcap_status_t issue_nodes(gcap_session_t* session, const gcap_run_resources_t* resources,
                                  const gcap_tensor_t* inputs, const gcap_tensor_t* outputs) {
   const gcap_plan_t* plan = &session->plan;
-  run_state_t state = {0};
+  GCAP_AT_SCOPE_END(run_state_deinit) run_state_t state = {0};
   GCAP_RETURN_IF_ERROR(run_state_init(plan, inputs, outputs, &state));
   gcap_status_t status = NULL;
   for (int i = 0; i < plan->num_nodes && status == NULL; ++i) {
@@ -288,7 +291,6 @@ static gcap_status_t issue_nodes(gcap_session_t* session, const gcap_run_resourc
     if (plan->values[i].storage != GCAP_PLAN_BETWEEN || state.values[i].data == NULL) continue;
     status = gcap_status_join(status, free_between(&state, i, resources->scratch));
   }
-  free(state.values);
   return status;
 }
 
@@ -326,6 +328,19 @@ static void bindings_deinit(bindings_t* bindings) {
   if (bindings->items != bindings->few) free(bindings->items);
 }
 
+// A run whose nodes are being computed.
+typedef struct unfinished_run {
+  gcap_ep_t* ep;  // NULL: all of them returned
+  int device_id, previous_device;
+} unfinished_run_t;
+
+static void end_run_on_unwind(unfinished_run_t* run) {
+  if (run->ep == NULL) return;
+  gcap_status_t status = gcap_ep_end_run(run->ep, GCAP_STATUS_OF_UNWINDING(), /*synchronize=*/false);
+  status = gcap_status_join(status, gcap_device_pop(run->device_id, run->previous_device));
+  gcap_status_ignore(status);  // the exception tells
+}
+
 // Start, nodes, end, with the stream's device current. The end is called whatever became of the nodes. `bound`: see
 // bindings_t; NULL: the run is not signed.
 static gcap_status_t run_once(gcap_session_t* session, int graph_id, bool synchronize, const gcap_tensor_t* inputs,
@@ -338,7 +353,9 @@ static gcap_status_t run_once(gcap_session_t* session, int graph_id, bool synchr
   gcap_status_t status = gcap_ep_begin_run(session->ep, graph_id);
   if (status == NULL) {
     gcap_status_t issued = bound != NULL ? gcap_ep_sign_graph(session->ep, bound->items, bound->count) : NULL;
+    GCAP_AT_SCOPE_END(end_run_on_unwind) unfinished_run_t unfinished = {session->ep, device_id, previous};
     if (issued == NULL) issued = issue_nodes(session, &resources, inputs, outputs);
+    unfinished.ep = NULL;
     status = gcap_ep_end_run(session->ep, issued, synchronize);
   }
   return gcap_status_join(status, gcap_device_pop(device_id, previous));
@@ -401,12 +418,19 @@ static gcap_status_t run_locked(gcap_session_t* session, const gcap_run_options_
                                 const gcap_tensor_t* outputs) {
   const bool may_capture = gcap_ep_is_graph_capture_enabled(session->ep) && options->graph_id != GCAP_GRAPH_ID_NONE;
   if (!options->check_bindings || !may_capture) return replay_or_run(session, options, inputs, outputs, NULL);
-  bindings_t bound;
+  GCAP_AT_SCOPE_END(bindings_deinit) bindings_t bound;
+  bound.items = bound.few;
   GCAP_RETURN_IF_ERROR(bindings_init(&session->plan, inputs, outputs, &bound));
-  gcap_status_t status = replay_or_run(session, options, inputs, outputs, &bound);
-  bindings_deinit(&bound);
-  return status;
+  return replay_or_run(session, options, inputs, outputs, &bound);
 }
+
+// A turn that ends also when a kernel's compute does not return.
+static gcap_ep_t* begin_turn(gcap_ep_t* ep) {
+  gcap_ep_begin_turn(ep);
+  return ep;
+}
+
+static void end_turn(gcap_ep_t** turn) { gcap_ep_end_turn(*turn); }
 
 gcap_status_t gcap_session_run(gcap_session_t* session, const gcap_run_options_t* options, const gcap_tensor_t* inputs,
                                const gcap_tensor_t* outputs) {
@@ -417,10 +441,8 @@ gcap_status_t gcap_session_run(gcap_session_t* session, const gcap_run_options_t
     options = &known;
   }
   GCAP_RETURN_IF_ERROR(check_bindings(session, inputs, outputs));
-  gcap_ep_begin_turn(session->ep);
-  gcap_status_t status = run_locked(session, options, inputs, outputs);
-  gcap_ep_end_turn(session->ep);
-  return status;
+  GCAP_AT_SCOPE_END(end_turn) gcap_ep_t* turn = begin_turn(session->ep);
+  return run_locked(session, options, inputs, outputs);
 }
 
 static gcap_status_t not_captured(gcap_ep_t* ep, int graph_id) {
@@ -431,6 +453,18 @@ static gcap_status_t not_captured(gcap_ep_t* ep, int graph_id) {
       failure != NULL ? "the last capture failed: " : "min_num_runs_before_cuda_graph_capture must be below that",
       failure != NULL ? gcap_status_message(failure) : "");
   gcap_status_free(failure);
+  return status;
+}
+
+static gcap_status_t run_until_captured(gcap_session_t* session, const gcap_run_options_t* options,
+                                        const gcap_tensor_t* inputs, const gcap_tensor_t* outputs, bool* out_captured) {
+  GCAP_AT_SCOPE_END(end_turn) gcap_ep_t* turn = begin_turn(session->ep);
+  gcap_status_t status = NULL;
+  *out_captured = gcap_ep_is_graph_captured(turn, options->graph_id);
+  for (int i = 0; i < GCAP_SESSION_MAX_WARM_UP_RUNS && status == NULL && !*out_captured; ++i) {
+    status = run_locked(session, options, inputs, outputs);
+    *out_captured = status == NULL && gcap_ep_is_graph_captured(turn, options->graph_id);
+  }
   return status;
 }
 
@@ -446,16 +480,8 @@ gcap_status_t gcap_session_warm_up(gcap_session_t* session, const gcap_run_optio
                                                                : "the EP does not capture graphs (enable_cuda_graph)");
   }
   GCAP_RETURN_IF_ERROR(check_bindings(session, inputs, outputs));
-  gcap_status_t status = NULL;
   bool captured = false;
-  gcap_ep_begin_turn(session->ep);
-  for (int i = 0; i < GCAP_SESSION_MAX_WARM_UP_RUNS && status == NULL; ++i) {
-    captured = gcap_ep_is_graph_captured(session->ep, options->graph_id);
-    if (captured) break;
-    status = run_locked(session, options, inputs, outputs);
-  }
-  if (status == NULL) captured = gcap_ep_is_graph_captured(session->ep, options->graph_id);
-  gcap_ep_end_turn(session->ep);
+  gcap_status_t status = run_until_captured(session, options, inputs, outputs, &captured);
   if (status != NULL || captured) return status;
   return not_captured(session->ep, options->graph_id);
 }

@@ -98,6 +98,10 @@ gcap_status_t ComputeOp(const Kernel& kernel, const gcap_kernel_context_t* conte
   if (kernel.op == "Bounce") return Bounce(context, kernel.control);
   if (kernel.op == "Count") return Count(context, kernel.control);
   GCAP_RETURN_IF_ERROR(CopyInputToOutput(context));
+  if (kernel.op == "Leave") {
+    kernel.ep->config().leave();
+    return nullptr;
+  }
   return IsDue(kernel.control->misbehave) ? Misbehave(kernel.op, context) : nullptr;
 }
 

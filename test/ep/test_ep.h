@@ -38,13 +38,15 @@ struct NodeControl {
 //   Count   y = x, and the device counts
 //   Fail    y = x, and answers a failure when it misbehaves
 //   Alloc   y = x, and calls cudaMalloc when it misbehaves, as no kernel may in a capture
+//   Leave   y = x, and calls the config's `leave`
 //   Ignore  y = x, and ignores the error of a copy that was refused when it misbehaves
 struct TestEpConfig {
   std::string name = "test";
-  std::set<std::string> ops = {"Rotate", "Join", "Fill", "Bounce", "Count", "Fail", "Alloc", "Ignore"};
+  std::set<std::string> ops = {"Rotate", "Join", "Fill", "Bounce", "Count", "Fail", "Alloc", "Ignore", "Leave"};
   std::string broken_op;        // the op whose kernel cannot be made
   bool has_run_members = true;  // false: only what an EP must have
   bool has_signatures = true;   // false: without the members that check a graph's bindings
+  void (*leave)() = nullptr;    // what Leave calls; it need not return
 };
 
 class TestEp {
