@@ -191,7 +191,6 @@ void fuzz_session_step(void) {
 // --- Runtimes -------------------------------------------------------------------------------------------------------
 
 static void create_runtime(fuzz_runtime_t* slot) {
-  if (FUZZ_KNOWN_RUNTIME_CREATE_LEAKS && fuzz_captures()) return;
   gcap_options_t options;
   gcap_options_init(&options);
   const unsigned how = fuzz_draw(256);
