@@ -128,10 +128,10 @@ static void free_block(leftover_t* left, gcap_scratch_block_t* block, gcap_alloc
     gcap_scratch_leave_run(left->scratch, block);
   }
   status = gcap_status_join(status, damage);
-  status = gcap_status_annotate(
-      status, gcap_status_code(status), "%zu bytes of scratch that %s%s%s left to the end of its run%s", bytes,
-      left->node != NULL ? "node '" : "no node", left->node != NULL ? left->node : "", left->node != NULL ? "'" : "",
-      freed ? "" : " cannot be freed");
+  status = gcap_status_annotate(status, gcap_status_code(status),
+                                "%zu bytes of scratch that %s%s%s left to the end of its run%s", bytes,
+                                left->node != NULL ? "node '" : "no node", left->node != NULL ? left->node : "",
+                                left->node != NULL ? "'" : "", freed ? "" : " cannot be freed");
   left->status = gcap_status_join(left->status, status);
 }
 
