@@ -165,7 +165,7 @@ gcap_status_t gcap_scratch_check_end(gcap_scratch_t* scratch) {
     status = GCAP_STATUS(GCAP_FAILED_PRECONDITION,
                          "scratch cannot end: %zu blocks are handed out, %zu reservations are open, %zu calls wait for "
                          "upstream or the device%s",
-                         num_live, num_open, num_calls, gcap_scratch_describe_nodes(scratch, /*state=*/NULL).text);
+                         num_live, num_open, num_calls, gcap_scratch_describe_leaks(scratch, /*state=*/NULL).text);
   }
   gcap_scratch_unlock_arena(scratch);
   return status;
