@@ -131,7 +131,6 @@ static cudaError_t record(cudaEvent_t handle, cudaStream_t stream_handle, unsign
   if (stream->member != NULL) {
     record_in_capture(event, stream->member);
   } else {
-    gcap_sim_capture_escaped(stream, "event record");
     gcap_sim_event_set_mark(event, gcap_sim_stream_record_mark(stream));
     event->point = (gcap_sim_point_t){.stream = stream->id, .order = stream->frees};
     event->past = gcap_sim_past_retain(stream->past);

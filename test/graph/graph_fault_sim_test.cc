@@ -8,6 +8,7 @@
 
 #include "gcap/graph.h"
 #include "gcap/stream.h"
+#include "gcap_sim.h"
 #include "gtest/gtest.h"
 #include "test/base/heap_failure.h"
 #include "test/graph/manager_test.h"
@@ -175,6 +176,8 @@ TEST_F(GraphFaults, OfAnEvictionLeaveTheNewGraphCaptured) {
 
 // A graph is replaced while its stream is captured by somebody else: the event behind its last launch comes later.
 TEST_F(GraphFaults, OfTheEndOfReplacedGraphsLeakWhatMayStillRunAndNothingElse) {
+  // This thread captures its own stream, and launches the manager's graph on another, on purpose.
+  gcap_sim_set_action(GCAP_SIM_CHECK_ESCAPED_WORK, GCAP_SIM_ACTION_OFF);
   const RawStream other;
   const Walked walked = WalkFaults([&](Fault& fault) {
     int released[2] = {0, 0};
@@ -205,6 +208,7 @@ TEST_F(GraphFaults, OfTheEndOfReplacedGraphsLeakWhatMayStillRunAndNothingElse) {
   EXPECT_EQ(walked.functions, (Functions{"cudaStreamIsCapturing", "cudaGetDevice", "cudaEventCreateWithFlags",
                                          "cudaEventRecord", "cudaThreadExchangeStreamCaptureMode",
                                          "cudaEventSynchronize", "cudaEventDestroy", "cudaGraphExecDestroy"}));
+  gcap_sim_set_action(GCAP_SIM_CHECK_ESCAPED_WORK, GCAP_SIM_ACTION_DEFAULT);
 }
 
 // --- Replays elsewhere, uploads, dumps ------------------------------------------------------------------------------
