@@ -45,6 +45,11 @@ names "missing wait between streams" race cudaMemcpyAsync cudaLaunchKernel missi
 names "allocation in capture" capture cudaMalloc cudaStreamBeginCapture allocation_in_capture_broken
 names "scratch freed too early" cudaFreeAsync cudaLaunchKernel early_free_broken
 names "staging buffer freed after capture" cudaMemcpyAsync cudaFreeHost cudaGraphLaunch stale_staging_broken
+# Each stack names the line, which fastbuild stripped: it said "(early_free.c:?)".
+for file in missing_wait allocation_in_capture early_free stale_staging; do
+  grep -Eq "/$file\.c:[0-9]+\)" "$err" || fail "no line of $file.c is named"
+  ! grep -Fq "$file.c:?)" "$err" || fail "a line of $file.c is not known"
+done
 for title in "missing wait between streams" "allocation in capture" "scratch freed too early" \
   "staging buffer freed after capture"; do
   [ -z "$(section "$title, repaired")" ] || fail "'$title, repaired' prints something"
