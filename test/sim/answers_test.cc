@@ -3,10 +3,9 @@
 // Answers that the simulator gave otherwise than a GPU did, as seen when tests written for GPUs were run over it. Each
 // expected value is an H200's (driver 580.159.04, CUDA 13.0); the same calls are the cases "probe.answers.*" of
 // //test/conformance, to be asked of a GPU again.
-#include <atomic>
 #include <cstring>
+#include <future>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "test/sim/graph_fixture.h"
@@ -503,22 +502,18 @@ TEST_F(Answers, AFillOfNothingIsRefusedAndTheCaptureGoesOn) {
 
 // --- Events and streams -----------------------------------------------------------------------------------------------
 
-// Keeps the work of a stream pending until it is opened.
+// Keeps the work of a stream pending until it is opened. The stream is waited for while the gate still stands.
 class Gate {
  public:
-  ~Gate() { open_ = true; }
   cudaError_t Hold(cudaStream_t stream) {
     return cudaLaunchHostFunc(
-        stream,
-        [](void* open) {
-          while (!*static_cast<std::atomic<bool>*>(open)) std::this_thread::yield();
-        },
-        &open_);
+        stream, [](void* opened) { static_cast<std::shared_future<void>*>(opened)->wait(); }, &opened_);
   }
-  void Open() { open_ = true; }
+  void Open() { open_.set_value(); }
 
  private:
-  std::atomic<bool> open_{false};
+  std::promise<void> open_;
+  std::shared_future<void> opened_{open_.get_future()};
 };
 
 // Answered 600: the first event was asked whether it was reached before the second was looked at.
