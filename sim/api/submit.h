@@ -27,8 +27,8 @@ cudaError_t gcap_sim_library_gate_unsafe(const char* function);
 // answers success and invalidates them all).
 void gcap_sim_invalidate_captures(const char* function);
 
-// Marks the captures of other threads as invalid that an unsafe call of this one disturbs: the global ones. True when there
-// were any.
+// Marks the captures of other threads as invalid that an unsafe call of this one disturbs: the global ones. True when
+// there were any.
 int gcap_sim_invalidate_captures_of_others(const char* function);
 
 // Marks the capture that `stream` is in as invalid, in whatever mode; nothing when it captures not.
