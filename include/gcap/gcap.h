@@ -34,6 +34,10 @@
 //            run in the same way. While gcap waits to begin a capture, and in the callbacks of allocators, cancellation
 //            waits. Elsewhere a CUDA call inside gcap may be a cancellation point, after which a lock stays held: disable
 //            cancellation around calls of gcap. Asynchronous cancellation inside gcap is never safe.
+// Fork.      In a child process that was forked after its parent had used gcap, neither CUDA nor gcap works: a function
+//            that returns a status refuses with FAILED_PRECONDITION, and names the fork. Do not call the others, which may
+//            wait for ever. The child may exec or exit. A program that forks first, and uses gcap in the child alone, is
+//            fine.
 // Signals.   No function may be called from a signal handler.
 // Unload.    A shared object that gcap is linked into stays loaded until the process ends, once a thread has made
 //            something of gcap: threads that used gcap exit later, and what is kept is kept in that object. Closing the

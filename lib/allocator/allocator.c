@@ -9,6 +9,7 @@
 
 #include "gcap/allocator_ops.h"
 #include "lib/internal/check_argument.h"
+#include "lib/internal/forked.h"
 #include "lib/internal/sized.h"
 
 struct gcap_allocator {
@@ -41,6 +42,7 @@ gcap_status_t gcap_allocator_create(const gcap_allocator_ops_t* ops, gcap_alloca
   GCAP_RETURN_IF_NULL(out_allocator);
   *out_allocator = NULL;
   GCAP_RETURN_IF_ERROR(check_ops(ops));
+  gcap_watch_forks();
   gcap_allocator_t* allocator = malloc(sizeof(*allocator));
   if (allocator == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for an allocator");
   allocator->ops = *ops;

@@ -6,10 +6,11 @@
 #include "lib/allocator/refusal.h"
 
 #include "gcap/log.h"
-#include "lib/base/capture_hooks.h"
+#include "lib/internal/forked.h"
 
 gcap_status_t gcap_allocator_check_not_capturing(const char* operation) {
   if (!gcap_thread_captures()) return NULL;
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(operation));
   return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
                      "%s is refused while this thread captures: it would invalidate the capture. Get memory before "
                      "the capture begins, give it back after it ends",
@@ -18,6 +19,7 @@ gcap_status_t gcap_allocator_check_not_capturing(const char* operation) {
 
 gcap_status_t gcap_allocator_refuse_in_capture(bool reserved, size_t bytes, const char* source) {
   if (!gcap_thread_captures()) return NULL;
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(source));
   gcap_status_t status = GCAP_STATUS(
       GCAP_FAILED_PRECONDITION,
       "%s of %zu bytes (%s) is refused while this thread captures: it would invalidate the capture. Get memory before "

@@ -31,6 +31,7 @@
 #include "lib/internal/capture_check.h"
 #include "lib/internal/capture_gate.h"
 #include "lib/internal/check_argument.h"
+#include "lib/internal/forked.h"
 #include "lib/internal/stay_loaded.h"
 
 static _Thread_local gcap_capture_t* current_scope;
@@ -99,7 +100,7 @@ static gcap_status_t check_can_begin(cudaStream_t stream, int* out_device_id) {
 // Aborts the scope that the thread has open, if any. The log sink may have ended it, or have replaced it by another
 // one.
 static void abort_open_scope(const char* who) {
-  if (current_scope == NULL) return;
+  if (current_scope == NULL || gcap_is_forked()) return;
   gcap_log(GCAP_LOG_WARNING, "%s: the capture of stream %p was never ended; it is aborted", who,
            (void*)current_scope->stream);
   gcap_capture_abort(current_scope);
@@ -112,6 +113,7 @@ static void thread_exits(void* scope) {
 }
 
 static void make_scope_key(void) {
+  gcap_watch_forks();
   gcap_stay_loaded();
   scope_key_error = pthread_key_create(&scope_key, thread_exits);
 }
@@ -159,6 +161,7 @@ gcap_status_t gcap_capture_begin(cudaStream_t stream, const gcap_capture_options
                                  gcap_capture_t** out_capture) {
   GCAP_RETURN_IF_NULL(out_capture);
   *out_capture = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
   abort_open_scope("gcap_capture_begin");
   gcap_capture_options_t known;
   GCAP_RETURN_IF_ERROR(gcap_capture_options_read(given_options, &known));
@@ -304,6 +307,7 @@ gcap_status_t gcap_capture_end(gcap_capture_t* capture, cudaGraph_t* out_graph, 
   GCAP_RETURN_IF_NULL(out_retained);
   *out_graph = NULL;
   *out_retained = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
   if (capture == NULL || capture != current_scope) {
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
                        "a capture is ended by the thread that began it; this thread has %s open",
@@ -313,7 +317,7 @@ gcap_status_t gcap_capture_end(gcap_capture_t* capture, cudaGraph_t* out_graph, 
 }
 
 void gcap_capture_abort(gcap_capture_t* capture) {
-  if (capture == NULL) return;
+  if (capture == NULL || gcap_is_forked()) return;
   gcap_status_t given_up = GCAP_STATUS(GCAP_CAPTURE_INVALIDATED, "the capture was given up");
   const bool is_open = latch(capture, given_up, /*once=*/false);
   gcap_status_ignore(given_up);  // the latch has its copy
@@ -329,7 +333,7 @@ void gcap_capture_abort(gcap_capture_t* capture) {
 
 gcap_capture_t* gcap_capture_current(void) { return current_scope; }
 
-bool gcap_thread_is_capturing(void) { return gcap_thread_captures(); }
+bool gcap_thread_is_capturing(void) { return gcap_thread_captures() && current_scope != NULL; }
 
 cudaStream_t gcap_capture_stream(const gcap_capture_t* capture) { return capture == NULL ? NULL : capture->stream; }
 

@@ -23,6 +23,7 @@
 #include "lib/graph/options.h"
 #include "lib/graph/run.h"
 #include "lib/internal/cache_line.h"
+#include "lib/internal/forked.h"
 
 static const gcap_sized_type_t info_type = {.name = "gcap_graph_info", .bytes = sizeof(gcap_graph_info_t)};
 
@@ -170,6 +171,7 @@ void gcap_graph_manager_read_info(gcap_graph_manager_t* manager, int id, gcap_gr
 
 gcap_status_t gcap_graph_manager_explain(gcap_graph_manager_t* manager, int id, gcap_graph_question_t question) {
   GCAP_RETURN_IF_NULL(manager);
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
   if (question != GCAP_GRAPH_WHY_CAPTURE_FAILED && question != GCAP_GRAPH_WHY_NOT_UPDATED) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "question is %d, allowed are WHY_CAPTURE_FAILED (0), WHY_NOT_UPDATED (1)",
                        (int)question);
@@ -186,6 +188,7 @@ gcap_status_t gcap_graph_manager_explain(gcap_graph_manager_t* manager, int id, 
 gcap_status_t gcap_graph_manager_check_signature(gcap_graph_manager_t* manager, int id,
                                                  const gcap_graph_binding_t* bindings, size_t n) {
   GCAP_RETURN_IF_NULL(manager);
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
   GCAP_RETURN_IF_ERROR(gcap_graph_bindings_check(bindings, n));
   pthread_mutex_lock(&manager->mutex);
   gcap_graph_slot_t* slot = NULL;
@@ -198,6 +201,7 @@ gcap_status_t gcap_graph_manager_check_signature(gcap_graph_manager_t* manager, 
 gcap_status_t gcap_graph_manager_dump(gcap_graph_manager_t* manager, int id, const char* path, unsigned flags) {
   GCAP_RETURN_IF_NULL(manager);
   GCAP_RETURN_IF_NULL(path);
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
   pthread_mutex_lock(&manager->mutex);
   gcap_graph_slot_t* slot = NULL;
   gcap_status_t status = gcap_graph_find(manager, id, &slot);

@@ -17,6 +17,7 @@
 #include "gcap/log.h"
 #include "lib/capture/fail_once.h"
 #include "lib/graph/open_run.h"
+#include "lib/internal/forked.h"
 #include "lib/internal/stream_table.h"
 #include "lib/internal/synchronize.h"
 #include "lib/internal/unwind.h"
@@ -229,6 +230,7 @@ gcap_status_t gcap_graph_manager_begin_run(gcap_graph_manager_t* manager, int id
   GCAP_RETURN_IF_NULL(out_kind);
   *out_kind = GCAP_GRAPH_RUN_EAGER;
   GCAP_RETURN_IF_NULL(manager);
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
   if (id < GCAP_GRAPH_ID_NONE) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "graph id is %d, allowed are ids >= 0, and -1 for no capture", id);
   }
@@ -248,6 +250,7 @@ bool gcap_graph_captures_next(const gcap_graph_manager_t* manager, int id, const
 
 gcap_status_t gcap_graph_manager_recapture(gcap_graph_manager_t* manager, int id) {
   GCAP_RETURN_IF_NULL(manager);
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
   pthread_mutex_lock(&manager->mutex);
   gcap_graph_slot_t* slot = NULL;
   gcap_status_t status = gcap_graph_find(manager, id, &slot);
@@ -258,6 +261,7 @@ gcap_status_t gcap_graph_manager_recapture(gcap_graph_manager_t* manager, int id
 
 gcap_status_t gcap_graph_manager_sign(gcap_graph_manager_t* manager, const gcap_graph_binding_t* bindings, size_t n) {
   GCAP_RETURN_IF_NULL(manager);
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
   GCAP_RETURN_IF_ERROR(gcap_graph_bindings_check(bindings, n));
   pthread_mutex_lock(&manager->mutex);
   gcap_graph_open_run_t* run = &manager->run;
@@ -379,6 +383,7 @@ static gcap_status_t end_own_run(gcap_graph_manager_t* manager, gcap_status_t ru
 
 gcap_status_t gcap_graph_manager_end_run(gcap_graph_manager_t* manager, gcap_status_t run_status, bool synchronize) {
   GCAP_RETURN_JOINED_IF_NULL(run_status, manager);
+  if (gcap_is_forked()) return gcap_status_join(run_status, gcap_refuse_forked(__func__));
   pthread_mutex_lock(&manager->mutex);
   gcap_status_t status = check_own_run(&manager->run);
   if (status == NULL) return end_own_run(manager, run_status, synchronize);

@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "gcap/log.h"
+#include "lib/internal/forked.h"
 #include "lib/internal/stay_loaded.h"
 
 #define CACHE_SIZE 4u  // sets that one thread uses in turn without taking the lock
@@ -101,6 +102,7 @@ static gcap_status_t end_object(node_t* node, bool by_thread_exit) {
 // Ends what the thread has, and what `end` makes meanwhile. A destructor of the thread that comes later may ask again,
 // which gives the thread a new record and this function a further round.
 static void thread_exits(void* value) {
+  if (gcap_is_forked()) return;
   record_t* record = value;
   // Back for the time of the loop, so that `end` finds what is left. Without memory it would find nothing.
   (void)pthread_setspecific(record_key, record);
@@ -138,6 +140,7 @@ static void make_record_key(void) {
 
 // The calling thread's record, made on first use.
 static gcap_status_t get_record(record_t** out_record) {
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked("an object of a thread"));
   pthread_once(&record_key_once, make_record_key);
   if (record_key_error != 0) {
     return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "pthread_key_create failed: error %d", record_key_error);
@@ -163,6 +166,7 @@ static gcap_status_t get_record(record_t** out_record) {
 
 gcap_status_t gcap_affine_create(const gcap_affine_ops_t* ops, gcap_affine_t** out_set) {
   *out_set = NULL;
+  gcap_watch_forks();
   gcap_affine_t* set = calloc(1, sizeof(*set));
   if (set == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a set of %ss", ops->name);
   set->ops = *ops;
@@ -239,7 +243,7 @@ static void* find_listed(const gcap_affine_t* set, const record_t* record) {
 
 void* gcap_affine_find(gcap_affine_t* set) {
   void* object = find_cached(set);
-  if (object != NULL) return object;
+  if (object != NULL || gcap_is_forked()) return object;
   pthread_once(&record_key_once, make_record_key);
   const record_t* record = record_key_error == 0 ? pthread_getspecific(record_key) : NULL;
   return record != NULL ? find_listed(set, record) : NULL;

@@ -8,6 +8,13 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "lib/internal/forked.h"
+
+gcap_status_t gcap_refuse_capturing_thread(const char* operation) {
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(operation));
+  return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "%s: this thread is capturing; end the capture first", operation);
+}
+
 gcap_status_t gcap_is_stream_capturing(cudaStream_t stream, bool* out_capturing) {
   *out_capturing = false;
   enum cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;

@@ -17,10 +17,12 @@ extern "C" {
 
 // --- The calling thread ---------------------------------------------------------------------------------------------
 
+// The refusal of `operation` on a thread that captures, or that is the one of a forked child (forked.h).
+gcap_status_t gcap_refuse_capturing_thread(const char* operation) GCAP_NODISCARD;
+
 // FAILED_PRECONDITION while this thread captures, naming the refused `operation`.
 static inline gcap_status_t gcap_check_thread_not_capturing(const char* operation) {
-  if (!gcap_thread_captures()) return NULL;
-  return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "%s: this thread is capturing; end the capture first", operation);
+  return gcap_thread_captures() ? gcap_refuse_capturing_thread(operation) : NULL;
 }
 
 // The same for work that the scope would lack: also sets its latch, so that no graph comes of it.

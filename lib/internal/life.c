@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "lib/internal/forked.h"
 #include "lib/internal/stay_loaded.h"
 
 struct gcap_life {
@@ -51,6 +52,7 @@ static bool has_thread_key;
 static void end_thread_life(void* life) { gcap_life_end(life); }
 
 static void make_thread_key(void) {
+  gcap_watch_forks();
   gcap_stay_loaded();
   has_thread_key = pthread_key_create(&thread_key, end_thread_life) == 0;
 }

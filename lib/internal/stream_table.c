@@ -17,6 +17,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "lib/internal/forked.h"
 #include "lib/internal/sequence.h"
 
 typedef struct cell {
@@ -160,6 +161,8 @@ gcap_status_t gcap_stream_table_add(gcap_stream_entry_t* entry, cudaStream_t han
                                     void* wrapper, gcap_stream_wait_t wait) {
   *entry = (gcap_stream_entry_t){0};
   if (gcap_stream_is_alias(handle)) return NULL;
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked("a wrapper of a stream"));
+  gcap_watch_forks();
   pthread_mutex_lock(&table_mutex);
   gcap_status_t status = reserve();
   gcap_life_t* life = status == NULL ? gcap_life_create() : NULL;

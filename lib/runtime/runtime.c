@@ -26,6 +26,7 @@
 #include "lib/internal/capture_check.h"
 #include "lib/internal/check_argument.h"
 #include "lib/internal/cuda_guard.h"
+#include "lib/internal/forked.h"
 #include "lib/internal/kept.h"
 #include "lib/internal/unwind.h"
 #include "lib/options/options.h"
@@ -183,6 +184,7 @@ static gcap_status_t begin_graph_run(gcap_runtime_t* runtime, gcap_graph_manager
 
 gcap_status_t gcap_runtime_begin_run(gcap_runtime_t* runtime, int graph_id) {
   GCAP_RETURN_IF_NULL(runtime);
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
   gcap_thread_context_t* context = NULL;
   GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(runtime->contexts, &context));
   gcap_stream_t* stream = gcap_thread_context_stream(context);
@@ -198,6 +200,7 @@ gcap_status_t gcap_runtime_begin_run(gcap_runtime_t* runtime, int graph_id) {
 
 gcap_status_t gcap_runtime_end_run(gcap_runtime_t* runtime, gcap_status_t run_status, bool synchronize) {
   GCAP_RETURN_JOINED_IF_NULL(run_status, runtime);
+  if (gcap_is_forked()) return gcap_status_join(run_status, gcap_refuse_forked(__func__));
   gcap_thread_context_t* context = NULL;
   gcap_status_t status = gcap_thread_contexts_get(runtime->contexts, &context);
   if (status != NULL) return gcap_status_join(run_status, status);

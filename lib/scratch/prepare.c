@@ -12,6 +12,7 @@
 
 #include "lib/internal/capture_check.h"
 #include "lib/internal/check_argument.h"
+#include "lib/internal/forked.h"
 #include "lib/scratch/lock.h"
 #include "lib/scratch/out_of_memory.h"
 #include "lib/scratch/place.h"
@@ -71,6 +72,7 @@ static gcap_status_t provide(gcap_scratch_t* scratch, gcap_scratch_request_t* re
 gcap_status_t gcap_scratch_reservation_prepare(gcap_scratch_t* scratch, gcap_stream_t* stream) {
   GCAP_RETURN_IF_NULL(scratch);
   GCAP_RETURN_IF_NULL(stream);
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
   GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing("gcap_scratch_reservation_prepare"));
   gcap_scratch_lock_arena(scratch);
   gcap_scratch_request_t request = {.anew = true};

@@ -21,6 +21,7 @@
 // slow path.
 
 #include "lib/scratch/reservation.h"
+#include "lib/internal/forked.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -87,6 +88,7 @@ gcap_status_t gcap_scratch_reservation_open(gcap_scratch_t* scratch, gcap_stream
   *out_reservation = NULL;
   GCAP_RETURN_IF_NULL(scratch);
   GCAP_RETURN_IF_NULL(stream);
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
   gcap_scratch_reservation_t* reservation = NULL;
   GCAP_RETURN_IF_ERROR(make(scratch, &reservation));
   gcap_scratch_lock_arena(scratch);
@@ -104,6 +106,7 @@ gcap_status_t gcap_scratch_reservation_open(gcap_scratch_t* scratch, gcap_stream
 
 gcap_status_t gcap_scratch_reservation_reopen(gcap_scratch_reservation_t* reservation) {
   GCAP_RETURN_IF_NULL(reservation);
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
   gcap_scratch_lock_arena(reservation->scratch);
   gcap_status_t status = open_locked(reservation);
   gcap_scratch_unlock_arena(reservation->scratch);

@@ -13,6 +13,7 @@
 // whoever comes in between, and frees or allocates or begins the next run, changes nothing of what is left to be freed.
 
 #include "lib/scratch/run.h"
+#include "lib/internal/forked.h"
 
 #include <inttypes.h>
 
@@ -68,6 +69,7 @@ static gcap_status_t begin_locked(hold_t* hold, gcap_stream_t* stream) {
 gcap_status_t gcap_scratch_begin_run(gcap_scratch_t* scratch, gcap_stream_t* stream) {
   GCAP_RETURN_IF_NULL(scratch);
   GCAP_RETURN_IF_NULL(stream);
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
   hold_t hold = lock(scratch, stream);
   gcap_status_t status = begin_locked(&hold, stream);
   unlock(&hold);
@@ -83,6 +85,7 @@ void gcap_scratch_set_node(gcap_scratch_t* scratch, gcap_stream_t* stream, const
 gcap_status_t gcap_scratch_keep(gcap_scratch_t* scratch, void* ptr) {
   GCAP_RETURN_IF_NULL(scratch);
   if (ptr == NULL) return NULL;
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
   gcap_scratch_lock_arena(scratch);
   gcap_scratch_block_t* block = NULL;
   gcap_status_t status = gcap_scratch_find_live(&scratch->store, ptr, scratch->zone_bytes, &block);
@@ -179,6 +182,7 @@ static gcap_status_t free_all_left(gcap_scratch_t* scratch, const gcap_scratch_s
 gcap_status_t gcap_scratch_end_run(gcap_scratch_t* scratch, gcap_stream_t* stream) {
   GCAP_RETURN_IF_NULL(scratch);
   GCAP_RETURN_IF_NULL(stream);
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
   const hold_t hold = lock(scratch, stream);
   gcap_scratch_stream_state_t* state = hold.state;
   const uint64_t run = state == NULL ? 0 : state->use.run;

@@ -38,6 +38,7 @@
 #include <stdlib.h>
 
 #include "lib/internal/check_argument.h"
+#include "lib/internal/forked.h"
 #include "lib/scratch/allocator_view.h"
 #include "lib/scratch/check_end.h"
 #include "lib/scratch/debug.h"
@@ -85,6 +86,7 @@ gcap_status_t gcap_scratch_create(gcap_allocator_t* upstream, const gcap_scratch
   GCAP_RETURN_IF_NULL(out_scratch);
   *out_scratch = NULL;
   GCAP_RETURN_IF_NULL(upstream);
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
   GCAP_RETURN_IF_ERROR(check_upstream(upstream));
   gcap_scratch_options_t checked;
   GCAP_RETURN_IF_ERROR(gcap_scratch_options_read(options, &checked));
@@ -173,6 +175,7 @@ gcap_status_t gcap_scratch_check_end(gcap_scratch_t* scratch) {
 
 gcap_status_t gcap_scratch_destroy(gcap_scratch_t* scratch) {
   if (scratch == NULL) return NULL;
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
   gcap_scratch_lock_arena(scratch);
   gcap_status_t status = give_all_back(scratch);
   gcap_scratch_unlock_arena(scratch);

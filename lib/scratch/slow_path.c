@@ -9,6 +9,7 @@
 // is not touched any more.
 
 #include "lib/scratch/slow_path.h"
+#include "lib/internal/forked.h"
 
 #include "lib/internal/capture_check.h"
 #include "lib/internal/check_argument.h"
@@ -112,6 +113,7 @@ static gcap_status_t round_request(const gcap_scratch_t* scratch, size_t bytes, 
 }
 
 gcap_status_t gcap_scratch_alloc_slowly(gcap_scratch_t* scratch, size_t bytes, gcap_stream_t* stream, void** out_ptr) {
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked("gcap_scratch_alloc"));
   gcap_scratch_request_t request = {0};
   GCAP_RETURN_IF_ERROR(round_request(scratch, bytes, &request.bytes));
   gcap_scratch_lock_arena(scratch);
@@ -136,6 +138,7 @@ gcap_status_t gcap_scratch_alloc_slowly(gcap_scratch_t* scratch, size_t bytes, g
 }
 
 gcap_status_t gcap_scratch_alloc_untagged(gcap_scratch_t* scratch, size_t bytes, bool reserved, void** out_ptr) {
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked("gcap_scratch_alloc"));
   // A graph would bake in memory that it does not own.
   GCAP_RETURN_IF_ERROR(gcap_refuse_in_capture(reserved ? "a reserve of scratch" : "scratch for no stream"));
   gcap_scratch_request_t request = {.state = &scratch->unknown_stream, .reserved = reserved};
@@ -178,6 +181,7 @@ gcap_status_t gcap_scratch_free_live(gcap_scratch_t* scratch, gcap_scratch_block
 }
 
 gcap_status_t gcap_scratch_free_slowly(gcap_scratch_t* scratch, void* ptr) {
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked("gcap_scratch_free"));
   gcap_scratch_lock_arena(scratch);
   gcap_scratch_block_t* block = NULL;
   gcap_allocator_event_t event = {0};
@@ -192,6 +196,7 @@ gcap_status_t gcap_scratch_free_slowly(gcap_scratch_t* scratch, void* ptr) {
 
 gcap_status_t gcap_scratch_trim(gcap_scratch_t* scratch) {
   GCAP_RETURN_IF_NULL(scratch);
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
   gcap_scratch_lock_arena(scratch);
   gcap_status_t status = NULL;
   bool waited;

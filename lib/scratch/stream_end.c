@@ -8,6 +8,7 @@
 // Locking: the arena is locked.
 
 #include "lib/scratch/stream_end.h"
+#include "lib/internal/forked.h"
 
 #include <stddef.h>
 
@@ -99,6 +100,7 @@ static gcap_status_t check_forgettable(const gcap_scratch_t* scratch, const gcap
 gcap_status_t gcap_scratch_forget_stream(gcap_scratch_t* scratch, gcap_stream_t* stream) {
   GCAP_RETURN_IF_NULL(scratch);
   GCAP_RETURN_IF_NULL(stream);
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
   gcap_status_t status = NULL;
   gcap_scratch_lock_arena(scratch);
   gcap_scratch_stream_state_t* state = gcap_scratch_find_stream(scratch, stream);

@@ -5,6 +5,7 @@
 // streams: a tool for tests and for whoever suspects a stray write. Locking: the arena is locked for the whole walk.
 
 #include "lib/internal/check_argument.h"
+#include "lib/internal/forked.h"
 #include "lib/scratch/debug.h"
 #include "lib/scratch/lock.h"
 #include "lib/scratch/reservation.h"
@@ -242,6 +243,7 @@ static gcap_status_t check_all(gcap_scratch_t* scratch) {
 
 gcap_status_t gcap_scratch_validate(gcap_scratch_t* scratch) {
   GCAP_RETURN_IF_NULL(scratch);
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
   gcap_scratch_lock_arena(scratch);
   gcap_status_t status = check_all(scratch);
   if (status == NULL) status = gcap_scratch_debug_validate(scratch, gcap_scratch_num_live_of_all(scratch));

@@ -20,6 +20,7 @@
 #include "lib/internal/capture_check.h"
 #include "lib/internal/check_argument.h"
 #include "lib/internal/cuda_guard.h"
+#include "lib/internal/forked.h"
 #include "lib/internal/sized.h"
 #include "lib/internal/unwind.h"
 #include "lib/session/plan.h"
@@ -145,6 +146,7 @@ gcap_status_t gcap_session_create(const gcap_model_t* model, gcap_ep_t* const* e
   GCAP_RETURN_IF_NULL(out_session);
   *out_session = NULL;
   GCAP_RETURN_IF_NULL(model);
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
   if (num_eps > 0) GCAP_RETURN_IF_NULL(eps);
   GCAP_RETURN_IF_ERROR(check_eps(eps, num_eps));
   gcap_session_t* session = calloc(1, sizeof(*session));
@@ -435,6 +437,7 @@ static void end_turn(gcap_ep_t** turn) { gcap_ep_end_turn(*turn); }
 gcap_status_t gcap_session_run(gcap_session_t* session, const gcap_run_options_t* options, const gcap_tensor_t* inputs,
                                const gcap_tensor_t* outputs) {
   GCAP_RETURN_IF_NULL(session);
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
   gcap_run_options_t known;
   if (options == NULL || options->struct_size != sizeof(*options)) {  // the defaults, or of another version
     GCAP_RETURN_IF_ERROR(gcap_run_options_read(options, &known));
@@ -471,6 +474,7 @@ static gcap_status_t run_until_captured(gcap_session_t* session, const gcap_run_
 gcap_status_t gcap_session_warm_up(gcap_session_t* session, const gcap_run_options_t* given,
                                    const gcap_tensor_t* inputs, const gcap_tensor_t* outputs) {
   GCAP_RETURN_IF_NULL(session);
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
   gcap_run_options_t known;
   GCAP_RETURN_IF_ERROR(gcap_run_options_read(given, &known));
   const gcap_run_options_t* options = &known;
@@ -488,6 +492,7 @@ gcap_status_t gcap_session_warm_up(gcap_session_t* session, const gcap_run_optio
 
 gcap_status_t gcap_session_release_captured_graph(gcap_session_t* session, int graph_id) {
   GCAP_RETURN_IF_NULL(session);
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
   gcap_ep_begin_turn(session->ep);
   gcap_status_t status = gcap_ep_release_captured_graph(session->ep, graph_id);
   gcap_ep_end_turn(session->ep);

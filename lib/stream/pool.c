@@ -18,6 +18,7 @@
 #include <stdlib.h>
 
 #include "lib/internal/affine.h"
+#include "lib/internal/forked.h"
 #include "lib/internal/sized.h"
 #include "lib/stream/stream_internal.h"
 
@@ -214,6 +215,7 @@ static gcap_status_t check_returnable(const gcap_stream_t* stream, bool is_mine,
 gcap_status_t gcap_stream_pool_release(gcap_stream_pool_t* pool, gcap_stream_t* stream) {
   GCAP_RETURN_IF_NULL(pool);
   GCAP_RETURN_IF_NULL(stream);
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
   if (stream->pooled.pool != pool) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "stream %p is of %s", (void*)stream->handle,
                        stream->pooled.pool == NULL ? "no pool" : "another pool");

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "lib/internal/cuda_guard.h"
+#include "lib/internal/forked.h"
 #include "lib/internal/stream_watch.h"
 #include "lib/stream/stream_internal.h"
 
@@ -157,6 +158,7 @@ static gcap_status_t finish_work(gcap_stream_t* stream, gcap_status_t* lost) {
 
 gcap_status_t gcap_stream_destroy(gcap_stream_t* stream) {
   if (stream == NULL) return NULL;
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
   GCAP_RETURN_IF_ERROR(check_may_end(stream));
   const cudaStream_t handle = stream->handle;
   gcap_status_t lost = NULL;
