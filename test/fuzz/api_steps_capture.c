@@ -6,7 +6,10 @@
 
 // --- Scopes ---------------------------------------------------------------------------------------------------------
 
-static bool owns_current_scope(void) { return fuzz_world.scope != NULL && fuzz_world.scope == gcap_capture_current(); }
+static bool owns_current_scope(void) {
+  return fuzz_world.scope != NULL && fuzz_world.scope == gcap_capture_current() &&
+         fuzz_world.scope_in_sink == fuzz_world.in_sink;
+}
 
 static void close_step(void* user, bool committed) {
   (void)user;
@@ -34,6 +37,7 @@ static void begin_scope(void) {
   if (!fuzz_ok(status)) return;
   fuzz_world.scope = scope;
   fuzz_world.scope_stream = slot;
+  fuzz_world.scope_in_sink = fuzz_world.in_sink;
 }
 
 static void keep_graph(cudaGraph_t graph, gcap_retained_t* retained, int stream) {
@@ -91,7 +95,7 @@ void fuzz_capture_step(void) {
     case 0:
     case 1:
       // A scope that is begun in a manager's run aborts the manager's.
-      if (scope == NULL || fuzz_draw(4) == 0) begin_scope();
+      if (scope == NULL || (fuzz_world.in_sink == 0 && fuzz_draw(4) == 0)) begin_scope();
       break;
     case 2:
     case 3:

@@ -117,7 +117,9 @@ static void call(gcap_graph_manager_t* manager) {
     case 1:
     case 2:
     case 3: run(manager); break;
-    case 4: begin_run(manager); break;
+    case 4:
+      if (fuzz_world.in_sink == 0) begin_run(manager);
+      break;
     case 5:
     case 6: end_run(manager); break;
     case 7: sign(manager, fuzz_draw(2)); break;

@@ -182,7 +182,7 @@ void fuzz_session_step(void) {
     run_session(slot, /*warm_up=*/what == 0);
   } else if (what == 6) {
     fuzz_ok(gcap_session_release_captured_graph(slot->session, (int)fuzz_draw(4)));
-  } else if (what == 7 && fuzz_gone(gcap_session_destroy(slot->session))) {
+  } else if (what == 7 && fuzz_world.in_sink == 0 && fuzz_gone(gcap_session_destroy(slot->session))) {
     slot->session = NULL;
   }
   --slot->calls;
@@ -220,7 +220,7 @@ static void free_tensors(fuzz_runtime_t* slot) {
 
 // The session, the EP and the runtime, as far as none refuses.
 static void destroy_runtime(fuzz_runtime_t* slot) {
-  if (slot->calls > 0) return;
+  if (slot->calls > 0 || fuzz_world.in_sink > 0) return;
   ++slot->calls;
   if (slot->session != NULL && fuzz_gone(gcap_session_destroy(slot->session))) slot->session = NULL;
   if (slot->session == NULL && slot->ep != NULL && fuzz_gone(gcap_ep_destroy(slot->ep))) {
@@ -240,7 +240,9 @@ static void call(fuzz_runtime_t* slot) {
     case 0:
     case 1:
     case 2: fuzz_ok(gcap_runtime_run(slot->runtime, id, work, NULL, fuzz_draw(2))); break;
-    case 3: fuzz_ok(gcap_runtime_begin_run(slot->runtime, id)); break;
+    case 3:
+      if (fuzz_world.in_sink == 0) fuzz_ok(gcap_runtime_begin_run(slot->runtime, id));
+      break;
     case 4: fuzz_ok(gcap_runtime_end_run(slot->runtime, NULL, fuzz_draw(2))); break;
     case 5: fuzz_ok(gcap_runtime_replay(slot->runtime, id, NULL, NULL)); break;
     case 6: fuzz_ok(gcap_runtime_release(slot->runtime, id)); break;
@@ -306,7 +308,7 @@ void fuzz_context_step(void) {
   if (fuzz_draw(4) != 0) {
     fuzz_ok(gcap_thread_contexts_get(fuzz_world.contexts, &context));
     gcap_thread_contexts_count(fuzz_world.contexts);
-  } else if (fuzz_gone(gcap_thread_contexts_destroy(fuzz_world.contexts))) {
+  } else if (fuzz_world.in_sink == 0 && fuzz_gone(gcap_thread_contexts_destroy(fuzz_world.contexts))) {
     fuzz_world.contexts = NULL;
   }
 }

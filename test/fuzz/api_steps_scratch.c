@@ -123,7 +123,7 @@ static void create_scratch(fuzz_scratch_t* slot) {
 
 // No more than the call needs to be legal: what is live or reserved is the scratch's to see.
 static void destroy_scratch(fuzz_scratch_t* slot) {
-  if (!fuzz_wait_for_devices()) return;
+  if (fuzz_world.in_sink > 0 || !fuzz_wait_for_devices()) return;
   gcap_scratch_t* scratch = slot->scratch;
   if (!fuzz_gone(gcap_scratch_destroy(scratch))) return;
   slot->scratch = NULL;
@@ -306,6 +306,7 @@ void fuzz_reservation_step(void) {
     case 2: gcap_scratch_reservation_set_label(slot->reservation, "the user's"); break;
     case 3: gcap_scratch_reservation_bytes(slot->reservation); break;
     default:
+      if (fuzz_world.in_sink > 0) return;
       // Its graph, which a capture that is open makes, must not come after it.
       if (stream->stream != NULL && !fuzz_wait(gcap_stream_handle(stream->stream))) return;
       gcap_scratch_reservation_release(slot->reservation);

@@ -33,7 +33,7 @@ static void destroy_notifications_of(int slot) {
 
 static void destroy_stream(int slot) {
   fuzz_stream_t* stream = &fuzz_world.streams[slot];
-  if (stream->users > 0) return;
+  if (stream->users > 0 || fuzz_world.in_sink > 0) return;
   if (!stream->of_pool) destroy_notifications_of(slot);
   ++stream->users;
   const bool gone = fuzz_gone(gcap_stream_destroy(stream->stream));
@@ -121,7 +121,10 @@ void fuzz_timeline_step(void) {
     case 1: fuzz_ok(gcap_notification_record(*notification)); break;
     case 2: fuzz_ok(gcap_notification_wait(*notification, stream)); break;
     case 3: fuzz_ok(gcap_notification_wait_on_host(*notification)); break;
-    default: gcap_notification_destroy(*notification); *notification = NULL;
+    default:
+      if (fuzz_world.in_sink > 0) return;
+      gcap_notification_destroy(*notification);
+      *notification = NULL;
   }
 }
 
@@ -136,7 +139,7 @@ static void acquire(void) {
 
 static void release(void) {
   fuzz_stream_t* stream = &fuzz_world.streams[FUZZ_POOL_STREAM];
-  if (stream->stream == NULL || stream->users > 0) return;
+  if (stream->stream == NULL || stream->users > 0 || fuzz_world.in_sink > 0) return;
   gcap_status_t status = gcap_stream_pool_release(fuzz_world.pool, stream->stream);
   // The pool may end before a notification of its stream.
   const bool released = status == NULL || gcap_status_code(status) == GCAP_CUDA_ERROR;
@@ -154,7 +157,7 @@ void fuzz_pool_step(void) {
   const unsigned what = fuzz_draw(6);
   if (what < 3) acquire();
   if (what == 3 || what == 4) release();
-  if (what < 5) return;
+  if (what < 5 || fuzz_world.in_sink > 0) return;
   if (fuzz_gone(gcap_stream_pool_destroy(fuzz_world.pool))) fuzz_world.pool = NULL;
 }
 

@@ -20,11 +20,6 @@
 #include "test/fuzz/heap.h"
 #include "test/fuzz/input.h"
 
-// Known defects that are not mended yet. The target goes around them; with 0 it exercises them.
-enum {
-  FUZZ_KNOWN_SINK_IS_LOCKED = 1  // the log sink is called with locks held, so it may not call gcap
-};
-
 enum {
   FUZZ_DEVICES = 2,
   FUZZ_RAW_STREAMS = 3,
@@ -108,8 +103,9 @@ typedef struct fuzz_world {
   fuzz_input_t input;
   fuzz_mode_t mode;
   int depth, steps;
-  bool leaked;         // an end said so, or a call that ends something was made to fail: leaks are no finding any more
-  size_t live_before;  // the simulator's handles
+  int in_sink;  // in the log sink: it ends nothing whose call may have logged, and begins no run that it cannot end
+  bool leaked;  // an end said so, or a call that ends something was made to fail: leaks are no finding any more
+  size_t live_before;                  // the simulator's handles
   cudaStream_t raw[FUZZ_RAW_STREAMS];  // the user's: device 0, device 0 and blocking, device 1
   fuzz_stream_t streams[FUZZ_STREAMS];
   gcap_stream_pool_t* pool;
@@ -119,8 +115,8 @@ typedef struct fuzz_world {
   fuzz_scratch_t scratches[FUZZ_SCRATCHES];
   fuzz_block_t blocks[FUZZ_BLOCKS];
   fuzz_reservation_t reservations[FUZZ_RESERVATIONS];
-  gcap_capture_t* scope;  // that the target began; a manager's is the manager's to end
-  int scope_stream;
+  gcap_capture_t* scope;            // that the target began; a manager's is the manager's to end
+  int scope_stream, scope_in_sink;  // its origin, and `in_sink` when it began
   fuzz_graph_t graphs[FUZZ_GRAPHS];
   gcap_graph_manager_t* managers[FUZZ_MANAGERS];
   fuzz_runtime_t runtimes[FUZZ_RUNTIMES];
