@@ -93,7 +93,9 @@ static void begin(const uint8_t* data, size_t bytes) {
   fuzz_world.mode = (fuzz_mode_t)fuzz_draw(3);
   gcap_sim_set_seed(fuzz_draw(256));
   gcap_log_set_sink(sink, NULL, GCAP_LOG_DEBUG);
-  gcap_sim_set_action(GCAP_SIM_CHECK_CAPTURE, GCAP_SIM_ACTION_OFF);  // a step may break one
+  // A step may break a capture, and issue work beside one.
+  gcap_sim_set_action(GCAP_SIM_CHECK_CAPTURE, GCAP_SIM_ACTION_OFF);
+  gcap_sim_set_action(GCAP_SIM_CHECK_ESCAPED_WORK, GCAP_SIM_ACTION_OFF);
   for (int i = 0; i < FUZZ_DEVICES; ++i) gcap_sim_set_device_bytes(i, 64 << 20);
   fuzz_world.live_before = gcap_sim_live(NULL);
   make_users_streams();
