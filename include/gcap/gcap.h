@@ -26,7 +26,7 @@
 // CUDA.      gcap compiles against the CUDA runtime API and links no runtime: the program chooses NVIDIA's, or the
 //            simulator in sim/. When gcap turns a CUDA error into a status, it clears the thread's last error.
 // Exceptions. A C++ exception may leave the work of a run (gcap_graph_work_t, gcap_runtime_work_t) and a kernel's compute:
-//            the run ends as one whose work failed, turns and memory are given back, and the exception goes on to the
+//            the run ends as one whose work failed, turns and memory are given back, and the exception reaches the
 //            caller. This needs gcap compiled with -fexceptions, as its build files do. No exception may leave any other
 //            callback: a release, a destroy, a close step, a log sink, an allocator's function, another member of an EP.
 //            No longjmp may leave any callback.
@@ -36,7 +36,7 @@
 //            cancellation around calls of gcap. Asynchronous cancellation inside gcap is never safe.
 // Fork.      In a child process that was forked after its parent had used gcap, neither CUDA nor gcap works: a function
 //            that returns a status refuses with FAILED_PRECONDITION, and names the fork. Do not call the others, which may
-//            wait for ever. The child may exec or exit. A program that forks first, and uses gcap in the child alone, is
+//            never return. The child may exec or exit. A program that forks first, and uses gcap in the child alone, is
 //            fine.
 // Signals.   No function may be called from a signal handler.
 // Unload.    A shared object that gcap is linked into stays loaded until the process ends, once a thread has made

@@ -255,6 +255,20 @@ Row ManagerOnACapturingThread() {
           [s] { s->scope.End(); }};
 }
 
+Row ManagerOfACapturedStream() {
+  auto s = std::make_shared<GraphScene>();
+  return {"gcap_graph_manager_destroy",
+          "a graph's stream is captured",
+          GCAP_FAILED_PRECONDITION,
+          [s] { s->raw.Begin(s->user_stream); },
+          [s] { return gcap_graph_manager_destroy(s->manager); },
+          [s] { s->ExpectCaptured(); },
+          [s] {
+            s->raw.End();
+            s->ExpectReplays();
+          }};
+}
+
 Row ManagerWithARunOfAnotherThread() {
   auto s = std::make_shared<GraphScene>();
   return {"gcap_graph_manager_destroy",
@@ -670,6 +684,7 @@ const MakeRow kRows[] = {
     PoolOfACapturedStream,
     PooledStreamThatCaptures,
     ManagerOnACapturingThread,
+    ManagerOfACapturedStream,
     ManagerWithARunOfAnotherThread,
     GraphOfACapturedStream,
     GraphsOnACapturingThread,
