@@ -217,6 +217,10 @@ void* RunInThread(void* runner) {
 }
 
 TEST(Throws, ThreadThatIsCancelledInWorkLeavesNothingBehind) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP()
+      << "asan keeps the frames poisoned that the unwinding of a cancellation leaves, and then meets them itself";
+#endif
   for (const auto& row : kRunners) {
     SCOPED_TRACE(row.name);
     const Handles before = LiveHandles();
