@@ -106,6 +106,7 @@ TEST(BiasLitmus, NoTwoThreadsAreInsideAtOnceUnlessTheFenceIsTakenOut) {
   Litmus litmus;
   litmus.scratch = static_cast<gcap_scratch_t*>(std::calloc(1, sizeof(gcap_scratch_t)));
   pthread_mutex_init(&litmus.scratch->mutex, nullptr);
+  litmus.scratch->device_id = -1;  // no stream is asked for its device
   litmus.scratch->can_bias = true;
   gcap_scratch_lock_arena(litmus.scratch);
   auto* stream = reinterpret_cast<gcap_stream_t*>(uintptr_t{64});  // nobody follows it
