@@ -144,7 +144,7 @@ static bool is_held(const gcap_scratch_t* scratch, const void* ptr) {
 static void end_run(fuzz_scratch_t* slot, int which, gcap_stream_t* stream) {
   void* lost[FUZZ_BLOCKS];
   size_t num_lost = 0;
-  for (int i = 0; i < FUZZ_BLOCKS; ++i) {
+  for (int i = 0; i < FUZZ_BLOCKS && which >= 0; ++i) {
     fuzz_block_t* block = &fuzz_world.blocks[i];
     if (block->ptr == NULL || block->scratch != slot->scratch || block->run_stream != which) continue;
     if (fuzz_draw(2) == 0) {
@@ -165,13 +165,7 @@ static void end_run(fuzz_scratch_t* slot, int which, gcap_stream_t* stream) {
   }
 }
 
-void fuzz_scratch_step(void) {
-  fuzz_scratch_t* slot = &fuzz_world.scratches[fuzz_draw(FUZZ_SCRATCHES)];
-  if (slot->scratch == NULL) {
-    create_scratch(slot);
-    return;
-  }
-  const int which = fuzz_draw_stream();
+static void call_scratch(fuzz_scratch_t* slot, int which) {
   gcap_stream_t* stream = which < 0 ? NULL : fuzz_world.streams[which].stream;
   gcap_allocator_stats_t stats;
   char text[300];
@@ -195,6 +189,18 @@ void fuzz_scratch_step(void) {
   }
 }
 
+void fuzz_scratch_step(void) {
+  fuzz_scratch_t* slot = &fuzz_world.scratches[fuzz_draw(FUZZ_SCRATCHES)];
+  if (slot->scratch == NULL) {
+    create_scratch(slot);
+    return;
+  }
+  const int which = fuzz_draw_stream();
+  if (which >= 0) ++fuzz_world.streams[which].users;
+  call_scratch(slot, which);
+  if (which >= 0) --fuzz_world.streams[which].users;
+}
+
 // --- Blocks ---------------------------------------------------------------------------------------------------------
 
 static size_t draw_bytes(void) {
@@ -214,8 +220,11 @@ static void alloc_from_scratch(fuzz_block_t* block, const fuzz_scratch_t* slot) 
                          : gcap_allocator_alloc(view, block->bytes, &block->ptr));
     return;
   }
-  const fuzz_stream_t* stream = &fuzz_world.streams[which];
-  if (!fuzz_ok(gcap_scratch_alloc(slot->scratch, block->bytes, stream->stream, &block->ptr))) return;
+  fuzz_stream_t* stream = &fuzz_world.streams[which];
+  ++stream->users;
+  const bool given = fuzz_ok(gcap_scratch_alloc(slot->scratch, block->bytes, stream->stream, &block->ptr));
+  --stream->users;
+  if (!given) return;
   if (slot->runs & 1u << which) block->run_stream = which;
   block->capture = fuzz_capture_of(gcap_stream_handle(stream->stream));
   // In a capture without a reservation the memory is not the graph's.
@@ -228,8 +237,10 @@ static void alloc_from_allocator(fuzz_block_t* block, const fuzz_allocator_t* sl
   block->allocator = slot->allocator;
   const int which = fuzz_draw_stream();
   if (which >= 0) {
-    fuzz_ok(
-        gcap_allocator_alloc_on_stream(slot->allocator, block->bytes, fuzz_world.streams[which].stream, &block->ptr));
+    fuzz_stream_t* stream = &fuzz_world.streams[which];
+    ++stream->users;
+    fuzz_ok(gcap_allocator_alloc_on_stream(slot->allocator, block->bytes, stream->stream, &block->ptr));
+    --stream->users;
   } else {
     fuzz_ok(gcap_allocator_alloc(slot->allocator, block->bytes, &block->ptr));
   }
@@ -256,9 +267,12 @@ static void free_block(fuzz_block_t* block) {
   const fuzz_block_t old = *block;
   *block = (fuzz_block_t){.stream = -1, .run_stream = -1};  // a callback must not see it any more
   // What has no stream's order is not in use when it is freed.
+  fuzz_stream_t* stream = old.stream >= 0 ? &fuzz_world.streams[old.stream] : NULL;
+  if (stream != NULL) ++stream->users;
   gcap_status_t status =
       old.scratch != NULL ? gcap_scratch_free(old.scratch, old.ptr) : gcap_allocator_free(old.allocator, old.ptr);
   if (!fuzz_ok(status)) hold_again(&old);
+  if (stream != NULL) --stream->users;
 }
 
 static void validate(const fuzz_scratch_t* slot) {
