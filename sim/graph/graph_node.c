@@ -215,9 +215,11 @@ static bool is_device(struct cudaMemLocation location) {
   return location.type == cudaMemLocationTypeDevice && location.id >= 0 && location.id < gcap_sim_device_count();
 }
 
-// Measured: a graph's memory is read and written by whoever has access to it.
+// Measured: a graph's memory is read and written by whoever has access to it, and the host may be named.
 static cudaError_t judge_access(const struct cudaMemAccessDesc* desc) {
-  if (!is_device(desc->location)) return cudaErrorInvalidValue;
+  const enum cudaMemLocationType type = desc->location.type;
+  if (type != cudaMemLocationTypeDevice && type != cudaMemLocationTypeHost) return cudaErrorInvalidValue;
+  if (type == cudaMemLocationTypeDevice && !is_device(desc->location)) return cudaErrorInvalidDevice;
   switch (desc->flags) {
     case cudaMemAccessFlagsProtReadWrite: return cudaSuccess;
     case cudaMemAccessFlagsProtNone:
@@ -233,6 +235,7 @@ static cudaError_t judge_accesses(const struct cudaMemAccessDesc* descs, size_t 
   for (size_t i = 0; i < count; ++i) {
     cudaError_t code = judge_access(&descs[i]);
     if (code != cudaSuccess) return code;
+    if (descs[i].location.type != cudaMemLocationTypeDevice) continue;
     if (named[descs[i].location.id]) return cudaErrorInvalidValue;
     named[descs[i].location.id] = true;
   }

@@ -21,6 +21,7 @@
 #include "sim/device/peer.h"
 #include "sim/memory/allocation.h"
 #include "sim/memory/host_range.h"
+#include "sim/memory/pool.h"
 #include "sim/stream/capture.h"
 #include "sim/stream/scheduler.h"
 #include "sim/stream/stream.h"
@@ -116,22 +117,26 @@ static bool leaves(size_t at, size_t extent, size_t limit) {
   return limit > 0 && (extent > limit || at > limit - extent);
 }
 
-// A side of a copy of slices, measured: rows or slices that are too far together for what is copied are a bad pitch, a
-// box that only its position pushes out is a bad value. A pitch of 0 leaves the rows unchecked, and so does a height of
-// 0.
-static cudaError_t judge_side(const struct cudaPitchedPtr* pointer, struct cudaPos at, struct cudaExtent extent) {
+// A side of a copy of slices. Measured: rows or slices on either side that are too close together for what is copied
+// are a bad pitch; else a box that only its position pushes out is a bad value. A pitch of 0 leaves the rows unchecked,
+// and so does a height of 0.
+static bool overlaps(const struct cudaPitchedPtr* pointer, struct cudaExtent extent) {
   bool rows_overlap = (extent.height > 1 || extent.depth > 1) && leaves(0, extent.width, pointer->pitch);
-  bool slices_overlap = extent.depth > 1 && leaves(0, extent.height, pointer->ysize);
-  if (rows_overlap || slices_overlap) return cudaErrorInvalidPitchValue;
-  bool outside = leaves(at.x, extent.width, pointer->pitch) || leaves(at.y, extent.height, pointer->ysize);
-  return outside ? cudaErrorInvalidValue : cudaSuccess;
+  return rows_overlap || (extent.depth > 1 && leaves(0, extent.height, pointer->ysize));
+}
+
+static bool is_outside(const struct cudaPitchedPtr* pointer, struct cudaPos at, struct cudaExtent extent) {
+  return leaves(at.x, extent.width, pointer->pitch) || leaves(at.y, extent.height, pointer->ysize);
 }
 
 cudaError_t gcap_sim_judge_copy_params(const struct cudaMemcpy3DParms* params) {
   if (params == NULL) return cudaErrorInvalidValue;
   if (params->extent.width == 0 || params->extent.height == 0 || params->extent.depth == 0) return cudaSuccess;
-  cudaError_t code = judge_side(&params->srcPtr, params->srcPos, params->extent);
-  return code == cudaSuccess ? judge_side(&params->dstPtr, params->dstPos, params->extent) : code;
+  const struct cudaExtent extent = params->extent;
+  if (overlaps(&params->srcPtr, extent) || overlaps(&params->dstPtr, extent)) return cudaErrorInvalidPitchValue;
+  bool outside =
+      is_outside(&params->srcPtr, params->srcPos, extent) || is_outside(&params->dstPtr, params->dstPos, extent);
+  return outside ? cudaErrorInvalidValue : cudaSuccess;
 }
 
 gcap_sim_copy_t gcap_sim_copy_of_params(const struct cudaMemcpy3DParms* params) {
@@ -210,9 +215,7 @@ cudaError_t cudaMemcpy(void* dst, const void* src, size_t count, enum cudaMemcpy
 
 static bool is_fill(const gcap_sim_fill_t* fill) {
   unsigned int bytes = fill->element_bytes;
-  if (fill->dst == NULL || fill->width == 0 || fill->height == 0 || (bytes != 1 && bytes != 2 && bytes != 4)) {
-    return false;
-  }
+  if (fill->width == 0 || fill->height == 0 || (bytes != 1 && bytes != 2 && bytes != 4)) return false;
   if (fill->width > SIZE_MAX / bytes || (uintptr_t)fill->dst % bytes != 0) return false;
   return fill->height <= 1 || (fill->pitch >= fill->width * bytes && fill->pitch % bytes == 0);
 }
@@ -227,6 +230,7 @@ static bool can_fill(const gcap_sim_fill_t* fill, int device) {
   if (!gcap_sim_fill_has_memory(fill)) return false;
   const gcap_sim_allocation_t* allocation = gcap_sim_allocation_find(fill->dst);
   if (allocation->of_graph && !allocation->claimed) return false;
+  if (allocation->block != NULL && !gcap_sim_block_is_open_to(allocation->block, device)) return false;
   int owner = device_of(fill->dst);
   return owner == cudaInvalidDeviceId || owner == device || gcap_sim_peer_enabled(device, owner);
 }
@@ -248,7 +252,7 @@ cudaError_t gcap_sim_fill_async(const gcap_sim_fill_t* fill, gcap_sim_stream_t* 
   if (fill->width == 0 || fill->height == 0) return cudaSuccess;
   cudaError_t code = gcap_sim_gate_ordered(stream);
   if (code != cudaSuccess) return code;
-  // Measured: a capture takes a fill of any memory; the instantiation looks at it.
+  // Measured: a capture takes a fill of any memory, and of none; the instantiation looks at it.
   bool ok = is_fill(fill) && (stream->member != NULL || can_fill(fill, stream->device));
   return ok ? gcap_sim_submit_task(stream, fill_task(fill)) : cudaErrorInvalidValue;
 }

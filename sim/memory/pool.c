@@ -384,6 +384,11 @@ gcap_sim_block_t* gcap_sim_pool_take(gcap_sim_pool_t* pool, size_t bytes, gcap_s
 
 char* gcap_sim_block_base(const gcap_sim_block_t* block) { return block->base; }
 
+bool gcap_sim_block_is_open_to(const gcap_sim_block_t* block, int device) {
+  const gcap_sim_pool_t* pool = block->chunk->pool;
+  return !gcap_sim_pool_is_on_host(pool) || pool->access[device] != cudaMemAccessFlagsProtNone;
+}
+
 static void give_up(gcap_sim_block_t* block) {
   gcap_sim_pool_t* pool = block->chunk->pool;
   --pool->num_used;

@@ -58,6 +58,8 @@ void gcap_sim_pool_set_current(int device, gcap_sim_pool_t* pool);
 gcap_sim_block_t* gcap_sim_pool_take(gcap_sim_pool_t* pool, size_t bytes, gcap_sim_stream_t* stream, bool* pending,
                                      gcap_sim_mark_t** wait);
 char* gcap_sim_block_base(const gcap_sim_block_t* block);
+// Does the block's pool let work on the device use the block? Measured of pools of the host alone.
+bool gcap_sim_block_is_open_to(const gcap_sim_block_t* block, int device);
 // The block is free once `mark`, of a free just queued in `stream`, is reached. Takes over the reference.
 void gcap_sim_pool_free_later(gcap_sim_block_t* block, gcap_sim_stream_t* stream, gcap_sim_mark_t* mark);
 void gcap_sim_pool_free_now(gcap_sim_block_t* block);

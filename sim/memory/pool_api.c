@@ -15,13 +15,10 @@
 #include "sim/memory/pool.h"
 #include "sim/memory/vmem.h"
 
-#define KNOWN_HANDLES \
-  (cudaMemHandleTypePosixFileDescriptor | cudaMemHandleTypeWin32 | cudaMemHandleTypeWin32Kmt | cudaMemHandleTypeFabric)
-
 static bool is_device(int device) { return device >= 0 && device < gcap_sim_device_count(); }
 
 // Handles that a GPU under Linux gives out.
-#define MODELLED_HANDLES (cudaMemHandleTypePosixFileDescriptor | cudaMemHandleTypeFabric)
+#define KNOWN_HANDLES (cudaMemHandleTypePosixFileDescriptor | cudaMemHandleTypeFabric)
 
 // Where a pool at the location has its memory; false for a location that is none.
 static bool find_space(struct cudaMemLocation location, int* out) {
@@ -39,7 +36,6 @@ static cudaError_t create(cudaMemPool_t* out, const struct cudaMemPoolProps* pro
     if (props->reserved[i] != 0) return cudaErrorInvalidValue;
   }
   if ((props->handleTypes & ~(unsigned int)KNOWN_HANDLES) != 0) return cudaErrorInvalidValue;
-  if ((props->handleTypes & ~(unsigned int)MODELLED_HANDLES) != 0) return cudaErrorNotSupported;
   int space;
   if (!find_space(props->location, &space)) return cudaErrorInvalidValue;
   gcap_sim_pool_t* pool = gcap_sim_pool_create(space);

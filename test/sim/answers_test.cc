@@ -487,16 +487,19 @@ TEST_F(Answers, ACaptureIntoNoGraphIsRefused) {
   }
 }
 
-// Not wrong here: pinned, since a user met a stop.
-TEST_F(Answers, AFillOfNothingIsRefusedAndTheCaptureGoesOn) {
-  ASSERT_EQ(cudaSuccess, cudaStreamBeginCapture(stream_, cudaStreamCaptureModeGlobal));
+// A capture refused it. The record probe.answers.fill_of_nothing has an H200's answers.
+TEST_F(Answers, ACaptureTakesAFillOfNothingAndTheInstantiationRefusesIt) {
   EXPECT_EQ(cudaErrorInvalidValue, cudaMemsetAsync(nullptr, 1, 64, stream_));
-  EXPECT_EQ(cudaErrorInvalidValue, cudaMemset2DAsync(nullptr, 64, 1, 64, 2, stream_));
+  ASSERT_EQ(cudaSuccess, cudaStreamBeginCapture(stream_, cudaStreamCaptureModeGlobal));
+  EXPECT_EQ(cudaSuccess, cudaMemsetAsync(nullptr, 1, 64, stream_));
+  EXPECT_EQ(cudaSuccess, cudaMemset2DAsync(nullptr, 64, 1, 64, 2, stream_));
   EXPECT_EQ(cudaSuccess, cudaMemsetAsync(nullptr, 1, 0, stream_));
   EXPECT_EQ(cudaStreamCaptureStatusActive, StatusOf(stream_));
   cudaGraph_t graph = nullptr;
   ASSERT_EQ(cudaSuccess, cudaStreamEndCapture(stream_, &graph));
-  EXPECT_EQ(0u, CountNodes(graph));
+  EXPECT_EQ(2u, CountNodes(graph));
+  cudaGraphExec_t exec = nullptr;
+  EXPECT_EQ(cudaErrorInvalidValue, cudaGraphInstantiate(&exec, graph, 0));
   EXPECT_EQ(cudaSuccess, cudaGraphDestroy(graph));
 }
 
@@ -561,7 +564,7 @@ cudaMemPoolProps PoolProps(cudaMemLocationType type) {
   return props;
 }
 
-// Answered 801 and 1; the memory is to be had, used and given back.
+// Answered 801 and 1; the memory is to be had, used and given back. A device uses it once it was given access.
 TEST_F(Answers, APoolMayBeInTheMemoryOfTheHost) {
   for (auto type : {cudaMemLocationTypeHost, cudaMemLocationTypeHostNuma}) {
     const cudaMemPoolProps props = PoolProps(type);
@@ -572,6 +575,9 @@ TEST_F(Answers, APoolMayBeInTheMemoryOfTheHost) {
     cudaPointerAttributes attributes;
     ASSERT_EQ(cudaSuccess, cudaPointerGetAttributes(&attributes, memory));
     EXPECT_EQ(cudaMemoryTypeHost, attributes.type);
+    EXPECT_EQ(cudaErrorInvalidValue, cudaMemsetAsync(memory, 0, kGraphBytes, stream_));
+    const cudaMemAccessDesc access = {{cudaMemLocationTypeDevice, 0}, cudaMemAccessFlagsProtReadWrite};
+    ASSERT_EQ(cudaSuccess, cudaMemPoolSetAccess(pool, &access, 1));
     ASSERT_EQ(cudaSuccess, cudaMemsetAsync(memory, 0, kGraphBytes, stream_));
     ASSERT_EQ(cudaSuccess, Step(memory, 0, 7, stream_));
     ASSERT_EQ(cudaSuccess, cudaStreamSynchronize(stream_));
@@ -604,7 +610,7 @@ TEST_F(Answers, APoolOfTheHostTakesNothingFromTheDevice) {
   EXPECT_EQ(cudaSuccess, cudaMemPoolDestroy(pool));
 }
 
-// Answered 801. Who uses the handles still stops: that is not modelled.
+// Answered 801. Who uses the handles still stops: that is not modelled. 2 and 4 are those of Windows.
 TEST_F(Answers, APoolMayHaveHandlesForOtherProcesses) {
   for (unsigned int types : {1u, 8u, 9u}) {
     cudaMemPoolProps props = PoolProps(cudaMemLocationTypeDevice);
@@ -612,6 +618,12 @@ TEST_F(Answers, APoolMayHaveHandlesForOtherProcesses) {
     cudaMemPool_t pool = nullptr;
     EXPECT_EQ(cudaSuccess, cudaMemPoolCreate(&pool, &props)) << types;
     EXPECT_EQ(cudaSuccess, cudaMemPoolDestroy(pool));
+  }
+  for (unsigned int types : {2u, 4u}) {
+    cudaMemPoolProps props = PoolProps(cudaMemLocationTypeDevice);
+    props.handleTypes = static_cast<cudaMemAllocationHandleType>(types);
+    cudaMemPool_t pool = nullptr;
+    EXPECT_EQ(cudaErrorInvalidValue, cudaMemPoolCreate(&pool, &props)) << types;
   }
 }
 
