@@ -217,9 +217,9 @@ void* RunInThread(void* runner) {
 }
 
 TEST(Throws, ThreadThatIsCancelledInWorkLeavesNothingBehind) {
-#ifdef __SANITIZE_ADDRESS__
-  GTEST_SKIP()
-      << "asan keeps the frames poisoned that the unwinding of a cancellation leaves, and then meets them itself";
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the sanitizer does not see the unwinding of a cancellation: asan meets the frames that it poisoned, "
+                  "tsan misses the unlocks";
 #endif
   for (const auto& row : kRunners) {
     SCOPED_TRACE(row.name);
