@@ -69,13 +69,15 @@ static gcap_status_t release_captured_graph(void* self, int graph_id) {
   return gcap_runtime_release(((minimal_ep_t*)self)->runtime, graph_id);
 }
 
-// Streams, with the handles attached to them, go with the runtime; the planning handles after it.
+// Streams, with the handles attached to them, go with the runtime; the planning handles after it. A runtime that refuses
+// is whole, and so is the EP.
 static gcap_status_t destroy(void* self) {
   minimal_ep_t* ep = self;
   gcap_status_t status = gcap_runtime_destroy(ep->runtime);
+  if (status != NULL && gcap_status_code(status) != GCAP_LEAKED) return status;
   status = gcap_status_join(status, kernel_libraries_deinit(&ep->libraries));
   free(ep);
-  return status;
+  return gcap_status_annotate(status, GCAP_LEAKED, "the EP is gone");
 }
 
 gcap_status_t minimal_ep_create(const gcap_options_t* options, gcap_ep_t** out_ep, gcap_runtime_t** out_runtime) {
