@@ -196,6 +196,7 @@ static void end_capture_of(cudaStream_t stream) {
 }
 
 static void end_users_captures(void) {
+  end_capture_of(cudaStreamPerThread);
   for (int i = 0; i < FUZZ_RAW_STREAMS; ++i) end_capture_of(fuzz_world.raw[i]);
   for (int i = 0; i < FUZZ_STREAMS; ++i) {
     const gcap_stream_t* stream = fuzz_world.streams[i].stream;

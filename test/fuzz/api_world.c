@@ -54,7 +54,8 @@ unsigned long long fuzz_capture_of(cudaStream_t stream) {
 }
 
 bool fuzz_captures(void) {
-  if (gcap_thread_is_capturing()) return true;
+  // A wrapper of the per-thread stream may be gone, and its capture on another device still be open.
+  if (gcap_thread_is_capturing() || fuzz_capture_of(cudaStreamPerThread) != 0) return true;
   for (int i = 0; i < FUZZ_RAW_STREAMS; ++i) {
     if (fuzz_capture_of(fuzz_world.raw[i]) != 0) return true;
   }
