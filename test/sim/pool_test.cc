@@ -349,7 +349,7 @@ TEST_F(Pool, RefusesBadArguments) {
   EXPECT_EQ(cudaErrorInvalidValue, cudaMemPoolCreate(&pool, &props));
   props = Props();
   props.handleTypes = cudaMemHandleTypeWin32;
-  EXPECT_EQ(cudaErrorNotSupported, cudaMemPoolCreate(&pool, &props));
+  EXPECT_EQ(cudaErrorInvalidValue, cudaMemPoolCreate(&pool, &props));
   uint64_t value = 1;
   for (auto attr : {cudaMemPoolAttrUsedMemCurrent, cudaMemPoolAttrReservedMemCurrent, cudaMemPoolAttrUsedMemHigh,
                     cudaMemPoolAttrReservedMemHigh, static_cast<cudaMemPoolAttr>(12)}) {
