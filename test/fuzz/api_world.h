@@ -23,7 +23,9 @@
 // Known defects that are not mended yet. The target goes around them; with 0 it exercises them.
 enum {
   // A release that an attachment's destroy defers on its stream, which is being destroyed, is accepted and lost.
-  FUZZ_KNOWN_DEFER_IS_LOST_AT_THE_END = 1
+  FUZZ_KNOWN_DEFER_IS_LOST_AT_THE_END = 1,
+  // The work of gcap_graph_manager_run may destroy the manager, once it has ended the run itself.
+  FUZZ_KNOWN_WORK_MAY_DESTROY = 1
 };
 
 enum {
