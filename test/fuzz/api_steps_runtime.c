@@ -17,7 +17,16 @@ static gcap_status_t use_scratch(const gcap_run_resources_t* resources, bool in_
   if (memory != NULL) status = GCAP_CUDA(cudaMemsetAsync(memory, 0, kBytes, stream));
   if (status == NULL) status = gcap_relu_f32(resources->stream, memory, memory, kCount);
   const bool forgets = in_run && fuzz_draw(8) == 0;
-  return forgets ? status : gcap_status_join(status, gcap_scratch_free(resources->scratch, memory));
+  if (forgets) return status;
+  gcap_status_t freed = gcap_scratch_free(resources->scratch, memory);
+  if (freed != NULL && !in_run) {
+    // No run frees the block that stays live.
+    gcap_status_free(freed);
+    gcap_sim_clear_faults();
+    fuzz_heap_fail(0, 0);
+    freed = gcap_scratch_free(resources->scratch, memory);
+  }
+  return gcap_status_join(status, freed);
 }
 
 static gcap_status_t misbehave(void) {
