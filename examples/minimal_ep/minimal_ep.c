@@ -69,8 +69,8 @@ static gcap_status_t release_captured_graph(void* self, int graph_id) {
   return gcap_runtime_release(((minimal_ep_t*)self)->runtime, graph_id);
 }
 
-// Streams, with the handles attached to them, go with the runtime; the planning handles after it. A runtime that refuses
-// is whole, and so is the EP.
+// Streams, with the handles attached to them, go with the runtime; the planning handles after it. A runtime that
+// refuses is whole, and so is the EP.
 static gcap_status_t destroy(void* self) {
   minimal_ep_t* ep = self;
   gcap_status_t status = gcap_runtime_destroy(ep->runtime);

@@ -40,8 +40,8 @@ typedef struct gcap_options {
   // each graph counts with an equal part of the reservation. The memory returns to the arena with the last graph.
   bool share_graph_memory;
   // arena.trace_file, default none: a file to which the runtime writes a line for each allocation, free and trim of the
-  // arena (gcap_allocator_event_format). Every call then takes the arena's slow path, and a slow disk slows all threads.
-  // Each runtime needs a file of its own: a regular file that another runtime writes is refused.
+  // arena (gcap_allocator_event_format). Every call then takes the arena's slow path, and a slow disk slows all
+  // threads. Each runtime needs a file of its own: a regular file that another runtime writes is refused.
   char trace_file[GCAP_OPTIONS_MAX_PATH_BYTES];
   // arena.initial_chunk_size_bytes, arena.initial_growth_chunk_size_bytes, arena.max_power_of_two_extend_bytes,
   // arena.max_dead_bytes_per_chunk, arena.max_mem (memory_limit_bytes), arena.extend_strategy (0: ahead, 1: as

@@ -39,8 +39,8 @@ typedef enum gcap_stream_flags {
 //           no-op, so it always succeeds.
 // Lifetime: until gcap_stream_destroy. The stream outlives the captures and the runs that are open on it. Graphs that were
 //           captured on the stream may outlive it, and are then refused (graph.h). So may scratch that the stream used:
-//           forget the stream first (gcap_scratch_forget_stream), or scratch.h says what becomes of the memory. A wrapped
-//           cudaStream_t outlives its wrapper.
+//           forget the stream first (gcap_scratch_forget_stream), or scratch.h says what becomes of the memory. A
+//           wrapped cudaStream_t outlives its wrapper.
 // NULL arguments return INVALID_ARGUMENT with the argument's name, except a stream to destroy and a `user` pointer. The
 // getters and the timeline functions must not be passed NULL.
 typedef struct gcap_stream gcap_stream_t;
@@ -179,7 +179,7 @@ GCAP_API gcap_status_t gcap_stream_attachment(gcap_stream_t* stream, const gcap_
 // rounds; in the last round a release that defers is refused. On failure `release` was not called, and the caller still
 // has to.
 //   FAILED_PRECONDITION  the stream is being captured, but not by a scope of the calling thread; or the stream is being
-//                        destroyed, and releases have deferred others 16 times
+//                        destroyed, and releases have deferred others 16 times, or its attachments are being destroyed
 //   RESOURCE_EXHAUSTED   no host memory
 //   CUDA_ERROR           the point could not be recorded
 GCAP_API gcap_status_t gcap_stream_defer(gcap_stream_t* stream, void (*release)(void* user), void* user) GCAP_NODISCARD;

@@ -64,14 +64,9 @@ static void free_manager(gcap_graph_manager_t* manager) {
 // Called with the mutex held.
 static gcap_status_t check_unused(const gcap_graph_manager_t* manager) {
   static const char function[] = "gcap_graph_manager_destroy";
-  const gcap_graph_open_run_t* run = &manager->run;
   if (manager->num_inside > 0 || manager->is_ending) {
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "%s: a call of this graph manager has not returned yet, or calls back",
                        function);
-  }
-  if (run->is_open && run->is_in_work && gcap_life_goes_on(run->thread)) {
-    return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "%s: gcap_graph_manager_run is calling the work of id %d", function,
-                       run->id);
   }
   // Only a capture of the manager's own may be aborted here.
   return gcap_graph_run_is_own_capture(manager) ? NULL : gcap_check_thread_not_capturing(function);

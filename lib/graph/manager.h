@@ -68,7 +68,6 @@ typedef struct gcap_graph_open_run {
   cudaStream_t stream;
   bool is_open;
   bool is_busy;  // its thread begins, ends or aborts it without the mutex: it is nobody else's, not even a callback's
-  bool is_in_work;  // gcap_graph_manager_run is calling the work
   int id;
   gcap_life_t* stream_life;  // NULL: not a stream of gcap
   gcap_life_t* thread;       // that opened it

@@ -356,17 +356,22 @@ static gcap_status_t close_run(gcap_graph_manager_t* manager, gcap_status_t run_
 }
 
 // The wait at the end of a run. A stream that ended with its gcap_stream_t was waited for then, and its handle is dead.
-static gcap_status_t wait_for_run(int id, cudaStream_t stream, const gcap_life_t* stream_life) {
-  if (gcap_life_goes_on(stream_life)) return gcap_synchronize_stream(stream);
-  return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
-                     "the run of id %d was issued, and cannot be waited for: its stream %p was destroyed meanwhile", id,
-                     (void*)stream);
+// A wait would break a capture that the user has begun on the stream of an eager run.
+static gcap_status_t wait_for_run(int id, bool is_eager, cudaStream_t stream, const gcap_life_t* stream_life) {
+  if (!gcap_life_goes_on(stream_life)) {
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                       "the run of id %d was issued, and cannot be waited for: its stream %p was destroyed meanwhile",
+                       id, (void*)stream);
+  }
+  if (is_eager) GCAP_RETURN_IF_ERROR(gcap_check_stream_not_capturing(stream, "the wait for the run of id %d", id));
+  return gcap_synchronize_stream(stream);
 }
 
 // Called with the mutex, which it gives back.
 static gcap_status_t end_own_run(gcap_graph_manager_t* manager, gcap_status_t run_status, bool synchronize) {
   const int id = manager->run.id;
   const cudaStream_t stream = manager->run.stream;
+  const bool is_eager = manager->run.capture == NULL;
   gcap_life_t* stream_life = gcap_life_retain(manager->run.stream_life);
   gcap_graph_captured_t* evicted = NULL;
   bool was_issued = false;
@@ -374,7 +379,7 @@ static gcap_status_t end_own_run(gcap_graph_manager_t* manager, gcap_status_t ru
   ++manager->num_inside;
   gcap_status_t status = close_run(manager, run_status, &was_issued, &evicted);
   pthread_mutex_unlock(&manager->mutex);
-  if (was_issued && synchronize) status = gcap_status_join(status, wait_for_run(id, stream, stream_life));
+  if (was_issued && synchronize) status = gcap_status_join(status, wait_for_run(id, is_eager, stream, stream_life));
   gcap_life_release(stream_life);
   status = gcap_status_join(status, gcap_graph_clean_up(manager, evicted));
   gcap_graph_manager_let_go(manager);
@@ -395,29 +400,23 @@ gcap_status_t gcap_graph_manager_end_run(gcap_graph_manager_t* manager, gcap_sta
 
 // --- A run in one call ----------------------------------------------------------------------------------------------
 
-// The work may have ended its run, against the rules.
-static void set_in_work(gcap_graph_manager_t* manager, bool is_in_work) {
-  pthread_mutex_lock(&manager->mutex);
-  if (manager->run.thread == gcap_thread_life()) manager->run.is_in_work = is_in_work;
-  pthread_mutex_unlock(&manager->mutex);
-}
-
 // Ends the run of a work that did not return.
 static void end_run_on_unwind(gcap_graph_manager_t** unfinished) {
   if (*unfinished == NULL) return;
-  set_in_work(*unfinished, false);
+  gcap_graph_manager_let_go(*unfinished);
   gcap_status_t left = GCAP_STATUS_OF_UNWINDING();
   gcap_status_ignore(gcap_graph_manager_end_run(*unfinished, left, /*synchronize=*/false));  // the exception tells
 }
 
+// The manager is held while it calls the work, which may even have ended its run, against the rules.
 static gcap_status_t run_once(gcap_graph_manager_t* manager, int id, cudaStream_t stream, gcap_graph_work_t work,
                               void* user, bool synchronize, gcap_graph_run_kind_t* out_kind) {
   GCAP_RETURN_IF_ERROR(gcap_graph_manager_begin_run(manager, id, stream, out_kind));
-  set_in_work(manager, true);
+  gcap_graph_manager_hold(manager);
   GCAP_AT_SCOPE_END(end_run_on_unwind) gcap_graph_manager_t* unfinished = manager;
   gcap_status_t status = work(user, stream);
   unfinished = NULL;
-  set_in_work(manager, false);
+  gcap_graph_manager_let_go(manager);
   return gcap_graph_manager_end_run(manager, status, synchronize);
 }
 

@@ -25,9 +25,8 @@ gcap_status_t gcap_stream_defer(gcap_stream_t* stream, void (*release)(void* use
   GCAP_RETURN_IF_NULL(release);
   if (stream->refuses_defers) {
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
-                       "gcap_stream_defer: stream %p is being destroyed, and releases that releases deferred ran %d "
-                       "times",
-                       (void*)stream->handle, GCAP_STREAM_LAST_ROUNDS);
+                       "gcap_stream_defer: stream %p is being destroyed and takes no more releases",
+                       (void*)stream->handle);
   }
   bool in_own_scope = false;
   GCAP_RETURN_IF_ERROR(is_in_own_scope(stream, &in_own_scope));

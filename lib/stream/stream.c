@@ -164,6 +164,7 @@ gcap_status_t gcap_stream_destroy(gcap_stream_t* stream) {
   gcap_status_t lost = NULL;
   gcap_status_t refused = finish_work(stream, &lost);
   if (refused != NULL) return gcap_status_join(refused, lost);
+  stream->refuses_defers = true;  // nobody would run what an attachment's end defers
   lost = gcap_status_join(lost, gcap_stream_attachments_destroy(stream));
   gcap_stream_watch_tell(stream);
   gcap_timeline_leave(stream);

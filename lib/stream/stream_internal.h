@@ -82,7 +82,7 @@ struct gcap_stream {
   gcap_stream_deferred_release_t* deferred;  // oldest first
   gcap_stream_deferred_release_t** deferred_tail;
   uint64_t num_deferred;  // so far; the next one's number
-  bool refuses_defers;    // its end has run releases that releases deferred often enough
+  bool refuses_defers;    // it is being destroyed, and nobody would run what is deferred now
 
   gcap_stream_pooled_t pooled;
 };

@@ -70,7 +70,6 @@ static void release_and_defer_again(void* user) {
 }
 
 static void defer(fuzz_stream_t* stream) {
-  if (FUZZ_KNOWN_DEFER_IS_LOST_AT_THE_END && stream->ends) return;
   // In a scope the release is the graph's, which may outlive the stream.
   const bool again = fuzz_draw(2) == 0 && !gcap_thread_is_capturing();
   ++fuzz_world.released;
@@ -115,6 +114,7 @@ void fuzz_timeline_step(void) {
   const int slot = fuzz_draw_stream();
   gcap_stream_t* stream = slot < 0 ? NULL : fuzz_world.streams[slot].stream;
   if (*notification == NULL) {
+    if (slot >= 0 && fuzz_world.streams[slot].ends) return;
     fuzz_world.notification_streams[which] = slot;
     fuzz_ok(gcap_notification_create(stream, notification));
     return;
@@ -150,6 +150,7 @@ static void release(void) {
 }
 
 void fuzz_pool_step(void) {
+  if (fuzz_world.pool_ends) return;
   if (fuzz_world.pool == NULL) {
     fuzz_ok(gcap_stream_pool_create(0, &fuzz_world.pool));
     return;
@@ -158,7 +159,9 @@ void fuzz_pool_step(void) {
   if (what < 3) acquire();
   if (what == 3 || what == 4) release();
   if (what < 5 || fuzz_world.in_sink > 0) return;
+  fuzz_world.pool_ends = true;
   if (fuzz_gone(gcap_stream_pool_destroy(fuzz_world.pool))) fuzz_world.pool = NULL;
+  fuzz_world.pool_ends = false;
 }
 
 // --- The end --------------------------------------------------------------------------------------------------------

@@ -20,14 +20,6 @@
 #include "test/fuzz/heap.h"
 #include "test/fuzz/input.h"
 
-// Known defects that are not mended yet. The target goes around them; with 0 it exercises them.
-enum {
-  // A release that an attachment's destroy defers on its stream, which is being destroyed, is accepted and lost.
-  FUZZ_KNOWN_DEFER_IS_LOST_AT_THE_END = 1,
-  // The work of gcap_graph_manager_run may destroy the manager, once it has ended the run itself.
-  FUZZ_KNOWN_WORK_MAY_DESTROY = 1
-};
-
 enum {
   FUZZ_DEVICES = 2,
   FUZZ_RAW_STREAMS = 3,
@@ -55,8 +47,8 @@ typedef struct fuzz_stream {
   gcap_stream_t* stream;
   int device;
   int users;  // calls of gcap on the stack that were given it: not to be destroyed from a callback
+  bool ends;  // is being destroyed: takes no notification
   bool of_pool;
-  bool ends;  // is being destroyed
 } fuzz_stream_t;
 
 // A block of scratch or of an allocator. It is written on its stream alone, and never once its stream is gone.
@@ -118,6 +110,7 @@ typedef struct fuzz_world {
   cudaStream_t raw[FUZZ_RAW_STREAMS];  // the user's: device 0, device 0 and blocking, device 1
   fuzz_stream_t streams[FUZZ_STREAMS];
   gcap_stream_pool_t* pool;
+  bool pool_ends;  // is being destroyed: not to be used from a callback
   gcap_notification_t* notifications[FUZZ_NOTIFICATIONS];
   int notification_streams[FUZZ_NOTIFICATIONS];
   fuzz_allocator_t allocators[FUZZ_ALLOCATORS];

@@ -345,12 +345,26 @@ TEST_F(GraphReentry, FromTheWorkOfARun) {
   self = this;
   const gcap_graph_work_t work = [](void* job, cudaStream_t stream) {
     self->AskEverything();
-    GCAP_EXPECT_FAILS(gcap_graph_manager_destroy(self->manager_), GCAP_FAILED_PRECONDITION, "the work of id");
+    GCAP_EXPECT_FAILS(gcap_graph_manager_destroy(self->manager_), GCAP_FAILED_PRECONDITION, "has not returned yet");
     return Issue(job, stream);
   };
   GCAP_EXPECT_OK(gcap_graph_manager_run(manager_, kScene, stream_->get(), work, job_.get(), true));
   EXPECT_EQ(State(kScene), "CAPTURED");
   GCAP_EXPECT_OK(gcap_graph_manager_run(manager_, GCAP_GRAPH_ID_NONE, stream_->get(), work, job_.get(), true));
+}
+
+// The end of the run by its own work is against the rules; the manager was then destroyed under its run.
+TEST_F(GraphReentry, FromWorkThatHasEndedItsRun) {
+  CreateScene();
+  static GraphReentry* self;
+  self = this;
+  const gcap_graph_work_t work = [](void*, cudaStream_t) {
+    GCAP_EXPECT_OK(gcap_graph_manager_end_run(self->manager_, nullptr, /*synchronize=*/false));
+    GCAP_EXPECT_FAILS(gcap_graph_manager_destroy(self->manager_), GCAP_FAILED_PRECONDITION, "has not returned yet");
+    return gcap_status_t(nullptr);
+  };
+  GCAP_EXPECT_FAILS(gcap_graph_manager_run(manager_, GCAP_GRAPH_ID_NONE, stream_->get(), work, nullptr, true),
+                    GCAP_FAILED_PRECONDITION, "no run");
 }
 
 // One thread begins and ends runs, without the manager's lock; others replay, ask and release meanwhile.

@@ -178,6 +178,19 @@ TEST_F(GraphRun, OfNoneNeverCaptures) {
   for (int value = 1; value <= 4; ++value) ExpectRun(GCAP_GRAPH_ID_NONE, value, 1);
 }
 
+// Its wait broke the capture.
+TEST_F(GraphRun, DoesNotWaitForAStreamThatTheUserCaptures) {
+  CreateWithOptions();
+  GCAP_EXPECT_CUDA(cudaStreamBeginCapture(stream_->get(), cudaStreamCaptureModeThreadLocal));
+  GCAP_EXPECT_FAILS(gcap_graph_manager_run(manager_, GCAP_GRAPH_ID_NONE, stream_->get(), Work::Issue, &work_,
+                                           /*synchronize=*/true),
+                    GCAP_FAILED_PRECONDITION, "is capturing");
+  cudaGraph_t graph = nullptr;
+  GCAP_EXPECT_CUDA(cudaStreamEndCapture(stream_->get(), &graph));
+  GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
+  EXPECT_EQ(work_.calls, 1);
+}
+
 TEST_F(GraphRun, ReplaysOnTheStreamThatItIsGiven) {
   options_.min_num_runs_before_capture = 0;
   CreateWithOptions();

@@ -310,6 +310,22 @@ TEST_F(Deferred, ReleaseThatAlwaysDefersItselfEndsWithItsStream) {
   stream_ = nullptr;
 }
 
+// Was accepted, and never called.
+TEST_F(Deferred, ReleaseIsRefusedInTheEndOfAnAttachment) {
+  static gcap_code_t refusal;
+  refusal = GCAP_OK;
+  const gcap_attachment_key_t key = {
+      "defers_t", MakeObject, [](void* stream) {
+        const auto release = [](void*) { ADD_FAILURE(); };
+        refusal = Outcome(gcap_stream_defer(static_cast<gcap_stream_t*>(stream), release, nullptr)).code;
+      }};
+  void* object = nullptr;
+  GCAP_ASSERT_OK(gcap_stream_attachment(stream_, &key, &object));
+  ASSERT_EQ(object, stream_);
+  DestroyStream();
+  EXPECT_EQ(refusal, GCAP_FAILED_PRECONDITION);
+}
+
 TEST_F(Deferred, ReleaseInAScopeIsTheGraphs) {
   gcap_capture_t* capture = nullptr;
   GCAP_ASSERT_OK(gcap_capture_begin(gcap_stream_handle(stream_), nullptr, &capture));
