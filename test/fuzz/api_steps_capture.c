@@ -32,7 +32,9 @@ static void begin_scope(void) {
   const cudaStream_t stream =
       slot < 0 ? fuzz_world.raw[fuzz_draw(FUZZ_RAW_STREAMS)] : gcap_stream_handle(fuzz_world.streams[slot].stream);
   // An own scope that is open is aborted by this call.
+  if (slot >= 0) ++fuzz_world.streams[slot].users;
   gcap_status_t status = gcap_capture_begin(stream, how == 0 ? NULL : &options, &scope);
+  if (slot >= 0) --fuzz_world.streams[slot].users;
   fuzz_world.scope = gcap_capture_current() == fuzz_world.scope ? fuzz_world.scope : NULL;
   if (!fuzz_ok(status)) return;
   fuzz_world.scope = scope;
