@@ -78,6 +78,7 @@ static void after_fork(void) { pthread_mutex_unlock(gcap_sim_mutex()); }
 
 static void in_forked_child(void) {
   gcap_sim_scheduler_forked();
+  gcap_sim_leak_forked(tally.calls);
   pthread_mutex_unlock(gcap_sim_mutex());
 }
 

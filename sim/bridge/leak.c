@@ -135,6 +135,11 @@ size_t gcap_sim_check(void) {
   return reports;
 }
 
+void gcap_sim_leak_forked(uint64_t num_calls) {
+  told_until = num_calls;
+  gcap_sim_suspect_forget();
+}
+
 // After the program's own destructors.
 __attribute__((destructor)) static void tell_at_exit(void) {
   gcap_sim_lock();

@@ -112,24 +112,25 @@ static void check_free(const gcap_sim_actor_t* actor, const gcap_sim_memory_t* m
   gcap_sim_found_unordered_free(&touch, memory, access, gcap_sim_segment_verb(segment, access));
 }
 
+static void set_released(gcap_sim_memory_t* memory, gcap_sim_origin_t* call) {
+  gcap_sim_origin_retain(call);
+  gcap_sim_origin_release(memory->released);
+  memory->released = call;
+}
+
 // Gives the range to the memory; what was there before is forgotten. The host's own order needs no note: whoever got
 // the address comes after the call.
 static void begin(const gcap_sim_actor_t* actor, gcap_sim_memory_t* memory, bool initialized) {
   uintptr_t end = memory->begin + memory->bytes;
   gcap_sim_shadow_clear(memory->begin, end);
   memory->freed = false;
+  set_released(memory, NULL);  // what a graph frees begins again with its next launch
   gcap_sim_memory_begun(memory);
   gcap_sim_segment_t* segment = gcap_sim_shadow_insert(memory->begin, end, memory);
   segment->initialized = initialized;
   if (actor->clock == gcap_sim_order_host()) return;
   segment->allocation = true;
   gcap_sim_segment_set_write(segment, gcap_sim_actor_now(actor));
-}
-
-static void set_released(gcap_sim_memory_t* memory, gcap_sim_origin_t* call) {
-  gcap_sim_origin_retain(call);
-  gcap_sim_origin_release(memory->released);
-  memory->released = call;
 }
 
 static void end(const gcap_sim_actor_t* actor, gcap_sim_memory_t* memory) {

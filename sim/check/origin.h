@@ -24,7 +24,7 @@ typedef struct gcap_sim_stack {
 typedef struct gcap_sim_origin {
   uint32_t refs;
   const char* call;
-  uint64_t number;  // the how manieth call of the program
+  uint64_t number;  // counts the calls of the program, up to this one
   uint64_t thread;
   const gcap_sim_stack_t* stack;  // NULL when stacks are off
 } gcap_sim_origin_t;

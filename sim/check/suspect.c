@@ -98,3 +98,10 @@ void gcap_sim_suspect_tell(const gcap_sim_clock_t* clock) {
     release(&suspect);
   }
 }
+
+void gcap_sim_suspect_forget(void) {
+  while (suspects.count > 0) {
+    suspect_t forgotten = take(suspects.count - 1);
+    release(&forgotten);
+  }
+}

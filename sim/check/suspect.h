@@ -19,5 +19,7 @@ void gcap_sim_suspect_written(const gcap_sim_clock_t* writer, uintptr_t begin, u
 bool gcap_sim_suspect_known(const gcap_sim_clock_t* clock);
 // Reports the reads that the clock comes after, or all of them for NULL: no other cause will be found.
 void gcap_sim_suspect_tell(const gcap_sim_clock_t* clock);
+// Forgets them all: in a forked child they are the parent's.
+void gcap_sim_suspect_forget(void);
 
 #endif  // GCAP_SIM_CHECK_SUSPECT_H_

@@ -418,14 +418,23 @@ void gcap_sim_turn(void) {
   for (size_t steps = 1 + random_below(5); steps > 0; --steps) random_step();
 }
 
+// Is there work behind a host function that has not run, or is not done?
+static bool is_held_by_host_function(void) {
+  for (size_t i = 0; i < scheduler.num_busy; ++i) {
+    gcap_sim_stream_t* stream = scheduler.busy[i];
+    if (stream->running || (can_step(stream) && head_is_host_function(stream))) return true;
+  }
+  return false;
+}
+
 // The host has seen work done. Of a read among it that found bytes unwritten, the cause is a race if pending work
 // writes them: that work runs now. What the host submits from now on comes after the read, so no other cause will be
-// found.
+// found. Work behind a host function cannot run yet: a later wait tells.
 static void settle_suspects(void) {
   const gcap_sim_clock_t* clock = gcap_sim_order_host();
   if (!gcap_sim_suspect_known(clock)) return;
   run_all_ready(false);
-  gcap_sim_suspect_tell(clock);
+  if (!is_held_by_host_function()) gcap_sim_suspect_tell(clock);
 }
 
 // --- Waiting --------------------------------------------------------------------------------------------------------

@@ -237,6 +237,27 @@ TEST_F(CheckReport, ALaunchOfAGraphWhoseAllocationNobodyFreedIsTold) {
             });
 }
 
+// It was taken for freed, since an earlier launch's was.
+TEST_F(CheckReport, AWrongFreeOfWhatAGraphHasAllocatedAgainIsNoSecondFree) {
+  EXPECT_EQ(0u, Count([&] {
+              void* memory;
+              cudaGraph_t graph;
+              cudaGraphExec_t exec;
+              OK(cudaStreamBeginCapture(a_, cudaStreamCaptureModeThreadLocal));
+              OK(cudaMallocAsync(&memory, kBytes, a_));
+              OK(cudaStreamEndCapture(a_, &graph));
+              OK(cudaGraphInstantiate(&exec, graph, 0));
+              for (int launch = 0; launch < 2; ++launch) {
+                OK(cudaGraphLaunch(exec, a_));
+                OK(cudaStreamSynchronize(a_));
+                EXPECT_EQ(cudaErrorInvalidValue, cudaFreeHost(memory));
+                OK(cudaFree(memory));
+              }
+              OK(cudaGraphExecDestroy(exec));
+              OK(cudaGraphDestroy(graph));
+            }));
+}
+
 // --- Suppressions ---------------------------------------------------------------------------------------------------
 
 __attribute__((noinline)) cudaError_t FillOfALibraryThatIsNotOurs(void* memory, cudaStream_t stream) {
@@ -324,6 +345,24 @@ TEST_F(CheckReportDeathTest, LeaksAreToldAtExit) {
   EXPECT_EXIT(leave(GCAP_SIM_ACTION_RECORD), testing::ExitedWithCode(3), "leak of 1 of the kind \"pinned memory\"");
   EXPECT_EXIT(leave(GCAP_SIM_ACTION_ABORT), testing::KilledBySignal(SIGABRT), "leak of");
   EXPECT_EXIT(leave(GCAP_SIM_ACTION_OFF), testing::ExitedWithCode(3), "^$");
+}
+
+// A child was told of all that its parent had made, whose end is the parent's affair.
+TEST_F(CheckReportDeathTest, AForkedChildIsToldOfItsOwnLeaksAlone) {
+  testing::FLAGS_gtest_death_test_style = "fast";
+  cudaStream_t of_parent;
+  OK(cudaStreamCreate(&of_parent));
+  gcap_sim_set_action(GCAP_SIM_CHECK_LEAK, GCAP_SIM_ACTION_RECORD);
+  const auto leave = [](bool makes) {
+    void* memory;
+    if (makes) {
+      OK(cudaMalloc(&memory, 64));
+    }
+    exit(3);
+  };
+  EXPECT_EXIT(leave(false), testing::ExitedWithCode(3), "^$");
+  EXPECT_EXIT(leave(true), testing::ExitedWithCode(3), "^gcap sim: leak of 1 of the kind .device memory");
+  OK(cudaStreamDestroy(of_parent));
 }
 
 // --- The environment ------------------------------------------------------------------------------------------------

@@ -230,6 +230,18 @@ const Broken kBroken[] = {
        Negate(e.b, e.a, e.stream);
        e.Use();
      }},
+    // The read was told as one of unwritten bytes: the writer could not run before the host function.
+    {"MissingWaitForAWriterBehindAHostFunction",
+     {"race on 64 bytes of device memory", "memset on stream 1", "memcpy on stream 2"},
+     [] {
+       Engine e;
+       cudaLaunchHostFunc(
+           e.stream, [](void*) {}, nullptr);
+       cudaMemsetAsync(e.a, 1, kBytes, e.stream);
+       cudaMemcpyAsync(e.pinned, e.a, kBytes, cudaMemcpyDeviceToHost, e.side);
+       cudaStreamSynchronize(e.side);
+       cudaDeviceSynchronize();
+     }},
     {"LegacyStreamAndANonBlockingOne",
      {"race on 64 bytes of device memory", "memset on stream 1: ", "memset on stream 0 (legacy stream): "},
      [] {
