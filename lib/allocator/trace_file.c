@@ -50,6 +50,8 @@ static gcap_status_t open_stream(const char* path, FILE** out_stream) {
   if (status == NULL) {
     *out_stream = fdopen(descriptor, "w");
     if (*out_stream == NULL) status = refusal(path);
+    // A child process that exits would write a line again that is still in the buffer.
+    if (*out_stream != NULL) (void)setvbuf(*out_stream, NULL, _IOLBF, BUFSIZ);
   }
   if (status != NULL) close(descriptor);
   return status;
