@@ -186,8 +186,9 @@ GCAP_API gcap_status_t gcap_scratch_forget_stream(gcap_scratch_t* scratch, gcap_
 // is refused too, but does not fail the scope.
 GCAP_API gcap_allocator_t* gcap_scratch_allocator(gcap_scratch_t* scratch);
 
-// Gives idle regions back upstream: those of which no block is live, kept by a graph, or possibly still in use on a
-// stream. Waits for the device if memory was freed that no stream was named for.
+// Gives idle regions back upstream: those of which no block is live, kept by a graph, prepared for a capture that has
+// not come (gcap_scratch_reservation_prepare), or possibly still in use on a stream. Waits for the device if memory was
+// freed that no stream was named for.
 //   CUDA_ERROR  the wait failed; the rest was done
 // Also what upstream answers when it refuses a region, which then stays.
 GCAP_API gcap_status_t gcap_scratch_trim(gcap_scratch_t* scratch) GCAP_NODISCARD;

@@ -8,7 +8,7 @@
 #include "gcap/scratch.h"
 
 // The refusal that gcap_scratch_destroy would answer although no graph were left: a block is live that no graph keeps,
-// a reservation is open, or a call waits for upstream or the device. NULL: there is none. Changes nothing.
+// a reservation is open, or a call waits for upstream, the device or a callback. NULL: there is none. Changes nothing.
 //   FAILED_PRECONDITION  as gcap_scratch_destroy
 gcap_status_t gcap_scratch_check_end(gcap_scratch_t* scratch) GCAP_NODISCARD;
 

@@ -21,13 +21,13 @@
 // slow path.
 
 #include "lib/scratch/reservation.h"
-#include "lib/internal/forked.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/capture_hooks.h"
 #include "lib/internal/check_argument.h"
+#include "lib/internal/forked.h"
 #include "lib/scratch/lock.h"
 #include "lib/scratch/streams.h"
 #include "lib/scratch/timeline.h"

@@ -134,8 +134,7 @@ static gcap_status_t check_unused(const gcap_scratch_t* scratch) {
   if (num_live == 0 && num_reservations == 0 && num_calls == 0) return NULL;
   return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
                      "scratch cannot end: %zu blocks are handed out, %zu reservations live, %zu calls wait for "
-                     "upstream, the device or "
-                     "a callback%s",
+                     "upstream, the device or a callback%s",
                      num_live, num_reservations, num_calls, gcap_scratch_describe_leaks(scratch, /*state=*/NULL).text);
 }
 
@@ -161,12 +160,12 @@ gcap_status_t gcap_scratch_check_end(gcap_scratch_t* scratch) {
   for (const gcap_scratch_stream_state_t* state = scratch->streams; state != NULL; state = state->next) {
     num_open += state->open != NULL;
   }
-  const size_t num_calls = scratch->num_regions_in_transit + scratch->num_waiting_calls;
+  const size_t num_calls = scratch->num_waiting_calls;
   gcap_status_t status = NULL;
   if (num_live > 0 || num_open > 0 || num_calls > 0) {
     status = GCAP_STATUS(GCAP_FAILED_PRECONDITION,
                          "scratch cannot end: %zu blocks are handed out, %zu reservations are open, %zu calls wait for "
-                         "upstream or the device%s",
+                         "upstream, the device or a callback%s",
                          num_live, num_open, num_calls, gcap_scratch_describe_leaks(scratch, /*state=*/NULL).text);
   }
   gcap_scratch_unlock_arena(scratch);

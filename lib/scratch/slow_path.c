@@ -9,10 +9,10 @@
 // is not touched any more.
 
 #include "lib/scratch/slow_path.h"
-#include "lib/internal/forked.h"
 
 #include "lib/internal/capture_check.h"
 #include "lib/internal/check_argument.h"
+#include "lib/internal/forked.h"
 #include "lib/scratch/debug.h"
 #include "lib/scratch/lock.h"
 #include "lib/scratch/out_of_memory.h"

@@ -8,11 +8,11 @@
 // Locking: the arena is locked.
 
 #include "lib/scratch/stream_end.h"
-#include "lib/internal/forked.h"
 
 #include <stddef.h>
 
 #include "lib/internal/check_argument.h"
+#include "lib/internal/forked.h"
 #include "lib/scratch/debug.h"
 #include "lib/scratch/lock.h"
 #include "lib/scratch/nodes.h"
