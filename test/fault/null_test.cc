@@ -54,6 +54,7 @@ struct Objects {
   }
   ~Objects() {
     if (made != nullptr) gcap_allocator_destroy(made);
+    GCAP_EXPECT_OK(gcap_thread_contexts_destroy(made_contexts));
     gcap_allocator_destroy(allocator);
     GCAP_EXPECT_OK(gcap_stream_pool_destroy(pool));
     gcap_notification_destroy(notification);
@@ -89,6 +90,7 @@ struct Objects {
   gcap_allocator_t* allocator = nullptr;
   // Outputs.
   gcap_allocator_t* made = nullptr;
+  gcap_thread_contexts_t* made_contexts = nullptr;
   void* memory = nullptr;
   bool flag = false;
   cudaGraph_t graph = nullptr;
@@ -209,7 +211,7 @@ std::vector<Row> Runtimes() {
       {"gcap_runtime_explain", "runtime", kBad, CALL(gcap_runtime_explain(nullptr, 0, GCAP_GRAPH_WHY_CAPTURE_FAILED))},
       {"gcap_runtime_release", "runtime", kBad, CALL(gcap_runtime_release(nullptr, 0))},
       {"gcap_runtime_synchronize", "runtime", kBad, CALL(gcap_runtime_synchronize(nullptr))},
-      {"gcap_thread_contexts_create", "options", kBad, CALL(gcap_thread_contexts_create(nullptr, &o.contexts))},
+      {"gcap_thread_contexts_create", "options", kBad, CALL(gcap_thread_contexts_create(nullptr, &o.made_contexts))},
       {"gcap_thread_contexts_create", "out_contexts", kBad,
        CALL(gcap_thread_contexts_create(&o.contexts_options, nullptr))},
       {"gcap_thread_contexts_destroy", "contexts", kFine, CALL(gcap_thread_contexts_destroy(nullptr))},
