@@ -13,6 +13,7 @@ import os
 import re
 import sys
 
+sys.stdout.reconfigure(encoding="utf-8")
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 RECORDED = "test/conformance/recorded"
 TABLES = ["h200_transcript.txt", "h200_probes_during.txt", "h200_probes_captures.txt"]

@@ -86,6 +86,7 @@ static void fork_or_join(gcap_capture_t* scope, bool is_fork) {
     const int slot = fuzz_draw_stream();
     if (slot < 0 || slot == FUZZ_USERS_STREAM) break;
     streams[count] = gcap_stream_handle(fuzz_world.streams[slot].stream);
+    fuzz_world.streams[slot].forked = true;
   }
   fuzz_ok(is_fork ? gcap_capture_fork(scope, streams, count) : gcap_capture_join(scope, streams, count));
 }

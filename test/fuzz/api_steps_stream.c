@@ -34,6 +34,7 @@ static void destroy_notifications_of(int slot) {
 static void destroy_stream(int slot) {
   fuzz_stream_t* stream = &fuzz_world.streams[slot];
   if (stream->users > 0 || fuzz_world.in_sink > 0) return;
+  if (stream->forked && gcap_capture_current() != NULL) return;
   if (!stream->of_pool) destroy_notifications_of(slot);
   ++stream->users;
   stream->ends = true;

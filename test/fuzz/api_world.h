@@ -46,8 +46,9 @@ typedef enum fuzz_mode { FUZZ_PLAIN = 0, FUZZ_HEAP, FUZZ_FAULTS } fuzz_mode_t;
 typedef struct fuzz_stream {
   gcap_stream_t* stream;
   int device;
-  int users;  // calls of gcap on the stack that were given it: not to be destroyed from a callback
-  bool ends;  // is being destroyed: takes no notification
+  int users;    // calls of gcap on the stack that were given it: not to be destroyed from a callback
+  bool ends;    // is being destroyed: takes no notification
+  bool forked;  // into a capture scope, which it must outlive
   bool of_pool;
 } fuzz_stream_t;
 
