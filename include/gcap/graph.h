@@ -150,6 +150,7 @@ GCAP_API gcap_status_t gcap_graph_manager_create(const gcap_graph_manager_option
 //   FAILED_PRECONDITION  the calling thread is capturing, and not for this manager; another thread has a run open; a
 //                        call of the manager has not returned yet, so this is a callback; or a graph's stream is
 //                        capturing. Nothing was released, and the manager may be used or destroyed again
+//   RESOURCE_EXHAUSTED   no host memory to abort a run of a thread that has exited; likewise
 //   LEAKED               the manager is gone. A graph whose launches could not be waited for is kept until the process
 //                        ends, with all that it retains; or a handle of a released graph could not be destroyed. The
 //                        message says which

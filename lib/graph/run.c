@@ -71,13 +71,14 @@ static void end_busy(gcap_graph_manager_t* manager) {
 gcap_status_t gcap_graph_run_check_abandoned(const gcap_graph_manager_t* manager) {
   const gcap_graph_open_run_t* run = &manager->run;
   if (!run->is_open) return NULL;
-  const bool has_thread = gcap_life_goes_on(run->thread);
-  const bool is_orphan = run->capture != NULL ? !manager->scope_open : !has_thread;
-  const bool is_own = run->thread == gcap_thread_life();
+  const gcap_life_t* self = gcap_thread_life();
+  if (self == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to close a run of id %d", run->id);
+  const bool is_orphan = run->capture != NULL ? !manager->scope_open : !gcap_life_goes_on(run->thread);
+  const bool is_own = run->thread == self;
   // The scope is not the thread's any more, and the step that tells the manager so is still to come.
   const bool is_closing =
       is_own && run->capture != NULL && manager->scope_open && run->capture != gcap_capture_current();
-  if ((run->is_busy && has_thread) || is_closing) {
+  if (run->is_busy || is_closing) {
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "a run of id %d is just being begun or ended in this graph manager%s",
                        run->id, is_own ? ", by the call that this one is a callback of" : "");
   }
@@ -90,6 +91,9 @@ gcap_status_t gcap_graph_run_close_abandoned(gcap_graph_manager_t* manager) {
   if (!run->is_open) return NULL;
   GCAP_RETURN_IF_ERROR(gcap_graph_run_check_abandoned(manager));
   const bool is_own_capture = gcap_graph_run_is_own_capture(manager);
+  // Who closes it owns it: a run of a thread that has exited is nobody's, and only one may take it.
+  gcap_life_release(run->thread);
+  run->thread = gcap_life_retain(gcap_thread_life());
   begin_busy(manager);
   gcap_log(GCAP_LOG_WARNING, "a run of id %d was never ended; it is aborted", run->id);
   if (is_own_capture) gcap_capture_abort(run->capture);

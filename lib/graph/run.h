@@ -16,7 +16,9 @@ bool gcap_graph_captures_next(const gcap_graph_manager_t* manager, int id, const
 gcap_status_t gcap_graph_run_check_abandoned(const gcap_graph_manager_t* manager);
 // Aborts a run that this thread, or one that has exited, left open. Drops the mutex meanwhile, since the abort calls
 // back; when it returns NULL no run is open.
-//   FAILED_PRECONDITION  another thread has a run open; or this thread is beginning or ending one, and calls back
+//   FAILED_PRECONDITION  another thread has a run open, or closes an abandoned one; or this thread is beginning or ending
+//                        one, and calls back
+//   RESOURCE_EXHAUSTED   no host memory for the thread's life
 gcap_status_t gcap_graph_run_close_abandoned(gcap_graph_manager_t* manager);
 
 #endif  // GCAP_LIB_GRAPH_RUN_H_

@@ -172,6 +172,45 @@ TEST_F(GraphReentry, FromTheLogSinkThatHearsOfARunThatWasNotEnded) {
   }
 }
 
+// While a thread closes the run of a thread that has exited, others are refused. The owner was dead, so they closed the
+// same run a second time, and opened their own in between.
+TEST_F(GraphReentry, FromTheLogSinkThatHearsOfTheRunOfAnExitedThread) {
+  for (const bool by_another_thread : {false, true}) {
+    SCOPED_TRACE(by_another_thread);
+    GCAP_ASSERT_OK(gcap_graph_manager_create(&options_, &manager_));
+    std::thread([this] { EXPECT_EQ(Begin(GCAP_GRAPH_ID_NONE), GCAP_GRAPH_RUN_EAGER); }).join();
+    struct Scene {
+      GraphReentry* test;
+      bool by_another_thread;
+      int calls;
+    } scene = {this, by_another_thread, 0};
+    gcap_log_set_sink(
+        [](void* user, gcap_log_level_t, const char*) {
+          Scene* const self = static_cast<Scene*>(user);
+          if (self->calls++ > 0) return;
+          const auto enter = [self] {
+            gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
+            gcap_graph_manager_t* manager = self->test->manager_;
+            GCAP_EXPECT_FAILS(gcap_graph_manager_begin_run(manager, kBegun, self->test->beside_->get(), &kind),
+                              GCAP_FAILED_PRECONDITION, "just being begun or ended");
+            GCAP_EXPECT_FAILS(gcap_graph_manager_destroy(manager), GCAP_FAILED_PRECONDITION, "");
+          };
+          if (self->by_another_thread) {
+            std::thread(enter).join();
+          } else {
+            enter();
+          }
+        },
+        &scene, GCAP_LOG_WARNING);
+    EXPECT_EQ(Begin(GCAP_GRAPH_ID_NONE), GCAP_GRAPH_RUN_EAGER);
+    EXPECT_TRUE(End().ok());
+    EXPECT_EQ(scene.calls, 1);
+    gcap_log_set_sink(nullptr, nullptr, GCAP_LOG_WARNING);
+    GCAP_EXPECT_OK(gcap_graph_manager_destroy(manager_));
+    manager_ = nullptr;
+  }
+}
+
 TEST_F(GraphReentry, FromTheLogSinkThatHearsOfACaptureWithoutANode) {
   CreateScene();
   ASSERT_EQ(Begin(kScene), GCAP_GRAPH_RUN_CAPTURE);
