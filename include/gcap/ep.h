@@ -124,7 +124,8 @@ GCAP_API gcap_status_t gcap_ep_get_run_resources(gcap_ep_t* ep, gcap_run_resourc
 // every thread that ran the session. A host that has no gcap_session_t claims too.
 //   FAILED_PRECONDITION  the EP captures graphs, and another session has claimed it, or has run
 GCAP_API gcap_status_t gcap_ep_claim(gcap_ep_t* ep) GCAP_NODISCARD;
-// Gives up the claim of a session that ends. Once for each claim.
+// Gives up the claim of a session that ends. Once for each claim, and as the session's last use of the EP, after its
+// turn: another thread may then destroy the EP.
 GCAP_API void gcap_ep_unclaim(gcap_ep_t* ep);
 
 // A turn is the right to use the EP's stream. A host takes a turn for each whole run, including replays, and for all

@@ -130,12 +130,11 @@ static gcap_status_t free_constants(gcap_session_t* session, bool may_be_read) {
   return status;
 }
 
-// Frees all else that the session has, and its claim. Called in a turn of the EP.
+// Frees all else that the session has, but for its claim. Called in a turn of the EP.
 static void take_apart(gcap_session_t* session) {
   for (int i = 0; session->kernels != NULL && i < session->plan.num_nodes; ++i) {
     if (session->kernels[i].destroy != NULL) session->kernels[i].destroy(session->kernels[i].self);
   }
-  gcap_ep_unclaim(session->ep);
   free(session->kernels);
   gcap_plan_deinit(&session->plan);
   free(session);
@@ -169,6 +168,7 @@ gcap_status_t gcap_session_create(const gcap_model_t* model, gcap_ep_t* const* e
     *out_session = session;
   }
   gcap_ep_end_turn(ep);
+  if (status != NULL) gcap_ep_unclaim(ep);  // last: without a claim another thread may destroy the EP
   return status;
 }
 
@@ -198,6 +198,8 @@ gcap_status_t gcap_session_destroy(gcap_session_t* session) {
   gcap_ep_begin_turn(ep);
   gcap_status_t status = end_in_turn(session);
   gcap_ep_end_turn(ep);
+  const bool is_gone = status == NULL || gcap_status_code(status) == GCAP_LEAKED;
+  if (is_gone) gcap_ep_unclaim(ep);  // last: without a claim another thread may destroy the EP
   return status;
 }
 

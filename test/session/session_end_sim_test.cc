@@ -1,0 +1,109 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// The order in which a session lets go of its EP. The claim was given up first: another thread, which tried to destroy
+// the EP meanwhile, freed the EP under the end of the turn.
+
+#include "gcap/ep_ops.h"
+#include "gcap/session.h"
+#include "gtest/gtest.h"
+#include "test/session/session_test.h"
+#include "test/support/device_test.h"
+
+namespace {
+
+int turns_ended, sessions_gone;
+
+}  // namespace
+
+extern "C" {
+
+void __real_gcap_ep_end_turn(gcap_ep_t* ep);
+// As another thread that tries to destroy the EP just before its turn ends.
+void __wrap_gcap_ep_end_turn(gcap_ep_t* ep) {
+  ++turns_ended;
+  const gcap::testing::Outcome outcome(gcap_ep_destroy(ep));
+  if (!outcome.Names("live session")) ++sessions_gone;
+  __real_gcap_ep_end_turn(ep);
+}
+
+}  // extern "C"
+
+namespace {
+
+using gcap::testing::ModelBuilder;
+using gcap::testing::Outcome;
+
+// An EP that is never destroyed by the test above: its destroy says no.
+struct FakeEp {
+  FakeEp() {
+    gcap_ep_ops_t ops = {};
+    ops.struct_version = GCAP_EP_OPS_VERSION;
+    ops.name = "fake";
+    ops.self = this;
+    ops.supports = [](void*, const gcap_model_t*, const gcap_node_t*) { return true; };
+    ops.create_kernel = [](void* self, const gcap_model_t*, const gcap_node_t*, gcap_kernel_t* out_kernel) {
+      if (static_cast<FakeEp*>(self)->has_no_kernels) return GCAP_STATUS(GCAP_INTERNAL, "no kernel");
+      out_kernel->compute = [](void*, const gcap_kernel_context_t*) { return gcap_status_t(nullptr); };
+      return gcap_status_t(nullptr);
+    };
+    ops.get_run_resources = [](void* self, gcap_run_resources_t* out_resources) {
+      return gcap_runtime_get_resources(static_cast<FakeEp*>(self)->runtime, out_resources);
+    };
+    ops.synchronize = [](void*) { return gcap_status_t(nullptr); };
+    ops.destroy = [](void* self) {
+      if (static_cast<FakeEp*>(self)->may_end) return gcap_status_t(nullptr);
+      return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "not yet");
+    };
+    GCAP_EXPECT_OK(gcap_runtime_create(nullptr, &runtime));
+    GCAP_EXPECT_OK(gcap_ep_create(&ops, &ep));
+  }
+  ~FakeEp() {
+    may_end = true;
+    GCAP_EXPECT_OK(gcap_ep_destroy(ep));
+    GCAP_EXPECT_OK(gcap_runtime_destroy(runtime));
+  }
+  FakeEp(const FakeEp&) = delete;
+  FakeEp& operator=(const FakeEp&) = delete;
+
+  gcap_runtime_t* runtime = nullptr;
+  gcap_ep_t* ep = nullptr;
+  bool has_no_kernels = false;
+  bool may_end = false;
+};
+
+ModelBuilder OneNode() {
+  ModelBuilder m;
+  const int x = m.Value("x", {4}), y = m.Value("y", {4});
+  m.inputs = {x};
+  m.outputs = {y};
+  m.Node("Any", "node", {x}, {y});
+  return m;
+}
+
+using SessionEnd = gcap::testing::DeviceTest;
+
+TEST_F(SessionEnd, ClaimOutlivesTheTurn) {
+  FakeEp ep;
+  ModelBuilder builder = OneNode();
+  const gcap_model_t model = builder.Model();
+  gcap_session_t* session = nullptr;
+  turns_ended = sessions_gone = 0;
+  GCAP_ASSERT_OK(gcap_session_create(&model, &ep.ep, 1, &session));
+  GCAP_EXPECT_OK(gcap_session_destroy(session));
+  EXPECT_EQ(turns_ended, 2);
+  EXPECT_EQ(sessions_gone, 0);
+}
+
+TEST_F(SessionEnd, ClaimOfASessionThatFailsOutlivesTheTurn) {
+  FakeEp ep;
+  ep.has_no_kernels = true;
+  ModelBuilder builder = OneNode();
+  const gcap_model_t model = builder.Model();
+  gcap_session_t* session = nullptr;
+  turns_ended = sessions_gone = 0;
+  GCAP_EXPECT_FAILS(gcap_session_create(&model, &ep.ep, 1, &session), GCAP_INTERNAL, "no kernel");
+  EXPECT_EQ(turns_ended, 1);
+  EXPECT_EQ(sessions_gone, 0);
+}
+
+}  // namespace
