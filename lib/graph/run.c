@@ -95,8 +95,9 @@ gcap_status_t gcap_graph_run_close_abandoned(gcap_graph_manager_t* manager) {
   gcap_life_release(run->thread);
   run->thread = gcap_life_retain(gcap_thread_life());
   begin_busy(manager);
-  gcap_log(GCAP_LOG_WARNING, "a run of id %d was never ended; it is aborted", run->id);
   if (is_own_capture) gcap_capture_abort(run->capture);
+  // Behind the abort: a sink that began a capture would abort this one.
+  gcap_log(GCAP_LOG_WARNING, "a run of id %d was never ended; it was aborted", run->id);
   end_busy(manager);
   gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, run->id);
   if (run->capture != NULL && slot != NULL)

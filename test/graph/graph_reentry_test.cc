@@ -162,7 +162,6 @@ TEST_F(GraphReentry, FromTheLogSinkThatHearsOfARunThatWasNotEnded) {
     CreateScene();
     (void)Begin(id);
     in_sink_ = true;
-    // The sink hears of the run before it is aborted: inside of a capture what launches is refused.
     EXPECT_EQ(Begin(GCAP_GRAPH_ID_NONE), GCAP_GRAPH_RUN_EAGER);
     in_sink_ = false;
     EXPECT_TRUE(End().ok());
@@ -170,6 +169,25 @@ TEST_F(GraphReentry, FromTheLogSinkThatHearsOfARunThatWasNotEnded) {
     GCAP_EXPECT_OK(gcap_graph_manager_destroy(manager_));
     manager_ = nullptr;
   }
+}
+
+// The sink heard of the run before it was aborted. A capture of the sink's own aborted it, and freed its scope, which
+// the manager then aborted a second time.
+TEST_F(GraphReentry, FromTheLogSinkThatBeginsACapture) {
+  CreateScene();
+  ASSERT_EQ(Begin(kScene), GCAP_GRAPH_RUN_CAPTURE);
+  gcap_log_set_sink(
+      [](void* test, gcap_log_level_t, const char*) {
+        GraphReentry* const self = Self(test);
+        if (self->calls_++ > 0) return;
+        EXPECT_FALSE(gcap_thread_is_capturing()) << "the run is aborted already";
+        self->CaptureElsewhere();
+      },
+      this, GCAP_LOG_WARNING);
+  EXPECT_EQ(Begin(GCAP_GRAPH_ID_NONE), GCAP_GRAPH_RUN_EAGER);
+  EXPECT_TRUE(End().ok());
+  EXPECT_GE(calls_, 1);
+  EXPECT_EQ(State(kScene), "READY");
 }
 
 // While a thread closes the run of a thread that has exited, others are refused. The owner was dead, so they closed the
