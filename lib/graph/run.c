@@ -68,6 +68,16 @@ static void end_busy(gcap_graph_manager_t* manager) {
   manager->run.is_busy = false;
 }
 
+// Whether the open run is just being begun or ended: by a call of the manager, or by the end of this thread's scope
+// behind the manager's back. Then the scope is not the thread's any more, and the step that tells the manager so is
+// still to come.
+static bool is_in_passing(const gcap_graph_manager_t* manager) {
+  const gcap_graph_open_run_t* run = &manager->run;
+  const bool is_closing = run->thread == gcap_thread_life() && run->capture != NULL && manager->scope_open &&
+                          run->capture != gcap_capture_current();
+  return run->is_busy || is_closing;
+}
+
 gcap_status_t gcap_graph_run_check_abandoned(const gcap_graph_manager_t* manager) {
   const gcap_graph_open_run_t* run = &manager->run;
   if (!run->is_open) return NULL;
@@ -75,10 +85,7 @@ gcap_status_t gcap_graph_run_check_abandoned(const gcap_graph_manager_t* manager
   if (self == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to close a run of id %d", run->id);
   const bool is_orphan = run->capture != NULL ? !manager->scope_open : !gcap_life_goes_on(run->thread);
   const bool is_own = run->thread == self;
-  // The scope is not the thread's any more, and the step that tells the manager so is still to come.
-  const bool is_closing =
-      is_own && run->capture != NULL && manager->scope_open && run->capture != gcap_capture_current();
-  if (run->is_busy || is_closing) {
+  if (is_in_passing(manager)) {
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "a run of id %d is just being begun or ended in this graph manager%s",
                        run->id, is_own ? ", by the call that this one is a callback of" : "");
   }
@@ -107,12 +114,13 @@ gcap_status_t gcap_graph_run_close_abandoned(gcap_graph_manager_t* manager) {
 }
 
 // Whether the calling thread has a run open.
-static gcap_status_t check_own_run(const gcap_graph_open_run_t* run) {
+static gcap_status_t check_own_run(const gcap_graph_manager_t* manager) {
+  const gcap_graph_open_run_t* run = &manager->run;
   if (!run->is_open) return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "no run is open: call gcap_graph_manager_begin_run");
   if (run->thread != gcap_thread_life()) {
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "the open run of id %d belongs to another thread", run->id);
   }
-  if (run->is_busy) {
+  if (is_in_passing(manager)) {
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
                        "the run of id %d is just being begun or ended, and this is a callback", run->id);
   }
@@ -122,7 +130,7 @@ static gcap_status_t check_own_run(const gcap_graph_open_run_t* run) {
 bool gcap_graph_manager_has_own_run(gcap_graph_manager_t* manager) {
   pthread_mutex_lock(&manager->mutex);
   const gcap_graph_open_run_t* run = &manager->run;
-  const bool has_run = run->is_open && !run->is_busy && run->thread == gcap_thread_life();
+  const bool has_run = run->is_open && run->thread == gcap_thread_life() && !is_in_passing(manager);
   pthread_mutex_unlock(&manager->mutex);
   return has_run;
 }
@@ -270,7 +278,7 @@ gcap_status_t gcap_graph_manager_sign(gcap_graph_manager_t* manager, const gcap_
   GCAP_RETURN_IF_ERROR(gcap_graph_bindings_check(bindings, n));
   pthread_mutex_lock(&manager->mutex);
   gcap_graph_open_run_t* run = &manager->run;
-  gcap_status_t status = check_own_run(run);
+  gcap_status_t status = check_own_run(manager);
   if (status == NULL && run->capture != NULL) {
     free(run->signature);
     status = gcap_graph_signature_create(bindings, n, &run->signature);
@@ -395,7 +403,7 @@ gcap_status_t gcap_graph_manager_end_run(gcap_graph_manager_t* manager, gcap_sta
   GCAP_RETURN_JOINED_IF_NULL(run_status, manager);
   if (gcap_is_forked()) return gcap_status_join(run_status, gcap_refuse_forked(__func__));
   pthread_mutex_lock(&manager->mutex);
-  gcap_status_t status = check_own_run(&manager->run);
+  gcap_status_t status = check_own_run(manager);
   if (status == NULL) return end_own_run(manager, run_status, synchronize);
   pthread_mutex_unlock(&manager->mutex);
   if (run_status == NULL) return status;

@@ -267,7 +267,8 @@ TEST_F(GraphReentry, FromACloseStep) {
   EXPECT_TRUE(End().ok());
 }
 
-// A close step of a capture that its run's owner gave up by itself.
+// A close step of a capture that its run's owner gave up by itself. The end of the run was accepted here, and so was
+// the destroy after it; the scope then told a manager that was freed.
 TEST_F(GraphReentry, FromACloseStepBehindTheManagersBack) {
   CreateScene();
   BeginWithCallbacks(kScene);
@@ -282,6 +283,9 @@ TEST_F(GraphReentry, FromACloseStepBehindTheManagersBack) {
         GCAP_EXPECT_FAILS(gcap_graph_manager_destroy(self->manager_), GCAP_FAILED_PRECONDITION, "begun or ended");
         GCAP_EXPECT_FAILS(gcap_graph_manager_begin_run(self->manager_, GCAP_GRAPH_ID_NONE, self->beside_->get(), &kind),
                           GCAP_FAILED_PRECONDITION, "begun or ended");
+        GCAP_EXPECT_FAILS(gcap_graph_manager_sign(self->manager_, nullptr, 0), GCAP_FAILED_PRECONDITION, "callback");
+        GCAP_EXPECT_FAILS(gcap_graph_manager_end_run(self->manager_, nullptr, false), GCAP_FAILED_PRECONDITION,
+                          "begun or ended, and this is a callback");
       },
       nullptr));
   gcap_capture_abort(gcap_capture_current());
