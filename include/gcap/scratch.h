@@ -227,16 +227,19 @@ GCAP_API gcap_status_t gcap_scratch_validate(gcap_scratch_t* scratch) GCAP_NODIS
 typedef struct gcap_scratch_reservation gcap_scratch_reservation_t;
 
 // Makes ready for a capture on `stream` what its warm-up used. Afterwards the stream owns as much free memory as it
-// ever had handed out at a time, and a stretch for its largest block. Once a graph keeps memory of the stream, all of
-// that is one stretch, since what a graph leaves over is in pieces. The free memory of an open reservation counts. What
-// is wanting is taken from memory that no stream uses, or the arena grows by it. Until the stream's next reservation
-// closes, or its run ends, no other stream gets this memory. One exception: an allocation of a thread that does not
-// capture gets it rather than fail. Call this function after the warm-up, before the capture begins. Without it a
-// capture may lack memory, and only the next capture succeeds. With it, a capture may still lack memory if the frees
-// inside it leave gaps that are too small for later blocks and that the warm-up did not leave.
+// ever had handed out at a time, and a stretch for its largest block. Where this memory is in several stretches, the
+// stream owns more: the capture may leave the end of each stretch empty, where the next block has no room. So of each
+// stretch but one, as much as the largest block does not count. The free memory of an open reservation counts. What is
+// wanting is taken from memory that no stream uses, or the arena grows by it: at most by the stream's peak. Until the
+// stream's next reservation that is allocated from closes, or its run ends, no other stream gets this memory. One
+// exception: an allocation of a thread that does not capture gets it rather than fail. Call this function after the
+// warm-up, before the capture begins. Without it a capture may lack memory, and only the next capture succeeds. With
+// it, a capture may still lack memory if the frees inside it leave gaps, between blocks that stay live, that are too
+// small for later blocks.
 //   INVALID_ARGUMENT     no stream, or one of another device than upstream's
 //   FAILED_PRECONDITION  the calling thread is capturing
-// Also what gcap_scratch_alloc answers when the arena cannot grow.
+// Also what gcap_scratch_alloc answers when the arena cannot grow; the capture may then still succeed, and what the
+// stream owns is kept for the capture.
 GCAP_API gcap_status_t gcap_scratch_reservation_prepare(gcap_scratch_t* scratch, gcap_stream_t* stream) GCAP_NODISCARD;
 
 // Opens a new reservation on `stream`.

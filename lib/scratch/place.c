@@ -174,19 +174,21 @@ static bool is_own(const gcap_scratch_stream_state_t* state, const gcap_scratch_
   return gcap_scratch_block_state(block) == state;  // in its pool, or kept by its open reservation
 }
 
-gcap_scratch_supply_t gcap_scratch_count_supply(const gcap_scratch_t* scratch,
-                                                const gcap_scratch_stream_state_t* state) {
-  gcap_scratch_supply_t supply = {0};
+size_t gcap_scratch_count_supply(const gcap_scratch_t* scratch, const gcap_scratch_stream_state_t* state,
+                                 size_t largest_bytes) {
+  const size_t end_bytes = largest_bytes - GCAP_SCRATCH_GRANULE_BYTES;
+  size_t bytes = 0;
   for (size_t i = 0; i < scratch->store.num_regions; ++i) {
     size_t in_a_row = 0;
     for (const gcap_scratch_block_t* block = scratch->store.regions[i]->first; block != NULL; block = block->upper) {
       const bool counts = is_own(state, block) && may_have(state, block);
-      in_a_row = counts ? in_a_row + block->bytes : 0;
-      if (counts) supply.bytes += block->bytes;
-      if (supply.longest_bytes < in_a_row) supply.longest_bytes = in_a_row;
+      if (counts) in_a_row += block->bytes;
+      if (counts && block->upper != NULL) continue;
+      if (in_a_row >= largest_bytes) bytes += in_a_row - (bytes > 0 ? end_bytes : 0);
+      in_a_row = 0;
     }
   }
-  return supply;
+  return bytes;
 }
 
 // Of the shortest runs in a region that hold `bytes`, and than which none is better so far, the one of which most is

@@ -15,12 +15,11 @@ gcap_status_t gcap_scratch_place(gcap_scratch_t* scratch, gcap_scratch_stream_st
 gcap_status_t gcap_scratch_take(gcap_scratch_t* scratch, gcap_scratch_stream_state_t* state, size_t bytes,
                                 gcap_scratch_block_t** block) GCAP_NODISCARD;
 
-// Free memory that carries the stream's tag or is in its open reservation.
-typedef struct gcap_scratch_supply {
-  size_t bytes, longest_bytes;  // together, and in a row
-} gcap_scratch_supply_t;
-gcap_scratch_supply_t gcap_scratch_count_supply(const gcap_scratch_t* scratch,
-                                                const gcap_scratch_stream_state_t* state);
+// How much may surely be live at a time, in blocks of up to `largest_bytes` (not 0), of the free memory that carries
+// the stream's tag or is in its open reservation: blocks that are placed one after the other leave less than one of the
+// largest at the end of each stretch but the last one.
+size_t gcap_scratch_count_supply(const gcap_scratch_t* scratch, const gcap_scratch_stream_state_t* state,
+                                 size_t largest_bytes);
 // A free block of at least `bytes` that the stream may have and that is not its own; NULL when there is none.
 gcap_scratch_block_t* gcap_scratch_find_elsewhere(gcap_scratch_t* scratch, const gcap_scratch_stream_state_t* state,
                                                   size_t bytes);

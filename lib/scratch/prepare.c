@@ -3,11 +3,11 @@
 // Before a capture: its stream comes to own as much free memory as it ever had handed out at a time, so that the
 // capture, which cannot grow the arena, finds what the warm-up had. What the stream owns carries its tag, and no other
 // stream is given it from then on (is_withheld in place.c). What was merely counted, another thread took before the
-// capture came to it.
+// capture came to it, or while the arena was unlocked to grow.
 //
-// As long as no graph keeps memory of the stream, what it has is what its runs were placed in, and the sum is enough.
-// What graphs have left over is in pieces, which may add up to the sum and have no room for the same blocks: then it
-// must be in one stretch.
+// A sum of pieces is not enough: a capture places its blocks otherwise than the runs before it, which had caches and
+// other streams' leavings, and loses the end of each piece that is too small for its next block. So of each stretch but
+// one, a largest block is not counted. What is added is at most the peak.
 // Locking: the arena is locked, and unlocked while upstream is asked, or another thread's growth is waited for.
 
 #include "lib/internal/capture_check.h"
@@ -22,31 +22,30 @@
 typedef struct need {
   size_t bytes;          // of what the stream is to own
   size_t largest_bytes;  // of a block
-  bool in_one_stretch;
 } need_t;
 
 static need_t need_of(const gcap_scratch_t* scratch, const gcap_scratch_stream_state_t* state) {
   need_t need = {.bytes = gcap_scratch_peak_bytes(state)};
   need.largest_bytes = gcap_scratch_block_bytes(state->max_alloc_bytes) + 2 * scratch->zone_bytes;
   if (need.largest_bytes > need.bytes) need.largest_bytes = need.bytes;  // it was handed out, or nothing was
-  need.in_one_stretch = state->num_reservations > (state->open != NULL ? 1 : 0);
   return need;
 }
 
-// How much the stream is to get; enough for one of its largest blocks if anything is wanting.
+// How much the stream is to get, in one stretch.
 static size_t wanting_bytes(const gcap_scratch_t* scratch, const gcap_scratch_stream_state_t* state,
                             const need_t* need) {
-  if (need->in_one_stretch) return need->bytes;
-  const gcap_scratch_supply_t supply = gcap_scratch_count_supply(scratch, state);
-  if (supply.bytes >= need->bytes && supply.longest_bytes >= need->largest_bytes) return 0;
-  const size_t bytes = supply.bytes < need->bytes ? need->bytes - supply.bytes : 0;
-  return bytes > need->largest_bytes ? bytes : need->largest_bytes;
+  if (need->bytes == 0) return 0;
+  const size_t has_bytes = gcap_scratch_count_supply(scratch, state, need->largest_bytes);
+  if (has_bytes >= need->bytes) return 0;
+  const size_t end_bytes = has_bytes > 0 ? need->largest_bytes - GCAP_SCRATCH_GRANULE_BYTES : 0;
+  const size_t bytes = need->bytes - has_bytes + end_bytes;
+  return bytes < need->bytes ? bytes : need->bytes;
 }
 
-// Looks for it in the arena.
+// Looks for it in the arena. What holds all of it may be in part the stream's own.
 static gcap_status_t find(gcap_scratch_t* scratch, gcap_scratch_stream_state_t* state, const need_t* need, size_t bytes,
                           bool* out_found) {
-  if (need->in_one_stretch) return gcap_scratch_claim_stretch(scratch, state, bytes, out_found);
+  if (bytes == need->bytes) return gcap_scratch_claim_stretch(scratch, state, bytes, out_found);
   gcap_scratch_block_t* block = gcap_scratch_find_elsewhere(scratch, state, bytes);
   *out_found = block != NULL;
   return block == NULL ? NULL : gcap_scratch_claim(scratch, state, block, bytes);
@@ -80,8 +79,8 @@ gcap_status_t gcap_scratch_reservation_prepare(gcap_scratch_t* scratch, gcap_str
   if (status == NULL) {
     ++request.state->num_calls;
     gcap_scratch_make_up_deficit(scratch);
+    request.state->promise = GCAP_SCRATCH_PROMISED;  // already while the arena grows, and of what there is if it cannot
     status = provide(scratch, &request);
-    if (status == NULL) request.state->promise = GCAP_SCRATCH_PROMISED;
     --request.state->num_calls;
   }
   gcap_scratch_unlock_arena(scratch);

@@ -57,7 +57,6 @@ static gcap_status_t open_locked(gcap_scratch_reservation_t* reservation) {
                        (void*)gcap_stream_handle(gcap_scratch_stream_of(state)), state->open->bytes);
   }
   state->open = reservation;
-  if (state->promise == GCAP_SCRATCH_PROMISED) state->promise = GCAP_SCRATCH_REDEEMING;
   ++reservation->num_graphs;
   return NULL;
 }

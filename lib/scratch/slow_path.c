@@ -83,6 +83,8 @@ static gcap_status_t take_back(gcap_scratch_t* scratch, gcap_scratch_block_t* bl
 // Obtains a block and makes it live.
 static gcap_status_t hand_out(gcap_scratch_t* scratch, gcap_scratch_request_t* request, size_t requested_bytes,
                               gcap_allocator_event_t* out_event, void** out_ptr) {
+  gcap_scratch_stream_state_t* state = request->state;
+  if (state->open != NULL && state->promise == GCAP_SCRATCH_PROMISED) state->promise = GCAP_SCRATCH_REDEEMING;
   gcap_scratch_block_t* block = NULL;
   GCAP_RETURN_IF_ERROR(gcap_scratch_obtain(scratch, request, &block));
   gcap_scratch_reservation_t* reservation = gcap_scratch_block_reservation(block);

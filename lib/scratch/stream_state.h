@@ -20,8 +20,8 @@ enum { GCAP_SCRATCH_NUM_BIASES = 4 };
 // What a stream was promised by gcap_scratch_reservation_prepare: that it alone gets its free memory.
 typedef enum gcap_scratch_promise {
   GCAP_SCRATCH_NO_PROMISE = 0,
-  GCAP_SCRATCH_PROMISED,   // until the end of the stream's next reservation, or run
-  GCAP_SCRATCH_REDEEMING,  // the reservation is open
+  GCAP_SCRATCH_PROMISED,   // until the end of the stream's next reservation that it allocates from, or of its run
+  GCAP_SCRATCH_REDEEMING,  // that reservation is open
 } gcap_scratch_promise_t;
 
 // Its memory stays one of a stream's state until the arena ends, and may be used for another stream when the stream is

@@ -286,7 +286,9 @@ TEST_F(EachHeapCall, OfAPreparation) {
         upstream_.most_bytes = outcome.ok() ? 0 : SIZE_MAX;
         Free(Alloc(2 * kChunk, a_));
         upstream_.most_bytes = SIZE_MAX;
-        Release(Open(a_));  // the capture came: the memory is anybody's again
+        gcap_scratch_reservation_t* graph = Open(a_);
+        Free(Alloc(kChunk, a_));
+        Release(graph);  // the capture came: the memory is anybody's again
       },
       GCAP_OK);
 }
