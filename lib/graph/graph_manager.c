@@ -101,6 +101,7 @@ gcap_status_t gcap_graph_manager_check_end(gcap_graph_manager_t* manager) {
 
 gcap_status_t gcap_graph_manager_destroy(gcap_graph_manager_t* manager) {
   if (manager == NULL) return NULL;
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
   gcap_graph_captured_t* detached = NULL;
   gcap_status_t status = NULL;
   pthread_mutex_lock(&manager->mutex);
