@@ -33,10 +33,10 @@
 //            leave another callback: a release, a destroy, a close step, a log sink, an allocator's function, another
 //            member of an EP. No longjmp may leave any callback.
 // Cancel.    A thread that is cancelled (pthread_cancel, deferred) in the work of a run, or in a kernel's compute,
-//            ends the run in the same way. While gcap waits to begin a capture, and in the callbacks of allocators,
-//            cancellation waits. Elsewhere a CUDA call inside gcap may be a cancellation point, after which a lock
-//            stays held: disable cancellation around calls of gcap. Asynchronous cancellation is never safe inside
-//            gcap.
+//            ends the run in the same way. While gcap waits to begin a capture, in the callbacks of allocators, and in
+//            the log sink, cancellation waits. Elsewhere a CUDA call inside gcap may be a cancellation point, after
+//            which a lock stays held: disable cancellation around calls of gcap. Asynchronous cancellation is never
+//            safe inside gcap.
 // Fork.      In a child process that was forked after its parent had used gcap, neither CUDA nor gcap works: a function
 //            that returns a status refuses with FAILED_PRECONDITION, and names the fork. Do not call the others, which
 //            may never return. The child may exec or exit. A program that forks first, and uses gcap in the child

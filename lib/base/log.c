@@ -28,6 +28,7 @@ typedef struct target {
 // A call of a sink, on the stack of its thread.
 typedef struct call {
   uint64_t target_number;
+  int cancel_state;  // of the thread, before the call
   struct call *previous, *next;
 } call_t;
 
@@ -57,17 +58,23 @@ static bool is_called(uint64_t before_number) {
 }
 
 void gcap_log_set_sink(gcap_log_sink_t sink, void* user, gcap_log_level_t level) {
+  int cancel_state = PTHREAD_CANCEL_ENABLE;
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);  // the wait would keep the mutex
   pthread_mutex_lock(&mutex);
   const uint64_t number = current.number + 1;
   current = (target_t){.sink = sink != NULL ? sink : log_to_stderr, .user = user, .number = number};
   atomic_store(&current_level, sink != NULL ? nearest_level(level) : GCAP_LOG_WARNING);
   while (!is_in_sink && is_called(number)) pthread_cond_wait(&call_returned, &mutex);
   pthread_mutex_unlock(&mutex);
+  pthread_setcancelstate(cancel_state, NULL);
 }
 
+// Cancellation waits for the end of the call: the stack of a thread that ended in the sink would stay on the list.
 static target_t begin_call(call_t* call) {
+  int cancel_state = PTHREAD_CANCEL_ENABLE;
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
   pthread_mutex_lock(&mutex);
-  *call = (call_t){.target_number = current.number, .next = first_call};
+  *call = (call_t){.target_number = current.number, .cancel_state = cancel_state, .next = first_call};
   if (first_call != NULL) first_call->previous = call;
   first_call = call;
   const target_t target = current;
@@ -81,6 +88,7 @@ static void end_call(call_t* call) {
   *(call->previous != NULL ? &call->previous->next : &first_call) = call->next;
   pthread_cond_broadcast(&call_returned);
   pthread_mutex_unlock(&mutex);
+  pthread_setcancelstate(call->cancel_state, NULL);
 }
 
 static void send(gcap_log_level_t level, const char* message) {

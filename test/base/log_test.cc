@@ -2,6 +2,8 @@
 
 #include "gcap/log.h"
 
+#include <pthread.h>
+
 #include <atomic>
 #include <string>
 #include <thread>
@@ -102,6 +104,32 @@ TEST_F(Log, MayBeCalledByManyThreads) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(counts, std::vector<int>(4, 100));
+}
+
+// A thread that was cancelled in the sink left its stack on the list of calls, and a change of the sink waited for
+// ever.
+TEST_F(Log, AThreadIsCancelledBehindTheSink) {
+  static std::atomic<int> returned;
+  returned = 0;
+  gcap_log_set_sink(
+      [](void*, gcap_log_level_t, const char*) {
+        pthread_testcancel();
+        ++returned;
+      },
+      nullptr, GCAP_LOG_INFO);
+  pthread_t thread;
+  const auto run = [](void*) -> void* {
+    pthread_cancel(pthread_self());
+    gcap_log(GCAP_LOG_INFO, "a message");
+    pthread_testcancel();
+    return nullptr;
+  };
+  ASSERT_EQ(pthread_create(&thread, nullptr, run, nullptr), 0);
+  void* end = nullptr;
+  ASSERT_EQ(pthread_join(thread, &end), 0);
+  EXPECT_EQ(end, PTHREAD_CANCELED);
+  ASSERT_EQ(returned, 1);
+  gcap_log_set_sink(Messages::Receive, &messages_, GCAP_LOG_INFO);
 }
 
 // They read beyond the table of names.
