@@ -54,6 +54,7 @@ typedef struct gcap_graph_slot {
   gcap_graph_run_history_t history;  // for the STABLE policy
   gcap_status_t last_failure;
   gcap_status_t update_refusal;
+  uint64_t walk;  // that measured it last
 } gcap_graph_slot_t;
 
 // Slots by their last use.
@@ -86,7 +87,7 @@ struct gcap_graph_manager {
   gcap_graph_open_run_t run;
   gcap_graph_slot_list_t captured;  // the slots with a graph
   gcap_graph_slot_list_t idle;      // the others, of which a bounded number is remembered
-  gcap_graph_slot_t* measured;      // of `captured`: where a walk is that drops the mutex
+  uint64_t num_walks;               // over `captured` to measure
   size_t captured_bytes;            // the sum of their info.bytes
   uint32_t num_inside;              // calls that may run callbacks now, and use the manager afterwards
   gcap_graph_captured_t* retired;   // to be destroyed once their launches are done

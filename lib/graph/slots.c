@@ -45,7 +45,6 @@ static void list_add_newest(gcap_graph_slot_list_t* list, gcap_graph_slot_t* slo
 
 static void list_remove(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot) {
   gcap_graph_slot_list_t* list = list_of(manager, slot);
-  if (manager->measured == slot) manager->measured = slot->older;
   *(slot->newer != NULL ? &slot->newer->older : &list->newest) = slot->older;
   *(slot->older != NULL ? &slot->older->newer : &list->oldest) = slot->newer;
   --list->count;
@@ -103,17 +102,32 @@ gcap_graph_captured_t* gcap_graph_slot_set_graph(gcap_graph_manager_t* manager, 
   return old;
 }
 
+// Measures one graph, without the mutex meanwhile, and gives the slot after it: the next older one of where it is then.
+static gcap_graph_slot_t* measure(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot) {
+  const int id = slot->id;
+  const gcap_graph_captured_t* graph = slot->graph;
+  const size_t node_bytes = graph->node_bytes;
+  gcap_retained_t* retained = gcap_retained_share(graph->retained);
+  slot->walk = manager->num_walks;
+  pthread_mutex_unlock(&manager->mutex);
+  const size_t bytes = gcap_graph_bytes(node_bytes, retained);
+  gcap_retained_release(retained);
+  pthread_mutex_lock(&manager->mutex);
+  slot = gcap_graph_find_slot(manager, id);
+  if (slot == NULL || slot->graph != graph) return manager->captured.newest;  // it was released
+  set_bytes(manager, slot, bytes);
+  return slot->older;
+}
+
+// A replay makes its slot the newest, behind the back of a walk: the list is walked until all in it were measured.
 void gcap_graph_slots_measure(gcap_graph_manager_t* manager) {
-  for (manager->measured = manager->captured.newest; manager->measured != NULL;) {
-    gcap_graph_slot_t* slot = manager->measured;
-    const size_t node_bytes = slot->graph->node_bytes;
-    gcap_retained_t* retained = gcap_retained_share(slot->graph->retained);
-    pthread_mutex_unlock(&manager->mutex);
-    const size_t bytes = gcap_graph_bytes(node_bytes, retained);
-    gcap_retained_release(retained);
-    pthread_mutex_lock(&manager->mutex);
-    if (manager->measured != slot) continue;  // a callback or another thread released or replayed it
-    set_bytes(manager, slot, bytes);
-    manager->measured = slot->older;
+  ++manager->num_walks;
+  for (bool goes_on = true; goes_on;) {
+    goes_on = false;
+    for (gcap_graph_slot_t* slot = manager->captured.newest; slot != NULL;) {
+      const bool is_measured = slot->walk == manager->num_walks;
+      goes_on = goes_on || !is_measured;
+      slot = is_measured ? slot->older : measure(manager, slot);
+    }
   }
 }

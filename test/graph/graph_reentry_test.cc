@@ -387,6 +387,38 @@ TEST_F(GraphReentry, BytesMayReleaseTheirGraph) {
   }
 }
 
+// A replay while the budget asks, as another thread may do it, took its graph out of the walk: a new graph that was not
+// asked counted nothing, and the budget was exceeded.
+TEST_F(GraphReentry, ReplaysHideNoGraphFromTheBudget) {
+  static gcap_graph_manager_t* manager;
+  static int newest;
+  static bool is_inside;
+  options_.max_bytes = 1500;
+  options_.on_evict = nullptr;
+  GCAP_ASSERT_OK(gcap_graph_manager_create(&options_, &manager_));
+  manager = manager_;
+  const auto bytes = [](void*) {
+    bool replayed = false;
+    if (!is_inside) {
+      is_inside = true;
+      for (int id = 0; id <= newest; ++id) GCAP_EXPECT_OK(TryReplay(manager, id, /*synchronize=*/false, &replayed));
+      is_inside = false;
+    }
+    return size_t{1000};
+  };
+  size_t sum = 0;
+  for (newest = 0; newest < 4; ++newest) {
+    ASSERT_EQ(Begin(newest), GCAP_GRAPH_RUN_CAPTURE);
+    GCAP_EXPECT_CUDA(job_->Issue(stream_->get()));
+    GCAP_EXPECT_OK(gcap_capture_retain_bytes(
+        gcap_capture_current(), [](void*) {}, bytes, nullptr));
+    EXPECT_TRUE(End().ok());
+  }
+  newest = -1;
+  for (int id = 0; id < 4; ++id) sum += Info(id).bytes;
+  EXPECT_EQ(sum, 1000u) << "one graph fits into the budget";
+}
+
 TEST_F(GraphReentry, FromOnEvict) {
   options_.max_graphs = 2;
   CreateScene();
