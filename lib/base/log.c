@@ -22,6 +22,7 @@ enum { kTextBytes = 1024 };  // longer messages are cut: a log line is not a rep
 typedef struct target {
   gcap_log_sink_t sink;
   void* user;
+  gcap_log_level_t level;
   uint64_t number;  // of the sinks that there were
 } target_t;
 
@@ -40,9 +41,9 @@ static void log_to_stderr(void* user, gcap_log_level_t level, const char* messag
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t call_returned = PTHREAD_COND_INITIALIZER;
-static target_t current = {.sink = log_to_stderr};
+static target_t current = {.sink = log_to_stderr, .level = GCAP_LOG_WARNING};
 static call_t* first_call;
-static atomic_int current_level = GCAP_LOG_WARNING;
+static atomic_int current_level = GCAP_LOG_WARNING;  // current.level, to be asked without the mutex
 static _Thread_local bool is_in_sink;
 
 static gcap_log_level_t nearest_level(gcap_log_level_t level) {
@@ -62,8 +63,9 @@ void gcap_log_set_sink(gcap_log_sink_t sink, void* user, gcap_log_level_t level)
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);  // the wait would keep the mutex
   pthread_mutex_lock(&mutex);
   const uint64_t number = current.number + 1;
-  current = (target_t){.sink = sink != NULL ? sink : log_to_stderr, .user = user, .number = number};
-  atomic_store(&current_level, sink != NULL ? nearest_level(level) : GCAP_LOG_WARNING);
+  current = (target_t){.sink = log_to_stderr, .level = GCAP_LOG_WARNING, .number = number};
+  if (sink != NULL) current = (target_t){sink, user, nearest_level(level), number};
+  atomic_store(&current_level, (int)current.level);
   while (!is_in_sink && is_called(number)) pthread_cond_wait(&call_returned, &mutex);
   pthread_mutex_unlock(&mutex);
   pthread_setcancelstate(cancel_state, NULL);
@@ -99,7 +101,8 @@ static void send(gcap_log_level_t level, const char* message) {
   call_t call;
   const target_t target = begin_call(&call);
   is_in_sink = true;
-  target.sink(target.user, level, message);
+  // The sink may have changed since its level was asked for.
+  if (level >= target.level) target.sink(target.user, level, message);
   is_in_sink = false;
   end_call(&call);
 }
