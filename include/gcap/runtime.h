@@ -48,9 +48,9 @@ GCAP_API gcap_status_t gcap_runtime_create(const gcap_options_t* options, gcap_r
 
 // Ends the runtime: graphs, streams, then memory. NULL is fine.
 //   FAILED_PRECONDITION  the calling thread is capturing; a thread's stream, or that of one of its graphs, is capturing;
-//                        another thread has a run open; a block of scratch is live that no graph keeps, a reservation
-//                        is open, or a call waits for memory. The message names the nodes of live blocks. Nothing was
-//                        ended: graphs still replay
+//                        another thread has a run open; a gcap_runtime_run calls its work, so this may be the work; a
+//                        block of scratch is live that no graph keeps, a reservation is open, or a call waits for
+//                        memory. The message names the nodes of live blocks. Nothing was ended: graphs still replay
 //   LEAKED               the runtime is gone; a stream, a graph or the memory may still be in use, and all the memory is
 //                        kept until the process ends. So is a block that was allocated in a capture, and that nobody
 //                        freed before the graph ended

@@ -10,6 +10,7 @@
 
 #include "gcap/graph.h"
 #include "lib/capture/share_retained.h"
+#include "lib/graph/open_run.h"
 #include "lib/graph/signature.h"
 #include "lib/graph/state.h"
 #include "lib/internal/capture_check.h"
@@ -94,17 +95,9 @@ struct gcap_graph_manager {
   gcap_graph_manager_options_t options;
 };
 
-// Between these two the caller uses callbacks, and the manager afterwards: nobody destroys it. They take the mutex.
-static inline void gcap_graph_manager_hold(gcap_graph_manager_t* manager) {
-  pthread_mutex_lock(&manager->mutex);
-  ++manager->num_inside;
-  pthread_mutex_unlock(&manager->mutex);
-}
-static inline void gcap_graph_manager_let_go(gcap_graph_manager_t* manager) {
-  pthread_mutex_lock(&manager->mutex);
-  --manager->num_inside;
-  pthread_mutex_unlock(&manager->mutex);
-}
+// What gcap_graph_manager_hold and gcap_graph_manager_let_go do, for who has the mutex.
+static inline void gcap_graph_hold_locked(gcap_graph_manager_t* manager) { ++manager->num_inside; }
+static inline void gcap_graph_let_go_locked(gcap_graph_manager_t* manager) { --manager->num_inside; }
 
 // Whether another thread captures on `stream` for this manager, or is about to: the mutex is not held while it begins.
 // The capture of this thread has left its stream by the time a callback of its end may ask.

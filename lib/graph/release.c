@@ -217,7 +217,7 @@ gcap_status_t gcap_graph_manager_release(gcap_graph_manager_t* manager, int id) 
   gcap_graph_captured_t* captured = NULL;
   pthread_mutex_lock(&manager->mutex);
   gcap_status_t status = detach(manager, id, &captured);
-  ++manager->num_inside;
+  gcap_graph_hold_locked(manager);
   pthread_mutex_unlock(&manager->mutex);
   if (captured != NULL) status = wait_and_destroy(captured);
   gcap_graph_manager_let_go(manager);
@@ -305,7 +305,7 @@ gcap_status_t gcap_graph_manager_release_all(gcap_graph_manager_t* manager) {
   gcap_status_t refusal = NULL;
   pthread_mutex_lock(&manager->mutex);
   gcap_status_t status = gcap_graph_detach_all(manager, &detached, &refusal);
-  ++manager->num_inside;
+  gcap_graph_hold_locked(manager);
   pthread_mutex_unlock(&manager->mutex);
   status = gcap_status_join(status, gcap_graph_end_detached(detached));
   gcap_graph_manager_let_go(manager);

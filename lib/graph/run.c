@@ -58,13 +58,13 @@ static void forget_run(gcap_graph_open_run_t* run) {
 // What opens, ends or aborts the run calls back between these two, without the mutex.
 static void begin_busy(gcap_graph_manager_t* manager) {
   manager->run.is_busy = true;
-  ++manager->num_inside;
+  gcap_graph_hold_locked(manager);
   pthread_mutex_unlock(&manager->mutex);
 }
 
 static void end_busy(gcap_graph_manager_t* manager) {
   pthread_mutex_lock(&manager->mutex);
-  --manager->num_inside;
+  gcap_graph_let_go_locked(manager);
   manager->run.is_busy = false;
 }
 
@@ -389,7 +389,7 @@ static gcap_status_t end_own_run(gcap_graph_manager_t* manager, gcap_status_t ru
   gcap_graph_captured_t* evicted = NULL;
   bool was_issued = false;
   manager->run.is_busy = true;  // until it is closed
-  ++manager->num_inside;
+  gcap_graph_hold_locked(manager);
   gcap_status_t status = close_run(manager, run_status, &was_issued, &evicted);
   pthread_mutex_unlock(&manager->mutex);
   if (was_issued && synchronize) status = gcap_status_join(status, wait_for_run(id, is_eager, stream, stream_life));

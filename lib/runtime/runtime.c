@@ -312,6 +312,9 @@ static gcap_status_t run_once(gcap_runtime_t* runtime, const gcap_run_resources_
   return gcap_status_join(status, gcap_device_pop(runtime->options.device_id, previous));
 }
 
+static void let_go(gcap_graph_manager_t** held) { gcap_graph_manager_let_go(*held); }
+
+// The runtime is used after the work and the log sink: with the graphs held, neither can destroy it.
 static gcap_status_t replay_or_run(gcap_runtime_t* runtime, int graph_id, gcap_runtime_work_t work, void* user,
                                    bool synchronize) {
   bool replayed = false;
@@ -322,6 +325,10 @@ static gcap_status_t replay_or_run(gcap_runtime_t* runtime, int graph_id, gcap_r
   if (replayed) return NULL;
   gcap_run_resources_t resources;
   GCAP_RETURN_IF_ERROR(gcap_runtime_get_resources(runtime, &resources));
+  gcap_thread_context_t* context = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(runtime->contexts, &context));
+  GCAP_AT_SCOPE_END(let_go) gcap_graph_manager_t* held = gcap_thread_context_graphs(context);
+  gcap_graph_manager_hold(held);
   gcap_status_t status = run_once(runtime, &resources, graph_id, work, user, synchronize);
   const bool failed = gcap_status_code(status) == GCAP_CAPTURE_INVALIDATED;
   if (!failed || !runtime->options.graph.rerun_failed_capture) return status;

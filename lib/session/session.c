@@ -12,6 +12,7 @@
 
 #include "gcap/session.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,7 +30,8 @@ struct gcap_session {
   gcap_ep_t* ep;
   gcap_allocator_t* allocator;  // the EP's, for the constants
   gcap_plan_t plan;
-  gcap_kernel_t* kernels;  // one a node; compute is NULL until made
+  gcap_kernel_t* kernels;    // one a node; compute is NULL until made
+  atomic_size_t num_inside;  // runs that call kernels now, and use the session afterwards
 };
 
 GCAP_SIZED_OPTIONS(static, gcap_run_options, .synchronize = true, .rerun_failed_capture = true);
@@ -194,6 +196,10 @@ static gcap_status_t end_in_turn(gcap_session_t* session) {
 gcap_status_t gcap_session_destroy(gcap_session_t* session) {
   if (session == NULL) return NULL;
   GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing("gcap_session_destroy"));
+  if (atomic_load(&session->num_inside) > 0) {  // before the turn, which the thread of a kernel has already
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                       "gcap_session_destroy: a run of this session has not returned yet, or calls back");
+  }
   gcap_ep_t* ep = session->ep;
   gcap_ep_begin_turn(ep);
   gcap_status_t status = end_in_turn(session);
@@ -396,6 +402,8 @@ static gcap_status_t check_bindings(const gcap_session_t* session, const gcap_te
   return check_tensors(plan, "output", plan->outputs, plan->num_outputs, outputs);
 }
 
+static void leave(gcap_session_t** inside) { atomic_fetch_sub(&(*inside)->num_inside, 1); }
+
 // Replays if there is a graph, else runs, once or twice. `bound`: as in run_once.
 static gcap_status_t replay_or_run(gcap_session_t* session, const gcap_run_options_t* options,
                                    const gcap_tensor_t* inputs, const gcap_tensor_t* outputs, const bindings_t* bound) {
@@ -411,6 +419,8 @@ static gcap_status_t replay_or_run(gcap_session_t* session, const gcap_run_optio
     gcap_status_t status = gcap_ep_replay_graph(ep, options->graph_id, &replay, &replayed);
     if (status != NULL || replayed) return status;
   }
+  GCAP_AT_SCOPE_END(leave) gcap_session_t* inside = session;
+  atomic_fetch_add(&inside->num_inside, 1);
   gcap_status_t status = run_once(session, options->graph_id, options->synchronize, inputs, outputs, bound);
   if (gcap_status_code(status) != GCAP_CAPTURE_INVALIDATED || !options->rerun_failed_capture) return status;
   gcap_log(GCAP_LOG_WARNING, "the run is done again eagerly: %s", gcap_status_message(status));

@@ -42,6 +42,17 @@ TEST_F(Runtime, CreateRefusesOptionsThatDoNotGoTogether) {
   EXPECT_EQ(runtime_, nullptr);
 }
 
+// The destroy went well, and the run used the runtime afterwards.
+TEST_F(Runtime, IsNotDestroyedByTheWorkOfItsOwnRun) {
+  Create(GraphOptions());
+  const gcap_runtime_work_t work = [](void* runtime, const gcap_run_resources_t*) {
+    GCAP_EXPECT_FAILS(gcap_runtime_destroy(static_cast<gcap_runtime_t*>(runtime)), GCAP_FAILED_PRECONDITION,
+                      "has not returned yet");
+    return gcap_status_t(nullptr);
+  };
+  GCAP_EXPECT_OK(gcap_runtime_run(runtime_, GCAP_GRAPH_ID_NONE, work, runtime_, true));
+}
+
 TEST_F(Runtime, CreateNamesADeviceThatIsNotThere) {
   gcap_options_t options = GraphOptions();
   options.device_id = 999;

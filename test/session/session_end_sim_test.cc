@@ -35,15 +35,22 @@ using gcap::testing::Outcome;
 
 // An EP that is never destroyed by the test above: its destroy says no.
 struct FakeEp {
-  FakeEp() {
+  explicit FakeEp(bool supports_concurrent_runs = false) {
     gcap_ep_ops_t ops = {};
     ops.struct_version = GCAP_EP_OPS_VERSION;
     ops.name = "fake";
     ops.self = this;
+    ops.supports_concurrent_runs = supports_concurrent_runs;
     ops.supports = [](void*, const gcap_model_t*, const gcap_node_t*) { return true; };
     ops.create_kernel = [](void* self, const gcap_model_t*, const gcap_node_t*, gcap_kernel_t* out_kernel) {
       if (static_cast<FakeEp*>(self)->has_no_kernels) return GCAP_STATUS(GCAP_INTERNAL, "no kernel");
-      out_kernel->compute = [](void*, const gcap_kernel_context_t*) { return gcap_status_t(nullptr); };
+      out_kernel->self = self;
+      out_kernel->compute = [](void* own, const gcap_kernel_context_t*) {
+        const FakeEp* fake = static_cast<FakeEp*>(own);
+        GCAP_EXPECT_FAILS(gcap_session_destroy(fake->session), GCAP_FAILED_PRECONDITION, "has not returned yet");
+        GCAP_EXPECT_FAILS(gcap_ep_destroy(fake->ep), GCAP_FAILED_PRECONDITION, "live session");
+        return gcap_status_t(nullptr);
+      };
       return gcap_status_t(nullptr);
     };
     ops.get_run_resources = [](void* self, gcap_run_resources_t* out_resources) {
@@ -67,6 +74,7 @@ struct FakeEp {
 
   gcap_runtime_t* runtime = nullptr;
   gcap_ep_t* ep = nullptr;
+  gcap_session_t* session = nullptr;
   bool has_no_kernels = false;
   bool may_end = false;
 };
@@ -104,6 +112,20 @@ TEST_F(SessionEnd, ClaimOfASessionThatFailsOutlivesTheTurn) {
   GCAP_EXPECT_FAILS(gcap_session_create(&model, &ep.ep, 1, &session), GCAP_INTERNAL, "no kernel");
   EXPECT_EQ(turns_ended, 1);
   EXPECT_EQ(sessions_gone, 0);
+}
+
+// The destroy waited for its own turn, or freed the session under its run.
+TEST_F(SessionEnd, NotInAKernelOfItsOwnRun) {
+  for (const bool supports_concurrent_runs : {true, false}) {
+    FakeEp ep(supports_concurrent_runs);
+    ModelBuilder builder = OneNode();
+    const gcap_model_t model = builder.Model();
+    GCAP_ASSERT_OK(gcap_session_create(&model, &ep.ep, 1, &ep.session));
+    const gcap::testing::DeviceFloats x(gcap::testing::Floats(4)), y(gcap::testing::Floats(4));
+    const gcap_tensor_t input = gcap::testing::Tensor(x.get(), {4}), output = gcap::testing::Tensor(y.get(), {4});
+    GCAP_EXPECT_OK(gcap_session_run(ep.session, nullptr, &input, &output));
+    GCAP_EXPECT_OK(gcap_session_destroy(ep.session));
+  }
 }
 
 }  // namespace
