@@ -38,8 +38,11 @@
 //            which a lock stays held: disable cancellation around calls of gcap. Asynchronous cancellation is never
 //            safe inside gcap.
 // Fork.      In a child process that was forked after its parent had used gcap, neither CUDA nor gcap works: a function
-//            that returns a status refuses with FAILED_PRECONDITION, and names the fork. Do not call the others, which
-//            may never return. The child may exec or exit. A program that forks first, and uses gcap in the child
+//            that returns a status refuses with FAILED_PRECONDITION, and names the fork. A function that needs neither
+//            a lock nor CUDA may answer as in the parent: those of statuses and options, gcap_ep_create, gcap_ep_claim,
+//            and gcap_thread_contexts_get on a thread that has its context. The functions of gcap/ops answer the error
+//            of CUDA. Do not call a function that returns no status, which may never return. Do not call gcap on a
+//            thread that the child starts: only the thread that forked is refused. The child may exec or exit. A program that forks first, and uses gcap in the child
 //            alone, is fine.
 // Signals.   No function may be called from a signal handler.
 // Unload.    A shared object that gcap is linked into stays loaded until the process ends, once a thread has made

@@ -41,6 +41,7 @@ static gcap_status_t check_ops(const gcap_allocator_ops_t* ops) {
 gcap_status_t gcap_allocator_create(const gcap_allocator_ops_t* ops, gcap_allocator_t** out_allocator) {
   GCAP_RETURN_IF_NULL(out_allocator);
   *out_allocator = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
   GCAP_RETURN_IF_ERROR(check_ops(ops));
   gcap_watch_forks();
   gcap_allocator_t* allocator = malloc(sizeof(*allocator));

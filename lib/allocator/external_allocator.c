@@ -26,6 +26,7 @@
 #include "lib/allocator/spans.h"
 #include "lib/internal/check_argument.h"
 #include "lib/internal/cuda_guard.h"
+#include "lib/internal/forked.h"
 #include "lib/internal/sized.h"
 
 #define EXTERNAL_ALIGNMENT 256u  // what cudaMalloc gives, and kernels and libraries rely on
@@ -244,6 +245,7 @@ gcap_status_t gcap_external_allocator_create(const gcap_external_allocator_optio
                                              gcap_allocator_t** out_allocator) {
   GCAP_RETURN_IF_NULL(out_allocator);
   *out_allocator = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
   if (given == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "the external allocator's options are NULL");
   gcap_external_allocator_options_t options;
   GCAP_RETURN_IF_ERROR(gcap_external_allocator_options_read(given, &options));

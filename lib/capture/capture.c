@@ -346,6 +346,7 @@ size_t gcap_capture_read_calls(const gcap_capture_t* capture, gcap_capture_call_
 
 // Only the thread's open scope takes more: one whose end has begun would lose it.
 static gcap_status_t check_open(const gcap_capture_t* capture, const char* what) {
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(what));
   if (capture != NULL && capture == current_scope) return NULL;
   return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "%s: capture is %s; only the scope that this thread has open takes more",
                      what, capture == NULL ? "NULL" : "another one, or its end has begun");

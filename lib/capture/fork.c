@@ -10,6 +10,7 @@
 
 #include "lib/capture/capture_internal.h"
 #include "lib/internal/cuda_event.h"
+#include "lib/internal/forked.h"
 
 static gcap_status_t check_call(const gcap_capture_t* capture, const cudaStream_t* streams, size_t num_streams,
                                 const char* operation) {
@@ -85,6 +86,7 @@ static gcap_status_t join_all(gcap_capture_t* capture, const cudaStream_t* strea
 }
 
 static gcap_status_t check_thread(const gcap_capture_t* capture, const char* operation) {
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(operation));
   if (capture != NULL && capture == gcap_capture_current()) return NULL;
   return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "%s: capture is %s; a scope belongs to the thread that began it",
                      operation, capture == NULL ? "NULL" : "another thread's, or its end has begun");

@@ -25,6 +25,7 @@
 #include "lib/internal/affine.h"
 #include "lib/internal/capture_check.h"
 #include "lib/internal/check_argument.h"
+#include "lib/internal/forked.h"
 #include "lib/internal/kept.h"
 
 struct gcap_thread_context {
@@ -132,6 +133,7 @@ gcap_status_t gcap_thread_contexts_create(const gcap_thread_contexts_options_t* 
                                           gcap_thread_contexts_t** out_contexts) {
   GCAP_RETURN_IF_NULL(out_contexts);
   *out_contexts = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
   if (given == NULL) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "options is NULL: fill it with gcap_thread_contexts_options_init");
   }
@@ -179,6 +181,7 @@ gcap_status_t gcap_thread_contexts_destroy(gcap_thread_contexts_t* set) {
 static gcap_status_t get_shared(gcap_thread_contexts_t* set, gcap_thread_context_t** out_context) {
   *out_context = atomic_load_explicit(&set->shared, memory_order_acquire);
   if (*out_context != NULL) return NULL;
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked("a thread context"));
   pthread_mutex_lock(&set->making);
   gcap_status_t status = NULL;
   void* context = atomic_load_explicit(&set->shared, memory_order_relaxed);

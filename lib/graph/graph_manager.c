@@ -31,6 +31,7 @@ gcap_status_t gcap_graph_manager_create(const gcap_graph_manager_options_t* opti
                                         gcap_graph_manager_t** out_manager) {
   GCAP_RETURN_IF_NULL(out_manager);
   *out_manager = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
   gcap_graph_manager_options_t known;
   GCAP_RETURN_IF_ERROR(gcap_graph_manager_options_read(options, &known));
   GCAP_RETURN_IF_ERROR(gcap_graph_manager_options_check(&known));

@@ -118,6 +118,7 @@ static gcap_status_t end(gcap_runtime_t* runtime) {
 gcap_status_t gcap_runtime_create(const gcap_options_t* options, gcap_runtime_t** out_runtime) {
   GCAP_RETURN_IF_NULL(out_runtime);
   *out_runtime = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
   gcap_options_t known;
   GCAP_RETURN_IF_ERROR(gcap_options_read(options, &known));
   GCAP_RETURN_IF_ERROR(gcap_options_check(&known));
@@ -149,6 +150,7 @@ gcap_status_t gcap_runtime_get_resources(gcap_runtime_t* runtime, gcap_run_resou
   GCAP_RETURN_IF_NULL(out_resources);
   *out_resources = (gcap_run_resources_t){0};
   GCAP_RETURN_IF_NULL(runtime);
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
   gcap_thread_context_t* context = NULL;
   GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(runtime->contexts, &context));
   out_resources->stream = gcap_thread_context_stream(context);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "lib/internal/cuda_event.h"
+#include "lib/internal/forked.h"
 #include "lib/stream/stream_internal.h"
 
 // Tells whether the stream belongs to a capture of this thread. A stream is used by one thread at a time, so when this
@@ -23,6 +24,7 @@ static gcap_status_t is_in_own_scope(const gcap_stream_t* stream, bool* out_is) 
 gcap_status_t gcap_stream_defer(gcap_stream_t* stream, void (*release)(void* user), void* user) {
   GCAP_RETURN_IF_NULL(stream);
   GCAP_RETURN_IF_NULL(release);
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
   if (stream->refuses_defers) {
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
                        "gcap_stream_defer: stream %p is being destroyed and takes no more releases",

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "lib/internal/cuda_event.h"
+#include "lib/internal/forked.h"
 #include "lib/stream/stream_internal.h"
 
 struct gcap_notification {
@@ -22,6 +23,7 @@ gcap_status_t gcap_notification_create(gcap_stream_t* producer, gcap_notificatio
   GCAP_RETURN_IF_NULL(producer);
   GCAP_RETURN_IF_NULL(out_notification);
   *out_notification = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
   gcap_notification_t* notification = calloc(1, sizeof(*notification));
   if (notification == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a notification");
   notification->producer = producer;
@@ -53,6 +55,7 @@ static void tell_ledger(const char* operation, cudaStream_t stream, int line) {
 
 gcap_status_t gcap_notification_record(gcap_notification_t* notification) {
   GCAP_RETURN_IF_NULL(notification);
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
   gcap_stream_t* producer = notification->producer;
   bool capturing = false;
   GCAP_RETURN_IF_ERROR(gcap_stream_is_capturing(producer, &capturing));
@@ -82,6 +85,7 @@ static gcap_status_t check_consumer_is_eager(const gcap_stream_t* consumer) {
 gcap_status_t gcap_notification_wait(gcap_notification_t* notification, gcap_stream_t* consumer) {
   GCAP_RETURN_IF_NULL(notification);
   GCAP_RETURN_IF_NULL(consumer);
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
   GCAP_RETURN_IF_ERROR(check_recorded(notification));
   if (!notification->captured) GCAP_RETURN_IF_ERROR(check_consumer_is_eager(consumer));
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamWaitEvent(consumer->handle, notification->event, 0)));
@@ -98,6 +102,7 @@ gcap_status_t gcap_notification_wait(gcap_notification_t* notification, gcap_str
 
 gcap_status_t gcap_notification_wait_on_host(gcap_notification_t* notification) {
   GCAP_RETURN_IF_NULL(notification);
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
   GCAP_RETURN_IF_ERROR(check_recorded(notification));
   GCAP_RETURN_IF_ERROR(gcap_refuse_in_capture("gcap_notification_wait_on_host"));
   if (notification->captured) {

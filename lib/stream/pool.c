@@ -95,6 +95,7 @@ static gcap_status_t lane_end(void* user, void* object, bool by_thread_exit) {
 gcap_status_t gcap_stream_pool_create(int device_id, gcap_stream_pool_t** out_pool) {
   GCAP_RETURN_IF_NULL(out_pool);
   *out_pool = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
   gcap_stream_pool_t* pool = calloc(1, sizeof(*pool));
   if (pool == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a stream pool");
   pool->device_id = device_id;
@@ -181,6 +182,7 @@ gcap_status_t gcap_stream_pool_acquire(gcap_stream_pool_t* pool, gcap_stream_t**
   GCAP_RETURN_IF_NULL(out_stream);
   *out_stream = NULL;
   GCAP_RETURN_IF_NULL(pool);
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
   void* object = NULL;
   GCAP_RETURN_IF_ERROR(gcap_affine_get(pool->lanes, &object));
   lane_t* lane = object;

@@ -57,6 +57,7 @@ static gcap_status_t stream_new(cudaStream_t handle, int device_id, gcap_stream_
 gcap_status_t gcap_stream_create(int device_id, gcap_stream_t** out_stream) {
   GCAP_RETURN_IF_NULL(out_stream);
   *out_stream = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
   GCAP_RETURN_IF_ERROR(gcap_check_device(device_id));
   int previous = 0;
   GCAP_RETURN_IF_ERROR(gcap_device_push(device_id, &previous));
@@ -72,6 +73,7 @@ gcap_status_t gcap_stream_wrap(cudaStream_t handle, gcap_stream_ownership_t owne
                                gcap_stream_t** out_stream) {
   GCAP_RETURN_IF_NULL(out_stream);
   *out_stream = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
   if (ownership != GCAP_STREAM_EXTERNAL && ownership != GCAP_STREAM_USER) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT,
                        "ownership is %d, a wrapped stream is GCAP_STREAM_EXTERNAL (%d) or GCAP_STREAM_USER (%d)",

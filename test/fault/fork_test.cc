@@ -45,6 +45,8 @@ struct World {
     GCAP_EXPECT_OK(gcap_stream_pool_acquire(pool, &pooled));
     GCAP_EXPECT_OK(gcap_scratch_alloc(resources.scratch, 1000, resources.stream, &block));
     GCAP_EXPECT_OK(gcap_graph_manager_create(nullptr, &manager));
+    GCAP_EXPECT_OK(gcap_notification_create(resources.stream, &notification));
+    GCAP_EXPECT_OK(gcap_notification_record(notification));
     EXPECT_EQ(cudaStreamCreateWithFlags(&raw, cudaStreamNonBlocking), cudaSuccess);
     for (int run = 0; run < 3; ++run) {
       GCAP_EXPECT_OK(gcap_graph_manager_run(manager, 0, raw, NothingOnStream, nullptr, true));
@@ -53,6 +55,7 @@ struct World {
   ~World() {
     GCAP_EXPECT_OK(gcap_graph_manager_destroy(manager));
     EXPECT_EQ(cudaStreamDestroy(raw), cudaSuccess);
+    gcap_notification_destroy(notification);
     GCAP_EXPECT_OK(gcap_scratch_free(resources.scratch, block));
     GCAP_EXPECT_OK(gcap_stream_pool_release(pool, pooled));
     GCAP_EXPECT_OK(gcap_stream_pool_destroy(pool));
@@ -64,6 +67,7 @@ struct World {
   gcap_stream_pool_t* pool = nullptr;
   gcap_stream_t* pooled = nullptr;
   void* block = nullptr;
+  gcap_notification_t* notification = nullptr;
   gcap_graph_manager_t* manager = nullptr;
   cudaStream_t raw = nullptr;
 };
@@ -94,6 +98,66 @@ const Call kCalls[] = {
        gcap_stream_t* stream = nullptr;
        return gcap_stream_create(0, &stream);
      }},
+    {"stream_wrap",
+     [](World* w) {
+       gcap_stream_t* stream = nullptr;
+       return gcap_stream_wrap(w->raw, GCAP_STREAM_USER, 0, 0, &stream);
+     }},
+    {"stream_defer",
+     [](World* w) {
+       return gcap_stream_defer(
+           w->resources.stream, [](void*) {}, nullptr);
+     }},
+    {"notification_create",
+     [](World* w) {
+       gcap_notification_t* notification = nullptr;
+       return gcap_notification_create(w->resources.stream, &notification);
+     }},
+    {"notification_record", [](World* w) { return gcap_notification_record(w->notification); }},
+    {"notification_wait", [](World* w) { return gcap_notification_wait(w->notification, w->resources.stream); }},
+    {"notification_wait_on_host", [](World* w) { return gcap_notification_wait_on_host(w->notification); }},
+    {"pool_create",
+     [](World*) {
+       gcap_stream_pool_t* pool = nullptr;
+       return gcap_stream_pool_create(0, &pool);
+     }},
+    {"pool_acquire",
+     [](World* w) {
+       gcap_stream_t* stream = nullptr;
+       return gcap_stream_pool_acquire(w->pool, &stream);
+     }},
+    {"device_allocator_create",
+     [](World*) {
+       gcap_allocator_t* allocator = nullptr;
+       return gcap_device_allocator_create(0, &allocator);
+     }},
+    {"manager_create",
+     [](World*) {
+       gcap_graph_manager_t* manager = nullptr;
+       return gcap_graph_manager_create(nullptr, &manager);
+     }},
+    {"runtime_create",
+     [](World*) {
+       gcap_runtime_t* runtime = nullptr;
+       return gcap_runtime_create(nullptr, &runtime);
+     }},
+    {"runtime_get_resources",
+     [](World* w) {
+       gcap_run_resources_t resources;
+       return gcap_runtime_get_resources(w->runtime, &resources);
+     }},
+    {"capture_retain",
+     [](World* w) {
+       return gcap_capture_retain(
+           gcap_capture_current(), [](void*) {}, w);
+     }},
+    {"capture_on_close",
+     [](World* w) {
+       return gcap_capture_on_close(
+           gcap_capture_current(), [](void*, bool) {}, w);
+     }},
+    {"capture_fork", [](World* w) { return gcap_capture_fork(gcap_capture_current(), &w->raw, 1); }},
+    {"capture_join", [](World* w) { return gcap_capture_join(gcap_capture_current(), &w->raw, 1); }},
     {"stream_synchronize", [](World* w) { return gcap_stream_synchronize(w->resources.stream); }},
     {"stream_destroy", [](World* w) { return gcap_stream_destroy(w->resources.stream); }},
     {"pool_release", [](World* w) { return gcap_stream_pool_release(w->pool, w->pooled); }},
