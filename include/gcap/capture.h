@@ -141,7 +141,8 @@ GCAP_API gcap_status_t gcap_capture_retain(gcap_capture_t* capture, void (*relea
                                            void* user) GCAP_NODISCARD;
 
 // As gcap_capture_retain, for memory: gcap_retained_bytes calls `bytes(user)` each time. `bytes` NULL: 0 bytes. A graph
-// manager calls `bytes` on any thread, without a lock; `release` comes after the last call of `bytes`.
+// manager calls `bytes` on any thread, without a lock, and on several threads at once; `release` comes after the last
+// call of `bytes`.
 //   RESOURCE_EXHAUSTED   no memory for the entry; `release` was not called
 //   FAILED_PRECONDITION  as gcap_capture_on_close; `release` was not called
 GCAP_API gcap_status_t gcap_capture_retain_bytes(gcap_capture_t* capture, void (*release)(void* user),

@@ -331,7 +331,8 @@ GCAP_API gcap_status_t gcap_graph_manager_check_signature(gcap_graph_manager_t* 
 GCAP_API gcap_status_t gcap_graph_manager_release(gcap_graph_manager_t* manager, int id) GCAP_NODISCARD;
 
 // Releases every graph, including those that were evicted or replaced and are not freed yet, and forgets every id. An
-// id that is captured for the first time now stays.
+// id that is captured for the first time now stays. While on_evict is called, the graphs that the run evicted are not
+// included: that run's end frees them.
 //   FAILED_PRECONDITION  the calling thread is capturing, a graph's stream is capturing, or an id with a graph is being
 //                        captured again; nothing was released
 //   CUDA_ERROR           the events of some graphs could not be recorded: these are unchanged, all others are released

@@ -9,6 +9,7 @@
 
 #include "lib/capture/escaped.h"
 
+#include <stdio.h>
 #include <string.h>
 
 // The id of the capture that the stream is in; 0 when it is in none.
@@ -34,10 +35,22 @@ static bool is_inside(const gcap_capture_t* capture, cudaStream_t stream) {
 // Whether the call is of a function that has no stream argument and works on the default stream.
 static bool is_on_default_stream(const char* operation) {
   static const char* const functions[] = {
-      "cudaMemcpy(",           "cudaMemcpy2D(",        "cudaMemcpy3D(",
-      "cudaMemcpyPeer(",       "cudaMemcpy3DPeer(",    "cudaMemcpyToSymbol(",
-      "cudaMemcpyFromSymbol(", "cudaMemcpy2DToArray(", "cudaMemcpy2DFromArray(",
-      "cudaMemset(",           "cudaMemset2D(",        "cudaMemset3D(",
+      "cudaMemcpy(",
+      "cudaMemcpy2D(",
+      "cudaMemcpy3D(",
+      "cudaMemcpyPeer(",
+      "cudaMemcpy3DPeer(",
+      "cudaMemcpyToSymbol(",
+      "cudaMemcpyFromSymbol(",
+      "cudaMemcpy2DToArray(",
+      "cudaMemcpy2DFromArray(",
+      "cudaMemcpy2DArrayToArray(",
+      "cudaMemcpyToArray(",
+      "cudaMemcpyFromArray(",
+      "cudaMemcpyArrayToArray(",
+      "cudaMemset(",
+      "cudaMemset2D(",
+      "cudaMemset3D(",
   };
   if (operation == NULL) return false;
   for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); ++i) {
@@ -74,12 +87,12 @@ void gcap_capture_look_for_escape(gcap_capture_t* capture, const char* operation
 gcap_status_t gcap_capture_escape_status(const gcap_capture_t* capture) {
   const gcap_capture_call_record_t* call = &capture->escaped;
   if (call->operation[0] == '\0') return NULL;
-  const bool is_default = call->stream == cudaStreamLegacy;
+  char stream[32] = "the legacy default stream";
+  if (call->stream != cudaStreamLegacy) snprintf(stream, sizeof(stream), "stream %p", (void*)call->stream);
   return GCAP_STATUS(
       GCAP_CAPTURE_INVALIDATED,
-      "%s at %s:%d gave work to %s%p, which is not in the capture: the work ran at once, and the graph "
+      "%s at %s:%d gave work to %s, which is not in the capture: the work ran at once, and the graph "
       "would lack it; remedy: give it to a stream of the capture (gcap_capture_fork takes streams in), or "
       "do it outside of the capture",
-      call->operation, call->file, call->line, is_default ? "the default stream " : "stream ",
-      is_default ? NULL : (void*)call->stream);
+      call->operation, call->file, call->line, stream);
 }
