@@ -118,18 +118,6 @@ gcap_status_t gcap_graph_manager_destroy(gcap_graph_manager_t* manager) {
   return gcap_status_annotate(status, GCAP_LEAKED, "the graph manager is gone; what could not be ended is kept");
 }
 
-void gcap_graph_manager_hold(gcap_graph_manager_t* manager) {
-  pthread_mutex_lock(&manager->mutex);
-  gcap_graph_hold_locked(manager);
-  pthread_mutex_unlock(&manager->mutex);
-}
-
-void gcap_graph_manager_let_go(gcap_graph_manager_t* manager) {
-  pthread_mutex_lock(&manager->mutex);
-  gcap_graph_let_go_locked(manager);
-  pthread_mutex_unlock(&manager->mutex);
-}
-
 // --- Questions ------------------------------------------------------------------------------------------------------
 
 bool gcap_graph_manager_is_captured(gcap_graph_manager_t* manager, int id) {
