@@ -25,7 +25,8 @@ static void sink(void* user, gcap_log_level_t level, const char* message) {
 
 // --- Faults ---------------------------------------------------------------------------------------------------------
 
-// A failing call may be the one that ends something.
+// A failing call may be the one that ends something. No device is lost: it would not come back, and its streams would
+// stay captured.
 static void fault_step(void) {
   if (fuzz_world.mode == FUZZ_HEAP) {
     const unsigned skip = fuzz_draw(32);
@@ -33,8 +34,8 @@ static void fault_step(void) {
   }
   if (fuzz_world.mode != FUZZ_FAULTS) return;
   const unsigned how = fuzz_draw(16);
-  const gcap_sim_fault_t fault = {
-      .nth = 1 + fuzz_draw(64), .code = how % 2 ? cudaErrorMemoryAllocation : cudaErrorUnknown, .sticky = how == 15};
+  const gcap_sim_fault_t fault = {.nth = 1 + fuzz_draw(64),
+                                  .code = how % 2 ? cudaErrorMemoryAllocation : cudaErrorUnknown};
   fuzz_world.leaked = true;
   gcap_sim_clear_faults();
   gcap_sim_inject(&fault);

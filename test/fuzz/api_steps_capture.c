@@ -143,6 +143,7 @@ void fuzz_users_capture_step(void) {
   const gcap_stream_t* wrapper = fuzz_world.streams[FUZZ_USERS_STREAM].stream;
   const unsigned which = fuzz_draw(2 * FUZZ_RAW_STREAMS);
   if (which >= FUZZ_RAW_STREAMS && (wrapper == NULL || !gcap_stream_can_capture(wrapper))) return;
+  if (which >= FUZZ_RAW_STREAMS && fuzz_world.streams[FUZZ_USERS_STREAM].ends) return;
   const cudaStream_t stream = which < FUZZ_RAW_STREAMS ? fuzz_world.raw[which] : gcap_stream_handle(wrapper);
   void* memory;
   switch (fuzz_draw(6)) {

@@ -8,22 +8,22 @@
 
 static void* external_alloc(size_t bytes) {
   void* memory = NULL;
-  fuzz_reenter();
+  fuzz_reenter_and_end_scope();
   return fuzz_cuda(cudaMalloc(&memory, bytes)) ? memory : NULL;
 }
 
 static void external_free(void* memory) {
   if (!fuzz_cuda(cudaFree(memory))) fuzz_world.leaked = true;
-  fuzz_reenter();
+  fuzz_reenter_and_end_scope();
 }
 
-static void external_empty_cache(void) { fuzz_reenter(); }
+static void external_empty_cache(void) { fuzz_reenter_and_end_scope(); }
 
 static void on_event(void* user, const gcap_allocator_event_t* event) {
   (void)user;
   char line[8];
   FUZZ_CHECK(gcap_allocator_event_format(event, line, sizeof(line)) > 0, "no line");
-  fuzz_reenter();
+  fuzz_reenter_and_end_scope();
 }
 
 static gcap_status_t create_allocator(unsigned kind, fuzz_allocator_t* slot) {
@@ -77,14 +77,16 @@ void fuzz_allocator_step(void) {
     return;
   }
   gcap_allocator_stats_t stats;
+  gcap_allocator_t* ended;
   switch (fuzz_draw(4)) {
     case 0: fuzz_ok(gcap_allocator_trim(slot->allocator)); break;
     case 1: gcap_allocator_get_stats(slot->allocator, &stats); break;
     case 2:
       // From a callback an allocator may be on the stack.
       if (fuzz_world.depth > 0 || is_used(which)) break;
-      gcap_allocator_destroy(slot->allocator);
-      slot->allocator = NULL;
+      ended = slot->allocator;
+      slot->allocator = NULL;  // a callback of its end does not find it
+      gcap_allocator_destroy(ended);
       break;
     default: break;
   }

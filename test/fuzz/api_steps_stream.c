@@ -144,6 +144,8 @@ static void acquire(void) {
 static void release(void) {
   fuzz_stream_t* stream = &fuzz_world.streams[FUZZ_POOL_STREAM];
   if (stream->stream == NULL || stream->users > 0 || fuzz_world.in_sink > 0) return;
+  // Where no call answers whether the stream captures, it would be released, and nobody could end the capture.
+  if (fuzz_world.mode == FUZZ_FAULTS && fuzz_capture_of(gcap_stream_handle(stream->stream)) != 0) return;
   if (!fuzz_gone(gcap_stream_pool_release(fuzz_world.pool, stream->stream))) return;
   // The pool may end before a notification of its stream.
   destroy_notifications_of(FUZZ_POOL_STREAM);

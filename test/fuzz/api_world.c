@@ -124,9 +124,9 @@ void fuzz_reenter_and_end_scope(void) {
   const gcap_capture_t* before = gcap_capture_current();
   fuzz_reenter();
   gcap_capture_t* scope = gcap_capture_current();
-  if (scope == NULL || scope == before || scope != fuzz_world.scope) return;
-  gcap_capture_abort(scope);
-  fuzz_world.scope = NULL;
+  if (scope == NULL || scope == before) return;
+  gcap_capture_abort(scope);  // perhaps a manager's, which then ends its run
+  if (scope == fuzz_world.scope) fuzz_world.scope = NULL;
 }
 
 void fuzz_release(void* user) {
