@@ -15,7 +15,7 @@ extern "C" {
 // Allocator ops: one implementation. Set struct_version, fill the required members, leave the rest zero.
 // Thread:   every member may be called from several threads at once.
 // Capture:  alloc, free and trim may be called while a stream is capturing; an implementation whose calls would be
-//           illegal then returns FAILED_PRECONDITION instead.
+//           illegal then returns FAILED_PRECONDITION instead. No member leaves a capture open that it began.
 // Lifetime: the table is copied; what `self` points to lives until `destroy`.
 typedef struct gcap_allocator_ops {
   uint32_t struct_version;  // GCAP_ALLOCATOR_OPS_VERSION

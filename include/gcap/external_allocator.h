@@ -20,6 +20,7 @@ extern "C" {
 // several may run at once, and each may call gcap. Memory from alloc must be usable on any stream at once; another
 // framework's pool may rely on the order of its own stream (examples/external_allocator shows how to prevent that).
 // Memory passed to free is not in use on any stream. A callback must return: no C++ exception or longjmp may leave it.
+// A callback leaves no capture open that it began.
 typedef struct gcap_external_allocator_options {
   size_t struct_size;  // set by gcap_external_allocator_options_init
   int device_id;

@@ -42,8 +42,8 @@
 //            a lock nor CUDA may answer as in the parent: those of statuses and options, gcap_ep_create, gcap_ep_claim,
 //            and gcap_thread_contexts_get on a thread that has its context. The functions of gcap/ops answer the error
 //            of CUDA. Do not call a function that returns no status, which may never return. Do not call gcap on a
-//            thread that the child starts: only the thread that forked is refused. The child may exec or exit. A program that forks first, and uses gcap in the child
-//            alone, is fine.
+//            thread that the child starts: only the thread that forked is refused. The child may exec or exit. A
+//            program that forks first, and uses gcap in the child alone, is fine.
 // Signals.   No function may be called from a signal handler.
 // Unload.    A shared object that gcap is linked into stays loaded until the process ends, once a thread has made
 //            something of gcap: threads that used gcap exit later, and what is kept is kept in that object. Closing the
