@@ -130,6 +130,13 @@ static void create_ep(fuzz_runtime_t* slot) {
 
 // --- Sessions -------------------------------------------------------------------------------------------------------
 
+static void free_tensors(fuzz_runtime_t* slot) {
+  if (!fuzz_wait_for_devices()) return;
+  if (slot->x != NULL && !fuzz_cuda(cudaFree(slot->x))) fuzz_world.leaked = true;
+  if (slot->y != NULL && !fuzz_cuda(cudaFree(slot->y))) fuzz_world.leaked = true;
+  slot->x = slot->y = NULL;
+}
+
 static bool make_tensors(fuzz_runtime_t* slot) {
   if (slot->x != NULL) return true;
   if (fuzz_captures() || !fuzz_cuda(cudaSetDevice(slot->device))) return false;
@@ -137,6 +144,7 @@ static bool make_tensors(fuzz_runtime_t* slot) {
                     fuzz_cuda(cudaMalloc((void**)&slot->y, kBytes)) && fuzz_cuda(cudaMemset(slot->x, 0, kBytes)) &&
                     fuzz_cuda(cudaDeviceSynchronize());
   fuzz_cuda(cudaSetDevice(0));
+  if (!made) free_tensors(slot);  // what is still being filled is not used
   return made;
 }
 
@@ -218,13 +226,6 @@ static void create_runtime(fuzz_runtime_t* slot) {
     options.user_stream = slot->device == 0 ? fuzz_world.raw[fuzz_draw(2)] : fuzz_world.raw[2];
   }
   fuzz_ok(gcap_runtime_create(&options, &slot->runtime));
-}
-
-static void free_tensors(fuzz_runtime_t* slot) {
-  if (!fuzz_wait_for_devices()) return;
-  if (slot->x != NULL && !fuzz_cuda(cudaFree(slot->x))) fuzz_world.leaked = true;
-  if (slot->y != NULL && !fuzz_cuda(cudaFree(slot->y))) fuzz_world.leaked = true;
-  slot->x = slot->y = NULL;
 }
 
 // The session, the EP and the runtime, as far as none refuses.
