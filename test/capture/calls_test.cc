@@ -17,41 +17,20 @@
 #include "gtest/gtest.h"
 #include "ops/kernels/device_kernels.h"
 #include "test/base/device_work.h"
-#include "test/support/device_test.h"
+#include "test/capture/scope_test.h"
 #include "test/support/expect_status.h"
 
 namespace gcap {
 namespace testing {
 namespace {
 
-constexpr uint32_t kDefaultCalls = 64;
-
-class CaptureCalls : public DeviceTest {
+class CaptureCalls : public ScopeTest {
  protected:
   void TearDown() override {
     if (IsSkipped()) return;
     EXPECT_EQ(gcap_capture_current(), nullptr);
     EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
-    DeviceTest::TearDown();
-  }
-
-  static gcap_capture_t* Begin(const RawStream& stream, uint32_t ledger_calls = kDefaultCalls,
-                               gcap_capture_mode_t mode = GCAP_CAPTURE_THREAD_LOCAL) {
-    const gcap_capture_options_t options = {sizeof(gcap_capture_options_t), mode, ledger_calls};
-    gcap_capture_t* capture = nullptr;
-    GCAP_EXPECT_OK(gcap_capture_begin(stream.get(), &options, &capture));
-    return capture;
-  }
-
-  static Outcome End(gcap_capture_t* capture) {
-    cudaGraph_t graph = nullptr;
-    gcap_retained_t* retained = nullptr;
-    const Outcome outcome(gcap_capture_end(capture, &graph, &retained));
-    gcap_retained_release(retained);
-    if (graph != nullptr) {
-      GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
-    }
-    return outcome;
+    ScopeTest::TearDown();
   }
 
   static std::vector<std::string> Operations(const gcap_capture_t* capture, size_t capacity) {
@@ -79,7 +58,7 @@ using Names = std::vector<std::string>;
 TEST_F(CaptureCalls, AreNotedWithTheirPlaceAndState) {
   const RawStream stream;
   int device = 0;
-  gcap_capture_t* capture = Begin(stream);
+  gcap_capture_t* capture = Begin(stream.get());
   EXPECT_EQ(gcap_capture_get_calls(capture, nullptr, 0), 0u) << "begin is no part of the scope";
   GCAP_EXPECT_OK(GCAP_CUDA(cudaGetDevice(&device)));
   const int line = __LINE__ + 1;
@@ -99,7 +78,7 @@ TEST_F(CaptureCalls, AreNotedWithTheirPlaceAndState) {
 
 TEST_F(CaptureCalls, KeepTheNewestAndCountAll) {
   const RawStream stream;
-  gcap_capture_t* capture = Begin(stream, 3);
+  gcap_capture_t* capture = Begin(stream.get(), 3);
   for (const char* name : {"a", "b", "c", "d", "e"}) GCAP_CAPTURE_NOTE(name, nullptr);
   EXPECT_EQ(gcap_capture_get_calls(capture, nullptr, 0), 5u);
   EXPECT_EQ(Operations(capture, 2), (Names{"d", "e"}));
@@ -119,7 +98,7 @@ TEST_F(CaptureCalls, AreWrittenInTheLayoutOfTheProgramThatAsks) {
     size_t more;
   };
   const RawStream stream;
-  gcap_capture_t* capture = Begin(stream);
+  gcap_capture_t* capture = Begin(stream.get());
   const int line = __LINE__ + 1;
   for (const char* name : {"a", "b", "c"}) GCAP_CAPTURE_NOTE(name, stream.get());
   const char* guard = "behind the array";
@@ -144,7 +123,7 @@ TEST_F(CaptureCalls, AreWrittenInTheLayoutOfTheProgramThatAsks) {
 
 TEST_F(CaptureCalls, TextIsCopiedAndCutOff) {
   const RawStream stream;
-  gcap_capture_t* capture = Begin(stream);
+  gcap_capture_t* capture = Begin(stream.get());
   std::string text(500, 'x');
   GCAP_CAPTURE_NOTE(text.c_str(), nullptr);
   text.assign(500, 'y');
@@ -159,14 +138,14 @@ TEST_F(CaptureCalls, TextIsCopiedAndCutOff) {
 
 TEST_F(CaptureCalls, AreNotNotedWithoutALedger) {
   const RawStream stream;
-  gcap_capture_t* capture = Begin(stream, 0);
+  gcap_capture_t* capture = Begin(stream.get(), 0);
   GCAP_CAPTURE_NOTE("a", nullptr);
   int device = 0;
   GCAP_EXPECT_OK(GCAP_CUDA(cudaGetDevice(&device)));
   EXPECT_EQ(gcap_capture_get_calls(capture, nullptr, 0), 0u);
   EXPECT_TRUE(End(capture).ok());
   EXPECT_EQ(gcap_capture_get_calls(nullptr, nullptr, 0), 0u);
-  capture = Begin(stream);
+  capture = Begin(stream.get());
   GCAP_CAPTURE_NOTE(nullptr, nullptr);
   EXPECT_EQ(gcap_capture_get_calls(capture, nullptr, 5), 1u) << "without a place it only counts";
   EXPECT_EQ(Operations(capture, 1), Names{"an unnamed call"});
@@ -176,7 +155,7 @@ TEST_F(CaptureCalls, AreNotNotedWithoutALedger) {
 TEST_F(CaptureCalls, OfOtherThreadsAndOfNoScopeAreNotNoted) {
   const RawStream stream;
   GCAP_CAPTURE_NOTE("nobody's", nullptr);
-  gcap_capture_t* capture = Begin(stream);
+  gcap_capture_t* capture = Begin(stream.get());
   std::thread([] { GCAP_CAPTURE_NOTE("elsewhere", nullptr); }).join();
   EXPECT_EQ(gcap_capture_get_calls(capture, nullptr, 0), 0u);
   EXPECT_TRUE(End(capture).ok());
@@ -187,7 +166,7 @@ TEST_F(CaptureCalls, OfOtherThreadsAndOfNoScopeAreNotNoted) {
 TEST_F(CaptureCalls, ThatBrokeItIsKeptThoughTheRingTurnsOn) {
   const RawStream stream;
   for (const uint32_t ledger_calls : {1u, 2u, 5u}) {
-    gcap_capture_t* capture = Begin(stream, ledger_calls);
+    gcap_capture_t* capture = Begin(stream.get(), ledger_calls);
     GCAP_CAPTURE_NOTE("the one before", nullptr);
     EXPECT_NE(cudaStreamQuery(stream.get()), cudaSuccess);
     (void)cudaGetLastError();
@@ -207,7 +186,7 @@ TEST_F(CaptureCalls, ThatBrokeItIsKeptThoughTheRingTurnsOn) {
 TEST_F(CaptureCalls, ThatMeetsABreakIsNotBlamedForIt) {
   const RawStream stream;
   CopyJob job;
-  gcap_capture_t* capture = Begin(stream);
+  gcap_capture_t* capture = Begin(stream.get());
   GCAP_CAPTURE_NOTE("the one before", nullptr);
   EXPECT_NE(cudaStreamQuery(stream.get()), cudaSuccess);
   gcap_status_ignore(GCAP_CUDA(job.Issue(stream.get())));
@@ -223,7 +202,7 @@ TEST_F(CaptureCalls, ThatMeetsABreakIsNotBlamedForIt) {
 // though the call had said that it failed.
 TEST_F(CaptureCalls, ThatFailedAndBrokeItAreNamedAlone) {
   const RawStream stream;
-  gcap_capture_t* capture = Begin(stream);
+  gcap_capture_t* capture = Begin(stream.get());
   GCAP_CAPTURE_NOTE("the one before", nullptr);
   EXPECT_NE(cudaStreamQuery(stream.get()), cudaSuccess);
   // Any failure of the call itself counts, not only those about captures; the text begins with no function of the
@@ -239,7 +218,7 @@ TEST_F(CaptureCalls, ThatFailedAndBrokeItAreNamedAlone) {
 // broken the capture, or a call before it.
 TEST_F(CaptureCalls, ThatBrokeItAfterAnotherFailureAreNamedAlone) {
   const RawStream stream;
-  gcap_capture_t* capture = Begin(stream);
+  gcap_capture_t* capture = Begin(stream.get());
   gcap_status_ignore(GCAP_STATUS(GCAP_LIBRARY_ERROR, "a library gave up"));
   GCAP_CAPTURE_NOTE("the one before", nullptr);
   EXPECT_NE(cudaStreamQuery(stream.get()), cudaSuccess);
@@ -257,7 +236,7 @@ TEST_F(CaptureCalls, ThatReportedNothingArePlacedBetweenThoseThatWereNoted) {
   for (const uint32_t ledger_calls : {kDefaultCalls, 1u}) {
     for (const bool noted_before : {true, false}) {
       for (const bool noted_after : {true, false}) {
-        gcap_capture_t* capture = Begin(stream, ledger_calls);
+        gcap_capture_t* capture = Begin(stream.get(), ledger_calls);
         if (noted_before) GCAP_CAPTURE_NOTE("the last good one", nullptr);
         (void)cudaStreamQuery(idle.get());
         if (noted_after) GCAP_CAPTURE_NOTE("the next one", nullptr);
@@ -280,7 +259,7 @@ TEST_F(CaptureCalls, ThatReportedNothingAndBrokeNothingAreNotKnown) {
   const RawStream stream;
   int to = 0;
   for (const uint32_t ledger_calls : {kDefaultCalls, 0u}) {
-    gcap_capture_t* capture = Begin(stream, ledger_calls);
+    gcap_capture_t* capture = Begin(stream.get(), ledger_calls);
     GCAP_CAPTURE_NOTE("the last one", nullptr);
     (void)cudaMemcpyAsync(nullptr, &to, sizeof(to), cudaMemcpyDefault, stream.get());
     const Outcome outcome = End(capture);
@@ -293,7 +272,7 @@ TEST_F(CaptureCalls, ThatReportedNothingAndBrokeNothingAreNotKnown) {
 
 TEST_F(CaptureCalls, ThatNobodyNotedIsPlacedAfterTheLastNoted) {
   const RawStream stream;
-  gcap_capture_t* capture = Begin(stream);
+  gcap_capture_t* capture = Begin(stream.get());
   GCAP_CAPTURE_NOTE("the last good one", nullptr);
   EXPECT_NE(cudaStreamQuery(stream.get()), cudaSuccess);
   (void)cudaGetLastError();
@@ -306,7 +285,7 @@ TEST_F(CaptureCalls, OfAnotherThreadAreThoughtOfInGlobalModeOnly) {
   const RawStream stream, other;
   for (const gcap_capture_mode_t mode : {GCAP_CAPTURE_GLOBAL, GCAP_CAPTURE_THREAD_LOCAL}) {
     for (const bool noted : {false, true}) {
-      gcap_capture_t* capture = Begin(stream, kDefaultCalls, mode);
+      gcap_capture_t* capture = Begin(stream.get(), kDefaultCalls, mode);
       if (mode == GCAP_CAPTURE_GLOBAL) {
         std::thread([&other] { EXPECT_NE(cudaStreamQuery(other.get()), cudaSuccess); }).join();
       } else {
@@ -322,7 +301,7 @@ TEST_F(CaptureCalls, OfAnotherThreadAreThoughtOfInGlobalModeOnly) {
 
 TEST_F(CaptureCalls, AreNamedByTheirFailureAlsoWithoutALedger) {
   const RawStream stream;
-  gcap_capture_t* capture = Begin(stream, 0);
+  gcap_capture_t* capture = Begin(stream.get(), 0);
   gcap_status_ignore(GCAP_CUDA(cudaStreamSynchronize(stream.get())));
   const Outcome outcome = End(capture);
   EXPECT_TRUE(outcome.Names("cudaStreamSynchronize(stream.get())")) << outcome.message;
@@ -331,7 +310,7 @@ TEST_F(CaptureCalls, AreNamedByTheirFailureAlsoWithoutALedger) {
 
 TEST_F(CaptureCalls, OfACaptureThatIsNotTheScopesAnyMoreFailIt) {
   const RawStream stream;
-  gcap_capture_t* capture = Begin(stream);
+  gcap_capture_t* capture = Begin(stream.get());
   cudaGraph_t graph = nullptr;
   GCAP_EXPECT_OK(GCAP_CUDA(cudaStreamEndCapture(stream.get(), &graph)));
   GCAP_EXPECT_CUDA(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal));
@@ -544,7 +523,7 @@ TEST_F(CaptureCalls, EachRowOfTheTableIsToldWithItsRuleAndRemedy) {
       // Only the ledger hears of a library that breaks a capture without a word.
       if (ledger_calls == 0 && kRules.at(row.rule).code == cudaErrorStreamCaptureInvalidated) continue;
       Rig rig;
-      gcap_capture_t* capture = Begin(rig.stream, ledger_calls);
+      gcap_capture_t* capture = Begin(rig.stream.get(), ledger_calls);
       misuse->second(rig);
       GCAP_CAPTURE_NOTE("an innocent one", nullptr);
       const Outcome outcome = End(capture);

@@ -12,30 +12,15 @@
 #include "gcap/capture.h"
 #include "gtest/gtest.h"
 #include "test/base/device_work.h"
-#include "test/support/device_test.h"
+#include "test/capture/scope_test.h"
 #include "test/support/expect_status.h"
 
 namespace gcap {
 namespace testing {
 namespace {
 
-class CaptureEscaped : public DeviceTest {
+class CaptureEscaped : public ScopeTest {
  protected:
-  static gcap_capture_t* Begin(cudaStream_t stream, uint32_t ledger_calls = 64) {
-    const gcap_capture_options_t options = {sizeof(options), GCAP_CAPTURE_THREAD_LOCAL, ledger_calls};
-    gcap_capture_t* capture = nullptr;
-    GCAP_EXPECT_OK(gcap_capture_begin(stream, &options, &capture));
-    return capture;
-  }
-  static Outcome End(gcap_capture_t* capture) {
-    cudaGraph_t graph = nullptr;
-    gcap_retained_t* retained = nullptr;
-    const Outcome outcome(gcap_capture_end(capture, &graph, &retained));
-    if (graph != nullptr) {
-      GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
-    }
-    return outcome;
-  }
   static std::string Named(cudaStream_t stream) {
     char text[64];
     std::snprintf(text, sizeof(text), "to stream %p,", static_cast<void*>(stream));

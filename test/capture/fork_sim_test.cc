@@ -13,7 +13,7 @@
 #include "test/base/device_work.h"
 #include "test/base/heap_failure.h"
 #include "test/capture/diamond.h"
-#include "test/support/device_test.h"
+#include "test/capture/scope_test.h"
 #include "test/support/expect_status.h"
 #include "test/support/faults.h"
 
@@ -24,25 +24,8 @@ namespace {
 constexpr uint64_t kFirstSeed = 0;
 constexpr uint64_t kSeeds = 500;
 
-class CaptureForkSim : public DeviceTest {
+class CaptureForkSim : public ScopeTest {
  protected:
-  static gcap_capture_t* Begin(cudaStream_t stream, uint32_t ledger_calls = 64) {
-    const gcap_capture_options_t options = {sizeof(gcap_capture_options_t), GCAP_CAPTURE_THREAD_LOCAL, ledger_calls};
-    gcap_capture_t* capture = nullptr;
-    GCAP_EXPECT_OK(gcap_capture_begin(stream, &options, &capture));
-    return capture;
-  }
-
-  static Outcome End(gcap_capture_t* capture) {
-    cudaGraph_t graph = nullptr;
-    gcap_retained_t* retained = nullptr;
-    const Outcome outcome(gcap_capture_end(capture, &graph, &retained));
-    if (graph != nullptr) {
-      GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
-    }
-    return outcome;
-  }
-
   // The next capture, of the same streams, is right.
   static void ExpectAsBefore(const Diamond& diamond) {
     EXPECT_FALSE(gcap_thread_is_capturing());

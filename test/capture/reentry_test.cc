@@ -12,7 +12,7 @@
 #include "gtest/gtest.h"
 #include "lib/internal/capture_gate.h"
 #include "test/base/device_work.h"
-#include "test/support/device_test.h"
+#include "test/capture/scope_test.h"
 #include "test/support/expect_status.h"
 
 namespace gcap {
@@ -26,10 +26,10 @@ void Call(void* function) { (*static_cast<Function*>(function))(); }
 void Count(void* count) { ++*static_cast<int*>(count); }
 void CountClose(void* count, bool) { ++*static_cast<int*>(count); }
 
-class CaptureReentry : public DeviceTest {
+class CaptureReentry : public ScopeTest {
  protected:
   void SetUp() override {
-    DeviceTest::SetUp();
+    ScopeTest::SetUp();
     gcap_log_set_sink([](void* messages, gcap_log_level_t,
                          const char* message) { static_cast<std::vector<std::string>*>(messages)->push_back(message); },
                       &messages_, GCAP_LOG_WARNING);
@@ -40,23 +40,7 @@ class CaptureReentry : public DeviceTest {
     EXPECT_FALSE(gcap_thread_is_capturing());
     EXPECT_EQ(gcap_capture_current(), nullptr);
     EXPECT_EQ(gcap_capture_gate_num_inside(), 0u);
-    DeviceTest::TearDown();
-  }
-
-  static gcap_capture_t* Begin(const RawStream& stream) {
-    gcap_capture_t* capture = nullptr;
-    GCAP_EXPECT_OK(gcap_capture_begin(stream.get(), nullptr, &capture));
-    return capture;
-  }
-  static Outcome End(gcap_capture_t* capture) {
-    cudaGraph_t graph = nullptr;
-    gcap_retained_t* retained = nullptr;
-    const Outcome outcome(gcap_capture_end(capture, &graph, &retained));
-    if (graph != nullptr) {
-      GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
-    }
-    gcap_retained_release(retained);
-    return outcome;
+    ScopeTest::TearDown();
   }
 
   // Runs `callback` as a close step of a capture that ends well and of one that fails, and as a release of the latter.
@@ -65,7 +49,7 @@ class CaptureReentry : public DeviceTest {
     for (int place = 0; place < kPlaces; ++place) {
       SCOPED_TRACE(place);
       const RawStream stream;
-      gcap_capture_t* capture = Begin(stream);
+      gcap_capture_t* capture = Begin(stream.get());
       int calls = 0;
       Function function = [&] {
         ++calls;
@@ -128,7 +112,7 @@ TEST_F(CaptureReentry, ACallbackMayCapture) {
   const RawStream other;
   InEachCallback([&other](gcap_capture_t*) {
     const CopyJob job;
-    gcap_capture_t* inner = Begin(other);
+    gcap_capture_t* inner = Begin(other.get());
     EXPECT_EQ(gcap_capture_current(), inner);
     GCAP_EXPECT_CUDA(job.Issue(other.get()));
     const Outcome outcome = End(inner);
@@ -140,7 +124,8 @@ TEST_F(CaptureReentry, ACallbackMayCapture) {
 TEST_F(CaptureReentry, ACaptureThatACallbackLeavesOpenIsAborted) {
   const RawStream other;
   int closed = 0;
-  InEachCallback([&](gcap_capture_t*) { GCAP_EXPECT_OK(gcap_capture_on_close(Begin(other), CountClose, &closed)); });
+  InEachCallback(
+      [&](gcap_capture_t*) { GCAP_EXPECT_OK(gcap_capture_on_close(Begin(other.get()), CountClose, &closed)); });
   EXPECT_EQ(closed, 3);
   EXPECT_EQ(other.CaptureStatus(), cudaStreamCaptureStatusNone);
   ASSERT_EQ(messages_.size(), 3u);
@@ -152,9 +137,9 @@ TEST_F(CaptureReentry, ACaptureThatACallbackLeavesOpenIsAborted) {
 // for ever, and the process counted an open scope to its end.
 TEST_F(CaptureReentry, ABeginForgetsNoScopeOfAStepOfTheScopeThatItAborts) {
   const RawStream first, second, third;
-  Function begins = [&second] { Begin(second); };
-  GCAP_EXPECT_OK(gcap_capture_on_close(Begin(first), CallClose, &begins));
-  gcap_capture_t* capture = Begin(third);
+  Function begins = [&second] { Begin(second.get()); };
+  GCAP_EXPECT_OK(gcap_capture_on_close(Begin(first.get()), CallClose, &begins));
+  gcap_capture_t* capture = Begin(third.get());
   EXPECT_EQ(gcap_capture_current(), capture);
   EXPECT_EQ(gcap_capture_gate_num_inside(), 1u);
   EXPECT_EQ(first.CaptureStatus(), cudaStreamCaptureStatusNone);
@@ -172,17 +157,17 @@ TEST_F(CaptureReentry, ABeginForgetsNoScopeOfTheLogSink) {
     second = &of_sink;
     static int calls;
     calls = 0;
-    if (abandons) Begin(first);
+    if (abandons) Begin(first.get());
     gcap_log_set_sink(
         [](void*, gcap_log_level_t, const char*) {
-          if (++calls == 1) Begin(*second);
+          if (++calls == 1) Begin(second->get());
         },
         nullptr, GCAP_LOG_WARNING);
     void* no_memory = nullptr;
     if (!abandons) {
       EXPECT_NE(cudaMalloc(&no_memory, ~size_t{0} / 2), cudaSuccess);  // an error that nobody clears is logged too
     }
-    gcap_capture_t* capture = Begin(third);
+    gcap_capture_t* capture = Begin(third.get());
     EXPECT_GE(calls, 1);
     EXPECT_EQ(gcap_capture_gate_num_inside(), 1u);
     EXPECT_EQ(first.CaptureStatus(), cudaStreamCaptureStatusNone);
@@ -195,7 +180,7 @@ TEST_F(CaptureReentry, ABeginForgetsNoScopeOfTheLogSink) {
 TEST_F(CaptureReentry, BytesMayCallTheScopeThatIsOpen) {
   const RawStream stream;
   int released = 0;
-  gcap_capture_t* capture = Begin(stream);
+  gcap_capture_t* capture = Begin(stream.get());
   GCAP_EXPECT_OK(gcap_capture_retain_bytes(
       capture, [](void*) {},
       [](void* count) {
@@ -207,7 +192,7 @@ TEST_F(CaptureReentry, BytesMayCallTheScopeThatIsOpen) {
   gcap_retained_t *retained = nullptr, *of_next = nullptr;
   GCAP_ASSERT_OK(gcap_capture_end(capture, &graph, &retained));
   GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
-  capture = Begin(stream);
+  capture = Begin(stream.get());
   EXPECT_EQ(gcap_retained_bytes(retained), 7u);
   GCAP_ASSERT_OK(gcap_capture_end(capture, &graph, &of_next));
   GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
