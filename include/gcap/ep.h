@@ -12,27 +12,11 @@
 #include "gcap/graph.h"
 #include "gcap/runtime.h"
 #include "gcap/status.h"
+#include "gcap/tensor.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-#define GCAP_MAX_RANK 8
-
-typedef enum gcap_dtype {
-  GCAP_DTYPE_F32 = 0,
-} gcap_dtype_t;
-
-// A densely packed, row-major tensor. `data` is device memory of the EP.
-typedef struct gcap_tensor {
-  void* data;
-  gcap_dtype_t dtype;
-  int rank;  // 0..GCAP_MAX_RANK
-  int64_t shape[GCAP_MAX_RANK];
-} gcap_tensor_t;
-
-// The size of the tensor's data.
-GCAP_API size_t gcap_tensor_bytes(const gcap_tensor_t* tensor);
 
 // A value of a model: an input, an output, an intermediate value, or a constant (with `host_data`).
 typedef struct gcap_value {

@@ -66,6 +66,7 @@
 #include "gcap/session.h"
 #include "gcap/status.h"
 #include "gcap/stream.h"
+#include "gcap/tensor.h"
 #include "gcap/thread_context.h"
 #include "gcap/version.h"
 

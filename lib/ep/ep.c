@@ -26,12 +26,6 @@ struct gcap_ep {
   char name[];
 };
 
-size_t gcap_tensor_bytes(const gcap_tensor_t* tensor) {
-  size_t bytes = sizeof(float);  // GCAP_DTYPE_F32 is the only type so far
-  for (int i = 0; i < tensor->rank; ++i) bytes *= (size_t)tensor->shape[i];
-  return bytes;
-}
-
 static gcap_status_t missing(const char* name, const char* member, const char* rule) {
   return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "EP '%s': member %s is NULL; %s", name, member, rule);
 }
