@@ -106,6 +106,7 @@ gcap_ep_t* CreateReluEp(ReluEp* self) {
   Check(gcap_runtime_create(&options, &self->runtime));
   gcap_ep_ops_t ops = {};
   ops.struct_version = GCAP_EP_OPS_VERSION;
+  ops.struct_bytes = sizeof(gcap_ep_ops_t);
   ops.supports_concurrent_runs = true;
   ops.name = "relus";
   ops.self = self;
@@ -147,7 +148,7 @@ class SessionGraph {
     node.name = "relus";
     node.outputs = &out_index;
     node.num_outputs = 1;
-    const gcap_model_t model = {&value, 1, &node, 1, nullptr, 0, &out_index, 1};
+    const gcap_model_t model = {&value, 1, &node, 1, nullptr, 0, &out_index, 1, nullptr, 0};
     Check(gcap_session_create(&model, &ep_, 1, &session_));
     out_.rank = 1;
     out_.shape[0] = 1;

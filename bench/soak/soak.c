@@ -159,6 +159,7 @@ static gcap_status_t ep_destroy(void* self) { return gcap_runtime_destroy(self);
 static gcap_ep_t* make_ep(void) {
   gcap_ep_ops_t ops = {
       .struct_version = GCAP_EP_OPS_VERSION,
+      .struct_bytes = sizeof(gcap_ep_ops_t),
       .supports_concurrent_runs = true,
       .name = "soak",
       .self = make_runtime(),
@@ -183,7 +184,7 @@ static gcap_session_t* make_session(gcap_ep_t* ep) {
   const gcap_value_t values[2] = {{.name = "x", .rank = 1, .shape = {kCount}},
                                   {.name = "y", .rank = 1, .shape = {kCount}}};
   const gcap_node_t node = {"Relu", "relu", &zero, 1, &one, 1, NULL};
-  const gcap_model_t model = {values, 2, &node, 1, &zero, 1, &one, 1};
+  const gcap_model_t model = {values, 2, &node, 1, &zero, 1, &one, 1, NULL, 0};
   gcap_session_t* session;
   CHECK(gcap_session_create(&model, &ep, 1, &session));
   return session;

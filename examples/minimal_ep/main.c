@@ -51,7 +51,7 @@ static const gcap_node_t nodes[] = {
     {"Relu", "relu", (const int[]){SUM}, 1, (const int[]){Y}, 1, NULL},
 };
 
-static const gcap_model_t model = {values, NUM_VALUES, nodes, 2, (const int[]){X}, 1, (const int[]){Y}, 1};
+static const gcap_model_t model = {values, NUM_VALUES, nodes, 2, (const int[]){X}, 1, (const int[]){Y}, 1, NULL, 0};
 
 // --- The host: memory, runs, checks ---------------------------------------------------------------------------------
 

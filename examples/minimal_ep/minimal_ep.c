@@ -90,6 +90,7 @@ gcap_status_t minimal_ep_create(const gcap_options_t* options, gcap_ep_t** out_e
   if (status != NULL) return gcap_status_join(status, destroy(ep));
   const gcap_ep_ops_t ops = {
       .struct_version = GCAP_EP_OPS_VERSION,
+      .struct_bytes = sizeof(gcap_ep_ops_t),
       .supports_concurrent_runs = gcap_runtime_supports_concurrent_runs(ep->runtime),
       .name = "minimal",
       .self = ep,

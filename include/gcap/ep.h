@@ -1,7 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// ep.h: execution providers (EPs) as a host sees them: a model, the EP that runs the model, the kernels that the EP
-// makes. Implementers include ep_ops.h.
+// ep.h: execution providers (EPs) as a host sees them: kernels, runs, graphs, copies, streams and memory. Implementers
+// include ep_ops.h.
 #ifndef GCAP_EP_H_
 #define GCAP_EP_H_
 
@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "gcap/graph.h"
+#include "gcap/model.h"
 #include "gcap/runtime.h"
 #include "gcap/status.h"
 #include "gcap/tensor.h"
@@ -18,44 +19,34 @@
 extern "C" {
 #endif
 
-// A value of a model: an input, an output, an intermediate value, or a constant (with `host_data`).
-typedef struct gcap_value {
-  const char* name;  // required
-  gcap_dtype_t dtype;
-  int rank;
-  int64_t shape[GCAP_MAX_RANK];  // fixed
-  const void* host_data;         // of a constant: its content in host memory, read by gcap_session_create; else NULL
-} gcap_value_t;
+// EP: an execution provider. From gcap_ep_create (ep_ops.h), usually called by a function of the provider.
+// Thread:   thread-safe. If gcap_ep_supports_concurrent_runs is false, the host serializes runs (gcap_ep_begin_turn).
+// Capture:  gcap_ep_end_run, gcap_ep_sign_graph, gcap_ep_get_run_resources and the functions that only read are legal
+//           while the thread's run is being captured.
+// Lifetime: outlives the sessions and kernels made with the EP.
+// Errors:   "of the EP" means: what the implementer's function returns, or in its place the runtime's function
+//           (runtime.h). Besides those listed, INVALID_ARGUMENT if a required argument is NULL.
+typedef struct gcap_ep gcap_ep_t;
 
-// A node. Inputs and outputs are indices into the model's values.
-typedef struct gcap_node {
-  const char* op_type;  // required; as in ONNX: "Conv", "Gemm", …
-  const char* name;     // required
-  const int* inputs;
-  int num_inputs;
-  const int* outputs;
-  int num_outputs;
-  const void* attributes;  // agreed between the model's maker and the EP, by op_type
-} gcap_node_t;
+// Ends the EP, after its sessions and kernels. NULL is fine.
+//   FAILED_PRECONDITION  the calling thread is capturing, or a session of the EP lives; nothing was destroyed
+//   LEAKED               of the EP (gcap_runtime_destroy): the EP is gone, a part of it is kept
+//   others               of the EP (gcap_runtime_destroy): a refusal, the EP is whole
+GCAP_API gcap_status_t gcap_ep_destroy(gcap_ep_t* ep) GCAP_NODISCARD;
 
-// A model: nodes in an order in which they can run. All that the model points to must stay valid until its sessions are
-// created.
-typedef struct gcap_model {
-  const gcap_value_t* values;
-  int num_values;
-  const gcap_node_t* nodes;
-  int num_nodes;
-  const int* inputs;  // indices into values
-  int num_inputs;
-  const int* outputs;
-  int num_outputs;
-} gcap_model_t;
+GCAP_API const char* gcap_ep_name(const gcap_ep_t* ep);
+GCAP_API bool gcap_ep_supports_concurrent_runs(const gcap_ep_t* ep);
+// True if the EP's kernels work on host memory, as a CPU EP's. Such an EP has no stream: its work is done on return.
+GCAP_API bool gcap_ep_runs_on_host(const gcap_ep_t* ep);
 
-// What a kernel gets for one computation.
+// --- Nodes and kernels ----------------------------------------------------------------------------------------------
+
+// What a kernel gets for one computation. All of it is borrowed until compute returns.
 typedef struct gcap_kernel_context {
-  gcap_run_resources_t resources;
-  const gcap_tensor_t* inputs;  // in the node's order
-  gcap_tensor_t* outputs;       // in the node's order; memory is allocated, the kernel writes it
+  gcap_run_resources_t resources;  // all NULL if the EP runs on the host
+  const gcap_tensor_t* inputs;     // in the node's order; gcap_ep_input_place says where their data is
+  gcap_tensor_t* outputs;          // in the node's order; memory of the EP is allocated, the kernel writes it
+  gcap_ep_t* ep;                   // the EP that made the kernel
 } gcap_kernel_context_t;
 
 // Kernel: one node made ready to run: plans, algorithms, library handles. From gcap_ep_create_kernel.
@@ -69,35 +60,39 @@ typedef struct gcap_kernel {
   void (*destroy)(void* self);  // optional; the creator of the kernel calls it once, when no run uses it
 } gcap_kernel_t;
 
-// EP: an execution provider. From gcap_ep_create (ep_ops.h), usually called by a function of the provider.
-// Thread:   thread-safe. If gcap_ep_supports_concurrent_runs is false, the host serializes runs (gcap_ep_begin_turn).
-// Capture:  gcap_ep_end_run, gcap_ep_sign_graph, gcap_ep_get_run_resources and the functions that only read are legal
-//           while the thread's run is being captured.
-// Lifetime: outlives the sessions and kernels made with the EP.
-// Errors:   "of the EP" means: what the implementer's function returns. If the EP forwards to a runtime (runtime.h),
-//           these are the errors of the runtime's function. Besides those listed, INVALID_ARGUMENT if a required
-//           argument is NULL.
-typedef struct gcap_ep gcap_ep_t;
-
-// Ends the EP, after its sessions and kernels. NULL is fine.
-//   FAILED_PRECONDITION  the calling thread is capturing, or a session of the EP lives; nothing was destroyed
-//   LEAKED               of the EP (gcap_runtime_destroy): the EP is gone, a part of it is kept
-//   others               of the EP (gcap_runtime_destroy): a refusal, the EP is whole
-GCAP_API gcap_status_t gcap_ep_destroy(gcap_ep_t* ep) GCAP_NODISCARD;
-
-GCAP_API const char* gcap_ep_name(const gcap_ep_t* ep);
-GCAP_API bool gcap_ep_supports_concurrent_runs(const gcap_ep_t* ep);
-
-// True if the EP can run the node, with the node's shapes and attributes.
+// True if the EP can run the node, with the node's types, shapes and attributes. A host asks before any run: a
+// dimension may then be GCAP_DIM_SYMBOL or GCAP_DIM_INFERRED, and true means that the EP runs the node for whatever
+// size a run brings.
 GCAP_API bool gcap_ep_supports(gcap_ep_t* ep, const gcap_model_t* model, const gcap_node_t* node);
 
-// Makes the kernel of a node that the EP supports.
+// Where a kernel reads an input.
+typedef enum gcap_input_place {
+  GCAP_INPUT_IN_EP_MEMORY = 0,  // device memory of the EP; host memory if the EP runs on the host
+  GCAP_INPUT_IN_HOST_MEMORY,    // the kernel reads the content on the CPU, when its plan is made or when it is issued
+  GCAP_INPUT_SHAPE_ONLY,        // the kernel reads the shape alone; `data` may be memory of any EP
+} gcap_input_place_t;
+
+// Where the node's kernel reads its input number `input`. ONNX Runtime's KernelDef says the same by OrtMemTypeCPUInput.
+GCAP_API gcap_input_place_t gcap_ep_input_place(gcap_ep_t* ep, const gcap_model_t* model, const gcap_node_t* node,
+                                                int input);
+
+// Computes the shapes of a node's outputs from those of its inputs. `inputs[i].data` is the content of input i in host
+// memory where that is known before the run, else NULL. `outputs` come with type and rank of the model's values and
+// with the sizes that the model has fixed; the others are GCAP_DIM_INFERRED, and the EP fills them in. An EP that
+// infers nothing leaves `outputs` as they are.
+//   errors of the EP
+GCAP_API gcap_status_t gcap_ep_infer_shapes(gcap_ep_t* ep, const gcap_model_t* model, const gcap_node_t* node,
+                                            const gcap_tensor_t* inputs, gcap_tensor_t* outputs) GCAP_NODISCARD;
+
+// Makes the kernel of a node that the EP supports. All shapes of `model` are fixed by then.
 //   INVALID_ARGUMENT  the node has no name or no op_type; or the EP made a kernel without compute
 //   others            of the EP
 GCAP_API gcap_status_t gcap_ep_create_kernel(gcap_ep_t* ep, const gcap_model_t* model, const gcap_node_t* node,
                                              gcap_kernel_t* out_kernel) GCAP_NODISCARD;
 
-// Returns the calling thread's resources, which are made on first use.
+// --- Resources ------------------------------------------------------------------------------------------------------
+
+// Returns the calling thread's resources, which are made on first use; all NULL for an EP that runs on the host.
 //   errors of the EP (gcap_runtime_get_resources)
 GCAP_API gcap_status_t gcap_ep_get_run_resources(gcap_ep_t* ep, gcap_run_resources_t* out_resources) GCAP_NODISCARD;
 
@@ -138,9 +133,21 @@ GCAP_API gcap_status_t gcap_ep_end_run(gcap_ep_t* ep, gcap_status_t run_status, 
 
 // --- Graphs ---------------------------------------------------------------------------------------------------------
 
-// Both are false for an EP without graph support. The second one is about the calling thread's graph.
+// Both are false for an EP without graph support. The second one is about the calling thread's graph. An EP that says
+// that it captures, but whose table lacks what a host needs for that, runs without capture, and one warning says so.
 GCAP_API bool gcap_ep_is_graph_capture_enabled(const gcap_ep_t* ep);
 GCAP_API bool gcap_ep_is_graph_captured(gcap_ep_t* ep, int graph_id);
+
+// Which nodes of a model may be on another EP if this EP is to capture the model, as ONNX Runtime's
+// OrtGraphCaptureNodeAssignmentPolicy.
+typedef enum gcap_graph_node_policy {
+  GCAP_GRAPH_ALL_NODES_ON_EP = 0,
+  // Nodes that only compute shapes may be on an EP that runs on the host, so long as nothing is copied between EPs.
+  GCAP_GRAPH_ALLOW_CPU_FOR_SHAPES,
+} gcap_graph_node_policy_t;
+
+// The EP's policy; GCAP_GRAPH_ALL_NODES_ON_EP if the EP has none.
+GCAP_API gcap_graph_node_policy_t gcap_ep_graph_capture_node_assignment_policy(const gcap_ep_t* ep);
 
 // Replays the calling thread's graph of `graph_id`. `options` NULL: the defaults of gcap_graph_replay_options_t.
 // `*out_replayed` is false if there is no such graph, which is no failure.
@@ -166,9 +173,14 @@ GCAP_API gcap_status_t gcap_ep_sign_graph(gcap_ep_t* ep, const gcap_graph_bindin
 //   errors of the EP (gcap_runtime_explain)
 GCAP_API gcap_status_t gcap_ep_explain(gcap_ep_t* ep, int graph_id, gcap_graph_question_t question) GCAP_NODISCARD;
 
-// Blocks until all work of the calling thread's stream is done; never waits for the device.
+// Blocks until all work of the calling thread's stream is done; never waits for the device. Returns at once for an EP
+// that runs on the host.
 //   errors of the EP (gcap_runtime_synchronize)
 GCAP_API gcap_status_t gcap_ep_synchronize(gcap_ep_t* ep) GCAP_NODISCARD;
+
+// Gives cached memory back, as ONNX Runtime's arena shrinkage. An EP without caches does nothing.
+//   errors of the EP (gcap_scratch_trim)
+GCAP_API gcap_status_t gcap_ep_trim(gcap_ep_t* ep) GCAP_NODISCARD;
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -60,6 +60,7 @@
 #include "gcap/external_allocator.h"
 #include "gcap/graph.h"
 #include "gcap/log.h"
+#include "gcap/model.h"
 #include "gcap/options.h"
 #include "gcap/runtime.h"
 #include "gcap/scratch.h"

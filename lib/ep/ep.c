@@ -1,7 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// EPs as hosts call them: a checked copy of the implementer's table, and one function for each member, which supplies
-// the default if the member is absent.
+// EPs as hosts call them: a checked copy of the implementer's table, and one function for each member. A member that is
+// there wins; else the runtime answers; else there is a default.
 //
 // Locking: hosts hold `turns` to serialize the runs of an EP that cannot run concurrently, across all its sessions.
 // Only gcap_ep_begin_turn takes this mutex. The claims are atomics: a session claims before its first turn.
@@ -13,72 +13,46 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gcap/ep_ops.h"
+#include "gcap/log.h"
+#include "lib/ep/table.h"
 #include "lib/graph/options.h"
 #include "lib/internal/capture_check.h"
 #include "lib/internal/check_argument.h"
 
 struct gcap_ep {
   gcap_ep_ops_t ops;
+  const char* missing_to_capture;  // a member without which a host cannot capture; NULL: all are there
+  atomic_bool warned;              // of missing_to_capture
   pthread_mutex_t turns;
   atomic_size_t num_sessions;   // alive
   atomic_bool may_have_graphs;  // a run with a graph id was begun
   char name[];
 };
 
-static gcap_status_t missing(const char* name, const char* member, const char* rule) {
-  return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "EP '%s': member %s is NULL; %s", name, member, rule);
-}
-
-static gcap_status_t check_graph_ops(const gcap_ep_ops_t* ops) {
-  if (ops->sign_graph != NULL && ops->replay_graph == NULL) {
-    return missing(ops->name, "replay_graph", "sign_graph goes with the graph members");
-  }
-  bool any_graph = ops->is_graph_capture_enabled != NULL || ops->is_graph_captured != NULL ||
-                   ops->replay_graph != NULL || ops->release_captured_graph != NULL;
-  if (!any_graph) return NULL;
-  const char* graph_group =
-      "is_graph_capture_enabled, is_graph_captured and replay_graph go together, with begin_run and end_run";
-  if (ops->is_graph_capture_enabled == NULL) return missing(ops->name, "is_graph_capture_enabled", graph_group);
-  if (ops->is_graph_captured == NULL) return missing(ops->name, "is_graph_captured", graph_group);
-  if (ops->replay_graph == NULL) return missing(ops->name, "replay_graph", graph_group);
-  if (ops->begin_run == NULL) return missing(ops->name, "begin_run", graph_group);
-  return NULL;
-}
-
-static gcap_status_t check_ops(const gcap_ep_ops_t* ops) {
-  if (ops->struct_version != GCAP_EP_OPS_VERSION) {
-    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "the EP's table has struct_version %u, this gcap knows up to %u",
-                       ops->struct_version, GCAP_EP_OPS_VERSION);
-  }
-  if (ops->name == NULL) return missing("", "name", "it is required");
-  const char* required = "it is required";
-  if (ops->supports == NULL) return missing(ops->name, "supports", required);
-  if (ops->create_kernel == NULL) return missing(ops->name, "create_kernel", required);
-  if (ops->get_run_resources == NULL) return missing(ops->name, "get_run_resources", required);
-  if (ops->synchronize == NULL) return missing(ops->name, "synchronize", required);
-  const char* run_pair = "begin_run and end_run go together";
-  if (ops->begin_run == NULL && ops->end_run != NULL) return missing(ops->name, "begin_run", run_pair);
-  if (ops->begin_run != NULL && ops->end_run == NULL) return missing(ops->name, "end_run", run_pair);
-  return check_graph_ops(ops);
-}
-
 gcap_status_t gcap_ep_create(const gcap_ep_ops_t* ops, gcap_ep_t** out_ep) {
   GCAP_RETURN_IF_NULL(out_ep);
   *out_ep = NULL;
   GCAP_RETURN_IF_NULL(ops);
-  GCAP_RETURN_IF_ERROR(check_ops(ops));
-  size_t name_bytes = strlen(ops->name) + 1;
+  gcap_ep_ops_t known;
+  GCAP_RETURN_IF_ERROR(gcap_ep_ops_read(ops, &known));
+  size_t name_bytes = strlen(known.name) + 1;
   gcap_ep_t* ep = malloc(sizeof(*ep) + name_bytes);
-  if (ep == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for EP '%s'", ops->name);
-  ep->ops = *ops;
-  memcpy(ep->name, ops->name, name_bytes);
-  ep->ops.name = ep->name;
+  if (ep == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for EP '%s'", known.name);
+  memcpy(ep->name, known.name, name_bytes);
+  known.name = ep->name;
+  ep->ops = known;
+  gcap_ep_ops_can_capture(&ep->ops, &ep->missing_to_capture);
   pthread_mutex_init(&ep->turns, NULL);
+  atomic_init(&ep->warned, false);
   atomic_init(&ep->num_sessions, 0);
   atomic_init(&ep->may_have_graphs, false);
   *out_ep = ep;
   return NULL;
+}
+
+// Ends what is behind the EP.
+static gcap_status_t end(const gcap_ep_ops_t* ops) {
+  return ops->destroy != NULL ? ops->destroy(ops->self) : gcap_runtime_destroy(ops->runtime);
 }
 
 gcap_status_t gcap_ep_destroy(gcap_ep_t* ep) {
@@ -90,7 +64,7 @@ gcap_status_t gcap_ep_destroy(gcap_ep_t* ep) {
                        "gcap_ep_destroy: EP '%s' has %zu live session%s; destroy the sessions first", ep->name,
                        num_sessions, num_sessions == 1 ? "" : "s");
   }
-  gcap_status_t status = ep->ops.destroy != NULL ? ep->ops.destroy(ep->ops.self) : NULL;
+  gcap_status_t status = end(&ep->ops);
   if (status != NULL && gcap_status_code(status) != GCAP_LEAKED) return status;
   pthread_mutex_destroy(&ep->turns);
   free(ep);
@@ -99,7 +73,19 @@ gcap_status_t gcap_ep_destroy(gcap_ep_t* ep) {
 
 const char* gcap_ep_name(const gcap_ep_t* ep) { return ep->name; }
 
-bool gcap_ep_supports_concurrent_runs(const gcap_ep_t* ep) { return ep->ops.supports_concurrent_runs; }
+bool gcap_ep_supports_concurrent_runs(const gcap_ep_t* ep) {
+  const gcap_ep_ops_t* ops = &ep->ops;
+  if (ops->is_concurrent_run_supported != NULL) return ops->is_concurrent_run_supported(ops->self);
+  return ops->runtime != NULL ? gcap_runtime_supports_concurrent_runs(ops->runtime) : ops->supports_concurrent_runs;
+}
+
+bool gcap_ep_runs_on_host(const gcap_ep_t* ep) { return ep->ops.runs_on_host; }
+
+gcap_status_t gcap_ep_trim(gcap_ep_t* ep) {
+  GCAP_RETURN_IF_NULL(ep);
+  if (ep->ops.trim != NULL) return ep->ops.trim(ep->ops.self);
+  return ep->ops.runtime != NULL ? gcap_scratch_trim(gcap_runtime_scratch(ep->ops.runtime)) : NULL;
+}
 
 // Counts one session more, unless graphs allow one alone and there is, or was, one.
 static bool claim(gcap_ep_t* ep) {
@@ -123,15 +109,31 @@ gcap_status_t gcap_ep_claim(gcap_ep_t* ep) {
 void gcap_ep_unclaim(gcap_ep_t* ep) { atomic_fetch_sub(&ep->num_sessions, 1); }
 
 void gcap_ep_begin_turn(gcap_ep_t* ep) {
-  if (!ep->ops.supports_concurrent_runs) pthread_mutex_lock(&ep->turns);
+  if (!gcap_ep_supports_concurrent_runs(ep)) pthread_mutex_lock(&ep->turns);
 }
 
 void gcap_ep_end_turn(gcap_ep_t* ep) {
-  if (!ep->ops.supports_concurrent_runs) pthread_mutex_unlock(&ep->turns);
+  if (!gcap_ep_supports_concurrent_runs(ep)) pthread_mutex_unlock(&ep->turns);
 }
 
 bool gcap_ep_supports(gcap_ep_t* ep, const gcap_model_t* model, const gcap_node_t* node) {
   return ep->ops.supports(ep->ops.self, model, node);
+}
+
+gcap_input_place_t gcap_ep_input_place(gcap_ep_t* ep, const gcap_model_t* model, const gcap_node_t* node, int input) {
+  if (ep->ops.input_place == NULL) return GCAP_INPUT_IN_EP_MEMORY;
+  return ep->ops.input_place(ep->ops.self, model, node, input);
+}
+
+gcap_status_t gcap_ep_infer_shapes(gcap_ep_t* ep, const gcap_model_t* model, const gcap_node_t* node,
+                                   const gcap_tensor_t* inputs, gcap_tensor_t* outputs) {
+  GCAP_RETURN_IF_NULL(ep);
+  GCAP_RETURN_IF_NULL(model);
+  GCAP_RETURN_IF_NULL(node);
+  if (node->num_inputs > 0) GCAP_RETURN_IF_NULL(inputs);
+  GCAP_RETURN_IF_NULL(outputs);
+  if (ep->ops.infer_shapes == NULL) return NULL;
+  return ep->ops.infer_shapes(ep->ops.self, model, node, inputs, outputs);
 }
 
 gcap_status_t gcap_ep_create_kernel(gcap_ep_t* ep, const gcap_model_t* model, const gcap_node_t* node,
@@ -156,34 +158,70 @@ gcap_status_t gcap_ep_get_run_resources(gcap_ep_t* ep, gcap_run_resources_t* out
   GCAP_RETURN_IF_NULL(out_resources);
   *out_resources = (gcap_run_resources_t){0};
   GCAP_RETURN_IF_NULL(ep);
-  return ep->ops.get_run_resources(ep->ops.self, out_resources);
+  const gcap_ep_ops_t* ops = &ep->ops;
+  if (ops->get_run_resources != NULL) return ops->get_run_resources(ops->self, out_resources);
+  return ops->runtime != NULL ? gcap_runtime_get_resources(ops->runtime, out_resources) : NULL;
+}
+
+gcap_status_t gcap_ep_synchronize(gcap_ep_t* ep) {
+  GCAP_RETURN_IF_NULL(ep);
+  if (ep->ops.synchronize != NULL) return ep->ops.synchronize(ep->ops.self);
+  return ep->ops.runtime != NULL ? gcap_runtime_synchronize(ep->ops.runtime) : NULL;
 }
 
 gcap_status_t gcap_ep_begin_run(gcap_ep_t* ep, int graph_id) {
   GCAP_RETURN_IF_NULL(ep);
-  if (ep->ops.begin_run == NULL) return NULL;
+  const gcap_ep_ops_t* ops = &ep->ops;
+  if (ops->begin_run == NULL && ops->runtime == NULL) return NULL;
   if (graph_id != GCAP_GRAPH_ID_NONE) atomic_store_explicit(&ep->may_have_graphs, true, memory_order_relaxed);
-  return ep->ops.begin_run(ep->ops.self, graph_id);
+  if (ops->begin_run != NULL) return ops->begin_run(ops->self, graph_id);
+  return gcap_runtime_begin_run(ops->runtime, graph_id);
 }
 
 gcap_status_t gcap_ep_end_run(gcap_ep_t* ep, gcap_status_t run_status, bool synchronize) {
   GCAP_RETURN_JOINED_IF_NULL(run_status, ep);
-  if (ep->ops.end_run != NULL) return ep->ops.end_run(ep->ops.self, run_status, synchronize);
-  return synchronize ? gcap_status_join(run_status, ep->ops.synchronize(ep->ops.self)) : run_status;
+  const gcap_ep_ops_t* ops = &ep->ops;
+  if (ops->end_run != NULL) return ops->end_run(ops->self, run_status, synchronize);
+  if (ops->runtime != NULL) return gcap_runtime_end_run(ops->runtime, run_status, synchronize);
+  return synchronize ? gcap_status_join(run_status, gcap_ep_synchronize(ep)) : run_status;
+}
+
+// Tells once that an EP wants to capture and cannot. The warning is about the table, so the second one has no news.
+static void warn_that_it_cannot_capture(const gcap_ep_t* ep) {
+  atomic_bool* warned = (atomic_bool*)&ep->warned;
+  if (atomic_exchange_explicit(warned, true, memory_order_relaxed)) return;
+  gcap_log(GCAP_LOG_WARNING,
+           "EP '%s' says that it captures graphs, but its table has no %s and no runtime; it runs without capture",
+           ep->name, ep->missing_to_capture);
 }
 
 bool gcap_ep_is_graph_capture_enabled(const gcap_ep_t* ep) {
-  return ep->ops.is_graph_capture_enabled != NULL && ep->ops.is_graph_capture_enabled(ep->ops.self);
+  const gcap_ep_ops_t* ops = &ep->ops;
+  if (ops->is_graph_capture_enabled == NULL) {
+    return ops->runtime != NULL && gcap_runtime_is_graph_capture_enabled(ops->runtime);
+  }
+  if (!ops->is_graph_capture_enabled(ops->self)) return false;
+  if (ep->missing_to_capture == NULL) return true;
+  warn_that_it_cannot_capture(ep);
+  return false;
 }
 
 bool gcap_ep_is_graph_captured(gcap_ep_t* ep, int graph_id) {
-  return ep->ops.is_graph_captured != NULL && ep->ops.is_graph_captured(ep->ops.self, graph_id);
+  if (ep->ops.is_graph_captured != NULL) return ep->ops.is_graph_captured(ep->ops.self, graph_id);
+  return ep->ops.runtime != NULL && gcap_runtime_is_captured(ep->ops.runtime, graph_id);
+}
+
+gcap_graph_node_policy_t gcap_ep_graph_capture_node_assignment_policy(const gcap_ep_t* ep) {
+  if (ep->ops.graph_capture_node_assignment_policy == NULL) return GCAP_GRAPH_ALL_NODES_ON_EP;
+  return ep->ops.graph_capture_node_assignment_policy(ep->ops.self);
 }
 
 static gcap_status_t cannot_sign(const gcap_ep_t* ep) {
   return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
                      "EP '%s' cannot check what a graph is bound to: its table has no sign_graph", ep->name);
 }
+
+static bool can_sign(const gcap_ep_t* ep) { return ep->ops.sign_graph != NULL || ep->ops.runtime != NULL; }
 
 gcap_status_t gcap_ep_replay_graph(gcap_ep_t* ep, int graph_id, const gcap_graph_replay_options_t* options,
                                    bool* out_replayed) {
@@ -195,30 +233,28 @@ gcap_status_t gcap_ep_replay_graph(gcap_ep_t* ep, int graph_id, const gcap_graph
     GCAP_RETURN_IF_ERROR(gcap_graph_replay_options_read(options, &known));
     options = &known;
   }
-  if (options->check_bindings && ep->ops.sign_graph == NULL) return cannot_sign(ep);
-  if (ep->ops.replay_graph == NULL) return NULL;
-  return ep->ops.replay_graph(ep->ops.self, graph_id, options, out_replayed);
+  if (options->check_bindings && !can_sign(ep)) return cannot_sign(ep);
+  if (ep->ops.replay_graph != NULL) return ep->ops.replay_graph(ep->ops.self, graph_id, options, out_replayed);
+  return ep->ops.runtime != NULL ? gcap_runtime_replay(ep->ops.runtime, graph_id, options, out_replayed) : NULL;
 }
 
 gcap_status_t gcap_ep_release_captured_graph(gcap_ep_t* ep, int graph_id) {
   GCAP_RETURN_IF_NULL(ep);
   if (ep->ops.release_captured_graph != NULL) return ep->ops.release_captured_graph(ep->ops.self, graph_id);
+  if (ep->ops.runtime != NULL) return gcap_runtime_release(ep->ops.runtime, graph_id);
   return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "EP '%s' cannot release graph id %d: it captures no graphs", ep->name,
                      graph_id);
 }
 
 gcap_status_t gcap_ep_sign_graph(gcap_ep_t* ep, const gcap_graph_binding_t* bindings, size_t num_bindings) {
   GCAP_RETURN_IF_NULL(ep);
-  if (ep->ops.sign_graph == NULL) return cannot_sign(ep);
-  return ep->ops.sign_graph(ep->ops.self, bindings, num_bindings);
+  if (ep->ops.sign_graph != NULL) return ep->ops.sign_graph(ep->ops.self, bindings, num_bindings);
+  if (ep->ops.runtime != NULL) return gcap_runtime_sign(ep->ops.runtime, bindings, num_bindings);
+  return cannot_sign(ep);
 }
 
 gcap_status_t gcap_ep_explain(gcap_ep_t* ep, int graph_id, gcap_graph_question_t question) {
   GCAP_RETURN_IF_NULL(ep);
-  return ep->ops.explain != NULL ? ep->ops.explain(ep->ops.self, graph_id, question) : NULL;
-}
-
-gcap_status_t gcap_ep_synchronize(gcap_ep_t* ep) {
-  GCAP_RETURN_IF_NULL(ep);
-  return ep->ops.synchronize(ep->ops.self);
+  if (ep->ops.explain != NULL) return ep->ops.explain(ep->ops.self, graph_id, question);
+  return ep->ops.runtime != NULL ? gcap_runtime_explain(ep->ops.runtime, graph_id, question) : NULL;
 }

@@ -172,21 +172,20 @@ struct TestEpOps {
     return gcap_runtime_release(Ep(self)->runtime_, graph_id);
   }
 
-  static gcap_status_t SignGraph(void* self, const gcap_graph_binding_t* bindings, size_t num_bindings) {
-    return gcap_runtime_sign(Ep(self)->runtime_, bindings, num_bindings);
-  }
-  static gcap_status_t Explain(void* self, int graph_id, gcap_graph_question_t question) {
-    return gcap_runtime_explain(Ep(self)->runtime_, graph_id, question);
-  }
-
   static gcap_ep_ops_t Table(TestEp* ep) {
     gcap_ep_ops_t ops = {};
     ops.struct_version = GCAP_EP_OPS_VERSION;
+    ops.struct_bytes = sizeof(gcap_ep_ops_t);
     ops.supports_concurrent_runs = gcap_runtime_supports_concurrent_runs(ep->runtime_);
     ops.name = ep->config_.name.c_str();
     ops.self = ep;
     ops.supports = Supports;
     ops.create_kernel = CreateKernel;
+    if (ep->config_.has_run_members && ep->config_.has_signatures) {
+      ops.runtime = ep->runtime_;
+      ops.destroy = [](void*) { return gcap_status_t(nullptr); };  // TestEp ends the runtime
+      return ops;
+    }
     ops.get_run_resources = GetRunResources;
     ops.synchronize = Synchronize;
     if (!ep->config_.has_run_members) return ops;
@@ -196,8 +195,6 @@ struct TestEpOps {
     ops.is_graph_captured = IsGraphCaptured;
     ops.replay_graph = ReplayGraph;
     ops.release_captured_graph = ReleaseCapturedGraph;
-    if (ep->config_.has_signatures) ops.sign_graph = SignGraph;
-    ops.explain = Explain;
     return ops;
   }
 };

@@ -538,6 +538,7 @@ struct EpScene : RuntimeScene {
   EpScene() {
     gcap_ep_ops_t ops = {};
     ops.struct_version = GCAP_EP_OPS_VERSION;
+    ops.struct_bytes = sizeof(gcap_ep_ops_t);
     ops.name = "runtime";
     ops.self = runtime;
     ops.supports = [](void*, const gcap_model_t*, const gcap_node_t*) { return true; };
@@ -577,7 +578,7 @@ struct EpScene : RuntimeScene {
                                    {"weights", GCAP_DTYPE_F32, 1, {16}, content}};
     const int inputs[] = {in, weights};
     const gcap_node_t node = {"Fill", "fill", inputs, 2, &out, 1, nullptr};
-    const gcap_model_t model = {values, 3, &node, 1, &in, 1, &out, 1};
+    const gcap_model_t model = {values, 3, &node, 1, &in, 1, &out, 1, nullptr, 0};
     GCAP_ASSERT_OK(gcap_session_create(&model, &ep, 1, &session));
     for (int i = 0; i < 2; ++i) GCAP_EXPECT_OK(Run());
   }

@@ -82,6 +82,7 @@ void AddSignatureWalks(std::vector<Walk>* walks) {
 gcap_ep_ops_t SmallestTable() {
   gcap_ep_ops_t ops = {};
   ops.struct_version = GCAP_EP_OPS_VERSION;
+  ops.struct_bytes = sizeof(gcap_ep_ops_t);
   ops.name = "smallest";
   ops.supports = [](void*, const gcap_model_t*, const gcap_node_t*) { return false; };
   ops.create_kernel = [](void*, const gcap_model_t*, const gcap_node_t*, gcap_kernel_t*) { return gcap_status_t{}; };
@@ -153,6 +154,15 @@ void AddEpWalks(std::vector<Walk>* walks) {
                      return gcap_ep_claim(s->Ep());
                    }).MakesNoCall());
   walks->push_back(SessionWalk("gcap_ep_synchronize", "", Cold, [](S* s) { return gcap_ep_synchronize(s->Ep()); }));
+  walks->push_back(SessionWalk(
+                       "gcap_ep_trim", "", [](S* s) { s->Run(1); }, [](S* s) { return gcap_ep_trim(s->Ep()); })
+                       .RecoversFrom({"cudaThreadExchangeStreamCaptureMode"}));
+  walks->push_back(SessionWalk("gcap_ep_infer_shapes", "", Cold, [](S* s) {
+                     const gcap_model_t model = {};
+                     const gcap_node_t node = {};
+                     gcap_tensor_t shape = {};
+                     return gcap_ep_infer_shapes(s->Ep(), &model, &node, nullptr, &shape);
+                   }).MakesNoCall());
 }
 
 gcap_status_t RunOnce(S* s) {

@@ -102,6 +102,7 @@ struct Objects {
 const char* const kText = "0";
 const gcap_model_t kModel = {};
 const gcap_node_t kNode = {};
+const gcap_node_t kUnary = {"Op", "unary", nullptr, 1, nullptr, 0, nullptr};
 const gcap_attachment_key_t kKey = {"thing", [](gcap_stream_t*, void**) -> gcap_status_t { return nullptr; },
                                     [](void*) {}};
 const gcap_graph_binding_t kBinding = {"x", "y", 0, nullptr};
@@ -176,6 +177,12 @@ std::vector<Row> Eps() {
       {"gcap_ep_sign_graph", "bindings", kBad, CALL(gcap_ep_sign_graph(o.ep, nullptr, 1))},
       {"gcap_ep_explain", "ep", kBad, CALL(gcap_ep_explain(nullptr, 0, GCAP_GRAPH_WHY_CAPTURE_FAILED))},
       {"gcap_ep_synchronize", "ep", kBad, CALL(gcap_ep_synchronize(nullptr))},
+      {"gcap_ep_trim", "ep", kBad, CALL(gcap_ep_trim(nullptr))},
+      {"gcap_ep_infer_shapes", "ep", kBad, CALL(gcap_ep_infer_shapes(nullptr, &kModel, &kNode, &o.input, &o.output))},
+      {"gcap_ep_infer_shapes", "model", kBad, CALL(gcap_ep_infer_shapes(o.ep, nullptr, &kNode, &o.input, &o.output))},
+      {"gcap_ep_infer_shapes", "node", kBad, CALL(gcap_ep_infer_shapes(o.ep, &kModel, nullptr, &o.input, &o.output))},
+      {"gcap_ep_infer_shapes", "inputs", kBad, CALL(gcap_ep_infer_shapes(o.ep, &kModel, &kUnary, nullptr, &o.output))},
+      {"gcap_ep_infer_shapes", "outputs", kBad, CALL(gcap_ep_infer_shapes(o.ep, &kModel, &kNode, &o.input, nullptr))},
   };
 }
 

@@ -118,6 +118,7 @@ TEST_F(SessionCreate, EpThatIsNullIsNamedByItsIndex) {
 gcap_ep_ops_t SparseOps(TestEp* of_runtime) {
   gcap_ep_ops_t ops = {};
   ops.struct_version = GCAP_EP_OPS_VERSION;
+  ops.struct_bytes = sizeof(gcap_ep_ops_t);
   ops.name = "sparse";
   ops.self = of_runtime->runtime();
   ops.supports = [](void*, const gcap_model_t*, const gcap_node_t*) { return true; };

@@ -38,6 +38,7 @@ struct FakeEp {
   explicit FakeEp(bool supports_concurrent_runs = false) {
     gcap_ep_ops_t ops = {};
     ops.struct_version = GCAP_EP_OPS_VERSION;
+    ops.struct_bytes = sizeof(gcap_ep_ops_t);
     ops.name = "fake";
     ops.self = this;
     ops.supports_concurrent_runs = supports_concurrent_runs;

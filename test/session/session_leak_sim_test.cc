@@ -36,6 +36,7 @@ class Rig {
     GCAP_EXPECT_OK(gcap_runtime_create(&options, &runtime));
     gcap_ep_ops_t ops = {};
     ops.struct_version = GCAP_EP_OPS_VERSION;
+    ops.struct_bytes = sizeof(gcap_ep_ops_t);
     ops.name = "rig";
     ops.self = this;
     ops.supports = [](void*, const gcap_model_t*, const gcap_node_t*) { return true; };
@@ -44,22 +45,7 @@ class Rig {
       out->compute = node->name == std::string("second") ? Second : Copy;
       return gcap_status_t(nullptr);
     };
-    ops.get_run_resources = [](void* self, gcap_run_resources_t* out) {
-      return gcap_runtime_get_resources(Of(self)->runtime, out);
-    };
-    ops.synchronize = [](void* self) { return gcap_runtime_synchronize(Of(self)->runtime); };
-    ops.begin_run = [](void* self, int id) { return gcap_runtime_begin_run(Of(self)->runtime, id); };
-    ops.end_run = [](void* self, gcap_status_t status, bool wait) {
-      return gcap_runtime_end_run(Of(self)->runtime, status, wait);
-    };
-    ops.is_graph_capture_enabled = [](const void* self) {
-      return gcap_runtime_is_graph_capture_enabled(static_cast<const Rig*>(self)->runtime);
-    };
-    ops.is_graph_captured = [](void* self, int id) { return gcap_runtime_is_captured(Of(self)->runtime, id); };
-    ops.replay_graph = [](void* self, int id, const gcap_graph_replay_options_t* options, bool* out_replayed) {
-      return gcap_runtime_replay(Of(self)->runtime, id, options, out_replayed);
-    };
-    ops.destroy = [](void* self) { return gcap_runtime_destroy(Of(self)->runtime); };
+    ops.runtime = runtime;
     GCAP_EXPECT_OK(gcap_ep_create(&ops, &ep));
     const int in = 0, between = 1, out = 2;
     const gcap_value_t values[] = {{"in", GCAP_DTYPE_F32, 1, {16}, nullptr},
@@ -67,7 +53,7 @@ class Rig {
                                    {"out", GCAP_DTYPE_F32, 1, {16}, nullptr}};
     const gcap_node_t nodes[] = {{"Copy", "first", &in, 1, &between, 1, nullptr},
                                  {"Copy", "second", &between, 1, &out, 1, nullptr}};
-    const gcap_model_t model = {values, 3, nodes, 2, &in, 1, &out, 1};
+    const gcap_model_t model = {values, 3, nodes, 2, &in, 1, &out, 1, nullptr, 0};
     GCAP_EXPECT_OK(gcap_session_create(&model, &ep, 1, &session));
   }
   static Rig* Of(void* self) { return static_cast<Rig*>(self); }
