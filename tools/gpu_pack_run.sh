@@ -30,7 +30,7 @@ die() {
 library_folders() {
     tr ':' '\n' <<<"${LD_LIBRARY_PATH:-}"
     ldconfig -p 2>/dev/null | sed -n 's|.* => \(.*\)/lib\(cublasLt\|cudnn\)\.so.*|\1|p'
-    printf '%s\n' /usr/local/cuda*/lib64 /usr/local/cuda*/targets/*/lib
+    printf '%s\n' /usr/local/cuda*/lib64 /usr/local/cuda*/targets/*/lib /usr/local/cuda*/extras/CUPTI/lib64
     local packages
     while read -r packages; do
         printf '%s\n' "$packages"/nvidia/*/lib
@@ -54,6 +54,10 @@ find_libraries() {
         echo "$library: $found"
         path=$path$found:
     done <libraries.txt
+    # What counts calls (test/support/driver_calls.h) opens it when it runs.
+    while read -r folder; do
+        [[ ! -e $folder/libcupti.so.13 ]] || { path=$path$folder: && break; }
+    done < <(library_folders)
     export LD_LIBRARY_PATH=$path$PACK/lib
 }
 
