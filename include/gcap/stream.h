@@ -61,8 +61,8 @@ GCAP_API gcap_status_t gcap_stream_create(int device_id, gcap_stream_t** out_str
 GCAP_API gcap_status_t gcap_stream_wrap(cudaStream_t handle, gcap_stream_ownership_t ownership, unsigned flags,
                                         int device_id, gcap_stream_t** out_stream) GCAP_NODISCARD;
 
-// Waits for the stream's work, runs the deferred releases, destroys the attachments in reverse order, then destroys an
-// OWNED stream. NULL is fine. A stream that cannot be drained stays whole, so that memory tagged with the stream is
+// Waits for the stream's work, runs the deferred releases and waits for the work that they issue, destroys the
+// attachments in reverse order, then destroys an OWNED stream. NULL is fine. A stream that cannot be drained stays whole, so that memory tagged with the stream is
 // never reused: the stream can still be looked up, its graphs still replay, and destroy may be retried.
 //   FAILED_PRECONDITION  the stream is capturing; or the stream has attachments or deferred releases and the calling
 //                        thread is capturing; or the stream belongs to a pool. Nothing was ended

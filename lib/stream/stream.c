@@ -142,16 +142,15 @@ static gcap_status_t check_may_end(const gcap_stream_t* stream) {
   return gcap_status_annotate(status, GCAP_CUDA_ERROR, "stream %p is kept", (void*)stream->handle);
 }
 
-// Drains the stream and runs its releases, then those that were deferred by releases, and so on. Ends: after some
-// rounds gcap_stream_defer refuses. A failure leaves the stream whole; what a release's event left behind is in
-// `*lost`.
+// Drains the stream and runs its releases, then drains the work that these issued and runs those that they deferred,
+// and so on, so that the stream is drained at last. Ends: after some rounds gcap_stream_defer refuses. A failure leaves
+// the stream whole; what a release's event left behind is in `*lost`.
 static gcap_status_t finish_work(gcap_stream_t* stream, gcap_status_t* lost) {
-  gcap_status_t status = NULL;
-  for (int round = 1; status == NULL; ++round) {
+  gcap_status_t status = drain(stream);
+  for (int round = 1; status == NULL && stream->deferred != NULL; ++round) {
     stream->refuses_defers = round >= GCAP_STREAM_LAST_ROUNDS;
+    *lost = gcap_status_join(*lost, gcap_stream_deferred_run(stream, /*all=*/true));
     status = drain(stream);
-    if (status == NULL) *lost = gcap_status_join(*lost, gcap_stream_deferred_run(stream, /*all=*/true));
-    if (stream->deferred == NULL) break;
   }
   stream->refuses_defers = false;
   return gcap_status_annotate(status, gcap_status_code(status), "stream %p cannot be drained and is kept",

@@ -291,6 +291,23 @@ TEST_F(Deferred, ReleaseThatDefersAgainIsFollowedToTheEndAtDestroy) {
   EXPECT_EQ(link.left, 0);
 }
 
+// Was: the work was taken for done. Scratch that it used went back to its upstream, and to others, while it was
+// written.
+TEST_F(Deferred, WorkThatAReleaseIssuesIsDoneWhenItsStreamIsDestroyed) {
+  struct Last {
+    gcap_stream_t* stream;
+    CopyJob job;
+    static void Run(void* user) {
+      auto* last = static_cast<Last*>(user);
+      GCAP_EXPECT_CUDA(last->job.Issue(gcap_stream_handle(last->stream)));
+    }
+  } last{stream_, {}};
+  last.job.set_input(7);
+  GCAP_EXPECT_OK(gcap_stream_defer(stream_, Last::Run, &last));
+  DestroyStream();
+  EXPECT_EQ(last.job.output(), 7);
+}
+
 // Was: the destroy never returned.
 TEST_F(Deferred, ReleaseThatAlwaysDefersItselfEndsWithItsStream) {
   struct Circle {

@@ -74,7 +74,8 @@ const gcap_attachment_key_t kObject = {"object_t",
                                        [](void*) { ++objects_destroyed; }};
 
 TEST_F(StreamFaults, OfDestroyEndAllOrKeepAll) {
-  const Walked walked = WalkFaults([](Fault& fault) {
+  int failures_behind_release = 0;
+  const Walked walked = WalkFaults([&failures_behind_release](Fault& fault) {
     gcap_stream_t* stream = NewStream();
     gcap_stream_t* other = NewStream();
     int released = 0;
@@ -93,10 +94,14 @@ TEST_F(StreamFaults, OfDestroyEndAllOrKeepAll) {
     // The code tells, so that nobody uses a stream that is gone. Was: CUDA_ERROR for both.
     EXPECT_EQ(outcome.code, kept ? GCAP_CUDA_ERROR : outcome.ok() ? GCAP_OK : GCAP_LEAKED) << outcome.message;
     EXPECT_EQ(objects_destroyed, kept ? 0 : 1);
-    EXPECT_EQ(released, kept ? 0 : 1);
+    // The stream is drained before its release and, since that may have issued work, behind it.
+    const bool failed_behind_release = kept && released == 1;
+    EXPECT_EQ(released, kept && !failed_behind_release ? 0 : 1);
+    failures_behind_release += failed_behind_release;
     EXPECT_EQ(gcap_stream_from_handle(handle), kept ? stream : nullptr);
     if (kept) {
-      EXPECT_FALSE(gcap_stream_has_waited(other, stream, 0)) << "what is tagged with it must never look free";
+      EXPECT_EQ(gcap_stream_has_waited(other, stream, 0), failed_behind_release)
+          << "what is tagged with work that was not waited for must never look free";
       GCAP_EXPECT_OK(gcap_stream_destroy(stream));  // nothing was half destroyed, so it can still be ended
     }
     GCAP_EXPECT_OK(gcap_stream_destroy(other));
@@ -104,6 +109,7 @@ TEST_F(StreamFaults, OfDestroyEndAllOrKeepAll) {
   EXPECT_EQ(walked.functions,
             (Functions{"cudaStreamIsCapturing", "cudaThreadExchangeStreamCaptureMode", "cudaStreamSynchronize",
                        "cudaEventDestroy", "cudaGetDevice", "cudaSetDevice", "cudaStreamDestroy"}));
+  EXPECT_GT(failures_behind_release, 0);
 }
 
 // Walks a step that drains the stream of a job with a deferred release.
