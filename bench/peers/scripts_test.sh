@@ -34,6 +34,10 @@ cupy=("$scripts/cupy_bench.py" --draws draws --traces no_traces --repetitions 2 
 export PYTHONPATH=$PWD/python
 expect 'CuPy is missing: there is none' "${cupy[@]}"
 
+mkdir -p python/torch
+echo 'raise ImportError("there is no torch")' >python/torch/__init__.py
+expect 'PyTorch is missing: there is no torch' "$scripts/digits_bench.py" digits data
+
 cat >python/cupy/__init__.py <<'PYTHON'
 class _Pool:
     held = 0
