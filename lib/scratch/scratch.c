@@ -123,30 +123,35 @@ void gcap_scratch_set_test_hooks(gcap_scratch_t* scratch, const gcap_scratch_tes
   scratch->test_hooks = *hooks;
 }
 
-static gcap_status_t check_unused(const gcap_scratch_t* scratch) {
-  const size_t num_live = gcap_scratch_num_live_of_all(scratch);
-  size_t num_reservations = scratch->unknown_stream.num_reservations;
+// Refuses while something of the arena is in use. `apart_from_graphs`: what graphs keep counts only while a reservation
+// is open, since the graphs end first.
+static gcap_status_t check_unused(const gcap_scratch_t* scratch, bool apart_from_graphs) {
+  size_t num_live = gcap_scratch_num_live_of_all(scratch);
+  size_t num_reservations = apart_from_graphs ? 0 : scratch->unknown_stream.num_reservations;
   for (const gcap_scratch_stream_state_t* state = scratch->streams; state != NULL; state = state->next) {
-    num_reservations += state->num_reservations;
+    num_reservations += apart_from_graphs ? state->open != NULL : state->num_reservations;
   }
+  const gcap_scratch_reservation_t* r = apart_from_graphs ? scratch->reservations : NULL;
+  for (; r != NULL; r = r->next) num_live -= r->num_live;
   // Calls of other threads, or of the caller of the callback that we are in.
   const size_t num_calls = scratch->num_waiting_calls;
   if (num_live == 0 && num_reservations == 0 && num_calls == 0) return NULL;
   return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
-                     "scratch cannot end: %zu blocks are handed out, %zu reservations live, %zu calls wait for "
+                     "scratch cannot end: %zu blocks are handed out, %zu reservations %s, %zu calls wait for "
                      "upstream, the device or a callback%s",
-                     num_live, num_reservations, num_calls, gcap_scratch_describe_leaks(scratch, /*state=*/NULL).text);
+                     num_live, num_reservations, apart_from_graphs ? "are open" : "live", num_calls,
+                     gcap_scratch_describe_leaks(scratch, /*state=*/NULL).text);
 }
 
 // Empties an arena that nobody uses. Upstream's free may use it again, so that is looked at once more.
 static gcap_status_t give_all_back(gcap_scratch_t* scratch) {
-  GCAP_RETURN_IF_ERROR(check_unused(scratch));
+  GCAP_RETURN_IF_ERROR(check_unused(scratch, /*apart_from_graphs=*/false));
   // The caller has synchronised the streams, so they are not asked.
   for (gcap_scratch_stream_state_t* state = scratch->streams; state != NULL; state = state->next)
     gcap_scratch_untag(scratch, state);
   gcap_scratch_untag(scratch, &scratch->unknown_stream);
   GCAP_RETURN_IF_ERROR(gcap_scratch_give_back_idle(scratch));
-  GCAP_RETURN_IF_ERROR(check_unused(scratch));
+  GCAP_RETURN_IF_ERROR(check_unused(scratch, /*apart_from_graphs=*/false));
   if (scratch->store.num_regions == 0) return NULL;
   return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
                      "scratch cannot end: it was used while upstream took its memory back, and holds %zu regions again",
@@ -155,19 +160,7 @@ static gcap_status_t give_all_back(gcap_scratch_t* scratch) {
 
 gcap_status_t gcap_scratch_check_end(gcap_scratch_t* scratch) {
   gcap_scratch_lock_arena(scratch);
-  size_t num_live = gcap_scratch_num_live_of_all(scratch), num_open = 0;
-  for (const gcap_scratch_reservation_t* r = scratch->reservations; r != NULL; r = r->next) num_live -= r->num_live;
-  for (const gcap_scratch_stream_state_t* state = scratch->streams; state != NULL; state = state->next) {
-    num_open += state->open != NULL;
-  }
-  const size_t num_calls = scratch->num_waiting_calls;
-  gcap_status_t status = NULL;
-  if (num_live > 0 || num_open > 0 || num_calls > 0) {
-    status = GCAP_STATUS(GCAP_FAILED_PRECONDITION,
-                         "scratch cannot end: %zu blocks are handed out, %zu reservations are open, %zu calls wait for "
-                         "upstream, the device or a callback%s",
-                         num_live, num_open, num_calls, gcap_scratch_describe_leaks(scratch, /*state=*/NULL).text);
-  }
+  gcap_status_t status = check_unused(scratch, /*apart_from_graphs=*/true);
   gcap_scratch_unlock_arena(scratch);
   return status;
 }
