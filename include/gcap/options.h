@@ -34,7 +34,10 @@ typedef struct gcap_options {
   void* (*external_alloc)(size_t bytes);  // gpu_external_alloc, decimal or 0x…, default 0: none
   void (*external_free)(void* ptr);       // gpu_external_free
   void (*external_empty_cache)(void);     // gpu_external_empty_cache
-  bool use_mempool;                       // arena.use_cuda_mempool, default 0; a CUDA memory pool below the arena
+  // do_copy_in_default_stream, default 1: a copy without a stream (gcap_runtime_copy_tensors) is issued on the calling
+  // thread's stream, after its runs. 0: on a stream of its own, and the host orders it with the runs.
+  bool do_copy_in_default_stream;
+  bool use_mempool;  // arena.use_cuda_mempool, default 0; a CUDA memory pool below the arena
   // arena.share_graph_memory, default 0: all graphs of a thread share one scratch reservation. This is correct because
   // they replay on one stream. n graphs then keep about what the largest one needs, not the sum. For graph.max_bytes
   // each graph counts with an equal part of the reservation. The memory returns to the arena with the last graph.

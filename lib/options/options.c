@@ -30,7 +30,7 @@ static const gcap_sized_type_t options_type = {
 };
 
 static void init(gcap_options_t* options) {
-  *options = (gcap_options_t){.struct_size = sizeof(*options)};
+  *options = (gcap_options_t){.struct_size = sizeof(*options), .do_copy_in_default_stream = true};
   gcap_scratch_options_init(&options->arena);
   gcap_pool_allocator_options_init(&options->mempool);
   gcap_graph_manager_options_init(&options->graph);
@@ -123,6 +123,7 @@ static const struct {
     {"gpu_external_alloc", KIND_ADDRESS, offsetof(gcap_options_t, external_alloc)},
     {"gpu_external_free", KIND_ADDRESS, offsetof(gcap_options_t, external_free)},
     {"gpu_external_empty_cache", KIND_ADDRESS, offsetof(gcap_options_t, external_empty_cache)},
+    {"do_copy_in_default_stream", KIND_BOOL, offsetof(gcap_options_t, do_copy_in_default_stream)},
     {"arena.extend_strategy", KIND_STRATEGY, offsetof(gcap_options_t, arena.extend_as_requested)},
     {"arena.initial_chunk_size_bytes", KIND_BYTES, offsetof(gcap_options_t, arena.initial_chunk_bytes)},
     {"arena.initial_growth_chunk_size_bytes", KIND_BYTES, offsetof(gcap_options_t, arena.initial_growth_chunk_bytes)},
