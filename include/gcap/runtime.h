@@ -14,6 +14,7 @@
 #include "gcap/scratch.h"
 #include "gcap/status.h"
 #include "gcap/stream.h"
+#include "gcap/tensor.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -133,6 +134,83 @@ static inline void gcap_runtime_get_graph_info(gcap_runtime_t* runtime, int grap
 // Blocks until all work of the calling thread's stream is done; never waits for the device.
 //   errors of gcap_stream_synchronize
 GCAP_API gcap_status_t gcap_runtime_synchronize(gcap_runtime_t* runtime) GCAP_NODISCARD;
+
+// --- More streams in a run ------------------------------------------------------------------------------------------
+
+// Gives `count` further streams to the run that the calling thread has open: their next work comes after all that the
+// run's stream was given so far. In a captured run they take part in the capture, and the graph has a branch for each.
+// Each may be used as the run's stream: scratch that is allocated for it belongs to the run, and what is attached to it
+// stays. They are non-blocking streams of the runtime's device, borrowed until the run ends; a thread gets its own back
+// in its next run. A thread's first fork of so many streams makes them, which a capture forbids: a warm-up run does so.
+// Memory of one stream that was used on another is freed after the join.
+// A failure fails the capture, if there is one.
+//   FAILED_PRECONDITION  the thread has no run open; or in a capture: the thread has too few streams yet, or the run's
+//                        stream is not the origin of the capture
+//   RESOURCE_EXHAUSTED   no host memory
+//   CUDA_ERROR           the runtime refused
+GCAP_API gcap_status_t gcap_runtime_fork(gcap_runtime_t* runtime, size_t count,
+                                         gcap_stream_t** out_streams) GCAP_NODISCARD;
+
+// Orders the next work of the run's stream after all work of the streams that were forked since the last join. They get
+// no more work until they are forked again. A run that ends without the join is joined, and fails with
+// FAILED_PRECONDITION, since what came after may have read too early; if its work failed, it is only joined.
+//   FAILED_PRECONDITION  the thread has no run open; or in a capture: the run's stream is not the origin
+//   CUDA_ERROR           the runtime refused; the run's end joins again
+GCAP_API gcap_status_t gcap_runtime_join(gcap_runtime_t* runtime) GCAP_NODISCARD;
+
+// --- For a host: copies, streams, memory ----------------------------------------------------------------------------
+
+// One copy of a tensor, of the same type and number of elements. The structs are read before the call returns.
+// Lifetime: the data of both tensors stays until the copy is done; of a captured copy, as long as the graph.
+typedef struct gcap_copy {
+  const gcap_tensor_t* src;
+  gcap_memory_t src_memory;  // where the data of `src` is
+  const gcap_tensor_t* dst;  // its data is written
+  gcap_memory_t dst_memory;
+  gcap_stream_t* stream;  // NULL: the copy is done on return. Else it is issued here, and may be under way on return
+} gcap_copy_t;
+
+// True if gcap_runtime_copy_tensors copies between such memory: one side is memory of the runtime's device, the other
+// is host memory, pinned or not, or memory of any device of this machine.
+GCAP_API bool gcap_runtime_can_copy(const gcap_runtime_t* runtime, gcap_memory_t src, gcap_memory_t dst);
+
+// Copies one tensor: gcap_runtime_copy_tensors of one.
+//   errors of gcap_runtime_copy_tensors
+GCAP_API gcap_status_t gcap_runtime_copy_tensor(gcap_runtime_t* runtime, const gcap_copy_t* copy) GCAP_NODISCARD;
+
+// Copies tensors in the order of `copies`, each on its stream or, without one, so that it is done on return. Never
+// waits for a device, and never uses the legacy stream. All copies are checked before the first is issued. Copies
+// without a stream are issued on the calling thread's stream, so after the runs that the thread has issued, and waited
+// for by that stream: the caller then has the turn, if threads share the stream. Without the option
+// do_copy_in_default_stream they are issued on another stream, and nothing orders them with the runs: the host does.
+// Memory of two devices is copied directly where one reaches the other, else CUDA stages it.
+// Capture:  a copy to a stream of the capture becomes a node, which copies in each replay. Its host memory must be
+//           page-locked, whatever the copy says of it.
+//   INVALID_ARGUMENT     a tensor is NULL, has no data, a type, rank or shape that does not exist, or another type or
+//                        number of elements than its partner; or gcap_runtime_can_copy is false
+//   FAILED_PRECONDITION  in a capture: a copy without a stream, or to a stream outside of the capture, which fails the
+//                        scope; or pageable host memory, at whose address each replay would copy again, which fails it
+//                        too: use pinned memory, or copy before the run
+//   RESOURCE_EXHAUSTED   no host memory
+//   CUDA_ERROR           the runtime refused, or work failed. What has no stream is not under way any more
+GCAP_API gcap_status_t gcap_runtime_copy_tensors(gcap_runtime_t* runtime, const gcap_copy_t* copies,
+                                                 size_t count) GCAP_NODISCARD;
+
+// The option do_copy_in_default_stream.
+GCAP_API bool gcap_runtime_copies_in_default_stream(const gcap_runtime_t* runtime);
+
+// Makes a stream for the host on the runtime's device, such as one for copies. If all threads share one stream
+// (gcap_runtime_supports_concurrent_runs is false), gives another wrapper of that stream, of ownership USER: there is
+// one stream for all. The host ends it with gcap_stream_destroy, before the runtime.
+//   errors of gcap_stream_create, gcap_stream_wrap and gcap_thread_contexts_get
+GCAP_API gcap_status_t gcap_runtime_create_stream(gcap_runtime_t* runtime, gcap_stream_t** out_stream) GCAP_NODISCARD;
+
+// Returns the runtime's allocator of such memory, for memory that outlives runs. DEVICE: that of gcap_run_resources_t.
+// PINNED: made on first use. Both end with the runtime; their memory is freed before.
+//   INVALID_ARGUMENT    HOST, which malloc gives; or no such kind
+//   RESOURCE_EXHAUSTED  no host memory
+GCAP_API gcap_status_t gcap_runtime_get_allocator(gcap_runtime_t* runtime, gcap_memory_kind_t kind,
+                                                  gcap_allocator_t** out_allocator) GCAP_NODISCARD;
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -3,8 +3,8 @@
 // The runtime: allocator, scratch and thread contexts together. graph_memory.c has what a captured run keeps of the
 // scratch.
 //
-// Order of ending: contexts (graphs, then streams), scratch, allocator. Before anything ends, all are asked whether
-// they can; what cannot end all the same is kept, and so is all that it uses.
+// Order of ending: contexts (graphs, then streams), forked streams' work, scratch, allocators, forked streams. Before
+// anything ends, all are asked whether they can; what cannot end all the same is kept, and so is all that it uses.
 //
 // Locking: if threads share one context, `turns` is held over a whole gcap_runtime_run, also while the caller's work
 // runs. All other mutable state belongs to the calling thread's context or to a module that locks.
@@ -30,19 +30,9 @@
 #include "lib/internal/kept.h"
 #include "lib/internal/unwind.h"
 #include "lib/options/options.h"
-#include "lib/runtime/graph_memory.h"
+#include "lib/runtime/forks.h"
+#include "lib/runtime/runtime_internal.h"
 #include "lib/scratch/check_end.h"
-
-struct gcap_runtime {
-  gcap_options_t options;
-  gcap_allocator_t* allocator;
-  gcap_trace_file_t* trace_file;  // NULL: none
-  gcap_scratch_t* scratch;
-  gcap_graph_memory_t graph_memory;
-  gcap_thread_contexts_t* contexts;
-  pthread_mutex_t turns;  // of gcap_runtime_run on a stream that all threads share
-  gcap_kept_t kept;       // once somebody may still use its memory
-};
 
 static gcap_status_t forget_stream(void* user, gcap_stream_t* stream) {
   gcap_runtime_t* runtime = user;
@@ -93,12 +83,15 @@ static gcap_status_t create_parts(gcap_runtime_t* runtime) {
   GCAP_RETURN_IF_ERROR(create_allocator(&runtime->options, &runtime->allocator));
   GCAP_RETURN_IF_ERROR(create_scratch(runtime));
   gcap_graph_memory_init(&runtime->graph_memory, runtime->scratch, runtime->options.share_graph_memory);
+  GCAP_RETURN_IF_ERROR(gcap_stream_pool_create(runtime->options.device_id, &runtime->streams));
+  GCAP_RETURN_IF_ERROR(gcap_forks_create(runtime));
   return create_contexts(runtime);
 }
 
 // Ends what there is of a runtime that can end.
 static gcap_status_t end(gcap_runtime_t* runtime) {
   gcap_status_t status = gcap_thread_contexts_destroy(runtime->contexts);
+  status = gcap_status_join(status, gcap_affine_destroy(runtime->forks));
   if (status == NULL) status = gcap_scratch_destroy(runtime->scratch);
   if (status != NULL) {
     if (runtime->trace_file != NULL) gcap_trace_file_flush(runtime->trace_file);
@@ -111,8 +104,10 @@ static gcap_status_t end(gcap_runtime_t* runtime) {
   gcap_graph_memory_deinit(&runtime->graph_memory);
   pthread_mutex_destroy(&runtime->turns);
   gcap_allocator_destroy(runtime->allocator);
+  gcap_allocator_destroy(atomic_load_explicit(&runtime->pinned, memory_order_relaxed));
+  status = gcap_stream_pool_destroy(runtime->streams);
   free(runtime);
-  return NULL;
+  return gcap_status_annotate(status, GCAP_LEAKED, "the runtime is gone, but not all of its streams");
 }
 
 gcap_status_t gcap_runtime_create(const gcap_options_t* options, gcap_runtime_t** out_runtime) {
@@ -194,10 +189,19 @@ gcap_status_t gcap_runtime_begin_run(gcap_runtime_t* runtime, int graph_id) {
   int id = runtime->options.enable_cuda_graph ? graph_id : GCAP_GRAPH_ID_NONE;
   gcap_graph_info_t info;
   gcap_graph_manager_get_info(graphs, id, &info);
-  if (info.captures_next) gcap_graph_memory_prepare(&runtime->graph_memory, stream);
+  if (info.captures_next) {
+    gcap_graph_memory_prepare(&runtime->graph_memory, stream);
+    gcap_forks_prepare(runtime);
+  }
+  GCAP_RETURN_IF_ERROR(gcap_forks_end_left_run(runtime, stream));
   GCAP_RETURN_IF_ERROR(begin_scratch_run(runtime, stream));
   gcap_status_t status = begin_graph_run(runtime, graphs, id, stream);
   return status == NULL ? NULL : gcap_status_join(status, gcap_scratch_end_run(runtime->scratch, stream));
+}
+
+// Frees what the run left, of its own stream and of those that it forked.
+static gcap_status_t end_scratch_runs(gcap_runtime_t* runtime, gcap_stream_t* stream) {
+  return gcap_status_join(gcap_scratch_end_run(runtime->scratch, stream), gcap_forks_end_scratch_runs(runtime));
 }
 
 gcap_status_t gcap_runtime_end_run(gcap_runtime_t* runtime, gcap_status_t run_status, bool synchronize) {
@@ -211,10 +215,11 @@ gcap_status_t gcap_runtime_end_run(gcap_runtime_t* runtime, gcap_status_t run_st
   const bool has_run = gcap_graph_manager_has_own_run(graphs);
   // What the run left is freed into its graph's reservation. A run that failed makes no graph, and its capture may be
   // broken, in which memory cannot be looked at: there the capture ends first.
+  if (has_run) run_status = gcap_forks_close(runtime, stream, run_status);
   const bool frees_first = has_run && run_status == NULL;
-  if (frees_first) run_status = gcap_scratch_end_run(runtime->scratch, stream);
+  if (frees_first) run_status = end_scratch_runs(runtime, stream);
   status = gcap_graph_manager_end_run(graphs, run_status, /*synchronize=*/false);
-  if (has_run && !frees_first) status = gcap_status_join(status, gcap_scratch_end_run(runtime->scratch, stream));
+  if (has_run && !frees_first) status = gcap_status_join(status, end_scratch_runs(runtime, stream));
   if (gcap_status_code(status) == GCAP_CAPTURE_INVALIDATED) return status;  // nothing was issued
   return gcap_status_join(status, gcap_stream_end_run(stream, synchronize));
 }
