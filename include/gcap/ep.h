@@ -41,7 +41,8 @@ GCAP_API bool gcap_ep_runs_on_host(const gcap_ep_t* ep);
 
 // --- Nodes and kernels ----------------------------------------------------------------------------------------------
 
-// What a kernel gets for one computation. All of it is borrowed until compute returns.
+// What a kernel gets for one computation. All of it is borrowed until compute returns: a kernel that keeps the stream,
+// to compare it in a later computation, must not use it then, for another thread's stream may be the run's.
 typedef struct gcap_kernel_context {
   gcap_run_resources_t resources;  // all NULL if the EP runs on the host
   const gcap_tensor_t* inputs;     // in the node's order; gcap_ep_input_place says where their data is
@@ -181,6 +182,53 @@ GCAP_API gcap_status_t gcap_ep_synchronize(gcap_ep_t* ep) GCAP_NODISCARD;
 // Gives cached memory back, as ONNX Runtime's arena shrinkage. An EP without caches does nothing.
 //   errors of the EP (gcap_scratch_trim)
 GCAP_API gcap_status_t gcap_ep_trim(gcap_ep_t* ep) GCAP_NODISCARD;
+
+// --- Copies, streams and memory for a host --------------------------------------------------------------------------
+
+// True if gcap_ep_copy_tensors copies between such memory. The default of an EP that runs on the host: host memory.
+GCAP_API bool gcap_ep_can_copy(gcap_ep_t* ep, gcap_memory_t src, gcap_memory_t dst);
+
+// Copies one tensor: gcap_ep_copy_tensors of one.
+//   errors of gcap_ep_copy_tensors
+GCAP_API gcap_status_t gcap_ep_copy_tensor(gcap_ep_t* ep, const gcap_copy_t* copy) GCAP_NODISCARD;
+
+// Copies tensors in the order of `copies`. A copy without a stream is done on return; one with a stream is issued there
+// and may be under way. gcap_ep_copies_in_default_stream says whether copies without a stream come after the runs that
+// the thread has issued. The data of both tensors stays until the copy is done; of a captured copy, as long as the
+// graph.
+//   INVALID_ARGUMENT  a tensor is NULL, or has no data, or is not like its partner; gcap_ep_can_copy is false; or a copy
+//                     has a stream and the EP runs on the host
+//   others            of the EP (gcap_runtime_copy_tensors)
+GCAP_API gcap_status_t gcap_ep_copy_tensors(gcap_ep_t* ep, const gcap_copy_t* copies, size_t count) GCAP_NODISCARD;
+
+// The option do_copy_in_default_stream, as ONNX Runtime's kernels ask (DoCopyOnDefaultStream): true, a copy without a
+// stream comes after the runs of its thread; false, the host orders it.
+GCAP_API bool gcap_ep_copies_in_default_stream(const gcap_ep_t* ep);
+
+// Makes a stream for the host, which ends it with gcap_stream_destroy before the EP.
+//   UNIMPLEMENTED  the EP gives no streams
+//   others         of the EP (gcap_runtime_create_stream)
+GCAP_API gcap_status_t gcap_ep_create_stream(gcap_ep_t* ep, gcap_stream_t** out_stream) GCAP_NODISCARD;
+
+// Returns the EP's allocator of such memory, for memory that outlives runs. Borrowed until the EP ends; its memory is
+// freed before.
+//   UNIMPLEMENTED  the EP has no allocator of that kind
+//   others         of the EP (gcap_runtime_get_allocator)
+GCAP_API gcap_status_t gcap_ep_get_allocator(gcap_ep_t* ep, gcap_memory_kind_t kind,
+                                             gcap_allocator_t** out_allocator) GCAP_NODISCARD;
+
+// --- More streams in a run ------------------------------------------------------------------------------------------
+
+// For kernels: gives `count` further streams to the run of the calling thread, borrowed until the run ends. Their next
+// work comes after what the run's stream was given so far; in a capture they take part in it.
+//   UNIMPLEMENTED  the EP has one stream for a run
+//   others         of the EP (gcap_runtime_fork)
+GCAP_API gcap_status_t gcap_ep_fork(gcap_ep_t* ep, size_t count, gcap_stream_t** out_streams) GCAP_NODISCARD;
+
+// Orders the next work of the run's stream after all work of the streams that were forked since the last join.
+//   UNIMPLEMENTED  the EP has one stream for a run
+//   others         of the EP (gcap_runtime_join)
+GCAP_API gcap_status_t gcap_ep_join(gcap_ep_t* ep) GCAP_NODISCARD;
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -87,6 +87,22 @@ typedef struct gcap_ep_ops {
 
   // Optional, since 2. Default: nothing to trim.
   gcap_status_t (*trim)(void* self);
+
+  // Optional, since 2: copies. Default of an EP that runs on the host: host memory is copied. Default of any other:
+  // nothing is. Without a runtime both or neither.
+  bool (*can_copy)(const void* self, gcap_memory_t src, gcap_memory_t dst);
+  // `copies` is never NULL, `count` not 0.
+  gcap_status_t (*copy_tensors)(void* self, const gcap_copy_t* copies, size_t count);
+  // Default: true.
+  bool (*copies_in_default_stream)(const void* self);
+
+  // Optional, since 2. Default: refused, but for the allocator of get_run_resources, which is that of device memory.
+  gcap_status_t (*create_stream)(void* self, gcap_stream_t** out_stream);
+  gcap_status_t (*get_allocator)(void* self, gcap_memory_kind_t kind, gcap_allocator_t** out_allocator);
+
+  // Optional, since 2: more streams in a run. Default: refused. Without a runtime both or neither.
+  gcap_status_t (*fork)(void* self, size_t count, gcap_stream_t** out_streams);
+  gcap_status_t (*join)(void* self);
 } gcap_ep_ops_t;
 
 // Makes an EP from a table. On failure the table's `destroy` is not called, and its runtime is not ended.

@@ -8,26 +8,14 @@
 
 #include "gcap/ep.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "gcap/log.h"
-#include "lib/ep/table.h"
+#include "lib/ep/ep_internal.h"
 #include "lib/graph/options.h"
 #include "lib/internal/capture_check.h"
 #include "lib/internal/check_argument.h"
-
-struct gcap_ep {
-  gcap_ep_ops_t ops;
-  const char* missing_to_capture;  // a member without which a host cannot capture; NULL: all are there
-  atomic_bool warned;              // of missing_to_capture
-  pthread_mutex_t turns;
-  atomic_size_t num_sessions;   // alive
-  atomic_bool may_have_graphs;  // a run with a graph id was begun
-  char name[];
-};
 
 gcap_status_t gcap_ep_create(const gcap_ep_ops_t* ops, gcap_ep_t** out_ep) {
   GCAP_RETURN_IF_NULL(out_ep);

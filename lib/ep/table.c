@@ -27,6 +27,24 @@ static gcap_status_t check_required(const gcap_ep_ops_t* ops) {
   return NULL;
 }
 
+// What a runtime does not complete goes together.
+static gcap_status_t check_pairs(const gcap_ep_ops_t* ops) {
+  const struct {
+    const char *first, *second;
+    bool has_first, has_second;
+  } pairs[] = {
+      {"begin_run", "end_run", ops->begin_run != NULL, ops->end_run != NULL},
+      {"can_copy", "copy_tensors", ops->can_copy != NULL, ops->copy_tensors != NULL},
+      {"fork", "join", ops->fork != NULL, ops->join != NULL},
+  };
+  for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); ++i) {
+    if (pairs[i].has_first == pairs[i].has_second) continue;
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "EP '%s': member %s is NULL; %s and %s go together", ops->name,
+                       pairs[i].has_first ? pairs[i].second : pairs[i].first, pairs[i].first, pairs[i].second);
+  }
+  return NULL;
+}
+
 static gcap_status_t check(const gcap_ep_ops_t* ops) {
   GCAP_RETURN_IF_ERROR(check_required(ops));
   if (ops->runtime != NULL && ops->runs_on_host) {
@@ -34,11 +52,7 @@ static gcap_status_t check(const gcap_ep_ops_t* ops) {
                        "EP '%s': runs_on_host is true and runtime is set; a runtime is for kernels on a device",
                        ops->name);
   }
-  if (ops->runtime != NULL) return NULL;
-  const char* run_pair = "begin_run and end_run go together";
-  if (ops->begin_run == NULL && ops->end_run != NULL) return missing(ops->name, "begin_run", run_pair);
-  if (ops->begin_run != NULL && ops->end_run == NULL) return missing(ops->name, "end_run", run_pair);
-  return NULL;
+  return ops->runtime == NULL ? check_pairs(ops) : NULL;
 }
 
 // How many bytes of `given` there are; only its prefix of version 1 may be read before.
