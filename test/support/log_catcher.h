@@ -1,6 +1,6 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// log_catcher.h: collects what gcap logs, warnings and errors, while it lives. One at a time.
+// log_catcher.h: collects what gcap logs while it lives, from a level on. One at a time.
 #ifndef GCAP_TEST_SUPPORT_LOG_CATCHER_H_
 #define GCAP_TEST_SUPPORT_LOG_CATCHER_H_
 
@@ -14,14 +14,14 @@ namespace testing {
 
 class LogCatcher {
  public:
-  LogCatcher() {
+  explicit LogCatcher(gcap_log_level_t level = GCAP_LOG_WARNING) {
     gcap_log_set_sink(
         [](void* self, gcap_log_level_t, const char* message) {
           LogCatcher* const catcher = static_cast<LogCatcher*>(self);
           const std::lock_guard<std::mutex> lock(catcher->mutex_);
           catcher->text_ += message;
         },
-        this, GCAP_LOG_WARNING);
+        this, level);
   }
   LogCatcher(const LogCatcher&) = delete;
   LogCatcher& operator=(const LogCatcher&) = delete;
