@@ -62,6 +62,7 @@
 #include "gcap/log.h"
 #include "gcap/model.h"
 #include "gcap/options.h"
+#include "gcap/run_options.h"
 #include "gcap/runtime.h"
 #include "gcap/scratch.h"
 #include "gcap/session.h"

@@ -19,9 +19,47 @@ extern "C" {
 
 #define GCAP_OPTIONS_MAX_PATH_BYTES 256  // with the zero at its end
 
+// Which threads share streams and graphs.
+typedef enum gcap_graph_scope {
+  GCAP_GRAPH_SCOPE_THREAD = 0,  // each thread has a stream and graphs of its own, and runs at any time
+  GCAP_GRAPH_SCOPE_SESSION,     // all threads share one stream and one set of graphs, and take turns
+} gcap_graph_scope_t;
+
+// How a convolution's algorithm is chosen; the names are ONNX Runtime's.
+typedef enum gcap_conv_search {
+  GCAP_CONV_SEARCH_EXHAUSTIVE = 0,  // by measuring all of them
+  GCAP_CONV_SEARCH_HEURISTIC,       // by the library's advice
+  GCAP_CONV_SEARCH_DEFAULT,         // the library's default algorithm
+} gcap_conv_search_t;
+
+// What a host asks of an EP's kernels, which read it: gcap itself does not. From gcap_kernel_options_init. Keys,
+// defaults and meanings are those of ONNX Runtime's CUDA EP.
+// Thread:   a plain value.
+// Capture:  legal.
+// Lifetime: none.
+typedef struct gcap_kernel_options {
+  size_t struct_size;              // set by gcap_kernel_options_init
+  gcap_conv_search_t conv_search;  // cudnn_conv_algo_search, default EXHAUSTIVE
+  bool conv_use_max_workspace;     // cudnn_conv_use_max_workspace, default 1; 0: an algorithm gets 32 MiB at most
+  bool conv1d_pad_to_nc1d;         // cudnn_conv1d_pad_to_nc1d, default 0; 1: [N,C,D] becomes [N,C,1,D], not [N,C,D,1]
+  bool fuse_conv_bias;             // fuse_conv_bias, default 0; 1: bias and activation may be fused into a convolution
+  bool use_tf32;                   // use_tf32, default 1; 0: products of floats keep all bits of a float
+  bool prefer_nhwc;                // prefer_nhwc, default 0; 1: convolutions and pools want the channels last
+  bool use_cudnn;                  // enable_cudnn, default 1; 0: no kernel may use cuDNN
+  bool strict_skip_layer_norm;     // enable_skip_layer_norm_strict_mode, default 0; 1: more exact, slower
+  uint32_t sdpa_kernel;            // sdpa_kernel, default 0: any; else bits for kernels of scaled dot-product attention
+} gcap_kernel_options_t;
+
+// Fills in the defaults. Programs call the init function, which says how large their struct is.
+GCAP_API void gcap_kernel_options_set_defaults(gcap_kernel_options_t* options);
+static inline void gcap_kernel_options_init(gcap_kernel_options_t* options) {
+  options->struct_size = sizeof(*options);
+  gcap_kernel_options_set_defaults(options);
+}
+
 // Provider options. From gcap_options_init. Where ONNX Runtime's CUDA EP has the same option, key, default and meaning
 // are the same. Each field's comment begins with the field's key; an embedded struct's comment lists the keys of its
-// fields.
+// fields. docs/options.md has all keys, also those that are accepted at their default alone.
 // Thread:   a plain value.
 // Capture:  legal.
 // Lifetime: the stream and the callbacks must stay valid as long as the runtime or EP.
@@ -48,14 +86,29 @@ typedef struct gcap_options {
   char trace_file[GCAP_OPTIONS_MAX_PATH_BYTES];
   // arena.initial_chunk_size_bytes, arena.initial_growth_chunk_size_bytes, arena.max_power_of_two_extend_bytes,
   // arena.max_dead_bytes_per_chunk, arena.max_mem (memory_limit_bytes), arena.extend_strategy (0: ahead, 1: as
-  // requested), arena.red_zones, arena.poison_on_free, arena.recorded_operations. With arena.trace_file, the runtime
-  // sets `on_event`.
+  // requested), arena.red_zones, arena.poison_on_free, arena.recorded_operations. With arena.trace_file,
+  // the runtime sets `on_event`. gpu_mem_limit and arena_extend_strategy are other names for arena.max_mem and
+  // arena.extend_strategy.
   gcap_scratch_options_t arena;
   // arena.cuda_mempool_release_threshold, arena.cuda_mempool_bytes_to_keep_on_shrink. The runtime sets `device_id`.
   gcap_pool_allocator_options_t mempool;
   // min_num_runs_before_cuda_graph_capture, graph.policy (min_runs or stable), graph.max_runs_before_capture,
-  // graph.max_graphs and graph.max_bytes (the budget of each thread), graph.ledger_calls.
+  // graph.backoff_runs, graph.upload, graph.keep_source, graph.rerun_failed_capture, graph.max_graphs and
+  // graph.max_bytes (the budget of each thread), graph.max_ids_without_graph, graph.ledger_calls.
   gcap_graph_manager_options_t graph;
+  // use_ep_level_unified_stream, default 0. 1: all threads share one stream, and take turns. In force whatever its
+  // value with a user stream, since one stream has one order, and with external memory, since the callbacks may be
+  // written for one run at a time. A user stream may be combined with external memory, which ONNX Runtime refuses: an
+  // application whose memory pool is in the order of a stream, such as PyTorch, lends both.
+  bool use_unified_stream;
+  // Set by the key user_compute_stream with the value 0: a user stream of 0 is meant, the legacy default stream.
+  // Without it, has_user_stream with a user_stream of 0 is refused as a pointer that was forgotten.
+  bool allow_default_stream;
+  // graph.scope (thread or session), default thread. In force as session wherever there is a unified stream.
+  gcap_graph_scope_t graph_scope;
+  // cudnn_conv_algo_search, cudnn_conv_use_max_workspace, cudnn_conv1d_pad_to_nc1d, fuse_conv_bias, use_tf32,
+  // prefer_nhwc, enable_cudnn, enable_skip_layer_norm_strict_mode, sdpa_kernel.
+  gcap_kernel_options_t kernels;
 } gcap_options_t;
 
 // Fills in the defaults, also of the embedded structs. Programs call the init function, which says how large their
@@ -67,21 +120,45 @@ static inline void gcap_options_init(gcap_options_t* options) {
   options->mempool.struct_size = sizeof(options->mempool);
   options->graph.struct_size = sizeof(options->graph);
   options->graph.capture.struct_size = sizeof(options->graph.capture);
+  options->kernels.struct_size = sizeof(options->kernels);
   gcap_options_set_defaults(options);
 }
 
 // Sets the options of `count` keys to their values. `keys` and `values` are zero-terminated strings. On failure
-// `*options` is unchanged.
-//   INVALID_ARGUMENT  an unknown key (the message lists all keys, and names the nearest); a value that the key does not
-//                     allow; a key or value that is NULL; or `options` was not initialized
+// `*options` is unchanged. A key may have the prefix "ep.cuda.". If one option is given by several names, a key with a
+// prefix goes before one without, and then a key before its aliases, in whatever order they come; of the same name
+// given twice the last value counts. Every value is checked.
+//   INVALID_ARGUMENT  an unknown key (the message names the nearest one); a value that the key does not allow, or that
+//                     would switch on what gcap does not have (the message says what); a key or value that is NULL; or
+//                     `options` was not initialized
 GCAP_API gcap_status_t gcap_options_parse(gcap_options_t* options, const char* const* keys, const char* const* values,
                                           size_t count) GCAP_NODISCARD;
 
+// The same for an EP of this name, out of a configuration that may be for several EPs, as ONNX Runtime's session
+// options are. A key may also have the prefix "ep.<ep_name>.", which goes before "ep.cuda."; the case of the name does
+// not matter. A key with the prefix of another EP is ignored, and logged at GCAP_LOG_INFO.
+//   INVALID_ARGUMENT  as gcap_options_parse; or `ep_name` is empty
+GCAP_API gcap_status_t gcap_options_parse_for_ep(gcap_options_t* options, const char* ep_name, const char* const* keys,
+                                                 const char* const* values, size_t count) GCAP_NODISCARD;
+
 // Checks that the options fit together. gcap_runtime_create does this, too.
 //   INVALID_ARGUMENT  one external callback without its partner; external callbacks together with
-//                     arena.use_cuda_mempool; a default stream (0, 1 or 2) as user stream together with
-//                     enable_cuda_graph; `graph` as in gcap_graph_manager_create; or `options` was not initialized
+//                     arena.use_cuda_mempool; has_user_stream without a user_stream, unless allow_default_stream is
+//                     set; a default stream (0, 1 or 2) as user stream together with enable_cuda_graph; an enumeration
+//                     that has no such value; `graph` as in gcap_graph_manager_create; or `options` was not initialized
 GCAP_API gcap_status_t gcap_options_check(const gcap_options_t* options) GCAP_NODISCARD;
+
+// Writes the value of a key that is in force: what follows from other options is so. `key` is as in gcap_options_parse.
+//   INVALID_ARGUMENT    an unknown key, or `options` was not initialized
+//   RESOURCE_EXHAUSTED  the value and its zero need more than `text_bytes`, GCAP_OPTIONS_MAX_PATH_BYTES at most;
+//                       `out_text` is empty
+GCAP_API gcap_status_t gcap_options_get(const gcap_options_t* options, const char* key, char* out_text,
+                                        size_t text_bytes) GCAP_NODISCARD;
+
+// Writes all options in force, a line "key=value" each, which gcap_options_parse reads again as the same. A key that
+// was accepted at its default alone is left out, and so is user_compute_stream if there is none. As snprintf: truncates
+// the text if there is no room, and returns the length of the whole text; -1 if `options` was not initialized.
+GCAP_API int gcap_options_to_string(const gcap_options_t* options, char* out_text, size_t text_bytes);
 
 #ifdef __cplusplus
 }  // extern "C"

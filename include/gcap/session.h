@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "gcap/ep.h"
+#include "gcap/run_options.h"
 #include "gcap/status.h"
 
 #ifdef __cplusplus
@@ -16,29 +17,6 @@ extern "C" {
 
 // The most runs that gcap_session_warm_up makes, as ONNX Runtime's kMaxGraphCaptureRunAttempts.
 #define GCAP_SESSION_MAX_WARM_UP_RUNS 8
-
-typedef struct gcap_run_options {
-  size_t struct_size;  // set by gcap_run_options_init
-  // Identifies the addresses bound in this run. GCAP_GRAPH_ID_NONE: never capture. Default 0.
-  int graph_id;
-  // False: return as soon as the work is issued; ONNX Runtime's disable_synchronize_execution_providers. Default true.
-  bool synchronize;
-  // True: if the capture failed, run again eagerly. The device has executed nothing by then, but each kernel's compute
-  // is called twice. False: return CAPTURE_INVALIDATED; compute was called once, and the next run of the id is eager.
-  // Default true.
-  bool rerun_failed_capture;
-  // True: refuse a replay with other addresses than the capture's; the message names the tensor. False: such a replay
-  // uses the capture's addresses. Set the same value in every run of the id. Costs a comparison per tensor. Default
-  // false.
-  bool check_bindings;
-} gcap_run_options_t;
-
-// Fills in the defaults. Programs call the init function, which says how large their struct is.
-GCAP_API void gcap_run_options_set_defaults(gcap_run_options_t* options);
-static inline void gcap_run_options_init(gcap_run_options_t* options) {
-  options->struct_size = sizeof(*options);
-  gcap_run_options_set_defaults(options);
-}
 
 // Session: a model on an EP. From gcap_session_create.
 // Thread:   thread-safe. Runs are serialized if the EP supports no concurrent runs. Else each thread has its own

@@ -22,8 +22,8 @@
 #include "lib/internal/check_argument.h"
 #include "lib/internal/cuda_guard.h"
 #include "lib/internal/forked.h"
-#include "lib/internal/sized.h"
 #include "lib/internal/unwind.h"
+#include "lib/options/run_options.h"
 #include "lib/session/plan.h"
 
 struct gcap_session {
@@ -33,8 +33,6 @@ struct gcap_session {
   gcap_kernel_t* kernels;    // one a node; compute is NULL until made
   atomic_size_t num_inside;  // runs that call kernels now, and use the session afterwards
 };
-
-GCAP_SIZED_OPTIONS(static, gcap_run_options, .synchronize = true, .rerun_failed_capture = true);
 
 // --- Creation -------------------------------------------------------------------------------------------------------
 

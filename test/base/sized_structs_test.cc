@@ -394,7 +394,8 @@ void SizedStructs::AddOptions(std::vector<Reader>* all) {
        {0, offsetof(T, mempool)},
        offsetof(gcap_pool_allocator_options_t, release_threshold_bytes)},
       {"gcap_graph_manager_options", {0, graph}, offsetof(gcap_graph_manager_options_t, policy)},
-      {"gcap_capture_options", {0, graph, offsetof(T, graph.capture)}, 0}};
+      {"gcap_capture_options", {0, graph, offsetof(T, graph.capture)}, 0},
+      {"gcap_kernel_options", {0, offsetof(T, kernels)}, offsetof(gcap_kernel_options_t, prefer_nhwc)}};
   all->push_back(r);
   r.function = "gcap_options_check";
   r.read = [](void* given) { return Outcome(gcap_options_check(As<T>(given))); };
@@ -405,6 +406,23 @@ void SizedStructs::AddOptions(std::vector<Reader>* all) {
     const char* const values[] = {"5", "7"};
     const Outcome outcome(gcap_options_parse(As<T>(given), keys, values, 2));
     EXPECT_EQ(As<T>(given)->device_id, outcome.ok() ? 5 : 0);
+    return outcome;
+  };
+  all->push_back(r);
+  r.function = "gcap_options_parse_for_ep";
+  r.read = [](void* given) {
+    const char* const key = "ep.mine.device_id";
+    const char* const value = "5";
+    const Outcome outcome(gcap_options_parse_for_ep(As<T>(given), "mine", &key, &value, 1));
+    EXPECT_EQ(As<T>(given)->device_id, outcome.ok() ? 5 : 0);
+    return outcome;
+  };
+  all->push_back(r);
+  r.function = "gcap_options_get";
+  r.read = [](void* given) {
+    char value[8] = "";
+    const Outcome outcome(gcap_options_get(As<T>(given), "enable_cuda_graph", value, sizeof(value)));
+    EXPECT_STREQ(value, outcome.ok() ? "1" : "");
     return outcome;
   };
   all->push_back(r);
@@ -700,7 +718,10 @@ TEST(SizedHeaders, AFirstMemberIsFoundHoweverItIsBroken) {
 
 TEST_F(WrittenStructs, EveryStructOfOptionsInfosOrStatsBeginsWithItsSizeAndIsTriedHere) {
   std::set<std::string> tried;
-  for (const Reader& reader : Readers()) tried.insert(reader.name);
+  for (const Reader& reader : Readers()) {
+    tried.insert(reader.name);
+    for (const Part& part : reader.parts) tried.insert(part.name);
+  }
   for (const Writer& writer : Writers()) tried.insert(writer.name);
   std::set<std::string> declared;
   for (const auto& struct_and_member : FirstMembers(HeadersOf("include/gcap") + HeadersOf("include/gcap/ops"))) {

@@ -45,6 +45,7 @@ struct Objects {
     handle = s.Handle();
     manager = s.manager;
     gcap_options_init(&options);
+    gcap_run_options_init(&run_options);
     gcap_thread_contexts_options_init(&contexts_options);
     GCAP_EXPECT_OK(gcap_thread_contexts_create(&contexts_options, &contexts));
     GCAP_EXPECT_OK(gcap_notification_create(stream, &notification));
@@ -83,6 +84,8 @@ struct Objects {
   cudaStream_t handle = nullptr;
   gcap_graph_manager_t* manager = nullptr;
   gcap_options_t options;
+  gcap_run_options_t run_options;
+  char text[16] = "";
   gcap_thread_contexts_options_t contexts_options;
   gcap_thread_contexts_t* contexts = nullptr;
   gcap_notification_t* notification = nullptr;
@@ -132,7 +135,20 @@ std::vector<Row> OptionsAndSessions() {
       {"gcap_options_parse", "options", kBad, CALL(gcap_options_parse(nullptr, &kText, &kText, 1))},
       {"gcap_options_parse", "keys", kBad, CALL(gcap_options_parse(&o.options, nullptr, &kText, 1))},
       {"gcap_options_parse", "values", kBad, CALL(gcap_options_parse(&o.options, &kText, nullptr, 1))},
+      {"gcap_options_parse_for_ep", "options", kBad, CALL(gcap_options_parse_for_ep(nullptr, "ep", &kText, &kText, 1))},
+      {"gcap_options_parse_for_ep", "ep_name", kBad,
+       CALL(gcap_options_parse_for_ep(&o.options, nullptr, &kText, &kText, 1))},
+      {"gcap_options_parse_for_ep", "keys", kBad,
+       CALL(gcap_options_parse_for_ep(&o.options, "ep", nullptr, &kText, 1))},
+      {"gcap_options_parse_for_ep", "values", kBad,
+       CALL(gcap_options_parse_for_ep(&o.options, "ep", &kText, nullptr, 1))},
       {"gcap_options_check", "options", kBad, CALL(gcap_options_check(nullptr))},
+      {"gcap_options_get", "options", kBad, CALL(gcap_options_get(nullptr, "device_id", o.text, sizeof(o.text)))},
+      {"gcap_options_get", "key", kBad, CALL(gcap_options_get(&o.options, nullptr, o.text, sizeof(o.text)))},
+      {"gcap_options_get", "out_text", kBad, CALL(gcap_options_get(&o.options, "device_id", nullptr, 1))},
+      {"gcap_run_options_parse", "options", kBad, CALL(gcap_run_options_parse(nullptr, &kText, &kText, 1))},
+      {"gcap_run_options_parse", "keys", kBad, CALL(gcap_run_options_parse(&o.run_options, nullptr, &kText, 1))},
+      {"gcap_run_options_parse", "values", kBad, CALL(gcap_run_options_parse(&o.run_options, &kText, nullptr, 1))},
       {"gcap_session_create", "model", kBad, CALL(gcap_session_create(nullptr, &o.ep, 1, &o.session))},
       {"gcap_session_create", "eps", kBad, CALL(gcap_session_create(&kModel, nullptr, 1, &o.session))},
       {"gcap_session_create", "out_session", kBad, CALL(gcap_session_create(&kModel, &o.ep, 1, nullptr))},

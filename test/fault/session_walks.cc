@@ -1,6 +1,6 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Walks over gcap/session.h and gcap/options.h.
+// Walks over gcap/session.h, gcap/options.h and gcap/run_options.h.
 
 #include "gcap/options.h"
 #include "test/fault/session_scene.h"
@@ -45,6 +45,25 @@ std::vector<Walk> SessionWalks() {
                     const char* const key = "enable_cuda_graph";
                     const char* const value = "1";
                     return gcap_options_parse(&options, &key, &value, 1);
+                  }).MakesNoCall());
+  walks.push_back(SessionWalk("gcap_options_parse_for_ep", "", nullptr, [](S*) {
+                    gcap_options_t options;
+                    gcap_options_init(&options);
+                    const char* const key = "ep.mine.enable_cuda_graph";
+                    const char* const value = "1";
+                    return gcap_options_parse_for_ep(&options, "mine", &key, &value, 1);
+                  }).MakesNoCall());
+  walks.push_back(SessionWalk("gcap_options_get", "", nullptr, [](S*) {
+                    const gcap_options_t options = GraphOptions(1);
+                    char value[8];
+                    return gcap_options_get(&options, "enable_cuda_graph", value, sizeof(value));
+                  }).MakesNoCall());
+  walks.push_back(SessionWalk("gcap_run_options_parse", "", nullptr, [](S*) {
+                    gcap_run_options_t options;
+                    gcap_run_options_init(&options);
+                    const char* const key = "gpu_graph_id";
+                    const char* const value = "7";
+                    return gcap_run_options_parse(&options, &key, &value, 1);
                   }).MakesNoCall());
   walks.push_back(SessionWalk("gcap_options_check", "", nullptr, [](S*) {
                     const gcap_options_t options = GraphOptions(1);

@@ -1,7 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Provider options. Input: a line `key=value` for each option. They are parsed and checked; where they fit together, a
-// runtime is made of them and runs an id until it is replayed.
+// Provider options. Input: a line `key=value` for each option. They are parsed, read back, and checked; where they fit
+// together, a runtime is made of them and runs an id until it is replayed.
 #include <cuda_runtime_api.h>
 
 #include "gcap/log.h"
@@ -58,6 +58,32 @@ static bool went_well(gcap_status_t status) {
   return well;
 }
 
+// What is read back is parsed to options of the same text.
+static void read_back(const gcap_options_t* options) {
+  enum { kMaxRows = 80 };
+  static char text[1 << 14], lines[1 << 14], again_text[1 << 14];
+  const int length = gcap_options_to_string(options, text, sizeof(text));
+  FUZZ_CHECK(length > 0 && length < (int)sizeof(text), "the text has %d bytes", length);
+  memcpy(lines, text, (size_t)length + 1);
+  const char *keys[kMaxRows], *values[kMaxRows];
+  size_t count = 0;
+  for (char* at = lines; *at != '\0'; ++count) {
+    FUZZ_CHECK(count < kMaxRows, "too many lines");
+    keys[count] = at;
+    at = strchr(at, '=');
+    *at++ = '\0';
+    values[count] = at;
+    at = strchr(at, '\n');
+    *at++ = '\0';
+  }
+  gcap_options_t again;
+  gcap_options_init(&again);
+  gcap_status_t status = gcap_options_parse(&again, keys, values, count);
+  FUZZ_CHECK(status == NULL, "%s", gcap_status_message(status));
+  gcap_options_to_string(&again, again_text, sizeof(again_text));
+  FUZZ_CHECK(strcmp(text, again_text) == 0, "%s is read back as %s", text, again_text);
+}
+
 static void use(const gcap_options_t* options, size_t bytes) {
   gcap_runtime_t* runtime;
   if (!went_well(gcap_runtime_create(options, &runtime))) {
@@ -99,7 +125,8 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t bytes) {
   cudaStream_t stream;
   if (!went_well(gcap_options_parse(&options, key_texts, value_texts, count))) {
     FUZZ_CHECK(memcmp(&options, &before, sizeof(options)) == 0, "a refusal changed the options");
-  } else if (cudaSetDevice(options.device_id) == cudaSuccess && cudaStreamCreate(&stream) == cudaSuccess) {
+  } else if (read_back(&options),
+             cudaSetDevice(options.device_id) == cudaSuccess && cudaStreamCreate(&stream) == cudaSuccess) {
     make_safe(&options, stream);
     use(&options, 1 + 300 * bytes);
     FUZZ_CHECK(cudaStreamDestroy(stream) == cudaSuccess, "the stream is broken");

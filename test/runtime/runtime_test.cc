@@ -748,7 +748,7 @@ TEST_F(Runtime, UserStreamIsUsedSharedAndLeftAlone) {
 TEST_F(Runtime, DefaultStreamRunsEagerly) {
   gcap_options_t options;
   gcap_options_init(&options);
-  options.has_user_stream = true;
+  options.has_user_stream = options.allow_default_stream = true;
   Create(options);
   DeviceFloats x({1}), y({0});
   EXPECT_TRUE(Run(0, [&](const gcap_run_resources_t& run) {

@@ -64,7 +64,8 @@ ModelBuilder TwoNodes() {
 TEST_F(SessionCreate, DestroyOfNullIsFine) { GCAP_EXPECT_OK(gcap_session_destroy(nullptr)); }
 
 TEST_F(SessionCreate, RunOptionsDefaultToGraphZeroAndSynchronize) {
-  gcap_run_options_t options = {0, 5, false, false, false};
+  gcap_run_options_t options = {};
+  options.graph_id = 5;
   gcap_run_options_init(&options);
   EXPECT_EQ(options.graph_id, 0);
   EXPECT_TRUE(options.synchronize);

@@ -1,0 +1,62 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// table.h: the options that gcap knows, a row each, and what goes over the rows: parsing, and the names in messages.
+// docs/options.md is printed from the same rows.
+#ifndef GCAP_LIB_OPTIONS_TABLE_H_
+#define GCAP_LIB_OPTIONS_TABLE_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gcap/status.h"
+#include "lib/options/value.h"
+
+enum { GCAP_OPTION_MAX_ROWS = 80, GCAP_OPTION_MAX_ALIASES = 2 };
+
+typedef enum gcap_option_use {
+  GCAP_OPTION_USE_GCAP,     // gcap acts on it
+  GCAP_OPTION_USE_KERNELS,  // the EP's kernels read it (gcap_kernel_options_t)
+  GCAP_OPTION_USE_REFUSED,  // no value but 0 is allowed, which is the default; it has no field
+  GCAP_OPTION_USE_IGNORED,  // any value is allowed, and has no effect; it has no field
+} gcap_option_use_t;
+
+typedef struct gcap_option {
+  const char* key;
+  const char* aliases[GCAP_OPTION_MAX_ALIASES];  // other names for it; NULL: no more
+  bool of_onnx_runtime;                          // ONNX Runtime has the key, with this meaning
+  gcap_option_use_t use;
+  gcap_option_kind_t kind;
+  size_t offset;        // of its field
+  const char* meaning;  // for the page; of a refused or ignored one the reason why
+} gcap_option_t;
+
+typedef struct gcap_option_table {
+  const char* noun;      // "option"
+  const char* function;  // that parses it
+  const gcap_option_t* rows;
+  size_t num_rows;
+} gcap_option_table_t;
+
+extern const gcap_option_table_t gcap_provider_option_table;  // of gcap_options_t
+extern const gcap_option_table_t gcap_run_option_table;       // of gcap_run_options_t
+
+static inline bool gcap_option_has_field(const gcap_option_t* row) { return row->use <= GCAP_OPTION_USE_KERNELS; }
+
+// Which prefixes keys may have.
+typedef struct gcap_option_prefixes {
+  bool allowed;         // "ep.cuda." is
+  const char* ep_name;  // "ep.<name>." is too, and those of other EPs are ignored; NULL: there is no EP
+} gcap_option_prefixes_t;
+
+// Sets the fields of `fields` by their keys. `out_given`, of GCAP_OPTION_MAX_ROWS: not 0 for the rows that were given.
+//   INVALID_ARGUMENT  an unknown key, or a value that is not allowed; some fields are set
+gcap_status_t gcap_option_table_parse(const gcap_option_table_t* table, const gcap_option_prefixes_t* prefixes,
+                                      void* fields, const char* const* keys, const char* const* values, size_t count,
+                                      uint8_t* out_given) GCAP_NODISCARD;
+
+// The row of a key, or of a further name for it.
+//   INVALID_ARGUMENT  an unknown key
+gcap_status_t gcap_option_table_find(const gcap_option_table_t* table, const gcap_option_prefixes_t* prefixes,
+                                     const char* key, const gcap_option_t** out_row) GCAP_NODISCARD;
+
+#endif  // GCAP_LIB_OPTIONS_TABLE_H_
