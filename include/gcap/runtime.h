@@ -30,8 +30,9 @@ typedef struct gcap_run_resources {
 
 // Runtime: memory, and a stream and a graph manager for each thread. A captured run allocates from a reservation of the
 // scratch, which the graph keeps. From gcap_runtime_create.
-// Thread:   thread-safe. With a user stream all threads share one stream and one graph manager: gcap_runtime_run then
-//           takes turns by itself, and callers of begin_run and end_run must let one thread at a time run.
+// Thread:   thread-safe. With a unified stream (as with a user stream, or external memory) or graph.scope session, all
+//           threads share one stream and one graph manager: gcap_runtime_run then takes turns by itself, and callers of
+//           begin_run and end_run must let one thread at a time run.
 // Capture:  end_run, sign and the functions that only read are legal while the thread's run is being captured.
 // Lifetime: outlives the kernels that use its resources.
 // Errors:   besides those listed, INVALID_ARGUMENT if a required argument is NULL. A call that needs the calling
@@ -57,7 +58,7 @@ GCAP_API gcap_status_t gcap_runtime_create(const gcap_options_t* options, gcap_r
 //                        freed before the graph ended
 GCAP_API gcap_status_t gcap_runtime_destroy(gcap_runtime_t* runtime) GCAP_NODISCARD;
 
-// False with a user stream.
+// False if all threads share one stream: see use_unified_stream and graph_scope in gcap_options_t.
 GCAP_API bool gcap_runtime_supports_concurrent_runs(const gcap_runtime_t* runtime);
 GCAP_API bool gcap_runtime_is_graph_capture_enabled(const gcap_runtime_t* runtime);
 GCAP_API gcap_scratch_t* gcap_runtime_scratch(gcap_runtime_t* runtime);

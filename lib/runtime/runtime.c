@@ -70,7 +70,7 @@ static gcap_status_t create_contexts(gcap_runtime_t* runtime) {
   gcap_thread_contexts_options_t contexts;
   gcap_thread_contexts_options_init(&contexts);
   contexts.device_id = options->device_id;
-  contexts.shared = options->has_user_stream;
+  contexts.shared = options->graph_scope == GCAP_GRAPH_SCOPE_SESSION;
   contexts.has_user_stream = options->has_user_stream;
   contexts.user_stream = (cudaStream_t)options->user_stream;
   contexts.graph = options->graph;
@@ -117,6 +117,7 @@ gcap_status_t gcap_runtime_create(const gcap_options_t* options, gcap_runtime_t*
   gcap_options_t known;
   GCAP_RETURN_IF_ERROR(gcap_options_read(options, &known));
   GCAP_RETURN_IF_ERROR(gcap_options_check(&known));
+  gcap_options_derive(&known);
   gcap_runtime_t* runtime = calloc(1, sizeof(*runtime));
   if (runtime == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a runtime");
   runtime->options = known;
@@ -135,7 +136,9 @@ gcap_status_t gcap_runtime_destroy(gcap_runtime_t* runtime) {
   return end(runtime);
 }
 
-bool gcap_runtime_supports_concurrent_runs(const gcap_runtime_t* runtime) { return !runtime->options.has_user_stream; }
+bool gcap_runtime_supports_concurrent_runs(const gcap_runtime_t* runtime) {
+  return runtime->options.graph_scope == GCAP_GRAPH_SCOPE_THREAD;  // as derived
+}
 
 bool gcap_runtime_is_graph_capture_enabled(const gcap_runtime_t* runtime) { return runtime->options.enable_cuda_graph; }
 

@@ -1,0 +1,204 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Runtimes whose threads share one stream and one set of graphs: by graph.scope, by a unified stream, and by what
+// forces one: a user stream, external memory, or both.
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "gcap/runtime.h"
+#include "gtest/gtest.h"
+#include "test/runtime/runtime_fixture.h"
+
+namespace gcap {
+namespace testing {
+namespace {
+
+using SharedRuntime = RuntimeTest;
+
+// An application's memory, whose callbacks are written for one call at a time.
+struct Memory {
+  static std::atomic<int> inside, overlaps, live;
+
+  static void* Alloc(size_t bytes) {
+    if (++inside > 1) ++overlaps;
+    void* memory = nullptr;
+    if (cudaMalloc(&memory, bytes) == cudaSuccess) ++live;
+    --inside;
+    return memory;
+  }
+  static void Free(void* memory) {
+    if (++inside > 1) ++overlaps;
+    EXPECT_EQ(cudaFree(memory), cudaSuccess);
+    --live;
+    --inside;
+  }
+};
+std::atomic<int> Memory::inside{0}, Memory::overlaps{0}, Memory::live{0};
+
+gcap_options_t Parsed(gcap_options_t options, const std::vector<std::pair<std::string, std::string>>& pairs) {
+  for (const auto& pair : pairs) {
+    const char *const key = pair.first.c_str(), *const value = pair.second.c_str();
+    GCAP_EXPECT_OK(gcap_options_parse(&options, &key, &value, 1));
+  }
+  return options;
+}
+
+std::string Number(const void* pointer) { return std::to_string(reinterpret_cast<uintptr_t>(pointer)); }
+std::vector<std::pair<std::string, std::string>> ExternalMemory() {
+  return {{"gpu_external_alloc", Number(reinterpret_cast<void*>(Memory::Alloc))},
+          {"gpu_external_free", Number(reinterpret_cast<void*>(Memory::Free))}};
+}
+
+TEST_F(SharedRuntime, ConcurrentRunsAreOfferedWhereThreadsShareNothing) {
+  struct Row {
+    std::vector<std::pair<std::string, std::string>> given;
+    bool shared;
+  };
+  const Row rows[] = {{{}, false},
+                      {{{"graph.scope", "thread"}}, false},
+                      {{{"graph.scope", "session"}}, true},
+                      {{{"use_ep_level_unified_stream", "1"}}, true},
+                      {{{"use_ep_level_unified_stream", "1"}, {"graph.scope", "thread"}}, true},
+                      {ExternalMemory(), true}};
+  for (const Row& row : rows) {
+    Create(Parsed(GraphOptions(1), row.given));
+    EXPECT_EQ(gcap_runtime_supports_concurrent_runs(runtime_), !row.shared);
+    const gcap_run_resources_t mine = Resources();
+    EXPECT_EQ(gcap_stream_ownership(mine.stream), GCAP_STREAM_OWNED);
+    std::thread([&] { EXPECT_EQ(Resources().stream == mine.stream, row.shared); }).join();
+    GCAP_EXPECT_OK(gcap_runtime_destroy(runtime_));
+    runtime_ = nullptr;
+  }
+}
+
+// What each id does: its own fill by way of scratch.
+struct IdWork {
+  int id;
+  DeviceFloats from{Floats(4, 0.0f)}, to{Floats(4, 0.0f)};
+  std::atomic<int>* calls;
+};
+
+gcap_status_t CopyByScratchWork(void* user, const gcap_run_resources_t* run) {
+  IdWork* const work = static_cast<IdWork*>(user);
+  ++*work->calls;
+  const cudaStream_t stream = gcap_stream_handle(run->stream);
+  void* scratch = nullptr;
+  GCAP_RETURN_IF_ERROR(gcap_scratch_alloc(run->scratch, 1024, run->stream, &scratch));
+  const size_t bytes = work->from.Bytes();
+  gcap_status_t status = GCAP_CUDA(cudaMemcpyAsync(scratch, work->from.get(), bytes, cudaMemcpyDeviceToDevice, stream));
+  if (status == nullptr)
+    status = GCAP_CUDA(cudaMemcpyAsync(work->to.get(), scratch, bytes, cudaMemcpyDeviceToDevice, stream));
+  return gcap_status_join(status, gcap_scratch_free(run->scratch, scratch));
+}
+
+// Threads that run the same ids over and over; gives how often the work was called, which a replay does not.
+class ScopeOfGraphs : public SharedRuntime {
+ protected:
+  static constexpr int kThreads = 8, kIds = 20, kRuns = 4;
+
+  int CallsOfAll() {
+    std::atomic<int> calls{0};
+    std::vector<std::unique_ptr<IdWork>> works;
+    for (int id = 0; id < kIds; ++id) {
+      works.push_back(std::make_unique<IdWork>());
+      works[id]->id = id;
+      works[id]->calls = &calls;
+      works[id]->from.Set(Floats(4, static_cast<float>(id + 1)));
+    }
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kThreads; ++t) {
+      threads.emplace_back([&, t] {
+        for (int run = 0; run < kRuns; ++run) {
+          for (int i = 0; i < kIds; ++i) {
+            const int id = (i + 3 * t) % kIds;
+            GCAP_EXPECT_OK(
+                gcap_runtime_run(runtime_, id, CopyByScratchWork, works[id].get(), /*synchronize=*/run == 3));
+          }
+        }
+        GCAP_EXPECT_OK(gcap_runtime_synchronize(runtime_));
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (int id = 0; id < kIds; ++id) EXPECT_EQ(works[id]->to.Get(), Floats(4, static_cast<float>(id + 1))) << id;
+    return calls;
+  }
+};
+
+TEST_F(ScopeOfGraphs, InASessionEachIdIsCapturedOnceForAllThreads) {
+  Create(Parsed(GraphOptions(1), {{"graph.scope", "session"}}));
+  EXPECT_EQ(CallsOfAll(), 2 * kIds) << "a warm-up and a capture of each id";
+  for (int id = 0; id < kIds; ++id) {
+    EXPECT_EQ(Info(id).captures, 1u) << id;
+    EXPECT_EQ(Info(id).replays, static_cast<uint64_t>(kThreads * kRuns - 1)) << id;
+  }
+}
+
+TEST_F(ScopeOfGraphs, InAThreadEachThreadCapturesEachId) {
+  Create(GraphOptions(1));
+  // Each thread has memory of its own, since they do not take turns.
+  std::atomic<int> calls{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&] {
+      IdWork work;
+      work.calls = &calls;
+      for (int run = 0; run < kRuns; ++run) {
+        for (int id = 0; id < kIds; ++id) {
+          GCAP_EXPECT_OK(gcap_runtime_run(runtime_, id, CopyByScratchWork, &work, /*synchronize=*/false));
+        }
+      }
+      GCAP_EXPECT_OK(gcap_runtime_synchronize(runtime_));
+      for (int id = 0; id < kIds; ++id) EXPECT_EQ(Info(id).captures, 1u) << id;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(calls, 2 * kIds * kThreads);
+}
+
+// Callbacks for one call at a time are called so, though the threads run at once.
+TEST_F(ScopeOfGraphs, WithExternalMemoryThreadsTakeTurns) {
+  Create(Parsed(GraphOptions(1), ExternalMemory()));
+  EXPECT_EQ(CallsOfAll(), 2 * kIds);
+  EXPECT_EQ(Memory::overlaps, 0);
+  EXPECT_GT(Memory::live, 0);
+  GCAP_EXPECT_OK(gcap_runtime_destroy(runtime_));
+  runtime_ = nullptr;
+  EXPECT_EQ(Memory::live, 0);
+}
+
+// PyTorch's stream with PyTorch's memory, which ONNX Runtime refuses.
+TEST_F(ScopeOfGraphs, AUserStreamWithExternalMemoryCapturesAndReplays) {
+  cudaStream_t stream = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  auto pairs = ExternalMemory();
+  pairs.emplace_back("user_compute_stream", Number(stream));
+  Create(Parsed(GraphOptions(1), pairs));
+  EXPECT_FALSE(gcap_runtime_supports_concurrent_runs(runtime_));
+  EXPECT_EQ(gcap_stream_handle(Resources().stream), stream);
+  EXPECT_EQ(CallsOfAll(), 2 * kIds);
+  EXPECT_EQ(Memory::overlaps, 0);
+  EXPECT_GT(Memory::live, 0);
+  for (int id = 0; id < kIds; ++id) EXPECT_EQ(Info(id).captures, 1u) << id;
+  DeviceFloats x({1, 2}), y({0, 0});
+  void* scratch = nullptr;
+  for (int run = 0; run < 2; ++run) {
+    EXPECT_TRUE(Run(kIds, [&](const gcap_run_resources_t& r) { return CopyByScratch(r, x, y, 4096, &scratch); }).ok());
+  }
+  x.Set({3, 4});
+  EXPECT_TRUE(Replay(kIds));
+  EXPECT_EQ(y.Get(), Floats({3, 4}));
+  GCAP_EXPECT_OK(gcap_runtime_destroy(runtime_));
+  runtime_ = nullptr;
+  EXPECT_EQ(Memory::live, 0);
+  EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess) << "the stream is the application's";
+  EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+}
+
+}  // namespace
+}  // namespace testing
+}  // namespace gcap
