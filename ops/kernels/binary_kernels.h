@@ -1,0 +1,66 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// binary_kernels.h: the kernels of two inputs: one list of operators, types and formulas, of which the launch's table,
+// the GPU's kernels and their CPU twins are made.
+#ifndef GCAP_OPS_KERNELS_BINARY_KERNELS_H_
+#define GCAP_OPS_KERNELS_BINARY_KERNELS_H_
+
+#include "ops/kernels/element.h"
+#include "ops/kernels/index_map.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct gcap_binary_params {
+  const void* a;
+  const void* b;
+  void* y;               // dense
+  gcap_index_map_t map;  // of a and b
+} gcap_binary_params_t;
+
+// K(operator, name, type of a and b, type of y, formula)
+#define GCAP_BINARY_FLOAT_KERNELS(K, T)               \
+  K(GCAP_BINARY_ADD, add, T, T, a + b)                \
+  K(GCAP_BINARY_SUB, sub, T, T, a - b)                \
+  K(GCAP_BINARY_MUL, mul, T, T, a* b)                 \
+  K(GCAP_BINARY_DIV, div, T, T, a / b)                \
+  K(GCAP_BINARY_POW, pow, T, T, powf(a, b))           \
+  K(GCAP_BINARY_MIN, min, T, T, gcap_min_float(a, b)) \
+  K(GCAP_BINARY_MAX, max, T, T, gcap_max_float(a, b)) \
+  K(GCAP_BINARY_EQUAL, equal, T, bool, a == b)        \
+  K(GCAP_BINARY_LESS, less, T, bool, a < b)           \
+  K(GCAP_BINARY_GREATER, greater, T, bool, a > b)
+
+#define GCAP_BINARY_INTEGER_KERNELS(K, T)            \
+  K(GCAP_BINARY_ADD, add, T, T, gcap_wrap_add(a, b)) \
+  K(GCAP_BINARY_SUB, sub, T, T, gcap_wrap_sub(a, b)) \
+  K(GCAP_BINARY_MUL, mul, T, T, gcap_wrap_mul(a, b)) \
+  K(GCAP_BINARY_DIV, div, T, T, gcap_wrap_div(a, b)) \
+  K(GCAP_BINARY_POW, pow, T, T, gcap_wrap_pow(a, b)) \
+  K(GCAP_BINARY_MIN, min, T, T, gcap_min_int(a, b))  \
+  K(GCAP_BINARY_MAX, max, T, T, gcap_max_int(a, b))  \
+  K(GCAP_BINARY_EQUAL, equal, T, bool, a == b)       \
+  K(GCAP_BINARY_LESS, less, T, bool, a < b)          \
+  K(GCAP_BINARY_GREATER, greater, T, bool, a > b)
+
+#define GCAP_BINARY_KERNELS(K)                      \
+  GCAP_BINARY_FLOAT_KERNELS(K, f32)                 \
+  GCAP_BINARY_FLOAT_KERNELS(K, f16)                 \
+  GCAP_BINARY_FLOAT_KERNELS(K, bf16)                \
+  GCAP_BINARY_INTEGER_KERNELS(K, i64)               \
+  GCAP_BINARY_INTEGER_KERNELS(K, i32)               \
+  K(GCAP_BINARY_EQUAL, equal, bool, bool, a == b)   \
+  K(GCAP_BINARY_AND, logical_and, bool, bool, a& b) \
+  K(GCAP_BINARY_OR, logical_or, bool, bool, a | b)
+
+// Any one-dimensional grid.
+#define GCAP_DECLARE_KERNEL(op, name, in, out, formula) \
+  GCAP_KERNEL void gcap_kernel_binary_##name##_##in(gcap_binary_params_t params);
+GCAP_BINARY_KERNELS(GCAP_DECLARE_KERNEL)
+#undef GCAP_DECLARE_KERNEL
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif
+#endif  // GCAP_OPS_KERNELS_BINARY_KERNELS_H_

@@ -1,0 +1,106 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Operators of one input, and casts: checks and the launch. No state.
+#include <inttypes.h>
+#include <math.h>
+
+#include "gcap/ops/elementwise.h"
+#include "lib/internal/check_argument.h"
+#include "ops/kernels/op_check.h"
+#include "ops/kernels/op_launch.h"
+#include "ops/kernels/unary_kernels.h"
+
+enum {
+  NUM_OPS = GCAP_UNARY_NOT + 1,  // of those that gcap_unary takes
+  THREAD_ELEMENTS = 4,           // of f32 in 16 bytes
+};
+
+static const char* const names[GCAP_UNARY_END] = {
+    [GCAP_UNARY_RELU] = "RELU",
+    [GCAP_UNARY_GELU] = "GELU",
+    [GCAP_UNARY_GELU_TANH] = "GELU_TANH",
+    [GCAP_UNARY_SIGMOID] = "SIGMOID",
+    [GCAP_UNARY_TANH] = "TANH",
+    [GCAP_UNARY_ERF] = "ERF",
+    [GCAP_UNARY_EXP] = "EXP",
+    [GCAP_UNARY_LOG] = "LOG",
+    [GCAP_UNARY_SQRT] = "SQRT",
+    [GCAP_UNARY_NEG] = "NEG",
+    [GCAP_UNARY_ABS] = "ABS",
+    [GCAP_UNARY_NOT] = "NOT",
+    [GCAP_UNARY_LEAKY_RELU] = "leaky_relu",
+    [GCAP_UNARY_CLIP] = "clip",
+};
+
+#define ENTRY(op, name, in, out, formula) [op][GCAP_DTYPE_OF_##in] = (const void*)gcap_kernel_unary_##name##_##in,
+static const void* const table[GCAP_UNARY_END][GCAP_NUM_DTYPES] = {GCAP_UNARY_KERNELS(ENTRY)};
+static const void* const casts[GCAP_NUM_DTYPES][GCAP_NUM_DTYPES] = {GCAP_CAST_KERNELS(ENTRY)};
+
+static gcap_status_t check_arguments(const gcap_stream_t* stream, const gcap_tensor_t* x, const gcap_tensor_t* y) {
+  GCAP_RETURN_IF_NULL(stream);
+  GCAP_RETURN_IF_NULL(x);
+  GCAP_RETURN_IF_NULL(y);
+  GCAP_RETURN_IF_ERROR(gcap_check_tensor("x", x));
+  GCAP_RETURN_IF_ERROR(gcap_check_tensor("y", y));
+  GCAP_RETURN_IF_ERROR(gcap_check_shape("y", y, x->rank, x->shape, "the shape of x"));
+  return gcap_check_apart("y", y, "x", x, /*or_same=*/true);
+}
+
+static gcap_status_t launch(gcap_stream_t* stream, const void* kernel, const gcap_tensor_t* x, const gcap_tensor_t* y,
+                            gcap_unary_params_t params) {
+  params.x = x->data;
+  params.y = y->data;
+  params.count = gcap_tensor_elements(x);
+  if (params.count == 0) return NULL;
+  return gcap_op_launch(stream, kernel, params.count, GCAP_BLOCK_THREADS * THREAD_ELEMENTS, GCAP_BLOCK_THREADS,
+                        &params);
+}
+
+// Of checked arguments.
+static gcap_status_t run(gcap_stream_t* stream, int op, const gcap_tensor_t* x, const gcap_tensor_t* y,
+                         gcap_unary_params_t params) {
+  unsigned defined = 0;
+  for (int t = 0; t < GCAP_NUM_DTYPES; ++t) defined |= (unsigned)(table[op][t] != NULL) << t;
+  GCAP_RETURN_IF_ERROR(gcap_check_dtype_among(names[op], x->dtype, defined));
+  GCAP_RETURN_IF_ERROR(gcap_check_dtype("y", y, x->dtype, "the type of x"));
+  return launch(stream, table[op][x->dtype], x, y, params);
+}
+
+gcap_status_t gcap_unary(gcap_stream_t* stream, gcap_unary_op_t op, const gcap_tensor_t* x, const gcap_tensor_t* y) {
+  if ((unsigned)op >= NUM_OPS) {
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "op is %d, allowed are 0..%d", (int)op, NUM_OPS - 1);
+  }
+  GCAP_RETURN_IF_ERROR(check_arguments(stream, x, y));
+  return run(stream, (int)op, x, y, (gcap_unary_params_t){0});
+}
+
+gcap_status_t gcap_leaky_relu(gcap_stream_t* stream, float alpha, const gcap_tensor_t* x, const gcap_tensor_t* y) {
+  GCAP_RETURN_IF_ERROR(check_arguments(stream, x, y));
+  return run(stream, GCAP_UNARY_LEAKY_RELU, x, y, (gcap_unary_params_t){.alpha = alpha});
+}
+
+// `bound`, an integer or infinite, as the nearest value of the type whose largest is `largest`.
+static int64_t saturate(double bound, int64_t largest) {
+  if (bound >= (double)largest) return largest;
+  return bound <= -(double)largest - 1 ? -largest - 1 : (int64_t)bound;
+}
+
+gcap_status_t gcap_clip(gcap_stream_t* stream, double low, double high, const gcap_tensor_t* x,
+                        const gcap_tensor_t* y) {
+  GCAP_RETURN_IF_ERROR(check_arguments(stream, x, y));
+  if (isnan(low) || isnan(high)) {
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "%s is a NaN, allowed are numbers and infinities",
+                       isnan(low) ? "low" : "high");
+  }
+  const int64_t largest = x->dtype == GCAP_DTYPE_I32 ? INT32_MAX : INT64_MAX;
+  return run(stream, GCAP_UNARY_CLIP, x, y,
+             (gcap_unary_params_t){.low = (float)low,
+                                   .high = (float)high,
+                                   .low_int = saturate(ceil(low), largest),
+                                   .high_int = saturate(floor(high), largest)});
+}
+
+gcap_status_t gcap_cast(gcap_stream_t* stream, const gcap_tensor_t* x, const gcap_tensor_t* y) {
+  GCAP_RETURN_IF_ERROR(check_arguments(stream, x, y));
+  return launch(stream, casts[y->dtype][x->dtype], x, y, (gcap_unary_params_t){0});
+}
