@@ -25,18 +25,27 @@ __device__ bool IsAligned(const void* address) {
   return reinterpret_cast<uintptr_t>(address) % alignof(P) == 0;
 }
 
-// Gives `visit(i, offsets)` the elements of the map that fall to this thread, with the offset of each operand.
+// The offset of each operand for the map's element `i`.
+template <int kOperands, typename Index>
+__device__ void Offsets(const gcap_index_map_t& map, int64_t i, Index (&offsets)[kOperands]) {
+#pragma unroll
+  for (int k = 0; k < kOperands; ++k) offsets[k] = 0;
+  Index left = static_cast<Index>(i);
+  for (int axis = map.rank - 1; axis >= 0; --axis) {
+    const Index size = static_cast<Index>(map.shape[axis]);
+    const Index outer = axis == 0 ? 0 : left / size, at = left - outer * size;
+    left = outer;
+#pragma unroll
+    for (int k = 0; k < kOperands; ++k) offsets[k] += at * static_cast<Index>(map.strides[k][axis]);
+  }
+}
+
+// Gives `visit(i, offsets)` the elements of the map that fall to this thread.
 template <int kOperands, typename Index, typename Visit>
 __device__ void ForEachIndex(const gcap_index_map_t& map, Visit visit) {
   for (int64_t i = FirstOfThread(); i < map.count; i += ThreadsOfGrid()) {
-    Index left = static_cast<Index>(i), offsets[kOperands] = {};
-    for (int axis = map.rank - 1; axis >= 0; --axis) {
-      const Index size = static_cast<Index>(map.shape[axis]);
-      const Index outer = axis == 0 ? 0 : left / size, at = left - outer * size;
-      left = outer;
-#pragma unroll
-      for (int k = 0; k < kOperands; ++k) offsets[k] += at * static_cast<Index>(map.strides[k][axis]);
-    }
+    Index offsets[kOperands];
+    Offsets<kOperands, Index>(map, i, offsets);
     visit(i, offsets);
   }
 }

@@ -1,0 +1,56 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// device_rows.cuh: groups of threads that share a row: one thread, a warp, or a block. Which one, the launch says, so
+// the branch is the same for all threads.
+#ifndef GCAP_OPS_KERNELS_DEVICE_ROWS_CUH_
+#define GCAP_OPS_KERNELS_DEVICE_ROWS_CUH_
+
+#include <stdint.h>
+
+namespace gcap {
+
+constexpr unsigned kWarpThreads = 32;
+constexpr unsigned kAllLanes = 0xffffffffu;
+constexpr unsigned kMaxWarps = 1024 / kWarpThreads;
+
+// The calling thread's group, of `lanes` threads, and its place in it.
+struct Group {
+  __device__ explicit Group(unsigned group_lanes)
+      : lanes(group_lanes),
+        lane(threadIdx.x % group_lanes),
+        first_row((static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / group_lanes),
+        row_step(static_cast<int64_t>(gridDim.x) * blockDim.x / group_lanes) {}
+
+  unsigned lanes;
+  unsigned lane;
+  int64_t first_row;  // then each that is `row_step` further; the same rows for the whole group
+  int64_t row_step;
+};
+
+// The combination of the values of `count` lanes of a warp, given to each of its lanes.
+template <typename T, typename Combine>
+__device__ T CombineWarp(T value, Combine combine) {
+  for (unsigned distance = kWarpThreads / 2; distance > 0; distance /= 2) {
+    value = combine(value, __shfl_xor_sync(kAllLanes, value, distance));
+  }
+  return value;
+}
+
+// The combination of the values of the group, given to each of its threads. `none` combines with any value to that.
+template <typename T, typename Combine>
+__device__ T CombineGroup(const Group& group, T value, T none, Combine combine) {
+  if (group.lanes == 1) return value;
+  value = CombineWarp(value, combine);
+  if (group.lanes == kWarpThreads) return value;
+  __shared__ T partials[kMaxWarps];
+  const unsigned lane = threadIdx.x % kWarpThreads;
+  if (lane == 0) partials[threadIdx.x / kWarpThreads] = value;
+  __syncthreads();
+  value = CombineWarp(lane < blockDim.x / kWarpThreads ? partials[lane] : none, combine);
+  __syncthreads();  // partials may be written again
+  return value;
+}
+
+}  // namespace gcap
+
+#endif  // GCAP_OPS_KERNELS_DEVICE_ROWS_CUH_

@@ -1,0 +1,103 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Softmax and layer normalization: checks and launches. No state.
+#include "gcap/ops/normalize.h"
+
+#include "lib/internal/check_argument.h"
+#include "ops/kernels/normalize_kernels.h"
+#include "ops/kernels/op_check.h"
+#include "ops/kernels/op_launch.h"
+#include "ops/kernels/row_lanes.h"
+
+static const unsigned float_types = 1u << GCAP_DTYPE_F32 | 1u << GCAP_DTYPE_F16 | 1u << GCAP_DTYPE_BF16;
+
+enum { SOFTMAX, LOG_SOFTMAX, NUM_SOFTMAX };
+
+#define SOFTMAX_softmax SOFTMAX
+#define SOFTMAX_log_softmax LOG_SOFTMAX
+#define SOFTMAX_ENTRY(name, type, result) \
+  [SOFTMAX_##name][GCAP_DTYPE_OF_##type] = (const void*)gcap_kernel_##name##_##type,
+static const void* const softmax_kernels[NUM_SOFTMAX][GCAP_NUM_DTYPES] = {GCAP_SOFTMAX_KERNELS(SOFTMAX_ENTRY)};
+
+#define LAYER_NORM_ENTRY(type) [GCAP_DTYPE_OF_##type] = (const void*)gcap_kernel_layer_norm_##type,
+static const void* const layer_norm_kernels[GCAP_NUM_DTYPES] = {GCAP_LAYER_NORM_KERNELS(LAYER_NORM_ENTRY)};
+
+// The product of the dimensions first..last - 1.
+static int64_t product(const gcap_tensor_t* x, int first, int last) {
+  int64_t elements = 1;
+  for (int axis = first; axis < last; ++axis) elements *= x->shape[axis];
+  return elements;
+}
+
+static gcap_status_t check_arguments(const gcap_stream_t* stream, const gcap_tensor_t* x, const gcap_tensor_t* y,
+                                     const char* what) {
+  GCAP_RETURN_IF_NULL(stream);
+  GCAP_RETURN_IF_NULL(x);
+  GCAP_RETURN_IF_NULL(y);
+  GCAP_RETURN_IF_ERROR(gcap_check_tensor("x", x));
+  GCAP_RETURN_IF_ERROR(gcap_check_tensor("y", y));
+  GCAP_RETURN_IF_ERROR(gcap_check_dtype_among(what, x->dtype, float_types));
+  GCAP_RETURN_IF_ERROR(gcap_check_dtype("y", y, x->dtype, "the type of x"));
+  GCAP_RETURN_IF_ERROR(gcap_check_shape("y", y, x->rank, x->shape, "the shape of x"));
+  return gcap_check_apart("y", y, "x", x, /*or_same=*/true);
+}
+
+static gcap_status_t softmax(gcap_stream_t* stream, int kind, const gcap_tensor_t* x, int given_axis,
+                             const gcap_tensor_t* y) {
+  int axis;
+  GCAP_RETURN_IF_ERROR(gcap_check_axis("axis", given_axis, x->rank, &axis));
+  if (gcap_tensor_elements(x) == 0) return NULL;
+  gcap_softmax_params_t params = {.x = x->data, .y = y->data};
+  params.columns = x->shape[axis];
+  params.inner = product(x, axis + 1, x->rank);
+  params.rows = product(x, 0, axis) * params.inner;
+  const gcap_row_lanes_t lanes = gcap_choose_row_lanes(params.rows, params.columns, params.inner > 1);
+  params.lanes = lanes.lanes;
+  return gcap_op_launch(stream, softmax_kernels[kind][x->dtype], params.rows, lanes.block_threads / lanes.lanes,
+                        lanes.block_threads, &params);
+}
+
+gcap_status_t gcap_softmax(gcap_stream_t* stream, const gcap_tensor_t* x, int axis, const gcap_tensor_t* y) {
+  GCAP_RETURN_IF_ERROR(check_arguments(stream, x, y, "softmax"));
+  return softmax(stream, SOFTMAX, x, axis, y);
+}
+
+gcap_status_t gcap_log_softmax(gcap_stream_t* stream, const gcap_tensor_t* x, int axis, const gcap_tensor_t* y) {
+  GCAP_RETURN_IF_ERROR(check_arguments(stream, x, y, "log_softmax"));
+  return softmax(stream, LOG_SOFTMAX, x, axis, y);
+}
+
+// `tensor` has the shape of x's axes from `axis` on.
+static gcap_status_t check_weights(const char* name, const gcap_tensor_t* tensor, const gcap_tensor_t* x, int axis,
+                                   const gcap_tensor_t* y) {
+  GCAP_RETURN_IF_ERROR(gcap_check_tensor(name, tensor));
+  GCAP_RETURN_IF_ERROR(gcap_check_dtype(name, tensor, x->dtype, "the type of x"));
+  GCAP_RETURN_IF_ERROR(
+      gcap_check_shape(name, tensor, x->rank - axis, x->shape + axis, "the shape of x from the axis on"));
+  return gcap_check_apart("y", y, name, tensor, /*or_same=*/false);
+}
+
+gcap_status_t gcap_layer_norm(gcap_stream_t* stream, const gcap_tensor_t* x, int given_axis, float epsilon,
+                              const gcap_tensor_t* scale, const gcap_tensor_t* bias, const gcap_tensor_t* y) {
+  GCAP_RETURN_IF_ERROR(check_arguments(stream, x, y, "layer_norm"));
+  GCAP_RETURN_IF_NULL(scale);
+  int axis;
+  GCAP_RETURN_IF_ERROR(gcap_check_axis("axis", given_axis, x->rank, &axis));
+  if (!(epsilon >= 0.0f)) {
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "epsilon is %g, allowed are 0 and more", (double)epsilon);
+  }
+  GCAP_RETURN_IF_ERROR(check_weights("scale", scale, x, axis, y));
+  if (bias != NULL) GCAP_RETURN_IF_ERROR(check_weights("bias", bias, x, axis, y));
+  if (gcap_tensor_elements(x) == 0) return NULL;
+  gcap_layer_norm_params_t params = {.x = x->data,
+                                     .y = y->data,
+                                     .scale = scale->data,
+                                     .bias = bias == NULL ? NULL : bias->data,
+                                     .rows = product(x, 0, axis),
+                                     .columns = product(x, axis, x->rank),
+                                     .epsilon = epsilon};
+  const gcap_row_lanes_t lanes = gcap_choose_row_lanes(params.rows, params.columns, /*across=*/false);
+  params.lanes = lanes.lanes;
+  return gcap_op_launch(stream, layer_norm_kernels[x->dtype], params.rows, lanes.block_threads / lanes.lanes,
+                        lanes.block_threads, &params);
+}
