@@ -116,11 +116,12 @@ def cuda_kernel_library(name, srcs, twins, hdrs = [], deps = [], visibility = No
         visibility = ["//visibility:private"],
     )
 
-    # Nobody refers to a twin's registration: only alwayslink brings it into the binary.
+    # Nobody refers to a twin's registration: only alwayslink brings it into the binary. Twins stand for a GPU in
+    # everybody's tests: optimised also where the build is not, and their loops vectorised.
     cc_library(
         name = name + "_twins",
         srcs = twins,
-        copts = GCAP_COPTS,
+        copts = GCAP_COPTS + ["-O3"],
         tags = ["manual"],
         visibility = ["//visibility:private"],
         deps = [":" + name + "_headers", "//sim"],
