@@ -1,33 +1,20 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// The arithmetic of a matmul, as the queued work runs it. op(A) is unpacked once into floats, k-major, so that the
-// inner loop walks m contiguous sums: that is the fast order, and the same one whatever the layout. A few columns of
-// the output are computed at a time, each in a lane of a vector, from a few rows of the unpacked matrix at a time; each
-// sum still takes its products one after another, so the results are those of the plain loop. Sums are floats, as the
-// compute types with 32F say; split-K adds its slices in order, so results do not depend on the schedule. Runs on the
-// scheduler: touches only what the problem points to and its own heap.
+// The arithmetic of a matmul, as the queued work runs it. op(A) and op(B) are unpacked into floats whatever their
+// layout and type, multiplied (sim/library/multiply.h), and the sums finished column by column. Sums are floats, as the
+// compute types with 32F say; each takes its products one after another, so the results are those of the plain loop.
+// Split-K adds its slices in order, so results do not depend on the schedule. Runs on the scheduler: touches only what
+// the problem points to and its own heap.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "sim/cublaslt/internal.h"
 #include "sim/library/element.h"
+#include "sim/library/multiply.h"
 
-// One element of as many columns.
-enum { kLanes = 4 };
-typedef float lanes_t __attribute__((vector_size(kLanes * sizeof(float))));
-
-// Rows of the unpacked matrix that are looked at together.
-enum { kRows = 4 };
-
-// Out of memory inside queued work has no caller to tell.
-static float* allocate_floats(int64_t count) {
-  float* floats = malloc(count > 0 ? (size_t)count * sizeof(*floats) : 1);
-  if (floats == NULL) {
-    gcap_sim_stop("cublasLtMatmul", "the host has no memory for %lld floats", (long long)count);
-  }
-  return floats;
-}
+// For reports of what the host lacks.
+static const char kName[] = "cublasLtMatmul";
 
 static float load(const gcap_sim_lt_matrix_t* matrix, int64_t batch, int64_t row, int64_t col) {
   const int64_t index = batch * matrix->batch_stride + row * matrix->row_stride + col * matrix->col_stride;
@@ -45,65 +32,34 @@ static float load_input(const gcap_sim_lt_problem_t* problem, const gcap_sim_lt_
   }
 }
 
-// packed[l * m + i] = A[i, first + l]
-static void pack_a(const gcap_sim_lt_problem_t* problem, int64_t batch, int64_t first, int64_t depth, float* packed) {
+// columns[l * m + i] = A[i, first + l]
+static void unpack_a(const gcap_sim_lt_problem_t* problem, int64_t batch, int64_t first, int64_t depth,
+                     float* columns) {
   for (int64_t l = 0; l < depth; ++l) {
     for (int64_t i = 0; i < problem->m; ++i) {
-      packed[l * problem->m + i] = load_input(problem, &problem->a, batch, i, first + l);
+      *columns++ = load_input(problem, &problem->a, batch, i, first + l);
     }
   }
 }
 
-// The elements of B that the lanes multiply with; 0 for a column that is none, whose sums nobody looks at.
-static lanes_t load_factors(const gcap_sim_lt_problem_t* problem, int64_t batch, int64_t row, int64_t column) {
-  lanes_t factors = {0};
-  for (int64_t lane = 0; lane < kLanes && column + lane < problem->n; ++lane) {
-    factors[lane] = load_input(problem, &problem->b, batch, row, column + lane);
-  }
-  return factors;
-}
-
-static void add_row(const float* a, lanes_t factors, int64_t m, lanes_t* sums) {
-  for (int64_t i = 0; i < m; ++i) {
-    sums[i] += a[i] * factors;
-  }
-}
-
-// The same for kRows rows, in their order.
-static void add_rows(const float* a, const lanes_t* factors, int64_t m, lanes_t* sums) {
-  const lanes_t first = factors[0], second = factors[1], third = factors[2], fourth = factors[3];
-  for (int64_t i = 0; i < m; ++i) {
-    lanes_t sum = sums[i];
-    sum += a[i] * first;
-    sum += a[m + i] * second;
-    sum += a[2 * m + i] * third;
-    sum += a[3 * m + i] * fourth;
-    sums[i] = sum;
-  }
-}
-
-// sums[i] = sum over l of packed[l, i] * B[first + l, column], and in the other lanes for the columns after it
-static void multiply_columns(const gcap_sim_lt_problem_t* problem, const float* packed, int64_t batch, int64_t first,
-                             int64_t depth, int64_t column, lanes_t* sums) {
-  const int64_t m = problem->m;
-  memset(sums, 0, (size_t)m * sizeof(*sums));
-  int64_t l = 0;
-  for (; l + kRows <= depth; l += kRows) {
-    lanes_t factors[kRows];
-    for (int64_t row = 0; row < kRows; ++row) {
-      factors[row] = load_factors(problem, batch, first + l + row, column);
+// rows[j * depth + l] = B[first + l, j]
+static void unpack_b(const gcap_sim_lt_problem_t* problem, int64_t batch, int64_t first, int64_t depth, float* rows) {
+  for (int64_t j = 0; j < problem->n; ++j) {
+    for (int64_t l = 0; l < depth; ++l) {
+      *rows++ = load_input(problem, &problem->b, batch, first + l, j);
     }
-    add_rows(packed + l * m, factors, m, sums);
-  }
-  for (; l < depth; ++l) {
-    add_row(packed + l * m, load_factors(problem, batch, first + l, column), m, sums);
   }
 }
 
-static void take_lane(const lanes_t* sums, int64_t lane, int64_t m, float* out) {
-  for (int64_t i = 0; i < m; ++i) {
-    out[i] = sums[i][lane];
-  }
+// sums[j * m + i] = the sum over l of A[i, first + l] * B[first + l, j]
+static void multiply(const gcap_sim_lt_problem_t* problem, int64_t batch, int64_t first, int64_t depth, float* sums) {
+  float* columns = gcap_sim_allocate_floats(kName, depth * problem->m);
+  float* rows = gcap_sim_allocate_floats(kName, problem->n * depth);
+  unpack_a(problem, batch, first, depth, columns);
+  unpack_b(problem, batch, first, depth, rows);
+  gcap_sim_multiply(kName, rows, problem->n, depth, columns, problem->m, sums);
+  free(rows);
+  free(columns);
 }
 
 // The tanh form of GELU, as measured.
@@ -170,23 +126,14 @@ static void finish_column(const gcap_sim_lt_problem_t* problem, int64_t batch, i
 
 void gcap_sim_lt_run_whole(void* payload) {
   const gcap_sim_lt_problem_t* problem = payload;
-  const int64_t m = problem->m;
-  float* packed = allocate_floats(m * problem->k);
-  lanes_t* lanes = (lanes_t*)allocate_floats(m * kLanes);
-  float* sums = allocate_floats(m);
+  float* sums = gcap_sim_allocate_floats(kName, problem->m * problem->n);
   for (int64_t batch = 0; batch < problem->batch_count; ++batch) {
-    pack_a(problem, batch, 0, problem->k, packed);
+    multiply(problem, batch, 0, problem->k, sums);
     for (int64_t column = 0; column < problem->n; ++column) {
-      if (column % kLanes == 0) {
-        multiply_columns(problem, packed, batch, 0, problem->k, column, lanes);
-      }
-      take_lane(lanes, column % kLanes, m, sums);
-      finish_column(problem, batch, column, sums);
+      finish_column(problem, batch, column, sums + column * problem->m);
     }
   }
   free(sums);
-  free(lanes);
-  free(packed);
 }
 
 // The partial sums of one slice and batch entry: n columns of m floats.
@@ -196,29 +143,18 @@ static float* slice_of(const gcap_sim_lt_problem_t* problem, int64_t slice, int6
 
 void gcap_sim_lt_run_partials(void* payload) {
   const gcap_sim_lt_problem_t* problem = payload;
-  const int64_t m = problem->m;
-  float* packed = allocate_floats(m * problem->k);
-  lanes_t* lanes = (lanes_t*)allocate_floats(m * kLanes);
   for (int64_t slice = 0; slice < problem->slices; ++slice) {
     const int64_t first = problem->k * slice / problem->slices;
     const int64_t depth = problem->k * (slice + 1) / problem->slices - first;
     for (int64_t batch = 0; batch < problem->batch_count; ++batch) {
-      pack_a(problem, batch, first, depth, packed);
-      for (int64_t column = 0; column < problem->n; ++column) {
-        if (column % kLanes == 0) {
-          multiply_columns(problem, packed, batch, first, depth, column, lanes);
-        }
-        take_lane(lanes, column % kLanes, m, slice_of(problem, slice, batch) + column * m);
-      }
+      multiply(problem, batch, first, depth, slice_of(problem, slice, batch));
     }
   }
-  free(lanes);
-  free(packed);
 }
 
 void gcap_sim_lt_run_reduction(void* payload) {
   const gcap_sim_lt_problem_t* problem = payload;
-  float* sums = allocate_floats(problem->m);
+  float* sums = gcap_sim_allocate_floats(kName, problem->m);
   for (int64_t batch = 0; batch < problem->batch_count; ++batch) {
     for (int64_t column = 0; column < problem->n; ++column) {
       for (int64_t i = 0; i < problem->m; ++i) {

@@ -14,14 +14,12 @@
 // the same for all algorithms.
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "sim/cudnn/internal.h"
+#include "sim/library/multiply.h"
 
 enum {
   kOutside = -1,
-  kBlock = 4,            // filters that share a pass over the columns: enough to hide its loads
-  kTile = 16,            // pixels that such a pass sums at a time
   kPartAlignment = 256,  // of each part of a workspace
   kTableIndex = 0,
   kRowsIndex,
@@ -45,12 +43,12 @@ static sizes_t sizes_of(const gcap_sim_dnn_conv_t* conv) {
   return (sizes_t){conv->x.shape.dims[0], w[1], w[0] / conv->groups, taps, w[1] * taps, y[2] * y[3]};
 }
 
-static void* allocate(int64_t count, size_t bytes) {
-  void* memory = malloc((size_t)count * bytes);
-  if (memory == NULL) {
-    gcap_sim_stop("cudnnConvolutionForward", "the host has no memory for %lld elements", (long long)count);
-  }
-  return memory;
+// For reports of what the host lacks.
+static const char kName[] = "cudnnConvolutionForward";
+
+static int32_t* allocate_table(const sizes_t* sizes) {
+  _Static_assert(sizeof(int32_t) == sizeof(float), "a table has the size of as many floats");
+  return (int32_t*)gcap_sim_allocate_floats(kName, sizes->taps * sizes->pixels);
 }
 
 // table[tap * pixels + pixel] = offset of the input pixel inside a channel, or kOutside for padding
@@ -95,46 +93,9 @@ static void fill_rows(const gcap_sim_dnn_conv_t* conv, float* rows) {
   }
 }
 
-// The sums of `count` filters at up to kTile pixels. A full tile has constant loops, which a compiler turns into
-// vectors that stay in registers over the whole depth; each sum is made in the same order either way.
-static void multiply_tile(const float* rows, int64_t count, int64_t depth, const float* columns, int64_t pixels,
-                          int64_t width, float sums[kBlock][kTile]) {
-  for (int64_t l = 0; l < depth; ++l) {
-    const float* column = columns + l * pixels;
-    for (int64_t i = 0; i < count; ++i) {
-      const float factor = rows[i * depth + l];
-      if (width == kTile) {
-        for (int p = 0; p < kTile; ++p) {
-          sums[i][p] += factor * column[p];
-        }
-      } else {
-        for (int64_t p = 0; p < width; ++p) {
-          sums[i][p] += factor * column[p];
-        }
-      }
-    }
-  }
-}
-
-// sums[i * pixels + pixel] for the `count` filters (at most kBlock) whose rows start at `rows`
-static void multiply_block(const float* rows, int64_t count, int64_t depth, const float* columns, int64_t pixels,
-                           float* sums) {
-  for (int64_t first = 0; first < pixels; first += kTile) {
-    const int64_t width = pixels - first < kTile ? pixels - first : kTile;
-    float tile[kBlock][kTile] = {{0.0f}};
-    multiply_tile(rows, count, depth, columns + first, pixels, width, tile);
-    for (int64_t i = 0; i < count; ++i) {
-      memcpy(sums + i * pixels + first, tile[i], (size_t)width * sizeof(float));
-    }
-  }
-}
-
 // All filters of a group: `sums` has filters x pixels.
 static void multiply_group(const sizes_t* sizes, const float* rows, const float* columns, float* sums) {
-  for (int64_t f = 0; f < sizes->filters; f += kBlock) {
-    const int64_t count = sizes->filters - f < kBlock ? sizes->filters - f : kBlock;
-    multiply_block(rows + f * sizes->depth, count, sizes->depth, columns, sizes->pixels, sums + f * sizes->pixels);
-  }
+  gcap_sim_multiply(kName, rows, sizes->filters, sizes->depth, columns, sizes->pixels, sums);
 }
 
 // Scale, add z and the bias, rectify: one output plane.
@@ -220,10 +181,10 @@ static void run_whole(void* payload) {
   const sizes_t sizes = sizes_of(conv);
   int32_t* kept_table = part_of(conv, kTableIndex);
   float* kept_columns = part_of(conv, kColumnsIndex);
-  int32_t* table = kept_table != NULL ? kept_table : allocate(sizes.taps * sizes.pixels, sizeof(*table));
-  float* columns = kept_columns != NULL ? kept_columns : allocate(sizes.depth * sizes.pixels, sizeof(*columns));
-  float* rows = allocate(conv->w.shape.dims[0] * sizes.depth, sizeof(*rows));
-  float* sums = allocate(sizes.filters * sizes.pixels, sizeof(*sums));
+  int32_t* table = kept_table != NULL ? kept_table : allocate_table(&sizes);
+  float* columns = kept_columns != NULL ? kept_columns : gcap_sim_allocate_floats(kName, sizes.depth * sizes.pixels);
+  float* rows = gcap_sim_allocate_floats(kName, conv->w.shape.dims[0] * sizes.depth);
+  float* sums = gcap_sim_allocate_floats(kName, sizes.filters * sizes.pixels);
   fill_table(conv, table);
   fill_rows(conv, rows);
   for (int64_t n = 0; n < sizes.images; ++n) {
@@ -247,7 +208,7 @@ static void run_columns(void* payload) {
   const gcap_sim_dnn_conv_t* conv = payload;
   const sizes_t sizes = sizes_of(conv);
   int32_t* kept_table = part_of(conv, kTableIndex);
-  int32_t* table = kept_table != NULL ? kept_table : allocate(sizes.taps * sizes.pixels, sizeof(*table));
+  int32_t* table = kept_table != NULL ? kept_table : allocate_table(&sizes);
   if (kept_table == NULL) {
     fill_table(conv, table);
   }
