@@ -1,159 +1,43 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Matrix product by cuBLASLt, planned once for a shape.
-//
-// cuBLASLt thinks in columns. The same bytes read by columns are the transposed matrix, so the row-major C = A·Bᵀ is
-// asked for as Cᵀ = B·Aᵀ: B's bytes are a [k,n] matrix to be transposed, A's are [k,m] as they stand, and C's are
-// [n,m]. The library adds its bias per row of the result, which is then our bias[n].
-//
-// Products are full fp32: CUBLAS_COMPUTE_32F never rounds its inputs to TF32.
-//
-// Locking: a plan does not change after creation, but the library takes the bias address from the operation descriptor
-// and no call's arguments. `bias_mutex` holds the two steps, set the address and issue, together; without a bias there
-// is no lock.
+// Matrix product by cuBLASLt: plans come and go, and runs. A plan does not change after creation. The library takes the
+// address of the bias from the operation descriptor, so a run with a bias makes a copy of the descriptor on its stack,
+// which cublasLt.h declares as plain memory, and sets the address there: no lock.
 #include "gcap/ops/matmul.h"
 
-#include <pthread.h>
-#include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "gcap/log.h"
 #include "lib/internal/capture_check.h"
 #include "lib/internal/check_argument.h"
 #include "lib/internal/cuda_guard.h"
 #include "lib/internal/run_trace.h"
-#include "lib/internal/sized.h"
+#include "ops/cublaslt/cublaslt_status.h"
+#include "ops/cublaslt/matmul_plan.h"
 
-// How many candidates the heuristic is asked for: the first that it declares usable is taken.
-enum { CANDIDATES = 4 };
-
-// What cuBLASLt demands of a workspace.
-enum { WORKSPACE_ALIGNMENT = 256 };
-
-struct gcap_matmul {
-  cublasLtHandle_t handle;
-  cublasLtMatmulDesc_t operation;
-  cublasLtMatrixLayout_t b_layout, a_layout, c_layout;
-  cublasLtMatmulAlgo_t algorithm;
-  size_t workspace_bytes;
-  bool has_bias;
-  pthread_mutex_t bias_mutex;
-};
-
-static gcap_status_t from_cublaslt(cublasStatus_t code, const char* call, int line) {
-  gcap_note_in_capture(call, __FILE__, line);  // the library may break a capture without saying so
-  if (code == CUBLAS_STATUS_SUCCESS) return NULL;
-  (void)cudaGetLastError();  // the status carries the failure from here on
-  return gcap_status_make(GCAP_LIBRARY_ERROR, __FILE__, line, "%.*s failed: %s (%d), %s", (int)strcspn(call, "("), call,
-                          cublasLtGetStatusName(code), (int)code, cublasLtGetStatusString(code));
-}
-#define GCAP_CUBLASLT(call) from_cublaslt((call), #call, __LINE__)
-
-static gcap_status_t check_matrix(const char* rows_name, int64_t rows, const char* cols_name, int64_t cols) {
-  if (rows <= PTRDIFF_MAX / (int64_t)sizeof(float) / cols) return NULL;
-  return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "%s is %lld and %s is %lld: such a matrix exceeds the address space",
-                     rows_name, (long long)rows, cols_name, (long long)cols);
+static bool has_bias(gcap_matmul_epilogue_t epilogue) {
+  return epilogue == GCAP_MATMUL_EPILOGUE_BIAS || epilogue == GCAP_MATMUL_EPILOGUE_BIAS_RELU ||
+         epilogue == GCAP_MATMUL_EPILOGUE_BIAS_GELU;
 }
 
-GCAP_SIZED_OPTIONS(static, gcap_matmul_options, .epilogue = GCAP_MATMUL_EPILOGUE_NONE);
+static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
-static gcap_status_t check_options(const gcap_matmul_options_t* options) {
-  const struct {
-    const char* name;
-    int64_t value;
-  } dimensions[] = {{"m", options->m}, {"n", options->n}, {"k", options->k}};
-  for (size_t i = 0; i < sizeof(dimensions) / sizeof(dimensions[0]); ++i) {
-    if (dimensions[i].value < 1) {
-      return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "%s is %lld, a dimension is at least 1", dimensions[i].name,
-                         (long long)dimensions[i].value);
-    }
-  }
-  GCAP_RETURN_IF_ERROR(check_matrix("m", options->m, "k", options->k));
-  GCAP_RETURN_IF_ERROR(check_matrix("n", options->n, "k", options->k));
-  GCAP_RETURN_IF_ERROR(check_matrix("m", options->m, "n", options->n));
-  if (options->epilogue < GCAP_MATMUL_EPILOGUE_NONE || options->epilogue > GCAP_MATMUL_EPILOGUE_BIAS_RELU) {
-    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "epilogue is %d, allowed are 0..%d", (int)options->epilogue,
-                       (int)GCAP_MATMUL_EPILOGUE_BIAS_RELU);
-  }
-  return NULL;
+// With one b for all, the rows of a's matrices are as well those of one matrix.
+static void join_batch(gcap_matmul_options_t* o) {
+  const bool can_join = o->b_stride == 0 && !o->trans_a && o->a_stride == o->m * o->k && o->m * o->batch <= INT32_MAX;
+  if (o->batch < 2 || !can_join) return;
+  o->m *= o->batch;
+  o->batch = 1;
 }
 
-static cublasLtEpilogue_t library_epilogue(gcap_matmul_epilogue_t epilogue) {
-  if (epilogue == GCAP_MATMUL_EPILOGUE_BIAS) return CUBLASLT_EPILOGUE_BIAS;
-  return epilogue == GCAP_MATMUL_EPILOGUE_BIAS_RELU ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
-}
-
-static gcap_status_t describe(gcap_matmul_t* matmul, const gcap_matmul_options_t* options) {
-  const cublasOperation_t transpose = CUBLAS_OP_T;
-  const cublasLtEpilogue_t epilogue = library_epilogue(options->epilogue);
-  GCAP_RETURN_IF_ERROR(GCAP_CUBLASLT(cublasLtMatmulDescCreate(&matmul->operation, CUBLAS_COMPUTE_32F, CUDA_R_32F)));
-  GCAP_RETURN_IF_ERROR(GCAP_CUBLASLT(
-      cublasLtMatmulDescSetAttribute(matmul->operation, CUBLASLT_MATMUL_DESC_TRANSA, &transpose, sizeof(transpose))));
-  GCAP_RETURN_IF_ERROR(GCAP_CUBLASLT(
-      cublasLtMatmulDescSetAttribute(matmul->operation, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof(epilogue))));
-  const uint64_t m = (uint64_t)options->m, n = (uint64_t)options->n, k = (uint64_t)options->k;
-  GCAP_RETURN_IF_ERROR(GCAP_CUBLASLT(cublasLtMatrixLayoutCreate(&matmul->b_layout, CUDA_R_32F, k, n, options->k)));
-  GCAP_RETURN_IF_ERROR(GCAP_CUBLASLT(cublasLtMatrixLayoutCreate(&matmul->a_layout, CUDA_R_32F, k, m, options->k)));
-  return GCAP_CUBLASLT(cublasLtMatrixLayoutCreate(&matmul->c_layout, CUDA_R_32F, n, m, options->n));
-}
-
-static gcap_status_t set_preference(cublasLtMatmulPreference_t preference, size_t max_workspace_bytes) {
-  const uint64_t bytes = max_workspace_bytes;
-  GCAP_RETURN_IF_ERROR(GCAP_CUBLASLT(cublasLtMatmulPreferenceSetAttribute(
-      preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes, sizeof(bytes))));
-  // Not INPLACE: it clears and counts its partial sums by a memset and extra kernels, and was never faster where it was
-  // tried; on an H200 four nodes and 11.6 us instead of one and 3.0 for m 32, n 10, k 64.
-  const uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
-  GCAP_RETURN_IF_ERROR(GCAP_CUBLASLT(cublasLtMatmulPreferenceSetAttribute(
-      preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions, sizeof(reductions))));
-  // By default the library counts on 256-byte alignment; our callers only promise arrays of floats.
-  const cublasLtMatmulPreferenceAttributes_t alignments[] = {
-      CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
-      CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
-  const uint32_t alignment = sizeof(float);
-  for (size_t i = 0; i < sizeof(alignments) / sizeof(alignments[0]); ++i) {
-    GCAP_RETURN_IF_ERROR(
-        GCAP_CUBLASLT(cublasLtMatmulPreferenceSetAttribute(preference, alignments[i], &alignment, sizeof(alignment))));
-  }
-  return NULL;
-}
-
-static gcap_status_t no_algorithm(const gcap_matmul_options_t* options) {
-  return GCAP_STATUS(GCAP_UNIMPLEMENTED,
-                     "cuBLASLt has no algorithm for m %lld, n %lld, k %lld within %zu bytes of workspace",
-                     (long long)options->m, (long long)options->n, (long long)options->k, options->max_workspace_bytes);
-}
-
-static gcap_status_t choose_algorithm(gcap_matmul_t* matmul, const gcap_matmul_options_t* options,
-                                      cublasLtMatmulPreference_t preference) {
-  cublasLtMatmulHeuristicResult_t results[CANDIDATES];
-  int count = 0;
-  const cublasStatus_t code =
-      cublasLtMatmulAlgoGetHeuristic(matmul->handle, matmul->operation, matmul->b_layout, matmul->a_layout,
-                                     matmul->c_layout, matmul->c_layout, preference, CANDIDATES, results, &count);
-  if (code == CUBLAS_STATUS_NOT_SUPPORTED) {  // the library's word for an empty list
-    (void)cudaGetLastError();
-    return no_algorithm(options);
-  }
-  GCAP_RETURN_IF_ERROR(from_cublaslt(code, "cublasLtMatmulAlgoGetHeuristic", __LINE__));
-  for (int i = 0; i < count; ++i) {
-    if (results[i].state == CUBLAS_STATUS_SUCCESS && results[i].workspaceSize <= options->max_workspace_bytes) {
-      matmul->algorithm = results[i].algo;
-      matmul->workspace_bytes = results[i].workspaceSize;
-      return NULL;
-    }
-  }
-  return no_algorithm(options);
-}
-
-static gcap_status_t plan(gcap_matmul_t* matmul, const gcap_matmul_options_t* options) {
-  GCAP_RETURN_IF_ERROR(describe(matmul, options));
-  cublasLtMatmulPreference_t preference = NULL;
-  GCAP_RETURN_IF_ERROR(GCAP_CUBLASLT(cublasLtMatmulPreferenceCreate(&preference)));
-  gcap_status_t status = set_preference(preference, options->max_workspace_bytes);
-  if (status == NULL) status = choose_algorithm(matmul, options, preference);
-  return gcap_status_join(status, GCAP_CUBLASLT(cublasLtMatmulPreferenceDestroy(preference)));
+static void fill_in(gcap_matmul_t* matmul, gcap_matmul_options_t* o) {
+  join_batch(o);
+  matmul->options = *o;
+  matmul->has_bias = has_bias(o->epilogue);
+  matmul->is_empty = o->m == 0 || o->n == 0 || o->batch == 0;
+  matmul->element_bytes = gcap_dtype_bytes(o->dtype);
+  matmul->c_element_bytes = o->out_f32 ? sizeof(float) : matmul->element_bytes;
+  matmul->alignment = larger(o->alignment_bytes, matmul->element_bytes);
+  matmul->c_alignment = larger(o->alignment_bytes, matmul->c_element_bytes);
 }
 
 gcap_status_t gcap_matmul_create(const gcap_matmul_options_t* options, gcap_matmul_t** out_matmul) {
@@ -161,18 +45,13 @@ gcap_status_t gcap_matmul_create(const gcap_matmul_options_t* options, gcap_matm
   *out_matmul = NULL;
   GCAP_RETURN_IF_NULL(options);
   gcap_matmul_options_t known;
-  GCAP_RETURN_IF_ERROR(gcap_matmul_options_read(options, &known));
-  options = &known;
-  GCAP_RETURN_IF_NULL(options->handle);
-  GCAP_RETURN_IF_ERROR(check_options(options));
+  GCAP_RETURN_IF_ERROR(gcap_matmul_check_options(options, &known));
   GCAP_RETURN_IF_ERROR(gcap_refuse_in_capture("a matmul is planned before the capture"));
   gcap_trace_initialization();
   gcap_matmul_t* matmul = calloc(1, sizeof(*matmul));
   if (matmul == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a matmul");
-  matmul->handle = options->handle;
-  matmul->has_bias = options->epilogue != GCAP_MATMUL_EPILOGUE_NONE;
-  pthread_mutex_init(&matmul->bias_mutex, NULL);
-  gcap_status_t status = plan(matmul, options);
+  fill_in(matmul, &known);
+  gcap_status_t status = matmul->is_empty ? NULL : gcap_matmul_plan(matmul);
   if (status != NULL) {
     gcap_matmul_destroy(matmul);
     return status;
@@ -181,74 +60,106 @@ gcap_status_t gcap_matmul_create(const gcap_matmul_options_t* options, gcap_matm
   return NULL;
 }
 
-// A destructor has no status to return.
-static void warn(gcap_status_t status) {
-  if (status == NULL) return;
-  gcap_log(GCAP_LOG_WARNING, "gcap_matmul_destroy: %s", gcap_status_message(status));
-  gcap_status_free(status);
-}
-
 void gcap_matmul_destroy(gcap_matmul_t* matmul) {
   if (matmul == NULL) return;
-  if (matmul->c_layout != NULL) warn(GCAP_CUBLASLT(cublasLtMatrixLayoutDestroy(matmul->c_layout)));
-  if (matmul->a_layout != NULL) warn(GCAP_CUBLASLT(cublasLtMatrixLayoutDestroy(matmul->a_layout)));
-  if (matmul->b_layout != NULL) warn(GCAP_CUBLASLT(cublasLtMatrixLayoutDestroy(matmul->b_layout)));
-  if (matmul->operation != NULL) warn(GCAP_CUBLASLT(cublasLtMatmulDescDestroy(matmul->operation)));
-  pthread_mutex_destroy(&matmul->bias_mutex);
+  gcap_matmul_end_plan(matmul);
   free(matmul);
 }
 
-size_t gcap_matmul_workspace_bytes(const gcap_matmul_t* matmul) { return matmul->workspace_bytes; }
-
-// The arguments of which the plan decides whether there is to be one.
-static gcap_status_t check_planned(const gcap_matmul_t* matmul, const float* bias, const void* workspace) {
-  if (matmul->has_bias != (bias != NULL)) {
-    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, matmul->has_bias ? "bias is NULL, the epilogue needs one"
-                                                               : "bias is not NULL, the epilogue has none");
-  }
-  if (matmul->workspace_bytes == 0) return NULL;
-  if (workspace == NULL) {
-    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "workspace is NULL, the plan needs %zu bytes", matmul->workspace_bytes);
-  }
-  if ((uintptr_t)workspace % WORKSPACE_ALIGNMENT != 0) {
-    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "workspace is %p, it must be %d-byte aligned", workspace,
-                       (int)WORKSPACE_ALIGNMENT);
-  }
-  return NULL;
+size_t gcap_matmul_workspace_bytes(const gcap_matmul_t* matmul) {
+  return matmul->zeros_bytes != 0 ? matmul->zeros_offset + matmul->zeros_bytes : matmul->algorithm_bytes;
 }
 
-static gcap_status_t issue(const gcap_matmul_t* matmul, cudaStream_t stream, const float* a, const float* b, float* c,
-                           void* workspace) {
-  static const float one = 1.0f, zero = 0.0f;
-  return GCAP_CUBLASLT(cublasLtMatmul(matmul->handle, matmul->operation, &one, b, matmul->b_layout, a, matmul->a_layout,
-                                      &zero, c, matmul->c_layout, c, matmul->c_layout, &matmul->algorithm, workspace,
-                                      matmul->workspace_bytes, stream));
+// The addresses of a run.
+typedef struct operands {
+  const void *a, *b, *bias, *addend;
+  void *c, *workspace;
+} operands_t;
+
+static gcap_status_t check_address(const char* name, const void* address, size_t alignment) {
+  if (address == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "gcap_matmul_run: %s is NULL", name);
+  if ((uintptr_t)address % alignment == 0) return NULL;
+  return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "%s is %p, it must be %zu-byte aligned", name, address, alignment);
 }
 
-static gcap_status_t issue_with_bias(const gcap_matmul_t* matmul, cudaStream_t stream, const float* a, const float* b,
-                                     const float* bias, float* c, void* workspace) {
-  pthread_mutex_t* mutex = (pthread_mutex_t*)&matmul->bias_mutex;  // the one part of a plan that run may touch
-  pthread_mutex_lock(mutex);
-  gcap_status_t status = GCAP_CUBLASLT(
-      cublasLtMatmulDescSetAttribute(matmul->operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof(bias)));
-  if (status == NULL) status = issue(matmul, stream, a, b, c, workspace);
-  pthread_mutex_unlock(mutex);
-  return status;
+// An operand of which the plan decides whether there is to be one.
+static gcap_status_t check_optional(const char* name, const void* address, bool is_planned, size_t alignment) {
+  if (is_planned) {
+    if (address == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "%s is NULL, the plan has one", name);
+    return check_address(name, address, alignment);
+  }
+  return address == NULL ? NULL : GCAP_STATUS(GCAP_INVALID_ARGUMENT, "%s is not NULL, the plan has none", name);
 }
 
-gcap_status_t gcap_matmul_run(const gcap_matmul_t* matmul, gcap_stream_t* stream, const float* a, const float* b,
-                              const float* bias, float* c, void* workspace) {
+static gcap_status_t check_workspace(const gcap_matmul_t* matmul, const void* workspace) {
+  const size_t bytes = gcap_matmul_workspace_bytes(matmul);
+  if (bytes == 0) return NULL;
+  if (workspace == NULL)
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "workspace is NULL, the plan needs %zu bytes", bytes);
+  return check_address("workspace", workspace, GCAP_MATMUL_WORKSPACE_ALIGNMENT);
+}
+
+static gcap_status_t check_operands(const gcap_matmul_t* matmul, const operands_t* p) {
+  if (matmul->options.k != 0) {
+    GCAP_RETURN_IF_ERROR(check_address("a", p->a, matmul->alignment));
+    GCAP_RETURN_IF_ERROR(check_address("b", p->b, matmul->alignment));
+  }
+  GCAP_RETURN_IF_ERROR(check_address("c", p->c, matmul->c_alignment));
+  GCAP_RETURN_IF_ERROR(check_optional("bias", p->bias, matmul->has_bias, matmul->c_element_bytes));
+  if (matmul->options.beta != 0.0f || p->addend != NULL) {
+    const bool has_addend = matmul->options.addend != GCAP_MATMUL_ADDEND_NONE;
+    GCAP_RETURN_IF_ERROR(check_optional("addend", p->addend, has_addend, matmul->c_alignment));
+  }
+  return check_workspace(matmul, p->workspace);
+}
+
+static gcap_status_t multiply(const gcap_matmul_t* matmul, cudaStream_t stream, cublasLtMatmulDesc_t operation,
+                              const operands_t* p) {
+  const gcap_matmul_options_t* o = &matmul->options;
+  return GCAP_CUBLASLT(cublasLtMatmul(o->handle, operation, &o->alpha, p->b, matmul->b_layout, p->a, matmul->a_layout,
+                                      &o->beta, p->addend, matmul->c_layout, p->c, matmul->c_layout, &matmul->algorithm,
+                                      p->workspace, matmul->algorithm_bytes, stream));
+}
+
+static gcap_status_t multiply_with_bias(const gcap_matmul_t* matmul, cudaStream_t stream, const operands_t* p) {
+  cublasLtMatmulDescOpaque_t operation = *matmul->operation;
+  GCAP_RETURN_IF_ERROR(GCAP_CUBLASLT(
+      cublasLtMatmulDescSetAttribute(&operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p->bias, sizeof(p->bias))));
+  return multiply(matmul, stream, &operation, p);
+}
+
+// Prepares what the library gets instead of the caller's a, b and addend, and calls it.
+static gcap_status_t issue(const gcap_matmul_t* matmul, cudaStream_t stream, operands_t p) {
+  const gcap_matmul_options_t* o = &matmul->options;
+  if (o->beta == 0.0f) p.addend = p.c;  // is not read
+  if (o->beta != 0.0f && o->addend != GCAP_MATMUL_ADDEND_FULL) {
+    GCAP_RETURN_IF_ERROR(gcap_matmul_spread_addend(matmul, stream, p.addend, p.c));
+    p.addend = p.c;
+  }
+  if (matmul->zeros_bytes != 0) {
+    char* zeros = (char*)p.workspace + matmul->zeros_offset;
+    GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMemsetAsync(zeros, 0, matmul->zeros_bytes, stream)));
+    p.a = p.b = zeros;
+  }
+  return matmul->has_bias ? multiply_with_bias(matmul, stream, &p) : multiply(matmul, stream, matmul->operation, &p);
+}
+
+gcap_status_t gcap_matmul_run_with_addend(const gcap_matmul_t* matmul, gcap_stream_t* stream, const void* a,
+                                          const void* b, const void* bias, const void* addend, void* c,
+                                          void* workspace) {
   GCAP_RETURN_IF_NULL(matmul);
   GCAP_RETURN_IF_NULL(stream);
-  GCAP_RETURN_IF_NULL(a);
-  GCAP_RETURN_IF_NULL(b);
-  GCAP_RETURN_IF_NULL(c);
-  GCAP_RETURN_IF_ERROR(check_planned(matmul, bias, workspace));
+  if (matmul->is_empty) return NULL;
+  const operands_t operands = {a, b, bias, addend, c, workspace};
+  GCAP_RETURN_IF_ERROR(check_operands(matmul, &operands));
   const int device_id = gcap_stream_device(stream);
   int previous = 0;
   GCAP_RETURN_IF_ERROR(gcap_device_push(device_id, &previous));
-  const cudaStream_t handle = gcap_stream_handle(stream);
-  gcap_status_t status = matmul->has_bias ? issue_with_bias(matmul, handle, a, b, bias, c, workspace)
-                                          : issue(matmul, handle, a, b, c, workspace);
+  gcap_status_t status = issue(matmul, gcap_stream_handle(stream), operands);
   return gcap_status_join(status, gcap_device_pop(device_id, previous));
+}
+
+gcap_status_t gcap_matmul_run(const gcap_matmul_t* matmul, gcap_stream_t* stream, const void* a, const void* b,
+                              const void* bias, void* c, void* workspace) {
+  return gcap_matmul_run_with_addend(matmul, stream, a, b, bias, NULL, c, workspace);
 }

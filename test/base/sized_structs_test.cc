@@ -493,7 +493,7 @@ void SizedStructs::AddOps(std::vector<Reader>* all) {
     gcap_matmul_t* made = nullptr;
     return Outcome(gcap_matmul_create(As<Matmul>(given), &made));
   };
-  matmul.refusal = matmul.older_refusal = "exceeds the address space";
+  matmul.refusal = matmul.older_refusal = "m is 9223372036854775807";
   matmul.older_bytes = offsetof(Matmul, epilogue);
   matmul.older_fields = {GCAP_FIELD(Matmul, handle), GCAP_FIELD(Matmul, m), GCAP_FIELD(Matmul, k)};
   matmul.set_defaults = Setter(gcap_matmul_options_set_defaults);

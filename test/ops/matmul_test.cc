@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <thread>
 
@@ -228,21 +229,32 @@ TEST_F(Matmul, CreateNamesTheBadOption) {
   gcap_matmul_options_t bad = good;
   bad.handle = nullptr;
   expect_refused(&bad, "handle is NULL");
-  bad = good;
-  bad.m = 0;
-  expect_refused(&bad, "m is 0");
-  bad = good;
-  bad.n = -1;
-  expect_refused(&bad, "n is -1");
-  bad = good;
-  bad.k = std::numeric_limits<int64_t>::min();
-  expect_refused(&bad, "k is -9223372036854775808");
-  bad = good;
-  bad.m = bad.k = int64_t{1} << 31;
-  expect_refused(&bad, "m is 2147483648 and k is 2147483648");
-  bad = good;
-  bad.epilogue = static_cast<gcap_matmul_epilogue_t>(3);
-  expect_refused(&bad, "epilogue is 3");
+  const struct {
+    std::function<void(gcap_matmul_options_t*)> spoil;
+    const char* culprit;
+  } kSpoilt[] = {
+      {[](auto* o) { o->m = -1; }, "m is -1, allowed are 0..2147483647"},
+      {[](auto* o) { o->n = -2; }, "n is -2"},
+      {[](auto* o) { o->k = std::numeric_limits<int64_t>::min(); }, "k is -9223372036854775808"},
+      {[](auto* o) { o->m = o->k = std::numeric_limits<int32_t>::max(); }, "m is 2147483647 and k is 2147483647"},
+      {[](auto* o) { o->batch = -1; }, "batch is -1"},
+      {[](auto* o) { o->a_stride = -2; }, "a_stride is -2"},
+      {[](auto* o) { o->b_stride = -2; }, "b_stride is -2"},
+      {[](auto* o) { o->batch = 3, o->b_stride = std::numeric_limits<int64_t>::max(); }, "exceeds the address space"},
+      {[](auto* o) { o->epilogue = static_cast<gcap_matmul_epilogue_t>(6); }, "epilogue is 6, allowed are 0..5"},
+      {[](auto* o) { o->dtype = GCAP_DTYPE_I32; }, "dtype is i32"},
+      {[](auto* o) { o->dtype = static_cast<gcap_dtype_t>(77); }, "dtype is unknown type (77)"},
+      {[](auto* o) { o->dtype = GCAP_DTYPE_F16, o->tf32 = true; }, "tf32 is true and dtype is f16"},
+      {[](auto* o) { o->addend = static_cast<gcap_matmul_addend_t>(5); }, "addend is 5"},
+      {[](auto* o) { o->addend = GCAP_MATMUL_ADDEND_ROW, o->batch = 2; }, "addend is 2 and batch is 2"},
+      {[](auto* o) { o->alignment_bytes = 3; }, "alignment_bytes is 3"},
+      {[](auto* o) { o->alignment_bytes = 512; }, "alignment_bytes is 512"},
+  };
+  for (const auto& [spoil, culprit] : kSpoilt) {
+    bad = good;
+    spoil(&bad);
+    expect_refused(&bad, culprit);
+  }
 }
 
 TEST_F(Matmul, RunNamesTheNullAddress) {
@@ -258,6 +270,10 @@ TEST_F(Matmul, RunNamesTheNullAddress) {
   GCAP_EXPECT_FAILS(gcap_matmul_run(with.plan, stream_, a, b, nullptr, c, nullptr), bad, "bias is NULL");
   GCAP_EXPECT_FAILS(gcap_matmul_run(with.plan, stream_, a, b, bias, nullptr, nullptr), bad, "c is NULL");
   GCAP_EXPECT_FAILS(gcap_matmul_run(without.plan, stream_, a, b, bias, c, nullptr), bad, "bias is not NULL");
+  GCAP_EXPECT_FAILS(gcap_matmul_run_with_addend(with.plan, stream_, a, b, bias, c, c, nullptr), bad,
+                    "addend is not NULL");
+  const auto* odd = reinterpret_cast<const char*>(a) + 2;
+  GCAP_EXPECT_FAILS(gcap_matmul_run(with.plan, stream_, odd, b, bias, c, nullptr), bad, "it must be 4-byte aligned");
 }
 
 TEST_F(Matmul, CreateIsRefusedWhileTheThreadCapturesAndFailsTheCapture) {

@@ -95,17 +95,18 @@ void FailEachCall(const Names& functions, const Names& endings, const std::funct
 }
 
 TEST_F(OpsOnSim, MatmulCreateReportsEachFailingCall) {
-  const gcap_matmul_options_t options = MatmulOptions();
-  FailEachCall(
-      {"cublasLtMatmulDescCreate", "cublasLtMatmulDescSetAttribute", "cublasLtMatrixLayoutCreate",
-       "cublasLtMatmulPreferenceCreate", "cublasLtMatmulPreferenceSetAttribute", "cublasLtMatmulAlgoGetHeuristic"},
-      {"cublasLtMatmulPreferenceDestroy", "cublasLtMatrixLayoutDestroy", "cublasLtMatmulDescDestroy"}, [&] {
-        gcap_matmul_t* plan = nullptr;
-        gcap_status_t status = gcap_matmul_create(&options, &plan);
-        EXPECT_EQ(plan == nullptr, status != nullptr);
-        gcap_matmul_destroy(plan);
-        return status;
-      });
+  gcap_matmul_options_t options = MatmulOptions();
+  options.batch = 2;
+  FailEachCall({"cublasLtMatmulDescCreate", "cublasLtMatmulDescSetAttribute", "cublasLtMatrixLayoutCreate",
+                "cublasLtMatrixLayoutSetAttribute", "cublasLtMatmulPreferenceCreate",
+                "cublasLtMatmulPreferenceSetAttribute", "cublasLtMatmulAlgoGetHeuristic"},
+               {"cublasLtMatmulPreferenceDestroy", "cublasLtMatrixLayoutDestroy", "cublasLtMatmulDescDestroy"}, [&] {
+                 gcap_matmul_t* plan = nullptr;
+                 gcap_status_t status = gcap_matmul_create(&options, &plan);
+                 EXPECT_EQ(plan == nullptr, status != nullptr);
+                 gcap_matmul_destroy(plan);
+                 return status;
+               });
 }
 
 TEST_F(OpsOnSim, Conv2dCreateReportsEachFailingCall) {
@@ -207,6 +208,24 @@ TEST_F(RunsOnSim, RunsReportEachFailingCall) {
   FailEachCall({"cudaGetDevice", "cudaLaunchKernel"}, none, [&] { return Relu(); });
   FailEachCall({"cudaGetDevice", "cudaLaunchKernel"}, none, [&] { return Softmax(10); });
   FailEachCall({"cudaGetDevice", "cudaLaunchKernel"}, none, [&] { return Softmax(1025); });
+}
+
+// The copies of a broadcast addend and the zeros that stand for operands without a depth.
+TEST_F(RunsOnSim, AMatmulsCopiesReportEachFailingCall) {
+  gcap_matmul_options_t options = MatmulOptions();
+  options.k = 0;
+  for (gcap_matmul_addend_t addend : {GCAP_MATMUL_ADDEND_ROW, GCAP_MATMUL_ADDEND_COLUMN}) {
+    options.addend = addend;
+    gcap_matmul_t* plan = nullptr;
+    GCAP_ASSERT_OK(gcap_matmul_create(&options, &plan));
+    const char* copy = addend == GCAP_MATMUL_ADDEND_ROW ? "cudaMemcpyAsync" : "cudaMemcpy2DAsync";
+    FailEachCall({"cudaGetDevice", copy, "cudaMemsetAsync", "cublasLtMatmulDescSetAttribute", "cublasLtMatmul"}, {},
+                 [&] {
+                   return gcap_matmul_run_with_addend(plan, stream_, nullptr, nullptr, in_->get(), in_->get(),
+                                                      out_->get(), workspace_->get());
+                 });
+    gcap_matmul_destroy(plan);
+  }
 }
 
 TEST_F(RunsOnSim, RunsAllocateNothing) {
