@@ -13,6 +13,7 @@
 #include "gcap/ops/conv2d.h"
 #include "gcap/ops/kernels.h"
 #include "gcap/ops/matmul.h"
+#include "gcap/ops/pool2d.h"
 
 // Enough for the fast algorithms of small layers; see gcap_conv2d_options_t.
 #define MAX_WORKSPACE_BYTES ((size_t)4 << 20)
@@ -153,26 +154,26 @@ static bool pool_supports(const gcap_model_t* model, const gcap_node_t* node) {
 }
 
 static gcap_status_t pool_compute(void* self, const gcap_kernel_context_t* context) {
-  return gcap_maxpool2d_run(self, context->resources.stream, context->inputs[0].data, context->outputs[0].data);
+  return gcap_pool2d_run(self, context->resources.stream, context->inputs[0].data, context->outputs[0].data);
 }
 
-static void pool_destroy(void* self) { gcap_maxpool2d_destroy(self); }
+static void pool_destroy(void* self) { gcap_pool2d_destroy(self); }
 
 static gcap_status_t pool_create(const kernel_libraries_t* libraries, const gcap_model_t* model,
                                  const gcap_node_t* node, gcap_kernel_t* out_kernel) {
   (void)libraries;
   const minimal_ep_pool_attributes_t* attributes = node->attributes;
   const gcap_value_t* x = input_of(model, node, 0);
-  gcap_maxpool2d_options_t options;
-  gcap_maxpool2d_options_init(&options);
+  gcap_pool2d_options_t options;
+  gcap_pool2d_options_init(&options);
   options.n = (int)x->shape[0];
   options.c = (int)x->shape[1];
   options.h = (int)x->shape[2];
   options.w = (int)x->shape[3];
-  options.window = attributes->window;
-  options.stride = attributes->stride;
-  gcap_maxpool2d_t* pool = NULL;
-  GCAP_RETURN_IF_ERROR(gcap_maxpool2d_create(&options, &pool));
+  options.kernel_h = options.kernel_w = attributes->window;
+  options.stride_h = options.stride_w = attributes->stride;
+  gcap_pool2d_t* pool = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_pool2d_create(&options, &pool));
   *out_kernel = (gcap_kernel_t){.self = pool, .compute = pool_compute, .destroy = pool_destroy};
   return NULL;
 }

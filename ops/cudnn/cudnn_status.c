@@ -22,8 +22,3 @@ void gcap_cudnn_warn(gcap_status_t status) {
   gcap_log(GCAP_LOG_WARNING, "%s", gcap_status_message(status));
   gcap_status_free(status);
 }
-
-gcap_status_t gcap_cudnn_check_at_least(const char* name, int value, int minimum) {
-  if (value >= minimum) return NULL;
-  return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "%s is %d, it must be at least %d", name, value, minimum);
-}

@@ -16,7 +16,4 @@ gcap_status_t gcap_cudnn_status(cudnnStatus_t code, const char* call, const char
 // For destructors, which have no status to return: logs the failure, if any.
 void gcap_cudnn_warn(gcap_status_t status);
 
-// INVALID_ARGUMENT when `value`, called `name`, is below `minimum`.
-gcap_status_t gcap_cudnn_check_at_least(const char* name, int value, int minimum) GCAP_NODISCARD;
-
 #endif  // GCAP_OPS_CUDNN_CUDNN_STATUS_H_

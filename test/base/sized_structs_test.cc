@@ -23,8 +23,10 @@
 #include <vector>
 
 #include "gcap/gcap.h"
+#include "gcap/ops/batch_norm.h"
 #include "gcap/ops/conv2d.h"
 #include "gcap/ops/matmul.h"
+#include "gcap/ops/pool2d.h"
 #include "gtest/gtest.h"
 #include "test/base/device_work.h"
 #include "test/session/session_test.h"
@@ -460,28 +462,43 @@ void SizedStructs::AddOps(std::vector<Reader>* all) {
     gcap_conv2d_t* made = nullptr;
     return Outcome(gcap_conv2d_create(As<Conv>(given), &made));
   };
-  conv.refusal = conv.older_refusal = "kernel_h is 9, the padded input is 1 (h 1, pad_h 0)";  // no stride is 0
+  conv.refusal = conv.older_refusal = "kernel_h is 9 with dilation 1, the padded input is 1";  // no stride is 0
   conv.older_bytes = offsetof(Conv, stride_w);
   conv.older_fields = {GCAP_FIELD(Conv, kernel_h), GCAP_FIELD(Conv, stride_h)};
   conv.set_defaults = Setter(gcap_conv2d_options_set_defaults);
   all->push_back(conv);
 
-  using Maxpool = gcap_maxpool2d_options_t;
-  Reader maxpool{"gcap_maxpool2d_options", "gcap_maxpool2d_create", {}, {}};
-  maxpool.good = Filled<Maxpool>(gcap_maxpool2d_options_init, [](Maxpool* o) {
-    o->n = o->c = o->h = o->w = 1;
-    o->window = 9;
+  using Pool = gcap_pool2d_options_t;
+  Reader pool{"gcap_pool2d_options", "gcap_pool2d_create", {}, {}};
+  pool.good = Filled<Pool>(gcap_pool2d_options_init, [](Pool* o) {
+    o->c = o->h = o->w = o->kernel_w = 1;
+    o->kernel_h = 9;
   });
-  maxpool.read = [](void* given) {
-    gcap_maxpool2d_t* made = nullptr;
-    return Outcome(gcap_maxpool2d_create(As<Maxpool>(given), &made));
+  pool.read = [](void* given) {
+    gcap_pool2d_t* made = nullptr;
+    return Outcome(gcap_pool2d_create(As<Pool>(given), &made));
   };
-  maxpool.refusal = "window is 9";
-  maxpool.older_refusal = "window is 0";
-  maxpool.older_bytes = offsetof(Maxpool, window);
-  maxpool.older_fields = {GCAP_FIELD(Maxpool, n), GCAP_FIELD(Maxpool, w)};
-  maxpool.set_defaults = Setter(gcap_maxpool2d_options_set_defaults);
-  all->push_back(maxpool);
+  pool.refusal = pool.older_refusal = "kernel_h is 9, the input is h 1 with pads 0 and 0";  // no stride is 0
+  pool.older_bytes = offsetof(Pool, stride_h);
+  pool.older_fields = {GCAP_FIELD(Pool, c), GCAP_FIELD(Pool, kernel_h)};
+  pool.set_defaults = Setter(gcap_pool2d_options_set_defaults);
+  all->push_back(pool);
+
+  using Norm = gcap_batch_norm_options_t;
+  Reader norm{"gcap_batch_norm_options", "gcap_batch_norm_create", {}, {}};
+  norm.good = Filled<Norm>(gcap_batch_norm_options_init, [](Norm* o) {
+    o->c = o->h = 1;
+    o->w = -9;
+  });
+  norm.read = [](void* given) {
+    gcap_batch_norm_t* made = nullptr;
+    return Outcome(gcap_batch_norm_create(As<Norm>(given), &made));
+  };
+  norm.refusal = norm.older_refusal = "w is -9";
+  norm.older_bytes = offsetof(Norm, epsilon);
+  norm.older_fields = {GCAP_FIELD(Norm, c), GCAP_FIELD(Norm, w)};
+  norm.set_defaults = Setter(gcap_batch_norm_options_set_defaults);
+  all->push_back(norm);
 
   using Matmul = gcap_matmul_options_t;
   Reader matmul{"gcap_matmul_options", "gcap_matmul_create", {}, {}};

@@ -189,7 +189,7 @@ TEST_F(Conv2d, CreateNamesTheBadOption) {
     const char* name;
     int value;
   } kBadMembers[] = {
-      {&gcap_conv2d_options_t::n, "n", 0},
+      {&gcap_conv2d_options_t::n, "n", -1},
       {&gcap_conv2d_options_t::c, "c", -1},
       {&gcap_conv2d_options_t::h, "h", 0},
       {&gcap_conv2d_options_t::w, "w", INT_MIN},
@@ -203,12 +203,35 @@ TEST_F(Conv2d, CreateNamesTheBadOption) {
       {&gcap_conv2d_options_t::pad_h, "pad_h", INT_MAX},   // the padded height is no int
       {&gcap_conv2d_options_t::kernel_w, "kernel_w", 11},  // the padded width is 10
       {&gcap_conv2d_options_t::kernel_h, "kernel_h", INT_MAX},
+      {&gcap_conv2d_options_t::pad_h_end, "pad_h_end", -2},
+      {&gcap_conv2d_options_t::pad_w_end, "pad_w_end", INT_MAX},
+      {&gcap_conv2d_options_t::dilation_h, "dilation_h", 0},
+      {&gcap_conv2d_options_t::dilation_w, "dilation_w", -1},
+      {&gcap_conv2d_options_t::groups, "groups", 0},
+      {&gcap_conv2d_options_t::groups, "groups", 2},  // c is 1
   };
   for (const auto& [member, name, value] : kBadMembers) {
     bad = good;
     bad.*member = value;
     expect_refused(&bad, (std::string(name) + " is " + std::to_string(value)).c_str());
   }
+  bad = good;
+  bad.dtype = GCAP_DTYPE_BOOL;
+  expect_refused(&bad, "dtype is bool");
+  bad = good;
+  bad.dtype = GCAP_DTYPE_BF16;
+  bad.tf32 = true;
+  expect_refused(&bad, "tf32 is true and dtype is bf16");
+  bad = good;
+  bad.layout = static_cast<gcap_image_layout_t>(2);
+  expect_refused(&bad, "layout is 2");
+  bad = good;
+  bad.search = static_cast<gcap_conv2d_search_t>(2);
+  expect_refused(&bad, "search is 2");
+  bad.search = GCAP_CONV2D_SEARCH_EXHAUSTIVE;
+  expect_refused(&bad, "search_stream is NULL");
+  bad.search_stream = stream_;
+  expect_refused(&bad, "search_scratch is NULL");
 }
 
 TEST_F(Conv2d, CreateIsUnimplementedWhenNoAlgorithmFits) {
@@ -237,6 +260,8 @@ TEST_F(Conv2d, RunNamesTheNullAddress) {
   GCAP_EXPECT_FAILS(gcap_conv2d_run(p.plan, stream_, x, nullptr, bias, y, workspace), bad, "weight is NULL");
   GCAP_EXPECT_FAILS(gcap_conv2d_run(p.plan, stream_, x, weight, nullptr, y, workspace), bad, "bias is NULL");
   GCAP_EXPECT_FAILS(gcap_conv2d_run(p.plan, stream_, x, weight, bias, nullptr, workspace), bad, "y is NULL");
+  const auto* odd = reinterpret_cast<const char*>(x) + 2;
+  GCAP_EXPECT_FAILS(gcap_conv2d_run(p.plan, stream_, odd, weight, bias, y, workspace), bad, "must be 4-byte aligned");
 }
 
 TEST_F(Conv2d, CreateIsRefusedWhileTheThreadCapturesAndFailsTheCapture) {

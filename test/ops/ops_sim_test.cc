@@ -8,9 +8,11 @@
 #include <functional>
 
 #include "gcap/capture.h"
+#include "gcap/ops/batch_norm.h"
 #include "gcap/ops/conv2d.h"
 #include "gcap/ops/kernels.h"
 #include "gcap/ops/matmul.h"
+#include "gcap/ops/pool2d.h"
 #include "gcap_sim.h"
 #include "test/ops/op_test.h"
 
@@ -56,7 +58,19 @@ class OpsOnSim : public OpTest {
     options.max_workspace_bytes = kWorkspaceLimit;
     return options;
   }
-  static constexpr gcap_maxpool2d_options_t kPoolOptions = {sizeof(gcap_maxpool2d_options_t), 2, 4, 6, 6, 2, 2};
+  gcap_pool2d_options_t PoolOptions() const {
+    gcap_pool2d_options_t options;
+    gcap_pool2d_options_init(&options);
+    options.n = 2, options.c = 4, options.h = options.w = 6;
+    options.kernel_h = options.kernel_w = options.stride_h = options.stride_w = 2;
+    return options;
+  }
+  gcap_batch_norm_options_t NormOptions() const {
+    gcap_batch_norm_options_t options;
+    gcap_batch_norm_options_init(&options);
+    options.n = 2, options.c = 4, options.h = options.w = 6;
+    return options;
+  }
 
   cublasLtHandle_t cublaslt_ = nullptr;
   cudnnHandle_t cudnn_ = nullptr;
@@ -113,9 +127,9 @@ TEST_F(OpsOnSim, Conv2dCreateReportsEachFailingCall) {
   const gcap_conv2d_options_t options = ConvOptions();
   FailEachCall({"cudnnCreateTensorDescriptor", "cudnnSetTensor4dDescriptor", "cudnnCreateFilterDescriptor",
                 "cudnnSetFilter4dDescriptor", "cudnnCreateConvolutionDescriptor", "cudnnSetConvolution2dDescriptor",
-                "cudnnSetConvolutionMathType", "cudnnCreateActivationDescriptor", "cudnnSetActivationDescriptor",
-                "cudnnGetConvolutionForwardAlgorithmMaxCount", "cudnnGetConvolutionForwardAlgorithm_v7",
-                "cudnnGetConvolutionForwardWorkspaceSize"},
+                "cudnnSetConvolutionGroupCount", "cudnnSetConvolutionMathType", "cudnnCreateActivationDescriptor",
+                "cudnnSetActivationDescriptor", "cudnnGetConvolutionForwardAlgorithmMaxCount",
+                "cudnnGetConvolutionForwardAlgorithm_v7", "cudnnGetConvolutionForwardWorkspaceSize"},
                {"cudnnDestroyTensorDescriptor", "cudnnDestroyFilterDescriptor", "cudnnDestroyConvolutionDescriptor",
                 "cudnnDestroyActivationDescriptor"},
                [&] {
@@ -127,14 +141,27 @@ TEST_F(OpsOnSim, Conv2dCreateReportsEachFailingCall) {
                });
 }
 
-TEST_F(OpsOnSim, Maxpool2dCreateReportsEachFailingCall) {
+TEST_F(OpsOnSim, Pool2dCreateReportsEachFailingCall) {
+  const gcap_pool2d_options_t options = PoolOptions();
   FailEachCall({"cudnnCreateTensorDescriptor", "cudnnSetTensor4dDescriptor", "cudnnCreatePoolingDescriptor",
                 "cudnnSetPooling2dDescriptor"},
                {"cudnnDestroyTensorDescriptor", "cudnnDestroyPoolingDescriptor"}, [&] {
-                 gcap_maxpool2d_t* plan = nullptr;
-                 gcap_status_t status = gcap_maxpool2d_create(&kPoolOptions, &plan);
+                 gcap_pool2d_t* plan = nullptr;
+                 gcap_status_t status = gcap_pool2d_create(&options, &plan);
                  EXPECT_EQ(plan == nullptr, status != nullptr);
-                 gcap_maxpool2d_destroy(plan);
+                 gcap_pool2d_destroy(plan);
+                 return status;
+               });
+}
+
+TEST_F(OpsOnSim, BatchNormCreateReportsEachFailingCall) {
+  const gcap_batch_norm_options_t options = NormOptions();
+  FailEachCall({"cudnnCreateTensorDescriptor", "cudnnSetTensor4dDescriptor", "cudnnDeriveBNTensorDescriptor"},
+               {"cudnnDestroyTensorDescriptor"}, [&] {
+                 gcap_batch_norm_t* plan = nullptr;
+                 gcap_status_t status = gcap_batch_norm_create(&options, &plan);
+                 EXPECT_EQ(plan == nullptr, status != nullptr);
+                 gcap_batch_norm_destroy(plan);
                  return status;
                });
 }
@@ -165,9 +192,12 @@ class RunsOnSim : public OpsOnSim {
     if (IsSkipped() || HasFatalFailure()) return;
     const gcap_matmul_options_t matmul = MatmulOptions();
     const gcap_conv2d_options_t conv = ConvOptions();
+    const gcap_pool2d_options_t pool = PoolOptions();
+    const gcap_batch_norm_options_t norm = NormOptions();
     GCAP_ASSERT_OK(gcap_matmul_create(&matmul, &matmul_));
     GCAP_ASSERT_OK(gcap_conv2d_create(&conv, &conv_));
-    GCAP_ASSERT_OK(gcap_maxpool2d_create(&kPoolOptions, &pool_));
+    GCAP_ASSERT_OK(gcap_pool2d_create(&pool, &pool_));
+    GCAP_ASSERT_OK(gcap_batch_norm_create(&norm, &norm_));
     in_ = std::make_unique<DeviceFloats>(RandomFloats(kCols * kDepth, 1));
     out_ = std::make_unique<DeviceFloats>(RandomFloats(kCols * kDepth, 2));
     workspace_ = std::make_unique<DeviceFloats>(std::vector<float>(kWorkspaceLimit / sizeof(float)));
@@ -180,7 +210,8 @@ class RunsOnSim : public OpsOnSim {
     workspace_.reset();
     gcap_matmul_destroy(matmul_);
     gcap_conv2d_destroy(conv_);
-    gcap_maxpool2d_destroy(pool_);
+    gcap_pool2d_destroy(pool_);
+    gcap_batch_norm_destroy(norm_);
     OpsOnSim::TearDown();
   }
 
@@ -190,13 +221,18 @@ class RunsOnSim : public OpsOnSim {
   gcap_status_t Conv() {
     return gcap_conv2d_run(conv_, stream_, in_->get(), in_->get(), in_->get(), out_->get(), workspace_->get());
   }
-  gcap_status_t Pool() { return gcap_maxpool2d_run(pool_, stream_, in_->get(), out_->get()); }
+  gcap_status_t Pool() { return gcap_pool2d_run(pool_, stream_, in_->get(), out_->get()); }
+  gcap_status_t Norm() {
+    const float* in = in_->get();
+    return gcap_batch_norm_run(norm_, stream_, in, in, in, in, in, out_->get());
+  }
   gcap_status_t Relu() { return gcap_relu_f32(stream_, in_->get(), out_->get(), 100); }
   gcap_status_t Softmax(int64_t cols) { return gcap_softmax_f32(stream_, in_->get(), out_->get(), 2, cols); }
 
   gcap_matmul_t* matmul_ = nullptr;
   gcap_conv2d_t* conv_ = nullptr;
-  gcap_maxpool2d_t* pool_ = nullptr;
+  gcap_pool2d_t* pool_ = nullptr;
+  gcap_batch_norm_t* norm_ = nullptr;
   std::unique_ptr<DeviceFloats> in_, out_, workspace_;
 };
 
@@ -205,6 +241,7 @@ TEST_F(RunsOnSim, RunsReportEachFailingCall) {
   FailEachCall({"cudaGetDevice", "cublasLtMatmulDescSetAttribute", "cublasLtMatmul"}, none, [&] { return Matmul(); });
   FailEachCall({"cudaGetDevice", "cudnnConvolutionBiasActivationForward"}, none, [&] { return Conv(); });
   FailEachCall({"cudaGetDevice", "cudnnPoolingForward"}, none, [&] { return Pool(); });
+  FailEachCall({"cudaGetDevice", "cudnnBatchNormalizationForwardInference"}, none, [&] { return Norm(); });
   FailEachCall({"cudaGetDevice", "cudaLaunchKernel"}, none, [&] { return Relu(); });
   FailEachCall({"cudaGetDevice", "cudaLaunchKernel"}, none, [&] { return Softmax(10); });
   FailEachCall({"cudaGetDevice", "cudaLaunchKernel"}, none, [&] { return Softmax(1025); });
@@ -228,6 +265,26 @@ TEST_F(RunsOnSim, AMatmulsCopiesReportEachFailingCall) {
   }
 }
 
+// An input that is padded in the workspace, and a bias of zeros.
+TEST_F(RunsOnSim, AConvolutionsCopiesReportEachFailingCall) {
+  gcap_conv2d_options_t options = ConvOptions();
+  options.pad_h_end = 2;
+  options.relu = options.no_bias = true;
+  gcap_conv2d_t* plan = nullptr;
+  GCAP_ASSERT_OK(gcap_conv2d_create(&options, &plan));
+  FailEachCall(
+      {"cudaGetDevice", "cudaMemsetAsync", "cudaMemcpy3DAsync", "cudnnConvolutionBiasActivationForward"}, {},
+      [&] { return gcap_conv2d_run(plan, stream_, in_->get(), in_->get(), nullptr, out_->get(), workspace_->get()); });
+  gcap_conv2d_destroy(plan);
+  options.pad_h_end = -1;
+  options.relu = false;
+  GCAP_ASSERT_OK(gcap_conv2d_create(&options, &plan));
+  FailEachCall({"cudaGetDevice", "cudnnConvolutionForward"}, {}, [&] {
+    return gcap_conv2d_run(plan, stream_, in_->get(), in_->get(), nullptr, out_->get(), workspace_->get());
+  });
+  gcap_conv2d_destroy(plan);
+}
+
 TEST_F(RunsOnSim, RunsAllocateNothing) {
   const char* const kAllocators[] = {"cudaMalloc", "cudaMallocAsync", "cudaHostAlloc", "cudaMallocHost", "cudaFree"};
   std::vector<uint64_t> before;
@@ -236,6 +293,7 @@ TEST_F(RunsOnSim, RunsAllocateNothing) {
   GCAP_EXPECT_OK(Matmul());
   GCAP_EXPECT_OK(Conv());
   GCAP_EXPECT_OK(Pool());
+  GCAP_EXPECT_OK(Norm());
   GCAP_EXPECT_OK(Relu());
   GCAP_EXPECT_OK(Softmax(10));
   EXPECT_EQ(gcap_sim_live(nullptr), live);
@@ -250,6 +308,7 @@ TEST_F(RunsOnSim, AFailedCallFailsTheCapture) {
       {"cublasLtMatmul", [&] { return Matmul(); }},
       {"cudnnConvolutionBiasActivationForward", [&] { return Conv(); }},
       {"cudnnPoolingForward", [&] { return Pool(); }},
+      {"cudnnBatchNormalizationForwardInference", [&] { return Norm(); }},
       {"cudaLaunchKernel", [&] { return Relu(); }},
   };
   for (const auto& [function, run] : kCases) {
@@ -274,6 +333,7 @@ TEST_F(RunsOnSim, WorkspaceIsRequiredAndAlignedWhenThePlanNeedsIt) {
   GCAP_EXPECT_FAILS(gcap_matmul_run(matmul_, stream_, in, in, in, out, nullptr), bad, "workspace is NULL");
   GCAP_EXPECT_FAILS(gcap_matmul_run(matmul_, stream_, in, in, in, out, workspace_->get() + 1), bad, "256-byte aligned");
   GCAP_EXPECT_FAILS(gcap_conv2d_run(conv_, stream_, in, in, in, out, nullptr), bad, "workspace is NULL");
+  GCAP_EXPECT_FAILS(gcap_conv2d_run(conv_, stream_, in, in, in, out, workspace_->get() + 1), bad, "256-byte aligned");
 }
 
 TEST_F(RunsOnSim, WithoutWorkspaceThePlanNeedsNone) {
@@ -294,9 +354,9 @@ TEST_F(RunsOnSim, RunsSetTheStreamsDeviceAndRestoreTheCallers) {
   GCAP_EXPECT_CUDA(cudaSetDevice(1));
   GCAP_EXPECT_CUDA(cudaDeviceEnablePeerAccess(0, 0));
   GCAP_EXPECT_CUDA(cudaSetDevice(0));
-  for (const auto& run : std::vector<std::function<gcap_status_t()>>{[&] { return Matmul(); }, [&] { return Conv(); },
-                                                                     [&] { return Pool(); }, [&] { return Relu(); },
-                                                                     [&] { return Softmax(10); }}) {
+  for (const auto& run : std::vector<std::function<gcap_status_t()>>{
+           [&] { return Matmul(); }, [&] { return Conv(); }, [&] { return Pool(); }, [&] { return Norm(); },
+           [&] { return Relu(); }, [&] { return Softmax(10); }}) {
     const uint64_t before = gcap_sim_calls("cudaSetDevice");
     GCAP_EXPECT_OK(run());
     EXPECT_EQ(gcap_sim_calls("cudaSetDevice"), before + 2);

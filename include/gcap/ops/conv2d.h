@@ -1,42 +1,52 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// conv2d.h: two-dimensional convolution with bias and optional ReLU, and max-pooling, by cuDNN, planned before capture.
+// conv2d.h: two-dimensional convolution with bias and ReLU, by cuDNN, planned before capture.
 #ifndef GCAP_OPS_CONV2D_H_
 #define GCAP_OPS_CONV2D_H_
 
-#include <cudnn.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "gcap/ops/cudnn.h"
+#include "gcap/scratch.h"
 #include "gcap/status.h"
 #include "gcap/stream.h"
+#include "gcap/tensor.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-// Returns the cuDNN handle attached to `stream`, which is made on first use and destroyed with the stream.
-//   FAILED_PRECONDITION  there is no handle yet, and the stream or the calling thread is capturing: call this function
-//                        in a warm-up run
-//   INVALID_ARGUMENT     a NULL argument, or the stream is EXTERNAL
-//   LIBRARY_ERROR        cuDNN failed
-// Also what gcap_stream_attachment returns.
-GCAP_API gcap_status_t gcap_stream_cudnn_handle(gcap_stream_t* stream, cudnnHandle_t* out_handle) GCAP_NODISCARD;
+// How the algorithm is found.
+typedef enum gcap_conv2d_search {
+  GCAP_CONV2D_SEARCH_HEURISTIC = 0,  // cuDNN ranks its algorithms
+  GCAP_CONV2D_SEARCH_EXHAUSTIVE,     // cuDNN runs and times them
+} gcap_conv2d_search_t;
 
-// y[n,k,oh,ow] = conv(x[n,c,h,w], weight[k,c,kernel_h,kernel_w]) + bias[k] (then ReLU). fp32, NCHW, cross-correlation,
-// as ONNX Conv; oh = (h + 2·pad_h − kernel_h) / stride_h + 1.
-// What has no default is 0 at first, and is refused then.
+// y[n,k,oh,ow] = conv(x[n,c,h,w], weight[k,c/groups,kernel_h,kernel_w]) + bias[k] (then ReLU): a cross-correlation, as
+// ONNX Conv. oh = (h + pad_h + pad_h_end − dilation_h · (kernel_h − 1) − 1) / stride_h + 1. A one-dimensional
+// convolution has h, kernel_h and stride_h 1. What has no default is 0 at first, and is refused then; but for n.
 typedef struct gcap_conv2d_options {
-  size_t struct_size;          // set by gcap_conv2d_options_init
-  cudnnHandle_t handle;        // for planning only; borrowed until create returns
-  int n, c, h, w;              // input, each >= 1
-  int k;                       // output channels, >= 1
-  int kernel_h, kernel_w;      // each >= 1
-  int stride_h, stride_w;      // each >= 1, default 1
-  int pad_h, pad_w;            // each >= 0, default 0
-  bool relu;                   // default false
-  size_t max_workspace_bytes;  // most that the algorithm may need; 0, the default: none
+  size_t struct_size;              // set by gcap_conv2d_options_init
+  cudnnHandle_t handle;            // for planning only; borrowed until create returns
+  int n, c, h, w;                  // input, each >= 1, but n >= 0
+  int k;                           // output channels, >= 1
+  int kernel_h, kernel_w;          // each >= 1
+  int stride_h, stride_w;          // each >= 1, default 1
+  int pad_h, pad_w;                // before the first row and column, each >= 0, default 0
+  bool relu;                       // default false
+  size_t max_workspace_bytes;      // most that the algorithm may need; 0, the default: none; SIZE_MAX: any
+  gcap_dtype_t dtype;              // of all operands: F32, the default, F16 or BF16; sums are f32
+  bool tf32;                       // F32 operands may be rounded to TF32 (10 bits) for speed; default false
+  bool no_bias;                    // there is no bias; default false
+  gcap_image_layout_t layout;      // of x, y and the weight; default NCHW
+  int groups;                      // divides c and k; default 1
+  int dilation_h, dilation_w;      // each >= 1, default 1
+  int pad_h_end, pad_w_end;        // behind the last row and column; -1, the default: as pad_h and pad_w
+  gcap_conv2d_search_t search;     // default HEURISTIC
+  gcap_stream_t* search_stream;    // where an exhaustive search runs; else ignored
+  gcap_scratch_t* search_scratch;  // where it takes its operands and workspace from, until create returns
 } gcap_conv2d_options_t;
 
 // Fills in the defaults. Programs call the init function, which says how large their struct is.
@@ -46,72 +56,43 @@ static inline void gcap_conv2d_options_init(gcap_conv2d_options_t* options) {
   gcap_conv2d_options_set_defaults(options);
 }
 
-// Conv2d: a planned convolution of fixed shapes: descriptors, the algorithm and its workspace size.
+// Conv2d: a planned convolution of fixed shapes: descriptors, the algorithm and its workspace size. A plan is for one
+// shape and one device; a kernel keeps the plan of the shapes that it was made for, so there is no cache here.
 // Thread:   immutable after creation: any number of threads may run it, each with its own stream and workspace.
 // Capture:  create before a capture, destroy after it. gcap_conv2d_run is legal once the stream has its handle, and
-//           allocates nothing.
+//           allocates nothing. It records kernel nodes; before them a memset and a copy, if pads differ and the input
+//           is padded in the workspace, and a memset, if there is a ReLU without a bias.
 // Lifetime: outlives the graphs that recorded it.
 typedef struct gcap_conv2d gcap_conv2d_t;
 
-// Plans a convolution.
-//   INVALID_ARGUMENT     a NULL argument or handle, a dimension out of range, or a kernel larger than the padded input;
-//                        the message names the argument
-//   FAILED_PRECONDITION  the calling thread is capturing, which fails its scope: the graph would lack the plan's work
+// Plans a convolution. An exhaustive search waits for its stream.
+//   INVALID_ARGUMENT     a NULL argument or handle, an unknown enum value, a number out of range, groups that do not
+//                        divide the channels, or a kernel larger than the padded input; the message names the argument
+//   FAILED_PRECONDITION  the calling thread is capturing, which fails its scope: the graph would lack the plan's work; or
+//                        the search's stream is
 //   UNIMPLEMENTED        no algorithm within the workspace
 //   LIBRARY_ERROR        cuDNN failed
-//   RESOURCE_EXHAUSTED   no host memory
+//   CUDA_ERROR           exhaustive search: the stream's device could not be made current, or a memset failed
+//   RESOURCE_EXHAUSTED   no host memory, or no scratch for the search
+// An exhaustive search also answers what gcap_scratch_alloc and gcap_scratch_free do.
 GCAP_API gcap_status_t gcap_conv2d_create(const gcap_conv2d_options_t* options,
                                           gcap_conv2d_t** out_conv) GCAP_NODISCARD;
 GCAP_API void gcap_conv2d_destroy(gcap_conv2d_t* conv);  // NULL is fine
 
+// At most max_workspace_bytes, and what a padded input and a bias of zeros take.
 GCAP_API size_t gcap_conv2d_workspace_bytes(const gcap_conv2d_t* conv);
-GCAP_API void gcap_conv2d_output_shape(const gcap_conv2d_t* conv, int out_shape[4]);  // n, k, oh, ow
+GCAP_API void gcap_conv2d_output_shape(const gcap_conv2d_t* conv, int out_shape[4]);  // n, k, oh, ow; in any layout
 
-// Issues the convolution on `stream`, with the stream's own handle. All addresses are device memory. `workspace` has
-// gcap_conv2d_workspace_bytes bytes, which this stream alone uses until the work is done; NULL if that size is 0.
-//   INVALID_ARGUMENT     a NULL argument, named in the message
+// Issues the convolution on `stream`, with the stream's own handle. All addresses are device memory: those of F32
+// aligned as floats, those of F16 and BF16 to 16 bytes. `bias` is NULL exactly if the plan has none. `workspace` has
+// gcap_conv2d_workspace_bytes bytes, 256-byte aligned, which this stream alone uses until the work is done; NULL if
+// that size is 0. If n is 0, there is nothing to do, and all addresses may be NULL.
+//   INVALID_ARGUMENT     a NULL argument, a bias that the plan lacks, or a misaligned address, named in the message
 //   FAILED_PRECONDITION  see gcap_stream_cudnn_handle
 //   LIBRARY_ERROR        cuDNN failed
-//   CUDA_ERROR           the stream's device could not be made current
-GCAP_API gcap_status_t gcap_conv2d_run(const gcap_conv2d_t* conv, gcap_stream_t* stream, const float* x,
-                                       const float* weight, const float* bias, float* y,
-                                       void* workspace) GCAP_NODISCARD;
-
-// y[n,c,oh,ow] = the maximum of each window of x[n,c,h,w], no padding; oh = (h − window) / stride + 1.
-// What has no default is 0 at first, and is refused then.
-typedef struct gcap_maxpool2d_options {
-  size_t struct_size;  // set by gcap_maxpool2d_options_init
-  int n, c, h, w;      // each >= 1
-  int window;          // >= 1; square
-  int stride;          // >= 1, default 1; the same in both directions
-} gcap_maxpool2d_options_t;
-
-// Fills in the defaults. Programs call the init function, which says how large their struct is.
-GCAP_API void gcap_maxpool2d_options_set_defaults(gcap_maxpool2d_options_t* options);
-static inline void gcap_maxpool2d_options_init(gcap_maxpool2d_options_t* options) {
-  options->struct_size = sizeof(*options);
-  gcap_maxpool2d_options_set_defaults(options);
-}
-
-// Maxpool2d: a planned max-pooling of fixed shapes.
-// Thread, Capture, Lifetime: as gcap_conv2d_t. No workspace is needed.
-typedef struct gcap_maxpool2d gcap_maxpool2d_t;
-
-// Plans a max-pooling.
-//   INVALID_ARGUMENT     a NULL argument, a dimension below 1, or a window larger than the input; the message names the
-//                        argument
-//   FAILED_PRECONDITION  the calling thread is capturing, which fails its scope: the graph would lack the plan's work
-//   LIBRARY_ERROR        cuDNN failed
-//   RESOURCE_EXHAUSTED   no host memory
-GCAP_API gcap_status_t gcap_maxpool2d_create(const gcap_maxpool2d_options_t* options,
-                                             gcap_maxpool2d_t** out_pool) GCAP_NODISCARD;
-GCAP_API void gcap_maxpool2d_destroy(gcap_maxpool2d_t* pool);                               // NULL is fine
-GCAP_API void gcap_maxpool2d_output_shape(const gcap_maxpool2d_t* pool, int out_shape[4]);  // n, c, oh, ow
-
-// Issues the max-pooling on `stream`, with the stream's own handle. `x` and `y` are device memory.
-//   INVALID_ARGUMENT, FAILED_PRECONDITION, LIBRARY_ERROR, CUDA_ERROR  as gcap_conv2d_run
-GCAP_API gcap_status_t gcap_maxpool2d_run(const gcap_maxpool2d_t* pool, gcap_stream_t* stream, const float* x,
-                                          float* y) GCAP_NODISCARD;
+//   CUDA_ERROR           the stream's device could not be made current, or a copy or memset failed
+GCAP_API gcap_status_t gcap_conv2d_run(const gcap_conv2d_t* conv, gcap_stream_t* stream, const void* x,
+                                       const void* weight, const void* bias, void* y, void* workspace) GCAP_NODISCARD;
 
 #ifdef __cplusplus
 }  // extern "C"

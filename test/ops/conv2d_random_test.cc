@@ -1,0 +1,248 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Conv2d with everything that its options offer, drawn at random from a fixed seed: types, layouts, groups, dilation,
+// pads that differ, with and without bias and ReLU, both ways to an algorithm; against loops in double, each also
+// captured and replayed with other inputs.
+
+#include "gcap/ops/conv2d.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "gcap/capture.h"
+#include "test/ops/op_test.h"
+#include "test/ops/typed.h"
+
+namespace gcap {
+namespace testing {
+namespace {
+
+constexpr unsigned kSeed = 20260104;
+constexpr int kProblems = 120;
+constexpr size_t kMaxWorkspace = 64 << 20;
+
+int Draw(int least, int most, std::mt19937* generator) {
+  return std::uniform_int_distribution<int>(least, most)(*generator);
+}
+
+// Where an element of a tensor of four dimensions stands.
+size_t At(const int* shape, gcap_image_layout_t layout, int n, int c, int h, int w) {
+  if (layout == GCAP_IMAGE_NHWC) return ((size_t(n) * shape[2] + h) * shape[3] + w) * shape[1] + c;
+  return ((size_t(n) * shape[1] + c) * shape[2] + h) * shape[3] + w;
+}
+
+struct Problem {
+  gcap_conv2d_options_t o;  // all pads given
+  std::vector<double> x, weight, bias;
+
+  std::vector<int> XShape() const { return {o.n, o.c, o.h, o.w}; }
+  std::vector<int> WeightShape() const { return {o.k, o.c / o.groups, o.kernel_h, o.kernel_w}; }
+  std::vector<int> YShape() const {
+    const auto side = [](int input, int begin, int end, int kernel, int dilation, int stride) {
+      return (input + begin + end - dilation * (kernel - 1) - 1) / stride + 1;
+    };
+    return {o.n, o.k, side(o.h, o.pad_h, o.pad_h_end, o.kernel_h, o.dilation_h, o.stride_h),
+            side(o.w, o.pad_w, o.pad_w_end, o.kernel_w, o.dilation_w, o.stride_w)};
+  }
+  static size_t Size(const std::vector<int>& shape) {
+    size_t size = 1;
+    for (int side : shape) size *= size_t(side);
+    return size;
+  }
+
+  void DrawValues(std::mt19937* generator) {
+    x = RandomValues(Size(XShape()), o.dtype, generator);
+    weight = RandomValues(Size(WeightShape()), o.dtype, generator);
+    bias = RandomValues(size_t(o.k), o.dtype, generator);
+  }
+
+  // One output before its ReLU; in `magnitude` the sum of the absolute terms.
+  double Sum(int n, int k, int oh, int ow, double* magnitude) const {
+    const std::vector<int> x_shape = XShape(), weight_shape = WeightShape();
+    const int first = k / (o.k / o.groups) * weight_shape[1];
+    double sum = o.no_bias ? 0.0 : bias[k];
+    *magnitude = std::fabs(sum);
+    for (int c = 0; c < weight_shape[1]; ++c) {
+      for (int r = 0; r < o.kernel_h; ++r) {
+        for (int s = 0; s < o.kernel_w; ++s) {
+          const int h = oh * o.stride_h - o.pad_h + r * o.dilation_h, w = ow * o.stride_w - o.pad_w + s * o.dilation_w;
+          if (h < 0 || h >= o.h || w < 0 || w >= o.w) continue;
+          const double term = x[At(x_shape.data(), o.layout, n, first + c, h, w)] *
+                              weight[At(weight_shape.data(), o.layout, k, c, r, s)];
+          sum += term;
+          *magnitude += std::fabs(term);
+        }
+      }
+    }
+    return sum;
+  }
+
+  // Sums are made in f32: at most one rounding a term and two more; transforms (Winograd, FFT) spread the error of the
+  // largest output over its neighbours and cost some tens of roundings: 64 here. TF32 first takes from each factor up
+  // to 2^-10 of it, if a GPU cuts it off; transforms of F16 and BF16 may round on the way as the type does, and so may
+  // TF32's. The result is rounded to the type.
+  Expected Reference() const {
+    const std::vector<int> shape = YShape();
+    Expected expected;
+    expected.value.resize(Size(shape));
+    double largest = 0.0;
+    for (int n = 0; n < shape[0]; ++n) {
+      for (int k = 0; k < shape[1]; ++k) {
+        for (int i = 0; i < shape[2] * shape[3]; ++i) {
+          double magnitude;
+          const double sum = Sum(n, k, i / shape[3], i % shape[3], &magnitude);
+          expected.value[At(shape.data(), o.layout, n, k, i / shape[3], i % shape[3])] =
+              o.relu ? std::max(sum, 0.0) : sum;
+          largest = std::max(largest, magnitude);
+        }
+      }
+    }
+    const double terms = double(o.c / o.groups) * o.kernel_h * o.kernel_w;
+    const double exact = (terms + 2 + 64) * std::ldexp(largest, -24);
+    const double tf32 = o.tf32 ? std::ldexp(largest, -9) : 0.0;
+    const double rounding = o.dtype == GCAP_DTYPE_F32 ? 0.0 : 2 * Rounding(o.dtype) * largest;
+    expected.tolerance.assign(expected.value.size(), exact + tf32 + rounding);
+    return expected;
+  }
+};
+
+class Conv2dRandom : public OpTest {
+ protected:
+  void SetUp() override {
+    OpTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    GCAP_ASSERT_OK(gcap_stream_cudnn_handle(stream_, &handle_));
+    GCAP_ASSERT_OK(gcap_device_allocator_create(0, &upstream_));
+    gcap_scratch_options_t options;
+    gcap_scratch_options_init(&options);
+    GCAP_ASSERT_OK(gcap_scratch_create(upstream_, &options, &scratch_));
+  }
+  void TearDown() override {
+    if (scratch_ != nullptr) {
+      Synchronize();
+      GCAP_EXPECT_OK(gcap_scratch_destroy(scratch_));
+    }
+    if (upstream_ != nullptr) gcap_allocator_destroy(upstream_);
+    OpTest::TearDown();
+  }
+
+  gcap_conv2d_options_t DrawOptions(std::mt19937* generator) {
+    gcap_conv2d_options_t o;
+    gcap_conv2d_options_init(&o);
+    o.handle = handle_;
+    o.groups = Draw(0, 1, generator) == 0 ? 1 : Draw(1, 4, generator);
+    o.n = Draw(0, 3, generator), o.c = o.groups * Draw(1, 4, generator), o.k = o.groups * Draw(1, 5, generator);
+    o.h = Draw(1, 12, generator), o.w = Draw(1, 12, generator);
+    o.dilation_h = Draw(1, 2, generator), o.dilation_w = Draw(1, 2, generator);
+    o.kernel_h = Draw(1, std::min(3, (o.h + 1) / 2), generator),
+    o.kernel_w = Draw(1, std::min(3, (o.w + 1) / 2), generator);
+    o.stride_h = Draw(1, 2, generator), o.stride_w = Draw(1, 2, generator);
+    o.pad_h = Draw(0, 2, generator), o.pad_w = Draw(0, 2, generator);
+    o.pad_h_end = Draw(0, 1, generator) == 0 ? o.pad_h : Draw(0, 2, generator);
+    o.pad_w_end = Draw(0, 1, generator) == 0 ? o.pad_w : Draw(0, 2, generator);
+    o.dtype = static_cast<gcap_dtype_t>(Draw(0, 2, generator));
+    o.tf32 = o.dtype == GCAP_DTYPE_F32 && Draw(0, 1, generator) == 0;
+    o.layout = static_cast<gcap_image_layout_t>(Draw(0, 1, generator));
+    o.relu = Draw(0, 1, generator) == 0, o.no_bias = Draw(0, 1, generator) == 0;
+    o.max_workspace_bytes = kMaxWorkspace;
+    if (Draw(0, 2, generator) == 0) {
+      o.search = GCAP_CONV2D_SEARCH_EXHAUSTIVE;
+      o.search_stream = stream_;
+      o.search_scratch = scratch_;
+    }
+    return o;
+  }
+
+  // Runs a plan, then replays the run's graph with other operands. False where cuDNN has no algorithm.
+  bool ExpectRight(Problem* p, std::mt19937* generator) {
+    const gcap_dtype_t dtype = p->o.dtype;
+    gcap_conv2d_t* plan = nullptr;
+    const Outcome made(gcap_conv2d_create(&p->o, &plan));
+    if (made.code == GCAP_UNIMPLEMENTED) return false;
+    EXPECT_TRUE(made.ok()) << made.message;
+    if (plan == nullptr) return true;
+    int shape[4];
+    gcap_conv2d_output_shape(plan, shape);
+    EXPECT_EQ(std::vector<int>(shape, shape + 4), p->YShape());
+    TypedArray x(dtype, p->x), weight(dtype, p->weight), bias(dtype, p->bias);
+    const TypedArray y(dtype, std::vector<double>(Problem::Size(p->YShape()), 7.0));
+    const DeviceFloats workspace(std::vector<float>(gcap_conv2d_workspace_bytes(plan) / sizeof(float) + 1));
+    const auto run = [&] {
+      GCAP_EXPECT_OK(gcap_conv2d_run(plan, stream_, x.get(), weight.get(), p->o.no_bias ? nullptr : bias.get(), y.get(),
+                                     workspace.get()));
+    };
+    run();
+    Synchronize();
+    ExpectNear(y.Get(), p->Reference());
+    {
+      Graph graph(stream_, run);
+      p->DrawValues(generator);
+      x.Set(p->x), weight.Set(p->weight), bias.Set(p->bias);
+      graph.Replay();
+      ExpectNear(y.Get(), p->Reference());
+    }
+    gcap_conv2d_destroy(plan);
+    return true;
+  }
+
+  cudnnHandle_t handle_ = nullptr;
+  gcap_allocator_t* upstream_ = nullptr;
+  gcap_scratch_t* scratch_ = nullptr;
+};
+
+TEST_F(Conv2dRandom, EqualsTheDoubleLoopAlsoWhenReplayed) {
+  std::mt19937 generator(kSeed);
+  int done = 0;
+  for (int i = 0; i < kProblems && !HasFailure(); ++i) {
+    Problem p{DrawOptions(&generator), {}, {}, {}};
+    const gcap_conv2d_options_t& o = p.o;
+    p.DrawValues(&generator);
+    SCOPED_TRACE(::testing::Message() << "problem " << i << " of seed " << kSeed << ": " << o.n << "x" << o.c << "x"
+                                      << o.h << "x" << o.w << ", k " << o.k << " of " << o.kernel_h << "x" << o.kernel_w
+                                      << ", groups " << o.groups << ", stride " << o.stride_h << o.stride_w
+                                      << ", dilation " << o.dilation_h << o.dilation_w << ", pads " << o.pad_h
+                                      << o.pad_w << o.pad_h_end << o.pad_w_end << ", " << gcap_dtype_name(o.dtype)
+                                      << " tf32 " << o.tf32 << ", layout " << o.layout << ", relu " << o.relu
+                                      << ", no_bias " << o.no_bias << ", search " << o.search);
+    done += ExpectRight(&p, &generator);
+  }
+  EXPECT_GT(done, kProblems / 2);  // what cuDNN has depends on the machine; the simulator's has all
+}
+
+TEST_F(Conv2dRandom, AnExhaustiveSearchGivesItsScratchBack) {
+  std::mt19937 generator(kSeed);
+  gcap_conv2d_options_t o = DrawOptions(&generator);
+  gcap_conv2d_options_init(&o);
+  o.handle = handle_;
+  o.n = 2, o.c = 3, o.h = o.w = 8, o.k = 4, o.kernel_h = o.kernel_w = 3;
+  o.relu = true;
+  o.search = GCAP_CONV2D_SEARCH_EXHAUSTIVE;
+  o.search_stream = stream_, o.search_scratch = scratch_;
+  o.max_workspace_bytes = SIZE_MAX;
+  gcap_conv2d_t* plan = nullptr;
+  GCAP_ASSERT_OK(gcap_conv2d_create(&o, &plan));
+  gcap_allocator_stats_t stats;
+  gcap_scratch_get_stats(scratch_, &stats);
+  EXPECT_EQ(stats.in_use_bytes, 0u);
+  EXPECT_GT(stats.total_allocated_bytes, 0u);
+  gcap_conv2d_destroy(plan);
+}
+
+TEST_F(Conv2dRandom, AnExhaustiveSearchIsRefusedOnACapturingStream) {
+  std::mt19937 generator(kSeed);
+  gcap_conv2d_options_t o = DrawOptions(&generator);
+  o.n = 1;
+  o.search = GCAP_CONV2D_SEARCH_EXHAUSTIVE;
+  o.search_stream = stream_, o.search_scratch = scratch_;
+  gcap_conv2d_t* plan = nullptr;
+  Graph graph(stream_, [&] {  // begun without gcap, so that the thread's own check does not see it
+    GCAP_EXPECT_FAILS(gcap_conv2d_create(&o, &plan), GCAP_FAILED_PRECONDITION, "is capturing");
+  });
+  EXPECT_EQ(plan, nullptr);
+  EXPECT_EQ(graph.CountKernels(), 0u);  // and the capture was not broken
+}
+
+}  // namespace
+}  // namespace testing
+}  // namespace gcap
