@@ -37,21 +37,22 @@ static gcap_status_t copy_indices(const gcap_plan_t* plan, const char* owner, co
 
 static gcap_status_t init_value(const gcap_value_t* from, int index, gcap_plan_value_t* value) {
   GCAP_RETURN_IF_ERROR(copy_name(from->name, "value", index, &value->name));
-  if (from->dtype != GCAP_DTYPE_F32) {
-    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "value '%s': dtype is %d, allowed is GCAP_DTYPE_F32 (0)", value->name,
-                       (int)from->dtype);
+  if (gcap_dtype_bytes(from->dtype) == 0) {
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "value '%s': dtype is %d, allowed is %s (0) to %s (%d)", value->name,
+                       (int)from->dtype, gcap_dtype_name(GCAP_DTYPE_F32), gcap_dtype_name(GCAP_DTYPE_BOOL),
+                       (int)GCAP_DTYPE_BOOL);
   }
   if (from->rank < 0 || from->rank > GCAP_MAX_RANK) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "value '%s': rank is %d, allowed is 0..%d", value->name, from->rank,
                        GCAP_MAX_RANK);
   }
-  int64_t room = PTRDIFF_MAX / (int64_t)sizeof(float);
+  int64_t room = PTRDIFF_MAX / (int64_t)gcap_dtype_bytes(from->dtype);
   for (int i = 0; i < from->rank; ++i) {
-    if (from->shape[i] < 1 || from->shape[i] > room) {
-      return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "value '%s': dimension %d is %lld, allowed is 1..%lld", value->name, i,
+    if (from->shape[i] < 0 || from->shape[i] > room) {
+      return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "value '%s': dimension %d is %lld, allowed is 0..%lld", value->name, i,
                          (long long)from->shape[i], (long long)room);
     }
-    room /= from->shape[i];
+    if (from->shape[i] > 0) room /= from->shape[i];
   }
   value->tensor = (gcap_tensor_t){.dtype = from->dtype, .rank = from->rank};
   memcpy(value->tensor.shape, from->shape, sizeof(from->shape));

@@ -89,6 +89,7 @@ static gcap_status_t copy_constants(gcap_session_t* session, const gcap_model_t*
     gcap_plan_value_t* value = &session->plan.values[i];
     if (value->storage != GCAP_PLAN_CONSTANT) continue;
     size_t bytes = gcap_tensor_bytes(&value->tensor);
+    if (bytes == 0) continue;
     GCAP_RETURN_IF_ERROR(gcap_allocator_reserve(session->allocator, bytes, &value->tensor.data));
     GCAP_RETURN_IF_ERROR(GCAP_CUDA(
         cudaMemcpyAsync(value->tensor.data, model->values[i].host_data, bytes, cudaMemcpyHostToDevice, stream)));
@@ -256,7 +257,7 @@ static gcap_status_t issue_node(gcap_session_t* session, int index, const gcap_r
   }
   for (int i = 0; i < node->num_inputs; ++i) state->node_inputs[i] = state->values[node->inputs[i]];
   const gcap_kernel_context_t context = {
-      .resources = *resources, .inputs = state->node_inputs, .outputs = state->node_outputs};
+      .resources = *resources, .inputs = state->node_inputs, .outputs = state->node_outputs, .ep = session->ep};
   gcap_status_t status = session->kernels[index].compute(session->kernels[index].self, &context);
   // Asks after each node whether the capture goes on: a kernel may have broken it without a word.
   GCAP_CAPTURE_NOTE(node->name, gcap_stream_handle(resources->stream));
@@ -377,17 +378,18 @@ static gcap_status_t check_tensors(const gcap_plan_t* plan, const char* role, co
   for (int i = 0; i < count; ++i) {
     const gcap_plan_value_t* value = &plan->values[values[i]];
     const gcap_tensor_t *given = &tensors[i], *wanted = &value->tensor;
-    if (given->data == NULL) {
-      return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "%s '%s' has no data", role, value->name);
-    }
     if (given->dtype != wanted->dtype || given->rank != wanted->rank) {
-      return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "%s '%s' has dtype %d and rank %d, the model wants %d and %d", role,
-                         value->name, (int)given->dtype, given->rank, (int)wanted->dtype, wanted->rank);
+      return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "%s '%s' has type %s and rank %d, the model wants %s and rank %d", role,
+                         value->name, gcap_dtype_name(given->dtype), given->rank, gcap_dtype_name(wanted->dtype),
+                         wanted->rank);
     }
     for (int d = 0; d < wanted->rank; ++d) {
       if (given->shape[d] == wanted->shape[d]) continue;
       return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "%s '%s': dimension %d is %lld, the model wants %lld", role,
                          value->name, d, (long long)given->shape[d], (long long)wanted->shape[d]);
+    }
+    if (given->data == NULL && gcap_tensor_elements(wanted) > 0) {
+      return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "%s '%s' has no data", role, value->name);
     }
   }
   return NULL;

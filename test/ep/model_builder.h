@@ -16,9 +16,10 @@ namespace testing {
 // What the model points to lives as long as the builder. Its arrays may be spoiled by a test before Model() is called.
 class ModelBuilder {
  public:
-  int Value(const char* name, const std::vector<int64_t>& shape) {
+  int Value(const char* name, const std::vector<int64_t>& shape, gcap_dtype_t dtype = GCAP_DTYPE_F32) {
     gcap_value_t value = {};
     value.name = name;
+    value.dtype = dtype;
     value.rank = static_cast<int>(shape.size());
     for (size_t i = 0; i < shape.size(); ++i) value.shape[i] = shape[i];
     values.push_back(value);
@@ -73,9 +74,10 @@ class ModelBuilder {
 };
 
 // A tensor of this shape at `data`.
-inline gcap_tensor_t Tensor(void* data, const std::vector<int64_t>& shape) {
+inline gcap_tensor_t Tensor(void* data, const std::vector<int64_t>& shape, gcap_dtype_t dtype = GCAP_DTYPE_F32) {
   gcap_tensor_t tensor = {};
   tensor.data = data;
+  tensor.dtype = dtype;
   tensor.rank = static_cast<int>(shape.size());
   for (size_t i = 0; i < shape.size(); ++i) tensor.shape[i] = shape[i];
   return tensor;

@@ -117,6 +117,7 @@ struct TestEpOps {
 
   static gcap_status_t Compute(void* self, const gcap_kernel_context_t* context) {
     const Kernel& kernel = *static_cast<Kernel*>(self);
+    EXPECT_EQ(context->ep, kernel.ep->get());
     const int now = ++kernel.ep->computes_now_;
     int most = kernel.ep->most_computes_at_once_;
     while (most < now && !kernel.ep->most_computes_at_once_.compare_exchange_weak(most, now)) {
