@@ -66,6 +66,7 @@
 #include "gcap/runtime.h"
 #include "gcap/scratch.h"
 #include "gcap/session.h"
+#include "gcap/shape_inference.h"
 #include "gcap/status.h"
 #include "gcap/stream.h"
 #include "gcap/tensor.h"

@@ -2,6 +2,7 @@
 //
 // Walks over gcap/ep.h and gcap/ep_ops.h.
 
+#include "gcap/shape_inference.h"
 #include "test/fault/session_scene.h"
 #include "test/support/replays.h"
 
@@ -165,6 +166,49 @@ void AddEpWalks(std::vector<Walk>* walks) {
                    }).MakesNoCall());
 }
 
+// An operator with no attribute on one tensor of 4 x 3 x 2.
+gcap_status_t InferOn(const char* op_type, int num_inputs,
+                      gcap_status_t (*infer)(const gcap_node_t* node, const gcap_tensor_t* inputs)) {
+  const gcap_node_t node = {op_type, "node", nullptr, num_inputs, nullptr, 1, nullptr};
+  const gcap_tensor_t data = {nullptr, GCAP_DTYPE_F32, 3, {4, 3, 2}}, list = {nullptr, GCAP_DTYPE_I64, 1, {1}};
+  const gcap_tensor_t conv_weights = {nullptr, GCAP_DTYPE_F32, 3, {5, 3, 1}};
+  const gcap_tensor_t inputs[] = {data, num_inputs == 2 ? conv_weights : list, list};
+  return infer(&node, inputs);
+}
+
+void AddShapeWalks(std::vector<Walk>* walks) {
+  walks->push_back(SessionWalk("gcap_infer_shapes", "", Cold, [](S*) {
+                     return InferOn("Relu", 1, [](const gcap_node_t* node, const gcap_tensor_t* inputs) {
+                       gcap_tensor_t made = {nullptr, GCAP_DTYPE_F32, 3, {4, GCAP_DIM_INFERRED, 2}};
+                       return gcap_infer_shapes(node, inputs, &made);
+                     });
+                   }).MakesNoCall());
+  walks->push_back(SessionWalk("gcap_infer_axis", "", Cold, [](S*) {
+                     return InferOn("Softmax", 1, [](const gcap_node_t* node, const gcap_tensor_t*) {
+                       int axis = 0;
+                       return gcap_infer_axis(node, 3, -1, &axis);
+                     });
+                   }).MakesNoCall());
+  walks->push_back(SessionWalk("gcap_infer_reduced_axes", "", Cold, [](S*) {
+                     return InferOn("ReduceSum", 1, [](const gcap_node_t* node, const gcap_tensor_t* inputs) {
+                       gcap_axes_t axes;
+                       return gcap_infer_reduced_axes(node, inputs, &axes);
+                     });
+                   }).MakesNoCall());
+  walks->push_back(SessionWalk("gcap_infer_slice", "", Cold, [](S*) {
+                     return InferOn("Slice", 3, [](const gcap_node_t* node, const gcap_tensor_t* inputs) {
+                       gcap_slice_t slice;
+                       return gcap_infer_slice(node, inputs, &slice);
+                     });
+                   }).MakesNoCall());
+  walks->push_back(SessionWalk("gcap_infer_window", "", Cold, [](S*) {
+                     return InferOn("Conv", 2, [](const gcap_node_t* node, const gcap_tensor_t* inputs) {
+                       gcap_window_t window;
+                       return gcap_infer_window(node, inputs, &window);
+                     });
+                   }).MakesNoCall());
+}
+
 gcap_status_t RunOnce(S* s) {
   return gcap_runtime_run(
       s->Runtime(), S::kId,
@@ -218,6 +262,7 @@ std::vector<Walk> EpWalks() {
   AddEpWalks(&walks);
   AddRuntimeWalks(&walks);
   AddSignatureWalks(&walks);
+  AddShapeWalks(&walks);
   return walks;
 }
 

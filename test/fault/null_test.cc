@@ -100,12 +100,17 @@ struct Objects {
   gcap_retained_t* retained = nullptr;
   gcap_run_resources_t resources = {};
   gcap_kernel_t kernel = {};
+  int axis = 0;
+  gcap_axes_t axes;
+  gcap_slice_t slice;
+  gcap_window_t window;
 };
 
 const char* const kText = "0";
 const gcap_model_t kModel = {};
 const gcap_node_t kNode = {};
 const gcap_node_t kUnary = {"Op", "unary", nullptr, 1, nullptr, 0, nullptr};
+const gcap_node_t kRelu = {"Relu", "relu", nullptr, 1, nullptr, 1, nullptr};
 const gcap_attachment_key_t kKey = {"thing", [](gcap_stream_t*, void**) -> gcap_status_t { return nullptr; },
                                     [](void*) {}};
 const gcap_graph_binding_t kBinding = {"x", "y", 0, nullptr};
@@ -199,6 +204,25 @@ std::vector<Row> Eps() {
       {"gcap_ep_infer_shapes", "node", kBad, CALL(gcap_ep_infer_shapes(o.ep, &kModel, nullptr, &o.input, &o.output))},
       {"gcap_ep_infer_shapes", "inputs", kBad, CALL(gcap_ep_infer_shapes(o.ep, &kModel, &kUnary, nullptr, &o.output))},
       {"gcap_ep_infer_shapes", "outputs", kBad, CALL(gcap_ep_infer_shapes(o.ep, &kModel, &kNode, &o.input, nullptr))},
+  };
+}
+
+std::vector<Row> Shapes() {
+  return {
+      {"gcap_infer_shapes", "node", kBad, CALL(gcap_infer_shapes(nullptr, &o.input, &o.output))},
+      {"gcap_infer_shapes", "inputs", kBad, CALL(gcap_infer_shapes(&kRelu, nullptr, &o.output))},
+      {"gcap_infer_shapes", "outputs", kBad, CALL(gcap_infer_shapes(&kRelu, &o.input, nullptr))},
+      {"gcap_infer_axis", "node", kBad, CALL(gcap_infer_axis(nullptr, 2, 0, &o.axis))},
+      {"gcap_infer_axis", "out_axis", kBad, CALL(gcap_infer_axis(&kRelu, 2, 0, nullptr))},
+      {"gcap_infer_reduced_axes", "node", kBad, CALL(gcap_infer_reduced_axes(nullptr, &o.input, &o.axes))},
+      {"gcap_infer_reduced_axes", "inputs", kBad, CALL(gcap_infer_reduced_axes(&kRelu, nullptr, &o.axes))},
+      {"gcap_infer_reduced_axes", "out_axes", kBad, CALL(gcap_infer_reduced_axes(&kRelu, &o.input, nullptr))},
+      {"gcap_infer_slice", "node", kBad, CALL(gcap_infer_slice(nullptr, &o.input, &o.slice))},
+      {"gcap_infer_slice", "inputs", kBad, CALL(gcap_infer_slice(&kRelu, nullptr, &o.slice))},
+      {"gcap_infer_slice", "out_slice", kBad, CALL(gcap_infer_slice(&kRelu, &o.input, nullptr))},
+      {"gcap_infer_window", "node", kBad, CALL(gcap_infer_window(nullptr, &o.input, &o.window))},
+      {"gcap_infer_window", "inputs", kBad, CALL(gcap_infer_window(&kRelu, nullptr, &o.window))},
+      {"gcap_infer_window", "out_window", kBad, CALL(gcap_infer_window(&kRelu, &o.input, nullptr))},
   };
 }
 
@@ -394,7 +418,7 @@ std::vector<Row> Graphs() {
 
 std::vector<Row> AllRows() {
   std::vector<Row> all;
-  for (auto part : {OptionsAndSessions, Eps, Runtimes, Allocators, Streams, Captures, Graphs}) {
+  for (auto part : {OptionsAndSessions, Eps, Shapes, Runtimes, Allocators, Streams, Captures, Graphs}) {
     for (Row& row : part()) all.push_back(std::move(row));
   }
   return all;

@@ -1,0 +1,474 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Shapes by operator. Expected ones are those of the examples in ONNX's operator documentation (onnx.ai/onnx/operators)
+// where a case names one, and else worked out by hand from its text.
+
+#include "gcap/shape_inference.h"
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "test/shape/onnx_node.h"
+#include "test/support/expect_status.h"
+
+namespace {
+
+using gcap::testing::Host;
+using gcap::testing::OnnxNode;
+using gcap::testing::Outcome;
+using gcap::testing::Sizes;
+
+constexpr int64_t kOpen = GCAP_DIM_INFERRED;
+
+Host F(const Sizes& shape) { return Host(GCAP_DTYPE_F32, shape); }
+Host N(const std::vector<int64_t>& numbers) { return Host::Numbers(numbers); }
+Host Unknown(int64_t count) { return Host(GCAP_DTYPE_I64, Sizes{count}); }
+
+gcap_status_t Infer(OnnxNode& op, const std::vector<Host>& inputs, std::vector<gcap_tensor_t>* outputs) {
+  std::vector<gcap_tensor_t> tensors;
+  for (const Host& input : inputs) tensors.push_back(input.Tensor());
+  const gcap_node_t node = op.Node(static_cast<int>(inputs.size()), static_cast<int>(outputs->size()));
+  return gcap_infer_shapes(&node, tensors.data(), outputs->data());
+}
+
+Sizes ShapeOf(const gcap_tensor_t& tensor) { return Sizes(tensor.shape, tensor.shape + tensor.rank); }
+
+// The inputs give `expected`: to an output of open sizes, and to one that has them already.
+void ExpectShape(OnnxNode&& op, const std::vector<Host>& inputs, const Sizes& expected) {
+  SCOPED_TRACE(op.op_type());
+  std::vector<gcap_tensor_t> outputs = {F(Sizes(expected.size(), kOpen)).Tensor()};
+  GCAP_ASSERT_OK(Infer(op, inputs, &outputs));
+  EXPECT_EQ(ShapeOf(outputs[0]), expected);
+  outputs = {F(expected).Tensor()};
+  GCAP_EXPECT_OK(Infer(op, inputs, &outputs));
+  EXPECT_EQ(ShapeOf(outputs[0]), expected);
+}
+
+// The refusal says `message` behind the node's name and op, and the output is as before.
+void ExpectRefused(OnnxNode&& op, const std::vector<Host>& inputs, int rank, const std::string& message) {
+  SCOPED_TRACE(op.op_type());
+  const Sizes open(static_cast<size_t>(rank), kOpen);
+  std::vector<gcap_tensor_t> outputs = {F(open).Tensor()};
+  const Outcome outcome(Infer(op, inputs, &outputs));
+  EXPECT_STREQ(gcap_code_name(outcome.code), "INVALID_ARGUMENT");
+  EXPECT_EQ(outcome.message, "node 'n' (" + op.op_type() + "): " + message);
+  EXPECT_EQ(ShapeOf(outputs[0]), open);
+}
+
+// --- What holds for all ---------------------------------------------------------------------------------------------
+
+TEST(ShapeInference, KnowsItsOperators) {
+  for (const char* known : {"Abs", "Conv", "Xor", "Where", "Reshape"}) EXPECT_TRUE(gcap_infer_knows(known)) << known;
+  for (const char* other : {"", "conv", "NonZero", "Loop"}) EXPECT_FALSE(gcap_infer_knows(other)) << other;
+}
+
+TEST(ShapeInference, AnOperatorThatItDoesNotKnowIsUnimplemented) {
+  OnnxNode op("NonZero");
+  std::vector<gcap_tensor_t> outputs = {F({kOpen}).Tensor()};
+  const Outcome outcome(Infer(op, {F({2})}, &outputs));
+  EXPECT_EQ(outcome.code, GCAP_UNIMPLEMENTED);
+  EXPECT_EQ(outcome.message, "node 'n': the shapes of op 'NonZero' cannot be inferred");
+}
+
+TEST(ShapeInference, RefusesCountsRanksAndSizes) {
+  ExpectRefused(OnnxNode("Add"), {F({2})}, 1, "it has 1 inputs, allowed is 2..2");
+  ExpectRefused(OnnxNode("Max"), {}, 1, "it has 0 inputs, allowed is 1 or more");
+  ExpectRefused(OnnxNode("Relu"), {F({2, -1})}, 2, "dimension 1 of input 0 is -1, allowed is 0 or more");
+  ExpectRefused(OnnxNode("Relu"), {F(Sizes(9, 1))}, 8, "input 0 has rank 9, allowed is 0..8");
+  ExpectRefused(OnnxNode("Relu"), {F({INT64_C(1) << 61, 0, 2})}, 3,
+                "input 0 has more than PTRDIFF_MAX (9223372036854775807) bytes");
+  ExpectRefused(OnnxNode("Relu"), {F({2, 3})}, 1, "output 0 has rank 1, its inputs give 2");
+}
+
+TEST(ShapeInference, AnOutputsSizeMustBeTheOneThatInputsGive) {
+  OnnxNode op("Relu");
+  std::vector<gcap_tensor_t> outputs = {F({kOpen, 4}).Tensor()};
+  const Outcome outcome(Infer(op, {F({2, 3})}, &outputs));
+  EXPECT_EQ(outcome.code, GCAP_INVALID_ARGUMENT);
+  EXPECT_EQ(outcome.message, "node 'n' (Relu): dimension 1 of output 0 is 4, its inputs give 3");
+  EXPECT_EQ(ShapeOf(outputs[0]), (Sizes{kOpen, 4}));
+}
+
+TEST(ShapeInference, SizesThatDependOnAnUnknownContentStayOpen) {
+  ExpectShape(OnnxNode("Reshape"), {F({2, 3}), Unknown(3)}, {kOpen, kOpen, kOpen});
+  ExpectShape(OnnxNode("Expand"), {F({2, 3}), Unknown(1)}, {kOpen, kOpen});
+  ExpectShape(OnnxNode("ConstantOfShape"), {Unknown(2)}, {kOpen, kOpen});
+  ExpectShape(OnnxNode("Slice"), {F({2, 3}), N({0}), Unknown(1)}, {kOpen, kOpen});
+  ExpectShape(OnnxNode("ReduceSum"), {F({2, 3}), Unknown(1)}, {kOpen, kOpen});
+  ExpectShape(OnnxNode("Unsqueeze"), {F({2, 3}), Unknown(1)}, {kOpen, kOpen, kOpen});
+  ExpectShape(OnnxNode("Squeeze"), {F({2, 1}), Unknown(1)}, {kOpen});
+  const Host scalar(GCAP_DTYPE_I64, Sizes{});
+  ExpectShape(OnnxNode("Range"), {scalar, scalar, scalar}, {kOpen});
+}
+
+// --- Element by element ---------------------------------------------------------------------------------------------
+
+// The examples of onnx's docs/Broadcasting.md.
+TEST(ShapeInference, Broadcasts) {
+  ExpectShape(OnnxNode("Add"), {F({2, 3, 4, 5}), F({})}, {2, 3, 4, 5});
+  ExpectShape(OnnxNode("Add"), {F({2, 3, 4, 5}), F({5})}, {2, 3, 4, 5});
+  ExpectShape(OnnxNode("Add"), {F({4, 5}), F({2, 3, 4, 5})}, {2, 3, 4, 5});
+  ExpectShape(OnnxNode("Add"), {F({1, 4, 5}), F({2, 3, 1, 1})}, {2, 3, 4, 5});
+  ExpectShape(OnnxNode("Add"), {F({3, 4, 5}), F({2, 1, 1, 1})}, {2, 3, 4, 5});
+  ExpectShape(OnnxNode("Where"), {F({0, 1}), F({1, 7}), F({})}, {0, 7});
+  ExpectShape(OnnxNode("Max"), {F({3}), F({2, 1}), F({4, 1, 1})}, {4, 2, 3});
+  ExpectRefused(OnnxNode("Add"), {F({2, 3}), F({2})}, 2,
+                "dimension 0 of input 1 is 2, allowed is 1 or 3, as the inputs before have");
+  ExpectRefused(OnnxNode("Add"), {F({0}), F({2})}, 1,
+                "dimension 0 of input 1 is 2, allowed is 1 or 0, as the inputs before have");
+}
+
+TEST(ShapeInference, ABroadcastThatOverflowsIsRefused) {
+  ExpectRefused(OnnxNode("Add"), {F({INT64_C(1) << 40, 1}), F({INT64_C(1) << 40})}, 2,
+                "output 0 would have more than PTRDIFF_MAX (9223372036854775807) bytes");
+}
+
+TEST(ShapeInference, ChecksTheAxisOfASoftmax) {
+  ExpectShape(std::move(OnnxNode("Softmax").Int("axis", -2)), {F({2, 3})}, {2, 3});
+  ExpectRefused(std::move(OnnxNode("Softmax").Int("axis", 2)), {F({2, 3})}, 2, "axis is 2, allowed is -2..1");
+  ExpectRefused(OnnxNode("Softmax"), {F({})}, 0, "axis is -1, but there is no dimension");
+}
+
+// --- Shapes -----------------------------------------------------------------------------------------------------------
+
+// The examples of Shape's documentation, for a tensor of 2 x 3 x 4 (start -1, end -1, both, …).
+TEST(ShapeInference, OfShapeAndSize) {
+  const Host x = F({2, 3, 4});
+  ExpectShape(OnnxNode("Shape"), {x}, {3});
+  ExpectShape(std::move(OnnxNode("Shape").Int("start", -1)), {x}, {1});
+  ExpectShape(std::move(OnnxNode("Shape").Int("end", -1)), {x}, {2});
+  ExpectShape(std::move(OnnxNode("Shape").Int("start", 1).Int("end", 2)), {x}, {1});
+  ExpectShape(std::move(OnnxNode("Shape").Int("start", 2).Int("end", 1)), {x}, {0});
+  ExpectShape(std::move(OnnxNode("Shape").Int("start", -9).Int("end", 9)), {x}, {3});
+  ExpectShape(OnnxNode("Size"), {x}, {});
+}
+
+TEST(ShapeInference, OfConstants) {
+  ExpectShape(OnnxNode("ConstantOfShape"), {N({4, 0, 2})}, {4, 0, 2});
+  ExpectShape(OnnxNode("ConstantOfShape"), {N({})}, {});
+  ExpectRefused(OnnxNode("ConstantOfShape"), {N({4, -2})}, 2, "number 1 of input 0 is -2, allowed is 0 or more");
+  ExpectRefused(OnnxNode("ConstantOfShape"), {N({INT64_C(1) << 40, INT64_C(1) << 40})}, 2,
+                "output 0 would have more than PTRDIFF_MAX (9223372036854775807) bytes");
+  ExpectRefused(OnnxNode("ConstantOfShape"), {N(Sizes(9, 1))}, 8, "input 0 has 9 numbers, allowed is 0..8");
+  ExpectRefused(OnnxNode("ConstantOfShape"), {F({2})}, 2, "input 0 is of type f32, allowed is i64 or i32");
+  ExpectRefused(OnnxNode("ConstantOfShape"), {Host(GCAP_DTYPE_I64, Sizes{1, 2})}, 2,
+                "input 0 has rank 2, allowed is 1");
+}
+
+template <typename T>
+std::vector<Host> RangeOf(T start, T limit, T delta) {
+  return {Host(Sizes{}, std::vector<T>{start}), Host(Sizes{}, std::vector<T>{limit}),
+          Host(Sizes{}, std::vector<T>{delta})};
+}
+
+TEST(ShapeInference, OfRanges) {
+  ExpectShape(OnnxNode("Range"), RangeOf<float>(1, 5, 2), {2});      // the documentation's float example
+  ExpectShape(OnnxNode("Range"), RangeOf<int32_t>(10, 6, -3), {2});  // its int32 example, with a negative delta
+  ExpectShape(OnnxNode("Range"), RangeOf<int64_t>(3, 3, 1), {0});
+  ExpectShape(OnnxNode("Range"), RangeOf<int64_t>(3, 9, -1), {0});
+  ExpectShape(OnnxNode("Range"), RangeOf<int64_t>(0, 9, 3), {3});
+  ExpectShape(OnnxNode("Range"), RangeOf<int64_t>(INT64_MIN, INT64_MAX, INT64_MAX), {3});
+  ExpectShape(OnnxNode("Range"), RangeOf<int64_t>(INT64_MAX, INT64_MIN, INT64_MIN), {2});
+  ExpectShape(OnnxNode("Range"), RangeOf<float>(0, 1, 0.3f), {4});
+  ExpectShape(OnnxNode("Range"), RangeOf<float>(0, -1, 1), {0});
+}
+
+TEST(ShapeInference, RefusesRanges) {
+  const std::string zero = "input 2 (delta) is 0, allowed is any other number";
+  ExpectRefused(OnnxNode("Range"), RangeOf<int64_t>(0, 9, 0), 1, zero);
+  ExpectRefused(OnnxNode("Range"), RangeOf<float>(0, 9, 0), 1, zero);
+  ExpectRefused(OnnxNode("Range"), RangeOf<float>(0, HUGE_VALF, 1), 1,
+                "input 1 (limit) is inf, allowed is a finite number");
+  const std::string too_long = "output 0 would have more than 9223372036854775807 elements";
+  ExpectRefused(OnnxNode("Range"), RangeOf<int64_t>(INT64_MIN, INT64_MAX, 1), 1, too_long);
+  ExpectRefused(OnnxNode("Range"), RangeOf<float>(0, 1e38f, 1e-38f), 1, too_long);
+  ExpectRefused(OnnxNode("Range"), RangeOf<int64_t>(0, INT64_MAX, 1), 1,
+                "output 0 would have more than PTRDIFF_MAX (9223372036854775807) bytes");
+  std::vector<Host> mixed = RangeOf<int64_t>(0, 9, 1);
+  mixed[1] = Host(Sizes{}, std::vector<int32_t>{9});
+  ExpectRefused(OnnxNode("Range"), mixed, 1, "input 1 is of type i32, input 0 of type i64");
+  mixed[1] = N({9});
+  ExpectRefused(OnnxNode("Range"), mixed, 1, "input 1 (limit) has rank 1, allowed is 0");
+}
+
+// The examples of Reshape's documentation, for a tensor of 2 x 3 x 4.
+TEST(ShapeInference, OfReshape) {
+  const Host x = F({2, 3, 4});
+  ExpectShape(OnnxNode("Reshape"), {x, N({4, 2, 3})}, {4, 2, 3});
+  ExpectShape(OnnxNode("Reshape"), {x, N({2, 12})}, {2, 12});
+  ExpectShape(OnnxNode("Reshape"), {x, N({2, 3, 2, 2})}, {2, 3, 2, 2});
+  ExpectShape(OnnxNode("Reshape"), {x, N({24})}, {24});
+  ExpectShape(OnnxNode("Reshape"), {x, N({2, -1, 2})}, {2, 6, 2});
+  ExpectShape(OnnxNode("Reshape"), {x, N({-1, 2, 3, 4})}, {1, 2, 3, 4});
+  ExpectShape(OnnxNode("Reshape"), {x, N({2, 0, 4, 1})}, {2, 3, 4, 1});
+  ExpectShape(OnnxNode("Reshape"), {x, N({2, 0, 1, -1})}, {2, 3, 1, 4});
+  ExpectShape(std::move(OnnxNode("Reshape").Int("allowzero", 1)), {F({0, 3, 4}), N({3, 4, 0})}, {3, 4, 0});
+  ExpectShape(OnnxNode("Reshape"), {F({1, 1}), N({})}, {});
+  ExpectShape(OnnxNode("Reshape"), {F({0, 3}), N({0, 5})}, {0, 5});
+}
+
+TEST(ShapeInference, RefusesReshapes) {
+  const Host x = F({2, 3, 4});
+  ExpectRefused(OnnxNode("Reshape"), {x, N({5, -1})}, 2, "input 0 has 24 elements, input 1 asks for a multiple of 5");
+  ExpectRefused(OnnxNode("Reshape"), {x, N({5, 5})}, 2, "input 0 has 24 elements, input 1 asks for 25");
+  ExpectRefused(OnnxNode("Reshape"), {x, N({-1, 2, -1})}, 3, "numbers 0 and 2 of input 1 are -1");
+  ExpectRefused(OnnxNode("Reshape"), {x, N({-2, 12})}, 2, "number 0 of input 1 is -2, allowed is -1 or more");
+  ExpectRefused(OnnxNode("Reshape"), {x, N({1, 2, 3, 0})}, 4,
+                "number 3 of input 1 is 0, but input 0 has no dimension 3");
+  ExpectRefused(OnnxNode("Reshape"), {F({0, 3}), N({0, -1})}, 2,
+                "input 1 has a -1 beside a dimension of 0, which may have any size");
+  ExpectRefused(OnnxNode("Reshape"), {x, N({INT64_C(1) << 40, INT64_C(1) << 40})}, 2,
+                "input 1 asks for more than 9223372036854775807 elements");
+}
+
+// The examples of Flatten's documentation: every axis of a tensor of 2 x 3 x 4 x 5.
+TEST(ShapeInference, OfFlatten) {
+  const Host x = F({2, 3, 4, 5});
+  const Sizes expected[] = {{1, 120}, {2, 60}, {6, 20}, {24, 5}, {120, 1}};
+  for (int axis = 0; axis <= 4; ++axis) {
+    ExpectShape(std::move(OnnxNode("Flatten").Int("axis", axis)), {x}, expected[axis]);
+    if (axis < 4) ExpectShape(std::move(OnnxNode("Flatten").Int("axis", axis - 4)), {x}, expected[axis]);
+  }
+  ExpectShape(OnnxNode("Flatten"), {x}, {2, 60});
+  ExpectRefused(std::move(OnnxNode("Flatten").Int("axis", 5)), {x}, 2, "axis is 5, allowed is -4..4");
+}
+
+TEST(ShapeInference, OfSqueezeAndUnsqueeze) {
+  ExpectShape(OnnxNode("Squeeze"), {F({1, 3, 1, 5}), N({0})}, {3, 1, 5});
+  ExpectShape(OnnxNode("Squeeze"), {F({1, 3, 1, 5}), N({-2})}, {1, 3, 5});
+  ExpectShape(OnnxNode("Squeeze"), {F({1, 3, 1, 5})}, {3, 5});
+  ExpectShape(std::move(OnnxNode("Squeeze").Ints("axes", {0, 2})), {F({1, 3, 1, 5})}, {3, 5});
+  ExpectShape(OnnxNode("Unsqueeze"), {F({3, 4}), N({-2})}, {3, 1, 4});
+  ExpectShape(OnnxNode("Unsqueeze"), {F({3, 4, 5}), N({4, 2, 5})}, {3, 4, 1, 5, 1, 1});  // "unsorted axes"
+  ExpectRefused(OnnxNode("Squeeze"), {F({1, 3}), N({1})}, 1,
+                "dimension 1 of input 0 is 3, allowed is 1 where it is squeezed");
+  ExpectRefused(OnnxNode("Squeeze"), {F({1, 3}), N({0, -2})}, 1, "axes[1] is -2, an axis that is there already");
+  ExpectRefused(OnnxNode("Unsqueeze"), {F({3, 4}), N({3})}, 3, "axes[0] is 3, allowed is -3..2");
+  ExpectRefused(OnnxNode("Unsqueeze"), {F({3, 4})}, 3, "it has neither an input 1 nor an attribute axes");
+  ExpectRefused(OnnxNode("Unsqueeze"), {F(Sizes(8, 1)), N({0})}, 8,
+                "its output would have 9 dimensions, allowed is 0..8");
+  ExpectRefused(std::move(OnnxNode("Unsqueeze").Ints("axes", {0})), {F({3}), N({0})}, 2,
+                "it has both an input 1 and an attribute axes");
+  ExpectRefused(std::move(OnnxNode("Unsqueeze").Ints("axes", Sizes(9, 0))), {F({3})}, 2,
+                "attribute axes has 9 numbers, allowed is 0..8");
+}
+
+TEST(ShapeInference, OfExpandAndTranspose) {
+  ExpectShape(OnnxNode("Expand"), {F({3, 1}), N({2, 1, 6})}, {2, 3, 6});  // the documentation's "dim_changed"
+  ExpectShape(OnnxNode("Expand"), {F({3, 1}), N({3, 4})}, {3, 4});        // its "dim_unchanged"
+  ExpectRefused(OnnxNode("Expand"), {F({3}), N({2})}, 1,
+                "dimension 0 of input 0 is 3, allowed is 1 or 2, as the inputs before have");
+  ExpectRefused(OnnxNode("Expand"), {F({3}), N({-1})}, 1, "number 0 of input 1 is -1, allowed is 0 or more");
+  ExpectShape(OnnxNode("Transpose"), {F({2, 3, 4})}, {4, 3, 2});
+  ExpectShape(std::move(OnnxNode("Transpose").Ints("perm", {1, 2, 0})), {F({2, 3, 4})}, {3, 4, 2});
+  ExpectRefused(std::move(OnnxNode("Transpose").Ints("perm", {1, 1})), {F({2, 3})}, 2,
+                "perm[1] is 1, allowed is each of 0..1 once");
+  ExpectRefused(std::move(OnnxNode("Transpose").Ints("perm", {0})), {F({2, 3})}, 2,
+                "perm has 1 numbers, allowed is 2, the rank of input 0");
+}
+
+// --- Parts --------------------------------------------------------------------------------------------------------------
+
+TEST(ShapeInference, OfConcatAndGather) {
+  ExpectShape(std::move(OnnxNode("Concat").Int("axis", 1)), {F({2, 3}), F({2, 0}), F({2, 4})}, {2, 7});
+  ExpectShape(std::move(OnnxNode("Concat").Int("axis", -2)), {F({2, 3}), F({5, 3})}, {7, 3});
+  ExpectRefused(OnnxNode("Concat"), {F({2})}, 1, "it has no attribute axis, which is required");
+  ExpectRefused(std::move(OnnxNode("Concat").Int("axis", 0)), {F({2, 3}), F({2, 4})}, 2,
+                "dimension 1 of input 1 is 4, of input 0 it is 3");
+  ExpectRefused(std::move(OnnxNode("Concat").Int("axis", 0)), {F({2, 3}), F({2})}, 2,
+                "input 1 has rank 1, input 0 has 2");
+  const Host large = Host(GCAP_DTYPE_BOOL, Sizes{INT64_MAX});
+  ExpectRefused(std::move(OnnxNode("Concat").Int("axis", 0)), {large, large}, 1,
+                "dimension 0 of output 0 would be more than 9223372036854775807");
+  ExpectShape(OnnxNode("Gather"), {F({5, 4, 3, 2}), Host(GCAP_DTYPE_I64, Sizes{3})}, {3, 4, 3, 2});
+  ExpectShape(std::move(OnnxNode("Gather").Int("axis", 1)), {F({3, 3}), Host(GCAP_DTYPE_I64, Sizes{1, 2})}, {3, 1, 2});
+  ExpectShape(OnnxNode("Gather"), {F({3}), Host(GCAP_DTYPE_I64, Sizes{})}, {});
+  ExpectRefused(OnnxNode("Gather"), {F({}), N({0})}, 0, "axis is 0, but there is no dimension");
+  ExpectRefused(OnnxNode("Gather"), {F(Sizes(5, 1)), Host(GCAP_DTYPE_I64, Sizes(5, 1))}, 8,
+                "its output would have more than 8 dimensions");
+}
+
+// The examples of Slice's documentation, for a tensor of 20 x 10 x 5, and its text on clamping.
+TEST(ShapeInference, OfSlice) {
+  const Host x = F({20, 10, 5});
+  ExpectShape(OnnxNode("Slice"), {x, N({0, 0}), N({3, 10}), N({0, 1}), N({1, 1})}, {3, 10, 5});
+  ExpectShape(OnnxNode("Slice"), {x, N({0, 0, 3}), N({20, 10, 4})}, {20, 10, 1});
+  ExpectShape(OnnxNode("Slice"), {x, N({1}), N({1000}), N({1}), N({1})}, {20, 9, 5});
+  ExpectShape(OnnxNode("Slice"), {x, N({0}), N({-1}), N({1})}, {20, 9, 5});
+  ExpectShape(OnnxNode("Slice"), {x, N({20, 10, 4}), N({0, 0, 1}), N({0, 1, 2}), N({-1, -3, -2})}, {19, 3, 2});
+  ExpectShape(OnnxNode("Slice"), {x, N({1000}), N({1000}), N({1})}, {20, 0, 5});
+  ExpectShape(OnnxNode("Slice"), {x, N({-1}), N({INT64_MIN}), N({-1}), N({INT64_MIN})}, {20, 10, 1});
+  for (int64_t start : {-5, -1, 0, 5}) {
+    for (int64_t step : {-1, 1}) {
+      ExpectShape(OnnxNode("Slice"), {F({0}), N({start}), N({-5}), N({0}), N({step})}, {0});
+    }
+  }
+}
+
+TEST(ShapeInference, RefusesSlices) {
+  const Host x = F({20, 10});
+  ExpectRefused(OnnxNode("Slice"), {x, N({0}), N({1}), N({0}), N({0})}, 2,
+                "the step of axis 0 is 0, allowed is any other number");
+  ExpectRefused(OnnxNode("Slice"), {x, N({0}), N({1, 2})}, 2, "input 2 has 2 numbers, input 1 has 1");
+  ExpectRefused(OnnxNode("Slice"), {x, N({0}), N({1}), N({2})}, 2, "axes[0] is 2, allowed is -2..1");
+  ExpectRefused(OnnxNode("Slice"), {x, N({0, 0, 0}), N({1, 1, 1})}, 2, "axes[2] is 2, allowed is -2..1");
+  ExpectRefused(OnnxNode("Slice"), {x, N({0, 0}), N({1, 1}), N({1, -1})}, 2,
+                "axes[1] is -1, an axis that is there already");
+}
+
+void ExpectParts(OnnxNode&& op, const std::vector<Host>& inputs, const std::vector<Sizes>& expected) {
+  std::vector<gcap_tensor_t> outputs;
+  for (const Sizes& each : expected) outputs.push_back(F(Sizes(each.size(), kOpen)).Tensor());
+  GCAP_ASSERT_OK(Infer(op, inputs, &outputs));
+  for (size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(ShapeOf(outputs[i]), expected[i]) << i;
+}
+
+TEST(ShapeInference, OfSplit) {
+  ExpectParts(OnnxNode("Split"), {F({6})}, {{2}, {2}, {2}});
+  ExpectParts(std::move(OnnxNode("Split").Int("axis", 1)), {F({2, 6}), N({2, 4})}, {{2, 2}, {2, 4}});
+  ExpectParts(std::move(OnnxNode("Split").Int("num_outputs", 4)), {F({7})}, {{2}, {2}, {2}, {1}});
+  ExpectRefused(OnnxNode("Split"), {F({6}), N({2, 4})}, 1, "split has 2 numbers, it has 1 outputs");
+  ExpectRefused(OnnxNode("Split"), {F({6}), N({7})}, 1,
+                "split[0] is 7, allowed is 0..6, what is left of the dimension");
+  ExpectRefused(OnnxNode("Split"), {F({6}), N({5})}, 1, "split leaves 1 of a dimension of 6");
+  ExpectRefused(std::move(OnnxNode("Split").Int("num_outputs", 2)), {F({6})}, 1,
+                "num_outputs is 2, but it has 1 outputs");
+}
+
+TEST(ShapeInference, APartThatIsRefusedChangesNoOutput) {
+  OnnxNode op("Split");
+  std::vector<gcap_tensor_t> outputs = {F({kOpen}).Tensor(), F({9}).Tensor()};
+  const Outcome outcome(Infer(op, {F({6})}, &outputs));
+  EXPECT_EQ(outcome.message, "node 'n' (Split): dimension 0 of output 1 is 9, its inputs give 3");
+  EXPECT_EQ(ShapeOf(outputs[0]), (Sizes{kOpen}));
+  outputs = std::vector<gcap_tensor_t>(4, F({kOpen}).Tensor());
+  EXPECT_EQ(Outcome(Infer(op, {F({6})}, &outputs)).message,
+            "node 'n' (Split): a dimension of 6 does not split into 4 equal parts");
+}
+
+// --- Sums over axes -----------------------------------------------------------------------------------------------------
+
+TEST(ShapeInference, OfReductions) {
+  const Host x = F({3, 2, 2});
+  ExpectShape(OnnxNode("ReduceSum"), {x, N({1})}, {3, 1, 2});
+  ExpectShape(std::move(OnnxNode("ReduceSum").Int("keepdims", 0)), {x, N({-2})}, {3, 2});
+  ExpectShape(std::move(OnnxNode("ReduceMax").Int("keepdims", 0)), {x}, {});
+  ExpectShape(OnnxNode("ReduceProd"), {x}, {1, 1, 1});
+  ExpectShape(OnnxNode("ReduceSum"), {x, N({})}, {1, 1, 1});
+  ExpectShape(std::move(OnnxNode("ReduceSum").Int("noop_with_empty_axes", 1)), {x, N({})}, {3, 2, 2});
+  ExpectShape(std::move(OnnxNode("ReduceMax").Ints("axes", {0, 2})), {x}, {1, 2, 1});
+  ExpectRefused(std::move(OnnxNode("ReduceMax").Ints("axes", {3})), {x}, 3, "axes[0] is 3, allowed is -3..2");
+}
+
+TEST(ShapeInference, OfMatMul) {
+  ExpectShape(OnnxNode("MatMul"), {F({3, 4}), F({4, 3})}, {3, 3});
+  ExpectShape(OnnxNode("MatMul"), {F({1, 2, 3, 4}), F({5, 1, 4, 3})}, {5, 2, 3, 3});
+  ExpectShape(OnnxNode("MatMul"), {F({4}), F({4})}, {});
+  ExpectShape(OnnxNode("MatMul"), {F({4}), F({2, 4, 3})}, {2, 3});
+  ExpectShape(OnnxNode("MatMul"), {F({2, 3, 4}), F({4})}, {2, 3});
+  ExpectShape(OnnxNode("MatMul"), {F({3, 0}), F({0, 5})}, {3, 5});
+  ExpectRefused(OnnxNode("MatMul"), {F({3, 4}), F({3, 4})}, 2, "input 0 has 4 columns, input 1 has 3 rows");
+  ExpectRefused(OnnxNode("MatMul"), {F({}), F({4})}, 0, "input 0 has rank 0, allowed is 1..8");
+  ExpectRefused(OnnxNode("MatMul"), {F({2, 1, 4}), F({3, 4, 1})}, 3,
+                "dimension 0 of input 1 is 3, allowed is 1 or 2, as the inputs before have");
+}
+
+TEST(ShapeInference, OfGemm) {
+  ExpectShape(OnnxNode("Gemm"), {F({3, 5}), F({5, 4}), F({1, 4})}, {3, 4});
+  ExpectShape(std::move(OnnxNode("Gemm").Int("transA", 1)), {F({6, 3}), F({6, 4}), F({})}, {3, 4});
+  ExpectShape(std::move(OnnxNode("Gemm").Int("transB", 1)), {F({3, 6}), F({4, 6})}, {3, 4});
+  ExpectRefused(OnnxNode("Gemm"), {F({3, 5}), F({4, 5})}, 2, "input 0 has 5 columns, input 1 has 4 rows");
+  ExpectRefused(OnnxNode("Gemm"), {F({3, 5, 1}), F({4, 5})}, 2, "input 0 has rank 3, allowed is 2");
+  ExpectRefused(OnnxNode("Gemm"), {F({1, 5}), F({5, 4}), F({3, 4})}, 2,
+                "dimension 0 of input 2 is 3, allowed is 1 or 1");
+}
+
+// --- Windows ------------------------------------------------------------------------------------------------------------
+
+// The examples of Conv's documentation: a 3 x 3 window on 5 x 5 and 7 x 5.
+TEST(ShapeInference, OfConv) {
+  const Host w = F({1, 1, 3, 3}), tall = F({1, 1, 7, 5});
+  ExpectShape(std::move(OnnxNode("Conv").Ints("kernel_shape", {3, 3}).Ints("pads", {1, 1, 1, 1})), {F({1, 1, 5, 5}), w},
+              {1, 1, 5, 5});
+  ExpectShape(OnnxNode("Conv"), {F({1, 1, 5, 5}), w}, {1, 1, 3, 3});
+  ExpectShape(std::move(OnnxNode("Conv").Ints("strides", {2, 2}).Ints("pads", {1, 1, 1, 1})), {tall, w}, {1, 1, 4, 3});
+  ExpectShape(std::move(OnnxNode("Conv").Ints("strides", {2, 2})), {tall, w}, {1, 1, 3, 2});
+  ExpectShape(std::move(OnnxNode("Conv").Ints("strides", {2, 2}).Ints("pads", {1, 0, 1, 0})), {tall, w}, {1, 1, 4, 2});
+  ExpectShape(std::move(OnnxNode("Conv").Ints("strides", {2, 2}).String("auto_pad", "SAME_LOWER")),
+              {F({1, 1, 5, 5}), w}, {1, 1, 3, 3});
+  ExpectShape(std::move(OnnxNode("Conv").Ints("dilations", {2, 2})), {F({1, 1, 5, 5}), w}, {1, 1, 1, 1});
+  ExpectShape(std::move(OnnxNode("Conv").Int("group", 2)), {F({2, 4, 9}), F({6, 2, 3}), F({6})}, {2, 6, 7});
+}
+
+TEST(ShapeInference, RefusesConvs) {
+  const Host x = F({1, 4, 9});
+  ExpectRefused(OnnxNode("Conv"), {x, F({6, 3, 3})}, 3, "input 0 has 4 channels, input 1 has 3 in each of 1 groups");
+  ExpectRefused(std::move(OnnxNode("Conv").Int("group", 4)), {x, F({6, 1, 3})}, 3,
+                "input 1 makes 6 channels, allowed is a multiple of group 4");
+  ExpectRefused(std::move(OnnxNode("Conv").Int("group", 0)), {x, F({6, 1, 3})}, 3, "group is 0, allowed is 1 or more");
+  ExpectRefused(OnnxNode("Conv"), {x, F({6, 4, 3}), F({5})}, 3, "input 2 has 5 elements, input 1 makes 6 channels");
+  ExpectRefused(OnnxNode("Conv"), {x, F({6, 4, 10})}, 3,
+                "the window reaches over 10 elements of axis 2, which has 9 with its padding");
+  ExpectRefused(std::move(OnnxNode("Conv").Ints("strides", {0})), {x, F({6, 4, 3})}, 3,
+                "strides[0] is 0, allowed is 1 or more");
+  ExpectRefused(std::move(OnnxNode("Conv").Ints("pads", {1})), {x, F({6, 4, 3})}, 3,
+                "pads has 1 numbers, allowed is 2, for input 0 of rank 3");
+  ExpectRefused(std::move(OnnxNode("Conv").Ints("dilations", {INT64_MAX})), {x, F({6, 4, 3})}, 3,
+                "the window or the padded input is larger than 9223372036854775807 on axis 2");
+  ExpectRefused(std::move(OnnxNode("Conv").Ints("kernel_shape", {2})), {x, F({6, 4, 3})}, 3,
+                "kernel_shape[0] is 2, dimension 2 of input 1 is 3");
+  ExpectRefused(OnnxNode("Conv"), {F({1, 4}), F({6, 4})}, 2, "input 0 has rank 2, allowed is 3..8");
+  ExpectRefused(std::move(OnnxNode("Conv").String("auto_pad", "MOST")), {x, F({6, 4, 3})}, 3,
+                "auto_pad is MOST, allowed is NOTSET, SAME_UPPER, SAME_LOWER or VALID");
+}
+
+// The examples of MaxPool's and AveragePool's documentation.
+TEST(ShapeInference, OfPools) {
+  ExpectShape(std::move(OnnxNode("MaxPool").Ints("kernel_shape", {2})), {F({1, 3, 32})}, {1, 3, 31});
+  ExpectShape(std::move(OnnxNode("MaxPool").Ints("kernel_shape", {5, 5}).Ints("strides", {3, 3})), {F({1, 3, 32, 32})},
+              {1, 3, 10, 10});
+  ExpectShape(std::move(OnnxNode("MaxPool").Ints("kernel_shape", {3, 3}).Ints("strides", {2, 2}).Int("ceil_mode", 1)),
+              {F({1, 1, 4, 4})}, {1, 1, 2, 2});
+  ExpectShape(std::move(OnnxNode("MaxPool").Ints("kernel_shape", {2, 2}).String("auto_pad", "SAME_UPPER")),
+              {F({1, 3, 32, 32})}, {1, 3, 32, 32});
+  // "output_size_reduce_by_one": the third window would begin in the padding at the end.
+  ExpectShape(std::move(OnnxNode("MaxPool").Ints("kernel_shape", {1, 1}).Ints("strides", {2, 2}).Int("ceil_mode", 1)),
+              {F({1, 1, 2, 2})}, {1, 1, 1, 1});
+  // Windows that end at the input's end leave nothing for a further one.
+  ExpectShape(std::move(OnnxNode("MaxPool").Ints("kernel_shape", {3}).Int("ceil_mode", 1)), {F({1, 1, 4})}, {1, 1, 2});
+  ExpectShape(OnnxNode("GlobalAveragePool"), {F({1, 3, 5, 5})}, {1, 3, 1, 1});
+  ExpectRefused(OnnxNode("MaxPool"), {F({1, 3, 32})}, 3, "it has no attribute kernel_shape");
+}
+
+TEST(ShapeInference, ResolvesPaddingForKernels) {
+  OnnxNode op("Conv");
+  op.String("auto_pad", "SAME_LOWER").Ints("strides", {2});
+  const gcap_node_t node = op.Node(2);
+  const gcap_tensor_t inputs[] = {F({1, 1, 6}).Tensor(), F({1, 1, 3}).Tensor()};
+  gcap_window_t window;
+  GCAP_ASSERT_OK(gcap_infer_window(&node, inputs, &window));
+  // Three outputs reach over 2 * 2 + 3 = 7 elements: one of padding, which SAME_LOWER puts first.
+  EXPECT_EQ(window.rank, 1);
+  EXPECT_EQ(window.size[0], 3);
+  EXPECT_EQ(window.stride[0], 2);
+  EXPECT_EQ(window.pad_begin[0], 1);
+  EXPECT_EQ(window.pad_end[0], 0);
+  EXPECT_EQ(window.count[0], 3);
+}
+
+TEST(ShapeInference, ResolvesASliceForKernels) {
+  OnnxNode op("Slice");
+  const gcap_node_t node = op.Node(5);
+  const Host data = F({4, 7}), starts = N({-1}), ends = N({-100}), axes = N({1}), steps = N({-3});
+  const gcap_tensor_t inputs[] = {data.Tensor(), starts.Tensor(), ends.Tensor(), axes.Tensor(), steps.Tensor()};
+  gcap_slice_t slice;
+  GCAP_ASSERT_OK(gcap_infer_slice(&node, inputs, &slice));
+  EXPECT_TRUE(slice.known);
+  EXPECT_EQ(Sizes(slice.start, slice.start + 2), (Sizes{0, 6}));
+  EXPECT_EQ(Sizes(slice.step, slice.step + 2), (Sizes{1, -3}));
+  EXPECT_EQ(Sizes(slice.count, slice.count + 2), (Sizes{4, 3}));
+}
+
+}  // namespace
