@@ -55,6 +55,7 @@
 #include "gcap/allocator.h"
 #include "gcap/allocator_ops.h"
 #include "gcap/capture.h"
+#include "gcap/cpu_ep.h"
 #include "gcap/ep.h"
 #include "gcap/ep_ops.h"
 #include "gcap/external_allocator.h"

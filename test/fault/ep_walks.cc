@@ -2,6 +2,7 @@
 //
 // Walks over gcap/ep.h and gcap/ep_ops.h.
 
+#include "gcap/cpu_ep.h"
 #include "gcap/shape_inference.h"
 #include "test/fault/session_scene.h"
 #include "test/support/replays.h"
@@ -177,6 +178,8 @@ gcap_status_t InferOn(const char* op_type, int num_inputs,
 }
 
 void AddShapeWalks(std::vector<Walk>* walks) {
+  walks->push_back(
+      SessionWalk("gcap_cpu_ep_create", "", Cold, [](S* s) { return gcap_cpu_ep_create(&s->ep); }).MakesNoCall());
   walks->push_back(SessionWalk("gcap_infer_shapes", "", Cold, [](S*) {
                      return InferOn("Relu", 1, [](const gcap_node_t* node, const gcap_tensor_t* inputs) {
                        gcap_tensor_t made = {nullptr, GCAP_DTYPE_F32, 3, {4, GCAP_DIM_INFERRED, 2}};

@@ -209,6 +209,7 @@ std::vector<Row> Eps() {
 
 std::vector<Row> Shapes() {
   return {
+      {"gcap_cpu_ep_create", "out_ep", kBad, CALL(gcap_cpu_ep_create(nullptr))},
       {"gcap_infer_shapes", "node", kBad, CALL(gcap_infer_shapes(nullptr, &o.input, &o.output))},
       {"gcap_infer_shapes", "inputs", kBad, CALL(gcap_infer_shapes(&kRelu, nullptr, &o.output))},
       {"gcap_infer_shapes", "outputs", kBad, CALL(gcap_infer_shapes(&kRelu, &o.input, nullptr))},
