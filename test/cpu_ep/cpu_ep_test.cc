@@ -3,6 +3,8 @@
 // The CPU EP as a host sees it: what it supports, where it reads, what it checks of tensors, and what happens when the
 // host's memory is short.
 
+#include <thread>
+
 #include "test/base/heap_failure.h"
 #include "test/cpu_ep/cpu_node.h"
 
@@ -148,6 +150,23 @@ class CpuKernel : public CpuEp {
 TEST_F(CpuKernel, KeepsNothingOfTheModel) {
   EXPECT_EQ(Compute().message, "OK");
   EXPECT_EQ(y_.As<float>(), (std::vector<float>{1, 2, 1, 2, 1, 2}));
+}
+
+TEST_F(CpuKernel, RunsOnSeveralThreadsAtOnce) {
+  std::vector<std::vector<float>> results(4, std::vector<float>(6));
+  std::vector<std::thread> threads;
+  for (std::vector<float>& result : results) {
+    threads.emplace_back([this, &result] {
+      gcap_tensor_t output = output_;
+      output.data = result.data();
+      gcap_kernel_context_t context = {};
+      context.inputs = inputs_;
+      context.outputs = &output;
+      for (int run = 0; run < 100; ++run) GCAP_EXPECT_OK(kernel_.compute(kernel_.self, &context));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::vector<float>& result : results) EXPECT_EQ(result, (std::vector<float>{1, 2, 1, 2, 1, 2}));
 }
 
 TEST_F(CpuKernel, RefusesAnotherShapeThanItsInputsGive) {
