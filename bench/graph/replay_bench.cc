@@ -82,53 +82,32 @@ class ManagedGraphs {
   gcap_graph_manager_t* manager_ = nullptr;
 };
 
-// An EP with one op, "Relus", whose kernel issues `nodes` tiny kernels over its output.
-struct ReluEp {
-  gcap_runtime_t* runtime;
-  int nodes;
-};
-
-gcap_status_t ComputeRelus(void* self, const gcap_kernel_context_t* context) {
+// The kernel of "Relus" issues as many tiny kernels over its output as `nodes` says.
+gcap_status_t ComputeRelus(void* nodes, const gcap_kernel_context_t* context) {
   auto* data = static_cast<float*>(context->outputs[0].data);
-  for (int i = 0; i < static_cast<ReluEp*>(self)->nodes; ++i) {
+  for (int i = 0; i < *static_cast<const int*>(nodes); ++i) {
     GCAP_RETURN_IF_ERROR(gcap_relu_f32(context->resources.stream, data, data, 1));
   }
   return nullptr;
 }
 
-gcap_runtime_t* RuntimeOf(void* self) { return static_cast<ReluEp*>(self)->runtime; }
-
-gcap_ep_t* CreateReluEp(ReluEp* self) {
+// An EP with that one op.
+gcap_ep_t* CreateReluEp(int* nodes) {
   gcap_options_t options;
   gcap_options_init(&options);
   options.enable_cuda_graph = true;
   options.graph.min_num_runs_before_capture = 1;
-  Check(gcap_runtime_create(&options, &self->runtime));
   gcap_ep_ops_t ops = {};
   ops.struct_version = GCAP_EP_OPS_VERSION;
   ops.struct_bytes = sizeof(gcap_ep_ops_t);
-  ops.supports_concurrent_runs = true;
   ops.name = "relus";
-  ops.self = self;
+  ops.self = nodes;
   ops.supports = [](void*, const gcap_model_t*, const gcap_node_t*) { return true; };
-  ops.create_kernel = [](void* ep, const gcap_model_t*, const gcap_node_t*, gcap_kernel_t* out) -> gcap_status_t {
-    *out = {ep, ComputeRelus, [](void*) {}};
+  ops.create_kernel = [](void* nodes, const gcap_model_t*, const gcap_node_t*, gcap_kernel_t* out) -> gcap_status_t {
+    *out = {nodes, ComputeRelus, nullptr};
     return nullptr;
   };
-  ops.get_run_resources = [](void* ep, gcap_run_resources_t* out) {
-    return gcap_runtime_get_resources(RuntimeOf(ep), out);
-  };
-  ops.synchronize = [](void* ep) { return gcap_runtime_synchronize(RuntimeOf(ep)); };
-  ops.begin_run = [](void* ep, int id) { return gcap_runtime_begin_run(RuntimeOf(ep), id); };
-  ops.end_run = [](void* ep, gcap_status_t run_status, bool synchronize) {
-    return gcap_runtime_end_run(RuntimeOf(ep), run_status, synchronize);
-  };
-  ops.is_graph_capture_enabled = [](const void*) { return true; };
-  ops.is_graph_captured = [](void* ep, int id) { return gcap_runtime_is_captured(RuntimeOf(ep), id); };
-  ops.replay_graph = [](void* ep, int id, const gcap_graph_replay_options_t* options, bool* out_replayed) {
-    return gcap_runtime_replay(RuntimeOf(ep), id, options, out_replayed);
-  };
-  ops.destroy = [](void* ep) { return gcap_runtime_destroy(RuntimeOf(ep)); };
+  Check(gcap_runtime_create(&options, &ops.runtime));
   gcap_ep_t* ep = nullptr;
   Check(gcap_ep_create(&ops, &ep));
   return ep;
@@ -137,7 +116,7 @@ gcap_ep_t* CreateReluEp(ReluEp* self) {
 // A model of one "Relus" node on the EP above, warmed up.
 class SessionGraph {
  public:
-  explicit SessionGraph(int nodes) : self_{nullptr, nodes}, ep_(CreateReluEp(&self_)) {
+  explicit SessionGraph(int nodes) : nodes_(nodes), ep_(CreateReluEp(&nodes_)) {
     gcap_value_t value = {};
     value.name = "out";
     value.rank = 1;
@@ -173,7 +152,7 @@ class SessionGraph {
   void Launch() const { Check(gcap_session_run(session_, &options_, nullptr, &out_)); }
 
  private:
-  ReluEp self_;
+  int nodes_;
   gcap_ep_t* ep_;
   gcap_session_t* session_ = nullptr;
   gcap_tensor_t out_ = {};

@@ -124,8 +124,6 @@ static gcap_status_t compute(void* self, const gcap_kernel_context_t* context) {
   return relu_by_scratch(&context->resources, 0, context->inputs[0].data, context->outputs[0].data);
 }
 
-static void destroy_kernel(void* self) { (void)self; }
-
 static bool ep_supports(void* self, const gcap_model_t* model, const gcap_node_t* node) {
   (void)self;
   (void)model;
@@ -137,42 +135,18 @@ static gcap_status_t ep_create_kernel(void* self, const gcap_model_t* model, con
   (void)self;
   (void)model;
   (void)node;
-  *out_kernel = (gcap_kernel_t){.compute = compute, .destroy = destroy_kernel};
+  *out_kernel = (gcap_kernel_t){.compute = compute};
   return NULL;
 }
-
-static gcap_status_t ep_get_run_resources(void* self, gcap_run_resources_t* out) {
-  return gcap_runtime_get_resources(self, out);
-}
-static gcap_status_t ep_synchronize(void* self) { return gcap_runtime_synchronize(self); }
-static gcap_status_t ep_begin_run(void* self, int id) { return gcap_runtime_begin_run(self, id); }
-static gcap_status_t ep_end_run(void* self, gcap_status_t status, bool synchronize) {
-  return gcap_runtime_end_run(self, status, synchronize);
-}
-static bool ep_captures(const void* self) { return gcap_runtime_is_graph_capture_enabled(self); }
-static bool ep_is_captured(void* self, int id) { return gcap_runtime_is_captured(self, id); }
-static gcap_status_t ep_replay(void* self, int id, const gcap_graph_replay_options_t* options, bool* out_replayed) {
-  return gcap_runtime_replay(self, id, options, out_replayed);
-}
-static gcap_status_t ep_destroy(void* self) { return gcap_runtime_destroy(self); }
 
 static gcap_ep_t* make_ep(void) {
   gcap_ep_ops_t ops = {
       .struct_version = GCAP_EP_OPS_VERSION,
       .struct_bytes = sizeof(gcap_ep_ops_t),
-      .supports_concurrent_runs = true,
       .name = "soak",
-      .self = make_runtime(),
       .supports = ep_supports,
       .create_kernel = ep_create_kernel,
-      .get_run_resources = ep_get_run_resources,
-      .synchronize = ep_synchronize,
-      .begin_run = ep_begin_run,
-      .end_run = ep_end_run,
-      .is_graph_capture_enabled = ep_captures,
-      .is_graph_captured = ep_is_captured,
-      .replay_graph = ep_replay,
-      .destroy = ep_destroy,
+      .runtime = make_runtime(),
   };
   gcap_ep_t* ep;
   CHECK(gcap_ep_create(&ops, &ep));

@@ -157,10 +157,34 @@ gcap_status_t gcap_ep_synchronize(gcap_ep_t* ep) {
   return ep->ops.runtime != NULL ? gcap_runtime_synchronize(ep->ops.runtime) : NULL;
 }
 
+// Tells once that an EP wants to capture and cannot. The warning is about the table, so the second one has no news.
+static void warn_that_it_cannot_capture(const gcap_ep_t* ep) {
+  atomic_bool* warned = (atomic_bool*)&ep->warned;
+  if (atomic_exchange_explicit(warned, true, memory_order_relaxed)) return;
+  gcap_log(GCAP_LOG_WARNING,
+           "EP '%s' says that it captures graphs, but its table has no %s and no runtime; it runs without capture",
+           ep->name, ep->missing_to_capture);
+}
+
+// Whether an EP that wants to capture cannot: no host replays its graphs.
+static bool cannot_capture(const gcap_ep_t* ep) {
+  if (ep->missing_to_capture == NULL) return false;
+  warn_that_it_cannot_capture(ep);
+  return true;
+}
+
+// An EP that does not say that it captures may keep graphs of its own by id.
+static bool must_not_capture(const gcap_ep_t* ep) {
+  const gcap_ep_ops_t* ops = &ep->ops;
+  if (ops->is_graph_capture_enabled == NULL || ep->missing_to_capture == NULL) return false;
+  return ops->is_graph_capture_enabled(ops->self) && cannot_capture(ep);
+}
+
 gcap_status_t gcap_ep_begin_run(gcap_ep_t* ep, int graph_id) {
   GCAP_RETURN_IF_NULL(ep);
   const gcap_ep_ops_t* ops = &ep->ops;
   if (ops->begin_run == NULL && ops->runtime == NULL) return NULL;
+  if (must_not_capture(ep)) graph_id = GCAP_GRAPH_ID_NONE;
   if (graph_id != GCAP_GRAPH_ID_NONE) atomic_store_explicit(&ep->may_have_graphs, true, memory_order_relaxed);
   if (ops->begin_run != NULL) return ops->begin_run(ops->self, graph_id);
   return gcap_runtime_begin_run(ops->runtime, graph_id);
@@ -174,24 +198,12 @@ gcap_status_t gcap_ep_end_run(gcap_ep_t* ep, gcap_status_t run_status, bool sync
   return synchronize ? gcap_status_join(run_status, gcap_ep_synchronize(ep)) : run_status;
 }
 
-// Tells once that an EP wants to capture and cannot. The warning is about the table, so the second one has no news.
-static void warn_that_it_cannot_capture(const gcap_ep_t* ep) {
-  atomic_bool* warned = (atomic_bool*)&ep->warned;
-  if (atomic_exchange_explicit(warned, true, memory_order_relaxed)) return;
-  gcap_log(GCAP_LOG_WARNING,
-           "EP '%s' says that it captures graphs, but its table has no %s and no runtime; it runs without capture",
-           ep->name, ep->missing_to_capture);
-}
-
 bool gcap_ep_is_graph_capture_enabled(const gcap_ep_t* ep) {
   const gcap_ep_ops_t* ops = &ep->ops;
   if (ops->is_graph_capture_enabled == NULL) {
     return ops->runtime != NULL && gcap_runtime_is_graph_capture_enabled(ops->runtime);
   }
-  if (!ops->is_graph_capture_enabled(ops->self)) return false;
-  if (ep->missing_to_capture == NULL) return true;
-  warn_that_it_cannot_capture(ep);
-  return false;
+  return ops->is_graph_capture_enabled(ops->self) && !cannot_capture(ep);
 }
 
 bool gcap_ep_is_graph_captured(gcap_ep_t* ep, int graph_id) {

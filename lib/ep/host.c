@@ -2,6 +2,7 @@
 //
 // Copies, streams, memory and forks of an EP: the table's member, else the runtime, else the default of ep_ops.h.
 
+#include <stdio.h>
 #include <string.h>
 
 #include "lib/ep/ep_internal.h"
@@ -44,7 +45,9 @@ gcap_status_t gcap_ep_copy_tensors(gcap_ep_t* ep, const gcap_copy_t* copies, siz
   if (ops->runtime != NULL) return gcap_runtime_copy_tensors(ops->runtime, copies, count);
   for (size_t i = 0; i < count; ++i) {
     if (gcap_ep_can_copy(ep, copies[i].src_memory, copies[i].dst_memory)) continue;
-    return gcap_copy_refuse_memory(copies, i, ep->name);
+    char who[64];
+    snprintf(who, sizeof(who), "EP '%.50s'", ep->name);
+    return gcap_copy_refuse_memory(copies, i, who);
   }
   return copy_on_host(copies, count, ep->name);
 }

@@ -135,6 +135,18 @@ TEST(Ep, CreateRefusesATableThatIsNotWhole) {
       {"end_run is NULL", [](gcap_ep_ops_t* o) { o->end_run = nullptr; }},
       {"begin_run is NULL", [](gcap_ep_ops_t* o) { o->end_run = EndRun; }, true},
       {"end_run is NULL", [](gcap_ep_ops_t* o) { o->begin_run = BeginRun; }, true},
+      {"can_copy is NULL",
+       [](gcap_ep_ops_t* o) { o->copy_tensors = [](void*, const gcap_copy_t*, size_t) { return gcap_status_t{}; }; }},
+      {"copy_tensors is NULL",
+       [](gcap_ep_ops_t* o) { o->can_copy = [](const void*, gcap_memory_t, gcap_memory_t) { return true; }; }},
+      {"fork is NULL", [](gcap_ep_ops_t* o) { o->join = Destroy; }},
+      {"join is NULL",
+       [](gcap_ep_ops_t* o) { o->fork = [](void*, size_t, gcap_stream_t**) { return gcap_status_t{}; }; }},
+      {"runs_on_host is true and runtime is set",
+       [](gcap_ep_ops_t* o) {
+         o->runs_on_host = true;
+         o->runtime = reinterpret_cast<gcap_runtime_t*>(o);  // is not followed
+       }},
       {"struct_version 0", [](gcap_ep_ops_t* o) { o->struct_version = 0; }},
       {"version 2 has struct_bytes 0", [](gcap_ep_ops_t* o) { o->struct_bytes = 0; }},
       {"version 3 has struct_bytes 8",
@@ -142,6 +154,7 @@ TEST(Ep, CreateRefusesATableThatIsNotWhole) {
          o->struct_version = 3;
          o->struct_bytes = 8;
        }},
+      {"struct_bytes ", [](gcap_ep_ops_t* o) { o->struct_bytes = offsetof(gcap_ep_ops_t, struct_bytes); }},
   };
   for (const Row& row : rows) {
     SCOPED_TRACE(row.named);
@@ -176,6 +189,42 @@ TEST(Ep, ReleaseOfGraphsMayBeAbsentWhenTheRestIsThere) {
   gcap_ep_t* ep = nullptr;
   GCAP_ASSERT_OK(gcap_ep_create(&ops, &ep));
   GCAP_EXPECT_FAILS(gcap_ep_release_captured_graph(ep, 3), GCAP_FAILED_PRECONDITION, "graph id 3");
+  GCAP_EXPECT_OK(gcap_ep_destroy(ep));
+}
+
+// A CPU EP is its kernels, too.
+TEST(Ep, ThatRunsOnTheHostNeedsNothingElse) {
+  Recorder recorder;
+  gcap_ep_ops_t ops = {};
+  ops.struct_version = GCAP_EP_OPS_VERSION;
+  ops.struct_bytes = sizeof(gcap_ep_ops_t);
+  ops.name = "cpu";
+  ops.self = &recorder;
+  ops.supports = Supports;
+  ops.create_kernel = CreateKernel;
+  ops.runs_on_host = true;
+  gcap_ep_t* ep = nullptr;
+  GCAP_ASSERT_OK(gcap_ep_create(&ops, &ep));
+  EXPECT_TRUE(gcap_ep_runs_on_host(ep));
+  EXPECT_FALSE(gcap_ep_is_graph_capture_enabled(ep));
+  gcap_run_resources_t resources = {reinterpret_cast<gcap_stream_t*>(ep), nullptr, nullptr};
+  GCAP_EXPECT_OK(gcap_ep_get_run_resources(ep, &resources));
+  EXPECT_EQ(resources.stream, nullptr);
+  GCAP_EXPECT_OK(gcap_ep_begin_run(ep, 0));
+  GCAP_EXPECT_OK(gcap_ep_end_run(ep, nullptr, /*synchronize=*/true));
+  GCAP_EXPECT_OK(gcap_ep_synchronize(ep));
+  float from[] = {1, 2, 3}, to[] = {0, 0, 0};
+  const gcap_memory_t host = {GCAP_MEMORY_HOST, 0}, pinned = {GCAP_MEMORY_PINNED, 0}, device = {GCAP_MEMORY_DEVICE, 0};
+  const gcap_tensor_t src = {from, GCAP_DTYPE_F32, 1, {3}}, dst = {to, GCAP_DTYPE_F32, 2, {1, 3}};
+  gcap_copy_t copy = {&src, host, &dst, pinned, nullptr};
+  EXPECT_TRUE(gcap_ep_can_copy(ep, host, pinned));
+  EXPECT_FALSE(gcap_ep_can_copy(ep, host, device));
+  GCAP_EXPECT_OK(gcap_ep_copy_tensor(ep, &copy));
+  EXPECT_EQ(std::vector<float>(to, to + 3), std::vector<float>({1, 2, 3}));
+  copy.stream = reinterpret_cast<gcap_stream_t*>(ep);  // is not followed
+  GCAP_EXPECT_FAILS(gcap_ep_copy_tensor(ep, &copy), GCAP_INVALID_ARGUMENT, "EP 'cpu' runs on the host");
+  copy.dst_memory = device;
+  GCAP_EXPECT_FAILS(gcap_ep_copy_tensor(ep, &copy), GCAP_INVALID_ARGUMENT, "'cpu' does not copy");
   GCAP_EXPECT_OK(gcap_ep_destroy(ep));
 }
 

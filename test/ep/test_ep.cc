@@ -153,49 +153,23 @@ struct TestEpOps {
     return gcap_runtime_get_resources(Ep(self)->runtime_, out_resources);
   }
   static gcap_status_t Synchronize(void* self) { return gcap_runtime_synchronize(Ep(self)->runtime_); }
-  static gcap_status_t BeginRun(void* self, int graph_id) {
-    return gcap_runtime_begin_run(Ep(self)->runtime_, graph_id);
-  }
-  static gcap_status_t EndRun(void* self, gcap_status_t run_status, bool synchronize) {
-    return gcap_runtime_end_run(Ep(self)->runtime_, run_status, synchronize);
-  }
-  static bool IsGraphCaptureEnabled(const void* self) {
-    return gcap_runtime_is_graph_capture_enabled(Ep(self)->runtime_);
-  }
-  static bool IsGraphCaptured(void* self, int graph_id) {
-    return gcap_runtime_is_captured(Ep(self)->runtime_, graph_id);
-  }
-  static gcap_status_t ReplayGraph(void* self, int graph_id, const gcap_graph_replay_options_t* options,
-                                   bool* out_replayed) {
-    return gcap_runtime_replay(Ep(self)->runtime_, graph_id, options, out_replayed);
-  }
-  static gcap_status_t ReleaseCapturedGraph(void* self, int graph_id) {
-    return gcap_runtime_release(Ep(self)->runtime_, graph_id);
-  }
 
   static gcap_ep_ops_t Table(TestEp* ep) {
     gcap_ep_ops_t ops = {};
     ops.struct_version = GCAP_EP_OPS_VERSION;
     ops.struct_bytes = sizeof(gcap_ep_ops_t);
-    ops.supports_concurrent_runs = gcap_runtime_supports_concurrent_runs(ep->runtime_);
     ops.name = ep->config_.name.c_str();
     ops.self = ep;
     ops.supports = Supports;
     ops.create_kernel = CreateKernel;
-    if (ep->config_.has_run_members && ep->config_.has_signatures) {
+    if (ep->config_.has_run_members) {
       ops.runtime = ep->runtime_;
       ops.destroy = [](void*) { return gcap_status_t(nullptr); };  // TestEp ends the runtime
-      return ops;
+    } else {
+      ops.supports_concurrent_runs = gcap_runtime_supports_concurrent_runs(ep->runtime_);
+      ops.get_run_resources = GetRunResources;
+      ops.synchronize = Synchronize;
     }
-    ops.get_run_resources = GetRunResources;
-    ops.synchronize = Synchronize;
-    if (!ep->config_.has_run_members) return ops;
-    ops.begin_run = BeginRun;
-    ops.end_run = EndRun;
-    ops.is_graph_capture_enabled = IsGraphCaptureEnabled;
-    ops.is_graph_captured = IsGraphCaptured;
-    ops.replay_graph = ReplayGraph;
-    ops.release_captured_graph = ReleaseCapturedGraph;
     return ops;
   }
 };

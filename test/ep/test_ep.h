@@ -44,8 +44,7 @@ struct TestEpConfig {
   std::string name = "test";
   std::set<std::string> ops = {"Rotate", "Join", "Fill", "Bounce", "Count", "Fail", "Alloc", "Ignore", "Leave"};
   std::string broken_op;        // the op whose kernel cannot be made
-  bool has_run_members = true;  // false: only what an EP must have
-  bool has_signatures = true;   // false: without the members that check a graph's bindings
+  bool has_run_members = true;  // false: only what an EP without a runtime must have
   void (*leave)() = nullptr;    // what Leave calls; it need not return
 };
 

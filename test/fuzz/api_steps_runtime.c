@@ -87,47 +87,21 @@ static gcap_status_t ep_create_kernel(void* self, const gcap_model_t* model, con
   return NULL;
 }
 
-static gcap_status_t ep_get_run_resources(void* self, gcap_run_resources_t* out) {
-  return gcap_runtime_get_resources(self, out);
-}
-static gcap_status_t ep_synchronize(void* self) { return gcap_runtime_synchronize(self); }
-static gcap_status_t ep_begin_run(void* self, int id) { return gcap_runtime_begin_run(self, id); }
-static gcap_status_t ep_end_run(void* self, gcap_status_t status, bool synchronize) {
-  return gcap_runtime_end_run(self, status, synchronize);
-}
-static bool ep_captures(const void* self) { return gcap_runtime_is_graph_capture_enabled(self); }
-static bool ep_is_captured(void* self, int id) { return gcap_runtime_is_captured(self, id); }
-static gcap_status_t ep_replay(void* self, int id, const gcap_graph_replay_options_t* options, bool* out_replayed) {
-  return gcap_runtime_replay(self, id, options, out_replayed);
-}
-static gcap_status_t ep_release(void* self, int id) { return gcap_runtime_release(self, id); }
-static gcap_status_t ep_destroy(void* self) { return gcap_runtime_destroy(self); }
-static gcap_status_t ep_sign(void* self, const gcap_graph_binding_t* bindings, size_t count) {
-  return gcap_runtime_sign(self, bindings, count);
-}
-static gcap_status_t ep_explain(void* self, int id, gcap_graph_question_t question) {
-  return gcap_runtime_explain(self, id, question);
+static bool ep_never_captures(const void* self) {
+  (void)self;
+  return false;
 }
 
 static void create_ep(fuzz_runtime_t* slot) {
   gcap_ep_ops_t ops = {.struct_version = fuzz_draw(16) == 0 ? 9 : GCAP_EP_OPS_VERSION,
-                       .supports_concurrent_runs = gcap_runtime_supports_concurrent_runs(slot->runtime),
+                       .supports_concurrent_runs = fuzz_draw(4) == 0,  // the runtime's answer counts
                        .name = "fuzz",
-                       .self = slot->runtime,
                        .supports = ep_supports,
                        .create_kernel = ep_create_kernel,
-                       .get_run_resources = ep_get_run_resources,
-                       .synchronize = ep_synchronize,
-                       .begin_run = ep_begin_run,
-                       .end_run = ep_end_run,
-                       .is_graph_capture_enabled = ep_captures,
-                       .is_graph_captured = ep_is_captured,
-                       .replay_graph = ep_replay,
-                       .release_captured_graph = ep_release,
-                       .destroy = ep_destroy,
-                       .sign_graph = fuzz_draw(4) ? ep_sign : NULL,
-                       .explain = fuzz_draw(4) ? ep_explain : NULL};
-  if (fuzz_draw(16) == 0) ops.end_run = NULL;
+                       .is_graph_capture_enabled = fuzz_draw(4) == 0 ? ep_never_captures : NULL,
+                       .struct_bytes = sizeof(ops),
+                       .runtime = slot->runtime};
+  ops.runs_on_host = fuzz_draw(16) == 0;  // refused
   fuzz_ok(gcap_ep_create(&ops, &slot->ep));
 }
 

@@ -23,7 +23,6 @@ using gcap::testing::LogCatcher;
 using gcap::testing::Outcome;
 using gcap::testing::RunOptions;
 using gcap::testing::Tensor;
-using gcap::testing::TestEpConfig;
 using gcap::testing::When;
 
 const Floats kContent = {1, 2, 3, 4, 5, 6};
@@ -97,18 +96,6 @@ TEST_F(SessionOptions, AGraphCapturedWithoutTheCheckCannotBeChecked) {
   // Was: only a function that a session's user cannot call.
   EXPECT_TRUE(outcome.Names("in a session, set check_bindings in every run")) << outcome.message;
   rig.ExpectRightRun(&x, &y, 7.0f);
-}
-
-TEST_F(SessionOptions, AnEpThatCannotCheckSaysSo) {
-  DeviceFloats x(kContent), y(Floats(6));
-  TestEpConfig config;
-  config.has_signatures = false;
-  ChainRig rig;
-  GCAP_ASSERT_OK(rig.Create(GraphOptions(1), config));
-  GCAP_EXPECT_FAILS(Run(rig, Checked(), x, y), GCAP_FAILED_PRECONDITION, "sign_graph");
-  GCAP_EXPECT_OK(Run(rig, Checked(GCAP_GRAPH_ID_NONE), x, y));
-  EXPECT_EQ(y.Get(), ChainOf(kContent));
-  for (int run = 0; run < 3; ++run) rig.ExpectRightRun(&x, &y, static_cast<float>(run));
 }
 
 TEST_F(SessionOptions, AWarmUpInVainQuotesTheLastFailure) {
