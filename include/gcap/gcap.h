@@ -40,7 +40,8 @@
 // Fork.      In a child process that was forked after its parent had used gcap, neither CUDA nor gcap works: a function
 //            that returns a status refuses with FAILED_PRECONDITION, and names the fork. A function that needs neither
 //            a lock nor CUDA may answer as in the parent: those of statuses and options, gcap_ep_create, gcap_ep_claim,
-//            and gcap_thread_contexts_get on a thread that has its context. The functions of gcap/ops answer the error
+//            those of gcap/ep.h whose answer is a member of the EP's table or a default (a copy on the host, too), and
+//            gcap_thread_contexts_get on a thread that has its context. The functions of gcap/ops answer the error
 //            of CUDA. Do not call a function that returns no status, which may never return. Do not call gcap on a
 //            thread that the child starts: only the thread that forked is refused. The child may exec or exit. A
 //            program that forks first, and uses gcap in the child alone, is fine.

@@ -78,14 +78,14 @@ static gcap_status_t check_host_memory(const gcap_tensor_t* tensor, size_t index
                      index, name, tensor->data);
 }
 
-// What a copy must be if its stream is being captured, by whomever.
-static gcap_status_t check_captured(const gcap_copy_t* copy, size_t index, bool* out_is_captured) {
-  *out_is_captured = false;
-  if (copy->stream == NULL || !gcap_stream_can_capture(copy->stream)) return NULL;
-  GCAP_RETURN_IF_ERROR(gcap_is_stream_capturing(gcap_stream_handle(copy->stream), out_is_captured));
-  if (!*out_is_captured) return NULL;
-  if (is_on_host(copy->src_memory)) GCAP_RETURN_IF_ERROR(check_host_memory(copy->src, index, "src"));
-  return is_on_host(copy->dst_memory) ? check_host_memory(copy->dst, index, "dst") : NULL;
+// What a copy of host memory must be if its stream is being captured, by whomever.
+static gcap_status_t check_captured(const gcap_copy_t* copy, size_t index) {
+  const bool src_on_host = is_on_host(copy->src_memory), dst_on_host = is_on_host(copy->dst_memory);
+  if (copy->stream == NULL || !gcap_stream_can_capture(copy->stream) || !(src_on_host || dst_on_host)) return NULL;
+  bool is_captured = false;
+  GCAP_RETURN_IF_ERROR(gcap_is_stream_capturing(gcap_stream_handle(copy->stream), &is_captured));
+  if (!is_captured) return NULL;
+  return src_on_host ? check_host_memory(copy->src, index, "src") : check_host_memory(copy->dst, index, "dst");
 }
 
 // --- Copies ---------------------------------------------------------------------------------------------------------
@@ -100,8 +100,7 @@ static gcap_status_t check(gcap_runtime_t* runtime, const gcap_copy_t* copies, s
     return gcap_copy_refuse_memory(copies, index, who);
   }
   GCAP_RETURN_IF_ERROR(check_in_scope(copy, index));
-  bool is_captured = false;
-  return bytes > 0 ? check_captured(copy, index, &is_captured) : NULL;
+  return bytes > 0 ? check_captured(copy, index) : NULL;
 }
 
 static enum cudaMemcpyKind kind_of(const gcap_copy_t* copy) {
@@ -111,14 +110,17 @@ static enum cudaMemcpyKind kind_of(const gcap_copy_t* copy) {
 
 // A copy between devices names both, so that CUDA finds memory of pools too. In a capture cudaMemcpyPeerAsync is
 // refused, and the unified address space tells the devices.
-static gcap_status_t issue(const gcap_copy_t* copy, cudaStream_t stream) {
+static gcap_status_t issue(const gcap_copy_t* copy, const gcap_stream_t* on) {
+  const cudaStream_t stream = gcap_stream_handle(on);
   const gcap_memory_t src = copy->src_memory, dst = copy->dst_memory;
   const size_t bytes = gcap_tensor_bytes(copy->src);
   void *to = copy->dst->data, *from = copy->src->data;
   if (bytes == 0) return NULL;
   const bool is_between_devices = kind_of(copy) == cudaMemcpyDeviceToDevice && src.device_id != dst.device_id;
   bool is_captured = false;
-  if (is_between_devices) GCAP_RETURN_IF_ERROR(gcap_is_stream_capturing(stream, &is_captured));
+  if (is_between_devices && gcap_stream_can_capture(on)) {
+    GCAP_RETURN_IF_ERROR(gcap_is_stream_capturing(stream, &is_captured));
+  }
   if (!is_between_devices || is_captured) return GCAP_CUDA(cudaMemcpyAsync(to, from, bytes, kind_of(copy), stream));
   return GCAP_CUDA(cudaMemcpyPeerAsync(to, dst.device_id, from, src.device_id, bytes, stream));
 }
@@ -126,8 +128,7 @@ static gcap_status_t issue(const gcap_copy_t* copy, cudaStream_t stream) {
 // Issues all, those without a stream to `stream`.
 static gcap_status_t issue_all(const gcap_copy_t* copies, size_t count, gcap_stream_t* stream) {
   for (size_t i = 0; i < count; ++i) {
-    gcap_stream_t* its = copies[i].stream != NULL ? copies[i].stream : stream;
-    GCAP_RETURN_IF_ERROR(issue(&copies[i], gcap_stream_handle(its)));
+    GCAP_RETURN_IF_ERROR(issue(&copies[i], copies[i].stream != NULL ? copies[i].stream : stream));
   }
   return NULL;
 }

@@ -2,6 +2,8 @@
 //
 // Walks over gcap/ep.h and gcap/ep_ops.h.
 
+#include <string>
+
 #include "gcap/cpu_ep.h"
 #include "gcap/shape_inference.h"
 #include "test/fault/session_scene.h"
@@ -28,6 +30,8 @@ void OpenEager(S* s) { Open(s, 0); }
 void OpenCapture(S* s) { Open(s, 1); }
 
 void EndRun(S* s) { GCAP_EXPECT_OK(gcap_ep_end_run(s->Ep(), nullptr, true)); }
+// Ends a run in which a call failed, or that was not joined.
+void EndAnyRun(S* s) { gcap_status_free(gcap_ep_end_run(s->Ep(), nullptr, true)); }
 
 gcap_status_t Replay(S* s) {
   bool replayed = false;
@@ -258,10 +262,160 @@ void AddRuntimeWalks(std::vector<Walk>* walks) {
       SessionWalk("gcap_runtime_synchronize", "", Cold, [](S* s) { return gcap_runtime_synchronize(s->Runtime()); }));
 }
 
+// --- Copies, streams and memory, by the EP and by its runtime --------------------------------------------------------
+
+enum class By { kEp, kRuntime };
+
+gcap_status_t CopyInput(S* s, By by, size_t count, gcap_stream_t* stream) {
+  const gcap_tensor_t src = {s->x.get(), GCAP_DTYPE_F32, 1, {kCount}}, dst = {s->y.get(), GCAP_DTYPE_F32, 1, {kCount}};
+  const gcap_memory_t device = {GCAP_MEMORY_DEVICE, 0};
+  const gcap_copy_t copies[] = {{&src, device, &dst, device, stream}, {&src, device, &dst, device, nullptr}};
+  if (count == 1) {
+    return by == By::kEp ? gcap_ep_copy_tensor(s->Ep(), copies) : gcap_runtime_copy_tensor(s->Runtime(), copies);
+  }
+  return by == By::kEp ? gcap_ep_copy_tensors(s->Ep(), copies, 2) : gcap_runtime_copy_tensors(s->Runtime(), copies, 2);
+}
+
+// A runtime of the walk's own that copies on streams of its own.
+void RuntimeWithoutOrder(S* s) {
+  gcap_options_t options = GraphOptions(1);
+  options.do_copy_in_default_stream = false;
+  GCAP_ASSERT_OK(gcap_runtime_create(&options, &s->runtime));
+}
+
+void AddCopyWalks(std::vector<Walk>* walks) {
+  walks->push_back(
+      SessionWalk("gcap_ep_copy_tensor", "", Cold, [](S* s) { return CopyInput(s, By::kEp, 1, nullptr); }));
+  walks->push_back(
+      SessionWalk("gcap_runtime_copy_tensor", "", Cold, [](S* s) { return CopyInput(s, By::kRuntime, 1, nullptr); }));
+  walks->push_back(SessionWalk("gcap_ep_copy_tensors", "", Cold, [](S* s) {
+    gcap_run_resources_t run;
+    GCAP_RETURN_IF_ERROR(gcap_ep_get_run_resources(s->Ep(), &run));
+    return CopyInput(s, By::kEp, 2, run.stream);
+  }));
+  walks->push_back(
+      SessionWalk("gcap_runtime_copy_tensors", "outside the default stream", RuntimeWithoutOrder, [](S* s) {
+        const float host[kCount] = {};
+        const gcap_tensor_t src = {const_cast<float*>(host), GCAP_DTYPE_F32, 1, {kCount}};
+        const gcap_tensor_t dst = {s->x.get(), GCAP_DTYPE_F32, 1, {kCount}};
+        const gcap_copy_t copy = {&src, {GCAP_MEMORY_HOST, 0}, &dst, {GCAP_MEMORY_DEVICE, 0}, nullptr};
+        return gcap_runtime_copy_tensors(s->runtime, &copy, 1);
+      }));
+  walks->push_back(SessionWalk("gcap_runtime_copy_tensors", "captured", OpenCapture,
+                               [](S* s) {
+                                 gcap_run_resources_t run;
+                                 GCAP_RETURN_IF_ERROR(gcap_runtime_get_resources(s->Runtime(), &run));
+                                 return CopyInput(s, By::kRuntime, 1, run.stream);
+                               })
+                       .RecoversFrom({"cudaStreamIsCapturing"})  // the ledger asks
+                       .WithoutALog()
+                       .AlwaysThen<S>(EndAnyRun));
+}
+
+gcap_status_t MakeStream(S* s, By by) {
+  gcap_stream_t* stream = nullptr;
+  GCAP_RETURN_IF_ERROR(by == By::kEp ? gcap_ep_create_stream(s->Ep(), &stream)
+                                     : gcap_runtime_create_stream(s->Runtime(), &stream));
+  return gcap_stream_destroy(stream);
+}
+
+gcap_status_t GetPinned(S* s, By by) {
+  gcap_allocator_t* pinned = nullptr;
+  return by == By::kEp ? gcap_ep_get_allocator(s->Ep(), GCAP_MEMORY_PINNED, &pinned)
+                       : gcap_runtime_get_allocator(s->Runtime(), GCAP_MEMORY_PINNED, &pinned);
+}
+
+void AddMemoryOfHostWalks(std::vector<Walk>* walks) {
+  walks->push_back(SessionWalk("gcap_ep_create_stream", "", Cold, [](S* s) { return MakeStream(s, By::kEp); }));
+  walks->push_back(
+      SessionWalk("gcap_runtime_create_stream", "", Cold, [](S* s) { return MakeStream(s, By::kRuntime); }));
+  walks->push_back(
+      SessionWalk("gcap_ep_get_allocator", "", Cold, [](S* s) { return GetPinned(s, By::kEp); }).MakesNoCall());
+  walks->push_back(SessionWalk("gcap_runtime_get_allocator", "", Cold, [](S* s) {
+                     return GetPinned(s, By::kRuntime);
+                   }).MakesNoCall());
+}
+
+// --- Forks ----------------------------------------------------------------------------------------------------------
+
+gcap_status_t Fork(S* s, By by) {
+  gcap_stream_t* streams[2];
+  GCAP_RETURN_IF_ERROR(by == By::kEp ? gcap_ep_fork(s->Ep(), 2, streams) : gcap_runtime_fork(s->Runtime(), 2, streams));
+  return GCAP_CUDA(cudaMemsetAsync(s->y.get(), 2, s->y.Bytes(), gcap_stream_handle(streams[0])));
+}
+
+// The thread has its streams.
+void WarmForks(S* s) {
+  OpenEager(s);
+  GCAP_EXPECT_OK(Fork(s, By::kEp));
+  GCAP_EXPECT_OK(gcap_ep_join(s->Ep()));
+  EndRun(s);
+}
+void ForkInCapture(S* s) {
+  WarmForks(s);
+  OpenCapture(s);
+}
+void ForkedEager(S* s) {
+  OpenEager(s);
+  GCAP_EXPECT_OK(Fork(s, By::kEp));
+}
+void ForkedCapture(S* s) {
+  ForkInCapture(s);
+  GCAP_EXPECT_OK(Fork(s, By::kEp));
+}
+
+void AddForkWalks(std::vector<Walk>* walks) {
+  const struct {
+    const char* variant;
+    void (*open)(S*);
+    void (*forked)(S*);
+  } rows[] = {{"eager", OpenEager, ForkedEager}, {"capture", ForkInCapture, ForkedCapture}};
+  for (const auto& row : rows) {
+    walks->push_back(SessionWalk("gcap_ep_fork", row.variant, row.open, [](S* s) {
+                       return Fork(s, By::kEp);
+                     }).AlwaysThen<S>(EndAnyRun));
+    walks->push_back(SessionWalk("gcap_runtime_fork", row.variant, row.open, [](S* s) {
+                       return Fork(s, By::kRuntime);
+                     }).AlwaysThen<S>(EndAnyRun));
+    walks->push_back(SessionWalk("gcap_ep_join", row.variant, row.forked, [](S* s) {
+                       return gcap_ep_join(s->Ep());
+                     }).AlwaysThen<S>(EndAnyRun));
+    walks->push_back(SessionWalk("gcap_runtime_join", row.variant, row.forked, [](S* s) {
+                       return gcap_runtime_join(s->Runtime());
+                     }).AlwaysThen<S>(EndAnyRun));
+  }
+  walks->push_back(SessionWalk("gcap_runtime_end_run", "whose work failed after a fork", ForkedEager, [](S* s) {
+    gcap_status_t status = gcap_runtime_end_run(s->Runtime(), GCAP_STATUS(GCAP_UNAVAILABLE, "the work"), true);
+    if (gcap_status_message(status) != std::string("the work")) return status;
+    gcap_status_free(status);
+    return gcap_status_t(nullptr);
+  }));
+  walks->push_back(SessionWalk(
+                       "gcap_runtime_destroy", "with forks",
+                       [](S* s) {
+                         gcap_stream_t* stream = nullptr;
+                         UsedRuntime(s);
+                         GCAP_EXPECT_OK(gcap_runtime_begin_run(s->runtime, GCAP_GRAPH_ID_NONE));
+                         GCAP_EXPECT_OK(gcap_runtime_fork(s->runtime, 1, &stream));
+                         GCAP_EXPECT_OK(gcap_runtime_join(s->runtime));
+                         GCAP_EXPECT_OK(gcap_runtime_end_run(s->runtime, nullptr, true));
+                       },
+                       [](S* s) {
+                         gcap_runtime_t* runtime = s->runtime;
+                         s->runtime = nullptr;
+                         return gcap_runtime_destroy(runtime);
+                       })
+                       .RecoversFrom({"cudaStreamIsCapturing", "cudaEventDestroy"})
+                       .WithoutALog());
+}
+
 }  // namespace
 
 std::vector<Walk> EpWalks() {
   std::vector<Walk> walks;
+  AddCopyWalks(&walks);
+  AddMemoryOfHostWalks(&walks);
+  AddForkWalks(&walks);
   AddEpWalks(&walks);
   AddRuntimeWalks(&walks);
   AddSignatureWalks(&walks);

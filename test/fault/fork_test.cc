@@ -178,6 +178,23 @@ const Call kCalls[] = {
        return gcap_graph_manager_begin_run(w->manager, 5, w->raw, &kind);
      }},
     {"manager_end_run", [](World* w) { return gcap_graph_manager_end_run(w->manager, nullptr, true); }},
+    {"runtime_copy_tensors", [](World* w) { return gcap_runtime_copy_tensors(w->runtime, nullptr, 0); }},
+    {"runtime_create_stream",
+     [](World* w) {
+       gcap_stream_t* stream = nullptr;
+       return gcap_runtime_create_stream(w->runtime, &stream);
+     }},
+    {"runtime_get_allocator",
+     [](World* w) {
+       gcap_allocator_t* allocator = nullptr;
+       return gcap_runtime_get_allocator(w->runtime, GCAP_MEMORY_PINNED, &allocator);
+     }},
+    {"runtime_fork",
+     [](World* w) {
+       gcap_stream_t* stream = nullptr;
+       return gcap_runtime_fork(w->runtime, 1, &stream);
+     }},
+    {"runtime_join", [](World* w) { return gcap_runtime_join(w->runtime); }},
     {"runtime_run", [](World* w) { return gcap_runtime_run(w->runtime, 0, Nothing, nullptr, true); }},
     {"runtime_begin_run", [](World* w) { return gcap_runtime_begin_run(w->runtime, 0); }},
     {"runtime_end_run", [](World* w) { return gcap_runtime_end_run(w->runtime, nullptr, true); }},

@@ -77,6 +77,7 @@ struct Objects {
   ChainRig rig;
   DeviceFloats x{std::vector<float>(6)}, y{std::vector<float>(6)};
   gcap_tensor_t input = gcap::testing::Tensor(x.get(), {2, 3}), output = gcap::testing::Tensor(y.get(), {2, 3});
+  gcap_copy_t copy = {&input, {GCAP_MEMORY_DEVICE, 0}, &output, {GCAP_MEMORY_DEVICE, 0}, nullptr};
   gcap_ep_t* ep = nullptr;
   gcap_runtime_t* runtime = nullptr;
   gcap_session_t* session = nullptr;
@@ -93,6 +94,8 @@ struct Objects {
   gcap_allocator_t* allocator = nullptr;
   // Outputs.
   gcap_allocator_t* made = nullptr;
+  gcap_allocator_t* borrowed = nullptr;
+  gcap_stream_t* made_stream = nullptr;
   gcap_thread_contexts_t* made_contexts = nullptr;
   void* memory = nullptr;
   bool flag = false;
@@ -199,6 +202,17 @@ std::vector<Row> Eps() {
       {"gcap_ep_explain", "ep", kBad, CALL(gcap_ep_explain(nullptr, 0, GCAP_GRAPH_WHY_CAPTURE_FAILED))},
       {"gcap_ep_synchronize", "ep", kBad, CALL(gcap_ep_synchronize(nullptr))},
       {"gcap_ep_trim", "ep", kBad, CALL(gcap_ep_trim(nullptr))},
+      {"gcap_ep_copy_tensor", "ep", kBad, CALL(gcap_ep_copy_tensor(nullptr, &o.copy))},
+      {"gcap_ep_copy_tensor", "copy", kBad, CALL(gcap_ep_copy_tensor(o.ep, nullptr))},
+      {"gcap_ep_copy_tensors", "ep", kBad, CALL(gcap_ep_copy_tensors(nullptr, &o.copy, 1))},
+      {"gcap_ep_copy_tensors", "copies", kBad, CALL(gcap_ep_copy_tensors(o.ep, nullptr, 1))},
+      {"gcap_ep_create_stream", "ep", kBad, CALL(gcap_ep_create_stream(nullptr, &o.made_stream))},
+      {"gcap_ep_create_stream", "out_stream", kBad, CALL(gcap_ep_create_stream(o.ep, nullptr))},
+      {"gcap_ep_get_allocator", "ep", kBad, CALL(gcap_ep_get_allocator(nullptr, GCAP_MEMORY_PINNED, &o.borrowed))},
+      {"gcap_ep_get_allocator", "out_allocator", kBad, CALL(gcap_ep_get_allocator(o.ep, GCAP_MEMORY_PINNED, nullptr))},
+      {"gcap_ep_fork", "ep", kBad, CALL(gcap_ep_fork(nullptr, 1, &o.made_stream))},
+      {"gcap_ep_fork", "out_streams", kBad, CALL(gcap_ep_fork(o.ep, 1, nullptr))},
+      {"gcap_ep_join", "ep", kBad, CALL(gcap_ep_join(nullptr))},
       {"gcap_ep_infer_shapes", "ep", kBad, CALL(gcap_ep_infer_shapes(nullptr, &kModel, &kNode, &o.input, &o.output))},
       {"gcap_ep_infer_shapes", "model", kBad, CALL(gcap_ep_infer_shapes(o.ep, nullptr, &kNode, &o.input, &o.output))},
       {"gcap_ep_infer_shapes", "node", kBad, CALL(gcap_ep_infer_shapes(o.ep, &kModel, nullptr, &o.input, &o.output))},
@@ -259,6 +273,19 @@ std::vector<Row> Runtimes() {
       {"gcap_runtime_explain", "runtime", kBad, CALL(gcap_runtime_explain(nullptr, 0, GCAP_GRAPH_WHY_CAPTURE_FAILED))},
       {"gcap_runtime_release", "runtime", kBad, CALL(gcap_runtime_release(nullptr, 0))},
       {"gcap_runtime_synchronize", "runtime", kBad, CALL(gcap_runtime_synchronize(nullptr))},
+      {"gcap_runtime_copy_tensor", "runtime", kBad, CALL(gcap_runtime_copy_tensor(nullptr, &o.copy))},
+      {"gcap_runtime_copy_tensor", "copy", kBad, CALL(gcap_runtime_copy_tensor(o.runtime, nullptr))},
+      {"gcap_runtime_copy_tensors", "runtime", kBad, CALL(gcap_runtime_copy_tensors(nullptr, &o.copy, 1))},
+      {"gcap_runtime_copy_tensors", "copies", kBad, CALL(gcap_runtime_copy_tensors(o.runtime, nullptr, 1))},
+      {"gcap_runtime_create_stream", "runtime", kBad, CALL(gcap_runtime_create_stream(nullptr, &o.made_stream))},
+      {"gcap_runtime_create_stream", "out_stream", kBad, CALL(gcap_runtime_create_stream(o.runtime, nullptr))},
+      {"gcap_runtime_get_allocator", "runtime", kBad,
+       CALL(gcap_runtime_get_allocator(nullptr, GCAP_MEMORY_PINNED, &o.borrowed))},
+      {"gcap_runtime_get_allocator", "out_allocator", kBad,
+       CALL(gcap_runtime_get_allocator(o.runtime, GCAP_MEMORY_PINNED, nullptr))},
+      {"gcap_runtime_fork", "runtime", kBad, CALL(gcap_runtime_fork(nullptr, 1, &o.made_stream))},
+      {"gcap_runtime_fork", "out_streams", kBad, CALL(gcap_runtime_fork(o.runtime, 1, nullptr))},
+      {"gcap_runtime_join", "runtime", kBad, CALL(gcap_runtime_join(nullptr))},
       {"gcap_thread_contexts_create", "options", kBad, CALL(gcap_thread_contexts_create(nullptr, &o.made_contexts))},
       {"gcap_thread_contexts_create", "out_contexts", kBad,
        CALL(gcap_thread_contexts_create(&o.contexts_options, nullptr))},

@@ -1,0 +1,127 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Copies between devices: eager, in a capture, and of a runtime that has nothing to do with them. The simulator has two
+// devices here; on a machine with two GPUs, test/conformance has what they answer (multi.peer_copy).
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "gcap/runtime.h"
+#include "gtest/gtest.h"
+#include "test/ep/test_ep.h"
+#include "test/support/expect_status.h"
+#include "test/support/replays.h"
+
+namespace {
+
+using gcap::testing::GraphOptions;
+
+constexpr int64_t kCount = 64;
+constexpr size_t kBytes = kCount * sizeof(float);
+constexpr gcap_memory_t kFirst = {GCAP_MEMORY_DEVICE, 0}, kSecond = {GCAP_MEMORY_DEVICE, 1};
+constexpr gcap_memory_t kHost = {GCAP_MEMORY_HOST, 0};
+
+class RuntimeDevices : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    for (int device : {1, 0}) {
+      ASSERT_EQ(cudaSetDevice(device), cudaSuccess);
+      ASSERT_EQ(cudaMalloc(reinterpret_cast<void**>(&memory_[device]), kBytes), cudaSuccess);
+      gcap_options_t options = GraphOptions(1);
+      options.device_id = device;
+      GCAP_ASSERT_OK(gcap_runtime_create(&options, &runtimes_[device]));
+    }
+  }
+  void TearDown() override {
+    for (int device : {1, 0}) {
+      GCAP_EXPECT_OK(gcap_runtime_destroy(runtimes_[device]));
+      EXPECT_EQ(cudaFree(memory_[device]), cudaSuccess);
+    }
+  }
+
+  gcap_tensor_t On(int device) { return {memory_[device], GCAP_DTYPE_F32, 1, {kCount}}; }
+
+  static gcap_status_t Copy(gcap_runtime_t* runtime, const gcap_tensor_t& src, gcap_memory_t from,
+                            const gcap_tensor_t& dst, gcap_memory_t to, gcap_stream_t* stream = nullptr) {
+    const gcap_copy_t copy = {&src, from, &dst, to, stream};
+    return gcap_runtime_copy_tensor(runtime, &copy);
+  }
+
+  void Set(int device, float value) {
+    std::vector<float> host(kCount, value);
+    const gcap_tensor_t src = {host.data(), GCAP_DTYPE_F32, 1, {kCount}};
+    GCAP_EXPECT_OK(Copy(runtimes_[device], src, kHost, On(device), {GCAP_MEMORY_DEVICE, device}));
+  }
+  std::vector<float> Get(int device) {
+    std::vector<float> host(kCount);
+    const gcap_tensor_t dst = {host.data(), GCAP_DTYPE_F32, 1, {kCount}};
+    GCAP_EXPECT_OK(Copy(runtimes_[device], On(device), {GCAP_MEMORY_DEVICE, device}, dst, kHost));
+    return host;
+  }
+
+  gcap_runtime_t* runtimes_[2] = {};
+  float* memory_[2] = {};
+};
+
+// Whether one device reaches the memory of the other, or CUDA stages the copy.
+TEST_F(RuntimeDevices, EitherRuntimeCopiesBetweenItsDeviceAndTheOther) {
+  for (const bool has_peer_access : {false, true}) {
+    if (has_peer_access) {
+      EXPECT_EQ(cudaDeviceEnablePeerAccess(1, 0), cudaSuccess);  // to device 0, which is current
+    }
+    for (gcap_runtime_t* runtime : runtimes_) {
+      Set(0, 3);
+      Set(1, 4);
+      GCAP_EXPECT_OK(Copy(runtime, On(0), kFirst, On(1), kSecond));
+      EXPECT_EQ(Get(1), std::vector<float>(kCount, 3));
+      Set(1, 5);
+      GCAP_EXPECT_OK(Copy(runtime, On(1), kSecond, On(0), kFirst));
+      EXPECT_EQ(Get(0), std::vector<float>(kCount, 5));
+    }
+  }
+  EXPECT_EQ(cudaDeviceDisablePeerAccess(1), cudaSuccess);
+  int device = -1;
+  EXPECT_EQ(cudaGetDevice(&device), cudaSuccess);
+  EXPECT_EQ(device, 0);
+}
+
+TEST_F(RuntimeDevices, ACapturedCopyBetweenDevicesIsRepeatedByReplays) {
+  const std::function<gcap_status_t(gcap_stream_t*)> copy = [this](gcap_stream_t* stream) {
+    return Copy(runtimes_[0], On(0), kFirst, On(1), kSecond, stream);
+  };
+  const gcap_runtime_work_t work = [](void* issue, const gcap_run_resources_t* run) {
+    return (*static_cast<const std::function<gcap_status_t(gcap_stream_t*)>*>(issue))(run->stream);
+  };
+  for (float round = 1; round <= 4; ++round) {
+    Set(0, round);
+    Set(1, 0);
+    GCAP_EXPECT_OK(gcap_runtime_run(runtimes_[0], 0, work, const_cast<void*>(static_cast<const void*>(&copy)), true));
+    EXPECT_EQ(Get(1), std::vector<float>(kCount, round));
+  }
+  gcap_graph_info_t info;
+  gcap_runtime_get_graph_info(runtimes_[0], 0, &info);
+  EXPECT_EQ(info.captures, 1u);
+  EXPECT_EQ(info.replays, 3u);
+}
+
+TEST_F(RuntimeDevices, ARuntimeCopiesNothingOfOtherDevicesAlone) {
+  EXPECT_FALSE(gcap_runtime_can_copy(runtimes_[0], kSecond, kSecond));
+  EXPECT_FALSE(gcap_runtime_can_copy(runtimes_[0], kSecond, kHost));
+  EXPECT_TRUE(gcap_runtime_can_copy(runtimes_[0], kSecond, kFirst));
+  GCAP_EXPECT_FAILS(Copy(runtimes_[0], On(1), kSecond, On(1), kSecond), GCAP_INVALID_ARGUMENT,
+                    "the runtime of device 0 does not copy from memory of device 1 to memory of device 1");
+}
+
+// Forked streams are of the runtime's device, whatever device the thread has current.
+TEST_F(RuntimeDevices, ForksAreOfTheRuntimesDevice) {
+  GCAP_EXPECT_OK(gcap_runtime_begin_run(runtimes_[1], GCAP_GRAPH_ID_NONE));
+  gcap_stream_t* stream = nullptr;
+  GCAP_EXPECT_OK(gcap_runtime_fork(runtimes_[1], 1, &stream));
+  ASSERT_NE(stream, nullptr);
+  EXPECT_EQ(gcap_stream_device(stream), 1);
+  GCAP_EXPECT_OK(gcap_runtime_join(runtimes_[1]));
+  GCAP_EXPECT_OK(gcap_runtime_end_run(runtimes_[1], nullptr, true));
+}
+
+}  // namespace
