@@ -193,7 +193,8 @@ GCAP_API gcap_status_t gcap_runtime_copy_tensor(gcap_runtime_t* runtime, const g
 //                        scope; or pageable host memory, at whose address each replay would copy again, which fails it
 //                        too: use pinned memory, or copy before the run
 //   RESOURCE_EXHAUSTED   no host memory
-//   CUDA_ERROR           the runtime refused, or work failed. What has no stream is not under way any more
+//   CUDA_ERROR           the runtime refused, or work failed. Copies may have been issued, and are under way if the wait
+//                        failed
 GCAP_API gcap_status_t gcap_runtime_copy_tensors(gcap_runtime_t* runtime, const gcap_copy_t* copies,
                                                  size_t count) GCAP_NODISCARD;
 

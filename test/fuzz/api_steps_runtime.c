@@ -198,6 +198,7 @@ static void create_runtime(fuzz_runtime_t* slot) {
   options.graph.min_num_runs_before_capture = how >> 6;
   options.graph.max_graphs = fuzz_draw(4) == 0 ? 1 : 0;
   options.arena.initial_chunk_bytes = 1 << 16;
+  options.do_copy_in_default_stream = how & 4;
   if (fuzz_draw(4) == 0) {
     options.has_user_stream = true;
     options.user_stream = slot->device == 0 ? fuzz_world.raw[fuzz_draw(2)] : fuzz_world.raw[2];
@@ -217,6 +218,50 @@ static void destroy_runtime(fuzz_runtime_t* slot) {
   if (slot->ep == NULL && slot->runtime != NULL && fuzz_gone(gcap_runtime_destroy(slot->runtime))) slot->runtime = NULL;
   --slot->calls;
   if (slot->runtime == NULL) free_tensors(slot);
+}
+
+// Legal in a run; elsewhere the fork is refused. The join may be forgotten: the run's end joins, and fails.
+static void fork_and_join(fuzz_runtime_t* slot) {
+  gcap_run_resources_t resources;
+  gcap_stream_t* forked = NULL;
+  if (!fuzz_ok(gcap_runtime_get_resources(slot->runtime, &resources))) return;
+  if (!fuzz_ok(gcap_runtime_fork(slot->runtime, 1, &forked))) return;
+  resources.stream = forked;
+  fuzz_ok(use_scratch(&resources, /*in_run=*/true));
+  if (fuzz_draw(4) != 0) fuzz_ok(gcap_runtime_join(slot->runtime));
+}
+
+static void copy(fuzz_runtime_t* slot) {
+  gcap_run_resources_t resources;
+  if (!make_tensors(slot) || !fuzz_ok(gcap_runtime_get_resources(slot->runtime, &resources))) return;
+  const gcap_memory_t device = {GCAP_MEMORY_DEVICE, slot->device};
+  const gcap_memory_t host = {(gcap_memory_kind_t)(1 + fuzz_draw(3)), 0};  // also a kind that does not exist
+  static float content[kCount];  // a copy whose wait failed may still write to it
+  const int64_t count = fuzz_draw(16) == 0 ? (int64_t)fuzz_draw(4) - 2 : kCount;
+  const gcap_tensor_t in_host = {.data = content, .rank = 1, .shape = {count}};
+  const gcap_tensor_t on_device = {.data = slot->x, .rank = 1, .shape = {kCount}};
+  const gcap_copy_t copies[2] = {{&in_host, host, &on_device, device, NULL},
+                                 {&on_device, device, &in_host, host, NULL}};
+  fuzz_ok(gcap_runtime_copy_tensors(slot->runtime, copies, 1 + fuzz_draw(2)));
+}
+
+static void call_for_host(fuzz_runtime_t* slot) {
+  gcap_stream_t* stream = NULL;
+  gcap_allocator_t* allocator = NULL;
+  switch (fuzz_draw(6)) {
+    case 0: fork_and_join(slot); break;
+    case 1: fuzz_ok(gcap_runtime_join(slot->runtime)); break;
+    case 2: copy(slot); break;
+    case 3:
+      if (fuzz_captures() || !fuzz_ok(gcap_runtime_create_stream(slot->runtime, &stream))) break;
+      if (!fuzz_gone(gcap_stream_destroy(stream))) {
+        fuzz_world.leaked = true;
+      }
+      break;
+    case 4: fuzz_ok(gcap_runtime_get_allocator(slot->runtime, (gcap_memory_kind_t)fuzz_draw(4), &allocator)); break;
+    default:
+      if (!fuzz_captures()) fuzz_ok(gcap_scratch_validate(gcap_runtime_scratch(slot->runtime)));
+  }
 }
 
 static void call(fuzz_runtime_t* slot) {
@@ -241,8 +286,7 @@ static void call(fuzz_runtime_t* slot) {
         fuzz_ok(use_scratch(&resources, /*in_run=*/false));
       }
       break;
-    default:
-      if (!fuzz_captures()) fuzz_ok(gcap_scratch_validate(gcap_runtime_scratch(slot->runtime)));
+    default: call_for_host(slot);
   }
 }
 

@@ -223,6 +223,25 @@ TEST(StreamTable, DoesAsAMapDoesForRandomSteps) {
   EXPECT_GT(model.most(), 200u) << "the steps must fill more than the first table";
 }
 
+// Wrappers of ever new streams come and go: the table stays as large as those alive at once need. An add allocates the
+// wrapper's life; a second allocation would be a larger table.
+TEST(StreamTable, DoesNotGrowWithWrappersThatAreGone) {
+  constexpr size_t kAlive = 8, kChurn = 20000;
+  std::vector<std::unique_ptr<Wrapper>> alive(kAlive);
+  for (size_t i = 0; i < kChurn; ++i) {
+    std::unique_ptr<Wrapper>& wrapper = alive[i % kAlive];
+    wrapper.reset();
+    // The memory of the test's own object is of C++, which the failure does not see.
+    const HeapFailure second(/*count=*/1, /*skip=*/i < kAlive ? 2 : 1);
+    wrapper = std::make_unique<Wrapper>(Handle(1000 + i), 100000 + i);
+    ASSERT_EQ(second.hits(), 0) << "wrapper " << i;
+    ASSERT_EQ(gcap_stream_table_find(Handle(1000 + i)), wrapper.get());
+    if (i >= kAlive) {
+      ASSERT_EQ(gcap_stream_table_find(Handle(1000 + i - kAlive)), nullptr);
+    }
+  }
+}
+
 TEST(StreamTable, ReadersFindTheirStreamWhileOthersComeAndGo) {
   constexpr size_t kStable = 8;
   constexpr size_t kWriters = 3;

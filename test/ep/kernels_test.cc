@@ -1,0 +1,153 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// What a kernel may do with its context, in a session from warm-up to replay: take scratch before it looks at the
+// stream, fork and join, and ask how the EP copies.
+
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "gcap/ep_ops.h"
+#include "gcap/session.h"
+#include "gtest/gtest.h"
+#include "test/base/device_work.h"
+#include "test/ep/model_builder.h"
+#include "test/ep/test_ep.h"
+#include "test/support/device_floats.h"
+#include "test/support/device_test.h"
+#include "test/support/expect_status.h"
+
+namespace {
+
+using gcap::testing::DeviceFloats;
+using gcap::testing::Gate;
+using gcap::testing::GraphOptions;
+using gcap::testing::ModelBuilder;
+
+using Floats = std::vector<float>;
+using Compute = std::function<gcap_status_t(const gcap_kernel_context_t&)>;
+
+constexpr size_t kCount = 8;
+constexpr size_t kBytes = kCount * sizeof(float);
+
+// A session of one node, whose kernel is a function of the test.
+class EpKernels : public gcap::testing::DeviceTest {
+ protected:
+  void Create(const gcap_options_t& options, Compute compute) {
+    compute_ = std::move(compute);
+    gcap_ep_ops_t ops = {};
+    ops.struct_version = GCAP_EP_OPS_VERSION;
+    ops.struct_bytes = sizeof(ops);
+    ops.name = "kernels";
+    ops.self = &compute_;
+    ops.supports = [](void*, const gcap_model_t*, const gcap_node_t*) { return true; };
+    ops.create_kernel = [](void* self, const gcap_model_t*, const gcap_node_t*, gcap_kernel_t* out_kernel) {
+      out_kernel->self = self;
+      out_kernel->compute = [](void* call, const gcap_kernel_context_t* context) {
+        return (*static_cast<Compute*>(call))(*context);
+      };
+      return gcap_status_t(nullptr);
+    };
+    GCAP_ASSERT_OK(gcap_runtime_create(&options, &ops.runtime));
+    GCAP_ASSERT_OK(gcap_ep_create(&ops, &ep_));
+    ModelBuilder m;
+    const int x = m.Value("x", {kCount}), y = m.Value("y", {kCount});
+    m.inputs = {x};
+    m.outputs = {y};
+    m.Node("Test", "test", {x}, {y});
+    const gcap_model_t model = m.Model();
+    GCAP_ASSERT_OK(gcap_session_create(&model, &ep_, 1, &session_));
+  }
+  void TearDown() override {
+    GCAP_EXPECT_OK(gcap_session_destroy(session_));
+    GCAP_EXPECT_OK(gcap_ep_destroy(ep_));
+  }
+
+  gcap_status_t Run(const DeviceFloats& x, const DeviceFloats& y, int graph_id, bool synchronize) {
+    gcap_tensor_t input = {x.get(), GCAP_DTYPE_F32, 1, {kCount}}, output = {y.get(), GCAP_DTYPE_F32, 1, {kCount}};
+    gcap_run_options_t options;
+    gcap_run_options_init(&options);
+    options.graph_id = graph_id;
+    options.synchronize = synchronize;
+    return gcap_session_run(session_, &options, &input, &output);
+  }
+
+  static gcap_status_t Copy(gcap_stream_t* stream, void* to, const void* from, size_t bytes) {
+    return GCAP_CUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, gcap_stream_handle(stream)));
+  }
+
+  Compute compute_;
+  gcap_ep_t* ep_ = nullptr;
+  gcap_session_t* session_ = nullptr;
+};
+
+// As a convolution that looks for its algorithm: the thread's stream has had no work when scratch is asked. The block
+// carries that stream's tag all the same, so another thread does not get it while the stream may use it.
+TEST_F(EpKernels, ScratchThatIsAskedBeforeTheStreamIsTagged) {
+  Gate gate;
+  bool holds = true;
+  void* block = nullptr;
+  Create(GraphOptions(), [&](const gcap_kernel_context_t& context) {
+    const gcap_run_resources_t& run = context.resources;
+    GCAP_RETURN_IF_ERROR(gcap_scratch_alloc(run.scratch, kBytes, run.stream, &block));
+    if (holds) gate.Hold(gcap_stream_handle(run.stream));
+    gcap_status_t status = Copy(run.stream, block, context.inputs[0].data, kBytes);
+    if (status == nullptr) status = Copy(run.stream, context.outputs[0].data, block, kBytes);
+    return gcap_status_join(status, gcap_scratch_free(run.scratch, block));
+  });
+  DeviceFloats x({1, 2, 3, 4, 5, 6, 7, 8}), first((Floats(kCount))), second((Floats(kCount)));
+  GCAP_EXPECT_OK(Run(x, first, GCAP_GRAPH_ID_NONE, /*synchronize=*/false));
+  void* const of_first = block;
+  holds = false;
+  std::thread([&] { GCAP_EXPECT_OK(Run(x, second, GCAP_GRAPH_ID_NONE, /*synchronize=*/true)); }).join();
+  EXPECT_NE(block, of_first) << "the first stream has not come to its work yet";
+  EXPECT_EQ(second.Get(), x.Get());
+  gate.Open();
+  GCAP_EXPECT_OK(gcap_ep_synchronize(ep_));
+  EXPECT_EQ(first.Get(), x.Get());
+}
+
+TEST_F(EpKernels, ForkAndJoinThroughTheirEp) {
+  Create(GraphOptions(1), [](const gcap_kernel_context_t& context) {
+    gcap_stream_t* streams[2];
+    const size_t half = kCount / 2;
+    GCAP_RETURN_IF_ERROR(gcap_ep_fork(context.ep, 2, streams));
+    for (size_t i = 0; i < 2; ++i) {
+      const float* from = static_cast<const float*>(context.inputs[0].data) + i * half;
+      float* to = static_cast<float*>(context.outputs[0].data) + (1 - i) * half;
+      GCAP_RETURN_IF_ERROR(Copy(streams[i], to, from, half * sizeof(float)));
+    }
+    return gcap_ep_join(context.ep);
+  });
+  DeviceFloats x((Floats(kCount))), y((Floats(kCount)));
+  for (float round = 1; round <= 4; ++round) {
+    x.Set({round, 2, 3, 4, 5, 6, 7, 8});
+    y.Set(Floats(kCount));
+    GCAP_EXPECT_OK(Run(x, y, 0, /*synchronize=*/true));
+    EXPECT_EQ(y.Get(), Floats({5, 6, 7, 8, round, 2, 3, 4}));
+  }
+  EXPECT_TRUE(gcap_ep_is_graph_captured(ep_, 0));
+}
+
+// ONNX Runtime's kernels read the same option (DoCopyOnDefaultStream).
+TEST_F(EpKernels, AskWhetherCopiesAreInTheDefaultStream) {
+  for (const bool in_default_stream : {true, false}) {
+    gcap_options_t options = GraphOptions();
+    const char* const key = "do_copy_in_default_stream";
+    const char* const value = in_default_stream ? "1" : "0";
+    GCAP_ASSERT_OK(gcap_options_parse(&options, &key, &value, 1));
+    bool seen = !in_default_stream;
+    Create(options, [&seen](const gcap_kernel_context_t& context) {
+      seen = gcap_ep_copies_in_default_stream(context.ep);
+      return Copy(context.resources.stream, context.outputs[0].data, context.inputs[0].data, kBytes);
+    });
+    DeviceFloats x((Floats(kCount))), y((Floats(kCount)));
+    GCAP_EXPECT_OK(Run(x, y, GCAP_GRAPH_ID_NONE, /*synchronize=*/true));
+    EXPECT_EQ(seen, in_default_stream);
+    TearDown();
+    session_ = nullptr;
+    ep_ = nullptr;
+  }
+}
+
+}  // namespace
