@@ -86,7 +86,7 @@ typedef struct gcap_options {
   char trace_file[GCAP_OPTIONS_MAX_PATH_BYTES];
   // arena.initial_chunk_size_bytes, arena.initial_growth_chunk_size_bytes, arena.max_power_of_two_extend_bytes,
   // arena.max_dead_bytes_per_chunk, arena.max_mem (memory_limit_bytes), arena.extend_strategy (0: ahead, 1: as
-  // requested), arena.red_zones, arena.poison_on_free, arena.recorded_operations. With arena.trace_file,
+  // requested), arena.red_zones, arena.poison_on_free, arena.recorded_operations, arena.bypass. With arena.trace_file,
   // the runtime sets `on_event`. gpu_mem_limit and arena_extend_strategy are other names for arena.max_mem and
   // arena.extend_strategy.
   gcap_scratch_options_t arena;

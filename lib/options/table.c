@@ -90,6 +90,9 @@ static const gcap_option_t provider_rows[] = {
         "what that pool keeps at a synchronization"),
     ROW("arena.cuda_mempool_bytes_to_keep_on_shrink", ORT, GCAP, BYTES, mempool.bytes_kept_on_trim,
         "what that pool keeps in a trim"),
+    ROW("arena.bypass", OWN, GCAP, BOOL, arena.bypass,
+        "no caching by gcap: each allocation is a request to what lies below, and goes back once it is "
+        "passed"),
     ROW("arena.share_graph_memory", OWN, GCAP, BOOL, share_graph_memory,
         "all graphs of a stream share one reservation of scratch"),
     ROW("arena.red_zones", OWN, GCAP, BOOL, arena.red_zones, "look for writes beside blocks"),

@@ -16,7 +16,7 @@ struct gcap_scratch {
   // Read by the fast path, written seldom.
   uint64_t number;                                    // no two arenas of a process have the same
   _Atomic(struct gcap_scratch_directory*) directory;  // streams.h; NULL: no stream yet
-  atomic_bool takes_detour;                           // no call takes the fast path: debugging, or a deficit
+  atomic_bool takes_detour;                           // no call takes the fast path: debugging, bypass, or a deficit
   struct gcap_scratch_debug* debug;                   // NULL: no debug option is set
   size_t zone_bytes;                                  // a red zone; 0: there are none
   gcap_allocator_t* upstream;
@@ -62,7 +62,8 @@ static inline bool gcap_scratch_takes_detour(const gcap_scratch_t* scratch) {
 // Sets what captures lacked. Called with the arena locked.
 static inline void gcap_scratch_set_deficit(gcap_scratch_t* scratch, size_t bytes) {
   scratch->deficit_bytes = bytes;
-  atomic_store_explicit(&scratch->takes_detour, scratch->debug != NULL || bytes != 0, memory_order_relaxed);
+  const bool always = scratch->debug != NULL || scratch->options.bypass;
+  atomic_store_explicit(&scratch->takes_detour, always || bytes != 0, memory_order_relaxed);
 }
 
 // Bytes held from upstream, with those on their way.

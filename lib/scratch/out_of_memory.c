@@ -17,6 +17,7 @@
 
 #include "gcap/log.h"
 #include "lib/base/capture_hooks.h"
+#include "lib/scratch/bypass.h"
 #include "lib/scratch/lock.h"
 #include "lib/scratch/place.h"
 #include "lib/scratch/report.h"
@@ -41,7 +42,9 @@ static void try_placing(attempt_t* attempt) {
   const gcap_scratch_request_t* request = attempt->request;
   if (request->reserved || request->anew) return;
   request->state->cannot_grow = attempt->is_short || request->state->open != NULL || gcap_thread_captures();
-  gcap_status_t status = gcap_scratch_place(attempt->scratch, request->state, request->bytes, &attempt->block);
+  const bool whole = attempt->scratch->options.bypass && request->state->open == NULL;
+  gcap_status_t status = (whole ? gcap_scratch_place_whole : gcap_scratch_place)(attempt->scratch, request->state,
+                                                                                 request->bytes, &attempt->block);
   request->state->cannot_grow = false;
   if (status == NULL) return;
   attempt->failure = gcap_status_join(status, attempt->failure);
@@ -82,7 +85,7 @@ static void free_up(attempt_t* attempt) {
   try_placing(attempt);
   if (!goes_on(attempt)) return;
   const size_t held_bytes = gcap_scratch_held_bytes(scratch);
-  note_trouble(attempt, gcap_scratch_give_back_idle(scratch));
+  note_trouble(attempt, gcap_scratch_give_back_idle(scratch, /*all=*/true));
   const bool gave_back = gcap_scratch_held_bytes(scratch) < held_bytes;
   if (gave_back) try_growing(attempt);
   if (!goes_on(attempt) || (attempt->has_trimmed && !gave_back)) return;
@@ -200,6 +203,9 @@ void gcap_scratch_make_up_deficit(gcap_scratch_t* scratch) {
   gcap_scratch_set_deficit(scratch, 0);
   gcap_scratch_block_t* block = NULL;
   gcap_status_t status = gcap_scratch_grow(scratch, bytes, &block);
+  if (status == NULL && scratch->options.bypass) {
+    gcap_scratch_find_region(&scratch->store, gcap_scratch_block_base(block))->held = true;
+  }
   if (status == NULL) return;
   const int paused = gcap_scratch_pause_lock(scratch);
   gcap_log(GCAP_LOG_WARNING, "scratch cannot grow by the %zu bytes that a capture lacked: %s", bytes,

@@ -108,7 +108,7 @@ static gcap_scratch_block_t* find_in_lists(gcap_scratch_t* scratch, gcap_scratch
   return block != NULL ? block : gcap_scratch_find_elsewhere(scratch, state, bytes);
 }
 
-static bool may_have(const gcap_scratch_stream_state_t* state, const gcap_scratch_block_t* block) {
+bool gcap_scratch_may_have(const gcap_scratch_stream_state_t* state, const gcap_scratch_block_t* block) {
   if (gcap_scratch_block_phase(block) == GCAP_SCRATCH_LIVE) return false;
   const gcap_scratch_reservation_t* reservation = gcap_scratch_block_reservation(block);
   if (reservation != NULL) return reservation == state->open;
@@ -129,7 +129,7 @@ static bool find_run(const gcap_scratch_region_t* region, const gcap_scratch_str
                      run_t* out_run) {
   *out_run = (run_t){0};
   for (gcap_scratch_block_t* block = region->first; block != NULL; block = block->upper) {
-    if (!may_have(state, block)) {
+    if (!gcap_scratch_may_have(state, block)) {
       *out_run = (run_t){0};
       continue;
     }
@@ -181,7 +181,7 @@ size_t gcap_scratch_count_supply(const gcap_scratch_t* scratch, const gcap_scrat
   for (size_t i = 0; i < scratch->store.num_regions; ++i) {
     size_t in_a_row = 0;
     for (const gcap_scratch_block_t* block = scratch->store.regions[i]->first; block != NULL; block = block->upper) {
-      const bool counts = is_own(state, block) && may_have(state, block);
+      const bool counts = is_own(state, block) && gcap_scratch_may_have(state, block);
       if (counts) in_a_row += block->bytes;
       if (counts && block->upper != NULL) continue;
       if (in_a_row >= largest_bytes) bytes += in_a_row - (bytes > 0 ? end_bytes : 0);
@@ -198,7 +198,7 @@ static void find_best_run(const gcap_scratch_region_t* region, const gcap_scratc
   run_t run = {0};
   size_t own_bytes = 0;
   for (gcap_scratch_block_t* block = region->first; block != NULL; block = block->upper) {
-    if (!may_have(state, block)) {
+    if (!gcap_scratch_may_have(state, block)) {
       run = (run_t){0};
       own_bytes = 0;
       continue;
@@ -308,7 +308,7 @@ static bool run_from(const gcap_scratch_stream_state_t* state, gcap_scratch_bloc
                      run_t* out_run) {
   *out_run = (run_t){.first = first, .last = first, .bytes = first->bytes};
   for (gcap_scratch_block_t* block = first->upper; out_run->bytes < bytes; block = block->upper) {
-    if (block == NULL || !may_have(state, block)) return false;
+    if (block == NULL || !gcap_scratch_may_have(state, block)) return false;
     out_run->last = block;
     out_run->bytes += block->bytes;
   }
@@ -341,9 +341,9 @@ static bool find_extension(const gcap_scratch_stream_state_t* state, size_t byte
 
 // All that the stream may have in a row, at or above a block. False when there is nothing.
 static bool next_stretch(const gcap_scratch_stream_state_t* state, gcap_scratch_block_t* block, run_t* out_run) {
-  while (block != NULL && !may_have(state, block)) block = block->upper;
+  while (block != NULL && !gcap_scratch_may_have(state, block)) block = block->upper;
   *out_run = (run_t){.first = block};
-  for (; block != NULL && may_have(state, block); block = block->upper) {
+  for (; block != NULL && gcap_scratch_may_have(state, block); block = block->upper) {
     out_run->last = block;
     out_run->bytes += block->bytes;
   }

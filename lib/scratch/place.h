@@ -20,6 +20,8 @@ gcap_status_t gcap_scratch_take(gcap_scratch_t* scratch, gcap_scratch_stream_sta
 // largest at the end of each stretch but the last one.
 size_t gcap_scratch_count_supply(const gcap_scratch_t* scratch, const gcap_scratch_stream_state_t* state,
                                  size_t largest_bytes);
+// Whether the stream may have a free block now, in the arena or its open reservation.
+bool gcap_scratch_may_have(const gcap_scratch_stream_state_t* state, const gcap_scratch_block_t* block);
 // A free block of at least `bytes` that the stream may have and that is not its own; NULL when there is none.
 gcap_scratch_block_t* gcap_scratch_find_elsewhere(gcap_scratch_t* scratch, const gcap_scratch_stream_state_t* state,
                                                   size_t bytes);

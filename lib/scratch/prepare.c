@@ -13,6 +13,7 @@
 #include "lib/internal/capture_check.h"
 #include "lib/internal/check_argument.h"
 #include "lib/internal/forked.h"
+#include "lib/scratch/bypass.h"
 #include "lib/scratch/lock.h"
 #include "lib/scratch/out_of_memory.h"
 #include "lib/scratch/place.h"
@@ -42,11 +43,14 @@ static size_t wanting_bytes(const gcap_scratch_t* scratch, const gcap_scratch_st
   return bytes < need->bytes ? bytes : need->bytes;
 }
 
-// Looks for it in the arena. What holds all of it may be in part the stream's own.
+// Looks for it in the arena. What holds all of it may be in part the stream's own. With `bypass` it is not cut from
+// what other streams used, which would keep whole regions from going back: only from what is held for captures.
 static gcap_status_t find(gcap_scratch_t* scratch, gcap_scratch_stream_state_t* state, const need_t* need, size_t bytes,
                           bool* out_found) {
-  if (bytes == need->bytes) return gcap_scratch_claim_stretch(scratch, state, bytes, out_found);
-  gcap_scratch_block_t* block = gcap_scratch_find_elsewhere(scratch, state, bytes);
+  const bool bypass = scratch->options.bypass;
+  if (bytes == need->bytes && !bypass) return gcap_scratch_claim_stretch(scratch, state, bytes, out_found);
+  gcap_scratch_block_t* block = bypass ? gcap_scratch_pool_find(&scratch->store.untagged, bytes, NULL, NULL)
+                                       : gcap_scratch_find_elsewhere(scratch, state, bytes);
   *out_found = block != NULL;
   return block == NULL ? NULL : gcap_scratch_claim(scratch, state, block, bytes);
 }
@@ -75,16 +79,19 @@ gcap_status_t gcap_scratch_reservation_prepare(gcap_scratch_t* scratch, gcap_str
   GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing("gcap_scratch_reservation_prepare"));
   gcap_scratch_lock_arena(scratch);
   gcap_scratch_request_t request = {.anew = true};
+  gcap_status_t refusal = NULL;
   gcap_status_t status = gcap_scratch_get_stream(scratch, stream, &request.state);
   if (status == NULL) {
     ++request.state->num_calls;
     gcap_scratch_make_up_deficit(scratch);
+    if (scratch->options.bypass) refusal = gcap_scratch_give_back_passed(scratch);
     request.state->promise = GCAP_SCRATCH_PROMISED;  // already while the arena grows, and of what there is if it cannot
     status = provide(scratch, &request);
     --request.state->num_calls;
   }
   gcap_scratch_unlock_arena(scratch);
   gcap_scratch_log_trouble(&request);
+  gcap_scratch_log_refusal(refusal);
   return gcap_status_annotate(status, gcap_status_code(status),
                               "scratch cannot have ready for a capture on stream %p what its runs used",
                               (void*)gcap_stream_handle(stream));

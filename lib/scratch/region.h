@@ -20,6 +20,7 @@ typedef struct gcap_scratch_region {
   gcap_scratch_block_t* first;       // lowest
   struct gcap_scratch_region* next;  // on a list of regions that are being given back
   bool reserved;                     // one block for gcap_allocator_reserve, given back when that is freed
+  bool held;                         // for the next capture that lacks memory: see bypass.c
 } gcap_scratch_region_t;
 
 typedef struct gcap_scratch_store {

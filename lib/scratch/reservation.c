@@ -41,6 +41,9 @@ void gcap_scratch_reservation_adopt(gcap_scratch_reservation_t* reservation, gca
   gcap_scratch_block_set_owner(block, &reservation->owner);
   block->used_before = 0;
   reservation->bytes += block->bytes;
+  const gcap_scratch_t* scratch = reservation->scratch;
+  if (!scratch->options.bypass) return;
+  gcap_scratch_find_region(&scratch->store, gcap_scratch_block_base(block))->held = false;  // until the graph's end
 }
 
 // --- During a capture -----------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@
 //   store        pages.c, pool.c, slabs.c, region.c, cache.c: memory cut into blocks; knows no stream and no device
 //   ownership    lock.c, streams.c, timeline.c, unknown_stream.c, reservation.c: whose a block is, and since when
 //   diagnostics  record.c, red_zones.c, debug.c, nodes.c, report.c, validate.c: what went wrong, and what is held
-//   policy       upstream.c, place.c, out_of_memory.c: which block a request gets, and what is tried before it fails
+//   policy       upstream.c, place.c, bypass.c, out_of_memory.c: which block, and what is tried before it fails
 //   and the calls themselves: fast_path.c, slow_path.c, run.c, prepare.c, stream_end.c, allocator_view.c, and here.
 //
 // Invariants (gcap_scratch_validate checks them all): blocks cover their region without gap or overlap; a free block is
@@ -150,7 +150,7 @@ static gcap_status_t give_all_back(gcap_scratch_t* scratch) {
   for (gcap_scratch_stream_state_t* state = scratch->streams; state != NULL; state = state->next)
     gcap_scratch_untag(scratch, state);
   gcap_scratch_untag(scratch, &scratch->unknown_stream);
-  GCAP_RETURN_IF_ERROR(gcap_scratch_give_back_idle(scratch));
+  GCAP_RETURN_IF_ERROR(gcap_scratch_give_back_idle(scratch, /*all=*/true));
   GCAP_RETURN_IF_ERROR(check_unused(scratch, /*apart_from_graphs=*/false));
   if (scratch->store.num_regions == 0) return NULL;
   return GCAP_STATUS(GCAP_FAILED_PRECONDITION,

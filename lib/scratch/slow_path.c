@@ -13,6 +13,7 @@
 #include "lib/internal/capture_check.h"
 #include "lib/internal/check_argument.h"
 #include "lib/internal/forked.h"
+#include "lib/scratch/bypass.h"
 #include "lib/scratch/debug.h"
 #include "lib/scratch/lock.h"
 #include "lib/scratch/out_of_memory.h"
@@ -120,6 +121,7 @@ gcap_status_t gcap_scratch_alloc_slowly(gcap_scratch_t* scratch, size_t bytes, g
   GCAP_RETURN_IF_ERROR(round_request(scratch, bytes, &request.bytes));
   gcap_scratch_lock_arena(scratch);
   gcap_allocator_event_t event = {0};
+  gcap_status_t refusal = NULL;
   gcap_status_t status = gcap_scratch_get_stream(scratch, stream, &request.state);
   if (status == NULL) {
     status = ensure_reserved(scratch, request.state, "gcap_scratch_alloc");
@@ -130,12 +132,14 @@ gcap_status_t gcap_scratch_alloc_slowly(gcap_scratch_t* scratch, size_t bytes, g
     gcap_scratch_note_thread(scratch, request.state, /*intruder=*/false);
     ++request.state->num_calls;
     if (!gcap_thread_captures() && request.state->open == NULL) gcap_scratch_make_up_deficit(scratch);
+    if (scratch->options.bypass) refusal = gcap_scratch_give_back_passed(scratch);
     status = hand_out(scratch, &request, bytes, &event, out_ptr);
     --request.state->num_calls;
   }
   gcap_scratch_unlock_arena(scratch);
   gcap_scratch_debug_report(scratch, &event);
   gcap_scratch_log_trouble(&request);
+  gcap_scratch_log_refusal(refusal);
   return status;
 }
 
@@ -148,10 +152,12 @@ gcap_status_t gcap_scratch_alloc_untagged(gcap_scratch_t* scratch, size_t bytes,
   gcap_scratch_lock_arena(scratch);
   gcap_allocator_event_t event = {0};
   gcap_scratch_make_up_deficit(scratch);
+  gcap_status_t refusal = scratch->options.bypass ? gcap_scratch_give_back_passed(scratch) : NULL;
   gcap_status_t status = hand_out(scratch, &request, bytes, &event, out_ptr);
   gcap_scratch_unlock_arena(scratch);
   gcap_scratch_debug_report(scratch, &event);
   gcap_scratch_log_trouble(&request);
+  gcap_scratch_log_refusal(refusal);
   return status;
 }
 
@@ -185,6 +191,8 @@ gcap_status_t gcap_scratch_free_live(gcap_scratch_t* scratch, gcap_scratch_block
 gcap_status_t gcap_scratch_free_slowly(gcap_scratch_t* scratch, void* ptr) {
   GCAP_RETURN_IF_ERROR(gcap_check_not_forked("gcap_scratch_free"));
   gcap_scratch_lock_arena(scratch);
+  // First, since it unlocks the arena. The block itself cannot have been passed.
+  gcap_status_t refusal = scratch->options.bypass ? gcap_scratch_give_back_passed(scratch) : NULL;
   gcap_scratch_block_t* block = NULL;
   gcap_allocator_event_t event = {0};
   gcap_status_t damage = NULL;
@@ -193,6 +201,7 @@ gcap_status_t gcap_scratch_free_slowly(gcap_scratch_t* scratch, void* ptr) {
   if (status == NULL) status = gcap_scratch_free_live(scratch, block, /*forced=*/false, &event, &damage);
   gcap_scratch_unlock_arena(scratch);
   gcap_scratch_debug_report(scratch, &event);
+  gcap_scratch_log_refusal(refusal);
   return gcap_status_join(status, damage);
 }
 
@@ -205,7 +214,7 @@ gcap_status_t gcap_scratch_trim(gcap_scratch_t* scratch) {
   if (gcap_scratch_pool_first(&scratch->unknown_stream.owner.pool) != NULL)
     status = gcap_scratch_wait_for_device(scratch, &waited);
   gcap_scratch_settle(scratch, /*all=*/false);
-  status = gcap_status_join(status, gcap_scratch_give_back_idle(scratch));
+  status = gcap_status_join(status, gcap_scratch_give_back_idle(scratch, /*all=*/true));
   gcap_allocator_event_t event = {0};
   if (status == NULL) gcap_scratch_debug_note_trim(scratch, &event);
   gcap_scratch_unlock_arena(scratch);

@@ -122,7 +122,7 @@ static void add_region(gcap_scratch_t* scratch, gcap_scratch_region_t* region) {
 // sizes are those that PyTorch's caching allocator calls kLargeBuffer and kSmallSize.
 static size_t plan_growth(const gcap_scratch_t* scratch, size_t needed_bytes) {
   const gcap_scratch_options_t* options = &scratch->options;
-  if (options->extend_as_requested) return needed_bytes;
+  if (options->extend_as_requested || options->bypass) return needed_bytes;
   const size_t held = gcap_scratch_held_bytes(scratch);
   size_t bytes = held;
   if (held >= kLittleBytes || needed_bytes > kSmallBytes) {
@@ -189,7 +189,7 @@ gcap_status_t gcap_scratch_get_region(gcap_scratch_t* scratch, size_t bytes, boo
   GCAP_RETURN_IF_ERROR(gcap_scratch_make_region_places(&scratch->store, num_places));
   gcap_scratch_block_t* block = gcap_scratch_block_new(&scratch->store.slabs, NULL);
   if (block == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to describe a scratch block");
-  const size_t num_growing = reserved ? 0 : 1;
+  const size_t num_growing = reserved || scratch->options.bypass ? 0 : 1;  // of no use to others
   ++scratch->num_regions_in_transit;
   scratch->in_transit_bytes += planned;
   scratch->num_growing_calls += num_growing;
@@ -226,13 +226,13 @@ static bool is_idle(const gcap_scratch_region_t* region) {
 }
 
 // Takes the idle regions out of the arena, as a list.
-static gcap_scratch_region_t* take_idle(gcap_scratch_t* scratch) {
+static gcap_scratch_region_t* take_idle(gcap_scratch_t* scratch, bool all) {
   gcap_scratch_store_t* store = &scratch->store;
   gcap_scratch_region_t* idle = NULL;
   size_t num_kept = 0;
   for (size_t i = 0; i < store->num_regions; ++i) {
     gcap_scratch_region_t* region = store->regions[i];
-    if (!is_idle(region)) {
+    if (!is_idle(region) || (region->held && !all)) {
       store->regions[num_kept++] = region;
       continue;
     }
@@ -269,9 +269,9 @@ gcap_status_t gcap_scratch_trim_upstream(gcap_scratch_t* scratch) {
   return status;
 }
 
-gcap_status_t gcap_scratch_give_back_idle(gcap_scratch_t* scratch) {
+gcap_status_t gcap_scratch_give_back_idle(gcap_scratch_t* scratch, bool all) {
   gcap_status_t status = NULL;
-  gcap_scratch_region_t* idle = take_idle(scratch);
+  gcap_scratch_region_t* idle = take_idle(scratch, all);
   while (idle != NULL) {
     gcap_scratch_region_t* region = idle;
     idle = region->next;

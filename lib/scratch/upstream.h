@@ -16,8 +16,9 @@ gcap_status_t gcap_scratch_get_region(gcap_scratch_t* scratch, size_t bytes, boo
 // Lets upstream give back what it caches itself.
 gcap_status_t gcap_scratch_trim_upstream(gcap_scratch_t* scratch) GCAP_NODISCARD;
 
-// Gives every region that is one untagged block back upstream; those that upstream refuses stay.
-gcap_status_t gcap_scratch_give_back_idle(gcap_scratch_t* scratch) GCAP_NODISCARD;
+// Gives every region that is one untagged block back upstream, without `all` not those that are held for captures;
+// those that upstream refuses stay.
+gcap_status_t gcap_scratch_give_back_idle(gcap_scratch_t* scratch, bool all) GCAP_NODISCARD;
 // Gives a reserved region back upstream, whose block is in no pool. When upstream refuses, it stays as it was.
 gcap_status_t gcap_scratch_give_back_reserved(gcap_scratch_t* scratch, gcap_scratch_region_t* region) GCAP_NODISCARD;
 

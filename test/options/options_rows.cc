@@ -93,6 +93,7 @@ void AddMemory(std::vector<Key>* all) {
       {"arena.use_cuda_mempool", GET(o.use_mempool), 0, kGoodBools, kBadBools},
       {"arena.cuda_mempool_release_threshold", GET(o.mempool.release_threshold_bytes), kMax, kGoodBytes, kBadBytes},
       {"arena.cuda_mempool_bytes_to_keep_on_shrink", GET(o.mempool.bytes_kept_on_trim), 0, kGoodBytes, kBadBytes},
+      {"arena.bypass", GET(o.arena.bypass), 0, kGoodBools, kBadBools},
       {"arena.share_graph_memory", GET(o.share_graph_memory), 0, kGoodBools, kBadBools},
       {"arena.red_zones", GET(o.arena.red_zones), 0, kGoodBools, kBadBools},
       {"arena.poison_on_free", GET(o.arena.poison_on_free), 0, kGoodBools, kBadBools},

@@ -22,10 +22,11 @@ using SharedRuntime = RuntimeTest;
 
 // An application's memory, whose callbacks are written for one call at a time.
 struct Memory {
-  static std::atomic<int> inside, overlaps, live;
+  static std::atomic<int> inside, overlaps, live, calls;
 
   static void* Alloc(size_t bytes) {
     if (++inside > 1) ++overlaps;
+    ++calls;
     void* memory = nullptr;
     if (cudaMalloc(&memory, bytes) == cudaSuccess) ++live;
     --inside;
@@ -38,7 +39,7 @@ struct Memory {
     --inside;
   }
 };
-std::atomic<int> Memory::inside{0}, Memory::overlaps{0}, Memory::live{0};
+std::atomic<int> Memory::inside{0}, Memory::overlaps{0}, Memory::live{0}, Memory::calls{0};
 
 gcap_options_t Parsed(gcap_options_t options, const std::vector<std::pair<std::string, std::string>>& pairs) {
   for (const auto& pair : pairs) {
@@ -197,6 +198,64 @@ TEST_F(ScopeOfGraphs, AUserStreamWithExternalMemoryCapturesAndReplays) {
   EXPECT_EQ(Memory::live, 0);
   EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess) << "the stream is the application's";
   EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+}
+
+// --- External memory without an arena over it -----------------------------------------------------------------------
+
+class ExternalBypass : public SharedRuntime {
+ protected:
+  void SetUp() override {
+    SharedRuntime::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    auto pairs = ExternalMemory();
+    pairs.emplace_back("arena.bypass", "1");
+    Create(Parsed(GraphOptions(2), pairs));
+  }
+  void CopyAndExpect(int id, float value) {
+    x_.Set(Floats(2, value));
+    EXPECT_TRUE(
+        Run(id, [this](const gcap_run_resources_t& r) { return CopyByScratch(r, x_, y_, 4096, &scratch_); }).ok());
+    EXPECT_EQ(y_.Get(), Floats(2, value));
+  }
+
+  DeviceFloats x_{Floats(2, 0.0f)}, y_{Floats(2, 0.0f)};
+  void* scratch_ = nullptr;
+};
+
+TEST_F(ExternalBypass, EachEagerRunAsksAnewAndGivesBack) {
+  for (int run = 0; run < 5; ++run) {
+    const int calls = Memory::calls;
+    CopyAndExpect(GCAP_GRAPH_ID_NONE, static_cast<float>(run));
+    EXPECT_EQ(Memory::calls - calls, 1) << "one allocation, one request";
+    EXPECT_EQ(Memory::live, 1) << "what the last run freed goes back at the next call";
+  }
+  GCAP_EXPECT_OK(gcap_scratch_trim(gcap_runtime_scratch(runtime_)));
+  EXPECT_EQ(Memory::live, 0);
+}
+
+TEST_F(ExternalBypass, GraphsKeepTheirMemoryAndReplayInIt) {
+  for (int id = 0; id < 2; ++id) {
+    for (int run = 0; run < 3; ++run) CopyAndExpect(id, static_cast<float>(10 * id + run));
+    EXPECT_TRUE(gcap_runtime_is_captured(runtime_, id));
+    EXPECT_EQ(Info(id).failures, 0u);
+  }
+  EXPECT_EQ(Memory::live, 2) << "one region for each graph";
+  const int calls = Memory::calls;
+  for (int run = 0; run < 10; ++run) {
+    x_.Set(Floats(2, static_cast<float>(run)));
+    EXPECT_TRUE(Replay(run % 2));
+    EXPECT_EQ(y_.Get(), Floats(2, static_cast<float>(run)));
+  }
+  EXPECT_EQ(Memory::calls, calls) << "a replay asks for nothing";
+  CopyAndExpect(GCAP_GRAPH_ID_NONE, 7);
+  EXPECT_EQ(Memory::live, 3);
+  GCAP_EXPECT_OK(gcap_runtime_release(runtime_, 0));
+  GCAP_EXPECT_OK(gcap_runtime_synchronize(runtime_));
+  CopyAndExpect(GCAP_GRAPH_ID_NONE, 8);
+  EXPECT_EQ(Memory::live, 2) << "the other graph's, and the last run's";
+  x_.Set(Floats(2, 9));
+  EXPECT_TRUE(Replay(1));
+  EXPECT_EQ(y_.Get(), Floats(2, 9));
 }
 
 }  // namespace
