@@ -13,7 +13,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "gcap/ops/kernels.h"
+#include "gcap/ops/elementwise.h"
 #include "gcap/stream.h"
 
 namespace gcap {
@@ -85,7 +85,8 @@ class Work {
   Work& operator=(const Work&) = delete;
   cudaStream_t stream() const { return gcap_stream_handle(stream_); }
   void Issue() const {
-    for (int i = 0; i < nodes_; ++i) Check(gcap_relu_f32(stream_, memory_, memory_, 1));
+    const gcap_tensor_t x = {memory_, GCAP_DTYPE_F32, 1, {1}};
+    for (int i = 0; i < nodes_; ++i) Check(gcap_unary(stream_, GCAP_UNARY_RELU, &x, &x));
   }
 
  private:

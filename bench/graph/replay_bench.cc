@@ -18,7 +18,7 @@
 #include "bench/graph/paired.h"
 #include "gcap/ep_ops.h"
 #include "gcap/graph.h"
-#include "gcap/ops/kernels.h"
+#include "gcap/ops/elementwise.h"
 #include "gcap/session.h"
 #include "gcap/stream.h"
 
@@ -84,9 +84,9 @@ class ManagedGraphs {
 
 // The kernel of "Relus" issues as many tiny kernels over its output as `nodes` says.
 gcap_status_t ComputeRelus(void* nodes, const gcap_kernel_context_t* context) {
-  auto* data = static_cast<float*>(context->outputs[0].data);
+  const gcap_tensor_t x = {context->outputs[0].data, GCAP_DTYPE_F32, 1, {1}};
   for (int i = 0; i < *static_cast<const int*>(nodes); ++i) {
-    GCAP_RETURN_IF_ERROR(gcap_relu_f32(context->resources.stream, data, data, 1));
+    GCAP_RETURN_IF_ERROR(gcap_unary(context->resources.stream, GCAP_UNARY_RELU, &x, &x));
   }
   return nullptr;
 }

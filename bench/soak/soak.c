@@ -17,7 +17,7 @@
 
 #include "gcap/ep_ops.h"
 #include "gcap/graph.h"
-#include "gcap/ops/kernels.h"
+#include "gcap/ops/elementwise.h"
 #include "gcap/runtime.h"
 #include "gcap/session.h"
 
@@ -83,7 +83,8 @@ static gcap_status_t relu_by_scratch(const gcap_run_resources_t* resources, int 
   GCAP_RETURN_IF_ERROR(gcap_scratch_alloc(resources->scratch, kBytes + (size_t)id * 4096, resources->stream, &middle));
   gcap_status_t status =
       GCAP_CUDA(cudaMemcpyAsync(middle, x, kBytes, cudaMemcpyDeviceToDevice, gcap_stream_handle(resources->stream)));
-  if (status == NULL) status = gcap_relu_f32(resources->stream, middle, y, kCount);
+  const gcap_tensor_t in = {middle, GCAP_DTYPE_F32, 1, {kCount}}, out = {y, GCAP_DTYPE_F32, 1, {kCount}};
+  if (status == NULL) status = gcap_unary(resources->stream, GCAP_UNARY_RELU, &in, &out);
   return gcap_status_join(status, gcap_scratch_free(resources->scratch, middle));
 }
 

@@ -11,8 +11,9 @@
 
 #include "examples/minimal_ep/minimal_ep.h"
 #include "gcap/ops/conv2d.h"
-#include "gcap/ops/kernels.h"
+#include "gcap/ops/elementwise.h"
 #include "gcap/ops/matmul.h"
+#include "gcap/ops/normalize.h"
 #include "gcap/ops/pool2d.h"
 
 // Enough for the fast algorithms of small layers; see gcap_conv2d_options_t.
@@ -230,8 +231,9 @@ static bool relu_supports(const gcap_model_t* model, const gcap_node_t* node) {
 
 static gcap_status_t relu_compute(void* self, const gcap_kernel_context_t* context) {
   (void)self;
-  const gcap_tensor_t* x = &context->inputs[0];
-  return gcap_relu_f32(context->resources.stream, x->data, context->outputs[0].data, num_elements(x->shape, x->rank));
+  gcap_tensor_t y = context->inputs[0];  // the output may have another shape of as many elements
+  y.data = context->outputs[0].data;
+  return gcap_unary(context->resources.stream, GCAP_UNARY_RELU, &context->inputs[0], &y);
 }
 
 static gcap_status_t relu_create(const kernel_libraries_t* libraries, const gcap_model_t* model,
@@ -248,8 +250,7 @@ static bool softmax_supports(const gcap_model_t* model, const gcap_node_t* node)
 
 static gcap_status_t softmax_compute(void* self, const gcap_kernel_context_t* context) {
   (void)self;
-  const gcap_tensor_t* x = &context->inputs[0];
-  return gcap_softmax_f32(context->resources.stream, x->data, context->outputs[0].data, x->shape[0], x->shape[1]);
+  return gcap_softmax(context->resources.stream, &context->inputs[0], /*axis=*/1, &context->outputs[0]);
 }
 
 static gcap_status_t softmax_create(const kernel_libraries_t* libraries, const gcap_model_t* model,

@@ -15,7 +15,7 @@
 
 #include "gcap/capture.h"
 #include "gtest/gtest.h"
-#include "ops/kernels/device_kernels.h"
+#include "test/support/kernels/plain_kernels.h"
 #include "test/base/device_work.h"
 #include "test/capture/scope_test.h"
 #include "test/support/expect_status.h"

@@ -13,7 +13,7 @@
 #include <cstring>
 #include <string>
 
-#include "ops/kernels/device_kernels.h"
+#include "test/support/kernels/plain_kernels.h"
 #include "test/conformance/frame.h"
 #include "test/conformance/observe.h"
 

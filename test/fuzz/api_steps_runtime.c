@@ -15,7 +15,8 @@ static gcap_status_t use_scratch(const gcap_run_resources_t* resources, bool in_
   const cudaStream_t stream = gcap_stream_handle(resources->stream);
   gcap_status_t status = NULL;
   if (memory != NULL) status = GCAP_CUDA(cudaMemsetAsync(memory, 0, kBytes, stream));
-  if (status == NULL) status = gcap_relu_f32(resources->stream, memory, memory, kCount);
+  const gcap_tensor_t x = {memory, GCAP_DTYPE_F32, 1, {kCount}};
+  if (status == NULL) status = gcap_unary(resources->stream, GCAP_UNARY_RELU, &x, &x);
   const bool forgets = in_run && fuzz_draw(8) == 0;
   if (forgets) return status;
   gcap_status_t freed = gcap_scratch_free(resources->scratch, memory);

@@ -84,7 +84,8 @@ void fuzz_write(const fuzz_block_t* block) {
   fuzz_cuda(cudaGetDevice(&before));
   fuzz_cuda(cudaSetDevice(stream->device));
   if (fuzz_cuda(cudaMemsetAsync(block->ptr, 0, block->bytes, handle)) && block->bytes >= sizeof(float)) {
-    fuzz_ok(gcap_relu_f32(stream->stream, block->ptr, block->ptr, (int64_t)(block->bytes / sizeof(float))));
+    const gcap_tensor_t x = {block->ptr, GCAP_DTYPE_F32, 1, {(int64_t)(block->bytes / sizeof(float))}};
+    fuzz_ok(gcap_unary(stream->stream, GCAP_UNARY_RELU, &x, &x));
   }
   fuzz_cuda(cudaSetDevice(before));
 }

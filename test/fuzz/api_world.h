@@ -15,7 +15,7 @@
 #include "gcap/ep_ops.h"
 #include "gcap/external_allocator.h"
 #include "gcap/gcap.h"
-#include "gcap/ops/kernels.h"
+#include "gcap/ops/elementwise.h"
 #include "gcap_sim.h"
 #include "test/fuzz/heap.h"
 #include "test/fuzz/input.h"

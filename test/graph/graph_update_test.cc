@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "gcap/graph.h"
-#include "gcap/ops/kernels.h"
+#include "gcap/ops/elementwise.h"
 #include "gcap/stream.h"
 #include "gtest/gtest.h"
 #include "test/graph/manager_test.h"
@@ -130,7 +130,8 @@ TEST_F(GraphUpdate, ARefusalNamesTheKernel) {
   Capture(0, job);
   GCAP_EXPECT_OK(gcap_graph_manager_recapture(manager_, 0));
   ASSERT_EQ(Begin(0), GCAP_GRAPH_RUN_CAPTURE);
-  for (int i = 0; i < 2; ++i) GCAP_EXPECT_OK(gcap_relu_f32(stream, memory, memory, 16));
+  const gcap_tensor_t x = {memory, GCAP_DTYPE_F32, 1, {16}};
+  for (int i = 0; i < 2; ++i) GCAP_EXPECT_OK(gcap_unary(stream, GCAP_UNARY_RELU, &x, &x));
   EXPECT_TRUE(End().ok());
   const Outcome refusal(gcap_graph_manager_explain(manager_, 0, GCAP_GRAPH_WHY_NOT_UPDATED));
   EXPECT_TRUE(refusal.Names("of 2, kernel ")) << refusal.message;

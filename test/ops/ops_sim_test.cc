@@ -10,10 +10,10 @@
 #include "gcap/capture.h"
 #include "gcap/ops/batch_norm.h"
 #include "gcap/ops/conv2d.h"
-#include "gcap/ops/kernels.h"
 #include "gcap/ops/matmul.h"
 #include "gcap/ops/pool2d.h"
 #include "gcap_sim.h"
+#include "test/ops/fail_each_call.h"
 #include "test/ops/op_test.h"
 
 namespace gcap {
@@ -75,38 +75,6 @@ class OpsOnSim : public OpTest {
   cublasLtHandle_t cublaslt_ = nullptr;
   cudnnHandle_t cudnn_ = nullptr;
 };
-
-using Names = std::vector<const char*>;
-
-uint64_t CountCalls(const Names& functions) {
-  uint64_t count = 0;
-  for (const char* function : functions) count += gcap_sim_calls(function);
-  return count;
-}
-
-// Makes each call of `attempt` to `functions` fail once: the status must name it, and as many objects live afterwards
-// as before. `endings` are what it also calls, to end its objects: those are not made to fail, since that leaks one by
-// definition. The two lists must be all that a good attempt calls, so that no new call escapes.
-void FailEachCall(const Names& functions, const Names& endings, const std::function<gcap_status_t()>& attempt) {
-  const uint64_t listed = CountCalls(functions) + CountCalls(endings), all = gcap_sim_calls(nullptr);
-  GCAP_EXPECT_OK(attempt());
-  EXPECT_EQ(CountCalls(functions) + CountCalls(endings) - listed, gcap_sim_calls(nullptr) - all);
-  for (const char* function : functions) {
-    uint64_t n = 1;
-    for (;; ++n) {
-      const size_t live = gcap_sim_live(nullptr);
-      gcap_sim_fail_nth(function, n, cudaErrorUnknown);
-      const Outcome outcome(attempt());
-      gcap_sim_fail_nth(nullptr, 0, cudaSuccess);
-      EXPECT_EQ(gcap_sim_live(nullptr), live) << outcome.message;
-      EXPECT_EQ(cudaGetLastError(), cudaSuccess) << outcome.message;
-      if (outcome.code == GCAP_OK) break;
-      EXPECT_TRUE(outcome.code == GCAP_LIBRARY_ERROR || outcome.code == GCAP_CUDA_ERROR) << outcome.message;
-      EXPECT_EQ(outcome.message.find(function), 0u) << outcome.message;
-    }
-    EXPECT_GT(n, 1u) << function << " was not called";
-  }
-}
 
 TEST_F(OpsOnSim, MatmulCreateReportsEachFailingCall) {
   gcap_matmul_options_t options = MatmulOptions();
@@ -226,8 +194,6 @@ class RunsOnSim : public OpsOnSim {
     const float* in = in_->get();
     return gcap_batch_norm_run(norm_, stream_, in, in, in, in, in, out_->get());
   }
-  gcap_status_t Relu() { return gcap_relu_f32(stream_, in_->get(), out_->get(), 100); }
-  gcap_status_t Softmax(int64_t cols) { return gcap_softmax_f32(stream_, in_->get(), out_->get(), 2, cols); }
 
   gcap_matmul_t* matmul_ = nullptr;
   gcap_conv2d_t* conv_ = nullptr;
@@ -242,9 +208,6 @@ TEST_F(RunsOnSim, RunsReportEachFailingCall) {
   FailEachCall({"cudaGetDevice", "cudnnConvolutionBiasActivationForward"}, none, [&] { return Conv(); });
   FailEachCall({"cudaGetDevice", "cudnnPoolingForward"}, none, [&] { return Pool(); });
   FailEachCall({"cudaGetDevice", "cudnnBatchNormalizationForwardInference"}, none, [&] { return Norm(); });
-  FailEachCall({"cudaGetDevice", "cudaLaunchKernel"}, none, [&] { return Relu(); });
-  FailEachCall({"cudaGetDevice", "cudaLaunchKernel"}, none, [&] { return Softmax(10); });
-  FailEachCall({"cudaGetDevice", "cudaLaunchKernel"}, none, [&] { return Softmax(1025); });
 }
 
 // The copies of a broadcast addend and the zeros that stand for operands without a depth.
@@ -294,8 +257,6 @@ TEST_F(RunsOnSim, RunsAllocateNothing) {
   GCAP_EXPECT_OK(Conv());
   GCAP_EXPECT_OK(Pool());
   GCAP_EXPECT_OK(Norm());
-  GCAP_EXPECT_OK(Relu());
-  GCAP_EXPECT_OK(Softmax(10));
   EXPECT_EQ(gcap_sim_live(nullptr), live);
   for (size_t i = 0; i < before.size(); ++i) EXPECT_EQ(gcap_sim_calls(kAllocators[i]), before[i]) << kAllocators[i];
 }
@@ -309,7 +270,6 @@ TEST_F(RunsOnSim, AFailedCallFailsTheCapture) {
       {"cudnnConvolutionBiasActivationForward", [&] { return Conv(); }},
       {"cudnnPoolingForward", [&] { return Pool(); }},
       {"cudnnBatchNormalizationForwardInference", [&] { return Norm(); }},
-      {"cudaLaunchKernel", [&] { return Relu(); }},
   };
   for (const auto& [function, run] : kCases) {
     gcap_capture_t* capture = nullptr;
@@ -356,7 +316,6 @@ TEST_F(RunsOnSim, RunsSetTheStreamsDeviceAndRestoreTheCallers) {
   GCAP_EXPECT_CUDA(cudaSetDevice(0));
   for (const auto& run : std::vector<std::function<gcap_status_t()>>{
            [&] { return Matmul(); }, [&] { return Conv(); }, [&] { return Pool(); }, [&] { return Norm(); },
-           [&] { return Relu(); }, [&] { return Softmax(10); }}) {
     const uint64_t before = gcap_sim_calls("cudaSetDevice");
     GCAP_EXPECT_OK(run());
     EXPECT_EQ(gcap_sim_calls("cudaSetDevice"), before + 2);

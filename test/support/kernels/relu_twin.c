@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "gcap_sim.h"
-#include "ops/kernels/device_kernels.h"
+#include "test/support/kernels/plain_kernels.h"
 
 void gcap_kernel_relu_f32(const float* x, float* y, int64_t count) {
   (void)x, (void)y, (void)count;

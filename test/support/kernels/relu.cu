@@ -2,7 +2,7 @@
 //
 // ReLU on the GPU. Bound by memory: 16 bytes a thread and step when both addresses allow it. Every element is read and
 // written by one thread, so y may be x.
-#include "ops/kernels/device_kernels.h"
+#include "test/support/kernels/plain_kernels.h"
 
 namespace {
 

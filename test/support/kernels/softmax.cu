@@ -7,13 +7,12 @@
 // A row with a NaN or a +inf, or of nothing but -inf, becomes NaN: the same as the formula says.
 #include <math.h>
 
-#include "ops/kernels/device_kernels.h"
+#include "test/support/kernels/plain_kernels.h"
 
 namespace {
 
 constexpr unsigned kWarpThreads = 32;
 constexpr unsigned kAllLanes = 0xffffffffu;
-constexpr unsigned kMaxWarps = 1024 / kWarpThreads;
 
 struct Max {
   static constexpr float kIdentity = -INFINITY;
@@ -31,18 +30,6 @@ __device__ float WarpReduce(float v) {
   for (unsigned distance = kWarpThreads / 2; distance > 0; distance /= 2) {
     v = Op::Combine(v, __shfl_xor_sync(kAllLanes, v, distance));
   }
-  return v;
-}
-
-// The same over a block. `partials` has kMaxWarps floats of shared memory and may be used again right after.
-template <typename Op>
-__device__ float BlockReduce(float v, float* partials) {
-  const unsigned lane = threadIdx.x % kWarpThreads;
-  v = WarpReduce<Op>(v);
-  if (lane == 0) partials[threadIdx.x / kWarpThreads] = v;
-  __syncthreads();
-  v = WarpReduce<Op>(lane < blockDim.x / kWarpThreads ? partials[lane] : Op::kIdentity);
-  __syncthreads();
   return v;
 }
 
@@ -74,15 +61,4 @@ __global__ void gcap_kernel_softmax_warp_f32(const float* x, float* y, int64_t r
   const float max = WarpReduce<Max>(ThreadMax(x, cols, lane, kWarpThreads));
   const float sum = WarpReduce<Sum>(ThreadSum(x, cols, lane, kWarpThreads, max));
   ThreadWrite(x, y, cols, lane, kWarpThreads, max, sum);
-}
-
-__global__ void gcap_kernel_softmax_block_f32(const float* x, float* y, int64_t rows, int64_t cols) {
-  __shared__ float partials[kMaxWarps];
-  const int64_t row = blockIdx.x;
-  if (row >= rows) return;  // a whole block at once
-  x += row * cols;
-  y += row * cols;
-  const float max = BlockReduce<Max>(ThreadMax(x, cols, threadIdx.x, blockDim.x), partials);
-  const float sum = BlockReduce<Sum>(ThreadSum(x, cols, threadIdx.x, blockDim.x, max), partials);
-  ThreadWrite(x, y, cols, threadIdx.x, blockDim.x, max, sum);
 }

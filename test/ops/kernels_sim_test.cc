@@ -1,0 +1,112 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// What only the simulator can show of the kernels: every call that a launch makes fails once, and the status names it
+// and nothing leaks; a launch allocates nothing and restores the caller's device; a failure inside a capture fails the
+// capture; what a twin says that a launch touches.
+
+#include <functional>
+
+#include "gcap/capture.h"
+#include "gcap/ops/elementwise.h"
+#include "gcap/ops/normalize.h"
+#include "gcap/ops/reduce.h"
+#include "gcap_sim.h"
+#include "test/ops/fail_each_call.h"
+#include "test/ops/tensors.h"
+
+namespace gcap {
+namespace testing {
+namespace {
+
+class KernelsOnSim : public OpTest {
+ protected:
+  // One call of each function, all of which launch.
+  std::vector<std::function<gcap_status_t()>> Runs() {
+    return {
+        [this] { return gcap_unary(stream_, GCAP_UNARY_RELU, &x_, &y_); },
+        [this] { return gcap_leaky_relu(stream_, 0.5f, &x_, &y_); },
+        [this] { return gcap_clip(stream_, 0.0, 1.0, &x_, &y_); },
+        [this] { return gcap_cast(stream_, &x_, &y_); },
+        [this] { return gcap_binary(stream_, GCAP_BINARY_ADD, &x_, &row_, &y_); },
+        [this] { return gcap_where(stream_, &condition_, &x_, &row_, &y_); },
+        [this] { return gcap_reduce(stream_, GCAP_REDUCE_SUM, &x_, &kAxis, 1, &column_); },
+        [this] { return gcap_softmax(stream_, &x_, 1, &y_); },
+        [this] { return gcap_log_softmax(stream_, &x_, 0, &y_); },
+        [this] { return gcap_layer_norm(stream_, &x_, 1, 0.1f, &row_, nullptr, &y_); },
+    };
+  }
+
+  static constexpr int64_t kAxis = 1;
+  const DeviceTensor memory_{GCAP_DTYPE_F32, {2, 3}}, output_{GCAP_DTYPE_F32, {2, 3}}, flags_{GCAP_DTYPE_BOOL, {3}};
+  const gcap_tensor_t x_ = memory_.view(), y_ = output_.view(), condition_ = flags_.view();
+  const gcap_tensor_t row_ = View(GCAP_DTYPE_F32, {3}, x_.data), column_ = View(GCAP_DTYPE_F32, {2}, y_.data);
+};
+
+TEST_F(KernelsOnSim, RunsReportEachFailingCall) {
+  for (const auto& run : Runs()) FailEachCall({"cudaGetDevice", "cudaLaunchKernel"}, {}, run);
+}
+
+TEST_F(KernelsOnSim, RunsMakeNothing) {
+  for (const auto& run : Runs()) {
+    const uint64_t calls = gcap_sim_calls(nullptr);
+    const size_t live = gcap_sim_live(nullptr);
+    GCAP_EXPECT_OK(run());
+    EXPECT_EQ(gcap_sim_calls(nullptr) - calls, 2u);  // which device, and the launch
+    EXPECT_EQ(gcap_sim_live(nullptr), live);
+  }
+}
+
+TEST_F(KernelsOnSim, AFailedLaunchFailsTheCapture) {
+  for (const auto& run : Runs()) {
+    gcap_capture_t* capture = nullptr;
+    cudaGraph_t graph = nullptr;
+    gcap_retained_t* retained = nullptr;
+    GCAP_ASSERT_OK(gcap_capture_begin(gcap_stream_handle(stream_), nullptr, &capture));
+    gcap_sim_fail_nth("cudaLaunchKernel", 1, cudaErrorUnknown);
+    gcap_status_ignore(run());  // the caller forgets it; the latch does not
+    GCAP_EXPECT_FAILS(gcap_capture_end(capture, &graph, &retained), GCAP_CAPTURE_INVALIDATED, "cudaLaunchKernel");
+    EXPECT_EQ(graph, nullptr);
+    GCAP_EXPECT_OK(run());  // the stream is usable
+  }
+}
+
+// The caller's device is 0, the stream's is 1.
+TEST_F(KernelsOnSim, RunsSetTheStreamsDeviceAndRestoreTheCallers) {
+  GCAP_ASSERT_OK(gcap_stream_destroy(stream_));
+  GCAP_ASSERT_OK(gcap_stream_create(1, &stream_));
+  // The operands are memory of device 0.
+  GCAP_EXPECT_CUDA(cudaSetDevice(1));
+  GCAP_EXPECT_CUDA(cudaDeviceEnablePeerAccess(0, 0));
+  GCAP_EXPECT_CUDA(cudaSetDevice(0));
+  for (const auto& run : Runs()) {
+    const uint64_t before = gcap_sim_calls("cudaSetDevice");
+    GCAP_EXPECT_OK(run());
+    EXPECT_EQ(gcap_sim_calls("cudaSetDevice"), before + 2);
+    int device = -1;
+    GCAP_EXPECT_CUDA(cudaGetDevice(&device));
+    EXPECT_EQ(device, 0);
+    Synchronize();
+  }
+}
+
+// The simulator stops at a byte that is read but was never written, so a twin that declared more would stop here; and a
+// written byte is one that a copy to the host may read.
+TEST_F(KernelsOnSim, ABroadcastInputIsReadAsFarAsItReaches) {
+  void* memory = nullptr;
+  GCAP_EXPECT_CUDA(cudaMalloc(&memory, 128));
+  GCAP_EXPECT_CUDA(cudaMemsetAsync(memory, 0, 12, gcap_stream_handle(stream_)));
+  GCAP_EXPECT_CUDA(cudaMemsetAsync(static_cast<char*>(memory) + 64, 0, 16, gcap_stream_handle(stream_)));
+  const gcap_tensor_t row = View(GCAP_DTYPE_F32, {1, 3}, memory);
+  const gcap_tensor_t column = View(GCAP_DTYPE_F32, {4, 1}, static_cast<char*>(memory) + 64);
+  const gcap_tensor_t y = View(GCAP_DTYPE_F32, {4, 3}, static_cast<char*>(memory) + 16);
+  GCAP_EXPECT_OK(gcap_binary(stream_, GCAP_BINARY_ADD, &row, &column, &y));
+  Synchronize();
+  float host[12];
+  GCAP_EXPECT_CUDA(cudaMemcpy(host, y.data, sizeof(host), cudaMemcpyDeviceToHost));
+  EXPECT_EQ(host[11], 0.0f);
+  GCAP_EXPECT_CUDA(cudaFree(memory));
+}
+
+}  // namespace
+}  // namespace testing
+}  // namespace gcap
