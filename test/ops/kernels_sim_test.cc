@@ -8,6 +8,7 @@
 
 #include "gcap/capture.h"
 #include "gcap/ops/elementwise.h"
+#include "gcap/ops/layout.h"
 #include "gcap/ops/normalize.h"
 #include "gcap/ops/reduce.h"
 #include "gcap_sim.h"
@@ -33,13 +34,22 @@ class KernelsOnSim : public OpTest {
         [this] { return gcap_softmax(stream_, &x_, 1, &y_); },
         [this] { return gcap_log_softmax(stream_, &x_, 0, &y_); },
         [this] { return gcap_layer_norm(stream_, &x_, 1, 0.1f, &row_, nullptr, &y_); },
+        [this] { return gcap_transpose(stream_, &x_, kSwap, &transposed_); },
+        [this] { return gcap_concat(stream_, &x_, 1, 0, &y_); },
+        [this] { return gcap_split(stream_, &x_, 1, &y_, 1); },
+        [this] { return gcap_slice(stream_, &x_, kZeros, nullptr, &column_slice_); },
+        [this] { return gcap_gather(stream_, &x_, &indices_, 1, &column_slice_); },
     };
   }
 
-  static constexpr int64_t kAxis = 1;
+  static constexpr int64_t kAxis = 1, kSwap[] = {1, 0}, kZeros[] = {0, 0};
   const DeviceTensor memory_{GCAP_DTYPE_F32, {2, 3}}, output_{GCAP_DTYPE_F32, {2, 3}}, flags_{GCAP_DTYPE_BOOL, {3}};
   const gcap_tensor_t x_ = memory_.view(), y_ = output_.view(), condition_ = flags_.view();
   const gcap_tensor_t row_ = View(GCAP_DTYPE_F32, {3}, x_.data), column_ = View(GCAP_DTYPE_F32, {2}, y_.data);
+  const gcap_tensor_t transposed_ = View(GCAP_DTYPE_F32, {3, 2}, y_.data);
+  const gcap_tensor_t column_slice_ = View(GCAP_DTYPE_F32, {2, 1}, y_.data);
+  const DeviceTensor index_{GCAP_DTYPE_I64, {1}, Values{2}};
+  const gcap_tensor_t indices_ = index_.view();
 };
 
 TEST_F(KernelsOnSim, RunsReportEachFailingCall) {
@@ -104,6 +114,24 @@ TEST_F(KernelsOnSim, ABroadcastInputIsReadAsFarAsItReaches) {
   float host[12];
   GCAP_EXPECT_CUDA(cudaMemcpy(host, y.data, sizeof(host), cudaMemcpyDeviceToHost));
   EXPECT_EQ(host[11], 0.0f);
+  GCAP_EXPECT_CUDA(cudaFree(memory));
+}
+
+// Of [4,5] every other row backwards, and of it every other element: the rest of the memory was never written, and no
+// slice of it was either.
+TEST_F(KernelsOnSim, ASliceReadsNoMoreThanItsElements) {
+  float* memory = nullptr;
+  GCAP_EXPECT_CUDA(cudaMalloc(reinterpret_cast<void**>(&memory), 20 * sizeof(float)));
+  for (int row : {3, 1}) {
+    for (int column : {0, 2, 4}) {
+      GCAP_EXPECT_CUDA(cudaMemsetAsync(memory + 5 * row + column, 0, sizeof(float), gcap_stream_handle(stream_)));
+    }
+  }
+  const int64_t starts[] = {-1, 0}, steps[] = {-2, 2};
+  const gcap_tensor_t x = View(GCAP_DTYPE_F32, {4, 5}, memory), y = y_;
+  GCAP_EXPECT_OK(gcap_slice(stream_, &x, starts, steps, &y));
+  Synchronize();
+  EXPECT_EQ(output_.Get(), Values(6, 0.0));
   GCAP_EXPECT_CUDA(cudaFree(memory));
 }
 
