@@ -1,9 +1,9 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // Kernels that are bound by memory: bytes read and written a second, beside cudaMemcpyAsync of as many bytes, in turn
-// within each iteration. `of_copy` is the kernel's rate over the copy's, 1 where the kernel does no worse. Times are those
-// of events on the stream, over a number of launches in a row. GCAP_BENCH_ELEMENTS sets the elements of a tensor: the
-// default is small, for the test suite; on a GPU take 268435456, which no cache holds.
+// within each iteration. `of_copy` is the kernel's rate over the copy's, 1 where the kernel does no worse. Times are
+// those of events on the stream, over a number of launches in a row. GCAP_BENCH_ELEMENTS sets the elements of a tensor:
+// the default is small, for the test suite; on a GPU take 268435456, which no cache holds.
 
 #include <benchmark/benchmark.h>
 #include <cuda_runtime_api.h>
@@ -131,7 +131,8 @@ bool HasDevice(benchmark::State& state) {
 // A benchmark of tensors of one type: two inputs and an output, of [rows, kColumns] and of as much memory and a half.
 struct Case {
   explicit Case(gcap_dtype_t dtype)
-      : bytes(Rows() * kColumns * static_cast<int64_t>(gcap_dtype_bytes(dtype))), device(static_cast<size_t>(bytes) * 3 / 2) {
+      : bytes(Rows() * kColumns * static_cast<int64_t>(gcap_dtype_bytes(dtype))),
+        device(static_cast<size_t>(bytes) * 3 / 2) {
     x = Tensor(device.memory(0), dtype, {Rows(), kColumns});
     z = Tensor(device.memory(1), dtype, {Rows(), kColumns});
     y = Tensor(device.memory(2), dtype, {Rows(), kColumns});
@@ -203,7 +204,7 @@ void BM_Transpose(benchmark::State& state, gcap_dtype_t dtype) {
   Compare(state, &c.device, 2 * c.bytes, [&] { return gcap_transpose(c.device.stream(), &c.x, perm, &c.turned); });
 }
 
-#define BENCHMARK_BOTH(function)                                            \
+#define BENCHMARK_BOTH(function)                                   \
   BENCHMARK_CAPTURE(function, f32, GCAP_DTYPE_F32)->Iterations(5); \
   BENCHMARK_CAPTURE(function, f16, GCAP_DTYPE_F16)->Iterations(5)
 
