@@ -64,10 +64,10 @@ static int64_t index_at(const gcap_gather_params_t* p, int64_t i) {
     type* y = p->y;                                                                                         \
     for (int64_t row = 0; row < p->outer * p->num_indices; ++row, y += p->inner) {                          \
       const int64_t index = index_at(p, row % p->num_indices);                                              \
-      const int64_t from = (row / p->num_indices * p->axis_size + index) * p->inner;                        \
       if (index < 0 || index >= p->axis_size) {                                                             \
         memset(y, 0, (size_t)p->inner * sizeof(type));                                                      \
       } else {                                                                                              \
+        const int64_t from = (row / p->num_indices * p->axis_size + index) * p->inner;                      \
         memcpy(y, (const type*)p->x + from, (size_t)p->inner * sizeof(type));                               \
       }                                                                                                     \
     }                                                                                                       \
