@@ -167,14 +167,15 @@ def _library_target(name, library, headers):
         search = repr("-L" + folder),
     )
 
-def _cublaslt_targets(ctx, root):
-    library = _find_file(ctx, root, ["libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"])
-    if not library or not ctx.path(root + "/include/cublasLt.h").exists:
-        message = ("This target needs cuBLASLt: expected include/cublasLt.h and libcublasLt.so in the CUDA toolkit " +
-                   "at '%s'" % root)
-        return _missing_target("cublaslt_headers", message) + _missing_target("cublaslt", message)
-    return ('alias(name = "cublaslt_headers", actual = ":headers")\n' +
-            _library_target("cublaslt", library, ":cublaslt_headers"))
+def _cublas_targets(ctx, root, name, stem, header):
+    """cuBLAS or cuBLASLt; the first needs the second, which stands in the same folder."""
+    library = _find_file(ctx, root, [stem + ".so.13", stem + ".so.12", stem + ".so"])
+    if not library or not ctx.path(root + "/include/" + header).exists:
+        message = ("This target needs %s: expected include/%s and %s.so in the CUDA toolkit at '%s'" %
+                   (stem[len("lib"):], header, stem, root))
+        return _missing_target(name + "_headers", message) + _missing_target(name, message)
+    return ('alias(name = "%s_headers", actual = ":headers")\n' % name +
+            _library_target(name, library, ":%s_headers" % name))
 
 def _cudnn_targets(ctx, root):
     for include, library_root in _cudnn_places(root):
@@ -229,7 +230,7 @@ cc_library(
 def _cuda_repository_impl(ctx):
     root = _find_root(ctx)
     if not root:
-        names = ["toolkit", "headers", "cudart", "cublaslt_headers", "cublaslt", "cudnn_headers", "cudnn"]
+        names = ["toolkit", "headers", "cudart", "cublas_headers", "cublas", "cublaslt_headers", "cublaslt", "cudnn_headers", "cudnn"]
         ctx.file("BUILD.bazel", _BUILD_HEAD + "\n".join([_missing_target(name, _NOTHING_FOUND) for name in names]))
         return
     root = str(ctx.path(root))
@@ -240,7 +241,8 @@ def _cuda_repository_impl(ctx):
     toolkit_targets = _TOOLKIT_TARGETS.format(root = repr(root), search = repr("-L%s" % cudart.dirname))
     ctx.file(
         "BUILD.bazel",
-        _BUILD_HEAD + toolkit_targets + _cublaslt_targets(ctx, root) + _cudnn_targets(ctx, root),
+        _BUILD_HEAD + toolkit_targets + _cublas_targets(ctx, root, "cublas", "libcublas", "cublas_v2.h") +
+        _cublas_targets(ctx, root, "cublaslt", "libcublasLt", "cublasLt.h") + _cudnn_targets(ctx, root),
     )
 
 cuda_repository = repository_rule(

@@ -9,7 +9,7 @@
 #
 # GCAP_PACK_SOAK_REPLAYS says how often the soak replays; GCAP_PACK_TIMEOUT_S, how long a program may take.
 #
-# cuBLASLt and cuDNN are looked for in LD_LIBRARY_PATH, the system's library cache, /usr/local/cuda*, and the packages
+# cuBLAS and cuDNN are looked for in LD_LIBRARY_PATH, the system's library cache, /usr/local/cuda*, and the packages
 # of python3 and of virtual environments in $HOME and /opt.
 set -uo pipefail
 cd "$(dirname "$0")" || exit 2
@@ -29,7 +29,7 @@ die() {
 # Prints every folder that may hold NVIDIA's libraries, likeliest first.
 library_folders() {
     tr ':' '\n' <<<"${LD_LIBRARY_PATH:-}"
-    ldconfig -p 2>/dev/null | sed -n 's|.* => \(.*\)/lib\(cublasLt\|cudnn\)\.so.*|\1|p'
+    ldconfig -p 2>/dev/null | sed -n 's|.* => \(.*\)/lib\(cublas\|cublasLt\|cudnn\)\.so.*|\1|p'
     printf '%s\n' /usr/local/cuda*/lib64 /usr/local/cuda*/targets/*/lib /usr/local/cuda*/extras/CUPTI/lib64
     local packages
     while read -r packages; do

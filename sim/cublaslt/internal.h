@@ -1,6 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// internal.h: what the files of the simulated cuBLASLt share: descriptor contents, the checked problem, the plan.
+// internal.h: what the files of the simulated cuBLASLt share, some of it with cuBLAS: descriptor contents, the checked
+// problem, the plan.
 #ifndef GCAP_SIM_CUBLASLT_INTERNAL_H_
 #define GCAP_SIM_CUBLASLT_INTERNAL_H_
 
@@ -135,6 +136,10 @@ size_t gcap_sim_lt_aux_column_bytes(const gcap_sim_lt_problem_t* problem);
 void gcap_sim_lt_run_whole(void* payload);
 void gcap_sim_lt_run_partials(void* payload);
 void gcap_sim_lt_run_reduction(void* payload);
+
+// Submits a problem without split-K as one piece of work, called `name`, which may write the workspace.
+cudaError_t gcap_sim_lt_submit_whole(const char* name, const gcap_sim_lt_problem_t* problem, void* workspace,
+                                     size_t bytes, cudaStream_t stream);
 
 // The cuBLAS status that the simulated runtime's answer turns into.
 cublasStatus_t gcap_sim_lt_status(cudaError_t error);

@@ -258,6 +258,15 @@ static void add_outputs(gcap_sim_access_list_t* list, const gcap_sim_lt_problem_
   add_aux(list, problem);
 }
 
+cudaError_t gcap_sim_lt_submit_whole(const char* name, const gcap_sim_lt_problem_t* problem, void* workspace,
+                                     size_t bytes, cudaStream_t stream) {
+  gcap_sim_access_list_t list = {0};
+  add_inputs(&list, problem);
+  gcap_sim_access_add(&list, workspace, bytes, GCAP_SIM_WRITE);
+  add_outputs(&list, problem);
+  return gcap_sim_access_submit(&list, stream, name, gcap_sim_lt_run_whole, problem, sizeof(*problem));
+}
+
 // The workspace that a call may use: what its algorithm needs, or all of it when the library was left to choose.
 typedef struct workspace {
   void* data;
@@ -265,13 +274,12 @@ typedef struct workspace {
 } workspace_t;
 
 static cudaError_t submit(const gcap_sim_lt_problem_t* problem, workspace_t workspace, cudaStream_t stream) {
+  if (problem->slices == 1) {
+    return gcap_sim_lt_submit_whole("cublasLtMatmul", problem, workspace.data, workspace.bytes, stream);
+  }
   gcap_sim_access_list_t list = {0};
   add_inputs(&list, problem);
   gcap_sim_access_add(&list, workspace.data, workspace.bytes, GCAP_SIM_WRITE);
-  if (problem->slices == 1) {
-    add_outputs(&list, problem);
-    return gcap_sim_access_submit(&list, stream, "cublasLtMatmul", gcap_sim_lt_run_whole, problem, sizeof(*problem));
-  }
   cudaError_t error = gcap_sim_access_submit(&list, stream, "cublasLtMatmul split-K", gcap_sim_lt_run_partials, problem,
                                              sizeof(*problem));
   if (error != cudaSuccess) {

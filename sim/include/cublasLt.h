@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cublas_api.h"
 #include "cuda_runtime_api.h"
 #include "library_types.h"
 
@@ -18,51 +19,6 @@ extern "C" {
 #endif
 
 #pragma GCC visibility push(default)  // the simulator itself is compiled with -fvisibility=hidden
-
-#define CUBLAS_VER_MAJOR 13
-#define CUBLAS_VER_MINOR 1
-#define CUBLAS_VER_PATCH 0
-#define CUBLAS_VER_BUILD 3
-#define CUBLAS_VERSION (CUBLAS_VER_MAJOR * 10000 + CUBLAS_VER_MINOR * 100 + CUBLAS_VER_PATCH)
-
-typedef enum {
-  CUBLAS_STATUS_SUCCESS = 0,
-  CUBLAS_STATUS_NOT_INITIALIZED = 1,
-  CUBLAS_STATUS_ALLOC_FAILED = 3,
-  CUBLAS_STATUS_INVALID_VALUE = 7,
-  CUBLAS_STATUS_ARCH_MISMATCH = 8,
-  CUBLAS_STATUS_MAPPING_ERROR = 11,
-  CUBLAS_STATUS_EXECUTION_FAILED = 13,
-  CUBLAS_STATUS_INTERNAL_ERROR = 14,
-  CUBLAS_STATUS_NOT_SUPPORTED = 15,
-  CUBLAS_STATUS_LICENSE_ERROR = 16
-} cublasStatus_t;
-
-typedef enum {
-  CUBLAS_OP_N = 0,
-  CUBLAS_OP_T = 1,
-  CUBLAS_OP_C = 2,
-  CUBLAS_OP_HERMITAN = 2,  // NVIDIA's spelling
-  CUBLAS_OP_CONJG = 3
-} cublasOperation_t;
-
-typedef enum { CUBLAS_POINTER_MODE_HOST = 0, CUBLAS_POINTER_MODE_DEVICE = 1 } cublasPointerMode_t;
-
-typedef enum {
-  CUBLAS_COMPUTE_16F = 64,
-  CUBLAS_COMPUTE_16F_PEDANTIC = 65,
-  CUBLAS_COMPUTE_32F = 68,
-  CUBLAS_COMPUTE_32F_PEDANTIC = 69,
-  CUBLAS_COMPUTE_64F = 70,
-  CUBLAS_COMPUTE_64F_PEDANTIC = 71,
-  CUBLAS_COMPUTE_32I = 72,
-  CUBLAS_COMPUTE_32I_PEDANTIC = 73,
-  CUBLAS_COMPUTE_32F_FAST_16F = 74,
-  CUBLAS_COMPUTE_32F_FAST_16BF = 75,
-  CUBLAS_COMPUTE_32F_FAST_TF32 = 77,
-  CUBLAS_COMPUTE_32F_EMULATED_16BFX9 = 78,
-  CUBLAS_COMPUTE_64F_EMULATED_FIXEDPOINT = 79
-} cublasComputeType_t;
 
 // Library handle: created once, used by any number of threads and streams.
 // Capture: cublasLtCreate is legal; cublasLtDestroy answers success and invalidates the captures it may disturb.

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "cublasLt.h"
+#include "cublas_v2.h"
 #include "cuda_runtime_api.h"
 #include "cudnn.h"
 #include "library_types.h"
@@ -21,6 +22,7 @@
 #define F(type, field) {#type "." #field, (long long)offsetof(type, field), (long long)sizeof(((type*)0)->field)},
 
 const gcap_abi_entry_t GCAP_ABI_TABLE[] = {
+#include "cublas_list.inc"
 #include "cublaslt_list.inc"
 #include "cudnn_list.inc"
 #include "runtime_list.inc"

@@ -6,10 +6,13 @@
 #include <stdlib.h>
 
 #include <functional>
+#include <thread>
 
 #include "gcap/capture.h"
 #include "gcap/ops/batch_norm.h"
 #include "gcap/ops/conv2d.h"
+#include "gcap/ops/cublas.h"
+#include "gcap/ops/cublaslt.h"
 #include "gcap/ops/matmul.h"
 #include "gcap/ops/pool2d.h"
 #include "gcap_sim.h"
@@ -134,22 +137,70 @@ TEST_F(OpsOnSim, BatchNormCreateReportsEachFailingCall) {
                });
 }
 
-TEST_F(OpsOnSim, HandleReportsEachFailingCall) {
-  for (const char* function : {"cudnnCreate", "cudnnSetStream"}) {
+// Makes each of the functions fail once while a stream gets its handle of `kind`.
+template <typename Handle>
+void FailEachCallOfHandle(const Names& functions, const char* kind,
+                          gcap_status_t (*get)(gcap_stream_t*, Handle* out_handle)) {
+  const size_t others = gcap_sim_live(kind);
+  for (const char* function : functions) {
     gcap_stream_t* stream = nullptr;
-    cudnnHandle_t handle = nullptr;
+    Handle handle = nullptr;
     GCAP_ASSERT_OK(gcap_stream_create(0, &stream));
     const size_t live = gcap_sim_live(nullptr);
     gcap_sim_fail_nth(function, 1, cudaErrorUnknown);
-    GCAP_EXPECT_FAILS(gcap_stream_cudnn_handle(stream, &handle), GCAP_LIBRARY_ERROR, function);
+    const Outcome outcome(get(stream, &handle));
+    EXPECT_TRUE(outcome.code == GCAP_LIBRARY_ERROR || outcome.code == GCAP_CUDA_ERROR) << function;
+    EXPECT_TRUE(outcome.Names(function)) << outcome.message;
     EXPECT_EQ(handle, nullptr);
     EXPECT_EQ(gcap_sim_live(nullptr), live);
     EXPECT_EQ(cudaGetLastError(), cudaSuccess);
-    GCAP_EXPECT_OK(gcap_stream_cudnn_handle(stream, &handle));  // the failure left the stream as it was
-    EXPECT_EQ(gcap_sim_live("cudnn handle"), 2u);               // with the fixture's own
+    GCAP_EXPECT_OK(get(stream, &handle));  // the failure left the stream as it was
+    EXPECT_EQ(gcap_sim_live(kind), others + 1);
     GCAP_EXPECT_OK(gcap_stream_destroy(stream));
-    EXPECT_EQ(gcap_sim_live("cudnn handle"), 1u);
+    EXPECT_EQ(gcap_sim_live(kind), others);
   }
+}
+
+TEST_F(OpsOnSim, HandlesReportEachFailingCall) {
+  FailEachCallOfHandle({"cudnnCreate", "cudnnSetStream"}, "cudnn handle", gcap_stream_cudnn_handle);
+  FailEachCallOfHandle({"cublasLtCreate"}, "cublasLt handle", gcap_stream_cublaslt_handle);
+  FailEachCallOfHandle(
+      {"cudaDeviceGetAttribute", "cudaMalloc", "cublasCreate", "cublasSetStream", "cublasSetWorkspace"},
+      "cublas handle", gcap_stream_cublas_handle);
+}
+
+// Kept while a scope is open, and ended by the next stream that ends without one.
+TEST_F(OpsOnSim, AHandleThatEndsBesideACaptureIsKeptAndEndedLater) {
+  gcap_stream_t *ending = nullptr, *last = nullptr;
+  cublasHandle_t cublas = nullptr;
+  GCAP_ASSERT_OK(gcap_stream_create(0, &ending));
+  GCAP_ASSERT_OK(gcap_stream_create(0, &last));
+  GCAP_ASSERT_OK(gcap_stream_cublas_handle(ending, &cublas));
+  GCAP_ASSERT_OK(gcap_stream_cublas_handle(last, &cublas));
+  gcap_capture_t* capture = nullptr;
+  cudaGraph_t graph = nullptr;
+  gcap_retained_t* retained = nullptr;
+  GCAP_ASSERT_OK(gcap_capture_begin(gcap_stream_handle(stream_), nullptr, &capture));
+  std::thread([&] { GCAP_EXPECT_OK(gcap_stream_destroy(ending)); }).join();
+  EXPECT_EQ(gcap_sim_live("cublas handle"), 2u);
+  GCAP_EXPECT_OK(gcap_capture_end(capture, &graph, &retained));
+  GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
+  gcap_retained_release(retained);
+  GCAP_EXPECT_OK(gcap_stream_destroy(last));
+  EXPECT_EQ(gcap_sim_live("cublas handle"), 0u);
+}
+
+TEST_F(OpsOnSim, ARunWithTheStreamsCublasHandleAllocatesNothing) {
+  cublasHandle_t cublas = nullptr;
+  GCAP_ASSERT_OK(gcap_stream_cublas_handle(stream_, &cublas));
+  const DeviceFloats x(std::vector<float>(16, 1.0f)), y(std::vector<float>(16));
+  const float one = 1.0f, zero = 0.0f;
+  const uint64_t calls = gcap_sim_calls(nullptr);
+  EXPECT_EQ(cublasSgemm(cublas, CUBLAS_OP_N, CUBLAS_OP_N, 4, 4, 4, &one, x.get(), 4, x.get(), 4, &zero, y.get(), 4),
+            CUBLAS_STATUS_SUCCESS);
+  EXPECT_EQ(gcap_sim_calls(nullptr), calls + 1);
+  Synchronize();
+  EXPECT_EQ(y.Get()[0], 4.0f);
 }
 
 // The ops' operands and plans, all made, for tests of what a run does.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cublasLt.h"
+#include "cublas_v2.h"
 #include "cudnn.h"
 #include "gcap_sim.h"
 #include "gtest/gtest.h"
@@ -14,6 +15,8 @@
 
 namespace {
 
+using gcap_test::Capture;
+using gcap_test::CaptureEnd;
 using gcap_test::DeviceArray;
 using gcap_test::Stream;
 
@@ -570,6 +573,44 @@ TEST(SimCudnn, StridedTensorsLeaveTheirGapsAlone) {
   EXPECT_EQ(CUDNN_STATUS_SUCCESS, cudnnDestroyActivationDescriptor(activation));
   EXPECT_EQ(CUDNN_STATUS_SUCCESS, cudnnDestroyTensorDescriptor(tensor));
   EXPECT_EQ(CUDNN_STATUS_SUCCESS, cudnnDestroy(handle));
+}
+
+// cuBLAS's documentation says that creating allocates and that destroying waits for the device; what that does to a
+// capture is what cudaMalloc and cudaDeviceSynchronize do.
+TEST(Cublas, HandlesBreakACaptureWhereTheyAreMadeAndEveryCaptureWhereTheyEnd) {
+  Stream stream;
+  cublasHandle_t handle = nullptr, refused = nullptr;
+  ASSERT_EQ(CUBLAS_STATUS_SUCCESS, cublasCreate(&handle));
+  CaptureEnd end = Capture(stream.get(), cudaStreamCaptureModeThreadLocal,
+                           [&] { EXPECT_EQ(CUBLAS_STATUS_ALLOC_FAILED, cublasCreate(&refused)); });
+  EXPECT_EQ(cudaErrorStreamCaptureInvalidated, end.code);
+  EXPECT_EQ(nullptr, refused);
+  end = Capture(stream.get(), cudaStreamCaptureModeRelaxed,
+                [&] { EXPECT_EQ(CUBLAS_STATUS_SUCCESS, cublasCreate(&refused)); });
+  EXPECT_EQ(cudaSuccess, end.code);
+  end = Capture(stream.get(), cudaStreamCaptureModeRelaxed,
+                [&] { EXPECT_EQ(CUBLAS_STATUS_SUCCESS, cublasDestroy(refused)); });
+  EXPECT_EQ(cudaErrorStreamCaptureInvalidated, end.code);
+  EXPECT_EQ(CUBLAS_STATUS_SUCCESS, cublasDestroy(handle));
+}
+
+TEST(Cublas, ASetStreamGivesTheLibrarysWorkspaceBack) {
+  Stream stream, other;
+  const DeviceArray<float> x(std::vector<float>(4, 1.0f)), y(std::vector<float>(4));
+  const DeviceArray<uint8_t> workspace(std::vector<uint8_t>(4096, 7));
+  cublasHandle_t handle = nullptr;
+  const float one = 1.0f, zero = 0.0f;
+  ASSERT_EQ(CUBLAS_STATUS_SUCCESS, cublasCreate(&handle));
+  ASSERT_EQ(CUBLAS_STATUS_SUCCESS, cublasSetWorkspace(handle, workspace.get(), workspace.Bytes()));
+  ASSERT_EQ(CUBLAS_STATUS_SUCCESS, cublasSetStream(handle, stream.get()));
+  // Were the workspace still the handle's, this would race with a product on the other stream.
+  ASSERT_EQ(cudaSuccess, cudaMemsetAsync(workspace.get(), 0, workspace.Bytes(), other.get()));
+  EXPECT_EQ(CUBLAS_STATUS_SUCCESS,
+            cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, 2, 2, 2, &one, x.get(), 2, x.get(), 2, &zero, y.get(), 2));
+  stream.Synchronize();
+  other.Synchronize();
+  EXPECT_EQ(std::vector<float>({2, 2, 2, 2}), y.Download());
+  EXPECT_EQ(CUBLAS_STATUS_SUCCESS, cublasDestroy(handle));
 }
 
 }  // namespace

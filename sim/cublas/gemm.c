@@ -1,0 +1,184 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Matrix products: arguments checked as NVIDIA documents, then a problem of cuBLASLt's, whose arithmetic this is, in
+// one piece of work. The library needs no workspace, but says that it writes the caller's, as one that splits a product
+// does. Stateless.
+#include <string.h>
+
+#include "sim/api/submit.h"
+#include "sim/cublas/internal.h"
+#include "sim/cublaslt/internal.h"
+#include "sim/library/element.h"
+
+// One operand as it is passed.
+typedef struct operand {
+  const void* data;
+  cudaDataType type;
+  int ld;
+  long long stride;
+} operand_t;
+
+typedef struct product {
+  cublasOperation_t trans_a, trans_b;
+  int m, n, k, batch;
+  const void *alpha, *beta;
+  operand_t a, b, c;
+  cublasComputeType_t compute;
+} product_t;
+
+static int is_operation(cublasOperation_t operation) {
+  return operation == CUBLAS_OP_N || operation == CUBLAS_OP_T || operation == CUBLAS_OP_C;
+}
+
+static int fits(int ld, int rows) { return ld >= (rows > 1 ? rows : 1); }
+
+static cublasStatus_t check(const product_t* p) {
+  if (p->m < 0 || p->n < 0 || p->k < 0 || p->batch < 0 || !is_operation(p->trans_a) || !is_operation(p->trans_b) ||
+      p->alpha == NULL || p->beta == NULL) {
+    return CUBLAS_STATUS_INVALID_VALUE;
+  }
+  const int a_rows = p->trans_a == CUBLAS_OP_N ? p->m : p->k;
+  const int b_rows = p->trans_b == CUBLAS_OP_N ? p->k : p->n;
+  return fits(p->a.ld, a_rows) && fits(p->b.ld, b_rows) && fits(p->c.ld, p->m) ? CUBLAS_STATUS_SUCCESS
+                                                                               : CUBLAS_STATUS_INVALID_VALUE;
+}
+
+static cublasStatus_t check_types(const char* function, const product_t* p) {
+  const cudaDataType types[] = {p->a.type, p->b.type, p->c.type};
+  for (size_t i = 0; i < 3; ++i) {
+    if (gcap_sim_element_bytes(types[i]) == 0) {
+      gcap_sim_stop(function, "matrix type %d is not modelled", (int)types[i]);
+    }
+  }
+  const int is_output = p->c.type == p->a.type || p->c.type == CUDA_R_32F;
+  return p->a.type == p->b.type && is_output ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
+}
+
+static cublasStatus_t choose_input(const char* function, cublasHandle_t handle, const product_t* p,
+                                   gcap_sim_lt_input_t* out) {
+  const int math_mode = (int)handle->math_mode & ~CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION;
+  const int is_tf32 = math_mode == CUBLAS_TF32_TENSOR_OP_MATH && p->a.type == CUDA_R_32F;
+  *out = GCAP_SIM_LT_INPUT_EXACT;
+  switch (p->compute) {
+    case CUBLAS_COMPUTE_32F: *out = is_tf32 ? GCAP_SIM_LT_INPUT_TF32 : GCAP_SIM_LT_INPUT_EXACT; break;
+    case CUBLAS_COMPUTE_32F_PEDANTIC: break;
+    case CUBLAS_COMPUTE_32F_FAST_TF32: *out = GCAP_SIM_LT_INPUT_TF32; break;
+    case CUBLAS_COMPUTE_32F_FAST_16F: *out = GCAP_SIM_LT_INPUT_16F; break;
+    case CUBLAS_COMPUTE_32F_FAST_16BF: *out = GCAP_SIM_LT_INPUT_16BF; break;
+    default: gcap_sim_stop(function, "compute type %d is not modelled", (int)p->compute);
+  }
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+static gcap_sim_lt_matrix_t matrix_of(const operand_t* operand, int is_transposed) {
+  const int64_t ld = operand->ld;
+  return (gcap_sim_lt_matrix_t){(void*)operand->data,  // const ends here: one struct for inputs and outputs
+                                operand->type, is_transposed ? ld : 1, is_transposed ? 1 : ld, operand->stride};
+}
+
+static cublasStatus_t bind_scalars(cublasHandle_t handle, const product_t* p, gcap_sim_lt_problem_t* out) {
+  if (handle->pointer_mode == CUBLAS_POINTER_MODE_DEVICE) {
+    out->alpha = p->alpha;
+    out->beta = p->beta;
+  } else {
+    memcpy(&out->alpha_value, p->alpha, sizeof(out->alpha_value));
+    memcpy(&out->beta_value, p->beta, sizeof(out->beta_value));
+  }
+  const int reads_c = out->alpha != NULL || out->beta_value != 0.0f;
+  out->c.data = reads_c ? out->d.data : NULL;
+  const int has_inputs = p->k == 0 || (p->a.data != NULL && p->b.data != NULL);
+  return has_inputs && p->c.data != NULL ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
+}
+
+static cublasStatus_t make_problem(const char* function, cublasHandle_t handle, const product_t* p,
+                                   gcap_sim_lt_problem_t* out) {
+  *out = (gcap_sim_lt_problem_t){.m = p->m, .n = p->n, .k = p->k, .batch_count = p->batch, .slices = 1};
+  out->a = matrix_of(&p->a, p->trans_a != CUBLAS_OP_N);
+  out->b = matrix_of(&p->b, p->trans_b != CUBLAS_OP_N);
+  out->c = out->d = matrix_of(&p->c, 0);
+  cublasStatus_t status = check_types(function, p);
+  if (status == CUBLAS_STATUS_SUCCESS) {
+    status = choose_input(function, handle, p, &out->input);
+  }
+  if (status == CUBLAS_STATUS_SUCCESS) {
+    status = bind_scalars(handle, p, out);
+  }
+  return status;
+}
+
+static void stop_if_misaligned(const char* function, const gcap_sim_lt_matrix_t* matrix) {
+  if ((uintptr_t)matrix->data % gcap_sim_element_bytes(matrix->type) != 0) {
+    gcap_sim_stop(function, "%p is not aligned to the matrix's elements, which faults on a GPU (716)", matrix->data);
+  }
+}
+
+static cublasStatus_t multiply(const char* function, cublasHandle_t handle, const product_t* p) {
+  cublasStatus_t status = gcap_sim_blas_enter(function, handle);
+  if (status == CUBLAS_STATUS_SUCCESS) {
+    status = check(p);
+  }
+  if (status != CUBLAS_STATUS_SUCCESS || p->m == 0 || p->n == 0 || p->batch == 0) {
+    return status;
+  }
+  gcap_sim_lt_problem_t problem;
+  status = make_problem(function, handle, p, &problem);
+  if (status != CUBLAS_STATUS_SUCCESS) {
+    return status;
+  }
+  stop_if_misaligned(function, &problem.a);
+  stop_if_misaligned(function, &problem.b);
+  stop_if_misaligned(function, &problem.d);
+  (void)gcap_sim_invalidate_captures_of_others(function);  // it may have to load a kernel, as cublasLtMatmul
+  return gcap_sim_lt_status(
+      gcap_sim_lt_submit_whole(function, &problem, handle->workspace, handle->workspace_bytes, handle->stream));
+}
+
+cublasStatus_t cublasSgemm_v2(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m, int n,
+                              int k, const float* alpha, const float* A, int lda, const float* B, int ldb,
+                              const float* beta, float* C, int ldc) {
+  const product_t product = {transa,
+                             transb,
+                             m,
+                             n,
+                             k,
+                             1,
+                             alpha,
+                             beta,
+                             {A, CUDA_R_32F, lda, 0},
+                             {B, CUDA_R_32F, ldb, 0},
+                             {C, CUDA_R_32F, ldc, 0},
+                             CUBLAS_COMPUTE_32F};
+  return multiply("cublasSgemm", handle, &product);
+}
+
+cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m, int n,
+                            int k, const void* alpha, const void* A, cudaDataType Atype, int lda, const void* B,
+                            cudaDataType Btype, int ldb, const void* beta, void* C, cudaDataType Ctype, int ldc,
+                            cublasComputeType_t computeType, cublasGemmAlgo_t algo) {
+  (void)algo;  // on this architecture all are the default, as documented
+  const product_t product = {
+      transa, transb, m, n, k, 1, alpha, beta, {A, Atype, lda, 0}, {B, Btype, ldb, 0}, {C, Ctype, ldc, 0}, computeType};
+  return multiply(__func__, handle, &product);
+}
+
+cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb,
+                                          int m, int n, int k, const void* alpha, const void* A, cudaDataType Atype,
+                                          int lda, long long int strideA, const void* B, cudaDataType Btype, int ldb,
+                                          long long int strideB, const void* beta, void* C, cudaDataType Ctype, int ldc,
+                                          long long int strideC, int batchCount, cublasComputeType_t computeType,
+                                          cublasGemmAlgo_t algo) {
+  (void)algo;
+  const product_t product = {transa,
+                             transb,
+                             m,
+                             n,
+                             k,
+                             batchCount,
+                             alpha,
+                             beta,
+                             {A, Atype, lda, strideA},
+                             {B, Btype, ldb, strideB},
+                             {C, Ctype, ldc, strideC},
+                             computeType};
+  return multiply(__func__, handle, &product);
+}
