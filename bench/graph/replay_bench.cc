@@ -128,7 +128,7 @@ class SessionGraph {
     node.outputs = &out_index;
     node.num_outputs = 1;
     const gcap_model_t model = {&value, 1, &node, 1, nullptr, 0, &out_index, 1, nullptr, 0};
-    Check(gcap_session_create(&model, &ep_, 1, &session_));
+    Check(gcap_session_create(&model, &ep_, 1, nullptr, &session_));
     out_.rank = 1;
     out_.shape[0] = 1;
     CheckCuda(cudaMalloc(&out_.data, sizeof(float)));

@@ -161,7 +161,7 @@ static gcap_session_t* make_session(gcap_ep_t* ep) {
   const gcap_node_t node = {"Relu", "relu", &zero, 1, &one, 1, NULL};
   const gcap_model_t model = {values, 2, &node, 1, &zero, 1, &one, 1, NULL, 0};
   gcap_session_t* session;
-  CHECK(gcap_session_create(&model, &ep, 1, &session));
+  CHECK(gcap_session_create(&model, &ep, 1, /*options=*/NULL, &session));
   return session;
 }
 

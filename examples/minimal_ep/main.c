@@ -77,7 +77,7 @@ int main(void) {
   gcap_options_init(&options);
   options.enable_cuda_graph = true;
   TRY(minimal_ep_create(&options, &ep, &runtime));
-  TRY(gcap_session_create(&model, &ep, 1, &session));
+  TRY(gcap_session_create(&model, &ep, 1, /*options=*/NULL, &session));
   TRY(gcap_ep_get_run_resources(ep, &resources));
 
   // Device memory, bound to the graph. The copies go on the stream of the run, so the three are in order.

@@ -145,6 +145,7 @@ class SizedStructs : public DeviceTest {
   void AddThreadContexts(std::vector<Reader>* all);
   void AddOptions(std::vector<Reader>* all);
   void AddRun(std::vector<Reader>* all);
+  void AddSession(std::vector<Reader>* all);
   void AddOps(std::vector<Reader>* all);
 
   static gcap_status_t IssueJob(void* user, cudaStream_t stream) {
@@ -449,6 +450,21 @@ void SizedStructs::AddRun(std::vector<Reader>* all) {
   all->push_back(r);
 }
 
+void SizedStructs::AddSession(std::vector<Reader>* all) {
+  using T = gcap_session_options_t;
+  Reader r{"gcap_session_options", "gcap_session_create", {}, {}};
+  r.good = Filled<T>(gcap_session_options_init, [](T* o) { o->max_shapes_without_id = 3; });
+  r.read = [this](void* given) {
+    const gcap_model_t model = {};  // which is refused, after the options were read
+    gcap_ep_t* ep = rig_.ep->get();
+    gcap_session_t* session = nullptr;
+    return Outcome(gcap_session_create(&model, &ep, 1, As<T>(given), &session));
+  };
+  r.refusal = "the model has 0 values";
+  r.set_defaults = Setter(gcap_session_options_set_defaults);
+  all->push_back(r);
+}
+
 // What is wrong with the values is found last, so no library is asked for a plan.
 void SizedStructs::AddOps(std::vector<Reader>* all) {
   using Conv = gcap_conv2d_options_t;
@@ -526,6 +542,7 @@ std::vector<Reader> SizedStructs::Readers() {
   AddThreadContexts(&all);
   AddOptions(&all);
   AddRun(&all);
+  AddSession(&all);
   AddOps(&all);
   return all;
 }

@@ -579,7 +579,7 @@ struct EpScene : RuntimeScene {
     const int inputs[] = {in, weights};
     const gcap_node_t node = {"Fill", "fill", inputs, 2, &out, 1, nullptr};
     const gcap_model_t model = {values, 3, &node, 1, &in, 1, &out, 1, nullptr, 0};
-    GCAP_ASSERT_OK(gcap_session_create(&model, &ep, 1, &session));
+    GCAP_ASSERT_OK(gcap_session_create(&model, &ep, 1, nullptr, &session));
     for (int i = 0; i < 2; ++i) GCAP_EXPECT_OK(Run());
   }
   gcap_status_t Run() {

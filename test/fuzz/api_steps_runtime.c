@@ -144,7 +144,7 @@ static void create_session(fuzz_runtime_t* slot) {
   const gcap_node_t nodes[2] = {{"Copy", "first", &edges[0], 1, &edges[1], 1, NULL},
                                 {fuzz_draw(16) ? "Copy" : "Other", "second", &edges[1], 1, &edges[2], 1, NULL}};
   const gcap_model_t model = {values, 3, nodes, 2, &edges[0], 1, &edges[2], 1, NULL, 0};
-  fuzz_ok(gcap_session_create(&model, &slot->ep, 1, &slot->session));
+  fuzz_ok(gcap_session_create(&model, &slot->ep, 1, NULL, &slot->session));
 }
 
 static void run_session(fuzz_runtime_t* slot, bool warm_up) {

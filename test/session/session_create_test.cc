@@ -30,9 +30,11 @@ using gcap::testing::TestEpConfig;
 
 class SessionCreate : public gcap::testing::DeviceTest {
  protected:
-  TestEp* Ep(const TestEpConfig& config = {}) {
+  TestEp* Ep(const TestEpConfig& config = {}, bool captures = true) {
     std::unique_ptr<TestEp> ep;
-    GCAP_EXPECT_OK(TestEp::Create(GraphOptions(), config, &ep));
+    gcap_options_t options = GraphOptions();
+    options.enable_cuda_graph = captures;
+    GCAP_EXPECT_OK(TestEp::Create(options, config, &ep));
     eps_.push_back(std::move(ep));
     return eps_.back().get();
   }
@@ -41,7 +43,7 @@ class SessionCreate : public gcap::testing::DeviceTest {
     std::vector<gcap_ep_t*> eps;
     for (const auto& ep : eps_) eps.push_back(ep->get());
     session_ = reinterpret_cast<gcap_session_t*>(this);
-    return Outcome(gcap_session_create(&model, eps.data(), eps.size(), &session_));
+    return Outcome(gcap_session_create(&model, eps.data(), eps.size(), nullptr, &session_));
   }
 
   void TearDown() override { GCAP_EXPECT_OK(gcap_session_destroy(session_)); }
@@ -73,29 +75,35 @@ TEST_F(SessionCreate, RunOptionsDefaultToGraphZeroAndSynchronize) {
 
 // --- Choice of the EP -----------------------------------------------------------------------------------------------
 
-TEST_F(SessionCreate, FirstEpThatSupportsEveryNodeTakesTheModel) {
-  Ep({"none", {}, "", true});
-  Ep({"half", {"Rotate"}, "", true});
-  TestEp* whole = Ep({"whole", {"Rotate", "Bounce"}, "", true});
-  Ep({"late", {"Rotate", "Bounce"}, "", true});
+TEST_F(SessionCreate, FirstEpThatSupportsANodeTakesIt) {
+  Ep({"none", {}, "", true}, /*captures=*/false);
+  TestEp* half = Ep({"half", {"Rotate"}, "", true}, /*captures=*/false);
+  TestEp* whole = Ep({"whole", {"Rotate", "Bounce"}, "", true}, /*captures=*/false);
+  TestEp* late = Ep({"late", {"Rotate", "Bounce"}, "", true}, /*captures=*/false);
   ModelBuilder m = TwoNodes();
   m.nodes[1].op_type = "Bounce";
   gcap::testing::NodeControl control;
   m.nodes[1].attributes = &control;
   EXPECT_TRUE(Create(m.Model()).ok());
-  EXPECT_STREQ(gcap_session_ep_name(session_), "whole");
-  EXPECT_EQ(whole->live_kernels(), 2);
+  EXPECT_STREQ(gcap_session_node_ep_name(session_, 0), "half");
+  EXPECT_STREQ(gcap_session_node_ep_name(session_, 1), "whole");
+  EXPECT_STREQ(gcap_session_ep_name(session_), "half");
+  EXPECT_FALSE(gcap_session_captures(session_));
+  EXPECT_EQ(half->live_kernels(), 1);
+  EXPECT_EQ(whole->live_kernels(), 1);
+  EXPECT_EQ(late->live_kernels(), 0);
+  GCAP_EXPECT_OK(late->End());  // an EP without a node is not claimed
 }
 
-TEST_F(SessionCreate, ModelThatNoEpSupportsNamesEachEpsFirstRefusal) {
+TEST_F(SessionCreate, NodeThatNoEpSupportsIsNamedWithTheEps) {
   Ep({"none", {}, "", true});
   Ep({"half", {"Rotate"}, "", true});
   ModelBuilder m = TwoNodes();
   m.nodes[1].op_type = "Softmax";
   const Outcome outcome = Create(m.Model());
   EXPECT_EQ(outcome.code, GCAP_UNIMPLEMENTED);
-  EXPECT_TRUE(outcome.Names("EP 'none' does not support node 'first' (Rotate)")) << outcome.message;
-  EXPECT_TRUE(outcome.Names("EP 'half' does not support node 'second' (Softmax)")) << outcome.message;
+  EXPECT_TRUE(outcome.Names("no EP supports node 'second' (Softmax); asked were EPs 'none', 'half'"))
+      << outcome.message;
   EXPECT_EQ(session_, nullptr);
 }
 
@@ -111,7 +119,7 @@ TEST_F(SessionCreate, EpThatIsNullIsNamedByItsIndex) {
   gcap_ep_t* const eps[] = {Ep()->get(), nullptr};
   const ModelBuilder m = TwoNodes();
   const gcap_model_t model = m.Model();
-  GCAP_EXPECT_FAILS(gcap_session_create(&model, eps, 2, &session_), GCAP_INVALID_ARGUMENT, "eps[1] is NULL");
+  GCAP_EXPECT_FAILS(gcap_session_create(&model, eps, 2, nullptr, &session_), GCAP_INVALID_ARGUMENT, "eps[1] is NULL");
   EXPECT_EQ(session_, nullptr);
 }
 
@@ -156,7 +164,7 @@ TEST_F(SessionCreate, ResourceThatAnEpLeavesOutIsNamed) {
     ops.get_run_resources = row.get;
     gcap_ep_t* ep = nullptr;
     GCAP_ASSERT_OK(gcap_ep_create(&ops, &ep));
-    GCAP_EXPECT_FAILS(gcap_session_create(&model, &ep, 1, &session_), GCAP_INVALID_ARGUMENT,
+    GCAP_EXPECT_FAILS(gcap_session_create(&model, &ep, 1, nullptr, &session_), GCAP_INVALID_ARGUMENT,
                       "EP 'sparse': get_run_resources left " + std::string(row.left_out) + " NULL");
     EXPECT_EQ(session_, nullptr);
     GCAP_EXPECT_OK(gcap_ep_destroy(ep));
@@ -355,9 +363,11 @@ TEST_F(SessionCreate, ConstantsScalarsAndUnreadValuesAreFine) {
 TEST_F(SessionCreate, DestroyEndsTheKernelsAndTheConstants) {
   TestEp* ep = Ep();
   ModelBuilder m = TwoNodes();
-  m.Constant("w", {1024}, Floats(1024));
+  const int w = m.Constant("w", {1024}, Floats(1024)), copy = m.Value("copy", {1024});
+  m.Constant("unread", {1024}, Floats(1024));
+  m.Node("Rotate", "reader", {w}, {copy});
   ASSERT_TRUE(Create(m.Model()).ok());
-  EXPECT_EQ(ep->live_kernels(), 2);
+  EXPECT_EQ(ep->live_kernels(), 3);
   gcap_run_resources_t resources;
   GCAP_ASSERT_OK(gcap_ep_get_run_resources(ep->get(), &resources));
   gcap_allocator_stats_t stats;
@@ -377,7 +387,8 @@ TEST_F(SessionCreate, AnEpThatCapturesGraphsServesOneSessionInItsLife) {
   gcap_session_t* other = nullptr;
   const gcap_model_t model = m.Model();
   gcap_ep_t* const eps[] = {ep->get()};
-  GCAP_EXPECT_FAILS(gcap_session_create(&model, eps, 1, &other), GCAP_FAILED_PRECONDITION, "make an EP for each");
+  GCAP_EXPECT_FAILS(gcap_session_create(&model, eps, 1, nullptr, &other), GCAP_FAILED_PRECONDITION,
+                    "make an EP for each");
   EXPECT_EQ(other, nullptr);
   // A session that never ran left no addresses.
   GCAP_EXPECT_OK(gcap_session_destroy(session_));
@@ -388,7 +399,8 @@ TEST_F(SessionCreate, AnEpThatCapturesGraphsServesOneSessionInItsLife) {
   // Its graphs may still hold the session's addresses.
   GCAP_EXPECT_OK(gcap_session_destroy(session_));
   session_ = nullptr;
-  GCAP_EXPECT_FAILS(gcap_session_create(&model, eps, 1, &other), GCAP_FAILED_PRECONDITION, "make an EP for each");
+  GCAP_EXPECT_FAILS(gcap_session_create(&model, eps, 1, nullptr, &other), GCAP_FAILED_PRECONDITION,
+                    "make an EP for each");
 }
 
 TEST_F(SessionCreate, DestroyIsRefusedWhileTheThreadCaptures) {

@@ -97,7 +97,7 @@ TEST_F(SessionEnd, ClaimOutlivesTheTurn) {
   const gcap_model_t model = builder.Model();
   gcap_session_t* session = nullptr;
   turns_ended = sessions_gone = 0;
-  GCAP_ASSERT_OK(gcap_session_create(&model, &ep.ep, 1, &session));
+  GCAP_ASSERT_OK(gcap_session_create(&model, &ep.ep, 1, nullptr, &session));
   GCAP_EXPECT_OK(gcap_session_destroy(session));
   EXPECT_EQ(turns_ended, 2);
   EXPECT_EQ(sessions_gone, 0);
@@ -110,7 +110,7 @@ TEST_F(SessionEnd, ClaimOfASessionThatFailsOutlivesTheTurn) {
   const gcap_model_t model = builder.Model();
   gcap_session_t* session = nullptr;
   turns_ended = sessions_gone = 0;
-  GCAP_EXPECT_FAILS(gcap_session_create(&model, &ep.ep, 1, &session), GCAP_INTERNAL, "no kernel");
+  GCAP_EXPECT_FAILS(gcap_session_create(&model, &ep.ep, 1, nullptr, &session), GCAP_INTERNAL, "no kernel");
   EXPECT_EQ(turns_ended, 1);
   EXPECT_EQ(sessions_gone, 0);
 }
@@ -121,7 +121,7 @@ TEST_F(SessionEnd, NotInAKernelOfItsOwnRun) {
     FakeEp ep(supports_concurrent_runs);
     ModelBuilder builder = OneNode();
     const gcap_model_t model = builder.Model();
-    GCAP_ASSERT_OK(gcap_session_create(&model, &ep.ep, 1, &ep.session));
+    GCAP_ASSERT_OK(gcap_session_create(&model, &ep.ep, 1, nullptr, &ep.session));
     const gcap::testing::DeviceFloats x(gcap::testing::Floats(4)), y(gcap::testing::Floats(4));
     const gcap_tensor_t input = gcap::testing::Tensor(x.get(), {4}), output = gcap::testing::Tensor(y.get(), {4});
     GCAP_EXPECT_OK(gcap_session_run(ep.session, nullptr, &input, &output));

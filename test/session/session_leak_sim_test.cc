@@ -54,7 +54,7 @@ class Rig {
     const gcap_node_t nodes[] = {{"Copy", "first", &in, 1, &between, 1, nullptr},
                                  {"Copy", "second", &between, 1, &out, 1, nullptr}};
     const gcap_model_t model = {values, 3, nodes, 2, &in, 1, &out, 1, nullptr, 0};
-    GCAP_EXPECT_OK(gcap_session_create(&model, &ep, 1, &session));
+    GCAP_EXPECT_OK(gcap_session_create(&model, &ep, 1, nullptr, &session));
   }
   static Rig* Of(void* self) { return static_cast<Rig*>(self); }
 

@@ -90,7 +90,7 @@ TEST_F(Session, ValueLivesUntilItsLastReader) {
   const gcap_model_t model = m.Model();
   gcap_ep_t* const eps[] = {ep->get()};
   gcap_session_t* session = nullptr;
-  GCAP_ASSERT_OK(gcap_session_create(&model, eps, 1, &session));
+  GCAP_ASSERT_OK(gcap_session_create(&model, eps, 1, nullptr, &session));
   DeviceFloats in({1, 2, 3, 4}), out(Floats(4));
   const gcap_tensor_t input = Tensor(in.get(), {4}), output = Tensor(out.get(), {4});
   gcap_run_options_t options;
@@ -155,7 +155,7 @@ void ExpectBytesPass(gcap_dtype_t dtype, const std::vector<int64_t>& shape) {
   const gcap_model_t model = m.Model();
   gcap_ep_t* const eps[] = {ep->get()};
   gcap_session_t* session = nullptr;
-  GCAP_ASSERT_OK(gcap_session_create(&model, eps, 1, &session));
+  GCAP_ASSERT_OK(gcap_session_create(&model, eps, 1, nullptr, &session));
   DeviceFloats in({1, 2, 3, 4, 5, 6}), out(Floats(6));
   gcap_tensor_t input = Tensor(in.get(), shape, dtype), output = Tensor(out.get(), shape, dtype);
   const bool is_empty = gcap_tensor_elements(&input) == 0;

@@ -72,7 +72,7 @@ class ChainRig {
   gcap_status_t CreateSession() {
     const gcap_model_t model = builder_.Model();
     gcap_ep_t* const eps[] = {ep->get()};
-    return gcap_session_create(&model, eps, 1, &session);
+    return gcap_session_create(&model, eps, 1, nullptr, &session);
   }
 
   gcap_status_t Run(const DeviceFloats& x, const DeviceFloats& y, int graph_id = 0, bool synchronize = true) {

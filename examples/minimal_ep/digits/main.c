@@ -127,7 +127,7 @@ static gcap_status_t run_on_ep(const cli_options_t* cli, const digits_t* digits,
   digits_model_t* model = digits_model_create(digits, (int64_t)cli->batch);
   if (model == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a model");
   gcap_session_t* session = NULL;
-  gcap_status_t status = gcap_session_create(digits_model_get(model), &ep, 1, &session);
+  gcap_status_t status = gcap_session_create(digits_model_get(model), &ep, 1, /*options=*/NULL, &session);
   if (status == NULL) {
     const workload_t workload = {
         .session = session,

@@ -1,0 +1,39 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// hold.h: a count of who still needs an object, which those who count down may outlive.
+#ifndef GCAP_LIB_SESSION_HOLD_H_
+#define GCAP_LIB_SESSION_HOLD_H_
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+// Hold: the object's owner has one part of it, each graph or stream that needs the object another. The owner asks
+// whether it is alone before it ends the object. A graph may end after the session, and finds its part still there.
+// Thread: thread-safe. Capture: legal. Lifetime: until the last part is let go.
+typedef struct gcap_hold {
+  atomic_size_t parts;
+} gcap_hold_t;
+
+// NULL if there is no host memory.
+static inline gcap_hold_t* gcap_hold_create(void) {
+  gcap_hold_t* hold = malloc(sizeof(*hold));
+  if (hold != NULL) atomic_init(&hold->parts, 1);
+  return hold;
+}
+
+static inline void gcap_hold_take(gcap_hold_t* hold) { atomic_fetch_add(&hold->parts, 1); }
+
+// A release as streams and captures call it.
+static inline void gcap_hold_let_go(void* user) {
+  gcap_hold_t* hold = user;
+  if (atomic_fetch_sub(&hold->parts, 1) == 1) free(hold);
+}
+
+// Whether only the owner has a part.
+static inline bool gcap_hold_is_alone(gcap_hold_t* hold) { return atomic_load(&hold->parts) == 1; }
+
+// Whether more than the owner and the caller have a part.
+static inline bool gcap_hold_is_shared(gcap_hold_t* hold) { return atomic_load(&hold->parts) > 2; }
+
+#endif  // GCAP_LIB_SESSION_HOLD_H_

@@ -1,0 +1,51 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// What a thread may use of each EP, and the device that must be current meanwhile. A session on one device asks for the
+// device once, and changes nothing if it is current already.
+//
+// Locking: the turns of the EPs, in the order of the EPs' addresses.
+
+#include "lib/session/resources.h"
+#include "lib/internal/cuda_guard.h"
+
+gcap_status_t gcap_session_get_resources(const gcap_session_parts_t* parts, int ep,
+                                         gcap_run_resources_t* out_resources) {
+  *out_resources = (gcap_run_resources_t){0};
+  if (parts->ep_facts[ep].runs_on_host) return NULL;
+  GCAP_RETURN_IF_ERROR(gcap_ep_get_run_resources(parts->eps[ep], out_resources));
+  const char* missing = NULL;
+  if (out_resources->allocator == NULL) missing = "allocator";
+  if (out_resources->scratch == NULL) missing = "scratch";
+  if (out_resources->stream == NULL) missing = "stream";
+  if (missing == NULL) return NULL;
+  return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "EP '%s': get_run_resources left %s NULL", gcap_ep_name(parts->eps[ep]),
+                     missing);
+}
+
+void gcap_session_begin_turns(const gcap_session_parts_t* parts) {
+  for (int i = 0; i < parts->num_used; ++i) gcap_ep_begin_turn(parts->turns[i]);
+}
+
+void gcap_session_end_turns(const gcap_session_parts_t* parts) {
+  for (int i = parts->num_used - 1; i >= 0; --i) gcap_ep_end_turn(parts->turns[i]);
+}
+
+gcap_status_t gcap_device_visit_enter(gcap_device_visit_t* visit, const gcap_session_parts_t* parts, int ep) {
+  if (parts->ep_facts[ep].runs_on_host) return NULL;
+  const int device_id = parts->ep_facts[ep].device_id;
+  if (visit->is_there && visit->device_id == device_id) return NULL;
+  if (visit->is_there) {
+    GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaSetDevice(device_id)));
+  } else {
+    GCAP_RETURN_IF_ERROR(gcap_device_push(device_id, &visit->previous));
+    visit->is_there = true;
+  }
+  visit->device_id = device_id;
+  return NULL;
+}
+
+gcap_status_t gcap_device_visit_leave(gcap_device_visit_t* visit) {
+  if (!visit->is_there) return NULL;
+  visit->is_there = false;
+  return gcap_device_pop(visit->device_id, visit->previous);
+}

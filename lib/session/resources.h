@@ -1,0 +1,34 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// resources.h: what a session's thread may use of each EP: turns, streams and memory, the current device.
+#ifndef GCAP_LIB_SESSION_RESOURCES_H_
+#define GCAP_LIB_SESSION_RESOURCES_H_
+
+#include "lib/session/parts.h"
+
+// The calling thread's resources of an EP, all of them: what an implementer leaves out is named here instead of
+// followed later. All NULL for an EP that runs on the host.
+//   INVALID_ARGUMENT  the EP left one NULL
+//   errors of the EP
+gcap_status_t gcap_session_get_resources(const gcap_session_parts_t* parts, int ep,
+                                         gcap_run_resources_t* out_resources) GCAP_NODISCARD;
+
+// A turn of each EP that is used, one after the other in the same order for all sessions, so that two sessions do not
+// wait for each other.
+void gcap_session_begin_turns(const gcap_session_parts_t* parts);
+void gcap_session_end_turns(const gcap_session_parts_t* parts);
+
+// --- The current device ---------------------------------------------------------------------------------------------
+
+// Makes the devices of the EPs current in turn, and at last again the one that was.
+// Thread: one. Zero means: nothing entered.
+typedef struct gcap_device_visit {
+  bool is_there;
+  int device_id, previous;
+} gcap_device_visit_t;
+
+gcap_status_t gcap_device_visit_enter(gcap_device_visit_t* visit, const gcap_session_parts_t* parts,
+                                      int ep) GCAP_NODISCARD;
+gcap_status_t gcap_device_visit_leave(gcap_device_visit_t* visit) GCAP_NODISCARD;
+
+#endif  // GCAP_LIB_SESSION_RESOURCES_H_

@@ -1,0 +1,154 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// One run: it is begun on each EP that is used, its steps are issued, and it is ended on each EP with its outcome,
+// whatever happened. The main EP is told the outcome; the others ran eagerly, and have nothing to undo.
+//
+// What the device may still read after the run's end must not end before: the run's memory on the host, and the plan of
+// a model whose shapes come and go. Both are counted, and each stream of the run has a part until it has passed the
+// run. A graph has a part in its id, so that the id means the same shapes as long as the graph exists.
+//
+// Locking: none; in a turn of the EPs.
+
+#include "lib/session/run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "gcap/capture.h"
+#include "lib/internal/unwind.h"
+#include "lib/session/steps.h"
+
+// --- State ----------------------------------------------------------------------------------------------------------
+
+static gcap_status_t allocate_state(gcap_run_state_t* run) {
+  const gcap_session_parts_t* parts = run->parts;
+  const size_t num_slots = (size_t)parts->program.num_slots;
+  const size_t num_node_values = (size_t)parts->model.max_node_values;
+  run->resources = calloc(parts->num_eps, sizeof(*run->resources));
+  run->tensors = malloc((num_slots + 2 * num_node_values) * sizeof(gcap_tensor_t));
+  if (run->plan->host_bytes > 0) run->host = malloc(GCAP_HOST_MEMORY_OFFSET + run->plan->host_bytes);
+  if (run->resources == NULL || run->tensors == NULL || (run->plan->host_bytes > 0 && run->host == NULL)) {
+    return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a run");
+  }
+  if (run->host != NULL) atomic_init(&run->host->parts, 1);
+  run->node_inputs = run->tensors + num_slots;
+  run->node_outputs = run->node_inputs + num_node_values;
+  return NULL;
+}
+
+static gcap_status_t init_state(gcap_run_state_t* run, const gcap_tensor_t* inputs, const gcap_tensor_t* outputs) {
+  const gcap_session_parts_t* parts = run->parts;
+  const gcap_model_t* model = &run->plan->model;
+  GCAP_RETURN_IF_ERROR(allocate_state(run));
+  memcpy(run->tensors, run->plan->tensors, (size_t)parts->program.num_slots * sizeof(gcap_tensor_t));
+  for (int i = 0; i < model->num_inputs; ++i) run->tensors[model->inputs[i]].data = inputs[i].data;
+  for (int i = 0; i < model->num_outputs; ++i) run->tensors[model->outputs[i]].data = outputs[i].data;
+  for (int i = 0; i < parts->num_used; ++i) {
+    const int ep = parts->used[i];
+    GCAP_RETURN_IF_ERROR(gcap_session_get_resources(parts, ep, &run->resources[ep]));
+  }
+  return NULL;
+}
+
+static void free_state(gcap_run_state_t* run) {
+  free(run->resources);
+  free(run->tensors);
+  if (run->host != NULL) gcap_hold_let_go(run->host);
+}
+
+// --- Begin and end on all EPs ---------------------------------------------------------------------------------------
+
+static gcap_status_t begin_all(gcap_run_state_t* run, int graph_id) {
+  const gcap_session_parts_t* parts = run->parts;
+  for (int i = 0; i < parts->num_used; ++i) {
+    const int ep = parts->used[i];
+    GCAP_RETURN_IF_ERROR(gcap_device_visit_enter(&run->devices, parts, ep));
+    GCAP_RETURN_IF_ERROR(gcap_ep_begin_run(parts->eps[ep], ep == parts->main_ep ? graph_id : GCAP_GRAPH_ID_NONE));
+    run->num_begun = i + 1;
+  }
+  return NULL;
+}
+
+static gcap_status_t end_one(gcap_run_state_t* run, int ep, gcap_status_t run_status, bool synchronize) {
+  gcap_status_t status = gcap_device_visit_enter(&run->devices, run->parts, ep);
+  return gcap_status_join(gcap_ep_end_run(run->parts->eps[ep], run_status, synchronize), status);
+}
+
+// Ends what was begun, the main EP's run first, whose outcome comes first. `status` is the run's.
+static gcap_status_t end_all(gcap_run_state_t* run, gcap_status_t status, bool synchronize) {
+  const gcap_session_parts_t* parts = run->parts;
+  const int num_begun = run->num_begun;
+  run->num_begun = 0;
+  for (int i = 0; i < num_begun; ++i) {
+    if (parts->used[i] == parts->main_ep) status = end_one(run, parts->main_ep, status, synchronize);
+  }
+  for (int i = 0; i < num_begun; ++i) {
+    if (parts->used[i] == parts->main_ep) continue;
+    status = gcap_status_join(status, end_one(run, parts->used[i], NULL, synchronize));
+  }
+  return gcap_status_join(status, gcap_device_visit_leave(&run->devices));
+}
+
+static void end_state(gcap_run_state_t* run) {
+  if (run->num_begun > 0) {
+    gcap_status_ignore(end_all(run, GCAP_STATUS_OF_UNWINDING(), /*synchronize=*/false));  // the exception tells
+  }
+  free_state(run);
+}
+
+// --- What outlives the run ------------------------------------------------------------------------------------------
+
+// Gives the stream a part until it has passed the run. What can neither be deferred nor waited for is kept.
+static void keep_until_passed(gcap_run_state_t* run, int ep, gcap_hold_t* hold) {
+  gcap_hold_take(hold);
+  gcap_status_t status = gcap_stream_defer(run->resources[ep].stream, gcap_hold_let_go, hold);
+  if (status == NULL) return;
+  gcap_status_t waited = gcap_ep_synchronize(run->parts->eps[ep]);
+  if (waited == NULL) gcap_hold_let_go(hold);
+  gcap_status_ignore(gcap_status_join(status, waited));  // the run's own outcome stands
+}
+
+static void keep_what_is_read(gcap_run_state_t* run) {
+  const gcap_session_parts_t* parts = run->parts;
+  for (int i = 0; i < parts->num_used; ++i) {
+    const int ep = parts->used[i];
+    if (parts->ep_facts[ep].runs_on_host) continue;
+    if (run->host != NULL) keep_until_passed(run, ep, run->host);
+    if (parts->model.is_open) keep_until_passed(run, ep, run->plan->hold);
+  }
+}
+
+// In a run that was begun: if it is captured, the graph gets a part in its id.
+static gcap_status_t retain_id(const gcap_shapes_use_t* use, gcap_capture_t* before) {
+  gcap_capture_t* capture = gcap_capture_current();
+  if (use->id_hold == NULL || capture == NULL || capture == before) return NULL;
+  gcap_hold_take(use->id_hold);
+  gcap_status_t status = gcap_capture_retain(capture, gcap_hold_let_go, use->id_hold);
+  if (status != NULL) gcap_hold_let_go(use->id_hold);
+  return status;
+}
+
+// --- The run --------------------------------------------------------------------------------------------------------
+
+static gcap_status_t issue(gcap_run_state_t* run, const gcap_shapes_use_t* use, gcap_capture_t* before,
+                           const gcap_run_bindings_t* bound) {
+  if (bound != NULL) {
+    gcap_ep_t* ep = run->parts->eps[run->parts->main_ep];
+    GCAP_RETURN_IF_ERROR(gcap_ep_sign_graph(ep, bound->items, bound->count));
+  }
+  GCAP_RETURN_IF_ERROR(retain_id(use, before));
+  return gcap_run_issue_steps(run);
+}
+
+gcap_status_t gcap_session_run_once(const gcap_session_parts_t* parts, const gcap_shapes_use_t* use, int graph_id,
+                                    bool synchronize, const gcap_tensor_t* inputs, const gcap_tensor_t* outputs,
+                                    const gcap_run_bindings_t* bound) {
+  GCAP_AT_SCOPE_END(end_state) gcap_run_state_t run = {.parts = parts, .plan = use->plan};
+  GCAP_RETURN_IF_ERROR(init_state(&run, inputs, outputs));
+  gcap_capture_t* before = gcap_capture_current();
+  gcap_status_t status = begin_all(&run, graph_id);
+  if (status == NULL) status = issue(&run, use, before, bound);
+  status = end_all(&run, status, synchronize);
+  if (status != NULL || !synchronize) keep_what_is_read(&run);
+  return status;
+}

@@ -1,0 +1,34 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// run.h: one execution of a program.
+#ifndef GCAP_LIB_SESSION_RUN_H_
+#define GCAP_LIB_SESSION_RUN_H_
+
+#include "lib/session/resources.h"
+#include "lib/session/session_internal.h"
+
+// What a run is bound to, for a graph's signature.
+typedef struct gcap_run_bindings {
+  const gcap_graph_binding_t* items;
+  size_t count;
+} gcap_run_bindings_t;
+
+// Runs the plan's steps once, between the begin and the end of a run on each EP. `graph_id` is for the main EP; the
+// others run eagerly. `bound` NULL: the run is not signed. The tensors were checked. In a turn of the EPs.
+//   CAPTURE_INVALIDATED  as gcap_ep_end_run
+//   RESOURCE_EXHAUSTED   no host memory
+//   others               of the EPs, their scratch and their kernels
+gcap_status_t gcap_session_run_once(const gcap_session_parts_t* parts, const gcap_shapes_use_t* use, int graph_id,
+                                    bool synchronize, const gcap_tensor_t* inputs, const gcap_tensor_t* outputs,
+                                    const gcap_run_bindings_t* bound) GCAP_NODISCARD;
+
+// As gcap_session_run. In a turn of the EPs; the options are of this version.
+gcap_status_t gcap_session_run_in_turn(gcap_session_t* session, const gcap_run_options_t* options,
+                                       const gcap_tensor_t* inputs, const gcap_tensor_t* outputs) GCAP_NODISCARD;
+
+// Checks what needs no turn: the inputs, and the outputs of a model whose inputs have fixed shapes.
+//   INVALID_ARGUMENT  as gcap_session_run
+gcap_status_t gcap_session_check_tensors(const gcap_session_t* session, const gcap_tensor_t* inputs,
+                                         const gcap_tensor_t* outputs) GCAP_NODISCARD;
+
+#endif  // GCAP_LIB_SESSION_RUN_H_

@@ -1,0 +1,21 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// session_internal.h: a session: its parts, and its plans.
+#ifndef GCAP_LIB_SESSION_SESSION_INTERNAL_H_
+#define GCAP_LIB_SESSION_SESSION_INTERNAL_H_
+
+#include <stdatomic.h>
+
+#include "gcap/session.h"
+#include "lib/session/parts.h"
+#include "lib/session/shape_plan.h"
+#include "lib/session/shapes.h"
+
+struct gcap_session {
+  gcap_session_parts_t parts;
+  gcap_shape_plan_t* fixed;  // of a model whose inputs have fixed shapes: the one plan
+  gcap_shapes_t* shapes;     // of another model: those of the shapes that were seen
+  atomic_size_t num_inside;  // runs that call kernels now, and use the session afterwards
+};
+
+#endif  // GCAP_LIB_SESSION_SESSION_INTERNAL_H_

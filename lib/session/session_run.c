@@ -1,0 +1,196 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// gcap_session_run: what a run becomes.
+//
+// It first tries a replay; that path is one look-up and one launch. Otherwise the steps are issued (run.c). A capture
+// that failed has executed nothing, so the session runs once more with GCAP_GRAPH_ID_NONE. On a thread that has a
+// capture scope open, the run joins that capture instead: its stream is forked, and joined.
+//
+// Locking: the turns of the EPs, over a whole run.
+
+#include <stdlib.h>
+
+#include "gcap/capture.h"
+#include "gcap/log.h"
+#include "lib/internal/capture_check.h"
+#include "lib/internal/check_argument.h"
+#include "lib/internal/forked.h"
+#include "lib/internal/sized.h"
+#include "lib/internal/unwind.h"
+#include "lib/options/run_options.h"
+#include "lib/session/policy.h"
+#include "lib/session/run.h"
+#include "lib/session/tensors.h"
+
+// --- Signature ------------------------------------------------------------------------------------------------------
+
+// What a run is bound to. Few enough tensors need no heap: a replay allocates nothing then.
+#define BINDINGS_WITHOUT_HEAP 16
+
+typedef struct bindings {
+  gcap_graph_binding_t* items;
+  size_t count;
+  gcap_graph_binding_t few[BINDINGS_WITHOUT_HEAP];
+} bindings_t;
+
+static void bind(const gcap_model_t* model, const int* values, int count, const gcap_tensor_t* tensors,
+                 bindings_t* bindings) {
+  for (int i = 0; i < count; ++i) {
+    const gcap_value_t* value = &model->values[values[i]];
+    bindings->items[bindings->count++] = (gcap_graph_binding_t){
+        .name = value->name, .address = tensors[i].data, .rank = value->rank, .shape = value->shape};
+  }
+}
+
+static gcap_status_t bindings_init(const gcap_model_t* model, const gcap_tensor_t* inputs, const gcap_tensor_t* outputs,
+                                   bindings_t* bindings) {
+  size_t count = (size_t)model->num_inputs + (size_t)model->num_outputs;
+  bindings->count = 0;
+  bindings->items = bindings->few;
+  if (count > BINDINGS_WITHOUT_HEAP) bindings->items = malloc(count * sizeof(*bindings->items));
+  if (bindings->items == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for %zu bindings", count);
+  bind(model, model->inputs, model->num_inputs, inputs, bindings);
+  bind(model, model->outputs, model->num_outputs, outputs, bindings);
+  return NULL;
+}
+
+static void bindings_deinit(bindings_t* bindings) {
+  if (bindings->items != bindings->few) free(bindings->items);
+}
+
+// --- A run of a plan ------------------------------------------------------------------------------------------------
+
+typedef struct call {
+  gcap_session_t* session;
+  const gcap_run_options_t* options;
+  const gcap_tensor_t* inputs;
+  const gcap_tensor_t* outputs;
+} call_t;
+
+static gcap_status_t run_once(const call_t* c, const gcap_shapes_use_t* use, int graph_id,
+                              const gcap_run_bindings_t* bound) {
+  gcap_status_t status =
+      gcap_session_run_once(&c->session->parts, use, graph_id, c->options->synchronize, c->inputs, c->outputs, bound);
+  if (use->id_hold == NULL || status != NULL || graph_id == GCAP_GRAPH_ID_NONE) return status;
+  // A graph that was captured without a scope of gcap has no part in the id, so the id stays bound.
+  if (!gcap_hold_is_shared(use->id_hold) &&
+      gcap_ep_is_graph_captured(c->session->parts.eps[c->session->parts.main_ep], graph_id)) {
+    gcap_shapes_pin(c->session->shapes, graph_id);
+  }
+  return NULL;
+}
+
+static gcap_status_t replay(const call_t* c, const gcap_run_bindings_t* bound, bool* out_replayed) {
+  gcap_graph_replay_options_t replay;
+  gcap_graph_replay_options_init(&replay);
+  replay.synchronize = c->options->synchronize;
+  replay.check_bindings = bound != NULL;
+  replay.bindings = bound != NULL ? bound->items : NULL;
+  replay.num_bindings = bound != NULL ? bound->count : 0;
+  return gcap_ep_replay_graph(c->session->parts.eps[c->session->parts.main_ep], c->options->graph_id, &replay,
+                              out_replayed);
+}
+
+static void leave(gcap_session_t** inside) { atomic_fetch_sub(&(*inside)->num_inside, 1); }
+
+// Replays if there is a graph, else runs, once or twice. `bound` NULL: no graph is signed.
+static gcap_status_t replay_or_run(const call_t* c, const gcap_shapes_use_t* use, bool may_capture,
+                                   const gcap_run_bindings_t* bound) {
+  bool replayed = false;
+  if (may_capture) GCAP_RETURN_IF_ERROR(replay(c, bound, &replayed));
+  if (replayed) return NULL;
+  GCAP_AT_SCOPE_END(leave) gcap_session_t* inside = c->session;
+  atomic_fetch_add(&inside->num_inside, 1);
+  gcap_status_t status =
+      run_once(c, use, c->session->parts.captures ? c->options->graph_id : GCAP_GRAPH_ID_NONE, bound);
+  if (gcap_status_code(status) != GCAP_CAPTURE_INVALIDATED || !c->options->rerun_failed_capture) return status;
+  gcap_log(GCAP_LOG_WARNING, "the run is done again eagerly: %s", gcap_status_message(status));
+  gcap_status_free(status);
+  return run_once(c, use, GCAP_GRAPH_ID_NONE, NULL);
+}
+
+static gcap_status_t run_plan(const call_t* c, const gcap_shapes_use_t* use) {
+  const bool may_capture = c->session->parts.captures && c->options->graph_id != GCAP_GRAPH_ID_NONE;
+  if (!c->options->check_bindings || !may_capture) return replay_or_run(c, use, may_capture, NULL);
+  GCAP_AT_SCOPE_END(bindings_deinit) bindings_t bindings;
+  bindings.items = bindings.few;
+  GCAP_RETURN_IF_ERROR(bindings_init(&use->plan->model, c->inputs, c->outputs, &bindings));
+  const gcap_run_bindings_t bound = {bindings.items, bindings.count};
+  return replay_or_run(c, use, may_capture, &bound);
+}
+
+// --- In the caller's capture ----------------------------------------------------------------------------------------
+
+static gcap_status_t join_capture(const call_t* c, const gcap_shapes_use_t* use, gcap_capture_t* capture) {
+  gcap_session_t* session = c->session;
+  GCAP_RETURN_IF_ERROR(gcap_policy_check(&session->parts.model, session->parts.eps, session->parts.ep_of,
+                                         &session->parts.program, session->parts.main_ep,
+                                         GCAP_GRAPH_ALLOW_CPU_FOR_SHAPES));
+  gcap_run_resources_t resources;
+  GCAP_RETURN_IF_ERROR(gcap_session_get_resources(&session->parts, session->parts.main_ep, &resources));
+  const cudaStream_t stream = gcap_stream_handle(resources.stream);
+  const bool is_origin = stream == gcap_capture_stream(capture);
+  if (!is_origin) GCAP_RETURN_IF_ERROR(gcap_capture_fork(capture, &stream, 1));
+  GCAP_AT_SCOPE_END(leave) gcap_session_t* inside = session;
+  atomic_fetch_add(&inside->num_inside, 1);
+  gcap_status_t status = gcap_session_run_once(&session->parts, use, GCAP_GRAPH_ID_NONE, /*synchronize=*/false,
+                                               c->inputs, c->outputs, /*bound=*/NULL);
+  return is_origin ? status : gcap_status_join(status, gcap_capture_join(capture, &stream, 1));
+}
+
+// What the graph would lack fails the capture.
+static gcap_status_t run_in_capture(const call_t* c, const gcap_shapes_use_t* use) {
+  gcap_capture_t* capture = gcap_capture_current();
+  gcap_status_t status = join_capture(c, use, capture);
+  status = gcap_status_annotate(status, gcap_status_code(status), "gcap_session_run in a capture of its caller");
+  gcap_capture_fail(capture, status);
+  return status;
+}
+
+// --- The whole ------------------------------------------------------------------------------------------------------
+
+gcap_status_t gcap_session_check_tensors(const gcap_session_t* session, const gcap_tensor_t* inputs,
+                                         const gcap_tensor_t* outputs) {
+  const gcap_model_t* model = session->fixed != NULL ? &session->fixed->model : &session->parts.model.model;
+  GCAP_RETURN_IF_ERROR(gcap_tensors_check(model, "input", model->inputs, model->num_inputs, inputs));
+  if (session->fixed == NULL) return NULL;
+  return gcap_tensors_check(model, "output", model->outputs, model->num_outputs, outputs);
+}
+
+gcap_status_t gcap_session_run_in_turn(gcap_session_t* session, const gcap_run_options_t* options,
+                                       const gcap_tensor_t* inputs, const gcap_tensor_t* outputs) {
+  const call_t c = {session, options, inputs, outputs};
+  const bool in_capture = gcap_thread_is_capturing();
+  if (session->fixed != NULL) {
+    const gcap_shapes_use_t use = {.plan = session->fixed};
+    return in_capture ? run_in_capture(&c, &use) : run_plan(&c, &use);
+  }
+  GCAP_AT_SCOPE_END(gcap_shapes_end_use) gcap_shapes_use_t use = {0};
+  const int id = session->parts.captures && !in_capture ? options->graph_id : GCAP_GRAPH_ID_NONE;
+  GCAP_RETURN_IF_ERROR(gcap_shapes_begin_use(session->shapes, &session->parts, id, inputs, &use));
+  const gcap_model_t* model = &use.plan->model;
+  GCAP_RETURN_IF_ERROR(gcap_tensors_check(model, "output", model->outputs, model->num_outputs, outputs));
+  return in_capture ? run_in_capture(&c, &use) : run_plan(&c, &use);
+}
+
+// Turns that end also when a kernel's compute does not return.
+static gcap_session_t* begin_turns(gcap_session_t* session) {
+  gcap_session_begin_turns(&session->parts);
+  return session;
+}
+
+static void end_turns(gcap_session_t** turns) { gcap_session_end_turns(&(*turns)->parts); }
+
+gcap_status_t gcap_session_run(gcap_session_t* session, const gcap_run_options_t* options, const gcap_tensor_t* inputs,
+                               const gcap_tensor_t* outputs) {
+  GCAP_RETURN_IF_NULL(session);
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
+  gcap_run_options_t known;
+  if (options == NULL || options->struct_size != sizeof(*options)) {  // the defaults, or of another version
+    GCAP_RETURN_IF_ERROR(gcap_run_options_read(options, &known));
+    options = &known;
+  }
+  GCAP_RETURN_IF_ERROR(gcap_session_check_tensors(session, inputs, outputs));
+  GCAP_AT_SCOPE_END(end_turns) gcap_session_t* turns = begin_turns(session);
+  return gcap_session_run_in_turn(turns, options, inputs, outputs);
+}
