@@ -14,6 +14,7 @@
 #include "gcap/log.h"
 #include "gcap_sim.h"
 #include "gtest/gtest.h"
+#include "test/base/heap_failure.h"
 #include "test/ep/test_ep.h"
 #include "test/support/expect_status.h"
 #include "test/support/faults.h"
@@ -196,6 +197,33 @@ TEST(RuntimeSim, MemoryOfAStreamThatCouldNotBeDrainedIsNeverHandedOutAgain) {
   GCAP_EXPECT_OK(gcap_scratch_validate(run.scratch));
   for (void* block : blocks) GCAP_EXPECT_OK(gcap_scratch_free(run.scratch, block));
   GCAP_EXPECT_OK(gcap_runtime_destroy(runtime));
+}
+
+// The first host allocations of a thread's first fork are gcap's own. (Later ones are the simulator's, which stops.)
+TEST(RuntimeSim, AForkAndPinnedMemorySurviveAShortHeap) {
+  for (int skip : {0, 1}) {
+    gcap_runtime_t* runtime = nullptr;
+    gcap_stream_t* forked = nullptr;
+    gcap_allocator_t* pinned = nullptr;
+    GCAP_ASSERT_OK(gcap_runtime_create(nullptr, &runtime));
+    GCAP_EXPECT_OK(gcap_runtime_begin_run(runtime, GCAP_GRAPH_ID_NONE));
+    {
+      const gcap::testing::HeapFailure failure(1, skip);
+      GCAP_EXPECT_FAILS(gcap_runtime_fork(runtime, 1, &forked), GCAP_RESOURCE_EXHAUSTED, "no host memory");
+      EXPECT_EQ(forked, nullptr);
+    }
+    {
+      const gcap::testing::HeapFailure failure;
+      GCAP_EXPECT_FAILS(gcap_runtime_get_allocator(runtime, GCAP_MEMORY_PINNED, &pinned), GCAP_RESOURCE_EXHAUSTED,
+                        "no host memory");
+      EXPECT_EQ(pinned, nullptr);
+    }
+    GCAP_EXPECT_OK(gcap_runtime_fork(runtime, 1, &forked));
+    GCAP_EXPECT_OK(gcap_runtime_join(runtime));
+    GCAP_EXPECT_OK(gcap_runtime_end_run(runtime, nullptr, /*synchronize=*/true));
+    GCAP_EXPECT_OK(gcap_runtime_get_allocator(runtime, GCAP_MEMORY_PINNED, &pinned));
+    GCAP_EXPECT_OK(gcap_runtime_destroy(runtime));
+  }
 }
 
 }  // namespace
