@@ -1,0 +1,58 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Where a run sets the device: before its capture begins and after it has ended, and not at each kernel.
+
+#include <cstdint>
+
+#include "gcap/capture.h"
+#include "gcap/session.h"
+#include "gcap_sim.h"
+#include "gtest/gtest.h"
+#include "test/session/session_test.h"
+
+namespace {
+
+using gcap::testing::ChainRig;
+using gcap::testing::DeviceFloats;
+using gcap::testing::Floats;
+using gcap::testing::GraphOptions;
+using gcap::testing::TestEpConfig;
+
+uint64_t SetDeviceCalls() { return gcap_sim_calls("cudaSetDevice"); }
+
+// What the kernel in the middle of the chain saw last.
+struct Seen {
+  uint64_t calls;
+  bool capturing;
+} seen;
+
+void Look() { seen = {SetDeviceCalls(), gcap_thread_is_capturing()}; }
+
+TEST(SessionSetDevice, NoKernelSetsItInACapture) {
+  constexpr int kDevice = 1;
+  gcap_options_t options = GraphOptions(1);
+  options.device_id = kDevice;
+  TestEpConfig config;
+  config.leave = Look;
+  ASSERT_EQ(cudaSetDevice(kDevice), cudaSuccess);
+  ChainRig rig("Leave");
+  GCAP_ASSERT_OK(rig.Create(options, config));
+  DeviceFloats x(Floats(6)), y(Floats(6));
+  int id = 0;
+  for (const int current : {kDevice, 0}) {
+    SCOPED_TRACE(current == kDevice ? "the EP's device is current" : "another device is current");
+    ASSERT_EQ(cudaSetDevice(current), cudaSuccess);
+    GCAP_ASSERT_OK(rig.Run(x, y, id));
+    EXPECT_FALSE(seen.capturing);
+    const uint64_t before = SetDeviceCalls();
+    GCAP_ASSERT_OK(rig.Run(x, y, id));
+    EXPECT_TRUE(seen.capturing);
+    EXPECT_EQ(seen.calls, before + (current == kDevice ? 0 : 1));
+    EXPECT_EQ(SetDeviceCalls(), before + (current == kDevice ? 0 : 2)) << "set before the capture, restored after it";
+    ++id;
+  }
+  ASSERT_EQ(cudaSetDevice(kDevice), cudaSuccess);
+  EXPECT_EQ(rig.count.executions, 4);
+}
+
+}  // namespace
