@@ -197,6 +197,7 @@ TEST_F(SessionGraph, WarmUpIsBounded) {
     GCAP_EXPECT_FAILS(rig.WarmUp(x, y, 3), GCAP_UNAVAILABLE, "has not captured graph id 3 after 8 runs");
     EXPECT_EQ(rig.middle.computes, 8);
     rig.ExpectRightRun(&x, &y, 1.0f, 3);
+    EXPECT_EQ(gcap_ep_is_graph_captured(rig.ep->get(), 3), min_runs == 8u) << "a later run may still capture";
   }
 }
 
