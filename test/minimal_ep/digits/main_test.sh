@@ -47,6 +47,7 @@ good --batch 7 --seed 5
 good --batch 360 --no-graph
 good --batch 360 --async
 good --batch 360 --user-stream
+good --batch 360 --async --user-stream
 good --batch 360 --external-allocator
 good --batch 360 --threads 2 --async --external-allocator
 good --batch 360 --data "$data"
