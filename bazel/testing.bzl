@@ -106,6 +106,31 @@ def _merged_test(name, rules):
         **{field: rules[0][field] for field in _SHARED if rules[0].get(field, -1) != -1}
     )
 
+def gcap_test_names(name = "names"):
+    """Lists the package's tests in name.txt: "//package:test", and "Suite.Case" for each of its cases, a line each.
+
+    A page that names tests is compared with the lists. A source that is in no test is in no list. Call it last, unless
+    the package calls gcap_merged_tests, which calls it.
+
+    Args:
+      name: the list.
+    """
+    rules = [rule for rule in native.existing_rules().values() if rule["kind"] in ["cc_test", "sh_test"]]
+    labels = ["//%s:%s" % (native.package_name(), rule["name"]) for rule in rules]
+    sources = depset(transitive = [depset(rule["srcs"]) for rule in rules]).to_list()
+    sources = [source for source in sources if source.endswith(".cc")]
+    native.genrule(
+        name = name,
+        testonly = True,
+        srcs = sources,
+        outs = [name + ".txt"],
+        # Without sources, awk reads nothing.
+        cmd = "{ printf '%%s\\n' %s && awk -f $(location //bazel:test_names.awk) $(SRCS) /dev/null; } > $@" %
+              " ".join(labels),
+        tools = ["//bazel:test_names.awk"],
+        visibility = ["//test/docs:__pkg__"],
+    )
+
 def gcap_merged_tests(name):
     """Merges the package's tests of each kind into one program, for --config=merged. Call it last.
 
@@ -115,6 +140,7 @@ def gcap_merged_tests(name):
     Args:
       name: merged tests are called name_1, name_2, ...
     """
+    gcap_test_names()
     classes = {}
     for rule in native.existing_rules().values():
         if rule["kind"] == "cc_test" and "one-by-one" in rule["tags"]:
