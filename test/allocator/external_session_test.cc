@@ -280,7 +280,8 @@ TEST_F(ExternalSession, ThreadsShareTheCallbacks) {
     GCAP_ASSERT_OK(rig.Create(Callbacks<0>::Options()));
     rig.bounce.scratch_bytes = kManyBytes;
     std::vector<std::thread> threads;
-    for (int t = 0; t < 4; ++t) threads.emplace_back([&] { ExpectRightRuns(&rig, 8); });
+    // The callbacks force the unified stream, on which all threads share one set of graphs: an id has one binding.
+    for (int t = 0; t < 4; ++t) threads.emplace_back([&rig, t] { ExpectRightRuns(&rig, 8, /*graph_id=*/t); });
     for (std::thread& thread : threads) thread.join();
   }
   first_.ExpectAllBack();

@@ -56,7 +56,7 @@ class EpKernels : public gcap::testing::DeviceTest {
     m.outputs = {y};
     m.Node("Test", "test", {x}, {y});
     const gcap_model_t model = m.Model();
-    GCAP_ASSERT_OK(gcap_session_create(&model, &ep_, 1, &session_));
+    GCAP_ASSERT_OK(gcap_session_create(&model, &ep_, 1, nullptr, &session_));
   }
   void TearDown() override {
     GCAP_EXPECT_OK(gcap_session_destroy(session_));

@@ -43,7 +43,7 @@ class EpVersions : public gcap::testing::DeviceTest {
     m.outputs = {y};
     m.Node("Copy", "copy", {x}, {y});
     const gcap_model_t model = m.Model();
-    GCAP_ASSERT_OK(gcap_session_create(&model, &ep_, 1, &session_));
+    GCAP_ASSERT_OK(gcap_session_create(&model, &ep_, 1, nullptr, &session_));
   }
 
   gcap_status_t Run(bool check_bindings) {
