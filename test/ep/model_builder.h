@@ -33,6 +33,22 @@ class ModelBuilder {
     return index;
   }
 
+  int Integers(const char* name, const std::vector<int64_t>& content) {
+    const int index = Value(name, {static_cast<int64_t>(content.size())}, GCAP_DTYPE_I64);
+    integers_.push_back(content);
+    values[index].host_data = integers_.back().data();
+    return index;
+  }
+
+  // A dimension that each run decides: GCAP_DIM_SYMBOL of the name.
+  int64_t Symbol(const char* name) {
+    for (size_t i = 0; i < symbols.size(); ++i) {
+      if (symbols[i] == std::string(name)) return GCAP_DIM_SYMBOL(i);
+    }
+    symbols.push_back(name);
+    return GCAP_DIM_SYMBOL(symbols.size() - 1);
+  }
+
   void Node(const char* op_type, const char* name, const std::vector<int>& node_inputs,
             const std::vector<int>& node_outputs, const void* attributes = nullptr) {
     indices_.push_back(node_inputs);
@@ -60,9 +76,12 @@ class ModelBuilder {
     model.num_inputs = static_cast<int>(inputs.size());
     model.outputs = outputs.data();
     model.num_outputs = static_cast<int>(outputs.size());
+    model.symbols = symbols.data();
+    model.num_symbols = static_cast<int>(symbols.size());
     return model;
   }
 
+  std::vector<const char*> symbols;
   std::vector<gcap_value_t> values;
   std::vector<gcap_node_t> nodes;
   std::vector<int> inputs;
@@ -70,6 +89,7 @@ class ModelBuilder {
 
  private:
   std::deque<std::vector<float>> constants_;
+  std::deque<std::vector<int64_t>> integers_;
   std::deque<std::vector<int>> indices_;
 };
 

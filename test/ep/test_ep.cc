@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <thread>
+#include <vector>
 
 #include "gcap/capture.h"
 #include "test/support/expect_status.h"
@@ -22,6 +23,7 @@ struct Kernel {
   TestEp* ep;
   std::string op;
   NodeControl* control;
+  std::vector<int64_t> sizes = {};  // what Shape copies to the device, also when its graph replays
 };
 
 gcap_status_t Copy(const gcap_kernel_context_t* context, void* to, const void* from, size_t bytes) {
@@ -37,6 +39,7 @@ gcap_status_t Rotate(const gcap_kernel_context_t* context) {
   const size_t count = gcap_tensor_bytes(&context->outputs[0]) / sizeof(float);
   const float* x = static_cast<const float*>(context->inputs[0].data);
   float* y = static_cast<float*>(context->outputs[0].data);
+  if (count == 0) return nullptr;
   if (count > 1) GCAP_RETURN_IF_ERROR(Copy(context, y, x + 1, (count - 1) * sizeof(float)));
   return Copy(context, y + count - 1, x, sizeof(float));
 }
@@ -74,6 +77,13 @@ gcap_status_t Count(const gcap_kernel_context_t* context, NodeControl* control) 
   return GCAP_CUDA(cudaLaunchHostFunc(gcap_stream_handle(context->resources.stream), CountExecution, control));
 }
 
+gcap_status_t Shape(const gcap_kernel_context_t* context, std::vector<int64_t>* sizes) {
+  const gcap_tensor_t& x = context->inputs[0];
+  sizes->assign(x.shape, x.shape + x.rank);
+  return GCAP_CUDA(cudaMemcpyAsync(context->outputs[0].data, sizes->data(), sizes->size() * sizeof(int64_t),
+                                   cudaMemcpyHostToDevice, gcap_stream_handle(context->resources.stream)));
+}
+
 bool IsDue(When when) {
   if (when == When::kAlways) return true;
   return when == (gcap_thread_is_capturing() ? When::kInCapture : When::kOutsideCapture);
@@ -91,7 +101,8 @@ gcap_status_t Misbehave(const std::string& op, const gcap_kernel_context_t* cont
   return nullptr;
 }
 
-gcap_status_t ComputeOp(const Kernel& kernel, const gcap_kernel_context_t* context) {
+gcap_status_t ComputeOp(Kernel& kernel, const gcap_kernel_context_t* context) {
+  if (kernel.op == "Shape") return Shape(context, &kernel.sizes);
   if (kernel.op == "Rotate") return Rotate(context);
   if (kernel.op == "Join") return Join(context);
   if (kernel.op == "Fill") return Fill(context, kernel.control->fill);
@@ -102,7 +113,8 @@ gcap_status_t ComputeOp(const Kernel& kernel, const gcap_kernel_context_t* conte
     kernel.ep->config().leave();
     return nullptr;
   }
-  return IsDue(kernel.control->misbehave) ? Misbehave(kernel.op, context) : nullptr;
+  const bool misbehaves = kernel.control != nullptr && IsDue(kernel.control->misbehave);
+  return misbehaves ? Misbehave(kernel.op, context) : nullptr;
 }
 
 }  // namespace
@@ -116,7 +128,7 @@ struct TestEpOps {
   }
 
   static gcap_status_t Compute(void* self, const gcap_kernel_context_t* context) {
-    const Kernel& kernel = *static_cast<Kernel*>(self);
+    Kernel& kernel = *static_cast<Kernel*>(self);
     EXPECT_EQ(context->ep, kernel.ep->get());
     const int now = ++kernel.ep->computes_now_;
     int most = kernel.ep->most_computes_at_once_;
@@ -143,11 +155,29 @@ struct TestEpOps {
     if (node->op_type == ep->config_.broken_op) return GCAP_STATUS(GCAP_LIBRARY_ERROR, "no plan for %s", node->op_type);
     ++ep->live_kernels_;
     void* attributes = const_cast<void*>(node->attributes);
-    out_kernel->self = new Kernel{ep, node->op_type, static_cast<NodeControl*>(attributes)};
+    out_kernel->self = new Kernel{ep, node->op_type, static_cast<NodeControl*>(attributes), {}};
     out_kernel->compute = Compute;
     out_kernel->destroy = DestroyKernel;
     return nullptr;
   }
+
+  static gcap_input_place_t InputPlace(void*, const gcap_model_t*, const gcap_node_t* node, int input) {
+    if (node->op_type == std::string("Shape")) return GCAP_INPUT_SHAPE_ONLY;
+    const bool on_host = node->op_type == std::string("Reshape") && input == 1;
+    return on_host ? GCAP_INPUT_IN_HOST_MEMORY : GCAP_INPUT_IN_EP_MEMORY;
+  }
+
+  static gcap_status_t InferShapes(void*, const gcap_model_t*, const gcap_node_t* node, const gcap_tensor_t* inputs,
+                                   gcap_tensor_t* outputs) {
+    if (node->num_inputs == 0) return nullptr;
+    const bool reshapes = node->op_type == std::string("Reshape");
+    if (reshapes && inputs[1].data == nullptr) return nullptr;
+    const int64_t* sizes = reshapes ? static_cast<const int64_t*>(inputs[1].data) : inputs[0].shape;
+    for (int i = 0; i < outputs[0].rank; ++i) outputs[0].shape[i] = sizes[i];
+    return nullptr;
+  }
+
+  static gcap_graph_node_policy_t Policy(const void* self) { return Ep(self)->config_.policy; }
 
   static gcap_status_t GetRunResources(void* self, gcap_run_resources_t* out_resources) {
     return gcap_runtime_get_resources(Ep(self)->runtime_, out_resources);
@@ -162,6 +192,9 @@ struct TestEpOps {
     ops.self = ep;
     ops.supports = Supports;
     ops.create_kernel = CreateKernel;
+    ops.input_place = InputPlace;
+    ops.infer_shapes = InferShapes;
+    ops.graph_capture_node_assignment_policy = Policy;
     if (ep->config_.has_run_members) {
       ops.runtime = ep->runtime_;
       ops.destroy = [](void*) { return gcap_status_t(nullptr); };  // TestEp ends the runtime

@@ -40,12 +40,17 @@ struct NodeControl {
 //   Alloc   y = x, and calls cudaMalloc when it misbehaves, as no kernel may in a capture
 //   Leave   y = x, and calls the config's `leave`
 //   Ignore  y = x, and ignores the error of a copy that was refused when it misbehaves
+//   Shape   the sizes of x as i64; x is not read
+//   Reshape y = x in the shape that its second input has as i64, which it reads on the host
+// A size that the model leaves open is that of the first input, but for Reshape; of Fill it is not inferred.
 struct TestEpConfig {
   std::string name = "test";
-  std::set<std::string> ops = {"Rotate", "Join", "Fill", "Bounce", "Count", "Fail", "Alloc", "Ignore", "Leave"};
+  std::set<std::string> ops = {"Rotate", "Join",   "Fill",  "Bounce", "Count",  "Fail",
+                               "Alloc",  "Ignore", "Leave", "Shape",  "Reshape"};
   std::string broken_op;        // the op whose kernel cannot be made
   bool has_run_members = true;  // false: only what an EP without a runtime must have
   void (*leave)() = nullptr;    // what Leave calls; it need not return
+  gcap_graph_node_policy_t policy = GCAP_GRAPH_ALL_NODES_ON_EP;
 };
 
 class TestEp {
