@@ -53,7 +53,7 @@ static void make_map(const gcap_named_tensor_t* inputs, int count, const gcap_te
 gcap_status_t gcap_broadcast(const gcap_named_tensor_t* inputs, int count, const gcap_tensor_t* y,
                              gcap_index_map_t* out_map) {
   int rank = 0;
-  int64_t shape[GCAP_MAX_RANK];
+  int64_t shape[GCAP_MAX_RANK] = {0};
   GCAP_RETURN_IF_ERROR(common_shape(inputs, count, &rank, shape));
   GCAP_RETURN_IF_ERROR(gcap_check_shape("y", y, rank, shape, "the broadcast shape of the inputs"));
   for (int k = 0; k < count; ++k) {
