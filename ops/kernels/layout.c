@@ -179,7 +179,7 @@ gcap_status_t gcap_slice(gcap_stream_t* stream, const gcap_tensor_t* x, const in
   int64_t first = 0;
   for (int axis = 0; axis < x->rank; ++axis) {
     const int64_t step = steps == NULL ? 1 : steps[axis];
-    int64_t start;
+    int64_t start = 0;
     GCAP_RETURN_IF_ERROR(check_range(axis, x->shape[axis], starts[axis], step, y->shape[axis], &start));
     first += start * x_strides[axis];
     x_strides[axis] *= y->shape[axis] < 2 ? 1 : step;  // of one element no step is taken
