@@ -1,0 +1,186 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Sessions on a second device, and on two devices at once.
+
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "gcap/session.h"
+#include "gtest/gtest.h"
+#include "test/session/session_test.h"
+#include "test/support/device_test.h"
+
+namespace gcap {
+namespace testing {
+namespace {
+
+// Makes a device current for a scope.
+class OnDevice {
+ public:
+  explicit OnDevice(int device_id) {
+    EXPECT_EQ(cudaGetDevice(&previous_), cudaSuccess);
+    EXPECT_EQ(cudaSetDevice(device_id), cudaSuccess);
+  }
+  OnDevice(const OnDevice&) = delete;
+  OnDevice& operator=(const OnDevice&) = delete;
+  ~OnDevice() { EXPECT_EQ(cudaSetDevice(previous_), cudaSuccess); }
+
+ private:
+  int previous_ = 0;
+};
+
+class SessionDevices : public DeviceTest {
+ protected:
+  void SetUp() override {
+    DeviceTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    int devices = 0;
+    ASSERT_EQ(cudaGetDeviceCount(&devices), cudaSuccess);
+    if (devices < 2) GTEST_SKIP() << "needs two devices";
+  }
+};
+
+std::unique_ptr<TestEp> Ep(int device_id, const std::set<std::string>& ops, bool captures,
+                           cudaStream_t user_stream = nullptr) {
+  TestEpConfig config;
+  config.name = "device " + std::to_string(device_id);
+  config.ops = ops;
+  gcap_options_t options = GraphOptions(1);
+  options.device_id = device_id;
+  options.enable_cuda_graph = captures;
+  options.has_user_stream = user_stream != nullptr;
+  options.user_stream = user_stream;
+  std::unique_ptr<TestEp> ep;
+  GCAP_EXPECT_OK(TestEp::Create(options, config, &ep));
+  return ep;
+}
+
+// Upstream's test_cuda_graph_second_device.
+TEST_F(SessionDevices, SecondDeviceCapturesAndReplaysWithNewContent) {
+  ChainRig rig;
+  gcap_options_t options = GraphOptions(1);
+  options.device_id = 1;
+  GCAP_ASSERT_OK(rig.Create(options));
+  EXPECT_EQ(gcap_session_input_memory(rig.session, 0).device_id, 1);
+  EXPECT_EQ(gcap_session_output_memory(rig.session, 0).device_id, 1);
+  {
+    const OnDevice second(1);
+    DeviceFloats x(Floats(6)), y(Floats(6));
+    for (int run = 0; run < 5; ++run) rig.ExpectRightRun(&x, &y, static_cast<float>(10 * run));
+  }
+  EXPECT_EQ(rig.ep->Info(0).captures, 1u);
+  int current = -1;
+  EXPECT_EQ(cudaGetDevice(&current), cudaSuccess);
+  EXPECT_EQ(current, 0);
+}
+
+// x on device 0 -> Rotate there -> a -> Bounce on device 1 -> b -> Rotate on device 0 -> y, where a is read again.
+ModelBuilder ThereAndBack(NodeControl* bounce) {
+  ModelBuilder m;
+  const int x = m.Value("x", {6}), a = m.Value("a", {6}), b = m.Value("b", {6}), c = m.Value("c", {6});
+  const int y = m.Value("y", {6});
+  m.inputs = {x};
+  m.outputs = {y};
+  m.Node("Rotate", "there", {x}, {a});
+  m.Node("Bounce", "bounce", {a}, {b}, bounce);
+  m.Node("Rotate", "back", {b}, {c});
+  m.Node("Join", "join", {c, a}, {y});
+  return m;
+}
+
+class TwoDevices {
+ public:
+  TwoDevices(cudaStream_t first = nullptr, cudaStream_t second = nullptr, bool swapped = false)
+      : eps_{Ep(0, {"Rotate", "Join"}, false, first), Ep(1, {"Bounce"}, false, second)} {
+    Create(eps_[0]->get(), eps_[1]->get(), swapped);
+  }
+  // Another session on the EPs of `other`.
+  TwoDevices(const TwoDevices& other, bool swapped) { Create(other.eps_[0]->get(), other.eps_[1]->get(), swapped); }
+  ~TwoDevices() { GCAP_EXPECT_OK(gcap_session_destroy(session_)); }
+
+  gcap_status_t Run(const DeviceFloats& x, const DeviceFloats& y, bool synchronize = true) {
+    const gcap_tensor_t input = Tensor(x.get(), {6}), output = Tensor(y.get(), {6});
+    const gcap_run_options_t options = RunOptions(0, synchronize);
+    return gcap_session_run(session_, &options, &input, &output);
+  }
+  gcap_session_t* get() const { return session_; }
+  gcap_ep_t* ep(int i) const { return eps_[i]->get(); }
+
+ private:
+  void Create(gcap_ep_t* first, gcap_ep_t* second, bool swapped) {
+    gcap_ep_t* const eps[] = {swapped ? second : first, swapped ? first : second};
+    const gcap_model_t model = builder_.Model();
+    GCAP_EXPECT_OK(gcap_session_create(&model, eps, 2, nullptr, &session_));
+  }
+
+  NodeControl bounce_;
+  ModelBuilder builder_ = ThereAndBack(&bounce_);
+  std::unique_ptr<TestEp> eps_[2];
+  gcap_session_t* session_ = nullptr;
+};
+
+Floats Expected(float f) { return {f + 2, f + 3, f + 4, f + 4, f + 5, f}; }
+Floats Content(float f) { return {f, f + 1, f + 2, f + 3, f + 4, f + 5}; }
+
+TEST_F(SessionDevices, ValuesCrossFromDeviceToDevice) {
+  TwoDevices two;
+  EXPECT_STREQ(gcap_session_node_ep_name(two.get(), 1), "device 1");
+  DeviceFloats x(Floats(6)), y(Floats(6));
+  for (int run = 0; run < 4; ++run) {
+    x.Set(Content(static_cast<float>(run)));
+    GCAP_ASSERT_OK(two.Run(x, y));
+    EXPECT_EQ(y.Get(), Expected(static_cast<float>(run)));
+  }
+  int current = -1;
+  EXPECT_EQ(cudaGetDevice(&current), cudaSuccess);
+  EXPECT_EQ(current, 0);
+}
+
+// Nobody waits between the runs: the streams are ordered at each crossing, and the memory of one run may be the next's.
+TEST_F(SessionDevices, RunsWithoutSynchronizeKeepTheirOrder) {
+  constexpr int kRuns = 8;
+  TwoDevices two;
+  std::vector<std::unique_ptr<DeviceFloats>> x, y;
+  for (int run = 0; run < kRuns; ++run) {
+    x.push_back(std::make_unique<DeviceFloats>(Content(static_cast<float>(run))));
+    y.push_back(std::make_unique<DeviceFloats>(Floats(6)));
+  }
+  for (int run = 0; run < kRuns; ++run) GCAP_ASSERT_OK(two.Run(*x[run], *y[run], /*synchronize=*/false));
+  GCAP_ASSERT_OK(gcap_ep_synchronize(two.ep(0)));
+  GCAP_ASSERT_OK(gcap_ep_synchronize(two.ep(1)));
+  for (int run = 0; run < kRuns; ++run) EXPECT_EQ(y[run]->Get(), Expected(static_cast<float>(run)));
+}
+
+// Two sessions name the same EPs in opposite orders, and each EP runs one run at a time. Turns that were taken in the
+// order of the sessions would wait for each other for ever.
+TEST_F(SessionDevices, SessionsWithOppositeOrdersOfEpsDoNotWaitForEachOther) {
+  cudaStream_t streams[2] = {};
+  for (int d = 0; d < 2; ++d) {
+    const OnDevice device(d);
+    ASSERT_EQ(cudaStreamCreateWithFlags(&streams[d], cudaStreamNonBlocking), cudaSuccess);
+  }
+  {
+    TwoDevices first(streams[0], streams[1]);
+    TwoDevices second(first, /*swapped=*/true);
+    TwoDevices* const sessions[] = {&first, &second};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t) {
+      threads.emplace_back([&sessions, t] {
+        DeviceFloats x(Floats(6)), y(Floats(6));
+        for (int run = 0; run < 50; ++run) {
+          const float f = static_cast<float>(100 * t + run);
+          x.Set(Content(f));
+          GCAP_ASSERT_OK(sessions[t % 2]->Run(x, y));
+          EXPECT_EQ(y.Get(), Expected(f));
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+  for (cudaStream_t stream : streams) EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+}
+
+}  // namespace
+}  // namespace testing
+}  // namespace gcap
