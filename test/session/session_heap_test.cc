@@ -1,0 +1,111 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Sessions when the host's heap gives nothing: each allocation of a creation, and of a first run of new shapes, fails
+// once. The outcome is a failure or a right result, nothing is lost, and the next call succeeds. On the host alone: the
+// simulator stops when its own memory ends.
+
+#include "gcap/session.h"
+#include "gtest/gtest.h"
+#include "test/base/heap_failure.h"
+#include "test/session/host_ep.h"
+#include "test/session/session_test.h"
+
+namespace gcap {
+namespace testing {
+namespace {
+
+// y = -(-x) over x [rows, 2], and Shape(x) + {0, 0}, which nobody reads.
+ModelBuilder RowsModel() {
+  ModelBuilder m;
+  const int64_t rows = m.Symbol("rows");
+  const int x = m.Value("x", {rows, 2}), a = m.Value("a", {rows, 2}), y = m.Value("y", {rows, GCAP_DIM_INFERRED});
+  const int s = m.Value("s", {2}, GCAP_DTYPE_I64), t = m.Value("t", {2}, GCAP_DTYPE_I64);
+  const int w = m.Integers("w", {0, 0});
+  m.inputs = {x};
+  m.outputs = {y};
+  m.Node("Negate", "first", {x}, {a});
+  m.Node("Shape", "shape", {x}, {s});
+  m.Node("Add", "add", {s, w}, {t});
+  m.Node("Negate", "second", {a}, {y});
+  return m;
+}
+
+class Rig {
+ public:
+  ~Rig() { GCAP_EXPECT_OK(gcap_session_destroy(session)); }
+
+  gcap_status_t Create() {
+    const gcap_model_t model = model_.Model();
+    gcap_ep_t* const eps[] = {host.get()};
+    return gcap_session_create(&model, eps, 1, nullptr, &session);
+  }
+  gcap_status_t Run() {
+    const gcap_tensor_t input = Tensor(x, {3, 2}), output = Tensor(y, {3, 2});
+    return gcap_session_run(session, nullptr, &input, &output);
+  }
+  void ExpectRightRun() {
+    for (float& element : y) element = 0;
+    GCAP_ASSERT_OK(Run());
+    for (int i = 0; i < 6; ++i) EXPECT_EQ(y[i], x[i]);
+  }
+
+  float x[6] = {1, 2, 3, 4, 5, 6}, y[6] = {};
+  HostEp host;
+  gcap_session_t* session = nullptr;
+
+ private:
+  ModelBuilder model_ = RowsModel();
+};
+
+TEST(SessionHeap, CreationFailsWholeOrSucceeds) {
+  int failed = 0;
+  for (int skip = 0;; ++skip) {
+    Rig rig;
+    int hits = 0;
+    {
+      const HeapFailure heap(1, skip);
+      gcap_status_t status = rig.Create();
+      hits = heap.hits();
+      EXPECT_EQ(status == nullptr, rig.session != nullptr);
+      if (status != nullptr) {
+        EXPECT_STREQ(gcap_code_name(gcap_status_code(status)), "RESOURCE_EXHAUSTED");
+        ++failed;
+      }
+      gcap_status_free(status);
+    }
+    if (rig.session == nullptr) {
+      EXPECT_EQ(rig.host.live_kernels, 0);
+      GCAP_ASSERT_OK(rig.Create());
+    }
+    rig.ExpectRightRun();
+    if (hits == 0) break;
+  }
+  EXPECT_GE(failed, 20);
+}
+
+TEST(SessionHeap, RunOfNewShapesFailsWholeOrIsRight) {
+  int failed = 0;
+  for (int skip = 0;; ++skip) {
+    Rig rig;
+    GCAP_ASSERT_OK(rig.Create());
+    int hits = 0;
+    {
+      const HeapFailure heap(1, skip);
+      gcap_status_t status = rig.Run();
+      hits = heap.hits();
+      if (status != nullptr) {
+        EXPECT_STREQ(gcap_code_name(gcap_status_code(status)), "RESOURCE_EXHAUSTED");
+        ++failed;
+      }
+      gcap_status_free(status);
+    }
+    EXPECT_TRUE(rig.host.live_kernels == 0 || rig.host.live_kernels == 4) << rig.host.live_kernels;
+    for (int run = 0; run < 3; ++run) rig.ExpectRightRun();
+    if (hits == 0) break;
+  }
+  EXPECT_GE(failed, 10);
+}
+
+}  // namespace
+}  // namespace testing
+}  // namespace gcap
