@@ -135,7 +135,8 @@ class SessionGraph {
     CheckCuda(cudaMemset(out_.data, 0, sizeof(float)));
     CheckCuda(cudaDeviceSynchronize());  // a fill holds neither the host nor the session's stream
     gcap_run_options_init(&options_);
-    Check(gcap_session_warm_up(session_, &options_, nullptr, &out_));
+    const gcap_warm_up_run_t run = {&options_, nullptr, &out_};
+    Check(gcap_session_warm_up(session_, &run, 1));
     options_.synchronize = false;
     gcap_run_resources_t resources;
     Check(gcap_ep_get_run_resources(ep_, &resources));

@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-// The most runs that gcap_session_warm_up makes, as ONNX Runtime's kMaxGraphCaptureRunAttempts.
+// The most runs that gcap_session_warm_up makes of one graph id, as ONNX Runtime's kMaxGraphCaptureRunAttempts.
 #define GCAP_SESSION_MAX_WARM_UP_RUNS 8
 
 typedef struct gcap_session_options {
@@ -116,13 +116,25 @@ GCAP_API gcap_memory_t gcap_session_output_memory(const gcap_session_t* session,
 GCAP_API gcap_status_t gcap_session_run(gcap_session_t* session, const gcap_run_options_t* options,
                                         const gcap_tensor_t* inputs, const gcap_tensor_t* outputs) GCAP_NODISCARD;
 
-// Runs the model until the calling thread has a graph of `options->graph_id`, so that the next run is a replay. This
-// executes the model several times; gcap_session_run executes the model once. `options` NULL: the defaults.
-//   FAILED_PRECONDITION  the EP does not capture graphs, or the id is GCAP_GRAPH_ID_NONE; or as gcap_session_run
-//   UNAVAILABLE          not captured after GCAP_SESSION_MAX_WARM_UP_RUNS runs; the message has the last failure
-//   others               as gcap_session_run
-GCAP_API gcap_status_t gcap_session_warm_up(gcap_session_t* session, const gcap_run_options_t* options,
-                                            const gcap_tensor_t* inputs, const gcap_tensor_t* outputs) GCAP_NODISCARD;
+// One run of a warm-up: what gcap_session_run is given.
+typedef struct gcap_warm_up_run {
+  const gcap_run_options_t* options;  // NULL: the defaults
+  const gcap_tensor_t* inputs;
+  const gcap_tensor_t* outputs;
+} gcap_warm_up_run_t;
+
+// Runs the model with each of `runs` until the calling thread has a graph of each graph id, so that the next run of
+// each is a replay. In rounds: first all ids run eagerly, then all are captured, the one that needs the most memory
+// first. This executes the model several times; gcap_session_run executes the model once. One line in the log, at
+// GCAP_LOG_INFO, says how many first uses of libraries and of the driver's memory there were; a capture that met one
+// makes it a warning.
+//   FAILED_PRECONDITION  the EP does not capture graphs, or an id is GCAP_GRAPH_ID_NONE; or as gcap_session_run
+//   UNAVAILABLE          an id is not captured after GCAP_SESSION_MAX_WARM_UP_RUNS runs of it; the message has the last
+//                        failure. A later run may still capture
+//   RESOURCE_EXHAUSTED   no host memory
+//   others               as gcap_session_run; the message has the graph id
+GCAP_API gcap_status_t gcap_session_warm_up(gcap_session_t* session, const gcap_warm_up_run_t* runs,
+                                            size_t num_runs) GCAP_NODISCARD;
 
 // Releases the calling thread's graph of `graph_id`. If no other thread has a graph of the id, the id may then be run
 // with other shapes, and what was made for its shapes alone may be forgotten.

@@ -1,59 +1,157 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Warm-up: runs until there is a graph.
+// Warm-up: rounds of runs, until each id has a graph. In a round each id that has none runs once, so the first rounds
+// are eager for all, and find all memory and all libraries; then all are captured. The largest go first: what the
+// others need is then there already, and of graphs that share their memory the first one takes it all.
 //
 // Locking: the turns of the EPs, over all runs.
 
+#include <stdlib.h>
+
+#include "gcap/log.h"
 #include "lib/internal/check_argument.h"
 #include "lib/internal/forked.h"
+#include "lib/internal/run_trace.h"
 #include "lib/internal/unwind.h"
 #include "lib/options/run_options.h"
 #include "lib/session/run.h"
 
-static gcap_status_t not_captured(gcap_ep_t* ep, int graph_id) {
+// One run of the list, with its options in this version.
+typedef struct item {
+  gcap_run_options_t options;
+  const gcap_tensor_t *inputs, *outputs;
+  size_t bytes;  // of the memory between its nodes
+  size_t index;
+} item_t;
+
+typedef struct warm_up {
+  gcap_session_t* session;
+  item_t* items;
+  size_t num_items;
+  // What runs did for the first time: library handles, plans, memory from the driver.
+  uint64_t num_runs, in_eager_runs, in_captures;
+} warm_up_t;
+
+static bool is_captured(const warm_up_t* w, const item_t* item) {
+  return gcap_ep_is_graph_captured(w->session->parts.eps[w->session->parts.main_ep], item->options.graph_id);
+}
+
+// --- Before the runs ------------------------------------------------------------------------------------------------
+
+static gcap_status_t read_item(const warm_up_t* w, const gcap_warm_up_run_t* run, size_t index, item_t* item) {
+  GCAP_RETURN_IF_ERROR(gcap_run_options_read(run->options, &item->options));
+  const int graph_id = item->options.graph_id;
+  if (!w->session->parts.captures || graph_id == GCAP_GRAPH_ID_NONE) {
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "nothing to warm up: %s",
+                       graph_id == GCAP_GRAPH_ID_NONE ? "the graph id is -1, which is never captured"
+                                                      : "the EP does not capture graphs (enable_cuda_graph)");
+  }
+  item->inputs = run->inputs;
+  item->outputs = run->outputs;
+  item->index = index;
+  return gcap_session_check_tensors(w->session, run->inputs, run->outputs);
+}
+
+// How large the runs are is known with their plans.
+static gcap_status_t find_sizes(warm_up_t* w) {
+  gcap_session_t* session = w->session;
+  for (size_t i = 0; i < w->num_items && session->shapes != NULL; ++i) {
+    item_t* item = &w->items[i];
+    gcap_shapes_use_t use;
+    GCAP_RETURN_IF_ERROR(
+        gcap_shapes_begin_use(session->shapes, &session->parts, item->options.graph_id, item->inputs, &use));
+    item->bytes = use.plan->total_bytes;
+    gcap_shapes_end_use(&use);
+  }
+  return NULL;
+}
+
+static int compare_items(const void* a, const void* b) {
+  const item_t *x = a, *y = b;
+  if (x->bytes != y->bytes) return x->bytes > y->bytes ? -1 : 1;
+  return (x->index > y->index) - (x->index < y->index);
+}
+
+// --- The runs -------------------------------------------------------------------------------------------------------
+
+static gcap_status_t run_item(warm_up_t* w, item_t* item) {
+  const uint64_t before = gcap_thread_run_trace.initializations;
+  gcap_status_t status = gcap_session_run_in_turn(w->session, &item->options, item->inputs, item->outputs);
+  const uint64_t first_uses = gcap_thread_run_trace.initializations - before;
+  ++w->num_runs;
+  *(is_captured(w, item) ? &w->in_captures : &w->in_eager_runs) += first_uses;
+  return gcap_status_annotate(status, gcap_status_code(status), "the warm-up of graph id %d", item->options.graph_id);
+}
+
+// Runs each id once that has no graph. `*out_left`: how many have none.
+static gcap_status_t run_round(warm_up_t* w, size_t* out_left) {
+  *out_left = 0;
+  for (size_t i = 0; i < w->num_items; ++i) {
+    if (is_captured(w, &w->items[i])) continue;
+    GCAP_RETURN_IF_ERROR(run_item(w, &w->items[i]));
+    *out_left += !is_captured(w, &w->items[i]);
+  }
+  return NULL;
+}
+
+static gcap_status_t not_captured(const warm_up_t* w, int graph_id) {
+  gcap_ep_t* ep = w->session->parts.eps[w->session->parts.main_ep];
   gcap_status_t failure = gcap_ep_explain(ep, graph_id, GCAP_GRAPH_WHY_CAPTURE_FAILED);
-  gcap_status_t status =
-      GCAP_STATUS(GCAP_UNAVAILABLE, "EP '%s' has not captured graph id %d after %d runs; %s%s", gcap_ep_name(ep),
-                  graph_id, GCAP_SESSION_MAX_WARM_UP_RUNS,
-                  failure != NULL ? "the last capture failed: "
-                                  : "no capture failed: either the EP wants more runs before its first capture "
-                                    "(min_num_runs_before_cuda_graph_capture), or it does not report its graphs",
-                  failure != NULL ? gcap_status_message(failure) : "");
+  gcap_status_t status = GCAP_STATUS(
+      GCAP_UNAVAILABLE, "EP '%s' has not captured graph id %d after %d runs; %s%s", gcap_ep_name(ep), graph_id,
+      GCAP_SESSION_MAX_WARM_UP_RUNS,
+      failure != NULL ? "the last capture failed: "
+                      : "it reports no failed capture: either it wants more runs before its first capture "
+                        "(min_num_runs_before_cuda_graph_capture), or it never captures, or does not report its graphs",
+      failure != NULL ? gcap_status_message(failure) : "");
   gcap_status_free(failure);
   return status;
 }
 
-static void end_turns(gcap_session_t** turns) { gcap_session_end_turns(&(*turns)->parts); }
-
-static gcap_status_t run_until_captured(gcap_session_t* session, const gcap_run_options_t* options,
-                                        const gcap_tensor_t* inputs, const gcap_tensor_t* outputs, bool* out_captured) {
-  gcap_ep_t* ep = session->parts.eps[session->parts.main_ep];
-  gcap_session_begin_turns(&session->parts);
-  GCAP_AT_SCOPE_END(end_turns) gcap_session_t* turns = session;
+static gcap_status_t name_those_left(const warm_up_t* w) {
   gcap_status_t status = NULL;
-  *out_captured = gcap_ep_is_graph_captured(ep, options->graph_id);
-  for (int i = 0; i < GCAP_SESSION_MAX_WARM_UP_RUNS && status == NULL && !*out_captured; ++i) {
-    status = gcap_session_run_in_turn(turns, options, inputs, outputs);
-    *out_captured = status == NULL && gcap_ep_is_graph_captured(ep, options->graph_id);
+  for (size_t i = 0; i < w->num_items; ++i) {
+    if (is_captured(w, &w->items[i])) continue;
+    status = gcap_status_join(status, not_captured(w, w->items[i].options.graph_id));
   }
   return status;
 }
 
-gcap_status_t gcap_session_warm_up(gcap_session_t* session, const gcap_run_options_t* given,
-                                   const gcap_tensor_t* inputs, const gcap_tensor_t* outputs) {
-  GCAP_RETURN_IF_NULL(session);
-  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
-  gcap_run_options_t known;
-  GCAP_RETURN_IF_ERROR(gcap_run_options_read(given, &known));
-  const gcap_run_options_t* options = &known;
-  if (!session->parts.captures || options->graph_id == GCAP_GRAPH_ID_NONE) {
-    return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "nothing to warm up: %s",
-                       options->graph_id == GCAP_GRAPH_ID_NONE ? "the graph id is -1, which is never captured"
-                                                               : "the EP does not capture graphs (enable_cuda_graph)");
+static void report(const warm_up_t* w) {
+  gcap_log(w->in_captures > 0 ? GCAP_LOG_WARNING : GCAP_LOG_INFO,
+           "%zu graph ids are warm after %llu runs; first uses of libraries and of the driver's memory: %llu in eager "
+           "runs, %llu in captures%s",
+           w->num_items, (unsigned long long)w->num_runs, (unsigned long long)w->in_eager_runs,
+           (unsigned long long)w->in_captures,
+           w->in_captures > 0 ? ": more eager runs before the first capture would have found them" : "");
+}
+
+static void end_turns(gcap_session_t** turns) { gcap_session_end_turns(&(*turns)->parts); }
+
+static gcap_status_t run_all(warm_up_t* w) {
+  gcap_session_begin_turns(&w->session->parts);
+  GCAP_AT_SCOPE_END(end_turns) gcap_session_t* turns = w->session;
+  (void)turns;
+  GCAP_RETURN_IF_ERROR(find_sizes(w));
+  qsort(w->items, w->num_items, sizeof(*w->items), compare_items);
+  size_t left = 1;
+  for (int round = 0; round < GCAP_SESSION_MAX_WARM_UP_RUNS && left > 0; ++round) {
+    GCAP_RETURN_IF_ERROR(run_round(w, &left));
   }
-  GCAP_RETURN_IF_ERROR(gcap_session_check_tensors(session, inputs, outputs));
-  bool captured = false;
-  gcap_status_t status = run_until_captured(session, options, inputs, outputs, &captured);
-  if (status != NULL || captured) return status;
-  return not_captured(session->parts.eps[session->parts.main_ep], options->graph_id);
+  if (left > 0) return name_those_left(w);
+  report(w);
+  return NULL;
+}
+
+static void free_items(warm_up_t* w) { free(w->items); }
+
+gcap_status_t gcap_session_warm_up(gcap_session_t* session, const gcap_warm_up_run_t* runs, size_t num_runs) {
+  GCAP_RETURN_IF_NULL(session);
+  if (num_runs > 0) GCAP_RETURN_IF_NULL(runs);
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
+  GCAP_AT_SCOPE_END(free_items) warm_up_t w = {.session = session, .num_items = num_runs};
+  w.items = calloc(num_runs > 0 ? num_runs : 1, sizeof(*w.items));
+  if (w.items == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a warm-up");
+  for (size_t i = 0; i < num_runs; ++i) GCAP_RETURN_IF_ERROR(read_item(&w, &runs[i], i, &w.items[i]));
+  return num_runs > 0 ? run_all(&w) : NULL;
 }

@@ -445,7 +445,8 @@ void SizedStructs::AddRun(std::vector<Reader>* all) {
   r.good = Filled<T>(gcap_run_options_init, [](T*) {});
   r.read = [this](void* given) {
     const gcap_tensor_t input = Tensor(x_.get(), {2, 3}), output = Tensor(y_.get(), {2, 3});
-    return Outcome(gcap_session_warm_up(rig_.session, As<T>(given), &input, &output));
+    const gcap_warm_up_run_t run = {As<T>(given), &input, &output};
+    return Outcome(gcap_session_warm_up(rig_.session, &run, 1));
   };
   all->push_back(r);
 }

@@ -130,6 +130,7 @@ struct TestEpOps {
   static gcap_status_t Compute(void* self, const gcap_kernel_context_t* context) {
     Kernel& kernel = *static_cast<Kernel*>(self);
     EXPECT_EQ(context->ep, kernel.ep->get());
+    if (kernel.ep->on_compute != nullptr) kernel.ep->on_compute(kernel.op.c_str(), context);
     const int now = ++kernel.ep->computes_now_;
     int most = kernel.ep->most_computes_at_once_;
     while (most < now && !kernel.ep->most_computes_at_once_.compare_exchange_weak(most, now)) {

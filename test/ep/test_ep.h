@@ -67,6 +67,9 @@ class TestEp {
   int most_computes_at_once() const { return most_computes_at_once_; }
   gcap_graph_info_t Info(int graph_id) const;  // of the calling thread's graph
 
+  // Called in each compute, if it is set, while one thread runs.
+  void (*on_compute)(const char* op, const gcap_kernel_context_t* context) = nullptr;
+
  private:
   friend struct TestEpOps;
   explicit TestEp(const TestEpConfig& config) : config_(config) {}

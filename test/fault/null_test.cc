@@ -166,10 +166,8 @@ std::vector<Row> OptionsAndSessions() {
       {"gcap_session_run", "options", kFine, CALL(gcap_session_run(o.session, nullptr, &o.input, &o.output))},
       {"gcap_session_run", "inputs", kBad, CALL(gcap_session_run(o.session, nullptr, nullptr, &o.output))},
       {"gcap_session_run", "outputs", kBad, CALL(gcap_session_run(o.session, nullptr, &o.input, nullptr))},
-      {"gcap_session_warm_up", "session", kBad, CALL(gcap_session_warm_up(nullptr, nullptr, &o.input, &o.output))},
-      {"gcap_session_warm_up", "options", kFine, CALL(gcap_session_warm_up(o.session, nullptr, &o.input, &o.output))},
-      {"gcap_session_warm_up", "inputs", kBad, CALL(gcap_session_warm_up(o.session, nullptr, nullptr, &o.output))},
-      {"gcap_session_warm_up", "outputs", kBad, CALL(gcap_session_warm_up(o.session, nullptr, &o.input, nullptr))},
+      {"gcap_session_warm_up", "session", kBad, CALL(gcap_session_warm_up(nullptr, nullptr, 0))},
+      {"gcap_session_warm_up", "runs", kBad, CALL(gcap_session_warm_up(o.session, nullptr, 1))},
       {"gcap_session_release_captured_graph", "session", kBad, CALL(gcap_session_release_captured_graph(nullptr, 0))},
   };
 }

@@ -159,7 +159,8 @@ static void run_session(fuzz_runtime_t* slot, bool warm_up) {
   gcap_tensor_t output = {.data = slot->y, .rank = 1, .shape = {kCount}};
   if (fuzz_draw(16) == 0) input.shape[0] = 3;
   if (fuzz_draw(16) == 0) output.data = NULL;
-  fuzz_ok(warm_up ? gcap_session_warm_up(slot->session, &options, &input, &output)
+  const gcap_warm_up_run_t run = {&options, &input, &output};
+  fuzz_ok(warm_up ? gcap_session_warm_up(slot->session, &run, 1)
                   : gcap_session_run(slot->session, fuzz_draw(8) ? &options : NULL, &input, &output));
 }
 

@@ -196,9 +196,53 @@ TEST_F(SessionGraph, WarmUpIsBounded) {
     DeviceFloats x(Floats(6)), y(Floats(6));
     GCAP_EXPECT_FAILS(rig.WarmUp(x, y, 3), GCAP_UNAVAILABLE, "has not captured graph id 3 after 8 runs");
     EXPECT_EQ(rig.middle.computes, 8);
-    rig.ExpectRightRun(&x, &y, 1.0f, 3);
-    EXPECT_EQ(gcap_ep_is_graph_captured(rig.ep->get(), 3), min_runs == 8u) << "a later run may still capture";
+    for (int run = 0; run < 2; ++run) rig.ExpectRightRun(&x, &y, static_cast<float>(run), 3);
+    EXPECT_EQ(gcap_ep_is_graph_captured(rig.ep->get(), 3), min_runs == 8) << "a later run may still capture";
   }
+}
+
+// An EP that says that it captures, and manages its graphs itself.
+TEST_F(SessionGraph, WarmUpNamesAnEpThatNeverReportsAGraph) {
+  std::unique_ptr<gcap::testing::TestEp> silent;
+  gcap_options_t options;
+  gcap_options_init(&options);
+  GCAP_ASSERT_OK(gcap::testing::TestEp::Create(options, {}, &silent));
+  gcap_ep_ops_t ops = {};
+  ops.struct_version = GCAP_EP_OPS_VERSION;
+  ops.struct_bytes = sizeof(ops);
+  ops.name = "silent";
+  ops.runtime = silent->runtime();
+  ops.self = silent.get();
+  ops.supports = [](void*, const gcap_model_t*, const gcap_node_t*) { return true; };
+  ops.create_kernel = [](void*, const gcap_model_t*, const gcap_node_t*, gcap_kernel_t* out_kernel) {
+    out_kernel->compute = [](void*, const gcap_kernel_context_t*) { return gcap_status_t(nullptr); };
+    return gcap_status_t(nullptr);
+  };
+  ops.is_graph_capture_enabled = [](const void*) { return true; };
+  ops.destroy = [](void*) { return gcap_status_t(nullptr); };  // TestEp ends the runtime
+  gcap_ep_t* ep = nullptr;
+  GCAP_ASSERT_OK(gcap_ep_create(&ops, &ep));
+  gcap::testing::ModelBuilder m;
+  const int x = m.Value("x", {6}), y = m.Value("y", {6});
+  m.inputs = {x};
+  m.outputs = {y};
+  m.Node("Any", "any", {x}, {y});
+  const gcap_model_t model = m.Model();
+  gcap_session_t* session = nullptr;
+  GCAP_ASSERT_OK(gcap_session_create(&model, &ep, 1, nullptr, &session));
+  DeviceFloats in(Floats(6)), out(Floats(6));
+  const gcap_tensor_t input = Tensor(in.get(), {6}), output = Tensor(out.get(), {6});
+  const gcap_warm_up_run_t run = {nullptr, &input, &output};
+  const Outcome outcome(gcap_session_warm_up(session, &run, 1));
+  EXPECT_STREQ(gcap_code_name(outcome.code), "UNAVAILABLE");
+  EXPECT_TRUE(
+      outcome.Names("EP 'silent' has not captured graph id 0 after 8 runs; it reports no failed capture: either "
+                    "it wants more runs before its first capture (min_num_runs_before_cuda_graph_capture), or "
+                    "it never captures, or does not report its graphs"))
+      << outcome.message;
+  GCAP_EXPECT_OK(gcap_session_run(session, nullptr, &input, &output));
+  GCAP_EXPECT_OK(gcap_session_destroy(session));
+  GCAP_EXPECT_OK(gcap_ep_destroy(ep));
 }
 
 TEST_F(SessionGraph, WarmUpOfAModelThatCannotBeCapturedIsBoundedToo) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gcap/capture.h"
+#include "gcap/log.h"
 #include "gcap/session.h"
 #include "gtest/gtest.h"
 #include "test/session/session_test.h"
@@ -29,6 +30,13 @@ ModelBuilder RowsModel(NodeControl* bounce) {
   m.Node("Bounce", "bounce", {a}, {b}, bounce);
   m.Node("Rotate", "last", {b}, {y});
   return m;
+}
+
+// What the bounces of a test were: "rows of the run, captured or eager".
+std::string computed;
+void NoteCompute(const char* op, const gcap_kernel_context_t* context) {
+  if (op != std::string("Bounce")) return;
+  computed += std::to_string(context->outputs[0].shape[0]) + (gcap_thread_is_capturing() ? "c " : "e ");
 }
 
 class SessionShapes : public DeviceTest {
@@ -179,6 +187,60 @@ TEST_F(SessionShapes, ManyThreadsAndIdsShareThePlans) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(ep_->live_kernels(), 3 * kIds);
+}
+
+// --- Warm-up of many ids --------------------------------------------------------------------------------------------
+
+// What the log says at the level of information, too.
+std::string* logged = nullptr;
+void AddToLog(void*, gcap_log_level_t, const char* message) { *logged += std::string(message) + "\n"; }
+
+// All run eagerly, then all are captured, the largest first: "rows of the run, captured or not".
+TEST_F(SessionShapes, WarmUpOfManyIdsIsEagerFirstAndLargestFirst) {
+  ASSERT_TRUE(Create(rows_).ok());
+  const int64_t rows[] = {2, 5, 3};
+  std::vector<std::unique_ptr<DeviceFloats>> x, y;
+  std::vector<gcap_tensor_t> inputs, outputs;
+  std::vector<gcap_run_options_t> options;
+  for (int id = 0; id < 3; ++id) {
+    x.push_back(std::make_unique<DeviceFloats>(Floats(static_cast<size_t>(3 * rows[id]))));
+    y.push_back(std::make_unique<DeviceFloats>(Floats(static_cast<size_t>(3 * rows[id]))));
+    inputs.push_back(Tensor(x[id]->get(), {rows[id], 3}));
+    outputs.push_back(Tensor(y[id]->get(), {rows[id], 3}));
+    options.push_back(RunOptions(id, true));
+  }
+  std::vector<gcap_warm_up_run_t> runs;
+  for (int id = 0; id < 3; ++id) runs.push_back({&options[id], &inputs[id], &outputs[id]});
+  std::string log;
+  logged = &log;
+  computed = "";
+  ep_->on_compute = NoteCompute;
+  gcap_log_set_sink(AddToLog, nullptr, GCAP_LOG_INFO);
+  const Outcome outcome(gcap_session_warm_up(session_, runs.data(), runs.size()));
+  gcap_log_set_sink(nullptr, nullptr, GCAP_LOG_WARNING);
+  ep_->on_compute = nullptr;
+  EXPECT_TRUE(outcome.ok()) << outcome.message;
+  EXPECT_EQ(computed, "5e 3e 2e 5c 3c 2c ");
+  EXPECT_NE(log.find("3 graph ids are warm after 6 runs"), std::string::npos) << log;
+  EXPECT_NE(log.find("0 in captures"), std::string::npos) << log;
+  for (int id = 0; id < 3; ++id) {
+    EXPECT_TRUE(gcap_ep_is_graph_captured(ep_->get(), id));
+    ExpectRightRun(rows[id], id, x[id].get(), y[id].get(), 7);
+  }
+  GCAP_EXPECT_OK(gcap_session_warm_up(session_, runs.data(), runs.size()));
+  EXPECT_EQ(bounce_.computes, 6) << "nothing is left to do";
+  GCAP_EXPECT_OK(gcap_session_warm_up(session_, nullptr, 0));
+}
+
+TEST_F(SessionShapes, WarmUpOfManyIdsNamesTheOneThatFails) {
+  ASSERT_TRUE(Create(rows_).ok());
+  DeviceFloats x(Floats(6)), y(Floats(6));
+  const gcap_tensor_t input = Tensor(x.get(), {2, 3}), output = Tensor(y.get(), {2, 3});
+  const gcap_tensor_t wrong = Tensor(y.get(), {1, 3});
+  const gcap_run_options_t options[] = {RunOptions(1, true), RunOptions(2, true)};
+  const gcap_warm_up_run_t runs[] = {{&options[0], &input, &output}, {&options[1], &input, &wrong}};
+  GCAP_EXPECT_FAILS(gcap_session_warm_up(session_, runs, 2), GCAP_INVALID_ARGUMENT,
+                    "the warm-up of graph id 2: output 'y': dimension 0 is 1");
 }
 
 // --- What is kept ---------------------------------------------------------------------------------------------------

@@ -83,7 +83,8 @@ class ChainRig {
   gcap_status_t WarmUp(const DeviceFloats& x, const DeviceFloats& y, int graph_id = 0) {
     const gcap_tensor_t input = Tensor(x.get(), {2, 3}), output = Tensor(y.get(), {2, 3});
     const gcap_run_options_t options = RunOptions(graph_id, true);
-    return gcap_session_warm_up(session, &options, &input, &output);
+    const gcap_warm_up_run_t run = {&options, &input, &output};
+    return gcap_session_warm_up(session, &run, 1);
   }
 
   // Runs with new content and expects the right answer, whichever way the run goes.

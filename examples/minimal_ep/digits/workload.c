@@ -113,7 +113,8 @@ static gcap_status_t classify_all(const workload_t* workload, buffers_t* buffers
   if (workload->use_graph) {
     GCAP_RETURN_IF_ERROR(upload(workload, buffers, 0));
     const gcap_run_options_t options = run_options(graph_id, true);
-    GCAP_RETURN_IF_ERROR(gcap_session_warm_up(workload->session, &options, &buffers->images, &buffers->probabilities));
+    const gcap_warm_up_run_t run = {&options, &buffers->images, &buffers->probabilities};
+    GCAP_RETURN_IF_ERROR(gcap_session_warm_up(workload->session, &run, 1));
   }
   for (size_t first = 0; first < workload->digits->count; first += workload->batch) {
     GCAP_RETURN_IF_ERROR(upload(workload, buffers, first));
