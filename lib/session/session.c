@@ -17,6 +17,7 @@
 #include "lib/internal/check_argument.h"
 #include "lib/internal/forked.h"
 #include "lib/internal/sized.h"
+#include "lib/internal/unwind.h"
 #include "lib/session/constants.h"
 #include "lib/session/resources.h"
 #include "lib/session/session_internal.h"
@@ -86,6 +87,13 @@ static void take_apart(gcap_session_t* session) {
   free(session);
 }
 
+// Ends a session that is not handed out. A shape node's compute, of a model with fixed shapes, need not return.
+static void abandon(gcap_session_t** made) {
+  if (*made == NULL) return;
+  gcap_status_ignore(gcap_constants_free(&(*made)->parts, /*may_be_read=*/false));  // the exception tells
+  take_apart(*made);
+}
+
 gcap_status_t gcap_session_create(const gcap_model_t* model, gcap_ep_t* const* eps, size_t num_eps,
                                   const gcap_session_options_t* given, gcap_session_t** out_session) {
   GCAP_RETURN_IF_NULL(out_session);
@@ -106,7 +114,9 @@ gcap_status_t gcap_session_create(const gcap_model_t* model, gcap_ep_t* const* e
     return status;
   }
   gcap_session_begin_turns(&session->parts);
+  GCAP_AT_SCOPE_END(abandon) gcap_session_t* made = session;
   status = build(session, &options);
+  made = NULL;
   if (status != NULL) {
     status = gcap_status_join(status, gcap_constants_free(&session->parts, /*may_be_read=*/false));
     take_apart(session);

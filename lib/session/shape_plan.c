@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/internal/unwind.h"
 #include "lib/session/resources.h"
 #include "lib/session/tensors.h"
 
@@ -206,20 +207,24 @@ static gcap_status_t build(builder_t* b, const gcap_tensor_t* inputs) {
   return NULL;
 }
 
+// A plan that is not handed out is ended; a shape node's compute need not return.
+static void builder_deinit(builder_t* b) {
+  free(b->inputs);
+  gcap_status_ignore(gcap_device_visit_leave(&b->devices));  // nothing is left to leave, or an exception tells
+  gcap_shape_plan_destroy(b->plan, b->parts);
+}
+
 gcap_status_t gcap_shape_plan_create(const gcap_session_parts_t* parts, const gcap_tensor_t* inputs,
                                      gcap_shape_plan_t** out_plan) {
   *out_plan = NULL;
-  builder_t b = {.parts = parts, .plan = calloc(1, sizeof(gcap_shape_plan_t))};
+  GCAP_AT_SCOPE_END(builder_deinit) builder_t b = {.parts = parts, .plan = calloc(1, sizeof(gcap_shape_plan_t))};
   if (b.plan == NULL) return gcap_session_no_memory();
   gcap_status_t status = build(&b, inputs);
   status = gcap_status_join(status, gcap_device_visit_leave(&b.devices));
-  free(b.inputs);
-  if (status == NULL) {
-    *out_plan = b.plan;
-  } else {
-    gcap_shape_plan_destroy(b.plan, parts);
-  }
-  return status;
+  if (status != NULL) return status;
+  *out_plan = b.plan;
+  b.plan = NULL;
+  return NULL;
 }
 
 void gcap_shape_plan_destroy(gcap_shape_plan_t* plan, const gcap_session_parts_t* parts) {

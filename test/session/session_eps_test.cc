@@ -329,6 +329,44 @@ TEST_F(SessionEps, ContentThatARunBindsOnTheHostIsNotCaptured) {
   EXPECT_EQ(out.Get(), Floats({1, 2, 3, 4, 5, 6}));
 }
 
+// --- Callbacks that do not return -----------------------------------------------------------------------------------
+
+struct Thrown {};
+void Throw() { throw Thrown(); }
+
+TEST_F(SessionEps, ExceptionOfAHostNodePassesAndLeavesNothingBehind) {
+  TestEp* device = Device("device", {"Rotate"}, /*captures=*/false);
+  HostEp* host = Host();
+  ASSERT_TRUE(Create(ThereAndBack()).ok());
+  DeviceFloats x({1, 2, 3, 4, 5, 6}), y(Floats(6));
+  host->leave = Throw;
+  EXPECT_THROW(gcap_status_free(Run(x.get(), {6}, y.get(), {6})), Thrown);
+  host->leave = nullptr;
+  gcap_allocator_stats_t stats;
+  gcap_scratch_get_stats(gcap_runtime_scratch(device->runtime()), &stats);
+  EXPECT_EQ(stats.requested_in_use_bytes, 0u);
+  GCAP_ASSERT_OK(Run(x.get(), {6}, y.get(), {6}));
+  EXPECT_EQ(y.Get(), Floats({-3, -4, -5, -6, -1, -2}));
+}
+
+TEST_F(SessionEps, ExceptionOfAShapeNodeLeavesNoSessionAndNoPlan) {
+  TestEp* device = Device("device", kShapeOps, /*captures=*/false);
+  HostEp* host = Host();
+  ModelBuilder m = ShapeModel();
+  host->leave = Throw;
+  EXPECT_THROW(Create(m), Thrown);
+  EXPECT_EQ(session_, nullptr);
+  EXPECT_EQ(device->live_kernels() + host->live_kernels, 0);
+  m.values[0].shape[0] = m.values[1].shape[0] = m.Symbol("rows");  // then the first run computes it
+  ASSERT_TRUE(Create(m).ok());
+  DeviceFloats x({1, 2, 3, 4, 5, 6}), y(Floats(6));
+  EXPECT_THROW(gcap_status_free(Run(x.get(), {2, 3}, y.get(), {3, 2})), Thrown);
+  EXPECT_EQ(device->live_kernels() + host->live_kernels, 0);
+  host->leave = nullptr;
+  GCAP_ASSERT_OK(Run(x.get(), {2, 3}, y.get(), {3, 2}));
+  EXPECT_EQ(y.Get(), Floats({2, 3, 4, 5, 6, 1}));
+}
+
 TEST_F(SessionEps, ModelOfTheHostAloneRuns) {
   HostEp* host = Host();
   ModelBuilder m;

@@ -11,6 +11,7 @@
 #include "gcap_sim.h"
 #include "gtest/gtest.h"
 #include "lib/internal/capture_gate.h"
+#include "test/session/host_ep.h"
 #include "test/session/session_test.h"
 #include "test/support/faults.h"
 
@@ -22,7 +23,12 @@ using gcap::testing::DeviceFloats;
 using gcap::testing::Fault;
 using gcap::testing::Floats;
 using gcap::testing::GraphOptions;
+using gcap::testing::HostEp;
+using gcap::testing::ModelBuilder;
 using gcap::testing::Outcome;
+using gcap::testing::RunOptions;
+using gcap::testing::Tensor;
+using gcap::testing::TestEp;
 using gcap::testing::Walked;
 using gcap::testing::WalkFaults;
 
@@ -128,6 +134,42 @@ TEST(SessionFault, WarmUp) {
     EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);  // a run whose wait failed may still go on
     rig.ExpectRightRun(&x, &y, 1.0f);
   });
+}
+
+// Values that cross to the host and back: each call of a run fails once, and the next run is right.
+TEST(SessionFault, RunOnSeveralEps) {
+  for (const bool synchronize : {true, false}) {
+    DeviceFloats x(kContent), y(Floats(6));
+    const Walked walked = WalkFaults([&](Fault& fault) {
+      std::unique_ptr<TestEp> device;
+      gcap_options_t options = GraphOptions();
+      options.enable_cuda_graph = false;
+      GCAP_EXPECT_OK(TestEp::Create(options, {}, &device));
+      HostEp host({"Negate"});
+      ModelBuilder m;
+      const int in = m.Value("in", {6}), a = m.Value("a", {6}), b = m.Value("b", {6}), out = m.Value("out", {6});
+      m.inputs = {in};
+      m.outputs = {out};
+      m.Node("Rotate", "there", {in}, {a});
+      m.Node("Negate", "negate", {a}, {b});
+      m.Node("Rotate", "back", {b}, {out});
+      const gcap_model_t model = m.Model();
+      gcap_ep_t* const eps[] = {device->get(), host.get()};
+      gcap_session_t* session = nullptr;
+      GCAP_EXPECT_OK(gcap_session_create(&model, eps, 2, nullptr, &session));
+      const gcap_tensor_t input = Tensor(x.get(), {6}), output = Tensor(y.get(), {6});
+      const gcap_run_options_t run = RunOptions(0, synchronize);
+      const Outcome outcome = fault.During([&] { return gcap_session_run(session, &run, &input, &output); });
+      EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
+      EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+      y.Set(Floats(6));
+      GCAP_EXPECT_OK(gcap_session_run(session, nullptr, &input, &output));
+      EXPECT_EQ(y.Get(), Floats({-3, -4, -5, -6, -1, -2}));
+      GCAP_EXPECT_OK(gcap_session_destroy(session));
+    });
+    EXPECT_GE(walked.functions.count("cudaMemcpyAsync"), 1u);
+    EXPECT_GE(walked.calls, 10u);
+  }
 }
 
 // What cannot be ended is kept, and the status says so; the session and the EP themselves are gone. A fault after the
