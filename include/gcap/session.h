@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "gcap/ep.h"
 #include "gcap/run_options.h"
@@ -111,6 +112,8 @@ GCAP_API gcap_memory_t gcap_session_output_memory(const gcap_session_t* session,
 //   FAILED_PRECONDITION  the graph id means other shapes; check_bindings: the graph is bound to another address, or was
 //                        captured without the option; in a capture: the shapes are new, or the model cannot be captured
 //   CAPTURE_INVALIDATED  the capture failed, and rerun_failed_capture is false
+//   UNAVAILABLE          capture_in_run: not captured after GCAP_SESSION_MAX_WARM_UP_RUNS runs, each of which succeeded;
+//                        the message has the last failure. A later run may still capture
 //   RESOURCE_EXHAUSTED   no host memory, or no scratch memory (gcap_scratch_alloc)
 //   others               of the EP and its kernels
 GCAP_API gcap_status_t gcap_session_run(gcap_session_t* session, const gcap_run_options_t* options,

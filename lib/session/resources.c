@@ -30,6 +30,15 @@ void gcap_session_end_turns(const gcap_session_parts_t* parts) {
   for (int i = parts->num_used - 1; i >= 0; --i) gcap_ep_end_turn(parts->turns[i]);
 }
 
+gcap_status_t gcap_session_order(gcap_stream_t* earlier, gcap_stream_t* later) {
+  gcap_notification_t* notification = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_notification_create(earlier, &notification));
+  gcap_status_t status = gcap_notification_record(notification);
+  if (status == NULL) status = gcap_notification_wait(notification, later);
+  gcap_notification_destroy(notification);
+  return status;
+}
+
 gcap_status_t gcap_device_visit_enter(gcap_device_visit_t* visit, const gcap_session_parts_t* parts, int ep) {
   if (parts->ep_facts[ep].runs_on_host) return NULL;
   const int device_id = parts->ep_facts[ep].device_id;

@@ -21,6 +21,7 @@
 #include "lib/session/policy.h"
 #include "lib/session/run.h"
 #include "lib/session/tensors.h"
+#include "lib/session/user_stream.h"
 
 // --- Signature ------------------------------------------------------------------------------------------------------
 
@@ -67,10 +68,20 @@ typedef struct call {
   const gcap_tensor_t* outputs;
 } call_t;
 
+// Between the work that a user's stream was given before and after.
+static gcap_status_t run_in_order(const call_t* c, const gcap_shapes_use_t* use, int graph_id,
+                                  const gcap_run_bindings_t* bound) {
+  const gcap_session_parts_t* parts = &c->session->parts;
+  const cudaStream_t user = (cudaStream_t)c->options->user_stream;
+  if (user != NULL) GCAP_RETURN_IF_ERROR(gcap_session_run_after(parts, user));
+  gcap_status_t status =
+      gcap_session_run_once(parts, use, graph_id, c->options->synchronize, c->inputs, c->outputs, bound);
+  return user == NULL ? status : gcap_status_join(status, gcap_session_run_before(parts, user));
+}
+
 static gcap_status_t run_once(const call_t* c, const gcap_shapes_use_t* use, int graph_id,
                               const gcap_run_bindings_t* bound) {
-  gcap_status_t status =
-      gcap_session_run_once(&c->session->parts, use, graph_id, c->options->synchronize, c->inputs, c->outputs, bound);
+  gcap_status_t status = run_in_order(c, use, graph_id, bound);
   if (use->id_hold == NULL || status != NULL || graph_id == GCAP_GRAPH_ID_NONE) return status;
   // A graph that was captured without a scope of gcap has no part in the id, so the id stays bound.
   if (!gcap_hold_is_shared(use->id_hold) &&
@@ -84,6 +95,8 @@ static gcap_status_t replay(const call_t* c, const gcap_run_bindings_t* bound, b
   gcap_graph_replay_options_t replay;
   gcap_graph_replay_options_init(&replay);
   replay.synchronize = c->options->synchronize;
+  replay.on_stream = c->options->user_stream != NULL;
+  replay.stream = (cudaStream_t)c->options->user_stream;
   replay.check_bindings = bound != NULL;
   replay.bindings = bound != NULL ? bound->items : NULL;
   replay.num_bindings = bound != NULL ? bound->count : 0;
@@ -109,14 +122,50 @@ static gcap_status_t replay_or_run(const call_t* c, const gcap_shapes_use_t* use
   return run_once(c, use, GCAP_GRAPH_ID_NONE, NULL);
 }
 
+gcap_status_t gcap_session_not_captured(const gcap_session_parts_t* parts, int graph_id) {
+  gcap_ep_t* ep = parts->eps[parts->main_ep];
+  gcap_status_t failure = gcap_ep_explain(ep, graph_id, GCAP_GRAPH_WHY_CAPTURE_FAILED);
+  gcap_status_t status = GCAP_STATUS(
+      GCAP_UNAVAILABLE, "EP '%s' has not captured graph id %d after %d runs; %s%s", gcap_ep_name(ep), graph_id,
+      GCAP_SESSION_MAX_WARM_UP_RUNS,
+      failure != NULL ? "the last capture failed: "
+                      : "it reports no failed capture: either it wants more runs before its first capture "
+                        "(min_num_runs_before_cuda_graph_capture), or it never captures, or does not report its graphs",
+      failure != NULL ? gcap_status_message(failure) : "");
+  gcap_status_free(failure);
+  return status;
+}
+
+// With capture_in_run, as ONNX Runtime's runs do: again and again, until there is a graph.
+static gcap_status_t run_as_asked(const call_t* c, const gcap_shapes_use_t* use, bool may_capture,
+                                  const gcap_run_bindings_t* bound) {
+  if (!c->options->capture_in_run || !may_capture) return replay_or_run(c, use, may_capture, bound);
+  const gcap_session_parts_t* parts = &c->session->parts;
+  for (int i = 0; i < GCAP_SESSION_MAX_WARM_UP_RUNS; ++i) {
+    GCAP_RETURN_IF_ERROR(replay_or_run(c, use, may_capture, bound));
+    if (gcap_ep_is_graph_captured(parts->eps[parts->main_ep], c->options->graph_id)) return NULL;
+  }
+  return gcap_session_not_captured(parts, c->options->graph_id);
+}
+
+static gcap_status_t trim(const gcap_session_parts_t* parts, uint64_t devices) {
+  gcap_status_t status = NULL;
+  for (int i = 0; i < parts->num_used && devices != 0; ++i) {
+    const gcap_session_ep_t* facts = &parts->ep_facts[parts->used[i]];
+    if (facts->runs_on_host || facts->device_id >= 64 || (devices >> facts->device_id & 1) == 0) continue;
+    status = gcap_status_join(status, gcap_ep_trim(parts->eps[parts->used[i]]));
+  }
+  return status;
+}
+
 static gcap_status_t run_plan(const call_t* c, const gcap_shapes_use_t* use) {
   const bool may_capture = c->session->parts.captures && c->options->graph_id != GCAP_GRAPH_ID_NONE;
-  if (!c->options->check_bindings || !may_capture) return replay_or_run(c, use, may_capture, NULL);
+  if (!c->options->check_bindings || !may_capture) return run_as_asked(c, use, may_capture, NULL);
   GCAP_AT_SCOPE_END(bindings_deinit) bindings_t bindings;
   bindings.items = bindings.few;
   GCAP_RETURN_IF_ERROR(bindings_init(&use->plan->model, c->inputs, c->outputs, &bindings));
   const gcap_run_bindings_t bound = {bindings.items, bindings.count};
-  return replay_or_run(c, use, may_capture, &bound);
+  return run_as_asked(c, use, may_capture, &bound);
 }
 
 // --- In the caller's capture ----------------------------------------------------------------------------------------
@@ -157,20 +206,25 @@ gcap_status_t gcap_session_check_tensors(const gcap_session_t* session, const gc
   return gcap_tensors_check(model, "output", model->outputs, model->num_outputs, outputs);
 }
 
+static gcap_status_t run_use(const call_t* c, const gcap_shapes_use_t* use) {
+  if (gcap_thread_is_capturing()) return run_in_capture(c, use);
+  GCAP_RETURN_IF_ERROR(run_plan(c, use));
+  return trim(&c->session->parts, c->options->trimmed_devices);
+}
+
 gcap_status_t gcap_session_run_in_turn(gcap_session_t* session, const gcap_run_options_t* options,
                                        const gcap_tensor_t* inputs, const gcap_tensor_t* outputs) {
   const call_t c = {session, options, inputs, outputs};
-  const bool in_capture = gcap_thread_is_capturing();
   if (session->fixed != NULL) {
     const gcap_shapes_use_t use = {.plan = session->fixed};
-    return in_capture ? run_in_capture(&c, &use) : run_plan(&c, &use);
+    return run_use(&c, &use);
   }
   GCAP_AT_SCOPE_END(gcap_shapes_end_use) gcap_shapes_use_t use = {0};
-  const int id = session->parts.captures && !in_capture ? options->graph_id : GCAP_GRAPH_ID_NONE;
+  const int id = session->parts.captures && !gcap_thread_is_capturing() ? options->graph_id : GCAP_GRAPH_ID_NONE;
   GCAP_RETURN_IF_ERROR(gcap_shapes_begin_use(session->shapes, &session->parts, id, inputs, &use));
   const gcap_model_t* model = &use.plan->model;
   GCAP_RETURN_IF_ERROR(gcap_tensors_check(model, "output", model->outputs, model->num_outputs, outputs));
-  return in_capture ? run_in_capture(&c, &use) : run_plan(&c, &use);
+  return run_use(&c, &use);
 }
 
 // Turns that end also when a kernel's compute does not return.

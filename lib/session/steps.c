@@ -46,30 +46,20 @@ static gcap_memory_t memory_of(const gcap_run_state_t* run, int s) {
   return (gcap_memory_t){.kind = GCAP_MEMORY_DEVICE, .device_id = run->parts->ep_facts[space].device_id};
 }
 
-// The next work of `later` comes after what `earlier` was given so far.
-static gcap_status_t order(gcap_stream_t* earlier, gcap_stream_t* later) {
-  gcap_notification_t* notification = NULL;
-  GCAP_RETURN_IF_ERROR(gcap_notification_create(earlier, &notification));
-  gcap_status_t status = gcap_notification_record(notification);
-  if (status == NULL) status = gcap_notification_wait(notification, later);
-  gcap_notification_destroy(notification);
-  return status;
-}
-
 static gcap_status_t issue_copy(gcap_run_state_t* run, const gcap_step_t* step) {
   const int from = slot_at(run, step->from)->space, to = slot_at(run, step->to)->space;
   gcap_ep_t* ep = run->parts->eps[step->ep];
   GCAP_RETURN_IF_ERROR(allocate(run, step->to));
   gcap_stream_t* stream = run->resources[step->ep].stream;
   const bool is_between_devices = from != GCAP_SPACE_HOST && to != GCAP_SPACE_HOST;
-  if (is_between_devices) GCAP_RETURN_IF_ERROR(order(run->resources[from].stream, stream));
+  if (is_between_devices) GCAP_RETURN_IF_ERROR(gcap_session_order(run->resources[from].stream, stream));
   const gcap_copy_t copy = {.src = &run->tensors[step->from],
                             .src_memory = memory_of(run, step->from),
                             .dst = &run->tensors[step->to],
                             .dst_memory = memory_of(run, step->to),
                             .stream = stream};
   GCAP_RETURN_IF_ERROR(gcap_ep_copy_tensor(ep, &copy));
-  if (is_between_devices) return order(stream, run->resources[from].stream);
+  if (is_between_devices) return gcap_session_order(stream, run->resources[from].stream);
   return to == GCAP_SPACE_HOST ? gcap_ep_synchronize(ep) : NULL;
 }
 

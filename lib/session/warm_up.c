@@ -46,6 +46,7 @@ static gcap_status_t read_item(const warm_up_t* w, const gcap_warm_up_run_t* run
                        graph_id == GCAP_GRAPH_ID_NONE ? "the graph id is -1, which is never captured"
                                                       : "the EP does not capture graphs (enable_cuda_graph)");
   }
+  item->options.capture_in_run = false;  // the rounds do it
   item->inputs = run->inputs;
   item->outputs = run->outputs;
   item->index = index;
@@ -94,25 +95,11 @@ static gcap_status_t run_round(warm_up_t* w, size_t* out_left) {
   return NULL;
 }
 
-static gcap_status_t not_captured(const warm_up_t* w, int graph_id) {
-  gcap_ep_t* ep = w->session->parts.eps[w->session->parts.main_ep];
-  gcap_status_t failure = gcap_ep_explain(ep, graph_id, GCAP_GRAPH_WHY_CAPTURE_FAILED);
-  gcap_status_t status = GCAP_STATUS(
-      GCAP_UNAVAILABLE, "EP '%s' has not captured graph id %d after %d runs; %s%s", gcap_ep_name(ep), graph_id,
-      GCAP_SESSION_MAX_WARM_UP_RUNS,
-      failure != NULL ? "the last capture failed: "
-                      : "it reports no failed capture: either it wants more runs before its first capture "
-                        "(min_num_runs_before_cuda_graph_capture), or it never captures, or does not report its graphs",
-      failure != NULL ? gcap_status_message(failure) : "");
-  gcap_status_free(failure);
-  return status;
-}
-
 static gcap_status_t name_those_left(const warm_up_t* w) {
   gcap_status_t status = NULL;
   for (size_t i = 0; i < w->num_items; ++i) {
     if (is_captured(w, &w->items[i])) continue;
-    status = gcap_status_join(status, not_captured(w, w->items[i].options.graph_id));
+    status = gcap_status_join(status, gcap_session_not_captured(&w->session->parts, w->items[i].options.graph_id));
   }
   return status;
 }

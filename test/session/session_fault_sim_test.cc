@@ -172,6 +172,36 @@ TEST(SessionFault, RunOnSeveralEps) {
   }
 }
 
+// A run in order with its caller's stream: eager, captured, replayed.
+TEST(SessionFault, RunOnTheUsersStream) {
+  for (int runs_before = 0; runs_before < 3; ++runs_before) {
+    DeviceFloats x(kContent), y(Floats(6));
+    WalkFaults([&](Fault& fault) {
+      cudaStream_t stream = nullptr;
+      ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+      {
+        ChainRig rig;
+        GCAP_EXPECT_OK(rig.Create(GraphOptions(1)));
+        const gcap_tensor_t input = Tensor(x.get(), {2, 3}), output = Tensor(y.get(), {2, 3});
+        gcap_run_options_t options = RunOptions(0, /*synchronize=*/false);
+        options.user_stream = stream;
+        const auto run = [&] { return gcap_session_run(rig.session, &options, &input, &output); };
+        for (int i = 0; i < runs_before; ++i) GCAP_EXPECT_OK(run());
+        const Outcome outcome = fault.During(run);
+        ExpectCleanThread(fault, outcome);
+        EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+        for (int i = 0; i < 4; ++i) {
+          GCAP_EXPECT_OK(run());
+          EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+          EXPECT_EQ(y.Get(), ChainOf(kContent));
+        }
+        GCAP_EXPECT_OK(gcap_ep_synchronize(rig.ep->get()));
+      }
+      EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+    });
+  }
+}
+
 // What cannot be ended is kept, and the status says so; the session and the EP themselves are gone. A fault after the
 // memory was given back is only logged.
 TEST(SessionFault, ReleaseAndEnd) {

@@ -107,6 +107,74 @@ TEST_F(SessionOptions, AWarmUpInVainQuotesTheLastFailure) {
   GCAP_EXPECT_FAILS(rig.WarmUp(x, y), GCAP_UNAVAILABLE, "told to fail");
 }
 
+// --- Options of a run -----------------------------------------------------------------------------------------------
+
+// Upstream's bounded attempts inside one run.
+TEST_F(SessionOptions, ARunCapturesWithinItselfIfAsked) {
+  DeviceFloats x(kContent), y(Floats(6));
+  ChainRig rig;
+  GCAP_ASSERT_OK(rig.Create(GraphOptions(2)));
+  gcap_run_options_t options = RunOptions(0, true);
+  options.capture_in_run = true;
+  GCAP_ASSERT_OK(Run(rig, options, x, y));
+  EXPECT_EQ(y.Get(), ChainOf(kContent));
+  EXPECT_TRUE(gcap_ep_is_graph_captured(rig.ep->get(), 0));
+  EXPECT_EQ(rig.count.executions, 3) << "two eager runs, and the first launch";
+  GCAP_ASSERT_OK(Run(rig, options, x, y));
+  EXPECT_EQ(rig.count.executions, 4) << "a replay";
+}
+
+TEST_F(SessionOptions, ARunThatDoesNotCaptureWithinItselfSaysWhy) {
+  DeviceFloats x(kContent), y(Floats(6));
+  ChainRig rig;
+  GCAP_ASSERT_OK(rig.Create(GraphOptions(100)));
+  gcap_run_options_t options = RunOptions(0, true);
+  options.capture_in_run = true;
+  GCAP_EXPECT_FAILS(Run(rig, options, x, y), GCAP_UNAVAILABLE, "has not captured graph id 0 after 8 runs");
+  EXPECT_EQ(rig.middle.computes, 8);
+  options.graph_id = GCAP_GRAPH_ID_NONE;
+  GCAP_EXPECT_OK(Run(rig, options, x, y));
+  EXPECT_EQ(rig.middle.computes, 9) << "nothing to capture";
+}
+
+TEST_F(SessionOptions, ARunTrimsTheArenasOfTheDevicesNamed) {
+  DeviceFloats x(kContent), y(Floats(6));
+  ChainRig rig;
+  GCAP_ASSERT_OK(rig.Create(GraphOptions(1)));
+  gcap_run_options_t options = RunOptions(GCAP_GRAPH_ID_NONE, true);
+  for (const uint64_t devices : {uint64_t{2}, uint64_t{1}}) {
+    options.trimmed_devices = devices;
+    GCAP_ASSERT_OK(Run(rig, options, x, y));
+    gcap_allocator_stats_t stats;
+    gcap_scratch_get_stats(gcap_runtime_scratch(rig.ep->runtime()), &stats);
+    EXPECT_EQ(stats.total_allocated_bytes == 0, devices == 1) << "the session is on device 0";
+  }
+}
+
+// The input comes on the user's stream, and the result is read there, without any wait of the host between.
+TEST_F(SessionOptions, ARunIsOrderedWithTheUsersStream) {
+  cudaStream_t stream = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  {
+    DeviceFloats x(Floats(6)), y(Floats(6));
+    ChainRig rig;
+    GCAP_ASSERT_OK(rig.Create(GraphOptions(1)));
+    gcap_run_options_t options = RunOptions(0, /*synchronize=*/false);
+    options.user_stream = stream;
+    for (int run = 0; run < 5; ++run) {  // eager, captured, three replays
+      Floats content(6, static_cast<float>(run)), result(6);
+      EXPECT_EQ(cudaMemcpyAsync(x.get(), content.data(), x.Bytes(), cudaMemcpyHostToDevice, stream), cudaSuccess);
+      GCAP_ASSERT_OK(Run(rig, options, x, y));
+      EXPECT_EQ(cudaMemcpyAsync(result.data(), y.get(), y.Bytes(), cudaMemcpyDeviceToHost, stream), cudaSuccess);
+      EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+      EXPECT_EQ(result, ChainOf(content));
+    }
+    EXPECT_EQ(rig.ep->Info(0).replays, 4u);
+    GCAP_EXPECT_OK(gcap_ep_synchronize(rig.ep->get()));
+  }
+  EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+}
+
 TEST_F(SessionOptions, AGraphCountsTheScratchThatItKeeps) {
   DeviceFloats x(kContent), y(Floats(6));
   ChainRig rig;

@@ -1,0 +1,17 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// user_stream.h: the order of a run and the stream of its caller.
+#ifndef GCAP_LIB_SESSION_USER_STREAM_H_
+#define GCAP_LIB_SESSION_USER_STREAM_H_
+
+#include "lib/session/resources.h"
+
+// The next work of the thread's streams of all EPs comes after what `user_stream` was given so far. In a turn of the
+// EPs, outside of a capture.
+//   errors of gcap_stream_wrap, gcap_notification_record and gcap_notification_wait
+gcap_status_t gcap_session_run_after(const gcap_session_parts_t* parts, cudaStream_t user_stream) GCAP_NODISCARD;
+
+// The next work of `user_stream` comes after what the thread's streams were given so far. Likewise.
+gcap_status_t gcap_session_run_before(const gcap_session_parts_t* parts, cudaStream_t user_stream) GCAP_NODISCARD;
+
+#endif  // GCAP_LIB_SESSION_USER_STREAM_H_
