@@ -27,10 +27,10 @@ static gcap_status_t allocate_state(gcap_run_state_t* run) {
   run->resources = calloc(parts->num_eps, sizeof(*run->resources));
   run->tensors = malloc((num_slots + 2 * num_node_values) * sizeof(gcap_tensor_t));
   if (run->plan->host_bytes > 0) run->host = malloc(GCAP_HOST_MEMORY_OFFSET + run->plan->host_bytes);
+  if (run->host != NULL) atomic_init(&run->host->parts, 1);
   if (run->resources == NULL || run->tensors == NULL || (run->plan->host_bytes > 0 && run->host == NULL)) {
     return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a run");
   }
-  if (run->host != NULL) atomic_init(&run->host->parts, 1);
   run->node_inputs = run->tensors + num_slots;
   run->node_outputs = run->node_inputs + num_node_values;
   return NULL;
