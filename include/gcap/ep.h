@@ -85,7 +85,8 @@ GCAP_API gcap_input_place_t gcap_ep_input_place(gcap_ep_t* ep, const gcap_model_
 GCAP_API gcap_status_t gcap_ep_infer_shapes(gcap_ep_t* ep, const gcap_model_t* model, const gcap_node_t* node,
                                             const gcap_tensor_t* inputs, gcap_tensor_t* outputs) GCAP_NODISCARD;
 
-// Makes the kernel of a node that the EP supports. All shapes of `model` are fixed by then.
+// Makes the kernel of a node that the EP supports. The shapes of the node's inputs and outputs are fixed by then; those
+// of other values may follow from what the kernel makes.
 //   INVALID_ARGUMENT  the node has no name or no op_type; or the EP made a kernel without compute
 //   others            of the EP
 GCAP_API gcap_status_t gcap_ep_create_kernel(gcap_ep_t* ep, const gcap_model_t* model, const gcap_node_t* node,
