@@ -1,17 +1,16 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // The cuBLAS handle and its settings. The rules are NVIDIA's documentation of cuBLAS 13 (sections on cublasCreate,
-// cublasDestroy, cublasSetStream, cublasSetWorkspace and CUDA graphs); no GPU has been asked yet. Creating allocates
-// device memory, so it fails in a capture as cudaMalloc does, and breaks it. Destroying waits for the device, which
-// breaks every capture. A handle belongs to one thread at a time, as the real one.
+// cublasDestroy, cublasSetStream, cublasSetWorkspace and CUDA graphs); an H200 takes a workspace of any alignment, and
+// was asked nothing else. Creating allocates device memory, so it fails in a capture as cudaMalloc does, and breaks it.
+// Destroying waits for the device, which breaks every capture. A handle belongs to one thread at a time, as the real
+// one.
 #include "sim/api/submit.h"
 #include "sim/cublas/internal.h"
 #include "sim/cublaslt/internal.h"
 #include "sim/library/object.h"
 
 static const gcap_sim_object_kind_t handle_kind = {0x626c61732d68616eu, "cublas handle"};
-
-enum { kWorkspaceAlignment = 256 };
 
 cublasStatus_t gcap_sim_blas_enter(const char* function, cublasHandle_t handle) {
   cublasStatus_t status = gcap_sim_lt_enter(function);
@@ -97,9 +96,6 @@ cublasStatus_t cublasGetStream_v2(cublasHandle_t handle, cudaStream_t* streamId)
 
 cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void* workspace, size_t workspaceSizeInBytes) {
   cublasStatus_t status = gcap_sim_blas_enter("cublasSetWorkspace", handle);
-  if (status == CUBLAS_STATUS_SUCCESS && (uintptr_t)workspace % kWorkspaceAlignment != 0) {
-    status = CUBLAS_STATUS_INVALID_VALUE;
-  }
   if (status == CUBLAS_STATUS_SUCCESS) {
     handle->workspace = workspace;
     handle->workspace_bytes = workspace != NULL ? workspaceSizeInBytes : 0;
