@@ -111,6 +111,7 @@ void BM_Conv(benchmark::State& state) {
   options.n = 1, options.c = in, options.h = 8, options.w = 8, options.k = out;
   options.kernel_h = options.kernel_w = 3, options.pad_h = options.pad_w = 1;
   options.relu = state.range(2) != 0;
+  options.max_workspace_bytes = Device::kPart;
   gcap_conv2d_t* conv = nullptr;
   Check(gcap_conv2d_create(&options, &conv));
   const cudnnTensorDescriptor_t x = TensorDescriptor(1, in, 8, 8), y = TensorDescriptor(1, out, 8, 8),
