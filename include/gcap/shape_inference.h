@@ -25,9 +25,9 @@ extern "C" {
 //
 //   element by element   Add, Sub, Mul, Div, Mod, Pow, Min, Max, Sum, Mean, Equal, Less, LessOrEqual, Greater,
 //                        GreaterOrEqual, And, Or, Xor, Where: with broadcasting
-//   one input's shape    Abs, Cast, Ceil, Clip, Cos, Elu, Erf, Exp, Floor, Gelu, HardSigmoid, HardSwish, Identity,
-//                        IsNaN, LeakyRelu, Log, Neg, Not, Reciprocal, Relu, Round, Sigmoid, Sign, Sin, Softplus,
-//                        Sqrt, Tanh, BatchNormalization, InstanceNormalization, LayerNormalization, and with a checked
+//   one input's shape    Abs, Cast, Ceil, Clip, Cos, Dropout, Elu, Erf, Exp, Floor, Gelu, HardSigmoid, HardSwish,
+//                        Identity, IsNaN, LeakyRelu, Log, Neg, Not, Reciprocal, Relu, Round, Sigmoid, Sign, Sin,
+//                        Softplus, Sqrt, Tanh, BatchNormalization, InstanceNormalization, LayerNormalization, and with a checked
 //                        axis LogSoftmax, Softmax
 //   shapes               Shape (start, end), Size, ConstantOfShape, Range, Expand, Reshape (allowzero), Flatten,
 //                        Squeeze, Unsqueeze

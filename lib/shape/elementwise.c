@@ -45,6 +45,13 @@ gcap_status_t gcap_infer_same(const gcap_node_t* node, const gcap_tensor_t* inpu
   return gcap_shape_give(node, 0, &shape, &outputs[0]);
 }
 
+// The mask, if it is there, has the shape too.
+gcap_status_t gcap_infer_dropout(const gcap_node_t* node, const gcap_tensor_t* inputs, gcap_tensor_t* outputs) {
+  const gcap_shape_t shape = gcap_shape_of(&inputs[0]);
+  for (int i = 0; i < node->num_outputs; ++i) GCAP_RETURN_IF_ERROR(gcap_shape_give(node, i, &shape, &outputs[i]));
+  return NULL;
+}
+
 gcap_status_t gcap_infer_axis(const gcap_node_t* node, int rank, int64_t fallback, int* out_axis) {
   GCAP_RETURN_IF_NULL(out_axis);
   *out_axis = 0;

@@ -29,6 +29,7 @@ static const struct {
     {"Conv", gcap_infer_conv, 2, 3},
     {"Cos", gcap_infer_same, 1, 1},
     {"Div", gcap_infer_elementwise, 2, 2},
+    {"Dropout", gcap_infer_dropout, 1, 3},
     {"Elu", gcap_infer_same, 1, 1},
     {"Equal", gcap_infer_elementwise, 2, 2},
     {"Erf", gcap_infer_same, 1, 1},
