@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "gcap/shape_inference.h"
-#include "lib/cpu_ep/node_copy.h"
+#include "lib/ep/node_copy.h"
 
 typedef struct kernel {
   const gcap_cpu_op_t* op;
@@ -100,7 +100,7 @@ gcap_status_t gcap_cpu_kernel_create(const gcap_cpu_op_t* op, const gcap_model_t
   kernel_t* kernel = malloc(sizeof(*kernel) + (size_t)node->num_inputs * sizeof(kernel->input_dtypes[0]));
   if (kernel == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for node '%s'", node->name);
   kernel->op = op;
-  gcap_status_t status = gcap_cpu_node_copy(node, op->op_type, &kernel->node);
+  gcap_status_t status = gcap_node_copy(node, op->op_type, &kernel->node);
   if (status != NULL) {
     free(kernel);
     return status;

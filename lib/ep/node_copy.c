@@ -3,7 +3,7 @@
 // One block: the node, its attributes, their numbers, and at last the texts, which need no alignment. The same function
 // measures and copies, so that the two cannot disagree.
 
-#include "lib/cpu_ep/node_copy.h"
+#include "lib/ep/node_copy.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +48,7 @@ static gcap_attribute_t put_attribute(room_t* room, const gcap_attribute_t* attr
   return copy;
 }
 
-gcap_status_t gcap_cpu_node_copy(const gcap_node_t* node, const char* op_type, gcap_node_t** out_node) {
+gcap_status_t gcap_node_copy(const gcap_node_t* node, const char* op_type, gcap_node_t** out_node) {
   const gcap_attributes_t none = {0};
   const gcap_attributes_t* given = node->attributes != NULL ? node->attributes : &none;
   room_t size = {0};
