@@ -1,0 +1,109 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Operators that work element by element: a call each. What is left to do here is to read attributes, and the bounds of
+// Clip, which are on the host.
+
+#include <math.h>
+#include <string.h>
+
+#include "gcap/ops/elementwise.h"
+#include "ops/kernels/half.h"
+#include "ops/nodes/op.h"
+
+#define STREAM(context) ((context)->resources.stream)
+
+// Min and Max of one input are that input.
+gcap_status_t gcap_node_binary(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context) {
+  const gcap_tensor_t *in = context->inputs, *y = &context->outputs[0];
+  if (kernel->node->num_inputs == 1) return gcap_cast(STREAM(context), &in[0], y);
+  return gcap_binary(STREAM(context), (gcap_binary_op_t)kernel->op->code, &in[0], &in[1], y);
+}
+
+gcap_status_t gcap_node_unary(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context) {
+  return gcap_unary(STREAM(context), (gcap_unary_op_t)kernel->op->code, &context->inputs[0], &context->outputs[0]);
+}
+
+gcap_status_t gcap_node_where(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context) {
+  (void)kernel;
+  const gcap_tensor_t* in = context->inputs;
+  return gcap_where(STREAM(context), &in[0], &in[1], &in[2], &context->outputs[0]);
+}
+
+gcap_status_t gcap_node_leaky_relu(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context) {
+  const float alpha = gcap_node_float(kernel->node, "alpha", 0.01f);
+  return gcap_leaky_relu(STREAM(context), alpha, &context->inputs[0], &context->outputs[0]);
+}
+
+// --- Gelu -----------------------------------------------------------------------------------------------------------
+
+static const char* approximation(const gcap_node_t* node) { return gcap_node_string(node, "approximate", "none"); }
+
+bool gcap_node_gelu_accepts(const gcap_model_t* model, const gcap_node_t* node) {
+  (void)model;
+  return strcmp(approximation(node), "none") == 0 || strcmp(approximation(node), "tanh") == 0;
+}
+
+gcap_status_t gcap_node_gelu(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context) {
+  const bool is_tanh = strcmp(approximation(kernel->node), "tanh") == 0;
+  return gcap_unary(STREAM(context), is_tanh ? GCAP_UNARY_GELU_TANH : GCAP_UNARY_GELU, &context->inputs[0],
+                    &context->outputs[0]);
+}
+
+// --- Clip -----------------------------------------------------------------------------------------------------------
+
+static double element_of(const gcap_tensor_t* tensor) {
+  switch (tensor->dtype) {
+    case GCAP_DTYPE_F16: return gcap_f16_to_f32(*(const uint16_t*)tensor->data);
+    case GCAP_DTYPE_BF16: return gcap_bf16_to_f32(*(const uint16_t*)tensor->data);
+    case GCAP_DTYPE_I64: return (double)*(const int64_t*)tensor->data;
+    case GCAP_DTYPE_I32: return *(const int32_t*)tensor->data;
+    default: return *(const float*)tensor->data;
+  }
+}
+
+// The bound that input `i` is, or else the attribute.
+static gcap_status_t read_bound(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context, int i,
+                                const char* name, float fallback, double* out_bound) {
+  *out_bound = gcap_node_float(kernel->node, name, fallback);
+  if (i >= kernel->node->num_inputs) return NULL;
+  const gcap_tensor_t* bound = &context->inputs[i];
+  if (gcap_tensor_elements(bound) != 1) {
+    return GCAP_NODE_REFUSE(kernel->node, "input %d (%s) has %lld elements, allowed is 1", i, name,
+                            (long long)gcap_tensor_elements(bound));
+  }
+  if (bound->data == NULL) return GCAP_NODE_REFUSE(kernel->node, "input %d (%s) has an element at NULL", i, name);
+  *out_bound = element_of(bound);
+  return NULL;
+}
+
+gcap_status_t gcap_node_clip(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context) {
+  double low = 0, high = 0;
+  GCAP_RETURN_IF_ERROR(read_bound(kernel, context, 1, "min", -INFINITY, &low));
+  GCAP_RETURN_IF_ERROR(read_bound(kernel, context, 2, "max", INFINITY, &high));
+  return gcap_clip(STREAM(context), low, high, &context->inputs[0], &context->outputs[0]);
+}
+
+// --- Cast -----------------------------------------------------------------------------------------------------------
+
+// The number that ONNX's TensorProto has for a type.
+static int64_t onnx_type(gcap_dtype_t dtype) {
+  switch (dtype) {
+    case GCAP_DTYPE_F32: return 1;
+    case GCAP_DTYPE_I32: return 6;
+    case GCAP_DTYPE_I64: return 7;
+    case GCAP_DTYPE_BOOL: return 9;
+    case GCAP_DTYPE_F16: return 10;
+    case GCAP_DTYPE_BF16: return 16;
+  }
+  return 0;
+}
+
+bool gcap_node_cast_accepts(const gcap_model_t* model, const gcap_node_t* node) {
+  const int64_t made = onnx_type(model->values[node->outputs[0]].dtype);
+  return gcap_node_int(node, "to", made) == made;
+}
+
+gcap_status_t gcap_node_cast(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context) {
+  (void)kernel;
+  return gcap_cast(STREAM(context), &context->inputs[0], &context->outputs[0]);
+}

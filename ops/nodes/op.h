@@ -1,0 +1,134 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// op.h: one row an operator, and what its functions get.
+#ifndef GCAP_OPS_NODES_OP_H_
+#define GCAP_OPS_NODES_OP_H_
+
+#include <cublasLt.h>
+#include <stdbool.h>
+
+#include "gcap/ops/nodes.h"
+
+typedef struct gcap_node_op gcap_node_op_t;
+
+struct gcap_node_kernels {
+  gcap_kernel_options_t options;
+  gcap_stream_t* stream;  // has no work: its cuBLASLt handle, and so the plans of products, live as long as the kernels
+  cublasLtHandle_t cublaslt;
+};
+
+// A kernel.
+typedef struct gcap_node_kernel {
+  const gcap_node_op_t* op;
+  gcap_node_t* node;                // its name and attributes; not its values
+  void* plan;                       // what the row's `plan` made; else NULL
+  gcap_tensor_t *inputs, *outputs;  // types and shapes; no data
+} gcap_node_kernel_t;
+
+// What a plan is made from.
+typedef struct gcap_node_planning {
+  const gcap_node_kernels_t* kernels;
+  const gcap_run_resources_t* resources;
+  const gcap_node_t* node;                // its name and attributes; not its values
+  const gcap_tensor_t *inputs, *outputs;  // types and shapes, which fit each other by gcap_infer_shapes; no data
+} gcap_node_planning_t;
+
+struct gcap_node_op {
+  const char* op_type;
+  // The types of the inputs, then '>', then those of the outputs. T: one of `types`, the same everywhere. U: any of
+  // `types`. F: f32. L: i64. I: i32 or i64. B: bool. A small letter is read on the host. What follows '?' may be
+  // absent; '*' repeats the one before.
+  const char* signature;
+  unsigned types;  // bits 1 << gcap_dtype_t
+  // By then types are the row's and shapes those of creation.
+  gcap_status_t (*compute)(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context);
+  int code;                                                             // which of a family: gcap_binary_op_t, …
+  bool needs_cudnn;                                                     // the option use_cudnn may forbid it
+  bool (*accepts)(const gcap_model_t* model, const gcap_node_t* node);  // optional: ranks and attributes
+  // Optional, both or neither: what is made before a capture.
+  gcap_status_t (*plan)(const gcap_node_planning_t* planning, void** out_plan);
+  void (*end_plan)(void* plan);
+};
+
+// The row of an operator; NULL if there is none.
+const gcap_node_op_t* gcap_node_op_find(const char* op_type);
+// True if the node's values have the types that the row names, and ranks and attributes fit.
+bool gcap_node_op_accepts(const gcap_node_op_t* op, const gcap_model_t* model, const gcap_node_t* node);
+// True if the kernel reads the content of this input on the host.
+bool gcap_node_op_reads_on_host(const gcap_node_op_t* op, int input);
+
+// Makes the kernel of a node that the row accepts.
+gcap_status_t gcap_node_kernel_create(const gcap_node_kernels_t* kernels, const gcap_run_resources_t* resources,
+                                      const gcap_node_op_t* op, const gcap_model_t* model, const gcap_node_t* node,
+                                      gcap_kernel_t* out_kernel);
+
+// A refusal that names the node.
+#define GCAP_NODE_REFUSE(node, format, ...) \
+  GCAP_STATUS(GCAP_INVALID_ARGUMENT, "node '%s' (%s): " format, (node)->name, (node)->op_type, __VA_ARGS__)
+
+// For `accepts`. The model's value of an input; true if there is no attribute activation, or it is Relu.
+const gcap_value_t* gcap_node_input(const gcap_model_t* model, const gcap_node_t* node, int input);
+bool gcap_node_activation_fits(const gcap_node_t* node);
+bool gcap_node_has_relu(const gcap_node_t* node);
+
+// For plans: a size as an int, which cuDNN counts in.
+gcap_status_t gcap_node_int_size(const gcap_node_t* node, const char* what, int64_t size, int* out_size);
+// For `compute`: workspace for one computation, which the next one on the stream may have as soon as this one is
+// issued.
+gcap_status_t gcap_node_take_workspace(const gcap_kernel_context_t* context, size_t bytes, void** out_workspace);
+gcap_status_t gcap_node_return_workspace(const gcap_kernel_context_t* context, void* workspace, gcap_status_t status);
+
+#define GCAP_NODE_COMPUTE(name) \
+  gcap_status_t name(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context)
+#define GCAP_NODE_ACCEPTS(name) bool name(const gcap_model_t* model, const gcap_node_t* node)
+#define GCAP_NODE_PLAN(name) gcap_status_t name(const gcap_node_planning_t* planning, void** out_plan)
+
+// matmul.c, gemm.c
+GCAP_NODE_PLAN(gcap_node_matmul_plan);
+GCAP_NODE_COMPUTE(gcap_node_matmul);
+void gcap_node_matmul_end(void* plan);
+GCAP_NODE_ACCEPTS(gcap_node_gemm_accepts);
+GCAP_NODE_PLAN(gcap_node_gemm_plan);
+GCAP_NODE_COMPUTE(gcap_node_gemm);
+void gcap_node_gemm_end(void* plan);
+// conv.c, pool.c, batch_norm.c
+GCAP_NODE_ACCEPTS(gcap_node_conv_accepts);
+GCAP_NODE_PLAN(gcap_node_conv_plan);
+GCAP_NODE_COMPUTE(gcap_node_conv);
+void gcap_node_conv_end(void* plan);
+GCAP_NODE_ACCEPTS(gcap_node_pool_accepts);
+GCAP_NODE_ACCEPTS(gcap_node_global_pool_accepts);
+GCAP_NODE_PLAN(gcap_node_pool_plan);
+GCAP_NODE_COMPUTE(gcap_node_pool);
+void gcap_node_pool_end(void* plan);
+GCAP_NODE_ACCEPTS(gcap_node_batch_norm_accepts);
+GCAP_NODE_PLAN(gcap_node_batch_norm_plan);
+GCAP_NODE_COMPUTE(gcap_node_batch_norm);
+void gcap_node_batch_norm_end(void* plan);
+// elementwise.c
+GCAP_NODE_COMPUTE(gcap_node_binary);
+GCAP_NODE_COMPUTE(gcap_node_unary);
+GCAP_NODE_COMPUTE(gcap_node_where);
+GCAP_NODE_COMPUTE(gcap_node_leaky_relu);
+GCAP_NODE_COMPUTE(gcap_node_gelu);
+GCAP_NODE_COMPUTE(gcap_node_clip);
+GCAP_NODE_COMPUTE(gcap_node_cast);
+GCAP_NODE_ACCEPTS(gcap_node_gelu_accepts);
+GCAP_NODE_ACCEPTS(gcap_node_cast_accepts);
+// reduce.c
+GCAP_NODE_COMPUTE(gcap_node_softmax);
+GCAP_NODE_COMPUTE(gcap_node_log_softmax);
+GCAP_NODE_COMPUTE(gcap_node_layer_norm);
+GCAP_NODE_COMPUTE(gcap_node_reduce);
+GCAP_NODE_ACCEPTS(gcap_node_layer_norm_accepts);
+// layout.c
+GCAP_NODE_COMPUTE(gcap_node_copy_elements);
+GCAP_NODE_COMPUTE(gcap_node_transpose);
+GCAP_NODE_COMPUTE(gcap_node_concat);
+GCAP_NODE_COMPUTE(gcap_node_split);
+GCAP_NODE_COMPUTE(gcap_node_slice);
+GCAP_NODE_COMPUTE(gcap_node_gather);
+GCAP_NODE_COMPUTE(gcap_node_dropout);
+GCAP_NODE_ACCEPTS(gcap_node_dropout_accepts);
+
+#endif  // GCAP_OPS_NODES_OP_H_

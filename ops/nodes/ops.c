@@ -1,0 +1,178 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// The table of operators, and what it says of a node: its types. Sizes are no matter of the table, so that a dimension
+// may be open when a host asks.
+
+#include <string.h>
+
+#include "gcap/ops/elementwise.h"
+#include "gcap/ops/pool2d.h"
+#include "gcap/ops/reduce.h"
+#include "ops/nodes/op.h"
+
+#define BIT(dtype) (1u << (dtype))
+#define BOOL BIT(GCAP_DTYPE_BOOL)
+#define FLOATS (BIT(GCAP_DTYPE_F32) | BIT(GCAP_DTYPE_F16) | BIT(GCAP_DTYPE_BF16))
+#define NUMBERS (FLOATS | BIT(GCAP_DTYPE_I64) | BIT(GCAP_DTYPE_I32))
+#define ANY (NUMBERS | BOOL)
+
+#define PLAN(name) .plan = name##_plan, .end_plan = name##_end
+#define BINARY(op_type, signature, types, which) \
+  { op_type, signature, types, .compute = gcap_node_binary, .code = which }
+#define UNARY(op_type, types, which) \
+  { op_type, "T>T", types, .compute = gcap_node_unary, .code = which }
+#define REDUCE(op_type, types, which) \
+  { op_type, "T?l>T", types, .compute = gcap_node_reduce, .code = which }
+#define POOL(op_type, which, fits)                                                                          \
+  {                                                                                                         \
+    op_type, "T>T", FLOATS, .compute = gcap_node_pool, .code = which, .needs_cudnn = true, .accepts = fits, \
+                            PLAN(gcap_node_pool)                                                            \
+  }
+
+static const gcap_node_op_t ops[] = {
+    UNARY("Abs", NUMBERS, GCAP_UNARY_ABS),
+    BINARY("Add", "TT>T", NUMBERS, GCAP_BINARY_ADD),
+    BINARY("And", "TT>T", BOOL, GCAP_BINARY_AND),
+    POOL("AveragePool", GCAP_POOL2D_AVERAGE, gcap_node_pool_accepts),
+    {"BatchNormalization", "TFFFF>T", FLOATS, .compute = gcap_node_batch_norm, .needs_cudnn = true,
+     .accepts = gcap_node_batch_norm_accepts, PLAN(gcap_node_batch_norm)},
+    {"Cast", "U>U", ANY, .compute = gcap_node_cast, .accepts = gcap_node_cast_accepts},
+    {"Clip", "T?tt>T", NUMBERS, .compute = gcap_node_clip},
+    {"Concat", "T*>T", ANY, .compute = gcap_node_concat},
+    {"Conv", "TT?T>T", FLOATS, .compute = gcap_node_conv, .needs_cudnn = true, .accepts = gcap_node_conv_accepts,
+     PLAN(gcap_node_conv)},
+    BINARY("Div", "TT>T", NUMBERS, GCAP_BINARY_DIV),
+    {"Dropout", "T?ub>T?B", FLOATS, .compute = gcap_node_dropout, .accepts = gcap_node_dropout_accepts},
+    BINARY("Equal", "TT>B", ANY, GCAP_BINARY_EQUAL),
+    UNARY("Erf", FLOATS, GCAP_UNARY_ERF),
+    UNARY("Exp", FLOATS, GCAP_UNARY_EXP),
+    {"Flatten", "T>T", ANY, .compute = gcap_node_copy_elements},
+    {"Gather", "TI>T", ANY, .compute = gcap_node_gather},
+    {"Gelu", "T>T", FLOATS, .compute = gcap_node_gelu, .accepts = gcap_node_gelu_accepts},
+    {"Gemm", "TT?T>T", FLOATS, .compute = gcap_node_gemm, .accepts = gcap_node_gemm_accepts, PLAN(gcap_node_gemm)},
+    POOL("GlobalAveragePool", GCAP_POOL2D_AVERAGE, gcap_node_global_pool_accepts),
+    BINARY("Greater", "TT>B", NUMBERS, GCAP_BINARY_GREATER),
+    {"Identity", "T>T", ANY, .compute = gcap_node_copy_elements},
+    {"LayerNormalization", "TT?T>T", FLOATS, .compute = gcap_node_layer_norm, .accepts = gcap_node_layer_norm_accepts},
+    {"LeakyRelu", "T>T", FLOATS, .compute = gcap_node_leaky_relu},
+    BINARY("Less", "TT>B", NUMBERS, GCAP_BINARY_LESS),
+    UNARY("Log", FLOATS, GCAP_UNARY_LOG),
+    {"LogSoftmax", "T>T", FLOATS, .compute = gcap_node_log_softmax},
+    {"MatMul", "TT>T", FLOATS, .compute = gcap_node_matmul, PLAN(gcap_node_matmul)},
+    BINARY("Max", "T?T>T", NUMBERS, GCAP_BINARY_MAX),
+    POOL("MaxPool", GCAP_POOL2D_MAX, gcap_node_pool_accepts),
+    BINARY("Min", "T?T>T", NUMBERS, GCAP_BINARY_MIN),
+    BINARY("Mul", "TT>T", NUMBERS, GCAP_BINARY_MUL),
+    UNARY("Neg", NUMBERS, GCAP_UNARY_NEG),
+    UNARY("Not", BOOL, GCAP_UNARY_NOT),
+    BINARY("Or", "TT>T", BOOL, GCAP_BINARY_OR),
+    BINARY("Pow", "TT>T", NUMBERS, GCAP_BINARY_POW),
+    REDUCE("ReduceMax", ANY, GCAP_REDUCE_MAX),
+    REDUCE("ReduceMean", NUMBERS, GCAP_REDUCE_MEAN),
+    REDUCE("ReduceMin", ANY, GCAP_REDUCE_MIN),
+    REDUCE("ReduceProd", NUMBERS, GCAP_REDUCE_PROD),
+    REDUCE("ReduceSum", NUMBERS, GCAP_REDUCE_SUM),
+    UNARY("Relu", NUMBERS, GCAP_UNARY_RELU),
+    {"Reshape", "Tl>T", ANY, .compute = gcap_node_copy_elements},
+    UNARY("Sigmoid", FLOATS, GCAP_UNARY_SIGMOID),
+    {"Slice", "Tii?ii>T", ANY, .compute = gcap_node_slice},
+    {"Softmax", "T>T", FLOATS, .compute = gcap_node_softmax},
+    {"Split", "T?l>T*", ANY, .compute = gcap_node_split},
+    UNARY("Sqrt", FLOATS, GCAP_UNARY_SQRT),
+    {"Squeeze", "T?l>T", ANY, .compute = gcap_node_copy_elements},
+    BINARY("Sub", "TT>T", NUMBERS, GCAP_BINARY_SUB),
+    UNARY("Tanh", FLOATS, GCAP_UNARY_TANH),
+    {"Transpose", "T>T", ANY, .compute = gcap_node_transpose},
+    {"Unsqueeze", "T?l>T", ANY, .compute = gcap_node_copy_elements},
+    {"Where", "BTT>T", ANY, .compute = gcap_node_where},
+};
+#define NUM_OPS (sizeof(ops) / sizeof(ops[0]))
+
+const gcap_node_op_t* gcap_node_op_find(const char* op_type) {
+  for (size_t i = 0; i < NUM_OPS; ++i) {
+    if (strcmp(ops[i].op_type, op_type) == 0) return &ops[i];
+  }
+  return NULL;
+}
+
+// --- Signatures -----------------------------------------------------------------------------------------------------
+
+static const gcap_value_t* value_of(const gcap_model_t* model, int index) {
+  return index >= 0 && index < model->num_values ? &model->values[index] : NULL;
+}
+
+const gcap_value_t* gcap_node_input(const gcap_model_t* model, const gcap_node_t* node, int input) {
+  return value_of(model, node->inputs[input]);
+}
+
+// True if a value may stand where the signature has `letter`. The first T decides all of them.
+static bool fits(const gcap_node_op_t* op, char letter, const gcap_value_t* value, int* t) {
+  if (value == NULL || gcap_dtype_bytes(value->dtype) == 0) return false;
+  const unsigned bit = BIT(value->dtype);
+  switch (letter) {
+    case 'T':
+    case 't':
+      if (*t < 0) *t = (int)value->dtype;
+      return (op->types & bit) != 0 && *t == (int)value->dtype;
+    case 'U':
+    case 'u': return (op->types & bit) != 0;
+    case 'F': return value->dtype == GCAP_DTYPE_F32;
+    case 'l': return value->dtype == GCAP_DTYPE_I64;
+    case 'I':
+    case 'i': return value->dtype == GCAP_DTYPE_I64 || value->dtype == GCAP_DTYPE_I32;
+    default: return (letter == 'B' || letter == 'b') && value->dtype == GCAP_DTYPE_BOOL;
+  }
+}
+
+// The letter of value `index` in the part of a signature that begins at `letter`; 0 if it has none. `*out_least`: how
+// many values there are at least.
+static char letter_at(const char* letter, int index, int* out_least) {
+  char found = 0, last = 0;
+  int count = 0;
+  *out_least = -1;
+  for (; *letter != 0 && *letter != '>'; ++letter) {
+    if (*letter == '?' && *out_least < 0) *out_least = count;
+    if (*letter == '*' && index >= count) found = last;
+    if (*letter == '?' || *letter == '*') continue;
+    if (count == index) found = *letter;
+    last = *letter;
+    ++count;
+  }
+  if (*out_least < 0) *out_least = count;
+  return found;
+}
+
+static bool fit_all(const gcap_node_op_t* op, const char* letters, const gcap_model_t* model, const int* indices,
+                    int count, int* t) {
+  int least = 0;
+  letter_at(letters, 0, &least);
+  if (count < least) return false;
+  for (int i = 0; i < count; ++i) {
+    if (!fits(op, letter_at(letters, i, &least), value_of(model, indices[i]), t)) return false;
+  }
+  return true;
+}
+
+bool gcap_node_op_accepts(const gcap_node_op_t* op, const gcap_model_t* model, const gcap_node_t* node) {
+  int t = -1;
+  const char* of_outputs = strchr(op->signature, '>') + 1;
+  if (!fit_all(op, op->signature, model, node->inputs, node->num_inputs, &t)) return false;
+  if (!fit_all(op, of_outputs, model, node->outputs, node->num_outputs, &t)) return false;
+  return op->accepts == NULL || op->accepts(model, node);
+}
+
+bool gcap_node_op_reads_on_host(const gcap_node_op_t* op, int input) {
+  int least = 0;
+  const char letter = letter_at(op->signature, input, &least);
+  return letter >= 'a' && letter <= 'z';
+}
+
+// --- The attribute activation ---------------------------------------------------------------------------------------
+
+bool gcap_node_has_relu(const gcap_node_t* node) {
+  return strcmp(gcap_node_string(node, "activation", ""), "Relu") == 0;
+}
+
+bool gcap_node_activation_fits(const gcap_node_t* node) {
+  return !gcap_node_has(node, "activation") || gcap_node_has_relu(node);
+}

@@ -1,0 +1,56 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Operators along axes: reductions, softmax and layer normalization.
+
+#include "gcap/ops/reduce.h"
+
+#include "gcap/ops/normalize.h"
+#include "gcap/shape_inference.h"
+#include "ops/nodes/op.h"
+
+#define STREAM(context) ((context)->resources.stream)
+
+// --- Softmax and layer normalization --------------------------------------------------------------------------------
+
+static int last_axis_or(const gcap_node_t* node) { return (int)gcap_node_int(node, "axis", -1); }
+
+gcap_status_t gcap_node_softmax(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context) {
+  return gcap_softmax(STREAM(context), &context->inputs[0], last_axis_or(kernel->node), &context->outputs[0]);
+}
+
+gcap_status_t gcap_node_log_softmax(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context) {
+  return gcap_log_softmax(STREAM(context), &context->inputs[0], last_axis_or(kernel->node), &context->outputs[0]);
+}
+
+// Scale and bias have as many axes as are normalized. Their sizes are compared when the work is issued.
+bool gcap_node_layer_norm_accepts(const gcap_model_t* model, const gcap_node_t* node) {
+  const int rank = gcap_node_input(model, node, 0)->rank;
+  const int64_t given = gcap_node_int(node, "axis", -1), axis = given < 0 ? given + rank : given;
+  if (axis < 0 || axis >= rank) return false;
+  for (int i = 1; i < node->num_inputs; ++i) {
+    if (gcap_node_input(model, node, i)->rank != rank - axis) return false;
+  }
+  return gcap_node_float(node, "epsilon", 1e-5f) >= 0;
+}
+
+gcap_status_t gcap_node_layer_norm(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context) {
+  const gcap_tensor_t* in = context->inputs;
+  return gcap_layer_norm(STREAM(context), &in[0], last_axis_or(kernel->node),
+                         gcap_node_float(kernel->node, "epsilon", 1e-5f), &in[1],
+                         kernel->node->num_inputs == 3 ? &in[2] : NULL, &context->outputs[0]);
+}
+
+// --- Reductions -----------------------------------------------------------------------------------------------------
+
+gcap_status_t gcap_node_reduce(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context) {
+  gcap_axes_t reduced;
+  GCAP_RETURN_IF_ERROR(gcap_infer_reduced_axes(kernel->node, context->inputs, &reduced));
+  if (!reduced.known) return GCAP_NODE_REFUSE(kernel->node, "input 1 (%s) is at NULL", "axes");
+  int64_t axes[GCAP_MAX_RANK];
+  int num_axes = 0;
+  for (int i = 0; i < context->inputs[0].rank; ++i) {
+    if (reduced.at[i]) axes[num_axes++] = i;
+  }
+  return gcap_reduce(STREAM(context), (gcap_reduce_op_t)kernel->op->code, &context->inputs[0], axes, num_axes,
+                     &context->outputs[0]);
+}
