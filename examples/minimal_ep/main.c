@@ -1,6 +1,6 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// A host of the provider in minimal_ep.c: it runs a model of two nodes, y = Relu(Gemm(x, weight, bias)), five times.
+// A host of the provider in minimal_ep.c: it runs a model of two nodes, y = Relu(Gemm(x, weightᵀ, bias)), five times.
 // Two runs warm up, the third is captured into a CUDA graph, and from then on a run is one launch of that graph. The
 // graph keeps the addresses of x and y, so each run writes new numbers into the same x. It prints:
 //
@@ -44,7 +44,8 @@ static const gcap_value_t values[NUM_VALUES] = {
     [Y] = {.name = "y", .rank = 2, .shape = {1, 2}},
 };
 
-static const minimal_ep_gemm_attributes_t gemm_attributes = {.relu = false};
+static const gcap_attribute_t trans_b = {.name = "transB", .kind = GCAP_ATTRIBUTE_INT, .i = 1};
+static const gcap_attributes_t gemm_attributes = {&trans_b, 1};
 
 static const gcap_node_t nodes[] = {
     {"Gemm", "gemm", (const int[]){X, WEIGHT, BIAS}, 3, (const int[]){SUM}, 1, &gemm_attributes},

@@ -1,6 +1,6 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// minimal_ep.h: a small execution provider over cuBLASLt, cuDNN and two kernels: the example to copy from.
+// minimal_ep.h: an execution provider for real models in one short source: the example to copy from.
 #ifndef GCAP_EXAMPLES_MINIMAL_EP_MINIMAL_EP_H_
 #define GCAP_EXAMPLES_MINIMAL_EP_MINIMAL_EP_H_
 
@@ -11,32 +11,13 @@
 extern "C" {
 #endif
 
-// Attributes of the ops that have any (gcap_node_t::attributes). All tensors are fp32, images NCHW.
-
-// "Conv": inputs x [n,c,h,w], weight [k,c,kh,kw], bias [k]; output [n,k,oh,ow].
-typedef struct minimal_ep_conv_attributes {
-  int stride;
-  int pad;
-  bool relu;  // fused
-} minimal_ep_conv_attributes_t;
-
-// "MaxPool": square windows, no padding.
-typedef struct minimal_ep_pool_attributes {
-  int window;
-  int stride;
-} minimal_ep_pool_attributes_t;
-
-// "Gemm": inputs a [m,k], weight [n,k], bias [n]; output [m,n] = a · weightᵀ + bias.
-typedef struct minimal_ep_gemm_attributes {
-  bool relu;  // fused
-} minimal_ep_gemm_attributes_t;
-
-// "Relu" and "Softmax" have none. "Relu" looks at the number of elements only, so its output may have another shape.
-
-// Makes the provider. `*out_runtime` is borrowed from it: its scratch and graph counters.
+// Makes the provider. It runs the nodes that gcap/ops/nodes.h lists, with shapes fixed or symbolic, and honors the
+// options that are said there. Nodes that only compute shapes may be on an EP that runs on the host, as gcap_cpu_ep:
+// its policy is GCAP_GRAPH_ALLOW_CPU_FOR_SHAPES. `*out_runtime` is borrowed from it: its scratch and graph counters.
 // Thread, Capture, Lifetime: as gcap_ep_t.
 //   INVALID_ARGUMENT  options that contradict each other, or no such device
-//   LIBRARY_ERROR     cuBLASLt or cuDNN could not start
+//   LIBRARY_ERROR     cuBLASLt could not start
+//   others            of gcap_runtime_create and gcap_node_kernels_create
 gcap_status_t minimal_ep_create(const gcap_options_t* options, gcap_ep_t** out_ep,
                                 gcap_runtime_t** out_runtime) GCAP_NODISCARD;
 

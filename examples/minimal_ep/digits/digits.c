@@ -1,15 +1,12 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// The network is two tables: its values and its nodes. The ReLU of the second convolution stands behind the max-pool:
-// the two commute, and a quarter of the elements is left.
+// The network is two tables: its values and its nodes.
 
 #include "examples/minimal_ep/digits/digits.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "examples/minimal_ep/minimal_ep.h"
 
 // --- Files ----------------------------------------------------------------------------------------------------------
 
@@ -127,19 +124,34 @@ struct digits_model {
   gcap_model_t model;
 };
 
-static const minimal_ep_conv_attributes_t conv1_attributes = {.stride = 1, .pad = 1, .relu = true};
-static const minimal_ep_conv_attributes_t conv2_attributes = {.stride = 1, .pad = 1, .relu = false};
-static const minimal_ep_pool_attributes_t pool_attributes = {.window = 2, .stride = 2};
-static const minimal_ep_gemm_attributes_t fc1_attributes = {.relu = true};
-static const minimal_ep_gemm_attributes_t fc2_attributes = {.relu = false};
+static const int64_t pads[] = {1, 1, 1, 1};
+static const int64_t window[] = {2, 2};
+
+// A ReLU is an attribute of the node before it (gcap/ops/nodes.h).
+static const gcap_attribute_t conv_items[] = {
+    {.name = "pads", .kind = GCAP_ATTRIBUTE_INTS, .count = 4, .ints = pads},
+    {.name = "activation", .kind = GCAP_ATTRIBUTE_STRING, .string = "Relu"},
+};
+static const gcap_attribute_t pool_items[] = {
+    {.name = "kernel_shape", .kind = GCAP_ATTRIBUTE_INTS, .count = 2, .ints = window},
+    {.name = "strides", .kind = GCAP_ATTRIBUTE_INTS, .count = 2, .ints = window},
+};
+static const gcap_attribute_t gemm_items[] = {
+    {.name = "transB", .kind = GCAP_ATTRIBUTE_INT, .i = 1},
+    {.name = "activation", .kind = GCAP_ATTRIBUTE_STRING, .string = "Relu"},
+};
+static const gcap_attributes_t conv_attributes = {conv_items, 2};
+static const gcap_attributes_t pool_attributes = {pool_items, 2};
+static const gcap_attributes_t fc1_attributes = {gemm_items, 2};
+static const gcap_attributes_t fc2_attributes = {gemm_items, 1};
 
 #define IDS(...) (const int[]){__VA_ARGS__}, (int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int))
 
 static const gcap_node_t nodes[NUM_NODES] = {
-    {"Conv", "conv1", IDS(IMAGES, CONV1_WEIGHT, CONV1_BIAS), IDS(CONV1), &conv1_attributes},
-    {"Conv", "conv2", IDS(CONV1, CONV2_WEIGHT, CONV2_BIAS), IDS(CONV2), &conv2_attributes},
+    {"Conv", "conv1", IDS(IMAGES, CONV1_WEIGHT, CONV1_BIAS), IDS(CONV1), &conv_attributes},
+    {"Conv", "conv2", IDS(CONV1, CONV2_WEIGHT, CONV2_BIAS), IDS(CONV2), &conv_attributes},
     {"MaxPool", "pool", IDS(CONV2), IDS(POOLED), &pool_attributes},
-    {"Relu", "relu", IDS(POOLED), IDS(FEATURES), NULL},
+    {"Flatten", "flatten", IDS(POOLED), IDS(FEATURES), NULL},
     {"Gemm", "fc1", IDS(FEATURES, FC1_WEIGHT, FC1_BIAS), IDS(HIDDEN), &fc1_attributes},
     {"Gemm", "fc2", IDS(HIDDEN, FC2_WEIGHT, FC2_BIAS), IDS(LOGITS), &fc2_attributes},
     {"Softmax", "softmax", IDS(LOGITS), IDS(PROBABILITIES), NULL},

@@ -155,6 +155,10 @@ static gcap_status_t run_example(const cli_options_t* cli, const digits_t* digit
   gcap_options_t options;
   gcap_options_init(&options);
   options.enable_cuda_graph = !cli->no_graph;
+  options.kernels.use_tf32 = false;                          // the results are compared with plain C
+  options.kernels.fuse_conv_bias = true;                     // one kernel for a layer
+  options.kernels.conv_search = GCAP_CONV_SEARCH_HEURISTIC;  // a search times: not every run of it ends alike
+  options.kernels.conv_use_max_workspace = false;
   if (cli->trace_file != NULL) {
     const char* const key = "arena.trace_file";
     GCAP_RETURN_IF_ERROR(gcap_options_parse(&options, &key, &cli->trace_file, 1));
