@@ -45,12 +45,13 @@ typedef struct gcap_scratch_options {
   // is. No sequence number is missing.
   void (*on_event)(void* user, const gcap_allocator_event_t* event);
   void* user;
-  // No cache of ours, for an upstream that caches itself. Each allocation is one request to upstream of its size, rounded
-  // up to 256 bytes (and with red_zones 512 bytes more). Freed memory goes back upstream as a whole, in the first call
-  // after its stream is known to have passed it (gcap_stream_has_finished), or in a trim. Until then it may serve
-  // another request of its size, so that a run that is not waited for holds no more than an arena would. A capture asks
-  // upstream for nothing: it uses what gcap_scratch_reservation_prepare got for it and what earlier captures lacked,
-  // and the graph keeps that until the graph is released. Every call takes the slow path. Default false.
+  // No cache of ours, for an upstream that caches itself. Each allocation is one request to upstream of its size,
+  // rounded up to 256 bytes (and with red_zones 512 bytes more). Freed memory goes back upstream as a whole, in the
+  // first call after its stream is known to have passed it (gcap_stream_has_finished), or in a trim. Until then it may
+  // serve another request of its size, so that a run that is not waited for holds no more than an arena would. A
+  // capture asks upstream for nothing: it uses what gcap_scratch_reservation_prepare got for it and what earlier
+  // captures lacked, and the graph keeps that until the graph is released. Every call takes the slow path. Default
+  // false.
   bool bypass;
 } gcap_scratch_options_t;
 

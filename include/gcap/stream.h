@@ -62,8 +62,9 @@ GCAP_API gcap_status_t gcap_stream_wrap(cudaStream_t handle, gcap_stream_ownersh
                                         int device_id, gcap_stream_t** out_stream) GCAP_NODISCARD;
 
 // Waits for the stream's work, runs the deferred releases and waits for the work that they issue, destroys the
-// attachments in reverse order, then destroys an OWNED stream. NULL is fine. A stream that cannot be drained stays whole, so that memory tagged with the stream is
-// never reused: the stream can still be looked up, its graphs still replay, and destroy may be retried.
+// attachments in reverse order, then destroys an OWNED stream. NULL is fine. A stream that cannot be drained stays
+// whole, so that memory tagged with the stream is never reused: the stream can still be looked up, its graphs still
+// replay, and destroy may be retried.
 //   FAILED_PRECONDITION  the stream is capturing; or the stream has attachments or deferred releases and the calling
 //                        thread is capturing; or the stream belongs to a pool. Nothing was ended
 //   CUDA_ERROR           the stream could not be drained, or the runtime does not say whether the stream is capturing.

@@ -118,14 +118,20 @@ static void keep_what_is_read(gcap_run_state_t* run) {
   }
 }
 
-// In a run that was begun: if it is captured, the graph gets a part in its id.
-static gcap_status_t retain_id(const gcap_shapes_use_t* use, gcap_capture_t* before) {
-  gcap_capture_t* capture = gcap_capture_current();
-  if (use->id_hold == NULL || capture == NULL || capture == before) return NULL;
-  gcap_hold_take(use->id_hold);
-  gcap_status_t status = gcap_capture_retain(capture, gcap_hold_let_go, use->id_hold);
-  if (status != NULL) gcap_hold_let_go(use->id_hold);
+static gcap_status_t retain(gcap_capture_t* capture, gcap_hold_t* hold) {
+  gcap_hold_take(hold);
+  gcap_status_t status = gcap_capture_retain(capture, gcap_hold_let_go, hold);
+  if (status != NULL) gcap_hold_let_go(hold);
   return status;
+}
+
+// In a run that was begun: if it is captured, the graph gets a part in its id, and in what the run holds.
+static gcap_status_t retain_all(const gcap_shapes_use_t* use, gcap_capture_t* before) {
+  gcap_capture_t* capture = gcap_capture_current();
+  if (capture == NULL || capture == before) return NULL;
+  if (use->id_hold != NULL) GCAP_RETURN_IF_ERROR(retain(capture, use->id_hold));
+  for (size_t i = 0; i < use->held.count; ++i) GCAP_RETURN_IF_ERROR(retain(capture, use->held.items[i]));
+  return NULL;
 }
 
 // --- The run --------------------------------------------------------------------------------------------------------
@@ -136,7 +142,7 @@ static gcap_status_t issue(gcap_run_state_t* run, const gcap_shapes_use_t* use, 
     gcap_ep_t* ep = run->parts->eps[run->parts->main_ep];
     GCAP_RETURN_IF_ERROR(gcap_ep_sign_graph(ep, bound->items, bound->count));
   }
-  GCAP_RETURN_IF_ERROR(retain_id(use, before));
+  GCAP_RETURN_IF_ERROR(retain_all(use, before));
   return gcap_run_issue_steps(run);
 }
 

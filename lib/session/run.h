@@ -26,6 +26,11 @@ gcap_status_t gcap_session_run_once(const gcap_session_parts_t* parts, const gca
 gcap_status_t gcap_session_run_in_turn(gcap_session_t* session, const gcap_run_options_t* options,
                                        const gcap_tensor_t* inputs, const gcap_tensor_t* outputs) GCAP_NODISCARD;
 
+// The same; a graph that the run is captured into gets a part of each hold.
+gcap_status_t gcap_session_run_held_in_turn(gcap_session_t* session, const gcap_run_options_t* options,
+                                            const gcap_tensor_t* inputs, const gcap_tensor_t* outputs,
+                                            gcap_run_holds_t held) GCAP_NODISCARD;
+
 // Checks what needs no turn: the inputs, and the outputs of a model whose inputs have fixed shapes.
 //   INVALID_ARGUMENT  as gcap_session_run
 gcap_status_t gcap_session_check_tensors(const gcap_session_t* session, const gcap_tensor_t* inputs,
@@ -33,5 +38,9 @@ gcap_status_t gcap_session_check_tensors(const gcap_session_t* session, const gc
 
 // The failure of runs that were to end in a graph of the id: GCAP_SESSION_MAX_WARM_UP_RUNS of them did not.
 gcap_status_t gcap_session_not_captured(const gcap_session_parts_t* parts, int graph_id) GCAP_NODISCARD;
+
+// Refuses a warm-up that can have no graph.
+//   FAILED_PRECONDITION  as gcap_session_warm_up
+gcap_status_t gcap_session_check_warm_up(const gcap_session_t* session, int graph_id) GCAP_NODISCARD;
 
 #endif  // GCAP_LIB_SESSION_RUN_H_

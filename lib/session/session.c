@@ -21,6 +21,7 @@
 #include "lib/session/constants.h"
 #include "lib/session/resources.h"
 #include "lib/session/session_internal.h"
+#include "lib/session/staging.h"
 
 GCAP_SIZED_OPTIONS(static, gcap_session_options, .max_shapes_without_id = 16);
 
@@ -153,6 +154,12 @@ gcap_status_t gcap_session_destroy(gcap_session_t* session) {
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
                        "gcap_session_destroy: a run of this session has not returned yet, or calls back");
   }
+  const size_t num_io_bindings = atomic_load(&session->num_io_bindings);
+  if (num_io_bindings > 0) {
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                       "gcap_session_destroy: the session has %zu I/O bindings; gcap_io_binding_destroy them first",
+                       num_io_bindings);
+  }
   gcap_session_begin_turns(&session->parts);
   bool stays = false;
   // An asynchronous run may still read the constants.
@@ -165,6 +172,7 @@ gcap_status_t gcap_session_destroy(gcap_session_t* session) {
   if (may_be_read)
     status = gcap_status_annotate(status, GCAP_LEAKED, "the device may still read the constants, which are kept");
   status = gcap_status_join(status, gcap_constants_free(&session->parts, may_be_read));
+  status = gcap_status_join(status, gcap_staging_end(session, may_be_read));
   take_apart(session);
   return gcap_status_annotate(status, GCAP_LEAKED, "gcap_session_destroy");
 }
@@ -201,6 +209,7 @@ gcap_status_t gcap_session_release_captured_graph(gcap_session_t* session, int g
   gcap_session_begin_turns(&session->parts);
   gcap_status_t status = gcap_ep_release_captured_graph(session->parts.eps[session->parts.main_ep], graph_id);
   if (session->shapes != NULL) gcap_shapes_release(session->shapes, &session->parts, graph_id);
+  if (status == NULL) gcap_staging_free_left(session);
   gcap_session_end_turns(&session->parts);
   return status;
 }

@@ -212,19 +212,26 @@ static gcap_status_t run_use(const call_t* c, const gcap_shapes_use_t* use) {
   return trim(&c->session->parts, c->options->trimmed_devices);
 }
 
-gcap_status_t gcap_session_run_in_turn(gcap_session_t* session, const gcap_run_options_t* options,
-                                       const gcap_tensor_t* inputs, const gcap_tensor_t* outputs) {
+gcap_status_t gcap_session_run_held_in_turn(gcap_session_t* session, const gcap_run_options_t* options,
+                                            const gcap_tensor_t* inputs, const gcap_tensor_t* outputs,
+                                            gcap_run_holds_t held) {
   const call_t c = {session, options, inputs, outputs};
   if (session->fixed != NULL) {
-    const gcap_shapes_use_t use = {.plan = session->fixed};
+    const gcap_shapes_use_t use = {.plan = session->fixed, .held = held};
     return run_use(&c, &use);
   }
   GCAP_AT_SCOPE_END(gcap_shapes_end_use) gcap_shapes_use_t use = {0};
   const int id = session->parts.captures && !gcap_thread_is_capturing() ? options->graph_id : GCAP_GRAPH_ID_NONE;
   GCAP_RETURN_IF_ERROR(gcap_shapes_begin_use(session->shapes, &session->parts, id, inputs, &use));
+  use.held = held;
   const gcap_model_t* model = &use.plan->model;
   GCAP_RETURN_IF_ERROR(gcap_tensors_check(model, "output", model->outputs, model->num_outputs, outputs));
   return run_use(&c, &use);
+}
+
+gcap_status_t gcap_session_run_in_turn(gcap_session_t* session, const gcap_run_options_t* options,
+                                       const gcap_tensor_t* inputs, const gcap_tensor_t* outputs) {
+  return gcap_session_run_held_in_turn(session, options, inputs, outputs, (gcap_run_holds_t){0});
 }
 
 // Turns that end also when a kernel's compute does not return.

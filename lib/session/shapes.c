@@ -99,7 +99,7 @@ static gcap_shapes_use_t use(gcap_shapes_t* shapes, gcap_shape_plan_t* plan, gca
   plan->last_use = ++shapes->num_uses;
   gcap_hold_take(plan->hold);
   if (id_hold != NULL) gcap_hold_take(id_hold);
-  return (gcap_shapes_use_t){plan, id_hold};
+  return (gcap_shapes_use_t){.plan = plan, .id_hold = id_hold};
 }
 
 static gcap_shape_plan_t* find_plan(const gcap_shapes_t* shapes, const gcap_tensor_t* inputs) {

@@ -12,10 +12,17 @@
 // Lifetime: ends before the session's EPs; graphs may outlive it.
 typedef struct gcap_shapes gcap_shapes_t;
 
+// What a graph of a run takes a part of, besides its id.
+typedef struct gcap_run_holds {
+  gcap_hold_t* const* items;
+  size_t count;
+} gcap_run_holds_t;
+
 // A plan in use: it does not end meanwhile, and the id stays bound.
 typedef struct gcap_shapes_use {
   gcap_shape_plan_t* plan;
-  gcap_hold_t* id_hold;  // NULL: no id is bound. A graph of the id takes a part
+  gcap_hold_t* id_hold;   // NULL: no id is bound. A graph of the id takes a part
+  gcap_run_holds_t held;  // the run's
 } gcap_shapes_use_t;
 
 // `max_without_id`: how many plans are kept that no id is bound to.

@@ -38,14 +38,16 @@ static bool is_captured(const warm_up_t* w, const item_t* item) {
 
 // --- Before the runs ------------------------------------------------------------------------------------------------
 
+gcap_status_t gcap_session_check_warm_up(const gcap_session_t* session, int graph_id) {
+  if (session->parts.captures && graph_id != GCAP_GRAPH_ID_NONE) return NULL;
+  return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "nothing to warm up: %s",
+                     graph_id == GCAP_GRAPH_ID_NONE ? "the graph id is -1, which is never captured"
+                                                    : "the EP does not capture graphs (enable_cuda_graph)");
+}
+
 static gcap_status_t read_item(const warm_up_t* w, const gcap_warm_up_run_t* run, size_t index, item_t* item) {
   GCAP_RETURN_IF_ERROR(gcap_run_options_read(run->options, &item->options));
-  const int graph_id = item->options.graph_id;
-  if (!w->session->parts.captures || graph_id == GCAP_GRAPH_ID_NONE) {
-    return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "nothing to warm up: %s",
-                       graph_id == GCAP_GRAPH_ID_NONE ? "the graph id is -1, which is never captured"
-                                                      : "the EP does not capture graphs (enable_cuda_graph)");
-  }
+  GCAP_RETURN_IF_ERROR(gcap_session_check_warm_up(w->session, item->options.graph_id));
   item->options.capture_in_run = false;  // the rounds do it
   item->inputs = run->inputs;
   item->outputs = run->outputs;
