@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-// I/O binding: a tensor for each input and output of a session's model, for any number of runs, as ONNX Runtime's
+// IO binding: a tensor for each input and output of a session's model, for any number of runs, as ONNX Runtime's
 // IoBinding. From gcap_io_binding_create.
 // Memory:   a tensor in the memory that gcap_session_input_memory or gcap_session_output_memory names is used as it is;
 //           so is pinned memory where that is host memory. Any other tensor is staged: the binding has memory of the EP
@@ -42,29 +42,36 @@ GCAP_API gcap_status_t gcap_io_binding_create(gcap_session_t* session, gcap_io_b
 //   FAILED_PRECONDITION  the calling thread is capturing, or calls from inside a run of the binding; nothing was destroyed
 GCAP_API gcap_status_t gcap_io_binding_destroy(gcap_io_binding_t* binding) GCAP_NODISCARD;
 
-// Binds the tensor, whose data is in `memory`, to the model's input or output `name`, in the place of the one that was
-// bound. The struct is copied. On failure the earlier tensor stays bound.
-//   INVALID_ARGUMENT     the model has no input, or output, of that name: the message has those that it has; the type,
-//                        the rank or a size is not the model's; the data is NULL; or the session's EP cannot copy
-//                        between `memory` and its own
+// Binds the tensor, whose data is in `memory`, to the model's input `name`, in the place of the one that was bound. The
+// struct is copied. On failure the earlier tensor stays bound.
+//   INVALID_ARGUMENT     the model has no input of that name: the message has those that it has; the type, the rank or a
+//                        size is not the model's; the data is NULL; or the session's EP cannot copy between `memory`
+//                        and its own
 //   FAILED_PRECONDITION  the calling thread is capturing
 //   RESOURCE_EXHAUSTED   no host memory
 //   others               of the EP's allocator (gcap_allocator_alloc)
 GCAP_API gcap_status_t gcap_io_binding_bind_input(gcap_io_binding_t* binding, const char* name,
                                                   const gcap_tensor_t* tensor, gcap_memory_t memory) GCAP_NODISCARD;
+// The same for an output.
+//   errors of gcap_io_binding_bind_input
 GCAP_API gcap_status_t gcap_io_binding_bind_output(gcap_io_binding_t* binding, const char* name,
                                                    const gcap_tensor_t* tensor, gcap_memory_t memory) GCAP_NODISCARD;
 
-// Unbinds all inputs, or all outputs.
+// Unbinds all inputs.
 //   FAILED_PRECONDITION  the calling thread is capturing
 GCAP_API gcap_status_t gcap_io_binding_clear_inputs(gcap_io_binding_t* binding) GCAP_NODISCARD;
+// Unbinds all outputs.
+//   FAILED_PRECONDITION  the calling thread is capturing
 GCAP_API gcap_status_t gcap_io_binding_clear_outputs(gcap_io_binding_t* binding) GCAP_NODISCARD;
 
-// Waits for the calling thread's runs: the contents of the inputs may then be changed; the outputs have their results.
-// For runs without `synchronize`.
+// Waits until no run of the calling thread reads the inputs any more: after runs without `synchronize`, their contents
+// may then be changed.
 //   FAILED_PRECONDITION  the calling thread is capturing
 //   others               of the EP (gcap_ep_synchronize)
 GCAP_API gcap_status_t gcap_io_binding_synchronize_inputs(gcap_io_binding_t* binding) GCAP_NODISCARD;
+// Waits until the outputs have what the calling thread's runs without `synchronize` make. It is the same wait, for all
+// work of the thread's streams of the session's EPs.
+//   errors of gcap_io_binding_synchronize_inputs
 GCAP_API gcap_status_t gcap_io_binding_synchronize_outputs(gcap_io_binding_t* binding) GCAP_NODISCARD;
 
 // Runs the model once, as gcap_session_run, with what is bound. `options` NULL: the defaults. With `synchronize` the

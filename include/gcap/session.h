@@ -80,7 +80,7 @@ GCAP_API gcap_status_t gcap_session_create(const gcap_model_t* model, gcap_ep_t*
 
 // Waits for the calling thread's work and ends the session. NULL is fine. The session's graphs stay in the EP, cannot
 // be replayed any more, and end with the EP.
-//   FAILED_PRECONDITION  the calling thread is capturing, or its stream of the EP is; an I/O binding of the session
+//   FAILED_PRECONDITION  the calling thread is capturing, or its stream of the EP is; an IO binding of the session
 //                        lives (io_binding.h); or a run of the session calls its kernels, so this may be a kernel's
 //                        compute; nothing was destroyed
 //   RESOURCE_EXHAUSTED   of the EP (gcap_ep_synchronize); nothing was destroyed

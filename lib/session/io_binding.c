@@ -1,6 +1,6 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// I/O bindings: tensors by name. All that needs memory is done when a tensor is bound, so that a run needs none, and a
+// IO bindings: tensors by name. All that needs memory is done when a tensor is bound, so that a run needs none, and a
 // graph can be captured at addresses that stay.
 //
 // Locking: none; a flag refuses a second user.

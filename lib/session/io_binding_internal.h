@@ -1,6 +1,6 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// io_binding_internal.h: an I/O binding as its two sources see it.
+// io_binding_internal.h: an IO binding as its two sources see it.
 #ifndef GCAP_LIB_SESSION_IO_BINDING_INTERNAL_H_
 #define GCAP_LIB_SESSION_IO_BINDING_INTERNAL_H_
 

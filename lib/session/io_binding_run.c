@@ -1,6 +1,6 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Runs of an I/O binding: copies to staging memory, the run or runs, copies from staging memory. The copies are issued
+// Runs of an IO binding: copies to staging memory, the run or runs, copies from staging memory. The copies are issued
 // to the stream of the run, before and after its graph, so that a graph never has an address of the caller's host
 // memory. On a thread that has a capture scope open they become nodes of the caller's graph: the stream is forked and
 // joined for them as for the run.

@@ -157,7 +157,7 @@ gcap_status_t gcap_session_destroy(gcap_session_t* session) {
   const size_t num_io_bindings = atomic_load(&session->num_io_bindings);
   if (num_io_bindings > 0) {
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
-                       "gcap_session_destroy: the session has %zu I/O bindings; gcap_io_binding_destroy them first",
+                       "gcap_session_destroy: the session has %zu IO bindings; gcap_io_binding_destroy them first",
                        num_io_bindings);
   }
   gcap_session_begin_turns(&session->parts);

@@ -17,7 +17,7 @@ struct gcap_session {
   gcap_shapes_t* shapes;                       // of another model: those of the shapes that were seen
   atomic_size_t num_inside;                    // runs that call kernels now, and use the session afterwards
   atomic_size_t num_io_bindings;               // that live
-  _Atomic(struct gcap_staging*) staging_left;  // of I/O bindings that ended: what graphs or streams may still use
+  _Atomic(struct gcap_staging*) staging_left;  // of IO bindings that ended: what graphs or streams may still use
 };
 
 #endif  // GCAP_LIB_SESSION_SESSION_INTERNAL_H_

@@ -1,6 +1,6 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// I/O bindings when the heap, or the device's memory, is short.
+// IO bindings when the heap, or the device's memory, is short.
 
 #include "gcap/io_binding.h"
 #include "gcap_sim.h"

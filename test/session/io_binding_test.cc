@@ -1,6 +1,6 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// I/O bindings: tensors by name, in whatever memory, over many runs. The first tests do what ONNX Runtime's tests of
+// IO bindings: tensors by name, in whatever memory, over many runs. The first tests do what ONNX Runtime's tests of
 // its IoBinding do: a CPU input that is bound and synchronized, outputs on the device and on the CPU.
 
 #include "gcap/io_binding.h"
@@ -244,7 +244,7 @@ TEST_F(IoBinding, AnotherSessionsIsRefused) {
 }
 
 TEST_F(IoBinding, SessionDoesNotEndWhileOneLives) {
-  GCAP_EXPECT_FAILS(gcap_session_destroy(rig_->session), GCAP_FAILED_PRECONDITION, "the session has 1 I/O bindings");
+  GCAP_EXPECT_FAILS(gcap_session_destroy(rig_->session), GCAP_FAILED_PRECONDITION, "the session has 1 IO bindings");
   Floats x = Counted(1), y(6, 77.0f);
   GCAP_ASSERT_OK(BindX(x.data(), kHost));
   GCAP_ASSERT_OK(BindY(y.data(), kHost));
