@@ -659,6 +659,57 @@ Row SessionOfACapturedStream() {
           }};
 }
 
+struct BoundScene : EpScene {
+  void Bind() {
+    CreateSession();
+    GCAP_ASSERT_OK(gcap_io_binding_create(session, &binding));
+    const gcap_tensor_t tensor = {memory, GCAP_DTYPE_F32, 1, {16}};
+    GCAP_ASSERT_OK(gcap_io_binding_bind_input(binding, "in", &tensor, {GCAP_MEMORY_DEVICE, 0}));
+    GCAP_ASSERT_OK(gcap_io_binding_bind_output(binding, "out", &tensor, {GCAP_MEMORY_DEVICE, 0}));
+  }
+  void ExpectRunsBound() {
+    Clear();
+    GCAP_EXPECT_OK(gcap_session_run_bound(session, nullptr, binding));
+    ExpectFilled(7);
+  }
+  gcap_status_t EndBinding() {
+    gcap_status_t status = gcap_io_binding_destroy(binding);
+    if (status == nullptr) binding = nullptr;
+    return status;
+  }
+  gcap_io_binding_t* binding = nullptr;
+};
+
+Row SessionWithABinding() {
+  auto s = std::make_shared<BoundScene>();
+  s->Bind();
+  return {"gcap_session_destroy",
+          "an IO binding lives",
+          GCAP_FAILED_PRECONDITION,
+          [] {},
+          [s] { return s->EndEp(s->EndSession()); },
+          [s] { s->ExpectRunsBound(); },
+          [s] { GCAP_EXPECT_OK(s->EndBinding()); }};
+}
+
+Row BindingOnACapturingThread() {
+  auto s = std::make_shared<BoundScene>();
+  s->Bind();
+  return {"gcap_io_binding_destroy",
+          "the thread captures",
+          GCAP_FAILED_PRECONDITION,
+          [s] { s->scope.Begin(s->elsewhere); },
+          [s] {
+            GCAP_RETURN_IF_ERROR(s->EndBinding());
+            return s->EndEp(s->EndSession());
+          },
+          [s] { s->ExpectCaptured(); },
+          [s] {
+            s->scope.End();
+            s->ExpectRunsBound();
+          }};
+}
+
 Row SessionsGraphOnACapturingThread() {
   auto s = WithSession();
   return {"gcap_session_release_captured_graph",
@@ -704,6 +755,8 @@ const MakeRow kRows[] = {
     EpsGraphOnACapturingThread,
     SessionOfACapturedStream,
     SessionsGraphOnACapturingThread,
+    SessionWithABinding,
+    BindingOnACapturingThread,
 };
 
 // --- The table is whole ---------------------------------------------------------------------------------------------

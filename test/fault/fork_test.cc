@@ -41,6 +41,7 @@ struct World {
     runtime = rig.ep->runtime();
     GCAP_EXPECT_OK(gcap_runtime_get_resources(runtime, &resources));
     for (int run = 0; run < 3; ++run) GCAP_EXPECT_OK(rig.Run(x, y));
+    GCAP_EXPECT_OK(gcap_io_binding_create(rig.session, &binding));
     GCAP_EXPECT_OK(gcap_stream_pool_create(0, &pool));
     GCAP_EXPECT_OK(gcap_stream_pool_acquire(pool, &pooled));
     GCAP_EXPECT_OK(gcap_scratch_alloc(resources.scratch, 1000, resources.stream, &block));
@@ -59,10 +60,12 @@ struct World {
     GCAP_EXPECT_OK(gcap_scratch_free(resources.scratch, block));
     GCAP_EXPECT_OK(gcap_stream_pool_release(pool, pooled));
     GCAP_EXPECT_OK(gcap_stream_pool_destroy(pool));
+    GCAP_EXPECT_OK(gcap_io_binding_destroy(binding));
   }
   ChainRig rig;
   DeviceFloats x{Floats(kCount)}, y{Floats(kCount)};
   gcap_runtime_t* runtime = nullptr;
+  gcap_io_binding_t* binding = nullptr;
   gcap_run_resources_t resources = {};
   gcap_stream_pool_t* pool = nullptr;
   gcap_stream_t* pooled = nullptr;
@@ -205,6 +208,8 @@ const Call kCalls[] = {
      }},
     {"runtime_destroy", [](World* w) { return gcap_runtime_destroy(w->runtime); }},
     {"session_run", [](World* w) { return w->rig.Run(w->x, w->y); }},
+    {"io_binding_destroy", [](World* w) { return gcap_io_binding_destroy(w->binding); }},
+    {"session_run_bound", [](World* w) { return gcap_session_run_bound(w->rig.session, nullptr, w->binding); }},
     {"session_destroy", [](World* w) { return gcap_session_destroy(w->rig.session); }},
     {"ep_destroy", [](World* w) { return gcap_ep_destroy(w->rig.ep->get()); }},
 };

@@ -52,8 +52,12 @@ struct Objects {
     GCAP_EXPECT_OK(gcap_notification_record(notification));
     GCAP_EXPECT_OK(gcap_stream_pool_create(0, &pool));
     GCAP_EXPECT_OK(gcap_device_allocator_create(0, &allocator));
+    GCAP_EXPECT_OK(gcap_io_binding_create(session, &io_binding));
+    GCAP_EXPECT_OK(gcap_io_binding_bind_input(io_binding, "x", &input, {GCAP_MEMORY_DEVICE, 0}));
+    GCAP_EXPECT_OK(gcap_io_binding_bind_output(io_binding, "y", &output, {GCAP_MEMORY_DEVICE, 0}));
   }
   ~Objects() {
+    GCAP_EXPECT_OK(gcap_io_binding_destroy(io_binding));
     if (made != nullptr) gcap_allocator_destroy(made);
     GCAP_EXPECT_OK(gcap_thread_contexts_destroy(made_contexts));
     gcap_allocator_destroy(allocator);
@@ -81,6 +85,7 @@ struct Objects {
   gcap_ep_t* ep = nullptr;
   gcap_runtime_t* runtime = nullptr;
   gcap_session_t* session = nullptr;
+  gcap_io_binding_t* io_binding = nullptr;
   gcap_stream_t* stream = nullptr;
   cudaStream_t handle = nullptr;
   gcap_graph_manager_t* manager = nullptr;
@@ -95,6 +100,7 @@ struct Objects {
   // Outputs.
   gcap_allocator_t* made = nullptr;
   gcap_allocator_t* borrowed = nullptr;
+  gcap_io_binding_t* made_io_binding = nullptr;
   gcap_stream_t* made_stream = nullptr;
   gcap_thread_contexts_t* made_contexts = nullptr;
   void* memory = nullptr;
@@ -169,6 +175,37 @@ std::vector<Row> OptionsAndSessions() {
       {"gcap_session_warm_up", "session", kBad, CALL(gcap_session_warm_up(nullptr, nullptr, 0))},
       {"gcap_session_warm_up", "runs", kBad, CALL(gcap_session_warm_up(o.session, nullptr, 1))},
       {"gcap_session_release_captured_graph", "session", kBad, CALL(gcap_session_release_captured_graph(nullptr, 0))},
+  };
+}
+
+std::vector<Row> IoBindings() {
+  static constexpr gcap_memory_t device = {GCAP_MEMORY_DEVICE, 0};
+  return {
+      {"gcap_io_binding_create", "session", kBad, CALL(gcap_io_binding_create(nullptr, &o.made_io_binding))},
+      {"gcap_io_binding_create", "out_binding", kBad, CALL(gcap_io_binding_create(o.session, nullptr))},
+      {"gcap_io_binding_destroy", "binding", kFine, CALL(gcap_io_binding_destroy(nullptr))},
+      {"gcap_io_binding_bind_input", "binding", kBad, CALL(gcap_io_binding_bind_input(nullptr, "x", &o.input, device))},
+      {"gcap_io_binding_bind_input", "name", kBad,
+       CALL(gcap_io_binding_bind_input(o.io_binding, nullptr, &o.input, device))},
+      {"gcap_io_binding_bind_input", "tensor", kBad,
+       CALL(gcap_io_binding_bind_input(o.io_binding, "x", nullptr, device))},
+      {"gcap_io_binding_bind_output", "binding", kBad,
+       CALL(gcap_io_binding_bind_output(nullptr, "y", &o.output, device))},
+      {"gcap_io_binding_bind_output", "name", kBad,
+       CALL(gcap_io_binding_bind_output(o.io_binding, nullptr, &o.output, device))},
+      {"gcap_io_binding_bind_output", "tensor", kBad,
+       CALL(gcap_io_binding_bind_output(o.io_binding, "y", nullptr, device))},
+      {"gcap_io_binding_clear_inputs", "binding", kBad, CALL(gcap_io_binding_clear_inputs(nullptr))},
+      {"gcap_io_binding_clear_outputs", "binding", kBad, CALL(gcap_io_binding_clear_outputs(nullptr))},
+      {"gcap_io_binding_synchronize_inputs", "binding", kBad, CALL(gcap_io_binding_synchronize_inputs(nullptr))},
+      {"gcap_io_binding_synchronize_outputs", "binding", kBad, CALL(gcap_io_binding_synchronize_outputs(nullptr))},
+      {"gcap_session_run_bound", "session", kBad, CALL(gcap_session_run_bound(nullptr, nullptr, o.io_binding))},
+      {"gcap_session_run_bound", "options", kFine, CALL(gcap_session_run_bound(o.session, nullptr, o.io_binding))},
+      {"gcap_session_run_bound", "binding", kBad, CALL(gcap_session_run_bound(o.session, nullptr, nullptr))},
+      {"gcap_session_warm_up_bound", "session", kBad, CALL(gcap_session_warm_up_bound(nullptr, nullptr, o.io_binding))},
+      {"gcap_session_warm_up_bound", "options", kFine,
+       CALL(gcap_session_warm_up_bound(o.session, nullptr, o.io_binding))},
+      {"gcap_session_warm_up_bound", "binding", kBad, CALL(gcap_session_warm_up_bound(o.session, nullptr, nullptr))},
   };
 }
 
@@ -445,7 +482,7 @@ std::vector<Row> Graphs() {
 
 std::vector<Row> AllRows() {
   std::vector<Row> all;
-  for (auto part : {OptionsAndSessions, Eps, Shapes, Runtimes, Allocators, Streams, Captures, Graphs}) {
+  for (auto part : {OptionsAndSessions, IoBindings, Eps, Shapes, Runtimes, Allocators, Streams, Captures, Graphs}) {
     for (Row& row : part()) all.push_back(std::move(row));
   }
   return all;

@@ -10,6 +10,7 @@
 
 #include "gcap/ep.h"
 #include "gcap/ep_ops.h"
+#include "gcap/io_binding.h"
 #include "gcap/session.h"
 #include "gtest/gtest.h"
 #include "test/fault/walk.h"
@@ -33,7 +34,8 @@ class SessionScene : public Scene {
   }
 
   gcap_status_t End() override {
-    gcap_status_t status = DestroySession();
+    gcap_status_t status = DestroyBinding();
+    status = gcap_status_join(status, DestroySession());
     if (kernel.destroy != nullptr) kernel.destroy(kernel.self);
     if (rig->ep != nullptr) status = gcap_status_join(status, rig->ep->End());
     rig->ep.reset();
@@ -46,18 +48,45 @@ class SessionScene : public Scene {
     rig->session = nullptr;
     return gcap_session_destroy(session);
   }
+  // Both tensors in pageable memory.
+  void CreateBinding() { GCAP_EXPECT_OK(gcap_io_binding_create(rig->session, &binding)); }
+  gcap_status_t BindX() {
+    const gcap_tensor_t tensor = Tensor(host_x.data(), {2, 3});
+    return gcap_io_binding_bind_input(binding, "x", &tensor, {GCAP_MEMORY_HOST, 0});
+  }
+  gcap_status_t BindY() {
+    const gcap_tensor_t tensor = Tensor(host_y.data(), {2, 3});
+    return gcap_io_binding_bind_output(binding, "y", &tensor, {GCAP_MEMORY_HOST, 0});
+  }
+  gcap_status_t RunBound() {
+    const gcap_run_options_t options = RunOptions(kBoundId, /*synchronize=*/true);
+    return gcap_session_run_bound(rig->session, &options, binding);
+  }
+  void Bind(int runs) {
+    CreateBinding();
+    GCAP_EXPECT_OK(BindX());
+    GCAP_EXPECT_OK(BindY());
+    for (int run = 0; run < runs; ++run) GCAP_EXPECT_OK(RunBound());
+  }
+  gcap_status_t DestroyBinding() {
+    gcap_status_t status = gcap_io_binding_destroy(binding);
+    if (status == nullptr) binding = nullptr;
+    return status;
+  }
   gcap_ep_t* Ep() const { return rig->ep->get(); }
   gcap_runtime_t* Runtime() const { return rig->ep->runtime(); }
   void Run(int runs) {
     for (int run = 0; run < runs; ++run) rig->ExpectRightRun(&x, &y, static_cast<float>(run), kId);
   }
 
-  static constexpr int kId = 0;
+  static constexpr int kId = 0, kBoundId = 5;
+  Floats host_x = Floats(kCount, 1.0f), host_y = Floats(kCount);
   DeviceFloats x{Floats(kCount)}, y{Floats(kCount)};
   std::unique_ptr<ChainRig> rig;
   gcap_kernel_t kernel = {};
   gcap_ep_t* ep = nullptr;  // what a walk makes
   gcap_runtime_t* runtime = nullptr;
+  gcap_io_binding_t* binding = nullptr;
 
  private:
   static constexpr int kNextId = 9;

@@ -1,6 +1,6 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Walks over gcap/session.h, gcap/options.h and gcap/run_options.h.
+// Walks over gcap/session.h, gcap/io_binding.h, gcap/options.h and gcap/run_options.h.
 
 #include "gcap/options.h"
 #include "test/fault/session_scene.h"
@@ -15,7 +15,20 @@ void Cold(S*) {}
 void Warm(S* s) { s->Run(1); }
 void Captured(S* s) { s->Run(2); }
 
+void Unbound(S* s) { s->CreateBinding(); }
+void Bound(S* s) { s->Bind(0); }
+void BoundWarm(S* s) { s->Bind(1); }
+void BoundCaptured(S* s) { s->Bind(2); }
+
 gcap_status_t Run(S* s) { return s->rig->Run(s->x, s->y, S::kId, /*synchronize=*/true); }
+
+gcap_status_t RunBound(S* s) {
+  gcap_status_t status = s->RunBound();
+  if (status == nullptr) {
+    EXPECT_EQ(s->host_y, ChainOf(s->host_x));
+  }
+  return status;
+}
 
 }  // namespace
 
@@ -39,6 +52,30 @@ std::vector<Walk> SessionWalks() {
                   }).RecoversFrom({"*"}));
   walks.push_back(SessionWalk("gcap_session_release_captured_graph", "", Captured,
                               [](S* s) { return gcap_session_release_captured_graph(s->rig->session, S::kId); }));
+  walks.push_back(SessionWalk("gcap_io_binding_create", "", Cold, [](S* s) {
+                    return gcap_io_binding_create(s->rig->session, &s->binding);
+                  }).MakesNoCall());
+  walks.push_back(
+      SessionWalk("gcap_io_binding_destroy", "", Bound, [](S* s) { return s->DestroyBinding(); }).RecoversFrom({"*"}));
+  walks.push_back(SessionWalk("gcap_io_binding_bind_input", "", Unbound, [](S* s) { return s->BindX(); }));
+  walks.push_back(SessionWalk("gcap_io_binding_bind_output", "", Unbound, [](S* s) { return s->BindY(); }));
+  walks.push_back(SessionWalk("gcap_io_binding_clear_inputs", "", Bound, [](S* s) {
+                    return gcap_io_binding_clear_inputs(s->binding);
+                  }).RecoversFrom({"*"}));
+  walks.push_back(SessionWalk("gcap_io_binding_clear_outputs", "", Bound, [](S* s) {
+                    return gcap_io_binding_clear_outputs(s->binding);
+                  }).RecoversFrom({"*"}));
+  walks.push_back(SessionWalk("gcap_io_binding_synchronize_inputs", "", Bound,
+                              [](S* s) { return gcap_io_binding_synchronize_inputs(s->binding); }));
+  walks.push_back(SessionWalk("gcap_io_binding_synchronize_outputs", "", Bound,
+                              [](S* s) { return gcap_io_binding_synchronize_outputs(s->binding); }));
+  walks.push_back(SessionWalk("gcap_session_run_bound", "eager", Bound, RunBound));
+  walks.push_back(SessionWalk("gcap_session_run_bound", "capture", BoundWarm, RunBound).RecoversFrom({"*"}));
+  walks.push_back(SessionWalk("gcap_session_run_bound", "replay", BoundCaptured, RunBound));
+  walks.push_back(SessionWalk("gcap_session_warm_up_bound", "", Bound, [](S* s) {
+                    const gcap_run_options_t options = RunOptions(S::kBoundId, /*synchronize=*/true);
+                    return gcap_session_warm_up_bound(s->rig->session, &options, s->binding);
+                  }).RecoversFrom({"*"}));
   walks.push_back(SessionWalk("gcap_options_parse", "", nullptr, [](S*) {
                     gcap_options_t options;
                     gcap_options_init(&options);
