@@ -3,35 +3,11 @@
 // One kernel: a copy of its node, the types and shapes that it was made for, and its plan. Shapes are checked where the
 // kernel is made, by inference, and compared at each computation: a plan that ran on others would go beyond its memory.
 
-#include <limits.h>
 #include <stdlib.h>
 
-#include "gcap/scratch.h"
 #include "gcap/shape_inference.h"
 #include "lib/ep/node_copy.h"
 #include "ops/nodes/op.h"
-
-// --- What operators share -------------------------------------------------------------------------------------------
-
-gcap_status_t gcap_node_int_size(const gcap_node_t* node, const char* what, int64_t size, int* out_size) {
-  *out_size = 0;
-  if (size < 0 || size > INT_MAX) {
-    return GCAP_NODE_REFUSE(node, "%s is %lld, allowed is up to %d", what, (long long)size, INT_MAX);
-  }
-  *out_size = (int)size;
-  return NULL;
-}
-
-gcap_status_t gcap_node_take_workspace(const gcap_kernel_context_t* context, size_t bytes, void** out_workspace) {
-  *out_workspace = NULL;
-  if (bytes == 0) return NULL;
-  return gcap_scratch_alloc(context->resources.scratch, bytes, context->resources.stream, out_workspace);
-}
-
-gcap_status_t gcap_node_return_workspace(const gcap_kernel_context_t* context, void* workspace, gcap_status_t status) {
-  if (workspace == NULL) return status;
-  return gcap_status_join(status, gcap_scratch_free(context->resources.scratch, workspace));
-}
 
 // --- Computing ------------------------------------------------------------------------------------------------------
 

@@ -66,11 +66,11 @@ gcap_status_t gcap_node_kernel_create(const gcap_node_kernels_t* kernels, const 
 #define GCAP_NODE_REFUSE(node, format, ...) \
   GCAP_STATUS(GCAP_INVALID_ARGUMENT, "node '%s' (%s): " format, (node)->name, (node)->op_type, __VA_ARGS__)
 
-// For `accepts`. The model's value of an input; true if there is no attribute activation, or it is Relu.
+// shared.c. For `accepts`, after the types: the model's value of an input; whether there is no attribute activation, or
+// it is Relu.
 const gcap_value_t* gcap_node_input(const gcap_model_t* model, const gcap_node_t* node, int input);
 bool gcap_node_activation_fits(const gcap_node_t* node);
 bool gcap_node_has_relu(const gcap_node_t* node);
-
 // For plans: a size as an int, which cuDNN counts in.
 gcap_status_t gcap_node_int_size(const gcap_node_t* node, const char* what, int64_t size, int* out_size);
 // For `compute`: workspace for one computation, which the next one on the stream may have as soon as this one is

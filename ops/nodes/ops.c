@@ -101,10 +101,6 @@ static const gcap_value_t* value_of(const gcap_model_t* model, int index) {
   return index >= 0 && index < model->num_values ? &model->values[index] : NULL;
 }
 
-const gcap_value_t* gcap_node_input(const gcap_model_t* model, const gcap_node_t* node, int input) {
-  return value_of(model, node->inputs[input]);
-}
-
 // True if a value may stand where the signature has `letter`. The first T decides all of them.
 static bool fits(const gcap_node_op_t* op, char letter, const gcap_value_t* value, int* t) {
   if (value == NULL || gcap_dtype_bytes(value->dtype) == 0) return false;
@@ -165,14 +161,4 @@ bool gcap_node_op_reads_on_host(const gcap_node_op_t* op, int input) {
   int least = 0;
   const char letter = letter_at(op->signature, input, &least);
   return letter >= 'a' && letter <= 'z';
-}
-
-// --- The attribute activation ---------------------------------------------------------------------------------------
-
-bool gcap_node_has_relu(const gcap_node_t* node) {
-  return strcmp(gcap_node_string(node, "activation", ""), "Relu") == 0;
-}
-
-bool gcap_node_activation_fits(const gcap_node_t* node) {
-  return !gcap_node_has(node, "activation") || gcap_node_has_relu(node);
 }

@@ -85,12 +85,12 @@ typedef struct gcap_node_kernels gcap_node_kernels_t;
 //   INVALID_ARGUMENT    `out_kernels` is NULL; options that were not initialized; no such device
 //   LIBRARY_ERROR       cuBLASLt could not start
 //   RESOURCE_EXHAUSTED  no host memory
-//   others              of gcap_stream_create and gcap_stream_cublaslt_handle
+// Also what gcap_stream_create and gcap_stream_cublaslt_handle return.
 GCAP_API gcap_status_t gcap_node_kernels_create(int device_id, const gcap_kernel_options_t* options,
                                                 gcap_node_kernels_t** out_kernels) GCAP_NODISCARD;
 
-// NULL is fine.
-//   as gcap_stream_destroy
+// Ends node kernels. NULL is fine.
+//   errors of gcap_stream_destroy
 GCAP_API gcap_status_t gcap_node_kernels_destroy(gcap_node_kernels_t* kernels) GCAP_NODISCARD;
 
 // gcap_ep_supports: true if the node's operator is in the table, and its types, ranks and attributes are as there said.
@@ -111,9 +111,8 @@ GCAP_API gcap_input_place_t gcap_node_kernels_input_place(const gcap_node_kernel
 //   FAILED_PRECONDITION  the calling thread is capturing, and the operator needs a plan
 //   LIBRARY_ERROR        cuDNN or cuBLASLt failed
 //   RESOURCE_EXHAUSTED   no host memory, or no scratch for a search
-//   others               of gcap_stream_cudnn_handle, gcap_conv2d_create, gcap_pool2d_create, gcap_batch_norm_create
-//   and
-//                        gcap_matmul_create
+// Also what gcap_stream_cudnn_handle, gcap_conv2d_create, gcap_pool2d_create, gcap_batch_norm_create and
+// gcap_matmul_create return.
 GCAP_API gcap_status_t gcap_node_kernels_create_kernel(const gcap_node_kernels_t* kernels,
                                                        const gcap_run_resources_t* resources, const gcap_model_t* model,
                                                        const gcap_node_t* node,

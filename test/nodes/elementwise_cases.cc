@@ -1,0 +1,145 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Operators that work element by element.
+
+#include <algorithm>
+#include <cmath>
+
+#include "test/nodes/cases.h"
+
+namespace gcap {
+namespace testing {
+namespace {
+
+// Of functions that are computed in f32 on numbers up to 8: a few units of its last place.
+constexpr double kError = 4e-6;
+
+NodeCase Binary(const std::string& op, gcap_dtype_t type, gcap_dtype_t out, double low, double high,
+                const std::function<double(double, double)>& f) {
+  const Shape shape = {2, 3, 4};
+  NodeCase c;
+  c.name = op + (type == kTyped ? "" : std::string("Of") + gcap_dtype_name(type));
+  c.op_type = op;
+  c.inputs = {{type, {2, 1, 4}, low, high}, {type, {3, 1}, low, high}};
+  c.outputs = {{out, shape}};
+  c.reference = [=](const Ins& in) -> std::vector<Values> {
+    return {Make(shape, [&](const Shape& i) { return f(BroadcastAt(in[0], i), BroadcastAt(in[1], i)); })};
+  };
+  c.error = kError;
+  return c;
+}
+
+NodeCase Unary(const std::string& name, const std::string& op, gcap_dtype_t type, double low, double high,
+               const std::function<double(double)>& f, const std::function<void(Attributes*)>& attributes = nullptr) {
+  NodeCase c;
+  c.name = name;
+  c.op_type = op;
+  c.attributes = attributes;
+  c.inputs = {{type, {3, 5}, low, high}};
+  c.outputs = {{type, {3, 5}}};
+  c.reference = [=](const Ins& in) -> std::vector<Values> {
+    Values values;
+    for (double x : in[0].at) values.push_back(f(x));
+    return {values};
+  };
+  c.error = kError;
+  return c;
+}
+
+void AddBinaries(std::vector<NodeCase>* all) {
+  const gcap_dtype_t boolean = GCAP_DTYPE_BOOL, i64 = GCAP_DTYPE_I64, i32 = GCAP_DTYPE_I32;
+  all->push_back(Binary("Add", kTyped, kTyped, -2, 2, [](double a, double b) { return a + b; }));
+  all->push_back(Binary("Sub", kTyped, kTyped, -2, 2, [](double a, double b) { return a - b; }));
+  all->push_back(Binary("Mul", kTyped, kTyped, -2, 2, [](double a, double b) { return a * b; }));
+  all->push_back(Binary("Div", kTyped, kTyped, 0.5, 2, [](double a, double b) { return a / b; }));
+  all->push_back(Binary("Pow", kTyped, kTyped, 0.5, 2, [](double a, double b) { return std::pow(a, b); }));
+  all->push_back(Binary("Min", kTyped, kTyped, -2, 2, [](double a, double b) { return std::min(a, b); }));
+  all->push_back(Binary("Max", kTyped, kTyped, -2, 2, [](double a, double b) { return std::max(a, b); }));
+  all->push_back(Binary("Less", kTyped, boolean, -2, 2, [](double a, double b) { return a < b; }));
+  all->push_back(Binary("Greater", kTyped, boolean, -2, 2, [](double a, double b) { return a > b; }));
+  all->push_back(Binary("Equal", i32, boolean, 0, 1, [](double a, double b) { return a == b; }));
+  all->push_back(Binary("Add", i64, i64, -9, 9, [](double a, double b) { return a + b; }));
+  all->push_back(Binary("Mul", i32, i32, -9, 9, [](double a, double b) { return a * b; }));
+  all->push_back(Binary("And", boolean, boolean, 0, 1, [](double a, double b) { return a != 0 && b != 0; }));
+  all->push_back(Binary("Or", boolean, boolean, 0, 1, [](double a, double b) { return a != 0 || b != 0; }));
+}
+
+void AddUnaries(std::vector<NodeCase>* all) {
+  const auto sigmoid = [](double x) { return 1 / (1 + std::exp(-x)); };
+  const auto gelu = [](double x) { return x / 2 * (1 + std::erf(x / std::sqrt(2.0))); };
+  const auto gelu_tanh = [](double x) {
+    return x / 2 * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
+  };
+  const auto relu = [](double x) { return std::max(x, 0.0); };
+  all->push_back(Unary("Relu", "Relu", kTyped, -2, 2, relu));
+  all->push_back(Unary("ReluOfi32", "Relu", GCAP_DTYPE_I32, -9, 9, relu));
+  all->push_back(Unary("Gelu", "Gelu", kTyped, -3, 3, gelu));
+  all->push_back(
+      Unary("GeluWithTanh", "Gelu", kTyped, -3, 3, gelu_tanh, [](Attributes* a) { a->String("approximate", "tanh"); }));
+  all->push_back(Unary("Sigmoid", "Sigmoid", kTyped, -3, 3, sigmoid));
+  all->push_back(Unary("Tanh", "Tanh", kTyped, -3, 3, [](double x) { return std::tanh(x); }));
+  all->push_back(Unary("Erf", "Erf", kTyped, -3, 3, [](double x) { return std::erf(x); }));
+  all->push_back(Unary("Exp", "Exp", kTyped, -3, 2, [](double x) { return std::exp(x); }));
+  all->push_back(Unary("Log", "Log", kTyped, 0.1, 8, [](double x) { return std::log(x); }));
+  all->push_back(Unary("Sqrt", "Sqrt", kTyped, 0, 8, [](double x) { return std::sqrt(x); }));
+  all->push_back(Unary("Neg", "Neg", kTyped, -2, 2, [](double x) { return -x; }));
+  all->push_back(Unary("Abs", "Abs", kTyped, -2, 2, [](double x) { return std::fabs(x); }));
+  all->push_back(Unary("Not", "Not", GCAP_DTYPE_BOOL, 0, 1, [](double x) { return x == 0; }));
+  all->push_back(Unary(
+      "LeakyRelu", "LeakyRelu", kTyped, -2, 2, [](double x) { return x >= 0 ? x : 0.25 * x; },
+      [](Attributes* a) { a->Float("alpha", 0.25f); }));
+  all->push_back(
+      Unary("LeakyReluByDefault", "LeakyRelu", kTyped, -2, 2, [](double x) { return x >= 0 ? x : 0.01 * x; }));
+  all->push_back(Unary(
+      "ClipByAttributes", "Clip", kTyped, -2, 2, [](double x) { return std::min(x, 0.5); },
+      [](Attributes* a) { a->Float("max", 0.5f); }));
+  all->push_back(Unary("Identity", "Identity", kTyped, -2, 2, [](double x) { return x; }));
+  all->push_back(Unary("MaxOfOne", "Max", kTyped, -2, 2, [](double x) { return x; }));
+}
+
+// The bounds of Clip are scalars on the host.
+NodeCase Clip(const std::string& name, gcap_dtype_t type, double low, double high) {
+  NodeCase c = Unary(name, "Clip", type, -8, 8, [=](double x) { return std::min(std::max(x, low), high); });
+  c.inputs.push_back({type, {}, 0, 0, {low}});
+  c.inputs.push_back({type, {}, 0, 0, {high}});
+  return c;
+}
+
+NodeCase Cast(const std::string& name, gcap_dtype_t from, gcap_dtype_t to, int64_t onnx_to,
+              const std::function<double(double)>& f) {
+  NodeCase c = Unary(name, "Cast", from, -100, 100, f, [=](Attributes* a) {
+    if (onnx_to != 0) a->Int("to", onnx_to);
+  });
+  c.outputs[0].first = to;
+  return c;
+}
+
+NodeCase Where() {
+  const Shape shape = {2, 3, 4};
+  NodeCase c;
+  c.name = c.op_type = "Where";
+  c.inputs = {{GCAP_DTYPE_BOOL, {3, 1}}, {kTyped, {2, 1, 4}}, {kTyped, {3, 4}}};
+  c.outputs = {{kTyped, shape}};
+  c.reference = [=](const Ins& in) -> std::vector<Values> {
+    return {Make(shape, [&](const Shape& i) { return BroadcastAt(in[BroadcastAt(in[0], i) != 0 ? 1 : 2], i); })};
+  };
+  return c;
+}
+
+}  // namespace
+
+std::vector<NodeCase> ElementwiseCases() {
+  std::vector<NodeCase> all;
+  AddBinaries(&all);
+  AddUnaries(&all);
+  all.push_back(Clip("Clip", kTyped, -0.5, 0.25));
+  all.push_back(Clip("ClipOfi64", GCAP_DTYPE_I64, -3, 5));
+  all.push_back(Cast("CastToi32", kTyped, GCAP_DTYPE_I32, 6, [](double x) { return std::trunc(x); }));
+  all.push_back(Cast("CastFromi64", GCAP_DTYPE_I64, kTyped, 0, [](double x) { return x; }));
+  all.push_back(Cast("CastToBool", kTyped, GCAP_DTYPE_BOOL, 9, [](double x) { return x != 0; }));
+  all.push_back(Where());
+  return all;
+}
+
+}  // namespace testing
+}  // namespace gcap

@@ -1,0 +1,133 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Reductions, softmax, layer normalization.
+
+#include <algorithm>
+#include <cmath>
+
+#include "test/nodes/cases.h"
+
+namespace gcap {
+namespace testing {
+namespace {
+
+const Shape kShape = {2, 3, 4};
+constexpr double kError = 4e-6;  // of sums of up to 24 terms below 2, in f32
+
+// Where the axes of a reduction come from.
+enum class Axes { kInput, kAttribute, kNone };
+
+NodeCase Reduce(const std::string& op, const std::string& name, Axes from, const Shape& axes, bool keep, double first,
+                const std::function<double(double, double)>& f, double scale = 1) {
+  std::vector<bool> reduced(kShape.size(), from == Axes::kNone);
+  for (int64_t axis : axes) reduced[static_cast<size_t>(axis < 0 ? axis + 3 : axis)] = true;
+  Shape kept = kShape, shape;
+  for (size_t i = 0; i < kept.size(); ++i) {
+    kept[i] = reduced[i] ? 1 : kept[i];
+    if (!reduced[i] || keep) shape.push_back(kept[i]);
+  }
+  NodeCase c;
+  c.name = op + name;
+  c.op_type = op;
+  c.attributes = [=](Attributes* a) {
+    if (from == Axes::kAttribute) a->Ints("axes", axes);
+    a->Int("keepdims", keep);
+  };
+  c.inputs = {{kTyped, kShape, 0.5, 1.5}};
+  if (from == Axes::kInput) {
+    c.inputs.push_back({GCAP_DTYPE_I64, {static_cast<int64_t>(axes.size())}, 0, 0, Values(axes.begin(), axes.end())});
+  }
+  c.outputs = {{kTyped, shape}};
+  c.reference = [=](const Ins& in) -> std::vector<Values> {
+    Values made(static_cast<size_t>(Count(kept)), first);
+    for (int64_t i = 0; i < Count(kShape); ++i) {
+      Shape index = Unravel(i, kShape);
+      for (size_t j = 0; j < index.size(); ++j) index[j] = reduced[j] ? 0 : index[j];
+      double& out = made[static_cast<size_t>(Ravel(index, kept))];
+      out = f(out, in[0].at[static_cast<size_t>(i)]);
+    }
+    for (double& value : made) value *= scale;
+    return {made};
+  };
+  c.error = kError * 8;  // a product of 24 numbers below 1.5 may be large
+  return c;
+}
+
+// All along the axis of `index`.
+Values Along(const Elements& x, Shape index, size_t axis) {
+  Values values;
+  for (index[axis] = 0; index[axis] < x.shape[axis]; ++index[axis]) values.push_back(At(x, index));
+  return values;
+}
+
+NodeCase Softmax(const std::string& op, const std::string& name, int axis) {
+  NodeCase c;
+  c.name = op + name;
+  c.op_type = op;
+  if (axis != -1) c.attributes = [=](Attributes* a) { a->Int("axis", axis); };
+  c.inputs = {{kTyped, kShape, -3, 3}};
+  c.outputs = {{kTyped, kShape}};
+  const size_t at = static_cast<size_t>(axis < 0 ? axis + 3 : axis);
+  const bool is_log = op == "LogSoftmax";
+  c.reference = [=](const Ins& in) -> std::vector<Values> {
+    return {Make(kShape, [&](const Shape& index) {
+      double sum = 0;
+      for (double x : Along(in[0], index, at)) sum += std::exp(x);
+      return is_log ? At(in[0], index) - std::log(sum) : std::exp(At(in[0], index)) / sum;
+    })};
+  };
+  c.error = kError;
+  return c;
+}
+
+// From `axis` to the last one of [2,3,4].
+NodeCase LayerNorm(const std::string& name, int axis, const Shape& behind, bool has_bias, float epsilon) {
+  NodeCase c;
+  c.name = "LayerNormalization" + name;
+  c.op_type = "LayerNormalization";
+  c.attributes = [=](Attributes* a) { a->Int("axis", axis).Float("epsilon", epsilon); };
+  c.inputs = {{kTyped, kShape}, {kTyped, behind}};
+  if (has_bias) c.inputs.push_back({kTyped, behind});
+  c.outputs = {{kTyped, kShape}};
+  const size_t count = static_cast<size_t>(Count(behind));
+  c.reference = [=](const Ins& in) -> std::vector<Values> {
+    Values made;
+    for (size_t i = 0; i < in[0].at.size(); ++i) {
+      const size_t row = i / count * count;
+      double mean = 0, variance = 0;
+      for (size_t j = 0; j < count; ++j) mean += in[0].at[row + j] / static_cast<double>(count);
+      for (size_t j = 0; j < count; ++j) variance += std::pow(in[0].at[row + j] - mean, 2) / static_cast<double>(count);
+      const double norm = (in[0].at[i] - mean) / std::sqrt(variance + static_cast<double>(epsilon));
+      made.push_back(norm * in[1].at[i - row] + (has_bias ? in[2].at[i - row] : 0));
+    }
+    return {made};
+  };
+  c.error = 16 * kError;  // the deviation divides the error of the mean
+  return c;
+}
+
+}  // namespace
+
+std::vector<NodeCase> ReduceCases() {
+  const auto add = [](double a, double b) { return a + b; };
+  const auto multiply = [](double a, double b) { return a * b; };
+  const auto most = [](double a, double b) { return std::max(a, b); };
+  const auto least = [](double a, double b) { return std::min(a, b); };
+  return {
+      Reduce("ReduceSum", "ByInput", Axes::kInput, {1}, false, 0, add),
+      Reduce("ReduceSum", "OfAll", Axes::kNone, {}, true, 0, add),
+      Reduce("ReduceMean", "ByAttribute", Axes::kAttribute, {0, -1}, true, 0, add, 1.0 / 8),
+      Reduce("ReduceMax", "ByInput", Axes::kInput, {-1}, true, -1e9, most),
+      Reduce("ReduceMin", "ByAttribute", Axes::kAttribute, {0}, false, 1e9, least),
+      Reduce("ReduceProd", "ByInput", Axes::kInput, {2, 0}, false, 1, multiply),
+      Softmax("Softmax", "OfTheLastAxis", -1),
+      Softmax("Softmax", "OfAxis1", 1),
+      Softmax("LogSoftmax", "OfTheLastAxis", -1),
+      Softmax("LogSoftmax", "OfAxis0", 0),
+      LayerNorm("OfTheLastAxis", -1, {4}, true, 1e-3f),
+      LayerNorm("OfTwoAxes", 1, {3, 4}, false, 1e-5f),
+  };
+}
+
+}  // namespace testing
+}  // namespace gcap

@@ -1,0 +1,209 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Convolution, pools and batch normalization.
+
+#include <algorithm>
+#include <cmath>
+
+#include "test/nodes/cases.h"
+
+namespace gcap {
+namespace testing {
+namespace {
+
+// Of sums of up to 40 terms up to 1 in f32, by an algorithm that may transform them first (Winograd's, FFT): a further
+// factor of 16.
+constexpr double kConvError = 1e-4;
+
+// Two axes; one axis is {1, size}, with `axes` 1.
+struct Setup {
+  std::string name;
+  Shape x = {2, 4, 5, 6}, weight = {6, 4, 3, 3};
+  int64_t group = 1;
+  Shape strides = {1, 1}, dilations = {1, 1}, pads = {0, 0, 0, 0}, y = {2, 6, 3, 4};
+  const char* auto_pad = nullptr;  // `pads` are then what it must be
+  bool bias = true, relu = false;
+  size_t axes = 2;
+};
+
+Shape LastOf(const Shape& all, size_t axes) {
+  Shape last;
+  for (size_t begin = 0; begin < all.size(); begin += 2) {
+    last.insert(last.end(), all.begin() + static_cast<std::ptrdiff_t>(begin + 2 - axes),
+                all.begin() + static_cast<std::ptrdiff_t>(begin + 2));
+  }
+  return last;
+}
+Shape WithoutFirstAxis(Shape shape, size_t axes) {
+  if (axes == 1) shape.erase(shape.begin() + 2);
+  return shape;
+}
+
+double ConvAt(const Setup& s, const Ins& in, const Shape& i) {
+  const int64_t maps_of_a_group = s.weight[0] / s.group, first = i[1] / maps_of_a_group * s.weight[1];
+  double sum = s.bias ? in[2].at[static_cast<size_t>(i[1])] : 0.0;
+  const Elements x = {s.x, in[0].at}, weight = {s.weight, in[1].at};
+  for (int64_t c = 0; c < s.weight[1]; ++c) {
+    for (int64_t kh = 0; kh < s.weight[2]; ++kh) {
+      for (int64_t kw = 0; kw < s.weight[3]; ++kw) {
+        const int64_t h = i[2] * s.strides[0] - s.pads[0] + kh * s.dilations[0];
+        const int64_t w = i[3] * s.strides[1] - s.pads[1] + kw * s.dilations[1];
+        if (h < 0 || h >= s.x[2] || w < 0 || w >= s.x[3]) continue;
+        sum += At(x, {i[0], first + c, h, w}) * At(weight, {i[1], c, kh, kw});
+      }
+    }
+  }
+  return s.relu ? std::max(sum, 0.0) : sum;
+}
+
+NodeCase Conv(const Setup& s) {
+  NodeCase c;
+  c.name = "Conv" + s.name;
+  c.op_type = "Conv";
+  c.attributes = [=](Attributes* a) {
+    a->Int("group", s.group).Ints("strides", LastOf(s.strides, s.axes)).Ints("dilations", LastOf(s.dilations, s.axes));
+    if (s.auto_pad != nullptr) a->String("auto_pad", s.auto_pad);
+    if (s.auto_pad == nullptr) a->Ints("pads", LastOf(s.pads, s.axes));
+    if (s.relu) a->String("activation", "Relu");
+  };
+  c.inputs = {{kTyped, WithoutFirstAxis(s.x, s.axes)}, {kTyped, WithoutFirstAxis(s.weight, s.axes)}};
+  if (s.bias) c.inputs.push_back({kTyped, {s.weight[0]}});
+  c.outputs = {{kTyped, WithoutFirstAxis(s.y, s.axes)}};
+  c.reference = [=](const Ins& in) -> std::vector<Values> {
+    return {Make(s.y, [&](const Shape& i) { return ConvAt(s, in, i); })};
+  };
+  c.error = kConvError;
+  c.roundings = 4;  // before the bias, and inside of an algorithm that sums in the type
+  c.magnitude = 40;
+  return c;
+}
+
+std::vector<NodeCase> Convolutions() {
+  Setup plain, padded, strided, dilated, grouped, depthwise, uneven, same, one_axis;
+  padded.name = "WithPads";
+  padded.pads = {1, 2, 1, 2};
+  padded.y = {2, 6, 5, 8};
+  strided.name = "WithStridesAndRelu";
+  strided.strides = {2, 3};
+  strided.relu = true;
+  strided.y = {2, 6, 2, 2};
+  dilated.name = "WithDilationsWithoutBias";
+  dilated.dilations = {2, 1};
+  dilated.bias = false;
+  dilated.y = {2, 6, 1, 4};
+  grouped.name = "OfGroups";
+  grouped.group = 2;
+  grouped.weight = {6, 2, 3, 3};
+  depthwise.name = "OfEachChannel";
+  depthwise.group = 4;
+  depthwise.weight = {4, 1, 3, 3};
+  depthwise.y = {2, 4, 3, 4};
+  uneven.name = "WithUnevenPads";
+  uneven.pads = {0, 1, 2, 0};
+  uneven.y = {2, 6, 5, 5};
+  same.name = "WithAutoPad";
+  same.auto_pad = "SAME_UPPER";
+  same.strides = {2, 2};
+  same.pads = {1, 0, 1, 1};  // 5 rows need 3 windows, 2 more rows; 6 columns need 3 windows, 1 more column at the end
+  same.y = {2, 6, 3, 3};
+  one_axis.name = "OfOneAxis";
+  one_axis.axes = 1;
+  one_axis.x = {2, 4, 1, 9};
+  one_axis.weight = {6, 4, 1, 3};
+  one_axis.strides = {1, 2};
+  one_axis.pads = {0, 1, 0, 1};
+  one_axis.y = {2, 6, 1, 5};
+  std::vector<NodeCase> all;
+  for (const Setup& setup : {plain, padded, strided, dilated, grouped, depthwise, uneven, same, one_axis}) {
+    all.push_back(Conv(setup));
+  }
+  return all;
+}
+
+// A window of 3 x 2 over [2,3,5,6], or of 3 over [2,3,5].
+NodeCase Pool(const std::string& name, const std::string& op, size_t axes, const Shape& strides, const Shape& pads,
+              const Shape& y, bool counts_pads = false) {
+  const Shape x = axes == 1 ? Shape{2, 3, 1, 5} : Shape{2, 3, 5, 6}, window = axes == 1 ? Shape{1, 3} : Shape{3, 2};
+  NodeCase c;
+  c.name = op + name;
+  c.op_type = op;
+  c.attributes = [=](Attributes* a) {
+    a->Ints("kernel_shape", LastOf(window, axes)).Ints("strides", LastOf(strides, axes));
+    a->Ints("pads", LastOf({pads[0], pads[1], pads[0], pads[1]}, axes));
+    if (counts_pads) a->Int("count_include_pad", 1);
+  };
+  c.inputs = {{kTyped, WithoutFirstAxis(x, axes)}};
+  c.outputs = {{kTyped, WithoutFirstAxis(y, axes)}};
+  const bool is_max = op == "MaxPool";
+  c.reference = [=](const Ins& in) -> std::vector<Values> {
+    const Elements image = {x, in[0].at};
+    return {Make(y, [&](const Shape& i) {
+      double sum = 0, most = -1e9, count = 0;
+      for (int64_t k = 0; k < window[0] * window[1]; ++k) {
+        const int64_t h = i[2] * strides[0] - pads[0] + k / window[1], w = i[3] * strides[1] - pads[1] + k % window[1];
+        const bool inside = h >= 0 && h < x[2] && w >= 0 && w < x[3];
+        if (inside) sum += At(image, {i[0], i[1], h, w});
+        if (inside) most = std::max(most, At(image, {i[0], i[1], h, w}));
+        count += inside || counts_pads;
+      }
+      return is_max ? most : sum / count;
+    })};
+  };
+  c.error = 2e-6;
+  return c;
+}
+
+NodeCase GlobalAverage(const Shape& x) {
+  Shape y = x;
+  for (size_t i = 2; i < y.size(); ++i) y[i] = 1;
+  NodeCase c;
+  c.name = "GlobalAveragePoolOfRank" + std::to_string(x.size());
+  c.op_type = "GlobalAveragePool";
+  c.inputs = {{kTyped, x}};
+  c.outputs = {{kTyped, y}};
+  const size_t count = static_cast<size_t>(Count(x) / Count(y));
+  c.reference = [=](const Ins& in) -> std::vector<Values> {
+    Values made(static_cast<size_t>(Count(y)));
+    for (size_t i = 0; i < in[0].at.size(); ++i) made[i / count] += in[0].at[i] / static_cast<double>(count);
+    return {made};
+  };
+  c.error = 4e-6;
+  return c;
+}
+
+NodeCase BatchNorm(const Shape& x) {
+  NodeCase c;
+  c.name = "BatchNormalizationOfRank" + std::to_string(x.size());
+  c.op_type = "BatchNormalization";
+  c.attributes = [](Attributes* a) { a->Float("epsilon", 0.125f); };
+  const gcap_dtype_t f32 = GCAP_DTYPE_F32;
+  c.inputs = {{kTyped, x}, {f32, {x[1]}}, {f32, {x[1]}}, {f32, {x[1]}}, {f32, {x[1]}, 0.5, 2}};
+  c.outputs = {{kTyped, x}};
+  c.reference = [=](const Ins& in) -> std::vector<Values> {
+    return {Make(x, [&](const Shape& i) {
+      const size_t k = static_cast<size_t>(i[1]);
+      return in[1].at[k] * (At(in[0], i) - in[3].at[k]) / std::sqrt(in[4].at[k] + 0.125) + in[2].at[k];
+    })};
+  };
+  c.error = 4e-6;
+  return c;
+}
+
+}  // namespace
+
+std::vector<NodeCase> WindowCases() {
+  std::vector<NodeCase> all = Convolutions();
+  all.push_back(Pool("", "MaxPool", 2, {1, 1}, {0, 0}, {2, 3, 3, 5}));
+  all.push_back(Pool("WithStridesAndPads", "MaxPool", 2, {2, 2}, {1, 1}, {2, 3, 3, 4}));
+  all.push_back(Pool("OfOneAxis", "MaxPool", 1, {1, 2}, {0, 1}, {2, 3, 1, 3}));
+  all.push_back(Pool("", "AveragePool", 2, {2, 2}, {1, 1}, {2, 3, 3, 4}));
+  all.push_back(Pool("WithPadsCounted", "AveragePool", 2, {2, 2}, {1, 1}, {2, 3, 3, 4}, true));
+  all.push_back(GlobalAverage({2, 3, 4, 5}));
+  all.push_back(GlobalAverage({2, 3, 7}));
+  all.push_back(BatchNorm({2, 3, 4, 5}));
+  all.push_back(BatchNorm({2, 3}));
+  return all;
+}
+
+}  // namespace testing
+}  // namespace gcap
