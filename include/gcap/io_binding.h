@@ -24,7 +24,8 @@ extern "C" {
 //           address, and is used again when a tensor of its size is bound again.
 // Graphs:   once a tensor was staged, the runs of the binding are run with check_bindings: a graph id that was captured
 //           with other addresses, such as those of another binding, is refused by the name of the tensor.
-// Thread:   one at a time; another one that comes meanwhile is refused. Several threads have several bindings.
+// Thread:   one at a time; another one that comes meanwhile is refused. Before another thread runs it, the work of the
+//           earlier runs is done. Several threads have several bindings.
 // Capture:  only gcap_session_run_bound may be called on a thread that has a capture scope open.
 // Lifetime: the session outlives the binding: gcap_session_destroy refuses while a binding lives. The data of a tensor
 //           stays as long as the tensor is bound, and until the work of the runs is done; staging memory does so by

@@ -209,10 +209,10 @@ static gcap_status_t run_in_turn(gcap_io_binding_t* binding, gcap_run_options_t*
 static gcap_status_t run_bound(gcap_session_t* session, gcap_run_options_t* options, gcap_io_binding_t* entered,
                                runs_t runs) {
   GCAP_AT_SCOPE_END(gcap_io_binding_leave) gcap_io_binding_t* binding = entered;
-  GCAP_RETURN_IF_ERROR(check_bound(session, binding));
-  gcap_status_t status = check_pageable(binding, options->synchronize);
+  gcap_status_t status = check_bound(session, binding);
+  if (status == NULL) status = check_pageable(binding, options->synchronize);
   if (status == NULL) return run_in_turn(binding, options, runs);
-  gcap_capture_fail(gcap_capture_current(), status);
+  gcap_capture_fail(gcap_capture_current(), status);  // the graph would lack the run
   return status;
 }
 

@@ -553,6 +553,17 @@ TEST_F(IoBindingInCapture, PageableMemoryIsRefusedByNameAndFailsTheScope) {
   EXPECT_EQ(device_y.Get(), ChainOf(Counted(1)));
 }
 
+TEST_F(IoBindingInCapture, RunWithoutAllTensorsFailsTheScope) {
+  DeviceFloats x(Floats(6));
+  GCAP_ASSERT_OK(BindX(x.get(), kDevice));
+  gcap_capture_t* capture = nullptr;
+  cudaGraph_t graph = nullptr;
+  gcap_retained_t* retained = nullptr;
+  GCAP_ASSERT_OK(gcap_capture_begin(stream_, nullptr, &capture));
+  GCAP_EXPECT_FAILS(Run(), GCAP_INVALID_ARGUMENT, "output 'y' is not bound");
+  GCAP_EXPECT_FAILS(gcap_capture_end(capture, &graph, &retained), GCAP_CAPTURE_INVALIDATED, "output 'y' is not bound");
+}
+
 TEST_F(IoBindingInCapture, OnlyRunsMayBeCalledThere) {
   Floats x = Counted(1);
   gcap_io_binding_t* other = nullptr;
