@@ -164,6 +164,27 @@ static void run_session(fuzz_runtime_t* slot, bool warm_up) {
                   : gcap_session_run(slot->session, fuzz_draw(8) ? &options : NULL, &input, &output));
 }
 
+// An IO binding of host memory, for one run. The memory outlives what is under way.
+static void run_bound(fuzz_runtime_t* slot) {
+  static float in[kCount], out[kCount];
+  const gcap_memory_t host = {.kind = GCAP_MEMORY_HOST};
+  gcap_io_binding_t* binding = NULL;
+  if (!fuzz_ok(gcap_io_binding_create(slot->session, &binding))) return;
+  gcap_tensor_t input = {.data = in, .rank = 1, .shape = {kCount}};
+  const gcap_tensor_t output = {.data = out, .rank = 1, .shape = {kCount}};
+  if (fuzz_draw(16) == 0) input.shape[0] = 3;
+  fuzz_ok(gcap_io_binding_bind_input(binding, fuzz_draw(16) ? "x" : "y", &input, host));
+  fuzz_ok(gcap_io_binding_bind_output(binding, "y", &output, host));
+  gcap_run_options_t options;
+  gcap_run_options_init(&options);
+  options.graph_id = (int)fuzz_draw(4) - 1;
+  options.synchronize = fuzz_draw(4);
+  fuzz_ok(fuzz_draw(4) ? gcap_session_run_bound(slot->session, &options, binding)
+                       : gcap_session_warm_up_bound(slot->session, &options, binding));
+  if (fuzz_draw(4) == 0) fuzz_ok(gcap_io_binding_clear_inputs(binding));
+  fuzz_ok(gcap_io_binding_destroy(binding));
+}
+
 // A session's functions may not be called on a thread that captures.
 void fuzz_session_step(void) {
   fuzz_runtime_t* slot = &fuzz_world.runtimes[fuzz_draw(FUZZ_RUNTIMES)];
@@ -180,6 +201,8 @@ void fuzz_session_step(void) {
     fuzz_ok(gcap_session_release_captured_graph(slot->session, (int)fuzz_draw(4)));
   } else if (what == 7 && fuzz_world.in_sink == 0 && fuzz_gone(gcap_session_destroy(slot->session))) {
     slot->session = NULL;
+  } else if (what == 8 && fuzz_world.in_sink == 0) {
+    run_bound(slot);
   }
   --slot->calls;
 }
