@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -279,6 +280,32 @@ TEST_F(IoBinding, UseInsideItsOwnRunIsRefused) {
   GCAP_EXPECT_OK(gcap_io_binding_destroy(used_binding));
 }
 
+bool leaves = false;
+
+TEST_F(IoBinding, RunThatAKernelLeavesByAnExceptionLeavesItUsable) {
+  ChainRig rig("Leave");
+  TestEpConfig config;
+  config.leave = [] {
+    if (leaves) throw std::runtime_error("a shape is wrong");
+  };
+  GCAP_ASSERT_OK(rig.Create(GraphOptions(1), config));
+  gcap_io_binding_t* binding = nullptr;
+  GCAP_ASSERT_OK(gcap_io_binding_create(rig.session, &binding));
+  Floats x = Counted(1), y(6, 77.0f);
+  const gcap_tensor_t input = Tensor(x.data(), {2, 3}), output = Tensor(y.data(), {2, 3});
+  GCAP_ASSERT_OK(gcap_io_binding_bind_input(binding, "x", &input, kHost));
+  GCAP_ASSERT_OK(gcap_io_binding_bind_output(binding, "y", &output, kHost));
+  for (int run = 0; run < 2; ++run) {  // eager, then in a capture
+    leaves = true;
+    EXPECT_THROW(gcap_status_ignore(gcap_session_run_bound(rig.session, nullptr, binding)), std::runtime_error);
+    leaves = false;
+    Set(&x, Counted(static_cast<float>(10 * run)));
+    GCAP_EXPECT_OK(gcap_session_run_bound(rig.session, nullptr, binding));
+    EXPECT_EQ(y, ChainOf(x));
+  }
+  GCAP_EXPECT_OK(gcap_io_binding_destroy(binding));
+}
+
 // --- Without a wait -------------------------------------------------------------------------------------------------
 
 TEST_F(IoBinding, RunWithoutSynchronizeRefusesPageableOutputsAndFillsPinnedOnes) {
@@ -334,10 +361,15 @@ TEST_F(IoBinding, ClearWhileARunGoesOnTakesNothingFromIt) {
   GCAP_ASSERT_OK(BindX(x.get(), kPinned));
   GCAP_ASSERT_OK(BindY(y.get(), kPinned));
   GCAP_ASSERT_OK(Run(GCAP_GRAPH_ID_NONE, /*synchronize=*/false));
+  const uint64_t held = InUse(ep());
   GCAP_EXPECT_OK(gcap_io_binding_clear_inputs(binding_));
   GCAP_EXPECT_OK(gcap_io_binding_clear_outputs(binding_));
+  EXPECT_EQ(InUse(ep()), held) << "nobody has waited for the run";
   GCAP_EXPECT_OK(gcap_io_binding_synchronize_outputs(binding_));
   EXPECT_EQ(y.Get(), ChainOf(Counted(8)));
+  GCAP_EXPECT_OK(gcap_io_binding_clear_inputs(binding_));
+  GCAP_EXPECT_OK(gcap_io_binding_clear_outputs(binding_));
+  EXPECT_LE(InUse(ep()), held - 48) << "it is freed when it is looked for again";
 }
 
 // --- Graphs and staging memory --------------------------------------------------------------------------------------
