@@ -87,10 +87,9 @@ static gcap_status_t copy_in_capture(gcap_io_binding_t* binding, int i, gcap_str
   return gcap_status_join(status, gcap_capture_join(capture, &handle, 1));
 }
 
-// Copies what is staged of the slots [first, end).
-static gcap_status_t copy_slots(gcap_io_binding_t* binding, int first, int end) {
+// Copies what is staged of the slots [first, end). `capture`: the caller's, or NULL.
+static gcap_status_t copy_slots(gcap_io_binding_t* binding, int first, int end, gcap_capture_t* capture) {
   const gcap_session_parts_t* parts = &binding->session->parts;
-  gcap_capture_t* capture = gcap_capture_current();
   gcap_device_visit_t devices = {0};
   gcap_status_t status = NULL;
   for (int i = first; i < end && status == NULL; ++i) {
@@ -181,16 +180,17 @@ static void end_staged_run(staged_run_t* run) {
 // launched there is ordered with the thread's stream, and so with the copies, by the graph manager.
 static gcap_status_t run_staged(gcap_io_binding_t* binding, gcap_run_options_t options, gcap_run_holds_t held,
                                 runs_t runs) {
-  const bool in_capture = gcap_thread_is_capturing(), waits = options.synchronize && !in_capture;
+  gcap_capture_t* capture = gcap_capture_current();  // not one that a kernel begins and does not end
+  const bool in_capture = capture != NULL, waits = options.synchronize && !in_capture;
   options.synchronize = false;
   const cudaStream_t user = in_capture ? NULL : (cudaStream_t)options.user_stream;
   GCAP_AT_SCOPE_END(end_staged_run) staged_run_t run = {.binding = binding, .is_done = in_capture};
   gcap_status_t status = user != NULL ? gcap_session_run_after(&binding->session->parts, user) : NULL;
-  if (status == NULL) status = copy_slots(binding, 0, binding->num_inputs);
+  if (status == NULL) status = copy_slots(binding, 0, binding->num_inputs, capture);
   if (status == NULL) status = runs(binding, &options, held);
-  if (status == NULL) status = copy_slots(binding, binding->num_inputs, binding->num_slots);
+  if (status == NULL) status = copy_slots(binding, binding->num_inputs, binding->num_slots, capture);
   if (user != NULL) status = gcap_status_join(status, gcap_session_run_before(&binding->session->parts, user));
-  if (in_capture) gcap_capture_fail(gcap_capture_current(), status);  // what the graph would lack fails it
+  if (in_capture) gcap_capture_fail(capture, status);  // what the graph would lack fails it
   if (!waits) return status;
   gcap_status_t waited = wait_for_eps(&binding->session->parts);
   run.is_done = waited == NULL;
