@@ -164,25 +164,29 @@ static void run_session(fuzz_runtime_t* slot, bool warm_up) {
                   : gcap_session_run(slot->session, fuzz_draw(8) ? &options : NULL, &input, &output));
 }
 
-// An IO binding of host memory, for one run. The memory outlives what is under way.
+// The binding, unless the thread captures, since a kernel began what it did not end.
+static void end_io_binding(fuzz_runtime_t* slot) {
+  if (slot->io_binding != NULL && fuzz_gone(gcap_io_binding_destroy(slot->io_binding))) slot->io_binding = NULL;
+}
+
+// An IO binding of host memory, usually for one run. The memory outlives what is under way.
 static void run_bound(fuzz_runtime_t* slot) {
   static float in[kCount], out[kCount];
   const gcap_memory_t host = {.kind = GCAP_MEMORY_HOST};
-  gcap_io_binding_t* binding = NULL;
-  if (!fuzz_ok(gcap_io_binding_create(slot->session, &binding))) return;
+  if (slot->io_binding == NULL && !fuzz_ok(gcap_io_binding_create(slot->session, &slot->io_binding))) return;
   gcap_tensor_t input = {.data = in, .rank = 1, .shape = {kCount}};
   const gcap_tensor_t output = {.data = out, .rank = 1, .shape = {kCount}};
   if (fuzz_draw(16) == 0) input.shape[0] = 3;
-  fuzz_ok(gcap_io_binding_bind_input(binding, fuzz_draw(16) ? "x" : "y", &input, host));
-  fuzz_ok(gcap_io_binding_bind_output(binding, "y", &output, host));
+  fuzz_ok(gcap_io_binding_bind_input(slot->io_binding, fuzz_draw(16) ? "x" : "y", &input, host));
+  fuzz_ok(gcap_io_binding_bind_output(slot->io_binding, "y", &output, host));
   gcap_run_options_t options;
   gcap_run_options_init(&options);
   options.graph_id = (int)fuzz_draw(4) - 1;
   options.synchronize = fuzz_draw(4);
-  fuzz_ok(fuzz_draw(4) ? gcap_session_run_bound(slot->session, &options, binding)
-                       : gcap_session_warm_up_bound(slot->session, &options, binding));
-  if (fuzz_draw(4) == 0) fuzz_ok(gcap_io_binding_clear_inputs(binding));
-  fuzz_ok(gcap_io_binding_destroy(binding));
+  fuzz_ok(fuzz_draw(4) ? gcap_session_run_bound(slot->session, &options, slot->io_binding)
+                       : gcap_session_warm_up_bound(slot->session, &options, slot->io_binding));
+  if (fuzz_draw(4) == 0) fuzz_ok(gcap_io_binding_clear_inputs(slot->io_binding));
+  if (fuzz_draw(2)) end_io_binding(slot);
 }
 
 // A session's functions may not be called on a thread that captures.
@@ -235,6 +239,7 @@ static void create_runtime(fuzz_runtime_t* slot) {
 static void destroy_runtime(fuzz_runtime_t* slot) {
   if (slot->calls > 0 || fuzz_world.in_sink > 0) return;
   ++slot->calls;
+  end_io_binding(slot);
   if (slot->session != NULL && fuzz_gone(gcap_session_destroy(slot->session))) slot->session = NULL;
   if (slot->session == NULL && slot->ep != NULL && fuzz_gone(gcap_ep_destroy(slot->ep))) {
     slot->ep = NULL;

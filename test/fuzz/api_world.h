@@ -96,7 +96,8 @@ typedef struct fuzz_runtime {
   gcap_runtime_t* runtime;
   gcap_ep_t* ep;  // owns the runtime, if any
   gcap_session_t* session;
-  float *x, *y;  // of the session
+  float *x, *y;                   // of the session
+  gcap_io_binding_t* io_binding;  // of the session
   int device;
   int calls;  // on the stack
 } fuzz_runtime_t;
