@@ -92,6 +92,7 @@ static gcap_status_t create_parts(gcap_runtime_t* runtime) {
 static gcap_status_t end(gcap_runtime_t* runtime) {
   gcap_status_t status = gcap_thread_contexts_destroy(runtime->contexts);
   status = gcap_status_join(status, gcap_affine_destroy(runtime->forks));
+  if (status == NULL) status = gcap_stream_pool_destroy(runtime->streams);
   if (status == NULL) status = gcap_scratch_destroy(runtime->scratch);
   if (status != NULL) {
     if (runtime->trace_file != NULL) gcap_trace_file_flush(runtime->trace_file);
@@ -105,9 +106,8 @@ static gcap_status_t end(gcap_runtime_t* runtime) {
   pthread_mutex_destroy(&runtime->turns);
   gcap_allocator_destroy(runtime->allocator);
   gcap_allocator_destroy(atomic_load_explicit(&runtime->pinned, memory_order_relaxed));
-  status = gcap_stream_pool_destroy(runtime->streams);
   free(runtime);
-  return gcap_status_annotate(status, GCAP_LEAKED, "the runtime is gone, but not all of its streams");
+  return NULL;
 }
 
 gcap_status_t gcap_runtime_create(const gcap_options_t* options, gcap_runtime_t** out_runtime) {
