@@ -1,0 +1,238 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// What the kernels for nodes refuse: nodes that are not supported, whatever sizes a run brings; sizes that do not fit
+// each other; tensors that a kernel was not made for.
+
+#include <string>
+#include <vector>
+
+#include "gcap/ops/nodes.h"
+#include "gcap/runtime.h"
+#include "gtest/gtest.h"
+#include "test/nodes/node_rig.h"
+#include "test/support/device_test.h"
+
+namespace gcap {
+namespace testing {
+namespace {
+
+constexpr int64_t kOpen = -1;  // as the size of a dimension: a symbol of its own
+const gcap_dtype_t f32 = GCAP_DTYPE_F32, f16 = GCAP_DTYPE_F16, i64 = GCAP_DTYPE_I64, boolean = GCAP_DTYPE_BOOL;
+
+// A node without memory: types and shapes alone.
+struct Question {
+  std::string op_type;
+  std::vector<std::pair<gcap_dtype_t, Shape>> inputs, outputs;
+  std::function<void(Attributes*)> attributes = nullptr;
+};
+
+class NodeRefusals : public DeviceTest {
+ protected:
+  void SetUp() override {
+    DeviceTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    const gcap_options_t options = NodeOptions();
+    GCAP_ASSERT_OK(gcap_runtime_create(&options, &runtime_));
+    GCAP_ASSERT_OK(gcap_node_kernels_create(0, &options.kernels, &kernels_));
+    GCAP_ASSERT_OK(gcap_runtime_get_resources(runtime_, &resources_));
+  }
+  void TearDown() override {
+    GCAP_EXPECT_OK(gcap_runtime_destroy(runtime_));
+    GCAP_EXPECT_OK(gcap_node_kernels_destroy(kernels_));
+  }
+
+  // Calls `ask` with a model of the node.
+  template <typename Ask>
+  auto With(const Question& question, const Ask& ask) {
+    Attributes attributes;
+    if (question.attributes) question.attributes(&attributes);
+    ModelBuilder m;
+    std::deque<std::string> names;
+    std::vector<int> inputs, outputs;
+    const auto add = [&](const std::pair<gcap_dtype_t, Shape>& value) {
+      Shape shape = value.second;
+      for (int64_t& size : shape) {
+        names.push_back("s" + std::to_string(names.size()));
+        if (size == kOpen) size = m.Symbol(names.back().c_str());
+      }
+      return m.Value("v", shape, value.first);
+    };
+    for (const auto& value : question.inputs) inputs.push_back(add(value));
+    for (const auto& value : question.outputs) outputs.push_back(add(value));
+    m.Node(question.op_type.c_str(), "n", inputs, outputs, attributes.get());
+    const gcap_model_t model = m.Model();
+    return ask(model);
+  }
+  bool Supports(const Question& question) {
+    return With(question, [&](const gcap_model_t& model) {
+      return gcap_node_kernels_supports(kernels_, &model, &model.nodes[0]);
+    });
+  }
+  gcap_status_t Create(const Question& question, gcap_kernel_t* out_kernel) {
+    return With(question, [&](const gcap_model_t& model) {
+      return gcap_node_kernels_create_kernel(kernels_, &resources_, &model, &model.nodes[0], out_kernel);
+    });
+  }
+  void ExpectRefused(const Question& question, gcap_code_t code, const std::string& message) {
+    gcap_kernel_t kernel = {};
+    GCAP_EXPECT_FAILS(Create(question, &kernel), code, message.c_str());
+    EXPECT_EQ(kernel.compute, nullptr);
+  }
+
+  gcap_runtime_t* runtime_ = nullptr;
+  gcap_node_kernels_t* kernels_ = nullptr;
+  gcap_run_resources_t resources_ = {};
+};
+
+TEST_F(NodeRefusals, OpenSizesAreSupported) {
+  EXPECT_TRUE(Supports({"MatMul", {{f32, {kOpen, 2, kOpen}}, {f32, {kOpen, 3}}}, {{f32, {kOpen, 2, 3}}}}));
+  EXPECT_TRUE(
+      Supports({"Conv", {{f16, {kOpen, 3, kOpen, kOpen}}, {f16, {8, 3, 3, 3}}}, {{f16, {kOpen, 8, kOpen, kOpen}}}}));
+  EXPECT_TRUE(Supports({"Add", {{i64, {kOpen}}, {i64, {1}}}, {{i64, {kOpen}}}}));
+}
+
+TEST_F(NodeRefusals, NodesThatAreNotInTheTableAreNotSupported) {
+  const Question questions[] = {
+      {"Loop", {{f32, {2}}}, {{f32, {2}}}},                                                  // no such operator
+      {"Add", {{f32, {2}}, {f16, {2}}}, {{f32, {2}}}},                                       // two types
+      {"Add", {{f32, {2}}}, {{f32, {2}}}},                                                   // an input is missing
+      {"Max", {{f32, {2}}, {f32, {2}}, {f32, {2}}}, {{f32, {2}}}},                           // three inputs
+      {"Less", {{f32, {2}}, {f32, {2}}}, {{f32, {2}}}},                                      // gives bool
+      {"MatMul", {{i64, {2, 2}}, {i64, {2, 2}}}, {{i64, {2, 2}}}},                           // integers
+      {"Exp", {{i64, {2}}}, {{i64, {2}}}},                                                   // integers
+      {"Gemm", {{f32, {2, 2, 2}}, {f32, {2, 2}}}, {{f32, {2, 2}}}},                          // not a matrix
+      {"Conv", {{f32, {1, 1, 4, 4, 4}}, {f32, {1, 1, 1, 1, 1}}}, {{f32, {1, 1, 4, 4, 4}}}},  // three axes
+      {"LayerNormalization", {{f32, {2, 3}}, {f32, {3}}}, {{f32, {2, 3}}, {f32, {2, 1}}}},   // Mean
+      {"LayerNormalization", {{f32, {2, 3}}, {f32, {2, 3}}}, {{f32, {2, 3}}}},               // scale of more axes
+      {"BatchNormalization", {{f16, {2, 3}}, {f16, {3}}, {f16, {3}}, {f16, {3}}, {f16, {3}}}, {{f16, {2, 3}}}},
+      {"Dropout", {{f32, {2}}, {f32, {}}, {boolean, {}}}, {{f32, {2}}}},  // training_mode is no constant
+      {"Cast", {{f32, {2}}}, {{i64, {2}}}, [](Attributes* a) { a->Int("to", 1); }},
+      {"Gelu", {{f32, {2}}}, {{f32, {2}}}, [](Attributes* a) { a->String("approximate", "cubic"); }},
+      {"Gemm", {{f32, {2, 2}}, {f32, {2, 2}}}, {{f32, {2, 2}}}, [](Attributes* a) { a->String("activation", "Elu"); }},
+  };
+  for (const Question& question : questions) {
+    SCOPED_TRACE(question.op_type);
+    EXPECT_FALSE(Supports(question));
+    ExpectRefused(question, GCAP_INVALID_ARGUMENT, "node 'n' (" + question.op_type + ") is not supported");
+  }
+}
+
+// What cuDNN cannot pad is refused if some size would need it.
+TEST_F(NodeRefusals, PoolsAreSupportedIfCudnnHasTheirWindows) {
+  const auto pool = [](const Shape& x, const std::function<void(Attributes*)>& more) {
+    Shape y = x;
+    for (size_t i = 2; i < y.size(); ++i) y[i] = GCAP_DIM_INFERRED;
+    return Question{"MaxPool", {{f32, x}}, {{f32, y}}, [more](Attributes* a) {
+                      a->Ints("kernel_shape", {3, 3}).Ints("strides", {2, 2});
+                      more(a);
+                    }};
+  };
+  const auto uneven = [](Attributes* a) { a->Ints("pads", {0, 0, 1, 1}); };
+  const auto ceil = [](Attributes* a) { a->Int("ceil_mode", 1); };
+  const auto same = [](Attributes* a) { a->String("auto_pad", "SAME_UPPER"); };
+  const Shape open = {kOpen, 3, kOpen, kOpen};
+  EXPECT_TRUE(Supports(pool(open, [](Attributes*) {})));
+  for (const auto& more : {std::function<void(Attributes*)>(uneven), std::function<void(Attributes*)>(ceil),
+                           std::function<void(Attributes*)>(same)}) {
+    EXPECT_FALSE(Supports(pool(open, more)));
+    EXPECT_FALSE(Supports(pool({kOpen, 3, 6, 6}, more))) << "a third window reaches over the end";
+  }
+  // 5 rows have 2 windows of 3 at a distance of 2, with nothing left over.
+  EXPECT_TRUE(Supports(pool({kOpen, 3, 5, 5}, ceil)));
+  EXPECT_TRUE(Supports(pool({kOpen, 3, 5, 5}, uneven))) << "the pad at the end is too small for another window";
+  EXPECT_TRUE(Supports(pool({kOpen, 3, 5, 5}, same))) << "one row at each end";
+  EXPECT_FALSE(Supports(pool(open, [](Attributes* a) { a->Ints("dilations", {2, 2}); })));
+  EXPECT_FALSE(Supports(pool(open, [](Attributes* a) { a->Ints("pads", {3, 3, 3, 3}); })));
+}
+
+TEST_F(NodeRefusals, ShapesThatDoNotFitAreNamedWhereTheKernelIsMade) {
+  ExpectRefused({"MatMul", {{f32, {2, 3}}, {f32, {4, 5}}}, {{f32, {2, 5}}}}, GCAP_INVALID_ARGUMENT,
+                "node 'n' (MatMul): ");
+  ExpectRefused({"Conv", {{f32, {1, 3, 4, 4}}, {f32, {2, 4, 3, 3}}}, {{f32, {1, 2, 2, 2}}}}, GCAP_INVALID_ARGUMENT,
+                "node 'n' (Conv): input 0 has 3 channels, input 1 has 4");
+  ExpectRefused({"Add", {{f32, {2}}, {f32, {3}}}, {{f32, {3}}}}, GCAP_INVALID_ARGUMENT, "node 'n' (Add): ");
+  ExpectRefused({"Relu", {{f32, {2}}}, {{f32, {GCAP_DIM_INFERRED}}}}, GCAP_INVALID_ARGUMENT,
+                "node 'n' (Relu): dimension 0 of value 1 is -9223372036854775808, allowed is 0 or more");
+  ExpectRefused(
+      {"BatchNormalization", {{f32, {2, 3}}, {f32, {3}}, {f32, {3}}, {f32, {4}}, {f32, {3}}}, {{f32, {2, 3}}}},
+      GCAP_INVALID_ARGUMENT, "node 'n' (BatchNormalization): input 3 has 4 elements, input 0 has 3 channels");
+  ExpectRefused({"GlobalAveragePool", {{f32, {int64_t{1} << 31, 1, 1, 1}}}, {{f32, {int64_t{1} << 31, 1, 1, 1}}}},
+                GCAP_INVALID_ARGUMENT,
+                "node 'n' (GlobalAveragePool): an axis of input 0 is 2147483648, allowed is up to 2147483647");
+}
+
+TEST_F(NodeRefusals, KernelsRefuseTensorsThatTheyWereNotMadeFor) {
+  gcap_kernel_t kernel = {};
+  GCAP_ASSERT_OK(Create({"Relu", {{f32, {2, 3}}}, {{f32, {2, 3}}}}, &kernel));
+  DeviceTensor x(f32, {2, 3}), y(f32, {2, 3}), half(f16, {2, 3});
+  const auto compute = [&](const gcap_tensor_t& in, gcap_tensor_t out) {
+    gcap_kernel_context_t context = {};
+    context.resources = resources_;
+    context.inputs = &in;
+    context.outputs = &out;
+    return kernel.compute(kernel.self, &context);
+  };
+  GCAP_EXPECT_OK(compute(x.view(), y.view()));
+  GCAP_EXPECT_FAILS(compute(half.view(), y.view()), GCAP_INVALID_ARGUMENT,
+                    "node 'n' (Relu): input 0 is of type f16, the kernel was made for f32");
+  GCAP_EXPECT_FAILS(compute(View(f32, {6}, x.view().data), y.view()), GCAP_INVALID_ARGUMENT,
+                    "node 'n' (Relu): input 0 has rank 1, the kernel was made for 2");
+  GCAP_EXPECT_FAILS(compute(x.view(), View(f32, {2, 4}, y.view().data)), GCAP_INVALID_ARGUMENT,
+                    "node 'n' (Relu): dimension 1 of output 0 is 4, the kernel was made for 3");
+  GCAP_EXPECT_OK(gcap_stream_synchronize(resources_.stream));
+  kernel.destroy(kernel.self);
+}
+
+TEST_F(NodeRefusals, WhatTheHostReadsIsSaid) {
+  const auto place = [&](const Question& question, int input) {
+    return With(question, [&](const gcap_model_t& model) {
+      return gcap_node_kernels_input_place(kernels_, &model, &model.nodes[0], input);
+    });
+  };
+  const Question reshape = {"Reshape", {{f32, {2, 3}}, {i64, {1}}}, {{f32, {6}}}};
+  EXPECT_EQ(place(reshape, 0), GCAP_INPUT_IN_EP_MEMORY);
+  EXPECT_EQ(place(reshape, 1), GCAP_INPUT_IN_HOST_MEMORY);
+  const Question slice = {"Slice", {{f32, {4}}, {i64, {1}}, {i64, {1}}, {i64, {1}}, {i64, {1}}}, {{f32, {kOpen}}}};
+  for (int input = 1; input < 5; ++input) EXPECT_EQ(place(slice, input), GCAP_INPUT_IN_HOST_MEMORY);
+  EXPECT_EQ(place({"Gather", {{f32, {4}}, {i64, {1}}}, {{f32, {1}}}}, 1), GCAP_INPUT_IN_EP_MEMORY);
+  EXPECT_EQ(place({"Concat", {{f32, {4}}, {f32, {1}}, {f32, {1}}}, {{f32, {6}}}}, 2), GCAP_INPUT_IN_EP_MEMORY);
+}
+
+// --- Options --------------------------------------------------------------------------------------------------------
+
+TEST_F(NodeRefusals, WithoutCudnnItsOperatorsAreNotSupported) {
+  gcap_kernel_options_t options;
+  gcap_kernel_options_init(&options);
+  options.use_cudnn = false;
+  GCAP_EXPECT_OK(gcap_node_kernels_destroy(kernels_));
+  GCAP_ASSERT_OK(gcap_node_kernels_create(0, &options, &kernels_));
+  EXPECT_FALSE(Supports({"Conv", {{f32, {1, 1, 4, 4}}, {f32, {1, 1, 1, 1}}}, {{f32, {1, 1, 4, 4}}}}));
+  EXPECT_FALSE(Supports({"GlobalAveragePool", {{f32, {1, 1, 4, 4}}}, {{f32, {1, 1, 1, 1}}}}));
+  EXPECT_TRUE(Supports({"MatMul", {{f32, {2, 2}}, {f32, {2, 2}}}, {{f32, {2, 2}}}}));
+}
+
+TEST_F(NodeRefusals, ArgumentsThatAreWrongAreNamed) {
+  gcap_node_kernels_t* kernels = nullptr;
+  GCAP_EXPECT_FAILS(gcap_node_kernels_create(0, nullptr, nullptr), GCAP_INVALID_ARGUMENT, "out_kernels is NULL");
+  gcap_kernel_options_t options = {};
+  GCAP_EXPECT_FAILS(gcap_node_kernels_create(0, &options, &kernels), GCAP_INVALID_ARGUMENT, "gcap_kernel_options_init");
+  GCAP_EXPECT_FAILS(gcap_node_kernels_create(999, nullptr, &kernels), GCAP_INVALID_ARGUMENT, "999");
+  EXPECT_EQ(kernels, nullptr);
+  GCAP_EXPECT_OK(gcap_node_kernels_destroy(nullptr));
+  With({"Relu", {{f32, {2}}}, {{f32, {2}}}}, [&](const gcap_model_t& model) {
+    gcap_kernel_t kernel;
+    const gcap_node_t* node = &model.nodes[0];
+    const auto create = gcap_node_kernels_create_kernel;
+    GCAP_EXPECT_FAILS(create(nullptr, &resources_, &model, node, &kernel), GCAP_INVALID_ARGUMENT, "kernels is NULL");
+    GCAP_EXPECT_FAILS(create(kernels_, nullptr, &model, node, &kernel), GCAP_INVALID_ARGUMENT, "resources is NULL");
+    GCAP_EXPECT_FAILS(create(kernels_, &resources_, nullptr, node, &kernel), GCAP_INVALID_ARGUMENT, "model is NULL");
+    GCAP_EXPECT_FAILS(create(kernels_, &resources_, &model, nullptr, &kernel), GCAP_INVALID_ARGUMENT, "node is NULL");
+    GCAP_EXPECT_FAILS(create(kernels_, &resources_, &model, node, nullptr), GCAP_INVALID_ARGUMENT,
+                      "out_kernel is NULL");
+    return 0;
+  });
+}
+
+}  // namespace
+}  // namespace testing
+}  // namespace gcap
