@@ -1,0 +1,161 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// The kernels for nodes when something fails: each CUDA and library call once, each allocation of host memory once. The
+// caller is told, and nothing is left.
+
+#include <memory>
+#include <string>
+
+#include "gcap/capture.h"
+#include "gcap/ops/nodes.h"
+#include "gcap_sim.h"
+#include "test/base/heap_failure.h"
+#include "test/nodes/cases.h"
+#include "test/nodes/node_rig.h"
+#include "test/support/faults.h"
+#include "test/support/log_catcher.h"
+
+namespace gcap {
+namespace testing {
+namespace {
+
+// Cases of each operator with a plan, and of one without.
+std::vector<NodeCase> Planned() {
+  std::vector<NodeCase> planned;
+  for (const NodeCase& c : AllCases()) {
+    for (const char* name : {"ConvWithUnevenPads", "MatMul", "GemmWithARow", "AveragePool", "BatchNormalizationOfRank4",
+                             "SliceBackwards"}) {
+      if (c.name == name) planned.push_back(c);
+    }
+  }
+  EXPECT_EQ(planned.size(), 6u);
+  return planned;
+}
+
+// One node with a runtime and kernels of its own.
+class Node {
+ public:
+  explicit Node(const NodeCase& c) {
+    if (c.attributes) c.attributes(&attributes_);
+    std::vector<int> inputs, outputs;
+    const auto add = [this](gcap_dtype_t type, const Shape& shape) {
+      return builder_.Value("v", shape, type == kTyped ? GCAP_DTYPE_F32 : type);
+    };
+    for (const Input& input : c.inputs) inputs.push_back(add(input.type, input.shape));
+    for (const auto& output : c.outputs) outputs.push_back(add(output.first, output.second));
+    builder_.Node(c.op_type.c_str(), "n", inputs, outputs, attributes_.get());
+    model_ = builder_.Model();
+    const gcap_options_t options = NodeOptions();
+    GCAP_EXPECT_OK(gcap_runtime_create(&options, &runtime_));
+    GCAP_EXPECT_OK(gcap_runtime_get_resources(runtime_, &resources_));
+    GCAP_EXPECT_OK(gcap_node_kernels_create(0, &options.kernels, &kernels_));
+  }
+  ~Node() {
+    GCAP_EXPECT_OK(gcap_runtime_destroy(runtime_));
+    GCAP_EXPECT_OK(gcap_node_kernels_destroy(kernels_));
+  }
+  Node(const Node&) = delete;
+
+  // Makes the kernel and ends it.
+  gcap_status_t Make() {
+    gcap_kernel_t kernel;
+    GCAP_RETURN_IF_ERROR(gcap_node_kernels_create_kernel(kernels_, &resources_, &model_, &model_.nodes[0], &kernel));
+    kernel.destroy(kernel.self);
+    return nullptr;
+  }
+
+ private:
+  Attributes attributes_;
+  ModelBuilder builder_;
+  gcap_model_t model_ = {};
+  gcap_runtime_t* runtime_ = nullptr;
+  gcap_run_resources_t resources_ = {};
+  gcap_node_kernels_t* kernels_ = nullptr;
+};
+
+TEST(NodesOnSim, CreationReportsEachFailingCall) {
+  const Walked walked = WalkFaults([](Fault& fault) {
+    gcap_node_kernels_t* kernels = nullptr;
+    const Outcome outcome = fault.During([&] { return gcap_node_kernels_create(0, nullptr, &kernels); });
+    EXPECT_EQ(outcome.ok(), kernels != nullptr);
+    EXPECT_EQ(outcome.ok(), !fault.hit()) << fault.function();
+    EXPECT_TRUE(outcome.ok() || outcome.Names(fault.function())) << outcome.message;
+    GCAP_EXPECT_OK(gcap_node_kernels_destroy(kernels));
+  });
+  EXPECT_GT(walked.calls, 1u);
+}
+
+// Of the end of what a search or a plan made, the log tells.
+TEST(NodesOnSim, KernelsReportEachFailingCallOfTheirPlans) {
+  for (const NodeCase& node_case : Planned()) {
+    SCOPED_TRACE(node_case.name);
+    WalkFaults([&](Fault& fault) {
+      LogCatcher log;
+      Node node(node_case);
+      const Outcome outcome = fault.During([&] { return node.Make(); });
+      if (fault.hit()) {
+        EXPECT_TRUE(outcome.Names(fault.function()) || log.text().find(fault.function()) != std::string::npos)
+            << fault.function() << ": " << outcome.message;
+      } else {
+        EXPECT_TRUE(outcome.ok()) << outcome.message;
+      }
+      GCAP_EXPECT_OK(node.Make());
+    });
+  }
+}
+
+TEST(NodesOnSim, EverythingSaysThatThereIsNoHostMemory) {
+  for (const NodeCase& node_case : Planned()) {
+    SCOPED_TRACE(node_case.name);
+    Node node(node_case);
+    GCAP_ASSERT_OK(node.Make());  // also makes the stream's handles
+    const size_t live = gcap_sim_live(nullptr);
+    // The kernel, its node, its shapes; of products and convolutions also what holds the plan. The plans themselves are
+    // the matter of //test/ops:heap_sim_test.
+    const bool has_more = node_case.op_type == "Conv" || node_case.op_type == "MatMul" || node_case.op_type == "Gemm";
+    for (int skip = 0; skip < (has_more ? 4 : 3); ++skip) {
+      gcap_status_t status = nullptr;
+      {
+        HeapFailure failure(/*count=*/1, skip);
+        status = node.Make();
+        EXPECT_EQ(failure.hits(), 1);
+      }
+      GCAP_EXPECT_FAILS(status, GCAP_RESOURCE_EXHAUSTED, "no host memory for node 'n'");
+      EXPECT_EQ(gcap_sim_live(nullptr), live) << "allocation " << skip;
+    }
+    GCAP_EXPECT_OK(node.Make());
+  }
+  gcap_node_kernels_t* kernels = nullptr;
+  gcap_status_t status = nullptr;
+  {
+    HeapFailure failure;
+    status = gcap_node_kernels_create(0, nullptr, &kernels);
+  }
+  GCAP_EXPECT_FAILS(status, GCAP_RESOURCE_EXHAUSTED, "no host memory for node kernels");
+  EXPECT_EQ(kernels, nullptr);
+}
+
+// A graph needs a plan; what needs none may be made in a capture.
+TEST(NodesOnSim, PlansAreRefusedOnAThreadThatCaptures) {
+  for (const NodeCase& node_case : Planned()) {
+    SCOPED_TRACE(node_case.name);
+    Node node(node_case);
+    GCAP_ASSERT_OK(node.Make());
+    gcap_stream_t* stream = nullptr;
+    GCAP_ASSERT_OK(gcap_stream_create(0, &stream));
+    gcap_capture_t* capture = nullptr;
+    GCAP_ASSERT_OK(gcap_capture_begin(gcap_stream_handle(stream), nullptr, &capture));
+    const Outcome outcome(node.Make());
+    if (node_case.op_type == "Slice") {
+      EXPECT_TRUE(outcome.ok()) << outcome.message;
+    } else {
+      EXPECT_STREQ(gcap_code_name(outcome.code), "FAILED_PRECONDITION") << outcome.message;
+    }
+    gcap_capture_abort(capture);
+    GCAP_EXPECT_OK(gcap_stream_destroy(stream));
+  }
+}
+
+}  // namespace
+}  // namespace testing
+}  // namespace gcap
