@@ -58,9 +58,12 @@ static gcap_status_t compute(void* self, const gcap_kernel_context_t* context) {
   GCAP_RETURN_IF_ERROR(use_scratch(&context->resources, /*in_run=*/true));
   GCAP_RETURN_IF_ERROR(misbehave());
   const cudaStream_t stream = gcap_stream_handle(context->resources.stream);
-  // The shapes of a model may differ by chance.
+  // The shapes of a model may differ by chance; the whole output is written.
   const size_t in_bytes = gcap_tensor_bytes(&context->inputs[0]), out_bytes = gcap_tensor_bytes(&context->outputs[0]);
   const size_t bytes = in_bytes < out_bytes ? in_bytes : out_bytes;
+  if (bytes < out_bytes) {
+    GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMemsetAsync(context->outputs[0].data, 0, out_bytes, stream)));
+  }
   return GCAP_CUDA(
       cudaMemcpyAsync(context->outputs[0].data, context->inputs[0].data, bytes, cudaMemcpyDeviceToDevice, stream));
 }
