@@ -15,6 +15,8 @@ class Framework {
  public:
   virtual ~Framework() = default;
   virtual const char* name() const = 0;
+  // The stream that the framework works on; it makes the stream and ends it.
+  virtual cudaStream_t Stream() = 0;
   // Memory in the order of `stream`: it may have been freed there, or by a stream that `stream` now waits for, and work
   // given to those before may still use it. Throws, or gives NULL, when there is none.
   virtual void* Alloc(size_t bytes, cudaStream_t stream) = 0;

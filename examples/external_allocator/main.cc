@@ -4,8 +4,9 @@
 // stream, and leaves its freed blocks full of rubbish; gcap runs a computation, captures it as a graph and replays it,
 // and all its memory, weights, scratch and what the graph keeps, is the framework's. Prints what the callbacks did;
 // exits with 0 when every result was right and all memory went back.
-//   external_allocator [--careless]
+//   external_allocator [--careless | --on-its-stream]
 // With --careless the callbacks pay no heed to the order of streams: on the simulator the first race ends the program.
+// With --on-its-stream gcap works on the framework's own stream (user_compute_stream), with the framework's memory.
 
 #include <cuda_runtime_api.h>
 
@@ -147,14 +148,14 @@ int CountWrongRuns(Framework* framework, cudaStream_t stream, gcap_runtime_t* ru
 
 int main(int argc, char** argv) {
   const bool careless = argc == 2 && std::strcmp(argv[1], "--careless") == 0;
-  if (argc > 1 && !careless) {
-    std::fprintf(stderr, "usage: external_allocator [--careless]\n");
+  const bool on_its_stream = argc == 2 && std::strcmp(argv[1], "--on-its-stream") == 0;
+  if (argc > 1 && !careless && !on_its_stream) {
+    std::fprintf(stderr, "usage: external_allocator [--careless | --on-its-stream]\n");
     return 2;
   }
   CheckCuda(cudaSetDevice(0));
   const std::unique_ptr<Framework> framework = MakeFramework();
-  cudaStream_t stream = nullptr;  // the framework's
-  CheckCuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  const cudaStream_t stream = framework->Stream();
   WorkOfTheFramework(framework.get(), stream);
 
   gcap_options_t options;
@@ -162,6 +163,8 @@ int main(int argc, char** argv) {
   options.enable_cuda_graph = true;
   if (!SetCallbacks(framework.get(), &options)) return 1;
   if (careless) SetCarelessCallbacks(framework.get(), stream, &options);
+  options.has_user_stream = on_its_stream;
+  options.user_stream = on_its_stream ? stream : nullptr;
   gcap_runtime_t* runtime = nullptr;
   Check(gcap_runtime_create(&options, &runtime));
   const int num_wrong = CountWrongRuns(framework.get(), stream, runtime);
@@ -171,13 +174,13 @@ int main(int argc, char** argv) {
   Check(gcap_runtime_destroy(runtime));
 
   const CallbackCounts counts = GetCallbackCounts();
-  std::printf("gcap over %s, which held %zu KiB\n", framework->name(), held_bytes / 1024);
+  std::printf("gcap over %s, which held %zu KiB%s\n", framework->name(), held_bytes / 1024,
+              on_its_stream ? ", on its stream" : "");
   std::printf("%d runs: %d wrong; %d captures, %d replays\n", kRuns, num_wrong, static_cast<int>(graph.captures),
               static_cast<int>(graph.replays));
   std::printf("%d allocs, %d frees, %d times the cache was emptied; %d of these calls in a capture\n", counts.allocs,
               counts.frees, counts.empty_caches, counts.in_captures);
   EndCallbacks();
-  CheckCuda(cudaStreamDestroy(stream));
   const bool all_back = counts.allocs == counts.frees && counts.in_captures == 0;
   return num_wrong == 0 && graph.replays > 0 && all_back ? 0 : 1;
 }

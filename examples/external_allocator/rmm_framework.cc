@@ -4,6 +4,7 @@
 // the requesting stream wait for that one: whoever uses such a block on a third stream must see to the rest. It gives
 // nothing back to the driver before it ends.
 
+#include <cstdlib>
 #include <mutex>
 #include <rmm/mr/cuda_memory_resource.hpp>
 #include <rmm/mr/pool_memory_resource.hpp>
@@ -18,7 +19,13 @@ constexpr size_t kAlignment = 256;
 
 class RmmFramework : public Framework {
  public:
+  RmmFramework() {
+    if (cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking) != cudaSuccess) std::abort();
+  }
+  ~RmmFramework() override { (void)cudaStreamDestroy(stream_); }
+
   const char* name() const override { return "RMM's pool_memory_resource"; }
+  cudaStream_t Stream() override { return stream_; }
 
   void* Alloc(size_t bytes, cudaStream_t stream) override {
     void* const ptr = pool_.allocate(cuda::stream_ref{stream}, bytes, kAlignment);
@@ -44,6 +51,7 @@ class RmmFramework : public Framework {
   size_t HeldBytes() override { return pool_.pool_size(); }
 
  private:
+  cudaStream_t stream_ = nullptr;
   rmm::mr::pool_memory_resource pool_{rmm::mr::cuda_memory_resource{}, kFirstPoolBytes};
   std::mutex mutex_;
   std::unordered_map<void*, size_t> block_bytes_;

@@ -3,6 +3,7 @@
 // A framework of fifty lines, for machines that have no other: a pool that caches in stream order, as PyTorch's does.
 // What a stream frees is given to it again at once, since what it does next comes after what it did before.
 
+#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <unordered_map>
@@ -14,9 +15,16 @@ namespace {
 
 class SmallFramework : public Framework {
  public:
-  ~SmallFramework() override { SmallFramework::EmptyCache(); }
+  SmallFramework() {
+    if (cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking) != cudaSuccess) std::abort();
+  }
+  ~SmallFramework() override {
+    SmallFramework::EmptyCache();
+    (void)cudaStreamDestroy(stream_);
+  }
 
   const char* name() const override { return "a small pool"; }
+  cudaStream_t Stream() override { return stream_; }
 
   void* Alloc(size_t bytes, cudaStream_t stream) override {
     size_t rounded = 512;
@@ -58,6 +66,7 @@ class SmallFramework : public Framework {
   }
 
  private:
+  cudaStream_t stream_ = nullptr;
   std::mutex mutex_;
   std::multimap<std::pair<cudaStream_t, size_t>, void*> cache_;  // by stream and size
   std::unordered_map<void*, size_t> block_bytes_;                // handed out

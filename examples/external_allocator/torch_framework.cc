@@ -4,6 +4,7 @@
 // to the stream that it was allocated for, at once, and to no other.
 
 #include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAStream.h>
 
 #include "examples/external_allocator/framework.h"
 
@@ -14,6 +15,7 @@ namespace caching = c10::cuda::CUDACachingAllocator;
 class TorchFramework : public Framework {
  public:
   const char* name() const override { return "PyTorch's caching allocator"; }
+  cudaStream_t Stream() override { return stream_.stream(); }
 
   void* Alloc(size_t bytes, cudaStream_t stream) override { return caching::raw_alloc_with_stream(bytes, stream); }
   void Free(void* ptr, cudaStream_t /*stream*/) override { caching::raw_delete(ptr); }  // it remembers the stream
@@ -26,6 +28,9 @@ class TorchFramework : public Framework {
     return static_cast<size_t>(
         caching::getDeviceStats(static_cast<c10::DeviceIndex>(device)).reserved_bytes[0].current);
   }
+
+ private:
+  c10::cuda::CUDAStream stream_ = c10::cuda::getStreamFromPool();
 };
 
 }  // namespace

@@ -20,6 +20,13 @@ expect '^gcap over a small pool, which held [1-9][0-9]* KiB$'
 expect '^12 runs: 0 wrong; 1 captures, 10 replays$'
 expect '^([1-9][0-9]*) allocs, \1 frees, [1-9][0-9]* times the cache was emptied; 0 of these calls in a capture$'
 
+"$1" --on-its-stream >"$out" 2>&1 || {
+  cat "$out"
+  exit 1
+}
+expect '^gcap over a small pool, which held [1-9][0-9]* KiB, on its stream$'
+expect '^12 runs: 0 wrong; 1 captures, 10 replays$'
+
 if "$1" --careless >"$out" 2>&1; then
   echo "--careless did not fail"
   cat "$out"

@@ -2,7 +2,7 @@
 # Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 #
 # What docs/seeds.md says of the tree is so: each row is there once, each test and label that it names exists, each
-# function, type, header and file too, and no row is without a test but those that say `open` or `adapter`.
+# function, type, header and file too, and no row is without a test but those that say `adapter`.
 #   seeds_test.sh seeds.md TEST_NAMES...
 # TEST_NAMES: the tests of one package each, as gcap_test_names lists them. The sources lie below the current folder.
 set -eu
@@ -15,7 +15,7 @@ fail() {
   failed=1
 }
 
-# problems PAGE: a line for each thing that is wrong with it, after the lines "path PATH" and "open NUMBER".
+# problems PAGE: a line for each thing that is wrong with it, after the lines "path PATH".
 problems() {
   awk -v num_rows="$num_rows" '
     FILENAME != ARGV[ARGC - 1] { known[$1] = 1; next }
@@ -71,15 +71,14 @@ problems() {
         }
       }
       if (text == "adapter") return
-      if (text ~ /(^|; )open: ./) { print "open " row; return }  # remove this line once no row is open
       gsub(/, /, "", rest)
       if (rest != "") print "row " row " says \"" rest "\" among its tests"
-      if (!tests) print "row " row " has no test, and says neither open nor adapter"
+      if (!tests) print "row " row " has no test, and does not say adapter"
     }' "$TEST_TMPDIR/known" "$1" | sort -u >"$TEST_TMPDIR/found"
   sed -n 's/^path //p' "$TEST_TMPDIR/found" | while read -r path; do
     [ -e "$path" ] || echo "the page names $path, which does not exist"
   done
-  grep -v -e '^path ' -e '^open ' "$TEST_TMPDIR/found" || true
+  grep -v -e '^path ' "$TEST_TMPDIR/found" || true
 }
 
 # expect_found WHAT SED_SCRIPT: of the page that the script has changed, the check says WHAT.
@@ -121,6 +120,4 @@ shift
 check_the_check
 problems "$page" >"$TEST_TMPDIR/wrong"
 [ ! -s "$TEST_TMPDIR/wrong" ] || fail "$page: $(cat "$TEST_TMPDIR/wrong")"
-open=$(sed -n 's/^open //p' "$TEST_TMPDIR/found" | sort -n | tr '\n' ' ')
-echo "$(echo "$open" | wc -w) of $num_rows rows are open: $open"
 exit $failed
