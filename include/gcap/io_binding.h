@@ -89,7 +89,7 @@ GCAP_API gcap_status_t gcap_session_run_bound(gcap_session_t* session, const gca
                                               gcap_io_binding_t* binding) GCAP_NODISCARD;
 
 // Runs the model, as gcap_session_warm_up, with what is bound: the inputs are copied once before all runs, the outputs
-// once after them.
+// once after them. Makes at least one run, which is a replay if the id has a graph.
 //   FAILED_PRECONDITION  the calling thread is capturing; or as gcap_session_warm_up and gcap_session_run_bound
 //   UNAVAILABLE          as gcap_session_warm_up
 //   others               as gcap_session_run_bound

@@ -146,7 +146,8 @@ static gcap_status_t run_once(const gcap_io_binding_t* binding, const gcap_run_o
 static gcap_status_t run_until_captured(const gcap_io_binding_t* binding, const gcap_run_options_t* options,
                                         gcap_run_holds_t held) {
   gcap_ep_t* ep = binding->session->parts.eps[binding->session->parts.main_ep];
-  for (int run = 0; !gcap_ep_is_graph_captured(ep, options->graph_id); ++run) {
+  // At least one run, which may be a replay: the outputs are copied behind it.
+  for (int run = 0; run == 0 || !gcap_ep_is_graph_captured(ep, options->graph_id); ++run) {
     if (run == GCAP_SESSION_MAX_WARM_UP_RUNS)
       return gcap_session_not_captured(&binding->session->parts, options->graph_id);
     GCAP_RETURN_IF_ERROR(run_once(binding, options, held));
@@ -190,7 +191,8 @@ static gcap_status_t run_staged(gcap_io_binding_t* binding, gcap_run_options_t o
   if (status == NULL) status = runs(binding, &options, held);
   if (status == NULL) status = copy_slots(binding, binding->num_inputs, binding->num_slots, capture);
   if (user != NULL) status = gcap_status_join(status, gcap_session_run_before(&binding->session->parts, user));
-  if (in_capture) gcap_capture_fail(capture, status);  // what the graph would lack fails it
+  // What the graph would lack fails it, unless a kernel has ended the scope.
+  if (in_capture && gcap_capture_current() == capture) gcap_capture_fail(capture, status);
   if (!waits) return status;
   gcap_status_t waited = wait_for_eps(&binding->session->parts);
   run.is_done = waited == NULL;

@@ -170,6 +170,12 @@ static gcap_status_t run_plan(const call_t* c, const gcap_shapes_use_t* use) {
 
 // --- In the caller's capture ----------------------------------------------------------------------------------------
 
+// The scope ends with whoever began it; a kernel that ends it has no more to give to the graph.
+static gcap_status_t check_still_open(const gcap_capture_t* capture) {
+  if (gcap_capture_current() == capture) return NULL;
+  return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "the caller's capture scope was ended inside the run");
+}
+
 static gcap_status_t join_capture(const call_t* c, const gcap_shapes_use_t* use, gcap_capture_t* capture) {
   gcap_session_t* session = c->session;
   GCAP_RETURN_IF_ERROR(gcap_policy_check(&session->parts.model, session->parts.eps, session->parts.ep_of,
@@ -184,7 +190,9 @@ static gcap_status_t join_capture(const call_t* c, const gcap_shapes_use_t* use,
   atomic_fetch_add(&inside->num_inside, 1);
   gcap_status_t status = gcap_session_run_once(&session->parts, use, GCAP_GRAPH_ID_NONE, /*synchronize=*/false,
                                                c->inputs, c->outputs, /*bound=*/NULL);
-  return is_origin ? status : gcap_status_join(status, gcap_capture_join(capture, &stream, 1));
+  gcap_status_t open = check_still_open(capture);
+  if (is_origin || open != NULL) return gcap_status_join(status, open);
+  return gcap_status_join(status, gcap_capture_join(capture, &stream, 1));
 }
 
 // What the graph would lack fails the capture.
@@ -192,7 +200,7 @@ static gcap_status_t run_in_capture(const call_t* c, const gcap_shapes_use_t* us
   gcap_capture_t* capture = gcap_capture_current();
   gcap_status_t status = join_capture(c, use, capture);
   status = gcap_status_annotate(status, gcap_status_code(status), "gcap_session_run in a capture of its caller");
-  gcap_capture_fail(capture, status);
+  if (gcap_capture_current() == capture) gcap_capture_fail(capture, status);
   return status;
 }
 

@@ -365,9 +365,9 @@ TEST_F(RunsOnSim, RunsSetTheStreamsDeviceAndRestoreTheCallers) {
   GCAP_EXPECT_CUDA(cudaSetDevice(1));
   GCAP_EXPECT_CUDA(cudaDeviceEnablePeerAccess(0, 0));
   GCAP_EXPECT_CUDA(cudaSetDevice(0));
-  for (const auto& run : std::vector<std::function<gcap_status_t()>>{
-    [&] { return Matmul(); }, [&] { return Conv(); }, [&] { return Pool(); }, [&] { return Norm(); },
-        const uint64_t before = gcap_sim_calls("cudaSetDevice");
+  for (const auto& run : std::vector<std::function<gcap_status_t()>>{[&] { return Matmul(); }, [&] { return Conv(); },
+                                                                     [&] { return Pool(); }, [&] { return Norm(); }}) {
+    const uint64_t before = gcap_sim_calls("cudaSetDevice");
     GCAP_EXPECT_OK(run());
     EXPECT_EQ(gcap_sim_calls("cudaSetDevice"), before + 2);
     int device = -1;

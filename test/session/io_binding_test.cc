@@ -280,6 +280,33 @@ TEST_F(IoBinding, UseInsideItsOwnRunIsRefused) {
   GCAP_EXPECT_OK(gcap_io_binding_destroy(used_binding));
 }
 
+gcap_status_t ended_in_kernel = nullptr;
+
+// Was: the scope that the kernel had ended was told of the failure, after it was freed.
+TEST_F(IoBinding, RunInAScopeThatAKernelEndsSaysSo) {
+  ChainRig rig("Leave");
+  TestEpConfig config;
+  config.leave = [] {
+    cudaGraph_t graph = nullptr;
+    gcap_retained_t* retained = nullptr;
+    if (gcap_capture_current() == nullptr) return;
+    ended_in_kernel = gcap_capture_end(gcap_capture_current(), &graph, &retained);
+  };
+  GCAP_ASSERT_OK(rig.Create(GraphOptions(1), config));
+  DeviceFloats x(Counted(1)), y(Floats(6));
+  GCAP_ASSERT_OK(rig.Run(x, y, GCAP_GRAPH_ID_NONE));
+  cudaStream_t stream = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  gcap_capture_t* capture = nullptr;
+  GCAP_ASSERT_OK(gcap_capture_begin(stream, nullptr, &capture));
+  EXPECT_FALSE(Outcome(rig.Run(x, y, GCAP_GRAPH_ID_NONE)).ok());
+  GCAP_EXPECT_FAILS(ended_in_kernel, GCAP_CAPTURE_INVALIDATED, "never joined");
+  EXPECT_EQ(gcap_capture_current(), nullptr);
+  EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+  GCAP_EXPECT_OK(gcap_ep_synchronize(rig.ep->get()));  // what came behind the end was executed
+  rig.ExpectRightRun(&x, &y, 4.0f, GCAP_GRAPH_ID_NONE);
+}
+
 bool leaves = false;
 
 TEST_F(IoBinding, RunThatAKernelLeavesByAnExceptionLeavesItUsable) {
@@ -384,6 +411,9 @@ TEST_F(IoBinding, GraphOfAnotherBindingIsRefusedByTheTensorsName) {
   GCAP_EXPECT_OK(BindX(x.data(), kHost));
   GCAP_EXPECT_OK(BindY(y.data(), kHost));
   GCAP_EXPECT_FAILS(Run(), GCAP_FAILED_PRECONDITION, "'x'");
+  // Was: nothing to run, and an output out of memory that nobody had written.
+  GCAP_EXPECT_FAILS(gcap_session_warm_up_bound(rig_->session, nullptr, binding_), GCAP_FAILED_PRECONDITION, "'x'");
+  EXPECT_EQ(y, ChainOf(Counted(1)));
   GCAP_EXPECT_OK(gcap_io_binding_destroy(binding_));
   binding_ = first;
   Set(&x, Counted(20));
