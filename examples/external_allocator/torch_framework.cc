@@ -8,6 +8,11 @@
 
 #include "examples/external_allocator/framework.h"
 
+// Of libc10_cuda.so, and in no header: what the rest of PyTorch calls when it is loaded.
+namespace c10::cuda::_internal {
+void setHasPrimaryContext(bool (*has)(DeviceIndex device));
+}  // namespace c10::cuda::_internal
+
 namespace {
 
 namespace caching = c10::cuda::CUDACachingAllocator;
@@ -37,6 +42,8 @@ class TorchFramework : public Framework {
 
 // PyTorch does this itself when its first tensor is made.
 std::unique_ptr<Framework> MakeFramework() {
+  // A stream of the pool asks whether the device has a context, which libc10_cuda alone cannot tell.
+  c10::cuda::_internal::setHasPrimaryContext([](c10::DeviceIndex) { return true; });
   int num_devices = 0;
   if (cudaGetDeviceCount(&num_devices) == cudaSuccess) caching::init(num_devices);
   return std::make_unique<TorchFramework>();
