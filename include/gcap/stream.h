@@ -66,7 +66,8 @@ GCAP_API gcap_status_t gcap_stream_wrap(cudaStream_t handle, gcap_stream_ownersh
 // whole, so that memory tagged with the stream is never reused: the stream can still be looked up, its graphs still
 // replay, and destroy may be retried.
 //   FAILED_PRECONDITION  the stream is capturing; or the stream has attachments or deferred releases and the calling
-//                        thread is capturing; or the stream belongs to a pool. Nothing was ended
+//                        thread is capturing; or the stream belongs to a pool; or a deferred release of the stream
+//                        calls. Nothing was ended
 //   CUDA_ERROR           the stream could not be drained, or the runtime does not say whether the stream is capturing.
 //                        Nothing was ended but deferred releases, each of which runs once
 //   LEAKED               the stream is gone; the driver kept its handle, or the event of a deferred release, or an

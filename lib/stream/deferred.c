@@ -59,6 +59,7 @@ static gcap_status_t has_passed(const gcap_stream_deferred_release_t* entry, boo
 gcap_status_t gcap_stream_deferred_run(gcap_stream_t* stream, bool all) {
   gcap_status_t status = NULL;
   const uint64_t end = stream->num_deferred;
+  ++stream->releases_running;
   while (stream->deferred != NULL && stream->deferred->number < end) {
     gcap_stream_deferred_release_t* oldest = stream->deferred;
     bool passed = all;
@@ -70,5 +71,6 @@ gcap_status_t gcap_stream_deferred_run(gcap_stream_t* stream, bool all) {
     status = gcap_status_join(status, GCAP_CUDA(cudaEventDestroy(oldest->passed)));
     free(oldest);
   }
+  --stream->releases_running;
   return status;
 }

@@ -129,6 +129,11 @@ static gcap_status_t check_may_end(const gcap_stream_t* stream) {
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "gcap_stream_destroy: stream %p is of a pool; release it there",
                        (void*)stream->handle);
   }
+  if (stream->releases_running > 0) {
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                       "gcap_stream_destroy: a deferred release of stream %p has not returned yet, or calls back",
+                       (void*)stream->handle);
+  }
   // What hangs on the stream ends by somebody else's code, which breaks the captures of the thread (rules R28 and R42).
   const gcap_stream_attachment_t* attachment = stream->attachments;
   if (gcap_thread_captures() && (attachment != NULL || stream->deferred != NULL)) {

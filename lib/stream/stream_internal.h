@@ -83,6 +83,7 @@ struct gcap_stream {
   gcap_stream_deferred_release_t** deferred_tail;
   uint64_t num_deferred;  // so far; the next one's number
   bool refuses_defers;    // it is being destroyed, and nobody would run what is deferred now
+  int releases_running;   // deferred releases are being called
 
   gcap_stream_pooled_t pooled;
 };

@@ -308,6 +308,25 @@ TEST_F(Deferred, WorkThatAReleaseIssuesIsDoneWhenItsStreamIsDestroyed) {
   EXPECT_EQ(last.job.output(), 7);
 }
 
+// Was: the stream was freed under whoever waited for it.
+TEST_F(Deferred, ReleaseCannotDestroyItsStream) {
+  struct Ender {
+    gcap_stream_t* stream;
+    gcap_code_t refusal = GCAP_OK;
+    static void Run(void* user) {
+      auto* ender = static_cast<Ender*>(user);
+      ender->refusal = Outcome(gcap_stream_destroy(ender->stream)).code;
+    }
+  } ender{stream_};
+  GCAP_EXPECT_OK(gcap_stream_defer(stream_, Ender::Run, &ender));
+  GCAP_EXPECT_OK(gcap_stream_synchronize(stream_));
+  EXPECT_EQ(ender.refusal, GCAP_FAILED_PRECONDITION);
+  ender.refusal = GCAP_OK;
+  GCAP_EXPECT_OK(gcap_stream_defer(stream_, Ender::Run, &ender));
+  DestroyStream();
+  EXPECT_EQ(ender.refusal, GCAP_FAILED_PRECONDITION);
+}
+
 // Was: the destroy never returned.
 TEST_F(Deferred, ReleaseThatAlwaysDefersItselfEndsWithItsStream) {
   struct Circle {
