@@ -40,8 +40,8 @@ typedef struct gcap_run_options {
   // memory.enable_memory_arena_shrinkage, as "gpu:0;gpu:1". Bit i: the end of the run trims the arena of device i.
   // Default 0.
   uint64_t trimmed_devices;
-  // user_compute_stream, decimal or 0x…: a cudaStream_t. The run comes after its work so far, and before its later work.
-  // Default NULL: none.
+  // user_compute_stream, decimal or 0x…: a cudaStream_t. The run comes after its work so far, and before its later
+  // work. Default NULL: none.
   void* user_stream;
 } gcap_run_options_t;
 

@@ -15,10 +15,10 @@
 
 #include "gcap/capture.h"
 #include "gtest/gtest.h"
-#include "test/support/kernels/plain_kernels.h"
 #include "test/base/device_work.h"
 #include "test/capture/scope_test.h"
 #include "test/support/expect_status.h"
+#include "test/support/kernels/plain_kernels.h"
 
 namespace gcap {
 namespace testing {

@@ -13,9 +13,9 @@
 #include <cstring>
 #include <string>
 
-#include "test/support/kernels/plain_kernels.h"
 #include "test/conformance/frame.h"
 #include "test/conformance/observe.h"
+#include "test/support/kernels/plain_kernels.h"
 
 // Probes a call under its own text, or AS a step. AND: with a state, formatted after the call. Statement expressions,
 // not lambdas: there are more than a thousand, and lambdas took most of the time that the tests take to compile.

@@ -34,8 +34,8 @@ struct Problem {
   // In f32: a subtraction, a root of 2 roundings, a division, a product, a sum, each of at most one rounding of its
   // result, or as many that were folded into a factor and a summand before: 16 roundings of the largest term. Then one
   // to the type of y.
-  Expected Reference() const {
-    Expected expected;
+  TypedExpectation Reference() const {
+    TypedExpectation expected;
     for (size_t i = 0; i < size(); ++i) {
       const size_t c = o.layout == GCAP_IMAGE_NHWC ? i % o.c : i / (size_t(o.h) * o.w) % o.c;
       const double factor = scale[c] / std::sqrt(variance[c] + o.epsilon);

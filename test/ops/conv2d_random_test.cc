@@ -82,9 +82,9 @@ struct Problem {
   // largest output over its neighbours and cost some tens of roundings: 64 here. TF32 first takes from each factor up
   // to 2^-10 of it, if a GPU cuts it off; transforms of F16 and BF16 may round on the way as the type does, and so may
   // TF32's. The result is rounded to the type.
-  Expected Reference() const {
+  TypedExpectation Reference() const {
     const std::vector<int> shape = YShape();
-    Expected expected;
+    TypedExpectation expected;
     expected.value.resize(Size(shape));
     double largest = 0.0;
     for (int n = 0; n < shape[0]; ++n) {

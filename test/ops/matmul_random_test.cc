@@ -83,8 +83,8 @@ struct Problem {
   // in that type, which rounds its argument, the tanh and their product; with a workspace, an algorithm may split the
   // depth and keep the partial sums in 16 bits. The result is rounded to the output's type; below F16's smallest normal
   // number the last place is 2^-24.
-  Expected Reference() const {
-    Expected expected;
+  TypedExpectation Reference() const {
+    TypedExpectation expected;
     for (int64_t batch = 0; batch < o.batch; ++batch) {
       for (int64_t i = 0; i < o.m; ++i) {
         for (int64_t j = 0; j < o.n; ++j) {

@@ -42,10 +42,10 @@ gcap_pool2d_options_t Explicit(gcap_pool2d_options_t o) {
 
 // A maximum rounds nothing. An average is a sum in f32 or, if a GPU likes, of rounded parts: a rounding to f32 an
 // element of at most the largest, then one to the type of y.
-Expected Reference(const gcap_pool2d_options_t& given, const int* shape, const std::vector<double>& x) {
+TypedExpectation PoolReference(const gcap_pool2d_options_t& given, const int* shape, const std::vector<double>& x) {
   const gcap_pool2d_options_t o = Explicit(given);
   const int x_shape[] = {o.n, o.c, o.h, o.w};
-  Expected expected;
+  TypedExpectation expected;
   expected.value.resize(Size(shape));
   expected.tolerance.assign(Size(shape), 0.0);
   for (int i = 0; i < int(Size(shape)); ++i) {
@@ -129,14 +129,14 @@ class Pool2d : public OpTest {
     const auto run = [&] { GCAP_EXPECT_OK(gcap_pool2d_run(plan, stream_, device_x.get(), device_y.get())); };
     run();
     Synchronize();
-    ExpectNear(device_y.Get(), Reference(o, shape, x));
+    ExpectNear(device_y.Get(), PoolReference(o, shape, x));
     {
       Graph graph(stream_, run);
       EXPECT_GE(graph.CountKernels(), o.n == 0 ? 0u : 1u);
       x = RandomValues(x.size(), o.dtype, generator);
       device_x.Set(x);
       graph.Replay();
-      ExpectNear(device_y.Get(), Reference(o, shape, x));
+      ExpectNear(device_y.Get(), PoolReference(o, shape, x));
     }
     gcap_pool2d_destroy(plan);
     return true;

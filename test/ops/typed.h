@@ -117,11 +117,11 @@ class TypedArray {
 };
 
 // What an op must give, and how far from it each element may be.
-struct Expected {
+struct TypedExpectation {
   std::vector<double> value, tolerance;
 };
 
-inline void ExpectNear(const std::vector<double>& actual, const Expected& expected) {
+inline void ExpectNear(const std::vector<double>& actual, const TypedExpectation& expected) {
   ASSERT_EQ(actual.size(), expected.value.size());
   for (size_t i = 0; i < actual.size(); ++i) {
     ASSERT_NEAR(actual[i], expected.value[i], expected.tolerance[i]) << "element " << i;
