@@ -8,6 +8,10 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "gcap/capture.h"
+#include "gcap/ep.h"
+#include "gcap/stream.h"
+
 // Hold: the object's owner has one part of it, each graph or stream that needs the object another. The owner asks
 // whether it is alone before it ends the object. A graph may end after the session, and finds its part still there.
 // Thread: thread-safe. Capture: legal. Lifetime: until the last part is let go.
@@ -35,5 +39,14 @@ static inline bool gcap_hold_is_alone(gcap_hold_t* hold) { return atomic_load(&h
 
 // Whether more than the owner and the caller have a part.
 static inline bool gcap_hold_is_shared(gcap_hold_t* hold) { return atomic_load(&hold->parts) > 2; }
+
+// The graph of the open capture gets a part.
+//   errors of gcap_capture_retain
+gcap_status_t gcap_hold_give_to_capture(gcap_hold_t* hold, gcap_capture_t* capture) GCAP_NODISCARD;
+
+// A stream of the EP gets a part until it has passed what it was given so far. Where the part cannot be deferred, or
+// `stream` is NULL, the EP is waited for. Where that fails too, the part is never let go. The calling thread is the
+// stream's, in a turn of the EP.
+void gcap_hold_give_to_stream(gcap_hold_t* hold, gcap_ep_t* ep, gcap_stream_t* stream);
 
 #endif  // GCAP_LIB_SESSION_HOLD_H_

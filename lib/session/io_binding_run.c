@@ -75,15 +75,11 @@ static gcap_status_t issue_copy(gcap_io_binding_t* binding, int i, gcap_stream_t
 // The graph gets a part of the staging memory.
 static gcap_status_t copy_in_capture(gcap_io_binding_t* binding, int i, gcap_stream_t* stream,
                                      gcap_capture_t* capture) {
-  gcap_hold_t* hold = binding->slots[i].staging->hold;
-  gcap_hold_take(hold);
-  gcap_status_t status = gcap_capture_retain(capture, gcap_hold_let_go, hold);
-  if (status != NULL) gcap_hold_let_go(hold);
-  if (status != NULL) return status;
+  GCAP_RETURN_IF_ERROR(gcap_hold_give_to_capture(binding->slots[i].staging->hold, capture));
   const cudaStream_t handle = gcap_stream_handle(stream);
   if (handle == gcap_capture_stream(capture)) return issue_copy(binding, i, stream);
   GCAP_RETURN_IF_ERROR(gcap_capture_fork(capture, &handle, 1));
-  status = issue_copy(binding, i, stream);
+  gcap_status_t status = issue_copy(binding, i, stream);
   return gcap_status_join(status, gcap_capture_join(capture, &handle, 1));
 }
 
@@ -108,19 +104,14 @@ static gcap_status_t copy_slots(gcap_io_binding_t* binding, int first, int end, 
 
 // --- What outlives the run ------------------------------------------------------------------------------------------
 
-// The stream gets a part until it has passed the copies. Where that fails, the stream is waited for; where that fails
-// too, the part is never given up, and the memory lasts until the session ends.
+// A part that is never let go keeps the memory until the session ends.
 static void keep_until_passed(const gcap_io_binding_t* binding, int i) {
   const gcap_session_parts_t* parts = &binding->session->parts;
   const gcap_staging_t* staging = binding->slots[i].staging;
   gcap_run_resources_t resources;
-  gcap_hold_take(staging->hold);
   gcap_status_t status = gcap_session_get_resources(parts, staging->ep, &resources);
-  if (status == NULL) status = gcap_stream_defer(resources.stream, gcap_hold_let_go, staging->hold);
-  if (status == NULL) return;
-  gcap_status_t waited = gcap_ep_synchronize(parts->eps[staging->ep]);
-  if (waited == NULL) gcap_hold_let_go(staging->hold);
-  gcap_status_ignore(gcap_status_join(status, waited));  // the run's own outcome stands
+  gcap_hold_give_to_stream(staging->hold, parts->eps[staging->ep], status == NULL ? resources.stream : NULL);
+  gcap_status_ignore(status);  // the run's own outcome stands
 }
 
 static gcap_status_t wait_for_eps(const gcap_session_parts_t* parts) {

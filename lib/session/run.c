@@ -98,39 +98,25 @@ static void end_state(gcap_run_state_t* run) {
 
 // --- What outlives the run ------------------------------------------------------------------------------------------
 
-// Gives the stream a part until it has passed the run. What can neither be deferred nor waited for is kept.
-static void keep_until_passed(gcap_run_state_t* run, int ep, gcap_hold_t* hold) {
-  gcap_hold_take(hold);
-  gcap_status_t status = gcap_stream_defer(run->resources[ep].stream, gcap_hold_let_go, hold);
-  if (status == NULL) return;
-  gcap_status_t waited = gcap_ep_synchronize(run->parts->eps[ep]);
-  if (waited == NULL) gcap_hold_let_go(hold);
-  gcap_status_ignore(gcap_status_join(status, waited));  // the run's own outcome stands
-}
-
 static void keep_what_is_read(gcap_run_state_t* run) {
   const gcap_session_parts_t* parts = run->parts;
   for (int i = 0; i < parts->num_used; ++i) {
     const int ep = parts->used[i];
     if (parts->ep_facts[ep].runs_on_host) continue;
-    if (run->host != NULL) keep_until_passed(run, ep, run->host);
-    if (parts->model.is_open) keep_until_passed(run, ep, run->plan->hold);
+    gcap_stream_t* stream = run->resources[ep].stream;
+    if (run->host != NULL) gcap_hold_give_to_stream(run->host, parts->eps[ep], stream);
+    if (parts->model.is_open) gcap_hold_give_to_stream(run->plan->hold, parts->eps[ep], stream);
   }
-}
-
-static gcap_status_t retain(gcap_capture_t* capture, gcap_hold_t* hold) {
-  gcap_hold_take(hold);
-  gcap_status_t status = gcap_capture_retain(capture, gcap_hold_let_go, hold);
-  if (status != NULL) gcap_hold_let_go(hold);
-  return status;
 }
 
 // In a run that was begun: if it is captured, the graph gets a part in its id, and in what the run holds.
 static gcap_status_t retain_all(const gcap_shapes_use_t* use, gcap_capture_t* before) {
   gcap_capture_t* capture = gcap_capture_current();
   if (capture == NULL || capture == before) return NULL;
-  if (use->id_hold != NULL) GCAP_RETURN_IF_ERROR(retain(capture, use->id_hold));
-  for (size_t i = 0; i < use->held.count; ++i) GCAP_RETURN_IF_ERROR(retain(capture, use->held.items[i]));
+  if (use->id_hold != NULL) GCAP_RETURN_IF_ERROR(gcap_hold_give_to_capture(use->id_hold, capture));
+  for (size_t i = 0; i < use->held.count; ++i) {
+    GCAP_RETURN_IF_ERROR(gcap_hold_give_to_capture(use->held.items[i], capture));
+  }
   return NULL;
 }
 

@@ -1,0 +1,23 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Parts of a hold for what may outlive a run: its graph, and the streams that still execute it.
+//
+// Locking: none; the count is atomic.
+
+#include "lib/session/hold.h"
+
+gcap_status_t gcap_hold_give_to_capture(gcap_hold_t* hold, gcap_capture_t* capture) {
+  gcap_hold_take(hold);
+  gcap_status_t status = gcap_capture_retain(capture, gcap_hold_let_go, hold);
+  if (status != NULL) gcap_hold_let_go(hold);
+  return status;
+}
+
+void gcap_hold_give_to_stream(gcap_hold_t* hold, gcap_ep_t* ep, gcap_stream_t* stream) {
+  gcap_hold_take(hold);
+  gcap_status_t status = gcap_stream_defer(stream, gcap_hold_let_go, hold);
+  if (status == NULL) return;
+  gcap_status_t waited = gcap_ep_synchronize(ep);
+  if (waited == NULL) gcap_hold_let_go(hold);
+  gcap_status_ignore(gcap_status_join(status, waited));  // the run's own outcome stands
+}
