@@ -154,8 +154,6 @@ static gcap_run_holds_t holds_of(gcap_io_binding_t* binding) {
   return held;
 }
 
-static void end_turns(gcap_session_t** turns) { gcap_session_end_turns(&(*turns)->parts); }
-
 // Copies and runs, which may not return.
 typedef struct staged_run {
   gcap_io_binding_t* binding;
@@ -191,8 +189,8 @@ static gcap_status_t run_staged(gcap_io_binding_t* binding, gcap_run_options_t o
 }
 
 static gcap_status_t run_in_turn(gcap_io_binding_t* binding, gcap_run_options_t* options, runs_t runs) {
-  gcap_session_begin_turns(&binding->session->parts);
-  GCAP_AT_SCOPE_END(end_turns) gcap_session_t* turns = binding->session;
+  GCAP_AT_SCOPE_END(gcap_session_leave_turns)
+  const gcap_session_parts_t* turns = gcap_session_enter_turns(&binding->session->parts);
   (void)turns;
   const gcap_run_holds_t held = holds_of(binding);
   options->check_bindings |= binding->was_staged;

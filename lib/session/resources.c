@@ -30,6 +30,13 @@ void gcap_session_end_turns(const gcap_session_parts_t* parts) {
   for (int i = parts->num_used - 1; i >= 0; --i) gcap_ep_end_turn(parts->turns[i]);
 }
 
+const gcap_session_parts_t* gcap_session_enter_turns(const gcap_session_parts_t* parts) {
+  gcap_session_begin_turns(parts);
+  return parts;
+}
+
+void gcap_session_leave_turns(const gcap_session_parts_t** entered) { gcap_session_end_turns(*entered); }
+
 gcap_status_t gcap_session_order(gcap_stream_t* earlier, gcap_stream_t* later) {
   gcap_notification_t* notification = NULL;
   GCAP_RETURN_IF_ERROR(gcap_notification_create(earlier, &notification));

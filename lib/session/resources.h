@@ -18,6 +18,11 @@ gcap_status_t gcap_session_get_resources(const gcap_session_parts_t* parts, int 
 void gcap_session_begin_turns(const gcap_session_parts_t* parts);
 void gcap_session_end_turns(const gcap_session_parts_t* parts);
 
+// The same for a scope, so that the turns end also when a kernel's compute does not return:
+//   GCAP_AT_SCOPE_END(gcap_session_leave_turns) const gcap_session_parts_t* turns = gcap_session_enter_turns(parts);
+const gcap_session_parts_t* gcap_session_enter_turns(const gcap_session_parts_t* parts);
+void gcap_session_leave_turns(const gcap_session_parts_t** entered);
+
 // The next work of `later` comes after what `earlier` was given so far. Outside of captures.
 //   errors of gcap_notification_create, gcap_notification_record and gcap_notification_wait
 gcap_status_t gcap_session_order(gcap_stream_t* earlier, gcap_stream_t* later) GCAP_NODISCARD;

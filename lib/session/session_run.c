@@ -242,14 +242,6 @@ gcap_status_t gcap_session_run_in_turn(gcap_session_t* session, const gcap_run_o
   return gcap_session_run_held_in_turn(session, options, inputs, outputs, (gcap_run_holds_t){0});
 }
 
-// Turns that end also when a kernel's compute does not return.
-static gcap_session_t* begin_turns(gcap_session_t* session) {
-  gcap_session_begin_turns(&session->parts);
-  return session;
-}
-
-static void end_turns(gcap_session_t** turns) { gcap_session_end_turns(&(*turns)->parts); }
-
 gcap_status_t gcap_session_run(gcap_session_t* session, const gcap_run_options_t* options, const gcap_tensor_t* inputs,
                                const gcap_tensor_t* outputs) {
   GCAP_RETURN_IF_NULL(session);
@@ -260,6 +252,8 @@ gcap_status_t gcap_session_run(gcap_session_t* session, const gcap_run_options_t
     options = &known;
   }
   GCAP_RETURN_IF_ERROR(gcap_session_check_tensors(session, inputs, outputs));
-  GCAP_AT_SCOPE_END(end_turns) gcap_session_t* turns = begin_turns(session);
-  return gcap_session_run_in_turn(turns, options, inputs, outputs);
+  GCAP_AT_SCOPE_END(gcap_session_leave_turns)
+  const gcap_session_parts_t* turns = gcap_session_enter_turns(&session->parts);
+  (void)turns;
+  return gcap_session_run_in_turn(session, options, inputs, outputs);
 }

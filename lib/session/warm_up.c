@@ -115,11 +115,9 @@ static void report(const warm_up_t* w) {
            w->in_captures > 0 ? ": more eager runs before the first capture would have found them" : "");
 }
 
-static void end_turns(gcap_session_t** turns) { gcap_session_end_turns(&(*turns)->parts); }
-
 static gcap_status_t run_all(warm_up_t* w) {
-  gcap_session_begin_turns(&w->session->parts);
-  GCAP_AT_SCOPE_END(end_turns) gcap_session_t* turns = w->session;
+  GCAP_AT_SCOPE_END(gcap_session_leave_turns)
+  const gcap_session_parts_t* turns = gcap_session_enter_turns(&w->session->parts);
   (void)turns;
   GCAP_RETURN_IF_ERROR(find_sizes(w));
   qsort(w->items, w->num_items, sizeof(*w->items), compare_items);
