@@ -124,26 +124,10 @@ static gcap_status_t wait_for_eps(const gcap_session_parts_t* parts) {
 
 // --- Runs -----------------------------------------------------------------------------------------------------------
 
-// One run, or as many as it takes to capture the id.
-typedef gcap_status_t (*runs_t)(const gcap_io_binding_t* binding, const gcap_run_options_t* options,
-                                gcap_run_holds_t held);
-
-static gcap_status_t run_once(const gcap_io_binding_t* binding, const gcap_run_options_t* options,
+static gcap_status_t run_with(const gcap_io_binding_t* binding, const gcap_run_options_t* options,
                               gcap_run_holds_t held) {
   return gcap_session_run_held_in_turn(binding->session, options, binding->tensors,
                                        binding->tensors + binding->num_inputs, held);
-}
-
-static gcap_status_t run_until_captured(const gcap_io_binding_t* binding, const gcap_run_options_t* options,
-                                        gcap_run_holds_t held) {
-  gcap_ep_t* ep = binding->session->parts.eps[binding->session->parts.main_ep];
-  // At least one run, which may be a replay: the outputs are copied behind it.
-  for (int run = 0; run == 0 || !gcap_ep_is_graph_captured(ep, options->graph_id); ++run) {
-    if (run == GCAP_SESSION_MAX_WARM_UP_RUNS)
-      return gcap_session_not_captured(&binding->session->parts, options->graph_id);
-    GCAP_RETURN_IF_ERROR(run_once(binding, options, held));
-  }
-  return NULL;
 }
 
 static gcap_run_holds_t holds_of(gcap_io_binding_t* binding) {
@@ -168,8 +152,7 @@ static void end_staged_run(staged_run_t* run) {
 
 // With copies around the runs, the wait is behind them. A user's stream is ordered around all of it; a replay that is
 // launched there is ordered with the thread's stream, and so with the copies, by the graph manager.
-static gcap_status_t run_staged(gcap_io_binding_t* binding, gcap_run_options_t options, gcap_run_holds_t held,
-                                runs_t runs) {
+static gcap_status_t run_staged(gcap_io_binding_t* binding, gcap_run_options_t options, gcap_run_holds_t held) {
   gcap_capture_t* capture = gcap_capture_current();  // not one that a kernel begins and does not end
   const bool in_capture = capture != NULL, waits = options.synchronize && !in_capture;
   options.synchronize = false;
@@ -177,7 +160,7 @@ static gcap_status_t run_staged(gcap_io_binding_t* binding, gcap_run_options_t o
   GCAP_AT_SCOPE_END(end_staged_run) staged_run_t run = {.binding = binding, .is_done = in_capture};
   gcap_status_t status = user != NULL ? gcap_session_run_after(&binding->session->parts, user) : NULL;
   if (status == NULL) status = copy_slots(binding, 0, binding->num_inputs, capture);
-  if (status == NULL) status = runs(binding, &options, held);
+  if (status == NULL) status = run_with(binding, &options, held);
   if (status == NULL) status = copy_slots(binding, binding->num_inputs, binding->num_slots, capture);
   if (user != NULL) status = gcap_status_join(status, gcap_session_run_before(&binding->session->parts, user));
   // What the graph would lack fails it, unless a kernel has ended the scope.
@@ -188,21 +171,20 @@ static gcap_status_t run_staged(gcap_io_binding_t* binding, gcap_run_options_t o
   return gcap_status_join(status, waited);
 }
 
-static gcap_status_t run_in_turn(gcap_io_binding_t* binding, gcap_run_options_t* options, runs_t runs) {
+static gcap_status_t run_in_turn(gcap_io_binding_t* binding, gcap_run_options_t* options) {
   GCAP_AT_SCOPE_END(gcap_session_leave_turns)
   const gcap_session_parts_t* turns = gcap_session_enter_turns(&binding->session->parts);
   (void)turns;
   const gcap_run_holds_t held = holds_of(binding);
   options->check_bindings |= binding->was_staged;
-  return held.count == 0 ? runs(binding, options, held) : run_staged(binding, *options, held, runs);
+  return held.count == 0 ? run_with(binding, options, held) : run_staged(binding, *options, held);
 }
 
-static gcap_status_t run_bound(gcap_session_t* session, gcap_run_options_t* options, gcap_io_binding_t* entered,
-                               runs_t runs) {
+static gcap_status_t run_bound(gcap_session_t* session, gcap_run_options_t* options, gcap_io_binding_t* entered) {
   GCAP_AT_SCOPE_END(gcap_io_binding_leave) gcap_io_binding_t* binding = entered;
   gcap_status_t status = check_bound(session, binding);
   if (status == NULL) status = check_pageable(binding, options->synchronize);
-  if (status == NULL) return run_in_turn(binding, options, runs);
+  if (status == NULL) return run_in_turn(binding, options);
   gcap_capture_fail(gcap_capture_current(), status);  // the graph would lack the run
   return status;
 }
@@ -214,7 +196,7 @@ gcap_status_t gcap_session_run_bound(gcap_session_t* session, const gcap_run_opt
   gcap_run_options_t known;
   GCAP_RETURN_IF_ERROR(gcap_run_options_read(options, &known));
   GCAP_RETURN_IF_ERROR(gcap_io_binding_enter(binding, __func__));
-  return run_bound(session, &known, binding, run_once);
+  return run_bound(session, &known, binding);
 }
 
 gcap_status_t gcap_session_warm_up_bound(gcap_session_t* session, const gcap_run_options_t* options,
@@ -224,10 +206,10 @@ gcap_status_t gcap_session_warm_up_bound(gcap_session_t* session, const gcap_run
   GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing(__func__));
   gcap_run_options_t known;
   GCAP_RETURN_IF_ERROR(gcap_run_options_read(options, &known));
-  known.capture_in_run = false;
+  known.capture_in_run = true;
   GCAP_RETURN_IF_ERROR(gcap_session_check_warm_up(session, known.graph_id));
   GCAP_RETURN_IF_ERROR(gcap_io_binding_enter(binding, __func__));
-  return run_bound(session, &known, binding, run_until_captured);
+  return run_bound(session, &known, binding);
 }
 
 // --- Waits ----------------------------------------------------------------------------------------------------------
