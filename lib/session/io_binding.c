@@ -79,7 +79,7 @@ static gcap_status_t check_copy(const gcap_session_parts_t* parts, int space, bo
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "is in %s%s memory, and the session has it in host memory: bind that",
                        kind, text);
   }
-  const gcap_memory_t own = {.kind = GCAP_MEMORY_DEVICE, .device_id = parts->ep_facts[space].device_id};
+  const gcap_memory_t own = gcap_session_memory_of(parts, space);
   if (gcap_ep_can_copy(parts->eps[space], is_input ? memory : own, is_input ? own : memory)) return NULL;
   return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "is in %s%s memory, and EP '%s' copies nothing between that and device %d",
                      kind, text, gcap_ep_name(parts->eps[space]), own.device_id);

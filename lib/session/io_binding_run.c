@@ -62,7 +62,7 @@ static gcap_status_t issue_copy(gcap_io_binding_t* binding, int i, gcap_stream_t
   const gcap_session_parts_t* parts = &binding->session->parts;
   const gcap_io_slot_t* slot = &binding->slots[i];
   const int ep = slot->staging->ep;
-  const gcap_memory_t own = {.kind = GCAP_MEMORY_DEVICE, .device_id = parts->ep_facts[ep].device_id};
+  const gcap_memory_t own = gcap_session_memory_of(parts, ep);
   const bool is_input = gcap_io_binding_is_input(binding, i);
   const gcap_copy_t copy = {.src = is_input ? &slot->tensor : &binding->tensors[i],
                             .src_memory = is_input ? slot->memory : own,

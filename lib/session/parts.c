@@ -128,3 +128,8 @@ void gcap_session_parts_deinit(gcap_session_parts_t* parts) {
   free(parts->turns);
   *parts = (gcap_session_parts_t){0};
 }
+
+gcap_memory_t gcap_session_memory_of(const gcap_session_parts_t* parts, int space) {
+  if (space == GCAP_SPACE_HOST) return (gcap_memory_t){.kind = GCAP_MEMORY_HOST};
+  return (gcap_memory_t){.kind = GCAP_MEMORY_DEVICE, .device_id = parts->ep_facts[space].device_id};
+}

@@ -45,4 +45,7 @@ void gcap_session_parts_deinit(gcap_session_parts_t* parts);
 gcap_status_t gcap_session_parts_claim(const gcap_session_parts_t* parts) GCAP_NODISCARD;
 void gcap_session_parts_unclaim(const gcap_session_parts_t* parts);
 
+// The memory of a space of the program: host, or an EP's device.
+gcap_memory_t gcap_session_memory_of(const gcap_session_parts_t* parts, int space);
+
 #endif  // GCAP_LIB_SESSION_PARTS_H_

@@ -37,19 +37,13 @@ static gcap_status_t check_eps(gcap_ep_t* const* eps, size_t num_eps) {
 
 // Each copy can be made by the EP that issues it.
 static gcap_status_t check_copies(const gcap_session_parts_t* parts, const gcap_step_t* step) {
-  gcap_memory_t memories[2];
-  const int slots[2] = {step->from, step->to};
-  for (int i = 0; i < 2; ++i) {
-    const int space = parts->program.slots[slots[i]].space;
-    memories[i] = space == GCAP_SPACE_HOST ? (gcap_memory_t){.kind = GCAP_MEMORY_HOST}
-                                           : (gcap_memory_t){.device_id = parts->ep_facts[space].device_id};
-  }
-  if (gcap_ep_can_copy(parts->eps[step->ep], memories[0], memories[1])) return NULL;
+  const gcap_slot_t *from = &parts->program.slots[step->from], *to = &parts->program.slots[step->to];
+  const gcap_memory_t src = gcap_session_memory_of(parts, from->space), dst = gcap_session_memory_of(parts, to->space);
+  if (gcap_ep_can_copy(parts->eps[step->ep], src, dst)) return NULL;
   return GCAP_STATUS(
       GCAP_UNIMPLEMENTED, "node '%s' needs a copy of '%s' from %s to %s memory, which EP '%s' cannot make",
-      parts->model.model.nodes[step->node].name, parts->model.model.values[parts->program.slots[step->from].value].name,
-      gcap_memory_kind_name(memories[0].kind), gcap_memory_kind_name(memories[1].kind),
-      gcap_ep_name(parts->eps[step->ep]));
+      parts->model.model.nodes[step->node].name, parts->model.model.values[from->value].name,
+      gcap_memory_kind_name(src.kind), gcap_memory_kind_name(dst.kind), gcap_ep_name(parts->eps[step->ep]));
 }
 
 static gcap_status_t note_devices(gcap_session_parts_t* parts) {
@@ -190,9 +184,7 @@ const char* gcap_session_node_ep_name(const gcap_session_t* session, int node) {
 bool gcap_session_captures(const gcap_session_t* session) { return session->parts.captures; }
 
 static gcap_memory_t memory_of(const gcap_session_t* session, int value) {
-  const int space = session->parts.program.slots[value].space;
-  if (space == GCAP_SPACE_HOST) return (gcap_memory_t){.kind = GCAP_MEMORY_HOST};
-  return (gcap_memory_t){.kind = GCAP_MEMORY_DEVICE, .device_id = session->parts.ep_facts[space].device_id};
+  return gcap_session_memory_of(&session->parts, session->parts.program.slots[value].space);
 }
 
 gcap_memory_t gcap_session_input_memory(const gcap_session_t* session, int input) {

@@ -40,12 +40,6 @@ static gcap_status_t free_slot(gcap_run_state_t* run, int s) {
 
 // --- Copies ---------------------------------------------------------------------------------------------------------
 
-static gcap_memory_t memory_of(const gcap_run_state_t* run, int s) {
-  const int space = slot_at(run, s)->space;
-  if (space == GCAP_SPACE_HOST) return (gcap_memory_t){.kind = GCAP_MEMORY_HOST};
-  return (gcap_memory_t){.kind = GCAP_MEMORY_DEVICE, .device_id = run->parts->ep_facts[space].device_id};
-}
-
 static gcap_status_t issue_copy(gcap_run_state_t* run, const gcap_step_t* step) {
   const int from = slot_at(run, step->from)->space, to = slot_at(run, step->to)->space;
   gcap_ep_t* ep = run->parts->eps[step->ep];
@@ -54,9 +48,9 @@ static gcap_status_t issue_copy(gcap_run_state_t* run, const gcap_step_t* step) 
   const bool is_between_devices = from != GCAP_SPACE_HOST && to != GCAP_SPACE_HOST;
   if (is_between_devices) GCAP_RETURN_IF_ERROR(gcap_session_order(run->resources[from].stream, stream));
   const gcap_copy_t copy = {.src = &run->tensors[step->from],
-                            .src_memory = memory_of(run, step->from),
+                            .src_memory = gcap_session_memory_of(run->parts, from),
                             .dst = &run->tensors[step->to],
-                            .dst_memory = memory_of(run, step->to),
+                            .dst_memory = gcap_session_memory_of(run->parts, to),
                             .stream = stream};
   GCAP_RETURN_IF_ERROR(gcap_ep_copy_tensor(ep, &copy));
   if (is_between_devices) return gcap_session_order(stream, run->resources[from].stream);
