@@ -78,8 +78,8 @@ GCAP_API gcap_status_t gcap_session_create(const gcap_model_t* model, gcap_ep_t*
                                            const gcap_session_options_t* options,
                                            gcap_session_t** out_session) GCAP_NODISCARD;
 
-// Waits for the calling thread's work and ends the session. NULL is fine. The session's graphs stay in the EP, cannot
-// be replayed any more, and end with the EP.
+// Waits for the calling thread's work and ends the session. NULL is fine. The session's graphs stay in the EP, and end
+// with the EP. Nobody may replay them any more, through the EP or its runtime: they read memory of the session.
 //   FAILED_PRECONDITION  the calling thread is capturing, or its stream of the EP is; an IO binding of the session
 //                        lives (io_binding.h); or a run of the session calls its kernels, so this may be a kernel's
 //                        compute; nothing was destroyed
