@@ -43,6 +43,7 @@ static void note_used(gcap_session_parts_t* parts) {
     parts->ep_facts[e].runs_on_host = gcap_ep_runs_on_host(parts->eps[e]);
     if (!parts->ep_facts[e].is_used) continue;
     parts->turns[parts->num_used] = parts->eps[e];
+    parts->takes_turns |= !gcap_ep_supports_concurrent_runs(parts->eps[e]);
     parts->used[parts->num_used++] = (int)e;
   }
   qsort(parts->turns, (size_t)parts->num_used, sizeof(gcap_ep_t*), compare_addresses);

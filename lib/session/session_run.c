@@ -68,6 +68,8 @@ typedef struct call {
   const gcap_tensor_t* outputs;
 } call_t;
 
+static gcap_ep_t* main_ep(const call_t* c) { return c->session->parts.eps[c->session->parts.main_ep]; }
+
 // Between the work that a user's stream was given before and after.
 static gcap_status_t run_in_order(const call_t* c, const gcap_shapes_use_t* use, int graph_id,
                                   const gcap_run_bindings_t* bound) {
@@ -84,14 +86,13 @@ static gcap_status_t run_once(const call_t* c, const gcap_shapes_use_t* use, int
   gcap_status_t status = run_in_order(c, use, graph_id, bound);
   if (use->id_hold == NULL || status != NULL || graph_id == GCAP_GRAPH_ID_NONE) return status;
   // A graph that was captured without a scope of gcap has no part in the id, so the id stays bound.
-  if (!gcap_hold_is_shared(use->id_hold) &&
-      gcap_ep_is_graph_captured(c->session->parts.eps[c->session->parts.main_ep], graph_id)) {
+  if (!gcap_hold_is_shared(use->id_hold) && gcap_ep_is_graph_captured(main_ep(c), graph_id)) {
     gcap_shapes_pin(c->session->shapes, graph_id);
   }
   return NULL;
 }
 
-static gcap_status_t replay(const call_t* c, const gcap_run_bindings_t* bound, bool* out_replayed) {
+static gcap_status_t replay_with_options(const call_t* c, const gcap_run_bindings_t* bound, bool* out_replayed) {
   gcap_graph_replay_options_t replay;
   gcap_graph_replay_options_init(&replay);
   replay.synchronize = c->options->synchronize;
@@ -100,18 +101,19 @@ static gcap_status_t replay(const call_t* c, const gcap_run_bindings_t* bound, b
   replay.check_bindings = bound != NULL;
   replay.bindings = bound != NULL ? bound->items : NULL;
   replay.num_bindings = bound != NULL ? bound->count : 0;
-  return gcap_ep_replay_graph(c->session->parts.eps[c->session->parts.main_ep], c->options->graph_id, &replay,
-                              out_replayed);
+  return gcap_ep_replay_graph(main_ep(c), c->options->graph_id, &replay, out_replayed);
+}
+
+static inline gcap_status_t replay(const call_t* c, const gcap_run_bindings_t* bound, bool* out_replayed) {
+  const gcap_run_options_t* o = c->options;
+  if (o->synchronize || o->user_stream != NULL || bound != NULL) return replay_with_options(c, bound, out_replayed);
+  return gcap_ep_replay_graph(main_ep(c), o->graph_id, /*options=*/NULL, out_replayed);
 }
 
 static void leave(gcap_session_t** inside) { atomic_fetch_sub(&(*inside)->num_inside, 1); }
 
-// Replays if there is a graph, else runs, once or twice. `bound` NULL: no graph is signed.
-static gcap_status_t replay_or_run(const call_t* c, const gcap_shapes_use_t* use, bool may_capture,
-                                   const gcap_run_bindings_t* bound) {
-  bool replayed = false;
-  if (may_capture) GCAP_RETURN_IF_ERROR(replay(c, bound, &replayed));
-  if (replayed) return NULL;
+// Runs once, or twice if the capture fails.
+static gcap_status_t run(const call_t* c, const gcap_shapes_use_t* use, const gcap_run_bindings_t* bound) {
   GCAP_AT_SCOPE_END(leave) gcap_session_t* inside = c->session;
   atomic_fetch_add(&inside->num_inside, 1);
   gcap_status_t status =
@@ -120,6 +122,14 @@ static gcap_status_t replay_or_run(const call_t* c, const gcap_shapes_use_t* use
   gcap_log(GCAP_LOG_WARNING, "the run is done again eagerly: %s", gcap_status_message(status));
   gcap_status_free(status);
   return run_once(c, use, GCAP_GRAPH_ID_NONE, NULL);
+}
+
+// Replays if there is a graph, else runs. `bound` NULL: no graph is signed.
+static gcap_status_t replay_or_run(const call_t* c, const gcap_shapes_use_t* use, bool may_capture,
+                                   const gcap_run_bindings_t* bound) {
+  bool replayed = false;
+  if (may_capture) GCAP_RETURN_IF_ERROR(replay(c, bound, &replayed));
+  return replayed ? NULL : run(c, use, bound);
 }
 
 gcap_status_t gcap_session_not_captured(const gcap_session_parts_t* parts, int graph_id) {
