@@ -130,8 +130,8 @@ typedef struct gcap_warm_up_run {
 // Runs the model with each of `runs` until the calling thread has a graph of each graph id, so that the next run of
 // each is a replay. In rounds: first all ids run eagerly, then all are captured, the one that needs the most memory
 // first. This executes the model several times; gcap_session_run executes the model once. One line in the log, at
-// GCAP_LOG_INFO, says how many first uses of libraries and of the driver's memory there were; a capture that met one
-// makes it a warning.
+// GCAP_LOG_INFO, counts what these runs were the first to need: stream attachments such as library handles, plans,
+// allocations from the driver. A capture that met one makes the line a warning.
 //   FAILED_PRECONDITION  the EP does not capture graphs, or an id is GCAP_GRAPH_ID_NONE; or as gcap_session_run
 //   UNAVAILABLE          an id is not captured after GCAP_SESSION_MAX_WARM_UP_RUNS runs of it; the message has the last
 //                        failure. A later run may still capture

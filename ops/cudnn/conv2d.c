@@ -95,7 +95,7 @@ gcap_status_t gcap_conv2d_create(const gcap_conv2d_options_t* options, gcap_conv
   int shape[4];
   GCAP_RETURN_IF_ERROR(gcap_conv2d_check_options(options, &known, shape));
   GCAP_RETURN_IF_ERROR(gcap_refuse_in_capture("a convolution is planned before the capture"));
-  gcap_trace_initialization();
+  gcap_trace_initialization(GCAP_INITIALIZED_PLAN);
   gcap_conv2d_t* conv = calloc(1, sizeof(*conv));
   if (conv == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a convolution");
   conv->options = known;

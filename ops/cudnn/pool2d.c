@@ -114,7 +114,7 @@ gcap_status_t gcap_pool2d_create(const gcap_pool2d_options_t* options, gcap_pool
   GCAP_RETURN_IF_ERROR(gcap_pool2d_options_read(options, &known));
   GCAP_RETURN_IF_ERROR(check_options(&known, shape));
   GCAP_RETURN_IF_ERROR(gcap_refuse_in_capture("a pooling is planned before the capture"));
-  gcap_trace_initialization();
+  gcap_trace_initialization(GCAP_INITIALIZED_PLAN);
   gcap_pool2d_t* pool = calloc(1, sizeof(*pool));
   if (pool == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a pooling");
   pool->dtype = known.dtype;
