@@ -217,6 +217,10 @@ TEST_F(NodeRefusals, ArgumentsThatAreWrongAreNamed) {
   gcap_kernel_options_t options = {};
   GCAP_EXPECT_FAILS(gcap_node_kernels_create(0, &options, &kernels), GCAP_INVALID_ARGUMENT, "gcap_kernel_options_init");
   GCAP_EXPECT_FAILS(gcap_node_kernels_create(999, nullptr, &kernels), GCAP_INVALID_ARGUMENT, "999");
+  gcap_kernel_options_init(&options);
+  options.prefer_nhwc = true;
+  GCAP_EXPECT_FAILS(gcap_node_kernels_create(0, &options, &kernels), GCAP_INVALID_ARGUMENT,
+                    "prefer_nhwc is 1, allowed is 0: tensors of a model are NCHW");
   EXPECT_EQ(kernels, nullptr);
   GCAP_EXPECT_OK(gcap_node_kernels_destroy(nullptr));
   With({"Relu", {{f32, {2}}}, {{f32, {2}}}}, [&](const gcap_model_t& model) {

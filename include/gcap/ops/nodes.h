@@ -80,9 +80,9 @@ typedef struct gcap_node_kernels gcap_node_kernels_t;
 //   conv1d_pad_to_nc1d      where the second axis of a one-dimensional convolution is added
 //   fuse_conv_bias          true: bias and activation are done by the convolution; false: by kernels behind it
 //   use_cudnn               false: Conv, pools and BatchNormalization are not supported
-// are honored. prefer_nhwc is not: tensors of a model are NCHW, and each convolution would transpose them there and
-// back. The others have no operator here.
-//   INVALID_ARGUMENT    `out_kernels` is NULL; options that were not initialized; no such device
+// are honored. prefer_nhwc is refused: tensors of a model are NCHW, and each convolution would transpose them there and
+// back. The others are about operators that are not here.
+//   INVALID_ARGUMENT    `out_kernels` is NULL; options that were not initialized; prefer_nhwc; no such device
 //   LIBRARY_ERROR       cuBLASLt could not start
 //   RESOURCE_EXHAUSTED  no host memory
 // Also what gcap_stream_create and gcap_stream_cublaslt_handle return.
