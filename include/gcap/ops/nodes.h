@@ -75,7 +75,8 @@ typedef struct gcap_node_kernels gcap_node_kernels_t;
 // Makes node kernels for a device. `options` NULL: the defaults. Of the options,
 //   use_tf32                products of f32 may use TF32
 //   conv_search             DEFAULT is what HEURISTIC is. An exhaustive search runs in gcap_node_kernels_create_kernel,
-//                           on the thread's stream and scratch, and waits for it
+//                           on the thread's stream and scratch, and waits for it; not for what gcap's own kernel does
+//                           (conv2d.h)
 //   conv_use_max_workspace  true: an algorithm of a convolution may need any workspace; false: up to 32 MiB
 //   conv1d_pad_to_nc1d      where the second axis of a one-dimensional convolution is added
 //   fuse_conv_bias          true: bias and activation are done by the convolution; false: by kernels behind it
