@@ -80,8 +80,8 @@ typedef struct gcap_conv2d gcap_conv2d_t;
 //   INVALID_ARGUMENT     a NULL argument or handle, an unknown enum value, a number out of range, groups that do not
 //                        divide the channels, a kernel larger than the padded input, or a direct plan for a tensor of
 //                        more than 2^40 elements; the message names the argument
-//   FAILED_PRECONDITION  the calling thread is capturing, which fails its scope: the graph would lack the plan's work; or
-//                        the search's stream is
+//   FAILED_PRECONDITION  the calling thread is capturing, which fails its scope: the graph would lack the plan's work;
+//                        or the search's stream is
 //   UNIMPLEMENTED        no algorithm within the workspace
 //   LIBRARY_ERROR        cuDNN failed
 //   CUDA_ERROR           exhaustive search: the stream's device could not be made current, or a memset failed

@@ -41,10 +41,10 @@ extern "C" {
 //   LeakyRelu                            floats                    alpha
 //   Gelu                                 floats                    approximate
 //   Sigmoid, Tanh, Erf, Exp, Log, Sqrt   floats
-//   Clip                                 floats, i64, i32          min, max: inputs on the host, or attributes (opset
-//   6) Softmax, LogSoftmax                  floats                    axis LayerNormalization                   floats
-//   axis, epsilon; not: Mean and InvStdDev; scale and
-//                                                                  bias have the shape of the axes
+//   Clip                                 floats, i64, i32          min, max: inputs on the host, or attributes
+//   Softmax, LogSoftmax                  floats                    axis
+//   LayerNormalization                   floats                    axis, epsilon; scale and bias have the shape of the
+//                                                                  axes. Not: Mean and InvStdDev
 //   ReduceSum, ReduceMean, ReduceProd    floats, i64, i32          axes, as input on the host or as attribute;
 //   ReduceMax, ReduceMin                 any                       keepdims, noop_with_empty_axes
 //   Transpose, Concat, Split             any                       perm; axis; split on the host; num_outputs
