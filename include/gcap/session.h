@@ -67,9 +67,9 @@ typedef struct gcap_session gcap_session_t;
 //   INVALID_ARGUMENT     no EP, an EP that is NULL or leaves a run resource NULL, or a malformed model; the message has
 //                        the index, the name and the wrong value; or a shape that follows from nothing
 //   UNIMPLEMENTED        no EP supports a node, or none can make a copy that is needed; the message names the node
-//   FAILED_PRECONDITION  an EP captures graphs, and cannot capture the model: the message names the first node that is in
-//                        the way, its EP, the reason, and what to change; or an EP captures graphs, and serves another
-//                        session or has run one (gcap_ep_claim)
+//   FAILED_PRECONDITION  an EP captures graphs, and cannot capture the model: the message names the first node that is
+//                        in the way, its EP, the reason, and what to change; or an EP captures graphs, and serves
+//                        another session or has run one (gcap_ep_claim)
 //   RESOURCE_EXHAUSTED   no host memory
 //   CUDA_ERROR           a constant could not be copied
 //   others               of the EPs (gcap_ep_get_run_resources, gcap_ep_infer_shapes, gcap_ep_create_kernel, a kernel's
@@ -113,8 +113,8 @@ GCAP_API gcap_memory_t gcap_session_output_memory(const gcap_session_t* session,
 //   FAILED_PRECONDITION  the graph id means other shapes; check_bindings: the graph is bound to another address, or was
 //                        captured without the option; in a capture: the shapes are new, or the model cannot be captured
 //   CAPTURE_INVALIDATED  the capture failed, and rerun_failed_capture is false
-//   UNAVAILABLE          capture_in_run: not captured after GCAP_SESSION_MAX_WARM_UP_RUNS runs, each of which succeeded;
-//                        the message has the last failure. A later run may still capture
+//   UNAVAILABLE          capture_in_run: not captured after GCAP_SESSION_MAX_WARM_UP_RUNS runs, each of which
+//                        succeeded; the message has the last failure. A later run may still capture
 //   RESOURCE_EXHAUSTED   no host memory, or no scratch memory (gcap_scratch_alloc)
 //   others               of the EP and its kernels
 GCAP_API gcap_status_t gcap_session_run(gcap_session_t* session, const gcap_run_options_t* options,

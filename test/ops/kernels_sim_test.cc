@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "gcap/capture.h"
+#include "gcap/ops/conv2d.h"
 #include "gcap/ops/elementwise.h"
 #include "gcap/ops/layout.h"
 #include "gcap/ops/normalize.h"
@@ -21,6 +22,22 @@ namespace {
 
 class KernelsOnSim : public OpTest {
  protected:
+  void SetUp() override {
+    OpTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    gcap_conv2d_options_t options;
+    gcap_conv2d_options_init(&options);
+    options.n = options.c = options.k = options.kernel_h = options.kernel_w = 1;
+    options.h = 2, options.w = 3;
+    options.no_bias = true;
+    options.direct = GCAP_CONV2D_DIRECT_ALWAYS;
+    GCAP_ASSERT_OK(gcap_conv2d_create(&options, &conv_));
+  }
+  void TearDown() override {
+    gcap_conv2d_destroy(conv_);
+    OpTest::TearDown();
+  }
+
   // One call of each function, all of which launch.
   std::vector<std::function<gcap_status_t()>> Runs() {
     return {
@@ -39,6 +56,7 @@ class KernelsOnSim : public OpTest {
         [this] { return gcap_split(stream_, &x_, 1, &y_, 1); },
         [this] { return gcap_slice(stream_, &x_, kZeros, nullptr, &column_slice_); },
         [this] { return gcap_gather(stream_, &x_, &indices_, 1, &column_slice_); },
+        [this] { return gcap_conv2d_run(conv_, stream_, x_.data, row_.data, nullptr, y_.data, nullptr); },
     };
   }
 
@@ -50,6 +68,7 @@ class KernelsOnSim : public OpTest {
   const gcap_tensor_t column_slice_ = View(GCAP_DTYPE_F32, {2, 1}, y_.data);
   const DeviceTensor index_{GCAP_DTYPE_I64, {1}, Values{2}};
   const gcap_tensor_t indices_ = index_.view();
+  gcap_conv2d_t* conv_ = nullptr;
 };
 
 TEST_F(KernelsOnSim, RunsReportEachFailingCall) {

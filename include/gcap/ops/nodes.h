@@ -41,10 +41,10 @@ extern "C" {
 //   LeakyRelu                            floats                    alpha
 //   Gelu                                 floats                    approximate
 //   Sigmoid, Tanh, Erf, Exp, Log, Sqrt   floats
-//   Clip                                 floats, i64, i32          min, max: inputs on the host, or attributes (opset
-//   6) Softmax, LogSoftmax                  floats                    axis LayerNormalization                   floats
-//   axis, epsilon; not: Mean and InvStdDev; scale and
-//                                                                  bias have the shape of the axes
+//   Clip                                 floats, i64, i32          min, max: inputs on the host, or attributes
+//   Softmax, LogSoftmax                  floats                    axis
+//   LayerNormalization                   floats                    axis, epsilon; scale and bias have the shape of the
+//                                                                  axes. Not: Mean and InvStdDev
 //   ReduceSum, ReduceMean, ReduceProd    floats, i64, i32          axes, as input on the host or as attribute;
 //   ReduceMax, ReduceMin                 any                       keepdims, noop_with_empty_axes
 //   Transpose, Concat, Split             any                       perm; axis; split on the host; num_outputs
@@ -75,7 +75,8 @@ typedef struct gcap_node_kernels gcap_node_kernels_t;
 // Makes node kernels for a device. `options` NULL: the defaults. Of the options,
 //   use_tf32                products of f32 may use TF32
 //   conv_search             DEFAULT is what HEURISTIC is. An exhaustive search runs in gcap_node_kernels_create_kernel,
-//                           on the thread's stream and scratch, and waits for it
+//                           on the thread's stream and scratch, and waits for it; not for what gcap's own kernel does
+//                           (conv2d.h)
 //   conv_use_max_workspace  true: an algorithm of a convolution may need any workspace; false: up to 32 MiB
 //   conv1d_pad_to_nc1d      where the second axis of a one-dimensional convolution is added
 //   fuse_conv_bias          true: bias and activation are done by the convolution; false: by kernels behind it

@@ -1,0 +1,38 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Convolutions by gcap's own kernel: which, and what it is given. No state.
+#include "ops/cudnn/conv2d_plan.h"
+
+// The kernel has a thread for each output, which adds the output's terms one after another: the number of terms decides
+// how long a convolution takes that does not fill the GPU, the number of all products how long one takes that does. The
+// limits are where the kernel may begin to take longer than cuDNN's (//bench/ops:conv_bench); below them, what is left
+// to save is the host's time, and a launch takes far less of it than a call of cuDNN.
+#define MAX_TERMS 256.0
+#define MAX_PRODUCTS (4.0 * 1024 * 1024)
+
+// In double, where no product overflows.
+static bool is_small(const gcap_conv2d_options_t* o, const int y_shape[4]) {
+  const double terms = (double)o->kernel_h * o->kernel_w * (o->c / o->groups);
+  const double outputs = (double)y_shape[0] * y_shape[1] * y_shape[2] * y_shape[3];
+  return terms <= MAX_TERMS && outputs * terms <= MAX_PRODUCTS;
+}
+
+bool gcap_conv2d_choose_direct(const gcap_conv2d_options_t* options, const int y_shape[4]) {
+  if (options->direct != GCAP_CONV2D_DIRECT_AUTO) return options->direct == GCAP_CONV2D_DIRECT_ALWAYS;
+  return is_small(options, y_shape);
+}
+
+gcap_status_t gcap_conv2d_plan_direct(gcap_conv2d_t* conv) {
+  const gcap_conv2d_options_t* o = &conv->options;
+  const int* y = conv->output_shape;
+  const gcap_direct_conv_problem_t problem = {
+      .x = {.dtype = o->dtype, .rank = 4, .shape = {o->n, o->c, o->h, o->w}},
+      .weight = {.dtype = o->dtype, .rank = 4, .shape = {o->k, o->c / o->groups, o->kernel_h, o->kernel_w}},
+      .y = {.dtype = o->dtype, .rank = 4, .shape = {y[0], y[1], y[2], y[3]}},
+      .is_nhwc = o->layout == GCAP_IMAGE_NHWC,
+      .stride = {o->stride_h, o->stride_w},
+      .pad = {o->pad_h, o->pad_w},
+      .dilation = {o->dilation_h, o->dilation_w},
+      .relu = o->relu};
+  return gcap_direct_conv_plan(&problem, &conv->direct);
+}
