@@ -31,7 +31,8 @@ enum {
 };
 
 static uint64_t workspace_bytes(const gcap_sim_lt_problem_t* problem, int64_t slices) {
-  return slices < 2 ? 0 : (uint64_t)(slices * problem->batch_count * problem->m * problem->n) * sizeof(float);
+  const uint64_t numbers = (uint64_t)(slices * problem->batch_count * problem->m * problem->n);
+  return slices < 2 ? 0 : numbers * gcap_sim_element_bytes(gcap_sim_lt_compute_type(problem));
 }
 
 // Whether the problem can be split into so many slices within so much workspace.
@@ -162,13 +163,12 @@ static int is_element_aligned(const gcap_sim_lt_matrix_t* matrix) {
 static cublasStatus_t bind_data(const gcap_sim_lt_desc_t* desc, const void* alpha, const void* a, const void* b,
                                 const void* beta, const void* c, void* d, gcap_sim_lt_problem_t* problem) {
   if (desc->pointer_mode == CUBLASLT_POINTER_MODE_HOST) {
-    memcpy(&problem->alpha_value, alpha, sizeof(problem->alpha_value));
-    memcpy(&problem->beta_value, beta, sizeof(problem->beta_value));
+    gcap_sim_lt_bind_host_scalars(alpha, beta, problem);
   } else {
     problem->alpha = alpha;
     problem->beta = beta;
   }
-  const int reads_c = problem->alpha != NULL || problem->beta_value != 0.0f;
+  const int reads_c = problem->alpha != NULL || problem->beta_value != 0.0;
   if (a == NULL || b == NULL || d == NULL || (reads_c && c == NULL)) {
     return CUBLAS_STATUS_INVALID_VALUE;
   }
@@ -251,8 +251,9 @@ static void add_outputs(gcap_sim_access_list_t* list, const gcap_sim_lt_problem_
   const int64_t strides[] = {1, problem->bias_batch_stride};
   gcap_sim_access_add_strided(list, problem->bias, gcap_sim_element_bytes(problem->d.type), 2, dims, strides,
                               GCAP_SIM_READ);
-  gcap_sim_access_add(list, problem->alpha, sizeof(float), GCAP_SIM_READ);
-  gcap_sim_access_add(list, problem->beta, sizeof(float), GCAP_SIM_READ);
+  const size_t scalar_bytes = gcap_sim_element_bytes(gcap_sim_lt_compute_type(problem));
+  gcap_sim_access_add(list, problem->alpha, scalar_bytes, GCAP_SIM_READ);
+  gcap_sim_access_add(list, problem->beta, scalar_bytes, GCAP_SIM_READ);
   add_matrix(list, problem, &problem->c, problem->m, problem->n, GCAP_SIM_READ);
   add_matrix(list, problem, &problem->d, problem->m, problem->n, GCAP_SIM_WRITE);
   add_aux(list, problem);
