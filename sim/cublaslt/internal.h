@@ -150,6 +150,12 @@ void gcap_sim_lt_run_whole(void* payload);
 void gcap_sim_lt_run_partials(void* payload);
 void gcap_sim_lt_run_reduction(void* payload);
 
+// An algorithm for the problem that splits k into so many slices (algorithm.c).
+cublasLtMatmulAlgo_t gcap_sim_lt_make_algorithm(const gcap_sim_lt_problem_t* problem, int64_t slices);
+
+// The slices that an algorithm asks for; 0 when it is none of this library's.
+int64_t gcap_sim_lt_slices_of(const cublasLtMatmulAlgo_t* algo);
+
 // Submits a problem without split-K as one piece of work, called `name`, which may write the workspace.
 cudaError_t gcap_sim_lt_submit_whole(const char* name, const gcap_sim_lt_problem_t* problem, void* workspace,
                                      size_t bytes, cudaStream_t stream);
