@@ -74,7 +74,7 @@ class Work {
  public:
   Work(int nodes, gcap_stream_t* stream) : nodes_(nodes), stream_(stream) {
     CheckCuda(cudaMalloc(reinterpret_cast<void**>(&memory_), sizeof(float)));
-    CheckCuda(cudaMemsetAsync(memory_, 0, sizeof(float), stream()));
+    CheckCuda(cudaMemsetAsync(memory_, 0, sizeof(float), this->stream()));
   }
   ~Work() { CheckCuda(cudaFree(memory_)); }
   Work(const Work&) = delete;

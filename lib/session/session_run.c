@@ -125,8 +125,8 @@ static gcap_status_t run(const call_t* c, const gcap_shapes_use_t* use, const gc
 }
 
 // Replays if there is a graph, else runs. `bound` NULL: no graph is signed.
-static gcap_status_t replay_or_run(const call_t* c, const gcap_shapes_use_t* use, bool may_capture,
-                                   const gcap_run_bindings_t* bound) {
+static inline gcap_status_t replay_or_run(const call_t* c, const gcap_shapes_use_t* use, bool may_capture,
+                                          const gcap_run_bindings_t* bound) {
   bool replayed = false;
   if (may_capture) GCAP_RETURN_IF_ERROR(replay(c, bound, &replayed));
   return replayed ? NULL : run(c, use, bound);
@@ -146,21 +146,25 @@ gcap_status_t gcap_session_not_captured(const gcap_session_parts_t* parts, int g
   return status;
 }
 
-// With capture_in_run, as ONNX Runtime's runs do: again and again, until there is a graph.
-static gcap_status_t run_as_asked(const call_t* c, const gcap_shapes_use_t* use, bool may_capture,
-                                  const gcap_run_bindings_t* bound) {
-  if (!c->options->capture_in_run || !may_capture) return replay_or_run(c, use, may_capture, bound);
-  const gcap_session_parts_t* parts = &c->session->parts;
+// As ONNX Runtime's runs do: again and again, until there is a graph.
+static gcap_status_t run_until_captured(const call_t* c, const gcap_shapes_use_t* use,
+                                        const gcap_run_bindings_t* bound) {
   for (int i = 0; i < GCAP_SESSION_MAX_WARM_UP_RUNS; ++i) {
-    GCAP_RETURN_IF_ERROR(replay_or_run(c, use, may_capture, bound));
-    if (gcap_ep_is_graph_captured(parts->eps[parts->main_ep], c->options->graph_id)) return NULL;
+    GCAP_RETURN_IF_ERROR(replay_or_run(c, use, /*may_capture=*/true, bound));
+    if (gcap_ep_is_graph_captured(main_ep(c), c->options->graph_id)) return NULL;
   }
-  return gcap_session_not_captured(parts, c->options->graph_id);
+  return gcap_session_not_captured(&c->session->parts, c->options->graph_id);
+}
+
+static inline gcap_status_t run_as_asked(const call_t* c, const gcap_shapes_use_t* use, bool may_capture,
+                                         const gcap_run_bindings_t* bound) {
+  if (c->options->capture_in_run && may_capture) return run_until_captured(c, use, bound);
+  return replay_or_run(c, use, may_capture, bound);
 }
 
 static gcap_status_t trim(const gcap_session_parts_t* parts, uint64_t devices) {
   gcap_status_t status = NULL;
-  for (int i = 0; i < parts->num_used && devices != 0; ++i) {
+  for (int i = 0; i < parts->num_used; ++i) {
     const gcap_session_ep_t* facts = &parts->ep_facts[parts->used[i]];
     if (facts->runs_on_host || facts->device_id >= 64 || (devices >> facts->device_id & 1) == 0) continue;
     status = gcap_status_join(status, gcap_ep_trim(parts->eps[parts->used[i]]));
@@ -168,14 +172,12 @@ static gcap_status_t trim(const gcap_session_parts_t* parts, uint64_t devices) {
   return status;
 }
 
-static gcap_status_t run_plan(const call_t* c, const gcap_shapes_use_t* use) {
-  const bool may_capture = c->session->parts.captures && c->options->graph_id != GCAP_GRAPH_ID_NONE;
-  if (!c->options->check_bindings || !may_capture) return run_as_asked(c, use, may_capture, NULL);
+static gcap_status_t run_signed(const call_t* c, const gcap_shapes_use_t* use) {
   GCAP_AT_SCOPE_END(bindings_deinit) bindings_t bindings;
   bindings.items = bindings.few;
   GCAP_RETURN_IF_ERROR(bindings_init(&use->plan->model, c->inputs, c->outputs, &bindings));
   const gcap_run_bindings_t bound = {bindings.items, bindings.count};
-  return run_as_asked(c, use, may_capture, &bound);
+  return run_as_asked(c, use, /*may_capture=*/true, &bound);
 }
 
 // --- In the caller's capture ----------------------------------------------------------------------------------------
@@ -224,10 +226,16 @@ gcap_status_t gcap_session_check_tensors(const gcap_session_t* session, const gc
   return gcap_tensors_check(model, "output", model->outputs, model->num_outputs, outputs);
 }
 
-static gcap_status_t run_use(const call_t* c, const gcap_shapes_use_t* use) {
-  if (gcap_thread_is_capturing()) return run_in_capture(c, use);
+static inline gcap_status_t run_plan(const call_t* c, const gcap_shapes_use_t* use) {
+  const bool may_capture = c->session->parts.captures && c->options->graph_id != GCAP_GRAPH_ID_NONE;
+  if (c->options->check_bindings && may_capture) return run_signed(c, use);
+  return run_as_asked(c, use, may_capture, NULL);
+}
+
+static inline gcap_status_t run_use(const call_t* c, const gcap_shapes_use_t* use) {
+  if (gcap_thread_captures()) return run_in_capture(c, use);
   GCAP_RETURN_IF_ERROR(run_plan(c, use));
-  return trim(&c->session->parts, c->options->trimmed_devices);
+  return c->options->trimmed_devices == 0 ? NULL : trim(&c->session->parts, c->options->trimmed_devices);
 }
 
 gcap_status_t gcap_session_run_held_in_turn(gcap_session_t* session, const gcap_run_options_t* options,
