@@ -96,7 +96,7 @@ TEST_F(NodeRefusals, NodesThatAreNotInTheTableAreNotSupported) {
       {"Loop", {{f32, {2}}}, {{f32, {2}}}},                                                  // no such operator
       {"Add", {{f32, {2}}, {f16, {2}}}, {{f32, {2}}}},                                       // two types
       {"Add", {{f32, {2}}}, {{f32, {2}}}},                                                   // an input is missing
-      {"Max", {{f32, {2}}, {f32, {2}}, {f32, {2}}}, {{f32, {2}}}},                           // three inputs
+      {"Max", {{f32, {2}}, {f32, {2}}, {i64, {2}}}, {{f32, {2}}}},                           // two types
       {"Less", {{f32, {2}}, {f32, {2}}}, {{f32, {2}}}},                                      // gives bool
       {"MatMul", {{i64, {2, 2}}, {i64, {2, 2}}}, {{i64, {2, 2}}}},                           // integers
       {"Exp", {{i64, {2}}}, {{i64, {2}}}},                                                   // integers

@@ -31,7 +31,7 @@ extern "C" {
 //   GlobalAveragePool                    floats                    one or two axes
 //   BatchNormalization                   floats; the rest f32      epsilon; not: training_mode
 //   Add, Sub, Mul, Div, Pow              floats, i64, i32          Pow: one type
-//   Min, Max                             floats, i64, i32          one or two inputs
+//   Min, Max                             floats, i64, i32          any number of inputs
 //   Equal                                any                       gives bool
 //   Less, Greater                        floats, i64, i32          give bool
 //   And, Or, Not                         bool
