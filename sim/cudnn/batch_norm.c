@@ -1,8 +1,8 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // Batch normalization as inference does it, with given statistics: one set of parameters for each channel, or for each
-// element of an image. Parameters are doubles where the data is, and floats for all other
-// data. May run in place. Stateless.
+// element of an image. Parameters are doubles where the data is, else floats. May run in
+// place. Stateless.
 #include <math.h>
 
 #include "sim/cudnn/internal.h"

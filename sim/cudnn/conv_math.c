@@ -10,8 +10,8 @@
 //                          four: filter rows, columns and sums in the workspace, each written by one and read by the
 //                          next
 //   FFT                    five: the same after a table
-// So a workspace that another stream overwrites gives wrong results, as on a GPU. Sums are floats, of
-// doubles doubles, in one fixed order, the same for all algorithms.
+// So a workspace that another stream overwrites gives wrong results, as on a GPU. Sums are floats, those of doubles are
+// doubles, in one fixed order, the same for all algorithms.
 #include <math.h>
 #include <stdlib.h>
 

@@ -1,8 +1,8 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // element.h: loads and stores of matrix and tensor elements of the modelled types. Values travel as doubles, which hold
-// every type exactly. What a GPU calculates in floats is rounded to a float after each operation: a sum, product,
-// quotient or root of floats that is made in doubles and then rounded is the one that is made in floats.
+// every type exactly. What a GPU calculates in floats is rounded to a float after each sum, product, quotient or root,
+// which then is the one that is made in floats, and once after a function such as tanh.
 #ifndef GCAP_SIM_LIBRARY_ELEMENT_H_
 #define GCAP_SIM_LIBRARY_ELEMENT_H_
 

@@ -36,7 +36,7 @@ class World {
     EXPECT_EQ(cudaSuccess, cudaStreamCreateWithFlags(&eager, cudaStreamNonBlocking));
     EXPECT_EQ(CUBLAS_STATUS_SUCCESS, cublasCreate(&handle));
     Use(eager, Workspace::kLibrarys);
-    for (const int k : {64, 8192}) {
+    for (const int k : {64, 2048}) {
       EXPECT_EQ(CUBLAS_STATUS_SUCCESS, Sgemm(k));
       EXPECT_EQ(CUBLAS_STATUS_SUCCESS, Dgemm(k));
       EXPECT_EQ(CUBLAS_STATUS_SUCCESS, HalfGemm(k));
@@ -88,7 +88,7 @@ class World {
   cudaStream_t capturing = nullptr, eager = nullptr;
   cublasHandle_t handle = nullptr, other_handle = nullptr;  // the other is made by a row
   DeviceMemory workspace;
-  DeviceArray<double> inputs{std::vector<double>(64 * 8192)}, output{std::vector<double>(2 * 64 * 64)};
+  DeviceArray<double> inputs{std::vector<double>(64 * 2048)}, output{std::vector<double>(2 * 64 * 64)};
   DeviceArray<float> scalars{{1.0f, 0.0f}};
   void *in = inputs.get(), *out = output.get();  // zeros
   const float alpha_f32 = 1.0f, beta_f32 = 0.0f;
@@ -145,11 +145,11 @@ void OnCapturingWithoutWorkspace(World* w) {
 
 std::vector<Row> ProductRows() {
   const auto sgemm = [](World* w) { return Text(w->Sgemm(64)); };
-  const auto sgemm_long = [](World* w) { return Text(w->Sgemm(8192)); };
+  const auto sgemm_long = [](World* w) { return Text(w->Sgemm(2048)); };
   const auto dgemm = [](World* w) { return Text(w->Dgemm(64)); };
-  const auto dgemm_long = [](World* w) { return Text(w->Dgemm(8192)); };
+  const auto dgemm_long = [](World* w) { return Text(w->Dgemm(2048)); };
   const auto half = [](World* w) { return Text(w->HalfGemm(64)); };
-  const auto half_long = [](World* w) { return Text(w->HalfGemm(8192)); };
+  const auto half_long = [](World* w) { return Text(w->HalfGemm(2048)); };
   const auto batched = [](World* w) { return Text(w->Batched()); };
   return {
       {"sgemm_with_workspace", OnCapturing, sgemm},
@@ -157,7 +157,7 @@ std::vector<Row> ProductRows() {
       {"sgemm_long_with_workspace", OnCapturing, sgemm_long},
       {"sgemm_long_without_workspace", OnCapturingWithoutWorkspace, sgemm_long},
       {"sgemm_twice_without_workspace", OnCapturingWithoutWorkspace,
-       [](World* w) { return Text(w->Sgemm(8192), w->Sgemm(8192)); }},
+       [](World* w) { return Text(w->Sgemm(2048), w->Sgemm(2048)); }},
       {"dgemm_with_workspace", OnCapturing, dgemm},
       {"dgemm_without_workspace", OnCapturingWithoutWorkspace, dgemm},
       {"dgemm_long_with_workspace", OnCapturing, dgemm_long},
