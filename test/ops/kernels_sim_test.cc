@@ -46,6 +46,7 @@ class KernelsOnSim : public OpTest {
         [this] { return gcap_clip(stream_, 0.0, 1.0, &x_, &y_); },
         [this] { return gcap_cast(stream_, &x_, &y_); },
         [this] { return gcap_binary(stream_, GCAP_BINARY_ADD, &x_, &row_, &y_); },
+        [this] { return gcap_binary(stream_, GCAP_BINARY_POW, &x_, &indices_, &y_); },
         [this] { return gcap_where(stream_, &condition_, &x_, &row_, &y_); },
         [this] { return gcap_reduce(stream_, GCAP_REDUCE_SUM, &x_, &kAxis, 1, &column_); },
         [this] { return gcap_softmax(stream_, &x_, 1, &y_); },

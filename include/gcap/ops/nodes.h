@@ -30,7 +30,8 @@ extern "C" {
 //                                                                  unless there are as many windows without
 //   GlobalAveragePool                    floats                    one or two axes
 //   BatchNormalization                   floats; the rest f32      epsilon; not: training_mode
-//   Add, Sub, Mul, Div, Pow              floats, i64, i32          Pow: one type
+//   Add, Sub, Mul, Div                   floats, i64, i32
+//   Pow                                  floats, i64, i32          the exponent may be of another of these types
 //   Min, Max                             floats, i64, i32          any number of inputs
 //   Equal                                any                       gives bool
 //   Less, Greater                        floats, i64, i32          give bool
