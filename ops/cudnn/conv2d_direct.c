@@ -25,14 +25,14 @@ bool gcap_conv2d_choose_direct(const gcap_conv2d_options_t* options, const int y
 gcap_status_t gcap_conv2d_plan_direct(gcap_conv2d_t* conv) {
   const gcap_conv2d_options_t* o = &conv->options;
   const int* y = conv->output_shape;
-  const gcap_direct_conv_problem_t problem = {
-      .x = {.dtype = o->dtype, .rank = 4, .shape = {o->n, o->c, o->h, o->w}},
-      .weight = {.dtype = o->dtype, .rank = 4, .shape = {o->k, o->c / o->groups, o->kernel_h, o->kernel_w}},
-      .y = {.dtype = o->dtype, .rank = 4, .shape = {y[0], y[1], y[2], y[3]}},
-      .is_nhwc = o->layout == GCAP_IMAGE_NHWC,
-      .stride = {o->stride_h, o->stride_w},
-      .pad = {o->pad_h, o->pad_w},
-      .dilation = {o->dilation_h, o->dilation_w},
-      .relu = o->relu};
-  return gcap_direct_conv_plan(&problem, &conv->direct);
+  const gcap_image_problem_t problem = {.x = {.dtype = o->dtype, .rank = 4, .shape = {o->n, o->c, o->h, o->w}},
+                                        .y = {.dtype = o->dtype, .rank = 4, .shape = {y[0], y[1], y[2], y[3]}},
+                                        .kernel = {o->kernel_h, o->kernel_w},
+                                        .stride = {o->stride_h, o->stride_w},
+                                        .pad = {o->pad_h, o->pad_w},
+                                        .dilation = {o->dilation_h, o->dilation_w},
+                                        .is_nhwc = o->layout == GCAP_IMAGE_NHWC};
+  const gcap_tensor_t weight = {
+      .dtype = o->dtype, .rank = 4, .shape = {o->k, o->c / o->groups, o->kernel_h, o->kernel_w}};
+  return gcap_direct_conv_plan(&problem, &weight, o->relu, &conv->direct);
 }

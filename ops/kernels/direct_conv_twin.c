@@ -8,11 +8,12 @@
 static size_t list_accesses(const gcap_direct_conv_params_t* p, size_t bytes, gcap_sim_access_t* out_items,
                             size_t capacity) {
   gcap_twin_accesses_t list = {out_items, capacity, 0};
-  const int64_t images = p->outputs / ((int64_t)p->maps * p->h.output * p->w.output);
-  gcap_twin_access(&list, p->x, (size_t)(images * p->x_image) * bytes, false);
-  gcap_twin_access(&list, p->weight, (size_t)(p->maps * p->weight_map) * bytes, false);
-  if (p->bias != NULL) gcap_twin_access(&list, p->bias, (size_t)p->maps * bytes, false);
-  gcap_twin_access(&list, p->y, (size_t)p->outputs * bytes, true);
+  const gcap_image_window_t* window = &p->window;
+  const int64_t maps = window->channels, images = window->outputs / (maps * window->h.output * window->w.output);
+  gcap_twin_access(&list, p->x, (size_t)(images * p->x_strides.image) * bytes, false);
+  gcap_twin_access(&list, p->weight, (size_t)(maps * p->weight_strides.image) * bytes, false);
+  if (p->bias != NULL) gcap_twin_access(&list, p->bias, (size_t)maps * bytes, false);
+  gcap_twin_access(&list, p->y, (size_t)window->outputs * bytes, true);
   return list.count;
 }
 
@@ -21,7 +22,7 @@ static size_t list_accesses(const gcap_direct_conv_params_t* p, size_t bytes, gc
   static void run_##T(const gcap_sim_launch_t* launch, void* const* args) {                                    \
     (void)launch;                                                                                              \
     const gcap_direct_conv_params_t* p = args[0];                                                              \
-    for (int64_t i = 0; i < p->outputs; ++i) ((gcap_##T##_t*)p->y)[i] = gcap_direct_conv_##T(p, i);            \
+    for (int64_t i = 0; i < p->window.outputs; ++i) ((gcap_##T##_t*)p->y)[i] = gcap_direct_conv_##T(p, i);     \
   }                                                                                                            \
   static size_t accesses_##T(const gcap_sim_launch_t* launch, void* const* args, gcap_sim_access_t* out_items, \
                              size_t capacity) {                                                                \

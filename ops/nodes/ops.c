@@ -66,7 +66,7 @@ static const gcap_node_op_t ops[] = {
     UNARY("Neg", NUMBERS, GCAP_UNARY_NEG),
     UNARY("Not", BOOL, GCAP_UNARY_NOT),
     BINARY("Or", "TT>T", BOOL, GCAP_BINARY_OR),
-    BINARY("Pow", "TT>T", NUMBERS, GCAP_BINARY_POW),
+    BINARY("Pow", "TU>T", NUMBERS, GCAP_BINARY_POW),
     REDUCE("ReduceMax", ANY, GCAP_REDUCE_MAX),
     REDUCE("ReduceMean", NUMBERS, GCAP_REDUCE_MEAN),
     REDUCE("ReduceMin", ANY, GCAP_REDUCE_MIN),

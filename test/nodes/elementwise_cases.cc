@@ -53,6 +53,13 @@ void AddBinaries(std::vector<NodeCase>* all) {
   all->push_back(Binary("Mul", kTyped, kTyped, -2, 2, [](double a, double b) { return a * b; }));
   all->push_back(Binary("Div", kTyped, kTyped, 0.5, 2, [](double a, double b) { return a / b; }));
   all->push_back(Binary("Pow", kTyped, kTyped, 0.5, 2, [](double a, double b) { return std::pow(a, b); }));
+  for (gcap_dtype_t exponent : {i64, i32}) {
+    NodeCase c = Binary("Pow", kTyped, kTyped, -2, 2, [](double a, double b) { return std::pow(a, b); });
+    c.name += std::string("To") + gcap_dtype_name(exponent);
+    c.inputs[1].type = exponent;
+    c.inputs[1].low = 0, c.inputs[1].high = 3;
+    all->push_back(c);
+  }
   all->push_back(Binary("Min", kTyped, kTyped, -2, 2, [](double a, double b) { return std::min(a, b); }));
   all->push_back(Binary("Max", kTyped, kTyped, -2, 2, [](double a, double b) { return std::max(a, b); }));
   all->push_back(Binary("Less", kTyped, boolean, -2, 2, [](double a, double b) { return a < b; }));

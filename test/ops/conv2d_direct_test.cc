@@ -98,21 +98,23 @@ TEST_F(Conv2dDirect, RunNamesTheBadAddress) {
 // More outputs than 31 bits count would take more memory than a test has: the places that 64 bits find are the same.
 TEST_F(Conv2dDirect, WideIndicesFindTheSamePlaces) {
   for (bool is_nhwc : {false, true}) {
-    gcap_direct_conv_problem_t problem = {};
+    gcap_image_problem_t problem = {};
+    gcap_tensor_t of_weight = {};
     const auto set = [](gcap_tensor_t* tensor, std::vector<int64_t> shape) {
       tensor->rank = 4;
       std::copy(shape.begin(), shape.end(), tensor->shape);
     };
-    set(&problem.x, {2, 4, 5, 6}), set(&problem.weight, {6, 2, 3, 2}), set(&problem.y, {2, 6, 3, 5});
+    set(&problem.x, {2, 4, 5, 6}), set(&of_weight, {6, 2, 3, 2}), set(&problem.y, {2, 6, 3, 5});
     problem.is_nhwc = is_nhwc;
+    problem.kernel[0] = 3, problem.kernel[1] = 2;
     for (int side = 0; side < 2; ++side) problem.stride[side] = problem.dilation[side] = 1;
     const DeviceFloats x(RandomFloats(240, 1)), weight(RandomFloats(72, 2));
     const DeviceFloats narrow(std::vector<float>(180, 7.0f)), wide(std::vector<float>(180, 8.0f));
     gcap_direct_conv_params_t params;
-    GCAP_ASSERT_OK(gcap_direct_conv_plan(&problem, &params));
+    GCAP_ASSERT_OK(gcap_direct_conv_plan(&problem, &of_weight, /*relu=*/false, &params));
     params.x = x.get(), params.weight = weight.get(), params.y = narrow.get();
     GCAP_EXPECT_OK(gcap_direct_conv(stream_, GCAP_DTYPE_F32, &params));
-    params.narrow = 0, params.y = wide.get();
+    params.window.narrow = 0, params.y = wide.get();
     GCAP_EXPECT_OK(gcap_direct_conv(stream_, GCAP_DTYPE_F32, &params));
     Synchronize();
     EXPECT_EQ(narrow.Get(), wide.Get());

@@ -24,13 +24,12 @@ extern "C" {
 //   Conv                                 floats                    one or two axes, kernel_shape, pads, strides,
 //                                                                  dilations, group, auto_pad; activation
 //   MaxPool, AveragePool                 floats                    one or two axes; kernel_shape, pads, strides,
-//                                                                  auto_pad, ceil_mode, count_include_pad. Not:
-//                                                                  dilations, Indices, pads as large as the window;
-//                                                                  pads that differ at the two ends, or ceil_mode,
-//                                                                  unless there are as many windows without
+//                                                                  dilations, auto_pad, ceil_mode, count_include_pad.
+//                                                                  Not: Indices, pads as large as the window reaches
 //   GlobalAveragePool                    floats                    one or two axes
 //   BatchNormalization                   floats; the rest f32      epsilon; not: training_mode
-//   Add, Sub, Mul, Div, Pow              floats, i64, i32          Pow: one type
+//   Add, Sub, Mul, Div                   floats, i64, i32
+//   Pow                                  floats, i64, i32          the exponent may be of another of these types
 //   Min, Max                             floats, i64, i32          any number of inputs
 //   Equal                                any                       gives bool
 //   Less, Greater                        floats, i64, i32          give bool
@@ -108,7 +107,7 @@ GCAP_API gcap_input_place_t gcap_node_kernels_input_place(const gcap_node_kernel
 // tensors of these types and shapes alone, and refuses others. The model may end before the kernel.
 //   INVALID_ARGUMENT     a NULL argument; a node that is not supported; shapes or attributes that are none of the
 //                        operator's, or that the libraries do not take; the message names the node
-//   UNIMPLEMENTED        cuDNN or cuBLASLt has no algorithm, or no such pads
+//   UNIMPLEMENTED        cuDNN or cuBLASLt has no algorithm
 //   FAILED_PRECONDITION  the calling thread is capturing, and the operator needs a plan
 //   LIBRARY_ERROR        cuDNN or cuBLASLt failed
 //   RESOURCE_EXHAUSTED   no host memory, or no scratch for a search
