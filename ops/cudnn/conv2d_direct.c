@@ -4,9 +4,9 @@
 #include "ops/cudnn/conv2d_plan.h"
 
 // The kernel has a thread for each output, which adds the output's terms one after another: the number of terms decides
-// how long a convolution takes that does not fill the GPU, the number of all products how long one takes that does. The
-// limits are where the kernel may begin to take longer than cuDNN's (//bench/ops:conv_bench); below them, what is left
-// to save is the host's time, and a launch takes far less of it than a call of cuDNN.
+// how long a convolution takes that does not fill the GPU, the number of all products how long one takes that does. Up
+// to these limits, which are estimates (//bench/ops:conv_bench measures), the kernel should take no longer than
+// cuDNN's; what is saved is the host's time, of which a launch takes far less than a call of cuDNN.
 #define MAX_TERMS 256.0
 #define MAX_PRODUCTS (4.0 * 1024 * 1024)
 
