@@ -1,0 +1,238 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Runs, captures and replays by a real ONNX Runtime.
+
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "test/ort/onnx_model.h"
+#include "test/ort/runtime.h"
+
+namespace gcap {
+namespace testing {
+namespace {
+
+const Options kGraphs = {{"enable_cuda_graph", "1"}};
+
+Options Id(const std::string& id) { return {{"gpu_graph_id", id}}; }
+
+// c = a * b, matrices of any sizes; exact for small whole numbers.
+std::string MatMul(const Shape& a, const Shape& b, const Shape& c) {
+  return OnnxModel().Node("MatMul", "matmul", {"a", "b"}, {"c"}).Input("a", a).Input("b", b).Output("c", c).Bytes();
+}
+
+// c = relu(a + b) + b.
+std::string Sums() {
+  return OnnxModel()
+      .Node("Add", "inner", {"a", "b"}, {"s"})
+      .Node("Relu", "relu", {"s"}, {"r"})
+      .Node("Add", "outer", {"r", "b"}, {"c"})
+      .Input("a", {4})
+      .Input("b", {4})
+      .Output("c", {4})
+      .Bytes();
+}
+
+class GraphTest : public OrtTest {
+ protected:
+  DeviceTensor Tensor(const Shape& shape, const Floats& values) {
+    return DeviceTensor(ort_, env(), device(), shape, values);
+  }
+};
+
+TEST_F(GraphTest, EagerRun) {
+  OrtSession session(ort_, env(), device(), MatMul({2, 2}, {2, 2}, {2, 2}), {});
+  ASSERT_EQ(session.error(), "");
+  Floats c;
+  EXPECT_EQ(session.RunOnHost({"a", "b"}, {{2, 2}, {2, 2}}, {{1, 2, 3, 4}, {5, 6, 7, 8}}, "c", &c), "");
+  EXPECT_EQ(c, (Floats{19, 22, 43, 50}));
+  EXPECT_EQ(plugin().computes, 1);
+}
+
+TEST_F(GraphTest, CaptureAndReplayWithUpdatedInput) {
+  OrtSession session(ort_, env(), device(), MatMul({2, 2}, {2, 2}, {2, 2}), kGraphs);
+  ASSERT_EQ(session.error(), "");
+  DeviceTensor a = Tensor({2, 2}, {1, 2, 3, 4}), b = Tensor({2, 2}, {5, 6, 7, 8}), c = Tensor({2, 2}, {});
+  session.BindInput("a", a);
+  session.BindInput("b", b);
+  session.BindOutput("c", c);
+  EXPECT_EQ(session.Run(), "");
+  EXPECT_EQ(c.Get(), (Floats{19, 22, 43, 50}));
+  EXPECT_EQ(plugin().captured_computes, 1) << "one call of the application warms up, captures and launches";
+  const int computes = plugin().computes;
+  a.Set({1, 0, 0, 1});
+  EXPECT_EQ(session.Run(), "");
+  EXPECT_EQ(c.Get(), (Floats{5, 6, 7, 8}));
+  EXPECT_EQ(plugin().computes, computes) << "a replay calls no kernel";
+}
+
+TEST_F(GraphTest, IntermediateValuesAreTheGraphs) {
+  OrtSession session(ort_, env(), device(), Sums(), kGraphs);
+  ASSERT_EQ(session.error(), "");
+  DeviceTensor a = Tensor({4}, {1, -9, 3, 4}), b = Tensor({4}, {1, 2, 3, 4}), c = Tensor({4}, {});
+  session.BindInput("a", a);
+  session.BindInput("b", b);
+  session.BindOutput("c", c);
+  EXPECT_EQ(session.Run(), "");
+  EXPECT_EQ(c.Get(), (Floats{3, 2, 9, 12}));
+  // Eager runs of the same session allocate in between, and overwrite nothing of the graph.
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(session.Run(Id("-1")), "");
+  a.Set({0, 0, 0, 0});
+  EXPECT_EQ(session.Run(), "");
+  EXPECT_EQ(c.Get(), (Floats{2, 4, 6, 8}));
+}
+
+TEST_F(GraphTest, IdsStandForShapes) {
+  OrtSession session(ort_, env(), device(), MatMul({kAnySize, kAnySize}, {kAnySize, kAnySize}, {kAnySize, kAnySize}),
+                     kGraphs);
+  ASSERT_EQ(session.error(), "");
+  DeviceTensor a1 = Tensor({1, 2}, {1, 2}), b1 = Tensor({2, 1}, {3, 4}), c1 = Tensor({1, 1}, {});
+  DeviceTensor a2 = Tensor({2, 1}, {1, 2}), b2 = Tensor({1, 2}, {3, 4}), c2 = Tensor({2, 2}, {});
+  const auto run1 = [&] {
+    session.BindInput("a", a1);
+    session.BindInput("b", b1);
+    session.BindOutput("c", c1);
+    return session.Run(Id("1"));
+  };
+  const auto run2 = [&] {
+    session.BindInput("a", a2);
+    session.BindInput("b", b2);
+    session.BindOutput("c", c2);
+    return session.Run(Id("2"));
+  };
+  EXPECT_EQ(run1(), "");
+  EXPECT_EQ(run2(), "");
+  EXPECT_EQ(c1.Get(), (Floats{11}));
+  EXPECT_EQ(c2.Get(), (Floats{3, 4, 6, 8}));
+  const int computes = plugin().computes;
+  a1.Set({2, 2});
+  a2.Set({0, 1});
+  EXPECT_EQ(run2(), "");
+  EXPECT_EQ(run1(), "");
+  EXPECT_EQ(c1.Get(), (Floats{14}));
+  EXPECT_EQ(c2.Get(), (Floats{0, 0, 3, 4}));
+  EXPECT_EQ(plugin().computes, computes);
+}
+
+TEST_F(GraphTest, MinusOneIsNeverCaptured) {
+  OrtSession session(ort_, env(), device(), Sums(), kGraphs);
+  ASSERT_EQ(session.error(), "");
+  DeviceTensor a = Tensor({4}, {1, 1, 1, 1}), b = Tensor({4}, {1, 2, 3, 4}), c = Tensor({4}, {});
+  session.BindInput("a", a);
+  session.BindInput("b", b);
+  session.BindOutput("c", c);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(session.Run(Id("-1")), "");
+  EXPECT_EQ(plugin().computes, 15);
+  EXPECT_EQ(plugin().captured_computes, 0);
+}
+
+TEST_F(GraphTest, IdThatIsNoNumberIsRefused) {
+  OrtSession session(ort_, env(), device(), Sums(), kGraphs);
+  ASSERT_EQ(session.error(), "");
+  Floats c;
+  const std::string error = session.RunOnHost({"a", "b"}, {{4}, {4}}, {{1, 2, 3, 4}, {1, 2, 3, 4}}, "c", &c, Id("abc"));
+  EXPECT_NE(error.find("abc"), std::string::npos) << error;
+}
+
+// --- Failures -------------------------------------------------------------------------------------------------------
+
+TEST_F(GraphTest, KernelThatFailsInTheCaptureLeavesNoPartOfAGraph) {
+  OrtSession session(ort_, env(), device(), Sums(), kGraphs);
+  ASSERT_EQ(session.error(), "");
+  DeviceTensor a = Tensor({4}, {1, 1, 1, 1}), b = Tensor({4}, {1, 2, 3, 4}), c = Tensor({4}, {0, 0, 0, 0});
+  session.BindInput("a", a);
+  session.BindInput("b", b);
+  session.BindOutput("c", c);
+  plugin().fails = TEST_PLUGIN_IN_CAPTURE;
+  plugin().failing_node = "relu";
+  // Each run gives what it should, whether or not it tries a capture.
+  for (int i = 0; i < 20; ++i) {
+    const float x = static_cast<float>(i);
+    a.Set({x, x, x, x});
+    EXPECT_EQ(session.Run(), "");
+    EXPECT_EQ(c.Get(), (Floats{x + 2, x + 4, x + 6, x + 8}));
+  }
+  EXPECT_GT(plugin().captured_computes, 0);
+  plugin().fails = TEST_PLUGIN_NEVER;
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(session.Run(), "");
+  const int computes = plugin().computes;
+  a.Set({0, 0, 0, 0});
+  EXPECT_EQ(session.Run(), "");
+  EXPECT_EQ(c.Get(), (Floats{2, 4, 6, 8}));
+  EXPECT_EQ(plugin().computes, computes) << "once nothing fails there is a graph";
+}
+
+TEST_F(GraphTest, FailedCaptureIsToldIfNotRerun) {
+  OrtSession session(ort_, env(), device(), Sums(), {{"enable_cuda_graph", "1"}, {"graph.rerun_failed_capture", "0"}});
+  ASSERT_EQ(session.error(), "");
+  DeviceTensor a = Tensor({4}, {1, 1, 1, 1}), b = Tensor({4}, {1, 2, 3, 4}), c = Tensor({4}, {0, 0, 0, 0});
+  session.BindInput("a", a);
+  session.BindInput("b", b);
+  session.BindOutput("c", c);
+  plugin().fails = TEST_PLUGIN_IN_CAPTURE;
+  plugin().failing_node = "relu";
+  const std::string error = session.Run();
+  EXPECT_NE(error.find("the test makes the kernel of 'relu' fail"), std::string::npos) << error;
+  plugin().fails = TEST_PLUGIN_NEVER;
+  EXPECT_EQ(session.Run(), "");
+  EXPECT_EQ(c.Get(), (Floats{3, 5, 7, 9}));
+}
+
+TEST_F(GraphTest, KernelThatFailsEagerlyFailsTheRunWithItsMessage) {
+  OrtSession session(ort_, env(), device(), Sums(), kGraphs);
+  ASSERT_EQ(session.error(), "");
+  DeviceTensor a = Tensor({4}, {1, 1, 1, 1}), b = Tensor({4}, {1, 2, 3, 4}), c = Tensor({4}, {0, 0, 0, 0});
+  session.BindInput("a", a);
+  session.BindInput("b", b);
+  session.BindOutput("c", c);
+  plugin().fails = TEST_PLUGIN_EAGERLY;
+  plugin().failing_node = "outer";
+  const std::string error = session.Run();
+  EXPECT_NE(error.find("the test makes the kernel of 'outer' fail"), std::string::npos) << error;
+  plugin().fails = TEST_PLUGIN_NEVER;
+  EXPECT_EQ(session.Run(), "");
+  EXPECT_EQ(c.Get(), (Floats{3, 5, 7, 9}));
+}
+
+TEST_F(GraphTest, FeedsOnTheHostAreRefusedNotDropped) {
+  OrtSession session(ort_, env(), device(), Sums(), kGraphs);
+  ASSERT_EQ(session.error(), "");
+  for (int i = 0; i < 12; ++i) {
+    Floats c;
+    const std::string error = session.RunOnHost({"a", "b"}, {{4}, {4}}, {{1, 1, 1, 1}, {1, 2, 3, 4}}, "c", &c);
+    if (error.empty()) {
+      EXPECT_EQ(c, (Floats{3, 5, 7, 9}));
+    } else {
+      EXPECT_NE(error.find("device memory"), std::string::npos) << error;
+    }
+  }
+}
+
+// --- Threads --------------------------------------------------------------------------------------------------------
+
+TEST_F(GraphTest, ThreadsHaveGraphsOfTheirOwn) {
+  OrtSession session(ort_, env(), device(), Sums(), kGraphs);
+  ASSERT_EQ(session.error(), "");
+  std::vector<std::thread> threads;
+  std::vector<std::string> errors(3);
+  for (size_t t = 0; t < errors.size(); ++t) {
+    threads.emplace_back([&, t] {
+      const float x = static_cast<float>(t);
+      DeviceTensor a = Tensor({4}, {x, x, x, x}), b = Tensor({4}, {1, 2, 3, 4}), c = Tensor({4}, {});
+      OrtBinding binding(ort_, session.get());
+      binding.BindInput("a", a);
+      binding.BindInput("b", b);
+      binding.BindOutput("c", c);
+      for (int i = 0; i < 5; ++i) errors[t] += binding.Run();
+      EXPECT_EQ(c.Get(), (Floats{x + 2, x + 4, x + 6, x + 8}));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& error : errors) EXPECT_EQ(error, "");
+}
+
+}  // namespace
+}  // namespace testing
+}  // namespace gcap

@@ -1,0 +1,123 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// The plugin that the tests load: the kernels of //ops/nodes, which count and fail as the test says. It exports the
+// simulator too, so that tests see what is alive there and make its calls fail.
+
+#include "test/ort/test_plugin.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "gcap/capture.h"
+#include "gcap/ep_ops.h"
+#include "gcap/ops/nodes.h"
+#include "gcap/ort.h"
+#include "gcap/shape_inference.h"
+
+static test_plugin_t state;
+
+__attribute__((visibility("default"))) test_plugin_t* test_plugin_state(void) { return &state; }
+
+typedef struct test_kernel {
+  gcap_kernel_t kernel;
+  char name[64];
+} test_kernel_t;
+
+static bool fails(const test_kernel_t* kernel) {
+  if (state.failing_node != NULL && strcmp(state.failing_node, kernel->name) != 0) return false;
+  return state.fails == (gcap_thread_is_capturing() ? TEST_PLUGIN_IN_CAPTURE : TEST_PLUGIN_EAGERLY);
+}
+
+static gcap_status_t compute(void* self, const gcap_kernel_context_t* context) {
+  const test_kernel_t* kernel = self;
+  __atomic_fetch_add(&state.computes, 1, __ATOMIC_RELAXED);
+  if (gcap_thread_is_capturing()) __atomic_fetch_add(&state.captured_computes, 1, __ATOMIC_RELAXED);
+  if (fails(kernel)) return GCAP_STATUS(GCAP_INTERNAL, "the test makes the kernel of '%s' fail", kernel->name);
+  return kernel->kernel.compute(kernel->kernel.self, context);
+}
+
+static void destroy_kernel(void* self) {
+  test_kernel_t* kernel = self;
+  if (kernel->kernel.destroy != NULL) kernel->kernel.destroy(kernel->kernel.self);
+  free(kernel);
+}
+
+typedef struct test_ep {
+  gcap_runtime_t* runtime;
+  gcap_node_kernels_t* kernels;
+} test_ep_t;
+
+static bool supports(void* self, const gcap_model_t* model, const gcap_node_t* node) {
+  return gcap_node_kernels_supports(((test_ep_t*)self)->kernels, model, node);
+}
+
+static gcap_status_t create_kernel(void* self, const gcap_model_t* model, const gcap_node_t* node,
+                                   gcap_kernel_t* out_kernel) {
+  const test_ep_t* ep = self;
+  gcap_run_resources_t resources;
+  GCAP_RETURN_IF_ERROR(gcap_runtime_get_resources(ep->runtime, &resources));
+  test_kernel_t* kernel = calloc(1, sizeof(*kernel));
+  if (kernel == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory");
+  gcap_status_t status = gcap_node_kernels_create_kernel(ep->kernels, &resources, model, node, &kernel->kernel);
+  if (status != NULL) {
+    free(kernel);
+    return status;
+  }
+  strncpy(kernel->name, node->name, sizeof(kernel->name) - 1);
+  *out_kernel = (gcap_kernel_t){.self = kernel, .compute = compute, .destroy = destroy_kernel};
+  return NULL;
+}
+
+static gcap_status_t infer_shapes(void* self, const gcap_model_t* model, const gcap_node_t* node,
+                                  const gcap_tensor_t* inputs, gcap_tensor_t* outputs) {
+  (void)self, (void)model;
+  return gcap_infer_shapes(node, inputs, outputs);
+}
+
+static gcap_graph_node_policy_t policy(const void* self) {
+  (void)self;
+  return GCAP_GRAPH_ALLOW_CPU_FOR_SHAPES;
+}
+
+static gcap_status_t destroy(void* self) {
+  test_ep_t* ep = self;
+  gcap_status_t status = gcap_runtime_destroy(ep->runtime);
+  if (status != NULL && gcap_status_code(status) != GCAP_LEAKED) return status;
+  status = gcap_status_join(status, gcap_node_kernels_destroy(ep->kernels));
+  free(ep);
+  return gcap_status_annotate(status, GCAP_LEAKED, "the EP is gone");
+}
+
+static gcap_status_t create_ep(void* user, const gcap_options_t* options, gcap_ep_t** out_ep) {
+  (void)user;
+  test_ep_t* ep = calloc(1, sizeof(*ep));
+  if (ep == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory");
+  gcap_status_t status = gcap_runtime_create(options, &ep->runtime);
+  if (status == NULL) status = gcap_node_kernels_create(options->device_id, &options->kernels, &ep->kernels);
+  const gcap_ep_ops_t ops = {
+      .struct_version = GCAP_EP_OPS_VERSION,
+      .struct_bytes = sizeof(gcap_ep_ops_t),
+      .name = "test",
+      .self = ep,
+      .supports = supports,
+      .create_kernel = create_kernel,
+      .infer_shapes = infer_shapes,
+      .graph_capture_node_assignment_policy = policy,
+      .destroy = destroy,
+      .runtime = ep->runtime,
+  };
+  if (status == NULL) status = gcap_ep_create(&ops, out_ep);
+  return status == NULL ? NULL : gcap_status_join(status, destroy(ep));
+}
+
+static const gcap_ort_plugin_t plugin = {
+    .struct_size = sizeof(gcap_ort_plugin_t),
+    .name = "GcapTest",
+    .vendor = "the gcap authors",
+    .version = "0.1.0",
+    .create_ep = create_ep,
+    .ops = gcap_ort_node_ops,
+    .attributes = gcap_ort_node_attributes,
+};
+
+GCAP_ORT_DEFINE_PLUGIN(&plugin)
