@@ -81,6 +81,7 @@ static const gcap_node_op_t ops[] = {
     UNARY("Sqrt", FLOATS, GCAP_UNARY_SQRT),
     {"Squeeze", "T?l>T", ANY, .compute = gcap_node_copy_elements},
     BINARY("Sub", "TT>T", NUMBERS, GCAP_BINARY_SUB),
+    BINARY("Sum", "T?T>T", NUMBERS, GCAP_BINARY_ADD),
     UNARY("Tanh", FLOATS, GCAP_UNARY_TANH),
     {"Transpose", "T>T", ANY, .compute = gcap_node_transpose},
     {"Unsqueeze", "T?l>T", ANY, .compute = gcap_node_copy_elements},

@@ -55,6 +55,7 @@ void AddBinaries(std::vector<NodeCase>* all) {
   all->push_back(Binary("Pow", kTyped, kTyped, 0.5, 2, [](double a, double b) { return std::pow(a, b); }));
   all->push_back(Binary("Min", kTyped, kTyped, -2, 2, [](double a, double b) { return std::min(a, b); }));
   all->push_back(Binary("Max", kTyped, kTyped, -2, 2, [](double a, double b) { return std::max(a, b); }));
+  all->push_back(Binary("Sum", kTyped, kTyped, -2, 2, [](double a, double b) { return a + b; }));
   all->push_back(Binary("Less", kTyped, boolean, -2, 2, [](double a, double b) { return a < b; }));
   all->push_back(Binary("Greater", kTyped, boolean, -2, 2, [](double a, double b) { return a > b; }));
   all->push_back(Binary("Equal", i32, boolean, 0, 1, [](double a, double b) { return a == b; }));
@@ -95,6 +96,7 @@ void AddUnaries(std::vector<NodeCase>* all) {
       [](Attributes* a) { a->Float("max", 0.5f); }));
   all->push_back(Unary("Identity", "Identity", kTyped, -2, 2, [](double x) { return x; }));
   all->push_back(Unary("MaxOfOne", "Max", kTyped, -2, 2, [](double x) { return x; }));
+  all->push_back(Unary("SumOfOne", "Sum", kTyped, -2, 2, [](double x) { return x; }));
 }
 
 // The bounds of Clip are scalars on the host.

@@ -31,7 +31,7 @@ extern "C" {
 //   GlobalAveragePool                    floats                    one or two axes
 //   BatchNormalization                   floats; the rest f32      epsilon; not: training_mode
 //   Add, Sub, Mul, Div, Pow              floats, i64, i32          Pow: one type
-//   Min, Max                             floats, i64, i32          one or two inputs
+//   Min, Max, Sum                        floats, i64, i32          one or two inputs
 //   Equal                                any                       gives bool
 //   Less, Greater                        floats, i64, i32          give bool
 //   And, Or, Not                         bool
@@ -41,10 +41,11 @@ extern "C" {
 //   LeakyRelu                            floats                    alpha
 //   Gelu                                 floats                    approximate
 //   Sigmoid, Tanh, Erf, Exp, Log, Sqrt   floats
-//   Clip                                 floats, i64, i32          min, max: inputs on the host, or attributes (opset
-//   6) Softmax, LogSoftmax                  floats                    axis LayerNormalization                   floats
-//   axis, epsilon; not: Mean and InvStdDev; scale and
-//                                                                  bias have the shape of the axes
+//   Clip                                 floats, i64, i32          min, max: inputs on the host, or attributes, as
+//                                                                  opset 6 has them
+//   Softmax, LogSoftmax                  floats                    axis
+//   LayerNormalization                   floats                    axis, epsilon; scale and bias have the shape of the
+//                                                                  axes. Not: Mean and InvStdDev
 //   ReduceSum, ReduceMean, ReduceProd    floats, i64, i32          axes, as input on the host or as attribute;
 //   ReduceMax, ReduceMin                 any                       keepdims, noop_with_empty_axes
 //   Transpose, Concat, Split             any                       perm; axis; split on the host; num_outputs
