@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+# Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+"""Runs the models that the package onnx carries on an EP of gcap, through ONNX Runtime.
+
+models.py nodes: ONNX's own backend tests, a model of one operator each, with inputs and expected outputs. A model runs
+if all its nodes are on the EP: eagerly, and captured with other inputs, then replayed with the expected ones.
+
+models.py networks: the light networks, with seeded random weights, captured and replayed against the CPU EP.
+
+A line for each model that was skipped or failed, with the reason; the last line has the numbers.
+"""
+
+import argparse
+import collections
+import os
+import sys
+import time
+
+import onnx
+import onnxruntime as ort
+
+import networks
+import nodes
+import runner
+
+
+def run_suite(models, verdict_of, show_times):
+    """Prints what is to be said of each model; gives how many of each verdict there are."""
+    counts = collections.Counter()
+    for name, path in models:
+        begin = time.monotonic()
+        verdict = verdict_of(path)
+        counts[verdict.kind] += 1
+        if verdict.kind in (runner.SKIPPED, runner.FAILED):
+            print(f"{verdict.kind} {name}: {verdict.reason}", flush=True)
+        elif show_times:
+            print(f"{verdict.kind} {name}: {time.monotonic() - begin:.1f} s", flush=True)
+    return counts
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("suite", choices=["nodes", "networks"])
+    parser.add_argument("--library", required=True, help="the EP's library")
+    parser.add_argument("--ep-name", default="gcap")
+    parser.add_argument("--only", default="", help="models whose names contain this")
+    parser.add_argument("--all", action="store_true", help="networks: the large ones too")
+    parser.add_argument("--at-least", type=int, default=1, help="how many models have to run")
+    arguments = parser.parse_args()
+    data = os.path.join(os.path.dirname(onnx.__file__), "backend", "test", "data")
+    begin = time.monotonic()
+    ep = runner.Ep(arguments.library, arguments.ep_name)
+    if arguments.suite == "nodes":
+        models, verdict_of = nodes.find(data), nodes.Suite(ep).verdict_of
+    else:
+        models, verdict_of = networks.find(data, arguments.all), networks.Suite(ep).verdict_of
+    models = [(name, path) for name, path in models if arguments.only in name]
+    counts = run_suite(models, verdict_of, show_times=arguments.suite == "networks")
+    ep.close()
+    replayed = counts[runner.REPLAYED]
+    print(
+        f"ONNX Runtime {ort.__version__}, onnx {onnx.__version__}: of {len(models)} models "
+        f"{replayed} ran, were captured and replayed; "
+        f"{counts[runner.SKIPPED]} skipped, {counts[runner.FAILED]} failed; {time.monotonic() - begin:.0f} s"
+    )
+    if replayed < arguments.at_least:
+        sys.exit(f"{replayed} models ran, expected at least {arguments.at_least}")
+    sys.exit(1 if counts[runner.FAILED] else 0)
+
+
+if __name__ == "__main__":
+    main()
