@@ -117,6 +117,7 @@ bool gcap_ort_abi_has_headers(void) {
   SLOT(gcap_ort_api_t, OrtApi, Node_GetName, 349);
   SLOT(gcap_ort_api_t, OrtApi, Node_GetOperatorType, 350);
   SLOT(gcap_ort_api_t, OrtApi, Node_GetDomain, 351);
+  SLOT(gcap_ort_api_t, OrtApi, Node_GetSinceVersion, 352);
   SLOT(gcap_ort_api_t, OrtApi, Node_GetNumInputs, 353);
   SLOT(gcap_ort_api_t, OrtApi, Node_GetInputs, 354);
   SLOT(gcap_ort_api_t, OrtApi, Node_GetNumOutputs, 355);
