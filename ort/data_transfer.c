@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "ort/factory.h"
+#include "ort/ep.h"
 #include "ort/stream.h"
 
 // In the runtime's hands. `abi` is first.
@@ -31,9 +31,8 @@ static bool can_copy(const gcap_ort_data_transfer_t* self, const gcap_ort_memory
   return from.kind == GCAP_MEMORY_PINNED || to.kind == GCAP_MEMORY_PINNED;
 }
 
-// A tensor as bytes: any type of ONNX Runtime's may be copied.
-static gcap_status_t describe(gcap_ort_factory_t* factory, const gcap_ort_value_t* value, gcap_tensor_t* out_tensor,
-                              gcap_memory_t* out_memory) {
+gcap_status_t gcap_ort_describe_bytes(gcap_ort_factory_t* factory, const gcap_ort_value_t* value,
+                                      gcap_tensor_t* out_tensor, gcap_memory_t* out_memory) {
   const gcap_ort_host_t* host = &factory->host;
   size_t bytes = 0;
   GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, GetTensorSizeInBytes(value, &bytes)));
@@ -47,9 +46,10 @@ static gcap_status_t copy_one(gcap_ort_factory_t* factory, const gcap_ort_value_
                               const gcap_ort_sync_stream_t* stream) {
   gcap_tensor_t from, to;
   gcap_copy_t copy = {.src = &from, .dst = &to};
-  GCAP_RETURN_IF_ERROR(describe(factory, src, &from, &copy.src_memory));
-  GCAP_RETURN_IF_ERROR(describe(factory, dst, &to, &copy.dst_memory));
+  GCAP_RETURN_IF_ERROR(gcap_ort_describe_bytes(factory, src, &from, &copy.src_memory));
+  GCAP_RETURN_IF_ERROR(gcap_ort_describe_bytes(factory, dst, &to, &copy.dst_memory));
   if (from.shape[0] == 0 && to.shape[0] == 0) return NULL;
+  if (copy.src_memory.kind != copy.dst_memory.kind) GCAP_RETURN_IF_ERROR(gcap_ort_run_check_host_copy());
   const gcap_ort_device_t* device = copying_device(factory, copy.src_memory, copy.dst_memory);
   if (device == NULL) {
     // CUDA copies between host memories too, and any of its devices will do.
@@ -70,6 +70,7 @@ static gcap_ort_status_t* copy_tensors(gcap_ort_data_transfer_t* self, const gca
   for (size_t i = 0; i < count && status == NULL; ++i) {
     status = copy_one(factory, src[i], dst[i], streams != NULL ? streams[i] : NULL);
   }
+  gcap_ort_run_note_failure(gcap_ort_run_of_thread(), status);
   return gcap_ort_give(&factory->host, status);
 }
 

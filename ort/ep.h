@@ -16,18 +16,21 @@ typedef struct gcap_ort_session_ep {
   const gcap_ort_device_t* device;
   gcap_options_t options;
   gcap_ep_t* ep;
-  gcap_affine_t* runs;  // each thread's gcap_ort_run_t
-  atomic_int
-      references;  // the session's, and one of each allocator, whose memory outlives the session with its tensors
+  gcap_affine_t* runs;     // each thread's gcap_ort_run_t
+  atomic_int num_kernels;  // that live: a run computes each of them once
+  atomic_int references;   // the session's, and one for each allocator, whose tensors may outlive the session
 } gcap_ort_session_ep_t;
 
 // What the EP knows of one thread's run. ONNX Runtime does not tell OnRunEnd what became of the kernels, so they do.
 typedef struct gcap_ort_run {
-  bool open;  // between OnRunStart and OnRunEnd
+  bool open;                   // between OnRunStart and OnRunEnd
+  struct gcap_ort_run* outer;  // the thread's run in which this one was begun; NULL: none
+  const gcap_ort_session_ep_t* ep;
   int graph_id;
   int previous_device;
   gcap_run_resources_t resources;  // of the thread, while the run is open
-  gcap_status_t failure;           // of the first kernel that failed; the run's
+  gcap_status_t failure;           // the first one of a kernel or copy; the run's
+  int num_computed;                // kernels that were called
   int attempts;                    // runs in a row that left the id without a graph
   bool settled;                    // this call of the application needs no further run
 } gcap_ort_run_t;
@@ -39,8 +42,14 @@ void gcap_ort_ep_release(gcap_ort_session_ep_t* ep);
 // --- run.c ----------------------------------------------------------------------------------------------------------
 
 gcap_status_t gcap_ort_runs_create(gcap_affine_t** out_runs) GCAP_NODISCARD;
-// The calling thread's open run; NULL if there is none.
-gcap_ort_run_t* gcap_ort_run_current(gcap_ort_session_ep_t* ep);
+// The calling thread's open run of the EP; NULL if there is none.
+gcap_ort_run_t* gcap_ort_run_current(const gcap_ort_session_ep_t* ep);
+// Before a copy between host and device: FAILED_PRECONDITION if the calling thread has a run open of which a graph
+// shall come, since a replay would neither read nor write host memory that the application gave to this run.
+gcap_status_t gcap_ort_run_check_host_copy(void) GCAP_NODISCARD;
+// Keeps a copy of a failure that the calling thread gives to ONNX Runtime, for the end of the thread's open run.
+void gcap_ort_run_note_failure(gcap_ort_run_t* run, gcap_status_t status);
+gcap_ort_run_t* gcap_ort_run_of_thread(void);  // of whatever EP; NULL if there is none
 // Ends a run that the calling thread has left open: ONNX Runtime does not call OnRunEnd after every failure.
 void gcap_ort_run_abandon(gcap_ort_session_ep_t* ep);
 

@@ -61,6 +61,10 @@ gcap_status_t gcap_ort_registry_open(gcap_ort_factory_t* factory) GCAP_NODISCARD
 void gcap_ort_registry_close(gcap_ort_factory_t* factory);
 
 // data_transfer.c
+// A tensor as bytes, whatever its type is, and where it is.
+//   INVALID_ARGUMENT  in memory of other providers
+gcap_status_t gcap_ort_describe_bytes(gcap_ort_factory_t* factory, const gcap_ort_value_t* value,
+                                      gcap_tensor_t* out_tensor, gcap_memory_t* out_memory) GCAP_NODISCARD;
 gcap_ort_status_t* gcap_ort_create_data_transfer(gcap_ort_ep_factory_t* self, gcap_ort_data_transfer_t** out_transfer);
 
 // ep.c
@@ -69,6 +73,9 @@ gcap_ort_status_t* gcap_ort_create_ep(gcap_ort_ep_factory_t* self, const gcap_or
                                       const gcap_ort_session_options_t* options, const gcap_ort_logger_t* logger,
                                       gcap_ort_ep_t** out_ep);
 void gcap_ort_release_ep(gcap_ort_ep_factory_t* self, gcap_ort_ep_t* ep);
+
+// memcpy.c: the two operators that ONNX Runtime puts between nodes on the CPU and nodes on the EP.
+gcap_status_t gcap_ort_register_memcpy(gcap_ort_factory_t* factory) GCAP_NODISCARD;
 
 // kernel.c
 gcap_ort_status_t* gcap_ort_create_kernel(void* state, const gcap_ort_kernel_info_t* info,

@@ -193,10 +193,11 @@ static gcap_ort_status_t* compute(gcap_ort_kernel_impl_t* self, gcap_ort_kernel_
   call.context = context;
   call.num_inputs = kernel->node->node.num_inputs;
   call.num_outputs = kernel->node->node.num_outputs;
+  if (run != NULL) ++run->num_computed;
   gcap_status_t status = compute_now(&call, run);
   if (status == NULL) return NULL;
   status = gcap_status_annotate(status, gcap_status_code(status), "node '%s'", kernel->node->name);
-  if (run != NULL && run->failure == NULL) run->failure = gcap_status_clone(status);
+  gcap_ort_run_note_failure(run, status);
   // Nothing of a captured run was executed, so the run is done again: see run.c.
   if (run == NULL || !gcap_thread_is_capturing() || !ep->options.graph.rerun_failed_capture) {
     return gcap_ort_give(&ep->factory->host, status);
@@ -209,6 +210,7 @@ static gcap_ort_status_t* compute(gcap_ort_kernel_impl_t* self, gcap_ort_kernel_
 
 static void release(gcap_ort_kernel_impl_t* self) {
   kernel_t* kernel = (kernel_t*)self;
+  atomic_fetch_sub(&kernel->ep->num_kernels, 1);
   while (kernel->plans != NULL) {
     plan_t* plan = kernel->plans;
     kernel->plans = plan->next;
@@ -234,6 +236,7 @@ static gcap_status_t create(gcap_ort_session_ep_t* ep, const gcap_ort_op_t* op, 
   kernel->ep = ep;
   kernel->host_inputs = op->host_inputs;
   pthread_mutex_init(&kernel->mutex, NULL);
+  atomic_fetch_add(&ep->num_kernels, 1);
   *out_kernel = &kernel->abi;
   return NULL;
 }

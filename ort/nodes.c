@@ -10,9 +10,21 @@ enum { NEWEST = 27 };
 
 #define INPUT(i) (1u << (i))
 #define SINCE(op_type, first) \
-  { op_type, NULL, first, NEWEST, 0 }
+  { op_type, NULL, first, NEWEST, 0, NULL }
 #define ON_HOST(op_type, first, last, inputs) \
-  { op_type, NULL, first, last, inputs }
+  { op_type, NULL, first, last, inputs, NULL }
+
+// Before opset 13 all axes from `axis` on were one; so they are where the others have size 1. And `axis` was 1 if
+// absent, not the last one.
+static bool is_of_one_axis(const gcap_model_t* model, const gcap_node_t* node) {
+  const gcap_value_t* x = &model->values[node->inputs[0]];
+  const int64_t axis = gcap_node_int(node, "axis", 1);
+  if (!gcap_node_has(node, "axis") && x->rank != 2) return false;
+  for (int64_t i = (axis < 0 ? axis + x->rank : axis) + 1; i < x->rank; ++i) {
+    if (x->shape[i] != 1) return false;
+  }
+  return true;
+}
 
 const gcap_ort_op_t gcap_ort_node_ops[] = {
     SINCE("Abs", 6),
@@ -42,6 +54,7 @@ const gcap_ort_op_t gcap_ort_node_ops[] = {
     SINCE("LeakyRelu", 6),
     SINCE("Less", 7),
     SINCE("Log", 6),
+    {"LogSoftmax", NULL, 1, 12, 0, is_of_one_axis},
     SINCE("LogSoftmax", 13),
     SINCE("MatMul", 1),
     SINCE("Max", 8),
@@ -66,6 +79,7 @@ const gcap_ort_op_t gcap_ort_node_ops[] = {
     ON_HOST("Reshape", 5, NEWEST, INPUT(1)),
     SINCE("Sigmoid", 6),
     ON_HOST("Slice", 10, NEWEST, INPUT(1) | INPUT(2) | INPUT(3) | INPUT(4)),
+    {"Softmax", NULL, 1, 12, 0, is_of_one_axis},
     SINCE("Softmax", 13),
     ON_HOST("Split", 2, 12, 0),
     ON_HOST("Split", 13, NEWEST, INPUT(1)),

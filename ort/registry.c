@@ -51,7 +51,7 @@ gcap_status_t gcap_ort_registry_open(gcap_ort_factory_t* factory) {
     factory->registered[i] = (gcap_ort_registered_op_t){factory, &ops[i]};
     GCAP_RETURN_IF_ERROR(add(factory, &factory->registered[i]));
   }
-  return NULL;
+  return gcap_ort_register_memcpy(factory);
 }
 
 void gcap_ort_registry_close(gcap_ort_factory_t* factory) {

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "gcap/capture.h"
 #include "gcap/log.h"
 #include "lib/internal/cuda_guard.h"
 #include "ort/ep.h"
@@ -44,9 +45,42 @@ gcap_status_t gcap_ort_runs_create(gcap_affine_t** out_runs) {
   return gcap_affine_create(&ops, out_runs);
 }
 
-gcap_ort_run_t* gcap_ort_run_current(gcap_ort_session_ep_t* ep) {
-  gcap_ort_run_t* run = gcap_affine_find(ep->runs);
-  return run != NULL && run->open ? run : NULL;
+// The thread's open runs, the last one first. Sessions may be run inside of others.
+static _Thread_local gcap_ort_run_t* thread_run;
+
+static void enter(gcap_ort_run_t* run, const gcap_ort_session_ep_t* ep) {
+  run->open = true;
+  run->num_computed = 0;
+  run->ep = ep;
+  run->outer = thread_run;
+  thread_run = run;
+}
+
+// Runs that were begun inside this one, and not ended, are not the thread's any more.
+static void leave(gcap_ort_run_t* run) {
+  run->open = false;
+  thread_run = run->outer;
+}
+
+gcap_ort_run_t* gcap_ort_run_current(const gcap_ort_session_ep_t* ep) {
+  gcap_ort_run_t* run = thread_run;
+  while (run != NULL && run->ep != ep) run = run->outer;
+  return run;
+}
+
+gcap_ort_run_t* gcap_ort_run_of_thread(void) { return thread_run; }
+
+void gcap_ort_run_note_failure(gcap_ort_run_t* run, gcap_status_t status) {
+  if (run != NULL && run->failure == NULL) run->failure = gcap_status_clone(status);
+}
+
+gcap_status_t gcap_ort_run_check_host_copy(void) {
+  const gcap_ort_run_t* run = thread_run;
+  if (run == NULL || run->graph_id == GCAP_GRAPH_ID_NONE || !gcap_ep_is_graph_capture_enabled(run->ep->ep)) return NULL;
+  return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                     "graph id %d: an input or output of the run is in host memory, which a replay would neither read "
+                     "nor write: bind inputs and outputs to device memory (IO binding), or run with gpu_graph_id -1",
+                     run->graph_id);
 }
 
 // --- Begin and end of a run -----------------------------------------------------------------------------------------
@@ -73,7 +107,7 @@ static gcap_status_t open_run(gcap_ort_session_ep_t* ep, gcap_ort_run_t* run) {
 // Closes the run with what became of it, and gives what gcap_ep_end_run says.
 static gcap_status_t close_run(gcap_ort_session_ep_t* ep, gcap_ort_run_t* run, gcap_status_t run_status,
                                bool synchronize) {
-  run->open = false;
+  leave(run);
   gcap_status_t status = gcap_ep_end_run(ep->ep, run_status, synchronize);
   status = gcap_status_join(status, gcap_device_pop(ep->device->id, run->previous_device));
   gcap_ep_end_turn(ep->ep);
@@ -104,7 +138,7 @@ static gcap_status_t start(gcap_ort_session_ep_t* ep, const gcap_ort_run_options
     gcap_ep_end_turn(ep->ep);
     return status;
   }
-  run->open = true;
+  enter(run, ep);
   return NULL;
 }
 
@@ -126,11 +160,20 @@ static bool is_settled(gcap_ort_session_ep_t* ep, gcap_ort_run_t* run) {
   return settled;
 }
 
+// The failure of a run: a kernel's or a copy's; or that the runtime ended a captured run early, which it does not tell.
+static gcap_status_t take_failure(const gcap_ort_session_ep_t* ep, gcap_ort_run_t* run) {
+  gcap_status_t failure = run->failure;
+  run->failure = NULL;
+  const int num_kernels = atomic_load(&ep->num_kernels);
+  if (failure != NULL || !gcap_thread_is_capturing() || run->num_computed == num_kernels) return failure;
+  return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "ONNX Runtime ended the run after %d of %d nodes", run->num_computed,
+                     num_kernels);
+}
+
 static gcap_status_t finish(gcap_ort_session_ep_t* ep, bool synchronize) {
   gcap_ort_run_t* run = gcap_ort_run_current(ep);
   if (run == NULL) return NULL;
-  gcap_status_t failure = run->failure;
-  run->failure = NULL;
+  gcap_status_t failure = take_failure(ep, run);
   const bool failed = failure != NULL;
   gcap_status_t status = close_run(ep, run, failure, synchronize);
   if (gcap_status_code(status) == GCAP_CAPTURE_INVALIDATED && ep->options.graph.rerun_failed_capture) {

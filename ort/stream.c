@@ -33,6 +33,7 @@ static gcap_stream_t* living(const gcap_ort_stream_t* stream) {
 }
 
 gcap_stream_t* gcap_ort_stream_find(gcap_ort_factory_t* factory, const gcap_ort_sync_stream_t* stream) {
+  if (stream == NULL) return NULL;  // what runs on the CPU has none
   const gcap_ort_stream_impl_t* impl = factory->host.ep_api->SyncStream_GetImpl(stream);
   gcap_stream_t* found = NULL;
   pthread_mutex_lock(&factory->mutex);
@@ -64,7 +65,7 @@ static gcap_ort_status_t* activate(gcap_ort_notification_impl_t* self) {
 static gcap_ort_status_t* wait_on_device(gcap_ort_notification_impl_t* self, gcap_ort_sync_stream_t* consumer) {
   const notification_t* n = (notification_t*)self;
   gcap_stream_t* stream = gcap_ort_stream_find(n->factory, consumer);
-  // A stream of others: the host waits in its place.
+  // The CPU, or a stream of others: the host waits in its place.
   gcap_status_t status = stream != NULL ? gcap_notification_wait(n->notification, stream)
                                         : gcap_notification_wait_on_host(n->notification);
   return gcap_ort_give(&n->factory->host, status);

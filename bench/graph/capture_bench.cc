@@ -7,6 +7,8 @@
 #include <benchmark/benchmark.h>
 #include <cuda_runtime_api.h>
 
+#include <memory>
+
 #include "bench/graph/paired.h"
 #include "gcap/capture.h"
 
@@ -40,7 +42,11 @@ void CaptureInScope(const Work& work, const gcap_capture_options_t& options) {
 // Argument: kernels captured.
 void BM_Capture(benchmark::State& state) {
   if (!HasDevice(state)) return;
-  const Work work(static_cast<int>(state.range(0)));
+  gcap_stream_t* stream = nullptr;
+  Check(gcap_stream_create(0, &stream));
+  const std::unique_ptr<gcap_stream_t, void (*)(gcap_stream_t*)> end(
+      stream, [](gcap_stream_t* ended) { Check(gcap_stream_destroy(ended)); });
+  const Work work(static_cast<int>(state.range(0)), stream);
   gcap_capture_options_t without, with;
   gcap_capture_options_init(&without);
   gcap_capture_options_init(&with);

@@ -68,19 +68,15 @@ class Samples {
   std::vector<double> clock_ns_;
 };
 
-// A stream, some device memory, and the work to capture: `nodes` tiny kernels in a row. Kernels, since the driver
+// Some device memory, and the work to capture on a stream: `nodes` tiny kernels in a row. Kernels, since the driver
 // launches a graph of them as a whole, which it does not do for other nodes.
 class Work {
  public:
-  explicit Work(int nodes) : nodes_(nodes) {
-    Check(gcap_stream_create(0, &stream_));
+  Work(int nodes, gcap_stream_t* stream) : nodes_(nodes), stream_(stream) {
     CheckCuda(cudaMalloc(reinterpret_cast<void**>(&memory_), sizeof(float)));
-    CheckCuda(cudaMemsetAsync(memory_, 0, sizeof(float), stream()));
+    CheckCuda(cudaMemsetAsync(memory_, 0, sizeof(float), this->stream()));
   }
-  ~Work() {
-    Check(gcap_stream_destroy(stream_));
-    CheckCuda(cudaFree(memory_));
-  }
+  ~Work() { CheckCuda(cudaFree(memory_)); }
   Work(const Work&) = delete;
   Work& operator=(const Work&) = delete;
   cudaStream_t stream() const { return gcap_stream_handle(stream_); }
@@ -91,7 +87,7 @@ class Work {
 
  private:
   int nodes_;
-  gcap_stream_t* stream_ = nullptr;
+  gcap_stream_t* stream_;
   float* memory_ = nullptr;
 };
 

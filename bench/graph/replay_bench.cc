@@ -1,9 +1,9 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // Host time of one replay: a bare cudaGraphLaunch, a launch through the graph manager, and one through an EP and a
-// session, in turn within each iteration, so that whatever disturbs the machine disturbs all alike. Each launch is
-// timed by itself and the stream drained after it, outside the timed region: an executable whose last launch still runs
-// holds the next one up, and the device's time would be measured.
+// session, in turn within each iteration and on one stream, so that whatever disturbs the machine disturbs all alike.
+// Each launch is timed by itself and the stream drained after it, outside the timed region: an executable whose last
+// launch still runs holds the next one up, and the device's time would be measured.
 //
 // A repetition reports the median of its iterations for each way, less the clock's own cost, and the ratios to the bare
 // launch. bench/report.py makes the table of bench/README.md of many repetitions. On the simulator the numbers measure
@@ -140,7 +140,7 @@ class SessionGraph {
     options_.synchronize = false;
     gcap_run_resources_t resources;
     Check(gcap_ep_get_run_resources(ep_, &resources));
-    stream_ = gcap_stream_handle(resources.stream);
+    stream_ = resources.stream;
   }
   ~SessionGraph() {
     Check(gcap_session_destroy(session_));
@@ -149,7 +149,7 @@ class SessionGraph {
   }
   SessionGraph(const SessionGraph&) = delete;
   SessionGraph& operator=(const SessionGraph&) = delete;
-  cudaStream_t stream() const { return stream_; }
+  gcap_stream_t* stream() const { return stream_; }
   void Launch() const { Check(gcap_session_run(session_, &options_, nullptr, &out_)); }
 
  private:
@@ -158,7 +158,7 @@ class SessionGraph {
   gcap_session_t* session_ = nullptr;
   gcap_tensor_t out_ = {};
   gcap_run_options_t options_ = {};
-  cudaStream_t stream_ = nullptr;
+  gcap_stream_t* stream_ = nullptr;
 };
 
 // Arguments: nodes of a graph, ids kept. An iteration launches the next id in each way.
@@ -166,10 +166,10 @@ void BM_Replay(benchmark::State& state) {
   if (!HasDevice(state)) return;
   const int nodes = static_cast<int>(state.range(0));
   const int ids = static_cast<int>(state.range(1));
-  Work work(nodes);
+  const SessionGraph session(nodes);
+  const Work work(nodes, session.stream());
   const BareGraphs bare(work, ids);
   const ManagedGraphs managed(work, ids);
-  const SessionGraph session(nodes);
   Samples bare_ns, managed_ns, session_ns;
   int id = 0;
   for (auto _ : state) {
@@ -179,7 +179,7 @@ void BM_Replay(benchmark::State& state) {
     managed_ns.Time([&] { managed.Launch(id); });
     CheckCuda(cudaStreamSynchronize(work.stream()));
     session_ns.Time([&] { session.Launch(); });
-    CheckCuda(cudaStreamSynchronize(session.stream()));
+    CheckCuda(cudaStreamSynchronize(work.stream()));
   }
   state.counters["bare_ns"] = bare_ns.Median();
   state.counters["manager_ns"] = managed_ns.Median();

@@ -101,7 +101,8 @@ cudnnTensorDescriptor_t TensorDescriptor(int n, int c, int h, int w) {
   return descriptor;
 }
 
-// Channels in and out, and whether there is a ReLU. The bare call takes cuDNN's first choice without a workspace.
+// Channels in and out, whether there is a ReLU, and who computes (gcap_conv2d_direct_t). The bare call takes cuDNN's
+// first choice without a workspace.
 void BM_Conv(benchmark::State& state) {
   Device device;
   const int in = static_cast<int>(state.range(0)), out = static_cast<int>(state.range(1));
@@ -112,6 +113,7 @@ void BM_Conv(benchmark::State& state) {
   options.kernel_h = options.kernel_w = 3, options.pad_h = options.pad_w = 1;
   options.relu = state.range(2) != 0;
   options.max_workspace_bytes = Device::kPart;
+  options.direct = static_cast<gcap_conv2d_direct_t>(state.range(3));
   gcap_conv2d_t* conv = nullptr;
   Check(gcap_conv2d_create(&options, &conv));
   const cudnnTensorDescriptor_t x = TensorDescriptor(1, in, 8, 8), y = TensorDescriptor(1, out, 8, 8),
@@ -146,7 +148,13 @@ void BM_Conv(benchmark::State& state) {
   Check(cudnnDestroyFilterDescriptor(weight));
   for (cudnnTensorDescriptor_t tensor : {x, y, bias}) Check(cudnnDestroyTensorDescriptor(tensor));
 }
-BENCHMARK(BM_Conv)->Args({1, 16, 1})->Args({16, 32, 0})->MinTime(0.02)->UseManualTime();
+BENCHMARK(BM_Conv)
+    ->Args({1, 16, 1, GCAP_CONV2D_DIRECT_AUTO})
+    ->Args({16, 32, 0, GCAP_CONV2D_DIRECT_AUTO})
+    ->Args({1, 16, 1, GCAP_CONV2D_DIRECT_NEVER})
+    ->Args({16, 32, 0, GCAP_CONV2D_DIRECT_NEVER})
+    ->MinTime(0.02)
+    ->UseManualTime();
 
 void BM_MaxPool(benchmark::State& state) {
   Device device;

@@ -37,21 +37,24 @@ class Memory {
   void* data_ = nullptr;
 };
 
-size_t BytesOf(cudaDataType type) { return type == CUDA_R_32F ? 4 : 2; }
+size_t BytesOf(cudaDataType type) { return type == CUDA_R_64F ? 8 : type == CUDA_R_32F ? 4 : 2; }
 
 void Matmul(benchmark::State& state, cudaDataType type, cublasComputeType_t compute) {
   const uint64_t side = static_cast<uint64_t>(state.range(0));
   const size_t bytes = side * side * BytesOf(type);
   const Memory a(bytes), b(bytes), d(bytes);
-  const float alpha = 1.0f, beta = 0.0f;
+  const cudaDataType scale_type = type == CUDA_R_64F ? CUDA_R_64F : CUDA_R_32F;
+  const float one = 1.0f;
+  const double one_f64 = 1.0, beta = 0.0;  // as a float, 0 too
+  const void* alpha = scale_type == CUDA_R_64F ? static_cast<const void*>(&one_f64) : &one;
   cublasLtHandle_t handle = nullptr;
   cublasLtMatmulDesc_t operation = nullptr;
   cublasLtMatrixLayout_t layout = nullptr;
   CHECK(cublasLtCreate(&handle));
-  CHECK(cublasLtMatmulDescCreate(&operation, compute, CUDA_R_32F));
+  CHECK(cublasLtMatmulDescCreate(&operation, compute, scale_type));
   CHECK(cublasLtMatrixLayoutCreate(&layout, type, side, side, static_cast<int64_t>(side)));
   for (auto _ : state) {
-    CHECK(cublasLtMatmul(handle, operation, &alpha, a.get(), layout, b.get(), layout, &beta, d.get(), layout, d.get(),
+    CHECK(cublasLtMatmul(handle, operation, alpha, a.get(), layout, b.get(), layout, &beta, d.get(), layout, d.get(),
                          layout, nullptr, nullptr, 0, nullptr));
     CHECK(cudaDeviceSynchronize());
   }
@@ -61,6 +64,7 @@ void Matmul(benchmark::State& state, cudaDataType type, cublasComputeType_t comp
   CHECK(cublasLtDestroy(handle));
 }
 BENCHMARK_CAPTURE(Matmul, f32, CUDA_R_32F, CUBLAS_COMPUTE_32F)->Arg(256)->Arg(1024)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(Matmul, f64, CUDA_R_64F, CUBLAS_COMPUTE_64F)->Arg(256)->Arg(1024)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(Matmul, tf32, CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32)->Arg(256)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(Matmul, f16, CUDA_R_16F, CUBLAS_COMPUTE_32F)->Arg(256)->Unit(benchmark::kMillisecond);
 

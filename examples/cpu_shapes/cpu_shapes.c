@@ -13,9 +13,10 @@
 //       run 3 is a replay: y = | 12 23 34 45 | 16 27 38 49
 //     under GCAP_GRAPH_ALL_NODES_ON_EP:
 //       the model is refused:
-//         change the order of the EPs or what they support, make EP 'lesson' without graphs, or set
-//         run_eagerly_if_not_capturable: EP 'lesson' cannot capture the model: node 'shape_of_x' (Shape) on EP
-//         'cpu' is not on it, and its policy is GCAP_GRAPH_ALL_NODES_ON_EP
+//         EP 'lesson' cannot capture the model: node 'shape_of_x' (Shape) on EP 'cpu' is not on it, and its
+//         policy is GCAP_GRAPH_ALL_NODES_ON_EP. To run the model: give the EP the policy
+//         GCAP_GRAPH_ALLOW_CPU_FOR_SHAPES, which allows this model; or change the order of the EPs or what
+//         they support, make EP 'lesson' without graphs, or set run_eagerly_if_not_capturable
 //     under GCAP_GRAPH_ALL_NODES_ON_EP, with run_eagerly_if_not_capturable:
 //       a warning:
 //         a session runs eagerly: EP 'lesson' cannot capture the model: node 'shape_of_x' (Shape) on EP 'cpu'

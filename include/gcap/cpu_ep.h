@@ -26,9 +26,8 @@ extern "C" {
 //   Squeeze, Unsqueeze                   any; axes i64                axes, as input 1 or as attribute (opset 11)
 //   Where                                bool; any, any
 //   Cast                                 f32, i64, i32, bool          to, if given, is the output's type. From f32 to
-//   an
-//                                                                     integer: toward zero, the nearest that there is,
-//                                                                     NaN gives 0. i64 to i32 keeps the low bits
+//                                                                     an integer: toward zero, the nearest that there
+//                                                                     is, NaN gives 0. i64 to i32 keeps the low bits
 //   Add, Sub, Mul, Neg, Abs              f32, i64, i32                integers wrap
 //   Div                                  f32, i64, i32                integers: toward zero
 //   Mod                                  f32, i64, i32                fmod; f32 needs fmod = 1

@@ -72,7 +72,7 @@ typedef struct gcap_ep_ops {
   // Optional, since 2. The kernels work on host memory. Not together with a runtime.
   bool runs_on_host;
 
-  // Optional, since 2. Default: supports_concurrent_runs.
+  // Optional, since 2. Default: supports_concurrent_runs. Called once, by gcap_ep_create.
   bool (*is_concurrent_run_supported)(const void* self);
 
   // Optional, since 2. Default: GCAP_INPUT_IN_EP_MEMORY.

@@ -5,6 +5,7 @@
 #ifndef GCAP_ORT_H_
 #define GCAP_ORT_H_
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -30,6 +31,9 @@ typedef struct gcap_ort_op {
   int last;
   // Bit i: ONNX Runtime gives input i in host memory, as gcap_ep_input_place says GCAP_INPUT_IN_HOST_MEMORY.
   uint32_t host_inputs;
+  // Optional: whether a node of these versions means to the kernels what it meant to its author, where that is not so
+  // of every node. Asked before gcap_ep_supports, of a model of the one node.
+  bool (*accepts)(const gcap_model_t* model, const gcap_node_t* node);
 } gcap_ort_op_t;
 
 // An attribute that kernels read.

@@ -53,9 +53,9 @@ GCAP_API gcap_status_t gcap_runtime_create(const gcap_options_t* options, gcap_r
 //                        another thread has a run open; a gcap_runtime_run calls its work, so this may be the work; a
 //                        block of scratch is live that no graph keeps, a reservation is open, or a call waits for
 //                        memory. The message names the nodes of live blocks. Nothing was ended: graphs still replay
-//   LEAKED               the runtime is gone; a stream, a graph or the memory may still be in use, and all the memory is
-//                        kept until the process ends. So is a block that was allocated in a capture, and that nobody
-//                        freed before the graph ended
+//   LEAKED               the runtime is gone; a stream, a graph or the memory may still be in use, and all the memory
+//                        is kept until the process ends. So is a block that was allocated in a capture, and that
+//                        nobody freed before the graph ended
 GCAP_API gcap_status_t gcap_runtime_destroy(gcap_runtime_t* runtime) GCAP_NODISCARD;
 
 // False if all threads share one stream: see use_unified_stream and graph_scope in gcap_options_t.

@@ -67,9 +67,9 @@ typedef struct gcap_session gcap_session_t;
 //   INVALID_ARGUMENT     no EP, an EP that is NULL or leaves a run resource NULL, or a malformed model; the message has
 //                        the index, the name and the wrong value; or a shape that follows from nothing
 //   UNIMPLEMENTED        no EP supports a node, or none can make a copy that is needed; the message names the node
-//   FAILED_PRECONDITION  an EP captures graphs, and cannot capture the model: the message names the first node that is in
-//                        the way, its EP, the reason, and what to change; or an EP captures graphs, and serves another
-//                        session or has run one (gcap_ep_claim)
+//   FAILED_PRECONDITION  an EP captures graphs, and cannot capture the model: the message names the first node that is
+//                        in the way, its EP, the reason, and what to change; or an EP captures graphs, and serves
+//                        another session or has run one (gcap_ep_claim)
 //   RESOURCE_EXHAUSTED   no host memory
 //   CUDA_ERROR           a constant could not be copied
 //   others               of the EPs (gcap_ep_get_run_resources, gcap_ep_infer_shapes, gcap_ep_create_kernel, a kernel's
@@ -78,8 +78,8 @@ GCAP_API gcap_status_t gcap_session_create(const gcap_model_t* model, gcap_ep_t*
                                            const gcap_session_options_t* options,
                                            gcap_session_t** out_session) GCAP_NODISCARD;
 
-// Waits for the calling thread's work and ends the session. NULL is fine. The session's graphs stay in the EP, cannot
-// be replayed any more, and end with the EP.
+// Waits for the calling thread's work and ends the session. NULL is fine. The session's graphs stay in the EP, and end
+// with the EP. Nobody may replay them any more, through the EP or its runtime: they read memory of the session.
 //   FAILED_PRECONDITION  the calling thread is capturing, or its stream of the EP is; an IO binding of the session
 //                        lives (io_binding.h); or a run of the session calls its kernels, so this may be a kernel's
 //                        compute; nothing was destroyed
@@ -113,8 +113,8 @@ GCAP_API gcap_memory_t gcap_session_output_memory(const gcap_session_t* session,
 //   FAILED_PRECONDITION  the graph id means other shapes; check_bindings: the graph is bound to another address, or was
 //                        captured without the option; in a capture: the shapes are new, or the model cannot be captured
 //   CAPTURE_INVALIDATED  the capture failed, and rerun_failed_capture is false
-//   UNAVAILABLE          capture_in_run: not captured after GCAP_SESSION_MAX_WARM_UP_RUNS runs, each of which succeeded;
-//                        the message has the last failure. A later run may still capture
+//   UNAVAILABLE          capture_in_run: not captured after GCAP_SESSION_MAX_WARM_UP_RUNS runs, each of which
+//                        succeeded; the message has the last failure. A later run may still capture
 //   RESOURCE_EXHAUSTED   no host memory, or no scratch memory (gcap_scratch_alloc)
 //   others               of the EP and its kernels
 GCAP_API gcap_status_t gcap_session_run(gcap_session_t* session, const gcap_run_options_t* options,
@@ -130,8 +130,8 @@ typedef struct gcap_warm_up_run {
 // Runs the model with each of `runs` until the calling thread has a graph of each graph id, so that the next run of
 // each is a replay. In rounds: first all ids run eagerly, then all are captured, the one that needs the most memory
 // first. This executes the model several times; gcap_session_run executes the model once. One line in the log, at
-// GCAP_LOG_INFO, says how many first uses of libraries and of the driver's memory there were; a capture that met one
-// makes it a warning.
+// GCAP_LOG_INFO, counts what these runs were the first to need: stream attachments such as library handles, plans,
+// allocations from the driver. A capture that met one makes the line a warning.
 //   FAILED_PRECONDITION  the EP does not capture graphs, or an id is GCAP_GRAPH_ID_NONE; or as gcap_session_run
 //   UNAVAILABLE          an id is not captured after GCAP_SESSION_MAX_WARM_UP_RUNS runs of it; the message has the last
 //                        failure. A later run may still capture

@@ -4,6 +4,7 @@
 #ifndef GCAP_TENSOR_H_
 #define GCAP_TENSOR_H_
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -41,6 +42,11 @@ typedef struct gcap_memory {
   gcap_memory_kind_t kind;
   int device_id;  // of device memory; else ignored
 } gcap_memory_t;
+
+// True if the CPU reads and writes the memory, pinned or not.
+static inline bool gcap_memory_is_on_host(gcap_memory_t memory) {
+  return memory.kind == GCAP_MEMORY_HOST || memory.kind == GCAP_MEMORY_PINNED;
+}
 
 // A densely packed, row-major tensor. Where `data` is depends on who gets the tensor.
 typedef struct gcap_tensor {

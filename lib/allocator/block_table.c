@@ -78,7 +78,7 @@ gcap_status_t gcap_block_table_enter(gcap_block_table_t* table, const gcap_block
 gcap_status_t gcap_block_table_add(gcap_block_table_t* table, void* ptr, size_t bytes, bool reserved) {
   const gcap_block_t block = {.ptr = ptr, .bytes = bytes, .reserved = reserved};
   gcap_status_t status = gcap_block_table_enter(table, &block);
-  gcap_trace_initialization();  // memory from the driver, which a capture must find done
+  gcap_trace_initialization(GCAP_INITIALIZED_MEMORY);
   return status;
 }
 

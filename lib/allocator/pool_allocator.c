@@ -100,7 +100,7 @@ static gcap_status_t alloc_noted(pool_allocator_t* allocator, gcap_block_t reque
   }
   if (status == NULL) status = gcap_block_table_enter(&allocator->blocks, &request);
   if (status == NULL) {
-    gcap_trace_initialization();  // memory from the driver, which a capture must find done
+    gcap_trace_initialization(GCAP_INITIALIZED_MEMORY);
     *out_ptr = request.ptr;
     return NULL;
   }

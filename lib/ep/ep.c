@@ -17,6 +17,11 @@
 #include "lib/internal/capture_check.h"
 #include "lib/internal/check_argument.h"
 
+static bool supports_concurrent_runs(const gcap_ep_ops_t* ops) {
+  if (ops->is_concurrent_run_supported != NULL) return ops->is_concurrent_run_supported(ops->self);
+  return ops->runtime != NULL ? gcap_runtime_supports_concurrent_runs(ops->runtime) : ops->supports_concurrent_runs;
+}
+
 gcap_status_t gcap_ep_create(const gcap_ep_ops_t* ops, gcap_ep_t** out_ep) {
   GCAP_RETURN_IF_NULL(out_ep);
   *out_ep = NULL;
@@ -29,6 +34,7 @@ gcap_status_t gcap_ep_create(const gcap_ep_ops_t* ops, gcap_ep_t** out_ep) {
   memcpy(ep->name, known.name, name_bytes);
   known.name = ep->name;
   ep->ops = known;
+  ep->supports_concurrent_runs = supports_concurrent_runs(&ep->ops);
   gcap_ep_ops_can_capture(&ep->ops, &ep->missing_to_capture);
   pthread_mutex_init(&ep->turns, NULL);
   atomic_init(&ep->warned, false);
@@ -61,11 +67,7 @@ gcap_status_t gcap_ep_destroy(gcap_ep_t* ep) {
 
 const char* gcap_ep_name(const gcap_ep_t* ep) { return ep->name; }
 
-bool gcap_ep_supports_concurrent_runs(const gcap_ep_t* ep) {
-  const gcap_ep_ops_t* ops = &ep->ops;
-  if (ops->is_concurrent_run_supported != NULL) return ops->is_concurrent_run_supported(ops->self);
-  return ops->runtime != NULL ? gcap_runtime_supports_concurrent_runs(ops->runtime) : ops->supports_concurrent_runs;
-}
+bool gcap_ep_supports_concurrent_runs(const gcap_ep_t* ep) { return ep->supports_concurrent_runs; }
 
 bool gcap_ep_runs_on_host(const gcap_ep_t* ep) { return ep->ops.runs_on_host; }
 
@@ -97,11 +99,11 @@ gcap_status_t gcap_ep_claim(gcap_ep_t* ep) {
 void gcap_ep_unclaim(gcap_ep_t* ep) { atomic_fetch_sub(&ep->num_sessions, 1); }
 
 void gcap_ep_begin_turn(gcap_ep_t* ep) {
-  if (!gcap_ep_supports_concurrent_runs(ep)) pthread_mutex_lock(&ep->turns);
+  if (!ep->supports_concurrent_runs) pthread_mutex_lock(&ep->turns);
 }
 
 void gcap_ep_end_turn(gcap_ep_t* ep) {
-  if (!gcap_ep_supports_concurrent_runs(ep)) pthread_mutex_unlock(&ep->turns);
+  if (!ep->supports_concurrent_runs) pthread_mutex_unlock(&ep->turns);
 }
 
 bool gcap_ep_supports(gcap_ep_t* ep, const gcap_model_t* model, const gcap_node_t* node) {
@@ -228,14 +230,17 @@ gcap_status_t gcap_ep_replay_graph(gcap_ep_t* ep, int graph_id, const gcap_graph
   GCAP_RETURN_IF_NULL(out_replayed);
   *out_replayed = false;
   GCAP_RETURN_IF_NULL(ep);
+  const gcap_ep_ops_t* ops = &ep->ops;
+  if (ops->replay_graph == NULL && ops->runtime != NULL) {  // which reads the options by itself
+    return gcap_runtime_replay(ops->runtime, graph_id, options, out_replayed);
+  }
   gcap_graph_replay_options_t known;
   if (options == NULL || options->struct_size != sizeof(*options)) {  // the defaults, or of another version
     GCAP_RETURN_IF_ERROR(gcap_graph_replay_options_read(options, &known));
     options = &known;
   }
   if (options->check_bindings && !can_sign(ep)) return cannot_sign(ep);
-  if (ep->ops.replay_graph != NULL) return ep->ops.replay_graph(ep->ops.self, graph_id, options, out_replayed);
-  return ep->ops.runtime != NULL ? gcap_runtime_replay(ep->ops.runtime, graph_id, options, out_replayed) : NULL;
+  return ops->replay_graph != NULL ? ops->replay_graph(ops->self, graph_id, options, out_replayed) : NULL;
 }
 
 gcap_status_t gcap_ep_release_captured_graph(gcap_ep_t* ep, int graph_id) {

@@ -12,6 +12,7 @@
 
 struct gcap_ep {
   gcap_ep_ops_t ops;
+  bool supports_concurrent_runs;   // as the implementer answered when the EP was made
   const char* missing_to_capture;  // a member without which a host cannot capture; NULL: all are there
   atomic_bool warned;              // of missing_to_capture
   pthread_mutex_t turns;

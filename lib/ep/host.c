@@ -9,15 +9,11 @@
 #include "lib/internal/check_argument.h"
 #include "lib/runtime/copy_check.h"
 
-static bool is_on_host(gcap_memory_t memory) {
-  return memory.kind == GCAP_MEMORY_HOST || memory.kind == GCAP_MEMORY_PINNED;
-}
-
 bool gcap_ep_can_copy(gcap_ep_t* ep, gcap_memory_t src, gcap_memory_t dst) {
   const gcap_ep_ops_t* ops = &ep->ops;
   if (ops->can_copy != NULL) return ops->can_copy(ops->self, src, dst);
   if (ops->runtime != NULL) return gcap_runtime_can_copy(ops->runtime, src, dst);
-  return ops->runs_on_host && is_on_host(src) && is_on_host(dst);
+  return ops->runs_on_host && gcap_memory_is_on_host(src) && gcap_memory_is_on_host(dst);
 }
 
 // Copies by the CPU, which has no stream. All are checked before the first is made.
@@ -30,7 +26,7 @@ static gcap_status_t copy_on_host(const gcap_copy_t* copies, size_t count, const
                        i, ep_name);
   }
   for (size_t i = 0; i < count; ++i) {
-    GCAP_RETURN_IF_ERROR(gcap_copy_check(copies, i, &bytes));
+    bytes = gcap_tensor_bytes(copies[i].src);
     if (bytes > 0) memmove(copies[i].dst->data, copies[i].src->data, bytes);
   }
   return NULL;

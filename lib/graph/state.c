@@ -75,4 +75,4 @@ bool gcap_graph_is_warm(const gcap_graph_manager_options_t* options, const gcap_
 
 void gcap_graph_note_allocation(size_t bytes) { gcap_trace_allocation(bytes); }
 
-void gcap_graph_note_initialization(void) { gcap_trace_initialization(); }
+void gcap_graph_note_initialization(void) { gcap_trace_initialization(GCAP_INITIALIZED_OTHER); }

@@ -268,13 +268,17 @@ static gcap_status_t create_object(gcap_affine_t* set, record_t* record, void** 
   return NULL;
 }
 
-gcap_status_t gcap_affine_get(gcap_affine_t* set, void** out_object) {
-  *out_object = find_cached(set);
-  if (*out_object != NULL) return NULL;
+// Apart, so that a steady state need not save the registers that this uses.
+static __attribute__((noinline)) gcap_status_t find_or_create(gcap_affine_t* set, void** out_object) {
   record_t* record = NULL;
   GCAP_RETURN_IF_ERROR(get_record(&record));
   *out_object = find_listed(set, record);
   return *out_object != NULL ? NULL : create_object(set, record, out_object);
+}
+
+gcap_status_t gcap_affine_get(gcap_affine_t* set, void** out_object) {
+  *out_object = find_cached(set);
+  return *out_object != NULL ? NULL : find_or_create(set, out_object);
 }
 
 size_t gcap_affine_count(gcap_affine_t* set) {

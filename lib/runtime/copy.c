@@ -25,12 +25,8 @@ static bool is_own(const gcap_runtime_t* runtime, gcap_memory_t memory) {
   return memory.kind == GCAP_MEMORY_DEVICE && memory.device_id == runtime->options.device_id;
 }
 
-static bool is_on_host(gcap_memory_t memory) {
-  return memory.kind == GCAP_MEMORY_HOST || memory.kind == GCAP_MEMORY_PINNED;
-}
-
 static bool is_reached(const gcap_runtime_t* runtime, gcap_memory_t memory) {
-  if (is_on_host(memory) || is_own(runtime, memory)) return true;
+  if (gcap_memory_is_on_host(memory) || is_own(runtime, memory)) return true;
   if (memory.kind != GCAP_MEMORY_DEVICE) return false;
   gcap_status_t status = gcap_check_device(memory.device_id);
   const bool exists = status == NULL;
@@ -80,7 +76,8 @@ static gcap_status_t check_host_memory(const gcap_tensor_t* tensor, size_t index
 
 // What a copy of host memory must be if its stream is being captured, by whomever.
 static gcap_status_t check_captured(const gcap_copy_t* copy, size_t index) {
-  const bool src_on_host = is_on_host(copy->src_memory), dst_on_host = is_on_host(copy->dst_memory);
+  const bool src_on_host = gcap_memory_is_on_host(copy->src_memory),
+             dst_on_host = gcap_memory_is_on_host(copy->dst_memory);
   if (copy->stream == NULL || !gcap_stream_can_capture(copy->stream) || !(src_on_host || dst_on_host)) return NULL;
   bool is_captured = false;
   GCAP_RETURN_IF_ERROR(gcap_is_stream_capturing(gcap_stream_handle(copy->stream), &is_captured));

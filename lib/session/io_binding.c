@@ -67,7 +67,7 @@ static gcap_status_t find(const gcap_io_binding_t* binding, int first, int end, 
 
 // Whether the memory is what the session reads or writes there.
 static bool is_used_as_it_is(const gcap_session_parts_t* parts, int space, gcap_memory_t memory) {
-  if (space == GCAP_SPACE_HOST) return memory.kind == GCAP_MEMORY_HOST || memory.kind == GCAP_MEMORY_PINNED;
+  if (space == GCAP_SPACE_HOST) return gcap_memory_is_on_host(memory);
   return memory.kind == GCAP_MEMORY_DEVICE && memory.device_id == parts->ep_facts[space].device_id;
 }
 

@@ -43,6 +43,7 @@ static void note_used(gcap_session_parts_t* parts) {
     parts->ep_facts[e].runs_on_host = gcap_ep_runs_on_host(parts->eps[e]);
     if (!parts->ep_facts[e].is_used) continue;
     parts->turns[parts->num_used] = parts->eps[e];
+    parts->takes_turns |= !gcap_ep_supports_concurrent_runs(parts->eps[e]);
     parts->used[parts->num_used++] = (int)e;
   }
   qsort(parts->turns, (size_t)parts->num_used, sizeof(gcap_ep_t*), compare_addresses);
@@ -56,6 +57,28 @@ static int find_capturing(const gcap_session_parts_t* parts) {
   return -1;
 }
 
+static gcap_status_t check_policy(const gcap_session_parts_t* parts, int capturing, gcap_graph_node_policy_t policy) {
+  return gcap_policy_check(&parts->model, parts->eps, parts->ep_of, &parts->program, capturing, policy);
+}
+
+// The refusal, and what to change.
+static gcap_status_t add_remedies(const gcap_session_parts_t* parts, int capturing, gcap_graph_node_policy_t policy,
+                                  gcap_status_t refusal) {
+  const char* allowing = "";
+  if (policy == GCAP_GRAPH_ALL_NODES_ON_EP) {
+    gcap_status_t other = check_policy(parts, capturing, GCAP_GRAPH_ALLOW_CPU_FOR_SHAPES);
+    if (other == NULL)
+      allowing = "give the EP the policy GCAP_GRAPH_ALLOW_CPU_FOR_SHAPES, which allows this model; or ";
+    gcap_status_free(other);
+  }
+  gcap_status_t status = GCAP_STATUS(gcap_status_code(refusal),
+                                     "%s. To run the model: %schange the order of the EPs or what they support, make "
+                                     "EP '%s' without graphs, or set run_eagerly_if_not_capturable",
+                                     gcap_status_message(refusal), allowing, gcap_ep_name(parts->eps[capturing]));
+  gcap_status_free(refusal);
+  return status;
+}
+
 // Chooses the EP whose graphs are the session's, and checks that it can capture the model.
 static gcap_status_t choose_capture(gcap_session_parts_t* parts, const gcap_session_options_t* options) {
   parts->main_ep = parts->used[0];
@@ -65,7 +88,7 @@ static gcap_status_t choose_capture(gcap_session_parts_t* parts, const gcap_sess
   const int capturing = find_capturing(parts);
   if (capturing < 0) return NULL;
   const gcap_graph_node_policy_t policy = gcap_ep_graph_capture_node_assignment_policy(parts->eps[capturing]);
-  gcap_status_t status = gcap_policy_check(&parts->model, parts->eps, parts->ep_of, &parts->program, capturing, policy);
+  gcap_status_t status = check_policy(parts, capturing, policy);
   if (status == NULL) {
     parts->main_ep = capturing;
     parts->captures = true;
@@ -76,10 +99,7 @@ static gcap_status_t choose_capture(gcap_session_parts_t* parts, const gcap_sess
     gcap_status_free(status);
     return NULL;
   }
-  return gcap_status_annotate(status, gcap_status_code(status),
-                              "change the order of the EPs or what they support, make EP '%s' without graphs, or set "
-                              "run_eagerly_if_not_capturable",
-                              gcap_ep_name(parts->eps[capturing]));
+  return add_remedies(parts, capturing, policy, status);
 }
 
 // --- Claims ---------------------------------------------------------------------------------------------------------

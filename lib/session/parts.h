@@ -26,6 +26,7 @@ typedef struct gcap_session_parts {
   int* used;   // the EPs that are used, by preference
   int num_used;
   gcap_ep_t** turns;  // the same in the order in which every session takes its turns
+  bool takes_turns;   // one of them supports no concurrent runs
   int main_ep;        // the EP whose graphs and failures are the session's: the one that captures, or the first used
   bool captures;      // runs become graphs of main_ep
   gcap_program_t program;

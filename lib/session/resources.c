@@ -23,19 +23,14 @@ gcap_status_t gcap_session_get_resources(const gcap_session_parts_t* parts, int 
 }
 
 void gcap_session_begin_turns(const gcap_session_parts_t* parts) {
+  if (!parts->takes_turns) return;
   for (int i = 0; i < parts->num_used; ++i) gcap_ep_begin_turn(parts->turns[i]);
 }
 
 void gcap_session_end_turns(const gcap_session_parts_t* parts) {
+  if (!parts->takes_turns) return;
   for (int i = parts->num_used - 1; i >= 0; --i) gcap_ep_end_turn(parts->turns[i]);
 }
-
-const gcap_session_parts_t* gcap_session_enter_turns(const gcap_session_parts_t* parts) {
-  gcap_session_begin_turns(parts);
-  return parts;
-}
-
-void gcap_session_leave_turns(const gcap_session_parts_t** entered) { gcap_session_end_turns(*entered); }
 
 gcap_status_t gcap_session_order(gcap_stream_t* earlier, gcap_stream_t* later) {
   gcap_notification_t* notification = NULL;

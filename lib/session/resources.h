@@ -20,8 +20,13 @@ void gcap_session_end_turns(const gcap_session_parts_t* parts);
 
 // The same for a scope, so that the turns end also when a kernel's compute does not return:
 //   GCAP_AT_SCOPE_END(gcap_session_leave_turns) const gcap_session_parts_t* turns = gcap_session_enter_turns(parts);
-const gcap_session_parts_t* gcap_session_enter_turns(const gcap_session_parts_t* parts);
-void gcap_session_leave_turns(const gcap_session_parts_t** entered);
+static inline const gcap_session_parts_t* gcap_session_enter_turns(const gcap_session_parts_t* parts) {
+  if (parts->takes_turns) gcap_session_begin_turns(parts);
+  return parts;
+}
+static inline void gcap_session_leave_turns(const gcap_session_parts_t** entered) {
+  if ((*entered)->takes_turns) gcap_session_end_turns(*entered);
+}
 
 // The next work of `later` comes after what `earlier` was given so far. Outside of captures.
 //   errors of gcap_notification_create, gcap_notification_record and gcap_notification_wait

@@ -68,6 +68,8 @@ typedef struct call {
   const gcap_tensor_t* outputs;
 } call_t;
 
+static gcap_ep_t* main_ep(const call_t* c) { return c->session->parts.eps[c->session->parts.main_ep]; }
+
 // Between the work that a user's stream was given before and after.
 static gcap_status_t run_in_order(const call_t* c, const gcap_shapes_use_t* use, int graph_id,
                                   const gcap_run_bindings_t* bound) {
@@ -84,14 +86,13 @@ static gcap_status_t run_once(const call_t* c, const gcap_shapes_use_t* use, int
   gcap_status_t status = run_in_order(c, use, graph_id, bound);
   if (use->id_hold == NULL || status != NULL || graph_id == GCAP_GRAPH_ID_NONE) return status;
   // A graph that was captured without a scope of gcap has no part in the id, so the id stays bound.
-  if (!gcap_hold_is_shared(use->id_hold) &&
-      gcap_ep_is_graph_captured(c->session->parts.eps[c->session->parts.main_ep], graph_id)) {
+  if (!gcap_hold_is_shared(use->id_hold) && gcap_ep_is_graph_captured(main_ep(c), graph_id)) {
     gcap_shapes_pin(c->session->shapes, graph_id);
   }
   return NULL;
 }
 
-static gcap_status_t replay(const call_t* c, const gcap_run_bindings_t* bound, bool* out_replayed) {
+static gcap_status_t replay_with_options(const call_t* c, const gcap_run_bindings_t* bound, bool* out_replayed) {
   gcap_graph_replay_options_t replay;
   gcap_graph_replay_options_init(&replay);
   replay.synchronize = c->options->synchronize;
@@ -100,18 +101,19 @@ static gcap_status_t replay(const call_t* c, const gcap_run_bindings_t* bound, b
   replay.check_bindings = bound != NULL;
   replay.bindings = bound != NULL ? bound->items : NULL;
   replay.num_bindings = bound != NULL ? bound->count : 0;
-  return gcap_ep_replay_graph(c->session->parts.eps[c->session->parts.main_ep], c->options->graph_id, &replay,
-                              out_replayed);
+  return gcap_ep_replay_graph(main_ep(c), c->options->graph_id, &replay, out_replayed);
+}
+
+static inline gcap_status_t replay(const call_t* c, const gcap_run_bindings_t* bound, bool* out_replayed) {
+  const gcap_run_options_t* o = c->options;
+  if (o->synchronize || o->user_stream != NULL || bound != NULL) return replay_with_options(c, bound, out_replayed);
+  return gcap_ep_replay_graph(main_ep(c), o->graph_id, /*options=*/NULL, out_replayed);
 }
 
 static void leave(gcap_session_t** inside) { atomic_fetch_sub(&(*inside)->num_inside, 1); }
 
-// Replays if there is a graph, else runs, once or twice. `bound` NULL: no graph is signed.
-static gcap_status_t replay_or_run(const call_t* c, const gcap_shapes_use_t* use, bool may_capture,
-                                   const gcap_run_bindings_t* bound) {
-  bool replayed = false;
-  if (may_capture) GCAP_RETURN_IF_ERROR(replay(c, bound, &replayed));
-  if (replayed) return NULL;
+// Runs once, or twice if the capture fails.
+static gcap_status_t run(const call_t* c, const gcap_shapes_use_t* use, const gcap_run_bindings_t* bound) {
   GCAP_AT_SCOPE_END(leave) gcap_session_t* inside = c->session;
   atomic_fetch_add(&inside->num_inside, 1);
   gcap_status_t status =
@@ -120,6 +122,14 @@ static gcap_status_t replay_or_run(const call_t* c, const gcap_shapes_use_t* use
   gcap_log(GCAP_LOG_WARNING, "the run is done again eagerly: %s", gcap_status_message(status));
   gcap_status_free(status);
   return run_once(c, use, GCAP_GRAPH_ID_NONE, NULL);
+}
+
+// Replays if there is a graph, else runs. `bound` NULL: no graph is signed.
+static inline gcap_status_t replay_or_run(const call_t* c, const gcap_shapes_use_t* use, bool may_capture,
+                                          const gcap_run_bindings_t* bound) {
+  bool replayed = false;
+  if (may_capture) GCAP_RETURN_IF_ERROR(replay(c, bound, &replayed));
+  return replayed ? NULL : run(c, use, bound);
 }
 
 gcap_status_t gcap_session_not_captured(const gcap_session_parts_t* parts, int graph_id) {
@@ -136,21 +146,25 @@ gcap_status_t gcap_session_not_captured(const gcap_session_parts_t* parts, int g
   return status;
 }
 
-// With capture_in_run, as ONNX Runtime's runs do: again and again, until there is a graph.
-static gcap_status_t run_as_asked(const call_t* c, const gcap_shapes_use_t* use, bool may_capture,
-                                  const gcap_run_bindings_t* bound) {
-  if (!c->options->capture_in_run || !may_capture) return replay_or_run(c, use, may_capture, bound);
-  const gcap_session_parts_t* parts = &c->session->parts;
+// As ONNX Runtime's runs do: again and again, until there is a graph.
+static gcap_status_t run_until_captured(const call_t* c, const gcap_shapes_use_t* use,
+                                        const gcap_run_bindings_t* bound) {
   for (int i = 0; i < GCAP_SESSION_MAX_WARM_UP_RUNS; ++i) {
-    GCAP_RETURN_IF_ERROR(replay_or_run(c, use, may_capture, bound));
-    if (gcap_ep_is_graph_captured(parts->eps[parts->main_ep], c->options->graph_id)) return NULL;
+    GCAP_RETURN_IF_ERROR(replay_or_run(c, use, /*may_capture=*/true, bound));
+    if (gcap_ep_is_graph_captured(main_ep(c), c->options->graph_id)) return NULL;
   }
-  return gcap_session_not_captured(parts, c->options->graph_id);
+  return gcap_session_not_captured(&c->session->parts, c->options->graph_id);
+}
+
+static inline gcap_status_t run_as_asked(const call_t* c, const gcap_shapes_use_t* use, bool may_capture,
+                                         const gcap_run_bindings_t* bound) {
+  if (c->options->capture_in_run && may_capture) return run_until_captured(c, use, bound);
+  return replay_or_run(c, use, may_capture, bound);
 }
 
 static gcap_status_t trim(const gcap_session_parts_t* parts, uint64_t devices) {
   gcap_status_t status = NULL;
-  for (int i = 0; i < parts->num_used && devices != 0; ++i) {
+  for (int i = 0; i < parts->num_used; ++i) {
     const gcap_session_ep_t* facts = &parts->ep_facts[parts->used[i]];
     if (facts->runs_on_host || facts->device_id >= 64 || (devices >> facts->device_id & 1) == 0) continue;
     status = gcap_status_join(status, gcap_ep_trim(parts->eps[parts->used[i]]));
@@ -158,14 +172,12 @@ static gcap_status_t trim(const gcap_session_parts_t* parts, uint64_t devices) {
   return status;
 }
 
-static gcap_status_t run_plan(const call_t* c, const gcap_shapes_use_t* use) {
-  const bool may_capture = c->session->parts.captures && c->options->graph_id != GCAP_GRAPH_ID_NONE;
-  if (!c->options->check_bindings || !may_capture) return run_as_asked(c, use, may_capture, NULL);
+static gcap_status_t run_signed(const call_t* c, const gcap_shapes_use_t* use) {
   GCAP_AT_SCOPE_END(bindings_deinit) bindings_t bindings;
   bindings.items = bindings.few;
   GCAP_RETURN_IF_ERROR(bindings_init(&use->plan->model, c->inputs, c->outputs, &bindings));
   const gcap_run_bindings_t bound = {bindings.items, bindings.count};
-  return run_as_asked(c, use, may_capture, &bound);
+  return run_as_asked(c, use, /*may_capture=*/true, &bound);
 }
 
 // --- In the caller's capture ----------------------------------------------------------------------------------------
@@ -214,10 +226,16 @@ gcap_status_t gcap_session_check_tensors(const gcap_session_t* session, const gc
   return gcap_tensors_check(model, "output", model->outputs, model->num_outputs, outputs);
 }
 
-static gcap_status_t run_use(const call_t* c, const gcap_shapes_use_t* use) {
-  if (gcap_thread_is_capturing()) return run_in_capture(c, use);
+static inline gcap_status_t run_plan(const call_t* c, const gcap_shapes_use_t* use) {
+  const bool may_capture = c->session->parts.captures && c->options->graph_id != GCAP_GRAPH_ID_NONE;
+  if (c->options->check_bindings && may_capture) return run_signed(c, use);
+  return run_as_asked(c, use, may_capture, NULL);
+}
+
+static inline gcap_status_t run_use(const call_t* c, const gcap_shapes_use_t* use) {
+  if (gcap_thread_captures()) return run_in_capture(c, use);
   GCAP_RETURN_IF_ERROR(run_plan(c, use));
-  return trim(&c->session->parts, c->options->trimmed_devices);
+  return c->options->trimmed_devices == 0 ? NULL : trim(&c->session->parts, c->options->trimmed_devices);
 }
 
 gcap_status_t gcap_session_run_held_in_turn(gcap_session_t* session, const gcap_run_options_t* options,

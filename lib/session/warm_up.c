@@ -7,11 +7,13 @@
 // Locking: the turns of the EPs, over all runs.
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "gcap/log.h"
 #include "lib/internal/check_argument.h"
 #include "lib/internal/forked.h"
 #include "lib/internal/run_trace.h"
+#include "lib/internal/text.h"
 #include "lib/internal/unwind.h"
 #include "lib/options/run_options.h"
 #include "lib/session/run.h"
@@ -24,12 +26,17 @@ typedef struct item {
   size_t index;
 } item_t;
 
+// What runs did for the first time.
+typedef struct first_uses {
+  uint64_t counts[GCAP_NUM_INITIALIZATIONS];
+} first_uses_t;
+
 typedef struct warm_up {
   gcap_session_t* session;
   item_t* items;
   size_t num_items;
-  // What runs did for the first time: library handles, plans, memory from the driver.
-  uint64_t num_runs, in_eager_runs, in_captures;
+  uint64_t num_runs;
+  first_uses_t in_eager_runs, in_captures;
 } warm_up_t;
 
 static bool is_captured(const warm_up_t* w, const item_t* item) {
@@ -78,11 +85,14 @@ static int compare_items(const void* a, const void* b) {
 // --- The runs -------------------------------------------------------------------------------------------------------
 
 static gcap_status_t run_item(warm_up_t* w, item_t* item) {
-  const uint64_t before = gcap_thread_run_trace.initializations;
+  first_uses_t before;
+  memcpy(before.counts, gcap_thread_initializations, sizeof(before.counts));
   gcap_status_t status = gcap_session_run_in_turn(w->session, &item->options, item->inputs, item->outputs);
-  const uint64_t first_uses = gcap_thread_run_trace.initializations - before;
   ++w->num_runs;
-  *(is_captured(w, item) ? &w->in_captures : &w->in_eager_runs) += first_uses;
+  first_uses_t* uses = is_captured(w, item) ? &w->in_captures : &w->in_eager_runs;
+  for (int i = 0; i < GCAP_NUM_INITIALIZATIONS; ++i) {
+    uses->counts[i] += gcap_thread_initializations[i] - before.counts[i];
+  }
   return gcap_status_annotate(status, gcap_status_code(status), "the warm-up of graph id %d", item->options.graph_id);
 }
 
@@ -106,13 +116,31 @@ static gcap_status_t name_those_left(const warm_up_t* w) {
   return status;
 }
 
+// "none", or "2 stream attachments, 1 plan". Returns whether there was one.
+static bool describe(const first_uses_t* uses, char* chars, size_t size) {
+  static const char* const kNames[GCAP_NUM_INITIALIZATIONS] = {"stream attachment", "plan",
+                                                               "allocation from the driver", "other initialization"};
+  gcap_text_t text;
+  gcap_text_init(&text, chars, size);
+  bool any = false;
+  for (int i = 0; i < GCAP_NUM_INITIALIZATIONS; ++i) {
+    const unsigned long long count = uses->counts[i];
+    if (count == 0) continue;
+    gcap_text_add(&text, "%s%llu %s%s", any ? ", " : "", count, kNames[i], count == 1 ? "" : "s");
+    any = true;
+  }
+  if (!any) gcap_text_add(&text, "none");
+  return any;
+}
+
 static void report(const warm_up_t* w) {
-  gcap_log(w->in_captures > 0 ? GCAP_LOG_WARNING : GCAP_LOG_INFO,
-           "%zu graph ids are warm after %llu runs; first uses of libraries and of the driver's memory: %llu in eager "
-           "runs, %llu in captures%s",
-           w->num_items, (unsigned long long)w->num_runs, (unsigned long long)w->in_eager_runs,
-           (unsigned long long)w->in_captures,
-           w->in_captures > 0 ? ": more eager runs before the first capture would have found them" : "");
+  char eager[160], captured[160];
+  describe(&w->in_eager_runs, eager, sizeof(eager));
+  const bool late = describe(&w->in_captures, captured, sizeof(captured));
+  gcap_log(late ? GCAP_LOG_WARNING : GCAP_LOG_INFO,
+           "%zu graph ids are warm after %llu runs; first uses in eager runs: %s; in captures: %s%s", w->num_items,
+           (unsigned long long)w->num_runs, eager, captured,
+           late ? ", which more eager runs before the first capture would have found" : "");
 }
 
 static gcap_status_t run_all(warm_up_t* w) {

@@ -52,7 +52,7 @@ gcap_status_t gcap_stream_attachment(gcap_stream_t* stream, const gcap_attachmen
     free(attachment);
     return status;
   }
-  gcap_trace_initialization();
+  gcap_trace_initialization(GCAP_INITIALIZED_ATTACHMENT);
   attachment->key = key;
   attachment->older = stream->attachments;
   stream->attachments = attachment;

@@ -47,7 +47,7 @@ gcap_status_t gcap_matmul_create(const gcap_matmul_options_t* options, gcap_matm
   gcap_matmul_options_t known;
   GCAP_RETURN_IF_ERROR(gcap_matmul_check_options(options, &known));
   GCAP_RETURN_IF_ERROR(gcap_refuse_in_capture("a matmul is planned before the capture"));
-  gcap_trace_initialization();
+  gcap_trace_initialization(GCAP_INITIALIZED_PLAN);
   gcap_matmul_t* matmul = calloc(1, sizeof(*matmul));
   if (matmul == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a matmul");
   fill_in(matmul, &known);

@@ -46,7 +46,7 @@ gcap_status_t gcap_batch_norm_create(const gcap_batch_norm_options_t* options, g
   GCAP_RETURN_IF_ERROR(gcap_batch_norm_options_read(options, &known));
   GCAP_RETURN_IF_ERROR(check_options(&known));
   GCAP_RETURN_IF_ERROR(gcap_refuse_in_capture("a batch normalization is planned before the capture"));
-  gcap_trace_initialization();
+  gcap_trace_initialization(GCAP_INITIALIZED_PLAN);
   gcap_batch_norm_t* norm = calloc(1, sizeof(*norm));
   if (norm == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a batch normalization");
   norm->dtype = known.dtype;

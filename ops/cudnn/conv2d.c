@@ -1,8 +1,9 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Convolution by cuDNN, planned once for a shape: descriptors, an algorithm and what it needs. With a bias or a ReLU it
-// is the library's fused call, else the plain one, which more algorithms can do. A plan does not change after creation
-// and run touches nothing in it, so there is no lock; the handle that run uses is the stream's own.
+// Convolution by cuDNN or by gcap's kernel, planned once for a shape. What cuDNN does has descriptors, an algorithm and
+// what that needs; with a bias or a ReLU it is the library's fused call, else the plain one, which more algorithms can
+// do. A plan does not change after creation and run touches nothing in it, so there is no lock; the handle that run
+// uses is the stream's own.
 //
 // The math type of F32 is CUDNN_FMA_MATH: the default lets the library round inputs to TF32, three decimal digits, on
 // tensor cores.
@@ -78,6 +79,8 @@ static gcap_status_t plan(gcap_conv2d_t* conv) {
   const gcap_conv2d_options_t* o = &conv->options;
   conv->is_empty = o->n == 0;
   if (conv->is_empty) return NULL;
+  conv->is_direct = gcap_conv2d_choose_direct(o, conv->output_shape);
+  if (conv->is_direct) return gcap_conv2d_plan_direct(conv);
   conv->element_bytes = gcap_dtype_bytes(o->dtype);
   conv->padded_h = o->h + abs(o->pad_h - o->pad_h_end);
   conv->padded_w = o->w + abs(o->pad_w - o->pad_w_end);
@@ -95,7 +98,7 @@ gcap_status_t gcap_conv2d_create(const gcap_conv2d_options_t* options, gcap_conv
   int shape[4];
   GCAP_RETURN_IF_ERROR(gcap_conv2d_check_options(options, &known, shape));
   GCAP_RETURN_IF_ERROR(gcap_refuse_in_capture("a convolution is planned before the capture"));
-  gcap_trace_initialization();
+  gcap_trace_initialization(GCAP_INITIALIZED_PLAN);
   gcap_conv2d_t* conv = calloc(1, sizeof(*conv));
   if (conv == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a convolution");
   conv->options = known;
@@ -119,6 +122,8 @@ void gcap_conv2d_destroy(gcap_conv2d_t* conv) {
   gcap_cudnn_end_tensor(conv->x);
   free(conv);
 }
+
+bool gcap_conv2d_is_direct(const gcap_conv2d_t* conv) { return conv->is_direct; }
 
 size_t gcap_conv2d_workspace_bytes(const gcap_conv2d_t* conv) {
   if (conv->zeros.bytes != 0) return conv->zeros.offset + conv->zeros.bytes;
@@ -184,6 +189,15 @@ static gcap_status_t issue(const gcap_conv2d_t* conv, cudaStream_t stream, cudnn
       conv->algorithm_bytes, &zero, conv->y, p.y, conv->bias, p.bias, conv->activation, conv->y, p.y));
 }
 
+static gcap_status_t run_direct(const gcap_conv2d_t* conv, gcap_stream_t* stream, const operands_t* p) {
+  gcap_direct_conv_params_t params = conv->direct;
+  params.x = p->x;
+  params.weight = p->weight;
+  params.bias = p->bias;
+  params.y = p->y;
+  return gcap_direct_conv(stream, conv->options.dtype, &params);
+}
+
 gcap_status_t gcap_conv2d_run(const gcap_conv2d_t* conv, gcap_stream_t* stream, const void* x, const void* weight,
                               const void* bias, void* y, void* workspace) {
   GCAP_RETURN_IF_NULL(conv);
@@ -191,6 +205,7 @@ gcap_status_t gcap_conv2d_run(const gcap_conv2d_t* conv, gcap_stream_t* stream, 
   if (conv->is_empty) return NULL;
   const operands_t operands = {x, weight, bias, y, workspace};
   GCAP_RETURN_IF_ERROR(check_operands(conv, &operands));
+  if (conv->is_direct) return run_direct(conv, stream, &operands);
   cudnnHandle_t handle = NULL;
   GCAP_RETURN_IF_ERROR(gcap_stream_cudnn_handle(stream, &handle));
   const int device_id = gcap_stream_device(stream);

@@ -41,6 +41,10 @@ static gcap_status_t check_numbers(const gcap_conv2d_options_t* o) {
 static gcap_status_t check_choices(const gcap_conv2d_options_t* o) {
   GCAP_RETURN_IF_ERROR(gcap_cudnn_check_type(o->dtype, o->tf32));
   GCAP_RETURN_IF_ERROR(gcap_cudnn_check_layout(o->layout));
+  if ((unsigned)o->direct > GCAP_CONV2D_DIRECT_ALWAYS) {
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "direct is %d, allowed are 0..%d", (int)o->direct,
+                       (int)GCAP_CONV2D_DIRECT_ALWAYS);
+  }
   if (o->search != GCAP_CONV2D_SEARCH_HEURISTIC && o->search != GCAP_CONV2D_SEARCH_EXHAUSTIVE) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "search is %d, allowed are 0..%d", (int)o->search,
                        (int)GCAP_CONV2D_SEARCH_EXHAUSTIVE);
@@ -74,7 +78,9 @@ gcap_status_t gcap_conv2d_check_options(const gcap_conv2d_options_t* given, gcap
                                         int out_shape[4]) {
   gcap_conv2d_options_t* o = out_options;
   GCAP_RETURN_IF_ERROR(gcap_conv2d_options_read(given, o));
-  if (o->handle == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "gcap_conv2d_create: handle is NULL");
+  if (o->handle == NULL && o->direct != GCAP_CONV2D_DIRECT_ALWAYS) {
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "gcap_conv2d_create: handle is NULL");
+  }
   GCAP_RETURN_IF_ERROR(check_numbers(o));
   GCAP_RETURN_IF_ERROR(check_choices(o));
   if (o->pad_h_end < 0) o->pad_h_end = o->pad_h;

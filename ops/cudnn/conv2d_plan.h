@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include "gcap/ops/conv2d.h"
+#include "ops/kernels/direct_conv.h"
 
 // Of each part of a workspace.
 enum { GCAP_CONV2D_WORKSPACE_ALIGNMENT = 256 };
@@ -29,12 +30,24 @@ struct gcap_conv2d {
   size_t element_bytes;
   int padded_h, padded_w;  // of the input that cuDNN sees
   int output_shape[4];
-  bool is_empty;  // there is nothing to compute, and nothing is described
+  bool is_empty;                     // there is nothing to compute, and nothing is described
+  bool is_direct;                    // nothing is described
+  gcap_direct_conv_params_t direct;  // then; without operands
 };
 
 // The caller's options, checked, and the shape of the output.
 gcap_status_t gcap_conv2d_check_options(const gcap_conv2d_options_t* given, gcap_conv2d_options_t* out_options,
                                         int out_shape[4]) GCAP_NODISCARD;
+
+// --- gcap's kernel --------------------------------------------------------------------------------------------------
+
+// Whether it does a convolution with these checked options.
+bool gcap_conv2d_choose_direct(const gcap_conv2d_options_t* options, const int y_shape[4]);
+
+// Makes its parameters.
+gcap_status_t gcap_conv2d_plan_direct(gcap_conv2d_t* conv) GCAP_NODISCARD;
+
+// --- cuDNN's algorithms ---------------------------------------------------------------------------------------------
 
 // Chooses an algorithm for what is described.
 gcap_status_t gcap_conv2d_choose(gcap_conv2d_t* conv) GCAP_NODISCARD;

@@ -1,10 +1,12 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Pooling by cuDNN, planned once for a shape. cuDNN pads both ends alike; what stands behind the last window is of no
-// matter, so pads that differ are fine as long as there are as many windows. A plan does not change after creation, so
-// there is no lock; the handle that run uses is the stream's own.
+// Pooling by cuDNN or by gcap's kernel, planned once for a shape. cuDNN pads both ends alike, and dilates nothing; what
+// stands behind the last window is of no matter, so pads that differ are fine as long as there are as many windows.
+// What is left does the kernel. A plan does not change after creation, so there is no lock; the handle that run uses is
+// the stream's own.
 #include "gcap/ops/pool2d.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "lib/internal/capture_check.h"
@@ -14,62 +16,84 @@
 #include "lib/internal/sized.h"
 #include "ops/cudnn/cudnn_status.h"
 #include "ops/cudnn/cudnn_tensor.h"
+#include "ops/kernels/direct_pool.h"
+
+// Rows or columns with pads: the last window begins inside, and ends where an int still is.
+enum { MAX_PADDED = 1 << 30 };
 
 struct gcap_pool2d {
+  gcap_pool2d_options_t options;  // checked: all pads are given
   cudnnTensorDescriptor_t x, y;
   cudnnPoolingDescriptor_t pooling;
-  gcap_dtype_t dtype;
   int output_shape[4];
-  bool is_empty;  // there is nothing to compute, and nothing is described
+  bool is_empty;                     // there is nothing to compute, and nothing is described
+  bool is_direct;                    // gcap's kernel does it: nothing is described
+  gcap_direct_pool_params_t direct;  // then; without operands
 };
 
-GCAP_SIZED_OPTIONS(static, gcap_pool2d_options, .stride_h = 1, .stride_w = 1, .pad_h_end = -1, .pad_w_end = -1);
+GCAP_SIZED_OPTIONS(static, gcap_pool2d_options, .stride_h = 1, .stride_w = 1, .pad_h_end = -1, .pad_w_end = -1,
+                   .dilation_h = 1, .dilation_w = 1);
 
 // One direction of a pooling.
 typedef struct side {
   char name;
-  int input, kernel, stride, begin, end;
+  int input, kernel, stride, begin, end, dilation;
+  bool ceil_mode;
 } side_t;
 
-static gcap_status_t check_pad(const char* name, char side, int pad, int least, int kernel) {
-  if (pad >= least && pad < kernel) return NULL;
-  return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "pad_%c%s is %d, allowed are %d..%d (kernel_%c %d)", side, name, pad, least,
-                     kernel - 1, side, kernel);
+static long long reach(const side_t* s) { return (long long)s->dilation * (s->kernel - 1) + 1; }
+
+static gcap_status_t check_pad(const char* name, const side_t* s, int pad, int least) {
+  if (pad >= least && pad < reach(s)) return NULL;
+  return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "pad_%c%s is %d, allowed are %d..%lld (kernel_%c %d, dilation_%c %d)",
+                     s->name, name, pad, least, reach(s) - 1, s->name, s->kernel, s->name, s->dilation);
 }
 
 static gcap_status_t check_side(const side_t* s) {
-  const char kernel[] = {'k', 'e', 'r', 'n', 'e', 'l', '_', s->name, 0};
-  const char stride[] = {'s', 't', 'r', 'i', 'd', 'e', '_', s->name, 0};
-  GCAP_RETURN_IF_ERROR(gcap_cudnn_check_at_least(kernel, s->kernel, 1));
-  GCAP_RETURN_IF_ERROR(gcap_cudnn_check_at_least(stride, s->stride, 1));
-  GCAP_RETURN_IF_ERROR(check_pad("", s->name, s->begin, 0, s->kernel));
-  return check_pad("_end", s->name, s->end, -1, s->kernel);
+  const struct {
+    const char* name;
+    int value;
+  } members[] = {{"kernel", s->kernel}, {"stride", s->stride}, {"dilation", s->dilation}};
+  for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); ++i) {
+    char name[] = "dilation_h";
+    snprintf(name, sizeof(name), "%s_%c", members[i].name, s->name);
+    GCAP_RETURN_IF_ERROR(gcap_cudnn_check_at_least(name, members[i].value, 1));
+  }
+  GCAP_RETURN_IF_ERROR(check_pad("", s, s->begin, 0));
+  return check_pad("_end", s, s->end, -1);
 }
 
-static long long count_windows(const side_t* s, int end) {
-  const long long room = (long long)s->input + s->begin + end - s->kernel;
-  return room < 0 ? 0 : room / s->stride + 1;
-}
+static int end_of(const side_t* s) { return s->end < 0 ? s->begin : s->end; }
 
 // The length of one side of the output.
 static gcap_status_t output_side(const side_t* s, int* out_length) {
   *out_length = 0;
   GCAP_RETURN_IF_ERROR(check_side(s));
-  const int end = s->end < 0 ? s->begin : s->end;
-  const long long windows = count_windows(s, end);
-  if (windows == 0) {
-    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "kernel_%c is %d, the input is %c %d with pads %d and %d", s->name,
-                       s->kernel, s->name, s->input, s->begin, end);
+  const long long padded = (long long)s->input + s->begin + end_of(s), room = padded - reach(s);
+  if (padded > MAX_PADDED) {
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "%c is %d with pads %d and %d, allowed are %d with pads", s->name,
+                       s->input, s->begin, end_of(s), MAX_PADDED);
   }
-  if (windows != count_windows(s, s->begin)) {
-    return GCAP_STATUS(GCAP_UNIMPLEMENTED, "pad_%c is %d and pad_%c_end is %d: cuDNN pads both ends of a pooling alike",
-                       s->name, s->begin, s->name, end);
+  if (room < 0) {
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT,
+                       "kernel_%c is %d with dilation %d, the input is %c %d with pads %d and %d", s->name, s->kernel,
+                       s->dilation, s->name, s->input, s->begin, end_of(s));
   }
+  long long windows = room / s->stride + 1;
+  if (s->ceil_mode && room % s->stride != 0 && windows * s->stride - s->begin < s->input) ++windows;
   *out_length = (int)windows;
   return NULL;
 }
 
-static gcap_status_t check_options(gcap_pool2d_options_t* o, int out_shape[4]) {
+// cuDNN has no dilation, and its windows are those of the pad at the beginning at both ends. If an average counts pads,
+// it counts whole windows, also what is behind the pads.
+static bool fits_cudnn(const side_t* s, int windows, bool counts_pads) {
+  const long long room = (long long)s->input + 2LL * s->begin - s->kernel;
+  if (s->dilation != 1 || room < 0 || room / s->stride + 1 != windows) return false;
+  return !counts_pads || (windows - 1LL) * s->stride + s->kernel <= (long long)s->input + s->begin + end_of(s);
+}
+
+static gcap_status_t check_options(gcap_pool2d_options_t* o, int out_shape[4], bool* out_is_direct) {
   GCAP_RETURN_IF_ERROR(gcap_cudnn_check_shape(o->n, o->c, o->h, o->w));
   GCAP_RETURN_IF_ERROR(gcap_cudnn_check_type(o->dtype, false));
   GCAP_RETURN_IF_ERROR(gcap_cudnn_check_layout(o->layout));
@@ -79,15 +103,21 @@ static gcap_status_t check_options(gcap_pool2d_options_t* o, int out_shape[4]) {
   if (o->global) {
     o->kernel_h = o->h;
     o->kernel_w = o->w;
-    o->stride_h = o->stride_w = 1;
+    o->stride_h = o->stride_w = o->dilation_h = o->dilation_w = 1;
     o->pad_h = o->pad_w = o->pad_h_end = o->pad_w_end = 0;
+    o->ceil_mode = false;
   }
-  const side_t height = {'h', o->h, o->kernel_h, o->stride_h, o->pad_h, o->pad_h_end};
-  const side_t width = {'w', o->w, o->kernel_w, o->stride_w, o->pad_w, o->pad_w_end};
+  const side_t height = {'h', o->h, o->kernel_h, o->stride_h, o->pad_h, o->pad_h_end, o->dilation_h, o->ceil_mode};
+  const side_t width = {'w', o->w, o->kernel_w, o->stride_w, o->pad_w, o->pad_w_end, o->dilation_w, o->ceil_mode};
   out_shape[0] = o->n;
   out_shape[1] = o->c;
   GCAP_RETURN_IF_ERROR(output_side(&height, &out_shape[2]));
-  return output_side(&width, &out_shape[3]);
+  GCAP_RETURN_IF_ERROR(output_side(&width, &out_shape[3]));
+  o->pad_h_end = end_of(&height);
+  o->pad_w_end = end_of(&width);
+  const bool counts_pads = o->mode == GCAP_POOL2D_AVERAGE && o->count_include_pad;
+  *out_is_direct = !fits_cudnn(&height, out_shape[2], counts_pads) || !fits_cudnn(&width, out_shape[3], counts_pads);
+  return NULL;
 }
 
 static cudnnPoolingMode_t library_mode(const gcap_pool2d_options_t* o) {
@@ -96,7 +126,8 @@ static cudnnPoolingMode_t library_mode(const gcap_pool2d_options_t* o) {
                               : CUDNN_POOLING_AVERAGE_COUNT_EXCLUDE_PADDING;
 }
 
-static gcap_status_t describe(gcap_pool2d_t* pool, const gcap_pool2d_options_t* o) {
+static gcap_status_t describe(gcap_pool2d_t* pool) {
+  const gcap_pool2d_options_t* o = &pool->options;
   const int x_shape[] = {o->n, o->c, o->h, o->w};
   GCAP_RETURN_IF_ERROR(gcap_cudnn_describe_tensor(o->dtype, o->layout, x_shape, &pool->x));
   GCAP_RETURN_IF_ERROR(gcap_cudnn_describe_tensor(o->dtype, o->layout, pool->output_shape, &pool->y));
@@ -105,22 +136,43 @@ static gcap_status_t describe(gcap_pool2d_t* pool, const gcap_pool2d_options_t* 
                                                 o->kernel_w, o->pad_h, o->pad_w, o->stride_h, o->stride_w));
 }
 
+static gcap_status_t plan_direct(gcap_pool2d_t* pool) {
+  const gcap_pool2d_options_t* o = &pool->options;
+  const int *y = pool->output_shape, counted_end[] = {o->pad_h_end, o->pad_w_end};
+  const gcap_image_problem_t problem = {.x = {.dtype = o->dtype, .rank = 4, .shape = {o->n, o->c, o->h, o->w}},
+                                        .y = {.dtype = o->dtype, .rank = 4, .shape = {y[0], y[1], y[2], y[3]}},
+                                        .kernel = {o->kernel_h, o->kernel_w},
+                                        .stride = {o->stride_h, o->stride_w},
+                                        .pad = {o->pad_h, o->pad_w},
+                                        .dilation = {o->dilation_h, o->dilation_w},
+                                        .is_nhwc = o->layout == GCAP_IMAGE_NHWC};
+  return gcap_direct_pool_plan(&problem, o->mode == GCAP_POOL2D_MAX, o->count_include_pad ? counted_end : NULL,
+                               &pool->direct);
+}
+
+static gcap_status_t plan(gcap_pool2d_t* pool) {
+  pool->is_empty = pool->options.n == 0;
+  if (pool->is_empty) return NULL;
+  return pool->is_direct ? plan_direct(pool) : describe(pool);
+}
+
 gcap_status_t gcap_pool2d_create(const gcap_pool2d_options_t* options, gcap_pool2d_t** out_pool) {
   GCAP_RETURN_IF_NULL(out_pool);
   *out_pool = NULL;
   GCAP_RETURN_IF_NULL(options);
   gcap_pool2d_options_t known;
   int shape[4];
+  bool is_direct = false;
   GCAP_RETURN_IF_ERROR(gcap_pool2d_options_read(options, &known));
-  GCAP_RETURN_IF_ERROR(check_options(&known, shape));
+  GCAP_RETURN_IF_ERROR(check_options(&known, shape, &is_direct));
   GCAP_RETURN_IF_ERROR(gcap_refuse_in_capture("a pooling is planned before the capture"));
-  gcap_trace_initialization();
+  gcap_trace_initialization(GCAP_INITIALIZED_PLAN);
   gcap_pool2d_t* pool = calloc(1, sizeof(*pool));
   if (pool == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a pooling");
-  pool->dtype = known.dtype;
-  pool->is_empty = known.n == 0;
+  pool->options = known;
+  pool->is_direct = is_direct;
   for (int i = 0; i < 4; ++i) pool->output_shape[i] = shape[i];
-  gcap_status_t status = pool->is_empty ? NULL : describe(pool, &known);
+  gcap_status_t status = plan(pool);
   if (status != NULL) {
     gcap_pool2d_destroy(pool);
     return status;
@@ -141,13 +193,21 @@ void gcap_pool2d_output_shape(const gcap_pool2d_t* pool, int out_shape[4]) {
   for (int i = 0; i < 4; ++i) out_shape[i] = pool->output_shape[i];
 }
 
+static gcap_status_t run_direct(const gcap_pool2d_t* pool, gcap_stream_t* stream, const void* x, void* y) {
+  gcap_direct_pool_params_t params = pool->direct;
+  params.x = x;
+  params.y = y;
+  return gcap_direct_pool(stream, pool->options.dtype, &params);
+}
+
 gcap_status_t gcap_pool2d_run(const gcap_pool2d_t* pool, gcap_stream_t* stream, const void* x, void* y) {
   static const float one = 1.0f, zero = 0.0f;
   GCAP_RETURN_IF_NULL(pool);
   GCAP_RETURN_IF_NULL(stream);
   if (pool->is_empty) return NULL;
-  GCAP_RETURN_IF_ERROR(gcap_cudnn_check_address("x", x, pool->dtype));
-  GCAP_RETURN_IF_ERROR(gcap_cudnn_check_address("y", y, pool->dtype));
+  GCAP_RETURN_IF_ERROR(gcap_cudnn_check_address("x", x, pool->options.dtype));
+  GCAP_RETURN_IF_ERROR(gcap_cudnn_check_address("y", y, pool->options.dtype));
+  if (pool->is_direct) return run_direct(pool, stream, x, y);
   cudnnHandle_t handle = NULL;
   GCAP_RETURN_IF_ERROR(gcap_stream_cudnn_handle(stream, &handle));
   const int device_id = gcap_stream_device(stream);

@@ -7,6 +7,7 @@
 #include "ops/kernels/broadcast.h"
 #include "ops/kernels/op_check.h"
 #include "ops/kernels/op_launch.h"
+#include "ops/kernels/pow.h"
 
 enum {
   NUM_OPS = GCAP_BINARY_OR + 1,
@@ -34,7 +35,11 @@ static gcap_status_t check_types(gcap_binary_op_t op, const gcap_tensor_t* a, co
   unsigned defined = 0;
   for (int t = 0; t < GCAP_NUM_DTYPES; ++t) defined |= (unsigned)(table[op][t].kernel != NULL) << t;
   GCAP_RETURN_IF_ERROR(gcap_check_dtype_among(names[op], a->dtype, defined));
-  GCAP_RETURN_IF_ERROR(gcap_check_dtype("b", b, a->dtype, "the type of a"));
+  if (op == GCAP_BINARY_POW) {
+    GCAP_RETURN_IF_ERROR(gcap_check_dtype_among("POW with an exponent", b->dtype, gcap_pow_types()));
+  } else {
+    GCAP_RETURN_IF_ERROR(gcap_check_dtype("b", b, a->dtype, "the type of a"));
+  }
   const gcap_dtype_t y_dtype = table[op][a->dtype].y_dtype;
   return gcap_check_dtype("y", y, y_dtype, y_dtype == a->dtype ? "the type of a" : "the type of a comparison");
 }
@@ -56,6 +61,7 @@ gcap_status_t gcap_binary(gcap_stream_t* stream, gcap_binary_op_t op, const gcap
   gcap_binary_params_t params = {.a = a->data, .b = b->data, .y = y->data};
   GCAP_RETURN_IF_ERROR(gcap_broadcast(inputs, 2, y, &params.map));
   if (gcap_tensor_elements(y) == 0) return NULL;
+  if (a->dtype != b->dtype) return gcap_pow(stream, a, b, y, &params.map);
   return gcap_op_launch(stream, table[op][a->dtype].kernel, params.map.count, GCAP_BLOCK_THREADS * THREAD_ELEMENTS,
                         GCAP_BLOCK_THREADS, &params);
 }

@@ -44,7 +44,7 @@ static text_t dtypes_text(unsigned set) {
 }
 
 // Dimensions of 0 count as 1 here, so that no product of some of the dimensions overflows.
-static gcap_status_t check_dimensions(const char* name, const gcap_tensor_t* tensor) {
+gcap_status_t gcap_check_dimensions(const char* name, const gcap_tensor_t* tensor) {
   int64_t elements = 1;
   for (int i = 0; i < tensor->rank; ++i) {
     const int64_t size = tensor->shape[i];
@@ -71,7 +71,7 @@ gcap_status_t gcap_check_tensor(const char* name, const gcap_tensor_t* tensor) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "%s.dtype is %d, allowed are 0..%d", name, (int)tensor->dtype,
                        GCAP_NUM_DTYPES - 1);
   }
-  GCAP_RETURN_IF_ERROR(check_dimensions(name, tensor));
+  GCAP_RETURN_IF_ERROR(gcap_check_dimensions(name, tensor));
   if (gcap_tensor_elements(tensor) == 0) return NULL;
   if (tensor->data == NULL) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "%s.data is NULL, allowed only without elements; %s is %s", name, name,

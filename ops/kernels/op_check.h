@@ -23,6 +23,9 @@ enum { GCAP_NUM_DTYPES = GCAP_DTYPE_BOOL + 1 };
 // A tensor's rank, type, dimensions, number of elements, and address.
 gcap_status_t gcap_check_tensor(const char* name, const gcap_tensor_t* tensor) GCAP_NODISCARD;
 
+// A tensor's dimensions and number of elements.
+gcap_status_t gcap_check_dimensions(const char* name, const gcap_tensor_t* tensor) GCAP_NODISCARD;
+
 // `tensor` is of `dtype`, since `because` is: "b is f16, must be f32 as a is".
 gcap_status_t gcap_check_dtype(const char* name, const gcap_tensor_t* tensor, gcap_dtype_t dtype,
                                const char* because) GCAP_NODISCARD;

@@ -11,12 +11,11 @@
 #include "ops/nodes/op.h"
 
 #define STREAM(context) ((context)->resources.stream)
+#define VECTOR_BYTES ((size_t)16)  // to which kernels like their operands aligned
 
-// Min and Max of one input are that input.
 gcap_status_t gcap_node_binary(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context) {
-  const gcap_tensor_t *in = context->inputs, *y = &context->outputs[0];
-  if (kernel->node->num_inputs == 1) return gcap_cast(STREAM(context), &in[0], y);
-  return gcap_binary(STREAM(context), (gcap_binary_op_t)kernel->op->code, &in[0], &in[1], y);
+  const gcap_tensor_t* in = context->inputs;
+  return gcap_binary(STREAM(context), (gcap_binary_op_t)kernel->op->code, &in[0], &in[1], &context->outputs[0]);
 }
 
 gcap_status_t gcap_node_unary(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context) {
@@ -32,6 +31,46 @@ gcap_status_t gcap_node_where(const gcap_node_kernel_t* kernel, const gcap_kerne
 gcap_status_t gcap_node_leaky_relu(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context) {
   const float alpha = gcap_node_float(kernel->node, "alpha", 0.01f);
   return gcap_leaky_relu(STREAM(context), alpha, &context->inputs[0], &context->outputs[0]);
+}
+
+// --- Min, Max and Sum -----------------------------------------------------------------------------------------------
+
+// Gives `y` the shape to which two shapes that fit each other are broadcast.
+static void broadcast(const gcap_tensor_t* a, const gcap_tensor_t* b, gcap_tensor_t* y) {
+  y->rank = a->rank > b->rank ? a->rank : b->rank;
+  for (int i = 1; i <= y->rank; ++i) {
+    const int64_t of_a = i <= a->rank ? a->shape[a->rank - i] : 1, of_b = i <= b->rank ? b->shape[b->rank - i] : 1;
+    y->shape[y->rank - i] = of_a == 1 ? of_b : of_a;
+  }
+}
+
+// Two at a time. What lies between is in the halves of the workspace, in turn, since it grows where an input is
+// broadcast; the output is written last, so that it may be any of the inputs.
+static gcap_status_t fold_pairs(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context, char* workspace,
+                                size_t half) {
+  const int last = kernel->node->num_inputs - 1;
+  gcap_tensor_t a = context->inputs[0];
+  for (int i = 1; i <= last; ++i) {
+    gcap_tensor_t y = context->outputs[0];
+    if (i < last) {
+      y.data = workspace + (i % 2 == 0 ? half : 0);
+      broadcast(&a, &context->inputs[i], &y);
+    }
+    GCAP_RETURN_IF_ERROR(gcap_binary(STREAM(context), (gcap_binary_op_t)kernel->op->code, &a, &context->inputs[i], &y));
+    a = y;
+  }
+  return NULL;
+}
+
+gcap_status_t gcap_node_fold(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context) {
+  const int count = kernel->node->num_inputs;
+  const gcap_tensor_t* y = &context->outputs[0];
+  if (count == 1) return gcap_cast(STREAM(context), &context->inputs[0], y);
+  if (gcap_tensor_elements(y) == 0) return NULL;
+  const size_t half = (gcap_tensor_bytes(y) + VECTOR_BYTES - 1) / VECTOR_BYTES * VECTOR_BYTES;
+  void* workspace = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_node_take_workspace(context, count > 2 ? 2 * half : 0, &workspace));
+  return gcap_node_return_workspace(context, workspace, fold_pairs(kernel, context, workspace, half));
 }
 
 // --- Gelu -----------------------------------------------------------------------------------------------------------

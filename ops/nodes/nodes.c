@@ -25,6 +25,11 @@ gcap_status_t gcap_node_kernels_create(int device_id, const gcap_kernel_options_
   *out_kernels = NULL;
   gcap_kernel_options_t known;
   GCAP_RETURN_IF_ERROR(gcap_kernel_options_read(options, &known));
+  if (known.prefer_nhwc) {
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT,
+                       "prefer_nhwc is 1, allowed is 0: tensors of a model are NCHW, and each convolution would "
+                       "transpose them there and back");
+  }
   gcap_node_kernels_t* kernels = calloc(1, sizeof(*kernels));
   if (kernels == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for node kernels");
   kernels->options = known;

@@ -195,8 +195,8 @@ typedef struct gcap_ort_api {
   gcap_ort_status_t* (*Node_GetName)(const gcap_ort_node_t* node, const char** out_name);          // 349
   gcap_ort_status_t* (*Node_GetOperatorType)(const gcap_ort_node_t* node, const char** out_type);  // 350
   gcap_ort_status_t* (*Node_GetDomain)(const gcap_ort_node_t* node, const char** out_domain);      // 351
-  gcap_ort_slot_t gap_352[1];
-  gcap_ort_status_t* (*Node_GetNumInputs)(const gcap_ort_node_t* node, size_t* out_count);  // 353
+  gcap_ort_status_t* (*Node_GetSinceVersion)(const gcap_ort_node_t* node, int* out_version);       // 352
+  gcap_ort_status_t* (*Node_GetNumInputs)(const gcap_ort_node_t* node, size_t* out_count);         // 353
   gcap_ort_status_t* (*Node_GetInputs)(const gcap_ort_node_t* node, const gcap_ort_value_info_t** out_inputs,
                                        size_t count);                                        // 354
   gcap_ort_status_t* (*Node_GetNumOutputs)(const gcap_ort_node_t* node, size_t* out_count);  // 355

@@ -3,8 +3,6 @@
 // Matrix products: arguments checked as NVIDIA documents, then a problem of cuBLASLt's, whose arithmetic this is, in
 // one piece of work. The library needs no workspace, but says that it writes the caller's, as one that splits a product
 // does. Stateless.
-#include <string.h>
-
 #include "sim/api/submit.h"
 #include "sim/cublas/internal.h"
 #include "sim/cublaslt/internal.h"
@@ -43,11 +41,16 @@ static cublasStatus_t check(const product_t* p) {
                                                                                : CUBLAS_STATUS_INVALID_VALUE;
 }
 
+// Doubles go with doubles alone, in matrices and in what is computed in.
 static cublasStatus_t check_types(const char* function, const product_t* p) {
+  const int is_double = p->compute == CUBLAS_COMPUTE_64F || p->compute == CUBLAS_COMPUTE_64F_PEDANTIC;
   const cudaDataType types[] = {p->a.type, p->b.type, p->c.type};
   for (size_t i = 0; i < 3; ++i) {
     if (gcap_sim_element_bytes(types[i]) == 0) {
       gcap_sim_stop(function, "matrix type %d is not modelled", (int)types[i]);
+    }
+    if ((types[i] == CUDA_R_64F) != is_double) {
+      return CUBLAS_STATUS_NOT_SUPPORTED;
     }
   }
   const int is_output = p->c.type == p->a.type || p->c.type == CUDA_R_32F;
@@ -61,7 +64,9 @@ static cublasStatus_t choose_input(const char* function, cublasHandle_t handle, 
   *out = GCAP_SIM_LT_INPUT_EXACT;
   switch (p->compute) {
     case CUBLAS_COMPUTE_32F: *out = is_tf32 ? GCAP_SIM_LT_INPUT_TF32 : GCAP_SIM_LT_INPUT_EXACT; break;
-    case CUBLAS_COMPUTE_32F_PEDANTIC: break;
+    case CUBLAS_COMPUTE_32F_PEDANTIC:
+    case CUBLAS_COMPUTE_64F:
+    case CUBLAS_COMPUTE_64F_PEDANTIC: break;
     case CUBLAS_COMPUTE_32F_FAST_TF32: *out = GCAP_SIM_LT_INPUT_TF32; break;
     case CUBLAS_COMPUTE_32F_FAST_16F: *out = GCAP_SIM_LT_INPUT_16F; break;
     case CUBLAS_COMPUTE_32F_FAST_16BF: *out = GCAP_SIM_LT_INPUT_16BF; break;
@@ -81,10 +86,9 @@ static cublasStatus_t bind_scalars(cublasHandle_t handle, const product_t* p, gc
     out->alpha = p->alpha;
     out->beta = p->beta;
   } else {
-    memcpy(&out->alpha_value, p->alpha, sizeof(out->alpha_value));
-    memcpy(&out->beta_value, p->beta, sizeof(out->beta_value));
+    gcap_sim_lt_bind_host_scalars(p->alpha, p->beta, out);
   }
-  const int reads_c = out->alpha != NULL || out->beta_value != 0.0f;
+  const int reads_c = out->alpha != NULL || out->beta_value != 0.0;
   out->c.data = reads_c ? out->d.data : NULL;
   const int has_inputs = p->k == 0 || (p->a.data != NULL && p->b.data != NULL);
   return has_inputs && p->c.data != NULL ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
@@ -149,6 +153,24 @@ cublasStatus_t cublasSgemm_v2(cublasHandle_t handle, cublasOperation_t transa, c
                              {C, CUDA_R_32F, ldc, 0},
                              CUBLAS_COMPUTE_32F};
   return multiply("cublasSgemm", handle, &product);
+}
+
+cublasStatus_t cublasDgemm_v2(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m, int n,
+                              int k, const double* alpha, const double* A, int lda, const double* B, int ldb,
+                              const double* beta, double* C, int ldc) {
+  const product_t product = {transa,
+                             transb,
+                             m,
+                             n,
+                             k,
+                             1,
+                             alpha,
+                             beta,
+                             {A, CUDA_R_64F, lda, 0},
+                             {B, CUDA_R_64F, ldb, 0},
+                             {C, CUDA_R_64F, ldc, 0},
+                             CUBLAS_COMPUTE_64F};
+  return multiply("cublasDgemm", handle, &product);
 }
 
 cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m, int n,

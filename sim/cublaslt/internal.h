@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "cublasLt.h"
+#include "sim/library/element.h"
 #include "sim/library/object.h"
 
 // The contents of the public opaque structs. The first word is the object's magic.
@@ -109,19 +110,31 @@ typedef struct gcap_sim_lt_problem {
   gcap_sim_lt_matrix_t b;
   gcap_sim_lt_matrix_t c;  // data NULL: beta is known to be zero, C is not read
   gcap_sim_lt_matrix_t d;
-  const float* alpha;  // device memory, or NULL when alpha_value and beta_value hold the scalars
-  const float* beta;
-  float alpha_value;
-  float beta_value;
+  const void* alpha;  // device memory, of the compute type, or NULL when alpha_value and beta_value hold the scalars
+  const void* beta;
+  double alpha_value;
+  double beta_value;
   const void* bias;  // m elements of D's type, or NULL
   int64_t bias_batch_stride;
   gcap_sim_lt_aux_t aux;
   gcap_sim_lt_activation_t activation;
   gcap_sim_lt_input_t input;
-  // Split-K: the k range in `slices` parts, each summed into its own m x n floats of `partials`. 1: no split.
+  // Split-K: the k range in `slices` parts, each summed into its own m x n numbers of `partials`. 1: no split.
   int64_t slices;
-  float* partials;
+  void* partials;
 } gcap_sim_lt_problem_t;
+
+// The type of the problem's scalars, sums and partial sums: CUDA_R_64F or CUDA_R_32F.
+static inline cudaDataType gcap_sim_lt_compute_type(const gcap_sim_lt_problem_t* problem) {
+  return gcap_sim_element_compute_type(problem->d.type);
+}
+
+// Puts scalars of host memory into the problem.
+static inline void gcap_sim_lt_bind_host_scalars(const void* alpha, const void* beta, gcap_sim_lt_problem_t* problem) {
+  const cudaDataType type = gcap_sim_lt_compute_type(problem);
+  problem->alpha_value = gcap_sim_element_load(alpha, type, 0);
+  problem->beta_value = gcap_sim_element_load(beta, type, 0);
+}
 
 // What a call computes, without its data pointers, from descriptors that may be wrong in every way (problem.c).
 // Stops the program at what crashes the real library, and at what a GPU can do and the simulator cannot.
@@ -136,6 +149,12 @@ size_t gcap_sim_lt_aux_column_bytes(const gcap_sim_lt_problem_t* problem);
 void gcap_sim_lt_run_whole(void* payload);
 void gcap_sim_lt_run_partials(void* payload);
 void gcap_sim_lt_run_reduction(void* payload);
+
+// An algorithm for the problem that splits k into so many slices (algorithm.c).
+cublasLtMatmulAlgo_t gcap_sim_lt_make_algorithm(const gcap_sim_lt_problem_t* problem, int64_t slices);
+
+// The slices that an algorithm asks for; 0 when it is none of this library's.
+int64_t gcap_sim_lt_slices_of(const cublasLtMatmulAlgo_t* algo);
 
 // Submits a problem without split-K as one piece of work, called `name`, which may write the workspace.
 cudaError_t gcap_sim_lt_submit_whole(const char* name, const gcap_sim_lt_problem_t* problem, void* workspace,

@@ -11,16 +11,6 @@
 #include "sim/library/access.h"
 #include "sim/library/element.h"
 
-// What cublasLtMatmulAlgo_t holds. A zeroed algorithm has no magic.
-typedef struct algorithm {
-  uint64_t magic;
-  int64_t slices;
-} algorithm_t;
-
-_Static_assert(sizeof(algorithm_t) <= sizeof(cublasLtMatmulAlgo_t), "an algorithm must fit the public struct");
-
-static const uint64_t kAlgorithmMagic = 0x6c742d616c676f31u;
-
 enum {
   kSplitMinK = 256,      // from here on the simulated heuristic prefers split-K
   kSplitMinK16 = 1024,   // … for 16-bit types: 512 is one kernel for an output of 64 x 64, as measured
@@ -31,7 +21,8 @@ enum {
 };
 
 static uint64_t workspace_bytes(const gcap_sim_lt_problem_t* problem, int64_t slices) {
-  return slices < 2 ? 0 : (uint64_t)(slices * problem->batch_count * problem->m * problem->n) * sizeof(float);
+  const uint64_t numbers = (uint64_t)(slices * problem->batch_count * problem->m * problem->n);
+  return slices < 2 ? 0 : numbers * gcap_sim_element_bytes(gcap_sim_lt_compute_type(problem));
 }
 
 // Whether the problem can be split into so many slices within so much workspace.
@@ -56,8 +47,7 @@ static int64_t choose_slices(const gcap_sim_lt_problem_t* problem, int64_t first
 static cublasLtMatmulHeuristicResult_t make_result(const gcap_sim_lt_problem_t* problem, int64_t slices) {
   cublasLtMatmulHeuristicResult_t result;
   memset(&result, 0, sizeof(result));
-  const algorithm_t algorithm = {kAlgorithmMagic, slices};
-  memcpy(&result.algo, &algorithm, sizeof(algorithm));
+  result.algo = gcap_sim_lt_make_algorithm(problem, slices);
   result.workspaceSize = (size_t)workspace_bytes(problem, slices);
   result.state = CUBLAS_STATUS_SUCCESS;
   result.wavesCount = 1.0f;
@@ -118,13 +108,6 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t lightHandle, cubl
   return CUBLAS_STATUS_SUCCESS;
 }
 
-// The slices that an algorithm asks for; 0 when it is none of this library's.
-static int64_t slices_of(const cublasLtMatmulAlgo_t* algo) {
-  algorithm_t algorithm;
-  memcpy(&algorithm, algo, sizeof(algorithm));
-  return algorithm.magic == kAlgorithmMagic ? algorithm.slices : 0;
-}
-
 cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t lightHandle, cublasLtMatmulDesc_t operationDesc,
                                        cublasLtMatrixLayout_t Adesc, cublasLtMatrixLayout_t Bdesc,
                                        cublasLtMatrixLayout_t Cdesc, cublasLtMatrixLayout_t Ddesc,
@@ -133,7 +116,7 @@ cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t lightHandle, cublasLtMat
   if (status != CUBLAS_STATUS_SUCCESS) {
     return status;
   }
-  if (algo == NULL || slices_of(algo) == 0) {
+  if (algo == NULL || gcap_sim_lt_slices_of(algo) == 0) {
     return CUBLAS_STATUS_INVALID_VALUE;
   }
   if (result == NULL) {
@@ -144,7 +127,7 @@ cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t lightHandle, cublasLtMat
   if (status != CUBLAS_STATUS_SUCCESS) {
     return status;
   }
-  const int64_t slices = slices_of(algo);
+  const int64_t slices = gcap_sim_lt_slices_of(algo);
   if (!allows_slices(&problem, slices, UINT64_MAX)) {
     return CUBLAS_STATUS_NOT_SUPPORTED;
   }
@@ -162,13 +145,12 @@ static int is_element_aligned(const gcap_sim_lt_matrix_t* matrix) {
 static cublasStatus_t bind_data(const gcap_sim_lt_desc_t* desc, const void* alpha, const void* a, const void* b,
                                 const void* beta, const void* c, void* d, gcap_sim_lt_problem_t* problem) {
   if (desc->pointer_mode == CUBLASLT_POINTER_MODE_HOST) {
-    memcpy(&problem->alpha_value, alpha, sizeof(problem->alpha_value));
-    memcpy(&problem->beta_value, beta, sizeof(problem->beta_value));
+    gcap_sim_lt_bind_host_scalars(alpha, beta, problem);
   } else {
     problem->alpha = alpha;
     problem->beta = beta;
   }
-  const int reads_c = problem->alpha != NULL || problem->beta_value != 0.0f;
+  const int reads_c = problem->alpha != NULL || problem->beta_value != 0.0;
   if (a == NULL || b == NULL || d == NULL || (reads_c && c == NULL)) {
     return CUBLAS_STATUS_INVALID_VALUE;
   }
@@ -213,7 +195,7 @@ static cublasStatus_t bind_algorithm(const cublasLtMatmulAlgo_t* algo, void* wor
   if ((workspace == NULL && bytes != 0) || !is_aligned(workspace, kWorkspaceAlignment)) {
     return CUBLAS_STATUS_INVALID_VALUE;
   }
-  const int64_t slices = algo != NULL ? slices_of(algo) : choose_slices(problem, kMaxSlices, bytes);
+  const int64_t slices = algo != NULL ? gcap_sim_lt_slices_of(algo) : choose_slices(problem, kMaxSlices, bytes);
   if (slices < 1 || slices > kMaxSlices) {
     return CUBLAS_STATUS_NOT_SUPPORTED;
   }
@@ -251,8 +233,9 @@ static void add_outputs(gcap_sim_access_list_t* list, const gcap_sim_lt_problem_
   const int64_t strides[] = {1, problem->bias_batch_stride};
   gcap_sim_access_add_strided(list, problem->bias, gcap_sim_element_bytes(problem->d.type), 2, dims, strides,
                               GCAP_SIM_READ);
-  gcap_sim_access_add(list, problem->alpha, sizeof(float), GCAP_SIM_READ);
-  gcap_sim_access_add(list, problem->beta, sizeof(float), GCAP_SIM_READ);
+  const size_t scalar_bytes = gcap_sim_element_bytes(gcap_sim_lt_compute_type(problem));
+  gcap_sim_access_add(list, problem->alpha, scalar_bytes, GCAP_SIM_READ);
+  gcap_sim_access_add(list, problem->beta, scalar_bytes, GCAP_SIM_READ);
   add_matrix(list, problem, &problem->c, problem->m, problem->n, GCAP_SIM_READ);
   add_matrix(list, problem, &problem->d, problem->m, problem->n, GCAP_SIM_WRITE);
   add_aux(list, problem);

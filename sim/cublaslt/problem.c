@@ -40,6 +40,8 @@ static cublasStatus_t check_layouts(const char* function, cublasLtMatrixLayout_t
 static cublasStatus_t check_compute_type(const char* function, const gcap_sim_lt_desc_t* desc,
                                          gcap_sim_lt_problem_t* out) {
   switch (desc->compute_type) {
+    case CUBLAS_COMPUTE_64F:
+    case CUBLAS_COMPUTE_64F_PEDANTIC:
     case CUBLAS_COMPUTE_32F:
     case CUBLAS_COMPUTE_32F_PEDANTIC: out->input = GCAP_SIM_LT_INPUT_EXACT; return CUBLAS_STATUS_SUCCESS;
     case CUBLAS_COMPUTE_32F_FAST_TF32: out->input = GCAP_SIM_LT_INPUT_TF32; return CUBLAS_STATUS_SUCCESS;
@@ -47,8 +49,6 @@ static cublasStatus_t check_compute_type(const char* function, const gcap_sim_lt
     case CUBLAS_COMPUTE_32F_FAST_16BF: out->input = GCAP_SIM_LT_INPUT_16BF; return CUBLAS_STATUS_SUCCESS;
     case CUBLAS_COMPUTE_16F:
     case CUBLAS_COMPUTE_16F_PEDANTIC:
-    case CUBLAS_COMPUTE_64F:
-    case CUBLAS_COMPUTE_64F_PEDANTIC:
     case CUBLAS_COMPUTE_32I:
     case CUBLAS_COMPUTE_32I_PEDANTIC:
     case CUBLAS_COMPUTE_32F_EMULATED_16BFX9:
@@ -58,9 +58,18 @@ static cublasStatus_t check_compute_type(const char* function, const gcap_sim_lt
   }
 }
 
-// Whether kernels that read `in` can write `out`: the same type or floats; from floats anything, if they may be rounded
-// on the way.
+// What a modelled compute type calculates in.
+static cudaDataType compute_type_of(const gcap_sim_lt_desc_t* desc) {
+  const int is_double = desc->compute_type == CUBLAS_COMPUTE_64F || desc->compute_type == CUBLAS_COMPUTE_64F_PEDANTIC;
+  return is_double ? CUDA_R_64F : CUDA_R_32F;
+}
+
+// Whether kernels that read `in` can write `out`: the same type or floats; from floats anything but doubles, if they
+// may be rounded on the way. Doubles give doubles.
 static int is_output_of(cudaDataType in, cudaDataType out, gcap_sim_lt_input_t input) {
+  if (in == CUDA_R_64F || out == CUDA_R_64F) {
+    return in == out;
+  }
   return out == in || out == CUDA_R_32F || (in == CUDA_R_32F && input != GCAP_SIM_LT_INPUT_EXACT);
 }
 
@@ -69,7 +78,7 @@ static cublasStatus_t check_types(const char* function, const gcap_sim_lt_desc_t
   const uint32_t types[] = {layouts->a->type, layouts->b->type, layouts->c->type, layouts->d->type};
   const int has_a = gcap_sim_element_bytes((cudaDataType)types[0]) != 0;
   const int has_b = gcap_sim_element_bytes((cudaDataType)types[1]) != 0;
-  if (has_a != has_b) {
+  if (has_a != has_b || (types[0] == CUDA_R_64F) != (types[1] == CUDA_R_64F)) {
     return CUBLAS_STATUS_NOT_SUPPORTED;
   }
   for (size_t i = 0; i < 4; ++i) {
@@ -80,10 +89,13 @@ static cublasStatus_t check_types(const char* function, const gcap_sim_lt_desc_t
   if (types[0] != types[1]) {
     return CUBLAS_STATUS_INVALID_VALUE;
   }
-  if (!is_output_of((cudaDataType)types[0], (cudaDataType)types[3], input)) {
+  const cudaDataType compute = compute_type_of(desc);
+  if (compute != gcap_sim_element_compute_type((cudaDataType)types[0]) ||
+      !is_output_of((cudaDataType)types[0], (cudaDataType)types[3], input)) {
     return CUBLAS_STATUS_NOT_SUPPORTED;
   }
-  return desc->scale_type == CUDA_R_32F && types[2] == types[3] ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
+  return desc->scale_type == (int32_t)compute && types[2] == types[3] ? CUBLAS_STATUS_SUCCESS
+                                                                      : CUBLAS_STATUS_INVALID_VALUE;
 }
 
 static cublasStatus_t check_orders(const char* function, const layouts_t* layouts) {

@@ -1,7 +1,8 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // Batch normalization as inference does it, with given statistics: one set of parameters for each channel, or for each
-// element of an image. Parameters are floats whatever the data is. May run in place. Stateless.
+// element of an image. Parameters are doubles where the data is, else floats. May run in
+// place. Stateless.
 #include <math.h>
 
 #include "sim/cudnn/internal.h"
@@ -13,20 +14,23 @@ enum { kScale, kBias, kMean, kVariance, kNumParameters };
 typedef struct batch_norm {
   gcap_sim_dnn_call_t call;
   gcap_sim_dnn_operand_t parameters[kNumParameters];
-  float epsilon;
+  double epsilon;
 } batch_norm_t;
 
 static int is_mode(cudnnBatchNormMode_t mode) { return (unsigned)mode <= CUDNN_BATCHNORM_SPATIAL_PERSISTENT; }
 
 static void normalize_element(const void* payload, int64_t n, int64_t c, int64_t h, int64_t w) {
   const batch_norm_t* norm = payload;
-  float values[kNumParameters];
+  double values[kNumParameters];
   for (int i = 0; i < kNumParameters; ++i) {
     values[i] = gcap_sim_dnn_load(&norm->parameters[i], n, c, h, w);
   }
-  const float centred = gcap_sim_dnn_load(&norm->call.x, n, c, h, w) - values[kMean];
-  const float normal = centred / sqrtf(values[kVariance] + norm->epsilon);
-  gcap_sim_dnn_store(&norm->call, n, c, h, w, values[kScale] * normal + values[kBias]);
+  const cudaDataType type = gcap_sim_element_compute_type(norm->call.y.type);
+  const double centred = gcap_sim_element_round(type, gcap_sim_dnn_load(&norm->call.x, n, c, h, w) - values[kMean]);
+  const double variance = gcap_sim_element_round(type, values[kVariance] + norm->epsilon);
+  const double normal = gcap_sim_element_round(type, centred / gcap_sim_element_round(type, sqrt(variance)));
+  const double scaled = gcap_sim_element_round(type, values[kScale] * normal);
+  gcap_sim_dnn_store(&norm->call, n, c, h, w, scaled + values[kBias]);
 }
 
 static void run(void* payload) {
@@ -46,10 +50,11 @@ static cudnnStatus_t check_parameters(const char* function, cudnnBatchNormMode_t
     return gcap_sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "the parameters must be 1 x %lld x %lld x %lld",
                              (long long)expected.dims[1], (long long)expected.dims[2], (long long)expected.dims[3]);
   }
-  if (desc->type != CUDNN_DATA_FLOAT) {
+  const int is_double = call->x.type == CUDA_R_64F;
+  if (desc->type != (is_double ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT)) {
     const int is_bfloat = call->x.type == CUDA_R_16BF;
     return gcap_sim_dnn_fail(function, is_bfloat ? CUDNN_STATUS_NOT_SUPPORTED : CUDNN_STATUS_BAD_PARAM,
-                             "the parameters must be floats");
+                             "the parameters must be %s", is_double ? "doubles" : "floats");
   }
   return CUDNN_STATUS_SUCCESS;
 }
@@ -75,7 +80,7 @@ cudnnStatus_t cudnnBatchNormalizationForwardInference(
     const cudnnTensorDescriptor_t bnScaleBiasMeanVarDesc, const void* bnScale, const void* bnBias,
     const void* estimatedMean, const void* estimatedVariance, double epsilon) {
   const void* const data[kNumParameters] = {bnScale, bnBias, estimatedMean, estimatedVariance};
-  batch_norm_t norm = {.epsilon = (float)epsilon};
+  batch_norm_t norm = {0};
   if (handle == NULL || bnScaleBiasMeanVarDesc == NULL) {
     gcap_sim_stop(__func__, "the handle or the parameters' descriptor is NULL, which crashes the real library");
   }
@@ -95,6 +100,7 @@ cudnnStatus_t cudnnBatchNormalizationForwardInference(
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
   }
+  norm.epsilon = gcap_sim_element_round(gcap_sim_element_compute_type(norm.call.y.type), epsilon);
   gcap_sim_access_list_t more = {0};
   for (int i = 0; i < kNumParameters; ++i) {
     gcap_sim_dnn_add_access(&more, &norm.parameters[i], GCAP_SIM_READ);

@@ -18,9 +18,10 @@ int gcap_sim_dnn_same_dims(const gcap_sim_dnn_shape_t* a, const gcap_sim_dnn_sha
 cudaDataType gcap_sim_dnn_element_type(const char* function, cudnnDataType_t type) {
   switch (type) {
     case CUDNN_DATA_FLOAT: return CUDA_R_32F;
+    case CUDNN_DATA_DOUBLE: return CUDA_R_64F;
     case CUDNN_DATA_HALF: return CUDA_R_16F;
     case CUDNN_DATA_BFLOAT16: return CUDA_R_16BF;
-    default: gcap_sim_stop(function, "data type %d is not modelled: float, half and bfloat16 are", (int)type);
+    default: gcap_sim_stop(function, "data type %d is not modelled: float, double, half and bfloat16 are", (int)type);
   }
 }
 
@@ -87,8 +88,9 @@ cudnnStatus_t gcap_sim_dnn_begin_mixed(const char* function, cudnnHandle_t handl
   }
   *out = (gcap_sim_dnn_call_t){.x = gcap_sim_dnn_operand(function, x_desc, x),
                                .y = gcap_sim_dnn_operand(function, y_desc, y)};
-  memcpy(&out->alpha, alpha, sizeof(out->alpha));
-  memcpy(&out->beta, beta, sizeof(out->beta));
+  const cudaDataType scalar_type = gcap_sim_element_compute_type(out->x.type == out->y.type ? out->y.type : CUDA_R_32F);
+  out->alpha = gcap_sim_element_load(alpha, scalar_type, 0);
+  out->beta = gcap_sim_element_load(beta, scalar_type, 0);
   return CUDNN_STATUS_SUCCESS;
 }
 
@@ -115,7 +117,7 @@ cudnnStatus_t gcap_sim_dnn_submit(const char* function, cudnnHandle_t handle, gc
   gcap_sim_access_list_t own = {0};
   gcap_sim_access_list_t* list = more != NULL ? more : &own;
   gcap_sim_dnn_add_access(list, &call->x, GCAP_SIM_READ);
-  if (call->beta != 0.0f) {
+  if (call->beta != 0.0) {
     gcap_sim_dnn_add_access(list, &call->y, GCAP_SIM_READ);
   }
   gcap_sim_dnn_add_access(list, &call->y, GCAP_SIM_WRITE);

@@ -10,8 +10,8 @@
 //                          four: filter rows, columns and sums in the workspace, each written by one and read by the
 //                          next
 //   FFT                    five: the same after a table
-// So a workspace that another stream overwrites gives wrong results, as on a GPU. Sums are floats in one fixed order,
-// the same for all algorithms.
+// So a workspace that another stream overwrites gives wrong results, as on a GPU. Sums are floats, those of doubles are
+// doubles, in one fixed order, the same for all algorithms.
 #include <math.h>
 #include <stdlib.h>
 
@@ -48,7 +48,7 @@ static const char kName[] = "cudnnConvolutionForward";
 
 static int32_t* allocate_table(const sizes_t* sizes) {
   _Static_assert(sizeof(int32_t) == sizeof(float), "a table has the size of as many floats");
-  return (int32_t*)gcap_sim_allocate_floats(kName, sizes->taps * sizes->pixels);
+  return gcap_sim_allocate_numbers(kName, CUDA_R_32F, sizes->taps * sizes->pixels);
 }
 
 // table[tap * pixels + pixel] = offset of the input pixel inside a channel, or kOutside for padding
@@ -68,47 +68,59 @@ static void fill_table(const gcap_sim_dnn_conv_t* conv, int32_t* table) {
 
 // columns[(channel * taps + tap) * pixels + pixel], of one image and group
 static void fill_columns(const gcap_sim_dnn_conv_t* conv, const int32_t* table, int64_t n, int64_t group,
-                         float* columns) {
+                         void* columns) {
   const sizes_t sizes = sizes_of(conv);
+  const cudaDataType type = gcap_sim_dnn_conv_compute_type(conv);
+  ptrdiff_t out = 0;
   for (int64_t channel = 0; channel < sizes.channels; ++channel) {
     const int64_t plane = gcap_sim_dnn_offset(&conv->x.shape, n, group * sizes.channels + channel, 0, 0);
     for (int64_t i = 0; i < sizes.taps * sizes.pixels; ++i) {
       const ptrdiff_t at = (ptrdiff_t)(plane + table[i]);
-      *columns++ = table[i] == kOutside ? 0.0f : gcap_sim_element_load(conv->x.data, conv->x.type, at);
+      const double value = table[i] == kOutside ? 0.0 : gcap_sim_element_load(conv->x.data, conv->x.type, at);
+      gcap_sim_element_store(columns, type, out++, value);
     }
   }
 }
 
 // rows[filter * depth + (channel * taps + tap)], turned round for a true convolution
-static void fill_rows(const gcap_sim_dnn_conv_t* conv, float* rows) {
+static void fill_rows(const gcap_sim_dnn_conv_t* conv, void* rows) {
+  const cudaDataType type = gcap_sim_dnn_conv_compute_type(conv);
+  ptrdiff_t out = 0;
   const int64_t* dims = conv->w.shape.dims;
   const int64_t taps = dims[2] * dims[3];
   for (int64_t filter = 0; filter < dims[0]; ++filter) {
     for (int64_t channel = 0; channel < dims[1]; ++channel) {
       for (int64_t tap = 0; tap < taps; ++tap) {
         const int64_t at = conv->flip ? taps - 1 - tap : tap;
-        *rows++ = gcap_sim_dnn_load(&conv->w, filter, channel, at / dims[3], at % dims[3]);
+        const double value = gcap_sim_dnn_load(&conv->w, filter, channel, at / dims[3], at % dims[3]);
+        gcap_sim_element_store(rows, type, out++, value);
       }
     }
   }
 }
 
 // All filters of a group: `sums` has filters x pixels.
-static void multiply_group(const sizes_t* sizes, const float* rows, const float* columns, float* sums) {
-  gcap_sim_multiply(kName, rows, sizes->filters, sizes->depth, columns, sizes->pixels, sums);
+static void multiply_group(const gcap_sim_dnn_conv_t* conv, const void* rows, const void* columns, void* sums) {
+  const sizes_t sizes = sizes_of(conv);
+  gcap_sim_multiply(kName, gcap_sim_dnn_conv_compute_type(conv), rows, sizes.filters, sizes.depth, columns,
+                    sizes.pixels, sums);
 }
 
-// Scale, add z and the bias, rectify: one output plane.
-static void finish_plane(const gcap_sim_dnn_conv_t* conv, int64_t n, int64_t k, const float* sums) {
-  const float bias = conv->bias.data != NULL ? gcap_sim_dnn_load(&conv->bias, 0, k, 0, 0) : 0.0f;
+// Scale, add z and the bias, rectify: one output plane, whose sums start at index `first`.
+static void finish_plane(const gcap_sim_dnn_conv_t* conv, int64_t n, int64_t k, const void* sums, int64_t first) {
+  const cudaDataType type = gcap_sim_dnn_conv_compute_type(conv);
+  const double bias = conv->bias.data != NULL ? gcap_sim_dnn_load(&conv->bias, 0, k, 0, 0) : 0.0;
+  ptrdiff_t at = (ptrdiff_t)first;
   for (int64_t p = 0; p < conv->y.shape.dims[2]; ++p) {
     for (int64_t q = 0; q < conv->y.shape.dims[3]; ++q) {
-      float value = conv->alpha * *sums++ + bias;
+      double value = gcap_sim_element_round(type, conv->alpha * gcap_sim_element_load(sums, type, at++));
+      value = gcap_sim_element_round(type, value + bias);
       if (conv->z.data != NULL) {
-        value += conv->beta * gcap_sim_dnn_load(&conv->z, n, k, p, q);
+        const double addend = gcap_sim_element_round(type, conv->beta * gcap_sim_dnn_load(&conv->z, n, k, p, q));
+        value = gcap_sim_element_round(type, value + addend);
       }
-      if (conv->relu && !(value > 0.0f) && !(conv->propagate_nan && isnan(value))) {
-        value = 0.0f;
+      if (conv->relu && !(value > 0.0) && !(conv->propagate_nan && isnan(value))) {
+        value = 0.0;
       }
       gcap_sim_element_store(conv->y.data, conv->y.type, (ptrdiff_t)gcap_sim_dnn_offset(&conv->y.shape, n, k, p, q),
                              value);
@@ -117,10 +129,10 @@ static void finish_plane(const gcap_sim_dnn_conv_t* conv, int64_t n, int64_t k, 
 }
 
 // The filters of a group, of one image: `sums` has filters x pixels.
-static void finish_group(const gcap_sim_dnn_conv_t* conv, int64_t n, int64_t group, const float* sums) {
+static void finish_group(const gcap_sim_dnn_conv_t* conv, int64_t n, int64_t group, const void* sums) {
   const sizes_t sizes = sizes_of(conv);
   for (int64_t f = 0; f < sizes.filters; ++f) {
-    finish_plane(conv, n, group * sizes.filters + f, sums + f * sizes.pixels);
+    finish_plane(conv, n, group * sizes.filters + f, sums, f * sizes.pixels);
   }
 }
 
@@ -146,13 +158,15 @@ void gcap_sim_dnn_conv_part(const gcap_sim_dnn_conv_t* conv, cudnnConvolutionFwd
   const int64_t elements[] = {sizes.taps * sizes.pixels, conv->groups * sizes.filters * sizes.depth,
                               planes * sizes.depth * sizes.pixels, planes * sizes.filters * sizes.pixels};
   const unsigned parts = parts_of(algo);
+  const size_t number_bytes = gcap_sim_element_bytes(gcap_sim_dnn_conv_compute_type(conv));
+  const size_t element_bytes[] = {sizeof(int32_t), number_bytes, number_bytes, number_bytes};
   size_t at = 0;
   for (int i = 0; i < part; ++i) {
-    const size_t size = (parts >> i & 1u) != 0 ? (size_t)elements[i] * sizeof(float) : 0;
+    const size_t size = (parts >> i & 1u) != 0 ? (size_t)elements[i] * element_bytes[i] : 0;
     at += (size + kPartAlignment - 1) / kPartAlignment * kPartAlignment;
   }
   *offset = at;
-  *bytes = (parts >> part & 1u) != 0 ? (size_t)elements[part] * sizeof(float) : 0;
+  *bytes = (parts >> part & 1u) != 0 ? (size_t)elements[part] * element_bytes[part] : 0;
 }
 
 size_t gcap_sim_dnn_conv_workspace(const gcap_sim_dnn_conv_t* conv, cudnnConvolutionFwdAlgo_t algo) {
@@ -180,23 +194,25 @@ static void run_whole(void* payload) {
   const gcap_sim_dnn_conv_t* conv = payload;
   const sizes_t sizes = sizes_of(conv);
   int32_t* kept_table = part_of(conv, kTableIndex);
-  float* kept_columns = part_of(conv, kColumnsIndex);
+  const cudaDataType type = gcap_sim_dnn_conv_compute_type(conv);
+  void* kept_columns = part_of(conv, kColumnsIndex);
   int32_t* table = kept_table != NULL ? kept_table : allocate_table(&sizes);
-  float* columns = kept_columns != NULL ? kept_columns : gcap_sim_allocate_floats(kName, sizes.depth * sizes.pixels);
-  float* rows = gcap_sim_allocate_floats(kName, conv->w.shape.dims[0] * sizes.depth);
-  float* sums = gcap_sim_allocate_floats(kName, sizes.filters * sizes.pixels);
+  void* own_columns = kept_columns != NULL ? NULL : gcap_sim_allocate_numbers(kName, type, sizes.depth * sizes.pixels);
+  void* columns = kept_columns != NULL ? kept_columns : own_columns;
+  void* rows = gcap_sim_allocate_numbers(kName, type, conv->w.shape.dims[0] * sizes.depth);
+  void* sums = gcap_sim_allocate_numbers(kName, type, sizes.filters * sizes.pixels);
   fill_table(conv, table);
   fill_rows(conv, rows);
   for (int64_t n = 0; n < sizes.images; ++n) {
     for (int64_t group = 0; group < conv->groups; ++group) {
       fill_columns(conv, table, n, group, columns);
-      multiply_group(&sizes, rows + group * sizes.filters * sizes.depth, columns, sums);
+      multiply_group(conv, gcap_sim_element_at(rows, type, group * sizes.filters * sizes.depth), columns, sums);
       finish_group(conv, n, group, sums);
     }
   }
   free(sums);
   free(rows);
-  free(kept_columns != NULL ? NULL : columns);
+  free(own_columns);
   free(kept_table != NULL ? NULL : table);
 }
 
@@ -212,9 +228,11 @@ static void run_columns(void* payload) {
   if (kept_table == NULL) {
     fill_table(conv, table);
   }
-  float* columns = part_of(conv, kColumnsIndex);
+  const cudaDataType type = gcap_sim_dnn_conv_compute_type(conv);
+  void* columns = part_of(conv, kColumnsIndex);
   for (int64_t i = 0; i < sizes.images * conv->groups; ++i) {
-    fill_columns(conv, table, i / conv->groups, i % conv->groups, columns + i * sizes.depth * sizes.pixels);
+    fill_columns(conv, table, i / conv->groups, i % conv->groups,
+                 gcap_sim_element_at(columns, type, i * sizes.depth * sizes.pixels));
   }
   free(kept_table != NULL ? NULL : table);
 }
@@ -222,21 +240,25 @@ static void run_columns(void* payload) {
 static void run_sums(void* payload) {
   const gcap_sim_dnn_conv_t* conv = payload;
   const sizes_t sizes = sizes_of(conv);
-  const float* rows = part_of(conv, kRowsIndex);
-  const float* columns = part_of(conv, kColumnsIndex);
-  float* sums = part_of(conv, kSumsIndex);
+  const cudaDataType type = gcap_sim_dnn_conv_compute_type(conv);
+  void* rows = part_of(conv, kRowsIndex);
+  void* columns = part_of(conv, kColumnsIndex);
+  void* sums = part_of(conv, kSumsIndex);
   for (int64_t i = 0; i < sizes.images * conv->groups; ++i) {
-    multiply_group(&sizes, rows + i % conv->groups * sizes.filters * sizes.depth,
-                   columns + i * sizes.depth * sizes.pixels, sums + i * sizes.filters * sizes.pixels);
+    multiply_group(conv, gcap_sim_element_at(rows, type, i % conv->groups * sizes.filters * sizes.depth),
+                   gcap_sim_element_at(columns, type, i * sizes.depth * sizes.pixels),
+                   gcap_sim_element_at(sums, type, i * sizes.filters * sizes.pixels));
   }
 }
 
 static void run_finish(void* payload) {
   const gcap_sim_dnn_conv_t* conv = payload;
   const sizes_t sizes = sizes_of(conv);
-  const float* sums = part_of(conv, kSumsIndex);
+  const cudaDataType type = gcap_sim_dnn_conv_compute_type(conv);
+  void* sums = part_of(conv, kSumsIndex);
   for (int64_t i = 0; i < sizes.images * conv->groups; ++i) {
-    finish_group(conv, i / conv->groups, i % conv->groups, sums + i * sizes.filters * sizes.pixels);
+    finish_group(conv, i / conv->groups, i % conv->groups,
+                 gcap_sim_element_at(sums, type, i * sizes.filters * sizes.pixels));
   }
 }
 

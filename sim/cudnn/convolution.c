@@ -2,8 +2,6 @@
 //
 // Convolution calls: the workspace, the forward pass and the fused one. What convolution_problem.c made of descriptors
 // gets its pointers here, and becomes queued work. Stateless.
-#include <string.h>
-
 #include "sim/cudnn/internal.h"
 
 static cudnnStatus_t check_algorithm(const char* function, const gcap_sim_dnn_conv_t* conv,
@@ -40,22 +38,25 @@ cudnnStatus_t cudnnGetConvolutionForwardWorkspaceSize(cudnnHandle_t handle, cons
 // Where the algorithm's loads and stores in the workspace may begin. Vectors of four floats for the transforms: a
 // workspace that is aligned worse faults for the FFT (measured: 716 at the synchronization), and is refused for
 // Winograd.
-static size_t workspace_alignment(cudnnConvolutionFwdAlgo_t algo) {
+static size_t workspace_alignment(const gcap_sim_dnn_conv_t* conv, cudnnConvolutionFwdAlgo_t algo) {
+  const size_t element_bytes = gcap_sim_element_bytes(gcap_sim_dnn_conv_compute_type(conv));
   switch (algo) {
     case CUDNN_CONVOLUTION_FWD_ALGO_FFT:
     case CUDNN_CONVOLUTION_FWD_ALGO_FFT_TILING:
-    case CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED: return 4 * sizeof(float);
-    default: return sizeof(float);
+    case CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED: return 4 * element_bytes;
+    default: return element_bytes;
   }
 }
 
-static cudnnStatus_t check_alignment(const char* function, cudnnConvolutionFwdAlgo_t algo, const void* workspace) {
-  if ((uintptr_t)workspace % workspace_alignment(algo) == 0) {
+static cudnnStatus_t check_alignment(const char* function, const gcap_sim_dnn_conv_t* conv,
+                                     cudnnConvolutionFwdAlgo_t algo, const void* workspace) {
+  const size_t alignment = workspace_alignment(conv, algo);
+  if ((uintptr_t)workspace % alignment == 0) {
     return CUDNN_STATUS_SUCCESS;
   }
   if (algo == CUDNN_CONVOLUTION_FWD_ALGO_FFT || algo == CUDNN_CONVOLUTION_FWD_ALGO_FFT_TILING) {
     gcap_sim_stop(function, "the workspace %p is not aligned to %zu bytes, which faults on a GPU (716)", workspace,
-                  workspace_alignment(algo));
+                  alignment);
   }
   return gcap_sim_dnn_fail(function, CUDNN_STATUS_INTERNAL_ERROR, "the workspace %p is misaligned", workspace);
 }
@@ -74,7 +75,7 @@ static cudnnStatus_t bind_workspace(const char* function, cudnnConvolutionFwdAlg
   }
   conv->algo = algo;
   conv->workspace = needed != 0 ? workspace : NULL;
-  return needed != 0 ? check_alignment(function, algo, workspace) : CUDNN_STATUS_SUCCESS;
+  return needed != 0 ? check_alignment(function, conv, algo, workspace) : CUDNN_STATUS_SUCCESS;
 }
 
 cudnnStatus_t gcap_sim_dnn_bind_conv(const char* function, const void* x, const void* w, void* y,
@@ -109,8 +110,8 @@ static cudnnStatus_t begin(const char* function, cudnnHandle_t handle, const voi
   if (alpha == NULL || beta == NULL) {
     return gcap_sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "a scalar is NULL");
   }
-  memcpy(&out->alpha, alpha, sizeof(out->alpha));
-  memcpy(&out->beta, beta, sizeof(out->beta));
+  out->alpha = gcap_sim_element_load(alpha, gcap_sim_dnn_conv_compute_type(out), 0);
+  out->beta = gcap_sim_element_load(beta, gcap_sim_dnn_conv_compute_type(out), 0);
   return gcap_sim_dnn_bind_conv(function, x, w, y, out);
 }
 
@@ -127,7 +128,7 @@ cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void* alpha, c
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
   }
-  if (conv.beta != 0.0f) {
+  if (conv.beta != 0.0) {
     conv.z = conv.y;
   }
   return gcap_sim_dnn_submit_conv(__func__, handle->stream, &conv);
@@ -193,7 +194,7 @@ static cudnnStatus_t bind_addend(const char* function, cudnnTensorDescriptor_t d
   if (!gcap_sim_dnn_same_dims(&desc->shape, &conv->y.shape)) {
     return gcap_sim_dnn_fail(function, CUDNN_STATUS_NOT_SUPPORTED_SHAPE, "z must have the output's dimensions");
   }
-  return bind_operand(function, desc, conv->beta != 0.0f ? z : NULL, conv, &conv->z);
+  return bind_operand(function, desc, conv->beta != 0.0 ? z : NULL, conv, &conv->z);
 }
 
 cudnnStatus_t cudnnConvolutionBiasActivationForward(

@@ -1,8 +1,8 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // Descriptors checked into a convolution, and which algorithms there are for it: as a GPU has them, by layout, type,
-// stride, dilation and filter (measured on 9.19). A call then binds its data and submits the algorithm's pieces of
-// work. Stateless.
+// stride, dilation and filter (measured on 9.19; for doubles as documented: the GEMMs alone). A call then binds its
+// data and submits the algorithm's pieces of work. Stateless.
 #include <string.h>
 
 #include "sim/cudnn/internal.h"
@@ -50,15 +50,17 @@ cudnnStatus_t gcap_sim_dnn_conv_output_dims(const char* function, cudnnConvoluti
   return status == CUDNN_STATUS_SUCCESS ? output_dims(function, x, w, conv, out) : status;
 }
 
-// One type for all three, and floats to compute in. Halves may compute in halves on a GPU.
+// One type for all three; doubles to compute in for doubles, floats for the others. Halves may compute in halves on a
+// GPU.
 static cudnnStatus_t check_types(const char* function, cudnnDataType_t x, cudnnDataType_t w, cudnnDataType_t y,
                                  cudnnDataType_t compute) {
   const int same = x == w && x == y;
   if (same && x == CUDNN_DATA_HALF && compute == CUDNN_DATA_HALF) {
     gcap_sim_stop(function, "computing in halves is not modelled");
   }
-  const int is_modelled = x == CUDNN_DATA_FLOAT || x == CUDNN_DATA_HALF || x == CUDNN_DATA_BFLOAT16;
-  if (!same || (is_modelled && compute != CUDNN_DATA_FLOAT)) {
+  const int is_single = x == CUDNN_DATA_FLOAT || x == CUDNN_DATA_HALF || x == CUDNN_DATA_BFLOAT16;
+  const int is_double = x == CUDNN_DATA_DOUBLE;
+  if (!same || (is_single && compute != CUDNN_DATA_FLOAT) || (is_double && compute != CUDNN_DATA_DOUBLE)) {
     return gcap_sim_dnn_fail(function, CUDNN_STATUS_NOT_SUPPORTED,
                              "types %d (input), %d (filter), %d (output), %d (compute)", (int)x, (int)w, (int)y,
                              (int)compute);
@@ -111,7 +113,8 @@ static int is_all(const int* pair, int value) { return pair[0] == value && pair[
 
 static int has_fft(const gcap_sim_dnn_conv_t* conv) {
   const int is_nchw = !is_nhwc(&conv->x.shape) && !is_nhwc(&conv->y.shape);
-  return is_nchw && conv->x.type != CUDA_R_16BF && is_all(conv->dilation, 1);
+  const int has_type = conv->x.type == CUDA_R_32F || conv->x.type == CUDA_R_16F;
+  return is_nchw && has_type && is_all(conv->dilation, 1);
 }
 
 int gcap_sim_dnn_conv_has(const gcap_sim_dnn_conv_t* conv, cudnnConvolutionFwdAlgo_t algo) {
@@ -124,8 +127,8 @@ int gcap_sim_dnn_conv_has(const gcap_sim_dnn_conv_t* conv, cudnnConvolutionFwdAl
     case CUDNN_CONVOLUTION_FWD_ALGO_FFT: return is_nchw && has_fft(conv) && is_all(conv->stride, 1);
     case CUDNN_CONVOLUTION_FWD_ALGO_FFT_TILING: return is_nchw && has_fft(conv);
     case CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED:
-      return is_nchw && w[2] == w[3] && (w[2] == 3 || w[2] == 5) && is_all(conv->stride, 1) &&
-             is_all(conv->dilation, 1);
+      return is_nchw && conv->x.type != CUDA_R_64F && w[2] == w[3] && (w[2] == 3 || w[2] == 5) &&
+             is_all(conv->stride, 1) && is_all(conv->dilation, 1);
     default: return 0;
   }
 }

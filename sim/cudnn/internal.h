@@ -158,8 +158,8 @@ gcap_sim_dnn_operand_t gcap_sim_dnn_operand(const char* function, cudnnTensorDes
 void gcap_sim_dnn_add_access(gcap_sim_access_list_t* list, const gcap_sim_dnn_operand_t* operand,
                              gcap_sim_access_kind_t kind);
 
-static inline float gcap_sim_dnn_load(const gcap_sim_dnn_operand_t* operand, int64_t n, int64_t c, int64_t h,
-                                      int64_t w) {
+static inline double gcap_sim_dnn_load(const gcap_sim_dnn_operand_t* operand, int64_t n, int64_t c, int64_t h,
+                                       int64_t w) {
   return gcap_sim_element_load(operand->data, operand->type,
                                (ptrdiff_t)gcap_sim_dnn_offset(&operand->shape, n, c, h, w));
 }
@@ -168,12 +168,13 @@ static inline float gcap_sim_dnn_load(const gcap_sim_dnn_operand_t* operand, int
 cudnnStatus_t gcap_sim_dnn_broadcast(const char* function, gcap_sim_dnn_operand_t* operand,
                                      const gcap_sim_dnn_shape_t* to);
 
-// One call of the form y = alpha * op(x) + beta * y. y is not read when beta is zero.
+// One call of the form y = alpha * op(x) + beta * y. y is not read when beta is zero. The scalars are floats, or
+// doubles where x and y are.
 typedef struct gcap_sim_dnn_call {
   gcap_sim_dnn_operand_t x;
   gcap_sim_dnn_operand_t y;
-  float alpha;
-  float beta;
+  double alpha;
+  double beta;
 } gcap_sim_dnn_call_t;
 
 // Enters such a call and checks what all of them have in common. The types of x and y may differ.
@@ -193,11 +194,14 @@ cudnnStatus_t gcap_sim_dnn_require_same_dims(const char* function, const gcap_si
 cudnnStatus_t gcap_sim_dnn_submit(const char* function, cudnnHandle_t handle, gcap_sim_access_list_t* more,
                                   void (*run)(void*), const void* payload, size_t payload_bytes);
 
+// Stores an element of y; `value` may still have to be rounded to what the call calculates in.
 static inline void gcap_sim_dnn_store(const gcap_sim_dnn_call_t* call, int64_t n, int64_t c, int64_t h, int64_t w,
-                                      float value) {
-  float result = call->alpha * value;
-  if (call->beta != 0.0f) {
-    result += call->beta * gcap_sim_dnn_load(&call->y, n, c, h, w);
+                                      double value) {
+  const cudaDataType type = gcap_sim_element_compute_type(call->y.type);
+  double result = gcap_sim_element_round(type, call->alpha * gcap_sim_element_round(type, value));
+  if (call->beta != 0.0) {
+    const double addend = gcap_sim_element_round(type, call->beta * gcap_sim_dnn_load(&call->y, n, c, h, w));
+    result = gcap_sim_element_round(type, result + addend);
   }
   gcap_sim_element_store(call->y.data, call->y.type, (ptrdiff_t)gcap_sim_dnn_offset(&call->y.shape, n, c, h, w),
                          result);
@@ -214,8 +218,8 @@ typedef struct gcap_sim_dnn_conv {
   gcap_sim_dnn_operand_t y;
   gcap_sim_dnn_operand_t z;     // data NULL when beta is zero
   gcap_sim_dnn_operand_t bias;  // data NULL: none
-  float alpha;
-  float beta;
+  double alpha;
+  double beta;
   int relu;
   int propagate_nan;  // through the relu
   int pad[2];
@@ -226,6 +230,11 @@ typedef struct gcap_sim_dnn_conv {
   cudnnConvolutionFwdAlgo_t algo;
   void* workspace;
 } gcap_sim_dnn_conv_t;
+
+// The type of a convolution's scalars, sums and transformed operands: CUDA_R_64F or CUDA_R_32F.
+static inline cudaDataType gcap_sim_dnn_conv_compute_type(const gcap_sim_dnn_conv_t* conv) {
+  return gcap_sim_element_compute_type(conv->y.type);
+}
 
 // One of the pieces of work that a convolution is made of, with the parts of the workspace that it touches.
 typedef struct gcap_sim_dnn_stage {

@@ -3,7 +3,6 @@
 // Calls that treat each element alone: adding a tensor, which may be broadcast, copies between layouts and types,
 // setting, scaling, binary operations and activations. Stateless.
 #include <math.h>
-#include <string.h>
 
 #include "sim/cudnn/internal.h"
 
@@ -18,8 +17,8 @@ typedef struct binary {
   gcap_sim_dnn_call_t call;  // x is A
   gcap_sim_dnn_operand_t b;
   cudnnOpTensorOp_t op;
-  float alpha_a;
-  float alpha_b;
+  double alpha_a;
+  double alpha_b;
 } binary_t;
 
 // y = alpha * x + beta * y, where x has stride 0 in the dimensions in which it is broadcast.
@@ -56,6 +55,9 @@ cudnnStatus_t cudnnTransformTensor(cudnnHandle_t handle, const void* alpha, cons
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
   }
+  if ((call.x.type == CUDA_R_64F) != (call.y.type == CUDA_R_64F)) {
+    gcap_sim_stop(__func__, "between doubles and another type is not modelled");
+  }
   if (call.x.type != call.y.type && call.x.type != CUDA_R_32F && call.y.type != CUDA_R_32F) {
     return gcap_sim_dnn_fail(__func__, CUDNN_STATUS_NOT_SUPPORTED, "half and bfloat16 do not turn into each other");
   }
@@ -64,7 +66,7 @@ cudnnStatus_t cudnnTransformTensor(cudnnHandle_t handle, const void* alpha, cons
 
 // y = alpha * y, as the addition of nothing: alpha is the call's beta, and x stays untouched.
 static void scale_element(const void* payload, int64_t n, int64_t c, int64_t h, int64_t w) {
-  gcap_sim_dnn_store(payload, n, c, h, w, 0.0f);
+  gcap_sim_dnn_store(payload, n, c, h, w, 0.0);
 }
 
 static void run_scaling(void* payload) {
@@ -72,7 +74,7 @@ static void run_scaling(void* payload) {
 }
 
 cudnnStatus_t cudnnScaleTensor(cudnnHandle_t handle, const cudnnTensorDescriptor_t yDesc, void* y, const void* alpha) {
-  static const float zero = 0.0f;
+  static const double zero = 0.0;  // as a float, 0 too
   gcap_sim_dnn_call_t call;
   cudnnStatus_t status = gcap_sim_dnn_begin(__func__, handle, &zero, yDesc, y, alpha, yDesc, y, &call);
   if (status != CUDNN_STATUS_SUCCESS) {
@@ -84,7 +86,7 @@ cudnnStatus_t cudnnScaleTensor(cudnnHandle_t handle, const cudnnTensorDescriptor
 
 // y = alpha, which is the value.
 static void set_element(const void* payload, int64_t n, int64_t c, int64_t h, int64_t w) {
-  gcap_sim_dnn_store(payload, n, c, h, w, 1.0f);
+  gcap_sim_dnn_store(payload, n, c, h, w, 1.0);
 }
 
 static void run_setting(void* payload) {
@@ -92,7 +94,7 @@ static void run_setting(void* payload) {
 }
 
 cudnnStatus_t cudnnSetTensor(cudnnHandle_t handle, const cudnnTensorDescriptor_t yDesc, void* y, const void* valuePtr) {
-  static const float zero = 0.0f;
+  static const double zero = 0.0;  // as a float, 0 too
   gcap_sim_dnn_call_t call;
   cudnnStatus_t status = gcap_sim_dnn_begin(__func__, handle, &zero, yDesc, y, &zero, yDesc, y, &call);
   if (status != CUDNN_STATUS_SUCCESS) {
@@ -101,18 +103,19 @@ cudnnStatus_t cudnnSetTensor(cudnnHandle_t handle, const cudnnTensorDescriptor_t
   if (valuePtr == NULL) {
     return gcap_sim_dnn_fail(__func__, CUDNN_STATUS_BAD_PARAM, "the value is NULL");
   }
-  memcpy(&call.alpha, valuePtr, sizeof(call.alpha));  // measured: a float whatever the type of y
+  // measured: a float also where y has halves
+  call.alpha = gcap_sim_element_load(valuePtr, gcap_sim_element_compute_type(call.y.type), 0);
   call.x.data = NULL;
   return gcap_sim_dnn_submit(__func__, handle, NULL, run_setting, &call, sizeof(call));
 }
 
-static float combine(cudnnOpTensorOp_t op, float a, float b) {
+static double combine(cudnnOpTensorOp_t op, double a, double b) {
   switch (op) {
     case CUDNN_OP_TENSOR_MUL: return a * b;
-    case CUDNN_OP_TENSOR_MIN: return fminf(a, b);
-    case CUDNN_OP_TENSOR_MAX: return fmaxf(a, b);
-    case CUDNN_OP_TENSOR_SQRT: return sqrtf(a);
-    case CUDNN_OP_TENSOR_NOT: return 1.0f - a;
+    case CUDNN_OP_TENSOR_MIN: return fmin(a, b);
+    case CUDNN_OP_TENSOR_MAX: return fmax(a, b);
+    case CUDNN_OP_TENSOR_SQRT: return sqrt(a);
+    case CUDNN_OP_TENSOR_NOT: return 1.0 - a;
     default: return a + b;
   }
 }
@@ -121,23 +124,28 @@ static int reads_b(cudnnOpTensorOp_t op) { return op != CUDNN_OP_TENSOR_SQRT && 
 
 static void combine_element(const void* payload, int64_t n, int64_t c, int64_t h, int64_t w) {
   const binary_t* binary = payload;
-  const float a = binary->alpha_a * gcap_sim_dnn_load(&binary->call.x, n, c, h, w);
-  const float b = reads_b(binary->op) ? binary->alpha_b * gcap_sim_dnn_load(&binary->b, n, c, h, w) : 0.0f;
-  gcap_sim_dnn_store(&binary->call, n, c, h, w, combine(binary->op, a, b));
+  const cudaDataType type = gcap_sim_element_compute_type(binary->call.y.type);
+  const double a = binary->alpha_a * gcap_sim_dnn_load(&binary->call.x, n, c, h, w);
+  const double b = reads_b(binary->op) ? binary->alpha_b * gcap_sim_dnn_load(&binary->b, n, c, h, w) : 0.0;
+  const double result = combine(binary->op, gcap_sim_element_round(type, a), gcap_sim_element_round(type, b));
+  gcap_sim_dnn_store(&binary->call, n, c, h, w, result);
 }
 
 static void run_binary(void* payload) {
   gcap_sim_dnn_for_each(&((const binary_t*)payload)->call.y.shape, combine_element, payload);
 }
 
-// Measured: A and B of one type (else a bad parameter), C of the same or floats, from floats anything.
+// Measured: A and B of one type (else a bad parameter), C of the same or floats, from floats anything. Documented:
+// doubles go with doubles alone, and are calculated in doubles.
 static cudnnStatus_t check_binary_types(const char* function, const binary_t* binary, cudnnDataType_t compute_type) {
   const cudaDataType in = binary->call.x.type;
   const cudaDataType out = binary->call.y.type;
   if (in != binary->b.type) {
     return gcap_sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "A and B have different types");
   }
-  if (compute_type != CUDNN_DATA_FLOAT || (in != out && in != CUDA_R_32F && out != CUDA_R_32F)) {
+  const int is_double = in == CUDA_R_64F;
+  if (compute_type != (is_double ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT) || is_double != (out == CUDA_R_64F) ||
+      (in != out && in != CUDA_R_32F && out != CUDA_R_32F)) {
     return gcap_sim_dnn_fail(function, CUDNN_STATUS_NOT_SUPPORTED, "these types do not go together");
   }
   return CUDNN_STATUS_SUCCESS;
@@ -165,8 +173,9 @@ static cudnnStatus_t bind_b(const char* function, const void* alpha, cudnnTensor
   if (alpha == NULL || data == NULL) {
     return gcap_sim_dnn_fail(function, CUDNN_STATUS_BAD_PARAM, "B or its scalar is NULL");
   }
-  memcpy(&out->alpha_b, alpha, sizeof(out->alpha_b));
   out->b = gcap_sim_dnn_operand(function, desc, data);
+  const int is_double = out->b.type == CUDA_R_64F && out->call.y.type == CUDA_R_64F;
+  out->alpha_b = gcap_sim_element_load(alpha, is_double ? CUDA_R_64F : CUDA_R_32F, 0);
   return gcap_sim_dnn_broadcast(function, &out->b, &out->call.y.shape);
 }
 
@@ -193,7 +202,7 @@ cudnnStatus_t cudnnOpTensor(cudnnHandle_t handle, const cudnnOpTensorDescriptor_
   }
   binary.op = opTensorDesc->op;
   binary.alpha_a = binary.call.alpha;
-  binary.call.alpha = 1.0f;
+  binary.call.alpha = 1.0;
   gcap_sim_access_list_t more = {0};
   if (reads_b(binary.op)) {
     gcap_sim_dnn_add_access(&more, &binary.b, GCAP_SIM_READ);
@@ -201,27 +210,28 @@ cudnnStatus_t cudnnOpTensor(cudnnHandle_t handle, const cudnnOpTensorDescriptor_
   return gcap_sim_dnn_submit(__func__, handle, &more, run_binary, &binary, sizeof(binary));
 }
 
-static float activate(const struct cudnnActivationStruct* desc, float value) {
-  const float coef = (float)desc->coef;
+// In doubles throughout: the result is rounded to what the call calculates in.
+static double activate(const struct cudnnActivationStruct* desc, double coef, double value) {
   const int is_relu = desc->mode == CUDNN_ACTIVATION_RELU || desc->mode == CUDNN_ACTIVATION_CLIPPED_RELU;
   if (isnan(value)) {
-    return is_relu && desc->nan == CUDNN_NOT_PROPAGATE_NAN ? 0.0f : value;
+    return is_relu && desc->nan == CUDNN_NOT_PROPAGATE_NAN ? 0.0 : value;
   }
   switch (desc->mode) {
-    case CUDNN_ACTIVATION_SIGMOID: return 1.0f / (1.0f + expf(-value));
-    case CUDNN_ACTIVATION_RELU: return value > 0.0f ? value : 0.0f;
-    case CUDNN_ACTIVATION_TANH: return tanhf(value);
-    case CUDNN_ACTIVATION_CLIPPED_RELU: return value > 0.0f ? fminf(value, coef) : 0.0f;
-    case CUDNN_ACTIVATION_ELU: return value > 0.0f ? value : coef * expm1f(value);
-    case CUDNN_ACTIVATION_SWISH: return value / (1.0f + expf(-value));  // the descriptor's coefficient is not its beta
+    case CUDNN_ACTIVATION_SIGMOID: return 1.0 / (1.0 + exp(-value));
+    case CUDNN_ACTIVATION_RELU: return value > 0.0 ? value : 0.0;
+    case CUDNN_ACTIVATION_TANH: return tanh(value);
+    case CUDNN_ACTIVATION_CLIPPED_RELU: return value > 0.0 ? fmin(value, coef) : 0.0;
+    case CUDNN_ACTIVATION_ELU: return value > 0.0 ? value : coef * expm1(value);
+    case CUDNN_ACTIVATION_SWISH: return value / (1.0 + exp(-value));  // the descriptor's coefficient is not its beta
     default: return value;
   }
 }
 
 static void activate_element(const void* payload, int64_t n, int64_t c, int64_t h, int64_t w) {
   const activation_t* activation = payload;
-  const float value = activate(&activation->desc, gcap_sim_dnn_load(&activation->call.x, n, c, h, w));
-  gcap_sim_dnn_store(&activation->call, n, c, h, w, value);
+  const gcap_sim_dnn_call_t* call = &activation->call;
+  const double coef = gcap_sim_element_round(gcap_sim_element_compute_type(call->y.type), activation->desc.coef);
+  gcap_sim_dnn_store(call, n, c, h, w, activate(&activation->desc, coef, gcap_sim_dnn_load(&call->x, n, c, h, w)));
 }
 
 static void run_activation(void* payload) {

@@ -1,8 +1,8 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // Pooling: the output size and the forward pass. Padding never wins a maximum; an average counts it or not, by mode. As
-// measured, the maximum of padding alone is -FLT_MAX, and a negative padding crops. NaN wins when the descriptor says
-// so; a GPU's kernels differ there. Stateless.
+// measured for floats, the maximum of padding alone is -FLT_MAX, and a negative padding crops. NaN wins when the
+// descriptor says so; a GPU's kernels differ there. Stateless.
 #include <float.h>
 #include <math.h>
 
@@ -40,27 +40,28 @@ cudnnStatus_t gcap_sim_dnn_pooling_output_dims(const char* function, cudnnPoolin
 }
 
 // One window whose first pixel is (row, col), which may lie in the padding.
-static float pool(const pooling_t* pooling, int64_t n, int64_t c, int64_t row, int64_t col) {
+static double pool(const pooling_t* pooling, int64_t n, int64_t c, int64_t row, int64_t col) {
   const gcap_sim_dnn_operand_t* x = &pooling->call.x;
   const int64_t* dims = x->shape.dims;
   const int* window = pooling->desc.window;
   const int propagate = pooling->desc.nan == CUDNN_PROPAGATE_NAN;
-  float largest = -FLT_MAX;
-  float sum = 0.0f;
+  const cudaDataType type = gcap_sim_element_compute_type(x->type);
+  double largest = type == CUDA_R_64F ? -DBL_MAX : -FLT_MAX;
+  double sum = 0.0;
   int count = 0;
   for (int64_t h = row < 0 ? 0 : row; h < row + window[0] && h < dims[2]; ++h) {
     for (int64_t w = col < 0 ? 0 : col; w < col + window[1] && w < dims[3]; ++w) {
-      const float value = gcap_sim_dnn_load(x, n, c, h, w);
+      const double value = gcap_sim_dnn_load(x, n, c, h, w);
       if (value > largest || (propagate && isnan(value))) {
         largest = value;
       }
-      sum += value;
+      sum = gcap_sim_element_round(type, sum + value);
       ++count;
     }
   }
   switch (pooling->desc.mode) {
-    case CUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING: return sum / (float)(window[0] * window[1]);
-    case CUDNN_POOLING_AVERAGE_COUNT_EXCLUDE_PADDING: return sum / (float)count;
+    case CUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING: return sum / (double)(window[0] * window[1]);
+    case CUDNN_POOLING_AVERAGE_COUNT_EXCLUDE_PADDING: return sum / (double)count;
     default: return largest;
   }
 }

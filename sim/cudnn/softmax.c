@@ -21,22 +21,24 @@ typedef struct box {
 } box_t;
 
 typedef struct totals {
-  float shift;
-  float sum;
+  double shift;
+  double sum;
 } totals_t;
 
 static totals_t total(const softmax_t* softmax, const box_t* box) {
   const gcap_sim_dnn_call_t* call = &softmax->call;
-  totals_t totals = {softmax->algorithm == CUDNN_SOFTMAX_FAST ? 0.0f : -INFINITY, 0.0f};
+  const cudaDataType type = gcap_sim_element_compute_type(call->y.type);
+  totals_t totals = {softmax->algorithm == CUDNN_SOFTMAX_FAST ? 0.0 : -INFINITY, 0.0};
   for (int pass = softmax->algorithm == CUDNN_SOFTMAX_FAST; pass < 2; ++pass) {
     for (int64_t c = box->first[0]; c < box->end[0]; ++c) {
       for (int64_t h = box->first[1]; h < box->end[1]; ++h) {
         for (int64_t w = box->first[2]; w < box->end[2]; ++w) {
-          const float value = gcap_sim_dnn_load(&call->x, box->n, c, h, w);
+          const double value = gcap_sim_dnn_load(&call->x, box->n, c, h, w);
           if (pass == 0) {
-            totals.shift = fmaxf(totals.shift, value);
+            totals.shift = fmax(totals.shift, value);
           } else {
-            totals.sum += expf(value - totals.shift);
+            const double power = exp(gcap_sim_element_round(type, value - totals.shift));
+            totals.sum = gcap_sim_element_round(type, totals.sum + gcap_sim_element_round(type, power));
           }
         }
       }
@@ -47,14 +49,15 @@ static totals_t total(const softmax_t* softmax, const box_t* box) {
 
 static void normalize(const softmax_t* softmax, const box_t* box) {
   const gcap_sim_dnn_call_t* call = &softmax->call;
+  const cudaDataType type = gcap_sim_element_compute_type(call->y.type);
   const totals_t totals = total(softmax, box);
   for (int64_t c = box->first[0]; c < box->end[0]; ++c) {
     for (int64_t h = box->first[1]; h < box->end[1]; ++h) {
       for (int64_t w = box->first[2]; w < box->end[2]; ++w) {
-        const float value = gcap_sim_dnn_load(&call->x, box->n, c, h, w) - totals.shift;
-        const int log = softmax->algorithm == CUDNN_SOFTMAX_LOG;
-        const float result = log ? value - logf(totals.sum) : expf(value) / totals.sum;
-        gcap_sim_dnn_store(call, box->n, c, h, w, result);
+        const double value = gcap_sim_element_round(type, gcap_sim_dnn_load(&call->x, box->n, c, h, w) - totals.shift);
+        const int is_log = softmax->algorithm == CUDNN_SOFTMAX_LOG;
+        const double term = gcap_sim_element_round(type, is_log ? log(totals.sum) : exp(value));
+        gcap_sim_dnn_store(call, box->n, c, h, w, is_log ? value - term : term / totals.sum);
       }
     }
   }

@@ -146,6 +146,40 @@ typedef enum {
   CUBLASLT_MATMUL_PREF_IMPL_MASK = 12              // uint64_t
 } cublasLtMatmulPreferenceAttributes_t;
 
+// What an algorithm can do. The comment gives the attribute's type.
+typedef enum {
+  CUBLASLT_ALGO_CAP_SPLITK_SUPPORT = 0,               // int32_t, 0: no
+  CUBLASLT_ALGO_CAP_REDUCTION_SCHEME_MASK = 1,        // uint32_t, of cublasLtReductionScheme_t
+  CUBLASLT_ALGO_CAP_CTA_SWIZZLING_SUPPORT = 2,        // uint32_t, 0: no
+  CUBLASLT_ALGO_CAP_STRIDED_BATCH_SUPPORT = 3,        // int32_t, 0: no
+  CUBLASLT_ALGO_CAP_OUT_OF_PLACE_RESULT_SUPPORT = 4,  // int32_t, 0: C must be D
+  CUBLASLT_ALGO_CAP_UPLO_SUPPORT = 5,                 // int32_t, 0: no
+  CUBLASLT_ALGO_CAP_TILE_IDS = 6,                     // uint32_t[], 0 for none
+  CUBLASLT_ALGO_CAP_CUSTOM_OPTION_MAX = 7,            // int32_t
+  CUBLASLT_ALGO_CAP_CUSTOM_MEMORY_ORDER = 10,         // int32_t, 0: by columns or by rows alone
+  CUBLASLT_ALGO_CAP_POINTER_MODE_MASK = 11,           // uint32_t, bit i for the cublasLtPointerMode_t i
+  CUBLASLT_ALGO_CAP_EPILOGUE_MASK = 12,               // uint32_t, of cublasLtEpilogue_t
+  CUBLASLT_ALGO_CAP_STAGES_IDS = 13,                  // uint32_t[], 0 for none
+  CUBLASLT_ALGO_CAP_LD_NEGATIVE = 14,                 // int32_t, 0: no
+  CUBLASLT_ALGO_CAP_MIN_ALIGNMENT_A_BYTES = 16,       // uint32_t
+  CUBLASLT_ALGO_CAP_MIN_ALIGNMENT_B_BYTES = 17,       // uint32_t
+  CUBLASLT_ALGO_CAP_MIN_ALIGNMENT_C_BYTES = 18,       // uint32_t
+  CUBLASLT_ALGO_CAP_MIN_ALIGNMENT_D_BYTES = 19        // uint32_t
+} cublasLtMatmulAlgoCapAttributes_t;
+
+// How an algorithm is configured. The comment gives the attribute's type.
+typedef enum {
+  CUBLASLT_ALGO_CONFIG_ID = 0,                // int32_t
+  CUBLASLT_ALGO_CONFIG_TILE_ID = 1,           // uint32_t, 0: undefined
+  CUBLASLT_ALGO_CONFIG_SPLITK_NUM = 2,        // int32_t, 1: no split
+  CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME = 3,  // uint32_t, a cublasLtReductionScheme_t
+  CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING = 4,     // uint32_t
+  CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION = 5,     // uint32_t
+  CUBLASLT_ALGO_CONFIG_STAGES_ID = 6,         // uint32_t, 0: undefined
+  CUBLASLT_ALGO_CONFIG_INNER_SHAPE_ID = 7,    // uint16_t, 0: undefined
+  CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID = 8   // uint16_t, 0: the library chooses
+} cublasLtMatmulAlgoConfigAttributes_t;
+
 typedef struct {
   cublasLtMatmulAlgo_t algo;
   size_t workspaceSize;  // bytes that `algo` needs
@@ -199,6 +233,14 @@ cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t lightHandle, cublasLtMat
                                        cublasLtMatrixLayout_t Adesc, cublasLtMatrixLayout_t Bdesc,
                                        cublasLtMatrixLayout_t Cdesc, cublasLtMatrixLayout_t Ddesc,
                                        const cublasLtMatmulAlgo_t* algo, cublasLtMatmulHeuristicResult_t* result);
+
+// Of an algorithm that the heuristic or the check gave. A size of 0 asks for the bytes of the attribute.
+cublasStatus_t cublasLtMatmulAlgoCapGetAttribute(const cublasLtMatmulAlgo_t* algo,
+                                                 cublasLtMatmulAlgoCapAttributes_t attr, void* buf, size_t sizeInBytes,
+                                                 size_t* sizeWritten);
+cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t* algo,
+                                                    cublasLtMatmulAlgoConfigAttributes_t attr, void* buf,
+                                                    size_t sizeInBytes, size_t* sizeWritten);
 
 // D = epilogue(alpha * op(A) * op(B) + beta * C) on `stream`. `algo` NULL lets the library choose within the workspace.
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t lightHandle, cublasLtMatmulDesc_t computeDesc, const void* alpha,

@@ -15,5 +15,6 @@
 #define cublasSetPointerMode cublasSetPointerMode_v2
 #define cublasGetPointerMode cublasGetPointerMode_v2
 #define cublasSgemm cublasSgemm_v2
+#define cublasDgemm cublasDgemm_v2
 
 #endif  // GCAP_SIM_INCLUDE_CUBLAS_V2_H_

@@ -64,6 +64,7 @@ static uint16_t float_to_half(float value) {
 
 size_t gcap_sim_element_bytes(cudaDataType type) {
   switch (type) {
+    case CUDA_R_64F: return 8;
     case CUDA_R_32F: return 4;
     case CUDA_R_16F:
     case CUDA_R_16BF: return 2;

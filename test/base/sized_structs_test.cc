@@ -495,7 +495,8 @@ void SizedStructs::AddOps(std::vector<Reader>* all) {
     gcap_pool2d_t* made = nullptr;
     return Outcome(gcap_pool2d_create(As<Pool>(given), &made));
   };
-  pool.refusal = pool.older_refusal = "kernel_h is 9, the input is h 1 with pads 0 and 0";  // no stride is 0
+  pool.refusal = pool.older_refusal =
+      "kernel_h is 9 with dilation 1, the input is h 1 with pads 0 and 0";  // no stride is 0
   pool.older_bytes = offsetof(Pool, stride_h);
   pool.older_fields = {GCAP_FIELD(Pool, c), GCAP_FIELD(Pool, kernel_h)};
   pool.set_defaults = Setter(gcap_pool2d_options_set_defaults);

@@ -2,8 +2,9 @@
 # Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 #
 # The words of the public headers and of the pages: phrases that readers stumbled over do not come back. And each public
-# function that returns a status lists its errors, in a table that no formatter has moved (error_tables.awk).
-#   words_test.sh ERROR_TABLES PAGE...
+# function that returns a status lists its errors, in a table that no formatter has moved (error_tables.awk); nor has it
+# any other table (column_tables.awk).
+#   words_test.sh ERROR_TABLES COLUMN_TABLES PAGE...
 # The headers lie below the current folder.
 set -eu
 failed=0
@@ -55,16 +56,17 @@ errors_of() {
   [ "$(basename "$1")" = status.h ] || awk -f "$error_tables" include/gcap/status.h "$1"
 }
 
-# check_errors HEADER
-check_errors() {
+# check_tables HEADER
+check_tables() {
   errors_of "$1" >"$TEST_TMPDIR/found"
+  awk -f "$column_tables" "$1" >>"$TEST_TMPDIR/found"
   [ ! -s "$TEST_TMPDIR/found" ] || fail "$1: $(cat "$TEST_TMPDIR/found")"
 }
 
-# expect_found WHAT: standard input is a header of which errors_of must say WHAT; "" for nothing.
+# expect_found WHAT: standard input is a header of which the tables' checks must say WHAT; "" for nothing.
 expect_found() {
   cat >"$TEST_TMPDIR/sample.h"
-  found=$(errors_of "$TEST_TMPDIR/sample.h")
+  found=$(errors_of "$TEST_TMPDIR/sample.h"; awk -f "$column_tables" "$TEST_TMPDIR/sample.h")
   case $found in
     *"$1"*) [ -n "$1" ] || [ -z "$found" ] || fail "a good table: $found" ;;
     *) fail "'$1' was not found, but '$found'" ;;
@@ -121,17 +123,44 @@ SAMPLE
 //   CUDA_ERROR  not NULL
 GCAP_API gcap_status_t gcap_a(int a);
 SAMPLE
+  expect_found "" <<'SAMPLE'
+// No table:
+//   one  two
+//
+//   op             types   what is honored
+//   Add, Sub       any     nothing
+//   Clip           floats  min,
+//                          max                a further column
+//   Reshape, Flatten any   nothing
+//   Squeeze        any
+SAMPLE
+  expect_found "column 21 is none of the table's" <<'SAMPLE'
+//   op       types   what is honored
+//   Clip     floats  min, max: inputs or attributes (opset
+//   6) Softmax     floats  axis
+SAMPLE
+  expect_found "is longer than 120" <<'SAMPLE'
+//   op       types   what is honored
+//   Clip     floats  min, max: inputs on the host, or attributes (opset 6), or what else has the word for a bound of a range
+SAMPLE
+  expect_found "a row of one column" <<'SAMPLE'
+//   op       types   what is honored
+//   Cast     any     to, if given, is the type. To
+//   an
+//                    integer: toward zero
+SAMPLE
 }
 
 cd "$TEST_SRCDIR/$TEST_WORKSPACE"
 error_tables=$1
-shift
+column_tables=$2
+shift 2
 check_the_check
 headers=$(find -L include -name '*.h' | sort)
 [ "$(echo "$headers" | wc -l)" -gt 15 ] || fail "there are no headers to read"
 for header in $headers; do
   check_phrases "$header"
-  check_errors "$header"
+  check_tables "$header"
 done
 for page in "$@"; do
   check_phrases "$page"

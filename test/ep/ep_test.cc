@@ -305,6 +305,19 @@ TEST_F(EpOfTable, AbsentMembersHaveDefaults) {
   EXPECT_TRUE(recorder_.calls.empty());
 }
 
+// A turn must end as it began, whatever the implementer would answer by then.
+TEST_F(EpOfTable, ConcurrentRunsAreAskedForOnce) {
+  static int asked;
+  asked = 0;
+  gcap_ep_ops_t ops = Minimal(&recorder_);
+  ops.is_concurrent_run_supported = [](const void*) { return ++asked != 1; };
+  Create(ops);
+  gcap_ep_begin_turn(ep_);
+  gcap_ep_end_turn(ep_);
+  EXPECT_FALSE(gcap_ep_supports_concurrent_runs(ep_));
+  EXPECT_EQ(asked, 1);
+}
+
 TEST_F(EpOfTable, AbsentEndRunSynchronizesWhenAsked) {
   Create(Minimal(&recorder_));
   GCAP_EXPECT_OK(gcap_ep_end_run(ep_, nullptr, /*synchronize=*/true));

@@ -255,8 +255,8 @@ TEST_F(EpMembers, AbsentTheRuntimeAnswersAndPresentTheyWin) {
       SCOPED_TRACE(std::string(row.member) + (present ? " is there" : " is absent"));
       World world;
       if (present) row.add(&world.ops);
-      world.Create();
       called = "";
+      world.Create();
       EXPECT_EQ(row.ask(&world), !present);
       EXPECT_STREQ(called, present ? row.member : "");
       world.EndEp();

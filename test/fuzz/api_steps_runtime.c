@@ -192,6 +192,12 @@ static void run_bound(fuzz_runtime_t* slot) {
   if (fuzz_draw(2)) end_io_binding(slot);
 }
 
+static void end_session(fuzz_runtime_t* slot) {
+  if (slot->session == NULL || !fuzz_gone(gcap_session_destroy(slot->session))) return;
+  slot->session = NULL;
+  slot->has_stale_graphs = true;
+}
+
 // A session's functions may not be called on a thread that captures.
 void fuzz_session_step(void) {
   fuzz_runtime_t* slot = &fuzz_world.runtimes[fuzz_draw(FUZZ_RUNTIMES)];
@@ -206,8 +212,8 @@ void fuzz_session_step(void) {
     run_session(slot, /*warm_up=*/what == 0);
   } else if (what == 6) {
     fuzz_ok(gcap_session_release_captured_graph(slot->session, (int)fuzz_draw(4)));
-  } else if (what == 7 && fuzz_world.in_sink == 0 && fuzz_gone(gcap_session_destroy(slot->session))) {
-    slot->session = NULL;
+  } else if (what == 7 && fuzz_world.in_sink == 0) {
+    end_session(slot);
   } else if (what == 8 && fuzz_world.in_sink == 0) {
     run_bound(slot);
   }
@@ -235,6 +241,7 @@ static void create_runtime(fuzz_runtime_t* slot) {
     options.has_user_stream = true;
     options.user_stream = slot->device == 0 ? fuzz_world.raw[fuzz_draw(2)] : fuzz_world.raw[2];
   }
+  slot->has_stale_graphs = false;
   fuzz_ok(gcap_runtime_create(&options, &slot->runtime));
 }
 
@@ -243,7 +250,7 @@ static void destroy_runtime(fuzz_runtime_t* slot) {
   if (slot->calls > 0 || fuzz_world.in_sink > 0) return;
   ++slot->calls;
   end_io_binding(slot);
-  if (slot->session != NULL && fuzz_gone(gcap_session_destroy(slot->session))) slot->session = NULL;
+  end_session(slot);
   if (slot->session == NULL && slot->ep != NULL && fuzz_gone(gcap_ep_destroy(slot->ep))) {
     slot->ep = NULL;
     slot->runtime = NULL;
@@ -304,12 +311,16 @@ static void call(fuzz_runtime_t* slot) {
   switch (fuzz_draw(12)) {
     case 0:
     case 1:
-    case 2: fuzz_ok(gcap_runtime_run(slot->runtime, id, work, NULL, fuzz_draw(2))); break;
+    case 2:
+      if (!slot->has_stale_graphs) fuzz_ok(gcap_runtime_run(slot->runtime, id, work, NULL, fuzz_draw(2)));
+      break;
     case 3:
       if (fuzz_world.in_sink == 0) fuzz_ok(gcap_runtime_begin_run(slot->runtime, id));
       break;
     case 4: fuzz_ok(gcap_runtime_end_run(slot->runtime, NULL, fuzz_draw(2))); break;
-    case 5: fuzz_ok(gcap_runtime_replay(slot->runtime, id, NULL, NULL)); break;
+    case 5:
+      if (!slot->has_stale_graphs) fuzz_ok(gcap_runtime_replay(slot->runtime, id, NULL, NULL));
+      break;
     case 6: fuzz_ok(gcap_runtime_release(slot->runtime, id)); break;
     case 7: fuzz_ok(gcap_runtime_synchronize(slot->runtime)); break;
     case 8: gcap_runtime_get_graph_info(slot->runtime, id, &info); break;

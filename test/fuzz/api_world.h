@@ -99,7 +99,8 @@ typedef struct fuzz_runtime {
   float *x, *y;                   // of the session
   gcap_io_binding_t* io_binding;  // of the session
   int device;
-  int calls;  // on the stack
+  int calls;              // on the stack
+  bool has_stale_graphs;  // of a session that ended: nobody may replay them
 } fuzz_runtime_t;
 
 typedef struct fuzz_world {

@@ -53,6 +53,13 @@ void AddBinaries(std::vector<NodeCase>* all) {
   all->push_back(Binary("Mul", kTyped, kTyped, -2, 2, [](double a, double b) { return a * b; }));
   all->push_back(Binary("Div", kTyped, kTyped, 0.5, 2, [](double a, double b) { return a / b; }));
   all->push_back(Binary("Pow", kTyped, kTyped, 0.5, 2, [](double a, double b) { return std::pow(a, b); }));
+  for (gcap_dtype_t exponent : {i64, i32}) {
+    NodeCase c = Binary("Pow", kTyped, kTyped, -2, 2, [](double a, double b) { return std::pow(a, b); });
+    c.name += std::string("To") + gcap_dtype_name(exponent);
+    c.inputs[1].type = exponent;
+    c.inputs[1].low = 0, c.inputs[1].high = 3;
+    all->push_back(c);
+  }
   all->push_back(Binary("Min", kTyped, kTyped, -2, 2, [](double a, double b) { return std::min(a, b); }));
   all->push_back(Binary("Max", kTyped, kTyped, -2, 2, [](double a, double b) { return std::max(a, b); }));
   all->push_back(Binary("Sum", kTyped, kTyped, -2, 2, [](double a, double b) { return a + b; }));
@@ -99,6 +106,26 @@ void AddUnaries(std::vector<NodeCase>* all) {
   all->push_back(Unary("SumOfOne", "Sum", kTyped, -2, 2, [](double x) { return x; }));
 }
 
+// Min, Max or Sum of inputs that are broadcast at different places, so that what lies between grows.
+NodeCase OfMany(const std::string& op, gcap_dtype_t type, const std::vector<Shape>& inputs, const Shape& shape) {
+  const auto both = [op](double a, double b) {
+    return op == "Sum" ? a + b : op == "Max" ? std::max(a, b) : std::min(a, b);
+  };
+  NodeCase c;
+  c.name = op + "Of" + std::to_string(inputs.size()) + (type == kTyped ? "" : gcap_dtype_name(type));
+  c.op_type = op;
+  for (const Shape& input : inputs) c.inputs.push_back({type, input, -9, 9});
+  c.outputs = {{type, shape}};
+  c.reference = [=](const Ins& in) -> std::vector<Values> {
+    return {Make(shape, [&](const Shape& i) {
+      double all = BroadcastAt(in[0], i);
+      for (size_t k = 1; k < in.size(); ++k) all = both(all, BroadcastAt(in[k], i));
+      return all;
+    })};
+  };
+  return c;
+}
+
 // The bounds of Clip are scalars on the host.
 NodeCase Clip(const std::string& name, gcap_dtype_t type, double low, double high) {
   NodeCase c = Unary(name, "Clip", type, -8, 8, [=](double x) { return std::min(std::max(x, low), high); });
@@ -140,6 +167,12 @@ std::vector<NodeCase> ElementwiseCases() {
   all.push_back(Cast("CastFromi64", GCAP_DTYPE_I64, kTyped, 0, [](double x) { return x; }));
   all.push_back(Cast("CastToBool", kTyped, GCAP_DTYPE_BOOL, 9, [](double x) { return x != 0; }));
   all.push_back(Where());
+  all.push_back(OfMany("Max", kTyped, {{1, 4}, {4}, {2, 3, 1}}, {2, 3, 4}));
+  all.push_back(OfMany("Min", kTyped, {{4}, {}, {3, 1}, {2, 1, 1}, {1, 3, 4}}, {2, 3, 4}));
+  all.push_back(OfMany("Max", GCAP_DTYPE_I64, {{2, 3}, {2, 3}, {2, 3}, {3}}, {2, 3}));
+  all.push_back(OfMany("Min", GCAP_DTYPE_I32, {{2, 0}, {1, 1}, {2, 1}}, {2, 0}));
+  all.push_back(OfMany("Sum", kTyped, {{1, 4}, {4}, {2, 3, 1}, {3, 4}}, {2, 3, 4}));
+  all.push_back(OfMany("Sum", GCAP_DTYPE_I64, {{2, 3}, {3}, {2, 1}}, {2, 3}));
   return all;
 }
 

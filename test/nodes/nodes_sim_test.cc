@@ -3,11 +3,13 @@
 // The kernels for nodes when something fails: each CUDA and library call once, each allocation of host memory once. The
 // caller is told, and nothing is left.
 
+#include <algorithm>
 #include <memory>
 #include <string>
 
 #include "gcap/capture.h"
 #include "gcap/ops/nodes.h"
+#include "gcap/scratch.h"
 #include "gcap_sim.h"
 #include "test/base/heap_failure.h"
 #include "test/nodes/cases.h"
@@ -58,13 +60,31 @@ class Node {
 
   // Makes the kernel and ends it.
   gcap_status_t Make() {
-    gcap_kernel_t kernel;
-    GCAP_RETURN_IF_ERROR(gcap_node_kernels_create_kernel(kernels_, &resources_, &model_, &model_.nodes[0], &kernel));
-    kernel.destroy(kernel.self);
-    return nullptr;
+    return With([](const gcap_kernel_t&) { return nullptr; });
   }
+  // Also computes.
+  gcap_status_t Compute(const std::vector<gcap_tensor_t>& inputs, std::vector<gcap_tensor_t> outputs) {
+    return With([&](const gcap_kernel_t& kernel) {
+      gcap_kernel_context_t context = {};
+      context.resources = resources_;
+      context.inputs = inputs.data();
+      context.outputs = outputs.data();
+      return kernel.compute(kernel.self, &context);
+    });
+  }
+  gcap_scratch_t* scratch() const { return resources_.scratch; }
+  void Synchronize() { GCAP_EXPECT_OK(gcap_stream_synchronize(resources_.stream)); }
 
  private:
+  template <typename Use>
+  gcap_status_t With(const Use& use) {
+    gcap_kernel_t kernel;
+    GCAP_RETURN_IF_ERROR(gcap_node_kernels_create_kernel(kernels_, &resources_, &model_, &model_.nodes[0], &kernel));
+    gcap_status_t status = use(kernel);
+    kernel.destroy(kernel.self);
+    return status;
+  }
+
   Attributes attributes_;
   ModelBuilder builder_;
   gcap_model_t model_ = {};
@@ -102,6 +122,30 @@ TEST(NodesOnSim, KernelsReportEachFailingCallOfTheirPlans) {
       GCAP_EXPECT_OK(node.Make());
     });
   }
+}
+
+TEST(NodesOnSim, AnExtremumOfManyGivesItsWorkspaceBackWhateverFails) {
+  std::vector<NodeCase> cases = ElementwiseCases();
+  const auto at = std::find_if(cases.begin(), cases.end(), [](const NodeCase& c) { return c.name == "MinOf5"; });
+  ASSERT_NE(at, cases.end());
+  std::vector<std::unique_ptr<DeviceTensor>> memory;
+  std::vector<gcap_tensor_t> inputs;
+  for (const Input& input : at->inputs) {
+    memory.push_back(std::make_unique<DeviceTensor>(GCAP_DTYPE_F32, input.shape));
+    inputs.push_back(memory.back()->view());
+  }
+  const DeviceTensor y(GCAP_DTYPE_F32, at->outputs[0].second);
+  const Walked walked = WalkFaults([&](Fault& fault) {
+    Node node(*at);
+    const Outcome outcome = fault.During([&] { return node.Compute(inputs, {y.view()}); });
+    EXPECT_EQ(outcome.ok(), !fault.hit()) << fault.function();
+    EXPECT_TRUE(outcome.ok() || outcome.Names(fault.function())) << outcome.message;
+    gcap_allocator_stats_t stats;
+    gcap_scratch_get_stats(node.scratch(), &stats);
+    EXPECT_EQ(stats.in_use_bytes, 0u);
+    node.Synchronize();
+  });
+  EXPECT_GT(walked.calls, 4u);  // a launch for each input but the first
 }
 
 TEST(NodesOnSim, EverythingSaysThatThereIsNoHostMemory) {

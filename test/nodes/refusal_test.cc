@@ -96,7 +96,7 @@ TEST_F(NodeRefusals, NodesThatAreNotInTheTableAreNotSupported) {
       {"Loop", {{f32, {2}}}, {{f32, {2}}}},                                                  // no such operator
       {"Add", {{f32, {2}}, {f16, {2}}}, {{f32, {2}}}},                                       // two types
       {"Add", {{f32, {2}}}, {{f32, {2}}}},                                                   // an input is missing
-      {"Max", {{f32, {2}}, {f32, {2}}, {f32, {2}}}, {{f32, {2}}}},                           // three inputs
+      {"Max", {{f32, {2}}, {f32, {2}}, {i64, {2}}}, {{f32, {2}}}},                           // two types
       {"Less", {{f32, {2}}, {f32, {2}}}, {{f32, {2}}}},                                      // gives bool
       {"MatMul", {{i64, {2, 2}}, {i64, {2, 2}}}, {{i64, {2, 2}}}},                           // integers
       {"Exp", {{i64, {2}}}, {{i64, {2}}}},                                                   // integers
@@ -117,32 +117,28 @@ TEST_F(NodeRefusals, NodesThatAreNotInTheTableAreNotSupported) {
   }
 }
 
-// What cuDNN cannot pad is refused if some size would need it.
-TEST_F(NodeRefusals, PoolsAreSupportedIfCudnnHasTheirWindows) {
-  const auto pool = [](const Shape& x, const std::function<void(Attributes*)>& more) {
-    Shape y = x;
-    for (size_t i = 2; i < y.size(); ++i) y[i] = GCAP_DIM_INFERRED;
-    return Question{"MaxPool", {{f32, x}}, {{f32, y}}, [more](Attributes* a) {
-                      a->Ints("kernel_shape", {3, 3}).Ints("strides", {2, 2});
-                      more(a);
-                    }};
+TEST_F(NodeRefusals, PoolsAreSupportedIfTheirPadsAreSmallerThanTheWindowReaches) {
+  const auto supports = [&](const std::function<void(Attributes*)>& more) {
+    return Supports({"MaxPool",
+                     {{f32, {kOpen, 3, kOpen, kOpen}}},
+                     {{f32, {kOpen, 3, GCAP_DIM_INFERRED, GCAP_DIM_INFERRED}}},
+                     [&](Attributes* a) {
+                       more(&a->Ints("kernel_shape", {3, 3}).Ints("strides", {2, 2}));
+                     }});
   };
-  const auto uneven = [](Attributes* a) { a->Ints("pads", {0, 0, 1, 1}); };
-  const auto ceil = [](Attributes* a) { a->Int("ceil_mode", 1); };
-  const auto same = [](Attributes* a) { a->String("auto_pad", "SAME_UPPER"); };
-  const Shape open = {kOpen, 3, kOpen, kOpen};
-  EXPECT_TRUE(Supports(pool(open, [](Attributes*) {})));
-  for (const auto& more : {std::function<void(Attributes*)>(uneven), std::function<void(Attributes*)>(ceil),
-                           std::function<void(Attributes*)>(same)}) {
-    EXPECT_FALSE(Supports(pool(open, more)));
-    EXPECT_FALSE(Supports(pool({kOpen, 3, 6, 6}, more))) << "a third window reaches over the end";
-  }
-  // 5 rows have 2 windows of 3 at a distance of 2, with nothing left over.
-  EXPECT_TRUE(Supports(pool({kOpen, 3, 5, 5}, ceil)));
-  EXPECT_TRUE(Supports(pool({kOpen, 3, 5, 5}, uneven))) << "the pad at the end is too small for another window";
-  EXPECT_TRUE(Supports(pool({kOpen, 3, 5, 5}, same))) << "one row at each end";
-  EXPECT_FALSE(Supports(pool(open, [](Attributes* a) { a->Ints("dilations", {2, 2}); })));
-  EXPECT_FALSE(Supports(pool(open, [](Attributes* a) { a->Ints("pads", {3, 3, 3, 3}); })));
+  EXPECT_TRUE(supports([](Attributes*) {}));
+  EXPECT_TRUE(supports([](Attributes* a) { a->Ints("pads", {0, 0, 2, 1}); }));
+  EXPECT_TRUE(supports([](Attributes* a) { a->Int("ceil_mode", 1); }));
+  EXPECT_TRUE(supports([](Attributes* a) { a->String("auto_pad", "SAME_UPPER"); }));
+  EXPECT_TRUE(supports([](Attributes* a) { a->Ints("dilations", {2, 2}).Ints("pads", {4, 0, 0, 4}); }));
+  EXPECT_FALSE(supports([](Attributes* a) { a->Ints("pads", {3, 0, 0, 0}); }));
+  EXPECT_FALSE(supports([](Attributes* a) { a->Ints("pads", {0, 0, 0, 3}); }));
+  EXPECT_FALSE(supports([](Attributes* a) { a->Ints("dilations", {2, 2}).Ints("pads", {0, 5, 0, 0}); }));
+  EXPECT_FALSE(Supports({"MaxPool",
+                         {{f32, {1, 1, 4}}},
+                         {{f32, {1, 1, 2}}, {i64, {1, 1, 2}}},
+                         [](Attributes* a) { a->Ints("kernel_shape", {3}); }}))
+      << "Indices";
 }
 
 TEST_F(NodeRefusals, ShapesThatDoNotFitAreNamedWhereTheKernelIsMade) {
@@ -217,6 +213,10 @@ TEST_F(NodeRefusals, ArgumentsThatAreWrongAreNamed) {
   gcap_kernel_options_t options = {};
   GCAP_EXPECT_FAILS(gcap_node_kernels_create(0, &options, &kernels), GCAP_INVALID_ARGUMENT, "gcap_kernel_options_init");
   GCAP_EXPECT_FAILS(gcap_node_kernels_create(999, nullptr, &kernels), GCAP_INVALID_ARGUMENT, "999");
+  gcap_kernel_options_init(&options);
+  options.prefer_nhwc = true;
+  GCAP_EXPECT_FAILS(gcap_node_kernels_create(0, &options, &kernels), GCAP_INVALID_ARGUMENT,
+                    "prefer_nhwc is 1, allowed is 0: tensors of a model are NCHW");
   EXPECT_EQ(kernels, nullptr);
   GCAP_EXPECT_OK(gcap_node_kernels_destroy(nullptr));
   With({"Relu", {{f32, {2}}}, {{f32, {2}}}}, [&](const gcap_model_t& model) {

@@ -121,36 +121,78 @@ std::vector<NodeCase> Convolutions() {
 }
 
 // A window of 3 x 2 over [2,3,5,6], or of 3 over [2,3,5].
-NodeCase Pool(const std::string& name, const std::string& op, size_t axes, const Shape& strides, const Shape& pads,
-              const Shape& y, bool counts_pads = false) {
-  const Shape x = axes == 1 ? Shape{2, 3, 1, 5} : Shape{2, 3, 5, 6}, window = axes == 1 ? Shape{1, 3} : Shape{3, 2};
+struct PoolSetup {
+  std::string name, op;
+  Shape strides, pads, y;  // pads at the beginning, and at the end if there are four
+  size_t axes = 2;
+  Shape dilations = {1, 1};
+  bool counts_pads = false, ceil = false;
+  const char* auto_pad = nullptr;  // `pads` are then what it must be
+};
+
+double PoolAt(const PoolSetup& s, const Shape& window, const Elements& image, const Shape& i) {
+  const Shape& x = image.shape;
+  double sum = 0, most = -1e9, count = 0;
+  for (int64_t k = 0; k < window[0] * window[1]; ++k) {
+    const int64_t h = i[2] * s.strides[0] - s.pads[0] + k / window[1] * s.dilations[0];
+    const int64_t w = i[3] * s.strides[1] - s.pads[1] + k % window[1] * s.dilations[1];
+    const bool inside = h >= 0 && h < x[2] && w >= 0 && w < x[3];
+    const bool padded = h < x[2] + s.pads[s.pads.size() - 2] && w < x[3] + s.pads[s.pads.size() - 1];
+    if (inside) sum += At(image, {i[0], i[1], h, w});
+    if (inside) most = std::max(most, At(image, {i[0], i[1], h, w}));
+    count += inside || (s.counts_pads && padded);
+  }
+  return s.op == "MaxPool" ? most : sum / count;
+}
+
+NodeCase Pool(const PoolSetup& s) {
+  const Shape x = s.axes == 1 ? Shape{2, 3, 1, 5} : Shape{2, 3, 5, 6}, window = s.axes == 1 ? Shape{1, 3} : Shape{3, 2};
   NodeCase c;
-  c.name = op + name;
-  c.op_type = op;
+  c.name = s.op + s.name;
+  c.op_type = s.op;
   c.attributes = [=](Attributes* a) {
-    a->Ints("kernel_shape", LastOf(window, axes)).Ints("strides", LastOf(strides, axes));
-    a->Ints("pads", LastOf({pads[0], pads[1], pads[0], pads[1]}, axes));
-    if (counts_pads) a->Int("count_include_pad", 1);
+    Shape pads = s.pads;
+    if (pads.size() == 2) pads.insert(pads.end(), s.pads.begin(), s.pads.end());
+    a->Ints("kernel_shape", LastOf(window, s.axes)).Ints("strides", LastOf(s.strides, s.axes));
+    a->Ints("dilations", LastOf(s.dilations, s.axes));
+    if (s.auto_pad != nullptr) a->String("auto_pad", s.auto_pad);
+    if (s.auto_pad == nullptr) a->Ints("pads", LastOf(pads, s.axes));
+    if (s.counts_pads) a->Int("count_include_pad", 1);
+    if (s.ceil) a->Int("ceil_mode", 1);
   };
-  c.inputs = {{kTyped, WithoutFirstAxis(x, axes)}};
-  c.outputs = {{kTyped, WithoutFirstAxis(y, axes)}};
-  const bool is_max = op == "MaxPool";
+  c.inputs = {{kTyped, WithoutFirstAxis(x, s.axes)}};
+  c.outputs = {{kTyped, WithoutFirstAxis(s.y, s.axes)}};
   c.reference = [=](const Ins& in) -> std::vector<Values> {
     const Elements image = {x, in[0].at};
-    return {Make(y, [&](const Shape& i) {
-      double sum = 0, most = -1e9, count = 0;
-      for (int64_t k = 0; k < window[0] * window[1]; ++k) {
-        const int64_t h = i[2] * strides[0] - pads[0] + k / window[1], w = i[3] * strides[1] - pads[1] + k % window[1];
-        const bool inside = h >= 0 && h < x[2] && w >= 0 && w < x[3];
-        if (inside) sum += At(image, {i[0], i[1], h, w});
-        if (inside) most = std::max(most, At(image, {i[0], i[1], h, w}));
-        count += inside || counts_pads;
-      }
-      return is_max ? most : sum / count;
-    })};
+    return {Make(s.y, [&](const Shape& i) { return PoolAt(s, window, image, i); })};
   };
   c.error = 2e-6;
   return c;
+}
+
+std::vector<NodeCase> Pools() {
+  std::vector<PoolSetup> setups = {
+      {"", "MaxPool", {1, 1}, {0, 0}, {2, 3, 3, 5}},
+      {"WithStridesAndPads", "MaxPool", {2, 2}, {1, 1}, {2, 3, 3, 4}},
+      {"OfOneAxis", "MaxPool", {1, 2}, {0, 1}, {2, 3, 1, 3}, 1},
+      {"WithDilations", "MaxPool", {1, 1}, {2, 1}, {2, 3, 5, 5}, 2, {2, 3}},
+      {"WithUnevenPads", "MaxPool", {2, 2}, {0, 1, 2, 0}, {2, 3, 3, 3}},
+      {"WithCeilMode", "MaxPool", {3, 4}, {0, 0}, {2, 3, 2, 2}},
+      {"OfOneAxisWithDilations", "MaxPool", {1, 1}, {0, 0}, {2, 3, 1, 1}, 1, {1, 2}},
+      {"", "AveragePool", {2, 2}, {1, 1}, {2, 3, 3, 4}},
+      {"WithPadsCounted", "AveragePool", {2, 2}, {1, 1}, {2, 3, 3, 4}},
+      {"WithDilations", "AveragePool", {1, 1}, {2, 1}, {2, 3, 5, 5}, 2, {2, 3}},
+      {"WithCeilModeAndPadsCounted", "AveragePool", {2, 4}, {1, 1, 0, 1}, {2, 3, 3, 2}},
+      {"WithAutoPad", "AveragePool", {2, 3}, {1, 0, 1, 0}, {2, 3, 3, 2}},
+  };
+  std::vector<NodeCase> all;
+  for (PoolSetup& setup : setups) {
+    setup.ceil = setup.name.find("CeilMode") != std::string::npos;
+    setup.counts_pads = setup.name.find("PadsCounted") != std::string::npos;
+    if (setup.name == "WithAutoPad") setup.auto_pad = "SAME_UPPER";
+    all.push_back(Pool(setup));
+  }
+  return all;
 }
 
 NodeCase GlobalAverage(const Shape& x) {
@@ -193,11 +235,8 @@ NodeCase BatchNorm(const Shape& x) {
 
 std::vector<NodeCase> WindowCases() {
   std::vector<NodeCase> all = Convolutions();
-  all.push_back(Pool("", "MaxPool", 2, {1, 1}, {0, 0}, {2, 3, 3, 5}));
-  all.push_back(Pool("WithStridesAndPads", "MaxPool", 2, {2, 2}, {1, 1}, {2, 3, 3, 4}));
-  all.push_back(Pool("OfOneAxis", "MaxPool", 1, {1, 2}, {0, 1}, {2, 3, 1, 3}));
-  all.push_back(Pool("", "AveragePool", 2, {2, 2}, {1, 1}, {2, 3, 3, 4}));
-  all.push_back(Pool("WithPadsCounted", "AveragePool", 2, {2, 2}, {1, 1}, {2, 3, 3, 4}, true));
+  const std::vector<NodeCase> pools = Pools();
+  all.insert(all.end(), pools.begin(), pools.end());
   all.push_back(GlobalAverage({2, 3, 4, 5}));
   all.push_back(GlobalAverage({2, 3, 7}));
   all.push_back(BatchNorm({2, 3, 4, 5}));

@@ -1,8 +1,8 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // Conv2d with everything that its options offer, drawn at random from a fixed seed: types, layouts, groups, dilation,
-// pads that differ, with and without bias and ReLU, both ways to an algorithm; against loops in double, each also
-// captured and replayed with other inputs.
+// pads that differ, with and without bias and ReLU, both ways to an algorithm; each by cuDNN and by gcap's kernel;
+// against loops in double, each also captured and replayed with other inputs.
 
 #include "gcap/ops/conv2d.h"
 
@@ -81,7 +81,7 @@ struct Problem {
   // Sums are made in f32: at most one rounding a term and two more; transforms (Winograd, FFT) spread the error of the
   // largest output over its neighbours and cost some tens of roundings: 64 here. TF32 first takes from each factor up
   // to 2^-10 of it, if a GPU cuts it off; transforms of F16 and BF16 may round on the way as the type does, and so may
-  // TF32's. The result is rounded to the type.
+  // TF32's. gcap's kernel does none of this. The result is rounded to the type.
   TypedExpectation Reference() const {
     const std::vector<int> shape = YShape();
     TypedExpectation expected;
@@ -99,9 +99,10 @@ struct Problem {
       }
     }
     const double terms = double(o.c / o.groups) * o.kernel_h * o.kernel_w;
-    const double exact = (terms + 2 + 64) * std::ldexp(largest, -24);
-    const double tf32 = o.tf32 ? std::ldexp(largest, -9) : 0.0;
-    const double rounding = o.dtype == GCAP_DTYPE_F32 ? 0.0 : 2 * Rounding(o.dtype) * largest;
+    const bool direct = o.direct == GCAP_CONV2D_DIRECT_ALWAYS;
+    const double exact = (terms + 2 + (direct ? 0 : 64)) * std::ldexp(largest, -24);
+    const double tf32 = o.tf32 && !direct ? std::ldexp(largest, -9) : 0.0;
+    const double rounding = o.dtype == GCAP_DTYPE_F32 ? 0.0 : (direct ? 1 : 2) * Rounding(o.dtype) * largest;
     expected.tolerance.assign(expected.value.size(), exact + tf32 + rounding);
     return expected;
   }
@@ -162,6 +163,9 @@ class Conv2dRandom : public OpTest {
     if (made.code == GCAP_UNIMPLEMENTED) return false;
     EXPECT_TRUE(made.ok()) << made.message;
     if (plan == nullptr) return true;
+    const bool direct = p->o.direct == GCAP_CONV2D_DIRECT_ALWAYS;
+    EXPECT_EQ(gcap_conv2d_is_direct(plan), direct && p->o.n != 0);
+    EXPECT_TRUE(!direct || gcap_conv2d_workspace_bytes(plan) == 0);
     int shape[4];
     gcap_conv2d_output_shape(plan, shape);
     EXPECT_EQ(std::vector<int>(shape, shape + 4), p->YShape());
@@ -177,6 +181,7 @@ class Conv2dRandom : public OpTest {
     ExpectNear(y.Get(), p->Reference());
     {
       Graph graph(stream_, run);
+      EXPECT_TRUE(!direct || graph.CountKernels() == (p->o.n == 0 ? 0u : 1u));
       p->DrawValues(generator);
       x.Set(p->x), weight.Set(p->weight), bias.Set(p->bias);
       graph.Replay();
@@ -191,11 +196,19 @@ class Conv2dRandom : public OpTest {
   gcap_scratch_t* scratch_ = nullptr;
 };
 
-TEST_F(Conv2dRandom, EqualsTheDoubleLoopAlsoWhenReplayed) {
+class Conv2dRandomBy : public Conv2dRandom, public ::testing::WithParamInterface<gcap_conv2d_direct_t> {};
+
+INSTANTIATE_TEST_SUITE_P(Who, Conv2dRandomBy, ::testing::Values(GCAP_CONV2D_DIRECT_NEVER, GCAP_CONV2D_DIRECT_ALWAYS),
+                         [](const ::testing::TestParamInfo<gcap_conv2d_direct_t>& info) {
+                           return info.param == GCAP_CONV2D_DIRECT_NEVER ? "Cudnn" : "Gcap";
+                         });
+
+TEST_P(Conv2dRandomBy, EqualsTheDoubleLoopAlsoWhenReplayed) {
   std::mt19937 generator(kSeed);
   int done = 0;
   for (int i = 0; i < kProblems && !HasFailure(); ++i) {
     Problem p{DrawOptions(&generator), {}, {}, {}};
+    p.o.direct = GetParam();
     const gcap_conv2d_options_t& o = p.o;
     p.DrawValues(&generator);
     SCOPED_TRACE(::testing::Message() << "problem " << i << " of seed " << kSeed << ": " << o.n << "x" << o.c << "x"
@@ -217,6 +230,7 @@ TEST_F(Conv2dRandom, AnExhaustiveSearchGivesItsScratchBack) {
   o.handle = handle_;
   o.n = 2, o.c = 3, o.h = o.w = 8, o.k = 4, o.kernel_h = o.kernel_w = 3;
   o.relu = true;
+  o.direct = GCAP_CONV2D_DIRECT_NEVER;
   o.search = GCAP_CONV2D_SEARCH_EXHAUSTIVE;
   o.search_stream = stream_, o.search_scratch = scratch_;
   o.max_workspace_bytes = SIZE_MAX;
@@ -229,10 +243,26 @@ TEST_F(Conv2dRandom, AnExhaustiveSearchGivesItsScratchBack) {
   gcap_conv2d_destroy(plan);
 }
 
+TEST_F(Conv2dRandom, ASmallConvolutionIsNotSearchedFor) {
+  std::mt19937 generator(kSeed);
+  gcap_conv2d_options_t o = DrawOptions(&generator);
+  o.n = 1;
+  o.search = GCAP_CONV2D_SEARCH_EXHAUSTIVE;
+  o.search_stream = stream_, o.search_scratch = scratch_;
+  gcap_conv2d_t* plan = nullptr;
+  GCAP_ASSERT_OK(gcap_conv2d_create(&o, &plan));
+  EXPECT_TRUE(gcap_conv2d_is_direct(plan));
+  gcap_allocator_stats_t stats;
+  gcap_scratch_get_stats(scratch_, &stats);
+  EXPECT_EQ(stats.total_allocated_bytes, 0u);
+  gcap_conv2d_destroy(plan);
+}
+
 TEST_F(Conv2dRandom, AnExhaustiveSearchIsRefusedOnACapturingStream) {
   std::mt19937 generator(kSeed);
   gcap_conv2d_options_t o = DrawOptions(&generator);
   o.n = 1;
+  o.direct = GCAP_CONV2D_DIRECT_NEVER;
   o.search = GCAP_CONV2D_SEARCH_EXHAUSTIVE;
   o.search_stream = stream_, o.search_scratch = scratch_;
   gcap_conv2d_t* plan = nullptr;

@@ -1,6 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Conv2d and the stream's cuDNN handle: numbers against double-precision loops, capture and replay, and bad input.
+// Conv2d by cuDNN and the stream's handle of it: numbers against double-precision loops, capture and replay, and bad
+// input.
 
 #include "gcap/ops/conv2d.h"
 
@@ -88,6 +89,7 @@ class Conv2d : public OpTest {
     options.pad_h = s.pad_h, options.pad_w = s.pad_w;
     options.relu = relu;
     options.max_workspace_bytes = max_workspace_bytes;
+    options.direct = GCAP_CONV2D_DIRECT_NEVER;
     return options;
   }
 };
@@ -225,6 +227,9 @@ TEST_F(Conv2d, CreateNamesTheBadOption) {
   bad = good;
   bad.layout = static_cast<gcap_image_layout_t>(2);
   expect_refused(&bad, "layout is 2");
+  bad = good;
+  bad.direct = static_cast<gcap_conv2d_direct_t>(3);
+  expect_refused(&bad, "direct is 3, allowed are 0..2");
   bad = good;
   bad.search = static_cast<gcap_conv2d_search_t>(2);
   expect_refused(&bad, "search is 2");

@@ -7,9 +7,11 @@
 #include <functional>
 
 #include "gcap/capture.h"
+#include "gcap/ops/conv2d.h"
 #include "gcap/ops/elementwise.h"
 #include "gcap/ops/layout.h"
 #include "gcap/ops/normalize.h"
+#include "gcap/ops/pool2d.h"
 #include "gcap/ops/reduce.h"
 #include "gcap_sim.h"
 #include "test/ops/fail_each_call.h"
@@ -21,6 +23,28 @@ namespace {
 
 class KernelsOnSim : public OpTest {
  protected:
+  void SetUp() override {
+    OpTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    gcap_conv2d_options_t options;
+    gcap_conv2d_options_init(&options);
+    options.n = options.c = options.k = options.kernel_h = options.kernel_w = 1;
+    options.h = 2, options.w = 3;
+    options.no_bias = true;
+    options.direct = GCAP_CONV2D_DIRECT_ALWAYS;
+    GCAP_ASSERT_OK(gcap_conv2d_create(&options, &conv_));
+    gcap_pool2d_options_t pool;
+    gcap_pool2d_options_init(&pool);
+    pool.n = pool.c = 1, pool.h = 2, pool.w = 3;
+    pool.kernel_h = pool.kernel_w = pool.dilation_w = 2;
+    GCAP_ASSERT_OK(gcap_pool2d_create(&pool, &pool_));
+  }
+  void TearDown() override {
+    gcap_conv2d_destroy(conv_);
+    gcap_pool2d_destroy(pool_);
+    OpTest::TearDown();
+  }
+
   // One call of each function, all of which launch.
   std::vector<std::function<gcap_status_t()>> Runs() {
     return {
@@ -29,6 +53,7 @@ class KernelsOnSim : public OpTest {
         [this] { return gcap_clip(stream_, 0.0, 1.0, &x_, &y_); },
         [this] { return gcap_cast(stream_, &x_, &y_); },
         [this] { return gcap_binary(stream_, GCAP_BINARY_ADD, &x_, &row_, &y_); },
+        [this] { return gcap_binary(stream_, GCAP_BINARY_POW, &x_, &indices_, &y_); },
         [this] { return gcap_where(stream_, &condition_, &x_, &row_, &y_); },
         [this] { return gcap_reduce(stream_, GCAP_REDUCE_SUM, &x_, &kAxis, 1, &column_); },
         [this] { return gcap_softmax(stream_, &x_, 1, &y_); },
@@ -39,6 +64,8 @@ class KernelsOnSim : public OpTest {
         [this] { return gcap_split(stream_, &x_, 1, &y_, 1); },
         [this] { return gcap_slice(stream_, &x_, kZeros, nullptr, &column_slice_); },
         [this] { return gcap_gather(stream_, &x_, &indices_, 1, &column_slice_); },
+        [this] { return gcap_pool2d_run(pool_, stream_, x_.data, y_.data); },
+        [this] { return gcap_conv2d_run(conv_, stream_, x_.data, row_.data, nullptr, y_.data, nullptr); },
     };
   }
 
@@ -50,6 +77,8 @@ class KernelsOnSim : public OpTest {
   const gcap_tensor_t column_slice_ = View(GCAP_DTYPE_F32, {2, 1}, y_.data);
   const DeviceTensor index_{GCAP_DTYPE_I64, {1}, Values{2}};
   const gcap_tensor_t indices_ = index_.view();
+  gcap_conv2d_t* conv_ = nullptr;
+  gcap_pool2d_t* pool_ = nullptr;
 };
 
 TEST_F(KernelsOnSim, RunsReportEachFailingCall) {

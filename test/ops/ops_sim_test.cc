@@ -59,6 +59,7 @@ class OpsOnSim : public OpTest {
     options.kernel_h = options.kernel_w = 3;
     options.stride_h = options.stride_w = options.pad_h = options.pad_w = 1;
     options.max_workspace_bytes = kWorkspaceLimit;
+    options.direct = GCAP_CONV2D_DIRECT_NEVER;
     return options;
   }
   gcap_pool2d_options_t PoolOptions() const {

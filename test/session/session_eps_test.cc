@@ -148,8 +148,10 @@ void ExpectNotCapturable(const Outcome& outcome, const std::string& node, const 
 TEST_F(SessionEps, UnderTheStrictPolicyEveryNodeIsOnTheEp) {
   Device("device", kShapeOps, /*captures=*/true, GCAP_GRAPH_ALL_NODES_ON_EP);
   Host();
-  ExpectNotCapturable(Create(ShapeModel()), "'shape' (Shape) on EP 'host'",
-                      "is not on it, and its policy is GCAP_GRAPH_ALL_NODES_ON_EP");
+  const Outcome outcome = Create(ShapeModel());
+  ExpectNotCapturable(outcome, "'shape' (Shape) on EP 'host'",
+                      "is not on it, and its policy is GCAP_GRAPH_ALL_NODES_ON_EP. To run the model: ");
+  EXPECT_TRUE(outcome.Names("GCAP_GRAPH_ALLOW_CPU_FOR_SHAPES, which allows this model")) << outcome.message;
   EXPECT_EQ(session_, nullptr);
 }
 
@@ -159,8 +161,10 @@ TEST_F(SessionEps, NodeOnAnotherDeviceEpIsRefusedUnderBothPolicies) {
     Device("first", {"Rotate"}, /*captures=*/true, policy);
     Device("second", {"Reshape"}, /*captures=*/false);
     Host();
-    ExpectNotCapturable(Create(ShapeModel()), policy == GCAP_GRAPH_ALL_NODES_ON_EP ? "'shape'" : "'reshape'",
+    const Outcome outcome = Create(ShapeModel());
+    ExpectNotCapturable(outcome, policy == GCAP_GRAPH_ALL_NODES_ON_EP ? "'shape'" : "'reshape'",
                         policy == GCAP_GRAPH_ALL_NODES_ON_EP ? "is not on it" : "is on another device EP");
+    EXPECT_FALSE(outcome.Names("which allows this model")) << "the other policy would refuse the model, too";
   }
 }
 

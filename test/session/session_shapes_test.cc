@@ -13,6 +13,7 @@
 #include "gtest/gtest.h"
 #include "test/session/session_test.h"
 #include "test/support/device_test.h"
+#include "test/support/log_catcher.h"
 
 namespace gcap {
 namespace testing {
@@ -191,10 +192,6 @@ TEST_F(SessionShapes, ManyThreadsAndIdsShareThePlans) {
 
 // --- Warm-up of many ids --------------------------------------------------------------------------------------------
 
-// What the log says at the level of information, too.
-std::string* logged = nullptr;
-void AddToLog(void*, gcap_log_level_t, const char* message) { *logged += std::string(message) + "\n"; }
-
 // All run eagerly, then all are captured, the largest first: "rows of the run, captured or not".
 TEST_F(SessionShapes, WarmUpOfManyIdsIsEagerFirstAndLargestFirst) {
   ASSERT_TRUE(Create(rows_).ok());
@@ -211,18 +208,12 @@ TEST_F(SessionShapes, WarmUpOfManyIdsIsEagerFirstAndLargestFirst) {
   }
   std::vector<gcap_warm_up_run_t> runs;
   for (int id = 0; id < 3; ++id) runs.push_back({&options[id], &inputs[id], &outputs[id]});
-  std::string log;
-  logged = &log;
   computed = "";
   ep_->on_compute = NoteCompute;
-  gcap_log_set_sink(AddToLog, nullptr, GCAP_LOG_INFO);
   const Outcome outcome(gcap_session_warm_up(session_, runs.data(), runs.size()));
-  gcap_log_set_sink(nullptr, nullptr, GCAP_LOG_WARNING);
   ep_->on_compute = nullptr;
   EXPECT_TRUE(outcome.ok()) << outcome.message;
   EXPECT_EQ(computed, "5e 3e 2e 5c 3c 2c ");
-  EXPECT_NE(log.find("3 graph ids are warm after 6 runs"), std::string::npos) << log;
-  EXPECT_NE(log.find("0 in captures"), std::string::npos) << log;
   for (int id = 0; id < 3; ++id) {
     EXPECT_TRUE(gcap_ep_is_graph_captured(ep_->get(), id));
     ExpectRightRun(rows[id], id, x[id].get(), y[id].get(), 7);
@@ -230,6 +221,29 @@ TEST_F(SessionShapes, WarmUpOfManyIdsIsEagerFirstAndLargestFirst) {
   GCAP_EXPECT_OK(gcap_session_warm_up(session_, runs.data(), runs.size()));
   EXPECT_EQ(bounce_.computes, 6) << "nothing is left to do";
   GCAP_EXPECT_OK(gcap_session_warm_up(session_, nullptr, 0));
+}
+
+// One line says what was first-use; in a capture it is a warning.
+TEST_F(SessionShapes, WarmUpReportsFirstUses) {
+  ASSERT_TRUE(Create(rows_).ok());
+  for (const bool late : {false, true}) {
+    DeviceFloats x(Floats(6)), y(Floats(6));
+    const gcap_tensor_t input = Tensor(x.get(), {2, 3}), output = Tensor(y.get(), {2, 3});
+    const gcap_run_options_t options = RunOptions(late ? 1 : 0, true);
+    const gcap_warm_up_run_t run = {&options, &input, &output};
+    ep_->on_compute = [](const char*, const gcap_kernel_context_t*) {
+      if (!gcap_thread_is_capturing()) gcap_graph_note_initialization();
+    };
+    if (late) ep_->on_compute = [](const char*, const gcap_kernel_context_t*) { gcap_graph_note_initialization(); };
+    const LogCatcher all(late ? GCAP_LOG_WARNING : GCAP_LOG_INFO);
+    GCAP_EXPECT_OK(gcap_session_warm_up(session_, &run, 1));
+    ep_->on_compute = nullptr;
+    const std::string computes = "3 other initializations";  // one of each node
+    EXPECT_NE(all.text().find("1 graph ids are warm after 2 runs; first uses in eager runs: "), std::string::npos);
+    EXPECT_NE(all.text().find(computes + "; in captures: " + (late ? computes + ", which more eager runs" : "none")),
+              std::string::npos)
+        << all.text();
+  }
 }
 
 TEST_F(SessionShapes, WarmUpOfManyIdsNamesTheOneThatFails) {

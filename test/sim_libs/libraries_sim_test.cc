@@ -185,6 +185,67 @@ TEST(SimCublasLt, CheckTellsWhichAlgorithmSuitsAProblem) {
   EXPECT_EQ(CUBLAS_STATUS_INVALID_VALUE, check(long_k, nullptr, &result));
 }
 
+template <typename T>
+T Capability(const cublasLtMatmulAlgo_t& algo, cublasLtMatmulAlgoCapAttributes_t attribute) {
+  T value = T(-1);
+  size_t written = 0;
+  EXPECT_EQ(CUBLAS_STATUS_SUCCESS, cublasLtMatmulAlgoCapGetAttribute(&algo, attribute, &value, sizeof value, &written));
+  EXPECT_EQ(sizeof value, written);
+  return value;
+}
+
+template <typename T>
+T Configuration(const cublasLtMatmulAlgo_t& algo, cublasLtMatmulAlgoConfigAttributes_t attribute) {
+  T value = T(-1);
+  size_t written = 0;
+  EXPECT_EQ(CUBLAS_STATUS_SUCCESS,
+            cublasLtMatmulAlgoConfigGetAttribute(&algo, attribute, &value, sizeof value, &written));
+  EXPECT_EQ(sizeof value, written);
+  return value;
+}
+
+TEST(SimCublasLt, AnAlgorithmTellsWhatItCanAndHowItIsConfigured) {
+  LtProblem problem(64, 32, 512, CUBLAS_COMPUTE_32F, CUDA_R_32F), halves(64, 32, 512, CUBLAS_COMPUTE_32F, CUDA_R_16F);
+  const auto split = problem.Heuristic(1 << 20, 1)[0].algo, whole = problem.Heuristic(0, 1)[0].algo;
+  EXPECT_EQ(8, Configuration<int32_t>(split, CUBLASLT_ALGO_CONFIG_SPLITK_NUM));
+  EXPECT_EQ(1, Configuration<int32_t>(whole, CUBLASLT_ALGO_CONFIG_SPLITK_NUM));
+  EXPECT_EQ(2u, Configuration<uint32_t>(split, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME));
+  EXPECT_EQ(0u, Configuration<uint32_t>(whole, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME));
+  EXPECT_EQ(0, Configuration<uint16_t>(whole, CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID));
+  EXPECT_EQ(1, Capability<int32_t>(whole, CUBLASLT_ALGO_CAP_SPLITK_SUPPORT));
+  EXPECT_EQ(3u, Capability<uint32_t>(whole, CUBLASLT_ALGO_CAP_POINTER_MODE_MASK));
+  const auto epilogues = Capability<uint32_t>(whole, CUBLASLT_ALGO_CAP_EPILOGUE_MASK);
+  for (const auto epilogue : {CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_GELU_BIAS, CUBLASLT_EPILOGUE_RELU_AUX}) {
+    EXPECT_EQ(epilogue, epilogue & static_cast<int>(epilogues));
+  }
+  EXPECT_EQ(0, CUBLASLT_EPILOGUE_BGRADA & static_cast<int>(epilogues));
+  const auto of_halves = halves.Heuristic(0, 1)[0].algo;
+  EXPECT_EQ(2u, Capability<uint32_t>(of_halves, CUBLASLT_ALGO_CAP_MIN_ALIGNMENT_A_BYTES));
+  EXPECT_EQ(4u, Capability<uint32_t>(of_halves, CUBLASLT_ALGO_CAP_MIN_ALIGNMENT_D_BYTES));
+}
+
+TEST(SimCublasLt, AnAlgorithmsAttributesAreAskedForBySize) {
+  const auto algo = LtProblem(1, 1, 1).Heuristic(0, 1)[0].algo;
+  const cublasLtMatmulAlgo_t zeroed = {};
+  size_t needed = 0;
+  const auto ask = [&](const cublasLtMatmulAlgo_t* of, int attribute, void* buffer, size_t bytes, size_t* written) {
+    return cublasLtMatmulAlgoCapGetAttribute(of, static_cast<cublasLtMatmulAlgoCapAttributes_t>(attribute), buffer,
+                                             bytes, written);
+  };
+  uint32_t tiles[8];
+  EXPECT_EQ(CUBLAS_STATUS_SUCCESS, ask(&algo, CUBLASLT_ALGO_CAP_TILE_IDS, nullptr, 0, &needed));
+  EXPECT_EQ(sizeof tiles[0], needed);
+  EXPECT_EQ(CUBLAS_STATUS_SUCCESS, ask(&algo, CUBLASLT_ALGO_CAP_TILE_IDS, tiles, sizeof tiles, &needed));
+  EXPECT_EQ(sizeof tiles[0], needed);
+  EXPECT_EQ(0u, tiles[0]);
+  EXPECT_EQ(CUBLAS_STATUS_INVALID_VALUE, ask(&algo, CUBLASLT_ALGO_CAP_UPLO_SUPPORT, tiles, 8, &needed));
+  EXPECT_EQ(CUBLAS_STATUS_INVALID_VALUE, ask(&algo, CUBLASLT_ALGO_CAP_UPLO_SUPPORT, nullptr, 4, &needed));
+  EXPECT_EQ(CUBLAS_STATUS_INVALID_VALUE, ask(&algo, CUBLASLT_ALGO_CAP_UPLO_SUPPORT, tiles, 0, nullptr));
+  EXPECT_EQ(CUBLAS_STATUS_INVALID_VALUE, ask(&zeroed, CUBLASLT_ALGO_CAP_UPLO_SUPPORT, tiles, 4, &needed));
+  EXPECT_EQ(CUBLAS_STATUS_INVALID_VALUE, ask(nullptr, CUBLASLT_ALGO_CAP_UPLO_SUPPORT, tiles, 4, &needed));
+  EXPECT_DEATH(ask(&algo, 15, tiles, 8, &needed), "cublasLtMatmulAlgoCapGetAttribute: capability 15 is not modelled");
+}
+
 TEST(SimCublasLt, SplitKUsesAllOfItsWorkspaceAndNeedsIt) {
   LtProblem problem(64, 32, 512);
   const auto results = problem.Heuristic(1 << 20, 1);

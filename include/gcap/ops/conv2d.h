@@ -1,6 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// conv2d.h: two-dimensional convolution with bias and ReLU, by cuDNN, planned before capture.
+// conv2d.h: two-dimensional convolution with bias and ReLU, by cuDNN or, if small, by a kernel of gcap's; planned
+// before capture.
 #ifndef GCAP_OPS_CONV2D_H_
 #define GCAP_OPS_CONV2D_H_
 
@@ -24,12 +25,20 @@ typedef enum gcap_conv2d_search {
   GCAP_CONV2D_SEARCH_EXHAUSTIVE,     // cuDNN runs and times them
 } gcap_conv2d_search_t;
 
+// Whether a kernel of gcap's computes each output directly, in one launch. To issue that costs the host a fraction of
+// what a call of cuDNN does, and there is no workspace; but cuDNN's algorithms compute large convolutions faster.
+typedef enum gcap_conv2d_direct {
+  GCAP_CONV2D_DIRECT_AUTO = 0,  // if the convolution is small; also with an exhaustive search, which is then left out
+  GCAP_CONV2D_DIRECT_NEVER,
+  GCAP_CONV2D_DIRECT_ALWAYS,
+} gcap_conv2d_direct_t;
+
 // y[n,k,oh,ow] = conv(x[n,c,h,w], weight[k,c/groups,kernel_h,kernel_w]) + bias[k] (then ReLU): a cross-correlation, as
 // ONNX Conv. oh = (h + pad_h + pad_h_end − dilation_h · (kernel_h − 1) − 1) / stride_h + 1. A one-dimensional
 // convolution has h, kernel_h and stride_h 1. What has no default is 0 at first, and is refused then; but for n.
 typedef struct gcap_conv2d_options {
   size_t struct_size;              // set by gcap_conv2d_options_init
-  cudnnHandle_t handle;            // for planning only; borrowed until create returns
+  cudnnHandle_t handle;            // for planning only; borrowed until create returns; not read if `direct` is ALWAYS
   int n, c, h, w;                  // input, each >= 1, but n >= 0
   int k;                           // output channels, >= 1
   int kernel_h, kernel_w;          // each >= 1
@@ -47,6 +56,7 @@ typedef struct gcap_conv2d_options {
   gcap_conv2d_search_t search;     // default HEURISTIC
   gcap_stream_t* search_stream;    // where an exhaustive search runs; else ignored
   gcap_scratch_t* search_scratch;  // where it takes its operands and workspace from, until create returns
+  gcap_conv2d_direct_t direct;     // default AUTO
 } gcap_conv2d_options_t;
 
 // Fills in the defaults. Programs call the init function, which says how large their struct is.
@@ -61,15 +71,17 @@ static inline void gcap_conv2d_options_init(gcap_conv2d_options_t* options) {
 // Thread:   immutable after creation: any number of threads may run it, each with its own stream and workspace.
 // Capture:  create before a capture, destroy after it. gcap_conv2d_run is legal once the stream has its handle, and
 //           allocates nothing. It records kernel nodes; before them a memset and a copy, if pads differ and the input
-//           is padded in the workspace, and a memset, if there is a ReLU without a bias.
+//           is padded in the workspace, and a memset, if there is a ReLU without a bias. A direct plan needs no handle,
+//           and records one kernel node.
 // Lifetime: outlives the graphs that recorded it.
 typedef struct gcap_conv2d gcap_conv2d_t;
 
 // Plans a convolution. An exhaustive search waits for its stream.
 //   INVALID_ARGUMENT     a NULL argument or handle, an unknown enum value, a number out of range, groups that do not
-//                        divide the channels, or a kernel larger than the padded input; the message names the argument
-//   FAILED_PRECONDITION  the calling thread is capturing, which fails its scope: the graph would lack the plan's work; or
-//                        the search's stream is
+//                        divide the channels, a kernel larger than the padded input, or a direct plan for a tensor of
+//                        more than 2^40 elements; the message names the argument
+//   FAILED_PRECONDITION  the calling thread is capturing, which fails its scope: the graph would lack the plan's work;
+//                        or the search's stream is
 //   UNIMPLEMENTED        no algorithm within the workspace
 //   LIBRARY_ERROR        cuDNN failed
 //   CUDA_ERROR           exhaustive search: the stream's device could not be made current, or a memset failed
@@ -79,18 +91,21 @@ GCAP_API gcap_status_t gcap_conv2d_create(const gcap_conv2d_options_t* options,
                                           gcap_conv2d_t** out_conv) GCAP_NODISCARD;
 GCAP_API void gcap_conv2d_destroy(gcap_conv2d_t* conv);  // NULL is fine
 
-// At most max_workspace_bytes, and what a padded input and a bias of zeros take.
+// Whether gcap's kernel does it.
+GCAP_API bool gcap_conv2d_is_direct(const gcap_conv2d_t* conv);
+
+// At most max_workspace_bytes, and what a padded input and a bias of zeros take. 0 if the plan is direct.
 GCAP_API size_t gcap_conv2d_workspace_bytes(const gcap_conv2d_t* conv);
 GCAP_API void gcap_conv2d_output_shape(const gcap_conv2d_t* conv, int out_shape[4]);  // n, k, oh, ow; in any layout
 
-// Issues the convolution on `stream`, with the stream's own handle. All addresses are device memory: those of F32
-// aligned as floats, those of F16 and BF16 to 16 bytes. `bias` is NULL exactly if the plan has none. `workspace` has
-// gcap_conv2d_workspace_bytes bytes, 256-byte aligned, which this stream alone uses until the work is done; NULL if
-// that size is 0. If n is 0, there is nothing to do, and all addresses may be NULL.
+// Issues the convolution on `stream`, with the stream's own handle unless the plan is direct. All addresses are device
+// memory: those of F32 aligned as floats, those of F16 and BF16 to 16 bytes. `bias` is NULL exactly if the plan has
+// none. `workspace` has gcap_conv2d_workspace_bytes bytes, 256-byte aligned, which this stream alone uses until the
+// work is done; NULL if that size is 0. If n is 0, there is nothing to do, and all addresses may be NULL.
 //   INVALID_ARGUMENT     a NULL argument, a bias that the plan lacks, or a misaligned address, named in the message
 //   FAILED_PRECONDITION  see gcap_stream_cudnn_handle
 //   LIBRARY_ERROR        cuDNN failed
-//   CUDA_ERROR           the stream's device could not be made current, or a copy or memset failed
+//   CUDA_ERROR           the stream's device could not be made current, or a copy, a memset or a launch failed
 GCAP_API gcap_status_t gcap_conv2d_run(const gcap_conv2d_t* conv, gcap_stream_t* stream, const void* x,
                                        const void* weight, const void* bias, void* y, void* workspace) GCAP_NODISCARD;
 

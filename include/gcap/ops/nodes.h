@@ -24,14 +24,13 @@ extern "C" {
 //   Conv                                 floats                    one or two axes, kernel_shape, pads, strides,
 //                                                                  dilations, group, auto_pad; activation
 //   MaxPool, AveragePool                 floats                    one or two axes; kernel_shape, pads, strides,
-//                                                                  auto_pad, ceil_mode, count_include_pad. Not:
-//                                                                  dilations, Indices, pads as large as the window;
-//                                                                  pads that differ at the two ends, or ceil_mode,
-//                                                                  unless there are as many windows without
+//                                                                  dilations, auto_pad, ceil_mode, count_include_pad.
+//                                                                  Not: Indices, pads as large as the window reaches
 //   GlobalAveragePool                    floats                    one or two axes
 //   BatchNormalization                   floats; the rest f32      epsilon; not: training_mode
-//   Add, Sub, Mul, Div, Pow              floats, i64, i32          Pow: one type
-//   Min, Max, Sum                        floats, i64, i32          one or two inputs
+//   Add, Sub, Mul, Div                   floats, i64, i32
+//   Pow                                  floats, i64, i32          the exponent may be of another of these types
+//   Min, Max, Sum                        floats, i64, i32          any number of inputs
 //   Equal                                any                       gives bool
 //   Less, Greater                        floats, i64, i32          give bool
 //   And, Or, Not                         bool
@@ -41,8 +40,7 @@ extern "C" {
 //   LeakyRelu                            floats                    alpha
 //   Gelu                                 floats                    approximate
 //   Sigmoid, Tanh, Erf, Exp, Log, Sqrt   floats
-//   Clip                                 floats, i64, i32          min, max: inputs on the host, or attributes, as
-//                                                                  opset 6 has them
+//   Clip                                 floats, i64, i32          min, max: inputs on the host, or attributes
 //   Softmax, LogSoftmax                  floats                    axis
 //   LayerNormalization                   floats                    axis, epsilon; scale and bias have the shape of the
 //                                                                  axes. Not: Mean and InvStdDev
@@ -76,14 +74,15 @@ typedef struct gcap_node_kernels gcap_node_kernels_t;
 // Makes node kernels for a device. `options` NULL: the defaults. Of the options,
 //   use_tf32                products of f32 may use TF32
 //   conv_search             DEFAULT is what HEURISTIC is. An exhaustive search runs in gcap_node_kernels_create_kernel,
-//                           on the thread's stream and scratch, and waits for it
+//                           on the thread's stream and scratch, and waits for it; not for what gcap's own kernel does
+//                           (conv2d.h)
 //   conv_use_max_workspace  true: an algorithm of a convolution may need any workspace; false: up to 32 MiB
 //   conv1d_pad_to_nc1d      where the second axis of a one-dimensional convolution is added
 //   fuse_conv_bias          true: bias and activation are done by the convolution; false: by kernels behind it
 //   use_cudnn               false: Conv, pools and BatchNormalization are not supported
-// are honored. prefer_nhwc is not: tensors of a model are NCHW, and each convolution would transpose them there and
-// back. The others have no operator here.
-//   INVALID_ARGUMENT    `out_kernels` is NULL; options that were not initialized; no such device
+// are honored. prefer_nhwc is refused: tensors of a model are NCHW, and each convolution would transpose them there and
+// back. The others are about operators that are not here.
+//   INVALID_ARGUMENT    `out_kernels` is NULL; options that were not initialized; prefer_nhwc; no such device
 //   LIBRARY_ERROR       cuBLASLt could not start
 //   RESOURCE_EXHAUSTED  no host memory
 // Also what gcap_stream_create and gcap_stream_cublaslt_handle return.
@@ -108,7 +107,7 @@ GCAP_API gcap_input_place_t gcap_node_kernels_input_place(const gcap_node_kernel
 // tensors of these types and shapes alone, and refuses others. The model may end before the kernel.
 //   INVALID_ARGUMENT     a NULL argument; a node that is not supported; shapes or attributes that are none of the
 //                        operator's, or that the libraries do not take; the message names the node
-//   UNIMPLEMENTED        cuDNN or cuBLASLt has no algorithm, or no such pads
+//   UNIMPLEMENTED        cuDNN or cuBLASLt has no algorithm
 //   FAILED_PRECONDITION  the calling thread is capturing, and the operator needs a plan
 //   LIBRARY_ERROR        cuDNN or cuBLASLt failed
 //   RESOURCE_EXHAUSTED   no host memory, or no scratch for a search

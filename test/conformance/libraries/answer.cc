@@ -4,6 +4,7 @@
 #include "test/conformance/libraries/answer.h"
 
 #include <cstddef>
+#include <cstdio>
 #include <set>
 #include <sstream>
 
@@ -28,9 +29,26 @@ const Difference kDifferences[] = {
 #undef DIFFERENCE
 };
 
+// A case and what a GPU answered.
+struct Answer {
+  const char* name;
+  const char* answer;
+};
+
+const Answer kRecord[] = {
+#define RECORDED(name, answer) {name, answer},
+#include "test/conformance/libraries/recorded.inc"
+#undef RECORDED
+    {nullptr, nullptr}};
+
 std::set<std::string>& Met() {
   static auto* met = new std::set<std::string>;
   return *met;
+}
+
+std::set<std::string>& Asked() {
+  static auto* asked = new std::set<std::string>;
+  return *asked;
 }
 
 // A row that no test asks for is left over from one that is gone. Says nothing when tests were left out.
@@ -41,6 +59,9 @@ class EveryDifferenceIsMet : public testing::Environment {
     if (!OnSimulator() || all.test_to_run_count() != all.total_test_count()) return;
     for (const Difference& difference : kDifferences) {
       EXPECT_EQ(1u, Met().count(difference.name)) << difference.name << " is listed, but no test asks for it";
+    }
+    for (const Answer* row = kRecord; row->name != nullptr; ++row) {
+      EXPECT_EQ(1u, Asked().count(row->name)) << row->name << " is recorded, but no test asks for it";
     }
   }
 };
@@ -66,6 +87,16 @@ void ExpectAnswer(const std::string& name, const std::string& recorded, const st
     if (answer == got) return;
   }
   EXPECT_EQ(recorded, got) << name;
+}
+
+void CompareWithRecord(const std::string& name, const std::string& got) {
+  for (const Answer* row = kRecord; row->name != nullptr; ++row) {
+    if (name != row->name) continue;
+    Asked().insert(name);
+    return ExpectAnswer(name, row->answer, got);
+  }
+  if (!OnSimulator()) std::printf("RECORDED(\"%s\", \"%s\")\n", name.c_str(), got.c_str());
+  GTEST_SKIP() << "no GPU was asked yet";
 }
 
 std::string TestName() {

@@ -10,11 +10,11 @@
 #include <ostream>
 #include <sstream>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "gtest/gtest.h"
 #include "test/conformance/libraries/answer.h"
+#include "test/conformance/libraries/capture_text.h"
 #include "test/conformance/libraries/convolution.h"
 #include "test/conformance/libraries/matmul.h"
 
@@ -65,15 +65,6 @@ struct World {
   cublasLtHandle_t lt_handle = nullptr;
   cudnnHandle_t dnn_handle = nullptr;
 };
-
-// The statuses of calls, with spaces between.
-template <typename... Statuses>
-std::string Text(Statuses... statuses) {
-  std::ostringstream text;
-  const int all[] = {static_cast<int>(statuses)...};
-  for (size_t i = 0; i < sizeof...(statuses); ++i) text << (i == 0 ? "" : ",") << all[i];
-  return text.str();
-}
 
 struct Row {
   const char* name;
@@ -371,43 +362,13 @@ std::string Word(const char* words, int index) {
   return word;
 }
 
-std::string Observe(World* world, const Case& c) {
-  std::string statuses;
-  cudaError_t last_error = cudaSuccess;
-  const auto call = [&] {
-    statuses = c.row->call(world);
-    last_error = cudaGetLastError();
-  };
-  EXPECT_EQ(cudaSuccess, cudaStreamBeginCapture(world->capturing, static_cast<cudaStreamCaptureMode>(c.mode)));
-  if (c.other) {
-    std::thread(call).join();
-  } else {
-    call();
-  }
-  EXPECT_EQ(cudaSuccess, last_error) << "the libraries keep their errors to themselves";
-  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  EXPECT_EQ(cudaSuccess, cudaStreamIsCapturing(world->capturing, &status));
-  cudaGraph_t graph = nullptr;
-  const cudaError_t end = cudaStreamEndCapture(world->capturing, &graph);
-  EXPECT_EQ(end, cudaGetLastError());
-  std::ostringstream text;
-  text << statuses << "NAI"[status] << ">" << end;
-  if (graph != nullptr) {
-    size_t nodes = 0;
-    EXPECT_EQ(cudaSuccess, cudaGraphGetNodes(graph, nullptr, &nodes));
-    EXPECT_EQ(cudaSuccess, cudaGraphDestroy(graph));
-    text << "n" << nodes;
-  }
-  return text.str();
-}
-
 class LibraryCapture : public testing::TestWithParam<Case> {};
 
 TEST_P(LibraryCapture, Answers) {
   const Case& c = GetParam();
   World world(c.row->blocking);
   const DeviceArray<uint8_t> after(std::vector<uint8_t>(64, 1));
-  const std::string got = Observe(&world, c);
+  const std::string got = ObserveCapture(world.capturing, c.mode, c.other, [&] { return c.row->call(&world); });
   ExpectAnswer(CaseName({c, 0}), Word(c.other ? c.row->other : c.row->self, c.mode), got);
   EXPECT_EQ(cudaSuccess, cudaMemsetAsync(after.get(), 7, 64, world.capturing));
   EXPECT_EQ(cudaSuccess, cudaStreamSynchronize(world.capturing));
