@@ -116,6 +116,10 @@ NodeCase OfMany(const std::string& op, gcap_dtype_t type, const std::vector<Shap
   c.op_type = op;
   for (const Shape& input : inputs) c.inputs.push_back({type, input, -9, 9});
   c.outputs = {{type, shape}};
+  if (op == "Sum") {  // rounded after each input
+    c.roundings = static_cast<int>(inputs.size()) - 1;
+    c.magnitude = 9.0 * static_cast<double>(inputs.size());
+  }
   c.reference = [=](const Ins& in) -> std::vector<Values> {
     return {Make(shape, [&](const Shape& i) {
       double all = BroadcastAt(in[0], i);
