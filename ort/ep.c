@@ -76,6 +76,7 @@ void gcap_ort_ep_release(gcap_ort_session_ep_t* ep) {
     gcap_log(GCAP_LOG_ERROR, "EP '%s' did not end well: %s", ep->factory->plugin->name, gcap_status_message(status));
   }
   gcap_status_ignore(status);  // the runtime does not ask
+  gcap_ort_releases_deinit(&ep->releases);
   free(ep);
 }
 
@@ -106,7 +107,7 @@ static gcap_status_t check(const gcap_ort_session_ep_t* ep) {
 static gcap_status_t create_parts(gcap_ort_session_ep_t* ep, const gcap_ort_session_options_t* session) {
   const gcap_ort_plugin_t* plugin = ep->factory->plugin;
   GCAP_RETURN_IF_ERROR(gcap_ort_options_read(ep->factory, ep->device, session, &ep->options));
-  GCAP_RETURN_IF_ERROR(gcap_ort_runs_create(&ep->runs));
+  GCAP_RETURN_IF_ERROR(gcap_ort_runs_create(&ep->releases, &ep->runs));
   gcap_status_t status = plugin->create_ep(plugin->user, &ep->options, &ep->ep);
   if (status != NULL) return gcap_status_join(status, gcap_affine_destroy(ep->runs));
   status = check(ep);
@@ -124,9 +125,11 @@ static gcap_status_t create(gcap_ort_factory_t* factory, const gcap_ort_key_valu
   ep->factory = factory;
   ep->device = device;
   atomic_init(&ep->references, 1);
+  gcap_ort_releases_init(&ep->releases);
   fill_in(ep);
   gcap_status_t status = create_parts(ep, session);
   if (status != NULL) {
+    gcap_ort_releases_deinit(&ep->releases);
     free(ep);
     return status;
   }

@@ -9,6 +9,15 @@
 #include "lib/internal/affine.h"
 #include "ort/factory.h"
 
+// The ids that were released, for threads that have graphs of their own: each gives up its own when it comes by.
+typedef struct gcap_ort_releases {
+  pthread_mutex_t mutex;         // a leaf
+  atomic_uint_fast64_t last;     // the number of the last release; 0: none yet
+  struct gcap_ort_release* ids;  // each once, with the number of its last release
+  size_t count;
+  size_t room;
+} gcap_ort_releases_t;
+
 // An EP. `abi` is first.
 typedef struct gcap_ort_session_ep {
   gcap_ort_ep_t abi;
@@ -16,7 +25,8 @@ typedef struct gcap_ort_session_ep {
   const gcap_ort_device_t* device;
   gcap_options_t options;
   gcap_ep_t* ep;
-  gcap_affine_t* runs;     // each thread's gcap_ort_run_t
+  gcap_affine_t* runs;  // each thread's gcap_ort_run_t
+  gcap_ort_releases_t releases;
   atomic_int num_kernels;  // that live: a run computes each of them once
   atomic_int references;   // the session's, and one for each allocator, whose tensors may outlive the session
 } gcap_ort_session_ep_t;
@@ -31,6 +41,7 @@ typedef struct gcap_ort_run {
   gcap_run_resources_t resources;  // of the thread, while the run is open
   gcap_status_t failure;           // the first one of a kernel or copy; the run's
   int num_computed;                // kernels that were called
+  uint64_t releases_seen;          // the last release that this thread took part in
   int attempts;                    // runs in a row that left the id without a graph
   bool settled;                    // this call of the application needs no further run
 } gcap_ort_run_t;
@@ -41,7 +52,7 @@ void gcap_ort_ep_release(gcap_ort_session_ep_t* ep);
 
 // --- run.c ----------------------------------------------------------------------------------------------------------
 
-gcap_status_t gcap_ort_runs_create(gcap_affine_t** out_runs) GCAP_NODISCARD;
+gcap_status_t gcap_ort_runs_create(gcap_ort_releases_t* releases, gcap_affine_t** out_runs) GCAP_NODISCARD;
 // The calling thread's open run of the EP; NULL if there is none.
 gcap_ort_run_t* gcap_ort_run_current(const gcap_ort_session_ep_t* ep);
 // Before a copy between host and device: FAILED_PRECONDITION if the calling thread has a run open of which a graph
@@ -59,6 +70,13 @@ gcap_ort_status_t* gcap_ort_sync(gcap_ort_ep_t* self);
 bool gcap_ort_is_graph_capture_enabled(const gcap_ort_ep_t* self);
 bool gcap_ort_is_graph_captured(const gcap_ort_ep_t* self, int graph_id);
 gcap_ort_status_t* gcap_ort_replay_graph(gcap_ort_ep_t* self, int graph_id);
+
+// --- release.c ------------------------------------------------------------------------------------------------------
+
+void gcap_ort_releases_init(gcap_ort_releases_t* releases);
+void gcap_ort_releases_deinit(gcap_ort_releases_t* releases);
+// Gives up the calling thread's graphs of the ids that were released since it was here last.
+gcap_status_t gcap_ort_releases_follow(gcap_ort_session_ep_t* ep, gcap_ort_run_t* run) GCAP_NODISCARD;
 gcap_ort_status_t* gcap_ort_release_captured_graph(gcap_ort_ep_t* self, int graph_id);
 
 // --- capability.c ---------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@
 #ifndef GCAP_ORT_FACTORY_H_
 #define GCAP_ORT_FACTORY_H_
 
+#include <limits.h>
 #include <pthread.h>
 
 #include "gcap/ort.h"
@@ -15,6 +16,10 @@
 
 // NVIDIA's number among PCI vendors: memory of these devices is CUDA's, whichever plugin allocated it.
 #define GCAP_ORT_VENDOR_ID 0x10DEu
+
+// The last version of an operator without a last version. INT_MAX means to ONNX Runtime that there is but the first
+// one.
+#define GCAP_ORT_NO_LAST_VERSION (INT_MAX - 1)
 
 // One CUDA device. Its runtime serves what belongs to no session: shared allocators, copies, streams of applications.
 typedef struct gcap_ort_device {
@@ -74,8 +79,8 @@ gcap_ort_status_t* gcap_ort_create_ep(gcap_ort_ep_factory_t* self, const gcap_or
                                       gcap_ort_ep_t** out_ep);
 void gcap_ort_release_ep(gcap_ort_ep_factory_t* self, gcap_ort_ep_t* ep);
 
-// memcpy.c: the two operators that ONNX Runtime puts between nodes on the CPU and nodes on the EP.
-gcap_status_t gcap_ort_register_memcpy(gcap_ort_factory_t* factory) GCAP_NODISCARD;
+// host_kernels.c: the operators that every EP on a device has.
+gcap_status_t gcap_ort_register_host_kernels(gcap_ort_factory_t* factory) GCAP_NODISCARD;
 
 // kernel.c
 gcap_ort_status_t* gcap_ort_create_kernel(void* state, const gcap_ort_kernel_info_t* info,

@@ -3,7 +3,6 @@
 // The operators of a plugin as ONNX Runtime's kernel registry. No type is constrained here: gcap_ep_supports says which
 // nodes the EP runs, and a node that the EP does not claim never comes to a kernel.
 
-#include <limits.h>
 #include <stdlib.h>
 
 #include "ort/factory.h"
@@ -11,7 +10,7 @@
 static gcap_status_t describe(const gcap_ort_factory_t* factory, const gcap_ort_op_t* op,
                               gcap_ort_kernel_def_builder_t* builder) {
   const gcap_ort_host_t* host = &factory->host;
-  const int last = op->last == GCAP_ORT_ANY_LATER_OPSET ? INT_MAX : op->last;
+  const int last = op->last == GCAP_ORT_ANY_LATER_OPSET ? GCAP_ORT_NO_LAST_VERSION : op->last;
   const char* domain = op->domain != NULL ? op->domain : "";
   GCAP_RETURN_IF_ERROR(GCAP_ORT_EP_CALL(host, KernelDefBuilder_SetOperatorType(builder, op->op_type)));
   GCAP_RETURN_IF_ERROR(GCAP_ORT_EP_CALL(host, KernelDefBuilder_SetDomain(builder, domain)));
@@ -51,7 +50,7 @@ gcap_status_t gcap_ort_registry_open(gcap_ort_factory_t* factory) {
     factory->registered[i] = (gcap_ort_registered_op_t){factory, &ops[i]};
     GCAP_RETURN_IF_ERROR(add(factory, &factory->registered[i]));
   }
-  return gcap_ort_register_memcpy(factory);
+  return gcap_ort_register_host_kernels(factory);
 }
 
 void gcap_ort_registry_close(gcap_ort_factory_t* factory) {

@@ -28,9 +28,12 @@ static gcap_ort_status_t* give(const gcap_ort_session_ep_t* ep, gcap_status_t st
 // --- Each thread's run ----------------------------------------------------------------------------------------------
 
 static gcap_status_t create_run(void* user, void** out_object) {
-  (void)user;
-  *out_object = calloc(1, sizeof(gcap_ort_run_t));
-  return *out_object != NULL ? NULL : GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a thread's run");
+  const gcap_ort_releases_t* releases = user;
+  gcap_ort_run_t* run = calloc(1, sizeof(*run));
+  if (run == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a thread's run");
+  run->releases_seen = atomic_load(&releases->last);
+  *out_object = run;
+  return NULL;
 }
 
 static gcap_status_t end_run(void* user, void* object, bool by_thread_exit) {
@@ -40,8 +43,8 @@ static gcap_status_t end_run(void* user, void* object, bool by_thread_exit) {
   return NULL;
 }
 
-gcap_status_t gcap_ort_runs_create(gcap_affine_t** out_runs) {
-  const gcap_affine_ops_t ops = {.name = "thread's run", .create = create_run, .end = end_run};
+gcap_status_t gcap_ort_runs_create(gcap_ort_releases_t* releases, gcap_affine_t** out_runs) {
+  const gcap_affine_ops_t ops = {.name = "thread's run", .create = create_run, .end = end_run, .user = releases};
   return gcap_affine_create(&ops, out_runs);
 }
 
@@ -208,7 +211,12 @@ bool gcap_ort_is_graph_capture_enabled(const gcap_ort_ep_t* self) {
   return gcap_ep_is_graph_capture_enabled(ep->ep) && (run == NULL || !run->settled);
 }
 
+// ONNX Runtime asks before each run of a thread.
 bool gcap_ort_is_graph_captured(const gcap_ort_ep_t* self, int graph_id) {
+  gcap_ort_run_t* run = gcap_affine_find(ep_of(self)->runs);
+  gcap_status_t status = run != NULL ? gcap_ort_releases_follow(ep_of(self), run) : NULL;
+  if (status != NULL) gcap_log(GCAP_LOG_WARNING, "%s", gcap_status_message(status));
+  gcap_status_ignore(status);  // what was not released is tried again
   return gcap_ep_is_graph_captured(ep_of(self)->ep, graph_id);
 }
 
@@ -228,13 +236,6 @@ static gcap_status_t replay(gcap_ort_session_ep_t* ep, int graph_id) {
 gcap_ort_status_t* gcap_ort_replay_graph(gcap_ort_ep_t* self, int graph_id) {
   gcap_ep_begin_turn(ep_of(self)->ep);
   gcap_status_t status = replay(ep_of(self), graph_id);
-  gcap_ep_end_turn(ep_of(self)->ep);
-  return give(ep_of(self), status);
-}
-
-gcap_ort_status_t* gcap_ort_release_captured_graph(gcap_ort_ep_t* self, int graph_id) {
-  gcap_ep_begin_turn(ep_of(self)->ep);
-  gcap_status_t status = gcap_ep_release_captured_graph(ep_of(self)->ep, graph_id);
   gcap_ep_end_turn(ep_of(self)->ep);
   return give(ep_of(self), status);
 }

@@ -231,6 +231,68 @@ TEST_F(GraphTest, ThreadsHaveGraphsOfTheirOwn) {
   for (const std::string& error : errors) EXPECT_EQ(error, "");
 }
 
+TEST_F(GraphTest, ReleaseReachesTheGraphsOfOtherThreads) {
+  if (ort_->version() < 27) GTEST_SKIP() << "SessionReleaseCapturedGraph came with 1.27";
+  OrtSession session(ort_, env(), device(), Sums(), kGraphs);
+  ASSERT_EQ(session.error(), "");
+  DeviceTensor a = Tensor({4}, {1, 1, 1, 1}), b = Tensor({4}, {1, 2, 3, 4}), c = Tensor({4}, {});
+  DeviceTensor other_a = Tensor({4}, {7, 7, 7, 7});
+  session.BindInput("a", a);
+  session.BindInput("b", b);
+  session.BindOutput("c", c);
+  EXPECT_EQ(session.Run(Id("5")), "");
+  EXPECT_EQ(plugin().captured_computes, 3);
+  std::thread([&] { Ok(api().SessionReleaseCapturedGraph(session.get(), 5)); }).join();
+  session.BindInput("a", other_a);
+  EXPECT_EQ(session.Run(Id("5")), "");
+  EXPECT_EQ(plugin().captured_computes, 6) << "captured again, with the new address";
+  EXPECT_EQ(c.Get(), (Floats{9, 11, 13, 15}));
+  EXPECT_EQ(session.Run(Id("5")), "");
+  EXPECT_EQ(plugin().captured_computes, 6) << "one release ends one graph";
+}
+
+TEST_F(GraphTest, ReleaseOfAGraphThatThreadsShare) {
+  if (ort_->version() < 27) GTEST_SKIP() << "SessionReleaseCapturedGraph came with 1.27";
+  OrtSession session(ort_, env(), device(), Sums(), {{"enable_cuda_graph", "1"}, {"graph.scope", "session"}});
+  ASSERT_EQ(session.error(), "");
+  DeviceTensor a = Tensor({4}, {1, 1, 1, 1}), b = Tensor({4}, {1, 2, 3, 4}), c = Tensor({4}, {});
+  session.BindInput("a", a);
+  session.BindInput("b", b);
+  session.BindOutput("c", c);
+  EXPECT_EQ(session.Run(Id("5")), "");
+  std::thread([&] { EXPECT_EQ(session.Run(Id("5")), ""); }).join();
+  EXPECT_EQ(plugin().captured_computes, 3);
+  std::thread([&] { Ok(api().SessionReleaseCapturedGraph(session.get(), 5)); }).join();
+  EXPECT_EQ(session.Run(Id("5")), "");
+  EXPECT_EQ(plugin().captured_computes, 6);
+  std::thread([&] { EXPECT_EQ(session.Run(Id("5")), ""); }).join();
+  EXPECT_EQ(plugin().captured_computes, 6);
+}
+
+TEST_F(GraphTest, ThreadsThatReplayOneGraphAtOnce) {
+  OrtSession session(ort_, env(), device(), Sums(), {{"enable_cuda_graph", "1"}, {"graph.scope", "session"}});
+  ASSERT_EQ(session.error(), "");
+  DeviceTensor a = Tensor({4}, {1, 1, 1, 1}), b = Tensor({4}, {1, 2, 3, 4}), c = Tensor({4}, {});
+  session.BindInput("a", a);
+  session.BindInput("b", b);
+  session.BindOutput("c", c);
+  EXPECT_EQ(session.Run(), "");
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t) {
+    threads.emplace_back([&] {
+      OrtBinding binding(ort_, session.get());
+      binding.BindInput("a", a);
+      binding.BindInput("b", b);
+      binding.BindOutput("c", c);
+      for (int i = 0; i < 20; ++i) EXPECT_EQ(binding.Run(), "");
+    });
+  }
+  // Eager runs of the same stream in between.
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(session.Run(Id("-1")), "");
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(c.Get(), (Floats{3, 5, 7, 9}));
+}
+
 }  // namespace
 }  // namespace testing
 }  // namespace gcap

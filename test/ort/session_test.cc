@@ -137,6 +137,44 @@ TEST_F(SessionTest, InputsOnTheHostDecideShapes) {
   EXPECT_EQ(c.Get(), (Floats{1, 1, 1, 10}));
 }
 
+TEST_F(SessionTest, ShapesAreComputedOnTheCpuAndTheRestIsCaptured) {
+  // c = reshape(a, (first size of b, -1)) + 1, where the sizes are the CPU's to compute.
+  const std::string model = OnnxModel()
+                                .Node("Shape", "shape", {"b"}, {"sizes"})
+                                .Int("axis", 0)
+                                .Node("Gather", "first", {"sizes", "zero"}, {"one_size"})
+                                .Int("axis", 0)
+                                .Node("Concat", "both", {"one_size", "rest"}, {"two_sizes"})
+                                .Node("Reshape", "reshape", {"a", "two_sizes"}, {"r"})
+                                .Node("Add", "add", {"r", "one"}, {"c"})
+                                .Constant("zero", {1}, std::vector<int64_t>{0})
+                                .Constant("rest", {1}, std::vector<int64_t>{-1})
+                                .Constant("one", {1}, std::vector<float>{1})
+                                .Input("a", {4})
+                                .Input("b", {kAnySize, 3})
+                                .Output("c", {kAnySize, kAnySize})
+                                .Bytes();
+  OrtSession session(ort_, env(), device(), model, {{"enable_cuda_graph", "1"}});
+  ASSERT_EQ(session.error(), "");
+  DeviceTensor a(ort_, env(), device(), {4}, {1, 2, 3, 4}), b(ort_, env(), device(), {2, 3}, {0, 0, 0, 0, 0, 0}),
+      c(ort_, env(), device(), {2, 2}, {});
+  session.BindInput("a", a);
+  session.BindInput("b", b);
+  session.BindOutput("c", c);
+  EXPECT_EQ(session.Run(), "");
+  EXPECT_EQ(plugin().captured_computes, 2);
+  a.Set({5, 6, 7, 8});
+  EXPECT_EQ(session.Run(), "");
+  EXPECT_EQ(c.Get(), (Floats{6, 7, 8, 9}));
+  EXPECT_EQ(plugin().captured_computes, 2);
+}
+
+TEST_F(SessionTest, ControlFlowIsRefusedByTheRuntimeWithoutHarm) {
+  EXPECT_TRUE(Has(Create(OnnxModel().Node("Sinh", "sinh", {"a"}, {"c"}).Input("a", {2}).Output("c", {2}).Bytes(),
+                         {{"enable_cuda_graph", "1"}}),
+                  "graph capture"));
+}
+
 // --- Memory ---------------------------------------------------------------------------------------------------------
 
 TEST_F(SessionTest, AllocatorHasStatisticsAndShrinks) {
