@@ -24,17 +24,13 @@ import nodes
 import runner
 
 
-def run_suite(models, verdict_of, show_times):
-    """Prints what is to be said of each model; gives how many of each verdict there are."""
+def report(verdicts):
+    """Prints what is to be said of each model; gives how many there are of each kind."""
     counts = collections.Counter()
-    for name, path in models:
-        begin = time.monotonic()
-        verdict = verdict_of(path)
+    for name, verdict in verdicts:
         counts[verdict.kind] += 1
-        if verdict.kind in (runner.SKIPPED, runner.FAILED):
+        if verdict.kind != runner.REPLAYED:
             print(f"{verdict.kind} {name}: {verdict.reason}", flush=True)
-        elif show_times:
-            print(f"{verdict.kind} {name}: {time.monotonic() - begin:.1f} s", flush=True)
     return counts
 
 
@@ -50,12 +46,13 @@ def main():
     data = os.path.join(os.path.dirname(onnx.__file__), "backend", "test", "data")
     begin = time.monotonic()
     ep = runner.Ep(arguments.library, arguments.ep_name)
-    if arguments.suite == "nodes":
-        models, verdict_of = nodes.find(data), nodes.Suite(ep).verdict_of
-    else:
-        models, verdict_of = networks.find(data, arguments.all), networks.Suite(ep).verdict_of
+    is_nodes = arguments.suite == "nodes"
+    models = nodes.find(data) if is_nodes else networks.find(data, arguments.all)
     models = [(name, path) for name, path in models if arguments.only in name]
-    counts = run_suite(models, verdict_of, show_times=arguments.suite == "networks")
+    if is_nodes:
+        counts = report(nodes.Suite(ep).verdicts(models))
+    else:
+        counts = report(networks.Suite(ep).verdicts(models))
     ep.close()
     replayed = counts[runner.REPLAYED]
     print(
