@@ -9,6 +9,7 @@ Compares the results with the CPU EP's, and prints how long a call of each takes
 """
 
 import argparse
+import os
 import sys
 import time
 
@@ -31,7 +32,7 @@ def register(library, ep_name):
         import gcap_onnxruntime_ep as wheel
 
         library, ep_name = wheel.get_library_path(), wheel.get_ep_name()
-    ort.register_execution_provider_library(ep_name, library)
+    ort.register_execution_provider_library(ep_name, os.path.abspath(library))
     devices = [device for device in ort.get_ep_devices() if device.ep_name == ep_name]
     if not devices:
         sys.exit(f"{library} finds no CUDA device")

@@ -2,14 +2,16 @@
 """Sessions on an EP, and their results compared with what is expected."""
 
 import collections
+import os
 
 import numpy as np
 import onnxruntime as ort
 
 import tensors
 
-# What became of a model. A reason goes with SKIPPED and FAILED.
-SKIPPED, FAILED, REPLAYED = "skipped", "FAILED", "replayed"
+# What became of a model: OPTIMIZED is replayed as ONNX Runtime optimizes it, and REPLAYED as it is. A reason goes with the
+# others; with EAGER it says why there is no capture.
+SKIPPED, FAILED, EAGER, OPTIMIZED, REPLAYED = "skipped", "FAILED", "only eagerly", "replayed, optimized", "replayed"
 Verdict = collections.namedtuple("Verdict", ["kind", "reason"], defaults=[""])
 
 # Largest relative and absolute difference from what is expected; other types are exact. ONNX's own tests have these for
@@ -22,7 +24,8 @@ class Ep:
 
     def __init__(self, library, name):
         ort.set_default_logger_severity(4)
-        ort.register_execution_provider_library(name, library)
+        # A relative path would be looked for beside ONNX Runtime.
+        ort.register_execution_provider_library(name, os.path.abspath(library))
         self.name = name
         self._devices = [device for device in ort.get_ep_devices() if device.ep_name == name][:1]
         self.device_id = int(self._devices[0].ep_metadata["cuda_device_id"])
@@ -60,6 +63,10 @@ def cpu_session(model):
     return ort.InferenceSession(model, sess_options=options, providers=["CPUExecutionProvider"])
 
 
+def is_on_host(memory):
+    return memory.name.lower() == "cpu"
+
+
 def run_eagerly(session, inputs):
     """Runs with inputs in host memory."""
     feeds = {value.name: tensors.on_host(array) for value, array in zip(session.get_inputs(), inputs)}
@@ -77,7 +84,7 @@ def _place_inputs(ep, session, inputs):
     on the host is part of the graph: it stays."""
     placed = []
     for memory, array in zip(session.get_input_memory_infos(), inputs):
-        if memory.name.lower() == "cpu":
+        if is_on_host(memory):
             placed.append((tensors.on_host(array), None))
         else:
             placed.append((tensors.on_device(others(array), ep.device_id), array))
