@@ -125,6 +125,7 @@ static gcap_status_t create(gcap_ort_factory_t* factory, const gcap_ort_key_valu
   ep->factory = factory;
   ep->device = device;
   atomic_init(&ep->references, 1);
+  atomic_init(&ep->open_run, NULL);
   gcap_ort_releases_init(&ep->releases);
   fill_in(ep);
   gcap_status_t status = create_parts(ep, session);

@@ -9,6 +9,21 @@
 #include "lib/internal/affine.h"
 #include "ort/factory.h"
 
+// What the EP knows of one thread's run. ONNX Runtime does not tell OnRunEnd what became of the kernels, so they do.
+typedef struct gcap_ort_run {
+  bool open;                   // between OnRunStart and OnRunEnd
+  struct gcap_ort_run* outer;  // the thread's run in which this one was begun; NULL: none
+  struct gcap_ort_session_ep* ep;
+  int graph_id;
+  int previous_device;
+  gcap_run_resources_t resources;  // of the thread, while the run is open
+  gcap_status_t failure;           // the first one of a kernel or copy; the run's
+  int num_computed;                // kernels that were called
+  uint64_t releases_seen;          // the last release that this thread took part in
+  int attempts;                    // runs in a row that left the id without a graph
+  bool settled;                    // this call of the application needs no further run
+} gcap_ort_run_t;
+
 // The ids that were released, for threads that have graphs of their own: each gives up its own when it comes by.
 typedef struct gcap_ort_releases {
   pthread_mutex_t mutex;         // a leaf
@@ -27,24 +42,10 @@ typedef struct gcap_ort_session_ep {
   gcap_ep_t* ep;
   gcap_affine_t* runs;  // each thread's gcap_ort_run_t
   gcap_ort_releases_t releases;
-  atomic_int num_kernels;  // that live: a run computes each of them once
-  atomic_int references;   // the session's, and one for each allocator, whose tensors may outlive the session
+  _Atomic(gcap_ort_run_t*) open_run;  // where all threads share one stream: the run that has it
+  atomic_int num_kernels;             // that live: a run computes each of them once
+  atomic_int references;  // the session's, and one for each allocator, whose tensors may outlive the session
 } gcap_ort_session_ep_t;
-
-// What the EP knows of one thread's run. ONNX Runtime does not tell OnRunEnd what became of the kernels, so they do.
-typedef struct gcap_ort_run {
-  bool open;                   // between OnRunStart and OnRunEnd
-  struct gcap_ort_run* outer;  // the thread's run in which this one was begun; NULL: none
-  const gcap_ort_session_ep_t* ep;
-  int graph_id;
-  int previous_device;
-  gcap_run_resources_t resources;  // of the thread, while the run is open
-  gcap_status_t failure;           // the first one of a kernel or copy; the run's
-  int num_computed;                // kernels that were called
-  uint64_t releases_seen;          // the last release that this thread took part in
-  int attempts;                    // runs in a row that left the id without a graph
-  bool settled;                    // this call of the application needs no further run
-} gcap_ort_run_t;
 
 void gcap_ort_ep_retain(gcap_ort_session_ep_t* ep);
 // The last one ends the EP. Failures are logged: the runtime does not ask.

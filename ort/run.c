@@ -36,10 +36,15 @@ static gcap_status_t create_run(void* user, void** out_object) {
   return NULL;
 }
 
+// A thread may exit in a run that ONNX Runtime did not end. A stream of its own ends with it, with the capture on it.
 static gcap_status_t end_run(void* user, void* object, bool by_thread_exit) {
-  (void)user, (void)by_thread_exit;
-  gcap_status_free(((gcap_ort_run_t*)object)->failure);
-  free(object);
+  (void)user;
+  gcap_ort_run_t* run = object;
+  if (run->open && by_thread_exit && !gcap_ep_supports_concurrent_runs(run->ep->ep)) {
+    gcap_ort_run_abandon(run->ep);
+  }
+  gcap_status_free(run->failure);
+  free(run);
   return NULL;
 }
 
@@ -51,7 +56,7 @@ gcap_status_t gcap_ort_runs_create(gcap_ort_releases_t* releases, gcap_affine_t*
 // The thread's open runs, the last one first. Sessions may be run inside of others.
 static _Thread_local gcap_ort_run_t* thread_run;
 
-static void enter(gcap_ort_run_t* run, const gcap_ort_session_ep_t* ep) {
+static void enter(gcap_ort_run_t* run, gcap_ort_session_ep_t* ep) {
   run->open = true;
   run->num_computed = 0;
   run->ep = ep;
@@ -107,13 +112,31 @@ static gcap_status_t open_run(gcap_ort_session_ep_t* ep, gcap_ort_run_t* run) {
   return gcap_status_join(status, gcap_device_pop(ep->device->id, run->previous_device));
 }
 
+// Gives a run the stream, if all threads share one. ONNX Runtime lets one thread at a time run such an EP. So a run of
+// another thread that is open was left: it waits for its thread.
+static gcap_status_t begin_turn(gcap_ort_session_ep_t* ep, gcap_ort_run_t* run) {
+  if (atomic_load(&ep->open_run) != NULL) {
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                       "ONNX Runtime did not end the run of another thread, which shares this EP's stream: run the "
+                       "session on that thread again, or let the thread exit");
+  }
+  gcap_ep_begin_turn(ep->ep);
+  if (!gcap_ep_supports_concurrent_runs(ep->ep)) atomic_store(&ep->open_run, run);
+  return NULL;
+}
+
+static void end_turn(gcap_ort_session_ep_t* ep, gcap_ort_run_t* run) {
+  if (atomic_load(&ep->open_run) == run) atomic_store(&ep->open_run, NULL);
+  gcap_ep_end_turn(ep->ep);
+}
+
 // Closes the run with what became of it, and gives what gcap_ep_end_run says.
 static gcap_status_t close_run(gcap_ort_session_ep_t* ep, gcap_ort_run_t* run, gcap_status_t run_status,
                                bool synchronize) {
   leave(run);
   gcap_status_t status = gcap_ep_end_run(ep->ep, run_status, synchronize);
   status = gcap_status_join(status, gcap_device_pop(ep->device->id, run->previous_device));
-  gcap_ep_end_turn(ep->ep);
+  end_turn(ep, run);
   return status;
 }
 
@@ -135,10 +158,10 @@ static gcap_status_t start(gcap_ort_session_ep_t* ep, const gcap_ort_run_options
   const char* id = ep->factory->host.api->GetRunConfigEntry(options, "gpu_graph_id");
   GCAP_RETURN_IF_ERROR(parse_graph_id(id, &run->graph_id));
   run->settled = false;
-  gcap_ep_begin_turn(ep->ep);
+  GCAP_RETURN_IF_ERROR(begin_turn(ep, run));
   gcap_status_t status = open_run(ep, run);
   if (status != NULL) {
-    gcap_ep_end_turn(ep->ep);
+    end_turn(ep, run);
     return status;
   }
   enter(run, ep);

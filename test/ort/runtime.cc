@@ -103,7 +103,9 @@ void OrtTest::SetUp() {
   size_t count = 0;
   Ok(api().GetEpDevices(env_, &devices, &count));
   for (size_t i = 0; i < count; ++i) {
-    if (std::strcmp(api().EpDevice_EpName(devices[i]), "GcapTest") == 0) devices_.push_back(devices[i]);
+    const std::string name = api().EpDevice_EpName(devices[i]);
+    if (name == "GcapTest") devices_.push_back(devices[i]);
+    if (name == "GcapOther" && other_ == nullptr) other_ = devices[i];
   }
   ASSERT_FALSE(devices_.empty());
 }
@@ -187,15 +189,16 @@ void OrtBinding::BindOutput(const std::string& name, const DeviceTensor& tensor)
   EXPECT_EQ(ort_->Take(ort_->api().BindOutput(binding_, name.c_str(), tensor.value())), "");
 }
 
-std::string OrtBinding::Run(const Options& run_options) {
+std::string OrtBinding::Run(const Options& run_options, gcap_ort_sync_stream_t* stream) {
   const OrtRunOptions made(ort_, run_options);
+  if (stream != nullptr) ort_->api().RunOptionsSetSyncStream(made.get(), stream);
   return ort_->Take(ort_->api().RunWithBinding(session_, made.get(), binding_));
 }
 
 // --- Sessions -------------------------------------------------------------------------------------------------------
 
 OrtSession::OrtSession(const Ort* ort, gcap_ort_env_t* env, const gcap_ort_ep_device_t* device,
-                       const std::string& model, const Options& options)
+                       const std::string& model, const Options& options, const gcap_ort_ep_device_t* other)
     : ort_(ort) {
   std::vector<const char*> keys, values;
   for (const auto& option : options) {
@@ -207,6 +210,10 @@ OrtSession::OrtSession(const Ort* ort, gcap_ort_env_t* env, const gcap_ort_ep_de
   if (error_.empty()) {
     error_ = ort->Take(ort->api().SessionOptionsAppendExecutionProvider_V2(session_options, env, &device, 1,
                                                                            keys.data(), values.data(), keys.size()));
+  }
+  if (error_.empty() && other != nullptr) {
+    error_ = ort->Take(
+        ort->api().SessionOptionsAppendExecutionProvider_V2(session_options, env, &other, 1, nullptr, nullptr, 0));
   }
   if (error_.empty()) {
     error_ = ort->Take(ort->api().CreateSessionFromArray(env, model.data(), model.size(), session_options, &session_));
