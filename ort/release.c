@@ -71,7 +71,7 @@ static bool next_after(gcap_ort_releases_t* releases, uint64_t seen, struct gcap
 
 gcap_status_t gcap_ort_releases_follow(gcap_ort_session_ep_t* ep, gcap_ort_run_t* run) {
   if (run->releases_seen == atomic_load_explicit(&ep->releases.last, memory_order_acquire)) return NULL;
-  struct gcap_ort_release release;
+  struct gcap_ort_release release = {0};
   while (next_after(&ep->releases, run->releases_seen, &release)) {
     GCAP_RETURN_IF_ERROR(release_own(ep, release.id));
     run->releases_seen = release.number;

@@ -114,7 +114,7 @@ void OrtTest::TearDown() {
   if (env_ == nullptr) return;
   Ok(api().UnregisterExecutionProviderLibrary(env_, kRegistration));
   api().ReleaseEnv(env_);
-  EXPECT_EQ(Live(), 0u);
+  EXPECT_LE(Live(), may_be_left_);
   dlclose(library_);
 }
 

@@ -62,6 +62,7 @@ class OrtTest : public ::testing::Test {
   size_t Live() const;
 
   const Ort* ort_ = nullptr;
+  size_t may_be_left_ = 0;  // handles of which the test has broken the end
 
  private:
   void* Symbol(const char* name) const;
