@@ -222,11 +222,25 @@ static void release(gcap_ort_kernel_impl_t* self) {
   free(kernel);
 }
 
+// Reads the node, which the EP claimed. What ONNX Runtime cannot give here looks as if it were not there.
+static gcap_status_t read_node(gcap_ort_session_ep_t* ep, const gcap_ort_op_t* op, const gcap_ort_kernel_info_t* info,
+                               gcap_ort_node_model_t** out_node) {
+  GCAP_RETURN_IF_ERROR(gcap_ort_node_read_kernel(ep->factory, op, info, out_node));
+  const gcap_ort_node_model_t* m = *out_node;
+  if (gcap_ep_supports(ep->ep, &m->model, &m->node)) return NULL;
+  gcap_status_t status =
+      GCAP_STATUS(GCAP_INTERNAL,
+                  "ONNX Runtime describes node '%s' (%s), of %d inputs and %d outputs, as one that '%s' does not run",
+                  m->name, op->op_type, m->node.num_inputs, m->node.num_outputs, ep->factory->plugin->name);
+  gcap_ort_node_free(*out_node);
+  return status;
+}
+
 static gcap_status_t create(gcap_ort_session_ep_t* ep, const gcap_ort_op_t* op, const gcap_ort_kernel_info_t* info,
                             gcap_ort_kernel_impl_t** out_kernel) {
   kernel_t* kernel = calloc(1, sizeof(*kernel));
   if (kernel == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a kernel of %s", op->op_type);
-  gcap_status_t status = gcap_ort_node_read_kernel(ep->factory, op, info, &kernel->node);
+  gcap_status_t status = read_node(ep, op, info, &kernel->node);
   if (status != NULL) {
     free(kernel);
     return status;

@@ -66,8 +66,6 @@ Loaded Load() {
   return loaded;
 }
 
-constexpr char kRegistration[] = "gcap_test";
-
 }  // namespace
 
 const Ort* Ort::Get(std::string* out_reason) {
@@ -88,11 +86,15 @@ std::string Ort::Take(gcap_ort_status_t* status) const {
 
 // --- The fixture ----------------------------------------------------------------------------------------------------
 
+constexpr char OrtTest::kRegistration[];
+
+std::string OrtTest::PluginPath() { return Absolute(Environment("GCAP_ORT_TEST_PLUGIN")); }
+
 void OrtTest::SetUp() {
   std::string reason;
   ort_ = Ort::Get(&reason);
   if (ort_ == nullptr) GTEST_SKIP() << reason;
-  const std::string path = Absolute(Environment("GCAP_ORT_TEST_PLUGIN"));
+  const std::string path = PluginPath();
   library_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   ASSERT_NE(library_, nullptr) << dlerror();
   plugin_ = Find<test_plugin_state_t>("test_plugin_state")();

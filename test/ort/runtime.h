@@ -51,6 +51,8 @@ class OrtTest : public ::testing::Test {
   test_plugin_t& plugin() const { return *plugin_; }
   gcap_ort_env_t* env() const { return env_; }
   const gcap_ort_ep_device_t* device(size_t i = 0) const { return devices_[i]; }
+  static constexpr char kRegistration[] = "gcap_test";  // the name under which the plugin is registered
+  static std::string PluginPath();
   size_t num_devices() const { return devices_.size(); }
   const gcap_ort_ep_device_t* other_device() const { return other_; }  // of the EP GcapOther
   // A function that the plugin's library exports, by its name.

@@ -5,6 +5,7 @@
 
 #include "test/ort/test_plugin.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +14,7 @@
 #include "gcap/ops/nodes.h"
 #include "gcap/ort.h"
 #include "gcap/shape_inference.h"
+#include "ort/abi/api.h"
 
 static test_plugin_t state;
 
@@ -132,6 +134,39 @@ static int other;
 static const gcap_ort_plugin_t plugin = PLUGIN("GcapTest", NULL);
 static const gcap_ort_plugin_t other_plugin = PLUGIN("GcapOther", &other);
 
+// --- ONNX Runtime as the plugin sees it -----------------------------------------------------------------------------
+
+static const gcap_ort_api_base_t* real_base;
+static gcap_ort_api_t api;
+static gcap_ort_ep_api_t ep_api;
+
+static const gcap_ort_ep_api_t* get_ep_api(void) { return &ep_api; }
+static const gcap_ort_api_t* get_api(uint32_t version) {
+  (void)version;
+  return &api;
+}
+static const char* get_version(void) { return real_base->GetVersionString(); }
+static const gcap_ort_api_base_t broken_base = {get_api, get_version};
+
+// Whatever it is called with.
+static gcap_ort_status_t* fail(void) { return api.CreateStatus(GCAP_ORT_FAIL, "the test makes ONNX Runtime fail"); }
+
+__attribute__((visibility("default"))) void test_plugin_restore_slots(void) {
+  unsigned minor = 0;
+  sscanf(real_base->GetVersionString(), "1.%u.", &minor);
+  const gcap_ort_api_t* real = real_base->GetApi(minor);
+  api = *real;
+  ep_api = *real->GetEpApi();
+  api.GetEpApi = get_ep_api;
+}
+
+__attribute__((visibility("default"))) void test_plugin_break_slot(bool of_ep_api, size_t index) {
+  gcap_ort_status_t* (**slots)(void) = of_ep_api ? (void*)&ep_api : (void*)&api;
+  slots[index] = fail;
+}
+
+// --- The entry points -----------------------------------------------------------------------------------------------
+
 // What GCAP_ORT_DEFINE_PLUGIN defines, for two.
 __attribute__((visibility("default"))) void* CreateEpFactories(const char* registration, const void* api_base,
                                                                const void* logger, void** out_factories,
@@ -141,6 +176,10 @@ void* CreateEpFactories(const char* registration, const void* api_base, const vo
   (void)registration;
   size_t count = 0;
   *out_num_factories = 0;
+  const bool is_first = real_base == NULL;
+  real_base = api_base;
+  if (is_first) test_plugin_restore_slots();  // else a test has broken some
+  api_base = &broken_base;
   void* status = gcap_ort_create_factories(&plugin, api_base, logger, out_factories, max_factories, &count);
   if (status != NULL) return status;
   *out_num_factories = 1;
