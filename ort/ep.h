@@ -13,7 +13,9 @@
 typedef struct gcap_ort_run {
   bool open;                   // between OnRunStart and OnRunEnd
   struct gcap_ort_run* outer;  // the thread's run in which this one was begun; NULL: none
+  struct gcap_ort_run* next;   // of the EP's open runs
   struct gcap_ort_session_ep* ep;
+  bool captures;  // the run is being captured
   int graph_id;
   int previous_device;
   gcap_run_resources_t resources;  // of the thread, while the run is open
@@ -40,7 +42,9 @@ typedef struct gcap_ort_session_ep {
   const gcap_ort_device_t* device;
   gcap_options_t options;
   gcap_ep_t* ep;
-  gcap_affine_t* runs;  // each thread's gcap_ort_run_t
+  gcap_affine_t* runs;         // each thread's gcap_ort_run_t
+  pthread_mutex_t open_mutex;  // of `open_runs`; a leaf
+  gcap_ort_run_t* open_runs;   // of all threads
   gcap_ort_releases_t releases;
   _Atomic(gcap_ort_run_t*) open_run;  // where all threads share one stream: the run that has it
   atomic_int num_kernels;             // that live: a run computes each of them once
@@ -62,6 +66,9 @@ gcap_status_t gcap_ort_run_check_host_copy(void) GCAP_NODISCARD;
 // Keeps a copy of a failure that the calling thread gives to ONNX Runtime, for the end of the thread's open run.
 void gcap_ort_run_note_failure(gcap_ort_run_t* run, gcap_status_t status);
 gcap_ort_run_t* gcap_ort_run_of_thread(void);  // of whatever EP; NULL if there is none
+// The open run, of whatever thread, whose stream has this handle; NULL if there is none. With ORT_PARALLEL, ONNX
+// Runtime calls kernels on threads of its own.
+gcap_ort_run_t* gcap_ort_run_on(gcap_ort_session_ep_t* ep, const void* stream_handle);
 // Ends a run that the calling thread has left open: ONNX Runtime does not call OnRunEnd after every failure.
 void gcap_ort_run_abandon(gcap_ort_session_ep_t* ep);
 

@@ -62,12 +62,29 @@ static void enter(gcap_ort_run_t* run, gcap_ort_session_ep_t* ep) {
   run->ep = ep;
   run->outer = thread_run;
   thread_run = run;
+  pthread_mutex_lock(&ep->open_mutex);
+  run->next = ep->open_runs;
+  ep->open_runs = run;
+  pthread_mutex_unlock(&ep->open_mutex);
 }
 
 // Runs that were begun inside this one, and not ended, are not the thread's any more.
 static void leave(gcap_ort_run_t* run) {
   run->open = false;
   thread_run = run->outer;
+  pthread_mutex_lock(&run->ep->open_mutex);
+  gcap_ort_run_t** link = &run->ep->open_runs;
+  while (*link != run) link = &(*link)->next;
+  *link = run->next;
+  pthread_mutex_unlock(&run->ep->open_mutex);
+}
+
+gcap_ort_run_t* gcap_ort_run_on(gcap_ort_session_ep_t* ep, const void* stream_handle) {
+  pthread_mutex_lock(&ep->open_mutex);
+  gcap_ort_run_t* run = ep->open_runs;
+  while (run != NULL && (const void*)gcap_stream_handle(run->resources.stream) != stream_handle) run = run->next;
+  pthread_mutex_unlock(&ep->open_mutex);
+  return run;
 }
 
 gcap_ort_run_t* gcap_ort_run_current(const gcap_ort_session_ep_t* ep) {
@@ -108,6 +125,7 @@ static gcap_status_t open_run(gcap_ort_session_ep_t* ep, gcap_ort_run_t* run) {
   GCAP_RETURN_IF_ERROR(gcap_ep_get_run_resources(ep->ep, &run->resources));
   GCAP_RETURN_IF_ERROR(gcap_device_push(ep->device->id, &run->previous_device));
   gcap_status_t status = gcap_ep_begin_run(ep->ep, run->graph_id);
+  run->captures = status == NULL && gcap_thread_is_capturing();
   if (status == NULL) return NULL;
   return gcap_status_join(status, gcap_device_pop(ep->device->id, run->previous_device));
 }
@@ -191,7 +209,7 @@ static gcap_status_t take_failure(const gcap_ort_session_ep_t* ep, gcap_ort_run_
   gcap_status_t failure = run->failure;
   run->failure = NULL;
   const int num_kernels = atomic_load(&ep->num_kernels);
-  if (failure != NULL || !gcap_thread_is_capturing() || run->num_computed == num_kernels) return failure;
+  if (failure != NULL || !run->captures || run->num_computed == num_kernels) return failure;
   return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "ONNX Runtime ended the run after %d of %d nodes", run->num_computed,
                      num_kernels);
 }

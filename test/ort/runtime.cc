@@ -200,7 +200,8 @@ std::string OrtBinding::Run(const Options& run_options, gcap_ort_sync_stream_t* 
 // --- Sessions -------------------------------------------------------------------------------------------------------
 
 OrtSession::OrtSession(const Ort* ort, gcap_ort_env_t* env, const gcap_ort_ep_device_t* device,
-                       const std::string& model, const Options& options, const gcap_ort_ep_device_t* other)
+                       const std::string& model, const Options& options, const gcap_ort_ep_device_t* other,
+                       gcap_ort_execution_mode_t mode)
     : ort_(ort) {
   std::vector<const char*> keys, values;
   for (const auto& option : options) {
@@ -209,6 +210,7 @@ OrtSession::OrtSession(const Ort* ort, gcap_ort_env_t* env, const gcap_ort_ep_de
   }
   gcap_ort_session_options_t* session_options = nullptr;
   error_ = ort->Take(ort->api().CreateSessionOptions(&session_options));
+  if (error_.empty()) error_ = ort->Take(ort->api().SetSessionExecutionMode(session_options, mode));
   if (error_.empty()) {
     error_ = ort->Take(ort->api().SessionOptionsAppendExecutionProvider_V2(session_options, env, &device, 1,
                                                                            keys.data(), values.data(), keys.size()));

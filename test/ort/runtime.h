@@ -133,7 +133,8 @@ class OrtBinding {
 class OrtSession {
  public:
   OrtSession(const Ort* ort, gcap_ort_env_t* env, const gcap_ort_ep_device_t* device, const std::string& model,
-             const Options& options, const gcap_ort_ep_device_t* other = nullptr);
+             const Options& options, const gcap_ort_ep_device_t* other = nullptr,
+             gcap_ort_execution_mode_t mode = GCAP_ORT_SEQUENTIAL);
   OrtSession(const OrtSession&) = delete;
   OrtSession& operator=(const OrtSession&) = delete;
   ~OrtSession();
