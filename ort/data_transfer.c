@@ -38,6 +38,10 @@ gcap_status_t gcap_ort_describe_bytes(gcap_ort_factory_t* factory, const gcap_or
   GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, GetTensorSizeInBytes(value, &bytes)));
   *out_tensor = (gcap_tensor_t){.dtype = GCAP_DTYPE_BOOL, .rank = 1, .shape = {(int64_t)bytes}};
   GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, GetTensorData(value, (const void**)&out_tensor->data)));
+  if (out_tensor->data == NULL && bytes > 0) {
+    return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "there was no memory for a tensor of %zu bytes; the log says why",
+                       bytes);
+  }
   if (gcap_ort_memory_of(factory, host->ep_api->Value_GetMemoryDevice(value), out_memory)) return NULL;
   return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "'%s' copies no memory of other providers", factory->plugin->name);
 }

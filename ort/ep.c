@@ -68,6 +68,12 @@ static void fill_in(gcap_ort_session_ep_t* ep) {
 
 void gcap_ort_ep_retain(gcap_ort_session_ep_t* ep) { atomic_fetch_add(&ep->references, 1); }
 
+static void end_parts(gcap_ort_session_ep_t* ep) {
+  gcap_ort_releases_deinit(&ep->releases);
+  pthread_mutex_destroy(&ep->open_mutex);
+  free(ep);
+}
+
 void gcap_ort_ep_release(gcap_ort_session_ep_t* ep) {
   if (atomic_fetch_sub(&ep->references, 1) != 1) return;
   gcap_status_t status = gcap_affine_destroy(ep->runs);
@@ -76,8 +82,7 @@ void gcap_ort_ep_release(gcap_ort_session_ep_t* ep) {
     gcap_log(GCAP_LOG_ERROR, "EP '%s' did not end well: %s", ep->factory->plugin->name, gcap_status_message(status));
   }
   gcap_status_ignore(status);  // the runtime does not ask
-  gcap_ort_releases_deinit(&ep->releases);
-  free(ep);
+  end_parts(ep);
 }
 
 // CreateEp gets the devices as their hardware and the metadata that gcap_ort_get_supported_devices gave them.
@@ -125,12 +130,13 @@ static gcap_status_t create(gcap_ort_factory_t* factory, const gcap_ort_key_valu
   ep->factory = factory;
   ep->device = device;
   atomic_init(&ep->references, 1);
+  atomic_init(&ep->open_run, NULL);
   gcap_ort_releases_init(&ep->releases);
+  pthread_mutex_init(&ep->open_mutex, NULL);
   fill_in(ep);
   gcap_status_t status = create_parts(ep, session);
   if (status != NULL) {
-    gcap_ort_releases_deinit(&ep->releases);
-    free(ep);
+    end_parts(ep);
     return status;
   }
   *out_ep = &ep->abi;

@@ -9,6 +9,23 @@
 #include "lib/internal/affine.h"
 #include "ort/factory.h"
 
+// What the EP knows of one thread's run. ONNX Runtime does not tell OnRunEnd what became of the kernels, so they do.
+typedef struct gcap_ort_run {
+  bool open;                   // between OnRunStart and OnRunEnd
+  struct gcap_ort_run* outer;  // the thread's run in which this one was begun; NULL: none
+  struct gcap_ort_run* next;   // of the EP's open runs
+  struct gcap_ort_session_ep* ep;
+  bool captures;  // the run is being captured
+  int graph_id;
+  int previous_device;
+  gcap_run_resources_t resources;  // of the thread, while the run is open
+  gcap_status_t failure;           // the first one of a kernel or copy; the run's
+  int num_computed;                // kernels that were called
+  uint64_t releases_seen;          // the last release that this thread took part in
+  int attempts;                    // runs in a row that left the id without a graph
+  bool settled;                    // this call of the application needs no further run
+} gcap_ort_run_t;
+
 // The ids that were released, for threads that have graphs of their own: each gives up its own when it comes by.
 typedef struct gcap_ort_releases {
   pthread_mutex_t mutex;         // a leaf
@@ -25,26 +42,14 @@ typedef struct gcap_ort_session_ep {
   const gcap_ort_device_t* device;
   gcap_options_t options;
   gcap_ep_t* ep;
-  gcap_affine_t* runs;  // each thread's gcap_ort_run_t
+  gcap_affine_t* runs;         // each thread's gcap_ort_run_t
+  pthread_mutex_t open_mutex;  // of `open_runs`; a leaf
+  gcap_ort_run_t* open_runs;   // of all threads
   gcap_ort_releases_t releases;
-  atomic_int num_kernels;  // that live: a run computes each of them once
-  atomic_int references;   // the session's, and one for each allocator, whose tensors may outlive the session
+  _Atomic(gcap_ort_run_t*) open_run;  // where all threads share one stream: the run that has it
+  atomic_int num_kernels;             // that live: a run computes each of them once
+  atomic_int references;  // the session's, and one for each allocator, whose tensors may outlive the session
 } gcap_ort_session_ep_t;
-
-// What the EP knows of one thread's run. ONNX Runtime does not tell OnRunEnd what became of the kernels, so they do.
-typedef struct gcap_ort_run {
-  bool open;                   // between OnRunStart and OnRunEnd
-  struct gcap_ort_run* outer;  // the thread's run in which this one was begun; NULL: none
-  const gcap_ort_session_ep_t* ep;
-  int graph_id;
-  int previous_device;
-  gcap_run_resources_t resources;  // of the thread, while the run is open
-  gcap_status_t failure;           // the first one of a kernel or copy; the run's
-  int num_computed;                // kernels that were called
-  uint64_t releases_seen;          // the last release that this thread took part in
-  int attempts;                    // runs in a row that left the id without a graph
-  bool settled;                    // this call of the application needs no further run
-} gcap_ort_run_t;
 
 void gcap_ort_ep_retain(gcap_ort_session_ep_t* ep);
 // The last one ends the EP. Failures are logged: the runtime does not ask.
@@ -61,6 +66,9 @@ gcap_status_t gcap_ort_run_check_host_copy(void) GCAP_NODISCARD;
 // Keeps a copy of a failure that the calling thread gives to ONNX Runtime, for the end of the thread's open run.
 void gcap_ort_run_note_failure(gcap_ort_run_t* run, gcap_status_t status);
 gcap_ort_run_t* gcap_ort_run_of_thread(void);  // of whatever EP; NULL if there is none
+// The open run, of whatever thread, whose stream has this handle; NULL if there is none. With ORT_PARALLEL, ONNX
+// Runtime calls kernels on threads of its own.
+gcap_ort_run_t* gcap_ort_run_on(gcap_ort_session_ep_t* ep, const void* stream_handle);
 // Ends a run that the calling thread has left open: ONNX Runtime does not call OnRunEnd after every failure.
 void gcap_ort_run_abandon(gcap_ort_session_ep_t* ep);
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "gcap/capture.h"
-#include "gcap/log.h"
+#include "lib/internal/cuda_guard.h"
 #include "ort/ep.h"
 #include "ort/node.h"
 
@@ -169,37 +169,65 @@ static gcap_status_t prepare(call_t* call, const plan_t** out_plan) {
 
 // --- Computation ----------------------------------------------------------------------------------------------------
 
-static gcap_status_t compute_now(call_t* call, const gcap_ort_run_t* run) {
+// The run that the call belongs to. Without one, as in a test of ONNX Runtime's, the calling thread's stream is used.
+static gcap_status_t find_run(const call_t* call, gcap_ort_run_t** out_run) {
+  gcap_ort_session_ep_t* ep = call->kernel->ep;
+  *out_run = gcap_ort_run_current(ep);
+  if (*out_run != NULL) return NULL;
+  void* handle = NULL;
+  GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(&ep->factory->host, KernelContext_GetGPUComputeStream(call->context, &handle)));
+  *out_run = gcap_ort_run_on(ep, handle);
+  return NULL;
+}
+
+static gcap_status_t compute_in_run(call_t* call, gcap_ort_run_t* run) {
   for (int i = 0; i < call->num_inputs; ++i) GCAP_RETURN_IF_ERROR(read_input(call, i));
   const plan_t* plan = NULL;
   GCAP_RETURN_IF_ERROR(prepare(call, &plan));
   gcap_kernel_context_t context = {
       .inputs = call->tensors, .outputs = call->tensors + call->num_inputs, .ep = call->kernel->ep->ep};
-  if (run != NULL) {
-    if (run->failure != NULL) return NULL;  // the run's results are lost: the rest need not be computed
-    context.resources = run->resources;
-  } else {
+  if (run == NULL) {
     GCAP_RETURN_IF_ERROR(gcap_ep_get_run_resources(call->kernel->ep->ep, &context.resources));
+    return plan->kernel.compute(plan->kernel.self, &context);
   }
+  ++run->num_computed;
+  if (run->failure != NULL) return NULL;  // the run's results are lost: the rest need not be computed
+  if (run->captures && !gcap_thread_is_capturing()) {
+    return GCAP_STATUS(
+        GCAP_FAILED_PRECONDITION,
+        "ONNX Runtime computes the node on another thread than the one that captures: use ORT_SEQUENTIAL "
+        "for captured runs");
+  }
+  context.resources = run->resources;
   return plan->kernel.compute(plan->kernel.self, &context);
+}
+
+// A run has made its device current on its own thread.
+static gcap_status_t compute_on_device(call_t* call, gcap_ort_run_t* run) {
+  const gcap_ort_session_ep_t* ep = call->kernel->ep;
+  if (run != NULL && run == gcap_ort_run_current(ep)) return compute_in_run(call, run);
+  int previous = 0;
+  GCAP_RETURN_IF_ERROR(gcap_device_push(ep->device->id, &previous));
+  gcap_status_t status = compute_in_run(call, run);
+  return gcap_status_join(status, gcap_device_pop(ep->device->id, previous));
 }
 
 static gcap_ort_status_t* compute(gcap_ort_kernel_impl_t* self, gcap_ort_kernel_context_t* context) {
   kernel_t* kernel = (kernel_t*)self;
   gcap_ort_session_ep_t* ep = kernel->ep;
-  gcap_ort_run_t* run = gcap_ort_run_current(ep);
+  gcap_ort_run_t* run = NULL;
   call_t call;
   call.kernel = kernel;
   call.context = context;
   call.num_inputs = kernel->node->node.num_inputs;
   call.num_outputs = kernel->node->node.num_outputs;
-  if (run != NULL) ++run->num_computed;
-  gcap_status_t status = compute_now(&call, run);
+  gcap_status_t status = find_run(&call, &run);
+  if (status == NULL) status = compute_on_device(&call, run);
   if (status == NULL) return NULL;
   status = gcap_status_annotate(status, gcap_status_code(status), "node '%s'", kernel->node->name);
   gcap_ort_run_note_failure(run, status);
   // Nothing of a captured run was executed, so the run is done again: see run.c.
-  if (run == NULL || !gcap_thread_is_capturing() || !ep->options.graph.rerun_failed_capture) {
+  if (run == NULL || !run->captures || !ep->options.graph.rerun_failed_capture) {
     return gcap_ort_give(&ep->factory->host, status);
   }
   gcap_status_ignore(status);  // the run has a copy
@@ -222,11 +250,25 @@ static void release(gcap_ort_kernel_impl_t* self) {
   free(kernel);
 }
 
+// Reads the node, which the EP claimed. What ONNX Runtime cannot give here looks as if it were not there.
+static gcap_status_t read_node(gcap_ort_session_ep_t* ep, const gcap_ort_op_t* op, const gcap_ort_kernel_info_t* info,
+                               gcap_ort_node_model_t** out_node) {
+  GCAP_RETURN_IF_ERROR(gcap_ort_node_read_kernel(ep->factory, op, info, out_node));
+  const gcap_ort_node_model_t* m = *out_node;
+  if (gcap_ep_supports(ep->ep, &m->model, &m->node)) return NULL;
+  gcap_status_t status =
+      GCAP_STATUS(GCAP_INTERNAL,
+                  "ONNX Runtime describes node '%s' (%s), of %d inputs and %d outputs, as one that '%s' does not run",
+                  m->name, op->op_type, m->node.num_inputs, m->node.num_outputs, ep->factory->plugin->name);
+  gcap_ort_node_free(*out_node);
+  return status;
+}
+
 static gcap_status_t create(gcap_ort_session_ep_t* ep, const gcap_ort_op_t* op, const gcap_ort_kernel_info_t* info,
                             gcap_ort_kernel_impl_t** out_kernel) {
   kernel_t* kernel = calloc(1, sizeof(*kernel));
   if (kernel == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a kernel of %s", op->op_type);
-  gcap_status_t status = gcap_ort_node_read_kernel(ep->factory, op, info, &kernel->node);
+  gcap_status_t status = read_node(ep, op, info, &kernel->node);
   if (status != NULL) {
     free(kernel);
     return status;

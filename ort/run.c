@@ -36,10 +36,15 @@ static gcap_status_t create_run(void* user, void** out_object) {
   return NULL;
 }
 
+// A thread may exit in a run that ONNX Runtime did not end. A stream of its own ends with it, with the capture on it.
 static gcap_status_t end_run(void* user, void* object, bool by_thread_exit) {
-  (void)user, (void)by_thread_exit;
-  gcap_status_free(((gcap_ort_run_t*)object)->failure);
-  free(object);
+  (void)user;
+  gcap_ort_run_t* run = object;
+  if (run->open && by_thread_exit && !gcap_ep_supports_concurrent_runs(run->ep->ep)) {
+    gcap_ort_run_abandon(run->ep);
+  }
+  gcap_status_free(run->failure);
+  free(run);
   return NULL;
 }
 
@@ -51,18 +56,35 @@ gcap_status_t gcap_ort_runs_create(gcap_ort_releases_t* releases, gcap_affine_t*
 // The thread's open runs, the last one first. Sessions may be run inside of others.
 static _Thread_local gcap_ort_run_t* thread_run;
 
-static void enter(gcap_ort_run_t* run, const gcap_ort_session_ep_t* ep) {
+static void enter(gcap_ort_run_t* run, gcap_ort_session_ep_t* ep) {
   run->open = true;
   run->num_computed = 0;
   run->ep = ep;
   run->outer = thread_run;
   thread_run = run;
+  pthread_mutex_lock(&ep->open_mutex);
+  run->next = ep->open_runs;
+  ep->open_runs = run;
+  pthread_mutex_unlock(&ep->open_mutex);
 }
 
 // Runs that were begun inside this one, and not ended, are not the thread's any more.
 static void leave(gcap_ort_run_t* run) {
   run->open = false;
   thread_run = run->outer;
+  pthread_mutex_lock(&run->ep->open_mutex);
+  gcap_ort_run_t** link = &run->ep->open_runs;
+  while (*link != run) link = &(*link)->next;
+  *link = run->next;
+  pthread_mutex_unlock(&run->ep->open_mutex);
+}
+
+gcap_ort_run_t* gcap_ort_run_on(gcap_ort_session_ep_t* ep, const void* stream_handle) {
+  pthread_mutex_lock(&ep->open_mutex);
+  gcap_ort_run_t* run = ep->open_runs;
+  while (run != NULL && (const void*)gcap_stream_handle(run->resources.stream) != stream_handle) run = run->next;
+  pthread_mutex_unlock(&ep->open_mutex);
+  return run;
 }
 
 gcap_ort_run_t* gcap_ort_run_current(const gcap_ort_session_ep_t* ep) {
@@ -103,8 +125,27 @@ static gcap_status_t open_run(gcap_ort_session_ep_t* ep, gcap_ort_run_t* run) {
   GCAP_RETURN_IF_ERROR(gcap_ep_get_run_resources(ep->ep, &run->resources));
   GCAP_RETURN_IF_ERROR(gcap_device_push(ep->device->id, &run->previous_device));
   gcap_status_t status = gcap_ep_begin_run(ep->ep, run->graph_id);
+  run->captures = status == NULL && gcap_thread_is_capturing();
   if (status == NULL) return NULL;
   return gcap_status_join(status, gcap_device_pop(ep->device->id, run->previous_device));
+}
+
+// Gives a run the stream, if all threads share one. ONNX Runtime lets one thread at a time run such an EP. So a run of
+// another thread that is open was left: it waits for its thread.
+static gcap_status_t begin_turn(gcap_ort_session_ep_t* ep, gcap_ort_run_t* run) {
+  if (atomic_load(&ep->open_run) != NULL) {
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                       "ONNX Runtime did not end the run of another thread, which shares this EP's stream: run the "
+                       "session on that thread again, or let the thread exit");
+  }
+  gcap_ep_begin_turn(ep->ep);
+  if (!gcap_ep_supports_concurrent_runs(ep->ep)) atomic_store(&ep->open_run, run);
+  return NULL;
+}
+
+static void end_turn(gcap_ort_session_ep_t* ep, gcap_ort_run_t* run) {
+  if (atomic_load(&ep->open_run) == run) atomic_store(&ep->open_run, NULL);
+  gcap_ep_end_turn(ep->ep);
 }
 
 // Closes the run with what became of it, and gives what gcap_ep_end_run says.
@@ -113,7 +154,7 @@ static gcap_status_t close_run(gcap_ort_session_ep_t* ep, gcap_ort_run_t* run, g
   leave(run);
   gcap_status_t status = gcap_ep_end_run(ep->ep, run_status, synchronize);
   status = gcap_status_join(status, gcap_device_pop(ep->device->id, run->previous_device));
-  gcap_ep_end_turn(ep->ep);
+  end_turn(ep, run);
   return status;
 }
 
@@ -135,10 +176,10 @@ static gcap_status_t start(gcap_ort_session_ep_t* ep, const gcap_ort_run_options
   const char* id = ep->factory->host.api->GetRunConfigEntry(options, "gpu_graph_id");
   GCAP_RETURN_IF_ERROR(parse_graph_id(id, &run->graph_id));
   run->settled = false;
-  gcap_ep_begin_turn(ep->ep);
+  GCAP_RETURN_IF_ERROR(begin_turn(ep, run));
   gcap_status_t status = open_run(ep, run);
   if (status != NULL) {
-    gcap_ep_end_turn(ep->ep);
+    end_turn(ep, run);
     return status;
   }
   enter(run, ep);
@@ -168,7 +209,7 @@ static gcap_status_t take_failure(const gcap_ort_session_ep_t* ep, gcap_ort_run_
   gcap_status_t failure = run->failure;
   run->failure = NULL;
   const int num_kernels = atomic_load(&ep->num_kernels);
-  if (failure != NULL || !gcap_thread_is_capturing() || run->num_computed == num_kernels) return failure;
+  if (failure != NULL || !run->captures || run->num_computed == num_kernels) return failure;
   return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "ONNX Runtime ended the run after %d of %d nodes", run->num_computed,
                      num_kernels);
 }

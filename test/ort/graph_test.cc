@@ -2,6 +2,7 @@
 //
 // Runs, captures and replays by a real ONNX Runtime.
 
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -206,6 +207,100 @@ TEST_F(GraphTest, FeedsOnTheHostAreRefusedNotDropped) {
     EXPECT_EQ(session.RunOnHost({"a", "b"}, {{4}, {4}}, {{1, 1, 1, 1}, {1, 2, 3, 4}}, "c", &c, Id("-1")), "");
     EXPECT_EQ(c, (Floats{3, 5, 7, 9}));
   }
+}
+
+// A session whose second EP does not begin a run in which the first one captures: ONNX Runtime ends the first one's run
+// as if nothing had happened, and no node was captured.
+TEST_F(GraphTest, RunThatAnotherEpDoesNotBeginLeavesNoGraph) {
+  OrtSession session(ort_, env(), device(), Sums(), kGraphs, other_device());
+  ASSERT_EQ(session.error(), "");
+  DeviceTensor a = Tensor({4}, {1, 1, 1, 1}), b = Tensor({4}, {1, 2, 3, 4}), c = Tensor({4}, {0, 0, 0, 0});
+  session.BindInput("a", a);
+  session.BindInput("b", b);
+  session.BindOutput("c", c);
+  plugin().other_fails = true;
+  const std::string error = session.Run();
+  EXPECT_NE(error.find("the test lets no run begin"), std::string::npos) << error;
+  plugin().other_fails = false;
+  a.Set({2, 2, 2, 2});
+  EXPECT_EQ(session.Run(), "");
+  EXPECT_EQ(c.Get(), (Floats{4, 6, 8, 10}));
+}
+
+// With a stream of another device, ONNX Runtime 1.26 begins a run and does not end it; later ones end it.
+class UnendedRunTest : public GraphTest {
+ protected:
+  void SetUp() override {
+    GraphTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    ASSERT_EQ(num_devices(), 2u);
+    Ok(api().CreateSyncStreamForEpDevice(device(1), nullptr, &stream_));
+    a_.reset(new DeviceTensor(ort_, env(), device(), {4}, {1, 1, 1, 1}));
+    b_.reset(new DeviceTensor(ort_, env(), device(), {4}, {1, 2, 3, 4}));
+    c_.reset(new DeviceTensor(ort_, env(), device(), {4}, {0, 0, 0, 0}));
+  }
+  void TearDown() override {
+    a_.reset();
+    b_.reset();
+    c_.reset();
+    if (stream_ != nullptr) api().ReleaseSyncStream(stream_);
+    GraphTest::TearDown();
+  }
+  void Bind(OrtSession* session) {
+    ASSERT_EQ(session->error(), "");
+    session->BindInput("a", *a_);
+    session->BindInput("b", *b_);
+    session->BindOutput("c", *c_);
+  }
+  // A run that is to be captured, and is not ended.
+  void LeaveRun(OrtSession* session) {
+    EXPECT_EQ(session->Run(Id("-1")), "") << "warms up";
+    EXPECT_NE(session->Run({}, stream_), "");
+  }
+
+  gcap_ort_sync_stream_t* stream_ = nullptr;
+  std::unique_ptr<DeviceTensor> a_, b_, c_;
+};
+
+TEST_F(UnendedRunTest, LeavesNoStreamCapturing) {
+  OrtSession session(ort_, env(), device(), Sums(),
+                     {{"enable_cuda_graph", "1"}, {"min_num_runs_before_cuda_graph_capture", "0"}});
+  Bind(&session);
+  LeaveRun(&session);
+  EXPECT_EQ(session.Run(), "");
+  EXPECT_EQ(c_->Get(), (Floats{3, 5, 7, 9}));
+}
+
+TEST_F(UnendedRunTest, LetsTheSessionEnd) {
+  OrtSession session(ort_, env(), device(), Sums(),
+                     {{"enable_cuda_graph", "1"}, {"min_num_runs_before_cuda_graph_capture", "0"}});
+  Bind(&session);
+  LeaveRun(&session);
+}
+
+TEST_F(UnendedRunTest, OfASharedStreamIsTold) {
+  OrtSession session(
+      ort_, env(), device(), Sums(),
+      {{"enable_cuda_graph", "1"}, {"min_num_runs_before_cuda_graph_capture", "0"}, {"graph.scope", "session"}});
+  Bind(&session);
+  LeaveRun(&session);
+  std::string error;
+  std::thread([&] { error = session.Run(); }).join();
+  if (ort_->version() == 26) {  // later runtimes end such a run
+    EXPECT_NE(error.find("another thread"), std::string::npos) << error;
+  }
+  EXPECT_EQ(session.Run(), "");
+  EXPECT_EQ(c_->Get(), (Floats{3, 5, 7, 9}));
+}
+
+TEST_F(UnendedRunTest, EndsWithItsThread) {
+  OrtSession session(
+      ort_, env(), device(), Sums(),
+      {{"enable_cuda_graph", "1"}, {"min_num_runs_before_cuda_graph_capture", "0"}, {"graph.scope", "session"}});
+  Bind(&session);
+  std::thread([&] { LeaveRun(&session); }).join();
+  EXPECT_EQ(session.Run(), "");
+  EXPECT_EQ(c_->Get(), (Floats{3, 5, 7, 9}));
 }
 
 // --- Threads --------------------------------------------------------------------------------------------------------

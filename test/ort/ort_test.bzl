@@ -25,6 +25,7 @@ def gcap_ort_tests(names, deps, tags = [], **kwargs):
                     "@gcap_ort//:runtimes.txt",
                 ],
                 env = {
+                    "GCAP_SIM_DEVICES": "2",
                     "GCAP_ORT_RUNTIME": runtime,
                     "GCAP_ORT_RUNTIMES": "$(location @gcap_ort//:runtimes.txt)",
                     "GCAP_ORT_TEST_PLUGIN": "$(location :libtest_plugin.so)",

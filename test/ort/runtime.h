@@ -51,7 +51,10 @@ class OrtTest : public ::testing::Test {
   test_plugin_t& plugin() const { return *plugin_; }
   gcap_ort_env_t* env() const { return env_; }
   const gcap_ort_ep_device_t* device(size_t i = 0) const { return devices_[i]; }
+  static constexpr char kRegistration[] = "gcap_test";  // the name under which the plugin is registered
+  static std::string PluginPath();
   size_t num_devices() const { return devices_.size(); }
+  const gcap_ort_ep_device_t* other_device() const { return other_; }  // of the EP GcapOther
   // A function that the plugin's library exports, by its name.
   template <typename Function>
   Function Find(const char* name) const {
@@ -61,6 +64,7 @@ class OrtTest : public ::testing::Test {
   size_t Live() const;
 
   const Ort* ort_ = nullptr;
+  size_t may_be_left_ = 0;  // handles of which the test has broken the end
 
  private:
   void* Symbol(const char* name) const;
@@ -68,6 +72,7 @@ class OrtTest : public ::testing::Test {
   test_plugin_t* plugin_ = nullptr;
   gcap_ort_env_t* env_ = nullptr;
   std::vector<const gcap_ort_ep_device_t*> devices_;
+  const gcap_ort_ep_device_t* other_ = nullptr;
 };
 
 // A tensor of floats in the memory of the plugin's device.
@@ -115,8 +120,8 @@ class OrtBinding {
   gcap_ort_io_binding_t* get() const { return binding_; }
   void BindInput(const std::string& name, const DeviceTensor& tensor);
   void BindOutput(const std::string& name, const DeviceTensor& tensor);
-  // Runs with what is bound. Gives the message of a failure.
-  std::string Run(const Options& run_options = {});
+  // Runs with what is bound, on `stream` where there is one. Gives the message of a failure.
+  std::string Run(const Options& run_options = {}, gcap_ort_sync_stream_t* stream = nullptr);
 
  private:
   const Ort* ort_;
@@ -124,11 +129,12 @@ class OrtBinding {
   gcap_ort_io_binding_t* binding_ = nullptr;
 };
 
-// A session on the plugin's device.
+// A session on the plugin's device, and perhaps on one of another EP after it.
 class OrtSession {
  public:
   OrtSession(const Ort* ort, gcap_ort_env_t* env, const gcap_ort_ep_device_t* device, const std::string& model,
-             const Options& options);
+             const Options& options, const gcap_ort_ep_device_t* other = nullptr,
+             gcap_ort_execution_mode_t mode = GCAP_ORT_SEQUENTIAL);
   OrtSession(const OrtSession&) = delete;
   OrtSession& operator=(const OrtSession&) = delete;
   ~OrtSession();
@@ -138,7 +144,9 @@ class OrtSession {
   // As OrtBinding's, of a binding that the session has.
   void BindInput(const std::string& name, const DeviceTensor& tensor) { binding_->BindInput(name, tensor); }
   void BindOutput(const std::string& name, const DeviceTensor& tensor) { binding_->BindOutput(name, tensor); }
-  std::string Run(const Options& run_options = {}) { return binding_->Run(run_options); }
+  std::string Run(const Options& run_options = {}, gcap_ort_sync_stream_t* stream = nullptr) {
+    return binding_->Run(run_options, stream);
+  }
   // Runs with tensors of floats in host memory.
   std::string RunOnHost(const std::vector<std::string>& inputs, const std::vector<Shape>& shapes,
                         const std::vector<Floats>& values, const std::string& output, Floats* out_values,
