@@ -40,17 +40,14 @@ def register(library, ep_name):
 
 
 def open_session(model, device, **options):
-    """A session on the device, with options of the EP (docs/options.md). A node that the EP lacks is an error here: by
-    default the CPU EP would run it."""
+    """A session on the device, with options of the EP (docs/options.md)."""
     session_options = ort.SessionOptions()
-    session_options.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
     session_options.add_provider_for_devices([device], options)
     return ort.InferenceSession(model, sess_options=session_options)
 
 
-def bind(session, device, inputs, outputs):
+def bind(session, device_id, inputs, outputs):
     """Binds each array's copy in device memory, which a graph reads and writes from then on; gives the inputs' copies."""
-    device_id = int(device.ep_metadata["cuda_device_id"])
 
     def on_device(array):
         return ort.OrtValue.ortvalue_from_numpy(array, "gpu", device_id, NVIDIA)
@@ -93,33 +90,44 @@ def measure(name, runs, call, wait=lambda: None):
         call()
         times.append((time.perf_counter_ns() - begin) / 1000)
         wait()
-    print(f"{name:22} {np.median(times):10.1f} us {np.percentile(times, 99):10.1f} us")
+    print(f"{name:28} {np.median(times):10.1f} us {np.percentile(times, 99):10.1f} us")
 
 
-def compare(model, device, runs):
-    """Runs the model in all ways. Gives the largest difference from the CPU EP."""
-    cpu = ort.InferenceSession(model, providers=["CPUExecutionProvider"])
-    first, second = random_inputs(cpu, seed=1), random_inputs(cpu, seed=2)
-    expected = cpu.run(None, second)
-
-    session = open_session(model, device, enable_cuda_graph="1", use_tf32="0")
-    binding, tensors = bind(session, device, first, expected)
+def run_on_device(name, session, device_id, first, second, expected, runs):
+    """Captures with the first inputs, then measures with the second ones. Gives the largest difference from `expected`."""
+    binding, tensors = bind(session, device_id, first, expected)
     session.run_with_iobinding(binding)  # warms up, captures a graph, and launches the graph
-    for name, array in second.items():
-        tensors[name].update_inplace(array)  # a graph keeps addresses, so other inputs go to the same places
+    for input_name, array in second.items():
+        tensors[input_name].update_inplace(array)  # a graph keeps addresses, so other inputs go to the same places
     session.run_with_iobinding(binding)  # from now on a call replays the graph
     of_replay = difference(binding.copy_outputs_to_cpu(), expected)
 
     eagerly = run_options(gpu_graph_id="-1")  # the id that is never captured
     unsynchronized = run_options(disable_synchronize_execution_providers="1")
-    measure("CPU EP", runs, lambda: cpu.run(None, second))
-    measure("eager", runs, lambda: session.run_with_iobinding(binding, eagerly))
+    measure(f"{name}, eager", runs, lambda: session.run_with_iobinding(binding, eagerly))
     of_eager = difference(binding.copy_outputs_to_cpu(), expected)
-    measure("replay", runs, lambda: session.run_with_iobinding(binding))
-    measure("replay, not awaited", runs, lambda: session.run_with_iobinding(binding, unsynchronized),
+    measure(f"{name}, replay", runs, lambda: session.run_with_iobinding(binding))
+    measure(f"{name}, replay, not awaited", runs, lambda: session.run_with_iobinding(binding, unsynchronized),
             binding.synchronize_outputs)
     print(f"largest difference from the CPU EP: {of_eager:.3g} eager, {of_replay:.3g} replayed")
     return max(of_eager, of_replay)
+
+
+def compare(model, device, runs, with_cuda_ep):
+    """Runs the model in all ways. Gives this EP's largest difference from the CPU EP."""
+    device_id = int(device.ep_metadata["cuda_device_id"])
+    options = {"enable_cuda_graph": "1", "use_tf32": "0"}
+    cpu = ort.InferenceSession(model, providers=["CPUExecutionProvider"])
+    first, second = random_inputs(cpu, seed=1), random_inputs(cpu, seed=2)
+    expected = cpu.run(None, second)
+    measure("CPU EP", runs, lambda: cpu.run(None, second))
+    session = open_session(model, device, **options)
+    found = run_on_device(device.ep_name, session, device_id, first, second, expected, runs)
+    if with_cuda_ep:
+        provider = ("CUDAExecutionProvider", {"device_id": str(device_id), **options})
+        session = ort.InferenceSession(model, providers=[provider])
+        run_on_device("CUDA EP", session, device_id, first, second, expected, runs)
+    return found
 
 
 def main():
@@ -129,10 +137,11 @@ def main():
     parser.add_argument("--ep-name", default="gcap", help="of the EP in --library (default: gcap)")
     parser.add_argument("--runs", type=int, default=100, help="of each measurement (default: 100)")
     parser.add_argument("--tolerance", type=float, default=1e-3, help="largest difference allowed (default: 0.001)")
+    parser.add_argument("--cuda-ep", action="store_true", help="also ONNX Runtime's own, of the package onnxruntime-gpu")
     arguments = parser.parse_args()
     device = register(arguments.library, arguments.ep_name)
     print(f"ONNX Runtime {ort.__version__}, EP {device.ep_name} on device {device.ep_metadata['cuda_device_id']}")
-    found = compare(arguments.model, device, arguments.runs)
+    found = compare(arguments.model, device, arguments.runs, arguments.cuda_ep)
     ort.unregister_execution_provider_library(device.ep_name)  # sessions and tensors of the EP have ended
     if not found <= arguments.tolerance:
         sys.exit(f"the outputs differ by {found:.3g}, allowed is {arguments.tolerance:.3g}")
