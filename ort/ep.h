@@ -8,6 +8,7 @@
 
 #include "lib/internal/affine.h"
 #include "ort/factory.h"
+#include "ort/turn.h"
 
 // What the EP knows of one thread's run. ONNX Runtime does not tell OnRunEnd what became of the kernels, so they do.
 typedef struct gcap_ort_run {
@@ -46,9 +47,9 @@ typedef struct gcap_ort_session_ep {
   pthread_mutex_t open_mutex;  // of `open_runs`; a leaf
   gcap_ort_run_t* open_runs;   // of all threads
   gcap_ort_releases_t releases;
-  _Atomic(gcap_ort_run_t*) open_run;  // where all threads share one stream: the run that has it
-  atomic_int num_kernels;             // that live: a run computes each of them once
-  atomic_int references;  // the session's, and one for each allocator, whose tensors may outlive the session
+  gcap_ort_turn_t turn;
+  atomic_int num_kernels;  // that live: a run computes each of them once
+  atomic_int references;   // the session's, and one for each allocator, whose tensors may outlive the session
 } gcap_ort_session_ep_t;
 
 void gcap_ort_ep_retain(gcap_ort_session_ep_t* ep);

@@ -130,31 +130,13 @@ static gcap_status_t open_run(gcap_ort_session_ep_t* ep, gcap_ort_run_t* run) {
   return gcap_status_join(status, gcap_device_pop(ep->device->id, run->previous_device));
 }
 
-// Gives a run the stream, if all threads share one. ONNX Runtime lets one thread at a time run such an EP. So a run of
-// another thread that is open was left: it waits for its thread.
-static gcap_status_t begin_turn(gcap_ort_session_ep_t* ep, gcap_ort_run_t* run) {
-  if (atomic_load(&ep->open_run) != NULL) {
-    return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
-                       "ONNX Runtime did not end the run of another thread, which shares this EP's stream: run the "
-                       "session on that thread again, or let the thread exit");
-  }
-  gcap_ep_begin_turn(ep->ep);
-  if (!gcap_ep_supports_concurrent_runs(ep->ep)) atomic_store(&ep->open_run, run);
-  return NULL;
-}
-
-static void end_turn(gcap_ort_session_ep_t* ep, gcap_ort_run_t* run) {
-  if (atomic_load(&ep->open_run) == run) atomic_store(&ep->open_run, NULL);
-  gcap_ep_end_turn(ep->ep);
-}
-
 // Closes the run with what became of it, and gives what gcap_ep_end_run says.
 static gcap_status_t close_run(gcap_ort_session_ep_t* ep, gcap_ort_run_t* run, gcap_status_t run_status,
                                bool synchronize) {
   leave(run);
   gcap_status_t status = gcap_ep_end_run(ep->ep, run_status, synchronize);
   status = gcap_status_join(status, gcap_device_pop(ep->device->id, run->previous_device));
-  end_turn(ep, run);
+  gcap_ort_turn_end(ep);
   return status;
 }
 
@@ -176,10 +158,10 @@ static gcap_status_t start(gcap_ort_session_ep_t* ep, const gcap_ort_run_options
   const char* id = ep->factory->host.api->GetRunConfigEntry(options, "gpu_graph_id");
   GCAP_RETURN_IF_ERROR(parse_graph_id(id, &run->graph_id));
   run->settled = false;
-  GCAP_RETURN_IF_ERROR(begin_turn(ep, run));
+  GCAP_RETURN_IF_ERROR(gcap_ort_turn_begin_run(ep));
   gcap_status_t status = open_run(ep, run);
   if (status != NULL) {
-    end_turn(ep, run);
+    gcap_ort_turn_end(ep);
     return status;
   }
   enter(run, ep);
@@ -238,9 +220,9 @@ gcap_ort_status_t* gcap_ort_on_run_end(gcap_ort_ep_t* self, const gcap_ort_run_o
 
 // Waits for the calling thread's stream, never for the device.
 gcap_ort_status_t* gcap_ort_sync(gcap_ort_ep_t* self) {
-  gcap_ep_begin_turn(ep_of(self)->ep);
+  gcap_ort_turn_begin(ep_of(self));
   gcap_status_t status = gcap_ep_synchronize(ep_of(self)->ep);
-  gcap_ep_end_turn(ep_of(self)->ep);
+  gcap_ort_turn_end(ep_of(self));
   return give(ep_of(self), status);
 }
 
@@ -275,8 +257,8 @@ static gcap_status_t replay(gcap_ort_session_ep_t* ep, int graph_id) {
 }
 
 gcap_ort_status_t* gcap_ort_replay_graph(gcap_ort_ep_t* self, int graph_id) {
-  gcap_ep_begin_turn(ep_of(self)->ep);
+  gcap_ort_turn_begin(ep_of(self));
   gcap_status_t status = replay(ep_of(self), graph_id);
-  gcap_ep_end_turn(ep_of(self)->ep);
+  gcap_ort_turn_end(ep_of(self));
   return give(ep_of(self), status);
 }
