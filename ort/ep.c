@@ -50,6 +50,7 @@ static void fill_in(gcap_ort_session_ep_t* ep) {
       .GetKernelRegistry = get_kernel_registry,
       .IsConcurrentRunSupported = is_concurrent_run_supported,
       .Sync = gcap_ort_sync,
+      .CreateProfiler = gcap_ort_create_profiler,
       .IsGraphCaptureEnabled = gcap_ort_is_graph_capture_enabled,
       .IsGraphCaptured = gcap_ort_is_graph_captured,
       .ReplayGraph = gcap_ort_replay_graph,
@@ -126,6 +127,7 @@ static gcap_status_t create(gcap_ort_factory_t* factory, const gcap_ort_key_valu
   ep->device = device;
   atomic_init(&ep->references, 1);
   gcap_ort_turn_init(&ep->turn);
+  atomic_init(&ep->profiler, NULL);
   gcap_ort_releases_init(&ep->releases);
   pthread_mutex_init(&ep->open_mutex, NULL);
   fill_in(ep);

@@ -158,6 +158,7 @@ static gcap_status_t start(gcap_ort_session_ep_t* ep, const gcap_ort_run_options
   const char* id = ep->factory->host.api->GetRunConfigEntry(options, "gpu_graph_id");
   GCAP_RETURN_IF_ERROR(parse_graph_id(id, &run->graph_id));
   run->settled = false;
+  run->start_ns = gcap_ort_profiler_now();
   GCAP_RETURN_IF_ERROR(gcap_ort_turn_begin_run(ep));
   gcap_status_t status = open_run(ep, run);
   if (status != NULL) {
@@ -207,6 +208,7 @@ static gcap_status_t finish(gcap_ort_session_ep_t* ep, bool synchronize) {
     gcap_status_free(status);  // gcap_ep_explain has a copy
     return NULL;
   }
+  if (status == NULL && run->captures) gcap_ort_profiler_note(ep, "capture of", run->graph_id, run->start_ns);
   if (status == NULL) run->settled = is_settled(ep, run);
   if (!failed || gcap_status_code(status) == GCAP_CAPTURE_INVALIDATED) return status;
   gcap_status_ignore(status);  // the kernel gave it to the runtime
@@ -247,11 +249,13 @@ static gcap_status_t replay(gcap_ort_session_ep_t* ep, int graph_id) {
   gcap_graph_replay_options_t options;
   gcap_graph_replay_options_init(&options);
   options.synchronize = ep->factory->host.version < GCAP_ORT_VERSION_SYNC_AFTER_REPLAY;
+  const int64_t start_ns = gcap_ort_profiler_now();
   int previous = 0;
   bool replayed = false;
   GCAP_RETURN_IF_ERROR(gcap_device_push(ep->device->id, &previous));
   gcap_status_t status = gcap_ep_replay_graph(ep->ep, graph_id, &options, &replayed);
   status = gcap_status_join(status, gcap_device_pop(ep->device->id, previous));
+  if (replayed) gcap_ort_profiler_note(ep, "replay of", graph_id, start_ns);
   if (status != NULL || replayed) return status;
   return GCAP_STATUS(GCAP_NOT_FOUND, "there is no graph %d to replay on this thread", graph_id);
 }
