@@ -45,7 +45,7 @@ static gcap_stream_t* stream_for(const allocator_t* allocator, const gcap_ort_sy
   const gcap_ort_run_t* run = allocator->ep != NULL ? gcap_ort_run_current(allocator->ep) : NULL;
   if (run != NULL) return run->resources.stream;
   if (named == NULL || allocator->factory->host.version < GCAP_ORT_VERSION_TRUE_STREAMS) return NULL;
-  return gcap_ort_stream_find(allocator->factory, named);
+  return gcap_ort_stream_find(allocator->factory, named, NULL);
 }
 
 static void* alloc_for(gcap_ort_allocator_t* self, size_t bytes, const gcap_ort_sync_stream_t* named) {

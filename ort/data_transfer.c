@@ -46,6 +46,18 @@ gcap_status_t gcap_ort_describe_bytes(gcap_ort_factory_t* factory, const gcap_or
   return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "'%s' copies no memory of other providers", factory->plugin->name);
 }
 
+// Threads may share the stream of an EP's runs: outside of a run of this thread, another one may have it.
+static gcap_status_t copy_on(gcap_ort_factory_t* factory, const gcap_ort_device_t* device, gcap_copy_t* copy,
+                             const gcap_ort_sync_stream_t* stream) {
+  gcap_ort_session_ep_t* ep = NULL;
+  copy->stream = gcap_ort_stream_find(factory, stream, &ep);
+  const bool takes_turn = ep != NULL && gcap_ort_run_current(ep) == NULL;
+  if (takes_turn) gcap_ort_turn_begin(ep);
+  gcap_status_t status = gcap_runtime_copy_tensor(device->runtime, copy);
+  if (takes_turn) gcap_ort_turn_end(ep);
+  return status;
+}
+
 static gcap_status_t copy_one(gcap_ort_factory_t* factory, const gcap_ort_value_t* src, const gcap_ort_value_t* dst,
                               const gcap_ort_sync_stream_t* stream) {
   gcap_tensor_t from, to;
@@ -63,8 +75,7 @@ static gcap_status_t copy_one(gcap_ort_factory_t* factory, const gcap_ort_value_
     }
     return GCAP_CUDA(cudaMemcpy(to.data, from.data, (size_t)from.shape[0], cudaMemcpyHostToHost));
   }
-  if (stream != NULL) copy.stream = gcap_ort_stream_find(factory, stream);
-  return gcap_runtime_copy_tensor(device->runtime, &copy);
+  return copy_on(factory, device, &copy, stream);
 }
 
 static gcap_ort_status_t* copy_tensors(gcap_ort_data_transfer_t* self, const gcap_ort_value_t** src,

@@ -30,18 +30,12 @@ static gcap_ort_node_policy_t get_policy(const gcap_ort_ep_t* self) {
              : GCAP_ORT_ALL_NODES_ON_EP;
 }
 
-static gcap_status_t lend_stream(gcap_ort_session_ep_t* ep, gcap_ort_stream_impl_t** out_stream) {
-  gcap_run_resources_t resources;
-  GCAP_RETURN_IF_ERROR(gcap_ep_get_run_resources(ep->ep, &resources));
-  return gcap_ort_stream_lend(ep->factory, resources.stream, out_stream);
-}
-
 // The stream of the calling thread's runs: it is known before a run begins, so that a capture can begin on it.
 static gcap_ort_status_t* create_stream(gcap_ort_ep_t* self, const gcap_ort_memory_device_t* device,
                                         gcap_ort_stream_impl_t** out_stream) {
   (void)device;
   *out_stream = NULL;
-  return gcap_ort_give(&ep_of(self)->factory->host, lend_stream(ep_of(self), out_stream));
+  return gcap_ort_give(&ep_of(self)->factory->host, gcap_ort_stream_lend(ep_of(self), out_stream));
 }
 
 static void fill_in(gcap_ort_session_ep_t* ep) {
@@ -56,6 +50,7 @@ static void fill_in(gcap_ort_session_ep_t* ep) {
       .GetKernelRegistry = get_kernel_registry,
       .IsConcurrentRunSupported = is_concurrent_run_supported,
       .Sync = gcap_ort_sync,
+      .CreateProfiler = gcap_ort_create_profiler,
       .IsGraphCaptureEnabled = gcap_ort_is_graph_capture_enabled,
       .IsGraphCaptured = gcap_ort_is_graph_captured,
       .ReplayGraph = gcap_ort_replay_graph,
@@ -71,6 +66,7 @@ void gcap_ort_ep_retain(gcap_ort_session_ep_t* ep) { atomic_fetch_add(&ep->refer
 static void end_parts(gcap_ort_session_ep_t* ep) {
   gcap_ort_releases_deinit(&ep->releases);
   pthread_mutex_destroy(&ep->open_mutex);
+  gcap_ort_turn_deinit(&ep->turn);
   free(ep);
 }
 
@@ -130,7 +126,8 @@ static gcap_status_t create(gcap_ort_factory_t* factory, const gcap_ort_key_valu
   ep->factory = factory;
   ep->device = device;
   atomic_init(&ep->references, 1);
-  atomic_init(&ep->open_run, NULL);
+  gcap_ort_turn_init(&ep->turn);
+  atomic_init(&ep->profiler, NULL);
   gcap_ort_releases_init(&ep->releases);
   pthread_mutex_init(&ep->open_mutex, NULL);
   fill_in(ep);

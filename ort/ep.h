@@ -8,6 +8,8 @@
 
 #include "lib/internal/affine.h"
 #include "ort/factory.h"
+#include "ort/profiler.h"
+#include "ort/turn.h"
 
 // What the EP knows of one thread's run. ONNX Runtime does not tell OnRunEnd what became of the kernels, so they do.
 typedef struct gcap_ort_run {
@@ -18,6 +20,7 @@ typedef struct gcap_ort_run {
   bool captures;  // the run is being captured
   int graph_id;
   int previous_device;
+  int64_t start_ns;
   gcap_run_resources_t resources;  // of the thread, while the run is open
   gcap_status_t failure;           // the first one of a kernel or copy; the run's
   int num_computed;                // kernels that were called
@@ -46,8 +49,9 @@ typedef struct gcap_ort_session_ep {
   pthread_mutex_t open_mutex;  // of `open_runs`; a leaf
   gcap_ort_run_t* open_runs;   // of all threads
   gcap_ort_releases_t releases;
-  _Atomic(gcap_ort_run_t*) open_run;  // where all threads share one stream: the run that has it
-  atomic_int num_kernels;             // that live: a run computes each of them once
+  gcap_ort_turn_t turn;
+  _Atomic(gcap_ort_profiler_t*) profiler;  // NULL: none
+  atomic_int num_kernels;                  // that live: a run computes each of them once
   atomic_int references;  // the session's, and one for each allocator, whose tensors may outlive the session
 } gcap_ort_session_ep_t;
 

@@ -91,8 +91,8 @@ static gcap_status_t release_graph(gcap_ort_session_ep_t* ep, int graph_id) {
 
 gcap_ort_status_t* gcap_ort_release_captured_graph(gcap_ort_ep_t* self, int graph_id) {
   gcap_ort_session_ep_t* ep = (gcap_ort_session_ep_t*)self;
-  gcap_ep_begin_turn(ep->ep);
+  gcap_ort_turn_begin(ep);
   gcap_status_t status = release_graph(ep, graph_id);
-  gcap_ep_end_turn(ep->ep);
+  gcap_ort_turn_end(ep);
   return gcap_ort_give(&ep->factory->host, status);
 }

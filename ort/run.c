@@ -130,31 +130,13 @@ static gcap_status_t open_run(gcap_ort_session_ep_t* ep, gcap_ort_run_t* run) {
   return gcap_status_join(status, gcap_device_pop(ep->device->id, run->previous_device));
 }
 
-// Gives a run the stream, if all threads share one. ONNX Runtime lets one thread at a time run such an EP. So a run of
-// another thread that is open was left: it waits for its thread.
-static gcap_status_t begin_turn(gcap_ort_session_ep_t* ep, gcap_ort_run_t* run) {
-  if (atomic_load(&ep->open_run) != NULL) {
-    return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
-                       "ONNX Runtime did not end the run of another thread, which shares this EP's stream: run the "
-                       "session on that thread again, or let the thread exit");
-  }
-  gcap_ep_begin_turn(ep->ep);
-  if (!gcap_ep_supports_concurrent_runs(ep->ep)) atomic_store(&ep->open_run, run);
-  return NULL;
-}
-
-static void end_turn(gcap_ort_session_ep_t* ep, gcap_ort_run_t* run) {
-  if (atomic_load(&ep->open_run) == run) atomic_store(&ep->open_run, NULL);
-  gcap_ep_end_turn(ep->ep);
-}
-
 // Closes the run with what became of it, and gives what gcap_ep_end_run says.
 static gcap_status_t close_run(gcap_ort_session_ep_t* ep, gcap_ort_run_t* run, gcap_status_t run_status,
                                bool synchronize) {
   leave(run);
   gcap_status_t status = gcap_ep_end_run(ep->ep, run_status, synchronize);
   status = gcap_status_join(status, gcap_device_pop(ep->device->id, run->previous_device));
-  end_turn(ep, run);
+  gcap_ort_turn_end(ep);
   return status;
 }
 
@@ -176,10 +158,11 @@ static gcap_status_t start(gcap_ort_session_ep_t* ep, const gcap_ort_run_options
   const char* id = ep->factory->host.api->GetRunConfigEntry(options, "gpu_graph_id");
   GCAP_RETURN_IF_ERROR(parse_graph_id(id, &run->graph_id));
   run->settled = false;
-  GCAP_RETURN_IF_ERROR(begin_turn(ep, run));
+  run->start_ns = gcap_ort_profiler_now();
+  GCAP_RETURN_IF_ERROR(gcap_ort_turn_begin_run(ep));
   gcap_status_t status = open_run(ep, run);
   if (status != NULL) {
-    end_turn(ep, run);
+    gcap_ort_turn_end(ep);
     return status;
   }
   enter(run, ep);
@@ -225,6 +208,7 @@ static gcap_status_t finish(gcap_ort_session_ep_t* ep, bool synchronize) {
     gcap_status_free(status);  // gcap_ep_explain has a copy
     return NULL;
   }
+  if (status == NULL && run->captures) gcap_ort_profiler_note(ep, "capture of", run->graph_id, run->start_ns);
   if (status == NULL) run->settled = is_settled(ep, run);
   if (!failed || gcap_status_code(status) == GCAP_CAPTURE_INVALIDATED) return status;
   gcap_status_ignore(status);  // the kernel gave it to the runtime
@@ -238,9 +222,9 @@ gcap_ort_status_t* gcap_ort_on_run_end(gcap_ort_ep_t* self, const gcap_ort_run_o
 
 // Waits for the calling thread's stream, never for the device.
 gcap_ort_status_t* gcap_ort_sync(gcap_ort_ep_t* self) {
-  gcap_ep_begin_turn(ep_of(self)->ep);
+  gcap_ort_turn_begin(ep_of(self));
   gcap_status_t status = gcap_ep_synchronize(ep_of(self)->ep);
-  gcap_ep_end_turn(ep_of(self)->ep);
+  gcap_ort_turn_end(ep_of(self));
   return give(ep_of(self), status);
 }
 
@@ -265,18 +249,20 @@ static gcap_status_t replay(gcap_ort_session_ep_t* ep, int graph_id) {
   gcap_graph_replay_options_t options;
   gcap_graph_replay_options_init(&options);
   options.synchronize = ep->factory->host.version < GCAP_ORT_VERSION_SYNC_AFTER_REPLAY;
+  const int64_t start_ns = gcap_ort_profiler_now();
   int previous = 0;
   bool replayed = false;
   GCAP_RETURN_IF_ERROR(gcap_device_push(ep->device->id, &previous));
   gcap_status_t status = gcap_ep_replay_graph(ep->ep, graph_id, &options, &replayed);
   status = gcap_status_join(status, gcap_device_pop(ep->device->id, previous));
+  if (replayed) gcap_ort_profiler_note(ep, "replay of", graph_id, start_ns);
   if (status != NULL || replayed) return status;
   return GCAP_STATUS(GCAP_NOT_FOUND, "there is no graph %d to replay on this thread", graph_id);
 }
 
 gcap_ort_status_t* gcap_ort_replay_graph(gcap_ort_ep_t* self, int graph_id) {
-  gcap_ep_begin_turn(ep_of(self)->ep);
+  gcap_ort_turn_begin(ep_of(self));
   gcap_status_t status = replay(ep_of(self), graph_id);
-  gcap_ep_end_turn(ep_of(self)->ep);
+  gcap_ort_turn_end(ep_of(self));
   return give(ep_of(self), status);
 }

@@ -6,8 +6,8 @@
 
 #include <stdlib.h>
 
-#include "gcap/capture.h"
 #include "gcap/log.h"
+#include "ort/ep.h"
 
 // --- The list -------------------------------------------------------------------------------------------------------
 
@@ -28,17 +28,21 @@ static void list_remove(gcap_ort_stream_t* stream) {
 
 // The stream, unless the thread whose it was has ended, and the stream with it.
 static gcap_stream_t* living(const gcap_ort_stream_t* stream) {
-  if (stream->owned) return stream->stream;
+  if (stream->ep == NULL) return stream->stream;
   return gcap_stream_from_handle(stream->handle) != NULL ? stream->stream : NULL;
 }
 
-gcap_stream_t* gcap_ort_stream_find(gcap_ort_factory_t* factory, const gcap_ort_sync_stream_t* stream) {
+gcap_stream_t* gcap_ort_stream_find(gcap_ort_factory_t* factory, const gcap_ort_sync_stream_t* stream,
+                                    gcap_ort_session_ep_t** out_ep) {
+  if (out_ep != NULL) *out_ep = NULL;
   if (stream == NULL) return NULL;  // what runs on the CPU has none
   const gcap_ort_stream_impl_t* impl = factory->host.ep_api->SyncStream_GetImpl(stream);
   gcap_stream_t* found = NULL;
   pthread_mutex_lock(&factory->mutex);
   for (gcap_ort_stream_t* s = factory->streams; s != NULL && found == NULL; s = s->next) {
-    if (&s->abi == impl) found = living(s);
+    if (&s->abi != impl) continue;
+    found = living(s);
+    if (out_ep != NULL) *out_ep = s->ep;
   }
   pthread_mutex_unlock(&factory->mutex);
   return found;
@@ -64,7 +68,7 @@ static gcap_ort_status_t* activate(gcap_ort_notification_impl_t* self) {
 
 static gcap_ort_status_t* wait_on_device(gcap_ort_notification_impl_t* self, gcap_ort_sync_stream_t* consumer) {
   const notification_t* n = (notification_t*)self;
-  gcap_stream_t* stream = gcap_ort_stream_find(n->factory, consumer);
+  gcap_stream_t* stream = gcap_ort_stream_find(n->factory, consumer, NULL);
   // The CPU, or a stream of others: the host waits in its place.
   gcap_status_t status = stream != NULL ? gcap_notification_wait(n->notification, stream)
                                         : gcap_notification_wait_on_host(n->notification);
@@ -106,25 +110,25 @@ static gcap_ort_status_t* create_notification(gcap_ort_stream_impl_t* self, gcap
 
 static void* get_handle(gcap_ort_stream_impl_t* self) { return ((gcap_ort_stream_t*)self)->handle; }
 
-// Inside a capture there is nothing to wait for: the stream's work has not begun.
+// The runtime flushes at the end of a run that waits, so that OnRunEnd has waited for a thread's stream. Threads may
+// share that stream, and another one may have it now.
 static gcap_ort_status_t* flush(gcap_ort_stream_impl_t* self) {
   const gcap_ort_stream_t* stream = (gcap_ort_stream_t*)self;
-  gcap_stream_t* flushed = living(stream);
-  if (flushed == NULL || gcap_thread_is_capturing()) return NULL;
-  return gcap_ort_give(&stream->factory->host, gcap_stream_synchronize(flushed));
+  if (stream->ep != NULL) return NULL;
+  return gcap_ort_give(&stream->factory->host, gcap_stream_synchronize(stream->stream));
 }
 
-// A thread's stream did its housekeeping in OnRunEnd, which is called in runs that do not wait too.
+// The same: OnRunEnd did the housekeeping, in runs that do not wait too.
 static gcap_ort_status_t* on_session_run_end(gcap_ort_stream_impl_t* self) {
   const gcap_ort_stream_t* stream = (gcap_ort_stream_t*)self;
-  if (!stream->owned) return NULL;
+  if (stream->ep != NULL) return NULL;
   return gcap_ort_give(&stream->factory->host, gcap_stream_end_run(stream->stream, /*synchronize=*/false));
 }
 
 static void release(gcap_ort_stream_impl_t* self) {
   gcap_ort_stream_t* stream = (gcap_ort_stream_t*)self;
   list_remove(stream);
-  if (stream->owned) {
+  if (stream->ep == NULL) {
     gcap_status_t status = gcap_stream_destroy(stream->stream);
     if (status != NULL) gcap_log(GCAP_LOG_ERROR, "%s", gcap_status_message(status));
     gcap_status_ignore(status);  // nobody asks
@@ -132,7 +136,7 @@ static void release(gcap_ort_stream_impl_t* self) {
   free(stream);
 }
 
-static gcap_status_t wrap(gcap_ort_factory_t* factory, gcap_stream_t* made, bool owned,
+static gcap_status_t wrap(gcap_ort_factory_t* factory, gcap_stream_t* made, gcap_ort_session_ep_t* ep,
                           gcap_ort_stream_impl_t** out_stream) {
   gcap_ort_stream_t* stream = calloc(1, sizeof(*stream));
   if (stream == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a stream of ONNX Runtime");
@@ -145,15 +149,16 @@ static gcap_status_t wrap(gcap_ort_factory_t* factory, gcap_stream_t* made, bool
   stream->factory = factory;
   stream->stream = made;
   stream->handle = gcap_stream_handle(made);
-  stream->owned = owned;
+  stream->ep = ep;
   list_add(stream);
   *out_stream = &stream->abi;
   return NULL;
 }
 
-gcap_status_t gcap_ort_stream_lend(gcap_ort_factory_t* factory, gcap_stream_t* stream,
-                                   gcap_ort_stream_impl_t** out_stream) {
-  return wrap(factory, stream, /*owned=*/false, out_stream);
+gcap_status_t gcap_ort_stream_lend(gcap_ort_session_ep_t* ep, gcap_ort_stream_impl_t** out_stream) {
+  gcap_run_resources_t resources;
+  GCAP_RETURN_IF_ERROR(gcap_ep_get_run_resources(ep->ep, &resources));
+  return wrap(ep->factory, resources.stream, ep, out_stream);
 }
 
 static gcap_status_t create_own(gcap_ort_factory_t* factory, const gcap_ort_memory_device_t* memory,
@@ -162,7 +167,7 @@ static gcap_status_t create_own(gcap_ort_factory_t* factory, const gcap_ort_memo
   if (device == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "'%s' has no such device", factory->plugin->name);
   gcap_stream_t* stream = NULL;
   GCAP_RETURN_IF_ERROR(gcap_runtime_create_stream(device->runtime, &stream));
-  gcap_status_t status = wrap(factory, stream, /*owned=*/true, out_stream);
+  gcap_status_t status = wrap(factory, stream, /*ep=*/NULL, out_stream);
   return status == NULL ? NULL : gcap_status_join(status, gcap_stream_destroy(stream));
 }
 

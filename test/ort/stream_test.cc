@@ -189,20 +189,6 @@ TEST_F(StreamTest, MempoolBelowTheArena) {
   EXPECT_EQ(bound.c.Get(), (Floats{4, 6, 8, 10}));
 }
 
-TEST_F(StreamTest, ParallelExecution) {
-  for (const std::string graphs : {"0", "1"}) {
-    OrtSession session(ort_, env(), device(), Sums(), {{"enable_cuda_graph", graphs}}, nullptr, GCAP_ORT_PARALLEL);
-    ASSERT_EQ(session.error(), "");
-    Bound bound(this, ort_, env(), device(), &session);
-    for (int i = 0; i < 4; ++i) {
-      const float x = static_cast<float>(i);
-      bound.a.Set({x, x, x, x});
-      EXPECT_EQ(session.Run(), "");
-      EXPECT_EQ(bound.c.Get(), (Floats{x + 2, x + 4, x + 6, x + 8}));
-    }
-  }
-}
-
 }  // namespace
 }  // namespace testing
 }  // namespace gcap

@@ -37,8 +37,8 @@ def report(verdicts):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("suite", choices=["nodes", "networks"])
-    parser.add_argument("--library", required=True, help="the EP's library")
-    parser.add_argument("--ep-name", default="gcap")
+    parser.add_argument("--library", help="the EP's library (default: the installed wheel's)")
+    parser.add_argument("--ep-name", default="gcap", help="of the EP in --library (default: gcap)")
     parser.add_argument("--only", default="", help="models whose names contain this")
     parser.add_argument("--all", action="store_true", help="networks: the large ones too")
     parser.add_argument("--at-least", type=int, default=1, help="how many models have to be replayed")

@@ -23,6 +23,10 @@ class Ep:
     """The library of an EP, in this process."""
 
     def __init__(self, library, name):
+        if library is None:
+            import gcap_onnxruntime_ep as wheel
+
+            library, name = wheel.get_library_path(), wheel.get_ep_name()
         ort.set_default_logger_severity(4)
         # A relative path would be looked for beside ONNX Runtime.
         ort.register_execution_provider_library(name, os.path.abspath(library))
