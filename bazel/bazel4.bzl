@@ -9,6 +9,7 @@ Used from WORKSPACE files only, ours and those of users on 4.2.3. A repository t
 """
 
 load("//bazel:cuda_repository.bzl", "cuda_repository")
+load("//bazel:ort_repository.bzl", "ort_repository")
 
 _CC_RULES = [
     "cc_binary",
@@ -193,3 +194,5 @@ def gcap_bazel4_repositories():
         )
     if "gcap_cuda" not in declared:
         cuda_repository(name = "gcap_cuda")
+    if "gcap_ort" not in declared:
+        ort_repository(name = "gcap_ort")

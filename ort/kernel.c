@@ -1,0 +1,295 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Kernels. ONNX Runtime has one kernel for a node, of whatever shapes a run brings; gcap's kernels are made for fixed
+// shapes. So there is a gcap kernel for each set of shapes that the node has seen: made in the first run that brings
+// the shapes, which is never a capture.
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gcap/capture.h"
+#include "lib/internal/cuda_guard.h"
+#include "ort/ep.h"
+#include "ort/node.h"
+
+// A gcap kernel, with the shapes that it was made for: inputs, then outputs.
+typedef struct plan {
+  gcap_kernel_t kernel;
+  struct plan* next;
+  gcap_tensor_t tensors[];
+} plan_t;
+
+// A kernel in the runtime's hands. `abi` is first.
+typedef struct kernel {
+  gcap_ort_kernel_impl_t abi;
+  gcap_ort_session_ep_t* ep;
+  gcap_ort_node_model_t* node;
+  uint32_t host_inputs;
+  pthread_mutex_t mutex;  // of `plans`, which only ever grow
+  plan_t* plans;
+} kernel_t;
+
+// What one computation works on: the tensors as the runtime has them now.
+typedef struct call {
+  kernel_t* kernel;
+  gcap_ort_kernel_context_t* context;
+  int num_inputs;
+  int num_outputs;
+  gcap_tensor_t tensors[GCAP_ORT_MAX_VALUES];  // inputs, then outputs
+} call_t;
+
+// --- Tensors --------------------------------------------------------------------------------------------------------
+
+static bool is_on_host(const kernel_t* kernel, int input) { return input < 32 && (kernel->host_inputs >> input & 1); }
+
+static gcap_status_t read_input(call_t* call, int i) {
+  const gcap_ort_host_t* host = &call->kernel->ep->factory->host;
+  const char* name = call->kernel->node->name;
+  const gcap_ort_value_t* value = NULL;
+  const int64_t* shape = NULL;
+  size_t rank = 0;
+  gcap_ort_element_type_t type = GCAP_ORT_UNDEFINED;
+  gcap_tensor_t* tensor = &call->tensors[i];
+  GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, KernelContext_GetInput(call->context, (size_t)i, &value)));
+  if (value == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "node '%s': input %d is absent", name, i);
+  GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, GetTensorElementTypeAndShapeDataReference(value, &type, &shape, &rank)));
+  if (rank > GCAP_MAX_RANK || !gcap_ort_dtype(type, &tensor->dtype)) {
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "node '%s': input %d has the type %d and %zu dimensions", name, i,
+                       (int)type, rank);
+  }
+  tensor->rank = (int)rank;
+  if (rank > 0) memcpy(tensor->shape, shape, rank * sizeof(*shape));
+  return GCAP_ORT_CALL(host, GetTensorData(value, (const void**)&tensor->data));
+}
+
+static gcap_status_t get_output(call_t* call, int i) {
+  const gcap_ort_host_t* host = &call->kernel->ep->factory->host;
+  gcap_tensor_t* tensor = &call->tensors[call->num_inputs + i];
+  gcap_ort_value_t* value = NULL;
+  GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(
+      host, KernelContext_GetOutput(call->context, (size_t)i, tensor->shape, (size_t)tensor->rank, &value)));
+  return GCAP_ORT_CALL(host, GetTensorMutableData(value, &tensor->data));
+}
+
+// Infers the shapes of the outputs. Of the inputs, only the content that is in host memory is known.
+static gcap_status_t infer(call_t* call) {
+  const gcap_ort_node_model_t* node = call->kernel->node;
+  gcap_tensor_t inputs[GCAP_ORT_MAX_VALUES];
+  gcap_tensor_t* outputs = call->tensors + call->num_inputs;
+  for (int i = 0; i < call->num_inputs; ++i) {
+    inputs[i] = call->tensors[i];
+    if (!is_on_host(call->kernel, i)) inputs[i].data = NULL;
+  }
+  for (int i = 0; i < call->num_outputs; ++i) {
+    const gcap_value_t* value = &node->values[call->num_inputs + i];
+    outputs[i] = (gcap_tensor_t){.dtype = value->dtype, .rank = value->rank};
+    for (int d = 0; d < value->rank; ++d) outputs[i].shape[d] = GCAP_DIM_INFERRED;
+  }
+  GCAP_RETURN_IF_ERROR(gcap_ep_infer_shapes(call->kernel->ep->ep, &node->model, &node->node, inputs, outputs));
+  for (int i = 0; i < call->num_outputs; ++i) {
+    for (int d = 0; d < outputs[i].rank; ++d) {
+      if (outputs[i].shape[d] >= 0) continue;
+      return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "node '%s': the EP inferred no size for dimension %d of output %d",
+                         node->name, d, i);
+    }
+  }
+  return NULL;
+}
+
+// --- Plans ----------------------------------------------------------------------------------------------------------
+
+static bool same_shapes(const gcap_tensor_t* a, const gcap_tensor_t* b, int count) {
+  for (int i = 0; i < count; ++i) {
+    if (a[i].dtype != b[i].dtype || a[i].rank != b[i].rank) return false;
+    if (memcmp(a[i].shape, b[i].shape, (size_t)a[i].rank * sizeof(a[i].shape[0])) != 0) return false;
+  }
+  return true;
+}
+
+// The plan for the first `count` tensors of the call; NULL if there is none yet.
+static const plan_t* find_plan(const call_t* call, int count) {
+  pthread_mutex_lock(&call->kernel->mutex);
+  const plan_t* plan = call->kernel->plans;
+  while (plan != NULL && !same_shapes(plan->tensors, call->tensors, count)) plan = plan->next;
+  pthread_mutex_unlock(&call->kernel->mutex);
+  return plan;
+}
+
+static gcap_status_t create_gcap_kernel(const call_t* call, gcap_kernel_t* out_kernel) {
+  gcap_ort_node_model_t fixed = *call->kernel->node;
+  for (int i = 0; i < call->num_inputs + call->num_outputs; ++i) {
+    fixed.values[i].dtype = call->tensors[i].dtype;
+    fixed.values[i].rank = call->tensors[i].rank;
+    memcpy(fixed.values[i].shape, call->tensors[i].shape, sizeof(fixed.values[i].shape));
+  }
+  fixed.model.values = fixed.values;
+  fixed.model.nodes = &fixed.node;
+  return gcap_ep_create_kernel(call->kernel->ep->ep, &fixed.model, &fixed.node, out_kernel);
+}
+
+static gcap_status_t create_plan(const call_t* call, const plan_t** out_plan) {
+  if (gcap_thread_is_capturing()) {
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                       "node '%s' has shapes in this capture that no run before the capture had: a graph id stands for "
+                       "one set of shapes",
+                       call->kernel->node->name);
+  }
+  const size_t count = (size_t)(call->num_inputs + call->num_outputs);
+  plan_t* plan = malloc(sizeof(*plan) + count * sizeof(plan->tensors[0]));
+  if (plan == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for '%s'", call->kernel->node->name);
+  memcpy(plan->tensors, call->tensors, count * sizeof(plan->tensors[0]));
+  gcap_status_t status = create_gcap_kernel(call, &plan->kernel);
+  if (status != NULL) {
+    free(plan);
+    return status;
+  }
+  pthread_mutex_lock(&call->kernel->mutex);
+  plan->next = call->kernel->plans;
+  call->kernel->plans = plan;
+  pthread_mutex_unlock(&call->kernel->mutex);
+  *out_plan = plan;
+  return NULL;
+}
+
+// Finds or makes the plan, and gets the outputs. Where no content decides their shapes, a plan that was found knows
+// them.
+static gcap_status_t prepare(call_t* call, const plan_t** out_plan) {
+  *out_plan = call->kernel->host_inputs == 0 ? find_plan(call, call->num_inputs) : NULL;
+  if (*out_plan != NULL) {
+    memcpy(call->tensors + call->num_inputs, (*out_plan)->tensors + call->num_inputs,
+           (size_t)call->num_outputs * sizeof(call->tensors[0]));
+  } else {
+    GCAP_RETURN_IF_ERROR(infer(call));
+    *out_plan = find_plan(call, call->num_inputs + call->num_outputs);
+  }
+  for (int i = 0; i < call->num_outputs; ++i) GCAP_RETURN_IF_ERROR(get_output(call, i));
+  return *out_plan != NULL ? NULL : create_plan(call, out_plan);
+}
+
+// --- Computation ----------------------------------------------------------------------------------------------------
+
+// The run that the call belongs to. Without one, as in a test of ONNX Runtime's, the calling thread's stream is used.
+static gcap_status_t find_run(const call_t* call, gcap_ort_run_t** out_run) {
+  gcap_ort_session_ep_t* ep = call->kernel->ep;
+  *out_run = gcap_ort_run_current(ep);
+  if (*out_run != NULL) return NULL;
+  void* handle = NULL;
+  GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(&ep->factory->host, KernelContext_GetGPUComputeStream(call->context, &handle)));
+  *out_run = gcap_ort_run_on(ep, handle);
+  return NULL;
+}
+
+static gcap_status_t compute_in_run(call_t* call, gcap_ort_run_t* run) {
+  for (int i = 0; i < call->num_inputs; ++i) GCAP_RETURN_IF_ERROR(read_input(call, i));
+  const plan_t* plan = NULL;
+  GCAP_RETURN_IF_ERROR(prepare(call, &plan));
+  gcap_kernel_context_t context = {
+      .inputs = call->tensors, .outputs = call->tensors + call->num_inputs, .ep = call->kernel->ep->ep};
+  if (run == NULL) {
+    GCAP_RETURN_IF_ERROR(gcap_ep_get_run_resources(call->kernel->ep->ep, &context.resources));
+    return plan->kernel.compute(plan->kernel.self, &context);
+  }
+  ++run->num_computed;
+  if (run->failure != NULL) return NULL;  // the run's results are lost: the rest need not be computed
+  if (run->captures && !gcap_thread_is_capturing()) {
+    return GCAP_STATUS(
+        GCAP_FAILED_PRECONDITION,
+        "ONNX Runtime computes the node on another thread than the one that captures: use ORT_SEQUENTIAL "
+        "for captured runs");
+  }
+  context.resources = run->resources;
+  return plan->kernel.compute(plan->kernel.self, &context);
+}
+
+// A run has made its device current on its own thread.
+static gcap_status_t compute_on_device(call_t* call, gcap_ort_run_t* run) {
+  const gcap_ort_session_ep_t* ep = call->kernel->ep;
+  if (run != NULL && run == gcap_ort_run_current(ep)) return compute_in_run(call, run);
+  int previous = 0;
+  GCAP_RETURN_IF_ERROR(gcap_device_push(ep->device->id, &previous));
+  gcap_status_t status = compute_in_run(call, run);
+  return gcap_status_join(status, gcap_device_pop(ep->device->id, previous));
+}
+
+static gcap_ort_status_t* compute(gcap_ort_kernel_impl_t* self, gcap_ort_kernel_context_t* context) {
+  kernel_t* kernel = (kernel_t*)self;
+  gcap_ort_session_ep_t* ep = kernel->ep;
+  gcap_ort_run_t* run = NULL;
+  call_t call;
+  call.kernel = kernel;
+  call.context = context;
+  call.num_inputs = kernel->node->node.num_inputs;
+  call.num_outputs = kernel->node->node.num_outputs;
+  gcap_status_t status = find_run(&call, &run);
+  if (status == NULL) status = compute_on_device(&call, run);
+  if (status == NULL) return NULL;
+  status = gcap_status_annotate(status, gcap_status_code(status), "node '%s'", kernel->node->name);
+  gcap_ort_run_note_failure(run, status);
+  // Nothing of a captured run was executed, so the run is done again: see run.c.
+  if (run == NULL || !run->captures || !ep->options.graph.rerun_failed_capture) {
+    return gcap_ort_give(&ep->factory->host, status);
+  }
+  gcap_status_ignore(status);  // the run has a copy
+  return NULL;
+}
+
+// --- Begin and end --------------------------------------------------------------------------------------------------
+
+static void release(gcap_ort_kernel_impl_t* self) {
+  kernel_t* kernel = (kernel_t*)self;
+  atomic_fetch_sub(&kernel->ep->num_kernels, 1);
+  while (kernel->plans != NULL) {
+    plan_t* plan = kernel->plans;
+    kernel->plans = plan->next;
+    if (plan->kernel.destroy != NULL) plan->kernel.destroy(plan->kernel.self);
+    free(plan);
+  }
+  pthread_mutex_destroy(&kernel->mutex);
+  gcap_ort_node_free(kernel->node);
+  free(kernel);
+}
+
+// Reads the node, which the EP claimed. What ONNX Runtime cannot give here looks as if it were not there.
+static gcap_status_t read_node(gcap_ort_session_ep_t* ep, const gcap_ort_op_t* op, const gcap_ort_kernel_info_t* info,
+                               gcap_ort_node_model_t** out_node) {
+  GCAP_RETURN_IF_ERROR(gcap_ort_node_read_kernel(ep->factory, op, info, out_node));
+  const gcap_ort_node_model_t* m = *out_node;
+  if (gcap_ep_supports(ep->ep, &m->model, &m->node)) return NULL;
+  gcap_status_t status =
+      GCAP_STATUS(GCAP_INTERNAL,
+                  "ONNX Runtime describes node '%s' (%s), of %d inputs and %d outputs, as one that '%s' does not run",
+                  m->name, op->op_type, m->node.num_inputs, m->node.num_outputs, ep->factory->plugin->name);
+  gcap_ort_node_free(*out_node);
+  return status;
+}
+
+static gcap_status_t create(gcap_ort_session_ep_t* ep, const gcap_ort_op_t* op, const gcap_ort_kernel_info_t* info,
+                            gcap_ort_kernel_impl_t** out_kernel) {
+  kernel_t* kernel = calloc(1, sizeof(*kernel));
+  if (kernel == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a kernel of %s", op->op_type);
+  gcap_status_t status = read_node(ep, op, info, &kernel->node);
+  if (status != NULL) {
+    free(kernel);
+    return status;
+  }
+  kernel->abi = (gcap_ort_kernel_impl_t){
+      .ort_version_supported = ep->factory->host.version, .Compute = compute, .Release = release};
+  kernel->ep = ep;
+  kernel->host_inputs = op->host_inputs;
+  pthread_mutex_init(&kernel->mutex, NULL);
+  atomic_fetch_add(&ep->num_kernels, 1);
+  *out_kernel = &kernel->abi;
+  return NULL;
+}
+
+gcap_ort_status_t* gcap_ort_create_kernel(void* state, const gcap_ort_kernel_info_t* info,
+                                          gcap_ort_kernel_impl_t** out_kernel) {
+  *out_kernel = NULL;
+  const gcap_ort_registered_op_t* registered = state;
+  const gcap_ort_host_t* host = &registered->factory->host;
+  const gcap_ort_ep_t* ep = NULL;
+  gcap_status_t status = GCAP_ORT_EP_CALL(host, KernelInfo_GetEp(info, &ep));
+  if (status == NULL) status = create((gcap_ort_session_ep_t*)ep, registered->op, info, out_kernel);
+  return gcap_ort_give(host, status);
+}

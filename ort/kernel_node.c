@@ -1,0 +1,147 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// The node that a kernel is made for, as a gcap model of one node. ONNX Runtime describes it by other functions than a
+// node of a graph: attributes are asked for by name, and what is not there is an error.
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ort/node.h"
+#include "ort/node_model.h"
+
+// True if the call went well; what is not there is no failure.
+static bool is_there(const gcap_ort_host_t* host, gcap_ort_status_t* status) {
+  if (status != NULL) host->api->ReleaseStatus(status);
+  return status == NULL;
+}
+
+static gcap_status_t no_memory(const gcap_ort_node_model_t* m) {
+  return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for the attributes of node '%s'", m->name);
+}
+
+static gcap_status_t read_ints(const gcap_ort_host_t* host, const gcap_ort_kernel_info_t* info,
+                               gcap_ort_node_model_t* m, gcap_attribute_t* item, bool* out_there) {
+  *out_there = is_there(host, host->api->KernelInfoGetAttributeArray_int64(info, item->name, NULL, &item->count));
+  if (!*out_there) return NULL;
+  int64_t* ints = calloc(item->count + 1, sizeof(*ints));
+  if (ints == NULL) return no_memory(m);
+  item->ints = ints;
+  if (item->count == 0) return NULL;
+  gcap_status_t status = GCAP_ORT_CALL(host, KernelInfoGetAttributeArray_int64(info, item->name, ints, &item->count));
+  if (status != NULL) free(ints);
+  return status;
+}
+
+static gcap_status_t read_string(const gcap_ort_host_t* host, const gcap_ort_kernel_info_t* info,
+                                 gcap_ort_node_model_t* m, gcap_attribute_t* item, bool* out_there) {
+  size_t bytes = 0;
+  *out_there = is_there(host, host->api->KernelInfoGetAttribute_string(info, item->name, NULL, &bytes));
+  if (!*out_there) return NULL;
+  char* text = calloc(1, bytes + 1);
+  if (text == NULL) return no_memory(m);
+  item->string = text;
+  gcap_status_t status = GCAP_ORT_CALL(host, KernelInfoGetAttribute_string(info, item->name, text, &bytes));
+  if (status != NULL) free(text);
+  return status;
+}
+
+static gcap_status_t read_attribute(const gcap_ort_host_t* host, const gcap_ort_kernel_info_t* info,
+                                    const gcap_ort_attribute_t* as, gcap_ort_node_model_t* m) {
+  gcap_attribute_t* item = &m->items[m->attributes.count];
+  *item = (gcap_attribute_t){.name = as->name, .kind = as->kind};
+  bool there = false;
+  switch (as->kind) {
+    case GCAP_ATTRIBUTE_INT:
+      there = is_there(host, host->api->KernelInfoGetAttribute_int64(info, as->name, &item->i));
+      break;
+    case GCAP_ATTRIBUTE_FLOAT:
+      there = is_there(host, host->api->KernelInfoGetAttribute_float(info, as->name, &item->f));
+      break;
+    case GCAP_ATTRIBUTE_INTS: GCAP_RETURN_IF_ERROR(read_ints(host, info, m, item, &there)); break;
+    case GCAP_ATTRIBUTE_STRING: GCAP_RETURN_IF_ERROR(read_string(host, info, m, item, &there)); break;
+  }
+  if (there) ++m->attributes.count;
+  return NULL;
+}
+
+// Reads one value; `*out_there` is false for an optional one that is left out.
+static gcap_status_t read_value(const gcap_ort_host_t* host, gcap_ort_status_t* asked, gcap_ort_type_info_t* type,
+                                gcap_value_t* value, bool* out_there) {
+  *out_there = is_there(host, asked) && type != NULL;
+  if (!*out_there) return NULL;
+  gcap_status_t status = gcap_ort_value_read(host, type, value, out_there);
+  host->api->ReleaseTypeInfo(type);
+  return status;
+}
+
+static gcap_status_t read_inputs(const gcap_ort_host_t* host, const gcap_ort_op_t* op,
+                                 const gcap_ort_kernel_info_t* info, gcap_ort_node_model_t* m, int* out_count) {
+  size_t count = 0;
+  GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, KernelInfo_GetInputCount(info, &count)));
+  bool there = true;
+  for (*out_count = 0; (size_t)*out_count < count && there; *out_count += there) {
+    const size_t i = (size_t)*out_count;
+    gcap_value_t* value = &m->values[i];
+    gcap_ort_type_info_t* type = NULL;
+    value->name = "input";
+    gcap_ort_status_t* asked = host->api->KernelInfo_GetInputTypeInfo(info, i, &type);
+    GCAP_RETURN_IF_ERROR(read_value(host, asked, type, value, &there));
+    if (!there || i >= 32 || (op->host_inputs >> i & 1) == 0) continue;
+    int constant = 0;
+    const gcap_ort_value_t* content = NULL;
+    GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, KernelInfoGetConstantInput_tensor(info, i, &constant, &content)));
+    if (constant != 0) GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, GetTensorData(content, &value->host_data)));
+  }
+  return NULL;
+}
+
+static gcap_status_t read_outputs(const gcap_ort_host_t* host, const gcap_ort_kernel_info_t* info, gcap_value_t* values,
+                                  int* out_count) {
+  size_t count = 0;
+  GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, KernelInfo_GetOutputCount(info, &count)));
+  bool there = true;
+  for (*out_count = 0; (size_t)*out_count < count && there; *out_count += there) {
+    gcap_value_t* value = &values[*out_count];
+    gcap_ort_type_info_t* type = NULL;
+    value->name = "output";
+    gcap_ort_status_t* asked = host->api->KernelInfo_GetOutputTypeInfo(info, (size_t)*out_count, &type);
+    GCAP_RETURN_IF_ERROR(read_value(host, asked, type, value, &there));
+  }
+  return NULL;
+}
+
+static gcap_status_t read_all(const gcap_ort_factory_t* factory, const gcap_ort_op_t* op,
+                              const gcap_ort_kernel_info_t* info, gcap_ort_node_model_t* m) {
+  const gcap_ort_host_t* host = &factory->host;
+  int num_inputs = 0, num_outputs = 0;
+  GCAP_RETURN_IF_ERROR(read_inputs(host, op, info, m, &num_inputs));
+  GCAP_RETURN_IF_ERROR(read_outputs(host, info, m->values + num_inputs, &num_outputs));
+  gcap_ort_node_complete(m, num_inputs, num_outputs);
+  for (const gcap_ort_attribute_t* a = factory->plugin->attributes; a->name != NULL; ++a) {
+    GCAP_RETURN_IF_ERROR(read_attribute(host, info, a, m));
+  }
+  return NULL;
+}
+
+gcap_status_t gcap_ort_node_read_kernel(const gcap_ort_factory_t* factory, const gcap_ort_op_t* op,
+                                        const gcap_ort_kernel_info_t* info, gcap_ort_node_model_t** out_model) {
+  const gcap_ort_host_t* host = &factory->host;
+  *out_model = NULL;
+  size_t max_attributes = 0, bytes = 0;
+  while (factory->plugin->attributes[max_attributes].name != NULL) ++max_attributes;
+  gcap_ort_status_t* asked = host->api->KernelInfo_GetNodeName(info, NULL, &bytes);
+  if (asked != NULL) host->api->ReleaseStatus(asked);
+  char* name = calloc(1, bytes + 1);
+  if (name == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a node's name");
+  gcap_status_t status = GCAP_ORT_CALL(host, KernelInfo_GetNodeName(info, name, &bytes));
+  gcap_ort_node_model_t* m = NULL;
+  if (status == NULL) status = gcap_ort_node_create(name, op->op_type, max_attributes, &m);
+  free(name);
+  if (status == NULL) status = read_all(factory, op, info, m);
+  if (status != NULL) {
+    gcap_ort_node_free(m);
+    return status;
+  }
+  *out_model = m;
+  return NULL;
+}

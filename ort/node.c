@@ -1,0 +1,166 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// A node of a graph of ONNX Runtime's, as a gcap model of one node.
+
+#include "ort/node.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ort/node_model.h"
+
+// --- Values ---------------------------------------------------------------------------------------------------------
+
+static gcap_status_t read_constant(const gcap_ort_host_t* host, const gcap_ort_value_info_t* info,
+                                   gcap_value_t* value) {
+  bool constant = false;
+  const gcap_ort_value_t* content = NULL;
+  GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, ValueInfo_IsConstantInitializer(info, &constant)));
+  if (constant) GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, ValueInfo_GetInitializerValue(info, &content)));
+  if (content == NULL) return NULL;
+  return GCAP_ORT_CALL(host, GetTensorData(content, &value->host_data));
+}
+
+// Reads the values of a node of a graph. Those that are left out at the end do not count.
+static gcap_status_t read_values(const gcap_ort_host_t* host, const gcap_ort_value_info_t** infos, size_t count,
+                                 gcap_value_t* values, int* out_count, bool* out_fits) {
+  while (count > 0 && infos[count - 1] == NULL) --count;
+  *out_count = (int)count;
+  *out_fits = true;
+  for (size_t i = 0; i < count && *out_fits; ++i) {
+    *out_fits = infos[i] != NULL;
+    if (!*out_fits) return NULL;
+    const gcap_ort_type_info_t* type = NULL;
+    GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, GetValueInfoName(infos[i], &values[i].name)));
+    GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, GetValueInfoTypeInfo(infos[i], &type)));
+    GCAP_RETURN_IF_ERROR(gcap_ort_value_read(host, type, &values[i], out_fits));
+    if (*out_fits) GCAP_RETURN_IF_ERROR(read_constant(host, infos[i], &values[i]));
+  }
+  return NULL;
+}
+
+static gcap_status_t read_inputs_and_outputs(const gcap_ort_host_t* host, const gcap_ort_node_t* node,
+                                             gcap_ort_node_model_t* m, bool* out_fits) {
+  const gcap_ort_value_info_t* infos[GCAP_ORT_MAX_VALUES];
+  size_t num_inputs = 0, num_outputs = 0;
+  int inputs = 0, outputs = 0;
+  *out_fits = false;
+  GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, Node_GetNumInputs(node, &num_inputs)));
+  GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, Node_GetNumOutputs(node, &num_outputs)));
+  if (num_inputs + num_outputs > GCAP_ORT_MAX_VALUES) return NULL;
+  GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, Node_GetInputs(node, infos, num_inputs)));
+  GCAP_RETURN_IF_ERROR(read_values(host, infos, num_inputs, m->values, &inputs, out_fits));
+  if (!*out_fits) return NULL;
+  GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, Node_GetOutputs(node, infos, num_outputs)));
+  GCAP_RETURN_IF_ERROR(read_values(host, infos, num_outputs, m->values + inputs, &outputs, out_fits));
+  gcap_ort_node_complete(m, inputs, outputs);
+  return NULL;
+}
+
+// --- Attributes -----------------------------------------------------------------------------------------------------
+
+static gcap_status_t no_memory(const gcap_ort_node_model_t* m) {
+  return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for the attributes of node '%s'", m->name);
+}
+
+// What ONNX Runtime calls the kind; UNDEFINED for none.
+static gcap_ort_attr_type_t type_of(gcap_attribute_kind_t kind) {
+  switch (kind) {
+    case GCAP_ATTRIBUTE_INT: return GCAP_ORT_ATTR_INT;
+    case GCAP_ATTRIBUTE_FLOAT: return GCAP_ORT_ATTR_FLOAT;
+    case GCAP_ATTRIBUTE_INTS: return GCAP_ORT_ATTR_INTS;
+    case GCAP_ATTRIBUTE_STRING: return GCAP_ORT_ATTR_STRING;
+    default: return GCAP_ORT_ATTR_UNDEFINED;
+  }
+}
+
+static const gcap_ort_attribute_t* listed(const gcap_ort_factory_t* factory, const char* name) {
+  const gcap_ort_attribute_t* a = factory->plugin->attributes;
+  while (a->name != NULL && strcmp(a->name, name) != 0) ++a;
+  return a->name != NULL ? a : NULL;
+}
+
+// Texts and lists are of any length: asks how long, then reads.
+static gcap_status_t read_long(const gcap_ort_host_t* host, const gcap_ort_op_attr_t* from, gcap_ort_attr_type_t type,
+                               const gcap_ort_node_model_t* m, void** out_data, size_t* out_bytes) {
+  *out_bytes = 0;
+  gcap_ort_status_t* asked = host->api->ReadOpAttr(from, type, NULL, 0, out_bytes);  // fails, and says how long
+  if (asked != NULL) host->api->ReleaseStatus(asked);
+  *out_data = calloc(1, *out_bytes + 1);
+  if (*out_data == NULL) return no_memory(m);
+  if (*out_bytes == 0) return NULL;
+  gcap_status_t status = GCAP_ORT_CALL(host, ReadOpAttr(from, type, *out_data, *out_bytes, out_bytes));
+  if (status != NULL) free(*out_data);
+  return status;
+}
+
+static gcap_status_t read_attribute(const gcap_ort_host_t* host, const gcap_ort_op_attr_t* from,
+                                    const gcap_ort_attribute_t* as, gcap_ort_node_model_t* m) {
+  gcap_attribute_t* item = &m->items[m->attributes.count];
+  *item = (gcap_attribute_t){.name = as->name, .kind = as->kind};
+  const gcap_ort_attr_type_t type = type_of(as->kind);
+  size_t bytes = 0;
+  if (as->kind == GCAP_ATTRIBUTE_INT) {
+    GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, ReadOpAttr(from, type, &item->i, sizeof(item->i), &bytes)));
+  } else if (as->kind == GCAP_ATTRIBUTE_FLOAT) {
+    GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, ReadOpAttr(from, type, &item->f, sizeof(item->f), &bytes)));
+  } else {
+    void* data = NULL;
+    GCAP_RETURN_IF_ERROR(read_long(host, from, type, m, &data, &bytes));
+    if (as->kind == GCAP_ATTRIBUTE_INTS) item->ints = data;
+    if (as->kind == GCAP_ATTRIBUTE_INTS) item->count = bytes / sizeof(int64_t);
+    if (as->kind == GCAP_ATTRIBUTE_STRING) item->string = data;
+  }
+  ++m->attributes.count;
+  return NULL;
+}
+
+static gcap_status_t read_attributes(const gcap_ort_factory_t* factory, const gcap_ort_op_attr_t** from, size_t count,
+                                     gcap_ort_node_model_t* m, bool* out_fits) {
+  const gcap_ort_host_t* host = &factory->host;
+  *out_fits = true;
+  for (size_t i = 0; i < count && *out_fits; ++i) {
+    const char* name = NULL;
+    gcap_ort_attr_type_t type = GCAP_ORT_ATTR_UNDEFINED;
+    GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, OpAttr_GetName(from[i], &name)));
+    GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, OpAttr_GetType(from[i], &type)));
+    const gcap_ort_attribute_t* as = listed(factory, name);
+    *out_fits = as != NULL && type_of(as->kind) == type;
+    if (*out_fits) GCAP_RETURN_IF_ERROR(read_attribute(host, from[i], as, m));
+  }
+  return NULL;
+}
+
+// --- A node of a graph ----------------------------------------------------------------------------------------------
+
+static gcap_status_t read_node(const gcap_ort_factory_t* factory, const gcap_ort_node_t* node, size_t num_attributes,
+                               const gcap_ort_op_attr_t** attributes, gcap_ort_node_model_t** out_model) {
+  const gcap_ort_host_t* host = &factory->host;
+  const char *name = NULL, *op_type = NULL;
+  GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, Node_GetName(node, &name)));
+  GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, Node_GetOperatorType(node, &op_type)));
+  GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, Node_GetAttributes(node, attributes, num_attributes)));
+  gcap_ort_node_model_t* m = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_ort_node_create(name, op_type, num_attributes, &m));
+  bool fits = false;
+  gcap_status_t status = read_inputs_and_outputs(host, node, m, &fits);
+  if (status == NULL && fits) status = read_attributes(factory, attributes, num_attributes, m, &fits);
+  if (status == NULL && fits) {
+    *out_model = m;
+    return NULL;
+  }
+  gcap_ort_node_free(m);
+  return status;
+}
+
+gcap_status_t gcap_ort_node_read(const gcap_ort_factory_t* factory, const gcap_ort_node_t* node,
+                                 gcap_ort_node_model_t** out_model) {
+  *out_model = NULL;
+  size_t num_attributes = 0;
+  GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(&factory->host, Node_GetNumAttributes(node, &num_attributes)));
+  const gcap_ort_op_attr_t** attributes = calloc(num_attributes + 1, sizeof(*attributes));
+  if (attributes == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a node's attributes");
+  gcap_status_t status = read_node(factory, node, num_attributes, attributes, out_model);
+  free(attributes);
+  return status;
+}

@@ -1,0 +1,268 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Runs, captures and replays. ONNX Runtime runs a model again and again in one call of the application, until
+// IsGraphCaptured, or 8 times. Two of its questions are answered with that in mind:
+//
+// - A kernel that fails in a capture does not fail the run: a capture has executed nothing, so the run ends without a
+//   graph and the next one, eager, tells.
+// - IsGraphCaptureEnabled says no when an eager run has given the results and the next run would not give a graph: when
+//   the last capture failed, or the warm-up is longer than what the runtime has patience for.
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "gcap/capture.h"
+#include "gcap/log.h"
+#include "lib/internal/cuda_guard.h"
+#include "ort/ep.h"
+
+// ONNX Runtime fails a call whose 8th run leaves no graph.
+enum { MOST_ATTEMPTS = 7 };
+
+static gcap_ort_session_ep_t* ep_of(const gcap_ort_ep_t* self) { return (gcap_ort_session_ep_t*)self; }
+
+static gcap_ort_status_t* give(const gcap_ort_session_ep_t* ep, gcap_status_t status) {
+  return gcap_ort_give(&ep->factory->host, status);
+}
+
+// --- Each thread's run ----------------------------------------------------------------------------------------------
+
+static gcap_status_t create_run(void* user, void** out_object) {
+  const gcap_ort_releases_t* releases = user;
+  gcap_ort_run_t* run = calloc(1, sizeof(*run));
+  if (run == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a thread's run");
+  run->releases_seen = atomic_load(&releases->last);
+  *out_object = run;
+  return NULL;
+}
+
+// A thread may exit in a run that ONNX Runtime did not end. A stream of its own ends with it, with the capture on it.
+static gcap_status_t end_run(void* user, void* object, bool by_thread_exit) {
+  (void)user;
+  gcap_ort_run_t* run = object;
+  if (run->open && by_thread_exit && !gcap_ep_supports_concurrent_runs(run->ep->ep)) {
+    gcap_ort_run_abandon(run->ep);
+  }
+  gcap_status_free(run->failure);
+  free(run);
+  return NULL;
+}
+
+gcap_status_t gcap_ort_runs_create(gcap_ort_releases_t* releases, gcap_affine_t** out_runs) {
+  const gcap_affine_ops_t ops = {.name = "thread's run", .create = create_run, .end = end_run, .user = releases};
+  return gcap_affine_create(&ops, out_runs);
+}
+
+// The thread's open runs, the last one first. Sessions may be run inside of others.
+static _Thread_local gcap_ort_run_t* thread_run;
+
+static void enter(gcap_ort_run_t* run, gcap_ort_session_ep_t* ep) {
+  run->open = true;
+  run->num_computed = 0;
+  run->ep = ep;
+  run->outer = thread_run;
+  thread_run = run;
+  pthread_mutex_lock(&ep->open_mutex);
+  run->next = ep->open_runs;
+  ep->open_runs = run;
+  pthread_mutex_unlock(&ep->open_mutex);
+}
+
+// Runs that were begun inside this one, and not ended, are not the thread's any more.
+static void leave(gcap_ort_run_t* run) {
+  run->open = false;
+  thread_run = run->outer;
+  pthread_mutex_lock(&run->ep->open_mutex);
+  gcap_ort_run_t** link = &run->ep->open_runs;
+  while (*link != run) link = &(*link)->next;
+  *link = run->next;
+  pthread_mutex_unlock(&run->ep->open_mutex);
+}
+
+gcap_ort_run_t* gcap_ort_run_on(gcap_ort_session_ep_t* ep, const void* stream_handle) {
+  pthread_mutex_lock(&ep->open_mutex);
+  gcap_ort_run_t* run = ep->open_runs;
+  while (run != NULL && (const void*)gcap_stream_handle(run->resources.stream) != stream_handle) run = run->next;
+  pthread_mutex_unlock(&ep->open_mutex);
+  return run;
+}
+
+gcap_ort_run_t* gcap_ort_run_current(const gcap_ort_session_ep_t* ep) {
+  gcap_ort_run_t* run = thread_run;
+  while (run != NULL && run->ep != ep) run = run->outer;
+  return run;
+}
+
+gcap_ort_run_t* gcap_ort_run_of_thread(void) { return thread_run; }
+
+void gcap_ort_run_note_failure(gcap_ort_run_t* run, gcap_status_t status) {
+  if (run != NULL && run->failure == NULL) run->failure = gcap_status_clone(status);
+}
+
+gcap_status_t gcap_ort_run_check_host_copy(void) {
+  const gcap_ort_run_t* run = thread_run;
+  if (run == NULL || run->graph_id == GCAP_GRAPH_ID_NONE || !gcap_ep_is_graph_capture_enabled(run->ep->ep)) return NULL;
+  return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                     "graph id %d: an input or output of the run is in host memory, which a replay would neither read "
+                     "nor write: bind inputs and outputs to device memory (IO binding), or run with gpu_graph_id -1",
+                     run->graph_id);
+}
+
+// --- Begin and end of a run -----------------------------------------------------------------------------------------
+
+static gcap_status_t parse_graph_id(const char* text, int* out_id) {
+  *out_id = 0;
+  if (text == NULL) return NULL;
+  char* end = NULL;
+  errno = 0;
+  const long id = strtol(text, &end, 10);
+  *out_id = (int)id;
+  if (end != text && *end == 0 && errno == 0 && id == (long)*out_id) return NULL;
+  return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "gpu_graph_id is '%s'; expected a whole number, -1 for no graph", text);
+}
+
+static gcap_status_t open_run(gcap_ort_session_ep_t* ep, gcap_ort_run_t* run) {
+  GCAP_RETURN_IF_ERROR(gcap_ep_get_run_resources(ep->ep, &run->resources));
+  GCAP_RETURN_IF_ERROR(gcap_device_push(ep->device->id, &run->previous_device));
+  gcap_status_t status = gcap_ep_begin_run(ep->ep, run->graph_id);
+  run->captures = status == NULL && gcap_thread_is_capturing();
+  if (status == NULL) return NULL;
+  return gcap_status_join(status, gcap_device_pop(ep->device->id, run->previous_device));
+}
+
+// Closes the run with what became of it, and gives what gcap_ep_end_run says.
+static gcap_status_t close_run(gcap_ort_session_ep_t* ep, gcap_ort_run_t* run, gcap_status_t run_status,
+                               bool synchronize) {
+  leave(run);
+  gcap_status_t status = gcap_ep_end_run(ep->ep, run_status, synchronize);
+  status = gcap_status_join(status, gcap_device_pop(ep->device->id, run->previous_device));
+  gcap_ort_turn_end(ep);
+  return status;
+}
+
+void gcap_ort_run_abandon(gcap_ort_session_ep_t* ep) {
+  gcap_ort_run_t* run = gcap_ort_run_current(ep);
+  if (run == NULL) return;
+  gcap_status_t status = run->failure;
+  run->failure = NULL;
+  if (status == NULL) status = GCAP_STATUS(GCAP_FAILED_PRECONDITION, "ONNX Runtime did not end a run that it began");
+  status = close_run(ep, run, status, /*synchronize=*/false);
+  gcap_log(GCAP_LOG_WARNING, "%s", gcap_status_message(status));
+  gcap_status_ignore(status);  // whoever began the run has had its failure
+}
+
+static gcap_status_t start(gcap_ort_session_ep_t* ep, const gcap_ort_run_options_t* options) {
+  gcap_ort_run_abandon(ep);
+  gcap_ort_run_t* run = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_affine_get(ep->runs, (void**)&run));
+  const char* id = ep->factory->host.api->GetRunConfigEntry(options, "gpu_graph_id");
+  GCAP_RETURN_IF_ERROR(parse_graph_id(id, &run->graph_id));
+  run->settled = false;
+  run->start_ns = gcap_ort_profiler_now();
+  GCAP_RETURN_IF_ERROR(gcap_ort_turn_begin_run(ep));
+  gcap_status_t status = open_run(ep, run);
+  if (status != NULL) {
+    gcap_ort_turn_end(ep);
+    return status;
+  }
+  enter(run, ep);
+  return NULL;
+}
+
+gcap_ort_status_t* gcap_ort_on_run_start(gcap_ort_ep_t* self, const gcap_ort_run_options_t* options) {
+  return give(ep_of(self), start(ep_of(self), options));
+}
+
+// Whether the application's call has what it wants, or the runtime shall run the model once more.
+static bool is_settled(gcap_ort_session_ep_t* ep, gcap_ort_run_t* run) {
+  if (run->graph_id == GCAP_GRAPH_ID_NONE || gcap_ep_is_graph_captured(ep->ep, run->graph_id)) {
+    run->attempts = 0;
+    return false;  // the runtime asks no more
+  }
+  gcap_status_t why = gcap_ep_explain(ep->ep, run->graph_id, GCAP_GRAPH_WHY_CAPTURE_FAILED);
+  const bool failed_before = why != NULL;
+  gcap_status_free(why);
+  const bool settled = failed_before || ++run->attempts >= MOST_ATTEMPTS;
+  if (settled) run->attempts = 0;
+  return settled;
+}
+
+// The failure of a run: a kernel's or a copy's; or that the runtime ended a captured run early, which it does not tell.
+static gcap_status_t take_failure(const gcap_ort_session_ep_t* ep, gcap_ort_run_t* run) {
+  gcap_status_t failure = run->failure;
+  run->failure = NULL;
+  const int num_kernels = atomic_load(&ep->num_kernels);
+  if (failure != NULL || !run->captures || run->num_computed == num_kernels) return failure;
+  return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "ONNX Runtime ended the run after %d of %d nodes", run->num_computed,
+                     num_kernels);
+}
+
+static gcap_status_t finish(gcap_ort_session_ep_t* ep, bool synchronize) {
+  gcap_ort_run_t* run = gcap_ort_run_current(ep);
+  if (run == NULL) return NULL;
+  gcap_status_t failure = take_failure(ep, run);
+  const bool failed = failure != NULL;
+  gcap_status_t status = close_run(ep, run, failure, synchronize);
+  if (gcap_status_code(status) == GCAP_CAPTURE_INVALIDATED && ep->options.graph.rerun_failed_capture) {
+    gcap_log(GCAP_LOG_WARNING, "graph id %d is run again, eagerly: %s", run->graph_id, gcap_status_message(status));
+    gcap_status_free(status);  // gcap_ep_explain has a copy
+    return NULL;
+  }
+  if (status == NULL && run->captures) gcap_ort_profiler_note(ep, "capture of", run->graph_id, run->start_ns);
+  if (status == NULL) run->settled = is_settled(ep, run);
+  if (!failed || gcap_status_code(status) == GCAP_CAPTURE_INVALIDATED) return status;
+  gcap_status_ignore(status);  // the kernel gave it to the runtime
+  return NULL;
+}
+
+gcap_ort_status_t* gcap_ort_on_run_end(gcap_ort_ep_t* self, const gcap_ort_run_options_t* options, bool synchronize) {
+  (void)options;
+  return give(ep_of(self), finish(ep_of(self), synchronize));
+}
+
+// Waits for the calling thread's stream, never for the device.
+gcap_ort_status_t* gcap_ort_sync(gcap_ort_ep_t* self) {
+  gcap_ort_turn_begin(ep_of(self));
+  gcap_status_t status = gcap_ep_synchronize(ep_of(self)->ep);
+  gcap_ort_turn_end(ep_of(self));
+  return give(ep_of(self), status);
+}
+
+// --- Graphs ---------------------------------------------------------------------------------------------------------
+
+bool gcap_ort_is_graph_capture_enabled(const gcap_ort_ep_t* self) {
+  const gcap_ort_session_ep_t* ep = ep_of(self);
+  const gcap_ort_run_t* run = gcap_affine_find(ep->runs);
+  return gcap_ep_is_graph_capture_enabled(ep->ep) && (run == NULL || !run->settled);
+}
+
+// ONNX Runtime asks before each run of a thread.
+bool gcap_ort_is_graph_captured(const gcap_ort_ep_t* self, int graph_id) {
+  gcap_ort_run_t* run = gcap_affine_find(ep_of(self)->runs);
+  gcap_status_t status = run != NULL ? gcap_ort_releases_follow(ep_of(self), run) : NULL;
+  if (status != NULL) gcap_log(GCAP_LOG_WARNING, "%s", gcap_status_message(status));
+  gcap_status_ignore(status);  // what was not released is tried again
+  return gcap_ep_is_graph_captured(ep_of(self)->ep, graph_id);
+}
+
+static gcap_status_t replay(gcap_ort_session_ep_t* ep, int graph_id) {
+  gcap_graph_replay_options_t options;
+  gcap_graph_replay_options_init(&options);
+  options.synchronize = ep->factory->host.version < GCAP_ORT_VERSION_SYNC_AFTER_REPLAY;
+  const int64_t start_ns = gcap_ort_profiler_now();
+  int previous = 0;
+  bool replayed = false;
+  GCAP_RETURN_IF_ERROR(gcap_device_push(ep->device->id, &previous));
+  gcap_status_t status = gcap_ep_replay_graph(ep->ep, graph_id, &options, &replayed);
+  status = gcap_status_join(status, gcap_device_pop(ep->device->id, previous));
+  if (replayed) gcap_ort_profiler_note(ep, "replay of", graph_id, start_ns);
+  if (status != NULL || replayed) return status;
+  return GCAP_STATUS(GCAP_NOT_FOUND, "there is no graph %d to replay on this thread", graph_id);
+}
+
+gcap_ort_status_t* gcap_ort_replay_graph(gcap_ort_ep_t* self, int graph_id) {
+  gcap_ort_turn_begin(ep_of(self));
+  gcap_status_t status = replay(ep_of(self), graph_id);
+  gcap_ort_turn_end(ep_of(self));
+  return give(ep_of(self), status);
+}

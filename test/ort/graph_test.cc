@@ -1,0 +1,393 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Runs, captures and replays by a real ONNX Runtime.
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "test/ort/onnx_model.h"
+#include "test/ort/runtime.h"
+
+namespace gcap {
+namespace testing {
+namespace {
+
+const Options kGraphs = {{"enable_cuda_graph", "1"}};
+
+Options Id(const std::string& id) { return {{"gpu_graph_id", id}}; }
+
+// c = a * b, matrices of any sizes; exact for small whole numbers.
+std::string MatMul(const Shape& a, const Shape& b, const Shape& c) {
+  return OnnxModel().Node("MatMul", "matmul", {"a", "b"}, {"c"}).Input("a", a).Input("b", b).Output("c", c).Bytes();
+}
+
+// c = relu(a + b) + b.
+std::string Sums() {
+  return OnnxModel()
+      .Node("Add", "inner", {"a", "b"}, {"s"})
+      .Node("Relu", "relu", {"s"}, {"r"})
+      .Node("Add", "outer", {"r", "b"}, {"c"})
+      .Input("a", {4})
+      .Input("b", {4})
+      .Output("c", {4})
+      .Bytes();
+}
+
+class GraphTest : public OrtTest {
+ protected:
+  DeviceTensor Tensor(const Shape& shape, const Floats& values) {
+    return DeviceTensor(ort_, env(), device(), shape, values);
+  }
+};
+
+TEST_F(GraphTest, EagerRun) {
+  OrtSession session(ort_, env(), device(), MatMul({2, 2}, {2, 2}, {2, 2}), {});
+  ASSERT_EQ(session.error(), "");
+  Floats c;
+  EXPECT_EQ(session.RunOnHost({"a", "b"}, {{2, 2}, {2, 2}}, {{1, 2, 3, 4}, {5, 6, 7, 8}}, "c", &c), "");
+  EXPECT_EQ(c, (Floats{19, 22, 43, 50}));
+  EXPECT_EQ(plugin().computes, 1);
+}
+
+TEST_F(GraphTest, CaptureAndReplayWithUpdatedInput) {
+  OrtSession session(ort_, env(), device(), MatMul({2, 2}, {2, 2}, {2, 2}), kGraphs);
+  ASSERT_EQ(session.error(), "");
+  DeviceTensor a = Tensor({2, 2}, {1, 2, 3, 4}), b = Tensor({2, 2}, {5, 6, 7, 8}), c = Tensor({2, 2}, {});
+  session.BindInput("a", a);
+  session.BindInput("b", b);
+  session.BindOutput("c", c);
+  EXPECT_EQ(session.Run(), "");
+  EXPECT_EQ(c.Get(), (Floats{19, 22, 43, 50}));
+  EXPECT_EQ(plugin().captured_computes, 1) << "one call of the application warms up, captures and launches";
+  const int computes = plugin().computes;
+  a.Set({1, 0, 0, 1});
+  EXPECT_EQ(session.Run(), "");
+  EXPECT_EQ(c.Get(), (Floats{5, 6, 7, 8}));
+  EXPECT_EQ(plugin().computes, computes) << "a replay calls no kernel";
+}
+
+TEST_F(GraphTest, IntermediateValuesAreTheGraphs) {
+  OrtSession session(ort_, env(), device(), Sums(), kGraphs);
+  ASSERT_EQ(session.error(), "");
+  DeviceTensor a = Tensor({4}, {1, -9, 3, 4}), b = Tensor({4}, {1, 2, 3, 4}), c = Tensor({4}, {});
+  session.BindInput("a", a);
+  session.BindInput("b", b);
+  session.BindOutput("c", c);
+  EXPECT_EQ(session.Run(), "");
+  EXPECT_EQ(c.Get(), (Floats{3, 2, 9, 12}));
+  // Eager runs of the same session allocate in between, and overwrite nothing of the graph.
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(session.Run(Id("-1")), "");
+  a.Set({0, 0, 0, 0});
+  EXPECT_EQ(session.Run(), "");
+  EXPECT_EQ(c.Get(), (Floats{2, 4, 6, 8}));
+}
+
+TEST_F(GraphTest, IdsStandForShapes) {
+  OrtSession session(ort_, env(), device(), MatMul({kAnySize, kAnySize}, {kAnySize, kAnySize}, {kAnySize, kAnySize}),
+                     kGraphs);
+  ASSERT_EQ(session.error(), "");
+  DeviceTensor a1 = Tensor({1, 2}, {1, 2}), b1 = Tensor({2, 1}, {3, 4}), c1 = Tensor({1, 1}, {});
+  DeviceTensor a2 = Tensor({2, 1}, {1, 2}), b2 = Tensor({1, 2}, {3, 4}), c2 = Tensor({2, 2}, {});
+  const auto run1 = [&] {
+    session.BindInput("a", a1);
+    session.BindInput("b", b1);
+    session.BindOutput("c", c1);
+    return session.Run(Id("1"));
+  };
+  const auto run2 = [&] {
+    session.BindInput("a", a2);
+    session.BindInput("b", b2);
+    session.BindOutput("c", c2);
+    return session.Run(Id("2"));
+  };
+  EXPECT_EQ(run1(), "");
+  EXPECT_EQ(run2(), "");
+  EXPECT_EQ(c1.Get(), (Floats{11}));
+  EXPECT_EQ(c2.Get(), (Floats{3, 4, 6, 8}));
+  const int computes = plugin().computes;
+  a1.Set({2, 2});
+  a2.Set({0, 1});
+  EXPECT_EQ(run2(), "");
+  EXPECT_EQ(run1(), "");
+  EXPECT_EQ(c1.Get(), (Floats{14}));
+  EXPECT_EQ(c2.Get(), (Floats{0, 0, 3, 4}));
+  EXPECT_EQ(plugin().computes, computes);
+}
+
+TEST_F(GraphTest, MinusOneIsNeverCaptured) {
+  OrtSession session(ort_, env(), device(), Sums(), kGraphs);
+  ASSERT_EQ(session.error(), "");
+  DeviceTensor a = Tensor({4}, {1, 1, 1, 1}), b = Tensor({4}, {1, 2, 3, 4}), c = Tensor({4}, {});
+  session.BindInput("a", a);
+  session.BindInput("b", b);
+  session.BindOutput("c", c);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(session.Run(Id("-1")), "");
+  EXPECT_EQ(plugin().computes, 15);
+  EXPECT_EQ(plugin().captured_computes, 0);
+}
+
+TEST_F(GraphTest, IdThatIsNoNumberIsRefused) {
+  OrtSession session(ort_, env(), device(), Sums(), kGraphs);
+  ASSERT_EQ(session.error(), "");
+  Floats c;
+  const std::string error = session.RunOnHost({"a", "b"}, {{4}, {4}}, {{1, 2, 3, 4}, {1, 2, 3, 4}}, "c", &c, Id("abc"));
+  EXPECT_NE(error.find("abc"), std::string::npos) << error;
+}
+
+// --- Failures -------------------------------------------------------------------------------------------------------
+
+TEST_F(GraphTest, KernelThatFailsInTheCaptureLeavesNoPartOfAGraph) {
+  OrtSession session(ort_, env(), device(), Sums(), kGraphs);
+  ASSERT_EQ(session.error(), "");
+  DeviceTensor a = Tensor({4}, {1, 1, 1, 1}), b = Tensor({4}, {1, 2, 3, 4}), c = Tensor({4}, {0, 0, 0, 0});
+  session.BindInput("a", a);
+  session.BindInput("b", b);
+  session.BindOutput("c", c);
+  plugin().fails = TEST_PLUGIN_IN_CAPTURE;
+  plugin().failing_node = "relu";
+  // Each run gives what it should, whether or not it tries a capture.
+  for (int i = 0; i < 20; ++i) {
+    const float x = static_cast<float>(i);
+    a.Set({x, x, x, x});
+    EXPECT_EQ(session.Run(), "");
+    EXPECT_EQ(c.Get(), (Floats{x + 2, x + 4, x + 6, x + 8}));
+  }
+  EXPECT_GT(plugin().captured_computes, 0);
+  plugin().fails = TEST_PLUGIN_NEVER;
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(session.Run(), "");
+  const int computes = plugin().computes;
+  a.Set({0, 0, 0, 0});
+  EXPECT_EQ(session.Run(), "");
+  EXPECT_EQ(c.Get(), (Floats{2, 4, 6, 8}));
+  EXPECT_EQ(plugin().computes, computes) << "once nothing fails there is a graph";
+}
+
+TEST_F(GraphTest, FailedCaptureIsToldIfNotRerun) {
+  OrtSession session(ort_, env(), device(), Sums(), {{"enable_cuda_graph", "1"}, {"graph.rerun_failed_capture", "0"}});
+  ASSERT_EQ(session.error(), "");
+  DeviceTensor a = Tensor({4}, {1, 1, 1, 1}), b = Tensor({4}, {1, 2, 3, 4}), c = Tensor({4}, {0, 0, 0, 0});
+  session.BindInput("a", a);
+  session.BindInput("b", b);
+  session.BindOutput("c", c);
+  plugin().fails = TEST_PLUGIN_IN_CAPTURE;
+  plugin().failing_node = "relu";
+  const std::string error = session.Run();
+  EXPECT_NE(error.find("the test makes the kernel of 'relu' fail"), std::string::npos) << error;
+  plugin().fails = TEST_PLUGIN_NEVER;
+  EXPECT_EQ(session.Run(), "");
+  EXPECT_EQ(c.Get(), (Floats{3, 5, 7, 9}));
+}
+
+TEST_F(GraphTest, KernelThatFailsEagerlyFailsTheRunWithItsMessage) {
+  OrtSession session(ort_, env(), device(), Sums(), kGraphs);
+  ASSERT_EQ(session.error(), "");
+  DeviceTensor a = Tensor({4}, {1, 1, 1, 1}), b = Tensor({4}, {1, 2, 3, 4}), c = Tensor({4}, {0, 0, 0, 0});
+  session.BindInput("a", a);
+  session.BindInput("b", b);
+  session.BindOutput("c", c);
+  plugin().fails = TEST_PLUGIN_EAGERLY;
+  plugin().failing_node = "outer";
+  const std::string error = session.Run();
+  EXPECT_NE(error.find("the test makes the kernel of 'outer' fail"), std::string::npos) << error;
+  plugin().fails = TEST_PLUGIN_NEVER;
+  EXPECT_EQ(session.Run(), "");
+  EXPECT_EQ(c.Get(), (Floats{3, 5, 7, 9}));
+}
+
+TEST_F(GraphTest, FeedsOnTheHostAreRefusedNotDropped) {
+  OrtSession session(ort_, env(), device(), Sums(), kGraphs);
+  ASSERT_EQ(session.error(), "");
+  for (int i = 0; i < 4; ++i) {
+    Floats c;
+    const std::string error = session.RunOnHost({"a", "b"}, {{4}, {4}}, {{1, 1, 1, 1}, {1, 2, 3, 4}}, "c", &c);
+    EXPECT_NE(error.find("bind inputs and outputs to device memory"), std::string::npos) << error;
+    EXPECT_EQ(session.RunOnHost({"a", "b"}, {{4}, {4}}, {{1, 1, 1, 1}, {1, 2, 3, 4}}, "c", &c, Id("-1")), "");
+    EXPECT_EQ(c, (Floats{3, 5, 7, 9}));
+  }
+}
+
+// A session whose second EP does not begin a run in which the first one captures: ONNX Runtime ends the first one's run
+// as if nothing had happened, and no node was captured.
+TEST_F(GraphTest, RunThatAnotherEpDoesNotBeginLeavesNoGraph) {
+  OrtSession session(ort_, env(), device(), Sums(), kGraphs, other_device());
+  ASSERT_EQ(session.error(), "");
+  DeviceTensor a = Tensor({4}, {1, 1, 1, 1}), b = Tensor({4}, {1, 2, 3, 4}), c = Tensor({4}, {0, 0, 0, 0});
+  session.BindInput("a", a);
+  session.BindInput("b", b);
+  session.BindOutput("c", c);
+  plugin().other_fails = true;
+  const std::string error = session.Run();
+  EXPECT_NE(error.find("the test lets no run begin"), std::string::npos) << error;
+  plugin().other_fails = false;
+  a.Set({2, 2, 2, 2});
+  EXPECT_EQ(session.Run(), "");
+  EXPECT_EQ(c.Get(), (Floats{4, 6, 8, 10}));
+}
+
+// With a stream of another device, ONNX Runtime 1.26 begins a run and does not end it; later ones end it.
+class UnendedRunTest : public GraphTest {
+ protected:
+  void SetUp() override {
+    GraphTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    ASSERT_EQ(num_devices(), 2u);
+    Ok(api().CreateSyncStreamForEpDevice(device(1), nullptr, &stream_));
+    a_.reset(new DeviceTensor(ort_, env(), device(), {4}, {1, 1, 1, 1}));
+    b_.reset(new DeviceTensor(ort_, env(), device(), {4}, {1, 2, 3, 4}));
+    c_.reset(new DeviceTensor(ort_, env(), device(), {4}, {0, 0, 0, 0}));
+  }
+  void TearDown() override {
+    a_.reset();
+    b_.reset();
+    c_.reset();
+    if (stream_ != nullptr) api().ReleaseSyncStream(stream_);
+    GraphTest::TearDown();
+  }
+  void Bind(OrtSession* session) {
+    ASSERT_EQ(session->error(), "");
+    session->BindInput("a", *a_);
+    session->BindInput("b", *b_);
+    session->BindOutput("c", *c_);
+  }
+  // A run that is to be captured, and is not ended.
+  void LeaveRun(OrtSession* session) {
+    EXPECT_EQ(session->Run(Id("-1")), "") << "warms up";
+    EXPECT_NE(session->Run({}, stream_), "");
+  }
+
+  gcap_ort_sync_stream_t* stream_ = nullptr;
+  std::unique_ptr<DeviceTensor> a_, b_, c_;
+};
+
+TEST_F(UnendedRunTest, LeavesNoStreamCapturing) {
+  OrtSession session(ort_, env(), device(), Sums(),
+                     {{"enable_cuda_graph", "1"}, {"min_num_runs_before_cuda_graph_capture", "0"}});
+  Bind(&session);
+  LeaveRun(&session);
+  EXPECT_EQ(session.Run(), "");
+  EXPECT_EQ(c_->Get(), (Floats{3, 5, 7, 9}));
+}
+
+TEST_F(UnendedRunTest, LetsTheSessionEnd) {
+  OrtSession session(ort_, env(), device(), Sums(),
+                     {{"enable_cuda_graph", "1"}, {"min_num_runs_before_cuda_graph_capture", "0"}});
+  Bind(&session);
+  LeaveRun(&session);
+}
+
+TEST_F(UnendedRunTest, OfASharedStreamIsTold) {
+  OrtSession session(
+      ort_, env(), device(), Sums(),
+      {{"enable_cuda_graph", "1"}, {"min_num_runs_before_cuda_graph_capture", "0"}, {"graph.scope", "session"}});
+  Bind(&session);
+  LeaveRun(&session);
+  std::string error;
+  std::thread([&] { error = session.Run(); }).join();
+  if (ort_->version() == 26) {  // later runtimes end such a run
+    EXPECT_NE(error.find("another thread"), std::string::npos) << error;
+  }
+  EXPECT_EQ(session.Run(), "");
+  EXPECT_EQ(c_->Get(), (Floats{3, 5, 7, 9}));
+}
+
+TEST_F(UnendedRunTest, EndsWithItsThread) {
+  OrtSession session(
+      ort_, env(), device(), Sums(),
+      {{"enable_cuda_graph", "1"}, {"min_num_runs_before_cuda_graph_capture", "0"}, {"graph.scope", "session"}});
+  Bind(&session);
+  std::thread([&] { LeaveRun(&session); }).join();
+  EXPECT_EQ(session.Run(), "");
+  EXPECT_EQ(c_->Get(), (Floats{3, 5, 7, 9}));
+}
+
+// --- Threads --------------------------------------------------------------------------------------------------------
+
+TEST_F(GraphTest, ThreadsHaveGraphsOfTheirOwn) {
+  OrtSession session(ort_, env(), device(), Sums(), kGraphs);
+  ASSERT_EQ(session.error(), "");
+  std::vector<std::thread> threads;
+  std::vector<std::string> errors(3);
+  for (size_t t = 0; t < errors.size(); ++t) {
+    threads.emplace_back([&, t] {
+      const float x = static_cast<float>(t);
+      DeviceTensor a = Tensor({4}, {x, x, x, x}), b = Tensor({4}, {1, 2, 3, 4}), c = Tensor({4}, {});
+      OrtBinding binding(ort_, session.get());
+      binding.BindInput("a", a);
+      binding.BindInput("b", b);
+      binding.BindOutput("c", c);
+      for (int i = 0; i < 5; ++i) errors[t] += binding.Run();
+      EXPECT_EQ(c.Get(), (Floats{x + 2, x + 4, x + 6, x + 8}));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& error : errors) EXPECT_EQ(error, "");
+}
+
+TEST_F(GraphTest, ReleaseReachesTheGraphsOfOtherThreads) {
+  if (ort_->version() < 27) GTEST_SKIP() << "SessionReleaseCapturedGraph came with 1.27";
+  OrtSession session(ort_, env(), device(), Sums(), kGraphs);
+  ASSERT_EQ(session.error(), "");
+  DeviceTensor a = Tensor({4}, {1, 1, 1, 1}), b = Tensor({4}, {1, 2, 3, 4}), c = Tensor({4}, {});
+  DeviceTensor other_a = Tensor({4}, {7, 7, 7, 7});
+  session.BindInput("a", a);
+  session.BindInput("b", b);
+  session.BindOutput("c", c);
+  EXPECT_EQ(session.Run(Id("5")), "");
+  EXPECT_EQ(plugin().captured_computes, 3);
+  std::thread([&] { Ok(api().SessionReleaseCapturedGraph(session.get(), 5)); }).join();
+  session.BindInput("a", other_a);
+  EXPECT_EQ(session.Run(Id("5")), "");
+  EXPECT_EQ(plugin().captured_computes, 6) << "captured again, with the new address";
+  EXPECT_EQ(c.Get(), (Floats{9, 11, 13, 15}));
+  EXPECT_EQ(session.Run(Id("5")), "");
+  EXPECT_EQ(plugin().captured_computes, 6) << "one release ends one graph";
+}
+
+TEST_F(GraphTest, ReleaseOfAGraphThatThreadsShare) {
+  if (ort_->version() < 27) GTEST_SKIP() << "SessionReleaseCapturedGraph came with 1.27";
+  OrtSession session(ort_, env(), device(), Sums(), {{"enable_cuda_graph", "1"}, {"graph.scope", "session"}});
+  ASSERT_EQ(session.error(), "");
+  DeviceTensor a = Tensor({4}, {1, 1, 1, 1}), b = Tensor({4}, {1, 2, 3, 4}), c = Tensor({4}, {});
+  session.BindInput("a", a);
+  session.BindInput("b", b);
+  session.BindOutput("c", c);
+  EXPECT_EQ(session.Run(Id("5")), "");
+  std::thread([&] { EXPECT_EQ(session.Run(Id("5")), ""); }).join();
+  EXPECT_EQ(plugin().captured_computes, 3);
+  std::thread([&] { Ok(api().SessionReleaseCapturedGraph(session.get(), 5)); }).join();
+  EXPECT_EQ(session.Run(Id("5")), "");
+  EXPECT_EQ(plugin().captured_computes, 6);
+  std::thread([&] { EXPECT_EQ(session.Run(Id("5")), ""); }).join();
+  EXPECT_EQ(plugin().captured_computes, 6);
+}
+
+TEST_F(GraphTest, ThreadsThatReplayOneGraphAtOnce) {
+  OrtSession session(ort_, env(), device(), Sums(), {{"enable_cuda_graph", "1"}, {"graph.scope", "session"}});
+  ASSERT_EQ(session.error(), "");
+  DeviceTensor a = Tensor({4}, {1, 1, 1, 1}), b = Tensor({4}, {1, 2, 3, 4}), c = Tensor({4}, {});
+  session.BindInput("a", a);
+  session.BindInput("b", b);
+  session.BindOutput("c", c);
+  EXPECT_EQ(session.Run(), "");
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t) {
+    threads.emplace_back([&] {
+      OrtBinding binding(ort_, session.get());
+      binding.BindInput("a", a);
+      binding.BindInput("b", b);
+      binding.BindOutput("c", c);
+      for (int i = 0; i < 20; ++i) EXPECT_EQ(binding.Run(), "");
+    });
+  }
+  // Eager runs of the same stream in between.
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(session.Run(Id("-1")), "");
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(c.Get(), (Floats{3, 5, 7, 9}));
+}
+
+}  // namespace
+}  // namespace testing
+}  // namespace gcap

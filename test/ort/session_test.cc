@@ -1,0 +1,284 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Sessions: options, what is refused, which nodes the EP takes, memory, streams, versions.
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "test/ort/onnx_model.h"
+#include "test/ort/runtime.h"
+
+namespace gcap {
+namespace testing {
+namespace {
+
+using Names = OnnxModel::Names;
+
+std::string Add() {
+  return OnnxModel().Node("Add", "add", {"a", "b"}, {"c"}).Input("a", {4}).Input("b", {4}).Output("c", {4}).Bytes();
+}
+
+class SessionTest : public OrtTest {
+ protected:
+  // The message of the refusal; empty if there is none.
+  std::string Create(const std::string& model, const Options& options) {
+    return OrtSession(ort_, env(), device(), model, options).error();
+  }
+  // The value of a counter of an allocator.
+  long long Counter(gcap_ort_allocator_t* allocator, const char* key) {
+    gcap_ort_key_values_t* pairs = nullptr;
+    Ok(api().AllocatorGetStats(allocator, &pairs));
+    const char* text = api().GetKeyValue(pairs, key);
+    const long long value = text != nullptr ? std::atoll(text) : -1;
+    api().ReleaseKeyValuePairs(pairs);
+    return value;
+  }
+};
+
+bool Has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+// --- Options --------------------------------------------------------------------------------------------------------
+
+TEST_F(SessionTest, OptionsThatDoNotParseAreRefusedWithOurMessage) {
+  EXPECT_TRUE(Has(Create(Add(), {{"enable_cuda_graph", "maybe"}}), "maybe"));
+  EXPECT_TRUE(Has(Create(Add(), {{"enable_cuda_grap", "1"}}), "enable_cuda_graph")) << "the nearest name is told";
+  EXPECT_TRUE(Has(Create(Add(), {{"arena.max_mem", "-3"}}), "-3"));
+  EXPECT_TRUE(Has(Create(Add(), {{"gpu_external_alloc", "0x1234"}}), "gpu_external_free"));
+}
+
+TEST_F(SessionTest, DeviceIsThatOfTheEpDevice) {
+  const char* id = api().GetKeyValue(api().EpDevice_EpMetadata(device()), "cuda_device_id");
+  ASSERT_NE(id, nullptr);
+  EXPECT_EQ(Create(Add(), {{"device_id", id}}), "");
+  EXPECT_TRUE(Has(Create(Add(), {{"device_id", "99"}}), "99"));
+}
+
+TEST_F(SessionTest, OptionsOfTheSessionThatAreNotOursAreLeftAlone) {
+  EXPECT_EQ(Create(Add(), {{"min_num_runs_before_cuda_graph_capture", "1"}, {"arena.extend_strategy", "1"}}), "");
+}
+
+// ONNX Runtime fails a call whose 8th run gives no graph. Ours is right without a graph, and has one later.
+TEST_F(SessionTest, LongWarmUpIsSpreadOverCalls) {
+  OrtSession session(ort_, env(), device(), Add(),
+                     {{"enable_cuda_graph", "1"}, {"min_num_runs_before_cuda_graph_capture", "20"}});
+  ASSERT_EQ(session.error(), "");
+  DeviceTensor a(ort_, env(), device(), {4}, {1, 2, 3, 4}), b(ort_, env(), device(), {4}, {1, 1, 1, 1}),
+      c(ort_, env(), device(), {4}, {});
+  session.BindInput("a", a);
+  session.BindInput("b", b);
+  session.BindOutput("c", c);
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(session.Run(), "");
+  EXPECT_EQ(plugin().captured_computes, 1);
+  EXPECT_EQ(c.Get(), (Floats{2, 3, 4, 5}));
+}
+
+// --- Nodes ----------------------------------------------------------------------------------------------------------
+
+TEST_F(SessionTest, NodesThatWeLackRunOnTheCpu) {
+  const std::string model = OnnxModel()
+                                .Node("Add", "add", {"a", "b"}, {"s"})
+                                .Node("Sinh", "sinh", {"s"}, {"h"})
+                                .Node("Mul", "mul", {"h", "b"}, {"c"})
+                                .Input("a", {2})
+                                .Input("b", {2})
+                                .Output("c", {2})
+                                .Bytes();
+  OrtSession session(ort_, env(), device(), model, {});
+  ASSERT_EQ(session.error(), "");
+  Floats c;
+  EXPECT_EQ(session.RunOnHost({"a", "b"}, {{2}, {2}}, {{1, -2}, {-1, 2}}, "c", &c), "");
+  EXPECT_EQ(c, (Floats{0, 0}));
+  EXPECT_EQ(plugin().computes, 2);
+  EXPECT_TRUE(Has(Create(model, {{"enable_cuda_graph", "1"}}), "GcapTest")) << "a capture wants all nodes";
+}
+
+TEST_F(SessionTest, ConstantsAreOnTheDevice) {
+  const std::string model = OnnxModel()
+                                .Node("Gemm", "gemm", {"a", "w", "bias"}, {"c"})
+                                .Constant("w", {2, 2}, std::vector<float>{1, 2, 3, 4})
+                                .Constant("bias", {2}, std::vector<float>{10, 20})
+                                .Input("a", {1, 2})
+                                .Output("c", {1, 2})
+                                .Bytes();
+  OrtSession session(ort_, env(), device(), model, {{"enable_cuda_graph", "1"}});
+  ASSERT_EQ(session.error(), "");
+  DeviceTensor a(ort_, env(), device(), {1, 2}, {1, 1}), c(ort_, env(), device(), {1, 2}, {});
+  session.BindInput("a", a);
+  session.BindOutput("c", c);
+  EXPECT_EQ(session.Run(), "");
+  EXPECT_EQ(c.Get(), (Floats{14, 26}));
+  a.Set({2, 0});
+  EXPECT_EQ(session.Run(), "");
+  EXPECT_EQ(c.Get(), (Floats{12, 24}));
+}
+
+TEST_F(SessionTest, InputsOnTheHostDecideShapes) {
+  const std::string model = OnnxModel()
+                                .Int("allowzero", 0)
+                                .Node("Reshape", "reshape", {"a", "shape"}, {"r"})
+                                .Node("Add", "add", {"r", "b"}, {"c"})
+                                .Constant("shape", {2}, std::vector<int64_t>{2, -1})
+                                .Input("a", {4})
+                                .Input("b", {2, 2})
+                                .Output("c", {2, 2})
+                                .Bytes();
+  OrtSession session(ort_, env(), device(), model, {{"enable_cuda_graph", "1"}});
+  ASSERT_EQ(session.error(), "");
+  DeviceTensor a(ort_, env(), device(), {4}, {1, 2, 3, 4}), b(ort_, env(), device(), {2, 2}, {1, 1, 1, 1}),
+      c(ort_, env(), device(), {2, 2}, {});
+  session.BindInput("a", a);
+  session.BindInput("b", b);
+  session.BindOutput("c", c);
+  EXPECT_EQ(session.Run(), "");
+  a.Set({0, 0, 0, 9});
+  EXPECT_EQ(session.Run(), "");
+  EXPECT_EQ(c.Get(), (Floats{1, 1, 1, 10}));
+}
+
+TEST_F(SessionTest, ShapesAreComputedOnTheCpuAndTheRestIsCaptured) {
+  // c = reshape(a, (first size of b, -1)) + 1, where the sizes are the CPU's to compute.
+  const std::string model = OnnxModel()
+                                .Node("Shape", "shape", {"b"}, {"sizes"})
+                                .Int("axis", 0)
+                                .Node("Gather", "first", {"sizes", "zero"}, {"one_size"})
+                                .Int("axis", 0)
+                                .Node("Concat", "both", {"one_size", "rest"}, {"two_sizes"})
+                                .Node("Reshape", "reshape", {"a", "two_sizes"}, {"r"})
+                                .Node("Add", "add", {"r", "one"}, {"c"})
+                                .Constant("zero", {1}, std::vector<int64_t>{0})
+                                .Constant("rest", {1}, std::vector<int64_t>{-1})
+                                .Constant("one", {1}, std::vector<float>{1})
+                                .Input("a", {4})
+                                .Input("b", {kAnySize, 3})
+                                .Output("c", {kAnySize, kAnySize})
+                                .Bytes();
+  OrtSession session(ort_, env(), device(), model, {{"enable_cuda_graph", "1"}});
+  ASSERT_EQ(session.error(), "");
+  DeviceTensor a(ort_, env(), device(), {4}, {1, 2, 3, 4}), b(ort_, env(), device(), {2, 3}, {0, 0, 0, 0, 0, 0}),
+      c(ort_, env(), device(), {2, 2}, {});
+  session.BindInput("a", a);
+  session.BindInput("b", b);
+  session.BindOutput("c", c);
+  EXPECT_EQ(session.Run(), "");
+  EXPECT_EQ(plugin().captured_computes, 2);
+  a.Set({5, 6, 7, 8});
+  EXPECT_EQ(session.Run(), "");
+  EXPECT_EQ(c.Get(), (Floats{6, 7, 8, 9}));
+  EXPECT_EQ(plugin().captured_computes, 2);
+}
+
+TEST_F(SessionTest, ControlFlowIsRefusedByTheRuntimeWithoutHarm) {
+  EXPECT_TRUE(Has(Create(OnnxModel().Node("Sinh", "sinh", {"a"}, {"c"}).Input("a", {2}).Output("c", {2}).Bytes(),
+                         {{"enable_cuda_graph", "1"}}),
+                  "graph capture"));
+}
+
+// --- Memory ---------------------------------------------------------------------------------------------------------
+
+TEST_F(SessionTest, AllocatorHasStatisticsAndShrinks) {
+  OrtSession session(ort_, env(), device(), Add(), {});
+  ASSERT_EQ(session.error(), "");
+  const gcap_ort_memory_info_t* info = api().EpDevice_MemoryInfo(device(), GCAP_ORT_MEMORY_DEFAULT);
+  gcap_ort_allocator_t* allocator = nullptr;
+  Ok(api().CreateAllocator(session.get(), info, &allocator));
+  EXPECT_EQ(allocator->Alloc(allocator, 0), nullptr);
+  allocator->Free(allocator, nullptr);
+  void* block = allocator->Alloc(allocator, 1000);
+  ASSERT_NE(block, nullptr);
+  EXPECT_GE(Counter(allocator, "InUse"), 1000);
+  if (ort_->version() > 26) {  // 1.26 drops what it does not know
+    EXPECT_EQ(Counter(allocator, "RequestedInUse"), 1000);
+  }
+  EXPECT_GE(Counter(allocator, "NumAllocs"), 1);
+  EXPECT_GE(Counter(allocator, "MaxAllocSize"), 1000);
+  allocator->Free(allocator, block);
+  EXPECT_EQ(Counter(allocator, "InUse"), 0);
+  for (const char* key : {"Limit", "TotalAllocated", "MaxInUse", "NumReserves", "NumArenaExtensions"}) {
+    EXPECT_GE(Counter(allocator, key), 0) << key;
+  }
+  api().ReleaseAllocator(allocator);
+}
+
+TEST_F(SessionTest, LimitOfMemoryIsAFailedRunNotACrash) {
+  OrtSession session(ort_, env(), device(), Add(), {{"arena.max_mem", "1048576"}});
+  ASSERT_EQ(session.error(), "");
+  const gcap_ort_memory_info_t* info = api().EpDevice_MemoryInfo(device(), GCAP_ORT_MEMORY_DEFAULT);
+  gcap_ort_allocator_t* allocator = nullptr;
+  Ok(api().CreateAllocator(session.get(), info, &allocator));
+  EXPECT_EQ(allocator->Alloc(allocator, 2 << 20), nullptr);
+  api().ReleaseAllocator(allocator);
+}
+
+TEST_F(SessionTest, TensorOutlivesItsSession) {
+  gcap_ort_value_t* value = nullptr;
+  gcap_ort_allocator_t* allocator = nullptr;
+  {
+    OrtSession session(ort_, env(), device(), Add(), {});
+    ASSERT_EQ(session.error(), "");
+    const gcap_ort_memory_info_t* info = api().EpDevice_MemoryInfo(device(), GCAP_ORT_MEMORY_DEFAULT);
+    Ok(api().CreateAllocator(session.get(), info, &allocator));
+    const int64_t shape[] = {100};
+    Ok(api().CreateTensorAsOrtValue(allocator, shape, 1, GCAP_ORT_FLOAT, &value));
+  }
+  api().ReleaseValue(value);
+  api().ReleaseAllocator(allocator);
+}
+
+TEST_F(SessionTest, PinnedMemory) {
+  const gcap_ort_memory_info_t* info = api().EpDevice_MemoryInfo(device(), GCAP_ORT_MEMORY_HOST_ACCESSIBLE);
+  ASSERT_NE(info, nullptr);
+  gcap_ort_allocator_t* allocator = nullptr;
+  Ok(api().GetSharedAllocator(env(), info, &allocator));
+  const int64_t shape[] = {4};
+  gcap_ort_value_t* value = nullptr;
+  Ok(api().CreateTensorAsOrtValue(allocator, shape, 1, GCAP_ORT_FLOAT, &value));
+  DeviceTensor tensor(ort_, env(), device(), {4}, {1, 2, 3, 4});
+  gcap_ort_value_t* from = tensor.value();
+  Ok(api().CopyTensors(env(), &from, &value, nullptr, 1));
+  void* data = nullptr;
+  Ok(api().GetTensorMutableData(value, &data));
+  EXPECT_EQ(std::memcmp(data, Floats({1, 2, 3, 4}).data(), 16), 0);
+  api().ReleaseValue(value);
+}
+
+// --- Streams --------------------------------------------------------------------------------------------------------
+
+TEST_F(SessionTest, StreamOfTheApplicationCopies) {
+  gcap_ort_sync_stream_t* stream = nullptr;
+  Ok(api().CreateSyncStreamForEpDevice(device(), nullptr, &stream));
+  EXPECT_NE(api().SyncStream_GetHandle(stream), nullptr);
+  DeviceTensor from(ort_, env(), device(), {4}, {1, 2, 3, 4}), to(ort_, env(), device(), {4}, {0, 0, 0, 0});
+  gcap_ort_value_t *src = from.value(), *dst = to.value();
+  Ok(api().CopyTensors(env(), &src, &dst, stream, 1));
+  api().ReleaseSyncStream(stream);
+  EXPECT_EQ(to.Get(), (Floats{1, 2, 3, 4}));
+}
+
+// --- Graphs ---------------------------------------------------------------------------------------------------------
+
+TEST_F(SessionTest, ReleasedGraphIsCapturedAgain) {
+  if (ort_->version() < 27) GTEST_SKIP() << "SessionReleaseCapturedGraph came with 1.27";
+  OrtSession session(ort_, env(), device(), Add(), {{"enable_cuda_graph", "1"}});
+  ASSERT_EQ(session.error(), "");
+  DeviceTensor a(ort_, env(), device(), {4}, {1, 2, 3, 4}), b(ort_, env(), device(), {4}, {1, 1, 1, 1}),
+      c(ort_, env(), device(), {4}, {});
+  session.BindInput("a", a);
+  session.BindInput("b", b);
+  session.BindOutput("c", c);
+  EXPECT_EQ(session.Run({{"gpu_graph_id", "1"}}), "");
+  EXPECT_EQ(session.Run({{"gpu_graph_id", "2"}}), "");
+  EXPECT_EQ(plugin().captured_computes, 2);
+  Ok(api().SessionReleaseCapturedGraph(session.get(), 1));
+  EXPECT_EQ(session.Run({{"gpu_graph_id", "2"}}), "");
+  EXPECT_EQ(plugin().captured_computes, 2);
+  EXPECT_EQ(session.Run({{"gpu_graph_id", "1"}}), "");
+  EXPECT_EQ(plugin().captured_computes, 3);
+  Ok(api().SessionReleaseCapturedGraph(session.get(), 1));
+  Ok(api().SessionReleaseCapturedGraph(session.get(), 2));
+}
+
+}  // namespace
+}  // namespace testing
+}  // namespace gcap

@@ -1,0 +1,196 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// The plugin that the tests load: the kernels of //ops/nodes, which count and fail as the test says. It exports the
+// simulator too, so that tests see what is alive there and make its calls fail.
+
+#include "test/ort/test_plugin.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gcap/capture.h"
+#include "gcap/ep_ops.h"
+#include "gcap/ops/nodes.h"
+#include "gcap/ort.h"
+#include "gcap/shape_inference.h"
+#include "ort/abi/api.h"
+
+static test_plugin_t state;
+
+__attribute__((visibility("default"))) test_plugin_t* test_plugin_state(void) { return &state; }
+
+typedef struct test_kernel {
+  gcap_kernel_t kernel;
+  char name[64];
+} test_kernel_t;
+
+static bool fails(const test_kernel_t* kernel) {
+  if (state.failing_node != NULL && strcmp(state.failing_node, kernel->name) != 0) return false;
+  return state.fails == (gcap_thread_is_capturing() ? TEST_PLUGIN_IN_CAPTURE : TEST_PLUGIN_EAGERLY);
+}
+
+static gcap_status_t compute(void* self, const gcap_kernel_context_t* context) {
+  const test_kernel_t* kernel = self;
+  __atomic_fetch_add(&state.computes, 1, __ATOMIC_RELAXED);
+  if (gcap_thread_is_capturing()) __atomic_fetch_add(&state.captured_computes, 1, __ATOMIC_RELAXED);
+  if (fails(kernel)) return GCAP_STATUS(GCAP_INTERNAL, "the test makes the kernel of '%s' fail", kernel->name);
+  return kernel->kernel.compute(kernel->kernel.self, context);
+}
+
+static void destroy_kernel(void* self) {
+  test_kernel_t* kernel = self;
+  if (kernel->kernel.destroy != NULL) kernel->kernel.destroy(kernel->kernel.self);
+  free(kernel);
+}
+
+typedef struct test_ep {
+  gcap_runtime_t* runtime;
+  gcap_node_kernels_t* kernels;
+} test_ep_t;
+
+static bool supports(void* self, const gcap_model_t* model, const gcap_node_t* node) {
+  return gcap_node_kernels_supports(((test_ep_t*)self)->kernels, model, node);
+}
+
+static gcap_status_t create_kernel(void* self, const gcap_model_t* model, const gcap_node_t* node,
+                                   gcap_kernel_t* out_kernel) {
+  const test_ep_t* ep = self;
+  gcap_run_resources_t resources;
+  GCAP_RETURN_IF_ERROR(gcap_runtime_get_resources(ep->runtime, &resources));
+  test_kernel_t* kernel = calloc(1, sizeof(*kernel));
+  if (kernel == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory");
+  gcap_status_t status = gcap_node_kernels_create_kernel(ep->kernels, &resources, model, node, &kernel->kernel);
+  if (status != NULL) {
+    free(kernel);
+    return status;
+  }
+  strncpy(kernel->name, node->name, sizeof(kernel->name) - 1);
+  *out_kernel = (gcap_kernel_t){.self = kernel, .compute = compute, .destroy = destroy_kernel};
+  return NULL;
+}
+
+static gcap_status_t infer_shapes(void* self, const gcap_model_t* model, const gcap_node_t* node,
+                                  const gcap_tensor_t* inputs, gcap_tensor_t* outputs) {
+  (void)self, (void)model;
+  return gcap_infer_shapes(node, inputs, outputs);
+}
+
+static gcap_graph_node_policy_t policy(const void* self) {
+  (void)self;
+  return GCAP_GRAPH_ALLOW_CPU_FOR_SHAPES;
+}
+
+// Where a test breaks the end, a second try succeeds, so that nothing of ours is lost.
+static gcap_status_t destroy(void* self) {
+  test_ep_t* ep = self;
+  gcap_status_t status = gcap_runtime_destroy(ep->runtime);
+  if (status != NULL && gcap_status_code(status) != GCAP_LEAKED) return status;
+  gcap_status_t ended = gcap_node_kernels_destroy(ep->kernels);
+  const bool refused = ended != NULL && gcap_status_code(ended) != GCAP_LEAKED;
+  if (refused) ended = gcap_status_join(ended, gcap_node_kernels_destroy(ep->kernels));
+  status = gcap_status_join(status, ended);
+  free(ep);
+  return gcap_status_annotate(status, GCAP_LEAKED, "the EP is gone");
+}
+
+// GcapOther is a second EP of a session, which does not begin a run when the test says so.
+static gcap_status_t begin_other_run(void* self, int graph_id) {
+  if (state.other_fails && gcap_thread_is_capturing()) return GCAP_STATUS(GCAP_INTERNAL, "the test lets no run begin");
+  return gcap_runtime_begin_run(((test_ep_t*)self)->runtime, graph_id);
+}
+
+static gcap_status_t end_other_run(void* self, gcap_status_t status, bool synchronize) {
+  return gcap_runtime_end_run(((test_ep_t*)self)->runtime, status, synchronize);
+}
+
+static gcap_status_t create_ep(void* user, const gcap_options_t* options, gcap_ep_t** out_ep) {
+  const bool is_other = user != NULL;
+  test_ep_t* ep = calloc(1, sizeof(*ep));
+  if (ep == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory");
+  gcap_status_t status = gcap_runtime_create(options, &ep->runtime);
+  if (status == NULL) status = gcap_node_kernels_create(options->device_id, &options->kernels, &ep->kernels);
+  const gcap_ep_ops_t ops = {
+      .struct_version = GCAP_EP_OPS_VERSION,
+      .struct_bytes = sizeof(gcap_ep_ops_t),
+      .name = is_other ? "other" : "test",
+      .self = ep,
+      .supports = supports,
+      .create_kernel = create_kernel,
+      .infer_shapes = infer_shapes,
+      .begin_run = is_other ? begin_other_run : NULL,
+      .end_run = is_other ? end_other_run : NULL,
+      .graph_capture_node_assignment_policy = policy,
+      .destroy = destroy,
+      .runtime = ep->runtime,
+  };
+  if (status == NULL) status = gcap_ep_create(&ops, out_ep);
+  return status == NULL ? NULL : gcap_status_join(status, destroy(ep));
+}
+
+#define PLUGIN(ep_name, which)                                                                                   \
+  {                                                                                                              \
+    .struct_size = sizeof(gcap_ort_plugin_t), .name = ep_name, .vendor = "the gcap authors", .version = "0.1.0", \
+    .user = which, .create_ep = create_ep, .ops = gcap_ort_node_ops, .attributes = gcap_ort_node_attributes,     \
+  }
+
+static int other;
+static const gcap_ort_plugin_t plugin = PLUGIN("GcapTest", NULL);
+static const gcap_ort_plugin_t other_plugin = PLUGIN("GcapOther", &other);
+
+// --- ONNX Runtime as the plugin sees it -----------------------------------------------------------------------------
+
+static const gcap_ort_api_base_t* real_base;
+static gcap_ort_api_t api;
+static gcap_ort_ep_api_t ep_api;
+
+static const gcap_ort_ep_api_t* get_ep_api(void) { return &ep_api; }
+static const gcap_ort_api_t* get_api(uint32_t version) {
+  (void)version;
+  return &api;
+}
+static const char* get_version(void) { return real_base->GetVersionString(); }
+static const gcap_ort_api_base_t broken_base = {get_api, get_version};
+
+// Whatever it is called with.
+static gcap_ort_status_t* fail(void) { return api.CreateStatus(GCAP_ORT_FAIL, "the test makes ONNX Runtime fail"); }
+
+__attribute__((visibility("default"))) void test_plugin_restore_slots(void) {
+  unsigned minor = 0;
+  sscanf(real_base->GetVersionString(), "1.%u.", &minor);
+  const gcap_ort_api_t* real = real_base->GetApi(minor);
+  api = *real;
+  ep_api = *real->GetEpApi();
+  api.GetEpApi = get_ep_api;
+}
+
+__attribute__((visibility("default"))) void test_plugin_break_slot(bool of_ep_api, size_t index) {
+  gcap_ort_status_t* (**slots)(void) = of_ep_api ? (void*)&ep_api : (void*)&api;
+  slots[index] = fail;
+}
+
+// --- The entry points -----------------------------------------------------------------------------------------------
+
+// What GCAP_ORT_DEFINE_PLUGIN defines, for two.
+__attribute__((visibility("default"))) void* CreateEpFactories(const char* registration, const void* api_base,
+                                                               const void* logger, void** out_factories,
+                                                               size_t max_factories, size_t* out_num_factories);
+void* CreateEpFactories(const char* registration, const void* api_base, const void* logger, void** out_factories,
+                        size_t max_factories, size_t* out_num_factories) {
+  (void)registration;
+  size_t count = 0;
+  *out_num_factories = 0;
+  const bool is_first = real_base == NULL;
+  real_base = api_base;
+  if (is_first) test_plugin_restore_slots();  // else a test has broken some
+  api_base = &broken_base;
+  void* status = gcap_ort_create_factories(&plugin, api_base, logger, out_factories, max_factories, &count);
+  if (status != NULL) return status;
+  *out_num_factories = 1;
+  status = gcap_ort_create_factories(&other_plugin, api_base, logger, out_factories + 1, max_factories - 1, &count);
+  if (status == NULL) *out_num_factories = 2;
+  return status;
+}
+
+__attribute__((visibility("default"))) void* ReleaseEpFactory(void* factory);
+void* ReleaseEpFactory(void* factory) { return gcap_ort_release_factory(factory); }
