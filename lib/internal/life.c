@@ -3,6 +3,7 @@
 // Lives. The count is atomic and the end is one release store, so a life needs no lock. A thread's life hangs on a
 // pthread key, whose destructor ends it.
 
+#include "lib/internal/hot.h"
 #include "lib/internal/life.h"
 
 #include <pthread.h>
@@ -41,7 +42,7 @@ void gcap_life_end(gcap_life_t* life) {
   gcap_life_release(life);
 }
 
-bool gcap_life_goes_on(const gcap_life_t* life) {
+GCAP_HOT bool gcap_life_goes_on(const gcap_life_t* life) {
   return life == NULL || !atomic_load_explicit(&life->over, memory_order_acquire);
 }
 

@@ -18,6 +18,10 @@ void gcap_hold_give_to_stream(gcap_hold_t* hold, gcap_ep_t* ep, gcap_stream_t* s
   gcap_status_t status = gcap_stream_defer(stream, gcap_hold_let_go, hold);
   if (status == NULL) return;
   gcap_status_t waited = gcap_ep_synchronize(ep);
-  if (waited == NULL) gcap_hold_let_go(hold);
+  if (waited == NULL) {
+    gcap_hold_let_go(hold);
+  } else if (!atomic_exchange(&hold->is_kept, true)) {
+    gcap_keep_for_ever(&hold->kept);
+  }
   gcap_status_ignore(gcap_status_join(status, waited));  // the run's own outcome stands
 }

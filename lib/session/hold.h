@@ -11,17 +11,20 @@
 #include "gcap/capture.h"
 #include "gcap/ep.h"
 #include "gcap/stream.h"
+#include "lib/internal/kept.h"
 
 // Hold: the object's owner has one part of it, each graph or stream that needs the object another. The owner asks
 // whether it is alone before it ends the object. A graph may end after the session, and finds its part still there.
 // Thread: thread-safe. Capture: legal. Lifetime: until the last part is let go.
 typedef struct gcap_hold {
   atomic_size_t parts;
+  atomic_bool is_kept;  // for ever, for a part that is never let go
+  gcap_kept_t kept;
 } gcap_hold_t;
 
 // NULL if there is no host memory.
 static inline gcap_hold_t* gcap_hold_create(void) {
-  gcap_hold_t* hold = malloc(sizeof(*hold));
+  gcap_hold_t* hold = calloc(1, sizeof(*hold));
   if (hold != NULL) atomic_init(&hold->parts, 1);
   return hold;
 }
