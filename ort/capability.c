@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gcap/log.h"
 #include "ort/ep.h"
 #include "ort/node.h"
 
@@ -67,6 +68,20 @@ static bool computes_shapes(const host_values_t* values, const gcap_ort_op_t* op
   return any;
 }
 
+// True if the plugin's table says of each input what the EP says: ONNX Runtime puts it where the table says.
+static bool places_agree(gcap_ort_session_ep_t* ep, const gcap_ort_op_t* op, const gcap_ort_node_model_t* m) {
+  for (int i = 0; i < m->node.num_inputs; ++i) {
+    const bool in_table = i < 32 && (op->host_inputs >> i & 1) != 0;
+    const bool by_ep = gcap_ep_input_place(ep->ep, &m->model, &m->node, i) == GCAP_INPUT_IN_HOST_MEMORY;
+    if (in_table == by_ep) continue;
+    gcap_log(GCAP_LOG_ERROR,
+             "'%s' does not run node '%s' (%s): its EP reads input %d %s, and its gcap_ort_op_t says otherwise",
+             ep->factory->plugin->name, m->name, op->op_type, i, by_ep ? "on the host" : "on the device");
+    return false;
+  }
+  return true;
+}
+
 // Adds the node to those that the EP runs, if it does.
 static gcap_status_t consider_op(gcap_ort_session_ep_t* ep, const gcap_ort_op_t* op, const gcap_ort_node_t* node,
                                  const gcap_ort_node_model_t* m, host_values_t* values,
@@ -78,7 +93,7 @@ static gcap_status_t consider_op(gcap_ort_session_ep_t* ep, const gcap_ort_op_t*
     return NULL;
   }
   if (op->accepts != NULL && !op->accepts(&m->model, &m->node)) return NULL;
-  if (!gcap_ep_supports(ep->ep, &m->model, &m->node)) return NULL;
+  if (!gcap_ep_supports(ep->ep, &m->model, &m->node) || !places_agree(ep, op, m)) return NULL;
   return GCAP_ORT_EP_CALL(&ep->factory->host, EpGraphSupportInfo_AddSingleNode(info, node));
 }
 

@@ -137,6 +137,27 @@ TEST_F(SessionTest, InputsOnTheHostDecideShapes) {
   EXPECT_EQ(c.Get(), (Floats{1, 1, 1, 10}));
 }
 
+// A table that puts an input elsewhere than the EP reads it would crash a kernel. The node goes to the CPU instead.
+TEST_F(SessionTest, TableThatContradictsTheEpLosesTheNode) {
+  const std::string model = OnnxModel()
+                                .Node("Reshape", "reshape", {"a", "shape"}, {"r"})
+                                .Node("Add", "add", {"r", "r"}, {"c"})
+                                .Constant("shape", {2}, std::vector<int64_t>{2, -1})
+                                .Input("a", {4})
+                                .Output("c", {2, 2})
+                                .Bytes();
+  for (const bool forgets : {false, true}) {
+    plugin().forgets_input_place = forgets;
+    plugin().computes = 0;
+    OrtSession session(ort_, env(), device(), model, {});
+    ASSERT_EQ(session.error(), "");
+    Floats c;
+    EXPECT_EQ(session.RunOnHost({"a"}, {{4}}, {{1, 2, 3, 4}}, "c", &c), "");
+    EXPECT_EQ(c, (Floats{2, 4, 6, 8}));
+    EXPECT_EQ(plugin().computes, forgets ? 1 : 2);
+  }
+}
+
 TEST_F(SessionTest, ShapesAreComputedOnTheCpuAndTheRestIsCaptured) {
   // c = reshape(a, (first size of b, -1)) + 1, where the sizes are the CPU's to compute.
   const std::string model = OnnxModel()

@@ -70,6 +70,11 @@ static gcap_status_t create_kernel(void* self, const gcap_model_t* model, const 
   return NULL;
 }
 
+static gcap_input_place_t input_place(void* self, const gcap_model_t* model, const gcap_node_t* node, int input) {
+  if (state.forgets_input_place) return GCAP_INPUT_IN_EP_MEMORY;
+  return gcap_node_kernels_input_place(((test_ep_t*)self)->kernels, model, node, input);
+}
+
 static gcap_status_t infer_shapes(void* self, const gcap_model_t* model, const gcap_node_t* node,
                                   const gcap_tensor_t* inputs, gcap_tensor_t* outputs) {
   (void)self, (void)model;
@@ -117,6 +122,7 @@ static gcap_status_t create_ep(void* user, const gcap_options_t* options, gcap_e
       .self = ep,
       .supports = supports,
       .create_kernel = create_kernel,
+      .input_place = input_place,
       .infer_shapes = infer_shapes,
       .begin_run = is_other ? begin_other_run : NULL,
       .end_run = is_other ? end_other_run : NULL,

@@ -22,6 +22,7 @@ typedef struct test_plugin {
   test_plugin_failure_t fails;
   const char* failing_node;  // NULL: each
   bool other_fails;          // a run of the EP GcapOther does not begin while the thread captures
+  bool forgets_input_place;  // the EP says that its kernels read no input on the host
   int computes;              // since the test set it to 0
   int captured_computes;     // of those, inside a capture
 } test_plugin_t;
