@@ -7,7 +7,8 @@ if all its nodes are on the EP: eagerly, and captured with other inputs, then re
 
 models.py networks: the light networks, with seeded random weights, captured and replayed against the CPU EP.
 
-A line for each model that was skipped or failed, with the reason; the last line has the numbers.
+A line for each model that was skipped, that failed, or that was not all on the EP, with the reason; the last line has
+the numbers.
 """
 
 import argparse
@@ -58,7 +59,7 @@ def main():
     print(
         f"ONNX Runtime {ort.__version__}, onnx {onnx.__version__}: of {len(models)} models "
         f"{replayed + counts[runner.EAGER]} ran on the EP, {replayed} of them also captured and replayed "
-        f"({counts[runner.OPTIMIZED]} as ONNX Runtime optimizes them); "
+        f"({counts[runner.OPTIMIZED]} as ONNX Runtime optimizes them), {counts[runner.MIXED]} on it and the CPU EP; "
         f"{counts[runner.SKIPPED]} skipped, {counts[runner.FAILED]} failed; {time.monotonic() - begin:.0f} s"
     )
     if replayed < arguments.at_least:
