@@ -3,10 +3,10 @@
 
     python3 backend.py LIBRARY EP_NAME OPS.c SKIPS.txt [NAME...]
 
-A model is run if all its operators are in the plugin's table (OPS.c), and its inputs and outputs have types of gcap. Then all its nodes must run on the EP, within the
-tolerance of ONNX's own runner: eagerly, and again by capture and replay. SKIPS.txt has a line "MODEL WHAT REASON" for
-each model where that is not so, WHAT being `run` (the EP leaves a node to the CPU) or `replay`; a line without need
-fails too. Prints one line of JSON.
+A model is run if all its operators are in the plugin's table (OPS.c), and its inputs and outputs have types of gcap.
+Then all its nodes must run on the EP, within the tolerance of ONNX's own runner: eagerly, and again by capture and
+replay. SKIPS.txt has a line "MODEL WHAT REASON" for each model where that is not so, WHAT being `run` (the EP leaves a
+node to the CPU) or `replay`; a line without need fails too. Prints one line of JSON.
 """
 
 import glob
@@ -168,7 +168,8 @@ def main(library, ep_name, ops_source, skips_path, *names):
                 count["skipped"] += 1
             if what == "run" and reason:
                 break
-    bad += [f"{name} {what} is listed as skipped, and is no such model" for name, what in set(skips) - used if not names]
+    if not names:
+        bad += [f"{name} {what} is listed as skipped, and is no such model" for name, what in set(skips) - used]
     for line in bad:
         print(line, file=sys.stderr)
     print(json.dumps(count))
