@@ -1,12 +1,13 @@
 # Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 """ONNX's own tests of operators, with their models, inputs and outputs, on the plugin EP.
 
-    python3 backend.py LIBRARY EP_NAME OPS.c SKIPS.txt [NAME...]
+    python3 backend.py LIBRARY EP_NAME OPS.c SKIPS.txt PAGE.md [NAME...]
 
 A model is run if all its operators are in the plugin's table (OPS.c), and its inputs and outputs have types of gcap.
 Then all its nodes must run on the EP, within the tolerance of ONNX's own runner: eagerly, and again by capture and
 replay. SKIPS.txt has a line "MODEL WHAT REASON" for each model where that is not so, WHAT being `run` (the EP leaves a
-node to the CPU) or `replay`; a line without need fails too. Prints one line of JSON.
+node to the CPU) or `replay`; a line without need fails too. PAGE.md has the numbers, as "N of M models". Prints one line
+of JSON.
 """
 
 import glob
@@ -144,7 +145,7 @@ def reason_of(attempt):
         return " ".join(str(error).split())[:200] or type(error).__name__
 
 
-def main(library, ep_name, ops_source, skips_path, *names):
+def main(library, ep_name, ops_source, skips_path, page, *names):
     onnxruntime.set_default_logger_severity(4)
     onnxruntime.register_execution_provider_library(ep_name, os.path.realpath(library))
     device = [d for d in onnxruntime.get_ep_devices() if d.ep_name == ep_name][0]
@@ -170,6 +171,10 @@ def main(library, ep_name, ops_source, skips_path, *names):
                 break
     if not names:
         bad += [f"{name} {what} is listed as skipped, and is no such model" for name, what in set(skips) - used]
+        numbers = f"{count['replay']} of {count['models']} models"
+        with open(page, encoding="utf-8") as file:
+            if numbers not in file.read():
+                bad.append(f"{page} does not say '{numbers}'")
     for line in bad:
         print(line, file=sys.stderr)
     print(json.dumps(count))
