@@ -87,6 +87,7 @@ const gcap_ort_op_t gcap_ort_node_ops[] = {
     ON_HOST("Squeeze", 1, 12, 0),
     ON_HOST("Squeeze", 13, NEWEST, INPUT(1)),
     SINCE("Sub", 7),
+    SINCE("Sum", 6),
     SINCE("Tanh", 6),
     SINCE("Transpose", 1),
     ON_HOST("Unsqueeze", 1, 12, 0),

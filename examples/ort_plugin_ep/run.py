@@ -1,106 +1,151 @@
+#!/usr/bin/env python3
 # Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
-"""Runs a model on a plugin EP of gcap: registers the library, makes a session, binds, captures, replays, compares.
+"""Runs a model on an EP of gcap through a stock ONNX Runtime: eagerly, captured, and replayed with other inputs.
 
-    python3 run.py LIBRARY MODEL.onnx [EP_NAME]
+    pip install onnxruntime numpy gcap_onnxruntime_ep-*.whl
+    python run.py model.onnx
 
-The inputs of the model have fixed shapes (a dimension without a size counts as 1), and are filled with random numbers.
-Prints the largest difference to the CPU EP, and the times of a run on the CPU, eagerly, and by replay.
+Compares the results with the CPU EP's, and prints how long a call of each takes on the host.
 """
 
+import argparse
+import os
 import sys
 import time
 
-import numpy
-import onnxruntime
+import numpy as np
+import onnxruntime as ort
 
+NVIDIA = 0x10DE  # device memory is CUDA's, whichever EP allocated it
 TYPES = {
-    "tensor(float)": numpy.float32,
-    "tensor(float16)": numpy.float16,
-    "tensor(int64)": numpy.int64,
-    "tensor(int32)": numpy.int32,
-    "tensor(bool)": numpy.bool_,
+    "tensor(float)": np.float32,
+    "tensor(float16)": np.float16,
+    "tensor(int64)": np.int64,
+    "tensor(int32)": np.int32,
+    "tensor(bool)": np.bool_,
 }
-NVIDIA = 0x10DE  # memory of the device is CUDA's
-RUNS = 50
 
 
-def arrays_of(values, random):
-    """An array for each input or output of a session, by name."""
-    shapes = {value.name: [size if isinstance(size, int) else 1 for size in value.shape] for value in values}
-    return {value.name: random.random(shapes[value.name]).astype(TYPES[value.type]) for value in values}
+def register(library, ep_name):
+    """Loads the EP's library, by default that of the installed wheel, and gives the EP's first device."""
+    if library is None:
+        import gcap_onnxruntime_ep as wheel
+
+        library, ep_name = wheel.get_library_path(), wheel.get_ep_name()
+    ort.register_execution_provider_library(ep_name, os.path.abspath(library))
+    devices = [device for device in ort.get_ep_devices() if device.ep_name == ep_name]
+    if not devices:
+        sys.exit(f"{library} finds no CUDA device")
+    return devices[0]
 
 
-def session_on(model, device, options):
-    session_options = onnxruntime.SessionOptions()
+def open_session(model, device, **options):
+    """A session on the device, with options of the EP (docs/options.md)."""
+    session_options = ort.SessionOptions()
     session_options.add_provider_for_devices([device], options)
-    return onnxruntime.InferenceSession(model, sess_options=session_options)
+    return ort.InferenceSession(model, sess_options=session_options)
 
 
-def bind(session, arrays, device):
-    """Device memory for each input and output: a graph keeps the addresses."""
-    memory = {
-        name: onnxruntime.OrtValue.ortvalue_from_numpy(array, "gpu", device, NVIDIA) for name, array in arrays.items()
-    }
+def bind(session, device_id, inputs, outputs):
+    """Binds each array's copy in device memory, which a graph reads and writes from then on; gives the inputs' copies."""
+
+    def on_device(array):
+        return ort.OrtValue.ortvalue_from_numpy(array, "gpu", device_id, NVIDIA)
+
     binding = session.io_binding()
-    for value in session.get_inputs():
-        binding.bind_ortvalue_input(value.name, memory[value.name])
-    for value in session.get_outputs():
-        binding.bind_ortvalue_output(value.name, memory[value.name])
-    return binding, memory
+    tensors = {name: on_device(array) for name, array in inputs.items()}
+    for name, tensor in tensors.items():
+        binding.bind_ortvalue_input(name, tensor)
+    for value, array in zip(session.get_outputs(), outputs):
+        binding.bind_ortvalue_output(value.name, on_device(np.zeros_like(array)))
+    return binding, tensors
 
 
-def median_us(run):
-    """The median time of a run, in microseconds."""
+def run_options(**entries):
+    options = ort.RunOptions()
+    for key, value in entries.items():
+        options.add_run_config_entry(key, value)
+    return options
+
+
+def random_inputs(session, seed):
+    """Numbers from 0 to 1. A dimension that the model leaves open is 1."""
+    random = np.random.default_rng(seed)
+    shapes = [[size if isinstance(size, int) else 1 for size in value.shape] for value in session.get_inputs()]
+    return {
+        value.name: np.asarray(random.random(shape)).astype(TYPES[value.type])
+        for value, shape in zip(session.get_inputs(), shapes)
+    }
+
+
+def difference(found, expected):
+    return max(float(np.abs(f.astype(float) - e.astype(float)).max(initial=0)) for f, e in zip(found, expected))
+
+
+def measure(name, runs, call, wait=lambda: None):
+    """Prints how long the call takes, at the median and at the 99th of a hundred; not how long `wait` takes after it."""
     times = []
-    for _ in range(RUNS):
-        start = time.perf_counter_ns()
-        run()
-        times.append(time.perf_counter_ns() - start)
-    return sorted(times)[RUNS // 2] / 1000
+    for _ in range(runs):
+        begin = time.perf_counter_ns()
+        call()
+        times.append((time.perf_counter_ns() - begin) / 1000)
+        wait()
+    print(f"{name:28} {np.median(times):10.1f} us {np.percentile(times, 99):10.1f} us")
 
 
-def main(library, model, ep_name="gcap"):
-    onnxruntime.set_default_logger_severity(3)
-    onnxruntime.register_execution_provider_library(ep_name, library)
-    device = [d for d in onnxruntime.get_ep_devices() if d.ep_name == ep_name][0]
-    ordinal = int(device.ep_metadata["cuda_device_id"])
+def run_on_device(name, session, device_id, first, second, expected, runs):
+    """Captures with the first inputs, then measures with the second ones. Gives the largest difference from `expected`."""
+    binding, tensors = bind(session, device_id, first, expected)
+    session.run_with_iobinding(binding)  # warms up, captures a graph, and launches the graph
+    for input_name, array in second.items():
+        tensors[input_name].update_inplace(array)  # a graph keeps addresses, so other inputs go to the same places
+    session.run_with_iobinding(binding)  # from now on a call replays the graph
+    of_replay = difference(binding.copy_outputs_to_cpu(), expected)
 
-    cpu = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
-    random = numpy.random.default_rng(0)
-    inputs = arrays_of(cpu.get_inputs(), random)
-    expected = cpu.run(None, inputs)
-    names = [value.name for value in cpu.get_outputs()]
-    outputs = {name: numpy.zeros_like(array) for name, array in zip(names, expected)}
+    eagerly = run_options(gpu_graph_id="-1")  # the id that is never captured
+    unsynchronized = run_options(disable_synchronize_execution_providers="1")
+    measure(f"{name}, eager", runs, lambda: session.run_with_iobinding(binding, eagerly))
+    of_eager = difference(binding.copy_outputs_to_cpu(), expected)
+    measure(f"{name}, replay", runs, lambda: session.run_with_iobinding(binding))
+    measure(f"{name}, replay, not awaited", runs, lambda: session.run_with_iobinding(binding, unsynchronized),
+            binding.synchronize_outputs)
+    print(f"largest difference from the CPU EP: {of_eager:.3g} eager, {of_replay:.3g} replayed")
+    return max(of_eager, of_replay)
 
-    session = session_on(model, device, {"enable_cuda_graph": "1", "use_tf32": "0"})
-    binding, memory = bind(session, {**inputs, **outputs}, ordinal)
-    eager, replay, asynchronous = (onnxruntime.RunOptions() for _ in range(3))
-    eager.add_run_config_entry("gpu_graph_id", "-1")  # never a graph
-    asynchronous.add_run_config_entry("disable_synchronize_execution_providers", "1")
 
-    session.run_with_iobinding(binding, replay)  # warms up, captures and launches
-    for name, array in inputs.items():  # new numbers at the old addresses
-        inputs[name] = random.permuted(array)
-        memory[name].update_inplace(inputs[name])
-    session.run_with_iobinding(binding, replay)
-    expected = cpu.run(None, inputs)
-    difference = max(
-        float(numpy.max(numpy.abs(memory[name].numpy().astype(numpy.float64) - value.astype(numpy.float64)), initial=0))
-        for name, value in zip(names, expected)
-    )
-    print(f"onnxruntime {onnxruntime.__version__}, {ep_name} on device {ordinal}")
-    print(f"largest difference to the CPU EP: {difference:.3g}")
-    print(f"CPU EP:               {median_us(lambda: cpu.run(None, inputs)):10.1f} us")
-    print(f"eager:                {median_us(lambda: session.run_with_iobinding(binding, eager)):10.1f} us")
-    print(f"replay:               {median_us(lambda: session.run_with_iobinding(binding, replay)):10.1f} us")
-    print(f"replay, not awaited:  {median_us(lambda: session.run_with_iobinding(binding, asynchronous)):10.1f} us")
-    binding.synchronize_outputs()
+def compare(model, device, runs, with_cuda_ep):
+    """Runs the model in all ways. Gives this EP's largest difference from the CPU EP."""
+    device_id = int(device.ep_metadata["cuda_device_id"])
+    options = {"enable_cuda_graph": "1", "use_tf32": "0"}
+    cpu = ort.InferenceSession(model, providers=["CPUExecutionProvider"])
+    first, second = random_inputs(cpu, seed=1), random_inputs(cpu, seed=2)
+    expected = cpu.run(None, second)
+    measure("CPU EP", runs, lambda: cpu.run(None, second))
+    session = open_session(model, device, **options)
+    found = run_on_device(device.ep_name, session, device_id, first, second, expected, runs)
+    if with_cuda_ep:
+        provider = ("CUDAExecutionProvider", {"device_id": str(device_id), **options})
+        session = ort.InferenceSession(model, providers=[provider])
+        run_on_device("CUDA EP", session, device_id, first, second, expected, runs)
+    return found
 
-    # The library is unloaded when nothing of it is left.
-    del binding, memory, session, device
-    onnxruntime.unregister_execution_provider_library(ep_name)
-    return 0 if difference < 1e-3 else 1
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("model", help="an ONNX file")
+    parser.add_argument("--library", help="the EP's library (default: the installed wheel's)")
+    parser.add_argument("--ep-name", default="gcap", help="of the EP in --library (default: gcap)")
+    parser.add_argument("--runs", type=int, default=100, help="of each measurement (default: 100)")
+    parser.add_argument("--tolerance", type=float, default=1e-3, help="largest difference allowed (default: 0.001)")
+    parser.add_argument("--cuda-ep", action="store_true", help="also ONNX Runtime's own, of the package onnxruntime-gpu")
+    arguments = parser.parse_args()
+    device = register(arguments.library, arguments.ep_name)
+    print(f"ONNX Runtime {ort.__version__}, EP {device.ep_name} on device {device.ep_metadata['cuda_device_id']}")
+    found = compare(arguments.model, device, arguments.runs, arguments.cuda_ep)
+    ort.unregister_execution_provider_library(device.ep_name)  # sessions and tensors of the EP have ended
+    if not found <= arguments.tolerance:
+        sys.exit(f"the outputs differ by {found:.3g}, allowed is {arguments.tolerance:.3g}")
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    main()

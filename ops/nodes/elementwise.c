@@ -33,7 +33,7 @@ gcap_status_t gcap_node_leaky_relu(const gcap_node_kernel_t* kernel, const gcap_
   return gcap_leaky_relu(STREAM(context), alpha, &context->inputs[0], &context->outputs[0]);
 }
 
-// --- Min and Max ----------------------------------------------------------------------------------------------------
+// --- Min, Max and Sum -----------------------------------------------------------------------------------------------
 
 // Gives `y` the shape to which two shapes that fit each other are broadcast.
 static void broadcast(const gcap_tensor_t* a, const gcap_tensor_t* b, gcap_tensor_t* y) {
@@ -46,8 +46,8 @@ static void broadcast(const gcap_tensor_t* a, const gcap_tensor_t* b, gcap_tenso
 
 // Two at a time. What lies between is in the halves of the workspace, in turn, since it grows where an input is
 // broadcast; the output is written last, so that it may be any of the inputs.
-static gcap_status_t fold(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context, char* workspace,
-                          size_t half) {
+static gcap_status_t fold_pairs(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context, char* workspace,
+                                size_t half) {
   const int last = kernel->node->num_inputs - 1;
   gcap_tensor_t a = context->inputs[0];
   for (int i = 1; i <= last; ++i) {
@@ -62,7 +62,7 @@ static gcap_status_t fold(const gcap_node_kernel_t* kernel, const gcap_kernel_co
   return NULL;
 }
 
-gcap_status_t gcap_node_extremum(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context) {
+gcap_status_t gcap_node_fold(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context) {
   const int count = kernel->node->num_inputs;
   const gcap_tensor_t* y = &context->outputs[0];
   if (count == 1) return gcap_cast(STREAM(context), &context->inputs[0], y);
@@ -70,7 +70,7 @@ gcap_status_t gcap_node_extremum(const gcap_node_kernel_t* kernel, const gcap_ke
   const size_t half = (gcap_tensor_bytes(y) + VECTOR_BYTES - 1) / VECTOR_BYTES * VECTOR_BYTES;
   void* workspace = NULL;
   GCAP_RETURN_IF_ERROR(gcap_node_take_workspace(context, count > 2 ? 2 * half : 0, &workspace));
-  return gcap_node_return_workspace(context, workspace, fold(kernel, context, workspace, half));
+  return gcap_node_return_workspace(context, workspace, fold_pairs(kernel, context, workspace, half));
 }
 
 // --- Gelu -----------------------------------------------------------------------------------------------------------

@@ -107,7 +107,7 @@ GCAP_NODE_COMPUTE(gcap_node_batch_norm);
 void gcap_node_batch_norm_end(void* plan);
 // elementwise.c
 GCAP_NODE_COMPUTE(gcap_node_binary);
-GCAP_NODE_COMPUTE(gcap_node_extremum);
+GCAP_NODE_COMPUTE(gcap_node_fold);
 GCAP_NODE_COMPUTE(gcap_node_unary);
 GCAP_NODE_COMPUTE(gcap_node_where);
 GCAP_NODE_COMPUTE(gcap_node_leaky_relu);

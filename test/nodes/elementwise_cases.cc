@@ -62,6 +62,7 @@ void AddBinaries(std::vector<NodeCase>* all) {
   }
   all->push_back(Binary("Min", kTyped, kTyped, -2, 2, [](double a, double b) { return std::min(a, b); }));
   all->push_back(Binary("Max", kTyped, kTyped, -2, 2, [](double a, double b) { return std::max(a, b); }));
+  all->push_back(Binary("Sum", kTyped, kTyped, -2, 2, [](double a, double b) { return a + b; }));
   all->push_back(Binary("Less", kTyped, boolean, -2, 2, [](double a, double b) { return a < b; }));
   all->push_back(Binary("Greater", kTyped, boolean, -2, 2, [](double a, double b) { return a > b; }));
   all->push_back(Binary("Equal", i32, boolean, 0, 1, [](double a, double b) { return a == b; }));
@@ -102,23 +103,28 @@ void AddUnaries(std::vector<NodeCase>* all) {
       [](Attributes* a) { a->Float("max", 0.5f); }));
   all->push_back(Unary("Identity", "Identity", kTyped, -2, 2, [](double x) { return x; }));
   all->push_back(Unary("MaxOfOne", "Max", kTyped, -2, 2, [](double x) { return x; }));
+  all->push_back(Unary("SumOfOne", "Sum", kTyped, -2, 2, [](double x) { return x; }));
 }
 
-// Min or Max of inputs that are broadcast at different places, so that what lies between grows.
+// Min, Max or Sum of inputs that are broadcast at different places, so that what lies between grows.
 NodeCase OfMany(const std::string& op, gcap_dtype_t type, const std::vector<Shape>& inputs, const Shape& shape) {
-  const bool is_max = op == "Max";
+  const auto both = [op](double a, double b) {
+    return op == "Sum" ? a + b : op == "Max" ? std::max(a, b) : std::min(a, b);
+  };
   NodeCase c;
   c.name = op + "Of" + std::to_string(inputs.size()) + (type == kTyped ? "" : gcap_dtype_name(type));
   c.op_type = op;
   for (const Shape& input : inputs) c.inputs.push_back({type, input, -9, 9});
   c.outputs = {{type, shape}};
+  if (op == "Sum") {  // rounded after each input
+    c.roundings = static_cast<int>(inputs.size()) - 1;
+    c.magnitude = 9.0 * static_cast<double>(inputs.size());
+  }
   c.reference = [=](const Ins& in) -> std::vector<Values> {
     return {Make(shape, [&](const Shape& i) {
-      double most = BroadcastAt(in[0], i);
-      for (const Elements& each : in) {
-        most = is_max ? std::max(most, BroadcastAt(each, i)) : std::min(most, BroadcastAt(each, i));
-      }
-      return most;
+      double all = BroadcastAt(in[0], i);
+      for (size_t k = 1; k < in.size(); ++k) all = both(all, BroadcastAt(in[k], i));
+      return all;
     })};
   };
   return c;
@@ -169,6 +175,8 @@ std::vector<NodeCase> ElementwiseCases() {
   all.push_back(OfMany("Min", kTyped, {{4}, {}, {3, 1}, {2, 1, 1}, {1, 3, 4}}, {2, 3, 4}));
   all.push_back(OfMany("Max", GCAP_DTYPE_I64, {{2, 3}, {2, 3}, {2, 3}, {3}}, {2, 3}));
   all.push_back(OfMany("Min", GCAP_DTYPE_I32, {{2, 0}, {1, 1}, {2, 1}}, {2, 0}));
+  all.push_back(OfMany("Sum", kTyped, {{1, 4}, {4}, {2, 3, 1}, {3, 4}}, {2, 3, 4}));
+  all.push_back(OfMany("Sum", GCAP_DTYPE_I64, {{2, 3}, {3}, {2, 1}}, {2, 3}));
   return all;
 }
 

@@ -30,7 +30,7 @@ extern "C" {
 //   BatchNormalization                   floats; the rest f32      epsilon; not: training_mode
 //   Add, Sub, Mul, Div                   floats, i64, i32
 //   Pow                                  floats, i64, i32          the exponent may be of another of these types
-//   Min, Max                             floats, i64, i32          any number of inputs
+//   Min, Max, Sum                        floats, i64, i32          any number of inputs
 //   Equal                                any                       gives bool
 //   Less, Greater                        floats, i64, i32          give bool
 //   And, Or, Not                         bool

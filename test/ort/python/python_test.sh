@@ -8,12 +8,15 @@ runtimes=$1
 name=$2
 shift 2
 
-line=$(grep "^$name " "$runtimes") || {
-  echo "SKIPPED: no ONNX Runtime '$name': set GCAP_ORT_FETCH=pip"
+skip() {
+  echo "SKIPPED: $*: set GCAP_ORT_FETCH=pip"
   exit 0
 }
+
+line=$(grep "^$name " "$runtimes") || skip "no ONNX Runtime '$name'"
 python=$(echo "$line" | cut -d' ' -f3)
 modules=$(echo "$line" | cut -d' ' -f4)
 [ "$modules" = - ] || export PYTHONPATH="$modules"
 export PYTHONDONTWRITEBYTECODE=1
+"$python" -c "import numpy, onnx, pip" || skip "$python lacks a module"
 exec "$python" "$@"

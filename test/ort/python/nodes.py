@@ -1,0 +1,131 @@
+# Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+"""ONNX's own backend tests: folders of a model and sets of inputs with the expected outputs.
+
+Which models run is said by the EP. That it gives none away is checked: a model of which it leaves operators to others that
+it takes in other models, is in skips.txt with the reason, unless it has types that gcap lacks. And a model in skips.txt
+does not run.
+"""
+
+import collections
+import glob
+import os
+
+import onnx
+from onnx import numpy_helper
+
+import runner
+from runner import EAGER, FAILED, OPTIMIZED, REPLAYED, SKIPPED, Verdict
+
+RAN = (EAGER, OPTIMIZED, REPLAYED)
+
+# What gcap has tensors of.
+TYPES = {
+    onnx.TensorProto.FLOAT,
+    onnx.TensorProto.FLOAT16,
+    onnx.TensorProto.BFLOAT16,
+    onnx.TensorProto.INT64,
+    onnx.TensorProto.INT32,
+    onnx.TensorProto.BOOL,
+}
+
+# `here`, `elsewhere`: the operators whose nodes are on the EP, and elsewhere, in the last session of the model.
+Case = collections.namedtuple("Case", ["verdict", "here", "elsewhere"], defaults=[(), ()])
+
+
+def find(data):
+    """The models, as (name, folder)."""
+    root = os.path.join(data, "node")
+    return [(name, os.path.join(root, name)) for name in sorted(os.listdir(root))]
+
+
+def _read_skips():
+    """The reasons, by model."""
+    with open(os.path.join(os.path.dirname(__file__), "skips.txt"), encoding="utf-8") as file:
+        lines = [line.split(maxsplit=1) for line in file if line.strip() and not line.startswith("#")]
+    return {name: reason.strip() for name, reason in lines}
+
+
+def _has_types(path):
+    """Whether gcap has tensors of the types of the model's inputs and outputs."""
+    graph = onnx.load(path).graph
+    return all(value.type.tensor_type.elem_type in TYPES for value in list(graph.input) + list(graph.output))
+
+
+def _load(folder, kind, count):
+    return [numpy_helper.to_array(onnx.load_tensor(os.path.join(folder, f"{kind}_{i}.pb"))) for i in range(count)]
+
+
+class Suite:
+    def __init__(self, ep):
+        self._ep = ep
+
+    def verdicts(self, models):
+        """(name, verdict) of each model."""
+        skips = _read_skips()
+        cases = {name: self._case(os.path.join(folder, "model.onnx")) for name, folder in models}
+        taken = set().union(*(case.here for case in cases.values() if case.verdict.kind in RAN))
+        for name, folder in models:
+            verdict, _, elsewhere = cases[name]
+            if name in skips and verdict.kind in RAN:
+                verdict = Verdict(FAILED, f"it runs, and is listed as skipped: {skips[name]}")
+            elif name in skips and verdict.kind == SKIPPED:
+                verdict = Verdict(SKIPPED, skips[name])
+            elif elsewhere and taken.issuperset(elsewhere) and _has_types(os.path.join(folder, "model.onnx")):
+                verdict = Verdict(FAILED, f"{verdict.reason}, but takes them in other models; list it with a reason")
+            yield name, verdict
+
+    def _case(self, model):
+        """The model as it is; if that is not for the EP, as ONNX Runtime optimizes it, which computes what is constant."""
+        for optimize in (False, True):
+            try:
+                session = self._ep.session(model, optimize, fallback=True)
+            except Exception as error:
+                return Case(self._without_session(model, error))
+            here, elsewhere = self._ep.operators(session)
+            if here and (not elsewhere or self._only_shapes_elsewhere(model, optimize)):
+                return Case(self._run(session, model, optimize), here)
+        return Case(self._skipped(session, elsewhere), here, elsewhere)
+
+    def _only_shapes_elsewhere(self, model, optimize):
+        """ONNX Runtime captures a model with nodes on the CPU EP if they compute shapes alone, and else makes no session."""
+        try:
+            self._ep.session(model, optimize, fallback=True, capture=True)
+            return True
+        except Exception:
+            return False
+
+    @staticmethod
+    def _skipped(session, elsewhere):
+        types = ", ".join(sorted({value.type for value in session.get_inputs() + session.get_outputs()}))
+        return Verdict(SKIPPED, f"the EP does not take {', '.join(elsewhere) or 'a model without nodes'} of {types}")
+
+    @staticmethod
+    def _without_session(model, error):
+        """It is the EP's fault if ONNX Runtime alone takes the model."""
+        try:
+            runner.cpu_session(model)
+        except Exception:
+            return Verdict(SKIPPED, f"ONNX Runtime lacks it: {runner.message(error)}")
+        return Verdict(FAILED, runner.message(error))
+
+    def _run(self, session, model, optimize):
+        try:
+            captured = self._ep.session(model, optimize, fallback=True, capture=True)
+            on_host = any(runner.is_on_host(memory) for memory in captured.get_output_memory_infos())
+            for data_set in sorted(glob.glob(os.path.join(os.path.dirname(model), "test_data_set_*"))):
+                inputs = _load(data_set, "input", len(session.get_inputs()))
+                expected = _load(data_set, "output", len(session.get_outputs()))
+                wrong = runner.mismatch(runner.run_eagerly(session, inputs), expected)
+                if wrong:
+                    return Verdict(FAILED, f"eager: {wrong}")
+                wrong = "" if on_host else runner.mismatch(self._replay(captured, inputs, expected), expected)
+                if wrong:
+                    return Verdict(FAILED, f"replay: {wrong}")
+        except Exception as error:
+            return Verdict(FAILED, runner.message(error))
+        if on_host:
+            return Verdict(EAGER, "an output is in host memory, where no graph writes")
+        return Verdict(OPTIMIZED if optimize else REPLAYED)
+
+    def _replay(self, session, inputs, expected):
+        return runner.run_captured(self._ep, session, inputs, expected)

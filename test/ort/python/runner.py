@@ -1,0 +1,144 @@
+# Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+"""Sessions on an EP, and their results compared with what is expected."""
+
+import collections
+import os
+
+import numpy as np
+import onnxruntime as ort
+
+import tensors
+
+# What became of a model: OPTIMIZED is replayed as ONNX Runtime optimizes it, and REPLAYED as it is. A reason goes with the
+# others; with EAGER it says why there is no capture.
+SKIPPED, FAILED, EAGER, OPTIMIZED, REPLAYED = "skipped", "FAILED", "only eagerly", "replayed, optimized", "replayed"
+Verdict = collections.namedtuple("Verdict", ["kind", "reason"], defaults=[""])
+
+# Largest relative and absolute difference from what is expected; other types are exact. ONNX's own tests have these for
+# floats of 32 bits. The others have 11 and 8 bits of mantissa, and expected outputs that were rounded once.
+TOLERANCES = {"float32": (1e-3, 1e-7), "float16": (2e-3, 1e-4), "bfloat16": (1.6e-2, 1e-3)}
+
+
+class Ep:
+    """The library of an EP, in this process."""
+
+    def __init__(self, library, name):
+        if library is None:
+            import gcap_onnxruntime_ep as wheel
+
+            library, name = wheel.get_library_path(), wheel.get_ep_name()
+        ort.set_default_logger_severity(4)
+        # A relative path would be looked for beside ONNX Runtime.
+        ort.register_execution_provider_library(name, os.path.abspath(library))
+        self.name = name
+        self._devices = [device for device in ort.get_ep_devices() if device.ep_name == name][:1]
+        self.device_id = int(self._devices[0].ep_metadata["cuda_device_id"])
+
+    def close(self):
+        ort.unregister_execution_provider_library(self.name)
+
+    def session(self, model, optimize=False, fallback=False, capture=False):
+        """A session of a model, a path or bytes. Unless `fallback`, all nodes are on the EP, or there is none."""
+        options = ort.SessionOptions()
+        options.log_severity_level = 4
+        options.intra_op_num_threads = 1
+        if not optimize:
+            options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+        options.add_session_config_entry("session.disable_cpu_ep_fallback", "0" if fallback else "1")
+        options.add_session_config_entry("session.record_ep_graph_assignment_info", "1" if fallback else "0")
+        # A capture that fails is a failure here, and TF32 would not be as exact as the expected outputs are.
+        provider = {"use_tf32": "0", "graph.rerun_failed_capture": "0", "enable_cuda_graph": "1" if capture else "0"}
+        options.add_provider_for_devices(self._devices, provider)
+        return ort.InferenceSession(model, sess_options=options)
+
+    def operators(self, session):
+        """The operators of a session with `fallback`: those on the EP, and those elsewhere."""
+        here, elsewhere = set(), set()
+        for subgraph in session.get_provider_graph_assignment_info():
+            found = here if subgraph.ep_name == self.name else elsewhere
+            found.update(node.op_type for node in subgraph.get_nodes())
+        return sorted(here), sorted(elsewhere)
+
+
+def cpu_session(model):
+    """A session on ONNX Runtime's own CPU EP."""
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    return ort.InferenceSession(model, sess_options=options, providers=["CPUExecutionProvider"])
+
+
+def is_on_host(memory):
+    return memory.name.lower() == "cpu"
+
+
+def run_eagerly(session, inputs):
+    """Runs with inputs in host memory."""
+    feeds = {value.name: tensors.on_host(array) for value, array in zip(session.get_inputs(), inputs)}
+    names = [value.name for value in session.get_outputs()]
+    return [tensors.read(tensor) for tensor in session.run_with_ort_values(names, feeds)]
+
+
+def others(array):
+    """The same numbers at other places, where there are others."""
+    return np.roll(array.reshape(-1)[::-1], 1).reshape(array.shape)
+
+
+def _place_inputs(ep, session, inputs):
+    """Tensors with other inputs, and of each one its array if it has to be written before the replay. What a kernel reads
+    on the host is part of the graph: it stays."""
+    placed = []
+    for memory, array in zip(session.get_input_memory_infos(), inputs):
+        if is_on_host(memory):
+            placed.append((tensors.on_host(array), None))
+        else:
+            placed.append((tensors.on_device(others(array), ep.device_id), array))
+    return placed
+
+
+def run_captured(ep, session, inputs, outputs):
+    """Captures with other inputs, replays with these, and gives the outputs. `outputs` say types and shapes."""
+    placed = _place_inputs(ep, session, inputs)
+    results = [tensors.on_device(np.zeros_like(array), ep.device_id) for array in outputs]
+    binding = session.io_binding()
+    for value, (tensor, _) in zip(session.get_inputs(), placed):
+        binding.bind_ortvalue_input(value.name, tensor)
+    for value, tensor in zip(session.get_outputs(), results):
+        binding.bind_ortvalue_output(value.name, tensor)
+    session.run_with_iobinding(binding)
+    for tensor, array in placed:
+        if array is not None:
+            tensors.write(tensor, array)
+    # What the capture's launch wrote must not pass for the replay's.
+    for tensor, array in zip(results, outputs):
+        tensors.write(tensor, ~array if array.dtype == bool else array + array.dtype.type(1))
+    session.run_with_iobinding(binding)
+    found = [tensors.read(tensor) for tensor in results]
+    if hasattr(session, "release_captured_graph"):  # since 1.27
+        session.release_captured_graph(0)  # fails if there was none
+    return found
+
+
+def mismatch(found, expected, of_largest=0.0):
+    """What is wrong with outputs; empty if nothing is. `of_largest`: an output's elements may also differ by this much of
+    its largest one, as sums do whose terms are much larger than they are."""
+    for i, (got, want) in enumerate(zip(found, expected)):
+        if got.dtype != want.dtype or got.shape != want.shape:
+            return f"output {i} is {got.dtype}{list(got.shape)}, expected {want.dtype}{list(want.shape)}"
+        if want.dtype.name not in TOLERANCES:
+            wrong = got != want
+        else:
+            relative, absolute = TOLERANCES[want.dtype.name]
+            got, want = got.astype(np.float64), want.astype(np.float64)
+            if of_largest:
+                absolute += of_largest * np.abs(want).max(initial=0)
+            wrong = ~np.isclose(got, want, rtol=relative, atol=absolute, equal_nan=True)
+        if wrong.any():
+            where = tuple(int(index) for index in np.argwhere(wrong)[0])
+            return f"output {i} is {got[where]} at {list(where)}, expected {want[where]}; {wrong.sum()} elements differ"
+    return ""
+
+
+def message(error):
+    """What ONNX Runtime says, in a line; the end is what matters."""
+    text = " ".join(str(error).split())
+    return text if len(text) < 250 else "… " + text[-248:]
