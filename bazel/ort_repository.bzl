@@ -8,8 +8,8 @@
 GCAP_ORT_ROOT, the root of an official release with include/ and lib/, adds its headers, which a test compares with our
 declarations.
 
-The repository has one file, runtimes.txt, of lines "NAME LIBRARY PYTHON PYTHONPATH" with the names `oldest` and `newest`.
-A test whose line is not there skips, and says why. So the file is empty where there is nothing.
+The repository has one file, runtimes.txt, of lines "NAME LIBRARY PYTHON PYTHONPATH" with the names `oldest` and
+`newest`. A test whose line is not there skips, and says why. So the file is empty where there is nothing.
 """
 
 _OLDEST = "1.26.0"

@@ -3,6 +3,7 @@
 // Copies between host, pinned and device memory for ONNX Runtime, by the runtime of the device.
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "ort/ep.h"
 #include "ort/stream.h"
@@ -58,34 +59,41 @@ static gcap_status_t copy_on(gcap_ort_factory_t* factory, const gcap_ort_device_
   return status;
 }
 
+// Both are in host memory. What a stream still writes there comes first.
+static gcap_status_t copy_on_host(gcap_ort_factory_t* factory, const gcap_copy_t* copy,
+                                  const gcap_ort_sync_stream_t* stream) {
+  if (copy->src->shape[0] != copy->dst->shape[0]) {
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "a copy of %lld bytes to %lld bytes", (long long)copy->src->shape[0],
+                       (long long)copy->dst->shape[0]);
+  }
+  gcap_stream_t* ours = gcap_ort_stream_find(factory, stream, NULL);
+  if (ours != NULL) GCAP_RETURN_IF_ERROR(gcap_stream_synchronize(ours));
+  memcpy(copy->dst->data, copy->src->data, (size_t)copy->src->shape[0]);
+  return NULL;
+}
+
 static gcap_status_t copy_one(gcap_ort_factory_t* factory, const gcap_ort_value_t* src, const gcap_ort_value_t* dst,
-                              const gcap_ort_sync_stream_t* stream) {
+                              const gcap_ort_sync_stream_t* stream, const gcap_ort_run_t* run) {
   gcap_tensor_t from, to;
   gcap_copy_t copy = {.src = &from, .dst = &to};
   GCAP_RETURN_IF_ERROR(gcap_ort_describe_bytes(factory, src, &from, &copy.src_memory));
   GCAP_RETURN_IF_ERROR(gcap_ort_describe_bytes(factory, dst, &to, &copy.dst_memory));
   if (from.shape[0] == 0 && to.shape[0] == 0) return NULL;
-  if (copy.src_memory.kind != copy.dst_memory.kind) GCAP_RETURN_IF_ERROR(gcap_ort_run_check_host_copy());
   const gcap_ort_device_t* device = copying_device(factory, copy.src_memory, copy.dst_memory);
-  if (device == NULL) {
-    // CUDA copies between host memories too, and any of its devices will do.
-    if (from.shape[0] != to.shape[0]) {
-      return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "a copy of %lld bytes to %lld bytes", (long long)from.shape[0],
-                         (long long)to.shape[0]);
-    }
-    return GCAP_CUDA(cudaMemcpy(to.data, from.data, (size_t)from.shape[0], cudaMemcpyHostToHost));
-  }
+  if (device == NULL) return copy_on_host(factory, &copy, stream);
+  if (copy.src_memory.kind != copy.dst_memory.kind) GCAP_RETURN_IF_ERROR(gcap_ort_run_check_host_copy(run));
   return copy_on(factory, device, &copy, stream);
 }
 
 static gcap_ort_status_t* copy_tensors(gcap_ort_data_transfer_t* self, const gcap_ort_value_t** src,
                                        gcap_ort_value_t** dst, gcap_ort_sync_stream_t** streams, size_t count) {
   gcap_ort_factory_t* factory = ((data_transfer_t*)self)->factory;
+  gcap_ort_run_t* run = gcap_ort_run_of_thread(factory);
   gcap_status_t status = NULL;
   for (size_t i = 0; i < count && status == NULL; ++i) {
-    status = copy_one(factory, src[i], dst[i], streams != NULL ? streams[i] : NULL);
+    status = copy_one(factory, src[i], dst[i], streams != NULL ? streams[i] : NULL, run);
   }
-  gcap_ort_run_note_failure(gcap_ort_run_of_thread(), status);
+  gcap_ort_run_note_failure(run, status);
   return gcap_ort_give(&factory->host, status);
 }
 

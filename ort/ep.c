@@ -70,8 +70,24 @@ static void end_parts(gcap_ort_session_ep_t* ep) {
   free(ep);
 }
 
+static void list_add(gcap_ort_session_ep_t* ep) {
+  pthread_mutex_lock(&ep->factory->mutex);
+  ep->next = ep->factory->eps;
+  ep->factory->eps = ep;
+  pthread_mutex_unlock(&ep->factory->mutex);
+}
+
+static void list_remove(gcap_ort_session_ep_t* ep) {
+  pthread_mutex_lock(&ep->factory->mutex);
+  gcap_ort_session_ep_t** link = &ep->factory->eps;
+  while (*link != ep) link = &(*link)->next;
+  *link = ep->next;
+  pthread_mutex_unlock(&ep->factory->mutex);
+}
+
 void gcap_ort_ep_release(gcap_ort_session_ep_t* ep) {
   if (atomic_fetch_sub(&ep->references, 1) != 1) return;
+  list_remove(ep);
   gcap_status_t status = gcap_affine_destroy(ep->runs);
   status = gcap_status_join(status, gcap_ep_destroy(ep->ep));
   if (status != NULL) {
@@ -136,6 +152,7 @@ static gcap_status_t create(gcap_ort_factory_t* factory, const gcap_ort_key_valu
     end_parts(ep);
     return status;
   }
+  list_add(ep);
   *out_ep = &ep->abi;
   return NULL;
 }

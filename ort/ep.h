@@ -13,9 +13,8 @@
 
 // What the EP knows of one thread's run. ONNX Runtime does not tell OnRunEnd what became of the kernels, so they do.
 typedef struct gcap_ort_run {
-  bool open;                   // between OnRunStart and OnRunEnd
-  struct gcap_ort_run* outer;  // the thread's run in which this one was begun; NULL: none
-  struct gcap_ort_run* next;   // of the EP's open runs
+  bool open;                  // between OnRunStart and OnRunEnd
+  struct gcap_ort_run* next;  // of the EP's open runs
   struct gcap_ort_session_ep* ep;
   bool captures;  // the run is being captured
   int graph_id;
@@ -42,6 +41,7 @@ typedef struct gcap_ort_releases {
 typedef struct gcap_ort_session_ep {
   gcap_ort_ep_t abi;
   gcap_ort_factory_t* factory;
+  struct gcap_ort_session_ep* next;  // of the factory's
   const gcap_ort_device_t* device;
   gcap_options_t options;
   gcap_ep_t* ep;
@@ -64,12 +64,13 @@ void gcap_ort_ep_release(gcap_ort_session_ep_t* ep);
 gcap_status_t gcap_ort_runs_create(gcap_ort_releases_t* releases, gcap_affine_t** out_runs) GCAP_NODISCARD;
 // The calling thread's open run of the EP; NULL if there is none.
 gcap_ort_run_t* gcap_ort_run_current(const gcap_ort_session_ep_t* ep);
-// Before a copy between host and device: FAILED_PRECONDITION if the calling thread has a run open of which a graph
-// shall come, since a replay would neither read nor write host memory that the application gave to this run.
-gcap_status_t gcap_ort_run_check_host_copy(void) GCAP_NODISCARD;
-// Keeps a copy of a failure that the calling thread gives to ONNX Runtime, for the end of the thread's open run.
+// Before a copy between host and device in a run, or in none: FAILED_PRECONDITION if a graph shall come of the run,
+// since a replay would neither read nor write host memory that the application gave to this run.
+gcap_status_t gcap_ort_run_check_host_copy(const gcap_ort_run_t* run) GCAP_NODISCARD;
+// Keeps a copy of a failure that ONNX Runtime is given in a run, or in none, for the run's end.
 void gcap_ort_run_note_failure(gcap_ort_run_t* run, gcap_status_t status);
-gcap_ort_run_t* gcap_ort_run_of_thread(void);  // of whatever EP; NULL if there is none
+// The calling thread's open run, of whatever EP; NULL if there is none.
+gcap_ort_run_t* gcap_ort_run_of_thread(gcap_ort_factory_t* factory);
 // The open run, of whatever thread, whose stream has this handle; NULL if there is none. With ORT_PARALLEL, ONNX
 // Runtime calls kernels on threads of its own.
 gcap_ort_run_t* gcap_ort_run_on(gcap_ort_session_ep_t* ep, const void* stream_handle);

@@ -45,8 +45,9 @@ typedef struct gcap_ort_factory {
   gcap_ort_registered_op_t* registered;
   gcap_ort_device_t devices[GCAP_ORT_MAX_DEVICES];
   int num_devices;
-  pthread_mutex_t mutex;            // of `streams`; a leaf
+  pthread_mutex_t mutex;            // of the rest; a leaf, but for the affine sets of EPs
   struct gcap_ort_stream* streams;  // that live
+  struct gcap_ort_session_ep* eps;  // that live
 } gcap_ort_factory_t;
 
 // devices.c: finds CUDA's devices, and the objects that go with each.

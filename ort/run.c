@@ -25,6 +25,9 @@ static gcap_ort_status_t* give(const gcap_ort_session_ep_t* ep, gcap_status_t st
   return gcap_ort_give(&ep->factory->host, status);
 }
 
+static void leave(gcap_ort_run_t* run);
+static void abandon(gcap_ort_run_t* run);
+
 // --- Each thread's run ----------------------------------------------------------------------------------------------
 
 static gcap_status_t create_run(void* user, void** out_object) {
@@ -41,7 +44,9 @@ static gcap_status_t end_run(void* user, void* object, bool by_thread_exit) {
   (void)user;
   gcap_ort_run_t* run = object;
   if (run->open && by_thread_exit && !gcap_ep_supports_concurrent_runs(run->ep->ep)) {
-    gcap_ort_run_abandon(run->ep);
+    abandon(run);
+  } else if (run->open) {
+    leave(run);
   }
   gcap_status_free(run->failure);
   free(run);
@@ -53,25 +58,18 @@ gcap_status_t gcap_ort_runs_create(gcap_ort_releases_t* releases, gcap_affine_t*
   return gcap_affine_create(&ops, out_runs);
 }
 
-// The thread's open runs, the last one first. Sessions may be run inside of others.
-static _Thread_local gcap_ort_run_t* thread_run;
-
 static void enter(gcap_ort_run_t* run, gcap_ort_session_ep_t* ep) {
   run->open = true;
   run->num_computed = 0;
   run->ep = ep;
-  run->outer = thread_run;
-  thread_run = run;
   pthread_mutex_lock(&ep->open_mutex);
   run->next = ep->open_runs;
   ep->open_runs = run;
   pthread_mutex_unlock(&ep->open_mutex);
 }
 
-// Runs that were begun inside this one, and not ended, are not the thread's any more.
 static void leave(gcap_ort_run_t* run) {
   run->open = false;
-  thread_run = run->outer;
   pthread_mutex_lock(&run->ep->open_mutex);
   gcap_ort_run_t** link = &run->ep->open_runs;
   while (*link != run) link = &(*link)->next;
@@ -88,19 +86,27 @@ gcap_ort_run_t* gcap_ort_run_on(gcap_ort_session_ep_t* ep, const void* stream_ha
 }
 
 gcap_ort_run_t* gcap_ort_run_current(const gcap_ort_session_ep_t* ep) {
-  gcap_ort_run_t* run = thread_run;
-  while (run != NULL && run->ep != ep) run = run->outer;
-  return run;
+  gcap_ort_run_t* run = gcap_affine_find(ep->runs);
+  return run != NULL && run->open ? run : NULL;
 }
 
-gcap_ort_run_t* gcap_ort_run_of_thread(void) { return thread_run; }
+// A session may be run inside of another one's run: the later one counts.
+gcap_ort_run_t* gcap_ort_run_of_thread(gcap_ort_factory_t* factory) {
+  gcap_ort_run_t* last = NULL;
+  pthread_mutex_lock(&factory->mutex);
+  for (const gcap_ort_session_ep_t* ep = factory->eps; ep != NULL; ep = ep->next) {
+    gcap_ort_run_t* run = gcap_ort_run_current(ep);
+    if (run != NULL && (last == NULL || run->start_ns > last->start_ns)) last = run;
+  }
+  pthread_mutex_unlock(&factory->mutex);
+  return last;
+}
 
 void gcap_ort_run_note_failure(gcap_ort_run_t* run, gcap_status_t status) {
   if (run != NULL && run->failure == NULL) run->failure = gcap_status_clone(status);
 }
 
-gcap_status_t gcap_ort_run_check_host_copy(void) {
-  const gcap_ort_run_t* run = thread_run;
+gcap_status_t gcap_ort_run_check_host_copy(const gcap_ort_run_t* run) {
   if (run == NULL || run->graph_id == GCAP_GRAPH_ID_NONE || !gcap_ep_is_graph_capture_enabled(run->ep->ep)) return NULL;
   return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
                      "graph id %d: an input or output of the run is in host memory, which a replay would neither read "
@@ -140,15 +146,18 @@ static gcap_status_t close_run(gcap_ort_session_ep_t* ep, gcap_ort_run_t* run, g
   return status;
 }
 
-void gcap_ort_run_abandon(gcap_ort_session_ep_t* ep) {
-  gcap_ort_run_t* run = gcap_ort_run_current(ep);
-  if (run == NULL) return;
+static void abandon(gcap_ort_run_t* run) {
   gcap_status_t status = run->failure;
   run->failure = NULL;
   if (status == NULL) status = GCAP_STATUS(GCAP_FAILED_PRECONDITION, "ONNX Runtime did not end a run that it began");
-  status = close_run(ep, run, status, /*synchronize=*/false);
+  status = close_run(run->ep, run, status, /*synchronize=*/false);
   gcap_log(GCAP_LOG_WARNING, "%s", gcap_status_message(status));
   gcap_status_ignore(status);  // whoever began the run has had its failure
+}
+
+void gcap_ort_run_abandon(gcap_ort_session_ep_t* ep) {
+  gcap_ort_run_t* run = gcap_ort_run_current(ep);
+  if (run != NULL) abandon(run);
 }
 
 static gcap_status_t start(gcap_ort_session_ep_t* ep, const gcap_ort_run_options_t* options) {

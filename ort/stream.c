@@ -125,14 +125,19 @@ static gcap_ort_status_t* on_session_run_end(gcap_ort_stream_impl_t* self) {
   return gcap_ort_give(&stream->factory->host, gcap_stream_end_run(stream->stream, /*synchronize=*/false));
 }
 
+// A session that ends releases its streams before its kernels, whose last work may be under way.
 static void release(gcap_ort_stream_impl_t* self) {
   gcap_ort_stream_t* stream = (gcap_ort_stream_t*)self;
+  gcap_stream_t* ends = living(stream);
   list_remove(stream);
+  gcap_status_t status = NULL;
   if (stream->ep == NULL) {
-    gcap_status_t status = gcap_stream_destroy(stream->stream);
-    if (status != NULL) gcap_log(GCAP_LOG_ERROR, "%s", gcap_status_message(status));
-    gcap_status_ignore(status);  // nobody asks
+    status = gcap_stream_destroy(ends);
+  } else if (ends != NULL) {
+    status = gcap_stream_synchronize(ends);
   }
+  if (status != NULL) gcap_log(GCAP_LOG_ERROR, "%s", gcap_status_message(status));
+  gcap_status_ignore(status);  // nobody asks
   free(stream);
 }
 

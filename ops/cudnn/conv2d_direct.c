@@ -3,18 +3,29 @@
 // Convolutions by gcap's own kernel: which, and what it is given. No state.
 #include "ops/cudnn/conv2d_plan.h"
 
-// The kernel has a thread for each output, which adds the output's terms one after another: the number of terms decides
-// how long a convolution takes that does not fill the GPU, the number of all products how long one takes that does. Up
-// to these limits, which are estimates (//bench/ops:conv_bench measures), the kernel should take no longer than
-// cuDNN's; what is saved is the host's time, of which a launch takes far less than a call of cuDNN.
-#define MAX_TERMS 256.0
-#define MAX_PRODUCTS (4.0 * 1024 * 1024)
+// The kernel has a thread for each output, which adds the output's terms one after another. What it saves is the host's
+// time: a launch takes 3 to 4 us, a call of cuDNN 28 to 73 us. Within these limits the GPU takes no longer than with
+// cuDNN, or up to 8 % longer, so that a replay loses nothing, on an H200 (//bench/ops:conv_bench; docs/gpu_runs.md).
+// Beyond: 256 terms of 1 x 1 windows take twice the time, 65,536 outputs 1.25 times, windows of 5 x 5 1.8 times,
+// channels last 1.6 times.
+#define MAX_TERMS 160
+#define MAX_TAPS 9
+#define MAX_OUTPUTS (32 * 1024)
 
-// In double, where no product overflows.
+// Stops before a product could overflow.
+static bool is_at_most(int64_t limit, const int* factors, int count) {
+  int64_t product = 1;
+  for (int i = 0; i < count; ++i) {
+    product *= factors[i];
+    if (product > limit) return false;
+  }
+  return true;
+}
+
 static bool is_small(const gcap_conv2d_options_t* o, const int y_shape[4]) {
-  const double terms = (double)o->kernel_h * o->kernel_w * (o->c / o->groups);
-  const double outputs = (double)y_shape[0] * y_shape[1] * y_shape[2] * y_shape[3];
-  return terms <= MAX_TERMS && outputs * terms <= MAX_PRODUCTS;
+  const int terms[] = {o->kernel_h, o->kernel_w, o->c / o->groups};
+  return o->layout == GCAP_IMAGE_NCHW && is_at_most(MAX_TAPS, terms, 2) && is_at_most(MAX_TERMS, terms, 3) &&
+         is_at_most(MAX_OUTPUTS, y_shape, 4);
 }
 
 bool gcap_conv2d_choose_direct(const gcap_conv2d_options_t* options, const int y_shape[4]) {

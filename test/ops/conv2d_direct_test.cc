@@ -41,11 +41,18 @@ TEST_F(Conv2dDirect, IsTakenForSmallConvolutionsAlone) {
   const auto automatic = [&](int n, int c, int k) { return IsDirect(Options(n, c, k, GCAP_CONV2D_DIRECT_AUTO)); };
   EXPECT_TRUE(automatic(1, 1, 16));  // the digits network, one image
   EXPECT_TRUE(automatic(1, 16, 32));
-  EXPECT_FALSE(automatic(1, 512, 512));   // many terms
-  EXPECT_FALSE(automatic(4096, 16, 32));  // many products
+  EXPECT_FALSE(automatic(1, 18, 16));  // 162 terms
+  EXPECT_TRUE(automatic(16, 16, 32));  // 32,768 outputs
+  EXPECT_FALSE(automatic(17, 16, 32));
   gcap_conv2d_options_t depthwise = Options(1, 512, 512, GCAP_CONV2D_DIRECT_AUTO);
   depthwise.groups = 512;  // 9 terms
   EXPECT_TRUE(IsDirect(depthwise));
+  gcap_conv2d_options_t wide = Options(1, 1, 16, GCAP_CONV2D_DIRECT_AUTO);
+  wide.kernel_w = 5, wide.pad_w = 2;  // 15 cells
+  EXPECT_FALSE(IsDirect(wide));
+  gcap_conv2d_options_t channels_last = Options(1, 16, 32, GCAP_CONV2D_DIRECT_AUTO);
+  channels_last.layout = GCAP_IMAGE_NHWC;
+  EXPECT_FALSE(IsDirect(channels_last));
 }
 
 TEST_F(Conv2dDirect, IsTakenAlwaysAndNeverWhereTheCallerSaysSo) {

@@ -247,6 +247,25 @@ TEST_F(SessionTest, TensorOutlivesItsSession) {
   api().ReleaseAllocator(allocator);
 }
 
+TEST_F(SessionTest, WaitsForItsRunsBeforeItsKernelsEnd) {
+  const auto calls = Find<uint64_t (*)(const char*)>("gcap_sim_calls");
+  uint64_t waits = 0;
+  DeviceTensor a(ort_, env(), device(), {4}, {1, 2, 3, 4}), b(ort_, env(), device(), {4}, {1, 1, 1, 1}),
+      c(ort_, env(), device(), {4}, {});
+  for (const std::string id : {"-1", "0"}) {
+    OrtSession session(ort_, env(), device(), Add(), {{"enable_cuda_graph", "1"}});
+    ASSERT_EQ(session.error(), "");
+    session.BindInput("a", a);
+    session.BindInput("b", b);
+    session.BindOutput("c", c);
+    const Options run = {{"gpu_graph_id", id}, {"disable_synchronize_execution_providers", "1"}};
+    for (int i = 0; i < 10; ++i) EXPECT_EQ(session.Run(run), "");
+    waits = calls("cudaStreamSynchronize");
+  }
+  EXPECT_GT(plugin().waits_at_end, waits);
+  EXPECT_EQ(c.Get(), (Floats{2, 3, 4, 5}));
+}
+
 TEST_F(SessionTest, PinnedMemory) {
   const gcap_ort_memory_info_t* info = api().EpDevice_MemoryInfo(device(), GCAP_ORT_MEMORY_HOST_ACCESSIBLE);
   ASSERT_NE(info, nullptr);

@@ -14,6 +14,7 @@
 #include "gcap/ops/nodes.h"
 #include "gcap/ort.h"
 #include "gcap/shape_inference.h"
+#include "gcap_sim.h"
 #include "ort/abi/api.h"
 
 static test_plugin_t state;
@@ -40,6 +41,7 @@ static gcap_status_t compute(void* self, const gcap_kernel_context_t* context) {
 
 static void destroy_kernel(void* self) {
   test_kernel_t* kernel = self;
+  state.waits_at_end = gcap_sim_calls("cudaStreamSynchronize");
   if (kernel->kernel.destroy != NULL) kernel->kernel.destroy(kernel->kernel.self);
   free(kernel);
 }

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -23,6 +24,7 @@ typedef struct test_plugin {
   const char* failing_node;  // NULL: each
   bool other_fails;          // a run of the EP GcapOther does not begin while the thread captures
   bool forgets_input_place;  // the EP says that its kernels read no input on the host
+  uint64_t waits_at_end;     // calls of cudaStreamSynchronize when the last kernel ended
   int computes;              // since the test set it to 0
   int captured_computes;     // of those, inside a capture
 } test_plugin_t;

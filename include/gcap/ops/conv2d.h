@@ -28,7 +28,9 @@ typedef enum gcap_conv2d_search {
 // Whether a kernel of gcap's computes each output directly, in one launch. To issue that costs the host a fraction of
 // what a call of cuDNN does, and there is no workspace; but cuDNN's algorithms compute large convolutions faster.
 typedef enum gcap_conv2d_direct {
-  GCAP_CONV2D_DIRECT_AUTO = 0,  // if the convolution is small; also with an exhaustive search, which is then left out
+  // If the convolution is small: NCHW, a window of up to 9, up to 160 products for an output, up to 32,768 outputs.
+  // An exhaustive search is then left out.
+  GCAP_CONV2D_DIRECT_AUTO = 0,
   GCAP_CONV2D_DIRECT_NEVER,
   GCAP_CONV2D_DIRECT_ALWAYS,
 } gcap_conv2d_direct_t;
