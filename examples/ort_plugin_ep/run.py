@@ -47,7 +47,7 @@ def open_session(model, device, **options):
 
 
 def bind(session, device_id, inputs, outputs):
-    """Binds each array's copy in device memory, which a graph reads and writes from then on; gives the inputs' copies."""
+    """Binds copies of the arrays in device memory, which a graph reads and writes; gives those of the inputs."""
 
     def on_device(array):
         return ort.OrtValue.ortvalue_from_numpy(array, "gpu", device_id, NVIDIA)
@@ -83,7 +83,7 @@ def difference(found, expected):
 
 
 def measure(name, runs, call, wait=lambda: None):
-    """Prints how long the call takes, at the median and at the 99th of a hundred; not how long `wait` takes after it."""
+    """Prints how long the call takes: the median, and what 99 of 100 stay below. What `wait` takes is not measured."""
     times = []
     for _ in range(runs):
         begin = time.perf_counter_ns()
@@ -94,7 +94,7 @@ def measure(name, runs, call, wait=lambda: None):
 
 
 def run_on_device(name, session, device_id, first, second, expected, runs):
-    """Captures with the first inputs, then measures with the second ones. Gives the largest difference from `expected`."""
+    """Captures with the first inputs, measures with the second ones. Gives the largest difference from `expected`."""
     binding, tensors = bind(session, device_id, first, expected)
     session.run_with_iobinding(binding)  # warms up, captures a graph, and launches the graph
     for input_name, array in second.items():
@@ -137,7 +137,7 @@ def main():
     parser.add_argument("--ep-name", default="gcap", help="of the EP in --library (default: gcap)")
     parser.add_argument("--runs", type=int, default=100, help="of each measurement (default: 100)")
     parser.add_argument("--tolerance", type=float, default=1e-3, help="largest difference allowed (default: 0.001)")
-    parser.add_argument("--cuda-ep", action="store_true", help="also ONNX Runtime's own, of the package onnxruntime-gpu")
+    parser.add_argument("--cuda-ep", action="store_true", help="also ONNX Runtime's own, of onnxruntime-gpu")
     arguments = parser.parse_args()
     device = register(arguments.library, arguments.ep_name)
     print(f"ONNX Runtime {ort.__version__}, EP {device.ep_name} on device {device.ep_metadata['cuda_device_id']}")

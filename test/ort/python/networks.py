@@ -36,7 +36,8 @@ def _is_scale(graph, name):
             continue
         if node.op_type == "Unsqueeze":
             return _is_scale(graph, node.output[0])
-        return node.op_type == "Mul" or (node.op_type == "BatchNormalization" and list(node.input).index(name) in (1, 4))
+        place = list(node.input).index(name)
+        return node.op_type == "Mul" or (node.op_type == "BatchNormalization" and place in (1, 4))
     return False
 
 
@@ -89,7 +90,7 @@ class Suite:
             yield name, verdict
 
     def _run(self, model):
-        session = self._ep.session(model, optimize=True, fallback=True)
+        session = self._ep.session(model, optimize=True)
         _, elsewhere = self._ep.operators(session)
         if elsewhere:
             return Verdict(SKIPPED, f"the EP does not take {', '.join(elsewhere)}")

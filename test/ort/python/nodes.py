@@ -1,9 +1,9 @@
 # Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 """ONNX's own backend tests: folders of a model and sets of inputs with the expected outputs.
 
-Which models run is said by the EP. That it gives none away is checked: a model of which it leaves operators to others that
-it takes in other models, is in skips.txt with the reason, unless it has types that gcap lacks. And a model in skips.txt
-does not run.
+Which models run is said by the EP. That it gives none away is checked: a model of which it leaves operators to others
+that it takes in other models, is in skips.txt with the reason, unless it has types that gcap lacks. And a model in
+skips.txt does not run.
 """
 
 import collections
@@ -75,10 +75,10 @@ class Suite:
             yield name, verdict
 
     def _case(self, model):
-        """The model as it is; if that is not for the EP, as ONNX Runtime optimizes it, which computes what is constant."""
+        """The model as it is; if that is not for the EP, as ONNX Runtime optimizes it, which folds constants."""
         for optimize in (False, True):
             try:
-                session = self._ep.session(model, optimize, fallback=True)
+                session = self._ep.session(model, optimize)
             except Exception as error:
                 return Case(self._without_session(model, error))
             here, elsewhere = self._ep.operators(session)
@@ -87,9 +87,9 @@ class Suite:
         return Case(self._skipped(session, elsewhere), here, elsewhere)
 
     def _only_shapes_elsewhere(self, model, optimize):
-        """ONNX Runtime captures a model with nodes on the CPU EP if they compute shapes alone, and else makes no session."""
+        """ONNX Runtime makes a session that captures if what is on the CPU EP computes shapes alone."""
         try:
-            self._ep.session(model, optimize, fallback=True, capture=True)
+            self._ep.session(model, optimize, capture=True)
             return True
         except Exception:
             return False
@@ -110,7 +110,7 @@ class Suite:
 
     def _run(self, session, model, optimize):
         try:
-            captured = self._ep.session(model, optimize, fallback=True, capture=True)
+            captured = self._ep.session(model, optimize, capture=True)
             on_host = any(runner.is_on_host(memory) for memory in captured.get_output_memory_infos())
             for data_set in sorted(glob.glob(os.path.join(os.path.dirname(model), "test_data_set_*"))):
                 inputs = _load(data_set, "input", len(session.get_inputs()))

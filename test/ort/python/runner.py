@@ -9,8 +9,8 @@ import onnxruntime as ort
 
 import tensors
 
-# What became of a model: OPTIMIZED is replayed as ONNX Runtime optimizes it, and REPLAYED as it is. A reason goes with the
-# others; with EAGER it says why there is no capture.
+# What became of a model: OPTIMIZED is replayed as ONNX Runtime optimizes it, and REPLAYED as it is. A reason goes with
+# the others; with EAGER it says why there is no capture.
 SKIPPED, FAILED, EAGER, OPTIMIZED, REPLAYED = "skipped", "FAILED", "only eagerly", "replayed, optimized", "replayed"
 Verdict = collections.namedtuple("Verdict", ["kind", "reason"], defaults=[""])
 
@@ -37,22 +37,21 @@ class Ep:
     def close(self):
         ort.unregister_execution_provider_library(self.name)
 
-    def session(self, model, optimize=False, fallback=False, capture=False):
-        """A session of a model, a path or bytes. Unless `fallback`, all nodes are on the EP, or there is none."""
+    def session(self, model, optimize=False, capture=False):
+        """A session of a model, a path or bytes. Nodes that the EP does not take are on the CPU EP."""
         options = ort.SessionOptions()
         options.log_severity_level = 4
         options.intra_op_num_threads = 1
         if not optimize:
             options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-        options.add_session_config_entry("session.disable_cpu_ep_fallback", "0" if fallback else "1")
-        options.add_session_config_entry("session.record_ep_graph_assignment_info", "1" if fallback else "0")
+        options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
         # A capture that fails is a failure here, and TF32 would not be as exact as the expected outputs are.
         provider = {"use_tf32": "0", "graph.rerun_failed_capture": "0", "enable_cuda_graph": "1" if capture else "0"}
         options.add_provider_for_devices(self._devices, provider)
         return ort.InferenceSession(model, sess_options=options)
 
     def operators(self, session):
-        """The operators of a session with `fallback`: those on the EP, and those elsewhere."""
+        """The operators of a session: those on the EP, and those elsewhere."""
         here, elsewhere = set(), set()
         for subgraph in session.get_provider_graph_assignment_info():
             found = here if subgraph.ep_name == self.name else elsewhere
@@ -84,8 +83,8 @@ def others(array):
 
 
 def _place_inputs(ep, session, inputs):
-    """Tensors with other inputs, and of each one its array if it has to be written before the replay. What a kernel reads
-    on the host is part of the graph: it stays."""
+    """Tensors with other inputs, and of each one its array if it has to be written before the replay. What a kernel
+    reads on the host is part of the graph: it stays."""
     placed = []
     for memory, array in zip(session.get_input_memory_infos(), inputs):
         if is_on_host(memory):
@@ -93,6 +92,13 @@ def _place_inputs(ep, session, inputs):
         else:
             placed.append((tensors.on_device(others(array), ep.device_id), array))
     return placed
+
+
+def _anything_but(array):
+    """An array of which each element differs; the bits of infinity and NaN are inverted to a number's."""
+    if array.dtype == bool:
+        return ~array
+    return (~np.ascontiguousarray(array).reshape(-1).view(np.uint8)).view(array.dtype).reshape(array.shape)
 
 
 def run_captured(ep, session, inputs, outputs):
@@ -110,7 +116,7 @@ def run_captured(ep, session, inputs, outputs):
             tensors.write(tensor, array)
     # What the capture's launch wrote must not pass for the replay's.
     for tensor, array in zip(results, outputs):
-        tensors.write(tensor, ~array if array.dtype == bool else array + array.dtype.type(1))
+        tensors.write(tensor, _anything_but(array))
     session.run_with_iobinding(binding)
     found = [tensors.read(tensor) for tensor in results]
     if hasattr(session, "release_captured_graph"):  # since 1.27
@@ -119,8 +125,8 @@ def run_captured(ep, session, inputs, outputs):
 
 
 def mismatch(found, expected, of_largest=0.0):
-    """What is wrong with outputs; empty if nothing is. `of_largest`: an output's elements may also differ by this much of
-    its largest one, as sums do whose terms are much larger than they are."""
+    """What is wrong with outputs; empty if nothing is. `of_largest`: an output's elements may also differ by this much
+    of its largest one, as sums do whose terms are much larger than they are."""
     for i, (got, want) in enumerate(zip(found, expected)):
         if got.dtype != want.dtype or got.shape != want.shape:
             return f"output {i} is {got.dtype}{list(got.shape)}, expected {want.dtype}{list(want.shape)}"

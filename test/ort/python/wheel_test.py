@@ -31,7 +31,8 @@ def install(wheel, folder):
     output_of(sys.executable, "-m", "venv", "--without-pip", folder)
     python = os.path.join(folder, "bin", "python")
     packages = output_of(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))")
-    output_of(sys.executable, "-m", "pip", "install", "--no-index", "--no-deps", "--no-cache-dir", "--target", packages, wheel)
+    pip = [sys.executable, "-m", "pip", "install", "--no-index", "--no-deps", "--no-cache-dir"]
+    output_of(*pip, "--target", packages, wheel)
     return python
 
 
@@ -47,7 +48,7 @@ def main(ort_wheel, library, script, digits_model):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sorted(modules))}
     model = os.path.join(temporary, "digits.onnx")
     output_of(sys.executable, digits_model, model)
-    names = "import gcap_onnxruntime_ep as wheel; print(wheel.get_ep_name(), wheel.get_ep_names(), wheel.get_library_path())"
+    names = "from gcap_onnxruntime_ep import *; print(get_ep_name(), get_ep_names(), get_library_path())"
     said = output_of(python, "-c", names, env=environment)
     assert re.fullmatch(r"gcap \['gcap'\] " + re.escape(temporary) + r".*\.so", said), said
 
