@@ -3,8 +3,8 @@
 // The cuBLAS handle of a stream: an attachment, so it is made once, on the stream's device, and ends with the stream,
 // unless somebody captures then (ops/handles); it then waits, workspace and all, for another stream of the device.
 //
-// The workspace is ours since the library's own is memory that it gets when it first needs some: in a capture by nodes
-// that allocate, which a child graph cannot have (cuBLAS documentation, "CUDA Graphs Support"). cublasSetStream gives a
+// The workspace is ours since the library's own is memory that it gets when it needs some: in a capture by nodes that
+// allocate and free (rule R44 of docs/capture_rules.md), which a child graph cannot have. cublasSetStream gives a
 // handle the library's own workspace back, so ours is set after it, each time.
 #include <stdlib.h>
 #include <string.h>

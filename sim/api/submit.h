@@ -1,6 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// submit.h: the one internal way into the simulator's core for the libraries simulated on top of it (cuBLASLt, cuDNN).
+// submit.h: the one internal way into the simulator's core for the libraries simulated on top of it (cuBLAS, cuBLASLt,
+// cuDNN).
 //
 // A library call enters, validates its arguments, and submits one or more pieces of work to a stream. The core queues
 // the work, or records it as a graph node while the stream captures; the library cannot tell and must not care.
@@ -61,6 +62,15 @@ const void* gcap_sim_find_unreachable(cudaStream_t stream, const gcap_sim_access
 
 // Queues `work` on `stream` (or adds it to the stream's capture as a kernel node).
 cudaError_t gcap_sim_submit(cudaStream_t stream, const gcap_sim_work_t* work);
+
+// Takes memory in the order of `stream`, as cudaMallocAsync does, and gives it back; in the stream's capture each is a
+// node. A library's own: no call is counted, and no other capture disturbed.
+cudaError_t gcap_sim_library_allocate(void** out, size_t bytes, cudaStream_t stream);
+cudaError_t gcap_sim_library_free(void* address, cudaStream_t stream);
+
+// Sets `height` rows of `width` bytes, `pitch` bytes apart, to zero in the order of `stream`; one memset node in a
+// capture.
+cudaError_t gcap_sim_library_clear(void* address, size_t pitch, size_t width, size_t height, cudaStream_t stream);
 
 // True when [p, p + bytes) lies inside one live device allocation of the simulator.
 int gcap_sim_is_device_range(const void* p, size_t bytes);

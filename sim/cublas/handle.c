@@ -1,9 +1,9 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // The cuBLAS handle and its settings. The rules are NVIDIA's documentation of cuBLAS 13 (sections on cublasCreate,
-// cublasDestroy, cublasSetStream, cublasSetWorkspace and CUDA graphs); an H200 takes a workspace of any alignment, and
-// was asked nothing else. Creating allocates device memory, so it fails in a capture as cudaMalloc does, and breaks it.
-// Destroying waits for the device, which breaks every capture. A handle belongs to one thread at a time, as the real
+// cublasDestroy, cublasSetStream, cublasSetWorkspace and CUDA graphs), and what an H200 answered. Creating allocates
+// device memory, so it fails in a capture as cudaMalloc does, and breaks it. Destroying waits for the device, which
+// breaks every capture. A workspace may have any alignment. A handle belongs to one thread at a time, as the real
 // one.
 #include "sim/api/submit.h"
 #include "sim/cublas/internal.h"
@@ -26,7 +26,7 @@ cublasStatus_t gcap_sim_blas_enter(const char* function, cublasHandle_t handle) 
 cublasStatus_t cublasCreate_v2(cublasHandle_t* handle) {
   const cudaError_t error = gcap_sim_library_call("cublasCreate", GCAP_SIM_CALL_UNSAFE);
   if (error == cudaErrorStreamCaptureUnsupported) {
-    return CUBLAS_STATUS_ALLOC_FAILED;
+    return CUBLAS_STATUS_NOT_INITIALIZED;  // measured
   }
   if (error != cudaSuccess) {
     return gcap_sim_lt_status(error);

@@ -13,7 +13,7 @@ struct cublasContext {
   uint64_t magic;
   int device;
   cudaStream_t stream;
-  void* workspace;  // the caller's; NULL: the library's own, of which this one needs none
+  void* workspace;  // the caller's; NULL: each product that needs some takes its own
   size_t workspace_bytes;
   cublasPointerMode_t pointer_mode;
   cublasMath_t math_mode;

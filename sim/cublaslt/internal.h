@@ -126,7 +126,7 @@ typedef struct gcap_sim_lt_problem {
 
 // The type of the problem's scalars, sums and partial sums: CUDA_R_64F or CUDA_R_32F.
 static inline cudaDataType gcap_sim_lt_compute_type(const gcap_sim_lt_problem_t* problem) {
-  return gcap_sim_element_compute_type(problem->d.type);
+  return gcap_sim_element_compute_type(problem->a.type);
 }
 
 // Puts scalars of host memory into the problem.
@@ -156,9 +156,13 @@ cublasLtMatmulAlgo_t gcap_sim_lt_make_algorithm(const gcap_sim_lt_problem_t* pro
 // The slices that an algorithm asks for; 0 when it is none of this library's.
 int64_t gcap_sim_lt_slices_of(const cublasLtMatmulAlgo_t* algo);
 
-// Submits a problem without split-K as one piece of work, called `name`, which may write the workspace.
-cudaError_t gcap_sim_lt_submit_whole(const char* name, const gcap_sim_lt_problem_t* problem, void* workspace,
-                                     size_t bytes, cudaStream_t stream);
+// The most slices that the problem and so much workspace allow, 1 for no split, and the workspace that slices need.
+int64_t gcap_sim_lt_choose_slices(const gcap_sim_lt_problem_t* problem, uint64_t max_workspace_bytes);
+uint64_t gcap_sim_lt_workspace_bytes(const gcap_sim_lt_problem_t* problem, int64_t slices);
+
+// Submits a problem as one piece of work, called `name`, or as two if it is split, which may write the workspace.
+cudaError_t gcap_sim_lt_submit(const char* name, const gcap_sim_lt_problem_t* problem, void* workspace, size_t bytes,
+                               cudaStream_t stream);
 
 // The cuBLAS status that the simulated runtime's answer turns into.
 cublasStatus_t gcap_sim_lt_status(cudaError_t error);

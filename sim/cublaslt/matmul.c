@@ -13,14 +13,14 @@
 
 enum {
   kSplitMinK = 256,      // from here on the simulated heuristic prefers split-K
-  kSplitMinK16 = 1024,   // … for 16-bit types: 512 is one kernel for an output of 64 x 64, as measured
+  kSplitMinK16 = 4096,   // … for 16-bit types: 2048 is one kernel for an output of 64 x 64, as measured with cuBLAS
   kSplitMaxOut = 65536,  // … for outputs of up to so many elements: larger ones fill a GPU without it
   kSplitSliceK = 64,     // k of a slice, about
   kMaxSlices = 8,
   kWorkspaceAlignment = 256  // measured: 128 is refused, also where the algorithm needs no workspace
 };
 
-static uint64_t workspace_bytes(const gcap_sim_lt_problem_t* problem, int64_t slices) {
+uint64_t gcap_sim_lt_workspace_bytes(const gcap_sim_lt_problem_t* problem, int64_t slices) {
   const uint64_t numbers = (uint64_t)(slices * problem->batch_count * problem->m * problem->n);
   return slices < 2 ? 0 : numbers * gcap_sim_element_bytes(gcap_sim_lt_compute_type(problem));
 }
@@ -32,11 +32,12 @@ static int allows_slices(const gcap_sim_lt_problem_t* problem, int64_t slices, u
   }
   const int64_t min_k = gcap_sim_element_bytes(problem->a.type) == 2 ? kSplitMinK16 : kSplitMinK;
   const int is_split = problem->k >= min_k && problem->batch_count * problem->m * problem->n <= kSplitMaxOut;
-  return is_split && slices <= problem->k / kSplitSliceK && workspace_bytes(problem, slices) <= max_workspace_bytes;
+  return is_split && slices <= problem->k / kSplitSliceK &&
+         gcap_sim_lt_workspace_bytes(problem, slices) <= max_workspace_bytes;
 }
 
 // The most slices, at most `first`, that the problem and the workspace allow; 1 for no split.
-static int64_t choose_slices(const gcap_sim_lt_problem_t* problem, int64_t first, uint64_t max_workspace_bytes) {
+static int64_t choose_slices_from(const gcap_sim_lt_problem_t* problem, int64_t first, uint64_t max_workspace_bytes) {
   int64_t slices = first;
   while (!allows_slices(problem, slices, max_workspace_bytes)) {
     slices /= 2;
@@ -44,11 +45,15 @@ static int64_t choose_slices(const gcap_sim_lt_problem_t* problem, int64_t first
   return slices;
 }
 
+int64_t gcap_sim_lt_choose_slices(const gcap_sim_lt_problem_t* problem, uint64_t max_workspace_bytes) {
+  return choose_slices_from(problem, kMaxSlices, max_workspace_bytes);
+}
+
 static cublasLtMatmulHeuristicResult_t make_result(const gcap_sim_lt_problem_t* problem, int64_t slices) {
   cublasLtMatmulHeuristicResult_t result;
   memset(&result, 0, sizeof(result));
   result.algo = gcap_sim_lt_make_algorithm(problem, slices);
-  result.workspaceSize = (size_t)workspace_bytes(problem, slices);
+  result.workspaceSize = (size_t)gcap_sim_lt_workspace_bytes(problem, slices);
   result.state = CUBLAS_STATUS_SUCCESS;
   result.wavesCount = 1.0f;
   return result;
@@ -99,7 +104,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t lightHandle, cubl
   (void)load_kernels(__func__);  // goes on without a word
   const uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
   const int may_reduce = (pref->reduction_mask & reductions) != 0;
-  int64_t slices = choose_slices(&problem, may_reduce ? kMaxSlices : 1, pref->max_workspace_bytes);
+  int64_t slices = choose_slices_from(&problem, may_reduce ? kMaxSlices : 1, pref->max_workspace_bytes);
   int count = 0;
   for (; slices >= 1 && count < requestedAlgoCount; slices /= 2) {
     heuristicResultsArray[count++] = make_result(&problem, slices);
@@ -195,11 +200,11 @@ static cublasStatus_t bind_algorithm(const cublasLtMatmulAlgo_t* algo, void* wor
   if ((workspace == NULL && bytes != 0) || !is_aligned(workspace, kWorkspaceAlignment)) {
     return CUBLAS_STATUS_INVALID_VALUE;
   }
-  const int64_t slices = algo != NULL ? gcap_sim_lt_slices_of(algo) : choose_slices(problem, kMaxSlices, bytes);
+  const int64_t slices = algo != NULL ? gcap_sim_lt_slices_of(algo) : gcap_sim_lt_choose_slices(problem, bytes);
   if (slices < 1 || slices > kMaxSlices) {
     return CUBLAS_STATUS_NOT_SUPPORTED;
   }
-  if (workspace_bytes(problem, slices) > bytes) {
+  if (gcap_sim_lt_workspace_bytes(problem, slices) > bytes) {
     return CUBLAS_STATUS_INVALID_VALUE;
   }
   problem->slices = slices;
@@ -241,8 +246,8 @@ static void add_outputs(gcap_sim_access_list_t* list, const gcap_sim_lt_problem_
   add_aux(list, problem);
 }
 
-cudaError_t gcap_sim_lt_submit_whole(const char* name, const gcap_sim_lt_problem_t* problem, void* workspace,
-                                     size_t bytes, cudaStream_t stream) {
+static cudaError_t submit_whole(const char* name, const gcap_sim_lt_problem_t* problem, void* workspace, size_t bytes,
+                                cudaStream_t stream) {
   gcap_sim_access_list_t list = {0};
   add_inputs(&list, problem);
   gcap_sim_access_add(&list, workspace, bytes, GCAP_SIM_WRITE);
@@ -250,27 +255,23 @@ cudaError_t gcap_sim_lt_submit_whole(const char* name, const gcap_sim_lt_problem
   return gcap_sim_access_submit(&list, stream, name, gcap_sim_lt_run_whole, problem, sizeof(*problem));
 }
 
-// The workspace that a call may use: what its algorithm needs, or all of it when the library was left to choose.
-typedef struct workspace {
-  void* data;
-  size_t bytes;
-} workspace_t;
-
-static cudaError_t submit(const gcap_sim_lt_problem_t* problem, workspace_t workspace, cudaStream_t stream) {
+cudaError_t gcap_sim_lt_submit(const char* name, const gcap_sim_lt_problem_t* problem, void* workspace, size_t bytes,
+                               cudaStream_t stream) {
   if (problem->slices == 1) {
-    return gcap_sim_lt_submit_whole("cublasLtMatmul", problem, workspace.data, workspace.bytes, stream);
+    return submit_whole(name, problem, workspace, bytes, stream);
   }
   gcap_sim_access_list_t list = {0};
   add_inputs(&list, problem);
-  gcap_sim_access_add(&list, workspace.data, workspace.bytes, GCAP_SIM_WRITE);
-  cudaError_t error = gcap_sim_access_submit(&list, stream, "cublasLtMatmul split-K", gcap_sim_lt_run_partials, problem,
-                                             sizeof(*problem));
+  gcap_sim_access_add(&list, workspace, bytes, GCAP_SIM_WRITE);
+  cudaError_t error =
+      gcap_sim_access_submit(&list, stream, "split-K product", gcap_sim_lt_run_partials, problem, sizeof(*problem));
   if (error != cudaSuccess) {
     return error;
   }
-  gcap_sim_access_add(&list, problem->partials, (size_t)workspace_bytes(problem, problem->slices), GCAP_SIM_READ);
+  const size_t partial_bytes = (size_t)gcap_sim_lt_workspace_bytes(problem, problem->slices);
+  gcap_sim_access_add(&list, problem->partials, partial_bytes, GCAP_SIM_READ);
   add_outputs(&list, problem);
-  return gcap_sim_access_submit(&list, stream, "cublasLtMatmul reduction", gcap_sim_lt_run_reduction, problem,
+  return gcap_sim_access_submit(&list, stream, "split-K reduction", gcap_sim_lt_run_reduction, problem,
                                 sizeof(*problem));
 }
 
@@ -312,7 +313,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t lightHandle, cublasLtMatmulDesc_t
   if (has_broken && gcap_sim_stream_is_invalidated(stream)) {  // measured
     return CUBLAS_STATUS_INTERNAL_ERROR;
   }
-  const size_t needed = (size_t)workspace_bytes(&problem, problem.slices);
-  const workspace_t used = {workspace, algo != NULL ? needed : workspaceSizeInBytes};
-  return gcap_sim_lt_status(submit(&problem, used, stream));
+  const size_t needed = (size_t)gcap_sim_lt_workspace_bytes(&problem, problem.slices);
+  const size_t used = algo != NULL ? needed : workspaceSizeInBytes;  // a library left to choose may use all of it
+  return gcap_sim_lt_status(gcap_sim_lt_submit(__func__, &problem, workspace, used, stream));
 }

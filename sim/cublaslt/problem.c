@@ -64,21 +64,20 @@ static cudaDataType compute_type_of(const gcap_sim_lt_desc_t* desc) {
   return is_double ? CUDA_R_64F : CUDA_R_32F;
 }
 
-// Whether kernels that read `in` can write `out`: the same type or floats; from floats anything but doubles, if they
-// may be rounded on the way. Doubles give doubles.
+// Whether kernels that read `in` can write `out`: the same type, or floats but from doubles; from floats anything, if
+// they may be rounded on the way.
 static int is_output_of(cudaDataType in, cudaDataType out, gcap_sim_lt_input_t input) {
-  if (in == CUDA_R_64F || out == CUDA_R_64F) {
-    return in == out;
-  }
-  return out == in || out == CUDA_R_32F || (in == CUDA_R_32F && input != GCAP_SIM_LT_INPUT_EXACT);
+  return out == in || (out == CUDA_R_32F && in != CUDA_R_64F) || (in == CUDA_R_32F && input != GCAP_SIM_LT_INPUT_EXACT);
 }
 
+// Measured: kernels are looked for by the types of A, of D and of the computation; then B must have the type of A, C
+// that of D, and the scalars that of the computation.
 static cublasStatus_t check_types(const char* function, const gcap_sim_lt_desc_t* desc, const layouts_t* layouts,
                                   gcap_sim_lt_input_t input) {
   const uint32_t types[] = {layouts->a->type, layouts->b->type, layouts->c->type, layouts->d->type};
   const int has_a = gcap_sim_element_bytes((cudaDataType)types[0]) != 0;
   const int has_b = gcap_sim_element_bytes((cudaDataType)types[1]) != 0;
-  if (has_a != has_b || (types[0] == CUDA_R_64F) != (types[1] == CUDA_R_64F)) {
+  if (has_a != has_b) {
     return CUBLAS_STATUS_NOT_SUPPORTED;
   }
   for (size_t i = 0; i < 4; ++i) {
@@ -86,16 +85,13 @@ static cublasStatus_t check_types(const char* function, const gcap_sim_lt_desc_t
       gcap_sim_stop(function, "matrix type %u is not modelled", types[i]);
     }
   }
-  if (types[0] != types[1]) {
-    return CUBLAS_STATUS_INVALID_VALUE;
-  }
   const cudaDataType compute = compute_type_of(desc);
   if (compute != gcap_sim_element_compute_type((cudaDataType)types[0]) ||
       !is_output_of((cudaDataType)types[0], (cudaDataType)types[3], input)) {
     return CUBLAS_STATUS_NOT_SUPPORTED;
   }
-  return desc->scale_type == (int32_t)compute && types[2] == types[3] ? CUBLAS_STATUS_SUCCESS
-                                                                      : CUBLAS_STATUS_INVALID_VALUE;
+  const int agree = types[0] == types[1] && types[2] == types[3] && desc->scale_type == (int32_t)compute;
+  return agree ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
 }
 
 static cublasStatus_t check_orders(const char* function, const layouts_t* layouts) {

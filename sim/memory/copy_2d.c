@@ -5,6 +5,8 @@
 // The idea: they are the copies and fills of copy.c with more than one row. Locking: the global mutex.
 #include "cuda_runtime_api.h"
 #include "sim/api/api.h"
+#include "sim/api/submit.h"
+#include "sim/base/lock.h"
 #include "sim/device/properties.h"
 #include "sim/memory/copy.h"
 #include "sim/memory/memory.h"
@@ -75,6 +77,14 @@ cudaError_t cudaMemset2D(void* devPtr, size_t pitch, int value, size_t width, si
   gcap_sim_fill_t fill = fill_rows(devPtr, pitch, value, width, height);
   if (code == cudaSuccess) code = gcap_sim_fill_sync(&fill);
   return gcap_sim_leave(code);
+}
+
+cudaError_t gcap_sim_library_clear(void* address, size_t pitch, size_t width, size_t height, cudaStream_t stream) {
+  gcap_sim_lock();
+  gcap_sim_fill_t fill = fill_rows(address, pitch, 0, width, height);
+  cudaError_t code = gcap_sim_fill_async(&fill, gcap_sim_stream_get(stream));
+  gcap_sim_unlock();
+  return code;
 }
 
 typedef cudaError_t (*fill_fn_t)(const gcap_sim_fill_t* fill, gcap_sim_stream_t* stream);

@@ -13,7 +13,9 @@
 #include "sim/api/api.h"
 #include "sim/api/handle.h"
 #include "sim/api/log.h"
+#include "sim/api/submit.h"
 #include "sim/base/die.h"
+#include "sim/base/lock.h"
 #include "sim/base/thread.h"
 #include "sim/bridge/lifetime.h"
 #include "sim/graph/graph_params.h"
@@ -142,14 +144,8 @@ static cudaError_t allocate_from_pool(void** out, size_t bytes, gcap_sim_pool_t*
   return cudaSuccess;
 }
 
-// Without a pool, the stream's device says which one.
-static cudaError_t allocate_async(void** out, size_t bytes, gcap_sim_pool_t* pool, cudaStream_t handle) {
-  gcap_sim_note_argument("%zu bytes", bytes);
-  if (out == NULL) return cudaErrorInvalidValue;
-  gcap_sim_stream_t* stream = gcap_sim_stream_get(handle);
-  cudaError_t code = gcap_sim_gate_ordered(stream);
-  if (code == cudaSuccess && stream->member == NULL) code = gcap_sim_gate_unsafe();
-  if (code != cudaSuccess) return code;
+// For a stream that was let in. Without a pool, the stream's device says which one.
+static cudaError_t allocate_on(void** out, size_t bytes, gcap_sim_pool_t* pool, gcap_sim_stream_t* stream) {
   *out = NULL;
   if (bytes == 0) return cudaSuccess;
   if (pool == NULL) pool = gcap_sim_pool_current(stream->device);
@@ -158,6 +154,15 @@ static cudaError_t allocate_async(void** out, size_t bytes, gcap_sim_pool_t* poo
   }
   if (stream->member != NULL) return allocate_in_capture(out, bytes, pool->device, stream);
   return allocate_from_pool(out, bytes, pool, stream);
+}
+
+static cudaError_t allocate_async(void** out, size_t bytes, gcap_sim_pool_t* pool, cudaStream_t handle) {
+  gcap_sim_note_argument("%zu bytes", bytes);
+  if (out == NULL) return cudaErrorInvalidValue;
+  gcap_sim_stream_t* stream = gcap_sim_stream_get(handle);
+  cudaError_t code = gcap_sim_gate_ordered(stream);
+  if (code == cudaSuccess && stream->member == NULL) code = gcap_sim_gate_unsafe();
+  return code == cudaSuccess ? allocate_on(out, bytes, pool, stream) : code;
 }
 
 cudaError_t cudaMallocAsync(void** devPtr, size_t size, cudaStream_t hStream) {
@@ -175,11 +180,8 @@ cudaError_t cudaMallocFromPoolAsync(void** ptr, size_t size, cudaMemPool_t memPo
   return gcap_sim_leave(code);
 }
 
-static cudaError_t free_async(void* address, cudaStream_t handle) {
-  gcap_sim_stream_t* stream = gcap_sim_stream_get(handle);
-  cudaError_t code = gcap_sim_gate_ordered(stream);
-  if (code == cudaSuccess && stream->member == NULL) code = gcap_sim_gate_unsafe();
-  if (code != cudaSuccess || address == NULL) return code;  // freeing NULL is nothing to do, measured outside a capture
+static cudaError_t free_on(void* address, gcap_sim_stream_t* stream) {
+  cudaError_t code;
   if (stream->member != NULL) {
     gcap_sim_task_t* task = gcap_sim_graph_free_task(stream->member->capture->graph, address, &code);
     return task != NULL ? gcap_sim_submit_task(stream, task) : code;
@@ -196,10 +198,38 @@ static cudaError_t free_async(void* address, cudaStream_t handle) {
   return cudaSuccess;
 }
 
+static cudaError_t free_async(void* address, cudaStream_t handle) {
+  gcap_sim_stream_t* stream = gcap_sim_stream_get(handle);
+  cudaError_t code = gcap_sim_gate_ordered(stream);
+  if (code == cudaSuccess && stream->member == NULL) code = gcap_sim_gate_unsafe();
+  if (code != cudaSuccess || address == NULL) return code;  // freeing NULL is nothing to do, measured outside a capture
+  return free_on(address, stream);
+}
+
 cudaError_t cudaFreeAsync(void* devPtr, cudaStream_t hStream) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaFreeAsync);
   if (code == cudaSuccess) code = free_async(devPtr, hStream);
   return gcap_sim_leave(code);
+}
+
+// --- Libraries ------------------------------------------------------------------------------------------------------
+
+cudaError_t gcap_sim_library_allocate(void** out, size_t bytes, cudaStream_t handle) {
+  gcap_sim_lock();
+  gcap_sim_stream_t* stream = gcap_sim_stream_get(handle);
+  cudaError_t code = gcap_sim_gate_ordered(stream);
+  if (code == cudaSuccess) code = allocate_on(out, bytes, NULL, stream);
+  gcap_sim_unlock();
+  return code;
+}
+
+cudaError_t gcap_sim_library_free(void* address, cudaStream_t handle) {
+  gcap_sim_lock();
+  gcap_sim_stream_t* stream = gcap_sim_stream_get(handle);
+  cudaError_t code = gcap_sim_gate_ordered(stream);
+  if (code == cudaSuccess) code = free_on(address, stream);
+  gcap_sim_unlock();
+  return code;
 }
 
 // --- Questions ------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@
 // committed once, and the status must name the function, the place, the rule and the remedy.
 
 #include <cublasLt.h>
+#include <cublas_v2.h>
 #include <cudnn.h>
 
 #include <functional>
@@ -358,7 +359,8 @@ struct Rig {
     properties.allocType = cudaMemAllocationTypePinned;
     properties.location.type = cudaMemLocationTypeDevice;
     GCAP_EXPECT_CUDA(cudaMemPoolCreate(&pool, &properties));
-    EXPECT_EQ(cublasLtCreate(&blas), CUBLAS_STATUS_SUCCESS);
+    EXPECT_EQ(cublasCreate(&blas), CUBLAS_STATUS_SUCCESS);
+    EXPECT_EQ(cublasLtCreate(&blas_lt), CUBLAS_STATUS_SUCCESS);
     EXPECT_EQ(cudnnCreate(&dnn), CUDNN_STATUS_SUCCESS);
     GCAP_EXPECT_CUDA(cudaEventRecord(outside, other.get()));
   }
@@ -374,8 +376,13 @@ struct Rig {
     if (made_dnn != nullptr) {
       EXPECT_EQ(cudnnDestroy(made_dnn), CUDNN_STATUS_SUCCESS);
     }
-    if (blas != nullptr) {
-      EXPECT_EQ(cublasLtDestroy(blas), CUBLAS_STATUS_SUCCESS);
+    for (cublasHandle_t handle : {blas, made_blas}) {
+      if (handle != nullptr) {
+        EXPECT_EQ(cublasDestroy(handle), CUBLAS_STATUS_SUCCESS);
+      }
+    }
+    if (blas_lt != nullptr) {
+      EXPECT_EQ(cublasLtDestroy(blas_lt), CUBLAS_STATUS_SUCCESS);
     }
     if (dnn != nullptr) {
       EXPECT_EQ(cudnnDestroy(dnn), CUDNN_STATUS_SUCCESS);
@@ -397,7 +404,8 @@ struct Rig {
   void *made_device = nullptr, *made_host = nullptr;
   cudaEvent_t inside = nullptr, outside = nullptr, elsewhere = nullptr;  // where each is recorded
   cudaMemPool_t pool = nullptr;
-  cublasLtHandle_t blas = nullptr;
+  cublasHandle_t blas = nullptr, made_blas = nullptr;
+  cublasLtHandle_t blas_lt = nullptr;
   cudnnHandle_t dnn = nullptr, made_dnn = nullptr;
   uint64_t threshold = 0;
   int number = 0;
@@ -492,9 +500,19 @@ const std::map<std::string, Misuse> kMisuses = {
        const void* function = reinterpret_cast<const void*>(gcap_kernel_relu_f32);
        Cuda(GCAP_CUDA(cudaLaunchKernelExC(&config, function, nullptr)));
      }},
+    {"cublasCreate R42",
+     [](Rig& r) {
+       Library("cublasCreate(&blas)", [&r] {
+         const cublasStatus_t status = cublasCreate(&r.made_blas);
+         if (status != CUBLAS_STATUS_SUCCESS) r.made_blas = nullptr;
+         return status;
+       });
+     }},
+    {"cublasDestroy R42",
+     [](Rig& r) { Library("cublasDestroy(blas)", [&r] { return cublasDestroy(std::exchange(r.blas, nullptr)); }); }},
     {"cublasLtDestroy R42",
      [](Rig& r) {
-       Library("cublasLtDestroy(blas)", [&r] { return cublasLtDestroy(std::exchange(r.blas, nullptr)); });
+       Library("cublasLtDestroy(blas_lt)", [&r] { return cublasLtDestroy(std::exchange(r.blas_lt, nullptr)); });
      }},
     {"cudnnCreate R42",
      [](Rig& r) {

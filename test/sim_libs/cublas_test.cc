@@ -90,6 +90,15 @@ TEST_F(Blas, ProductsWithoutADepthScaleTheOutput) {
   EXPECT_EQ(p.Expected(), c.Download());
 }
 
+TEST_F(Blas, ProductsWithoutADepthClearTheOutputAndNotTheGapsInIt) {
+  const float one = 1.0f, zero = 0.0f;
+  const DeviceArray<float> c(std::vector<float>(10, 5.0f));
+  ASSERT_EQ(CUBLAS_STATUS_SUCCESS,
+            cublasSgemm(handle_, CUBLAS_OP_N, CUBLAS_OP_N, 3, 2, 0, &one, c.get(), 3, c.get(), 1, &zero, c.get(), 5));
+  stream_.Synchronize();
+  EXPECT_EQ(std::vector<float>({0, 0, 0, 5, 5, 0, 0, 0, 5, 5}), c.Download());
+}
+
 TEST_F(Blas, BatchesWithStridesAndOneMatrixForAll) {
   Product p(8, 5, 16, 3, CUBLAS_OP_N, CUBLAS_OP_N, 1.0f, 1.0f);
   for (int batch = 1; batch < p.batch; ++batch) std::copy(p.b.begin(), p.b.begin() + 80, p.b.begin() + batch * 80);

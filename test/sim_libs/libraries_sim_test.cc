@@ -275,6 +275,34 @@ TEST(SimCublasLt, FastTf32RoundsInputsToTenBits) {
   }
 }
 
+// An H200's heuristic finds algorithms for doubles from floats where these may be rounded to halves.
+TEST(SimCublasLt, RoundedFloatsMayGiveDoubles) {
+  const float input = 1.0f + std::ldexp(1.0f, -10) + std::ldexp(1.0f, -12);  // rounds down
+  const double addend = 1.0 / 3;
+  for (const auto compute : {CUBLAS_COMPUTE_32F, CUBLAS_COMPUTE_32F_FAST_16F}) {
+    LtProblem problem(1, 1, 512, compute);  // split
+    const DeviceArray<float> a(std::vector<float>(512, input)), b(std::vector<float>(512, 1.0f));
+    const DeviceArray<float> workspace(std::vector<float>(8));
+    const DeviceArray<double> d({addend});
+    const auto type = static_cast<uint32_t>(CUDA_R_64F);
+    ASSERT_EQ(CUBLAS_STATUS_SUCCESS,
+              cublasLtMatrixLayoutSetAttribute(problem.d, CUBLASLT_MATRIX_LAYOUT_TYPE, &type, sizeof type));
+    const float alpha = 0.5f, beta = 2.0f;
+    Stream stream;
+    const cublasStatus_t status =
+        cublasLtMatmul(problem.handle, problem.desc, &alpha, a.get(), problem.a, b.get(), problem.b, &beta, d.get(),
+                       problem.d, d.get(), problem.d, nullptr, workspace.get(), 8 * sizeof(float), stream.get());
+    stream.Synchronize();
+    if (compute == CUBLAS_COMPUTE_32F) {
+      EXPECT_EQ(CUBLAS_STATUS_NOT_SUPPORTED, status);
+    } else {
+      EXPECT_EQ(CUBLAS_STATUS_SUCCESS, status);
+      const float sum = 512 * (1.0f + std::ldexp(1.0f, -10));
+      EXPECT_EQ(0.5f * sum + static_cast<float>(2.0f * addend), d.Download()[0]) << "summed in floats";
+    }
+  }
+}
+
 TEST(SimCublasLt, NotANumberAndInfinityPassThroughSixteenBits) {
   // 1 x 1 matrices whose A is infinity or NaN in half; D is half too.
   const DeviceArray<uint16_t> a({0x7c00, 0x7e01}), b({0x3c00}), d({0, 0});
@@ -636,14 +664,14 @@ TEST(SimCudnn, StridedTensorsLeaveTheirGapsAlone) {
   EXPECT_EQ(CUDNN_STATUS_SUCCESS, cudnnDestroy(handle));
 }
 
-// cuBLAS's documentation says that creating allocates and that destroying waits for the device; what that does to a
-// capture is what cudaMalloc and cudaDeviceSynchronize do.
+// Creating allocates and destroying waits for the device, which does to a capture what cudaMalloc and
+// cudaDeviceSynchronize do.
 TEST(Cublas, HandlesBreakACaptureWhereTheyAreMadeAndEveryCaptureWhereTheyEnd) {
   Stream stream;
   cublasHandle_t handle = nullptr, refused = nullptr;
   ASSERT_EQ(CUBLAS_STATUS_SUCCESS, cublasCreate(&handle));
   CaptureEnd end = Capture(stream.get(), cudaStreamCaptureModeThreadLocal,
-                           [&] { EXPECT_EQ(CUBLAS_STATUS_ALLOC_FAILED, cublasCreate(&refused)); });
+                           [&] { EXPECT_EQ(CUBLAS_STATUS_NOT_INITIALIZED, cublasCreate(&refused)); });
   EXPECT_EQ(cudaErrorStreamCaptureInvalidated, end.code);
   EXPECT_EQ(nullptr, refused);
   end = Capture(stream.get(), cudaStreamCaptureModeRelaxed,

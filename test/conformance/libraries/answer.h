@@ -1,8 +1,8 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // answer.h: the comparison of what a library answers with what it answered on a GPU: NVIDIA H200, driver 580.159.04,
-// cuBLASLt 13.1, cuDNN 9.19, 2026-11-21. The expectations in this folder are that record, but for those of cuBLAS and
-// of doubles: recorded.inc has them as soon as a GPU was asked.
+// cuBLASLt 13.1, cuDNN 9.19, 2026-11-21. The expectations in this folder are that record; those of cuBLAS and of
+// doubles are in recorded.inc, which says what answered.
 #ifndef GCAP_TEST_CONFORMANCE_LIBRARIES_ANSWER_H_
 #define GCAP_TEST_CONFORMANCE_LIBRARIES_ANSWER_H_
 

@@ -120,7 +120,9 @@ std::vector<Row> HandleRows() {
       {"cublasGetStream", nullptr,
        [](World* w) {
          cudaStream_t stream = nullptr;
-         return Text(cublasGetStream(w->handle, &stream), stream == w->eager);
+         const std::string text = Text(cublasGetStream(w->handle, &stream));
+         EXPECT_EQ(w->eager, stream);
+         return text;
        }},
       {"cublasSetWorkspace", [](World* w) { w->Use(w->capturing, Workspace::kLibrarys); },
        [](World* w) { return Text(cublasSetWorkspace(w->handle, w->workspace.get(), World::kWorkspaceBytes)); }},
@@ -171,13 +173,29 @@ std::vector<Row> ProductRows() {
   };
 }
 
+// Breaks the capture without a trace but that.
+void Invalidate() {
+  EXPECT_EQ(cudaErrorStreamCaptureUnsupported, cudaDeviceSynchronize());
+  (void)cudaGetLastError();
+}
+
 // Where the handle's settings change in the capture, and where the product is not one of the capturing stream's.
 std::vector<Row> SettingRows() {
+  const auto set_then_sgemm = [](World* w, Workspace whose) {
+    const cublasStatus_t set = w->Use(w->capturing, whose);
+    return Text(set, w->Sgemm(64));
+  };
+  const auto sgemm_then_set = [](World* w, Workspace whose) {
+    const cublasStatus_t multiplied = w->Sgemm(64);
+    return Text(multiplied, w->Use(w->capturing, whose));
+  };
   return {
-      {"sgemm_stream_set_in_the_capture", nullptr,
-       [](World* w) { return Text(w->Use(w->capturing, Workspace::kLibrarys), w->Sgemm(64)); }},
-      {"sgemm_stream_and_workspace_set_in_the_capture", nullptr,
-       [](World* w) { return Text(w->Use(w->capturing, Workspace::kCallers), w->Sgemm(64)); }},
+      {"sgemm_stream_set_before", nullptr, [=](World* w) { return set_then_sgemm(w, Workspace::kLibrarys); }},
+      {"sgemm_stream_and_workspace_set_before", nullptr,
+       [=](World* w) { return set_then_sgemm(w, Workspace::kCallers); }},
+      {"sgemm_stream_set_after", nullptr, [=](World* w) { return sgemm_then_set(w, Workspace::kLibrarys); }},
+      {"sgemm_stream_and_workspace_set_after", nullptr,
+       [=](World* w) { return sgemm_then_set(w, Workspace::kCallers); }},
       {"sgemm_scalars_in_device_memory", OnCapturing,
        [](World* w) {
          const cublasStatus_t mode = cublasSetPointerMode(w->handle, CUBLAS_POINTER_MODE_DEVICE);
@@ -197,11 +215,23 @@ std::vector<Row> SettingRows() {
       {"sgemm_wrong_argument", OnCapturing, [](World* w) { return Text(w->Sgemm(64, -1)); }},
       {"sgemm_no_rows", OnCapturing, [](World* w) { return Text(w->Sgemm(64, 0)); }},
       {"sgemm_no_depth", OnCapturing, [](World* w) { return Text(w->Sgemm(0)); }},
+      {"sgemm_invalidated", OnCapturing,
+       [](World* w) {
+         Invalidate();
+         return Text(w->Sgemm(64));
+       }},
+      {"sgemm_long_invalidated", OnCapturing,
+       [](World* w) {
+         Invalidate();
+         return Text(w->Sgemm(2048));
+       }},
+      // What is left of the library in a capture that is invalid.
       {"invalidated", OnCapturing,
        [](World* w) {
-         EXPECT_EQ(cudaErrorStreamCaptureUnsupported, cudaDeviceSynchronize());
-         (void)cudaGetLastError();
-         return Text(w->Sgemm(64), cublasSetStream(w->handle, w->eager), cublasCreate(&w->other_handle));
+         Invalidate();
+         const cublasStatus_t created = cublasCreate(&w->other_handle);
+         const cublasStatus_t set = cublasSetStream(w->handle, w->eager);
+         return Text(created, set, w->Sgemm(64));
        }},
   };
 }
