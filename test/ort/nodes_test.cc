@@ -1,6 +1,6 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// The table of operators for ONNX Runtime. ONNX's models (test/ort/python) compare it with the kernels.
+// The table of operators for ONNX Runtime. //test/ort/python compares it with the kernels.
 
 #include <set>
 #include <string>

@@ -7,7 +7,8 @@ if all its nodes are on the EP: eagerly, and captured with other inputs, then re
 
 models.py networks: the light networks, with seeded random weights, captured and replayed against the CPU EP.
 
-A line for each model that was skipped or failed, with the reason; the last line has the numbers.
+A line for each model that was skipped, that failed, or that was not all on the EP, with the reason; the last line has
+the numbers.
 """
 
 import argparse
@@ -34,6 +35,12 @@ def report(verdicts):
     return counts
 
 
+def words_of(path):
+    """A page's text with single spaces."""
+    with open(path, encoding="utf-8") as file:
+        return " ".join(file.read().split())
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("suite", choices=["nodes", "networks"])
@@ -42,6 +49,7 @@ def main():
     parser.add_argument("--only", default="", help="models whose names contain this")
     parser.add_argument("--all", action="store_true", help="networks: the large ones too")
     parser.add_argument("--at-least", type=int, default=1, help="how many models have to be replayed")
+    parser.add_argument("--page", help="a page that has to have the last line, but for the time")
     arguments = parser.parse_args()
     data = os.path.join(os.path.dirname(onnx.__file__), "backend", "test", "data")
     begin = time.monotonic()
@@ -55,14 +63,17 @@ def main():
         counts = report(networks.Suite(ep).verdicts(models))
     ep.close()
     replayed = counts[runner.REPLAYED] + counts[runner.OPTIMIZED]
-    print(
+    said = (
         f"ONNX Runtime {ort.__version__}, onnx {onnx.__version__}: of {len(models)} models "
         f"{replayed + counts[runner.EAGER]} ran on the EP, {replayed} of them also captured and replayed "
-        f"({counts[runner.OPTIMIZED]} as ONNX Runtime optimizes them); "
-        f"{counts[runner.SKIPPED]} skipped, {counts[runner.FAILED]} failed; {time.monotonic() - begin:.0f} s"
+        f"({counts[runner.OPTIMIZED]} as ONNX Runtime optimizes them), {counts[runner.MIXED]} on it and the CPU EP; "
+        f"{counts[runner.SKIPPED]} skipped, {counts[runner.FAILED]} failed"
     )
+    print(f"{said}; {time.monotonic() - begin:.0f} s")
     if replayed < arguments.at_least:
         sys.exit(f"{replayed} models were replayed, expected at least {arguments.at_least}")
+    if arguments.page and said not in words_of(arguments.page):
+        sys.exit(f"{arguments.page} lacks the line above")
     sys.exit(1 if counts[runner.FAILED] else 0)
 
 

@@ -14,7 +14,7 @@ import onnx
 from onnx import numpy_helper
 
 import runner
-from runner import EAGER, FAILED, OPTIMIZED, REPLAYED, SKIPPED, Verdict
+from runner import EAGER, FAILED, MIXED, OPTIMIZED, REPLAYED, SKIPPED, Verdict
 
 RAN = (EAGER, OPTIMIZED, REPLAYED)
 
@@ -55,6 +55,17 @@ def _load(folder, kind, count):
     return [numpy_helper.to_array(onnx.load_tensor(os.path.join(folder, f"{kind}_{i}.pb"))) for i in range(count)]
 
 
+def _data_sets(model, session):
+    """(inputs, expected outputs) of each set that the model comes with."""
+    for folder in sorted(glob.glob(os.path.join(os.path.dirname(model), "test_data_set_*"))):
+        inputs = _load(folder, "input", len(session.get_inputs()))
+        yield inputs, _load(folder, "output", len(session.get_outputs()))
+
+
+def _is_numeric(value):
+    return value.type.startswith("tensor(") and value.type != "tensor(string)"
+
+
 class Suite:
     def __init__(self, ep):
         self._ep = ep
@@ -68,14 +79,15 @@ class Suite:
             verdict, _, elsewhere = cases[name]
             if name in skips and verdict.kind in RAN:
                 verdict = Verdict(FAILED, f"it runs, and is listed as skipped: {skips[name]}")
-            elif name in skips and verdict.kind == SKIPPED:
-                verdict = Verdict(SKIPPED, skips[name])
+            elif name in skips and verdict.kind in (MIXED, SKIPPED):
+                verdict = Verdict(verdict.kind, skips[name])
             elif elsewhere and taken.issuperset(elsewhere) and _has_types(os.path.join(folder, "model.onnx")):
                 verdict = Verdict(FAILED, f"{verdict.reason}, but takes them in other models; list it with a reason")
             yield name, verdict
 
     def _case(self, model):
         """The model as it is; if that is not for the EP, as ONNX Runtime optimizes it, which folds constants."""
+        sessions = []
         for optimize in (False, True):
             try:
                 session = self._ep.session(model, optimize)
@@ -84,7 +96,21 @@ class Suite:
             here, elsewhere = self._ep.operators(session)
             if here and (not elsewhere or self._only_shapes_elsewhere(model, optimize)):
                 return Case(self._run(session, model, optimize), here)
-        return Case(self._skipped(session, elsewhere), here, elsewhere)
+            if here and elsewhere and all(map(_is_numeric, session.get_inputs() + session.get_outputs())):
+                sessions.append(session)
+        return Case(self._mixed(sessions, model, self._reason(session, elsewhere)), here, elsewhere)
+
+    def _mixed(self, sessions, model, reason):
+        """With nodes on both EPs, between which ONNX Runtime copies."""
+        for session in sessions:
+            try:
+                for inputs, expected in _data_sets(model, session):
+                    wrong = runner.mismatch(runner.run_eagerly(session, inputs), expected)
+                    if wrong:
+                        return Verdict(FAILED, f"mixed: {wrong}")
+            except Exception as error:
+                return Verdict(FAILED, runner.message(error))
+        return Verdict(MIXED if sessions else SKIPPED, reason)
 
     def _only_shapes_elsewhere(self, model, optimize):
         """ONNX Runtime makes a session that captures if what is on the CPU EP computes shapes alone."""
@@ -95,9 +121,9 @@ class Suite:
             return False
 
     @staticmethod
-    def _skipped(session, elsewhere):
+    def _reason(session, elsewhere):
         types = ", ".join(sorted({value.type for value in session.get_inputs() + session.get_outputs()}))
-        return Verdict(SKIPPED, f"the EP does not take {', '.join(elsewhere) or 'a model without nodes'} of {types}")
+        return f"the EP does not take {', '.join(elsewhere) or 'a model without nodes'} of {types}"
 
     @staticmethod
     def _without_session(model, error):
@@ -112,9 +138,7 @@ class Suite:
         try:
             captured = self._ep.session(model, optimize, capture=True)
             on_host = any(runner.is_on_host(memory) for memory in captured.get_output_memory_infos())
-            for data_set in sorted(glob.glob(os.path.join(os.path.dirname(model), "test_data_set_*"))):
-                inputs = _load(data_set, "input", len(session.get_inputs()))
-                expected = _load(data_set, "output", len(session.get_outputs()))
+            for inputs, expected in _data_sets(model, session):
                 wrong = runner.mismatch(runner.run_eagerly(session, inputs), expected)
                 if wrong:
                     return Verdict(FAILED, f"eager: {wrong}")

@@ -9,14 +9,20 @@ import onnxruntime as ort
 
 import tensors
 
-# What became of a model: OPTIMIZED is replayed as ONNX Runtime optimizes it, and REPLAYED as it is. A reason goes with
-# the others; with EAGER it says why there is no capture.
-SKIPPED, FAILED, EAGER, OPTIMIZED, REPLAYED = "skipped", "FAILED", "only eagerly", "replayed, optimized", "replayed"
+# What became of a model: REPLAYED as it is, or as ONNX Runtime optimizes it. With the others goes a reason: EAGER is all
+# on the EP, and is not captured; MIXED runs eagerly, with nodes on the EP and on the CPU EP.
+REPLAYED, OPTIMIZED, EAGER, MIXED = "replayed", "replayed, optimized", "only eagerly", "mixed"
+SKIPPED, FAILED = "skipped", "FAILED"
 Verdict = collections.namedtuple("Verdict", ["kind", "reason"], defaults=[""])
 
 # Largest relative and absolute difference from what is expected; other types are exact. ONNX's own tests have these for
 # floats of 32 bits. The others have 11 and 8 bits of mantissa, and expected outputs that were rounded once.
-TOLERANCES = {"float32": (1e-3, 1e-7), "float16": (2e-3, 1e-4), "bfloat16": (1.6e-2, 1e-3)}
+TOLERANCES = {
+    "float64": (1e-6, 1e-12),
+    "float32": (1e-3, 1e-7),
+    "float16": (2e-3, 1e-4),
+    "bfloat16": (1.6e-2, 1e-3),
+}
 
 
 class Ep:
