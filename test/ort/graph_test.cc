@@ -85,6 +85,27 @@ TEST_F(GraphTest, IntermediateValuesAreTheGraphs) {
   EXPECT_EQ(c.Get(), (Floats{2, 4, 6, 8}));
 }
 
+// Upstream's Sync waits for the device, in each replay. Here each call waits for the thread's stream, once at most.
+TEST_F(GraphTest, NothingWaitsForTheDevice) {
+  OrtSession session(ort_, env(), device(), Sums(), kGraphs);
+  ASSERT_EQ(session.error(), "");
+  DeviceTensor a = Tensor({4}, {1, -9, 3, 4}), b = Tensor({4}, {1, 2, 3, 4}), c = Tensor({4}, {});
+  session.BindInput("a", a);
+  session.BindInput("b", b);
+  session.BindOutput("c", c);
+  const auto calls = Find<uint64_t (*)(const char*)>("gcap_sim_calls");
+  const uint64_t device_waits = calls("cudaDeviceSynchronize");
+  EXPECT_EQ(session.Run(), "");
+  const uint64_t waits = calls("cudaStreamSynchronize"), launches = calls("cudaGraphLaunch");
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(session.Run(), "");
+  EXPECT_EQ(calls("cudaStreamSynchronize") - waits, 5u);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(session.Run({{"disable_synchronize_execution_providers", "1"}}), "");
+  EXPECT_EQ(calls("cudaGraphLaunch") - launches, 10u);
+  // 1.26 does not say whether a replay is to wait.
+  EXPECT_EQ(calls("cudaStreamSynchronize") - waits, ort_->version() < 27 ? 10u : 5u);
+  EXPECT_EQ(calls("cudaDeviceSynchronize"), device_waits);
+}
+
 TEST_F(GraphTest, IdsStandForShapes) {
   OrtSession session(ort_, env(), device(), MatMul({kAnySize, kAnySize}, {kAnySize, kAnySize}, {kAnySize, kAnySize}),
                      kGraphs);
