@@ -148,7 +148,7 @@ static inline gcap_status_t replay(gcap_graph_manager_t* manager, int id, const 
 }
 
 GCAP_HOT gcap_status_t gcap_graph_manager_replay(gcap_graph_manager_t* manager, int id,
-                                        const gcap_graph_replay_options_t* options, bool* out_replayed) {
+                                                 const gcap_graph_replay_options_t* options, bool* out_replayed) {
   if (out_replayed != NULL) *out_replayed = false;
   GCAP_RETURN_IF_NULL(manager);
   GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing(__func__));

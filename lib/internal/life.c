@@ -3,8 +3,8 @@
 // Lives. The count is atomic and the end is one release store, so a life needs no lock. A thread's life hangs on a
 // pthread key, whose destructor ends it.
 
-#include "lib/internal/hot.h"
 #include "lib/internal/life.h"
+#include "lib/internal/hot.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

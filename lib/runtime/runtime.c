@@ -235,8 +235,8 @@ bool gcap_runtime_is_captured(gcap_runtime_t* runtime, int graph_id) {
   return context != NULL && gcap_graph_manager_is_captured(gcap_thread_context_graphs(context), graph_id);
 }
 
-GCAP_HOT gcap_status_t gcap_runtime_replay(gcap_runtime_t* runtime, int graph_id, const gcap_graph_replay_options_t* options,
-                                  bool* out_replayed) {
+GCAP_HOT gcap_status_t gcap_runtime_replay(gcap_runtime_t* runtime, int graph_id,
+                                           const gcap_graph_replay_options_t* options, bool* out_replayed) {
   if (out_replayed != NULL) *out_replayed = false;
   GCAP_RETURN_IF_NULL(runtime);
   gcap_graph_replay_options_t launch;

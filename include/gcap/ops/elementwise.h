@@ -43,7 +43,8 @@ typedef enum gcap_binary_op {
 } gcap_binary_op_t;
 
 // y = op(a, b), with broadcasting. `a` and `b` are of one type: f32, f16, bf16, i64 or i32; for EQUAL also bool; for
-// AND and OR only bool; for POW `b` is of any of those five. `y` is of the type of `a`, or bool if the operator compares.
+// AND and OR only bool; for POW `b` is of any of those five. `y` is of the type of `a`, or bool if the operator
+// compares.
 //   INVALID_ARGUMENT  a NULL argument, an unknown operator, or a tensor that is not as said above; the message names it
 //   CUDA_ERROR        the launch failed, or the stream's device could not be made current
 GCAP_API gcap_status_t gcap_binary(gcap_stream_t* stream, gcap_binary_op_t op, const gcap_tensor_t* a,
