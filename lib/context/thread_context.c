@@ -26,7 +26,6 @@
 #include "lib/internal/capture_check.h"
 #include "lib/internal/check_argument.h"
 #include "lib/internal/forked.h"
-#include "lib/internal/hot.h"
 #include "lib/internal/kept.h"
 
 struct gcap_thread_context {
@@ -43,9 +42,9 @@ struct gcap_thread_contexts {
   _Atomic(gcap_thread_context_t*) shared;
 };
 
-GCAP_HOT gcap_stream_t* gcap_thread_context_stream(gcap_thread_context_t* context) { return context->stream; }
+gcap_stream_t* gcap_thread_context_stream(gcap_thread_context_t* context) { return context->stream; }
 
-GCAP_HOT gcap_graph_manager_t* gcap_thread_context_graphs(gcap_thread_context_t* context) { return context->graphs; }
+gcap_graph_manager_t* gcap_thread_context_graphs(gcap_thread_context_t* context) { return context->graphs; }
 
 static const gcap_sized_part_t parts[] = {
     {offsetof(gcap_thread_contexts_options_t, graph), &gcap_graph_manager_options_type}};
@@ -195,7 +194,7 @@ static gcap_status_t get_shared(gcap_thread_contexts_t* set, gcap_thread_context
   return status;
 }
 
-GCAP_HOT gcap_status_t gcap_thread_contexts_get(gcap_thread_contexts_t* contexts, gcap_thread_context_t** out_context) {
+gcap_status_t gcap_thread_contexts_get(gcap_thread_contexts_t* contexts, gcap_thread_context_t** out_context) {
   GCAP_RETURN_IF_NULL(out_context);
   *out_context = NULL;
   GCAP_RETURN_IF_NULL(contexts);

@@ -16,7 +16,6 @@
 #include "lib/graph/options.h"
 #include "lib/internal/capture_check.h"
 #include "lib/internal/check_argument.h"
-#include "lib/internal/hot.h"
 
 static bool supports_concurrent_runs(const gcap_ep_ops_t* ops) {
   if (ops->is_concurrent_run_supported != NULL) return ops->is_concurrent_run_supported(ops->self);
@@ -226,8 +225,8 @@ static gcap_status_t cannot_sign(const gcap_ep_t* ep) {
 
 static bool can_sign(const gcap_ep_t* ep) { return ep->ops.sign_graph != NULL || ep->ops.runtime != NULL; }
 
-GCAP_HOT gcap_status_t gcap_ep_replay_graph(gcap_ep_t* ep, int graph_id, const gcap_graph_replay_options_t* options,
-                                            bool* out_replayed) {
+gcap_status_t gcap_ep_replay_graph(gcap_ep_t* ep, int graph_id, const gcap_graph_replay_options_t* options,
+                                   bool* out_replayed) {
   GCAP_RETURN_IF_NULL(out_replayed);
   *out_replayed = false;
   GCAP_RETURN_IF_NULL(ep);

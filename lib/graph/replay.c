@@ -10,7 +10,6 @@
 #include "lib/graph/manager.h"
 #include "lib/graph/options.h"
 #include "lib/internal/cuda_event.h"
-#include "lib/internal/hot.h"
 #include "lib/internal/stream_table.h"
 #include "lib/internal/synchronize.h"
 
@@ -147,8 +146,8 @@ static inline gcap_status_t replay(gcap_graph_manager_t* manager, int id, const 
   return status != NULL || out_replayed != NULL ? status : gcap_graph_not_captured(id, state);
 }
 
-GCAP_HOT gcap_status_t gcap_graph_manager_replay(gcap_graph_manager_t* manager, int id,
-                                                 const gcap_graph_replay_options_t* options, bool* out_replayed) {
+gcap_status_t gcap_graph_manager_replay(gcap_graph_manager_t* manager, int id,
+                                        const gcap_graph_replay_options_t* options, bool* out_replayed) {
   if (out_replayed != NULL) *out_replayed = false;
   GCAP_RETURN_IF_NULL(manager);
   GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing(__func__));

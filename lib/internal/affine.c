@@ -21,7 +21,6 @@
 
 #include "gcap/log.h"
 #include "lib/internal/forked.h"
-#include "lib/internal/hot.h"
 #include "lib/internal/stay_loaded.h"
 
 #define CACHE_SIZE 4u  // sets that one thread uses in turn without taking the lock
@@ -277,7 +276,7 @@ static __attribute__((noinline)) gcap_status_t find_or_create(gcap_affine_t* set
   return *out_object != NULL ? NULL : create_object(set, record, out_object);
 }
 
-GCAP_HOT gcap_status_t gcap_affine_get(gcap_affine_t* set, void** out_object) {
+gcap_status_t gcap_affine_get(gcap_affine_t* set, void** out_object) {
   *out_object = find_cached(set);
   return *out_object != NULL ? NULL : find_or_create(set, out_object);
 }

@@ -4,7 +4,6 @@
 // pthread key, whose destructor ends it.
 
 #include "lib/internal/life.h"
-#include "lib/internal/hot.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -42,7 +41,7 @@ void gcap_life_end(gcap_life_t* life) {
   gcap_life_release(life);
 }
 
-GCAP_HOT bool gcap_life_goes_on(const gcap_life_t* life) {
+bool gcap_life_goes_on(const gcap_life_t* life) {
   return life == NULL || !atomic_load_explicit(&life->over, memory_order_acquire);
 }
 

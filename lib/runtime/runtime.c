@@ -27,7 +27,6 @@
 #include "lib/internal/check_argument.h"
 #include "lib/internal/cuda_guard.h"
 #include "lib/internal/forked.h"
-#include "lib/internal/hot.h"
 #include "lib/internal/kept.h"
 #include "lib/internal/unwind.h"
 #include "lib/options/options.h"
@@ -235,8 +234,8 @@ bool gcap_runtime_is_captured(gcap_runtime_t* runtime, int graph_id) {
   return context != NULL && gcap_graph_manager_is_captured(gcap_thread_context_graphs(context), graph_id);
 }
 
-GCAP_HOT gcap_status_t gcap_runtime_replay(gcap_runtime_t* runtime, int graph_id,
-                                           const gcap_graph_replay_options_t* options, bool* out_replayed) {
+gcap_status_t gcap_runtime_replay(gcap_runtime_t* runtime, int graph_id, const gcap_graph_replay_options_t* options,
+                                  bool* out_replayed) {
   if (out_replayed != NULL) *out_replayed = false;
   GCAP_RETURN_IF_NULL(runtime);
   gcap_graph_replay_options_t launch;

@@ -15,7 +15,6 @@
 #include "lib/internal/capture_check.h"
 #include "lib/internal/check_argument.h"
 #include "lib/internal/forked.h"
-#include "lib/internal/hot.h"
 #include "lib/internal/sized.h"
 #include "lib/internal/unwind.h"
 #include "lib/options/run_options.h"
@@ -219,8 +218,8 @@ static gcap_status_t run_in_capture(const call_t* c, const gcap_shapes_use_t* us
 
 // --- The whole ------------------------------------------------------------------------------------------------------
 
-GCAP_HOT gcap_status_t gcap_session_check_tensors(const gcap_session_t* session, const gcap_tensor_t* inputs,
-                                                  const gcap_tensor_t* outputs) {
+gcap_status_t gcap_session_check_tensors(const gcap_session_t* session, const gcap_tensor_t* inputs,
+                                         const gcap_tensor_t* outputs) {
   const gcap_model_t* model = session->fixed != NULL ? &session->fixed->model : &session->parts.model.model;
   GCAP_RETURN_IF_ERROR(gcap_tensors_check(model, "input", model->inputs, model->num_inputs, inputs));
   if (session->fixed == NULL) return NULL;
@@ -239,9 +238,9 @@ static inline gcap_status_t run_use(const call_t* c, const gcap_shapes_use_t* us
   return c->options->trimmed_devices == 0 ? NULL : trim(&c->session->parts, c->options->trimmed_devices);
 }
 
-GCAP_HOT gcap_status_t gcap_session_run_held_in_turn(gcap_session_t* session, const gcap_run_options_t* options,
-                                                     const gcap_tensor_t* inputs, const gcap_tensor_t* outputs,
-                                                     gcap_run_holds_t held) {
+gcap_status_t gcap_session_run_held_in_turn(gcap_session_t* session, const gcap_run_options_t* options,
+                                            const gcap_tensor_t* inputs, const gcap_tensor_t* outputs,
+                                            gcap_run_holds_t held) {
   const call_t c = {session, options, inputs, outputs};
   if (session->fixed != NULL) {
     const gcap_shapes_use_t use = {.plan = session->fixed, .held = held};
@@ -261,8 +260,8 @@ gcap_status_t gcap_session_run_in_turn(gcap_session_t* session, const gcap_run_o
   return gcap_session_run_held_in_turn(session, options, inputs, outputs, (gcap_run_holds_t){0});
 }
 
-GCAP_HOT gcap_status_t gcap_session_run(gcap_session_t* session, const gcap_run_options_t* options,
-                                        const gcap_tensor_t* inputs, const gcap_tensor_t* outputs) {
+gcap_status_t gcap_session_run(gcap_session_t* session, const gcap_run_options_t* options, const gcap_tensor_t* inputs,
+                               const gcap_tensor_t* outputs) {
   GCAP_RETURN_IF_NULL(session);
   GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
   gcap_run_options_t known;

@@ -9,7 +9,6 @@
 
 #include "lib/internal/cuda_guard.h"
 #include "lib/internal/forked.h"
-#include "lib/internal/hot.h"
 #include "lib/internal/stream_watch.h"
 #include "lib/stream/stream_internal.h"
 
@@ -115,7 +114,7 @@ gcap_status_t gcap_stream_synchronize(gcap_stream_t* stream) {
   return wait_and_release(stream, "gcap_stream_synchronize");
 }
 
-GCAP_HOT gcap_status_t gcap_stream_end_run(gcap_stream_t* stream, bool synchronize) {
+gcap_status_t gcap_stream_end_run(gcap_stream_t* stream, bool synchronize) {
   GCAP_RETURN_IF_NULL(stream);
   if (synchronize) return wait_and_release(stream, "gcap_stream_end_run");
   if (stream->deferred == NULL) return NULL;
