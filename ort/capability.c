@@ -82,6 +82,17 @@ static bool places_agree(gcap_ort_session_ep_t* ep, const gcap_ort_op_t* op, con
   return true;
 }
 
+// True if the kernel reads one value in both memories. ONNX Runtime then gives the value in one of them alone.
+static bool is_read_twice(const gcap_ort_op_t* op, const gcap_ort_node_model_t* m) {
+  for (int i = 0; i < m->node.num_inputs && i < 32; ++i) {
+    for (int j = 0; j < i; ++j) {
+      const bool differ = (op->host_inputs >> i & 1) != (op->host_inputs >> j & 1);
+      if (differ && strcmp(m->values[i].name, m->values[j].name) == 0) return true;
+    }
+  }
+  return false;
+}
+
 // Adds the node to those that the EP runs, if it does.
 static gcap_status_t consider_op(gcap_ort_session_ep_t* ep, const gcap_ort_op_t* op, const gcap_ort_node_t* node,
                                  const gcap_ort_node_model_t* m, host_values_t* values,
@@ -93,7 +104,7 @@ static gcap_status_t consider_op(gcap_ort_session_ep_t* ep, const gcap_ort_op_t*
     return NULL;
   }
   if (op->accepts != NULL && !op->accepts(&m->model, &m->node)) return NULL;
-  if (!gcap_ep_supports(ep->ep, &m->model, &m->node) || !places_agree(ep, op, m)) return NULL;
+  if (is_read_twice(op, m) || !gcap_ep_supports(ep->ep, &m->model, &m->node) || !places_agree(ep, op, m)) return NULL;
   return GCAP_ORT_EP_CALL(&ep->factory->host, EpGraphSupportInfo_AddSingleNode(info, node));
 }
 

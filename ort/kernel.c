@@ -43,6 +43,17 @@ typedef struct call {
 
 static bool is_on_host(const kernel_t* kernel, int input) { return input < 32 && (kernel->host_inputs >> input & 1); }
 
+// The kernel must not follow an address of memory that is elsewhere.
+static gcap_status_t check_place(const kernel_t* kernel, int input, const gcap_ort_value_t* value) {
+  gcap_ort_factory_t* factory = kernel->ep->factory;
+  gcap_memory_t memory = {.kind = GCAP_MEMORY_HOST};
+  gcap_ort_memory_of(factory, factory->host.ep_api->Value_GetMemoryDevice(value), &memory);
+  if (gcap_memory_is_on_host(memory) == is_on_host(kernel, input)) return NULL;
+  return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "node '%s': input %d is in %s memory, the kernel reads it in %s memory",
+                     kernel->node->name, input, gcap_memory_kind_name(memory.kind),
+                     is_on_host(kernel, input) ? "host" : "device");
+}
+
 static gcap_status_t read_input(call_t* call, int i) {
   const gcap_ort_host_t* host = &call->kernel->ep->factory->host;
   const char* name = call->kernel->node->name;
@@ -58,6 +69,7 @@ static gcap_status_t read_input(call_t* call, int i) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "node '%s': input %d has the type %d and %zu dimensions", name, i,
                        (int)type, rank);
   }
+  GCAP_RETURN_IF_ERROR(check_place(call->kernel, i, value));
   tensor->rank = (int)rank;
   if (rank > 0) memcpy(tensor->shape, shape, rank * sizeof(*shape));
   return GCAP_ORT_CALL(host, GetTensorData(value, (const void**)&tensor->data));

@@ -201,7 +201,9 @@ OBSERVE("probe.answers.allocation_access", Once().InOwnProcess()) {
     p.accessDescCount = count;
     PROBE_AS(name, cudaGraphAddMemAllocNode(&n, g, nullptr, 0, &p));
   };
-  probe("one device twice", 2);
+  int devices = 0;
+  REQUIRE_CUDA(cudaGetDeviceCount(&devices));
+  probe("device 0 for each device", static_cast<size_t>(devices));
   probe("more than devices", descs.size());
   descs[0].flags = cudaMemAccessFlagsProtRead;
   probe("read", 1);

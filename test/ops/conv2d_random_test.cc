@@ -247,6 +247,7 @@ TEST_F(Conv2dRandom, ASmallConvolutionIsNotSearchedFor) {
   std::mt19937 generator(kSeed);
   gcap_conv2d_options_t o = DrawOptions(&generator);
   o.n = 1;
+  o.layout = GCAP_IMAGE_NCHW;
   o.search = GCAP_CONV2D_SEARCH_EXHAUSTIVE;
   o.search_stream = stream_, o.search_scratch = scratch_;
   gcap_conv2d_t* plan = nullptr;

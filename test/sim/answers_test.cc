@@ -140,7 +140,7 @@ cudaMemAllocNodeParams AllocParams() {
 }
 
 // All were taken.
-TEST_F(Answers, AccessToAnAllocationIsForEachDeviceOnceAndWhole) {
+TEST_F(Answers, AccessToAnAllocationIsForAsManyAsThereAreDevicesAndWhole) {
   const cudaMemLocation device = {cudaMemLocationTypeDevice, 0};
   cudaMemAccessDesc descs[9];
   for (auto& desc : descs) desc = {device, cudaMemAccessFlagsProtReadWrite};
@@ -151,8 +151,11 @@ TEST_F(Answers, AccessToAnAllocationIsForEachDeviceOnceAndWhole) {
     params.accessDescCount = count;
     return cudaGraphAddMemAllocNode(&node, graph_, nullptr, 0, &params);
   };
-  EXPECT_EQ(cudaErrorInvalidValue, add(2)) << "one device twice";
-  EXPECT_EQ(cudaErrorInvalidValue, add(9)) << "more than there are devices";
+  int devices = 0;
+  ASSERT_EQ(cudaSuccess, cudaGetDeviceCount(&devices));
+  EXPECT_EQ(cudaErrorInvalidValue, add(static_cast<size_t>(devices) + 1));
+  EXPECT_EQ(cudaSuccess, add(static_cast<size_t>(devices))) << "device 0 for each";
+  node = nullptr;
   descs[0].flags = cudaMemAccessFlagsProtRead;
   EXPECT_EQ(cudaErrorNotSupported, add(1));
   descs[0].flags = cudaMemAccessFlagsProtNone;
