@@ -62,14 +62,15 @@ GCAP_API gcap_status_t gcap_stream_wrap(cudaStream_t handle, gcap_stream_ownersh
                                         int device_id, gcap_stream_t** out_stream) GCAP_NODISCARD;
 
 // Waits for the stream's work, runs the deferred releases and waits for the work that they issue, destroys the
-// attachments in reverse order, then destroys an OWNED stream. NULL is fine. A stream that cannot be drained stays
-// whole, so that memory tagged with the stream is never reused: the stream can still be looked up, its graphs still
-// replay, and destroy may be retried.
+// attachments in reverse order and waits for the work that their ends issue, then destroys an OWNED stream. NULL is
+// fine. A stream that cannot be drained stays whole, so that memory tagged with the stream is never reused: the stream
+// can still be looked up, its graphs still replay, and destroy may be retried.
 //   FAILED_PRECONDITION  the stream is capturing; or the stream has attachments or deferred releases and the calling
 //                        thread is capturing; or the stream belongs to a pool; or a deferred release of the stream
 //                        calls. Nothing was ended
 //   CUDA_ERROR           the stream could not be drained, or the runtime does not say whether the stream is capturing.
-//                        Nothing was ended but deferred releases, each of which runs once
+//                        Nothing was ended but deferred releases, each of which runs once, and attachments, which
+//                        the next use makes again
 //   LEAKED               the stream is gone; the driver kept its handle, or the event of a deferred release, or an
 //                        attachment was destroyed without the stream's device being current
 GCAP_API gcap_status_t gcap_stream_destroy(gcap_stream_t* stream) GCAP_NODISCARD;

@@ -162,6 +162,19 @@ static gcap_status_t finish_work(gcap_stream_t* stream, gcap_status_t* lost) {
                               (void*)stream->handle);
 }
 
+// Ends the attachments, and drains the work that their ends issued there. A failure leaves the stream whole: the next
+// use of an attachment makes it again.
+static gcap_status_t end_attachments(gcap_stream_t* stream, gcap_status_t* lost) {
+  if (stream->attachments == NULL) return NULL;
+  stream->refuses_defers = true;  // nobody would run what an attachment's end defers
+  *lost = gcap_status_join(*lost, gcap_stream_attachments_destroy(stream));
+  gcap_status_t status = drain(stream);
+  stream->refuses_defers = false;
+  return gcap_status_annotate(status, gcap_status_code(status),
+                              "stream %p cannot be drained after the end of its attachments and is kept",
+                              (void*)stream->handle);
+}
+
 gcap_status_t gcap_stream_destroy(gcap_stream_t* stream) {
   if (stream == NULL) return NULL;
   GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
@@ -169,9 +182,8 @@ gcap_status_t gcap_stream_destroy(gcap_stream_t* stream) {
   const cudaStream_t handle = stream->handle;
   gcap_status_t lost = NULL;
   gcap_status_t refused = finish_work(stream, &lost);
+  if (refused == NULL) refused = end_attachments(stream, &lost);
   if (refused != NULL) return gcap_status_join(refused, lost);
-  stream->refuses_defers = true;  // nobody would run what an attachment's end defers
-  lost = gcap_status_join(lost, gcap_stream_attachments_destroy(stream));
   gcap_stream_watch_tell(stream);
   gcap_timeline_leave(stream);
   gcap_stream_table_remove(&stream->entry);

@@ -308,6 +308,29 @@ TEST_F(Deferred, WorkThatAReleaseIssuesIsDoneWhenItsStreamIsDestroyed) {
   EXPECT_EQ(last.job.output(), 7);
 }
 
+// Was: the work was taken for done. A block of scratch that the end freed went to another stream while it was filled.
+TEST_F(Deferred, WorkThatAnAttachmentsEndIssuesIsDoneWhenItsStreamIsDestroyed) {
+  struct Last {
+    gcap_stream_t* stream;
+    CopyJob job;
+  };
+  static Last* last;
+  Last made{stream_, {}};
+  last = &made;
+  made.job.set_input(7);
+  static const gcap_attachment_key_t key = {
+      "last_t",
+      [](gcap_stream_t*, void** out) -> gcap_status_t {
+        *out = last;
+        return nullptr;
+      },
+      [](void*) { GCAP_EXPECT_CUDA(last->job.Issue(gcap_stream_handle(last->stream))); }};
+  void* object = nullptr;
+  GCAP_ASSERT_OK(gcap_stream_attachment(stream_, &key, &object));
+  DestroyStream();
+  EXPECT_EQ(made.job.output(), 7);
+}
+
 // Was: the stream was freed under whoever waited for it.
 TEST_F(Deferred, ReleaseCannotDestroyItsStream) {
   struct Ender {
