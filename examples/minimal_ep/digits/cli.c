@@ -41,6 +41,7 @@ static const flag_t kFlags[] = {
     NUMBER("--batch", batch, 1, 4096, 32, "images in one run"),
     NUMBER("--runs", runs, 1, 1000000, 200, "timed runs, eager and replayed, of each thread"),
     NUMBER("--threads", threads, 1, 64, 1, "host threads, each with its own stream and graph"),
+    NUMBER("--device", device, 0, 63, 0, "the CUDA device to run on"),
     SWITCH("--no-graph", no_graph, "run eagerly only: capture nothing"),
     SWITCH("--async", async, "do not synchronise inside a run; the caller waits for the stream"),
     SWITCH("--user-stream", user_stream, "run on a stream that the program made, not the provider"),

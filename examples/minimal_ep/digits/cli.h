@@ -25,6 +25,7 @@ typedef struct cli_options {
   uint64_t batch;        // images a run, 1..4096
   uint64_t runs;         // 1..1000000
   uint64_t threads;      // 1..64
+  uint64_t device;       // 0..63
   bool no_graph;
   bool async;
   bool user_stream;

@@ -154,6 +154,7 @@ static gcap_status_t run_example(const cli_options_t* cli, const digits_t* digit
                                  report_t* report) {
   gcap_options_t options;
   gcap_options_init(&options);
+  options.device_id = (int)cli->device;
   options.enable_cuda_graph = !cli->no_graph;
   options.kernels.use_tf32 = false;                          // the results are compared with plain C
   options.kernels.fuse_conv_bias = true;                     // one kernel for a layer
@@ -237,9 +238,10 @@ static int run_and_print(const cli_options_t* cli, const digits_t* digits, const
 
 static int run_and_report(const cli_options_t* cli, const digits_t* digits) {
   struct cudaDeviceProp device;
-  cudaError_t error = cudaGetDeviceProperties(&device, 0);
+  cudaError_t error = cudaGetDeviceProperties(&device, (int)cli->device);
+  if (error == cudaSuccess) error = cudaSetDevice((int)cli->device);  // --user-stream and --external-allocator use it
   if (error != cudaSuccess) {
-    fprintf(stderr, "digits: there is no usable device: %s.\n", cudaGetErrorString(error));
+    fprintf(stderr, "digits: there is no usable device %d: %s.\n", (int)cli->device, cudaGetErrorString(error));
     return EXIT_FAILURE;
   }
   float* reference = malloc(digits->count * REFERENCE_CLASSES * sizeof(*reference));

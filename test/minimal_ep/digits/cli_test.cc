@@ -51,6 +51,7 @@ void ExpectDefaults(const cli_options_t& options) {
   EXPECT_EQ(options.batch, 32u);
   EXPECT_EQ(options.runs, 200u);
   EXPECT_EQ(options.threads, 1u);
+  EXPECT_EQ(options.device, 0u);
   EXPECT_FALSE(options.no_graph);
   EXPECT_FALSE(options.async);
   EXPECT_FALSE(options.user_stream);
@@ -73,10 +74,12 @@ TEST(Cli, AnEmptyArgvIsFine) {
 }
 
 TEST(Cli, EveryFlagReachesItsField) {
-  const std::vector<std::string> arguments = {
-      "--help",         "--json", "--data",       "/some/dir", "--batch", "7",  "--runs",        "11",
-      "--threads",      "13",     "--no-graph",   "--async",   "--seed",  "17", "--user-stream", "--external-allocator",
-      "--inject-fault", "19",     "--trace-file", "some/file"};
+  const std::vector<std::string> arguments = {"--help",         "--json", "--data",        "/some/dir",
+                                              "--batch",        "7",      "--runs",        "11",
+                                              "--threads",      "13",     "--no-graph",    "--async",
+                                              "--seed",         "17",     "--user-stream", "--external-allocator",
+                                              "--inject-fault", "19",     "--trace-file",  "some/file",
+                                              "--device",       "3"};
   const Parsed parsed = Parse(arguments);
   ASSERT_EQ(parsed.code, 0) << parsed.message;
   EXPECT_TRUE(parsed.options.help);
@@ -91,6 +94,7 @@ TEST(Cli, EveryFlagReachesItsField) {
   EXPECT_TRUE(parsed.options.external_allocator);
   EXPECT_EQ(parsed.options.seed, 17u);
   EXPECT_EQ(parsed.options.inject_fault, 19u);
+  EXPECT_EQ(parsed.options.device, 3u);
   EXPECT_STREQ(parsed.options.trace_file, "some/file");
 }
 
@@ -192,6 +196,7 @@ TEST(Cli, HelpExplainsEachFlagOnOneLine) {
                                "batch N",
                                "runs N",
                                "threads N",
+                               "device N",
                                "seed N",
                                "no-graph",
                                "async",

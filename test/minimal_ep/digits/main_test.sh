@@ -51,6 +51,9 @@ good --batch 360 --async --user-stream
 good --batch 360 --external-allocator
 good --batch 360 --threads 2 --async --external-allocator
 good --batch 360 --data "$data"
+GCAP_SIM_DEVICES=2 good --batch 360 --device 1
+GCAP_SIM_DEVICES=2 good --batch 360 --device 1 --user-stream
+GCAP_SIM_DEVICES=2 good --batch 360 --device 1 --threads 2 --external-allocator
 good --batch 360 --trace-file "$TEST_TMPDIR/trace"
 [ "$(grep -c '^a' "$TEST_TMPDIR/trace")" -eq "$(grep -c '^f' "$TEST_TMPDIR/trace")" ] || fail "the trace is uneven"
 grep -qv '^a [0-9]* [0-9]* [0-9]*$\|^f [0-9]*$' "$TEST_TMPDIR/trace" && fail "the trace has other lines"
@@ -59,6 +62,7 @@ bad "--frob" --frob
 bad "--batch is '0'" --batch 0
 bad "4096" --batch=99999999999999999999
 bad "--runs" --runs
+bad "--device is '64'" --device 64
 bad "--threads is 2" --threads 2 --user-stream
 bad "stray" stray
 bad "$TEST_TMPDIR/none/conv1_weight.npy" --data "$TEST_TMPDIR/none"
