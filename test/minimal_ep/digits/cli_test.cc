@@ -190,20 +190,10 @@ TEST(Cli, WhatCameBeforeAMistakeIsForgotten) {
 
 TEST(Cli, HelpExplainsEachFlagOnOneLine) {
   const std::string help = Written([](FILE* stream) { cli_print_help(stream); });
-  const char* const names[] = {"help",
-                               "json",
-                               "data DIR",
-                               "batch N",
-                               "runs N",
-                               "threads N",
-                               "device N",
-                               "seed N",
-                               "no-graph",
-                               "async",
-                               "user-stream",
-                               "external-allocator",
-                               "inject-fault N",
-                               "trace-file FILE"};
+  const char* const names[] = {"help",           "json",           "data DIR",    "batch N",
+                               "runs N",         "threads N",      "device N",    "seed N",
+                               "no-graph",       "async",          "user-stream", "external-allocator",
+                               "inject-fault N", "trace-file FILE"};
   for (const std::string name : names) {
     std::istringstream lines(help);
     int found = 0;
