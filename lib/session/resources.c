@@ -23,12 +23,10 @@ gcap_status_t gcap_session_get_resources(const gcap_session_parts_t* parts, int 
 }
 
 void gcap_session_begin_turns(const gcap_session_parts_t* parts) {
-  if (!parts->takes_turns) return;
   for (int i = 0; i < parts->num_used; ++i) gcap_ep_begin_turn(parts->turns[i]);
 }
 
 void gcap_session_end_turns(const gcap_session_parts_t* parts) {
-  if (!parts->takes_turns) return;
   for (int i = parts->num_used - 1; i >= 0; --i) gcap_ep_end_turn(parts->turns[i]);
 }
 
