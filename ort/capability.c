@@ -61,7 +61,7 @@ static bool computes_shapes(const host_values_t* values, const gcap_ort_op_t* op
     const gcap_value_t* value = &m->values[i];
     const bool on_host = is_on_host(values, value->name);
     if (!on_host && value->host_data == NULL) return false;
-    const bool reads_on_host = i < 32 && (op->host_inputs >> i & 1) != 0;
+    const bool reads_on_host = gcap_ort_reads_on_host(op->host_inputs, i);
     any = any || (on_host && !reads_on_host);
   }
   for (int i = m->node.num_inputs; any && i < m->model.num_values; ++i) any = m->values[i].rank <= 1;
@@ -71,7 +71,7 @@ static bool computes_shapes(const host_values_t* values, const gcap_ort_op_t* op
 // True if the plugin's table says of each input what the EP says: ONNX Runtime puts it where the table says.
 static bool places_agree(gcap_ort_session_ep_t* ep, const gcap_ort_op_t* op, const gcap_ort_node_model_t* m) {
   for (int i = 0; i < m->node.num_inputs; ++i) {
-    const bool in_table = i < 32 && (op->host_inputs >> i & 1) != 0;
+    const bool in_table = gcap_ort_reads_on_host(op->host_inputs, i);
     const bool by_ep = gcap_ep_input_place(ep->ep, &m->model, &m->node, i) == GCAP_INPUT_IN_HOST_MEMORY;
     if (in_table == by_ep) continue;
     gcap_log(GCAP_LOG_ERROR,
@@ -84,9 +84,9 @@ static bool places_agree(gcap_ort_session_ep_t* ep, const gcap_ort_op_t* op, con
 
 // True if the kernel reads one value in both memories. ONNX Runtime then gives the value in one of them alone.
 static bool is_read_twice(const gcap_ort_op_t* op, const gcap_ort_node_model_t* m) {
-  for (int i = 0; i < m->node.num_inputs && i < 32; ++i) {
+  for (int i = 0; i < m->node.num_inputs; ++i) {
     for (int j = 0; j < i; ++j) {
-      const bool differ = (op->host_inputs >> i & 1) != (op->host_inputs >> j & 1);
+      const bool differ = gcap_ort_reads_on_host(op->host_inputs, i) != gcap_ort_reads_on_host(op->host_inputs, j);
       if (differ && strcmp(m->values[i].name, m->values[j].name) == 0) return true;
     }
   }

@@ -41,7 +41,7 @@ typedef struct call {
 
 // --- Tensors --------------------------------------------------------------------------------------------------------
 
-static bool is_on_host(const kernel_t* kernel, int input) { return input < 32 && (kernel->host_inputs >> input & 1); }
+static bool is_on_host(const kernel_t* kernel, int input) { return gcap_ort_reads_on_host(kernel->host_inputs, input); }
 
 // The kernel must not follow an address of memory that is elsewhere.
 static gcap_status_t check_place(const kernel_t* kernel, int input, const gcap_ort_value_t* value) {

@@ -86,7 +86,7 @@ static gcap_status_t read_inputs(const gcap_ort_host_t* host, const gcap_ort_op_
     value->name = "input";
     gcap_ort_status_t* asked = host->api->KernelInfo_GetInputTypeInfo(info, i, &type);
     GCAP_RETURN_IF_ERROR(read_value(host, asked, type, value, &there));
-    if (!there || i >= 32 || (op->host_inputs >> i & 1) == 0) continue;
+    if (!there || !gcap_ort_reads_on_host(op->host_inputs, (int)i)) continue;
     int constant = 0;
     const gcap_ort_value_t* content = NULL;
     GCAP_RETURN_IF_ERROR(GCAP_ORT_CALL(host, KernelInfoGetConstantInput_tensor(info, i, &constant, &content)));

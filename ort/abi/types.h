@@ -14,7 +14,6 @@
 #define GCAP_ORT_NEWEST_VERSION 32u
 // The first versions that have ...
 #define GCAP_ORT_VERSION_SYNC_AFTER_REPLAY 27u  // a Sync of the EP after a replay, unless the run is not to wait
-#define GCAP_ORT_VERSION_SYNC_STREAM 28u        // KernelContext_GetSyncStream
 #define GCAP_ORT_VERSION_TRUE_STREAMS 29u       // streams of ours in every AllocOnStream; before, any address may come
 
 // Opaque objects of the runtime: OrtStatus and so on.
