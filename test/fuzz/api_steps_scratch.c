@@ -338,12 +338,13 @@ void fuzz_end_scratches(void) {
   reservation->reservation = NULL;
   for (int i = 0; i < FUZZ_BLOCKS; ++i) {
     if (fuzz_world.blocks[i].ptr != NULL) free_block(&fuzz_world.blocks[i]);
-    FUZZ_CHECK(fuzz_world.blocks[i].ptr == NULL || fuzz_world.leaked, "block %d stays", i);
+    FUZZ_CHECK(fuzz_world.blocks[i].ptr == NULL || fuzz_world.leaked, "block %d stays: %s", i, fuzz_world.refusal);
   }
   for (int i = 0; i < FUZZ_SCRATCHES; ++i) {
     validate(&fuzz_world.scratches[i]);
     if (fuzz_world.scratches[i].scratch != NULL) destroy_scratch(&fuzz_world.scratches[i]);
-    FUZZ_CHECK(fuzz_world.scratches[i].scratch == NULL || fuzz_world.leaked, "scratch %d stays", i);
+    FUZZ_CHECK(fuzz_world.scratches[i].scratch == NULL || fuzz_world.leaked, "scratch %d stays: %s", i,
+               fuzz_world.refusal);
   }
 }
 

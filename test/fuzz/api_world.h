@@ -126,7 +126,8 @@ typedef struct fuzz_world {
   gcap_graph_manager_t* managers[FUZZ_MANAGERS];
   fuzz_runtime_t runtimes[FUZZ_RUNTIMES];
   gcap_thread_contexts_t* contexts;
-  int released;  // what was retained or deferred and is not released yet: 0 at the end
+  char refusal[256];  // the last message
+  int released;       // what was retained or deferred and is not released yet: 0 at the end
 } fuzz_world_t;
 
 extern fuzz_world_t fuzz_world;
