@@ -129,7 +129,9 @@ bool gcap_ort_abi_has_headers(void) {
   SLOT(gcap_ort_api_t, OrtApi, Node_GetEpName, 368);
   SLOT(gcap_ort_api_t, OrtApi, GetRunConfigEntry, 373);
   SLOT(gcap_ort_api_t, OrtApi, EpDevice_MemoryInfo, 374);
+  SLOT(gcap_ort_api_t, OrtApi, CreateSharedAllocator, 375);
   SLOT(gcap_ort_api_t, OrtApi, GetSharedAllocator, 376);
+  SLOT(gcap_ort_api_t, OrtApi, ReleaseSharedAllocator, 377);
   SLOT(gcap_ort_api_t, OrtApi, GetTensorData, 378);
   SLOT(gcap_ort_api_t, OrtApi, GetSessionOptionsConfigEntries, 379);
   SLOT(gcap_ort_api_t, OrtApi, CreateSyncStreamForEpDevice, 383);
@@ -140,7 +142,6 @@ bool gcap_ort_abi_has_headers(void) {
   SLOT(gcap_ort_api_t, OrtApi, RunOptionsSetSyncStream, 413);
   SLOT(gcap_ort_api_t, OrtApi, GetTensorElementTypeAndShapeDataReference, 414);
   SLOT(gcap_ort_api_t, OrtApi, SessionReleaseCapturedGraph, 421);
-  SLOT(gcap_ort_api_t, OrtApi, KernelContext_GetSyncStream, 423);
   SLOT(gcap_ort_ep_api_t, OrtEpApi, CreateEpDevice, 0);
   SLOT(gcap_ort_ep_api_t, OrtEpApi, ReleaseEpDevice, 1);
   SLOT(gcap_ort_ep_api_t, OrtEpApi, EpGraphSupportInfo_AddSingleNode, 3);
