@@ -74,8 +74,9 @@ typedef struct fuzz_allocator {
 typedef struct fuzz_scratch {
   gcap_scratch_t* scratch;
   int upstream;
-  int device;     // -1: host memory
-  unsigned runs;  // a bit for each stream that has a run open
+  int device;                    // -1: host memory
+  unsigned runs;                 // a bit for each stream that has a run open
+  unsigned ended[FUZZ_STREAMS];  // how many runs of each stream have ended
 } fuzz_scratch_t;
 
 typedef struct fuzz_reservation {
