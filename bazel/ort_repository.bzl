@@ -91,12 +91,15 @@ def _ort_repository_impl(ctx):
     ctx.file("runtimes.txt", "".join([line + "\n" for line in lines]))
     root = environ.get("GCAP_ORT_ROOT", "")
     if root:
+        if not ctx.path(root).exists:
+            fail("GCAP_ORT_ROOT is '%s': expected the root of a release, but there is no such folder" % root)
         for folder in ["include", "include/onnxruntime", "include/onnxruntime/core/session"]:
             if ctx.path("%s/%s/onnxruntime_c_api.h" % (root, folder)).exists:
                 ctx.symlink(root + "/" + folder, "include")
                 break
-        if not ctx.path("include/onnxruntime_c_api.h").exists:
-            fail("GCAP_ORT_ROOT is '%s': expected the root of a release, but it has no onnxruntime_c_api.h" % root)
+        for header in ["onnxruntime_c_api.h", "onnxruntime_ep_c_api.h"]:
+            if not ctx.path("include/" + header).exists:
+                fail("GCAP_ORT_ROOT is '%s': expected the root of a release, but it has no %s" % (root, header))
     ctx.file("BUILD.bazel", """# Written by @gcap//bazel:ort_repository.bzl.
 load("@rules_cc//cc:cc_library.bzl", "cc_library")
 

@@ -3,8 +3,8 @@
 // api.h: the two tables of functions that ONNX Runtime gives, OrtApi and OrtEpApi, as far as gcap calls them. Slots
 // have ONNX Runtime's names, so that its documentation can be searched for them, and their index; a gap is named by the
 // first index that it stands for. The tables only ever grow at their end, so what is here holds for every later
-// runtime. A slot is there only if the runtime has its version (gcap_ort_host_t): those after 389 are of the version
-// that they say.
+// runtime. A slot is there only if the runtime has its version (gcap_ort_host_t): the comment says which, where that
+// is after the oldest that gcap runs on.
 #ifndef GCAP_ORT_ABI_API_H_
 #define GCAP_ORT_ABI_API_H_
 
@@ -242,7 +242,7 @@ typedef struct gcap_ort_api {
                                                                   gcap_ort_element_type_t* out_type,
                                                                   const int64_t** out_shape, size_t* out_rank);  // 414
   gcap_ort_slot_t gap_415[6];
-  gcap_ort_status_t* (*SessionReleaseCapturedGraph)(gcap_ort_session_t* session, int graph_id);  // 421
+  gcap_ort_status_t* (*SessionReleaseCapturedGraph)(gcap_ort_session_t* session, int graph_id);  // 421, since 27
 } gcap_ort_api_t;
 
 // OrtEpApi.
@@ -310,8 +310,8 @@ struct gcap_ort_ep_api {
 
 // OrtApiBase: what ONNX Runtime hands to a plugin.
 typedef struct gcap_ort_api_base {
-  const gcap_ort_api_t* (*GetApi)(uint32_t version);  // NULL if the runtime is older than `version`
-  const char* (*GetVersionString)(void);              // "1.26.0"
+  const gcap_ort_api_t* (*GetApi)(uint32_t version);  // 0: NULL if the runtime is older than `version`
+  const char* (*GetVersionString)(void);              // 1: "1.26.0"
 } gcap_ort_api_base_t;
 
 #endif  // GCAP_ORT_ABI_API_H_
