@@ -49,6 +49,7 @@ static const struct {
     {"Identity", gcap_infer_same, 1, 1},
     {"InstanceNormalization", gcap_infer_same, 3, 3},
     {"IsNaN", gcap_infer_same, 1, 1},
+    {"LRN", gcap_infer_same, 1, 1},
     {"LayerNormalization", gcap_infer_same, 2, 3},
     {"LeakyRelu", gcap_infer_same, 1, 1},
     {"Less", gcap_infer_elementwise, 2, 2},

@@ -1,9 +1,12 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Softmax and layer normalization: checks and launches. No state.
+// Softmax, layer normalization and local response normalization: checks and launches. No state.
 #include "gcap/ops/normalize.h"
 
+#include <inttypes.h>
+
 #include "lib/internal/check_argument.h"
+#include "ops/kernels/lrn_kernels.h"
 #include "ops/kernels/normalize_kernels.h"
 #include "ops/kernels/op_check.h"
 #include "ops/kernels/op_launch.h"
@@ -22,6 +25,9 @@ static const void* const softmax_kernels[NUM_SOFTMAX][GCAP_NUM_DTYPES] = {GCAP_S
 #define LAYER_NORM_ENTRY(type) [GCAP_DTYPE_OF_##type] = (const void*)gcap_kernel_layer_norm_##type,
 static const void* const layer_norm_kernels[GCAP_NUM_DTYPES] = {GCAP_LAYER_NORM_KERNELS(LAYER_NORM_ENTRY)};
 
+#define LRN_ENTRY(type) [GCAP_DTYPE_OF_##type] = (const void*)gcap_kernel_lrn_##type,
+static const void* const lrn_kernels[GCAP_NUM_DTYPES] = {GCAP_LRN_KERNELS(LRN_ENTRY)};
+
 // The product of the dimensions first..last - 1.
 static int64_t product(const gcap_tensor_t* x, int first, int last) {
   int64_t elements = 1;
@@ -30,7 +36,7 @@ static int64_t product(const gcap_tensor_t* x, int first, int last) {
 }
 
 static gcap_status_t check_arguments(const gcap_stream_t* stream, const gcap_tensor_t* x, const gcap_tensor_t* y,
-                                     const char* what) {
+                                     const char* what, bool in_place) {
   GCAP_RETURN_IF_NULL(stream);
   GCAP_RETURN_IF_NULL(x);
   GCAP_RETURN_IF_NULL(y);
@@ -39,7 +45,7 @@ static gcap_status_t check_arguments(const gcap_stream_t* stream, const gcap_ten
   GCAP_RETURN_IF_ERROR(gcap_check_dtype_among(what, x->dtype, float_types));
   GCAP_RETURN_IF_ERROR(gcap_check_dtype("y", y, x->dtype, "the type of x"));
   GCAP_RETURN_IF_ERROR(gcap_check_shape("y", y, x->rank, x->shape, "the shape of x"));
-  return gcap_check_apart("y", y, "x", x, /*or_same=*/true);
+  return gcap_check_apart("y", y, "x", x, in_place);
 }
 
 static gcap_status_t softmax(gcap_stream_t* stream, int kind, const gcap_tensor_t* x, int given_axis,
@@ -58,12 +64,12 @@ static gcap_status_t softmax(gcap_stream_t* stream, int kind, const gcap_tensor_
 }
 
 gcap_status_t gcap_softmax(gcap_stream_t* stream, const gcap_tensor_t* x, int axis, const gcap_tensor_t* y) {
-  GCAP_RETURN_IF_ERROR(check_arguments(stream, x, y, "softmax"));
+  GCAP_RETURN_IF_ERROR(check_arguments(stream, x, y, "softmax", /*in_place=*/true));
   return softmax(stream, SOFTMAX, x, axis, y);
 }
 
 gcap_status_t gcap_log_softmax(gcap_stream_t* stream, const gcap_tensor_t* x, int axis, const gcap_tensor_t* y) {
-  GCAP_RETURN_IF_ERROR(check_arguments(stream, x, y, "log_softmax"));
+  GCAP_RETURN_IF_ERROR(check_arguments(stream, x, y, "log_softmax", /*in_place=*/true));
   return softmax(stream, LOG_SOFTMAX, x, axis, y);
 }
 
@@ -79,7 +85,7 @@ static gcap_status_t check_weights(const char* name, const gcap_tensor_t* tensor
 
 gcap_status_t gcap_layer_norm(gcap_stream_t* stream, const gcap_tensor_t* x, int given_axis, float epsilon,
                               const gcap_tensor_t* scale, const gcap_tensor_t* bias, const gcap_tensor_t* y) {
-  GCAP_RETURN_IF_ERROR(check_arguments(stream, x, y, "layer_norm"));
+  GCAP_RETURN_IF_ERROR(check_arguments(stream, x, y, "layer_norm", /*in_place=*/true));
   GCAP_RETURN_IF_NULL(scale);
   int axis;
   GCAP_RETURN_IF_ERROR(gcap_check_axis("axis", given_axis, x->rank, &axis));
@@ -100,4 +106,29 @@ gcap_status_t gcap_layer_norm(gcap_stream_t* stream, const gcap_tensor_t* x, int
   params.lanes = lanes.lanes;
   return gcap_op_launch(stream, layer_norm_kernels[x->dtype], params.rows, lanes.block_threads / lanes.lanes,
                         lanes.block_threads, &params);
+}
+
+gcap_status_t gcap_lrn(gcap_stream_t* stream, const gcap_tensor_t* x, int64_t size, float alpha, float beta, float bias,
+                       const gcap_tensor_t* y) {
+  GCAP_RETURN_IF_ERROR(check_arguments(stream, x, y, "lrn", /*in_place=*/false));
+  if (x->rank < 2) {
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "x.rank is %d, allowed are 2..%d: axis 1 are the channels", x->rank,
+                       GCAP_MAX_RANK);
+  }
+  if (size < 1) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "size is %" PRId64 ", allowed are 1 and more", size);
+  const int64_t elements = gcap_tensor_elements(x), before = (size - 1) / 2, after = size / 2;
+  if (elements == 0) return NULL;
+  const int64_t farthest = x->shape[1] - 1;
+  gcap_lrn_params_t params = {.x = x->data,
+                              .y = y->data,
+                              .elements = elements,
+                              .channels = x->shape[1],
+                              .inner = product(x, 2, x->rank),
+                              .before = before < farthest ? before : farthest,
+                              .after = after < farthest ? after : farthest,
+                              .scale = (float)((double)alpha / (double)size),
+                              .beta = beta,
+                              .bias = bias,
+                              .narrow = elements <= INT32_MAX};
+  return gcap_op_launch(stream, lrn_kernels[x->dtype], elements, GCAP_BLOCK_THREADS, GCAP_BLOCK_THREADS, &params);
 }

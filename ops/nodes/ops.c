@@ -53,6 +53,7 @@ static const gcap_node_op_t ops[] = {
     POOL("GlobalAveragePool", GCAP_POOL2D_AVERAGE, gcap_node_global_pool_accepts),
     BINARY("Greater", "TT>B", NUMBERS, GCAP_BINARY_GREATER),
     {"Identity", "T>T", ANY, .compute = gcap_node_copy_elements},
+    {"LRN", "T>T", FLOATS, .compute = gcap_node_lrn, .accepts = gcap_node_lrn_accepts},
     {"LayerNormalization", "TT?T>T", FLOATS, .compute = gcap_node_layer_norm, .accepts = gcap_node_layer_norm_accepts},
     {"LeakyRelu", "T>T", FLOATS, .compute = gcap_node_leaky_relu},
     BINARY("Less", "TT>B", NUMBERS, GCAP_BINARY_LESS),

@@ -1,6 +1,6 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Reductions, softmax, layer normalization.
+// Reductions, softmax, layer normalization, local response normalization.
 
 #include <algorithm>
 #include <cmath>
@@ -106,6 +106,32 @@ NodeCase LayerNorm(const std::string& name, int axis, const Shape& behind, bool 
   return c;
 }
 
+// Over the channels, axis 1, of [2,3,4]: from `before` before an element's own to `after` behind it. Without
+// attributes, ONNX's defaults are meant.
+NodeCase LocalResponseNorm(const std::string& name, int64_t size, int64_t before, int64_t after, bool defaults) {
+  const double alpha = defaults ? 1e-4 : 2.0, beta = defaults ? 0.75 : 0.5, bias = defaults ? 1.0 : 0.25;
+  NodeCase c;
+  c.name = "LRN" + name;
+  c.op_type = "LRN";
+  c.attributes = [=](Attributes* a) {
+    a->Int("size", size);
+    if (!defaults) a->Float("alpha", 2.0f).Float("beta", 0.5f).Float("bias", 0.25f);
+  };
+  c.inputs = {{kTyped, kShape, -3, 3}};
+  c.outputs = {{kTyped, kShape}};
+  c.reference = [=](const Ins& in) -> std::vector<Values> {
+    return {Make(kShape, [&](const Shape& index) {
+      double squares = 0;
+      for (int64_t k = index[1] - before; k <= index[1] + after; ++k) {
+        if (k >= 0 && k < kShape[1]) squares += std::pow(At(in[0], {index[0], k, index[2]}), 2);
+      }
+      return At(in[0], index) / std::pow(bias + alpha / static_cast<double>(size) * squares, beta);
+    })};
+  };
+  c.error = kError;
+  return c;
+}
+
 }  // namespace
 
 std::vector<NodeCase> ReduceCases() {
@@ -126,6 +152,9 @@ std::vector<NodeCase> ReduceCases() {
       Softmax("LogSoftmax", "OfAxis0", 0),
       LayerNorm("OfTheLastAxis", -1, {4}, true, 1e-3f),
       LayerNorm("OfTwoAxes", 1, {3, 4}, false, 1e-5f),
+      LocalResponseNorm("", 3, 1, 1, /*defaults=*/true),
+      LocalResponseNorm("OfAnEvenSize", 2, 0, 1, /*defaults=*/false),
+      LocalResponseNorm("OfMoreThanAllChannels", 9, 4, 4, /*defaults=*/false),
   };
 }
 

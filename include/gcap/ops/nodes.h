@@ -44,6 +44,7 @@ extern "C" {
 //   Softmax, LogSoftmax                  floats                    axis
 //   LayerNormalization                   floats                    axis, epsilon; scale and bias have the shape of the
 //                                                                  axes. Not: Mean and InvStdDev
+//   LRN                                  floats                    size, alpha, beta, bias
 //   ReduceSum, ReduceMean, ReduceProd    floats, i64, i32          axes, as input on the host or as attribute;
 //   ReduceMax, ReduceMin                 any                       keepdims, noop_with_empty_axes
 //   Transpose, Concat, Split             any                       perm; axis; split on the host; num_outputs
