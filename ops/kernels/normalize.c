@@ -83,8 +83,34 @@ static gcap_status_t check_weights(const char* name, const gcap_tensor_t* tensor
   return gcap_check_apart("y", y, name, tensor, /*or_same=*/false);
 }
 
+// A statistic of each row: f32, and of the shape of x with 1 from `axis` on.
+static gcap_status_t check_statistic(const char* name, const gcap_tensor_t* tensor, const gcap_tensor_t* x, int axis) {
+  int64_t shape[GCAP_MAX_RANK];
+  for (int i = 0; i < x->rank; ++i) shape[i] = i < axis ? x->shape[i] : 1;
+  GCAP_RETURN_IF_ERROR(gcap_check_tensor(name, tensor));
+  GCAP_RETURN_IF_ERROR(gcap_check_dtype(name, tensor, GCAP_DTYPE_F32, "it is of each row"));
+  return gcap_check_shape(name, tensor, x->rank, shape, "the shape of x with 1 from the axis on");
+}
+
+// No statistic shares a byte with what else there is. NULL is none.
+static gcap_status_t check_statistics(const gcap_tensor_t* const statistics[2], int axis,
+                                      const gcap_tensor_t* const others[4]) {
+  static const char *const names[] = {"mean", "inv_std_dev"}, *const other_names[] = {"x", "y", "scale", "bias"};
+  for (int i = 0; i < 2; ++i) {
+    if (statistics[i] == NULL) continue;
+    GCAP_RETURN_IF_ERROR(check_statistic(names[i], statistics[i], others[0], axis));
+    for (int k = 0; k < 4; ++k) {
+      if (others[k] == NULL) continue;
+      GCAP_RETURN_IF_ERROR(gcap_check_apart(names[i], statistics[i], other_names[k], others[k], /*or_same=*/false));
+    }
+  }
+  if (statistics[0] == NULL || statistics[1] == NULL) return NULL;
+  return gcap_check_apart(names[0], statistics[0], names[1], statistics[1], /*or_same=*/false);
+}
+
 gcap_status_t gcap_layer_norm(gcap_stream_t* stream, const gcap_tensor_t* x, int given_axis, float epsilon,
-                              const gcap_tensor_t* scale, const gcap_tensor_t* bias, const gcap_tensor_t* y) {
+                              const gcap_tensor_t* scale, const gcap_tensor_t* bias, const gcap_tensor_t* y,
+                              const gcap_tensor_t* mean, const gcap_tensor_t* inv_std_dev) {
   GCAP_RETURN_IF_ERROR(check_arguments(stream, x, y, "layer_norm", /*in_place=*/true));
   GCAP_RETURN_IF_NULL(scale);
   int axis;
@@ -94,14 +120,19 @@ gcap_status_t gcap_layer_norm(gcap_stream_t* stream, const gcap_tensor_t* x, int
   }
   GCAP_RETURN_IF_ERROR(check_weights("scale", scale, x, axis, y));
   if (bias != NULL) GCAP_RETURN_IF_ERROR(check_weights("bias", bias, x, axis, y));
-  if (gcap_tensor_elements(x) == 0) return NULL;
+  const gcap_tensor_t* const statistics[] = {mean, inv_std_dev};
+  GCAP_RETURN_IF_ERROR(check_statistics(statistics, axis, (const gcap_tensor_t* const[]){x, y, scale, bias}));
   gcap_layer_norm_params_t params = {.x = x->data,
                                      .y = y->data,
                                      .scale = scale->data,
                                      .bias = bias == NULL ? NULL : bias->data,
+                                     .mean = mean == NULL ? NULL : mean->data,
+                                     .inv_std_dev = inv_std_dev == NULL ? NULL : inv_std_dev->data,
                                      .rows = product(x, 0, axis),
                                      .columns = product(x, axis, x->rank),
                                      .epsilon = epsilon};
+  // Rows without elements have statistics.
+  if (params.rows == 0 || (params.columns == 0 && mean == NULL && inv_std_dev == NULL)) return NULL;
   const gcap_row_lanes_t lanes = gcap_choose_row_lanes(params.rows, params.columns, /*across=*/false);
   params.lanes = lanes.lanes;
   return gcap_op_launch(stream, layer_norm_kernels[x->dtype], params.rows, lanes.block_threads / lanes.lanes,

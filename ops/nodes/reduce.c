@@ -34,10 +34,11 @@ bool gcap_node_layer_norm_accepts(const gcap_model_t* model, const gcap_node_t* 
 }
 
 gcap_status_t gcap_node_layer_norm(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context) {
-  const gcap_tensor_t* in = context->inputs;
-  return gcap_layer_norm(STREAM(context), &in[0], last_axis_or(kernel->node),
-                         gcap_node_float(kernel->node, "epsilon", 1e-5f), &in[1],
-                         kernel->node->num_inputs == 3 ? &in[2] : NULL, &context->outputs[0]);
+  const gcap_tensor_t *in = context->inputs, *out = context->outputs;
+  const gcap_node_t* node = kernel->node;
+  return gcap_layer_norm(STREAM(context), &in[0], last_axis_or(node), gcap_node_float(node, "epsilon", 1e-5f), &in[1],
+                         node->num_inputs == 3 ? &in[2] : NULL, &out[0], node->num_outputs > 1 ? &out[1] : NULL,
+                         node->num_outputs > 2 ? &out[2] : NULL);
 }
 
 // ONNX has no default for `size`.

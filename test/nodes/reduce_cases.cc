@@ -81,7 +81,8 @@ NodeCase Softmax(const std::string& op, const std::string& name, int axis) {
 }
 
 // From `axis` to the last one of [2,3,4].
-NodeCase LayerNorm(const std::string& name, int axis, const Shape& behind, bool has_bias, float epsilon) {
+NodeCase LayerNorm(const std::string& name, int axis, const Shape& behind, bool has_bias, float epsilon,
+                   bool has_statistics = false) {
   NodeCase c;
   c.name = "LayerNormalization" + name;
   c.op_type = "LayerNormalization";
@@ -89,18 +90,25 @@ NodeCase LayerNorm(const std::string& name, int axis, const Shape& behind, bool 
   c.inputs = {{kTyped, kShape}, {kTyped, behind}};
   if (has_bias) c.inputs.push_back({kTyped, behind});
   c.outputs = {{kTyped, kShape}};
+  Shape rows = kShape;
+  for (size_t i = rows.size() - behind.size(); i < rows.size(); ++i) rows[i] = 1;
+  if (has_statistics) c.outputs.insert(c.outputs.end(), 2, {GCAP_DTYPE_F32, rows});
   const size_t count = static_cast<size_t>(Count(behind));
   c.reference = [=](const Ins& in) -> std::vector<Values> {
-    Values made;
+    Values made, means, inverses;
     for (size_t i = 0; i < in[0].at.size(); ++i) {
       const size_t row = i / count * count;
       double mean = 0, variance = 0;
       for (size_t j = 0; j < count; ++j) mean += in[0].at[row + j] / static_cast<double>(count);
       for (size_t j = 0; j < count; ++j) variance += std::pow(in[0].at[row + j] - mean, 2) / static_cast<double>(count);
-      const double norm = (in[0].at[i] - mean) / std::sqrt(variance + static_cast<double>(epsilon));
+      const double inverse = 1 / std::sqrt(variance + static_cast<double>(epsilon));
+      if (i == row) means.push_back(mean);
+      if (i == row) inverses.push_back(inverse);
+      const double norm = (in[0].at[i] - mean) * inverse;
       made.push_back(norm * in[1].at[i - row] + (has_bias ? in[2].at[i - row] : 0));
     }
-    return {made};
+    if (!has_statistics) return {made};
+    return {made, means, inverses};
   };
   c.error = 16 * kError;  // the deviation divides the error of the mean
   return c;
@@ -152,6 +160,7 @@ std::vector<NodeCase> ReduceCases() {
       Softmax("LogSoftmax", "OfAxis0", 0),
       LayerNorm("OfTheLastAxis", -1, {4}, true, 1e-3f),
       LayerNorm("OfTwoAxes", 1, {3, 4}, false, 1e-5f),
+      LayerNorm("WithMeanAndInvStdDev", -2, {3, 4}, true, 1e-2f, /*has_statistics=*/true),
       LocalResponseNorm("", 3, 1, 1, /*defaults=*/true),
       LocalResponseNorm("OfAnEvenSize", 2, 0, 1, /*defaults=*/false),
       LocalResponseNorm("OfMoreThanAllChannels", 9, 4, 4, /*defaults=*/false),

@@ -58,7 +58,7 @@ class KernelsOnSim : public OpTest {
         [this] { return gcap_reduce(stream_, GCAP_REDUCE_SUM, &x_, &kAxis, 1, &column_); },
         [this] { return gcap_softmax(stream_, &x_, 1, &y_); },
         [this] { return gcap_log_softmax(stream_, &x_, 0, &y_); },
-        [this] { return gcap_layer_norm(stream_, &x_, 1, 0.1f, &row_, nullptr, &y_); },
+        [this] { return gcap_layer_norm(stream_, &x_, 1, 0.1f, &row_, nullptr, &y_, nullptr, nullptr); },
         [this] { return gcap_lrn(stream_, &x_, 3, 1.0f, 0.5f, 1.0f, &y_); },
         [this] { return gcap_transpose(stream_, &x_, kSwap, &transposed_); },
         [this] { return gcap_concat(stream_, &x_, 1, 0, &y_); },
