@@ -50,6 +50,7 @@ const gcap_ort_op_t gcap_ort_node_ops[] = {
     SINCE("GlobalAveragePool", 1),
     SINCE("Greater", 7),
     SINCE("Identity", 1),
+    SINCE("LRN", 1),
     SINCE("LayerNormalization", 17),
     SINCE("LeakyRelu", 6),
     SINCE("Less", 7),
@@ -104,6 +105,7 @@ const gcap_ort_attribute_t gcap_ort_node_attributes[] = {
     {"axes", GCAP_ATTRIBUTE_INTS},
     {"axis", GCAP_ATTRIBUTE_INT},
     {"beta", GCAP_ATTRIBUTE_FLOAT},
+    {"bias", GCAP_ATTRIBUTE_FLOAT},
     {"ceil_mode", GCAP_ATTRIBUTE_INT},
     {"count_include_pad", GCAP_ATTRIBUTE_INT},
     {"dilations", GCAP_ATTRIBUTE_INTS},
@@ -122,6 +124,7 @@ const gcap_ort_attribute_t gcap_ort_node_attributes[] = {
     {"round_mode", GCAP_ATTRIBUTE_STRING},  // to a type that gcap lacks
     {"saturate", GCAP_ATTRIBUTE_INT},       // to a type that gcap lacks
     {"seed", GCAP_ATTRIBUTE_INT},           // of training
+    {"size", GCAP_ATTRIBUTE_INT},
     {"split", GCAP_ATTRIBUTE_INTS},
     {"stash_type", GCAP_ATTRIBUTE_INT},     // the least precision of the sums, which gcap's have
     {"storage_order", GCAP_ATTRIBUTE_INT},  // of the output Indices, which gcap lacks

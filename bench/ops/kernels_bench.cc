@@ -176,7 +176,7 @@ void BM_LayerNorm(benchmark::State& state, gcap_dtype_t dtype) {
   if (!HasDevice(state)) return;
   Case c(dtype);
   Compare(state, &c.device, 2 * c.bytes,
-          [&] { return gcap_layer_norm(c.device.stream(), &c.x, 1, 1e-5f, &c.row, &c.row, &c.y); });
+          [&] { return gcap_layer_norm(c.device.stream(), &c.x, 1, 1e-5f, &c.row, &c.row, &c.y, nullptr, nullptr); });
 }
 
 void BM_ReduceRows(benchmark::State& state, gcap_dtype_t dtype) {

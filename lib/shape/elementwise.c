@@ -64,3 +64,14 @@ gcap_status_t gcap_infer_same_with_axis(const gcap_node_t* node, const gcap_tens
   GCAP_RETURN_IF_ERROR(gcap_infer_axis(node, inputs[0].rank, -1, &axis));
   return gcap_infer_same(node, inputs, outputs);
 }
+
+// Mean and InvStdDev, if they are there, have 1 for each axis that is normalized.
+gcap_status_t gcap_infer_layer_norm(const gcap_node_t* node, const gcap_tensor_t* inputs, gcap_tensor_t* outputs) {
+  int axis = 0;
+  GCAP_RETURN_IF_ERROR(gcap_infer_axis(node, inputs[0].rank, -1, &axis));
+  GCAP_RETURN_IF_ERROR(gcap_infer_same(node, inputs, outputs));
+  gcap_shape_t shape = gcap_shape_of(&inputs[0]);
+  for (int i = axis; i < shape.rank; ++i) shape.at[i] = 1;
+  for (int i = 1; i < node->num_outputs; ++i) GCAP_RETURN_IF_ERROR(gcap_shape_give(node, i, &shape, &outputs[i]));
+  return NULL;
+}

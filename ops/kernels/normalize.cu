@@ -50,6 +50,8 @@ __device__ void RunLayerNorm(const gcap_layer_norm_params_t& p) {
     const float mean = SumOf(group, p.columns, [&](int64_t i) { return Op::Load(x[i]); }) / columns;
     const auto square = [&](int64_t i) { return (Op::Load(x[i]) - mean) * (Op::Load(x[i]) - mean); };
     const float deviation = sqrtf(SumOf(group, p.columns, square) / columns + p.epsilon);
+    if (group.lane == 0 && p.mean != nullptr) p.mean[row] = mean;
+    if (group.lane == 0 && p.inv_std_dev != nullptr) p.inv_std_dev[row] = 1.0f / deviation;
     for (int64_t i = group.lane; i < p.columns; i += group.lanes) {
       const float shift = bias == nullptr ? 0.0f : Op::Load(bias[i]);
       y[i] = Op::Store((Op::Load(x[i]) - mean) / deviation * Op::Load(scale[i]) + shift);

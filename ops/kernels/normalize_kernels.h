@@ -26,7 +26,9 @@ typedef struct gcap_layer_norm_params {
   const void* x;
   void* y;
   const void* scale;
-  const void* bias;  // NULL: none
+  const void* bias;    // NULL: none
+  float* mean;         // of each row; NULL: not wanted
+  float* inv_std_dev;  // the same
   int64_t rows;
   int64_t columns;
   float epsilon;

@@ -19,6 +19,8 @@ static size_t list_layer_norm(const gcap_layer_norm_params_t* p, size_t bytes, g
   gcap_twin_access(&list, p->scale, (size_t)p->columns * bytes, false);
   if (p->bias != NULL) gcap_twin_access(&list, p->bias, (size_t)p->columns * bytes, false);
   gcap_twin_access(&list, p->y, (size_t)(p->rows * p->columns) * bytes, true);
+  if (p->mean != NULL) gcap_twin_access(&list, p->mean, (size_t)p->rows * sizeof(float), true);
+  if (p->inv_std_dev != NULL) gcap_twin_access(&list, p->inv_std_dev, (size_t)p->rows * sizeof(float), true);
   return list.count;
 }
 
@@ -49,35 +51,36 @@ static size_t list_layer_norm(const gcap_layer_norm_params_t* p, size_t bytes, g
     return list_softmax(args[0], sizeof(gcap_##type##_t), out_items, capacity);                                        \
   }
 
-#define DEFINE_LAYER_NORM(type)                                                                                        \
-  GCAP_TWIN_HANDLE(gcap_kernel_layer_norm_##type, gcap_layer_norm_params_t)                                            \
-  static void row_layer_norm_##type(const gcap_layer_norm_params_t* p, const gcap_##type##_t* x, gcap_##type##_t* y) { \
-    const gcap_##type##_t *scale = p->scale, *bias = p->bias;                                                          \
-    gcap_sum_t sum = gcap_sum_zero(), squares = gcap_sum_zero();                                                       \
-    for (int64_t i = 0; i < p->columns; ++i) gcap_sum_add(&sum, gcap_load_##type(x[i]));                               \
-    const float mean = gcap_sum_value(sum) / (float)p->columns;                                                        \
-    for (int64_t i = 0; i < p->columns; ++i) {                                                                         \
-      const float distance = gcap_load_##type(x[i]) - mean;                                                            \
-      gcap_sum_add(&squares, distance* distance);                                                                      \
-    }                                                                                                                  \
-    const float deviation = sqrtf(gcap_sum_value(squares) / (float)p->columns + p->epsilon);                           \
-    for (int64_t i = 0; i < p->columns; ++i) {                                                                         \
-      const float scaled = (gcap_load_##type(x[i]) - mean) / deviation * gcap_load_##type(scale[i]);                   \
-      y[i] = gcap_store_##type(scaled + (bias == NULL ? 0.0f : gcap_load_##type(bias[i])));                            \
-    }                                                                                                                  \
-  }                                                                                                                    \
-  static void run_layer_norm_##type(const gcap_sim_launch_t* launch, void* const* args) {                              \
-    (void)launch;                                                                                                      \
-    const gcap_layer_norm_params_t* p = args[0];                                                                       \
-    for (int64_t row = 0; row < p->rows; ++row) {                                                                      \
-      row_layer_norm_##type(p, (const gcap_##type##_t*)p->x + row * p->columns,                                        \
-                            (gcap_##type##_t*)p->y + row * p->columns);                                                \
-    }                                                                                                                  \
-  }                                                                                                                    \
-  static size_t accesses_layer_norm_##type(const gcap_sim_launch_t* launch, void* const* args,                         \
-                                           gcap_sim_access_t* out_items, size_t capacity) {                            \
-    (void)launch;                                                                                                      \
-    return list_layer_norm(args[0], sizeof(gcap_##type##_t), out_items, capacity);                                     \
+#define DEFINE_LAYER_NORM(type)                                                                      \
+  GCAP_TWIN_HANDLE(gcap_kernel_layer_norm_##type, gcap_layer_norm_params_t)                          \
+  static void row_layer_norm_##type(const gcap_layer_norm_params_t* p, int64_t row) {                \
+    const gcap_##type##_t *scale = p->scale, *bias = p->bias;                                        \
+    const gcap_##type##_t* x = (const gcap_##type##_t*)p->x + row * p->columns;                      \
+    gcap_##type##_t* y = (gcap_##type##_t*)p->y + row * p->columns;                                  \
+    gcap_sum_t sum = gcap_sum_zero(), squares = gcap_sum_zero();                                     \
+    for (int64_t i = 0; i < p->columns; ++i) gcap_sum_add(&sum, gcap_load_##type(x[i]));             \
+    const float mean = gcap_sum_value(sum) / (float)p->columns;                                      \
+    for (int64_t i = 0; i < p->columns; ++i) {                                                       \
+      const float distance = gcap_load_##type(x[i]) - mean;                                          \
+      gcap_sum_add(&squares, distance* distance);                                                    \
+    }                                                                                                \
+    const float deviation = sqrtf(gcap_sum_value(squares) / (float)p->columns + p->epsilon);         \
+    if (p->mean != NULL) p->mean[row] = mean;                                                        \
+    if (p->inv_std_dev != NULL) p->inv_std_dev[row] = 1.0f / deviation;                              \
+    for (int64_t i = 0; i < p->columns; ++i) {                                                       \
+      const float scaled = (gcap_load_##type(x[i]) - mean) / deviation * gcap_load_##type(scale[i]); \
+      y[i] = gcap_store_##type(scaled + (bias == NULL ? 0.0f : gcap_load_##type(bias[i])));          \
+    }                                                                                                \
+  }                                                                                                  \
+  static void run_layer_norm_##type(const gcap_sim_launch_t* launch, void* const* args) {            \
+    (void)launch;                                                                                    \
+    const gcap_layer_norm_params_t* p = args[0];                                                     \
+    for (int64_t row = 0; row < p->rows; ++row) row_layer_norm_##type(p, row);                       \
+  }                                                                                                  \
+  static size_t accesses_layer_norm_##type(const gcap_sim_launch_t* launch, void* const* args,       \
+                                           gcap_sim_access_t* out_items, size_t capacity) {          \
+    (void)launch;                                                                                    \
+    return list_layer_norm(args[0], sizeof(gcap_##type##_t), out_items, capacity);                   \
   }
 
 GCAP_SOFTMAX_KERNELS(DEFINE_SOFTMAX)

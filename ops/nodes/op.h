@@ -120,8 +120,10 @@ GCAP_NODE_ACCEPTS(gcap_node_cast_accepts);
 GCAP_NODE_COMPUTE(gcap_node_softmax);
 GCAP_NODE_COMPUTE(gcap_node_log_softmax);
 GCAP_NODE_COMPUTE(gcap_node_layer_norm);
+GCAP_NODE_COMPUTE(gcap_node_lrn);
 GCAP_NODE_COMPUTE(gcap_node_reduce);
 GCAP_NODE_ACCEPTS(gcap_node_layer_norm_accepts);
+GCAP_NODE_ACCEPTS(gcap_node_lrn_accepts);
 // layout.c
 GCAP_NODE_COMPUTE(gcap_node_copy_elements);
 GCAP_NODE_COMPUTE(gcap_node_transpose);

@@ -1,6 +1,6 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Operators along axes: reductions, softmax and layer normalization.
+// Operators along axes: reductions, softmax, layer normalization and local response normalization.
 
 #include "gcap/ops/reduce.h"
 
@@ -10,7 +10,7 @@
 
 #define STREAM(context) ((context)->resources.stream)
 
-// --- Softmax and layer normalization --------------------------------------------------------------------------------
+// --- Normalizations -------------------------------------------------------------------------------------------------
 
 static int last_axis_or(const gcap_node_t* node) { return (int)gcap_node_int(node, "axis", -1); }
 
@@ -34,10 +34,23 @@ bool gcap_node_layer_norm_accepts(const gcap_model_t* model, const gcap_node_t* 
 }
 
 gcap_status_t gcap_node_layer_norm(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context) {
-  const gcap_tensor_t* in = context->inputs;
-  return gcap_layer_norm(STREAM(context), &in[0], last_axis_or(kernel->node),
-                         gcap_node_float(kernel->node, "epsilon", 1e-5f), &in[1],
-                         kernel->node->num_inputs == 3 ? &in[2] : NULL, &context->outputs[0]);
+  const gcap_tensor_t *in = context->inputs, *out = context->outputs;
+  const gcap_node_t* node = kernel->node;
+  return gcap_layer_norm(STREAM(context), &in[0], last_axis_or(node), gcap_node_float(node, "epsilon", 1e-5f), &in[1],
+                         node->num_inputs == 3 ? &in[2] : NULL, &out[0], node->num_outputs > 1 ? &out[1] : NULL,
+                         node->num_outputs > 2 ? &out[2] : NULL);
+}
+
+// ONNX has no default for `size`.
+bool gcap_node_lrn_accepts(const gcap_model_t* model, const gcap_node_t* node) {
+  return gcap_node_input(model, node, 0)->rank >= 2 && gcap_node_int(node, "size", 0) >= 1;
+}
+
+gcap_status_t gcap_node_lrn(const gcap_node_kernel_t* kernel, const gcap_kernel_context_t* context) {
+  const gcap_node_t* node = kernel->node;
+  return gcap_lrn(STREAM(context), &context->inputs[0], gcap_node_int(node, "size", 0),
+                  gcap_node_float(node, "alpha", 1e-4f), gcap_node_float(node, "beta", 0.75f),
+                  gcap_node_float(node, "bias", 1.0f), &context->outputs[0]);
 }
 
 // --- Reductions -----------------------------------------------------------------------------------------------------

@@ -215,10 +215,14 @@ typedef struct gcap_ort_api {
   const char* (*GetRunConfigEntry)(const gcap_ort_run_options_t* options, const char* key);  // 373
   const gcap_ort_memory_info_t* (*EpDevice_MemoryInfo)(const gcap_ort_ep_device_t* device,
                                                        gcap_ort_device_memory_t memory);  // 374
-  gcap_ort_slot_t gap_375[1];
+  gcap_ort_status_t* (*CreateSharedAllocator)(gcap_ort_env_t* env, const gcap_ort_ep_device_t* device,
+                                              gcap_ort_device_memory_t memory, gcap_ort_allocator_type_t type,
+                                              const gcap_ort_key_values_t* options,
+                                              gcap_ort_allocator_t** out_allocator);  // 375
   gcap_ort_status_t* (*GetSharedAllocator)(gcap_ort_env_t* env, const gcap_ort_memory_info_t* info,
                                            gcap_ort_allocator_t** out_allocator);  // 376
-  gcap_ort_slot_t gap_377[1];
+  gcap_ort_status_t* (*ReleaseSharedAllocator)(gcap_ort_env_t* env, const gcap_ort_ep_device_t* device,
+                                               gcap_ort_device_memory_t memory);              // 377
   gcap_ort_status_t* (*GetTensorData)(const gcap_ort_value_t* value, const void** out_data);  // 378
   gcap_ort_status_t* (*GetSessionOptionsConfigEntries)(const gcap_ort_session_options_t* options,
                                                        gcap_ort_key_values_t** out_pairs);  // 379
@@ -239,9 +243,6 @@ typedef struct gcap_ort_api {
                                                                   const int64_t** out_shape, size_t* out_rank);  // 414
   gcap_ort_slot_t gap_415[6];
   gcap_ort_status_t* (*SessionReleaseCapturedGraph)(gcap_ort_session_t* session, int graph_id);  // 421, since 27
-  gcap_ort_slot_t gap_422[1];
-  gcap_ort_status_t* (*KernelContext_GetSyncStream)(const gcap_ort_kernel_context_t* context,
-                                                    gcap_ort_sync_stream_t** out_stream);  // 423, since 28
 } gcap_ort_api_t;
 
 // OrtEpApi.

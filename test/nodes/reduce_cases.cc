@@ -1,6 +1,6 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Reductions, softmax, layer normalization.
+// Reductions, softmax, layer normalization, local response normalization.
 
 #include <algorithm>
 #include <cmath>
@@ -81,7 +81,8 @@ NodeCase Softmax(const std::string& op, const std::string& name, int axis) {
 }
 
 // From `axis` to the last one of [2,3,4].
-NodeCase LayerNorm(const std::string& name, int axis, const Shape& behind, bool has_bias, float epsilon) {
+NodeCase LayerNorm(const std::string& name, int axis, const Shape& behind, bool has_bias, float epsilon,
+                   bool has_statistics = false) {
   NodeCase c;
   c.name = "LayerNormalization" + name;
   c.op_type = "LayerNormalization";
@@ -89,20 +90,53 @@ NodeCase LayerNorm(const std::string& name, int axis, const Shape& behind, bool 
   c.inputs = {{kTyped, kShape}, {kTyped, behind}};
   if (has_bias) c.inputs.push_back({kTyped, behind});
   c.outputs = {{kTyped, kShape}};
+  Shape rows = kShape;
+  for (size_t i = rows.size() - behind.size(); i < rows.size(); ++i) rows[i] = 1;
+  if (has_statistics) c.outputs.insert(c.outputs.end(), 2, {GCAP_DTYPE_F32, rows});
   const size_t count = static_cast<size_t>(Count(behind));
   c.reference = [=](const Ins& in) -> std::vector<Values> {
-    Values made;
+    Values made, means, inverses;
     for (size_t i = 0; i < in[0].at.size(); ++i) {
       const size_t row = i / count * count;
       double mean = 0, variance = 0;
       for (size_t j = 0; j < count; ++j) mean += in[0].at[row + j] / static_cast<double>(count);
       for (size_t j = 0; j < count; ++j) variance += std::pow(in[0].at[row + j] - mean, 2) / static_cast<double>(count);
-      const double norm = (in[0].at[i] - mean) / std::sqrt(variance + static_cast<double>(epsilon));
+      const double inverse = 1 / std::sqrt(variance + static_cast<double>(epsilon));
+      if (i == row) means.push_back(mean);
+      if (i == row) inverses.push_back(inverse);
+      const double norm = (in[0].at[i] - mean) * inverse;
       made.push_back(norm * in[1].at[i - row] + (has_bias ? in[2].at[i - row] : 0));
     }
-    return {made};
+    if (!has_statistics) return {made};
+    return {made, means, inverses};
   };
   c.error = 16 * kError;  // the deviation divides the error of the mean
+  return c;
+}
+
+// Over the channels, axis 1, of [2,3,4]: from `before` before an element's own to `after` behind it. Without
+// attributes, ONNX's defaults are meant.
+NodeCase LocalResponseNorm(const std::string& name, int64_t size, int64_t before, int64_t after, bool defaults) {
+  const double alpha = defaults ? 1e-4 : 2.0, beta = defaults ? 0.75 : 0.5, bias = defaults ? 1.0 : 0.25;
+  NodeCase c;
+  c.name = "LRN" + name;
+  c.op_type = "LRN";
+  c.attributes = [=](Attributes* a) {
+    a->Int("size", size);
+    if (!defaults) a->Float("alpha", 2.0f).Float("beta", 0.5f).Float("bias", 0.25f);
+  };
+  c.inputs = {{kTyped, kShape, -3, 3}};
+  c.outputs = {{kTyped, kShape}};
+  c.reference = [=](const Ins& in) -> std::vector<Values> {
+    return {Make(kShape, [&](const Shape& index) {
+      double squares = 0;
+      for (int64_t k = index[1] - before; k <= index[1] + after; ++k) {
+        if (k >= 0 && k < kShape[1]) squares += std::pow(At(in[0], {index[0], k, index[2]}), 2);
+      }
+      return At(in[0], index) / std::pow(bias + alpha / static_cast<double>(size) * squares, beta);
+    })};
+  };
+  c.error = kError;
   return c;
 }
 
@@ -126,6 +160,10 @@ std::vector<NodeCase> ReduceCases() {
       Softmax("LogSoftmax", "OfAxis0", 0),
       LayerNorm("OfTheLastAxis", -1, {4}, true, 1e-3f),
       LayerNorm("OfTwoAxes", 1, {3, 4}, false, 1e-5f),
+      LayerNorm("WithMeanAndInvStdDev", -2, {3, 4}, true, 1e-2f, /*has_statistics=*/true),
+      LocalResponseNorm("", 3, 1, 1, /*defaults=*/true),
+      LocalResponseNorm("OfAnEvenSize", 2, 0, 1, /*defaults=*/false),
+      LocalResponseNorm("OfMoreThanAllChannels", 9, 4, 4, /*defaults=*/false),
   };
 }
 

@@ -177,11 +177,14 @@ class LayerNorm : public OpTest {
  protected:
   static constexpr float kEpsilon = 1e-5f;
 
+  gcap_status_t Issue(const gcap_tensor_t& x, int axis, float epsilon, const gcap_tensor_t& scale,
+                      const gcap_tensor_t* bias, const gcap_tensor_t& y) {
+    return gcap_layer_norm(stream_, &x, axis, epsilon, &scale, bias, &y, nullptr, nullptr);
+  }
   Values Run(const DeviceTensor& x, int axis, const DeviceTensor& scale, const DeviceTensor* bias, size_t offset = 0) {
     const DeviceTensor y(x.type(), x.shape(), offset);
-    const gcap_tensor_t xv = x.view(), sv = scale.view(), yv = y.view();
     const gcap_tensor_t bv = bias == nullptr ? gcap_tensor_t{} : bias->view();
-    GCAP_EXPECT_OK(gcap_layer_norm(stream_, &xv, axis, kEpsilon, &sv, bias == nullptr ? nullptr : &bv, &yv));
+    GCAP_EXPECT_OK(Issue(x.view(), axis, kEpsilon, scale.view(), bias == nullptr ? nullptr : &bv, y.view()));
     Synchronize();
     return y.Get();
   }
@@ -251,7 +254,7 @@ TEST_F(LayerNorm, WorksInPlaceAndReplayReadsTheInputAgain) {
     DeviceTensor x(GCAP_DTYPE_F32, {4, columns}, Values(4 * columns, 1.0));
     const DeviceTensor scale(GCAP_DTYPE_F32, {columns}, draws.Elements(GCAP_DTYPE_F32, columns, -2, 2));
     const gcap_tensor_t xv = x.view(), sv = scale.view();
-    Graph graph(stream_, [&] { GCAP_EXPECT_OK(gcap_layer_norm(stream_, &xv, 1, kEpsilon, &sv, nullptr, &xv)); });
+    Graph graph(stream_, [&] { GCAP_EXPECT_OK(Issue(xv, 1, kEpsilon, sv, nullptr, xv)); });
     EXPECT_EQ(graph.CountKernels(), 1u);
     const DeviceTensor in(GCAP_DTYPE_F32, {4, columns}, draws.Elements(GCAP_DTYPE_F32, 4 * columns, -4, 4));
     x.Set(in.Get());
@@ -262,21 +265,85 @@ TEST_F(LayerNorm, WorksInPlaceAndReplayReadsTheInputAgain) {
 
 TEST_F(LayerNorm, NoElementsLaunchNothing) {
   const gcap_tensor_t x = View(GCAP_DTYPE_F32, {3, 0}, nullptr), scale = View(GCAP_DTYPE_F32, {0}, nullptr);
-  const Graph graph(stream_, [&] { GCAP_EXPECT_OK(gcap_layer_norm(stream_, &x, 1, 0.0f, &scale, &scale, &x)); });
+  const Graph graph(stream_, [&] { GCAP_EXPECT_OK(Issue(x, 1, 0.0f, scale, &scale, x)); });
   EXPECT_EQ(graph.CountKernels(), 0u);
+}
+
+// Rows for one thread, a warp and a block; with one of the two, and of y in the place of x.
+TEST_F(LayerNorm, GivesMeanAndInverseDeviation) {
+  Draws draws(6);
+  for (const Shape& shape : {Shape{5, 7}, Shape{2, 3, 40}, Shape{2, 1500}}) {
+    const size_t axis = shape.size() - 1;
+    const int64_t columns = shape[axis];
+    Shape rows = shape;
+    rows[axis] = 1;
+    for (gcap_dtype_t type : kFloatTypes) {
+      SCOPED_TRACE(::testing::Message() << gcap_dtype_name(type) << ", x " << ToString(shape));
+      const Values in = draws.Elements(type, Count(shape), -4, 4);
+      const DeviceTensor x(type, shape, in), scale(type, {columns}, Values(columns, 1.0));
+      const DeviceTensor mean(GCAP_DTYPE_F32, rows, 1), inverse(GCAP_DTYPE_F32, rows, 1), alone(GCAP_DTYPE_F32, rows);
+      const gcap_tensor_t xv = x.view(), sv = scale.view(), mv = mean.view(), iv = inverse.view(), av = alone.view();
+      const DeviceTensor y(type, shape);
+      const gcap_tensor_t yv = y.view();
+      GCAP_EXPECT_OK(gcap_layer_norm(stream_, &xv, -1, kEpsilon, &sv, nullptr, &yv, nullptr, &av));
+      GCAP_EXPECT_OK(gcap_layer_norm(stream_, &xv, -1, kEpsilon, &sv, nullptr, &xv, &mv, &iv));
+      Synchronize();
+      EXPECT_EQ(x.Get(), y.Get());
+      EXPECT_EQ(alone.Get(), inverse.Get());
+      for (int64_t row = 0; row < Count(rows); ++row) {
+        const double n = static_cast<double>(columns);
+        double expected = 0.0, variance = 0.0;
+        for (int64_t i = 0; i < columns; ++i) expected += in[row * columns + i] / n;
+        for (int64_t i = 0; i < columns; ++i) variance += std::pow(in[row * columns + i] - expected, 2) / n;
+        // As kLayerNormRoundings has it: the mean's error, and that of a deviation above 1, relative to it.
+        ASSERT_NEAR(mean.Get()[row], expected, std::ldexp(4 * 14, -24)) << "row " << row;
+        const double inverted = 1 / std::sqrt(variance + static_cast<double>(kEpsilon));
+        ASSERT_NEAR(inverse.Get()[row], inverted, std::ldexp(75, -24) * inverted) << "row " << row;
+      }
+    }
+  }
+}
+
+TEST_F(LayerNorm, EmptyRowsHaveNoMean) {
+  const gcap_tensor_t x = View(GCAP_DTYPE_F32, {3, 0}, nullptr), scale = View(GCAP_DTYPE_F32, {0}, nullptr);
+  const DeviceTensor mean(GCAP_DTYPE_F32, {3, 1}), inverse(GCAP_DTYPE_F32, {3, 1});
+  const gcap_tensor_t mv = mean.view(), iv = inverse.view();
+  GCAP_EXPECT_OK(gcap_layer_norm(stream_, &x, 1, kEpsilon, &scale, nullptr, &x, &mv, &iv));
+  Synchronize();
+  for (const Values& values : {mean.Get(), inverse.Get()}) {
+    for (double value : values) EXPECT_TRUE(std::isnan(value)) << value;
+  }
+}
+
+TEST_F(LayerNorm, NamesTheBadStatistic) {
+  const auto at = [](int i) { return reinterpret_cast<void*>(static_cast<uintptr_t>(i) << 20); };
+  const gcap_tensor_t x = View(GCAP_DTYPE_F16, {2, 3}, at(1)), y = View(GCAP_DTYPE_F16, {2, 3}, at(2));
+  const gcap_tensor_t scale = View(GCAP_DTYPE_F16, {3}, at(3)), bias = View(GCAP_DTYPE_F16, {3}, at(4));
+  const gcap_tensor_t good = View(GCAP_DTYPE_F32, {2, 1}, at(5));
+  const auto run = [&](const gcap_tensor_t& mean, const gcap_tensor_t& inverse) {
+    return gcap_layer_norm(stream_, &x, 1, 0.0f, &scale, &bias, &y, &mean, &inverse);
+  };
+  GCAP_EXPECT_FAILS(run(View(GCAP_DTYPE_F16, {2, 1}, at(6)), good), kBad,
+                    "mean is f16, must be f32: it is of each row");
+  GCAP_EXPECT_FAILS(run(good, View(GCAP_DTYPE_F32, {2}, at(6))), kBad,
+                    "inv_std_dev is [2], must be [2,1]: the shape of x with 1 from the axis on");
+  GCAP_EXPECT_FAILS(run(good, View(GCAP_DTYPE_F32, {2, 1}, nullptr)), kBad, "inv_std_dev.data is NULL");
+  GCAP_EXPECT_FAILS(run(View(GCAP_DTYPE_F32, {2, 1}, at(1)), good), kBad, "mean overlaps x");
+  GCAP_EXPECT_FAILS(run(good, View(GCAP_DTYPE_F32, {2, 1}, at(2))), kBad, "inv_std_dev overlaps y");
+  GCAP_EXPECT_FAILS(run(View(GCAP_DTYPE_F32, {2, 1}, at(3)), good), kBad, "mean overlaps scale");
+  GCAP_EXPECT_FAILS(run(good, View(GCAP_DTYPE_F32, {2, 1}, at(4))), kBad, "inv_std_dev overlaps bias");
+  GCAP_EXPECT_FAILS(run(good, good), kBad, "mean overlaps inv_std_dev");
 }
 
 TEST_F(LayerNorm, NamesTheBadArgument) {
   gcap_tensor_t x = View(GCAP_DTYPE_F32, {2, 3}, reinterpret_cast<void*>(1 << 20));
   gcap_tensor_t y = View(GCAP_DTYPE_F32, {2, 3}, reinterpret_cast<void*>(2 << 20));
   gcap_tensor_t scale = View(GCAP_DTYPE_F32, {3}, reinterpret_cast<void*>(3 << 20)), bias = scale;
-  const auto run = [&](int axis, float epsilon) {
-    return gcap_layer_norm(stream_, &x, axis, epsilon, &scale, &bias, &y);
-  };
-  GCAP_EXPECT_FAILS(gcap_layer_norm(nullptr, &x, 1, 0.0f, &scale, &bias, &y), kBad, "stream is NULL");
-  GCAP_EXPECT_FAILS(gcap_layer_norm(stream_, nullptr, 1, 0.0f, &scale, &bias, &y), kBad, "x is NULL");
-  GCAP_EXPECT_FAILS(gcap_layer_norm(stream_, &x, 1, 0.0f, nullptr, &bias, &y), kBad, "scale is NULL");
-  GCAP_EXPECT_FAILS(gcap_layer_norm(stream_, &x, 1, 0.0f, &scale, &bias, nullptr), kBad, "y is NULL");
+  const auto run = [&](int axis, float epsilon) { return Issue(x, axis, epsilon, scale, &bias, y); };
+  GCAP_EXPECT_FAILS(gcap_layer_norm(nullptr, &x, 1, 0.0f, &scale, &bias, &y, nullptr, nullptr), kBad, "stream is NULL");
+  GCAP_EXPECT_FAILS(gcap_layer_norm(stream_, nullptr, 1, 0.0f, &scale, &bias, &y, nullptr, nullptr), kBad, "x is NULL");
+  GCAP_EXPECT_FAILS(gcap_layer_norm(stream_, &x, 1, 0.0f, nullptr, &bias, &y, nullptr, nullptr), kBad, "scale is NULL");
+  GCAP_EXPECT_FAILS(gcap_layer_norm(stream_, &x, 1, 0.0f, &scale, &bias, nullptr, nullptr, nullptr), kBad, "y is NULL");
   GCAP_EXPECT_FAILS(run(2, 0.0f), kBad, "axis is 2, allowed are -2..1");
   GCAP_EXPECT_FAILS(run(1, -1.0f), kBad, "epsilon is -1, allowed are 0 and more");
   GCAP_EXPECT_FAILS(run(1, NAN), kBad, "epsilon is nan, allowed are 0 and more");

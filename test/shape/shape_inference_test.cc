@@ -131,6 +131,18 @@ TEST(ShapeInference, ChecksTheAxisOfASoftmax) {
   ExpectRefused(OnnxNode("Softmax"), {F({})}, 0, "axis is -1, but there is no dimension");
 }
 
+TEST(ShapeInference, TheStatisticsOfALayerNormalizationAreOfItsRows) {
+  OnnxNode op("LayerNormalization");
+  op.Int("axis", -2);
+  std::vector<gcap_tensor_t> outputs(3, F({kOpen, kOpen, kOpen}).Tensor());
+  GCAP_ASSERT_OK(Infer(op, {F({2, 3, 4}), F({3, 4})}, &outputs));
+  EXPECT_EQ(ShapeOf(outputs[0]), (Sizes{2, 3, 4}));
+  EXPECT_EQ(ShapeOf(outputs[1]), (Sizes{2, 1, 1}));
+  EXPECT_EQ(ShapeOf(outputs[2]), (Sizes{2, 1, 1}));
+  ExpectRefused(std::move(OnnxNode("LayerNormalization").Int("axis", 2)), {F({2, 3}), F({3})}, 2,
+                "axis is 2, allowed is -2..1");
+}
+
 // --- Shapes -----------------------------------------------------------------------------------------------------------
 
 // The examples of Shape's documentation, for a tensor of 2 x 3 x 4 (start -1, end -1, both, …).

@@ -43,7 +43,8 @@ extern "C" {
 //   Clip                                 floats, i64, i32          min, max: inputs on the host, or attributes
 //   Softmax, LogSoftmax                  floats                    axis
 //   LayerNormalization                   floats                    axis, epsilon; scale and bias have the shape of the
-//                                                                  axes. Not: Mean and InvStdDev
+//                                                                  axes. Mean and InvStdDev are f32
+//   LRN                                  floats                    size, alpha, beta, bias
 //   ReduceSum, ReduceMean, ReduceProd    floats, i64, i32          axes, as input on the host or as attribute;
 //   ReduceMax, ReduceMin                 any                       keepdims, noop_with_empty_axes
 //   Transpose, Concat, Split             any                       perm; axis; split on the host; num_outputs
