@@ -3,7 +3,8 @@
 // ep.h: the tables of functions that a plugin gives to ONNX Runtime: OrtEpFactory, OrtEp, OrtKernelImpl and so on, each
 // with all its members in their order. Members have ONNX Runtime's names. A member that gcap leaves NULL is a
 // gcap_ort_absent_t. The comment says the member's index in pointers, and since which version the runtime reads the
-// member, where that is after the oldest that gcap runs on.
+// member, where that is after the oldest that gcap runs on. Of members since 31, place and name are those that the
+// library of 1.32.0 shows in its code and its messages.
 #ifndef GCAP_ORT_ABI_EP_H_
 #define GCAP_ORT_ABI_EP_H_
 
@@ -116,6 +117,7 @@ struct gcap_ort_ep {
   gcap_ort_absent_t GetDefaultMemoryDevice;                                       // 23, since 27
   gcap_ort_status_t* (*ReleaseCapturedGraph)(gcap_ort_ep_t* self, int graph_id);  // 24, since 27
   gcap_ort_absent_t GetWeightlessSupport;                                         // 25, since 29
+  gcap_ort_absent_t GetEpContextDataCallbackSupport;                              // 26, since 31
 };
 
 // OrtEpFactory.
@@ -151,6 +153,7 @@ struct gcap_ort_ep_factory {
   gcap_ort_absent_t InitGraphicsInterop;                                                 // 18
   gcap_ort_absent_t DeinitGraphicsInterop;                                               // 19
   gcap_ort_absent_t SelectBestModelCandidate;                                            // 20, since 28
+  gcap_ort_absent_t GetDeviceMemoryCapacity;                                             // 21, since 32
 };
 
 #endif  // GCAP_ORT_ABI_EP_H_
