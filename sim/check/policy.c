@@ -27,14 +27,14 @@ typedef struct suppression {
 } suppression_t;
 
 static const char* const check_names[GCAP_SIM_CHECK_COUNT] = {
-    "race",    "use_after_free", "baked_pointer", "host_memory",  "uninitialized", "out_of_bounds",
-    "overlap", "leak",           "capture",       "escaped_work", "refused_call"};
+    "race",    "use_after_free", "baked_pointer", "host_memory", "uninitialized", "out_of_bounds",
+    "overlap", "stale_update",   "leak",          "capture",     "escaped_work",  "refused_call"};
 static const char* const action_names[] = {"abort", "record", "error", "off", "warn", "default"};
 #define ACTION_LIST "abort, record, error, off, warn, default"
 
 #define CHECK_LIST                                                                                           \
-  "race, use_after_free, baked_pointer, host_memory, uninitialized, out_of_bounds, overlap, leak, capture, " \
-  "escaped_work, refused_call"
+  "race, use_after_free, baked_pointer, host_memory, uninitialized, out_of_bounds, overlap, stale_update, leak, " \
+  "capture, escaped_work, refused_call"
 
 static struct {
   bool ready;
@@ -164,7 +164,7 @@ gcap_sim_action_t gcap_sim_check_action(gcap_sim_check_kind_t kind) {
 
 bool gcap_sim_check_looks(void) {
   prepare();
-  for (int i = 0; i < GCAP_SIM_CHECK_LEAK; ++i) {
+  for (int i = 0; i <= GCAP_SIM_CHECK_OVERLAP; ++i) {
     if (policy.actions[i] != GCAP_SIM_ACTION_OFF) return true;
   }
   return false;

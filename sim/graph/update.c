@@ -15,6 +15,8 @@
 #include "sim/api/api.h"
 #include "sim/api/handle.h"
 #include "sim/base/heap.h"
+#include "sim/check/origin.h"
+#include "sim/check/report.h"
 #include "sim/graph/edges.h"
 #include "sim/graph/exec.h"
 #include "sim/graph/graph.h"
@@ -217,9 +219,32 @@ static bool keeps_cluster(const gcap_sim_node_t* own, const gcap_sim_node_t* nod
   return own->task->u.kernel.twin == node->task->u.kernel.twin || !asks;
 }
 
+// The clusters with which the task runs are those that the node asks for, where it asks for none: of one block.
+static bool is_stale(const gcap_sim_task_t* own, const gcap_sim_task_t* task) {
+  const dim3 a = own->u.kernel.launch.cluster, b = task->u.kernel.launch.cluster;
+  return a.x != b.x || a.y != b.y || a.z != b.z;
+}
+
+static void report_stale(const gcap_sim_task_t* own, const gcap_sim_task_t* task) {
+  const gcap_sim_origin_t* call = gcap_sim_origin_current();
+  if (!gcap_sim_report_begin(GCAP_SIM_CHECK_STALE_UPDATE, task->origin, call)) return;
+  const dim3 kept = own->u.kernel.launch.cluster, wanted = task->u.kernel.launch.cluster;
+  gcap_sim_report_print("gcap sim: stale update: a kernel goes on in clusters of %u x %u x %u blocks, not %u x %u x %u\n",
+                        kept.x, kept.y, kept.z, wanted.x, wanted.y, wanted.z);
+  const gcap_sim_site_t before = {.what = "kernel", .name = own->name, .origin = own->origin};
+  const gcap_sim_site_t after = {.what = "kernel", .name = task->name, .origin = task->origin};
+  gcap_sim_report_site("kept clusters", &before);
+  gcap_sim_report_site("wanted clusters", &after);
+  gcap_sim_report_origin("updated by ", call);
+  gcap_sim_report_end(
+      "The update answers success all the same, as a GPU's does. Remedy: instantiate the new graph when the clusters "
+      "of a kernel change.");
+}
+
 static void assign_node(gcap_sim_exec_t* exec, gcap_sim_node_t* own, const gcap_sim_node_t* node) {
   const cudaLaunchAttributeValue cluster = gcap_sim_node_attribute(own, cudaLaunchAttributeClusterDimension);
   bool keeps = keeps_cluster(own, node);
+  if (keeps && is_stale(own->task, node->task)) report_stale(own->task, node->task);
   gcap_sim_node_copy_attributes(own, node);
   if (keeps) gcap_sim_node_set_attribute(own, cudaLaunchAttributeClusterDimension, &cluster);
   gcap_sim_exec_set_task(exec, own, gcap_sim_node_give_cluster(own, gcap_sim_task_retain(node->task)));

@@ -109,6 +109,7 @@ typedef enum gcap_sim_check_kind {
   GCAP_SIM_CHECK_UNINITIALIZED,   // a kernel, library call or copy to the host reads bytes that nobody wrote
   GCAP_SIM_CHECK_OUT_OF_BOUNDS,   // an access that leaves the allocation it starts in; a kernel's that starts in none
   GCAP_SIM_CHECK_OVERLAP,         // two live annotated allocations that share bytes
+  GCAP_SIM_CHECK_STALE_UPDATE,    // cudaGraphExecUpdate answers success and keeps what the new graph has otherwise
   GCAP_SIM_CHECK_LEAK,            // handles and allocations that are left at gcap_sim_check, and at exit
   GCAP_SIM_CHECK_CAPTURE,         // a call that breaks a capture
   GCAP_SIM_CHECK_ESCAPED_WORK,    // work of the capturing thread, during its capture, on a stream outside of it
@@ -117,7 +118,7 @@ typedef enum gcap_sim_check_kind {
 } gcap_sim_check_kind_t;
 
 typedef enum gcap_sim_action {
-  GCAP_SIM_ACTION_ABORT,   // print the report and abort: the default of the checks up to OVERLAP
+  GCAP_SIM_ACTION_ABORT,   // print the report and abort: the default of the checks up to STALE_UPDATE
   GCAP_SIM_ACTION_RECORD,  // print the report, keep it for gcap_sim_report, go on: the default for leaks
   GCAP_SIM_ACTION_ERROR,   // as RECORD, and the next call that synchronises answers a sticky cudaErrorIllegalAddress
   GCAP_SIM_ACTION_OFF,     // do not look

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "test/sim/graph_fixture.h"
+#include "test/sim/with_action.h"
 
 namespace gcap::testing {
 namespace {
@@ -450,6 +451,7 @@ TEST_F(Clusters, ATwinIsTold) {
 
 // Took the new one always.
 TEST_F(Clusters, AnUpdateKeepsTheOldOneUnlessAnotherKernelAsks) {
+  const gcap_test::WithAction quiet(GCAP_SIM_CHECK_STALE_UPDATE, GCAP_SIM_ACTION_OFF);
   const struct {
     const void* function;
     unsigned int before, wanted;

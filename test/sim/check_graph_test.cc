@@ -355,4 +355,78 @@ TEST_F(CheckGraph, UpdateNamesAnew) {
   });
 }
 
+// --- Updates that change less than they say -------------------------------------------------------------------------
+
+class CheckUpdate : public CheckGraph {
+ protected:
+  // A graph of one launch of the step kernel, in clusters of so many blocks; 0 for none.
+  cudaGraph_t Captured(unsigned int blocks) {
+    cudaGraph_t graph = nullptr;
+    gcap_test::StepArgs step = {y_, x_, kBytes};
+    void* args[] = {&step};
+    cudaLaunchAttribute attribute = {};
+    attribute.id = cudaLaunchAttributeClusterDimension;
+    attribute.val.clusterDim = {blocks, 1, 1};
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(8);
+    config.blockDim = dim3(32);
+    config.stream = a_;
+    config.attrs = &attribute;
+    config.numAttrs = blocks > 0;
+    OK(Step(y_, x_, kBytes, a_));  // registers the twin
+    OK(cudaStreamBeginCapture(a_, cudaStreamCaptureModeThreadLocal));
+    OK(cudaLaunchKernelExC(&config, &gcap_test::g_step_stub, args));
+    OK(cudaStreamEndCapture(a_, &graph));
+    return graph;
+  }
+
+  void Update(unsigned int from, unsigned int to) {
+    cudaGraph_t before = Captured(from), after = Captured(to);
+    cudaGraphExec_t exec = nullptr;
+    cudaGraphExecUpdateResultInfo info;
+    OK(cudaGraphInstantiate(&exec, before, 0));
+    OK(cudaGraphExecUpdate(exec, after, &info));
+    OK(cudaGraphExecDestroy(exec));
+    OK(cudaGraphDestroy(after));
+    OK(cudaGraphDestroy(before));
+  }
+};
+
+// The update answered success, the kernel ran with the old clusters, and nothing was said.
+TEST_F(CheckUpdate, OneThatKeepsTheOldClustersIsTold) {
+  ExpectOne({"stale update: a kernel goes on in clusters of 1 x 1 x 1 blocks, not 2 x 1 x 1",
+             "kept clusters by kernel `step`: cudaLaunchKernelExC,", "wanted clusters by kernel `step`: ",
+             "updated by cudaGraphExecUpdate,", "Remedy: instantiate the new graph"},
+            [&] { Update(0, 2); });
+  ExpectOne({"in clusters of 4 x 1 x 1 blocks, not 1 x 1 x 1"}, [&] { Update(4, 0); });
+  ExpectOne({"in clusters of 4 x 1 x 1 blocks, not 2 x 1 x 1"}, [&] { Update(4, 2); });
+}
+
+TEST_F(CheckUpdate, OneThatChangesNoClustersIsNot) {
+  ExpectNone([&] {
+    Update(2, 2);
+    Update(0, 0);
+    Update(0, 1);
+    Update(1, 0);
+  });
+}
+
+TEST_F(CheckUpdate, OneIsNotToldWhereTheCheckIsOff) {
+  gcap_sim_set_action(GCAP_SIM_CHECK_STALE_UPDATE, GCAP_SIM_ACTION_OFF);
+  ExpectNone([&] { Update(0, 2); });
+}
+
+TEST_F(CheckUpdate, OneIsToldWhereNoCheckLooksAtAccesses) {
+  gcap_sim_set_action(GCAP_SIM_CHECK_COUNT, GCAP_SIM_ACTION_OFF);
+  gcap_sim_set_action(GCAP_SIM_CHECK_STALE_UPDATE, GCAP_SIM_ACTION_RECORD);
+  ExpectOne({"stale update"}, [&] { Update(0, 2); });
+}
+
+using CheckUpdateDeathTest = CheckUpdate;
+
+TEST_F(CheckUpdateDeathTest, OneStopsTheProgramByDefault) {
+  gcap_sim_set_action(GCAP_SIM_CHECK_STALE_UPDATE, GCAP_SIM_ACTION_DEFAULT);
+  EXPECT_DEATH(Update(0, 2), "gcap sim: stale update: ");
+}
+
 }  // namespace
