@@ -212,6 +212,19 @@ TEST_F(NvccLaunchDeathTest, AKernelWithoutATwinStopsWithItsName) {
       "name with gcap_sim_register_kernel, or skip such kernels with GCAP_SIM_MISSING_TWIN=skip");
 }
 
+TEST_F(NvccLaunchDeathTest, TheEnvironmentSaysWhetherItStops) {
+  HostObject object;
+  object.Add(kOther, "_ZN2ns5otherEPKffPf").End();
+  const auto launch_with = [&](const char* setting) {
+    setenv("GCAP_SIM_MISSING_TWIN", setting, 1);
+    Launch(kOther, 1, 1, stream_, x(), 1.0f, y_);
+    _exit(cudaStreamSynchronize(stream_) == cudaSuccess && gcap_sim_skipped("ns::other") == 1 ? 0 : 1);
+  };
+  EXPECT_DEATH(launch_with("sometimes"), "GCAP_SIM_MISSING_TWIN is 'sometimes', expected stop or skip");
+  EXPECT_DEATH(launch_with("stop"), "`ns::other.*` has no twin");
+  EXPECT_EXIT(launch_with("skip"), testing::ExitedWithCode(0), "`ns::other.*` has no twin: its launches do nothing");
+}
+
 TEST_F(NvccLaunchDeathTest, ATwinIsRegisteredOnce) {
   EXPECT_DEATH(Register("add", {16}, RunAdd), "gcap_sim_register_kernel: add has a twin already");
   const auto another = [&] {
