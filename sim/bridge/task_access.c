@@ -43,6 +43,11 @@ static bool is_acting;
 static _Thread_local gcap_sim_actor_t host_function;
 static _Thread_local bool in_host_function;
 
+// Does the task stand for a kernel without a twin?
+static bool is_skipped(const gcap_sim_task_t* task) {
+  return task->kind == GCAP_SIM_TASK_KERNEL && task->u.kernel.twin->kernel.run == NULL;
+}
+
 // --- Who ------------------------------------------------------------------------------------------------------------
 
 static gcap_sim_site_t* site_create(const gcap_sim_task_t* task, const gcap_sim_stream_t* stream,
@@ -50,9 +55,10 @@ static gcap_sim_site_t* site_create(const gcap_sim_task_t* task, const gcap_sim_
   gcap_sim_site_t* site = gcap_sim_calloc(1, sizeof(*site));
   bool has_name = task->kind == GCAP_SIM_TASK_KERNEL || task->kind == GCAP_SIM_TASK_LIBRARY;
   *site = (gcap_sim_site_t){.refs = 1,
-                            .what = task->kind == GCAP_SIM_TASK_KERNEL ? "kernel"
-                                    : has_name                         ? "library"
-                                                                       : task->name,
+                            .what = is_skipped(task)                     ? "skipped kernel"
+                                    : task->kind == GCAP_SIM_TASK_KERNEL ? "kernel"
+                                    : has_name                           ? "library"
+                                                                         : task->name,
                             .name = has_name ? task->name : NULL,
                             .stream = stream->name,
                             .origin = gcap_sim_origin_retain(task->origin),
@@ -82,11 +88,6 @@ static struct {
   gcap_sim_access_t* items;
   size_t capacity;
 } declared = {NULL, 0};
-
-// Does the task stand for a kernel without a twin?
-static bool is_skipped(const gcap_sim_task_t* task) {
-  return task->kind == GCAP_SIM_TASK_KERNEL && task->u.kernel.twin->kernel.run == NULL;
-}
 
 static bool declares_nothing(const gcap_sim_task_t* task) {
   return task->kind == GCAP_SIM_TASK_KERNEL && !is_skipped(task) && task->u.kernel.twin->kernel.accesses == NULL;

@@ -29,21 +29,26 @@ cudaError_t __cudaGetKernel(CUkern_st**, const void*);
 cudaError_t __cudaLaunchKernel(CUkern_st*, dim3, dim3, void**, size_t, cudaStream_t);
 }
 
-namespace gcap_test {
-
-// The host function of a kernel: where nvcc puts it, launches with <<<>>> call it.
+// Takes the launch from the kernel's host function to the runtime. nvcc names it so.
 template <int kId, typename... Args>
-void HostFunction(Args... args) {
+void __device_stub__by_hand(const void* function, Args... args) {
   void* pointers[] = {const_cast<void*>(static_cast<const void*>(&args))..., nullptr};
   static CUkern_st* kernel = nullptr;
-  static const bool got =
-      __cudaGetKernel(&kernel, reinterpret_cast<const void*>(&HostFunction<kId, Args...>)) == cudaSuccess;
+  static const bool got = __cudaGetKernel(&kernel, function) == cudaSuccess;
   (void)got;
   dim3 grid, block;
   size_t shared_bytes;
   cudaStream_t stream;
   if (__cudaPopCallConfiguration(&grid, &block, &shared_bytes, &stream) != cudaSuccess) return;
   __cudaLaunchKernel(kernel, grid, block, pointers, shared_bytes, stream);
+}
+
+namespace gcap_test {
+
+// The host function of a kernel: what launches with <<<>>> call, and the kernel's handle.
+template <int kId, typename... Args>
+void HostFunction(Args... args) {
+  __device_stub__by_hand<kId, Args...>(reinterpret_cast<const void*>(&HostFunction<kId, Args...>), args...);
 }
 
 // kernel<<<grid, block, 0, stream>>>(args...)

@@ -57,6 +57,7 @@ class Skip : public testing::Test {
       ASSERT_EQ(kinds.empty(), reports.empty()) << "seed " << seed << reports[0];
       std::set<std::string> found;
       for (const std::string& report : reports) {
+        EXPECT_EQ(std::string::npos, report.find("_stub_")) << "nvcc's part of the launch is shown in\n" << report;
         for (const std::string& kind : kinds) {
           if (report.find("gcap sim: " + kind) == 0) found.insert(kind);
         }
@@ -112,7 +113,8 @@ TEST_F(Skip, DeadMemoryInAGraphIsTold) {
 }
 
 TEST_F(Skip, RacesAreTold) {
-  Expect(Mistake::kJoinTooLate, true, {"race"}, {"kernel `engine::append`", "a dependency between the two nodes"});
+  Expect(Mistake::kJoinTooLate, true, {"race"},
+         {"skipped kernel `engine::append`", "engine::Append(", "a dependency between the two nodes"});
   Expect(Mistake::kInputNotWaitedFor, true, {"race"}, {"cudaMemsetAsync", "kernel `engine::", "cudaGraphLaunch"});
 }
 
