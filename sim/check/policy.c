@@ -32,7 +32,7 @@ static const char* const check_names[GCAP_SIM_CHECK_COUNT] = {
 static const char* const action_names[] = {"abort", "record", "error", "off", "warn", "default"};
 #define ACTION_LIST "abort, record, error, off, warn, default"
 
-#define CHECK_LIST                                                                                           \
+#define CHECK_LIST                                                                                                \
   "race, use_after_free, baked_pointer, host_memory, uninitialized, out_of_bounds, overlap, stale_update, leak, " \
   "capture, escaped_work, refused_call"
 

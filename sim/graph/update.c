@@ -229,8 +229,9 @@ static void report_stale(const gcap_sim_task_t* own, const gcap_sim_task_t* task
   const gcap_sim_origin_t* call = gcap_sim_origin_current();
   if (!gcap_sim_report_begin(GCAP_SIM_CHECK_STALE_UPDATE, task->origin, call)) return;
   const dim3 kept = own->u.kernel.launch.cluster, wanted = task->u.kernel.launch.cluster;
-  gcap_sim_report_print("gcap sim: stale update: a kernel goes on in clusters of %u x %u x %u blocks, not %u x %u x %u\n",
-                        kept.x, kept.y, kept.z, wanted.x, wanted.y, wanted.z);
+  gcap_sim_report_print(
+      "gcap sim: stale update: a kernel goes on in clusters of %u x %u x %u blocks, not %u x %u x %u\n", kept.x, kept.y,
+      kept.z, wanted.x, wanted.y, wanted.z);
   const gcap_sim_site_t before = {.what = "kernel", .name = own->name, .origin = own->origin};
   const gcap_sim_site_t after = {.what = "kernel", .name = task->name, .origin = task->origin};
   gcap_sim_report_site("kept clusters", &before);
