@@ -118,9 +118,8 @@ static void set_released(gcap_sim_memory_t* memory, gcap_sim_origin_t* call) {
   memory->released = call;
 }
 
-// Gives the range to the memory; what was there before is forgotten. The host's own order needs no note: whoever got
-// the address comes after the call.
-static void begin(const gcap_sim_actor_t* actor, gcap_sim_memory_t* memory, bool initialized) {
+// Gives the range to the memory; what was there before is forgotten.
+static gcap_sim_segment_t* begin_anew(gcap_sim_memory_t* memory, bool initialized) {
   uintptr_t end = memory->begin + memory->bytes;
   gcap_sim_shadow_clear(memory->begin, end);
   memory->freed = false;
@@ -128,6 +127,12 @@ static void begin(const gcap_sim_actor_t* actor, gcap_sim_memory_t* memory, bool
   gcap_sim_memory_begun(memory);
   gcap_sim_segment_t* segment = gcap_sim_shadow_insert(memory->begin, end, memory);
   segment->initialized = initialized;
+  return segment;
+}
+
+// The host's own order needs no note: whoever got the address comes after the call.
+static void begin(const gcap_sim_actor_t* actor, gcap_sim_memory_t* memory, bool initialized) {
+  gcap_sim_segment_t* segment = begin_anew(memory, initialized);
   if (actor->clock == gcap_sim_order_host()) return;
   segment->allocation = true;
   gcap_sim_segment_set_write(segment, gcap_sim_actor_now(actor));
@@ -144,13 +149,18 @@ static void end(const gcap_sim_actor_t* actor, gcap_sim_memory_t* memory) {
 
 // --- Allocations of the runtime -------------------------------------------------------------------------------------
 
+static const char* kind_of(enum cudaMemoryType type) {
+  if (type == cudaMemoryTypeDevice) return "device memory";
+  return type == cudaMemoryTypeManaged ? "managed memory" : "pinned memory";
+}
+
 gcap_sim_memory_t* gcap_sim_memory_create(const gcap_sim_allocation_t* allocation) {
   gcap_sim_memory_t* memory = gcap_sim_calloc(1, sizeof(*memory));
   *memory = (gcap_sim_memory_t){.refs = 1,
                                 .begin = (uintptr_t)allocation->base,
                                 .bytes = allocation->bytes,
                                 .of_device = allocation->type == cudaMemoryTypeDevice,
-                                .kind = allocation->type == cudaMemoryTypeDevice ? "device memory" : "pinned memory",
+                                .kind = kind_of(allocation->type),
                                 .allocated = gcap_sim_origin_retain(gcap_sim_origin_current())};
   return memory;
 }
@@ -163,6 +173,10 @@ void gcap_sim_memory_begins(gcap_sim_allocation_t* allocation) {
   begin(&actor, memory, !memory->of_device);         // what the host writes is not seen
   if (allocation->registered) memory->watch = gcap_sim_watch_begin(allocation->base);
   gcap_sim_site_release(actor.site);
+}
+
+void gcap_sim_memory_is_there(gcap_sim_allocation_t* allocation, bool initialized) {
+  begin_anew(allocation->memory, initialized);
 }
 
 void gcap_sim_memory_ends(gcap_sim_allocation_t* allocation) {

@@ -14,6 +14,8 @@
 gcap_sim_memory_t* gcap_sim_memory_create(const gcap_sim_allocation_t* allocation);
 // The allocation's contents begin, and end: by the work under way, or else by the call.
 void gcap_sim_memory_begins(gcap_sim_allocation_t* allocation);
+// The allocation was there before any work; are its contents known?
+void gcap_sim_memory_is_there(gcap_sim_allocation_t* allocation, bool initialized);
 void gcap_sim_memory_ends(gcap_sim_allocation_t* allocation);
 
 // The call under way frees the memory, by work that has yet to run.

@@ -111,6 +111,15 @@ static void describe(struct cudaDeviceProp* prop, int device) {
   prop->maxBlocksPerMultiProcessor = GCAP_SIM_MAX_RESIDENT_BLOCKS;
   prop->streamPrioritiesSupported = 1;
   prop->memoryPoolsSupported = 1;
+  prop->managedMemory = 1;
+  prop->concurrentManagedAccess = 1;
+  prop->surfaceAlignment = GCAP_SIM_ALIGNMENT;
+  prop->ECCEnabled = 1;
+  prop->memoryBusWidth = GCAP_SIM_BUS_BITS;
+  prop->l2CacheSize = GCAP_SIM_L2_BYTES;
+  prop->globalL1CacheSupported = 1;
+  prop->localL1CacheSupported = 1;
+  prop->computePreemptionSupported = 1;
 }
 
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp* prop, int device) {
@@ -118,6 +127,14 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp* prop, int device) {
   if (code == cudaSuccess && prop == NULL) code = cudaErrorInvalidValue;
   if (code == cudaSuccess && !is_device(device)) code = cudaErrorInvalidDevice;
   if (code == cudaSuccess) describe(prop, device);
+  return gcap_sim_leave(code);
+}
+
+// The first device is as good as any other.
+cudaError_t cudaChooseDevice(int* device, const struct cudaDeviceProp* prop) {
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaChooseDevice);
+  if (code == cudaSuccess && (device == NULL || prop == NULL)) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess) *device = 0;
   return gcap_sim_leave(code);
 }
 
@@ -139,6 +156,42 @@ static bool attribute(enum cudaDeviceAttr attr, int device, int* value) {
       {cudaDevAttrWarpSize, 32},
       {cudaDevAttrMultiProcessorCount, GCAP_SIM_MULTIPROCESSORS},
       {cudaDevAttrClockRate, GCAP_SIM_CLOCK_KHZ},
+      {cudaDevAttrTextureAlignment, GCAP_SIM_ALIGNMENT},
+      {cudaDevAttrGpuOverlap, 1},
+      {cudaDevAttrKernelExecTimeout, 0},
+      {cudaDevAttrSurfaceAlignment, GCAP_SIM_ALIGNMENT},
+      {cudaDevAttrEccEnabled, 1},
+      {cudaDevAttrTccDriver, 0},
+      {cudaDevAttrMemoryClockRate, GCAP_SIM_MEMORY_CLOCK_KHZ},
+      {cudaDevAttrGlobalMemoryBusWidth, GCAP_SIM_BUS_BITS},
+      {cudaDevAttrL2CacheSize, GCAP_SIM_L2_BYTES},
+      {cudaDevAttrTexturePitchAlignment, 32},
+      {cudaDevAttrGlobalL1CacheSupported, 1},
+      {cudaDevAttrLocalL1CacheSupported, 1},
+      {cudaDevAttrIsMultiGpuBoard, 0},
+      {cudaDevAttrMultiGpuBoardGroupID, 0},
+      {cudaDevAttrHostNativeAtomicSupported, 0},
+      {cudaDevAttrSingleToDoublePrecisionPerfRatio, 2},
+      {cudaDevAttrComputePreemptionSupported, 1},
+      {cudaDevAttrReserved92, 0},
+      {cudaDevAttrReserved93, 0},
+      {cudaDevAttrCanFlushRemoteWrites, 0},
+      {cudaDevAttrMemSyncDomainCount, 4},
+      {cudaDevAttrNumaConfig, 0},
+      {cudaDevAttrNumaId, -1},
+      {cudaDevAttrMpsEnabled, 0},
+      {cudaDevAttrHostNumaId, 0},
+      {cudaDevAttrD3D12CigSupported, 0},
+      {cudaDevAttrVulkanCigSupported, 0},
+      {cudaDevAttrHostNumaMultinodeIpcSupported, 0},
+      {cudaDevAttrOnlyPartialHostNativeAtomicSupported, 0},
+      // What is not modelled, devices do not have.
+      {cudaDevAttrSparseCudaArraySupported, 0},
+      {cudaDevAttrTimelineSemaphoreInteropSupported, 0},
+      {cudaDevAttrGPUDirectRDMASupported, 0},
+      {cudaDevAttrGPUDirectRDMAFlushWritesOptions, 0},
+      {cudaDevAttrGPUDirectRDMAWritesOrdering, 0},
+      {cudaDevAttrDeferredMappingCudaArraySupported, 0},
       {cudaDevAttrIntegrated, 0},
       {cudaDevAttrCanMapHostMemory, 1},
       {cudaDevAttrComputeMode, cudaComputeModeDefault},
@@ -148,8 +201,8 @@ static bool attribute(enum cudaDeviceAttr attr, int device, int* value) {
       {cudaDevAttrComputeCapabilityMajor, GCAP_SIM_COMPUTE_MAJOR},
       {cudaDevAttrComputeCapabilityMinor, GCAP_SIM_COMPUTE_MINOR},
       {cudaDevAttrStreamPrioritiesSupported, 1},
-      {cudaDevAttrManagedMemory, 0},
-      {cudaDevAttrConcurrentManagedAccess, 0},
+      {cudaDevAttrManagedMemory, 1},
+      {cudaDevAttrConcurrentManagedAccess, 1},
       {cudaDevAttrHostRegisterSupported, 1},
       {cudaDevAttrHostRegisterReadOnlySupported, 0},
       {cudaDevAttrCanUseHostPointerForRegisteredMem, 1},

@@ -18,6 +18,7 @@
 #include "sim/device/device.h"
 #include "sim/device/peer.h"
 #include "sim/device/properties.h"
+#include "sim/device/variable.h"
 #include "sim/memory/allocation.h"
 #include "sim/memory/memory.h"
 #include "sim/memory/pool.h"
@@ -249,6 +250,7 @@ static void reset(int device) {
   gcap_sim_handle_each(GCAP_SIM_POOL, destroy_pool, &device);
   gcap_sim_pools_release_unused(device);
   gcap_sim_peer_reset(device);
+  gcap_sim_variables_reset(device);
   memset(&devices[device], 0, sizeof(devices[device]));
 }
 

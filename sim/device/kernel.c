@@ -67,6 +67,13 @@ static void** copy_args(const gcap_sim_kernel_t* kernel, void** args) {
   return pointers;
 }
 
+// The clusters of a launch that asks for none.
+static dim3 cluster_without(const gcap_sim_twin_t* twin) {
+  const int* required = twin->required_cluster;
+  if (!gcap_sim_requires_cluster(twin)) return (dim3){.x = 1, .y = 1, .z = 1};
+  return (dim3){.x = (unsigned int)required[0], .y = (unsigned int)required[1], .z = (unsigned int)required[2]};
+}
+
 gcap_sim_task_t* gcap_sim_kernel_task(const void* function, dim3 grid, dim3 block, void** args, size_t shared_bytes,
                                       cudaError_t* code) {
   gcap_sim_twin_t* twin = gcap_sim_twin_find(function);
@@ -80,8 +87,11 @@ gcap_sim_task_t* gcap_sim_kernel_task(const void* function, dim3 grid, dim3 bloc
   *code = cudaSuccess;
   gcap_sim_task_t* task = gcap_sim_task_create(GCAP_SIM_TASK_KERNEL, twin->kernel.name);
   task->u.kernel.twin = twin;
-  task->u.kernel.launch = (gcap_sim_launch_t){
-      .grid = grid, .block = block, .shared_bytes = shared_bytes, .cluster = {.x = 1, .y = 1, .z = 1}};
+  task->u.kernel.launch = (gcap_sim_launch_t){.grid = grid,
+                                              .block = block,
+                                              .shared_bytes = shared_bytes,
+                                              .cluster = cluster_without(twin),
+                                              .device = gcap_sim_thread()->device};
   task->u.kernel.args = copy_args(&twin->kernel, args);
   return task;
 }
@@ -100,7 +110,7 @@ void gcap_sim_kernel_check_args(const gcap_sim_task_t* task) {
 
 // Tasks may be shared, so a changed one is another.
 gcap_sim_task_t* gcap_sim_kernel_task_with_cluster(gcap_sim_task_t* task, dim3 cluster) {
-  if (cluster.x == 0 || cluster.y == 0 || cluster.z == 0) cluster = (dim3){.x = 1, .y = 1, .z = 1};
+  if (cluster.x == 0 || cluster.y == 0 || cluster.z == 0) cluster = cluster_without(task->u.kernel.twin);
   const dim3* old = &task->u.kernel.launch.cluster;
   if (old->x == cluster.x && old->y == cluster.y && old->z == cluster.z) return task;
   gcap_sim_task_t* changed = gcap_sim_task_create(GCAP_SIM_TASK_KERNEL, task->name);
@@ -134,6 +144,11 @@ static void describe(struct cudaFuncAttributes* attr, const gcap_sim_twin_t* twi
   attr->binaryVersion = attr->ptxVersion;
   attr->maxDynamicSharedSizeBytes = twin->max_shared_bytes;
   attr->preferredShmemCarveout = -1;
+  attr->requiredClusterWidth = twin->required_cluster[0];
+  attr->requiredClusterHeight = twin->required_cluster[1];
+  attr->requiredClusterDepth = twin->required_cluster[2];
+  attr->nonPortableClusterSizeAllowed = twin->any_cluster;
+  attr->clusterSchedulingPolicyPreference = twin->cluster_policy;
 }
 
 cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes* attr, const void* func) {
@@ -144,18 +159,31 @@ cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes* attr, const void* f
   return gcap_sim_leave(code);
 }
 
-static cudaError_t set_attribute(gcap_sim_twin_t* twin, enum cudaFuncAttribute attr, int value) {
-  if (attr < cudaFuncAttributeMaxDynamicSharedMemorySize || attr >= cudaFuncAttributeMax) return cudaErrorInvalidValue;
-  // A hint in percent, or -1 for none: there is nothing to prefer here.
-  if (attr == cudaFuncAttributePreferredSharedMemoryCarveout) {
-    return value >= -1 && value <= 100 ? cudaSuccess : cudaErrorInvalidValue;
-  }
-  if (attr != cudaFuncAttributeMaxDynamicSharedMemorySize) {
-    gcap_sim_die("cudaFuncSetAttribute: attribute %d is not modelled", (int)attr);
-  }
-  if (value < 0 || value > GCAP_SIM_SHARED_BYTES_OPTIN) return cudaErrorInvalidValue;
-  twin->max_shared_bytes = value;
+// Sets it, when it is in the range.
+static cudaError_t set_within(int* out, int value, int least, int most) {
+  if (value < least || value > most) return cudaErrorInvalidValue;
+  *out = value;
   return cudaSuccess;
+}
+
+static cudaError_t set_attribute(gcap_sim_twin_t* twin, enum cudaFuncAttribute attr, int value) {
+  switch (attr) {
+    case cudaFuncAttributeMaxDynamicSharedMemorySize:
+      return set_within(&twin->max_shared_bytes, value, 0, GCAP_SIM_SHARED_BYTES_OPTIN);
+    // A hint in percent, or -1 for none: there is nothing to prefer here.
+    case cudaFuncAttributePreferredSharedMemoryCarveout:
+      return value >= -1 && value <= 100 ? cudaSuccess : cudaErrorInvalidValue;
+    case cudaFuncAttributeRequiredClusterWidth:
+    case cudaFuncAttributeRequiredClusterHeight:
+    case cudaFuncAttributeRequiredClusterDepth:
+      return set_within(&twin->required_cluster[attr - cudaFuncAttributeRequiredClusterWidth], value, 0,
+                        GCAP_SIM_MAX_ANY_CLUSTER);
+    case cudaFuncAttributeNonPortableClusterSizeAllowed: twin->any_cluster = value != 0; return cudaSuccess;
+    case cudaFuncAttributeClusterSchedulingPolicyPreference:
+      return set_within(&twin->cluster_policy, value, cudaClusterSchedulingPolicyDefault,
+                        cudaClusterSchedulingPolicyLoadBalancing);
+    default: return cudaErrorInvalidValue;  // measured of cudaFuncAttributeClusterDimMustBeSet too: it is read alone
+  }
 }
 
 cudaError_t cudaFuncSetAttribute(const void* func, enum cudaFuncAttribute attr, int value) {
@@ -183,6 +211,50 @@ cudaError_t cudaFuncGetName(const char** name, const void* func) {
   if (code == cudaSuccess && name == NULL) code = cudaErrorInvalidValue;
   if (code == cudaSuccess && gcap_sim_twin_find(func) == NULL) code = missing(func);
   if (code == cudaSuccess) *name = name_of(gcap_sim_twin_find(func));
+  return gcap_sim_leave(code);
+}
+
+// Parameters lie one behind the other, each at a multiple of its alignment. A twin tells of sizes alone: the largest
+// power of two in a size, up to 8, is what is aligned to, as most types are.
+static size_t place_of(const gcap_sim_kernel_t* kernel, size_t index) {
+  size_t at = 0;
+  for (size_t i = 0; i <= index; ++i) {
+    const size_t bytes = kernel->arg_bytes[i], lowest = bytes & (~bytes + 1);
+    const size_t alignment = lowest == 0 ? 1 : lowest < 8 ? lowest : 8;
+    at = (at + alignment - 1) / alignment * alignment;
+    if (i < index) at += bytes;
+  }
+  return at;
+}
+
+static cudaError_t get_param(gcap_sim_twin_t* twin, size_t index, size_t* offset, size_t* bytes) {
+  gcap_sim_twin_prepare(twin);
+  if (offset == NULL || index >= twin->kernel.num_args) return cudaErrorInvalidValue;
+  *offset = place_of(&twin->kernel, index);
+  if (bytes != NULL) *bytes = twin->kernel.arg_bytes[index];
+  return cudaSuccess;
+}
+
+cudaError_t cudaFuncGetParamInfo(const void* func, size_t paramIndex, size_t* paramOffset, size_t* paramSize) {
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaFuncGetParamInfo);
+  gcap_sim_twin_t* twin = gcap_sim_twin_find(func);
+  if (code == cudaSuccess) code = twin != NULL ? get_param(twin, paramIndex, paramOffset, paramSize) : missing(func);
+  return gcap_sim_leave(code);
+}
+
+// The driver's handles of a kernel are its address too. Measured: nobody need ask for the first of them.
+cudaError_t cudaGetFuncBySymbol(cudaFunction_t* functionPtr, const void* symbolPtr) {
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGetFuncBySymbol);
+  if (code == cudaSuccess && gcap_sim_twin_find(symbolPtr) == NULL) code = cudaErrorInvalidDeviceFunction;
+  if (code == cudaSuccess && functionPtr != NULL) *functionPtr = (cudaFunction_t)(uintptr_t)symbolPtr;
+  return gcap_sim_leave(code);
+}
+
+cudaError_t cudaGetKernel(cudaKernel_t* kernelPtr, const void* entryFuncAddr) {
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGetKernel);
+  if (code == cudaSuccess && gcap_sim_twin_find(entryFuncAddr) == NULL) code = cudaErrorInvalidDeviceFunction;
+  if (code == cudaSuccess && kernelPtr == NULL) gcap_sim_die("cudaGetKernel: the place of the handle is NULL");
+  if (code == cudaSuccess) *kernelPtr = (cudaKernel_t)(uintptr_t)entryFuncAddr;
   return gcap_sim_leave(code);
 }
 

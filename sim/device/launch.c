@@ -21,6 +21,7 @@
 #include "sim/graph/graph_attribute.h"
 #include "sim/nvcc/nvcc.h"
 #include "sim/stream/capture.h"
+#include "sim/stream/event.h"
 #include "sim/stream/rules.h"
 #include "sim/stream/stream.h"
 #include "sim/stream/task.h"
@@ -57,13 +58,52 @@ static cudaError_t judge_cooperative(const launch_t* launch) {
   return gcap_sim_judge_cooperative(launch->grid, launch->block, launch->shared_bytes);
 }
 
-static cudaError_t judge_cluster(const launch_t* launch, unsigned int x, unsigned int y, unsigned int z) {
-  if (x == 0 || y == 0 || z == 0) return cudaErrorInvalidClusterSize;
-  if ((uint64_t)x * y > GCAP_SIM_MAX_CLUSTER || (uint64_t)x * y * z > GCAP_SIM_MAX_CLUSTER) {
-    return cudaErrorInvalidClusterSize;
+static bool divides(dim3 cluster, dim3 grid) {
+  if (cluster.x == 0 || cluster.y == 0 || cluster.z == 0) return false;
+  return grid.x % cluster.x == 0 && grid.y % cluster.y == 0 && grid.z % cluster.z == 0;
+}
+
+static bool is_required(const gcap_sim_twin_t* twin, dim3 cluster) {
+  const int* required = twin->required_cluster;
+  if (!gcap_sim_requires_cluster(twin)) return true;
+  return cluster.x == (unsigned int)required[0] && cluster.y == (unsigned int)required[1] &&
+         cluster.z == (unsigned int)required[2];
+}
+
+cudaError_t gcap_sim_judge_cluster(const gcap_sim_twin_t* twin, dim3 grid, dim3 cluster) {
+  const uint64_t most = twin->any_cluster ? GCAP_SIM_MAX_ANY_CLUSTER : GCAP_SIM_MAX_CLUSTER;
+  bool fits = (uint64_t)cluster.x * cluster.y <= most && (uint64_t)cluster.x * cluster.y * cluster.z <= most;
+  bool ok = fits && divides(cluster, grid) && is_required(twin, cluster);
+  return ok ? cudaSuccess : cudaErrorInvalidClusterSize;
+}
+
+static const cudaLaunchAttribute* find_attribute(const launch_t* launch, cudaLaunchAttributeID id) {
+  for (size_t i = 0; i < launch->num_attributes; ++i) {
+    if (launch->attributes[i].id == id) return &launch->attributes[i];
   }
-  bool divides = launch->grid.x % x == 0 && launch->grid.y % y == 0 && launch->grid.z % z == 0;
-  return divides ? cudaSuccess : cudaErrorInvalidClusterSize;
+  return NULL;
+}
+
+static dim3 cluster_of(const cudaLaunchAttribute* attribute) {
+  const cudaLaunchAttributeValue* value = &attribute->val;
+  return (dim3){.x = value->clusterDim.x, .y = value->clusterDim.y, .z = value->clusterDim.z};
+}
+
+// Measured: the preferred clusters are made of those that the launch asks for. Which a GPU takes is the GPU's choice;
+// here it is always the latter.
+static cudaError_t judge_preferred(const launch_t* launch, const cudaLaunchAttributeValue* value) {
+  const cudaLaunchAttribute* cluster = find_attribute(launch, cudaLaunchAttributeClusterDimension);
+  const dim3 preferred = {
+      .x = value->preferredClusterDim.x, .y = value->preferredClusterDim.y, .z = value->preferredClusterDim.z};
+  return cluster != NULL && divides(cluster_of(cluster), preferred) ? cudaSuccess : cudaErrorInvalidClusterSize;
+}
+
+static cudaError_t judge_event(const launch_t* launch, cudaEvent_t event) {
+  if (find_attribute(launch, cudaLaunchAttributeProgrammaticEvent) != NULL &&
+      find_attribute(launch, cudaLaunchAttributeLaunchCompletionEvent) != NULL) {
+    gcap_sim_die("%s: two events of one launch: the real runtime does not survive them", gcap_sim_thread()->call);
+  }
+  return gcap_sim_event_judge_launch(event, launch->stream->device);
 }
 
 // Measured: a cooperative launch with too much shared memory fits nowhere, before its configuration is looked at.
@@ -83,7 +123,10 @@ static cudaError_t judge_attribute(const launch_t* launch, const cudaLaunchAttri
   switch (attribute->id) {
     case cudaLaunchAttributeCooperative: return value->cooperative ? judge_cooperative(launch) : cudaSuccess;
     case cudaLaunchAttributeClusterDimension:
-      return judge_cluster(launch, value->clusterDim.x, value->clusterDim.y, value->clusterDim.z);
+      return gcap_sim_judge_cluster(gcap_sim_twin_find(launch->function), launch->grid, cluster_of(attribute));
+    case cudaLaunchAttributePreferredClusterDimension: return judge_preferred(launch, value);
+    case cudaLaunchAttributeProgrammaticEvent: return judge_event(launch, value->programmaticEvent.event);
+    case cudaLaunchAttributeLaunchCompletionEvent: return judge_event(launch, value->launchCompletionEvent.event);
     case cudaLaunchAttributeMemSyncDomain:
       return (unsigned int)value->memSyncDomain <= cudaLaunchMemSyncDomainRemote ? cudaSuccess : cudaErrorInvalidValue;
     case cudaLaunchAttributeIgnore:
@@ -94,51 +137,71 @@ static cudaError_t judge_attribute(const launch_t* launch, const cudaLaunchAttri
     case cudaLaunchAttributeMemSyncDomainMap:
     case cudaLaunchAttributePreferredSharedMemoryCarveout:
     case cudaLaunchAttributeNvlinkUtilCentricScheduling: return cudaSuccess;
-    case cudaLaunchAttributeProgrammaticEvent:
-    case cudaLaunchAttributePreferredClusterDimension:
-    case cudaLaunchAttributeLaunchCompletionEvent:
     case cudaLaunchAttributeDeviceUpdatableKernelNode:
       gcap_sim_die("%s: launch attribute %d is not modelled", gcap_sim_thread()->call, (int)attribute->id);
     default: return cudaErrorInvalidValue;
   }
 }
 
-static bool is_serialization(const cudaLaunchAttribute* attribute) {
-  return attribute->id == cudaLaunchAttributeProgrammaticStreamSerialization;
+// What a node keeps; the others become edges, or nothing.
+static bool is_kept(const cudaLaunchAttribute* attribute) {
+  switch (attribute->id) {
+    case cudaLaunchAttributeIgnore:
+    case cudaLaunchAttributeProgrammaticStreamSerialization:
+    case cudaLaunchAttributeProgrammaticEvent:
+    case cudaLaunchAttributePreferredClusterDimension:
+    case cudaLaunchAttributeLaunchCompletionEvent: return false;
+    default: return true;
+  }
 }
 
-// The kernel may start when the one kernel before it says so: the edge between them carries that.
+// The kernel may start when the kernels before it say so: the edges between them carry that.
 static void serialize_programmatically(gcap_sim_member_t* member) {
   const gcap_sim_edges_t* deps = gcap_sim_member_deps(member);
-  if (deps->count != 1 || gcap_sim_node_type(deps->items[0].node) != cudaGraphNodeTypeKernel) return;
-  deps->items[0].data = (cudaGraphEdgeData){.from_port = cudaGraphKernelNodePortProgrammatic,
-                                            .type = cudaGraphDependencyTypeProgrammatic};
+  for (size_t i = 0; i < deps->count; ++i) {
+    if (gcap_sim_node_type(deps->items[i].node) != cudaGraphNodeTypeKernel) continue;
+    deps->items[i].data = (cudaGraphEdgeData){.from_port = cudaGraphKernelNodePortProgrammatic,
+                                              .type = cudaGraphDependencyTypeProgrammatic};
+  }
+}
+
+// The events of a launch, once it is under way.
+static void record_events(const launch_t* launch) {
+  for (size_t i = 0; i < launch->num_attributes; ++i) {
+    const cudaLaunchAttributeValue* value = &launch->attributes[i].val;
+    cudaGraphEdgeData data = {.from_port = cudaGraphKernelNodePortLaunchCompletion};
+    if (launch->attributes[i].id == cudaLaunchAttributeLaunchCompletionEvent) {
+      gcap_sim_event_record_launch(value->launchCompletionEvent.event, launch->stream, data);
+    }
+    if (launch->attributes[i].id == cudaLaunchAttributeProgrammaticEvent) {
+      data.type = cudaGraphDependencyTypeProgrammatic;
+      if (!value->programmaticEvent.triggerAtBlockStart) data.from_port = cudaGraphKernelNodePortProgrammatic;
+      gcap_sim_event_record_launch(value->programmaticEvent.event, launch->stream, data);
+    }
+  }
 }
 
 static cudaError_t capture(const launch_t* launch, gcap_sim_task_t* task) {
   gcap_sim_member_t* member = launch->stream->member;
   for (size_t i = 0; i < launch->num_attributes; ++i) {
     const cudaLaunchAttribute* attribute = &launch->attributes[i];
-    if (!is_serialization(attribute) || !attribute->val.programmaticStreamSerializationAllowed) continue;
-    serialize_programmatically(member);
+    if (attribute->id != cudaLaunchAttributeProgrammaticStreamSerialization) continue;
+    if (attribute->val.programmaticStreamSerializationAllowed) serialize_programmatically(member);
   }
   cudaError_t code = gcap_sim_submit_task(launch->stream, task);
   if (code != cudaSuccess) return code;
   gcap_sim_node_t* node = gcap_sim_member_deps(member)->items[0].node;
   for (size_t i = 0; i < launch->num_attributes; ++i) {
     const cudaLaunchAttribute* attribute = &launch->attributes[i];
-    if (attribute->id == cudaLaunchAttributeIgnore || is_serialization(attribute)) continue;
-    gcap_sim_node_set_attribute(node, attribute->id, &attribute->val);
+    if (is_kept(attribute)) gcap_sim_node_set_attribute(node, attribute->id, &attribute->val);
   }
   return cudaSuccess;
 }
 
 static gcap_sim_task_t* with_cluster(gcap_sim_task_t* task, const launch_t* launch) {
   for (size_t i = 0; i < launch->num_attributes; ++i) {
-    const cudaLaunchAttributeValue* value = &launch->attributes[i].val;
     if (launch->attributes[i].id != cudaLaunchAttributeClusterDimension) continue;
-    const dim3 cluster = {.x = value->clusterDim.x, .y = value->clusterDim.y, .z = value->clusterDim.z};
-    task = gcap_sim_kernel_task_with_cluster(task, cluster);
+    task = gcap_sim_kernel_task_with_cluster(task, cluster_of(&launch->attributes[i]));
   }
   return task;
 }
@@ -148,17 +211,23 @@ static cudaError_t launch_kernel(const launch_t* launch) {
   cudaError_t code = cudaSuccess;
   gcap_sim_task_t* task =
       gcap_sim_kernel_task(launch->function, launch->grid, launch->block, launch->args, launch->shared_bytes, &code);
-  for (size_t i = 0; task != NULL && i < launch->num_attributes && code == cudaSuccess; ++i) {
+  if (task == NULL) return refuse(launch, code);
+  for (size_t i = 0; i < launch->num_attributes && code == cudaSuccess; ++i) {
     code = judge_attribute(launch, &launch->attributes[i]);
   }
   if (code != cudaSuccess) {
     gcap_sim_task_release(task);
-    return refuse(launch, code);
+    return code == cudaErrorInvalidValue ? code : refuse(launch, code);
   }
   task = with_cluster(task, launch);
   code = gcap_sim_gate_ordered(launch->stream);
-  if (code == cudaSuccess && launch->stream->member != NULL && launch->num_attributes) return capture(launch, task);
-  return gcap_sim_submit_task(launch->stream, task);
+  if (code == cudaSuccess && launch->stream->member != NULL && launch->num_attributes) {
+    code = capture(launch, task);
+  } else {
+    code = gcap_sim_submit_task(launch->stream, task);
+  }
+  if (code == cudaSuccess) record_events(launch);
+  return code;
 }
 
 static cudaError_t launch_plain(const void* function, dim3 grid, dim3 block, void** args, size_t shared_bytes,

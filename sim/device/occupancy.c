@@ -11,6 +11,7 @@
 #include "sim/base/die.h"
 #include "sim/device/kernel.h"
 #include "sim/device/properties.h"
+#include "sim/device/twin.h"
 
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
@@ -42,6 +43,45 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* numBlock
                                                                    size_t dynamicSMemSize, unsigned int flags) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags);
   if (code == cudaSuccess) code = max_active_blocks(numBlocks, func, blockSize, dynamicSMemSize, flags);
+  return gcap_sim_leave(code);
+}
+
+static cudaError_t max_cluster(int* out, const void* function) {
+  const gcap_sim_twin_t* twin = gcap_sim_twin_find(function);
+  if (twin == NULL) return cudaErrorInvalidDeviceFunction;
+  if (out == NULL) return cudaErrorInvalidValue;
+  *out = twin->any_cluster ? GCAP_SIM_MAX_ANY_CLUSTER : GCAP_SIM_MAX_CLUSTER;
+  return cudaSuccess;
+}
+
+cudaError_t cudaOccupancyMaxPotentialClusterSize(int* clusterSize, const void* func,
+                                                 const cudaLaunchConfig_t* launchConfig) {
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaOccupancyMaxPotentialClusterSize);
+  if (code == cudaSuccess && launchConfig == NULL) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess) code = max_cluster(clusterSize, func);
+  return gcap_sim_leave(code);
+}
+
+// The blocks that the device holds at a time, in clusters.
+static cudaError_t max_active_clusters(int* out, const void* function, const cudaLaunchConfig_t* config) {
+  if (out == NULL || config == NULL) return cudaErrorInvalidValue;
+  const size_t threads = (size_t)config->blockDim.x * config->blockDim.y * config->blockDim.z;
+  int blocks = 0;
+  cudaError_t code = max_active_blocks(&blocks, function, (int)threads, config->dynamicSmemBytes, cudaOccupancyDefault);
+  size_t size = 1;
+  for (unsigned int i = 0; i < config->numAttrs; ++i) {
+    const cudaLaunchAttributeValue* value = &config->attrs[i].val;
+    if (config->attrs[i].id != cudaLaunchAttributeClusterDimension) continue;
+    size = (size_t)value->clusterDim.x * value->clusterDim.y * value->clusterDim.z;
+  }
+  if (code == cudaSuccess && size == 0) code = cudaErrorInvalidClusterSize;
+  if (code == cudaSuccess) *out = (int)((size_t)blocks * GCAP_SIM_MULTIPROCESSORS / size);
+  return code;
+}
+
+cudaError_t cudaOccupancyMaxActiveClusters(int* numClusters, const void* func, const cudaLaunchConfig_t* launchConfig) {
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaOccupancyMaxActiveClusters);
+  if (code == cudaSuccess) code = max_active_clusters(numClusters, func, launchConfig);
   return gcap_sim_leave(code);
 }
 

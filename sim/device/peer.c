@@ -68,10 +68,10 @@ cudaError_t cudaDeviceDisablePeerAccess(int peerDevice) {
 
 // --- Copies ---------------------------------------------------------------------------------------------------------
 
-// Each side must be memory of the device that it is said to be on, or pinned, which is every device's.
+// Each side must be memory of the device that it is said to be on, or else pinned or managed, which is every device's.
 static bool is_on(const void* address, int device) {
   const gcap_sim_allocation_t* allocation = gcap_sim_allocation_find(address);
-  return allocation != NULL && (allocation->type == cudaMemoryTypeHost || allocation->device == device);
+  return allocation != NULL && (allocation->type != cudaMemoryTypeDevice || allocation->device == device);
 }
 
 static cudaError_t judge(const void* dst, int dst_device, const void* src, int src_device, size_t count) {

@@ -65,6 +65,10 @@ gcap_sim_twin_t* gcap_sim_twin_find(const void* function) {
   return rank < twins.count && twins.items[rank]->kernel.function == function ? twins.items[rank] : NULL;
 }
 
+bool gcap_sim_requires_cluster(const gcap_sim_twin_t* twin) {
+  return twin->required_cluster[0] > 0 && twin->required_cluster[1] > 0 && twin->required_cluster[2] > 0;
+}
+
 static gcap_sim_twin_t* add(const void* function) {
   gcap_sim_twin_t* twin = gcap_sim_calloc(1, sizeof(*twin));
   twin->kernel.function = function;

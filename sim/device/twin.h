@@ -21,8 +21,14 @@ typedef struct gcap_sim_twin {
   bool checked;                     // the twin against the signature
   uint64_t skipped;                 // launches that did nothing, for want of a twin
   int max_shared_bytes;             // cudaFuncAttributeMaxDynamicSharedMemorySize
+  bool any_cluster;                 // cudaFuncAttributeNonPortableClusterSizeAllowed
+  int cluster_policy;               // cudaFuncAttributeClusterSchedulingPolicyPreference
+  int required_cluster[3];          // cudaFuncAttributeRequiredClusterWidth and so on; 0 where none is required
   struct gcap_sim_twin* gone;       // the next of those that are no kernels any more
 } gcap_sim_twin_t;
+
+// Must all launches be in clusters of a size that the kernel gives?
+bool gcap_sim_requires_cluster(const gcap_sim_twin_t* twin);
 
 // The kernel of that handle; NULL when it is none.
 gcap_sim_twin_t* gcap_sim_twin_find(const void* function);

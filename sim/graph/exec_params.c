@@ -31,9 +31,11 @@ static gcap_sim_task_t* refused(cudaError_t* code) {
 // Gives the node the task that its new parameters made; `task` is NULL when they were refused with `code`.
 static cudaError_t replace(gcap_sim_exec_t* exec, gcap_sim_node_t* own, gcap_sim_task_t* task, cudaError_t code) {
   if (task == NULL) return code;
-  if (gcap_sim_compare_tasks(own->task, task) != cudaGraphExecUpdateSuccess) {
+  code = gcap_sim_node_judge_task(own, task);
+  if (gcap_sim_compare_tasks(own->task, task) != cudaGraphExecUpdateSuccess) code = cudaErrorInvalidValue;
+  if (code != cudaSuccess) {
     gcap_sim_task_release(task);
-    return cudaErrorInvalidValue;
+    return code;
   }
   gcap_sim_exec_set_task(exec, own, gcap_sim_node_give_cluster(own, task));
   return cudaSuccess;
@@ -66,15 +68,19 @@ cudaError_t cudaGraphExecMemcpyNodeSetParams(cudaGraphExec_t hGraphExec, cudaGra
   return gcap_sim_leave(code);
 }
 
+cudaError_t gcap_sim_exec_set_row(cudaGraphExec_t handle, cudaGraphNode_t node, void* dst, const void* src,
+                                  size_t count, enum cudaMemcpyKind kind) {
+  cudaError_t code = cudaSuccess;
+  gcap_sim_exec_t* exec = gcap_sim_handle_get(GCAP_SIM_EXEC, handle);
+  gcap_sim_node_t* own = find(exec, node, cudaGraphNodeTypeMemcpy);
+  gcap_sim_task_t* task = own != NULL ? gcap_sim_memcpy_1d_task(dst, src, count, kind, &code) : refused(&code);
+  return replace(exec, own, task, code);
+}
+
 cudaError_t cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t hGraphExec, cudaGraphNode_t node, void* dst,
                                                const void* src, size_t count, enum cudaMemcpyKind kind) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphExecMemcpyNodeSetParams1D);
-  if (code == cudaSuccess) {
-    gcap_sim_exec_t* exec = gcap_sim_handle_get(GCAP_SIM_EXEC, hGraphExec);
-    gcap_sim_node_t* own = find(exec, node, cudaGraphNodeTypeMemcpy);
-    gcap_sim_task_t* task = own != NULL ? gcap_sim_memcpy_1d_task(dst, src, count, kind, &code) : refused(&code);
-    code = replace(exec, own, task, code);
-  }
+  if (code == cudaSuccess) code = gcap_sim_exec_set_row(hGraphExec, node, dst, src, count, kind);
   return gcap_sim_leave(code);
 }
 

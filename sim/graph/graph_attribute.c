@@ -3,7 +3,7 @@
 // Attributes of kernel nodes.
 //
 // The idea: a node keeps a short list of the attributes that were set; the others are zero, which is every attribute's
-// default but one. What they mean to a device is not modelled, but for the cluster, which the task tells its twin;
+// default but of two. What they mean to a device is not modelled, but for the cluster, which the task tells its twin;
 // updates and launches compare some of them. Locking: the global mutex.
 #include "sim/graph/graph_attribute.h"
 
@@ -35,6 +35,9 @@ cudaLaunchAttributeValue gcap_sim_node_attribute(const gcap_sim_node_t* node, cu
   if (attribute != NULL) return attribute->val;
   cudaLaunchAttributeValue value = {.pad = {0}};
   if (id == cudaLaunchAttributeMemSyncDomainMap) value.memSyncDomainMap.remote = 1;
+  if (id == cudaLaunchAttributeClusterSchedulingPolicyPreference) {
+    value.clusterSchedulingPolicyPreference = cudaClusterSchedulingPolicySpread;
+  }
   return value;
 }
 
@@ -47,13 +50,26 @@ void gcap_sim_node_set_attribute(gcap_sim_node_t* node, cudaLaunchAttributeID id
     attribute = &node->attributes[node->num_attributes++];
   }
   *attribute = (cudaLaunchAttribute){.id = id, .val = *value};
+  if (id == cudaLaunchAttributePriority) attribute->val.priority = gcap_sim_clamp_priority(value->priority);
+}
+
+static dim3 cluster_of(const gcap_sim_node_t* node) {
+  const cudaLaunchAttributeValue value = gcap_sim_node_attribute(node, cudaLaunchAttributeClusterDimension);
+  return (dim3){.x = value.clusterDim.x, .y = value.clusterDim.y, .z = value.clusterDim.z};
+}
+
+// All zero stands for none.
+static bool asks(dim3 cluster) { return cluster.x != 0 || cluster.y != 0 || cluster.z != 0; }
+
+cudaError_t gcap_sim_node_judge_task(const gcap_sim_node_t* node, const gcap_sim_task_t* task) {
+  const dim3 cluster = cluster_of(node);
+  if (task->kind != GCAP_SIM_TASK_KERNEL || !asks(cluster)) return cudaSuccess;
+  return gcap_sim_judge_cluster(task->u.kernel.twin, task->u.kernel.launch.grid, cluster);
 }
 
 gcap_sim_task_t* gcap_sim_node_give_cluster(const gcap_sim_node_t* node, gcap_sim_task_t* task) {
   if (task == NULL || task->kind != GCAP_SIM_TASK_KERNEL) return task;
-  const cudaLaunchAttributeValue value = gcap_sim_node_attribute(node, cudaLaunchAttributeClusterDimension);
-  const dim3 cluster = {.x = value.clusterDim.x, .y = value.clusterDim.y, .z = value.clusterDim.z};
-  return gcap_sim_kernel_task_with_cluster(task, cluster);
+  return gcap_sim_kernel_task_with_cluster(task, cluster_of(node));
 }
 
 void gcap_sim_node_copy_attributes(gcap_sim_node_t* to, const gcap_sim_node_t* from) {
@@ -114,7 +130,13 @@ static void refresh_task(gcap_sim_node_t* node) {
 }
 
 static cudaError_t set_attribute(gcap_sim_node_t* node, cudaLaunchAttributeID id, cudaLaunchAttributeValue value) {
-  if (id == cudaLaunchAttributePriority) value.priority = gcap_sim_clamp_priority(value.priority);
+  if (id == cudaLaunchAttributeClusterDimension) {
+    const dim3 cluster = {.x = value.clusterDim.x, .y = value.clusterDim.y, .z = value.clusterDim.z};
+    const gcap_sim_task_t* task = node->task;
+    cudaError_t code =
+        asks(cluster) ? gcap_sim_judge_cluster(task->u.kernel.twin, task->u.kernel.launch.grid, cluster) : cudaSuccess;
+    if (code != cudaSuccess) return code;
+  }
   if (id == cudaLaunchAttributeAccessPolicyWindow && !gcap_sim_is_window(&value.accessPolicyWindow)) {
     return cudaErrorInvalidValue;
   }

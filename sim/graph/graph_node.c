@@ -89,15 +89,22 @@ cudaError_t cudaGraphAddMemcpyNode(cudaGraphNode_t* pGraphNode, cudaGraph_t grap
   return gcap_sim_leave(code);
 }
 
+cudaError_t gcap_sim_graph_add_row(cudaGraphNode_t* out, cudaGraph_t graph, const cudaGraphNode_t* deps,
+                                   size_t num_deps, void* dst, const void* src, size_t count,
+                                   enum cudaMemcpyKind kind) {
+  addition_t add;
+  cudaError_t code = prepare(&add, out, graph, deps, NULL, num_deps);
+  if (code != cudaSuccess) return code;
+  gcap_sim_task_t* task = gcap_sim_memcpy_1d_task(dst, src, count, kind, &code);
+  return add_node(&add, out, task, code);
+}
+
 cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t* pGraphNode, cudaGraph_t graph,
                                      const cudaGraphNode_t* pDependencies, size_t numDependencies, void* dst,
                                      const void* src, size_t count, enum cudaMemcpyKind kind) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphAddMemcpyNode1D);
-  addition_t add;
-  if (code == cudaSuccess) code = prepare(&add, pGraphNode, graph, pDependencies, NULL, numDependencies);
   if (code == cudaSuccess) {
-    gcap_sim_task_t* task = gcap_sim_memcpy_1d_task(dst, src, count, kind, &code);
-    code = add_node(&add, pGraphNode, task, code);
+    code = gcap_sim_graph_add_row(pGraphNode, graph, pDependencies, numDependencies, dst, src, count, kind);
   }
   return gcap_sim_leave(code);
 }

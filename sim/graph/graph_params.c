@@ -156,7 +156,11 @@ static gcap_sim_node_t* node_of_type(cudaGraphNode_t handle, enum cudaGraphNodeT
 
 // Gives the node the task that its new parameters made; `task` is NULL when they were refused with `code`.
 static cudaError_t replace(gcap_sim_node_t* node, gcap_sim_task_t* task, cudaError_t code) {
-  if (task == NULL) return code;
+  if (task != NULL) code = gcap_sim_node_judge_task(node, task);
+  if (code != cudaSuccess) {
+    gcap_sim_task_release(task);
+    return code;
+  }
   gcap_sim_task_release(node->task);
   node->task = gcap_sim_node_give_cluster(node, task);
   return cudaSuccess;
@@ -182,14 +186,18 @@ cudaError_t cudaGraphMemcpyNodeSetParams(cudaGraphNode_t node, const struct cuda
   return gcap_sim_leave(code);
 }
 
+cudaError_t gcap_sim_node_set_row(cudaGraphNode_t node, void* dst, const void* src, size_t count,
+                                  enum cudaMemcpyKind kind) {
+  cudaError_t code = cudaSuccess;
+  gcap_sim_node_t* n = node_of_type(node, cudaGraphNodeTypeMemcpy);
+  gcap_sim_task_t* task = n != NULL ? gcap_sim_memcpy_1d_task(dst, src, count, kind, &code) : refused(&code);
+  return replace(n, task, code);
+}
+
 cudaError_t cudaGraphMemcpyNodeSetParams1D(cudaGraphNode_t node, void* dst, const void* src, size_t count,
                                            enum cudaMemcpyKind kind) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphMemcpyNodeSetParams1D);
-  if (code == cudaSuccess) {
-    gcap_sim_node_t* n = node_of_type(node, cudaGraphNodeTypeMemcpy);
-    gcap_sim_task_t* task = n != NULL ? gcap_sim_memcpy_1d_task(dst, src, count, kind, &code) : refused(&code);
-    code = replace(n, task, code);
-  }
+  if (code == cudaSuccess) code = gcap_sim_node_set_row(node, dst, src, count, kind);
   return gcap_sim_leave(code);
 }
 
@@ -270,9 +278,8 @@ cudaError_t cudaGraphKernelNodeGetParams(cudaGraphNode_t node, struct cudaKernel
   return gcap_sim_leave(code);
 }
 
-// An operand as a pitched pointer; what has one row has no pitch of its own.
+// An operand as a pitched pointer. Measured: a row that was given without a pitch is told without.
 static struct cudaPitchedPtr pitched(const void* address, size_t pitch, size_t slice, const gcap_sim_copy_t* copy) {
-  if (pitch == 0) pitch = copy->width;
   return (struct cudaPitchedPtr){.ptr = (void*)(uintptr_t)address,
                                  .pitch = pitch,
                                  .xsize = copy->width,

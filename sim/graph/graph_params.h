@@ -26,6 +26,14 @@ gcap_sim_task_t* gcap_sim_event_params_task(gcap_sim_task_kind_t kind, cudaEvent
 // The task of the tagged parameters, for kinds whose parameters can be set again.
 gcap_sim_task_t* gcap_sim_node_params_task(const struct cudaGraphNodeParams* params, cudaError_t* code);
 
+// A node that copies a row: adds it, sets what it copies, and in an executable.
+cudaError_t gcap_sim_graph_add_row(cudaGraphNode_t* out, cudaGraph_t graph, const cudaGraphNode_t* deps,
+                                   size_t num_deps, void* dst, const void* src, size_t count, enum cudaMemcpyKind kind);
+cudaError_t gcap_sim_node_set_row(cudaGraphNode_t node, void* dst, const void* src, size_t count,
+                                  enum cudaMemcpyKind kind);
+cudaError_t gcap_sim_exec_set_row(cudaGraphExec_t handle, cudaGraphNode_t node, void* dst, const void* src,
+                                  size_t count, enum cudaMemcpyKind kind);
+
 // The tasks of memory nodes, for a node of the graph that will depend on `deps`; on failure they return NULL and set
 // the code.
 gcap_sim_task_t* gcap_sim_graph_alloc_task(const gcap_sim_graph_t* graph, const gcap_sim_edge_t* deps, size_t num_deps,

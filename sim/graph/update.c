@@ -29,16 +29,20 @@
 // --- Tasks ----------------------------------------------------------------------------------------------------------
 
 // Pinned host memory may take the place of pageable memory, and the other way round.
-static bool is_same_side(enum cudaMemoryType a, enum cudaMemoryType b) {
+static bool is_same_kind(enum cudaMemoryType a, enum cudaMemoryType b) {
   return (a == cudaMemoryTypeDevice) == (b == cudaMemoryTypeDevice);
+}
+
+// Managed memory may take the place of any memory, and the other way round.
+static bool is_same_side(enum cudaMemoryType a, int device_a, enum cudaMemoryType b, int device_b) {
+  if (a == cudaMemoryTypeManaged || b == cudaMemoryTypeManaged) return true;
+  return is_same_kind(a, b) && device_a == device_b;
 }
 
 // The kind counts as well as the memory: `default` asks for unified addresses, which is another type of operand.
 static bool is_same_copy(const gcap_sim_copy_t* a, const gcap_sim_copy_t* b) {
-  if (a->kind != b->kind || !is_same_side(a->dst_type, b->dst_type) || !is_same_side(a->src_type, b->src_type)) {
-    return false;
-  }
-  if (a->dst_device != b->dst_device || a->src_device != b->src_device) return false;
+  if (a->kind != b->kind || !is_same_side(a->dst_type, a->dst_device, b->dst_type, b->dst_device)) return false;
+  if (!is_same_side(a->src_type, a->src_device, b->src_type, b->src_device)) return false;
   return a->height <= 1 && b->height <= 1 && a->depth <= 1 && b->depth <= 1;
 }
 

@@ -37,6 +37,12 @@ cudaError_t cudaDeviceSynchronize(void);
 cudaError_t cudaDeviceGetStreamPriorityRange(int* leastPriority, int* greatestPriority);
 cudaError_t cudaRuntimeGetVersion(int* runtimeVersion);
 cudaError_t cudaDriverGetVersion(int* driverVersion);
+cudaError_t cudaGetDriverEntryPoint(const char* symbol, void** funcPtr, unsigned long long flags,
+                                    enum cudaDriverEntryPointQueryResult* driverStatus GCAP_SIM_DEFAULT(0));
+cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** funcPtr, unsigned int cudaVersion,
+                                             unsigned long long flags,
+                                             enum cudaDriverEntryPointQueryResult* driverStatus GCAP_SIM_DEFAULT(0));
+cudaError_t cudaChooseDevice(int* device, const struct cudaDeviceProp* prop);
 cudaError_t cudaDeviceReset(void);
 cudaError_t cudaDeviceSetLimit(enum cudaLimit limit, size_t value);
 cudaError_t cudaDeviceGetLimit(size_t* pValue, enum cudaLimit limit);
@@ -179,6 +185,11 @@ cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t* dynamicSmemSize, c
                                                       int blockSize);
 cudaError_t cudaFuncSetCacheConfig(const void* func, enum cudaFuncCache cacheConfig);
 cudaError_t cudaFuncGetName(const char** name, const void* func);
+cudaError_t cudaFuncGetParamInfo(const void* func, size_t paramIndex, size_t* paramOffset, size_t* paramSize);
+cudaError_t cudaGetKernel(cudaKernel_t* kernelPtr, const void* entryFuncAddr);
+cudaError_t cudaOccupancyMaxPotentialClusterSize(int* clusterSize, const void* func,
+                                                 const cudaLaunchConfig_t* launchConfig);
+cudaError_t cudaOccupancyMaxActiveClusters(int* numClusters, const void* func, const cudaLaunchConfig_t* launchConfig);
 
 // Graphs.
 cudaError_t cudaGraphCreate(cudaGraph_t* pGraph, unsigned int flags);

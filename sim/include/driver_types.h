@@ -203,6 +203,7 @@ typedef struct CUmemPoolHandle_st* cudaMemPool_t;
 typedef struct CUgraphDeviceUpdatableNode_st* cudaGraphDeviceNode_t;
 typedef struct cudaArray* cudaArray_t;
 typedef struct CUfunc_st* cudaFunction_t;
+typedef struct CUkern_st* cudaKernel_t;
 
 #define CUDART_CB
 typedef void(CUDART_CB* cudaHostFn_t)(void* userData);
@@ -797,6 +798,18 @@ typedef struct cudaGraphExecUpdateResultInfo_st {
   cudaGraphNode_t errorFromNode;
 } cudaGraphExecUpdateResultInfo;
 
+enum cudaGetDriverEntryPointFlags {
+  cudaEnableDefault = 0x0,
+  cudaEnableLegacyStream = 0x1,
+  cudaEnablePerThreadDefaultStream = 0x2,
+};
+
+enum cudaDriverEntryPointQueryResult {
+  cudaDriverEntryPointSuccess = 0,
+  cudaDriverEntryPointSymbolNotFound = 1,
+  cudaDriverEntryPointVersionNotSufficent = 2,
+};
+
 enum cudaGraphDebugDotFlags {
   cudaGraphDebugDotFlagsVerbose = 1 << 0,
   cudaGraphDebugDotFlagsKernelNodeParams = 1 << 2,
@@ -841,12 +854,14 @@ enum cudaDeviceAttr {
   cudaDevAttrMaxPitch = 11,
   cudaDevAttrMaxRegistersPerBlock = 12,
   cudaDevAttrClockRate = 13,
+  cudaDevAttrTextureAlignment = 14,
   cudaDevAttrGpuOverlap = 15,
   cudaDevAttrMultiProcessorCount = 16,
   cudaDevAttrKernelExecTimeout = 17,
   cudaDevAttrIntegrated = 18,
   cudaDevAttrCanMapHostMemory = 19,
   cudaDevAttrComputeMode = 20,
+  cudaDevAttrSurfaceAlignment = 30,
   cudaDevAttrConcurrentKernels = 31,
   cudaDevAttrEccEnabled = 32,
   cudaDevAttrPciBusId = 33,
@@ -859,6 +874,7 @@ enum cudaDeviceAttr {
   cudaDevAttrAsyncEngineCount = 40,
   cudaDevAttrUnifiedAddressing = 41,
   cudaDevAttrPciDomainId = 50,
+  cudaDevAttrTexturePitchAlignment = 51,
   cudaDevAttrComputeCapabilityMajor = 75,
   cudaDevAttrComputeCapabilityMinor = 76,
   cudaDevAttrStreamPrioritiesSupported = 78,

@@ -46,6 +46,7 @@ typedef struct gcap_sim_launch {
   dim3 block;
   size_t shared_bytes;
   dim3 cluster;  // blocks; 1, 1, 1 without clusters
+  int device;
 } gcap_sim_launch_t;
 
 // A kernel's CPU twin: what `cudaLaunchKernel(function, …)` or `kernel<<<…>>>(…)` runs here.
@@ -71,6 +72,25 @@ typedef struct gcap_sim_kernel {
 // when nvcc compiled the kernel, at the first launch, when the arguments are not the kernel's in number or size, or the
 // name fits several kernels.
 void gcap_sim_register_kernel(const gcap_sim_kernel_t* kernel);
+
+// A variable of a device, __device__ or __constant__. What nvcc compiled registers itself.
+// Thread:   register from any thread, normally from a constructor function before main.
+// Lifetime: copied at registration; name and first contents must live as long as the program.
+typedef struct gcap_sim_symbol {
+  const void* variable;  // the address that callers pass as the symbol: to cudaMemcpyToSymbol, say
+  const char* name;      // by which twins ask for it
+  size_t bytes;
+  const void* initial;  // the first contents; NULL: all zero
+} gcap_sim_symbol_t;
+
+// Registers a variable. Stops the program with a message when the address is a registered variable's, or NULL, and
+// when there is no name or size.
+void gcap_sim_register_symbol(const gcap_sim_symbol_t* symbol);
+
+// The memory of the variable on the device of the launch. For twins alone, from `run` and `accesses`. The name is the
+// registered one; that of a variable which nvcc compiled is as nvcc mangles it, or as people write it: `ns::table`.
+// Stops the program when there is no such variable, or when there are two.
+void* gcap_sim_symbol_address(const gcap_sim_launch_t* launch, const char* name);
 
 // What a launch of a kernel that nvcc compiled does when the kernel has no twin.
 typedef enum gcap_sim_missing_twin {

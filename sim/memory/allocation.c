@@ -28,14 +28,17 @@
 #define MAX_PATTERN_BYTES ((size_t)64 << 20)
 
 static gcap_sim_span_t* named;
+static uint64_t last_id;
 
-typedef enum kind { DEVICE_MEMORY, PINNED_MEMORY, REGISTERED_MEMORY, NUM_KINDS } kind_t;
+typedef enum kind { DEVICE_MEMORY, PINNED_MEMORY, REGISTERED_MEMORY, MANAGED_MEMORY, NUM_KINDS } kind_t;
 
-static const char* const kind_names[NUM_KINDS] = {"device memory", "pinned memory", "registered memory"};
+static const char* const kind_names[NUM_KINDS] = {"device memory", "pinned memory", "registered memory",
+                                                  "managed memory"};
 static size_t num_claimed[NUM_KINDS];
 
 static kind_t kind_of(const gcap_sim_allocation_t* allocation) {
   if (allocation->type == cudaMemoryTypeDevice) return DEVICE_MEMORY;
+  if (allocation->type == cudaMemoryTypeManaged) return MANAGED_MEMORY;
   return allocation->registered ? REGISTERED_MEMORY : PINNED_MEMORY;
 }
 
@@ -62,8 +65,8 @@ size_t gcap_sim_allocation_count(const char* kind) {
 int gcap_sim_is_device_range(const void* p, size_t bytes) {
   gcap_sim_lock();
   const gcap_sim_allocation_t* allocation = gcap_sim_allocation_find(p);
-  int inside = allocation != NULL && allocation->type == cudaMemoryTypeDevice &&
-               bytes <= allocation->bytes - (size_t)((uintptr_t)p - (uintptr_t)allocation->base);
+  bool reaches = allocation != NULL && allocation->type != cudaMemoryTypeHost;
+  int inside = reaches && bytes <= allocation->bytes - (size_t)((uintptr_t)p - (uintptr_t)allocation->base);
   gcap_sim_unlock();
   return inside;
 }
@@ -72,6 +75,7 @@ int gcap_sim_is_device_range(const void* p, size_t bytes) {
 
 gcap_sim_allocation_t* gcap_sim_allocation_create(void* base, size_t bytes, enum cudaMemoryType type, int device) {
   gcap_sim_allocation_t* allocation = gcap_sim_calloc(1, sizeof(*allocation));
+  allocation->id = ++last_id;
   allocation->refs = 1;
   allocation->base = base;
   allocation->bytes = bytes;
@@ -137,6 +141,12 @@ void gcap_sim_allocation_release(gcap_sim_allocation_t* allocation) {
 
 void gcap_sim_allocation_give_to_graph(gcap_sim_allocation_t* allocation) {
   allocation->of_graph = true;
+  gcap_sim_span_insert(&named, &allocation->named);
+}
+
+void gcap_sim_allocation_give_to_symbol(gcap_sim_allocation_t* allocation) {
+  allocation->of_symbol = true;
+  allocation->live = true;
   gcap_sim_span_insert(&named, &allocation->named);
 }
 

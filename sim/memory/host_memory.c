@@ -118,6 +118,12 @@ static const gcap_sim_allocation_t* host_memory(const void* address) {
   return allocation != NULL && allocation->type == cudaMemoryTypeHost ? allocation : NULL;
 }
 
+// Measured: managed memory has flags too.
+static const gcap_sim_allocation_t* memory_of_host(const void* address) {
+  const gcap_sim_allocation_t* allocation = gcap_sim_allocation_find(address);
+  return allocation != NULL && allocation->type != cudaMemoryTypeDevice ? allocation : NULL;
+}
+
 cudaError_t cudaHostGetDevicePointer(void** pDevice, void* pHost, unsigned int flags) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaHostGetDevicePointer);
   if (code == cudaSuccess && (pDevice == NULL || flags != 0 || host_memory(pHost) == NULL)) {
@@ -129,7 +135,7 @@ cudaError_t cudaHostGetDevicePointer(void** pDevice, void* pHost, unsigned int f
 
 cudaError_t cudaHostGetFlags(unsigned int* pFlags, void* pHost) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaHostGetFlags);
-  if (code == cudaSuccess && (pFlags == NULL || host_memory(pHost) == NULL)) code = cudaErrorInvalidValue;
-  if (code == cudaSuccess) *pFlags = host_memory(pHost)->flags;
+  if (code == cudaSuccess && (pFlags == NULL || memory_of_host(pHost) == NULL)) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess) *pFlags = memory_of_host(pHost)->flags;
   return gcap_sim_leave(code);
 }

@@ -1,43 +1,96 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Managed memory: there is none.
+// Managed memory: one address for host and devices.
 //
-// The idea: the devices say so (managedMemory and pageableMemoryAccess are 0), and the functions answer what the
-// documentation gives for such a device and for memory that is not managed. A program that can do without takes its
-// other path; one that cannot learns why. Locking: the global mutex.
+// The idea: device memory is host memory here, so managed memory is an allocation that both may touch, and no page ever
+// moves: what a program says of places is judged as measured, and forgotten. The host's own accesses are not seen, as
+// with pinned memory. It does not count as the device's memory, of which a GPU too can give out more than it has.
+// Locking: the global mutex.
 #include "cuda_runtime_api.h"
 #include "sim/api/api.h"
+#include "sim/base/die.h"
+#include "sim/base/thread.h"
+#include "sim/device/device.h"
+#include "sim/memory/allocation.h"
+#include "sim/memory/memory.h"
 #include "sim/stream/capture.h"
 #include "sim/stream/stream.h"
 
 cudaError_t cudaMallocManaged(void** devPtr, size_t size, unsigned int flags) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaMallocManaged);
   bool attach = flags == cudaMemAttachGlobal || flags == cudaMemAttachHost;
-  if (code == cudaSuccess) code = devPtr != NULL && size && attach ? cudaErrorNotSupported : cudaErrorInvalidValue;
+  if (code == cudaSuccess && !attach) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess) code = gcap_sim_allocate(devPtr, size, cudaMemoryTypeManaged);
   return gcap_sim_leave(code);
+}
+
+static const gcap_sim_allocation_t* find_managed(const void* address) {
+  const gcap_sim_allocation_t* allocation = gcap_sim_allocation_find(address);
+  return allocation != NULL && allocation->type == cudaMemoryTypeManaged ? allocation : NULL;
+}
+
+static bool is_managed(const void* address, size_t bytes) {
+  const gcap_sim_allocation_t* allocation = find_managed(address);
+  if (allocation == NULL || bytes == 0) return false;
+  return bytes <= allocation->bytes - (size_t)((uintptr_t)address - (uintptr_t)allocation->base);
+}
+
+static bool is_of_host(struct cudaMemLocation location) {
+  return location.type == cudaMemLocationTypeHost || location.type == cudaMemLocationTypeHostNuma ||
+         location.type == cudaMemLocationTypeHostNumaCurrent;
+}
+
+static bool is_device(struct cudaMemLocation location) {
+  return location.type == cudaMemLocationTypeDevice && location.id >= 0 && location.id < gcap_sim_device_count();
+}
+
+static cudaError_t prefetch(const void* address, size_t bytes, struct cudaMemLocation location, unsigned int flags) {
+  if (flags != 0 || !is_managed(address, bytes)) return cudaErrorInvalidValue;
+  if (is_of_host(location) || is_device(location)) return cudaSuccess;
+  return location.type == cudaMemLocationTypeDevice ? cudaErrorInvalidDevice : cudaErrorInvalidValue;
 }
 
 cudaError_t cudaMemPrefetchAsync(const void* devPtr, size_t count, struct cudaMemLocation location, unsigned int flags,
                                  cudaStream_t stream) {
-  (void)devPtr, (void)count, (void)location, (void)flags;
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaMemPrefetchAsync);
+  if (code == cudaSuccess) code = gcap_sim_gate_not_capturing(gcap_sim_stream_get(stream));
   if (code == cudaSuccess) code = gcap_sim_gate_ordered(gcap_sim_stream_get(stream));
-  if (code == cudaSuccess) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess) code = prefetch(devPtr, count, location, flags);
   return gcap_sim_leave(code);
+}
+
+// Measured: advice on how memory is read is for all places, whatever place comes with it.
+static bool has_place(enum cudaMemoryAdvise advice) {
+  return advice != cudaMemAdviseSetReadMostly && advice != cudaMemAdviseUnsetReadMostly;
+}
+
+static cudaError_t advise(const void* address, size_t bytes, enum cudaMemoryAdvise advice,
+                          struct cudaMemLocation location) {
+  if (advice < cudaMemAdviseSetReadMostly || advice > cudaMemAdviseUnsetAccessedBy) return cudaErrorInvalidValue;
+  bool placed = !has_place(advice) || is_of_host(location) || is_device(location);
+  return placed && is_managed(address, bytes) ? cudaSuccess : cudaErrorInvalidValue;
 }
 
 cudaError_t cudaMemAdvise(const void* devPtr, size_t count, enum cudaMemoryAdvise advice,
                           struct cudaMemLocation location) {
-  (void)devPtr, (void)count, (void)advice, (void)location;
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaMemAdvise);
-  if (code == cudaSuccess) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess) code = advise(devPtr, count, advice, location);
   return gcap_sim_leave(code);
 }
 
+// Whole allocations alone, of a stream that has a handle.
+static cudaError_t attach(const void* address, size_t bytes, unsigned int flags, const gcap_sim_stream_t* stream) {
+  const gcap_sim_allocation_t* allocation = find_managed(address);
+  bool whole = allocation != NULL && allocation->base == address && (bytes == 0 || bytes == allocation->bytes);
+  if (!whole || stream->legacy) return cudaErrorInvalidValue;
+  bool one = flags == cudaMemAttachGlobal || flags == cudaMemAttachHost || flags == cudaMemAttachSingle;
+  if (!one) gcap_sim_die("cudaStreamAttachMemAsync: flags %u: the real runtime does not survive them", flags);
+  return cudaSuccess;
+}
+
 cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void* devPtr, size_t length, unsigned int flags) {
-  (void)devPtr, (void)length, (void)flags;
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaStreamAttachMemAsync);
   if (code == cudaSuccess) code = gcap_sim_gate_not_capturing(gcap_sim_stream_get(stream));
-  if (code == cudaSuccess) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess) code = attach(devPtr, length, flags, gcap_sim_stream_get(stream));
   return gcap_sim_leave(code);
 }

@@ -56,12 +56,13 @@ cudaError_t gcap_sim_allocate(void** out, size_t bytes, enum cudaMemoryType type
 }
 
 // The allocation that starts at the address and may be freed as memory of this type. What comes from a pool of the host
-// is freed as the memory of other pools is.
+// is freed as the memory of other pools is, and managed memory as that of devices.
 static gcap_sim_allocation_t* freeable(const void* address, enum cudaMemoryType type) {
   gcap_sim_allocation_t* allocation = gcap_sim_allocation_find(address);
-  bool ok = allocation != NULL && allocation->claimed && !allocation->registered && allocation->base == address &&
-            type == (allocation->block != NULL ? cudaMemoryTypeDevice : allocation->type);
-  return ok ? allocation : NULL;
+  bool ok = allocation != NULL && allocation->claimed && !allocation->registered && allocation->base == address;
+  if (!ok) return NULL;
+  bool as_device = allocation->block != NULL || allocation->type == cudaMemoryTypeManaged;
+  return type == (as_device ? cudaMemoryTypeDevice : allocation->type) ? allocation : NULL;
 }
 
 static cudaError_t refuse_free(const void* address) {
@@ -188,6 +189,7 @@ static cudaError_t free_on(void* address, gcap_sim_stream_t* stream) {
   }
   gcap_sim_allocation_t* allocation = freeable(address, cudaMemoryTypeDevice);
   if (allocation == NULL) return refuse_free(address);
+  if (allocation->type == cudaMemoryTypeManaged) return cudaErrorNotSupported;
   gcap_sim_memory_free_queued(allocation->memory);
   ++allocation->refs;
   gcap_sim_task_t* task = memory_task(GCAP_SIM_TASK_FREE, allocation);
@@ -237,7 +239,7 @@ cudaError_t gcap_sim_library_free(void* address, cudaStream_t handle) {
 static void describe(struct cudaPointerAttributes* attributes, const void* ptr) {
   memset(attributes, 0, sizeof(*attributes));
   const gcap_sim_allocation_t* allocation = gcap_sim_allocation_find(ptr);
-  if (allocation == NULL || !allocation->claimed) {
+  if (allocation == NULL || !(allocation->claimed || allocation->of_symbol)) {
     attributes->type = cudaMemoryTypeUnregistered;
     attributes->device = cudaInvalidDeviceId;
     attributes->hostPointer = (void*)(uintptr_t)ptr;
@@ -246,7 +248,7 @@ static void describe(struct cudaPointerAttributes* attributes, const void* ptr) 
   attributes->type = allocation->type;
   attributes->device = allocation->device;
   attributes->devicePointer = (void*)(uintptr_t)ptr;
-  if (allocation->type == cudaMemoryTypeHost) attributes->hostPointer = (void*)(uintptr_t)ptr;
+  if (allocation->type != cudaMemoryTypeDevice) attributes->hostPointer = (void*)(uintptr_t)ptr;
 }
 
 cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes* attributes, const void* ptr) {

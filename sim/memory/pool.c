@@ -382,6 +382,8 @@ gcap_sim_block_t* gcap_sim_pool_take(gcap_sim_pool_t* pool, size_t bytes, gcap_s
   return block;
 }
 
+gcap_sim_pool_t* gcap_sim_block_pool(const gcap_sim_block_t* block) { return block->chunk->pool; }
+
 char* gcap_sim_block_base(const gcap_sim_block_t* block) { return block->base; }
 
 bool gcap_sim_block_is_open_to(const gcap_sim_block_t* block, int device) {

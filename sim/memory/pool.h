@@ -57,6 +57,7 @@ void gcap_sim_pool_set_current(int device, gcap_sim_pool_t* pool);
 // done, if *pending, and once *wait is reached, if that is not NULL.
 gcap_sim_block_t* gcap_sim_pool_take(gcap_sim_pool_t* pool, size_t bytes, gcap_sim_stream_t* stream, bool* pending,
                                      gcap_sim_mark_t** wait);
+gcap_sim_pool_t* gcap_sim_block_pool(const gcap_sim_block_t* block);
 char* gcap_sim_block_base(const gcap_sim_block_t* block);
 // Does the block's pool let work on the device use the block? Measured of pools of the host alone.
 bool gcap_sim_block_is_open_to(const gcap_sim_block_t* block, int device);

@@ -258,3 +258,56 @@ bool gcap_sim_fat_binary_params(const void* code, const char* kernel, size_t** o
   }
   return false;
 }
+
+// --- Variables ------------------------------------------------------------------------------------------------------
+
+#define SECTION_SYMBOLS 2
+#define SECTION_NO_BITS 8  // all zero, and not in the file
+
+typedef struct elf_symbol {
+  uint32_t name;
+  uint8_t info, other;
+  uint16_t section;
+  uint64_t value, bytes;
+} elf_symbol_t;
+
+// The symbol of that name in a table of symbols.
+static bool find_symbol(bytes_t file, const elf_header_t* header, const elf_section_t* table, const char* name,
+                        elf_symbol_t* out) {
+  const elf_section_t names_section = section_at(file, header, table->link);
+  const bytes_t names = part(file, names_section.offset, names_section.bytes, "its symbols' names are cut short");
+  const bytes_t symbols = part(file, table->offset, table->bytes, "its symbols are cut short");
+  for (size_t at = 0; at + sizeof(*out) <= symbols.count; at += sizeof(*out)) {
+    read_at(symbols, at, out, sizeof(*out), "its symbols are cut short");
+    if (out->section != 0 && out->section < header->num_sections && is_called(names, out->name, "", name)) return true;
+  }
+  return false;
+}
+
+static bool read_contents(bytes_t file, const char* variable, void* out, size_t bytes) {
+  elf_header_t header;
+  elf_symbol_t symbol;
+  read_at(file, 0, &header, sizeof(header), "its machine code is cut short");
+  if (header.section_bytes != sizeof(elf_section_t)) damaged("the sections of its machine code have a wrong size");
+  for (size_t i = 0; i < header.num_sections; ++i) {
+    const elf_section_t table = section_at(file, &header, i);
+    if (table.type != SECTION_SYMBOLS || !find_symbol(file, &header, &table, variable, &symbol)) continue;
+    if (symbol.bytes != bytes) return false;
+    const elf_section_t section = section_at(file, &header, symbol.section);
+    memset(out, 0, bytes);
+    if (section.type == SECTION_NO_BITS) return true;
+    const bytes_t data = part(file, section.offset, section.bytes, "its variables reach beyond the end");
+    read_at(data, symbol.value, out, bytes, "a variable reaches beyond the end");
+    return true;
+  }
+  return false;
+}
+
+bool gcap_sim_fat_binary_contents(const void* code, const char* variable, void* out, size_t bytes) {
+  bytes_t rest = entries_of(code), payload;
+  entry_t entry;
+  while (next_entry(&rest, &entry, &payload)) {
+    if (is_elf(&entry, payload) && read_contents(payload, variable, out, bytes)) return true;
+  }
+  return false;
+}

@@ -2,9 +2,9 @@
 //
 // What objects that nvcc compiled register before main.
 //
-// The idea: an object's handle stands for its fat binary and lists its kernels, so that they go with it: a plugin that
-// is unloaded takes them away. Nothing here is a call of the program's: no time passes, no fault hits it, and nothing
-// of the simulator need be ready. Locking: the global mutex.
+// The idea: an object's handle stands for its fat binary and lists its kernels and variables, so that they go with it:
+// a plugin that is unloaded takes them away. Nothing here is a call of the program's: no time passes, no fault hits it,
+// and nothing of the simulator need be ready. Locking: the global mutex.
 #include <stdlib.h>
 
 #include "cuda_runtime_api.h"
@@ -12,6 +12,7 @@
 #include "sim/base/heap.h"
 #include "sim/base/lock.h"
 #include "sim/device/twin.h"
+#include "sim/device/variable.h"
 #include "sim/nvcc/fat_binary.h"
 #include "sim/nvcc/nvcc.h"
 
@@ -21,6 +22,9 @@ typedef struct object {
   const void** functions;
   size_t count;
   size_t capacity;
+  const void** variables;
+  size_t num_variables;
+  size_t variable_capacity;
 } object_t;
 
 static object_t* objects;
@@ -55,12 +59,17 @@ void __cudaRegisterFunction(void** fatCubinHandle, const char* hostFun, char* de
   gcap_sim_unlock();
 }
 
-// Variables of the device have no memory here: the calls that take one are not modelled, and say so.
 void __cudaRegisterVar(void** fatCubinHandle, char* hostVar, char* deviceAddress, const char* deviceName, int ext,
                        size_t size, int constant, int global) {
-  (void)hostVar, (void)deviceAddress, (void)deviceName, (void)ext, (void)size, (void)constant, (void)global;
+  (void)deviceAddress, (void)ext, (void)constant, (void)global;
+  if (hostVar == NULL || deviceName == NULL || size == 0)
+    gcap_sim_die("__cudaRegisterVar: a variable lacks its address, its name or its size");
   gcap_sim_lock();
-  (void)place_of(fatCubinHandle, "__cudaRegisterVar");
+  object_t* object = *place_of(fatCubinHandle, "__cudaRegisterVar");
+  gcap_sim_reserve(&object->variables, &object->variable_capacity, object->num_variables + 1,
+                   sizeof(object->variables[0]));
+  object->variables[object->num_variables++] = hostVar;
+  gcap_sim_variable_declare(hostVar, deviceName, size, object->code);
   gcap_sim_unlock();
 }
 
@@ -90,7 +99,9 @@ void __cudaUnregisterFatBinary(void** fatCubinHandle) {
   object_t** place = place_of(fatCubinHandle, "__cudaUnregisterFatBinary");
   object_t* object = *place;
   for (size_t i = 0; i < object->count; ++i) gcap_sim_twin_withdraw(object->functions[i]);
+  for (size_t i = 0; i < object->num_variables; ++i) gcap_sim_variable_withdraw(object->variables[i]);
   *place = object->next;
+  free(object->variables);
   free(object->functions);
   free(object);
   gcap_sim_unlock();

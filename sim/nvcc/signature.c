@@ -45,18 +45,34 @@ static const char* without_module(const char* name) {
   return *module == '_' && length + 2 < strlen(module) ? module + length + 2 : name;
 }
 
-static void read_name(gcap_sim_signature_t* signature, const char* registered) {
+// The name without what nvcc put before it, taken apart where it is mangled, as *mangled tells. A block of the
+// caller's.
+static char* taken_apart(const char* registered, bool* mangled) {
   int status = -1;
-  registered = without_module(registered);
-  const bool mangled = strncmp(registered, "_Z", 2) == 0 && __cxa_demangle != NULL;
-  char* text = mangled ? __cxa_demangle(registered, NULL, NULL, &status) : NULL;
-  const char* plain = status == 0 ? text : registered;
-  // A kernel returns nothing, which is said of templates alone.
-  if (status == 0 && strncmp(plain, "void ", 5) == 0) plain += 5;
-  signature->text = copy_of(plain, strlen(plain));
+  const char* name = without_module(registered);
+  const bool can_be = strncmp(name, "_Z", 2) == 0 && __cxa_demangle != NULL;
+  char* text = can_be ? __cxa_demangle(name, NULL, NULL, &status) : NULL;
+  *mangled = status == 0;
+  char* copy = *mangled ? copy_of(text, strlen(text)) : copy_of(name, strlen(name));
   free(text);
-  const char* params = status == 0 ? params_of(signature->text) : NULL;
-  signature->name = copy_of(signature->text, params != NULL ? (size_t)(params - signature->text) : strlen(plain));
+  return copy;
+}
+
+char* gcap_sim_plain_name(const char* registered) {
+  bool mangled;
+  return taken_apart(registered, &mangled);
+}
+
+static void read_name(gcap_sim_signature_t* signature, const char* registered) {
+  bool mangled;
+  char* plain = taken_apart(registered, &mangled);
+  // A kernel returns nothing, which is said of templates alone.
+  const char* text = mangled && strncmp(plain, "void ", 5) == 0 ? plain + 5 : plain;
+  signature->text = copy_of(text, strlen(text));
+  free(plain);
+  const char* params = mangled ? params_of(signature->text) : NULL;
+  const size_t length = params != NULL ? (size_t)(params - signature->text) : strlen(signature->text);
+  signature->name = copy_of(signature->text, length);
 }
 
 // --- Types ----------------------------------------------------------------------------------------------------------

@@ -28,6 +28,9 @@ typedef struct gcap_sim_signature {
   gcap_sim_param_kind_t* kinds;
 } gcap_sim_signature_t;
 
+// The name as people write it: `ns::table`. A block of the caller's.
+char* gcap_sim_plain_name(const char* registered);
+
 // From the name under which the kernel was registered, and from its fat binary. Lives for ever.
 gcap_sim_signature_t* gcap_sim_signature_create(const char* registered, const void* code);
 

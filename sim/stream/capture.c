@@ -196,21 +196,9 @@ void gcap_sim_member_depend(gcap_sim_member_t* member, const gcap_sim_edges_t* n
   for (size_t i = 0; i < nodes->count; ++i) depend_on(member, &nodes->items[i]);
 }
 
-// Can the task's node be entered by the edges that the stream's next node will have?
-static bool can_enter(gcap_sim_member_t* member, const gcap_sim_task_t* task) {
-  const gcap_sim_edges_t* deps = gcap_sim_member_deps(member);
-  for (size_t i = 0; i < deps->count; ++i) {
-    const gcap_sim_edge_t* edge = &deps->items[i];
-    if (!gcap_sim_edge_is_valid(&edge->data, gcap_sim_node_type(edge->node), gcap_sim_task_node_type(task))) {
-      return false;
-    }
-  }
-  return true;
-}
-
 // Kernels take the stream's priority with them.
 static void add_node(gcap_sim_member_t* member, gcap_sim_task_t* task) {
-  const gcap_sim_edges_t* deps = &member->deps;
+  const gcap_sim_edges_t* deps = gcap_sim_member_deps(member);
   gcap_sim_node_t* node = gcap_sim_graph_add(member->capture->graph, task, deps->items, deps->count);
   node->device = member->stream->device;
   if (member->stream->priority != 0 && gcap_sim_node_type(node) == cudaGraphNodeTypeKernel) {
@@ -252,7 +240,6 @@ static bool can_escape(const gcap_sim_task_t* task) { return task->kind != GCAP_
 
 cudaError_t gcap_sim_submit_task(gcap_sim_stream_t* stream, gcap_sim_task_t* task) {
   cudaError_t code = gcap_sim_gate_ordered(stream);
-  if (code == cudaSuccess && stream->member != NULL && !can_enter(stream->member, task)) code = cudaErrorInvalidValue;
   if (code != cudaSuccess) {
     gcap_sim_task_release(task);
   } else if (stream->member != NULL) {

@@ -116,6 +116,28 @@ static void record_in_capture(gcap_sim_event_t* event, gcap_sim_member_t* member
   if (deps->count) memcpy(event->nodes.items, deps->items, deps->count * sizeof(gcap_sim_edge_t));
 }
 
+static void record_eager(gcap_sim_event_t* event, gcap_sim_stream_t* stream) {
+  gcap_sim_event_set_mark(event, gcap_sim_stream_record_mark(stream));
+  event->point = (gcap_sim_point_t){.stream = stream->id, .order = stream->frees};
+  event->past = gcap_sim_past_retain(stream->past);
+}
+
+cudaError_t gcap_sim_event_judge_launch(cudaEvent_t handle, int device) {
+  const gcap_sim_event_t* event = gcap_sim_handle_get(GCAP_SIM_EVENT, handle);
+  if (event == NULL || event->device != device) return cudaErrorInvalidResourceHandle;
+  return event->flags & cudaEventDisableTiming ? cudaSuccess : cudaErrorNotSupported;
+}
+
+void gcap_sim_event_record_launch(cudaEvent_t handle, gcap_sim_stream_t* stream, cudaGraphEdgeData data) {
+  gcap_sim_event_t* event = gcap_sim_handle_get(GCAP_SIM_EVENT, handle);
+  if (stream->member == NULL) {
+    record_eager(event, stream);
+    return;
+  }
+  record_in_capture(event, stream->member);
+  for (size_t i = 0; i < event->nodes.count; ++i) event->nodes.items[i].data = data;
+}
+
 static cudaError_t record(cudaEvent_t handle, cudaStream_t stream_handle, unsigned int flags) {
   if ((flags & ~(unsigned int)cudaEventRecordExternal) != 0) return cudaErrorInvalidValue;
   gcap_sim_event_t* event = gcap_sim_handle_get(GCAP_SIM_EVENT, handle);
@@ -131,9 +153,7 @@ static cudaError_t record(cudaEvent_t handle, cudaStream_t stream_handle, unsign
   if (stream->member != NULL) {
     record_in_capture(event, stream->member);
   } else {
-    gcap_sim_event_set_mark(event, gcap_sim_stream_record_mark(stream));
-    event->point = (gcap_sim_point_t){.stream = stream->id, .order = stream->frees};
-    event->past = gcap_sim_past_retain(stream->past);
+    record_eager(event, stream);
   }
   return cudaSuccess;
 }

@@ -33,6 +33,12 @@ gcap_sim_task_t* gcap_sim_event_task(gcap_sim_task_kind_t kind, gcap_sim_event_t
 void gcap_sim_event_release(gcap_sim_event_t* event);
 // Ends an event that has a handle.
 void gcap_sim_event_destroy(gcap_sim_event_t* event);
+// May a kernel's launch on the device record the event?
+cudaError_t gcap_sim_event_judge_launch(cudaEvent_t handle, int device);
+// Records it as part of the launch that the stream was given last. In a capture, what waits for the event comes after
+// the kernel by an edge with this data. Otherwise the event is reached when the kernel has ended, which is one of the
+// moments allowed.
+void gcap_sim_event_record_launch(cudaEvent_t handle, gcap_sim_stream_t* stream, cudaGraphEdgeData data);
 void gcap_sim_event_set_mark(gcap_sim_event_t* event, gcap_sim_mark_t* mark);
 
 #endif  // GCAP_SIM_STREAM_EVENT_H_

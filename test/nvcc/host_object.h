@@ -104,18 +104,44 @@ inline std::vector<char> InfoOf(const CodeOfKernel& kernel) {
   return info.get();
 }
 
+// A variable of a device as machine code has it; without contents, one that is all zero.
+struct CodeOfVariable {
+  std::string name;
+  uint64_t bytes;
+  std::vector<char> contents;
+};
+
 // An ELF file of machine code: a header, the contents of the sections, the table of sections.
-inline std::vector<char> ElfOf(const std::vector<CodeOfKernel>& kernels) {
+inline std::vector<char> ElfOf(const std::vector<CodeOfKernel>& kernels,
+                               const std::vector<CodeOfVariable>& variables = {}) {
   Bytes names, contents, table;
-  const auto add = [&](const std::string& name, const std::vector<char>& content) {
-    table.Put<uint32_t>(static_cast<uint32_t>(names.size())).Put<uint32_t>(0x70000000);
+  uint16_t sections = 0;
+  const auto add = [&](const std::string& name, const std::vector<char>& content, uint32_t type = 0x70000000,
+                       uint32_t link = 0) {
+    table.Put<uint32_t>(static_cast<uint32_t>(names.size())).Put<uint32_t>(type);
     table.Put<uint64_t>(0).Put<uint64_t>(0).Put<uint64_t>(64 + contents.size()).Put<uint64_t>(content.size());
-    table.Put<uint64_t>(0).Put<uint64_t>(4).Put<uint64_t>(0);
+    table.Put<uint32_t>(link).Put<uint32_t>(0).Put<uint64_t>(4).Put<uint64_t>(0);
     names.PutText(name);
     contents.Put(content);
+    return sections++;
   };
   add("", {});
   for (const CodeOfKernel& kernel : kernels) add(".nv.info." + kernel.name, InfoOf(kernel));
+  Bytes initialized, symbol_names, symbols;
+  symbol_names.PutText("");
+  for (const CodeOfVariable& variable : variables) initialized.Put(variable.contents);
+  const uint16_t zero_section = add(".nv.global", {}, 8);
+  const uint16_t section = add(".nv.global.init", initialized.get(), 1);
+  uint64_t offset = 0;
+  for (const CodeOfVariable& variable : variables) {
+    symbols.Put<uint32_t>(static_cast<uint32_t>(symbol_names.size())).Put<uint16_t>(1);
+    symbols.Put<uint16_t>(variable.contents.empty() ? zero_section : section);
+    symbols.Put<uint64_t>(variable.contents.empty() ? 0 : offset).Put<uint64_t>(variable.bytes);
+    symbol_names.PutText(variable.name);
+    offset += variable.contents.size();
+  }
+  const uint16_t strings = add(".strtab", symbol_names.get(), 3);
+  add(".symtab", symbols.get(), 2, strings);
   Bytes all_names;
   all_names.Put(names.get()).PutText(".shstrtab");
   add(".shstrtab", all_names.get());
@@ -123,7 +149,7 @@ inline std::vector<char> ElfOf(const std::vector<CodeOfKernel>& kernels) {
   elf.Put<uint32_t>(0x464c457f).Put<uint32_t>(0x41010102).Put<uint64_t>(8).Put<uint16_t>(2).Put<uint16_t>(190);
   elf.Put<uint32_t>(1).Put<uint64_t>(0).Put<uint64_t>(0).Put<uint64_t>(64 + contents.size()).Put<uint32_t>(0);
   elf.Put<uint16_t>(64).Put<uint16_t>(56).Put<uint16_t>(0).Put<uint16_t>(64);
-  elf.Put<uint16_t>(static_cast<uint16_t>(kernels.size() + 2)).Put<uint16_t>(static_cast<uint16_t>(kernels.size() + 1));
+  elf.Put<uint16_t>(sections).Put<uint16_t>(static_cast<uint16_t>(sections - 1));
   return elf.Put(contents.get()).Put(table.get()).get();
 }
 
@@ -135,10 +161,11 @@ inline std::vector<char> EntryOf(uint16_t kind, const std::vector<char>& payload
 }
 
 // The device code of an object: PTX that is compressed, which nobody reads, and machine code unless there is none.
-inline std::vector<char> FatBinaryOf(const std::vector<CodeOfKernel>& kernels) {
+inline std::vector<char> FatBinaryOf(const std::vector<CodeOfKernel>& kernels,
+                                     const std::vector<CodeOfVariable>& variables = {}) {
   Bytes entries;
   entries.Put(EntryOf(1, {'\x28', '\xb5', '\x2f', '\xfd'}));
-  if (!kernels.empty()) entries.Put(EntryOf(2, ElfOf(kernels)));
+  if (!kernels.empty() || !variables.empty()) entries.Put(EntryOf(2, ElfOf(kernels, variables)));
   Bytes code;
   code.Put<uint32_t>(0xba55ed50).Put<uint16_t>(1).Put<uint16_t>(16).Put<uint64_t>(entries.size());
   return code.Put(entries.get()).get();
@@ -154,7 +181,8 @@ struct Wrapper {
 // An object of the program, from its registration to its end.
 class HostObject {
  public:
-  explicit HostObject(const std::vector<CodeOfKernel>& kernels = {}) : code_(FatBinaryOf(kernels)) {
+  explicit HostObject(const std::vector<CodeOfKernel>& kernels = {}, const std::vector<CodeOfVariable>& variables = {})
+      : code_(FatBinaryOf(kernels, variables)) {
     handle_ = __cudaRegisterFatBinary(&wrapper_);
   }
   ~HostObject() { __cudaUnregisterFatBinary(handle_); }
@@ -165,6 +193,10 @@ class HostObject {
   HostObject& Add(void (*function)(Args...), const char* name) {
     __cudaRegisterFunction(handle_, reinterpret_cast<const char*>(function), const_cast<char*>(name), name, -1, nullptr,
                            nullptr, nullptr, nullptr, nullptr);
+    return *this;
+  }
+  HostObject& AddVariable(char* variable, const char* name, size_t bytes) {
+    __cudaRegisterVar(handle_, variable, variable, name, 0, bytes, 0, 0);
     return *this;
   }
   void End() { __cudaRegisterFatBinaryEnd(handle_); }

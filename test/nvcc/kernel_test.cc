@@ -21,7 +21,7 @@ using gcap_sim::RunGrid;
 using gcap_sim::Thread;
 
 gcap_sim_launch_t LaunchOf(dim3 grid, dim3 block, size_t shared_bytes = 0) {
-  return {grid, block, shared_bytes, dim3(1, 1, 1)};
+  return {grid, block, shared_bytes, dim3(1, 1, 1), 0};
 }
 
 TEST(RunGrid, RunsEachThreadOnce) {

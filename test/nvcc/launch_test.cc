@@ -201,6 +201,39 @@ TEST_F(NvccLaunch, ObjectsHaveVariablesToo) {
   EXPECT_DEATH(__cudaUnregisterFatBinary(handle), "is no handle that __cudaRegisterFatBinary gave out");
 }
 
+// The first contents are the machine code's; where that does not tell them they are unknown.
+TEST_F(NvccLaunch, AVariableBeginsAsTheMachineCodeSays) {
+  static char table, zero, unknown, other_size;
+  HostObject object({}, {{"table", 4, {1, 2, 3, 4}}, {"_ZN2ns4zeroE", 4, {}}, {"other_size", 8, {}}});
+  object.AddVariable(&table, "table", 4).AddVariable(&zero, "_ZN2ns4zeroE", 4);
+  object.AddVariable(&unknown, "unknown", 4).AddVariable(&other_size, "other_size", 4).End();
+  uint32_t value = 77;
+  EXPECT_EQ(cudaSuccess, cudaMemcpyFromSymbol(&value, &table, sizeof(value)));
+  EXPECT_EQ(0x04030201u, value);
+  EXPECT_EQ(cudaSuccess, cudaMemcpyFromSymbol(&value, &zero, sizeof(value)));
+  EXPECT_EQ(0u, value);
+  for (const void* symbol : {&unknown, &other_size}) {
+    EXPECT_DEATH((void)cudaMemcpyFromSymbol(&value, symbol, sizeof(value)), "uninitialized");
+    EXPECT_EQ(cudaSuccess, cudaMemcpyToSymbol(symbol, &value, sizeof(value)));
+    EXPECT_EQ(cudaSuccess, cudaMemcpyFromSymbol(&value, symbol, sizeof(value)));
+  }
+}
+
+TEST_F(NvccLaunch, AVariableGoesWithItsObject) {
+  static char variable;
+  size_t bytes = 0;
+  {
+    HostObject object;
+    object.AddVariable(&variable, "variable", 8).End();
+    HostObject again;
+    again.AddVariable(&variable, "variable", 8).End();
+    EXPECT_EQ(cudaSuccess, cudaGetSymbolSize(&bytes, &variable));
+    EXPECT_EQ(8u, bytes);
+  }
+  EXPECT_EQ(cudaErrorInvalidSymbol, cudaGetSymbolSize(&bytes, &variable));
+  (void)cudaGetLastError();
+}
+
 // --- Twins that do not fit -------------------------------------------------------------------------------------------
 
 TEST_F(NvccLaunchDeathTest, AKernelWithoutATwinStopsWithItsName) {

@@ -356,4 +356,53 @@ TEST_F(CheckOrder, ThreadsFollowOneAnotherByTheirCalls) {
   });
 }
 
+// --- Events of launches ---------------------------------------------------------------------------------------------
+
+// The kernel's work is ordered before what waits for an event that its launch records, eager and captured.
+TEST_F(CheckOrder, AnEventOfALaunchOrders) {
+  cudaEvent_t untimed;  // as such events must be
+  const auto step = [&](cudaLaunchAttributeID id) {
+    gcap_test::StepArgs arguments = {y_, x_, kBytes};
+    void* args[] = {&arguments};
+    cudaLaunchAttribute attribute = {};
+    attribute.id = id;
+    if (id == cudaLaunchAttributeProgrammaticEvent) {
+      attribute.val.programmaticEvent.event = untimed;
+    } else {
+      attribute.val.launchCompletionEvent.event = untimed;
+    }
+    cudaLaunchConfig_t config = {};
+    config.gridDim = config.blockDim = dim3(1);
+    config.stream = a_;
+    config.attrs = &attribute;
+    config.numAttrs = 1;
+    return cudaLaunchKernelExC(&config, &gcap_test::g_step_stub, args);
+  };
+  OK(Step(y_, x_, kBytes, a_));  // registers the twin
+  OK(cudaEventCreateWithFlags(&untimed, cudaEventDisableTiming));
+  for (auto id : {cudaLaunchAttributeProgrammaticEvent, cudaLaunchAttributeLaunchCompletionEvent}) {
+    ExpectNone([&] {
+      OK(step(id));
+      OK(cudaStreamWaitEvent(b_, untimed, 0));
+      OK(Step(z_, y_, kBytes, b_));
+    });
+    ExpectNone([&] {
+      cudaGraph_t graph;
+      cudaGraphExec_t exec;
+      OK(cudaStreamBeginCapture(a_, cudaStreamCaptureModeThreadLocal));
+      OK(step(id));
+      OK(cudaStreamWaitEvent(b_, untimed, 0));
+      OK(Step(z_, y_, kBytes, b_));
+      OK(Order(b_, a_, e1_));
+      OK(cudaStreamEndCapture(a_, &graph));
+      OK(cudaGraphInstantiate(&exec, graph, 0));
+      OK(cudaGraphLaunch(exec, a_));
+      OK(cudaStreamSynchronize(a_));
+      OK(cudaGraphExecDestroy(exec));
+      OK(cudaGraphDestroy(graph));
+    });
+  }
+  OK(cudaEventDestroy(untimed));
+}
+
 }  // namespace

@@ -324,18 +324,4 @@ TEST_F(Copy, DevicesSeeHostMemoryAtItsAddress) {
   EXPECT_EQ(cudaSuccess, cudaFreeHost(pinned));
 }
 
-TEST_F(Copy, ThereIsNoManagedMemory) {
-  void* p;
-  int managed = 1;
-  ASSERT_EQ(cudaSuccess, cudaDeviceGetAttribute(&managed, cudaDevAttrManagedMemory, 0));
-  EXPECT_EQ(0, managed);
-  EXPECT_EQ(cudaErrorNotSupported, cudaMallocManaged(&p, 64));
-  EXPECT_EQ(cudaErrorInvalidValue, cudaMallocManaged(&p, 0));
-  EXPECT_EQ(cudaErrorInvalidValue, cudaMallocManaged(&p, 64, cudaMemAttachSingle));
-  EXPECT_EQ(cudaErrorInvalidValue, cudaMemPrefetchAsync(device_, 64, {cudaMemLocationTypeDevice, 0}, 0, stream_));
-  EXPECT_EQ(cudaErrorInvalidValue,
-            cudaMemAdvise(device_, 64, cudaMemAdviseSetReadMostly, {cudaMemLocationTypeDevice, 0}));
-  EXPECT_EQ(cudaErrorInvalidValue, cudaStreamAttachMemAsync(stream_, device_));
-}
-
 }  // namespace

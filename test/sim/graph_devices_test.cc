@@ -52,6 +52,25 @@ TEST_F(GraphDevices, AFillMustReachItsMemory) {
   EXPECT_EQ(cudaSuccess, cudaGraphDestroy(graph));
 }
 
+// A variable has memory on each device, with first contents of its own.
+TEST_F(GraphDevices, EachDeviceHasItsOwnVariable) {
+  static char variable;
+  static const int initial = 7;
+  const gcap_sim_symbol_t symbol = {&variable, "variable", sizeof(initial), &initial};
+  gcap_sim_register_symbol(&symbol);
+  const int changed = 9;
+  int read = 0;
+  void *near = nullptr, *far = nullptr;
+  EXPECT_EQ(cudaSuccess, cudaGetSymbolAddress(&near, &variable));
+  EXPECT_EQ(cudaSuccess, cudaMemcpyToSymbol(&variable, &changed, sizeof(changed)));
+  ASSERT_EQ(cudaSuccess, cudaSetDevice(1));
+  EXPECT_EQ(cudaSuccess, cudaGetSymbolAddress(&far, &variable));
+  EXPECT_EQ(cudaSuccess, cudaMemcpyFromSymbol(&read, &variable, sizeof(read)));
+  ASSERT_EQ(cudaSuccess, cudaSetDevice(0));
+  EXPECT_NE(near, far);
+  EXPECT_EQ(initial, read);
+}
+
 // multi.join_across_devices: each node runs on the device of its stream.
 TEST_F(GraphDevices, ACaptureSpansDevices) {
   cudaEvent_t fork, join;

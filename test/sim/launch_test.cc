@@ -114,7 +114,7 @@ TEST_F(Launch, RefusesWhatNoDeviceRuns) {
   EXPECT_DEATH(cudaLaunchKernelExC(nullptr, kCount, nullptr), "no configuration");
   config_.numAttrs = 0;
   EXPECT_EQ(cudaErrorInvalidResourceHandle, cudaLaunchKernelExC(&config_, &config_, nullptr));
-  EXPECT_DEATH(Go(Attribute(cudaLaunchAttributeProgrammaticEvent)), "launch attribute 7 is not modelled");
+  EXPECT_DEATH(Go(Attribute(cudaLaunchAttributeDeviceUpdatableKernelNode)), "launch attribute 13 is not modelled");
   ASSERT_EQ(cudaSuccess, cudaStreamSynchronize(config_.stream));
   EXPECT_EQ(0, *counter_);
 }
