@@ -264,6 +264,19 @@ TEST(CudnnConvolution, FusedBiasAndActivation) {
   }
 }
 
+// The fused call alone, as an H200 did with cuDNN 9.14. Was refused.
+TEST(CudnnConvolution, FusedWinogradNeedsNoWorkspace) {
+  Conv conv{ConvShape()};
+  Stream stream;
+  size_t bytes = 0;
+  conv.SetActivation(CUDNN_ACTIVATION_RELU);
+  const auto algorithm = CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD;
+  EXPECT_EQ(CUDNN_STATUS_NOT_SUPPORTED, conv.Forward(stream.get(), algorithm, nullptr, bytes));
+  ASSERT_EQ(CUDNN_STATUS_SUCCESS, conv.Fused(stream.get(), algorithm, nullptr, bytes));
+  stream.Synchronize();
+  EXPECT_EQ(conv.ExpectedFused(true), conv.y.device.Download());
+}
+
 TEST(CudnnConvolution, FusedCallRefusesWhatItCannotFuse) {
   Conv conv{ConvShape()};
   conv.SetActivation(CUDNN_ACTIVATION_TANH);
