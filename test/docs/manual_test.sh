@@ -11,7 +11,7 @@ sources=$(dirname "$(dirname "$PWD/$3")")
 extract=$PWD/$4
 
 # Programs that the reader runs, and files that belong to the first of them.
-programs="explore turns leak annotate fault"
+programs="explore turns leak annotate fault variable"
 parts="my_ep.h my_ep.c my_kernels_twin.c my_test.c"
 # One that a command of the manual makes.
 watcher="pageable"
