@@ -46,7 +46,7 @@ typedef struct gcap_sim_launch {
   dim3 block;
   size_t shared_bytes;
   dim3 cluster;  // blocks; 1, 1, 1 without clusters
-  int device;
+  int device;    // on which it runs
 } gcap_sim_launch_t;
 
 // A kernel's CPU twin: what `cudaLaunchKernel(function, …)` or `kernel<<<…>>>(…)` runs here.

@@ -44,7 +44,8 @@ struct gcap_sim_allocation {
   gcap_sim_memory_t* memory;  // what the checks know of it
 };
 
-// The allocation that holds the address: claimed by the caller, owned by a graph, or a variable. NULL when there is none.
+// The allocation that holds the address: claimed by the caller, owned by a graph, or a variable. NULL when there is
+// none.
 gcap_sim_allocation_t* gcap_sim_allocation_find(const void* address);
 // One of these that shares bytes with the range.
 gcap_sim_allocation_t* gcap_sim_allocation_overlap(const void* address, size_t bytes);
