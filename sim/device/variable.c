@@ -138,12 +138,12 @@ void* gcap_sim_symbol_address(const gcap_sim_launch_t* launch, const char* name)
   return place_on(found, launch->device)->base;
 }
 
-static bool is_direction(enum cudaMemcpyKind kind, int from) {
+static bool is_direction(enum cudaMemcpyKind kind, bool from) {
   enum cudaMemcpyKind with_host = from ? cudaMemcpyDeviceToHost : cudaMemcpyHostToDevice;
   return kind == with_host || kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyDefault;
 }
 
-cudaError_t gcap_sim_variable_part(const void* symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, int from,
+cudaError_t gcap_sim_variable_part(const void* symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, bool from,
                                    void** out) {
   variable_t* variable = find(symbol);
   if (variable == NULL) return cudaErrorInvalidSymbol;

@@ -4,6 +4,7 @@
 #ifndef GCAP_SIM_DEVICE_VARIABLE_H_
 #define GCAP_SIM_DEVICE_VARIABLE_H_
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "cuda_runtime_api.h"
@@ -11,7 +12,7 @@
 // Finds the bytes [offset, offset + count) of the variable on the thread's device, for a copy of that kind to it, or
 // from it where `from` is set. Answers cudaErrorInvalidSymbol, cudaErrorInvalidMemcpyDirection or
 // cudaErrorInvalidValue.
-cudaError_t gcap_sim_variable_part(const void* symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, int from,
+cudaError_t gcap_sim_variable_part(const void* symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, bool from,
                                    void** out);
 // All variables of the device have their first contents again.
 void gcap_sim_variables_reset(int device);

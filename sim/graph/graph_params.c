@@ -280,10 +280,8 @@ cudaError_t cudaGraphKernelNodeGetParams(cudaGraphNode_t node, struct cudaKernel
 
 // An operand as a pitched pointer. Measured: a row that was given without a pitch is told without.
 static struct cudaPitchedPtr pitched(const void* address, size_t pitch, size_t slice, const gcap_sim_copy_t* copy) {
-  return (struct cudaPitchedPtr){.ptr = (void*)(uintptr_t)address,
-                                 .pitch = pitch,
-                                 .xsize = copy->width,
-                                 .ysize = slice ? slice / pitch : copy->height};
+  const size_t rows = slice ? slice / pitch : copy->height;
+  return (struct cudaPitchedPtr){.ptr = (void*)(uintptr_t)address, .pitch = pitch, .xsize = copy->width, .ysize = rows};
 }
 
 static cudaError_t get_memcpy(const gcap_sim_node_t* node, struct cudaMemcpy3DParms* params) {

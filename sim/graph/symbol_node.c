@@ -15,7 +15,7 @@ cudaError_t cudaGraphAddMemcpyNodeToSymbol(cudaGraphNode_t* pGraphNode, cudaGrap
                                            enum cudaMemcpyKind kind) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphAddMemcpyNodeToSymbol);
   void* part = NULL;
-  if (code == cudaSuccess) code = gcap_sim_variable_part(symbol, count, offset, kind, 0, &part);
+  if (code == cudaSuccess) code = gcap_sim_variable_part(symbol, count, offset, kind, false, &part);
   if (code == cudaSuccess) {
     code = gcap_sim_graph_add_row(pGraphNode, graph, pDependencies, numDependencies, part, src, count, kind);
   }
@@ -28,7 +28,7 @@ cudaError_t cudaGraphAddMemcpyNodeFromSymbol(cudaGraphNode_t* pGraphNode, cudaGr
                                              enum cudaMemcpyKind kind) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphAddMemcpyNodeFromSymbol);
   void* part = NULL;
-  if (code == cudaSuccess) code = gcap_sim_variable_part(symbol, count, offset, kind, 1, &part);
+  if (code == cudaSuccess) code = gcap_sim_variable_part(symbol, count, offset, kind, true, &part);
   if (code == cudaSuccess) {
     code = gcap_sim_graph_add_row(pGraphNode, graph, pDependencies, numDependencies, dst, part, count, kind);
   }
@@ -39,7 +39,7 @@ cudaError_t cudaGraphMemcpyNodeSetParamsToSymbol(cudaGraphNode_t node, const voi
                                                  size_t count, size_t offset, enum cudaMemcpyKind kind) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphMemcpyNodeSetParamsToSymbol);
   void* part = NULL;
-  if (code == cudaSuccess) code = gcap_sim_variable_part(symbol, count, offset, kind, 0, &part);
+  if (code == cudaSuccess) code = gcap_sim_variable_part(symbol, count, offset, kind, false, &part);
   if (code == cudaSuccess) code = gcap_sim_node_set_row(node, part, src, count, kind);
   return gcap_sim_leave(code);
 }
@@ -48,7 +48,7 @@ cudaError_t cudaGraphMemcpyNodeSetParamsFromSymbol(cudaGraphNode_t node, void* d
                                                    size_t offset, enum cudaMemcpyKind kind) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphMemcpyNodeSetParamsFromSymbol);
   void* part = NULL;
-  if (code == cudaSuccess) code = gcap_sim_variable_part(symbol, count, offset, kind, 1, &part);
+  if (code == cudaSuccess) code = gcap_sim_variable_part(symbol, count, offset, kind, true, &part);
   if (code == cudaSuccess) code = gcap_sim_node_set_row(node, dst, part, count, kind);
   return gcap_sim_leave(code);
 }
@@ -58,7 +58,7 @@ cudaError_t cudaGraphExecMemcpyNodeSetParamsToSymbol(cudaGraphExec_t hGraphExec,
                                                      enum cudaMemcpyKind kind) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphExecMemcpyNodeSetParamsToSymbol);
   void* part = NULL;
-  if (code == cudaSuccess) code = gcap_sim_variable_part(symbol, count, offset, kind, 0, &part);
+  if (code == cudaSuccess) code = gcap_sim_variable_part(symbol, count, offset, kind, false, &part);
   if (code == cudaSuccess) code = gcap_sim_exec_set_row(hGraphExec, node, part, src, count, kind);
   return gcap_sim_leave(code);
 }
@@ -68,7 +68,7 @@ cudaError_t cudaGraphExecMemcpyNodeSetParamsFromSymbol(cudaGraphExec_t hGraphExe
                                                        enum cudaMemcpyKind kind) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphExecMemcpyNodeSetParamsFromSymbol);
   void* part = NULL;
-  if (code == cudaSuccess) code = gcap_sim_variable_part(symbol, count, offset, kind, 1, &part);
+  if (code == cudaSuccess) code = gcap_sim_variable_part(symbol, count, offset, kind, true, &part);
   if (code == cudaSuccess) code = gcap_sim_exec_set_row(hGraphExec, node, dst, part, count, kind);
   return gcap_sim_leave(code);
 }

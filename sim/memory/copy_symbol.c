@@ -17,7 +17,7 @@ static gcap_sim_copy_t row(void* dst, const void* src, size_t count, enum cudaMe
 static cudaError_t make_to(gcap_sim_copy_t* out, const void* symbol, const void* src, size_t count, size_t offset,
                            enum cudaMemcpyKind kind) {
   void* part = NULL;
-  cudaError_t code = count > 0 ? gcap_sim_variable_part(symbol, count, offset, kind, 0, &part) : cudaSuccess;
+  cudaError_t code = count > 0 ? gcap_sim_variable_part(symbol, count, offset, kind, false, &part) : cudaSuccess;
   *out = row(part, src, count, kind);
   return code;
 }
@@ -25,7 +25,7 @@ static cudaError_t make_to(gcap_sim_copy_t* out, const void* symbol, const void*
 static cudaError_t make_from(gcap_sim_copy_t* out, void* dst, const void* symbol, size_t count, size_t offset,
                              enum cudaMemcpyKind kind) {
   void* part = NULL;
-  cudaError_t code = count > 0 ? gcap_sim_variable_part(symbol, count, offset, kind, 1, &part) : cudaSuccess;
+  cudaError_t code = count > 0 ? gcap_sim_variable_part(symbol, count, offset, kind, true, &part) : cudaSuccess;
   *out = row(dst, part, count, kind);
   return code;
 }

@@ -5,10 +5,15 @@
 
 namespace {
 
+// Devices before 9.0 have no clusters.
 __device__ unsigned int cluster_blocks() {
+#if __CUDA_ARCH__ >= 900
   unsigned int blocks;
   asm volatile("mov.u32 %0, %%cluster_nctaid.x;" : "=r"(blocks));
   return blocks;
+#else
+  return 1;
+#endif
 }
 
 }  // namespace

@@ -10,10 +10,11 @@ enum { BYTES = GCAP_TEST_SYMBOL_WORDS * sizeof(unsigned int) };
 
 #ifndef GCAP_TWINS_BY_NAME  // nvcc's object defines them where there is one
 static const unsigned int first_words[GCAP_TEST_SYMBOL_WORDS] = {0x11111111u};
-static char global_symbol, constant_symbol;  // the addresses stand for the variables
+// What the host has under the variables' names, as with nvcc; the addresses stand for the variables.
+static unsigned int global_symbol[GCAP_TEST_SYMBOL_WORDS], constant_symbol[GCAP_TEST_SYMBOL_WORDS];
 
-const void* gcap_test_symbol_global(void) { return &global_symbol; }
-const void* gcap_test_symbol_constant(void) { return &constant_symbol; }
+const void* gcap_test_symbol_global(void) { return global_symbol; }
+const void* gcap_test_symbol_constant(void) { return constant_symbol; }
 
 void gcap_kernel_read_symbols(unsigned int* out) {
   (void)out;
@@ -27,9 +28,8 @@ void gcap_kernel_add_to_symbol(unsigned int value) {
 
 __attribute__((constructor)) static void register_symbols(void) {
   gcap_sim_register_symbol(
-      &(gcap_sim_symbol_t){.variable = &global_symbol, .name = "global_words", .bytes = BYTES, .initial = first_words});
-  gcap_sim_register_symbol(
-      &(gcap_sim_symbol_t){.variable = &constant_symbol, .name = "constant_words", .bytes = BYTES});
+      &(gcap_sim_symbol_t){.variable = global_symbol, .name = "global_words", .bytes = BYTES, .initial = first_words});
+  gcap_sim_register_symbol(&(gcap_sim_symbol_t){.variable = constant_symbol, .name = "constant_words", .bytes = BYTES});
 }
 #endif
 
