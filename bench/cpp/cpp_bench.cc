@@ -2,8 +2,8 @@
 //
 // The same step by gcap's C functions and by gcap.hpp:
 //   BM_Pair  an allocation of scratch and its free, by the stream that used the memory last: `c` and `cpp`
-//   BM_Run   a replay by a whole run: a function pointer and its argument, or a lambda that would be the work. Both ways
-//            in each iteration, timed by themselves as in bench/graph/replay_bench.cc
+//   BM_Run   a replay by a whole run: a function pointer and its argument, or a lambda that would be the work. Both
+//            ways in each iteration, timed by themselves as in bench/graph/replay_bench.cc
 // Time is noise where the difference is none, so instructions are counted too; each benchmark has as many iterations as
 // its number says:
 //     valgrind --tool=callgrind --toggle-collect='*PairByC*' cpp_bench --benchmark_filter=BM_Pair/c/
