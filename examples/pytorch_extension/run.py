@@ -82,6 +82,8 @@ def build(work):
     from torch.utils import cpp_extension
 
     start = time.monotonic()
+    # ninja is beside the python3 that has PyTorch, which the path may not be.
+    os.environ["PATH"] = os.pathsep.join([str(pathlib.Path(sys.executable).parent), os.environ.get("PATH", "")])
     cuda_include, cuda_lib = cuda_folders()
     archive = build_gcap(work, cuda_include)
     print(f"built {archive.name} after {time.monotonic() - start:.0f} s", flush=True)
@@ -290,7 +292,7 @@ def part_graphs(work, rounds):
               f"the median of {rounds} of each kind, in turn\n")
         print("| nodes | PyTorch, Python | gcap, Python | gcap over PyTorch | PyTorch, C++ | gcap, C++ | "
               "gcap over PyTorch | bare launch, C++ |\n|---|---|---|---|---|---|---|---|")
-        worst = 0.0
+        worst, wrong = 0.0, []
         for number, size in enumerate(GRAPH_SIZES):
             x = torch.zeros(64, device="cuda")
 
@@ -312,19 +314,21 @@ def part_graphs(work, rounds):
                 for times, step in zip(python, (of_torch.replay, of_gcap)):
                     times += median_ns(step, side, 1)
             by_torch, by_gcap = map(statistics.median, python)
+            c_torch, c_gcap, c_bare = gcap_torch.time_replays(graphs, graph_id, add, rounds)
+            print(f"| {size} | {by_torch:,.0f} | {by_gcap:,.0f} | {by_gcap / by_torch:.2f} | {c_torch:,.0f} | "
+                  f"{c_gcap:,.0f} | {c_gcap / c_torch:.2f} | {c_bare:,.0f} |", flush=True)
             x.zero_()
             of_torch.replay()
             of_gcap()
             if x[0].item() != 2 * size:
-                raise AssertionError(f"two replays of {size} additions give {x[0].item()}")
-            c_torch, c_gcap, c_bare = gcap_torch.time_replays(graphs, graph_id, add, rounds)
-            print(f"| {size} | {by_torch:,.0f} | {by_gcap:,.0f} | {by_gcap / by_torch:.2f} | {c_torch:,.0f} | "
-                  f"{c_gcap:,.0f} | {c_gcap / c_torch:.2f} | {c_bare:,.0f} |", flush=True)
+                wrong.append(f"two replays of {size} additions give {x[0].item()}")
             if size <= 10:
                 worst = max(worst, by_gcap / by_torch)
         print()
         if worst > GOAL:
-            raise AssertionError(f"from Python {worst:.2f} of PyTorch's at 1 or 10 nodes, {GOAL} is wanted")
+            wrong.append(f"from Python {worst:.2f} of PyTorch's at 1 or 10 nodes, {GOAL} is wanted")
+        if wrong:
+            raise AssertionError("; ".join(wrong))
         return f"from Python at most {worst:.2f} of PyTorch's at 1 and 10 nodes, {GOAL} is wanted"
 
     with torch.cuda.stream(side):
