@@ -16,6 +16,11 @@ load("//bazel:copts.bzl", "GCAP_COPTS")
 load("//bazel:cuda_toolkit.bzl", "CudaToolkitInfo")
 load("//bazel:settings.bzl", "BuildSettingInfo")
 
+# A macro's labels are the caller's, unless they are made here.
+_CUDA_HEADERS = str(Label("//:cuda_headers"))
+_SIM = str(Label("//sim"))
+_WITH_SIM = str(Label("//bazel:with_sim"))
+
 _NVCC_FLAGS = [
     "-c",
     "-x=cu",
@@ -100,7 +105,7 @@ _nvcc_objects = rule(
     toolchains = use_cc_toolchain(),
 )
 
-def cuda_kernel_library(name, srcs, twins, hdrs = [], deps = [], visibility = None):
+def cuda_kernel_library(name, srcs, twins, hdrs = [], deps = [], copts = GCAP_COPTS, visibility = None):
     """A cc_library of kernels: nvcc's objects with a toolkit, their CPU twins with the simulator.
 
     Args:
@@ -109,12 +114,13 @@ def cuda_kernel_library(name, srcs, twins, hdrs = [], deps = [], visibility = No
       twins: .c files that register a twin of every kernel with gcap_sim.h.
       hdrs: headers with the kernels' declarations, for callers.
       deps: cc_library targets that sources, twins or headers include.
+      copts: options of the compiler for the twins; by default gcap's own, for C11.
       visibility: as everywhere.
     """
     cc_library(
         name = name + "_headers",
         hdrs = hdrs,
-        deps = deps + ["//:cuda_headers"],
+        deps = deps + [_CUDA_HEADERS],
         visibility = ["//visibility:private"],
     )
 
@@ -123,10 +129,10 @@ def cuda_kernel_library(name, srcs, twins, hdrs = [], deps = [], visibility = No
     cc_library(
         name = name + "_twins",
         srcs = twins,
-        copts = GCAP_COPTS + ["-O3"],
+        copts = copts + ["-O3"],
         tags = ["manual"],
         visibility = ["//visibility:private"],
-        deps = [":" + name + "_headers", "//sim"],
+        deps = [":" + name + "_headers", _SIM],
         linkstatic = True,
         alwayslink = True,
     )
@@ -150,7 +156,7 @@ def cuda_kernel_library(name, srcs, twins, hdrs = [], deps = [], visibility = No
         name = name,
         visibility = visibility,
         deps = [":" + name + "_headers"] + select({
-            "//bazel:with_sim": [":" + name + "_twins"],
+            _WITH_SIM: [":" + name + "_twins"],
             "//conditions:default": [":" + name + "_kernels"],
         }),
     )

@@ -1,21 +1,22 @@
 # Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 """@gcap_ort: ONNX Runtime for the tests of //ort. Nothing else needs it: //ort includes and links nothing of it.
 
-1. GCAP_ORT_FETCH=pip: the oldest and the newest release that gcap knows, numpy and onnx, as wheels from the Python
-   package index, installed once into the user's cache (90 MB download).
+1. GCAP_ORT_FETCH=pip: the oldest and the newest release that gcap knows, one of each minor version between, numpy and
+   onnx, as wheels from the Python package index, installed once into the user's cache (200 MB download).
 2. Else an `onnxruntime` that python3 imports, as the newest.
 
 GCAP_ORT_ROOT, the root of an official release with include/ and lib/, adds its headers, which a test compares with our
 declarations.
 
 The repository has one file, runtimes.txt, of lines "NAME LIBRARY PYTHON PYTHONPATH" with the names `oldest` and
-`newest`. A test whose line is not there skips, and says why. So the file is empty where there is nothing.
+`newest`, and for the releases between their version. A test whose line is not there skips, and says why. So the file is empty where there is nothing.
 """
 
 _OLDEST = "1.26.0"
 _NEWEST = "1.32.0"
+_BETWEEN = ["1.27.0", "1.28.0", "1.29.0", "1.30.0", "1.31.1"]
 
-# What the tests in Python import besides.
+# What the tests in Python import besides. numpy is the newest one for the machine's Python: it only compares numbers.
 _MODULES = ["numpy", "onnx==1.22.0"]
 
 # Part of the cache folder's name: change it with the versions above.
@@ -61,10 +62,10 @@ def _fetch(ctx, python):
     if not cache:
         fail("GCAP_ORT_FETCH is 'pip': expected HOME or XDG_CACHE_HOME to be set, since the wheels are kept there")
     modules = "%s/gcap/ort-modules-%s" % (cache, _ID)
-    ctx.report_progress("downloading ONNX Runtime (90 MB)")
+    ctx.report_progress("downloading ONNX Runtime (200 MB)")
     _install(ctx, python, modules, _MODULES)
     lines = []
-    for name, version in [("oldest", _OLDEST), ("newest", _NEWEST)]:
+    for name, version in [("oldest", _OLDEST), ("newest", _NEWEST)] + [(version, version) for version in _BETWEEN]:
         folder = "%s/gcap/ort-%s" % (cache, version)
         _install(ctx, python, folder, ["--no-deps", "onnxruntime==" + version])
         library = "%s/onnxruntime/capi/libonnxruntime.so.%s" % (folder, version)
@@ -90,12 +91,15 @@ def _ort_repository_impl(ctx):
     ctx.file("runtimes.txt", "".join([line + "\n" for line in lines]))
     root = environ.get("GCAP_ORT_ROOT", "")
     if root:
+        if not ctx.path(root).exists:
+            fail("GCAP_ORT_ROOT is '%s': expected the root of a release, but there is no such folder" % root)
         for folder in ["include", "include/onnxruntime", "include/onnxruntime/core/session"]:
             if ctx.path("%s/%s/onnxruntime_c_api.h" % (root, folder)).exists:
                 ctx.symlink(root + "/" + folder, "include")
                 break
-        if not ctx.path("include/onnxruntime_c_api.h").exists:
-            fail("GCAP_ORT_ROOT is '%s': expected the root of a release, but it has no onnxruntime_c_api.h" % root)
+        for header in ["onnxruntime_c_api.h", "onnxruntime_ep_c_api.h"]:
+            if not ctx.path("include/" + header).exists:
+                fail("GCAP_ORT_ROOT is '%s': expected the root of a release, but it has no %s" % (root, header))
     ctx.file("BUILD.bazel", """# Written by @gcap//bazel:ort_repository.bzl.
 load("@rules_cc//cc:cc_library.bzl", "cc_library")
 

@@ -18,6 +18,7 @@ typedef struct allocator {
   const gcap_ort_memory_info_t* info;
   gcap_scratch_t* scratch;  // NULL: pinned memory
   gcap_allocator_t* memory;
+  gcap_runtime_t* own;  // of an allocator that the application configured; NULL: it uses the device's, or the EP's
 } allocator_t;
 
 static allocator_t* allocator_of(const gcap_ort_allocator_t* self) { return (allocator_t*)self; }
@@ -66,7 +67,8 @@ static void* alloc_on(gcap_ort_allocator_t* self, size_t bytes, gcap_ort_sync_st
 static void* reserve(gcap_ort_allocator_t* self, size_t bytes) {
   const allocator_t* allocator = allocator_of(self);
   void* ptr = NULL;
-  return given(allocator, gcap_allocator_reserve(allocator->memory, bytes, &ptr), bytes, ptr);
+  gcap_status_t status = gcap_allocator_reserve(allocator->memory, bytes, &ptr);
+  return given(allocator, status, bytes, ptr);
 }
 
 static void free_block(gcap_ort_allocator_t* self, void* ptr) {
@@ -134,30 +136,65 @@ static gcap_status_t refuse(const gcap_ort_factory_t* factory) {
   return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "'%s' has no memory like that", factory->plugin->name);
 }
 
+static void destroy_runtime(gcap_runtime_t* runtime) {
+  gcap_status_t status = gcap_runtime_destroy(runtime);
+  if (status != NULL) gcap_log(GCAP_LOG_ERROR, "%s", gcap_status_message(status));
+  gcap_status_ignore(status);  // nobody asks
+}
+
+static bool has_options(const gcap_ort_factory_t* factory, const gcap_ort_key_values_t* pairs) {
+  const char *const *keys = NULL, *const *values = NULL;
+  size_t count = 0;
+  if (pairs != NULL) factory->host.api->GetKeyValuePairs(pairs, &keys, &values, &count);
+  return count > 0;
+}
+
+// A runtime with the arena that the application describes.
+static gcap_status_t open_own(const gcap_ort_factory_t* factory, int device_id, const gcap_ort_key_values_t* pairs,
+                              gcap_runtime_t** out_own) {
+  const char *const *keys = NULL, *const *values = NULL;
+  size_t count = 0;
+  factory->host.api->GetKeyValuePairs(pairs, &keys, &values, &count);
+  gcap_options_t options;
+  gcap_options_init(&options);
+  GCAP_RETURN_IF_ERROR(gcap_options_parse_for_ep(&options, factory->plugin->name, keys, values, count));
+  options.device_id = device_id;
+  return gcap_runtime_create(&options, out_own);
+}
+
+static gcap_status_t create_shared_device(gcap_ort_factory_t* factory, const gcap_ort_device_t* device,
+                                          const gcap_ort_key_values_t* options, gcap_ort_allocator_t** out_allocator) {
+  allocator_t parts = {.info = device->memory};
+  if (has_options(factory, options)) GCAP_RETURN_IF_ERROR(open_own(factory, device->id, options, &parts.own));
+  parts.scratch = gcap_runtime_scratch(parts.own != NULL ? parts.own : device->runtime);
+  parts.memory = gcap_scratch_allocator(parts.scratch);
+  gcap_status_t status = create(factory, /*ep=*/NULL, &parts, out_allocator);
+  if (status != NULL && parts.own != NULL) destroy_runtime(parts.own);
+  return status;
+}
+
 static gcap_status_t create_shared(gcap_ort_factory_t* factory, const gcap_ort_memory_info_t* info,
-                                   gcap_ort_allocator_t** out_allocator) {
+                                   const gcap_ort_key_values_t* options, gcap_ort_allocator_t** out_allocator) {
   const gcap_ort_memory_device_t* memory = factory->host.ep_api->MemoryInfo_GetMemoryDevice(info);
   const gcap_ort_device_t* device = gcap_ort_device_of(factory, memory);
   gcap_memory_t where;
   if (device == NULL || !gcap_ort_memory_of(factory, memory, &where)) return refuse(factory);
-  allocator_t parts = {.info = device->pinned};
-  if (where.kind == GCAP_MEMORY_DEVICE) {
-    parts.info = device->memory;
-    parts.scratch = gcap_runtime_scratch(device->runtime);
-    parts.memory = gcap_scratch_allocator(parts.scratch);
-  } else {
-    GCAP_RETURN_IF_ERROR(gcap_runtime_get_allocator(device->runtime, GCAP_MEMORY_PINNED, &parts.memory));
+  if (where.kind == GCAP_MEMORY_DEVICE) return create_shared_device(factory, device, options, out_allocator);
+  if (has_options(factory, options)) {
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "'%s': options of an arena for pinned memory, which has none",
+                       factory->plugin->name);
   }
+  allocator_t parts = {.info = device->pinned};
+  GCAP_RETURN_IF_ERROR(gcap_runtime_get_allocator(device->runtime, GCAP_MEMORY_PINNED, &parts.memory));
   return create(factory, /*ep=*/NULL, &parts, out_allocator);
 }
 
 gcap_ort_status_t* gcap_ort_create_shared_allocator(gcap_ort_ep_factory_t* self, const gcap_ort_memory_info_t* info,
                                                     const gcap_ort_key_values_t* options,
                                                     gcap_ort_allocator_t** out_allocator) {
-  (void)options;
   *out_allocator = NULL;
   gcap_ort_factory_t* factory = (gcap_ort_factory_t*)self;
-  return gcap_ort_give(&factory->host, create_shared(factory, info, out_allocator));
+  return gcap_ort_give(&factory->host, create_shared(factory, info, options, out_allocator));
 }
 
 static gcap_status_t create_of_session(gcap_ort_session_ep_t* ep, const gcap_ort_memory_info_t* info,
@@ -189,6 +226,8 @@ gcap_ort_status_t* gcap_ort_create_session_allocator(gcap_ort_ep_t* self, const 
 void gcap_ort_release_allocator(gcap_ort_ep_factory_t* self, gcap_ort_allocator_t* allocator) {
   (void)self;
   gcap_ort_session_ep_t* ep = allocator_of(allocator)->ep;
+  gcap_runtime_t* own = allocator_of(allocator)->own;
   free(allocator);
+  if (own != NULL) destroy_runtime(own);
   if (ep != NULL) gcap_ort_ep_release(ep);
 }

@@ -97,10 +97,13 @@ gcap_status_t gcap_scratch_keep(gcap_scratch_t* scratch, void* ptr) {
 
 // --- End ------------------------------------------------------------------------------------------------------------
 
+// The run of blocks that the end of theirs could not free. No stream has a run of this number.
+#define ORPHANED UINT64_MAX
+
 // What one node left to the end of a run.
 typedef struct leftover {
   gcap_scratch_t* scratch;
-  const gcap_scratch_stream_state_t* state;
+  const gcap_scratch_stream_state_t* state;  // NULL: of any stream
   uint64_t run;
   const char* node;         // NULL: blocks of no node
   size_t num_freed, bytes;  // as requested
@@ -112,7 +115,7 @@ static gcap_scratch_block_t* find_left(const leftover_t* left, bool of_node) {
   for (size_t i = 0; i < store->num_regions; ++i) {
     for (gcap_scratch_block_t* block = store->regions[i]->first; block != NULL; block = block->upper) {
       if (gcap_scratch_block_phase(block) != GCAP_SCRATCH_LIVE || block->use.run != left->run) continue;
-      if (gcap_scratch_block_state(block) != left->state) continue;
+      if (left->state != NULL && gcap_scratch_block_state(block) != left->state) continue;
       if (!of_node || gcap_scratch_is_same_node(block->use.node, left->node)) return block;
     }
   }
@@ -129,6 +132,7 @@ static void free_block(leftover_t* left, gcap_scratch_block_t* block, gcap_alloc
     left->bytes += bytes;
   } else {
     gcap_scratch_leave_run(left->scratch, block);
+    block->use.run = ORPHANED;
   }
   status = gcap_status_join(status, damage);
   status = gcap_status_annotate(status, gcap_status_code(status),
@@ -162,7 +166,20 @@ static void warn(const leftover_t* left) {
            left->bytes);
 }
 
+void gcap_scratch_free_orphans(gcap_scratch_t* scratch) {
+  gcap_scratch_lock_arena(scratch);
+  const int paused = gcap_scratch_pause_lock(scratch);
+  leftover_t left = {.scratch = scratch, .run = ORPHANED};
+  while (left.status == NULL && free_next(&left, /*is_first=*/true)) {
+  }
+  gcap_scratch_resume_lock(scratch, paused);
+  gcap_scratch_unlock_arena(scratch);
+  if (left.status != NULL) gcap_log(GCAP_LOG_WARNING, "%s", gcap_status_message(left.status));
+  gcap_status_ignore(left.status);  // the caller finds out whether a block is live
+}
+
 static gcap_status_t free_all_left(gcap_scratch_t* scratch, const gcap_scratch_stream_state_t* state, uint64_t run) {
+  gcap_scratch_free_orphans(scratch);
   gcap_status_t status = NULL;
   gcap_scratch_lock_arena(scratch);
   const int paused = gcap_scratch_pause_lock(scratch);  // the callbacks do not end the arena meanwhile

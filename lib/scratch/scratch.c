@@ -47,6 +47,7 @@
 #include "lib/scratch/options.h"
 #include "lib/scratch/place.h"
 #include "lib/scratch/reservation.h"
+#include "lib/scratch/run.h"
 #include "lib/scratch/stream_end.h"
 #include "lib/scratch/streams.h"
 #include "lib/scratch/unknown_stream.h"
@@ -159,6 +160,7 @@ static gcap_status_t give_all_back(gcap_scratch_t* scratch) {
 }
 
 gcap_status_t gcap_scratch_check_end(gcap_scratch_t* scratch) {
+  gcap_scratch_free_orphans(scratch);
   gcap_scratch_lock_arena(scratch);
   gcap_status_t status = check_unused(scratch, /*apart_from_graphs=*/true);
   gcap_scratch_unlock_arena(scratch);
@@ -168,6 +170,7 @@ gcap_status_t gcap_scratch_check_end(gcap_scratch_t* scratch) {
 gcap_status_t gcap_scratch_destroy(gcap_scratch_t* scratch) {
   if (scratch == NULL) return NULL;
   GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
+  gcap_scratch_free_orphans(scratch);
   gcap_scratch_lock_arena(scratch);
   gcap_status_t status = give_all_back(scratch);
   gcap_scratch_unlock_arena(scratch);

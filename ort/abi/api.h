@@ -3,8 +3,8 @@
 // api.h: the two tables of functions that ONNX Runtime gives, OrtApi and OrtEpApi, as far as gcap calls them. Slots
 // have ONNX Runtime's names, so that its documentation can be searched for them, and their index; a gap is named by the
 // first index that it stands for. The tables only ever grow at their end, so what is here holds for every later
-// runtime. A slot is there only if the runtime has its version (gcap_ort_host_t): those after 389 are of the version
-// that they say.
+// runtime. A slot is there only if the runtime has its version (gcap_ort_host_t): the comment says which, where that
+// is after the oldest that gcap runs on.
 #ifndef GCAP_ORT_ABI_API_H_
 #define GCAP_ORT_ABI_API_H_
 
@@ -215,10 +215,14 @@ typedef struct gcap_ort_api {
   const char* (*GetRunConfigEntry)(const gcap_ort_run_options_t* options, const char* key);  // 373
   const gcap_ort_memory_info_t* (*EpDevice_MemoryInfo)(const gcap_ort_ep_device_t* device,
                                                        gcap_ort_device_memory_t memory);  // 374
-  gcap_ort_slot_t gap_375[1];
+  gcap_ort_status_t* (*CreateSharedAllocator)(gcap_ort_env_t* env, const gcap_ort_ep_device_t* device,
+                                              gcap_ort_device_memory_t memory, gcap_ort_allocator_type_t type,
+                                              const gcap_ort_key_values_t* options,
+                                              gcap_ort_allocator_t** out_allocator);  // 375
   gcap_ort_status_t* (*GetSharedAllocator)(gcap_ort_env_t* env, const gcap_ort_memory_info_t* info,
                                            gcap_ort_allocator_t** out_allocator);  // 376
-  gcap_ort_slot_t gap_377[1];
+  gcap_ort_status_t* (*ReleaseSharedAllocator)(gcap_ort_env_t* env, const gcap_ort_ep_device_t* device,
+                                               gcap_ort_device_memory_t memory);              // 377
   gcap_ort_status_t* (*GetTensorData)(const gcap_ort_value_t* value, const void** out_data);  // 378
   gcap_ort_status_t* (*GetSessionOptionsConfigEntries)(const gcap_ort_session_options_t* options,
                                                        gcap_ort_key_values_t** out_pairs);  // 379
@@ -238,10 +242,7 @@ typedef struct gcap_ort_api {
                                                                   gcap_ort_element_type_t* out_type,
                                                                   const int64_t** out_shape, size_t* out_rank);  // 414
   gcap_ort_slot_t gap_415[6];
-  gcap_ort_status_t* (*SessionReleaseCapturedGraph)(gcap_ort_session_t* session, int graph_id);  // 421
-  gcap_ort_slot_t gap_422[1];
-  gcap_ort_status_t* (*KernelContext_GetSyncStream)(const gcap_ort_kernel_context_t* context,
-                                                    gcap_ort_sync_stream_t** out_stream);  // 423
+  gcap_ort_status_t* (*SessionReleaseCapturedGraph)(gcap_ort_session_t* session, int graph_id);  // 421, since 27
 } gcap_ort_api_t;
 
 // OrtEpApi.
@@ -309,8 +310,8 @@ struct gcap_ort_ep_api {
 
 // OrtApiBase: what ONNX Runtime hands to a plugin.
 typedef struct gcap_ort_api_base {
-  const gcap_ort_api_t* (*GetApi)(uint32_t version);  // NULL if the runtime is older than `version`
-  const char* (*GetVersionString)(void);              // "1.26.0"
+  const gcap_ort_api_t* (*GetApi)(uint32_t version);  // 0: NULL if the runtime is older than `version`
+  const char* (*GetVersionString)(void);              // 1: "1.26.0"
 } gcap_ort_api_base_t;
 
 #endif  // GCAP_ORT_ABI_API_H_

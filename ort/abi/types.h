@@ -1,7 +1,8 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // types.h: the types of ONNX Runtime's C API that gcap uses, in gcap's own declarations: the official headers come in
-// no package that a build could rely on. test/ort/abi compares all of ort/abi with them where they are.
+// no package that a build could rely on. test/ort/abi compares all of ort/abi with them where they are, and reads these
+// headers for that: test/ort/abi/pairs.txt says what is whose.
 #ifndef GCAP_ORT_ABI_TYPES_H_
 #define GCAP_ORT_ABI_TYPES_H_
 

@@ -219,6 +219,7 @@ void fuzz_end_captures(void) {
 
 void fuzz_end_graphs(void) {
   for (int i = 0; i < FUZZ_GRAPHS; ++i) {
-    if (fuzz_world.graphs[i].graph != NULL) FUZZ_CHECK(end_graph(&fuzz_world.graphs[i]), "graph %d stays", i);
+    if (fuzz_world.graphs[i].graph != NULL)
+      FUZZ_CHECK(end_graph(&fuzz_world.graphs[i]), "graph %d stays: %s", i, fuzz_world.refusal);
   }
 }

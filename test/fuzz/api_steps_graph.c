@@ -154,6 +154,6 @@ void fuzz_end_manager_runs(void) {
 void fuzz_end_managers(void) {
   for (int i = 0; i < FUZZ_MANAGERS; ++i) {
     if (fuzz_world.managers[i] != NULL) destroy_manager(&fuzz_world.managers[i]);
-    FUZZ_CHECK(fuzz_world.managers[i] == NULL, "manager %d stays", i);
+    FUZZ_CHECK(fuzz_world.managers[i] == NULL, "manager %d stays: %s", i, fuzz_world.refusal);
   }
 }

@@ -401,10 +401,10 @@ void fuzz_end_runtimes(void) {
   for (int i = 0; i < FUZZ_RUNTIMES; ++i) {
     fuzz_runtime_t* slot = &fuzz_world.runtimes[i];
     if (slot->runtime != NULL) destroy_runtime(slot);
-    FUZZ_CHECK(slot->runtime == NULL, "runtime %d stays", i);
+    FUZZ_CHECK(slot->runtime == NULL, "runtime %d stays: %s", i, fuzz_world.refusal);
     free_tensors(slot);
   }
   if (fuzz_world.contexts == NULL) return;
-  FUZZ_CHECK(fuzz_gone(gcap_thread_contexts_destroy(fuzz_world.contexts)), "the contexts stay");
+  FUZZ_CHECK(fuzz_gone(gcap_thread_contexts_destroy(fuzz_world.contexts)), "the contexts stay: %s", fuzz_world.refusal);
   fuzz_world.contexts = NULL;
 }

@@ -158,10 +158,12 @@ static void end_run(fuzz_scratch_t* slot, int which, gcap_stream_t* stream) {
     }
   }
   if (which >= 0) slot->runs &= ~(1u << which);
+  if (which >= 0) ++slot->ended[which];
   if (fuzz_ok(gcap_scratch_end_run(slot->scratch, stream))) return;
-  // What could not be freed stays live.
+  // What could not be freed stays live, and by chance the scratch is left to free it later.
   for (size_t i = 0; i < num_lost; ++i) {
-    if (is_held(slot->scratch, lost[i])) continue;
+    if (fuzz_draw(2) == 0 || is_held(slot->scratch, lost[i])) continue;
+    if (!fuzz_ok(gcap_scratch_keep(slot->scratch, lost[i]))) continue;
     const fuzz_block_t block = {.scratch = slot->scratch, .ptr = lost[i], .stream = -1, .run_stream = -1};
     hold_again(&block);
   }
@@ -224,10 +226,14 @@ static void alloc_from_scratch(fuzz_block_t* block, const fuzz_scratch_t* slot) 
   }
   fuzz_stream_t* stream = &fuzz_world.streams[which];
   ++stream->users;
+  const bool in_run = slot->runs & 1u << which;
+  const unsigned ended = slot->ended[which];
   const bool given = fuzz_ok(gcap_scratch_alloc(slot->scratch, block->bytes, stream->stream, &block->ptr));
   --stream->users;
   if (!given) return;
-  if (slot->runs & 1u << which) block->run_stream = which;
+  if (in_run && slot->ended[which] != ended) block->ptr = NULL;  // a callback ended the run, which freed the block
+  if (block->ptr == NULL) return;
+  if (in_run && slot->runs & 1u << which) block->run_stream = which;
   block->capture = fuzz_capture_of(gcap_stream_handle(stream->stream));
   // In a capture without a reservation the memory is not the graph's.
   const bool of_scope = gcap_thread_is_capturing() && which != FUZZ_USERS_STREAM;
@@ -338,12 +344,13 @@ void fuzz_end_scratches(void) {
   reservation->reservation = NULL;
   for (int i = 0; i < FUZZ_BLOCKS; ++i) {
     if (fuzz_world.blocks[i].ptr != NULL) free_block(&fuzz_world.blocks[i]);
-    FUZZ_CHECK(fuzz_world.blocks[i].ptr == NULL || fuzz_world.leaked, "block %d stays", i);
+    FUZZ_CHECK(fuzz_world.blocks[i].ptr == NULL || fuzz_world.leaked, "block %d stays: %s", i, fuzz_world.refusal);
   }
   for (int i = 0; i < FUZZ_SCRATCHES; ++i) {
     validate(&fuzz_world.scratches[i]);
     if (fuzz_world.scratches[i].scratch != NULL) destroy_scratch(&fuzz_world.scratches[i]);
-    FUZZ_CHECK(fuzz_world.scratches[i].scratch == NULL || fuzz_world.leaked, "scratch %d stays", i);
+    FUZZ_CHECK(fuzz_world.scratches[i].scratch == NULL || fuzz_world.leaked, "scratch %d stays: %s", i,
+               fuzz_world.refusal);
   }
 }
 

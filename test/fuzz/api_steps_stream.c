@@ -176,11 +176,12 @@ void fuzz_end_streams(void) {
   }
   if (fuzz_world.streams[FUZZ_POOL_STREAM].stream != NULL) release();
   FUZZ_CHECK(fuzz_world.streams[FUZZ_POOL_STREAM].stream == NULL, "the pool's stream is not taken back");
-  if (fuzz_world.pool != NULL) FUZZ_CHECK(fuzz_gone(gcap_stream_pool_destroy(fuzz_world.pool)), "the pool stays");
+  if (fuzz_world.pool != NULL)
+    FUZZ_CHECK(fuzz_gone(gcap_stream_pool_destroy(fuzz_world.pool)), "the pool stays: %s", fuzz_world.refusal);
   fuzz_world.pool = NULL;
   for (int i = 0; i < FUZZ_STREAMS; ++i) {
     if (fuzz_world.streams[i].stream != NULL) destroy_stream(i);
-    FUZZ_CHECK(fuzz_world.streams[i].stream == NULL, "stream %d stays", i);
+    FUZZ_CHECK(fuzz_world.streams[i].stream == NULL, "stream %d stays: %s", i, fuzz_world.refusal);
   }
   for (int i = 0; i < FUZZ_RAW_STREAMS; ++i) {
     FUZZ_CHECK(cudaStreamDestroy(fuzz_world.raw[i]) == cudaSuccess, "the user's stream %d is broken", i);

@@ -17,6 +17,7 @@ bool fuzz_ok(gcap_status_t status) {
   FUZZ_CHECK(code != GCAP_INTERNAL, "%s", gcap_status_message(status));
   fuzz_check_line(gcap_status_message(status));
   if (code == GCAP_LEAKED) fuzz_world.leaked = true;
+  if (code != GCAP_OK) snprintf(fuzz_world.refusal, sizeof(fuzz_world.refusal), "%s", gcap_status_message(status));
   if (code != GCAP_OK && getenv("FUZZ_VERBOSE") != NULL) fprintf(stderr, "%s\n", gcap_status_message(status));
   gcap_status_free(status);
   return code == GCAP_OK;

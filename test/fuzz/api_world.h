@@ -74,8 +74,9 @@ typedef struct fuzz_allocator {
 typedef struct fuzz_scratch {
   gcap_scratch_t* scratch;
   int upstream;
-  int device;     // -1: host memory
-  unsigned runs;  // a bit for each stream that has a run open
+  int device;                    // -1: host memory
+  unsigned runs;                 // a bit for each stream that has a run open
+  unsigned ended[FUZZ_STREAMS];  // how many runs of each stream have ended
 } fuzz_scratch_t;
 
 typedef struct fuzz_reservation {
@@ -126,7 +127,8 @@ typedef struct fuzz_world {
   gcap_graph_manager_t* managers[FUZZ_MANAGERS];
   fuzz_runtime_t runtimes[FUZZ_RUNTIMES];
   gcap_thread_contexts_t* contexts;
-  int released;  // what was retained or deferred and is not released yet: 0 at the end
+  char refusal[256];  // the last message
+  int released;       // what was retained or deferred and is not released yet: 0 at the end
 } fuzz_world_t;
 
 extern fuzz_world_t fuzz_world;

@@ -1,7 +1,17 @@
 # Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 """Tests with a real ONNX Runtime: each with the oldest and with the newest that gcap knows."""
 
+load("@rules_shell//shell:sh_test.bzl", "sh_test")
 load("//bazel:testing.bzl", "gcap_cc_test")
+
+# The releases between the oldest and the newest one.
+_BETWEEN = [
+    "1.27.0",
+    "1.28.0",
+    "1.29.0",
+    "1.30.0",
+    "1.31.1",
+]
 
 def gcap_ort_tests(names, deps, tags = [], **kwargs):
     """GoogleTest programs that load ONNX Runtime and the test's plugin.
@@ -35,3 +45,31 @@ def gcap_ort_tests(names, deps, tags = [], **kwargs):
                 deps = deps,
                 **kwargs
             )
+
+def gcap_ort_versions_tests(names):
+    """Runs tests of gcap_ort_tests with each release between the oldest and the newest.
+
+    Args:
+      names: as in gcap_ort_tests.
+    """
+    programs = [":%s_newest" % name for name in names]
+    for version in _BETWEEN:
+        sh_test(
+            name = "versions_test_" + version,
+            size = "small",
+            srcs = ["versions_test.sh"],
+            args = [version] + ["$(location %s)" % program for program in programs],
+            data = programs + [
+                ":libtest_plugin.so",
+                "@gcap_ort//:runtimes.txt",
+            ],
+            env = {
+                "GCAP_SIM_DEVICES": "2",
+                "GCAP_ORT_RUNTIMES": "$(location @gcap_ort//:runtimes.txt)",
+                "GCAP_ORT_TEST_PLUGIN": "$(location :libtest_plugin.so)",
+            },
+            tags = [
+                "no-sanitizer",
+                "sim-only",
+            ],
+        )

@@ -252,6 +252,31 @@ TEST_F(ScratchFaults, ABrokenCaptureLosesNoBlockOfItsRun) {
   ExpectConsistent();
 }
 
+// Nobody else has the pointer: a block was lost for ever, and the scratch could not be destroyed.
+TEST_F(ScratchFaults, WhatTheEndOfARunCannotFreeIsFreedLater) {
+  gcap_stream_t* captured = nullptr;
+  GCAP_ASSERT_OK(gcap_stream_create(1, &captured));
+  for (const bool runs_again : {true, false}) {
+    GCAP_EXPECT_OK(gcap_scratch_free(scratch_, Alloc(1000)));
+    gcap_capture_t* capture = nullptr;
+    GCAP_ASSERT_OK(gcap_capture_begin(gcap_stream_handle(captured), nullptr, &capture));
+    GCAP_EXPECT_OK(gcap_scratch_begin_run(scratch_, stream_));
+    Alloc(1000);
+    gcap_sim_fail_nth("cudaStreamIsCapturing", 1, cudaErrorMemoryAllocation);
+    GCAP_EXPECT_FAILS(gcap_scratch_end_run(scratch_, stream_), GCAP_CUDA_ERROR, "cannot be freed");
+    gcap_sim_clear_faults();
+    EXPECT_EQ(NumBytesInUse(), 1024u);
+    gcap_capture_abort(capture);
+    if (!runs_again) continue;  // the end of the test destroys the scratch
+    GCAP_EXPECT_OK(gcap_scratch_begin_run(scratch_, stream_));
+    Alloc(512);
+    GCAP_EXPECT_OK(gcap_scratch_end_run(scratch_, stream_));
+    EXPECT_EQ(NumBytesInUse(), 0u);
+    ExpectConsistent();
+  }
+  GCAP_EXPECT_OK(gcap_stream_destroy(captured));
+}
+
 // A stream that cannot be drained is kept for ever, and so is what it may still be using; all else goes on.
 TEST_F(ScratchFaults, OfDrainingAStreamKeepItsBlocksFromAllOthers) {
   gcap_stream_t* lost = nullptr;

@@ -1,0 +1,180 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// An execution provider (EP) outside of gcap, with what an engine brings along: a kernel, memory and a stream of its
+// own. The EP's device memory comes from a slab of the program, and its work goes to the program's stream. A session
+// runs a model of two nodes, swish after swish, eagerly, captured and replayed, and the program checks each result. It
+// prints:
+//
+//     run 1 is eager
+//     run 2 is eager
+//     run 3 is captured
+//     run 4 is a replay
+//     run 5 is a replay
+//     the slab served 1 requests, 0 of them in a capture, and has all of its memory back
+//
+// The kernel is in kernels/. How an EP is written: docs/ep_guide.md of gcap.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gcap/ep_ops.h"
+#include "gcap/session.h"
+#include "kernels/swish.h"
+
+#define COUNT 1000
+#define BETA 1.5f
+#define NUM_RUNS 5
+#define SLAB_BYTES ((size_t)64 << 20)
+#define ALIGNMENT 256  // what gcap asks of external memory
+
+// --- The program's memory -------------------------------------------------------------------------------------------
+
+// A slab that is handed out from its start, and again from there once all of it came back.
+static struct slab {
+  char* memory;
+  size_t used_bytes;
+  int num_live, num_requests, num_in_capture;
+  cudaStream_t stream;
+} slab;
+
+static void* slab_alloc(size_t bytes) {
+  enum cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+  if (cudaStreamIsCapturing(slab.stream, &capture) != cudaSuccess) return NULL;
+  slab.num_in_capture += capture != cudaStreamCaptureStatusNone;
+  ++slab.num_requests;
+  bytes = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+  if (bytes > SLAB_BYTES - slab.used_bytes) return NULL;
+  void* block = slab.memory + slab.used_bytes;
+  slab.used_bytes += bytes;
+  ++slab.num_live;
+  return block;
+}
+
+static void slab_free(void* block) {
+  (void)block;
+  if (--slab.num_live == 0) slab.used_bytes = 0;
+}
+
+// --- The EP ---------------------------------------------------------------------------------------------------------
+
+static bool supports(void* self, const gcap_model_t* model, const gcap_node_t* node) {
+  (void)self;
+  if (strcmp(node->op_type, "Swish") != 0 || node->num_inputs != 1 || node->num_outputs != 1) return false;
+  return model->values[node->inputs[0]].dtype == GCAP_DTYPE_F32;
+}
+
+static gcap_status_t compute(void* self, const gcap_kernel_context_t* context) {
+  (void)self;
+  const float* x = context->inputs[0].data;
+  float *y = context->outputs[0].data, beta = BETA;
+  int64_t count = gcap_tensor_elements(&context->outputs[0]);
+  const dim3 grid = {(unsigned)((count + SWISH_BLOCK_THREADS - 1) / SWISH_BLOCK_THREADS), 1, 1};
+  const dim3 block = {SWISH_BLOCK_THREADS, 1, 1};
+  void* args[] = {&x, &y, &count, &beta};
+  return GCAP_CUDA(cudaLaunchKernel((const void*)swish_kernel, grid, block, args, /*sharedMem=*/0,
+                                    gcap_stream_handle(context->resources.stream)));
+}
+
+static void destroy_kernel(void* self) { (void)self; }
+
+static gcap_status_t create_kernel(void* self, const gcap_model_t* model, const gcap_node_t* node,
+                                   gcap_kernel_t* out_kernel) {
+  (void)self, (void)model, (void)node;
+  *out_kernel = (gcap_kernel_t){.compute = compute, .destroy = destroy_kernel};
+  return NULL;
+}
+
+static gcap_status_t create_ep(gcap_ep_t** out_ep) {
+  *out_ep = NULL;
+  gcap_options_t options;
+  gcap_options_init(&options);
+  options.enable_cuda_graph = true;
+  options.external_alloc = slab_alloc;
+  options.external_free = slab_free;
+  options.has_user_stream = true;
+  options.user_stream = slab.stream;
+  gcap_runtime_t* runtime = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_runtime_create(&options, &runtime));
+  const gcap_ep_ops_t ops = {.struct_version = GCAP_EP_OPS_VERSION,
+                             .struct_bytes = sizeof(ops),
+                             .name = "swish",
+                             .supports = supports,
+                             .create_kernel = create_kernel,
+                             .runtime = runtime};
+  gcap_status_t status = gcap_ep_create(&ops, out_ep);
+  return status == NULL ? NULL : gcap_status_join(status, gcap_runtime_destroy(runtime));
+}
+
+// --- The program ----------------------------------------------------------------------------------------------------
+
+enum { X, H, Y, NUM_VALUES };
+static const gcap_value_t values[NUM_VALUES] = {[X] = {.name = "x", .rank = 1, .shape = {COUNT}},
+                                                [H] = {.name = "h", .rank = 1, .shape = {COUNT}},
+                                                [Y] = {.name = "y", .rank = 1, .shape = {COUNT}}};
+static const gcap_node_t nodes[] = {{"Swish", "inner", (const int[]){X}, 1, (const int[]){H}, 1, NULL},
+                                    {"Swish", "outer", (const int[]){H}, 1, (const int[]){Y}, 1, NULL}};
+static const gcap_model_t model = {values, NUM_VALUES, nodes, 2, (const int[]){X}, 1, (const int[]){Y}, 1, NULL, 0};
+
+static double swish(double x) { return x / (1 + exp(-BETA * x)); }
+
+// Runs with inputs that depend on the number of the run, and checks the outputs.
+static gcap_status_t run_once(gcap_session_t* session, const gcap_tensor_t* x, const gcap_tensor_t* y, int number) {
+  static float in[COUNT], out[COUNT];
+  for (int i = 0; i < COUNT; ++i) in[i] = (float)(i % 17 - 8 + number) / 4;
+  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMemcpyAsync(x->data, in, sizeof(in), cudaMemcpyHostToDevice, slab.stream)));
+  GCAP_RETURN_IF_ERROR(gcap_session_run(session, /*options=*/NULL, x, y));  // the defaults: graph id 0
+  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMemcpyAsync(out, y->data, sizeof(out), cudaMemcpyDeviceToHost, slab.stream)));
+  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamSynchronize(slab.stream)));
+  for (int i = 0; i < COUNT; ++i) {
+    const double expected = swish(swish(in[i]));
+    if (fabs(out[i] - expected) <= 1e-5) continue;
+    return GCAP_STATUS(GCAP_INTERNAL, "run %d: y[%d] is %g, expected %g", number, i, out[i], expected);
+  }
+  return NULL;
+}
+
+static gcap_status_t run_all(gcap_ep_t* ep, gcap_session_t* session, const gcap_tensor_t* x, const gcap_tensor_t* y) {
+  for (int number = 1; number <= NUM_RUNS; ++number) {
+    const bool replays = gcap_ep_is_graph_captured(ep, /*graph_id=*/0);
+    GCAP_RETURN_IF_ERROR(run_once(session, x, y, number));
+    const bool captured = gcap_ep_is_graph_captured(ep, /*graph_id=*/0);
+    printf("run %d is %s\n", number, replays ? "a replay" : captured ? "captured" : "eager");
+  }
+  return NULL;
+}
+
+static gcap_status_t use_ep(gcap_ep_t* ep) {
+  gcap_session_t* session = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_session_create(&model, &ep, 1, /*options=*/NULL, &session));
+  gcap_tensor_t x = {.rank = 1, .shape = {COUNT}}, y = {.rank = 1, .shape = {COUNT}};
+  gcap_status_t status = GCAP_CUDA(cudaMalloc(&x.data, gcap_tensor_bytes(&x)));
+  if (status == NULL) status = GCAP_CUDA(cudaMalloc(&y.data, gcap_tensor_bytes(&y)));
+  if (status == NULL) status = run_all(ep, session, &x, &y);
+  status = gcap_status_join(status, gcap_session_destroy(session));
+  return gcap_status_join(status, GCAP_CUDA((cudaFree(x.data), cudaFree(y.data))));
+}
+
+static gcap_status_t run_program(void) {
+  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamCreateWithFlags(&slab.stream, cudaStreamNonBlocking)));
+  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMalloc((void**)&slab.memory, SLAB_BYTES)));
+  gcap_ep_t* ep = NULL;
+  gcap_status_t status = create_ep(&ep);
+  if (status == NULL) status = use_ep(ep);
+  status = gcap_status_join(status, gcap_ep_destroy(ep));
+  status = gcap_status_join(status, GCAP_CUDA(cudaFree(slab.memory)));
+  status = gcap_status_join(status, GCAP_CUDA(cudaStreamDestroy(slab.stream)));
+  if (status != NULL) return status;
+  printf("the slab served %d requests, %d of them in a capture, and has %s of its memory back\n", slab.num_requests,
+         slab.num_in_capture, slab.num_live == 0 ? "all" : "not all");
+  if (slab.num_in_capture == 0 && slab.num_live == 0) return NULL;
+  return GCAP_STATUS(GCAP_INTERNAL, "the slab was used as no EP should");
+}
+
+int main(void) {
+  gcap_status_t status = run_program();
+  if (status == NULL) return 0;
+  fprintf(stderr, "ep: %s\n", gcap_status_message(status));
+  gcap_status_free(status);
+  return 1;
+}
