@@ -2,7 +2,8 @@
 """cuda_kernel_library: CUDA kernels with their CPU twins.
 
 With the simulator the twins are compiled as C and register themselves before main; with a toolkit nvcc compiles the
-kernels. Either way a kernel is the same C symbol: what callers give to cudaLaunchKernel is its address.
+kernels. Either way a kernel is the same C symbol: what callers give to cudaLaunchKernel is its address. With both
+(--config=nvcc_on_sim) nvcc's objects define that symbol, and the twins are found by the kernel's name.
 
 nvcc is started by its absolute path, since actions have no PATH of the user's; it takes the C++ toolchain's compiler
 for the host part, and a folder of its own for temporary files, which it names by process id (sandboxed processes share
@@ -20,6 +21,7 @@ load("//bazel:settings.bzl", "BuildSettingInfo")
 _CUDA_HEADERS = str(Label("//:cuda_headers"))
 _SIM = str(Label("//sim"))
 _WITH_SIM = str(Label("//bazel:with_sim"))
+_WITH_NVCC_ON_SIM = str(Label("//bazel:with_nvcc_on_sim"))
 
 _NVCC_FLAGS = [
     "-c",
@@ -124,12 +126,25 @@ def cuda_kernel_library(name, srcs, twins, hdrs = [], deps = [], copts = GCAP_CO
         visibility = ["//visibility:private"],
     )
 
+    # nvcc brings NVIDIA's headers, which the simulator's must not hide.
+    cc_library(
+        name = name + "_nvcc_headers",
+        hdrs = hdrs,
+        tags = ["manual"],
+        visibility = ["//visibility:private"],
+        deps = deps,
+    )
+
     # Nobody refers to a twin's registration: only alwayslink brings it into the binary. Twins stand for a GPU in
     # everybody's tests: optimised also where the build is not, and their loops vectorised.
     cc_library(
         name = name + "_twins",
         srcs = twins,
         copts = copts + ["-O3"],
+        local_defines = select({
+            _WITH_NVCC_ON_SIM: ["GCAP_TWINS_BY_NAME"],
+            "//conditions:default": [],
+        }),
         tags = ["manual"],
         visibility = ["//visibility:private"],
         deps = [":" + name + "_headers", _SIM],
@@ -141,7 +156,7 @@ def cuda_kernel_library(name, srcs, twins, hdrs = [], deps = [], copts = GCAP_CO
         srcs = srcs,
         tags = ["manual"],
         visibility = ["//visibility:private"],
-        deps = [":" + name + "_headers"],
+        deps = [":" + name + "_nvcc_headers"],
     )
     cc_library(
         name = name + "_kernels",
@@ -156,6 +171,7 @@ def cuda_kernel_library(name, srcs, twins, hdrs = [], deps = [], copts = GCAP_CO
         name = name,
         visibility = visibility,
         deps = [":" + name + "_headers"] + select({
+            _WITH_NVCC_ON_SIM: [":" + name + "_kernels", ":" + name + "_twins"],
             _WITH_SIM: [":" + name + "_twins"],
             "//conditions:default": [":" + name + "_kernels"],
         }),

@@ -8,6 +8,9 @@
 void gcap_twin_register(const void* kernel, const char* name, const size_t* params_bytes,
                         void (*run)(const gcap_sim_launch_t*, void* const*),
                         size_t (*accesses)(const gcap_sim_launch_t*, void* const*, gcap_sim_access_t*, size_t)) {
+#ifdef GCAP_TWINS_BY_NAME
+  kernel = NULL;
+#endif
   gcap_sim_register_kernel(&(gcap_sim_kernel_t){
       .function = kernel, .name = name, .arg_bytes = params_bytes, .num_args = 1, .run = run, .accesses = accesses});
 }

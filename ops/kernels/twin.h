@@ -14,12 +14,17 @@
 #include "gcap_sim.h"
 #include "ops/kernels/index_map.h"
 
-// Defines the function whose address is the kernel's handle. Kernels are launched, never called.
+// Defines the function whose address is the kernel's handle. Kernels are launched, never called. With
+// GCAP_TWINS_BY_NAME the function is that of an object that nvcc compiled.
+#ifdef GCAP_TWINS_BY_NAME
+#define GCAP_TWIN_HANDLE(kernel, params_type)
+#else
 #define GCAP_TWIN_HANDLE(kernel, params_type) \
   void kernel(params_type params) {           \
     (void)params;                             \
     abort();                                  \
   }
+#endif
 
 // Registers the twin of a kernel of one parameter struct. `name` lives as long as the program.
 void gcap_twin_register(const void* kernel, const char* name, const size_t* params_bytes,

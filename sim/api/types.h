@@ -11,8 +11,8 @@
 // or after the call's work is done. Reference counts are plain integers for that reason.
 //
 // Rooms, each above those before it: base (tools), check (what the checks know), then the runtime, whose rooms call one
-// another: api (the way in and out, handles, faults, the log), stream, memory, graph, device; bridge tells the checks
-// what the runtime does.
+// another: api (the way in and out, handles, faults, the log), stream, memory, graph, device, nvcc (what objects that
+// nvcc compiled register and tell); bridge tells the checks what the runtime does.
 #ifndef GCAP_SIM_API_TYPES_H_
 #define GCAP_SIM_API_TYPES_H_
 

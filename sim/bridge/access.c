@@ -155,6 +155,21 @@ bool gcap_sim_access_named(const gcap_sim_actor_t* actor, uintptr_t address, siz
   return gcap_sim_access_range(actor, address, bytes, is_write, use);
 }
 
+void gcap_sim_access_may_write(const gcap_sim_actor_t* actor, uintptr_t address) {
+  const gcap_sim_segment_t* first = segment_at(address);
+  if (first == NULL || first->memory == NULL || first->memory->freed) return;
+  const uintptr_t end = first->memory->begin + first->memory->bytes;
+  gcap_sim_suspect_written(actor->clock, address, end);
+  gcap_sim_shadow_cut(address, end);
+  for (uintptr_t at = address; at < end;) {
+    gcap_sim_segment_t* segment = gcap_sim_shadow_first(at);
+    if (segment == NULL) break;
+    segment->initialized = true;
+    at = segment->span.begin + segment->span.bytes;
+  }
+  gcap_sim_shadow_join(address, end);
+}
+
 void gcap_sim_access_carry(uintptr_t to, uintptr_t from, size_t bytes) {
   for (uintptr_t at = from; at < from + bytes;) {
     const gcap_sim_segment_t* segment = gcap_sim_shadow_first(at);

@@ -30,6 +30,8 @@ bool gcap_sim_access_range(const gcap_sim_actor_t* actor, uintptr_t address, siz
 // The same for memory that a node of a graph named when it was made: `named` is what lay there then, or NULL.
 bool gcap_sim_access_named(const gcap_sim_actor_t* actor, uintptr_t address, size_t bytes, bool is_write,
                            gcap_sim_use_t use, const gcap_sim_memory_t* named);
+// Work that nobody ran may have written any byte from the address to the end of its memory.
+void gcap_sim_access_may_write(const gcap_sim_actor_t* actor, uintptr_t address);
 // After a copy: the destination is as uninitialised as its source.
 void gcap_sim_access_carry(uintptr_t to, uintptr_t from, size_t bytes);
 

@@ -29,6 +29,7 @@
 #include "sim/check/policy.h"
 #include "sim/check/shadow.h"
 #include "sim/check/watch.h"
+#include "sim/device/twin.h"
 #include "sim/graph/program.h"
 #include "sim/memory/allocation.h"
 #include "sim/memory/copy.h"
@@ -42,6 +43,11 @@ static bool is_acting;
 static _Thread_local gcap_sim_actor_t host_function;
 static _Thread_local bool in_host_function;
 
+// Does the task stand for a kernel without a twin?
+static bool is_skipped(const gcap_sim_task_t* task) {
+  return task->kind == GCAP_SIM_TASK_KERNEL && task->u.kernel.twin->kernel.run == NULL;
+}
+
 // --- Who ------------------------------------------------------------------------------------------------------------
 
 static gcap_sim_site_t* site_create(const gcap_sim_task_t* task, const gcap_sim_stream_t* stream,
@@ -49,9 +55,10 @@ static gcap_sim_site_t* site_create(const gcap_sim_task_t* task, const gcap_sim_
   gcap_sim_site_t* site = gcap_sim_calloc(1, sizeof(*site));
   bool has_name = task->kind == GCAP_SIM_TASK_KERNEL || task->kind == GCAP_SIM_TASK_LIBRARY;
   *site = (gcap_sim_site_t){.refs = 1,
-                            .what = task->kind == GCAP_SIM_TASK_KERNEL ? "kernel"
-                                    : has_name                         ? "library"
-                                                                       : task->name,
+                            .what = is_skipped(task)                     ? "skipped kernel"
+                                    : task->kind == GCAP_SIM_TASK_KERNEL ? "kernel"
+                                    : has_name                           ? "library"
+                                                                         : task->name,
                             .name = has_name ? task->name : NULL,
                             .stream = stream->name,
                             .origin = gcap_sim_origin_retain(task->origin),
@@ -82,20 +89,32 @@ static struct {
   size_t capacity;
 } declared = {NULL, 0};
 
-// What the task declares; the array is valid until the next question.
+static bool declares_nothing(const gcap_sim_task_t* task) {
+  return task->kind == GCAP_SIM_TASK_KERNEL && !is_skipped(task) && task->u.kernel.twin->kernel.accesses == NULL;
+}
+
+static size_t ask(const gcap_sim_task_t* task) {
+  gcap_sim_thread()->in_device_work = true;
+  const size_t count = task->u.kernel.twin->kernel.accesses(&task->u.kernel.launch, task->u.kernel.args, declared.items,
+                                                            declared.capacity);
+  gcap_sim_thread()->in_device_work = false;
+  return count;
+}
+
+// What the task declares, or what its arguments tell; the array is valid until the next question.
 static const gcap_sim_access_t* declared_by(const gcap_sim_task_t* task, size_t* count) {
   *count = 0;
   if (task->kind == GCAP_SIM_TASK_LIBRARY) {
     *count = task->u.library.num_accesses;
     return task->u.library.accesses;
   }
-  const gcap_sim_kernel_t* twin = task->u.kernel.twin;
-  if (twin->accesses == NULL) return NULL;
+  const gcap_sim_twin_t* twin = task->u.kernel.twin;
+  if (declares_nothing(task)) return NULL;
   gcap_sim_reserve(&declared.items, &declared.capacity, 16, sizeof(gcap_sim_access_t));
   for (;;) {
-    gcap_sim_thread()->in_device_work = true;
-    *count = twin->accesses(&task->u.kernel.launch, task->u.kernel.args, declared.items, declared.capacity);
-    gcap_sim_thread()->in_device_work = false;
+    *count = is_skipped(task)
+                 ? gcap_sim_signature_accesses(twin->signature, task->u.kernel.args, declared.items, declared.capacity)
+                 : ask(task);
     if (*count <= declared.capacity) return declared.items;
     gcap_sim_reserve(&declared.items, &declared.capacity, *count, sizeof(gcap_sim_access_t));
   }
@@ -117,8 +136,21 @@ static bool can_reach(const gcap_sim_actor_t* actor, const gcap_sim_access_t* ac
   return false;
 }
 
-static bool declares_nothing(const gcap_sim_task_t* task) {
-  return task->kind == GCAP_SIM_TASK_KERNEL && task->u.kernel.twin->accesses == NULL;
+// A word of a struct that is no address of the device's is a number.
+static bool is_number(const gcap_sim_task_t* task, size_t index, const gcap_sim_access_t* access) {
+  return is_skipped(task) && gcap_sim_signature_is_word(task->u.kernel.twin->signature, index) &&
+         named_by(task, index) == NULL && gcap_sim_allocation_find(access->address) == NULL;
+}
+
+// What a kernel without a twin would have written: all that follows a pointer to what is not const, or anything.
+static void write_unknown(const gcap_sim_actor_t* actor, const gcap_sim_task_t* task, const gcap_sim_access_t* accesses,
+                          size_t count) {
+  const gcap_sim_signature_t* signature = task->u.kernel.twin->signature;
+  if (signature->reaches_all) gcap_sim_shadow_all_may_be_written();
+  for (size_t i = 0; i < count; ++i) {
+    if (!accesses[i].is_write && !gcap_sim_signature_is_word(signature, i)) continue;
+    gcap_sim_access_may_write(actor, (uintptr_t)accesses[i].address);
+  }
 }
 
 static bool touch_declared(const gcap_sim_actor_t* actor, const gcap_sim_task_t* task) {
@@ -129,17 +161,18 @@ static bool touch_declared(const gcap_sim_actor_t* actor, const gcap_sim_task_t*
   }
   size_t count;
   const gcap_sim_access_t* accesses = declared_by(task, &count);
+  // Whether a kernel that is not run looks at what it is given, nobody knows.
+  const gcap_sim_use_t use = is_skipped(task) ? GCAP_SIM_USE_COPY : GCAP_SIM_USE_VALUE;
   bool ok = true;
   for (int writes = 0; writes < 2; ++writes) {
     for (size_t i = 0; i < count; ++i) {
-      if ((accesses[i].is_write != 0) != writes) continue;
+      if ((accesses[i].is_write != 0) != writes || is_number(task, i, &accesses[i])) continue;
       const gcap_sim_memory_t* named = named_by(task, i);
       ok = can_reach(actor, &accesses[i], named) &&
-           gcap_sim_access_named(actor, (uintptr_t)accesses[i].address, accesses[i].bytes, writes, GCAP_SIM_USE_VALUE,
-                                 named) &&
-           ok;
+           gcap_sim_access_named(actor, (uintptr_t)accesses[i].address, accesses[i].bytes, writes, use, named) && ok;
     }
   }
+  if (is_skipped(task)) write_unknown(actor, task, accesses, count);
   return ok;
 }
 

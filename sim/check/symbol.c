@@ -249,14 +249,25 @@ static size_t first_of_caller(const gcap_sim_origin_t* origin) {
   return 0;
 }
 
+static bool begins_with(const char* text, const char* prefix) { return strncmp(text, prefix, strlen(prefix)) == 0; }
+
+// What hides who called whom: the machinery of std::function and its like, and what nvcc puts between a launch and the
+// runtime.
+static bool is_machinery(const frame_t* frame) {
+  const char* name = frame->function;
+  if (begins_with(name, "void ")) name += 5;
+  return (frame->place != NULL && begins_with(frame->place, "/usr/include/c++/")) ||
+         begins_with(name, "__cudaLaunchKernel_helper") || begins_with(name, "__device_stub__") ||
+         begins_with(name, "__wrapper__device_stub_");
+}
+
 static void print_symbol(FILE* out, const char* indent, const symbol_t* symbol) {
   if (symbol->frames == NULL) {
     const char* module = symbol->module != NULL ? symbol->module : "unknown code";
     fprintf(out, "%sat %s+0x%llx\n", indent, module, (unsigned long long)symbol->offset);
   }
   for (const frame_t* frame = symbol->frames; frame != NULL; frame = frame->next) {
-    // The machinery of std::function and its like, which hides who called whom.
-    if (frame->place != NULL && strncmp(frame->place, "/usr/include/c++/", 17) == 0) continue;
+    if (is_machinery(frame)) continue;
     fprintf(out, "%sat %s", indent, frame->function);
     if (frame->place != NULL) fprintf(out, " (%s)", frame->place);
     fputc('\n', out);
@@ -267,8 +278,8 @@ static void print_symbol(FILE* out, const char* indent, const symbol_t* symbol) 
 static bool is_test_runner(const symbol_t* symbol) {
   if (symbol->frames == NULL) return false;
   const char* name = symbol->frames->function;
-  if (strncmp(name, "void ", 5) == 0) name += 5;
-  return strncmp(name, "testing::internal::", 19) == 0 || strcmp(name, "testing::Test::Run()") == 0;
+  if (begins_with(name, "void ")) name += 5;
+  return begins_with(name, "testing::internal::") || strcmp(name, "testing::Test::Run()") == 0;
 }
 
 void gcap_sim_symbol_print(FILE* out, const char* indent, const gcap_sim_origin_t* origin) {

@@ -1,10 +1,9 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Kernels and host functions: twins and their tasks, function attributes.
+// Kernels and host functions: their tasks, function attributes.
 //
-// The idea: a kernel here is the CPU twin that was registered for its handle. A launch copies the arguments, as CUDA
-// does, so the caller's variables may change at once. Locking: the global mutex, which also works before main, when
-// constructors register twins.
+// The idea: a launch copies the arguments, as CUDA does, so the caller's variables may change at once. Locking: the
+// global mutex.
 #include "sim/device/kernel.h"
 
 #include <stdlib.h>
@@ -21,78 +20,25 @@
 #include "sim/base/thread.h"
 #include "sim/check/origin.h"
 #include "sim/device/properties.h"
+#include "sim/device/twin.h"
 #include "sim/stream/capture.h"
 #include "sim/stream/rules.h"
 #include "sim/stream/stream.h"
 #include "sim/stream/task.h"
 
-typedef struct twin {
-  gcap_sim_kernel_t kernel;
-  int max_shared_bytes;  // cudaFuncAttributeMaxDynamicSharedMemorySize
-} twin_t;
-
-// Sorted by function. The twins themselves never move: tasks point to them.
-static struct {
-  twin_t** items;
-  size_t count;
-  size_t capacity;
-} twins;
-
-static size_t twin_rank(const void* function) {
-  size_t low = 0;
-  size_t high = twins.count;
-  while (low < high) {
-    size_t middle = low + (high - low) / 2;
-    if ((uintptr_t)twins.items[middle]->kernel.function < (uintptr_t)function) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
-  return low;
-}
-
-static twin_t* find_twin(const void* function) {
-  size_t rank = twin_rank(function);
-  return rank < twins.count && twins.items[rank]->kernel.function == function ? twins.items[rank] : NULL;
-}
-
-// What a function without a twin earns, as measured.
+// What a function that is no kernel earns, as measured.
 static cudaError_t missing(const void* function) {
   return function != NULL ? cudaErrorInvalidResourceHandle : cudaErrorInvalidDeviceFunction;
 }
 
 cudaError_t gcap_sim_kernel_max_shared(const void* function, size_t* out) {
-  const twin_t* twin = find_twin(function);
+  const gcap_sim_twin_t* twin = gcap_sim_twin_find(function);
   if (twin == NULL) return missing(function);
   *out = (size_t)twin->max_shared_bytes;
   return cudaSuccess;
 }
 
-void gcap_sim_register_kernel(const gcap_sim_kernel_t* kernel) {
-  if (kernel == NULL) gcap_sim_die("gcap_sim_register_kernel: the twin is NULL");
-  if (kernel->function == NULL || kernel->run == NULL) {
-    gcap_sim_die("gcap_sim_register_kernel: function and run must be set");
-  }
-  if (kernel->num_args && kernel->arg_bytes == NULL) {
-    gcap_sim_die("gcap_sim_register_kernel: %s has no sizes", kernel->name);
-  }
-  gcap_sim_lock();
-  if (find_twin(kernel->function) != NULL) {
-    gcap_sim_die("gcap_sim_register_kernel: %s has a twin already", kernel->name);
-  }
-  twin_t* twin = gcap_sim_calloc(1, sizeof(*twin));
-  twin->kernel = *kernel;
-  twin->max_shared_bytes = GCAP_SIM_SHARED_BYTES;
-  size_t rank = twin_rank(kernel->function);
-  gcap_sim_reserve(&twins.items, &twins.capacity, twins.count + 1, sizeof(twin_t*));
-  memmove(&twins.items[rank + 1], &twins.items[rank], (twins.count - rank) * sizeof(twin_t*));
-  twins.items[rank] = twin;
-  ++twins.count;
-  gcap_sim_unlock();
-}
-
-static bool can_run(const twin_t* twin, dim3 grid, dim3 block, size_t shared_bytes) {
+static bool can_run(const gcap_sim_twin_t* twin, dim3 grid, dim3 block, size_t shared_bytes) {
   if (grid.x < 1 || grid.y < 1 || grid.z < 1 || block.x < 1 || block.y < 1 || block.z < 1) return false;
   if (grid.x > GCAP_SIM_MAX_GRID_X || grid.y > GCAP_SIM_MAX_GRID_YZ || grid.z > GCAP_SIM_MAX_GRID_YZ) return false;
   if (block.x > GCAP_SIM_MAX_BLOCK_X || block.y > GCAP_SIM_MAX_BLOCK_Y || block.z > GCAP_SIM_MAX_BLOCK_Z) return false;
@@ -100,7 +46,8 @@ static bool can_run(const twin_t* twin, dim3 grid, dim3 block, size_t shared_byt
   return shared_bytes <= (size_t)twin->max_shared_bytes;
 }
 
-// One block: the array of pointers, then the copies, each aligned for any type.
+// One block: the array of pointers, then the copies, each aligned for any type. An argument of a kernel without a twin
+// whose size nobody knows has no copy: its pointer is NULL.
 static void** copy_args(const gcap_sim_kernel_t* kernel, void** args) {
   size_t alignment = _Alignof(max_align_t);
   size_t bytes = (kernel->num_args * sizeof(void*) + alignment - 1) / alignment * alignment;
@@ -111,6 +58,7 @@ static void** copy_args(const gcap_sim_kernel_t* kernel, void** args) {
   char* block = gcap_sim_calloc(1, total);
   void** pointers = (void**)block;
   for (size_t i = 0; i < kernel->num_args; ++i) {
+    if (kernel->arg_bytes[i] == 0 && kernel->run == NULL) continue;
     if (args[i] == NULL) gcap_sim_die("%s: argument %zu of %s is NULL", gcap_sim_thread()->call, i, kernel->name);
     pointers[i] = block + bytes;
     memcpy(pointers[i], args[i], kernel->arg_bytes[i]);
@@ -121,20 +69,33 @@ static void** copy_args(const gcap_sim_kernel_t* kernel, void** args) {
 
 gcap_sim_task_t* gcap_sim_kernel_task(const void* function, dim3 grid, dim3 block, void** args, size_t shared_bytes,
                                       cudaError_t* code) {
-  const twin_t* twin = find_twin(function);
+  gcap_sim_twin_t* twin = gcap_sim_twin_find(function);
   *code = missing(function);
   if (twin == NULL) return NULL;
+  gcap_sim_twin_prepare(twin);
   *code = gcap_sim_rule_code(GCAP_SIM_RULE_BAD_LAUNCH);
   if (!can_run(twin, grid, block, shared_bytes)) return NULL;
   if (args == NULL && twin->kernel.num_args) return NULL;
   gcap_sim_note_argument("kernel %s", twin->kernel.name);
   *code = cudaSuccess;
   gcap_sim_task_t* task = gcap_sim_task_create(GCAP_SIM_TASK_KERNEL, twin->kernel.name);
-  task->u.kernel.twin = &twin->kernel;
+  task->u.kernel.twin = twin;
   task->u.kernel.launch = (gcap_sim_launch_t){
       .grid = grid, .block = block, .shared_bytes = shared_bytes, .cluster = {.x = 1, .y = 1, .z = 1}};
   task->u.kernel.args = copy_args(&twin->kernel, args);
   return task;
+}
+
+void gcap_sim_kernel_check_args(const gcap_sim_task_t* task) {
+  const gcap_sim_twin_t* twin = task->u.kernel.twin;
+  if (twin->kernel.run != NULL) return;
+  size_t i = 0;
+  while (i < twin->signature->count && twin->signature->bytes[i] != 0) ++i;
+  if (twin->signature->known && i == twin->signature->count) return;
+  gcap_sim_die(
+      "the arguments of kernel `%s` are not known: it has no twin, its machine code is compressed or missing, and "
+      "its name does not tell the size of argument %zu; register a twin",
+      twin->signature->text, i);
 }
 
 // Tasks may be shared, so a changed one is another.
@@ -146,7 +107,7 @@ gcap_sim_task_t* gcap_sim_kernel_task_with_cluster(gcap_sim_task_t* task, dim3 c
   changed->u.kernel.twin = task->u.kernel.twin;
   changed->u.kernel.launch = task->u.kernel.launch;
   changed->u.kernel.launch.cluster = cluster;
-  changed->u.kernel.args = copy_args(task->u.kernel.twin, task->u.kernel.args);
+  changed->u.kernel.args = copy_args(&task->u.kernel.twin->kernel, task->u.kernel.args);
   gcap_sim_origin_release(changed->origin);
   changed->origin = gcap_sim_origin_retain(task->origin);
   gcap_sim_task_release(task);
@@ -165,7 +126,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void* userD
   return gcap_sim_leave(code);
 }
 
-static void describe(struct cudaFuncAttributes* attr, const twin_t* twin) {
+static void describe(struct cudaFuncAttributes* attr, const gcap_sim_twin_t* twin) {
   memset(attr, 0, sizeof(*attr));
   attr->maxThreadsPerBlock = GCAP_SIM_MAX_THREADS;
   attr->numRegs = GCAP_SIM_KERNEL_REGISTERS;
@@ -178,12 +139,12 @@ static void describe(struct cudaFuncAttributes* attr, const twin_t* twin) {
 cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes* attr, const void* func) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaFuncGetAttributes);
   if (code == cudaSuccess && attr == NULL) code = cudaErrorInvalidValue;
-  if (code == cudaSuccess && find_twin(func) == NULL) code = missing(func);
-  if (code == cudaSuccess) describe(attr, find_twin(func));
+  if (code == cudaSuccess && gcap_sim_twin_find(func) == NULL) code = missing(func);
+  if (code == cudaSuccess) describe(attr, gcap_sim_twin_find(func));
   return gcap_sim_leave(code);
 }
 
-static cudaError_t set_attribute(twin_t* twin, enum cudaFuncAttribute attr, int value) {
+static cudaError_t set_attribute(gcap_sim_twin_t* twin, enum cudaFuncAttribute attr, int value) {
   if (attr < cudaFuncAttributeMaxDynamicSharedMemorySize || attr >= cudaFuncAttributeMax) return cudaErrorInvalidValue;
   // A hint in percent, or -1 for none: there is nothing to prefer here.
   if (attr == cudaFuncAttributePreferredSharedMemoryCarveout) {
@@ -199,8 +160,8 @@ static cudaError_t set_attribute(twin_t* twin, enum cudaFuncAttribute attr, int 
 
 cudaError_t cudaFuncSetAttribute(const void* func, enum cudaFuncAttribute attr, int value) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaFuncSetAttribute);
-  if (code == cudaSuccess && find_twin(func) == NULL) code = missing(func);
-  if (code == cudaSuccess) code = set_attribute(find_twin(func), attr, value);
+  if (code == cudaSuccess && gcap_sim_twin_find(func) == NULL) code = missing(func);
+  if (code == cudaSuccess) code = set_attribute(gcap_sim_twin_find(func), attr, value);
   return gcap_sim_leave(code);
 }
 
@@ -208,15 +169,20 @@ cudaError_t cudaFuncSetAttribute(const void* func, enum cudaFuncAttribute attr, 
 cudaError_t cudaFuncSetCacheConfig(const void* func, enum cudaFuncCache cacheConfig) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaFuncSetCacheConfig);
   if (code == cudaSuccess && (unsigned int)cacheConfig > cudaFuncCachePreferEqual) code = cudaErrorInvalidValue;
-  if (code == cudaSuccess && find_twin(func) == NULL) code = missing(func);
+  if (code == cudaSuccess && gcap_sim_twin_find(func) == NULL) code = missing(func);
   return gcap_sim_leave(code);
+}
+
+// What nvcc calls it, mangled, where nvcc compiled it.
+static const char* name_of(const gcap_sim_twin_t* twin) {
+  return twin->registered != NULL ? twin->registered : twin->kernel.name;
 }
 
 cudaError_t cudaFuncGetName(const char** name, const void* func) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaFuncGetName);
   if (code == cudaSuccess && name == NULL) code = cudaErrorInvalidValue;
-  if (code == cudaSuccess && find_twin(func) == NULL) code = missing(func);
-  if (code == cudaSuccess) *name = find_twin(func)->kernel.name;
+  if (code == cudaSuccess && gcap_sim_twin_find(func) == NULL) code = missing(func);
+  if (code == cudaSuccess) *name = name_of(gcap_sim_twin_find(func));
   return gcap_sim_leave(code);
 }
 

@@ -15,6 +15,8 @@ cudaError_t gcap_sim_kernel_max_shared(const void* function, size_t* out);
 // A task of a kernel that is the given one but for the cluster, whose numbers of 0 stand for 1. Takes over the
 // reference.
 gcap_sim_task_t* gcap_sim_kernel_task_with_cluster(gcap_sim_task_t* task, dim3 cluster);
+// Stops the program when the task lacks copies of arguments, since nobody knows their sizes.
+void gcap_sim_kernel_check_args(const gcap_sim_task_t* task);
 // Makes the task of a launch, without clusters; on failure returns NULL and sets the code.
 gcap_sim_task_t* gcap_sim_kernel_task(const void* function, dim3 grid, dim3 block, void** args, size_t shared_bytes,
                                       cudaError_t* code);

@@ -19,6 +19,7 @@
 #include "sim/graph/edges.h"
 #include "sim/graph/graph.h"
 #include "sim/graph/graph_attribute.h"
+#include "sim/nvcc/nvcc.h"
 #include "sim/stream/capture.h"
 #include "sim/stream/rules.h"
 #include "sim/stream/stream.h"
@@ -160,13 +161,24 @@ static cudaError_t launch_kernel(const launch_t* launch) {
   return gcap_sim_submit_task(launch->stream, task);
 }
 
+static cudaError_t launch_plain(const void* function, dim3 grid, dim3 block, void** args, size_t shared_bytes,
+                                cudaStream_t stream) {
+  launch_t launch = {function, grid, block, args, shared_bytes, gcap_sim_stream_get(stream), NULL, 0};
+  return launch_kernel(&launch);
+}
+
 cudaError_t cudaLaunchKernel(const void* func, dim3 gridDim, dim3 blockDim, void** args, size_t sharedMem,
                              cudaStream_t stream) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaLaunchKernel);
-  if (code == cudaSuccess) {
-    launch_t launch = {func, gridDim, blockDim, args, sharedMem, gcap_sim_stream_get(stream), NULL, 0};
-    code = launch_kernel(&launch);
-  }
+  if (code == cudaSuccess) code = launch_plain(func, gridDim, blockDim, args, sharedMem, stream);
+  return gcap_sim_leave(code);
+}
+
+// A launch with <<<>>>: counted, logged and told as the call that it stands for.
+cudaError_t __cudaLaunchKernel(struct CUkern_st* kernel, dim3 gridDim, dim3 blockDim, void** args, size_t sharedMem,
+                               cudaStream_t stream) {
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaLaunchKernel);
+  if (code == cudaSuccess) code = launch_plain(kernel, gridDim, blockDim, args, sharedMem, stream);
   return gcap_sim_leave(code);
 }
 

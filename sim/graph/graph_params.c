@@ -15,6 +15,7 @@
 #include "sim/base/die.h"
 #include "sim/base/thread.h"
 #include "sim/device/kernel.h"
+#include "sim/device/twin.h"
 #include "sim/graph/graph.h"
 #include "sim/graph/graph_attribute.h"
 #include "sim/graph/graph_memory.h"
@@ -254,7 +255,8 @@ static cudaError_t get_kernel(const gcap_sim_node_t* node, struct cudaKernelNode
     params->blockDim = params->gridDim;
     return cudaSuccess;
   }
-  params->func = (void*)(uintptr_t)node->task->u.kernel.twin->function;
+  gcap_sim_kernel_check_args(node->task);
+  params->func = (void*)(uintptr_t)node->task->u.kernel.twin->kernel.function;
   params->gridDim = node->task->u.kernel.launch.grid;
   params->blockDim = node->task->u.kernel.launch.block;
   params->sharedMemBytes = (unsigned int)node->task->u.kernel.launch.shared_bytes;

@@ -16,6 +16,7 @@
 //   GCAP_SIM_CHECKS        actions of the checks, see gcap_sim_set_action: `race=record,leak=off` or `all=record`
 //   GCAP_SIM_SUPPRESSIONS  a file of suppressions, one a line: `check:name # reason`
 //   GCAP_SIM_STACKS        frames kept of the call stack of each call that makes work, 0 to 32
+//   GCAP_SIM_MISSING_TWIN  what becomes of kernels without a twin: `stop` (default) or `skip`
 //   GCAP_SIM_LOG           a filter: tells on stderr each call that it selects, see gcap_sim_set_log
 //   GCAP_SIM_EXPLORE       the one seed that gcap_sim_explore runs
 #ifndef GCAP_SIM_H_
@@ -24,7 +25,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cuda_runtime_api.h"
+#include <cuda_runtime_api.h>  // the simulator's, or NVIDIA's where the program has these before it
 
 #ifdef __cplusplus
 extern "C" {
@@ -47,12 +48,16 @@ typedef struct gcap_sim_launch {
   dim3 cluster;  // blocks; 1, 1, 1 without clusters
 } gcap_sim_launch_t;
 
-// A kernel's CPU twin: what `cudaLaunchKernel(function, …)` runs here.
+// A kernel's CPU twin: what `cudaLaunchKernel(function, …)` or `kernel<<<…>>>(…)` runs here.
 // Thread:   register from any thread, normally from a constructor function before main.
 // Lifetime: copied at registration; the arrays and strings it points to must live as long as the program.
 typedef struct gcap_sim_kernel {
-  const void* function;     // the handle that callers pass to cudaLaunchKernel: the address of the host stub
-  const char* name;         // shown in reports and graph dumps
+  // The handle that callers pass to cudaLaunchKernel: the address of the host stub. NULL: that of the kernel which nvcc
+  // compiled under `name`.
+  const void* function;
+  // Shown in reports and graph dumps. Without `function`: the kernel's name as nvcc mangles it, or as people write it:
+  // `ns::k<float>` or, for one of several overloads, `ns::k<float>(float*, int)`.
+  const char* name;
   const size_t* arg_bytes;  // size of each argument: arguments are copied at the launch, as CUDA copies them
   size_t num_args;
   // Computes the whole grid. `args[i]` points to the copied argument i.
@@ -62,8 +67,26 @@ typedef struct gcap_sim_kernel {
   size_t (*accesses)(const gcap_sim_launch_t* launch, void* const* args, gcap_sim_access_t* out, size_t capacity);
 } gcap_sim_kernel_t;
 
-// Registers a twin. Stops the program with a message when `function` is NULL or has a twin already.
+// Registers a twin. Stops the program with a message when `function`, or `name` without it, has a twin already; and
+// when nvcc compiled the kernel, at the first launch, when the arguments are not the kernel's in number or size, or the
+// name fits several kernels.
 void gcap_sim_register_kernel(const gcap_sim_kernel_t* kernel);
+
+// What a launch of a kernel that nvcc compiled does when the kernel has no twin.
+typedef enum gcap_sim_missing_twin {
+  GCAP_SIM_MISSING_TWIN_STOP,  // stops the program with the kernel's name
+  // Nothing runs, which stderr is told once for each kernel. By the kernel's arguments, the checks take a pointer to
+  // const as read, and another pointer as written, at its first byte; what follows it in its memory has unknown
+  // contents from then on. So the order of work, dead memory and captures are checked, and values are not.
+  GCAP_SIM_MISSING_TWIN_SKIP
+} gcap_sim_missing_twin_t;
+
+// Sets what becomes of kernels without a twin. Also read once from GCAP_SIM_MISSING_TWIN; STOP by default. Twins are
+// registered before their kernels are first launched: afterwards one stops the program.
+void gcap_sim_set_missing_twin(gcap_sim_missing_twin_t action);
+
+// How many launches of the kernel, replays included, did nothing for want of a twin; of all kernels when NULL.
+uint64_t gcap_sim_skipped(const char* kernel);
 
 // Sets the seed of all that is drawn: which ready queue advances at an API call, who has the next turn, which call a
 // fault with a probability hits. Each has a sequence of its own. Also read once from the environment variable

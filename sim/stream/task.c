@@ -16,6 +16,7 @@
 #include "sim/bridge/task_access.h"
 #include "sim/check/origin.h"
 #include "sim/check/shadow.h"
+#include "sim/device/twin.h"
 #include "sim/memory/allocation.h"
 #include "sim/memory/copy.h"
 #include "sim/memory/host_range.h"
@@ -94,7 +95,9 @@ static void run_fill(const gcap_sim_fill_t* fill) {
 
 static void run(const gcap_sim_task_t* task) {
   switch (task->kind) {
-    case GCAP_SIM_TASK_KERNEL: task->u.kernel.twin->run(&task->u.kernel.launch, task->u.kernel.args); break;
+    case GCAP_SIM_TASK_KERNEL:
+      gcap_sim_twin_run(task->u.kernel.twin, &task->u.kernel.launch, task->u.kernel.args);
+      break;
     case GCAP_SIM_TASK_LIBRARY: task->u.library.run(task->u.library.payload); break;
     case GCAP_SIM_TASK_COPY: run_copy(task); break;
     case GCAP_SIM_TASK_FILL: run_fill(&task->u.fill); break;

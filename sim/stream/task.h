@@ -39,7 +39,7 @@ struct gcap_sim_task {
   struct gcap_sim_watch* watched[2];  // the source and the target of a graph's copy that are pageable memory
   union {
     struct {
-      const gcap_sim_kernel_t* twin;
+      struct gcap_sim_twin* twin;
       gcap_sim_launch_t launch;
       void** args;  // one block: the pointers, then the copied arguments
     } kernel;

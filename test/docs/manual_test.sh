@@ -95,3 +95,7 @@ cc $strict -g "$watcher.c" -Isim/include libgcapsim.a -lpthread -lm -o "$watcher
 ! "./$watcher" >out 2>&1 || fail "$watcher needs no watch_free.c"
 # shellcheck disable=SC2086
 cc $strict -fsyntax-only my_ep.c my_kernels_twin.c my_test.c -Isim/include
+
+block cpp '// twins.cc' >twins.cc
+[ -s twins.cc ] || fail "the manual has no C++ block that begins with '// twins.cc'"
+c++ -std=c++17 -Wall -Wextra -Werror -fsyntax-only twins.cc -Isim/include

@@ -17,7 +17,7 @@ fi | sort -u >"$TEST_TMPDIR/wanted"
 # The linker defines three names of its own.
 readelf --dyn-syms --wide "$object" |
     awk '($5 == "GLOBAL" || $5 == "WEAK") && $7 ~ /^[0-9]+$/ { print $8 }' |
-    grep -Evx '(cuda|cublas|cudnn)[A-Z].*|gcap_sim_.*|__bss_start|_edata|_end' | sort -u >"$TEST_TMPDIR/exported"
+    grep -Evx '(cuda|__cuda|cublas|cudnn)[A-Z].*|gcap_sim_.*|__bss_start|_edata|_end' | sort -u >"$TEST_TMPDIR/exported"
 diff "$TEST_TMPDIR/wanted" "$TEST_TMPDIR/exported" || {
     echo "$object: < is wanted and not exported, > is exported and not wanted"
     exit 1

@@ -245,7 +245,7 @@ const ReportRow kReports[] = {
     {"cudaMemcpy: 4 bytes at .* for a copy must not be written to",
      [](Frame& f) { cudaMemcpy(const_cast<char*>("text"), f.device, 4, cudaMemcpyDeviceToHost); }},
     {"gcap_sim_register_kernel: the twin is NULL", [](Frame&) { gcap_sim_register_kernel(nullptr); }},
-    {"gcap_sim_register_kernel: function and run must be set",
+    {"gcap_sim_register_kernel: run must be set",
      [](Frame&) {
        gcap_sim_kernel_t twin = {};
        gcap_sim_register_kernel(&twin);

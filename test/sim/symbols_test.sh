@@ -10,7 +10,7 @@ status=0
 for archive in "$@"; do
   case $archive in
     *libwatch_free*) allowed='free|realloc' ;;
-    *) allowed='(cuda|cublas|cudnn)[A-Z].*|gcap_sim_.*' ;;
+    *) allowed='(cuda|__cuda|cublas|cudnn)[A-Z].*|gcap_sim_.*' ;;
   esac
   nm -g --defined-only "$archive" | awk 'NF == 3 { print $3 }' | sort -u >"$TEST_TMPDIR/names"
   # An archive that is read wrongly has no name at all; under a sanitizer the two functions are left out.

@@ -1,0 +1,39 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// twin.h: the kernels of the program, and what runs in their place.
+#ifndef GCAP_SIM_DEVICE_TWIN_H_
+#define GCAP_SIM_DEVICE_TWIN_H_
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gcap_sim.h"
+#include "sim/nvcc/signature.h"
+
+// A kernel, by its handle: one that nvcc compiled, one that has a twin, or both. Never moves, and lives for ever, since
+// tasks point to it.
+typedef struct gcap_sim_twin {
+  gcap_sim_kernel_t kernel;         // the twin; without one `run` is NULL, and the rest is what is known of the kernel
+  const char* registered;           // the name that nvcc's object gave it; NULL for a kernel of no such object
+  const void* code;                 // the fat binary with it
+  size_t objects;                   // in which it is registered; with 0 a kernel that has no twin is gone
+  gcap_sim_signature_t* signature;  // made when first asked for
+  bool checked;                     // the twin against the signature
+  uint64_t skipped;                 // launches that did nothing, for want of a twin
+  int max_shared_bytes;             // cudaFuncAttributeMaxDynamicSharedMemorySize
+  struct gcap_sim_twin* gone;       // the next of those that are no kernels any more
+} gcap_sim_twin_t;
+
+// The kernel of that handle; NULL when it is none.
+gcap_sim_twin_t* gcap_sim_twin_find(const void* function);
+// Makes the kernel ready to be launched: finds its twin by name. One that has none stops the program, unless such
+// kernels are skipped.
+void gcap_sim_twin_prepare(gcap_sim_twin_t* twin);
+// Runs what stands for the kernel.
+void gcap_sim_twin_run(gcap_sim_twin_t* twin, const gcap_sim_launch_t* launch, void* const* args);
+
+// An object that nvcc compiled brings a kernel, and takes it away. The name must stay valid until then.
+void gcap_sim_twin_declare(const void* function, const char* registered, const void* code);
+void gcap_sim_twin_withdraw(const void* function);
+
+#endif  // GCAP_SIM_DEVICE_TWIN_H_

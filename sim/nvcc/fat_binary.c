@@ -1,0 +1,260 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Reads fat binaries.
+//
+// The idea: a fat binary is a header and entries, each a header and a payload: an ELF file of machine code for one
+// device, or PTX, compressed or not. An ELF file has a section .nv.info.<kernel> for each kernel: attributes, of which
+// one for each parameter gives its place and size. Parameters are the same for all devices, so the first file that has
+// the kernel will do. Nothing is decompressed. No offset or size is believed before it has been compared with what it
+// is a part of. No state.
+#include "sim/nvcc/fat_binary.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/base/die.h"
+#include "sim/base/heap.h"
+
+#define WRAPPER_MAGIC 0x466243b1u
+#define CODE_MAGIC 0xba55ed50u
+
+typedef struct wrapper {
+  uint32_t magic;
+  uint32_t version;  // 1; 2 where nvcc linked device code
+  const void* code;
+  const void* linked;
+} wrapper_t;
+
+typedef struct code_header {
+  uint32_t magic;
+  uint16_t version;
+  uint16_t header_bytes;
+  uint64_t entries_bytes;
+} code_header_t;
+
+#define ENTRY_ELF 2
+
+typedef struct entry {
+  uint16_t kind;
+  uint16_t version;
+  uint32_t header_bytes;
+  uint64_t payload_bytes;
+} entry_t;
+
+typedef struct elf_header {
+  unsigned char ident[16];
+  uint16_t type, machine;
+  uint32_t version;
+  uint64_t entry, segments, sections;
+  uint32_t flags;
+  uint16_t header_bytes, segment_bytes, num_segments, section_bytes, num_sections, names;
+} elf_header_t;
+
+typedef struct elf_section {
+  uint32_t name, type;
+  uint64_t flags, address, offset, bytes;
+  uint32_t link, info;
+  uint64_t alignment, item_bytes;
+} elf_section_t;
+
+// A run of bytes that a part is looked for in.
+typedef struct bytes {
+  const unsigned char* at;
+  size_t count;
+} bytes_t;
+
+static _Noreturn void damaged(const char* what) {
+  gcap_sim_die("a fat binary is damaged: %s; was the object compiled by nvcc, and whole?", what);
+}
+
+// The part must lie in the whole. Files need not be aligned, so structs are copied out.
+static void read_at(bytes_t whole, uint64_t offset, void* out, size_t count, const char* what) {
+  if (offset > whole.count || count > whole.count - offset) damaged(what);
+  memcpy(out, whole.at + offset, count);
+}
+
+static bytes_t part(bytes_t whole, uint64_t offset, uint64_t count, const char* what) {
+  if (offset > whole.count || count > whole.count - offset) damaged(what);
+  return (bytes_t){whole.at + offset, (size_t)count};
+}
+
+// --- The entries ----------------------------------------------------------------------------------------------------
+
+// All entries; the header itself says how long they are.
+static bytes_t entries_of(const void* code) {
+  code_header_t header;
+  memcpy(&header, code, sizeof(header));
+  if (header.magic != CODE_MAGIC) {
+    gcap_sim_die("a fat binary is damaged: it begins with 0x%08x, expected 0x%08x", header.magic, CODE_MAGIC);
+  }
+  if (header.version != 1 || header.header_bytes != sizeof(header)) {
+    gcap_sim_die(
+        "a fat binary has version %u and a header of %u bytes, expected 1 and %zu: that nvcc is not known here",
+        header.version, header.header_bytes, sizeof(header));
+  }
+  return (bytes_t){(const unsigned char*)code + sizeof(header), (size_t)header.entries_bytes};
+}
+
+// Takes the next entry off `*rest`; false when there is none.
+static bool next_entry(bytes_t* rest, entry_t* out, bytes_t* out_payload) {
+  if (rest->count == 0) return false;
+  read_at(*rest, 0, out, sizeof(*out), "an entry is cut short");
+  if (out->header_bytes < sizeof(*out)) damaged("an entry's header is too short");
+  *out_payload = part(*rest, out->header_bytes, out->payload_bytes, "an entry reaches beyond the end");
+  const size_t whole = out->header_bytes + out_payload->count;
+  *rest = (bytes_t){rest->at + whole, rest->count - whole};
+  return true;
+}
+
+const void* gcap_sim_fat_binary_open(const void* wrapper) {
+  wrapper_t w;
+  if (wrapper == NULL) damaged("there is none");
+  memcpy(&w, wrapper, sizeof(w));
+  if (w.magic != WRAPPER_MAGIC) {
+    gcap_sim_die("a fat binary is damaged: its wrapper begins with 0x%08x, expected 0x%08x", w.magic, WRAPPER_MAGIC);
+  }
+  if (w.version != 1 && w.version != 2) {
+    gcap_sim_die("a fat binary's wrapper has version %u, expected 1 or 2: that nvcc is not known here", w.version);
+  }
+  if (w.code == NULL) damaged("its wrapper points to no code");
+  bytes_t rest = entries_of(w.code), payload;
+  entry_t entry;
+  while (next_entry(&rest, &entry, &payload)) continue;
+  return w.code;
+}
+
+// --- ELF ------------------------------------------------------------------------------------------------------------
+
+static bool is_elf(const entry_t* entry, bytes_t payload) {
+  static const unsigned char ident[] = {0x7f, 'E', 'L', 'F', 2};  // of 64 bits
+  return entry->kind == ENTRY_ELF && payload.count >= sizeof(elf_header_t) &&
+         memcmp(payload.at, ident, sizeof(ident)) == 0;
+}
+
+static elf_section_t section_at(bytes_t file, const elf_header_t* header, size_t index) {
+  elf_section_t section;
+  const uint64_t offset = header->sections + (uint64_t)index * sizeof(section);
+  if (offset < header->sections) damaged("its machine code has no table of sections");
+  read_at(file, offset, &section, sizeof(section), "the sections of its machine code reach beyond the end");
+  return section;
+}
+
+static bool is_called(bytes_t names, uint32_t name, const char* prefix, const char* rest) {
+  const size_t head = strlen(prefix), tail = strlen(rest) + 1;
+  if (name > names.count || head + tail > names.count - name) return false;
+  return memcmp(names.at + name, prefix, head) == 0 && memcmp(names.at + name + head, rest, tail) == 0;
+}
+
+// The section .nv.info.<kernel>; false when the file lacks it.
+static bool find_info(bytes_t file, const char* kernel, bytes_t* out) {
+  elf_header_t header;
+  read_at(file, 0, &header, sizeof(header), "its machine code is cut short");
+  if (header.section_bytes != sizeof(elf_section_t)) damaged("the sections of its machine code have a wrong size");
+  const elf_section_t names_section = section_at(file, &header, header.names);
+  const bytes_t names =
+      part(file, names_section.offset, names_section.bytes, "the names of its sections are cut short");
+  for (size_t i = 0; i < header.num_sections; ++i) {
+    const elf_section_t section = section_at(file, &header, i);
+    if (!is_called(names, section.name, ".nv.info.", kernel)) continue;
+    *out = part(file, section.offset, section.bytes, "what it tells of a kernel reaches beyond the end");
+    return true;
+  }
+  return false;
+}
+
+// --- Parameters -----------------------------------------------------------------------------------------------------
+
+#define FORMAT_HALF 3   // the attribute's value is in its head
+#define FORMAT_SIZED 4  // it follows, and the head has its size
+#define ATTRIBUTE_PARAM 0x17
+#define ATTRIBUTE_ALL_PARAMS 0x19  // the bytes of all parameters
+#define PARAM_BYTES_SHIFT 18
+
+typedef struct attribute {
+  uint8_t format;
+  uint8_t id;
+  uint16_t value;
+  bytes_t sized;
+} attribute_t;
+
+typedef struct param {
+  uint32_t unused;
+  uint16_t ordinal;
+  uint16_t offset;
+  uint32_t bytes;  // in the upper bits
+} param_t;
+
+// Takes the next attribute off `*rest`; false when there is none.
+static bool next_attribute(bytes_t* rest, attribute_t* out) {
+  static const char* what = "what it tells of a kernel is cut short";
+  if (rest->count == 0) return false;
+  const size_t head = offsetof(attribute_t, value) + sizeof(out->value);
+  read_at(*rest, 0, out, head, what);
+  const size_t sized = out->format == FORMAT_SIZED ? out->value : 0;
+  out->sized = part(*rest, head, sized, what);
+  *rest = (bytes_t){rest->at + head + sized, rest->count - head - sized};
+  return true;
+}
+
+static bool is_param(const attribute_t* attribute) {
+  return attribute->format == FORMAT_SIZED && attribute->id == ATTRIBUTE_PARAM;
+}
+
+// The places of parameters, one behind the other, and their end.
+typedef struct layout {
+  size_t count;
+  size_t* bytes;
+  size_t* offsets;  // one more: the end of the last
+} layout_t;
+
+static layout_t layout_create(bytes_t info) {
+  attribute_t attribute;
+  layout_t layout = {0};
+  for (bytes_t rest = info; next_attribute(&rest, &attribute);) layout.count += is_param(&attribute);
+  layout.bytes = gcap_sim_calloc(layout.count + 1, sizeof(size_t));
+  layout.offsets = gcap_sim_calloc(layout.count + 1, sizeof(size_t));
+  return layout;
+}
+
+static void read_layout(bytes_t info, const char* kernel, layout_t* layout) {
+  attribute_t attribute;
+  for (bytes_t rest = info; next_attribute(&rest, &attribute);) {
+    if (attribute.format == FORMAT_HALF && attribute.id == ATTRIBUTE_ALL_PARAMS) {
+      layout->offsets[layout->count] = attribute.value;
+    }
+    if (!is_param(&attribute)) continue;
+    param_t param;
+    read_at(attribute.sized, 0, &param, sizeof(param), "what it tells of a parameter is cut short");
+    if (param.ordinal >= layout->count) {
+      gcap_sim_die("a fat binary is damaged: kernel `%s` has %zu parameters, and one is number %u", kernel,
+                   layout->count, param.ordinal);
+    }
+    layout->bytes[param.ordinal] = param.bytes >> PARAM_BYTES_SHIFT;
+    layout->offsets[param.ordinal] = param.offset;
+  }
+}
+
+static void read_params(bytes_t info, const char* kernel, size_t** out_bytes, size_t* out_count) {
+  layout_t layout = layout_create(info);
+  read_layout(info, kernel, &layout);
+  for (size_t i = 0; i < layout.count; ++i) {
+    if (layout.bytes[i] != 0 && layout.offsets[i] + layout.bytes[i] <= layout.offsets[i + 1]) continue;
+    gcap_sim_die("a fat binary is damaged: parameter %zu of kernel `%s` has %zu bytes at %zu, and the next is at %zu",
+                 i, kernel, layout.bytes[i], layout.offsets[i], layout.offsets[i + 1]);
+  }
+  free(layout.offsets);
+  *out_bytes = layout.bytes;
+  *out_count = layout.count;
+}
+
+bool gcap_sim_fat_binary_params(const void* code, const char* kernel, size_t** out_bytes, size_t* out_count) {
+  bytes_t rest = entries_of(code), payload, info;
+  entry_t entry;
+  while (next_entry(&rest, &entry, &payload)) {
+    if (!is_elf(&entry, payload) || !find_info(payload, kernel, &info)) continue;
+    read_params(info, kernel, out_bytes, out_count);
+    return true;
+  }
+  return false;
+}

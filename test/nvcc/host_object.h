@@ -1,0 +1,180 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// host_object.h: what nvcc makes of a .cu file on the host's side, by hand, for machines without nvcc: host functions
+// of kernels, launches, a fat binary, and its registration.
+#ifndef GCAP_TEST_NVCC_HOST_OBJECT_H_
+#define GCAP_TEST_NVCC_HOST_OBJECT_H_
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cuda_runtime.h"
+
+// As NVIDIA's headers declare them to the code that nvcc makes.
+struct CUkern_st;
+extern "C" {
+void** __cudaRegisterFatBinary(void*);
+void __cudaRegisterFatBinaryEnd(void**);
+void __cudaUnregisterFatBinary(void**);
+void __cudaRegisterFunction(void**, const char*, char*, const char*, int, uint3*, uint3*, dim3*, dim3*, int*);
+void __cudaRegisterVar(void**, char*, char*, const char*, int, size_t, int, int);
+void __cudaRegisterManagedVar(void**, void**, char*, const char*, int, size_t, int, int);
+char __cudaInitModule(void**);
+unsigned __cudaPushCallConfiguration(dim3, dim3, size_t = 0, CUstream_st* = nullptr);
+cudaError_t __cudaPopCallConfiguration(dim3*, dim3*, size_t*, void*);
+cudaError_t __cudaGetKernel(CUkern_st**, const void*);
+cudaError_t __cudaLaunchKernel(CUkern_st*, dim3, dim3, void**, size_t, cudaStream_t);
+}
+
+// Takes the launch from the kernel's host function to the runtime. nvcc names it so.
+template <int kId, typename... Args>
+void __device_stub__by_hand(const void* function, Args... args) {
+  void* pointers[] = {const_cast<void*>(static_cast<const void*>(&args))..., nullptr};
+  static CUkern_st* kernel = nullptr;
+  static const bool got = __cudaGetKernel(&kernel, function) == cudaSuccess;
+  (void)got;
+  dim3 grid, block;
+  size_t shared_bytes;
+  cudaStream_t stream;
+  if (__cudaPopCallConfiguration(&grid, &block, &shared_bytes, &stream) != cudaSuccess) return;
+  __cudaLaunchKernel(kernel, grid, block, pointers, shared_bytes, stream);
+}
+
+namespace gcap_test {
+
+// The host function of a kernel: what launches with <<<>>> call, and the kernel's handle.
+template <int kId, typename... Args>
+void HostFunction(Args... args) {
+  __device_stub__by_hand<kId, Args...>(reinterpret_cast<const void*>(&HostFunction<kId, Args...>), args...);
+}
+
+// kernel<<<grid, block, 0, stream>>>(args...)
+template <typename... Args, typename... Given>
+void Launch(void (*kernel)(Args...), dim3 grid, dim3 block, cudaStream_t stream, Given... args) {
+  if (__cudaPushCallConfiguration(grid, block, 0, stream) == 0) kernel(args...);
+}
+
+// A kernel as machine code tells of it: the bytes of each parameter.
+struct CodeOfKernel {
+  std::string name;
+  std::vector<uint32_t> param_bytes;
+};
+
+// Appends values and texts as they lie in memory.
+class Bytes {
+ public:
+  template <typename T>
+  Bytes& Put(T value) {
+    const char* at = reinterpret_cast<const char*>(&value);
+    bytes_.insert(bytes_.end(), at, at + sizeof(value));
+    return *this;
+  }
+  Bytes& Put(const std::vector<char>& other) {
+    bytes_.insert(bytes_.end(), other.begin(), other.end());
+    return *this;
+  }
+  Bytes& PutText(const std::string& text) {
+    bytes_.insert(bytes_.end(), text.c_str(), text.c_str() + text.size() + 1);
+    return *this;
+  }
+  size_t size() const { return bytes_.size(); }
+  const std::vector<char>& get() const { return bytes_; }
+
+ private:
+  std::vector<char> bytes_;
+};
+
+// The attributes of a kernel, as nvcc orders them: its last parameter first, between attributes of other kinds.
+inline std::vector<char> InfoOf(const CodeOfKernel& kernel) {
+  Bytes info;
+  info.Put<uint32_t>(0x00043604).Put<uint32_t>(1);
+  uint32_t offset = 0;
+  for (uint32_t bytes : kernel.param_bytes) offset += bytes;
+  info.Put<uint32_t>(offset << 16 | 0x1903);
+  for (size_t i = kernel.param_bytes.size(); i-- > 0;) {
+    offset -= kernel.param_bytes[i];
+    info.Put<uint32_t>(0x000c1704).Put<uint32_t>(0);
+    info.Put<uint16_t>(static_cast<uint16_t>(i)).Put<uint16_t>(static_cast<uint16_t>(offset));
+    info.Put<uint32_t>(kernel.param_bytes[i] << 18 | 0x1f000);
+  }
+  info.Put<uint32_t>(0x00ff1b03);
+  return info.get();
+}
+
+// An ELF file of machine code: a header, the contents of the sections, the table of sections.
+inline std::vector<char> ElfOf(const std::vector<CodeOfKernel>& kernels) {
+  Bytes names, contents, table;
+  const auto add = [&](const std::string& name, const std::vector<char>& content) {
+    table.Put<uint32_t>(static_cast<uint32_t>(names.size())).Put<uint32_t>(0x70000000);
+    table.Put<uint64_t>(0).Put<uint64_t>(0).Put<uint64_t>(64 + contents.size()).Put<uint64_t>(content.size());
+    table.Put<uint64_t>(0).Put<uint64_t>(4).Put<uint64_t>(0);
+    names.PutText(name);
+    contents.Put(content);
+  };
+  add("", {});
+  for (const CodeOfKernel& kernel : kernels) add(".nv.info." + kernel.name, InfoOf(kernel));
+  Bytes all_names;
+  all_names.Put(names.get()).PutText(".shstrtab");
+  add(".shstrtab", all_names.get());
+  Bytes elf;
+  elf.Put<uint32_t>(0x464c457f).Put<uint32_t>(0x41010102).Put<uint64_t>(8).Put<uint16_t>(2).Put<uint16_t>(190);
+  elf.Put<uint32_t>(1).Put<uint64_t>(0).Put<uint64_t>(0).Put<uint64_t>(64 + contents.size()).Put<uint32_t>(0);
+  elf.Put<uint16_t>(64).Put<uint16_t>(56).Put<uint16_t>(0).Put<uint16_t>(64);
+  elf.Put<uint16_t>(static_cast<uint16_t>(kernels.size() + 2)).Put<uint16_t>(static_cast<uint16_t>(kernels.size() + 1));
+  return elf.Put(contents.get()).Put(table.get()).get();
+}
+
+inline std::vector<char> EntryOf(uint16_t kind, const std::vector<char>& payload) {
+  Bytes entry;
+  entry.Put(kind).Put<uint16_t>(0x0101).Put<uint32_t>(64).Put<uint64_t>(payload.size());
+  for (int i = 0; i < 6; ++i) entry.Put<uint64_t>(0);
+  return entry.Put(payload).get();
+}
+
+// The device code of an object: PTX that is compressed, which nobody reads, and machine code unless there is none.
+inline std::vector<char> FatBinaryOf(const std::vector<CodeOfKernel>& kernels) {
+  Bytes entries;
+  entries.Put(EntryOf(1, {'\x28', '\xb5', '\x2f', '\xfd'}));
+  if (!kernels.empty()) entries.Put(EntryOf(2, ElfOf(kernels)));
+  Bytes code;
+  code.Put<uint32_t>(0xba55ed50).Put<uint16_t>(1).Put<uint16_t>(16).Put<uint64_t>(entries.size());
+  return code.Put(entries.get()).get();
+}
+
+struct Wrapper {
+  uint32_t magic;
+  uint32_t version;
+  const void* code;
+  void* linked;
+};
+
+// An object of the program, from its registration to its end.
+class HostObject {
+ public:
+  explicit HostObject(const std::vector<CodeOfKernel>& kernels = {}) : code_(FatBinaryOf(kernels)) {
+    handle_ = __cudaRegisterFatBinary(&wrapper_);
+  }
+  ~HostObject() { __cudaUnregisterFatBinary(handle_); }
+  HostObject(const HostObject&) = delete;
+  HostObject& operator=(const HostObject&) = delete;
+
+  template <typename... Args>
+  HostObject& Add(void (*function)(Args...), const char* name) {
+    __cudaRegisterFunction(handle_, reinterpret_cast<const char*>(function), const_cast<char*>(name), name, -1, nullptr,
+                           nullptr, nullptr, nullptr, nullptr);
+    return *this;
+  }
+  void End() { __cudaRegisterFatBinaryEnd(handle_); }
+
+ private:
+  std::vector<char> code_;
+  Wrapper wrapper_ = {0x466243b1, 1, code_.data(), nullptr};
+  void** handle_;
+};
+
+}  // namespace gcap_test
+
+#endif  // GCAP_TEST_NVCC_HOST_OBJECT_H_

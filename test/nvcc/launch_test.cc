@@ -1,0 +1,362 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Kernels that nvcc registers and launches: twins found by name, wrong twins, damaged fat binaries.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "gcap_sim.h"
+#include "test/nvcc/host_object.h"
+
+namespace {
+
+using gcap_test::CodeOfKernel;
+using gcap_test::HostFunction;
+using gcap_test::HostObject;
+using gcap_test::Launch;
+
+struct Pair {
+  float* y;
+  int64_t count;
+};
+
+// y[i] = factor * x[i], for each thread of the grid.
+void RunScale(const gcap_sim_launch_t* launch, void* const* args) {
+  const float* x = *static_cast<const float* const*>(args[0]);
+  const float factor = *static_cast<const float*>(args[1]);
+  float* y = *static_cast<float* const*>(args[2]);
+  for (unsigned i = 0; i < launch->grid.x * launch->block.x; ++i) y[i] = factor * x[i];
+}
+
+// y[i] += 1
+void RunAdd(const gcap_sim_launch_t*, void* const* args) {
+  const Pair* pair = static_cast<const Pair*>(args[0]);
+  for (int64_t i = 0; i < pair->count; ++i) pair->y[i] += 1;
+}
+
+void Register(const char* name, const std::vector<size_t>& bytes, decltype(RunScale)* run) {
+  static auto* const kept = new std::vector<std::vector<size_t>>;  // for ever
+  kept->push_back(bytes);
+  gcap_sim_kernel_t twin = {};
+  twin.name = name;
+  twin.arg_bytes = kept->back().data();
+  twin.num_args = bytes.size();
+  twin.run = run;
+  gcap_sim_register_kernel(&twin);
+}
+
+constexpr auto* kScale = HostFunction<0, const float*, float, float*>;
+constexpr auto* kScaleAgain = HostFunction<1, const float*, float, float*>;
+constexpr auto* kAdd = HostFunction<2, Pair>;
+constexpr auto* kOther = HostFunction<3, const float*, float, float*>;
+constexpr auto* kEmpty = HostFunction<4>;
+
+constexpr char kScaleName[] = "_ZN2ns5scaleIfEEvPKT_S1_PS1_";  // ns::scale<float>(float const*, float, float*)
+const std::vector<size_t> kScaleBytes = {8, 4, 8};
+
+// Before main, and twins before their kernels: in no order that a linker promises.
+const bool g_registered = [] {
+  Register("ns::scale<float>", kScaleBytes, RunScale);
+  Register("add", {sizeof(Pair)}, RunAdd);
+  static HostObject* object = new HostObject({{kScaleName, {8, 4, 8}}, {"add", {16}}});  // to the program's end
+  object->Add(kScale, kScaleName).Add(kAdd, "add").End();
+  return true;
+}();
+
+class NvccLaunch : public testing::Test {
+ protected:
+  static constexpr int kCount = 8;
+
+  void SetUp() override {
+    gcap_sim_clear_faults();
+    ASSERT_EQ(cudaSuccess, cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+    ASSERT_EQ(cudaSuccess, cudaMallocHost(reinterpret_cast<void**>(&x_), kCount * sizeof(float)));
+    ASSERT_EQ(cudaSuccess, cudaMallocHost(reinterpret_cast<void**>(&y_), kCount * sizeof(float)));
+    for (int i = 0; i < kCount; ++i) x_[i] = static_cast<float>(i), y_[i] = 0;
+  }
+
+  void TearDown() override {
+    EXPECT_EQ(cudaSuccess, cudaStreamSynchronize(stream_));
+    EXPECT_EQ(cudaSuccess, cudaFreeHost(x_));
+    EXPECT_EQ(cudaSuccess, cudaFreeHost(y_));
+    EXPECT_EQ(cudaSuccess, cudaStreamDestroy(stream_));
+  }
+
+  void ExpectScaled(float factor, float added = 0) {
+    ASSERT_EQ(cudaSuccess, cudaStreamSynchronize(stream_));
+    for (int i = 0; i < kCount; ++i) EXPECT_EQ(factor * static_cast<float>(i) + added, y_[i]) << i;
+  }
+
+  const float* x() const { return x_; }
+
+  cudaStream_t stream_;
+  float *x_, *y_;
+};
+
+using NvccLaunchDeathTest = NvccLaunch;
+
+TEST_F(NvccLaunch, FindsTheTwinByName) {
+  Launch(kScale, 2, 4, stream_, x(), 3.0f, y_);
+  Launch(kAdd, 1, 1, stream_, Pair{y_, kCount});
+  ExpectScaled(3, 1);
+  EXPECT_EQ(cudaSuccess, cudaGetLastError());
+}
+
+TEST_F(NvccLaunch, TakesTheHostFunctionAsTheHandle) {
+  float factor = 2;
+  void* args[] = {&x_, &factor, &y_};
+  const void* function = reinterpret_cast<const void*>(kScale);
+  ASSERT_EQ(cudaSuccess, cudaLaunchKernel(function, dim3(2), dim3(4), args, 0, stream_));
+  ExpectScaled(2);
+  const char* name = nullptr;
+  ASSERT_EQ(cudaSuccess, cudaFuncGetName(&name, function));
+  EXPECT_STREQ(kScaleName, name);
+  cudaFuncAttributes attributes;
+  EXPECT_EQ(cudaSuccess, cudaFuncGetAttributes(&attributes, function));
+}
+
+TEST_F(NvccLaunch, CapturesAndReplays) {
+  cudaGraph_t graph;
+  cudaGraphExec_t exec;
+  ASSERT_EQ(cudaSuccess, cudaStreamBeginCapture(stream_, cudaStreamCaptureModeGlobal));
+  Launch(kScale, 2, 4, stream_, x(), 3.0f, y_);
+  Launch(kAdd, 1, 1, stream_, Pair{y_, kCount});
+  ASSERT_EQ(cudaSuccess, cudaStreamEndCapture(stream_, &graph));
+  ASSERT_EQ(cudaSuccess, cudaGraphInstantiate(&exec, graph, 0));
+  for (int replay = 0; replay < 2; ++replay) ASSERT_EQ(cudaSuccess, cudaGraphLaunch(exec, stream_));
+  ExpectScaled(3, 1);
+  EXPECT_EQ(cudaSuccess, cudaGraphExecDestroy(exec));
+  EXPECT_EQ(cudaSuccess, cudaGraphDestroy(graph));
+}
+
+// To the log, the counters and the faults it is the call that it stands for.
+TEST_F(NvccLaunch, IsACallOfCudaLaunchKernel) {
+  const uint64_t calls = gcap_sim_calls("cudaLaunchKernel");
+  gcap_sim_fail_nth("cudaLaunchKernel", 1, cudaErrorLaunchOutOfResources);
+  Launch(kScale, 2, 4, stream_, x(), 3.0f, y_);
+  EXPECT_EQ(cudaErrorLaunchOutOfResources, cudaGetLastError());
+  EXPECT_EQ(calls + 1, gcap_sim_calls("cudaLaunchKernel"));
+  ASSERT_EQ(cudaSuccess, cudaStreamSynchronize(stream_));
+  EXPECT_EQ(0, y_[1]);
+}
+
+TEST_F(NvccLaunch, AnswersABadConfigurationAsCudaDoes) {
+  Launch(kScale, 1, 2048, stream_, x(), 3.0f, y_);
+  EXPECT_EQ(cudaErrorInvalidValue, cudaGetLastError());
+  dim3 grid, block;
+  size_t shared_bytes;
+  cudaStream_t stream;
+  EXPECT_EQ(cudaErrorMissingConfiguration, __cudaPopCallConfiguration(&grid, &block, &shared_bytes, &stream));
+}
+
+// f<<<1, 8>>>(g()), where g launches something itself.
+TEST_F(NvccLaunch, LaunchesInTheArgumentsOfALaunch) {
+  ASSERT_EQ(0u, __cudaPushCallConfiguration(dim3(2), dim3(4), 0, stream_));
+  Launch(kScale, 1, 1, stream_, x(), 5.0f, y_);
+  kScale(x(), 3.0f, y_);
+  ExpectScaled(3);
+}
+
+TEST_F(NvccLaunch, AFunctionOfNoObjectIsNoKernel) {
+  Launch(kOther, 1, 1, stream_, x(), 5.0f, y_);
+  EXPECT_EQ(cudaErrorInvalidResourceHandle, cudaGetLastError());
+}
+
+// A template is in each object that uses it, with a host function of its own.
+TEST_F(NvccLaunch, AKernelInTwoObjectsHasOneTwin) {
+  HostObject object({{kScaleName, {8, 4, 8}}});
+  object.Add(kScaleAgain, kScaleName).End();
+  Launch(kScaleAgain, 2, 4, stream_, x(), 3.0f, y_);
+  ExpectScaled(3);
+}
+
+TEST_F(NvccLaunch, AKernelGoesWithItsObject) {
+  for (int load = 0; load < 2; ++load) {
+    {
+      HostObject object;
+      object.Add(kOther, kScaleName).End();
+      Launch(kOther, 2, 4, stream_, x(), 3.0f, y_);
+      ExpectScaled(3);
+    }
+    Launch(kOther, 2, 4, stream_, x(), 4.0f, y_);
+    EXPECT_EQ(cudaErrorInvalidResourceHandle, cudaGetLastError());
+  }
+}
+
+TEST_F(NvccLaunch, ObjectsHaveVariablesToo) {
+  std::vector<char> code = gcap_test::FatBinaryOf({});
+  gcap_test::Wrapper wrapper = {0x466243b1, 2, code.data(), nullptr};  // device code that was linked
+  void** handle = __cudaRegisterFatBinary(&wrapper);
+  static char variable;
+  __cudaRegisterVar(handle, &variable, &variable, "variable", 0, 1, 0, 0);
+  __cudaRegisterFatBinaryEnd(handle);
+  EXPECT_EQ(1, __cudaInitModule(handle));
+  EXPECT_DEATH(__cudaRegisterManagedVar(handle, nullptr, nullptr, "shared", 0, 4, 0, 0),
+               "the __managed__ variable `shared` is not modelled");
+  __cudaUnregisterFatBinary(handle);
+  EXPECT_DEATH(__cudaUnregisterFatBinary(handle), "is no handle that __cudaRegisterFatBinary gave out");
+}
+
+// --- Twins that do not fit -------------------------------------------------------------------------------------------
+
+TEST_F(NvccLaunchDeathTest, AKernelWithoutATwinStopsWithItsName) {
+  HostObject object;
+  object.Add(kOther, "_ZN2ns5otherEPKffPf").End();
+  EXPECT_DEATH(
+      Launch(kOther, 1, 1, stream_, x(), 1.0f, y_),
+      "cudaLaunchKernel: kernel `ns::other\\(float const\\*, float, float\\*\\)` has no twin: register one by this "
+      "name with gcap_sim_register_kernel, or skip such kernels with GCAP_SIM_MISSING_TWIN=skip");
+}
+
+TEST_F(NvccLaunchDeathTest, TheEnvironmentSaysWhetherItStops) {
+  HostObject object;
+  object.Add(kOther, "_ZN2ns5otherEPKffPf").End();
+  const auto launch_with = [&](const char* setting) {
+    setenv("GCAP_SIM_MISSING_TWIN", setting, 1);
+    Launch(kOther, 1, 1, stream_, x(), 1.0f, y_);
+    _exit(cudaStreamSynchronize(stream_) == cudaSuccess && gcap_sim_skipped("ns::other") == 1 ? 0 : 1);
+  };
+  EXPECT_DEATH(launch_with("sometimes"), "GCAP_SIM_MISSING_TWIN is 'sometimes', expected stop or skip");
+  EXPECT_DEATH(launch_with("stop"), "`ns::other.*` has no twin");
+  EXPECT_EXIT(launch_with("skip"), testing::ExitedWithCode(0), "`ns::other.*` has no twin: its launches do nothing");
+}
+
+TEST_F(NvccLaunchDeathTest, ATwinIsRegisteredOnce) {
+  EXPECT_DEATH(Register("add", {16}, RunAdd), "gcap_sim_register_kernel: add has a twin already");
+  const auto another = [&] {
+    Register(kScaleName, kScaleBytes, RunScale);
+    HostObject object;
+    object.Add(kOther, kScaleName).End();
+    Launch(kOther, 1, 1, stream_, x(), 1.0f, y_);
+  };
+  EXPECT_DEATH(another(),
+               "the kernel `ns::scale<float>\\(float const\\*, float, float\\*\\)` has two twins, "
+               "`ns::scale<float>` and `_ZN2ns5scaleIfEEvPKT_S1_PS1_`");
+  EXPECT_DEATH(Register(nullptr, {}, RunAdd), "the twin has no name");
+}
+
+TEST_F(NvccLaunchDeathTest, ATwinForTwoOverloadsIsRefused) {
+  HostObject object;
+  object.Add(kOther, "_Z4overPKffPf").Add(kEmpty, "_Z4overv").End();
+  const auto both = [&] {
+    Register("over", kScaleBytes, RunScale);
+    Launch(kOther, 1, 1, stream_, x(), 1.0f, y_);
+    Launch(kEmpty, 1, 1, stream_);
+  };
+  EXPECT_DEATH(both(), "the twin `over` is that of `over\\(float const\\*, float, float\\*\\)` and of `over\\(\\)`");
+}
+
+TEST_F(NvccLaunch, OverloadsHaveNamesOfTheirOwn) {
+  HostObject object;
+  object.Add(kOther, "_Z5partsPKffPf").Add(kEmpty, "_Z5partsv").End();
+  Register("parts(float const*, float, float*)", kScaleBytes, RunScale);
+  Register("_Z5partsv", {}, [](const gcap_sim_launch_t*, void* const*) {});
+  Launch(kOther, 2, 4, stream_, x(), 2.0f, y_);
+  Launch(kEmpty, 1, 1, stream_);
+  EXPECT_EQ(cudaSuccess, cudaGetLastError());
+  ExpectScaled(2);
+}
+
+// The sizes are known from the machine code, and without it from the name.
+TEST_F(NvccLaunchDeathTest, ATwinTakesWhatTheKernelTakes) {
+  const auto launch = [&](const char* name, const std::vector<CodeOfKernel>& code, const std::vector<size_t>& bytes) {
+    Register(name, bytes, RunScale);
+    HostObject object(code);
+    object.Add(kOther, name).End();
+    Launch(kOther, 1, 1, stream_, x(), 1.0f, y_);
+  };
+  const char* name = "_Z1kPKffPf";
+  EXPECT_DEATH(launch(name, {}, {8, 4}),
+               "the twin `_Z1kPKffPf` has 2 arguments, the kernel `k\\(float const\\*, float, float\\*\\)` has 3");
+  EXPECT_DEATH(launch(name, {}, {8, 8, 8}),
+               "argument 1 of the twin `_Z1kPKffPf` has 8 bytes, that of the kernel .* has 4");
+  EXPECT_DEATH(launch("plain", {{"plain", {8, 4}}}, {8, 4, 8}), "`plain` has 3 arguments, the kernel `plain` has 2");
+  EXPECT_DEATH(launch("plain", {{"plain", {8, 4, 24}}}, {8, 4, 8}), "argument 2 .* 8 bytes, .* has 24");
+}
+
+TEST_F(NvccLaunchDeathTest, ATwinByAddressTakesWhatTheKernelTakes) {
+  static const size_t kBytes[] = {8};
+  const gcap_sim_kernel_t twin = {reinterpret_cast<const void*>(kOther), "mine", kBytes, 1, RunScale, nullptr};
+  HostObject object({{"plain", {4}}});
+  object.Add(kOther, "plain").End();
+  EXPECT_DEATH((gcap_sim_register_kernel(&twin), Launch(kOther, 1, 1, stream_, x(), 1.0f, y_)),
+               "argument 0 of the twin `mine` has 8 bytes, that of the kernel `plain` has 4");
+}
+
+TEST_F(NvccLaunchDeathTest, OneFunctionIsOneKernel) {
+  HostObject object;
+  object.Add(kOther, "one");
+  EXPECT_DEATH(object.Add(kOther, "two"), "one function is registered as `one` and as `two`");
+  EXPECT_DEATH(object.Add(kEmpty, nullptr), "lacks its function or its name");
+}
+
+// --- Damage ---------------------------------------------------------------------------------------------------------
+
+// Registers the code and asks for the parameters of its kernel, by a launch.
+void LoadAndLaunch(const std::vector<char>& code) {
+  gcap_test::Wrapper wrapper = {0x466243b1, 1, code.data(), nullptr};
+  void** handle = __cudaRegisterFatBinary(&wrapper);
+  __cudaRegisterFunction(handle, reinterpret_cast<const char*>(kOther), nullptr, "damaged", -1, nullptr, nullptr,
+                         nullptr, nullptr, nullptr);
+  gcap_sim_set_missing_twin(GCAP_SIM_MISSING_TWIN_SKIP);
+  Launch(kOther, 1, 1, nullptr, nullptr, 0.0f, nullptr);
+}
+
+const std::vector<CodeOfKernel> kDamaged = {{"damaged", {8, 4, 8}}};
+
+TEST(NvccDamageDeathTest, AWrapperOrHeaderThatIsNoneIsSaidSo) {
+  gcap_test::Wrapper wrapper = {};
+  EXPECT_DEATH(__cudaRegisterFatBinary(nullptr), "a fat binary is damaged: there is none");
+  EXPECT_DEATH(__cudaRegisterFatBinary(&wrapper), "its wrapper begins with 0x00000000, expected 0x466243b1");
+  wrapper.magic = 0x466243b1;
+  EXPECT_DEATH(__cudaRegisterFatBinary(&wrapper), "wrapper has version 0, expected 1 or 2");
+  wrapper.version = 1;
+  EXPECT_DEATH(__cudaRegisterFatBinary(&wrapper), "its wrapper points to no code");
+  std::vector<char> code = gcap_test::FatBinaryOf(kDamaged);
+  wrapper.code = code.data();
+  code[0] = 0;
+  EXPECT_DEATH(__cudaRegisterFatBinary(&wrapper), "it begins with 0xba55ed00, expected 0xba55ed50");
+  code[0] = 0x50, code[6] = 17;
+  EXPECT_DEATH(__cudaRegisterFatBinary(&wrapper), "version 1 and a header of 17 bytes, expected 1 and 16");
+}
+
+TEST(NvccDamageDeathTest, ATruncatedOneIsSaidSo) {
+  std::vector<char> code = gcap_test::FatBinaryOf(kDamaged);
+  uint64_t entries = code.size() - 16;
+  for (uint64_t cut : {entries - 1, entries - 64, uint64_t{68 + 15}}) {
+    std::vector<char> part(code.begin(), code.begin() + 16 + static_cast<std::ptrdiff_t>(cut));
+    memcpy(&part[8], &cut, sizeof(cut));
+    EXPECT_DEATH(LoadAndLaunch(part), "a fat binary is damaged: an entry (is cut short|reaches beyond the end)") << cut;
+  }
+}
+
+// Whatever byte is wrong: the kernel's parameters are other ones, or there is a sentence.
+TEST(NvccDamageDeathTest, NoByteOfItCrashesTheProgram) {
+  const std::vector<char> whole = gcap_test::FatBinaryOf(kDamaged);
+  int stopped = 0;
+  for (size_t i = 0; i < whole.size(); ++i) {
+    if (i >= 8 && i < 16) continue;  // how much is to be read
+    for (char value : {'\xff', '\x41'}) {
+      const pid_t child = fork();
+      if (child == 0) {
+        std::vector<char> code = whole;
+        code[i] = value;
+        if (freopen("/dev/null", "w", stderr) == nullptr) _exit(2);
+        LoadAndLaunch(code);
+        _exit(0);
+      }
+      int status = 0;
+      ASSERT_EQ(child, waitpid(child, &status, 0));
+      const bool sentence = WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
+      ASSERT_TRUE(sentence || (WIFEXITED(status) && WEXITSTATUS(status) == 0)) << "byte " << i << ", status " << status;
+      stopped += sentence;
+    }
+  }
+  EXPECT_GT(stopped, 20);
+}
+
+}  // namespace
