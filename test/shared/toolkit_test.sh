@@ -1,16 +1,19 @@
 #!/bin/sh
 # Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 #
-# A program that a toolkit's linker linked with NVIDIA's libraries runs on the stand-ins, which have no function and no
-# version that NVIDIA's libraries have not.
-#   toolkit_test.sh expect.sh PROGRAM LIBRARY...
+# Programs that are linked with NVIDIA's libraries, one of them compiled by nvcc, run on the stand-ins, which have no
+# function and no version that NVIDIA's libraries have not.
+#   toolkit_test.sh expect.sh PROGRAM KERNEL_PROGRAM preloaded_twin.c gcap_sim.h LIBRARY...
 set -eu
 export LC_ALL=C
 
 # shellcheck source=test/shared/expect.sh
 . "$PWD/$1"
 program=$2
-shift 2
+kernel_program=$3
+twin=$4
+include=$(dirname "$5")
+shift 5
 libraries=$(dirname "$1")
 ldd "$program" >"$TEST_TMPDIR/loaded"
 
@@ -37,6 +40,23 @@ for library in "$@"; do
 done
 
 program_runs "$program"
+
+# A kernel without a twin stops the program, or is skipped: then the checks find what they do, and the values are wrong.
+run 134 "$kernel_program"
+grep -q 'engine::scale' "$err" || fail "the kernel is not named"
+export GCAP_SIM_MISSING_TWIN=skip
+run 2 "$kernel_program"
+! grep -q '^gcap sim: \(race\|leak\)' "$err" || fail "a right program is told of a mistake"
+run 134 "$kernel_program" race
+grep -q '^gcap sim: race on' "$err" || fail "expected a race"
+grep -q 'kernel `engine::scale' "$err" || fail "the race is not with the kernel"
+unset GCAP_SIM_MISSING_TWIN
+
+# A preloaded library brings the twin.
+cc -std=c11 -Wall -Wextra -Werror -shared -fPIC "$twin" -I"$include" -L"$libraries" -lgcapsim_core \
+    -o "$TEST_TMPDIR/libtwin.so"
+run 0 env LD_PRELOAD="$TEST_TMPDIR/libtwin.so" "$kernel_program"
+[ ! -s "$err" ] || fail "a right program is told of something"
 
 # What the simulator has not is told by name.
 cat >"$TEST_TMPDIR/missing.c" <<'END'
