@@ -11,6 +11,7 @@
 set -eu
 export LC_ALL=C
 
+[ $# -eq 2 ] || { echo "usage: link.sh ARCHIVE FOLDER" && exit 2; } >&2
 archive=$1
 folder=$2
 here=$(dirname "$0")
@@ -23,6 +24,7 @@ shared() {
 
 mkdir -p "$folder"
 "${NM:-nm}" -g --defined-only "$archive" | awk 'NF == 3 && $3 !~ /^gcap_sim_/ { print $3 }' | sort -u >"$work/names"
+[ -s "$work/names" ] || { echo "link.sh: '$archive' has no function of CUDA: expected libgcapsim.a" && exit 1; } >&2
 
 # --- The core ---------------------------------------------------------------------------------------------------------
 
