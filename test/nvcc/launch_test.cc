@@ -177,8 +177,9 @@ TEST_F(NvccLaunch, AKernelInTwoObjectsHasOneTwin) {
 TEST_F(NvccLaunch, AKernelGoesWithItsObject) {
   for (int load = 0; load < 2; ++load) {
     {
+      const std::string name = kScaleName;  // which goes with a plugin that is unloaded
       HostObject object;
-      object.Add(kOther, kScaleName).End();
+      object.Add(kOther, name.c_str()).End();
       Launch(kOther, 2, 4, stream_, x(), 3.0f, y_);
       ExpectScaled(3);
     }
