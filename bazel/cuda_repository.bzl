@@ -177,6 +177,13 @@ def _cublas_targets(ctx, root, name, stem, header):
     return ('alias(name = "%s_headers", actual = ":headers")\n' % name +
             _library_target(name, library, ":%s_headers" % name))
 
+def _cudart_shared_target(ctx, root):
+    library = _find_file(ctx, root, ["libcudart.so.13", "libcudart.so.12", "libcudart.so"])
+    if library:
+        return _library_target("cudart_shared", library, ":headers")
+    return _missing_target("cudart_shared", "This target needs the shared CUDA runtime: expected libcudart.so in the " +
+                                            "CUDA toolkit at '%s'" % root)
+
 def _cudnn_targets(ctx, root):
     for include, library_root in _cudnn_places(root):
         library = _find_file(ctx, library_root, ["libcudnn.so.9", "libcudnn.so"])
@@ -230,7 +237,7 @@ cc_library(
 def _cuda_repository_impl(ctx):
     root = _find_root(ctx)
     if not root:
-        names = ["toolkit", "headers", "cudart", "cublas_headers", "cublas", "cublaslt_headers", "cublaslt", "cudnn_headers", "cudnn"]
+        names = ["toolkit", "headers", "cudart", "cudart_shared", "cublas_headers", "cublas", "cublaslt_headers", "cublaslt", "cudnn_headers", "cudnn"]
         ctx.file("BUILD.bazel", _BUILD_HEAD + "\n".join([_missing_target(name, _NOTHING_FOUND) for name in names]))
         return
     root = str(ctx.path(root))
@@ -241,7 +248,8 @@ def _cuda_repository_impl(ctx):
     toolkit_targets = _TOOLKIT_TARGETS.format(root = repr(root), search = repr("-L%s" % cudart.dirname))
     ctx.file(
         "BUILD.bazel",
-        _BUILD_HEAD + toolkit_targets + _cublas_targets(ctx, root, "cublas", "libcublas", "cublas_v2.h") +
+        _BUILD_HEAD + toolkit_targets + _cudart_shared_target(ctx, root) +
+        _cublas_targets(ctx, root, "cublas", "libcublas", "cublas_v2.h") +
         _cublas_targets(ctx, root, "cublaslt", "libcublasLt", "cublasLt.h") + _cudnn_targets(ctx, root),
     )
 

@@ -6,10 +6,18 @@
 
 #include <stdatomic.h>
 
+#include "lib/ep/hold.h"
 #include "lib/internal/affine.h"
 #include "ort/factory.h"
 #include "ort/profiler.h"
 #include "ort/turn.h"
+
+// Parts of what a run uses. A list that grows.
+typedef struct gcap_ort_holds {
+  size_t count;
+  size_t room;
+  gcap_hold_t* at[];
+} gcap_ort_holds_t;
 
 // What the EP knows of one thread's run. ONNX Runtime does not tell OnRunEnd what became of the kernels, so they do.
 typedef struct gcap_ort_run {
@@ -26,6 +34,7 @@ typedef struct gcap_ort_run {
   uint64_t releases_seen;          // the last release that this thread took part in
   int attempts;                    // runs in a row that left the id without a graph
   bool settled;                    // this call of the application needs no further run
+  gcap_ort_holds_t* holds;         // parts of the plans of its eager work; NULL: none yet
 } gcap_ort_run_t;
 
 // The ids that were released, for threads that have graphs of their own: each gives up its own when it comes by.
@@ -46,7 +55,7 @@ typedef struct gcap_ort_session_ep {
   gcap_options_t options;
   gcap_ep_t* ep;
   gcap_affine_t* runs;         // each thread's gcap_ort_run_t
-  pthread_mutex_t open_mutex;  // of `open_runs`; a leaf
+  pthread_mutex_t open_mutex;  // of `open_runs`, and of the `holds` of runs; a leaf
   gcap_ort_run_t* open_runs;   // of all threads
   gcap_ort_releases_t releases;
   gcap_ort_turn_t turn;
@@ -69,6 +78,9 @@ gcap_ort_run_t* gcap_ort_run_current(const gcap_ort_session_ep_t* ep);
 gcap_status_t gcap_ort_run_check_host_copy(const gcap_ort_run_t* run) GCAP_NODISCARD;
 // Keeps a copy of a failure that ONNX Runtime is given in a run, or in none, for the run's end.
 void gcap_ort_run_note_failure(gcap_ort_run_t* run, gcap_status_t status);
+// Gives the run a part, on whatever thread its kernels are computed: until its work is done.
+//   RESOURCE_EXHAUSTED  no host memory
+gcap_status_t gcap_ort_run_hold(gcap_ort_run_t* run, gcap_hold_t* hold) GCAP_NODISCARD;
 // The calling thread's open run, of whatever EP; NULL if there is none.
 gcap_ort_run_t* gcap_ort_run_of_thread(gcap_ort_factory_t* factory);
 // The open run, of whatever thread, whose stream has this handle; NULL if there is none. With ORT_PARALLEL, ONNX

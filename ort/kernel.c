@@ -2,9 +2,8 @@
 //
 // Kernels. ONNX Runtime has one kernel for a node, of whatever shapes a run brings; gcap's kernels are made for fixed
 // shapes. So there is a gcap kernel for each set of shapes that the node has seen: made in the first run that brings
-// the shapes, which is never a capture.
+// the shapes, which is never a capture. Of those that no graph has, the ones used last are kept (plans.h).
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,13 +11,7 @@
 #include "lib/internal/cuda_guard.h"
 #include "ort/ep.h"
 #include "ort/node.h"
-
-// A gcap kernel, with the shapes that it was made for: inputs, then outputs.
-typedef struct plan {
-  gcap_kernel_t kernel;
-  struct plan* next;
-  gcap_tensor_t tensors[];
-} plan_t;
+#include "ort/plans.h"
 
 // A kernel in the runtime's hands. `abi` is first.
 typedef struct kernel {
@@ -26,8 +19,7 @@ typedef struct kernel {
   gcap_ort_session_ep_t* ep;
   gcap_ort_node_model_t* node;
   uint32_t host_inputs;
-  pthread_mutex_t mutex;  // of `plans`, which only ever grow
-  plan_t* plans;
+  gcap_ort_plans_t plans;
 } kernel_t;
 
 // What one computation works on: the tensors as the runtime has them now.
@@ -111,23 +103,6 @@ static gcap_status_t infer(call_t* call) {
 
 // --- Plans ----------------------------------------------------------------------------------------------------------
 
-static bool same_shapes(const gcap_tensor_t* a, const gcap_tensor_t* b, int count) {
-  for (int i = 0; i < count; ++i) {
-    if (a[i].dtype != b[i].dtype || a[i].rank != b[i].rank) return false;
-    if (memcmp(a[i].shape, b[i].shape, (size_t)a[i].rank * sizeof(a[i].shape[0])) != 0) return false;
-  }
-  return true;
-}
-
-// The plan for the first `count` tensors of the call; NULL if there is none yet.
-static const plan_t* find_plan(const call_t* call, int count) {
-  pthread_mutex_lock(&call->kernel->mutex);
-  const plan_t* plan = call->kernel->plans;
-  while (plan != NULL && !same_shapes(plan->tensors, call->tensors, count)) plan = plan->next;
-  pthread_mutex_unlock(&call->kernel->mutex);
-  return plan;
-}
-
 static gcap_status_t create_gcap_kernel(const call_t* call, gcap_kernel_t* out_kernel) {
   gcap_ort_node_model_t fixed = *call->kernel->node;
   for (int i = 0; i < call->num_inputs + call->num_outputs; ++i) {
@@ -140,40 +115,38 @@ static gcap_status_t create_gcap_kernel(const call_t* call, gcap_kernel_t* out_k
   return gcap_ep_create_kernel(call->kernel->ep->ep, &fixed.model, &fixed.node, out_kernel);
 }
 
-static gcap_status_t create_plan(const call_t* call, const plan_t** out_plan) {
+static gcap_status_t create_plan(const call_t* call, gcap_ort_plan_t** out_plan) {
+  const char* name = call->kernel->node->name;
   if (gcap_thread_is_capturing()) {
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
-                       "node '%s' has shapes in this capture that no run before the capture had: a graph id stands for "
-                       "one set of shapes",
-                       call->kernel->node->name);
+                       "node '%s' has shapes in this capture that no run shortly before the capture had: a graph id "
+                       "stands for one set of shapes",
+                       name);
   }
-  const size_t count = (size_t)(call->num_inputs + call->num_outputs);
-  plan_t* plan = malloc(sizeof(*plan) + count * sizeof(plan->tensors[0]));
-  if (plan == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for '%s'", call->kernel->node->name);
-  memcpy(plan->tensors, call->tensors, count * sizeof(plan->tensors[0]));
+  gcap_ort_plan_t* plan = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_ort_plan_create(name, call->tensors, call->num_inputs + call->num_outputs, &plan));
   gcap_status_t status = create_gcap_kernel(call, &plan->kernel);
   if (status != NULL) {
-    free(plan);
+    gcap_hold_let_go(plan->hold);
+    gcap_ort_plan_destroy(plan);
     return status;
   }
-  pthread_mutex_lock(&call->kernel->mutex);
-  plan->next = call->kernel->plans;
-  call->kernel->plans = plan;
-  pthread_mutex_unlock(&call->kernel->mutex);
+  gcap_ort_plans_add(&call->kernel->plans, plan);
   *out_plan = plan;
   return NULL;
 }
 
-// Finds or makes the plan, and gets the outputs. Where no content decides their shapes, a plan that was found knows
-// them.
-static gcap_status_t prepare(call_t* call, const plan_t** out_plan) {
-  *out_plan = call->kernel->host_inputs == 0 ? find_plan(call, call->num_inputs) : NULL;
+// Finds or makes the plan, of which the caller gets a part, and gets the outputs. Where no content decides their
+// shapes, a plan that was found knows them.
+static gcap_status_t prepare(call_t* call, gcap_ort_plan_t** out_plan) {
+  gcap_ort_plans_t* plans = &call->kernel->plans;
+  *out_plan = call->kernel->host_inputs == 0 ? gcap_ort_plans_find(plans, call->tensors, call->num_inputs) : NULL;
   if (*out_plan != NULL) {
     memcpy(call->tensors + call->num_inputs, (*out_plan)->tensors + call->num_inputs,
            (size_t)call->num_outputs * sizeof(call->tensors[0]));
   } else {
     GCAP_RETURN_IF_ERROR(infer(call));
-    *out_plan = find_plan(call, call->num_inputs + call->num_outputs);
+    *out_plan = gcap_ort_plans_find(plans, call->tensors, call->num_inputs + call->num_outputs);
   }
   for (int i = 0; i < call->num_outputs; ++i) GCAP_RETURN_IF_ERROR(get_output(call, i));
   return *out_plan != NULL ? NULL : create_plan(call, out_plan);
@@ -192,26 +165,43 @@ static gcap_status_t find_run(const call_t* call, gcap_ort_run_t** out_run) {
   return NULL;
 }
 
+// The graph of a capture has a part of the plan, and else the run, until its work is done.
+static gcap_status_t hold_plan(const gcap_ort_plan_t* plan, gcap_ort_run_t* run) {
+  gcap_capture_t* capture = gcap_capture_current();
+  if (capture != NULL) return gcap_hold_give_to_capture(plan->hold, capture);
+  return run != NULL ? gcap_ort_run_hold(run, plan->hold) : NULL;
+}
+
+static gcap_status_t compute_plan(call_t* call, const gcap_ort_plan_t* plan, gcap_ort_run_t* run) {
+  gcap_ep_t* ep = call->kernel->ep->ep;
+  gcap_kernel_context_t context = {.inputs = call->tensors, .outputs = call->tensors + call->num_inputs, .ep = ep};
+  if (run == NULL) {
+    GCAP_RETURN_IF_ERROR(gcap_ep_get_run_resources(ep, &context.resources));
+  } else {
+    ++run->num_computed;
+    if (run->failure != NULL) return NULL;  // the run's results are lost: the rest need not be computed
+    if (run->captures && !gcap_thread_is_capturing()) {
+      return GCAP_STATUS(
+          GCAP_FAILED_PRECONDITION,
+          "ONNX Runtime computes the node on another thread than the one that captures: use ORT_SEQUENTIAL "
+          "for captured runs");
+    }
+    context.resources = run->resources;
+  }
+  GCAP_RETURN_IF_ERROR(hold_plan(plan, run));
+  gcap_status_t status = plan->kernel.compute(plan->kernel.self, &context);
+  const bool is_eager_without_run = run == NULL && !gcap_thread_is_capturing();
+  if (is_eager_without_run) gcap_hold_give_to_stream(plan->hold, ep, context.resources.stream);
+  return status;
+}
+
 static gcap_status_t compute_in_run(call_t* call, gcap_ort_run_t* run) {
   for (int i = 0; i < call->num_inputs; ++i) GCAP_RETURN_IF_ERROR(read_input(call, i));
-  const plan_t* plan = NULL;
-  GCAP_RETURN_IF_ERROR(prepare(call, &plan));
-  gcap_kernel_context_t context = {
-      .inputs = call->tensors, .outputs = call->tensors + call->num_inputs, .ep = call->kernel->ep->ep};
-  if (run == NULL) {
-    GCAP_RETURN_IF_ERROR(gcap_ep_get_run_resources(call->kernel->ep->ep, &context.resources));
-    return plan->kernel.compute(plan->kernel.self, &context);
-  }
-  ++run->num_computed;
-  if (run->failure != NULL) return NULL;  // the run's results are lost: the rest need not be computed
-  if (run->captures && !gcap_thread_is_capturing()) {
-    return GCAP_STATUS(
-        GCAP_FAILED_PRECONDITION,
-        "ONNX Runtime computes the node on another thread than the one that captures: use ORT_SEQUENTIAL "
-        "for captured runs");
-  }
-  context.resources = run->resources;
-  return plan->kernel.compute(plan->kernel.self, &context);
+  gcap_ort_plan_t* plan = NULL;
+  gcap_status_t status = prepare(call, &plan);
+  if (status == NULL) status = compute_plan(call, plan, run);
+  if (plan != NULL) gcap_hold_let_go(plan->hold);
+  return status;
 }
 
 // A run has made its device current on its own thread.
@@ -251,13 +241,7 @@ static gcap_ort_status_t* compute(gcap_ort_kernel_impl_t* self, gcap_ort_kernel_
 static void release(gcap_ort_kernel_impl_t* self) {
   kernel_t* kernel = (kernel_t*)self;
   atomic_fetch_sub(&kernel->ep->num_kernels, 1);
-  while (kernel->plans != NULL) {
-    plan_t* plan = kernel->plans;
-    kernel->plans = plan->next;
-    if (plan->kernel.destroy != NULL) plan->kernel.destroy(plan->kernel.self);
-    free(plan);
-  }
-  pthread_mutex_destroy(&kernel->mutex);
+  gcap_ort_plans_deinit(&kernel->plans);
   gcap_ort_node_free(kernel->node);
   free(kernel);
 }
@@ -289,7 +273,7 @@ static gcap_status_t create(gcap_ort_session_ep_t* ep, const gcap_ort_op_t* op, 
       .ort_version_supported = ep->factory->host.version, .Compute = compute, .Release = release};
   kernel->ep = ep;
   kernel->host_inputs = op->host_inputs;
-  pthread_mutex_init(&kernel->mutex, NULL);
+  gcap_ort_plans_init(&kernel->plans);
   atomic_fetch_add(&ep->num_kernels, 1);
   *out_kernel = &kernel->abi;
   return NULL;

@@ -28,6 +28,65 @@ static gcap_ort_status_t* give(const gcap_ort_session_ep_t* ep, gcap_status_t st
 static void leave(gcap_ort_run_t* run);
 static void abandon(gcap_ort_run_t* run);
 
+// --- What a run holds -----------------------------------------------------------------------------------------------
+
+static gcap_status_t make_room(gcap_ort_run_t* run) {
+  const size_t count = run->holds != NULL ? run->holds->count : 0, room = 2 * count + 16;
+  if (run->holds != NULL && count < run->holds->room) return NULL;
+  gcap_ort_holds_t* holds = realloc(run->holds, sizeof(*holds) + room * sizeof(holds->at[0]));
+  if (holds == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a run of %zu kernels", count + 1);
+  holds->count = count;
+  holds->room = room;
+  run->holds = holds;
+  return NULL;
+}
+
+gcap_status_t gcap_ort_run_hold(gcap_ort_run_t* run, gcap_hold_t* hold) {
+  pthread_mutex_lock(&run->ep->open_mutex);
+  gcap_status_t status = make_room(run);
+  if (status == NULL) {
+    gcap_hold_take(hold);
+    run->holds->at[run->holds->count++] = hold;
+  }
+  pthread_mutex_unlock(&run->ep->open_mutex);
+  return status;
+}
+
+static void let_go_all(gcap_ort_holds_t* holds) {
+  for (size_t i = 0; i < holds->count; ++i) gcap_hold_let_go(holds->at[i]);
+  holds->count = 0;
+}
+
+static void end_holds(void* holds) {
+  let_go_all(holds);
+  free(holds);
+}
+
+// Lets go of what the run held: at once if its work is done, else when its stream has passed the work.
+static void give_up_holds(gcap_ort_run_t* run, bool is_done) {
+  gcap_ort_holds_t* holds = run->holds;
+  if (holds == NULL || holds->count == 0) return;
+  if (is_done) {
+    let_go_all(holds);
+    return;
+  }
+  run->holds = NULL;
+  gcap_status_t status = gcap_stream_defer(run->resources.stream, end_holds, holds);
+  if (status == NULL) return;
+  for (size_t i = 0; i < holds->count; ++i) {
+    gcap_hold_give_to_stream(holds->at[i], run->ep->ep, run->resources.stream);
+  }
+  end_holds(holds);
+  gcap_status_ignore(status);  // each part found another way
+}
+
+// Of a run that a thread left open when it exited, nobody tells when its work is done.
+static void forget_holds(gcap_ort_holds_t* holds, bool by_thread_exit) {
+  for (size_t i = 0; by_thread_exit && i < holds->count; ++i) gcap_hold_keep(holds->at[i]);
+  if (by_thread_exit) holds->count = 0;
+  end_holds(holds);
+}
+
 // --- Each thread's run ----------------------------------------------------------------------------------------------
 
 static gcap_status_t create_run(void* user, void** out_object) {
@@ -48,6 +107,7 @@ static gcap_status_t end_run(void* user, void* object, bool by_thread_exit) {
   } else if (run->open) {
     leave(run);
   }
+  if (run->holds != NULL) forget_holds(run->holds, by_thread_exit);
   gcap_status_free(run->failure);
   free(run);
   return NULL;
@@ -141,6 +201,7 @@ static gcap_status_t close_run(gcap_ort_session_ep_t* ep, gcap_ort_run_t* run, g
                                bool synchronize) {
   leave(run);
   gcap_status_t status = gcap_ep_end_run(ep->ep, run_status, synchronize);
+  give_up_holds(run, /*is_done=*/synchronize && status == NULL);
   status = gcap_status_join(status, gcap_device_pop(ep->device->id, run->previous_device));
   gcap_ort_turn_end(ep);
   return status;

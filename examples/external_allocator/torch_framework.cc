@@ -40,8 +40,9 @@ class TorchFramework : public Framework {
 
 }  // namespace
 
-// PyTorch does this itself when its first tensor is made.
+// In a program that has the whole of PyTorch, such as an extension of it, its first tensor has done this.
 std::unique_ptr<Framework> MakeFramework() {
+  if (caching::get()->initialized()) return std::make_unique<TorchFramework>();
   // A stream of the pool asks whether the device has a context, which libc10_cuda alone cannot tell.
   c10::cuda::_internal::setHasPrimaryContext([](c10::DeviceIndex) { return true; });
   int num_devices = 0;

@@ -32,8 +32,8 @@ extern "C" {
 //   shapes               Shape (start, end), Size, ConstantOfShape, Range, Expand, Reshape (allowzero), Flatten,
 //                        Squeeze, Unsqueeze
 //   parts                Concat, Gather, Slice, Split (num_outputs), Transpose
-//   reductions           ReduceL1, ReduceL2, ReduceMax, ReduceMean, ReduceMin, ReduceProd, ReduceSum, ReduceSumSquare
-//                        (keepdims, noop_with_empty_axes)
+//   reductions           ReduceL1, ReduceL2, ReduceLogSum, ReduceMax, ReduceMean, ReduceMin, ReduceProd, ReduceSum,
+//                        ReduceSumSquare (keepdims, noop_with_empty_axes)
 //   products             MatMul, Gemm (transA, transB)
 //   windows              Conv, MaxPool, AveragePool, GlobalAveragePool, GlobalMaxPool (auto_pad, ceil_mode)
 //

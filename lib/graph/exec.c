@@ -1,8 +1,9 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // From a finished capture to a launched executable. If the id has an executable already, the executable is updated in
-// place. If the driver refuses, it names the changed node, and a new executable is made. Until the launch has succeeded
-// the id keeps all that it had; an executable that was updated in vain returns to the id, to be updated again.
+// place, if an update does what it says (traits.h). If it does not, or the driver refuses, the changed node is named,
+// and a new executable is made. Until the launch has succeeded the id keeps all that it had; an executable that was
+// updated in vain returns to the id, to be updated again.
 //
 // Locking: none. The id is CAPTURING meanwhile, so that nobody else touches its executable, and the new graph is not
 // yet anybody's. The slot learns of the rest when the caller has the mutex.
@@ -33,6 +34,7 @@ gcap_status_t gcap_graph_captured_destroy(gcap_graph_captured_t* captured) {
   if (captured->source != NULL) status = gcap_status_join(status, GCAP_CUDA(cudaGraphDestroy(captured->source)));
   gcap_retained_release(captured->retained);
   gcap_life_release(captured->stream_life);
+  gcap_graph_traits_free(&captured->traits);
   free(captured->signature);
   free(captured);
   return status;
@@ -50,19 +52,26 @@ static gcap_status_t instantiate(cudaGraph_t graph, cudaGraphExec_t* out_exec) {
                               params.errNode_out != NULL ? gcap_graph_node_type_name(params.errNode_out) : "");
 }
 
-// Updates the executable that the slot has and moves it to `captured`. Where the driver refuses it stays as it was; the
+// Why the executable that the slot has does not become that of `captured`; NULL: it was updated.
+static gcap_status_t update(const gcap_graph_slot_t* slot, const gcap_graph_captured_t* captured,
+                            const gcap_graph_node_list_t* nodes) {
+  GCAP_RETURN_IF_ERROR(gcap_graph_traits_check_update(&slot->graph->traits, &captured->traits));
+  cudaGraphExecUpdateResultInfo info = {0};
+  gcap_status_t refusal = GCAP_CUDA(cudaGraphExecUpdate(slot->graph->exec, captured->source, &info));
+  return refusal == NULL ? NULL : gcap_graph_node_explain_refusal(refusal, &info, nodes, slot->info.nodes);
+}
+
+// Updates the executable that the slot has and moves it to `captured`. Where that cannot be it stays as it was; the
 // returned status says which of `nodes` changed and how.
 static gcap_status_t try_to_update(gcap_graph_slot_t* slot, gcap_graph_captured_t* captured,
                                    const gcap_graph_node_list_t* nodes) {
-  cudaGraphExecUpdateResultInfo info = {0};
-  gcap_status_t refusal = GCAP_CUDA(cudaGraphExecUpdate(slot->graph->exec, captured->source, &info));
+  gcap_status_t refusal = update(slot, captured, nodes);
   if (refusal == NULL) {
     captured->updated = true;
     captured->exec = slot->graph->exec;
     slot->graph->exec = NULL;
     return NULL;
   }
-  refusal = gcap_graph_node_explain_refusal(refusal, &info, nodes, slot->info.nodes);
   return gcap_status_annotate(refusal, gcap_status_code(refusal), "graph id %d could not be updated in place",
                               slot->id);
 }
@@ -104,6 +113,9 @@ static gcap_status_t undo(gcap_graph_slot_t* slot, gcap_graph_captured_t* captur
   if (captured->updated) {
     slot->graph->exec = captured->exec;
     captured->exec = NULL;
+    const gcap_graph_traits_t traits = slot->graph->traits;
+    slot->graph->traits = captured->traits;
+    captured->traits = traits;
   }
   return gcap_graph_captured_destroy(captured);
 }
@@ -123,10 +135,11 @@ gcap_status_t gcap_graph_captured_build(const gcap_graph_manager_t* manager, gca
   run->signature = NULL;
   gcap_graph_node_list_t nodes = {0};
   gcap_status_t status = gcap_graph_node_list_read(source, &nodes);
+  if (status == NULL) status = gcap_graph_traits_read(&nodes, &captured->traits);
   if (status == NULL) status = identify_stream(captured);
   if (status == NULL) status = start(manager, slot, captured, &nodes, out_build);
   if (status != NULL) {
-    free(nodes.nodes);
+    gcap_graph_node_list_free(&nodes);
     return gcap_status_join(status, undo(slot, captured));
   }
   if (nodes.count == 0) {
@@ -135,7 +148,7 @@ gcap_status_t gcap_graph_captured_build(const gcap_graph_manager_t* manager, gca
   }
   out_build->nodes = nodes.count;
   captured->node_bytes = nodes.allocated_bytes;
-  free(nodes.nodes);
+  gcap_graph_node_list_free(&nodes);
   if (!manager->options.keep_source) {
     // The executable is independent of the graph it was made from.
     status = GCAP_CUDA(cudaGraphDestroy(source));

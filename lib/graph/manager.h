@@ -13,6 +13,7 @@
 #include "lib/graph/open_run.h"
 #include "lib/graph/signature.h"
 #include "lib/graph/state.h"
+#include "lib/graph/traits.h"
 #include "lib/internal/capture_check.h"
 #include "lib/internal/check_argument.h"
 #include "lib/internal/clock.h"
@@ -32,6 +33,7 @@ typedef struct gcap_graph_captured {
   cudaGraph_t source;        // with the option keep_source
   gcap_retained_t* retained;
   gcap_graph_signature_t* signature;  // NULL: not signed
+  gcap_graph_traits_t traits;         // of what `exec` was made of, or updated to
   size_t node_bytes;                  // of its allocation nodes
   unsigned long long stream_id;       // when it has a life
   int device_id;

@@ -8,13 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static gcap_status_t add_allocation(cudaGraphNode_t node, size_t* bytes) {
-  enum cudaGraphNodeType type;
-  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaGraphNodeGetType(node, &type)));
-  if (type != cudaGraphNodeTypeMemAlloc) return NULL;
+static gcap_status_t add_node(gcap_graph_node_list_t* list, size_t index) {
+  const cudaGraphNode_t node = list->nodes[index];
+  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaGraphNodeGetType(node, &list->types[index])));
+  if (list->types[index] != cudaGraphNodeTypeMemAlloc) return NULL;
   struct cudaMemAllocNodeParams params;
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaGraphMemAllocNodeGetParams(node, &params)));
-  *bytes += params.bytesize;
+  list->allocated_bytes += params.bytesize;
   return NULL;
 }
 
@@ -23,20 +23,26 @@ gcap_status_t gcap_graph_node_list_read(cudaGraph_t graph, gcap_graph_node_list_
   gcap_graph_node_list_t list = {0};
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaGraphGetNodes(graph, NULL, &list.count)));
   if (list.count == 0) return NULL;
-  list.nodes = calloc(list.count, sizeof(cudaGraphNode_t));
-  if (list.nodes == NULL) {
-    return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a list of %zu nodes", list.count);
+  list.nodes = calloc(list.count, sizeof(*list.nodes));
+  list.types = calloc(list.count, sizeof(*list.types));
+  gcap_status_t status = NULL;
+  if (list.nodes == NULL || list.types == NULL) {
+    status = GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a list of %zu nodes", list.count);
   }
-  gcap_status_t status = GCAP_CUDA(cudaGraphGetNodes(graph, list.nodes, &list.count));
-  for (size_t i = 0; status == NULL && i < list.count; ++i) {
-    status = add_allocation(list.nodes[i], &list.allocated_bytes);
-  }
+  if (status == NULL) status = GCAP_CUDA(cudaGraphGetNodes(graph, list.nodes, &list.count));
+  for (size_t i = 0; status == NULL && i < list.count; ++i) status = add_node(&list, i);
   if (status == NULL) {
     *out_nodes = list;
   } else {
-    free(list.nodes);
+    gcap_graph_node_list_free(&list);
   }
   return status;
+}
+
+void gcap_graph_node_list_free(gcap_graph_node_list_t* nodes) {
+  free(nodes->nodes);
+  free(nodes->types);
+  *nodes = (gcap_graph_node_list_t){0};
 }
 
 // --- Names ----------------------------------------------------------------------------------------------------------
@@ -90,13 +96,18 @@ static const char* update_result_text(enum cudaGraphExecUpdateResult result) {
   }
 }
 
-// The name of a kernel node's function; "" where the runtime does not know it, as that of a library's kernel.
+const char* gcap_graph_kernel_name(const void* function) {
+  const char* name = "";
+  gcap_status_t status = GCAP_CUDA(cudaFuncGetName(&name, function));
+  if (status == NULL) return name;
+  gcap_status_ignore(status);  // only an explanation is lost
+  return "";
+}
+
 static const char* kernel_name(cudaGraphNode_t node) {
   struct cudaKernelNodeParams params = {0};
-  const char* name = "";
   gcap_status_t status = GCAP_CUDA(cudaGraphKernelNodeGetParams(node, &params));
-  if (status == NULL) status = GCAP_CUDA(cudaFuncGetName(&name, params.func));
-  if (status == NULL) return name;
+  if (status == NULL) return gcap_graph_kernel_name(params.func);
   gcap_status_ignore(status);  // only an explanation is lost
   return "";
 }

@@ -4,7 +4,7 @@
 #ifndef GCAP_LIB_SESSION_SHAPE_PLAN_H_
 #define GCAP_LIB_SESSION_SHAPE_PLAN_H_
 
-#include "lib/session/hold.h"
+#include "lib/ep/hold.h"
 #include "lib/session/parts.h"
 
 // Thread: nothing changes after the creation, but what the owner of several plans writes under its lock.

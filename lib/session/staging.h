@@ -4,7 +4,7 @@
 #ifndef GCAP_LIB_SESSION_STAGING_H_
 #define GCAP_LIB_SESSION_STAGING_H_
 
-#include "lib/session/hold.h"
+#include "lib/ep/hold.h"
 #include "lib/session/session_internal.h"
 
 // One block, in a list of its owner, which has a part of the hold. Graphs that have the address, and streams that may

@@ -71,6 +71,7 @@ static const struct {
     {"Reciprocal", gcap_infer_same, 1, 1},
     {"ReduceL1", gcap_infer_reduce, 1, 2},
     {"ReduceL2", gcap_infer_reduce, 1, 2},
+    {"ReduceLogSum", gcap_infer_reduce, 1, 2},
     {"ReduceMax", gcap_infer_reduce, 1, 2},
     {"ReduceMean", gcap_infer_reduce, 1, 2},
     {"ReduceMin", gcap_infer_reduce, 1, 2},

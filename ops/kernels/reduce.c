@@ -12,9 +12,9 @@
 #include "ops/kernels/reduce_kernels.h"
 #include "ops/kernels/row_lanes.h"
 
-enum { NUM_OPS = GCAP_REDUCE_PROD + 1 };
+enum { NUM_OPS = GCAP_REDUCE_LOG_SUM + 1 };
 
-static const char* const names[NUM_OPS] = {"SUM", "MEAN", "MAX", "MIN", "PROD"};
+static const char* const names[NUM_OPS] = {"SUM", "MEAN", "MAX", "MIN", "PROD", "L1", "L2", "SUM_SQUARE", "LOG_SUM"};
 
 #define ENTRY(op, name, type, accumulator, start, step, end, combination, result) \
   [op][GCAP_DTYPE_OF_##type] = (const void*)gcap_kernel_reduce_##name##_##type,

@@ -27,20 +27,31 @@ typedef struct gcap_reduce_params {
 //   end          what the accumulator holds
 //   combination  of what two threads' accumulators hold, `a` and `b`
 //   result       of the combination `a` of all, with the number of elements `n`
-#define GCAP_REDUCE_FLOAT_KERNELS(K, T)                                                                         \
-  K(GCAP_REDUCE_SUM, sum, T, gcap_sum_t, gcap_sum_zero(), gcap_sum_add(&acc, v), gcap_sum_value(acc), a + b, a) \
-  K(GCAP_REDUCE_MEAN, mean, T, gcap_sum_t, gcap_sum_zero(), gcap_sum_add(&acc, v), gcap_sum_value(acc), a + b,  \
-    a / (float)n)                                                                                               \
-  K(GCAP_REDUCE_MAX, max, T, float, -INFINITY, acc = gcap_max_float(acc, v), acc, gcap_max_float(a, b), a)      \
-  K(GCAP_REDUCE_MIN, min, T, float, INFINITY, acc = gcap_min_float(acc, v), acc, gcap_min_float(a, b), a)       \
-  K(GCAP_REDUCE_PROD, prod, T, float, 1.0f, acc *= v, acc, a * b, a)
+#define GCAP_REDUCE_FLOAT_KERNELS(K, T)                                                                                \
+  K(GCAP_REDUCE_SUM, sum, T, gcap_sum_t, gcap_sum_zero(), gcap_sum_add(&acc, v), gcap_sum_value(acc), a + b, a)        \
+  K(GCAP_REDUCE_MEAN, mean, T, gcap_sum_t, gcap_sum_zero(), gcap_sum_add(&acc, v), gcap_sum_value(acc), a + b,         \
+    a / (float)n)                                                                                                      \
+  K(GCAP_REDUCE_MAX, max, T, float, -INFINITY, acc = gcap_max_float(acc, v), acc, gcap_max_float(a, b), a)             \
+  K(GCAP_REDUCE_MIN, min, T, float, INFINITY, acc = gcap_min_float(acc, v), acc, gcap_min_float(a, b), a)              \
+  K(GCAP_REDUCE_PROD, prod, T, float, 1.0f, acc *= v, acc, a * b, a)                                                   \
+  K(GCAP_REDUCE_L1, l1, T, gcap_sum_t, gcap_sum_zero(), gcap_sum_add(&acc, fabsf(v)), gcap_sum_value(acc), a + b, a)   \
+  K(GCAP_REDUCE_L2, l2, T, gcap_sum_t, gcap_sum_zero(), gcap_sum_add(&acc, v* v), gcap_sum_value(acc), a + b,          \
+    sqrtf(a))                                                                                                          \
+  K(GCAP_REDUCE_SUM_SQUARE, sum_square, T, gcap_sum_t, gcap_sum_zero(), gcap_sum_add(&acc, v* v), gcap_sum_value(acc), \
+    a + b, a)                                                                                                          \
+  K(GCAP_REDUCE_LOG_SUM, log_sum, T, gcap_sum_t, gcap_sum_zero(), gcap_sum_add(&acc, v), gcap_sum_value(acc), a + b,   \
+    logf(a))
 
 #define GCAP_REDUCE_INTEGER_KERNELS(K, T, least, largest)                                                              \
   K(GCAP_REDUCE_SUM, sum, T, int64_t, 0, acc = gcap_wrap_add(acc, v), acc, gcap_wrap_add(a, b), a)                     \
   K(GCAP_REDUCE_MEAN, mean, T, int64_t, 0, acc = gcap_wrap_add(acc, v), acc, gcap_wrap_add(a, b), gcap_wrap_div(a, n)) \
   K(GCAP_REDUCE_MAX, max, T, int64_t, least, acc = gcap_max_int(acc, v), acc, gcap_max_int(a, b), a)                   \
   K(GCAP_REDUCE_MIN, min, T, int64_t, largest, acc = gcap_min_int(acc, v), acc, gcap_min_int(a, b), a)                 \
-  K(GCAP_REDUCE_PROD, prod, T, int64_t, 1, acc = gcap_wrap_mul(acc, v), acc, gcap_wrap_mul(a, b), a)
+  K(GCAP_REDUCE_PROD, prod, T, int64_t, 1, acc = gcap_wrap_mul(acc, v), acc, gcap_wrap_mul(a, b), a)                   \
+  K(GCAP_REDUCE_L1, l1, T, int64_t, 0, acc = gcap_wrap_add(acc, v < 0 ? gcap_wrap_sub(0, v) : v), acc,                 \
+    gcap_wrap_add(a, b), a)                                                                                            \
+  K(GCAP_REDUCE_SUM_SQUARE, sum_square, T, int64_t, 0, acc = gcap_wrap_add(acc, gcap_wrap_mul(v, v)), acc,             \
+    gcap_wrap_add(a, b), a)
 
 #define GCAP_REDUCE_KERNELS(K)                                                                      \
   GCAP_REDUCE_FLOAT_KERNELS(K, f32)                                                                 \

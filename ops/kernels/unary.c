@@ -11,8 +11,8 @@
 #include "ops/kernels/unary_kernels.h"
 
 enum {
-  NUM_OPS = GCAP_UNARY_NOT + 1,  // of those that gcap_unary takes
-  THREAD_ELEMENTS = 4,           // of f32 in 16 bytes
+  NUM_OPS = GCAP_UNARY_RECIPROCAL + 1,  // of those that gcap_unary takes
+  THREAD_ELEMENTS = 4,                  // of f32 in 16 bytes
 };
 
 static const char* const names[GCAP_UNARY_END] = {
@@ -28,6 +28,7 @@ static const char* const names[GCAP_UNARY_END] = {
     [GCAP_UNARY_NEG] = "NEG",
     [GCAP_UNARY_ABS] = "ABS",
     [GCAP_UNARY_NOT] = "NOT",
+    [GCAP_UNARY_RECIPROCAL] = "RECIPROCAL",
     [GCAP_UNARY_LEAKY_RELU] = "leaky_relu",
     [GCAP_UNARY_CLIP] = "clip",
 };

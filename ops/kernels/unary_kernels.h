@@ -37,6 +37,7 @@ enum { GCAP_UNARY_LEAKY_RELU = 100, GCAP_UNARY_CLIP, GCAP_UNARY_END };
   K(GCAP_UNARY_LOG, log, T, T, logf(a))                                                                   \
   K(GCAP_UNARY_SQRT, sqrt, T, T, sqrtf(a))                                                                \
   K(GCAP_UNARY_NEG, neg, T, T, -a)                                                                        \
+  K(GCAP_UNARY_RECIPROCAL, reciprocal, T, T, 1.0f / a)                                                    \
   K(GCAP_UNARY_ABS, abs, T, T, fabsf(a))                                                                  \
   K(GCAP_UNARY_LEAKY_RELU, leaky_relu, T, T, a < 0.0f ? p->alpha * a : a)                                 \
   K(GCAP_UNARY_CLIP, clip, T, T, gcap_clip_float(a, p->low, p->high))

@@ -229,12 +229,14 @@ static void resolve(const gcap_sim_stack_t* stack) {
 
 static const symbol_t* known_symbol(void* address) { return *place_of(address); }
 
-// A C++ function has its parameters in its name: it is meant also without them.
+// A function is meant also without what its name has at the end: a C++ function's parameters, and cuBLAS's _v2, which a
+// header adds.
 static bool has_function(const symbol_t* symbol, const char* name) {
   size_t length = strlen(name);
   for (const frame_t* frame = symbol->frames; frame != NULL; frame = frame->next) {
     if (strncmp(frame->function, name, length) != 0) continue;
-    if (frame->function[length] == '\0' || frame->function[length] == '(') return true;
+    const char* rest = frame->function + length;
+    if (rest[0] == '\0' || rest[0] == '(' || strcmp(rest, "_v2") == 0) return true;
   }
   return false;
 }

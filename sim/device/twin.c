@@ -96,7 +96,10 @@ void gcap_sim_twin_declare(const void* function, const char* registered, const v
     gcap_sim_die("__cudaRegisterFunction: one function is registered as `%s` and as `%s`", twin->registered,
                  registered);
   }
-  twin->registered = registered;
+  if (twin->registered == NULL) {
+    char* copy = gcap_sim_calloc(strlen(registered) + 1, 1);
+    twin->registered = strcpy(copy, registered);
+  }
   twin->code = code;
   ++twin->objects;
 }

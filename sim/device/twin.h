@@ -14,7 +14,7 @@
 // tasks point to it.
 typedef struct gcap_sim_twin {
   gcap_sim_kernel_t kernel;         // the twin; without one `run` is NULL, and the rest is what is known of the kernel
-  const char* registered;           // the name that nvcc's object gave it; NULL for a kernel of no such object
+  const char* registered;           // the name that nvcc's object gave it, a copy; NULL for a kernel of no such object
   const void* code;                 // the fat binary with it
   size_t objects;                   // in which it is registered; with 0 a kernel that has no twin is gone
   gcap_sim_signature_t* signature;  // made when first asked for
@@ -38,7 +38,7 @@ void gcap_sim_twin_prepare(gcap_sim_twin_t* twin);
 // Runs what stands for the kernel.
 void gcap_sim_twin_run(gcap_sim_twin_t* twin, const gcap_sim_launch_t* launch, void* const* args);
 
-// An object that nvcc compiled brings a kernel, and takes it away. The name must stay valid until then.
+// An object that nvcc compiled brings a kernel, and takes it away; the code must stay valid until then.
 void gcap_sim_twin_declare(const void* function, const char* registered, const void* code);
 void gcap_sim_twin_withdraw(const void* function);
 

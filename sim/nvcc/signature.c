@@ -112,8 +112,9 @@ static size_t bytes_of(type_t type) {
                {"short", 2}, {"unsigned short", 2}, {"int", 4},         {"unsigned int", 4},
                {"long", 8},  {"unsigned long", 8},  {"long long", 8},   {"unsigned long long", 8},
                {"float", 4}, {"double", 8},         {"__half", 2},      {"__nv_bfloat16", 2},
-               {"dim3", 12}};
-  if (ends_with(type, "*") || ends_with(type, "(*)")) return sizeof(void*);
+               {"dim3", 12}, {"uint3", 12},         {"float2", 8},      {"float4", 16},
+               {"int2", 8},  {"int4", 16}};
+  if (ends_with(type, "*")) return sizeof(void*);
   for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); ++i) {
     if (strlen(known[i].name) == type.length && memcmp(known[i].name, type.text, type.length) == 0) {
       return known[i].bytes;
@@ -140,7 +141,11 @@ static size_t count_types(const char* list) {
 // The list of types, behind its parenthesis; NULL when the name does not tell, or tells what is no list of types alone.
 static const char* types_of(const gcap_sim_signature_t* signature) {
   const char* params = signature->text + strlen(signature->name);
-  const bool is_plain = strstr(signature->text, "decltype") == NULL && strstr(signature->text, "operator") == NULL;
+  // An expression among the types has brackets that are none: `(a)>(b)`.
+  static const char* const others[] = {"decltype", "operator", ")>("};
+  bool is_plain = true;
+  for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); ++i)
+    is_plain &= strstr(signature->text, others[i]) == NULL;
   return *params == '(' && is_plain ? params + 1 : NULL;
 }
 

@@ -13,8 +13,9 @@ extract=$PWD/$4
 # Programs that the reader runs, and files that belong to the first of them.
 programs="explore turns leak annotate fault variable"
 parts="my_ep.h my_ep.c my_kernels_twin.c my_test.c"
-# One that a command of the manual makes.
+# One that a command of the manual makes, and a library.
 watcher="pageable"
+preloaded="controls"
 
 fail() {
   echo "FAILED: $*" >&2
@@ -30,7 +31,7 @@ mkdir "$TEST_TMPDIR/reader"
 cd "$TEST_TMPDIR/reader"
 ln -s "$sources" sim
 [ ! -d "$sources/../rules" ] || ln -s "$sources/../rules" rules
-for part in $parts "$watcher.c"; do
+for part in $parts "$watcher.c" "$preloaded.c"; do
   block c "// $part" >"$part"
   [ -s "$part" ] || fail "the manual has no C block that begins with '// $part'"
 done
@@ -58,12 +59,25 @@ sh -e commands.sh
 
 "./$watcher" >out 2>&1 || fail "$watcher fails: $(cat out)"
 
+# The second cudaMalloc fails under the library, which the manual preloads.
+cat >two_allocations.c <<'END'
+#include <cuda_runtime_api.h>
+int main(void) {
+  void* memory[2];
+  return cudaMalloc(&memory[0], 1) != cudaSuccess || cudaMalloc(&memory[1], 1) != cudaErrorMemoryAllocation ||
+         cudaFree(memory[0]) != cudaSuccess;
+}
+END
+cc -std=c11 two_allocations.c -Isim/include -Lstand_ins -l:libcudart.so.13 -o two_allocations
+LD_PRELOAD=$PWD/lib$preloaded.so LD_LIBRARY_PATH=$PWD/stand_ins ./two_allocations >out 2>&1 ||
+  fail "a program with lib$preloaded.so fails: $(cat out)"
+
 for program in $programs; do
   block c "// $program.c" >"$program.c"
   [ -s "$program.c" ] || fail "the manual has no C block that begins with '// $program.c'"
 done
 # shellcheck disable=SC2086  # one name a word
-set -- $parts $watcher $programs
+set -- $parts $watcher $preloaded $programs
 blocks=$(grep -c '^```c$' "$manual")
 [ "$blocks" -eq $(($# + 1)) ] || fail "the manual has $blocks C blocks, this test knows $# and a repaired one"
 

@@ -88,6 +88,7 @@ void AddUnaries(std::vector<NodeCase>* all) {
   all->push_back(Unary("Tanh", "Tanh", kTyped, -3, 3, [](double x) { return std::tanh(x); }));
   all->push_back(Unary("Erf", "Erf", kTyped, -3, 3, [](double x) { return std::erf(x); }));
   all->push_back(Unary("Exp", "Exp", kTyped, -3, 2, [](double x) { return std::exp(x); }));
+  all->push_back(Unary("Reciprocal", "Reciprocal", kTyped, 0.5, 8, [](double x) { return 1 / x; }));
   all->push_back(Unary("Log", "Log", kTyped, 0.1, 8, [](double x) { return std::log(x); }));
   all->push_back(Unary("Sqrt", "Sqrt", kTyped, 0, 8, [](double x) { return std::sqrt(x); }));
   all->push_back(Unary("Neg", "Neg", kTyped, -2, 2, [](double x) { return -x; }));

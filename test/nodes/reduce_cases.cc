@@ -18,7 +18,7 @@ constexpr double kError = 4e-6;  // of sums of up to 24 terms below 2, in f32
 enum class Axes { kInput, kAttribute, kNone };
 
 NodeCase Reduce(const std::string& op, const std::string& name, Axes from, const Shape& axes, bool keep, double first,
-                const std::function<double(double, double)>& f, double scale = 1) {
+                const std::function<double(double, double)>& f, const std::function<double(double)>& end = nullptr) {
   std::vector<bool> reduced(kShape.size(), from == Axes::kNone);
   for (int64_t axis : axes) reduced[static_cast<size_t>(axis < 0 ? axis + 3 : axis)] = true;
   Shape kept = kShape, shape;
@@ -46,7 +46,7 @@ NodeCase Reduce(const std::string& op, const std::string& name, Axes from, const
       double& out = made[static_cast<size_t>(Ravel(index, kept))];
       out = f(out, in[0].at[static_cast<size_t>(i)]);
     }
-    for (double& value : made) value *= scale;
+    for (double& value : made) value = end ? end(value) : value;
     return {made};
   };
   c.error = kError * 8;  // a product of 24 numbers below 1.5 may be large
@@ -147,13 +147,22 @@ std::vector<NodeCase> ReduceCases() {
   const auto multiply = [](double a, double b) { return a * b; };
   const auto most = [](double a, double b) { return std::max(a, b); };
   const auto least = [](double a, double b) { return std::min(a, b); };
+  const auto magnitudes = [](double a, double b) { return a + std::fabs(b); };
+  const auto squares = [](double a, double b) { return a + b * b; };
+  const auto root = [](double a) { return std::sqrt(a); };
+  const auto logarithm = [](double a) { return std::log(a); };
+  const auto eighth = [](double a) { return a / 8; };
   return {
       Reduce("ReduceSum", "ByInput", Axes::kInput, {1}, false, 0, add),
       Reduce("ReduceSum", "OfAll", Axes::kNone, {}, true, 0, add),
-      Reduce("ReduceMean", "ByAttribute", Axes::kAttribute, {0, -1}, true, 0, add, 1.0 / 8),
+      Reduce("ReduceMean", "ByAttribute", Axes::kAttribute, {0, -1}, true, 0, add, eighth),
       Reduce("ReduceMax", "ByInput", Axes::kInput, {-1}, true, -1e9, most),
       Reduce("ReduceMin", "ByAttribute", Axes::kAttribute, {0}, false, 1e9, least),
       Reduce("ReduceProd", "ByInput", Axes::kInput, {2, 0}, false, 1, multiply),
+      Reduce("ReduceL1", "ByInput", Axes::kInput, {1}, false, 0, magnitudes),
+      Reduce("ReduceL2", "ByAttribute", Axes::kAttribute, {-1}, true, 0, squares, root),
+      Reduce("ReduceSumSquare", "OfAll", Axes::kNone, {}, true, 0, squares),
+      Reduce("ReduceLogSum", "ByInput", Axes::kInput, {0, 1}, false, 0, add, logarithm),
       Softmax("Softmax", "OfTheLastAxis", -1),
       Softmax("Softmax", "OfAxis1", 1),
       Softmax("LogSoftmax", "OfTheLastAxis", -1),

@@ -7,6 +7,7 @@
 
 #include <cstdlib>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gcap_sim.h"
@@ -177,8 +178,9 @@ TEST_F(NvccLaunch, AKernelInTwoObjectsHasOneTwin) {
 TEST_F(NvccLaunch, AKernelGoesWithItsObject) {
   for (int load = 0; load < 2; ++load) {
     {
+      const std::string name = kScaleName;  // which goes with a plugin that is unloaded
       HostObject object;
-      object.Add(kOther, kScaleName).End();
+      object.Add(kOther, name.c_str()).End();
       Launch(kOther, 2, 4, stream_, x(), 3.0f, y_);
       ExpectScaled(3);
     }
@@ -243,6 +245,21 @@ TEST_F(NvccLaunchDeathTest, AKernelWithoutATwinStopsWithItsName) {
       Launch(kOther, 1, 1, stream_, x(), 1.0f, y_),
       "cudaLaunchKernel: kernel `ns::other\\(float const\\*, float, float\\*\\)` has no twin: register one by this "
       "name with gcap_sim_register_kernel, or skip such kernels with GCAP_SIM_MISSING_TWIN=skip");
+}
+
+// A name that is not a function's, one that is cut short, and those of types that are written in parts.
+TEST_F(NvccLaunchDeathTest, AnyNameWillDo) {
+  const std::vector<std::pair<const char*, const char*>> rows = {
+      {"_ZTI1k", "kernel `typeinfo for k` has no twin"},
+      {"_Z1kPK", "kernel `_Z1kPK` has no twin"},
+      {"__nv_static_99_short", "kernel `__nv_static_99_short` has no twin"},
+      {"_Z1kILi3EEv6float4PFviEx", "kernel `k<3>\\(float4, void \\(\\*\\)\\(int\\), long long\\)` has no twin"},
+      {"_Z1kILb1EEvPfPA4_i", "kernel `k<true>\\(float\\*, int \\(\\*\\) \\[4\\]\\)` has no twin"}};
+  for (const auto& row : rows) {
+    HostObject object;
+    object.Add(kOther, row.first).End();
+    EXPECT_DEATH(Launch(kOther, 1, 1, stream_, x(), 1.0f, y_), row.second);
+  }
 }
 
 TEST_F(NvccLaunchDeathTest, TheEnvironmentSaysWhetherItStops) {

@@ -114,7 +114,7 @@ TEST_F(Skip, DeadMemoryInAGraphIsTold) {
 
 TEST_F(Skip, RacesAreTold) {
   Expect(Mistake::kJoinTooLate, true, {"race"},
-         {"skipped kernel `engine::append`", "engine::Append(", "a dependency between the two nodes"});
+         {"skipped kernel `engine::append`", "engine::Engine::Branch()", "a dependency between the two nodes"});
   Expect(Mistake::kInputNotWaitedFor, true, {"race"}, {"cudaMemsetAsync", "kernel `engine::", "cudaGraphLaunch"});
 }
 

@@ -50,8 +50,8 @@ TEST_F(ElementwiseRefusal, NamesTheArgumentThatIsNull) {
 TEST_F(ElementwiseRefusal, NamesTheOperator) {
   GCAP_EXPECT_FAILS(Binary(static_cast<gcap_binary_op_t>(12)), kBad, "op is 12, allowed are 0..11");
   GCAP_EXPECT_FAILS(Binary(static_cast<gcap_binary_op_t>(-1)), kBad, "op is -1, allowed are 0..11");
-  GCAP_EXPECT_FAILS(Unary(static_cast<gcap_unary_op_t>(12)), kBad, "op is 12, allowed are 0..11");
-  GCAP_EXPECT_FAILS(Unary(static_cast<gcap_unary_op_t>(100)), kBad, "op is 100, allowed are 0..11");
+  GCAP_EXPECT_FAILS(Unary(static_cast<gcap_unary_op_t>(13)), kBad, "op is 13, allowed are 0..12");
+  GCAP_EXPECT_FAILS(Unary(static_cast<gcap_unary_op_t>(100)), kBad, "op is 100, allowed are 0..12");
   GCAP_EXPECT_FAILS(gcap_clip(stream_, NAN, 1.0, &a_, &y_), kBad, "low is a NaN");
   GCAP_EXPECT_FAILS(gcap_clip(stream_, 0.0, NAN, &a_, &y_), kBad, "high is a NaN");
 }

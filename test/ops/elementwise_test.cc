@@ -257,6 +257,7 @@ const UnaryCase kUnary[] = {
     {GCAP_UNARY_SQRT, [](double x) { return std::sqrt(x); }, 1, 0},
     {GCAP_UNARY_NEG, [](double x) { return -x; }, 0, -4},
     {GCAP_UNARY_ABS, [](double x) { return std::fabs(x); }, 0, -4},
+    {GCAP_UNARY_RECIPROCAL, [](double x) { return 1 / x; }, 1, 0.001},
 };
 
 TEST_F(Unary, EqualsTheLoopForFloats) {
@@ -294,6 +295,7 @@ TEST_F(Unary, SpecialValues) {
     ExpectStored(type, Run(GCAP_UNARY_TANH, type, x), {kNan, 1, -1}, 0);
     ExpectStored(type, Run(GCAP_UNARY_LOG, type, {0, -1, kInf}), {-kInf, kNan, kInf}, 0);
     ExpectStored(type, Run(GCAP_UNARY_SQRT, type, {-1, kInf, kNan}), {kNan, kInf, kNan}, 0);
+    ExpectStored(type, Run(GCAP_UNARY_RECIPROCAL, type, {0, -0.0, kInf}), {kInf, -kInf, 0}, 0);
     ExpectStored(type, Run(GCAP_UNARY_EXP, type, {1000, -1000, kNan}), {kInf, 0, kNan}, 0);
     ExpectStored(type, Run(GCAP_UNARY_GELU, type, {-50, 50, kNan}), {0, 50, kNan}, 0);
     ExpectStored(type, Run(GCAP_UNARY_GELU_TANH, type, {-50, 50, kNan}), {0, 50, kNan}, 0);

@@ -13,8 +13,16 @@ namespace gcap {
 namespace testing {
 namespace {
 
-constexpr gcap_reduce_op_t kOps[] = {GCAP_REDUCE_SUM, GCAP_REDUCE_MEAN, GCAP_REDUCE_MAX, GCAP_REDUCE_MIN,
-                                     GCAP_REDUCE_PROD};
+constexpr gcap_reduce_op_t kOps[] = {GCAP_REDUCE_SUM, GCAP_REDUCE_MEAN,       GCAP_REDUCE_MAX,
+                                     GCAP_REDUCE_MIN, GCAP_REDUCE_PROD,       GCAP_REDUCE_L1,
+                                     GCAP_REDUCE_L2,  GCAP_REDUCE_SUM_SQUARE, GCAP_REDUCE_LOG_SUM};
+
+bool IsDefined(gcap_reduce_op_t op, gcap_dtype_t type) {
+  if (type == GCAP_DTYPE_BOOL) return op == GCAP_REDUCE_MAX || op == GCAP_REDUCE_MIN;
+  return IsFloat(type) || (op != GCAP_REDUCE_L2 && op != GCAP_REDUCE_LOG_SUM);
+}
+
+bool SumsSquares(gcap_reduce_op_t op) { return op == GCAP_REDUCE_L2 || op == GCAP_REDUCE_SUM_SQUARE; }
 
 using Axes = std::vector<int64_t>;
 
@@ -70,21 +78,29 @@ Exact Reference(gcap_reduce_op_t op, gcap_dtype_t type, const Values& x, const S
     const int64_t at = Ravel(index, y_shape);
     double& value = y.values[at];
     y.magnitudes[at] += std::fabs(x[i]);
-    if (op == GCAP_REDUCE_SUM || op == GCAP_REDUCE_MEAN) value += x[i];
+    if (op == GCAP_REDUCE_SUM || op == GCAP_REDUCE_MEAN || op == GCAP_REDUCE_LOG_SUM) value += x[i];
+    if (op == GCAP_REDUCE_L1) value += std::fabs(x[i]);
+    if (SumsSquares(op)) value += x[i] * x[i];
     if (op == GCAP_REDUCE_MAX) value = std::max(value, x[i]);
     if (op == GCAP_REDUCE_MIN) value = std::min(value, x[i]);
     if (op == GCAP_REDUCE_PROD) value *= x[i];
   }
   for (double& value : y.values) {
     if (op == GCAP_REDUCE_MEAN) value /= static_cast<double>(y.terms);
+    if (op == GCAP_REDUCE_L2) value = std::sqrt(value);
+    if (op == GCAP_REDUCE_LOG_SUM) value = std::log(value);
     if (!IsFloat(type)) value = std::trunc(value);
   }
   return y;
 }
 
 // A sum is off by what the header says, a mean by one rounding more; a product by one rounding for each factor;
-// extremes are exact. Then the result is rounded to its type.
+// extremes are exact. A square has one rounding, and the terms of all but sums and means have one sign: 13 of a sum of
+// squares, and half of these and one of its root. The logarithm is 12 off, and 2 of its own, of at least log(2), in
+// f32. Then the result is rounded to its type.
 void ExpectReduced(gcap_reduce_op_t op, gcap_dtype_t type, const Values& actual, const Exact& exact) {
+  if (IsFloat(type) && (op == GCAP_REDUCE_L1 || SumsSquares(op))) return ExpectStored(type, actual, exact.values, 13);
+  if (op == GCAP_REDUCE_LOG_SUM) return ExpectStored(type, actual, exact.values, 12 / std::log(2.0) + 2);
   if (op == GCAP_REDUCE_PROD) return ExpectStored(type, actual, exact.values, static_cast<double>(exact.terms));
   if (op == GCAP_REDUCE_MAX || op == GCAP_REDUCE_MIN || !IsFloat(type)) {
     return ExpectStored(type, actual, exact.values, 0);
@@ -105,7 +121,7 @@ TEST_F(Reduce, EqualsTheLoopForRandomAxes) {
     Draws draws(seed);
     for (gcap_reduce_op_t op : kOps) {
       for (gcap_dtype_t type : kAllTypes) {
-        if (type == GCAP_DTYPE_BOOL && op != GCAP_REDUCE_MAX && op != GCAP_REDUCE_MIN) continue;
+        if (!IsDefined(op, type)) continue;
         const Shape shape = draws.AnyShape(0, GCAP_MAX_RANK, 4);
         Axes axes;
         for (size_t axis = 0; axis < shape.size(); ++axis) {
@@ -116,9 +132,10 @@ TEST_F(Reduce, EqualsTheLoopForRandomAxes) {
                                           << ToString(shape) << ", axes " << ToString(axes) << ", keep " << keep);
         // Factors near 1, so that no product of 65,536 leaves the range of f16.
         const bool product = op == GCAP_REDUCE_PROD && IsFloat(type);
-        const double low = product                  ? 0.9999
-                           : op == GCAP_REDUCE_PROD ? 1
-                                                    : -8,
+        const double low = product                     ? 0.9999
+                           : op == GCAP_REDUCE_PROD    ? 1
+                           : op == GCAP_REDUCE_LOG_SUM ? 2
+                                                       : -8,
                      high = product                  ? 1.0001
                             : op == GCAP_REDUCE_PROD ? 1
                                                      : 8;
@@ -142,7 +159,7 @@ TEST_F(Reduce, EqualsTheLoopForLongAndManyRows) {
   for (const auto& [shape, axes] : kCases) {
     Draws draws(++seed);
     for (gcap_dtype_t type : {GCAP_DTYPE_F32, GCAP_DTYPE_F16}) {
-      for (gcap_reduce_op_t op : {GCAP_REDUCE_SUM, GCAP_REDUCE_MAX}) {
+      for (gcap_reduce_op_t op : {GCAP_REDUCE_SUM, GCAP_REDUCE_MAX, GCAP_REDUCE_L2}) {
         SCOPED_TRACE(::testing::Message() << "seed " << seed << ", op " << op << ", " << gcap_dtype_name(type) << ", x "
                                           << ToString(shape) << ", axes " << ToString(axes));
         const DeviceTensor x(type, shape, draws.Elements(type, Count(shape), -1, 1));
@@ -173,6 +190,8 @@ TEST_F(Reduce, SpecialValues) {
   EXPECT_EQ(Run(GCAP_REDUCE_MEAN, GCAP_DTYPE_I32, {2147483647, 2147483647, -1}), 1431655764.0);
   EXPECT_EQ(Run(GCAP_REDUCE_MEAN, GCAP_DTYPE_I64, {-3, -4}), -3);
   EXPECT_EQ(Run(GCAP_REDUCE_PROD, GCAP_DTYPE_I32, {65536, 65536, 5}), 0);
+  EXPECT_EQ(Run(GCAP_REDUCE_L1, GCAP_DTYPE_I32, {-2147483648.0, 5}), -2147483643.0);
+  EXPECT_EQ(Run(GCAP_REDUCE_SUM_SQUARE, GCAP_DTYPE_I32, {65536, -3}), 9);
 }
 
 TEST_F(Reduce, OverNoElementsGivesTheNeutralElement) {
@@ -181,6 +200,10 @@ TEST_F(Reduce, OverNoElementsGivesTheNeutralElement) {
   const Values zeros(3, 0.0), ones(3, 1.0);
   EXPECT_EQ(Run(GCAP_REDUCE_SUM, x, {0}, {3}), zeros);
   EXPECT_EQ(Run(GCAP_REDUCE_PROD, x, {0}, {3}), ones);
+  EXPECT_EQ(Run(GCAP_REDUCE_L1, x, {0}, {3}), zeros);
+  EXPECT_EQ(Run(GCAP_REDUCE_L2, x, {0}, {3}), zeros);
+  EXPECT_EQ(Run(GCAP_REDUCE_SUM_SQUARE, x, {0}, {3}), zeros);
+  EXPECT_EQ(Run(GCAP_REDUCE_LOG_SUM, x, {0}, {3}), Values(3, -kInf));
   EXPECT_EQ(Run(GCAP_REDUCE_MAX, x, {0}, {1, 3}), Values(3, -kInf));
   EXPECT_EQ(Run(GCAP_REDUCE_MIN, x, {0}, {3}), Values(3, kInf));
   EXPECT_TRUE(std::isnan(Run(GCAP_REDUCE_MEAN, x, {0, 1}, {})[0]));
@@ -219,8 +242,8 @@ TEST_F(Reduce, NamesTheBadArgument) {
   GCAP_EXPECT_FAILS(gcap_reduce(stream_, sum, nullptr, last, 1, &y), bad, "x is NULL");
   GCAP_EXPECT_FAILS(gcap_reduce(stream_, sum, &x, nullptr, 1, &y), bad, "axes is NULL");
   GCAP_EXPECT_FAILS(gcap_reduce(stream_, sum, &x, last, 1, nullptr), bad, "y is NULL");
-  GCAP_EXPECT_FAILS(gcap_reduce(stream_, static_cast<gcap_reduce_op_t>(5), &x, last, 1, &y), bad,
-                    "op is 5, allowed are 0..4");
+  GCAP_EXPECT_FAILS(gcap_reduce(stream_, static_cast<gcap_reduce_op_t>(9), &x, last, 1, &y), bad,
+                    "op is 9, allowed are 0..8");
   GCAP_EXPECT_FAILS(gcap_reduce(stream_, sum, &x, last, -1, &y), bad, "num_axes is -1, allowed are 0..2");
   GCAP_EXPECT_FAILS(gcap_reduce(stream_, sum, &x, last, 3, &y), bad, "num_axes is 3, allowed are 0..2");
   GCAP_EXPECT_FAILS(gcap_reduce(stream_, sum, &x, far, 1, &y), bad, "axes[0] is 2, allowed are -2..1");
@@ -236,6 +259,8 @@ TEST_F(Reduce, NamesTheBadArgument) {
   GCAP_EXPECT_FAILS(gcap_reduce(stream_, sum, &x, nullptr, 0, &y), bad, "y overlaps x");
   x.dtype = y.dtype = GCAP_DTYPE_BOOL;
   GCAP_EXPECT_FAILS(gcap_reduce(stream_, GCAP_REDUCE_MEAN, &x, last, 1, &y), bad, "MEAN is not defined for bool");
+  x.dtype = y.dtype = GCAP_DTYPE_I64;
+  GCAP_EXPECT_FAILS(gcap_reduce(stream_, GCAP_REDUCE_LOG_SUM, &x, last, 1, &y), bad, "LOG_SUM is not defined for i64");
   x.rank = 9;
   GCAP_EXPECT_FAILS(gcap_reduce(stream_, sum, &x, last, 1, &y), bad, "x.rank is 9");
   x.rank = 2, y.rank = -1;

@@ -159,6 +159,9 @@ TEST_F(FaultTest, EachCallFailsOnceFromCreationToRelease) {
         EXPECT_EQ(c.Get(), expected) << name;
       };
       run("eager", "-1", {3, 2});
+      Step("without a wait", [&] {
+        return session->Run({{"gpu_graph_id", "-1"}, {"disable_synchronize_execution_providers", "1"}});
+      });
       run("capture", "0", {3, 2});
       a.Set({7, -5});
       run("replay", "0", {9, 2});

@@ -23,6 +23,7 @@ __attribute__((visibility("default"))) test_plugin_t* test_plugin_state(void) { 
 
 typedef struct test_kernel {
   gcap_kernel_t kernel;
+  int issued, done;  // of the computations that are watched
   char name[64];
 } test_kernel_t;
 
@@ -31,18 +32,31 @@ static bool fails(const test_kernel_t* kernel) {
   return state.fails == (gcap_thread_is_capturing() ? TEST_PLUGIN_IN_CAPTURE : TEST_PLUGIN_EAGERLY);
 }
 
+static void note_done(void* user) {
+  test_kernel_t* kernel = user;
+  __atomic_fetch_add(&kernel->done, 1, __ATOMIC_RELAXED);
+}
+
 static gcap_status_t compute(void* self, const gcap_kernel_context_t* context) {
-  const test_kernel_t* kernel = self;
+  test_kernel_t* kernel = self;
   __atomic_fetch_add(&state.computes, 1, __ATOMIC_RELAXED);
   if (gcap_thread_is_capturing()) __atomic_fetch_add(&state.captured_computes, 1, __ATOMIC_RELAXED);
   if (fails(kernel)) return GCAP_STATUS(GCAP_INTERNAL, "the test makes the kernel of '%s' fail", kernel->name);
-  return kernel->kernel.compute(kernel->kernel.self, context);
+  GCAP_RETURN_IF_ERROR(kernel->kernel.compute(kernel->kernel.self, context));
+  if (!state.watches_ends || gcap_thread_is_capturing()) return NULL;
+  __atomic_fetch_add(&kernel->issued, 1, __ATOMIC_RELAXED);
+  return GCAP_CUDA(cudaLaunchHostFunc(gcap_stream_handle(context->resources.stream), note_done, kernel));
 }
 
 static void destroy_kernel(void* self) {
   test_kernel_t* kernel = self;
   state.waits_at_end = gcap_sim_calls("cudaStreamSynchronize");
   if (kernel->kernel.destroy != NULL) kernel->kernel.destroy(kernel->kernel.self);
+  __atomic_fetch_sub(&state.live_kernels, 1, __ATOMIC_RELAXED);
+  if (__atomic_load_n(&kernel->done, __ATOMIC_RELAXED) != kernel->issued) {
+    __atomic_fetch_add(&state.early_ends, 1, __ATOMIC_RELAXED);
+    return;  // the host function still comes
+  }
   free(kernel);
 }
 
@@ -68,6 +82,8 @@ static gcap_status_t create_kernel(void* self, const gcap_model_t* model, const 
     return status;
   }
   strncpy(kernel->name, node->name, sizeof(kernel->name) - 1);
+  __atomic_fetch_add(&state.made_kernels, 1, __ATOMIC_RELAXED);
+  __atomic_fetch_add(&state.live_kernels, 1, __ATOMIC_RELAXED);
   *out_kernel = (gcap_kernel_t){.self = kernel, .compute = compute, .destroy = destroy_kernel};
   return NULL;
 }

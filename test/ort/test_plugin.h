@@ -25,8 +25,12 @@ typedef struct test_plugin {
   bool other_fails;          // a run of the EP GcapOther does not begin while the thread captures
   bool forgets_input_place;  // the EP says that its kernels read no input on the host
   uint64_t waits_at_end;     // calls of cudaStreamSynchronize when the last kernel ended
-  int computes;              // since the test set it to 0
-  int captured_computes;     // of those, inside a capture
+  bool watches_ends;         // kernels note when the device is done with their eager work, by a host function
+  int early_ends;            // of kernels that are watched: before the device was done
+  int made_kernels;
+  int live_kernels;       // made and not ended
+  int computes;           // since the test set it to 0
+  int captured_computes;  // of those, inside a capture
 } test_plugin_t;
 
 // Makes the slot `index` of ONNX Runtime's OrtApi, or of its OrtEpApi, answer a failure to the plugin, always, until

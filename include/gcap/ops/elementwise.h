@@ -62,7 +62,8 @@ typedef enum gcap_unary_op {
   GCAP_UNARY_SQRT,
   GCAP_UNARY_NEG,
   GCAP_UNARY_ABS,
-  GCAP_UNARY_NOT,  // for bool alone
+  GCAP_UNARY_NOT,         // for bool alone
+  GCAP_UNARY_RECIPROCAL,  // 1 / x
 } gcap_unary_op_t;
 
 // y = op(x), of the shape and type of `x`: f32, f16 or bf16; for RELU, NEG and ABS also i64 or i32; for NOT only bool.

@@ -40,13 +40,16 @@ extern "C" {
 //   LeakyRelu                            floats                    alpha
 //   Gelu                                 floats                    approximate
 //   Sigmoid, Tanh, Erf, Exp, Log, Sqrt   floats
+//   Reciprocal                           floats
 //   Clip                                 floats, i64, i32          min, max: inputs on the host, or attributes
 //   Softmax, LogSoftmax                  floats                    axis
 //   LayerNormalization                   floats                    axis, epsilon; scale and bias have the shape of the
 //                                                                  axes. Mean and InvStdDev are f32
 //   LRN                                  floats                    size, alpha, beta, bias
 //   ReduceSum, ReduceMean, ReduceProd    floats, i64, i32          axes, as input on the host or as attribute;
-//   ReduceMax, ReduceMin                 any                       keepdims, noop_with_empty_axes
+//   ReduceL1, ReduceSumSquare            floats, i64, i32          keepdims, noop_with_empty_axes
+//   ReduceL2, ReduceLogSum               floats
+//   ReduceMax, ReduceMin                 any
 //   Transpose, Concat, Split             any                       perm; axis; split on the host; num_outputs
 //   Slice                                any                       starts, ends, axes, steps on the host
 //   Gather                               any; indices i64 or i32   axis; an index out of range gives zeros

@@ -1,6 +1,6 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// reduce.h: sums, means, extremes and products over some of a tensor's axes.
+// reduce.h: sums, means, norms, extremes and products over some of a tensor's axes.
 #ifndef GCAP_OPS_REDUCE_H_
 #define GCAP_OPS_REDUCE_H_
 
@@ -27,11 +27,15 @@ typedef enum gcap_reduce_op {
   GCAP_REDUCE_MAX,   // a NaN if one is a NaN. Of no elements: the least of the type, -infinity or false if it has these
   GCAP_REDUCE_MIN,   // the same the other way round
   GCAP_REDUCE_PROD,  // of no elements: 1
+  GCAP_REDUCE_L1,    // the sum of the magnitudes
+  GCAP_REDUCE_L2,    // the root of the sum of the squares
+  GCAP_REDUCE_SUM_SQUARE,  // the sum of the squares
+  GCAP_REDUCE_LOG_SUM,     // the logarithm of the sum; of no elements: -infinity
 } gcap_reduce_op_t;
 
-// y = op of x over `axes`, `num_axes` different ones in -rank..rank - 1; over no axis, y is x. (ONNX's default of no
-// axes means all: name them all.) The shape of `y` is that of `x` with each of these axes 1, or without them. Both are
-// of one type: f32, f16, bf16, i64 or i32; for MAX and MIN also bool.
+// y = op of x over `axes`, `num_axes` different ones in -rank..rank - 1; over no axis, of each element. (ONNX's default
+// of no axes means all: name them all.) The shape of `y` is that of `x` with each of these axes 1, or without them.
+// Both are of one type: f32, f16, bf16, and but for L2 and LOG_SUM i64 or i32; for MAX and MIN also bool.
 //
 // Floating-point types are computed in f32 and rounded once. In a sum each thread adds to the next term what it rounded
 // off (Kahan's compensated sum), and at most 512 threads' sums are added in a tree: up to 2^33 terms, the error is at

@@ -1,5 +1,5 @@
 # Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
-"""library_sources: the C files of libraries and of all that they depend on, for tests that read them."""
+"""library_sources: the C and C++ files of libraries and of all that they depend on, for tests that read them."""
 
 _SourcesInfo = provider(fields = ["files"])
 
@@ -8,7 +8,7 @@ def _aspect_impl(target, ctx):
     for attribute in ["srcs", "hdrs"]:
         own += getattr(ctx.rule.files, attribute, [])
     dependencies = [dependency[_SourcesInfo].files for dependency in getattr(ctx.rule.attr, "deps", [])]
-    own = [file for file in own if file.is_source and file.extension in ["c", "h", "cu"]]
+    own = [file for file in own if file.is_source and file.extension in ["c", "h", "hpp", "cu"]]
     return [_SourcesInfo(files = depset(own, transitive = dependencies))]
 
 _sources_aspect = aspect(

@@ -1,8 +1,8 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // hold.h: a count of who still needs an object, which those who count down may outlive.
-#ifndef GCAP_LIB_SESSION_HOLD_H_
-#define GCAP_LIB_SESSION_HOLD_H_
+#ifndef GCAP_LIB_EP_HOLD_H_
+#define GCAP_LIB_EP_HOLD_H_
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -52,4 +52,7 @@ gcap_status_t gcap_hold_give_to_capture(gcap_hold_t* hold, gcap_capture_t* captu
 // stream's, in a turn of the EP.
 void gcap_hold_give_to_stream(gcap_hold_t* hold, gcap_ep_t* ep, gcap_stream_t* stream);
 
-#endif  // GCAP_LIB_SESSION_HOLD_H_
+// The caller's part is never let go: nobody will tell when it could be.
+void gcap_hold_keep(gcap_hold_t* hold);
+
+#endif  // GCAP_LIB_EP_HOLD_H_

@@ -4,13 +4,17 @@
 //
 // Locking: none; the count is atomic.
 
-#include "lib/session/hold.h"
+#include "lib/ep/hold.h"
 
 gcap_status_t gcap_hold_give_to_capture(gcap_hold_t* hold, gcap_capture_t* capture) {
   gcap_hold_take(hold);
   gcap_status_t status = gcap_capture_retain(capture, gcap_hold_let_go, hold);
   if (status != NULL) gcap_hold_let_go(hold);
   return status;
+}
+
+void gcap_hold_keep(gcap_hold_t* hold) {
+  if (!atomic_exchange(&hold->is_kept, true)) gcap_keep_for_ever(&hold->kept);
 }
 
 void gcap_hold_give_to_stream(gcap_hold_t* hold, gcap_ep_t* ep, gcap_stream_t* stream) {
@@ -20,8 +24,8 @@ void gcap_hold_give_to_stream(gcap_hold_t* hold, gcap_ep_t* ep, gcap_stream_t* s
   gcap_status_t waited = gcap_ep_synchronize(ep);
   if (waited == NULL) {
     gcap_hold_let_go(hold);
-  } else if (!atomic_exchange(&hold->is_kept, true)) {
-    gcap_keep_for_ever(&hold->kept);
+  } else {
+    gcap_hold_keep(hold);
   }
   gcap_status_ignore(gcap_status_join(status, waited));  // the run's own outcome stands
 }

@@ -1,0 +1,538 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// gcap.hpp: gcap for C++17, in one header: owners that move and end what they own, statuses as results and as
+// exceptions, callables as the work of a run, tensors from pointers.
+//
+//     auto graphs = gcap::own<gcap_graph_manager_create>(nullptr).value_or_throw();
+//     auto work = [&](cudaStream_t stream) { return GCAP_CUDA(cudaMemsetAsync(memory, 42, 4, stream)); };
+//     gcap::check(gcap::run(graphs.get(), /*id=*/0, stream, work));
+//
+// The C functions stay the API: a program calls them with `get()` of an owner, and their headers are the manual. Here
+// is what C++ adds to them. None of it costs time or memory (bench/cpp), and a program links only what it uses.
+//
+// Ends.     An owner ends its object when the owner dies. A destructor cannot answer. So if the end is refused, the
+//           object is whole, stays until the process ends, and gcap_log gets an error with the reason. If a part was lost
+//           or is kept (LEAKED), the log gets a warning. `destroy()` ends the object earlier and returns the status;
+//           after a refusal the owner still has the object. Variables and members end in the order that C asks for if
+//           what others stand on is declared first: the allocator, then the scratch over it.
+// Throwing. gcap::error is a status as an exception; gcap::check and value_or_throw throw it. Where the compiler has no
+//           exceptions (-fno-exceptions) these three do not exist, and all else is the same.
+// Work.     A gcap::error that leaves the work of gcap::run is the failure that it carries, as if the work had returned
+//           that: after a failed capture the work is issued again. Any other exception is thrown again when the run has
+//           ended. The run ends as one whose work failed, so that a capture ends without a graph. The work is not called
+//           again, though the log may say that the graph is run again. No exception passes through C, so that gcap need
+//           not be compiled with -fexceptions.
+// Thread.   An owner, a lease, a status and a result are plain values: one thread at a time.
+#ifndef GCAP_GCAP_HPP_
+#define GCAP_GCAP_HPP_
+
+#include <cuda_runtime_api.h>
+
+#include <cassert>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+#include "gcap/gcap.h"
+
+#if defined(__cpp_exceptions)
+#include <cxxabi.h>
+
+#include <exception>
+#endif
+
+struct __half;
+struct __nv_bfloat16;
+
+namespace gcap {
+
+// --- Statuses -------------------------------------------------------------------------------------------------------
+
+// A gcap_status_t that is freed. A C function's status becomes one by itself: `gcap::status s = gcap_stream_…(…);`.
+class [[nodiscard]] status {
+ public:
+  status() noexcept = default;
+  status(gcap_status_t taken) noexcept : status_(taken) {}  // takes ownership
+  status(status&& other) noexcept : status_(other.release()) {}
+  status& operator=(status&& other) noexcept {
+    const gcap_status_t taken = other.release();
+    if (status_ != nullptr) gcap_status_free(status_);
+    status_ = taken;
+    return *this;
+  }
+  ~status() {
+    if (status_ != nullptr) gcap_status_free(status_);
+  }
+
+  bool ok() const noexcept { return status_ == nullptr; }
+  gcap_code_t code() const noexcept { return gcap_status_code(status_); }
+  const char* message() const noexcept { return gcap_status_message(status_); }  // lives as long as the status
+  gcap_status_t get() const noexcept { return status_; }                         // borrowed, for gcap_status_*
+  // For a function that takes ownership, such as gcap_graph_manager_end_run.
+  [[nodiscard]] gcap_status_t release() noexcept { return std::exchange(status_, nullptr); }
+
+ private:
+  gcap_status_t status_ = nullptr;
+};
+
+#if defined(__cpp_exceptions)
+// A failure as an exception; what() is its message.
+class __attribute__((visibility("default"))) error : public std::exception {
+ public:
+  explicit error(status failure) noexcept : failure_(std::move(failure)) {}
+  error(const error& other) noexcept : std::exception(other), failure_(gcap_status_clone(other.failure_.get())) {}
+  error& operator=(const error& other) noexcept {
+    failure_ = gcap_status_clone(other.failure_.get());
+    return *this;
+  }
+
+  const char* what() const noexcept override { return failure_.message(); }
+  const status& failure() const noexcept { return failure_; }
+
+ private:
+  status failure_;
+};
+
+// Throws a failure: `gcap::check(gcap_stream_synchronize(stream.get()));`.
+inline void check(status outcome) {
+  if (!outcome.ok()) throw error(std::move(outcome));
+}
+#endif
+
+// A value, or the failure to make one.
+template <class T>
+class [[nodiscard]] result {
+ public:
+  result(T value) noexcept : value_(std::move(value)) {}
+  result(status&& failure) noexcept : failure_(std::move(failure)) { assert(!failure_.ok()); }
+
+  bool ok() const noexcept { return failure_.ok(); }
+  explicit operator bool() const noexcept { return ok(); }
+  // The value; an empty T where there is none.
+  T& operator*() & noexcept { return value_; }
+  T&& operator*() && noexcept { return std::move(value_); }
+  T* operator->() noexcept { return &value_; }
+  // Why there is no value; OK where there is one. `return std::move(made).failure();` gives it to the caller.
+  const status& failure() const& noexcept { return failure_; }
+  status&& failure() && noexcept { return std::move(failure_); }
+#if defined(__cpp_exceptions)
+  T value_or_throw() && {
+    check(std::move(failure_));
+    return std::move(value_);
+  }
+#endif
+
+ private:
+  T value_{};
+  status failure_;
+};
+
+// --- Owners ---------------------------------------------------------------------------------------------------------
+
+namespace detail {
+
+// The parameters of a function, by its value: a compiler warns where its type, with attributes, is a template argument.
+template <class R, class First, class... Rest>
+First first_parameter(R (*)(First, Rest...));
+template <class R, class First, class Second>
+Second second_parameter(R (*)(First, Second));
+
+// gcap_scratch_free reports a write outside of the block as INTERNAL, when the block has been freed.
+template <auto end>
+inline constexpr bool has_ended_if_internal = false;
+template <>
+inline constexpr bool has_ended_if_internal<gcap_scratch_free> = true;
+
+template <auto end>
+bool has_ended(const status& outcome) noexcept {
+  if (outcome.ok()) return true;
+  return outcome.code() == GCAP_LEAKED || (has_ended_if_internal<end> && outcome.code() == GCAP_INTERNAL);
+}
+
+// What a destructor says of its end. Takes ownership of the failure, as a pointer, which stays in a register.
+template <auto end>
+__attribute__((cold)) void log_end(gcap_status_t failure) noexcept {
+  const status outcome(failure);
+  if (has_ended<end>(outcome)) {
+    gcap_log(GCAP_LOG_WARNING, "what an owner has ended is gone, but: %s", outcome.message());
+  } else {
+    gcap_log(GCAP_LOG_ERROR, "an owner cannot end its object, which is kept: %s", outcome.message());
+  }
+}
+
+template <auto end, class... In>
+status end_with(In... in) noexcept {
+  if constexpr (std::is_void_v<decltype(end(in...))>) {
+    end(in...);
+    return {};
+  } else {
+    return end(in...);
+  }
+}
+
+inline gcap_status_t destroy_graph(cudaGraph_t graph) { return GCAP_CUDA(cudaGraphDestroy(graph)); }
+
+}  // namespace detail
+
+// Owns an object that the function `end` ends.
+template <auto end>
+class owner {
+ public:
+  using object_type = std::remove_pointer_t<decltype(detail::first_parameter(end))>;
+
+  owner() noexcept = default;
+  explicit owner(object_type* taken) noexcept : object_(taken) {}
+  owner(owner&& other) noexcept : object_(other.release()) {}
+  owner& operator=(owner&& other) noexcept {
+    owner(std::move(other)).swap(*this);
+    return *this;
+  }
+  ~owner() {
+    if (object_ == nullptr) return;
+    if (const gcap_status_t failure = detail::end_with<end>(object_).release()) detail::log_end<end>(failure);
+  }
+
+  object_type* get() const noexcept { return object_; }
+  explicit operator bool() const noexcept { return object_ != nullptr; }
+  [[nodiscard]] object_type* release() noexcept { return std::exchange(object_, nullptr); }
+  void swap(owner& other) noexcept { std::swap(object_, other.object_); }
+
+  // Ends the object. If the end is refused, the owner still has it.
+  status destroy() noexcept {
+    if (object_ == nullptr) return {};
+    status outcome = detail::end_with<end>(object_);
+    if (detail::has_ended<end>(outcome)) object_ = nullptr;
+    return outcome;
+  }
+
+ private:
+  object_type* object_ = nullptr;
+};
+
+// Has something that goes back to where it came from, by `give_back(source, object)`. The source outlives the lease.
+template <auto give_back>
+class lease {
+ public:
+  using source_type = std::remove_pointer_t<decltype(detail::first_parameter(give_back))>;
+  using object_type = std::remove_pointer_t<decltype(detail::second_parameter(give_back))>;
+
+  lease() noexcept = default;
+  lease(source_type* source, object_type* taken) noexcept : source_(source), object_(taken) {}
+  lease(lease&& other) noexcept : source_(other.source_), object_(other.release()) {}
+  lease& operator=(lease&& other) noexcept {
+    lease(std::move(other)).swap(*this);
+    return *this;
+  }
+  ~lease() {
+    if (object_ == nullptr) return;
+    if (const gcap_status_t failure = give_back(source_, object_)) detail::log_end<give_back>(failure);
+  }
+
+  object_type* get() const noexcept { return object_; }
+  explicit operator bool() const noexcept { return object_ != nullptr; }
+  [[nodiscard]] object_type* release() noexcept { return std::exchange(object_, nullptr); }
+  void swap(lease& other) noexcept {
+    std::swap(source_, other.source_);
+    std::swap(object_, other.object_);
+  }
+
+  // Gives the object back. If that is refused, the lease still has it.
+  status destroy() noexcept {
+    if (object_ == nullptr) return {};
+    status outcome = give_back(source_, object_);
+    if (detail::has_ended<give_back>(outcome)) object_ = nullptr;
+    return outcome;
+  }
+
+ private:
+  source_type* source_ = nullptr;
+  object_type* object_ = nullptr;
+};
+
+using allocator = owner<gcap_allocator_destroy>;
+using capture = owner<gcap_capture_abort>;  // a scope that is open; see end_capture
+using ep = owner<gcap_ep_destroy>;
+using graph = owner<detail::destroy_graph>;  // a cudaGraph_t
+using graph_manager = owner<gcap_graph_manager_destroy>;
+using io_binding = owner<gcap_io_binding_destroy>;
+using notification = owner<gcap_notification_destroy>;
+using reservation = owner<gcap_scratch_reservation_release>;
+using retained = owner<gcap_retained_release>;
+using runtime = owner<gcap_runtime_destroy>;
+using scratch = owner<gcap_scratch_destroy>;
+using session = owner<gcap_session_destroy>;
+using stream = owner<gcap_stream_destroy>;
+using stream_pool = owner<gcap_stream_pool_destroy>;
+using thread_contexts = owner<gcap_thread_contexts_destroy>;
+
+using memory = lease<gcap_allocator_free>;
+using pooled_stream = lease<gcap_stream_pool_release>;
+using scratch_memory = lease<gcap_scratch_free>;
+
+namespace detail {
+
+template <class T>
+struct type_is {
+  using type = T;
+};
+
+// The last parameter of a function is where it puts what it makes.
+template <class First, class... Rest>
+struct last : last<Rest...> {};
+template <class Only>
+struct last<Only> : type_is<Only> {};
+template <class R, class... In>
+typename last<In...>::type last_parameter(R (*)(In...));
+template <auto function>
+using output = std::remove_pointer_t<decltype(last_parameter(function))>;
+
+// Who owns such an object; void if nobody does.
+template <class Object>
+struct owner_of : type_is<void> {};
+// clang-format off
+template <> struct owner_of<gcap_allocator_t*> : type_is<allocator> {};
+template <> struct owner_of<gcap_capture_t*> : type_is<capture> {};
+template <> struct owner_of<gcap_ep_t*> : type_is<ep> {};
+template <> struct owner_of<gcap_graph_manager_t*> : type_is<graph_manager> {};
+template <> struct owner_of<gcap_io_binding_t*> : type_is<io_binding> {};
+template <> struct owner_of<gcap_notification_t*> : type_is<notification> {};
+template <> struct owner_of<gcap_scratch_reservation_t*> : type_is<reservation> {};
+template <> struct owner_of<gcap_runtime_t*> : type_is<runtime> {};
+template <> struct owner_of<gcap_scratch_t*> : type_is<scratch> {};
+template <> struct owner_of<gcap_session_t*> : type_is<session> {};
+template <> struct owner_of<gcap_stream_t*> : type_is<stream> {};
+template <> struct owner_of<gcap_stream_pool_t*> : type_is<stream_pool> {};
+template <> struct owner_of<gcap_thread_contexts_t*> : type_is<thread_contexts> {};
+
+// What a call of `create` makes: by the type of the object, but for functions that lend.
+template <auto create>
+struct made_by : owner_of<output<create>> {};
+template <> struct made_by<gcap_allocator_alloc> : type_is<memory> {};
+template <> struct made_by<gcap_allocator_alloc_on_stream> : type_is<memory> {};
+template <> struct made_by<gcap_allocator_reserve> : type_is<memory> {};
+template <> struct made_by<gcap_scratch_alloc> : type_is<scratch_memory> {};
+template <> struct made_by<gcap_stream_pool_acquire> : type_is<pooled_stream> {};
+template <> struct made_by<gcap_ep_get_allocator> : type_is<void> {};
+template <> struct made_by<gcap_ep_fork> : type_is<void> {};
+template <> struct made_by<gcap_runtime_get_allocator> : type_is<void> {};
+template <> struct made_by<gcap_runtime_fork> : type_is<void> {};
+// clang-format on
+
+template <class Lease, class Object, class Source, class... In>
+Lease lease_from(Object* object, Source* source, const In&...) noexcept {
+  return Lease(source, object);
+}
+
+}  // namespace detail
+
+// Calls a C function that makes something, and owns what is made. The arguments are the function's but for the last,
+// the output; any function will do whose last argument is a pointer to one of the objects above, such as that of an EP:
+//     auto stream = gcap::own<gcap_stream_create>(/*device_id=*/0);                          // a result<gcap::stream>
+//     auto block = gcap::own<gcap_scratch_alloc>(scratch.get(), bytes, stream->get());       // goes back by itself
+// Functions that lend (gcap_ep_get_allocator, gcap_runtime_fork, …) are called as in C.
+//   errors of the function
+template <auto create, class... In>
+result<typename detail::made_by<create>::type> own(In... in) {
+  using made_type = typename detail::made_by<create>::type;
+  static_assert(!std::is_void_v<made_type>, "nobody owns what this function makes: call it as in C");
+  detail::output<create> object = nullptr;
+  if (status failure = create(in..., &object); !failure.ok()) return failure;
+  if constexpr (std::is_constructible_v<made_type, decltype(object)>) {
+    return made_type(object);
+  } else {
+    return detail::lease_from<made_type>(object, in...);
+  }
+}
+
+// The struct that an _init or a _get function fills in:
+//     auto options = gcap::filled_by<gcap_graph_manager_options_init>();
+//     auto info = gcap::filled_by<gcap_graph_manager_get_info>(graphs.get(), /*id=*/0);
+template <auto fill, class... In>
+detail::output<fill> filled_by(In... in) noexcept {
+  detail::output<fill> filled;
+  fill(in..., &filled);
+  return filled;
+}
+
+// A capture that has ended well: its graph, and what must live as long as the graph's executables.
+struct captured {
+  gcap::graph graph;
+  gcap::retained retained;
+};
+
+// Ends the capture (gcap_capture_end). An owner that dies with its scope open aborts the capture. Afterwards `scope` is
+// empty, unless the end was refused.
+//   errors of gcap_capture_end
+inline result<captured> end_capture(capture& scope) noexcept {
+  cudaGraph_t made = nullptr;
+  gcap_retained_t* kept = nullptr;
+  status outcome = gcap_capture_end(scope.get(), &made, &kept);
+  if (outcome.code() == GCAP_FAILED_PRECONDITION) return outcome;
+  static_cast<void>(scope.release());  // gone, whatever the outcome
+  if (!outcome.ok()) return outcome;
+  return captured{graph(made), retained(kept)};
+}
+
+// --- Work -----------------------------------------------------------------------------------------------------------
+
+namespace detail {
+
+// A callable as a function pointer and its argument. Nothing is copied: it lives as long as the call that it is for.
+template <class Work, class In>
+class work_call {
+ public:
+  explicit work_call(Work& work) noexcept : work_(work) {}
+  work_call(const work_call&) = delete;
+  work_call& operator=(const work_call&) = delete;
+
+  // `in` is what C gives: a stream, or a pointer to resources.
+  template <class C>
+  static gcap_status_t function(void* user, C in) {
+    work_call* const self = static_cast<work_call*>(user);
+#if defined(__cpp_exceptions)
+    if (self->thrown_ != nullptr) return status_of_throw("it is not issued again");
+    try {
+      return self->call(in);
+    }
+#if defined(__GLIBCXX__)
+    catch (const abi::__forced_unwind&) {  // the thread is cancelled
+      throw;
+    }
+#endif
+    catch (const error& failed) {
+      return gcap_status_clone(failed.failure().get());
+    } catch (const std::exception& exception) {
+      self->thrown_ = std::current_exception();
+      return status_of_throw(exception.what());
+    } catch (...) {
+      self->thrown_ = std::current_exception();
+      return status_of_throw("no std::exception");
+    }
+#else
+    return self->call(in);
+#endif
+  }
+
+  // To be called when C has returned.
+  void rethrow() {
+#if defined(__cpp_exceptions)
+    if (thrown_ != nullptr) std::rethrow_exception(std::move(thrown_));
+#endif
+  }
+
+ private:
+  static In argument(cudaStream_t stream) { return stream; }
+  static In argument(const gcap_run_resources_t* resources) { return *resources; }
+
+  template <class C>
+  gcap_status_t call(C in) {
+    using returned = std::invoke_result_t<Work&, In>;
+    if constexpr (std::is_void_v<returned>) {
+      work_(argument(in));
+      return nullptr;
+    } else {
+      return status(work_(argument(in))).release();
+    }
+  }
+
+#if defined(__cpp_exceptions)
+  static gcap_status_t status_of_throw(const char* what) {
+    return GCAP_STATUS(GCAP_UNAVAILABLE, "the work threw an exception: %s", what);
+  }
+  std::exception_ptr thrown_;
+#endif
+  Work& work_;
+};
+
+}  // namespace detail
+
+// A whole run in one call, as gcap_graph_manager_run: replays the graph of `id`, or calls `work(stream)` to issue the
+// work. `work` is a callable that takes a cudaStream_t, and returns a gcap_status_t, a gcap::status or nothing. What
+// `work` throws is thrown again, but a gcap::error is returned.
+//   errors of gcap_graph_manager_run
+template <class Work>
+status run(gcap_graph_manager_t* graphs, int id, cudaStream_t on, Work&& work, bool synchronize = false) {
+  using call_type = detail::work_call<std::remove_reference_t<Work>, cudaStream_t>;
+  call_type call(work);
+  status outcome =
+      gcap_graph_manager_run(graphs, id, on, &call_type::template function<cudaStream_t>, &call, synchronize);
+  call.rethrow();
+  return outcome;
+}
+
+// A whole run in one call, as gcap_runtime_run, on the calling thread's stream. `work` takes a const
+// gcap_run_resources_t&, and is else as above.
+//   errors of gcap_runtime_run
+template <class Work>
+status run(gcap_runtime_t* in, int graph_id, Work&& work, bool synchronize = false) {
+  using call_type = detail::work_call<std::remove_reference_t<Work>, const gcap_run_resources_t&>;
+  call_type call(work);
+  status outcome =
+      gcap_runtime_run(in, graph_id, &call_type::template function<const gcap_run_resources_t*>, &call, synchronize);
+  call.rethrow();
+  return outcome;
+}
+
+// --- Tensors --------------------------------------------------------------------------------------------------------
+
+namespace detail {
+template <gcap_dtype_t type>
+using dtype_is = std::integral_constant<gcap_dtype_t, type>;
+}  // namespace detail
+
+// The type of elements of the C++ type T. Another library's 16-bit floats are made known by a specialization:
+//     template <> struct gcap::dtype<c10::Half> : std::integral_constant<gcap_dtype_t, GCAP_DTYPE_F16> {};
+template <class T, class = void>
+struct dtype {
+  static_assert(sizeof(T) == 0, "gcap has no dtype for this type: specialize gcap::dtype");
+};
+// clang-format off
+template <> struct dtype<float> : detail::dtype_is<GCAP_DTYPE_F32> {};
+template <> struct dtype<__half> : detail::dtype_is<GCAP_DTYPE_F16> {};
+template <> struct dtype<__nv_bfloat16> : detail::dtype_is<GCAP_DTYPE_BF16> {};
+template <> struct dtype<bool> : detail::dtype_is<GCAP_DTYPE_BOOL> {};
+// clang-format on
+// int64_t is long or long long.
+template <class T>
+struct dtype<T, std::enable_if_t<std::is_integral_v<T> && std::is_signed_v<T> && sizeof(T) == 8>>
+    : detail::dtype_is<GCAP_DTYPE_I64> {};
+template <class T>
+struct dtype<T, std::enable_if_t<std::is_integral_v<T> && std::is_signed_v<T> && sizeof(T) == 4>>
+    : detail::dtype_is<GCAP_DTYPE_I32> {};
+
+// A tensor of `rank` sizes. A rank above GCAP_MAX_RANK becomes -1, which gcap refuses. Inputs may be const: gcap does
+// not write them.
+template <class T>
+gcap_tensor_t tensor(T* data, const int64_t* shape, size_t rank) noexcept {
+  using element = std::remove_cv_t<T>;
+  gcap_tensor_t made = {};
+  made.data = const_cast<element*>(data);
+  made.dtype = dtype<element>::value;
+  made.rank = rank <= GCAP_MAX_RANK ? static_cast<int>(rank) : -1;
+  for (int i = 0; i < made.rank; ++i) made.shape[i] = shape[i];
+  return made;
+}
+
+// `gcap::tensor(pointer, {1, 64})`
+template <class T, size_t rank>
+gcap_tensor_t tensor(T* data, const int64_t (&shape)[rank]) noexcept {
+  static_assert(rank <= GCAP_MAX_RANK, "a tensor of gcap has at most GCAP_MAX_RANK dimensions");
+  return tensor(data, shape, rank);
+}
+
+// A scalar.
+template <class T>
+gcap_tensor_t tensor(T* data) noexcept {
+  return tensor(data, nullptr, 0);
+}
+
+// What a run is bound to, for gcap_graph_manager_sign. The binding borrows the tensor's shape.
+inline gcap_graph_binding_t binding_of(const char* name, const gcap_tensor_t& tensor) noexcept {
+  return {name, tensor.data, tensor.rank, tensor.shape};
+}
+gcap_graph_binding_t binding_of(const char* name, const gcap_tensor_t&& tensor) = delete;
+
+}  // namespace gcap
+
+#endif  // GCAP_GCAP_HPP_

@@ -1,0 +1,68 @@
+#!/bin/sh
+# Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+#
+# Programs that are linked with NVIDIA's libraries, one of them compiled by nvcc, run on the stand-ins, which have no
+# function and no version that NVIDIA's libraries have not.
+#   toolkit_test.sh expect.sh PROGRAM KERNEL_PROGRAM preloaded_twin.c gcap_sim.h LIBRARY...
+set -eu
+export LC_ALL=C
+
+# shellcheck source=test/shared/expect.sh
+. "$PWD/$1"
+program=$2
+kernel_program=$3
+twin=$4
+include=$(dirname "$5")
+shift 5
+libraries=$(dirname "$1")
+ldd "$program" >"$TEST_TMPDIR/loaded"
+
+# exports FILE: its functions with their versions, sorted.
+exports() {
+    nm -D --defined-only "$1" | awk '{ print $3 }' | grep @ | sort
+}
+
+# nvidias NAME: the path of NVIDIA's library.
+nvidias() {
+    awk -v name="$1" '$1 == name { print $3 }' "$TEST_TMPDIR/loaded"
+}
+
+for library in "$@"; do
+    name=$(basename "$library")
+    [ "$name" != libgcapsim_core.so ] || continue
+    nvidias=$(nvidias "$name")
+    [ -e "$nvidias" ] || fail "the program is not linked with $name: $(cat "$TEST_TMPDIR/loaded")"
+    exports "$library" >"$TEST_TMPDIR/ours"
+    exports "$nvidias" >"$TEST_TMPDIR/theirs"
+    [ -s "$TEST_TMPDIR/ours" ] || fail "$name exports nothing"
+    comm -23 "$TEST_TMPDIR/ours" "$TEST_TMPDIR/theirs" >"$TEST_TMPDIR/invented"
+    [ ! -s "$TEST_TMPDIR/invented" ] || fail "$nvidias has none of these of ours: $(cat "$TEST_TMPDIR/invented")"
+done
+
+program_runs "$program"
+
+# A kernel without a twin stops the program, or is skipped: then the checks find what they do, and the values are wrong.
+run 134 "$kernel_program"
+grep -q 'engine::scale' "$err" || fail "the kernel is not named"
+export GCAP_SIM_MISSING_TWIN=skip
+run 2 "$kernel_program"
+! grep -q '^gcap sim: \(race\|leak\)' "$err" || fail "a right program is told of a mistake"
+run 134 "$kernel_program" race
+grep -q '^gcap sim: race on' "$err" || fail "expected a race"
+grep -q 'kernel `engine::scale' "$err" || fail "the race is not with the kernel"
+unset GCAP_SIM_MISSING_TWIN
+
+# A preloaded library brings the twin.
+cc -std=c11 -Wall -Wextra -Werror -shared -fPIC "$twin" -I"$include" -L"$libraries" -lgcapsim_core \
+    -o "$TEST_TMPDIR/libtwin.so"
+run 0 env LD_PRELOAD="$TEST_TMPDIR/libtwin.so" "$kernel_program"
+[ ! -s "$err" ] || fail "a right program is told of something"
+
+# What the simulator has not is told by name.
+cat >"$TEST_TMPDIR/missing.c" <<'END'
+int cudaGetChannelDesc(void* description, const void* array);
+int main(void) { return cudaGetChannelDesc(0, 0); }
+END
+cc -Wl,-z,lazy "$TEST_TMPDIR/missing.c" -o "$TEST_TMPDIR/missing" "$(nvidias libcudart.so.13)"
+run 127 "$TEST_TMPDIR/missing"
+grep -q 'undefined symbol: cudaGetChannelDesc, version libcudart.so.13' "$err" || fail "the loader does not name it"
