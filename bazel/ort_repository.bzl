@@ -9,7 +9,8 @@ GCAP_ORT_ROOT, the root of an official release with include/ and lib/, adds its 
 declarations.
 
 The repository has one file, runtimes.txt, of lines "NAME LIBRARY PYTHON PYTHONPATH" with the names `oldest` and
-`newest`, and for the releases between their version. A test whose line is not there skips, and says why. So the file is empty where there is nothing.
+`newest`, and for the releases between their version. A test whose line is not there skips, and says why. So the file
+is empty where there is nothing.
 """
 
 _OLDEST = "1.26.0"

@@ -10,7 +10,8 @@
 #include "lib/ep/hold.h"
 
 // A gcap kernel, with the shapes that it was made for: inputs, then outputs. Each use has a part of `hold`, and so has
-// each graph and each stream that has the kernel's work. It ends only when none of them is left.
+// each graph and each stream that has the kernel's work. It ends when none of them is left, or with the node: before a
+// session ends its nodes, ONNX Runtime releases the streams of all threads, and that waits for them.
 typedef struct gcap_ort_plan {
   gcap_kernel_t kernel;
   gcap_hold_t* hold;

@@ -6,12 +6,14 @@
 include(GNUInstallDirs)
 
 # Before anything is copied. A trial, since what the permissions say is not what a file system does.
+install(CODE "set(gcap_include \"${CMAKE_INSTALL_INCLUDEDIR}\")")
 install(CODE [[
   set(folder "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}")
-  set(trial "${folder}/include/gcap")
+  set(trial "${folder}/${gcap_include}")
   execute_process(COMMAND ${CMAKE_COMMAND} -E make_directory "${trial}" ERROR_QUIET RESULT_VARIABLE failed)
   if(NOT failed)
-    execute_process(COMMAND ${CMAKE_COMMAND} -E touch "${trial}/gcap.h" ERROR_QUIET RESULT_VARIABLE failed)
+    execute_process(COMMAND ${CMAKE_COMMAND} -E touch "${trial}/.gcap_trial" ERROR_QUIET RESULT_VARIABLE failed)
+    file(REMOVE "${trial}/.gcap_trial")
   endif()
   if(failed)
     message(FATAL_ERROR
@@ -27,7 +29,8 @@ endif()
 install(DIRECTORY include/gcap DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
 # A folder of their own: beside gcap's they would hide NVIDIA's.
-install(DIRECTORY sim/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/gcap-sim FILES_MATCHING PATTERN "*.h")
+install(DIRECTORY sim/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/gcap-sim
+  FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/licenses/gcap)
 
 set(GCAP_VERSION ${PROJECT_VERSION})

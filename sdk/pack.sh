@@ -31,7 +31,7 @@ fill() {
 }
 
 have() {
-    printf '%s\n' "$@" | grep --quiet "/libgcap_ops_$kind\.a$"
+    printf '%s\n' "$@" | grep "/libgcap_ops_$kind\.a$" >/dev/null
 }
 
 for file in "$@"; do

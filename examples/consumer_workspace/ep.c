@@ -152,14 +152,15 @@ static gcap_status_t use_ep(gcap_ep_t* ep) {
   if (status == NULL) status = GCAP_CUDA(cudaMalloc(&y.data, gcap_tensor_bytes(&y)));
   if (status == NULL) status = run_all(ep, session, &x, &y);
   status = gcap_status_join(status, gcap_session_destroy(session));
-  return gcap_status_join(status, GCAP_CUDA((cudaFree(x.data), cudaFree(y.data))));
+  status = gcap_status_join(status, GCAP_CUDA(cudaFree(x.data)));
+  return gcap_status_join(status, GCAP_CUDA(cudaFree(y.data)));
 }
 
 static gcap_status_t run_program(void) {
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamCreateWithFlags(&slab.stream, cudaStreamNonBlocking)));
-  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMalloc((void**)&slab.memory, SLAB_BYTES)));
   gcap_ep_t* ep = NULL;
-  gcap_status_t status = create_ep(&ep);
+  gcap_status_t status = GCAP_CUDA(cudaMalloc((void**)&slab.memory, SLAB_BYTES));
+  if (status == NULL) status = create_ep(&ep);
   if (status == NULL) status = use_ep(ep);
   status = gcap_status_join(status, gcap_ep_destroy(ep));
   status = gcap_status_join(status, GCAP_CUDA(cudaFree(slab.memory)));

@@ -18,6 +18,7 @@
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "gcap/gcap.hpp"
@@ -41,8 +42,14 @@ class Arena {
     return gcap::own<gcap_scratch_alloc>(scratch_.get(), bytes, stream.wrapper.get()).value_or_throw().release();
   }
 
+  // In a capture nothing can wait for a stream outside of the capture: what such a stream uses goes when the pool ends.
   gcap::status Free(void* ptr, cudaStream_t handle) {
-    if (has_users_.load(std::memory_order_relaxed)) GCAP_RETURN_IF_ERROR(WaitForUsers(ptr, handle).release());
+    if (has_users_.load(std::memory_order_relaxed)) {
+      cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+      GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamIsCapturing(handle, &capture)));
+      if (capture != cudaStreamCaptureStatusNone && Defer(ptr, handle)) return {};
+      GCAP_RETURN_IF_ERROR(WaitForUsers(ptr, handle).release());
+    }
     return gcap_scratch_free(scratch_.get(), ptr);
   }
 
@@ -56,18 +63,27 @@ class Arena {
     gcap_stream_t* const stream = Find(handle).wrapper.get();
     gcap::check(gcap_scratch_reservation_prepare(scratch_.get(), stream));
     const std::lock_guard<std::mutex> lock(mutex_);
-    Pool& pool = pools_[id];
-    if (pool.graphs == 0) {
-      pool.reservation = gcap::own<gcap_scratch_reservation_open>(scratch_.get(), stream).value_or_throw().release();
+    const auto pool = pools_.find(id);
+    if (pool == pools_.end()) {
+      auto opened = gcap::own<gcap_scratch_reservation_open>(scratch_.get(), stream).value_or_throw();
+      pools_.emplace(id, Pool{opened.release(), 1});
     } else {
-      gcap::check(gcap_scratch_reservation_reopen(pool.reservation));
+      gcap::check(gcap_scratch_reservation_reopen(pool->second.reservation));
+      ++pool->second.graphs;
     }
-    ++pool.graphs;
   }
 
-  void EndPool(const GcapTorchPool& id) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    gcap_scratch_reservation_close(pools_.at(id).reservation);
+  // The capture has ended.
+  gcap::status EndPool(const GcapTorchPool& id) {
+    std::vector<std::pair<void*, cudaStream_t>> deferred;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      gcap_scratch_reservation_close(pools_.at(id).reservation);
+      deferred.swap(deferred_);
+    }
+    gcap_status_t outcome = nullptr;
+    for (const auto& [ptr, handle] : deferred) outcome = gcap_status_join(outcome, Free(ptr, handle).release());
+    return outcome;
   }
 
   void ReleasePool(const GcapTorchPool& id) {
@@ -105,16 +121,24 @@ class Arena {
     thread_local Last last;
     if (last.arena == this && last.handle == handle) return *last.stream;
     const std::lock_guard<std::mutex> lock(mutex_);
-    std::unique_ptr<Stream>& found = streams_[handle];
-    if (found == nullptr) {
+    auto found = streams_.find(handle);
+    if (found == streams_.end()) {
       auto made = std::make_unique<Stream>();
       made->wrapper = gcap::own<gcap_stream_wrap>(handle, GCAP_STREAM_USER,
                                                   unsigned{GCAP_STREAM_FLAG_ALLOW_DEFAULT_STREAM}, device_)
                           .value_or_throw();
-      found = std::move(made);
+      found = streams_.emplace(handle, std::move(made)).first;
     }
-    last = {this, handle, found.get()};
-    return *found;
+    last = {this, handle, found->second.get()};
+    return *last.stream;
+  }
+
+  // Whether another stream uses the block: it is then freed later.
+  bool Defer(void* ptr, cudaStream_t handle) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (users_.count(ptr) == 0) return false;
+    deferred_.emplace_back(ptr, handle);
+    return true;
   }
 
   gcap::status WaitForUsers(void* ptr, cudaStream_t handle) {
@@ -123,13 +147,14 @@ class Arena {
       const std::lock_guard<std::mutex> lock(mutex_);
       const auto found = users_.find(ptr);
       if (found == users_.end()) return {};
-      users = std::move(found->second);
-      users_.erase(found);
-      has_users_ = !users_.empty();
+      users = found->second;
     }
     for (const cudaStream_t user : users) {
       if (user != handle) GCAP_RETURN_IF_ERROR(Wait(user, handle).release());
     }
+    const std::lock_guard<std::mutex> lock(mutex_);
+    users_.erase(ptr);
+    has_users_ = !users_.empty();
     return {};
   }
 
@@ -148,6 +173,7 @@ class Arena {
   std::unordered_map<cudaStream_t, std::unique_ptr<Stream>> streams_;
   std::unordered_map<void*, std::vector<cudaStream_t>> users_;  // of blocks that record_stream named
   std::atomic<bool> has_users_{false};
+  std::vector<std::pair<void*, cudaStream_t>> deferred_;  // frees of the captures that are open
   std::map<GcapTorchPool, Pool> pools_;
 };
 
@@ -188,7 +214,7 @@ void gcap_torch_begin_pool(int device, GcapTorchPool pool, std::function<bool(cu
   ArenaOf(device).BeginPool(pool, current_stream(device));
 }
 
-void gcap_torch_end_pool(int device, GcapTorchPool pool) { ArenaOf(device).EndPool(pool); }
+void gcap_torch_end_pool(int device, GcapTorchPool pool) { LogFailure(ArenaOf(device).EndPool(pool)); }
 
 void gcap_torch_release_pool(int device, GcapTorchPool pool) { ArenaOf(device).ReleasePool(pool); }
 

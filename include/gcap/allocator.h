@@ -165,8 +165,8 @@ GCAP_API gcap_status_t gcap_allocator_alloc_on_stream(gcap_allocator_t* allocato
 //   others  as gcap_allocator_alloc
 GCAP_API gcap_status_t gcap_allocator_reserve(gcap_allocator_t* allocator, size_t bytes, void** out_ptr) GCAP_NODISCARD;
 
-// Frees memory, however it was allocated. NULL is fine. On failure the block still belongs to the caller, who may
-// retry.
+// Frees memory, however it was allocated. NULL is fine. On failure, but for INTERNAL, the block still belongs to the
+// caller, who may retry.
 //   INVALID_ARGUMENT     not allocated here, an address inside a block, or freed already (if the allocator detects it)
 //   FAILED_PRECONDITION  the calling thread is capturing (see above)
 //   CUDA_ERROR           the runtime refused

@@ -80,7 +80,7 @@ class [[nodiscard]] status {
 // A failure as an exception; what() is its message.
 class __attribute__((visibility("default"))) error : public std::exception {
  public:
-  explicit error(status failure) noexcept : failure_(std::move(failure)) {}
+  explicit error(status failure) noexcept : failure_(std::move(failure)) { assert(!failure_.ok()); }
   error(const error& other) noexcept : std::exception(other), failure_(gcap_status_clone(other.failure_.get())) {}
   error& operator=(const error& other) noexcept {
     failure_ = gcap_status_clone(other.failure_.get());
@@ -138,11 +138,14 @@ First first_parameter(R (*)(First, Rest...));
 template <class R, class First, class Second>
 Second second_parameter(R (*)(First, Second));
 
-// gcap_scratch_free reports a write outside of the block as INTERNAL, when the block has been freed.
+// gcap_scratch_free, and so gcap_allocator_free of a scratch's allocator, reports a write outside of the block as
+// INTERNAL, when the block has been freed.
 template <auto end>
 inline constexpr bool has_ended_if_internal = false;
 template <>
 inline constexpr bool has_ended_if_internal<gcap_scratch_free> = true;
+template <>
+inline constexpr bool has_ended_if_internal<gcap_allocator_free> = true;
 
 template <auto end>
 bool has_ended(const status& outcome) noexcept {
@@ -351,6 +354,7 @@ result<typename detail::made_by<create>::type> own(In... in) {
 template <auto fill, class... In>
 detail::output<fill> filled_by(In... in) noexcept {
   detail::output<fill> filled;
+  static_assert(std::is_void_v<decltype(fill(in..., &filled))>, "this function may fail: call it as in C");
   fill(in..., &filled);
   return filled;
 }

@@ -153,8 +153,8 @@ GCAP_API gcap_status_t gcap_scratch_free(gcap_scratch_t* scratch, void* ptr) GCA
 GCAP_API gcap_status_t gcap_scratch_begin_run(gcap_scratch_t* scratch, gcap_stream_t* stream) GCAP_NODISCARD;
 // The run has ended in any case but the first two. The end also frees blocks that a debug option cannot look at or
 // fill, such as in a capture that was broken, which gcap_scratch_free refuses; the status names the node and the call.
-// A block that could not be freed stays live and belongs to no run. The next end of a run that has blocks to free frees
-// it, or gcap_scratch_free, or gcap_scratch_destroy.
+// A block that could not be freed stays live and belongs to no run. The next end of a run that has blocks to free, on a
+// thread that does not capture, frees it, or gcap_scratch_free, or gcap_scratch_destroy.
 //   FAILED_PRECONDITION  the stream has no open run
 //   INVALID_ARGUMENT     no stream
 //   INTERNAL             with red_zones: something wrote outside a block. The block was freed

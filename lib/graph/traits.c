@@ -72,6 +72,9 @@ static gcap_status_t append_child(gcap_graph_traits_t* traits, cudaGraphNode_t n
 static gcap_status_t append_all(gcap_graph_traits_t* traits, const gcap_graph_node_list_t* nodes) {
   for (size_t i = 0; i < nodes->count; ++i) {
     if (nodes->types[i] == cudaGraphNodeTypeGraph) GCAP_RETURN_IF_ERROR(append_child(traits, nodes->nodes[i]));
+    // What a conditional node may run is not looked at.
+    const bool is_opaque = nodes->types[i] == cudaGraphNodeTypeConditional;
+    if (is_opaque) GCAP_RETURN_IF_ERROR(append(traits, &(gcap_graph_trait_t){.is_known = false}));
     if (nodes->types[i] != cudaGraphNodeTypeKernel) continue;
     const gcap_graph_trait_t trait = read_kernel(nodes->nodes[i]);
     GCAP_RETURN_IF_ERROR(append(traits, &trait));

@@ -167,6 +167,7 @@ static void warn(const leftover_t* left) {
 }
 
 void gcap_scratch_free_orphans(gcap_scratch_t* scratch) {
+  if (gcap_thread_captures()) return;
   gcap_scratch_lock_arena(scratch);
   const int paused = gcap_scratch_pause_lock(scratch);
   leftover_t left = {.scratch = scratch, .run = ORPHANED};
@@ -219,8 +220,8 @@ gcap_status_t gcap_scratch_end_run(gcap_scratch_t* scratch, gcap_stream_t* strea
 void gcap_scratch_drop_run(gcap_scratch_t* scratch, gcap_scratch_stream_state_t* state) {
   for (size_t i = 0; state->use.run != 0 && i < scratch->store.num_regions; ++i) {
     for (gcap_scratch_block_t* block = scratch->store.regions[i]->first; block != NULL; block = block->upper) {
-      if (gcap_scratch_block_phase(block) == GCAP_SCRATCH_LIVE && gcap_scratch_block_state(block) == state)
-        gcap_scratch_leave_run(scratch, block);
+      if (gcap_scratch_block_phase(block) != GCAP_SCRATCH_LIVE || gcap_scratch_block_state(block) != state) continue;
+      if (block->use.run == state->use.run) gcap_scratch_leave_run(scratch, block);  // not the orphans of earlier runs
     }
   }
   state->use = (gcap_scratch_use_t){.run = 0};

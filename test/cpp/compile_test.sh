@@ -35,6 +35,8 @@ for compiler in g++ clang++ clang++-14; do
   done
   expect_refusal "nobody owns what this function makes" \
     '(void)gcap::own<gcap_runtime_get_allocator>(runtime, GCAP_MEMORY_DEVICE);'
+  expect_refusal "this function may fail: call it as in C" \
+    '(void)gcap::filled_by<gcap_runtime_get_resources>(runtime);'
   expect_refusal "gcap has no dtype for this type" 'double d = 0; (void)gcap::tensor(&d);'
   expect_refusal "at most GCAP_MAX_RANK dimensions" 'float d; (void)gcap::tensor(&d, {1, 1, 1, 1, 1, 1, 1, 1, 1});'
   expect_refusal "nodiscard" 'gcap::own<gcap_stream_create>(0);'

@@ -230,6 +230,19 @@ TEST_F(Owners, LetGoOfABlockWithABrokenRedZone) {
   EXPECT_EQ(filled_by<gcap_scratch_get_stats>(arena.get()).requested_in_use_bytes, 0u);
 }
 
+TEST_F(Owners, LetGoOfAnAllocatorsBlockWithABrokenRedZone) {
+  const Stand stand;
+  auto options = filled_by<gcap_scratch_options_init>();
+  options.red_zones = true;
+  const scratch arena = own<gcap_scratch_create>(stand.device.get(), &options).value_or_throw();
+  gcap_allocator_t* const view = gcap_scratch_allocator(arena.get());
+  memory block = own<gcap_allocator_alloc_on_stream>(view, size_t{64}, stand.on.get()).value_or_throw();
+  EXPECT_EQ(cudaMemsetAsync(static_cast<char*>(block.get()) + 64, 0, 1, stand.handle()), cudaSuccess);
+  GCAP_EXPECT_FAILS(block.destroy().release(), GCAP_INTERNAL, "");
+  EXPECT_FALSE(block);
+  EXPECT_EQ(filled_by<gcap_scratch_get_stats>(arena.get()).requested_in_use_bytes, 0u);
+}
+
 TEST_F(Owners, HaveACaptureThatEndsBadlyNoMore) {
   const Stand stand;
   capture scope = own<gcap_capture_begin>(stand.handle(), nullptr).value_or_throw();

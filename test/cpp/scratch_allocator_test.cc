@@ -7,6 +7,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <functional>
 #include <vector>
 
 #include "gcap/gcap.hpp"
@@ -49,7 +50,9 @@ class TorchAllocator : public DeviceTest {
     return stats;
   }
   // As torch.cuda.graph: warm-up on the stream, then the capture of two fills by way of a temporary.
-  cudaGraphExec_t Capture(GcapTorchPool pool, int value, void** out_output) {
+  // `also` is called in the capture.
+  cudaGraphExec_t Capture(
+      GcapTorchPool pool, int value, void** out_output, const std::function<void()>& also = [] {}) {
     const auto work = [&] {
       void* const temporary = Alloc(a_);
       *out_output = Alloc(a_);
@@ -62,6 +65,7 @@ class TorchAllocator : public DeviceTest {
     gcap_torch_begin_pool(0, pool, [](cudaStream_t) { return true; });
     EXPECT_EQ(cudaStreamBeginCapture(a_, cudaStreamCaptureModeGlobal), cudaSuccess);
     work();
+    also();
     cudaGraph_t graph = nullptr;
     EXPECT_EQ(cudaStreamEndCapture(a_, &graph), cudaSuccess);
     gcap_torch_end_pool(0, pool);
@@ -126,6 +130,25 @@ TEST_F(TorchAllocator, WaitsForAStreamThatWasRecorded) {
   Fill(again, 3, a_);
   EXPECT_EQ(Byte(again, a_), 3);
   Free(again, a_);
+}
+
+// A capture cannot wait for the recorded stream, which is not in it; the capture ends well, and the block goes after
+// it.
+TEST_F(TorchAllocator, FreesInACaptureWhatAnotherStreamUsesWhenThePoolEnds) {
+  void* const ptr = Alloc(a_);
+  Fill(ptr, 1, a_);
+  EXPECT_EQ(cudaStreamSynchronize(a_), cudaSuccess);
+  Fill(ptr, 2, b_);
+  gcap_torch_record_stream(ptr, b_);
+  void* output = nullptr;
+  const GcapTorchPool pool(0, 4);
+  const cudaGraphExec_t exec = Capture(pool, 5, &output, [&] { Free(ptr, a_); });
+  ASSERT_NE(exec, nullptr);
+  EXPECT_EQ(Stats().in_use_bytes, uint64_t{kBytes}) << "the output alone";
+  ExpectUndisturbedBy(exec, output, 5);
+  Free(output, a_);
+  Release(exec, pool);
+  EXPECT_EQ(Stats().in_use_bytes, 0u);
 }
 
 TEST_F(TorchAllocator, KeepsWhatACaptureAllocated) {

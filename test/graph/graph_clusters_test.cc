@@ -113,6 +113,20 @@ TEST_F(GraphClusters, PrioritiesAndDomainsMakeANewExecutableToo) {
                     "synchronization domain 0 -> 1");
 }
 
+// Clusters may also be the function's.
+TEST_F(GraphClusters, AnotherFunctionMayRequireOthers) {
+  EXPECT_EQ(Capture(kKernel, 0), 1);
+  for (const cudaFuncAttribute side : {cudaFuncAttributeRequiredClusterWidth, cudaFuncAttributeRequiredClusterHeight,
+                                       cudaFuncAttributeRequiredClusterDepth}) {
+    const int blocks = side == cudaFuncAttributeRequiredClusterWidth ? 2 : 1;
+    ASSERT_EQ(cudaFuncSetAttribute(kOther, side, blocks), cudaSuccess);
+  }
+  Recapture();
+  EXPECT_EQ(Capture(kOther, 0), 2);
+  GCAP_EXPECT_FAILS(gcap_graph_manager_explain(manager_, 0, GCAP_GRAPH_WHY_NOT_UPDATED), GCAP_CUDA_ERROR,
+                    "another function");
+}
+
 TEST_F(GraphClusters, EqualOnesAreUpdatedInPlace) {
   EXPECT_EQ(Capture(kKernel, 2), 2);
   Recapture();

@@ -277,6 +277,28 @@ TEST_F(ScratchFaults, WhatTheEndOfARunCannotFreeIsFreedLater) {
   GCAP_EXPECT_OK(gcap_stream_destroy(captured));
 }
 
+// The next run of a stream that ends while the run is open does not take the block for its own.
+TEST_F(ScratchFaults, WhatTheEndOfARunCannotFreeOutlivesItsStream) {
+  gcap_stream_t *captured = nullptr, *ends = nullptr;
+  GCAP_ASSERT_OK(gcap_stream_create(1, &captured));
+  GCAP_ASSERT_OK(gcap_stream_create(1, &ends));
+  void* block = nullptr;
+  GCAP_EXPECT_OK(gcap_scratch_alloc(scratch_, 1000, ends, &block));
+  GCAP_EXPECT_OK(gcap_scratch_free(scratch_, block));
+  gcap_capture_t* capture = nullptr;
+  GCAP_ASSERT_OK(gcap_capture_begin(gcap_stream_handle(captured), nullptr, &capture));
+  GCAP_EXPECT_OK(gcap_scratch_begin_run(scratch_, ends));
+  GCAP_EXPECT_OK(gcap_scratch_alloc(scratch_, 1000, ends, &block));
+  gcap_sim_fail_nth("cudaStreamIsCapturing", 1, cudaErrorMemoryAllocation);
+  GCAP_EXPECT_FAILS(gcap_scratch_end_run(scratch_, ends), GCAP_CUDA_ERROR, "cannot be freed");
+  gcap_sim_clear_faults();
+  gcap_capture_abort(capture);
+  GCAP_EXPECT_OK(gcap_scratch_begin_run(scratch_, ends));
+  GCAP_EXPECT_OK(gcap_stream_destroy(ends));
+  GCAP_EXPECT_OK(gcap_stream_destroy(captured));
+  EXPECT_EQ(NumBytesInUse(), 1024u);  // the end of the test destroys the scratch
+}
+
 // A stream that cannot be drained is kept for ever, and so is what it may still be using; all else goes on.
 TEST_F(ScratchFaults, OfDrainingAStreamKeepItsBlocksFromAllOthers) {
   gcap_stream_t* lost = nullptr;
