@@ -168,8 +168,10 @@ static bool find_info(bytes_t file, const char* kernel, bytes_t* out) {
 #define FORMAT_HALF 3   // the attribute's value is in its head
 #define FORMAT_SIZED 4  // it follows, and the head has its size
 #define ATTRIBUTE_PARAM 0x17
-#define ATTRIBUTE_ALL_PARAMS 0x19  // the bytes of all parameters
+#define ATTRIBUTE_LARGE_PARAM 0x45  // of kernels whose parameters need the wider size
+#define ATTRIBUTE_ALL_PARAMS 0x19   // the bytes of all parameters
 #define PARAM_BYTES_SHIFT 18
+#define LARGE_PARAM_BYTES_MASK 0xffffu
 
 typedef struct attribute {
   uint8_t format;
@@ -182,7 +184,7 @@ typedef struct param {
   uint32_t unused;
   uint16_t ordinal;
   uint16_t offset;
-  uint32_t bytes;  // in the upper bits
+  uint32_t bytes;  // in the upper bits; in the lower ones of a large parameter
 } param_t;
 
 // Takes the next attribute off `*rest`; false when there is none.
@@ -198,7 +200,8 @@ static bool next_attribute(bytes_t* rest, attribute_t* out) {
 }
 
 static bool is_param(const attribute_t* attribute) {
-  return attribute->format == FORMAT_SIZED && attribute->id == ATTRIBUTE_PARAM;
+  return attribute->format == FORMAT_SIZED &&
+         (attribute->id == ATTRIBUTE_PARAM || attribute->id == ATTRIBUTE_LARGE_PARAM);
 }
 
 // The places of parameters, one behind the other, and their end.
@@ -230,12 +233,14 @@ static void read_layout(bytes_t info, const char* kernel, layout_t* layout) {
       gcap_sim_die("a fat binary is damaged: kernel `%s` has %zu parameters, and one is number %u", kernel,
                    layout->count, param.ordinal);
     }
-    layout->bytes[param.ordinal] = param.bytes >> PARAM_BYTES_SHIFT;
+    layout->bytes[param.ordinal] =
+        attribute.id == ATTRIBUTE_PARAM ? param.bytes >> PARAM_BYTES_SHIFT : param.bytes & LARGE_PARAM_BYTES_MASK;
     layout->offsets[param.ordinal] = param.offset;
   }
 }
 
-static void read_params(bytes_t info, const char* kernel, size_t** out_bytes, size_t* out_count) {
+// False when there are parameters, and all in a form that is not known here.
+static bool read_params(bytes_t info, const char* kernel, size_t** out_bytes, size_t* out_count) {
   layout_t layout = layout_create(info);
   read_layout(info, kernel, &layout);
   for (size_t i = 0; i < layout.count; ++i) {
@@ -243,9 +248,15 @@ static void read_params(bytes_t info, const char* kernel, size_t** out_bytes, si
     gcap_sim_die("a fat binary is damaged: parameter %zu of kernel `%s` has %zu bytes at %zu, and the next is at %zu",
                  i, kernel, layout.bytes[i], layout.offsets[i], layout.offsets[i + 1]);
   }
+  const bool known = layout.count > 0 || layout.offsets[0] == 0;
   free(layout.offsets);
+  if (!known) {
+    free(layout.bytes);
+    return false;
+  }
   *out_bytes = layout.bytes;
   *out_count = layout.count;
+  return true;
 }
 
 bool gcap_sim_fat_binary_params(const void* code, const char* kernel, size_t** out_bytes, size_t* out_count) {
@@ -253,8 +264,7 @@ bool gcap_sim_fat_binary_params(const void* code, const char* kernel, size_t** o
   entry_t entry;
   while (next_entry(&rest, &entry, &payload)) {
     if (!is_elf(&entry, payload) || !find_info(payload, kernel, &info)) continue;
-    read_params(info, kernel, out_bytes, out_count);
-    return true;
+    if (read_params(info, kernel, out_bytes, out_count)) return true;
   }
   return false;
 }

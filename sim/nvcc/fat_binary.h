@@ -11,8 +11,8 @@
 const void* gcap_sim_fat_binary_open(const void* wrapper);
 
 // Finds the size of each parameter of the kernel. False when no machine code that can be read holds the kernel: it is
-// compressed, or there is PTX alone. Otherwise `*out_bytes` is an array of the caller's. Stops the program when the
-// machine code is damaged.
+// compressed, there is PTX alone, or parameters are told in an unknown form. Otherwise `*out_bytes` is an array of the
+// caller's. Stops the program when the machine code is damaged.
 bool gcap_sim_fat_binary_params(const void* code, const char* kernel, size_t** out_bytes, size_t* out_count);
 
 // Reads the first contents of a variable of a device. False when no machine code that can be read holds the variable

@@ -57,10 +57,14 @@ void Launch(void (*kernel)(Args...), dim3 grid, dim3 block, cudaStream_t stream,
   if (__cudaPushCallConfiguration(grid, block, 0, stream) == 0) kernel(args...);
 }
 
-// A kernel as machine code tells of it: the bytes of each parameter.
+// The attributes that tell of one parameter: nvcc 13 writes the second for kernels with large parameters.
+constexpr uint32_t kParam = 0x17, kLargeParam = 0x45;
+
+// A kernel as machine code tells of it: the bytes of each parameter, and the attribute that tells them.
 struct CodeOfKernel {
   std::string name;
   std::vector<uint32_t> param_bytes;
+  uint32_t attribute = kParam;
 };
 
 // Appends values and texts as they lie in memory.
@@ -96,9 +100,10 @@ inline std::vector<char> InfoOf(const CodeOfKernel& kernel) {
   info.Put<uint32_t>(offset << 16 | 0x1903);
   for (size_t i = kernel.param_bytes.size(); i-- > 0;) {
     offset -= kernel.param_bytes[i];
-    info.Put<uint32_t>(0x000c1704).Put<uint32_t>(0);
+    info.Put<uint32_t>(0x000c0004 | kernel.attribute << 8).Put<uint32_t>(0);
     info.Put<uint16_t>(static_cast<uint16_t>(i)).Put<uint16_t>(static_cast<uint16_t>(offset));
-    info.Put<uint32_t>(kernel.param_bytes[i] << 18 | 0x1f000);
+    const bool large = kernel.attribute == kLargeParam;
+    info.Put<uint32_t>(large ? 0xabcd0000 | kernel.param_bytes[i] : kernel.param_bytes[i] << 18 | 0x1f000);
   }
   info.Put<uint32_t>(0x00ff1b03);
   return info.get();

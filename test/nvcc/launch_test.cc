@@ -327,6 +327,23 @@ TEST_F(NvccLaunchDeathTest, ATwinTakesWhatTheKernelTakes) {
   EXPECT_DEATH(launch("plain", {{"plain", {8, 4, 24}}}, {8, 4, 8}), "argument 2 .* 8 bytes, .* has 24");
 }
 
+// nvcc writes them in two forms; any other leaves the name.
+TEST_F(NvccLaunchDeathTest, TheSizesOfLargeParametersAreKnownToo) {
+  const auto launch = [&](const char* name, const std::vector<uint32_t>& sizes, uint32_t attribute,
+                          const std::vector<size_t>& bytes) {
+    Register(name, bytes, RunScale);
+    HostObject object({{name, sizes, attribute}});
+    object.Add(kOther, name).End();
+    Launch(kOther, 2, 4, stream_, x(), 3.0f, y_);
+    ExpectScaled(3);
+  };
+  constexpr uint32_t kUnknown = 0x46;
+  EXPECT_DEATH(launch("plain", {8, 4, 20000}, gcap_test::kLargeParam, {8, 4, 8}), "argument 2 .* has 20000");
+  EXPECT_DEATH(launch("_Z1kPKffPf", {8, 4, 8}, kUnknown, {8, 4}), "has 2 arguments, the kernel .* has 3");
+  launch("large", {8, 4, 8}, gcap_test::kLargeParam, {8, 4, 8});
+  launch("unknown", {8, 4, 8}, kUnknown, {8, 4, 8});
+}
+
 TEST_F(NvccLaunchDeathTest, ATwinByAddressTakesWhatTheKernelTakes) {
   static const size_t kBytes[] = {8};
   const gcap_sim_kernel_t twin = {reinterpret_cast<const void*>(kOther), "mine", kBytes, 1, RunScale, nullptr};
