@@ -272,7 +272,9 @@ bool gcap_sim_fat_binary_params(const void* code, const char* kernel, size_t** o
 // --- Variables ------------------------------------------------------------------------------------------------------
 
 #define SECTION_SYMBOLS 2
-#define SECTION_NO_BITS 8  // all zero, and not in the file
+#define SECTION_RELOCATIONS_ADDED 4  // each of three words; of both kinds the first word is the place
+#define SECTION_NO_BITS 8            // all zero, and not in the file
+#define SECTION_RELOCATIONS 9        // each of two words
 
 typedef struct elf_symbol {
   uint32_t name;
@@ -294,6 +296,23 @@ static bool find_symbol(bytes_t file, const elf_header_t* header, const elf_sect
   return false;
 }
 
+// Do the variable's contents depend on where the linker puts something?
+static bool is_relocated(bytes_t file, const elf_header_t* header, const elf_symbol_t* symbol) {
+  for (size_t i = 0; i < header->num_sections; ++i) {
+    const elf_section_t section = section_at(file, header, i);
+    const bool with_addend = section.type == SECTION_RELOCATIONS_ADDED;
+    if ((!with_addend && section.type != SECTION_RELOCATIONS) || section.info != symbol->section) continue;
+    const size_t step = (with_addend ? 3 : 2) * sizeof(uint64_t);
+    const bytes_t entries = part(file, section.offset, section.bytes, "its relocations are cut short");
+    for (size_t at = 0; at < entries.count; at += step) {
+      uint64_t place;
+      read_at(entries, at, &place, sizeof(place), "its relocations are cut short");
+      if (place >= symbol->value && place - symbol->value < symbol->bytes) return true;
+    }
+  }
+  return false;
+}
+
 static bool read_contents(bytes_t file, const char* variable, void* out, size_t bytes) {
   elf_header_t header;
   elf_symbol_t symbol;
@@ -302,7 +321,7 @@ static bool read_contents(bytes_t file, const char* variable, void* out, size_t 
   for (size_t i = 0; i < header.num_sections; ++i) {
     const elf_section_t table = section_at(file, &header, i);
     if (table.type != SECTION_SYMBOLS || !find_symbol(file, &header, &table, variable, &symbol)) continue;
-    if (symbol.bytes != bytes) return false;
+    if (symbol.bytes != bytes || is_relocated(file, &header, &symbol)) return false;
     const elf_section_t section = section_at(file, &header, symbol.section);
     memset(out, 0, bytes);
     if (section.type == SECTION_NO_BITS) return true;

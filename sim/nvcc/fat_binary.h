@@ -16,7 +16,8 @@ const void* gcap_sim_fat_binary_open(const void* wrapper);
 bool gcap_sim_fat_binary_params(const void* code, const char* kernel, size_t** out_bytes, size_t* out_count);
 
 // Reads the first contents of a variable of a device. False when no machine code that can be read holds the variable
-// in that size. Stops the program when the machine code is damaged.
+// in that size, or where the contents have an address in them, which only a linker knows. Stops the program when the
+// machine code is damaged.
 bool gcap_sim_fat_binary_contents(const void* code, const char* variable, void* out, size_t bytes);
 
 #endif  // GCAP_SIM_NVCC_FAT_BINARY_H_

@@ -220,6 +220,25 @@ TEST_F(NvccLaunch, AVariableBeginsAsTheMachineCodeSays) {
   }
 }
 
+// int x = 7; int* p = &x: only a linker knows the address, and the machine code has something else in its place.
+TEST_F(NvccLaunch, AVariableWithAnAddressInItBeginsUnknown) {
+  static char before, pointer, pointer_without_addend, after;
+  HostObject object({}, {{"before", 4, {1, 0, 0, 0}},
+                         {"pointer", 8, std::vector<char>(8), 4},
+                         {"pointer_without_addend", 8, std::vector<char>(8), 9},
+                         {"after", 4, {2, 0, 0, 0}}});
+  object.AddVariable(&before, "before", 4).AddVariable(&pointer, "pointer", 8);
+  object.AddVariable(&pointer_without_addend, "pointer_without_addend", 8).AddVariable(&after, "after", 4).End();
+  uint32_t value = 77;
+  EXPECT_EQ(cudaSuccess, cudaMemcpyFromSymbol(&value, &before, sizeof(value)));
+  EXPECT_EQ(1u, value);
+  EXPECT_EQ(cudaSuccess, cudaMemcpyFromSymbol(&value, &after, sizeof(value)));
+  EXPECT_EQ(2u, value);
+  for (const void* symbol : {&pointer, &pointer_without_addend}) {
+    EXPECT_DEATH((void)cudaMemcpyFromSymbol(&value, symbol, sizeof(value)), "uninitialized");
+  }
+}
+
 TEST_F(NvccLaunch, AVariableGoesWithItsObject) {
   static char variable;
   size_t bytes = 0;
