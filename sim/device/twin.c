@@ -100,22 +100,27 @@ void gcap_sim_twin_declare(const void* function, const char* registered, const v
     char* copy = gcap_sim_calloc(strlen(registered) + 1, 1);
     twin->registered = strcpy(copy, registered);
   }
-  twin->code = code;
-  ++twin->objects;
+  if (twin->objects++ == 0) twin->code = code;
 }
-
-// Its twin goes too: the address may become another kernel's.
-void gcap_sim_twin_withdraw(const void* function) {
-  gcap_sim_twin_t* twin = gcap_sim_twin_find(function);
-  if (twin != NULL && --twin->objects == 0) drop(twin);
-}
-
-// --- Signatures -----------------------------------------------------------------------------------------------------
 
 static const gcap_sim_signature_t* signature_of(gcap_sim_twin_t* twin) {
   if (twin->signature == NULL) twin->signature = gcap_sim_signature_create(twin->registered, twin->code);
   return twin->signature;
 }
+
+// Its twin goes too: the address may become another kernel's. In other objects the kernel stays, and is what it was.
+void gcap_sim_twin_withdraw(const void* function, const void* code) {
+  gcap_sim_twin_t* twin = gcap_sim_twin_find(function);
+  if (twin == NULL) return;
+  if (--twin->objects == 0) {
+    drop(twin);
+  } else if (twin->code == code) {
+    (void)signature_of(twin);
+    twin->code = NULL;
+  }
+}
+
+// --- Signatures -----------------------------------------------------------------------------------------------------
 
 // A twin of a kernel that nvcc compiled takes what the kernel takes.
 static void check_signature(gcap_sim_twin_t* twin) {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -202,56 +203,25 @@ TEST_F(NvccLaunch, ObjectsHaveVariablesToo) {
   EXPECT_DEATH(__cudaUnregisterFatBinary(handle), "is no handle that __cudaRegisterFatBinary gave out");
 }
 
-// The first contents are the machine code's; where that does not tell them they are unknown.
-TEST_F(NvccLaunch, AVariableBeginsAsTheMachineCodeSays) {
-  static char table, zero, unknown, other_size;
-  HostObject object({}, {{"table", 4, {1, 2, 3, 4}}, {"_ZN2ns4zeroE", 4, {}}, {"other_size", 8, {}}});
-  object.AddVariable(&table, "table", 4).AddVariable(&zero, "_ZN2ns4zeroE", 4);
-  object.AddVariable(&unknown, "unknown", 4).AddVariable(&other_size, "other_size", 4).End();
-  uint32_t value = 77;
-  EXPECT_EQ(cudaSuccess, cudaMemcpyFromSymbol(&value, &table, sizeof(value)));
-  EXPECT_EQ(0x04030201u, value);
-  EXPECT_EQ(cudaSuccess, cudaMemcpyFromSymbol(&value, &zero, sizeof(value)));
-  EXPECT_EQ(0u, value);
-  for (const void* symbol : {&unknown, &other_size}) {
-    EXPECT_DEATH((void)cudaMemcpyFromSymbol(&value, symbol, sizeof(value)), "uninitialized");
-    EXPECT_EQ(cudaSuccess, cudaMemcpyToSymbol(symbol, &value, sizeof(value)));
-    EXPECT_EQ(cudaSuccess, cudaMemcpyFromSymbol(&value, symbol, sizeof(value)));
+// As in two libraries of which one is unloaded, whichever: the rest has the kernel and the variable.
+TEST_F(NvccLaunchDeathTest, WhatStaysInAnotherObjectIsWhatItWas) {
+  static char table, unknown;
+  for (const bool first_goes : {true, false}) {
+    std::unique_ptr<HostObject> objects[2];
+    for (auto& object : objects) {
+      const std::string kernel = "plain", known = "table", other = "unknown";  // which go with an object
+      object.reset(new HostObject({{kernel, {8, 4, 24}}}, {{known, 4, {1, 2, 3, 4}}}));
+      object->Add(kOther, kernel.c_str()).AddVariable(&table, known.c_str(), 4);
+      object->AddVariable(&unknown, other.c_str(), 4).End();
+    }
+    objects[first_goes ? 0 : 1].reset();
+    uint32_t value = 77;
+    EXPECT_EQ(cudaSuccess, cudaMemcpyFromSymbol(&value, &table, sizeof(value)));
+    EXPECT_EQ(0x04030201u, value);
+    EXPECT_DEATH((void)cudaMemcpyFromSymbol(&value, &unknown, sizeof(value)), "uninitialized");
+    EXPECT_DEATH((Register("plain", kScaleBytes, RunScale), Launch(kOther, 1, 1, stream_, x(), 1.0f, y_)),
+                 "argument 2 of the twin `plain` has 8 bytes, that of the kernel `plain` has 24");
   }
-}
-
-// int x = 7; int* p = &x: only a linker knows the address, and the machine code has something else in its place.
-TEST_F(NvccLaunch, AVariableWithAnAddressInItBeginsUnknown) {
-  static char before, pointer, pointer_without_addend, after;
-  HostObject object({}, {{"before", 4, {1, 0, 0, 0}},
-                         {"pointer", 8, std::vector<char>(8), 4},
-                         {"pointer_without_addend", 8, std::vector<char>(8), 9},
-                         {"after", 4, {2, 0, 0, 0}}});
-  object.AddVariable(&before, "before", 4).AddVariable(&pointer, "pointer", 8);
-  object.AddVariable(&pointer_without_addend, "pointer_without_addend", 8).AddVariable(&after, "after", 4).End();
-  uint32_t value = 77;
-  EXPECT_EQ(cudaSuccess, cudaMemcpyFromSymbol(&value, &before, sizeof(value)));
-  EXPECT_EQ(1u, value);
-  EXPECT_EQ(cudaSuccess, cudaMemcpyFromSymbol(&value, &after, sizeof(value)));
-  EXPECT_EQ(2u, value);
-  for (const void* symbol : {&pointer, &pointer_without_addend}) {
-    EXPECT_DEATH((void)cudaMemcpyFromSymbol(&value, symbol, sizeof(value)), "uninitialized");
-  }
-}
-
-TEST_F(NvccLaunch, AVariableGoesWithItsObject) {
-  static char variable;
-  size_t bytes = 0;
-  {
-    HostObject object;
-    object.AddVariable(&variable, "variable", 8).End();
-    HostObject again;
-    again.AddVariable(&variable, "variable", 8).End();
-    EXPECT_EQ(cudaSuccess, cudaGetSymbolSize(&bytes, &variable));
-    EXPECT_EQ(8u, bytes);
-  }
-  EXPECT_EQ(cudaErrorInvalidSymbol, cudaGetSymbolSize(&bytes, &variable));
-  (void)cudaGetLastError();
 }
 
 // --- Twins that do not fit -------------------------------------------------------------------------------------------
