@@ -106,6 +106,7 @@ typedef enum gcap_sim_missing_twin {
 void gcap_sim_set_missing_twin(gcap_sim_missing_twin_t action);
 
 // How many launches of the kernel, replays included, did nothing for want of a twin; of all kernels when NULL.
+// Kernels of libraries that were unloaded count.
 uint64_t gcap_sim_skipped(const char* kernel);
 
 // Sets the seed of all that is drawn: which ready queue advances at an API call, who has the next turn, which call a
