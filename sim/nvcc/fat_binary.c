@@ -204,67 +204,58 @@ static bool is_param(const attribute_t* attribute) {
          (attribute->id == ATTRIBUTE_PARAM || attribute->id == ATTRIBUTE_LARGE_PARAM);
 }
 
-// The places of parameters, one behind the other, and their end.
-typedef struct layout {
-  size_t count;
-  size_t* bytes;
-  size_t* offsets;  // one more: the end of the last
-} layout_t;
-
-static layout_t layout_create(bytes_t info) {
+static gcap_sim_params_t params_create(bytes_t info) {
   attribute_t attribute;
-  layout_t layout = {0};
-  for (bytes_t rest = info; next_attribute(&rest, &attribute);) layout.count += is_param(&attribute);
-  layout.bytes = gcap_sim_calloc(layout.count + 1, sizeof(size_t));
-  layout.offsets = gcap_sim_calloc(layout.count + 1, sizeof(size_t));
-  return layout;
+  gcap_sim_params_t params = {0};
+  for (bytes_t rest = info; next_attribute(&rest, &attribute);) params.count += is_param(&attribute);
+  params.bytes = gcap_sim_calloc(params.count + 1, sizeof(size_t));
+  params.offsets = gcap_sim_calloc(params.count + 1, sizeof(size_t));
+  return params;
 }
 
-static void read_layout(bytes_t info, const char* kernel, layout_t* layout) {
+static void read_places(bytes_t info, const char* kernel, gcap_sim_params_t* params) {
   attribute_t attribute;
   for (bytes_t rest = info; next_attribute(&rest, &attribute);) {
     if (attribute.format == FORMAT_HALF && attribute.id == ATTRIBUTE_ALL_PARAMS) {
-      layout->offsets[layout->count] = attribute.value;
+      params->offsets[params->count] = attribute.value;
     }
     if (!is_param(&attribute)) continue;
     param_t param;
     read_at(attribute.sized, 0, &param, sizeof(param), "what it tells of a parameter is cut short");
-    if (param.ordinal >= layout->count) {
+    if (param.ordinal >= params->count) {
       gcap_sim_die("a fat binary is damaged: kernel `%s` has %zu parameters, and one is number %u", kernel,
-                   layout->count, param.ordinal);
+                   params->count, param.ordinal);
     }
-    layout->bytes[param.ordinal] =
+    params->bytes[param.ordinal] =
         attribute.id == ATTRIBUTE_PARAM ? param.bytes >> PARAM_BYTES_SHIFT : param.bytes & LARGE_PARAM_BYTES_MASK;
-    layout->offsets[param.ordinal] = param.offset;
+    params->offsets[param.ordinal] = param.offset;
   }
 }
 
 // False when there are parameters, and all in a form that is not known here.
-static bool read_params(bytes_t info, const char* kernel, size_t** out_bytes, size_t* out_count) {
-  layout_t layout = layout_create(info);
-  read_layout(info, kernel, &layout);
-  for (size_t i = 0; i < layout.count; ++i) {
-    if (layout.bytes[i] != 0 && layout.offsets[i] + layout.bytes[i] <= layout.offsets[i + 1]) continue;
+static bool read_params(bytes_t info, const char* kernel, gcap_sim_params_t* out) {
+  gcap_sim_params_t params = params_create(info);
+  read_places(info, kernel, &params);
+  for (size_t i = 0; i < params.count; ++i) {
+    if (params.bytes[i] != 0 && params.offsets[i] + params.bytes[i] <= params.offsets[i + 1]) continue;
     gcap_sim_die("a fat binary is damaged: parameter %zu of kernel `%s` has %zu bytes at %zu, and the next is at %zu",
-                 i, kernel, layout.bytes[i], layout.offsets[i], layout.offsets[i + 1]);
+                 i, kernel, params.bytes[i], params.offsets[i], params.offsets[i + 1]);
   }
-  const bool known = layout.count > 0 || layout.offsets[0] == 0;
-  free(layout.offsets);
-  if (!known) {
-    free(layout.bytes);
-    return false;
+  if (params.count > 0 || params.offsets[0] == 0) {
+    *out = params;
+    return true;
   }
-  *out_bytes = layout.bytes;
-  *out_count = layout.count;
-  return true;
+  free(params.bytes);
+  free(params.offsets);
+  return false;
 }
 
-bool gcap_sim_fat_binary_params(const void* code, const char* kernel, size_t** out_bytes, size_t* out_count) {
+bool gcap_sim_fat_binary_params(const void* code, const char* kernel, gcap_sim_params_t* out) {
   bytes_t rest = entries_of(code), payload, info;
   entry_t entry;
   while (next_entry(&rest, &entry, &payload)) {
     if (!is_elf(&entry, payload) || !find_info(payload, kernel, &info)) continue;
-    if (read_params(info, kernel, out_bytes, out_count)) return true;
+    if (read_params(info, kernel, out)) return true;
   }
   return false;
 }

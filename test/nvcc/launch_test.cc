@@ -120,6 +120,14 @@ TEST_F(NvccLaunch, TakesTheHostFunctionAsTheHandle) {
   EXPECT_EQ(cudaSuccess, cudaFuncGetAttributes(&attributes, function));
 }
 
+// By hand parameters lie without gaps, where a guess from their sizes would leave one.
+TEST_F(NvccLaunch, ParametersLieWhereTheMachineCodeSays) {
+  size_t offset = 0, bytes = 0;
+  ASSERT_EQ(cudaSuccess, cudaFuncGetParamInfo(reinterpret_cast<const void*>(kScale), 2, &offset, &bytes));
+  EXPECT_EQ(12u, offset);
+  EXPECT_EQ(8u, bytes);
+}
+
 TEST_F(NvccLaunch, CapturesAndReplays) {
   cudaGraph_t graph;
   cudaGraphExec_t exec;
