@@ -230,7 +230,8 @@ static size_t place_of(const gcap_sim_kernel_t* kernel, size_t index) {
 static cudaError_t get_param(gcap_sim_twin_t* twin, size_t index, size_t* offset, size_t* bytes) {
   gcap_sim_twin_prepare(twin);
   if (offset == NULL || index >= twin->kernel.num_args) return cudaErrorInvalidValue;
-  *offset = place_of(&twin->kernel, index);
+  const size_t* offsets = twin->signature != NULL ? twin->signature->offsets : NULL;
+  *offset = offsets != NULL ? offsets[index] : place_of(&twin->kernel, index);
   if (bytes != NULL) *bytes = twin->kernel.arg_bytes[index];
   return cudaSuccess;
 }

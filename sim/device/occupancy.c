@@ -65,6 +65,7 @@ cudaError_t cudaOccupancyMaxPotentialClusterSize(int* clusterSize, const void* f
 // The blocks that the device holds at a time, in clusters.
 static cudaError_t max_active_clusters(int* out, const void* function, const cudaLaunchConfig_t* config) {
   if (out == NULL || config == NULL) return cudaErrorInvalidValue;
+  if (config->numAttrs > 0 && config->attrs == NULL) return cudaErrorInvalidValue;
   const size_t threads = (size_t)config->blockDim.x * config->blockDim.y * config->blockDim.z;
   int blocks = 0;
   cudaError_t code = max_active_blocks(&blocks, function, (int)threads, config->dynamicSmemBytes, cudaOccupancyDefault);

@@ -37,6 +37,7 @@ static struct {
   size_t capacity;
 } by_name;
 
+// Those whose objects are gone: work that is on its way may run them.
 static gcap_sim_twin_t* gone;
 
 static struct {
@@ -100,22 +101,27 @@ void gcap_sim_twin_declare(const void* function, const char* registered, const v
     char* copy = gcap_sim_calloc(strlen(registered) + 1, 1);
     twin->registered = strcpy(copy, registered);
   }
-  twin->code = code;
-  ++twin->objects;
+  if (twin->objects++ == 0) twin->code = code;
 }
-
-// Its twin goes too: the address may become another kernel's.
-void gcap_sim_twin_withdraw(const void* function) {
-  gcap_sim_twin_t* twin = gcap_sim_twin_find(function);
-  if (twin != NULL && --twin->objects == 0) drop(twin);
-}
-
-// --- Signatures -----------------------------------------------------------------------------------------------------
 
 static const gcap_sim_signature_t* signature_of(gcap_sim_twin_t* twin) {
   if (twin->signature == NULL) twin->signature = gcap_sim_signature_create(twin->registered, twin->code);
   return twin->signature;
 }
+
+// Its twin goes too: the address may become another kernel's. In other objects the kernel stays, and is what it was.
+void gcap_sim_twin_withdraw(const void* function, const void* code) {
+  gcap_sim_twin_t* twin = gcap_sim_twin_find(function);
+  if (twin == NULL) return;
+  if (--twin->objects == 0) {
+    drop(twin);
+  } else if (twin->code == code) {
+    (void)signature_of(twin);
+    twin->code = NULL;
+  }
+}
+
+// --- Signatures -----------------------------------------------------------------------------------------------------
 
 // A twin of a kernel that nvcc compiled takes what the kernel takes.
 static void check_signature(gcap_sim_twin_t* twin) {
@@ -204,13 +210,15 @@ void gcap_sim_set_missing_twin(gcap_sim_missing_twin_t action) {
   gcap_sim_unlock();
 }
 
+static uint64_t skipped_of(gcap_sim_twin_t* twin, const char* kernel) {
+  return twin->skipped != 0 && (kernel == NULL || fits(kernel, twin)) ? twin->skipped : 0;
+}
+
 uint64_t gcap_sim_skipped(const char* kernel) {
   gcap_sim_lock();
   uint64_t skipped = 0;
-  for (size_t i = 0; i < twins.count; ++i) {
-    gcap_sim_twin_t* twin = twins.items[i];
-    if (twin->skipped != 0 && (kernel == NULL || fits(kernel, twin))) skipped += twin->skipped;
-  }
+  for (size_t i = 0; i < twins.count; ++i) skipped += skipped_of(twins.items[i], kernel);
+  for (gcap_sim_twin_t* twin = gone; twin != NULL; twin = twin->gone) skipped += skipped_of(twin, kernel);
   gcap_sim_unlock();
   return skipped;
 }

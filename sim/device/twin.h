@@ -15,7 +15,7 @@
 typedef struct gcap_sim_twin {
   gcap_sim_kernel_t kernel;         // the twin; without one `run` is NULL, and the rest is what is known of the kernel
   const char* registered;           // the name that nvcc's object gave it, a copy; NULL for a kernel of no such object
-  const void* code;                 // the fat binary with it
+  const void* code;                 // the fat binary of the first object with it; NULL once that is gone
   size_t objects;                   // in which it is registered; with 0 a kernel that has no twin is gone
   gcap_sim_signature_t* signature;  // made when first asked for
   bool checked;                     // the twin against the signature
@@ -40,6 +40,6 @@ void gcap_sim_twin_run(gcap_sim_twin_t* twin, const gcap_sim_launch_t* launch, v
 
 // An object that nvcc compiled brings a kernel, and takes it away; the code must stay valid until then.
 void gcap_sim_twin_declare(const void* function, const char* registered, const void* code);
-void gcap_sim_twin_withdraw(const void* function);
+void gcap_sim_twin_withdraw(const void* function, const void* code);
 
 #endif  // GCAP_SIM_DEVICE_TWIN_H_

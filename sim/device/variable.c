@@ -27,8 +27,11 @@
 typedef struct variable {
   struct variable* next;
   gcap_sim_symbol_t symbol;
-  char* plain;       // its name as people write it; NULL for a variable of no object
-  const void* code;  // the fat binary with it; NULL for none
+  char* registered;  // the name that nvcc's object gave it, a copy; NULL for a variable of no object
+  char* plain;       // its name as people write it; NULL likewise
+  const void* code;  // the fat binary of the first object with it; NULL for none, and once that is gone
+  char* kept;        // the first contents, once it is gone
+  bool unknown;      // are they?
   size_t objects;    // in which it is registered
   gcap_sim_allocation_t* places[GCAP_SIM_MAX_DEVICES];
 } variable_t;
@@ -50,6 +53,7 @@ static void set_first_contents(const variable_t* variable, gcap_sim_allocation_t
     known = gcap_sim_fat_binary_contents(variable->code, symbol->name, place->base, symbol->bytes);
   } else if (symbol->initial != NULL) {
     memcpy(place->base, symbol->initial, symbol->bytes);
+    known = !variable->unknown;
   } else {
     memset(place->base, 0, symbol->bytes);
   }
@@ -100,21 +104,38 @@ void gcap_sim_register_symbol(const gcap_sim_symbol_t* symbol) {
 void gcap_sim_variable_declare(const void* symbol, const char* registered, size_t bytes, const void* code) {
   variable_t* variable = find(symbol);
   if (variable == NULL) {
-    variable = add(&(gcap_sim_symbol_t){.variable = symbol, .name = registered, .bytes = bytes});
+    char* copy = gcap_sim_calloc(strlen(registered) + 1, 1);
+    variable = add(&(gcap_sim_symbol_t){.variable = symbol, .name = strcpy(copy, registered), .bytes = bytes});
+    variable->registered = copy;
     variable->plain = gcap_sim_plain_name(registered);
     variable->code = code;
   }
   ++variable->objects;
 }
 
+// The variable stays in other objects, and is what it was.
+static void keep_first_contents(variable_t* variable) {
+  gcap_sim_symbol_t* symbol = &variable->symbol;
+  variable->kept = gcap_sim_calloc(symbol->bytes, 1);
+  variable->unknown = !gcap_sim_fat_binary_contents(variable->code, symbol->name, variable->kept, symbol->bytes);
+  variable->code = NULL;
+  symbol->initial = variable->kept;
+}
+
 // Its memory stays, since work that is on its way may have the address.
-void gcap_sim_variable_withdraw(const void* symbol) {
+void gcap_sim_variable_withdraw(const void* symbol, const void* code) {
   variable_t** place = &variables;
   while (*place != NULL && (*place)->symbol.variable != symbol) place = &(*place)->next;
   variable_t* variable = *place;
-  if (variable == NULL || --variable->objects > 0) return;
+  if (variable == NULL) return;
+  if (--variable->objects > 0) {
+    if (variable->code == code) keep_first_contents(variable);
+    return;
+  }
   *place = variable->next;
+  free(variable->registered);
   free(variable->plain);
+  free(variable->kept);
   free(variable);
 }
 

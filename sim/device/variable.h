@@ -17,8 +17,8 @@ cudaError_t gcap_sim_variable_part(const void* symbol, size_t count, size_t offs
 // All variables of the device have their first contents again.
 void gcap_sim_variables_reset(int device);
 
-// An object that nvcc compiled brings a variable, and takes it away. The name must stay valid until then.
+// An object that nvcc compiled brings a variable, and takes it away; the code must stay valid until then.
 void gcap_sim_variable_declare(const void* symbol, const char* registered, size_t bytes, const void* code);
-void gcap_sim_variable_withdraw(const void* symbol);
+void gcap_sim_variable_withdraw(const void* symbol, const void* code);
 
 #endif  // GCAP_SIM_DEVICE_VARIABLE_H_

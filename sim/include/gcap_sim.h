@@ -51,7 +51,8 @@ typedef struct gcap_sim_launch {
 
 // A kernel's CPU twin: what `cudaLaunchKernel(function, …)` or `kernel<<<…>>>(…)` runs here.
 // Thread:   register from any thread, normally from a constructor function before main.
-// Lifetime: copied at registration; the arrays and strings it points to must live as long as the program.
+// Lifetime: copied at registration; the functions, arrays and strings it points to must live as long as the program. So a
+//           library that registers twins is never unloaded: link it with `-z nodelete`.
 typedef struct gcap_sim_kernel {
   // The handle that callers pass to cudaLaunchKernel: the address of the host stub. NULL: that of the kernel which nvcc
   // compiled under `name`.
@@ -106,6 +107,7 @@ typedef enum gcap_sim_missing_twin {
 void gcap_sim_set_missing_twin(gcap_sim_missing_twin_t action);
 
 // How many launches of the kernel, replays included, did nothing for want of a twin; of all kernels when NULL.
+// Kernels of libraries that were unloaded count.
 uint64_t gcap_sim_skipped(const char* kernel);
 
 // Sets the seed of all that is drawn: which ready queue advances at an API call, who has the next turn, which call a

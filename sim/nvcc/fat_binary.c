@@ -168,8 +168,10 @@ static bool find_info(bytes_t file, const char* kernel, bytes_t* out) {
 #define FORMAT_HALF 3   // the attribute's value is in its head
 #define FORMAT_SIZED 4  // it follows, and the head has its size
 #define ATTRIBUTE_PARAM 0x17
-#define ATTRIBUTE_ALL_PARAMS 0x19  // the bytes of all parameters
+#define ATTRIBUTE_LARGE_PARAM 0x45  // of kernels whose parameters need the wider size
+#define ATTRIBUTE_ALL_PARAMS 0x19   // the bytes of all parameters
 #define PARAM_BYTES_SHIFT 18
+#define LARGE_PARAM_BYTES_MASK 0xffffu
 
 typedef struct attribute {
   uint8_t format;
@@ -182,7 +184,7 @@ typedef struct param {
   uint32_t unused;
   uint16_t ordinal;
   uint16_t offset;
-  uint32_t bytes;  // in the upper bits
+  uint32_t bytes;  // in the upper bits; in the lower ones of a large parameter
 } param_t;
 
 // Takes the next attribute off `*rest`; false when there is none.
@@ -198,63 +200,62 @@ static bool next_attribute(bytes_t* rest, attribute_t* out) {
 }
 
 static bool is_param(const attribute_t* attribute) {
-  return attribute->format == FORMAT_SIZED && attribute->id == ATTRIBUTE_PARAM;
+  return attribute->format == FORMAT_SIZED &&
+         (attribute->id == ATTRIBUTE_PARAM || attribute->id == ATTRIBUTE_LARGE_PARAM);
 }
 
-// The places of parameters, one behind the other, and their end.
-typedef struct layout {
-  size_t count;
-  size_t* bytes;
-  size_t* offsets;  // one more: the end of the last
-} layout_t;
-
-static layout_t layout_create(bytes_t info) {
+static gcap_sim_params_t params_create(bytes_t info) {
   attribute_t attribute;
-  layout_t layout = {0};
-  for (bytes_t rest = info; next_attribute(&rest, &attribute);) layout.count += is_param(&attribute);
-  layout.bytes = gcap_sim_calloc(layout.count + 1, sizeof(size_t));
-  layout.offsets = gcap_sim_calloc(layout.count + 1, sizeof(size_t));
-  return layout;
+  gcap_sim_params_t params = {0};
+  for (bytes_t rest = info; next_attribute(&rest, &attribute);) params.count += is_param(&attribute);
+  params.bytes = gcap_sim_calloc(params.count + 1, sizeof(size_t));
+  params.offsets = gcap_sim_calloc(params.count + 1, sizeof(size_t));
+  return params;
 }
 
-static void read_layout(bytes_t info, const char* kernel, layout_t* layout) {
+static void read_places(bytes_t info, const char* kernel, gcap_sim_params_t* params) {
   attribute_t attribute;
   for (bytes_t rest = info; next_attribute(&rest, &attribute);) {
     if (attribute.format == FORMAT_HALF && attribute.id == ATTRIBUTE_ALL_PARAMS) {
-      layout->offsets[layout->count] = attribute.value;
+      params->offsets[params->count] = attribute.value;
     }
     if (!is_param(&attribute)) continue;
     param_t param;
     read_at(attribute.sized, 0, &param, sizeof(param), "what it tells of a parameter is cut short");
-    if (param.ordinal >= layout->count) {
+    if (param.ordinal >= params->count) {
       gcap_sim_die("a fat binary is damaged: kernel `%s` has %zu parameters, and one is number %u", kernel,
-                   layout->count, param.ordinal);
+                   params->count, param.ordinal);
     }
-    layout->bytes[param.ordinal] = param.bytes >> PARAM_BYTES_SHIFT;
-    layout->offsets[param.ordinal] = param.offset;
+    params->bytes[param.ordinal] =
+        attribute.id == ATTRIBUTE_PARAM ? param.bytes >> PARAM_BYTES_SHIFT : param.bytes & LARGE_PARAM_BYTES_MASK;
+    params->offsets[param.ordinal] = param.offset;
   }
 }
 
-static void read_params(bytes_t info, const char* kernel, size_t** out_bytes, size_t* out_count) {
-  layout_t layout = layout_create(info);
-  read_layout(info, kernel, &layout);
-  for (size_t i = 0; i < layout.count; ++i) {
-    if (layout.bytes[i] != 0 && layout.offsets[i] + layout.bytes[i] <= layout.offsets[i + 1]) continue;
+// False when there are parameters, and all in a form that is not known here.
+static bool read_params(bytes_t info, const char* kernel, gcap_sim_params_t* out) {
+  gcap_sim_params_t params = params_create(info);
+  read_places(info, kernel, &params);
+  for (size_t i = 0; i < params.count; ++i) {
+    if (params.bytes[i] != 0 && params.offsets[i] + params.bytes[i] <= params.offsets[i + 1]) continue;
     gcap_sim_die("a fat binary is damaged: parameter %zu of kernel `%s` has %zu bytes at %zu, and the next is at %zu",
-                 i, kernel, layout.bytes[i], layout.offsets[i], layout.offsets[i + 1]);
+                 i, kernel, params.bytes[i], params.offsets[i], params.offsets[i + 1]);
   }
-  free(layout.offsets);
-  *out_bytes = layout.bytes;
-  *out_count = layout.count;
+  if (params.count > 0 || params.offsets[0] == 0) {
+    *out = params;
+    return true;
+  }
+  free(params.bytes);
+  free(params.offsets);
+  return false;
 }
 
-bool gcap_sim_fat_binary_params(const void* code, const char* kernel, size_t** out_bytes, size_t* out_count) {
+bool gcap_sim_fat_binary_params(const void* code, const char* kernel, gcap_sim_params_t* out) {
   bytes_t rest = entries_of(code), payload, info;
   entry_t entry;
   while (next_entry(&rest, &entry, &payload)) {
     if (!is_elf(&entry, payload) || !find_info(payload, kernel, &info)) continue;
-    read_params(info, kernel, out_bytes, out_count);
-    return true;
+    if (read_params(info, kernel, out)) return true;
   }
   return false;
 }
@@ -262,7 +263,9 @@ bool gcap_sim_fat_binary_params(const void* code, const char* kernel, size_t** o
 // --- Variables ------------------------------------------------------------------------------------------------------
 
 #define SECTION_SYMBOLS 2
-#define SECTION_NO_BITS 8  // all zero, and not in the file
+#define SECTION_RELOCATIONS_ADDED 4  // each of three words; of both kinds the first word is the place
+#define SECTION_NO_BITS 8            // all zero, and not in the file
+#define SECTION_RELOCATIONS 9        // each of two words
 
 typedef struct elf_symbol {
   uint32_t name;
@@ -284,6 +287,23 @@ static bool find_symbol(bytes_t file, const elf_header_t* header, const elf_sect
   return false;
 }
 
+// Do the variable's contents depend on where the linker puts something?
+static bool is_relocated(bytes_t file, const elf_header_t* header, const elf_symbol_t* symbol) {
+  for (size_t i = 0; i < header->num_sections; ++i) {
+    const elf_section_t section = section_at(file, header, i);
+    const bool with_addend = section.type == SECTION_RELOCATIONS_ADDED;
+    if ((!with_addend && section.type != SECTION_RELOCATIONS) || section.info != symbol->section) continue;
+    const size_t step = (with_addend ? 3 : 2) * sizeof(uint64_t);
+    const bytes_t entries = part(file, section.offset, section.bytes, "its relocations are cut short");
+    for (size_t at = 0; at < entries.count; at += step) {
+      uint64_t place;
+      read_at(entries, at, &place, sizeof(place), "its relocations are cut short");
+      if (place >= symbol->value && place - symbol->value < symbol->bytes) return true;
+    }
+  }
+  return false;
+}
+
 static bool read_contents(bytes_t file, const char* variable, void* out, size_t bytes) {
   elf_header_t header;
   elf_symbol_t symbol;
@@ -292,7 +312,7 @@ static bool read_contents(bytes_t file, const char* variable, void* out, size_t 
   for (size_t i = 0; i < header.num_sections; ++i) {
     const elf_section_t table = section_at(file, &header, i);
     if (table.type != SECTION_SYMBOLS || !find_symbol(file, &header, &table, variable, &symbol)) continue;
-    if (symbol.bytes != bytes) return false;
+    if (symbol.bytes != bytes || is_relocated(file, &header, &symbol)) return false;
     const elf_section_t section = section_at(file, &header, symbol.section);
     memset(out, 0, bytes);
     if (section.type == SECTION_NO_BITS) return true;

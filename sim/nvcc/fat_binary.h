@@ -10,13 +10,20 @@
 // The device code that the wrapper points to. Stops the program when one of the two is damaged.
 const void* gcap_sim_fat_binary_open(const void* wrapper);
 
-// Finds the size of each parameter of the kernel. False when no machine code that can be read holds the kernel: it is
-// compressed, or there is PTX alone. Otherwise `*out_bytes` is an array of the caller's. Stops the program when the
-// machine code is damaged.
-bool gcap_sim_fat_binary_params(const void* code, const char* kernel, size_t** out_bytes, size_t* out_count);
+// The parameters of a kernel, where each begins and how long each is. Arrays of the caller's.
+typedef struct gcap_sim_params {
+  size_t count;
+  size_t* bytes;
+  size_t* offsets;  // one more: the end of the last
+} gcap_sim_params_t;
+
+// Finds the parameters of the kernel. False when no machine code that can be read tells of them: it is compressed,
+// there is PTX alone, or the form is not known. Stops the program when the machine code is damaged.
+bool gcap_sim_fat_binary_params(const void* code, const char* kernel, gcap_sim_params_t* out);
 
 // Reads the first contents of a variable of a device. False when no machine code that can be read holds the variable
-// in that size. Stops the program when the machine code is damaged.
+// in that size, or where the contents have an address in them, which only a linker knows. Stops the program when the
+// machine code is damaged.
 bool gcap_sim_fat_binary_contents(const void* code, const char* variable, void* out, size_t bytes);
 
 #endif  // GCAP_SIM_NVCC_FAT_BINARY_H_

@@ -98,8 +98,8 @@ void __cudaUnregisterFatBinary(void** fatCubinHandle) {
   gcap_sim_lock();
   object_t** place = place_of(fatCubinHandle, "__cudaUnregisterFatBinary");
   object_t* object = *place;
-  for (size_t i = 0; i < object->count; ++i) gcap_sim_twin_withdraw(object->functions[i]);
-  for (size_t i = 0; i < object->num_variables; ++i) gcap_sim_variable_withdraw(object->variables[i]);
+  for (size_t i = 0; i < object->count; ++i) gcap_sim_twin_withdraw(object->functions[i], object->code);
+  for (size_t i = 0; i < object->num_variables; ++i) gcap_sim_variable_withdraw(object->variables[i], object->code);
   *place = object->next;
   free(object->variables);
   free(object->functions);

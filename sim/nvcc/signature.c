@@ -162,7 +162,11 @@ gcap_sim_signature_t* gcap_sim_signature_create(const char* registered, const vo
   gcap_sim_signature_t* signature = gcap_sim_calloc(1, sizeof(*signature));
   read_name(signature, registered);
   const char* types = types_of(signature);
-  signature->known = gcap_sim_fat_binary_params(code, registered, &signature->bytes, &signature->count);
+  gcap_sim_params_t params = {0};
+  signature->known = gcap_sim_fat_binary_params(code, registered, &params);
+  signature->count = params.count;
+  signature->bytes = params.bytes;
+  signature->offsets = params.offsets;
   if (!signature->known && types != NULL) {
     signature->known = true;
     signature->count = count_types(types);

@@ -24,7 +24,8 @@ typedef struct gcap_sim_signature {
   bool reaches_all;  // the kernel may touch memory that no argument names: it takes a table of pointers, or a struct
                      // that cannot be looked into
   size_t count;
-  size_t* bytes;  // of each; 0: not known
+  size_t* bytes;    // of each; 0: not known
+  size_t* offsets;  // of each from the first; NULL: not known
   gcap_sim_param_kind_t* kinds;
 } gcap_sim_signature_t;
 

@@ -57,10 +57,14 @@ void Launch(void (*kernel)(Args...), dim3 grid, dim3 block, cudaStream_t stream,
   if (__cudaPushCallConfiguration(grid, block, 0, stream) == 0) kernel(args...);
 }
 
-// A kernel as machine code tells of it: the bytes of each parameter.
+// The attributes that tell of one parameter: nvcc 13 writes the second for kernels with large parameters.
+constexpr uint32_t kParam = 0x17, kLargeParam = 0x45;
+
+// A kernel as machine code tells of it: the bytes of each parameter, and the attribute that tells them.
 struct CodeOfKernel {
   std::string name;
   std::vector<uint32_t> param_bytes;
+  uint32_t attribute = kParam;
 };
 
 // Appends values and texts as they lie in memory.
@@ -96,9 +100,10 @@ inline std::vector<char> InfoOf(const CodeOfKernel& kernel) {
   info.Put<uint32_t>(offset << 16 | 0x1903);
   for (size_t i = kernel.param_bytes.size(); i-- > 0;) {
     offset -= kernel.param_bytes[i];
-    info.Put<uint32_t>(0x000c1704).Put<uint32_t>(0);
+    info.Put<uint32_t>(0x000c0004 | kernel.attribute << 8).Put<uint32_t>(0);
     info.Put<uint16_t>(static_cast<uint16_t>(i)).Put<uint16_t>(static_cast<uint16_t>(offset));
-    info.Put<uint32_t>(kernel.param_bytes[i] << 18 | 0x1f000);
+    const bool large = kernel.attribute == kLargeParam;
+    info.Put<uint32_t>(large ? 0xabcd0000 | kernel.param_bytes[i] : kernel.param_bytes[i] << 18 | 0x1f000);
   }
   info.Put<uint32_t>(0x00ff1b03);
   return info.get();
@@ -109,6 +114,7 @@ struct CodeOfVariable {
   std::string name;
   uint64_t bytes;
   std::vector<char> contents;
+  uint32_t relocated = 0;  // the type of the section that has a relocation of the last byte: 4 or 9; 0 for none
 };
 
 // An ELF file of machine code: a header, the contents of the sections, the table of sections.
@@ -117,10 +123,10 @@ inline std::vector<char> ElfOf(const std::vector<CodeOfKernel>& kernels,
   Bytes names, contents, table;
   uint16_t sections = 0;
   const auto add = [&](const std::string& name, const std::vector<char>& content, uint32_t type = 0x70000000,
-                       uint32_t link = 0) {
+                       uint32_t link = 0, uint32_t info = 0) {
     table.Put<uint32_t>(static_cast<uint32_t>(names.size())).Put<uint32_t>(type);
     table.Put<uint64_t>(0).Put<uint64_t>(0).Put<uint64_t>(64 + contents.size()).Put<uint64_t>(content.size());
-    table.Put<uint32_t>(link).Put<uint32_t>(0).Put<uint64_t>(4).Put<uint64_t>(0);
+    table.Put<uint32_t>(link).Put<uint32_t>(info).Put<uint64_t>(4).Put<uint64_t>(0);
     names.PutText(name);
     contents.Put(content);
     return sections++;
@@ -139,6 +145,12 @@ inline std::vector<char> ElfOf(const std::vector<CodeOfKernel>& kernels,
     symbols.Put<uint64_t>(variable.contents.empty() ? 0 : offset).Put<uint64_t>(variable.bytes);
     symbol_names.PutText(variable.name);
     offset += variable.contents.size();
+    if (variable.relocated == 0) continue;
+    Bytes relocation;
+    relocation.Put<uint64_t>(offset - 1).Put<uint64_t>(0);
+    if (variable.relocated == 4) relocation.Put<uint64_t>(0);
+    add(variable.relocated == 4 ? ".rela.nv.global.init" : ".rel.nv.global.init", relocation.get(), variable.relocated,
+        0, section);
   }
   const uint16_t strings = add(".strtab", symbol_names.get(), 3);
   add(".symtab", symbols.get(), 2, strings);

@@ -30,6 +30,7 @@ constexpr auto* kHidden = HostFunction<303, int, Params>;
 constexpr auto* kTable = HostFunction<304, char**>;
 constexpr auto* kNothingKnown = HostFunction<305, char*>;
 constexpr auto* kStatic = HostFunction<306, float*>;
+constexpr auto* kLeaving = HostFunction<307, float*>;
 
 const bool g_registered = [] {
   static HostObject* object = new HostObject({{"plain", {8, 4}}, {"_ZN2ns7structsENS_6ParamsE", {24}}});
@@ -253,6 +254,21 @@ TEST_F(SkipRules, EachKernelIsSaidOnce) {
   EXPECT_EQ(2u, gcap_sim_skipped("ns::once"));
   EXPECT_EQ("gcap sim: kernel `ns::once(char*)` has no twin: its launches do nothing, and what they write is unknown\n",
             testing::internal::GetCapturedStderr());
+}
+
+// A library that is unloaded does not take what is known of its launches away.
+TEST_F(SkipRules, LaunchesOfAKernelThatIsGoneCount) {
+  const uint64_t all = gcap_sim_skipped(nullptr);
+  for (uint64_t load = 1; load <= 2; ++load) {
+    {
+      HostObject object;
+      object.Add(kLeaving, "_ZN2ns7leavingEPf").End();
+      Launch(kLeaving, 1, 1, stream_, nullptr);
+      EXPECT_EQ(cudaSuccess, cudaStreamSynchronize(stream_));
+    }
+    EXPECT_EQ(all + load, gcap_sim_skipped(nullptr));
+    EXPECT_EQ(load, gcap_sim_skipped("ns::leaving"));
+  }
 }
 
 }  // namespace

@@ -205,6 +205,19 @@ TEST_F(Launch, OccupancyIsTheLeastOfItsLimits) {
   ASSERT_EQ(cudaSuccess, cudaFuncSetAttribute(kCount, most, 48 << 10));
 }
 
+TEST_F(Launch, OccupancyInClustersWantsTheAttributesThatAreCounted) {
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(8);
+  config.blockDim = dim3(256);
+  int clusters = -1;
+  config.numAttrs = 1;
+  EXPECT_EQ(cudaErrorInvalidValue, cudaOccupancyMaxActiveClusters(&clusters, kCount, &config));
+  EXPECT_EQ(-1, clusters);
+  config.numAttrs = 0;
+  EXPECT_EQ(cudaSuccess, cudaOccupancyMaxActiveClusters(&clusters, kCount, &config));
+  EXPECT_GT(clusters, 0);
+}
+
 TEST_F(Launch, FunctionsHaveNames) {
   const char* name = nullptr;
   EXPECT_EQ(cudaSuccess, cudaFuncGetName(&name, kCount));
