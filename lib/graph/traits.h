@@ -3,9 +3,10 @@
 // traits.h: what an update of an executable may leave as it was although the driver answers success.
 //
 // Measured on an H200 (driver 580.159.04, CUDA 13.0): after cudaGraphExecUpdate to a kernel node with other clusters
-// the old clusters are in force, unless the function changed and the new node has a cluster. Priorities and memory
-// synchronization domains are answered with success too, and nothing tells whether they are in force. So what the new
-// graph wants is compared with what the executable was made of, and where that differs there is no update.
+// the old clusters are in force, and with another function the old or the new ones, as the program was built.
+// Priorities and memory synchronization domains are answered with success too, and nothing tells whether they are in
+// force. So what the new graph wants is compared with what the executable was made of, and where that differs there is
+// no update.
 #ifndef GCAP_LIB_GRAPH_TRAITS_H_
 #define GCAP_LIB_GRAPH_TRAITS_H_
 

@@ -293,18 +293,20 @@ OBSERVE("probe.launch.programmatic_dependency", Once().InOwnProcess()) {
 
 OBSERVE("probe.launch.cluster_update", Once().InOwnProcess()) {
   Rig r(o);
-  const auto update = [&](const char* step, const Launch& from, const Launch& to) {
+  // `varies`: the clusters behind the update differ from build to build of the same two kernels, so they are not noted.
+  // With code for 9.0 alone they were the new ones, with code for 8.0 and 9.0 the old ones.
+  const auto update = [&](const char* step, const Launch& from, const Launch& to, bool varies = false) {
     cudaGraph_t a = Capture(o, r, from), b = Capture(o, r, to);
     cudaGraphExec_t e = nullptr;
     cudaGraphExecUpdateResultInfo info = {};
     REQUIRE_CUDA(cudaGraphInstantiate(&e, a, 0));
     o.Note(Format("%s: before", step), Ran(r, e));
     PROBE_AS_AND(step, cudaGraphExecUpdate(e, b, &info), "result=%d", info.result);
-    o.Note(Format("%s: after", step), Ran(r, e));
+    if (!varies) o.Note(Format("%s: after", step), Ran(r, e));
     PROBE_AS(Format("%s: again", step), cudaGraphExecUpdate(e, b, &info));
-    o.Note(Format("%s: after both", step), Ran(r, e));
+    if (!varies) o.Note(Format("%s: after both", step), Ran(r, e));
     PROBE_AS(Format("%s: back", step), cudaGraphExecUpdate(e, a, &info));
-    o.Note(Format("%s: after that", step), Ran(r, e));
+    if (!varies) o.Note(Format("%s: after that", step), Ran(r, e));
   };
   const Launch none = {kSize, {}}, two = {kSize, {Cluster(2)}}, four = {kSize, {Cluster(4)}},
                one = {kSize, {Cluster(1)}};
@@ -314,8 +316,8 @@ OBSERVE("probe.launch.cluster_update", Once().InOwnProcess()) {
   update("2 to 4", two, four);
   update("2 to 1", two, one);
   update("1 to 2", one, two);
-  update("none to 4, other kernel", none, four_too);
-  update("2 to 4, other kernel", two, four_too);
+  update("none to 4, other kernel", none, four_too, /*varies=*/true);
+  update("2 to 4, other kernel", two, four_too, /*varies=*/true);
   update("4 to none, other kernel", four, none_too);
   update("2 to 2, other kernel", two, two_too);
   // The grid is no multiple of the clusters that stay.

@@ -124,7 +124,7 @@ TEST_F(GraphClusters, AnotherFunctionMayRequireOthers) {
   Recapture();
   EXPECT_EQ(Capture(kOther, 0), 2);
   GCAP_EXPECT_FAILS(gcap_graph_manager_explain(manager_, 0, GCAP_GRAPH_WHY_NOT_UPDATED), GCAP_CUDA_ERROR,
-                    "another function");
+                    "cluster");  // a GPU tells the function's as the node's
 }
 
 TEST_F(GraphClusters, EqualOnesAreUpdatedInPlace) {
