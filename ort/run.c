@@ -15,6 +15,7 @@
 #include "gcap/log.h"
 #include "lib/internal/cuda_guard.h"
 #include "ort/ep.h"
+#include "ort/stream.h"
 
 // ONNX Runtime fails a call whose 8th run leaves no graph.
 enum { MOST_ATTEMPTS = 7 };
@@ -189,6 +190,7 @@ static gcap_status_t parse_graph_id(const char* text, int* out_id) {
 
 static gcap_status_t open_run(gcap_ort_session_ep_t* ep, gcap_ort_run_t* run) {
   GCAP_RETURN_IF_ERROR(gcap_ep_get_run_resources(ep->ep, &run->resources));
+  GCAP_RETURN_IF_ERROR(gcap_ort_stream_prepare(run->resources.stream));
   GCAP_RETURN_IF_ERROR(gcap_device_push(ep->device->id, &run->previous_device));
   gcap_status_t status = gcap_ep_begin_run(ep->ep, run->graph_id);
   run->captures = status == NULL && gcap_thread_is_capturing();

@@ -48,6 +48,57 @@ gcap_stream_t* gcap_ort_stream_find(gcap_ort_factory_t* factory, const gcap_ort_
   return found;
 }
 
+// --- Streams of threads ---------------------------------------------------------------------------------------------
+
+// Whether a thread's stream lives. The stream has one as an attachment, and so have its wrappers in the runtime's
+// hands.
+typedef struct gcap_ort_lent {
+  pthread_mutex_t mutex;  // held over a wait for the stream by another thread: its end waits meanwhile
+  bool has_ended;
+  atomic_int references;
+} lent_t;
+
+static gcap_status_t create_lent(gcap_stream_t* stream, void** out_object) {
+  (void)stream;
+  lent_t* lent = calloc(1, sizeof(*lent));
+  if (lent == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to lend a stream");
+  pthread_mutex_init(&lent->mutex, NULL);
+  atomic_init(&lent->references, 1);
+  *out_object = lent;
+  return NULL;
+}
+
+static void give_up_lent(lent_t* lent) {
+  if (atomic_fetch_sub(&lent->references, 1) > 1) return;
+  pthread_mutex_destroy(&lent->mutex);
+  free(lent);
+}
+
+// The stream ends.
+static void end_lent(void* object) {
+  lent_t* lent = object;
+  pthread_mutex_lock(&lent->mutex);
+  lent->has_ended = true;
+  pthread_mutex_unlock(&lent->mutex);
+  give_up_lent(lent);
+}
+
+static const gcap_attachment_key_t lent_key = {
+    .name = "mark of ONNX Runtime's", .create = create_lent, .destroy = end_lent};
+
+gcap_status_t gcap_ort_stream_prepare(gcap_stream_t* stream) {
+  void* lent = NULL;
+  return gcap_stream_attachment(stream, &lent_key, &lent);
+}
+
+// Waits for the stream of a thread that may be exiting.
+static gcap_status_t wait_for_lent(const gcap_ort_stream_t* stream) {
+  pthread_mutex_lock(&stream->lent->mutex);
+  gcap_status_t status = stream->lent->has_ended ? NULL : gcap_stream_synchronize(stream->stream);
+  pthread_mutex_unlock(&stream->lent->mutex);
+  return status;
+}
+
 // --- Notifications --------------------------------------------------------------------------------------------------
 
 typedef struct notification {
@@ -128,14 +179,9 @@ static gcap_ort_status_t* on_session_run_end(gcap_ort_stream_impl_t* self) {
 // A session that ends releases its streams before its kernels, whose last work may be under way.
 static void release(gcap_ort_stream_impl_t* self) {
   gcap_ort_stream_t* stream = (gcap_ort_stream_t*)self;
-  gcap_stream_t* ends = living(stream);
   list_remove(stream);
-  gcap_status_t status = NULL;
-  if (stream->ep == NULL) {
-    status = gcap_stream_destroy(ends);
-  } else if (ends != NULL) {
-    status = gcap_stream_synchronize(ends);
-  }
+  gcap_status_t status = stream->ep == NULL ? gcap_stream_destroy(stream->stream) : wait_for_lent(stream);
+  if (stream->ep != NULL) give_up_lent(stream->lent);
   if (status != NULL) gcap_log(GCAP_LOG_ERROR, "%s", gcap_status_message(status));
   gcap_status_ignore(status);  // nobody asks
   free(stream);
@@ -162,8 +208,14 @@ static gcap_status_t wrap(gcap_ort_factory_t* factory, gcap_stream_t* made, gcap
 
 gcap_status_t gcap_ort_stream_lend(gcap_ort_session_ep_t* ep, gcap_ort_stream_impl_t** out_stream) {
   gcap_run_resources_t resources;
+  void* lent = NULL;
   GCAP_RETURN_IF_ERROR(gcap_ep_get_run_resources(ep->ep, &resources));
-  return wrap(ep->factory, resources.stream, ep, out_stream);
+  GCAP_RETURN_IF_ERROR(gcap_stream_attachment(resources.stream, &lent_key, &lent));
+  GCAP_RETURN_IF_ERROR(wrap(ep->factory, resources.stream, ep, out_stream));
+  gcap_ort_stream_t* stream = (gcap_ort_stream_t*)*out_stream;
+  stream->lent = lent;
+  atomic_fetch_add(&stream->lent->references, 1);
+  return NULL;
 }
 
 static gcap_status_t create_own(gcap_ort_factory_t* factory, const gcap_ort_memory_device_t* memory,

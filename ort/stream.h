@@ -14,9 +14,13 @@ typedef struct gcap_ort_stream {
   gcap_stream_t* stream;
   cudaStream_t handle;             // the runtime keeps it
   struct gcap_ort_session_ep* ep;  // whose thread's stream it is, and who ends it; NULL: made for the runtime
+  struct gcap_ort_lent* lent;      // with `ep`: whether the stream lives
   struct gcap_ort_stream* next;
 } gcap_ort_stream_t;
 
+// Before the stream of the calling thread's runs is handed out for the first time, and before it captures: another
+// thread may release what was handed out, while this one exits and its stream ends.
+gcap_status_t gcap_ort_stream_prepare(gcap_stream_t* stream) GCAP_NODISCARD;
 // Hands the stream of the calling thread's runs to the runtime.
 gcap_status_t gcap_ort_stream_lend(struct gcap_ort_session_ep* ep, gcap_ort_stream_impl_t** out_stream) GCAP_NODISCARD;
 
