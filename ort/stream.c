@@ -7,6 +7,8 @@
 #include <stdlib.h>
 
 #include "gcap/log.h"
+#include "lib/internal/capture_check.h"
+#include "lib/internal/cuda_guard.h"
 #include "ort/ep.h"
 
 // --- The list -------------------------------------------------------------------------------------------------------
@@ -91,11 +93,18 @@ gcap_status_t gcap_ort_stream_prepare(gcap_stream_t* stream) {
   return gcap_stream_attachment(stream, &lent_key, &lent);
 }
 
-// Waits for the stream of a thread that may be exiting.
+// Waits for the stream of a thread that may be exiting: for the handle alone, since its thread has the rest of it.
+// Where threads share the stream and one uses it now, there is no wait.
 static gcap_status_t wait_for_lent(const gcap_ort_stream_t* stream) {
+  if (!gcap_ort_turn_try_begin(stream->ep)) return NULL;
   pthread_mutex_lock(&stream->lent->mutex);
-  gcap_status_t status = stream->lent->has_ended ? NULL : gcap_stream_synchronize(stream->stream);
+  gcap_status_t status = NULL;
+  if (!stream->lent->has_ended) {
+    status = gcap_check_stream_not_capturing(stream->handle, "the release of a stream by ONNX Runtime");
+    if (status == NULL) status = gcap_relaxed_synchronize(stream->handle);
+  }
   pthread_mutex_unlock(&stream->lent->mutex);
+  gcap_ort_turn_end(stream->ep);
   return status;
 }
 

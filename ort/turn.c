@@ -27,6 +27,15 @@ void gcap_ort_turn_begin(gcap_ort_session_ep_t* ep) {
   pthread_mutex_unlock(&ep->turn.mutex);
 }
 
+bool gcap_ort_turn_try_begin(gcap_ort_session_ep_t* ep) {
+  if (!is_needed(ep)) return true;
+  pthread_mutex_lock(&ep->turn.mutex);
+  const bool is_free = !ep->turn.is_taken;
+  if (is_free) ep->turn.is_taken = true;
+  pthread_mutex_unlock(&ep->turn.mutex);
+  return is_free;
+}
+
 gcap_status_t gcap_ort_turn_begin_run(gcap_ort_session_ep_t* ep) {
   if (!is_needed(ep)) return NULL;
   pthread_mutex_lock(&ep->turn.mutex);

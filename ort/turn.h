@@ -26,6 +26,8 @@ void gcap_ort_turn_begin(struct gcap_ort_session_ep* ep);
 // For a run. ONNX Runtime lets one thread at a time run such an EP, so a run that has the turn was left by its thread.
 //   FAILED_PRECONDITION  another thread has left a run open
 gcap_status_t gcap_ort_turn_begin_run(struct gcap_ort_session_ep* ep) GCAP_NODISCARD;
+// For what need not be done while another has the turn, who may never give it up. False: another has it.
+bool gcap_ort_turn_try_begin(struct gcap_ort_session_ep* ep);
 void gcap_ort_turn_end(struct gcap_ort_session_ep* ep);
 
 #endif  // GCAP_ORT_TURN_H_
