@@ -142,30 +142,34 @@ static void destroy_runtime(gcap_runtime_t* runtime) {
   gcap_status_ignore(status);  // nobody asks
 }
 
-static bool has_options(const gcap_ort_factory_t* factory, const gcap_ort_key_values_t* pairs) {
-  const char *const *keys = NULL, *const *values = NULL;
-  size_t count = 0;
-  if (pairs != NULL) factory->host.api->GetKeyValuePairs(pairs, &keys, &values, &count);
-  return count > 0;
+// What an application says of an allocator.
+typedef struct settings {
+  const char *const *keys, *const *values;
+  size_t count;
+} settings_t;
+
+static settings_t read_settings(const gcap_ort_factory_t* factory, const gcap_ort_key_values_t* pairs) {
+  settings_t settings = {0};
+  if (pairs != NULL) factory->host.api->GetKeyValuePairs(pairs, &settings.keys, &settings.values, &settings.count);
+  return settings;
 }
 
-// A runtime with the arena that the application describes.
-static gcap_status_t open_own(const gcap_ort_factory_t* factory, int device_id, const gcap_ort_key_values_t* pairs,
+// A runtime with the arena that the application describes; NULL if it says nothing.
+static gcap_status_t open_own(const gcap_ort_factory_t* factory, int device_id, const settings_t* said,
                               gcap_runtime_t** out_own) {
-  const char *const *keys = NULL, *const *values = NULL;
-  size_t count = 0;
-  factory->host.api->GetKeyValuePairs(pairs, &keys, &values, &count);
+  if (said->count == 0) return NULL;
   gcap_options_t options;
   gcap_options_init(&options);
-  GCAP_RETURN_IF_ERROR(gcap_options_parse_for_ep(&options, factory->plugin->name, keys, values, count));
+  GCAP_RETURN_IF_ERROR(
+      gcap_options_parse_for_ep(&options, factory->plugin->name, said->keys, said->values, said->count));
   options.device_id = device_id;
   return gcap_runtime_create(&options, out_own);
 }
 
 static gcap_status_t create_shared_device(gcap_ort_factory_t* factory, const gcap_ort_device_t* device,
-                                          const gcap_ort_key_values_t* options, gcap_ort_allocator_t** out_allocator) {
+                                          const settings_t* said, gcap_ort_allocator_t** out_allocator) {
   allocator_t parts = {.info = device->memory};
-  if (has_options(factory, options)) GCAP_RETURN_IF_ERROR(open_own(factory, device->id, options, &parts.own));
+  GCAP_RETURN_IF_ERROR(open_own(factory, device->id, said, &parts.own));
   parts.scratch = gcap_runtime_scratch(parts.own != NULL ? parts.own : device->runtime);
   parts.memory = gcap_scratch_allocator(parts.scratch);
   gcap_status_t status = create(factory, /*ep=*/NULL, &parts, out_allocator);
@@ -174,13 +178,13 @@ static gcap_status_t create_shared_device(gcap_ort_factory_t* factory, const gca
 }
 
 static gcap_status_t create_shared(gcap_ort_factory_t* factory, const gcap_ort_memory_info_t* info,
-                                   const gcap_ort_key_values_t* options, gcap_ort_allocator_t** out_allocator) {
+                                   const settings_t* said, gcap_ort_allocator_t** out_allocator) {
   const gcap_ort_memory_device_t* memory = factory->host.ep_api->MemoryInfo_GetMemoryDevice(info);
   const gcap_ort_device_t* device = gcap_ort_device_of(factory, memory);
   gcap_memory_t where;
   if (device == NULL || !gcap_ort_memory_of(factory, memory, &where)) return refuse(factory);
-  if (where.kind == GCAP_MEMORY_DEVICE) return create_shared_device(factory, device, options, out_allocator);
-  if (has_options(factory, options)) {
+  if (where.kind == GCAP_MEMORY_DEVICE) return create_shared_device(factory, device, said, out_allocator);
+  if (said->count > 0) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "'%s': options of an arena for pinned memory, which has none",
                        factory->plugin->name);
   }
@@ -194,7 +198,8 @@ gcap_ort_status_t* gcap_ort_create_shared_allocator(gcap_ort_ep_factory_t* self,
                                                     gcap_ort_allocator_t** out_allocator) {
   *out_allocator = NULL;
   gcap_ort_factory_t* factory = (gcap_ort_factory_t*)self;
-  return gcap_ort_give(&factory->host, create_shared(factory, info, options, out_allocator));
+  const settings_t said = read_settings(factory, options);
+  return gcap_ort_give(&factory->host, create_shared(factory, info, &said, out_allocator));
 }
 
 static gcap_status_t create_of_session(gcap_ort_session_ep_t* ep, const gcap_ort_memory_info_t* info,

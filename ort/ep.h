@@ -34,6 +34,7 @@ typedef struct gcap_ort_run {
   uint64_t releases_seen;          // the last release that this thread took part in
   int attempts;                    // runs in a row that left the id without a graph
   bool settled;                    // this call of the application needs no further run
+  pthread_mutex_t holds_mutex;     // of `holds`, to which other threads add with ORT_PARALLEL; a leaf
   gcap_ort_holds_t* holds;         // parts of the plans of its eager work; NULL: none yet
 } gcap_ort_run_t;
 
@@ -55,7 +56,7 @@ typedef struct gcap_ort_session_ep {
   gcap_options_t options;
   gcap_ep_t* ep;
   gcap_affine_t* runs;         // each thread's gcap_ort_run_t
-  pthread_mutex_t open_mutex;  // of `open_runs`, and of the `holds` of runs; a leaf
+  pthread_mutex_t open_mutex;  // of `open_runs`; a leaf
   gcap_ort_run_t* open_runs;   // of all threads
   gcap_ort_releases_t releases;
   gcap_ort_turn_t turn;

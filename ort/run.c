@@ -43,13 +43,13 @@ static gcap_status_t make_room(gcap_ort_run_t* run) {
 }
 
 gcap_status_t gcap_ort_run_hold(gcap_ort_run_t* run, gcap_hold_t* hold) {
-  pthread_mutex_lock(&run->ep->open_mutex);
+  pthread_mutex_lock(&run->holds_mutex);
   gcap_status_t status = make_room(run);
   if (status == NULL) {
     gcap_hold_take(hold);
     run->holds->at[run->holds->count++] = hold;
   }
-  pthread_mutex_unlock(&run->ep->open_mutex);
+  pthread_mutex_unlock(&run->holds_mutex);
   return status;
 }
 
@@ -94,6 +94,7 @@ static gcap_status_t create_run(void* user, void** out_object) {
   const gcap_ort_releases_t* releases = user;
   gcap_ort_run_t* run = calloc(1, sizeof(*run));
   if (run == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a thread's run");
+  pthread_mutex_init(&run->holds_mutex, NULL);
   run->releases_seen = atomic_load(&releases->last);
   *out_object = run;
   return NULL;
@@ -110,6 +111,7 @@ static gcap_status_t end_run(void* user, void* object, bool by_thread_exit) {
   }
   if (run->holds != NULL) forget_holds(run->holds, by_thread_exit);
   gcap_status_free(run->failure);
+  pthread_mutex_destroy(&run->holds_mutex);
   free(run);
   return NULL;
 }

@@ -11,52 +11,13 @@
 #include "lib/internal/cuda_guard.h"
 #include "ort/ep.h"
 
-// --- The list -------------------------------------------------------------------------------------------------------
-
-static void list_add(gcap_ort_stream_t* stream) {
-  pthread_mutex_lock(&stream->factory->mutex);
-  stream->next = stream->factory->streams;
-  stream->factory->streams = stream;
-  pthread_mutex_unlock(&stream->factory->mutex);
-}
-
-static void list_remove(gcap_ort_stream_t* stream) {
-  pthread_mutex_lock(&stream->factory->mutex);
-  gcap_ort_stream_t** link = &stream->factory->streams;
-  while (*link != stream) link = &(*link)->next;
-  *link = stream->next;
-  pthread_mutex_unlock(&stream->factory->mutex);
-}
-
-// The stream, unless the thread whose it was has ended, and the stream with it.
-static gcap_stream_t* living(const gcap_ort_stream_t* stream) {
-  if (stream->ep == NULL) return stream->stream;
-  return gcap_stream_from_handle(stream->handle) != NULL ? stream->stream : NULL;
-}
-
-gcap_stream_t* gcap_ort_stream_find(gcap_ort_factory_t* factory, const gcap_ort_sync_stream_t* stream,
-                                    gcap_ort_session_ep_t** out_ep) {
-  if (out_ep != NULL) *out_ep = NULL;
-  if (stream == NULL) return NULL;  // what runs on the CPU has none
-  const gcap_ort_stream_impl_t* impl = factory->host.ep_api->SyncStream_GetImpl(stream);
-  gcap_stream_t* found = NULL;
-  pthread_mutex_lock(&factory->mutex);
-  for (gcap_ort_stream_t* s = factory->streams; s != NULL && found == NULL; s = s->next) {
-    if (&s->abi != impl) continue;
-    found = living(s);
-    if (out_ep != NULL) *out_ep = s->ep;
-  }
-  pthread_mutex_unlock(&factory->mutex);
-  return found;
-}
-
 // --- Streams of threads ---------------------------------------------------------------------------------------------
 
 // Whether a thread's stream lives. The stream has one as an attachment, and so have its wrappers in the runtime's
 // hands.
 typedef struct gcap_ort_lent {
   pthread_mutex_t mutex;  // held over a wait for the stream by another thread: its end waits meanwhile
-  bool has_ended;
+  atomic_bool has_ended;
   atomic_int references;
 } lent_t;
 
@@ -80,7 +41,7 @@ static void give_up_lent(lent_t* lent) {
 static void end_lent(void* object) {
   lent_t* lent = object;
   pthread_mutex_lock(&lent->mutex);
-  lent->has_ended = true;
+  atomic_store(&lent->has_ended, true);
   pthread_mutex_unlock(&lent->mutex);
   give_up_lent(lent);
 }
@@ -93,19 +54,58 @@ gcap_status_t gcap_ort_stream_prepare(gcap_stream_t* stream) {
   return gcap_stream_attachment(stream, &lent_key, &lent);
 }
 
+// The stream, unless the thread whose it was has ended, and the stream with it.
+static gcap_stream_t* living(const gcap_ort_stream_t* stream) {
+  const bool has_ended = stream->lent != NULL && atomic_load(&stream->lent->has_ended);
+  return has_ended ? NULL : stream->stream;
+}
+
 // Waits for the stream of a thread that may be exiting: for the handle alone, since its thread has the rest of it.
 // Where threads share the stream and one uses it now, there is no wait.
 static gcap_status_t wait_for_lent(const gcap_ort_stream_t* stream) {
   if (!gcap_ort_turn_try_begin(stream->ep)) return NULL;
   pthread_mutex_lock(&stream->lent->mutex);
   gcap_status_t status = NULL;
-  if (!stream->lent->has_ended) {
+  if (living(stream) != NULL) {
     status = gcap_check_stream_not_capturing(stream->handle, "the release of a stream by ONNX Runtime");
     if (status == NULL) status = gcap_relaxed_synchronize(stream->handle);
   }
   pthread_mutex_unlock(&stream->lent->mutex);
   gcap_ort_turn_end(stream->ep);
   return status;
+}
+
+// --- The list -------------------------------------------------------------------------------------------------------
+
+static void list_add(gcap_ort_stream_t* stream) {
+  pthread_mutex_lock(&stream->factory->mutex);
+  stream->next = stream->factory->streams;
+  stream->factory->streams = stream;
+  pthread_mutex_unlock(&stream->factory->mutex);
+}
+
+static void list_remove(gcap_ort_stream_t* stream) {
+  pthread_mutex_lock(&stream->factory->mutex);
+  gcap_ort_stream_t** link = &stream->factory->streams;
+  while (*link != stream) link = &(*link)->next;
+  *link = stream->next;
+  pthread_mutex_unlock(&stream->factory->mutex);
+}
+
+gcap_stream_t* gcap_ort_stream_find(gcap_ort_factory_t* factory, const gcap_ort_sync_stream_t* stream,
+                                    gcap_ort_session_ep_t** out_ep) {
+  if (out_ep != NULL) *out_ep = NULL;
+  if (stream == NULL) return NULL;  // what runs on the CPU has none
+  const gcap_ort_stream_impl_t* impl = factory->host.ep_api->SyncStream_GetImpl(stream);
+  gcap_stream_t* found = NULL;
+  pthread_mutex_lock(&factory->mutex);
+  for (gcap_ort_stream_t* s = factory->streams; s != NULL && found == NULL; s = s->next) {
+    if (&s->abi != impl) continue;
+    found = living(s);
+    if (out_ep != NULL) *out_ep = s->ep;
+  }
+  pthread_mutex_unlock(&factory->mutex);
+  return found;
 }
 
 // --- Notifications --------------------------------------------------------------------------------------------------
@@ -196,7 +196,7 @@ static void release(gcap_ort_stream_impl_t* self) {
   free(stream);
 }
 
-static gcap_status_t wrap(gcap_ort_factory_t* factory, gcap_stream_t* made, gcap_ort_session_ep_t* ep,
+static gcap_status_t wrap(gcap_ort_factory_t* factory, gcap_stream_t* made, gcap_ort_session_ep_t* ep, lent_t* lent,
                           gcap_ort_stream_impl_t** out_stream) {
   gcap_ort_stream_t* stream = calloc(1, sizeof(*stream));
   if (stream == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a stream of ONNX Runtime");
@@ -210,6 +210,8 @@ static gcap_status_t wrap(gcap_ort_factory_t* factory, gcap_stream_t* made, gcap
   stream->stream = made;
   stream->handle = gcap_stream_handle(made);
   stream->ep = ep;
+  stream->lent = lent;
+  if (lent != NULL) atomic_fetch_add(&lent->references, 1);
   list_add(stream);
   *out_stream = &stream->abi;
   return NULL;
@@ -220,11 +222,7 @@ gcap_status_t gcap_ort_stream_lend(gcap_ort_session_ep_t* ep, gcap_ort_stream_im
   void* lent = NULL;
   GCAP_RETURN_IF_ERROR(gcap_ep_get_run_resources(ep->ep, &resources));
   GCAP_RETURN_IF_ERROR(gcap_stream_attachment(resources.stream, &lent_key, &lent));
-  GCAP_RETURN_IF_ERROR(wrap(ep->factory, resources.stream, ep, out_stream));
-  gcap_ort_stream_t* stream = (gcap_ort_stream_t*)*out_stream;
-  stream->lent = lent;
-  atomic_fetch_add(&stream->lent->references, 1);
-  return NULL;
+  return wrap(ep->factory, resources.stream, ep, lent, out_stream);
 }
 
 static gcap_status_t create_own(gcap_ort_factory_t* factory, const gcap_ort_memory_device_t* memory,
@@ -233,7 +231,7 @@ static gcap_status_t create_own(gcap_ort_factory_t* factory, const gcap_ort_memo
   if (device == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "'%s' has no such device", factory->plugin->name);
   gcap_stream_t* stream = NULL;
   GCAP_RETURN_IF_ERROR(gcap_runtime_create_stream(device->runtime, &stream));
-  gcap_status_t status = wrap(factory, stream, /*ep=*/NULL, out_stream);
+  gcap_status_t status = wrap(factory, stream, /*ep=*/NULL, /*lent=*/NULL, out_stream);
   return status == NULL ? NULL : gcap_status_join(status, gcap_stream_destroy(stream));
 }
 

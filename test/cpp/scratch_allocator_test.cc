@@ -79,6 +79,15 @@ class TorchAllocator : public DeviceTest {
     EXPECT_EQ(cudaGraphExecDestroy(exec), cudaSuccess);
     gcap_torch_release_pool(0, pool);
   }
+  // A tensor of the first stream, which the second one uses last, and PyTorch has said so.
+  void* AllocUsedByB() {
+    void* const ptr = Alloc(a_);
+    Fill(ptr, 1, a_);
+    EXPECT_EQ(cudaStreamSynchronize(a_), cudaSuccess);
+    Fill(ptr, 2, b_);
+    gcap_torch_record_stream(ptr, b_);
+    return ptr;
+  }
   // Tensors over all that is free, full of something else.
   void ExpectUndisturbedBy(cudaGraphExec_t exec, const void* output, int value) {
     std::vector<void*> rubbish;
@@ -119,11 +128,7 @@ TEST_F(TorchAllocator, ServesTheDefaultStream) {
 
 // On the simulator a free that did not wait would be a race.
 TEST_F(TorchAllocator, WaitsForAStreamThatWasRecorded) {
-  void* const ptr = Alloc(a_);
-  Fill(ptr, 1, a_);
-  EXPECT_EQ(cudaStreamSynchronize(a_), cudaSuccess);
-  Fill(ptr, 2, b_);
-  gcap_torch_record_stream(ptr, b_);
+  void* const ptr = AllocUsedByB();
   Free(ptr, a_);
   void* const again = Alloc(a_);
   EXPECT_EQ(again, ptr);
@@ -135,11 +140,7 @@ TEST_F(TorchAllocator, WaitsForAStreamThatWasRecorded) {
 // A capture cannot wait for the recorded stream, which is not in it; the capture ends well, and the block goes after
 // it.
 TEST_F(TorchAllocator, FreesInACaptureWhatAnotherStreamUsesWhenThePoolEnds) {
-  void* const ptr = Alloc(a_);
-  Fill(ptr, 1, a_);
-  EXPECT_EQ(cudaStreamSynchronize(a_), cudaSuccess);
-  Fill(ptr, 2, b_);
-  gcap_torch_record_stream(ptr, b_);
+  void* const ptr = AllocUsedByB();
   void* output = nullptr;
   const GcapTorchPool pool(0, 4);
   const cudaGraphExec_t exec = Capture(pool, 5, &output, [&] { Free(ptr, a_); });

@@ -3,20 +3,21 @@
 // Captures over captures whose kernels have other attributes. The driver answers an update to other clusters with
 // success and runs the old ones, so the manager compares, and makes a new executable.
 
+#include <algorithm>
 #include <memory>
 #include <string>
 
 #include "gcap/graph.h"
 #include "gtest/gtest.h"
-#include "test/graph/cluster_kernel.h"
 #include "test/graph/manager_test.h"
+#include "test/support/kernels/device_kernels.h"
 
 namespace gcap {
 namespace testing {
 namespace {
 
-const void* const kKernel = reinterpret_cast<const void*>(cluster_kernel);
-const void* const kOther = reinterpret_cast<const void*>(other_cluster_kernel);
+const void* const kKernel = reinterpret_cast<const void*>(gcap_kernel_cluster_size);
+const void* const kOther = reinterpret_cast<const void*>(gcap_kernel_cluster_size_too);
 
 class GraphClusters : public ManagerTest {
  protected:
@@ -53,18 +54,18 @@ class GraphClusters : public ManagerTest {
     return cudaLaunchKernelExC(&config, kernel, args);
   }
   // A captured run, and what its launch wrote.
-  int Capture(const void* kernel, unsigned blocks, int priority = 0, int domain = 0) {
+  unsigned Capture(const void* kernel, unsigned blocks, int priority = 0, int domain = 0) {
     EXPECT_EQ(Begin(0), GCAP_GRAPH_RUN_CAPTURE);
     GCAP_EXPECT_CUDA(Launch(kernel, blocks, priority, domain));
     const Outcome outcome = End();
     EXPECT_TRUE(outcome.ok()) << outcome.message;
-    int size = 0;
+    unsigned size = 0;
     GCAP_EXPECT_CUDA(cudaMemcpy(&size, size_, sizeof(size), cudaMemcpyDeviceToHost));
     return size;
   }
   void Recapture() { GCAP_EXPECT_OK(gcap_graph_manager_recapture(manager_, 0)); }
 
-  int* size_ = nullptr;
+  unsigned* size_ = nullptr;
 };
 
 TEST_F(GraphClusters, AreThoseOfTheLastCapture) {
@@ -78,7 +79,7 @@ TEST_F(GraphClusters, AreThoseOfTheLastCapture) {
   for (const auto& change : changes) {
     SCOPED_TRACE(::testing::Message() << change.blocks_before << " to " << change.blocks_after
                                       << (change.after == kOther ? ", another kernel" : ""));
-    const auto size_of = [](unsigned blocks) { return blocks == 0 ? 1 : static_cast<int>(blocks); };
+    const auto size_of = [](unsigned blocks) { return std::max(blocks, 1u); };
     EXPECT_EQ(Capture(change.before, change.blocks_before), size_of(change.blocks_before));
     Recapture();
     EXPECT_EQ(Capture(change.after, change.blocks_after), size_of(change.blocks_after));
@@ -95,7 +96,7 @@ TEST_F(GraphClusters, RefusalNamesKernelAndField) {
   Capture(kKernel, 4);
   const Outcome refusal(gcap_graph_manager_explain(manager_, 0, GCAP_GRAPH_WHY_NOT_UPDATED));
   EXPECT_TRUE(refusal.Names("kernel 0 of 1")) << refusal.message;
-  EXPECT_TRUE(refusal.Names("cluster_kernel")) << refusal.message;
+  EXPECT_TRUE(refusal.Names("gcap_kernel_cluster_size")) << refusal.message;
   EXPECT_TRUE(refusal.Names("cluster dimension 2x1x1 -> 4x1x1")) << refusal.message;
   EXPECT_TRUE(refusal.Names("could not be updated in place")) << refusal.message;
 }
@@ -115,22 +116,22 @@ TEST_F(GraphClusters, PrioritiesAndDomainsMakeANewExecutableToo) {
 
 // Clusters may also be the function's.
 TEST_F(GraphClusters, AnotherFunctionMayRequireOthers) {
-  EXPECT_EQ(Capture(kKernel, 0), 1);
+  EXPECT_EQ(Capture(kKernel, 0), 1u);
   for (const cudaFuncAttribute side : {cudaFuncAttributeRequiredClusterWidth, cudaFuncAttributeRequiredClusterHeight,
                                        cudaFuncAttributeRequiredClusterDepth}) {
     const int blocks = side == cudaFuncAttributeRequiredClusterWidth ? 2 : 1;
     ASSERT_EQ(cudaFuncSetAttribute(kOther, side, blocks), cudaSuccess);
   }
   Recapture();
-  EXPECT_EQ(Capture(kOther, 0), 2);
+  EXPECT_EQ(Capture(kOther, 0), 2u);
   GCAP_EXPECT_FAILS(gcap_graph_manager_explain(manager_, 0, GCAP_GRAPH_WHY_NOT_UPDATED), GCAP_CUDA_ERROR,
                     "cluster");  // a GPU tells the function's as the node's
 }
 
 TEST_F(GraphClusters, EqualOnesAreUpdatedInPlace) {
-  EXPECT_EQ(Capture(kKernel, 2), 2);
+  EXPECT_EQ(Capture(kKernel, 2), 2u);
   Recapture();
-  EXPECT_EQ(Capture(kKernel, 2), 2);
+  EXPECT_EQ(Capture(kKernel, 2), 2u);
   EXPECT_EQ(Info(0).updates, 1u);
   EXPECT_EQ(Info(0).reinstantiations, 0u);
 }

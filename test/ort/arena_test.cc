@@ -40,14 +40,7 @@ class ArenaTest : public OrtTest {
   void* Alloc(size_t bytes) { return allocator_->Alloc(allocator_, bytes); }
   void* Reserve(size_t bytes) { return allocator_->Reserve(allocator_, bytes); }
   void Free(void* ptr) { allocator_->Free(allocator_, ptr); }
-  long long Counter(const char* key) {
-    gcap_ort_key_values_t* pairs = nullptr;
-    Ok(api().AllocatorGetStats(allocator_, &pairs));
-    const char* text = api().GetKeyValue(pairs, key);
-    const long long value = text != nullptr ? std::atoll(text) : -1;
-    api().ReleaseKeyValuePairs(pairs);
-    return value;
-  }
+  long long Counter(const char* key) const { return OrtTest::Counter(allocator_, key); }
 
   gcap_ort_allocator_t* allocator_ = nullptr;
 

@@ -126,6 +126,15 @@ void* OrtTest::Symbol(const char* name) const {
   return symbol;
 }
 
+long long OrtTest::Counter(gcap_ort_allocator_t* allocator, const char* key) const {
+  gcap_ort_key_values_t* pairs = nullptr;
+  Ok(api().AllocatorGetStats(allocator, &pairs));
+  const char* text = api().GetKeyValue(pairs, key);
+  const long long value = text != nullptr ? std::atoll(text) : -1;
+  api().ReleaseKeyValuePairs(pairs);
+  return value;
+}
+
 size_t OrtTest::Live() const { return Find<size_t (*)(const char*)>("gcap_sim_live")(nullptr); }
 
 // --- Tensors --------------------------------------------------------------------------------------------------------

@@ -60,6 +60,8 @@ class OrtTest : public ::testing::Test {
   Function Find(const char* name) const {
     return reinterpret_cast<Function>(Symbol(name));
   }
+  // The value of a counter of an allocator; -1 if the runtime does not tell it.
+  long long Counter(gcap_ort_allocator_t* allocator, const char* key) const;
   // How many handles and allocations the simulator has.
   size_t Live() const;
 

@@ -26,15 +26,6 @@ class SessionTest : public OrtTest {
   std::string Create(const std::string& model, const Options& options) {
     return OrtSession(ort_, env(), device(), model, options).error();
   }
-  // The value of a counter of an allocator.
-  long long Counter(gcap_ort_allocator_t* allocator, const char* key) {
-    gcap_ort_key_values_t* pairs = nullptr;
-    Ok(api().AllocatorGetStats(allocator, &pairs));
-    const char* text = api().GetKeyValue(pairs, key);
-    const long long value = text != nullptr ? std::atoll(text) : -1;
-    api().ReleaseKeyValuePairs(pairs);
-    return value;
-  }
 };
 
 bool Has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
