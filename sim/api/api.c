@@ -34,6 +34,7 @@
 
 static gcap_sim_function_t functions[GCAP_SIM_API_COUNT] = {
 #define GCAP_SIM_API(name, class) {#name, GCAP_SIM_##class, 0, 0},
+#define GCAP_SIM_DRIVER(name, class) {#name, GCAP_SIM_##class, 0, 0},
 #define GCAP_SIM_NOT_MODELLED(name, params)
 #include "sim/api/api.inc"
 #undef GCAP_SIM_API
@@ -158,6 +159,11 @@ cudaError_t gcap_sim_leave(cudaError_t code) {
   return gcap_sim_leave_quietly(code);
 }
 
+int gcap_sim_leave_driver(cudaError_t code) {
+  if (gcap_sim_fault_any) code = gcap_sim_fault_leave(code);
+  return (int)gcap_sim_leave_quietly(code);
+}
+
 // --- Libraries ------------------------------------------------------------------------------------------------------
 
 cudaError_t gcap_sim_library_call(const char* name, gcap_sim_call_class_t call_class) {
@@ -204,17 +210,25 @@ static void count_handle(const char* kind, ptrdiff_t delta) {
   tally.live_handles += (size_t)delta;
 }
 
-void gcap_sim_handle_made(const char* kind, const void* object) {
-  gcap_sim_lock();
+void gcap_sim_object_made(const char* kind, const void* object) {
   count_handle(kind, 1);
   gcap_sim_leak_object_made(kind, object);
+}
+
+void gcap_sim_object_gone(const char* kind, const void* object) {
+  count_handle(kind, -1);
+  gcap_sim_leak_object_gone(object);
+}
+
+void gcap_sim_handle_made(const char* kind, const void* object) {
+  gcap_sim_lock();
+  gcap_sim_object_made(kind, object);
   gcap_sim_unlock();
 }
 
 void gcap_sim_handle_gone(const char* kind, const void* object) {
   gcap_sim_lock();
-  count_handle(kind, -1);
-  gcap_sim_leak_object_gone(object);
+  gcap_sim_object_gone(kind, object);
   gcap_sim_unlock();
 }
 

@@ -8,6 +8,7 @@
 
 typedef enum gcap_sim_api {
 #define GCAP_SIM_API(name, class) GCAP_SIM_API_##name,
+#define GCAP_SIM_DRIVER(name, class) GCAP_SIM_API_##name,
 #define GCAP_SIM_NOT_MODELLED(name, params)
 #include "sim/api/api.inc"
 #undef GCAP_SIM_API
@@ -21,6 +22,15 @@ cudaError_t gcap_sim_enter(gcap_sim_api_t api);
 cudaError_t gcap_sim_leave(cudaError_t code);
 // The same, but leaves the last error as it is.
 cudaError_t gcap_sim_leave_quietly(cudaError_t code);
+
+// The same for a function of the driver: a CUresult has the number of the runtime's code, where both have it, and is
+// kept by nobody.
+int gcap_sim_leave_driver(cudaError_t code);
+
+// An object that is no handle comes and goes: counted for gcap_sim_live, and known to the reports of leaks. For a
+// caller with the lock.
+void gcap_sim_object_made(const char* kind, const void* object);
+void gcap_sim_object_gone(const char* kind, const void* object);
 
 // The same for the simulator's own functions: takes the lock, notes where the call is made, and no more.
 void gcap_sim_begin_call(const char* name);

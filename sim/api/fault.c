@@ -170,7 +170,7 @@ static bool goes_on(const char* name) {
       "cudaRuntimeGetVersion", "cudaDriverGetVersion",
       // Not asked, and of the same kind: texts, and the structure of a graph.
       "cudaGetErrorName", "cudaGetErrorString", "cudaGraphGetRootNodes", "cudaGraphGetEdges", "cudaGraphNodeGetType",
-      "cudaUserObjectRetain", "cudaUserObjectRelease"};
+      "cudaUserObjectRetain", "cudaUserObjectRelease", "cuPointerGetAttribute", "cuPointerGetAttributes"};
   for (size_t i = 0; i < sizeof(names) / sizeof(*names); ++i) {
     if (strcmp(name, names[i]) == 0) return true;
   }

@@ -2,16 +2,18 @@
 //
 // Functions of the driver that the runtime hands out, and what they tell of a pointer.
 //
-// The idea: of the driver there is what asks about pointers; to a program that looks for another function this is a
-// driver without it. The functions have no header here: a program that uses them has the driver's, or its own types.
-// They are called past the runtime, so no fault hits them and no error is kept. Locking: the global mutex.
+// The idea: of the driver there is what asks about pointers, reserves addresses, and reads and sets a graph's kernels;
+// to a program that looks for another function this is a driver without it. The functions have no public header: a
+// program that uses them has the driver's, or its own types. They are calls like the runtime's, counted, logged and hit
+// by faults, but keep no error. Locking: the global mutex.
+#include "sim/device/driver.h"
+
 #include <stdint.h>
 #include <string.h>
 
 #include "cuda_runtime_api.h"
 #include "sim/api/api.h"
 #include "sim/base/die.h"
-#include "sim/base/lock.h"
 #include "sim/memory/allocation.h"
 #include "sim/memory/pool.h"
 
@@ -71,13 +73,16 @@ static int get(void* data, int attribute, const gcap_sim_allocation_t* allocatio
 
 static bool is_attribute(int attribute) { return attribute > 0 && attribute <= kLastAttribute; }
 
-static int get_attribute(void* data, int attribute, unsigned long long address) {
-  gcap_sim_lock();
+static int get_one(void* data, int attribute, unsigned long long address) {
   const gcap_sim_allocation_t* allocation = find(address);
   bool ok = data != NULL && is_attribute(attribute) && allocation != NULL;
-  int result = ok ? get(data, attribute, allocation, address) : kInvalidValue;
-  gcap_sim_unlock();
-  return result;
+  return ok ? get(data, attribute, allocation, address) : kInvalidValue;
+}
+
+static int get_attribute(void* data, int attribute, unsigned long long address) {
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cuPointerGetAttribute);
+  if (code == cudaSuccess) code = (cudaError_t)get_one(data, attribute, address);
+  return gcap_sim_leave_driver(code);
 }
 
 // Of an address in no memory. Measured: a range is left as it is.
@@ -106,11 +111,10 @@ static int get_several(unsigned int count, const int* attributes, void** data, u
 }
 
 static int get_attributes(unsigned int count, const int* attributes, void** data, unsigned long long address) {
-  if (count == 0 || attributes == NULL || data == NULL) return kInvalidValue;
-  gcap_sim_lock();
-  int result = get_several(count, attributes, data, address);
-  gcap_sim_unlock();
-  return result;
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cuPointerGetAttributes);
+  if (code == cudaSuccess && (count == 0 || attributes == NULL || data == NULL)) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess) code = (cudaError_t)get_several(count, attributes, data, address);
+  return gcap_sim_leave_driver(code);
 }
 
 // --- Entry points ---------------------------------------------------------------------------------------------------
@@ -119,10 +123,18 @@ typedef void (*function_t)(void);
 
 static const struct {
   const char* name;
-  unsigned int version;  // the first CUDA with it
+  unsigned int version;  // the first CUDA with it, in the form that there is here
   function_t function;
 } entries[] = {{"cuPointerGetAttribute", 4000, (function_t)get_attribute},
-               {"cuPointerGetAttributes", 7000, (function_t)get_attributes}};
+               {"cuPointerGetAttributes", 7000, (function_t)get_attributes},
+               {"cuMemAddressReserve", 10020, (function_t)gcap_sim_driver_reserve},
+               {"cuMemAddressFree", 10020, (function_t)gcap_sim_driver_unreserve},
+               {"cuGraphKernelNodeGetParams", 12000, (function_t)gcap_sim_driver_get_node},
+               {"cuGraphExecKernelNodeSetParams", 12000, (function_t)gcap_sim_driver_set_exec_node},
+               {"cuFuncGetName", 12030, (function_t)gcap_sim_driver_function_name},
+               {"cuKernelGetName", 12030, (function_t)gcap_sim_driver_kernel_name},
+               {"cuFuncGetParamInfo", 12040, (function_t)gcap_sim_driver_function_param},
+               {"cuKernelGetParamInfo", 12040, (function_t)gcap_sim_driver_kernel_param}};
 
 static enum cudaDriverEntryPointQueryResult look_up(const char* name, unsigned int version, function_t* out) {
   *out = NULL;

@@ -201,8 +201,7 @@ cudaError_t cudaFuncSetCacheConfig(const void* func, enum cudaFuncCache cacheCon
   return gcap_sim_leave(code);
 }
 
-// What nvcc calls it, mangled, where nvcc compiled it.
-static const char* name_of(const gcap_sim_twin_t* twin) {
+const char* gcap_sim_kernel_name(const gcap_sim_twin_t* twin) {
   return twin->registered != NULL ? twin->registered : twin->kernel.name;
 }
 
@@ -210,7 +209,7 @@ cudaError_t cudaFuncGetName(const char** name, const void* func) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaFuncGetName);
   if (code == cudaSuccess && name == NULL) code = cudaErrorInvalidValue;
   if (code == cudaSuccess && gcap_sim_twin_find(func) == NULL) code = missing(func);
-  if (code == cudaSuccess) *name = name_of(gcap_sim_twin_find(func));
+  if (code == cudaSuccess) *name = gcap_sim_kernel_name(gcap_sim_twin_find(func));
   return gcap_sim_leave(code);
 }
 
@@ -227,7 +226,7 @@ static size_t place_of(const gcap_sim_kernel_t* kernel, size_t index) {
   return at;
 }
 
-static cudaError_t get_param(gcap_sim_twin_t* twin, size_t index, size_t* offset, size_t* bytes) {
+cudaError_t gcap_sim_kernel_param(gcap_sim_twin_t* twin, size_t index, size_t* offset, size_t* bytes) {
   gcap_sim_twin_prepare(twin);
   if (offset == NULL || index >= twin->kernel.num_args) return cudaErrorInvalidValue;
   const size_t* offsets = twin->signature != NULL ? twin->signature->offsets : NULL;
@@ -239,7 +238,9 @@ static cudaError_t get_param(gcap_sim_twin_t* twin, size_t index, size_t* offset
 cudaError_t cudaFuncGetParamInfo(const void* func, size_t paramIndex, size_t* paramOffset, size_t* paramSize) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaFuncGetParamInfo);
   gcap_sim_twin_t* twin = gcap_sim_twin_find(func);
-  if (code == cudaSuccess) code = twin != NULL ? get_param(twin, paramIndex, paramOffset, paramSize) : missing(func);
+  if (code == cudaSuccess) {
+    code = twin != NULL ? gcap_sim_kernel_param(twin, paramIndex, paramOffset, paramSize) : missing(func);
+  }
   return gcap_sim_leave(code);
 }
 

@@ -8,10 +8,15 @@
 
 #include "cuda_runtime_api.h"
 #include "sim/api/types.h"
+#include "sim/device/twin.h"
 
 // How much dynamic shared memory a launch of the kernel may ask for. Fails with what a function that is no kernel
 // earns.
 cudaError_t gcap_sim_kernel_max_shared(const void* function, size_t* out);
+// What nvcc calls it, mangled, where nvcc compiled it.
+const char* gcap_sim_kernel_name(const gcap_sim_twin_t* twin);
+// Where a parameter lies behind the first, and its size, which `bytes` may be NULL for; an invalid value past the last.
+cudaError_t gcap_sim_kernel_param(gcap_sim_twin_t* twin, size_t index, size_t* offset, size_t* bytes);
 // A task of a kernel that is the given one but for the cluster, whose numbers of 0 stand for 1. Takes over the
 // reference.
 gcap_sim_task_t* gcap_sim_kernel_task_with_cluster(gcap_sim_task_t* task, dim3 cluster);

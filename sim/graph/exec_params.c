@@ -41,6 +41,15 @@ static cudaError_t replace(gcap_sim_exec_t* exec, gcap_sim_node_t* own, gcap_sim
   return cudaSuccess;
 }
 
+cudaError_t gcap_sim_exec_set_kernel(cudaGraphExec_t handle, cudaGraphNode_t node, gcap_sim_task_t* task,
+                                     cudaError_t code) {
+  gcap_sim_exec_t* exec = gcap_sim_handle_get(GCAP_SIM_EXEC, handle);
+  gcap_sim_node_t* own = find(exec, node, cudaGraphNodeTypeKernel);
+  if (own != NULL) return replace(exec, own, task, code);
+  gcap_sim_task_release(task);
+  return cudaErrorInvalidValue;
+}
+
 cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t hGraphExec, cudaGraphNode_t node,
                                              const struct cudaKernelNodeParams* pNodeParams) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphExecKernelNodeSetParams);

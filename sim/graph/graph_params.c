@@ -255,6 +255,15 @@ cudaError_t cudaGraphNodeSetParams(cudaGraphNode_t node, struct cudaGraphNodePar
 
 // --- Getting --------------------------------------------------------------------------------------------------------
 
+struct cudaKernelNodeParams gcap_sim_kernel_task_params(const gcap_sim_task_t* task) {
+  gcap_sim_kernel_check_args(task);
+  return (struct cudaKernelNodeParams){.func = (void*)(uintptr_t)task->u.kernel.twin->kernel.function,
+                                       .gridDim = task->u.kernel.launch.grid,
+                                       .blockDim = task->u.kernel.launch.block,
+                                       .sharedMemBytes = (unsigned int)task->u.kernel.launch.shared_bytes,
+                                       .kernelParams = task->u.kernel.args};
+}
+
 static cudaError_t get_kernel(const gcap_sim_node_t* node, struct cudaKernelNodeParams* params) {
   if (node == NULL || params == NULL) return cudaErrorInvalidValue;
   memset(params, 0, sizeof(*params));
@@ -263,12 +272,7 @@ static cudaError_t get_kernel(const gcap_sim_node_t* node, struct cudaKernelNode
     params->blockDim = params->gridDim;
     return cudaSuccess;
   }
-  gcap_sim_kernel_check_args(node->task);
-  params->func = (void*)(uintptr_t)node->task->u.kernel.twin->kernel.function;
-  params->gridDim = node->task->u.kernel.launch.grid;
-  params->blockDim = node->task->u.kernel.launch.block;
-  params->sharedMemBytes = (unsigned int)node->task->u.kernel.launch.shared_bytes;
-  params->kernelParams = node->task->u.kernel.args;
+  *params = gcap_sim_kernel_task_params(node->task);
   return cudaSuccess;
 }
 

@@ -210,8 +210,8 @@ typedef struct gcap_sim_fault {
   const char* function;  // NULL: calls of any function but those that only read the last error
   uint64_t nth;          // the call that fails, 1 is the next one, once; 0: each call fails with `probability`
   double probability;    // above 0 and at most 1, drawn from the seed; 0 when `nth` is set
-  cudaError_t code;
-  int sticky;  // non-zero: the device is lost with `code`, as by a kernel's fault; see gcap_sim_device_fault
+  cudaError_t code;      // a function of the driver answers the CUresult of this number
+  int sticky;            // non-zero: the device is lost with `code`, as by a kernel's fault; see gcap_sim_device_fault
 } gcap_sim_fault_t;
 
 // A kernel's fault, as an illegal address is one: called by a twin while it runs. The device stops: what is queued has

@@ -17,6 +17,7 @@
 #include "sim/base/die.h"
 #include "sim/base/thread.h"
 #include "sim/memory/copy.h"
+#include "sim/memory/reserve.h"
 #include "sim/memory/vmem.h"
 
 // Pages asked for at a time: 4 MiB of memory.
@@ -36,7 +37,8 @@ static bool is_mapped(uintptr_t begin, uintptr_t end) {
 bool gcap_sim_is_host_memory(const void* address, size_t bytes) {
   uintptr_t end;
   if (__builtin_add_overflow((uintptr_t)address, bytes, &end)) return false;
-  return is_mapped((uintptr_t)address, end) && !gcap_sim_vmem_is_bare(address, bytes);
+  if (gcap_sim_vmem_is_bare(address, bytes) || gcap_sim_is_reserved(address)) return false;
+  return is_mapped((uintptr_t)address, end);
 }
 
 // Stores what the byte holds already; the copy is about to overwrite it anyway.
@@ -95,7 +97,7 @@ static void check_side(const gcap_sim_copy_t* copy, const void* address, size_t 
   uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
   ++checks;
   if (fits && is_known(begin / page, (end - 1) / page, writes)) return;
-  if (!fits || !is_mapped(begin, end) || gcap_sim_vmem_is_bare(address, bytes)) {
+  if (!fits || !is_mapped(begin, end) || gcap_sim_vmem_is_bare(address, bytes) || gcap_sim_is_reserved(address)) {
     gcap_sim_die("%s: %zu bytes at %p for a copy are no memory of this process", gcap_sim_thread()->call, bytes,
                  address);
   }

@@ -22,6 +22,7 @@
 #include "sim/memory/allocation.h"
 #include "sim/memory/budget.h"
 #include "sim/memory/pool.h"
+#include "sim/memory/reserve.h"
 #include "sim/stream/capture.h"
 #include "sim/stream/mark.h"
 #include "sim/stream/scheduler.h"
@@ -242,7 +243,7 @@ static void describe(struct cudaPointerAttributes* attributes, const void* ptr) 
   if (allocation == NULL || !(allocation->claimed || allocation->of_symbol)) {
     attributes->type = cudaMemoryTypeUnregistered;
     attributes->device = cudaInvalidDeviceId;
-    attributes->hostPointer = (void*)(uintptr_t)ptr;
+    attributes->hostPointer = gcap_sim_is_reserved(ptr) ? NULL : (void*)(uintptr_t)ptr;  // measured
     return;
   }
   attributes->type = allocation->type;

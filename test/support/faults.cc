@@ -9,8 +9,9 @@ namespace gcap {
 namespace testing {
 namespace {
 
-constexpr const char* kHandleKinds[] = {"stream",      "event",       "graph",         "graph node",   "exec",
-                                        "user object", "memory pool", "device memory", "pinned memory"};
+constexpr const char* kHandleKinds[] = {
+    "stream",      "event",       "graph",         "graph node",    "exec",
+    "user object", "memory pool", "device memory", "pinned memory", "reserved address range"};
 
 // What a failure of the function leaves: exactly one more of the kind. gcap does not try these again.
 const std::map<std::string, std::string> kLeftBy = {{"cudaEventDestroy", "event"},

@@ -36,6 +36,27 @@ TEST(Faults, AWalkFailsEachCallOnceAndNamesItsFunction) {
   EXPECT_EQ(walked.functions, (Functions{"cudaGetDevice", "cudaGetDeviceCount"}));
 }
 
+TEST(Faults, AWalkFailsCallsOfTheDriverToo) {
+  using Reserve = int (*)(uintptr_t*, size_t, size_t, uintptr_t, unsigned long long);
+  using Unreserve = int (*)(uintptr_t, size_t);
+  constexpr size_t kBytes = size_t{2} << 20;
+  void *reserve = nullptr, *unreserve = nullptr;
+  ASSERT_EQ(cudaGetDriverEntryPoint("cuMemAddressReserve", &reserve, cudaEnableDefault), cudaSuccess);
+  ASSERT_EQ(cudaGetDriverEntryPoint("cuMemAddressFree", &unreserve, cudaEnableDefault), cudaSuccess);
+  const Walked walked = WalkFaults([&](Fault& fault) {
+    uintptr_t range = 0;
+    fault.Arm();
+    const int reserved = reinterpret_cast<Reserve>(reserve)(&range, kBytes, 0, 0, 0);
+    const int freed = reserved == 0 ? reinterpret_cast<Unreserve>(unreserve)(range, kBytes) : 0;
+    fault.Disarm();
+    EXPECT_EQ(reserved, fault.Is("cuMemAddressReserve") ? cudaErrorUnknown : 0);
+    EXPECT_EQ(freed, fault.Is("cuMemAddressFree") ? cudaErrorUnknown : 0);
+    if (freed == 0) return;
+    EXPECT_EQ(reinterpret_cast<Unreserve>(unreserve)(range, kBytes), 0);
+  });
+  EXPECT_EQ(walked.functions, (Functions{"cuMemAddressFree", "cuMemAddressReserve"}));
+}
+
 TEST(Faults, WhatTheThreadWasNotGivenBackIsReportedAndGivenBack) {
   Fault fault(100);
   cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
