@@ -19,6 +19,7 @@
 #include "sim/base/lock.h"
 #include "sim/base/thread.h"
 #include "sim/check/origin.h"
+#include "sim/device/extra.h"
 #include "sim/device/properties.h"
 #include "sim/device/twin.h"
 #include "sim/stream/capture.h"
@@ -96,6 +97,53 @@ gcap_sim_task_t* gcap_sim_kernel_task(const void* function, dim3 grid, dim3 bloc
   return task;
 }
 
+// Parameters lie one behind the other, each at a multiple of its alignment. A twin tells of sizes alone: the largest
+// power of two in a size, up to 8, is what is aligned to, as most types are.
+static size_t place_of(const gcap_sim_kernel_t* kernel, size_t index) {
+  size_t at = 0;
+  for (size_t i = 0; i <= index; ++i) {
+    const size_t bytes = kernel->arg_bytes[i], lowest = bytes & (~bytes + 1);
+    const size_t alignment = lowest == 0 ? 1 : lowest < 8 ? lowest : 8;
+    at = (at + alignment - 1) / alignment * alignment;
+    if (i < index) at += bytes;
+  }
+  return at;
+}
+
+static size_t offset_of(const gcap_sim_twin_t* twin, size_t index) {
+  const size_t* offsets = twin->signature != NULL ? twin->signature->offsets : NULL;
+  return offsets != NULL ? offsets[index] : place_of(&twin->kernel, index);
+}
+
+// Where each argument lies in the buffer: a block.
+static void** find_args(const gcap_sim_twin_t* twin, gcap_sim_buffer_t buffer) {
+  const gcap_sim_kernel_t* kernel = &twin->kernel;
+  void** args = gcap_sim_calloc(kernel->num_args + 1, sizeof(void*));
+  for (size_t i = 0; i < kernel->num_args; ++i) {
+    const size_t offset = offset_of(twin, i);
+    if (offset + kernel->arg_bytes[i] > buffer.count) {
+      gcap_sim_die("%s: extra has a buffer of %zu bytes, and argument %zu of %s ends at %zu: not measured",
+                   gcap_sim_thread()->call, buffer.count, i, kernel->name, offset + kernel->arg_bytes[i]);
+    }
+    args[i] = (void*)(uintptr_t)(buffer.bytes + offset);
+  }
+  return args;
+}
+
+gcap_sim_task_t* gcap_sim_kernel_task_of_extra(const void* function, dim3 grid, dim3 block, void** extra,
+                                               size_t shared_bytes, cudaError_t* code) {
+  gcap_sim_twin_t* twin = gcap_sim_twin_find(function);
+  gcap_sim_buffer_t buffer;
+  *code = twin == NULL ? missing(function) : gcap_sim_extra_read(extra, &buffer) ? cudaSuccess : cudaErrorInvalidValue;
+  if (*code != cudaSuccess) return NULL;
+  gcap_sim_twin_prepare(twin);
+  void** args = find_args(twin, buffer);
+  gcap_sim_task_t* task = gcap_sim_kernel_task(function, grid, block, args, shared_bytes, code);
+  free(args);
+  if (task != NULL) task->u.kernel.extra = gcap_sim_extra_create(buffer);
+  return task;
+}
+
 void gcap_sim_kernel_check_args(const gcap_sim_task_t* task) {
   const gcap_sim_twin_t* twin = task->u.kernel.twin;
   if (twin->kernel.run != NULL) return;
@@ -118,6 +166,10 @@ gcap_sim_task_t* gcap_sim_kernel_task_with_cluster(gcap_sim_task_t* task, dim3 c
   changed->u.kernel.launch = task->u.kernel.launch;
   changed->u.kernel.launch.cluster = cluster;
   changed->u.kernel.args = copy_args(&task->u.kernel.twin->kernel, task->u.kernel.args);
+  gcap_sim_buffer_t buffer;
+  if (task->u.kernel.extra != NULL && gcap_sim_extra_read(task->u.kernel.extra, &buffer)) {
+    changed->u.kernel.extra = gcap_sim_extra_create(buffer);
+  }
   gcap_sim_origin_release(changed->origin);
   changed->origin = gcap_sim_origin_retain(task->origin);
   gcap_sim_task_release(task);
@@ -213,24 +265,10 @@ cudaError_t cudaFuncGetName(const char** name, const void* func) {
   return gcap_sim_leave(code);
 }
 
-// Parameters lie one behind the other, each at a multiple of its alignment. A twin tells of sizes alone: the largest
-// power of two in a size, up to 8, is what is aligned to, as most types are.
-static size_t place_of(const gcap_sim_kernel_t* kernel, size_t index) {
-  size_t at = 0;
-  for (size_t i = 0; i <= index; ++i) {
-    const size_t bytes = kernel->arg_bytes[i], lowest = bytes & (~bytes + 1);
-    const size_t alignment = lowest == 0 ? 1 : lowest < 8 ? lowest : 8;
-    at = (at + alignment - 1) / alignment * alignment;
-    if (i < index) at += bytes;
-  }
-  return at;
-}
-
 cudaError_t gcap_sim_kernel_param(gcap_sim_twin_t* twin, size_t index, size_t* offset, size_t* bytes) {
   gcap_sim_twin_prepare(twin);
   if (offset == NULL || index >= twin->kernel.num_args) return cudaErrorInvalidValue;
-  const size_t* offsets = twin->signature != NULL ? twin->signature->offsets : NULL;
-  *offset = offsets != NULL ? offsets[index] : place_of(&twin->kernel, index);
+  *offset = offset_of(twin, index);
   if (bytes != NULL) *bytes = twin->kernel.arg_bytes[index];
   return cudaSuccess;
 }

@@ -25,5 +25,8 @@ void gcap_sim_kernel_check_args(const gcap_sim_task_t* task);
 // Makes the task of a launch, without clusters; on failure returns NULL and sets the code.
 gcap_sim_task_t* gcap_sim_kernel_task(const void* function, dim3 grid, dim3 block, void** args, size_t shared_bytes,
                                       cudaError_t* code);
+// The same with arguments in one buffer.
+gcap_sim_task_t* gcap_sim_kernel_task_of_extra(const void* function, dim3 grid, dim3 block, void** extra,
+                                               size_t shared_bytes, cudaError_t* code);
 
 #endif  // GCAP_SIM_DEVICE_KERNEL_H_

@@ -34,7 +34,8 @@ static gcap_sim_task_t* refused(cudaError_t* code) {
 gcap_sim_task_t* gcap_sim_kernel_params_task(const struct cudaKernelNodeParams* params, cudaError_t* code) {
   if (params == NULL || (params->kernelParams != NULL && params->extra != NULL)) return refused(code);
   if (params->extra != NULL) {
-    gcap_sim_die("%s: arguments given through extra are not modelled", gcap_sim_thread()->call);
+    return gcap_sim_kernel_task_of_extra(params->func, params->gridDim, params->blockDim, params->extra,
+                                         params->sharedMemBytes, code);
   }
   return gcap_sim_kernel_task(params->func, params->gridDim, params->blockDim, params->kernelParams,
                               params->sharedMemBytes, code);
@@ -261,7 +262,8 @@ struct cudaKernelNodeParams gcap_sim_kernel_task_params(const gcap_sim_task_t* t
                                        .gridDim = task->u.kernel.launch.grid,
                                        .blockDim = task->u.kernel.launch.block,
                                        .sharedMemBytes = (unsigned int)task->u.kernel.launch.shared_bytes,
-                                       .kernelParams = task->u.kernel.args};
+                                       .kernelParams = task->u.kernel.extra == NULL ? task->u.kernel.args : NULL,
+                                       .extra = task->u.kernel.extra};
 }
 
 static cudaError_t get_kernel(const gcap_sim_node_t* node, struct cudaKernelNodeParams* params) {

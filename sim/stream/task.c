@@ -38,7 +38,10 @@ gcap_sim_task_t* gcap_sim_task_retain(gcap_sim_task_t* task) {
 
 static void task_free(gcap_sim_task_t* task) {
   switch (task->kind) {
-    case GCAP_SIM_TASK_KERNEL: free(task->u.kernel.args); break;
+    case GCAP_SIM_TASK_KERNEL:
+      free(task->u.kernel.args);
+      free(task->u.kernel.extra);
+      break;
     case GCAP_SIM_TASK_LIBRARY:
       free(task->u.library.payload);
       free(task->u.library.accesses);

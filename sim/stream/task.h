@@ -41,7 +41,8 @@ struct gcap_sim_task {
     struct {
       struct gcap_sim_twin* twin;
       gcap_sim_launch_t launch;
-      void** args;  // one block: the pointers, then the copied arguments
+      void** args;   // one block: the pointers, then the copied arguments
+      void** extra;  // the same as they were given, in one buffer: a block; NULL for those given one by one
     } kernel;
     struct {
       void (*run)(void* payload);

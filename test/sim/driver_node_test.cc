@@ -194,6 +194,145 @@ TEST_F(DriverNodes, FaultsHitThemByName) {
   EXPECT_EQ(cudaSuccess, cudaGraphExecDestroy(exec));
 }
 
+// --- Arguments in one buffer ----------------------------------------------------------------------------------------
+
+// The arguments of the step, as the compiler lays them out.
+struct StepBuffer {
+  int* value;
+  int factor, step;
+};
+
+// Names a buffer, in either order of the keys.
+class Extra {
+ public:
+  Extra(const void* buffer, size_t bytes, bool bytes_first = false) : bytes_(bytes) {
+    words_[bytes_first ? 2 : 0] = kExtraBuffer;
+    words_[bytes_first ? 3 : 1] = const_cast<void*>(buffer);
+    words_[bytes_first ? 0 : 2] = kExtraBytes;
+    words_[bytes_first ? 1 : 3] = &bytes_;
+  }
+  Extra(const Extra&) = delete;
+  void** words() { return words_; }
+
+ private:
+  size_t bytes_;
+  void* words_[5] = {};
+};
+
+class ExtraNodes : public DriverNodes {
+ protected:
+  static cudaKernelNodeParams Params(void** extra) {
+    cudaKernelNodeParams params = {};
+    params.func = &g_step_stub;
+    params.gridDim = dim3(1);
+    params.blockDim = dim3(32);
+    params.extra = extra;
+    return params;
+  }
+
+  // What both ways of asking tell of the node's buffer.
+  StepBuffer TellBuffer(cudaGraphNode_t node) const {
+    StepBuffer buffer = {};
+    cudaKernelNodeParams params;
+    EXPECT_EQ(cudaSuccess, cudaGraphKernelNodeGetParams(node, &params));
+    EXPECT_EQ(nullptr, params.kernelParams);
+    const DriverNode told = Told(node);
+    EXPECT_EQ(nullptr, told.params);
+    for (void** extra : {params.extra, told.extra}) {
+      const bool is_pairs = extra[0] == kExtraBytes && extra[2] == kExtraBuffer && extra[4] == kExtraEnd;
+      EXPECT_TRUE(is_pairs);
+      EXPECT_EQ(sizeof(buffer), *static_cast<size_t*>(extra[1]));
+      std::memcpy(&buffer, extra[3], sizeof(buffer));
+    }
+    return buffer;
+  }
+};
+
+TEST_F(ExtraNodes, ABufferIsCopiedAndToldBack) {
+  for (bool bytes_first : {false, true}) {
+    StepBuffer buffer = {device_, 0, 5};
+    Extra extra(&buffer, sizeof(buffer), bytes_first);
+    const cudaKernelNodeParams params = Params(extra.words());
+    cudaGraph_t graph;
+    cudaGraphNode_t node;
+    ASSERT_EQ(cudaSuccess, cudaGraphCreate(&graph, 0));
+    ASSERT_EQ(cudaSuccess, cudaGraphAddKernelNode(&node, graph, nullptr, 0, &params));
+    buffer = {};
+    EXPECT_EQ(device_, TellBuffer(node).value);
+    EXPECT_EQ(0, TellBuffer(node).factor);
+    EXPECT_EQ(5, TellBuffer(node).step);
+    cudaGraphExec_t exec = Instantiate(graph);
+    LaunchAndWait(exec);
+    EXPECT_EQ(5, First(device_));
+
+    buffer = {device_, 0, 7};
+    EXPECT_EQ(cudaSuccess, cudaGraphExecKernelNodeSetParams(exec, node, &params));
+    LaunchAndWait(exec);
+    EXPECT_EQ(7, First(device_));
+    EXPECT_EQ(5, TellBuffer(node).step);
+    DriverNode told = Told(node);
+    buffer = {device2_, 0, 8};
+    told.extra = extra.words();
+    EXPECT_EQ(0, set_(exec, node, &told));
+    LaunchAndWait(exec);
+    EXPECT_EQ(7, First(device_));
+    EXPECT_EQ(8, First(device2_));
+
+    EXPECT_EQ(cudaSuccess, cudaGraphKernelNodeSetParams(node, &params));
+    EXPECT_EQ(8, TellBuffer(node).step);
+    EXPECT_EQ(cudaSuccess, cudaGraphExecDestroy(exec));
+    EXPECT_EQ(cudaSuccess, cudaGraphDestroy(graph));
+  }
+}
+
+TEST_F(ExtraNodes, ANodeKeepsItsBufferWhereItIsCopied) {
+  const StepBuffer buffer = {device_, 0, 5};
+  Extra extra(&buffer, sizeof(buffer));
+  cudaKernelNodeParams params = Params(extra.words());
+  params.gridDim = dim3(4);
+  cudaGraphNode_t node, cloned;
+  ASSERT_EQ(cudaSuccess, cudaGraphAddKernelNode(&node, graph_, nullptr, 0, &params));
+  cudaLaunchAttributeValue cluster = {};
+  cluster.clusterDim = {2, 1, 1};
+  ASSERT_EQ(cudaSuccess, cudaGraphKernelNodeSetAttribute(node, cudaLaunchAttributeClusterDimension, &cluster));
+  EXPECT_EQ(5, TellBuffer(node).step);
+  cudaGraph_t clone;
+  ASSERT_EQ(cudaSuccess, cudaGraphClone(&clone, graph_));
+  ASSERT_EQ(cudaSuccess, cudaGraphNodeFindInClone(&cloned, node, clone));
+  EXPECT_EQ(device_, TellBuffer(cloned).value);
+  EXPECT_EQ(cudaSuccess, cudaGraphDestroy(clone));
+}
+
+TEST_F(ExtraNodes, WhatNamesNoBufferIsRefused) {
+  const StepBuffer buffer = {device_, 0, 5};
+  Extra good(&buffer, sizeof(buffer)), none(nullptr, sizeof(buffer));
+  void* unknown[] = {reinterpret_cast<void*>(3), nullptr, kExtraEnd};
+  void* no_bytes[] = {kExtraBuffer, const_cast<StepBuffer*>(&buffer), kExtraEnd};
+  cudaGraphNode_t node = nullptr;
+  for (void** extra : {unknown, no_bytes, none.words()}) {
+    const cudaKernelNodeParams params = Params(extra);
+    EXPECT_EQ(cudaErrorInvalidValue, cudaGraphAddKernelNode(&node, graph_, nullptr, 0, &params));
+  }
+  StepArgs args(device_, 0, 5);
+  args.params.extra = good.words();  // both ways at once
+  EXPECT_EQ(cudaErrorInvalidValue, cudaGraphAddKernelNode(&node, graph_, nullptr, 0, &args.params));
+  cudaKernelNodeParams no_kernel = Params(good.words());
+  no_kernel.func = pinned_;
+  EXPECT_EQ(cudaErrorInvalidResourceHandle, cudaGraphAddKernelNode(&node, graph_, nullptr, 0, &no_kernel));
+  (void)cudaGetLastError();
+}
+
+using ExtraNodesDeathTest = ExtraNodes;
+
+TEST_F(ExtraNodesDeathTest, ABufferThatIsTooSmallStopsTheProgram) {
+  const StepBuffer buffer = {device_, 0, 5};
+  Extra small(&buffer, 12);
+  const cudaKernelNodeParams params = Params(small.words());
+  cudaGraphNode_t node;
+  EXPECT_DEATH(cudaGraphAddKernelNode(&node, graph_, nullptr, 0, &params),
+               "extra has a buffer of 12 bytes, and argument 2 of step ends at 16");
+}
+
 // --- Reserved addresses ---------------------------------------------------------------------------------------------
 
 constexpr size_t kUnit = size_t{2} << 20;
