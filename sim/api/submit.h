@@ -46,13 +46,30 @@ int gcap_sim_stream_is_invalidated(cudaStream_t stream);
 void gcap_sim_handle_made(const char* kind, const void* object);
 void gcap_sim_handle_gone(const char* kind, const void* object);
 
+// Ranges of memory, which grow as they are added; zero-initialise. `items` is a block of the heap.
+typedef struct gcap_sim_access_list {
+  gcap_sim_access_t* items;
+  size_t count;
+  size_t capacity;
+  int out_of_memory;
+} gcap_sim_access_list_t;
+
+// A kernel of a library: to the driver it has one parameter, the payload, a struct of scalars and of addresses. Equal
+// calls have equal payloads, but for the addresses that they are given: no padding, and no address of the host's.
+typedef struct gcap_sim_library_kernel {
+  const char* name;            // shown in reports and graph dumps, e.g. "cublasLtMatmul"; lives for ever
+  void (*run)(void* payload);  // runs once a launch, on the scheduler; may run again when a graph replays it
+  // Adds what a run over the payload reads and writes. A payload may be one that a caller has put together.
+  void (*describe)(const void* payload, gcap_sim_access_list_t* list);
+  size_t payload_bytes;
+  int takes_buffer;  // the driver tells the parameter through `extra`, not through `kernelParams`
+} gcap_sim_library_kernel_t;
+
 // A piece of device work.
 typedef struct gcap_sim_work {
-  const char* name;            // shown in reports and graph dumps, e.g. "cublasLtMatmul"
-  void (*run)(void* payload);  // runs once a launch, on the scheduler; may run again when a graph replays it
-  const void* payload;         // copied at submission
-  size_t payload_bytes;
-  const gcap_sim_access_t* accesses;  // copied at submission
+  gcap_sim_library_kernel_t kernel;
+  const void* payload;                // copied at submission
+  const gcap_sim_access_t* accesses;  // as the kernel describes them; copied at submission
   size_t num_accesses;
 } gcap_sim_work_t;
 

@@ -80,8 +80,11 @@ static cublasStatus_t choose_input(const char* function, cublasHandle_t handle, 
 
 static gcap_sim_lt_matrix_t matrix_of(const operand_t* operand, int is_transposed) {
   const int64_t ld = operand->ld;
-  return (gcap_sim_lt_matrix_t){(void*)operand->data,  // const ends here: one struct for inputs and outputs
-                                operand->type, is_transposed ? ld : 1, is_transposed ? 1 : ld, operand->stride};
+  return (gcap_sim_lt_matrix_t){.data = (void*)operand->data,  // const ends here: one struct for inputs and outputs
+                                .type = operand->type,
+                                .row_stride = is_transposed ? ld : 1,
+                                .col_stride = is_transposed ? 1 : ld,
+                                .batch_stride = operand->stride};
 }
 
 static cublasStatus_t bind_scalars(cublasHandle_t handle, const product_t* p, gcap_sim_lt_problem_t* out) {

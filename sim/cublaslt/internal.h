@@ -70,6 +70,7 @@ extern const gcap_sim_object_kind_t gcap_sim_lt_preference_kind;
 typedef struct gcap_sim_lt_matrix {
   void* data;
   cudaDataType type;
+  int32_t zero;  // where padding would be, which differs from call to call
   int64_t row_stride;
   int64_t col_stride;
   int64_t batch_stride;
@@ -122,6 +123,8 @@ typedef struct gcap_sim_lt_problem {
   // Split-K: the k range in `slices` parts, each summed into its own m x n numbers of `partials`. 1: no split.
   int64_t slices;
   void* partials;
+  void* workspace;  // what the product may write beside its results; NULL for nothing
+  size_t workspace_bytes;
 } gcap_sim_lt_problem_t;
 
 // The type of the problem's scalars, sums and partial sums: CUDA_R_64F or CUDA_R_32F.

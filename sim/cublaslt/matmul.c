@@ -246,33 +246,44 @@ static void add_outputs(gcap_sim_access_list_t* list, const gcap_sim_lt_problem_
   add_aux(list, problem);
 }
 
-static cudaError_t submit_whole(const char* name, const gcap_sim_lt_problem_t* problem, void* workspace, size_t bytes,
-                                cudaStream_t stream) {
-  gcap_sim_access_list_t list = {0};
-  add_inputs(&list, problem);
-  gcap_sim_access_add(&list, workspace, bytes, GCAP_SIM_WRITE);
-  add_outputs(&list, problem);
-  return gcap_sim_access_submit(&list, stream, name, gcap_sim_lt_run_whole, problem, sizeof(*problem));
+static void describe_partials(const void* payload, gcap_sim_access_list_t* list) {
+  const gcap_sim_lt_problem_t* problem = payload;
+  add_inputs(list, problem);
+  gcap_sim_access_add(list, problem->workspace, problem->workspace_bytes, GCAP_SIM_WRITE);
+}
+
+static void describe_whole(const void* payload, gcap_sim_access_list_t* list) {
+  describe_partials(payload, list);
+  add_outputs(list, payload);
+}
+
+static void describe_reduction(const void* payload, gcap_sim_access_list_t* list) {
+  const gcap_sim_lt_problem_t* problem = payload;
+  const size_t bytes = (size_t)gcap_sim_lt_workspace_bytes(problem, problem->slices);
+  gcap_sim_access_add(list, problem->partials, bytes, GCAP_SIM_READ);
+  add_outputs(list, problem);
 }
 
 cudaError_t gcap_sim_lt_submit(const char* name, const gcap_sim_lt_problem_t* problem, void* workspace, size_t bytes,
                                cudaStream_t stream) {
-  if (problem->slices == 1) {
-    return submit_whole(name, problem, workspace, bytes, stream);
+  gcap_sim_lt_problem_t payload = *problem;
+  payload.workspace = bytes > 0 ? workspace : NULL;
+  payload.workspace_bytes = workspace != NULL ? bytes : 0;
+  // Measured: the kernels for 16-bit types take a buffer.
+  const int takes_buffer = gcap_sim_element_bytes(problem->a.type) == 2;
+  gcap_sim_library_kernel_t kernel = {name, gcap_sim_lt_run_whole, describe_whole, sizeof(payload), takes_buffer};
+  if (problem->slices > 1) {
+    kernel.name = "split-K product";
+    kernel.run = gcap_sim_lt_run_partials;
+    kernel.describe = describe_partials;
   }
-  gcap_sim_access_list_t list = {0};
-  add_inputs(&list, problem);
-  gcap_sim_access_add(&list, workspace, bytes, GCAP_SIM_WRITE);
-  cudaError_t error =
-      gcap_sim_access_submit(&list, stream, "split-K product", gcap_sim_lt_run_partials, problem, sizeof(*problem));
-  if (error != cudaSuccess) {
+  const cudaError_t error = gcap_sim_access_submit(stream, &kernel, &payload);
+  if (error != cudaSuccess || problem->slices == 1) {
     return error;
   }
-  const size_t partial_bytes = (size_t)gcap_sim_lt_workspace_bytes(problem, problem->slices);
-  gcap_sim_access_add(&list, problem->partials, partial_bytes, GCAP_SIM_READ);
-  add_outputs(&list, problem);
-  return gcap_sim_access_submit(&list, stream, "split-K reduction", gcap_sim_lt_run_reduction, problem,
-                                sizeof(*problem));
+  const gcap_sim_library_kernel_t reduction = {"split-K reduction", gcap_sim_lt_run_reduction, describe_reduction,
+                                               sizeof(payload), 0};
+  return gcap_sim_access_submit(stream, &reduction, &payload);
 }
 
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t lightHandle, cublasLtMatmulDesc_t computeDesc, const void* alpha,

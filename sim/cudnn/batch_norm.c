@@ -9,7 +9,7 @@
 
 enum { kScale, kBias, kMean, kVariance, kNumParameters };
 
-// The payload; it starts with the call, as gcap_sim_dnn_submit wants. Parameters have stride 0 where they are
+// The payload; it starts with the call, as gcap_sim_dnn_describe wants. Parameters have stride 0 where they are
 // broadcast.
 typedef struct batch_norm {
   gcap_sim_dnn_call_t call;
@@ -35,6 +35,14 @@ static void normalize_element(const void* payload, int64_t n, int64_t c, int64_t
 
 static void run(void* payload) {
   gcap_sim_dnn_for_each(&((const batch_norm_t*)payload)->call.y.shape, normalize_element, payload);
+}
+
+static void describe(const void* payload, gcap_sim_access_list_t* list) {
+  const batch_norm_t* norm = payload;
+  for (int i = 0; i < kNumParameters; ++i) {
+    gcap_sim_dnn_add_access(list, &norm->parameters[i], GCAP_SIM_READ);
+  }
+  gcap_sim_dnn_describe(&norm->call, list);
 }
 
 static cudnnStatus_t check_parameters(const char* function, cudnnBatchNormMode_t mode, const gcap_sim_dnn_call_t* call,
@@ -101,11 +109,8 @@ cudnnStatus_t cudnnBatchNormalizationForwardInference(
     return status;
   }
   norm.epsilon = gcap_sim_element_round(gcap_sim_element_compute_type(norm.call.y.type), epsilon);
-  gcap_sim_access_list_t more = {0};
-  for (int i = 0; i < kNumParameters; ++i) {
-    gcap_sim_dnn_add_access(&more, &norm.parameters[i], GCAP_SIM_READ);
-  }
-  return gcap_sim_dnn_submit(__func__, handle, &more, run, &norm, sizeof(norm));
+  const gcap_sim_library_kernel_t kernel = {__func__, run, describe, sizeof(norm), 0};
+  return gcap_sim_dnn_submit(handle, &kernel, &norm);
 }
 
 cudnnStatus_t cudnnDeriveBNTensorDescriptor(cudnnTensorDescriptor_t derivedBnDesc, const cudnnTensorDescriptor_t xDesc,

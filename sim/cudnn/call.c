@@ -30,8 +30,8 @@ gcap_sim_dnn_operand_t gcap_sim_dnn_operand(const char* function, cudnnTensorDes
   if ((uintptr_t)data % gcap_sim_element_bytes(type) != 0) {
     gcap_sim_stop(function, "%p is not aligned to the tensor's elements, which faults on a GPU (716)", data);
   }
-  return (gcap_sim_dnn_operand_t){desc->shape, type,
-                                  (void*)data};  // const ends here: one struct for inputs and outputs
+  // const ends here: one struct for inputs and outputs
+  return (gcap_sim_dnn_operand_t){.shape = desc->shape, .type = type, .data = (void*)data};
 }
 
 void gcap_sim_dnn_add_access(gcap_sim_access_list_t* list, const gcap_sim_dnn_operand_t* operand,
@@ -111,18 +111,17 @@ cudnnStatus_t gcap_sim_dnn_require_same_dims(const char* function, const gcap_si
   return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t gcap_sim_dnn_submit(const char* function, cudnnHandle_t handle, gcap_sim_access_list_t* more,
-                                  void (*run)(void*), const void* payload, size_t payload_bytes) {
+void gcap_sim_dnn_describe(const void* payload, gcap_sim_access_list_t* list) {
   const gcap_sim_dnn_call_t* call = payload;
-  gcap_sim_access_list_t own = {0};
-  gcap_sim_access_list_t* list = more != NULL ? more : &own;
   gcap_sim_dnn_add_access(list, &call->x, GCAP_SIM_READ);
   if (call->beta != 0.0) {
     gcap_sim_dnn_add_access(list, &call->y, GCAP_SIM_READ);
   }
   gcap_sim_dnn_add_access(list, &call->y, GCAP_SIM_WRITE);
-  const cudaError_t error = gcap_sim_access_submit(list, handle->stream, function, run, payload, payload_bytes);
-  return gcap_sim_dnn_status(function, error);
+}
+
+cudnnStatus_t gcap_sim_dnn_submit(cudnnHandle_t handle, const gcap_sim_library_kernel_t* kernel, const void* payload) {
+  return gcap_sim_dnn_status(kernel->name, gcap_sim_access_submit(handle->stream, kernel, payload));
 }
 
 void gcap_sim_dnn_for_each(const gcap_sim_dnn_shape_t* shape, gcap_sim_dnn_visit_t visit, const void* payload) {

@@ -94,7 +94,7 @@ cudnnStatus_t gcap_sim_dnn_make_conv(const char* function, cudnnTensorDescriptor
     gcap_sim_stop(function, "a channel that spans more than 2^31 elements is not modelled");
   }
   *out = (gcap_sim_dnn_conv_t){.x = gcap_sim_dnn_operand(function, x, NULL),
-                               .w = {w->shape, gcap_sim_dnn_element_type(function, w->type), NULL},
+                               .w = {.shape = w->shape, .type = gcap_sim_dnn_element_type(function, w->type)},
                                .y = gcap_sim_dnn_operand(function, y, NULL),
                                .groups = 1 + conv->more_groups,
                                .flip = conv->mode == CUDNN_CONVOLUTION};
@@ -145,24 +145,36 @@ static void add_parts(gcap_sim_access_list_t* list, const gcap_sim_dnn_conv_t* c
   }
 }
 
-static cudaError_t submit_stage(const char* function, cudaStream_t stream, const gcap_sim_dnn_conv_t* conv,
-                                const gcap_sim_dnn_stage_t* stage) {
-  gcap_sim_access_list_t list = {0};
+static void describe(const void* payload, gcap_sim_access_list_t* list) {
+  const gcap_sim_dnn_conv_t* conv = payload;
+  size_t count;
+  const gcap_sim_dnn_stage_t* stage = gcap_sim_dnn_conv_stages(conv->algo, &count);
+  if ((size_t)conv->stage >= count) {
+    gcap_sim_stop(__func__, "a convolution by algorithm %d has no stage %d", (int)conv->algo, conv->stage);
+  }
+  stage += conv->stage;
   if (stage->reads_x) {
-    gcap_sim_dnn_add_access(&list, &conv->x, GCAP_SIM_READ);
+    gcap_sim_dnn_add_access(list, &conv->x, GCAP_SIM_READ);
   }
   if (stage->reads_w) {
-    gcap_sim_dnn_add_access(&list, &conv->w, GCAP_SIM_READ);
+    gcap_sim_dnn_add_access(list, &conv->w, GCAP_SIM_READ);
   }
-  add_parts(&list, conv, stage->reads, GCAP_SIM_READ);
-  add_parts(&list, conv, stage->writes, GCAP_SIM_WRITE);
+  add_parts(list, conv, stage->reads, GCAP_SIM_READ);
+  add_parts(list, conv, stage->writes, GCAP_SIM_WRITE);
   if (stage->is_last) {
-    gcap_sim_dnn_add_access(&list, &conv->z, GCAP_SIM_READ);
-    gcap_sim_dnn_add_access(&list, &conv->bias, GCAP_SIM_READ);
-    gcap_sim_dnn_add_access(&list, &conv->y, GCAP_SIM_WRITE);
+    gcap_sim_dnn_add_access(list, &conv->z, GCAP_SIM_READ);
+    gcap_sim_dnn_add_access(list, &conv->bias, GCAP_SIM_READ);
+    gcap_sim_dnn_add_access(list, &conv->y, GCAP_SIM_WRITE);
   }
+}
+
+static cudaError_t submit_stage(const char* function, cudaStream_t stream, const gcap_sim_dnn_conv_t* conv, int index,
+                                const gcap_sim_dnn_stage_t* stage) {
   const char* name = stage->name != NULL ? stage->name : function;
-  return gcap_sim_access_submit(&list, stream, name, stage->run, conv, sizeof(*conv));
+  const gcap_sim_library_kernel_t kernel = {name, stage->run, describe, sizeof(*conv), 0};
+  gcap_sim_dnn_conv_t payload = *conv;
+  payload.stage = index;
+  return gcap_sim_access_submit(stream, &kernel, &payload);
 }
 
 cudnnStatus_t gcap_sim_dnn_submit_conv(const char* function, cudaStream_t stream, const gcap_sim_dnn_conv_t* conv) {
@@ -170,7 +182,7 @@ cudnnStatus_t gcap_sim_dnn_submit_conv(const char* function, cudaStream_t stream
   const gcap_sim_dnn_stage_t* stages = gcap_sim_dnn_conv_stages(conv->algo, &count);
   cudaError_t error = cudaSuccess;
   for (size_t i = 0; i < count && error == cudaSuccess; ++i) {
-    error = submit_stage(function, stream, conv, &stages[i]);
+    error = submit_stage(function, stream, conv, (int)i, &stages[i]);
   }
   if (error == cudaErrorStreamCaptureInvalidated && conv->algo == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM) {
     return gcap_sim_dnn_fail(function, CUDNN_STATUS_EXECUTION_FAILED,

@@ -23,7 +23,7 @@ enum { GCAP_SIM_DNN_N, GCAP_SIM_DNN_C, GCAP_SIM_DNN_H, GCAP_SIM_DNN_W };
 // How every descriptor starts. is_set tells whether its values were given.
 typedef struct gcap_sim_dnn_head {
   uint64_t magic;
-  int is_set;
+  int64_t is_set;  // as wide as the magic: what is copied into queued work has no padding
 } gcap_sim_dnn_head_t;
 
 struct cudnnTensorStruct {
@@ -150,6 +150,7 @@ static inline int64_t gcap_sim_dnn_offset(const gcap_sim_dnn_shape_t* shape, int
 typedef struct gcap_sim_dnn_operand {
   gcap_sim_dnn_shape_t shape;
   cudaDataType type;
+  int32_t zero;  // where padding would be, which differs from call to call
   void* data;
 } gcap_sim_dnn_operand_t;
 
@@ -190,9 +191,11 @@ cudnnStatus_t gcap_sim_dnn_begin(const char* function, cudnnHandle_t handle, con
 // Refuses inputs and outputs of different dimensions.
 cudnnStatus_t gcap_sim_dnn_require_same_dims(const char* function, const gcap_sim_dnn_call_t* call);
 
-// Submits it, with the accesses of further operands in `more` (NULL: none); the payload starts with the call.
-cudnnStatus_t gcap_sim_dnn_submit(const char* function, cudnnHandle_t handle, gcap_sim_access_list_t* more,
-                                  void (*run)(void*), const void* payload, size_t payload_bytes);
+// What such a call touches, for a payload that starts with it.
+void gcap_sim_dnn_describe(const void* payload, gcap_sim_access_list_t* list);
+
+// Submits the kernel over the payload.
+cudnnStatus_t gcap_sim_dnn_submit(cudnnHandle_t handle, const gcap_sim_library_kernel_t* kernel, const void* payload);
 
 // Stores an element of y; `value` may still have to be rounded to what the call calculates in.
 static inline void gcap_sim_dnn_store(const gcap_sim_dnn_call_t* call, int64_t n, int64_t c, int64_t h, int64_t w,
@@ -228,6 +231,7 @@ typedef struct gcap_sim_dnn_conv {
   int groups;
   int flip;  // a true convolution turns the filter round; a cross-correlation does not
   cudnnConvolutionFwdAlgo_t algo;
+  int stage;  // of the algorithm, that the work is
   void* workspace;
 } gcap_sim_dnn_conv_t;
 

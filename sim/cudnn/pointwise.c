@@ -7,7 +7,7 @@
 #include "sim/cudnn/internal.h"
 
 // The payload of an addition, a copy, a scaling and a setting is the call alone; others start with it, as
-// gcap_sim_dnn_submit wants.
+// gcap_sim_dnn_describe wants.
 typedef struct activation {
   gcap_sim_dnn_call_t call;
   struct cudnnActivationStruct desc;
@@ -17,6 +17,7 @@ typedef struct binary {
   gcap_sim_dnn_call_t call;  // x is A
   gcap_sim_dnn_operand_t b;
   cudnnOpTensorOp_t op;
+  int zero;  // where padding would be
   double alpha_a;
   double alpha_b;
 } binary_t;
@@ -41,7 +42,8 @@ cudnnStatus_t cudnnAddTensor(cudnnHandle_t handle, const void* alpha, const cudn
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
   }
-  return gcap_sim_dnn_submit(__func__, handle, NULL, run_addition, &call, sizeof(call));
+  const gcap_sim_library_kernel_t kernel = {__func__, run_addition, gcap_sim_dnn_describe, sizeof(call), 0};
+  return gcap_sim_dnn_submit(handle, &kernel, &call);
 }
 
 // Measured: between half and bfloat16 there is no way.
@@ -61,7 +63,8 @@ cudnnStatus_t cudnnTransformTensor(cudnnHandle_t handle, const void* alpha, cons
   if (call.x.type != call.y.type && call.x.type != CUDA_R_32F && call.y.type != CUDA_R_32F) {
     return gcap_sim_dnn_fail(__func__, CUDNN_STATUS_NOT_SUPPORTED, "half and bfloat16 do not turn into each other");
   }
-  return gcap_sim_dnn_submit(__func__, handle, NULL, run_addition, &call, sizeof(call));
+  const gcap_sim_library_kernel_t kernel = {__func__, run_addition, gcap_sim_dnn_describe, sizeof(call), 0};
+  return gcap_sim_dnn_submit(handle, &kernel, &call);
 }
 
 // y = alpha * y, as the addition of nothing: alpha is the call's beta, and x stays untouched.
@@ -81,7 +84,8 @@ cudnnStatus_t cudnnScaleTensor(cudnnHandle_t handle, const cudnnTensorDescriptor
     return status;
   }
   call.x.data = NULL;
-  return gcap_sim_dnn_submit(__func__, handle, NULL, run_scaling, &call, sizeof(call));
+  const gcap_sim_library_kernel_t kernel = {__func__, run_scaling, gcap_sim_dnn_describe, sizeof(call), 0};
+  return gcap_sim_dnn_submit(handle, &kernel, &call);
 }
 
 // y = alpha, which is the value.
@@ -106,7 +110,8 @@ cudnnStatus_t cudnnSetTensor(cudnnHandle_t handle, const cudnnTensorDescriptor_t
   // measured: a float also where y has halves
   call.alpha = gcap_sim_element_load(valuePtr, gcap_sim_element_compute_type(call.y.type), 0);
   call.x.data = NULL;
-  return gcap_sim_dnn_submit(__func__, handle, NULL, run_setting, &call, sizeof(call));
+  const gcap_sim_library_kernel_t kernel = {__func__, run_setting, gcap_sim_dnn_describe, sizeof(call), 0};
+  return gcap_sim_dnn_submit(handle, &kernel, &call);
 }
 
 static double combine(cudnnOpTensorOp_t op, double a, double b) {
@@ -163,6 +168,14 @@ static cudnnStatus_t check_operation(const char* function, cudnnOpTensorDescript
   return CUDNN_STATUS_SUCCESS;
 }
 
+static void describe_binary(const void* payload, gcap_sim_access_list_t* list) {
+  const binary_t* binary = payload;
+  if (reads_b(binary->op)) {
+    gcap_sim_dnn_add_access(list, &binary->b, GCAP_SIM_READ);
+  }
+  gcap_sim_dnn_describe(&binary->call, list);
+}
+
 // B is checked also where the operation does not read it.
 static cudnnStatus_t bind_b(const char* function, const void* alpha, cudnnTensorDescriptor_t desc, const void* data,
                             binary_t* out) {
@@ -183,7 +196,7 @@ cudnnStatus_t cudnnOpTensor(cudnnHandle_t handle, const cudnnOpTensorDescriptor_
                             const cudnnTensorDescriptor_t aDesc, const void* A, const void* alpha2,
                             const cudnnTensorDescriptor_t bDesc, const void* B, const void* beta,
                             const cudnnTensorDescriptor_t cDesc, void* C) {
-  binary_t binary;
+  binary_t binary = {0};
   cudnnStatus_t status = gcap_sim_dnn_begin_mixed(__func__, handle, alpha1, aDesc, A, beta, cDesc, C, &binary.call);
   if (status == CUDNN_STATUS_SUCCESS) {
     status = check_operation(__func__, opTensorDesc);
@@ -203,11 +216,8 @@ cudnnStatus_t cudnnOpTensor(cudnnHandle_t handle, const cudnnOpTensorDescriptor_
   binary.op = opTensorDesc->op;
   binary.alpha_a = binary.call.alpha;
   binary.call.alpha = 1.0;
-  gcap_sim_access_list_t more = {0};
-  if (reads_b(binary.op)) {
-    gcap_sim_dnn_add_access(&more, &binary.b, GCAP_SIM_READ);
-  }
-  return gcap_sim_dnn_submit(__func__, handle, &more, run_binary, &binary, sizeof(binary));
+  const gcap_sim_library_kernel_t kernel = {__func__, run_binary, describe_binary, sizeof(binary), 0};
+  return gcap_sim_dnn_submit(handle, &kernel, &binary);
 }
 
 // In doubles throughout: the result is rounded to what the call calculates in.
@@ -256,5 +266,6 @@ cudnnStatus_t cudnnActivationForward(cudnnHandle_t handle, cudnnActivationDescri
     return status;
   }
   activation.desc = *activationDesc;
-  return gcap_sim_dnn_submit(__func__, handle, NULL, run_activation, &activation, sizeof(activation));
+  const gcap_sim_library_kernel_t kernel = {__func__, run_activation, gcap_sim_dnn_describe, sizeof(activation), 0};
+  return gcap_sim_dnn_submit(handle, &kernel, &activation);
 }

@@ -8,7 +8,7 @@
 
 #include "sim/cudnn/internal.h"
 
-// The payload; it starts with the call, as gcap_sim_dnn_submit wants.
+// The payload; it starts with the call, as gcap_sim_dnn_describe wants.
 typedef struct pooling {
   gcap_sim_dnn_call_t call;
   struct cudnnPoolingStruct desc;
@@ -99,5 +99,6 @@ cudnnStatus_t cudnnPoolingForward(cudnnHandle_t handle, const cudnnPoolingDescri
                              (long long)expected.dims[3]);
   }
   pooling.desc = *poolingDesc;
-  return gcap_sim_dnn_submit(__func__, handle, NULL, run, &pooling, sizeof(pooling));
+  const gcap_sim_library_kernel_t kernel = {__func__, run, gcap_sim_dnn_describe, sizeof(pooling), 0};
+  return gcap_sim_dnn_submit(handle, &kernel, &pooling);
 }

@@ -6,7 +6,7 @@
 
 #include "sim/cudnn/internal.h"
 
-// The payload; it starts with the call, as gcap_sim_dnn_submit wants.
+// The payload; it starts with the call, as gcap_sim_dnn_describe wants.
 typedef struct softmax {
   gcap_sim_dnn_call_t call;
   cudnnSoftmaxAlgorithm_t algorithm;
@@ -97,5 +97,6 @@ cudnnStatus_t cudnnSoftmaxForward(cudnnHandle_t handle, cudnnSoftmaxAlgorithm_t 
   if (status != CUDNN_STATUS_SUCCESS) {
     return status;
   }
-  return gcap_sim_dnn_submit(__func__, handle, NULL, run, &softmax, sizeof(softmax));
+  const gcap_sim_library_kernel_t kernel = {__func__, run, gcap_sim_dnn_describe, sizeof(softmax), 0};
+  return gcap_sim_dnn_submit(handle, &kernel, &softmax);
 }

@@ -297,23 +297,3 @@ cudaError_t cudaGetKernel(cudaKernel_t* kernelPtr, const void* entryFuncAddr) {
   if (code == cudaSuccess) *kernelPtr = (cudaKernel_t)(uintptr_t)entryFuncAddr;
   return gcap_sim_leave(code);
 }
-
-// --- Libraries ------------------------------------------------------------------------------------------------------
-
-static void* copy_bytes(const void* bytes, size_t count) {
-  void* copy = gcap_sim_calloc(1, count);
-  if (count) memcpy(copy, bytes, count);
-  return copy;
-}
-
-cudaError_t gcap_sim_submit(cudaStream_t stream, const gcap_sim_work_t* work) {
-  gcap_sim_lock();
-  gcap_sim_task_t* task = gcap_sim_task_create(GCAP_SIM_TASK_LIBRARY, work->name);
-  task->u.library.run = work->run;
-  task->u.library.payload = copy_bytes(work->payload, work->payload_bytes);
-  task->u.library.accesses = copy_bytes(work->accesses, work->num_accesses * sizeof(*work->accesses));
-  task->u.library.num_accesses = work->num_accesses;
-  cudaError_t code = gcap_sim_submit_task(gcap_sim_stream_get(stream), task);
-  gcap_sim_unlock();
-  return code;
-}

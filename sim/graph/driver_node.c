@@ -2,14 +2,15 @@
 //
 // Kernel nodes as the driver tells them.
 //
-// The idea: the same tasks as the runtime's functions make and read, under the driver's names. Locking: the global
-// mutex.
+// The idea: the same tasks as the runtime's functions make and read, under the driver's names, and those of libraries,
+// which the runtime tells nothing of. Locking: the global mutex.
 #include "cuda_runtime_api.h"
 #include "sim/api/api.h"
 #include "sim/api/handle.h"
 #include "sim/base/die.h"
 #include "sim/base/thread.h"
 #include "sim/device/driver.h"
+#include "sim/device/library.h"
 #include "sim/graph/graph.h"
 #include "sim/graph/graph_params.h"
 #include "sim/stream/task.h"
@@ -19,10 +20,9 @@ static char contexts[GCAP_SIM_MAX_DEVICES];
 
 static cudaError_t get(const gcap_sim_node_t* node, gcap_sim_driver_node_t* out) {
   if (node == NULL || out == NULL || gcap_sim_node_type(node) != cudaGraphNodeTypeKernel) return cudaErrorInvalidValue;
-  if (node->task->kind == GCAP_SIM_TASK_LIBRARY) {
-    gcap_sim_die("%s: the arguments of a library's kernel are not modelled", gcap_sim_thread()->call);
-  }
-  const struct cudaKernelNodeParams params = gcap_sim_kernel_task_params(node->task);
+  const struct cudaKernelNodeParams params = node->task->kind == GCAP_SIM_TASK_LIBRARY
+                                                 ? gcap_sim_library_task_params(node->task)
+                                                 : gcap_sim_kernel_task_params(node->task);
   *out = (gcap_sim_driver_node_t){.func = params.func,
                                   .grid = {params.gridDim.x, params.gridDim.y, params.gridDim.z},
                                   .block = {params.blockDim.x, params.blockDim.y, params.blockDim.z},
@@ -49,7 +49,9 @@ static gcap_sim_task_t* task_of(const gcap_sim_driver_node_t* params, cudaError_
                                               .sharedMemBytes = params->shared_bytes,
                                               .kernelParams = params->params,
                                               .extra = params->extra};
-  return gcap_sim_kernel_params_task(&kernel, code);
+  const gcap_sim_library_kernel_t* of_library = gcap_sim_library_kernel_find(function);
+  return of_library != NULL ? gcap_sim_library_params_task(of_library, &kernel, code)
+                            : gcap_sim_kernel_params_task(&kernel, code);
 }
 
 int gcap_sim_driver_set_exec_node(cudaGraphExec_t exec, cudaGraphNode_t node, const gcap_sim_driver_node_t* params) {

@@ -268,12 +268,8 @@ struct cudaKernelNodeParams gcap_sim_kernel_task_params(const gcap_sim_task_t* t
 
 static cudaError_t get_kernel(const gcap_sim_node_t* node, struct cudaKernelNodeParams* params) {
   if (node == NULL || params == NULL) return cudaErrorInvalidValue;
-  memset(params, 0, sizeof(*params));
-  if (node->task->kind == GCAP_SIM_TASK_LIBRARY) {  // a kernel of a library: its function is not the caller's to know
-    params->gridDim.x = params->gridDim.y = params->gridDim.z = 1;
-    params->blockDim = params->gridDim;
-    return cudaSuccess;
-  }
+  // Measured: the runtime knows no function of a library's.
+  if (node->task->kind == GCAP_SIM_TASK_LIBRARY) return cudaErrorInvalidDeviceFunction;
   *params = gcap_sim_kernel_task_params(node->task);
   return cudaSuccess;
 }

@@ -89,19 +89,19 @@ void gcap_sim_access_add_strided(gcap_sim_access_list_t* list, const void* base,
   } while (next_index(sorted, first, count, index));
 }
 
-cudaError_t gcap_sim_access_submit(gcap_sim_access_list_t* list, cudaStream_t stream, const char* name,
-                                   void (*run)(void*), const void* payload, size_t payload_bytes) {
-  const void* unreachable = gcap_sim_find_unreachable(stream, list->items, list->count);
+cudaError_t gcap_sim_access_submit(cudaStream_t stream, const gcap_sim_library_kernel_t* kernel, const void* payload) {
+  gcap_sim_access_list_t list = {0};
+  kernel->describe(payload, &list);
+  const void* unreachable = gcap_sim_find_unreachable(stream, list.items, list.count);
   if (unreachable != NULL) {
-    gcap_sim_stop(name, "%p is memory of another device than the stream's, without peer access: 700 on a GPU",
+    gcap_sim_stop(kernel->name, "%p is memory of another device than the stream's, without peer access: 700 on a GPU",
                   unreachable);
   }
   cudaError_t error = cudaErrorMemoryAllocation;
-  if (!list->out_of_memory) {
-    const gcap_sim_work_t work = {name, run, payload, payload_bytes, list->items, list->count};
+  if (!list.out_of_memory) {
+    const gcap_sim_work_t work = {*kernel, payload, list.items, list.count};
     error = gcap_sim_submit(stream, &work);
   }
-  free(list->items);
-  *list = (gcap_sim_access_list_t){0};
+  free(list.items);
   return error;
 }

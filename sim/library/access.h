@@ -9,14 +9,6 @@
 
 #include "sim/api/submit.h"
 
-// Grows as needed; zero-initialise, and let gcap_sim_access_submit free it.
-typedef struct gcap_sim_access_list {
-  gcap_sim_access_t* items;
-  size_t count;
-  size_t capacity;
-  int out_of_memory;
-} gcap_sim_access_list_t;
-
 typedef enum gcap_sim_access_kind { GCAP_SIM_READ = 0, GCAP_SIM_WRITE = 1 } gcap_sim_access_kind_t;
 
 // Adds [base, base + bytes).
@@ -27,8 +19,7 @@ void gcap_sim_access_add(gcap_sim_access_list_t* list, const void* base, size_t 
 void gcap_sim_access_add_strided(gcap_sim_access_list_t* list, const void* base, size_t element_bytes, size_t rank,
                                  const int64_t* dims, const int64_t* strides, gcap_sim_access_kind_t kind);
 
-// Submits `run` over a copy of the payload with the list's accesses, then empties the list.
-cudaError_t gcap_sim_access_submit(gcap_sim_access_list_t* list, cudaStream_t stream, const char* name,
-                                   void (*run)(void*), const void* payload, size_t payload_bytes);
+// Submits the kernel over a copy of the payload.
+cudaError_t gcap_sim_access_submit(cudaStream_t stream, const gcap_sim_library_kernel_t* kernel, const void* payload);
 
 #endif  // GCAP_SIM_LIBRARY_ACCESS_H_

@@ -43,7 +43,8 @@ static void task_free(gcap_sim_task_t* task) {
       free(task->u.kernel.extra);
       break;
     case GCAP_SIM_TASK_LIBRARY:
-      free(task->u.library.payload);
+      free(task->u.library.args);
+      free(task->u.library.extra);
       free(task->u.library.accesses);
       break;
     case GCAP_SIM_TASK_COPY: free(task->u.copy.staged); break;
@@ -101,7 +102,7 @@ static void run(const gcap_sim_task_t* task) {
     case GCAP_SIM_TASK_KERNEL:
       gcap_sim_twin_run(task->u.kernel.twin, &task->u.kernel.launch, task->u.kernel.args);
       break;
-    case GCAP_SIM_TASK_LIBRARY: task->u.library.run(task->u.library.payload); break;
+    case GCAP_SIM_TASK_LIBRARY: task->u.library.kernel->run(task->u.library.payload); break;
     case GCAP_SIM_TASK_COPY: run_copy(task); break;
     case GCAP_SIM_TASK_FILL: run_fill(&task->u.fill); break;
     case GCAP_SIM_TASK_ALLOC: gcap_sim_allocation_begin(task->u.allocation); break;

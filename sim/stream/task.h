@@ -9,6 +9,7 @@
 
 #include "cuda_runtime_api.h"
 #include "gcap_sim.h"
+#include "sim/api/submit.h"
 #include "sim/api/types.h"
 #include "sim/check/origin.h"
 #include "sim/check/shadow.h"
@@ -45,8 +46,10 @@ struct gcap_sim_task {
       void** extra;  // the same as they were given, in one buffer: a block; NULL for those given one by one
     } kernel;
     struct {
-      void (*run)(void* payload);
-      void* payload;
+      const gcap_sim_library_kernel_t* kernel;
+      void* payload;  // in the block of one of the following; the other is NULL
+      void** args;    // as of a kernel
+      void** extra;
       gcap_sim_access_t* accesses;
       size_t num_accesses;
     } library;

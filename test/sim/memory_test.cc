@@ -249,7 +249,7 @@ void RunFill(void* payload) {
 TEST_F(Memory, LibraryWorkIsQueuedAndCaptured) {
   Fill fill = {device_, 4};
   gcap_sim_access_t access = {device_, kBytes, 1};
-  gcap_sim_work_t work = {"libraryFill", RunFill, &fill, sizeof(fill), &access, 1};
+  gcap_sim_work_t work = {{"libraryFill", RunFill, nullptr, sizeof(fill), 0}, &fill, &access, 1};
   ASSERT_EQ(cudaSuccess, gcap_sim_submit(stream_, &work));
   fill.value = 5;  // the payload was copied
   char host = 0;
