@@ -7,6 +7,7 @@
 // Locking: the mutex is held over the launch. One wait happens under the mutex: when a launch succeeded but the
 // capturing stream could not be ordered after it, since then only a wait restores the order.
 
+#include "lib/graph/bind.h"
 #include "lib/graph/manager.h"
 #include "lib/graph/options.h"
 #include "lib/internal/cuda_event.h"
@@ -124,6 +125,9 @@ static inline gcap_status_t launch_as_asked(gcap_graph_manager_t* manager, gcap_
   if (options->check_bindings) {
     gcap_status_t status = gcap_graph_signature_check(slot->graph->signature, options->bindings, options->num_bindings);
     if (status != NULL) return gcap_status_annotate(status, gcap_status_code(status), "graph id %d", slot->id);
+  }
+  if (options->addresses != NULL) {
+    GCAP_RETURN_IF_ERROR(gcap_graph_bind_all(slot, options->addresses, options->num_addresses));
   }
   if (!options->on_stream) return launch(manager, slot);
   *out_stream = options->stream;
