@@ -276,8 +276,8 @@ static inline void gcap_graph_replay_options_init(gcap_graph_replay_options_t* o
 }
 
 // Launches the graph of `id`: one look-up and one call of the runtime, no allocation. `options` NULL: the defaults.
-// `*out_replayed` says whether the graph was launched; false with a NULL status: the id is not captured. `out_replayed`
-// may be NULL: an id that is not captured is then a failure.
+// `*out_replayed` says whether the graph was launched; false with a NULL status: the id is not captured, or its graph
+// cannot be moved to `addresses`. `out_replayed` may be NULL: both are then failures.
 //   NOT_FOUND            the id is not captured, and `out_replayed` is NULL
 //   FAILED_PRECONDITION  the calling thread is capturing; another thread is capturing a run of this manager on the
 //                        graph's stream; or that stream was destroyed. `on_stream`: one of the streams is capturing.
@@ -356,6 +356,7 @@ static inline void gcap_graph_buffers_init(gcap_graph_buffers_t* buffers) {
 // executed, gcap_graph_manager_end_run returns NULL, and the run is to be begun again. A second rehearsal follows a
 // first one that failed. For any other kind these are the buffers' own addresses. The buffers of all runs of an id have
 // the same count, sizes and alignments; other ones are rehearsed again. An id with buffers is never updated in place.
+// The run of an id whose graph cannot be moved to these buffers is eager.
 // Errors: those of gcap_graph_manager_begin_run, and
 //   INVALID_ARGUMENT  a buffer without address or bytes; an alignment that is no power of two up to 2 MiB; or an
 //                     address that is no multiple of it

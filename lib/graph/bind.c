@@ -84,21 +84,29 @@ gcap_status_t gcap_graph_manager_bind(gcap_graph_manager_t* manager, int id, siz
   return status;
 }
 
-static bool is_elsewhere(const gcap_graph_moving_t* moving, void* const* addresses, size_t count) {
-  for (size_t i = 0; i < count && i < moving->count; ++i) {
-    if ((uintptr_t)addresses[i] != address_of(moving, i)) return true;
-  }
-  return count != moving->count;
+static bool is_fixed_at(const gcap_graph_moving_t* moving, size_t buffer, uintptr_t address) {
+  return address != 0 && address != address_of(moving, buffer);
 }
 
-bool gcap_graph_is_fixed(gcap_graph_manager_t* manager, int id, void* const* addresses, size_t count) {
-  pthread_mutex_lock(&manager->mutex);
-  const gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, id);
-  bool is_fixed = slot != NULL && slot->info.state == GCAP_GRAPH_CAPTURED;
-  if (is_fixed) {
-    const gcap_graph_moving_t* moving = slot->graph->moving;
-    is_fixed = moving == NULL || (moving->relocation == NULL && is_elsewhere(moving, addresses, count));
+// Whether there is a graph that is not movable. A wrong count is refused elsewhere.
+static bool may_be_fixed(const gcap_graph_slot_t* slot, size_t count) {
+  return slot->graph->moving->relocation == NULL && slot->graph->moving->count == count;
+}
+
+bool gcap_graph_is_fixed(const gcap_graph_slot_t* slot, void* const* addresses, size_t count) {
+  if (slot->graph->moving == NULL) return true;
+  bool is_fixed = false;
+  for (size_t i = 0; may_be_fixed(slot, count) && i < count; ++i) {
+    is_fixed |= is_fixed_at(slot->graph->moving, i, (uintptr_t)addresses[i]);
   }
-  pthread_mutex_unlock(&manager->mutex);
+  return is_fixed;
+}
+
+bool gcap_graph_is_fixed_for(const gcap_graph_slot_t* slot, const gcap_graph_moving_t* run) {
+  if (slot->graph->moving == NULL) return true;
+  bool is_fixed = false;
+  for (size_t i = 0; may_be_fixed(slot, run->count) && i < run->count; ++i) {
+    is_fixed |= is_fixed_at(slot->graph->moving, i, run->buffers[i].address);
+  }
   return is_fixed;
 }

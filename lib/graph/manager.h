@@ -39,6 +39,7 @@ typedef struct gcap_graph_captured {
   size_t node_bytes;                  // of its allocation nodes
   unsigned long long stream_id;       // when it has a life
   int device_id;
+  bool told_of_fixed;      // that it cannot be moved
   bool updated;            // it took its executable over from the one before
   bool stray;              // a launch on another stream, which this one does not wait for, may still run
   cudaEvent_t order;       // between the streams of a replay elsewhere; NULL: there was none
@@ -83,6 +84,7 @@ typedef struct gcap_graph_open_run {
   gcap_graph_signature_t* signature;
   gcap_graph_moving_t* moving;  // NULL: the run was begun without buffers
   bool is_rehearsal;
+  bool tells_of_fixed;  // the first run that is eager because the id's graph cannot be moved
 } gcap_graph_open_run_t;
 
 struct gcap_graph_manager {

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 
 #include "gcap/log.h"
-#include "lib/graph/bind.h"
 #include "lib/graph/manager.h"
 #include "lib/graph/open_run.h"
 #include "lib/graph/options.h"
@@ -80,10 +79,8 @@ static gcap_status_t replay_or_run(gcap_graph_manager_t* manager, int id, const 
   if (job->work == NULL) {
     replay.addresses = job->addresses;
     replay.num_addresses = job->buffers->count;
-    if (gcap_graph_is_fixed(manager, id, job->addresses, job->buffers->count)) id = GCAP_GRAPH_ID_NONE;
   }
-  gcap_status_t status = NULL;
-  if (id != GCAP_GRAPH_ID_NONE) status = gcap_graph_manager_replay(manager, id, &replay, &replayed);
+  gcap_status_t status = gcap_graph_manager_replay(manager, id, &replay, &replayed);
   return replayed || status != NULL ? status : run_job(manager, id, job);
 }
 

@@ -139,6 +139,7 @@ gcap_status_t Diff(bool before, bool after) {
   GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
   return status;
 }
+gcap_status_t RuntimeWorkOn(void*, const gcap_run_resources_t*, void* const*) { return nullptr; }
 gcap_status_t RuntimeWork(void*, const gcap_run_resources_t*) { return nullptr; }
 
 using Call = std::function<gcap_status_t(Objects&)>;
@@ -246,6 +247,11 @@ std::vector<Row> Eps() {
       {"gcap_ep_replay_graph", "options", kFine, CALL(gcap_ep_replay_graph(o.ep, 0, nullptr, &o.flag))},
       {"gcap_ep_replay_graph", "out_replayed", kBad, CALL(gcap_ep_replay_graph(o.ep, 0, nullptr, nullptr))},
       {"gcap_ep_release_captured_graph", "ep", kBad, CALL(gcap_ep_release_captured_graph(nullptr, 0))},
+      {"gcap_ep_begin_run_on", "ep", kBad, CALL(gcap_ep_begin_run_on(nullptr, 0, &o.buffers, &o.kind, &o.address))},
+      {"gcap_ep_begin_run_on", "buffers", kBad, CALL(gcap_ep_begin_run_on(o.ep, 0, nullptr, &o.kind, &o.address))},
+      {"gcap_ep_begin_run_on", "out_kind", kBad, CALL(gcap_ep_begin_run_on(o.ep, 0, &o.buffers, nullptr, &o.address))},
+      {"gcap_ep_begin_run_on", "out_addresses", kBad,
+       CALL(gcap_ep_begin_run_on(o.ep, 0, &o.buffers, &o.kind, nullptr))},
       {"gcap_ep_sign_graph", "ep", kBad, CALL(gcap_ep_sign_graph(nullptr, &kBinding, 1))},
       {"gcap_ep_sign_graph", "bindings", kBad, CALL(gcap_ep_sign_graph(o.ep, nullptr, 1))},
       {"gcap_ep_explain", "ep", kBad, CALL(gcap_ep_explain(nullptr, 0, GCAP_GRAPH_WHY_CAPTURE_FAILED))},
@@ -472,6 +478,22 @@ std::vector<Row> Graphs() {
        CALL(gcap_graph_manager_run(o.manager, 0, o.handle, nullptr, nullptr, true))},
       {"gcap_graph_manager_run", "user", kFine,
        CALL(gcap_graph_manager_run(o.manager, GCAP_GRAPH_ID_NONE, o.handle, Work, nullptr, true))},
+      {"gcap_runtime_begin_run_on", "runtime", kBad,
+       CALL(gcap_runtime_begin_run_on(nullptr, 0, &o.buffers, &o.kind, &o.address))},
+      {"gcap_runtime_begin_run_on", "buffers", kBad,
+       CALL(gcap_runtime_begin_run_on(o.runtime, 0, nullptr, &o.kind, &o.address))},
+      {"gcap_runtime_begin_run_on", "out_kind", kBad,
+       CALL(gcap_runtime_begin_run_on(o.runtime, 0, &o.buffers, nullptr, &o.address))},
+      {"gcap_runtime_begin_run_on", "out_addresses", kBad,
+       CALL(gcap_runtime_begin_run_on(o.runtime, 0, &o.buffers, &o.kind, nullptr))},
+      {"gcap_runtime_run_on", "runtime", kBad,
+       CALL(gcap_runtime_run_on(nullptr, 0, &o.buffers, RuntimeWorkOn, nullptr, true))},
+      {"gcap_runtime_run_on", "buffers", kBad,
+       CALL(gcap_runtime_run_on(o.runtime, 0, nullptr, RuntimeWorkOn, nullptr, true))},
+      {"gcap_runtime_run_on", "work", kBad,
+       CALL(gcap_runtime_run_on(o.runtime, 0, &o.buffers, nullptr, nullptr, true))},
+      {"gcap_runtime_run_on", "user", kFine,
+       CALL(gcap_runtime_run_on(o.runtime, GCAP_GRAPH_ID_NONE, &o.buffers, RuntimeWorkOn, nullptr, true))},
       {"gcap_graph_manager_begin_run_on", "manager", kBad,
        CALL(gcap_graph_manager_begin_run_on(nullptr, 0, o.handle, &o.buffers, &o.kind, &o.address))},
       {"gcap_graph_manager_begin_run_on", "buffers", kBad,
