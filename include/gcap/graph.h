@@ -77,10 +77,16 @@ typedef struct gcap_graph_info {
   size_t nodes;               // of the graph; 0 without a graph
   uint64_t capture_ns;        // host time of the last capture, from begin to end
   uint64_t instantiate_ns;    // host time of the last update or instantiation
-  size_t bytes;               // what the graph retains now (gcap_retained_bytes), and its allocation nodes
+  // What the graph keeps now: what it retains (gcap_retained_bytes), its allocation nodes, and `exec_bytes`.
+  size_t bytes;
   uint64_t updates;           // captures that updated the executable in place
   uint64_t reinstantiations;  // captures that made a new executable because the driver refused the update
   uint64_t evictions;         // see max_graphs
+  size_t kernel_nodes;        // of the graph and its child graphs; 0 without a graph
+  // The device memory of the executable: an equal part for each kernel node, since the driver takes memory in steps of
+  // some MiB for all executables together. The part is a recorded number (bench/README.md), until this process has seen
+  // enough memory go for kernel nodes on this device; then their mean. Other nodes take none.
+  size_t exec_bytes;
 } gcap_graph_info_t;
 
 typedef struct gcap_graph_manager_options {
@@ -102,7 +108,8 @@ typedef struct gcap_graph_manager_options {
   bool rerun_failed_capture;
   // Budget: each capture evicts the least recently used graphs until at most this many graphs and bytes are kept. 0,
   // the default: no limit. The graph just captured is never evicted. An evicted graph is freed once its launches have
-  // finished; every end_run polls for that and does not wait. An evicted id is warm: its next run is captured.
+  // finished; every end_run polls for that and does not wait. The memory of its executable is then there for the next
+  // executables, and stays with the driver. An evicted id is warm: its next run is captured.
   size_t max_graphs;
   size_t max_bytes;  // sum of gcap_graph_info_t.bytes
   // How many ids without a graph are remembered: ids that warm up or cool down, and evicted ids. One more, and the id

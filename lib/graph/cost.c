@@ -1,0 +1,131 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// The device memory of executables, counted by the kernel node, and the mean of a node's bytes, measured. A sample is
+// what went while one executable was made. It counts only if the device was quiet: no other executable was made
+// meanwhile, and no more memory went than kernels can have taken. Whatever else a program or another process takes at
+// that moment cannot be told apart, if it is as little as that.
+//
+// Locking: one mutex over the numbers of all devices, a leaf. The driver is asked without it.
+
+#include "lib/graph/cost.h"
+
+#include <pthread.h>
+
+#include "lib/internal/cuda_guard.h"
+
+// Further devices have the recorded number.
+#define MAX_DEVICES 64
+
+// More than this went to something else: a step, and ten times what a node is known to take.
+#define MAX_STEP_BYTES ((size_t)8 << 20)
+#define MAX_NODE_BYTES ((size_t)16 << 10)
+
+typedef struct device_cost {
+  size_t live, peak;             // kernel nodes of executables
+  size_t measured, went;         // kernel nodes that made memory go, and how much
+  unsigned long long last_turn;  // executables that were begun
+  unsigned long long under_way;  // of them, those that are being made now
+} device_cost_t;
+
+static pthread_mutex_t costs_mutex = PTHREAD_MUTEX_INITIALIZER;
+static device_cost_t costs[MAX_DEVICES];
+
+static device_cost_t* cost_of(int device_id) {
+  return device_id >= 0 && device_id < MAX_DEVICES ? &costs[device_id] : NULL;
+}
+
+// --- Counting -------------------------------------------------------------------------------------------------------
+
+static bool is_told(gcap_status_t status) {
+  const bool told = status == NULL;
+  gcap_status_ignore(status);  // the estimate is lower
+  return told;
+}
+
+static gcap_status_t count_child(cudaGraphNode_t node, size_t* kernels) {
+  cudaGraph_t child = NULL;
+  if (!is_told(GCAP_CUDA(cudaGraphChildGraphNodeGetGraph(node, &child)))) return NULL;
+  gcap_graph_node_list_t nodes = {0};
+  gcap_status_t status = gcap_graph_node_list_read(child, &nodes);
+  if (gcap_status_code(status) == GCAP_CUDA_ERROR && !is_told(status)) return NULL;
+  size_t more = 0;
+  if (status == NULL) status = gcap_graph_count_kernels(&nodes, &more);
+  gcap_graph_node_list_free(&nodes);
+  *kernels += more;
+  return status;
+}
+
+gcap_status_t gcap_graph_count_kernels(const gcap_graph_node_list_t* nodes, size_t* out_kernels) {
+  *out_kernels = 0;
+  for (size_t i = 0; i < nodes->count; ++i) {
+    *out_kernels += nodes->types[i] == cudaGraphNodeTypeKernel;
+    if (nodes->types[i] == cudaGraphNodeTypeGraph) GCAP_RETURN_IF_ERROR(count_child(nodes->nodes[i], out_kernels));
+  }
+  return NULL;
+}
+
+size_t gcap_graph_exec_bytes(int device_id, size_t kernels) {
+  const device_cost_t* cost = cost_of(device_id);
+  if (cost == NULL || kernels == 0) return kernels * GCAP_GRAPH_KERNEL_NODE_BYTES;
+  pthread_mutex_lock(&costs_mutex);
+  const size_t measured = cost->measured, went = cost->went;
+  pthread_mutex_unlock(&costs_mutex);
+  if (measured < GCAP_GRAPH_MEASURED_NODES) return kernels * GCAP_GRAPH_KERNEL_NODE_BYTES;
+  return (size_t)((double)kernels * (double)went / (double)measured);
+}
+
+// --- Measuring ------------------------------------------------------------------------------------------------------
+
+static bool read_free_bytes(int device_id, size_t* out_bytes) {
+  int previous = 0;
+  size_t total = 0;
+  if (!is_told(gcap_device_push(device_id, &previous))) return false;
+  gcap_status_t status = GCAP_CUDA(cudaMemGetInfo(out_bytes, &total));
+  return is_told(gcap_status_join(status, gcap_device_pop(device_id, previous)));
+}
+
+gcap_graph_cost_watch_t gcap_graph_cost_begin(int device_id, size_t kernels, bool may_measure) {
+  gcap_graph_cost_watch_t watch = {.device_id = device_id, .kernels = kernels};
+  device_cost_t* cost = cost_of(device_id);
+  if (cost == NULL) return watch;
+  pthread_mutex_lock(&costs_mutex);
+  watch.turn = ++cost->last_turn;
+  const bool is_alone = cost->under_way++ == 0;
+  if (cost->live + kernels > cost->peak) watch.new_kernels = cost->live + kernels - cost->peak;
+  pthread_mutex_unlock(&costs_mutex);
+  watch.is_measured = may_measure && is_alone && watch.new_kernels > 0 && read_free_bytes(device_id, &watch.free_bytes);
+  return watch;
+}
+
+// What the executable took, if that can be told.
+static bool read_went(const gcap_graph_cost_watch_t* watch, size_t* out_bytes) {
+  size_t free_bytes = 0;
+  if (!watch->is_measured || !read_free_bytes(watch->device_id, &free_bytes)) return false;
+  if (free_bytes > watch->free_bytes) return false;
+  *out_bytes = watch->free_bytes - free_bytes;
+  return *out_bytes <= MAX_STEP_BYTES + watch->new_kernels * MAX_NODE_BYTES;
+}
+
+void gcap_graph_cost_end(const gcap_graph_cost_watch_t* watch, bool made) {
+  device_cost_t* cost = cost_of(watch->device_id);
+  if (cost == NULL) return;
+  size_t went = 0;
+  const bool is_told_apart = made && read_went(watch, &went);
+  pthread_mutex_lock(&costs_mutex);
+  --cost->under_way;
+  if (is_told_apart && cost->last_turn == watch->turn) {
+    cost->measured += watch->new_kernels;
+    cost->went += went;
+  }
+  if (made) cost->live += watch->kernels;
+  if (cost->live > cost->peak) cost->peak = cost->live;
+  pthread_mutex_unlock(&costs_mutex);
+}
+
+void gcap_graph_cost_forget(int device_id, size_t kernels) {
+  device_cost_t* cost = cost_of(device_id);
+  if (cost == NULL) return;
+  pthread_mutex_lock(&costs_mutex);
+  cost->live -= kernels;
+  pthread_mutex_unlock(&costs_mutex);
+}
