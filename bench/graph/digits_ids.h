@@ -15,10 +15,10 @@ namespace bench {
 size_t FreeBytes();
 
 struct DigitsCase {
-  const char* name;
   int ids;
   int first_batch, more_batch;  // id i has a batch of first_batch + i * more_batch
-  bool share_graph_memory;
+  bool share_graph_memory, extend_as_requested;
+  int copies;  // of each executable, to see what one takes of the device
 };
 
 std::vector<DigitsCase> DigitsCases(bool is_small);

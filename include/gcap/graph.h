@@ -77,15 +77,14 @@ typedef struct gcap_graph_info {
   size_t nodes;               // of the graph; 0 without a graph
   uint64_t capture_ns;        // host time of the last capture, from begin to end
   uint64_t instantiate_ns;    // host time of the last update or instantiation
-  // What the graph keeps now: what it retains (gcap_retained_bytes), its allocation nodes, and `exec_bytes`.
-  size_t bytes;
+  size_t bytes;               // retained now (gcap_retained_bytes), allocated by nodes of the graph, and exec_bytes
   uint64_t updates;           // captures that updated the executable in place
   uint64_t reinstantiations;  // captures that made a new executable because the driver refused the update
   uint64_t evictions;         // see max_graphs
   size_t kernel_nodes;        // of the graph and its child graphs; 0 without a graph
-  // The device memory of the executable: an equal part for each kernel node, since the driver takes memory in steps of
-  // some MiB for all executables together. The part is a recorded number (bench/README.md), until this process has seen
-  // enough memory go for kernel nodes on this device; then their mean. Other nodes take none.
+  // The device memory of the executable: an estimate, since the driver takes memory in steps of some MiB for all
+  // executables together. So much for an executable and so much for each kernel node, as measured (bench/README.md),
+  // scaled by what this process saw go on this device, once it has seen some 64 MiB go. 0 without a graph.
   size_t exec_bytes;
 } gcap_graph_info_t;
 
@@ -241,6 +240,48 @@ GCAP_API gcap_status_t gcap_graph_manager_explain(gcap_graph_manager_t* manager,
 // the like, without gcap's modules.
 GCAP_API void gcap_graph_note_allocation(size_t bytes);
 GCAP_API void gcap_graph_note_initialization(void);
+
+// --- Plans ----------------------------------------------------------------------------------------------------------
+
+// What the graphs of some ids hold together; of ids that have no graph, what they will hold once they are captured.
+typedef struct gcap_graph_plan {
+  size_t struct_size;     // set by the function that makes the plan
+  size_t graphs;          // of how many ids
+  size_t nodes;           // the sum of gcap_graph_info_t.nodes
+  size_t kernel_nodes;    // and so on
+  size_t retained_bytes;  // what the graphs retain, such as scratch reservations, and their allocation nodes
+  size_t exec_bytes;
+  size_t bytes;  // retained_bytes + exec_bytes
+} gcap_graph_plan_t;
+
+// A run that a plan counts, as for gcap_graph_manager_run.
+typedef struct gcap_graph_planned_run {
+  int id;
+  gcap_graph_work_t work;
+  void* user;
+} gcap_graph_planned_run_t;
+
+// Plans the graphs of `runs`, an id each. An id that is captured counts with what it holds. Any other run is rehearsed:
+// its work is captured on `stream`, the nodes of the graph and what it retains are counted, and the graph is destroyed.
+// So the plan is right where the capture to come issues the same work and makes the same allocations, which it does
+// after an eager run of the id: make one first, since a rehearsal is refused what a capture is refused. Its part for
+// executables is an estimate (gcap_graph_info_t.exec_bytes). Nothing is executed, and the state of the id stays. What a
+// rehearsal retains is released before the next one: what several graphs of `runs` will share counts for each of them
+// (gcap_runtime_plan counts it once). On failure `*out_plan` is zero. Programs call gcap_graph_manager_plan.
+//   INVALID_ARGUMENT     an id below 0, or no work; or as gcap_capture_begin
+//   FAILED_PRECONDITION  the calling thread is capturing, or `stream` is
+//   CAPTURE_INVALIDATED  a rehearsal failed; the message has the id and the first failure
+//   RESOURCE_EXHAUSTED   no host memory
+//   CUDA_ERROR           the runtime refused
+GCAP_API gcap_status_t gcap_graph_manager_read_plan(gcap_graph_manager_t* manager, cudaStream_t stream,
+                                                    const gcap_graph_planned_run_t* runs, size_t num_runs,
+                                                    gcap_graph_plan_t* out_plan) GCAP_NODISCARD;
+GCAP_NODISCARD static inline gcap_status_t gcap_graph_manager_plan(gcap_graph_manager_t* manager, cudaStream_t stream,
+                                                                   const gcap_graph_planned_run_t* runs,
+                                                                   size_t num_runs, gcap_graph_plan_t* out_plan) {
+  if (out_plan != NULL) out_plan->struct_size = sizeof(*out_plan);
+  return gcap_graph_manager_read_plan(manager, stream, runs, num_runs, out_plan);
+}
 
 // --- Replay ---------------------------------------------------------------------------------------------------------
 

@@ -1,9 +1,9 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// The device memory of executables, counted by the kernel node, and the mean of a node's bytes, measured. A sample is
-// what went while one executable was made. It counts only if the device was quiet: no other executable was made
-// meanwhile, and no more memory went than kernels can have taken. Whatever else a program or another process takes at
-// that moment cannot be told apart, if it is as little as that.
+// The device memory of executables. A sample is what went while one executable was made, beside what the recorded
+// numbers say of it. It counts only if the device was quiet: no other executable was made meanwhile, and no more memory
+// went than an executable can have taken. Whatever else a program or another process takes at that moment cannot be
+// told apart, if it is as little as that.
 //
 // Locking: one mutex over the numbers of all devices, a leaf. The driver is asked without it.
 
@@ -13,16 +13,16 @@
 
 #include "lib/internal/cuda_guard.h"
 
-// Further devices have the recorded number.
+// Further devices have the recorded numbers.
 #define MAX_DEVICES 64
 
-// More than this went to something else: a step, and ten times what a node is known to take.
-#define MAX_STEP_BYTES ((size_t)8 << 20)
-#define MAX_NODE_BYTES ((size_t)16 << 10)
+// More than two steps, one of each of two pools, and this many times the recorded bytes went to something else.
+#define STEP_BYTES ((size_t)2 << 20)
+#define MAX_SCALE 4
 
 typedef struct device_cost {
-  size_t live, peak;             // kernel nodes of executables
-  size_t measured, went;         // kernel nodes that made memory go, and how much
+  size_t live, peak;             // recorded bytes of executables
+  size_t measured, went;         // recorded bytes of samples, and what went
   unsigned long long last_turn;  // executables that were begun
   unsigned long long under_way;  // of them, those that are being made now
 } device_cost_t;
@@ -47,7 +47,10 @@ static gcap_status_t count_child(cudaGraphNode_t node, size_t* kernels) {
   if (!is_told(GCAP_CUDA(cudaGraphChildGraphNodeGetGraph(node, &child)))) return NULL;
   gcap_graph_node_list_t nodes = {0};
   gcap_status_t status = gcap_graph_node_list_read(child, &nodes);
-  if (gcap_status_code(status) == GCAP_CUDA_ERROR && !is_told(status)) return NULL;
+  if (gcap_status_code(status) == GCAP_CUDA_ERROR) {
+    gcap_status_ignore(status);
+    return NULL;
+  }
   size_t more = 0;
   if (status == NULL) status = gcap_graph_count_kernels(&nodes, &more);
   gcap_graph_node_list_free(&nodes);
@@ -64,14 +67,17 @@ gcap_status_t gcap_graph_count_kernels(const gcap_graph_node_list_t* nodes, size
   return NULL;
 }
 
+static size_t recorded_bytes(size_t kernels) { return GCAP_GRAPH_EXEC_BYTES + kernels * GCAP_GRAPH_KERNEL_NODE_BYTES; }
+
 size_t gcap_graph_exec_bytes(int device_id, size_t kernels) {
+  const size_t bytes = recorded_bytes(kernels);
   const device_cost_t* cost = cost_of(device_id);
-  if (cost == NULL || kernels == 0) return kernels * GCAP_GRAPH_KERNEL_NODE_BYTES;
+  if (cost == NULL) return bytes;
   pthread_mutex_lock(&costs_mutex);
   const size_t measured = cost->measured, went = cost->went;
   pthread_mutex_unlock(&costs_mutex);
-  if (measured < GCAP_GRAPH_MEASURED_NODES) return kernels * GCAP_GRAPH_KERNEL_NODE_BYTES;
-  return (size_t)((double)kernels * (double)went / (double)measured);
+  if (measured < GCAP_GRAPH_MEASURED_BYTES) return bytes;
+  return (size_t)((double)bytes * (double)went / (double)measured);
 }
 
 // --- Measuring ------------------------------------------------------------------------------------------------------
@@ -85,15 +91,15 @@ static bool read_free_bytes(int device_id, size_t* out_bytes) {
 }
 
 gcap_graph_cost_watch_t gcap_graph_cost_begin(int device_id, size_t kernels, bool may_measure) {
-  gcap_graph_cost_watch_t watch = {.device_id = device_id, .kernels = kernels};
+  gcap_graph_cost_watch_t watch = {.device_id = device_id, .bytes = recorded_bytes(kernels)};
   device_cost_t* cost = cost_of(device_id);
   if (cost == NULL) return watch;
   pthread_mutex_lock(&costs_mutex);
   watch.turn = ++cost->last_turn;
   const bool is_alone = cost->under_way++ == 0;
-  if (cost->live + kernels > cost->peak) watch.new_kernels = cost->live + kernels - cost->peak;
+  if (cost->live + watch.bytes > cost->peak) watch.new_bytes = cost->live + watch.bytes - cost->peak;
   pthread_mutex_unlock(&costs_mutex);
-  watch.is_measured = may_measure && is_alone && watch.new_kernels > 0 && read_free_bytes(device_id, &watch.free_bytes);
+  watch.is_measured = may_measure && is_alone && watch.new_bytes > 0 && read_free_bytes(device_id, &watch.free_bytes);
   return watch;
 }
 
@@ -103,21 +109,21 @@ static bool read_went(const gcap_graph_cost_watch_t* watch, size_t* out_bytes) {
   if (!watch->is_measured || !read_free_bytes(watch->device_id, &free_bytes)) return false;
   if (free_bytes > watch->free_bytes) return false;
   *out_bytes = watch->free_bytes - free_bytes;
-  return *out_bytes <= MAX_STEP_BYTES + watch->new_kernels * MAX_NODE_BYTES;
+  return *out_bytes <= 2 * STEP_BYTES + MAX_SCALE * watch->new_bytes;
 }
 
 void gcap_graph_cost_end(const gcap_graph_cost_watch_t* watch, bool made) {
   device_cost_t* cost = cost_of(watch->device_id);
   if (cost == NULL) return;
   size_t went = 0;
-  const bool is_told_apart = made && read_went(watch, &went);
+  const bool is_known = made && read_went(watch, &went);
   pthread_mutex_lock(&costs_mutex);
   --cost->under_way;
-  if (is_told_apart && cost->last_turn == watch->turn) {
-    cost->measured += watch->new_kernels;
+  if (is_known && cost->last_turn == watch->turn) {
+    cost->measured += watch->new_bytes;
     cost->went += went;
   }
-  if (made) cost->live += watch->kernels;
+  if (made) cost->live += watch->bytes;
   if (cost->live > cost->peak) cost->peak = cost->live;
   pthread_mutex_unlock(&costs_mutex);
 }
@@ -126,6 +132,6 @@ void gcap_graph_cost_forget(int device_id, size_t kernels) {
   device_cost_t* cost = cost_of(device_id);
   if (cost == NULL) return;
   pthread_mutex_lock(&costs_mutex);
-  cost->live -= kernels;
+  cost->live -= recorded_bytes(kernels);
   pthread_mutex_unlock(&costs_mutex);
 }

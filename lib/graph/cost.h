@@ -2,10 +2,11 @@
 //
 // cost.h: the device memory of executables.
 //
-// Measured on an H200 by bench/graph:cost_bench: each kernel node takes its part of memory that the device gives in
-// steps of 2 to 4 MiB for all executables together, and keeps for later ones when they are destroyed; nodes that copy
-// or fill take none. So no executable has bytes of its own. What is counted for one is its kernel nodes, each with the
-// same part: a recorded number, until so much was seen to go on this device that the steps do not matter.
+// Measured on an H200 by bench/graph:cost_bench: each executable takes memory, and each of its kernel nodes takes more,
+// whatever its arguments; the device gives it when the executable is made, in steps of 2 MiB for all executables
+// together, and keeps it for later ones when they are destroyed. So no executable has a number of its own that the
+// device would tell. What is counted is what one more of its kind takes where there are many: recorded numbers, scaled
+// by what was seen to go on this device, once that is so much that the steps do not matter.
 #ifndef GCAP_LIB_GRAPH_COST_H_
 #define GCAP_LIB_GRAPH_COST_H_
 
@@ -14,11 +15,13 @@
 
 #include "lib/graph/node.h"
 
-// The bytes of one kernel node, of 80,000 in 8 graphs.
-#define GCAP_GRAPH_KERNEL_NODE_BYTES 2176
+// Of an executable, and of one kernel node. Within 4 % of what 8 to 40,000 executables of 1 to 10,000 kernel nodes
+// took.
+#define GCAP_GRAPH_EXEC_BYTES ((size_t)112 << 10)
+#define GCAP_GRAPH_KERNEL_NODE_BYTES ((size_t)2458)
 
-// How many kernel nodes must have made memory go before their mean counts: some 70 MiB of them, of which a step is 6 %.
-#define GCAP_GRAPH_MEASURED_NODES 32768
+// So much must have gone before it counts: a step more or less is 3 % of it.
+#define GCAP_GRAPH_MEASURED_BYTES ((size_t)64 << 20)
 
 // How many kernel nodes the executable of a graph has: with those of child graphs. Of a child graph that the driver
 // does not show none is counted, nor of what a conditional node may run.
@@ -30,12 +33,12 @@ size_t gcap_graph_exec_bytes(int device_id, size_t kernels);
 
 // Watches the device's memory while an executable is made and launched for the first time. Between begin and end the
 // thread makes nothing else that takes memory. Nothing here fails: what cannot be measured is not. A call of the driver
-// is made only if the device has never had as many kernel nodes, and is legal while any thread captures.
+// is made only if the device never had as many executables, and is legal while any thread captures.
 typedef struct gcap_graph_cost_watch {
   int device_id;
-  size_t kernels;
-  size_t new_kernels;  // of them, how many find no memory of destroyed ones
-  size_t free_bytes;   // at the begin
+  size_t bytes;      // recorded, of the executable
+  size_t new_bytes;  // of them, what finds no memory of destroyed ones
+  size_t free_bytes;
   unsigned long long turn;
   bool is_measured;
 } gcap_graph_cost_watch_t;

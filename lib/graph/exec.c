@@ -106,6 +106,7 @@ static gcap_status_t start(const gcap_graph_manager_t* manager, gcap_graph_slot_
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamGetDevice(captured->stream, &captured->device_id)));
   captured->use.device_id = captured->device_id;
   captured->use.node_bytes = nodes->allocated_bytes;
+  captured->use.has_exec = true;
   GCAP_RETURN_IF_ERROR(gcap_graph_count_kernels(nodes, &captured->use.kernels));
   // The first launch brings the memory of allocation nodes too.
   const gcap_graph_cost_watch_t watch =

@@ -28,6 +28,7 @@ typedef struct gcap_graph_memory_use {
   size_t node_bytes;  // of its allocation nodes
   size_t kernels;     // kernel nodes of its executable
   int device_id;
+  bool has_exec;
 } gcap_graph_memory_use_t;
 
 // A captured graph: what is launched, and what must live as long as a launch. It belongs to a slot, then, once it was
@@ -43,7 +44,7 @@ typedef struct gcap_graph_captured {
   gcap_graph_signature_t* signature;  // NULL: not signed
   gcap_graph_traits_t traits;         // of what `exec` was made of, or updated to
   gcap_graph_memory_use_t use;
-  unsigned long long stream_id;       // when it has a life
+  unsigned long long stream_id;  // when it has a life
   int device_id;
   bool updated;            // it took its executable over from the one before
   bool stray;              // a launch on another stream, which this one does not wait for, may still run
@@ -159,7 +160,7 @@ gcap_status_t gcap_graph_find_replayable(gcap_graph_manager_t* manager, int id, 
 static inline void gcap_graph_measure(const gcap_graph_memory_use_t* use, const gcap_retained_t* retained,
                                       gcap_graph_info_t* info) {
   info->kernel_nodes = use->kernels;
-  info->exec_bytes = gcap_graph_exec_bytes(use->device_id, use->kernels);
+  info->exec_bytes = use->has_exec ? gcap_graph_exec_bytes(use->device_id, use->kernels) : 0;
   info->bytes = use->node_bytes + info->exec_bytes + gcap_retained_bytes(retained);
 }
 

@@ -308,8 +308,8 @@ static void end_run_on_unwind(unfinished_run_t* run) {
   gcap_status_ignore(status);  // the exception tells
 }
 
-static gcap_status_t run_once(gcap_runtime_t* runtime, const gcap_run_resources_t* resources, int graph_id,
-                              gcap_runtime_work_t work, void* user, bool synchronize) {
+gcap_status_t gcap_runtime_run_once(gcap_runtime_t* runtime, const gcap_run_resources_t* resources, int graph_id,
+                                    gcap_runtime_work_t work, void* user, bool synchronize) {
   int previous = 0;
   GCAP_RETURN_IF_ERROR(gcap_device_push(runtime->options.device_id, &previous));
   gcap_status_t status = gcap_runtime_begin_run(runtime, graph_id);
@@ -339,15 +339,21 @@ static gcap_status_t replay_or_run(gcap_runtime_t* runtime, int graph_id, gcap_r
   GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(runtime->contexts, &context));
   GCAP_AT_SCOPE_END(let_go) gcap_graph_manager_t* held = gcap_thread_context_graphs(context);
   gcap_graph_manager_hold(held);
-  gcap_status_t status = run_once(runtime, &resources, graph_id, work, user, synchronize);
+  gcap_status_t status = gcap_runtime_run_once(runtime, &resources, graph_id, work, user, synchronize);
   const bool failed = gcap_status_code(status) == GCAP_CAPTURE_INVALIDATED;
   if (!failed || !runtime->options.graph.rerun_failed_capture) return status;
   gcap_log(GCAP_LOG_WARNING, "graph id %d is run again, eagerly: %s", graph_id, gcap_status_message(status));
   gcap_status_free(status);  // gcap_runtime_explain has a copy
-  return run_once(runtime, &resources, GCAP_GRAPH_ID_NONE, work, user, synchronize);
+  return gcap_runtime_run_once(runtime, &resources, GCAP_GRAPH_ID_NONE, work, user, synchronize);
 }
 
-static void end_turn(gcap_runtime_t** turn) {
+gcap_runtime_t* gcap_runtime_begin_turn(gcap_runtime_t* runtime) {
+  if (gcap_runtime_supports_concurrent_runs(runtime)) return NULL;
+  pthread_mutex_lock(&runtime->turns);
+  return runtime;
+}
+
+void gcap_runtime_end_turn(gcap_runtime_t** turn) {
   if (*turn != NULL) pthread_mutex_unlock(&(*turn)->turns);
 }
 
@@ -356,8 +362,7 @@ gcap_status_t gcap_runtime_run(gcap_runtime_t* runtime, int graph_id, gcap_runti
   GCAP_RETURN_IF_NULL(runtime);
   GCAP_RETURN_IF_NULL(work);
   GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing(__func__));
-  const bool takes_turns = !gcap_runtime_supports_concurrent_runs(runtime);
-  GCAP_AT_SCOPE_END(end_turn) gcap_runtime_t* turn = takes_turns ? runtime : NULL;
-  if (turn != NULL) pthread_mutex_lock(&turn->turns);
+  GCAP_AT_SCOPE_END(gcap_runtime_end_turn) gcap_runtime_t* turn = gcap_runtime_begin_turn(runtime);
+  (void)turn;
   return replay_or_run(runtime, graph_id, work, user, synchronize);
 }

@@ -48,8 +48,9 @@ size_t FreeBytes() {
   return free_bytes;
 }
 
-// As measured on an H200 (bench/graph:cost_bench): 0.5 to 2.2 KB a node, in steps of 2 to 4 MiB.
-TEST_F(GraphExec, KernelsTakeDeviceMemoryInStepsWhichStayForOthers) {
+// As measured on an H200 (bench/graph:cost_bench): 112 KiB for an executable and 2.3 KiB for each kernel node, in steps
+// of 2 MiB.
+TEST_F(GraphExec, TakesDeviceMemoryInStepsWhichStayForOthers) {
   constexpr size_t kNodes = 4000, kStep = size_t{2} << 20;
   cudaGraph_t fills = nullptr;
   ASSERT_EQ(cudaSuccess, cudaGraphCreate(&fills, 0));
@@ -65,13 +66,12 @@ TEST_F(GraphExec, KernelsTakeDeviceMemoryInStepsWhichStayForOthers) {
   }
   const size_t before = FreeBytes();
   cudaGraphExec_t other = Instantiate(fills);
-  EXPECT_EQ(before, FreeBytes()) << "nodes that fill take none";
+  EXPECT_LE(before - FreeBytes(), kStep) << "nodes that fill take none";
   cudaGraphExec_t exec = Instantiate(graph_);
   const size_t went = before - FreeBytes();
-  EXPECT_GT(went, 0u);
   EXPECT_EQ(0u, went % kStep);
-  EXPECT_GE(went + kStep, kNodes * 512);
-  EXPECT_LE(went, kNodes * 2304 + kStep);
+  EXPECT_GE(went + kStep, kNodes * 2300);
+  EXPECT_LE(went, kNodes * 2500 + kStep);
   EXPECT_EQ(cudaSuccess, cudaGraphExecDestroy(exec));
   EXPECT_EQ(before - went, FreeBytes()) << "it stays";
   exec = Instantiate(graph_);
@@ -81,7 +81,7 @@ TEST_F(GraphExec, KernelsTakeDeviceMemoryInStepsWhichStayForOthers) {
   ASSERT_EQ(cudaSuccess, cudaGraphCreate(&parent, 0));
   ASSERT_EQ(cudaSuccess, cudaGraphAddChildGraphNode(&node, parent, nullptr, 0, graph_));
   cudaGraphExec_t second = Instantiate(parent);
-  EXPECT_LT(FreeBytes(), before - went);
+  EXPECT_GE(before - went - FreeBytes() + kStep, kNodes * 2300);
   for (cudaGraphExec_t each : {exec, other, second}) EXPECT_EQ(cudaSuccess, cudaGraphExecDestroy(each));
   for (cudaGraph_t each : {fills, parent}) EXPECT_EQ(cudaSuccess, cudaGraphDestroy(each));
 }
