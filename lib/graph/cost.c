@@ -11,8 +11,6 @@
 
 #include <pthread.h>
 
-#include "lib/internal/cuda_guard.h"
-
 // Further devices have the recorded numbers.
 #define MAX_DEVICES 64
 
@@ -38,7 +36,7 @@ static device_cost_t* cost_of(int device_id) {
 
 static bool is_told(gcap_status_t status) {
   const bool told = status == NULL;
-  gcap_status_ignore(status);  // the estimate is lower
+  gcap_status_ignore(status);  // only an estimate suffers
   return told;
 }
 
@@ -82,12 +80,12 @@ size_t gcap_graph_exec_bytes(int device_id, size_t kernels) {
 
 // --- Measuring ------------------------------------------------------------------------------------------------------
 
+// Of the current device alone, so that no failure can leave the thread on another one.
 static bool read_free_bytes(int device_id, size_t* out_bytes) {
-  int previous = 0;
+  int current = -1;
   size_t total = 0;
-  if (!is_told(gcap_device_push(device_id, &previous))) return false;
-  gcap_status_t status = GCAP_CUDA(cudaMemGetInfo(out_bytes, &total));
-  return is_told(gcap_status_join(status, gcap_device_pop(device_id, previous)));
+  return is_told(GCAP_CUDA(cudaGetDevice(&current))) && current == device_id &&
+         is_told(GCAP_CUDA(cudaMemGetInfo(out_bytes, &total)));
 }
 
 gcap_graph_cost_watch_t gcap_graph_cost_begin(int device_id, size_t kernels, bool may_measure) {
@@ -99,7 +97,7 @@ gcap_graph_cost_watch_t gcap_graph_cost_begin(int device_id, size_t kernels, boo
   const bool is_alone = cost->under_way++ == 0;
   if (cost->live + watch.bytes > cost->peak) watch.new_bytes = cost->live + watch.bytes - cost->peak;
   pthread_mutex_unlock(&costs_mutex);
-  watch.is_measured = may_measure && is_alone && watch.new_bytes > 0 && read_free_bytes(device_id, &watch.free_bytes);
+  watch.is_measured = may_measure && is_alone && read_free_bytes(device_id, &watch.free_bytes);
   return watch;
 }
 
@@ -107,7 +105,7 @@ gcap_graph_cost_watch_t gcap_graph_cost_begin(int device_id, size_t kernels, boo
 static bool read_went(const gcap_graph_cost_watch_t* watch, size_t* out_bytes) {
   size_t free_bytes = 0;
   if (!watch->is_measured || !read_free_bytes(watch->device_id, &free_bytes)) return false;
-  if (free_bytes > watch->free_bytes) return false;
+  if (watch->new_bytes == 0 || free_bytes > watch->free_bytes) return false;
   *out_bytes = watch->free_bytes - free_bytes;
   return *out_bytes <= 2 * STEP_BYTES + MAX_SCALE * watch->new_bytes;
 }

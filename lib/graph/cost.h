@@ -32,8 +32,8 @@ gcap_status_t gcap_graph_count_kernels(const gcap_graph_node_list_t* nodes, size
 size_t gcap_graph_exec_bytes(int device_id, size_t kernels);
 
 // Watches the device's memory while an executable is made and launched for the first time. Between begin and end the
-// thread makes nothing else that takes memory. Nothing here fails: what cannot be measured is not. A call of the driver
-// is made only if the device never had as many executables, and is legal while any thread captures.
+// thread makes nothing else that takes memory. Nothing here fails: what cannot be measured is not, as on a device that
+// is not current. What the driver is asked is legal while any thread captures.
 typedef struct gcap_graph_cost_watch {
   int device_id;
   size_t bytes;      // recorded, of the executable

@@ -108,9 +108,9 @@ static gcap_status_t start(const gcap_graph_manager_t* manager, gcap_graph_slot_
   captured->use.node_bytes = nodes->allocated_bytes;
   captured->use.has_exec = true;
   GCAP_RETURN_IF_ERROR(gcap_graph_count_kernels(nodes, &captured->use.kernels));
-  // The first launch brings the memory of allocation nodes too.
-  const gcap_graph_cost_watch_t watch =
-      gcap_graph_cost_begin(captured->device_id, captured->use.kernels, nodes->allocated_bytes == 0);
+  // An update takes nothing, and the first launch brings the memory of allocation nodes too.
+  const bool may_measure = slot->graph == NULL && nodes->allocated_bytes == 0;
+  const gcap_graph_cost_watch_t watch = gcap_graph_cost_begin(captured->device_id, captured->use.kernels, may_measure);
   gcap_status_t status = make_exec(slot, captured, nodes, build);
   if (status == NULL) status = launch_first(manager, captured);
   gcap_graph_cost_end(&watch, captured->exec != NULL && !captured->updated);

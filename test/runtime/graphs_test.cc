@@ -79,8 +79,13 @@ class EpGraphs : public RuntimeTest {
   }
   size_t SumOfBytes() {
     size_t bytes = 0;
-    for (size_t i = 0; i < models_.size(); ++i) bytes += Info(static_cast<int>(i)).bytes;
+    for (size_t i = 0; i < models_.size(); ++i) bytes += Retained(static_cast<int>(i));
     return bytes;
+  }
+  // What its graph keeps of the scratch.
+  size_t Retained(int id) {
+    const gcap_graph_info_t info = Info(id);
+    return info.bytes - info.exec_bytes;
   }
   static gcap_options_t Options(bool shared) {
     gcap_options_t options = GraphOptions(2);
@@ -115,7 +120,7 @@ TEST_F(EpGraphs, ApartEachKeepsWhatItNeeds) {
   Create(Options(/*shared=*/false));
   AddModels({1, 2, 3, 4});
   CaptureAll();
-  for (size_t i = 0; i < 4; ++i) EXPECT_EQ(Info(static_cast<int>(i)).bytes, (i + 1) * kUnit);
+  for (size_t i = 0; i < 4; ++i) EXPECT_EQ(Retained(static_cast<int>(i)), (i + 1) * kUnit);
 }
 
 TEST_F(EpGraphs, SharedTheyKeepWhatTheLargestNeedsAndTheLastGivesItBack) {
@@ -126,14 +131,14 @@ TEST_F(EpGraphs, SharedTheyKeepWhatTheLargestNeedsAndTheLastGivesItBack) {
     AddModels(units);
     CaptureAll();
     EXPECT_EQ(SumOfBytes(), 8 * kUnit);
-    EXPECT_EQ(Info(0).bytes, kUnit) << "its part";
+    EXPECT_EQ(Retained(0), kUnit) << "its part";
     for (float round = 0; round < 3; ++round) RunAll(50 * round);
     gcap_scratch_t* scratch = gcap_runtime_scratch(runtime_);
     int left = 8;
     for (int id : {3, 0, 7, 5, 1, 6, 4, 2}) {
       GCAP_EXPECT_OK(gcap_scratch_trim(scratch));
       EXPECT_GE(ScratchStats().total_allocated_bytes, 8 * kUnit) << left << " graphs are left";
-      EXPECT_EQ(Info(id).bytes, 8 * kUnit / static_cast<size_t>(left));
+      EXPECT_EQ(Retained(id), 8 * kUnit / static_cast<size_t>(left));
       GCAP_EXPECT_OK(gcap_runtime_release(runtime_, id));
       GCAP_EXPECT_OK(gcap_scratch_validate(scratch));
       --left;
@@ -150,9 +155,9 @@ TEST_F(EpGraphs, SharedTheyKeepWhatTheLargestNeedsAndTheLastGivesItBack) {
 TEST_F(EpGraphs, SharedMemoryCountsOnceForTheBudget) {
   for (const bool shared : {true, false}) {
     gcap_options_t options = Options(shared);
-    options.graph.max_bytes = 8 * kUnit;
+    options.graph.max_bytes = 88 * kUnit;  // room for four executables
     Create(options);
-    AddModels({8, 7, 6, 5});
+    AddModels({80, 70, 60, 50});
     for (int run = 0; run < 3; ++run) RunAll(static_cast<float>(run));
     uint64_t evictions = 0;
     for (int id = 0; id < 4; ++id) evictions += Info(id).evictions;
@@ -173,10 +178,10 @@ TEST_F(EpGraphs, SharedCaptureThatFailsLeavesTheOthersAlone) {
     return GCAP_STATUS(GCAP_UNAVAILABLE, "the kernel is out of ideas");
   });
   EXPECT_EQ(outcome.code, GCAP_CAPTURE_INVALIDATED);
-  EXPECT_EQ(Info(0).bytes, 4 * kUnit) << "alone again";
+  EXPECT_EQ(Retained(0), 4 * kUnit) << "alone again";
   for (int run = 0; run < 3; ++run) RunAll(static_cast<float>(run));
   EXPECT_EQ(Info(1).captures, 1u);
-  EXPECT_EQ(Info(0).bytes, 2 * kUnit);
+  EXPECT_EQ(Retained(0), 2 * kUnit);
 }
 
 TEST_F(EpGraphs, CaptureThatCannotBePreparedIsTriedAllTheSame) {
