@@ -15,6 +15,10 @@
 
 #include "lib/graph/node.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 // Of an executable, and of one kernel node. Within 4 % of what 8 to 40,000 executables of 1 to 10,000 kernel nodes
 // took.
 #define GCAP_GRAPH_EXEC_BYTES ((size_t)112 << 10)
@@ -49,4 +53,7 @@ void gcap_graph_cost_end(const gcap_graph_cost_watch_t* watch, bool made);
 // An executable was destroyed.
 void gcap_graph_cost_forget(int device_id, size_t kernels);
 
+#ifdef __cplusplus
+}  // extern "C"
+#endif
 #endif  // GCAP_LIB_GRAPH_COST_H_

@@ -87,6 +87,19 @@ class EpGraphs : public RuntimeTest {
     const gcap_graph_info_t info = Info(id);
     return info.bytes - info.exec_bytes;
   }
+  static gcap_status_t WorkOfModel(void* user, const gcap_run_resources_t* run) {
+    Model* model = static_cast<Model*>(user);
+    return CopyByScratch(*run, model->x, model->y, model->scratch_bytes, &model->scratch);
+  }
+  gcap_graph_plan_t Plan() {
+    planned_.clear();
+    for (size_t i = 0; i < models_.size(); ++i) {
+      planned_.push_back({static_cast<int>(i), WorkOfModel, models_[i].get()});
+    }
+    gcap_graph_plan_t plan;
+    GCAP_EXPECT_OK(gcap_runtime_plan(runtime_, planned_.data(), planned_.size(), &plan));
+    return plan;
+  }
   static gcap_options_t Options(bool shared) {
     gcap_options_t options = GraphOptions(2);
     options.share_graph_memory = shared;
@@ -94,6 +107,7 @@ class EpGraphs : public RuntimeTest {
   }
 
   std::vector<std::unique_ptr<Model>> models_;
+  std::vector<gcap_runtime_planned_run_t> planned_;
 };
 
 TEST_F(EpGraphs, EachIsCapturedAtItsFirstTryWithoutACallUpstream) {
@@ -147,6 +161,74 @@ TEST_F(EpGraphs, SharedTheyKeepWhatTheLargestNeedsAndTheLastGivesItBack) {
     GCAP_EXPECT_OK(gcap_scratch_trim(scratch));
     EXPECT_EQ(ScratchStats().total_allocated_bytes, 0u);
     RunAll(7.0f);  // and from the beginning
+    GCAP_EXPECT_OK(gcap_runtime_destroy(runtime_));
+    runtime_ = nullptr;
+  }
+}
+
+// After one eager run of each, before any is captured.
+TEST_F(EpGraphs, PlanIsWhatTheyWillKeep) {
+  for (const bool shared : {false, true}) {
+    SCOPED_TRACE(shared ? "shared" : "apart");
+    Create(Options(shared));
+    AddModels({1, 5, 3, 8});
+    RunAll(0.0f);
+    const gcap_graph_plan_t plan = Plan();
+    EXPECT_EQ(plan.graphs, 4u);
+    EXPECT_EQ(plan.retained_bytes, shared ? 8 * kUnit : 17 * kUnit);
+    EXPECT_EQ(plan.nodes, 8u);
+    EXPECT_EQ(plan.bytes, plan.retained_bytes + plan.exec_bytes);
+    for (int id = 0; id < 4; ++id) EXPECT_EQ(Info(id).state, GCAP_GRAPH_WARMING);
+    EXPECT_EQ(ScratchStats().in_use_bytes, 0);
+    for (int run = 1; run < 3; ++run) RunAll(static_cast<float>(10 * run));
+    size_t exec_bytes = 0;
+    for (int id = 0; id < 4; ++id) exec_bytes += Info(id).exec_bytes;
+    EXPECT_EQ(plan.exec_bytes, exec_bytes);
+    EXPECT_EQ(plan.retained_bytes, SumOfBytes());
+    EXPECT_EQ(Plan().bytes, plan.bytes) << "and of those that are captured it is what they keep";
+    GCAP_EXPECT_OK(gcap_scratch_validate(gcap_runtime_scratch(runtime_)));
+    GCAP_EXPECT_OK(gcap_runtime_destroy(runtime_));
+    runtime_ = nullptr;
+  }
+}
+
+// The memory of one rehearsal serves the next.
+TEST_F(EpGraphs, PlanNeedsTheMemoryOfTheLargest) {
+  gcap_options_t options = Options(/*shared=*/false);
+  options.arena.initial_chunk_bytes = options.arena.memory_limit_bytes = 10 * kUnit;
+  Create(options);
+  AddModels({8, 5, 8, 3, 8});
+  RunAll(0.0f);
+  EXPECT_EQ(Plan().retained_bytes, 32 * kUnit);
+  EXPECT_LE(ScratchStats().total_allocated_bytes, static_cast<int64_t>(10 * kUnit));
+}
+
+TEST_F(EpGraphs, PlanOfWorkThatFailsNamesTheIdAndLeavesNothing) {
+  for (const bool shared : {false, true}) {
+    Create(Options(shared));
+    AddModels({2, 4});
+    RunAll(0.0f);
+    planned_.clear();
+    for (int id = 0; id < 2; ++id) planned_.push_back({id, WorkOfModel, models_[static_cast<size_t>(id)].get()});
+    planned_[1].work = [](void* model, const gcap_run_resources_t* run) {
+      GCAP_RETURN_IF_ERROR(WorkOfModel(model, run));
+      return GCAP_STATUS(GCAP_UNAVAILABLE, "the kernel is out of ideas");
+    };
+    gcap_graph_plan_t plan;
+    const Outcome outcome(gcap_runtime_plan(runtime_, planned_.data(), planned_.size(), &plan));
+    EXPECT_EQ(outcome.code, GCAP_CAPTURE_INVALIDATED);
+    EXPECT_TRUE(outcome.Names("graph id 1") && outcome.Names("out of ideas")) << outcome.message;
+    EXPECT_EQ(plan.bytes, 0u);
+    planned_[1] = {-3, WorkOfModel, nullptr};
+    GCAP_EXPECT_FAILS(gcap_runtime_plan(runtime_, planned_.data(), planned_.size(), &plan), GCAP_INVALID_ARGUMENT,
+                      "runs[1].graph_id is -3");
+    planned_[1] = {1, nullptr, nullptr};
+    GCAP_EXPECT_FAILS(gcap_runtime_plan(runtime_, planned_.data(), planned_.size(), &plan), GCAP_INVALID_ARGUMENT,
+                      "runs[1].work");
+    GCAP_EXPECT_OK(gcap_runtime_plan(runtime_, nullptr, 0, &plan));
+    EXPECT_EQ(plan.graphs, 0u);
+    for (int run = 1; run < 3; ++run) RunAll(static_cast<float>(run));
+    EXPECT_EQ(Info(1).captures, 1u);
     GCAP_EXPECT_OK(gcap_runtime_destroy(runtime_));
     runtime_ = nullptr;
   }
