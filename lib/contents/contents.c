@@ -190,6 +190,7 @@ static gcap_status_t read_node(gcap_contents_t* contents, gcap_contents_node_t* 
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaGraphNodeGetDependencies(node->node, NULL, NULL, &node->num_dependencies)));
   node->begin = (contents->num_bytes + 15) / 16 * 16;
   node->first_part = contents->num_parts;
+  contents->num_kernels += node->type == cudaGraphNodeTypeKernel;
   if (node->type == cudaGraphNodeTypeKernel) return read_kernel(contents, node, with_arguments);
   if (node->type == cudaGraphNodeTypeMemAlloc) return read_allocation(contents, node, with_arguments);
   return with_arguments ? read_other(contents, node) : NULL;

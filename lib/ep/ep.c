@@ -13,9 +13,11 @@
 
 #include "gcap/log.h"
 #include "lib/ep/ep_internal.h"
+#include "lib/ep/plan.h"
 #include "lib/graph/options.h"
 #include "lib/internal/capture_check.h"
 #include "lib/internal/check_argument.h"
+#include "lib/runtime/plan.h"
 
 static bool supports_concurrent_runs(const gcap_ep_ops_t* ops) {
   if (ops->is_concurrent_run_supported != NULL) return ops->is_concurrent_run_supported(ops->self);
@@ -246,6 +248,14 @@ bool gcap_ep_is_graph_captured(gcap_ep_t* ep, int graph_id) {
 gcap_graph_node_policy_t gcap_ep_graph_capture_node_assignment_policy(const gcap_ep_t* ep) {
   if (ep->ops.graph_capture_node_assignment_policy == NULL) return GCAP_GRAPH_ALL_NODES_ON_EP;
   return ep->ops.graph_capture_node_assignment_policy(ep->ops.self);
+}
+
+gcap_status_t gcap_ep_plan(gcap_ep_t* ep, const int* graph_ids, size_t num_ids,
+                           gcap_status_t (*work)(void* user, size_t index), void* user, gcap_graph_plan_t* plan) {
+  if (ep->ops.runtime != NULL) {
+    return gcap_runtime_rehearse(ep->ops.runtime, graph_ids, num_ids, work, user, plan);
+  }
+  return GCAP_STATUS(GCAP_UNIMPLEMENTED, "EP '%s' has no runtime, which would know what its graphs hold", ep->name);
 }
 
 static gcap_status_t cannot_sign(const gcap_ep_t* ep) {

@@ -48,8 +48,8 @@ static gcap_status_t begin(gcap_runtime_t* runtime, int graph_id, const job_t* j
   return gcap_runtime_begin_run_on(runtime, graph_id, job->buffers, out_kind, job->addresses);
 }
 
-static gcap_status_t run_once(gcap_runtime_t* runtime, const gcap_run_resources_t* resources, int graph_id,
-                              const job_t* job, gcap_graph_run_kind_t* out_kind) {
+static gcap_status_t run_job_once(gcap_runtime_t* runtime, const gcap_run_resources_t* resources, int graph_id,
+                                  const job_t* job, gcap_graph_run_kind_t* out_kind) {
   int previous = 0;
   GCAP_RETURN_IF_ERROR(gcap_device_push(runtime->options.device_id, &previous));
   gcap_status_t status = begin(runtime, graph_id, job, out_kind);
@@ -62,6 +62,13 @@ static gcap_status_t run_once(gcap_runtime_t* runtime, const gcap_run_resources_
   return gcap_status_join(status, gcap_device_pop(runtime->options.device_id, previous));
 }
 
+gcap_status_t gcap_runtime_run_once(gcap_runtime_t* runtime, const gcap_run_resources_t* resources, int graph_id,
+                                    gcap_runtime_work_t work, void* user, bool synchronize) {
+  gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
+  const job_t job = {.work = work, .user = user, .synchronize = synchronize};
+  return run_job_once(runtime, resources, graph_id, &job, &kind);
+}
+
 static void let_go(gcap_graph_manager_t** held) { gcap_graph_manager_let_go(*held); }
 
 // Runs, after the rehearsals if there are any, and once more, eagerly, after a failed capture.
@@ -70,13 +77,13 @@ static gcap_status_t run_job(gcap_runtime_t* runtime, const gcap_run_resources_t
   gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
   gcap_status_t status = NULL;
   do {
-    status = run_once(runtime, resources, graph_id, job, &kind);
+    status = run_job_once(runtime, resources, graph_id, job, &kind);
   } while (status == NULL && kind == GCAP_GRAPH_RUN_REHEARSAL);
   const bool failed = gcap_status_code(status) == GCAP_CAPTURE_INVALIDATED;
   if (!failed || !runtime->options.graph.rerun_failed_capture) return status;
   gcap_log(GCAP_LOG_WARNING, "graph id %d is run again, eagerly: %s", graph_id, gcap_status_message(status));
   gcap_status_free(status);  // gcap_runtime_explain has a copy
-  return run_once(runtime, resources, GCAP_GRAPH_ID_NONE, job, &kind);
+  return run_job_once(runtime, resources, GCAP_GRAPH_ID_NONE, job, &kind);
 }
 
 // The runtime is used after the work and the log sink: with the graphs held, neither can destroy it.
@@ -98,14 +105,19 @@ static gcap_status_t replay_or_run(gcap_runtime_t* runtime, int graph_id, const 
   return run_job(runtime, &resources, graph_id, job);
 }
 
-static void end_turn(gcap_runtime_t** turn) {
+gcap_runtime_t* gcap_runtime_begin_turn(gcap_runtime_t* runtime) {
+  if (gcap_runtime_supports_concurrent_runs(runtime)) return NULL;
+  pthread_mutex_lock(&runtime->turns);
+  return runtime;
+}
+
+void gcap_runtime_end_turn(gcap_runtime_t** turn) {
   if (*turn != NULL) pthread_mutex_unlock(&(*turn)->turns);
 }
 
 static gcap_status_t run_in_turn(gcap_runtime_t* runtime, int graph_id, const job_t* job) {
-  const bool takes_turns = !gcap_runtime_supports_concurrent_runs(runtime);
-  GCAP_AT_SCOPE_END(end_turn) gcap_runtime_t* turn = takes_turns ? runtime : NULL;
-  if (turn != NULL) pthread_mutex_lock(&turn->turns);
+  GCAP_AT_SCOPE_END(gcap_runtime_end_turn) gcap_runtime_t* turn = gcap_runtime_begin_turn(runtime);
+  (void)turn;
   return replay_or_run(runtime, graph_id, job);
 }
 
