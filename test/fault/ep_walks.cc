@@ -265,8 +265,21 @@ gcap_status_t BeginRuntimeOn(S* s) {
   });
 }
 
+gcap_status_t PlanRuntime(S* s) {
+  const gcap_runtime_planned_run_t run = {
+      S::kId,
+      [](void* scene, const gcap_run_resources_t* resources) {
+        S* const s = static_cast<S*>(scene);
+        return GCAP_CUDA(cudaMemsetAsync(s->y.get(), 1, s->y.Bytes(), gcap_stream_handle(resources->stream)));
+      },
+      s};
+  gcap_graph_plan_t plan;
+  return gcap_runtime_plan(s->Runtime(), &run, 1, &plan);
+}
+
 void AddMovingWalks(std::vector<Walk>* walks) {
   const auto warm = [](S* s) { s->Run(1); };
+  walks->push_back(SessionWalk("gcap_runtime_read_plan", "", warm, PlanRuntime));
   walks->push_back(SessionWalk("gcap_ep_begin_run_on", "rehearsal", warm, BeginEpOn)
                        .RecoversFrom({"*"})
                        .WithoutALog()

@@ -95,6 +95,11 @@ void AddWholeRuns(std::vector<Walk>* walks) {
   walks->push_back(StreamWalk("gcap_graph_manager_run", "replay", Captured, RunWork));
   // Why an update in place failed is told by gcap_graph_manager_explain.
   walks->push_back(StreamWalk("gcap_graph_manager_run", "update", Stale, RunWork).RecoversFrom({"*"}).WithoutALog());
+  walks->push_back(StreamWalk("gcap_graph_manager_read_plan", "", nullptr, [](S* s) {
+    const gcap_graph_planned_run_t run = {S::kId, Work, s};
+    gcap_graph_plan_t plan;
+    return gcap_graph_manager_plan(s->manager, s->Handle(), &run, 1, &plan);
+  }));
   walks->push_back(StreamWalk("gcap_graph_manager_recapture", "", Captured, [](S* s) {
                      return gcap_graph_manager_recapture(s->manager, S::kId);
                    }).MakesNoCall());

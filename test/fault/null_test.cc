@@ -113,6 +113,7 @@ struct Objects {
   gcap_graph_buffers_t buffers = {sizeof(buffers), &buffer, 1, GCAP_GRAPH_STAND_INS_ADDRESSES};
   gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
   void* address = nullptr;
+  gcap_graph_plan_t plan = {sizeof(plan), 0, 0, 0, 0, 0, 0};
   int axis = 0;
   gcap_axes_t axes;
   gcap_slice_t slice;
@@ -188,6 +189,9 @@ std::vector<Row> OptionsAndSessions() {
       {"gcap_session_run", "outputs", kBad, CALL(gcap_session_run(o.session, nullptr, &o.input, nullptr))},
       {"gcap_session_warm_up", "session", kBad, CALL(gcap_session_warm_up(nullptr, nullptr, 0))},
       {"gcap_session_warm_up", "runs", kBad, CALL(gcap_session_warm_up(o.session, nullptr, 1))},
+      {"gcap_session_read_plan", "session", kBad, CALL(gcap_session_read_plan(nullptr, nullptr, 0, &o.plan))},
+      {"gcap_session_read_plan", "runs", kBad, CALL(gcap_session_read_plan(o.session, nullptr, 1, &o.plan))},
+      {"gcap_session_read_plan", "out_plan", kBad, CALL(gcap_session_read_plan(o.session, nullptr, 0, nullptr))},
       {"gcap_session_release_captured_graph", "session", kBad, CALL(gcap_session_release_captured_graph(nullptr, 0))},
   };
 }
@@ -494,6 +498,15 @@ std::vector<Row> Graphs() {
        CALL(gcap_runtime_run_on(o.runtime, 0, &o.buffers, nullptr, nullptr, true))},
       {"gcap_runtime_run_on", "user", kFine,
        CALL(gcap_runtime_run_on(o.runtime, GCAP_GRAPH_ID_NONE, &o.buffers, RuntimeWorkOn, nullptr, true))},
+      {"gcap_runtime_read_plan", "runtime", kBad, CALL(gcap_runtime_read_plan(nullptr, nullptr, 0, &o.plan))},
+      {"gcap_runtime_read_plan", "runs", kBad, CALL(gcap_runtime_read_plan(o.runtime, nullptr, 1, &o.plan))},
+      {"gcap_runtime_read_plan", "out_plan", kBad, CALL(gcap_runtime_read_plan(o.runtime, nullptr, 0, nullptr))},
+      {"gcap_graph_manager_read_plan", "manager", kBad,
+       CALL(gcap_graph_manager_read_plan(nullptr, o.handle, nullptr, 0, &o.plan))},
+      {"gcap_graph_manager_read_plan", "runs", kBad,
+       CALL(gcap_graph_manager_read_plan(o.manager, o.handle, nullptr, 1, &o.plan))},
+      {"gcap_graph_manager_read_plan", "out_plan", kBad,
+       CALL(gcap_graph_manager_read_plan(o.manager, o.handle, nullptr, 0, nullptr))},
       {"gcap_graph_manager_begin_run_on", "manager", kBad,
        CALL(gcap_graph_manager_begin_run_on(nullptr, 0, o.handle, &o.buffers, &o.kind, &o.address))},
       {"gcap_graph_manager_begin_run_on", "buffers", kBad,
