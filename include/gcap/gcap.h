@@ -61,6 +61,7 @@
 #include "gcap/ep_ops.h"
 #include "gcap/external_allocator.h"
 #include "gcap/graph.h"
+#include "gcap/graph_contents.h"
 #include "gcap/io_binding.h"
 #include "gcap/log.h"
 #include "gcap/model.h"

@@ -52,6 +52,8 @@ GCAP_API const char* gcap_graph_state_name(gcap_graph_state_t state);  // "CAPTU
 typedef enum gcap_graph_run_kind {
   GCAP_GRAPH_RUN_EAGER = 0,  // issue the work; it runs
   GCAP_GRAPH_RUN_CAPTURE,    // issue the work; it is recorded, and runs at gcap_graph_manager_end_run
+  // gcap_graph_manager_begin_run_on only: issue the work; it is recorded and never runs. Then begin the run again.
+  GCAP_GRAPH_RUN_REHEARSAL,
 } gcap_graph_run_kind_t;
 
 // When an id is warm.
@@ -221,7 +223,8 @@ static inline void gcap_graph_manager_get_info(gcap_graph_manager_t* manager, in
 // What gcap_graph_manager_explain can explain.
 typedef enum gcap_graph_question {
   GCAP_GRAPH_WHY_CAPTURE_FAILED = 0,  // why the last failed capture failed
-  GCAP_GRAPH_WHY_NOT_UPDATED,         // why the driver last refused an update in place: which node changed, and how
+  GCAP_GRAPH_WHY_NOT_UPDATED,         // why the last capture was no update in place: which node changed, and how
+  GCAP_GRAPH_WHY_NOT_MOVABLE,         // why the id's graph cannot be bound to other buffers
 } gcap_graph_question_t;
 
 // Returns a copy of the failure that answers the question, for messages; the caller owns the copy. NULL if no such
@@ -260,23 +263,28 @@ typedef struct gcap_graph_replay_options {
   bool check_bindings;
   const gcap_graph_binding_t* bindings;
   size_t num_bindings;
+  // Binds the graph's buffers before the launch, as gcap_graph_manager_bind does: one address for each buffer of
+  // gcap_graph_manager_begin_run_on; NULL: that buffer stays. Default NULL: all stay.
+  void* const* addresses;
+  size_t num_addresses;
 } gcap_graph_replay_options_t;
 
 // Fills in the defaults.
 static inline void gcap_graph_replay_options_init(gcap_graph_replay_options_t* options) {
-  const gcap_graph_replay_options_t defaults = {sizeof(*options), false, false, NULL, false, NULL, 0};
+  const gcap_graph_replay_options_t defaults = {sizeof(*options), false, false, NULL, false, NULL, 0, NULL, 0};
   *options = defaults;
 }
 
 // Launches the graph of `id`: one look-up and one call of the runtime, no allocation. `options` NULL: the defaults.
-// `*out_replayed` says whether the graph was launched; false with a NULL status: the id is not captured. `out_replayed`
-// may be NULL: an id that is not captured is then a failure.
+// `*out_replayed` says whether the graph was launched; false with a NULL status: the id is not captured, or its graph
+// cannot be moved to `addresses`. `out_replayed` may be NULL: both are then failures.
 //   NOT_FOUND            the id is not captured, and `out_replayed` is NULL
 //   FAILED_PRECONDITION  the calling thread is capturing; another thread is capturing a run of this manager on the
 //                        graph's stream; or that stream was destroyed. `on_stream`: one of the streams is capturing.
 //                        `check_bindings`: the run was not signed, or the graph was captured with other bindings; the
 //                        message names the tensor and both addresses or shapes. Nothing was launched
-//   INVALID_ARGUMENT     `on_stream`: a stream of another device. `check_bindings`: as gcap_graph_manager_sign
+//   INVALID_ARGUMENT     `on_stream`: a stream of another device. `check_bindings`: as gcap_graph_manager_sign.
+//                        `addresses`: as gcap_graph_manager_bind, which has its other errors too
 //   CUDA_ERROR           the launch or the wait failed. `on_stream`: if the graph was launched but the streams could
 //                        not be ordered, the message says so
 GCAP_API gcap_status_t gcap_graph_manager_replay(gcap_graph_manager_t* manager, int id,
@@ -296,6 +304,92 @@ GCAP_API gcap_status_t gcap_graph_manager_upload(gcap_graph_manager_t* manager, 
 //   CUDA_ERROR           the file could not be written
 GCAP_API gcap_status_t gcap_graph_manager_dump(gcap_graph_manager_t* manager, int id, const char* path,
                                                unsigned flags) GCAP_NODISCARD;
+
+// --- Buffers that move (opt-in) -------------------------------------------------------------------------------------
+
+// A captured graph works on the addresses of its capture. With these functions an id is captured together with the
+// buffers that it reads and writes, and each replay may be given other ones: without a new capture, and without a copy.
+//
+// The work is captured twice. In the rehearsal the buffers are at stand-ins, which are addresses of the same alignment;
+// nothing is executed. Then the work is captured at the buffers' own addresses. A word of a node's arguments that
+// differs by exactly the distance of one buffer is a pointer into that buffer. Anything else that differs makes the
+// graph not movable: the graph replays, but on the buffers of its capture alone, and GCAP_GRAPH_WHY_NOT_MOVABLE names
+// the node, the argument and both values. Arguments of kernels, copies and fills are read, in forks and in child graphs
+// too, and those of cuBLAS and cuDNN kernels.
+//
+// A pointer that lies in device memory, such as an array of pointers, cannot be seen: a graph that reads such a pointer
+// uses the old buffer after a bind.
+
+// A buffer that the work reads or writes.
+typedef struct gcap_graph_buffer {
+  const char* name;  // for messages; may be NULL
+  void* address;     // of this run
+  size_t bytes;
+  // Every address that is bound is a multiple of this power of two, at most 2 MiB. 0: that of `address`, at most 256.
+  size_t alignment;
+} gcap_graph_buffer_t;
+
+// What the stand-ins are.
+typedef enum gcap_graph_stand_ins {
+  // Address space with no memory behind. If the rehearsal fails, as a cudaMemcpyAsync to such an address does, the next
+  // rehearsal uses memory.
+  GCAP_GRAPH_STAND_INS_ADDRESSES = 0,
+  // Device memory of the buffers' sizes, for the time of the rehearsal: for work that reads the attributes of pointers.
+  GCAP_GRAPH_STAND_INS_MEMORY,
+} gcap_graph_stand_ins_t;
+
+typedef struct gcap_graph_buffers {
+  size_t struct_size;  // set by gcap_graph_buffers_init
+  const gcap_graph_buffer_t* items;
+  size_t count;
+  gcap_graph_stand_ins_t stand_ins;  // default ADDRESSES
+} gcap_graph_buffers_t;
+
+// Fills in the defaults: no buffers.
+static inline void gcap_graph_buffers_init(gcap_graph_buffers_t* buffers) {
+  const gcap_graph_buffers_t defaults = {sizeof(*buffers), NULL, 0, GCAP_GRAPH_STAND_INS_ADDRESSES};
+  *buffers = defaults;
+}
+
+// Opens a run of `id` as gcap_graph_manager_begin_run does, whose graph may be moved. `out_addresses[count]`: where the
+// work finds each buffer in this run. If `*out_kind` is RUN_REHEARSAL, these are stand-ins: nothing of the run is
+// executed, gcap_graph_manager_end_run returns NULL, and the run is to be begun again. A second rehearsal follows a
+// first one that failed. For any other kind these are the buffers' own addresses. The buffers of all runs of an id have
+// the same count, sizes and alignments; other ones are rehearsed again. An id with buffers is never updated in place.
+// The run of an id whose graph cannot be moved to these buffers is eager.
+// Errors: those of gcap_graph_manager_begin_run, and
+//   INVALID_ARGUMENT  a buffer without address or bytes; an alignment that is no power of two up to 2 MiB; or an
+//                     address that is no multiple of it
+//   CUDA_ERROR        the query for the memory that a buffer is in failed
+GCAP_API gcap_status_t gcap_graph_manager_begin_run_on(gcap_graph_manager_t* manager, int id, cudaStream_t stream,
+                                                       const gcap_graph_buffers_t* buffers,
+                                                       gcap_graph_run_kind_t* out_kind,
+                                                       void** out_addresses) GCAP_NODISCARD;
+
+// Issues the work of a run to `stream`, on buffers at `addresses`. Returns NULL if the work was issued.
+typedef gcap_status_t (*gcap_graph_work_on_t)(void* user, cudaStream_t stream, void* const* addresses);
+
+// A whole run on these buffers, in one call. If `id` is captured, binds the buffers and replays the graph on `stream`;
+// a graph that cannot be moved to them is not replayed, and the run is eager. Else begins a run, calls `work` and ends
+// the run, the rehearsal before the capture included. The rest is as gcap_graph_manager_run.
+//   INVALID_ARGUMENT  as gcap_graph_manager_begin_run_on and gcap_graph_manager_bind
+//   others            as gcap_graph_manager_run; or what `work` returned in an eager run
+GCAP_API gcap_status_t gcap_graph_manager_run_on(gcap_graph_manager_t* manager, int id, cudaStream_t stream,
+                                                 const gcap_graph_buffers_t* buffers, gcap_graph_work_on_t work,
+                                                 void* user, bool synchronize) GCAP_NODISCARD;
+
+// Binds one buffer of the graph of `id` to another address: later replays use that address. `buffer`: its index in
+// gcap_graph_buffers_t.items. Launches in flight keep the address that they had. Only nodes with a pointer into the
+// buffer are touched, at about half a microsecond each. The caller keeps the memory alive until the launches are done.
+//   NOT_FOUND            the id is not captured
+//   INVALID_ARGUMENT     no such buffer; an address that is NULL, is misaligned, is of another device or kind of memory
+//                        than the captured one, or has less memory behind it than the buffer has bytes
+//   FAILED_PRECONDITION  the calling thread is capturing; the graph was captured without buffers; or the graph cannot
+//                        be moved, and the address is not the present one: the message says why
+//   CUDA_ERROR           the driver refused a node, and all are as before. If they could not be set back, the id is
+//                        STALE: it is captured again by its next run
+GCAP_API gcap_status_t gcap_graph_manager_bind(gcap_graph_manager_t* manager, int id, size_t buffer,
+                                               void* address) GCAP_NODISCARD;
 
 // --- Signature (opt-in) ---------------------------------------------------------------------------------------------
 

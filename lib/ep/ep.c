@@ -182,14 +182,44 @@ static bool must_not_capture(const gcap_ep_t* ep) {
   return ops->is_graph_capture_enabled(ops->self) && cannot_capture(ep);
 }
 
+// The id with which a run begins.
+static int begin_id(gcap_ep_t* ep, int graph_id) {
+  if (must_not_capture(ep)) return GCAP_GRAPH_ID_NONE;
+  if (graph_id != GCAP_GRAPH_ID_NONE) atomic_store_explicit(&ep->may_have_graphs, true, memory_order_relaxed);
+  return graph_id;
+}
+
 gcap_status_t gcap_ep_begin_run(gcap_ep_t* ep, int graph_id) {
   GCAP_RETURN_IF_NULL(ep);
   const gcap_ep_ops_t* ops = &ep->ops;
   if (ops->begin_run == NULL && ops->runtime == NULL) return NULL;
-  if (must_not_capture(ep)) graph_id = GCAP_GRAPH_ID_NONE;
-  if (graph_id != GCAP_GRAPH_ID_NONE) atomic_store_explicit(&ep->may_have_graphs, true, memory_order_relaxed);
+  graph_id = begin_id(ep, graph_id);
   if (ops->begin_run != NULL) return ops->begin_run(ops->self, graph_id);
   return gcap_runtime_begin_run(ops->runtime, graph_id);
+}
+
+gcap_status_t gcap_ep_begin_run_on(gcap_ep_t* ep, int graph_id, const gcap_graph_buffers_t* buffers,
+                                   gcap_graph_run_kind_t* out_kind, void** out_addresses) {
+  GCAP_RETURN_IF_NULL(out_kind);
+  *out_kind = GCAP_GRAPH_RUN_EAGER;
+  GCAP_RETURN_IF_NULL(ep);
+  GCAP_RETURN_IF_NULL(buffers);
+  const gcap_ep_ops_t* ops = &ep->ops;
+  gcap_graph_buffers_t known;
+  GCAP_RETURN_IF_ERROR(gcap_graph_buffers_read(buffers, &known));
+  if (known.count > 0) GCAP_RETURN_IF_NULL(out_addresses);
+  if (ops->begin_run_on != NULL) {
+    return ops->begin_run_on(ops->self, begin_id(ep, graph_id), &known, out_kind, out_addresses);
+  }
+  if (ops->begin_run != NULL) {
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                       "EP '%s' cannot move graphs: its table has begin_run, and no begin_run_on", ep->name);
+  }
+  if (ops->runtime != NULL) {
+    return gcap_runtime_begin_run_on(ops->runtime, begin_id(ep, graph_id), &known, out_kind, out_addresses);
+  }
+  for (size_t i = 0; i < known.count; ++i) out_addresses[i] = known.items[i].address;
+  return NULL;
 }
 
 gcap_status_t gcap_ep_end_run(gcap_ep_t* ep, gcap_status_t run_status, bool synchronize) {

@@ -1,7 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // From a finished capture to a launched executable. If the id has an executable already, the executable is updated in
-// place, if an update does what it says (traits.h). If it does not, or the driver refuses, the changed node is named,
+// place, if an update does what it says (compare.h). If it does not, or the driver refuses, the changed node is named,
 // and a new executable is made. Until the launch has succeeded the id keeps all that it had; an executable that was
 // updated in vain returns to the id, to be updated again.
 //
@@ -34,7 +34,8 @@ gcap_status_t gcap_graph_captured_destroy(gcap_graph_captured_t* captured) {
   if (captured->source != NULL) status = gcap_status_join(status, GCAP_CUDA(cudaGraphDestroy(captured->source)));
   gcap_retained_release(captured->retained);
   gcap_life_release(captured->stream_life);
-  gcap_graph_traits_free(&captured->traits);
+  status = gcap_status_join(status, gcap_graph_moving_destroy(captured->moving));
+  gcap_contents_free(&captured->contents);
   free(captured->signature);
   free(captured);
   return status;
@@ -53,19 +54,18 @@ static gcap_status_t instantiate(cudaGraph_t graph, cudaGraphExec_t* out_exec) {
 }
 
 // Why the executable that the slot has does not become that of `captured`; NULL: it was updated.
-static gcap_status_t update(const gcap_graph_slot_t* slot, const gcap_graph_captured_t* captured,
-                            const gcap_graph_node_list_t* nodes) {
-  GCAP_RETURN_IF_ERROR(gcap_graph_traits_check_update(&slot->graph->traits, &captured->traits));
+static gcap_status_t update(const gcap_graph_slot_t* slot, const gcap_graph_captured_t* captured) {
+  GCAP_RETURN_IF_ERROR(gcap_contents_check_update(&slot->graph->contents, &captured->contents));
   cudaGraphExecUpdateResultInfo info = {0};
   gcap_status_t refusal = GCAP_CUDA(cudaGraphExecUpdate(slot->graph->exec, captured->source, &info));
-  return refusal == NULL ? NULL : gcap_graph_node_explain_refusal(refusal, &info, nodes, slot->info.nodes);
+  return refusal == NULL ? NULL
+                         : gcap_graph_node_explain_refusal(refusal, &info, &captured->contents, slot->info.nodes);
 }
 
 // Updates the executable that the slot has and moves it to `captured`. Where that cannot be it stays as it was; the
-// returned status says which of `nodes` changed and how.
-static gcap_status_t try_to_update(gcap_graph_slot_t* slot, gcap_graph_captured_t* captured,
-                                   const gcap_graph_node_list_t* nodes) {
-  gcap_status_t refusal = update(slot, captured, nodes);
+// returned status says which node changed and how.
+static gcap_status_t try_to_update(gcap_graph_slot_t* slot, gcap_graph_captured_t* captured) {
+  gcap_status_t refusal = update(slot, captured);
   if (refusal == NULL) {
     captured->updated = true;
     captured->exec = slot->graph->exec;
@@ -78,23 +78,23 @@ static gcap_status_t try_to_update(gcap_graph_slot_t* slot, gcap_graph_captured_
 
 // Gives `captured` an executable: the one that `slot` has, or a new one. Both may allocate, which would break another
 // thread's capture in global mode.
-static gcap_status_t make_exec(gcap_graph_slot_t* slot, gcap_graph_captured_t* captured,
-                               const gcap_graph_node_list_t* nodes, gcap_graph_build_t* build) {
+static gcap_status_t make_exec(gcap_graph_slot_t* slot, gcap_graph_captured_t* captured, gcap_graph_build_t* build) {
   const uint64_t begin_ns = gcap_now_ns();
   enum cudaStreamCaptureMode mode;
   GCAP_RETURN_IF_ERROR(gcap_relaxed_push(&mode));
   gcap_status_t status = NULL;
-  if (slot->graph != NULL) build->update_refusal = try_to_update(slot, captured, nodes);
+  // The nodes of the graph that an executable was made from are what names its nodes, so one that may move is new.
+  const bool may_update = slot->graph != NULL && captured->moving == NULL;
+  if (may_update) build->update_refusal = try_to_update(slot, captured);
   if (captured->exec == NULL) status = instantiate(captured->source, &captured->exec);
   build->instantiate_ns = gcap_now_ns() - begin_ns;
   return gcap_status_join(status, gcap_relaxed_pop(mode));
 }
 
 static gcap_status_t start(const gcap_graph_manager_t* manager, gcap_graph_slot_t* slot,
-                           gcap_graph_captured_t* captured, const gcap_graph_node_list_t* nodes,
-                           gcap_graph_build_t* build) {
+                           gcap_graph_captured_t* captured, gcap_graph_build_t* build) {
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamGetDevice(captured->stream, &captured->device_id)));
-  GCAP_RETURN_IF_ERROR(make_exec(slot, captured, nodes, build));
+  GCAP_RETURN_IF_ERROR(make_exec(slot, captured, build));
   if (manager->options.upload) {
     GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaGraphUpload(captured->exec, captured->stream)));
   }
@@ -113,11 +113,15 @@ static gcap_status_t undo(gcap_graph_slot_t* slot, gcap_graph_captured_t* captur
   if (captured->updated) {
     slot->graph->exec = captured->exec;
     captured->exec = NULL;
-    const gcap_graph_traits_t traits = slot->graph->traits;
-    slot->graph->traits = captured->traits;
-    captured->traits = traits;
+    const gcap_contents_t contents = slot->graph->contents;
+    slot->graph->contents = captured->contents;
+    captured->contents = contents;
   }
   return gcap_graph_captured_destroy(captured);
+}
+
+static bool is_movable(const gcap_graph_captured_t* captured) {
+  return captured->moving != NULL && captured->moving->relocation != NULL;
 }
 
 gcap_status_t gcap_graph_captured_build(const gcap_graph_manager_t* manager, gcap_graph_slot_t* slot,
@@ -132,24 +136,22 @@ gcap_status_t gcap_graph_captured_build(const gcap_graph_manager_t* manager, gca
   }
   *captured = (gcap_graph_captured_t){.id = slot->id, .source = source, .retained = retained, .stream = run->stream};
   captured->signature = run->signature;
+  captured->moving = run->moving;
   run->signature = NULL;
-  gcap_graph_node_list_t nodes = {0};
-  gcap_status_t status = gcap_graph_node_list_read(source, &nodes);
-  if (status == NULL) status = gcap_graph_traits_read(&nodes, &captured->traits);
+  run->moving = NULL;
+  const bool may_move = captured->moving != NULL;
+  gcap_status_t status = gcap_contents_read(source, /*with_arguments=*/may_move, &captured->contents);
+  if (status == NULL && may_move) status = gcap_graph_moving_relocate(captured->moving, &captured->contents);
   if (status == NULL) status = identify_stream(captured);
-  if (status == NULL) status = start(manager, slot, captured, &nodes, out_build);
-  if (status != NULL) {
-    gcap_graph_node_list_free(&nodes);
-    return gcap_status_join(status, undo(slot, captured));
-  }
-  if (nodes.count == 0) {
+  if (status == NULL) status = start(manager, slot, captured, out_build);
+  if (status != NULL) return gcap_status_join(status, undo(slot, captured));
+  if (captured->contents.count == 0) {
     gcap_log(GCAP_LOG_WARNING, "graph id %d was captured without a node: was its work issued on another stream?",
              slot->id);
   }
-  out_build->nodes = nodes.count;
-  captured->node_bytes = nodes.allocated_bytes;
-  gcap_graph_node_list_free(&nodes);
-  if (!manager->options.keep_source) {
+  out_build->nodes = captured->contents.num_top;
+  captured->node_bytes = captured->contents.allocated_bytes;
+  if (!manager->options.keep_source && !is_movable(captured)) {
     // The executable is independent of the graph it was made from.
     status = GCAP_CUDA(cudaGraphDestroy(source));
     captured->source = NULL;

@@ -1,7 +1,8 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// The graph manager: its life, its table of ids, and its getters. Runs are in run.c, finished captures in exec.c,
-// launches in replay.c, the end of graphs in release.c, states and policies in state.c.
+// The graph manager: its life, its table of ids, and its getters. Runs are in run.c and whole_run.c, finished captures
+// in exec.c, launches in replay.c, buffers that move in moving.c and bind.c, the end of graphs in release.c, states and
+// policies in state.c.
 //
 // An id that was run has a slot. The slot holds the id's state, its counters and its graph, if any: the executable, the
 // stream that captured it, and what the capture retained. A graph that a re-capture replaced or the budget evicted is
@@ -166,18 +167,27 @@ void gcap_graph_manager_read_info(gcap_graph_manager_t* manager, int id, gcap_gr
   gcap_sized_write(&info_type, &info, out_info);
 }
 
+static gcap_status_t answer_of(const gcap_graph_slot_t* slot, gcap_graph_question_t question) {
+  switch (question) {
+    case GCAP_GRAPH_WHY_CAPTURE_FAILED: return slot->last_failure;
+    case GCAP_GRAPH_WHY_NOT_UPDATED: return slot->update_refusal;
+    case GCAP_GRAPH_WHY_NOT_MOVABLE:
+      return slot->graph != NULL && slot->graph->moving != NULL ? slot->graph->moving->refusal : NULL;
+  }
+  return NULL;
+}
+
 gcap_status_t gcap_graph_manager_explain(gcap_graph_manager_t* manager, int id, gcap_graph_question_t question) {
   GCAP_RETURN_IF_NULL(manager);
   GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
-  if (question != GCAP_GRAPH_WHY_CAPTURE_FAILED && question != GCAP_GRAPH_WHY_NOT_UPDATED) {
-    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "question is %d, allowed are WHY_CAPTURE_FAILED (0), WHY_NOT_UPDATED (1)",
+  if ((unsigned)question > GCAP_GRAPH_WHY_NOT_MOVABLE) {
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT,
+                       "question is %d, allowed are WHY_CAPTURE_FAILED (0), WHY_NOT_UPDATED (1), WHY_NOT_MOVABLE (2)",
                        (int)question);
   }
   pthread_mutex_lock(&manager->mutex);
   const gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, id);
-  gcap_status_t answer = NULL;
-  if (slot != NULL) answer = question == GCAP_GRAPH_WHY_NOT_UPDATED ? slot->update_refusal : slot->last_failure;
-  answer = gcap_status_clone(answer);
+  gcap_status_t answer = slot != NULL ? gcap_status_clone(answer_of(slot, question)) : NULL;
   pthread_mutex_unlock(&manager->mutex);
   return answer;
 }

@@ -10,10 +10,11 @@
 
 #include "gcap/graph.h"
 #include "lib/capture/share_retained.h"
+#include "lib/contents/compare.h"
+#include "lib/graph/moving.h"
 #include "lib/graph/open_run.h"
 #include "lib/graph/signature.h"
 #include "lib/graph/state.h"
-#include "lib/graph/traits.h"
 #include "lib/internal/capture_check.h"
 #include "lib/internal/check_argument.h"
 #include "lib/internal/clock.h"
@@ -30,13 +31,15 @@ typedef struct gcap_graph_captured {
   cudaGraphExec_t exec;      // NULL once an update in place handed it on
   cudaStream_t stream;       // that captured it
   gcap_life_t* stream_life;  // NULL: not a stream of gcap
-  cudaGraph_t source;        // with the option keep_source
+  cudaGraph_t source;        // with the option keep_source, or if the graph can be moved
   gcap_retained_t* retained;
   gcap_graph_signature_t* signature;  // NULL: not signed
-  gcap_graph_traits_t traits;         // of what `exec` was made of, or updated to
+  gcap_contents_t contents;           // of what `exec` was made of, or updated to
+  gcap_graph_moving_t* moving;        // NULL: captured without buffers
   size_t node_bytes;                  // of its allocation nodes
   unsigned long long stream_id;       // when it has a life
   int device_id;
+  bool told_of_fixed;      // that it cannot be moved
   bool updated;            // it took its executable over from the one before
   bool stray;              // a launch on another stream, which this one does not wait for, may still run
   cudaEvent_t order;       // between the streams of a replay elsewhere; NULL: there was none
@@ -57,7 +60,8 @@ typedef struct gcap_graph_slot {
   gcap_graph_run_history_t history;  // for the STABLE policy
   gcap_status_t last_failure;
   gcap_status_t update_refusal;
-  uint64_t walk;  // that measured it last
+  gcap_graph_moving_t* rehearsed;  // for the capture to come; NULL: nothing
+  uint64_t walk;                   // that measured it last
 } gcap_graph_slot_t;
 
 // Slots by their last use.
@@ -78,6 +82,9 @@ typedef struct gcap_graph_open_run {
   uint64_t begin_ns;
   gcap_run_trace_t trace;  // the thread's, when the run began
   gcap_graph_signature_t* signature;
+  gcap_graph_moving_t* moving;  // NULL: the run was begun without buffers
+  bool is_rehearsal;
+  bool tells_of_fixed;  // the first run that is eager because the id's graph cannot be moved
 } gcap_graph_open_run_t;
 
 struct gcap_graph_manager {

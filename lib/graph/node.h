@@ -1,6 +1,6 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// node.h: what gcap reads from a graph's nodes, and how it names them.
+// node.h: how messages name the node at fault.
 #ifndef GCAP_LIB_GRAPH_NODE_H_
 #define GCAP_LIB_GRAPH_NODE_H_
 
@@ -8,26 +8,13 @@
 #include <stddef.h>
 
 #include "gcap/status.h"
-
-typedef struct gcap_graph_node_list {
-  cudaGraphNode_t* nodes;
-  enum cudaGraphNodeType* types;  // of each
-  size_t count;
-  size_t allocated_bytes;  // by allocation nodes
-} gcap_graph_node_list_t;
-
-// The nodes of a graph, without those of child graphs.
-//   RESOURCE_EXHAUSTED  no host memory for the list
-gcap_status_t gcap_graph_node_list_read(cudaGraph_t graph, gcap_graph_node_list_t* out_nodes);
-void gcap_graph_node_list_free(gcap_graph_node_list_t* nodes);
+#include "lib/contents/contents.h"
 
 const char* gcap_graph_node_type_name(cudaGraphNode_t node);  // "kernel"
-// A kernel's name; "" where the runtime does not know the kernel, as it does not know a library's.
-const char* gcap_graph_kernel_name(const void* function);
 const char* gcap_graph_node_instantiate_result_name(cudaGraphInstantiateResult result);
 
-// Why an executable would not be updated to the graph of `nodes`, in words. Consumes `status`.
+// Why an executable would not be updated to the graph of these contents, in words. Consumes `status`.
 gcap_status_t gcap_graph_node_explain_refusal(gcap_status_t status, const cudaGraphExecUpdateResultInfo* info,
-                                              const gcap_graph_node_list_t* nodes, size_t nodes_before);
+                                              const gcap_contents_t* contents, size_t nodes_before);
 
 #endif  // GCAP_LIB_GRAPH_NODE_H_

@@ -5,6 +5,7 @@
 #include "lib/graph/options.h"
 
 #include "lib/capture/options.h"
+#include "lib/internal/check_argument.h"
 
 // A few megabytes. Ids of a working set are warmed up and captured long before as many others came.
 #define DEFAULT_IDS_WITHOUT_GRAPH 16384
@@ -43,6 +44,16 @@ gcap_status_t gcap_graph_replay_options_read(const gcap_graph_replay_options_t* 
   static const gcap_sized_type_t type = {.name = "gcap_graph_replay_options", .bytes = sizeof(*given)};
   gcap_graph_replay_options_init(out_options);
   return given == NULL ? NULL : gcap_sized_read(&type, given, out_options);
+}
+
+gcap_status_t gcap_graph_buffers_read(const gcap_graph_buffers_t* given, gcap_graph_buffers_t* out_buffers) {
+  static const gcap_sized_type_t type = {.name = "gcap_graph_buffers", .bytes = sizeof(*given)};
+  gcap_graph_buffers_init(out_buffers);
+  GCAP_RETURN_IF_ERROR(gcap_sized_read(&type, given, out_buffers));
+  if (out_buffers->count > 0) GCAP_RETURN_IF_NULL(out_buffers->items);
+  if (out_buffers->stand_ins <= GCAP_GRAPH_STAND_INS_MEMORY) return NULL;
+  return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "stand-ins are %d, allowed are ADDRESSES (0), MEMORY (1)",
+                     (int)out_buffers->stand_ins);
 }
 
 gcap_status_t gcap_graph_manager_options_check(const gcap_graph_manager_options_t* options) {

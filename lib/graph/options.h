@@ -21,4 +21,8 @@ gcap_status_t gcap_graph_manager_options_check(const gcap_graph_manager_options_
 gcap_status_t gcap_graph_replay_options_read(const gcap_graph_replay_options_t* given,
                                              gcap_graph_replay_options_t* out_options) GCAP_NODISCARD;
 
+//   INVALID_ARGUMENT  as gcap_sized_read; no items although there is a count; or stand-ins that do not exist
+gcap_status_t gcap_graph_buffers_read(const gcap_graph_buffers_t* given,
+                                      gcap_graph_buffers_t* out_buffers) GCAP_NODISCARD;
+
 #endif  // GCAP_LIB_GRAPH_OPTIONS_H_

@@ -7,6 +7,7 @@
 // Locking: the mutex is held over the launch. One wait happens under the mutex: when a launch succeeded but the
 // capturing stream could not be ordered after it, since then only a wait restores the order.
 
+#include "lib/graph/bind.h"
 #include "lib/graph/manager.h"
 #include "lib/graph/options.h"
 #include "lib/internal/cuda_event.h"
@@ -125,9 +126,18 @@ static inline gcap_status_t launch_as_asked(gcap_graph_manager_t* manager, gcap_
     gcap_status_t status = gcap_graph_signature_check(slot->graph->signature, options->bindings, options->num_bindings);
     if (status != NULL) return gcap_status_annotate(status, gcap_status_code(status), "graph id %d", slot->id);
   }
+  if (options->addresses != NULL) {
+    GCAP_RETURN_IF_ERROR(gcap_graph_bind_all(slot, options->addresses, options->num_addresses));
+  }
   if (!options->on_stream) return launch(manager, slot);
   *out_stream = options->stream;
   return gcap_graph_launch_on(manager, slot, options->stream);
+}
+
+// Whether the graph cannot be moved to where the options want it: a run does the work, eagerly.
+static inline bool is_left_to_a_run(const gcap_graph_slot_t* slot, const gcap_graph_replay_options_t* options) {
+  return options != NULL && options->addresses != NULL &&
+         gcap_graph_is_fixed(slot, options->addresses, options->num_addresses);
 }
 
 // With options of this library's layout, or NULL.
@@ -137,10 +147,11 @@ static inline gcap_status_t replay(gcap_graph_manager_t* manager, int id, const 
   pthread_mutex_lock(&manager->mutex);
   gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, id);
   const gcap_graph_state_t state = slot != NULL ? slot->info.state : GCAP_GRAPH_COLD;
+  const bool launches = state == GCAP_GRAPH_CAPTURED && !(out_replayed != NULL && is_left_to_a_run(slot, options));
   gcap_status_t status = NULL;
-  if (state == GCAP_GRAPH_CAPTURED) status = launch_as_asked(manager, slot, options, &stream);
+  if (launches) status = launch_as_asked(manager, slot, options, &stream);
   pthread_mutex_unlock(&manager->mutex);
-  const bool replayed = state == GCAP_GRAPH_CAPTURED && status == NULL;
+  const bool replayed = launches && status == NULL;
   if (out_replayed != NULL) *out_replayed = replayed;
   if (replayed) return options != NULL && options->synchronize ? gcap_synchronize_stream(stream) : NULL;
   return status != NULL || out_replayed != NULL ? status : gcap_graph_not_captured(id, state);

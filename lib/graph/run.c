@@ -16,11 +16,12 @@
 
 #include "gcap/log.h"
 #include "lib/capture/fail_once.h"
+#include "lib/graph/bind.h"
 #include "lib/graph/open_run.h"
+#include "lib/graph/options.h"
 #include "lib/internal/forked.h"
 #include "lib/internal/stream_table.h"
 #include "lib/internal/synchronize.h"
-#include "lib/internal/unwind.h"
 
 // A failed capture doubles the back-off at most this often: 1,024 times the first.
 #define MAX_BACKOFF_DOUBLINGS 10u
@@ -52,6 +53,7 @@ static void forget_run(gcap_graph_open_run_t* run) {
   gcap_life_release(run->thread);
   gcap_life_release(run->stream_life);
   free(run->signature);
+  gcap_status_ignore(gcap_graph_moving_destroy(run->moving));  // its stand-ins are gone already
   *run = (gcap_graph_open_run_t){0};
 }
 
@@ -66,6 +68,17 @@ static void end_busy(gcap_graph_manager_t* manager) {
   pthread_mutex_lock(&manager->mutex);
   gcap_graph_let_go_locked(manager);
   manager->run.is_busy = false;
+}
+
+// Gives the buffers of a busy run back, without the mutex, since that may free device memory.
+static gcap_status_t drop_moving(gcap_graph_manager_t* manager) {
+  gcap_graph_moving_t* moving = manager->run.moving;
+  if (moving == NULL) return NULL;
+  manager->run.moving = NULL;
+  pthread_mutex_unlock(&manager->mutex);
+  gcap_status_t status = gcap_graph_moving_destroy(moving);
+  pthread_mutex_lock(&manager->mutex);
+  return status;
 }
 
 // Whether the open run is just being begun or ended: by a call of the manager, or by the end of this thread's scope
@@ -105,6 +118,8 @@ gcap_status_t gcap_graph_run_close_abandoned(gcap_graph_manager_t* manager) {
   if (is_own_capture) gcap_capture_abort(run->capture);
   // Behind the abort: a sink that began a capture would abort this one.
   gcap_log(GCAP_LOG_WARNING, "a run of id %d was never ended; it was aborted", run->id);
+  gcap_status_ignore(gcap_graph_moving_destroy(run->moving));  // nobody asked for this end
+  run->moving = NULL;
   end_busy(manager);
   gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, run->id);
   if (run->capture != NULL && slot != NULL)
@@ -171,16 +186,36 @@ static void cool_down(const gcap_graph_manager_t* manager, gcap_graph_slot_t* sl
   slot->last_failure = gcap_status_clone(failure);
 }
 
+// A run on buffers that may move is rehearsed, unless an earlier one was.
+static void take_rehearsed(gcap_graph_open_run_t* run, gcap_graph_slot_t* slot) {
+  if (run->moving == NULL) return;
+  gcap_graph_moving_adopt(run->moving, slot->rehearsed);
+  gcap_status_ignore(gcap_graph_moving_destroy(slot->rehearsed));  // its stand-ins are gone already
+  slot->rehearsed = NULL;
+}
+
+// Begins to capture the busy run, or to rehearse it.
+static gcap_status_t open_scope_of_run(gcap_graph_manager_t* manager, gcap_capture_t** out_capture) {
+  gcap_graph_open_run_t* run = &manager->run;
+  gcap_graph_moving_t* moving = run->moving;
+  run->is_rehearsal = moving != NULL && !moving->is_rehearsed && gcap_graph_moving_open_rehearsal(moving);
+  gcap_status_t status = open_scope(manager, run->stream, out_capture);
+  if (status == NULL || !run->is_rehearsal) return status;
+  run->is_rehearsal = false;
+  return gcap_status_join(status, gcap_stand_ins_destroy(&moving->stand_ins));
+}
+
 // Begins to capture the open run. Where the driver would not start one the run becomes an eager one.
 static gcap_status_t begin_capture(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot) {
   gcap_graph_open_run_t* run = &manager->run;
+  take_rehearsed(run, slot);
   const gcap_graph_state_t before = slot->info.state;
   slot->info.state = gcap_graph_state_after(before, GCAP_GRAPH_STEP_BEGIN);
   manager->scope_open = true;
   gcap_capture_t* capture = NULL;
   begin_busy(manager);
   const uint64_t begin_ns = gcap_now_ns();
-  gcap_status_t status = open_scope(manager, run->stream, &capture);
+  gcap_status_t status = open_scope_of_run(manager, &capture);
   const bool is_refused = gcap_status_code(status) == GCAP_CUDA_ERROR;
   if (is_refused) gcap_log(GCAP_LOG_WARNING, "graph id %d runs eagerly: %s", slot->id, gcap_status_message(status));
   end_busy(manager);
@@ -198,15 +233,27 @@ static gcap_status_t begin_capture(gcap_graph_manager_t* manager, gcap_graph_slo
 // Finds the slot of the run's id, and tells whether the run is to be captured.
 static gcap_status_t begin_id(gcap_graph_manager_t* manager, int id, gcap_graph_slot_t** out_slot, bool* out_captures) {
   GCAP_RETURN_IF_ERROR(find_or_add_slot(manager, id, out_slot));
+  gcap_graph_open_run_t* run = &manager->run;
   if ((*out_slot)->info.state == GCAP_GRAPH_CAPTURED) {
+    if (run->moving != NULL && gcap_graph_is_fixed_for(*out_slot, run->moving)) {
+      run->tells_of_fixed = !(*out_slot)->graph->told_of_fixed;
+      (*out_slot)->graph->told_of_fixed = true;
+      return NULL;  // eager
+    }
     return GCAP_STATUS(GCAP_ALREADY_EXISTS, "graph id %d is captured: replay it, or release it first", id);
   }
   *out_captures = plan_run(manager, *out_slot);
   return NULL;
 }
 
+static gcap_graph_run_kind_t kind_of(const gcap_graph_open_run_t* run) {
+  if (run->capture == NULL) return GCAP_GRAPH_RUN_EAGER;
+  return run->is_rehearsal ? GCAP_GRAPH_RUN_REHEARSAL : GCAP_GRAPH_RUN_CAPTURE;
+}
+
+// Takes `moving` if it succeeds.
 static gcap_status_t begin_run_locked(gcap_graph_manager_t* manager, int id, cudaStream_t stream,
-                                      gcap_graph_run_kind_t* out_kind) {
+                                      gcap_graph_moving_t* moving, gcap_graph_run_kind_t* out_kind) {
   if (manager->is_ending) return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "the graph manager is being destroyed");
   GCAP_RETURN_IF_ERROR(gcap_graph_run_close_abandoned(manager));
   gcap_graph_open_run_t* run = &manager->run;
@@ -214,16 +261,18 @@ static gcap_status_t begin_run_locked(gcap_graph_manager_t* manager, int id, cud
   if (thread == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory to open a run of id %d", id);
   *run = (gcap_graph_open_run_t){.is_open = true, .id = id, .stream = stream, .thread = thread};
   run->stream_life = gcap_stream_table_life(stream);
+  run->moving = moving;
   gcap_graph_slot_t* slot = NULL;
   bool captures = false;
   gcap_status_t status = id == GCAP_GRAPH_ID_NONE ? NULL : begin_id(manager, id, &slot, &captures);
   if (captures) status = begin_capture(manager, slot);
   if (status != NULL) {
+    run->moving = NULL;
     forget_run(run);
     return status;
   }
   run->trace = gcap_graph_trace_begin();
-  *out_kind = run->capture != NULL ? GCAP_GRAPH_RUN_CAPTURE : GCAP_GRAPH_RUN_EAGER;
+  *out_kind = kind_of(run);
   return NULL;
 }
 
@@ -238,19 +287,74 @@ static gcap_status_t check_stream_of_id(int id, cudaStream_t stream) {
                                     : "the legacy default stream (0), which cannot be captured");
 }
 
+static gcap_status_t check_id(int id, cudaStream_t stream) {
+  if (id < GCAP_GRAPH_ID_NONE) {
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "graph id is %d, allowed are ids >= 0, and -1 for no capture", id);
+  }
+  return check_stream_of_id(id, stream);
+}
+
 gcap_status_t gcap_graph_manager_begin_run(gcap_graph_manager_t* manager, int id, cudaStream_t stream,
                                            gcap_graph_run_kind_t* out_kind) {
   GCAP_RETURN_IF_NULL(out_kind);
   *out_kind = GCAP_GRAPH_RUN_EAGER;
   GCAP_RETURN_IF_NULL(manager);
   GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
-  if (id < GCAP_GRAPH_ID_NONE) {
-    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "graph id is %d, allowed are ids >= 0, and -1 for no capture", id);
-  }
-  GCAP_RETURN_IF_ERROR(check_stream_of_id(id, stream));
+  GCAP_RETURN_IF_ERROR(check_id(id, stream));
   pthread_mutex_lock(&manager->mutex);
-  gcap_status_t status = begin_run_locked(manager, id, stream, out_kind);
+  gcap_status_t status = begin_run_locked(manager, id, stream, NULL, out_kind);
   pthread_mutex_unlock(&manager->mutex);
+  return status;
+}
+
+// Why the open run is eager although its id has a graph, once for each graph; else NULL.
+static gcap_status_t explain_fixed(const gcap_graph_manager_t* manager) {
+  if (!manager->run.tells_of_fixed) return NULL;
+  const gcap_graph_moving_t* moving = gcap_graph_find_slot(manager, manager->run.id)->graph->moving;
+  if (moving != NULL) return gcap_status_clone(moving->refusal);
+  return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "it was captured without buffers");
+}
+
+// Without the mutex. Consumes `why`.
+static void tell_of_fixed(int id, gcap_status_t why) {
+  if (why == NULL) return;
+  gcap_log(GCAP_LOG_WARNING, "graph id %d cannot be moved, so its runs on other buffers are eager: %s", id,
+           gcap_status_message(why));
+  gcap_status_free(why);
+}
+
+// Begins a run that takes `moving`, and tells where the work finds the buffers.
+static gcap_status_t begin_moving_run(gcap_graph_manager_t* manager, int id, cudaStream_t stream,
+                                      gcap_graph_moving_t* moving, gcap_graph_run_kind_t* out_kind,
+                                      void** out_addresses) {
+  pthread_mutex_lock(&manager->mutex);
+  gcap_status_t status = begin_run_locked(manager, id, stream, moving, out_kind);
+  for (size_t i = 0; status == NULL && i < moving->count; ++i) {
+    const bool is_elsewhere = *out_kind == GCAP_GRAPH_RUN_REHEARSAL;
+    out_addresses[i] = (void*)(is_elsewhere ? moving->buffers[i].stand_in : moving->buffers[i].address);
+  }
+  gcap_status_t why = status == NULL ? explain_fixed(manager) : NULL;
+  pthread_mutex_unlock(&manager->mutex);
+  tell_of_fixed(id, why);
+  return status;
+}
+
+gcap_status_t gcap_graph_manager_begin_run_on(gcap_graph_manager_t* manager, int id, cudaStream_t stream,
+                                              const gcap_graph_buffers_t* buffers, gcap_graph_run_kind_t* out_kind,
+                                              void** out_addresses) {
+  GCAP_RETURN_IF_NULL(out_kind);
+  *out_kind = GCAP_GRAPH_RUN_EAGER;
+  GCAP_RETURN_IF_NULL(manager);
+  GCAP_RETURN_IF_NULL(buffers);
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
+  GCAP_RETURN_IF_ERROR(check_id(id, stream));
+  gcap_graph_buffers_t known;
+  GCAP_RETURN_IF_ERROR(gcap_graph_buffers_read(buffers, &known));
+  if (known.count > 0) GCAP_RETURN_IF_NULL(out_addresses);
+  gcap_graph_moving_t* moving = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_graph_moving_create(&known, &moving));
+  gcap_status_t status = begin_moving_run(manager, id, stream, moving, out_kind, out_addresses);
+  if (status != NULL) status = gcap_status_join(status, gcap_graph_moving_destroy(moving));
   return status;
 }
 
@@ -334,6 +438,42 @@ static gcap_status_t finish_capture(gcap_graph_manager_t* manager, gcap_status_t
   return status;
 }
 
+// Keeps what a rehearsal recorded for the capture to come. Called without the mutex.
+static gcap_status_t keep_rehearsed(gcap_graph_open_run_t* run, gcap_status_t run_status) {
+  cudaGraph_t graph = NULL;
+  gcap_retained_t* retained = NULL;
+  gcap_capture_fail_once(run->capture, run_status);
+  gcap_status_t status = gcap_capture_end(run->capture, &graph, &retained);
+  if (status != NULL) return gcap_status_join(status, gcap_stand_ins_destroy(&run->moving->stand_ins));
+  status = gcap_graph_moving_end_rehearsal(run->moving, graph);
+  gcap_retained_release(retained);
+  return gcap_status_join(status, GCAP_CUDA(cudaGraphDestroy(graph)));
+}
+
+// A rehearsal that failed without memory behind its addresses is done again with it.
+static gcap_status_t finish_rehearsal(gcap_graph_manager_t* manager, gcap_status_t run_status) {
+  gcap_graph_open_run_t* run = &manager->run;
+  gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, run->id);  // it stays, since it is CAPTURING
+  pthread_mutex_unlock(&manager->mutex);
+  gcap_status_t status = keep_rehearsed(run, run_status);
+  const bool is_last = run->moving->needs_memory;
+  if (status != NULL && !is_last) {
+    gcap_log(GCAP_LOG_INFO, "graph id %d is rehearsed again, with memory: %s", run->id, gcap_status_message(status));
+  }
+  pthread_mutex_lock(&manager->mutex);
+  if (status != NULL && is_last) {
+    status = gcap_status_annotate(status, GCAP_CAPTURE_INVALIDATED, "graph id %d, in its rehearsal", run->id);
+    cool_down(manager, slot, status);
+    return status;
+  }
+  if (status != NULL) run->moving->needs_memory = true;
+  gcap_status_free(status);
+  slot->rehearsed = run->moving;
+  run->moving = NULL;
+  slot->info.state = gcap_graph_state_after(slot->info.state, GCAP_GRAPH_STEP_GIVE_UP);
+  return NULL;
+}
+
 static void finish_eager(gcap_graph_manager_t* manager, gcap_run_trace_t trace, bool went_well) {
   gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, manager->run.id);
   if (slot == NULL || !went_well) return;
@@ -349,6 +489,13 @@ static gcap_status_t fail_lost_capture(gcap_graph_manager_t* manager) {
   return status;
 }
 
+static gcap_status_t finish_recorded(gcap_graph_manager_t* manager, gcap_status_t run_status, bool* out_issued,
+                                     gcap_graph_captured_t** out_evicted) {
+  if (!gcap_graph_run_is_own_capture(manager)) return fail_lost_capture(manager);
+  if (manager->run.is_rehearsal) return finish_rehearsal(manager, run_status);
+  return finish_capture(manager, run_status, out_issued, out_evicted);
+}
+
 // Closes the open run of this thread, and tells whether the device was given its work. What went wrong in a capture has
 // the cause in it already; what went wrong beside an eager run comes behind its own failure.
 static gcap_status_t close_run(gcap_graph_manager_t* manager, gcap_status_t run_status, bool* out_issued,
@@ -360,10 +507,10 @@ static gcap_status_t close_run(gcap_graph_manager_t* manager, gcap_status_t run_
     finish_eager(manager, trace, *out_issued);
     status = run_status;
   } else {
-    status = gcap_graph_run_is_own_capture(manager) ? finish_capture(manager, run_status, out_issued, out_evicted)
-                                                    : fail_lost_capture(manager);
+    status = finish_recorded(manager, run_status, out_issued, out_evicted);
     gcap_status_free(run_status);
   }
+  status = gcap_status_join(status, drop_moving(manager));
   forget_run(&manager->run);
   return status;
 }
@@ -409,50 +556,4 @@ gcap_status_t gcap_graph_manager_end_run(gcap_graph_manager_t* manager, gcap_sta
   if (run_status == NULL) return status;
   gcap_status_ignore(status);  // no run is open because its begin failed, which `run_status` tells
   return run_status;
-}
-
-// --- A run in one call ----------------------------------------------------------------------------------------------
-
-// Ends the run of a work that did not return.
-static void end_run_on_unwind(gcap_graph_manager_t** unfinished) {
-  if (*unfinished == NULL) return;
-  gcap_graph_manager_let_go(*unfinished);
-  gcap_status_t left = GCAP_STATUS_OF_UNWINDING();
-  gcap_status_ignore(gcap_graph_manager_end_run(*unfinished, left, /*synchronize=*/false));  // the exception tells
-}
-
-// The manager is held while it calls the work, which may even have ended its run, against the rules.
-static gcap_status_t run_once(gcap_graph_manager_t* manager, int id, cudaStream_t stream, gcap_graph_work_t work,
-                              void* user, bool synchronize, gcap_graph_run_kind_t* out_kind) {
-  GCAP_RETURN_IF_ERROR(gcap_graph_manager_begin_run(manager, id, stream, out_kind));
-  gcap_graph_manager_hold(manager);
-  GCAP_AT_SCOPE_END(end_run_on_unwind) gcap_graph_manager_t* unfinished = manager;
-  gcap_status_t status = work(user, stream);
-  unfinished = NULL;
-  gcap_graph_manager_let_go(manager);
-  return gcap_graph_manager_end_run(manager, status, synchronize);
-}
-
-gcap_status_t gcap_graph_manager_run(gcap_graph_manager_t* manager, int id, cudaStream_t stream, gcap_graph_work_t work,
-                                     void* user, bool synchronize) {
-  GCAP_RETURN_IF_NULL(manager);
-  GCAP_RETURN_IF_NULL(work);
-  GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing(__func__));
-  bool replayed = false;
-  gcap_graph_replay_options_t replay;
-  gcap_graph_replay_options_init(&replay);
-  replay.on_stream = true;
-  replay.stream = stream;
-  replay.synchronize = synchronize;
-  gcap_status_t status = gcap_graph_manager_replay(manager, id, &replay, &replayed);
-  if (replayed || status != NULL) return status;
-  gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
-  status = run_once(manager, id, stream, work, user, synchronize, &kind);
-  const bool failed = kind == GCAP_GRAPH_RUN_CAPTURE && gcap_status_code(status) == GCAP_CAPTURE_INVALIDATED;
-  if (!failed || !manager->options.rerun_failed_capture) return status;
-  gcap_graph_manager_hold(manager);
-  gcap_log(GCAP_LOG_WARNING, "graph id %d is run again, eagerly: %s", id, gcap_status_message(status));
-  gcap_graph_manager_let_go(manager);
-  gcap_status_free(status);  // gcap_graph_manager_explain has a copy
-  return run_once(manager, GCAP_GRAPH_ID_NONE, stream, work, user, synchronize, &kind);
 }

@@ -155,6 +155,8 @@ static const gcap_option_t run_rows[] = {
     ROW("check_bindings", OWN, GCAP, BOOL, check_bindings, "refuse a replay with other addresses than the capture's"),
     ROW("capture_in_run", OWN, GCAP, BOOL, capture_in_run,
         "warm up and capture within one run, which executes the model several times"),
+    ROW("bindings", OWN, GCAP, BINDINGS, bindings,
+        "where the tensors of a replay are: those of the capture; or the run's own, copied, or without a copy"),
     NO_FIELD("external_device_graph_capture", REFUSED, FLAG, "gcap cannot require that the caller is capturing"),
     NO_FIELD("qnn.htp_perf_mode", IGNORED, TEXT, OF_QNN),
     NO_FIELD("qnn.htp_perf_mode_post_run", IGNORED, TEXT, OF_QNN),

@@ -27,6 +27,7 @@ typedef enum gcap_option_kind {
   GCAP_OPTION_POLICY,       // gcap_graph_policy_t
   GCAP_OPTION_SCOPE,        // gcap_graph_scope_t
   GCAP_OPTION_CONV_SEARCH,  // gcap_conv_search_t
+  GCAP_OPTION_BINDINGS,     // gcap_bindings_t
   GCAP_OPTION_TEXT,         // none: any text
 } gcap_option_kind_t;
 

@@ -106,6 +106,19 @@ static bool is_kernel(const gcap_sim_node_t* node) {
   return node != NULL && gcap_sim_node_type(node) == cudaGraphNodeTypeKernel;
 }
 
+// Measured: the clusters that a kernel requires are told as its node's.
+static cudaLaunchAttributeValue tell(const gcap_sim_node_t* node, cudaLaunchAttributeID id) {
+  cudaLaunchAttributeValue value = gcap_sim_node_attribute(node, id);
+  const gcap_sim_task_t* task = node->task;
+  if (id != cudaLaunchAttributeClusterDimension || task->kind != GCAP_SIM_TASK_KERNEL) return value;
+  if (asks(cluster_of(node)) || !gcap_sim_requires_cluster(task->u.kernel.twin)) return value;
+  const int* required = task->u.kernel.twin->required_cluster;
+  value.clusterDim.x = (unsigned int)required[0];
+  value.clusterDim.y = (unsigned int)required[1];
+  value.clusterDim.z = (unsigned int)required[2];
+  return value;
+}
+
 cudaError_t cudaGraphKernelNodeGetAttribute(cudaGraphNode_t hNode, cudaLaunchAttributeID attr,
                                             cudaLaunchAttributeValue* value_out) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaGraphKernelNodeGetAttribute);
@@ -115,7 +128,7 @@ cudaError_t cudaGraphKernelNodeGetAttribute(cudaGraphNode_t hNode, cudaLaunchAtt
       if (value_out == NULL) {
         gcap_sim_die("cudaGraphKernelNodeGetAttribute: the value is NULL: the real runtime writes it");
       }
-      *value_out = gcap_sim_node_attribute(node, attr);
+      *value_out = tell(node, attr);
     } else {
       code = cudaErrorInvalidValue;
     }

@@ -226,7 +226,62 @@ gcap_status_t RunOnce(S* s) {
       s, /*synchronize=*/true);
 }
 
+// The scene's output as the one buffer of a run.
+template <typename Call>
+gcap_status_t OnOutput(S* s, Call call) {
+  const gcap_graph_buffer_t item = {"y", s->y.get(), s->y.Bytes(), 0};
+  gcap_graph_buffers_t buffers;
+  gcap_graph_buffers_init(&buffers);
+  buffers.items = &item;
+  buffers.count = 1;
+  return call(&buffers);
+}
+
+gcap_status_t RunOnceOn(S* s) {
+  return OnOutput(s, [s](const gcap_graph_buffers_t* buffers) {
+    return gcap_runtime_run_on(
+        s->Runtime(), S::kId, buffers,
+        [](void* scene, const gcap_run_resources_t* run, void* const* addresses) {
+          const size_t bytes = static_cast<S*>(scene)->y.Bytes();
+          return GCAP_CUDA(cudaMemsetAsync(addresses[0], 1, bytes, gcap_stream_handle(run->stream)));
+        },
+        s, /*synchronize=*/true);
+  });
+}
+
+gcap_status_t BeginEpOn(S* s) {
+  return OnOutput(s, [s](const gcap_graph_buffers_t* buffers) {
+    gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
+    void* address = nullptr;
+    return gcap_ep_begin_run_on(s->Ep(), S::kId, buffers, &kind, &address);
+  });
+}
+
+gcap_status_t BeginRuntimeOn(S* s) {
+  return OnOutput(s, [s](const gcap_graph_buffers_t* buffers) {
+    gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
+    void* address = nullptr;
+    return gcap_runtime_begin_run_on(s->Runtime(), S::kId, buffers, &kind, &address);
+  });
+}
+
+void AddMovingWalks(std::vector<Walk>* walks) {
+  const auto warm = [](S* s) { s->Run(1); };
+  walks->push_back(SessionWalk("gcap_ep_begin_run_on", "rehearsal", warm, BeginEpOn)
+                       .RecoversFrom({"*"})
+                       .WithoutALog()
+                       .Then<S>(EndRun));
+  walks->push_back(SessionWalk("gcap_runtime_begin_run_on", "rehearsal", warm, BeginRuntimeOn)
+                       .RecoversFrom({"*"})
+                       .WithoutALog()
+                       .Then<S>(EndRun));
+  walks->push_back(SessionWalk("gcap_runtime_run_on", "eager", Cold, RunOnceOn));
+  walks->push_back(
+      SessionWalk("gcap_runtime_run_on", "rehearsal and capture", warm, RunOnceOn).RecoversFrom({"*"}).WithoutALog());
+}
+
 void AddRuntimeWalks(std::vector<Walk>* walks) {
+  AddMovingWalks(walks);
   walks->push_back(SessionWalk("gcap_runtime_create", "", Cold, CreateRuntime));
   walks->push_back(SessionWalk("gcap_runtime_destroy", "", UsedRuntime,
                                [](S* s) {

@@ -2,6 +2,7 @@
 //
 // Walks over gcap/graph.h.
 
+#include "gcap/graph_contents.h"
 #include "test/fault/stream_scene.h"
 #include "test/support/replays.h"
 
@@ -105,10 +106,104 @@ void AddWholeRuns(std::vector<Walk>* walks) {
                               [](S* s) { return gcap_graph_manager_upload(s->manager, S::kId); }));
 }
 
+// --- Buffers that move ----------------------------------------------------------------------------------------------
+
+// Two pieces of device memory, and a job that fills one of them.
+class MovingScene : public StreamScene {
+ public:
+  MovingScene() {
+    for (void*& piece : memory) GCAP_EXPECT_CUDA(cudaMalloc(&piece, kBytes));
+  }
+  gcap_status_t End() override {
+    gcap_status_t status = StreamScene::End();
+    if (before != nullptr) {
+      GCAP_EXPECT_CUDA(cudaGraphDestroy(before));
+    }
+    for (void* piece : memory) GCAP_EXPECT_CUDA(cudaFree(piece));
+    return status;
+  }
+  gcap_graph_buffers_t Buffers(int piece) {
+    item = {"piece", memory[piece], kBytes, 0};
+    gcap_graph_buffers_t buffers;
+    gcap_graph_buffers_init(&buffers);
+    buffers.items = &item;
+    buffers.count = 1;
+    return buffers;
+  }
+  gcap_status_t RunOn(int piece) {
+    const gcap_graph_buffers_t buffers = Buffers(piece);
+    return gcap_graph_manager_run_on(manager, kId, Handle(), &buffers, Fill, nullptr, true);
+  }
+  static gcap_status_t Fill(void*, cudaStream_t stream, void* const* addresses) {
+    return GCAP_CUDA(cudaMemsetAsync(addresses[0], 1, kBytes, stream));
+  }
+
+  static constexpr size_t kBytes = 256;
+  void* memory[2] = {};
+  gcap_graph_buffer_t item;
+  cudaGraph_t before = nullptr;
+};
+
+gcap_status_t BeginOn(MovingScene* s) {
+  const gcap_graph_buffers_t buffers = s->Buffers(0);
+  gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
+  void* address = nullptr;
+  return gcap_graph_manager_begin_run_on(s->manager, MovingScene::kId, s->Handle(), &buffers, &kind, &address);
+}
+
+void RunOnFirst(MovingScene* s) { GCAP_EXPECT_OK(s->RunOn(0)); }
+
+void EndMovingRun(MovingScene* s) { EndRun(s); }
+
+void OpenRehearsal(MovingScene* s) {
+  GCAP_EXPECT_OK(BeginOn(s));
+  GCAP_EXPECT_CUDA(cudaMemsetAsync(s->memory[1], 1, MovingScene::kBytes, s->Handle()));
+}
+
+// Two graphs of one fill each.
+void TwoGraphs(MovingScene* s) {
+  for (cudaGraph_t* graph : {&s->before, &s->graph}) {
+    GCAP_EXPECT_CUDA(cudaStreamBeginCapture(s->Handle(), cudaStreamCaptureModeThreadLocal));
+    GCAP_EXPECT_CUDA(cudaMemsetAsync(s->memory[graph == &s->graph], 1, MovingScene::kBytes, s->Handle()));
+    GCAP_EXPECT_CUDA(cudaStreamEndCapture(s->Handle(), graph));
+  }
+}
+
+Walk MovingWalk(const char* function, const char* variant, void (*prepare)(MovingScene*),
+                gcap_status_t (*act)(MovingScene*)) {
+  return MakeWalk<MovingScene>(function, variant, prepare, act);
+}
+
+void AddMoving(std::vector<Walk>* walks) {
+  walks->push_back(
+      MovingWalk("gcap_graph_diff", "", TwoGraphs,
+                 [](MovingScene* s) { return gcap_graph_diff(s->before, s->graph, nullptr, nullptr, nullptr); })
+          .RecoversFrom({"cudaGraphMemsetNodeGetParams"})
+          .WithoutALog());
+  walks->push_back(MovingWalk("gcap_graph_manager_begin_run_on", "rehearsal", nullptr, BeginOn)
+                       .RecoversFrom({"*"})
+                       .WithoutALog()
+                       .Then<MovingScene>(EndMovingRun));
+  walks->push_back(MovingWalk("gcap_graph_manager_end_run", "rehearsal", OpenRehearsal,
+                              [](MovingScene* s) { return gcap_graph_manager_end_run(s->manager, nullptr, true); })
+                       .RecoversFrom({"*"})
+                       .WithoutALog());
+  walks->push_back(MovingWalk("gcap_graph_manager_run_on", "rehearsal and capture", nullptr,
+                              [](MovingScene* s) { return s->RunOn(0); })
+                       .RecoversFrom({"*"})
+                       .WithoutALog());
+  walks->push_back(
+      MovingWalk("gcap_graph_manager_run_on", "replay", RunOnFirst, [](MovingScene* s) { return s->RunOn(1); }));
+  walks->push_back(MovingWalk("gcap_graph_manager_bind", "", RunOnFirst, [](MovingScene* s) {
+    return gcap_graph_manager_bind(s->manager, MovingScene::kId, 0, s->memory[1]);
+  }));
+}
+
 }  // namespace
 
 std::vector<Walk> GraphWalks() {
   std::vector<Walk> walks;
+  AddMoving(&walks);
   AddWholeRuns(&walks);
   AddQuestions(&walks);
   walks.push_back(StreamWalk(

@@ -109,6 +109,10 @@ struct Objects {
   gcap_retained_t* retained = nullptr;
   gcap_run_resources_t resources = {};
   gcap_kernel_t kernel = {};
+  gcap_graph_buffer_t buffer = {"x", x.get(), 6 * sizeof(float), 0};
+  gcap_graph_buffers_t buffers = {sizeof(buffers), &buffer, 1, GCAP_GRAPH_STAND_INS_ADDRESSES};
+  gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
+  void* address = nullptr;
   int axis = 0;
   gcap_axes_t axes;
   gcap_slice_t slice;
@@ -126,6 +130,16 @@ const gcap_graph_binding_t kBinding = {"x", "y", 0, nullptr};
 void Nothing(void*) {}
 void Close(void*, bool) {}
 gcap_status_t Work(void*, cudaStream_t) { return nullptr; }
+gcap_status_t WorkOn(void*, cudaStream_t, void* const*) { return nullptr; }
+// The difference of two graphs, of which some are an empty graph, and the others NULL.
+gcap_status_t Diff(bool before, bool after) {
+  cudaGraph_t graph = nullptr;
+  GCAP_EXPECT_CUDA(cudaGraphCreate(&graph, 0));
+  gcap_status_t status = gcap_graph_diff(before ? graph : nullptr, after ? graph : nullptr, nullptr, nullptr, nullptr);
+  GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
+  return status;
+}
+gcap_status_t RuntimeWorkOn(void*, const gcap_run_resources_t*, void* const*) { return nullptr; }
 gcap_status_t RuntimeWork(void*, const gcap_run_resources_t*) { return nullptr; }
 
 using Call = std::function<gcap_status_t(Objects&)>;
@@ -233,6 +247,11 @@ std::vector<Row> Eps() {
       {"gcap_ep_replay_graph", "options", kFine, CALL(gcap_ep_replay_graph(o.ep, 0, nullptr, &o.flag))},
       {"gcap_ep_replay_graph", "out_replayed", kBad, CALL(gcap_ep_replay_graph(o.ep, 0, nullptr, nullptr))},
       {"gcap_ep_release_captured_graph", "ep", kBad, CALL(gcap_ep_release_captured_graph(nullptr, 0))},
+      {"gcap_ep_begin_run_on", "ep", kBad, CALL(gcap_ep_begin_run_on(nullptr, 0, &o.buffers, &o.kind, &o.address))},
+      {"gcap_ep_begin_run_on", "buffers", kBad, CALL(gcap_ep_begin_run_on(o.ep, 0, nullptr, &o.kind, &o.address))},
+      {"gcap_ep_begin_run_on", "out_kind", kBad, CALL(gcap_ep_begin_run_on(o.ep, 0, &o.buffers, nullptr, &o.address))},
+      {"gcap_ep_begin_run_on", "out_addresses", kBad,
+       CALL(gcap_ep_begin_run_on(o.ep, 0, &o.buffers, &o.kind, nullptr))},
       {"gcap_ep_sign_graph", "ep", kBad, CALL(gcap_ep_sign_graph(nullptr, &kBinding, 1))},
       {"gcap_ep_sign_graph", "bindings", kBad, CALL(gcap_ep_sign_graph(o.ep, nullptr, 1))},
       {"gcap_ep_explain", "ep", kBad, CALL(gcap_ep_explain(nullptr, 0, GCAP_GRAPH_WHY_CAPTURE_FAILED))},
@@ -459,6 +478,45 @@ std::vector<Row> Graphs() {
        CALL(gcap_graph_manager_run(o.manager, 0, o.handle, nullptr, nullptr, true))},
       {"gcap_graph_manager_run", "user", kFine,
        CALL(gcap_graph_manager_run(o.manager, GCAP_GRAPH_ID_NONE, o.handle, Work, nullptr, true))},
+      {"gcap_runtime_begin_run_on", "runtime", kBad,
+       CALL(gcap_runtime_begin_run_on(nullptr, 0, &o.buffers, &o.kind, &o.address))},
+      {"gcap_runtime_begin_run_on", "buffers", kBad,
+       CALL(gcap_runtime_begin_run_on(o.runtime, 0, nullptr, &o.kind, &o.address))},
+      {"gcap_runtime_begin_run_on", "out_kind", kBad,
+       CALL(gcap_runtime_begin_run_on(o.runtime, 0, &o.buffers, nullptr, &o.address))},
+      {"gcap_runtime_begin_run_on", "out_addresses", kBad,
+       CALL(gcap_runtime_begin_run_on(o.runtime, 0, &o.buffers, &o.kind, nullptr))},
+      {"gcap_runtime_run_on", "runtime", kBad,
+       CALL(gcap_runtime_run_on(nullptr, 0, &o.buffers, RuntimeWorkOn, nullptr, true))},
+      {"gcap_runtime_run_on", "buffers", kBad,
+       CALL(gcap_runtime_run_on(o.runtime, 0, nullptr, RuntimeWorkOn, nullptr, true))},
+      {"gcap_runtime_run_on", "work", kBad,
+       CALL(gcap_runtime_run_on(o.runtime, 0, &o.buffers, nullptr, nullptr, true))},
+      {"gcap_runtime_run_on", "user", kFine,
+       CALL(gcap_runtime_run_on(o.runtime, GCAP_GRAPH_ID_NONE, &o.buffers, RuntimeWorkOn, nullptr, true))},
+      {"gcap_graph_manager_begin_run_on", "manager", kBad,
+       CALL(gcap_graph_manager_begin_run_on(nullptr, 0, o.handle, &o.buffers, &o.kind, &o.address))},
+      {"gcap_graph_manager_begin_run_on", "buffers", kBad,
+       CALL(gcap_graph_manager_begin_run_on(o.manager, 0, o.handle, nullptr, &o.kind, &o.address))},
+      {"gcap_graph_manager_begin_run_on", "out_kind", kBad,
+       CALL(gcap_graph_manager_begin_run_on(o.manager, 0, o.handle, &o.buffers, nullptr, &o.address))},
+      {"gcap_graph_manager_begin_run_on", "out_addresses", kBad,
+       CALL(gcap_graph_manager_begin_run_on(o.manager, 0, o.handle, &o.buffers, &o.kind, nullptr))},
+      {"gcap_graph_manager_run_on", "manager", kBad,
+       CALL(gcap_graph_manager_run_on(nullptr, 0, o.handle, &o.buffers, WorkOn, nullptr, true))},
+      {"gcap_graph_manager_run_on", "buffers", kBad,
+       CALL(gcap_graph_manager_run_on(o.manager, 0, o.handle, nullptr, WorkOn, nullptr, true))},
+      {"gcap_graph_manager_run_on", "work", kBad,
+       CALL(gcap_graph_manager_run_on(o.manager, 0, o.handle, &o.buffers, nullptr, nullptr, true))},
+      {"gcap_graph_manager_run_on", "user", kFine,
+       CALL(gcap_graph_manager_run_on(o.manager, GCAP_GRAPH_ID_NONE, o.handle, &o.buffers, WorkOn, nullptr, true))},
+      {"gcap_graph_manager_bind", "manager", kBad, CALL(gcap_graph_manager_bind(nullptr, 0, 0, o.buffer.address))},
+      {"gcap_graph_manager_bind", "address", GCAP_NOT_FOUND, CALL(gcap_graph_manager_bind(o.manager, 0, 0, nullptr))},
+      {"gcap_graph_diff", "before", kBad, [](Objects&) { return Diff(false, true); }},
+      {"gcap_graph_diff", "after", kBad, [](Objects&) { return Diff(true, false); }},
+      {"gcap_graph_diff", "on_difference", kFine, [](Objects&) { return Diff(true, true); }},
+      {"gcap_graph_diff", "user", kFine, [](Objects&) { return Diff(true, true); }},
+      {"gcap_graph_diff", "out_count", kFine, [](Objects&) { return Diff(true, true); }},
       {"gcap_graph_manager_recapture", "manager", kBad, CALL(gcap_graph_manager_recapture(nullptr, 0))},
       {"gcap_graph_manager_explain", "manager", kBad,
        CALL(gcap_graph_manager_explain(nullptr, 0, GCAP_GRAPH_WHY_CAPTURE_FAILED))},
@@ -510,11 +568,12 @@ std::vector<std::string> Parameters(const std::string& list) {
 
 // The name of a parameter that may be NULL, else nothing: a pointer, a function, or a type that hides one of these.
 std::string PointerName(const std::string& parameter) {
-  static const std::regex function(R"(\(\*(\w+)\))"), hidden(R"(\b(gcap_status_t|gcap_\w+_work_t)\s+(\w+)\s*$)"),
+  static const std::regex function(R"(\(\*(\w+)\))"),
+      hidden(R"(\b(?:gcap_status_t|gcap_\w+_work(?:_on)?_t|gcap_\w+_fn|cudaGraph_t)\s+(\w+)\s*$)"),
       name(R"((\w+)\s*$)");
   std::smatch match;
   if (std::regex_search(parameter, match, function)) return match[1];
-  if (std::regex_search(parameter, match, hidden)) return match[2];
+  if (std::regex_search(parameter, match, hidden)) return match[1];
   if (parameter.find('*') == std::string::npos) return "";
   return std::regex_search(parameter, match, name) ? match[1].str() : "";
 }

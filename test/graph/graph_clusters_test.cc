@@ -95,7 +95,7 @@ TEST_F(GraphClusters, RefusalNamesKernelAndField) {
   Recapture();
   Capture(kKernel, 4);
   const Outcome refusal(gcap_graph_manager_explain(manager_, 0, GCAP_GRAPH_WHY_NOT_UPDATED));
-  EXPECT_TRUE(refusal.Names("kernel 0 of 1")) << refusal.message;
+  EXPECT_TRUE(refusal.Names("node 0 of 1, kernel")) << refusal.message;
   EXPECT_TRUE(refusal.Names("gcap_kernel_cluster_size")) << refusal.message;
   EXPECT_TRUE(refusal.Names("cluster dimension 2x1x1 -> 4x1x1")) << refusal.message;
   EXPECT_TRUE(refusal.Names("could not be updated in place")) << refusal.message;

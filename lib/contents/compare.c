@@ -1,0 +1,159 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Compares nodes by their fields, and names places in their arguments.
+
+#include "lib/contents/compare.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/internal/text.h"
+
+#define BEFORE change->before, sizeof(change->before)
+#define AFTER change->after, sizeof(change->after)
+
+// --- Fields ---------------------------------------------------------------------------------------------------------
+
+static bool differ_number(const char* field, long long before, long long after, gcap_contents_change_t* change) {
+  if (before == after) return false;
+  change->field = field;
+  snprintf(BEFORE, "%lld", before);
+  snprintf(AFTER, "%lld", after);
+  return true;
+}
+
+static void write_extent(const unsigned extent[3], char* text, size_t capacity) {
+  if (extent[0] == 0) {
+    snprintf(text, capacity, "none");
+  } else {
+    snprintf(text, capacity, "%ux%ux%u", extent[0], extent[1], extent[2]);
+  }
+}
+
+static bool differ_extent(const char* field, const unsigned before[3], const unsigned after[3],
+                          gcap_contents_change_t* change) {
+  if (memcmp(before, after, 3 * sizeof(*before)) == 0) return false;
+  change->field = field;
+  write_extent(before, BEFORE);
+  write_extent(after, AFTER);
+  return true;
+}
+
+static bool differ_type(const gcap_contents_node_t* before, const gcap_contents_node_t* after,
+                        gcap_contents_change_t* change) {
+  if (before->type == after->type) return false;
+  change->field = "type";
+  snprintf(BEFORE, "%s", gcap_contents_type_name(before->type));
+  snprintf(AFTER, "%s", gcap_contents_type_name(after->type));
+  return true;
+}
+
+// The kernel of before may have been unloaded since, so only that of after is asked for its name.
+static bool differ_function(const gcap_contents_node_t* before, const gcap_contents_node_t* after,
+                            gcap_contents_change_t* change) {
+  if (before->function == after->function) return false;
+  change->field = "function";
+  snprintf(BEFORE, "%p", before->function);
+  snprintf(AFTER, "%p %.100s", after->function, gcap_contents_kernel_name(after));
+  return true;
+}
+
+static bool differ_known(const gcap_contents_node_t* before, const gcap_contents_node_t* after,
+                         gcap_contents_change_t* change) {
+  if (before->type != cudaGraphNodeTypeKernel) {  // what a conditional node may run is not looked at
+    if (before->type != cudaGraphNodeTypeConditional) return false;
+  } else if (before->is_known && after->is_known) {
+    return false;
+  }
+  change->field = "attributes";
+  snprintf(BEFORE, "%s", before->is_known ? "told" : "not told by the driver");
+  snprintf(AFTER, "%s", after->is_known ? "told" : "not told by the driver");
+  return true;
+}
+
+bool gcap_contents_differ(gcap_contents_field_t field, const gcap_contents_node_t* before,
+                          const gcap_contents_node_t* after, gcap_contents_change_t* change) {
+  switch (field) {
+    case GCAP_CONTENTS_TYPE: return differ_type(before, after, change);
+    case GCAP_CONTENTS_PARENT:
+      return differ_number("parent", (long long)before->parent, (long long)after->parent, change);
+    case GCAP_CONTENTS_DEPENDENCIES:
+      return differ_number("dependencies", (long long)before->num_dependencies, (long long)after->num_dependencies,
+                           change);
+    case GCAP_CONTENTS_FUNCTION: return differ_function(before, after, change);
+    case GCAP_CONTENTS_GRID: return differ_extent("grid", before->grid, after->grid, change);
+    case GCAP_CONTENTS_BLOCK: return differ_extent("block", before->block, after->block, change);
+    case GCAP_CONTENTS_SHARED_BYTES:
+      return differ_number("dynamic shared memory", before->shared_bytes, after->shared_bytes, change);
+    case GCAP_CONTENTS_KNOWN: return differ_known(before, after, change);
+    case GCAP_CONTENTS_CLUSTER: return differ_extent("cluster dimension", before->cluster, after->cluster, change);
+    case GCAP_CONTENTS_COOPERATIVE:
+      return differ_number("cooperative", before->cooperative, after->cooperative, change);
+    case GCAP_CONTENTS_PRIORITY: return differ_number("priority", before->priority, after->priority, change);
+    case GCAP_CONTENTS_SYNC_DOMAIN:
+      return differ_number("memory synchronization domain", before->sync_domain, after->sync_domain, change);
+    case GCAP_CONTENTS_NUM_FIELDS: break;
+  }
+  return false;
+}
+
+// --- Updates --------------------------------------------------------------------------------------------------------
+
+gcap_status_t gcap_contents_check_update(const gcap_contents_t* before, const gcap_contents_t* after) {
+  if (before->count != after->count) return NULL;  // the driver refuses
+  gcap_contents_change_t change;
+  for (size_t i = 0; i < before->count; ++i) {
+    const gcap_contents_node_t *old = &before->nodes[i], *new = &after->nodes[i];
+    if (old->type != new->type) return NULL;  // the driver refuses
+    for (gcap_contents_field_t field = GCAP_CONTENTS_KNOWN; field < GCAP_CONTENTS_NUM_FIELDS; ++field) {
+      if (!gcap_contents_differ(field, old, new, &change)) continue;
+      char node[256];
+      gcap_contents_write_node(after, new, node, sizeof(node));
+      return GCAP_STATUS(GCAP_CUDA_ERROR,
+                         "the attributes of a node changed: %s: %s %s -> %s, which cudaGraphExecUpdate may leave as "
+                         "they were",
+                         node, change.field, change.before, change.after);
+    }
+  }
+  return NULL;
+}
+
+// --- Places ---------------------------------------------------------------------------------------------------------
+
+static const struct {
+  enum cudaGraphNodeType type;
+  size_t offset;
+  const char* name;
+} members[] = {
+    {cudaGraphNodeTypeMemcpy, offsetof(struct cudaMemcpy3DParms, srcPtr.ptr), "the source"},
+    {cudaGraphNodeTypeMemcpy, offsetof(struct cudaMemcpy3DParms, dstPtr.ptr), "the destination"},
+    {cudaGraphNodeTypeMemcpy, offsetof(struct cudaMemcpy3DParms, extent.width), "the width"},
+    {cudaGraphNodeTypeMemcpy, offsetof(struct cudaMemcpy3DParms, kind), "the kind"},
+    {cudaGraphNodeTypeMemset, offsetof(struct cudaMemsetParams, dst), "the destination"},
+    {cudaGraphNodeTypeMemset, offsetof(struct cudaMemsetParams, elementSize), "the size of an element"},
+    {cudaGraphNodeTypeMemset, offsetof(struct cudaMemsetParams, value), "the value"},
+    {cudaGraphNodeTypeMemset, offsetof(struct cudaMemsetParams, width), "the width"},
+    {cudaGraphNodeTypeHost, offsetof(struct cudaHostNodeParams, fn), "the function"},
+    {cudaGraphNodeTypeHost, offsetof(struct cudaHostNodeParams, userData), "the user's data"},
+    {cudaGraphNodeTypeEventRecord, 0, "the event"},
+    {cudaGraphNodeTypeWaitEvent, 0, "the event"},
+    {cudaGraphNodeTypeMemAlloc, 0, "the address"},
+    {cudaGraphNodeTypeMemFree, 0, "the address"},
+};
+
+void gcap_contents_write_place(const gcap_contents_t* contents, const gcap_contents_node_t* node, size_t part,
+                               size_t offset, char* text, size_t capacity) {
+  for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); ++i) {
+    if (members[i].type != node->type || members[i].offset != offset) continue;
+    snprintf(text, capacity, "%s", members[i].name);
+    return;
+  }
+  gcap_text_t out;
+  gcap_text_init(&out, text, capacity);
+  if (node->by_extra) {
+    gcap_text_add(&out, "the argument buffer");
+  } else {
+    gcap_text_add(&out, "argument %zu", part);
+  }
+  if (offset != 0 || gcap_contents_parts_of(contents, node)[part].bytes > 8) gcap_text_add(&out, ", byte %zu", offset);
+}

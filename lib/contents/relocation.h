@@ -1,0 +1,59 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// relocation.h: which words of a graph's arguments are pointers into its buffers, and how an executable gets others.
+//
+// The same work is captured twice: with the buffers at their addresses, and at stand-ins. A word of the arguments that
+// differs by exactly the distance of one buffer is a pointer into that buffer. Any other difference is named, and the
+// graph cannot be moved. Measured on an H200: so found, the pointers of own kernels, of cuBLASLt and of cuDNN gave
+// outputs that were equal, bit by bit, to a new capture's.
+//
+// What this cannot see: a pointer that lies in device memory, as an array of pointers does.
+#ifndef GCAP_LIB_CONTENTS_RELOCATION_H_
+#define GCAP_LIB_CONTENTS_RELOCATION_H_
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lib/contents/contents.h"
+#include "lib/contents/stand_ins.h"
+
+// One pointer: the 8 bytes at `offset` of the node's arguments are the buffer's address and `distance`.
+typedef struct gcap_relocation_word {
+  size_t buffer;
+  size_t node;
+  size_t offset;
+  uintptr_t distance;
+} gcap_relocation_word_t;
+
+// Of one executable.
+// Thread: one at a time.
+typedef struct gcap_relocation {
+  gcap_contents_t* contents;      // of the graph that the executable was made from, with the arguments as they are now
+  gcap_relocation_word_t* words;  // by buffer, then by node
+  size_t num_words, words_room;
+  gcap_moving_buffer_t* buffers;  // where they are now
+  size_t* first_word;             // [num_buffers + 1]
+  size_t num_buffers;
+  bool* is_changed;  // [contents->count]
+  void** params;     // as many as a kernel has
+} gcap_relocation_t;
+
+// Finds the words. `real` is the contents of the graph that executables are made from, captured with the buffers at
+// their addresses: graph and contents outlive the relocation, which changes the arguments in the contents. `stand_in`
+// is of the capture at the stand-ins. Both have arguments. The names of the buffers outlive the relocation.
+//   FAILED_PRECONDITION  the graph cannot be moved: node, place and both values are named
+//   RESOURCE_EXHAUSTED   no host memory
+gcap_status_t gcap_relocation_create(gcap_contents_t* real, const gcap_contents_t* stand_in,
+                                     const gcap_moving_buffer_t* buffers, size_t count,
+                                     gcap_relocation_t** out_relocation);
+void gcap_relocation_destroy(gcap_relocation_t* relocation);
+
+// Sets the buffers' addresses in `exec`; 0: that buffer stays. Only nodes that read a moved buffer are touched, each
+// once. Launches in flight keep what they had. No address is checked. If it succeeds, `addresses` are the old ones.
+// Capture: legal.
+//   CUDA_ERROR  the driver refused one; all are as before. `*out_torn`: they could not be set back, and the executable
+//               must not be launched
+gcap_status_t gcap_relocation_move(gcap_relocation_t* relocation, cudaGraphExec_t exec, uintptr_t* addresses,
+                                   bool* out_torn);
+
+#endif  // GCAP_LIB_CONTENTS_RELOCATION_H_

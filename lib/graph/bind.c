@@ -1,0 +1,112 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Binding. All addresses are checked before the first node is touched, so a refusal changes nothing.
+//
+// Locking: the manager's mutex is held over the checks, which ask the driver what memory an address is in, and over the
+// setting of nodes: a launch of another thread has all addresses of a bind, or none.
+
+#include "lib/graph/bind.h"
+
+#include "lib/internal/forked.h"
+
+static uintptr_t address_of(const gcap_graph_moving_t* moving, size_t buffer) {
+  if (moving->relocation != NULL) return moving->relocation->buffers[buffer].address;
+  return moving->buffers[buffer].address;
+}
+
+static gcap_status_t check_has_buffers(const gcap_graph_slot_t* slot) {
+  if (slot->graph->moving != NULL) return NULL;
+  return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                     "graph id %d was captured without buffers: begin its runs with gcap_graph_manager_begin_run_on",
+                     slot->id);
+}
+
+// Notes the address for the next apply, if it is another one.
+static gcap_status_t plan(gcap_graph_slot_t* slot, size_t buffer, const void* address) {
+  gcap_graph_moving_t* moving = slot->graph->moving;
+  moving->addresses[buffer] = 0;
+  if ((uintptr_t)address == address_of(moving, buffer)) return NULL;
+  GCAP_RETURN_IF_ERROR(gcap_graph_moving_check(moving, slot->id, buffer, address));
+  if (moving->relocation == NULL) {
+    return gcap_status_annotate(gcap_status_clone(moving->refusal), GCAP_FAILED_PRECONDITION,
+                                "graph id %d cannot be moved: buffer %zu '%s' stays at %p", slot->id, buffer,
+                                moving->buffers[buffer].name, (void*)address_of(moving, buffer));
+  }
+  moving->addresses[buffer] = (uintptr_t)address;
+  return NULL;
+}
+
+static gcap_status_t apply(gcap_graph_slot_t* slot) {
+  gcap_graph_moving_t* moving = slot->graph->moving;
+  if (moving->relocation == NULL) return NULL;  // all stay
+  bool is_torn = false;
+  gcap_status_t status = gcap_relocation_move(moving->relocation, slot->graph->exec, moving->addresses, &is_torn);
+  if (status == NULL) return NULL;
+  if (is_torn) slot->info.state = gcap_graph_state_after(slot->info.state, GCAP_GRAPH_STEP_RECAPTURE);
+  return gcap_status_annotate(status, gcap_status_code(status), "graph id %d could not be moved%s", slot->id,
+                              is_torn ? ", nor put back: its next run is captured again" : "");
+}
+
+gcap_status_t gcap_graph_bind_all(gcap_graph_slot_t* slot, void* const* addresses, size_t count) {
+  GCAP_RETURN_IF_ERROR(check_has_buffers(slot));
+  gcap_graph_moving_t* moving = slot->graph->moving;
+  if (count != moving->count) {
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "graph id %d: %zu addresses, and the graph has %zu buffers", slot->id,
+                       count, moving->count);
+  }
+  for (size_t i = 0; i < count; ++i) {
+    const void* address = addresses[i] != NULL ? addresses[i] : (const void*)address_of(moving, i);
+    GCAP_RETURN_IF_ERROR(plan(slot, i, address));
+  }
+  return apply(slot);
+}
+
+static gcap_status_t bind_one(gcap_graph_slot_t* slot, size_t buffer, void* address) {
+  GCAP_RETURN_IF_ERROR(check_has_buffers(slot));
+  gcap_graph_moving_t* moving = slot->graph->moving;
+  if (buffer >= moving->count) {
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "graph id %d: there is no buffer %zu, the graph has %zu", slot->id,
+                       buffer, moving->count);
+  }
+  for (size_t i = 0; i < moving->count; ++i) moving->addresses[i] = 0;
+  GCAP_RETURN_IF_ERROR(plan(slot, buffer, address));
+  return apply(slot);
+}
+
+gcap_status_t gcap_graph_manager_bind(gcap_graph_manager_t* manager, int id, size_t buffer, void* address) {
+  GCAP_RETURN_IF_NULL(manager);
+  GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing(__func__));
+  pthread_mutex_lock(&manager->mutex);
+  gcap_graph_slot_t* slot = NULL;
+  gcap_status_t status = gcap_graph_find_replayable(manager, id, &slot);
+  if (status == NULL) status = bind_one(slot, buffer, address);
+  pthread_mutex_unlock(&manager->mutex);
+  return status;
+}
+
+static bool is_fixed_at(const gcap_graph_moving_t* moving, size_t buffer, uintptr_t address) {
+  return address != 0 && address != address_of(moving, buffer);
+}
+
+// Whether there is a graph that is not movable. A wrong count is refused elsewhere.
+static bool may_be_fixed(const gcap_graph_slot_t* slot, size_t count) {
+  return slot->graph->moving->relocation == NULL && slot->graph->moving->count == count;
+}
+
+bool gcap_graph_is_fixed(const gcap_graph_slot_t* slot, void* const* addresses, size_t count) {
+  if (slot->graph->moving == NULL) return true;
+  bool is_fixed = false;
+  for (size_t i = 0; may_be_fixed(slot, count) && i < count; ++i) {
+    is_fixed |= is_fixed_at(slot->graph->moving, i, (uintptr_t)addresses[i]);
+  }
+  return is_fixed;
+}
+
+bool gcap_graph_is_fixed_for(const gcap_graph_slot_t* slot, const gcap_graph_moving_t* run) {
+  if (slot->graph->moving == NULL) return true;
+  bool is_fixed = false;
+  for (size_t i = 0; may_be_fixed(slot, run->count) && i < run->count; ++i) {
+    is_fixed |= is_fixed_at(slot->graph->moving, i, run->buffers[i].address);
+  }
+  return is_fixed;
+}
