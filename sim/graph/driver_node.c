@@ -10,6 +10,7 @@
 #include "sim/base/die.h"
 #include "sim/base/thread.h"
 #include "sim/device/driver.h"
+#include "sim/device/kernel.h"
 #include "sim/device/library.h"
 #include "sim/graph/graph.h"
 #include "sim/graph/graph_params.h"
