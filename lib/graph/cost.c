@@ -11,6 +11,8 @@
 
 #include <pthread.h>
 
+#include "gcap/log.h"
+
 // Further devices have the recorded numbers.
 #define MAX_DEVICES 64
 
@@ -34,10 +36,12 @@ static device_cost_t* cost_of(int device_id) {
 
 // --- Counting -------------------------------------------------------------------------------------------------------
 
+// Only an estimate suffers from a failure.
 static bool is_told(gcap_status_t status) {
-  const bool told = status == NULL;
-  gcap_status_ignore(status);  // only an estimate suffers
-  return told;
+  if (status == NULL) return true;
+  gcap_log(GCAP_LOG_WARNING, "what an executable takes of the device is not known: %s", gcap_status_message(status));
+  gcap_status_free(status);
+  return false;
 }
 
 static gcap_status_t count_child(cudaGraphNode_t node, size_t* kernels) {
@@ -45,10 +49,7 @@ static gcap_status_t count_child(cudaGraphNode_t node, size_t* kernels) {
   if (!is_told(GCAP_CUDA(cudaGraphChildGraphNodeGetGraph(node, &child)))) return NULL;
   gcap_graph_node_list_t nodes = {0};
   gcap_status_t status = gcap_graph_node_list_read(child, &nodes);
-  if (gcap_status_code(status) == GCAP_CUDA_ERROR) {
-    gcap_status_ignore(status);
-    return NULL;
-  }
+  if (gcap_status_code(status) == GCAP_CUDA_ERROR) return is_told(status), NULL;
   size_t more = 0;
   if (status == NULL) status = gcap_graph_count_kernels(&nodes, &more);
   gcap_graph_node_list_free(&nodes);
