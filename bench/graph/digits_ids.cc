@@ -134,6 +134,7 @@ class Ids {
   void Trim() const { Check(gcap_scratch_trim(gcap_runtime_scratch(runtime_))); }
   gcap_graph_plan_t Plan() const {
     gcap_graph_plan_t plan;
+    gcap_graph_plan_init(&plan);
     Check(gcap_session_plan(session_, runs_.data(), runs_.size(), &plan));
     return plan;
   }

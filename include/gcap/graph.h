@@ -248,7 +248,7 @@ GCAP_API void gcap_graph_note_initialization(void);
 
 // What the graphs of some ids hold together; of ids that have no graph, what they will hold once they are captured.
 typedef struct gcap_graph_plan {
-  size_t struct_size;     // set by the function that makes the plan
+  size_t struct_size;     // set by gcap_graph_plan_init
   size_t graphs;          // of how many ids
   size_t nodes;           // the sum of gcap_graph_info_t.nodes
   size_t kernel_nodes;    // and so on
@@ -256,6 +256,12 @@ typedef struct gcap_graph_plan {
   size_t exec_bytes;
   size_t bytes;  // retained_bytes + exec_bytes
 } gcap_graph_plan_t;
+
+// A plan of nothing. Programs call it before they have a plan made.
+static inline void gcap_graph_plan_init(gcap_graph_plan_t* plan) {
+  const gcap_graph_plan_t nothing = {sizeof(*plan), 0, 0, 0, 0, 0, 0};
+  *plan = nothing;
+}
 
 // A run that a plan counts, as for gcap_graph_manager_run.
 typedef struct gcap_graph_planned_run {
@@ -270,21 +276,15 @@ typedef struct gcap_graph_planned_run {
 // after an eager run of the id: make one first, since a rehearsal is refused what a capture is refused. Its part for
 // executables is an estimate (gcap_graph_info_t.exec_bytes). Nothing is executed, and the state of the id stays. What a
 // rehearsal retains is released before the next one: what several graphs of `runs` will share counts for each of them
-// (gcap_runtime_plan counts it once). On failure `*out_plan` is zero. Programs call gcap_graph_manager_plan.
-//   INVALID_ARGUMENT     an id below 0, or no work; or as gcap_capture_begin
+// (gcap_runtime_plan counts it once). On failure `*out_plan` is a plan of nothing.
+//   INVALID_ARGUMENT     an id below 0, no work, or a plan that was not initialized; or as gcap_capture_begin
 //   FAILED_PRECONDITION  the calling thread is capturing, or `stream` is
 //   CAPTURE_INVALIDATED  a rehearsal failed; the message has the id and the first failure
 //   RESOURCE_EXHAUSTED   no host memory
 //   CUDA_ERROR           the runtime refused
-GCAP_API gcap_status_t gcap_graph_manager_read_plan(gcap_graph_manager_t* manager, cudaStream_t stream,
-                                                    const gcap_graph_planned_run_t* runs, size_t num_runs,
-                                                    gcap_graph_plan_t* out_plan) GCAP_NODISCARD;
-GCAP_NODISCARD static inline gcap_status_t gcap_graph_manager_plan(gcap_graph_manager_t* manager, cudaStream_t stream,
-                                                                   const gcap_graph_planned_run_t* runs,
-                                                                   size_t num_runs, gcap_graph_plan_t* out_plan) {
-  if (out_plan != NULL) out_plan->struct_size = sizeof(*out_plan);
-  return gcap_graph_manager_read_plan(manager, stream, runs, num_runs, out_plan);
-}
+GCAP_API gcap_status_t gcap_graph_manager_plan(gcap_graph_manager_t* manager, cudaStream_t stream,
+                                               const gcap_graph_planned_run_t* runs, size_t num_runs,
+                                               gcap_graph_plan_t* out_plan) GCAP_NODISCARD;
 
 // --- Replay ---------------------------------------------------------------------------------------------------------
 

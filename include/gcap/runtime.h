@@ -105,16 +105,10 @@ typedef struct gcap_runtime_planned_run {
 
 // Plans the calling thread's graphs of `runs`, an id each, as gcap_graph_manager_plan does. A rehearsal has a scratch
 // reservation, as a captured run has; the arena grows by what the largest of them lacks, not by their sum. Graphs that
-// share a reservation (share_graph_memory) count it once. Programs call gcap_runtime_plan.
+// share a reservation (share_graph_memory) count it once.
 //   errors of gcap_graph_manager_plan
-GCAP_API gcap_status_t gcap_runtime_read_plan(gcap_runtime_t* runtime, const gcap_runtime_planned_run_t* runs,
-                                              size_t num_runs, gcap_graph_plan_t* out_plan) GCAP_NODISCARD;
-GCAP_NODISCARD static inline gcap_status_t gcap_runtime_plan(gcap_runtime_t* runtime,
-                                                             const gcap_runtime_planned_run_t* runs, size_t num_runs,
-                                                             gcap_graph_plan_t* out_plan) {
-  if (out_plan != NULL) out_plan->struct_size = sizeof(*out_plan);
-  return gcap_runtime_read_plan(runtime, runs, num_runs, out_plan);
-}
+GCAP_API gcap_status_t gcap_runtime_plan(gcap_runtime_t* runtime, const gcap_runtime_planned_run_t* runs,
+                                         size_t num_runs, gcap_graph_plan_t* out_plan) GCAP_NODISCARD;
 
 // Opens a run of the calling thread. The thread's stream may be capturing on return. The stream's device must be
 // current from this call until the run's end. Without `enable_cuda_graph` every run is eager. Scratch that is allocated

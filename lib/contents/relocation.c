@@ -334,9 +334,17 @@ static gcap_status_t swap(gcap_relocation_t* relocation, cudaGraphExec_t exec, u
   return status;
 }
 
+// Measured on an H200: the driver crashes when it sets a kernel node for a thread that has no current context, which a
+// thread gets with its first call of the runtime that needs one. This is such a call.
+static gcap_status_t make_context_current(cudaGraphExec_t exec) {
+  unsigned long long flags = 0;
+  return GCAP_CUDA(cudaGraphExecGetFlags(exec, &flags));
+}
+
 gcap_status_t gcap_relocation_move(gcap_relocation_t* relocation, cudaGraphExec_t exec, uintptr_t* addresses,
                                    bool* out_torn) {
   *out_torn = false;
+  GCAP_RETURN_IF_ERROR(make_context_current(exec));
   gcap_status_t status = swap(relocation, exec, addresses);
   if (status == NULL) return NULL;
   gcap_status_t undone = swap(relocation, exec, addresses);

@@ -12,6 +12,7 @@
 #include <cuda_runtime_api.h>
 #include <pthread.h>
 
+#include "gcap/log.h"
 #include "gcap/status.h"
 
 // Further devices have the recorded numbers.
@@ -52,10 +53,12 @@ size_t gcap_graph_exec_bytes(int device_id, size_t kernels) {
 
 // --- Measuring ------------------------------------------------------------------------------------------------------
 
+// Only an estimate suffers from a failure.
 static bool is_told(gcap_status_t status) {
-  const bool told = status == NULL;
-  gcap_status_ignore(status);  // only an estimate suffers
-  return told;
+  if (status == NULL) return true;
+  gcap_log(GCAP_LOG_WARNING, "what an executable takes of the device is not known: %s", gcap_status_message(status));
+  gcap_status_free(status);
+  return false;
 }
 
 // Of the current device alone, so that no failure can leave the thread on another one.

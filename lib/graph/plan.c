@@ -12,9 +12,23 @@
 #include "lib/graph/open_run.h"
 #include "lib/graph/rehearse.h"
 #include "lib/internal/forked.h"
+#include "lib/internal/sized.h"
 #include "lib/internal/unwind.h"
 
-const gcap_sized_type_t gcap_graph_plan_type = {.name = "gcap_graph_plan", .bytes = sizeof(gcap_graph_plan_t)};
+static const gcap_sized_type_t plan_type = {.name = "gcap_graph_plan", .bytes = sizeof(gcap_graph_plan_t)};
+
+void gcap_graph_plan_give(const gcap_graph_plan_t* plan, gcap_graph_plan_t* out_plan) {
+  gcap_sized_write(&plan_type, plan, out_plan);
+}
+
+gcap_status_t gcap_graph_plan_begin(gcap_graph_plan_t* out_plan, gcap_graph_plan_t* plan) {
+  GCAP_RETURN_IF_NULL(out_plan);
+  gcap_graph_plan_init(plan);
+  GCAP_RETURN_IF_ERROR(gcap_sized_read(&plan_type, out_plan, plan));
+  gcap_graph_plan_init(plan);
+  gcap_graph_plan_give(plan, out_plan);
+  return NULL;
+}
 
 // --- What is counted ------------------------------------------------------------------------------------------------
 
@@ -114,20 +128,19 @@ static gcap_status_t plan_all(gcap_graph_manager_t* manager, cudaStream_t stream
 
 static void let_go(gcap_graph_manager_t** held) { gcap_graph_manager_let_go(*held); }
 
-gcap_status_t gcap_graph_manager_read_plan(gcap_graph_manager_t* manager, cudaStream_t stream,
-                                           const gcap_graph_planned_run_t* runs, size_t num_runs,
-                                           gcap_graph_plan_t* out_plan) {
-  GCAP_RETURN_IF_NULL(out_plan);
-  gcap_graph_plan_t plan = {.struct_size = sizeof(plan)};
-  gcap_sized_write(&gcap_graph_plan_type, &plan, out_plan);
+gcap_status_t gcap_graph_manager_plan(gcap_graph_manager_t* manager, cudaStream_t stream,
+                                      const gcap_graph_planned_run_t* runs, size_t num_runs,
+                                      gcap_graph_plan_t* out_plan) {
+  gcap_graph_plan_t plan;
+  GCAP_RETURN_IF_ERROR(gcap_graph_plan_begin(out_plan, &plan));
   GCAP_RETURN_IF_NULL(manager);
   if (num_runs > 0) GCAP_RETURN_IF_NULL(runs);
-  GCAP_RETURN_IF_ERROR(gcap_check_not_forked("gcap_graph_manager_plan"));
-  GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing("gcap_graph_manager_plan"));
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
+  GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing(__func__));
   GCAP_RETURN_IF_ERROR(check_runs(runs, num_runs));
   GCAP_AT_SCOPE_END(let_go) gcap_graph_manager_t* held = manager;
   gcap_graph_manager_hold(held);
   GCAP_RETURN_IF_ERROR(plan_all(manager, stream, runs, num_runs, &plan));
-  gcap_sized_write(&gcap_graph_plan_type, &plan, out_plan);
+  gcap_graph_plan_give(&plan, out_plan);
   return NULL;
 }

@@ -5,9 +5,12 @@
 #define GCAP_LIB_GRAPH_REHEARSE_H_
 
 #include "gcap/graph.h"
-#include "lib/internal/sized.h"
 
-extern const gcap_sized_type_t gcap_graph_plan_type;
+// Begins a plan of the library's layout, and makes the caller's one of nothing.
+//   INVALID_ARGUMENT  as gcap_sized_read
+gcap_status_t gcap_graph_plan_begin(gcap_graph_plan_t* out_plan, gcap_graph_plan_t* plan) GCAP_NODISCARD;
+// Gives the caller the plan.
+void gcap_graph_plan_give(const gcap_graph_plan_t* plan, gcap_graph_plan_t* out_plan);
 
 // Captures the work of `id` on `stream` and adds what its graph would hold to `plan`, but for what it would retain,
 // which `*out_retained` is; then the graph is gone. On failure the plan is unchanged. The work may end with an

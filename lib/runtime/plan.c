@@ -134,16 +134,15 @@ static gcap_status_t plan_runs(gcap_runtime_t* runtime, const gcap_runtime_plann
   return gcap_runtime_rehearse(runtime, ids, num_runs, run_in_scope, &planned, plan);
 }
 
-gcap_status_t gcap_runtime_read_plan(gcap_runtime_t* runtime, const gcap_runtime_planned_run_t* runs, size_t num_runs,
-                                     gcap_graph_plan_t* out_plan) {
-  GCAP_RETURN_IF_NULL(out_plan);
-  gcap_graph_plan_t plan = {.struct_size = sizeof(plan)};
-  gcap_sized_write(&gcap_graph_plan_type, &plan, out_plan);
+gcap_status_t gcap_runtime_plan(gcap_runtime_t* runtime, const gcap_runtime_planned_run_t* runs, size_t num_runs,
+                                gcap_graph_plan_t* out_plan) {
+  gcap_graph_plan_t plan;
+  GCAP_RETURN_IF_ERROR(gcap_graph_plan_begin(out_plan, &plan));
   GCAP_RETURN_IF_NULL(runtime);
   if (num_runs > 0) GCAP_RETURN_IF_NULL(runs);
-  GCAP_RETURN_IF_ERROR(gcap_check_not_forked("gcap_runtime_plan"));
-  GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing("gcap_runtime_plan"));
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
+  GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing(__func__));
   GCAP_RETURN_IF_ERROR(plan_runs(runtime, runs, num_runs, &plan));
-  gcap_sized_write(&gcap_graph_plan_type, &plan, out_plan);
+  gcap_graph_plan_give(&plan, out_plan);
   return NULL;
 }

@@ -202,18 +202,17 @@ static gcap_status_t plan_all(warm_up_t* w, gcap_graph_plan_t* plan) {
   return gcap_ep_plan(turns->eps[turns->main_ep], ids, w->num_items, run_in_scope, w, plan);
 }
 
-gcap_status_t gcap_session_read_plan(gcap_session_t* session, const gcap_warm_up_run_t* runs, size_t num_runs,
-                                     gcap_graph_plan_t* out_plan) {
-  GCAP_RETURN_IF_NULL(out_plan);
-  gcap_graph_plan_t plan = {.struct_size = sizeof(plan)};
-  gcap_sized_write(&gcap_graph_plan_type, &plan, out_plan);
+gcap_status_t gcap_session_plan(gcap_session_t* session, const gcap_warm_up_run_t* runs, size_t num_runs,
+                                gcap_graph_plan_t* out_plan) {
+  gcap_graph_plan_t plan;
+  GCAP_RETURN_IF_ERROR(gcap_graph_plan_begin(out_plan, &plan));
   GCAP_RETURN_IF_NULL(session);
   if (num_runs > 0) GCAP_RETURN_IF_NULL(runs);
-  GCAP_RETURN_IF_ERROR(gcap_check_not_forked("gcap_session_plan"));
-  GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing("gcap_session_plan"));
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
+  GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing(__func__));
   GCAP_AT_SCOPE_END(free_items) warm_up_t w = {.session = session, .num_items = num_runs};
   GCAP_RETURN_IF_ERROR(read_items(&w, runs));
   if (num_runs > 0) GCAP_RETURN_IF_ERROR(plan_all(&w, &plan));
-  gcap_sized_write(&gcap_graph_plan_type, &plan, out_plan);
+  gcap_graph_plan_give(&plan, out_plan);
   return NULL;
 }

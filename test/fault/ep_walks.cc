@@ -144,10 +144,12 @@ void AddEpWalks(std::vector<Walk>* walks) {
                        .RecoversFrom({"*"})
                        .Then<S>(EndRun));
   for (auto open : {OpenEager, OpenCapture}) {
-    walks->push_back(SessionWalk("gcap_ep_end_run", open == OpenEager ? "eager" : "capture", open,
-                                 [](S* s) { return gcap_ep_end_run(s->Ep(), nullptr, true); }));
-    walks->push_back(SessionWalk("gcap_runtime_end_run", open == OpenEager ? "eager" : "capture", open,
-                                 [](S* s) { return gcap_runtime_end_run(s->Runtime(), nullptr, true); }));
+    walks->push_back(SessionWalk("gcap_ep_end_run", open == OpenEager ? "eager" : "capture", open, [](S* s) {
+                       return gcap_ep_end_run(s->Ep(), nullptr, true);
+                     }).RecoversFrom(kMeasurements));
+    walks->push_back(SessionWalk("gcap_runtime_end_run", open == OpenEager ? "eager" : "capture", open, [](S* s) {
+                       return gcap_runtime_end_run(s->Runtime(), nullptr, true);
+                     }).RecoversFrom(kMeasurements));
   }
   walks->push_back(SessionWalk("gcap_ep_replay_graph", "", Captured, Replay));
   walks->push_back(SessionWalk("gcap_ep_release_captured_graph", "", Captured,
@@ -216,14 +218,18 @@ void AddShapeWalks(std::vector<Walk>* walks) {
                    }).MakesNoCall());
 }
 
-gcap_status_t RunOnce(S* s) {
-  return gcap_runtime_run(
-      s->Runtime(), S::kId,
-      [](void* scene, const gcap_run_resources_t* run) {
-        S* const s = static_cast<S*>(scene);
-        return GCAP_CUDA(cudaMemsetAsync(s->y.get(), 1, s->y.Bytes(), gcap_stream_handle(run->stream)));
-      },
-      s, /*synchronize=*/true);
+gcap_status_t FillY(void* scene, const gcap_run_resources_t* run) {
+  S* const s = static_cast<S*>(scene);
+  return GCAP_CUDA(cudaMemsetAsync(s->y.get(), 1, s->y.Bytes(), gcap_stream_handle(run->stream)));
+}
+
+gcap_status_t RunOnce(S* s) { return gcap_runtime_run(s->Runtime(), S::kId, FillY, s, /*synchronize=*/true); }
+
+gcap_status_t PlanOnce(S* s) {
+  const gcap_runtime_planned_run_t run = {S::kId, FillY, s};
+  gcap_graph_plan_t plan;
+  gcap_graph_plan_init(&plan);
+  return gcap_runtime_plan(s->Runtime(), &run, 1, &plan);
 }
 
 // The scene's output as the one buffer of a run.
@@ -265,21 +271,8 @@ gcap_status_t BeginRuntimeOn(S* s) {
   });
 }
 
-gcap_status_t PlanRuntime(S* s) {
-  const gcap_runtime_planned_run_t run = {
-      S::kId,
-      [](void* scene, const gcap_run_resources_t* resources) {
-        S* const s = static_cast<S*>(scene);
-        return GCAP_CUDA(cudaMemsetAsync(s->y.get(), 1, s->y.Bytes(), gcap_stream_handle(resources->stream)));
-      },
-      s};
-  gcap_graph_plan_t plan;
-  return gcap_runtime_plan(s->Runtime(), &run, 1, &plan);
-}
-
 void AddMovingWalks(std::vector<Walk>* walks) {
   const auto warm = [](S* s) { s->Run(1); };
-  walks->push_back(SessionWalk("gcap_runtime_read_plan", "", warm, PlanRuntime));
   walks->push_back(SessionWalk("gcap_ep_begin_run_on", "rehearsal", warm, BeginEpOn)
                        .RecoversFrom({"*"})
                        .WithoutALog()
@@ -326,6 +319,7 @@ void AddRuntimeWalks(std::vector<Walk>* walks) {
                        "gcap_runtime_run", "capture", [](S* s) { s->Run(1); }, RunOnce)
                        .RecoversFrom({"*"}));
   walks->push_back(SessionWalk("gcap_runtime_run", "replay", Captured, RunOnce));
+  walks->push_back(SessionWalk("gcap_runtime_plan", "", Cold, PlanOnce));
   walks->push_back(
       SessionWalk("gcap_runtime_synchronize", "", Cold, [](S* s) { return gcap_runtime_synchronize(s->Runtime()); }));
 }

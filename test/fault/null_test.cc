@@ -46,6 +46,7 @@ struct Objects {
     manager = s.manager;
     gcap_options_init(&options);
     gcap_run_options_init(&run_options);
+    gcap_graph_plan_init(&plan);
     gcap_thread_contexts_options_init(&contexts_options);
     GCAP_EXPECT_OK(gcap_thread_contexts_create(&contexts_options, &contexts));
     GCAP_EXPECT_OK(gcap_notification_create(stream, &notification));
@@ -91,6 +92,7 @@ struct Objects {
   gcap_graph_manager_t* manager = nullptr;
   gcap_options_t options;
   gcap_run_options_t run_options;
+  gcap_graph_plan_t plan;
   char text[16] = "";
   gcap_thread_contexts_options_t contexts_options;
   gcap_thread_contexts_t* contexts = nullptr;
@@ -189,9 +191,9 @@ std::vector<Row> OptionsAndSessions() {
       {"gcap_session_run", "outputs", kBad, CALL(gcap_session_run(o.session, nullptr, &o.input, nullptr))},
       {"gcap_session_warm_up", "session", kBad, CALL(gcap_session_warm_up(nullptr, nullptr, 0))},
       {"gcap_session_warm_up", "runs", kBad, CALL(gcap_session_warm_up(o.session, nullptr, 1))},
-      {"gcap_session_read_plan", "session", kBad, CALL(gcap_session_read_plan(nullptr, nullptr, 0, &o.plan))},
-      {"gcap_session_read_plan", "runs", kBad, CALL(gcap_session_read_plan(o.session, nullptr, 1, &o.plan))},
-      {"gcap_session_read_plan", "out_plan", kBad, CALL(gcap_session_read_plan(o.session, nullptr, 0, nullptr))},
+      {"gcap_session_plan", "session", kBad, CALL(gcap_session_plan(nullptr, nullptr, 0, &o.plan))},
+      {"gcap_session_plan", "runs", kBad, CALL(gcap_session_plan(o.session, nullptr, 1, &o.plan))},
+      {"gcap_session_plan", "out_plan", kBad, CALL(gcap_session_plan(o.session, nullptr, 0, nullptr))},
       {"gcap_session_release_captured_graph", "session", kBad, CALL(gcap_session_release_captured_graph(nullptr, 0))},
   };
 }
@@ -316,6 +318,9 @@ std::vector<Row> Runtimes() {
       {"gcap_runtime_run", "work", kBad, CALL(gcap_runtime_run(o.runtime, 0, nullptr, nullptr, true))},
       {"gcap_runtime_run", "user", kFine,
        CALL(gcap_runtime_run(o.runtime, GCAP_GRAPH_ID_NONE, RuntimeWork, nullptr, true))},
+      {"gcap_runtime_plan", "runtime", kBad, CALL(gcap_runtime_plan(nullptr, nullptr, 0, &o.plan))},
+      {"gcap_runtime_plan", "runs", kBad, CALL(gcap_runtime_plan(o.runtime, nullptr, 1, &o.plan))},
+      {"gcap_runtime_plan", "out_plan", kBad, CALL(gcap_runtime_plan(o.runtime, nullptr, 0, nullptr))},
       {"gcap_runtime_begin_run", "runtime", kBad, CALL(gcap_runtime_begin_run(nullptr, 0))},
       {"gcap_runtime_end_run", "runtime", kBad, CALL(gcap_runtime_end_run(nullptr, nullptr, true))},
       {"gcap_runtime_end_run", "run_status", kFine,
@@ -498,15 +503,6 @@ std::vector<Row> Graphs() {
        CALL(gcap_runtime_run_on(o.runtime, 0, &o.buffers, nullptr, nullptr, true))},
       {"gcap_runtime_run_on", "user", kFine,
        CALL(gcap_runtime_run_on(o.runtime, GCAP_GRAPH_ID_NONE, &o.buffers, RuntimeWorkOn, nullptr, true))},
-      {"gcap_runtime_read_plan", "runtime", kBad, CALL(gcap_runtime_read_plan(nullptr, nullptr, 0, &o.plan))},
-      {"gcap_runtime_read_plan", "runs", kBad, CALL(gcap_runtime_read_plan(o.runtime, nullptr, 1, &o.plan))},
-      {"gcap_runtime_read_plan", "out_plan", kBad, CALL(gcap_runtime_read_plan(o.runtime, nullptr, 0, nullptr))},
-      {"gcap_graph_manager_read_plan", "manager", kBad,
-       CALL(gcap_graph_manager_read_plan(nullptr, o.handle, nullptr, 0, &o.plan))},
-      {"gcap_graph_manager_read_plan", "runs", kBad,
-       CALL(gcap_graph_manager_read_plan(o.manager, o.handle, nullptr, 1, &o.plan))},
-      {"gcap_graph_manager_read_plan", "out_plan", kBad,
-       CALL(gcap_graph_manager_read_plan(o.manager, o.handle, nullptr, 0, nullptr))},
       {"gcap_graph_manager_begin_run_on", "manager", kBad,
        CALL(gcap_graph_manager_begin_run_on(nullptr, 0, o.handle, &o.buffers, &o.kind, &o.address))},
       {"gcap_graph_manager_begin_run_on", "buffers", kBad,
@@ -530,6 +526,12 @@ std::vector<Row> Graphs() {
       {"gcap_graph_diff", "on_difference", kFine, [](Objects&) { return Diff(true, true); }},
       {"gcap_graph_diff", "user", kFine, [](Objects&) { return Diff(true, true); }},
       {"gcap_graph_diff", "out_count", kFine, [](Objects&) { return Diff(true, true); }},
+      {"gcap_graph_manager_plan", "manager", kBad,
+       CALL(gcap_graph_manager_plan(nullptr, o.handle, nullptr, 0, &o.plan))},
+      {"gcap_graph_manager_plan", "runs", kBad,
+       CALL(gcap_graph_manager_plan(o.manager, o.handle, nullptr, 1, &o.plan))},
+      {"gcap_graph_manager_plan", "out_plan", kBad,
+       CALL(gcap_graph_manager_plan(o.manager, o.handle, nullptr, 0, nullptr))},
       {"gcap_graph_manager_recapture", "manager", kBad, CALL(gcap_graph_manager_recapture(nullptr, 0))},
       {"gcap_graph_manager_explain", "manager", kBad,
        CALL(gcap_graph_manager_explain(nullptr, 0, GCAP_GRAPH_WHY_CAPTURE_FAILED))},

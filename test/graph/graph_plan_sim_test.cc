@@ -72,6 +72,7 @@ TEST_F(GraphPlanSim, IsWhatTheDeviceLoses) {
     kernels_ = kernels;
     const std::vector<gcap_graph_planned_run_t> runs = Runs(kIds);
     gcap_graph_plan_t plan;
+    gcap_graph_plan_init(&plan);
     GCAP_EXPECT_OK(gcap_graph_manager_plan(manager_, stream_->get(), runs.data(), kIds, &plan));
     const size_t before = FreeBytes();
     for (int id = 0; id < kIds; ++id) GCAP_EXPECT_OK(Run(id));
@@ -91,6 +92,7 @@ TEST_F(GraphPlanSim, ThatFailsIsAStatusAndLeavesNothing) {
     Create(1);
     for (int id = 0; id < 2; ++id) GCAP_EXPECT_OK(Run(id));
     gcap_graph_plan_t plan;
+    gcap_graph_plan_init(&plan);
     const Outcome outcome = fault.During(
         [&] { return gcap_graph_manager_plan(manager_, stream_->get(), runs.data(), runs.size(), &plan); });
     // A plan needs to know of a kernel that it is one, no more.

@@ -80,6 +80,7 @@ class GraphPlan : public ManagerTest {
   }
   gcap_graph_plan_t Plan() {
     gcap_graph_plan_t plan;
+    gcap_graph_plan_init(&plan);
     GCAP_EXPECT_OK(gcap_graph_manager_plan(manager_, stream_->get(), runs_.data(), runs_.size(), &plan));
     EXPECT_EQ(plan.bytes, plan.retained_bytes + plan.exec_bytes);
     return plan;
@@ -222,6 +223,7 @@ TEST_F(GraphPlan, OfBadInputIsRefusedAndZero) {
   Create(0);
   AddModels({1});
   gcap_graph_plan_t plan;
+  gcap_graph_plan_init(&plan);
   GCAP_EXPECT_FAILS(gcap_graph_manager_plan(nullptr, stream_->get(), nullptr, 0, &plan), GCAP_INVALID_ARGUMENT,
                     "manager");
   GCAP_EXPECT_FAILS(gcap_graph_manager_plan(manager_, stream_->get(), nullptr, 1, &plan), GCAP_INVALID_ARGUMENT,
@@ -239,6 +241,7 @@ TEST_F(GraphPlan, InsideACaptureIsRefused) {
   Create(0);
   AddModels({1});
   gcap_graph_plan_t plan;
+  gcap_graph_plan_init(&plan);
   ASSERT_EQ(Begin(3), GCAP_GRAPH_RUN_CAPTURE);
   GCAP_EXPECT_FAILS(TryPlan(&plan), GCAP_FAILED_PRECONDITION, "gcap_graph_manager_plan");
   EXPECT_EQ(End().code, GCAP_OK);
@@ -249,6 +252,7 @@ TEST_F(GraphPlan, OfWorkThatFailsNamesTheIdAndIsZero) {
   AddModels({1, 2});
   runs_.push_back({44, [](void*, cudaStream_t) { return GCAP_STATUS(GCAP_LIBRARY_ERROR, "out of ideas"); }, nullptr});
   gcap_graph_plan_t plan;
+  gcap_graph_plan_init(&plan);
   const Outcome outcome(TryPlan(&plan));
   EXPECT_EQ(outcome.code, GCAP_CAPTURE_INVALIDATED);
   EXPECT_TRUE(outcome.Names("graph id 44") && outcome.Names("out of ideas")) << outcome.message;
@@ -264,6 +268,7 @@ TEST_F(GraphPlan, OfWorkThatThrowsLeavesNoCapture) {
   Create(0);
   runs_.push_back({0, [](void*, cudaStream_t) -> gcap_status_t { throw std::runtime_error("no"); }, nullptr});
   gcap_graph_plan_t plan;
+  gcap_graph_plan_init(&plan);
   EXPECT_THROW((void)TryPlan(&plan), std::runtime_error);
   EXPECT_FALSE(gcap_thread_is_capturing());
   EXPECT_EQ(stream_->CaptureStatus(), cudaStreamCaptureStatusNone);

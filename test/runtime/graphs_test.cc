@@ -97,6 +97,7 @@ class EpGraphs : public RuntimeTest {
       planned_.push_back({static_cast<int>(i), WorkOfModel, models_[i].get()});
     }
     gcap_graph_plan_t plan;
+    gcap_graph_plan_init(&plan);
     GCAP_EXPECT_OK(gcap_runtime_plan(runtime_, planned_.data(), planned_.size(), &plan));
     return plan;
   }
@@ -215,6 +216,7 @@ TEST_F(EpGraphs, PlanOfWorkThatFailsNamesTheIdAndLeavesNothing) {
       return GCAP_STATUS(GCAP_UNAVAILABLE, "the kernel is out of ideas");
     };
     gcap_graph_plan_t plan;
+    gcap_graph_plan_init(&plan);
     const Outcome outcome(gcap_runtime_plan(runtime_, planned_.data(), planned_.size(), &plan));
     EXPECT_EQ(outcome.code, GCAP_CAPTURE_INVALIDATED);
     EXPECT_TRUE(outcome.Names("graph id 1") && outcome.Names("out of ideas")) << outcome.message;

@@ -163,6 +163,7 @@ TEST(RuntimeSim, PlanSurvivesAFailureOfEachOfItsCalls) {
       GCAP_EXPECT_OK(gcap_runtime_create(&options, &runtime));
       for (const auto& run : runs) GCAP_EXPECT_OK(gcap_runtime_run(runtime, run.graph_id, work, nullptr, true));
       gcap_graph_plan_t plan;
+      gcap_graph_plan_init(&plan);
       const Outcome outcome = fault.During([&] { return gcap_runtime_plan(runtime, runs, 2, &plan); });
       EXPECT_TRUE(fault.hit() || outcome.ok()) << outcome.message;
       EXPECT_EQ(plan.graphs, outcome.ok() ? 2u : 0u);

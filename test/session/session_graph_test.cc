@@ -110,6 +110,7 @@ TEST_F(SessionGraph, PlanIsWhatTheGraphsHoldThen) {
     }
     const int executions = rig.count.executions;
     gcap_graph_plan_t plan;
+    gcap_graph_plan_init(&plan);
     GCAP_ASSERT_OK(gcap_session_plan(rig.session, runs.data(), runs.size(), &plan));
     EXPECT_EQ(rig.count.executions, executions);
     EXPECT_EQ(plan.graphs, 3u);
@@ -126,6 +127,7 @@ TEST_F(SessionGraph, PlanIsWhatTheGraphsHoldThen) {
     EXPECT_EQ(plan.exec_bytes, exec_bytes);
     EXPECT_EQ(plan.bytes, bytes);
     gcap_graph_plan_t held;
+    gcap_graph_plan_init(&held);
     GCAP_ASSERT_OK(gcap_session_plan(rig.session, runs.data(), runs.size(), &held));
     EXPECT_EQ(held.bytes, bytes);
     rig.ExpectRightRun(&x, &y, 20.0f, 2);
@@ -140,6 +142,7 @@ TEST_F(SessionGraph, PlanOfWhatIsNeverCapturedIsRefused) {
   const gcap_run_options_t none = RunOptions(GCAP_GRAPH_ID_NONE, true), some = RunOptions(0, true);
   const gcap_warm_up_run_t run = {&none, &input, &output}, wrong = {&some, &output, nullptr};
   gcap_graph_plan_t plan;
+  gcap_graph_plan_init(&plan);
   GCAP_EXPECT_FAILS(gcap_session_plan(rig.session, &run, 1, &plan), GCAP_FAILED_PRECONDITION, "-1");
   GCAP_EXPECT_FAILS(gcap_session_plan(rig.session, &wrong, 1, &plan), GCAP_INVALID_ARGUMENT, "outputs");
   GCAP_EXPECT_FAILS(gcap_session_plan(nullptr, &run, 1, &plan), GCAP_INVALID_ARGUMENT, "session");
