@@ -47,13 +47,16 @@ static gcap_status_t apply(gcap_graph_slot_t* slot) {
                               is_torn ? ", nor put back: its next run is captured again" : "");
 }
 
+static gcap_status_t check_count(const gcap_graph_moving_t* moving, int id, size_t count) {
+  if (count == moving->count) return NULL;
+  return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "graph id %d: %zu addresses, and the graph has %zu buffers", id, count,
+                     moving->count);
+}
+
 gcap_status_t gcap_graph_bind_all(gcap_graph_slot_t* slot, void* const* addresses, size_t count) {
   GCAP_RETURN_IF_ERROR(check_has_buffers(slot));
   gcap_graph_moving_t* moving = slot->graph->moving;
-  if (count != moving->count) {
-    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "graph id %d: %zu addresses, and the graph has %zu buffers", slot->id,
-                       count, moving->count);
-  }
+  GCAP_RETURN_IF_ERROR(check_count(moving, slot->id, count));
   for (size_t i = 0; i < count; ++i) {
     const void* address = addresses[i] != NULL ? addresses[i] : (const void*)address_of(moving, i);
     GCAP_RETURN_IF_ERROR(plan(slot, i, address));
@@ -84,21 +87,32 @@ gcap_status_t gcap_graph_manager_bind(gcap_graph_manager_t* manager, int id, siz
   return status;
 }
 
-static bool is_elsewhere(const gcap_graph_moving_t* moving, void* const* addresses, size_t count) {
-  for (size_t i = 0; i < count && i < moving->count; ++i) {
-    if ((uintptr_t)addresses[i] != address_of(moving, i)) return true;
+// Whether a graph that cannot be moved was captured on other addresses.
+static gcap_status_t check_fixed(const gcap_graph_moving_t* moving, int id, const gcap_graph_buffers_t* buffers,
+                                 bool* out_is_fixed) {
+  GCAP_RETURN_IF_ERROR(check_count(moving, id, buffers->count));
+  for (size_t i = 0; i < buffers->count; ++i) {
+    const gcap_graph_buffer_t* buffer = &buffers->items[i];
+    if (buffer->bytes != moving->buffers[i].bytes) {
+      return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "graph id %d: buffer %zu '%s' has %zu bytes, and had %zu when captured",
+                         id, i, moving->buffers[i].name, buffer->bytes, moving->buffers[i].bytes);
+    }
+    *out_is_fixed |= moving->relocation == NULL && (uintptr_t)buffer->address != moving->buffers[i].address;
   }
-  return count != moving->count;
+  return NULL;
 }
 
-bool gcap_graph_is_fixed(gcap_graph_manager_t* manager, int id, void* const* addresses, size_t count) {
+gcap_status_t gcap_graph_check_fixed(gcap_graph_manager_t* manager, int id, const gcap_graph_buffers_t* buffers,
+                                     bool* out_is_fixed) {
+  *out_is_fixed = false;
+  gcap_status_t status = NULL;
   pthread_mutex_lock(&manager->mutex);
   const gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, id);
-  bool is_fixed = slot != NULL && slot->info.state == GCAP_GRAPH_CAPTURED;
-  if (is_fixed) {
+  if (slot != NULL && slot->info.state == GCAP_GRAPH_CAPTURED) {
     const gcap_graph_moving_t* moving = slot->graph->moving;
-    is_fixed = moving == NULL || (moving->relocation == NULL && is_elsewhere(moving, addresses, count));
+    *out_is_fixed = moving == NULL;
+    if (moving != NULL) status = check_fixed(moving, id, buffers, out_is_fixed);
   }
   pthread_mutex_unlock(&manager->mutex);
-  return is_fixed;
+  return status;
 }

@@ -10,7 +10,9 @@
 // Errors: as gcap_graph_manager_bind
 gcap_status_t gcap_graph_bind_all(gcap_graph_slot_t* slot, void* const* addresses, size_t count);
 
-// Whether the graph of `id` replays, but cannot be moved to these addresses. Takes the mutex.
-bool gcap_graph_is_fixed(gcap_graph_manager_t* manager, int id, void* const* addresses, size_t count);
+// Whether the graph of `id` replays, but cannot be moved to these buffers. Takes the mutex.
+//   INVALID_ARGUMENT  the graph was captured with other numbers or sizes of buffers
+gcap_status_t gcap_graph_check_fixed(gcap_graph_manager_t* manager, int id, const gcap_graph_buffers_t* buffers,
+                                     bool* out_is_fixed);
 
 #endif  // GCAP_LIB_GRAPH_BIND_H_

@@ -80,7 +80,9 @@ static gcap_status_t replay_or_run(gcap_graph_manager_t* manager, int id, const 
   if (job->work == NULL) {
     replay.addresses = job->addresses;
     replay.num_addresses = job->buffers->count;
-    if (gcap_graph_is_fixed(manager, id, job->addresses, job->buffers->count)) id = GCAP_GRAPH_ID_NONE;
+    bool is_fixed = false;
+    GCAP_RETURN_IF_ERROR(gcap_graph_check_fixed(manager, id, job->buffers, &is_fixed));
+    if (is_fixed) id = GCAP_GRAPH_ID_NONE;
   }
   gcap_status_t status = NULL;
   if (id != GCAP_GRAPH_ID_NONE) status = gcap_graph_manager_replay(manager, id, &replay, &replayed);
@@ -105,6 +107,7 @@ gcap_status_t gcap_graph_manager_run_on(gcap_graph_manager_t* manager, int id, c
   GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing(__func__));
   gcap_graph_buffers_t known;
   GCAP_RETURN_IF_ERROR(gcap_graph_buffers_read(buffers, &known));
+  GCAP_RETURN_IF_ERROR(gcap_graph_moving_check_buffers(&known));
   void** addresses = calloc(known.count + 1, sizeof(*addresses));
   if (addresses == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for %zu addresses", known.count);
   for (size_t i = 0; i < known.count; ++i) addresses[i] = known.items[i].address;
