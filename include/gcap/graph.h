@@ -420,7 +420,8 @@ typedef gcap_status_t (*gcap_graph_work_on_t)(void* user, cudaStream_t stream, v
 // A whole run on these buffers, in one call. If `id` is captured, binds the buffers and replays the graph on `stream`;
 // a graph that cannot be moved to them is not replayed, and the run is eager. Else begins a run, calls `work` and ends
 // the run, the rehearsal before the capture included. The rest is as gcap_graph_manager_run.
-//   INVALID_ARGUMENT  as gcap_graph_manager_begin_run_on and gcap_graph_manager_bind
+//   INVALID_ARGUMENT  as gcap_graph_manager_begin_run_on and gcap_graph_manager_bind; or `id` is captured with other
+//                     numbers or sizes of buffers
 //   others            as gcap_graph_manager_run; or what `work` returned in an eager run
 GCAP_API gcap_status_t gcap_graph_manager_run_on(gcap_graph_manager_t* manager, int id, cudaStream_t stream,
                                                  const gcap_graph_buffers_t* buffers, gcap_graph_work_on_t work,

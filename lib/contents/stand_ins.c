@@ -14,7 +14,9 @@
 
 static uintptr_t round_up(uintptr_t value, size_t alignment) { return (value + alignment - 1) & ~(alignment - 1); }
 
-static bool has_distance(const gcap_moving_buffer_t* buffers, size_t count, uintptr_t distance) {
+// Whether the distance is that of one of the buffers, or none at all.
+static bool is_taken(const gcap_moving_buffer_t* buffers, size_t count, uintptr_t distance) {
+  if (distance == 0) return true;
   for (size_t i = 0; i < count; ++i) {
     if (buffers[i].stand_in - buffers[i].address == distance) return true;
   }
@@ -28,13 +30,13 @@ static uintptr_t place(gcap_moving_buffer_t* buffers, size_t count, uintptr_t ba
   for (size_t i = 0; i < count; ++i) {
     gcap_moving_buffer_t* buffer = &buffers[i];
     buffer->stand_in = round_up(end + GAP, 2 * buffer->alignment) + buffer->alignment;
-    while (has_distance(buffers, i, buffer->stand_in - buffer->address)) buffer->stand_in += 2 * buffer->alignment;
+    while (is_taken(buffers, i, buffer->stand_in - buffer->address)) buffer->stand_in += 2 * buffer->alignment;
     end = buffer->stand_in + buffer->bytes;
   }
   return end + GAP;
 }
 
-// Bytes that hold all stand-ins, wherever the range begins; 0: too many to be counted. Of any buffer fewer than `count`
+// Bytes that hold all stand-ins, wherever the range begins; 0: too many to be counted. Of any buffer at most `count`
 // places are taken.
 static size_t bytes_of(const gcap_moving_buffer_t* buffers, size_t count) {
   size_t bytes = GAP, more = 0;

@@ -70,6 +70,11 @@ static gcap_status_t check_buffer(const gcap_graph_buffer_t* buffer, size_t inde
                      index, name, buffer->address, alignment);
 }
 
+gcap_status_t gcap_graph_moving_check_buffers(const gcap_graph_buffers_t* buffers) {
+  for (size_t i = 0; i < buffers->count; ++i) GCAP_RETURN_IF_ERROR(check_buffer(&buffers->items[i], i));
+  return NULL;
+}
+
 static gcap_status_t copy_buffer(const gcap_graph_buffer_t* buffer, gcap_moving_buffer_t* out_buffer,
                                  gcap_graph_place_t* out_place, char** names) {
   const char* name = buffer->name != NULL ? buffer->name : "";
@@ -89,7 +94,6 @@ gcap_status_t gcap_graph_moving_create(const gcap_graph_buffers_t* buffers, gcap
   *out_moving = NULL;
   size_t name_bytes = 0;
   for (size_t i = 0; i < buffers->count; ++i) {
-    GCAP_RETURN_IF_ERROR(check_buffer(&buffers->items[i], i));
     if (buffers->items[i].name != NULL) name_bytes += strlen(buffers->items[i].name);
   }
   // One block: the struct, three arrays, the names.

@@ -351,6 +351,7 @@ gcap_status_t gcap_graph_manager_begin_run_on(gcap_graph_manager_t* manager, int
   gcap_graph_buffers_t known;
   GCAP_RETURN_IF_ERROR(gcap_graph_buffers_read(buffers, &known));
   if (known.count > 0) GCAP_RETURN_IF_NULL(out_addresses);
+  GCAP_RETURN_IF_ERROR(gcap_graph_moving_check_buffers(&known));
   gcap_graph_moving_t* moving = NULL;
   GCAP_RETURN_IF_ERROR(gcap_graph_moving_create(&known, &moving));
   gcap_status_t status = begin_moving_run(manager, id, stream, moving, out_kind, out_addresses);

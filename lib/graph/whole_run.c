@@ -79,6 +79,7 @@ static gcap_status_t replay_or_run(gcap_graph_manager_t* manager, int id, const 
   if (job->work == NULL) {
     replay.addresses = job->addresses;
     replay.num_addresses = job->buffers->count;
+    GCAP_RETURN_IF_ERROR(gcap_graph_manager_check_buffers(manager, id, job->buffers));
   }
   gcap_status_t status = gcap_graph_manager_replay(manager, id, &replay, &replayed);
   return replayed || status != NULL ? status : run_job(manager, id, job);

@@ -94,12 +94,16 @@ static gcap_status_t replay_or_run(gcap_runtime_t* runtime, int graph_id, const 
   replay.synchronize = job->synchronize;
   replay.addresses = job->addresses;
   replay.num_addresses = job->buffers != NULL ? job->buffers->count : 0;
+  gcap_thread_context_t* context = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(runtime->contexts, &context));
+  if (job->buffers != NULL) {
+    gcap_graph_manager_t* graphs = gcap_thread_context_graphs(context);
+    GCAP_RETURN_IF_ERROR(gcap_graph_manager_check_buffers(graphs, graph_id, job->buffers));
+  }
   GCAP_RETURN_IF_ERROR(gcap_runtime_replay(runtime, graph_id, &replay, &replayed));
   if (replayed) return NULL;
   gcap_run_resources_t resources;
   GCAP_RETURN_IF_ERROR(gcap_runtime_get_resources(runtime, &resources));
-  gcap_thread_context_t* context = NULL;
-  GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(runtime->contexts, &context));
   GCAP_AT_SCOPE_END(let_go) gcap_graph_manager_t* held = gcap_thread_context_graphs(context);
   gcap_graph_manager_hold(held);
   return run_job(runtime, &resources, graph_id, job);

@@ -115,7 +115,6 @@ struct Objects {
   gcap_graph_buffers_t buffers = {sizeof(buffers), &buffer, 1, GCAP_GRAPH_STAND_INS_ADDRESSES};
   gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
   void* address = nullptr;
-  gcap_graph_plan_t plan = {sizeof(plan), 0, 0, 0, 0, 0, 0};
   int axis = 0;
   gcap_axes_t axes;
   gcap_slice_t slice;

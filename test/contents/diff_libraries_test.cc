@@ -1,0 +1,1 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
