@@ -153,7 +153,13 @@ static const struct {
   const char* name;
 } members[] = {
     {cudaGraphNodeTypeMemcpy, offsetof(struct cudaMemcpy3DParms, srcPtr.ptr), "the source"},
+    {cudaGraphNodeTypeMemcpy, offsetof(struct cudaMemcpy3DParms, srcPtr.pitch), "the source's pitch"},
+    {cudaGraphNodeTypeMemcpy, offsetof(struct cudaMemcpy3DParms, srcPtr.xsize), "the source's width"},
+    {cudaGraphNodeTypeMemcpy, offsetof(struct cudaMemcpy3DParms, srcPtr.ysize), "the source's height"},
     {cudaGraphNodeTypeMemcpy, offsetof(struct cudaMemcpy3DParms, dstPtr.ptr), "the destination"},
+    {cudaGraphNodeTypeMemcpy, offsetof(struct cudaMemcpy3DParms, dstPtr.pitch), "the destination's pitch"},
+    {cudaGraphNodeTypeMemcpy, offsetof(struct cudaMemcpy3DParms, dstPtr.xsize), "the destination's width"},
+    {cudaGraphNodeTypeMemcpy, offsetof(struct cudaMemcpy3DParms, dstPtr.ysize), "the destination's height"},
     {cudaGraphNodeTypeMemcpy, offsetof(struct cudaMemcpy3DParms, extent.width), "the width"},
     {cudaGraphNodeTypeMemcpy, offsetof(struct cudaMemcpy3DParms, extent.height), "the height"},
     {cudaGraphNodeTypeMemcpy, offsetof(struct cudaMemcpy3DParms, extent.depth), "the depth"},

@@ -112,7 +112,8 @@ static void read_attributes(gcap_contents_node_t* node) {
 static gcap_status_t read_kernel(gcap_contents_t* contents, gcap_contents_node_t* node, bool with_arguments) {
   gcap_driver_t driver;
   gcap_driver_kernel_t kernel = {0};
-  node->is_known = is_told(gcap_driver_get(&driver)) && is_told(GCAP_DRIVER(driver.get_kernel(node->node, &kernel)));
+  node->is_known = is_told(gcap_driver_get(&driver)) &&
+                   is_told(GCAP_DRIVER("cuGraphKernelNodeGetParams", driver.get_kernel(node->node, &kernel)));
   if (!node->is_known) return NULL;
   node->function = kernel.function;
   node->kernel = kernel.kernel;

@@ -31,9 +31,12 @@ static void tell(teller_t* teller, const gcap_contents_t* contents, const gcap_c
   teller->on_difference(teller->user, &difference);
 }
 
+// Of nodes of two types only their places in the graphs are compared.
 static void tell_fields(teller_t* teller, const gcap_contents_t* old, const gcap_contents_t* new, size_t index) {
+  const bool is_same = old->nodes[index].type == new->nodes[index].type;
+  const gcap_contents_field_t end = is_same ? GCAP_CONTENTS_NUM_FIELDS : GCAP_CONTENTS_FUNCTION;
   gcap_contents_change_t change;
-  for (gcap_contents_field_t field = 0; field < GCAP_CONTENTS_NUM_FIELDS; ++field) {
+  for (gcap_contents_field_t field = 0; field < end; ++field) {
     if (!gcap_contents_differ(field, old, new, index, &change)) continue;
     tell(teller, new, &new->nodes[index], change.field, change.before, change.after);
   }

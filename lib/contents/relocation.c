@@ -287,8 +287,7 @@ static gcap_status_t set_kernel(gcap_relocation_t* relocation, cudaGraphExec_t e
   kernel.extra = node->by_extra ? extra : NULL;
   gcap_driver_t driver;
   GCAP_RETURN_IF_ERROR(gcap_driver_get(&driver));
-  return gcap_driver_status(driver.set_kernel(exec, node->node, &kernel), "cuGraphExecKernelNodeSetParams", __FILE__,
-                            __LINE__);
+  return GCAP_DRIVER("cuGraphExecKernelNodeSetParams", driver.set_kernel(exec, node->node, &kernel));
 }
 
 static gcap_status_t set_node(gcap_relocation_t* relocation, cudaGraphExec_t exec, size_t index) {

@@ -19,7 +19,7 @@ typedef struct gcap_moving_buffer {
   uintptr_t stand_in;  // 0: none yet
 } gcap_moving_buffer_t;
 
-// The addresses' range. Zero: none.
+// The addresses' range. `base` 0: none.
 typedef struct gcap_stand_ins {
   uintptr_t base;
   size_t bytes;

@@ -30,8 +30,7 @@ static gcap_status_t find_memory(uintptr_t address, memory_t* out_memory) {
   *out_memory = (memory_t){.place.device = cudaInvalidDeviceId};
   const int attributes[] = {kMemoryType, GCAP_DRIVER_ORDINAL, GCAP_DRIVER_RANGE_START, GCAP_DRIVER_RANGE_SIZE};
   void* values[] = {&out_memory->place.type, &out_memory->place.device, &out_memory->start, &out_memory->bytes};
-  return gcap_driver_status(driver.pointer_attributes(4, attributes, values, address), "cuPointerGetAttributes",
-                            __FILE__, __LINE__);
+  return GCAP_DRIVER("cuPointerGetAttributes", driver.pointer_attributes(4, attributes, values, address));
 }
 
 static const char* name_of_type(unsigned type) {

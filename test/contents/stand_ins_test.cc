@@ -114,7 +114,9 @@ TEST_F(StandIns, MemoryIsTakenWhileAnotherStreamCaptures) {
   for (const bool is_memory : {false, true}) {
     gcap_stand_ins_t range = {};
     GCAP_EXPECT_OK(gcap_stand_ins_create(&buffer, 1, is_memory, &range));
-    if (!is_memory) GCAP_EXPECT_OK(gcap_stand_ins_destroy(&range));
+    if (!is_memory) {
+      GCAP_EXPECT_OK(gcap_stand_ins_destroy(&range));
+    }
     if (!is_memory) continue;
     cudaGraph_t graph = nullptr;
     EXPECT_EQ(cudaStreamEndCapture(stream.get(), &graph), cudaSuccess);
