@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "gcap/capture.h"
+#include "gcap/graph_contents.h"
 #include "gcap/status.h"
 
 #ifdef __cplusplus
@@ -64,6 +65,17 @@ typedef enum gcap_graph_policy {
   // with gcap_graph_note_allocation and gcap_graph_note_initialization.
   GCAP_GRAPH_POLICY_STABLE,
 } gcap_graph_policy_t;
+
+// When it is looked at whether the memory that graphs work on is still theirs: see gcap/graph_contents.h.
+typedef enum gcap_graph_audit_level {
+  GCAP_GRAPH_AUDIT_OFF = 0,
+  // Each capture makes notes, at about 0.1 us for each pointer; gcap_graph_manager_audit looks. A capture with a
+  // finding, such as a copy from pageable memory that the graph does not retain, is told to gcap_log.
+  GCAP_GRAPH_AUDIT_ON_DEMAND,
+  // For debugging: each replay looks first, and is refused with FAILED_PRECONDITION if there is a finding. A capture
+  // with a finding fails, and its work is run eagerly.
+  GCAP_GRAPH_AUDIT_EACH_REPLAY,
+} gcap_graph_audit_level_t;
 
 // The state and the counters of one id. A release sets the counters to 0; an eviction keeps them, until the id is
 // forgotten (max_ids_without_graph).
@@ -121,6 +133,10 @@ typedef struct gcap_graph_manager_options {
   void (*on_evict)(void* user, int id, const gcap_graph_info_t* info);
   void* user;
   gcap_capture_options_t capture;
+  gcap_graph_audit_level_t audit;  // default OFF
+  // Optional, for audits: the blocks of an allocator of the application's that keeps memory for its next request.
+  gcap_graph_find_block_fn find_block;
+  void* find_block_user;
 } gcap_graph_manager_options_t;
 
 // Fills in the defaults. Programs call the init function, which says how large their struct is.
@@ -148,7 +164,7 @@ static inline void gcap_graph_manager_options_init(gcap_graph_manager_options_t*
 typedef struct gcap_graph_manager gcap_graph_manager_t;
 
 // Creates a manager without graphs. `options` NULL: the defaults.
-//   INVALID_ARGUMENT    a capture mode or policy that does not exist, or too large a ledger
+//   INVALID_ARGUMENT    a capture mode, policy or audit level that does not exist, or too large a ledger
 //   RESOURCE_EXHAUSTED  no host memory
 GCAP_API gcap_status_t gcap_graph_manager_create(const gcap_graph_manager_options_t* options,
                                                  gcap_graph_manager_t** out_manager) GCAP_NODISCARD;
@@ -307,7 +323,7 @@ typedef struct gcap_graph_replay_options {
   bool on_stream;
   cudaStream_t stream;
   // Refuses the replay unless the graph was captured with equal bindings (gcap_graph_manager_sign). Default false: the
-  // bindings are not compared.
+  // bindings are not compared, but for a signed graph under GCAP_GRAPH_AUDIT_EACH_REPLAY.
   bool check_bindings;
   const gcap_graph_binding_t* bindings;
   size_t num_bindings;
@@ -330,7 +346,9 @@ static inline void gcap_graph_replay_options_init(gcap_graph_replay_options_t* o
 //   FAILED_PRECONDITION  the calling thread is capturing; another thread is capturing a run of this manager on the
 //                        graph's stream; or that stream was destroyed. `on_stream`: one of the streams is capturing.
 //                        `check_bindings`: the run was not signed, or the graph was captured with other bindings; the
-//                        message names the tensor and both addresses or shapes. Nothing was launched
+//                        message names the tensor and both addresses or shapes. GCAP_GRAPH_AUDIT_EACH_REPLAY: the graph
+//                        works on memory that is not its own any more; the message names the node, the argument, what
+//                        the memory was and what it is. Nothing was launched
 //   INVALID_ARGUMENT     `on_stream`: a stream of another device. `check_bindings`: as gcap_graph_manager_sign.
 //                        `addresses`: as gcap_graph_manager_bind, which has its other errors too
 //   CUDA_ERROR           the launch or the wait failed. `on_stream`: if the graph was launched but the streams could
@@ -352,6 +370,16 @@ GCAP_API gcap_status_t gcap_graph_manager_upload(gcap_graph_manager_t* manager, 
 //   CUDA_ERROR           the file could not be written
 GCAP_API gcap_status_t gcap_graph_manager_dump(gcap_graph_manager_t* manager, int id, const char* path,
                                                unsigned flags) GCAP_NODISCARD;
+
+// Looks whether the memory that the graph of `id` works on is still the graph's: see gcap_graph_audit. Calls
+// `on_pointer` for each pointer, without a lock of the manager; NULL: only counts. `*out_findings`: how many are
+// findings; NULL is fine. Beside what gcap_graph_audit knows: buffers of gcap_graph_manager_begin_run_on, bindings of
+// gcap_graph_manager_sign by their address, and what the graph retains.
+//   NOT_FOUND            the id is not captured
+//   FAILED_PRECONDITION  the graph was captured without notes: set the manager's option `audit`
+//   others               as gcap_graph_audit
+GCAP_API gcap_status_t gcap_graph_manager_audit(gcap_graph_manager_t* manager, int id, gcap_graph_pointer_fn on_pointer,
+                                                void* user, size_t* out_findings) GCAP_NODISCARD;
 
 // --- Buffers that move (opt-in) -------------------------------------------------------------------------------------
 

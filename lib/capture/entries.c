@@ -39,6 +39,12 @@ gcap_retained_t* gcap_retained_share(gcap_retained_t* retained) {
   return retained;
 }
 
+void gcap_retained_each(const gcap_retained_t* retained, void (*visit)(void* context, const void* user),
+                        void* context) {
+  const gcap_capture_entry_t* entry = retained == NULL ? NULL : retained->newest;
+  for (; entry != NULL; entry = entry->older) visit(context, entry->user);
+}
+
 size_t gcap_retained_bytes(const gcap_retained_t* retained) {
   size_t bytes = 0;
   for (const gcap_capture_entry_t* entry = retained == NULL ? NULL : retained->newest; entry != NULL;

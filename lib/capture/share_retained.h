@@ -1,7 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // share_retained.h: one owner more of what a capture retained, for who must call its callbacks without a lock while
-// another thread may let go of it.
+// another thread may let go of it; and what is retained.
 #ifndef GCAP_LIB_CAPTURE_SHARE_RETAINED_H_
 #define GCAP_LIB_CAPTURE_SHARE_RETAINED_H_
 
@@ -10,5 +10,8 @@
 // Returns `retained`, of which the caller is an owner from now on. Each owner lets go with gcap_retained_release; the
 // last one runs the releases. NULL stays NULL.
 gcap_retained_t* gcap_retained_share(gcap_retained_t* retained);
+
+// Calls `visit` with the `user` of each entry. NULL has none.
+void gcap_retained_each(const gcap_retained_t* retained, void (*visit)(void* context, const void* user), void* context);
 
 #endif  // GCAP_LIB_CAPTURE_SHARE_RETAINED_H_

@@ -30,7 +30,13 @@ typedef struct gcap_driver_kernel {
 #define GCAP_DRIVER_EXTRA_BYTES ((void*)2)
 
 // CUpointer_attribute.
-enum { GCAP_DRIVER_BUFFER_ID = 7, GCAP_DRIVER_ORDINAL = 9, GCAP_DRIVER_RANGE_START = 11, GCAP_DRIVER_RANGE_SIZE = 12 };
+enum {
+  GCAP_DRIVER_MEMORY_TYPE = 2,
+  GCAP_DRIVER_BUFFER_ID = 7,
+  GCAP_DRIVER_ORDINAL = 9,
+  GCAP_DRIVER_RANGE_START = 11,
+  GCAP_DRIVER_RANGE_SIZE = 12
+};
 
 // Each answers with a CUresult, whose numbers are those of cudaError_t.
 typedef struct gcap_driver {

@@ -7,6 +7,7 @@
 
 #include "lib/graph/bind.h"
 
+#include "lib/graph/audit.h"
 #include "lib/graph/open_run.h"
 #include "lib/internal/forked.h"
 
@@ -42,7 +43,7 @@ static gcap_status_t apply(gcap_graph_slot_t* slot) {
   if (moving->relocation == NULL) return NULL;  // all stay
   bool is_torn = false;
   gcap_status_t status = gcap_relocation_move(moving->relocation, slot->graph->exec, moving->addresses, &is_torn);
-  if (status == NULL) return NULL;
+  if (status == NULL) return gcap_graph_note_moved(slot);
   if (is_torn) slot->info.state = gcap_graph_state_after(slot->info.state, GCAP_GRAPH_STEP_RECAPTURE);
   return gcap_status_annotate(status, gcap_status_code(status), "graph id %d could not be moved%s", slot->id,
                               is_torn ? ", nor put back: its next run is captured again" : "");

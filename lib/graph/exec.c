@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "gcap/log.h"
+#include "lib/graph/audit.h"
 #include "lib/graph/manager.h"
 #include "lib/graph/node.h"
 #include "lib/internal/cache_line.h"
@@ -37,6 +38,7 @@ gcap_status_t gcap_graph_captured_destroy(gcap_graph_captured_t* captured) {
   if (captured->source != NULL) status = gcap_status_join(status, GCAP_CUDA(cudaGraphDestroy(captured->source)));
   gcap_retained_release(captured->retained);
   gcap_life_release(captured->stream_life);
+  gcap_graph_notes_destroy(captured->notes);
   status = gcap_status_join(status, gcap_graph_moving_destroy(captured->moving));
   gcap_contents_free(&captured->contents);
   free(captured->signature);
@@ -156,8 +158,10 @@ gcap_status_t gcap_graph_captured_build(const gcap_graph_manager_t* manager, gca
   run->signature = NULL;
   run->moving = NULL;
   const bool may_move = captured->moving != NULL;
-  gcap_status_t status = gcap_contents_read(source, /*with_arguments=*/may_move, &captured->contents);
+  const bool with_arguments = may_move || manager->options.audit != GCAP_GRAPH_AUDIT_OFF;
+  gcap_status_t status = gcap_contents_read(source, with_arguments, &captured->contents);
   if (status == NULL && may_move) status = gcap_graph_moving_relocate(captured->moving, &captured->contents);
+  if (status == NULL) status = gcap_graph_note_memory(manager, captured);
   if (status == NULL) status = identify_stream(captured);
   if (status == NULL) status = start(manager, slot, captured, out_build);
   if (status != NULL) return gcap_status_join(status, undo(slot, captured));

@@ -1,8 +1,8 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // The graph manager: its life, its table of ids, and its getters. Runs are in run.c and whole_run.c, finished captures
-// in exec.c, launches in replay.c, buffers that move in moving.c and bind.c, the end of graphs in release.c, states and
-// policies in state.c.
+// in exec.c, launches in replay.c, audits in audit.c, buffers that move in moving.c and bind.c, the end of graphs in
+// release.c, states and policies in state.c.
 //
 // An id that was run has a slot. The slot holds the id's state, its counters and its graph, if any: the executable, the
 // stream that captured it, and what the capture retained. A graph that a re-capture replaced or the budget evicted is
@@ -40,6 +40,7 @@ gcap_status_t gcap_graph_manager_create(const gcap_graph_manager_options_t* opti
   if (manager == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a graph manager");
   manager->options = known;
   manager->has_budget = known.max_graphs != 0 || known.max_bytes != 0;
+  manager->audits_replays = known.audit == GCAP_GRAPH_AUDIT_EACH_REPLAY;
   manager->slots.cell_bytes = sizeof(gcap_graph_slot_cell_t);
   pthread_mutex_init(&manager->mutex, NULL);
   *out_manager = manager;

@@ -45,6 +45,7 @@ typedef struct gcap_graph_captured {
   gcap_graph_signature_t* signature;  // NULL: not signed
   gcap_contents_t contents;           // of what `exec` was made of, or updated to
   gcap_graph_moving_t* moving;        // NULL: captured without buffers
+  gcap_graph_notes_t* notes;          // NULL: without audits
   gcap_graph_memory_use_t use;
   unsigned long long stream_id;  // when it has a life
   int device_id;
@@ -101,6 +102,7 @@ struct gcap_graph_manager {
   pthread_mutex_t mutex;
   atomic_bool scope_open;   // the open run's capture scope is, or is about to be; its thread may close it at any time
   bool has_budget;          // replays keep `captured` in order
+  bool audits_replays;      // each replay looks whether its memory is its own
   bool is_ending;           // gcap_graph_manager_destroy has begun to release
   gcap_hash_table_t slots;  // of gcap_graph_slot_cell_t
   gcap_graph_open_run_t run;

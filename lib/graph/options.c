@@ -58,6 +58,10 @@ gcap_status_t gcap_graph_buffers_read(const gcap_graph_buffers_t* given, gcap_gr
 
 gcap_status_t gcap_graph_manager_options_check(const gcap_graph_manager_options_t* options) {
   GCAP_RETURN_IF_ERROR(gcap_capture_options_check(&options->capture));
+  if ((unsigned)options->audit > GCAP_GRAPH_AUDIT_EACH_REPLAY) {
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "graph audit is %d, allowed are OFF (0), ON_DEMAND (1), EACH_REPLAY (2)",
+                       (int)options->audit);
+  }
   if (options->policy == GCAP_GRAPH_POLICY_MIN_RUNS || options->policy == GCAP_GRAPH_POLICY_STABLE) return NULL;
   return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "graph policy is %d, allowed are MIN_RUNS (0), STABLE (1)",
                      (int)options->policy);

@@ -15,7 +15,7 @@ gcap_status_t gcap_graph_manager_options_read(const gcap_graph_manager_options_t
                                               gcap_graph_manager_options_t* out_options) GCAP_NODISCARD;
 
 // Of options in the library's layout.
-//   INVALID_ARGUMENT  a capture mode or policy that does not exist, or too large a ledger
+//   INVALID_ARGUMENT  a capture mode, policy or audit level that does not exist, or too large a ledger
 gcap_status_t gcap_graph_manager_options_check(const gcap_graph_manager_options_t* options) GCAP_NODISCARD;
 
 gcap_status_t gcap_graph_replay_options_read(const gcap_graph_replay_options_t* given,

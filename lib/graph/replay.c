@@ -7,6 +7,7 @@
 // Locking: the mutex is held over the launch. One wait happens under the mutex: when a launch succeeded but the
 // capturing stream could not be ordered after it, since then only a wait restores the order.
 
+#include "lib/graph/audit.h"
 #include "lib/graph/bind.h"
 #include "lib/graph/manager.h"
 #include "lib/graph/options.h"
@@ -49,6 +50,7 @@ static inline gcap_status_t check_stream(const gcap_graph_manager_t* manager, gc
 static inline gcap_status_t launch(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot) {
   gcap_graph_captured_t* captured = slot->graph;
   GCAP_RETURN_IF_ERROR(check_stream(manager, captured));
+  if (manager->audits_replays) GCAP_RETURN_IF_ERROR(gcap_graph_check_memory(captured));
   // Not GCAP_CUDA, whose success is a call: nobody's ledger is open here.
   const cudaError_t answer = cudaGraphLaunch(captured->exec, captured->stream);
   if (answer != cudaSuccess) {
@@ -106,6 +108,7 @@ gcap_status_t gcap_graph_launch_on(gcap_graph_manager_t* manager, gcap_graph_slo
   GCAP_RETURN_IF_ERROR(gcap_check_stream_not_capturing(captured->stream, "graph id %d", captured->id));
   GCAP_RETURN_IF_ERROR(check_target(manager, captured, stream));
   GCAP_RETURN_IF_ERROR(check_device(captured, stream));
+  if (manager->audits_replays) GCAP_RETURN_IF_ERROR(gcap_graph_check_memory(captured));
   GCAP_RETURN_IF_ERROR(prepare_order(captured));
   GCAP_RETURN_IF_ERROR(put_in_order(captured, captured->stream, stream));
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaGraphLaunch(captured->exec, stream)));
@@ -117,15 +120,23 @@ gcap_status_t gcap_graph_launch_on(gcap_graph_manager_t* manager, gcap_graph_slo
 
 // --- Replays --------------------------------------------------------------------------------------------------------
 
+// Refuses other bindings than the capture's, where that is asked for, or where audits make sure of a signed graph.
+static gcap_status_t check_bindings(const gcap_graph_manager_t* manager, const gcap_graph_slot_t* slot,
+                                    const gcap_graph_replay_options_t* options) {
+  const gcap_graph_signature_t* signature = slot->graph->signature;
+  const bool audits = manager->audits_replays && options->bindings != NULL && signature != NULL;
+  if (!options->check_bindings && !audits) return NULL;
+  GCAP_RETURN_IF_ERROR(gcap_graph_bindings_check(options->bindings, options->num_bindings));
+  gcap_status_t status = gcap_graph_signature_check(signature, options->bindings, options->num_bindings);
+  return status == NULL ? NULL : gcap_status_annotate(status, gcap_status_code(status), "graph id %d", slot->id);
+}
+
 // Launches a graph as the options want it; gives the stream that it was launched on.
 static inline gcap_status_t launch_as_asked(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot,
                                             const gcap_graph_replay_options_t* options, cudaStream_t* out_stream) {
   *out_stream = slot->graph->stream;
   if (options == NULL) return launch(manager, slot);
-  if (options->check_bindings) {
-    gcap_status_t status = gcap_graph_signature_check(slot->graph->signature, options->bindings, options->num_bindings);
-    if (status != NULL) return gcap_status_annotate(status, gcap_status_code(status), "graph id %d", slot->id);
-  }
+  GCAP_RETURN_IF_ERROR(check_bindings(manager, slot, options));
   if (options->addresses != NULL) {
     GCAP_RETURN_IF_ERROR(gcap_graph_bind_all(slot, options->addresses, options->num_addresses));
   }

@@ -56,6 +56,10 @@ static const gcap_option_t provider_rows[] = {
         "ids without a graph that are remembered; 0: no limit"),
     ROW("graph.ledger_calls", OWN, GCAP, CALLS, graph.capture.ledger_calls,
         "newest calls of a capture that its ledger keeps; 0: no ledger"),
+    ROW("graph.audit", OWN, GCAP, AUDIT, graph.audit,
+        "look whether the memory that graphs work on is still theirs: never, when asked, or before each replay, which "
+        "is "
+        "then refused"),
     // Streams.
     ROW("has_user_compute_stream", ORT, GCAP, BOOL, has_user_stream,
         "there is a user stream; needs user_compute_stream, and is 1 where that is not 0"),

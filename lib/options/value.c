@@ -32,6 +32,7 @@ static const char* const allowed_texts[] = {
     [GCAP_OPTION_STRATEGY] = "0 or kNextPowerOfTwo (grow ahead), 1 or kSameAsRequested",
     [GCAP_OPTION_POLICY] = "min_runs or stable",
     [GCAP_OPTION_SCOPE] = "thread or session",
+    [GCAP_OPTION_AUDIT] = "off, on_demand or each_replay",
     [GCAP_OPTION_CONV_SEARCH] = "EXHAUSTIVE (0), HEURISTIC (1) or DEFAULT (2)",
     [GCAP_OPTION_BINDINGS] = "fixed, copy or relocate",
     [GCAP_OPTION_TEXT] = "any text",
@@ -97,6 +98,10 @@ static const word_t policy_words[] = {
     {"min_runs", GCAP_GRAPH_POLICY_MIN_RUNS}, {"stable", GCAP_GRAPH_POLICY_STABLE}, {NULL, 0}};
 static const word_t scope_words[] = {
     {"thread", GCAP_GRAPH_SCOPE_THREAD}, {"session", GCAP_GRAPH_SCOPE_SESSION}, {NULL, 0}};
+static const word_t audit_words[] = {{"off", GCAP_GRAPH_AUDIT_OFF},
+                                     {"on_demand", GCAP_GRAPH_AUDIT_ON_DEMAND},
+                                     {"each_replay", GCAP_GRAPH_AUDIT_EACH_REPLAY},
+                                     {NULL, 0}};
 static const word_t conv_search_words[] = {{"EXHAUSTIVE", GCAP_CONV_SEARCH_EXHAUSTIVE},
                                            {"HEURISTIC", GCAP_CONV_SEARCH_HEURISTIC},
                                            {"DEFAULT", GCAP_CONV_SEARCH_DEFAULT},
@@ -117,6 +122,7 @@ static const word_t* words_of(gcap_option_kind_t kind) {
     case GCAP_OPTION_STRATEGY: return strategy_words;
     case GCAP_OPTION_POLICY: return policy_words;
     case GCAP_OPTION_SCOPE: return scope_words;
+    case GCAP_OPTION_AUDIT: return audit_words;
     case GCAP_OPTION_CONV_SEARCH: return conv_search_words;
     case GCAP_OPTION_BINDINGS: return bindings_words;
     default: return NULL;
@@ -127,7 +133,8 @@ static const word_t* words_of(gcap_option_kind_t kind) {
 static bool is_enum(gcap_option_kind_t kind) { return kind > GCAP_OPTION_STRATEGY; }
 
 _Static_assert(sizeof(gcap_graph_policy_t) == sizeof(int) && sizeof(gcap_graph_scope_t) == sizeof(int) &&
-                   sizeof(gcap_conv_search_t) == sizeof(int) && sizeof(gcap_bindings_t) == sizeof(int),
+                   sizeof(gcap_graph_audit_level_t) == sizeof(int) && sizeof(gcap_conv_search_t) == sizeof(int) &&
+                   sizeof(gcap_bindings_t) == sizeof(int),
                "enumerations are read as int");
 
 static bool read_word(const word_t* words, const char* text, bool as_enum, void* field) {

@@ -7,6 +7,8 @@
 #include <pthread.h>
 
 #include "lib/internal/cache_line.h"
+#include "lib/internal/hash_table.h"
+#include "lib/internal/memory_source.h"
 #include "lib/internal/stream_watch.h"
 #include "lib/scratch/region.h"
 #include "lib/scratch/stream_state.h"
@@ -44,6 +46,9 @@ struct gcap_scratch {
   gcap_scratch_stream_state_t unknown_stream;  // unknown_stream.h
   gcap_allocator_t* view;                      // gcap_scratch_allocator
   gcap_stream_watch_t watch;
+  gcap_memory_source_t source;
+  gcap_hash_table_t watched;  // of the hand-outs that were watched, by the address of their block: memory_source.c
+  uint64_t num_watched;       // ever
   gcap_scratch_stream_state_t* streams;
   size_t num_streams;
   gcap_scratch_stream_state_t* forgotten;  // structs to use again

@@ -29,7 +29,9 @@ typedef enum gcap_scratch_phase {
 // GCAP_SCRATCH_TAG_KEPT where that is a reservation. Two free neighbours may become one just when their tags are equal.
 #define GCAP_SCRATCH_TAG_PHASE ((uintptr_t)3)
 #define GCAP_SCRATCH_TAG_KEPT ((uintptr_t)4)
-#define GCAP_SCRATCH_TAG_BITS (GCAP_SCRATCH_TAG_PHASE | GCAP_SCRATCH_TAG_KEPT)
+// Set while somebody relies on a live block: whoever hands the block out again does not set it. See memory_source.c.
+#define GCAP_SCRATCH_TAG_WATCHED ((uintptr_t)8)
+#define GCAP_SCRATCH_TAG_BITS (GCAP_SCRATCH_TAG_PHASE | GCAP_SCRATCH_TAG_KEPT | GCAP_SCRATCH_TAG_WATCHED)
 
 struct gcap_scratch_owner;  // owner.h
 
@@ -80,8 +82,13 @@ static inline void gcap_scratch_block_set_tag(gcap_scratch_block_t* block, uintp
 static inline gcap_scratch_phase_t gcap_scratch_block_phase(const gcap_scratch_block_t* block) {
   return (gcap_scratch_phase_t)(gcap_scratch_block_tag(block) & GCAP_SCRATCH_TAG_PHASE);
 }
+// Nobody watches it any more.
 static inline void gcap_scratch_block_set_phase(gcap_scratch_block_t* block, gcap_scratch_phase_t phase) {
-  gcap_scratch_block_set_tag(block, (gcap_scratch_block_tag(block) & ~GCAP_SCRATCH_TAG_PHASE) | (uintptr_t)phase);
+  const uintptr_t cleared = GCAP_SCRATCH_TAG_PHASE | GCAP_SCRATCH_TAG_WATCHED;
+  gcap_scratch_block_set_tag(block, (gcap_scratch_block_tag(block) & ~cleared) | (uintptr_t)phase);
+}
+static inline bool gcap_scratch_block_is_watched(const gcap_scratch_block_t* block) {
+  return (gcap_scratch_block_tag(block) & GCAP_SCRATCH_TAG_WATCHED) != 0;
 }
 // Whether a graph keeps it.
 static inline bool gcap_scratch_block_is_kept(const gcap_scratch_block_t* block) {

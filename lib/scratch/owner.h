@@ -10,6 +10,7 @@
 extern "C" {
 #endif
 
+// The low bits of its address are those of a tag.
 typedef struct gcap_scratch_owner {
   // The stream whose lock covers the owner's blocks: the owner itself, or of a reservation its stream.
   struct gcap_scratch_owner* stream;
@@ -19,17 +20,18 @@ typedef struct gcap_scratch_owner {
   uint64_t num_allocs, num_frees;
   gcap_scratch_block_t* spares;
   gcap_scratch_pool_t pool;  // its free blocks
-} gcap_scratch_owner_t;
+} __attribute__((aligned(16))) gcap_scratch_owner_t;
 
 // Blocks handed out for a stream.
 static inline uint64_t gcap_scratch_owner_num_live(const gcap_scratch_owner_t* owner) {
   return owner->num_allocs - owner->num_frees;
 }
 
-// Sets whose a block is, or with NULL nobody's; the phase stays.
+// Sets whose a block is, or with NULL nobody's; the phase stays, and who watches it.
 static inline void gcap_scratch_block_set_owner(gcap_scratch_block_t* block, const gcap_scratch_owner_t* owner) {
   const uintptr_t kept = owner != NULL && owner->stream != owner ? GCAP_SCRATCH_TAG_KEPT : 0;
-  gcap_scratch_block_set_tag(block, (uintptr_t)owner | kept | (uintptr_t)gcap_scratch_block_phase(block));
+  const uintptr_t stays = gcap_scratch_block_tag(block) & (GCAP_SCRATCH_TAG_PHASE | GCAP_SCRATCH_TAG_WATCHED);
+  gcap_scratch_block_set_tag(block, (uintptr_t)owner | kept | stays);
 }
 
 // The stream of a block's owner; NULL: no stream uses the block any more.

@@ -24,7 +24,8 @@
 //   ownership    lock.c, streams.c, timeline.c, unknown_stream.c, reservation.c: whose a block is, and since when
 //   diagnostics  record.c, red_zones.c, debug.c, nodes.c, report.c, validate.c: what went wrong, and what is held
 //   policy       upstream.c, place.c, bypass.c, out_of_memory.c: which block, and what is tried before it fails
-//   and the calls themselves: fast_path.c, slow_path.c, run.c, prepare.c, stream_end.c, allocator_view.c, and here.
+//   and the calls themselves: fast_path.c, slow_path.c, run.c, prepare.c, stream_end.c, allocator_view.c,
+//   memory_source.c, and here.
 //
 // Invariants (gcap_scratch_validate checks them all): blocks cover their region without gap or overlap; a free block is
 // in exactly the pool of its owner, or in its stream's cache; free neighbours outside caches carry different tags;
@@ -43,6 +44,7 @@
 #include "lib/scratch/check_end.h"
 #include "lib/scratch/debug.h"
 #include "lib/scratch/lock.h"
+#include "lib/scratch/memory_source.h"
 #include "lib/scratch/nodes.h"
 #include "lib/scratch/options.h"
 #include "lib/scratch/place.h"
@@ -116,6 +118,7 @@ gcap_status_t gcap_scratch_create(gcap_allocator_t* upstream, const gcap_scratch
   gcap_scratch_unknown_stream_init(scratch);
   scratch->watch.stream_ends = gcap_scratch_stream_ends;
   gcap_stream_watch_add(&scratch->watch);
+  gcap_scratch_source_add(scratch);
   *out_scratch = scratch;
   return NULL;
 }
@@ -176,6 +179,7 @@ gcap_status_t gcap_scratch_destroy(gcap_scratch_t* scratch) {
   gcap_scratch_unlock_arena(scratch);
   if (status != NULL) return status;
   gcap_stream_watch_remove(&scratch->watch);
+  gcap_scratch_source_remove(scratch);
   gcap_scratch_free_streams(scratch);
   gcap_scratch_free_node_names(scratch);
   gcap_scratch_store_deinit(&scratch->store);

@@ -124,6 +124,7 @@ class MovingScene : public StreamScene {
   }
   gcap_status_t End() override {
     gcap_status_t status = StreamScene::End();
+    gcap_graph_notes_destroy(notes);
     if (before != nullptr) {
       GCAP_EXPECT_CUDA(cudaGraphDestroy(before));
     }
@@ -150,6 +151,7 @@ class MovingScene : public StreamScene {
   void* memory[2] = {};
   gcap_graph_buffer_t item;
   cudaGraph_t before = nullptr;
+  gcap_graph_notes_t* notes = nullptr;
 };
 
 gcap_status_t BeginOn(MovingScene* s) {
@@ -207,10 +209,58 @@ void AddMoving(std::vector<Walk>* walks) {
   }));
 }
 
+// --- Audits ---------------------------------------------------------------------------------------------------------
+
+template <typename Scene>
+void AuditReplays(Scene* s) {
+  GCAP_EXPECT_OK(gcap_graph_manager_destroy(s->manager));
+  gcap_graph_manager_options_t options;
+  gcap_graph_manager_options_init(&options);
+  options.min_num_runs_before_capture = 0;
+  options.audit = GCAP_GRAPH_AUDIT_EACH_REPLAY;
+  GCAP_ASSERT_OK(gcap_graph_manager_create(&options, &s->manager));
+}
+
+void AuditedCapture(S* s) {
+  AuditReplays(s);
+  s->CaptureRun(S::kId);
+}
+
+void AuditedMoving(MovingScene* s) {
+  AuditReplays(s);
+  RunOnFirst(s);
+}
+
+gcap_status_t MakeNotes(MovingScene* s) { return gcap_graph_notes_create(s->graph, nullptr, nullptr, &s->notes); }
+
+void NotesOfAGraph(MovingScene* s) {
+  TwoGraphs(s);
+  GCAP_EXPECT_OK(MakeNotes(s));
+}
+
+void AddAudits(std::vector<Walk>* walks) {
+  walks->push_back(MovingWalk("gcap_graph_notes_create", "", TwoGraphs, MakeNotes)
+                       .RecoversFrom({"cudaGraphMemsetNodeGetParams"})
+                       .WithoutALog());
+  walks->push_back(MovingWalk("gcap_graph_audit", "", NotesOfAGraph,
+                              [](MovingScene* s) { return gcap_graph_audit(s->notes, nullptr, nullptr, nullptr); }));
+  walks->push_back(StreamWalk("gcap_graph_manager_audit", "", AuditedCapture, [](S* s) {
+    return gcap_graph_manager_audit(s->manager, S::kId, nullptr, nullptr, nullptr);
+  }));
+  walks->push_back(StreamWalk("gcap_graph_manager_run", "audited capture", AuditReplays<S>, RunWork)
+                       .RecoversFrom({"*"})
+                       .WithoutALog());
+  walks->push_back(StreamWalk("gcap_graph_manager_run", "audited replay", AuditedCapture, RunWork));
+  walks->push_back(MovingWalk("gcap_graph_manager_bind", "audited", AuditedMoving, [](MovingScene* s) {
+    return gcap_graph_manager_bind(s->manager, MovingScene::kId, 0, s->memory[1]);
+  }));
+}
+
 }  // namespace
 
 std::vector<Walk> GraphWalks() {
   std::vector<Walk> walks;
+  AddAudits(&walks);
   AddMoving(&walks);
   AddWholeRuns(&walks);
   AddQuestions(&walks);

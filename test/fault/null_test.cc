@@ -142,6 +142,17 @@ gcap_status_t Diff(bool before, bool after) {
   return status;
 }
 gcap_status_t RuntimeWorkOn(void*, const gcap_run_resources_t*, void* const*) { return nullptr; }
+// The notes of an empty graph, or of NULL, and an audit of them.
+gcap_status_t Audit(bool has_graph) {
+  cudaGraph_t graph = nullptr;
+  GCAP_EXPECT_CUDA(cudaGraphCreate(&graph, 0));
+  gcap_graph_notes_t* notes = nullptr;
+  gcap_status_t status = gcap_graph_notes_create(has_graph ? graph : nullptr, nullptr, nullptr, &notes);
+  if (status == nullptr) status = gcap_graph_audit(notes, nullptr, nullptr, nullptr);
+  gcap_graph_notes_destroy(notes);
+  GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
+  return status;
+}
 gcap_status_t RuntimeWork(void*, const gcap_run_resources_t*) { return nullptr; }
 
 using Call = std::function<gcap_status_t(Objects&)>;
@@ -531,6 +542,22 @@ std::vector<Row> Graphs() {
        CALL(gcap_graph_manager_plan(o.manager, o.handle, nullptr, 1, &o.plan))},
       {"gcap_graph_manager_plan", "out_plan", kBad,
        CALL(gcap_graph_manager_plan(o.manager, o.handle, nullptr, 0, nullptr))},
+      {"gcap_graph_notes_create", "graph", kBad, [](Objects&) { return Audit(false); }},
+      {"gcap_graph_notes_create", "find_block", kFine, [](Objects&) { return Audit(true); }},
+      {"gcap_graph_notes_create", "user", kFine, [](Objects&) { return Audit(true); }},
+      {"gcap_graph_notes_create", "out_notes", kBad, CALL(gcap_graph_notes_create(nullptr, nullptr, nullptr, nullptr))},
+      {"gcap_graph_audit", "notes", kBad, CALL(gcap_graph_audit(nullptr, nullptr, nullptr, nullptr))},
+      {"gcap_graph_audit", "on_pointer", kFine, [](Objects&) { return Audit(true); }},
+      {"gcap_graph_audit", "user", kFine, [](Objects&) { return Audit(true); }},
+      {"gcap_graph_audit", "out_findings", kFine, [](Objects&) { return Audit(true); }},
+      {"gcap_graph_manager_audit", "manager", kBad,
+       CALL(gcap_graph_manager_audit(nullptr, 0, nullptr, nullptr, nullptr))},
+      {"gcap_graph_manager_audit", "on_pointer", GCAP_NOT_FOUND,
+       CALL(gcap_graph_manager_audit(o.manager, 0, nullptr, nullptr, nullptr))},
+      {"gcap_graph_manager_audit", "user", GCAP_NOT_FOUND,
+       CALL(gcap_graph_manager_audit(o.manager, 0, nullptr, nullptr, nullptr))},
+      {"gcap_graph_manager_audit", "out_findings", GCAP_NOT_FOUND,
+       CALL(gcap_graph_manager_audit(o.manager, 0, nullptr, nullptr, nullptr))},
       {"gcap_graph_manager_recapture", "manager", kBad, CALL(gcap_graph_manager_recapture(nullptr, 0))},
       {"gcap_graph_manager_explain", "manager", kBad,
        CALL(gcap_graph_manager_explain(nullptr, 0, GCAP_GRAPH_WHY_CAPTURE_FAILED))},

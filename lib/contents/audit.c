@@ -1,0 +1,312 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Notes and audits. A note is one pointer of the graph with the memory behind it as that was; an audit looks again. The
+// pointers of buffers that move are noted anew whenever the buffers are bound.
+
+#include "lib/contents/audit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/contents/compare.h"
+#include "lib/internal/check_argument.h"
+
+#define WORD sizeof(uintptr_t)
+// No memory is below it: saves questions about small numbers.
+#define LOWEST_ADDRESS ((uintptr_t)65536)
+#define NO_BUFFER ((size_t)-1)
+#define MEMORY_CHARS 320
+
+typedef struct note {
+  size_t node, part, offset;  // the offset from the node's first byte
+  size_t buffer;              // that moves; NO_BUFFER: of none
+  uintptr_t address;
+  gcap_graph_owner_t owner;
+  char name[48];
+  gcap_memory_t memory;
+  bool is_bad;  // it was nobody's memory from the start
+} note_t;
+
+struct gcap_graph_notes {
+  const gcap_contents_t* contents;
+  gcap_contents_t own_contents;  // of notes that were made of a graph
+  gcap_block_finder_t finder;
+  note_t* items;
+  size_t count, room;
+};
+
+const char* gcap_graph_owner_name(gcap_graph_owner_t owner) {
+  switch (owner) {
+    case GCAP_GRAPH_OWNER_UNKNOWN: return "UNKNOWN";
+    case GCAP_GRAPH_OWNER_BUFFER: return "BUFFER";
+    case GCAP_GRAPH_OWNER_RETAINED: return "RETAINED";
+    case GCAP_GRAPH_OWNER_GRAPH: return "GRAPH";
+    case GCAP_GRAPH_OWNER_RESERVATION: return "RESERVATION";
+    case GCAP_GRAPH_OWNER_SCRATCH: return "SCRATCH";
+    case GCAP_GRAPH_OWNER_ALLOCATOR: return "ALLOCATOR";
+    case GCAP_GRAPH_OWNER_FOREIGN: return "FOREIGN";
+  }
+  return "INVALID";
+}
+
+// --- Owners ---------------------------------------------------------------------------------------------------------
+
+static const gcap_owned_t* find_owned(const gcap_audit_subject_t* subject, uintptr_t address) {
+  for (size_t i = 0; i < subject->num_owned; ++i) {
+    if (address - subject->owned[i].start < subject->owned[i].bytes) return &subject->owned[i];
+  }
+  return NULL;
+}
+
+static gcap_graph_owner_t owner_of(const gcap_memory_t* memory) {
+  if (memory->type == 0) return GCAP_GRAPH_OWNER_UNKNOWN;
+  if (memory->has_claim) {
+    return memory->claim.keeper != 0 ? GCAP_GRAPH_OWNER_RESERVATION : GCAP_GRAPH_OWNER_SCRATCH;
+  }
+  return memory->has_block ? GCAP_GRAPH_OWNER_ALLOCATOR : GCAP_GRAPH_OWNER_FOREIGN;
+}
+
+// Memory that the driver does not know is good only if somebody keeps it.
+static bool is_bad(const note_t* note) {
+  const bool is_kept = note->owner == GCAP_GRAPH_OWNER_BUFFER || note->owner == GCAP_GRAPH_OWNER_RETAINED;
+  if (note->owner == GCAP_GRAPH_OWNER_GRAPH || (is_kept && note->memory.type == 0)) return false;
+  return gcap_memory_is_nobodys(&note->memory);
+}
+
+// --- Notes ----------------------------------------------------------------------------------------------------------
+
+static gcap_status_t add_note(gcap_graph_notes_t* notes, const note_t* note) {
+  if (notes->count == notes->room) {
+    const size_t room = 2 * notes->room + 16;
+    note_t* grown = realloc(notes->items, room * sizeof(*grown));
+    if (grown == NULL)
+      return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for the notes of %zu pointers", room);
+    notes->items = grown;
+    notes->room = room;
+  }
+  notes->items[notes->count++] = *note;
+  return NULL;
+}
+
+static size_t buffer_of(const gcap_relocation_t* relocation, size_t node, size_t offset) {
+  for (size_t i = 0; relocation != NULL && i < relocation->num_words; ++i) {
+    if (relocation->words[i].node == node && relocation->words[i].offset == offset) return relocation->words[i].buffer;
+  }
+  return NO_BUFFER;
+}
+
+// Says whose the memory is. That of the graph's own nodes is not looked at: it comes and goes with the launches.
+static gcap_status_t identify(const gcap_audit_subject_t* subject, note_t* note) {
+  const gcap_owned_t* owned = find_owned(subject, note->address);
+  if (note->buffer != NO_BUFFER) {
+    note->owner = GCAP_GRAPH_OWNER_BUFFER;
+    snprintf(note->name, sizeof(note->name), "%s", subject->relocation->buffers[note->buffer].name);
+  } else if (owned != NULL) {
+    note->owner = owned->owner;
+    snprintf(note->name, sizeof(note->name), "%s", owned->name);
+  }
+  if (note->owner == GCAP_GRAPH_OWNER_GRAPH) return NULL;
+  GCAP_RETURN_IF_ERROR(gcap_memory_look(&subject->finder, note->address, /*watch=*/true, &note->memory));
+  if (note->owner == GCAP_GRAPH_OWNER_UNKNOWN) note->owner = owner_of(&note->memory);
+  return NULL;
+}
+
+// Notes the word, unless it points nowhere. A kernel's word that points nowhere is a number.
+static gcap_status_t note_word(gcap_graph_notes_t* notes, const gcap_audit_subject_t* subject, size_t node, size_t part,
+                               size_t offset, bool is_pointer) {
+  note_t note = {.node = node, .part = part, .offset = offset};
+  memcpy(&note.address, gcap_contents_bytes_of(subject->contents, &subject->contents->nodes[node]) + offset, WORD);
+  if (note.address == 0 || (!is_pointer && note.address < LOWEST_ADDRESS)) return NULL;
+  note.buffer = buffer_of(subject->relocation, node, offset);
+  GCAP_RETURN_IF_ERROR(identify(subject, &note));
+  if (!is_pointer && note.owner == GCAP_GRAPH_OWNER_UNKNOWN) return NULL;
+  note.is_bad = is_bad(&note);
+  return add_note(notes, &note);
+}
+
+static gcap_status_t note_kernel(gcap_graph_notes_t* notes, const gcap_audit_subject_t* subject, size_t index) {
+  const gcap_contents_node_t* node = &subject->contents->nodes[index];
+  const gcap_contents_part_t* parts = gcap_contents_parts_of(subject->contents, node);
+  for (size_t i = 0; i < node->num_parts; ++i) {
+    const size_t end = parts[i].offset + parts[i].bytes;
+    for (size_t at = (parts[i].offset + WORD - 1) / WORD * WORD; at + WORD <= end; at += WORD) {
+      GCAP_RETURN_IF_ERROR(note_word(notes, subject, index, i, at, /*is_pointer=*/false));
+    }
+  }
+  return NULL;
+}
+
+static gcap_status_t note_node(gcap_graph_notes_t* notes, const gcap_audit_subject_t* subject, size_t index) {
+  const gcap_contents_node_t* node = &subject->contents->nodes[index];
+  if (!node->has_arguments) return NULL;
+  switch (node->type) {
+    case cudaGraphNodeTypeKernel: return note_kernel(notes, subject, index);
+    case cudaGraphNodeTypeMemcpy:
+      GCAP_RETURN_IF_ERROR(
+          note_word(notes, subject, index, 0, offsetof(struct cudaMemcpy3DParms, srcPtr.ptr), /*is_pointer=*/true));
+      return note_word(notes, subject, index, 0, offsetof(struct cudaMemcpy3DParms, dstPtr.ptr), /*is_pointer=*/true);
+    case cudaGraphNodeTypeMemset:
+      return note_word(notes, subject, index, 0, offsetof(struct cudaMemsetParams, dst), /*is_pointer=*/true);
+    default: return NULL;
+  }
+}
+
+// Appends the memory of the graph's own allocation nodes to what is owned.
+static gcap_status_t add_allocations(const gcap_contents_t* contents, gcap_owned_t* owned, size_t* count) {
+  for (size_t i = 0; i < contents->count; ++i) {
+    if (contents->nodes[i].type != cudaGraphNodeTypeMemAlloc) continue;
+    struct cudaMemAllocNodeParams params;
+    memset(&params, 0, sizeof(params));
+    GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaGraphMemAllocNodeGetParams(contents->nodes[i].node, &params)));
+    owned[(*count)++] = (gcap_owned_t){
+        .owner = GCAP_GRAPH_OWNER_GRAPH, .name = "", .start = (uintptr_t)params.dptr, .bytes = params.bytesize};
+  }
+  return NULL;
+}
+
+static gcap_status_t note_all(gcap_graph_notes_t* notes, const gcap_audit_subject_t* given) {
+  gcap_audit_subject_t subject = *given;
+  gcap_owned_t* owned = calloc(given->num_owned + given->contents->count + 1, sizeof(*owned));
+  if (owned == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for the notes of a graph");
+  if (given->num_owned != 0) memcpy(owned, given->owned, given->num_owned * sizeof(*owned));
+  subject.owned = owned;
+  gcap_status_t status = add_allocations(given->contents, owned, &subject.num_owned);
+  for (size_t i = 0; status == NULL && i < given->contents->count; ++i) status = note_node(notes, &subject, i);
+  free(owned);
+  return status;
+}
+
+gcap_status_t gcap_notes_make(const gcap_audit_subject_t* subject, gcap_graph_notes_t** out_notes) {
+  *out_notes = NULL;
+  gcap_graph_notes_t* notes = calloc(1, sizeof(*notes));
+  if (notes == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for the notes of a graph");
+  notes->contents = subject->contents;
+  notes->finder = subject->finder;
+  gcap_status_t status = note_all(notes, subject);
+  if (status == NULL) {
+    *out_notes = notes;
+  } else {
+    gcap_graph_notes_destroy(notes);
+  }
+  return status;
+}
+
+gcap_status_t gcap_notes_follow(gcap_graph_notes_t* notes, const gcap_relocation_t* relocation) {
+  const gcap_audit_subject_t subject = {.contents = notes->contents, .finder = notes->finder, .relocation = relocation};
+  for (size_t i = 0; i < notes->count; ++i) {
+    note_t note = notes->items[i];
+    if (note.buffer == NO_BUFFER) continue;
+    memcpy(&note.address, gcap_contents_bytes_of(notes->contents, &notes->contents->nodes[note.node]) + note.offset,
+           WORD);
+    if (note.address == notes->items[i].address) continue;
+    GCAP_RETURN_IF_ERROR(identify(&subject, &note));
+    note.is_bad = is_bad(&note);
+    notes->items[i] = note;
+  }
+  return NULL;
+}
+
+void gcap_graph_notes_destroy(gcap_graph_notes_t* notes) {
+  if (notes == NULL) return;
+  gcap_contents_free(&notes->own_contents);
+  free(notes->items);
+  free(notes);
+}
+
+// --- Audits ---------------------------------------------------------------------------------------------------------
+
+// Looks at the memory of a note again, and tells whether that is a finding.
+static gcap_status_t look_again(const gcap_graph_notes_t* notes, const note_t* note, gcap_memory_t* out_now,
+                                bool* out_finding) {
+  *out_now = note->memory;
+  *out_finding = note->is_bad;
+  if (note->owner == GCAP_GRAPH_OWNER_GRAPH) return NULL;
+  GCAP_RETURN_IF_ERROR(gcap_memory_look(&notes->finder, note->address, /*watch=*/false, out_now));
+  *out_finding = note->is_bad || !gcap_memory_is_same(&note->memory, out_now);
+  return NULL;
+}
+
+// A pointer with its texts.
+typedef struct told {
+  gcap_graph_pointer_t pointer;
+  char node[256], place[64], memory[MEMORY_CHARS + 64], now[MEMORY_CHARS];
+} told_t;
+
+static void write_memory(const note_t* note, char* text, size_t capacity) {
+  char memory[MEMORY_CHARS] = "memory of an allocation node";
+  if (note->owner != GCAP_GRAPH_OWNER_GRAPH) gcap_memory_write(&note->memory, memory, sizeof(memory));
+  snprintf(text, capacity, "%s%s%s", note->name, note->name[0] != '\0' ? ": " : "", memory);
+}
+
+static void write_pointer(const gcap_graph_notes_t* notes, const note_t* note, bool is_finding,
+                          const gcap_memory_t* now, told_t* out_told) {
+  const gcap_contents_node_t* node = &notes->contents->nodes[note->node];
+  const size_t in_part = note->offset - gcap_contents_parts_of(notes->contents, node)[note->part].offset;
+  gcap_contents_write_node(notes->contents, node, out_told->node, sizeof(out_told->node));
+  gcap_contents_write_place(notes->contents, node, note->part, in_part, out_told->place, sizeof(out_told->place));
+  write_memory(note, out_told->memory, sizeof(out_told->memory));
+  gcap_memory_write(now, out_told->now, sizeof(out_told->now));
+  out_told->pointer = (gcap_graph_pointer_t){.struct_size = sizeof(gcap_graph_pointer_t),
+                                             .node = note->node,
+                                             .node_text = out_told->node,
+                                             .place = out_told->place,
+                                             .address = (const void*)note->address,
+                                             .owner = note->owner,
+                                             .memory = out_told->memory,
+                                             .is_finding = is_finding,
+                                             .now = is_finding ? out_told->now : NULL};
+}
+
+gcap_status_t gcap_graph_audit(const gcap_graph_notes_t* notes, gcap_graph_pointer_fn on_pointer, void* user,
+                               size_t* out_findings) {
+  if (out_findings != NULL) *out_findings = 0;
+  GCAP_RETURN_IF_NULL(notes);
+  size_t findings = 0;
+  for (size_t i = 0; i < notes->count; ++i) {
+    gcap_memory_t now;
+    bool is_finding = false;
+    GCAP_RETURN_IF_ERROR(look_again(notes, &notes->items[i], &now, &is_finding));
+    findings += is_finding;
+    if (on_pointer == NULL) continue;
+    told_t told;
+    write_pointer(notes, &notes->items[i], is_finding, &now, &told);
+    on_pointer(user, &told.pointer);
+  }
+  if (out_findings != NULL) *out_findings = findings;
+  return NULL;
+}
+
+gcap_status_t gcap_notes_check(const gcap_graph_notes_t* notes) {
+  size_t findings = 0;
+  told_t first;
+  for (size_t i = 0; i < notes->count; ++i) {
+    gcap_memory_t now;
+    bool is_finding = false;
+    GCAP_RETURN_IF_ERROR(look_again(notes, &notes->items[i], &now, &is_finding));
+    if (is_finding && findings++ == 0) write_pointer(notes, &notes->items[i], true, &now, &first);
+  }
+  if (findings == 0) return NULL;
+  return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                     "%zu pointers of the graph point into memory that is not the graph's: %s: %s %p was captured in "
+                     "%s, where now is %s",
+                     findings, first.node, first.place, first.pointer.address, first.memory, first.now);
+}
+
+gcap_status_t gcap_graph_notes_create(cudaGraph_t graph, gcap_graph_find_block_fn find_block, void* user,
+                                      gcap_graph_notes_t** out_notes) {
+  GCAP_RETURN_IF_NULL(out_notes);
+  *out_notes = NULL;
+  GCAP_RETURN_IF_NULL(graph);
+  gcap_contents_t contents;
+  GCAP_RETURN_IF_ERROR(gcap_contents_read(graph, /*with_arguments=*/true, &contents));
+  const gcap_audit_subject_t subject = {.contents = &contents, .finder = {find_block, user}};
+  gcap_status_t status = gcap_notes_make(&subject, out_notes);
+  if (status != NULL) {
+    gcap_contents_free(&contents);
+    return status;
+  }
+  (*out_notes)->own_contents = contents;
+  (*out_notes)->contents = &(*out_notes)->own_contents;
+  return NULL;
+}

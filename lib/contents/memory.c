@@ -1,0 +1,72 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Memory by address. Three may know it: the driver the whole allocation, an arena of gcap a piece of that, and the
+// application's allocator a piece. Each is believed: the memory is the same only if it is to all who knew it.
+// Nothing here is shared, so nothing is locked.
+
+#include "lib/contents/memory.h"
+
+#include <inttypes.h>
+
+#include "lib/contents/driver.h"
+#include "lib/internal/text.h"
+
+gcap_status_t gcap_memory_look(const gcap_block_finder_t* finder, uintptr_t address, bool watch,
+                               gcap_memory_t* out_memory) {
+  gcap_driver_t driver;
+  GCAP_RETURN_IF_ERROR(gcap_driver_get(&driver));
+  *out_memory = (gcap_memory_t){0};
+  const int attributes[] = {GCAP_DRIVER_MEMORY_TYPE, GCAP_DRIVER_BUFFER_ID, GCAP_DRIVER_RANGE_START,
+                            GCAP_DRIVER_RANGE_SIZE};
+  void* values[] = {&out_memory->type, &out_memory->buffer_id, &out_memory->start, &out_memory->bytes};
+  GCAP_RETURN_IF_ERROR(gcap_driver_status(driver.pointer_attributes(4, attributes, values, address),
+                                          "cuPointerGetAttributes", __FILE__, __LINE__));
+  out_memory->has_block = finder->find != NULL && finder->find(finder->user, (const void*)address, &out_memory->block);
+  return gcap_memory_find_claim(address, watch, &out_memory->claim, &out_memory->has_claim);
+}
+
+bool gcap_memory_is_nobodys(const gcap_memory_t* memory) {
+  if (memory->type == 0) return true;
+  if (memory->has_claim && memory->claim.hand_out == 0 && memory->claim.keeper == 0) return true;
+  return memory->has_block && memory->block.number == 0;
+}
+
+// Memory that an allocator has now and had not then came to that allocator in between.
+bool gcap_memory_is_same(const gcap_memory_t* earlier, const gcap_memory_t* now) {
+  if (earlier->type != now->type || earlier->buffer_id != now->buffer_id || earlier->start != now->start) return false;
+  if (earlier->has_claim != now->has_claim || earlier->has_block != now->has_block) return false;
+  if (earlier->has_claim && !gcap_memory_claim_holds(&earlier->claim, &now->claim)) return false;
+  return !earlier->has_block ||
+         (earlier->block.number == now->block.number && earlier->block.address == now->block.address);
+}
+
+static void write_claim(const gcap_memory_claim_t* claim, gcap_text_t* out) {
+  gcap_text_add(out, ", %zu bytes of scratch at %p", claim->bytes, (void*)claim->start);
+  if (claim->keeper != 0) {
+    gcap_text_add(out, " that %s keeps", claim->name[0] != '\0' ? claim->name : "a graph");
+  } else if (claim->hand_out == 0) {
+    gcap_text_add(out, ", free");
+  }
+}
+
+static void write_block(const gcap_graph_block_t* block, gcap_text_t* out) {
+  gcap_text_add(out, ", %zu bytes of the application's allocator at %p", block->bytes, block->address);
+  if (block->number == 0) {
+    gcap_text_add(out, ", free");
+  } else {
+    gcap_text_add(out, ", hand-out %" PRIu64, block->number);
+  }
+}
+
+void gcap_memory_write(const gcap_memory_t* memory, char* text, size_t capacity) {
+  gcap_text_t out;
+  gcap_text_init(&out, text, capacity);
+  if (memory->type == 0) {
+    gcap_text_add(&out, "no memory that the driver knows");
+  } else {
+    gcap_text_add(&out, "buffer id %" PRIu64 ", %zu bytes at %p", memory->buffer_id, memory->bytes,
+                  (void*)memory->start);
+  }
+  if (memory->has_claim) write_claim(&memory->claim, &out);
+  if (memory->has_block) write_block(&memory->block, &out);
+}
