@@ -247,6 +247,20 @@ TEST_F(GraphPlan, InsideACaptureIsRefused) {
   EXPECT_EQ(End().code, GCAP_OK);
 }
 
+TEST_F(GraphPlan, OnAStreamThatIsCapturedBreaksNothing) {
+  Create(0);
+  AddModels({1});
+  const CopyJob job;
+  gcap_graph_plan_t plan;
+  gcap_graph_plan_init(&plan);
+  GCAP_EXPECT_CUDA(cudaStreamBeginCapture(stream_->get(), cudaStreamCaptureModeRelaxed));
+  GCAP_EXPECT_FAILS(TryPlan(&plan), GCAP_FAILED_PRECONDITION, "graph id 0");
+  GCAP_EXPECT_CUDA(job.Issue(stream_->get()));
+  cudaGraph_t graph = nullptr;
+  GCAP_EXPECT_CUDA(cudaStreamEndCapture(stream_->get(), &graph));
+  GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
+}
+
 TEST_F(GraphPlan, OfWorkThatFailsNamesTheIdAndIsZero) {
   Create(0);
   AddModels({1, 2});
