@@ -49,7 +49,10 @@ static gcap_status_t count_child(cudaGraphNode_t node, size_t* kernels) {
   if (!is_told(GCAP_CUDA(cudaGraphChildGraphNodeGetGraph(node, &child)))) return NULL;
   gcap_graph_node_list_t nodes = {0};
   gcap_status_t status = gcap_graph_node_list_read(child, &nodes);
-  if (gcap_status_code(status) == GCAP_CUDA_ERROR) return is_told(status), NULL;
+  if (gcap_status_code(status) == GCAP_CUDA_ERROR) {
+    (void)is_told(status);
+    return NULL;
+  }
   size_t more = 0;
   if (status == NULL) status = gcap_graph_count_kernels(&nodes, &more);
   gcap_graph_node_list_free(&nodes);
