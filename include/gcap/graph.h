@@ -97,8 +97,9 @@ typedef struct gcap_graph_info {
   uint64_t evictions;         // see max_graphs
   size_t kernel_nodes;        // of the graph and its child graphs; 0 without a graph
   // The device memory of the executable: an estimate, since the driver takes memory in steps of some MiB for all
-  // executables together. So much for an executable and so much for each kernel node, as measured (bench/README.md),
-  // scaled by what this process saw go on this device, once it has seen some 64 MiB go. 0 without a graph.
+  // executables together. So much for an executable and so much for each kernel node, as measured on an H200 by
+  // bench/graph:cost_bench, scaled by what this process saw go on this device, once it has seen some 64 MiB go. Nodes
+  // that copy from device to device take as much as kernel nodes, and are not counted. 0 without a graph.
   size_t exec_bytes;
 } gcap_graph_info_t;
 

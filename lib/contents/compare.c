@@ -60,11 +60,9 @@ static bool differ_function(const gcap_contents_node_t* before, const gcap_conte
 
 static bool differ_known(const gcap_contents_node_t* before, const gcap_contents_node_t* after,
                          gcap_contents_change_t* change) {
-  if (before->type != cudaGraphNodeTypeKernel) {  // what a conditional node may run is not looked at
-    if (before->type != cudaGraphNodeTypeConditional) return false;
-  } else if (before->is_known && after->is_known) {
-    return false;
-  }
+  const bool has_more = before->type == cudaGraphNodeTypeKernel || before->type == cudaGraphNodeTypeGraph ||
+                        before->type == cudaGraphNodeTypeConditional;  // which is never known
+  if (!has_more || (before->is_known && after->is_known)) return false;
   change->field = "attributes";
   snprintf(BEFORE, "%s", before->is_known ? "told" : "not told by the driver");
   snprintf(AFTER, "%s", after->is_known ? "told" : "not told by the driver");

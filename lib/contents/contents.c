@@ -274,10 +274,20 @@ static gcap_status_t read_graph(gcap_contents_t* contents, cudaGraph_t graph, si
   return status;
 }
 
+// A child that the driver does not show has no nodes here, and is unknown.
 static gcap_status_t read_child(gcap_contents_t* contents, size_t index, bool with_arguments) {
   cudaGraph_t child = NULL;
-  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaGraphChildGraphNodeGetGraph(contents->nodes[index].node, &child)));
-  return read_graph(contents, child, index, with_arguments);
+  const size_t num_kernels = contents->num_kernels;
+  gcap_status_t status = GCAP_CUDA(cudaGraphChildGraphNodeGetGraph(contents->nodes[index].node, &child));
+  if (status == NULL) status = read_graph(contents, child, index, with_arguments);
+  contents->nodes[index].is_known = status == NULL;
+  if (status == NULL || gcap_status_code(status) == GCAP_RESOURCE_EXHAUSTED) return status;
+  gcap_status_ignore(status);
+  contents->nodes[index].has_arguments = false;
+  memset(&contents->nodes[index + 1], 0, (contents->count - index - 1) * sizeof(*contents->nodes));
+  contents->count = index + 1;
+  contents->num_kernels = num_kernels;
+  return NULL;
 }
 
 static gcap_status_t read_list(gcap_contents_t* contents, cudaGraphNode_t* nodes, size_t count, size_t parent,

@@ -38,7 +38,10 @@ void gcap_graph_plan_add_retained(gcap_graph_plan_t* plan, const gcap_retained_t
   plan->bytes += bytes;
 }
 
-static gcap_status_t add_graph(int device_id, cudaGraph_t graph, gcap_graph_plan_t* plan) {
+// Of a stream that captures no more: the device of one that does cannot be asked (rule R24 of the capture rules).
+static gcap_status_t add_graph(cudaStream_t stream, cudaGraph_t graph, gcap_graph_plan_t* plan) {
+  int device_id = 0;
+  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamGetDevice(stream, &device_id)));
   gcap_contents_t contents;
   GCAP_RETURN_IF_ERROR(gcap_contents_read(graph, /*with_arguments=*/false, &contents));
   const size_t exec_bytes = gcap_graph_exec_bytes(device_id, contents.num_kernels);
@@ -84,14 +87,12 @@ static gcap_status_t capture(cudaStream_t stream, const gcap_capture_options_t* 
 gcap_status_t gcap_graph_rehearse(int id, cudaStream_t stream, const gcap_capture_options_t* options,
                                   gcap_graph_work_t work, void* user, gcap_retained_t** out_retained,
                                   gcap_graph_plan_t* plan) {
-  int device_id = 0;
   cudaGraph_t graph = NULL;
   gcap_retained_t* retained = NULL;
-  gcap_status_t status = GCAP_CUDA(cudaStreamGetDevice(stream, &device_id));
-  if (status == NULL) status = capture(stream, options, work, user, &graph, &retained);
+  gcap_status_t status = capture(stream, options, work, user, &graph, &retained);
   if (graph != NULL) {
     gcap_graph_plan_t more = *plan;
-    status = add_graph(device_id, graph, &more);
+    status = add_graph(stream, graph, &more);
     status = gcap_status_join(status, GCAP_CUDA(cudaGraphDestroy(graph)));
     if (status == NULL) *plan = more;
   }

@@ -112,6 +112,39 @@ TEST_F(GraphPlanSim, ThatFailsIsAStatusAndLeavesNothing) {
                        "cuGraphKernelNodeGetParams", "cudaGraphKernelNodeGetAttribute", "cudaGraphDestroy"}));
 }
 
+// Of a child graph that the driver does not show, nothing is counted: only the estimate suffers.
+TEST_F(GraphPlanSim, OfAChildThatIsNotShownCountsNothing) {
+  kernels_ = 3;
+  Create(0);
+  static cudaGraph_t child;
+  GCAP_EXPECT_CUDA(cudaStreamBeginCapture(stream_->get(), cudaStreamCaptureModeRelaxed));
+  GCAP_EXPECT_OK(Work(this, stream_->get()));
+  GCAP_EXPECT_CUDA(cudaStreamEndCapture(stream_->get(), &child));
+  const gcap_graph_work_t add_child = [](void*, cudaStream_t stream) -> gcap_status_t {
+    cudaStreamCaptureStatus status;
+    cudaGraph_t graph = nullptr;
+    cudaGraphNode_t node = nullptr;
+    GCAP_EXPECT_CUDA(cudaStreamGetCaptureInfo(stream, &status, nullptr, &graph, nullptr, nullptr, nullptr));
+    GCAP_EXPECT_CUDA(cudaGraphAddChildGraphNode(&node, graph, nullptr, 0, child));
+    return GCAP_CUDA(cudaStreamUpdateCaptureDependencies(stream, &node, nullptr, 1, cudaStreamSetCaptureDependencies));
+  };
+  const gcap_graph_planned_run_t run = {0, add_child, nullptr};
+  const auto count_kernels = [&] {
+    gcap_graph_plan_t plan;
+    gcap_graph_plan_init(&plan);
+    GCAP_EXPECT_OK(gcap_graph_manager_plan(manager_, stream_->get(), &run, 1, &plan));
+    EXPECT_EQ(plan.nodes, 1u);
+    return plan.kernel_nodes;
+  };
+  EXPECT_EQ(count_kernels(), 3u);
+  gcap_sim_fail_nth("cudaGraphChildGraphNodeGetGraph", 1, cudaErrorUnknown);
+  EXPECT_EQ(count_kernels(), 0u);
+  gcap_sim_fail_nth("cudaGraphGetNodes", 3, cudaErrorUnknown);  // after two of the graph itself
+  EXPECT_EQ(count_kernels(), 0u);
+  EXPECT_EQ(count_kernels(), 3u);
+  GCAP_EXPECT_CUDA(cudaGraphDestroy(child));
+}
+
 }  // namespace
 }  // namespace testing
 }  // namespace gcap

@@ -5,6 +5,7 @@
 #include <list>
 #include <memory>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 #include "gcap/graph.h"
@@ -172,6 +173,41 @@ TEST_F(GraphPlan, TheBudgetEvictsByWhatExecutablesTake) {
   EXPECT_EQ(State(2), "CAPTURED");
 }
 
+// Executables that are made at once are all counted, and all forgotten.
+TEST_F(GraphPlan, OfManagersOnSeveralThreadsAgree) {
+  Create(0);
+  AddModels({4});
+  RunAll();
+  const size_t before = Info(0).bytes;
+  std::list<Model> models;  // made and ended while nobody captures
+  for (int t = 0; t < 4; ++t) models.emplace_back(4, 1000);
+  std::vector<std::thread> threads;
+  for (Model& model : models) {
+    threads.emplace_back([&model, before] {
+      const RawStream stream;
+      gcap_graph_manager_t* manager = nullptr;
+      gcap_graph_manager_options_t options;
+      gcap_graph_manager_options_init(&options);
+      options.min_num_runs_before_capture = 0;
+      GCAP_ASSERT_OK(gcap_graph_manager_create(&options, &manager));
+      for (int id = 0; id < 20; ++id) {
+        const gcap_graph_planned_run_t run = {id, Model::Work, &model};
+        gcap_graph_plan_t plan;
+        gcap_graph_plan_init(&plan);
+        GCAP_EXPECT_OK(gcap_graph_manager_plan(manager, stream.get(), &run, 1, &plan));
+        GCAP_EXPECT_OK(gcap_graph_manager_run(manager, id, stream.get(), Model::Work, &model, true));
+        gcap_graph_info_t info;
+        gcap_graph_manager_get_info(manager, id, &info);
+        EXPECT_EQ(plan.bytes, info.bytes);
+        EXPECT_EQ(plan.bytes, before);
+      }
+      GCAP_EXPECT_OK(gcap_graph_manager_destroy(manager));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(Info(0).bytes, before);
+}
+
 TEST_F(GraphPlan, IsWhatTheGraphsHoldThen) {
   Create(2);
   AddModels({1, 2, 7});
@@ -245,6 +281,20 @@ TEST_F(GraphPlan, InsideACaptureIsRefused) {
   ASSERT_EQ(Begin(3), GCAP_GRAPH_RUN_CAPTURE);
   GCAP_EXPECT_FAILS(TryPlan(&plan), GCAP_FAILED_PRECONDITION, "gcap_graph_manager_plan");
   EXPECT_EQ(End().code, GCAP_OK);
+}
+
+TEST_F(GraphPlan, OnAStreamThatIsCapturedBreaksNothing) {
+  Create(0);
+  AddModels({1});
+  const CopyJob job;
+  gcap_graph_plan_t plan;
+  gcap_graph_plan_init(&plan);
+  GCAP_EXPECT_CUDA(cudaStreamBeginCapture(stream_->get(), cudaStreamCaptureModeRelaxed));
+  GCAP_EXPECT_FAILS(TryPlan(&plan), GCAP_FAILED_PRECONDITION, "graph id 0");
+  GCAP_EXPECT_CUDA(job.Issue(stream_->get()));
+  cudaGraph_t graph = nullptr;
+  GCAP_EXPECT_CUDA(cudaStreamEndCapture(stream_->get(), &graph));
+  GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
 }
 
 TEST_F(GraphPlan, OfWorkThatFailsNamesTheIdAndIsZero) {
