@@ -134,6 +134,8 @@ gcap_status_t gcap_runtime_run(gcap_runtime_t* runtime, int graph_id, gcap_runti
   return run_in_turn(runtime, graph_id, &job);
 }
 
+static void free_addresses(void*** addresses) { free(*addresses); }
+
 gcap_status_t gcap_runtime_run_on(gcap_runtime_t* runtime, int graph_id, const gcap_graph_buffers_t* buffers,
                                   gcap_runtime_work_on_t work, void* user, bool synchronize) {
   GCAP_RETURN_IF_NULL(runtime);
@@ -142,12 +144,11 @@ gcap_status_t gcap_runtime_run_on(gcap_runtime_t* runtime, int graph_id, const g
   GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing(__func__));
   gcap_graph_buffers_t known;
   GCAP_RETURN_IF_ERROR(gcap_graph_buffers_read(buffers, &known));
-  void** addresses = calloc(known.count + 1, sizeof(*addresses));
+  // The work may not return.
+  GCAP_AT_SCOPE_END(free_addresses) void** addresses = calloc(known.count + 1, sizeof(*addresses));
   if (addresses == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for %zu addresses", known.count);
   for (size_t i = 0; i < known.count; ++i) addresses[i] = known.items[i].address;
   const job_t job = {
       .work_on = work, .buffers = &known, .addresses = addresses, .user = user, .synchronize = synchronize};
-  gcap_status_t status = run_in_turn(runtime, graph_id, &job);
-  free(addresses);
-  return status;
+  return run_in_turn(runtime, graph_id, &job);
 }

@@ -1,119 +1,13 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// What gcap_graph_diff tells of two graphs: nothing of equal ones, and each field that differs, once, by name.
-#include <cuda_runtime_api.h>
+// What gcap_graph_diff tells of two nodes: nothing of equal ones, and each field that differs, once, by name.
+#include <cstdio>
 
-#include <functional>
-#include <memory>
-#include <string>
-#include <vector>
-
-#include "gcap/graph_contents.h"
-#include "gtest/gtest.h"
-#include "test/base/device_work.h"
-#include "test/support/device_test.h"
-#include "test/support/expect_status.h"
-#include "test/support/kernels/device_kernels.h"
-#include "test/support/kernels/moving_kernels.h"
+#include "test/contents/diff_rig.h"
 
 namespace gcap {
 namespace testing {
 namespace {
-
-const void* const kAdd = reinterpret_cast<const void*>(gcap_kernel_add_scalar);
-const void* const kRelu = reinterpret_cast<const void*>(gcap_kernel_relu_f32);
-const void* const kCluster = reinterpret_cast<const void*>(gcap_kernel_cluster_size);
-constexpr size_t kBytes = 256;
-
-// A graph that was captured.
-class Graph {
- public:
-  explicit Graph(const std::function<void(cudaStream_t)>& work) {
-    const RawStream stream;
-    GCAP_EXPECT_CUDA(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal));
-    work(stream.get());
-    GCAP_EXPECT_CUDA(cudaStreamEndCapture(stream.get(), &graph_));
-  }
-  Graph() { GCAP_EXPECT_CUDA(cudaGraphCreate(&graph_, 0)); }
-  Graph(const Graph&) = delete;
-  Graph& operator=(const Graph&) = delete;
-  ~Graph() { GCAP_EXPECT_CUDA(cudaGraphDestroy(graph_)); }
-  cudaGraph_t get() const { return graph_; }
-
- private:
-  cudaGraph_t graph_ = nullptr;
-};
-
-struct Launch {
-  const void* kernel = kAdd;
-  dim3 grid = dim3(1), block = dim3(32);
-  size_t shared_bytes = 0;
-  std::vector<cudaLaunchAttribute> attributes;
-};
-
-class Diff : public DeviceTest {
- protected:
-  using Work = std::function<void(cudaStream_t)>;
-  using Texts = std::vector<std::string>;
-
-  void SetUp() override {
-    DeviceTest::SetUp();
-    if (IsSkipped() || HasFatalFailure()) return;
-    for (float*& memory : memory_) GCAP_EXPECT_CUDA(cudaMalloc(reinterpret_cast<void**>(&memory), kBytes));
-  }
-  void TearDown() override {
-    for (float* memory : memory_) GCAP_EXPECT_CUDA(cudaFree(memory));
-    DeviceTest::TearDown();
-  }
-
-  // "node 0 of 1, kernel x: grid: 1x1x1 -> 2x1x1" for each difference.
-  static Texts TextsOf(const Graph& before, const Graph& after) {
-    Texts texts;
-    size_t count = 77;
-    const auto add = [](void* user, const gcap_graph_difference_t* d) {
-      EXPECT_EQ(d->struct_size, sizeof(*d));
-      const std::string where = d->node_text;
-      if (where != "the graph") {
-        EXPECT_EQ(where.rfind("node " + std::to_string(d->node) + " of ", 0), 0u) << where;
-      }
-      static_cast<Texts*>(user)->push_back(where + ": " + d->field + ": " + d->before + " -> " + d->after);
-    };
-    GCAP_EXPECT_OK(gcap_graph_diff(before.get(), after.get(), add, &texts, &count));
-    EXPECT_EQ(count, texts.size());
-    size_t silent = 77;
-    GCAP_EXPECT_OK(gcap_graph_diff(before.get(), after.get(), nullptr, nullptr, &silent));
-    EXPECT_EQ(silent, count);
-    return texts;
-  }
-  static Texts TextsOf(const Work& before, const Work& after) { return TextsOf(Graph(before), Graph(after)); }
-
-  // Expects one difference, whose text ends like this.
-  static void ExpectOne(const Work& before, const Work& after, const std::string& end) {
-    const Texts texts = TextsOf(before, after);
-    ASSERT_EQ(texts.size(), 1u) << ::testing::PrintToString(texts);
-    EXPECT_TRUE(texts[0].size() >= end.size() && texts[0].compare(texts[0].size() - end.size(), end.size(), end) == 0)
-        << texts[0];
-  }
-
-  template <typename... Args>
-  static void LaunchWith(cudaStream_t stream, const Launch& launch, Args... args) {
-    void* pointers[] = {&args...};
-    cudaLaunchConfig_t config = {};
-    config.gridDim = launch.grid;
-    config.blockDim = launch.block;
-    config.dynamicSmemBytes = launch.shared_bytes;
-    config.stream = stream;
-    std::vector<cudaLaunchAttribute> attributes = launch.attributes;
-    config.attrs = attributes.data();
-    config.numAttrs = static_cast<unsigned>(attributes.size());
-    GCAP_EXPECT_CUDA(cudaLaunchKernelExC(&config, launch.kernel, pointers));
-  }
-  Work Add(const Launch& launch = {}, uint64_t addend = 1) const {
-    return [=](cudaStream_t stream) { LaunchWith(stream, launch, memory_[0], memory_[1], addend, uint32_t{8}); };
-  }
-
-  float* memory_[2] = {};
-};
 
 // --- Equal graphs ---------------------------------------------------------------------------------------------------
 
@@ -127,7 +21,7 @@ TEST_F(Diff, EqualGraphsHaveNone) {
     Add()(stream);
     GCAP_EXPECT_CUDA(cudaEventRecord(event, stream));
     GCAP_EXPECT_CUDA(cudaStreamWaitEvent(side.get(), event, 0));
-    GCAP_EXPECT_CUDA(cudaMemsetAsync(memory_[0], 1, kBytes, side.get()));
+    GCAP_EXPECT_CUDA(cudaMemsetAsync(memory_[0], 1, kDiffBytes, side.get()));
     GCAP_EXPECT_CUDA(cudaMemcpyAsync(memory_[1], memory_[0], 16, cudaMemcpyDeviceToDevice, stream));
     GCAP_EXPECT_CUDA(cudaEventRecord(event, side.get()));
     GCAP_EXPECT_CUDA(cudaStreamWaitEvent(stream, event, 0));
@@ -326,112 +220,6 @@ TEST_F(Diff, TellsAllocations) {
   EXPECT_NE(texts[0].find("node 0 of 2, memory allocation: the address: 0x"), std::string::npos) << texts[0];
   EXPECT_NE(texts[1].find("node 1 of 2, memory free: the address: 0x"), std::string::npos) << texts[1];
   EXPECT_EQ(TextsOf(before, before), Texts{});
-}
-
-// --- Graphs ---------------------------------------------------------------------------------------------------------
-
-TEST_F(Diff, TellsTheNumberOfNodesFirst) {
-  const Work two = [&](cudaStream_t stream) {
-    Add()(stream);
-    Add()(stream);
-  };
-  EXPECT_EQ(TextsOf(Add(), two), (Texts{"the graph: nodes: 1 -> 2"}));
-  EXPECT_EQ(TextsOf(two, Add()), (Texts{"the graph: nodes: 2 -> 1"}));
-  // Up to the first node of another type.
-  const Work other = [&](cudaStream_t stream) {
-    Add({}, 2)(stream);
-    GCAP_EXPECT_CUDA(cudaMemsetAsync(memory_[0], 1, 4, stream));
-    Add({}, 2)(stream);
-  };
-  const Texts texts = TextsOf(two, other);
-  ASSERT_EQ(texts.size(), 3u) << ::testing::PrintToString(texts);
-  EXPECT_EQ(texts[0], "the graph: nodes: 2 -> 3");
-  EXPECT_NE(texts[1].find("node 0 of 3, kernel gcap_kernel_add_scalar: argument 2"), std::string::npos);
-  EXPECT_EQ(texts[2], "node 1 of 3, memset: type: kernel -> memset");
-}
-
-TEST_F(Diff, ComparesTheNodesBehindOneThatDiffers) {
-  const auto work = [&](bool is_fill, uint64_t addend) {
-    return [=](cudaStream_t stream) {
-      if (is_fill) {
-        GCAP_EXPECT_CUDA(cudaMemsetAsync(memory_[0], 1, 4, stream));
-      } else {
-        Add()(stream);
-      }
-      Add({}, addend)(stream);
-    };
-  };
-  const Texts texts = TextsOf(work(false, 1), work(true, 2));
-  ASSERT_EQ(texts.size(), 2u) << ::testing::PrintToString(texts);
-  EXPECT_NE(texts[1].find("node 1 of 2, kernel gcap_kernel_add_scalar: argument 2: 0x1 -> 0x2"), std::string::npos);
-}
-
-// Three empty nodes behind one, with these edges among them.
-std::unique_ptr<Graph> Edges(const std::vector<std::pair<int, int>>& edges) {
-  auto graph = std::make_unique<Graph>();
-  std::vector<cudaGraphNode_t> nodes(4);
-  for (cudaGraphNode_t& node : nodes) GCAP_EXPECT_CUDA(cudaGraphAddEmptyNode(&node, graph->get(), nullptr, 0));
-  for (const auto& [from, to] : edges) {
-    GCAP_EXPECT_CUDA(cudaGraphAddDependencies(graph->get(), &nodes[from], &nodes[to], nullptr, 1));
-  }
-  return graph;
-}
-
-TEST_F(Diff, TellsDependenciesOfTheSameNumber) {
-  EXPECT_EQ(TextsOf(*Edges({{0, 1}, {0, 2}, {1, 3}}), *Edges({{0, 1}, {0, 2}, {2, 3}})),
-            (Texts{"node 3 of 4, empty: dependencies: 1 -> 2"}));
-  EXPECT_EQ(TextsOf(*Edges({{0, 3}, {1, 3}}), *Edges({{1, 3}, {0, 3}})), Texts{}) << "in any order";
-  EXPECT_EQ(TextsOf(*Edges({{0, 3}, {1, 3}}), *Edges({{0, 3}, {1, 3}, {2, 3}})),
-            (Texts{"node 3 of 4, empty: dependencies: 0, 1 -> 0, 1, 2"}));
-  EXPECT_EQ(TextsOf(*Edges({}), *Edges({{3, 0}})), (Texts{"node 0 of 4, empty: dependencies: none -> 3"}));
-}
-
-TEST_F(Diff, ManyDependenciesAreCompared) {
-  constexpr size_t kMany = 100;
-  const auto fan_in = [](size_t first) {
-    auto graph = std::make_unique<Graph>();
-    std::vector<cudaGraphNode_t> nodes(kMany);
-    for (cudaGraphNode_t& node : nodes) GCAP_EXPECT_CUDA(cudaGraphAddEmptyNode(&node, graph->get(), nullptr, 0));
-    cudaGraphNode_t last = nullptr;
-    GCAP_EXPECT_CUDA(cudaGraphAddEmptyNode(&last, graph->get(), &nodes[first], kMany - 1));
-    return graph;
-  };
-  EXPECT_EQ(TextsOf(*fan_in(0), *fan_in(0)), Texts{});
-  const Texts texts = TextsOf(*fan_in(0), *fan_in(1));
-  ASSERT_EQ(texts.size(), 1u);
-  EXPECT_EQ(texts[0].rfind("node 100 of 101, empty: dependencies: 0, 1, 2", 0), 0u) << texts[0];
-}
-
-TEST_F(Diff, TellsWhatIsInChildGraphs) {
-  const auto outer = [&](uint64_t addend, int levels) {
-    auto graph = std::make_unique<Graph>(Add({}, addend));
-    for (int i = 0; i < levels; ++i) {
-      auto around = std::make_unique<Graph>();
-      cudaGraphNode_t node = nullptr;
-      GCAP_EXPECT_CUDA(cudaGraphAddChildGraphNode(&node, around->get(), nullptr, 0, graph->get()));
-      graph = std::move(around);
-    }
-    return graph;
-  };
-  EXPECT_EQ(TextsOf(*outer(1, 2), *outer(1, 2)), Texts{});
-  EXPECT_EQ(TextsOf(*outer(1, 2), *outer(3, 2)), (Texts{"node 2 of 3, in the child graph of node 1, kernel "
-                                                        "gcap_kernel_add_scalar: argument 2: 0x1 -> 0x3"}));
-  EXPECT_EQ(TextsOf(*outer(1, 1), *outer(1, 2))[0], "the graph: nodes: 2 -> 3");
-  // The same nodes, one of which is in the child and beside it.
-  const auto pair = [](bool is_inside) {
-    auto graph = std::make_unique<Graph>();
-    const Graph child;
-    cudaGraphNode_t node = nullptr;
-    if (is_inside) {
-      GCAP_EXPECT_CUDA(cudaGraphAddEmptyNode(&node, child.get(), nullptr, 0));
-    }
-    GCAP_EXPECT_CUDA(cudaGraphAddChildGraphNode(&node, graph->get(), nullptr, 0, child.get()));
-    if (!is_inside) {
-      GCAP_EXPECT_CUDA(cudaGraphAddEmptyNode(&node, graph->get(), nullptr, 0));
-    }
-    return graph;
-  };
-  EXPECT_EQ(TextsOf(*pair(true), *pair(false)), (Texts{"node 1 of 2, empty: parent: 0 -> -1"}));
 }
 
 }  // namespace

@@ -2,17 +2,14 @@
 //
 // Which words of arguments are taken for pointers, on contents made by hand: what looks like a pointer and is none,
 // what is one and does not look so, and whatever differs otherwise, which is named.
-#include <cuda_runtime_api.h>
-
-#include <cstdlib>
 #include <cstring>
 #include <functional>
-#include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "test/contents/made_contents.h"
 #include "test/support/expect_status.h"
 
 extern "C" {
@@ -22,91 +19,6 @@ extern "C" {
 namespace gcap {
 namespace testing {
 namespace {
-
-using Bytes = std::vector<unsigned char>;
-
-template <typename... Values>
-Bytes Pack(Values... values) {
-  Bytes bytes;
-  const auto add = [&](const void* value, size_t count) {
-    const auto* first = static_cast<const unsigned char*>(value);
-    bytes.insert(bytes.end(), first, first + count);
-  };
-  (add(&values, sizeof(values)), ...);
-  return bytes;
-}
-
-// A node as a test describes it. Its parts lie one behind the other, each at a multiple of its own size up to 8.
-struct Node {
-  std::vector<Bytes> parts;
-  cudaGraphNodeType type = cudaGraphNodeTypeKernel;
-  bool by_extra = false;
-  bool has_arguments = true;
-  unsigned grid = 1;
-  void* function = nullptr;
-  std::vector<size_t> dependencies = {};
-  size_t parent = GCAP_CONTENTS_TOP;
-};
-
-template <typename T>
-T* CopyOf(const std::vector<T>& values) {
-  T* copy = static_cast<T*>(std::calloc(values.size() + 1, sizeof(T)));
-  if (!values.empty()) std::memcpy(copy, values.data(), values.size() * sizeof(T));
-  return copy;
-}
-
-// Contents of such nodes.
-class Contents {
- public:
-  explicit Contents(const std::vector<Node>& nodes) {
-    std::vector<gcap_contents_node_t> all;
-    std::vector<gcap_contents_part_t> parts;
-    std::vector<gcap_contents_dependency_t> dependencies;
-    Bytes bytes;
-    for (const Node& from : nodes) {
-      bytes.resize((bytes.size() + 15) / 16 * 16);
-      gcap_contents_node_t node = {};
-      node.type = from.type;
-      node.parent = from.parent;
-      node.is_known = true;
-      node.function = from.function;
-      node.grid[0] = node.grid[1] = node.grid[2] = from.grid;
-      node.has_arguments = from.has_arguments;
-      node.by_extra = from.by_extra;
-      node.begin = bytes.size();
-      node.first_part = parts.size();
-      node.num_parts = from.parts.size();
-      node.first_dependency = dependencies.size();
-      node.num_dependencies = from.dependencies.size();
-      for (const size_t index : from.dependencies) dependencies.push_back({index, {}});
-      for (const Bytes& part : from.parts) {
-        const size_t alignment = part.size() % 8 == 0 ? 8 : part.size() % 4 == 0 ? 4 : 1;
-        while ((bytes.size() - node.begin) % alignment != 0) bytes.push_back(0);
-        parts.push_back({bytes.size() - node.begin, part.size()});
-        bytes.insert(bytes.end(), part.begin(), part.end());
-      }
-      node.bytes = bytes.size() - node.begin;
-      all.push_back(node);
-    }
-    contents_.nodes = CopyOf(all);
-    contents_.count = all.size();
-    contents_.parts = CopyOf(parts);
-    contents_.num_parts = parts.size();
-    contents_.dependencies = CopyOf(dependencies);
-    contents_.num_dependencies = dependencies.size();
-    contents_.bytes = CopyOf(bytes);
-    contents_.num_bytes = bytes.size();
-  }
-  Contents(const Contents&) = delete;
-  Contents& operator=(const Contents&) = delete;
-  ~Contents() { gcap_contents_free(&contents_); }
-
-  gcap_contents_t* get() { return &contents_; }
-  unsigned char* bytes() { return contents_.bytes; }
-
- private:
-  gcap_contents_t contents_ = {};
-};
 
 constexpr uint64_t kA = 0x7f0000001000, kB = 0x7f0000008000;    // where the buffers are
 constexpr uint64_t kA2 = 0x550000003000, kB2 = 0x550000007000;  // their stand-ins

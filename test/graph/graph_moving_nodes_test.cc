@@ -3,7 +3,11 @@
 // What graphs on buffers that move may be made of: nodes of every type, in forks and in child graphs, and arguments in
 // which pointers are hard to tell from numbers.
 
+#include <algorithm>
+#include <cstring>
+
 #include "test/graph/moving_test.h"
+#include "test/support/kernels/device_kernels.h"
 
 namespace gcap {
 namespace testing {
@@ -83,6 +87,52 @@ TEST_F(GraphMoving, PinnedBuffersMoveToPinnedMemoryAlone) {
   GCAP_EXPECT_OK(gcap_graph_manager_release_all(manager_));
   GCAP_EXPECT_CUDA(cudaFreeHost(first));
   GCAP_EXPECT_CUDA(cudaFreeHost(second));
+}
+
+// Whether or not the driver gives both captures the same address, the output is right everywhere.
+TEST_F(GraphMoving, MemoryOfTheGraphItselfIsRightEverywhere) {
+  const WorkOn work = [](cudaStream_t stream, void* const* at) {
+    void* memory = nullptr;
+    GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMallocAsync(&memory, kFloatsBytes, stream)));
+    GCAP_RETURN_IF_ERROR(AddTo(stream, at[0], memory, 1));
+    GCAP_RETURN_IF_ERROR(AddTo(stream, memory, at[1], 1));
+    return GCAP_CUDA(cudaFreeAsync(memory, stream));
+  };
+  for (int i = 0; i < 4; ++i) {
+    const Floats input(static_cast<float>(i)), output(50);
+    const Outcome outcome = RunOn(input, output, work);
+    ASSERT_TRUE(outcome.ok()) << outcome.message;
+    EXPECT_EQ(output.value(), i + 2);
+  }
+}
+
+// New arguments leave a launch its attributes.
+TEST_F(GraphMoving, ClustersStay) {
+  int has_clusters = 0;
+  ASSERT_EQ(cudaDeviceGetAttribute(&has_clusters, cudaDevAttrClusterLaunch, 0), cudaSuccess);
+  if (!has_clusters) GTEST_SKIP() << "the device has no clusters";
+  const WorkOn work = [](cudaStream_t stream, void* const* at) {
+    cudaLaunchAttribute attribute = {};
+    attribute.id = cudaLaunchAttributeClusterDimension;
+    attribute.val.clusterDim = {4, 1, 1};
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(8);
+    config.blockDim = dim3(1);
+    config.stream = stream;
+    config.attrs = &attribute;
+    config.numAttrs = 1;
+    void *out = at[1], *args[] = {&out};
+    return GCAP_CUDA(cudaLaunchKernelExC(&config, reinterpret_cast<const void*>(gcap_kernel_cluster_size), args));
+  };
+  const Floats input(1), first(50), second(60);
+  ASSERT_TRUE(RunOn(input, first, work).ok());
+  ASSERT_TRUE(RunOn(input, second, work).ok());
+  EXPECT_EQ(calls_, 2) << "a rehearsal, the capture, a replay";
+  for (const Floats* output : {&first, &second}) {
+    unsigned size = 0;
+    std::memcpy(&size, output->Read().data(), sizeof(size));
+    EXPECT_EQ(size, 4u);
+  }
 }
 
 // --- Forks and child graphs -----------------------------------------------------------------------------------------
@@ -290,64 +340,6 @@ TEST_F(GraphMoving, PointersInDeviceMemoryAreNotSeen) {
   EXPECT_EQ(other_output.value(), 60);
   GCAP_EXPECT_OK(gcap_graph_manager_release_all(manager_));
   GCAP_EXPECT_CUDA(cudaFree(table));
-}
-
-// --- Buffers --------------------------------------------------------------------------------------------------------
-
-TEST_F(GraphMoving, OverlappingBuffersMoveEachForItself) {
-  const Floats memory(3), other_memory(7), output(50);
-  const auto items = [&](const Floats& from, ptrdiff_t second) {
-    return std::vector<gcap_graph_buffer_t>{{"all", from.get(), kFloatsBytes, 4},
-                                            {"part", from.get() + second, kFloatsBytes / 2, 4},
-                                            {"output", output.get(), kFloatsBytes, 4}};
-  };
-  const WorkOn work = [](cudaStream_t stream, void* const* at) {
-    GCAP_RETURN_IF_ERROR(AddTo(stream, at[1], at[1], 10, kFloats / 2));
-    return AddTo(stream, at[0], at[2], 1);
-  };
-  const auto expected = [](float value, size_t second) {
-    std::vector<float> values(kFloats, value + 1);
-    std::fill_n(values.begin() + static_cast<ptrdiff_t>(second), kFloats / 2, value + 11);
-    return values;
-  };
-  ASSERT_TRUE(RunOn(items(memory, 8), work).ok());
-  EXPECT_EQ(output.Read(), expected(3, 8));
-  EXPECT_TRUE(WhyNotMovable().ok());
-  ASSERT_TRUE(RunOn(items(other_memory, 17), work).ok());
-  EXPECT_EQ(calls_, 2) << "a rehearsal, the capture, a replay";
-  EXPECT_EQ(output.Read(), expected(7, 17));
-}
-
-TEST_F(GraphMoving, ManyBuffersMoveAndNoneToo) {
-  constexpr size_t kMany = 40;
-  std::vector<std::unique_ptr<Floats>> first, second;
-  std::vector<gcap_graph_buffer_t> there, elsewhere;
-  for (size_t i = 0; i < kMany; ++i) {
-    first.push_back(std::make_unique<Floats>(static_cast<float>(i)));
-    second.push_back(std::make_unique<Floats>(static_cast<float>(2 * i)));
-    there.push_back({nullptr, first.back()->get(), kFloatsBytes, 0});
-    elsewhere.push_back({nullptr, second.back()->get(), kFloatsBytes, 0});
-  }
-  const WorkOn work = [](cudaStream_t stream, void* const* at) {
-    for (size_t i = 0; i < kMany; i += 2) GCAP_RETURN_IF_ERROR(AddTo(stream, at[i], at[i + 1], i));
-    return static_cast<gcap_status_t>(nullptr);
-  };
-  ASSERT_TRUE(RunOn(there, work).ok());
-  ASSERT_TRUE(RunOn(elsewhere, work).ok());
-  EXPECT_EQ(calls_, 2);
-  for (size_t i = 0; i < kMany; i += 2) {
-    EXPECT_EQ(first[i + 1]->value(), 2 * i);
-    EXPECT_EQ(second[i + 1]->value(), 3 * i);
-  }
-  const std::vector<gcap_graph_buffer_t> none;
-  const WorkOn fixed = [&](cudaStream_t stream, void* const*) {
-    return AddTo(stream, first[0]->get(), first[1]->get(), 7);
-  };
-  ASSERT_TRUE(RunOn(none, fixed, kId + 1).ok());
-  ASSERT_TRUE(RunOn(none, fixed, kId + 1).ok());
-  EXPECT_EQ(Info(kId + 1).replays, 2u);
-  EXPECT_EQ(first[1]->value(), 7);
-  GCAP_EXPECT_FAILS(Bind(0, first[0]->get(), kId + 1), GCAP_INVALID_ARGUMENT, "no buffer 0, the graph has 0");
 }
 
 }  // namespace

@@ -150,6 +150,26 @@ TEST_F(GraphMovingSim, WhateverFailsTheWorkIsDoneOnceOrNamed) {
   }
 }
 
+// A device without room for the stand-ins: the graph is captured, and stays where it is.
+TEST_F(GraphMovingSim, WithoutMemoryForStandInsTheGraphIsFixed) {
+  const Floats input(1), output(9), other(5);
+  gcap_sim_set_device_bytes(0, 1);
+  const WorkOn copy = [](cudaStream_t stream, void* const* at) {
+    return GCAP_CUDA(cudaMemcpyAsync(at[1], at[0], kFloatsBytes, cudaMemcpyDeviceToDevice, stream));
+  };
+  const Outcome captured = RunOn(input, output, copy);
+  gcap_sim_set_device_bytes(0, 0);
+  ASSERT_TRUE(captured.ok()) << captured.message;
+  EXPECT_EQ(calls_, 2) << "a rehearsal that failed, and the capture";
+  EXPECT_EQ(output.value(), 1);
+  const Outcome refusal = WhyNotMovable();
+  EXPECT_TRUE(refusal.Names("no second addresses for the buffers of a graph")) << refusal.message;
+  EXPECT_TRUE(refusal.Names("cudaMalloc")) << refusal.message;
+  ASSERT_TRUE(RunOn(other, output, copy).ok());
+  EXPECT_EQ(calls_, 3) << "an eager run";
+  EXPECT_EQ(output.value(), 5);
+}
+
 // --- Threads --------------------------------------------------------------------------------------------------------
 
 // Threads bind and replay the same graph at once, each with its own buffers: a launch has all addresses of one thread.

@@ -3,6 +3,7 @@
 // Graphs whose buffers are elsewhere at each replay: runs on buffers by hand and in one call, binds, replays with
 // addresses, and what recaptures, evictions and releases leave of them.
 
+#include <algorithm>
 #include <thread>
 
 #include "test/graph/moving_test.h"
@@ -77,6 +78,34 @@ TEST_F(GraphMoving, RunsThatAreNeverCapturedHaveTheirOwnAddresses) {
   GCAP_EXPECT_OK(AddOne(stream_->get(), at));
   EXPECT_TRUE(End().ok());
   EXPECT_EQ(output.value(), 2);
+}
+
+// Work that looks at its pointers finds no memory there, and fails: it is given memory.
+TEST_F(GraphMoving, WorkThatReadsAttributesOfPointersIsRehearsedWithMemory) {
+  ExpectMoves(
+      [](cudaStream_t stream, void* const* at) {
+        cudaPointerAttributes attributes = {};
+        GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaPointerGetAttributes(&attributes, at[0])));
+        if (attributes.type != cudaMemoryTypeDevice) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "no device memory");
+        return AddOne(stream, at);
+      },
+      1);
+}
+
+// What a rehearsal retains goes at its end.
+TEST_F(GraphMoving, ARehearsalRetainsNothing) {
+  int released = 0;
+  const Floats input(1), output(9);
+  const WorkOn work = [&](cudaStream_t stream, void* const* at) {
+    GCAP_RETURN_IF_ERROR(gcap_capture_retain(gcap_capture_current(), CountRelease, &released));
+    return AddOne(stream, at);
+  };
+  ASSERT_TRUE(RunOn(input, output, work).ok());
+  EXPECT_EQ(released, 1);
+  ASSERT_TRUE(RunOn(output, input, work).ok());
+  EXPECT_EQ(released, 1);
+  GCAP_EXPECT_OK(gcap_graph_manager_release(manager_, kId));
+  EXPECT_EQ(released, 2);
 }
 
 // --- Binds and replays ----------------------------------------------------------------------------------------------
@@ -183,6 +212,64 @@ TEST_F(GraphMoving, BindsWhileAnotherThreadCaptures) {
   EXPECT_EQ(fourth.value(), 5);
   GCAP_EXPECT_OK(Replay(manager_, kId, true));
   EXPECT_EQ(output.value(), 21);
+}
+
+// --- Buffers --------------------------------------------------------------------------------------------------------
+
+TEST_F(GraphMoving, OverlappingBuffersMoveEachForItself) {
+  const Floats memory(3), other_memory(7), output(50);
+  const auto items = [&](const Floats& from, ptrdiff_t second) {
+    return std::vector<gcap_graph_buffer_t>{{"all", from.get(), kFloatsBytes, 4},
+                                            {"part", from.get() + second, kFloatsBytes / 2, 4},
+                                            {"output", output.get(), kFloatsBytes, 4}};
+  };
+  const WorkOn work = [](cudaStream_t stream, void* const* at) {
+    GCAP_RETURN_IF_ERROR(AddTo(stream, at[1], at[1], 10, kFloats / 2));
+    return AddTo(stream, at[0], at[2], 1);
+  };
+  const auto expected = [](float value, size_t second) {
+    std::vector<float> values(kFloats, value + 1);
+    std::fill_n(values.begin() + static_cast<ptrdiff_t>(second), kFloats / 2, value + 11);
+    return values;
+  };
+  ASSERT_TRUE(RunOn(items(memory, 8), work).ok());
+  EXPECT_EQ(output.Read(), expected(3, 8));
+  EXPECT_TRUE(WhyNotMovable().ok());
+  ASSERT_TRUE(RunOn(items(other_memory, 17), work).ok());
+  EXPECT_EQ(calls_, 2) << "a rehearsal, the capture, a replay";
+  EXPECT_EQ(output.Read(), expected(7, 17));
+}
+
+TEST_F(GraphMoving, ManyBuffersMoveAndNoneToo) {
+  constexpr size_t kMany = 40;
+  std::vector<std::unique_ptr<Floats>> first, second;
+  std::vector<gcap_graph_buffer_t> there, elsewhere;
+  for (size_t i = 0; i < kMany; ++i) {
+    first.push_back(std::make_unique<Floats>(static_cast<float>(i)));
+    second.push_back(std::make_unique<Floats>(static_cast<float>(2 * i)));
+    there.push_back({nullptr, first.back()->get(), kFloatsBytes, 0});
+    elsewhere.push_back({nullptr, second.back()->get(), kFloatsBytes, 0});
+  }
+  const WorkOn work = [](cudaStream_t stream, void* const* at) {
+    for (size_t i = 0; i < kMany; i += 2) GCAP_RETURN_IF_ERROR(AddTo(stream, at[i], at[i + 1], i));
+    return static_cast<gcap_status_t>(nullptr);
+  };
+  ASSERT_TRUE(RunOn(there, work).ok());
+  ASSERT_TRUE(RunOn(elsewhere, work).ok());
+  EXPECT_EQ(calls_, 2);
+  for (size_t i = 0; i < kMany; i += 2) {
+    EXPECT_EQ(first[i + 1]->value(), 2 * i);
+    EXPECT_EQ(second[i + 1]->value(), 3 * i);
+  }
+  const std::vector<gcap_graph_buffer_t> none;
+  const WorkOn fixed = [&](cudaStream_t stream, void* const*) {
+    return AddTo(stream, first[0]->get(), first[1]->get(), 7);
+  };
+  ASSERT_TRUE(RunOn(none, fixed, kId + 1).ok());
+  ASSERT_TRUE(RunOn(none, fixed, kId + 1).ok());
+  EXPECT_EQ(Info(kId + 1).replays, 2u);
+  EXPECT_EQ(first[1]->value(), 7);
+  GCAP_EXPECT_FAILS(Bind(0, first[0]->get(), kId + 1), GCAP_INVALID_ARGUMENT, "no buffer 0, the graph has 0");
 }
 
 // --- Ids without a graph --------------------------------------------------------------------------------------------
