@@ -11,6 +11,7 @@
 
 #include "lib/contents/compare.h"
 #include "lib/internal/check_argument.h"
+#include "lib/internal/forked.h"
 
 #define WORD sizeof(uintptr_t)
 // No memory is below it: saves questions about small numbers.
@@ -60,11 +61,11 @@ static const gcap_owned_t* find_owned(const gcap_audit_subject_t* subject, uintp
 }
 
 static gcap_graph_owner_t owner_of(const gcap_memory_t* memory) {
-  if (memory->type == 0) return GCAP_GRAPH_OWNER_UNKNOWN;
   if (memory->has_claim) {
     return memory->claim.keeper != 0 ? GCAP_GRAPH_OWNER_RESERVATION : GCAP_GRAPH_OWNER_SCRATCH;
   }
-  return memory->has_block ? GCAP_GRAPH_OWNER_ALLOCATOR : GCAP_GRAPH_OWNER_FOREIGN;
+  if (memory->has_block) return GCAP_GRAPH_OWNER_ALLOCATOR;
+  return memory->type == 0 ? GCAP_GRAPH_OWNER_UNKNOWN : GCAP_GRAPH_OWNER_FOREIGN;
 }
 
 // Memory that the driver does not know is good only if somebody keeps it.
@@ -262,6 +263,7 @@ gcap_status_t gcap_graph_audit(const gcap_graph_notes_t* notes, gcap_graph_point
                                size_t* out_findings) {
   if (out_findings != NULL) *out_findings = 0;
   GCAP_RETURN_IF_NULL(notes);
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
   size_t findings = 0;
   for (size_t i = 0; i < notes->count; ++i) {
     gcap_memory_t now;
@@ -298,6 +300,7 @@ gcap_status_t gcap_graph_notes_create(cudaGraph_t graph, gcap_graph_find_block_f
   GCAP_RETURN_IF_NULL(out_notes);
   *out_notes = NULL;
   GCAP_RETURN_IF_NULL(graph);
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
   gcap_contents_t contents;
   GCAP_RETURN_IF_ERROR(gcap_contents_read(graph, /*with_arguments=*/true, &contents));
   const gcap_audit_subject_t subject = {.contents = &contents, .finder = {find_block, user}};

@@ -1,10 +1,10 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Audits: whose memory a captured graph works on, and whether it still is. Published defects as miniatures are in
-// published_test.cc of test/audit.
+// Audits: whose memory a captured graph works on, and whether it still is.
 
-#include <cstring>
+#include <atomic>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "gcap/allocator.h"
@@ -307,6 +307,33 @@ TEST_F(ScratchAudit, AFreeBlockFailsTheCapture) {
   Free(block);
   const Outcome failed = CaptureFails(0, [&](cudaStream_t stream) { return Copy(stream, output.get(), block); });
   EXPECT_TRUE(failed.Names("of scratch at")) << failed.message;
+}
+
+// Other threads allocate and free all the while, also what a graph relies on.
+TEST_F(ScratchAudit, AuditsBesideTheTrafficOfOtherThreads) {
+  const DeviceMemory output;
+  void* kept = Alloc();
+  CaptureCopy(0, output.get(), kept);
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 2; ++i) {
+    threads.emplace_back([this, &stop] {
+      gcap_stream_t* stream = nullptr;
+      GCAP_EXPECT_OK(gcap_stream_create(0, &stream));
+      while (!stop) {
+        void* block = nullptr;
+        GCAP_EXPECT_OK(gcap_scratch_alloc(scratch_, kBytes, stream, &block));
+        GCAP_EXPECT_OK(gcap_scratch_free(scratch_, block));
+      }
+      GCAP_EXPECT_OK(gcap_stream_synchronize(stream));
+      GCAP_EXPECT_OK(gcap_stream_destroy(stream));
+    });
+  }
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(Replay(0).ok());
+  std::thread([this, kept] { Free(kept); }).join();
+  EXPECT_EQ(Replay(0).code, GCAP_FAILED_PRECONDITION);
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
 }
 
 // --- Without a manager ----------------------------------------------------------------------------------------------
