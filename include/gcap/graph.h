@@ -248,6 +248,9 @@ typedef enum gcap_graph_question {
   GCAP_GRAPH_WHY_CAPTURE_FAILED = 0,  // why the last failed capture failed
   GCAP_GRAPH_WHY_NOT_UPDATED,         // why the last capture was no update in place: which node changed, and how
   GCAP_GRAPH_WHY_NOT_MOVABLE,         // why the id's graph cannot be bound to other buffers
+  // What the last capture over a capture changed: how many differences, and the first one (gcap_graph_diff). Only of an
+  // id whose graph before was kept (keep_source, or buffers that move).
+  GCAP_GRAPH_WHAT_CHANGED,
 } gcap_graph_question_t;
 
 // Returns a copy of the failure that answers the question, for messages; the caller owns the copy. NULL if no such
