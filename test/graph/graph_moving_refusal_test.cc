@@ -267,6 +267,21 @@ TEST_F(GraphMovingRefusal, WithoutARerunTheFailureOfTheRehearsalIsTheRuns) {
   EXPECT_EQ(output_->value(), 9) << "nothing was executed";
 }
 
+// Work that asks for the thread's last error must not find that of an earlier rehearsal.
+TEST_F(GraphMovingRefusal, ARehearsalLeavesNoLastError) {
+  const WorkOn work = [](cudaStream_t stream, void* const* at) {
+    const cudaError_t before = cudaPeekAtLastError();
+    (void)cudaMemcpyAsync(at[1], at[0], kFloatsBytes, cudaMemcpyDeviceToDevice, stream);
+    if (cudaPeekAtLastError() == cudaSuccess) return static_cast<gcap_status_t>(nullptr);
+    return GCAP_STATUS(GCAP_LIBRARY_ERROR, "%s", before == cudaSuccess ? "the copy was refused" : "left over");
+  };
+  const Outcome outcome = RunOn(*input_, *output_, work);
+  EXPECT_TRUE(outcome.ok()) << outcome.message;
+  EXPECT_EQ(calls_, 3) << "two rehearsals and the capture";
+  EXPECT_TRUE(WhyNotMovable().ok());
+  EXPECT_EQ(output_->value(), 1);
+}
+
 TEST_F(GraphMovingRefusal, WorkThatFailsInTheCaptureKeepsNoGraph) {
   FailingWork work(2, 2);
   const Outcome outcome = RunOn(*input_, *output_, work.get());
