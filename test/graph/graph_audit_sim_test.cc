@@ -24,7 +24,7 @@ class AuditFaults : public AuditTest {
     GCAP_ASSERT_OK(gcap_device_allocator_create(0, &allocator_));
     GCAP_ASSERT_OK(gcap_scratch_create(allocator_, nullptr, &scratch_));
     GCAP_ASSERT_OK(gcap_stream_wrap(stream_->get(), GCAP_STREAM_EXTERNAL, 0, 0, &wrapped_));
-    GCAP_ASSERT_OK(gcap_scratch_alloc(scratch_, kBytes, wrapped_, &block_));
+    GCAP_ASSERT_OK(gcap_scratch_alloc(scratch_, kAuditBytes, wrapped_, &block_));
   }
   void TearDown() override {
     if (IsSkipped()) return;

@@ -47,11 +47,12 @@ TEST_F(GraphAudit, NamesBindingsRetainedAndTheGraphsOwnMemory) {
   Capture(0, [&](cudaStream_t stream) -> gcap_status_t {
     GCAP_RETURN_IF_ERROR(gcap_graph_manager_sign(manager_, &binding, 1));
     void* own = nullptr;
-    GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMallocAsync(&own, kBytes, stream)));
+    GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMallocAsync(&own, kAuditBytes, stream)));
     GCAP_RETURN_IF_ERROR(gcap_capture_retain(
         gcap_capture_current(), [](void*) {}, pageable));
-    GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMemcpyAsync(input.get(), pageable, kBytes, cudaMemcpyHostToDevice, stream)));
-    GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMemcpyAsync(own, input.get(), kBytes, cudaMemcpyDeviceToDevice, stream)));
+    GCAP_RETURN_IF_ERROR(
+        GCAP_CUDA(cudaMemcpyAsync(input.get(), pageable, kAuditBytes, cudaMemcpyHostToDevice, stream)));
+    GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMemcpyAsync(own, input.get(), kAuditBytes, cudaMemcpyDeviceToDevice, stream)));
     return GCAP_CUDA(cudaFreeAsync(own, stream));
   });
   const std::vector<Pointer> pointers = Audit(0);
@@ -102,7 +103,7 @@ TEST_F(GraphAudit, OnDemandTellsAndReplaysAllTheSame) {
 TEST_F(GraphAudit, OnDemandLogsACaptureWithAFinding) {
   Create(GCAP_GRAPH_AUDIT_ON_DEMAND);
   const DeviceMemory output;
-  static char pageable[kBytes];
+  static char pageable[kAuditBytes];
   Capture(0, [&](cudaStream_t stream) { return Copy(stream, output.get(), pageable); });
   EXPECT_EQ(State(0), "CAPTURED");
   EXPECT_EQ(warnings_, 1);
@@ -212,7 +213,7 @@ class ScratchAudit : public AuditTest {
   }
   void* Alloc() {
     void* block = nullptr;
-    GCAP_EXPECT_OK(gcap_scratch_alloc(scratch_, kBytes, wrapped_, &block));
+    GCAP_EXPECT_OK(gcap_scratch_alloc(scratch_, kAuditBytes, wrapped_, &block));
     return block;
   }
   void Free(void* block) { GCAP_EXPECT_OK(gcap_scratch_free(scratch_, block)); }
@@ -322,7 +323,7 @@ TEST_F(ScratchAudit, AuditsBesideTheTrafficOfOtherThreads) {
       GCAP_EXPECT_OK(gcap_stream_create(0, &stream));
       while (!stop) {
         void* block = nullptr;
-        GCAP_EXPECT_OK(gcap_scratch_alloc(scratch_, kBytes, stream, &block));
+        GCAP_EXPECT_OK(gcap_scratch_alloc(scratch_, kAuditBytes, stream, &block));
         GCAP_EXPECT_OK(gcap_scratch_free(scratch_, block));
       }
       GCAP_EXPECT_OK(gcap_stream_synchronize(stream));

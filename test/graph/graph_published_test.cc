@@ -47,7 +47,7 @@ TEST_F(Published, Vllm55336WorkspaceReplacedAfterTheCapture) {
   workspace.reset();
   workspace = std::make_unique<DeviceMemory>();
   workspace->Free();
-  workspace->Alloc(64 * kBytes);
+  workspace->Alloc(64 * kAuditBytes);
   ExpectFound(0, {"argument 1"});
 }
 
@@ -95,7 +95,7 @@ TEST_F(Published, OnnxRuntime32121PinnedStagingBufferRecycled) {
 TEST_F(Published, PyTorch172156PageableMemoryBehindACapturedCopy) {
   Audited();
   const DeviceMemory output;
-  auto temporary = std::make_unique<std::vector<char>>(kBytes);
+  auto temporary = std::make_unique<std::vector<char>>(kAuditBytes);
   const Outcome failed =
       CaptureFails(0, [&](cudaStream_t stream) { return Copy(stream, output.get(), temporary->data()); });
   EXPECT_TRUE(failed.Names("the source")) << failed.message;
@@ -107,7 +107,7 @@ TEST_F(Published, Paddle78568HostLocalVariableBehindACapturedCopy) {
   Audited();
   const DeviceMemory output;
   const Outcome failed = CaptureFails(0, [&](cudaStream_t stream) {
-    float local[kFloats] = {};
+    float local[kAuditFloats] = {};
     return Copy(stream, output.get(), local);
   });
   EXPECT_TRUE(failed.Names("the source")) << failed.message;
@@ -118,7 +118,7 @@ TEST_F(Published, Paddle78568HostLocalVariableBehindACapturedCopy) {
 TEST_F(Published, OnnxRuntimeGenai2446BuffersThatAlternate) {
   Audited();
   const DeviceMemory past, present;
-  const int64_t shape[] = {kFloats};
+  const int64_t shape[] = {kAuditFloats};
   const gcap_graph_binding_t even[] = {{"past", past.get(), 1, shape}, {"present", present.get(), 1, shape}};
   const gcap_graph_binding_t odd[] = {{"past", present.get(), 1, shape}, {"present", past.get(), 1, shape}};
   Capture(0, [&](cudaStream_t stream) {
@@ -207,13 +207,13 @@ TEST_F(Published, Imp1648StreamOrderedMemoryOfOneStep) {
   Audited();
   const DeviceMemory output;
   void* step = nullptr;
-  GCAP_EXPECT_CUDA(cudaMallocAsync(&step, kBytes, stream_->get()));
-  GCAP_EXPECT_CUDA(cudaMemsetAsync(step, 0, kBytes, stream_->get()));
+  GCAP_EXPECT_CUDA(cudaMallocAsync(&step, kAuditBytes, stream_->get()));
+  GCAP_EXPECT_CUDA(cudaMemsetAsync(step, 0, kAuditBytes, stream_->get()));
   Capture(0, [&](cudaStream_t stream) { return Relu(stream, step, output.get()); });
   ExpectReplays(0);
   GCAP_EXPECT_CUDA(cudaFreeAsync(step, stream_->get()));
   void* next = nullptr;
-  GCAP_EXPECT_CUDA(cudaMallocAsync(&next, kBytes, stream_->get()));
+  GCAP_EXPECT_CUDA(cudaMallocAsync(&next, kAuditBytes, stream_->get()));
   EXPECT_EQ(next, step) << "the pool gives the same place";
   ExpectFound(0, {"argument 0", "buffer id"});
   GCAP_EXPECT_CUDA(cudaFreeAsync(next, stream_->get()));
