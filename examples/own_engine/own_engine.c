@@ -2,7 +2,7 @@
 //
 // An engine with a stream and an arena of its own: the graph manager beside scratch memory, and one line between them.
 // The work allocates its scratch as in any run. In a captured run that memory becomes the graph's, since each replay
-// writes there again, and it goes back to the arena with the graph. It prints:
+// writes there again, and it goes back to the arena with the graph. It prints, of the memory that is not the driver's:
 //
 //     run 1: graph 0 is WARMING and keeps 0 KiB, output 1
 //     run 2: graph 1 is WARMING and keeps 0 KiB, output 2
@@ -77,7 +77,7 @@ int main(void) {
     TRY(gcap_stream_synchronize(engine.stream));
     gcap_graph_manager_get_info(graphs, engine.id, &info);
     printf("run %d: graph %d is %s and keeps %zu KiB, output %d\n", run, engine.id, gcap_graph_state_name(info.state),
-           info.bytes >> 10, output);
+           (info.bytes - info.exec_bytes) >> 10, output);
   }
 
   TRY(gcap_graph_manager_destroy(graphs));

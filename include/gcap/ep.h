@@ -124,6 +124,14 @@ GCAP_API void gcap_ep_end_turn(gcap_ep_t* ep);
 //   errors of the EP (gcap_runtime_begin_run)
 GCAP_API gcap_status_t gcap_ep_begin_run(gcap_ep_t* ep, int graph_id) GCAP_NODISCARD;
 
+// Opens a run on buffers that may be elsewhere at each replay. The kernels find them at `out_addresses[count]`. If
+// `*out_kind` is RUN_REHEARSAL, nothing of the run is executed: end the run, and begin it again. See
+// gcap_graph_manager_begin_run_on.
+//   FAILED_PRECONDITION  the EP has begin_run and no begin_run_on
+//   others               of the EP (gcap_runtime_begin_run_on)
+GCAP_API gcap_status_t gcap_ep_begin_run_on(gcap_ep_t* ep, int graph_id, const gcap_graph_buffers_t* buffers,
+                                            gcap_graph_run_kind_t* out_kind, void** out_addresses) GCAP_NODISCARD;
+
 // Ends a run that gcap_ep_begin_run opened; call it also after a kernel failed. `run_status` is the outcome of the
 // kernels, NULL for success. (ONNX Runtime does not pass the outcome to its EPs, so they may store half a graph.) The
 // call takes ownership of `run_status`, and the returned status includes that outcome. With `synchronize` the results

@@ -103,6 +103,12 @@ typedef struct gcap_ep_ops {
   // Optional, since 2: more streams in a run. Default: refused. Without a runtime both or neither.
   gcap_status_t (*fork)(void* self, size_t count, gcap_stream_t** out_streams);
   gcap_status_t (*join)(void* self);
+
+  // Optional, since 2: a run on buffers that may be elsewhere at each replay, whose options then have their addresses.
+  // `buffers` and `options` are of the library's version. Default of an EP with begin_run: refused. Default without:
+  // the runtime's, or without a runtime an eager run.
+  gcap_status_t (*begin_run_on)(void* self, int graph_id, const gcap_graph_buffers_t* buffers,
+                                gcap_graph_run_kind_t* out_kind, void** out_addresses);
 } gcap_ep_ops_t;
 
 // Makes an EP from a table. On failure the table's `destroy` is not called, and its runtime is not ended.

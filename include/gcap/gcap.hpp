@@ -383,21 +383,21 @@ inline result<captured> end_capture(capture& scope) noexcept {
 namespace detail {
 
 // A callable as a function pointer and its argument. Nothing is copied: it lives as long as the call that it is for.
-template <class Work, class In>
+template <class Work>
 class work_call {
  public:
   explicit work_call(Work& work) noexcept : work_(work) {}
   work_call(const work_call&) = delete;
   work_call& operator=(const work_call&) = delete;
 
-  // `in` is what C gives: a stream, or a pointer to resources.
-  template <class C>
-  static gcap_status_t function(void* user, C in) {
+  // `in` is what C gives: a stream, perhaps with addresses, or a pointer to resources.
+  template <class... C>
+  static gcap_status_t function(void* user, C... in) {
     work_call* const self = static_cast<work_call*>(user);
 #if defined(__cpp_exceptions)
     if (self->thrown_ != nullptr) return status_of_throw("it is not issued again");
     try {
-      return self->call(in);
+      return self->call(argument(in)...);
     }
 #if defined(__GLIBCXX__)
     catch (const abi::__forced_unwind&) {  // the thread is cancelled
@@ -414,7 +414,7 @@ class work_call {
       return status_of_throw("no std::exception");
     }
 #else
-    return self->call(in);
+    return self->call(argument(in)...);
 #endif
   }
 
@@ -426,17 +426,17 @@ class work_call {
   }
 
  private:
-  static In argument(cudaStream_t stream) { return stream; }
-  static In argument(const gcap_run_resources_t* resources) { return *resources; }
+  static cudaStream_t argument(cudaStream_t stream) { return stream; }
+  static void* const* argument(void* const* addresses) { return addresses; }
+  static const gcap_run_resources_t& argument(const gcap_run_resources_t* resources) { return *resources; }
 
-  template <class C>
-  gcap_status_t call(C in) {
-    using returned = std::invoke_result_t<Work&, In>;
-    if constexpr (std::is_void_v<returned>) {
-      work_(argument(in));
+  template <class... In>
+  gcap_status_t call(In&&... in) {
+    if constexpr (std::is_void_v<std::invoke_result_t<Work&, In...>>) {
+      work_(std::forward<In>(in)...);
       return nullptr;
     } else {
-      return status(work_(argument(in))).release();
+      return status(work_(std::forward<In>(in)...)).release();
     }
   }
 
@@ -457,10 +457,24 @@ class work_call {
 //   errors of gcap_graph_manager_run
 template <class Work>
 status run(gcap_graph_manager_t* graphs, int id, cudaStream_t on, Work&& work, bool synchronize = false) {
-  using call_type = detail::work_call<std::remove_reference_t<Work>, cudaStream_t>;
+  using call_type = detail::work_call<std::remove_reference_t<Work>>;
   call_type call(work);
   status outcome =
       gcap_graph_manager_run(graphs, id, on, &call_type::template function<cudaStream_t>, &call, synchronize);
+  call.rethrow();
+  return outcome;
+}
+
+// A whole run on buffers that move, as gcap_graph_manager_run_on. `work` takes a cudaStream_t and the addresses, a
+// void* const*, and is else as above.
+//   errors of gcap_graph_manager_run_on
+template <class Work>
+status run_on(gcap_graph_manager_t* graphs, int id, cudaStream_t on, const gcap_graph_buffers_t& buffers, Work&& work,
+              bool synchronize = false) {
+  using call_type = detail::work_call<std::remove_reference_t<Work>>;
+  call_type call(work);
+  status outcome = gcap_graph_manager_run_on(
+      graphs, id, on, &buffers, &call_type::template function<cudaStream_t, void* const*>, &call, synchronize);
   call.rethrow();
   return outcome;
 }
@@ -470,7 +484,7 @@ status run(gcap_graph_manager_t* graphs, int id, cudaStream_t on, Work&& work, b
 //   errors of gcap_runtime_run
 template <class Work>
 status run(gcap_runtime_t* in, int graph_id, Work&& work, bool synchronize = false) {
-  using call_type = detail::work_call<std::remove_reference_t<Work>, const gcap_run_resources_t&>;
+  using call_type = detail::work_call<std::remove_reference_t<Work>>;
   call_type call(work);
   status outcome =
       gcap_runtime_run(in, graph_id, &call_type::template function<const gcap_run_resources_t*>, &call, synchronize);

@@ -91,10 +91,16 @@ typedef struct gcap_graph_info {
   size_t nodes;               // of the graph; 0 without a graph
   uint64_t capture_ns;        // host time of the last capture, from begin to end
   uint64_t instantiate_ns;    // host time of the last update or instantiation
-  size_t bytes;               // what the graph retains now (gcap_retained_bytes), and its allocation nodes
+  size_t bytes;               // retained now (gcap_retained_bytes), allocated by nodes of the graph, and exec_bytes
   uint64_t updates;           // captures that updated the executable in place
   uint64_t reinstantiations;  // captures that made a new executable because the driver refused the update
   uint64_t evictions;         // see max_graphs
+  size_t kernel_nodes;        // of the graph and its child graphs; 0 without a graph
+  // The device memory of the executable: an estimate, since the driver takes memory in steps of some MiB for all
+  // executables together. So much for an executable and so much for each kernel node, as measured on an H200 by
+  // bench/graph:cost_bench, scaled by what this process saw go on this device, once it has seen some 64 MiB go. Nodes
+  // that copy from device to device take as much as kernel nodes, and are not counted. 0 without a graph.
+  size_t exec_bytes;
 } gcap_graph_info_t;
 
 typedef struct gcap_graph_manager_options {
@@ -116,7 +122,8 @@ typedef struct gcap_graph_manager_options {
   bool rerun_failed_capture;
   // Budget: each capture evicts the least recently used graphs until at most this many graphs and bytes are kept. 0,
   // the default: no limit. The graph just captured is never evicted. An evicted graph is freed once its launches have
-  // finished; every end_run polls for that and does not wait. An evicted id is warm: its next run is captured.
+  // finished; every end_run polls for that and does not wait. The memory of its executable is then there for the next
+  // executables, and stays with the driver. An evicted id is warm: its next run is captured.
   size_t max_graphs;
   size_t max_bytes;  // sum of gcap_graph_info_t.bytes
   // How many ids without a graph are remembered: ids that warm up or cool down, and evicted ids. One more, and the id
@@ -254,6 +261,48 @@ GCAP_API gcap_status_t gcap_graph_manager_explain(gcap_graph_manager_t* manager,
 GCAP_API void gcap_graph_note_allocation(size_t bytes);
 GCAP_API void gcap_graph_note_initialization(void);
 
+// --- Plans ----------------------------------------------------------------------------------------------------------
+
+// What the graphs of some ids hold together; of ids that have no graph, what they will hold once they are captured.
+typedef struct gcap_graph_plan {
+  size_t struct_size;     // set by gcap_graph_plan_init
+  size_t graphs;          // of how many ids
+  size_t nodes;           // the sum of gcap_graph_info_t.nodes
+  size_t kernel_nodes;    // and so on
+  size_t retained_bytes;  // what the graphs retain, such as scratch reservations, and their allocation nodes
+  size_t exec_bytes;
+  size_t bytes;  // retained_bytes + exec_bytes
+} gcap_graph_plan_t;
+
+// A plan of nothing. Programs call it before they have a plan made.
+static inline void gcap_graph_plan_init(gcap_graph_plan_t* plan) {
+  const gcap_graph_plan_t nothing = {sizeof(*plan), 0, 0, 0, 0, 0, 0};
+  *plan = nothing;
+}
+
+// A run that a plan counts, as for gcap_graph_manager_run.
+typedef struct gcap_graph_planned_run {
+  int id;
+  gcap_graph_work_t work;
+  void* user;
+} gcap_graph_planned_run_t;
+
+// Plans the graphs of `runs`, an id each. An id that is captured counts with what it holds. Any other run is rehearsed:
+// its work is captured on `stream`, the nodes of the graph and what it retains are counted, and the graph is destroyed.
+// So the plan is right where the capture to come issues the same work and makes the same allocations, which it does
+// after an eager run of the id: make one first, since a rehearsal is refused what a capture is refused. Its part for
+// executables is an estimate (gcap_graph_info_t.exec_bytes). Nothing is executed, and the state of the id stays. What a
+// rehearsal retains is released before the next one: what several graphs of `runs` will share counts for each of them
+// (gcap_runtime_plan counts it once). On failure `*out_plan` is a plan of nothing.
+//   INVALID_ARGUMENT     an id below 0, no work, or a plan that was not initialized; or as gcap_capture_begin
+//   FAILED_PRECONDITION  the calling thread is capturing, or `stream` is
+//   CAPTURE_INVALIDATED  a rehearsal failed; the message has the id and the first failure
+//   RESOURCE_EXHAUSTED   no host memory
+//   CUDA_ERROR           the runtime refused
+GCAP_API gcap_status_t gcap_graph_manager_plan(gcap_graph_manager_t* manager, cudaStream_t stream,
+                                               const gcap_graph_planned_run_t* runs, size_t num_runs,
+                                               gcap_graph_plan_t* out_plan) GCAP_NODISCARD;
+
 // --- Replay ---------------------------------------------------------------------------------------------------------
 
 // One tensor that a run is bound to. The address and the shape are built into the graph.
@@ -292,8 +341,8 @@ static inline void gcap_graph_replay_options_init(gcap_graph_replay_options_t* o
 }
 
 // Launches the graph of `id`: one look-up and one call of the runtime, no allocation. `options` NULL: the defaults.
-// `*out_replayed` says whether the graph was launched; false with a NULL status: the id is not captured. `out_replayed`
-// may be NULL: an id that is not captured is then a failure.
+// `*out_replayed` says whether the graph was launched; false with a NULL status: the id is not captured, or its graph
+// cannot be moved to `addresses`. `out_replayed` may be NULL: both are then failures.
 //   NOT_FOUND            the id is not captured, and `out_replayed` is NULL
 //   FAILED_PRECONDITION  the calling thread is capturing; another thread is capturing a run of this manager on the
 //                        graph's stream; or that stream was destroyed. `on_stream`: one of the streams is capturing.
@@ -384,6 +433,7 @@ static inline void gcap_graph_buffers_init(gcap_graph_buffers_t* buffers) {
 // executed, gcap_graph_manager_end_run returns NULL, and the run is to be begun again. A second rehearsal follows a
 // first one that failed. For any other kind these are the buffers' own addresses. The buffers of all runs of an id have
 // the same count, sizes and alignments; other ones are rehearsed again. An id with buffers is never updated in place.
+// The run of an id whose graph cannot be moved to these buffers is eager.
 // Errors: those of gcap_graph_manager_begin_run, and
 //   INVALID_ARGUMENT  a buffer without address or bytes; an alignment that is no power of two up to 2 MiB; or an
 //                     address that is no multiple of it
@@ -399,7 +449,8 @@ typedef gcap_status_t (*gcap_graph_work_on_t)(void* user, cudaStream_t stream, v
 // A whole run on these buffers, in one call. If `id` is captured, binds the buffers and replays the graph on `stream`;
 // a graph that cannot be moved to them is not replayed, and the run is eager. Else begins a run, calls `work` and ends
 // the run, the rehearsal before the capture included. The rest is as gcap_graph_manager_run.
-//   INVALID_ARGUMENT  as gcap_graph_manager_begin_run_on and gcap_graph_manager_bind
+//   INVALID_ARGUMENT  as gcap_graph_manager_begin_run_on and gcap_graph_manager_bind; or `id` is captured with other
+//                     numbers or sizes of buffers
 //   others            as gcap_graph_manager_run; or what `work` returned in an eager run
 GCAP_API gcap_status_t gcap_graph_manager_run_on(gcap_graph_manager_t* manager, int id, cudaStream_t stream,
                                                  const gcap_graph_buffers_t* buffers, gcap_graph_work_on_t work,

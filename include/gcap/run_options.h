@@ -15,6 +15,16 @@
 extern "C" {
 #endif
 
+// Where a run's tensors are when the graph of its id replays.
+typedef enum gcap_bindings {
+  GCAP_BINDINGS_FIXED = 0,  // at the addresses of the capture
+  // Anywhere: the graph copies inputs from the run's tensors into memory of its own, and outputs back to them.
+  GCAP_BINDINGS_COPY,
+  // Anywhere: the graph works on the run's tensors, without a copy. A graph that cannot be moved is replayed on the
+  // tensors of its capture alone, and a run on others is eager; a warning names the node in the way.
+  GCAP_BINDINGS_RELOCATE,
+} gcap_bindings_t;
+
 // Run options. From gcap_run_options_init. Where ONNX Runtime has the same option, key, default and meaning are the
 // same. Each field's comment begins with the field's key.
 // Thread:   a plain value.
@@ -43,6 +53,10 @@ typedef struct gcap_run_options {
   // user_compute_stream, decimal or 0x…: a cudaStream_t. The run comes after its work so far, and before its later
   // work. Default NULL: none.
   void* user_stream;
+  // bindings: fixed, copy or relocate. Not fixed: each replay of the id works on the tensors of its own run, which are
+  // in the memory of the EP that captures. Set the same value in every run of the id. Not together with check_bindings.
+  // Default FIXED.
+  gcap_bindings_t bindings;
 } gcap_run_options_t;
 
 // Fills in the defaults. Programs call the init function, which says how large their struct is.

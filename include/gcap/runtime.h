@@ -83,12 +83,47 @@ typedef gcap_status_t (*gcap_runtime_work_t)(void* user, const gcap_run_resource
 GCAP_API gcap_status_t gcap_runtime_run(gcap_runtime_t* runtime, int graph_id, gcap_runtime_work_t work, void* user,
                                         bool synchronize) GCAP_NODISCARD;
 
+// Issues the work of a run to the stream of `resources`, on buffers at `addresses`. Returns NULL if the work was
+// issued.
+typedef gcap_status_t (*gcap_runtime_work_on_t)(void* user, const gcap_run_resources_t* resources,
+                                                void* const* addresses);
+
+// A whole run in one call, as gcap_runtime_run, on these buffers: a replay uses them without a new capture
+// (gcap_graph_manager_run_on).
+//   CAPTURE_INVALIDATED  the capture failed, and graph.rerun_failed_capture is false
+//   INVALID_ARGUMENT     as gcap_graph_manager_begin_run_on and gcap_graph_manager_bind
+//   others               as gcap_runtime_run
+GCAP_API gcap_status_t gcap_runtime_run_on(gcap_runtime_t* runtime, int graph_id, const gcap_graph_buffers_t* buffers,
+                                           gcap_runtime_work_on_t work, void* user, bool synchronize) GCAP_NODISCARD;
+
+// A run that a plan counts, as for gcap_runtime_run.
+typedef struct gcap_runtime_planned_run {
+  int graph_id;
+  gcap_runtime_work_t work;
+  void* user;
+} gcap_runtime_planned_run_t;
+
+// Plans the calling thread's graphs of `runs`, an id each, as gcap_graph_manager_plan does. A rehearsal has a scratch
+// reservation, as a captured run has; the arena grows by what the largest of them lacks, not by their sum. Graphs that
+// share a reservation (share_graph_memory) count it once.
+//   errors of gcap_graph_manager_plan
+GCAP_API gcap_status_t gcap_runtime_plan(gcap_runtime_t* runtime, const gcap_runtime_planned_run_t* runs,
+                                         size_t num_runs, gcap_graph_plan_t* out_plan) GCAP_NODISCARD;
+
 // Opens a run of the calling thread. The thread's stream may be capturing on return. The stream's device must be
 // current from this call until the run's end. Without `enable_cuda_graph` every run is eager. Scratch that is allocated
 // for the thread's stream belongs to the run (gcap_scratch_begin_run): what the work neither frees nor keeps is freed
 // at the run's end, and a warning names it.
 //   errors of gcap_graph_manager_begin_run and gcap_scratch_begin_run
 GCAP_API gcap_status_t gcap_runtime_begin_run(gcap_runtime_t* runtime, int graph_id) GCAP_NODISCARD;
+
+// Opens a run as gcap_runtime_begin_run does, on buffers that may be elsewhere at each replay. `*out_kind` and
+// `out_addresses[count]` are as gcap_graph_manager_begin_run_on says: the work uses these addresses, and a rehearsal is
+// ended and begun again.
+//   errors of gcap_graph_manager_begin_run_on and gcap_scratch_begin_run
+GCAP_API gcap_status_t gcap_runtime_begin_run_on(gcap_runtime_t* runtime, int graph_id,
+                                                 const gcap_graph_buffers_t* buffers, gcap_graph_run_kind_t* out_kind,
+                                                 void** out_addresses) GCAP_NODISCARD;
 
 // Ends a run that gcap_runtime_begin_run opened; call it also after the work failed. `run_status` is the outcome of the
 // work, NULL for success. The call takes ownership of `run_status`, and the returned status includes that outcome. With

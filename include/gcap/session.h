@@ -140,6 +140,18 @@ typedef struct gcap_warm_up_run {
 GCAP_API gcap_status_t gcap_session_warm_up(gcap_session_t* session, const gcap_warm_up_run_t* runs,
                                             size_t num_runs) GCAP_NODISCARD;
 
+// Plans what the calling thread's graphs of `runs` will hold once they are captured (gcap_graph_manager_plan), before
+// any is: an id each, which was run once before. Graphs that share their memory count it once. The arena grows by what
+// the largest run lacks.
+//   UNIMPLEMENTED        the EP has no runtime (gcap_ep_ops_t)
+//   FAILED_PRECONDITION  the EP does not capture graphs, or an id is GCAP_GRAPH_ID_NONE; the id means other shapes; or
+//                        the calling thread is capturing
+//   CAPTURE_INVALIDATED  a rehearsal failed; the message has the id and the first failure
+//   RESOURCE_EXHAUSTED   no host memory
+//   others               as gcap_session_run
+GCAP_API gcap_status_t gcap_session_plan(gcap_session_t* session, const gcap_warm_up_run_t* runs, size_t num_runs,
+                                         gcap_graph_plan_t* out_plan) GCAP_NODISCARD;
+
 // Releases the calling thread's graph of `graph_id`. If no other thread has a graph of the id, the id may then be run
 // with other shapes, and what was made for its shapes alone may be forgotten.
 //   FAILED_PRECONDITION  the EP cannot release graphs

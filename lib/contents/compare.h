@@ -33,10 +33,10 @@ typedef struct gcap_contents_change {
   char before[128], after[128];
 } gcap_contents_change_t;
 
-// Whether the field differs; then `out_change` says how. Attributes that the driver does not tell of one of the nodes
-// differ.
-bool gcap_contents_differ(gcap_contents_field_t field, const gcap_contents_node_t* before,
-                          const gcap_contents_node_t* after, gcap_contents_change_t* out_change);
+// Whether the field of the nodes `index` differs; then `out_change` says how. Attributes that the driver does not tell
+// of one of the nodes differ. Dependencies are known of contents with arguments.
+bool gcap_contents_differ(gcap_contents_field_t field, const gcap_contents_t* before, const gcap_contents_t* after,
+                          size_t index, gcap_contents_change_t* out_change);
 
 // NULL if cudaGraphExecUpdate from `before` to `after` does what it says, or the driver will refuse it. Else CUDA_ERROR
 // with the node and the attribute, in words that follow "could not be updated in place".
@@ -47,6 +47,9 @@ bool gcap_contents_differ(gcap_contents_field_t field, const gcap_contents_node_
 // the new graph wants is compared with what the executable was made of, and where that differs there is no update.
 gcap_status_t gcap_contents_check_update(const gcap_contents_t* before, const gcap_contents_t* after);
 
+// How many bytes of a part, from `offset` on, are told as one value: up to 8, and no more than one member of a struct.
+size_t gcap_contents_value_bytes(const gcap_contents_t* contents, const gcap_contents_node_t* node, size_t part,
+                                 size_t offset);
 // The place of a byte of a node's arguments, in words: "argument 2", "argument 2, byte 8", "the destination".
 void gcap_contents_write_place(const gcap_contents_t* contents, const gcap_contents_node_t* node, size_t part,
                                size_t offset, char* text, size_t capacity);

@@ -39,6 +39,7 @@ void gcap_contents_free(gcap_contents_t* contents) {
   free(contents->nodes);
   free(contents->bytes);
   free(contents->parts);
+  free(contents->dependencies);
   *contents = (gcap_contents_t){0};
 }
 
@@ -111,7 +112,8 @@ static void read_attributes(gcap_contents_node_t* node) {
 static gcap_status_t read_kernel(gcap_contents_t* contents, gcap_contents_node_t* node, bool with_arguments) {
   gcap_driver_t driver;
   gcap_driver_kernel_t kernel = {0};
-  node->is_known = is_told(gcap_driver_get(&driver)) && is_told(GCAP_DRIVER(driver.get_kernel(node->node, &kernel)));
+  node->is_known = is_told(gcap_driver_get(&driver)) &&
+                   is_told(GCAP_DRIVER("cuGraphKernelNodeGetParams", driver.get_kernel(node->node, &kernel)));
   if (!node->is_known) return NULL;
   node->function = kernel.function;
   node->kernel = kernel.kernel;
@@ -183,13 +185,74 @@ static gcap_status_t read_allocation(gcap_contents_t* contents, gcap_contents_no
   return with_arguments ? add_struct(contents, node, NULL, &params.dptr, sizeof(params.dptr)) : NULL;
 }
 
+// --- Dependencies ---------------------------------------------------------------------------------------------------
+
+static int compare_dependencies(const void* a, const void* b) {
+  const gcap_contents_dependency_t *x = a, *y = b;
+  return x->node < y->node ? -1 : x->node > y->node;
+}
+
+// Most nodes come right behind one that they depend on.
+static size_t find_node(const gcap_contents_t* contents, cudaGraphNode_t node, size_t end) {
+  for (size_t i = end; i > 0; --i) {
+    if (contents->nodes[i - 1].node == node) return i - 1;
+  }
+  for (size_t i = end; i < contents->count; ++i) {
+    if (contents->nodes[i].node == node) return i;
+  }
+  return GCAP_CONTENTS_TOP;  // in no list of nodes
+}
+
+static gcap_status_t add_dependencies(gcap_contents_t* contents, size_t index, const cudaGraphNode_t* nodes,
+                                      const cudaGraphEdgeData* edges, size_t count) {
+  if (count == 0) return NULL;
+  GCAP_RETURN_IF_ERROR(make_room((void**)&contents->dependencies, sizeof(*contents->dependencies),
+                                 contents->num_dependencies, count, &contents->dependencies_room));
+  gcap_contents_dependency_t* all = contents->dependencies + contents->num_dependencies;
+  for (size_t i = 0; i < count; ++i) {
+    all[i] = (gcap_contents_dependency_t){.node = find_node(contents, nodes[i], index), .edge = edges[i]};
+  }
+  qsort(all, count, sizeof(*all), compare_dependencies);
+  contents->nodes[index].first_dependency = contents->num_dependencies;
+  contents->nodes[index].num_dependencies = count;
+  contents->num_dependencies += count;
+  return NULL;
+}
+
+// The edges' data are asked for too: without them the driver refuses edges that have any (cudaErrorLossyQuery). False:
+// there are more than `room`.
+static gcap_status_t try_dependencies(gcap_contents_t* contents, size_t index, size_t room, bool* out_done) {
+  cudaGraphNode_t* nodes = calloc(room, sizeof(*nodes));
+  cudaGraphEdgeData* edges = calloc(room, sizeof(*edges));
+  size_t count = room;
+  gcap_status_t status = NULL;
+  if (nodes == NULL || edges == NULL) {
+    status = GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a list of %zu nodes", room);
+  } else {
+    status = GCAP_CUDA(cudaGraphNodeGetDependencies(contents->nodes[index].node, nodes, edges, &count));
+  }
+  *out_done = count < room;
+  if (status == NULL && *out_done) status = add_dependencies(contents, index, nodes, edges, count);
+  free(nodes);
+  free(edges);
+  return status;
+}
+
+static gcap_status_t read_dependencies(gcap_contents_t* contents, size_t index) {
+  bool done = false;
+  for (size_t room = 16; !done; room *= 2) {
+    GCAP_RETURN_IF_ERROR(try_dependencies(contents, index, room, &done));
+  }
+  return NULL;
+}
+
 // --- Nodes ----------------------------------------------------------------------------------------------------------
 
 static gcap_status_t read_node(gcap_contents_t* contents, gcap_contents_node_t* node, bool with_arguments) {
   GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaGraphNodeGetType(node->node, &node->type)));
-  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaGraphNodeGetDependencies(node->node, NULL, NULL, &node->num_dependencies)));
   node->begin = (contents->num_bytes + 15) / 16 * 16;
   node->first_part = contents->num_parts;
+  contents->num_kernels += node->type == cudaGraphNodeTypeKernel;
   if (node->type == cudaGraphNodeTypeKernel) return read_kernel(contents, node, with_arguments);
   if (node->type == cudaGraphNodeTypeMemAlloc) return read_allocation(contents, node, with_arguments);
   return with_arguments ? read_other(contents, node) : NULL;
@@ -211,10 +274,20 @@ static gcap_status_t read_graph(gcap_contents_t* contents, cudaGraph_t graph, si
   return status;
 }
 
+// A child that the driver does not show has no nodes here, and is unknown.
 static gcap_status_t read_child(gcap_contents_t* contents, size_t index, bool with_arguments) {
   cudaGraph_t child = NULL;
-  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaGraphChildGraphNodeGetGraph(contents->nodes[index].node, &child)));
-  return read_graph(contents, child, index, with_arguments);
+  const size_t num_kernels = contents->num_kernels;
+  gcap_status_t status = GCAP_CUDA(cudaGraphChildGraphNodeGetGraph(contents->nodes[index].node, &child));
+  if (status == NULL) status = read_graph(contents, child, index, with_arguments);
+  contents->nodes[index].is_known = status == NULL;
+  if (status == NULL || gcap_status_code(status) == GCAP_RESOURCE_EXHAUSTED) return status;
+  gcap_status_ignore(status);
+  contents->nodes[index].has_arguments = false;
+  memset(&contents->nodes[index + 1], 0, (contents->count - index - 1) * sizeof(*contents->nodes));
+  contents->count = index + 1;
+  contents->num_kernels = num_kernels;
+  return NULL;
 }
 
 static gcap_status_t read_list(gcap_contents_t* contents, cudaGraphNode_t* nodes, size_t count, size_t parent,
@@ -233,9 +306,16 @@ static gcap_status_t read_list(gcap_contents_t* contents, cudaGraphNode_t* nodes
   return NULL;
 }
 
+// When all nodes are known, since a graph that is made by hand may have edges to earlier nodes.
+static gcap_status_t read_edges(gcap_contents_t* contents) {
+  for (size_t i = 0; i < contents->count; ++i) GCAP_RETURN_IF_ERROR(read_dependencies(contents, i));
+  return NULL;
+}
+
 gcap_status_t gcap_contents_read(cudaGraph_t graph, bool with_arguments, gcap_contents_t* out_contents) {
   *out_contents = (gcap_contents_t){0};
   gcap_status_t status = read_graph(out_contents, graph, GCAP_CONTENTS_TOP, with_arguments);
+  if (status == NULL && with_arguments) status = read_edges(out_contents);
   if (status != NULL) gcap_contents_free(out_contents);
   return status;
 }

@@ -20,11 +20,18 @@ typedef struct gcap_contents_part {
   size_t bytes;
 } gcap_contents_part_t;
 
+// A node that comes right before another one.
+typedef struct gcap_contents_dependency {
+  size_t node;
+  cudaGraphEdgeData edge;
+} gcap_contents_dependency_t;
+
 typedef struct gcap_contents_node {
   cudaGraphNode_t node;  // lives as long as the graph
   enum cudaGraphNodeType type;
-  size_t parent;            // the node whose child graph it is in; GCAP_CONTENTS_TOP: it is in none
-  size_t num_dependencies;  // nodes that come right before it
+  size_t parent;  // the node whose child graph it is in; GCAP_CONTENTS_TOP: it is in none
+  // In `dependencies` of the contents, by node; read with the arguments.
+  size_t first_dependency, num_dependencies;
   // Of a kernel node.
   bool is_known;   // false: the driver does not tell one of these
   void* function;  // the driver's handles, as gcap_driver_kernel_t. Two functions are two kernels
@@ -44,11 +51,14 @@ typedef struct gcap_contents {
   gcap_contents_node_t* nodes;  // in the order of their creation; those of a child graph behind the child
   size_t count, room;
   size_t num_top;          // nodes that are in no child graph
+  size_t num_kernels;      // nodes that are kernels
   size_t allocated_bytes;  // by allocation nodes that are in no child graph
   unsigned char* bytes;    // the arguments of all nodes
   size_t num_bytes, bytes_room;
   gcap_contents_part_t* parts;
   size_t num_parts, parts_room;
+  gcap_contents_dependency_t* dependencies;
+  size_t num_dependencies, dependencies_room;
 } gcap_contents_t;
 
 // Reads a graph. What the driver does not say is unknown, and no failure.

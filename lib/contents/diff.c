@@ -31,16 +31,18 @@ static void tell(teller_t* teller, const gcap_contents_t* contents, const gcap_c
   teller->on_difference(teller->user, &difference);
 }
 
-static void tell_fields(teller_t* teller, const gcap_contents_node_t* before, const gcap_contents_t* contents,
-                        const gcap_contents_node_t* after) {
+// Of nodes of two types only their places in the graphs are compared.
+static void tell_fields(teller_t* teller, const gcap_contents_t* old, const gcap_contents_t* new, size_t index) {
+  const bool is_same = old->nodes[index].type == new->nodes[index].type;
+  const gcap_contents_field_t end = is_same ? GCAP_CONTENTS_NUM_FIELDS : GCAP_CONTENTS_FUNCTION;
   gcap_contents_change_t change;
-  for (gcap_contents_field_t field = 0; field < GCAP_CONTENTS_NUM_FIELDS; ++field) {
-    if (!gcap_contents_differ(field, before, after, &change)) continue;
-    tell(teller, contents, after, change.field, change.before, change.after);
+  for (gcap_contents_field_t field = 0; field < end; ++field) {
+    if (!gcap_contents_differ(field, old, new, index, &change)) continue;
+    tell(teller, new, &new->nodes[index], change.field, change.before, change.after);
   }
 }
 
-// Writes a word of up to 8 bytes as a number.
+// Writes a value of up to 8 bytes as a number.
 static void write_word(const unsigned char* bytes, size_t count, char* text, size_t capacity) {
   uint64_t word = 0;
   memcpy(&word, bytes, count);
@@ -51,8 +53,9 @@ static void tell_part(teller_t* teller, const unsigned char* before, const gcap_
                       const gcap_contents_node_t* after, size_t index) {
   const gcap_contents_part_t* part = &gcap_contents_parts_of(contents, after)[index];
   const unsigned char *old = before + part->offset, *new = gcap_contents_bytes_of(contents, after) + part->offset;
-  for (size_t at = 0; at < part->bytes; at += 8) {
-    const size_t bytes = part->bytes - at < 8 ? part->bytes - at : 8;
+  size_t bytes = 0;
+  for (size_t at = 0; at < part->bytes; at += bytes) {
+    bytes = gcap_contents_value_bytes(contents, after, index, at);
     if (memcmp(old + at, new + at, bytes) == 0) continue;
     char place[64], was[32], is[32];
     gcap_contents_write_place(contents, after, index, at, place, sizeof(place));
@@ -92,7 +95,7 @@ static void tell_all(teller_t* teller, const gcap_contents_t* old, const gcap_co
   }
   for (size_t i = 0; i < old->count && i < new->count; ++i) {
     const gcap_contents_node_t *before = &old->nodes[i], *after = &new->nodes[i];
-    tell_fields(teller, before, new, after);
+    tell_fields(teller, old, new, i);
     const bool is_same = before->type == after->type && before->function == after->function;
     if (is_same) tell_arguments(teller, old, before, new, after);
     if (!is_same && old->count != new->count) return;

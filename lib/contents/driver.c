@@ -48,6 +48,6 @@ gcap_status_t gcap_driver_get(gcap_driver_t* out_driver) {
   return NULL;
 }
 
-gcap_status_t gcap_driver_status(int result, const char* call, const char* file, int line) {
-  return result == 0 ? NULL : gcap_status_from_cuda((cudaError_t)result, call, file, line);
+gcap_status_t gcap_driver_status(int result, const char* name, const char* file, int line) {
+  return result == 0 ? NULL : gcap_status_from_cuda((cudaError_t)result, name, file, line);
 }

@@ -56,8 +56,8 @@ typedef struct gcap_driver {
 //   CUDA_ERROR     the runtime does not hand a function out
 gcap_status_t gcap_driver_get(gcap_driver_t* out_driver);
 
-// The status of a driver's answer. `call` names the function.
-#define GCAP_DRIVER(call) gcap_driver_status((call), #call, __FILE__, __LINE__)
-gcap_status_t gcap_driver_status(int result, const char* call, const char* file, int line);
+// The status of an answer of the driver's function of this name.
+#define GCAP_DRIVER(name, answer) gcap_driver_status((answer), (name), __FILE__, __LINE__)
+gcap_status_t gcap_driver_status(int result, const char* name, const char* file, int line);
 
 #endif  // GCAP_LIB_CONTENTS_DRIVER_H_

@@ -31,7 +31,8 @@ static gcap_status_t refuse_word(const gcap_contents_t* real, const gcap_content
                                  size_t part, size_t offset) {
   const gcap_contents_node_t* node = &real->nodes[index];
   const gcap_contents_part_t* whole = &gcap_contents_parts_of(real, node)[part];
-  const size_t at = offset / WORD * WORD, left = whole->bytes - at, bytes = left < WORD ? left : WORD;
+  size_t at = 0, bytes = gcap_contents_value_bytes(real, node, part, 0);
+  for (; at + bytes <= offset; bytes = gcap_contents_value_bytes(real, node, part, at)) at += bytes;
   uint64_t was = 0, is = 0;
   memcpy(&was, gcap_contents_bytes_of(real, node) + whole->offset + at, bytes);
   memcpy(&is, gcap_contents_bytes_of(stand_in, &stand_in->nodes[index]) + whole->offset + at, bytes);
@@ -60,7 +61,7 @@ static gcap_status_t check_same(const gcap_contents_t* real, const gcap_contents
   for (size_t i = 0; i < real->count; ++i) {
     const gcap_contents_node_t *a = &real->nodes[i], *b = &stand_in->nodes[i];
     for (gcap_contents_field_t field = 0; field < GCAP_CONTENTS_NUM_FIELDS; ++field) {
-      if (!gcap_contents_differ(field, a, b, &change)) continue;
+      if (!gcap_contents_differ(field, real, stand_in, i, &change)) continue;
       char where[256];
       gcap_contents_write_node(real, a, where, sizeof(where));
       return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "%s: %s is %s, and %s with the buffers elsewhere", where,
@@ -69,6 +70,16 @@ static gcap_status_t check_same(const gcap_contents_t* real, const gcap_contents
     if (!a->has_arguments || !b->has_arguments) return refuse_node(real, i, "the driver does not tell its arguments");
     const bool same = a->bytes == b->bytes && a->num_parts == b->num_parts && a->by_extra == b->by_extra;
     if (!same) return refuse_node(real, i, "it has other arguments with the buffers elsewhere");
+  }
+  return NULL;
+}
+
+// A pointer into a buffer that was at the same address both times does not differ, and would not be found.
+static gcap_status_t check_elsewhere(const gcap_moving_buffer_t* buffers, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    if (buffers[i].stand_in != buffers[i].address) continue;
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "buffer %zu '%s' was captured twice at the same address %p", i,
+                       buffers[i].name, (void*)buffers[i].address);
   }
   return NULL;
 }
@@ -233,6 +244,7 @@ gcap_status_t gcap_relocation_create(gcap_contents_t* real, const gcap_contents_
                                      const gcap_moving_buffer_t* buffers, size_t count,
                                      gcap_relocation_t** out_relocation) {
   *out_relocation = NULL;
+  GCAP_RETURN_IF_ERROR(check_elsewhere(buffers, count));
   GCAP_RETURN_IF_ERROR(check_same(real, stand_in));
   gcap_relocation_t* relocation = calloc(1, sizeof(*relocation));
   if (relocation == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for the pointers of a graph");
@@ -275,8 +287,7 @@ static gcap_status_t set_kernel(gcap_relocation_t* relocation, cudaGraphExec_t e
   kernel.extra = node->by_extra ? extra : NULL;
   gcap_driver_t driver;
   GCAP_RETURN_IF_ERROR(gcap_driver_get(&driver));
-  return gcap_driver_status(driver.set_kernel(exec, node->node, &kernel), "cuGraphExecKernelNodeSetParams", __FILE__,
-                            __LINE__);
+  return GCAP_DRIVER("cuGraphExecKernelNodeSetParams", driver.set_kernel(exec, node->node, &kernel));
 }
 
 static gcap_status_t set_node(gcap_relocation_t* relocation, cudaGraphExec_t exec, size_t index) {
@@ -334,9 +345,17 @@ static gcap_status_t swap(gcap_relocation_t* relocation, cudaGraphExec_t exec, u
   return status;
 }
 
+// Measured on an H200: the driver crashes when it sets a kernel node for a thread that has no current context, which a
+// thread gets with its first call of the runtime that needs one. This is such a call.
+static gcap_status_t make_context_current(cudaGraphExec_t exec) {
+  unsigned long long flags = 0;
+  return GCAP_CUDA(cudaGraphExecGetFlags(exec, &flags));
+}
+
 gcap_status_t gcap_relocation_move(gcap_relocation_t* relocation, cudaGraphExec_t exec, uintptr_t* addresses,
                                    bool* out_torn) {
   *out_torn = false;
+  GCAP_RETURN_IF_ERROR(make_context_current(exec));
   gcap_status_t status = swap(relocation, exec, addresses);
   if (status == NULL) return NULL;
   gcap_status_t undone = swap(relocation, exec, addresses);

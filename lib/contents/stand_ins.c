@@ -14,7 +14,9 @@
 
 static uintptr_t round_up(uintptr_t value, size_t alignment) { return (value + alignment - 1) & ~(alignment - 1); }
 
-static bool has_distance(const gcap_moving_buffer_t* buffers, size_t count, uintptr_t distance) {
+// Whether the distance is that of one of the buffers, or none at all.
+static bool is_taken(const gcap_moving_buffer_t* buffers, size_t count, uintptr_t distance) {
+  if (distance == 0) return true;
   for (size_t i = 0; i < count; ++i) {
     if (buffers[i].stand_in - buffers[i].address == distance) return true;
   }
@@ -28,13 +30,13 @@ static uintptr_t place(gcap_moving_buffer_t* buffers, size_t count, uintptr_t ba
   for (size_t i = 0; i < count; ++i) {
     gcap_moving_buffer_t* buffer = &buffers[i];
     buffer->stand_in = round_up(end + GAP, 2 * buffer->alignment) + buffer->alignment;
-    while (has_distance(buffers, i, buffer->stand_in - buffer->address)) buffer->stand_in += 2 * buffer->alignment;
+    while (is_taken(buffers, i, buffer->stand_in - buffer->address)) buffer->stand_in += 2 * buffer->alignment;
     end = buffer->stand_in + buffer->bytes;
   }
   return end + GAP;
 }
 
-// Bytes that hold all stand-ins, wherever the range begins; 0: too many to be counted. Of any buffer fewer than `count`
+// Bytes that hold all stand-ins, wherever the range begins; 0: too many to be counted. Of any buffer at most `count`
 // places are taken.
 static size_t bytes_of(const gcap_moving_buffer_t* buffers, size_t count) {
   size_t bytes = GAP, more = 0;
@@ -60,7 +62,7 @@ static gcap_status_t take_memory(gcap_stand_ins_t* stand_ins) {
 static gcap_status_t take_addresses(gcap_stand_ins_t* stand_ins) {
   gcap_driver_t driver;
   GCAP_RETURN_IF_ERROR(gcap_driver_get(&driver));
-  return GCAP_DRIVER(driver.reserve(&stand_ins->base, stand_ins->bytes, 0, 0, 0));
+  return GCAP_DRIVER("cuMemAddressReserve", driver.reserve(&stand_ins->base, stand_ins->bytes, 0, 0, 0));
 }
 
 gcap_status_t gcap_stand_ins_create(gcap_moving_buffer_t* buffers, size_t count, bool is_memory,
@@ -77,22 +79,20 @@ gcap_status_t gcap_stand_ins_create(gcap_moving_buffer_t* buffers, size_t count,
   return gcap_status_annotate(status, gcap_status_code(status), "no second addresses for the buffers of a graph");
 }
 
-static gcap_status_t free_memory(void* memory) {
+static gcap_status_t free_memory(gcap_stand_ins_t* stand_ins) {
   enum cudaStreamCaptureMode mode;
   GCAP_RETURN_IF_ERROR(gcap_relaxed_push(&mode));
-  gcap_status_t status = GCAP_CUDA(cudaFree(memory));
+  gcap_status_t status = GCAP_CUDA(cudaFree((void*)stand_ins->base));
+  if (status == NULL) stand_ins->base = 0;  // gone, whatever becomes of the mode
   return gcap_status_join(status, gcap_relaxed_pop(mode));
 }
 
 gcap_status_t gcap_stand_ins_destroy(gcap_stand_ins_t* stand_ins) {
   if (stand_ins->base == 0) return NULL;
+  if (stand_ins->is_memory) return free_memory(stand_ins);
   gcap_driver_t driver;
-  if (stand_ins->is_memory) {
-    GCAP_RETURN_IF_ERROR(free_memory((void*)stand_ins->base));
-  } else {
-    GCAP_RETURN_IF_ERROR(gcap_driver_get(&driver));
-    GCAP_RETURN_IF_ERROR(GCAP_DRIVER(driver.unreserve(stand_ins->base, stand_ins->bytes)));
-  }
-  *stand_ins = (gcap_stand_ins_t){0};
+  GCAP_RETURN_IF_ERROR(gcap_driver_get(&driver));
+  GCAP_RETURN_IF_ERROR(GCAP_DRIVER("cuMemAddressFree", driver.unreserve(stand_ins->base, stand_ins->bytes)));
+  stand_ins->base = 0;
   return NULL;
 }

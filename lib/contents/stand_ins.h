@@ -19,7 +19,7 @@ typedef struct gcap_moving_buffer {
   uintptr_t stand_in;  // 0: none yet
 } gcap_moving_buffer_t;
 
-// The addresses' range. Zero: none.
+// The addresses' range. `base` 0: none.
 typedef struct gcap_stand_ins {
   uintptr_t base;
   size_t bytes;
@@ -28,8 +28,8 @@ typedef struct gcap_stand_ins {
 
 // Gives each buffer a stand-in, which is a multiple of its alignment and of no larger power of two: a kernel that was
 // chosen for the better alignment of the real address is another one at the stand-in. The distances between addresses
-// and stand-ins are all different. With `is_memory` the range is device memory, else address space with nothing mapped,
-// which cudaMemcpyAsync refuses.
+// and stand-ins are all different, and none is 0. With `is_memory` the range is device memory, else address space with
+// nothing mapped, which cudaMemcpyAsync refuses.
 // Capture: not on a thread that captures.
 //   RESOURCE_EXHAUSTED  the buffers are too large to be reserved together
 //   UNIMPLEMENTED       no address space, since the driver is older than CUDA 12.4

@@ -13,9 +13,11 @@
 
 #include "gcap/log.h"
 #include "lib/ep/ep_internal.h"
+#include "lib/ep/plan.h"
 #include "lib/graph/options.h"
 #include "lib/internal/capture_check.h"
 #include "lib/internal/check_argument.h"
+#include "lib/runtime/plan.h"
 
 static bool supports_concurrent_runs(const gcap_ep_ops_t* ops) {
   if (ops->is_concurrent_run_supported != NULL) return ops->is_concurrent_run_supported(ops->self);
@@ -182,14 +184,44 @@ static bool must_not_capture(const gcap_ep_t* ep) {
   return ops->is_graph_capture_enabled(ops->self) && cannot_capture(ep);
 }
 
+// The id with which a run begins.
+static int begin_id(gcap_ep_t* ep, int graph_id) {
+  if (must_not_capture(ep)) return GCAP_GRAPH_ID_NONE;
+  if (graph_id != GCAP_GRAPH_ID_NONE) atomic_store_explicit(&ep->may_have_graphs, true, memory_order_relaxed);
+  return graph_id;
+}
+
 gcap_status_t gcap_ep_begin_run(gcap_ep_t* ep, int graph_id) {
   GCAP_RETURN_IF_NULL(ep);
   const gcap_ep_ops_t* ops = &ep->ops;
   if (ops->begin_run == NULL && ops->runtime == NULL) return NULL;
-  if (must_not_capture(ep)) graph_id = GCAP_GRAPH_ID_NONE;
-  if (graph_id != GCAP_GRAPH_ID_NONE) atomic_store_explicit(&ep->may_have_graphs, true, memory_order_relaxed);
+  graph_id = begin_id(ep, graph_id);
   if (ops->begin_run != NULL) return ops->begin_run(ops->self, graph_id);
   return gcap_runtime_begin_run(ops->runtime, graph_id);
+}
+
+gcap_status_t gcap_ep_begin_run_on(gcap_ep_t* ep, int graph_id, const gcap_graph_buffers_t* buffers,
+                                   gcap_graph_run_kind_t* out_kind, void** out_addresses) {
+  GCAP_RETURN_IF_NULL(out_kind);
+  *out_kind = GCAP_GRAPH_RUN_EAGER;
+  GCAP_RETURN_IF_NULL(ep);
+  GCAP_RETURN_IF_NULL(buffers);
+  const gcap_ep_ops_t* ops = &ep->ops;
+  gcap_graph_buffers_t known;
+  GCAP_RETURN_IF_ERROR(gcap_graph_buffers_read(buffers, &known));
+  if (known.count > 0) GCAP_RETURN_IF_NULL(out_addresses);
+  if (ops->begin_run_on != NULL) {
+    return ops->begin_run_on(ops->self, begin_id(ep, graph_id), &known, out_kind, out_addresses);
+  }
+  if (ops->begin_run != NULL) {
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                       "EP '%s' cannot move graphs: its table has begin_run, and no begin_run_on", ep->name);
+  }
+  if (ops->runtime != NULL) {
+    return gcap_runtime_begin_run_on(ops->runtime, begin_id(ep, graph_id), &known, out_kind, out_addresses);
+  }
+  for (size_t i = 0; i < known.count; ++i) out_addresses[i] = known.items[i].address;
+  return NULL;
 }
 
 gcap_status_t gcap_ep_end_run(gcap_ep_t* ep, gcap_status_t run_status, bool synchronize) {
@@ -216,6 +248,14 @@ bool gcap_ep_is_graph_captured(gcap_ep_t* ep, int graph_id) {
 gcap_graph_node_policy_t gcap_ep_graph_capture_node_assignment_policy(const gcap_ep_t* ep) {
   if (ep->ops.graph_capture_node_assignment_policy == NULL) return GCAP_GRAPH_ALL_NODES_ON_EP;
   return ep->ops.graph_capture_node_assignment_policy(ep->ops.self);
+}
+
+gcap_status_t gcap_ep_plan(gcap_ep_t* ep, const int* graph_ids, size_t num_ids,
+                           gcap_status_t (*work)(void* user, size_t index), void* user, gcap_graph_plan_t* plan) {
+  if (ep->ops.runtime != NULL) {
+    return gcap_runtime_rehearse(ep->ops.runtime, graph_ids, num_ids, work, user, plan);
+  }
+  return GCAP_STATUS(GCAP_UNIMPLEMENTED, "EP '%s' has no runtime, which would know what its graphs hold", ep->name);
 }
 
 static gcap_status_t cannot_sign(const gcap_ep_t* ep) {

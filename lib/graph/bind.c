@@ -8,6 +8,7 @@
 #include "lib/graph/bind.h"
 
 #include "lib/graph/audit.h"
+#include "lib/graph/open_run.h"
 #include "lib/internal/forked.h"
 
 static uintptr_t address_of(const gcap_graph_moving_t* moving, size_t buffer) {
@@ -48,13 +49,16 @@ static gcap_status_t apply(gcap_graph_slot_t* slot) {
                               is_torn ? ", nor put back: its next run is captured again" : "");
 }
 
+static gcap_status_t check_count(const gcap_graph_moving_t* moving, int id, size_t count) {
+  if (count == moving->count) return NULL;
+  return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "graph id %d: %zu addresses, and the graph has %zu buffers", id, count,
+                     moving->count);
+}
+
 gcap_status_t gcap_graph_bind_all(gcap_graph_slot_t* slot, void* const* addresses, size_t count) {
   GCAP_RETURN_IF_ERROR(check_has_buffers(slot));
   gcap_graph_moving_t* moving = slot->graph->moving;
-  if (count != moving->count) {
-    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "graph id %d: %zu addresses, and the graph has %zu buffers", slot->id,
-                       count, moving->count);
-  }
+  GCAP_RETURN_IF_ERROR(check_count(moving, slot->id, count));
   for (size_t i = 0; i < count; ++i) {
     const void* address = addresses[i] != NULL ? addresses[i] : (const void*)address_of(moving, i);
     GCAP_RETURN_IF_ERROR(plan(slot, i, address));
@@ -85,21 +89,52 @@ gcap_status_t gcap_graph_manager_bind(gcap_graph_manager_t* manager, int id, siz
   return status;
 }
 
-static bool is_elsewhere(const gcap_graph_moving_t* moving, void* const* addresses, size_t count) {
-  for (size_t i = 0; i < count && i < moving->count; ++i) {
-    if ((uintptr_t)addresses[i] != address_of(moving, i)) return true;
-  }
-  return count != moving->count;
+static bool is_fixed_at(const gcap_graph_moving_t* moving, size_t buffer, uintptr_t address) {
+  return address != 0 && address != address_of(moving, buffer);
 }
 
-bool gcap_graph_is_fixed(gcap_graph_manager_t* manager, int id, void* const* addresses, size_t count) {
+// Whether there is a graph that is not movable. A wrong count is refused elsewhere.
+static bool may_be_fixed(const gcap_graph_slot_t* slot, size_t count) {
+  return slot->graph->moving->relocation == NULL && slot->graph->moving->count == count;
+}
+
+bool gcap_graph_is_fixed(const gcap_graph_slot_t* slot, void* const* addresses, size_t count) {
+  if (slot->graph->moving == NULL) return true;
+  bool is_fixed = false;
+  for (size_t i = 0; may_be_fixed(slot, count) && i < count; ++i) {
+    is_fixed |= is_fixed_at(slot->graph->moving, i, (uintptr_t)addresses[i]);
+  }
+  return is_fixed;
+}
+
+bool gcap_graph_is_fixed_for(const gcap_graph_slot_t* slot, const gcap_graph_moving_t* run) {
+  if (slot->graph->moving == NULL) return true;
+  bool is_fixed = false;
+  for (size_t i = 0; may_be_fixed(slot, run->count) && i < run->count; ++i) {
+    is_fixed |= is_fixed_at(slot->graph->moving, i, run->buffers[i].address);
+  }
+  return is_fixed;
+}
+
+// --- Before a run ---------------------------------------------------------------------------------------------------
+
+static gcap_status_t check_sizes(const gcap_graph_moving_t* moving, int id, const gcap_graph_buffers_t* buffers) {
+  GCAP_RETURN_IF_ERROR(check_count(moving, id, buffers->count));
+  for (size_t i = 0; i < buffers->count; ++i) {
+    if (buffers->items[i].bytes == moving->buffers[i].bytes) continue;
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "graph id %d: buffer %zu '%s' has %zu bytes, and had %zu when captured",
+                       id, i, moving->buffers[i].name, buffers->items[i].bytes, moving->buffers[i].bytes);
+  }
+  return NULL;
+}
+
+gcap_status_t gcap_graph_manager_check_buffers(gcap_graph_manager_t* manager, int id,
+                                               const gcap_graph_buffers_t* buffers) {
+  GCAP_RETURN_IF_ERROR(gcap_graph_moving_check_buffers(buffers));
   pthread_mutex_lock(&manager->mutex);
   const gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, id);
-  bool is_fixed = slot != NULL && slot->info.state == GCAP_GRAPH_CAPTURED;
-  if (is_fixed) {
-    const gcap_graph_moving_t* moving = slot->graph->moving;
-    is_fixed = moving == NULL || (moving->relocation == NULL && is_elsewhere(moving, addresses, count));
-  }
+  const bool has_buffers = slot != NULL && slot->info.state == GCAP_GRAPH_CAPTURED && slot->graph->moving != NULL;
+  gcap_status_t status = has_buffers ? check_sizes(slot->graph->moving, id, buffers) : NULL;
   pthread_mutex_unlock(&manager->mutex);
-  return is_fixed;
+  return status;
 }

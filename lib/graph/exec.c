@@ -31,7 +31,10 @@ gcap_status_t gcap_graph_captured_destroy(gcap_graph_captured_t* captured) {
   gcap_status_t status = NULL;
   if (captured->launched != NULL) status = GCAP_CUDA(cudaEventDestroy(captured->launched));
   if (captured->order != NULL) status = gcap_status_join(status, GCAP_CUDA(cudaEventDestroy(captured->order)));
-  if (captured->exec != NULL) status = gcap_status_join(status, destroy_exec(captured->exec));
+  if (captured->exec != NULL) {
+    status = gcap_status_join(status, destroy_exec(captured->exec));
+    gcap_graph_cost_forget(captured->device_id, captured->use.kernels);
+  }
   if (captured->source != NULL) status = gcap_status_join(status, GCAP_CUDA(cudaGraphDestroy(captured->source)));
   gcap_retained_release(captured->retained);
   gcap_life_release(captured->stream_life);
@@ -93,14 +96,27 @@ static gcap_status_t make_exec(gcap_graph_slot_t* slot, gcap_graph_captured_t* c
   return gcap_status_join(status, gcap_relaxed_pop(mode));
 }
 
-static gcap_status_t start(const gcap_graph_manager_t* manager, gcap_graph_slot_t* slot,
-                           gcap_graph_captured_t* captured, gcap_graph_build_t* build) {
-  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamGetDevice(captured->stream, &captured->device_id)));
-  GCAP_RETURN_IF_ERROR(make_exec(slot, captured, build));
+static gcap_status_t launch_first(const gcap_graph_manager_t* manager, const gcap_graph_captured_t* captured) {
   if (manager->options.upload) {
     GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaGraphUpload(captured->exec, captured->stream)));
   }
   return GCAP_CUDA(cudaGraphLaunch(captured->exec, captured->stream));
+}
+
+static gcap_status_t start(const gcap_graph_manager_t* manager, gcap_graph_slot_t* slot,
+                           gcap_graph_captured_t* captured, gcap_graph_build_t* build) {
+  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamGetDevice(captured->stream, &captured->device_id)));
+  captured->use.device_id = captured->device_id;
+  captured->use.node_bytes = captured->contents.allocated_bytes;
+  captured->use.kernels = captured->contents.num_kernels;
+  captured->use.has_exec = true;
+  // An update takes nothing, and the first launch brings the memory of allocation nodes too.
+  const bool may_measure = slot->graph == NULL && captured->use.node_bytes == 0;
+  const gcap_graph_cost_watch_t watch = gcap_graph_cost_begin(captured->device_id, captured->use.kernels, may_measure);
+  gcap_status_t status = make_exec(slot, captured, build);
+  if (status == NULL) status = launch_first(manager, captured);
+  gcap_graph_cost_end(&watch, captured->exec != NULL && !captured->updated);
+  return status;
 }
 
 // Notes which stream it is, so that neither its end nor a later one with its handle goes unnoticed.
@@ -154,7 +170,6 @@ gcap_status_t gcap_graph_captured_build(const gcap_graph_manager_t* manager, gca
              slot->id);
   }
   out_build->nodes = captured->contents.num_top;
-  captured->node_bytes = captured->contents.allocated_bytes;
   if (!manager->options.keep_source && !is_movable(captured)) {
     // The executable is independent of the graph it was made from.
     status = GCAP_CUDA(cudaGraphDestroy(source));

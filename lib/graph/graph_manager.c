@@ -132,14 +132,14 @@ bool gcap_graph_manager_is_captured(gcap_graph_manager_t* manager, int id) {
 }
 
 // Gives the info of `id` but for what its graph keeps, which is asked without the mutex.
-static gcap_graph_info_t copy_info(gcap_graph_manager_t* manager, int id, size_t* out_node_bytes,
+static gcap_graph_info_t copy_info(gcap_graph_manager_t* manager, int id, gcap_graph_memory_use_t* out_use,
                                    gcap_retained_t** out_retained) {
   gcap_graph_info_t info = {0};
   pthread_mutex_lock(&manager->mutex);
   gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, id);
   if (slot != NULL) info = slot->info;
   if (slot != NULL && slot->graph != NULL) {
-    *out_node_bytes = slot->graph->node_bytes;
+    *out_use = slot->graph->use;
     *out_retained = gcap_retained_share(slot->graph->retained);
   }
   if (*out_retained != NULL) gcap_graph_hold_locked(manager);
@@ -158,10 +158,10 @@ void gcap_graph_manager_read_info(gcap_graph_manager_t* manager, int id, gcap_gr
   if (out_info == NULL) return;
   gcap_graph_info_t info = {0};
   if (manager != NULL) {
-    size_t node_bytes = 0;
+    gcap_graph_memory_use_t use = {0};
     gcap_retained_t* retained = NULL;
-    info = copy_info(manager, id, &node_bytes, &retained);
-    info.bytes = gcap_graph_bytes(node_bytes, retained);
+    info = copy_info(manager, id, &use, &retained);
+    gcap_graph_measure(&use, retained, &info);
     let_go(manager, retained);
   }
   info.struct_size = sizeof(info);

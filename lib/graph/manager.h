@@ -11,6 +11,7 @@
 #include "gcap/graph.h"
 #include "lib/capture/share_retained.h"
 #include "lib/contents/compare.h"
+#include "lib/graph/cost.h"
 #include "lib/graph/moving.h"
 #include "lib/graph/open_run.h"
 #include "lib/graph/signature.h"
@@ -22,6 +23,14 @@
 #include "lib/internal/kept.h"
 #include "lib/internal/life.h"
 #include "lib/internal/run_trace.h"
+
+// What a graph takes beside what it retains.
+typedef struct gcap_graph_memory_use {
+  size_t node_bytes;  // of its allocation nodes
+  size_t kernels;     // kernel nodes of its executable
+  int device_id;
+  bool has_exec;
+} gcap_graph_memory_use_t;
 
 // A captured graph: what is launched, and what must live as long as a launch. It belongs to a slot, then, once it was
 // replaced or evicted, to the list of retired ones, or to who releases it.
@@ -37,9 +46,10 @@ typedef struct gcap_graph_captured {
   gcap_contents_t contents;           // of what `exec` was made of, or updated to
   gcap_graph_moving_t* moving;        // NULL: captured without buffers
   gcap_graph_notes_t* notes;          // NULL: without audits
-  size_t node_bytes;                  // of its allocation nodes
-  unsigned long long stream_id;       // when it has a life
+  gcap_graph_memory_use_t use;
+  unsigned long long stream_id;  // when it has a life
   int device_id;
+  bool told_of_fixed;      // that it cannot be moved
   bool updated;            // it took its executable over from the one before
   bool stray;              // a launch on another stream, which this one does not wait for, may still run
   cudaEvent_t order;       // between the streams of a replay elsewhere; NULL: there was none
@@ -84,6 +94,7 @@ typedef struct gcap_graph_open_run {
   gcap_graph_signature_t* signature;
   gcap_graph_moving_t* moving;  // NULL: the run was begun without buffers
   bool is_rehearsal;
+  bool tells_of_fixed;  // the first run that is eager because the id's graph cannot be moved
 } gcap_graph_open_run_t;
 
 struct gcap_graph_manager {
@@ -154,9 +165,12 @@ gcap_status_t gcap_graph_not_captured(int id, gcap_graph_state_t state);
 gcap_status_t gcap_graph_find(gcap_graph_manager_t* manager, int id, gcap_graph_slot_t** out_slot);
 // The same for a graph that replays.
 gcap_status_t gcap_graph_find_replayable(gcap_graph_manager_t* manager, int id, gcap_graph_slot_t** out_slot);
-// What a graph keeps. Calls back: without the mutex, and with `retained` shared.
-static inline size_t gcap_graph_bytes(size_t node_bytes, const gcap_retained_t* retained) {
-  return node_bytes + gcap_retained_bytes(retained);
+// Writes down what a graph keeps. Calls back: without the mutex, and with `retained` shared.
+static inline void gcap_graph_measure(const gcap_graph_memory_use_t* use, const gcap_retained_t* retained,
+                                      gcap_graph_info_t* info) {
+  info->kernel_nodes = use->kernels;
+  info->exec_bytes = use->has_exec ? gcap_graph_exec_bytes(use->device_id, use->kernels) : 0;
+  info->bytes = use->node_bytes + info->exec_bytes + gcap_retained_bytes(retained);
 }
 
 // --- exec.c ---

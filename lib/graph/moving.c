@@ -30,8 +30,7 @@ static gcap_status_t find_memory(uintptr_t address, memory_t* out_memory) {
   *out_memory = (memory_t){.place.device = cudaInvalidDeviceId};
   const int attributes[] = {kMemoryType, GCAP_DRIVER_ORDINAL, GCAP_DRIVER_RANGE_START, GCAP_DRIVER_RANGE_SIZE};
   void* values[] = {&out_memory->place.type, &out_memory->place.device, &out_memory->start, &out_memory->bytes};
-  return gcap_driver_status(driver.pointer_attributes(4, attributes, values, address), "cuPointerGetAttributes",
-                            __FILE__, __LINE__);
+  return GCAP_DRIVER("cuPointerGetAttributes", driver.pointer_attributes(4, attributes, values, address));
 }
 
 static const char* name_of_type(unsigned type) {
@@ -70,6 +69,11 @@ static gcap_status_t check_buffer(const gcap_graph_buffer_t* buffer, size_t inde
                      index, name, buffer->address, alignment);
 }
 
+gcap_status_t gcap_graph_moving_check_buffers(const gcap_graph_buffers_t* buffers) {
+  for (size_t i = 0; i < buffers->count; ++i) GCAP_RETURN_IF_ERROR(check_buffer(&buffers->items[i], i));
+  return NULL;
+}
+
 static gcap_status_t copy_buffer(const gcap_graph_buffer_t* buffer, gcap_moving_buffer_t* out_buffer,
                                  gcap_graph_place_t* out_place, char** names) {
   const char* name = buffer->name != NULL ? buffer->name : "";
@@ -89,7 +93,6 @@ gcap_status_t gcap_graph_moving_create(const gcap_graph_buffers_t* buffers, gcap
   *out_moving = NULL;
   size_t name_bytes = 0;
   for (size_t i = 0; i < buffers->count; ++i) {
-    GCAP_RETURN_IF_ERROR(check_buffer(&buffers->items[i], i));
     if (buffers->items[i].name != NULL) name_bytes += strlen(buffers->items[i].name);
   }
   // One block: the struct, three arrays, the names.

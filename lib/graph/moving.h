@@ -29,8 +29,11 @@ typedef struct gcap_graph_moving {
   gcap_status_t refusal;          // why
 } gcap_graph_moving_t;
 
-// Copies the buffers.
-//   INVALID_ARGUMENT    as gcap_graph_manager_begin_run_on
+// Checks what a run is given.
+//   INVALID_ARGUMENT  as gcap_graph_manager_begin_run_on
+gcap_status_t gcap_graph_moving_check_buffers(const gcap_graph_buffers_t* buffers);
+
+// Copies the buffers, which were checked.
 //   RESOURCE_EXHAUSTED  no host memory
 gcap_status_t gcap_graph_moving_create(const gcap_graph_buffers_t* buffers, gcap_graph_moving_t** out_moving);
 // Gives everything back. NULL is fine. May free device memory.

@@ -19,4 +19,9 @@ gcap_status_t gcap_graph_manager_check_end(gcap_graph_manager_t* manager) GCAP_N
 void gcap_graph_manager_hold(gcap_graph_manager_t* manager);
 void gcap_graph_manager_let_go(gcap_graph_manager_t* manager);
 
+// Checks the buffers of a run, in the library's layout, also beside those of the graph that `id` has.
+//   INVALID_ARGUMENT  as gcap_graph_manager_begin_run_on; or the graph was captured with other numbers or sizes
+gcap_status_t gcap_graph_manager_check_buffers(gcap_graph_manager_t* manager, int id,
+                                               const gcap_graph_buffers_t* buffers);
+
 #endif  // GCAP_LIB_GRAPH_OPEN_RUN_H_

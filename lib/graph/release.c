@@ -124,7 +124,7 @@ static gcap_status_t take_idle(gcap_graph_manager_t* manager, gcap_graph_capture
 // The graphs are nobody else's: their callbacks need no lock.
 static void tell_of_evicted(const gcap_graph_manager_options_t* options, gcap_graph_captured_t* evicted) {
   for (gcap_graph_captured_t* captured = evicted; captured != NULL; captured = captured->next) {
-    captured->info.bytes = gcap_graph_bytes(captured->node_bytes, captured->retained);
+    gcap_graph_measure(&captured->use, captured->retained, &captured->info);
     options->on_evict(options->user, captured->id, &captured->info);
   }
 }

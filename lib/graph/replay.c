@@ -145,6 +145,12 @@ static inline gcap_status_t launch_as_asked(gcap_graph_manager_t* manager, gcap_
   return gcap_graph_launch_on(manager, slot, options->stream);
 }
 
+// Whether the graph cannot be moved to where the options want it: a run does the work, eagerly.
+static inline bool is_left_to_a_run(const gcap_graph_slot_t* slot, const gcap_graph_replay_options_t* options) {
+  return options != NULL && options->addresses != NULL &&
+         gcap_graph_is_fixed(slot, options->addresses, options->num_addresses);
+}
+
 // With options of this library's layout, or NULL.
 static inline gcap_status_t replay(gcap_graph_manager_t* manager, int id, const gcap_graph_replay_options_t* options,
                                    bool* out_replayed) {
@@ -152,10 +158,11 @@ static inline gcap_status_t replay(gcap_graph_manager_t* manager, int id, const 
   pthread_mutex_lock(&manager->mutex);
   gcap_graph_slot_t* slot = gcap_graph_find_slot(manager, id);
   const gcap_graph_state_t state = slot != NULL ? slot->info.state : GCAP_GRAPH_COLD;
+  const bool launches = state == GCAP_GRAPH_CAPTURED && !(out_replayed != NULL && is_left_to_a_run(slot, options));
   gcap_status_t status = NULL;
-  if (state == GCAP_GRAPH_CAPTURED) status = launch_as_asked(manager, slot, options, &stream);
+  if (launches) status = launch_as_asked(manager, slot, options, &stream);
   pthread_mutex_unlock(&manager->mutex);
-  const bool replayed = state == GCAP_GRAPH_CAPTURED && status == NULL;
+  const bool replayed = launches && status == NULL;
   if (out_replayed != NULL) *out_replayed = replayed;
   if (replayed) return options != NULL && options->synchronize ? gcap_synchronize_stream(stream) : NULL;
   return status != NULL || out_replayed != NULL ? status : gcap_graph_not_captured(id, state);

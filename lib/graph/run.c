@@ -16,6 +16,7 @@
 
 #include "gcap/log.h"
 #include "lib/capture/fail_once.h"
+#include "lib/graph/bind.h"
 #include "lib/graph/open_run.h"
 #include "lib/graph/options.h"
 #include "lib/internal/forked.h"
@@ -232,7 +233,13 @@ static gcap_status_t begin_capture(gcap_graph_manager_t* manager, gcap_graph_slo
 // Finds the slot of the run's id, and tells whether the run is to be captured.
 static gcap_status_t begin_id(gcap_graph_manager_t* manager, int id, gcap_graph_slot_t** out_slot, bool* out_captures) {
   GCAP_RETURN_IF_ERROR(find_or_add_slot(manager, id, out_slot));
+  gcap_graph_open_run_t* run = &manager->run;
   if ((*out_slot)->info.state == GCAP_GRAPH_CAPTURED) {
+    if (run->moving != NULL && gcap_graph_is_fixed_for(*out_slot, run->moving)) {
+      run->tells_of_fixed = !(*out_slot)->graph->told_of_fixed;
+      (*out_slot)->graph->told_of_fixed = true;
+      return NULL;  // eager
+    }
     return GCAP_STATUS(GCAP_ALREADY_EXISTS, "graph id %d is captured: replay it, or release it first", id);
   }
   *out_captures = plan_run(manager, *out_slot);
@@ -300,6 +307,22 @@ gcap_status_t gcap_graph_manager_begin_run(gcap_graph_manager_t* manager, int id
   return status;
 }
 
+// Why the open run is eager although its id has a graph, once for each graph; else NULL.
+static gcap_status_t explain_fixed(const gcap_graph_manager_t* manager) {
+  if (!manager->run.tells_of_fixed) return NULL;
+  const gcap_graph_moving_t* moving = gcap_graph_find_slot(manager, manager->run.id)->graph->moving;
+  if (moving != NULL) return gcap_status_clone(moving->refusal);
+  return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "it was captured without buffers");
+}
+
+// Without the mutex. Consumes `why`.
+static void tell_of_fixed(int id, gcap_status_t why) {
+  if (why == NULL) return;
+  gcap_log(GCAP_LOG_WARNING, "graph id %d cannot be moved, so its runs on other buffers are eager: %s", id,
+           gcap_status_message(why));
+  gcap_status_free(why);
+}
+
 // Begins a run that takes `moving`, and tells where the work finds the buffers.
 static gcap_status_t begin_moving_run(gcap_graph_manager_t* manager, int id, cudaStream_t stream,
                                       gcap_graph_moving_t* moving, gcap_graph_run_kind_t* out_kind,
@@ -310,7 +333,9 @@ static gcap_status_t begin_moving_run(gcap_graph_manager_t* manager, int id, cud
     const bool is_elsewhere = *out_kind == GCAP_GRAPH_RUN_REHEARSAL;
     out_addresses[i] = (void*)(is_elsewhere ? moving->buffers[i].stand_in : moving->buffers[i].address);
   }
+  gcap_status_t why = status == NULL ? explain_fixed(manager) : NULL;
   pthread_mutex_unlock(&manager->mutex);
+  tell_of_fixed(id, why);
   return status;
 }
 
@@ -326,6 +351,7 @@ gcap_status_t gcap_graph_manager_begin_run_on(gcap_graph_manager_t* manager, int
   gcap_graph_buffers_t known;
   GCAP_RETURN_IF_ERROR(gcap_graph_buffers_read(buffers, &known));
   if (known.count > 0) GCAP_RETURN_IF_NULL(out_addresses);
+  GCAP_RETURN_IF_ERROR(gcap_graph_moving_check_buffers(&known));
   gcap_graph_moving_t* moving = NULL;
   GCAP_RETURN_IF_ERROR(gcap_graph_moving_create(&known, &moving));
   gcap_status_t status = begin_moving_run(manager, id, stream, moving, out_kind, out_addresses);

@@ -107,16 +107,17 @@ gcap_graph_captured_t* gcap_graph_slot_set_graph(gcap_graph_manager_t* manager, 
 static gcap_graph_slot_t* measure(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot) {
   const int id = slot->id;
   const gcap_graph_captured_t* graph = slot->graph;
-  const size_t node_bytes = graph->node_bytes;
+  const gcap_graph_memory_use_t use = graph->use;
   gcap_retained_t* retained = gcap_retained_share(graph->retained);
   slot->walk = manager->num_walks;
   pthread_mutex_unlock(&manager->mutex);
-  const size_t bytes = gcap_graph_bytes(node_bytes, retained);
+  gcap_graph_info_t measured = {0};
+  gcap_graph_measure(&use, retained, &measured);
   gcap_retained_release(retained);
   pthread_mutex_lock(&manager->mutex);
   slot = gcap_graph_find_slot(manager, id);
   if (slot == NULL || slot->graph != graph) return manager->captured.newest;  // it was released
-  set_bytes(manager, slot, bytes);
+  set_bytes(manager, slot, measured.bytes);
   return slot->older;
 }
 

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 
 #include "gcap/log.h"
-#include "lib/graph/bind.h"
 #include "lib/graph/manager.h"
 #include "lib/graph/open_run.h"
 #include "lib/graph/options.h"
@@ -80,10 +79,9 @@ static gcap_status_t replay_or_run(gcap_graph_manager_t* manager, int id, const 
   if (job->work == NULL) {
     replay.addresses = job->addresses;
     replay.num_addresses = job->buffers->count;
-    if (gcap_graph_is_fixed(manager, id, job->addresses, job->buffers->count)) id = GCAP_GRAPH_ID_NONE;
+    GCAP_RETURN_IF_ERROR(gcap_graph_manager_check_buffers(manager, id, job->buffers));
   }
-  gcap_status_t status = NULL;
-  if (id != GCAP_GRAPH_ID_NONE) status = gcap_graph_manager_replay(manager, id, &replay, &replayed);
+  gcap_status_t status = gcap_graph_manager_replay(manager, id, &replay, &replayed);
   return replayed || status != NULL ? status : run_job(manager, id, job);
 }
 
@@ -96,6 +94,8 @@ gcap_status_t gcap_graph_manager_run(gcap_graph_manager_t* manager, int id, cuda
   return replay_or_run(manager, id, &job);
 }
 
+static void free_addresses(void*** addresses) { free(*addresses); }
+
 gcap_status_t gcap_graph_manager_run_on(gcap_graph_manager_t* manager, int id, cudaStream_t stream,
                                         const gcap_graph_buffers_t* buffers, gcap_graph_work_on_t work, void* user,
                                         bool synchronize) {
@@ -105,7 +105,8 @@ gcap_status_t gcap_graph_manager_run_on(gcap_graph_manager_t* manager, int id, c
   GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing(__func__));
   gcap_graph_buffers_t known;
   GCAP_RETURN_IF_ERROR(gcap_graph_buffers_read(buffers, &known));
-  void** addresses = calloc(known.count + 1, sizeof(*addresses));
+  // The work may not return.
+  GCAP_AT_SCOPE_END(free_addresses) void** addresses = calloc(known.count + 1, sizeof(*addresses));
   if (addresses == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for %zu addresses", known.count);
   for (size_t i = 0; i < known.count; ++i) addresses[i] = known.items[i].address;
   const job_t job = {.work_on = work,
@@ -114,7 +115,5 @@ gcap_status_t gcap_graph_manager_run_on(gcap_graph_manager_t* manager, int id, c
                      .user = user,
                      .stream = stream,
                      .synchronize = synchronize};
-  gcap_status_t status = replay_or_run(manager, id, &job);
-  free(addresses);
-  return status;
+  return replay_or_run(manager, id, &job);
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "gcap/options.h"
+#include "gcap/run_options.h"
 
 // --- Numbers --------------------------------------------------------------------------------------------------------
 
@@ -33,6 +34,7 @@ static const char* const allowed_texts[] = {
     [GCAP_OPTION_SCOPE] = "thread or session",
     [GCAP_OPTION_AUDIT] = "off, on_demand or each_replay",
     [GCAP_OPTION_CONV_SEARCH] = "EXHAUSTIVE (0), HEURISTIC (1) or DEFAULT (2)",
+    [GCAP_OPTION_BINDINGS] = "fixed, copy or relocate",
     [GCAP_OPTION_TEXT] = "any text",
 };
 
@@ -108,6 +110,9 @@ static const word_t conv_search_words[] = {{"EXHAUSTIVE", GCAP_CONV_SEARCH_EXHAU
                                            {"2", GCAP_CONV_SEARCH_DEFAULT},
                                            {NULL, 0}};
 
+static const word_t bindings_words[] = {
+    {"fixed", GCAP_BINDINGS_FIXED}, {"copy", GCAP_BINDINGS_COPY}, {"relocate", GCAP_BINDINGS_RELOCATE}, {NULL, 0}};
+
 // The words of a kind; NULL: it has none.
 static const word_t* words_of(gcap_option_kind_t kind) {
   switch (kind) {
@@ -119,6 +124,7 @@ static const word_t* words_of(gcap_option_kind_t kind) {
     case GCAP_OPTION_SCOPE: return scope_words;
     case GCAP_OPTION_AUDIT: return audit_words;
     case GCAP_OPTION_CONV_SEARCH: return conv_search_words;
+    case GCAP_OPTION_BINDINGS: return bindings_words;
     default: return NULL;
   }
 }
@@ -127,7 +133,8 @@ static const word_t* words_of(gcap_option_kind_t kind) {
 static bool is_enum(gcap_option_kind_t kind) { return kind > GCAP_OPTION_STRATEGY; }
 
 _Static_assert(sizeof(gcap_graph_policy_t) == sizeof(int) && sizeof(gcap_graph_scope_t) == sizeof(int) &&
-                   sizeof(gcap_graph_audit_level_t) == sizeof(int) && sizeof(gcap_conv_search_t) == sizeof(int),
+                   sizeof(gcap_graph_audit_level_t) == sizeof(int) && sizeof(gcap_conv_search_t) == sizeof(int) &&
+                   sizeof(gcap_bindings_t) == sizeof(int),
                "enumerations are read as int");
 
 static bool read_word(const word_t* words, const char* text, bool as_enum, void* field) {

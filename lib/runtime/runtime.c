@@ -168,12 +168,25 @@ static gcap_status_t begin_scratch_run(gcap_runtime_t* runtime, gcap_stream_t* s
   return gcap_scratch_begin_run(runtime->scratch, stream);
 }
 
-// Opens the manager's run, and where it is a capture the reservation of its graph.
+// How a run is begun.
+typedef struct beginning {
+  int graph_id;
+  const gcap_graph_buffers_t* buffers;  // NULL: none
+  gcap_graph_run_kind_t* out_kind;
+  void** out_addresses;  // with buffers
+} beginning_t;
+
+// Opens the manager's run, and where it is a capture or a rehearsal the reservation of its graph.
 static gcap_status_t begin_graph_run(gcap_runtime_t* runtime, gcap_graph_manager_t* graphs, int id,
-                                     gcap_stream_t* stream) {
-  gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
-  GCAP_RETURN_IF_ERROR(gcap_graph_manager_begin_run(graphs, id, gcap_stream_handle(stream), &kind));
-  if (kind == GCAP_GRAPH_RUN_EAGER) return NULL;
+                                     gcap_stream_t* stream, const beginning_t* how) {
+  const cudaStream_t handle = gcap_stream_handle(stream);
+  if (how->buffers != NULL) {
+    GCAP_RETURN_IF_ERROR(
+        gcap_graph_manager_begin_run_on(graphs, id, handle, how->buffers, how->out_kind, how->out_addresses));
+  } else {
+    GCAP_RETURN_IF_ERROR(gcap_graph_manager_begin_run(graphs, id, handle, how->out_kind));
+  }
+  if (*how->out_kind == GCAP_GRAPH_RUN_EAGER) return NULL;
   // A failure here lost nothing yet: it latches, the run's end reports it, and the run is done again eagerly.
   gcap_capture_t* capture = gcap_capture_current();
   gcap_status_t status = gcap_graph_memory_reserve(&runtime->graph_memory, stream, id, capture);
@@ -182,14 +195,12 @@ static gcap_status_t begin_graph_run(gcap_runtime_t* runtime, gcap_graph_manager
   return NULL;
 }
 
-gcap_status_t gcap_runtime_begin_run(gcap_runtime_t* runtime, int graph_id) {
-  GCAP_RETURN_IF_NULL(runtime);
-  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
+static gcap_status_t begin_run(gcap_runtime_t* runtime, const beginning_t* how) {
   gcap_thread_context_t* context = NULL;
   GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(runtime->contexts, &context));
   gcap_stream_t* stream = gcap_thread_context_stream(context);
   gcap_graph_manager_t* graphs = gcap_thread_context_graphs(context);
-  int id = runtime->options.enable_cuda_graph ? graph_id : GCAP_GRAPH_ID_NONE;
+  int id = runtime->options.enable_cuda_graph ? how->graph_id : GCAP_GRAPH_ID_NONE;
   gcap_graph_info_t info;
   gcap_graph_manager_get_info(graphs, id, &info);
   if (info.captures_next) {
@@ -198,8 +209,27 @@ gcap_status_t gcap_runtime_begin_run(gcap_runtime_t* runtime, int graph_id) {
   }
   GCAP_RETURN_IF_ERROR(gcap_forks_end_left_run(runtime, stream));
   GCAP_RETURN_IF_ERROR(begin_scratch_run(runtime, stream));
-  gcap_status_t status = begin_graph_run(runtime, graphs, id, stream);
+  gcap_status_t status = begin_graph_run(runtime, graphs, id, stream, how);
   return status == NULL ? NULL : gcap_status_join(status, gcap_scratch_end_run(runtime->scratch, stream));
+}
+
+gcap_status_t gcap_runtime_begin_run(gcap_runtime_t* runtime, int graph_id) {
+  GCAP_RETURN_IF_NULL(runtime);
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
+  gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
+  const beginning_t how = {.graph_id = graph_id, .out_kind = &kind};
+  return begin_run(runtime, &how);
+}
+
+gcap_status_t gcap_runtime_begin_run_on(gcap_runtime_t* runtime, int graph_id, const gcap_graph_buffers_t* buffers,
+                                        gcap_graph_run_kind_t* out_kind, void** out_addresses) {
+  GCAP_RETURN_IF_NULL(out_kind);
+  *out_kind = GCAP_GRAPH_RUN_EAGER;
+  GCAP_RETURN_IF_NULL(runtime);
+  GCAP_RETURN_IF_NULL(buffers);
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
+  const beginning_t how = {graph_id, buffers, out_kind, out_addresses};
+  return begin_run(runtime, &how);
 }
 
 // Frees what the run left, of its own stream and of those that it forked.
@@ -291,73 +321,4 @@ void gcap_runtime_read_graph_info(gcap_runtime_t* runtime, int graph_id, gcap_gr
   gcap_status_ignore(status);  // a thread without a context has no graph: zeros
   gcap_graph_manager_t* graphs = context != NULL ? gcap_thread_context_graphs(context) : NULL;
   gcap_graph_manager_read_info(graphs, graph_id, out_info);
-}
-
-// --- A run in one call ----------------------------------------------------------------------------------------------
-
-// A run whose work is being called.
-typedef struct unfinished_run {
-  gcap_runtime_t* runtime;  // NULL: the work returned
-  int previous_device;
-} unfinished_run_t;
-
-static void end_run_on_unwind(unfinished_run_t* run) {
-  if (run->runtime == NULL) return;
-  gcap_status_t status = gcap_runtime_end_run(run->runtime, GCAP_STATUS_OF_UNWINDING(), /*synchronize=*/false);
-  status = gcap_status_join(status, gcap_device_pop(run->runtime->options.device_id, run->previous_device));
-  gcap_status_ignore(status);  // the exception tells
-}
-
-static gcap_status_t run_once(gcap_runtime_t* runtime, const gcap_run_resources_t* resources, int graph_id,
-                              gcap_runtime_work_t work, void* user, bool synchronize) {
-  int previous = 0;
-  GCAP_RETURN_IF_ERROR(gcap_device_push(runtime->options.device_id, &previous));
-  gcap_status_t status = gcap_runtime_begin_run(runtime, graph_id);
-  if (status == NULL) {
-    GCAP_AT_SCOPE_END(end_run_on_unwind) unfinished_run_t unfinished = {runtime, previous};
-    gcap_status_t issued = work(user, resources);
-    unfinished.runtime = NULL;
-    status = gcap_runtime_end_run(runtime, issued, synchronize);
-  }
-  return gcap_status_join(status, gcap_device_pop(runtime->options.device_id, previous));
-}
-
-static void let_go(gcap_graph_manager_t** held) { gcap_graph_manager_let_go(*held); }
-
-// The runtime is used after the work and the log sink: with the graphs held, neither can destroy it.
-static gcap_status_t replay_or_run(gcap_runtime_t* runtime, int graph_id, gcap_runtime_work_t work, void* user,
-                                   bool synchronize) {
-  bool replayed = false;
-  gcap_graph_replay_options_t replay;
-  gcap_graph_replay_options_init(&replay);
-  replay.synchronize = synchronize;
-  GCAP_RETURN_IF_ERROR(gcap_runtime_replay(runtime, graph_id, &replay, &replayed));
-  if (replayed) return NULL;
-  gcap_run_resources_t resources;
-  GCAP_RETURN_IF_ERROR(gcap_runtime_get_resources(runtime, &resources));
-  gcap_thread_context_t* context = NULL;
-  GCAP_RETURN_IF_ERROR(gcap_thread_contexts_get(runtime->contexts, &context));
-  GCAP_AT_SCOPE_END(let_go) gcap_graph_manager_t* held = gcap_thread_context_graphs(context);
-  gcap_graph_manager_hold(held);
-  gcap_status_t status = run_once(runtime, &resources, graph_id, work, user, synchronize);
-  const bool failed = gcap_status_code(status) == GCAP_CAPTURE_INVALIDATED;
-  if (!failed || !runtime->options.graph.rerun_failed_capture) return status;
-  gcap_log(GCAP_LOG_WARNING, "graph id %d is run again, eagerly: %s", graph_id, gcap_status_message(status));
-  gcap_status_free(status);  // gcap_runtime_explain has a copy
-  return run_once(runtime, &resources, GCAP_GRAPH_ID_NONE, work, user, synchronize);
-}
-
-static void end_turn(gcap_runtime_t** turn) {
-  if (*turn != NULL) pthread_mutex_unlock(&(*turn)->turns);
-}
-
-gcap_status_t gcap_runtime_run(gcap_runtime_t* runtime, int graph_id, gcap_runtime_work_t work, void* user,
-                               bool synchronize) {
-  GCAP_RETURN_IF_NULL(runtime);
-  GCAP_RETURN_IF_NULL(work);
-  GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing(__func__));
-  const bool takes_turns = !gcap_runtime_supports_concurrent_runs(runtime);
-  GCAP_AT_SCOPE_END(end_turn) gcap_runtime_t* turn = takes_turns ? runtime : NULL;
-  if (turn != NULL) pthread_mutex_lock(&turn->turns);
-  return replay_or_run(runtime, graph_id, work, user, synchronize);
 }

@@ -28,4 +28,13 @@ struct gcap_runtime {
   gcap_kept_t kept;                   // once somebody may still use its memory
 };
 
+// One run of the work, without a replay and without another try. In the caller's turn.
+gcap_status_t gcap_runtime_run_once(gcap_runtime_t* runtime, const gcap_run_resources_t* resources, int graph_id,
+                                    gcap_runtime_work_t work, void* user, bool synchronize) GCAP_NODISCARD;
+
+// The turn on a stream that all threads share, for a scope; NULL: none is needed.
+//   GCAP_AT_SCOPE_END(gcap_runtime_end_turn) gcap_runtime_t* turn = gcap_runtime_begin_turn(runtime);
+gcap_runtime_t* gcap_runtime_begin_turn(gcap_runtime_t* runtime);
+void gcap_runtime_end_turn(gcap_runtime_t** turn);
+
 #endif  // GCAP_LIB_RUNTIME_RUNTIME_INTERNAL_H_

@@ -176,7 +176,7 @@ static gcap_status_t run_in_turn(gcap_io_binding_t* binding, gcap_run_options_t*
   const gcap_session_parts_t* turns = gcap_session_enter_turns(&binding->session->parts);
   (void)turns;
   const gcap_run_holds_t held = holds_of(binding);
-  options->check_bindings |= binding->was_staged;
+  options->check_bindings |= binding->was_staged && options->bindings == GCAP_BINDINGS_FIXED;
   return held.count == 0 ? run_with(binding, options, held) : run_staged(binding, *options, held);
 }
 

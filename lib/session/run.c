@@ -58,12 +58,18 @@ static void free_state(gcap_run_state_t* run) {
 
 // --- Begin and end on all EPs ---------------------------------------------------------------------------------------
 
-static gcap_status_t begin_all(gcap_run_state_t* run, int graph_id) {
+static gcap_status_t begin_one(const gcap_session_parts_t* parts, int ep, int graph_id, gcap_run_moving_t* moving) {
+  if (ep != parts->main_ep) return gcap_ep_begin_run(parts->eps[ep], GCAP_GRAPH_ID_NONE);
+  if (moving == NULL) return gcap_ep_begin_run(parts->eps[ep], graph_id);
+  return gcap_ep_begin_run_on(parts->eps[ep], graph_id, &moving->buffers, &moving->kind, moving->addresses);
+}
+
+static gcap_status_t begin_all(gcap_run_state_t* run, int graph_id, gcap_run_moving_t* moving) {
   const gcap_session_parts_t* parts = run->parts;
   for (int i = 0; i < parts->num_used; ++i) {
     const int ep = parts->used[i];
     GCAP_RETURN_IF_ERROR(gcap_device_visit_enter(&run->devices, parts, ep));
-    GCAP_RETURN_IF_ERROR(gcap_ep_begin_run(parts->eps[ep], ep == parts->main_ep ? graph_id : GCAP_GRAPH_ID_NONE));
+    GCAP_RETURN_IF_ERROR(begin_one(parts, ep, graph_id, moving));
     run->num_begun = i + 1;
   }
   return NULL;
@@ -124,12 +130,16 @@ static gcap_status_t retain_all(const gcap_shapes_use_t* use, gcap_capture_t* be
 
 static gcap_status_t issue(gcap_run_state_t* run, const gcap_shapes_use_t* use, gcap_capture_t* before,
                            const gcap_run_bindings_t* bound) {
-  if (bound != NULL) {
+  gcap_run_moving_t* moving = bound != NULL ? bound->moving : NULL;
+  if (bound != NULL && moving == NULL) {
     gcap_ep_t* ep = run->parts->eps[run->parts->main_ep];
     GCAP_RETURN_IF_ERROR(gcap_ep_sign_graph(ep, bound->items, bound->count));
   }
   GCAP_RETURN_IF_ERROR(retain_all(use, before));
-  return gcap_run_issue_steps(run);
+  if (moving == NULL) return gcap_run_issue_steps(run);
+  gcap_status_t status = gcap_run_moving_enter(moving, run);
+  if (status == NULL) status = gcap_run_issue_steps(run);
+  return gcap_run_moving_leave(moving, run, status);
 }
 
 gcap_status_t gcap_session_run_once(const gcap_session_parts_t* parts, const gcap_shapes_use_t* use, int graph_id,
@@ -138,7 +148,7 @@ gcap_status_t gcap_session_run_once(const gcap_session_parts_t* parts, const gca
   GCAP_AT_SCOPE_END(end_state) gcap_run_state_t run = {.parts = parts, .plan = use->plan};
   GCAP_RETURN_IF_ERROR(init_state(&run, inputs, outputs));
   gcap_capture_t* before = gcap_capture_current();
-  gcap_status_t status = begin_all(&run, graph_id);
+  gcap_status_t status = begin_all(&run, graph_id, bound != NULL ? bound->moving : NULL);
   if (status == NULL) status = issue(&run, use, before, bound);
   status = end_all(&run, status, synchronize);
   if (status != NULL || !synchronize) keep_what_is_read(&run);

@@ -4,17 +4,20 @@
 #ifndef GCAP_LIB_SESSION_RUN_H_
 #define GCAP_LIB_SESSION_RUN_H_
 
+#include "lib/session/moving.h"
 #include "lib/session/resources.h"
 #include "lib/session/session_internal.h"
 
-// What a run is bound to, for a graph's signature.
+// What a run is bound to: for a graph's signature, or to be moved.
 typedef struct gcap_run_bindings {
   const gcap_graph_binding_t* items;
   size_t count;
+  gcap_run_moving_t* moving;  // NULL: it is for a signature
 } gcap_run_bindings_t;
 
 // Runs the plan's steps once, between the begin and the end of a run on each EP. `graph_id` is for the main EP; the
-// others run eagerly. `bound` NULL: the run is not signed. The tensors were checked. In a turn of the EPs.
+// others run eagerly. `bound` NULL: the run is neither signed nor moved. A run that may be moved may be a rehearsal,
+// which executes nothing: bound->moving->kind says so. The tensors were checked. In a turn of the EPs.
 //   CAPTURE_INVALIDATED  as gcap_ep_end_run
 //   RESOURCE_EXHAUSTED   no host memory
 //   others               of the EPs, their scratch and their kernels

@@ -81,9 +81,16 @@ static gcap_status_t run_in_order(const call_t* c, const gcap_shapes_use_t* use,
   return user == NULL ? status : gcap_status_join(status, gcap_session_run_before(parts, user));
 }
 
+static bool is_rehearsed_only(const gcap_run_bindings_t* bound) {
+  return bound != NULL && bound->moving != NULL && bound->moving->kind == GCAP_GRAPH_RUN_REHEARSAL;
+}
+
 static gcap_status_t run_once(const call_t* c, const gcap_shapes_use_t* use, int graph_id,
                               const gcap_run_bindings_t* bound) {
-  gcap_status_t status = run_in_order(c, use, graph_id, bound);
+  gcap_status_t status = NULL;
+  do {
+    status = run_in_order(c, use, graph_id, bound);
+  } while (status == NULL && is_rehearsed_only(bound));
   if (use->id_hold == NULL || status != NULL || graph_id == GCAP_GRAPH_ID_NONE) return status;
   // A graph that was captured without a scope of gcap has no part in the id, so the id stays bound.
   if (!gcap_hold_is_shared(use->id_hold) && gcap_ep_is_graph_captured(main_ep(c), graph_id)) {
@@ -98,9 +105,14 @@ static gcap_status_t replay_with_options(const call_t* c, const gcap_run_binding
   replay.synchronize = c->options->synchronize;
   replay.on_stream = c->options->user_stream != NULL;
   replay.stream = (cudaStream_t)c->options->user_stream;
-  replay.check_bindings = bound != NULL;
-  replay.bindings = bound != NULL ? bound->items : NULL;
-  replay.num_bindings = bound != NULL ? bound->count : 0;
+  if (bound != NULL && bound->moving != NULL) {
+    replay.addresses = bound->moving->addresses;
+    replay.num_addresses = bound->moving->buffers.count;
+  } else if (bound != NULL) {
+    replay.check_bindings = true;
+    replay.bindings = bound->items;
+    replay.num_bindings = bound->count;
+  }
   return gcap_ep_replay_graph(main_ep(c), c->options->graph_id, &replay, out_replayed);
 }
 
@@ -176,7 +188,22 @@ static gcap_status_t run_signed(const call_t* c, const gcap_shapes_use_t* use) {
   GCAP_AT_SCOPE_END(bindings_deinit) bindings_t bindings;
   bindings.items = bindings.few;
   GCAP_RETURN_IF_ERROR(bindings_init(&use->plan->model, c->inputs, c->outputs, &bindings));
-  const gcap_run_bindings_t bound = {bindings.items, bindings.count};
+  const gcap_run_bindings_t bound = {.items = bindings.items, .count = bindings.count};
+  return run_as_asked(c, use, /*may_capture=*/true, &bound);
+}
+
+static gcap_status_t run_moving(const call_t* c, const gcap_shapes_use_t* use) {
+  if (c->options->check_bindings || c->options->bindings > GCAP_BINDINGS_RELOCATE) {
+    return GCAP_STATUS(GCAP_INVALID_ARGUMENT,
+                       "run option bindings is %d, allowed are fixed (0), copy (1), relocate (2); with check_bindings "
+                       "fixed alone",
+                       (int)c->options->bindings);
+  }
+  GCAP_AT_SCOPE_END(gcap_run_moving_deinit) gcap_run_moving_t moving;
+  moving.heap = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_run_moving_init(&c->session->parts, &use->plan->model, c->inputs, c->outputs,
+                                            c->options->bindings, &moving));
+  const gcap_run_bindings_t bound = {.moving = &moving};
   return run_as_asked(c, use, /*may_capture=*/true, &bound);
 }
 
@@ -228,6 +255,7 @@ gcap_status_t gcap_session_check_tensors(const gcap_session_t* session, const gc
 
 static inline gcap_status_t run_plan(const call_t* c, const gcap_shapes_use_t* use) {
   const bool may_capture = c->session->parts.captures && c->options->graph_id != GCAP_GRAPH_ID_NONE;
+  if (c->options->bindings != GCAP_BINDINGS_FIXED && may_capture) return run_moving(c, use);
   if (c->options->check_bindings && may_capture) return run_signed(c, use);
   return run_as_asked(c, use, may_capture, NULL);
 }

@@ -4,12 +4,17 @@
 // are eager for all, and find all memory and all libraries; then all are captured. The largest go first: what the
 // others need is then there already, and of graphs that share their memory the first one takes it all.
 //
+// A plan rehearses the same runs in the same order, each in a capture of which no graph is made.
+//
 // Locking: the turns of the EPs, over all runs.
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "gcap/log.h"
+#include "lib/ep/plan.h"
+#include "lib/graph/rehearse.h"
+#include "lib/internal/capture_check.h"
 #include "lib/internal/check_argument.h"
 #include "lib/internal/forked.h"
 #include "lib/internal/run_trace.h"
@@ -47,7 +52,7 @@ static bool is_captured(const warm_up_t* w, const item_t* item) {
 
 gcap_status_t gcap_session_check_warm_up(const gcap_session_t* session, int graph_id) {
   if (session->parts.captures && graph_id != GCAP_GRAPH_ID_NONE) return NULL;
-  return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "nothing to warm up: %s",
+  return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "there will be no graph: %s",
                      graph_id == GCAP_GRAPH_ID_NONE ? "the graph id is -1, which is never captured"
                                                     : "the EP does not capture graphs (enable_cuda_graph)");
 }
@@ -160,13 +165,54 @@ static gcap_status_t run_all(warm_up_t* w) {
 
 static void free_items(warm_up_t* w) { free(w->items); }
 
+static gcap_status_t read_items(warm_up_t* w, const gcap_warm_up_run_t* runs) {
+  w->items = calloc(w->num_items > 0 ? w->num_items : 1, sizeof(*w->items));
+  if (w->items == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for %zu runs", w->num_items);
+  for (size_t i = 0; i < w->num_items; ++i) GCAP_RETURN_IF_ERROR(read_item(w, &runs[i], i, &w->items[i]));
+  return NULL;
+}
+
 gcap_status_t gcap_session_warm_up(gcap_session_t* session, const gcap_warm_up_run_t* runs, size_t num_runs) {
   GCAP_RETURN_IF_NULL(session);
   if (num_runs > 0) GCAP_RETURN_IF_NULL(runs);
   GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
   GCAP_AT_SCOPE_END(free_items) warm_up_t w = {.session = session, .num_items = num_runs};
-  w.items = calloc(num_runs > 0 ? num_runs : 1, sizeof(*w.items));
-  if (w.items == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a warm-up");
-  for (size_t i = 0; i < num_runs; ++i) GCAP_RETURN_IF_ERROR(read_item(&w, &runs[i], i, &w.items[i]));
+  GCAP_RETURN_IF_ERROR(read_items(&w, runs));
   return num_runs > 0 ? run_all(&w) : NULL;
+}
+
+// --- Plans ----------------------------------------------------------------------------------------------------------
+
+static gcap_status_t run_in_scope(void* user, size_t index) {
+  const warm_up_t* w = user;
+  const item_t* item = &w->items[index];
+  return gcap_session_run_in_turn(w->session, &item->options, item->inputs, item->outputs);
+}
+
+static void free_ids(int** ids) { free(*ids); }
+
+static gcap_status_t plan_all(warm_up_t* w, gcap_graph_plan_t* plan) {
+  GCAP_AT_SCOPE_END(gcap_session_leave_turns)
+  const gcap_session_parts_t* turns = gcap_session_enter_turns(&w->session->parts);
+  GCAP_RETURN_IF_ERROR(find_sizes(w));
+  qsort(w->items, w->num_items, sizeof(*w->items), compare_items);
+  GCAP_AT_SCOPE_END(free_ids) int* ids = calloc(w->num_items, sizeof(*ids));
+  if (ids == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for a plan");
+  for (size_t i = 0; i < w->num_items; ++i) ids[i] = w->items[i].options.graph_id;
+  return gcap_ep_plan(turns->eps[turns->main_ep], ids, w->num_items, run_in_scope, w, plan);
+}
+
+gcap_status_t gcap_session_plan(gcap_session_t* session, const gcap_warm_up_run_t* runs, size_t num_runs,
+                                gcap_graph_plan_t* out_plan) {
+  gcap_graph_plan_t plan;
+  GCAP_RETURN_IF_ERROR(gcap_graph_plan_begin(out_plan, &plan));
+  GCAP_RETURN_IF_NULL(session);
+  if (num_runs > 0) GCAP_RETURN_IF_NULL(runs);
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
+  GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing(__func__));
+  GCAP_AT_SCOPE_END(free_items) warm_up_t w = {.session = session, .num_items = num_runs};
+  GCAP_RETURN_IF_ERROR(read_items(&w, runs));
+  if (num_runs > 0) GCAP_RETURN_IF_ERROR(plan_all(&w, &plan));
+  gcap_graph_plan_give(&plan, out_plan);
+  return NULL;
 }

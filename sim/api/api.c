@@ -33,8 +33,8 @@
 #include "sim/stream/stream.h"
 
 static gcap_sim_function_t functions[GCAP_SIM_API_COUNT] = {
-#define GCAP_SIM_API(name, class) {#name, GCAP_SIM_##class, 0, 0},
-#define GCAP_SIM_DRIVER(name, class) {#name, GCAP_SIM_##class, 0, 0},
+#define GCAP_SIM_API(name, class) {#name, GCAP_SIM_##class, false, 0, 0},
+#define GCAP_SIM_DRIVER(name, class) {#name, GCAP_SIM_##class, true, 0, 0},
 #define GCAP_SIM_NOT_MODELLED(name, params)
 #include "sim/api/api.inc"
 #undef GCAP_SIM_API
@@ -121,6 +121,14 @@ static cudaError_t begin(gcap_sim_thread_t* thread, gcap_sim_function_t* functio
   return gcap_sim_fault_any ? gcap_sim_fault_enter(function) : cudaSuccess;
 }
 
+// Measured: these leave a thread without a current context, as the driver's functions do; other calls of the runtime
+// that need a device give it one.
+static bool makes_context(gcap_sim_api_t api) {
+  return !functions[api].is_driver && api != GCAP_SIM_API_cudaPointerGetAttributes &&
+         api != GCAP_SIM_API_cudaStreamGetDevice && api != GCAP_SIM_API_cudaGetDevice &&
+         api != GCAP_SIM_API_cudaGetDriverEntryPointByVersion && api != GCAP_SIM_API_cudaGetDriverEntryPoint;
+}
+
 cudaError_t gcap_sim_enter(gcap_sim_api_t api) {
   gcap_sim_thread_t* thread = gcap_sim_thread();
   gcap_sim_function_t* function = &functions[api];
@@ -129,6 +137,7 @@ cudaError_t gcap_sim_enter(gcap_sim_api_t api) {
   cudaError_t code = begin(thread, function);
   if (code != cudaSuccess || function->class == GCAP_SIM_PURE) return code;
   if (thread->in_host_function) return cudaErrorNotPermitted;
+  if (makes_context(api)) thread->has_context = true;
   gcap_sim_order_call_begins();
   gcap_sim_turn();
   if (function->class != GCAP_SIM_FREE) thread->uses_device = true;

@@ -4,6 +4,7 @@
 #ifndef GCAP_SIM_API_FUNCTION_H_
 #define GCAP_SIM_API_FUNCTION_H_
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,6 +20,7 @@ typedef enum gcap_sim_class {
 typedef struct gcap_sim_function {
   const char* name;
   gcap_sim_class_t class;
+  bool is_driver;
   uint64_t calls;
   size_t faults;  // armed for it by name
 } gcap_sim_function_t;

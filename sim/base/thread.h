@@ -28,6 +28,7 @@ typedef struct gcap_sim_thread {
   int device;
   int capture_mode;  // cudaThreadExchangeStreamCaptureMode; unchecked, as in the real runtime
   bool uses_device;  // it has made a call that needs one
+  bool has_context;  // a context of the driver is current
   cudaError_t last_error;
   const char* call;                                       // the function under way, for reports
   bool in_call;                                           // between gcap_sim_enter and gcap_sim_leave

@@ -144,7 +144,7 @@ gcap_sim_task_t* gcap_sim_kernel_task_of_extra(const void* function, dim3 grid, 
   return task;
 }
 
-void gcap_sim_kernel_check_args(const gcap_sim_task_t* task) {
+static void check_args(const gcap_sim_task_t* task) {
   const gcap_sim_twin_t* twin = task->u.kernel.twin;
   if (twin->kernel.run != NULL) return;
   size_t i = 0;
@@ -154,6 +154,16 @@ void gcap_sim_kernel_check_args(const gcap_sim_task_t* task) {
       "the arguments of kernel `%s` are not known: it has no twin, its machine code is compressed or missing, and "
       "its name does not tell the size of argument %zu; register a twin",
       twin->signature->text, i);
+}
+
+struct cudaKernelNodeParams gcap_sim_kernel_task_params(const gcap_sim_task_t* task) {
+  check_args(task);
+  return (struct cudaKernelNodeParams){.func = (void*)(uintptr_t)task->u.kernel.twin->kernel.function,
+                                       .gridDim = task->u.kernel.launch.grid,
+                                       .blockDim = task->u.kernel.launch.block,
+                                       .sharedMemBytes = (unsigned int)task->u.kernel.launch.shared_bytes,
+                                       .kernelParams = task->u.kernel.extra == NULL ? task->u.kernel.args : NULL,
+                                       .extra = task->u.kernel.extra};
 }
 
 // Tasks may be shared, so a changed one is another.

@@ -20,8 +20,9 @@ cudaError_t gcap_sim_kernel_param(gcap_sim_twin_t* twin, size_t index, size_t* o
 // A task of a kernel that is the given one but for the cluster, whose numbers of 0 stand for 1. Takes over the
 // reference.
 gcap_sim_task_t* gcap_sim_kernel_task_with_cluster(gcap_sim_task_t* task, dim3 cluster);
-// Stops the program when the task lacks copies of arguments, since nobody knows their sizes.
-void gcap_sim_kernel_check_args(const gcap_sim_task_t* task);
+// What a node with the task is told to be: the pointers in it are the task's own. Stops the program when the task lacks
+// copies of arguments, since nobody knows their sizes.
+struct cudaKernelNodeParams gcap_sim_kernel_task_params(const gcap_sim_task_t* task);
 // Makes the task of a launch, without clusters; on failure returns NULL and sets the code.
 gcap_sim_task_t* gcap_sim_kernel_task(const void* function, dim3 grid, dim3 block, void** args, size_t shared_bytes,
                                       cudaError_t* code);

@@ -10,6 +10,7 @@
 #include "sim/base/die.h"
 #include "sim/base/thread.h"
 #include "sim/device/driver.h"
+#include "sim/device/kernel.h"
 #include "sim/device/library.h"
 #include "sim/graph/graph.h"
 #include "sim/graph/graph_params.h"
@@ -57,6 +58,9 @@ static gcap_sim_task_t* task_of(const gcap_sim_driver_node_t* params, cudaError_
 int gcap_sim_driver_set_exec_node(cudaGraphExec_t exec, cudaGraphNode_t node, const gcap_sim_driver_node_t* params) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cuGraphExecKernelNodeSetParams);
   if (code == cudaSuccess) {
+    if (!gcap_sim_thread()->has_context) {
+      gcap_sim_die("cuGraphExecKernelNodeSetParams: the thread has no current context: the real driver crashes");
+    }
     gcap_sim_task_t* task = task_of(params, &code);
     // For no kernel at all, and for a shape that cannot be, the driver has no code of its own.
     if (code == cudaErrorInvalidDeviceFunction || code == cudaErrorInvalidConfiguration) code = cudaErrorInvalidValue;

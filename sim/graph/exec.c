@@ -21,6 +21,7 @@
 #include "sim/check/origin.h"
 #include "sim/check/report.h"
 #include "sim/device/peer.h"
+#include "sim/graph/exec_memory.h"
 #include "sim/graph/graph.h"
 #include "sim/graph/graph_memory.h"
 #include "sim/graph/program.h"
@@ -289,6 +290,8 @@ static cudaError_t instantiate(cudaGraphExec_t* out, cudaGraph_t handle, unsigne
   if (code == cudaSuccess && (info->flags & cudaGraphInstantiateFlagUpload)) {
     code = gcap_sim_gate_not_capturing(gcap_sim_stream_get(info->uploadStream));
   }
+  // Not measured: what a device without memory answers.
+  if (code == cudaSuccess && !gcap_sim_exec_memory_take(graph)) code = cudaErrorMemoryAllocation;
   if (code != cudaSuccess) return code;
   *out = exec_create(graph, info->flags);
   info->result_out = cudaGraphInstantiateSuccess;
@@ -344,6 +347,7 @@ cudaError_t cudaGraphExecGetFlags(cudaGraphExec_t graphExec, unsigned long long*
 static cudaError_t destroy(gcap_sim_exec_t* exec) {
   if (exec == NULL) return cudaErrorInvalidValue;
   if (exec->memory_graph != NULL) exec->memory_graph->memory_exec = NULL;
+  gcap_sim_exec_memory_let_go(exec->graph);
   gcap_sim_graph_destroy(exec->graph);
   gcap_sim_program_release(exec->program);
   gcap_sim_mark_release(exec->last_launch);

@@ -256,16 +256,6 @@ cudaError_t cudaGraphNodeSetParams(cudaGraphNode_t node, struct cudaGraphNodePar
 
 // --- Getting --------------------------------------------------------------------------------------------------------
 
-struct cudaKernelNodeParams gcap_sim_kernel_task_params(const gcap_sim_task_t* task) {
-  gcap_sim_kernel_check_args(task);
-  return (struct cudaKernelNodeParams){.func = (void*)(uintptr_t)task->u.kernel.twin->kernel.function,
-                                       .gridDim = task->u.kernel.launch.grid,
-                                       .blockDim = task->u.kernel.launch.block,
-                                       .sharedMemBytes = (unsigned int)task->u.kernel.launch.shared_bytes,
-                                       .kernelParams = task->u.kernel.extra == NULL ? task->u.kernel.args : NULL,
-                                       .extra = task->u.kernel.extra};
-}
-
 static cudaError_t get_kernel(const gcap_sim_node_t* node, struct cudaKernelNodeParams* params) {
   if (node == NULL || params == NULL) return cudaErrorInvalidValue;
   // Measured: the runtime knows no function of a library's.

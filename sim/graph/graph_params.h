@@ -26,8 +26,6 @@ gcap_sim_task_t* gcap_sim_event_params_task(gcap_sim_task_kind_t kind, cudaEvent
 // The task of the tagged parameters, for kinds whose parameters can be set again.
 gcap_sim_task_t* gcap_sim_node_params_task(const struct cudaGraphNodeParams* params, cudaError_t* code);
 
-// What a kernel's node says of the task: the pointers in it are the task's own.
-struct cudaKernelNodeParams gcap_sim_kernel_task_params(const gcap_sim_task_t* task);
 // Gives the executable's copy of a kernel node the task, which its new parameters made; NULL when they were refused
 // with `code`. Takes over the reference.
 cudaError_t gcap_sim_exec_set_kernel(cudaGraphExec_t handle, cudaGraphNode_t node, gcap_sim_task_t* task,

@@ -118,7 +118,8 @@ uint64_t gcap_sim_skipped(const char* kernel);
 void gcap_sim_set_seed(uint64_t seed);
 
 // Sets the memory of a device, also below what is in use now: then nothing more can be had. 0 stands for what
-// GCAP_SIM_DEVICE_BYTES says, or 8 GiB. Graphs, pools and cudaMalloc share it; pinned memory does not count.
+// GCAP_SIM_DEVICE_BYTES says, or 8 GiB. Graphs, executables, pools and cudaMalloc share it; pinned memory does not
+// count.
 void gcap_sim_set_device_bytes(int device, size_t bytes);
 
 // --- Exploration and threads ----------------------------------------------------------------------------------------

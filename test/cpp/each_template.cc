@@ -44,6 +44,9 @@ gcap::status use(gcap_graph_manager_t* graphs, gcap_runtime_t* runtime, cudaStre
 
   gcap::status outcome = gcap::run(graphs, 0, stream, [&](cudaStream_t) { *data = 1; });
   if (!outcome.ok()) return outcome;
+  const auto buffers = gcap::filled_by<gcap_graph_buffers_init>();
+  outcome = gcap::run_on(graphs, 1, stream, buffers, [](cudaStream_t, void* const*) {});
+  if (!outcome.ok()) return outcome;
   return gcap::run(
       runtime, 0, [](const gcap_run_resources_t& resources) { return gcap_stream_synchronize(resources.stream); },
       /*synchronize=*/true);

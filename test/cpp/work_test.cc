@@ -229,6 +229,56 @@ TEST_F(Work, MayBeCancelled) {
   ExpectFill(9);
 }
 
+// --- Work on buffers that move --------------------------------------------------------------------------------------
+
+class WorkOnBuffers : public Work {
+ public:
+  void SetUp() override {
+    Work::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    other_ = own<gcap_allocator_alloc>(device_.get(), size_t{1}).value_or_throw();
+  }
+  template <class Callable>
+  status RunAt(const memory& place, Callable&& work) {
+    item_ = {"byte", place.get(), 1, 1};
+    buffers_.items = &item_;
+    buffers_.count = 1;
+    return run_on(graphs_.get(), kId, handle(), buffers_, work, /*synchronize=*/true);
+  }
+
+  memory other_;
+  gcap_graph_buffer_t item_ = {};
+  gcap_graph_buffers_t buffers_ = filled_by<gcap_graph_buffers_init>();
+};
+
+TEST_F(WorkOnBuffers, IsCapturedAndReplayedElsewhere) {
+  int calls = 0;
+  const auto work = [&](cudaStream_t stream, void* const* addresses) {
+    ++calls;
+    return GCAP_CUDA(cudaMemsetAsync(addresses[0], 7, 1, stream));
+  };
+  for (int i = 0; i < 2; ++i) check(RunAt(other_, work));
+  EXPECT_EQ(calls, 3) << "eager, a rehearsal, the capture";
+  check(Run([&](cudaStream_t) { return Fill(1); }));  // a replay, where it was bound last
+  check(RunAt(byte_, work));
+  EXPECT_EQ(calls, 3);
+  EXPECT_EQ(Byte(), 7);
+  EXPECT_EQ(Info().captures, 1u);
+}
+
+TEST_F(WorkOnBuffers, MayReturnNothingAndThrow) {
+  check(RunAt(byte_, [&](cudaStream_t, void* const* addresses) {
+    EXPECT_EQ(addresses[0], byte_.get());
+    check(Fill(3));
+  }));
+  EXPECT_EQ(Byte(), 3);
+  const status failed = RunAt(byte_, [](cudaStream_t, void* const*) { check(GCAP_STATUS(GCAP_LIBRARY_ERROR, "no")); });
+  EXPECT_EQ(failed.code(), GCAP_LIBRARY_ERROR) << failed.message();
+  EXPECT_THROW((void)RunAt(byte_, [](cudaStream_t, void* const*) { throw std::runtime_error("thrown"); }),
+               std::runtime_error);
+  ExpectIdle();
+}
+
 }  // namespace
 }  // namespace testing
 }  // namespace gcap

@@ -161,6 +161,15 @@ std::vector<Row> RunRows() {
 
 std::vector<Row> GraphRows() {
   return {
+      {MEMBER(begin_run_on),
+       ADD(begin_run_on, (void*, int, const gcap_graph_buffers_t*, gcap_graph_run_kind_t*, void**), gcap_status_t{}),
+       [](World* w) {
+         gcap_graph_buffers_t none;
+         gcap_graph_buffers_init(&none);
+         gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
+         GCAP_EXPECT_OK(gcap_ep_begin_run_on(w->ep, GCAP_GRAPH_ID_NONE, &none, &kind, nullptr));
+         return Outcome(gcap_ep_end_run(w->ep, nullptr, true)).ok();  // the runtime has an open run
+       }},
       {MEMBER(is_graph_capture_enabled), ADD(is_graph_capture_enabled, (const void*), false),
        [](World* w) { return gcap_ep_is_graph_capture_enabled(w->ep); }},
       {MEMBER(is_graph_captured), ADD(is_graph_captured, (void*, int), false),

@@ -144,10 +144,12 @@ void AddEpWalks(std::vector<Walk>* walks) {
                        .RecoversFrom({"*"})
                        .Then<S>(EndRun));
   for (auto open : {OpenEager, OpenCapture}) {
-    walks->push_back(SessionWalk("gcap_ep_end_run", open == OpenEager ? "eager" : "capture", open,
-                                 [](S* s) { return gcap_ep_end_run(s->Ep(), nullptr, true); }));
-    walks->push_back(SessionWalk("gcap_runtime_end_run", open == OpenEager ? "eager" : "capture", open,
-                                 [](S* s) { return gcap_runtime_end_run(s->Runtime(), nullptr, true); }));
+    walks->push_back(SessionWalk("gcap_ep_end_run", open == OpenEager ? "eager" : "capture", open, [](S* s) {
+                       return gcap_ep_end_run(s->Ep(), nullptr, true);
+                     }).RecoversFrom(kMeasurements));
+    walks->push_back(SessionWalk("gcap_runtime_end_run", open == OpenEager ? "eager" : "capture", open, [](S* s) {
+                       return gcap_runtime_end_run(s->Runtime(), nullptr, true);
+                     }).RecoversFrom(kMeasurements));
   }
   walks->push_back(SessionWalk("gcap_ep_replay_graph", "", Captured, Replay));
   walks->push_back(SessionWalk("gcap_ep_release_captured_graph", "", Captured,
@@ -216,17 +218,76 @@ void AddShapeWalks(std::vector<Walk>* walks) {
                    }).MakesNoCall());
 }
 
-gcap_status_t RunOnce(S* s) {
-  return gcap_runtime_run(
-      s->Runtime(), S::kId,
-      [](void* scene, const gcap_run_resources_t* run) {
-        S* const s = static_cast<S*>(scene);
-        return GCAP_CUDA(cudaMemsetAsync(s->y.get(), 1, s->y.Bytes(), gcap_stream_handle(run->stream)));
-      },
-      s, /*synchronize=*/true);
+gcap_status_t FillY(void* scene, const gcap_run_resources_t* run) {
+  S* const s = static_cast<S*>(scene);
+  return GCAP_CUDA(cudaMemsetAsync(s->y.get(), 1, s->y.Bytes(), gcap_stream_handle(run->stream)));
+}
+
+gcap_status_t RunOnce(S* s) { return gcap_runtime_run(s->Runtime(), S::kId, FillY, s, /*synchronize=*/true); }
+
+gcap_status_t PlanOnce(S* s) {
+  const gcap_runtime_planned_run_t run = {S::kId, FillY, s};
+  gcap_graph_plan_t plan;
+  gcap_graph_plan_init(&plan);
+  return gcap_runtime_plan(s->Runtime(), &run, 1, &plan);
+}
+
+// The scene's output as the one buffer of a run.
+template <typename Call>
+gcap_status_t OnOutput(S* s, Call call) {
+  const gcap_graph_buffer_t item = {"y", s->y.get(), s->y.Bytes(), 0};
+  gcap_graph_buffers_t buffers;
+  gcap_graph_buffers_init(&buffers);
+  buffers.items = &item;
+  buffers.count = 1;
+  return call(&buffers);
+}
+
+gcap_status_t RunOnceOn(S* s) {
+  return OnOutput(s, [s](const gcap_graph_buffers_t* buffers) {
+    return gcap_runtime_run_on(
+        s->Runtime(), S::kId, buffers,
+        [](void* scene, const gcap_run_resources_t* run, void* const* addresses) {
+          const size_t bytes = static_cast<S*>(scene)->y.Bytes();
+          return GCAP_CUDA(cudaMemsetAsync(addresses[0], 1, bytes, gcap_stream_handle(run->stream)));
+        },
+        s, /*synchronize=*/true);
+  });
+}
+
+gcap_status_t BeginEpOn(S* s) {
+  return OnOutput(s, [s](const gcap_graph_buffers_t* buffers) {
+    gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
+    void* address = nullptr;
+    return gcap_ep_begin_run_on(s->Ep(), S::kId, buffers, &kind, &address);
+  });
+}
+
+gcap_status_t BeginRuntimeOn(S* s) {
+  return OnOutput(s, [s](const gcap_graph_buffers_t* buffers) {
+    gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_EAGER;
+    void* address = nullptr;
+    return gcap_runtime_begin_run_on(s->Runtime(), S::kId, buffers, &kind, &address);
+  });
+}
+
+void AddMovingWalks(std::vector<Walk>* walks) {
+  const auto warm = [](S* s) { s->Run(1); };
+  walks->push_back(SessionWalk("gcap_ep_begin_run_on", "rehearsal", warm, BeginEpOn)
+                       .RecoversFrom({"*"})
+                       .WithoutALog()
+                       .Then<S>(EndRun));
+  walks->push_back(SessionWalk("gcap_runtime_begin_run_on", "rehearsal", warm, BeginRuntimeOn)
+                       .RecoversFrom({"*"})
+                       .WithoutALog()
+                       .Then<S>(EndRun));
+  walks->push_back(SessionWalk("gcap_runtime_run_on", "eager", Cold, RunOnceOn));
+  walks->push_back(
+      SessionWalk("gcap_runtime_run_on", "rehearsal and capture", warm, RunOnceOn).RecoversFrom({"*"}).WithoutALog());
 }
 
 void AddRuntimeWalks(std::vector<Walk>* walks) {
+  AddMovingWalks(walks);
   walks->push_back(SessionWalk("gcap_runtime_create", "", Cold, CreateRuntime));
   walks->push_back(SessionWalk("gcap_runtime_destroy", "", UsedRuntime,
                                [](S* s) {
@@ -258,6 +319,7 @@ void AddRuntimeWalks(std::vector<Walk>* walks) {
                        "gcap_runtime_run", "capture", [](S* s) { s->Run(1); }, RunOnce)
                        .RecoversFrom({"*"}));
   walks->push_back(SessionWalk("gcap_runtime_run", "replay", Captured, RunOnce));
+  walks->push_back(SessionWalk("gcap_runtime_plan", "", Cold, PlanOnce));
   walks->push_back(
       SessionWalk("gcap_runtime_synchronize", "", Cold, [](S* s) { return gcap_runtime_synchronize(s->Runtime()); }));
 }

@@ -52,6 +52,13 @@ gcap_status_t Work(void* scene, cudaStream_t stream) {
   return gcap_status_from_cuda(error, "cudaMemcpyAsync", __FILE__, __LINE__);
 }
 
+gcap_status_t Plan(S* s) {
+  const gcap_graph_planned_run_t run = {S::kId, Work, s};
+  gcap_graph_plan_t plan;
+  gcap_graph_plan_init(&plan);
+  return gcap_graph_manager_plan(s->manager, s->Handle(), &run, 1, &plan);
+}
+
 gcap_status_t RunWork(S* s) { return gcap_graph_manager_run(s->manager, S::kId, s->Handle(), Work, s, true); }
 
 // A manager that keeps what it captures, and has captured a run that was signed.
@@ -93,6 +100,7 @@ void AddQuestions(std::vector<Walk>* walks) {
 void AddWholeRuns(std::vector<Walk>* walks) {
   walks->push_back(StreamWalk("gcap_graph_manager_run", "capture", nullptr, RunWork).RecoversFrom({"*"}));
   walks->push_back(StreamWalk("gcap_graph_manager_run", "replay", Captured, RunWork));
+  walks->push_back(StreamWalk("gcap_graph_manager_plan", "", nullptr, Plan));
   // Why an update in place failed is told by gcap_graph_manager_explain.
   walks->push_back(StreamWalk("gcap_graph_manager_run", "update", Stale, RunWork).RecoversFrom({"*"}).WithoutALog());
   walks->push_back(StreamWalk("gcap_graph_manager_recapture", "", Captured, [](S* s) {
@@ -273,10 +281,12 @@ std::vector<Walk> GraphWalks() {
       StreamWalk("gcap_graph_manager_begin_run", "eager", nullptr, [](S* s) { return Begin(s, GCAP_GRAPH_ID_NONE); })
           .MakesNoCall()
           .Then<S>(EndRun));
-  walks.push_back(StreamWalk("gcap_graph_manager_end_run", "capture", OpenRun,
-                             [](S* s) { return gcap_graph_manager_end_run(s->manager, nullptr, true); }));
-  walks.push_back(StreamWalk("gcap_graph_manager_end_run", "capture, issued", OpenRun,
-                             [](S* s) { return gcap_graph_manager_end_run(s->manager, nullptr, false); }));
+  walks.push_back(StreamWalk("gcap_graph_manager_end_run", "capture", OpenRun, [](S* s) {
+                    return gcap_graph_manager_end_run(s->manager, nullptr, true);
+                  }).RecoversFrom(kMeasurements));
+  walks.push_back(StreamWalk("gcap_graph_manager_end_run", "capture, issued", OpenRun, [](S* s) {
+                    return gcap_graph_manager_end_run(s->manager, nullptr, false);
+                  }).RecoversFrom(kMeasurements));
   walks.push_back(StreamWalk("gcap_graph_manager_end_run", "eager", OpenEagerRun,
                              [](S* s) { return gcap_graph_manager_end_run(s->manager, nullptr, true); }));
   walks.push_back(StreamWalk("gcap_graph_manager_replay", "synchronised", Captured,

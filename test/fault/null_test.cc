@@ -46,6 +46,7 @@ struct Objects {
     manager = s.manager;
     gcap_options_init(&options);
     gcap_run_options_init(&run_options);
+    gcap_graph_plan_init(&plan);
     gcap_thread_contexts_options_init(&contexts_options);
     GCAP_EXPECT_OK(gcap_thread_contexts_create(&contexts_options, &contexts));
     GCAP_EXPECT_OK(gcap_notification_create(stream, &notification));
@@ -91,6 +92,7 @@ struct Objects {
   gcap_graph_manager_t* manager = nullptr;
   gcap_options_t options;
   gcap_run_options_t run_options;
+  gcap_graph_plan_t plan;
   char text[16] = "";
   gcap_thread_contexts_options_t contexts_options;
   gcap_thread_contexts_t* contexts = nullptr;
@@ -139,6 +141,7 @@ gcap_status_t Diff(bool before, bool after) {
   GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
   return status;
 }
+gcap_status_t RuntimeWorkOn(void*, const gcap_run_resources_t*, void* const*) { return nullptr; }
 // The notes of an empty graph, or of NULL, and an audit of them.
 gcap_status_t Audit(bool has_graph) {
   cudaGraph_t graph = nullptr;
@@ -198,6 +201,9 @@ std::vector<Row> OptionsAndSessions() {
       {"gcap_session_run", "outputs", kBad, CALL(gcap_session_run(o.session, nullptr, &o.input, nullptr))},
       {"gcap_session_warm_up", "session", kBad, CALL(gcap_session_warm_up(nullptr, nullptr, 0))},
       {"gcap_session_warm_up", "runs", kBad, CALL(gcap_session_warm_up(o.session, nullptr, 1))},
+      {"gcap_session_plan", "session", kBad, CALL(gcap_session_plan(nullptr, nullptr, 0, &o.plan))},
+      {"gcap_session_plan", "runs", kBad, CALL(gcap_session_plan(o.session, nullptr, 1, &o.plan))},
+      {"gcap_session_plan", "out_plan", kBad, CALL(gcap_session_plan(o.session, nullptr, 0, nullptr))},
       {"gcap_session_release_captured_graph", "session", kBad, CALL(gcap_session_release_captured_graph(nullptr, 0))},
   };
 }
@@ -257,6 +263,11 @@ std::vector<Row> Eps() {
       {"gcap_ep_replay_graph", "options", kFine, CALL(gcap_ep_replay_graph(o.ep, 0, nullptr, &o.flag))},
       {"gcap_ep_replay_graph", "out_replayed", kBad, CALL(gcap_ep_replay_graph(o.ep, 0, nullptr, nullptr))},
       {"gcap_ep_release_captured_graph", "ep", kBad, CALL(gcap_ep_release_captured_graph(nullptr, 0))},
+      {"gcap_ep_begin_run_on", "ep", kBad, CALL(gcap_ep_begin_run_on(nullptr, 0, &o.buffers, &o.kind, &o.address))},
+      {"gcap_ep_begin_run_on", "buffers", kBad, CALL(gcap_ep_begin_run_on(o.ep, 0, nullptr, &o.kind, &o.address))},
+      {"gcap_ep_begin_run_on", "out_kind", kBad, CALL(gcap_ep_begin_run_on(o.ep, 0, &o.buffers, nullptr, &o.address))},
+      {"gcap_ep_begin_run_on", "out_addresses", kBad,
+       CALL(gcap_ep_begin_run_on(o.ep, 0, &o.buffers, &o.kind, nullptr))},
       {"gcap_ep_sign_graph", "ep", kBad, CALL(gcap_ep_sign_graph(nullptr, &kBinding, 1))},
       {"gcap_ep_sign_graph", "bindings", kBad, CALL(gcap_ep_sign_graph(o.ep, nullptr, 1))},
       {"gcap_ep_explain", "ep", kBad, CALL(gcap_ep_explain(nullptr, 0, GCAP_GRAPH_WHY_CAPTURE_FAILED))},
@@ -317,6 +328,9 @@ std::vector<Row> Runtimes() {
       {"gcap_runtime_run", "work", kBad, CALL(gcap_runtime_run(o.runtime, 0, nullptr, nullptr, true))},
       {"gcap_runtime_run", "user", kFine,
        CALL(gcap_runtime_run(o.runtime, GCAP_GRAPH_ID_NONE, RuntimeWork, nullptr, true))},
+      {"gcap_runtime_plan", "runtime", kBad, CALL(gcap_runtime_plan(nullptr, nullptr, 0, &o.plan))},
+      {"gcap_runtime_plan", "runs", kBad, CALL(gcap_runtime_plan(o.runtime, nullptr, 1, &o.plan))},
+      {"gcap_runtime_plan", "out_plan", kBad, CALL(gcap_runtime_plan(o.runtime, nullptr, 0, nullptr))},
       {"gcap_runtime_begin_run", "runtime", kBad, CALL(gcap_runtime_begin_run(nullptr, 0))},
       {"gcap_runtime_end_run", "runtime", kBad, CALL(gcap_runtime_end_run(nullptr, nullptr, true))},
       {"gcap_runtime_end_run", "run_status", kFine,
@@ -483,6 +497,22 @@ std::vector<Row> Graphs() {
        CALL(gcap_graph_manager_run(o.manager, 0, o.handle, nullptr, nullptr, true))},
       {"gcap_graph_manager_run", "user", kFine,
        CALL(gcap_graph_manager_run(o.manager, GCAP_GRAPH_ID_NONE, o.handle, Work, nullptr, true))},
+      {"gcap_runtime_begin_run_on", "runtime", kBad,
+       CALL(gcap_runtime_begin_run_on(nullptr, 0, &o.buffers, &o.kind, &o.address))},
+      {"gcap_runtime_begin_run_on", "buffers", kBad,
+       CALL(gcap_runtime_begin_run_on(o.runtime, 0, nullptr, &o.kind, &o.address))},
+      {"gcap_runtime_begin_run_on", "out_kind", kBad,
+       CALL(gcap_runtime_begin_run_on(o.runtime, 0, &o.buffers, nullptr, &o.address))},
+      {"gcap_runtime_begin_run_on", "out_addresses", kBad,
+       CALL(gcap_runtime_begin_run_on(o.runtime, 0, &o.buffers, &o.kind, nullptr))},
+      {"gcap_runtime_run_on", "runtime", kBad,
+       CALL(gcap_runtime_run_on(nullptr, 0, &o.buffers, RuntimeWorkOn, nullptr, true))},
+      {"gcap_runtime_run_on", "buffers", kBad,
+       CALL(gcap_runtime_run_on(o.runtime, 0, nullptr, RuntimeWorkOn, nullptr, true))},
+      {"gcap_runtime_run_on", "work", kBad,
+       CALL(gcap_runtime_run_on(o.runtime, 0, &o.buffers, nullptr, nullptr, true))},
+      {"gcap_runtime_run_on", "user", kFine,
+       CALL(gcap_runtime_run_on(o.runtime, GCAP_GRAPH_ID_NONE, &o.buffers, RuntimeWorkOn, nullptr, true))},
       {"gcap_graph_manager_begin_run_on", "manager", kBad,
        CALL(gcap_graph_manager_begin_run_on(nullptr, 0, o.handle, &o.buffers, &o.kind, &o.address))},
       {"gcap_graph_manager_begin_run_on", "buffers", kBad,
@@ -506,6 +536,12 @@ std::vector<Row> Graphs() {
       {"gcap_graph_diff", "on_difference", kFine, [](Objects&) { return Diff(true, true); }},
       {"gcap_graph_diff", "user", kFine, [](Objects&) { return Diff(true, true); }},
       {"gcap_graph_diff", "out_count", kFine, [](Objects&) { return Diff(true, true); }},
+      {"gcap_graph_manager_plan", "manager", kBad,
+       CALL(gcap_graph_manager_plan(nullptr, o.handle, nullptr, 0, &o.plan))},
+      {"gcap_graph_manager_plan", "runs", kBad,
+       CALL(gcap_graph_manager_plan(o.manager, o.handle, nullptr, 1, &o.plan))},
+      {"gcap_graph_manager_plan", "out_plan", kBad,
+       CALL(gcap_graph_manager_plan(o.manager, o.handle, nullptr, 0, nullptr))},
       {"gcap_graph_notes_create", "graph", kBad, [](Objects&) { return Audit(false); }},
       {"gcap_graph_notes_create", "find_block", kFine, [](Objects&) { return Audit(true); }},
       {"gcap_graph_notes_create", "user", kFine, [](Objects&) { return Audit(true); }},

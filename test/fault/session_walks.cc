@@ -22,6 +22,15 @@ void BoundCaptured(S* s) { s->Bind(2); }
 
 gcap_status_t Run(S* s) { return s->rig->Run(s->x, s->y, S::kId, /*synchronize=*/true); }
 
+gcap_status_t Plan(S* s) {
+  const gcap_tensor_t input = Tensor(s->x.get(), {2, 3}), output = Tensor(s->y.get(), {2, 3});
+  const gcap_run_options_t options = RunOptions(S::kId, /*synchronize=*/true);
+  const gcap_warm_up_run_t run = {&options, &input, &output};
+  gcap_graph_plan_t plan;
+  gcap_graph_plan_init(&plan);
+  return gcap_session_plan(s->rig->session, &run, 1, &plan);
+}
+
 gcap_status_t RunBound(S* s) {
   gcap_status_t status = s->RunBound();
   if (status == nullptr) {
@@ -50,6 +59,7 @@ std::vector<Walk> SessionWalks() {
   walks.push_back(SessionWalk("gcap_session_warm_up", "", Cold, [](S* s) {
                     return s->rig->WarmUp(s->x, s->y, S::kId);
                   }).RecoversFrom({"*"}));
+  walks.push_back(SessionWalk("gcap_session_plan", "", Warm, Plan));
   walks.push_back(SessionWalk("gcap_session_release_captured_graph", "", Captured,
                               [](S* s) { return gcap_session_release_captured_graph(s->rig->session, S::kId); }));
   walks.push_back(SessionWalk("gcap_io_binding_create", "", Cold, [](S* s) {

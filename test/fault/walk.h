@@ -29,6 +29,9 @@ class Scene {
   virtual gcap_status_t End() = 0;
 };
 
+// By which a capture learns what an executable takes.
+inline const std::set<std::string> kMeasurements = {"cudaGetDevice", "cudaMemGetInfo"};
+
 enum class Calls { kSome, kNone };  // whether the function calls CUDA
 
 struct Walk {

@@ -76,7 +76,7 @@ TEST_F(GraphBudget, OfNothingLimitsNothing) {
   CreateWithOptions();
   for (int id = 0; id < 20; ++id) Capture(id, 1 << 20);
   EXPECT_TRUE(evicted_.empty());
-  EXPECT_EQ(Info(7).bytes, size_t{1} << 20);
+  EXPECT_EQ(RetainedBytes(7), size_t{1} << 20);
   stream_->Synchronize();
 }
 
@@ -97,13 +97,13 @@ TEST_F(GraphBudget, OfGraphsTakesTheLeastRecentlyUsed) {
 }
 
 TEST_F(GraphBudget, OfBytesTakesAsManyAsItMust) {
-  options_.max_bytes = 100;
+  options_.max_bytes = 100 * kMany;
   CreateWithOptions();
-  Capture(0, 30);
-  Capture(1, 30);
-  Capture(2, 30);
+  Capture(0, 30 * kMany);
+  Capture(1, 30 * kMany);
+  Capture(2, 30 * kMany);
   EXPECT_TRUE(evicted_.empty());
-  Capture(3, 60);
+  Capture(3, 60 * kMany);
   EXPECT_EQ(Ids().size(), 2u);
   EXPECT_EQ(State(0), "READY");
   EXPECT_EQ(State(1), "READY");
@@ -134,7 +134,8 @@ TEST_F(GraphBudget, LeavesTheIdWarmWithItsCounters) {
   ASSERT_EQ(Ids(), std::vector<int>({0}));
   EXPECT_EQ(evicted_[0].info.state, GCAP_GRAPH_CAPTURED) << "as it was before";
   EXPECT_EQ(evicted_[0].info.nodes, CopyJob::kNodes);
-  EXPECT_EQ(evicted_[0].info.bytes, 5u);
+  EXPECT_EQ(RetainedOf(evicted_[0].info), 5u);
+  EXPECT_GT(evicted_[0].info.exec_bytes, 0u);
   EXPECT_EQ(evicted_[0].info.replays, 2u);
   const gcap_graph_info_t info = Info(0);
   EXPECT_EQ(State(0), "READY");
@@ -143,6 +144,7 @@ TEST_F(GraphBudget, LeavesTheIdWarmWithItsCounters) {
   EXPECT_EQ(info.replays, 2u);
   EXPECT_EQ(info.nodes, 0u);
   EXPECT_EQ(info.bytes, 0u);
+  EXPECT_EQ(info.exec_bytes, 0u);
   GCAP_EXPECT_FAILS(Replay(manager_, 0, true), GCAP_NOT_FOUND, "READY");
   Capture(0);
   EXPECT_EQ(Info(0).captures, 2u);
@@ -192,18 +194,18 @@ TEST_F(GraphBudget, AlsoTakesStaleGraphs) {
 
 // As of graphs that share memory: with each further one an earlier one's part is less.
 TEST_F(GraphBudget, WeighsWhatAGraphRetainsNow) {
-  options_.max_bytes = 100;
+  options_.max_bytes = 100 * kMany;
   CreateWithOptions();
-  Capture(0, 90);
-  EXPECT_EQ(Info(0).bytes, 90u);
-  retained_.front().bytes = 40;
-  EXPECT_EQ(Info(0).bytes, 40u);
-  Capture(1, 60);
+  Capture(0, 90 * kMany);
+  EXPECT_EQ(RetainedBytes(0), 90 * kMany);
+  retained_.front().bytes = 40 * kMany;
+  EXPECT_EQ(RetainedBytes(0), 40 * kMany);
+  Capture(1, 59 * kMany);
   EXPECT_TRUE(evicted_.empty());
-  retained_.front().bytes = 41;
-  Capture(2, 30);
+  retained_.front().bytes = 41 * kMany;
+  Capture(2, 30 * kMany);
   EXPECT_EQ(Ids(), std::vector<int>({0}));
-  EXPECT_EQ(evicted_[0].info.bytes, 41u);
+  EXPECT_EQ(RetainedOf(evicted_[0].info), 41 * kMany);
   stream_->Synchronize();
 }
 
@@ -216,7 +218,7 @@ TEST_F(GraphBudget, CountsTheGraphsOwnAllocations) {
   GCAP_EXPECT_CUDA(cudaFreeAsync(memory, stream_->get()));
   EXPECT_TRUE(End().ok());
   EXPECT_EQ(Info(0).nodes, 3u);
-  EXPECT_EQ(Info(0).bytes, 4096u);
+  EXPECT_EQ(RetainedBytes(0), 4096u);
 }
 
 }  // namespace

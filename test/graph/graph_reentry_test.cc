@@ -339,12 +339,12 @@ TEST_F(GraphReentry, FromAReleaseInDestroy) {
 }
 
 TEST_F(GraphReentry, FromBytes) {
-  options_.max_bytes = 100;
+  options_.max_bytes = 100 * kMany;
   CreateScene();
   CaptureWithCallbacks(kScene);
   in_bytes_ = true;
   runs_are_refused_ = false;
-  EXPECT_EQ(Info(kScene).bytes, 1u);
+  EXPECT_EQ(RetainedBytes(kScene), 1u);
   EXPECT_EQ(calls_, 1);
   calls_ = 0;
   runs_are_refused_ = true;
@@ -359,7 +359,7 @@ TEST_F(GraphReentry, BytesMayReleaseTheirGraph) {
   static gcap_graph_manager_t* manager;
   static int released, asked;
   released = asked = 0;
-  options_.max_bytes = 100;
+  options_.max_bytes = 100 * kMany;
   CreateScene();
   manager = manager_;
   for (const bool by_budget : {false, true}) {
@@ -380,7 +380,7 @@ TEST_F(GraphReentry, BytesMayReleaseTheirGraph) {
     if (by_budget) {
       CaptureBeside(kReleased);
     } else {
-      EXPECT_EQ(Info(kScene).bytes, 1u);
+      EXPECT_EQ(RetainedBytes(kScene), 1u);
     }
     EXPECT_EQ(released, 1);
     EXPECT_EQ(State(kScene), "COLD");
@@ -393,7 +393,7 @@ TEST_F(GraphReentry, ReplaysHideNoGraphFromTheBudget) {
   static gcap_graph_manager_t* manager;
   static int newest;
   static bool is_inside;
-  options_.max_bytes = 1500;
+  options_.max_bytes = 1500 * kMany;
   options_.on_evict = nullptr;
   GCAP_ASSERT_OK(gcap_graph_manager_create(&options_, &manager_));
   manager = manager_;
@@ -404,7 +404,7 @@ TEST_F(GraphReentry, ReplaysHideNoGraphFromTheBudget) {
       for (int id = 0; id <= newest; ++id) GCAP_EXPECT_OK(TryReplay(manager, id, /*synchronize=*/false, &replayed));
       is_inside = false;
     }
-    return size_t{1000};
+    return 1000 * kMany;
   };
   size_t sum = 0;
   for (newest = 0; newest < 4; ++newest) {
@@ -415,8 +415,8 @@ TEST_F(GraphReentry, ReplaysHideNoGraphFromTheBudget) {
     EXPECT_TRUE(End().ok());
   }
   newest = -1;
-  for (int id = 0; id < 4; ++id) sum += Info(id).bytes;
-  EXPECT_EQ(sum, 1000u) << "one graph fits into the budget";
+  for (int id = 0; id < 4; ++id) sum += RetainedBytes(id);
+  EXPECT_EQ(sum, 1000 * kMany) << "one graph fits into the budget";
 }
 
 TEST_F(GraphReentry, FromOnEvict) {
@@ -464,7 +464,7 @@ TEST_F(GraphReentry, FromWorkThatHasEndedItsRun) {
 TEST_F(GraphReentry, BesideOtherThreads) {
   constexpr int kIds = 6;
   options_.max_graphs = 4;
-  options_.max_bytes = 100;
+  options_.max_bytes = 100 * kMany;
   options_.on_evict = nullptr;
   gcap_log_set_sink([](void*, gcap_log_level_t, const char*) {}, nullptr, GCAP_LOG_WARNING);
   GCAP_ASSERT_OK(gcap_graph_manager_create(&options_, &manager_));

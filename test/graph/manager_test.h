@@ -20,6 +20,9 @@
 namespace gcap {
 namespace testing {
 
+// Beside so many bytes executables do not count.
+constexpr size_t kMany = size_t{1} << 24;
+
 class ManagerTest : public DeviceTest {
  protected:
   void SetUp() override {
@@ -78,6 +81,9 @@ class ManagerTest : public DeviceTest {
     gcap_graph_manager_get_info(manager_, id, &info);
     return info;
   }
+  // What its graph keeps beside the executable.
+  size_t RetainedBytes(int id) const { return RetainedOf(Info(id)); }
+  static size_t RetainedOf(const gcap_graph_info_t& info) { return info.bytes - info.exec_bytes; }
   std::string State(int id) const { return gcap_graph_state_name(Info(id).state); }
 
   static void CountLog(void* count, gcap_log_level_t, const char*) { ++*static_cast<int*>(count); }

@@ -9,6 +9,7 @@
 
 #include "gcap_sim.h"
 #include "test/nvcc/host_object.h"
+#include "test/sim/driver_abi.h"
 
 namespace {
 
@@ -204,11 +205,32 @@ TEST_F(SkippedNode, HasTheArgumentsOfTheLaunch) {
   EXPECT_EQ(cudaSuccess, cudaGraphKernelNodeSetParams(node, &params));
 }
 
+TEST_F(SkippedNode, IsToldByTheDriverToo) {
+  using gcap::testing::DriverEntry;
+  cudaGraphNode_t node = Capture(kStruct, Params{x_, y_, 42});
+  gcap::testing::DriverNode told = {};
+  ASSERT_EQ(0, DriverEntry<gcap::testing::GetNode>("cuGraphKernelNodeGetParams")(node, &told));
+  Params copied;
+  memcpy(&copied, told.params[0], sizeof(copied));
+  EXPECT_EQ(y_, copied.data);
+  const char* name = nullptr;
+  EXPECT_EQ(0, DriverEntry<gcap::testing::GetName>("cuFuncGetName")(&name, told.func));
+  EXPECT_STREQ("_ZN2ns7structsENS_6ParamsE", name);
+  size_t offset = 77, bytes = 77;
+  EXPECT_EQ(0, DriverEntry<gcap::testing::GetParam>("cuFuncGetParamInfo")(told.func, 0, &offset, &bytes));
+  EXPECT_EQ(0u, offset);
+  EXPECT_EQ(sizeof(Params), bytes);
+  EXPECT_EQ(1, DriverEntry<gcap::testing::GetParam>("cuFuncGetParamInfo")(told.func, 1, &offset, &bytes));
+}
+
 TEST_F(SkippedNodeDeathTest, WithoutSizesHasNoneAndSaysSo) {
   cudaGraphNode_t node = Capture(kHidden, 1, Params{x_, y_, 42});
   cudaKernelNodeParams params = {};
   EXPECT_DEATH(cudaGraphKernelNodeGetParams(node, &params),
                "the arguments of kernel `ns::hidden\\(int, ns::Params\\)` are not known: .* size of argument 1");
+  gcap::testing::DriverNode told = {};
+  const auto get = gcap::testing::DriverEntry<gcap::testing::GetNode>("cuGraphKernelNodeGetParams");
+  EXPECT_DEATH(get(node, &told), "the arguments of kernel `ns::hidden\\(int, ns::Params\\)` are not known");
 }
 
 TEST_F(SkippedNodeDeathTest, OfAKernelOfWhichNothingIsKnownSaysSo) {

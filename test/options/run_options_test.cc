@@ -82,6 +82,11 @@ const std::vector<Key>& Keys() {
       {"rerun_failed_capture", GET(o.rerun_failed_capture), 1, kGoodBools, kBadBools},
       {"check_bindings", GET(o.check_bindings), 0, kGoodBools, kBadBools},
       {"capture_in_run", GET(o.capture_in_run), 0, kGoodBools, kBadBools},
+      {"bindings",
+       GET(o.bindings),
+       0,
+       {{"fixed", GCAP_BINDINGS_FIXED}, {"copy", GCAP_BINDINGS_COPY}, {"relocate", GCAP_BINDINGS_RELOCATE}},
+       {"", "0", "1", "Copy", "relocate ", "moved"}},
   };
   return *keys;
 }

@@ -79,8 +79,27 @@ class EpGraphs : public RuntimeTest {
   }
   size_t SumOfBytes() {
     size_t bytes = 0;
-    for (size_t i = 0; i < models_.size(); ++i) bytes += Info(static_cast<int>(i)).bytes;
+    for (size_t i = 0; i < models_.size(); ++i) bytes += Retained(static_cast<int>(i));
     return bytes;
+  }
+  // What its graph keeps of the scratch.
+  size_t Retained(int id) {
+    const gcap_graph_info_t info = Info(id);
+    return info.bytes - info.exec_bytes;
+  }
+  static gcap_status_t WorkOfModel(void* user, const gcap_run_resources_t* run) {
+    Model* model = static_cast<Model*>(user);
+    return CopyByScratch(*run, model->x, model->y, model->scratch_bytes, &model->scratch);
+  }
+  gcap_graph_plan_t Plan() {
+    planned_.clear();
+    for (size_t i = 0; i < models_.size(); ++i) {
+      planned_.push_back({static_cast<int>(i), WorkOfModel, models_[i].get()});
+    }
+    gcap_graph_plan_t plan;
+    gcap_graph_plan_init(&plan);
+    GCAP_EXPECT_OK(gcap_runtime_plan(runtime_, planned_.data(), planned_.size(), &plan));
+    return plan;
   }
   static gcap_options_t Options(bool shared) {
     gcap_options_t options = GraphOptions(2);
@@ -89,6 +108,7 @@ class EpGraphs : public RuntimeTest {
   }
 
   std::vector<std::unique_ptr<Model>> models_;
+  std::vector<gcap_runtime_planned_run_t> planned_;
 };
 
 TEST_F(EpGraphs, EachIsCapturedAtItsFirstTryWithoutACallUpstream) {
@@ -115,7 +135,7 @@ TEST_F(EpGraphs, ApartEachKeepsWhatItNeeds) {
   Create(Options(/*shared=*/false));
   AddModels({1, 2, 3, 4});
   CaptureAll();
-  for (size_t i = 0; i < 4; ++i) EXPECT_EQ(Info(static_cast<int>(i)).bytes, (i + 1) * kUnit);
+  for (size_t i = 0; i < 4; ++i) EXPECT_EQ(Retained(static_cast<int>(i)), (i + 1) * kUnit);
 }
 
 TEST_F(EpGraphs, SharedTheyKeepWhatTheLargestNeedsAndTheLastGivesItBack) {
@@ -126,14 +146,14 @@ TEST_F(EpGraphs, SharedTheyKeepWhatTheLargestNeedsAndTheLastGivesItBack) {
     AddModels(units);
     CaptureAll();
     EXPECT_EQ(SumOfBytes(), 8 * kUnit);
-    EXPECT_EQ(Info(0).bytes, kUnit) << "its part";
+    EXPECT_EQ(Retained(0), kUnit) << "its part";
     for (float round = 0; round < 3; ++round) RunAll(50 * round);
     gcap_scratch_t* scratch = gcap_runtime_scratch(runtime_);
     int left = 8;
     for (int id : {3, 0, 7, 5, 1, 6, 4, 2}) {
       GCAP_EXPECT_OK(gcap_scratch_trim(scratch));
       EXPECT_GE(ScratchStats().total_allocated_bytes, 8 * kUnit) << left << " graphs are left";
-      EXPECT_EQ(Info(id).bytes, 8 * kUnit / static_cast<size_t>(left));
+      EXPECT_EQ(Retained(id), 8 * kUnit / static_cast<size_t>(left));
       GCAP_EXPECT_OK(gcap_runtime_release(runtime_, id));
       GCAP_EXPECT_OK(gcap_scratch_validate(scratch));
       --left;
@@ -147,12 +167,81 @@ TEST_F(EpGraphs, SharedTheyKeepWhatTheLargestNeedsAndTheLastGivesItBack) {
   }
 }
 
+// After one eager run of each, before any is captured.
+TEST_F(EpGraphs, PlanIsWhatTheyWillKeep) {
+  for (const bool shared : {false, true}) {
+    SCOPED_TRACE(shared ? "shared" : "apart");
+    Create(Options(shared));
+    AddModels({1, 5, 3, 8});
+    RunAll(0.0f);
+    const gcap_graph_plan_t plan = Plan();
+    EXPECT_EQ(plan.graphs, 4u);
+    EXPECT_EQ(plan.retained_bytes, shared ? 8 * kUnit : 17 * kUnit);
+    EXPECT_EQ(plan.nodes, 8u);
+    EXPECT_EQ(plan.bytes, plan.retained_bytes + plan.exec_bytes);
+    for (int id = 0; id < 4; ++id) EXPECT_EQ(Info(id).state, GCAP_GRAPH_WARMING);
+    EXPECT_EQ(ScratchStats().in_use_bytes, 0);
+    for (int run = 1; run < 3; ++run) RunAll(static_cast<float>(10 * run));
+    size_t exec_bytes = 0;
+    for (int id = 0; id < 4; ++id) exec_bytes += Info(id).exec_bytes;
+    EXPECT_EQ(plan.exec_bytes, exec_bytes);
+    EXPECT_EQ(plan.retained_bytes, SumOfBytes());
+    EXPECT_EQ(Plan().bytes, plan.bytes) << "and of those that are captured it is what they keep";
+    GCAP_EXPECT_OK(gcap_scratch_validate(gcap_runtime_scratch(runtime_)));
+    GCAP_EXPECT_OK(gcap_runtime_destroy(runtime_));
+    runtime_ = nullptr;
+  }
+}
+
+// The memory of one rehearsal serves the next.
+TEST_F(EpGraphs, PlanNeedsTheMemoryOfTheLargest) {
+  gcap_options_t options = Options(/*shared=*/false);
+  options.arena.initial_chunk_bytes = options.arena.memory_limit_bytes = 10 * kUnit;
+  Create(options);
+  AddModels({8, 5, 8, 3, 8});
+  RunAll(0.0f);
+  EXPECT_EQ(Plan().retained_bytes, 32 * kUnit);
+  EXPECT_LE(ScratchStats().total_allocated_bytes, static_cast<int64_t>(10 * kUnit));
+}
+
+TEST_F(EpGraphs, PlanOfWorkThatFailsNamesTheIdAndLeavesNothing) {
+  for (const bool shared : {false, true}) {
+    Create(Options(shared));
+    AddModels({2, 4});
+    RunAll(0.0f);
+    planned_.clear();
+    for (int id = 0; id < 2; ++id) planned_.push_back({id, WorkOfModel, models_[static_cast<size_t>(id)].get()});
+    planned_[1].work = [](void* model, const gcap_run_resources_t* run) {
+      GCAP_RETURN_IF_ERROR(WorkOfModel(model, run));
+      return GCAP_STATUS(GCAP_UNAVAILABLE, "the kernel is out of ideas");
+    };
+    gcap_graph_plan_t plan;
+    gcap_graph_plan_init(&plan);
+    const Outcome outcome(gcap_runtime_plan(runtime_, planned_.data(), planned_.size(), &plan));
+    EXPECT_EQ(outcome.code, GCAP_CAPTURE_INVALIDATED);
+    EXPECT_TRUE(outcome.Names("graph id 1") && outcome.Names("out of ideas")) << outcome.message;
+    EXPECT_EQ(plan.bytes, 0u);
+    planned_[1] = {-3, WorkOfModel, nullptr};
+    GCAP_EXPECT_FAILS(gcap_runtime_plan(runtime_, planned_.data(), planned_.size(), &plan), GCAP_INVALID_ARGUMENT,
+                      "runs[1].graph_id is -3");
+    planned_[1] = {1, nullptr, nullptr};
+    GCAP_EXPECT_FAILS(gcap_runtime_plan(runtime_, planned_.data(), planned_.size(), &plan), GCAP_INVALID_ARGUMENT,
+                      "runs[1].work");
+    GCAP_EXPECT_OK(gcap_runtime_plan(runtime_, nullptr, 0, &plan));
+    EXPECT_EQ(plan.graphs, 0u);
+    for (int run = 1; run < 3; ++run) RunAll(static_cast<float>(run));
+    EXPECT_EQ(Info(1).captures, 1u);
+    GCAP_EXPECT_OK(gcap_runtime_destroy(runtime_));
+    runtime_ = nullptr;
+  }
+}
+
 TEST_F(EpGraphs, SharedMemoryCountsOnceForTheBudget) {
   for (const bool shared : {true, false}) {
     gcap_options_t options = Options(shared);
-    options.graph.max_bytes = 8 * kUnit;
+    options.graph.max_bytes = 88 * kUnit;  // room for four executables
     Create(options);
-    AddModels({8, 7, 6, 5});
+    AddModels({80, 70, 60, 50});
     for (int run = 0; run < 3; ++run) RunAll(static_cast<float>(run));
     uint64_t evictions = 0;
     for (int id = 0; id < 4; ++id) evictions += Info(id).evictions;
@@ -173,10 +262,10 @@ TEST_F(EpGraphs, SharedCaptureThatFailsLeavesTheOthersAlone) {
     return GCAP_STATUS(GCAP_UNAVAILABLE, "the kernel is out of ideas");
   });
   EXPECT_EQ(outcome.code, GCAP_CAPTURE_INVALIDATED);
-  EXPECT_EQ(Info(0).bytes, 4 * kUnit) << "alone again";
+  EXPECT_EQ(Retained(0), 4 * kUnit) << "alone again";
   for (int run = 0; run < 3; ++run) RunAll(static_cast<float>(run));
   EXPECT_EQ(Info(1).captures, 1u);
-  EXPECT_EQ(Info(0).bytes, 2 * kUnit);
+  EXPECT_EQ(Retained(0), 2 * kUnit);
 }
 
 TEST_F(EpGraphs, CaptureThatCannotBePreparedIsTriedAllTheSame) {

@@ -147,6 +147,36 @@ TEST(RuntimeSim, DestroySurvivesAFailureOfEachOfItsCalls) {
 }
 
 // Two graphs share their scratch. Whatever fails while the second one is captured, the first one has its own.
+TEST(RuntimeSim, PlanSurvivesAFailureOfEachOfItsCalls) {
+  for (const bool shared : {false, true}) {
+    gcap_options_t options = GraphOptions(1);
+    options.share_graph_memory = shared;
+    const gcap_runtime_work_t work = [](void*, const gcap_run_resources_t* run) -> gcap_status_t {
+      void* block = nullptr;
+      GCAP_RETURN_IF_ERROR(gcap_scratch_alloc(run->scratch, 1 << 10, run->stream, &block));
+      gcap_status_t status = GCAP_CUDA(cudaMemsetAsync(block, 1, 1 << 10, gcap_stream_handle(run->stream)));
+      return gcap_status_join(status, gcap_scratch_free(run->scratch, block));
+    };
+    const gcap_runtime_planned_run_t runs[] = {{0, work, nullptr}, {1, work, nullptr}};
+    WalkFaults([&](Fault& fault) {
+      gcap_runtime_t* runtime = nullptr;
+      GCAP_EXPECT_OK(gcap_runtime_create(&options, &runtime));
+      for (const auto& run : runs) GCAP_EXPECT_OK(gcap_runtime_run(runtime, run.graph_id, work, nullptr, true));
+      gcap_graph_plan_t plan;
+      gcap_graph_plan_init(&plan);
+      const Outcome outcome = fault.During([&] { return gcap_runtime_plan(runtime, runs, 2, &plan); });
+      EXPECT_TRUE(fault.hit() || outcome.ok()) << outcome.message;
+      EXPECT_EQ(plan.graphs, outcome.ok() ? 2u : 0u);
+      EXPECT_EQ(plan.retained_bytes, outcome.ok() ? (shared ? 1u : 2u) << 10 : 0u);
+      GCAP_EXPECT_OK(gcap_scratch_validate(gcap_runtime_scratch(runtime)));
+      for (const auto& run : runs) GCAP_EXPECT_OK(gcap_runtime_run(runtime, run.graph_id, work, nullptr, true));
+      EXPECT_TRUE(gcap_runtime_is_captured(runtime, 0));
+      EXPECT_TRUE(gcap_runtime_is_captured(runtime, 1));
+      GCAP_EXPECT_OK(gcap_runtime_destroy(runtime));
+    });
+  }
+}
+
 TEST(RuntimeSim, SharedCaptureSurvivesAFailureOfEachOfItsCalls) {
   constexpr size_t kBytes = size_t{1} << 21;  // more than a first region
   gcap_options_t options = GraphOptions(1);

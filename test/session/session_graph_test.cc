@@ -21,6 +21,7 @@ using gcap::testing::DeviceFloats;
 using gcap::testing::Floats;
 using gcap::testing::GraphOptions;
 using gcap::testing::Outcome;
+using gcap::testing::RunOptions;
 using gcap::testing::Tensor;
 using gcap::testing::When;
 
@@ -77,8 +78,9 @@ TEST_F(SessionGraph, EachIdHasItsGraphAndItsAddresses) {
     }
     size_t bytes = 0;
     for (int id = 0; id < kIds; ++id) {
-      EXPECT_EQ(rig.ep->Info(17 * id).captures, 1u);
-      bytes += rig.ep->Info(17 * id).bytes;
+      const gcap_graph_info_t info = rig.ep->Info(17 * id);
+      EXPECT_EQ(info.captures, 1u);
+      bytes += info.bytes - info.exec_bytes;
     }
     EXPECT_EQ(rig.middle.computes, 2 * kIds);
     gcap_allocator_stats_t stats;
@@ -87,6 +89,67 @@ TEST_F(SessionGraph, EachIdHasItsGraphAndItsAddresses) {
     EXPECT_GE(bytes, shared ? peak / kIds * kIds : kIds * peak);  // each part is rounded down
     EXPECT_LT(bytes, shared ? 2 * peak : (kIds + 1) * peak);
   }
+}
+
+// After one eager run of each id, before any is captured.
+TEST_F(SessionGraph, PlanIsWhatTheGraphsHoldThen) {
+  for (const bool shared : {false, true}) {
+    SCOPED_TRACE(shared ? "with their scratch shared" : "with scratch of their own");
+    ChainRig rig;
+    gcap_options_t options = GraphOptions(2);
+    options.share_graph_memory = shared;
+    GCAP_ASSERT_OK(rig.Create(options));
+    DeviceFloats x(Floats(6)), y(Floats(6));
+    const gcap_tensor_t input = Tensor(x.get(), {2, 3}), output = Tensor(y.get(), {2, 3});
+    gcap_run_options_t ids[3];
+    std::vector<gcap_warm_up_run_t> runs;
+    for (int id = 0; id < 3; ++id) {
+      rig.ExpectRightRun(&x, &y, 10.0f, id);
+      ids[id] = RunOptions(id, true);
+      runs.push_back({&ids[id], &input, &output});
+    }
+    const int executions = rig.count.executions;
+    gcap_graph_plan_t plan;
+    gcap_graph_plan_init(&plan);
+    GCAP_ASSERT_OK(gcap_session_plan(rig.session, runs.data(), runs.size(), &plan));
+    EXPECT_EQ(rig.count.executions, executions);
+    EXPECT_EQ(plan.graphs, 3u);
+    EXPECT_EQ(plan.nodes, 27u);
+    for (int id = 0; id < 3; ++id) EXPECT_FALSE(gcap_ep_is_graph_captured(rig.ep->get(), id));
+    GCAP_ASSERT_OK(gcap_session_warm_up(rig.session, runs.data(), runs.size()));
+    size_t bytes = 0, exec_bytes = 0;
+    for (int id = 0; id < 3; ++id) {
+      const gcap_graph_info_t info = rig.ep->Info(id);
+      EXPECT_EQ(info.eager_runs, 2u) << "a rehearsal is no run";
+      bytes += info.bytes;
+      exec_bytes += info.exec_bytes;
+    }
+    EXPECT_EQ(plan.exec_bytes, exec_bytes);
+    EXPECT_EQ(plan.bytes, bytes);
+    gcap_graph_plan_t held;
+    gcap_graph_plan_init(&held);
+    GCAP_ASSERT_OK(gcap_session_plan(rig.session, runs.data(), runs.size(), &held));
+    EXPECT_EQ(held.bytes, bytes);
+    rig.ExpectRightRun(&x, &y, 20.0f, 2);
+  }
+}
+
+TEST_F(SessionGraph, PlanOfWhatIsNeverCapturedIsRefused) {
+  ChainRig rig;
+  GCAP_ASSERT_OK(rig.Create(GraphOptions()));
+  DeviceFloats x(Floats(6)), y(Floats(6));
+  const gcap_tensor_t input = Tensor(x.get(), {2, 3}), output = Tensor(y.get(), {2, 3});
+  const gcap_run_options_t none = RunOptions(GCAP_GRAPH_ID_NONE, true), some = RunOptions(0, true);
+  const gcap_warm_up_run_t run = {&none, &input, &output}, wrong = {&some, &output, nullptr};
+  gcap_graph_plan_t plan;
+  gcap_graph_plan_init(&plan);
+  GCAP_EXPECT_FAILS(gcap_session_plan(rig.session, &run, 1, &plan), GCAP_FAILED_PRECONDITION, "-1");
+  GCAP_EXPECT_FAILS(gcap_session_plan(rig.session, &wrong, 1, &plan), GCAP_INVALID_ARGUMENT, "outputs");
+  GCAP_EXPECT_FAILS(gcap_session_plan(nullptr, &run, 1, &plan), GCAP_INVALID_ARGUMENT, "session");
+  GCAP_EXPECT_FAILS(gcap_session_plan(rig.session, nullptr, 1, &plan), GCAP_INVALID_ARGUMENT, "runs");
+  GCAP_EXPECT_FAILS(gcap_session_plan(rig.session, &run, 1, nullptr), GCAP_INVALID_ARGUMENT, "out_plan");
+  GCAP_EXPECT_OK(gcap_session_plan(rig.session, nullptr, 0, &plan));
+  EXPECT_EQ(plan.graphs, 0u);
 }
 
 TEST_F(SessionGraph, NoIdNeverCaptures) {

@@ -135,8 +135,8 @@ TEST(SessionLeak, CallThatFailsLosesNoScratchAndIsNamed) {
       fault.Arm();
       const Outcome outcome = rig.Run();
       fault.Disarm();
-      EXPECT_TRUE(!fault.hit() || (outcome.message + log.text()).find(fault.function()) != std::string::npos)
-          << outcome.message << log.text();
+      const bool is_told = (outcome.message + log.text()).find(fault.function()) != std::string::npos;
+      EXPECT_TRUE(!fault.hit() || is_told) << outcome.message << log.text();
       EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
       EXPECT_EQ(rig.BytesInUse(), 0u) << outcome.message;
       rig.ExpectRightRun(2);

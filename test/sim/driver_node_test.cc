@@ -2,6 +2,7 @@
 //
 // Kernel nodes as the driver's functions read and set them.
 #include <cstring>
+#include <thread>
 
 #include "test/sim/driver_abi.h"
 #include "test/sim/graph_fixture.h"
@@ -77,6 +78,25 @@ TEST_F(DriverNodes, WhatIsNoKernelNodeIsRefused) {
   EXPECT_EQ(cudaSuccess, cudaGetLastError());
   LaunchAndWait(exec);
   EXPECT_EQ(1, First(device_));
+  EXPECT_EQ(cudaSuccess, cudaGraphExecDestroy(exec));
+}
+
+// Measured: a thread has a current context once it made a call of the runtime that needs one.
+TEST_F(DriverNodes, AThreadWithoutAContextCrashes) {
+  cudaGraphNode_t node = AddStep(graph_, {}, device_, 1, 5);
+  cudaGraphExec_t exec = Instantiate(graph_);
+  const DriverNode told = Told(node);
+  EXPECT_DEATH(std::thread([&] {
+                 int device = -1;
+                 cudaGetDevice(&device);
+                 set_(exec, node, &told);
+               }).join(),
+               "no current context");
+  std::thread([&] {
+    unsigned long long flags = 0;
+    EXPECT_EQ(cudaSuccess, cudaGraphExecGetFlags(exec, &flags));
+    EXPECT_EQ(0, set_(exec, node, &told));
+  }).join();
   EXPECT_EQ(cudaSuccess, cudaGraphExecDestroy(exec));
 }
 

@@ -42,6 +42,62 @@ TEST_F(GraphExec, ParametersAreItsOwn) {
   EXPECT_EQ(cudaSuccess, cudaGraphExecDestroy(second));
 }
 
+size_t FreeBytes() {
+  size_t free_bytes = 0, total_bytes = 0;
+  EXPECT_EQ(cudaSuccess, cudaMemGetInfo(&free_bytes, &total_bytes));
+  return free_bytes;
+}
+
+// As measured on an H200 (bench/graph:cost_bench): 112 KiB for an executable and 2.3 KiB for each kernel node, in steps
+// of 2 MiB.
+TEST_F(GraphExec, TakesDeviceMemoryInStepsWhichStayForOthers) {
+  constexpr size_t kNodes = 4000, kStep = size_t{2} << 20;
+  cudaGraph_t fills = nullptr;
+  ASSERT_EQ(cudaSuccess, cudaGraphCreate(&fills, 0));
+  cudaGraphNode_t node;
+  cudaMemsetParams fill = {};
+  fill.dst = device_;
+  fill.elementSize = 1;
+  fill.width = 4;
+  fill.height = 1;
+  for (size_t i = 0; i < kNodes; ++i) {
+    AddStep(graph_, {}, device_, 0, 1);
+    ASSERT_EQ(cudaSuccess, cudaGraphAddMemsetNode(&node, fills, nullptr, 0, &fill));
+  }
+  const size_t before = FreeBytes();
+  cudaGraphExec_t other = Instantiate(fills);
+  EXPECT_LE(before - FreeBytes(), kStep) << "nodes that fill take none";
+  cudaGraphExec_t exec = Instantiate(graph_);
+  const size_t went = before - FreeBytes();
+  EXPECT_EQ(0u, went % kStep);
+  EXPECT_GE(went + kStep, kNodes * 2300);
+  EXPECT_LE(went, kNodes * 2500 + kStep);
+  EXPECT_EQ(cudaSuccess, cudaGraphExecDestroy(exec));
+  EXPECT_EQ(before - went, FreeBytes()) << "it stays";
+  exec = Instantiate(graph_);
+  EXPECT_EQ(before - went, FreeBytes()) << "for the next one";
+  // Those of a child graph count, too.
+  cudaGraph_t parent = nullptr;
+  ASSERT_EQ(cudaSuccess, cudaGraphCreate(&parent, 0));
+  ASSERT_EQ(cudaSuccess, cudaGraphAddChildGraphNode(&node, parent, nullptr, 0, graph_));
+  cudaGraphExec_t second = Instantiate(parent);
+  EXPECT_GE(before - went - FreeBytes() + kStep, kNodes * 2300);
+  for (cudaGraphExec_t each : {exec, other, second}) EXPECT_EQ(cudaSuccess, cudaGraphExecDestroy(each));
+  for (cudaGraph_t each : {fills, parent}) EXPECT_EQ(cudaSuccess, cudaGraphDestroy(each));
+}
+
+TEST_F(GraphExec, NeedsDeviceMemoryForItsKernels) {
+  for (int i = 0; i < 20000; ++i) AddStep(graph_, {}, device_, 0, 1);
+  size_t free_bytes = 0, total_bytes = 0;
+  ASSERT_EQ(cudaSuccess, cudaMemGetInfo(&free_bytes, &total_bytes));
+  gcap_sim_set_device_bytes(0, total_bytes - free_bytes + (size_t{1} << 20));
+  cudaGraphExec_t exec = nullptr;
+  EXPECT_EQ(cudaErrorMemoryAllocation, cudaGraphInstantiate(&exec, graph_, 0));
+  gcap_sim_set_device_bytes(0, 0);
+  EXPECT_EQ(cudaSuccess, cudaGraphInstantiate(&exec, graph_, 0));
+  EXPECT_EQ(cudaSuccess, cudaGraphExecDestroy(exec));
+}
+
 TEST_F(GraphExec, CopiesChangeAddressAndSizeOnly) {
   cudaGraphNode_t node, rows;
   ASSERT_EQ(cudaSuccess,

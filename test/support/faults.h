@@ -67,6 +67,8 @@ class Fault {
   bool Is(const std::string& function) const { return hit() && function_ == function; }
   // The failed call ends a handle, which is then left.
   bool IsOfAnEnd() const;
+  // The failed call may be one that only measures what an executable takes, of which no outcome tells.
+  bool MayBeOfAMeasurement() const { return Is("cudaGetDevice") || Is("cudaMemGetInfo"); }
   // Whether the outcome is the failed call's: its code, and a text that names the function.
   bool Explains(const Outcome& outcome) const {
     return hit() && outcome.cuda_error == cudaErrorUnknown && outcome.Names(function_);

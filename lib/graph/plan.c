@@ -1,0 +1,147 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Plans: what graphs will hold, before they are captured. A run is rehearsed: its work is captured as a capture would
+// do it, so that its nodes and its memory are those of the graph to come; they are counted, and the graph is destroyed
+// instead of instantiated. The device does nothing of the work, and the id's state stays as it is.
+//
+// Locking: the manager's mutex only to read what graphs hold.
+
+#include "gcap/capture.h"
+#include "lib/capture/fail_once.h"
+#include "lib/graph/manager.h"
+#include "lib/graph/open_run.h"
+#include "lib/graph/rehearse.h"
+#include "lib/internal/forked.h"
+#include "lib/internal/sized.h"
+#include "lib/internal/unwind.h"
+
+static const gcap_sized_type_t plan_type = {.name = "gcap_graph_plan", .bytes = sizeof(gcap_graph_plan_t)};
+
+void gcap_graph_plan_give(const gcap_graph_plan_t* plan, gcap_graph_plan_t* out_plan) {
+  gcap_sized_write(&plan_type, plan, out_plan);
+}
+
+gcap_status_t gcap_graph_plan_begin(gcap_graph_plan_t* out_plan, gcap_graph_plan_t* plan) {
+  GCAP_RETURN_IF_NULL(out_plan);
+  gcap_graph_plan_init(plan);
+  GCAP_RETURN_IF_ERROR(gcap_sized_read(&plan_type, out_plan, plan));
+  gcap_graph_plan_init(plan);
+  gcap_graph_plan_give(plan, out_plan);
+  return NULL;
+}
+
+// --- What is counted ------------------------------------------------------------------------------------------------
+
+void gcap_graph_plan_add_retained(gcap_graph_plan_t* plan, const gcap_retained_t* retained) {
+  const size_t bytes = gcap_retained_bytes(retained);
+  plan->retained_bytes += bytes;
+  plan->bytes += bytes;
+}
+
+// Of a stream that captures no more: the device of one that does cannot be asked (rule R24 of the capture rules).
+static gcap_status_t add_graph(cudaStream_t stream, cudaGraph_t graph, gcap_graph_plan_t* plan) {
+  int device_id = 0;
+  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamGetDevice(stream, &device_id)));
+  gcap_contents_t contents;
+  GCAP_RETURN_IF_ERROR(gcap_contents_read(graph, /*with_arguments=*/false, &contents));
+  const size_t exec_bytes = gcap_graph_exec_bytes(device_id, contents.num_kernels);
+  ++plan->graphs;
+  plan->nodes += contents.num_top;
+  plan->kernel_nodes += contents.num_kernels;
+  plan->exec_bytes += exec_bytes;
+  plan->retained_bytes += contents.allocated_bytes;
+  plan->bytes += exec_bytes + contents.allocated_bytes;
+  gcap_contents_free(&contents);
+  return NULL;
+}
+
+bool gcap_graph_plan_add_captured(gcap_graph_plan_t* plan, gcap_graph_manager_t* manager, int id) {
+  gcap_graph_info_t info;
+  gcap_graph_manager_get_info(manager, id, &info);
+  if (info.state != GCAP_GRAPH_CAPTURED) return false;
+  ++plan->graphs;
+  plan->nodes += info.nodes;
+  plan->kernel_nodes += info.kernel_nodes;
+  plan->exec_bytes += info.exec_bytes;
+  plan->retained_bytes += info.bytes - info.exec_bytes;
+  plan->bytes += info.bytes;
+  return true;
+}
+
+// --- Rehearsals -----------------------------------------------------------------------------------------------------
+
+static void abort_on_unwind(gcap_capture_t** unfinished) { gcap_capture_abort(*unfinished); }
+
+static gcap_status_t capture(cudaStream_t stream, const gcap_capture_options_t* options, gcap_graph_work_t work,
+                             void* user, cudaGraph_t* out_graph, gcap_retained_t** out_retained) {
+  gcap_capture_t* scope = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_capture_begin(stream, options, &scope));
+  GCAP_AT_SCOPE_END(abort_on_unwind) gcap_capture_t* unfinished = scope;
+  gcap_status_t status = work(user, stream);
+  unfinished = NULL;
+  gcap_capture_fail_once(scope, status);
+  gcap_status_free(status);
+  return gcap_capture_end(scope, out_graph, out_retained);
+}
+
+gcap_status_t gcap_graph_rehearse(int id, cudaStream_t stream, const gcap_capture_options_t* options,
+                                  gcap_graph_work_t work, void* user, gcap_retained_t** out_retained,
+                                  gcap_graph_plan_t* plan) {
+  cudaGraph_t graph = NULL;
+  gcap_retained_t* retained = NULL;
+  gcap_status_t status = capture(stream, options, work, user, &graph, &retained);
+  if (graph != NULL) {
+    gcap_graph_plan_t more = *plan;
+    status = add_graph(stream, graph, &more);
+    status = gcap_status_join(status, GCAP_CUDA(cudaGraphDestroy(graph)));
+    if (status == NULL) *plan = more;
+  }
+  if (status == NULL) {
+    *out_retained = retained;
+    return NULL;
+  }
+  gcap_retained_release(retained);
+  return gcap_status_annotate(status, gcap_status_code(status), "the rehearsal of graph id %d", id);
+}
+
+static gcap_status_t check_runs(const gcap_graph_planned_run_t* runs, size_t num_runs) {
+  for (size_t i = 0; i < num_runs; ++i) {
+    if (runs[i].id < 0) {
+      return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "runs[%zu].id is %d, allowed are ids >= 0", i, runs[i].id);
+    }
+    if (runs[i].work == NULL) return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "runs[%zu].work is NULL", i);
+  }
+  return NULL;
+}
+
+static gcap_status_t plan_all(gcap_graph_manager_t* manager, cudaStream_t stream, const gcap_graph_planned_run_t* runs,
+                              size_t num_runs, gcap_graph_plan_t* plan) {
+  for (size_t i = 0; i < num_runs; ++i) {
+    if (gcap_graph_plan_add_captured(plan, manager, runs[i].id)) continue;
+    gcap_retained_t* retained = NULL;
+    GCAP_RETURN_IF_ERROR(gcap_graph_rehearse(runs[i].id, stream, &manager->options.capture, runs[i].work, runs[i].user,
+                                             &retained, plan));
+    gcap_graph_plan_add_retained(plan, retained);
+    gcap_retained_release(retained);
+  }
+  return NULL;
+}
+
+static void let_go(gcap_graph_manager_t** held) { gcap_graph_manager_let_go(*held); }
+
+gcap_status_t gcap_graph_manager_plan(gcap_graph_manager_t* manager, cudaStream_t stream,
+                                      const gcap_graph_planned_run_t* runs, size_t num_runs,
+                                      gcap_graph_plan_t* out_plan) {
+  gcap_graph_plan_t plan;
+  GCAP_RETURN_IF_ERROR(gcap_graph_plan_begin(out_plan, &plan));
+  GCAP_RETURN_IF_NULL(manager);
+  if (num_runs > 0) GCAP_RETURN_IF_NULL(runs);
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
+  GCAP_RETURN_IF_ERROR(gcap_check_thread_not_capturing(__func__));
+  GCAP_RETURN_IF_ERROR(check_runs(runs, num_runs));
+  GCAP_AT_SCOPE_END(let_go) gcap_graph_manager_t* held = manager;
+  gcap_graph_manager_hold(held);
+  GCAP_RETURN_IF_ERROR(plan_all(manager, stream, runs, num_runs, &plan));
+  gcap_graph_plan_give(&plan, out_plan);
+  return NULL;
+}

@@ -1,0 +1,175 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Reading graphs, finding pointers and taking stand-ins, with each CUDA call and each allocation failing in turn.
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "gcap/graph_contents.h"
+#include "gtest/gtest.h"
+#include "test/base/device_work.h"
+#include "test/base/heap_failure.h"
+#include "test/support/expect_status.h"
+#include "test/support/faults.h"
+#include "test/support/kernels/moving_kernels.h"
+
+extern "C" {
+#include "lib/contents/relocation.h"
+}
+
+namespace gcap {
+namespace testing {
+namespace {
+
+constexpr size_t kBytes = 256;
+
+class ContentsSim : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    for (float*& memory : memory_) GCAP_EXPECT_CUDA(cudaMalloc(reinterpret_cast<void**>(&memory), kBytes));
+    for (int i = 0; i < 2; ++i) graphs_[i] = Capture(memory_[i]);
+  }
+  void TearDown() override {
+    for (cudaGraph_t graph : graphs_) GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
+    for (float* memory : memory_) GCAP_EXPECT_CUDA(cudaFree(memory));
+  }
+
+  // A kernel, a copy, a fill, a host function, an allocation, and a child graph of the kernel.
+  static cudaGraph_t Capture(float* memory) {
+    const RawStream stream;
+    cudaGraph_t graph = nullptr, child = nullptr;
+    const auto add = [&] {
+      float* x = memory;
+      float* y = memory + 16;
+      uint64_t addend = 1;
+      uint32_t count = 16;
+      void* args[] = {&x, &y, &addend, &count};
+      GCAP_EXPECT_CUDA(cudaLaunchKernel(reinterpret_cast<const void*>(gcap_kernel_add_scalar), dim3(1), dim3(32), args,
+                                        0, stream.get()));
+    };
+    GCAP_EXPECT_CUDA(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal));
+    add();
+    GCAP_EXPECT_CUDA(cudaStreamEndCapture(stream.get(), &child));
+    GCAP_EXPECT_CUDA(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal));
+    add();
+    GCAP_EXPECT_CUDA(cudaMemcpyAsync(memory + 32, memory, 32, cudaMemcpyDeviceToDevice, stream.get()));
+    GCAP_EXPECT_CUDA(cudaMemsetAsync(memory + 8, 0, 32, stream.get()));
+    GCAP_EXPECT_CUDA(cudaLaunchHostFunc(
+        stream.get(), [](void*) {}, nullptr));
+    GCAP_EXPECT_CUDA(cudaStreamEndCapture(stream.get(), &graph));
+    cudaGraphNode_t node = nullptr;
+    GCAP_EXPECT_CUDA(cudaGraphAddChildGraphNode(&node, graph, nullptr, 0, child));
+    GCAP_EXPECT_CUDA(cudaGraphDestroy(child));
+    return graph;
+  }
+  std::vector<gcap_moving_buffer_t> Buffers() const {
+    return {{"memory", reinterpret_cast<uintptr_t>(memory_[0]), kBytes, 256, reinterpret_cast<uintptr_t>(memory_[1])}};
+  }
+
+  float* memory_[2] = {};
+  cudaGraph_t graphs_[2] = {};
+};
+
+// What cannot be read of a node is unknown, and no failure, where the nodes themselves can be listed.
+TEST_F(ContentsSim, AFailedQuestionLeavesTheAnswerUnknown) {
+  const Walked walked = WalkFaults([this](Fault& fault) {
+    const Handles before = LiveHandles();
+    gcap_contents_t contents = {};
+    const Outcome outcome = fault.During([&] { return gcap_contents_read(graphs_[0], true, &contents); });
+    if (!outcome.ok()) {
+      EXPECT_TRUE(fault.Explains(outcome)) << outcome.message;
+      EXPECT_EQ(contents.nodes, nullptr);
+    } else {
+      size_t unknown = 0, hidden = 0;
+      for (size_t i = 0; i < contents.count; ++i) {
+        const gcap_contents_node_t& node = contents.nodes[i];
+        hidden += node.type == cudaGraphNodeTypeGraph && !node.is_known;  // its one node is not listed
+        unknown += !node.has_arguments || (node.type == cudaGraphNodeTypeKernel && !node.is_known);
+      }
+      EXPECT_EQ(contents.count, 6u - hidden);
+      // The last parameter is the one of which nothing more is told.
+      EXPECT_LE(unknown, fault.hit() ? 1u : 0u) << fault.function();
+    }
+    gcap_contents_free(&contents);
+    fault.ExpectNothingLeft(before);
+  });
+  EXPECT_EQ(walked.functions.count("cudaGraphGetNodes"), 1u);
+  EXPECT_EQ(walked.functions.count("cuGraphKernelNodeGetParams"), 1u);
+}
+
+TEST_F(ContentsSim, ARelocationOfWhatIsUnknownIsRefused) {
+  (void)WalkFaults([this](Fault& fault) {
+    const auto buffers = Buffers();
+    gcap_contents_t real = {}, stand_in = {};
+    GCAP_ASSERT_OK(gcap_contents_read(graphs_[1], true, &stand_in));
+    const Outcome read = fault.During([&] { return gcap_contents_read(graphs_[0], true, &real); });
+    if (read.ok()) {
+      gcap_relocation_t* relocation = nullptr;
+      const Outcome made(gcap_relocation_create(&real, &stand_in, buffers.data(), 1, &relocation));
+      if (made.ok()) {
+        EXPECT_EQ(relocation->num_words, 7u) << fault.function() << ": two kernels, a copy and a fill";
+      } else {
+        EXPECT_TRUE(fault.hit());
+        EXPECT_STREQ(gcap_code_name(made.code), "FAILED_PRECONDITION") << made.message;
+      }
+      gcap_relocation_destroy(relocation);
+    }
+    gcap_contents_free(&real);
+    gcap_contents_free(&stand_in);
+  });
+}
+
+// Every allocation fails once, and then twice in a row.
+TEST_F(ContentsSim, WithoutHostMemoryNothingIsLost) {
+  for (const int count : {1, 2}) {
+    int failed = 0;
+    for (bool hit = true; hit; ++failed) {
+      const auto buffers = Buffers();
+      gcap_contents_t real = {}, stand_in = {};
+      gcap_relocation_t* relocation = nullptr;
+      gcap_status_t status = nullptr;
+      {
+        const HeapFailure no_memory(count, failed);
+        status = gcap_contents_read(graphs_[0], true, &real);
+        if (status == nullptr) status = gcap_contents_read(graphs_[1], true, &stand_in);
+        if (status == nullptr) status = gcap_relocation_create(&real, &stand_in, buffers.data(), 1, &relocation);
+        hit = no_memory.hits() > 0;
+      }
+      const Outcome outcome(status);
+      if (hit) {
+        EXPECT_STREQ(gcap_code_name(outcome.code), "RESOURCE_EXHAUSTED") << outcome.message;
+      } else {
+        EXPECT_TRUE(outcome.ok()) << outcome.message;
+      }
+      gcap_relocation_destroy(relocation);
+      gcap_contents_free(&real);
+      gcap_contents_free(&stand_in);
+    }
+    EXPECT_GT(failed, 10) << "no allocation failed";
+  }
+}
+
+TEST_F(ContentsSim, StandInsAreTakenAndGivenBackOrNamed) {
+  for (const bool is_memory : {false, true}) {
+    (void)WalkFaults([&](Fault& fault) {
+      const Handles before = LiveHandles();
+      gcap_moving_buffer_t buffer = {"", 4096, 4096, 256, 0};
+      gcap_stand_ins_t range = {};
+      const Outcome outcome = fault.During([&] {
+        gcap_status_t status = gcap_stand_ins_create(&buffer, 1, is_memory, &range);
+        if (status != nullptr) return status;
+        return gcap_stand_ins_destroy(&range);
+      });
+      EXPECT_EQ(outcome.ok(), !fault.hit()) << fault.function();
+      EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
+      // What could not be given back can be tried again.
+      GCAP_EXPECT_OK(gcap_stand_ins_destroy(&range));
+      EXPECT_EQ(LiveHandles(), before);
+    });
+  }
+}
+
+}  // namespace
+}  // namespace testing
+}  // namespace gcap

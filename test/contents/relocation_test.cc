@@ -1,0 +1,339 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Which words of arguments are taken for pointers, on contents made by hand: what looks like a pointer and is none,
+// what is one and does not look so, and whatever differs otherwise, which is named.
+#include <cstring>
+#include <functional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "test/contents/made_contents.h"
+#include "test/support/expect_status.h"
+
+extern "C" {
+#include "lib/contents/relocation.h"
+}
+
+namespace gcap {
+namespace testing {
+namespace {
+
+constexpr uint64_t kA = 0x7f0000001000, kB = 0x7f0000008000;    // where the buffers are
+constexpr uint64_t kA2 = 0x550000003000, kB2 = 0x550000007000;  // their stand-ins
+constexpr size_t kBytes = 0x1000;
+
+const std::vector<gcap_moving_buffer_t> kBuffers = {{"a", kA, kBytes, 256, kA2}, {"b", kB, kBytes, 256, kB2}};
+
+struct Relocation {
+  Relocation(const std::vector<Node>& real, const std::vector<Node>& stand_in,
+             const std::vector<gcap_moving_buffer_t>& buffers = kBuffers)
+      : real(real), stand_in(stand_in) {
+    const Outcome outcome(
+        gcap_relocation_create(this->real.get(), this->stand_in.get(), buffers.data(), buffers.size(), &relocation));
+    ok = outcome.ok();
+    message = outcome.message;
+    EXPECT_EQ(ok, relocation != nullptr);
+    EXPECT_STREQ(gcap_code_name(outcome.code), ok ? "OK" : "FAILED_PRECONDITION");
+  }
+  Relocation(const Relocation&) = delete;
+  Relocation& operator=(const Relocation&) = delete;
+  ~Relocation() { gcap_relocation_destroy(relocation); }
+
+  // "buffer:node+offset=distance" of each word, in order.
+  std::string Words() const {
+    std::string text;
+    for (size_t i = 0; relocation != nullptr && i < relocation->num_words; ++i) {
+      const gcap_relocation_word_t& word = relocation->words[i];
+      text += (i == 0 ? "" : " ") + std::to_string(word.buffer) + ":" + std::to_string(word.node) + "+" +
+              std::to_string(word.offset) + "=" + std::to_string(static_cast<int64_t>(word.distance));
+    }
+    return ok ? text : "refused: " + message;
+  }
+
+  Contents real, stand_in;
+  gcap_relocation_t* relocation = nullptr;
+  bool ok = false;
+  std::string message;
+};
+
+// The words of one kernel with these arguments at the two places.
+std::string Words(const std::vector<Bytes>& real, const std::vector<Bytes>& stand_in,
+                  const std::vector<gcap_moving_buffer_t>& buffers = kBuffers) {
+  return Relocation({{real}}, {{stand_in}}, buffers).Words();
+}
+
+#define EXPECT_NAMES(text, culprit) \
+  EXPECT_NE((text).find(culprit), std::string::npos) << "does not name '" << (culprit) << "': " << (text)
+
+// --- Pointers -------------------------------------------------------------------------------------------------------
+
+TEST(Relocation, FindsPointersByBufferAndNode) {
+  const std::vector<Node> real = {{{Pack(kB), Pack(kA), Pack(7)}}, {{Pack(kA + 8), Pack(kB)}}};
+  const std::vector<Node> stand_in = {{{Pack(kB2), Pack(kA2), Pack(7)}}, {{Pack(kA2 + 8), Pack(kB2)}}};
+  Relocation found(real, stand_in);
+  EXPECT_EQ(found.Words(), "0:0+8=0 0:1+0=8 1:0+0=0 1:1+8=0");
+  ASSERT_TRUE(found.ok);
+  EXPECT_EQ(found.relocation->num_buffers, 2u);
+  EXPECT_EQ(found.relocation->first_word[0], 0u);
+  EXPECT_EQ(found.relocation->first_word[1], 2u);
+  EXPECT_EQ(found.relocation->first_word[2], 4u);
+  EXPECT_EQ(found.relocation->contents, found.real.get());
+}
+
+TEST(Relocation, FindsPointersIntoTheMiddleAndBeyondBothEnds) {
+  for (const int64_t distance : {int64_t{1}, int64_t{0xfff}, int64_t{0x1000}, int64_t{0x1001}, int64_t{-8},
+                                 int64_t{-0x1000000}, int64_t{0x1000000}}) {
+    const uint64_t offset = static_cast<uint64_t>(distance);
+    EXPECT_EQ(Words({Pack(kA + offset)}, {Pack(kA2 + offset)}), "0:0+0=" + std::to_string(distance));
+  }
+}
+
+TEST(Relocation, NumbersThatAreEqualAreNoPointers) {
+  EXPECT_EQ(Words({Pack(kA), Pack(kA2), Pack(kB + 5), Pack(0)}, {Pack(kA), Pack(kA2), Pack(kB + 5), Pack(0)}), "");
+  // Beside a pointer.
+  EXPECT_EQ(Words({Pack(kA, kA, kB2)}, {Pack(kA, kA2, kB2)}), "0:0+8=0");
+}
+
+TEST(Relocation, FindsPointersAtAnyByteOfAStruct) {
+  for (size_t before = 0; before < 17; ++before) {
+    Bytes real(before, 0xab), stand_in(before, 0xab);
+    const Bytes tail = Pack(uint8_t{3}), a = Pack(kA + 2), a2 = Pack(kA2 + 2), b = Pack(kB), b2 = Pack(kB2);
+    for (const Bytes* part : {&a, &tail, &b}) real.insert(real.end(), part->begin(), part->end());
+    for (const Bytes* part : {&a2, &tail, &b2}) stand_in.insert(stand_in.end(), part->begin(), part->end());
+    EXPECT_EQ(Words({real}, {stand_in}),
+              "0:0+" + std::to_string(before) + "=2 1:0+" + std::to_string(before + 9) + "=0");
+  }
+}
+
+TEST(Relocation, FindsPointersOneBehindTheOther) {
+  EXPECT_EQ(Words({Pack(uint8_t{1}, kA, kB, kA + 1)}, {Pack(uint8_t{1}, kA2, kB2, kA2 + 1)}),
+            "0:0+1=0 0:0+17=1 1:0+9=0");
+}
+
+TEST(Relocation, FindsPointersInOneArgumentBuffer) {
+  Node real = {{Pack(uint32_t{1}, kA, uint32_t{2}, kB)}}, stand_in = {{Pack(uint32_t{1}, kA2, uint32_t{2}, kB2)}};
+  real.by_extra = stand_in.by_extra = true;
+  EXPECT_EQ(Relocation({real}, {stand_in}).Words(), "0:0+4=0 1:0+16=0");
+}
+
+TEST(Relocation, BuffersMayOverlap) {
+  // b begins within a, and each has its own stand-in.
+  const std::vector<gcap_moving_buffer_t> buffers = {{"a", kA, kBytes, 256, kA2}, {"b", kA + 256, 64, 256, kB2}};
+  EXPECT_EQ(Words({Pack(kA + 256), Pack(kA + 256)}, {Pack(kA2 + 256), Pack(kB2)}, buffers), "0:0+0=256 1:0+8=0");
+  const std::vector<gcap_moving_buffer_t> twice = {{"a", kA, kBytes, 256, kA2}, {"b", kA, kBytes, 256, kB2}};
+  EXPECT_EQ(Words({Pack(kA), Pack(kA)}, {Pack(kA2), Pack(kB2)}, twice), "0:0+0=0 1:0+8=0");
+}
+
+// Two buffers with one distance: the word is that of the buffer that it points into.
+TEST(Relocation, OfTwoWithOneDistanceItIsTheOneThatThePointerIsIn) {
+  const std::vector<gcap_moving_buffer_t> buffers = {{"a", kA, kBytes, 256, kA2},
+                                                     {"b", kB, kBytes, 256, kB - kA + kA2}};
+  const auto words = [&](uint64_t pointer) { return Words({Pack(pointer)}, {Pack(pointer - kA + kA2)}, buffers); };
+  EXPECT_EQ(words(kA + 16), "0:0+0=16");
+  EXPECT_EQ(words(kA + kBytes), "0:0+0=4096");
+  EXPECT_EQ(words(kB), "1:0+0=0");
+  for (const uint64_t pointer : {kA - 8, kA + kBytes + 8, kB + 2 * kBytes}) {
+    EXPECT_NAMES(words(pointer), "node 0 of 1, kernel: argument 0 is 0x");
+    EXPECT_NAMES(words(pointer), "which is the distance of no buffer");
+  }
+  // One behind the other: the end of a is the beginning of b.
+  const std::vector<gcap_moving_buffer_t> neighbours = {{"a", kA, kBytes, 256, kA2},
+                                                        {"b", kA + kBytes, kBytes, 256, kA2 + kBytes}};
+  const uint64_t middle = kA + kBytes, middle2 = kA2 + kBytes;
+  EXPECT_NAMES(Words({Pack(middle)}, {Pack(middle2)}, neighbours), "the distance of no buffer");
+  EXPECT_EQ(Words({Pack(middle + 1)}, {Pack(middle2 + 1)}, neighbours), "1:0+0=1");
+}
+
+TEST(Relocation, WithoutBuffersEqualContentsAreAllThereIs) {
+  EXPECT_EQ(Words({Pack(kA)}, {Pack(kA)}, {}), "");
+  EXPECT_NAMES(Words({Pack(kA)}, {Pack(kA2)}, {}), "argument 0");
+  EXPECT_EQ(Relocation({}, {}).Words(), "");
+}
+
+// --- Refusals -------------------------------------------------------------------------------------------------------
+
+TEST(Relocation, APointerInTwoArgumentsIsNamed) {
+  const auto halves = [](uint64_t pointer) {
+    return std::vector<Bytes>{Pack(static_cast<uint32_t>(pointer)), Pack(static_cast<uint32_t>(pointer >> 32))};
+  };
+  const std::string words = Words(halves(kA), halves(kA2));
+  EXPECT_NAMES(words, "node 0 of 1, kernel: argument 0 is 0x1000, and 0x3000 with the buffers elsewhere");
+  EXPECT_NAMES(Words({Pack(static_cast<uint32_t>(kA >> 32), static_cast<uint32_t>(kA))},
+                     {Pack(static_cast<uint32_t>(kA2 >> 32), static_cast<uint32_t>(kA2))}),
+               "argument 0 is 0x");
+}
+
+TEST(Relocation, WhatDiffersOtherwiseIsNamedWithBothValues) {
+  EXPECT_NAMES(Words({Pack(kA), Pack(kA, kB, uint64_t{5})}, {Pack(kA2), Pack(kA2, kB2, uint64_t{6})}),
+               "node 0 of 1, kernel: argument 1, byte 16 is 0x5, and 0x6 with the buffers elsewhere");
+  EXPECT_NAMES(Words({Pack(kA, uint16_t{5})}, {Pack(kA2, uint16_t{6})}), "argument 0, byte 8 is 0x5, and 0x6");
+  EXPECT_NAMES(Words({Pack(kB - kA)}, {Pack(kB2 - kA2)}), "argument 0 is 0x7000, and 0x4000");  // a distance
+  EXPECT_NAMES(Words({Pack(kA >> 4)}, {Pack(kA2 >> 4)}), "argument 0");
+  EXPECT_NAMES(Words({Pack(kA + 1)}, {Pack(kA2)}), "argument 0");
+  Node real = {{Pack(kA, uint64_t{1})}}, stand_in = {{Pack(kA2, uint64_t{2})}};
+  real.by_extra = stand_in.by_extra = true;
+  EXPECT_NAMES(Relocation({{{}}, real}, {{{}}, stand_in}).Words(),
+               "node 1 of 2, kernel: the argument buffer, byte 8 is 0x1, and 0x2");
+  real.parent = stand_in.parent = 0;
+  EXPECT_NAMES(Relocation({{{}, cudaGraphNodeTypeGraph}, real}, {{{}, cudaGraphNodeTypeGraph}, stand_in}).Words(),
+               "node 1 of 2, in the child graph of node 0, kernel: the argument buffer, byte 8");
+}
+
+TEST(Relocation, ABufferThatWasNowhereElseIsNamed) {
+  std::vector<gcap_moving_buffer_t> buffers = kBuffers;
+  buffers[1].stand_in = kB;
+  EXPECT_NAMES(Words({Pack(kA), Pack(kB)}, {Pack(kA2), Pack(kB)}, buffers),
+               "buffer 1 'b' was captured twice at the same address 0x7f0000008000");
+}
+
+TEST(Relocation, NodesThatDifferInMoreThanTheirArgumentsAreNamed) {
+  const Node node = {{Pack(kA)}}, moved = {{Pack(kA2)}};
+  EXPECT_NAMES(Relocation({node, node}, {moved}).Words(), "the graph has 2 nodes, and 1 with the buffers elsewhere");
+  const auto refusal = [&](const std::function<void(Node*)>& change) {
+    Node changed = moved;
+    change(&changed);
+    return Relocation({node, node}, {moved, changed}).Words();
+  };
+  EXPECT_NAMES(refusal([](Node* n) { n->grid = 2; }), "node 1 of 2, kernel: grid is 1x1x1, and 2x2x2 with the buffers");
+  EXPECT_NAMES(refusal([](Node* n) { n->function = reinterpret_cast<void*>(0x10); }), "function is (nil), and 0x10");
+  EXPECT_NAMES(refusal([](Node* n) { n->type = cudaGraphNodeTypeEmpty; }), "type is kernel, and empty");
+  EXPECT_NAMES(refusal([](Node* n) { n->parent = 0; }), "parent is -1, and 0");
+  EXPECT_NAMES(refusal([](Node* n) { n->dependencies = {0}; }), "dependencies is none, and 0");
+  EXPECT_NAMES(refusal([](Node* n) { n->has_arguments = false; }), "the driver does not tell its arguments");
+  EXPECT_NAMES(refusal([](Node* n) { n->by_extra = true; }), "it has other arguments with the buffers elsewhere");
+  EXPECT_NAMES(refusal([](Node* n) { n->parts.push_back(Pack(1)); }), "it has other arguments");
+  EXPECT_NAMES(refusal([](Node* n) { n->parts = {Pack(kA2, 1)}; }), "it has other arguments");
+}
+
+// Bytes that are in no argument, as between two, are compared by the proof alone.
+TEST(Relocation, WhatTheTableDoesNotExplainFailsTheProof) {
+  const auto parts = [](uint64_t pointer) { return std::vector<Bytes>{Pack(uint8_t{1}), Pack(pointer)}; };
+  Contents real({{parts(kA)}}), stand_in({{parts(kA2)}});
+  stand_in.bytes()[3] = 0x77;
+  gcap_relocation_t* relocation = nullptr;
+  GCAP_EXPECT_FAILS(gcap_relocation_create(real.get(), stand_in.get(), kBuffers.data(), 2, &relocation),
+                    GCAP_FAILED_PRECONDITION, "node 0 of 1, kernel: with its words moved it is not what was captured");
+  EXPECT_EQ(relocation, nullptr);
+}
+
+// --- Nodes that are no kernels --------------------------------------------------------------------------------------
+
+TEST(Relocation, CopiesAndFillsMove) {
+  struct cudaMemcpy3DParms copy = {}, copy2 = {};
+  copy.srcPtr.ptr = reinterpret_cast<void*>(kA + 4);
+  copy.dstPtr.ptr = reinterpret_cast<void*>(kB);
+  copy2.srcPtr.ptr = reinterpret_cast<void*>(kA2 + 4);
+  copy2.dstPtr.ptr = reinterpret_cast<void*>(kB2);
+  const std::string expected = "0:0+" + std::to_string(offsetof(cudaMemcpy3DParms, srcPtr.ptr)) + "=4 1:0+" +
+                               std::to_string(offsetof(cudaMemcpy3DParms, dstPtr.ptr)) + "=0";
+  EXPECT_EQ(Relocation({{{Pack(copy)}, cudaGraphNodeTypeMemcpy}}, {{{Pack(copy2)}, cudaGraphNodeTypeMemcpy}}).Words(),
+            expected);
+  copy2.extent.width = 1;
+  EXPECT_NAMES(
+      Relocation({{{Pack(copy)}, cudaGraphNodeTypeMemcpy}}, {{{Pack(copy2)}, cudaGraphNodeTypeMemcpy}}).Words(),
+      "node 0 of 1, memcpy: the width is 0x0, and 0x1");
+  struct cudaMemsetParams fill = {}, fill2 = {};
+  fill.dst = reinterpret_cast<void*>(kB + 8);
+  fill2.dst = reinterpret_cast<void*>(kB2 + 8);
+  EXPECT_EQ(Relocation({{{Pack(fill)}, cudaGraphNodeTypeMemset}}, {{{Pack(fill2)}, cudaGraphNodeTypeMemset}}).Words(),
+            "1:0+0=8");
+  fill2.elementSize = 4;
+  EXPECT_NAMES(
+      Relocation({{{Pack(fill)}, cudaGraphNodeTypeMemset}}, {{{Pack(fill2)}, cudaGraphNodeTypeMemset}}).Words(),
+      "node 0 of 1, memset: the size of an element is 0x0, and 0x4");
+}
+
+// A pointer in one of these is not set in an executable, so a node that has another one is refused.
+TEST(Relocation, OtherNodesStayOrAreNamed) {
+  const struct {
+    cudaGraphNodeType type;
+    Bytes real, stand_in;
+    const char* name;
+  } cases[] = {
+      {cudaGraphNodeTypeHost, Pack(kB, kA), Pack(kB, kA2), "host: the user's data is 0x7f0000001000"},
+      {cudaGraphNodeTypeHost, Pack(kA, kB), Pack(kA2, kB), "host: the function"},
+      {cudaGraphNodeTypeEventRecord, Pack(kA), Pack(kA2), "event record: the event"},
+      {cudaGraphNodeTypeWaitEvent, Pack(kA), Pack(kA2), "event wait: the event"},
+      {cudaGraphNodeTypeMemAlloc, Pack(kA), Pack(kA2), "memory allocation: the address"},
+      {cudaGraphNodeTypeMemFree, Pack(kA), Pack(kA2), "memory free: the address"},
+  };
+  for (const auto& c : cases) {
+    EXPECT_EQ(Relocation({{{c.real}, c.type}}, {{{c.real}, c.type}}).Words(), "");
+    EXPECT_NAMES(Relocation({{{c.real}, c.type}}, {{{c.stand_in}, c.type}}).Words(), c.name);
+  }
+  EXPECT_EQ(Relocation({{{}, cudaGraphNodeTypeEmpty}, {{}, cudaGraphNodeTypeGraph}},
+                       {{{}, cudaGraphNodeTypeEmpty}, {{}, cudaGraphNodeTypeGraph}})
+                .Words(),
+            "");
+}
+
+// --- Random arguments -----------------------------------------------------------------------------------------------
+
+constexpr size_t kLayoutBytes = 96;
+constexpr size_t kLayoutBuffers = 5;
+
+// Pointers at random bytes among random numbers. Written for any addresses of the buffers.
+class Layout {
+ public:
+  explicit Layout(unsigned seed) : random_(seed), numbers_(kLayoutBytes) {
+    for (unsigned char& byte : numbers_) byte = static_cast<unsigned char>(random_());
+    for (size_t at = Draw(12); at + 8 <= kLayoutBytes; at += 8 + Draw(12)) {
+      pointers_.push_back({at, Draw(kLayoutBuffers), Draw(kBytes)});
+    }
+  }
+  Bytes At(const std::vector<uint64_t>& addresses) const {
+    Bytes bytes = numbers_;
+    for (const auto& pointer : pointers_) {
+      const uint64_t value = addresses[pointer.buffer] + pointer.distance;
+      std::memcpy(&bytes[pointer.at], &value, sizeof(value));
+    }
+    return bytes;
+  }
+  // Addresses in pages of their own, any number of pages apart.
+  std::vector<uint64_t> Addresses(uint64_t base) {
+    std::vector<uint64_t> addresses;
+    for (size_t i = 0; i < kLayoutBuffers; ++i) {
+      base += 2 * kBytes * (1 + Draw(1000));
+      addresses.push_back(base + 256 * Draw(kBytes / 256));
+    }
+    return addresses;
+  }
+  size_t num_pointers() const { return pointers_.size(); }
+
+ private:
+  struct Pointer {
+    size_t at, buffer, distance;
+  };
+  size_t Draw(size_t end) { return random_() % end; }
+
+  std::mt19937_64 random_;
+  Bytes numbers_;
+  std::vector<Pointer> pointers_;
+};
+
+TEST(Relocation, RandomArgumentsAreThoseOfACaptureElsewhere) {
+  for (unsigned seed = 0; seed < 2000; ++seed) {
+    SCOPED_TRACE(seed);
+    Layout layout(seed);
+    const auto first = layout.Addresses(0x7f0000000000), second = layout.Addresses(0x550000000000),
+               third = layout.Addresses(0x330000000000);
+    std::vector<gcap_moving_buffer_t> buffers;
+    for (size_t i = 0; i < kLayoutBuffers; ++i) buffers.push_back({"", first[i], kBytes, 256, second[i]});
+    const Relocation found({{{layout.At(first)}}}, {{{layout.At(second)}}}, buffers);
+    ASSERT_TRUE(found.ok) << found.message;
+    EXPECT_EQ(found.relocation->num_words, layout.num_pointers());
+    Bytes moved = layout.At(first);
+    for (size_t i = 0; i < found.relocation->num_words; ++i) {
+      const gcap_relocation_word_t& word = found.relocation->words[i];
+      const uint64_t value = third[word.buffer] + word.distance;
+      std::memcpy(&moved[word.offset], &value, sizeof(value));
+    }
+    ASSERT_EQ(moved, layout.At(third));
+  }
+}
+
+}  // namespace
+}  // namespace testing
+}  // namespace gcap

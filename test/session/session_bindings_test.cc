@@ -1,0 +1,123 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Runs of one id on other tensors each time: with bindings=relocate and bindings=copy a replay works on the tensors of
+// its own run; with bindings=fixed, on those of the capture.
+
+#include <memory>
+#include <vector>
+
+#include "gcap/session.h"
+#include "gtest/gtest.h"
+#include "test/session/session_test.h"
+#include "test/support/device_test.h"
+#include "test/support/log_catcher.h"
+
+namespace {
+
+using gcap::testing::ChainOf;
+using gcap::testing::ChainRig;
+using gcap::testing::DeviceFloats;
+using gcap::testing::Floats;
+using gcap::testing::GraphOptions;
+using gcap::testing::LogCatcher;
+using gcap::testing::Outcome;
+using gcap::testing::RunOptions;
+using gcap::testing::Tensor;
+using gcap::testing::When;
+
+class SessionBindings : public gcap::testing::DeviceTest {
+ protected:
+  gcap_status_t Run(ChainRig* rig, const DeviceFloats& x, const DeviceFloats& y, gcap_bindings_t bindings) {
+    const gcap_tensor_t input = Tensor(x.get(), {2, 3}), output = Tensor(y.get(), {2, 3});
+    gcap_run_options_t options = RunOptions(0, true);
+    options.bindings = bindings;
+    return gcap_session_run(rig->session, &options, &input, &output);
+  }
+
+  // Runs on new tensors each time, which all stay alive, so that no two are at one address.
+  void ExpectMoves(gcap_bindings_t bindings) {
+    ChainRig rig;
+    GCAP_ASSERT_OK(rig.Create(GraphOptions(2)));
+    std::vector<std::unique_ptr<DeviceFloats>> tensors;
+    for (int run = 1; run <= 8; ++run) {
+      Floats content(6);
+      for (size_t i = 0; i < content.size(); ++i) content[i] = static_cast<float>(10 * run + static_cast<int>(i));
+      tensors.push_back(std::make_unique<DeviceFloats>(content));
+      const DeviceFloats& x = *tensors.back();
+      tensors.push_back(std::make_unique<DeviceFloats>(Floats(6, 77.0f)));
+      const DeviceFloats& y = *tensors.back();
+      GCAP_ASSERT_OK(Run(&rig, x, y, bindings));
+      EXPECT_EQ(y.Get(), ChainOf(content)) << "run " << run;
+      EXPECT_EQ(x.Get(), content) << "run " << run;
+      EXPECT_EQ(rig.count.executions, run) << "each run executes once";
+    }
+    const gcap_graph_info_t info = rig.ep->Info(0);
+    EXPECT_EQ(info.captures, 1u);
+    EXPECT_EQ(info.failures, 0u);
+    EXPECT_EQ(info.replays, 6u);
+    for (size_t run = 0; run < 8; ++run) {
+      Floats content(6);
+      for (size_t i = 0; i < content.size(); ++i) content[i] = static_cast<float>(10 * (run + 1) + i);
+      EXPECT_EQ(tensors[2 * run + 1]->Get(), ChainOf(content)) << "a later run wrote to run " << run + 1;
+    }
+  }
+};
+
+TEST_F(SessionBindings, RelocatedReplaysWorkOnTheTensorsOfTheirRun) { ExpectMoves(GCAP_BINDINGS_RELOCATE); }
+
+TEST_F(SessionBindings, CopiedReplaysWorkOnTheTensorsOfTheirRun) { ExpectMoves(GCAP_BINDINGS_COPY); }
+
+TEST_F(SessionBindings, FixedReplaysWorkOnTheTensorsOfTheCapture) {
+  ChainRig rig;
+  GCAP_ASSERT_OK(rig.Create(GraphOptions(1)));
+  DeviceFloats x(Floats(6, 1.0f)), y(Floats(6)), other(Floats(6, 2.0f)), untouched(Floats(6, 77.0f));
+  for (int run = 0; run < 2; ++run) GCAP_ASSERT_OK(Run(&rig, x, y, GCAP_BINDINGS_FIXED));
+  GCAP_ASSERT_OK(Run(&rig, other, untouched, GCAP_BINDINGS_FIXED));
+  EXPECT_EQ(untouched.Get(), Floats(6, 77.0f));
+}
+
+// The copies of bindings=copy are nodes of the graph: an input's, an output's.
+TEST_F(SessionBindings, CopiesAreNodes) {
+  ChainRig moved, copied;
+  DeviceFloats x(Floats(6, 1.0f)), y(Floats(6));
+  GCAP_ASSERT_OK(moved.Create(GraphOptions(1)));
+  GCAP_ASSERT_OK(copied.Create(GraphOptions(1)));
+  for (int run = 0; run < 2; ++run) {
+    GCAP_ASSERT_OK(Run(&moved, x, y, GCAP_BINDINGS_RELOCATE));
+    GCAP_ASSERT_OK(Run(&copied, x, y, GCAP_BINDINGS_COPY));
+  }
+  EXPECT_EQ(copied.ep->Info(0).nodes, moved.ep->Info(0).nodes + 2);
+}
+
+TEST_F(SessionBindings, ACaptureThatFailsIsDoneAgainEagerlyOnTheRunsOwnTensors) {
+  ChainRig rig;
+  GCAP_ASSERT_OK(rig.Create(GraphOptions(1)));
+  rig.middle.misbehave = When::kInCapture;
+  for (const gcap_bindings_t bindings : {GCAP_BINDINGS_RELOCATE, GCAP_BINDINGS_COPY}) {
+    for (int run = 0; run < 3; ++run) {
+      const Floats content(6, static_cast<float>(run + 1));
+      DeviceFloats x(content), y(Floats(6, 77.0f));
+      const LogCatcher log;
+      GCAP_ASSERT_OK(Run(&rig, x, y, bindings));
+      EXPECT_EQ(y.Get(), ChainOf(content));
+    }
+  }
+  EXPECT_EQ(rig.ep->Info(0).captures, 0u);
+  EXPECT_GT(rig.ep->Info(0).failures, 0u);
+}
+
+TEST_F(SessionBindings, CannotBeCheckedAsWell) {
+  ChainRig rig;
+  GCAP_ASSERT_OK(rig.Create(GraphOptions(1)));
+  DeviceFloats x(Floats(6)), y(Floats(6));
+  const gcap_tensor_t input = Tensor(x.get(), {2, 3}), output = Tensor(y.get(), {2, 3});
+  gcap_run_options_t options = RunOptions(0, true);
+  options.bindings = GCAP_BINDINGS_COPY;
+  options.check_bindings = true;
+  GCAP_EXPECT_FAILS(gcap_session_run(rig.session, &options, &input, &output), GCAP_INVALID_ARGUMENT, "check_bindings");
+  options.check_bindings = false;
+  options.bindings = static_cast<gcap_bindings_t>(7);
+  GCAP_EXPECT_FAILS(gcap_session_run(rig.session, &options, &input, &output), GCAP_INVALID_ARGUMENT, "bindings is 7");
+}
+
+}  // namespace
