@@ -352,7 +352,7 @@ static inline void gcap_graph_replay_options_init(gcap_graph_replay_options_t* o
 //                        `check_bindings`: the run was not signed, or the graph was captured with other bindings; the
 //                        message names the tensor and both addresses or shapes. GCAP_GRAPH_AUDIT_EACH_REPLAY: the graph
 //                        works on memory that is not its own any more; the message names the node, the argument, what
-//                        the memory was and what it is. Nothing was launched
+//                        the memory was and what it is. Capture the id again, or release it. Nothing was launched
 //   INVALID_ARGUMENT     `on_stream`: a stream of another device. `check_bindings`: as gcap_graph_manager_sign.
 //                        `addresses`: as gcap_graph_manager_bind, which has its other errors too
 //   CUDA_ERROR           the launch or the wait failed. `on_stream`: if the graph was launched but the streams could

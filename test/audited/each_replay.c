@@ -1,7 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Linked into every program of --config=audited, with the linker's --wrap: each graph manager audits each of its replays,
-// whatever its options say. So all tests and examples are tests for false alarms.
+// Linked into every program of --config=audited, with the linker's --wrap: each graph manager audits each of its
+// replays, whatever its options say. So all tests and examples are tests for false alarms.
 
 #include "lib/graph/options.h"
 

@@ -66,6 +66,20 @@ TEST_F(GraphAudit, NamesBindingsRetainedAndTheGraphsOwnMemory) {
   EXPECT_TRUE(Replay(0).ok());
 }
 
+TEST_F(GraphAudit, APointerIntoRetainedMemoryIsRetainedMemorys) {
+  Create(GCAP_GRAPH_AUDIT_EACH_REPLAY);
+  const DeviceMemory output;
+  void* retained = nullptr;
+  GCAP_EXPECT_CUDA(cudaMallocHost(&retained, 2 * kBytes));
+  const auto release = [](void* user) { GCAP_EXPECT_CUDA(cudaFreeHost(user)); };
+  Capture(0, [&](cudaStream_t stream) -> gcap_status_t {
+    GCAP_RETURN_IF_ERROR(gcap_capture_retain(gcap_capture_current(), release, retained));
+    return Copy(stream, output.get(), static_cast<char*>(retained) + kBytes);
+  });
+  EXPECT_EQ(Audit(0)[0].owner, "RETAINED");
+  EXPECT_TRUE(Replay(0).ok());
+}
+
 TEST_F(GraphAudit, NamesTheBlockOfTheApplicationsAllocator) {
   CachingAllocator allocator;
   Create(GCAP_GRAPH_AUDIT_ON_DEMAND, &allocator);
@@ -122,8 +136,8 @@ TEST_F(GraphAudit, EachReplayRefusesMemoryThatIsGoneUntilTheGraphIsCapturedAgain
   output.Free();
   const Outcome refused = Replay(0);
   EXPECT_EQ(refused.code, GCAP_FAILED_PRECONDITION);
-  for (const char* text :
-       {"graph id 0: 1 pointers", "node 0 of 1, kernel", "argument 1", "256 bytes", "driver knows"}) {
+  for (const char* text : {"graph id 0: the memory behind 1 of the graph's 2 pointers", "node 0 of 1, kernel",
+                           "argument 1", "256 bytes", "driver knows"}) {
     EXPECT_TRUE(refused.Names(text)) << text << " is not in: " << refused.message;
   }
   EXPECT_EQ(Info(0).replays, replays) << "nothing was launched";

@@ -99,7 +99,7 @@ TEST_F(Published, PyTorch172156PageableMemoryBehindACapturedCopy) {
   const Outcome failed =
       CaptureFails(0, [&](cudaStream_t stream) { return Copy(stream, output.get(), temporary->data()); });
   EXPECT_TRUE(failed.Names("the source")) << failed.message;
-  EXPECT_TRUE(failed.Names("no memory that the driver knows")) << failed.message;
+  EXPECT_TRUE(failed.Names("use pinned memory, or retain it")) << failed.message;
 }
 
 // The same with a variable of the function that issues the copy.
@@ -186,7 +186,7 @@ TEST_F(Published, LlamaCpp26771PoolFlushed) {
   Capture(0, [&](cudaStream_t stream) { return Relu(stream, input, output); });
   ExpectReplays(0);
   pool.Flush();
-  ExpectFound(0, {"2 pointers", "argument 0", "no memory that the driver knows"});
+  ExpectFound(0, {"2 of the graph's 2 pointers", "argument 0", "no memory that the driver knows"});
 }
 
 // Small tensors with the layout of block tables are made anew at a wake-up: of the same sizes, perhaps at the same
