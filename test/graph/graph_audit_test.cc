@@ -70,11 +70,11 @@ TEST_F(GraphAudit, APointerIntoRetainedMemoryIsRetainedMemorys) {
   Create(GCAP_GRAPH_AUDIT_EACH_REPLAY);
   const DeviceMemory output;
   void* retained = nullptr;
-  GCAP_EXPECT_CUDA(cudaMallocHost(&retained, 2 * kBytes));
+  GCAP_EXPECT_CUDA(cudaMallocHost(&retained, 2 * kAuditBytes));
   const auto release = [](void* user) { GCAP_EXPECT_CUDA(cudaFreeHost(user)); };
   Capture(0, [&](cudaStream_t stream) -> gcap_status_t {
     GCAP_RETURN_IF_ERROR(gcap_capture_retain(gcap_capture_current(), release, retained));
-    return Copy(stream, output.get(), static_cast<char*>(retained) + kBytes);
+    return Copy(stream, output.get(), static_cast<char*>(retained) + kAuditBytes);
   });
   EXPECT_EQ(Audit(0)[0].owner, "RETAINED");
   EXPECT_TRUE(Replay(0).ok());
