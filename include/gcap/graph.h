@@ -398,7 +398,7 @@ GCAP_API gcap_status_t gcap_graph_manager_audit(gcap_graph_manager_t* manager, i
 // too, and those of cuBLAS and cuDNN kernels.
 //
 // A pointer that lies in device memory, such as an array of pointers, cannot be seen: a graph that reads such a pointer
-// uses the old buffer after a bind.
+// uses the old buffer after a bind. docs/graphs.md says what else does not move, and what to do.
 
 // A buffer that the work reads or writes.
 typedef struct gcap_graph_buffer {

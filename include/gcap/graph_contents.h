@@ -1,7 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // graph_contents.h: what is inside a captured graph, and whose memory it works on, for any cudaGraph_t, with or without
-// the graph manager.
+// the graph manager. docs/graphs.md is its page.
 #ifndef GCAP_GRAPH_CONTENTS_H_
 #define GCAP_GRAPH_CONTENTS_H_
 

@@ -104,10 +104,10 @@ GCAP_API gcap_memory_t gcap_session_output_memory(const gcap_session_t* session,
 // Runs the model once. `options` NULL: the defaults. `inputs` and `outputs` are tensors in the model's order, of the
 // model's types and shapes, in the memory that gcap_session_input_memory names. With a graph id, every run of that id
 // on a thread must bind the same addresses, since a replay reads and writes the capture's: change the contents, not the
-// addresses. Every run of that id on any thread has the same shapes, until the id is released. If the capture fails,
-// the run is undone and repeated eagerly; see rerun_failed_capture. On a thread that has a capture scope open, the run
-// is captured as a part of the caller's graph, whatever its options: the thread has run the session before, with these
-// shapes, and a failure fails the scope.
+// addresses, or set the run option `bindings` (gcap/run_options.h). Every run of that id on any thread has the same
+// shapes, until the id is released. If the capture fails, the run is undone and repeated eagerly; see
+// rerun_failed_capture. On a thread that has a capture scope open, the run is captured as a part of the caller's graph,
+// whatever its options: the thread has run the session before, with these shapes, and a failure fails the scope.
 //   INVALID_ARGUMENT     a tensor's type or shape is not the model's, or its address is NULL; the message names the
 //                        tensor; a symbol with two sizes; a shape that follows from nothing
 //   FAILED_PRECONDITION  the graph id means other shapes; check_bindings: the graph is bound to another address, or was

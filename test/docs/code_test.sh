@@ -1,8 +1,8 @@
 #!/bin/sh
 # Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 #
-# The code on docs/own_kernel.md is that of the example, line for line.
-#   own_kernel_test.sh own_kernel.md SOURCE...
+# The code on a page is that of the example, line for line.
+#   code_test.sh PAGE SOURCE...
 set -eu
 cd "$TEST_SRCDIR/$TEST_WORKSPACE"
 page=$1
