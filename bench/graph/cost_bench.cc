@@ -169,18 +169,6 @@ int InChild(int failed_before, const std::function<void()>& run) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
-int CountDevices() {
-  return InChild(0, [] {
-    int count = 0;
-    if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0) _exit(2);
-    cudaDeviceProp properties;
-    int driver = 0;
-    CheckCuda(cudaGetDeviceProperties(&properties, 0));
-    CheckCuda(cudaDriverGetVersion(&driver));
-    std::printf("device: %s, CUDA of the driver: %d\n\n", properties.name, driver);
-  });
-}
-
 struct Shape {
   int graphs, nodes;
 };
@@ -189,14 +177,11 @@ constexpr Shape kFew[] = {{2, 0}, {2, 8}, {4, 100}};
 
 }  // namespace
 
-// `--small`: few and small cases, for the test suite.
 int main(int argc, char** argv) {
-  const bool is_small = argc == 2 && std::strcmp(argv[1], "--small") == 0;
-  if (argc > 1 && !is_small) {
-    std::fprintf(stderr, "cost_bench: '%s' is unknown, allowed is --small\n", argv[1]);
-    return 2;
-  }
-  int failed = CountDevices();
+  const bool is_small = gcap::bench::IsSmall(argc, argv);
+  int failed = InChild(0, [] {
+    if (!gcap::bench::PrintDevice()) _exit(2);
+  });
   if (failed == 2) std::printf("no CUDA device\n");
   if (failed != 0) return failed == 2 ? 0 : failed;
   std::printf(

@@ -4,13 +4,11 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <deque>
 
+#include "bench/graph/digits_network.h"
 #include "bench/graph/paired.h"
-#include "examples/minimal_ep/digits/digits.h"
 #include "examples/minimal_ep/minimal_ep.h"
-#include "gcap/capture.h"
 #include "gcap/session.h"
 
 namespace gcap {
@@ -35,56 +33,6 @@ std::vector<DigitsCase> DigitsCases(bool is_small) {
 
 namespace {
 
-const char* const kSymbols[] = {"batch"};
-
-// The network without its trained weights, whose values nobody reads here.
-class Network {
- public:
-  Network() {
-    static const size_t kFloats[DIGITS_NUM_WEIGHTS] = {
-        REFERENCE_CONV1_CHANNELS * 9,
-        REFERENCE_CONV1_CHANNELS,
-        REFERENCE_CONV2_CHANNELS * REFERENCE_CONV1_CHANNELS * 9,
-        REFERENCE_CONV2_CHANNELS,
-        REFERENCE_FC1_OUTPUTS * REFERENCE_FC1_INPUTS,
-        REFERENCE_FC1_OUTPUTS,
-        REFERENCE_CLASSES * REFERENCE_FC1_OUTPUTS,
-        REFERENCE_CLASSES,
-    };
-    for (size_t i = 0; i < DIGITS_NUM_WEIGHTS; ++i) digits_.weights[i].data = std::calloc(kFloats[i], sizeof(float));
-    made_ = digits_model_create(&digits_, GCAP_DIM_SYMBOL(0));
-    model_ = *digits_model_get(made_);
-    model_.symbols = kSymbols;
-    model_.num_symbols = 1;
-  }
-  ~Network() {
-    digits_model_destroy(made_);
-    digits_free(&digits_);
-  }
-  Network(const Network&) = delete;
-  Network& operator=(const Network&) = delete;
-  const gcap_model_t* model() const { return &model_; }
-
- private:
-  digits_t digits_ = {};
-  digits_model_t* made_ = nullptr;
-  gcap_model_t model_ = {};
-};
-
-struct Tensors {
-  gcap_tensor_t images, probabilities;
-};
-
-Tensors MakeTensors(int64_t batch) {
-  Tensors t = {{nullptr, GCAP_DTYPE_F32, 4, {batch, 1, REFERENCE_IMAGE_SIDE, REFERENCE_IMAGE_SIDE}},
-               {nullptr, GCAP_DTYPE_F32, 2, {batch, REFERENCE_CLASSES}}};
-  CheckCuda(cudaMalloc(&t.images.data, gcap_tensor_bytes(&t.images)));
-  CheckCuda(cudaMalloc(&t.probabilities.data, gcap_tensor_bytes(&t.probabilities)));
-  CheckCuda(cudaMemset(t.images.data, 0, gcap_tensor_bytes(&t.images)));
-  CheckCuda(cudaDeviceSynchronize());
-  return t;
-}
-
 size_t ScratchBytes(gcap_runtime_t* runtime) {
   gcap_allocator_stats_t stats;
   gcap_scratch_get_stats(gcap_runtime_scratch(runtime), &stats);
@@ -105,7 +53,7 @@ class Ids {
     Check(minimal_ep_create(&options, &ep_, &runtime_));
     Check(gcap_session_create(network_.model(), &ep_, 1, nullptr, &session_));
     for (int id = 0; id < case_.ids; ++id) {
-      tensors_.push_back(MakeTensors(case_.first_batch + id * case_.more_batch));
+      tensors_.push_back(MakeDigitsTensors(case_.first_batch + id * case_.more_batch));
       options_.emplace_back();
       gcap_run_options_init(&options_.back());
       options_.back().graph_id = id;
@@ -117,6 +65,7 @@ class Ids {
   ~Ids() {
     Check(gcap_session_destroy(session_));
     Check(gcap_ep_destroy(ep_));
+    for (const DigitsTensors& each : tensors_) Free(each);
   }
   Ids(const Ids&) = delete;
   Ids& operator=(const Ids&) = delete;
@@ -161,11 +110,11 @@ class Ids {
 
  private:
   const DigitsCase case_;
-  const Network network_;
+  const DigitsNetwork network_;
   gcap_ep_t* ep_ = nullptr;
   gcap_runtime_t* runtime_ = nullptr;
   gcap_session_t* session_ = nullptr;
-  std::vector<Tensors> tensors_;
+  std::vector<DigitsTensors> tensors_;
   std::deque<gcap_run_options_t> options_;
   std::vector<gcap_warm_up_run_t> runs_;
 };
@@ -179,31 +128,21 @@ void PrintPlan(const char* name, const gcap_graph_plan_t& plan) {
 double ExecutableBytes(const Ids& ids, int copies) {
   const gcap_run_resources_t resources = ids.resources();
   const cudaStream_t stream = gcap_stream_handle(resources.stream);
-  std::vector<cudaGraph_t> graphs;
-  std::vector<gcap_retained_t*> retained;
-  for (const gcap_warm_up_run_t& run : ids.runs()) {
-    gcap_capture_t* capture = nullptr;
-    Check(gcap_scratch_reservation_prepare(resources.scratch, resources.stream));
-    Check(gcap_capture_begin(stream, nullptr, &capture));
-    ids.Run(run);
-    graphs.push_back(nullptr);
-    retained.push_back(nullptr);
-    Check(gcap_capture_end(capture, &graphs.back(), &retained.back()));
-  }
+  std::vector<CapturedRun> captured;
+  for (const gcap_warm_up_run_t& run : ids.runs()) captured.push_back(CaptureRun(resources, [&] { ids.Run(run); }));
   std::vector<cudaGraphExec_t> execs;
   const size_t before = FreeBytes();
   for (int i = 0; i < copies; ++i) {
-    for (cudaGraph_t graph : graphs) {
+    for (const CapturedRun& each : captured) {
       execs.push_back(nullptr);
-      CheckCuda(cudaGraphInstantiate(&execs.back(), graph, 0));
+      CheckCuda(cudaGraphInstantiate(&execs.back(), each.graph, 0));
       CheckCuda(cudaGraphLaunch(execs.back(), stream));
     }
   }
   CheckCuda(cudaStreamSynchronize(stream));
   const size_t after = FreeBytes();
   for (cudaGraphExec_t exec : execs) CheckCuda(cudaGraphExecDestroy(exec));
-  for (cudaGraph_t graph : graphs) CheckCuda(cudaGraphDestroy(graph));
-  for (gcap_retained_t* each : retained) gcap_retained_release(each);
+  for (const CapturedRun& each : captured) Release(each);
   return static_cast<double>(before - after) / copies;
 }
 

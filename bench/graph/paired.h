@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <vector>
 
 #include "gcap/ops/elementwise.h"
@@ -31,11 +32,35 @@ inline void Check(gcap_status_t status) {
   std::exit(1);
 }
 
+// Prints the device, for programs that print tables. False: there is none.
+inline bool PrintDevice() {
+  int count = 0, driver = 0;
+  if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0) return false;
+  cudaDeviceProp properties;
+  CheckCuda(cudaGetDeviceProperties(&properties, 0));
+  CheckCuda(cudaDriverGetVersion(&driver));
+  std::printf("device: %s, CUDA of the driver: %d\n\n", properties.name, driver);
+  return true;
+}
+
+// Whether the arguments are `--small`: few and small cases, for the test suite. Ends the process on any others.
+inline bool IsSmall(int argc, char** argv) {
+  const bool is_small = argc == 2 && std::strcmp(argv[1], "--small") == 0;
+  if (argc == 1 || is_small) return is_small;
+  std::fprintf(stderr, "%s: '%s' is unknown, allowed is --small\n", argv[0], argv[1]);
+  std::exit(2);
+}
+
 inline bool HasDevice(benchmark::State& state) {
   int count = 0;
   if (cudaGetDeviceCount(&count) == cudaSuccess && count > 0) return true;
   state.SkipWithError("no CUDA device");
   return false;
+}
+
+inline double MedianOf(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
+  return values[values.size() / 2];
 }
 
 // Times of one way, a few hundred of them.
@@ -58,10 +83,6 @@ class Samples {
 
   static double Nanoseconds(Clock::time_point from, Clock::time_point to) {
     return std::chrono::duration<double, std::nano>(to - from).count();
-  }
-  static double MedianOf(std::vector<double> values) {
-    std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
-    return values[values.size() / 2];
   }
 
   std::vector<double> samples_ns_;

@@ -248,6 +248,9 @@ typedef enum gcap_graph_question {
   GCAP_GRAPH_WHY_CAPTURE_FAILED = 0,  // why the last failed capture failed
   GCAP_GRAPH_WHY_NOT_UPDATED,         // why the last capture was no update in place: which node changed, and how
   GCAP_GRAPH_WHY_NOT_MOVABLE,         // why the id's graph cannot be bound to other buffers
+  // What the last capture over a capture changed: how many differences, and the first one (gcap_graph_diff). Only of an
+  // id whose graph before was kept (keep_source, or buffers that move).
+  GCAP_GRAPH_WHAT_CHANGED,
 } gcap_graph_question_t;
 
 // Returns a copy of the failure that answers the question, for messages; the caller owns the copy. NULL if no such
@@ -349,7 +352,7 @@ static inline void gcap_graph_replay_options_init(gcap_graph_replay_options_t* o
 //                        `check_bindings`: the run was not signed, or the graph was captured with other bindings; the
 //                        message names the tensor and both addresses or shapes. GCAP_GRAPH_AUDIT_EACH_REPLAY: the graph
 //                        works on memory that is not its own any more; the message names the node, the argument, what
-//                        the memory was and what it is. Nothing was launched
+//                        the memory was and what it is. Capture the id again, or release it. Nothing was launched
 //   INVALID_ARGUMENT     `on_stream`: a stream of another device. `check_bindings`: as gcap_graph_manager_sign.
 //                        `addresses`: as gcap_graph_manager_bind, which has its other errors too
 //   CUDA_ERROR           the launch or the wait failed. `on_stream`: if the graph was launched but the streams could

@@ -11,6 +11,7 @@
 
 #include "lib/contents/compare.h"
 #include "lib/internal/check_argument.h"
+#include "lib/internal/forked.h"
 
 #define WORD sizeof(uintptr_t)
 // No memory is below it: saves questions about small numbers.
@@ -60,11 +61,11 @@ static const gcap_owned_t* find_owned(const gcap_audit_subject_t* subject, uintp
 }
 
 static gcap_graph_owner_t owner_of(const gcap_memory_t* memory) {
-  if (memory->type == 0) return GCAP_GRAPH_OWNER_UNKNOWN;
   if (memory->has_claim) {
     return memory->claim.keeper != 0 ? GCAP_GRAPH_OWNER_RESERVATION : GCAP_GRAPH_OWNER_SCRATCH;
   }
-  return memory->has_block ? GCAP_GRAPH_OWNER_ALLOCATOR : GCAP_GRAPH_OWNER_FOREIGN;
+  if (memory->has_block) return GCAP_GRAPH_OWNER_ALLOCATOR;
+  return memory->type == 0 ? GCAP_GRAPH_OWNER_UNKNOWN : GCAP_GRAPH_OWNER_FOREIGN;
 }
 
 // Memory that the driver does not know is good only if somebody keeps it.
@@ -89,9 +90,19 @@ static gcap_status_t add_note(gcap_graph_notes_t* notes, const note_t* note) {
   return NULL;
 }
 
+static int compare_places(const void* a, const void* b) {
+  const gcap_relocation_word_t *x = a, *y = b;
+  if (x->node != y->node) return x->node < y->node ? -1 : 1;
+  return x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
+// The buffer that the word moves with.
 static size_t buffer_of(const gcap_relocation_t* relocation, size_t node, size_t offset) {
-  for (size_t i = 0; relocation != NULL && i < relocation->num_words; ++i) {
-    if (relocation->words[i].node == node && relocation->words[i].offset == offset) return relocation->words[i].buffer;
+  const gcap_relocation_word_t place = {.node = node, .offset = offset};
+  for (size_t i = 0; relocation != NULL && i < relocation->num_buffers; ++i) {
+    const size_t first = relocation->first_word[i], count = relocation->first_word[i + 1] - first;
+    if (count == 0) continue;
+    if (bsearch(&place, relocation->words + first, count, sizeof(place), compare_places) != NULL) return i;
   }
   return NO_BUFFER;
 }
@@ -109,6 +120,9 @@ static gcap_status_t identify(const gcap_audit_subject_t* subject, note_t* note)
   if (note->owner == GCAP_GRAPH_OWNER_GRAPH) return NULL;
   GCAP_RETURN_IF_ERROR(gcap_memory_look(&subject->finder, note->address, /*watch=*/true, &note->memory));
   if (note->owner == GCAP_GRAPH_OWNER_UNKNOWN) note->owner = owner_of(&note->memory);
+  if (note->owner != GCAP_GRAPH_OWNER_FOREIGN) return NULL;
+  const gcap_owned_t* whole = find_owned(subject, note->memory.start);
+  if (whole != NULL && whole->owner == GCAP_GRAPH_OWNER_RETAINED) note->owner = whole->owner;
   return NULL;
 }
 
@@ -262,6 +276,7 @@ gcap_status_t gcap_graph_audit(const gcap_graph_notes_t* notes, gcap_graph_point
                                size_t* out_findings) {
   if (out_findings != NULL) *out_findings = 0;
   GCAP_RETURN_IF_NULL(notes);
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
   size_t findings = 0;
   for (size_t i = 0; i < notes->count; ++i) {
     gcap_memory_t now;
@@ -277,6 +292,22 @@ gcap_status_t gcap_graph_audit(const gcap_graph_notes_t* notes, gcap_graph_point
   return NULL;
 }
 
+// Why the graph must not be launched, by its first finding.
+static gcap_status_t refuse(const gcap_graph_notes_t* notes, size_t findings, const told_t* first) {
+  const gcap_graph_pointer_t* pointer = &first->pointer;
+  if (pointer->owner == GCAP_GRAPH_OWNER_UNKNOWN) {
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                       "the memory behind %zu of the graph's %zu pointers is not the graph's: %s: %s %p is in %s: use "
+                       "pinned memory, or retain it with gcap_capture_retain",
+                       findings, notes->count, pointer->node_text, pointer->place, pointer->address, pointer->memory);
+  }
+  return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                     "the memory behind %zu of the graph's %zu pointers is not the graph's: %s: %s %p was captured in "
+                     "%s, where now is %s",
+                     findings, notes->count, pointer->node_text, pointer->place, pointer->address, pointer->memory,
+                     pointer->now);
+}
+
 gcap_status_t gcap_notes_check(const gcap_graph_notes_t* notes) {
   size_t findings = 0;
   told_t first;
@@ -286,11 +317,7 @@ gcap_status_t gcap_notes_check(const gcap_graph_notes_t* notes) {
     GCAP_RETURN_IF_ERROR(look_again(notes, &notes->items[i], &now, &is_finding));
     if (is_finding && findings++ == 0) write_pointer(notes, &notes->items[i], true, &now, &first);
   }
-  if (findings == 0) return NULL;
-  return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
-                     "%zu pointers of the graph point into memory that is not the graph's: %s: %s %p was captured in "
-                     "%s, where now is %s",
-                     findings, first.node, first.place, first.pointer.address, first.memory, first.now);
+  return findings == 0 ? NULL : refuse(notes, findings, &first);
 }
 
 gcap_status_t gcap_graph_notes_create(cudaGraph_t graph, gcap_graph_find_block_fn find_block, void* user,
@@ -298,6 +325,7 @@ gcap_status_t gcap_graph_notes_create(cudaGraph_t graph, gcap_graph_find_block_f
   GCAP_RETURN_IF_NULL(out_notes);
   *out_notes = NULL;
   GCAP_RETURN_IF_NULL(graph);
+  GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
   gcap_contents_t contents;
   GCAP_RETURN_IF_ERROR(gcap_contents_read(graph, /*with_arguments=*/true, &contents));
   const gcap_audit_subject_t subject = {.contents = &contents, .finder = {find_block, user}};

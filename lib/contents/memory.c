@@ -2,6 +2,11 @@
 //
 // Memory by address. Three may know it: the driver the whole allocation, an arena of gcap a piece of that, and the
 // application's allocator a piece. Each is believed: the memory is the same only if it is to all who knew it.
+//
+// Measured on an H200 (driver 580.159.04; probe.pointer in test/conformance): two allocations have two buffer ids, of
+// cudaMalloc, of pinned memory and of a pool, also where the second has the address of the first; of memory that was
+// freed, to a pool too, the driver knows nothing; the question is legal in every capture.
+//
 // Nothing here is shared, so nothing is locked.
 
 #include "lib/contents/memory.h"
@@ -26,9 +31,9 @@ gcap_status_t gcap_memory_look(const gcap_block_finder_t* finder, uintptr_t addr
 }
 
 bool gcap_memory_is_nobodys(const gcap_memory_t* memory) {
-  if (memory->type == 0) return true;
-  if (memory->has_claim && memory->claim.hand_out == 0 && memory->claim.keeper == 0) return true;
-  return memory->has_block && memory->block.number == 0;
+  if (memory->has_claim) return memory->claim.hand_out == 0 && memory->claim.keeper == 0;
+  if (memory->has_block) return memory->block.number == 0;
+  return memory->type == 0;
 }
 
 // Memory that an allocator has now and had not then came to that allocator in between.

@@ -8,8 +8,10 @@
 // Locking: none. The id is CAPTURING meanwhile, so that nobody else touches its executable, and the new graph is not
 // yet anybody's. The slot learns of the rest when the caller has the mutex.
 
+#include <stdio.h>
 #include <stdlib.h>
 
+#include "gcap/graph_contents.h"
 #include "gcap/log.h"
 #include "lib/graph/audit.h"
 #include "lib/graph/manager.h"
@@ -17,6 +19,8 @@
 #include "lib/internal/cache_line.h"
 #include "lib/internal/cuda_guard.h"
 #include "lib/internal/stream_table.h"
+
+#define CHANGE_BYTES 512
 
 // In the relaxed mode: it may free memory, which would break a capture of another thread in global mode. Where the mode
 // cannot be had the executable goes all the same.
@@ -138,6 +142,29 @@ static gcap_status_t undo(gcap_graph_slot_t* slot, gcap_graph_captured_t* captur
   return gcap_graph_captured_destroy(captured);
 }
 
+// --- What changed ---------------------------------------------------------------------------------------------------
+
+static void note_first(void* user, const gcap_graph_difference_t* difference) {
+  char* text = user;
+  if (text[0] != '\0') return;
+  snprintf(text, CHANGE_BYTES, "%s: %s %s -> %s", difference->node_text, difference->field, difference->before,
+           difference->after);
+}
+
+// How the capture differs from the one before, if that was kept; NULL: in nothing, or nobody could tell.
+static gcap_status_t explain_change(const gcap_graph_slot_t* slot, cudaGraph_t source) {
+  if (slot->graph == NULL || slot->graph->source == NULL) return NULL;
+  char first[CHANGE_BYTES] = "";
+  size_t count = 0;
+  gcap_status_t status = gcap_graph_diff(slot->graph->source, source, note_first, first, &count);
+  const bool is_told = status == NULL;
+  gcap_status_ignore(status);  // only an explanation is lost
+  if (!is_told || count == 0) return NULL;
+  return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                     "graph id %d differs from its capture before in %zu fields; the first: %s", slot->id, count,
+                     first);
+}
+
 static bool is_movable(const gcap_graph_captured_t* captured) {
   return captured->moving != NULL && captured->moving->relocation != NULL;
 }
@@ -162,6 +189,7 @@ gcap_status_t gcap_graph_captured_build(const gcap_graph_manager_t* manager, gca
   gcap_status_t status = gcap_contents_read(source, with_arguments, &captured->contents);
   if (status == NULL && may_move) status = gcap_graph_moving_relocate(captured->moving, &captured->contents);
   if (status == NULL) status = gcap_graph_note_memory(manager, captured);
+  if (status == NULL) out_build->change = explain_change(slot, source);
   if (status == NULL) status = identify_stream(captured);
   if (status == NULL) status = start(manager, slot, captured, out_build);
   if (status != NULL) return gcap_status_join(status, undo(slot, captured));

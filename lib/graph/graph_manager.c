@@ -172,6 +172,7 @@ static gcap_status_t answer_of(const gcap_graph_slot_t* slot, gcap_graph_questio
   switch (question) {
     case GCAP_GRAPH_WHY_CAPTURE_FAILED: return slot->last_failure;
     case GCAP_GRAPH_WHY_NOT_UPDATED: return slot->update_refusal;
+    case GCAP_GRAPH_WHAT_CHANGED: return slot->change;
     case GCAP_GRAPH_WHY_NOT_MOVABLE:
       return slot->graph != NULL && slot->graph->moving != NULL ? slot->graph->moving->refusal : NULL;
   }
@@ -181,9 +182,10 @@ static gcap_status_t answer_of(const gcap_graph_slot_t* slot, gcap_graph_questio
 gcap_status_t gcap_graph_manager_explain(gcap_graph_manager_t* manager, int id, gcap_graph_question_t question) {
   GCAP_RETURN_IF_NULL(manager);
   GCAP_RETURN_IF_ERROR(gcap_check_not_forked(__func__));
-  if ((unsigned)question > GCAP_GRAPH_WHY_NOT_MOVABLE) {
+  if ((unsigned)question > GCAP_GRAPH_WHAT_CHANGED) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT,
-                       "question is %d, allowed are WHY_CAPTURE_FAILED (0), WHY_NOT_UPDATED (1), WHY_NOT_MOVABLE (2)",
+                       "question is %d, allowed are WHY_CAPTURE_FAILED (0), WHY_NOT_UPDATED (1), WHY_NOT_MOVABLE (2), "
+                       "WHAT_CHANGED (3)",
                        (int)question);
   }
   pthread_mutex_lock(&manager->mutex);

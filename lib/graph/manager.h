@@ -70,6 +70,7 @@ typedef struct gcap_graph_slot {
   gcap_graph_run_history_t history;  // for the STABLE policy
   gcap_status_t last_failure;
   gcap_status_t update_refusal;
+  gcap_status_t change;            // from the graph before; NULL: none, or that was not kept
   gcap_graph_moving_t* rehearsed;  // for the capture to come; NULL: nothing
   uint64_t walk;                   // that measured it last
 } gcap_graph_slot_t;
@@ -181,6 +182,7 @@ typedef struct gcap_graph_build {
   size_t nodes;
   uint64_t instantiate_ns;       // 0: it did not come to that
   gcap_status_t update_refusal;  // why the old executable was not updated; NULL: it was, or there was none
+  gcap_status_t change;          // what differs from the graph before
 } gcap_graph_build_t;
 
 // Makes what is kept of a finished capture and launches it once: `slot`'s executable is updated, or a new one made.

@@ -123,9 +123,9 @@ gcap_status_t gcap_graph_launch_on(gcap_graph_manager_t* manager, gcap_graph_slo
 // Refuses other bindings than the capture's, where that is asked for, or where audits make sure of a signed graph.
 static gcap_status_t check_bindings(const gcap_graph_manager_t* manager, const gcap_graph_slot_t* slot,
                                     const gcap_graph_replay_options_t* options) {
+  if (!options->check_bindings && !manager->audits_replays) return NULL;
   const gcap_graph_signature_t* signature = slot->graph->signature;
-  const bool audits = manager->audits_replays && options->bindings != NULL && signature != NULL;
-  if (!options->check_bindings && !audits) return NULL;
+  if (!options->check_bindings && (options->bindings == NULL || signature == NULL)) return NULL;
   GCAP_RETURN_IF_ERROR(gcap_graph_bindings_check(options->bindings, options->num_bindings));
   gcap_status_t status = gcap_graph_signature_check(signature, options->bindings, options->num_bindings);
   return status == NULL ? NULL : gcap_status_annotate(status, gcap_status_code(status), "graph id %d", slot->id);

@@ -412,6 +412,12 @@ static gcap_status_t commit(gcap_graph_manager_t* manager, gcap_graph_slot_t* sl
 
 static void note_build(gcap_graph_slot_t* slot, const gcap_graph_build_t* build) {
   if (build->instantiate_ns != 0) slot->info.instantiate_ns = build->instantiate_ns;
+  if (build->captured != NULL) {
+    gcap_status_free(slot->change);
+    slot->change = build->change;
+  } else {
+    gcap_status_free(build->change);
+  }
   if (build->update_refusal == NULL) return;
   gcap_status_free(slot->update_refusal);
   slot->update_refusal = build->update_refusal;

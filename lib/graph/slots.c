@@ -88,6 +88,7 @@ void gcap_graph_slot_remove(gcap_graph_manager_t* manager, gcap_graph_slot_t* sl
   gcap_hash_table_remove(&manager->slots, gcap_hash_table_find(&manager->slots, gcap_graph_key_of(slot->id)));
   gcap_status_free(slot->last_failure);
   gcap_status_free(slot->update_refusal);
+  gcap_status_free(slot->change);
   gcap_status_ignore(gcap_graph_moving_destroy(slot->rehearsed));  // its stand-ins are gone already
   free(slot);
 }

@@ -11,6 +11,10 @@
 
 #include "gcap/status.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 // Whose the piece is that an address is in.
 typedef struct gcap_memory_claim {
   uintptr_t start;
@@ -47,4 +51,7 @@ void gcap_memory_source_remove(gcap_memory_source_t* source);
 //   RESOURCE_EXHAUSTED  as a source
 gcap_status_t gcap_memory_find_claim(uintptr_t address, bool watch, gcap_memory_claim_t* out_claim, bool* out_found);
 
+#ifdef __cplusplus
+}  // extern "C"
+#endif
 #endif  // GCAP_LIB_INTERNAL_MEMORY_SOURCE_H_

@@ -50,24 +50,45 @@ static uint64_t hand_out_of(const gcap_scratch_t* scratch, const gcap_scratch_bl
   return watched->number;
 }
 
-static gcap_status_t find_locked(gcap_scratch_t* scratch, uintptr_t address, bool watch, gcap_memory_claim_t* out_claim,
-                                 bool* out_found) {
-  gcap_scratch_block_t* block = find_block(scratch, address);
-  *out_found = block != NULL;
-  if (block == NULL) return NULL;
+static void name_keeper(const gcap_scratch_reservation_t* reservation, gcap_memory_claim_t* claim) {
+  gcap_text_t name;
+  gcap_text_init(&name, claim->name, sizeof(claim->name));
+  gcap_text_add(&name, "%s", reservation->label);
+  claim->keeper = reservation->number;
+}
+
+static gcap_status_t claim_block(gcap_scratch_t* scratch, gcap_scratch_block_t* block, bool watch,
+                                 gcap_memory_claim_t* out_claim) {
   if (watch && hand_out_of(scratch, block) == UNWATCHED) GCAP_RETURN_IF_ERROR(watch_block(scratch, block));
-  const gcap_scratch_reservation_t* reservation = gcap_scratch_block_reservation(block);
   *out_claim = (gcap_memory_claim_t){.start = (uintptr_t)gcap_scratch_block_base(block),
                                      .bytes = block->bytes,
                                      .source = scratch->number,
-                                     .hand_out = hand_out_of(scratch, block),
-                                     .keeper = reservation != NULL ? reservation->number : 0};
-  if (reservation != NULL) {
-    gcap_text_t name;
-    gcap_text_init(&name, out_claim->name, sizeof(out_claim->name));
-    gcap_text_add(&name, "%s", reservation->label);
-  }
+                                     .hand_out = hand_out_of(scratch, block)};
+  const gcap_scratch_reservation_t* reservation = gcap_scratch_block_reservation(block);
+  if (reservation != NULL) name_keeper(reservation, out_claim);
   return NULL;
+}
+
+// Captured copies bring red zones to host memory that goes with the graph's reservation.
+static bool claim_attachment(const gcap_scratch_t* scratch, uintptr_t address, gcap_memory_claim_t* out_claim) {
+  for (const gcap_scratch_reservation_t* r = scratch->reservations; r != NULL; r = r->next) {
+    for (const gcap_scratch_attachment_t* attachment = r->zone_copies; attachment != NULL;
+         attachment = attachment->next) {
+      const uintptr_t start = (uintptr_t)attachment;
+      if (address - start >= attachment->bytes) continue;
+      *out_claim = (gcap_memory_claim_t){.start = start, .bytes = attachment->bytes, .source = scratch->number};
+      name_keeper(r, out_claim);
+      return true;
+    }
+  }
+  return false;
+}
+
+static gcap_status_t find_locked(gcap_scratch_t* scratch, uintptr_t address, bool watch, gcap_memory_claim_t* out_claim,
+                                 bool* out_found) {
+  gcap_scratch_block_t* block = find_block(scratch, address);
+  *out_found = block != NULL || claim_attachment(scratch, address, out_claim);
+  return block == NULL ? NULL : claim_block(scratch, block, watch, out_claim);
 }
 
 static gcap_status_t find(gcap_memory_source_t* source, uintptr_t address, bool watch, gcap_memory_claim_t* out_claim,

@@ -149,7 +149,7 @@ gcap_status_t gcap_scratch_zones_capture(const gcap_scratch_zone_reader_t* reade
   copy->live = *live;
   memset(&copy->images, GCAP_SCRATCH_ZONE_BYTE, sizeof(copy->images));
   // Also when a call fails: the other may be in the graph.
-  copy->attachment.next = reservation->zone_copies;
+  copy->attachment = (gcap_scratch_attachment_t){.next = reservation->zone_copies, .bytes = sizeof(*copy)};
   reservation->zone_copies = &copy->attachment;
   const int device_id = gcap_stream_device(live->stream);
   int previous = 0;

@@ -11,6 +11,7 @@
 // Head of what others made with malloc to go with a reservation.
 typedef struct gcap_scratch_attachment {
   struct gcap_scratch_attachment* next;
+  size_t bytes;  // of the whole
 } gcap_scratch_attachment_t;
 
 struct gcap_scratch_reservation {

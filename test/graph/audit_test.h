@@ -20,10 +20,10 @@
 namespace gcap {
 namespace testing {
 
-constexpr int64_t kFloats = 64;
-constexpr size_t kBytes = kFloats * sizeof(float);
+constexpr int64_t kAuditFloats = 64;
+constexpr size_t kAuditBytes = kAuditFloats * sizeof(float);
 
-// Memory of kBytes zeros, from the driver.
+// Memory of kAuditBytes zeros, from the driver.
 class DeviceMemory {
  public:
   enum Kind { kDevice, kPinned };
@@ -32,7 +32,7 @@ class DeviceMemory {
   DeviceMemory& operator=(const DeviceMemory&) = delete;
   ~DeviceMemory() { Free(); }
 
-  void Alloc(size_t bytes = kBytes) {
+  void Alloc(size_t bytes = kAuditBytes) {
     GCAP_EXPECT_CUDA(kind_ == kPinned ? cudaMallocHost(&memory_, bytes) : cudaMalloc(&memory_, bytes));
     GCAP_EXPECT_CUDA(cudaMemset(memory_, 0, bytes));
     GCAP_EXPECT_CUDA(cudaDeviceSynchronize());
@@ -48,12 +48,13 @@ class DeviceMemory {
   void* memory_ = nullptr;
 };
 
-// An allocator as frameworks have: blocks of kBytes of one allocation of the driver, reused as soon as they are free.
+// An allocator as frameworks have: blocks of kAuditBytes of one allocation of the driver, reused as soon as they are
+// free.
 class CachingAllocator {
  public:
   explicit CachingAllocator(DeviceMemory::Kind kind = DeviceMemory::kDevice) : pool_(kind) {
     pool_.Free();
-    pool_.Alloc(kBlocks * kBytes);
+    pool_.Alloc(kBlocks * kAuditBytes);
   }
 
   // The first block that is free.
@@ -75,16 +76,16 @@ class CachingAllocator {
     const size_t index = allocator->IndexOf(address);
     if (allocator->pool_.get() == nullptr || index >= kBlocks) return false;
     out_block->address = allocator->At(index);
-    out_block->bytes = kBytes;
+    out_block->bytes = kAuditBytes;
     out_block->number = allocator->numbers_[index];
     return true;
   }
 
  private:
   static constexpr size_t kBlocks = 8;
-  char* At(size_t index) const { return static_cast<char*>(pool_.get()) + index * kBytes; }
+  char* At(size_t index) const { return static_cast<char*>(pool_.get()) + index * kAuditBytes; }
   size_t IndexOf(const void* address) const {
-    return (reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(pool_.get())) / kBytes;
+    return (reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(pool_.get())) / kAuditBytes;
   }
 
   DeviceMemory pool_;
@@ -118,13 +119,13 @@ class AuditTest : public ManagerTest {
 
   // out = relu(in).
   static gcap_status_t Relu(cudaStream_t stream, void* in, void* out) {
-    int64_t count = kFloats;
+    int64_t count = kAuditFloats;
     void* args[] = {&in, &out, &count};
     return GCAP_CUDA(
         cudaLaunchKernel(reinterpret_cast<const void*>(gcap_kernel_relu_f32), dim3(1), dim3(64), args, 0, stream));
   }
   static gcap_status_t Copy(cudaStream_t stream, void* to, const void* from) {
-    return GCAP_CUDA(cudaMemcpyAsync(to, from, kBytes, cudaMemcpyDefault, stream));
+    return GCAP_CUDA(cudaMemcpyAsync(to, from, kAuditBytes, cudaMemcpyDefault, stream));
   }
 
   Outcome CaptureOnce(int id, const Work& work) {
@@ -144,7 +145,7 @@ class AuditTest : public ManagerTest {
   }
   // The same with input and output that may move.
   void CaptureOn(int id, void* input, void* output) {
-    const gcap_graph_buffer_t items[] = {{"input", input, kBytes, 0}, {"output", output, kBytes, 0}};
+    const gcap_graph_buffer_t items[] = {{"input", input, kAuditBytes, 0}, {"output", output, kAuditBytes, 0}};
     gcap_graph_buffers_t buffers;
     gcap_graph_buffers_init(&buffers);
     buffers.items = items;

@@ -1,10 +1,10 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Audits: whose memory a captured graph works on, and whether it still is. Published defects as miniatures are in
-// published_test.cc of test/audit.
+// Audits: whose memory a captured graph works on, and whether it still is.
 
-#include <cstring>
+#include <atomic>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "gcap/allocator.h"
@@ -47,11 +47,12 @@ TEST_F(GraphAudit, NamesBindingsRetainedAndTheGraphsOwnMemory) {
   Capture(0, [&](cudaStream_t stream) -> gcap_status_t {
     GCAP_RETURN_IF_ERROR(gcap_graph_manager_sign(manager_, &binding, 1));
     void* own = nullptr;
-    GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMallocAsync(&own, kBytes, stream)));
+    GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMallocAsync(&own, kAuditBytes, stream)));
     GCAP_RETURN_IF_ERROR(gcap_capture_retain(
         gcap_capture_current(), [](void*) {}, pageable));
-    GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMemcpyAsync(input.get(), pageable, kBytes, cudaMemcpyHostToDevice, stream)));
-    GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMemcpyAsync(own, input.get(), kBytes, cudaMemcpyDeviceToDevice, stream)));
+    GCAP_RETURN_IF_ERROR(
+        GCAP_CUDA(cudaMemcpyAsync(input.get(), pageable, kAuditBytes, cudaMemcpyHostToDevice, stream)));
+    GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMemcpyAsync(own, input.get(), kAuditBytes, cudaMemcpyDeviceToDevice, stream)));
     return GCAP_CUDA(cudaFreeAsync(own, stream));
   });
   const std::vector<Pointer> pointers = Audit(0);
@@ -62,6 +63,20 @@ TEST_F(GraphAudit, NamesBindingsRetainedAndTheGraphsOwnMemory) {
   EXPECT_EQ(pointers[1].memory.rfind("logits: ", 0), 0u) << pointers[1].memory;
   EXPECT_EQ(pointers[3].owner, "GRAPH");
   EXPECT_EQ(Findings(0), 0u);
+  EXPECT_TRUE(Replay(0).ok());
+}
+
+TEST_F(GraphAudit, APointerIntoRetainedMemoryIsRetainedMemorys) {
+  Create(GCAP_GRAPH_AUDIT_EACH_REPLAY);
+  const DeviceMemory output;
+  void* retained = nullptr;
+  GCAP_EXPECT_CUDA(cudaMallocHost(&retained, 2 * kAuditBytes));
+  const auto release = [](void* user) { GCAP_EXPECT_CUDA(cudaFreeHost(user)); };
+  Capture(0, [&](cudaStream_t stream) -> gcap_status_t {
+    GCAP_RETURN_IF_ERROR(gcap_capture_retain(gcap_capture_current(), release, retained));
+    return Copy(stream, output.get(), static_cast<char*>(retained) + kAuditBytes);
+  });
+  EXPECT_EQ(Audit(0)[0].owner, "RETAINED");
   EXPECT_TRUE(Replay(0).ok());
 }
 
@@ -102,7 +117,7 @@ TEST_F(GraphAudit, OnDemandTellsAndReplaysAllTheSame) {
 TEST_F(GraphAudit, OnDemandLogsACaptureWithAFinding) {
   Create(GCAP_GRAPH_AUDIT_ON_DEMAND);
   const DeviceMemory output;
-  static char pageable[kBytes];
+  static char pageable[kAuditBytes];
   Capture(0, [&](cudaStream_t stream) { return Copy(stream, output.get(), pageable); });
   EXPECT_EQ(State(0), "CAPTURED");
   EXPECT_EQ(warnings_, 1);
@@ -121,8 +136,8 @@ TEST_F(GraphAudit, EachReplayRefusesMemoryThatIsGoneUntilTheGraphIsCapturedAgain
   output.Free();
   const Outcome refused = Replay(0);
   EXPECT_EQ(refused.code, GCAP_FAILED_PRECONDITION);
-  for (const char* text :
-       {"graph id 0: 1 pointers", "node 0 of 1, kernel", "argument 1", "256 bytes", "driver knows"}) {
+  for (const char* text : {"graph id 0: the memory behind 1 of the graph's 2 pointers", "node 0 of 1, kernel",
+                           "argument 1", "256 bytes", "driver knows"}) {
     EXPECT_TRUE(refused.Names(text)) << text << " is not in: " << refused.message;
   }
   EXPECT_EQ(Info(0).replays, replays) << "nothing was launched";
@@ -212,7 +227,7 @@ class ScratchAudit : public AuditTest {
   }
   void* Alloc() {
     void* block = nullptr;
-    GCAP_EXPECT_OK(gcap_scratch_alloc(scratch_, kBytes, wrapped_, &block));
+    GCAP_EXPECT_OK(gcap_scratch_alloc(scratch_, kAuditBytes, wrapped_, &block));
     return block;
   }
   void Free(void* block) { GCAP_EXPECT_OK(gcap_scratch_free(scratch_, block)); }
@@ -307,6 +322,33 @@ TEST_F(ScratchAudit, AFreeBlockFailsTheCapture) {
   Free(block);
   const Outcome failed = CaptureFails(0, [&](cudaStream_t stream) { return Copy(stream, output.get(), block); });
   EXPECT_TRUE(failed.Names("of scratch at")) << failed.message;
+}
+
+// Other threads allocate and free all the while, also what a graph relies on.
+TEST_F(ScratchAudit, AuditsBesideTheTrafficOfOtherThreads) {
+  const DeviceMemory output;
+  void* kept = Alloc();
+  CaptureCopy(0, output.get(), kept);
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 2; ++i) {
+    threads.emplace_back([this, &stop] {
+      gcap_stream_t* stream = nullptr;
+      GCAP_EXPECT_OK(gcap_stream_create(0, &stream));
+      while (!stop) {
+        void* block = nullptr;
+        GCAP_EXPECT_OK(gcap_scratch_alloc(scratch_, kAuditBytes, stream, &block));
+        GCAP_EXPECT_OK(gcap_scratch_free(scratch_, block));
+      }
+      GCAP_EXPECT_OK(gcap_stream_synchronize(stream));
+      GCAP_EXPECT_OK(gcap_stream_destroy(stream));
+    });
+  }
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(Replay(0).ok());
+  std::thread([this, kept] { Free(kept); }).join();
+  EXPECT_EQ(Replay(0).code, GCAP_FAILED_PRECONDITION);
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
 }
 
 // --- Without a manager ----------------------------------------------------------------------------------------------

@@ -170,9 +170,8 @@ TEST_F(GraphMovingRefusal, MemoryThatEndsTooEarly) {
   std::vector<char*> ranges(1);
   ASSERT_EQ(cudaMalloc(reinterpret_cast<void**>(&ranges[0]), kBytes), cudaSuccess);
   const std::vector<gcap_graph_buffer_t> items = {{"large", ranges[0], kBytes, 0}};
-  const WorkOn work = [](cudaStream_t stream, void* const* at) {
-    return GCAP_CUDA(cudaMemsetAsync(at[0], 7, kBytes, stream));
-  };
+  // A kernel: a GPU's driver sets no fill to memory of two allocations.
+  const WorkOn work = [](cudaStream_t stream, void* const* at) { return AddTo(stream, at[0], at[0], 1); };
   ASSERT_TRUE(RunOn(items, work).ok());
   GCAP_EXPECT_FAILS(Bind(0, ranges[0] + 4096), GCAP_INVALID_ARGUMENT, "has 4194304 bytes, and the memory at 0x");
   for (int i = 0; i < 8; ++i) {
@@ -265,6 +264,21 @@ TEST_F(GraphMovingRefusal, WithoutARerunTheFailureOfTheRehearsalIsTheRuns) {
   EXPECT_STREQ(gcap_code_name(outcome.code), "CAPTURE_INVALIDATED");
   EXPECT_TRUE(outcome.Names("in its rehearsal")) << outcome.message;
   EXPECT_EQ(output_->value(), 9) << "nothing was executed";
+}
+
+// Work that asks for the thread's last error must not find that of an earlier rehearsal.
+TEST_F(GraphMovingRefusal, ARehearsalLeavesNoLastError) {
+  const WorkOn work = [](cudaStream_t stream, void* const* at) {
+    const cudaError_t before = cudaPeekAtLastError();
+    (void)cudaMemcpyAsync(at[1], at[0], kFloatsBytes, cudaMemcpyDeviceToDevice, stream);
+    if (cudaPeekAtLastError() == cudaSuccess) return static_cast<gcap_status_t>(nullptr);
+    return GCAP_STATUS(GCAP_LIBRARY_ERROR, "%s", before == cudaSuccess ? "the copy was refused" : "left over");
+  };
+  const Outcome outcome = RunOn(*input_, *output_, work);
+  EXPECT_TRUE(outcome.ok()) << outcome.message;
+  EXPECT_EQ(calls_, 3) << "two rehearsals and the capture";
+  EXPECT_TRUE(WhyNotMovable().ok());
+  EXPECT_EQ(output_->value(), 1);
 }
 
 TEST_F(GraphMovingRefusal, WorkThatFailsInTheCaptureKeepsNoGraph) {

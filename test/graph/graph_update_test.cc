@@ -46,6 +46,29 @@ TEST_F(GraphUpdate, OfAnIdWithoutAGraphIsNotFound) {
   GCAP_EXPECT_FAILS(gcap_graph_manager_recapture(manager_, 3), GCAP_NOT_FOUND, "COOLING");
 }
 
+TEST_F(GraphUpdate, OfAKeptGraphSaysWhatChanged) {
+  GCAP_EXPECT_OK(gcap_graph_manager_destroy(manager_));
+  gcap_graph_manager_options_t options;
+  gcap_graph_manager_options_init(&options);
+  options.min_num_runs_before_capture = 0;
+  options.keep_source = true;
+  GCAP_ASSERT_OK(gcap_graph_manager_create(&options, &manager_));
+  const CopyJob job, other;
+  Capture(0, job);
+  GCAP_EXPECT_OK(gcap_graph_manager_explain(manager_, 0, GCAP_GRAPH_WHAT_CHANGED));
+  for (const CopyJob* next : {&other, &other}) {
+    GCAP_EXPECT_OK(gcap_graph_manager_recapture(manager_, 0));
+    Capture(0, *next);
+    const Outcome change(gcap_graph_manager_explain(manager_, 0, GCAP_GRAPH_WHAT_CHANGED));
+    if (change.ok()) continue;
+    EXPECT_EQ(Info(0).captures, 2u) << "the third is as the second";
+    EXPECT_TRUE(change.Names("in 4 fields; the first: node 0 of 2, memcpy: the ")) << change.message;
+  }
+  EXPECT_EQ(Info(0).captures, 3u);
+  GCAP_EXPECT_OK(gcap_graph_manager_explain(manager_, 0, GCAP_GRAPH_WHAT_CHANGED));
+  stream_->Synchronize();
+}
+
 TEST_F(GraphUpdate, UntilTheNextRunTheIdDoesNotReplay) {
   const CopyJob job;
   Capture(0, job);

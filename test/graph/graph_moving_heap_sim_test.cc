@@ -1,0 +1,71 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Runs on buffers that move where host memory is short, and where rehearsals are forgotten. Only what gcap allocates
+// before the first call of CUDA can fail: the simulator stops without memory.
+
+#include "test/base/heap_failure.h"
+#include "test/graph/moving_test.h"
+
+namespace gcap {
+namespace testing {
+namespace {
+
+using GraphMovingHeap = GraphMoving;
+
+TEST_F(GraphMovingHeap, ARunThatCannotBeOpenedIsNamed) {
+  const Floats input(1), output(0);
+  const std::vector<gcap_graph_buffer_t> items = Items(input, output);
+  const gcap_graph_buffers_t buffers = BuffersOf(items);
+  void* at[2] = {};
+  for (int skip = 0; skip < 2; ++skip) {  // the buffers, the run
+    gcap_graph_run_kind_t kind = GCAP_GRAPH_RUN_CAPTURE;
+    gcap_status_t status = nullptr;
+    {
+      const HeapFailure no_memory(1, skip);
+      status = gcap_graph_manager_begin_run_on(manager_, kId, stream_->get(), &buffers, &kind, at);
+      EXPECT_EQ(no_memory.hits(), 1);
+    }
+    GCAP_EXPECT_FAILS(status, GCAP_RESOURCE_EXHAUSTED, skip == 0 ? "2 buffers" : "id 3");
+    EXPECT_EQ(kind, GCAP_GRAPH_RUN_EAGER);
+    EXPECT_EQ(State(kId), "COLD");
+  }
+  ASSERT_TRUE(RunOn(input, output).ok());
+  EXPECT_EQ(output.value(), 2);
+}
+
+TEST_F(GraphMovingHeap, AReplayElsewhereThatCannotBeBegunIsNamed) {
+  const Floats input(1), output(0), other(5);
+  ASSERT_TRUE(RunOn(input, output).ok());
+  output.Fill(0);
+  const std::vector<gcap_graph_buffer_t> items = Items(other, output);
+  const gcap_graph_buffers_t buffers = BuffersOf(items);
+  WorkOn work = AddOne;
+  gcap_status_t status = nullptr;
+  {
+    const HeapFailure no_memory(1);
+    status = gcap_graph_manager_run_on(manager_, kId, stream_->get(), &buffers, Issue, &work, true);
+  }
+  GCAP_EXPECT_FAILS(status, GCAP_RESOURCE_EXHAUSTED, "2 addresses");
+  EXPECT_EQ(output.value(), 0);
+  ASSERT_TRUE(RunOn(other, output).ok());
+  EXPECT_EQ(output.value(), 6);
+}
+
+TEST_F(GraphMovingHeap, AnIdThatIsForgottenIsRehearsedAgain) {
+  CreateWith([](auto* options) { options->max_ids_without_graph = 1; });
+  const Floats input(1), output(0);
+  void* at[2] = {};
+  for (int id = kId; id < kId + 4; ++id) {
+    EXPECT_EQ(BeginOn(Items(input, output), at, id), GCAP_GRAPH_RUN_REHEARSAL);
+    GCAP_EXPECT_OK(AddOne(stream_->get(), at));
+    EXPECT_TRUE(End().ok());
+  }
+  EXPECT_EQ(State(kId), "COLD");
+  ASSERT_TRUE(RunOn(input, output).ok());
+  EXPECT_EQ(State(kId), "CAPTURED");
+  EXPECT_TRUE(WhyNotMovable().ok());
+}
+
+}  // namespace
+}  // namespace testing
+}  // namespace gcap
