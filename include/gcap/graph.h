@@ -398,7 +398,8 @@ GCAP_API gcap_status_t gcap_graph_manager_audit(gcap_graph_manager_t* manager, i
 // too, and those of cuBLAS and cuDNN kernels.
 //
 // A pointer that lies in device memory, such as an array of pointers, cannot be seen: a graph that reads such a pointer
-// uses the old buffer after a bind. docs/graphs.md says what else does not move, and what to do.
+// uses the old buffer after a bind. A capture logs a warning for each buffer that no argument points into.
+// docs/graphs.md says what else does not move, and what to do.
 
 // A buffer that the work reads or writes.
 typedef struct gcap_graph_buffer {
@@ -440,6 +441,7 @@ static inline void gcap_graph_buffers_init(gcap_graph_buffers_t* buffers) {
 // Errors: those of gcap_graph_manager_begin_run, and
 //   INVALID_ARGUMENT  a buffer without address or bytes; an alignment that is no power of two up to 2 MiB; or an
 //                     address that is no multiple of it
+//   UNIMPLEMENTED     the driver is older than CUDA 12.4
 //   CUDA_ERROR        the query for the memory that a buffer is in failed
 GCAP_API gcap_status_t gcap_graph_manager_begin_run_on(gcap_graph_manager_t* manager, int id, cudaStream_t stream,
                                                        const gcap_graph_buffers_t* buffers,

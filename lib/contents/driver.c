@@ -13,9 +13,13 @@
 
 typedef void (*function_t)(void);
 static const char* const names[] = {
-    "cuGraphKernelNodeGetParams", "cuGraphExecKernelNodeSetParams",
-    "cuFuncGetParamInfo",         "cuFuncGetName",
-    "cuMemAddressReserve",        "cuMemAddressFree",
+    "cuGraphKernelNodeGetParams",
+    "cuGraphExecKernelNodeSetParams",
+    "cuFuncGetParamInfo",
+    "cuFuncGetName",
+    "cuMemAddressReserve",
+    "cuMemAddressFree",
+    "cuCtxGetCurrent",
     "cuPointerGetAttributes",
 };
 enum { kNumFunctions = sizeof(names) / sizeof(names[0]) };

@@ -46,6 +46,7 @@ typedef struct gcap_driver {
   int (*function_name)(const char** out_name, void* function);
   int (*reserve)(uintptr_t* out_address, size_t bytes, size_t alignment, uintptr_t fixed, unsigned long long flags);
   int (*unreserve)(uintptr_t address, size_t bytes);
+  int (*current_context)(void** out_context);  // NULL: the thread has none
   int (*pointer_attributes)(unsigned count, const int* attributes, void** out_values, uintptr_t address);
 } gcap_driver_t;
 

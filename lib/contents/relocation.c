@@ -345,11 +345,15 @@ static gcap_status_t swap(gcap_relocation_t* relocation, cudaGraphExec_t exec, u
   return status;
 }
 
-// Measured on an H200: the driver crashes when it sets a kernel node for a thread that has no current context, which a
-// thread gets with its first call of the runtime that needs one. This is such a call.
+// Measured on an H200: the driver crashes when it sets a kernel node for a thread that has no current context. A thread
+// gets one with its first call of the runtime that needs one, as the last one here.
 static gcap_status_t make_context_current(cudaGraphExec_t exec) {
+  gcap_driver_t driver;
+  void* context = NULL;
   unsigned long long flags = 0;
-  return GCAP_CUDA(cudaGraphExecGetFlags(exec, &flags));
+  GCAP_RETURN_IF_ERROR(gcap_driver_get(&driver));
+  GCAP_RETURN_IF_ERROR(GCAP_DRIVER("cuCtxGetCurrent", driver.current_context(&context)));
+  return context != NULL ? NULL : GCAP_CUDA(cudaGraphExecGetFlags(exec, &flags));
 }
 
 gcap_status_t gcap_relocation_move(gcap_relocation_t* relocation, cudaGraphExec_t exec, uintptr_t* addresses,

@@ -187,7 +187,7 @@ gcap_status_t gcap_graph_captured_build(const gcap_graph_manager_t* manager, gca
   const bool may_move = captured->moving != NULL;
   const bool with_arguments = may_move || manager->options.audit != GCAP_GRAPH_AUDIT_OFF;
   gcap_status_t status = gcap_contents_read(source, with_arguments, &captured->contents);
-  if (status == NULL && may_move) status = gcap_graph_moving_relocate(captured->moving, &captured->contents);
+  if (status == NULL && may_move) status = gcap_graph_moving_relocate(captured->moving, slot->id, &captured->contents);
   if (status == NULL) status = gcap_graph_note_memory(manager, captured);
   if (status == NULL) out_build->change = explain_change(slot, source);
   if (status == NULL) status = identify_stream(captured);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gcap/log.h"
 #include "lib/contents/driver.h"
 
 // The alignment of an address that gives none: its own, up to this, which gcap's allocators and cudaMalloc give.
@@ -172,11 +173,23 @@ gcap_status_t gcap_graph_moving_end_rehearsal(gcap_graph_moving_t* moving, cudaG
   return gcap_status_join(status, gcap_stand_ins_destroy(&moving->stand_ins));
 }
 
-gcap_status_t gcap_graph_moving_relocate(gcap_graph_moving_t* moving, gcap_contents_t* contents) {
+// So looks a graph whose only pointer to a buffer lies in device memory.
+static void warn_of_unread(const gcap_graph_moving_t* moving, int id) {
+  const size_t* first = moving->relocation->first_word;
+  for (size_t i = 0; i < moving->count; ++i) {
+    if (first[i] != first[i + 1]) continue;
+    gcap_log(GCAP_LOG_WARNING,
+             "graph id %d has no pointer into its buffer %zu '%s' among its arguments: binding it changes nothing", id,
+             i, moving->buffers[i].name);
+  }
+}
+
+gcap_status_t gcap_graph_moving_relocate(gcap_graph_moving_t* moving, int id, gcap_contents_t* contents) {
   if (!moving->is_rehearsed) return NULL;  // its refusal says why
   gcap_status_t status =
       gcap_relocation_create(contents, &moving->rehearsed, moving->buffers, moving->count, &moving->relocation);
   gcap_contents_free(&moving->rehearsed);
+  if (moving->relocation != NULL) warn_of_unread(moving, id);
   if (gcap_status_code(status) != GCAP_FAILED_PRECONDITION) return status;
   moving->refusal = status;
   return NULL;

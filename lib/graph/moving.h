@@ -47,9 +47,10 @@ bool gcap_graph_moving_open_rehearsal(gcap_graph_moving_t* moving);
 // After it: keeps what is inside `graph`, and gives the stand-ins back.
 gcap_status_t gcap_graph_moving_end_rehearsal(gcap_graph_moving_t* moving, cudaGraph_t graph);
 
-// Finds out whether the captured graph can be moved, and keeps that in `moving`. `contents` outlives `moving`.
+// Finds out whether the graph captured for `id` can be moved, and keeps that in `moving`. `contents` outlives `moving`.
+// Warns of a buffer that the graph has no pointer into. Logs, so without the manager's mutex.
 //   RESOURCE_EXHAUSTED  no host memory
-gcap_status_t gcap_graph_moving_relocate(gcap_graph_moving_t* moving, gcap_contents_t* contents);
+gcap_status_t gcap_graph_moving_relocate(gcap_graph_moving_t* moving, int id, gcap_contents_t* contents);
 
 // Checks an address for a buffer of the graph `id`.
 //   INVALID_ARGUMENT  NULL, misaligned, of another device or kind of memory, or too small

@@ -128,6 +128,7 @@ static const struct {
 } entries[] = {{"cuPointerGetAttribute", 4000, (function_t)get_attribute},
                {"cuPointerGetAttributes", 7000, (function_t)get_attributes},
                {"cuMemAddressReserve", 10020, (function_t)gcap_sim_driver_reserve},
+               {"cuCtxGetCurrent", 4000, (function_t)gcap_sim_driver_current_context},
                {"cuMemAddressFree", 10020, (function_t)gcap_sim_driver_unreserve},
                {"cuGraphKernelNodeGetParams", 12000, (function_t)gcap_sim_driver_get_node},
                {"cuGraphExecKernelNodeSetParams", 12000, (function_t)gcap_sim_driver_set_exec_node},

@@ -29,6 +29,7 @@ int gcap_sim_driver_kernel_param(const void* kernel, size_t index, size_t* offse
 int gcap_sim_driver_function_name(const char** name, const void* function);
 int gcap_sim_driver_kernel_name(const char** name, const void* kernel);
 
+int gcap_sim_driver_current_context(void** out);
 int gcap_sim_driver_get_node(cudaGraphNode_t node, gcap_sim_driver_node_t* params);
 int gcap_sim_driver_set_exec_node(cudaGraphExec_t exec, cudaGraphNode_t node, const gcap_sim_driver_node_t* params);
 

@@ -35,6 +35,14 @@ static cudaError_t get(const gcap_sim_node_t* node, gcap_sim_driver_node_t* out)
   return cudaSuccess;
 }
 
+// Of a thread that has none the driver tells NULL, and answers success. Measured.
+int gcap_sim_driver_current_context(void** out) {
+  cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cuCtxGetCurrent);
+  if (code == cudaSuccess && out == NULL) code = cudaErrorInvalidValue;
+  if (code == cudaSuccess) *out = gcap_sim_thread()->has_context ? &contexts[gcap_sim_thread()->device] : NULL;
+  return gcap_sim_leave_driver(code);
+}
+
 int gcap_sim_driver_get_node(cudaGraphNode_t node, gcap_sim_driver_node_t* params) {
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cuGraphKernelNodeGetParams);
   if (code == cudaSuccess) code = get(gcap_sim_handle_get(GCAP_SIM_NODE, node), params);

@@ -8,6 +8,7 @@
 
 #include "test/graph/moving_test.h"
 #include "test/support/kernels/device_kernels.h"
+#include "test/support/log_catcher.h"
 
 namespace gcap {
 namespace testing {
@@ -332,7 +333,10 @@ TEST_F(GraphMoving, PointersInDeviceMemoryAreNotSeen) {
   const WorkOn work = [&](cudaStream_t stream, void* const*) {
     return LaunchKernel(stream, reinterpret_cast<const void*>(gcap_kernel_add_table), table, kFloats);
   };
+  const LogCatcher log;
   ASSERT_TRUE(RunOn(input, output, work).ok());
+  EXPECT_NE(log.text().find("has no pointer into its buffer 0"), std::string::npos) << log.text();
+  EXPECT_NE(log.text().find("has no pointer into its buffer 1"), std::string::npos) << log.text();
   EXPECT_TRUE(WhyNotMovable().ok());
   output.Fill(50);
   ASSERT_TRUE(RunOn(other_input, other_output, work).ok());

@@ -170,6 +170,7 @@ TEST_F(GraphMovingRefusal, MemoryThatEndsTooEarly) {
   std::vector<char*> ranges(1);
   ASSERT_EQ(cudaMalloc(reinterpret_cast<void**>(&ranges[0]), kBytes), cudaSuccess);
   const std::vector<gcap_graph_buffer_t> items = {{"large", ranges[0], kBytes, 0}};
+  GCAP_EXPECT_CUDA(cudaMemsetAsync(ranges[0], 0, kBytes, stream_->get()));
   // A kernel: a GPU's driver sets no fill to memory of two allocations.
   const WorkOn work = [](cudaStream_t stream, void* const* at) { return AddTo(stream, at[0], at[0], 1); };
   ASSERT_TRUE(RunOn(items, work).ok());

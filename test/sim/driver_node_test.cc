@@ -93,8 +93,14 @@ TEST_F(DriverNodes, AThreadWithoutAContextCrashes) {
                }).join(),
                "no current context");
   std::thread([&] {
+    void* context = &context;
+    using Current = int (*)(void**);
+    EXPECT_EQ(0, DriverEntry<Current>("cuCtxGetCurrent")(&context));
+    EXPECT_EQ(nullptr, context);
     unsigned long long flags = 0;
     EXPECT_EQ(cudaSuccess, cudaGraphExecGetFlags(exec, &flags));
+    EXPECT_EQ(0, DriverEntry<Current>("cuCtxGetCurrent")(&context));
+    EXPECT_NE(nullptr, context);
     EXPECT_EQ(0, set_(exec, node, &told));
   }).join();
   EXPECT_EQ(cudaSuccess, cudaGraphExecDestroy(exec));
