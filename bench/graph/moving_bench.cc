@@ -41,6 +41,8 @@ struct Way {
   Samples set_time = {}, set_and_launch_time = {};
 
   void Time() {
+    set_and_launch();  // so that no figure depends on which way came before
+    CheckCuda(cudaDeviceSynchronize());
     if (set) {
       set_time.Time(set);
       launch();
