@@ -474,6 +474,20 @@ GCAP_API gcap_status_t gcap_graph_manager_run_on(gcap_graph_manager_t* manager, 
 GCAP_API gcap_status_t gcap_graph_manager_bind(gcap_graph_manager_t* manager, int id, size_t buffer,
                                                void* address) GCAP_NODISCARD;
 
+// Finds pointers that a bind does not reach, such as those in device memory: for debugging. Launches the graph of `id`
+// on its buffers, then on copies of them, while the buffers hold other bytes, and compares. So what the graph does
+// besides writing its buffers happens twice. Afterwards the buffers have the contents and the addresses that they had.
+// Buffers that are not in device memory stay in place. Takes three times the buffers' memory meanwhile. Nobody else
+// uses the id or its buffers until the function returns.
+//   NOT_FOUND            the id is not captured
+//   FAILED_PRECONDITION  the graph reads or writes a buffer that it was moved from, or does not do the same twice; the
+//                        message names the buffer. Or the calling thread is capturing; the graph was captured without
+//                        buffers; or it cannot be moved
+//   RESOURCE_EXHAUSTED   no host memory
+//   CUDA_ERROR           no device memory, or a copy or a launch failed. The message says if the buffers could not be
+//                        restored
+GCAP_API gcap_status_t gcap_graph_manager_check_moves(gcap_graph_manager_t* manager, int id) GCAP_NODISCARD;
+
 // --- Signature (opt-in) ---------------------------------------------------------------------------------------------
 
 // Signs the open run with the tensors that it is bound to: inputs and outputs, always in the same order. The bindings

@@ -204,6 +204,9 @@ void AddMoving(std::vector<Walk>* walks) {
                        .WithoutALog());
   walks->push_back(
       MovingWalk("gcap_graph_manager_run_on", "replay", RunOnFirst, [](MovingScene* s) { return s->RunOn(1); }));
+  walks->push_back(MovingWalk("gcap_graph_manager_check_moves", "", RunOnFirst, [](MovingScene* s) {
+    return gcap_graph_manager_check_moves(s->manager, MovingScene::kId);
+  }));
   walks->push_back(MovingWalk("gcap_graph_manager_bind", "", RunOnFirst, [](MovingScene* s) {
     return gcap_graph_manager_bind(s->manager, MovingScene::kId, 0, s->memory[1]);
   }));

@@ -529,6 +529,7 @@ std::vector<Row> Graphs() {
        CALL(gcap_graph_manager_run_on(o.manager, 0, o.handle, &o.buffers, nullptr, nullptr, true))},
       {"gcap_graph_manager_run_on", "user", kFine,
        CALL(gcap_graph_manager_run_on(o.manager, GCAP_GRAPH_ID_NONE, o.handle, &o.buffers, WorkOn, nullptr, true))},
+      {"gcap_graph_manager_check_moves", "manager", kBad, CALL(gcap_graph_manager_check_moves(nullptr, 0))},
       {"gcap_graph_manager_bind", "manager", kBad, CALL(gcap_graph_manager_bind(nullptr, 0, 0, o.buffer.address))},
       {"gcap_graph_manager_bind", "address", GCAP_NOT_FOUND, CALL(gcap_graph_manager_bind(o.manager, 0, 0, nullptr))},
       {"gcap_graph_diff", "before", kBad, [](Objects&) { return Diff(false, true); }},

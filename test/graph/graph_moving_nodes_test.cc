@@ -338,6 +338,9 @@ TEST_F(GraphMoving, PointersInDeviceMemoryAreNotSeen) {
   EXPECT_NE(log.text().find("has no pointer into its buffer 0"), std::string::npos) << log.text();
   EXPECT_NE(log.text().find("has no pointer into its buffer 1"), std::string::npos) << log.text();
   EXPECT_TRUE(WhyNotMovable().ok());
+  GCAP_EXPECT_FAILS(gcap_graph_manager_check_moves(manager_, kId), GCAP_FAILED_PRECONDITION,
+                    "moved from its buffers, still writes to buffer 1 'output'");
+  EXPECT_EQ(input.value(), 3) << "as before";
   output.Fill(50);
   ASSERT_TRUE(RunOn(other_input, other_output, work).ok());
   EXPECT_EQ(output.value(), 4) << "the first buffers";

@@ -28,6 +28,21 @@ TEST_F(GraphMoving, ReplaysOnOtherBuffersWithoutACapture) {
 }
 
 // Rehearsal, capture and replay as the states tell them.
+TEST_F(GraphMoving, CheckedMovesLeaveAllAsItWas) {
+  const Floats input(3), output(50), other_input(7);
+  GCAP_EXPECT_FAILS(gcap_graph_manager_check_moves(manager_, kId), GCAP_NOT_FOUND, "graph id 3");
+  ASSERT_TRUE(RunOn(input, output).ok());
+  GCAP_EXPECT_OK(Bind(0, other_input.get()));
+  output.Fill(50);
+  GCAP_EXPECT_OK(gcap_graph_manager_check_moves(manager_, kId));
+  EXPECT_EQ(output.value(), 50) << "what the launches left is gone";
+  EXPECT_EQ(other_input.value(), 7);
+  EXPECT_EQ(Info(kId).replays, 3u);
+  GCAP_EXPECT_OK(Replay(manager_, kId, true));
+  EXPECT_EQ(output.value(), 8) << "where it was bound";
+  EXPECT_EQ(calls_, 2);
+}
+
 TEST_F(GraphMoving, RunsByHandAreRehearsedFirst) {
   const Floats input(1), output(9);
   void* at[2] = {};
