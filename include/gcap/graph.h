@@ -30,7 +30,7 @@ extern "C" {
 //   READY      --failure-->        COOLING    the driver would not begin a capture
 //   CAPTURING  --commit-->         CAPTURED
 //   CAPTURING  --failure-->        COOLING    some runs stay eager
-//   CAPTURING  --give up-->        READY      the run was never ended
+//   CAPTURING  --give up-->        READY      never ended, or a rehearsal
 //   COOLING    --cooled-->         READY
 //   CAPTURED   --recapture-->      STALE
 //   CAPTURED   --evict-->          READY
@@ -246,7 +246,7 @@ static inline void gcap_graph_manager_get_info(gcap_graph_manager_t* manager, in
 // What gcap_graph_manager_explain can explain.
 typedef enum gcap_graph_question {
   GCAP_GRAPH_WHY_CAPTURE_FAILED = 0,  // why the last failed capture failed
-  GCAP_GRAPH_WHY_NOT_UPDATED,         // why the last capture was no update in place: which node changed, and how
+  GCAP_GRAPH_WHY_NOT_UPDATED,         // why an update in place was last refused: which node changed, and how
   GCAP_GRAPH_WHY_NOT_MOVABLE,         // why the id's graph cannot be bound to other buffers
   // What the last capture over a capture changed: how many differences, and the first one (gcap_graph_diff). Only of an
   // id whose graph before was kept (keep_source, or buffers that move).

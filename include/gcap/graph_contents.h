@@ -34,7 +34,8 @@ typedef void (*gcap_graph_difference_fn)(void* user, const gcap_graph_difference
 // the same work on the same addresses. `out_count` may be NULL. If the graphs have different numbers of nodes, that is
 // the first difference, and nodes are compared up to the first one of another type or kernel.
 // Thread:   any; nobody changes the graphs meanwhile.
-// Capture:  legal. Neither graph is one that is being captured.
+// Capture:  legal. Neither graph is one that is being captured. In a capture scope of gcap, what the driver does not
+//           answer fails the scope.
 //   INVALID_ARGUMENT    a graph is NULL
 //   RESOURCE_EXHAUSTED  no host memory
 //   CUDA_ERROR          the nodes of a graph cannot be read
@@ -102,7 +103,8 @@ typedef void (*gcap_graph_pointer_fn)(void* user, const gcap_graph_pointer_t* po
 
 // Notes: whose memory the pointers of one graph pointed into.
 // Thread:   any, one at a time. Nobody changes the graph while the notes are made.
-// Capture:  all functions are legal. The graph is none that is being captured.
+// Capture:  all functions are legal. The graph is none that is being captured. In a capture scope of gcap, what the
+//           driver does not answer fails the scope.
 // Lifetime: independent of the graph. The modules of its kernels stay loaded.
 typedef struct gcap_graph_notes gcap_graph_notes_t;
 

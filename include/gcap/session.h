@@ -141,8 +141,8 @@ GCAP_API gcap_status_t gcap_session_warm_up(gcap_session_t* session, const gcap_
                                             size_t num_runs) GCAP_NODISCARD;
 
 // Plans what the calling thread's graphs of `runs` will hold once they are captured (gcap_graph_manager_plan), before
-// any is: an id each, which was run once before. Graphs that share their memory count it once. The arena grows by what
-// the largest run lacks.
+// any is: an id each, which was run once before, as with bindings=fixed. Graphs that share their memory count it once.
+// The arena grows by what the largest run lacks.
 //   UNIMPLEMENTED        the EP has no runtime (gcap_ep_ops_t)
 //   FAILED_PRECONDITION  the EP does not capture graphs, or an id is GCAP_GRAPH_ID_NONE; the id means other shapes; or
 //                        the calling thread is capturing

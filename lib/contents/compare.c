@@ -54,7 +54,8 @@ static bool differ_function(const gcap_contents_node_t* before, const gcap_conte
   if (before->function == after->function) return false;
   change->field = "function";
   snprintf(BEFORE, "%p", before->function);
-  snprintf(AFTER, "%p %.100s", after->function, gcap_contents_kernel_name(after));
+  const char* name = gcap_contents_kernel_name(after);
+  snprintf(AFTER, "%p%s%.100s", after->function, name[0] != '\0' ? " " : "", name);
   return true;
 }
 

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "gcap/graph_contents.h"
 #include "lib/contents/contents.h"
 
 // What a node is, beside its arguments.
@@ -50,6 +51,10 @@ gcap_status_t gcap_contents_check_update(const gcap_contents_t* before, const gc
 // How many bytes of a part, from `offset` on, are told as one value: up to 8, and no more than one member of a struct.
 size_t gcap_contents_value_bytes(const gcap_contents_t* contents, const gcap_contents_node_t* node, size_t part,
                                  size_t offset);
+// As gcap_graph_diff, of contents that have arguments. The graph of `before` may be gone, and its kernels too.
+size_t gcap_contents_diff(const gcap_contents_t* before, const gcap_contents_t* after,
+                          gcap_graph_difference_fn on_difference, void* user);
+
 // The place of a byte of a node's arguments, in words: "argument 2", "argument 2, byte 8", "the destination".
 void gcap_contents_write_place(const gcap_contents_t* contents, const gcap_contents_node_t* node, size_t part,
                                size_t offset, char* text, size_t capacity);

@@ -76,15 +76,20 @@ static gcap_status_t add_extra(gcap_contents_t* contents, gcap_contents_node_t* 
   return add_part(contents, node, 0, buffer, *bytes);
 }
 
-// The driver tells as many parameters as there are; what it answers past the last one is no failure.
+// Past the last parameter the driver answers this. Measured on an H200.
+#define NO_SUCH_PARAMETER ((int)cudaErrorInvalidValue)
+
+// Any other answer than that there is no more leaves the arguments unknown.
 static gcap_status_t add_params(gcap_contents_t* contents, gcap_contents_node_t* node, const gcap_driver_t* driver,
                                 const gcap_driver_kernel_t* kernel) {
   size_t offset = 0, bytes = 0;
-  for (size_t i = 0; driver->function_param(kernel->function, i, &offset, &bytes) == 0; ++i) {
+  if (kernel->function == NULL) return NULL;  // not told
+  int answer = driver->function_param(kernel->function, 0, &offset, &bytes);
+  for (size_t i = 0; answer == 0; answer = driver->function_param(kernel->function, ++i, &offset, &bytes)) {
     if (kernel->params == NULL || kernel->params[i] == NULL) return NULL;  // not told
     GCAP_RETURN_IF_ERROR(add_part(contents, node, offset, kernel->params[i], bytes));
   }
-  node->has_arguments = true;
+  node->has_arguments = answer == NO_SUCH_PARAMETER;
   return NULL;
 }
 
@@ -313,7 +318,7 @@ static gcap_status_t read_edges(gcap_contents_t* contents) {
 }
 
 gcap_status_t gcap_contents_read(cudaGraph_t graph, bool with_arguments, gcap_contents_t* out_contents) {
-  *out_contents = (gcap_contents_t){0};
+  *out_contents = (gcap_contents_t){.with_arguments = with_arguments};
   gcap_status_t status = read_graph(out_contents, graph, GCAP_CONTENTS_TOP, with_arguments);
   if (status == NULL && with_arguments) status = read_edges(out_contents);
   if (status != NULL) gcap_contents_free(out_contents);

@@ -50,6 +50,7 @@ typedef struct gcap_contents_node {
 typedef struct gcap_contents {
   gcap_contents_node_t* nodes;  // in the order of their creation; those of a child graph behind the child
   size_t count, room;
+  bool with_arguments;     // they were asked for
   size_t num_top;          // nodes that are in no child graph
   size_t num_kernels;      // nodes that are kernels
   size_t allocated_bytes;  // by allocation nodes that are in no child graph

@@ -102,6 +102,13 @@ static void tell_all(teller_t* teller, const gcap_contents_t* old, const gcap_co
   }
 }
 
+size_t gcap_contents_diff(const gcap_contents_t* before, const gcap_contents_t* after,
+                          gcap_graph_difference_fn on_difference, void* user) {
+  teller_t teller = {.on_difference = on_difference, .user = user};
+  tell_all(&teller, before, after);
+  return teller.count;
+}
+
 gcap_status_t gcap_graph_diff(cudaGraph_t before, cudaGraph_t after, gcap_graph_difference_fn on_difference, void* user,
                               size_t* out_count) {
   if (out_count != NULL) *out_count = 0;
@@ -110,9 +117,8 @@ gcap_status_t gcap_graph_diff(cudaGraph_t before, cudaGraph_t after, gcap_graph_
   gcap_contents_t old = {0}, new = {0};
   gcap_status_t status = gcap_contents_read(before, /*with_arguments=*/true, &old);
   if (status == NULL) status = gcap_contents_read(after, /*with_arguments=*/true, &new);
-  teller_t teller = {.on_difference = on_difference, .user = user};
-  if (status == NULL) tell_all(&teller, &old, &new);
-  if (status == NULL && out_count != NULL) *out_count = teller.count;
+  const size_t count = status == NULL ? gcap_contents_diff(&old, &new, on_difference, user) : 0;
+  if (out_count != NULL) *out_count = count;
   gcap_contents_free(&old);
   gcap_contents_free(&new);
   return status;

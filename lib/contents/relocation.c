@@ -61,11 +61,12 @@ static gcap_status_t check_same(const gcap_contents_t* real, const gcap_contents
   for (size_t i = 0; i < real->count; ++i) {
     const gcap_contents_node_t *a = &real->nodes[i], *b = &stand_in->nodes[i];
     for (gcap_contents_field_t field = 0; field < GCAP_CONTENTS_NUM_FIELDS; ++field) {
-      if (!gcap_contents_differ(field, real, stand_in, i, &change)) continue;
+      // The other graph is gone, and perhaps its kernels: only those of the one behind are asked for their names.
+      if (!gcap_contents_differ(field, stand_in, real, i, &change)) continue;
       char where[256];
       gcap_contents_write_node(real, a, where, sizeof(where));
       return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "%s: %s is %s, and %s with the buffers elsewhere", where,
-                         change.field, change.before, change.after);
+                         change.field, change.after, change.before);
     }
     if (!a->has_arguments || !b->has_arguments) return refuse_node(real, i, "the driver does not tell its arguments");
     const bool same = a->bytes == b->bytes && a->num_parts == b->num_parts && a->by_extra == b->by_extra;

@@ -52,11 +52,9 @@ static size_t bytes_of(const gcap_moving_buffer_t* buffers, size_t count) {
 
 static gcap_status_t take_memory(gcap_stand_ins_t* stand_ins) {
   void* memory = NULL;
-  enum cudaStreamCaptureMode mode;
-  GCAP_RETURN_IF_ERROR(gcap_relaxed_push(&mode));
   gcap_status_t status = GCAP_CUDA(cudaMalloc(&memory, stand_ins->bytes));
   stand_ins->base = (uintptr_t)memory;
-  return gcap_status_join(status, gcap_relaxed_pop(mode));
+  return status;
 }
 
 static gcap_status_t take_addresses(gcap_stand_ins_t* stand_ins) {
@@ -65,34 +63,35 @@ static gcap_status_t take_addresses(gcap_stand_ins_t* stand_ins) {
   return GCAP_DRIVER("cuMemAddressReserve", driver.reserve(&stand_ins->base, stand_ins->bytes, 0, 0, 0));
 }
 
-gcap_status_t gcap_stand_ins_create(gcap_moving_buffer_t* buffers, size_t count, bool is_memory,
+gcap_status_t gcap_stand_ins_create(gcap_moving_buffer_t* buffers, size_t count, int device_id, bool is_memory,
                                     gcap_stand_ins_t* out_stand_ins) {
   *out_stand_ins = (gcap_stand_ins_t){.bytes = bytes_of(buffers, count), .is_memory = is_memory};
   if (out_stand_ins->bytes == 0) {
     return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "the %zu buffers of the graph are too large to be reserved together",
                        count);
   }
+  gcap_thread_setting_t previous;
+  GCAP_RETURN_IF_ERROR(gcap_thread_enter(device_id, &previous));
   gcap_status_t status = is_memory ? take_memory(out_stand_ins) : take_addresses(out_stand_ins);
+  status = gcap_status_join(status, gcap_thread_leave(device_id, &previous));
   if (out_stand_ins->base != 0) place(buffers, count, out_stand_ins->base);
   if (status == NULL) return NULL;
   if (out_stand_ins->base != 0) status = gcap_status_join(status, gcap_stand_ins_destroy(out_stand_ins));
   return gcap_status_annotate(status, gcap_status_code(status), "no second addresses for the buffers of a graph");
 }
 
-static gcap_status_t free_memory(gcap_stand_ins_t* stand_ins) {
-  enum cudaStreamCaptureMode mode;
-  GCAP_RETURN_IF_ERROR(gcap_relaxed_push(&mode));
-  gcap_status_t status = GCAP_CUDA(cudaFree((void*)stand_ins->base));
-  if (status == NULL) stand_ins->base = 0;  // gone, whatever becomes of the mode
-  return gcap_status_join(status, gcap_relaxed_pop(mode));
+static gcap_status_t give_back(gcap_stand_ins_t* stand_ins) {
+  if (stand_ins->is_memory) return GCAP_CUDA(cudaFree((void*)stand_ins->base));
+  gcap_driver_t driver;
+  GCAP_RETURN_IF_ERROR(gcap_driver_get(&driver));
+  return GCAP_DRIVER("cuMemAddressFree", driver.unreserve(stand_ins->base, stand_ins->bytes));
 }
 
 gcap_status_t gcap_stand_ins_destroy(gcap_stand_ins_t* stand_ins) {
   if (stand_ins->base == 0) return NULL;
-  if (stand_ins->is_memory) return free_memory(stand_ins);
-  gcap_driver_t driver;
-  GCAP_RETURN_IF_ERROR(gcap_driver_get(&driver));
-  GCAP_RETURN_IF_ERROR(GCAP_DRIVER("cuMemAddressFree", driver.unreserve(stand_ins->base, stand_ins->bytes)));
-  stand_ins->base = 0;
-  return NULL;
+  enum cudaStreamCaptureMode mode;
+  GCAP_RETURN_IF_ERROR(gcap_relaxed_push(&mode));
+  gcap_status_t status = give_back(stand_ins);
+  if (status == NULL) stand_ins->base = 0;  // gone, whatever becomes of the mode
+  return gcap_status_join(status, gcap_relaxed_pop(mode));
 }

@@ -28,13 +28,13 @@ typedef struct gcap_stand_ins {
 
 // Gives each buffer a stand-in, which is a multiple of its alignment and of no larger power of two: a kernel that was
 // chosen for the better alignment of the real address is another one at the stand-in. The distances between addresses
-// and stand-ins are all different, and none is 0. With `is_memory` the range is device memory, else address space with
-// nothing mapped, which cudaMemcpyAsync refuses.
+// and stand-ins are all different, and none is 0. With `is_memory` the range is memory of that device, -1: the current
+// one; else address space with nothing mapped, which cudaMemcpyAsync refuses.
 // Capture: not on a thread that captures.
 //   RESOURCE_EXHAUSTED  the buffers are too large to be reserved together
 //   UNIMPLEMENTED       no address space, since the driver is older than CUDA 12.4
 //   CUDA_ERROR          the range could not be had
-gcap_status_t gcap_stand_ins_create(gcap_moving_buffer_t* buffers, size_t count, bool is_memory,
+gcap_status_t gcap_stand_ins_create(gcap_moving_buffer_t* buffers, size_t count, int device_id, bool is_memory,
                                     gcap_stand_ins_t* out_stand_ins);
 // Gives the range back. The buffers keep the numbers.
 //   CUDA_ERROR  the range could not be given back; it may be tried again

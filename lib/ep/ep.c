@@ -280,6 +280,10 @@ gcap_status_t gcap_ep_replay_graph(gcap_ep_t* ep, int graph_id, const gcap_graph
     options = &known;
   }
   if (options->check_bindings && !can_sign(ep)) return cannot_sign(ep);
+  if (options->addresses != NULL && ops->begin_run_on == NULL) {
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                       "EP '%s' cannot move graphs: its table has replay_graph, and no begin_run_on", ep->name);
+  }
   return ops->replay_graph != NULL ? ops->replay_graph(ops->self, graph_id, options, out_replayed) : NULL;
 }
 

@@ -9,7 +9,7 @@
 
 #include "lib/graph/audit.h"
 #include "lib/graph/open_run.h"
-#include "lib/internal/forked.h"
+#include "lib/internal/cuda_guard.h"
 
 static uintptr_t address_of(const gcap_graph_moving_t* moving, size_t buffer) {
   if (moving->relocation != NULL) return moving->relocation->buffers[buffer].address;
@@ -38,11 +38,21 @@ static gcap_status_t plan(gcap_graph_slot_t* slot, size_t buffer, const void* ad
   return NULL;
 }
 
+// On the graph's device, since the runtime sets copies and fills for the current one.
+static gcap_status_t move(const gcap_graph_slot_t* slot, bool* out_torn) {
+  gcap_graph_captured_t* graph = slot->graph;
+  gcap_thread_setting_t previous;
+  GCAP_RETURN_IF_ERROR(gcap_thread_enter(graph->device_id, &previous));
+  gcap_status_t status =
+      gcap_relocation_move(graph->moving->relocation, graph->exec, graph->moving->addresses, out_torn);
+  return gcap_status_join(status, gcap_thread_leave(graph->device_id, &previous));
+}
+
 static gcap_status_t apply(gcap_graph_slot_t* slot) {
   gcap_graph_moving_t* moving = slot->graph->moving;
   if (moving->relocation == NULL) return NULL;  // all stay
   bool is_torn = false;
-  gcap_status_t status = gcap_relocation_move(moving->relocation, slot->graph->exec, moving->addresses, &is_torn);
+  gcap_status_t status = move(slot, &is_torn);
   if (status == NULL) return gcap_graph_note_moved(slot);
   if (is_torn) slot->info.state = gcap_graph_state_after(slot->info.state, GCAP_GRAPH_STEP_RECAPTURE);
   return gcap_status_annotate(status, gcap_status_code(status), "graph id %d could not be moved%s", slot->id,
@@ -89,29 +99,27 @@ gcap_status_t gcap_graph_manager_bind(gcap_graph_manager_t* manager, int id, siz
   return status;
 }
 
-static bool is_fixed_at(const gcap_graph_moving_t* moving, size_t buffer, uintptr_t address) {
-  return address != 0 && address != address_of(moving, buffer);
+// An address that the graph cannot be moved to, whatever memory it is.
+static bool is_out_of_reach(const gcap_graph_moving_t* moving, size_t buffer, uintptr_t address) {
+  if (address == 0 || address == address_of(moving, buffer)) return false;
+  return moving->relocation == NULL || address % moving->buffers[buffer].alignment != 0;
 }
 
-// Whether there is a graph that is not movable. A wrong count is refused elsewhere.
-static bool may_be_fixed(const gcap_graph_slot_t* slot, size_t count) {
-  return slot->graph->moving->relocation == NULL && slot->graph->moving->count == count;
-}
-
+// A wrong count is refused elsewhere.
 bool gcap_graph_is_fixed(const gcap_graph_slot_t* slot, void* const* addresses, size_t count) {
-  if (slot->graph->moving == NULL) return true;
-  bool is_fixed = false;
-  for (size_t i = 0; may_be_fixed(slot, count) && i < count; ++i) {
-    is_fixed |= is_fixed_at(slot->graph->moving, i, (uintptr_t)addresses[i]);
+  const gcap_graph_moving_t* moving = slot->graph->moving;
+  bool is_fixed = moving == NULL;
+  for (size_t i = 0; moving != NULL && moving->count == count && i < count; ++i) {
+    is_fixed |= is_out_of_reach(moving, i, (uintptr_t)addresses[i]);
   }
   return is_fixed;
 }
 
 bool gcap_graph_is_fixed_for(const gcap_graph_slot_t* slot, const gcap_graph_moving_t* run) {
-  if (slot->graph->moving == NULL) return true;
-  bool is_fixed = false;
-  for (size_t i = 0; may_be_fixed(slot, run->count) && i < run->count; ++i) {
-    is_fixed |= is_fixed_at(slot->graph->moving, i, run->buffers[i].address);
+  const gcap_graph_moving_t* moving = slot->graph->moving;
+  bool is_fixed = moving == NULL;
+  for (size_t i = 0; moving != NULL && moving->count == run->count && i < run->count; ++i) {
+    is_fixed |= is_out_of_reach(moving, i, run->buffers[i].address);
   }
   return is_fixed;
 }

@@ -39,17 +39,18 @@ typedef struct trials {
   size_t count;
   void** places;         // [count], for a replay
   unsigned char* chunk;  // two of CHUNK_BYTES
-  bool is_saved;         // the buffers must be restored
+  int device_id;
+  bool is_saved;  // the buffers must be restored
 } trials_t;
 
 // --- Memory ---------------------------------------------------------------------------------------------------------
 
-static gcap_status_t allocate(trial_t* trial) {
+static gcap_status_t allocate(trial_t* trial, int device_id) {
   const size_t bytes = (trial->bytes + 255) / 256 * 256;
-  enum cudaStreamCaptureMode mode;
-  GCAP_RETURN_IF_ERROR(gcap_relaxed_push(&mode));
+  gcap_thread_setting_t previous;
+  GCAP_RETURN_IF_ERROR(gcap_thread_enter(device_id, &previous));
   gcap_status_t status = GCAP_CUDA(cudaMalloc(&trial->block, 3 * bytes + trial->alignment));
-  GCAP_RETURN_IF_ERROR(gcap_status_join(status, gcap_relaxed_pop(mode)));
+  GCAP_RETURN_IF_ERROR(gcap_status_join(status, gcap_thread_leave(device_id, &previous)));
   trial->moved = (char*)(((uintptr_t)trial->block + trial->alignment - 1) & ~(uintptr_t)(trial->alignment - 1));
   trial->before = trial->moved + bytes;
   trial->after = trial->before + bytes;
@@ -63,6 +64,7 @@ static gcap_status_t read_buffers(trials_t* trials, const gcap_graph_slot_t* slo
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "graph id %d was captured without buffers", slot->id);
   }
   trials->stream = slot->graph->stream;
+  trials->device_id = slot->graph->device_id;
   if (!gcap_life_goes_on(slot->graph->stream_life)) {
     return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "graph id %d: its stream was destroyed", slot->id);
   }
@@ -84,15 +86,30 @@ static gcap_status_t read_buffers(trials_t* trials, const gcap_graph_slot_t* slo
   return NULL;
 }
 
+// Copies of buffers that overlap do not, so the graph may do something else on them.
+static gcap_status_t check_apart(const trials_t* trials) {
+  for (size_t i = 0; i < trials->count; ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      const trial_t *a = &trials->items[i], *b = &trials->items[j];
+      if (a->address >= b->address + b->bytes || b->address >= a->address + a->bytes) continue;
+      return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
+                         "graph id %d cannot be checked: its buffers %zu '%s' and %zu '%s' overlap", trials->id, j,
+                         b->name, i, a->name);
+    }
+  }
+  return NULL;
+}
+
 static gcap_status_t begin(trials_t* trials) {
   gcap_graph_slot_t* slot = NULL;
   pthread_mutex_lock(&trials->manager->mutex);
   gcap_status_t status = gcap_graph_find_replayable(trials->manager, trials->id, &slot);
   if (status == NULL) status = read_buffers(trials, slot);
   pthread_mutex_unlock(&trials->manager->mutex);
+  if (status == NULL) status = check_apart(trials);
   if (status == NULL) status = gcap_check_stream_not_capturing(trials->stream, "graph id %d", trials->id);
   for (size_t i = 0; status == NULL && i < trials->count; ++i) {
-    if (trials->items[i].may_move) status = allocate(&trials->items[i]);
+    if (trials->items[i].may_move) status = allocate(&trials->items[i], trials->device_id);
   }
   return status;
 }

@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "gcap/graph_contents.h"
 #include "gcap/log.h"
 #include "lib/graph/audit.h"
 #include "lib/graph/manager.h"
@@ -151,15 +150,12 @@ static void note_first(void* user, const gcap_graph_difference_t* difference) {
            difference->after);
 }
 
-// How the capture differs from the one before, if that was kept; NULL: in nothing, or nobody could tell.
-static gcap_status_t explain_change(const gcap_graph_slot_t* slot, cudaGraph_t source) {
-  if (slot->graph == NULL || slot->graph->source == NULL) return NULL;
+// How the capture differs from the one before; NULL: in nothing, or the arguments of that were not kept.
+static gcap_status_t explain_change(const gcap_graph_slot_t* slot, const gcap_contents_t* contents) {
+  if (slot->graph == NULL || !slot->graph->contents.with_arguments || !contents->with_arguments) return NULL;
   char first[CHANGE_BYTES] = "";
-  size_t count = 0;
-  gcap_status_t status = gcap_graph_diff(slot->graph->source, source, note_first, first, &count);
-  const bool is_told = status == NULL;
-  gcap_status_ignore(status);  // only an explanation is lost
-  if (!is_told || count == 0) return NULL;
+  const size_t count = gcap_contents_diff(&slot->graph->contents, contents, note_first, first);
+  if (count == 0) return NULL;
   return GCAP_STATUS(GCAP_FAILED_PRECONDITION,
                      "graph id %d differs from its capture before in %zu fields; the first: %s", slot->id, count,
                      first);
@@ -185,11 +181,12 @@ gcap_status_t gcap_graph_captured_build(const gcap_graph_manager_t* manager, gca
   run->signature = NULL;
   run->moving = NULL;
   const bool may_move = captured->moving != NULL;
-  const bool with_arguments = may_move || manager->options.audit != GCAP_GRAPH_AUDIT_OFF;
+  const bool with_arguments =
+      may_move || manager->options.keep_source || manager->options.audit != GCAP_GRAPH_AUDIT_OFF;
   gcap_status_t status = gcap_contents_read(source, with_arguments, &captured->contents);
   if (status == NULL && may_move) status = gcap_graph_moving_relocate(captured->moving, slot->id, &captured->contents);
   if (status == NULL) status = gcap_graph_note_memory(manager, captured);
-  if (status == NULL) out_build->change = explain_change(slot, source);
+  if (status == NULL) out_build->change = explain_change(slot, &captured->contents);
   if (status == NULL) status = identify_stream(captured);
   if (status == NULL) status = start(manager, slot, captured, out_build);
   if (status != NULL) return gcap_status_join(status, undo(slot, captured));

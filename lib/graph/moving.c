@@ -147,16 +147,18 @@ void gcap_graph_moving_adopt(gcap_graph_moving_t* moving, gcap_graph_moving_t* e
   for (size_t i = 0; i < moving->count; ++i) moving->buffers[i].stand_in = earlier->buffers[i].stand_in;
 }
 
-static gcap_status_t find_stand_ins(gcap_graph_moving_t* moving) {
-  return gcap_stand_ins_create(moving->buffers, moving->count, moving->needs_memory, &moving->stand_ins);
+static gcap_status_t find_stand_ins(gcap_graph_moving_t* moving, cudaStream_t stream) {
+  int device_id = 0;
+  GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaStreamGetDevice(stream, &device_id)));
+  return gcap_stand_ins_create(moving->buffers, moving->count, device_id, moving->needs_memory, &moving->stand_ins);
 }
 
-bool gcap_graph_moving_open_rehearsal(gcap_graph_moving_t* moving) {
-  gcap_status_t status = find_stand_ins(moving);
+bool gcap_graph_moving_open_rehearsal(gcap_graph_moving_t* moving, cudaStream_t stream) {
+  gcap_status_t status = find_stand_ins(moving, stream);
   if (status != NULL && !moving->needs_memory) {
     moving->needs_memory = true;
     gcap_status_t first = status;
-    status = find_stand_ins(moving);
+    status = find_stand_ins(moving, stream);
     if (status == NULL) {
       gcap_status_free(first);
     } else {
@@ -184,12 +186,51 @@ static void warn_of_unread(const gcap_graph_moving_t* moving, int id) {
   }
 }
 
+static bool is_word(const gcap_relocation_t* relocation, size_t buffer, size_t node, size_t offset) {
+  for (size_t i = relocation->first_word[buffer]; i < relocation->first_word[buffer + 1]; ++i) {
+    if (relocation->words[i].node == node && relocation->words[i].offset == offset) return true;
+  }
+  return false;
+}
+
+// The first argument that is an address in the buffer, and was the same in the rehearsal: the work has it from
+// elsewhere.
+static bool find_fixed_word(const gcap_relocation_t* relocation, size_t buffer, char* text, size_t capacity) {
+  const gcap_contents_t* contents = relocation->contents;
+  for (size_t i = 0; i < contents->count; ++i) {
+    const gcap_contents_node_t* node = &contents->nodes[i];
+    for (size_t at = 0; node->type == cudaGraphNodeTypeKernel && at + sizeof(uintptr_t) <= node->bytes; at += 8) {
+      uintptr_t word;
+      memcpy(&word, gcap_contents_bytes_of(contents, node) + at, sizeof(word));
+      if (word - relocation->buffers[buffer].address >= relocation->buffers[buffer].bytes) continue;
+      if (is_word(relocation, buffer, i, at)) continue;
+      gcap_contents_write_node(contents, node, text, capacity);
+      return true;
+    }
+  }
+  return false;
+}
+
+static void warn_of_fixed_words(const gcap_graph_moving_t* moving, int id) {
+  char node[256];
+  for (size_t i = 0; i < moving->count; ++i) {
+    if (!find_fixed_word(moving->relocation, i, node, sizeof(node))) continue;
+    gcap_log(GCAP_LOG_WARNING,
+             "graph id %d: %s has an address in buffer %zu '%s' that it did not get from the run, so a bind does not "
+             "change that address",
+             id, node, i, moving->buffers[i].name);
+  }
+}
+
 gcap_status_t gcap_graph_moving_relocate(gcap_graph_moving_t* moving, int id, gcap_contents_t* contents) {
   if (!moving->is_rehearsed) return NULL;  // its refusal says why
   gcap_status_t status =
       gcap_relocation_create(contents, &moving->rehearsed, moving->buffers, moving->count, &moving->relocation);
   gcap_contents_free(&moving->rehearsed);
-  if (moving->relocation != NULL) warn_of_unread(moving, id);
+  if (moving->relocation != NULL) {
+    warn_of_unread(moving, id);
+    warn_of_fixed_words(moving, id);
+  }
   if (gcap_status_code(status) != GCAP_FAILED_PRECONDITION) return status;
   moving->refusal = status;
   return NULL;

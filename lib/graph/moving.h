@@ -42,8 +42,8 @@ gcap_status_t gcap_graph_moving_destroy(gcap_graph_moving_t* moving);
 // Takes over what an earlier run rehearsed, if that had buffers of the same sizes and alignments.
 void gcap_graph_moving_adopt(gcap_graph_moving_t* moving, gcap_graph_moving_t* earlier);
 
-// Before a rehearsal: finds stand-ins. If there are none `moving` keeps the refusal, and is not rehearsed.
-bool gcap_graph_moving_open_rehearsal(gcap_graph_moving_t* moving);
+// Before a rehearsal on `stream`: finds stand-ins. If there are none `moving` keeps the refusal, and is not rehearsed.
+bool gcap_graph_moving_open_rehearsal(gcap_graph_moving_t* moving, cudaStream_t stream);
 // After it: keeps what is inside `graph`, and gives the stand-ins back.
 gcap_status_t gcap_graph_moving_end_rehearsal(gcap_graph_moving_t* moving, cudaGraph_t graph);
 

@@ -101,13 +101,20 @@ static gcap_status_t recover_order(gcap_graph_captured_t* captured, cudaStream_t
   return gcap_status_join(failure, waited);
 }
 
+// Whether the graph may be launched on the stream.
+static gcap_status_t check_launch(const gcap_graph_manager_t* manager, gcap_graph_captured_t* captured,
+                                  cudaStream_t stream) {
+  GCAP_RETURN_IF_ERROR(check_stream(manager, captured));
+  if (stream == captured->stream) return NULL;
+  GCAP_RETURN_IF_ERROR(gcap_check_stream_not_capturing(captured->stream, "graph id %d", captured->id));
+  GCAP_RETURN_IF_ERROR(check_target(manager, captured, stream));
+  return check_device(captured, stream);
+}
+
 gcap_status_t gcap_graph_launch_on(gcap_graph_manager_t* manager, gcap_graph_slot_t* slot, cudaStream_t stream) {
   gcap_graph_captured_t* captured = slot->graph;
   if (stream == captured->stream) return launch(manager, slot);
-  GCAP_RETURN_IF_ERROR(check_stream(manager, captured));
-  GCAP_RETURN_IF_ERROR(gcap_check_stream_not_capturing(captured->stream, "graph id %d", captured->id));
-  GCAP_RETURN_IF_ERROR(check_target(manager, captured, stream));
-  GCAP_RETURN_IF_ERROR(check_device(captured, stream));
+  GCAP_RETURN_IF_ERROR(check_launch(manager, captured, stream));
   if (manager->audits_replays) GCAP_RETURN_IF_ERROR(gcap_graph_check_memory(captured));
   GCAP_RETURN_IF_ERROR(prepare_order(captured));
   GCAP_RETURN_IF_ERROR(put_in_order(captured, captured->stream, stream));
@@ -137,7 +144,9 @@ static inline gcap_status_t launch_as_asked(gcap_graph_manager_t* manager, gcap_
   *out_stream = slot->graph->stream;
   if (options == NULL) return launch(manager, slot);
   GCAP_RETURN_IF_ERROR(check_bindings(manager, slot, options));
-  if (options->addresses != NULL) {
+  if (options->addresses != NULL) {  // bound only if the launch is not refused then
+    const cudaStream_t target = options->on_stream ? options->stream : slot->graph->stream;
+    GCAP_RETURN_IF_ERROR(check_launch(manager, slot->graph, target));
     GCAP_RETURN_IF_ERROR(gcap_graph_bind_all(slot, options->addresses, options->num_addresses));
   }
   if (!options->on_stream) return launch(manager, slot);

@@ -198,7 +198,7 @@ static void take_rehearsed(gcap_graph_open_run_t* run, gcap_graph_slot_t* slot) 
 static gcap_status_t open_scope_of_run(gcap_graph_manager_t* manager, gcap_capture_t** out_capture) {
   gcap_graph_open_run_t* run = &manager->run;
   gcap_graph_moving_t* moving = run->moving;
-  run->is_rehearsal = moving != NULL && !moving->is_rehearsed && gcap_graph_moving_open_rehearsal(moving);
+  run->is_rehearsal = moving != NULL && !moving->is_rehearsed && gcap_graph_moving_open_rehearsal(moving, run->stream);
   gcap_status_t status = open_scope(manager, run->stream, out_capture);
   if (status == NULL || !run->is_rehearsal) return status;
   run->is_rehearsal = false;
@@ -311,7 +311,9 @@ gcap_status_t gcap_graph_manager_begin_run(gcap_graph_manager_t* manager, int id
 static gcap_status_t explain_fixed(const gcap_graph_manager_t* manager) {
   if (!manager->run.tells_of_fixed) return NULL;
   const gcap_graph_moving_t* moving = gcap_graph_find_slot(manager, manager->run.id)->graph->moving;
-  if (moving != NULL) return gcap_status_clone(moving->refusal);
+  if (moving != NULL && moving->refusal != NULL) return gcap_status_clone(moving->refusal);
+  if (moving != NULL)
+    return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "a buffer is less aligned than when it was captured");
   return GCAP_STATUS(GCAP_FAILED_PRECONDITION, "it was captured without buffers");
 }
 
@@ -453,8 +455,9 @@ static gcap_status_t keep_rehearsed(gcap_graph_open_run_t* run, gcap_status_t ru
   gcap_status_t status = gcap_capture_end(run->capture, &graph, &retained);
   if (status != NULL) return gcap_status_join(status, gcap_stand_ins_destroy(&run->moving->stand_ins));
   status = gcap_graph_moving_end_rehearsal(run->moving, graph);
+  status = gcap_status_join(status, GCAP_CUDA(cudaGraphDestroy(graph)));
   gcap_retained_release(retained);
-  return gcap_status_join(status, GCAP_CUDA(cudaGraphDestroy(graph)));
+  return status;
 }
 
 // A rehearsal that failed without memory behind its addresses is done again with it.

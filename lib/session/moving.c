@@ -37,7 +37,8 @@ static gcap_status_t add(gcap_run_moving_t* moving, const gcap_session_parts_t* 
                        is_input ? "input" : "output", name, gcap_ep_name(parts->eps[parts->main_ep]));
   }
   const size_t i = moving->buffers.count++;
-  moving->items[i] = (gcap_graph_buffer_t){.name = name, .address = tensor->data, .bytes = bytes};
+  moving->items[i] =
+      (gcap_graph_buffer_t){.name = name, .address = tensor->data, .bytes = bytes, .alignment = moving->copies ? 1 : 0};
   moving->tensors[i] = (gcap_moving_tensor_t){.slot = value, .is_input = is_input};
   moving->addresses[i] = tensor->data;
   return NULL;

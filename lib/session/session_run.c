@@ -106,8 +106,10 @@ static gcap_status_t replay_with_options(const call_t* c, const gcap_run_binding
   replay.on_stream = c->options->user_stream != NULL;
   replay.stream = (cudaStream_t)c->options->user_stream;
   if (bound != NULL && bound->moving != NULL) {
+    const gcap_graph_buffers_t* buffers = &bound->moving->buffers;
+    for (size_t i = 0; i < buffers->count; ++i) bound->moving->addresses[i] = buffers->items[i].address;
     replay.addresses = bound->moving->addresses;
-    replay.num_addresses = bound->moving->buffers.count;
+    replay.num_addresses = buffers->count;
   } else if (bound != NULL) {
     replay.check_bindings = true;
     replay.bindings = bound->items;

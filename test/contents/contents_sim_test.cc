@@ -157,7 +157,7 @@ TEST_F(ContentsSim, StandInsAreTakenAndGivenBackOrNamed) {
       gcap_moving_buffer_t buffer = {"", 4096, 4096, 256, 0};
       gcap_stand_ins_t range = {};
       const Outcome outcome = fault.During([&] {
-        gcap_status_t status = gcap_stand_ins_create(&buffer, 1, is_memory, &range);
+        gcap_status_t status = gcap_stand_ins_create(&buffer, 1, -1, is_memory, &range);
         if (status != nullptr) return status;
         return gcap_stand_ins_destroy(&range);
       });

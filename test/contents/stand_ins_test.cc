@@ -56,7 +56,7 @@ TEST_F(StandIns, OfRandomBuffersAreApartAlignedAndUnlike) {
     }
     for (const bool is_memory : {false, true}) {
       gcap_stand_ins_t range = {};
-      GCAP_ASSERT_OK(gcap_stand_ins_create(buffers.data(), buffers.size(), is_memory, &range));
+      GCAP_ASSERT_OK(gcap_stand_ins_create(buffers.data(), buffers.size(), -1, is_memory, &range));
       EXPECT_EQ(range.is_memory, is_memory);
       EXPECT_NE(range.base, 0u);
       ExpectPlaced(range, buffers);
@@ -72,10 +72,10 @@ TEST_F(StandIns, ADistanceIsNeverTakenTwice) {
   constexpr size_t kCount = 40;
   std::vector<gcap_moving_buffer_t> buffers(kCount, {"", 256, 1, 256, 0});
   gcap_stand_ins_t range = {};
-  GCAP_ASSERT_OK(gcap_stand_ins_create(buffers.data(), kCount, false, &range));
+  GCAP_ASSERT_OK(gcap_stand_ins_create(buffers.data(), kCount, -1, false, &range));
   for (gcap_moving_buffer_t& buffer : buffers) buffer.address = buffer.stand_in;
   GCAP_ASSERT_OK(gcap_stand_ins_destroy(&range));
-  GCAP_ASSERT_OK(gcap_stand_ins_create(buffers.data(), kCount, false, &range));
+  GCAP_ASSERT_OK(gcap_stand_ins_create(buffers.data(), kCount, -1, false, &range));
   ExpectPlaced(range, buffers);
   GCAP_EXPECT_OK(gcap_stand_ins_destroy(&range));
 }
@@ -84,7 +84,7 @@ TEST_F(StandIns, AreMemoryOnlyIfAsked) {
   for (const bool is_memory : {false, true}) {
     gcap_moving_buffer_t buffer = {"", 4096, 4096, 256, 0};
     gcap_stand_ins_t range = {};
-    GCAP_ASSERT_OK(gcap_stand_ins_create(&buffer, 1, is_memory, &range));
+    GCAP_ASSERT_OK(gcap_stand_ins_create(&buffer, 1, -1, is_memory, &range));
     cudaPointerAttributes attributes = {};
     EXPECT_EQ(cudaPointerGetAttributes(&attributes, reinterpret_cast<void*>(buffer.stand_in)), cudaSuccess);
     EXPECT_EQ(attributes.type, is_memory ? cudaMemoryTypeDevice : cudaMemoryTypeUnregistered);
@@ -96,7 +96,7 @@ TEST_F(StandIns, OfSizesThatNobodyHasAreRefused) {
   const auto refuse = [](std::vector<gcap_moving_buffer_t> buffers, bool is_memory, gcap_code_t code,
                          const char* culprit) {
     gcap_stand_ins_t range = {};
-    GCAP_EXPECT_FAILS(gcap_stand_ins_create(buffers.data(), buffers.size(), is_memory, &range), code, culprit);
+    GCAP_EXPECT_FAILS(gcap_stand_ins_create(buffers.data(), buffers.size(), -1, is_memory, &range), code, culprit);
     EXPECT_EQ(range.base, 0u);
     EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
   };
@@ -113,7 +113,7 @@ TEST_F(StandIns, MemoryIsTakenWhileAnotherStreamCaptures) {
   gcap_moving_buffer_t buffer = {"", 4096, 4096, 256, 0};
   for (const bool is_memory : {false, true}) {
     gcap_stand_ins_t range = {};
-    GCAP_EXPECT_OK(gcap_stand_ins_create(&buffer, 1, is_memory, &range));
+    GCAP_EXPECT_OK(gcap_stand_ins_create(&buffer, 1, -1, is_memory, &range));
     if (!is_memory) {
       GCAP_EXPECT_OK(gcap_stand_ins_destroy(&range));
     }

@@ -280,7 +280,7 @@ TEST_F(GraphMoving, OtherKernelsAreNamed) {
         if (++run == 1) return AddOne(stream, at);
         return LaunchKernel(stream, reinterpret_cast<const void*>(gcap_kernel_add_packed), args);
       },
-      1, {"node 0 of 1, kernel", "function is", "gcap_kernel_add_scalar"});
+      1, {"node 0 of 1, kernel gcap_kernel_add_packed", "function is", "with the buffers elsewhere"});
 }
 
 TEST_F(GraphMoving, OtherNumbersOfNodesAreNamed) {
@@ -321,6 +321,21 @@ TEST_F(GraphMoving, AKernelForABetterAlignmentThanPromisedStays) {
   items[0].alignment = 64;
   ASSERT_TRUE(RunOn(items, work, kId + 1).ok());
   EXPECT_TRUE(WhyNotMovable(kId + 1).Names("function")) << WhyNotMovable(kId + 1).message;
+}
+
+// A pointer that the work has from elsewhere is the same in both captures.
+TEST_F(GraphMoving, AddressesThatAreNotOfTheRunAreWarnedOf) {
+  const Floats input(3), output(50);
+  const WorkOn work = [&](cudaStream_t stream, void* const* at) {
+    GCAP_RETURN_IF_ERROR(AddOne(stream, at));
+    return AddTo(stream, at[0], output.get(), 1);
+  };
+  const LogCatcher log;
+  ASSERT_TRUE(RunOn(input, output, work).ok());
+  EXPECT_NE(log.text().find("node 1 of 2, kernel gcap_kernel_add_scalar has an address in buffer 1 'output'"),
+            std::string::npos)
+      << log.text();
+  EXPECT_EQ(log.text().find("in buffer 0"), std::string::npos) << log.text();
 }
 
 // Documented: a pointer in device memory cannot be seen, so the graph works on the first buffers after a bind.

@@ -187,6 +187,31 @@ TEST_F(GraphMovingRefusal, MemoryThatEndsTooEarly) {
   for (char* range : ranges) GCAP_EXPECT_CUDA(cudaFree(range));
 }
 
+// The runtime sets fills and copies for the device that is current.
+TEST_F(GraphMovingRefusal, BindsWhileAnotherDeviceIsCurrent) {
+  int devices = 0;
+  ASSERT_EQ(cudaGetDeviceCount(&devices), cudaSuccess);
+  if (devices < 2) GTEST_SKIP() << "one device";
+  const Floats other(9);
+  const std::vector<gcap_graph_buffer_t> items = Items(*input_, *output_), others = Items(*input_, other);
+  const WorkOn work = [](cudaStream_t stream, void* const* at) {
+    GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMemsetAsync(at[1], 0, kFloatsBytes, stream)));
+    GCAP_RETURN_IF_ERROR(GCAP_CUDA(cudaMemcpyAsync(at[1], at[0], kFloatsBytes, cudaMemcpyDeviceToDevice, stream)));
+    return AddTo(stream, at[1], at[1], 1);
+  };
+  ASSERT_TRUE(RunOn(items, work).ok());
+  const float value = output_->value();
+  ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
+  const Outcome moved = RunOn(others, work);
+  int current = -1;
+  EXPECT_EQ(cudaGetDevice(&current), cudaSuccess);
+  EXPECT_EQ(current, 1);
+  ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+  EXPECT_TRUE(moved.ok()) << moved.message;
+  EXPECT_EQ(Info(kId).captures, 1u);
+  EXPECT_EQ(other.value(), value);
+}
+
 TEST_F(GraphMovingRefusal, MemoryOfAnotherDevice) {
   int devices = 0;
   ASSERT_EQ(cudaGetDeviceCount(&devices), cudaSuccess);

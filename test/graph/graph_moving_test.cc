@@ -43,6 +43,37 @@ TEST_F(GraphMoving, CheckedMovesLeaveAllAsItWas) {
   EXPECT_EQ(calls_, 2);
 }
 
+TEST_F(GraphMoving, MovesOfBuffersThatOverlapCannotBeChecked) {
+  const Floats memory(3);
+  ASSERT_TRUE(RunOn(memory, memory).ok());
+  GCAP_EXPECT_FAILS(gcap_graph_manager_check_moves(manager_, kId), GCAP_FAILED_PRECONDITION,
+                    "0 'input' and 1 'output' overlap");
+  EXPECT_EQ(memory.value(), 4) << "nothing was launched";
+}
+
+TEST_F(GraphMoving, AReplayThatIsRefusedBindsNothing) {
+  const Floats input(3), output(50), other(60);
+  ASSERT_TRUE(RunOn(input, output).ok());
+  const RawStream capturing;
+  GCAP_EXPECT_CUDA(cudaStreamBeginCapture(capturing.get(), cudaStreamCaptureModeRelaxed));
+  void* const addresses[] = {input.get(), other.get()};
+  gcap_graph_replay_options_t options = ReplayOptions(/*synchronize=*/true);
+  options.on_stream = true;
+  options.stream = capturing.get();
+  options.addresses = addresses;
+  options.num_addresses = 2;
+  std::thread([&] {
+    GCAP_EXPECT_FAILS(gcap_graph_manager_replay(manager_, kId, &options, nullptr), GCAP_FAILED_PRECONDITION, "captur");
+  }).join();
+  cudaGraph_t graph = nullptr;
+  GCAP_EXPECT_CUDA(cudaStreamEndCapture(capturing.get(), &graph));
+  GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
+  output.Fill(50);
+  GCAP_EXPECT_OK(Replay(manager_, kId, true));
+  EXPECT_EQ(output.value(), 4);
+  EXPECT_EQ(other.value(), 60);
+}
+
 TEST_F(GraphMoving, RunsByHandAreRehearsedFirst) {
   const Floats input(1), output(9);
   void* at[2] = {};

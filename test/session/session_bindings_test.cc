@@ -4,6 +4,7 @@
 // its own run; with bindings=fixed, on those of the capture.
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "gcap/session.h"
@@ -104,6 +105,25 @@ TEST_F(SessionBindings, ACaptureThatFailsIsDoneAgainEagerlyOnTheRunsOwnTensors) 
   }
   EXPECT_EQ(rig.ep->Info(0).captures, 0u);
   EXPECT_GT(rig.ep->Info(0).failures, 0u);
+}
+
+// Tensors may lie anywhere: where a graph cannot be moved to one, the run is eager.
+TEST_F(SessionBindings, TensorsMayBeLessAlignedThanTheCaptured) {
+  for (const gcap_bindings_t bindings : {GCAP_BINDINGS_RELOCATE, GCAP_BINDINGS_COPY}) {
+    ChainRig rig;
+    GCAP_ASSERT_OK(rig.Create(GraphOptions(1)));
+    DeviceFloats x(Floats(6, 1.0f)), y(Floats(6)), more(Floats(64, 2.0f));
+    for (int run = 0; run < 2; ++run) GCAP_ASSERT_OK(Run(&rig, x, y, bindings));
+    const gcap_tensor_t input = Tensor(more.get() + 1, {2, 3}), output = Tensor(y.get(), {2, 3});
+    gcap_run_options_t options = RunOptions(0, true);
+    options.bindings = bindings;
+    const LogCatcher log;
+    GCAP_ASSERT_OK(gcap_session_run(rig.session, &options, &input, &output));
+    EXPECT_EQ(y.Get(), ChainOf(Floats(6, 2.0f)));
+    EXPECT_EQ(rig.ep->Info(0).captures, 1u);
+    EXPECT_EQ(rig.ep->Info(0).replays, bindings == GCAP_BINDINGS_COPY ? 2u : 1u);
+    EXPECT_EQ(log.text().find("less aligned") != std::string::npos, bindings == GCAP_BINDINGS_RELOCATE) << log.text();
+  }
 }
 
 TEST_F(SessionBindings, CannotBeCheckedAsWell) {
