@@ -55,3 +55,14 @@ gcap_status_t gcap_driver_get(gcap_driver_t* out_driver) {
 gcap_status_t gcap_driver_status(int result, const char* name, const char* file, int line) {
   return result == 0 ? NULL : gcap_status_from_cuda((cudaError_t)result, name, file, line);
 }
+
+gcap_status_t gcap_driver_find_allocation(uintptr_t address, gcap_driver_allocation_t* out_allocation) {
+  // CUpointer_attribute: memory type, device ordinal, buffer id, range start, range size.
+  static const int attributes[] = {2, 9, 7, 11, 12};
+  gcap_driver_t driver;
+  GCAP_RETURN_IF_ERROR(gcap_driver_get(&driver));
+  *out_allocation = (gcap_driver_allocation_t){.device = cudaInvalidDeviceId};
+  void* values[] = {&out_allocation->type, &out_allocation->device, &out_allocation->buffer_id, &out_allocation->start,
+                    &out_allocation->bytes};
+  return GCAP_DRIVER("cuPointerGetAttributes", driver.pointer_attributes(5, attributes, values, address));
+}

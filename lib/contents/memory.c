@@ -18,14 +18,10 @@
 
 gcap_status_t gcap_memory_look(const gcap_block_finder_t* finder, uintptr_t address, bool watch,
                                gcap_memory_t* out_memory) {
-  gcap_driver_t driver;
-  GCAP_RETURN_IF_ERROR(gcap_driver_get(&driver));
-  *out_memory = (gcap_memory_t){0};
-  const int attributes[] = {GCAP_DRIVER_MEMORY_TYPE, GCAP_DRIVER_BUFFER_ID, GCAP_DRIVER_RANGE_START,
-                            GCAP_DRIVER_RANGE_SIZE};
-  void* values[] = {&out_memory->type, &out_memory->buffer_id, &out_memory->start, &out_memory->bytes};
-  GCAP_RETURN_IF_ERROR(gcap_driver_status(driver.pointer_attributes(4, attributes, values, address),
-                                          "cuPointerGetAttributes", __FILE__, __LINE__));
+  gcap_driver_allocation_t allocation;
+  GCAP_RETURN_IF_ERROR(gcap_driver_find_allocation(address, &allocation));
+  *out_memory = (gcap_memory_t){
+      .type = allocation.type, .buffer_id = allocation.buffer_id, .start = allocation.start, .bytes = allocation.bytes};
   out_memory->has_block = finder->find != NULL && finder->find(finder->user, (const void*)address, &out_memory->block);
   return gcap_memory_find_claim(address, watch, &out_memory->claim, &out_memory->has_claim);
 }

@@ -16,8 +16,6 @@
 
 #define CHUNK_BYTES ((size_t)1 << 20)
 
-enum { kDeviceMemory = 2 };  // CUmemorytype
-
 // What the bytes of a buffer are while the graph is elsewhere: no NaN in any type, which arithmetic would leave as it
 // is, and another byte in each buffer, so that a copy from one to the other shows.
 static unsigned char poison_of(size_t buffer) { return (unsigned char)(0x11 + buffer * 29 % 0x4E); }
@@ -81,7 +79,7 @@ static gcap_status_t read_buffers(trials_t* trials, const gcap_graph_slot_t* slo
                                  .address = (char*)buffer->address,
                                  .bytes = buffer->bytes,
                                  .alignment = buffer->alignment,
-                                 .may_move = moving->places[i].type == kDeviceMemory};
+                                 .may_move = moving->places[i].type == GCAP_DRIVER_DEVICE_MEMORY};
   }
   return NULL;
 }

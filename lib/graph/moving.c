@@ -15,30 +15,13 @@
 #define DEFAULT_ALIGNMENT ((size_t)256)
 #define MAX_ALIGNMENT ((size_t)2 << 20)
 
-enum { kMemoryType = 2 };  // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
-
 // --- Places ---------------------------------------------------------------------------------------------------------
-
-typedef struct memory {
-  gcap_graph_place_t place;
-  uintptr_t start;
-  size_t bytes;  // 0: no memory that the driver knows
-} memory_t;
-
-static gcap_status_t find_memory(uintptr_t address, memory_t* out_memory) {
-  gcap_driver_t driver;
-  GCAP_RETURN_IF_ERROR(gcap_driver_get(&driver));
-  *out_memory = (memory_t){.place.device = cudaInvalidDeviceId};
-  const int attributes[] = {kMemoryType, GCAP_DRIVER_ORDINAL, GCAP_DRIVER_RANGE_START, GCAP_DRIVER_RANGE_SIZE};
-  void* values[] = {&out_memory->place.type, &out_memory->place.device, &out_memory->start, &out_memory->bytes};
-  return GCAP_DRIVER("cuPointerGetAttributes", driver.pointer_attributes(4, attributes, values, address));
-}
 
 static const char* name_of_type(unsigned type) {
   switch (type) {
-    case 0: return "memory that the driver does not know";
-    case 1: return "pinned host memory";
-    case 2: return "device memory";
+    case GCAP_DRIVER_NO_MEMORY: return "memory that the driver does not know";
+    case GCAP_DRIVER_PINNED_MEMORY: return "pinned host memory";
+    case GCAP_DRIVER_DEVICE_MEMORY: return "device memory";
     default: return "memory of another kind";
   }
 }
@@ -79,9 +62,9 @@ static gcap_status_t copy_buffer(const gcap_graph_buffer_t* buffer, gcap_moving_
                                  gcap_graph_place_t* out_place, char** names) {
   const char* name = buffer->name != NULL ? buffer->name : "";
   const size_t bytes = strlen(name) + 1;
-  memory_t memory;
-  GCAP_RETURN_IF_ERROR(find_memory((uintptr_t)buffer->address, &memory));
-  *out_place = memory.place;
+  gcap_driver_allocation_t memory;
+  GCAP_RETURN_IF_ERROR(gcap_driver_find_allocation((uintptr_t)buffer->address, &memory));
+  *out_place = (gcap_graph_place_t){.type = memory.type, .device = memory.device};
   *out_buffer = (gcap_moving_buffer_t){.name = memcpy(*names, name, bytes),
                                        .address = (uintptr_t)buffer->address,
                                        .bytes = buffer->bytes,
@@ -241,15 +224,15 @@ gcap_status_t gcap_graph_moving_relocate(gcap_graph_moving_t* moving, int id, gc
 #define INTO(moving, id, index) (id), (index), (moving)->buffers[index].name
 
 // Memory may consist of several ranges one behind the other.
-static gcap_status_t check_range(const gcap_graph_moving_t* moving, int id, size_t buffer, memory_t memory,
-                                 uintptr_t address) {
+static gcap_status_t check_range(const gcap_graph_moving_t* moving, int id, size_t buffer,
+                                 gcap_driver_allocation_t memory, uintptr_t address) {
   const uintptr_t end = address + moving->buffers[buffer].bytes;
   const gcap_graph_place_t* place = &moving->places[buffer];
   while (memory.start + memory.bytes < end) {
     const uintptr_t next = memory.start + memory.bytes;
-    GCAP_RETURN_IF_ERROR(find_memory(next, &memory));
-    const bool goes_on = memory.bytes != 0 && memory.start == next && memory.place.type == place->type &&
-                         memory.place.device == place->device;
+    GCAP_RETURN_IF_ERROR(gcap_driver_find_allocation(next, &memory));
+    const bool goes_on =
+        memory.bytes != 0 && memory.start == next && memory.type == place->type && memory.device == place->device;
     if (goes_on) continue;
     return GCAP_STATUS(
         GCAP_INVALID_ARGUMENT, "graph id %d: buffer %zu '%s' has %zu bytes, and the memory at %p ends after %zu",
@@ -271,16 +254,16 @@ gcap_status_t gcap_graph_moving_check(const gcap_graph_moving_t* moving, int id,
                        "graph id %d: buffer %zu '%s' at %p is no multiple of %zu bytes, as it was when captured",
                        INTO(moving, id, buffer), pointer, known->alignment);
   }
-  memory_t memory;
-  GCAP_RETURN_IF_ERROR(find_memory(address, &memory));
-  if (memory.place.type != place->type) {
+  gcap_driver_allocation_t memory;
+  GCAP_RETURN_IF_ERROR(gcap_driver_find_allocation(address, &memory));
+  if (memory.type != place->type) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "graph id %d: buffer %zu '%s' at %p is %s, and was captured in %s",
-                       INTO(moving, id, buffer), pointer, name_of_type(memory.place.type), name_of_type(place->type));
+                       INTO(moving, id, buffer), pointer, name_of_type(memory.type), name_of_type(place->type));
   }
-  if (memory.place.device != place->device) {
+  if (memory.device != place->device) {
     return GCAP_STATUS(GCAP_INVALID_ARGUMENT,
                        "graph id %d: buffer %zu '%s' at %p is on device %d, and was captured on device %d",
-                       INTO(moving, id, buffer), pointer, memory.place.device, place->device);
+                       INTO(moving, id, buffer), pointer, memory.device, place->device);
   }
   return memory.bytes != 0 ? check_range(moving, id, buffer, memory, address) : NULL;
 }

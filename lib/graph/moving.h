@@ -11,7 +11,7 @@
 
 // Where a buffer was captured, which tells what may take its place.
 typedef struct gcap_graph_place {
-  unsigned type;  // CUmemorytype; 0: no memory that the driver knows
+  unsigned type;  // as gcap_driver_allocation_t
   int device;
 } gcap_graph_place_t;
 

@@ -4,6 +4,8 @@
 
 #include "lib/graph/options.h"
 
+#include <stdlib.h>
+
 #include "lib/capture/options.h"
 #include "lib/internal/check_argument.h"
 
@@ -54,6 +56,15 @@ gcap_status_t gcap_graph_buffers_read(const gcap_graph_buffers_t* given, gcap_gr
   if (out_buffers->stand_ins <= GCAP_GRAPH_STAND_INS_MEMORY) return NULL;
   return GCAP_STATUS(GCAP_INVALID_ARGUMENT, "stand-ins are %d, allowed are ADDRESSES (0), MEMORY (1)",
                      (int)out_buffers->stand_ins);
+}
+
+gcap_status_t gcap_graph_buffers_copy_addresses(const gcap_graph_buffers_t* buffers, void*** out_addresses) {
+  void** addresses = calloc(buffers->count + 1, sizeof(*addresses));
+  *out_addresses = addresses;
+  if (addresses == NULL)
+    return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for %zu addresses", buffers->count);
+  for (size_t i = 0; i < buffers->count; ++i) addresses[i] = buffers->items[i].address;
+  return NULL;
 }
 
 gcap_status_t gcap_graph_manager_options_check(const gcap_graph_manager_options_t* options) {

@@ -25,4 +25,9 @@ gcap_status_t gcap_graph_replay_options_read(const gcap_graph_replay_options_t* 
 gcap_status_t gcap_graph_buffers_read(const gcap_graph_buffers_t* given,
                                       gcap_graph_buffers_t* out_buffers) GCAP_NODISCARD;
 
+// The buffers' own addresses, as an array that the caller frees.
+//   RESOURCE_EXHAUSTED  no host memory
+gcap_status_t gcap_graph_buffers_copy_addresses(const gcap_graph_buffers_t* buffers,
+                                                void*** out_addresses) GCAP_NODISCARD;
+
 #endif  // GCAP_LIB_GRAPH_OPTIONS_H_

@@ -106,9 +106,8 @@ gcap_status_t gcap_graph_manager_run_on(gcap_graph_manager_t* manager, int id, c
   gcap_graph_buffers_t known;
   GCAP_RETURN_IF_ERROR(gcap_graph_buffers_read(buffers, &known));
   // The work may not return.
-  GCAP_AT_SCOPE_END(free_addresses) void** addresses = calloc(known.count + 1, sizeof(*addresses));
-  if (addresses == NULL) return GCAP_STATUS(GCAP_RESOURCE_EXHAUSTED, "no host memory for %zu addresses", known.count);
-  for (size_t i = 0; i < known.count; ++i) addresses[i] = known.items[i].address;
+  GCAP_AT_SCOPE_END(free_addresses) void** addresses = NULL;
+  GCAP_RETURN_IF_ERROR(gcap_graph_buffers_copy_addresses(&known, &addresses));
   const job_t job = {.work_on = work,
                      .buffers = &known,
                      .addresses = addresses,
