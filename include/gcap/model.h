@@ -65,7 +65,9 @@ typedef struct gcap_node {
   const void* attributes;
 } gcap_node_t;
 
-// A model: nodes in an order in which they can run.
+// Model: nodes in an order in which they can run.
+// Thread:   a plain value. gcap only reads it.
+// Capture:  legal.
 // Lifetime: all that the model points to stays valid until its sessions are created; of a model with a symbol, until
 //           its sessions are destroyed.
 typedef struct gcap_model {

@@ -49,6 +49,9 @@ static inline bool gcap_memory_is_on_host(gcap_memory_t memory) {
 }
 
 // A densely packed, row-major tensor. Where `data` is depends on who gets the tensor.
+// Thread:   a plain value.
+// Capture:  legal.
+// Lifetime: owns no memory.
 typedef struct gcap_tensor {
   void* data;
   gcap_dtype_t dtype;
