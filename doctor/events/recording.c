@@ -1,0 +1,131 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// A recording: arrays that grow, and the order of its calls.
+//
+// The idea: lines of threads interleave, and a call's line is written at its end, so calls come in another order than
+// they began. The arrays are filled as the lines come; gcap_recording_finish sorts the calls and ties what refers to
+// them by number. Locking: none.
+#include "doctor/events/recording.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define GROW(recording, array, count, capacity) \
+  ((recording)->array =                         \
+       gcap_heap_grow((recording)->array, (recording)->count, &(recording)->capacity, sizeof(*(recording)->array)))
+
+gcap_recording_t* gcap_recording_create(const char* source) {
+  gcap_heap_t heap;
+  gcap_heap_init(&heap);
+  gcap_recording_t* recording = gcap_heap_alloc(&heap, sizeof(*recording));
+  recording->heap = heap;
+  recording->source = source;
+  recording->program = "";
+  return recording;
+}
+
+void gcap_recording_destroy(gcap_recording_t* recording) {
+  if (recording == NULL) return;
+  free(recording->threads);
+  free(recording->frames);
+  free(recording->stacks);
+  free(recording->streams);
+  free(recording->calls);
+  free(recording->nodes);
+  free(recording->edges);
+  free(recording->execs);
+  free(recording->clones);
+  free(recording->times);
+  free(recording->notes);
+  gcap_heap_t heap = recording->heap;  // the recording lies in it
+  gcap_heap_deinit(&heap);
+}
+
+uint32_t gcap_recording_add_call(gcap_recording_t* recording) {
+  GROW(recording, calls, num_calls, call_capacity);
+  recording->calls[recording->num_calls] = (gcap_event_call_t){.function = "",
+                                                               .arguments = "",
+                                                               .bytes = GCAP_NO_NUMBER,
+                                                               .stack = GCAP_NONE,
+                                                               .stream = GCAP_NONE,
+                                                               .thread = GCAP_NONE,
+                                                               .event = GCAP_NONE,
+                                                               .graph = GCAP_NONE,
+                                                               .exec = GCAP_NONE};
+  return (uint32_t)recording->num_calls++;
+}
+
+uint32_t gcap_recording_add_thread(gcap_recording_t* recording, uint32_t id) {
+  GROW(recording, threads, num_threads, thread_capacity);
+  recording->threads[recording->num_threads] = (gcap_event_thread_t){.id = id, .name = ""};
+  return (uint32_t)recording->num_threads++;
+}
+
+uint32_t gcap_recording_add_stream(gcap_recording_t* recording, uint32_t id) {
+  GROW(recording, streams, num_streams, stream_capacity);
+  recording->streams[recording->num_streams] = (gcap_event_stream_t){.id = id, .what = ""};
+  return (uint32_t)recording->num_streams++;
+}
+
+static int by_number(const void* left, const void* right) {
+  const gcap_event_call_t *a = left, *b = right;
+  if (a->number != b->number) return a->number < b->number ? -1 : 1;
+  return a->line < b->line ? -1 : a->line > b->line;
+}
+
+// The call of that number; GCAP_NONE.
+static uint32_t find_call(const gcap_recording_t* recording, uint64_t number) {
+  size_t low = 0, high = recording->num_calls;
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    if (recording->calls[middle].number < number) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low < recording->num_calls && recording->calls[low].number == number ? (uint32_t)low : GCAP_NONE;
+}
+
+void gcap_recording_finish(gcap_recording_t* recording) {
+  if (recording->num_calls != 0) qsort(recording->calls, recording->num_calls, sizeof(*recording->calls), by_number);
+  // Until here `call` is a number, which fits: readers refuse larger ones.
+  for (size_t i = 0; i < recording->num_nodes; ++i) {
+    gcap_event_node_t* node = &recording->nodes[i];
+    if (node->call != GCAP_NONE) node->call = find_call(recording, node->call);
+    if (node->call != GCAP_NONE) ++recording->calls[node->call].num_nodes;
+  }
+  for (size_t i = 0; i < recording->num_execs; ++i) {
+    gcap_event_exec_t* exec = &recording->execs[i];
+    if (exec->call != GCAP_NONE) exec->call = find_call(recording, exec->call);
+  }
+}
+
+// --- Frames that a user looks at -------------------------------------------------------------------------------------
+
+static bool is_cudas_own(const char* module) {
+  static const char* const names[] = {"libcuda.so",  "libcupti.so", "libcudart.so",      "libgcap_doctor.so",
+                                      "libnvidia-",  "libcublas",   "libcudnn",          "libcusolver",
+                                      "libcusparse", "libcufft",    "libc.so",           "libpthread.so",
+                                      "ld-linux",    "libgcap_sim", "libgcap_fake_cupti"};
+  const char* slash = strrchr(module, '/');
+  const char* base = slash != NULL ? slash + 1 : module;
+  for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); ++i) {
+    if (strncmp(base, names[i], strlen(names[i])) == 0) return true;
+  }
+  return false;
+}
+
+uint32_t gcap_recording_c_frame(const gcap_recording_t* recording, uint32_t stack) {
+  if (stack >= recording->num_stacks) return GCAP_NONE;
+  const gcap_event_stack_t* of = &recording->stacks[stack];
+  for (uint32_t i = 0; i < of->num_c; ++i) {
+    if (!is_cudas_own(recording->frames[of->c[i]].module)) return of->c[i];
+  }
+  return of->num_c != 0 ? of->c[of->num_c - 1] : GCAP_NONE;
+}
+
+uint32_t gcap_recording_python_frame(const gcap_recording_t* recording, uint32_t stack) {
+  if (stack >= recording->num_stacks || recording->stacks[stack].num_python == 0) return GCAP_NONE;
+  return recording->stacks[stack].python[0];
+}
