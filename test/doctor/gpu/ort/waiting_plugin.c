@@ -1,7 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// A plugin EP of ONNX Runtime with a kernel that misbehaves: Identity copies its input and then waits for the stream,
-// in a capture too. gcap-doctor is to name wait_for_result.
+// A plugin EP of ONNX Runtime with a kernel that misbehaves: Relu copies its input, which has no negative number, and
+// then waits for the stream, in a capture too. gcap-doctor is to name wait_for_result.
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +29,7 @@ static gcap_status_t compute(void* self, const gcap_kernel_context_t* context) {
 
 static bool supports(void* self, const gcap_model_t* model, const gcap_node_t* node) {
   (void)self, (void)model;
-  return strcmp(node->op_type, "Identity") == 0;
+  return strcmp(node->op_type, "Relu") == 0;
 }
 
 static gcap_status_t create_kernel(void* self, const gcap_model_t* model, const gcap_node_t* node,
@@ -68,7 +68,7 @@ static gcap_status_t create_ep(void* user, const gcap_options_t* options, gcap_e
   return NULL;
 }
 
-static const gcap_ort_op_t ops[] = {{.op_type = "Identity", .first = 1, .last = GCAP_ORT_ANY_LATER_OPSET}, {0}};
+static const gcap_ort_op_t ops[] = {{.op_type = "Relu", .first = 1, .last = GCAP_ORT_ANY_LATER_OPSET}, {0}};
 static const gcap_ort_attribute_t attributes[] = {{0}};
 
 static const gcap_ort_plugin_t plugin = {
