@@ -564,8 +564,7 @@ TEST_F(CaptureCalls, EachRowOfTheTableIsToldWithItsRuleAndRemedy) {
       EXPECT_TRUE(outcome.Names(std::string(row.function) + "(")) << outcome.message;
       EXPECT_TRUE(outcome.Names(std::string("(rule ") + row.rule + ": " + rule.situation)) << outcome.message;
       EXPECT_TRUE(outcome.Names(std::string("remedy: ") + rule.remedy)) << outcome.message;
-      EXPECT_TRUE(outcome.Names(std::string("; see docs/capture_rules.md#r") + (row.rule + 1) + ")"))
-          << outcome.message;
+      EXPECT_TRUE(outcome.Names(std::string("; see docs/rules/r") + (row.rule + 1) + ".md)")) << outcome.message;
       EXPECT_FALSE(outcome.Names("innocent")) << outcome.message;
       // What the runtime answers is the rule's code, or the silence of a library that broke the capture all the same.
       EXPECT_EQ(outcome.cuda_error, rule.code) << outcome.message;
