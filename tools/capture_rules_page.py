@@ -343,7 +343,7 @@ def cell(answer):
 
 # --- Which rule ------------------------------------------------------------------------------------------------------
 
-# The rule that a code most often stands for, where no table names the call (lib/capture/rules.c has the same).
+# The rule that a code most often stands for, where no table names the call (rules/rules.c has the same).
 BY_CODE = {902: "R16", 903: "R3", 904: "R6", 905: "R17", 906: "R15", 907: "R13", 908: "R4"}
 ALSO = {"cap.begin_legacy": "R1", "cap.begin_on_joined": "R2"}  # shown by other cases, which are no call in a capture
 NEVER_LEGAL = {"R11", "R12", "R13"}  # in no mode

@@ -9,15 +9,24 @@
 #include <string.h>
 
 #include "lib/capture/capture_internal.h"
-#include "lib/capture/rules.h"
 #include "lib/internal/text.h"
+#include "rules/rules.h"
 
-enum { kTextBytes = 2048 };  // a few sentences
+enum {
+  kTextBytes = 2048,  // a few sentences
+  kRuleBytes = 512,   // one
+};
 
-static void add_rule(gcap_text_t* text, const gcap_capture_rule_t* rule) {
+// The rules have numbers of their own for CUDA's codes.
+#define CAPTURE_CODE(name, number) _Static_assert((int)(name) == (number), #name " has another number");
+#include "rules/capture_codes.inc"
+#undef CAPTURE_CODE
+
+static void add_rule(gcap_text_t* text, const gcap_rule_t* rule) {
   if (rule == NULL) return;
-  gcap_text_add(text, " (rule %s: %s; remedy: %s; see docs/capture_rules.md#r%s)", rule->id, rule->situation,
-                rule->remedy, rule->id + 1);  // an id is "R" and a number
+  char words[kRuleBytes];
+  (void)gcap_rule_print(words, sizeof(words), rule);
+  gcap_text_add(text, " (%s)", words);
 }
 
 // A break that no noted call explains.
@@ -41,7 +50,7 @@ static void add_break_between(gcap_text_t* text, const gcap_capture_t* capture, 
   add_call(text, ", after ", &calls->innocent);
   add_call(text, calls->innocent.operation[0] != '\0' ? " and before " : ", before ", &calls->culprit);
   add_unseen(text, capture);
-  if (is_not_reported(cause)) add_rule(text, gcap_capture_rule_of_code(gcap_status_cuda_error(cause)));
+  if (is_not_reported(cause)) add_rule(text, gcap_rule_of_code((int)gcap_status_cuda_error(cause)));
 }
 
 // What the ledger saw: the call after which the capture was broken. It is to blame if it is known to break captures, or
@@ -55,8 +64,8 @@ static void add_break(gcap_text_t* text, const gcap_capture_t* capture, gcap_sta
     add_break_between(text, capture, cause);
     return;
   }
-  const gcap_capture_rule_t* rule = gcap_capture_rule_of_call(culprit->operation, answer);
-  if (rule == NULL) rule = gcap_capture_rule_of_code(answer);
+  const gcap_rule_t* rule = gcap_rule_of_call(culprit->operation, (int)answer);
+  if (rule == NULL) rule = gcap_rule_of_code((int)answer);
   if (rule != NULL || answer != cudaSuccess) {
     add_call(text, "; ", culprit);
     gcap_text_add(text, " broke it");
@@ -86,9 +95,9 @@ static void add_cause(gcap_text_t* text, const gcap_capture_t* capture, gcap_sta
     gcap_text_add(text, "; the call is not known: wrap calls in GCAP_CUDA");
     add_call(text, "; the last one that was noted is ", gcap_capture_calls_newest(calls));
   }
-  const gcap_capture_rule_t* rule = gcap_capture_rule_of_call(gcap_status_cuda_call(first), code);
+  const gcap_rule_t* rule = gcap_rule_of_call(gcap_status_cuda_call(first), (int)code);
   if (code == cudaSuccess) rule = NULL;  // not a CUDA call's failure
-  add_rule(text, rule != NULL ? rule : gcap_capture_rule_of_code(code));
+  add_rule(text, rule != NULL ? rule : gcap_rule_of_code((int)code));
 }
 
 // What the driver only calls unjoined.

@@ -363,6 +363,10 @@ struct Rig {
     EXPECT_EQ(cublasLtCreate(&blas_lt), CUBLAS_STATUS_SUCCESS);
     EXPECT_EQ(cudnnCreate(&dnn), CUDNN_STATUS_SUCCESS);
     GCAP_EXPECT_CUDA(cudaEventRecord(outside, other.get()));
+    cudaGraphNode_t node = nullptr;
+    GCAP_EXPECT_CUDA(cudaGraphCreate(&graph, 0));
+    GCAP_EXPECT_CUDA(cudaGraphAddEmptyNode(&node, graph, nullptr, 0));
+    GCAP_EXPECT_CUDA(cudaGraphInstantiate(&exec, graph, 0));
   }
   Rig(const Rig&) = delete;
   Rig& operator=(const Rig&) = delete;
@@ -387,6 +391,8 @@ struct Rig {
     if (dnn != nullptr) {
       EXPECT_EQ(cudnnDestroy(dnn), CUDNN_STATUS_SUCCESS);
     }
+    GCAP_EXPECT_CUDA(cudaGraphExecDestroy(exec));
+    GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
     GCAP_EXPECT_CUDA(cudaMemPoolDestroy(pool));
     for (cudaEvent_t event : {inside, outside, elsewhere}) GCAP_EXPECT_CUDA(cudaEventDestroy(event));
     if (device != nullptr) {
@@ -404,6 +410,8 @@ struct Rig {
   void *made_device = nullptr, *made_host = nullptr;
   cudaEvent_t inside = nullptr, outside = nullptr, elsewhere = nullptr;  // where each is recorded
   cudaMemPool_t pool = nullptr;
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t exec = nullptr;
   cublasHandle_t blas = nullptr, made_blas = nullptr;
   cublasLtHandle_t blas_lt = nullptr;
   cudnnHandle_t dnn = nullptr, made_dnn = nullptr;
@@ -425,6 +433,12 @@ void Cuda(gcap_status_t status) { gcap_status_ignore(status); }
 // How each function is misused; the text that is noted begins with its name.
 using Misuse = std::function<void(Rig&)>;
 const std::map<std::string, Misuse> kMisuses = {
+    {"cudaStreamBeginCapture R1",
+     [](Rig&) { Cuda(GCAP_CUDA(cudaStreamBeginCapture(cudaStreamLegacy, cudaStreamCaptureModeThreadLocal))); }},
+    {"cudaStreamBeginCapture R2",
+     [](Rig& r) { Cuda(GCAP_CUDA(cudaStreamBeginCapture(r.stream.get(), cudaStreamCaptureModeThreadLocal))); }},
+    {"cudaGraphLaunch R11", [](Rig& r) { Cuda(GCAP_CUDA(cudaGraphLaunch(r.exec, r.stream.get()))); }},
+    {"cudaGraphUpload R11", [](Rig& r) { Cuda(GCAP_CUDA(cudaGraphUpload(r.exec, r.stream.get()))); }},
     {"cudaStreamSynchronize R11", [](Rig& r) { Cuda(GCAP_CUDA(cudaStreamSynchronize(r.stream.get()))); }},
     {"cudaStreamQuery R11", [](Rig& r) { Cuda(GCAP_CUDA(cudaStreamQuery(r.stream.get()))); }},
     {"cudaDeviceSynchronize R12", [](Rig&) { Cuda(GCAP_CUDA(cudaDeviceSynchronize())); }},
@@ -550,8 +564,7 @@ TEST_F(CaptureCalls, EachRowOfTheTableIsToldWithItsRuleAndRemedy) {
       EXPECT_TRUE(outcome.Names(std::string(row.function) + "(")) << outcome.message;
       EXPECT_TRUE(outcome.Names(std::string("(rule ") + row.rule + ": " + rule.situation)) << outcome.message;
       EXPECT_TRUE(outcome.Names(std::string("remedy: ") + rule.remedy)) << outcome.message;
-      EXPECT_TRUE(outcome.Names(std::string("; see docs/capture_rules.md#r") + (row.rule + 1) + ")"))
-          << outcome.message;
+      EXPECT_TRUE(outcome.Names(std::string("; see docs/rules/r") + (row.rule + 1) + ".md)")) << outcome.message;
       EXPECT_FALSE(outcome.Names("innocent")) << outcome.message;
       // What the runtime answers is the rule's code, or the silence of a library that broke the capture all the same.
       EXPECT_EQ(outcome.cuda_error, rule.code) << outcome.message;

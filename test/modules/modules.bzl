@@ -67,7 +67,7 @@ def _archives_impl(ctx):
     archives = []
     for library in ctx.attr.libraries:
         for linked in library[CcInfo].linking_context.linker_inputs.to_list():
-            if linked.owner.package.split("/")[0] not in ["lib", "ops"]:
+            if linked.owner.package.split("/")[0] not in ["lib", "ops", "rules"]:
                 continue
             archives += [each.pic_static_library or each.static_library for each in linked.libraries]
     files = depset(archives)
