@@ -100,7 +100,7 @@ static const option_t* find_option(const gcap_doctor_command_t* command, const c
 }
 
 static void say_unknown(const gcap_doctor_command_t* command, const char* word) {
-  fprintf(stderr, "gcap-doctor %s: '%s' is no option of it: expected one of", command->name, word);
+  fprintf(stderr, "gcap-doctor: %s: '%s' is no option of it: expected one of", command->name, word);
   for (int i = 0; i < command->num_options; ++i) {
     fprintf(stderr, "%s %s", i != 0 ? "," : "", command->options[i].name);
   }
