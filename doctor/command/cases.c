@@ -71,19 +71,15 @@ static FILE* open_events(const char* path) {
   return file;
 }
 
-// Whether there is anything in the file to speak of; says what is wrong with it.
+// Whether there is anything in the file to speak of. Of damage beside good lines the reports speak.
 static bool is_readable(const gcap_recording_t* recording, const char* name) {
   const gcap_event_damage_t* damage = &recording->damage;
-  if (damage->lines == 0) return true;
-  const char* reason = damage->reason != NULL ? damage->reason : "unknown";
-  if (recording->num_calls == 0 && recording->num_threads == 0 && recording->num_notes == 0) {
-    gcap_doctor_say("%s has no events: line %llu: %s; expected a file of events or a simulator's log", name,
-                    (unsigned long long)damage->first, reason);
-    return false;
+  if (damage->lines == 0 || recording->num_calls != 0 || recording->num_threads != 0 || recording->num_notes != 0) {
+    return true;
   }
-  gcap_doctor_say("%s is damaged: lines that could not be read: %llu; the first is line %llu: %s", name,
-                  (unsigned long long)damage->lines, (unsigned long long)damage->first, reason);
-  return true;
+  gcap_doctor_say("%s has no events: line %llu: %s; expected a file of events or a simulator's log", name,
+                  (unsigned long long)damage->first, damage->reason != NULL ? damage->reason : "no reason is known");
+  return false;
 }
 
 bool gcap_cases_add(gcap_cases_t* cases, const char* path) {

@@ -32,7 +32,7 @@ void gcap_cases_init(gcap_cases_t* cases);
 void gcap_cases_deinit(gcap_cases_t* cases);
 
 // Reads the file, '-' for standard input, and adds its case. A file that cannot be read, or is none of events, gets a
-// sentence and false; a damaged one a sentence.
+// sentence and false.
 bool gcap_cases_add(gcap_cases_t* cases, const char* path);
 
 // Those with an error before the others, and those with captures before those without.

@@ -71,11 +71,9 @@ const char* gcap_installed_library(gcap_heap_t* heap) {
 }
 
 const char* gcap_installed_rule_page(gcap_heap_t* heap, const char* rule) {
-  // r07.md or r7.md; files are sorted by the first.
   char* end = NULL;
   unsigned long number = isdigit((unsigned char)rule[1]) ? strtoul(rule + 1, &end, 10) : 0;
   if (end == NULL || *end != '\0') return NULL;
   size_t count = sizeof(kPageFolders) / sizeof(kPageFolders[0]);
-  const char* page = find(heap, kPageFolders, count, gcap_heap_print(heap, "r%02lu.md", number));
-  return page != NULL ? page : find(heap, kPageFolders, count, gcap_heap_print(heap, "r%lu.md", number));
+  return find(heap, kPageFolders, count, gcap_heap_print(heap, "r%lu.md", number));
 }

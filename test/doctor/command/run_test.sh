@@ -24,14 +24,14 @@ clean() {
 
 ends 0 "$doctor" run -- "$program" say hello copy "$data/broken.events"
 [ "$(cat out)" = hello ] || fail "standard output is not the program's alone: $(cat out)"
-has err cuStreamSynchronize serve.py:12
+has err StreamSynchronize serve.py:12
 clean
 ends 0 "$doctor" run --quiet -- "$program" copy "$data/broken.events"
 silent err
 ends 0 "$doctor" run --colour=always "$program" copy "$data/broken.events"
 has err "$(printf '\033')"
 ends 0 "$doctor" run -- "$program" copy "$data/healthy.events"
-lacks err cuStreamSynchronize
+lacks err StreamSynchronize
 ends 0 "$doctor" run --json j.json --html h.html --dot d.dot --trace t.trace --quiet "$program" copy "$data/broken.events"
 for file in j.json h.html d.dot t.trace; do
   [ -s "$file" ] || fail "no $file"
@@ -42,7 +42,7 @@ has err "the program made no call of CUDA's driver"
 clean
 # A child's events are the program's too, and what captured nothing is left out.
 ends 0 "$doctor" run -- "$program" copy "$data/idle.events" fork "$data/broken.events"
-has err cuStreamSynchronize "1 more processes used CUDA and captured nothing"
+has err StreamSynchronize "1 more processes used CUDA and captured nothing"
 ends 0 "$doctor" run --json two.json -- "$program" copy "$data/healthy.events" fork "$data/broken.events"
 grep -q '"culprit"' two.json || fail "the broken process is not the first"
 has err "two.2.json is the report of"
@@ -55,7 +55,7 @@ kept=$(echo kept/run.*.events)
 cmp "$kept" "$data/broken.events" || fail "--events did not keep the file"
 # Files of an earlier run are not this one's.
 ends 0 "$doctor" run --events kept/run --exit-code -- "$program" copy "$data/healthy.events"
-lacks err cuStreamSynchronize
+lacks err StreamSynchronize
 ends 0 "$doctor" run --events bare -- "$program" print GCAP_DOCTOR_EVENTS
 has out "GCAP_DOCTOR_EVENTS=$tmp/bare"
 ends 3 "$doctor" run --events no/such -- "$program" say hello
@@ -102,7 +102,7 @@ ends 1 "$doctor" run --exit-code -- "$program" copy "$data/broken.events"
 ends 0 "$doctor" run --exit-code -- "$program" copy "$data/healthy.events"
 ends 4 "$doctor" run --exit-code -- "$program" copy "$data/broken.events" exit 4
 ends 137 "$doctor" run -- "$program" copy "$data/broken.events" kill 9
-has err cuStreamSynchronize
+has err StreamSynchronize
 ends 127 "$doctor" run -- ./no_program
 has err "run: cannot start './no_program': No such file"
 clean
@@ -136,7 +136,7 @@ signalled() {
   code=0
   wait "$pid" || code=$?
   [ "$code" = "$expected" ] || fail "after $signal to it the doctor ended with $code, expected $expected"
-  grep -q cuStreamSynchronize err || fail "after $signal there is no report"
+  grep -q StreamSynchronize err || fail "after $signal there is no report"
   ran="a run ended by $signal"
   clean
 }
