@@ -1,0 +1,14 @@
+# Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+#
+# A result is read on the host while it is captured.
+# doctor: culprit R11 cudaStreamSynchronize
+import torch
+
+x = torch.ones(1024, device="cuda")
+(x + 1).sum().item()  # warms up
+graph = torch.cuda.CUDAGraph()
+
+with torch.cuda.graph(graph):
+    y = x + 1
+    total = y.sum()
+    print(total.item())  # culprit

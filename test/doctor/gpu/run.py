@@ -1,0 +1,209 @@
+#!/usr/bin/env python3
+# Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+"""Runs gcap-doctor on a GPU over the programs beside this file, and compares what it finds with what each program says.
+
+    run.py --doctor PREFIX/bin/gcap-doctor [--mistakes PROGRAM] [--plugin libwaiting_plugin.so] [--keep FOLDER]
+
+Prints the tables of docs/doctor_runs.md; the last line is "N passed, N failed". A program says what is to be found in
+a line `doctor: KIND RULE FUNCTION`, and marks the line at fault with `# culprit`; `-` is "any".
+"""
+import argparse
+import concurrent.futures
+import glob
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SECONDS = 180  # of one program
+
+
+def expectation(path):
+    """What a script says is to be found: kind, rule, function, [function in C], and the line at fault."""
+    with open(path, encoding="utf-8") as file:
+        lines = file.read().splitlines()
+    words = next(line for line in lines if line.startswith("# doctor: ")).split()[2:]
+    marked = [number for number, line in enumerate(lines, 1) if line.endswith("# culprit")]
+    return words, marked[0] if marked else None
+
+
+def doctor(arguments, name, command, extra=(), environment=None):
+    """Runs a program under gcap-doctor; gives the report, what the terminal showed, and the seconds."""
+    report = os.path.join(arguments.keep, f"{name}.json")
+    events = os.path.join(arguments.keep, name)
+    page = os.path.join(arguments.keep, f"{name}.html")
+    begin = time.monotonic()
+    ran = subprocess.run(
+        [arguments.doctor, "run", "--events", events, "--json", report, "--html", page, *extra, "--", *command],
+        capture_output=True, text=True, timeout=SECONDS, env={**os.environ, **(environment or {})}, check=False)
+    seconds = time.monotonic() - begin
+    with open(os.path.join(arguments.keep, f"{name}.txt"), "w", encoding="utf-8") as file:
+        file.write(ran.stdout + ran.stderr)
+    try:
+        with open(report, encoding="utf-8") as file:
+            return json.load(file), ran.stdout + ran.stderr, seconds
+    except (OSError, ValueError) as error:
+        return {"findings": [], "error": str(error)}, ran.stdout + ran.stderr, seconds
+
+
+def frames(finding, language):
+    return ((finding.get("call") or {}).get("stack") or {}).get(language) or []
+
+
+def judge(report, words, script, line):
+    """"" if the report says what was expected, else what is wrong; and the finding."""
+    kind, rule, function = words[:3]
+    in_c = words[3] if len(words) > 3 else "-"
+    serious = [finding for finding in report["findings"] if finding["severity"] in ("error", "warning")]
+    if kind == "none":
+        return ("" if not serious and "error" not in report else f"found {[f['sentence'] for f in serious]}"), None
+    chosen = [finding for finding in report["findings"] if finding["kind"] == kind]
+    if not chosen:
+        return f"no finding {kind}: {[f['kind'] for f in report['findings']]} {report.get('error', '')}", None
+    finding = chosen[0]
+    call = finding.get("call") or {}
+    found_rule = (finding.get("rule") or {}).get("id", "-") if isinstance(finding.get("rule"), dict) else finding.get("rule") or "-"
+    if rule not in ("-", found_rule):
+        return f"rule {found_rule}, expected {rule}", finding
+    if function not in ("-", call.get("runtime_function"), call.get("function")):
+        return f"call {call.get('runtime_function')}, expected {function}", finding
+    if in_c != "-" and not any(in_c in (frame.get("function") or "") for frame in frames(finding, "c")):
+        return f"no {in_c} in the C stack", finding
+    if line is not None and not any(
+            frame.get("line") == line and os.path.basename(frame.get("file") or "") == os.path.basename(script)
+            for frame in frames(finding, "python")):
+        return f"no line {line} of the script in the Python stack", finding
+    return "", finding
+
+
+def where(finding, script):
+    for frame in frames(finding or {}, "python"):
+        if os.path.basename(frame.get("file") or "") == os.path.basename(script):
+            return f"{os.path.basename(script)}:{frame['line']}"
+    return "-"
+
+
+def row(name, finding, problem, place):
+    call = (finding or {}).get("call") or {}
+    rule = (finding or {}).get("rule")
+    rule = rule.get("id") if isinstance(rule, dict) else rule
+    kind = (finding or {}).get("kind", "none")
+    return (f"| {name} | {kind} | {rule or '-'} | {call.get('runtime_function') or call.get('function') or '-'} |"
+            f" {call.get('result', '-')} | {place} | {'yes' if not problem else 'NO: ' + problem} |")
+
+
+HEAD = "| program | finding | rule | call | answered | place | as expected |\n|---|---|---|---|---|---|---|"
+
+
+def run_scripts(arguments, outcomes):
+    print("### PyTorch\n\n" + HEAD)
+    scripts = sorted(glob.glob(os.path.join(HERE, "pytorch", "*.py")))
+    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+        names = [os.path.basename(script)[:-3] for script in scripts]
+        reports = list(pool.map(lambda pair: doctor(arguments, pair[0], [sys.executable, pair[1]]), zip(names, scripts)))
+    for script, name, (report, _, _) in zip(scripts, names, reports):
+        words, line = expectation(script)
+        problem, finding = judge(report, words, script, line)
+        print(row(name, finding, problem, where(finding, script)))
+        outcomes.append(not problem)
+
+
+def run_mistakes(arguments, outcomes):
+    listed = subprocess.run([arguments.mistakes, "--list"], capture_output=True, text=True, check=True).stdout
+    print("\n### CUDA C\n\n" + HEAD)
+    for entry in listed.splitlines():
+        name, *words = entry.split()
+        report, _, _ = doctor(arguments, f"c_{name}", [arguments.mistakes, name])
+        problem, finding = judge(report, words, "", None)
+        place = next((f"{os.path.basename(frame['file'])}:{frame['line']}" for frame in frames(finding or {}, "c")
+                      if "culprit" in (frame.get("function") or "") and frame.get("file")), "-")
+        print(row(name, finding, problem, place))
+        outcomes.append(not problem)
+
+
+def run_onnxruntime(arguments, outcomes):
+    script = os.path.join(HERE, "ort", "waiting.py")
+    words, line = expectation(script)
+    report, _, _ = doctor(arguments, "ort_waiting", [sys.executable, script, arguments.plugin])
+    problem, finding = judge(report, words, script, line)
+    print("\n### ONNX Runtime\n\n" + HEAD)
+    print(row("waiting", finding, problem, where(finding, script)))
+    outcomes.append(not problem)
+
+
+def overhead(arguments, name, extra=(), environment=None, plain=False):
+    command = [sys.executable, os.path.join(HERE, "overhead.py"), name]
+    if plain:
+        text = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=True).stdout
+    else:
+        _, text, _ = doctor(arguments, f"overhead_{name}", command, extra, environment)
+    found = re.search(r"^overhead \S+ (\S+) (\S+) (\S+)$", text, re.MULTILINE)
+    return [float(number) for number in found.groups()] if found else None
+
+
+def run_overhead(arguments, outcomes):
+    print("\n### Overhead\n\n| | replay | eager launch | capture of 200 nodes |\n|---|---|---|---|")
+    for name, extra, plain in [("plain", (), True), ("recorded", (), False), ("with --time", ("--time",), False),
+                               ("plain again", (), True)]:
+        figures = overhead(arguments, name.replace(" ", "_").replace("--", ""), extra, None, plain)
+        outcomes.append(figures is not None)
+        print(f"| {name} | {figures[0]:.2f} us | {figures[1]:.2f} us | {figures[2]:.0f} us |" if figures
+              else f"| {name} | failed | | |")
+
+
+def run_thousand(arguments, outcomes):
+    """The times of a graph's nodes against the whole, and what a report of a large graph costs."""
+    script = os.path.join(HERE, "pytorch", "thousand_nodes.py")
+    report, text, _ = doctor(arguments, "thousand_time", [sys.executable, script], ("--time",))
+    graphs = [graph for graph in report.get("graphs", []) if graph.get("whole_ns")]
+    print("\n### A graph of 1,000 nodes\n")
+    if not graphs:
+        print("no device times")
+        outcomes.append(False)
+        return
+    graph = max(graphs, key=lambda entry: entry["whole_ns"])
+    nodes_us = graph["nodes_ns"] / graph["replays_timed"] / 1000
+    whole_us = graph["whole_ns"] / graph["replays_timed"] / 1000
+    by_events = re.search(r"replay_us (\S+)", text)
+    off = nodes_us / whole_us - 1
+    print(f"Device time of a replay: {nodes_us:.1f} us as the sum of {graph['num_nodes']} nodes, {whole_us:.1f} us from the "
+          f"first node's start to the last one's end ({off:+.2%}); {by_events[1] if by_events else '-'} us by the program's "
+          "own events, recorded.")
+    outcomes.append(abs(off) <= 0.03)
+    events = max(glob.glob(os.path.join(arguments.keep, "thousand_time*.events")), key=os.path.getsize)
+    page = os.path.join(arguments.keep, "thousand.html")
+    begin = time.monotonic()
+    subprocess.run([arguments.doctor, "report", events, "--html", page], check=False)
+    seconds = time.monotonic() - begin
+    size = os.path.getsize(page)
+    print(f"`gcap-doctor report --html`: {seconds:.2f} s, {size} bytes.")
+    outcomes.append(seconds < 2 and size < 1_000_000)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--doctor", required=True)
+    parser.add_argument("--mistakes")
+    parser.add_argument("--plugin")
+    parser.add_argument("--keep", default=tempfile.mkdtemp(), help="where event files and reports stay")
+    parser.add_argument("--jobs", type=int, default=6)
+    arguments = parser.parse_args()
+    os.makedirs(arguments.keep, exist_ok=True)
+    outcomes = []
+    run_scripts(arguments, outcomes)
+    if arguments.mistakes:
+        run_mistakes(arguments, outcomes)
+    if arguments.plugin:
+        run_onnxruntime(arguments, outcomes)
+    run_overhead(arguments, outcomes)
+    run_thousand(arguments, outcomes)
+    print(f"\n{sum(outcomes)} passed, {len(outcomes) - sum(outcomes)} failed")
+    return 0 if all(outcomes) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,118 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// The report for a terminal.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include "doctor/report/report.h"
+#include "test/doctor/report/sample.h"
+
+namespace {
+
+using gcap_test::Sample;
+using gcap_test::Text;
+
+long CountLines(const std::string& text) { return std::count(text.begin(), text.end(), '\n'); }
+
+bool Has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST(TextReport, CulpritComesFirstWithItsPlacesAndRemedy) {
+  std::unique_ptr<Sample> sample(gcap_test::MakeBroken());
+  EXPECT_EQ(Text(*sample),
+            "gcap-doctor: capture 1 broke: cudaStreamSynchronize answered 900 cudaErrorStreamCaptureUnsupported\n"
+            "  what     cudaStreamSynchronize on stream 1, which captures, by thread 'python3' broke the capture.\n"
+            "  Python   serve.py:12 in body\n"
+            "  through  /opt/venv/lib/python3.11/site-packages/torch/_tensor.py:99 in item\n"
+            "  C        at::native::_local_scalar_dense_cuda (libtorch_cuda.so)\n"
+            "  thread   'python3' (the capturing thread), capture begun at serve.py:41 in main\n"
+            "  rule     R11: a call that a capturing stream cannot be given\n"
+            "  remedy   read the value after the replay, or keep it on the device\n"
+            "  page     docs/rules/r11.md (gcap-doctor explain --rule R11 prints it)\n"
+            "  warning  cudaMalloc of 4096 bytes by thread 'loader' answered 901 while capture 1 was open. (3 times)\n"
+            "           at loader.py:5 in load; remedy: do it before the capture begins, or exchange the thread to "
+            "relaxed mode around it\n");
+}
+
+TEST(TextReport, AnotherThreadIsNamedBesideTheCapturingOne) {
+  std::unique_ptr<Sample> sample(gcap_test::MakeBroken());
+  gcap_finding_t& finding = const_cast<gcap_finding_t*>(sample->diagnosis()->findings)[0];
+  finding.call = sample->Call(5);
+  finding.is_certain = false;
+  const std::string text = Text(*sample);
+  EXPECT_TRUE(Has(text, "gcap-doctor: capture 1 broke, probably: cudaMalloc answered 901 ")) << text;
+  EXPECT_TRUE(Has(text, "thread   'loader', while 'python3' captures, capture begun at serve.py:41 in main\n")) << text;
+}
+
+TEST(TextReport, CallThatSucceededIsNamedWithTheAnswerOfTheEnd) {
+  std::unique_ptr<Sample> sample(gcap_test::MakeBroken());
+  const_cast<gcap_finding_t*>(sample->diagnosis()->findings)[0].call = sample->Call(3);
+  EXPECT_TRUE(Has(Text(*sample), "cudaLaunchKernel, which answered 0; its end answered 901 cudaErrorStreamCapture"))
+      << Text(*sample);
+}
+
+TEST(TextReport, FindingsOfAnyNumberTakeTwentyLinesAtMost) {
+  for (unsigned findings = 0; findings <= 50; ++findings) {
+    std::unique_ptr<Sample> sample(gcap_test::MakeMany(findings));
+    const std::string text = Text(*sample);
+    EXPECT_LE(CountLines(text), 20) << text;
+    // Each finding is in a line or is counted.
+    unsigned shown = 0;
+    for (unsigned i = 0; i < findings; ++i) shown += Has(text, "finding number " + std::to_string(i) + "\n");
+    const size_t more = text.find(" more finding");
+    const unsigned counted = more == std::string::npos ? 0 : std::stoul(text.substr(text.rfind(' ', more - 1)));
+    EXPECT_EQ(shown + counted, findings) << text;
+    EXPECT_TRUE(Has(text, "note     second note (1 more: --json)\n")) << text;
+    EXPECT_TRUE(Has(text, "cut off  the recording has no end")) << text;
+  }
+}
+
+TEST(TextReport, HealthyRecordingSaysWhatWasCaptured) {
+  std::unique_ptr<Sample> sample(gcap_test::MakeHealthy());
+  EXPECT_EQ(Text(*sample),
+            "gcap-doctor: no finding: 1 capture, 1 graph, 1000 replays\n"
+            "  capture  1: 4 nodes, 1000 replays, begun at app.py:20 in forward\n"
+            "  times    graph 1, 1000 replays, 10.0 us of device time each; by Python line:\n"
+            "            70 %  7.00 us  app.py:30 in head (2 nodes)\n"
+            "            30 %  3.00 us  app.py:20 in forward (2 nodes)\n");
+}
+
+TEST(TextReport, TimesLeaveRoomForFindings) {
+  std::unique_ptr<Sample> sample(gcap_test::MakeLarge(100));
+  for (int i = 0; i < 20; ++i) {
+    sample->AddFinding(GCAP_FINDING_PAGEABLE, GCAP_SEVERITY_WARNING, "finding " + std::to_string(i));
+  }
+  const std::string text = Text(*sample);
+  EXPECT_LE(CountLines(text), 20) << text;
+  EXPECT_TRUE(Has(text, "finding 3")) << text;
+  EXPECT_TRUE(Has(text, "by Python line:")) << text;
+}
+
+TEST(TextReport, DamageIsSaid) {
+  Sample empty("");
+  const std::string text = Text(empty);
+  EXPECT_TRUE(Has(text, "no finding: 0 captures, 0 graphs, 0 replays\n")) << text;
+  EXPECT_TRUE(Has(text, "damage   1 line could not be read; the first is line 1: the file is empty\n")) << text;
+}
+
+TEST(TextReport, ColourIsThereWhenAskedFor) {
+  std::unique_ptr<Sample> sample(gcap_test::MakeBroken());
+  EXPECT_FALSE(Has(Text(*sample, false), "\033"));
+  const std::string text = Text(*sample, true);
+  EXPECT_EQ(text.find("\033[1;31mgcap-doctor:\033[0m"), 0u) << text;
+  EXPECT_EQ(CountLines(text), CountLines(Text(*sample, false)));
+}
+
+TEST(TextReport, NamesOfTheProgramMoveNoCursor) {
+  std::unique_ptr<Sample> sample(gcap_test::MakeHostile());
+  const std::string text = Text(*sample);
+  EXPECT_EQ(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xE0) == 0 && c != '\n'; }), 0) << text;
+  EXPECT_FALSE(Has(text, "\xff"));
+  EXPECT_FALSE(Has(text, "\xe2\x80\xae"));  // right to left
+  EXPECT_TRUE(Has(text, "\xf0\x9f\x98\x80"));
+  EXPECT_LE(CountLines(text), 20);
+}
+
+}  // namespace

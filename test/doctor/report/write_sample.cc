@@ -1,0 +1,22 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// write_sample SAMPLE text|colour|json|html|dot|trace: writes a report of a sample on standard output.
+#include <stdio.h>
+#include <string.h>
+
+#include <memory>
+
+#include "doctor/report/report.h"
+#include "test/doctor/report/sample.h"
+
+int main(int argc, char** argv) {
+  std::unique_ptr<gcap_test::Sample> sample(argc == 3 ? gcap_test::MakeByName(argv[1]) : nullptr);
+  if (sample == nullptr) {
+    fprintf(stderr, "usage: write_sample broken|healthy|hostile|many|large|small text|colour|json|html|dot|trace\n");
+    return 2;
+  }
+  if (strcmp(argv[2], "text") == 0) gcap_report_text(stdout, sample->diagnosis(), false);
+  if (strcmp(argv[2], "colour") == 0) gcap_report_text(stdout, sample->diagnosis(), true);
+  if (strcmp(argv[2], "json") == 0) gcap_report_json(stdout, sample->diagnosis());
+  return 0;
+}
