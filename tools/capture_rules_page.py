@@ -617,7 +617,8 @@ def print_steps(lines):
 def print_rules(rules, calls, shown_by, not_shown, numbers):
     print("## The rules\n")
     print("A number is a rule's for good. *Answer* is what the call answers; \"nothing\" means that no code does.\n"
-          "*Shown by* names cases of the record.\n")
+          "*Shown by* names cases of the record. Each rule's link leads to a page with the mistake and its repair, in C and in\n"
+          "PyTorch.\n")
     section = None
     for rule in rules:
         if rule.section != section:
@@ -629,7 +630,7 @@ def print_rules(rules, calls, shown_by, not_shown, numbers):
         reason = next((reason for id, reason in not_shown if id == rule.id), "")
         functions = ", ".join(f"`{function}`" for function, id in calls if id == rule.id)
         what = rule.situation + (f" ({functions})" if functions else "")
-        print(f'| <a id="{rule.id.lower()}"></a>{rule.id} | {what} | {answer} | {rule.remedy} |'
+        print(f'| <a id="{rule.id.lower()}"></a>[{rule.id}](rules/{rule.id.lower()}.md) | {what} | {answer} | {rule.remedy} |'
               f" {cases or 'not here: ' + reason} |")
         following = rules.index(rule) + 1
         if following == len(rules) or rules[following].section != section:

@@ -22,5 +22,5 @@ diff "$page" "$TEST_TMPDIR/generated.md" ||
 ids=$(sed -n 's/^CAPTURE_[A-Z]*(R\([0-9]*\),.*/\1/p' "$rules")
 [ "$(echo "$ids" | wc -l)" -gt 60 ] || fail "there are no rules in $rules"
 for id in $ids; do
-  grep -q "<a id=\"r$id\"></a>R$id " "$page" || fail "rule R$id has no anchor #r$id"
+  grep -q "<a id=\"r$id\"></a>\\[R$id\\]" "$page" || fail "rule R$id has no anchor #r$id"
 done
