@@ -83,10 +83,17 @@ typedef struct gcap_diagnosis {
   size_t num_captures, capture_capacity;
   gcap_finding_t* findings;
   size_t num_findings, finding_capacity;
+  const uint32_t* capture_of;  // by call: what gcap_diagnosis_capture_of answers
 } gcap_diagnosis_t;
 
 gcap_diagnosis_t* gcap_diagnosis_create(const gcap_recording_t* recording);
 void gcap_diagnosis_destroy(gcap_diagnosis_t* diagnosis);
+
+// How sentences name a call's function, for a report that lists calls: "cudaMalloc (cuMemAlloc)". The text is the
+// diagnosis's.
+const char* gcap_diagnosis_call_name(gcap_diagnosis_t* diagnosis, uint32_t call);
+// "thread 'main'", with its number where the name is not the only one of its kind. The text is the diagnosis's.
+const char* gcap_diagnosis_thread_name(gcap_diagnosis_t* diagnosis, uint32_t thread);
 
 // "culprit", "unjoined": the word that reports in JSON have.
 const char* gcap_finding_kind_name(gcap_finding_kind_t kind);

@@ -1,0 +1,132 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// analysis.h: what the passes over a recording share while a diagnosis is made.
+#ifndef GCAP_DOCTOR_ANALYSE_ANALYSIS_H_
+#define GCAP_DOCTOR_ANALYSE_ANALYSIS_H_
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "doctor/analyse/diagnosis.h"
+#include "doctor/analyse/functions.h"
+#include "doctor/analyse/ids.h"
+
+// What is known of a capture beside what its public record has. All are calls, GCAP_NONE for none.
+typedef struct gcap_capture_state {
+  uint32_t strong;         // the earliest call whose answer says that it broke this capture
+  uint32_t weak;           // the earliest other failure that may have
+  uint32_t silent;         // the last call, with success, of a kind that breaks captures
+  uint32_t first_901;      // the first call that found the capture broken
+  uint32_t last_good;      // the last call on the capture that succeeded before
+  uint32_t last_node;      // the last call that made a node
+  uint32_t last_ask;       // the capturing thread's last question of its own whether it captures, after `last_node`
+  uint32_t last_pointer;   // and its last question what an address is
+  uint64_t works;          // work on the capture's streams, with success
+  uint32_t newest_stream;  // index of the stream that joined last; streams link to the one before
+  uint32_t older;          // the capture of the same thread that began before and is open
+  uint32_t open_at;        // where it stands among the open ones; GCAP_NONE if it is not
+  bool escaped, refused;   // there is such a finding
+} gcap_capture_state_t;
+
+typedef struct gcap_stream_state {
+  uint32_t capture;  // the open capture in which it is; GCAP_NONE
+  uint32_t joined;   // the wait by which it came into it; GCAP_NONE for the origin
+  uint32_t next;     // stream of the same capture; GCAP_NONE
+} gcap_stream_state_t;
+
+typedef struct gcap_thread_state {
+  gcap_event_mode_t mode;  // its own
+  uint32_t exchange;       // the call that set it
+  uint32_t newest_open;    // capture; GCAP_NONE
+  uint32_t outermost;      // its last call of depth 0
+} gcap_thread_state_t;
+
+typedef struct gcap_event_state {
+  uint32_t capture;  // in which it was last recorded; GCAP_NONE
+} gcap_event_state_t;
+
+// A call that concerns a capture in some way, kept for a later pass.
+typedef struct gcap_pair {
+  uint32_t capture, call;
+} gcap_pair_t;
+
+typedef struct gcap_pairs {
+  gcap_pair_t* items;
+  size_t count, capacity;
+} gcap_pairs_t;
+
+typedef struct gcap_analysis {
+  gcap_diagnosis_t* diagnosis;
+  const gcap_recording_t* recording;
+  gcap_heap_t heap;      // what only the passes need
+  uint8_t* kinds;        // by call: gcap_call_kind_t
+  uint8_t* modes;        // by call: the own mode of its thread, gcap_event_mode_t
+  uint32_t* outer;       // by call: the program's call inside of which the driver made it; itself for one of depth 0
+  uint32_t* made;        // by call of depth 0: nodes, also by calls inside of it
+  uint32_t* graph_of;    // by call: the id of the graph in which it made a node; GCAP_NONE
+  uint32_t* capture_of;  // by call
+  uint32_t* stream_capture;  // by call: that of its stream when it was made
+  gcap_ids_t events, graphs, execs;
+  gcap_event_state_t* event_states;
+  uint32_t* capture_of_graph;   // by place in `graphs`
+  uint32_t* exec_at;            // by place in `execs`: index into the recording's
+  uint64_t* replays_of_graph;   // by place in `graphs`: good launches of all its executables
+  uint64_t* failures_of_graph;  // and those that failed
+  size_t* first_node;           // by place in `graphs`, and one beyond the last: where its nodes begin in the next
+  uint32_t* nodes_by_graph;     // the recording's nodes, those of a graph together, in the order of the file
+  gcap_stream_state_t* streams;
+  gcap_thread_state_t* threads;
+  gcap_capture_state_t* states;  // by capture
+  size_t state_capacity;
+  uint32_t* open;
+  size_t num_open, open_capacity;
+  gcap_pairs_t failures;  // calls that failed in a capture
+  gcap_pairs_t escapes;   // work beside one
+  gcap_pairs_t copies;    // in one, from or to memory that may not last
+  gcap_pairs_t refused;   // begins and ends that failed without a capture of their own
+} gcap_analysis_t;
+
+void gcap_pairs_add(gcap_pairs_t* pairs, uint32_t capture, uint32_t call);
+
+// The first pass: captures, their streams, and what concerns which.
+void gcap_analysis_read_captures(gcap_analysis_t* analysis);
+// In it: what a failed call says of the open captures.
+void gcap_culprit_look(gcap_analysis_t* analysis, uint32_t call);
+// In it: a successful call of a kind that breaks captures.
+void gcap_culprit_look_silent(gcap_analysis_t* analysis, uint32_t call);
+
+// In it: a question of the capturing thread whether it captures.
+void gcap_refused_note(gcap_analysis_t* analysis, uint32_t call, uint32_t capture);
+
+// The passes that find something, each over what the first one kept.
+void gcap_culprit_find(gcap_analysis_t* analysis);
+void gcap_forks_find(gcap_analysis_t* analysis);
+void gcap_escaped_find(gcap_analysis_t* analysis);
+void gcap_lost_find(gcap_analysis_t* analysis);
+void gcap_refused_find(gcap_analysis_t* analysis);
+void gcap_memory_find(gcap_analysis_t* analysis);
+void gcap_repeats_find(gcap_analysis_t* analysis);
+void gcap_launches_find(gcap_analysis_t* analysis);
+void gcap_modes_find(gcap_analysis_t* analysis);
+
+// Adds a finding and returns it, for what is not the rule: it is certain, happened once, and has no other call.
+gcap_finding_t* gcap_finding_add(gcap_analysis_t* analysis, gcap_finding_kind_t kind, gcap_severity_t severity,
+                                 uint32_t capture, uint32_t call);
+// Puts equal findings together, writes the sentences, and sorts.
+void gcap_findings_finish(gcap_analysis_t* analysis);
+void gcap_words_write(gcap_analysis_t* analysis, gcap_finding_t* finding);
+
+// The function of a library of NVIDIA's through which the program made the call, by the call's C stack:
+// "cublasLtDestroy"; NULL for none.
+const char* gcap_library_function(const gcap_recording_t* recording, uint32_t call);
+
+static inline const gcap_event_call_t* gcap_call_at(const gcap_analysis_t* analysis, uint32_t call) {
+  return &analysis->recording->calls[call];
+}
+
+static inline gcap_call_kind_t gcap_kind_at(const gcap_analysis_t* analysis, uint32_t call) {
+  return (gcap_call_kind_t)analysis->kinds[call];
+}
+
+#endif  // GCAP_DOCTOR_ANALYSE_ANALYSIS_H_

@@ -1,0 +1,239 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// The first pass: one walk over all calls, in the order in which they began, that follows the state of each stream,
+// event and thread, as the driver does.
+//
+// A begin opens a capture on its stream; a wait on an event that was recorded in it takes another stream in; an end
+// closes it. A call belongs to the capture of its stream; else to the one in whose graph it made a node, or that
+// recorded its event; else to the one that its thread began last. Calls that fail are compared with all open captures,
+// since a call of any thread may break them. Locking: none.
+#include <stdlib.h>
+
+#include "doctor/analyse/analysis.h"
+
+void gcap_pairs_add(gcap_pairs_t* pairs, uint32_t capture, uint32_t call) {
+  pairs->items = gcap_heap_grow(pairs->items, pairs->count, &pairs->capacity, sizeof(*pairs->items));
+  pairs->items[pairs->count++] = (gcap_pair_t){.capture = capture, .call = call};
+}
+
+// --- Open captures ---------------------------------------------------------------------------------------------------
+
+static void take_in(gcap_analysis_t* analysis, uint32_t stream, uint32_t capture, uint32_t wait) {
+  if (stream == GCAP_NONE) return;
+  gcap_capture_state_t* state = &analysis->states[capture];
+  analysis->streams[stream] = (gcap_stream_state_t){.capture = capture, .joined = wait, .next = state->newest_stream};
+  state->newest_stream = stream;
+}
+
+static void close_capture(gcap_analysis_t* analysis, uint32_t capture) {
+  gcap_capture_state_t* state = &analysis->states[capture];
+  if (state->open_at == GCAP_NONE) return;
+  for (uint32_t stream = state->newest_stream; stream != GCAP_NONE; stream = analysis->streams[stream].next) {
+    analysis->streams[stream].capture = GCAP_NONE;
+  }
+  const uint32_t last = analysis->open[--analysis->num_open];
+  analysis->open[state->open_at] = last;
+  analysis->states[last].open_at = state->open_at;
+  state->open_at = GCAP_NONE;
+  uint32_t* link = &analysis->threads[analysis->diagnosis->captures[capture].thread].newest_open;
+  while (*link != GCAP_NONE && *link != capture) link = &analysis->states[*link].older;
+  if (*link == capture) *link = state->older;
+}
+
+static void open_capture(gcap_analysis_t* analysis, uint32_t call) {
+  gcap_diagnosis_t* diagnosis = analysis->diagnosis;
+  const gcap_event_call_t* begin = gcap_call_at(analysis, call);
+  if (begin->stream != GCAP_NONE && analysis->streams[begin->stream].capture != GCAP_NONE) {
+    close_capture(analysis, analysis->streams[begin->stream].capture);  // its end is missing in the file
+  }
+  const uint32_t capture = (uint32_t)diagnosis->num_captures;
+  diagnosis->captures = gcap_heap_grow(diagnosis->captures, diagnosis->num_captures, &diagnosis->capture_capacity,
+                                       sizeof(*diagnosis->captures));
+  analysis->states = gcap_heap_grow(analysis->states, capture, &analysis->state_capacity, sizeof(*analysis->states));
+  diagnosis->captures[diagnosis->num_captures++] = (gcap_captured_t){.begin = call,
+                                                                     .end = GCAP_NONE,
+                                                                     .stream = begin->stream,
+                                                                     .thread = begin->thread,
+                                                                     .mode = begin->mode,
+                                                                     .graph = GCAP_NONE,
+                                                                     .exec = GCAP_NONE,
+                                                                     .culprit = GCAP_NONE};
+  gcap_thread_state_t* thread = &analysis->threads[begin->thread];
+  analysis->states[capture] = (gcap_capture_state_t){.strong = GCAP_NONE,
+                                                     .weak = GCAP_NONE,
+                                                     .silent = GCAP_NONE,
+                                                     .first_901 = GCAP_NONE,
+                                                     .last_good = GCAP_NONE,
+                                                     .last_node = GCAP_NONE,
+                                                     .last_ask = GCAP_NONE,
+                                                     .last_pointer = GCAP_NONE,
+                                                     .newest_stream = GCAP_NONE,
+                                                     .older = thread->newest_open,
+                                                     .open_at = (uint32_t)analysis->num_open};
+  thread->newest_open = capture;
+  analysis->open = gcap_heap_grow(analysis->open, analysis->num_open, &analysis->open_capacity, sizeof(uint32_t));
+  analysis->open[analysis->num_open++] = capture;
+  take_in(analysis, begin->stream, capture, GCAP_NONE);
+  analysis->capture_of[call] = capture;
+}
+
+// The capture that an end is about: that of its stream, or the thread's newest one where the stream is not known.
+static uint32_t capture_to_end(const gcap_analysis_t* analysis, const gcap_event_call_t* end) {
+  if (end->stream != GCAP_NONE) return analysis->streams[end->stream].capture;
+  return analysis->threads[end->thread].newest_open;
+}
+
+static void end_capture(gcap_analysis_t* analysis, uint32_t call) {
+  enum { kInvalidated = 901, kUnmatched = 903 };
+  const gcap_event_call_t* end = gcap_call_at(analysis, call);
+  const uint32_t index = capture_to_end(analysis, end);
+  analysis->capture_of[call] = index;
+  if (index == GCAP_NONE) {
+    if (end->result != 0) gcap_pairs_add(&analysis->refused, GCAP_NONE, call);
+    return;
+  }
+  if (end->result == kUnmatched) {  // on a stream that joined: the capture is broken, and goes on
+    gcap_culprit_look(analysis, call);
+    return;
+  }
+  gcap_captured_t* capture = &analysis->diagnosis->captures[index];
+  capture->end = call;
+  capture->result = end->result;
+  capture->outcome = end->result == 0 ? GCAP_OUTCOME_GRAPH : GCAP_OUTCOME_BROKEN;
+  if (end->result == 0) capture->graph = end->graph;
+  if (end->result == kInvalidated && analysis->states[index].first_901 == GCAP_NONE) {
+    analysis->states[index].first_901 = call;
+  }
+  const uint32_t place = gcap_ids_find(&analysis->graphs, capture->graph);
+  if (place != GCAP_NONE) analysis->capture_of_graph[place] = index;
+  close_capture(analysis, index);
+}
+
+// --- Calls between ---------------------------------------------------------------------------------------------------
+
+static bool is_open(const gcap_analysis_t* analysis, uint32_t capture) {
+  return capture != GCAP_NONE && analysis->states[capture].open_at != GCAP_NONE;
+}
+
+static uint32_t capture_of_event(const gcap_analysis_t* analysis, uint32_t event) {
+  const uint32_t place = gcap_ids_find(&analysis->events, event);
+  if (place == GCAP_NONE) return GCAP_NONE;
+  const uint32_t capture = analysis->event_states[place].capture;
+  return is_open(analysis, capture) ? capture : GCAP_NONE;
+}
+
+static uint32_t capture_of_graph(const gcap_analysis_t* analysis, uint32_t graph) {
+  const uint32_t place = gcap_ids_find(&analysis->graphs, graph);
+  if (place == GCAP_NONE) return GCAP_NONE;
+  const uint32_t capture = analysis->capture_of_graph[place];
+  return is_open(analysis, capture) ? capture : GCAP_NONE;
+}
+
+static void follow_event(gcap_analysis_t* analysis, uint32_t call) {
+  const gcap_event_call_t* of = gcap_call_at(analysis, call);
+  const uint32_t place = gcap_ids_find(&analysis->events, of->event);
+  if (of->result != 0 || place == GCAP_NONE || of->stream == GCAP_NONE) return;
+  gcap_stream_state_t* stream = &analysis->streams[of->stream];
+  if (gcap_kind_at(analysis, call) == GCAP_CALL_RECORD) {
+    analysis->event_states[place].capture = stream->capture;
+    return;
+  }
+  const uint32_t capture = analysis->event_states[place].capture;
+  if (is_open(analysis, capture) && stream->capture == GCAP_NONE) take_in(analysis, of->stream, capture, call);
+}
+
+static uint32_t capture_of(const gcap_analysis_t* analysis, uint32_t call) {
+  const gcap_event_call_t* of = gcap_call_at(analysis, call);
+  uint32_t capture = of->stream != GCAP_NONE ? analysis->streams[of->stream].capture : GCAP_NONE;
+  if (capture == GCAP_NONE) capture = capture_of_graph(analysis, analysis->graph_of[call]);
+  if (capture == GCAP_NONE && of->event != GCAP_NONE) capture = capture_of_event(analysis, of->event);
+  return capture != GCAP_NONE ? capture : analysis->threads[of->thread].newest_open;
+}
+
+// The capturing thread's work that made no node, although nothing had failed yet.
+static bool is_beside(const gcap_analysis_t* analysis, uint32_t call, uint32_t capture) {
+  const gcap_event_call_t* of = gcap_call_at(analysis, call);
+  const gcap_capture_state_t* state = &analysis->states[capture];
+  if (of->depth != 0 || of->thread != analysis->diagnosis->captures[capture].thread) return false;
+  if (state->strong != GCAP_NONE || state->first_901 != GCAP_NONE || analysis->made[call] != 0) return false;
+  if (of->stream != GCAP_NONE) return analysis->streams[of->stream].capture == GCAP_NONE;
+  return gcap_call_has_no_stream(of->function);
+}
+
+static void note_good(gcap_analysis_t* analysis, uint32_t call, uint32_t capture) {
+  const gcap_event_call_t* of = gcap_call_at(analysis, call);
+  const gcap_call_kind_t kind = gcap_kind_at(analysis, call);
+  gcap_capture_state_t* state = &analysis->states[capture];
+  const bool is_on = of->stream != GCAP_NONE && analysis->streams[of->stream].capture == capture;
+  const bool is_own = of->thread == analysis->diagnosis->captures[capture].thread;
+  if (analysis->made[analysis->outer[call]] != 0) {
+    state->last_node = analysis->outer[call];
+    state->last_ask = state->last_pointer = GCAP_NONE;
+  }
+  if (gcap_call_is_work(kind)) {
+    if (is_on) ++state->works;
+    if (is_beside(analysis, call, capture)) gcap_pairs_add(&analysis->escapes, capture, call);
+  }
+  if (kind == GCAP_CALL_COPY && analysis->made[call] != 0 &&
+      (of->host == GCAP_HOST_PAGEABLE || of->host == GCAP_HOST_STACK)) {
+    gcap_pairs_add(&analysis->copies, capture, call);
+  }
+  if (is_own && kind == GCAP_CALL_ASK) gcap_refused_note(analysis, call, capture);
+  if (is_own && kind == GCAP_CALL_ASK_POINTER) state->last_pointer = call;
+  if (is_on && kind != GCAP_CALL_ASK && state->first_901 == GCAP_NONE) state->last_good = call;
+}
+
+static void note_call(gcap_analysis_t* analysis, uint32_t call) {
+  enum { kNotReady = 600 };
+  const gcap_event_call_t* of = gcap_call_at(analysis, call);
+  const gcap_call_kind_t kind = gcap_kind_at(analysis, call);
+  if (of->stream != GCAP_NONE) analysis->stream_capture[call] = analysis->streams[of->stream].capture;
+  const uint32_t capture = analysis->capture_of[call] = capture_of(analysis, call);
+  if (of->result != 0 && of->result != kNotReady) {
+    gcap_culprit_look(analysis, call);
+    if (capture != GCAP_NONE) gcap_pairs_add(&analysis->failures, capture, call);
+    return;
+  }
+  if (kind == GCAP_CALL_RECORD || kind == GCAP_CALL_WAIT) follow_event(analysis, call);
+  if (capture == GCAP_NONE && of->stream != GCAP_NONE) {  // a wait may just have taken the stream in
+    analysis->capture_of[call] = analysis->streams[of->stream].capture;
+  }
+  gcap_culprit_look_silent(analysis, call);
+  if (analysis->capture_of[call] != GCAP_NONE) note_good(analysis, call, analysis->capture_of[call]);
+}
+
+static void follow_thread(gcap_analysis_t* analysis, uint32_t call) {
+  const gcap_event_call_t* of = gcap_call_at(analysis, call);
+  gcap_thread_state_t* thread = &analysis->threads[of->thread];
+  analysis->modes[call] = (uint8_t)thread->mode;
+  if (gcap_kind_at(analysis, call) != GCAP_CALL_EXCHANGE || of->result != 0 || of->mode == GCAP_MODE_UNKNOWN) return;
+  thread->mode = of->mode;
+  thread->exchange = call;
+}
+
+static void learn_graph(gcap_analysis_t* analysis, uint32_t call) {
+  const uint32_t place = gcap_ids_find(&analysis->graphs, analysis->graph_of[call]);
+  const uint32_t capture = analysis->capture_of[call];
+  if (place != GCAP_NONE && capture != GCAP_NONE) analysis->capture_of_graph[place] = capture;
+}
+
+void gcap_analysis_read_captures(gcap_analysis_t* analysis) {
+  const gcap_recording_t* recording = analysis->recording;
+  for (uint32_t call = 0; call < recording->num_calls; ++call) {
+    const gcap_event_call_t* of = &recording->calls[call];
+    const gcap_call_kind_t kind = gcap_kind_at(analysis, call);
+    analysis->capture_of[call] = GCAP_NONE;
+    follow_thread(analysis, call);
+    if (kind == GCAP_CALL_BEGIN && of->depth == 0 && of->result == 0) {
+      open_capture(analysis, call);
+    } else if (kind == GCAP_CALL_BEGIN && of->depth == 0) {
+      gcap_pairs_add(&analysis->refused, of->stream != GCAP_NONE ? analysis->streams[of->stream].capture : GCAP_NONE,
+                     call);
+    } else if (kind == GCAP_CALL_END && of->depth == 0) {
+      end_capture(analysis, call);
+    } else if (analysis->num_open != 0) {
+      note_call(analysis, call);
+      if (analysis->graph_of[call] != GCAP_NONE) learn_graph(analysis, call);
+    }
+  }
+}

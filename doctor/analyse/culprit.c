@@ -1,0 +1,233 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// The call that broke a capture.
+//
+// The driver says which captures a refused call breaks: that of its stream or of its event; else, by the modes, those
+// of its thread and the global ones of all threads (the tables of docs/capture_rules.md). A first candidate is the
+// earliest such call with a code that invalidates, made before any call found the capture broken; a second one is
+// another failure on the capture's streams; a third one a call that succeeded, of a kind that breaks captures. If there
+// is none, all that is known is between which two calls it happened. Locking: none.
+#include <string.h>
+
+#include "doctor/analyse/analysis.h"
+
+enum {
+  kUnsupported = 900,
+  kInvalidated = 901,
+  kMerge = 902,
+  kUnmatched = 903,
+  kUnjoined = 904,
+  kIsolation = 905,
+  kImplicit = 906,
+  kCapturedEvent = 907,
+  kWrongThread = 908,
+};
+
+// --- What a call says of an open capture -----------------------------------------------------------------------------
+
+typedef enum relation {
+  kNone = 0,
+  kWeak,    // it failed, and may have broken the capture
+  kStrong,  // its answer says that it did
+} relation_t;
+
+static bool is_open(const gcap_analysis_t* analysis, uint32_t capture) {
+  return capture != GCAP_NONE && analysis->states[capture].open_at != GCAP_NONE;
+}
+
+static uint32_t stream_capture(const gcap_analysis_t* analysis, const gcap_event_call_t* call) {
+  return call->stream != GCAP_NONE ? analysis->streams[call->stream].capture : GCAP_NONE;
+}
+
+static uint32_t event_capture(const gcap_analysis_t* analysis, const gcap_event_call_t* call) {
+  const uint32_t place = gcap_ids_find(&analysis->events, call->event);
+  const uint32_t capture = place != GCAP_NONE ? analysis->event_states[place].capture : GCAP_NONE;
+  return is_open(analysis, capture) ? capture : GCAP_NONE;
+}
+
+// Whether an unsafe call of that thread breaks the capture, by the capture's mode and by the thread's own one.
+static bool is_reached_by_mode(const gcap_analysis_t* analysis, uint32_t call, const gcap_captured_t* capture) {
+  const gcap_event_mode_t own = (gcap_event_mode_t)analysis->modes[call];
+  if (own == GCAP_MODE_RELAXED || capture->mode == GCAP_MODE_RELAXED) return false;
+  if (gcap_call_at(analysis, call)->thread == capture->thread) return true;
+  return capture->mode != GCAP_MODE_THREAD_LOCAL && own != GCAP_MODE_THREAD_LOCAL;
+}
+
+static bool is_nonblocking(const gcap_analysis_t* analysis, uint32_t stream) {
+  return stream != GCAP_NONE && strcmp(analysis->recording->streams[stream].what, "nonblocking") == 0;
+}
+
+static relation_t by_code(const gcap_analysis_t* analysis, uint32_t call, uint32_t index) {
+  const gcap_event_call_t* of = gcap_call_at(analysis, call);
+  const gcap_captured_t* capture = &analysis->diagnosis->captures[index];
+  const uint32_t of_stream = stream_capture(analysis, of), of_event = event_capture(analysis, of);
+  const bool is_tied = of_stream == index || of_event == index;
+  switch (of->result) {
+    case kUnsupported:
+      if (gcap_kind_at(analysis, call) == GCAP_CALL_DEVICE_SYNC) return kStrong;
+      if (of_stream != GCAP_NONE || of_event != GCAP_NONE) return is_tied ? kStrong : kNone;
+      return is_reached_by_mode(analysis, call, capture) ? kStrong : kNone;
+    case kImplicit:
+      return of->thread == capture->thread || !is_nonblocking(analysis, capture->stream) ? kStrong : kNone;
+    case kCapturedEvent:
+      if (of_event != GCAP_NONE || of_stream != GCAP_NONE) return is_tied ? kStrong : kNone;
+      return of->thread == capture->thread ? kStrong : kNone;
+    case kMerge:
+    case kIsolation:
+    case kUnmatched: return is_tied || (of_stream == GCAP_NONE && of->thread == capture->thread) ? kStrong : kNone;
+    default: return kNone;
+  }
+}
+
+static relation_t relation_of(const gcap_analysis_t* analysis, uint32_t call, uint32_t index) {
+  const gcap_event_call_t* of = gcap_call_at(analysis, call);
+  const gcap_call_kind_t kind = gcap_kind_at(analysis, call);
+  if (kind == GCAP_CALL_REFUSED || kind == GCAP_CALL_ASK || kind == GCAP_CALL_EXCHANGE) return kNone;
+  const relation_t relation = by_code(analysis, call, index);
+  if (relation != kNone) return relation;
+  const bool is_on = stream_capture(analysis, of) == index;
+  // A kernel that no device can run, and a wait on what is no event, break the capture without a code of its own.
+  if (is_on && (kind == GCAP_CALL_KERNEL || kind == GCAP_CALL_WAIT)) return kStrong;
+  const bool is_own = of->thread == analysis->diagnosis->captures[index].thread;
+  return (is_on || is_own) && !gcap_call_is_question(of->function) ? kWeak : kNone;
+}
+
+// Of two threads' calls that ran at once, the one that returned first has done it.
+static bool returned_before(const gcap_analysis_t* analysis, uint32_t call, uint32_t other) {
+  const gcap_event_call_t *a = gcap_call_at(analysis, call), *b = gcap_call_at(analysis, other);
+  return a->thread != b->thread && a->end_ns != 0 && a->end_ns < b->end_ns;
+}
+
+void gcap_culprit_look(gcap_analysis_t* analysis, uint32_t call) {
+  const gcap_event_call_t* of = gcap_call_at(analysis, call);
+  if (of->result == kInvalidated) {
+    const uint32_t index = analysis->capture_of[call];
+    if (index != GCAP_NONE && analysis->states[index].first_901 == GCAP_NONE) analysis->states[index].first_901 = call;
+    return;
+  }
+  for (size_t i = 0; i < analysis->num_open; ++i) {
+    gcap_capture_state_t* state = &analysis->states[analysis->open[i]];
+    const bool is_settled = state->strong != GCAP_NONE && !returned_before(analysis, call, state->strong);
+    if (is_settled || state->first_901 != GCAP_NONE) continue;
+    const relation_t relation = relation_of(analysis, call, analysis->open[i]);
+    if (relation == kStrong) state->strong = call;
+    if (relation == kWeak && state->weak == GCAP_NONE) state->weak = call;
+  }
+}
+
+void gcap_culprit_look_silent(gcap_analysis_t* analysis, uint32_t call) {
+  const gcap_call_kind_t kind = gcap_kind_at(analysis, call);
+  if (kind != GCAP_CALL_UNSAFE && kind != GCAP_CALL_DEVICE_SYNC && kind != GCAP_CALL_ALLOCATE) return;
+  for (size_t i = 0; i < analysis->num_open; ++i) {
+    gcap_capture_state_t* state = &analysis->states[analysis->open[i]];
+    const gcap_captured_t* capture = &analysis->diagnosis->captures[analysis->open[i]];
+    if (state->first_901 != GCAP_NONE) continue;
+    if (kind == GCAP_CALL_DEVICE_SYNC || is_reached_by_mode(analysis, call, capture)) state->silent = call;
+  }
+}
+
+// --- Findings --------------------------------------------------------------------------------------------------------
+
+// The rule where the function alone would tell another one.
+static const gcap_rule_t* rule_by_place(const gcap_analysis_t* analysis, uint32_t call, uint32_t capture) {
+  const gcap_event_call_t* of = gcap_call_at(analysis, call);
+  if (capture == GCAP_NONE) return NULL;
+  const bool is_other = of->thread != analysis->diagnosis->captures[capture].thread;
+  switch (gcap_kind_at(analysis, call)) {
+    case GCAP_CALL_EVENT_QUERY:  // of an event recorded before: 907 is that of a captured one
+      if (of->result == kUnsupported) return gcap_rule_by_id(is_other ? "R14" : "R26");
+      break;
+    case GCAP_CALL_STREAM_SYNC:  // of a stream that does not capture
+      if (of->result == kUnsupported && analysis->stream_capture[call] == GCAP_NONE) {
+        return gcap_rule_by_id("R26");
+      }
+      break;
+    default: break;
+  }
+  return NULL;
+}
+
+static const gcap_rule_t* rule_of(const gcap_analysis_t* analysis, uint32_t call, uint32_t capture) {
+  const gcap_event_call_t* of = gcap_call_at(analysis, call);
+  const char* library = gcap_library_function(analysis->recording, call);
+  const gcap_rule_t* rule = library != NULL ? gcap_rule_of_call(library, 0) : NULL;
+  if (rule == NULL) rule = rule_by_place(analysis, call, capture);
+  if (rule == NULL) rule = gcap_rule_of_call(of->function, of->result);
+  return rule != NULL ? rule : gcap_rule_of_code(of->result);
+}
+
+static void find_culprit(gcap_analysis_t* analysis, uint32_t index, uint32_t call, bool is_certain) {
+  gcap_captured_t* capture = &analysis->diagnosis->captures[index];
+  gcap_finding_t* finding = gcap_finding_add(analysis, GCAP_FINDING_CULPRIT, GCAP_SEVERITY_ERROR, index, call);
+  finding->rule = rule_of(analysis, call, index);
+  finding->is_certain = is_certain;
+  capture->culprit = call;
+  if (gcap_call_at(analysis, call)->thread != capture->thread) finding->other = capture->begin;
+  if (analysis->outer[call] != call) finding->other = analysis->outer[call];
+}
+
+// What a library does may show in no answer: then the stack tells that the call was its.
+enum { kLookBack = 4096 };  // calls; a bound for recordings of many broken captures
+
+static uint32_t find_library_call(const gcap_analysis_t* analysis, uint32_t index, uint32_t before) {
+  const gcap_captured_t* capture = &analysis->diagnosis->captures[index];
+  for (uint32_t call = before, seen = 0; call-- > capture->begin && seen < kLookBack; ++seen) {
+    if (gcap_call_at(analysis, call)->thread != capture->thread) continue;
+    const char* function = gcap_library_function(analysis->recording, call);
+    const gcap_rule_t* rule = function != NULL ? gcap_rule_of_call(function, kInvalidated) : NULL;
+    if (rule != NULL) return call;
+  }
+  return GCAP_NONE;
+}
+
+static void find_between(gcap_analysis_t* analysis, uint32_t index) {
+  const gcap_capture_state_t* state = &analysis->states[index];
+  const gcap_captured_t* capture = &analysis->diagnosis->captures[index];
+  gcap_finding_t* finding =
+      gcap_finding_add(analysis, GCAP_FINDING_CULPRIT, GCAP_SEVERITY_ERROR, index, state->first_901);
+  finding->is_certain = false;
+  finding->other = state->last_good != GCAP_NONE ? state->last_good : capture->begin;
+  finding->rule = gcap_rule_of_code(kInvalidated);
+}
+
+static void find_in(gcap_analysis_t* analysis, uint32_t index) {
+  const gcap_capture_state_t* state = &analysis->states[index];
+  const gcap_captured_t* capture = &analysis->diagnosis->captures[index];
+  if (capture->outcome == GCAP_OUTCOME_OPEN) {  // the program stopped at the error
+    if (state->strong != GCAP_NONE) find_culprit(analysis, index, state->strong, true);
+    return;
+  }
+  if (capture->result == kUnjoined) return;  // forks.c tells
+  if (capture->result != kInvalidated) {     // the end's own answer
+    find_culprit(analysis, index, state->strong != GCAP_NONE ? state->strong : capture->end, true);
+  } else if (state->strong != GCAP_NONE) {
+    find_culprit(analysis, index, state->strong, true);
+  } else {
+    uint32_t probable = state->weak;
+    if (probable == GCAP_NONE) probable = find_library_call(analysis, index, state->first_901);
+    if (probable == GCAP_NONE) probable = state->silent;
+    if (probable != GCAP_NONE) {
+      find_culprit(analysis, index, probable, false);
+    } else {
+      find_between(analysis, index);
+    }
+  }
+}
+
+// A begin or an end that began or ended nothing.
+static void find_refused(gcap_analysis_t* analysis, const gcap_pair_t* refused) {
+  const gcap_event_call_t* call = gcap_call_at(analysis, refused->call);
+  gcap_finding_t* finding =
+      gcap_finding_add(analysis, GCAP_FINDING_CULPRIT, GCAP_SEVERITY_ERROR, refused->capture, refused->call);
+  const bool is_begin = gcap_kind_at(analysis, refused->call) == GCAP_CALL_BEGIN;
+  if (is_begin && call->result == kUnsupported) finding->rule = gcap_rule_by_id("R1");
+  if (is_begin && refused->capture != GCAP_NONE) finding->rule = gcap_rule_by_id("R2");
+  if (!is_begin) finding->rule = gcap_rule_of_code(call->result);
+}
+
+void gcap_culprit_find(gcap_analysis_t* analysis) {
+  for (uint32_t i = 0; i < analysis->diagnosis->num_captures; ++i) {
+    if (analysis->diagnosis->captures[i].outcome != GCAP_OUTCOME_GRAPH) find_in(analysis, i);
+  }
+  for (size_t i = 0; i < analysis->refused.count; ++i) find_refused(analysis, &analysis->refused.items[i]);
+}

@@ -1,0 +1,66 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Work beside the capture, and calls whose failure the capture survived: of both the graph lacks what somebody thinks
+// is in it. Which they are the first pass has kept. Locking: none.
+#include <string.h>
+
+#include "doctor/analyse/analysis.h"
+
+static bool is_legacy(const gcap_analysis_t* analysis, const gcap_event_call_t* call) {
+  return call->stream == GCAP_NONE || strcmp(analysis->recording->streams[call->stream].what, "legacy") == 0;
+}
+
+void gcap_escaped_find(gcap_analysis_t* analysis) {
+  for (size_t i = 0; i < analysis->escapes.count; ++i) {
+    const gcap_pair_t* escape = &analysis->escapes.items[i];
+    // A thread that exchanged its mode to relaxed means to do what is not for the graph.
+    const bool is_meant = analysis->modes[escape->call] == GCAP_MODE_RELAXED &&
+                          analysis->diagnosis->captures[escape->capture].mode != GCAP_MODE_RELAXED;
+    gcap_finding_t* finding =
+        gcap_finding_add(analysis, GCAP_FINDING_ESCAPED, is_meant ? GCAP_SEVERITY_NOTE : GCAP_SEVERITY_ERROR,
+                         escape->capture, escape->call);
+    finding->other = analysis->diagnosis->captures[escape->capture].begin;
+    finding->rule = gcap_rule_by_id(is_legacy(analysis, gcap_call_at(analysis, escape->call)) ? "R15" : "R8");
+    analysis->states[escape->capture].escaped = true;
+  }
+}
+
+// --- Failures that the capture survived ------------------------------------------------------------------------------
+
+// An allocator that finds no memory frees some and asks again.
+static bool was_tried_again(const gcap_analysis_t* analysis, const gcap_pair_t* failure) {
+  enum { kTries = 64 };  // calls of that thread to look at
+  const gcap_event_call_t* failed = gcap_call_at(analysis, failure->call);
+  const uint32_t end = analysis->diagnosis->captures[failure->capture].end;
+  for (uint32_t call = failure->call + 1, seen = 0; call < end && seen < kTries; ++call) {
+    const gcap_event_call_t* later = gcap_call_at(analysis, call);
+    if (later->thread != failed->thread) continue;
+    ++seen;
+    if (later->result == 0 && strcmp(later->function, failed->function) == 0) return true;
+  }
+  return false;
+}
+
+static void find_lost(gcap_analysis_t* analysis, const gcap_pair_t* failure) {
+  const gcap_event_call_t* call = gcap_call_at(analysis, failure->call);
+  const gcap_call_kind_t kind = gcap_kind_at(analysis, failure->call);
+  if (analysis->outer[failure->call] != failure->call || gcap_call_is_question(call->function)) return;
+  if ((kind == GCAP_CALL_ALLOCATE || kind == GCAP_CALL_ALLOCATE_ASYNC) && was_tried_again(analysis, failure)) return;
+  const bool is_work = gcap_call_is_work(kind) || kind == GCAP_CALL_RECORD || kind == GCAP_CALL_WAIT ||
+                       kind == GCAP_CALL_ALLOCATE_ASYNC || strstr(call->function, "BatchAsync") != NULL;
+  gcap_finding_t* finding =
+      gcap_finding_add(analysis, GCAP_FINDING_LOST_CALL, is_work ? GCAP_SEVERITY_ERROR : GCAP_SEVERITY_WARNING,
+                       failure->capture, failure->call);
+  finding->rule = gcap_rule_by_id("R9");
+}
+
+void gcap_lost_find(gcap_analysis_t* analysis) {
+  for (size_t i = 0; i < analysis->failures.count; ++i) {
+    const gcap_pair_t* failure = &analysis->failures.items[i];
+    const gcap_captured_t* capture = &analysis->diagnosis->captures[failure->capture];
+    // Another thread's failure is its own affair, unless it was about this capture's streams.
+    const bool is_own = gcap_call_at(analysis, failure->call)->thread == capture->thread ||
+                        analysis->stream_capture[failure->call] == failure->capture;
+    if (capture->outcome == GCAP_OUTCOME_GRAPH && is_own) find_lost(analysis, failure);
+  }
+}

@@ -1,0 +1,33 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// The function of a library that a program called: the outermost frame of the C stack that lies in such a library, for
+// the program can only have entered it by a function that the library exports. Locking: none.
+#include <string.h>
+
+#include "doctor/analyse/analysis.h"
+
+static bool begins_with(const char* text, const char* beginning) {
+  return strncmp(text, beginning, strlen(beginning)) == 0;
+}
+
+static bool is_library(const char* module) {
+  static const char* const names[] = {"libcublas", "libcudnn", "libcusolver", "libcusparse",
+                                      "libcufft",  "libnccl",  "libcurand",   "libnvinfer"};
+  const char* slash = strrchr(module, '/');
+  const char* base = slash != NULL ? slash + 1 : module;
+  for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); ++i) {
+    if (begins_with(base, names[i])) return true;
+  }
+  return false;
+}
+
+const char* gcap_library_function(const gcap_recording_t* recording, uint32_t call) {
+  const uint32_t stack = recording->calls[call].stack;
+  if (stack >= recording->num_stacks) return NULL;
+  const gcap_event_stack_t* of = &recording->stacks[stack];
+  for (uint32_t i = of->num_c; i-- > 0;) {
+    const gcap_event_frame_t* frame = &recording->frames[of->c[i]];
+    if (is_library(frame->module) && frame->function[0] != '\0') return frame->function;
+  }
+  return NULL;
+}

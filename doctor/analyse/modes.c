@@ -1,0 +1,45 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// What was left as it should not be: a thread in relaxed mode, a capture without its end, a graph without a node.
+// Locking: none.
+#include "doctor/analyse/analysis.h"
+
+// A thread that stays in thread-local mode keeps out of others' captures, as R14 asks; only relaxed mode harms its own.
+static void find_kept(gcap_analysis_t* analysis) {
+  if (!analysis->recording->ended) return;
+  for (size_t i = 0; i < analysis->recording->num_threads; ++i) {
+    const gcap_thread_state_t* thread = &analysis->threads[i];
+    if (thread->mode != GCAP_MODE_RELAXED) continue;
+    gcap_finding_t* finding =
+        gcap_finding_add(analysis, GCAP_FINDING_MODE_KEPT, GCAP_SEVERITY_WARNING, GCAP_NONE, thread->exchange);
+    finding->rule = gcap_rule_by_id("R60");
+  }
+}
+
+static void find_open(gcap_analysis_t* analysis, uint32_t index) {
+  const gcap_captured_t* capture = &analysis->diagnosis->captures[index];
+  if (capture->culprit != GCAP_NONE) return;
+  gcap_finding_t* finding =
+      gcap_finding_add(analysis, GCAP_FINDING_LEFT_OPEN,
+                       analysis->recording->ended ? GCAP_SEVERITY_ERROR : GCAP_SEVERITY_WARNING, index, capture->begin);
+  finding->rule = gcap_rule_by_id("R7");
+}
+
+// Where work went beside the capture, or a framework refused it, that finding says more.
+static void find_empty(gcap_analysis_t* analysis, uint32_t index) {
+  const gcap_captured_t* capture = &analysis->diagnosis->captures[index];
+  const gcap_capture_state_t* state = &analysis->states[index];
+  if (capture->num_nodes != 0 || state->works != 0 || state->escaped || state->refused) return;
+  gcap_finding_t* finding =
+      gcap_finding_add(analysis, GCAP_FINDING_EMPTY_GRAPH, GCAP_SEVERITY_WARNING, index, capture->begin);
+  finding->rule = gcap_rule_by_id("R8");
+}
+
+void gcap_modes_find(gcap_analysis_t* analysis) {
+  for (uint32_t i = 0; i < analysis->diagnosis->num_captures; ++i) {
+    const gcap_capture_outcome_t outcome = analysis->diagnosis->captures[i].outcome;
+    if (outcome == GCAP_OUTCOME_OPEN) find_open(analysis, i);
+    if (outcome == GCAP_OUTCOME_GRAPH) find_empty(analysis, i);
+  }
+  find_kept(analysis);
+}

@@ -1,0 +1,80 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// What a framework refuses by itself. PyTorch asks whether the stream captures and throws; its capture then ends well,
+// the graph lacks all that would have come, and nobody launches it. No call of the driver fails.
+//
+// The sign is a question, made from a place that is not that of the begin or end, after which nothing came into the
+// graph. Only a stack with Python or PyTorch in it counts: a library that asks after each of its calls means nothing by
+// it. Locking: none.
+#include <string.h>
+
+#include "doctor/analyse/analysis.h"
+
+static bool same_text(const char* a, const char* b) { return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0); }
+
+// Whether both stacks have the same innermost Python frame, whatever its line. Without Python no stack is like another.
+static bool is_same_place(const gcap_recording_t* recording, uint32_t stack, uint32_t other) {
+  const uint32_t a = gcap_recording_python_frame(recording, stack);
+  const uint32_t b = gcap_recording_python_frame(recording, other);
+  if (a == GCAP_NONE || b == GCAP_NONE) return false;
+  return same_text(recording->frames[a].file, recording->frames[b].file) &&
+         same_text(recording->frames[a].function, recording->frames[b].function);
+}
+
+static const char* base_name(const char* path) {
+  const char* slash = strrchr(path, '/');
+  return slash != NULL ? slash + 1 : path;
+}
+
+// Whether the question is a framework's.
+static bool is_frameworks(const gcap_recording_t* recording, uint32_t stack) {
+  if (stack >= recording->num_stacks) return false;
+  const gcap_event_stack_t* of = &recording->stacks[stack];
+  if (of->num_python != 0) return true;
+  for (uint32_t i = 0; i < of->num_c; ++i) {
+    const char* module = base_name(recording->frames[of->c[i]].module);
+    if (strncmp(module, "libtorch", strlen("libtorch")) == 0 || strncmp(module, "libc10", strlen("libc10")) == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void gcap_refused_note(gcap_analysis_t* analysis, uint32_t call, uint32_t capture) {
+  const gcap_recording_t* recording = analysis->recording;
+  const uint32_t stack = gcap_call_at(analysis, call)->stack;
+  const uint32_t begin = gcap_call_at(analysis, analysis->diagnosis->captures[capture].begin)->stack;
+  if (!is_frameworks(recording, stack) || stack == begin || is_same_place(recording, stack, begin)) return;
+  analysis->states[capture].last_ask = call;
+}
+
+// A function about copies among the frames of a stack: "at::native::copy_kernel_cuda".
+static bool is_in_copy(const gcap_recording_t* recording, uint32_t stack) {
+  if (stack >= recording->num_stacks) return false;
+  const gcap_event_stack_t* of = &recording->stacks[stack];
+  for (uint32_t i = 0; i < of->num_c; ++i) {
+    if (strstr(recording->frames[of->c[i]].function, "copy") != NULL) return true;
+  }
+  return false;
+}
+
+static void find_in(gcap_analysis_t* analysis, uint32_t index) {
+  const gcap_captured_t* capture = &analysis->diagnosis->captures[index];
+  gcap_capture_state_t* state = &analysis->states[index];
+  const uint32_t ask = state->last_ask;
+  if (ask == GCAP_NONE || capture->outcome != GCAP_OUTCOME_GRAPH || capture->replays != 0) return;
+  const uint32_t stack = gcap_call_at(analysis, ask)->stack;
+  const uint32_t end = gcap_call_at(analysis, capture->end)->stack;
+  if (stack == end || is_same_place(analysis->recording, stack, end)) return;
+  // A program that was killed may have launched it: its last counts were not written.
+  const gcap_severity_t severity = analysis->recording->ended ? GCAP_SEVERITY_ERROR : GCAP_SEVERITY_NOTE;
+  gcap_finding_t* finding = gcap_finding_add(analysis, GCAP_FINDING_REFUSED, severity, index, ask);
+  finding->is_certain = false;
+  state->refused = true;
+  if (state->last_pointer != GCAP_NONE || is_in_copy(analysis->recording, stack))
+    finding->rule = gcap_rule_by_id("R38");
+}
+
+void gcap_refused_find(gcap_analysis_t* analysis) {
+  for (uint32_t i = 0; i < analysis->diagnosis->num_captures; ++i) find_in(analysis, i);
+}

@@ -1,0 +1,83 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Captures that come again and again from one place, each of which is launched once at most: capturing costs more than
+// the graph saves.
+//
+// A place is the innermost Python frame that belongs to the program, not to an installed package; without Python it is
+// the innermost C frame that is not CUDA's. Programs that capture all their shapes beforehand launch few of these
+// graphs soon: at least half of the graphs must have been launched. Locking: none.
+#include <stdlib.h>
+#include <string.h>
+
+#include "doctor/analyse/analysis.h"
+
+enum { kOften = 8 };  // captures from one place
+
+typedef struct place {
+  const char* file;  // or the module
+  uint64_t at;       // the line, or the offset
+  uint32_t capture;
+} place_t;
+
+static bool is_of_package(const char* file) {
+  return strstr(file, "site-packages") != NULL || strstr(file, "dist-packages") != NULL ||
+         strstr(file, "/torch/") != NULL || strncmp(file, "<frozen", strlen("<frozen")) == 0;
+}
+
+static place_t place_of(const gcap_recording_t* recording, uint32_t stack) {
+  if (stack >= recording->num_stacks) return (place_t){.file = NULL};
+  const gcap_event_stack_t* of = &recording->stacks[stack];
+  for (uint32_t i = 0; i < of->num_python; ++i) {
+    const gcap_event_frame_t* frame = &recording->frames[of->python[i]];
+    if (!is_of_package(frame->file)) return (place_t){.file = frame->file, .at = frame->line};
+  }
+  const uint32_t c = gcap_recording_c_frame(recording, stack);
+  if (c == GCAP_NONE) return (place_t){.file = NULL};
+  return (place_t){.file = recording->frames[c].module, .at = recording->frames[c].offset};
+}
+
+static int compare_places(const place_t* a, const place_t* b) {
+  const int order = strcmp(a->file, b->file);
+  if (order != 0) return order;
+  return a->at < b->at ? -1 : a->at > b->at;
+}
+
+static int compare(const void* left, const void* right) {
+  const place_t *a = left, *b = right;
+  const int order = compare_places(a, b);
+  return order != 0 ? order : a->capture < b->capture ? -1 : a->capture > b->capture;
+}
+
+static void look_at_group(gcap_analysis_t* analysis, const place_t* places, size_t count) {
+  size_t launched = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const gcap_captured_t* capture = &analysis->diagnosis->captures[places[i].capture];
+    if (capture->replays > 1) return;
+    launched += capture->replays == 1;
+  }
+  if (count < kOften || 2 * launched < count) return;
+  const gcap_captured_t* captures = analysis->diagnosis->captures;
+  gcap_finding_t* finding = gcap_finding_add(analysis, GCAP_FINDING_RECAPTURED, GCAP_SEVERITY_WARNING,
+                                             places[count - 1].capture, captures[places[count - 1].capture].begin);
+  finding->other = captures[places[0].capture].begin;
+  finding->count = count;
+}
+
+void gcap_repeats_find(gcap_analysis_t* analysis) {
+  const gcap_diagnosis_t* diagnosis = analysis->diagnosis;
+  place_t* places = gcap_heap_alloc(&analysis->heap, (diagnosis->num_captures + 1) * sizeof(*places));
+  size_t count = 0;
+  for (uint32_t i = 0; i < diagnosis->num_captures; ++i) {
+    if (diagnosis->captures[i].outcome != GCAP_OUTCOME_GRAPH) continue;
+    const gcap_event_call_t* begin = gcap_call_at(analysis, diagnosis->captures[i].begin);
+    places[count] = place_of(analysis->recording, begin->stack);
+    places[count].capture = i;
+    if (places[count].file != NULL) ++count;
+  }
+  if (count != 0) qsort(places, count, sizeof(*places), compare);
+  for (size_t first = 0, i = 1; i <= count; ++i) {
+    if (i < count && compare_places(&places[first], &places[i]) == 0) continue;
+    look_at_group(analysis, &places[first], i - first);
+    first = i;
+  }
+}
