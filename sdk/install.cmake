@@ -31,6 +31,9 @@ install(DIRECTORY include/gcap DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
 # A folder of their own: beside gcap's they would hide NVIDIA's.
 install(DIRECTORY sim/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/gcap-sim
   FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
+# The command finds the library and the pages from its own folder.
+install(TARGETS gcap_doctor gcap_doctor_command)
+install(DIRECTORY docs/rules DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/gcap/doctor FILES_MATCHING PATTERN "*.md")
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/licenses/gcap)
 
 set(GCAP_VERSION ${PROJECT_VERSION})

@@ -34,6 +34,11 @@ have() {
     printf '%s\n' "$@" | grep "/libgcap_ops_$kind\.a$" >/dev/null
 }
 
+# put_program FILE PATH
+put_program() {
+    install -D --mode=755 "$1" "$root/$2"
+}
+
 for file in "$@"; do
     name=${file##*/}
     case $file in
@@ -44,6 +49,9 @@ for file in "$@"; do
         ln -s "libgcap.so.$version" "$root/lib/libgcap.so.$soversion"
         ln -s "libgcap.so.$soversion" "$root/lib/libgcap.so"
         ;;
+    */libgcap_doctor.so) put_program "$file" "lib/$name" ;;
+    */gcap-doctor) put_program "$file" "bin/$name" ;;
+    docs/rules/*) put "$file" "share/gcap/doctor/rules/$name" ;;
     *.a) put "$file" "lib/$name" ;;
     include/*) put "$file" "$file" ;;
     sim/include/*) put "$file" "include/gcap-sim/$name" ;;

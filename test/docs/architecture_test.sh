@@ -1,7 +1,8 @@
 #!/bin/sh
 # Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 #
-# What docs/architecture.md says of the tree is so: the module table has the rows that //test/modules enforces, the rules
+# What docs/architecture.md says of the tree is so: the module table has the rows that //test/modules enforces, the table
+# of gcap-doctor has each folder of doctor/ with C in it, and which other ones that folder's files include, the rules
 # that comments cite exist, the files that it cites too, the table of locks has every mutex of the library and no other,
 # and the glossary has every type that a public header introduces.
 #   architecture_test.sh architecture.md table.txt
@@ -45,6 +46,15 @@ table Modules | awk -F'|' '
   $1 == "ops" || $1 == "ort" || $1 == "sim" { next }
   { gsub(",", "", $4); print $1 ": " $4 }' | sort >"$tmp/modules.page"
 compare "the module table" "$tmp/modules.tree" "$tmp/modules.page"
+
+# gcap-doctor: "folder: folders", in the order of the alphabet.
+for folder in $(find -L doctor -name '*.c' | sed 's|/[^/]*$||' | sort -u); do
+  grep -hoE '^#include "(doctor/[a-z_]+|rules)/' "$folder"/*.[ch] | sed -e 's|.*"||' -e 's|/$||' | grep -vx "$folder" |
+    sed 's|^doctor/||' | sort -u | paste -sd, - | sed -e "s|^|$folder: |" -e 's|: $|: nothing|'
+done | sort >"$tmp/doctor.tree"
+table gcap-doctor | awk -F'|' '{ gsub(", ", ",", $3); print $1 ": " $3 }' | sort >"$tmp/doctor.page"
+[ "$(wc -l <"$tmp/doctor.tree")" -ge 6 ] || fail "there are no sources of gcap-doctor to read"
+compare "the table of gcap-doctor" "$tmp/doctor.tree" "$tmp/doctor.page"
 
 # Rules: a citation may be broken over two lines of a comment.
 section "Rules that hold everywhere" | sed -n 's/^\([0-9]\{1,\}\)\. .*/\1/p' >"$tmp/rules"

@@ -1,0 +1,238 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Reads files of events and writes what was found in them.
+//
+// The idea: symbols cost a process for each module, so a recording is diagnosed once to learn which stacks a report
+// will show, then those get their symbols, and it is diagnosed anew, so that its sentences have them too. Locking:
+// none.
+#include "doctor/command/cases.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "doctor/report/report.h"
+#include "doctor/symbols/symbols.h"
+
+void gcap_cases_init(gcap_cases_t* cases) {
+  *cases = (gcap_cases_t){0};
+  gcap_heap_init(&cases->heap);
+}
+
+void gcap_cases_deinit(gcap_cases_t* cases) {
+  for (size_t i = 0; i < cases->count; ++i) {
+    gcap_diagnosis_destroy(cases->items[i].diagnosis);
+    gcap_recording_destroy(cases->items[i].recording);
+  }
+  free(cases->items);
+  gcap_heap_deinit(&cases->heap);
+}
+
+// --- Reading ---------------------------------------------------------------------------------------------------------
+
+static void want_call(const gcap_recording_t* recording, uint32_t call, bool* wanted) {
+  if (call < recording->num_calls && recording->calls[call].stack < recording->num_stacks) {
+    wanted[recording->calls[call].stack] = true;
+  }
+}
+
+// Gives symbols to what reports show: the stacks of findings and captures, and of the calls that made nodes.
+static void add_symbols(gcap_recording_t* recording, const gcap_diagnosis_t* diagnosis) {
+  if (recording->num_stacks == 0) return;
+  bool* wanted = calloc(recording->num_stacks, sizeof(*wanted));
+  if (wanted == NULL) return;
+  for (size_t i = 0; i < diagnosis->num_findings; ++i) {
+    want_call(recording, diagnosis->findings[i].call, wanted);
+    want_call(recording, diagnosis->findings[i].other, wanted);
+  }
+  for (size_t i = 0; i < diagnosis->num_captures; ++i) {
+    want_call(recording, diagnosis->captures[i].begin, wanted);
+    want_call(recording, diagnosis->captures[i].end, wanted);
+  }
+  for (size_t i = 0; i < recording->num_nodes; ++i) want_call(recording, recording->nodes[i].call, wanted);
+  gcap_symbols_resolve(recording, wanted);
+  free(wanted);
+}
+
+// NULL after a sentence.
+static FILE* open_events(const char* path) {
+  if (strcmp(path, "-") == 0) return stdin;
+  FILE* file = fopen(path, "re");
+  struct stat about;
+  if (file != NULL && fstat(fileno(file), &about) == 0 && S_ISDIR(about.st_mode)) {
+    gcap_doctor_say("%s is a folder: expected a file of events", path);
+    fclose(file);
+    return NULL;
+  }
+  if (file == NULL) gcap_doctor_say("cannot read %s: %s", path, strerror(errno));
+  return file;
+}
+
+// Whether there is anything in the file to speak of. Of damage beside good lines the reports speak.
+static bool is_readable(const gcap_recording_t* recording, const char* name) {
+  const gcap_event_damage_t* damage = &recording->damage;
+  if (damage->lines == 0 || recording->num_calls != 0 || recording->num_threads != 0 || recording->num_notes != 0) {
+    return true;
+  }
+  gcap_doctor_say("%s has no events: line %llu: %s; expected a file of events or a simulator's log", name,
+                  (unsigned long long)damage->first, damage->reason != NULL ? damage->reason : "no reason is known");
+  return false;
+}
+
+bool gcap_cases_add(gcap_cases_t* cases, const char* path) {
+  FILE* file = open_events(path);
+  if (file == NULL) return false;
+  const char* name = file == stdin ? "standard input" : path;
+  gcap_recording_t* recording = gcap_recording_read(file, name);
+  int error = ferror(file) ? errno : 0;
+  if (file != stdin) fclose(file);
+  if (error != 0) gcap_doctor_say("cannot read all of %s: %s", name, strerror(error));
+  if (!is_readable(recording, name)) {
+    gcap_recording_destroy(recording);
+    return false;
+  }
+  gcap_diagnosis_t* first = gcap_diagnosis_create(recording);
+  add_symbols(recording, first);
+  gcap_diagnosis_destroy(first);
+  cases->items = gcap_heap_grow(cases->items, cases->count, &cases->capacity, sizeof(*cases->items));
+  cases->items[cases->count++] =
+      (gcap_case_t){gcap_heap_copy(&cases->heap, name, strlen(name)), recording, gcap_diagnosis_create(recording)};
+  return true;
+}
+
+// --- Order -----------------------------------------------------------------------------------------------------------
+
+static bool has_error(const gcap_case_t* of) {
+  for (size_t i = 0; i < of->diagnosis->num_findings; ++i) {
+    if (of->diagnosis->findings[i].severity == GCAP_SEVERITY_ERROR) return true;
+  }
+  return false;
+}
+
+static int badness(const gcap_case_t* of) { return has_error(of) ? 2 : of->diagnosis->num_captures != 0; }
+
+void gcap_cases_sort(gcap_cases_t* cases) {
+  // They are few, and the order of equals stays.
+  for (size_t i = 1; i < cases->count; ++i) {
+    gcap_case_t moved = cases->items[i];
+    size_t at = i;
+    for (; at > 0 && badness(&cases->items[at - 1]) < badness(&moved); --at) cases->items[at] = cases->items[at - 1];
+    cases->items[at] = moved;
+  }
+}
+
+int gcap_cases_exit_code(const gcap_cases_t* cases) {
+  for (size_t i = 0; i < cases->count; ++i) {
+    if (has_error(&cases->items[i])) return GCAP_EXIT_FINDING;
+  }
+  return GCAP_EXIT_HEALTHY;
+}
+
+// --- Writing ---------------------------------------------------------------------------------------------------------
+
+static bool is_colourful(FILE* out, gcap_colour_t colour) {
+  if (colour != GCAP_COLOUR_AUTO) return colour == GCAP_COLOUR_ALWAYS;
+  const char* no_colour = getenv("NO_COLOR");
+  const char* term = getenv("TERM");
+  if (no_colour != NULL && no_colour[0] != '\0') return false;
+  return isatty(fileno(out)) && term != NULL && strcmp(term, "dumb") != 0;
+}
+
+void gcap_cases_print(FILE* out, const gcap_cases_t* cases, gcap_colour_t colour) {
+  for (size_t i = 0; i < cases->count; ++i) {
+    if (cases->count > 1) fprintf(out, "%s%s:\n", i != 0 ? "\n" : "", cases->items[i].name);
+    gcap_report_text(out, cases->items[i].diagnosis, is_colourful(out, colour));
+  }
+}
+
+void gcap_cases_print_json(FILE* out, const gcap_cases_t* cases) {
+  if (cases->count != 1) fputs("[\n", out);
+  for (size_t i = 0; i < cases->count; ++i) {
+    if (i != 0) fputs(",\n", out);
+    gcap_report_json(out, cases->items[i].diagnosis);
+  }
+  if (cases->count != 1) fputs("]\n", out);
+}
+
+typedef struct output {
+  const char* option;
+  const char* file;  // NULL for none
+  void (*write)(FILE* out, const gcap_diagnosis_t* diagnosis);
+} output_t;
+
+enum { kOutputs = 4 };
+
+static void outputs_of(const gcap_doctor_options_t* options, output_t* outputs) {
+  outputs[0] = (output_t){"--html", options->html, gcap_report_html};
+  outputs[1] = (output_t){"--json", options->json, gcap_report_json};
+  outputs[2] = (output_t){"--dot", options->dot, gcap_report_dot};
+  outputs[3] = (output_t){"--trace", options->trace, gcap_report_trace};
+}
+
+// page.html for 0, page.2.html for 1.
+static const char* numbered(gcap_heap_t* heap, const char* path, size_t index) {
+  if (index == 0) return path;
+  const char* slash = strrchr(path, '/');
+  const char* dot = strrchr(path, '.');
+  const char* name = slash != NULL ? slash + 1 : path;
+  size_t length = dot != NULL && dot > name ? (size_t)(dot - path) : strlen(path);
+  return gcap_heap_print(heap, "%.*s.%zu%s", (int)length, path, index + 1, path + length);
+}
+
+static bool write_one(const output_t* output, const char* path, const gcap_diagnosis_t* diagnosis) {
+  FILE* file = strcmp(path, "-") == 0 ? stdout : fopen(path, "we");
+  if (file == NULL) {
+    gcap_doctor_say("cannot write %s: %s", path, strerror(errno));
+    return false;
+  }
+  output->write(file, diagnosis);
+  bool failed = fflush(file) != 0 || ferror(file);
+  int error = errno;
+  if (file != stdout && fclose(file) != 0) failed = true;
+  if (failed) gcap_doctor_say("cannot write all of %s: %s", path, strerror(error));
+  return !failed;
+}
+
+bool gcap_cases_write(const gcap_cases_t* cases, const gcap_doctor_options_t* options) {
+  output_t outputs[kOutputs];
+  outputs_of(options, outputs);
+  gcap_heap_t heap;
+  gcap_heap_init(&heap);
+  bool written = true;
+  for (int i = 0; i < kOutputs && written; ++i) {
+    for (size_t j = 0; j < cases->count && outputs[i].file != NULL && written; ++j) {
+      // Standard output takes all, one after the other.
+      const char* path = strcmp(outputs[i].file, "-") == 0 ? "-" : numbered(&heap, outputs[i].file, j);
+      written = write_one(&outputs[i], path, cases->items[j].diagnosis);
+      if (written && path != outputs[i].file && strcmp(path, "-") != 0) {
+        gcap_doctor_say("%s is the report of %s", path, cases->items[j].name);
+      }
+    }
+  }
+  gcap_heap_deinit(&heap);
+  return written;
+}
+
+bool gcap_doctor_can_write(const gcap_doctor_options_t* options) {
+  output_t outputs[kOutputs];
+  outputs_of(options, outputs);
+  for (int i = 0; i < kOutputs; ++i) {
+    const char* path = outputs[i].file;
+    if (path == NULL) continue;
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd >= 0) {
+      unlink(path);
+    } else if (errno == EEXIST) {
+      fd = open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK);
+    }
+    if (fd < 0) {
+      gcap_doctor_say("run: cannot write %s, the value of %s: %s", path, outputs[i].option, strerror(errno));
+      return false;
+    }
+    close(fd);
+  }
+  return true;
+}

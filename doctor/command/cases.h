@@ -1,0 +1,60 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// cases.h: files of events, each with its diagnosis, and the reports of them.
+#ifndef GCAP_DOCTOR_COMMAND_CASES_H_
+#define GCAP_DOCTOR_COMMAND_CASES_H_
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "doctor/analyse/diagnosis.h"
+#include "doctor/command/options.h"
+#include "doctor/events/recording.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct gcap_case {
+  const char* name;  // of the file
+  gcap_recording_t* recording;
+  gcap_diagnosis_t* diagnosis;
+} gcap_case_t;
+
+// Cases, the worst first once they are sorted.
+typedef struct gcap_cases {
+  gcap_heap_t heap;
+  gcap_case_t* items;
+  size_t count, capacity;
+} gcap_cases_t;
+
+void gcap_cases_init(gcap_cases_t* cases);
+void gcap_cases_deinit(gcap_cases_t* cases);
+
+// Reads the file, '-' for standard input, and adds its case. A file that cannot be read, or is none of events, gets a
+// sentence and false.
+bool gcap_cases_add(gcap_cases_t* cases, const char* path);
+
+// Those with an error before the others, and those with captures before those without.
+void gcap_cases_sort(gcap_cases_t* cases);
+
+// GCAP_EXIT_FINDING if there is an error in one of them, else GCAP_EXIT_HEALTHY.
+int gcap_cases_exit_code(const gcap_cases_t* cases);
+
+// The text of each.
+void gcap_cases_print(FILE* out, const gcap_cases_t* cases, gcap_colour_t colour);
+// One object, or an array of them.
+void gcap_cases_print_json(FILE* out, const gcap_cases_t* cases);
+
+// Writes the files that the options want: the first case into the file of that name, each other one into a file with
+// its number: page.html, page.2.html. False after a sentence for a file that cannot be written.
+bool gcap_cases_write(const gcap_cases_t* cases, const gcap_doctor_options_t* options);
+
+// Tries whether the files that the options want can be written, before hours of work for them. Leaves no file behind.
+bool gcap_doctor_can_write(const gcap_doctor_options_t* options);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif
+
+#endif  // GCAP_DOCTOR_COMMAND_CASES_H_

@@ -1,0 +1,23 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// installed.h: what is installed with the command: the recorder's library, and the pages of rules.
+#ifndef GCAP_DOCTOR_COMMAND_INSTALLED_H_
+#define GCAP_DOCTOR_COMMAND_INSTALLED_H_
+
+#include "doctor/base/heap.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// The absolute path of libgcap_doctor.so: that of GCAP_DOCTOR_LIBRARY if it is set. NULL after a sentence.
+const char* gcap_installed_library(gcap_heap_t* heap);
+
+// The page of the rule "R11"; NULL where no pages are installed.
+const char* gcap_installed_rule_page(gcap_heap_t* heap, const char* rule);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif
+
+#endif  // GCAP_DOCTOR_COMMAND_INSTALLED_H_

@@ -1,0 +1,251 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// gcap-doctor run: a program under the recorder, and the report of it.
+//
+// The idea: CUDA's driver loads the library that CUDA_INJECTION64_PATH names, into every process of the program, and
+// each writes a file of events. What the program prints is its own: the report goes to standard error, after the
+// program has ended. Locking: none.
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "doctor/command/cases.h"
+#include "doctor/command/child.h"
+#include "doctor/command/installed.h"
+#include "doctor/command/options.h"
+
+enum { kMaxLimitMb = 1 << 20 };
+
+// A file of events that was there before.
+typedef struct known_file {
+  const char* name;
+  struct timespec changed;
+  off_t bytes;
+} known_file_t;
+
+typedef struct run {
+  gcap_heap_t heap;
+  const gcap_doctor_options_t* options;
+  const char* folder;  // where files of events are, absolute
+  const char* prefix;  // what their names begin with, and '.'
+  bool is_temporary;   // the folder was made for this run
+  known_file_t* known;
+  size_t num_known, known_capacity;
+} run_t;
+
+// --- Files of events -------------------------------------------------------------------------------------------------
+
+// PREFIX.PID.events.
+static bool is_events(const run_t* run, const char* name) {
+  size_t length = strlen(run->prefix);
+  if (strncmp(name, run->prefix, length) != 0) return false;
+  size_t digits = strspn(name + length, "0123456789");
+  return digits != 0 && strcmp(name + length + digits, ".events") == 0;
+}
+
+static const char* path_of(run_t* run, const char* name) {
+  return gcap_heap_print(&run->heap, "%s/%s", run->folder, name);
+}
+
+static void remember_known(run_t* run) {
+  DIR* folder = opendir(run->folder);
+  for (struct dirent* entry; folder != NULL && (entry = readdir(folder)) != NULL;) {
+    struct stat about;
+    if (!is_events(run, entry->d_name) || stat(path_of(run, entry->d_name), &about) != 0) continue;
+    run->known = gcap_heap_grow(run->known, run->num_known, &run->known_capacity, sizeof(*run->known));
+    run->known[run->num_known++] =
+        (known_file_t){gcap_heap_copy(&run->heap, entry->d_name, strlen(entry->d_name)), about.st_mtim, about.st_size};
+  }
+  if (folder != NULL) closedir(folder);
+}
+
+// Whether the file is as it was before the program ran.
+static bool is_old(const run_t* run, const char* name, const struct stat* about) {
+  for (size_t i = 0; i < run->num_known; ++i) {
+    const known_file_t* known = &run->known[i];
+    if (strcmp(known->name, name) == 0) {
+      return known->bytes == about->st_size && known->changed.tv_sec == about->st_mtim.tv_sec &&
+             known->changed.tv_nsec == about->st_mtim.tv_nsec;
+    }
+  }
+  return false;
+}
+
+static int by_text(const void* left, const void* right) { return strcmp(*(char* const*)left, *(char* const*)right); }
+
+// The paths of what the program's processes wrote, sorted. Freed by free().
+static const char** find_events(run_t* run, size_t* out_count) {
+  const char** paths = NULL;
+  size_t capacity = 0;
+  *out_count = 0;
+  DIR* folder = opendir(run->folder);
+  for (struct dirent* entry; folder != NULL && (entry = readdir(folder)) != NULL;) {
+    struct stat about;
+    if (!is_events(run, entry->d_name)) continue;
+    const char* path = path_of(run, entry->d_name);
+    if (stat(path, &about) != 0 || is_old(run, entry->d_name, &about)) continue;
+    paths = gcap_heap_grow(paths, *out_count, &capacity, sizeof(*paths));
+    paths[(*out_count)++] = path;
+  }
+  if (folder != NULL) closedir(folder);
+  if (*out_count != 0) qsort(paths, *out_count, sizeof(*paths), by_text);
+  return paths;
+}
+
+// --- Before ----------------------------------------------------------------------------------------------------------
+
+static bool make_folder(run_t* run) {
+  const char* temporary = getenv("TMPDIR");
+  if (temporary == NULL || temporary[0] == '\0') temporary = "/tmp";
+  char* folder = gcap_heap_print(&run->heap, "%s/gcap-doctor.XXXXXX", temporary);
+  if (mkdtemp(folder) == NULL) {
+    gcap_doctor_say("run: cannot make a folder in %s: %s; set TMPDIR, or give --events", temporary, strerror(errno));
+    return false;
+  }
+  run->is_temporary = true;
+  run->prefix = "run.";
+  run->folder = folder;
+  return true;
+}
+
+// The folder of --events, and what names begin with in it.
+static bool take_prefix(run_t* run, const char* events) {
+  const char* slash = strrchr(events, '/');
+  const char* name = slash != NULL ? slash + 1 : events;
+  const char* folder = slash == NULL     ? "."
+                       : slash == events ? "/"
+                                         : gcap_heap_copy(&run->heap, events, (size_t)(slash - events));
+  char real[PATH_MAX];
+  if (name[0] == '\0' || realpath(folder, real) == NULL || access(real, W_OK) != 0) {
+    gcap_doctor_say("run: --events is '%s': expected a name in a folder that can be written to", events);
+    return false;
+  }
+  run->folder = gcap_heap_copy(&run->heap, real, strlen(real));
+  run->prefix = gcap_heap_print(&run->heap, "%s.", name);
+  return true;
+}
+
+static void set_injection(const char* library) {
+  const char* set = getenv("CUDA_INJECTION64_PATH");
+  char real[PATH_MAX];
+  if (set != NULL && set[0] != '\0' && (realpath(set, real) == NULL || strcmp(real, library) != 0)) {
+    gcap_doctor_say(
+        "run: CUDA_INJECTION64_PATH is '%s', another tool's: CUDA loads one, so the program gets %s in its "
+        "place",
+        set, library);
+  }
+  setenv("CUDA_INJECTION64_PATH", library, 1);
+}
+
+static bool is_good_limit(const char* text) {
+  char* end = NULL;
+  long limit = strtol(text, &end, 10);
+  if (text[0] >= '0' && text[0] <= '9' && *end == '\0' && limit >= 1 && limit <= kMaxLimitMb) return true;
+  gcap_doctor_say("run: --limit-mb is '%s': expected a number of megabytes, 1 to %d", text, kMaxLimitMb);
+  return false;
+}
+
+// Says what is wrong with the options, as far as that can be known before the program runs.
+static int check_options(const gcap_doctor_options_t* options) {
+  if (options->num_rest == 0) {
+    gcap_doctor_say("run: no program: expected gcap-doctor run [OPTION...] -- PROGRAM [ARGUMENT...]");
+    return GCAP_EXIT_MISUSE;
+  }
+  if (options->limit_mb != NULL && !is_good_limit(options->limit_mb)) return GCAP_EXIT_MISUSE;
+  if (options->cupti != NULL && access(options->cupti, R_OK) != 0) {
+    gcap_doctor_say("run: --cupti is '%s': expected the path of a libcupti.so", options->cupti);
+    return GCAP_EXIT_MISUSE;
+  }
+  const char* files[] = {options->json, options->html, options->dot, options->trace};
+  const char* names[] = {"--json", "--html", "--dot", "--trace"};
+  for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); ++i) {
+    if (files[i] == NULL || strcmp(files[i], "-") != 0) continue;
+    gcap_doctor_say("run: %s is '-': expected a file, since standard output is the program's", names[i]);
+    return GCAP_EXIT_MISUSE;
+  }
+  return gcap_doctor_can_write(options) ? GCAP_EXIT_HEALTHY : GCAP_EXIT_FILE;
+}
+
+// The environment of the recorder; false after a sentence.
+static bool set_environment(run_t* run) {
+  const gcap_doctor_options_t* options = run->options;
+  const char* library = gcap_installed_library(&run->heap);
+  if (library == NULL) return false;
+  if (options->events != NULL ? !take_prefix(run, options->events) : !make_folder(run)) return false;
+  // The recorder adds '.' and the process's number.
+  const char* prefix = path_of(run, run->prefix);
+  setenv("GCAP_DOCTOR_EVENTS", gcap_heap_copy(&run->heap, prefix, strlen(prefix) - 1), 1);
+  char real[PATH_MAX];
+  if (options->cupti != NULL && realpath(options->cupti, real) != NULL) setenv("GCAP_DOCTOR_CUPTI", real, 1);
+  if (options->limit_mb != NULL) setenv("GCAP_DOCTOR_LIMIT_MB", options->limit_mb, 1);
+  if (options->time) setenv("GCAP_DOCTOR_TIME", "1", 1);
+  set_injection(library);
+  return true;
+}
+
+// --- After -----------------------------------------------------------------------------------------------------------
+
+// Leaves out processes that captured nothing, if another one did.
+static void keep_captures(gcap_cases_t* cases) {
+  gcap_cases_sort(cases);
+  size_t kept = 1;
+  while (kept < cases->count && (cases->items[kept].diagnosis->num_captures != 0)) ++kept;
+  if (kept < cases->count) gcap_doctor_say("%zu more processes used CUDA and captured nothing", cases->count - kept);
+  for (size_t i = kept; i < cases->count; ++i) {
+    gcap_diagnosis_destroy(cases->items[i].diagnosis);
+    gcap_recording_destroy(cases->items[i].recording);
+  }
+  cases->count = kept;
+}
+
+// Reads what was recorded and reports. Returns GCAP_EXIT_*.
+static int report(run_t* run) {
+  size_t count;
+  const char** paths = find_events(run, &count);
+  gcap_cases_t cases;
+  gcap_cases_init(&cases);
+  int code = GCAP_EXIT_HEALTHY;
+  for (size_t i = 0; i < count; ++i) gcap_cases_add(&cases, paths[i]);
+  if (count == 0) gcap_doctor_say("the program made no call of CUDA's driver, so there is nothing to report");
+  if (cases.count != 0) {
+    keep_captures(&cases);
+    if (!run->options->quiet) gcap_cases_print(stderr, &cases, run->options->colour);
+    if (!gcap_cases_write(&cases, run->options)) code = GCAP_EXIT_FILE;
+    if (code == GCAP_EXIT_HEALTHY && run->options->exit_code) code = gcap_cases_exit_code(&cases);
+  }
+  gcap_cases_deinit(&cases);
+  free(paths);
+  return code;
+}
+
+static void remove_folder(const run_t* run) {
+  DIR* folder = opendir(run->folder);
+  for (struct dirent* entry; folder != NULL && (entry = readdir(folder)) != NULL;) {
+    if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) unlinkat(dirfd(folder), entry->d_name, 0);
+  }
+  if (folder != NULL) closedir(folder);
+  rmdir(run->folder);
+}
+
+int gcap_doctor_run(const gcap_doctor_options_t* options) {
+  int code = check_options(options);
+  if (code != GCAP_EXIT_HEALTHY) return code;
+  run_t run = {.options = options};
+  gcap_heap_init(&run.heap);
+  code = GCAP_EXIT_FILE;
+  if (set_environment(&run)) {
+    remember_known(&run);
+    bool started;
+    code = gcap_child_run(options->rest, &started);
+    int reported = started ? report(&run) : GCAP_EXIT_HEALTHY;
+    if (code == 0) code = reported;
+    if (run.is_temporary) remove_folder(&run);
+  }
+  free(run.known);
+  gcap_heap_deinit(&run.heap);
+  return code;
+}

@@ -1,0 +1,324 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Symbols for C frames, by a program of the system.
+//
+// The idea: the wanted frames are sorted by module and offset, and the symbolizer is started once for each module, with
+// all its offsets, small modules first, until the time is over. Modules without anything beyond what the recorder saw
+// are not asked about: large libraries come stripped. What was inlined becomes frames of its own: the answer of a frame
+// is a row of new frames, and the stacks are written anew. Then c++filt makes C++ names readable. Locking: none.
+#include "doctor/symbols/symbols.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "doctor/symbols/tool.h"
+
+enum {
+  kSeconds = 2,                // of all the symbolizers together
+  kMaxSeconds = 3600,          //
+  kMaxAsked = 2000,            // offsets or names on one command line, which may be two megabytes
+  kMaxNameBytes = 1 << 20,     // names on one command line
+  kMaxLinkedBytes = 64 << 20,  // of a module whose debug information may lie elsewhere
+  kMaxSections = 4096,
+};
+
+// A frame to ask about, and what came of it.
+typedef struct asked {
+  uint32_t frame;
+  const char* module;
+  uint64_t offset;
+  off_t bytes;              // of the module
+  uint32_t first, num_new;  // new frames, innermost first
+} asked_t;
+
+typedef struct resolver {
+  gcap_recording_t* recording;
+  gcap_heap_t heap;
+  asked_t* asked;
+  size_t num_asked;
+  uint64_t deadline_ns;
+  const char* tool;  // NULL until one has answered
+} resolver_t;
+
+// --- Modules ---------------------------------------------------------------------------------------------------------
+
+static bool starts_with(const char* text, const char* start) { return strncmp(text, start, strlen(start)) == 0; }
+
+// Whether the sections of an ELF file name any symbols that are not exported, or lines.
+static bool has_symbols(int fd, off_t bytes) {
+  Elf64_Ehdr head;
+  if (pread(fd, &head, sizeof(head), 0) != sizeof(head) || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 ||
+      head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_shentsize != sizeof(Elf64_Shdr) || head.e_shnum > kMaxSections ||
+      head.e_shstrndx >= head.e_shnum) {
+    return false;
+  }
+  bool has = false;
+  size_t table_bytes = head.e_shnum * sizeof(Elf64_Shdr);
+  Elf64_Shdr* sections = malloc(table_bytes);
+  if (sections != NULL && pread(fd, sections, table_bytes, (off_t)head.e_shoff) == (ssize_t)table_bytes) {
+    for (size_t i = 0; i < head.e_shnum && !has; ++i) {
+      char name[16] = "";
+      off_t at = (off_t)(sections[head.e_shstrndx].sh_offset + sections[i].sh_name);
+      if (pread(fd, name, sizeof(name) - 1, at) <= 0) continue;
+      has = sections[i].sh_type == SHT_SYMTAB || starts_with(name, ".debug_line") ||
+            starts_with(name, ".zdebug_line") || (starts_with(name, ".gnu_debuglink") && bytes < kMaxLinkedBytes);
+    }
+  }
+  free(sections);
+  return has;
+}
+
+// The module's size, or 0 if there is nothing to ask about it. A '[vdso]' is no file.
+static off_t bytes_to_ask(const char* module) {
+  struct stat about;
+  int fd = module[0] == '/' ? open(module, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+  if (fd < 0) return 0;
+  off_t bytes = fstat(fd, &about) == 0 && S_ISREG(about.st_mode) ? about.st_size : 0;
+  if (bytes != 0 && !has_symbols(fd, bytes)) bytes = 0;
+  close(fd);
+  return bytes;
+}
+
+static int by_module(const void* left, const void* right) {
+  const asked_t *a = left, *b = right;
+  if (a->bytes != b->bytes) return a->bytes < b->bytes ? -1 : 1;
+  int order = strcmp(a->module, b->module);
+  if (order != 0) return order;
+  return a->offset < b->offset ? -1 : a->offset > b->offset;
+}
+
+static int by_module_name(const void* left, const void* right) {
+  return strcmp(((const asked_t*)left)->module, ((const asked_t*)right)->module);
+}
+
+static int by_frame(const void* left, const void* right) {
+  const asked_t *a = left, *b = right;
+  return a->frame < b->frame ? -1 : a->frame > b->frame;
+}
+
+// --- The symbolizer --------------------------------------------------------------------------------------------------
+
+static bool is_blank(const char* text) { return text[0] == '\0' || text[0] == '?'; }
+
+// A row of frames is together in the recording's array.
+static void add_frame(resolver_t* resolver, asked_t* of, const char* function, char* place) {
+  gcap_recording_t* recording = resolver->recording;
+  if (is_blank(function)) return;
+  recording->frames =
+      gcap_heap_grow(recording->frames, recording->num_frames, &recording->frame_capacity, sizeof(*recording->frames));
+  gcap_event_frame_t* frame = &recording->frames[recording->num_frames];
+  *frame = (gcap_event_frame_t){.module = of->module, .offset = of->offset};
+  frame->function = gcap_heap_copy(&recording->heap, function, strlen(function));
+  // Where a build runs in a sandbox, the compiler saw the sources below this.
+  static const char kSandbox[] = "/proc/self/cwd/";
+  if (starts_with(place, kSandbox)) place += sizeof(kSandbox) - 1;
+  char* note = strstr(place, " (discriminator");
+  if (note != NULL) *note = '\0';
+  char* colon = strrchr(place, ':');
+  if (colon != NULL && !is_blank(place)) {
+    frame->line = (uint32_t)strtoul(colon + 1, NULL, 10);
+    frame->file = gcap_heap_copy(&recording->heap, place, (size_t)(colon - place));
+  }
+  if (of->num_new == 0) of->first = (uint32_t)recording->num_frames;
+  ++of->num_new;
+  ++recording->num_frames;
+}
+
+// The next line, cut off; NULL at the end.
+static char* take_line(char** text) {
+  if (**text == '\0') return NULL;
+  char* line = *text;
+  char* end = line + strcspn(line, "\n");
+  *text = *end != '\0' ? end + 1 : end;
+  *end = '\0';
+  return line;
+}
+
+// For each offset its own line, then two lines a function. They come in the order of the question.
+static void read_answer(resolver_t* resolver, asked_t* asked, size_t count, char* text) {
+  size_t next = 0;
+  asked_t* current = NULL;
+  for (char* line; (line = take_line(&text)) != NULL;) {
+    if (starts_with(line, "0x")) {
+      current = next < count ? &asked[next++] : NULL;
+      continue;
+    }
+    char* place = take_line(&text);
+    if (place == NULL) return;
+    if (current != NULL) add_frame(resolver, current, line, place);
+  }
+}
+
+// The tools that have addr2line's options, in the order in which they are tried.
+static const char* const kTools[] = {"addr2line", "llvm-addr2line", "llvm-symbolizer"};
+
+static gcap_tool_result_t ask_tool(resolver_t* resolver, const char* tool, asked_t* asked, size_t count) {
+  char** arguments = gcap_heap_alloc(&resolver->heap, (count + 8) * sizeof(*arguments));
+  size_t n = 0;
+  arguments[n++] = (char*)tool;
+  // llvm-addr2line is llvm-symbolizer with another default.
+  const char* slash = strrchr(tool, '/');
+  if (starts_with(slash != NULL ? slash + 1 : tool, "llvm-symbolizer")) arguments[n++] = "--output-style=GNU";
+  const char* const options[] = {"-a", "-f", "-i", "-C", "-e", asked[0].module};
+  for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); ++i) arguments[n++] = (char*)options[i];
+  arguments =
+      memcpy(gcap_heap_alloc(&resolver->heap, (n + count + 1) * sizeof(*arguments)), arguments, n * sizeof(*arguments));
+  for (size_t i = 0; i < count; ++i) {
+    // A call is before the address that it returns to, and may be the last instruction of its line.
+    uint64_t offset = asked[i].offset != 0 ? asked[i].offset - 1 : 0;
+    arguments[n++] = gcap_heap_print(&resolver->heap, "0x%llx", (unsigned long long)offset);
+  }
+  char* text;
+  gcap_tool_result_t result = gcap_tool_ask(&resolver->heap, arguments, resolver->deadline_ns, &text);
+  if (result == GCAP_TOOL_ANSWERED) read_answer(resolver, asked, count, text);
+  return result;
+}
+
+// One module's frames. False when there is no tool.
+static bool ask(resolver_t* resolver, asked_t* asked, size_t count) {
+  if (resolver->tool != NULL) return ask_tool(resolver, resolver->tool, asked, count) != GCAP_TOOL_MISSING;
+  for (size_t i = 0; i < sizeof(kTools) / sizeof(kTools[0]); ++i) {
+    gcap_tool_result_t result = ask_tool(resolver, kTools[i], asked, count);
+    if (result == GCAP_TOOL_MISSING) continue;
+    resolver->tool = kTools[i];
+    return true;
+  }
+  return false;
+}
+
+static void ask_all(resolver_t* resolver) {
+  size_t at = 0;
+  while (at < resolver->num_asked && gcap_tool_now_ns() < resolver->deadline_ns) {
+    asked_t* first = &resolver->asked[at];
+    size_t count = 1;
+    while (at + count < resolver->num_asked && count < kMaxAsked && strcmp(first[count].module, first->module) == 0) {
+      ++count;
+    }
+    if (first->bytes != 0 && !ask(resolver, first, count)) return;
+    at += count;
+  }
+}
+
+// --- Readable names --------------------------------------------------------------------------------------------------
+
+// Asks c++filt for names of frames[0 .. count), which are mangled, each on a line of its own.
+static void demangle(resolver_t* resolver, const uint32_t* frames, size_t count) {
+  gcap_recording_t* recording = resolver->recording;
+  char** arguments = gcap_heap_alloc(&resolver->heap, (count + 2) * sizeof(*arguments));
+  for (size_t i = 0; i < count; ++i) arguments[i + 1] = (char*)recording->frames[frames[i]].function;
+  char* text = NULL;
+  arguments[0] = "c++filt";
+  gcap_tool_result_t result = gcap_tool_ask(&resolver->heap, arguments, resolver->deadline_ns, &text);
+  arguments[0] = "llvm-cxxfilt";
+  if (result == GCAP_TOOL_MISSING) {
+    result = gcap_tool_ask(&resolver->heap, arguments, resolver->deadline_ns, &text);
+  }
+  if (result != GCAP_TOOL_ANSWERED) return;
+  for (size_t i = 0; i < count; ++i) {
+    const char* line = take_line(&text);
+    if (line == NULL) return;
+    if (line[0] == '\0') continue;
+    recording->frames[frames[i]].function = gcap_heap_copy(&recording->heap, line, strlen(line));
+  }
+}
+
+static void demangle_all(resolver_t* resolver, const bool* wanted) {
+  const gcap_recording_t* recording = resolver->recording;
+  uint32_t* frames = gcap_heap_alloc(&resolver->heap, kMaxAsked * sizeof(*frames));
+  size_t count = 0, bytes = 0;
+  for (uint32_t i = 0; i < recording->num_frames; ++i) {
+    const gcap_event_frame_t* frame = &recording->frames[i];
+    if (!wanted[i] || frame->module == NULL || !starts_with(frame->function, "_Z")) continue;
+    frames[count++] = i;
+    bytes += strlen(frame->function) + 1;
+    if (count < kMaxAsked && bytes < kMaxNameBytes) continue;
+    demangle(resolver, frames, count);
+    count = bytes = 0;
+  }
+  if (count != 0) demangle(resolver, frames, count);
+}
+
+// --- Frames and stacks -----------------------------------------------------------------------------------------------
+
+static void note_frames(resolver_t* resolver, const bool* is_wanted) {
+  const gcap_recording_t* recording = resolver->recording;
+  resolver->asked = gcap_heap_alloc(&resolver->heap, recording->num_frames * sizeof(*resolver->asked) + 1);
+  for (uint32_t i = 0; i < recording->num_frames; ++i) {
+    const gcap_event_frame_t* frame = &recording->frames[i];
+    if (!is_wanted[i] || frame->module == NULL || frame->file != NULL) continue;
+    resolver->asked[resolver->num_asked++] = (asked_t){.frame = i, .module = frame->module, .offset = frame->offset};
+  }
+  // Each module is looked at once.
+  if (resolver->num_asked != 0) {
+    qsort(resolver->asked, resolver->num_asked, sizeof(*resolver->asked), by_module_name);
+  }
+  for (size_t i = 0; i < resolver->num_asked; ++i) {
+    asked_t* asked = &resolver->asked[i];
+    bool is_same = i > 0 && strcmp(asked[-1].module, asked->module) == 0;
+    asked->bytes = is_same ? asked[-1].bytes : bytes_to_ask(asked->module);
+  }
+  if (resolver->num_asked != 0) qsort(resolver->asked, resolver->num_asked, sizeof(*resolver->asked), by_module);
+}
+
+static const asked_t* find_asked(const resolver_t* resolver, uint32_t frame) {
+  if (resolver->num_asked == 0) return NULL;
+  const asked_t key = {.frame = frame};
+  return bsearch(&key, resolver->asked, resolver->num_asked, sizeof(key), by_frame);
+}
+
+// The stack with new frames in the place of those that have them.
+static void rewrite(resolver_t* resolver, gcap_event_stack_t* stack) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < stack->num_c; ++i) {
+    const asked_t* asked = find_asked(resolver, stack->c[i]);
+    count += asked != NULL && asked->num_new != 0 ? asked->num_new : 1;
+  }
+  uint32_t* c = gcap_heap_alloc(&resolver->recording->heap, (count + 1) * sizeof(*c));
+  uint32_t at = 0;
+  for (uint32_t i = 0; i < stack->num_c; ++i) {
+    const asked_t* asked = find_asked(resolver, stack->c[i]);
+    uint32_t num_new = asked != NULL ? asked->num_new : 0;
+    for (uint32_t j = 0; j < num_new; ++j) c[at++] = asked->first + j;
+    if (num_new == 0) c[at++] = stack->c[i];
+  }
+  stack->c = c;
+  stack->num_c = count;
+}
+
+// The frames of wanted stacks. Freed by the resolver's heap.
+static bool* frames_of(resolver_t* resolver, const bool* wanted) {
+  const gcap_recording_t* recording = resolver->recording;
+  bool* frames = gcap_heap_alloc(&resolver->heap, recording->num_frames + 1);
+  for (size_t i = 0; i < recording->num_stacks; ++i) {
+    for (uint32_t j = 0; wanted[i] && j < recording->stacks[i].num_c; ++j) frames[recording->stacks[i].c[j]] = true;
+  }
+  return frames;
+}
+
+static uint64_t seconds(void) {
+  const char* text = getenv("GCAP_DOCTOR_SYMBOLIZER_SECONDS");
+  char* end = NULL;
+  unsigned long value = text != NULL && text[0] >= '0' && text[0] <= '9' ? strtoul(text, &end, 10) : kSeconds;
+  if (end != NULL && *end != '\0') value = kSeconds;
+  return value < kMaxSeconds ? value : kMaxSeconds;
+}
+
+void gcap_symbols_resolve(gcap_recording_t* recording, const bool* wanted) {
+  const char* tool = getenv("GCAP_DOCTOR_SYMBOLIZER");
+  if (tool != NULL && strcmp(tool, "none") == 0) return;
+  resolver_t resolver = {.recording = recording, .tool = tool != NULL && tool[0] != '\0' ? tool : NULL};
+  gcap_heap_init(&resolver.heap);
+  resolver.deadline_ns = gcap_tool_now_ns() + seconds() * 1000000000;
+  note_frames(&resolver, frames_of(&resolver, wanted));
+  ask_all(&resolver);
+  if (resolver.num_asked != 0) qsort(resolver.asked, resolver.num_asked, sizeof(*resolver.asked), by_frame);
+  for (size_t i = 0; i < recording->num_stacks; ++i) {
+    if (wanted[i]) rewrite(&resolver, &recording->stacks[i]);
+  }
+  demangle_all(&resolver, frames_of(&resolver, wanted));
+  gcap_heap_deinit(&resolver.heap);
+}

@@ -1,0 +1,17 @@
+# Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+"""gcap-doctor: why did my capture fail. The command lies in this package, with its library and the pages of the rules."""
+
+import os
+import sys
+
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+
+
+def main():
+    """Becomes the command."""
+    program = os.path.join(FOLDER, "bin", "gcap-doctor")
+    try:
+        os.execv(program, ["gcap-doctor", *sys.argv[1:]])
+    except OSError as error:
+        print(f"gcap-doctor: cannot start {program}: {error.strerror}; install the wheel anew", file=sys.stderr)
+        return 3

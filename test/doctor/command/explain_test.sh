@@ -1,0 +1,87 @@
+#!/bin/sh
+# Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+#
+# gcap-doctor explain and report: what they print and write, their exit codes, files that cannot be read or written.
+#   explain_test.sh gcap-doctor checks.sh FOLDER_OF_EVENTS
+set -eu
+doctor=$1
+# shellcheck source=checks.sh
+. "$2"
+data=$3
+tmp=$TEST_TMPDIR
+unset NO_COLOR
+export TERM=xterm
+
+# --- Text -------------------------------------------------------------------------------------------------------------
+
+ends 1 "$doctor" explain "$data/broken.events"
+has out StreamSynchronize serve.py:12 R11
+silent err
+lacks out "$(printf '\033')"
+ends 1 "$doctor" explain --colour always "$data/broken.events"
+has out "$(printf '\033')"
+ends 0 "$doctor" explain "$data/healthy.events"
+lacks out StreamSynchronize
+ends 0 "$doctor" explain "$data/idle.events"
+ends 1 "$doctor" explain - <"$data/broken.events"
+has out StreamSynchronize
+# The worst first, whatever the order of the files.
+ends 1 "$doctor" explain "$data/healthy.events" "$data/broken.events"
+[ "$(head -1 "$tmp/out")" = "$data/broken.events:" ] || fail "the broken one is not the first: $(head -1 "$tmp/out")"
+has out "$data/healthy.events:"
+
+ends 1 "$doctor" explain "$data/damaged.events"
+has out StreamSynchronize "could not be read" "line 13"
+
+# --- Rules ------------------------------------------------------------------------------------------------------------
+
+for rule in R11 r11 11; do
+  ends 0 "$doctor" explain --rule "$rule"
+  has out R11 "capturing stream"
+done
+
+# --- Files that cannot be read ----------------------------------------------------------------------------------------
+
+# unreadable TEXT ARGUMENT...
+unreadable() {
+  text=$1
+  shift
+  ends 3 "$doctor" "$@"
+  has err "$text"
+}
+
+unreadable "cannot read $tmp/none: No such file" explain "$tmp/none"
+unreadable "$tmp is a folder: expected a file of events" explain "$tmp"
+unreadable "/dev/null has no events: line 1: the file is empty" explain /dev/null
+head -c 4096 "$doctor" >"$tmp/binary"
+unreadable "$tmp/binary has no events: line 1: the first line is not that of a file of events" explain "$tmp/binary"
+unreadable "cannot read $tmp/none" explain "$data/broken.events" "$tmp/none"
+silent out
+
+# --- Reports ----------------------------------------------------------------------------------------------------------
+
+ends 1 "$doctor" explain --json "$data/broken.events"
+has out '"culprit"' R11
+ends 1 "$doctor" report "$data/broken.events" --json "$tmp/one.json" --html "$tmp/one.html" --dot "$tmp/one.dot" \
+  --trace "$tmp/one.trace"
+silent out
+grep -q '"culprit"' "$tmp/one.json" || fail "no culprit in the JSON"
+grep -qi '<html' "$tmp/one.html" || fail "no page"
+grep -q '^digraph' "$tmp/one.dot" || fail "no graph in Graphviz's language"
+grep -q StreamSynchronize "$tmp/one.trace" || fail "no call in the trace"
+ends 0 "$doctor" report "$data/healthy.events" --text --json=-
+has out '"' serve.py
+
+ends 1 "$doctor" report "$data/healthy.events" "$data/broken.events" --json "$tmp/two.json"
+has err "$tmp/two.2.json is the report of $data/healthy.events"
+cmp "$tmp/two.json" "$tmp/one.json" || fail "the first file is not the report of the worst recording"
+
+unreadable "cannot write $tmp/no/page.html: No such file" report "$data/broken.events" --html "$tmp/no/page.html"
+[ ! -w /dev/full ] || unreadable "cannot write all of /dev/full: No space" report "$data/broken.events" --json /dev/full
+if command -v python3 >/dev/null; then
+  "$doctor" explain --json "$data/healthy.events" "$data/broken.events" >"$tmp/both.json" || true
+  for file in "$tmp/one.json" "$tmp/two.2.json" "$tmp/both.json" "$tmp/one.trace"; do
+    python3 -c 'import json, sys; json.load(open(sys.argv[1]))' "$file" || fail "$file is no JSON"
+  done
+fi
+finish

@@ -1,0 +1,147 @@
+#!/bin/bash
+# Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+#
+# gcap-doctor run: what the program gets, what is reported of it, exit codes, signals, and what is left behind.
+#   run_test.sh gcap-doctor checks.sh FOLDER_OF_EVENTS fake_program
+set -eu
+doctor=$PWD/$1
+# shellcheck source=checks.sh
+. "$2"
+data=$PWD/$3
+program=$PWD/$4
+tmp=$TEST_TMPDIR
+export TMPDIR=$tmp/temporary
+mkdir "$TMPDIR"
+unset CUDA_INJECTION64_PATH GCAP_DOCTOR_TIME GCAP_DOCTOR_CUPTI GCAP_DOCTOR_LIMIT_MB GCAP_DOCTOR_LIBRARY
+cd "$tmp"
+
+# Nothing is left in the temporary folder.
+clean() {
+  [ -z "$(ls "$TMPDIR")" ] || fail "'$ran' left $(ls "$TMPDIR")"
+}
+
+# --- What is reported -------------------------------------------------------------------------------------------------
+
+ends 0 "$doctor" run -- "$program" say hello copy "$data/broken.events"
+[ "$(cat out)" = hello ] || fail "standard output is not the program's alone: $(cat out)"
+has err StreamSynchronize serve.py:12
+clean
+ends 0 "$doctor" run --quiet -- "$program" copy "$data/broken.events"
+silent err
+ends 0 "$doctor" run --colour=always "$program" copy "$data/broken.events"
+has err "$(printf '\033')"
+ends 0 "$doctor" run -- "$program" copy "$data/healthy.events"
+lacks err StreamSynchronize
+ends 0 "$doctor" run --json j.json --html h.html --dot d.dot --trace t.trace --quiet "$program" copy "$data/broken.events"
+for file in j.json h.html d.dot t.trace; do
+  [ -s "$file" ] || fail "no $file"
+done
+
+ends 5 "$doctor" run -- "$program" exit 5
+has err "the program made no call of CUDA's driver"
+clean
+# A child's events are the program's too, and what captured nothing is left out.
+ends 0 "$doctor" run -- "$program" copy "$data/idle.events" fork "$data/broken.events"
+has err StreamSynchronize "1 more processes used CUDA and captured nothing"
+ends 0 "$doctor" run --json two.json -- "$program" copy "$data/healthy.events" fork "$data/broken.events"
+grep -q '"culprit"' two.json || fail "the broken process is not the first"
+has err "two.2.json is the report of"
+
+# --- Files of events --------------------------------------------------------------------------------------------------
+
+mkdir kept
+ends 0 "$doctor" run --events kept/run -- "$program" copy "$data/broken.events"
+kept=$(echo kept/run.*.events)
+cmp "$kept" "$data/broken.events" || fail "--events did not keep the file"
+# Files of an earlier run are not this one's.
+ends 0 "$doctor" run --events kept/run --exit-code -- "$program" copy "$data/healthy.events"
+lacks err StreamSynchronize
+ends 0 "$doctor" run --events bare -- "$program" print GCAP_DOCTOR_EVENTS
+has out "GCAP_DOCTOR_EVENTS=$tmp/bare"
+ends 3 "$doctor" run --events no/such -- "$program" say hello
+has err "run: --events is 'no/such': expected a name in a folder that can be written to"
+silent out
+
+# --- The environment --------------------------------------------------------------------------------------------------
+
+everything="print GCAP_DOCTOR_TIME print GCAP_DOCTOR_LIMIT_MB print GCAP_DOCTOR_CUPTI print CUDA_INJECTION64_PATH"
+touch cupti.so library.so
+# shellcheck disable=SC2086  # one word each
+ends 0 "$doctor" run -- "$program" $everything
+has out "GCAP_DOCTOR_TIME=" "libgcap_doctor.so"
+lacks out "GCAP_DOCTOR_TIME=1"
+# shellcheck disable=SC2086
+GCAP_DOCTOR_LIBRARY=library.so ends 0 "$doctor" run --time --limit-mb 12 --cupti cupti.so "$program" $everything
+has out GCAP_DOCTOR_TIME=1 GCAP_DOCTOR_LIMIT_MB=12 "GCAP_DOCTOR_CUPTI=$tmp/cupti.so" \
+  "CUDA_INJECTION64_PATH=$tmp/library.so"
+CUDA_INJECTION64_PATH=/opt/other.so ends 0 "$doctor" run -- "$program" print CUDA_INJECTION64_PATH
+has err "CUDA_INJECTION64_PATH is '/opt/other.so', another tool's: CUDA loads one, so the program gets"
+has out libgcap_doctor.so
+GCAP_DOCTOR_LIBRARY=/no/such.so ends 3 "$doctor" run -- "$program" say hello
+has err "GCAP_DOCTOR_LIBRARY is '/no/such.so': expected the path of libgcap_doctor.so"
+silent out
+# Alone, without what is installed beside it.
+mkdir alone
+cp "$doctor" alone/
+ends 3 alone/gcap-doctor run -- "$program" say hello
+has err "libgcap_doctor.so, which records, is neither in $tmp/alone nor in ../lib beside it" GCAP_DOCTOR_LIBRARY
+mkdir -p prefix/bin prefix/lib
+cp "$doctor" prefix/bin/
+touch prefix/lib/libgcap_doctor.so
+ends 0 prefix/bin/gcap-doctor run -- "$program" print CUDA_INJECTION64_PATH
+has out "CUDA_INJECTION64_PATH=$tmp/prefix/lib/libgcap_doctor.so"
+
+echo from outside | ends 0 "$doctor" run -- "$program" read
+has out "from outside"
+TMPDIR=/no/such ends 3 "$doctor" run -- "$program" say hello
+has err "cannot make a folder in /no/such: No such file" "set TMPDIR, or give --events"
+
+# --- Exit codes -------------------------------------------------------------------------------------------------------
+
+ends 1 "$doctor" run --exit-code -- "$program" copy "$data/broken.events"
+ends 0 "$doctor" run --exit-code -- "$program" copy "$data/healthy.events"
+ends 4 "$doctor" run --exit-code -- "$program" copy "$data/broken.events" exit 4
+ends 137 "$doctor" run -- "$program" copy "$data/broken.events" kill 9
+has err StreamSynchronize
+ends 127 "$doctor" run -- ./no_program
+has err "run: cannot start './no_program': No such file"
+clean
+ends 126 "$doctor" run -- ./cupti.so
+has err "run: cannot start './cupti.so': Permission denied"
+ends 3 "$doctor" run --json no/file.json -- "$program" say hello
+has err "run: cannot write no/file.json, the value of --json: No such file"
+silent out
+ends 0 "$doctor" run --json none.json -- "$program" say hello
+[ ! -e none.json ] || fail "a report of nothing was written"
+# Options of the program are its own.
+ends 0 "$doctor" run "$program" say --json
+has out --json
+# What cannot be read is said, and the program's code stays.
+ends 0 "$doctor" run -- "$program" copy /dev/null
+has err "has no events: line 1: the file is empty"
+
+# --- Signals ----------------------------------------------------------------------------------------------------------
+
+# signalled SIGNAL CODE WORD...: the doctor gets the signal while the program waits, and ends with the code.
+signalled() {
+  signal=$1 expected=$2
+  shift 2
+  "$doctor" run -- "$program" "$@" copy "$data/broken.events" wait >out 2>err &
+  pid=$!
+  for _ in $(seq 1000); do
+    ! grep -q waiting out || break
+    sleep 0.01
+  done
+  kill -s "$signal" "$pid"
+  code=0
+  wait "$pid" || code=$?
+  [ "$code" = "$expected" ] || fail "after $signal to it the doctor ended with $code, expected $expected"
+  grep -q StreamSynchronize err || fail "after $signal there is no report"
+  ran="a run ended by $signal"
+  clean
+}
+
+signalled TERM 143
+signalled HUP 129
+signalled TERM 7 trap
+finish
