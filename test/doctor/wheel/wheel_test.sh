@@ -25,7 +25,7 @@ cmp "$TEST_TMPDIR"/made/*.whl "$TEST_TMPDIR"/again/*.whl || fail "the same files
 wheel=$(echo "$TEST_TMPDIR"/made/*.whl)
 # What it refuses.
 ends 1 python3 -I -B "$maker" --version-of "$module" --out "$TEST_TMPDIR/none" "$maker" "$module"
-has err "make_wheel: no place for MODULE.bazel"
+has err "make_wheel: no place for $module"
 cd "$TEST_TMPDIR"
 export HOME=$PWD PIP_CONFIG_FILE=/dev/null PIP_DISABLE_PIP_VERSION_CHECK=1 PYTHONDONTWRITEBYTECODE=1
 unset PYTHONPATH PYTHONHOME GCAP_DOCTOR_LIBRARY CUDA_INJECTION64_PATH
@@ -47,7 +47,7 @@ for name, (digest, size) in rows.items():
     content = wheel.read(name)
     wanted = "sha256=" + base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
     assert name == record or (digest, int(size)) == (wanted, len(content)), name
-tag = sys.argv[1].split("-", 2)[2][:-4]
+tag = "-".join(sys.argv[1][:-4].rsplit("-", 3)[1:])
 assert f"Tag: {tag}\n" in wheel.read(record.replace("RECORD", "WHEEL")).decode(), tag
 CHECK
 # No binary asks for a newer C library than the name says. readelf is of another make than what made the name.
