@@ -26,7 +26,7 @@ typedef struct gcap_capture_state {
   uint32_t newest_stream;  // index of the stream that joined last; streams link to the one before
   uint32_t older;          // the capture of the same thread that began before and is open
   uint32_t open_at;        // where it stands among the open ones; GCAP_NONE if it is not
-  bool escaped, refused;   // there is such a finding
+  bool refused;            // there is such a finding
 } gcap_capture_state_t;
 
 typedef struct gcap_stream_state {

@@ -132,10 +132,9 @@ void gcap_culprit_look_silent(gcap_analysis_t* analysis, uint32_t call) {
 static const gcap_rule_t* rule_by_place(const gcap_analysis_t* analysis, uint32_t call, uint32_t capture) {
   const gcap_event_call_t* of = gcap_call_at(analysis, call);
   if (capture == GCAP_NONE) return NULL;
-  const bool is_other = of->thread != analysis->diagnosis->captures[capture].thread;
   switch (gcap_kind_at(analysis, call)) {
     case GCAP_CALL_EVENT_QUERY:  // of an event recorded before: 907 is that of a captured one
-      if (of->result == kUnsupported) return gcap_rule_by_id(is_other ? "R14" : "R26");
+      if (of->result == kUnsupported) return gcap_rule_by_id("R14");
       break;
     case GCAP_CALL_STREAM_SYNC:  // of a stream that does not capture
       if (of->result == kUnsupported && analysis->stream_capture[call] == GCAP_NONE) {
@@ -190,11 +189,27 @@ static void find_between(gcap_analysis_t* analysis, uint32_t index) {
   finding->rule = gcap_rule_of_code(kInvalidated);
 }
 
+// Whether the call is part of the program's end, which meets the capture that was left open.
+static bool is_at_exit(const gcap_recording_t* recording, uint32_t call) {
+  static const char* const names[] = {"exit", "__cxa_finalize", "Py_FinalizeEx", "Py_Finalize"};
+  const uint32_t stack = recording->calls[call].stack;
+  if (stack >= recording->num_stacks || recording->stacks[stack].num_python != 0) return false;
+  for (uint32_t i = 0; i < recording->stacks[stack].num_c; ++i) {
+    const char* function = recording->frames[recording->stacks[stack].c[i]].function;
+    for (size_t k = 0; k < sizeof(names) / sizeof(names[0]); ++k) {
+      if (strcmp(function, names[k]) == 0) return true;
+    }
+  }
+  return false;
+}
+
 static void find_in(gcap_analysis_t* analysis, uint32_t index) {
   const gcap_capture_state_t* state = &analysis->states[index];
   const gcap_captured_t* capture = &analysis->diagnosis->captures[index];
   if (capture->outcome == GCAP_OUTCOME_OPEN) {  // the program stopped at the error
-    if (state->strong != GCAP_NONE) find_culprit(analysis, index, state->strong, true);
+    if (state->strong != GCAP_NONE && !is_at_exit(analysis->recording, state->strong)) {
+      find_culprit(analysis, index, state->strong, true);
+    }
     return;
   }
   if (capture->result == kUnjoined) return;  // forks.c tells
