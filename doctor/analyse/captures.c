@@ -101,9 +101,7 @@ static void end_capture(gcap_analysis_t* analysis, uint32_t call) {
   capture->result = end->result;
   capture->outcome = end->result == 0 ? GCAP_OUTCOME_GRAPH : GCAP_OUTCOME_BROKEN;
   if (end->result == 0) capture->graph = end->graph;
-  if (end->result == kInvalidated && analysis->states[index].first_901 == GCAP_NONE) {
-    analysis->states[index].first_901 = call;
-  }
+  if (end->result == kInvalidated) gcap_culprit_find_broken(analysis, call, index);
   const uint32_t place = gcap_ids_find(&analysis->graphs, capture->graph);
   if (place != GCAP_NONE) analysis->capture_of_graph[place] = index;
   close_capture(analysis, index);
