@@ -29,7 +29,7 @@ TEST(Escaped, LaunchOnTheLegacyStream) {
   ASSERT_NE(f, nullptr) << d.All();
   EXPECT_EQ(d->num_findings, 1u) << d.All();
   EXPECT_EQ(f->severity, GCAP_SEVERITY_ERROR);
-  EXPECT_EQ(d.Rule(f), "R8");
+  EXPECT_EQ(d.Rule(f), "R64");
   EXPECT_EQ(d.Call(f), 3u);
   EXPECT_EQ(d.Other(f), 1u);
   EXPECT_STREQ(f->sentence,
