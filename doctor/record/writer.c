@@ -46,13 +46,24 @@ static void read_program(char* out, size_t size) {
   }
 }
 
+// What of a line went out before the error is taken back, if nothing came behind it.
+static void take_back(size_t bytes) {
+  const off_t size = lseek(writer.file, 0, SEEK_END);
+  if (bytes != 0 && size >= (off_t)bytes && ftruncate(writer.file, size - (off_t)bytes) != 0) return;
+}
+
 static bool write_all(const char* data, size_t size) {
-  while (size > 0) {
-    ssize_t done = write(writer.file, data, size);
-    if (done < 0 && errno == EINTR) continue;
-    if (done <= 0) return false;
-    data += done;
-    size -= (size_t)done;
+  size_t done = 0;
+  while (done < size) {
+    ssize_t more = write(writer.file, data + done, size - done);
+    if (more < 0 && errno == EINTR) continue;
+    if (more <= 0) {
+      const int error = errno;
+      take_back(done);
+      errno = error;
+      return false;
+    }
+    done += (size_t)more;
   }
   return true;
 }
@@ -88,9 +99,9 @@ bool gcap_writer_open(const char* prefix, uint64_t limit_bytes) {
   return written;
 }
 
-bool gcap_writer_is_open(void) {
-  return atomic_load_explicit(&writer.open, memory_order_relaxed) && getpid() == writer.pid;
-}
+bool gcap_writer_is_full(void) { return !atomic_load_explicit(&writer.open, memory_order_relaxed); }
+
+bool gcap_writer_is_open(void) { return !gcap_writer_is_full() && getpid() == writer.pid; }
 
 static void note_in_file(const char* sentence) {
   gcap_text_t line = {0};
