@@ -37,8 +37,17 @@ has out StreamSynchronize "could not be read" "line 13"
 
 for rule in R11 r11 11; do
   ends 0 "$doctor" explain --rule "$rule"
-  has out R11 "capturing stream"
+  has out "# R11: a call that a capturing stream cannot be given" '```python'
 done
+# Without the pages, what the table says.
+cp "$doctor" "$tmp/alone"
+ends 0 "$tmp/alone" explain --rule R11
+has out "R11: a call that a capturing stream cannot be given" "cudaErrorStreamCaptureUnsupported (900)" "remedy: do it before"
+mkdir -p "$tmp/prefix/bin" "$tmp/prefix/share/gcap/doctor/rules"
+cp "$doctor" "$tmp/prefix/bin/"
+echo "the page" >"$tmp/prefix/share/gcap/doctor/rules/r11.md"
+ends 0 "$tmp/prefix/bin/gcap-doctor" explain --rule R11
+[ "$(cat "$tmp/out")" = "the page" ] || fail "the installed page is not printed"
 
 # --- Files that cannot be read ----------------------------------------------------------------------------------------
 
