@@ -106,14 +106,26 @@ static const char* name_of_mode(int32_t mode) {
   return mode >= 0 && mode < 3 ? names[mode] : NULL;
 }
 
+// A number that a pointer among the arguments points to; -1 if there is none.
+static int32_t number_at(const gcap_cupti_call_t* data, uint32_t callback, gcap_driver_argument_t kind) {
+  void* place;
+  int32_t number = -1;
+  if (pointer_argument(data, callback, kind, &place) && place != NULL) memcpy(&number, place, sizeof(number));
+  return number;
+}
+
 static const char* name_of_status(const gcap_cupti_call_t* data, uint32_t callback) {
   static const char* const names[] = {"none", "active", "invalidated"};
-  void* place;
-  int32_t status = -1;
-  if (pointer_argument(data, callback, GCAP_ARGUMENT_STATUS_OUT, &place) && place != NULL) {
-    memcpy(&status, place, sizeof(status));
-  }
+  const int32_t status = number_at(data, callback, GCAP_ARGUMENT_STATUS_OUT);
   return status >= 0 && status < 3 ? names[status] : NULL;
+}
+
+// In the order of CUgraphExecUpdateResult; an update that went well has no name.
+static const char* name_of_update(const gcap_cupti_call_t* data, uint32_t callback) {
+  static const char* const names[] = {NULL,         "error",         "topology",         "node_type", "function",
+                                      "parameters", "not_supported", "function_changed", "attributes"};
+  const int32_t update = number_at(data, callback, GCAP_ARGUMENT_UPDATE_OUT);
+  return update >= 0 && update < (int32_t)(sizeof(names) / sizeof(names[0])) ? names[update] : NULL;
 }
 
 static void write_name(gcap_text_t* out, const char* function) {
@@ -145,6 +157,7 @@ static void write_call(gcap_record_thread_t* thread, const gcap_open_call_t* cal
   gcap_text_t* out = &thread->out;
   const char* mode = name_of_mode(call->mode);
   const char* status = result == 0 ? name_of_status(data, call->callback) : NULL;
+  const char* update = result != 0 ? name_of_update(data, call->callback) : NULL;
   gcap_text_line(out, "call");
   gcap_text_number(out, "n", call->number);
   gcap_text_number(out, "t", call->start_ns);
@@ -160,6 +173,7 @@ static void write_call(gcap_record_thread_t* thread, const gcap_open_call_t* cal
   write_id(out, "exec", call->exec);
   if (mode != NULL) gcap_text_field(out, "mode", mode);
   if (status != NULL) gcap_text_field(out, "status", status);
+  if (update != NULL) gcap_text_field(out, "update", update);
   if (data->symbol != NULL) gcap_text_field(out, "kernel", data->symbol);
   write_copy(thread, data, call->callback);
   gcap_text_end(out);
@@ -172,7 +186,6 @@ static void drop_stale(gcap_record_thread_t* thread, uint32_t epoch) {
   while (thread->depth != 0 && thread->calls[thread->depth - 1].epoch != epoch &&
          gcap_driver_call(thread->calls[thread->depth - 1].callback)->role == GCAP_ROLE_NONE) {
     --thread->depth;
-    thread->dropped = 0;
   }
 }
 
@@ -198,13 +211,10 @@ void gcap_call_entered(gcap_record_thread_t* thread, uint32_t callback, const gc
   const uint32_t epoch = gcap_switch_epoch();
   drop_stale(thread, epoch);
   if (role == GCAP_ROLE_BEGIN) {
-    gcap_python_look();
-    gcap_stacks_look();
+    // An interpreter may have been loaded.
+    if (gcap_stacks_look()) gcap_python_look();
   }
-  if (thread->depth == GCAP_MAX_DEPTH) {
-    ++thread->dropped;
-    return;
-  }
+  if (thread->depth == GCAP_MAX_DEPTH) return;
   gcap_open_call_t* call = &thread->calls[thread->depth];
   *call = (gcap_open_call_t){.callback = callback, .correlation = data->correlation, .epoch = epoch};
   call->number = next_number();
@@ -219,7 +229,6 @@ static bool take(gcap_record_thread_t* thread, uint32_t callback, uint32_t corre
     if (thread->calls[i - 1].callback != callback || thread->calls[i - 1].correlation != correlation) continue;
     *out_call = thread->calls[i - 1];
     thread->depth = i - 1;
-    thread->dropped = 0;
     return true;
   }
   return false;
@@ -282,7 +291,6 @@ void gcap_call_left(gcap_record_thread_t* thread, uint32_t callback, const gcap_
   const int result = data->result != NULL ? *(const int*)data->result : 0;
   gcap_open_call_t call;
   const bool has_begun = take(thread, callback, data->correlation, &call);
-  if (!has_begun && thread->dropped != 0) --thread->dropped;
   if (role == GCAP_ROLE_LAUNCH) note_launch(thread, callback, has_begun ? &call : NULL, data, result);
   if (result == 0) note_success(thread, callback, has_begun ? &call : NULL, data);
   if (!has_begun && (is_failure(result) || is_written_always(role))) {

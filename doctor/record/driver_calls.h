@@ -23,6 +23,7 @@ typedef enum gcap_driver_argument {
   GCAP_ARGUMENT_MODE,
   GCAP_ARGUMENT_MODE_AT,
   GCAP_ARGUMENT_STATUS_OUT,  // of a capture
+  GCAP_ARGUMENT_UPDATE_OUT,  // how an update went
   GCAP_ARGUMENT_FLAGS,       // of a stream
   GCAP_ARGUMENT_BYTES,
   GCAP_ARGUMENT_COUNT_2,  // of words of two bytes

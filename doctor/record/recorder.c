@@ -55,7 +55,7 @@ static bool is_start_of_replay(int32_t domain, uint32_t id, const void* data) {
 
 static void on_callback(void* user, int32_t domain, uint32_t id, const void* data) {
   (void)user;
-  if (data == NULL || !atomic_load_explicit(&is_recording, memory_order_relaxed)) return;
+  if (data == NULL || !atomic_load_explicit(&is_recording, memory_order_relaxed) || gcap_writer_is_full()) return;
   if (is_start_of_replay(domain, id, data)) return;
   const int error = errno;
   gcap_record_thread_t* thread = gcap_thread_current();
@@ -77,9 +77,12 @@ static void in_child(void) {
 static void at_exit(void) {
   if (!atomic_load(&is_recording) || !gcap_writer_is_open()) return;
   gcap_text_t lines = {0};
-  gcap_times_finish(&lines);
+  gcap_record_thread_t* thread = gcap_thread_current();
+  // A signal's handler may have called exit() in the midst of a callback, with a lock.
+  const bool is_within = thread == NULL || thread->is_busy;
+  if (!is_within) gcap_times_finish(&lines);
   atomic_store(&is_recording, false);
-  gcap_execs_finish(&lines);
+  if (!is_within) gcap_execs_finish(&lines);
   gcap_text_line(&lines, "end");
   gcap_text_number(&lines, "t", gcap_writer_now());
   gcap_text_end(&lines);

@@ -26,34 +26,46 @@ enum {
 
 static gcap_intern_t frames = {.lock = PTHREAD_MUTEX_INITIALIZER};
 static gcap_intern_t stacks = {.lock = PTHREAD_MUTEX_INITIALIZER};
-static const void* own_module;
 static char executable[4096];
-static _Atomic uint64_t unloads;  // so far
+static uintptr_t own_begin, own_end;  // the recorder's code
+static _Atomic uint64_t loads, unloads;
 
-static const void* module_of(const void* address) {
-  Dl_info info;
-  return dladdr(address, &info) != 0 ? info.dli_fbase : NULL;
+static int find_own(struct dl_phdr_info* info, size_t size, void* user) {
+  (void)size;
+  (void)user;
+  for (int i = 0; i < info->dlpi_phnum; ++i) {
+    const uintptr_t begin = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+    const uintptr_t end = begin + info->dlpi_phdr[i].p_memsz;
+    const uintptr_t here = (uintptr_t)gcap_stacks_start;
+    if (info->dlpi_phdr[i].p_type != PT_LOAD || here < begin || here >= end) continue;
+    own_begin = begin;
+    own_end = end;
+    return 1;
+  }
+  return 0;
 }
 
-static int count_unloads(struct dl_phdr_info* info, size_t size, void* user) {
+// The counts are the same for all libraries: the first one tells them.
+static int count_loads(struct dl_phdr_info* info, size_t size, void* user) {
   (void)size;
-  *(uint64_t*)user = info->dlpi_subs;
+  *(struct dl_phdr_info*)user = *info;
   return 1;
 }
 
 void gcap_stacks_start(void) {
   void* address[2];
   backtrace(address, 2);
-  own_module = module_of(&executable);
+  dl_iterate_phdr(find_own, NULL);
   const ssize_t length = readlink("/proc/self/exe", executable, sizeof(executable) - 1);
   executable[length > 0 ? length : 0] = '\0';
   gcap_stacks_look();
 }
 
-void gcap_stacks_look(void) {
-  uint64_t now = 0;
-  dl_iterate_phdr(count_unloads, &now);
-  if (atomic_exchange(&unloads, now) != now) gcap_intern_forget(&frames);
+bool gcap_stacks_look(void) {
+  struct dl_phdr_info now = {0};
+  dl_iterate_phdr(count_loads, &now);
+  if (atomic_exchange(&unloads, now.dlpi_subs) != now.dlpi_subs) gcap_intern_forget(&frames);
+  return atomic_exchange(&loads, now.dlpi_adds) != now.dlpi_adds;
 }
 
 // A return address as file, offset and function.
@@ -105,7 +117,7 @@ static size_t c_frames(gcap_record_thread_t* thread, uint32_t* ids) {
   const int count = backtrace(addresses, GCAP_MAX_C_FRAMES);
   size_t num_ids = 0;
   int i = 0;
-  while (i < count && i < 8 && module_of(addresses[i]) == own_module) ++i;
+  while (i < count && (uintptr_t)addresses[i] >= own_begin && (uintptr_t)addresses[i] < own_end) ++i;
   for (; i < count; ++i) {
     const uint32_t id = c_frame(thread, addresses[i]);
     if (id != 0) ids[num_ids++] = id;

@@ -13,7 +13,7 @@
 #pragma GCC visibility push(hidden)
 
 enum {
-  GCAP_MAX_DEPTH = 16,  // of calls within calls; three were seen
+  GCAP_MAX_DEPTH = 16,  // of calls within calls; three were seen. Deeper ones are written if they fail
 };
 
 // A call that has begun and not returned.
@@ -33,8 +33,7 @@ typedef struct gcap_record_thread {
   gcap_text_t out;  // lines that go with the next write
   gcap_defined_t defined;
   gcap_open_call_t calls[GCAP_MAX_DEPTH];
-  uint32_t depth;    // of `calls`
-  uint32_t dropped;  // calls deeper than that
+  uint32_t depth;  // of `calls`
   struct gcap_cloned {
     uint64_t from, to;
   } * clones;  // nodes of the executable that is being made

@@ -88,9 +88,9 @@ bool gcap_writer_open(const char* prefix, uint64_t limit_bytes) {
   return written;
 }
 
-bool gcap_writer_is_open(void) {
-  return atomic_load_explicit(&writer.open, memory_order_relaxed) && getpid() == writer.pid;
-}
+bool gcap_writer_is_full(void) { return !atomic_load_explicit(&writer.open, memory_order_relaxed); }
+
+bool gcap_writer_is_open(void) { return !gcap_writer_is_full() && getpid() == writer.pid; }
 
 static void note_in_file(const char* sentence) {
   gcap_text_t line = {0};

@@ -16,6 +16,8 @@ bool gcap_writer_open(const char* prefix, uint64_t limit_bytes);
 
 // Whether lines are still taken: the file is open, and this is the process that opened it. Thread-safe.
 bool gcap_writer_is_open(void);
+// Whether lines are no longer taken; costs nothing. Thread-safe.
+bool gcap_writer_is_full(void);
 // Whole lines, by one write. Thread-safe. False if they were not written.
 bool gcap_writer_write(const gcap_text_t* lines);
 // No more lines are taken, for ever.
