@@ -1,0 +1,309 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// From callbacks to lines of calls.
+//
+// A call that will be written is noted as it begins, on a small stack of its thread, and written as it ends. Nothing is
+// taken for granted of their order: the callbacks of a thread may be disabled, by another thread, between a call's
+// beginning and its end, and enabled between those of another. So an end looks for its beginning by CUPTI's number of
+// the call, and takes away what is above it, whose ends were not seen; beginnings of an earlier time of the switch are
+// taken away too; and an end without a beginning is written only if the call failed. Locking: none.
+#include "doctor/record/calls.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "doctor/record/copies.h"
+#include "doctor/record/driver_calls.h"
+#include "doctor/record/graphs.h"
+#include "doctor/record/handles.h"
+#include "doctor/record/pinned.h"
+#include "doctor/record/python.h"
+#include "doctor/record/stacks.h"
+#include "doctor/record/switch.h"
+#include "doctor/record/writer.h"
+
+// CUresult
+enum {
+  kInvalidValue = 1,
+  kNotReady = 600,
+  kWrongThread = 908,  // a capture is ended by the thread that began it: it goes on
+};
+
+static _Atomic uint64_t last_number;
+
+static uint64_t next_number(void) { return atomic_fetch_add_explicit(&last_number, 1, memory_order_relaxed) + 1; }
+
+// --- Arguments -------------------------------------------------------------------------------------------------------
+
+static const void* argument(const gcap_cupti_call_t* data, uint32_t callback, gcap_driver_argument_t kind) {
+  const uint8_t at = gcap_driver_call(callback)->at[kind];
+  return at != 0 && data->arguments != NULL ? (const char*)data->arguments + at - 1 : NULL;
+}
+
+static bool pointer_argument(const gcap_cupti_call_t* data, uint32_t callback, gcap_driver_argument_t kind,
+                             void** out_pointer) {
+  const void* at = argument(data, callback, kind);
+  *out_pointer = NULL;
+  if (at != NULL) memcpy(out_pointer, at, sizeof(*out_pointer));
+  return at != NULL;
+}
+
+// What an argument points to; NULL if it points nowhere.
+static void* output(const gcap_cupti_call_t* data, uint32_t callback, gcap_driver_argument_t kind) {
+  void *place, *value = NULL;
+  pointer_argument(data, callback, kind, &place);
+  if (place != NULL) memcpy(&value, place, sizeof(value));
+  return value;
+}
+
+static int32_t mode_of(const gcap_cupti_call_t* data, uint32_t callback) {
+  int32_t mode = -1;
+  void* place;
+  const void* at = argument(data, callback, GCAP_ARGUMENT_MODE);
+  if (at == NULL && pointer_argument(data, callback, GCAP_ARGUMENT_MODE_AT, &place)) at = place;
+  if (at != NULL) memcpy(&mode, at, sizeof(mode));
+  return mode;
+}
+
+static uint32_t stream_of(const gcap_record_thread_t* thread, const gcap_cupti_call_t* data, uint32_t callback) {
+  void* handle;
+  if (!pointer_argument(data, callback, GCAP_ARGUMENT_STREAM, &handle)) {
+    if (!pointer_argument(data, callback, GCAP_ARGUMENT_LAUNCH_CONFIG, &handle) || handle == NULL) return 0;
+    memcpy(&handle, (const char*)handle + GCAP_CUDA_LAUNCH_CONFIG_STREAM, sizeof(handle));
+  }
+  return gcap_handle_stream(thread, handle, data->context_id, gcap_driver_call_is_per_thread(data->function));
+}
+
+// What a call is given; what it gives is known as it ends.
+static void read_inputs(const gcap_record_thread_t* thread, const gcap_cupti_call_t* data, gcap_open_call_t* call) {
+  void* handle;
+  call->stream = stream_of(thread, data, call->callback);
+  call->mode = mode_of(data, call->callback);
+  if (pointer_argument(data, call->callback, GCAP_ARGUMENT_EVENT, &handle)) call->event = gcap_handle_event(handle);
+  if (pointer_argument(data, call->callback, GCAP_ARGUMENT_GRAPH, &handle) && handle != NULL) {
+    call->graph = gcap_handle_graph(handle);
+  }
+  if (pointer_argument(data, call->callback, GCAP_ARGUMENT_EXEC, &handle)) call->exec = gcap_exec(handle);
+}
+
+static void read_outputs(const gcap_cupti_call_t* data, gcap_open_call_t* call) {
+  void* event = output(data, call->callback, GCAP_ARGUMENT_EVENT_OUT);
+  void* graph = output(data, call->callback, GCAP_ARGUMENT_GRAPH_OUT);
+  void* exec = output(data, call->callback, GCAP_ARGUMENT_EXEC_OUT);
+  if (event != NULL) {
+    gcap_handle_event_gone(event);  // another one had this address
+    call->event = gcap_handle_event(event);
+  }
+  if (graph != NULL && call->graph == 0) call->graph = gcap_handle_graph(graph);
+  if (exec != NULL) call->exec = gcap_exec(exec);
+}
+
+// --- Lines -----------------------------------------------------------------------------------------------------------
+
+static const char* name_of_mode(int32_t mode) {
+  static const char* const names[] = {"global", "thread_local", "relaxed"};
+  return mode >= 0 && mode < 3 ? names[mode] : NULL;
+}
+
+// A number that a pointer among the arguments points to; -1 if there is none.
+static int32_t number_at(const gcap_cupti_call_t* data, uint32_t callback, gcap_driver_argument_t kind) {
+  void* place;
+  int32_t number = -1;
+  if (pointer_argument(data, callback, kind, &place) && place != NULL) memcpy(&number, place, sizeof(number));
+  return number;
+}
+
+static const char* name_of_status(const gcap_cupti_call_t* data, uint32_t callback) {
+  static const char* const names[] = {"none", "active", "invalidated"};
+  const int32_t status = number_at(data, callback, GCAP_ARGUMENT_STATUS_OUT);
+  return status >= 0 && status < 3 ? names[status] : NULL;
+}
+
+// In the order of CUgraphExecUpdateResult; an update that went well has no name.
+static const char* name_of_update(const gcap_cupti_call_t* data, uint32_t callback) {
+  static const char* const names[] = {NULL,         "error",         "topology",         "node_type", "function",
+                                      "parameters", "not_supported", "function_changed", "attributes"};
+  const int32_t update = number_at(data, callback, GCAP_ARGUMENT_UPDATE_OUT);
+  return update >= 0 && update < (int32_t)(sizeof(names) / sizeof(names[0])) ? names[update] : NULL;
+}
+
+static void write_name(gcap_text_t* out, const char* function) {
+  char name[128];
+  size_t length = gcap_driver_call_name_length(function);
+  if (length >= sizeof(name)) length = sizeof(name) - 1;
+  memcpy(name, function, length);
+  name[length] = '\0';
+  gcap_text_field(out, "function", name);
+}
+
+static void write_id(gcap_text_t* out, const char* key, uint32_t id) {
+  if (id != 0) gcap_text_number(out, key, id);
+}
+
+static void write_copy(gcap_record_thread_t* thread, const gcap_cupti_call_t* data, uint32_t callback) {
+  gcap_copy_t copy;
+  gcap_copy_of_call(gcap_driver_call(callback), data->arguments, &copy);
+  const char* host = gcap_copy_host(thread, &copy);
+  if (copy.has_bytes) gcap_text_number(&thread->out, "bytes", copy.bytes);
+  if (copy.kind != NULL) gcap_text_field(&thread->out, "copy", copy.kind);
+  if (host != NULL) gcap_text_field(&thread->out, "host", host);
+}
+
+static void write_call(gcap_record_thread_t* thread, const gcap_open_call_t* call, const gcap_cupti_call_t* data,
+                       int result, bool with_stack) {
+  const uint64_t end_ns = gcap_writer_now();
+  const uint32_t stack = with_stack ? gcap_stack_record(thread) : 0;
+  gcap_text_t* out = &thread->out;
+  const char* mode = name_of_mode(call->mode);
+  const char* status = result == 0 ? name_of_status(data, call->callback) : NULL;
+  const char* update = result != 0 ? name_of_update(data, call->callback) : NULL;
+  gcap_text_line(out, "call");
+  gcap_text_number(out, "n", call->number);
+  gcap_text_number(out, "t", call->start_ns);
+  gcap_text_number(out, "end", end_ns);
+  gcap_text_number(out, "thread", thread->id);
+  write_name(out, data->function);
+  gcap_text_number(out, "result", (uint32_t)result);
+  if (thread->depth != 0) gcap_text_number(out, "depth", thread->depth);
+  write_id(out, "stack", stack);
+  write_id(out, "stream", call->stream);
+  write_id(out, "event", call->event);
+  write_id(out, "graph", call->graph);
+  write_id(out, "exec", call->exec);
+  if (mode != NULL) gcap_text_field(out, "mode", mode);
+  if (status != NULL) gcap_text_field(out, "status", status);
+  if (update != NULL) gcap_text_field(out, "update", update);
+  if (data->symbol != NULL) gcap_text_field(out, "kernel", data->symbol);
+  write_copy(thread, data, call->callback);
+  gcap_text_end(out);
+  gcap_thread_flush(thread);
+}
+
+// --- Order -----------------------------------------------------------------------------------------------------------
+
+static void drop_stale(gcap_record_thread_t* thread, uint32_t epoch) {
+  while (thread->depth != 0 && thread->calls[thread->depth - 1].epoch != epoch &&
+         gcap_driver_call(thread->calls[thread->depth - 1].callback)->role == GCAP_ROLE_NONE) {
+    --thread->depth;
+  }
+}
+
+gcap_open_call_t* gcap_call_open(gcap_record_thread_t* thread) {
+  drop_stale(thread, gcap_switch_epoch());
+  return thread->depth != 0 ? &thread->calls[thread->depth - 1] : NULL;
+}
+
+bool gcap_call_makes_exec(const gcap_record_thread_t* thread) {
+  for (uint32_t i = 0; i < thread->depth; ++i) {
+    if (gcap_driver_call(thread->calls[i].callback)->role == GCAP_ROLE_INSTANTIATE) return true;
+  }
+  return false;
+}
+
+// Calls that are written also where no capture is open.
+static bool is_written_always(uint8_t role) { return role >= GCAP_ROLE_BEGIN && role <= GCAP_ROLE_EXCHANGE; }
+
+void gcap_call_entered(gcap_record_thread_t* thread, uint32_t callback, const gcap_cupti_call_t* data) {
+  const uint8_t role = gcap_driver_call(callback)->role;
+  if (!gcap_switch_is_capturing() && !is_written_always(role)) return;
+  if (gcap_driver_call_is_noise(callback, data->function)) return;
+  const uint32_t epoch = gcap_switch_epoch();
+  drop_stale(thread, epoch);
+  if (role == GCAP_ROLE_BEGIN) {
+    // An interpreter may have been loaded.
+    if (gcap_stacks_look()) gcap_python_look();
+  }
+  if (thread->depth == GCAP_MAX_DEPTH) return;
+  gcap_open_call_t* call = &thread->calls[thread->depth];
+  *call = (gcap_open_call_t){.callback = callback, .correlation = data->correlation, .epoch = epoch};
+  call->number = next_number();
+  call->start_ns = gcap_writer_now();
+  read_inputs(thread, data, call);
+  ++thread->depth;
+}
+
+// Takes the call that ends off the stack. False if its beginning was not seen.
+static bool take(gcap_record_thread_t* thread, uint32_t callback, uint32_t correlation, gcap_open_call_t* out_call) {
+  for (uint32_t i = thread->depth; i > 0; --i) {
+    if (thread->calls[i - 1].callback != callback || thread->calls[i - 1].correlation != correlation) continue;
+    *out_call = thread->calls[i - 1];
+    thread->depth = i - 1;
+    return true;
+  }
+  return false;
+}
+
+// --- What calls mean for the recorder itself -------------------------------------------------------------------------
+
+static void note_memory(uint32_t callback, uint8_t role, const gcap_cupti_call_t* data) {
+  void* address = output(data, callback, GCAP_ARGUMENT_MEMORY_OUT);
+  size_t bytes = 0;
+  const void* at = argument(data, callback, GCAP_ARGUMENT_BYTES);
+  if (at != NULL) memcpy(&bytes, at, sizeof(bytes));
+  if (role == GCAP_ROLE_HOST_REGISTER || role == GCAP_ROLE_HOST_FREE || role == GCAP_ROLE_MANAGED_FREE) {
+    pointer_argument(data, callback, GCAP_ARGUMENT_MEMORY, &address);
+  }
+  if (role == GCAP_ROLE_HOST_FREE || role == GCAP_ROLE_MANAGED_FREE) {
+    gcap_pinned_remove(address);
+  } else {
+    gcap_pinned_add(address, bytes);
+  }
+  if (role == GCAP_ROLE_MANAGED_ALLOC) gcap_switch_watch_frees();
+}
+
+static void note_stream(uint32_t callback, const gcap_cupti_call_t* data) {
+  uint32_t flags = 0;
+  const void* at = argument(data, callback, GCAP_ARGUMENT_FLAGS);
+  if (at != NULL) memcpy(&flags, at, sizeof(flags));
+  gcap_handle_stream_made(output(data, callback, GCAP_ARGUMENT_STREAM_OUT), flags);
+}
+
+// Before the line of the call.
+static void note_success(gcap_record_thread_t* thread, uint32_t callback, gcap_open_call_t* call,
+                         const gcap_cupti_call_t* data) {
+  const uint8_t role = gcap_driver_call(callback)->role;
+  if (role >= GCAP_ROLE_HOST_ALLOC && role <= GCAP_ROLE_MANAGED_FREE) note_memory(callback, role, data);
+  if (role == GCAP_ROLE_STREAM_CREATE) note_stream(callback, data);
+  if (role == GCAP_ROLE_INSTANTIATE && call != NULL) {
+    gcap_graphs_exec_made(thread, call, output(data, callback, GCAP_ARGUMENT_EXEC_OUT));
+  }
+}
+
+// After the line of the call: the callbacks may be disabled now.
+static void note_end(uint8_t role, const gcap_open_call_t* call, int result) {
+  if (role == GCAP_ROLE_BEGIN && result == 0) gcap_switch_began(call->stream);
+  if (role == GCAP_ROLE_END && result != kWrongThread && result != kInvalidValue) gcap_switch_ended(call->stream);
+}
+
+static void note_launch(gcap_record_thread_t* thread, uint32_t callback, const gcap_open_call_t* call,
+                        const gcap_cupti_call_t* data, int result) {
+  void* exec;
+  if (call != NULL && call->num_nodes != 0) return;  // a capture took it as a node
+  pointer_argument(data, callback, GCAP_ARGUMENT_EXEC, &exec);
+  gcap_exec_launched(exec, result != 0, &thread->out);
+}
+
+static bool is_failure(int result) { return result != 0 && result != kNotReady; }
+
+void gcap_call_left(gcap_record_thread_t* thread, uint32_t callback, const gcap_cupti_call_t* data) {
+  const uint8_t role = gcap_driver_call(callback)->role;
+  const int result = data->result != NULL ? *(const int*)data->result : 0;
+  gcap_open_call_t call;
+  const bool has_begun = take(thread, callback, data->correlation, &call);
+  if (role == GCAP_ROLE_LAUNCH) note_launch(thread, callback, has_begun ? &call : NULL, data, result);
+  if (result == 0) note_success(thread, callback, has_begun ? &call : NULL, data);
+  if (!has_begun && (is_failure(result) || is_written_always(role))) {
+    const bool is_asked = gcap_switch_is_capturing() || role == GCAP_ROLE_LAUNCH || is_written_always(role);
+    call = (gcap_open_call_t){.callback = callback, .number = next_number(), .start_ns = gcap_writer_now(), .mode = -1};
+    if (is_asked) read_inputs(thread, data, &call);
+    if (is_asked) write_call(thread, &call, data, result, true);
+  } else if (has_begun) {
+    if (result == 0) read_outputs(data, &call);
+    const bool with_stack = role != GCAP_ROLE_EXCHANGE || gcap_switch_is_capturing();
+    write_call(thread, &call, data, result, with_stack);
+  }
+  if (role == GCAP_ROLE_INSTANTIATE) thread->num_clones = 0;
+  if (is_written_always(role)) note_end(role, &call, result);
+  if (thread->out.size != 0 && thread->depth == 0) gcap_thread_flush(thread);
+}

@@ -1,0 +1,21 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// calls.h: the driver's calls, as callbacks at their beginning and their end.
+#ifndef GCAP_DOCTOR_RECORD_CALLS_H_
+#define GCAP_DOCTOR_RECORD_CALLS_H_
+
+#include "doctor/record/cupti_abi.h"
+#include "doctor/record/thread.h"
+
+#pragma GCC visibility push(hidden)
+
+void gcap_call_entered(gcap_record_thread_t* thread, uint32_t callback, const gcap_cupti_call_t* data);
+void gcap_call_left(gcap_record_thread_t* thread, uint32_t callback, const gcap_cupti_call_t* data);
+// The innermost call of the thread that is being recorded; NULL if there is none.
+gcap_open_call_t* gcap_call_open(gcap_record_thread_t* thread);
+// Whether the thread is making an executable of a graph.
+bool gcap_call_makes_exec(const gcap_record_thread_t* thread);
+
+#pragma GCC visibility pop
+
+#endif  // GCAP_DOCTOR_RECORD_CALLS_H_

@@ -1,0 +1,20 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// graphs.h: the making and ending of graphs, nodes, executables and streams, as CUPTI's callbacks for resources.
+#ifndef GCAP_DOCTOR_RECORD_GRAPHS_H_
+#define GCAP_DOCTOR_RECORD_GRAPHS_H_
+
+#include "doctor/record/cupti_find.h"
+#include "doctor/record/thread.h"
+
+#pragma GCC visibility push(hidden)
+
+// Once.
+void gcap_graphs_start(const gcap_cupti_t* cupti);
+void gcap_graphs_event(gcap_record_thread_t* thread, uint32_t callback, const gcap_cupti_resource_t* data);
+// An instantiation succeeded: writes the executable, unless its own callback did.
+void gcap_graphs_exec_made(gcap_record_thread_t* thread, const gcap_open_call_t* call, const void* exec);
+
+#pragma GCC visibility pop
+
+#endif  // GCAP_DOCTOR_RECORD_GRAPHS_H_

@@ -1,0 +1,223 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Ids of handles, a table for each kind.
+//
+// A stream's line is written at its first use by a write of its own, and another thread that uses it at that moment
+// waits for the write: a line may stand twice in the file, but two lines of a stream would be two streams. Launches of
+// an executable are counted here; their line goes out when the number of launches has doubled, so that a program that
+// is killed has told the most of them, and a replay costs no write. Locking: one lock, held over memory alone.
+#include "doctor/record/handles.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+
+#include "doctor/record/cupti_abi.h"
+#include "doctor/record/map.h"
+#include "doctor/record/writer.h"
+
+enum {
+  kMaxYields = 10000,  // a write takes some microseconds; a thread that died in it must not stop the others
+};
+
+typedef struct stream {
+  const char* what;                      // NULL if it is not known
+  enum { UNTOLD, TELLING, TOLD } state;  // of its line
+} stream_t;
+
+typedef struct exec {
+  uint64_t launches, failed;          // in no line yet
+  uint64_t all_launches, next_write;  // of `all_launches`
+} exec_t;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static gcap_map_t stream_ids, event_ids, graph_ids, exec_ids, exec_ids_by_graph;
+static uint32_t last_event, last_graph;
+static stream_t* streams;  // by id - 1
+static size_t num_streams, stream_capacity;
+static exec_t* execs;
+static size_t num_execs, exec_capacity;
+
+static void* grown(void* items, size_t count, size_t* capacity, size_t item_bytes) {
+  if (count < *capacity) return items;
+  const size_t larger = *capacity != 0 ? 2 * *capacity : 64;
+  void* moved = realloc(items, larger * item_bytes);
+  if (moved != NULL) *capacity = larger;
+  return moved;
+}
+
+static uint32_t get_locked(gcap_map_t* ids, const void* handle, uint32_t* last) {
+  uint32_t id = gcap_map_get(ids, (uintptr_t)handle);
+  if (id == 0 && gcap_map_set(ids, (uintptr_t)handle, *last + 1)) id = ++*last;
+  return id;
+}
+
+static uint32_t get(gcap_map_t* ids, const void* handle, uint32_t* last) {
+  pthread_mutex_lock(&lock);
+  uint32_t id = get_locked(ids, handle, last);
+  pthread_mutex_unlock(&lock);
+  return id;
+}
+
+static void forget(gcap_map_t* ids, const void* handle) {
+  pthread_mutex_lock(&lock);
+  gcap_map_remove(ids, (uintptr_t)handle);
+  pthread_mutex_unlock(&lock);
+}
+
+uint32_t gcap_handle_event(const void* handle) { return get(&event_ids, handle, &last_event); }
+void gcap_handle_event_gone(const void* handle) { forget(&event_ids, handle); }
+uint32_t gcap_handle_graph(const void* handle) { return get(&graph_ids, handle, &last_graph); }
+void gcap_handle_graph_gone(const void* handle) { forget(&graph_ids, handle); }
+
+// --- Streams ---------------------------------------------------------------------------------------------------------
+
+// Addresses of handles have no bits up there.
+#define LEGACY_KEY UINT64_C(0x1000000000000000)
+#define PER_THREAD_KEY UINT64_C(0x2000000000000000)
+
+static uint64_t stream_key(const gcap_record_thread_t* thread, const void* handle, uint32_t context, bool is_per_thread,
+                           const char** out_what) {
+  const uintptr_t value = (uintptr_t)handle;
+  *out_what = NULL;
+  if (value > 2) return value;
+  const bool own = value == 2 || (value == 0 && is_per_thread);
+  *out_what = own ? "per_thread" : "legacy";
+  return own ? PER_THREAD_KEY | (uint64_t)(context & 0xffff) << 32 | thread->id : LEGACY_KEY | context;
+}
+
+// With the lock held. 0 without memory.
+static uint32_t add_stream(uint64_t key, const char* what) {
+  void* items = grown(streams, num_streams, &stream_capacity, sizeof(*streams));
+  if (items == NULL) return 0;
+  streams = items;
+  if (!gcap_map_set(&stream_ids, key, (uint32_t)num_streams + 1)) return 0;
+  streams[num_streams++] = (stream_t){.what = what};
+  return (uint32_t)num_streams;
+}
+
+static void tell_stream(uint32_t id, const char* what) {
+  gcap_text_t line = {0};
+  gcap_text_line(&line, "stream");
+  gcap_text_number(&line, "id", id);
+  if (what != NULL) gcap_text_field(&line, "what", what);
+  gcap_text_end(&line);
+  gcap_writer_write(&line);
+  gcap_text_free(&line);
+  pthread_mutex_lock(&lock);
+  streams[id - 1].state = TOLD;
+  pthread_mutex_unlock(&lock);
+}
+
+static void await_stream(uint32_t id) {
+  bool is_told = false;
+  for (int i = 0; !is_told && i < kMaxYields; ++i) {
+    if (i != 0) sched_yield();
+    pthread_mutex_lock(&lock);
+    is_told = streams[id - 1].state == TOLD;
+    pthread_mutex_unlock(&lock);
+  }
+}
+
+uint32_t gcap_handle_stream(const gcap_record_thread_t* thread, const void* handle, uint32_t context,
+                            bool is_per_thread) {
+  const char* what;
+  const uint64_t key = stream_key(thread, handle, context, is_per_thread, &what);
+  pthread_mutex_lock(&lock);
+  uint32_t id = gcap_map_get(&stream_ids, key);
+  if (id == 0) id = add_stream(key, what);
+  stream_t seen = {.state = TOLD};
+  if (id != 0) {
+    seen = streams[id - 1];
+    if (seen.state == UNTOLD) streams[id - 1].state = TELLING;
+  }
+  pthread_mutex_unlock(&lock);
+  if (seen.state == UNTOLD) tell_stream(id, seen.what);
+  if (seen.state == TELLING) await_stream(id);
+  return id;
+}
+
+void gcap_handle_stream_made(const void* handle, uint32_t flags) {
+  const char* what = (flags & GCAP_CUDA_STREAM_NON_BLOCKING) != 0 ? "nonblocking" : "blocking";
+  if ((uintptr_t)handle <= 2) return;
+  pthread_mutex_lock(&lock);
+  // If the stream was used already, its line is out: the handle's next line must not be another stream's.
+  if (gcap_map_get(&stream_ids, (uintptr_t)handle) == 0) add_stream((uintptr_t)handle, what);
+  pthread_mutex_unlock(&lock);
+}
+
+uint32_t gcap_handle_stream_gone(const void* handle) {
+  pthread_mutex_lock(&lock);
+  const uint32_t id = gcap_map_get(&stream_ids, (uintptr_t)handle);
+  gcap_map_remove(&stream_ids, (uintptr_t)handle);
+  pthread_mutex_unlock(&lock);
+  return id;
+}
+
+// --- Executables -----------------------------------------------------------------------------------------------------
+
+uint32_t gcap_exec_made(const void* handle, uint32_t cupti_graph) {
+  uint32_t id = 0;
+  pthread_mutex_lock(&lock);
+  void* items = grown(execs, num_execs, &exec_capacity, sizeof(*execs));
+  if (items != NULL) {
+    execs = items;
+    execs[num_execs] = (exec_t){.next_write = 1};
+    if (gcap_map_set(&exec_ids, (uintptr_t)handle, (uint32_t)num_execs + 1)) id = (uint32_t)++num_execs;
+    if (id != 0 && cupti_graph != 0) gcap_map_set(&exec_ids_by_graph, cupti_graph, id);
+  }
+  pthread_mutex_unlock(&lock);
+  return id;
+}
+
+static uint32_t look_up(const gcap_map_t* ids, uint64_t key) {
+  pthread_mutex_lock(&lock);
+  const uint32_t id = gcap_map_get(ids, key);
+  pthread_mutex_unlock(&lock);
+  return id;
+}
+
+uint32_t gcap_exec(const void* handle) { return look_up(&exec_ids, (uintptr_t)handle); }
+
+uint32_t gcap_exec_of_cupti_graph(uint32_t cupti_graph) { return look_up(&exec_ids_by_graph, cupti_graph); }
+
+// With the lock held.
+static void tell_launches(uint32_t id, gcap_text_t* out) {
+  exec_t* exec = &execs[id - 1];
+  if (exec->launches == 0 && exec->failed == 0) return;
+  gcap_text_line(out, "replays");
+  gcap_text_number(out, "exec", id);
+  gcap_text_number(out, "count", exec->launches);
+  if (exec->failed != 0) gcap_text_number(out, "failed", exec->failed);
+  gcap_text_end(out);
+  exec->launches = exec->failed = 0;
+}
+
+void gcap_exec_launched(const void* handle, bool failed, gcap_text_t* out) {
+  pthread_mutex_lock(&lock);
+  const uint32_t id = gcap_map_get(&exec_ids, (uintptr_t)handle);
+  if (id != 0) {
+    exec_t* exec = &execs[id - 1];
+    ++exec->launches;
+    exec->failed += failed;
+    if (++exec->all_launches >= exec->next_write) {
+      exec->next_write = 2 * exec->all_launches;
+      tell_launches(id, out);
+    }
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+void gcap_exec_gone(const void* handle, gcap_text_t* out) {
+  pthread_mutex_lock(&lock);
+  const uint32_t id = gcap_map_get(&exec_ids, (uintptr_t)handle);
+  if (id != 0) tell_launches(id, out);
+  gcap_map_remove(&exec_ids, (uintptr_t)handle);
+  pthread_mutex_unlock(&lock);
+}
+
+void gcap_execs_finish(gcap_text_t* out) {
+  pthread_mutex_lock(&lock);
+  for (uint32_t id = 1; id <= num_execs; ++id) tell_launches(id, out);
+  pthread_mutex_unlock(&lock);
+}

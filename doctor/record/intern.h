@@ -1,0 +1,46 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// intern.h: ids of what many lines refer to, and is written once: frames and stacks.
+#ifndef GCAP_DOCTOR_RECORD_INTERN_H_
+#define GCAP_DOCTOR_RECORD_INTERN_H_
+
+#include <pthread.h>
+
+#include "doctor/record/map.h"
+#include "doctor/record/text.h"
+
+#pragma GCC visibility push(hidden)
+
+typedef struct gcap_intern gcap_intern_t;
+
+// What a text defines and is not known to be in the file yet. Zeroed is empty.
+typedef struct gcap_defined {
+  struct {
+    gcap_intern_t* table;
+    uint32_t id;
+  } * items;
+  size_t count, capacity;
+} gcap_defined_t;
+
+// Thread-safe. Initialise with {.lock = PTHREAD_MUTEX_INITIALIZER}.
+struct gcap_intern {
+  pthread_mutex_t lock;
+  gcap_map_t ids;  // by key
+  char** lines;    // by id - 1; NULL for what is in the file
+  size_t count, capacity;
+};
+
+// The id of a key; 0 if it has none. Its line is appended to `out` unless it is in the file.
+uint32_t gcap_intern_find(gcap_intern_t* table, uint64_t key, gcap_text_t* out, gcap_defined_t* defined);
+// Gives the key an id, or finds the one that another thread gave it. `fields` is the line without its kind and id, and
+// begins with a tab. 0 without memory.
+uint32_t gcap_intern_add(gcap_intern_t* table, uint64_t key, const char* kind, const gcap_text_t* fields,
+                         gcap_text_t* out, gcap_defined_t* defined);
+// What was defined is in the file, or, if not `written`, is not; empties `defined`.
+void gcap_intern_publish(gcap_defined_t* defined, bool written);
+// Makes a key forgotten: the next one gets a new id.
+void gcap_intern_forget(gcap_intern_t* table);
+
+#pragma GCC visibility pop
+
+#endif  // GCAP_DOCTOR_RECORD_INTERN_H_

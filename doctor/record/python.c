@@ -1,0 +1,247 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// The Python stack of the thread that made a call.
+//
+// PyTorch gives the interpreter's lock back before it calls CUDA, so the stack must be read without it. That is safe
+// for a thread's own frames: they stand still while the thread is here. CPython does so itself in its fault handler,
+// whose _Py_DumpTraceback writes the stack to a file: an exported symbol in 3.11 and 3.12, a hidden one in others,
+// which is found where the interpreter has its table of symbols. Where there is none, and the thread holds the lock,
+// the frames are asked for by the public functions. Nothing else of an interpreter is assumed, and where nothing works
+// a stack says why. Locking: none.
+#include "doctor/record/python.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "doctor/record/elf_symbol.h"
+#include "doctor/record/stacks.h"
+
+typedef struct python {
+  // Needed.
+  int (*IsInitialized)(void);
+  void* (*GetThisThreadState)(void);
+  // One way or the other; each may be NULL.
+  void (*DumpTraceback)(int file, void* state);
+  void* (*CurrentState)(void);  // the state of the thread that holds the lock
+  void* (*GetFrame)(void* state);
+  void* (*GetBack)(void* frame);
+  void* (*GetCode)(void* frame);
+  int (*GetLineNumber)(void* frame);
+  void* (*GetAttrString)(void* object, const char* name);
+  const char* (*AsUtf8)(void* text);
+  void (*DecRef)(void* object);
+  void (*ErrFetch)(void** type, void** value, void** trace);
+  void (*ErrRestore)(void* type, void* value, void* trace);
+  int (*GcDisable)(void);
+  int (*GcEnable)(void);
+} python_t;
+
+static python_t python;
+static pthread_mutex_t look_lock = PTHREAD_MUTEX_INITIALIZER;
+static atomic_bool is_found;
+
+// --- Finding it ------------------------------------------------------------------------------------------------------
+
+static bool load(void* library, const char* name, void* out_function) {
+  void* symbol = dlsym(library, name);
+  memcpy(out_function, &symbol, sizeof(symbol));
+  return symbol != NULL;
+}
+
+// An interpreter that was loaded for a plugin alone is not found by the program's names.
+static int look_at_module(struct dl_phdr_info* info, size_t size, void* user) {
+  (void)size;
+  const char* name = info->dlpi_name != NULL ? strrchr(info->dlpi_name, '/') : NULL;
+  if (name == NULL || strncmp(name, "/libpython", strlen("/libpython")) != 0) return 0;
+  *(char**)user = strdup(info->dlpi_name);
+  return 1;
+}
+
+static void* library_of_interpreter(void) {
+  if (dlsym(RTLD_DEFAULT, "Py_IsInitialized") != NULL) return RTLD_DEFAULT;
+  char* path = NULL;
+  dl_iterate_phdr(look_at_module, &path);
+  void* library = path != NULL ? dlopen(path, RTLD_NOW | RTLD_NOLOAD) : NULL;
+  free(path);
+  return library;
+}
+
+static void load_others(void* library) {
+  void* initialized;
+  memcpy(&initialized, &python.IsInitialized, sizeof(initialized));
+  if (!load(library, "_Py_DumpTraceback", &python.DumpTraceback)) {
+    void* hidden = gcap_elf_symbol(initialized, "_Py_DumpTraceback");
+    memcpy(&python.DumpTraceback, &hidden, sizeof(hidden));
+  }
+  if (!load(library, "PyThreadState_GetUnchecked", &python.CurrentState)) {
+    load(library, "_PyThreadState_UncheckedGet", &python.CurrentState);
+  }
+  const bool has_frames =
+      load(library, "PyThreadState_GetFrame", &python.GetFrame) && load(library, "PyFrame_GetBack", &python.GetBack) &&
+      load(library, "PyFrame_GetCode", &python.GetCode) &&
+      load(library, "PyFrame_GetLineNumber", &python.GetLineNumber) &&
+      load(library, "PyObject_GetAttrString", &python.GetAttrString) &&
+      load(library, "PyUnicode_AsUTF8", &python.AsUtf8) && load(library, "Py_DecRef", &python.DecRef) &&
+      load(library, "PyErr_Fetch", &python.ErrFetch) && load(library, "PyErr_Restore", &python.ErrRestore);
+  if (!has_frames) python.GetFrame = NULL;
+  load(library, "PyGC_Disable", &python.GcDisable);
+  load(library, "PyGC_Enable", &python.GcEnable);
+}
+
+void gcap_python_look(void) {
+  if (atomic_load(&is_found)) return;
+  void* library = library_of_interpreter();
+  pthread_mutex_lock(&look_lock);
+  if (!atomic_load(&is_found) && (library != NULL || dlsym(RTLD_DEFAULT, "Py_IsInitialized") != NULL) &&
+      load(library, "Py_IsInitialized", &python.IsInitialized) &&
+      load(library, "PyGILState_GetThisThreadState", &python.GetThisThreadState)) {
+    load_others(library);
+    atomic_store(&is_found, true);
+  }
+  pthread_mutex_unlock(&look_lock);
+}
+
+// --- By the interpreter's fault handler ------------------------------------------------------------------------------
+
+// The fault handler writes what is not ASCII as \xe9, \u20ac or \U0001f600; here it becomes UTF-8, in place.
+static void decode(char* text) {
+  char* to = text;
+  for (const char* from = text; *from != '\0';) {
+    const int digits = from[0] != '\\' ? 0 : from[1] == 'x' ? 2 : from[1] == 'u' ? 4 : from[1] == 'U' ? 8 : 0;
+    char number[9] = "";
+    if (digits != 0) strncpy(number, from + 2, (size_t)digits);
+    char* end = number;
+    const unsigned long code = strtoul(number, &end, 16);
+    // A plain backslash of a file's name is written as it is.
+    if (digits == 0 || end != number + digits || code < 0x80 || code > 0x10ffff) {
+      *to++ = *from++;
+      continue;
+    }
+    from += 2 + digits;
+    if (code < 0x800) {
+      *to++ = (char)(0xc0 | code >> 6);
+    } else {
+      if (code < 0x10000) {
+        *to++ = (char)(0xe0 | code >> 12);
+      } else {
+        *to++ = (char)(0xf0 | code >> 18);
+        *to++ = (char)(0x80 | (code >> 12 & 0x3f));
+      }
+      *to++ = (char)(0x80 | (code >> 6 & 0x3f));
+    }
+    *to++ = (char)(0x80 | (code & 0x3f));
+  }
+  *to = '\0';
+}
+
+//   File "a.py", line 12 in body
+static uint32_t dumped_frame(gcap_record_thread_t* thread, char* line) {
+  char* file = strstr(line, "File ");
+  if (file == NULL) return 0;
+  file += strlen("File ");
+  char* number = strstr(file, ", line ");
+  for (char* later = number; later != NULL; later = strstr(later + 1, ", line ")) number = later;
+  char* function = number != NULL ? strstr(number, " in ") : NULL;
+  if (function == NULL) return 0;
+  *number = '\0';
+  *function = '\0';
+  const size_t length = strlen(file);
+  if (length >= 2 && file[0] == '"' && file[length - 1] == '"') {
+    file[length - 1] = '\0';
+    ++file;
+  }
+  decode(file);
+  decode(function + strlen(" in "));
+  return gcap_stack_python_frame(thread, file, (uint32_t)strtoul(number + strlen(", line "), NULL, 10),
+                                 function + strlen(" in "));
+}
+
+static size_t dumped_frames(gcap_record_thread_t* thread, void* state, uint32_t* out_frames) {
+  static const size_t kMostBytes = 128 << 10;  // the fault handler stops at 100 frames
+  const int file = gcap_thread_scratch_file(thread);
+  if (file < 0) return 0;
+  python.DumpTraceback(file, state);
+  const off_t size = lseek(file, 0, SEEK_CUR);
+  if (size <= 0) return 0;
+  const size_t wanted = (size_t)size < kMostBytes ? (size_t)size : kMostBytes;
+  char* text = malloc(wanted + 1);
+  if (text == NULL) return 0;
+  const ssize_t length = pread(file, text, wanted, 0);
+  text[length > 0 ? length : 0] = '\0';
+  size_t count = 0;
+  char* rest = text;
+  for (char* line = strsep(&rest, "\n"); line != NULL && count < GCAP_MAX_PYTHON_FRAMES; line = strsep(&rest, "\n")) {
+    const uint32_t id = dumped_frame(thread, line);
+    if (id != 0) out_frames[count++] = id;
+  }
+  free(text);
+  return count;
+}
+
+// --- By the public functions, with the lock --------------------------------------------------------------------------
+
+static uint32_t held_frame(gcap_record_thread_t* thread, void* frame) {
+  void* code = python.GetCode(frame);
+  if (code == NULL) return 0;
+  void* file = python.GetAttrString(code, "co_filename");
+  void* function = python.GetAttrString(code, "co_name");
+  const char* file_text = file != NULL ? python.AsUtf8(file) : NULL;
+  const char* function_text = function != NULL ? python.AsUtf8(function) : NULL;
+  const int line = python.GetLineNumber(frame);
+  uint32_t id = gcap_stack_python_frame(thread, file_text != NULL ? file_text : "???", line > 0 ? (uint32_t)line : 0,
+                                        function_text != NULL ? function_text : "???");
+  if (file != NULL) python.DecRef(file);
+  if (function != NULL) python.DecRef(function);
+  python.DecRef(code);
+  return id;
+}
+
+static size_t held_frames(gcap_record_thread_t* thread, void* state, uint32_t* out_frames) {
+  void *type, *value, *trace;
+  size_t count = 0;
+  // Frames are objects in 3.11: to make them must not run the collector, which runs the program's code.
+  const bool collects = python.GcDisable != NULL && python.GcEnable != NULL && python.GcDisable() == 1;
+  python.ErrFetch(&type, &value, &trace);
+  void* frame = python.GetFrame(state);
+  while (frame != NULL) {
+    if (count < GCAP_MAX_PYTHON_FRAMES) {
+      const uint32_t id = held_frame(thread, frame);
+      if (id != 0) out_frames[count++] = id;
+    }
+    void* back = count < GCAP_MAX_PYTHON_FRAMES ? python.GetBack(frame) : NULL;
+    python.DecRef(frame);
+    frame = back;
+  }
+  python.ErrRestore(type, value, trace);
+  if (collects) python.GcEnable();
+  return count;
+}
+
+size_t gcap_python_stack(gcap_record_thread_t* thread, uint32_t* out_frames, const char** out_why) {
+  *out_why = NULL;
+  if (!atomic_load_explicit(&is_found, memory_order_acquire) || python.IsInitialized() == 0) return 0;
+  void* state = python.GetThisThreadState();
+  if (state == NULL) {
+    *out_why = "the thread runs no Python";
+    return 0;
+  }
+  size_t count = 0;
+  if (python.DumpTraceback != NULL) {
+    count = dumped_frames(thread, state, out_frames);
+    if (count == 0) *out_why = "the interpreter showed no frames of the thread";
+  } else if (python.GetFrame == NULL || python.CurrentState == NULL) {
+    *out_why = "the interpreter has neither _Py_DumpTraceback nor PyThreadState_GetFrame, which 3.9 has";
+  } else if (python.CurrentState() != state) {
+    *out_why =
+        "the interpreter hides _Py_DumpTraceback, and without it shows a stack to a thread that holds its lock alone";
+  } else {
+    count = held_frames(thread, state, out_frames);
+    if (count == 0) *out_why = "the interpreter showed no frames of the thread";
+  }
+  return count;
+}

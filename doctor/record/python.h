@@ -1,0 +1,20 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// python.h: the calling thread's Python stack, where an interpreter is in the process.
+#ifndef GCAP_DOCTOR_RECORD_PYTHON_H_
+#define GCAP_DOCTOR_RECORD_PYTHON_H_
+
+#include "doctor/record/thread.h"
+
+#pragma GCC visibility push(hidden)
+
+// Looks for an interpreter, unless it was found before: it may be loaded at any time. Called as a capture begins.
+void gcap_python_look(void);
+
+// Ids of frames, innermost first, at most GCAP_MAX_PYTHON_FRAMES; returns how many. Where there is an interpreter but
+// no stack, `*out_why` says why; else it is NULL.
+size_t gcap_python_stack(gcap_record_thread_t* thread, uint32_t* out_frames, const char** out_why);
+
+#pragma GCC visibility pop
+
+#endif  // GCAP_DOCTOR_RECORD_PYTHON_H_

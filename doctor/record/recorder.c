@@ -1,0 +1,175 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// The recorder's life in a program: the driver loads it for CUDA_INJECTION64_PATH and calls InitializeInjection, which
+// subscribes to CUPTI's callbacks; the callbacks write the events; at exit the sums are written.
+//
+// Whatever goes wrong is said in one sentence, and the program runs on without a recording. A callback asks nothing of
+// CUDA, keeps errno, and ignores what it causes itself. A child of fork() records nothing: CUDA does not work there,
+// and the locks may be another thread's. The library is never unloaded (-z nodelete), since CUPTI keeps the callback's
+// address. Locks of the recorder are held over memory alone, and none within another, but that of times.c over that of
+// handles.c.
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "doctor/record/calls.h"
+#include "doctor/record/cupti_find.h"
+#include "doctor/record/driver_calls.h"
+#include "doctor/record/graphs.h"
+#include "doctor/record/handles.h"
+#include "doctor/record/python.h"
+#include "doctor/record/settings.h"
+#include "doctor/record/stacks.h"
+#include "doctor/record/switch.h"
+#include "doctor/record/thread.h"
+#include "doctor/record/times.h"
+#include "doctor/record/writer.h"
+
+int InitializeInjection(void);
+
+static gcap_cupti_t cupti;
+static gcap_cupti_subscriber_t* subscriber;
+static atomic_bool is_recording;
+
+// --- Callbacks -------------------------------------------------------------------------------------------------------
+
+static void dispatch(gcap_record_thread_t* thread, int32_t domain, uint32_t id, const void* data) {
+  if (domain == GCAP_CUPTI_RESOURCE) {
+    gcap_graphs_event(thread, id, data);
+  } else if (domain == GCAP_CUPTI_DRIVER) {
+    const gcap_cupti_call_t* call = data;
+    if (call->site == GCAP_CUPTI_ENTER) gcap_call_entered(thread, id, call);
+    if (call->site == GCAP_CUPTI_EXIT) gcap_call_left(thread, id, call);
+  }
+}
+
+// A replay outside of captures is counted as it ends.
+static bool is_start_of_replay(int32_t domain, uint32_t id, const void* data) {
+  return domain == GCAP_CUPTI_DRIVER && ((const gcap_cupti_call_t*)data)->site == GCAP_CUPTI_ENTER &&
+         gcap_driver_call(id)->role == GCAP_ROLE_LAUNCH && !gcap_switch_is_capturing();
+}
+
+static void on_callback(void* user, int32_t domain, uint32_t id, const void* data) {
+  (void)user;
+  if (data == NULL || !atomic_load_explicit(&is_recording, memory_order_relaxed) || gcap_writer_is_full()) return;
+  if (is_start_of_replay(domain, id, data)) return;
+  const int error = errno;
+  gcap_record_thread_t* thread = gcap_thread_current();
+  if (thread != NULL && !thread->is_busy) {
+    thread->is_busy = true;
+    dispatch(thread, domain, id, data);
+    thread->is_busy = false;
+  }
+  errno = error;
+}
+
+// --- The end ---------------------------------------------------------------------------------------------------------
+
+static void in_child(void) {
+  atomic_store(&is_recording, false);
+  gcap_writer_stop();
+}
+
+static void at_exit(void) {
+  if (!atomic_load(&is_recording) || !gcap_writer_is_open()) return;
+  gcap_text_t lines = {0};
+  gcap_record_thread_t* thread = gcap_thread_current();
+  // A signal's handler may have called exit() in the midst of a callback, with a lock.
+  const bool is_within = thread == NULL || thread->is_busy;
+  if (!is_within) gcap_times_finish(&lines);
+  atomic_store(&is_recording, false);
+  if (!is_within) gcap_execs_finish(&lines);
+  gcap_text_line(&lines, "end");
+  gcap_text_number(&lines, "t", gcap_writer_now());
+  gcap_text_end(&lines);
+  gcap_writer_write(&lines);
+  gcap_text_free(&lines);
+  gcap_writer_stop();
+}
+
+// --- The beginning ---------------------------------------------------------------------------------------------------
+
+static void explain_refusal(int result) {
+  const char* text = NULL;
+  if (cupti.GetResultString != NULL) cupti.GetResultString(result, &text);
+  if (text == NULL) text = "no text";
+  switch (result) {
+    case GCAP_CUPTI_MULTIPLE_SUBSCRIBERS:
+      gcap_writer_note(
+          "another tool uses CUPTI in this process, and CUPTI serves one at a time, so nothing is recorded: run "
+          "without "
+          "Nsight, cuda-gdb, compute-sanitizer, or a profiler such as torch.profiler.");
+      break;
+    case GCAP_CUPTI_NOT_COMPATIBLE:
+    case GCAP_CUPTI_NOT_INITIALIZED:
+      gcap_writer_note(
+          "CUPTI does not work with this driver (%d, %s), so nothing is recorded: the driver is older than CUPTI's "
+          "version %u; GCAP_DOCTOR_CUPTI can name an older CUPTI.",
+          result, text, cupti.version);
+      break;
+    case GCAP_CUPTI_INSUFFICIENT_PRIVILEGES:
+      gcap_writer_note("CUPTI lacks the right to look at this process (%d, %s), so nothing is recorded.", result, text);
+      break;
+    default: gcap_writer_note("CUPTI refuses (%d, %s), so nothing is recorded.", result, text); break;
+  }
+}
+
+// Asked here, and not in a callback; legal before the driver is initialised.
+static uint32_t driver_version(void) {
+  int (*get_version)(int*) = NULL;
+  int version = 0;
+  void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  void* symbol = library != NULL ? dlsym(library, "cuDriverGetVersion") : NULL;
+  memcpy(&get_version, &symbol, sizeof(get_version));
+  if (get_version == NULL || get_version(&version) != 0) return 0;
+  return (uint32_t)version;
+}
+
+static void write_system(void) {
+  const uint32_t driver = driver_version();
+  gcap_text_t line = {0};
+  gcap_text_line(&line, "system");
+  if (driver != 0) gcap_text_number(&line, "driver", driver);
+  if (cupti.version != 0) gcap_text_number(&line, "cupti", cupti.version);
+  gcap_text_end(&line);
+  gcap_writer_write(&line);
+  gcap_text_free(&line);
+}
+
+static void start(const gcap_record_settings_t* settings) {
+  if (!gcap_threads_start() || !gcap_cupti_find(settings->cupti, &cupti)) return;
+  write_system();
+  gcap_stacks_start();
+  gcap_python_look();
+  gcap_graphs_start(&cupti);
+  int result = cupti.Subscribe(&subscriber, on_callback, NULL);
+  if (result == GCAP_CUPTI_SUCCESS) {
+    pthread_atfork(NULL, NULL, in_child);
+    atexit(at_exit);
+    if (settings->time) gcap_times_start(&cupti);
+    atomic_store(&is_recording, true);
+    result = gcap_switch_start(&cupti, subscriber);
+    if (result != GCAP_CUPTI_SUCCESS) {
+      gcap_writer_note("CUPTI %u does not tell of graphs (%d), so nodes are not recorded.", cupti.version, result);
+    }
+  } else {
+    explain_refusal(result);
+  }
+}
+
+// What the driver calls, in cuInit. It wants a 1.
+__attribute__((visibility("default"))) int InitializeInjection(void) {
+  static atomic_bool is_started;
+  const int error = errno;
+  gcap_record_settings_t settings;
+  if (!atomic_exchange(&is_started, true)) {
+    gcap_record_settings_read(&settings);
+    if (gcap_writer_open(settings.events, settings.limit_bytes)) start(&settings);
+  }
+  errno = error;
+  return 1;
+}

@@ -1,0 +1,145 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Stacks: return addresses of the C stack by backtrace(), and the frames of Python by python.c.
+//
+// Addresses are looked up once: a frame's id is kept by its address, a stack's by the ids of its frames. An address is
+// written as what tools such as addr2line take: less the address at which its file was loaded. Locking: the tables'.
+#include "doctor/record/stacks.h"
+
+#include <dlfcn.h>
+#include <execinfo.h>
+#include <link.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "doctor/record/intern.h"
+#include "doctor/record/python.h"
+
+// Seeds of hashes: frames of C and of Python share a table.
+enum {
+  kCFrame = 1,
+  kPythonFrame = 2,
+  kStack = 3,
+};
+
+static gcap_intern_t frames = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static gcap_intern_t stacks = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static char executable[4096];
+static uintptr_t own_begin, own_end;  // the recorder's code
+static _Atomic uint64_t loads, unloads;
+
+static int find_own(struct dl_phdr_info* info, size_t size, void* user) {
+  (void)size;
+  (void)user;
+  for (int i = 0; i < info->dlpi_phnum; ++i) {
+    const uintptr_t begin = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+    const uintptr_t end = begin + info->dlpi_phdr[i].p_memsz;
+    const uintptr_t here = (uintptr_t)gcap_stacks_start;
+    if (info->dlpi_phdr[i].p_type != PT_LOAD || here < begin || here >= end) continue;
+    own_begin = begin;
+    own_end = end;
+    return 1;
+  }
+  return 0;
+}
+
+// The counts are the same for all libraries: the first one tells them.
+static int count_loads(struct dl_phdr_info* info, size_t size, void* user) {
+  (void)size;
+  *(struct dl_phdr_info*)user = *info;
+  return 1;
+}
+
+void gcap_stacks_start(void) {
+  void* address[2];
+  backtrace(address, 2);
+  dl_iterate_phdr(find_own, NULL);
+  const ssize_t length = readlink("/proc/self/exe", executable, sizeof(executable) - 1);
+  executable[length > 0 ? length : 0] = '\0';
+  gcap_stacks_look();
+}
+
+bool gcap_stacks_look(void) {
+  struct dl_phdr_info now = {0};
+  dl_iterate_phdr(count_loads, &now);
+  if (atomic_exchange(&unloads, now.dlpi_subs) != now.dlpi_subs) gcap_intern_forget(&frames);
+  return atomic_exchange(&loads, now.dlpi_adds) != now.dlpi_adds;
+}
+
+// A return address as file, offset and function.
+static void describe(const void* address, gcap_text_t* out) {
+  Dl_info info;
+  struct link_map* map = NULL;
+  // The call is before the return address, which may be another function's first byte.
+  if (dladdr1((const char*)address - 1, &info, (void**)&map, RTLD_DL_LINKMAP) == 0 || map == NULL) {
+    gcap_text_field(out, "module", "?");
+    gcap_text_hex(out, "offset", (uintptr_t)address);
+    return;
+  }
+  const char* name = map->l_name;
+  if (name == NULL || name[0] == '\0') name = executable[0] != '\0' ? executable : info.dli_fname;
+  gcap_text_field(out, "module", name);
+  gcap_text_hex(out, "offset", (uintptr_t)address - map->l_addr);
+  if (info.dli_sname != NULL) gcap_text_field(out, "function", info.dli_sname);
+}
+
+static uint32_t c_frame(gcap_record_thread_t* thread, const void* address) {
+  const uint64_t key = gcap_hash(kCFrame, &address, sizeof(address));
+  uint32_t id = gcap_intern_find(&frames, key, &thread->out, &thread->defined);
+  if (id != 0) return id;
+  gcap_text_t fields = {0};
+  describe(address, &fields);
+  id = gcap_intern_add(&frames, key, "frame", &fields, &thread->out, &thread->defined);
+  gcap_text_free(&fields);
+  return id;
+}
+
+uint32_t gcap_stack_python_frame(gcap_record_thread_t* thread, const char* file, uint32_t line, const char* function) {
+  const uint64_t key =
+      gcap_hash(gcap_hash(kPythonFrame + ((uint64_t)line << 8), file, strlen(file)), function, strlen(function));
+  uint32_t id = gcap_intern_find(&frames, key, &thread->out, &thread->defined);
+  if (id != 0) return id;
+  gcap_text_t fields = {0};
+  gcap_text_field(&fields, "file", file);
+  gcap_text_number(&fields, "line", line);
+  gcap_text_field(&fields, "function", function);
+  id = gcap_intern_add(&frames, key, "pyframe", &fields, &thread->out, &thread->defined);
+  gcap_text_free(&fields);
+  return id;
+}
+
+// The frames outside of the recorder. NOTE: backtrace() stops where there is no unwinding information, as in code that
+// was generated at run time.
+static size_t c_frames(gcap_record_thread_t* thread, uint32_t* ids) {
+  void* addresses[GCAP_MAX_C_FRAMES];
+  const int count = backtrace(addresses, GCAP_MAX_C_FRAMES);
+  size_t num_ids = 0;
+  int i = 0;
+  while (i < count && (uintptr_t)addresses[i] >= own_begin && (uintptr_t)addresses[i] < own_end) ++i;
+  for (; i < count; ++i) {
+    const uint32_t id = c_frame(thread, addresses[i]);
+    if (id != 0) ids[num_ids++] = id;
+  }
+  return num_ids;
+}
+
+uint32_t gcap_stack_record(gcap_record_thread_t* thread) {
+  uint32_t c[GCAP_MAX_C_FRAMES], python[GCAP_MAX_PYTHON_FRAMES];
+  const char* why = NULL;
+  const size_t num_c = c_frames(thread, c);
+  const size_t num_python = gcap_python_stack(thread, python, &why);
+  uint64_t key = gcap_hash(kStack, c, num_c * sizeof(c[0]));
+  key = gcap_hash(key, python, num_python * sizeof(python[0]));
+  if (why != NULL) key = gcap_hash(key, why, strlen(why));
+  uint32_t id = gcap_intern_find(&stacks, key, &thread->out, &thread->defined);
+  if (id != 0) return id;
+  gcap_text_t fields = {0};
+  gcap_text_ids(&fields, "c", c, num_c);
+  gcap_text_ids(&fields, "py", python, num_python);
+  if (why != NULL) gcap_text_field(&fields, "why", why);
+  id = gcap_intern_add(&stacks, key, "stack", &fields, &thread->out, &thread->defined);
+  gcap_text_free(&fields);
+  return id;
+}

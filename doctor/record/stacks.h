@@ -1,0 +1,29 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// stacks.h: where in the program a call is made.
+#ifndef GCAP_DOCTOR_RECORD_STACKS_H_
+#define GCAP_DOCTOR_RECORD_STACKS_H_
+
+#include "doctor/record/thread.h"
+
+#pragma GCC visibility push(hidden)
+
+enum {
+  GCAP_MAX_C_FRAMES = 48,
+  GCAP_MAX_PYTHON_FRAMES = 64,
+};
+
+// Once, before there are callbacks: the unwinder loads itself at its first use.
+void gcap_stacks_start(void);
+// Whether libraries were loaded since the last time. Where one was unloaded, addresses mean other frames from now on.
+// Called as a capture begins.
+bool gcap_stacks_look(void);
+// The id of the calling thread's stack, C and Python. Its lines, if they are new, go with the thread's next write.
+// 0 without memory.
+uint32_t gcap_stack_record(gcap_record_thread_t* thread);
+// The id of a Python frame; 0 without memory.
+uint32_t gcap_stack_python_frame(gcap_record_thread_t* thread, const char* file, uint32_t line, const char* function);
+
+#pragma GCC visibility pop
+
+#endif  // GCAP_DOCTOR_RECORD_STACKS_H_

@@ -1,0 +1,80 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// The program's threads, each with its own record, which it makes at its first event and frees as it ends. A thread's
+// line of the file goes out with its first other lines. Locking: none, a record is its thread's alone.
+#include "doctor/record/thread.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "doctor/record/writer.h"
+
+static pthread_key_t key;
+static _Atomic uint32_t last_id;
+static __thread gcap_record_thread_t* current;
+
+static void end_of_thread(void* record) {
+  gcap_record_thread_t* thread = record;
+  current = NULL;
+  gcap_thread_flush(thread);
+  if (thread->scratch_file >= 0) close(thread->scratch_file);
+  gcap_text_free(&thread->out);
+  free(thread->defined.items);
+  free(thread->clones);
+  free(thread);
+}
+
+bool gcap_threads_start(void) { return pthread_key_create(&key, end_of_thread) == 0; }
+
+gcap_record_thread_t* gcap_thread_current(void) {
+  if (current != NULL) return current;
+  gcap_record_thread_t* thread = calloc(1, sizeof(*thread));
+  if (thread == NULL) return NULL;
+  if (pthread_setspecific(key, thread) != 0) {
+    free(thread);
+    return NULL;
+  }
+  thread->scratch_file = -1;
+  thread->id = atomic_fetch_add(&last_id, 1) + 1;
+  char name[64] = "";
+  gcap_text_line(&thread->out, "thread");
+  gcap_text_number(&thread->out, "id", thread->id);
+  gcap_text_number(&thread->out, "os", (uint64_t)syscall(SYS_gettid));
+  if (pthread_getname_np(pthread_self(), name, sizeof(name)) == 0) gcap_text_field(&thread->out, "name", name);
+  gcap_text_end(&thread->out);
+  return current = thread;
+}
+
+void gcap_thread_flush(gcap_record_thread_t* thread) {
+  gcap_intern_publish(&thread->defined, gcap_writer_write(&thread->out));
+  gcap_text_clear(&thread->out);
+}
+
+bool gcap_thread_has_on_stack(gcap_record_thread_t* thread, const void* address) {
+  if (thread->stack_high == 0) {
+    pthread_attr_t attributes;
+    void* low = NULL;
+    size_t size = 0;
+    thread->stack_high = 1;
+    if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
+      pthread_attr_getstack(&attributes, &low, &size);
+      pthread_attr_destroy(&attributes);
+      thread->stack_low = (uintptr_t)low;
+      thread->stack_high = (uintptr_t)low + size;
+    }
+  }
+  return (uintptr_t)address >= thread->stack_low && (uintptr_t)address < thread->stack_high;
+}
+
+int gcap_thread_scratch_file(gcap_record_thread_t* thread) {
+  if (thread->scratch_file < 0) {
+    thread->scratch_file = memfd_create("gcap-doctor", MFD_CLOEXEC);
+  } else if (ftruncate(thread->scratch_file, 0) != 0 || lseek(thread->scratch_file, 0, SEEK_SET) != 0) {
+    return -1;
+  }
+  return thread->scratch_file;
+}

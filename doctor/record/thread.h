@@ -1,0 +1,58 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// thread.h: what the recorder keeps of each thread of the program.
+#ifndef GCAP_DOCTOR_RECORD_THREAD_H_
+#define GCAP_DOCTOR_RECORD_THREAD_H_
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "doctor/record/intern.h"
+#include "doctor/record/text.h"
+
+#pragma GCC visibility push(hidden)
+
+enum {
+  GCAP_MAX_DEPTH = 16,  // of calls within calls; three were seen. Deeper ones are written if they fail
+};
+
+// A call that has begun and not returned.
+typedef struct gcap_open_call {
+  uint32_t callback, correlation;
+  uint32_t epoch;  // of the switch; see calls.c
+  uint64_t number, start_ns;
+  uint32_t stream, event, graph, exec;  // ids, 0 for none
+  int32_t mode;                         // that a thread changes to; -1 for none
+  uint32_t num_nodes;                   // made so far
+} gcap_open_call_t;
+
+// Thread: its own alone
+typedef struct gcap_record_thread {
+  uint32_t id;
+  bool is_busy;     // the recorder is at work on this thread: what it causes itself is not recorded
+  gcap_text_t out;  // lines that go with the next write
+  gcap_defined_t defined;
+  gcap_open_call_t calls[GCAP_MAX_DEPTH];
+  uint32_t depth;  // of `calls`
+  struct gcap_cloned {
+    uint64_t from, to;
+  } * clones;  // nodes of the executable that is being made
+  size_t num_clones, clone_capacity;
+  uintptr_t stack_low, stack_high;  // 0 until asked for
+  int scratch_file;                 // -1 until a Python stack was asked for
+} gcap_record_thread_t;
+
+// Once, before all else.
+bool gcap_threads_start(void);
+// The calling thread; NULL without memory.
+gcap_record_thread_t* gcap_thread_current(void);
+// Writes `out`.
+void gcap_thread_flush(gcap_record_thread_t* thread);
+// Whether an address is on the calling thread's stack.
+bool gcap_thread_has_on_stack(gcap_record_thread_t* thread, const void* address);
+// An empty file in memory, the thread's own; -1 if there is none.
+int gcap_thread_scratch_file(gcap_record_thread_t* thread);
+
+#pragma GCC visibility pop
+
+#endif  // GCAP_DOCTOR_RECORD_THREAD_H_
