@@ -107,7 +107,7 @@ const char kBroken[] =
     "frame\tid=4\tmodule=/opt/venv/torch/lib/libtorch_cpu.so\toffset=0x22"
     "\tfunction=_ZN2at4_ops19_local_scalar_dense4callERKNS_6TensorE\n"
     "frame\tid=5\tmodule=/opt/venv/torch/lib/libtorch_cuda.so\toffset=0x99"
-    "\tfunction=_ZN2at6native16gpu_kernel_nocastERNS_18TensorIteratorBaseE\n"
+    "\tfunction=_ZN2at6native17gpu_kernel_nocastERNS_18TensorIteratorBaseE\n"
     "pyframe\tid=6\tfile=/opt/venv/lib/python3.11/site-packages/torch/_tensor.py\tline=99\tfunction=item\n"
     "pyframe\tid=7\tfile=serve.py\tline=12\tfunction=body\n"
     "pyframe\tid=8\tfile=serve.py\tline=41\tfunction=main\n"

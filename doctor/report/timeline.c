@@ -1,0 +1,31 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// When calls and captures began and ended.
+#include "doctor/report/timeline.h"
+
+enum { kNsPerCall = 1000 };  // where there are no times
+
+gcap_timeline_t gcap_timeline_of(const gcap_recording_t* recording) {
+  gcap_timeline_t timeline = {.recording = recording};
+  for (size_t i = 0; i < recording->num_calls; ++i) {
+    if (recording->calls[i].end_ns > timeline.last_ns) timeline.last_ns = recording->calls[i].end_ns;
+  }
+  timeline.has_times = timeline.last_ns != 0;
+  if (!timeline.has_times) timeline.last_ns = recording->num_calls * kNsPerCall;
+  return timeline;
+}
+
+gcap_span_t gcap_timeline_call(const gcap_timeline_t* timeline, uint32_t call) {
+  if (!timeline->has_times) return (gcap_span_t){(uint64_t)call * kNsPerCall, (uint64_t)call * kNsPerCall + kNsPerCall};
+  const gcap_event_call_t* of = &timeline->recording->calls[call];
+  return (gcap_span_t){of->start_ns, of->end_ns > of->start_ns ? of->end_ns : of->start_ns};
+}
+
+gcap_span_t gcap_timeline_capture(const gcap_timeline_t* timeline, const gcap_captured_t* capture) {
+  size_t count = timeline->recording->num_calls;
+  gcap_span_t span = {0, timeline->last_ns};
+  if (capture->begin < count) span.start_ns = gcap_timeline_call(timeline, capture->begin).start_ns;
+  if (capture->end < count) span.end_ns = gcap_timeline_call(timeline, capture->end).end_ns;
+  if (span.end_ns < span.start_ns) span.end_ns = span.start_ns;  // a damaged file
+  return span;
+}

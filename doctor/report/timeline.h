@@ -1,0 +1,33 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// timeline.h: when calls and captures began and ended, also where the source has no times.
+#ifndef GCAP_DOCTOR_REPORT_TIMELINE_H_
+#define GCAP_DOCTOR_REPORT_TIMELINE_H_
+
+#include "doctor/analyse/diagnosis.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct gcap_timeline {
+  const gcap_recording_t* recording;
+  bool has_times;    // false: a simulator's log or a ledger, where each call takes a microsecond here
+  uint64_t last_ns;  // the latest end
+} gcap_timeline_t;
+
+typedef struct gcap_span {
+  uint64_t start_ns, end_ns;
+} gcap_span_t;
+
+gcap_timeline_t gcap_timeline_of(const gcap_recording_t* recording);
+// `call` is an index.
+gcap_span_t gcap_timeline_call(const gcap_timeline_t* timeline, uint32_t call);
+// From the begin to the end of a capture, or of the recording.
+gcap_span_t gcap_timeline_capture(const gcap_timeline_t* timeline, const gcap_captured_t* capture);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif
+
+#endif  // GCAP_DOCTOR_REPORT_TIMELINE_H_
