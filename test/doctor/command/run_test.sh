@@ -62,6 +62,16 @@ ends 3 "$doctor" run --events no/such -- "$program" say hello
 has err "run: --events is 'no/such': expected a name in a folder that can be written to"
 silent out
 
+# --- The recorder's library -------------------------------------------------------------------------------------------
+
+# It is loaded and says why it records nothing; the program runs on.
+echo "no library" >text.so
+ends 5 "$doctor" run --cupti text.so -- "$program" inject say after exit 5
+has out "initialized: 1" after
+has err "GCAP_DOCTOR_CUPTI is '$tmp/text.so', which cannot be loaded" "nothing is recorded"
+ends 0 "$doctor" run --cupti text.so --json note.json -- "$program" inject
+grep -q "cannot be loaded" note.json || fail "the note is not in the JSON"
+
 # --- The environment --------------------------------------------------------------------------------------------------
 
 everything="print GCAP_DOCTOR_TIME print GCAP_DOCTOR_LIMIT_MB print GCAP_DOCTOR_CUPTI print CUDA_INJECTION64_PATH"
