@@ -136,7 +136,8 @@ has err "has no events: line 1: the file is empty"
 signalled() {
   signal=$1 expected=$2
   shift 2
-  "$doctor" run -- "$program" "$@" copy "$data/broken.events" wait >out 2>err &
+  # A shell lets what runs beside it ignore SIGINT.
+  env --default-signal=INT "$doctor" run -- "$program" "$@" copy "$data/broken.events" wait >out 2>err &
   pid=$!
   for _ in $(seq 1000); do
     ! grep -q waiting out || break
@@ -153,5 +154,7 @@ signalled() {
 
 signalled TERM 143
 signalled HUP 129
+signalled INT 130
 signalled TERM 7 trap
+signalled INT 8 trap
 finish
