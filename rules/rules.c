@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rules/rule_words.h"
+
 enum {
 #define CAPTURE_CODE(name, number) CODE_##name = (number),
 #include "rules/capture_codes.inc"
@@ -160,7 +162,5 @@ const char* gcap_rule_code_name(int code) {
 }
 
 int gcap_rule_print(char* text, size_t bytes, const gcap_rule_t* rule) {
-  // An id is "R" and a number; its page is called after it.
-  return snprintf(text, bytes, "rule %s: %s; remedy: %s; see docs/rules/r%s.md", rule->id, rule->situation,
-                  rule->remedy, rule->id + 1);
+  return snprintf(text, bytes, GCAP_RULE_WORDS, rule->id, rule->situation, rule->remedy, rule->id + 1);
 }

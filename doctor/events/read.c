@@ -339,38 +339,46 @@ static void read_line(reader_t* reader, char* line) {
   if (fields.reason != NULL) damage(reader->recording, reader->line, fields.reason);
 }
 
-static void read_events(reader_t* reader, FILE* file, char** line, size_t* capacity) {
+// Reads to the end; but where `may_be_log`, only to the first line of a simulator's log, which is then in `*line`.
+static bool read_events(reader_t* reader, FILE* file, bool may_be_log, char** line, size_t* capacity) {
   ssize_t length;
   do {
+    if (may_be_log && gcap_sim_log_is(*line)) return true;
     length = (ssize_t)strlen(*line);
     ++reader->line;
     if (length > 0 && (*line)[length - 1] == '\n') (*line)[--length] = '\0';
     if (length > 0) read_line(reader, *line);
   } while (getline(line, capacity, file) > 0);
+  return false;
+}
+
+static gcap_recording_t* read_file(FILE* file, char** line, size_t* capacity) {
+  static const char kFirst[] = "gcap-events\t";
+  gcap_recording_t* recording = gcap_recording_create("events");
+  if (getline(line, capacity, file) <= 0) {
+    damage(recording, 1, "the file is empty");
+    return recording;
+  }
+  reader_t reader = {.recording = recording};
+  const bool is_events = strncmp(*line, kFirst, strlen(kFirst)) == 0;
+  if (!is_events) damage(recording, 1, "the first line is not that of a file of events");
+  // A program's own words may stand before a log.
+  const bool is_log = read_events(&reader, file, !is_events, line, capacity);
+  free(reader.threads.indices);
+  free(reader.frames.indices);
+  free(reader.stacks.indices);
+  free(reader.streams.indices);
+  free(reader.execs.indices);
+  if (!is_log) return recording;
+  const uint32_t lines_before = reader.line;
+  gcap_recording_destroy(recording);
+  return gcap_sim_log_read(file, lines_before, line, capacity);
 }
 
 gcap_recording_t* gcap_recording_read(FILE* file, const char* name) {
   char* line = NULL;
   size_t capacity = 0;
-  ssize_t length = getline(&line, &capacity, file);
-  gcap_recording_t* recording;
-  if (length > 0 && strncmp(line, "gcap-events\t", strlen("gcap-events\t")) != 0 && gcap_sim_log_is(line)) {
-    recording = gcap_sim_log_read(file, &line, &capacity);
-  } else {
-    recording = gcap_recording_create("events");
-    reader_t reader = {.recording = recording};
-    if (length <= 0) {
-      damage(recording, 1, "the file is empty");
-    } else if (strncmp(line, "gcap-events\t", strlen("gcap-events\t")) != 0) {
-      damage(recording, 1, "the first line is not that of a file of events");
-    }
-    if (length > 0) read_events(&reader, file, &line, &capacity);
-    free(reader.threads.indices);
-    free(reader.frames.indices);
-    free(reader.stacks.indices);
-    free(reader.streams.indices);
-    free(reader.execs.indices);
-  }
+  gcap_recording_t* recording = read_file(file, &line, &capacity);
   free(line);
   gcap_recording_finish(recording);
   if (recording->program[0] == '\0') recording->program = gcap_heap_copy(&recording->heap, name, strlen(name));

@@ -4,7 +4,9 @@
 // memory, and those of the making and ending of streams and graphs.
 //
 // While a capture is open the whole domain of the driver is enabled. To disable the domain would disable the few too,
-// and another thread's capture that begins just then would not be seen; so the others are disabled one by one. Locking:
+// and another thread's capture that begins just then would not be seen; so the others are disabled one by one. They are
+// enabled one by one too: CUPTI takes the enabling of a domain that was enabled before, and never disabled as a whole,
+// for done (seen with CUPTI 13.0 on an H200: the second capture of a program had no calls). Locking:
 // CUPTI wants changes of callbacks one at a time, so the lock is held over CUPTI's two functions, and nothing else.
 #include "doctor/record/switch.h"
 
@@ -61,14 +63,13 @@ int gcap_switch_start(const gcap_cupti_t* cupti, gcap_cupti_subscriber_t* subscr
   return result;
 }
 
-// With the lock held.
-static void disable_others(void) {
+// With the lock held. An older CUPTI knows fewer callbacks: where the first pass found the last one, later ones end.
+static void switch_others(uint32_t on) {
   const uint32_t end = state.last_callback != 0 ? state.last_callback + 1 : GCAP_NUM_DRIVER_CALLS;
   for (uint32_t i = 1; i < end; ++i) {
-    if (!is_always_on(i) && enable(0, i) == GCAP_CUPTI_SUCCESS)
+    if (!is_always_on(i) && enable(on, i) == GCAP_CUPTI_SUCCESS)
       state.last_callback = i > state.last_callback ? i : state.last_callback;
   }
-  atomic_fetch_add(&state.epoch, 1);
 }
 
 void gcap_switch_began(uint32_t stream) {
@@ -79,7 +80,7 @@ void gcap_switch_began(uint32_t stream) {
     state.open[state.num_open++] = stream;
     if (state.num_open == 1) {
       atomic_store(&state.is_capturing, true);
-      state.cupti->EnableDomain(1, state.subscriber, GCAP_CUPTI_DRIVER);
+      switch_others(1);
     }
   }
   pthread_mutex_unlock(&state.lock);
@@ -92,7 +93,8 @@ void gcap_switch_ended(uint32_t stream) {
     state.open[i] = state.open[--state.num_open];
     if (state.num_open == 0) {
       atomic_store(&state.is_capturing, false);
-      disable_others();
+      switch_others(0);
+      atomic_fetch_add(&state.epoch, 1);
     }
     break;
   }

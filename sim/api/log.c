@@ -24,6 +24,7 @@
 #include "sim/base/heap.h"
 #include "sim/base/lock.h"
 #include "sim/base/thread.h"
+#include "sim/graph/graph.h"
 #include "sim/stream/capture.h"
 #include "sim/stream/stream.h"
 
@@ -38,7 +39,7 @@ typedef struct gcap_sim_call_record {
   const void* handles[kMaxHandles];
   const void* stream;  // the last one that the call named, or NULL
   char arguments[256];
-  char outcome[512];
+  char outcome[1024];
 } gcap_sim_call_record_t;
 
 typedef struct pattern {
@@ -207,6 +208,22 @@ void gcap_sim_log_handle(gcap_sim_kind_t kind, const void* handle) {
   gcap_sim_log_argument("%s", gcap_sim_handle_label(label, kind, handle));
 }
 
+// What kind of node it is, and whose. One that holds a graph gets it later, and is an empty one yet.
+static void add_node(gcap_sim_call_record_t* record, const gcap_sim_node_t* node) {
+  static const char* const names[] = {
+      [cudaGraphNodeTypeKernel] = "kernel",        [cudaGraphNodeTypeMemcpy] = "memcpy",
+      [cudaGraphNodeTypeMemset] = "memset",        [cudaGraphNodeTypeHost] = "host",
+      [cudaGraphNodeTypeGraph] = "child",          [cudaGraphNodeTypeEmpty] = "empty",
+      [cudaGraphNodeTypeWaitEvent] = "wait_event", [cudaGraphNodeTypeEventRecord] = "record_event",
+      [cudaGraphNodeTypeMemAlloc] = "alloc",       [cudaGraphNodeTypeMemFree] = "free"};
+  const size_t type = (size_t)gcap_sim_node_type(node);
+  const char* name = type < sizeof(names) / sizeof(*names) && names[type] != NULL ? names[type] : "node";
+  char label[GCAP_SIM_LABEL_BYTES];
+  size_t used = strlen(record->outcome);
+  snprintf(record->outcome + used, sizeof(record->outcome) - used, " (%s of %s)", name,
+           gcap_sim_handle_label(label, GCAP_SIM_GRAPH, node->graph->handle));
+}
+
 void gcap_sim_log_made(gcap_sim_kind_t kind, const void* handle) {
   gcap_sim_call_record_t* record = current();
   if (record == NULL || !is_news(record, handle)) return;
@@ -214,6 +231,7 @@ void gcap_sim_log_made(gcap_sim_kind_t kind, const void* handle) {
   size_t used = strlen(record->outcome);
   snprintf(record->outcome + used, sizeof(record->outcome) - used, ", makes %s",
            gcap_sim_handle_label(label, kind, handle));
+  if (kind == GCAP_SIM_NODE) add_node(record, gcap_sim_handle_peek(kind, handle));
 }
 
 // --- Lines ----------------------------------------------------------------------------------------------------------
@@ -257,7 +275,7 @@ void gcap_sim_log_end(gcap_sim_thread_t* thread, cudaError_t code) {
   if (record == NULL || !record->open) return;
   record->open = false;
   if (!is_selected(record, code)) return;
-  char line[1024];
+  char line[2048];
   char who[32];
   char capture[64];
   snprintf(line, sizeof(line), "#%llu %s %s(%s) -> %d %s%s%s", (unsigned long long)record->number,

@@ -68,10 +68,10 @@ void gcap_sim_graph_destroy(gcap_sim_graph_t* graph) {
 // A node without edges, at the end of the graph.
 static gcap_sim_node_t* append_node(gcap_sim_graph_t* graph, gcap_sim_task_t* task, bool handles) {
   gcap_sim_node_t* node = gcap_sim_calloc(1, sizeof(*node));
-  if (handles) node->handle = gcap_sim_handle_create(GCAP_SIM_NODE, node);
   node->serial = ++last_serial;
   node->graph = graph;
   node->task = task;
+  if (handles) node->handle = gcap_sim_handle_create(GCAP_SIM_NODE, node);
   gcap_sim_reserve(&graph->nodes, &graph->node_capacity, graph->num_nodes + 1, sizeof(gcap_sim_node_t*));
   graph->nodes[graph->num_nodes++] = node;
   if (task->kind == GCAP_SIM_TASK_ALLOC || task->kind == GCAP_SIM_TASK_FREE) ++graph->num_memory_nodes;

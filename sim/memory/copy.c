@@ -63,6 +63,12 @@ static bool kind_matches(const gcap_sim_copy_t* copy) {
   return !to_device || copy->dst_type != cudaMemoryTypeUnregistered;
 }
 
+// As the log calls it.
+static const char* memory_name(enum cudaMemoryType type) {
+  static const char* const names[] = {"pageable memory", "pinned memory", "device", "managed memory"};
+  return names[type];
+}
+
 // Checks what does not depend on the stream, and fills in what memory it is.
 static cudaError_t judge(gcap_sim_copy_t* copy) {
   gcap_sim_note_argument("%zu bytes", copy->width * copy->height * (copy->depth ? copy->depth : 1));
@@ -78,6 +84,7 @@ static cudaError_t judge(gcap_sim_copy_t* copy) {
   copy->src_type = type_of(copy->src);
   copy->dst_device = device_of(copy->dst);
   copy->src_device = device_of(copy->src);
+  gcap_sim_note_argument("%s to %s", memory_name(copy->src_type), memory_name(copy->dst_type));
   return cudaSuccess;
 }
 

@@ -15,6 +15,7 @@
 
 #include "cuda_runtime_api.h"
 #include "gcap_sim.h"
+#include "rules/rule_words.h"
 #include "sim/api/api.h"
 #include "sim/api/handle.h"
 #include "sim/api/log.h"
@@ -63,8 +64,9 @@ static void report_broken(const gcap_sim_capture_t* capture, gcap_sim_rule_t rul
 cudaError_t gcap_sim_capture_invalidate(gcap_sim_capture_t* capture, gcap_sim_rule_t rule) {
   if (!capture->invalid) {
     capture->invalid = true;
-    gcap_sim_note_capture("invalidates capture %llu: %s (%s). Remedy: %s", capture->id, gcap_sim_rule_situation(rule),
-                          gcap_sim_rule_id(rule), gcap_sim_rule_remedy(rule));
+    const char* id = gcap_sim_rule_id(rule);
+    gcap_sim_note_capture("invalidates capture %llu: " GCAP_RULE_WORDS, capture->id, id, gcap_sim_rule_situation(rule),
+                          gcap_sim_rule_remedy(rule), id + 1);
     report_broken(capture, rule);
   }
   return gcap_sim_rule_code(rule);
@@ -310,7 +312,13 @@ static void open_capture(gcap_sim_stream_t* stream, enum cudaStreamCaptureMode m
   gcap_sim_capture_join(capture, stream);
 }
 
+static void note_mode(enum cudaStreamCaptureMode mode) {
+  static const char* const names[] = {"global", "thread-local", "relaxed"};
+  if ((unsigned int)mode <= cudaStreamCaptureModeRelaxed) gcap_sim_note_argument("mode %s", names[mode]);
+}
+
 static cudaError_t judge_begin(const gcap_sim_stream_t* stream, enum cudaStreamCaptureMode mode) {
+  note_mode(mode);
   if ((unsigned int)mode > cudaStreamCaptureModeRelaxed) return cudaErrorInvalidValue;
   if (stream->legacy) return cudaErrorStreamCaptureUnsupported;
   return stream->member != NULL ? cudaErrorIllegalState : cudaSuccess;
@@ -533,6 +541,7 @@ cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode* mode
   cudaError_t code = gcap_sim_enter(GCAP_SIM_API_cudaThreadExchangeStreamCaptureMode);
   if (code == cudaSuccess) {
     if (mode == NULL) gcap_sim_die("cudaThreadExchangeStreamCaptureMode: mode is NULL, which crashes the real runtime");
+    note_mode(*mode);
     int before = gcap_sim_thread()->capture_mode;
     gcap_sim_thread()->capture_mode = (int)*mode;
     *mode = (enum cudaStreamCaptureMode)before;

@@ -73,6 +73,7 @@ int gcap_sim_clamp_priority(int priority) {
 
 static cudaError_t create(cudaStream_t* out, unsigned int flags, int priority) {
   if (out == NULL || (flags & ~(unsigned int)cudaStreamNonBlocking) != 0) return cudaErrorInvalidValue;
+  gcap_sim_note_argument("%s", flags & cudaStreamNonBlocking ? "non-blocking" : "blocking");
   gcap_sim_stream_t* stream =
       gcap_sim_stream_create(gcap_sim_thread()->device, flags, gcap_sim_clamp_priority(priority));
   stream->name.number = ++num_created;

@@ -173,6 +173,41 @@ TEST_F(Log, TellsSizesKernelsAndSpecialStreams) {
   EXPECT_NE(std::string::npos, lines_[2].find("per-thread stream"));
 }
 
+TEST_F(Log, TellsWhatAReaderOfCapturesNeeds) {
+  cudaStream_t blocking;
+  cudaGraph_t graph;
+  void *device, *pinned;
+  char pageable[64] = {};
+  ASSERT_EQ(cudaSuccess, cudaMalloc(&device, 64));
+  ASSERT_EQ(cudaSuccess, cudaMallocHost(&pinned, 64));
+  Select("*");
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+  ASSERT_EQ(cudaSuccess, cudaStreamCreate(&blocking));
+  ASSERT_EQ(cudaSuccess, cudaStreamDestroy(blocking));
+  ASSERT_EQ(cudaSuccess, cudaThreadExchangeStreamCaptureMode(&mode));
+  ASSERT_EQ(cudaSuccess, cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
+  ASSERT_EQ(cudaSuccess, cudaMemcpyAsync(device, pageable, 64, cudaMemcpyHostToDevice, stream_));
+  ASSERT_EQ(cudaSuccess, cudaMemcpyAsync(pinned, device, 64, cudaMemcpyDeviceToHost, stream_));
+  ASSERT_EQ(cudaSuccess, cudaMemsetAsync(device, 0, 64, stream_));
+  ASSERT_EQ(cudaSuccess, cudaStreamEndCapture(stream_, &graph));
+  gcap_sim_set_log(nullptr, nullptr, nullptr);
+  ASSERT_EQ(cudaSuccess, cudaThreadExchangeStreamCaptureMode(&mode));
+  ASSERT_EQ(8u, lines_.size());
+  EXPECT_NE(std::string::npos, lines_[0].find("cudaStreamCreate(blocking) ")) << lines_[0];
+  EXPECT_NE(std::string::npos, lines_[2].find("(mode relaxed)")) << lines_[2];
+  EXPECT_NE(std::string::npos, lines_[3].find(", mode thread-local)")) << lines_[3];
+  const size_t made = lines_[3].find("makes graph ");
+  ASSERT_NE(std::string::npos, made) << lines_[3];
+  const std::string name = lines_[3].substr(made + 6, lines_[3].find(',', made) - made - 6);
+  EXPECT_NE(std::string::npos, lines_[4].find("64 bytes, pageable memory to device")) << lines_[4];
+  EXPECT_NE(std::string::npos, lines_[4].find(" (memcpy of " + name + ")")) << lines_[4];
+  EXPECT_NE(std::string::npos, lines_[5].find("64 bytes, device to pinned memory")) << lines_[5];
+  EXPECT_NE(std::string::npos, lines_[6].find(" (memset of " + name + ")")) << lines_[6];
+  ASSERT_EQ(cudaSuccess, cudaGraphDestroy(graph));
+  ASSERT_EQ(cudaSuccess, cudaFree(device));
+  ASSERT_EQ(cudaSuccess, cudaFreeHost(pinned));
+}
+
 TEST_F(Log, CapturesSelectsWhatChangesACapture) {
   cudaStream_t fork;
   cudaGraph_t graph;
@@ -190,7 +225,8 @@ TEST_F(Log, CapturesSelectsWhatChangesACapture) {
   EXPECT_NE(std::string::npos, lines_[0].find(" active]"));
   EXPECT_NE(std::string::npos, lines_[1].find("joins capture "));
   EXPECT_NE(std::string::npos, lines_[2].find("invalidates capture "));
-  EXPECT_NE(std::string::npos, lines_[2].find("Remedy: "));
+  EXPECT_NE(std::string::npos, lines_[2].find(": rule R26: "));
+  EXPECT_NE(std::string::npos, lines_[2].find("; remedy: "));
   EXPECT_NE(std::string::npos, lines_[3].find("ends capture "));
   ASSERT_EQ(cudaSuccess, cudaStreamDestroy(fork));
 }
