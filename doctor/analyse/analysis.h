@@ -26,7 +26,7 @@ typedef struct gcap_capture_state {
   uint32_t newest_stream;  // index of the stream that joined last; streams link to the one before
   uint32_t older;          // the capture of the same thread that began before and is open
   uint32_t open_at;        // where it stands among the open ones; GCAP_NONE if it is not
-  bool escaped, refused;   // there is such a finding
+  bool refused;            // there is such a finding
 } gcap_capture_state_t;
 
 typedef struct gcap_stream_state {
@@ -40,6 +40,7 @@ typedef struct gcap_thread_state {
   uint32_t exchange;       // the call that set it
   uint32_t newest_open;    // capture; GCAP_NONE
   uint32_t outermost;      // its last call of depth 0
+  uint32_t silent;         // its last successful call of a kind that breaks captures
 } gcap_thread_state_t;
 
 typedef struct gcap_event_state {
@@ -77,6 +78,8 @@ typedef struct gcap_analysis {
   uint32_t* nodes_by_graph;     // the recording's nodes, those of a graph together, in the order of the file
   gcap_stream_state_t* streams;
   gcap_thread_state_t* threads;
+  // The last successful calls of kinds that break every capture, and every one in global mode.
+  uint32_t silent_anywhere, silent_global;
   gcap_capture_state_t* states;  // by capture
   size_t state_capacity;
   uint32_t* open;
@@ -93,6 +96,8 @@ void gcap_pairs_add(gcap_pairs_t* pairs, uint32_t capture, uint32_t call);
 void gcap_analysis_read_captures(gcap_analysis_t* analysis);
 // In it: what a failed call says of the open captures.
 void gcap_culprit_look(gcap_analysis_t* analysis, uint32_t call);
+// In it: the call that found a capture broken.
+void gcap_culprit_find_broken(gcap_analysis_t* analysis, uint32_t call, uint32_t capture);
 // In it: a successful call of a kind that breaks captures.
 void gcap_culprit_look_silent(gcap_analysis_t* analysis, uint32_t call);
 

@@ -101,9 +101,7 @@ static void end_capture(gcap_analysis_t* analysis, uint32_t call) {
   capture->result = end->result;
   capture->outcome = end->result == 0 ? GCAP_OUTCOME_GRAPH : GCAP_OUTCOME_BROKEN;
   if (end->result == 0) capture->graph = end->graph;
-  if (end->result == kInvalidated && analysis->states[index].first_901 == GCAP_NONE) {
-    analysis->states[index].first_901 = call;
-  }
+  if (end->result == kInvalidated) gcap_culprit_find_broken(analysis, call, index);
   const uint32_t place = gcap_ids_find(&analysis->graphs, capture->graph);
   if (place != GCAP_NONE) analysis->capture_of_graph[place] = index;
   close_capture(analysis, index);
@@ -156,6 +154,7 @@ static bool is_beside(const gcap_analysis_t* analysis, uint32_t call, uint32_t c
   const gcap_capture_state_t* state = &analysis->states[capture];
   if (of->depth != 0 || of->thread != analysis->diagnosis->captures[capture].thread) return false;
   if (state->strong != GCAP_NONE || state->first_901 != GCAP_NONE || analysis->made[call] != 0) return false;
+  if (of->bytes == 0) return false;  // nothing to copy
   if (of->stream != GCAP_NONE) return analysis->streams[of->stream].capture == GCAP_NONE;
   return gcap_call_has_no_stream(of->function);
 }
@@ -195,8 +194,15 @@ static void note_call(gcap_analysis_t* analysis, uint32_t call) {
     return;
   }
   if (kind == GCAP_CALL_RECORD || kind == GCAP_CALL_WAIT) follow_event(analysis, call);
-  if (capture == GCAP_NONE && of->stream != GCAP_NONE) {  // a wait may just have taken the stream in
-    analysis->capture_of[call] = analysis->streams[of->stream].capture;
+  const bool is_outside = of->stream != GCAP_NONE && analysis->streams[of->stream].capture == GCAP_NONE;
+  // Its wait was not recorded; the node shows that there was one.
+  if (is_outside && is_open(analysis, capture) && capture_of_graph(analysis, analysis->graph_of[call]) == capture) {
+    take_in(analysis, of->stream, capture, call);
+    analysis->stream_capture[call] = capture;
+  }
+  if (kind == GCAP_CALL_WAIT && of->stream != GCAP_NONE) {  // it may just have taken the stream in
+    const uint32_t joined = analysis->streams[of->stream].capture;
+    if (joined != GCAP_NONE) analysis->capture_of[call] = joined;
   }
   gcap_culprit_look_silent(analysis, call);
   if (analysis->capture_of[call] != GCAP_NONE) note_good(analysis, call, analysis->capture_of[call]);

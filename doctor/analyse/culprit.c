@@ -57,39 +57,45 @@ static bool is_nonblocking(const gcap_analysis_t* analysis, uint32_t stream) {
   return stream != GCAP_NONE && strcmp(analysis->recording->streams[stream].what, "nonblocking") == 0;
 }
 
-static relation_t by_code(const gcap_analysis_t* analysis, uint32_t call, uint32_t index) {
-  const gcap_event_call_t* of = gcap_call_at(analysis, call);
+// A failed call, and the open captures of its stream and of its event.
+typedef struct tie {
+  uint32_t call, stream, event;
+  bool is_question;
+} tie_t;
+
+static relation_t by_code(const gcap_analysis_t* analysis, const tie_t* tie, uint32_t index) {
+  const gcap_event_call_t* of = gcap_call_at(analysis, tie->call);
   const gcap_captured_t* capture = &analysis->diagnosis->captures[index];
-  const uint32_t of_stream = stream_capture(analysis, of), of_event = event_capture(analysis, of);
-  const bool is_tied = of_stream == index || of_event == index;
+  const bool is_tied = tie->stream == index || tie->event == index;
+  const bool is_tied_to_any = tie->stream != GCAP_NONE || tie->event != GCAP_NONE;
   switch (of->result) {
     case kUnsupported:
-      if (gcap_kind_at(analysis, call) == GCAP_CALL_DEVICE_SYNC) return kStrong;
-      if (of_stream != GCAP_NONE || of_event != GCAP_NONE) return is_tied ? kStrong : kNone;
-      return is_reached_by_mode(analysis, call, capture) ? kStrong : kNone;
+      if (gcap_kind_at(analysis, tie->call) == GCAP_CALL_DEVICE_SYNC) return kStrong;
+      if (is_tied_to_any) return is_tied ? kStrong : kNone;
+      return is_reached_by_mode(analysis, tie->call, capture) ? kStrong : kNone;
     case kImplicit:
       return of->thread == capture->thread || !is_nonblocking(analysis, capture->stream) ? kStrong : kNone;
     case kCapturedEvent:
-      if (of_event != GCAP_NONE || of_stream != GCAP_NONE) return is_tied ? kStrong : kNone;
+      if (is_tied_to_any) return is_tied ? kStrong : kNone;
       return of->thread == capture->thread ? kStrong : kNone;
     case kMerge:
     case kIsolation:
-    case kUnmatched: return is_tied || (of_stream == GCAP_NONE && of->thread == capture->thread) ? kStrong : kNone;
+    case kUnmatched: return is_tied || (tie->stream == GCAP_NONE && of->thread == capture->thread) ? kStrong : kNone;
     default: return kNone;
   }
 }
 
-static relation_t relation_of(const gcap_analysis_t* analysis, uint32_t call, uint32_t index) {
-  const gcap_event_call_t* of = gcap_call_at(analysis, call);
-  const gcap_call_kind_t kind = gcap_kind_at(analysis, call);
+static relation_t relation_of(const gcap_analysis_t* analysis, const tie_t* tie, uint32_t index) {
+  const gcap_event_call_t* of = gcap_call_at(analysis, tie->call);
+  const gcap_call_kind_t kind = gcap_kind_at(analysis, tie->call);
   if (kind == GCAP_CALL_REFUSED || kind == GCAP_CALL_ASK || kind == GCAP_CALL_EXCHANGE) return kNone;
-  const relation_t relation = by_code(analysis, call, index);
+  const relation_t relation = by_code(analysis, tie, index);
   if (relation != kNone) return relation;
-  const bool is_on = stream_capture(analysis, of) == index;
+  const bool is_on = tie->stream == index;
   // A kernel that no device can run, and a wait on what is no event, break the capture without a code of its own.
   if (is_on && (kind == GCAP_CALL_KERNEL || kind == GCAP_CALL_WAIT)) return kStrong;
   const bool is_own = of->thread == analysis->diagnosis->captures[index].thread;
-  return (is_on || is_own) && !gcap_call_is_question(of->function) ? kWeak : kNone;
+  return (is_on || is_own) && !tie->is_question ? kWeak : kNone;
 }
 
 // Of two threads' calls that ran at once, the one that returned first has done it.
@@ -98,18 +104,39 @@ static bool returned_before(const gcap_analysis_t* analysis, uint32_t call, uint
   return a->thread != b->thread && a->end_ns != 0 && a->end_ns < b->end_ns;
 }
 
+static uint32_t later(uint32_t call, uint32_t other) {
+  if (call == GCAP_NONE || other == GCAP_NONE) return call == GCAP_NONE ? other : call;
+  return call > other ? call : other;
+}
+
+void gcap_culprit_find_broken(gcap_analysis_t* analysis, uint32_t call, uint32_t index) {
+  gcap_capture_state_t* state = &analysis->states[index];
+  const gcap_captured_t* capture = &analysis->diagnosis->captures[index];
+  if (state->first_901 != GCAP_NONE) return;
+  state->first_901 = call;
+  uint32_t silent = analysis->silent_anywhere;
+  if (capture->mode != GCAP_MODE_RELAXED) silent = later(silent, analysis->threads[capture->thread].silent);
+  if (capture->mode == GCAP_MODE_GLOBAL || capture->mode == GCAP_MODE_UNKNOWN) {
+    silent = later(silent, analysis->silent_global);
+  }
+  if (silent != GCAP_NONE && silent > capture->begin) state->silent = silent;
+}
+
 void gcap_culprit_look(gcap_analysis_t* analysis, uint32_t call) {
   const gcap_event_call_t* of = gcap_call_at(analysis, call);
   if (of->result == kInvalidated) {
-    const uint32_t index = analysis->capture_of[call];
-    if (index != GCAP_NONE && analysis->states[index].first_901 == GCAP_NONE) analysis->states[index].first_901 = call;
+    if (analysis->capture_of[call] != GCAP_NONE) gcap_culprit_find_broken(analysis, call, analysis->capture_of[call]);
     return;
   }
+  const tie_t tie = {.call = call,
+                     .stream = stream_capture(analysis, of),
+                     .event = event_capture(analysis, of),
+                     .is_question = gcap_call_is_question(of->function)};
   for (size_t i = 0; i < analysis->num_open; ++i) {
     gcap_capture_state_t* state = &analysis->states[analysis->open[i]];
     const bool is_settled = state->strong != GCAP_NONE && !returned_before(analysis, call, state->strong);
     if (is_settled || state->first_901 != GCAP_NONE) continue;
-    const relation_t relation = relation_of(analysis, call, analysis->open[i]);
+    const relation_t relation = relation_of(analysis, &tie, analysis->open[i]);
     if (relation == kStrong) state->strong = call;
     if (relation == kWeak && state->weak == GCAP_NONE) state->weak = call;
   }
@@ -117,13 +144,11 @@ void gcap_culprit_look(gcap_analysis_t* analysis, uint32_t call) {
 
 void gcap_culprit_look_silent(gcap_analysis_t* analysis, uint32_t call) {
   const gcap_call_kind_t kind = gcap_kind_at(analysis, call);
-  if (kind != GCAP_CALL_UNSAFE && kind != GCAP_CALL_DEVICE_SYNC && kind != GCAP_CALL_ALLOCATE) return;
-  for (size_t i = 0; i < analysis->num_open; ++i) {
-    gcap_capture_state_t* state = &analysis->states[analysis->open[i]];
-    const gcap_captured_t* capture = &analysis->diagnosis->captures[analysis->open[i]];
-    if (state->first_901 != GCAP_NONE) continue;
-    if (kind == GCAP_CALL_DEVICE_SYNC || is_reached_by_mode(analysis, call, capture)) state->silent = call;
-  }
+  const gcap_event_mode_t own = (gcap_event_mode_t)analysis->modes[call];
+  if (kind == GCAP_CALL_DEVICE_SYNC) analysis->silent_anywhere = call;
+  if ((kind != GCAP_CALL_UNSAFE && kind != GCAP_CALL_ALLOCATE) || own == GCAP_MODE_RELAXED) return;
+  analysis->threads[gcap_call_at(analysis, call)->thread].silent = call;
+  if (own != GCAP_MODE_THREAD_LOCAL) analysis->silent_global = call;
 }
 
 // --- Findings --------------------------------------------------------------------------------------------------------
@@ -132,10 +157,9 @@ void gcap_culprit_look_silent(gcap_analysis_t* analysis, uint32_t call) {
 static const gcap_rule_t* rule_by_place(const gcap_analysis_t* analysis, uint32_t call, uint32_t capture) {
   const gcap_event_call_t* of = gcap_call_at(analysis, call);
   if (capture == GCAP_NONE) return NULL;
-  const bool is_other = of->thread != analysis->diagnosis->captures[capture].thread;
   switch (gcap_kind_at(analysis, call)) {
     case GCAP_CALL_EVENT_QUERY:  // of an event recorded before: 907 is that of a captured one
-      if (of->result == kUnsupported) return gcap_rule_by_id(is_other ? "R14" : "R26");
+      if (of->result == kUnsupported) return gcap_rule_by_id("R14");
       break;
     case GCAP_CALL_STREAM_SYNC:  // of a stream that does not capture
       if (of->result == kUnsupported && analysis->stream_capture[call] == GCAP_NONE) {
@@ -190,11 +214,27 @@ static void find_between(gcap_analysis_t* analysis, uint32_t index) {
   finding->rule = gcap_rule_of_code(kInvalidated);
 }
 
+// Whether the call is part of the program's end, which meets the capture that was left open.
+static bool is_at_exit(const gcap_recording_t* recording, uint32_t call) {
+  static const char* const names[] = {"exit", "__cxa_finalize", "Py_FinalizeEx", "Py_Finalize"};
+  const uint32_t stack = recording->calls[call].stack;
+  if (stack >= recording->num_stacks || recording->stacks[stack].num_python != 0) return false;
+  for (uint32_t i = 0; i < recording->stacks[stack].num_c; ++i) {
+    const char* function = recording->frames[recording->stacks[stack].c[i]].function;
+    for (size_t k = 0; k < sizeof(names) / sizeof(names[0]); ++k) {
+      if (strcmp(function, names[k]) == 0) return true;
+    }
+  }
+  return false;
+}
+
 static void find_in(gcap_analysis_t* analysis, uint32_t index) {
   const gcap_capture_state_t* state = &analysis->states[index];
   const gcap_captured_t* capture = &analysis->diagnosis->captures[index];
   if (capture->outcome == GCAP_OUTCOME_OPEN) {  // the program stopped at the error
-    if (state->strong != GCAP_NONE) find_culprit(analysis, index, state->strong, true);
+    if (state->strong != GCAP_NONE && !is_at_exit(analysis->recording, state->strong)) {
+      find_culprit(analysis, index, state->strong, true);
+    }
     return;
   }
   if (capture->result == kUnjoined) return;  // forks.c tells

@@ -91,8 +91,11 @@ static void make_tables(gcap_analysis_t* analysis) {
   for (size_t i = 0; i < analysis->events.count; ++i) analysis->event_states[i].capture = GCAP_NONE;
   for (size_t i = 0; i < recording->num_streams; ++i) analysis->streams[i].capture = GCAP_NONE;
   for (size_t i = 0; i < recording->num_threads; ++i) {
-    analysis->threads[i] = (gcap_thread_state_t){
-        .mode = GCAP_MODE_GLOBAL, .exchange = GCAP_NONE, .newest_open = GCAP_NONE, .outermost = GCAP_NONE};
+    analysis->threads[i] = (gcap_thread_state_t){.mode = GCAP_MODE_GLOBAL,
+                                                 .exchange = GCAP_NONE,
+                                                 .newest_open = GCAP_NONE,
+                                                 .outermost = GCAP_NONE,
+                                                 .silent = GCAP_NONE};
   }
   fill_calls(analysis);
   fill_graphs(analysis);
@@ -138,7 +141,8 @@ gcap_diagnosis_t* gcap_diagnosis_create(const gcap_recording_t* recording) {
   gcap_diagnosis_t* diagnosis = gcap_heap_alloc(&heap, sizeof(*diagnosis));
   diagnosis->heap = heap;
   diagnosis->recording = recording;
-  gcap_analysis_t analysis = {.diagnosis = diagnosis, .recording = recording};
+  gcap_analysis_t analysis = {
+      .diagnosis = diagnosis, .recording = recording, .silent_anywhere = GCAP_NONE, .silent_global = GCAP_NONE};
   gcap_heap_init(&analysis.heap);
   make_tables(&analysis);
   gcap_analysis_read_captures(&analysis);

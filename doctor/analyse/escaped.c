@@ -6,10 +6,6 @@
 
 #include "doctor/analyse/analysis.h"
 
-static bool is_legacy(const gcap_analysis_t* analysis, const gcap_event_call_t* call) {
-  return call->stream == GCAP_NONE || strcmp(analysis->recording->streams[call->stream].what, "legacy") == 0;
-}
-
 void gcap_escaped_find(gcap_analysis_t* analysis) {
   for (size_t i = 0; i < analysis->escapes.count; ++i) {
     const gcap_pair_t* escape = &analysis->escapes.items[i];
@@ -20,8 +16,7 @@ void gcap_escaped_find(gcap_analysis_t* analysis) {
         gcap_finding_add(analysis, GCAP_FINDING_ESCAPED, is_meant ? GCAP_SEVERITY_NOTE : GCAP_SEVERITY_ERROR,
                          escape->capture, escape->call);
     finding->other = analysis->diagnosis->captures[escape->capture].begin;
-    finding->rule = gcap_rule_by_id(is_legacy(analysis, gcap_call_at(analysis, escape->call)) ? "R15" : "R8");
-    analysis->states[escape->capture].escaped = true;
+    finding->rule = gcap_rule_by_id("R8");  // whose page tells where work goes
   }
 }
 

@@ -84,7 +84,8 @@ static void follow(forks_t* forks, uint32_t call) {
   const gcap_call_kind_t kind = gcap_kind_at(analysis, call);
   member_t* member = find_member(forks, of->stream);
   if (of->result != 0) return;
-  if (member == NULL && kind == GCAP_CALL_WAIT) member = add_member(forks, of->stream, call);
+  const bool is_in = kind == GCAP_CALL_WAIT || analysis->stream_capture[call] == forks->capture;
+  if (member == NULL && is_in) member = add_member(forks, of->stream, call);
   if (member == NULL) return;
   if (kind == GCAP_CALL_WAIT) wait_for(forks, member, of->event);
   if (kind == GCAP_CALL_RECORD) record(forks, member, of->event);

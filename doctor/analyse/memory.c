@@ -12,7 +12,7 @@ static void find_copies(gcap_analysis_t* analysis) {
     if (analysis->diagnosis->captures[copy->capture].outcome == GCAP_OUTCOME_BROKEN) continue;
     gcap_finding_t* finding =
         gcap_finding_add(analysis, GCAP_FINDING_PAGEABLE, GCAP_SEVERITY_WARNING, copy->capture, copy->call);
-    finding->rule = gcap_rule_by_id(gcap_call_at(analysis, copy->call)->host == GCAP_HOST_STACK ? "R37" : "R38");
+    finding->rule = gcap_rule_by_id("R38");
   }
 }
 

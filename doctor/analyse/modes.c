@@ -18,18 +18,18 @@ static void find_kept(gcap_analysis_t* analysis) {
 
 static void find_open(gcap_analysis_t* analysis, uint32_t index) {
   const gcap_captured_t* capture = &analysis->diagnosis->captures[index];
-  if (capture->culprit != GCAP_NONE) return;
+  if (capture->culprit != GCAP_NONE) return;  // the program stopped at that call
   gcap_finding_t* finding =
       gcap_finding_add(analysis, GCAP_FINDING_LEFT_OPEN,
                        analysis->recording->ended ? GCAP_SEVERITY_ERROR : GCAP_SEVERITY_WARNING, index, capture->begin);
   finding->rule = gcap_rule_by_id("R7");
 }
 
-// Where work went beside the capture, or a framework refused it, that finding says more.
+// Where a framework refused the first operation, that finding says more.
 static void find_empty(gcap_analysis_t* analysis, uint32_t index) {
   const gcap_captured_t* capture = &analysis->diagnosis->captures[index];
   const gcap_capture_state_t* state = &analysis->states[index];
-  if (capture->num_nodes != 0 || state->works != 0 || state->escaped || state->refused) return;
+  if (capture->num_nodes != 0 || state->works != 0 || state->refused) return;
   gcap_finding_t* finding =
       gcap_finding_add(analysis, GCAP_FINDING_EMPTY_GRAPH, GCAP_SEVERITY_WARNING, index, capture->begin);
   finding->rule = gcap_rule_by_id("R8");

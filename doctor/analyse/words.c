@@ -3,6 +3,7 @@
 // The sentences: subject, verb, object, with the names that a reader knows: the runtime's function before the driver's,
 // the thread by its name, a stream by its number, and the rule. What is not certain says "probably". Locking: none.
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "doctor/analyse/analysis.h"
@@ -74,6 +75,12 @@ static const char* answer(const gcap_analysis_t* analysis, int code) {
   return gcap_heap_print(&analysis->diagnosis->heap, "%d %s", code, name);
 }
 
+// Of a query by the capturing thread itself the table's words, which are about another thread, would not be true.
+static bool is_own_query(const gcap_analysis_t* analysis, const gcap_finding_t* finding) {
+  return finding->kind == GCAP_FINDING_CULPRIT && finding->rule != NULL && strcmp(finding->rule->id, "R14") == 0 &&
+         gcap_call_at(analysis, finding->call)->thread == analysis->diagnosis->captures[finding->capture].thread;
+}
+
 // ": rule R11, a call that a capturing stream cannot be given"; "" without a rule.
 static const char* rule_words(const gcap_analysis_t* analysis, const gcap_rule_t* rule) {
   if (rule == NULL) return "";
@@ -143,7 +150,29 @@ static const char* culprit(gcap_analysis_t* analysis, const gcap_finding_t* find
                full_name(analysis, finding->call), where(analysis, finding->call, finding->capture),
                thread_of(analysis, finding->call), number(finding), whose(analysis, finding), open,
                times(analysis, finding->count), finding->rule == NULL || !finding->is_certain ? answered : "",
-               rule_words(analysis, finding->rule));
+               is_own_query(analysis, finding) ? ": rule R14, a query of an event recorded before the capture"
+                                               : rule_words(analysis, finding->rule));
+}
+
+// Of a C++ name the last identifier before the arguments of its template and its own: "_ZN2at4copyIfEEvPf" is "copy".
+static const char* short_name(gcap_analysis_t* analysis, const char* kernel) {
+  if (strncmp(kernel, "_Z", 2) != 0) return kernel;
+  const char* at = kernel + (kernel[2] == 'N' ? 3 : 2);
+  const char* name = NULL;
+  size_t length = 0;
+  while (*at >= '1' && *at <= '9') {
+    char* end = NULL;
+    length = (size_t)strtoul(at, &end, 10);
+    if (length > strlen(end)) return kernel;
+    name = end;
+    at = end + length;
+  }
+  return name != NULL ? gcap_heap_copy(&analysis->diagnosis->heap, name, length) : kernel;
+}
+
+static const char* kernel_of(gcap_analysis_t* analysis, uint32_t call) {
+  const char* kernel = gcap_call_at(analysis, call)->kernel;
+  return kernel != NULL ? PRINT(" of kernel %s", short_name(analysis, kernel)) : "";
 }
 
 static const char* unjoined(gcap_analysis_t* analysis, const gcap_finding_t* finding) {
@@ -152,16 +181,15 @@ static const char* unjoined(gcap_analysis_t* analysis, const gcap_finding_t* fin
                  number(finding), rule_words(analysis, finding->rule));
   }
   const gcap_event_call_t* fork = gcap_call_at(analysis, finding->call);
-  const char* last =
-      finding->other != GCAP_NONE ? PRINT(" Its last work is %s.", full_name(analysis, finding->other)) : "";
-  return PRINT("Stream %u joined capture %u by %s, by %s, and its work never came back to the capturing stream%s.%s",
-               analysis->recording->streams[fork->stream].id, number(finding), call_name(analysis, finding->call),
-               thread_of(analysis, finding->call), rule_words(analysis, finding->rule), last);
-}
-
-static const char* kernel_of(gcap_analysis_t* analysis, uint32_t call) {
-  const char* kernel = gcap_call_at(analysis, call)->kernel;
-  return kernel != NULL ? PRINT(" of kernel %s", kernel) : "";
+  const bool has_last = finding->other != GCAP_NONE && finding->other != finding->call;
+  const char* last = has_last ? PRINT(" Its last work is %s%s.", full_name(analysis, finding->other),
+                                      kernel_of(analysis, finding->other))
+                              : "";
+  const bool is_known = gcap_kind_at(analysis, finding->call) == GCAP_CALL_WAIT;  // else it is the first call on it
+  return PRINT("Stream %u joined capture %u %s %s, by %s, and its work never came back to the capturing stream%s.%s",
+               analysis->recording->streams[fork->stream].id, number(finding), is_known ? "by" : "before",
+               call_name(analysis, finding->call), thread_of(analysis, finding->call),
+               rule_words(analysis, finding->rule), last);
 }
 
 static const char* escaped(gcap_analysis_t* analysis, const gcap_finding_t* finding) {
@@ -313,6 +341,7 @@ void gcap_words_write(gcap_analysis_t* analysis, gcap_finding_t* finding) {
                           analysis->diagnosis->captures[finding->capture].culprit == GCAP_NONE;
   finding->sentence = writers[finding->kind](analysis, finding);
   finding->remedy = own_remedy(finding);
+  if (is_own_query(analysis, finding)) finding->remedy = gcap_rule_by_id("R26")->remedy;
   if (finding->remedy == NULL && finding->rule != NULL) finding->remedy = finding->rule->remedy;
   if (is_between && finding->rule != NULL && strcmp(finding->rule->id, "R5") == 0) {
     finding->remedy = "look at what the program calls between these two, libraries' handles and other threads included";

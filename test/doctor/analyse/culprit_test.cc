@@ -10,10 +10,6 @@ namespace {
 using script::Diagnose;
 using script::Diagnosis;
 using script::Script;
-using testing::Test;
-
-#define EXPECT_HAS(text, part) EXPECT_NE(std::string(text).find(part), std::string::npos) << (text)
-#define EXPECT_LACKS(text, part) EXPECT_EQ(std::string(text).find(part), std::string::npos) << (text)
 
 TEST(Culprit, SynchronizationOfTheCapturingStream) {
   Diagnosis d = Diagnose({
@@ -26,8 +22,10 @@ TEST(Culprit, SynchronizationOfTheCapturingStream) {
   ASSERT_EQ(d->num_findings, 1u) << d.All();
   const gcap_finding_t* f = d.Find(GCAP_FINDING_CULPRIT);
   ASSERT_NE(f, nullptr) << d.All();
+  EXPECT_EQ(f->severity, GCAP_SEVERITY_ERROR);
   EXPECT_EQ(d.Rule(f), "R11");
   EXPECT_EQ(d.Call(f), 3u);
+  EXPECT_EQ(f->other, GCAP_NONE);
   EXPECT_TRUE(f->is_certain);
   EXPECT_STREQ(
       f->sentence,
@@ -36,6 +34,7 @@ TEST(Culprit, SynchronizationOfTheCapturingStream) {
   EXPECT_STREQ(f->remedy, gcap_rule_by_id("R11")->remedy);
   EXPECT_EQ(d->captures[0].culprit, f->call);
   EXPECT_EQ(d->captures[0].outcome, GCAP_OUTCOME_BROKEN);
+  EXPECT_EQ(d->captures[0].result, 901);
   EXPECT_EQ(d->captures[0].num_nodes, 1u);
 }
 
@@ -57,7 +56,55 @@ TEST(Culprit, HealthyCaptureHasNoFinding) {
   EXPECT_EQ(d->captures[0].exec, 1u);
   EXPECT_EQ(gcap_diagnosis_capture_of(d.get(), 1), 0u);
   EXPECT_EQ(gcap_diagnosis_capture_of(d.get(), 4), GCAP_NONE);
+  EXPECT_EQ(gcap_diagnosis_capture_of(d.get(), 99), GCAP_NONE);
 }
+
+// The rule of one call in a capture of stream 1 by `main`, the line after the begin.
+std::string RuleOf(const std::string& line, const std::string& mode = "global") {
+  Script s;
+  s.Run({"main cuStreamBeginCapture stream=1 mode=" + mode, "main cuLaunchKernel stream=1 +kernel",
+         "main cuEventRecord stream=1 event=5", line, "main cuStreamEndCapture stream=1 -> 901"});
+  Diagnosis d = s.Diagnose();
+  const gcap_finding_t* f = d.Find(GCAP_FINDING_CULPRIT);
+  if (f == nullptr || d.Call(f) != 4 || !f->is_certain) return "not found: " + d.All();
+  return d.Rule(f);
+}
+
+TEST(Culprit, RuleOfEachCall) {
+  EXPECT_EQ(RuleOf("main cuStreamQuery stream=1 -> 900"), "R11");
+  EXPECT_EQ(RuleOf("main cuStreamSynchronize stream=2 -> 900"), "R26");  // of a stream that does not capture
+  EXPECT_EQ(RuleOf("main cuCtxSynchronize -> 900"), "R12");
+  EXPECT_EQ(RuleOf("main cuCtxSynchronize -> 900", "relaxed"), "R12");
+  EXPECT_EQ(RuleOf("main cuEventQuery event=5 -> 907"), "R13");
+  EXPECT_EQ(RuleOf("main cuEventSynchronize event=5 -> 907", "relaxed"), "R13");
+  EXPECT_EQ(RuleOf("poller cuEventQuery event=6 -> 900"), "R14");
+  EXPECT_EQ(RuleOf("main cuMemcpyHtoD stream=9 -> 906"), "R15");
+  EXPECT_EQ(RuleOf("main cuStreamWaitEvent stream=1 event=7 -> 905"), "R17");
+  EXPECT_EQ(RuleOf("main cuStreamAddCallback stream=1 -> 900"), "R20");
+  EXPECT_EQ(RuleOf("main cuStreamGetFlags stream=1 -> 900"), "R24");
+  EXPECT_EQ(RuleOf("main cuMemAlloc_v2 -> 900"), "R26");
+  EXPECT_EQ(RuleOf("main cuMemFree -> 900", "thread_local"), "R28");
+  EXPECT_EQ(RuleOf("main cuMemPoolGetAttribute -> 900"), "R35");
+  EXPECT_EQ(RuleOf("main cuMemHostAlloc -> 900"), "R36");
+  EXPECT_EQ(RuleOf("main cuCtxSetLimit -> 900"), "R49");
+  EXPECT_EQ(RuleOf("main cuLaunchKernel stream=1 -> 1"), "R63");
+  EXPECT_EQ(RuleOf("main cudaStreamSynchronize stream=1 -> 900"), "R11");  // the runtime's, of a simulator's log
+}
+
+TEST(Culprit, QueryByTheCapturingThreadIsNotCalledAnotherThreads) {
+  Diagnosis d = Diagnose({
+      "main cuStreamBeginCapture stream=1 mode=global",
+      "main cuEventQuery event=3 -> 900",
+      "main cuStreamEndCapture stream=1 -> 901",
+  });
+  const gcap_finding_t* f = d.Find(GCAP_FINDING_CULPRIT);
+  ASSERT_NE(f, nullptr) << d.All();
+  EXPECT_EQ(d.Rule(f), "R14");
+  EXPECT_LACKS(f->sentence, "another thread");
+  EXPECT_HAS(f->remedy, "relaxed mode");
+}
+
+// --- Other threads ---------------------------------------------------------------------------------------------------
 
 TEST(Culprit, AllocationOfAnotherThreadNamesBothThreads) {
   Diagnosis d = Diagnose({
@@ -73,6 +120,359 @@ TEST(Culprit, AllocationOfAnotherThreadNamesBothThreads) {
   EXPECT_HAS(f->sentence,
              "cudaMalloc (cuMemAlloc), by thread 'loader', broke capture 1 of thread 'main', which is in "
              "global mode");
+}
+
+TEST(Culprit, OtherThreadsDoNotReachACaptureInThreadLocalMode) {
+  Diagnosis d = Diagnose({
+      "main cuStreamBeginCapture stream=1 mode=thread_local",
+      "loader cuStreamBeginCapture stream=2 mode=global",
+      "loader cuMemAlloc -> 900",  // breaks its own capture alone
+      "loader cuStreamEndCapture stream=2 -> 901",
+      "main cuMemFree -> 900",
+      "main cuStreamEndCapture stream=1 -> 901",
+  });
+  ASSERT_EQ(d->num_captures, 2u);
+  EXPECT_EQ(d->captures[0].culprit, 4u);
+  EXPECT_EQ(d->captures[1].culprit, 2u);
+}
+
+TEST(Culprit, CallBreaksTwoGlobalCapturesAtOnce) {
+  Diagnosis d = Diagnose({
+      "main cuStreamBeginCapture stream=1 mode=global",
+      "second cuStreamBeginCapture stream=2 mode=global",
+      "second cuMemAlloc -> 900",
+      "second cuStreamEndCapture stream=2 -> 901",
+      "main cuStreamEndCapture stream=1 -> 901",
+  });
+  ASSERT_EQ(d->num_captures, 2u);
+  EXPECT_EQ(d->captures[0].culprit, 2u);
+  EXPECT_EQ(d->captures[1].culprit, 2u);
+}
+
+TEST(Culprit, ThreadThatExchangedItsModeIsInnocent) {
+  Diagnosis d = Diagnose({
+      "main cuStreamBeginCapture stream=1 mode=global",
+      "loader cuThreadExchangeStreamCaptureMode mode=thread_local",
+      "loader cuMemAlloc -> 900",  // it has a capture of its own elsewhere, say
+      "loader cuThreadExchangeStreamCaptureMode mode=global",
+      "loader cuMemFree -> 900",
+      "main cuStreamEndCapture stream=1 -> 901",
+  });
+  EXPECT_EQ(d->captures[0].culprit, 4u) << d.All();
+}
+
+TEST(Culprit, RelaxedExchangeAroundAnAllocationIsHealthy) {
+  Diagnosis d = Diagnose({
+      "main cuStreamBeginCapture stream=1 mode=global",
+      "main cuThreadExchangeStreamCaptureMode mode=relaxed",
+      "main cuMemAlloc",
+      "main cuThreadExchangeStreamCaptureMode mode=global",
+      "main cuLaunchKernel stream=1 +kernel",
+      "main cuStreamEndCapture stream=1",
+      "! exec id=1 graph=1",
+      "! replays exec=1 count=1",
+      "! end t=900",
+  });
+  EXPECT_EQ(d->num_findings, 0u) << d.All();
+}
+
+TEST(Culprit, OfTwoThreadsTheOneThatReturnedFirst) {
+  Script s;
+  s.Run({"main cuStreamBeginCapture stream=1 mode=global"});
+  // Began first, and returned last.
+  s.Run({"slow cuMemAlloc t=20 end=90 -> 900", "fast cuMemFree t=30 end=40 -> 900",
+         "main cuStreamEndCapture stream=1 -> 901"});
+  Diagnosis d = s.Diagnose();
+  EXPECT_EQ(d->captures[0].culprit, 2u) << d.All();
+}
+
+TEST(Culprit, EqualNamesOfThreadsAreToldApartByNumber) {
+  Diagnosis d = Diagnose({
+      "! thread id=7 os=707 name=python",
+      "! thread id=8 os=808 name=python",
+      "! call n=1 thread=7 function=cuStreamBeginCapture result=0 stream=1 mode=global",
+      "! call n=2 thread=8 function=cuMemAlloc result=900",
+      "! call n=3 thread=7 function=cuStreamEndCapture result=901 stream=1",
+  });
+  const gcap_finding_t* f = d.Find(GCAP_FINDING_CULPRIT);
+  ASSERT_NE(f, nullptr) << d.All();
+  EXPECT_HAS(f->sentence, "by thread 'python' (808), broke capture 1 of thread 'python' (707)");
+}
+
+// --- Streams and events of several captures --------------------------------------------------------------------------
+
+TEST(Culprit, StreamThatJoinedIsAMember) {
+  Diagnosis d = Diagnose({
+      "main cuStreamBeginCapture stream=1 mode=relaxed",
+      "main cuEventRecord stream=1 event=5",
+      "main cuStreamWaitEvent stream=2 event=5",
+      "other cuStreamSynchronize stream=2 -> 900",
+      "main cuStreamEndCapture stream=1 -> 901",
+  });
+  const gcap_finding_t* f = d.Find(GCAP_FINDING_CULPRIT);
+  ASSERT_NE(f, nullptr) << d.All();
+  EXPECT_EQ(d.Call(f), 4u);
+  EXPECT_EQ(d.Rule(f), "R11");
+  EXPECT_HAS(f->sentence, "on stream 2 (which joined the capture)");
+}
+
+TEST(Culprit, MergeBreaksBothCaptures) {
+  Diagnosis d = Diagnose({
+      "main cuStreamBeginCapture stream=1 mode=thread_local",
+      "second cuStreamBeginCapture stream=2 mode=thread_local",
+      "main cuEventRecord stream=1 event=5",
+      "second cuStreamWaitEvent stream=2 event=5 -> 902",
+      "second cuStreamEndCapture stream=2 -> 901",
+      "main cuStreamEndCapture stream=1 -> 901",
+  });
+  EXPECT_EQ(d->captures[0].culprit, 3u) << d.All();
+  EXPECT_EQ(d->captures[1].culprit, 3u);
+  EXPECT_EQ(d.Rule(d.Find(GCAP_FINDING_CULPRIT)), "R16");
+}
+
+TEST(Culprit, SynchronizationOfAnotherCapturesStreamLeavesThisOne) {
+  Diagnosis d = Diagnose({
+      "main cuStreamBeginCapture stream=1 mode=global",
+      "second cuStreamBeginCapture stream=2 mode=global",
+      "main cuStreamSynchronize stream=2 -> 900",
+      "second cuStreamEndCapture stream=2 -> 901",
+      "main cuMemAlloc -> 900",
+      "main cuStreamEndCapture stream=1 -> 901",
+  });
+  EXPECT_EQ(d->captures[1].culprit, 2u) << d.All();
+  EXPECT_EQ(d->captures[0].culprit, 4u) << d.All();
+}
+
+// --- Order -----------------------------------------------------------------------------------------------------------
+
+TEST(Culprit, TheFirstOfSeveralErrors) {
+  Diagnosis d = Diagnose({
+      "main cuStreamBeginCapture stream=1 mode=global",
+      "main cuMemFree -> 900",
+      "main cuMemAlloc -> 900",
+      "main cuStreamSynchronize stream=1 -> 900",
+      "main cuStreamEndCapture stream=1 -> 901",
+  });
+  EXPECT_EQ(d->captures[0].culprit, 1u);
+  EXPECT_EQ(d->num_findings, 1u) << d.All();
+}
+
+TEST(Culprit, ErrorAfterTheBreakIsNotToBlame) {
+  Diagnosis d = Diagnose({
+      "main cuStreamBeginCapture stream=1 mode=global",
+      "main cuLaunchKernel stream=1 +kernel",
+      "main cuLaunchKernel stream=1 -> 901",
+      "main cuStreamSynchronize stream=1 -> 900",
+      "main cuStreamEndCapture stream=1 -> 901",
+  });
+  const gcap_finding_t* f = d.Find(GCAP_FINDING_CULPRIT);
+  ASSERT_NE(f, nullptr) << d.All();
+  EXPECT_FALSE(f->is_certain);
+  EXPECT_EQ(d->captures[0].culprit, GCAP_NONE);
+  EXPECT_EQ(d.Call(f), 3u);
+  EXPECT_EQ(d.Other(f), 2u);
+  EXPECT_HAS(f->sentence,
+             "after cudaLaunchKernel (cuLaunchKernel) on stream 1 (the capturing stream), which still "
+             "answered well, and before cudaLaunchKernel (cuLaunchKernel)");
+  EXPECT_HAS(f->sentence, "901 cudaErrorStreamCaptureInvalidated");
+  EXPECT_HAS(f->sentence, "another thread's");
+}
+
+TEST(Culprit, BreakWithoutAnyOtherCallIsBetweenBeginAndEnd) {
+  Diagnosis d = Diagnose({
+      "main cuStreamBeginCapture stream=1 mode=thread_local",
+      "main cuStreamEndCapture stream=1 -> 901",
+  });
+  const gcap_finding_t* f = d.Find(GCAP_FINDING_CULPRIT);
+  ASSERT_NE(f, nullptr);
+  EXPECT_EQ(d.Other(f), 1u);
+  EXPECT_EQ(d.Call(f), 2u);
+  EXPECT_LACKS(f->sentence, "another thread");
+}
+
+TEST(Culprit, QuestionsAndRefusalsLeaveTheCaptureAsItIs) {
+  Diagnosis d = Diagnose({
+      "main cuStreamBeginCapture stream=8 mode=relaxed",
+      "main cuStreamIsCapturing stream=9 -> 906",
+      "main cuMemcpyBatchAsync stream=8 -> 900",
+      "main cuPointerGetAttribute -> 1",
+      "main cuLaunchHostFunc stream=9 -> 906",
+      "main cuStreamEndCapture stream=8 -> 901",
+  });
+  EXPECT_EQ(d->captures[0].culprit, 4u) << d.All();
+  EXPECT_EQ(d.Rule(d.Find(GCAP_FINDING_CULPRIT)), "R15");
+}
+
+TEST(Culprit, OtherFailureIsOnlyProbable) {
+  Diagnosis d = Diagnose({
+      "main cuStreamBeginCapture stream=1 mode=global",
+      "main cuEventRecord stream=1 event=3 -> 400",
+      "main cuStreamEndCapture stream=1 -> 901",
+  });
+  const gcap_finding_t* f = d.Find(GCAP_FINDING_CULPRIT);
+  ASSERT_NE(f, nullptr) << d.All();
+  EXPECT_EQ(d.Call(f), 2u);
+  EXPECT_FALSE(f->is_certain);
+  EXPECT_HAS(f->sentence, "Probably cudaEventRecord");
+  EXPECT_HAS(f->sentence, "it answered 400");
+}
+
+// --- Libraries, and the driver's own calls ---------------------------------------------------------------------------
+
+TEST(Culprit, LibrarysHandleIsNamedByTheStack) {
+  Script s;
+  s.Place("destroy",
+          {"libcuda.so.1:cuMemFree_v2", "libcublasLt.so.13:inner", "libcublasLt.so.13:cublasLtDestroy", "app:main"});
+  s.Run({
+      "main cuStreamBeginCapture stream=1 mode=global",
+      "main cuMemFree at=destroy -> 900",
+      "main cuStreamEndCapture stream=1 -> 901",
+  });
+  Diagnosis d = s.Diagnose();
+  const gcap_finding_t* f = d.Find(GCAP_FINDING_CULPRIT);
+  ASSERT_NE(f, nullptr) << d.All();
+  EXPECT_EQ(d.Rule(f), "R42");
+  EXPECT_TRUE(f->is_certain);
+  EXPECT_HAS(f->sentence,
+             "cudaFree (cuMemFree) inside of cublasLtDestroy, by thread 'main', broke capture 1: rule R42");
+}
+
+TEST(Culprit, LibrarysHandleWhoseCallsAllSucceedIsProbable) {
+  Script s;
+  s.Place("destroy", {"libcublasLt.so.13:cublasLtDestroy", "app:main"});
+  s.Run({
+      "main cuStreamBeginCapture stream=1 mode=global",
+      "main cuLaunchKernel stream=1 +kernel",
+      "main cuEventDestroy event=3 at=destroy",
+      "main cuLaunchKernel stream=1 -> 901",
+      "main cuStreamEndCapture stream=1 -> 901",
+  });
+  Diagnosis d = s.Diagnose();
+  const gcap_finding_t* f = d.Find(GCAP_FINDING_CULPRIT);
+  ASSERT_NE(f, nullptr) << d.All();
+  EXPECT_EQ(d.Rule(f), "R42");
+  EXPECT_EQ(d.Call(f), 3u);
+  EXPECT_FALSE(f->is_certain);
+  EXPECT_HAS(f->sentence, "(it answered success)");
+}
+
+TEST(Culprit, CallThatBreaksSilentlyIsProbable) {
+  Diagnosis d = Diagnose({
+      "main cuStreamBeginCapture stream=1 mode=global",
+      "main cuMemFree",
+      "main cuLaunchKernel stream=1 -> 901",
+      "main cuStreamEndCapture stream=1 -> 901",
+  });
+  const gcap_finding_t* f = d.Find(GCAP_FINDING_CULPRIT);
+  ASSERT_NE(f, nullptr) << d.All();
+  EXPECT_EQ(d.Call(f), 2u);
+  EXPECT_FALSE(f->is_certain);
+  EXPECT_EQ(d.Rule(f), "R28");
+}
+
+TEST(Culprit, NestedCallNamesTheOuterOne) {
+  Diagnosis d = Diagnose({
+      "main cuStreamBeginCapture stream=1 mode=global",
+      "main cuModuleUnload",
+      "> main cuMemFree -> 900",
+      "main cuStreamEndCapture stream=1 -> 901",
+  });
+  const gcap_finding_t* f = d.Find(GCAP_FINDING_CULPRIT);
+  ASSERT_NE(f, nullptr) << d.All();
+  EXPECT_EQ(d.Call(f), 3u);
+  EXPECT_EQ(d.Other(f), 2u);
+  EXPECT_HAS(f->sentence, "cudaFree (cuMemFree) inside of cuModuleUnload");
+}
+
+// --- Begins and ends -------------------------------------------------------------------------------------------------
+
+TEST(Culprit, EndOnAnotherThread) {
+  Diagnosis d = Diagnose({
+      "main cuStreamBeginCapture stream=1 mode=global",
+      "second cuStreamEndCapture stream=1 -> 908",
+  });
+  const gcap_finding_t* f = d.Find(GCAP_FINDING_CULPRIT);
+  ASSERT_NE(f, nullptr) << d.All();
+  EXPECT_EQ(d.Rule(f), "R4");
+  EXPECT_EQ(d.Other(f), 1u);
+  EXPECT_HAS(f->sentence, "by thread 'second', broke capture 1 of thread 'main'");
+  EXPECT_EQ(d->captures[0].outcome, GCAP_OUTCOME_BROKEN);
+}
+
+TEST(Culprit, EndOnAStreamThatJoined) {
+  Diagnosis d = Diagnose({
+      "main cuStreamBeginCapture stream=1 mode=global",
+      "main cuEventRecord stream=1 event=5",
+      "main cuStreamWaitEvent stream=2 event=5",
+      "main cuStreamEndCapture stream=2 -> 903",
+      "main cuStreamEndCapture stream=1 -> 901",
+  });
+  EXPECT_EQ(d->captures[0].culprit, 3u) << d.All();
+  EXPECT_EQ(d->captures[0].end, 4u);
+  EXPECT_EQ(d.Rule(d.Find(GCAP_FINDING_CULPRIT)), "R3");
+}
+
+TEST(Culprit, BeginOnTheLegacyStream) {
+  Diagnosis d = Diagnose({"main cuStreamBeginCapture stream=9 mode=global -> 900"});
+  const gcap_finding_t* f = d.Find(GCAP_FINDING_CULPRIT);
+  ASSERT_NE(f, nullptr);
+  EXPECT_EQ(d->num_captures, 0u);
+  EXPECT_EQ(d.Rule(f), "R1");
+  EXPECT_EQ(f->capture, GCAP_NONE);
+  EXPECT_HAS(f->sentence, "on the legacy default stream, by thread 'main', began no capture");
+}
+
+TEST(Culprit, BeginOnAStreamThatCapturesLeavesItsCaptureAsItIs) {
+  Diagnosis d = Diagnose({
+      "main cuStreamBeginCapture stream=1 mode=global",
+      "main cuStreamBeginCapture stream=1 mode=global -> 401",
+      "main cuLaunchKernel stream=1 +kernel",
+      "main cuStreamEndCapture stream=1",
+      "! exec id=1 graph=1",
+      "! replays exec=1 count=1",
+  });
+  const gcap_finding_t* f = d.Find(GCAP_FINDING_CULPRIT);
+  ASSERT_NE(f, nullptr);
+  EXPECT_EQ(d.Rule(f), "R2");
+  EXPECT_EQ(f->capture, 0u);
+  EXPECT_EQ(d->num_captures, 1u);
+  EXPECT_EQ(d->captures[0].outcome, GCAP_OUTCOME_GRAPH);
+  EXPECT_EQ(d->num_findings, 1u) << d.All();
+}
+
+TEST(Culprit, EndWithoutACapture) {
+  Diagnosis d = Diagnose({"main cuStreamEndCapture stream=1 -> 401"});
+  const gcap_finding_t* f = d.Find(GCAP_FINDING_CULPRIT);
+  ASSERT_NE(f, nullptr);
+  EXPECT_HAS(f->sentence, "found no capture to end");
+}
+
+// --- Captures without an end -----------------------------------------------------------------------------------------
+
+TEST(Culprit, ProgramThatStoppedAtTheError) {
+  Diagnosis d = Diagnose({
+      "main cuStreamBeginCapture stream=1 mode=global",
+      "main cuStreamSynchronize stream=1 -> 900",
+  });
+  const gcap_finding_t* f = d.Find(GCAP_FINDING_CULPRIT);
+  ASSERT_NE(f, nullptr) << d.All();
+  EXPECT_EQ(d.Find(GCAP_FINDING_LEFT_OPEN), nullptr);
+  EXPECT_HAS(f->sentence, "which the program then left open");
+  EXPECT_EQ(d->captures[0].outcome, GCAP_OUTCOME_OPEN);
+}
+
+TEST(Culprit, CallsOfTheProgramsEndAreNotToBlame) {
+  Script s;
+  s.Place("exit", {"libcuda.so.1:cuCtxSynchronize", "libapp.so:clean_up", "libc.so.6:exit"});
+  s.Run({
+      "main cuStreamBeginCapture stream=1 mode=global",
+      "main cuLaunchKernel stream=1 +kernel",
+      "main cuCtxSynchronize at=exit -> 900",
+      "! end t=900",
+  });
+  Diagnosis d = s.Diagnose();
+  EXPECT_EQ(d.Find(GCAP_FINDING_CULPRIT), nullptr) << d.All();
+  EXPECT_EQ(d.Rule(d.Find(GCAP_FINDING_LEFT_OPEN)), "R7") << d.All();
 }
 
 }  // namespace

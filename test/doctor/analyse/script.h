@@ -27,6 +27,9 @@
 #include "doctor/analyse/diagnosis.h"
 #include "doctor/events/recording.h"
 
+#define EXPECT_HAS(text, part) EXPECT_NE(std::string(text).find(part), std::string::npos) << (text)
+#define EXPECT_LACKS(text, part) EXPECT_EQ(std::string(text).find(part), std::string::npos) << (text)
+
 namespace script {
 
 struct Destroy {
@@ -53,6 +56,13 @@ class Diagnosis {
       if (diagnosis_->findings[i].kind == kind) return &diagnosis_->findings[i];
     }
     return nullptr;
+  }
+  // That are errors or warnings.
+  size_t NumSerious() const {
+    size_t count = 0;
+    for (size_t i = 0; i < diagnosis_->num_findings; ++i)
+      count += diagnosis_->findings[i].severity != GCAP_SEVERITY_NOTE;
+    return count;
   }
   // "R11", or "" for none.
   std::string Rule(const gcap_finding_t* finding) const {
@@ -171,8 +181,10 @@ class Script {
     if (function == "cuStreamEndCapture" && result == "0") fields += " graph=" + std::to_string(graphs_[stream]);
     std::istringstream lines(nodes);
     for (std::string node; std::getline(lines, node);) Line(node);
-    Line("call n=" + std::to_string(number) + " t=" + std::to_string(10 * number) +
-         " end=" + std::to_string(10 * number + 5) + " thread=" + std::to_string(thread) + " function=" + function +
+    const bool has_times = fields.find(" t=") != std::string::npos;
+    const std::string times =
+        has_times ? "" : " t=" + std::to_string(10 * number) + " end=" + std::to_string(10 * number + 5);
+    Line("call n=" + std::to_string(number) + times + " thread=" + std::to_string(thread) + " function=" + function +
          " result=" + result + (is_inner ? " depth=1" : "") + fields);
   }
 

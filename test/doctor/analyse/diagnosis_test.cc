@@ -1,0 +1,187 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// The diagnosis as a whole: the order of findings, equal ones, recordings of real programs, damaged ones, large ones.
+#include <gtest/gtest.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <chrono>
+#include <fstream>
+#include <sstream>
+
+#include "test/doctor/analyse/script.h"
+
+namespace {
+
+using script::Diagnose;
+using script::Diagnosis;
+using script::Script;
+
+TEST(Diagnosis, NothingInAnEmptyRecording) {
+  Diagnosis d = Diagnose({});
+  EXPECT_EQ(d->num_captures, 0u);
+  EXPECT_EQ(d->num_findings, 0u);
+}
+
+TEST(Diagnosis, WorstFindingFirstThenInOrderOfTheCalls) {
+  Diagnosis d = Diagnose({
+      "main cuStreamBeginCapture stream=1 mode=global",
+      "main cuMemcpyHtoDAsync stream=1 host=pageable +memcpy",  // a warning
+      "main cuMemcpyDtoDAsync stream=1 -> 1",                   // an error
+      "main cuLaunchKernel stream=9",                           // and another one
+      "main cuStreamEndCapture stream=1",
+      "! exec id=1 graph=1",
+      "! replays exec=1 count=1",
+      "main cuStreamBeginCapture stream=1 mode=global",
+      "main cuMemAlloc -> 900",  // why a capture failed: before all else
+      "main cuStreamEndCapture stream=1 -> 901",
+      "main cuStreamBeginCapture stream=1 mode=global",
+      "main cuLaunchKernel stream=1 +kernel@3",
+      "main cuStreamEndCapture stream=1 graph=3",
+      "! end t=900",
+  });
+  ASSERT_EQ(d->num_findings, 5u) << d.All();
+  EXPECT_EQ(d->findings[0].kind, GCAP_FINDING_CULPRIT);
+  EXPECT_EQ(d->findings[1].kind, GCAP_FINDING_LOST_CALL);
+  EXPECT_EQ(d->findings[2].kind, GCAP_FINDING_ESCAPED);
+  EXPECT_EQ(d->findings[3].kind, GCAP_FINDING_PAGEABLE);
+  EXPECT_EQ(d->findings[4].kind, GCAP_FINDING_NEVER_LAUNCHED);
+  EXPECT_HAS(d->findings[0].sentence, "broke capture 2");
+}
+
+TEST(Diagnosis, MistakeOfALoopIsOneFinding) {
+  Script s;
+  s.Place("loop", {"app:step"});
+  for (int i = 0; i < 3; ++i) {
+    s.Run({"main cuStreamBeginCapture stream=1 mode=global", "main cuStreamSynchronize stream=1 at=loop -> 900",
+           "main cuStreamEndCapture stream=1 -> 901"});
+  }
+  Diagnosis d = s.Diagnose();
+  ASSERT_EQ(d->num_findings, 1u) << d.All();
+  EXPECT_EQ(d->findings[0].count, 3u);
+  EXPECT_EQ(d->findings[0].capture, 0u);
+  EXPECT_HAS(d->findings[0].sentence, "broke capture 1, 3 times: rule R11");
+}
+
+TEST(Diagnosis, EachKindHasAWord) {
+  EXPECT_STREQ(gcap_finding_kind_name(GCAP_FINDING_CULPRIT), "culprit");
+  EXPECT_STREQ(gcap_finding_kind_name(GCAP_FINDING_LOST_CALL), "lost_call");
+  EXPECT_STREQ(gcap_finding_kind_name(GCAP_FINDING_MODE_KEPT), "mode_kept");
+}
+
+TEST(Diagnosis, BeginWhoseEndIsMissingLeavesTheStreamToTheNextOne) {
+  Diagnosis d = Diagnose({
+      "main cuStreamBeginCapture stream=1 mode=global",
+      "main cuStreamBeginCapture stream=1 mode=global",
+      "main cuLaunchKernel stream=1 +kernel",
+      "main cuStreamEndCapture stream=1",
+  });
+  ASSERT_EQ(d->num_captures, 2u);
+  EXPECT_EQ(d->captures[0].outcome, GCAP_OUTCOME_OPEN);
+  EXPECT_EQ(d->captures[1].outcome, GCAP_OUTCOME_GRAPH);
+}
+
+TEST(Diagnosis, CallsAndThreadsHaveNames) {
+  Diagnosis d = Diagnose({"main cuMemAlloc", "main cuGetProcAddress", "! thread id=9 os=99"});
+  EXPECT_STREQ(gcap_diagnosis_call_name(d.get(), 0), "cudaMalloc (cuMemAlloc)");
+  EXPECT_STREQ(gcap_diagnosis_call_name(d.get(), 1), "cuGetProcAddress");
+  EXPECT_STREQ(gcap_diagnosis_thread_name(d.get(), 0), "thread 'main'");
+  EXPECT_STREQ(gcap_diagnosis_thread_name(d.get(), 1), "thread 99");
+}
+
+// --- Recordings ------------------------------------------------------------------------------------------------------
+
+Diagnosis OfFile(const std::string& name) {
+  std::ifstream file("test/doctor/recorded/" + name);
+  std::stringstream text;
+  text << file.rdbuf();
+  return Diagnosis(text.str());
+}
+
+// What PyTorch does on a GPU, one mistake a file.
+TEST(Recorded, EachMistakeHasItsCulprit) {
+  const struct {
+    const char *file, *rule, *function, *python;
+    gcap_finding_kind_t kind;
+  } cases[] = {
+      {"probe_item.events", "R11", "cuStreamSynchronize", "cases.py:12", GCAP_FINDING_CULPRIT},
+      {"probe_nonzero.events", "R11", "cuStreamSynchronize", "cases.py:14", GCAP_FINDING_CULPRIT},
+      {"probe_print.events", "R11", "cuStreamSynchronize", "cases.py:29", GCAP_FINDING_CULPRIT},
+      {"probe_sync.events", "R12", "cuCtxSynchronize", "cases.py:13", GCAP_FINDING_CULPRIT},
+      {"probe_equery.events", "R13", "cuEventQuery", "cases.py:27", GCAP_FINDING_CULPRIT},
+      {"probe_query.events", "R14", "cuEventQuery", "cases.py:25", GCAP_FINDING_CULPRIT},
+      {"probe_other_thread.events", "R26", "cuMemAlloc", "cases.py:19", GCAP_FINDING_CULPRIT},
+      {"probe_cudnn.events", "R28", "cuMemFree", "cases.py:37", GCAP_FINDING_CULPRIT},
+      {"probe_unjoined.events", "R6", "cuLaunchKernel", "", GCAP_FINDING_UNJOINED},
+      {"probe_legacy.events", "R8", "cuLaunchKernel", "", GCAP_FINDING_ESCAPED},
+  };
+  for (const auto& expected : cases) {
+    Diagnosis d = OfFile(expected.file);
+    ASSERT_EQ(d->num_findings, 1u) << expected.file << "\n" << d.All();
+    const gcap_finding_t* f = &d->findings[0];
+    EXPECT_EQ(f->kind, expected.kind) << expected.file;
+    EXPECT_EQ(d.Rule(f), expected.rule) << expected.file;
+    const gcap_event_call_t& call = d.recording()->calls[f->call];
+    EXPECT_STREQ(call.function, expected.function) << expected.file;
+    std::string python;
+    for (uint32_t i = 0; call.stack != GCAP_NONE && i < d.recording()->stacks[call.stack].num_python; ++i) {
+      const gcap_event_frame_t& frame = d.recording()->frames[d.recording()->stacks[call.stack].python[i]];
+      python += std::string(frame.file) + ":" + std::to_string(frame.line) + "\n";
+    }
+    EXPECT_HAS(python, expected.python);
+  }
+}
+
+TEST(Recorded, HealthyProgramsHaveNoFinding) {
+  for (const char* file : {"probe_matmul.events", "probe_pin.events"}) {
+    Diagnosis d = OfFile(file);
+    EXPECT_EQ(d->num_captures, 1u) << file;
+    EXPECT_EQ(d->num_findings, 0u) << file << "\n" << d.All();
+  }
+}
+
+// --- Size ------------------------------------------------------------------------------------------------------------
+
+// Seconds for the diagnosis of so many captures with so many calls each.
+double SecondsOf(int captures, int calls, bool nested) {
+  gcap_recording_t* recording = gcap_recording_create("events");
+  gcap_recording_add_thread(recording, 1);
+  for (int i = 0; i < captures; ++i) gcap_recording_add_stream(recording, static_cast<uint32_t>(i + 1));
+  auto add = [recording](const char* function, int stream, int result) {
+    const uint32_t index = gcap_recording_add_call(recording);
+    gcap_event_call_t& call = recording->calls[index];
+    call.number = index + 1;
+    call.function = function;
+    call.thread = 0;
+    call.stream = static_cast<uint32_t>(stream);
+    call.event = index;
+    call.result = result;
+    call.mode = GCAP_MODE_GLOBAL;
+  };
+  for (int i = 0; i < captures; ++i) {
+    add("cuStreamBeginCapture", i, 0);
+    if (nested) continue;
+    for (int k = 0; k < calls; ++k) add(k % 2 == 0 ? "cuLaunchKernel" : "cuEventRecord", i, 0);
+    add("cuStreamSynchronize", i, 900);
+    add("cuStreamEndCapture", i, 901);
+  }
+  for (int k = 0; nested && k < captures * calls; ++k) add("cuMemAlloc", k % captures, k % 10 == 0 ? 900 : 0);
+  for (int i = 0; nested && i < captures; ++i) add("cuStreamEndCapture", i, 901);
+  gcap_recording_finish(recording);
+  const auto begin = std::chrono::steady_clock::now();
+  gcap_diagnosis_t* diagnosis = gcap_diagnosis_create(recording);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  EXPECT_EQ(diagnosis->num_captures, static_cast<size_t>(captures));
+  EXPECT_GE(diagnosis->num_findings, 1u);
+  gcap_diagnosis_destroy(diagnosis);
+  gcap_recording_destroy(recording);
+  return seconds.count();
+}
+
+// A limit ten times above what it takes, for slow machines and instrumented builds: quadratic work takes minutes.
+TEST(Diagnosis, MillionCallsTakeSeconds) {
+  EXPECT_LT(SecondsOf(10000, 100, false), 20);
+  EXPECT_LT(SecondsOf(200, 1000, true), 20);  // all open at once
+}
+
+}  // namespace

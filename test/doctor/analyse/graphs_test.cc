@@ -1,0 +1,336 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Captures that ended well, in a graph that is not what was meant: work beside it, calls that failed, memory that will
+// be gone, nothing at all; and captures that did not end.
+#include <gtest/gtest.h>
+
+#include "test/doctor/analyse/script.h"
+
+namespace {
+
+using script::Diagnose;
+using script::Diagnosis;
+using script::Script;
+
+// A capture of stream 1 by `main` around the lines, and a launched graph.
+Diagnosis Captured(std::initializer_list<std::string> lines, const std::string& mode = "global") {
+  Script s;
+  s.Run({"main cuStreamBeginCapture stream=1 mode=" + mode, "main cuLaunchKernel stream=1 +kernel"});
+  s.Run(lines);
+  s.Run({"main cuStreamEndCapture stream=1", "! exec id=1 graph=1", "! replays exec=1 count=5", "! end t=9000"});
+  return s.Diagnose();
+}
+
+// --- Work beside the capture -----------------------------------------------------------------------------------------
+
+TEST(Escaped, LaunchOnTheLegacyStream) {
+  Diagnosis d = Captured({"main cuLaunchKernel stream=9 kernel=_ZN2at6native4copyIfEEvPf"});
+  const gcap_finding_t* f = d.Find(GCAP_FINDING_ESCAPED);
+  ASSERT_NE(f, nullptr) << d.All();
+  EXPECT_EQ(d->num_findings, 1u) << d.All();
+  EXPECT_EQ(f->severity, GCAP_SEVERITY_ERROR);
+  EXPECT_EQ(d.Rule(f), "R8");
+  EXPECT_EQ(d.Call(f), 3u);
+  EXPECT_EQ(d.Other(f), 1u);
+  EXPECT_STREQ(f->sentence,
+               "cudaLaunchKernel (cuLaunchKernel) of kernel copy on the legacy default stream, by thread 'main', ran "
+               "beside capture 1: the work ran at once, and the graph lacks it (rule R8).");
+  EXPECT_HAS(f->remedy, "give it to a stream of the capture");
+}
+
+TEST(Escaped, SynchronousCopyHasNoStream) {
+  Diagnosis d = Captured({"main cuMemcpyHtoD bytes=64 copy=htod"});
+  const gcap_finding_t* f = d.Find(GCAP_FINDING_ESCAPED);
+  ASSERT_NE(f, nullptr) << d.All();
+  EXPECT_HAS(f->sentence, "cudaMemcpy (cuMemcpyHtoD) on the default stream");
+}
+
+TEST(Escaped, EachKindOfWork) {
+  for (const char* call : {"cuLaunchKernelEx stream=3", "cuMemcpyDtoDAsync stream=3", "cuMemsetD8Async stream=3",
+                           "cuMemsetD32 ", "cuLaunchHostFunc stream=3", "cuGraphLaunch stream=3 exec=1"}) {
+    EXPECT_NE(Captured({std::string("main ") + call}).Find(GCAP_FINDING_ESCAPED), nullptr) << call;
+  }
+  for (const char* call : {"cuStreamCreate", "cuMemcpyDtoD bytes=0", "cuEventCreate", "cuModuleGetFunction"}) {
+    EXPECT_EQ(Captured({std::string("main ") + call})->num_findings, 0u) << call;
+  }
+}
+
+TEST(Escaped, OneFindingAPlaceCounts) {
+  Script s;
+  s.Place("one", {"app:one"}).Place("two", {"app:two"});
+  s.Run({"main cuStreamBeginCapture stream=1 mode=global", "main cuLaunchKernel stream=1 +kernel"});
+  for (int i = 0; i < 5; ++i) s.Run("main cuLaunchKernel stream=9 at=one");
+  s.Run({"main cuLaunchKernel stream=9 at=two", "main cuStreamEndCapture stream=1", "! exec id=1 graph=1",
+         "! replays exec=1 count=1"});
+  Diagnosis d = s.Diagnose();
+  ASSERT_EQ(d->num_findings, 2u) << d.All();
+  EXPECT_EQ(d->findings[0].count, 5u);
+  EXPECT_EQ(d.Call(&d->findings[0]), 3u);
+  EXPECT_HAS(d->findings[0].sentence, ", 5 times");
+  EXPECT_EQ(d->findings[1].count, 1u);
+  EXPECT_EQ(d.Call(&d->findings[1]), 8u);
+}
+
+TEST(Escaped, WorkOfOtherThreadsIsTheirOwn) {
+  EXPECT_EQ(Captured({"loader cuLaunchKernel stream=3", "loader cuMemcpyHtoD bytes=64"})->num_findings, 0u);
+}
+
+TEST(Escaped, WorkOfTwoCapturesOfOneThreadIsInThem) {
+  Diagnosis d = Diagnose({
+      "main cuStreamBeginCapture stream=1 mode=thread_local",
+      "main cuStreamBeginCapture stream=2 mode=thread_local",
+      "main cuLaunchKernel stream=1 +kernel@1",
+      "main cuLaunchKernel stream=2 +kernel@2",
+      "main cuStreamEndCapture stream=1",
+      "main cuLaunchKernel stream=2 +kernel@2",
+      "main cuStreamEndCapture stream=2",
+      "! exec id=1 graph=1",
+      "! exec id=2 graph=2",
+      "! replays exec=1 count=1",
+      "! replays exec=2 count=1",
+      "! end t=900",
+  });
+  EXPECT_EQ(d->num_findings, 0u) << d.All();
+  ASSERT_EQ(d->num_captures, 2u);
+  EXPECT_EQ(d->captures[0].num_nodes, 1u);
+  EXPECT_EQ(d->captures[1].num_nodes, 2u);
+  EXPECT_EQ(gcap_diagnosis_capture_of(d.get(), 2), 0u);
+  EXPECT_EQ(gcap_diagnosis_capture_of(d.get(), 3), 1u);
+}
+
+TEST(Escaped, NodeOfAnInnerCallIsTheOuterOnes) {
+  EXPECT_EQ(
+      Captured({"main cuMemcpyHtoDAsync stream=1 bytes=8", "> main cuMemcpyAsync stream=1 +memcpy"})->num_findings, 0u);
+}
+
+TEST(Escaped, RelaxedExchangeMeansIt) {
+  Diagnosis d = Captured({"main cuThreadExchangeStreamCaptureMode mode=relaxed", "main cuMemcpyHtoD bytes=64",
+                          "main cuThreadExchangeStreamCaptureMode mode=global"});
+  EXPECT_EQ(d.NumSerious(), 0u) << d.All();
+  EXPECT_NE(d.Find(GCAP_FINDING_ESCAPED), nullptr);
+}
+
+// --- Calls that failed -----------------------------------------------------------------------------------------------
+
+TEST(LostCall, FailedCopy) {
+  Diagnosis d = Captured({"main cuMemcpyDtoDAsync stream=1 bytes=9 -> 1"});
+  const gcap_finding_t* f = d.Find(GCAP_FINDING_LOST_CALL);
+  ASSERT_NE(f, nullptr) << d.All();
+  EXPECT_EQ(d->num_findings, 1u) << d.All();
+  EXPECT_EQ(d.Rule(f), "R9");
+  EXPECT_EQ(d.Call(f), 3u);
+  EXPECT_EQ(f->severity, GCAP_SEVERITY_ERROR);
+  EXPECT_HAS(f->sentence, "on stream 1 (the capturing stream), by thread 'main', failed in capture 1 with 1");
+}
+
+TEST(LostCall, BatchOfCopiesIsRefused) {
+  const Diagnosis d = Captured({"main cuMemcpyBatchAsync stream=1 -> 900"});
+  EXPECT_NE(d.Find(GCAP_FINDING_LOST_CALL), nullptr) << d.All();
+}
+
+TEST(LostCall, QuestionsAndSecondTriesAreNoLoss) {
+  for (const char* call : {"cuPointerGetAttribute -> 1", "cuEventQuery event=4 -> 600",
+                           "cuStreamIsCapturing stream=9 -> 906", "cuModuleGetFunction -> 500",
+                           "cuCtxEnablePeerAccess -> 704", "cuOccupancyMaxActiveBlocksPerMultiprocessor -> 1"}) {
+    EXPECT_EQ(Captured({std::string("main ") + call})->num_findings, 0u) << call;
+  }
+  EXPECT_EQ(Captured({"main cuMemAlloc -> 2", "main cuMemFree", "main cuMemAlloc"})->num_findings, 0u);
+  EXPECT_NE(Captured({"main cuMemAlloc -> 2"}).Find(GCAP_FINDING_LOST_CALL), nullptr);
+  EXPECT_EQ(Captured({"other cuMemcpyDtoDAsync stream=3 -> 1"})->num_findings, 0u);
+}
+
+// --- Questions after which nothing came ------------------------------------------------------------------------------
+
+// A capture as PyTorch makes it; the lines come after its last node.
+Script Torch(std::initializer_list<std::string> lines, const std::string& replays) {
+  Script s;
+  s.Place("begin", {"libtorch_cuda.so:capture_begin"}, {"torch/cuda/graphs.py:90:capture_begin", "train.py:40:main"});
+  s.Place("end", {"libtorch_cuda.so:capture_end"}, {"torch/cuda/graphs.py:126:capture_end", "train.py:40:main"});
+  s.Place("add", {"libtorch_cuda.so:add"}, {"train.py:11:body", "train.py:41:main"});
+  s.Place("copy", {"libtorch_cuda.so:copy_kernel"}, {"train.py:12:body", "train.py:41:main"});
+  s.Place("seed", {"libtorch_cuda.so:new_generator"}, {"train.py:13:body", "train.py:41:main"});
+  s.Place("plain", {"app:work"});
+  s.Run({"main cuStreamBeginCapture stream=1 mode=global at=begin", "main cuStreamGetCaptureInfo stream=1 at=begin",
+         "main cuStreamIsCapturing stream=1 at=add", "main cuLaunchKernel stream=1 at=add +kernel"});
+  s.Run(lines);
+  s.Run({"main cuStreamEndCapture stream=1 at=end", "main cuGraphInstantiateWithFlags graph=1 exec=1",
+         "! exec id=1 graph=1", "! replays exec=1 count=" + replays, "! end t=9000"});
+  return s;
+}
+
+TEST(Refused, QuestionOfACopy) {
+  Diagnosis d =
+      Torch({"main cuStreamIsCapturing stream=1 at=copy", "main cuPointerGetAttributes at=copy"}, "0").Diagnose();
+  const gcap_finding_t* f = d.Find(GCAP_FINDING_REFUSED);
+  ASSERT_NE(f, nullptr) << d.All();
+  EXPECT_EQ(d->num_findings, 1u) << d.All();
+  EXPECT_EQ(f->severity, GCAP_SEVERITY_ERROR);
+  EXPECT_FALSE(f->is_certain);
+  EXPECT_EQ(d.Rule(f), "R38");
+  EXPECT_EQ(d.Call(f), 5u);
+  EXPECT_HAS(f->sentence,
+             "asked whether the stream captures (cudaStreamIsCapturing (cuStreamIsCapturing), by thread "
+             "'main'), submitted nothing more and ended the capture");
+}
+
+TEST(Refused, QuestionOfAnythingElseHasNoRule) {
+  Diagnosis d = Torch({"main cuStreamIsCapturing stream=1 at=seed"}, "0").Diagnose();
+  const gcap_finding_t* f = d.Find(GCAP_FINDING_REFUSED);
+  ASSERT_NE(f, nullptr) << d.All();
+  EXPECT_EQ(f->rule, nullptr);
+  EXPECT_HAS(f->remedy, "exception");
+}
+
+TEST(Refused, LaunchedGraphWasNotRefused) {
+  EXPECT_EQ(Torch({"main cuStreamIsCapturing stream=1 at=seed"}, "2").Diagnose()->num_findings, 0u);
+}
+
+TEST(Refused, QuestionsOfBeginAndEndAndThoseBeforeWorkMeanNothing) {
+  Diagnosis d = Torch({"main cuStreamIsCapturing stream=1 at=end"}, "0").Diagnose();
+  EXPECT_EQ(d.Find(GCAP_FINDING_REFUSED), nullptr) << d.All();
+  EXPECT_NE(d.Find(GCAP_FINDING_NEVER_LAUNCHED), nullptr);
+  d = Torch({"main cuStreamIsCapturing stream=1 at=seed", "main cuLaunchKernel stream=1 +kernel"}, "0").Diagnose();
+  EXPECT_EQ(d.Find(GCAP_FINDING_REFUSED), nullptr) << d.All();
+}
+
+TEST(Refused, QuestionOfAPlainLibraryMeansNothing) {
+  Diagnosis d = Torch({"main cuStreamIsCapturing stream=1 at=plain"}, "0").Diagnose();
+  EXPECT_EQ(d.Find(GCAP_FINDING_REFUSED), nullptr) << d.All();
+  EXPECT_EQ(d.NumSerious(), 0u) << d.All();
+}
+
+TEST(Refused, FirstOperationIsNoEmptyGraph) {
+  Script s;
+  s.Place("begin", {"a:b"}, {"graphs.py:9:capture_begin"}).Place("copy", {"a:copy_"}, {"train.py:12:body"});
+  s.Run({"main cuStreamBeginCapture stream=1 mode=global at=begin", "main cuStreamIsCapturing stream=1 at=copy",
+         "main cuStreamEndCapture stream=1 at=begin", "! end t=900"});
+  Diagnosis d = s.Diagnose();
+  EXPECT_NE(d.Find(GCAP_FINDING_REFUSED), nullptr) << d.All();
+  EXPECT_EQ(d.Find(GCAP_FINDING_EMPTY_GRAPH), nullptr) << d.All();
+}
+
+// --- Memory ----------------------------------------------------------------------------------------------------------
+
+TEST(Pageable, CopyFromPageableMemory) {
+  Diagnosis d = Captured({"main cuMemcpyHtoDAsync stream=1 bytes=4096 copy=htod host=pageable +memcpy"});
+  const gcap_finding_t* f = d.Find(GCAP_FINDING_PAGEABLE);
+  ASSERT_NE(f, nullptr) << d.All();
+  EXPECT_EQ(f->severity, GCAP_SEVERITY_WARNING);
+  EXPECT_EQ(d.Rule(f), "R38");
+  EXPECT_EQ(d.Call(f), 3u);
+  EXPECT_HAS(f->sentence, "cudaMemcpyAsync (cuMemcpyHtoDAsync) of 4096 bytes on stream 1");
+  EXPECT_HAS(f->sentence, "pageable memory");
+}
+
+TEST(Pageable, MemoryOfAStackIsCalledSo) {
+  Diagnosis d = Captured({"main cuMemcpyDtoHAsync stream=1 host=stack +memcpy"});
+  const gcap_finding_t* f = d.Find(GCAP_FINDING_PAGEABLE);
+  ASSERT_NE(f, nullptr) << d.All();
+  EXPECT_HAS(f->sentence, "on the thread's stack");
+}
+
+TEST(Pageable, PinnedMemoryAndCopiesOfOthersAreFine) {
+  Diagnosis d = Captured(
+      {"main cuMemcpyHtoDAsync stream=1 host=pinned +memcpy", "other cuMemcpyHtoDAsync stream=3 host=pageable"});
+  EXPECT_EQ(d->num_findings, 0u) << d.All();
+}
+
+TEST(AllocationNode, WithoutAFree) {
+  Script s;
+  s.Run({"main cuStreamBeginCapture stream=1 mode=global", "main cuMemAllocAsync stream=1 bytes=64 +alloc",
+         "main cuMemAllocAsync stream=1 bytes=64 +alloc", "main cuMemFreeAsync stream=1 +free",
+         "main cuStreamEndCapture stream=1", "! exec id=1 graph=1", "! replays exec=1 count=1"});
+  Diagnosis d = s.Diagnose();
+  const gcap_finding_t* f = d.Find(GCAP_FINDING_ALLOCATION_NODE);
+  ASSERT_NE(f, nullptr) << d.All();
+  EXPECT_EQ(d->num_findings, 1u) << d.All();
+  EXPECT_EQ(f->severity, GCAP_SEVERITY_WARNING);
+  EXPECT_EQ(d.Rule(f), "R29");
+  EXPECT_EQ(f->count, 1u);
+  EXPECT_EQ(d.Call(f), 2u);
+  EXPECT_HAS(f->sentence, "The graph of capture 1 has 1 allocation node that it does not free");
+}
+
+TEST(AllocationNode, FreedInTheGraphOrOnLaunch) {
+  EXPECT_EQ(Captured({"main cuMemAllocAsync stream=1 +alloc", "main cuMemFreeAsync stream=1 +free"})->num_findings, 0u);
+  // Five good launches: the executable frees by itself.
+  EXPECT_EQ(Captured({"main cuMemAllocAsync stream=1 +alloc"}).NumSerious(), 0u);
+}
+
+TEST(AllocationNode, WorkspaceOfALibrary) {
+  Script s;
+  s.Place("gemm", {"libcuda.so.1:cuMemAllocAsync", "libcublas.so.13:cublasSgemm_v2", "app:main"});
+  s.Run({"main cuStreamBeginCapture stream=1 mode=global", "main cuMemAllocAsync stream=1 at=gemm +alloc",
+         "main cuStreamEndCapture stream=1"});
+  EXPECT_EQ(Diagnosis(s.text()).Rule(s.Diagnose().Find(GCAP_FINDING_ALLOCATION_NODE)), "R44");
+}
+
+// --- Nothing ---------------------------------------------------------------------------------------------------------
+
+TEST(EmptyGraph, WithoutANode) {
+  Diagnosis d = Diagnose({"main cuStreamBeginCapture stream=1 mode=global", "main cuStreamEndCapture stream=1",
+                          "! exec id=1 graph=1", "! replays exec=1 count=2"});
+  const gcap_finding_t* f = d.Find(GCAP_FINDING_EMPTY_GRAPH);
+  ASSERT_NE(f, nullptr) << d.All();
+  EXPECT_EQ(d->num_findings, 1u);
+  EXPECT_EQ(f->severity, GCAP_SEVERITY_WARNING);
+  EXPECT_EQ(d.Rule(f), "R8");
+  EXPECT_EQ(d.Call(f), 1u);
+  EXPECT_HAS(f->sentence, "Capture 1 on stream 1 (the capturing stream), by thread 'main'");
+}
+
+TEST(EmptyGraph, WorkThatEscapedIsNamedFirst) {
+  Diagnosis d = Diagnose({"main cuStreamBeginCapture stream=1 mode=global", "main cuLaunchKernel stream=2",
+                          "main cuStreamEndCapture stream=1"});
+  ASSERT_EQ(d->num_findings, 2u) << d.All();
+  EXPECT_EQ(d->findings[0].kind, GCAP_FINDING_ESCAPED);
+  EXPECT_HAS(d->findings[0].sentence, "the graph, which is empty, lacks it");
+  EXPECT_EQ(d->findings[1].kind, GCAP_FINDING_EMPTY_GRAPH);
+}
+
+TEST(EmptyGraph, RecordingWithoutNodesDoesNotMakeGraphsEmpty) {
+  Diagnosis d = Diagnose({"main cuStreamBeginCapture stream=1 mode=global", "main cuLaunchKernel stream=1",
+                          "main cuStreamEndCapture stream=1", "! exec id=1 graph=1", "! replays exec=1 count=2"});
+  EXPECT_EQ(d->num_findings, 0u) << d.All();
+}
+
+TEST(LeftOpen, CaptureWithoutAnEnd) {
+  Diagnosis d = Diagnose(
+      {"main cuStreamBeginCapture stream=1 mode=global", "main cuLaunchKernel stream=1 +kernel", "! end t=900"});
+  const gcap_finding_t* f = d.Find(GCAP_FINDING_LEFT_OPEN);
+  ASSERT_NE(f, nullptr) << d.All();
+  EXPECT_EQ(d->num_findings, 1u) << d.All();
+  EXPECT_EQ(f->severity, GCAP_SEVERITY_ERROR);
+  EXPECT_EQ(d.Rule(f), "R7");
+  EXPECT_EQ(d.Call(f), 1u);
+  EXPECT_HAS(f->sentence, "was never ended: rule R7");
+}
+
+TEST(LeftOpen, ProgramThatDied) {
+  Diagnosis d = Diagnose({"main cuStreamBeginCapture stream=1 mode=global"});
+  const gcap_finding_t* f = d.Find(GCAP_FINDING_LEFT_OPEN);
+  ASSERT_NE(f, nullptr) << d.All();
+  EXPECT_EQ(f->severity, GCAP_SEVERITY_WARNING);
+  EXPECT_HAS(f->sentence, "or the program died in it");
+}
+
+TEST(ModeKept, RelaxedModeThatNobodyTookBack) {
+  Diagnosis d = Diagnose({"main cuThreadExchangeStreamCaptureMode mode=relaxed", "! end t=900"});
+  const gcap_finding_t* f = d.Find(GCAP_FINDING_MODE_KEPT);
+  ASSERT_NE(f, nullptr) << d.All();
+  EXPECT_EQ(f->severity, GCAP_SEVERITY_WARNING);
+  EXPECT_EQ(d.Rule(f), "R60");
+  EXPECT_EQ(d.Call(f), 1u);
+  EXPECT_HAS(f->sentence, "put thread 'main' into relaxed mode");
+}
+
+TEST(ModeKept, PairsAndThreadLocalModeAreFine) {
+  Diagnosis d = Diagnose({"main cuThreadExchangeStreamCaptureMode mode=relaxed",
+                          "main cuThreadExchangeStreamCaptureMode mode=global",
+                          "pool cuThreadExchangeStreamCaptureMode mode=thread_local",
+                          "pool cuThreadExchangeStreamCaptureMode mode=relaxed -> 1", "! end t=900"});
+  EXPECT_EQ(d->num_findings, 0u) << d.All();
+  EXPECT_EQ(Diagnose({"main cuThreadExchangeStreamCaptureMode mode=relaxed"})->num_findings, 0u);  // it died in between
+}
+
+}  // namespace
