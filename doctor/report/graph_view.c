@@ -278,44 +278,51 @@ typedef struct successors {
   uint32_t *first, *targets, *open;  // `open`: how many predecessors a node has
 } successors_t;
 
-static successors_t list_successors(gcap_heap_t* local, const gcap_graph_view_t* view) {
-  successors_t lists = {gcap_heap_alloc(local, (view->num_nodes + 2) * sizeof(uint32_t)),
-                        gcap_heap_alloc(local, (view->num_edges + 1) * sizeof(uint32_t)),
-                        gcap_heap_alloc(local, (view->num_nodes + 1) * sizeof(uint32_t))};
-  for (uint32_t i = 0; i < view->num_edges; ++i) {
-    ++lists.first[view->edges[i].from + 2];
-    ++lists.open[view->edges[i].to];
+static successors_t list_successors(gcap_heap_t* local, uint32_t num_nodes, const gcap_view_edge_t* edges,
+                                    uint32_t num_edges) {
+  successors_t lists = {gcap_heap_alloc(local, ((size_t)num_nodes + 2) * sizeof(uint32_t)),
+                        gcap_heap_alloc(local, ((size_t)num_edges + 1) * sizeof(uint32_t)),
+                        gcap_heap_alloc(local, ((size_t)num_nodes + 1) * sizeof(uint32_t))};
+  for (uint32_t i = 0; i < num_edges; ++i) {
+    ++lists.first[edges[i].from + 2];
+    ++lists.open[edges[i].to];
   }
-  for (uint32_t i = 2; i < view->num_nodes + 2; ++i) lists.first[i] += lists.first[i - 1];
-  for (uint32_t i = 0; i < view->num_edges; ++i) {
-    lists.targets[lists.first[view->edges[i].from + 1]++] = view->edges[i].to;
-  }
+  for (uint32_t i = 2; i < num_nodes + 2; ++i) lists.first[i] += lists.first[i - 1];
+  for (uint32_t i = 0; i < num_edges; ++i) lists.targets[lists.first[edges[i].from + 1]++] = edges[i].to;
   return lists;
 }
 
-// Takes nodes without open predecessors away, one by one. Nodes on a circle, which no driver makes, stay in layer 0.
-static void layer(gcap_graph_view_t* view) {
+// Takes nodes without open predecessors away, one by one.
+uint32_t gcap_graph_layers(uint32_t num_nodes, const gcap_view_edge_t* edges, uint32_t num_edges,
+                           uint32_t* out_layers) {
   gcap_heap_t local;
   gcap_heap_init(&local);
-  successors_t lists = list_successors(&local, view);
-  uint32_t* ready = gcap_heap_alloc(&local, (view->num_nodes + 1) * sizeof(*ready));
-  uint32_t num_ready = 0;
-  for (uint32_t i = 0; i < view->num_nodes; ++i) {
+  successors_t lists = list_successors(&local, num_nodes, edges, num_edges);
+  uint32_t* ready = gcap_heap_alloc(&local, ((size_t)num_nodes + 1) * sizeof(*ready));
+  uint32_t num_ready = 0, num_layers = 0;
+  for (uint32_t i = 0; i < num_nodes; ++i) {
+    out_layers[i] = 0;
     if (lists.open[i] == 0) ready[num_ready++] = i;
   }
   for (uint32_t i = 0; i < num_ready; ++i) {
-    uint32_t below = view->nodes[ready[i]].layer + 1;
     for (uint32_t j = lists.first[ready[i]]; j < lists.first[ready[i] + 1]; ++j) {
-      gcap_view_node_t* target = &view->nodes[lists.targets[j]];
-      if (target->layer < below) target->layer = below;
-      if (--lists.open[lists.targets[j]] == 0) ready[num_ready++] = lists.targets[j];
+      uint32_t target = lists.targets[j];
+      if (out_layers[target] < out_layers[ready[i]] + 1) out_layers[target] = out_layers[ready[i]] + 1;
+      if (--lists.open[target] == 0) ready[num_ready++] = target;
     }
   }
-  for (uint32_t i = 0; i < view->num_nodes; ++i) {
-    if (lists.open[i] != 0) view->nodes[i].layer = 0;
-    if (view->nodes[i].layer >= view->num_layers) view->num_layers = view->nodes[i].layer + 1;
+  for (uint32_t i = 0; i < num_nodes; ++i) {
+    if (lists.open[i] != 0) out_layers[i] = 0;
+    if (out_layers[i] >= num_layers) num_layers = out_layers[i] + 1;
   }
   gcap_heap_deinit(&local);
+  return num_layers;
+}
+
+static void layer(gcap_heap_t* heap, gcap_graph_view_t* view) {
+  uint32_t* layers = gcap_heap_alloc(heap, ((size_t)view->num_nodes + 1) * sizeof(*layers));
+  view->num_layers = gcap_graph_layers(view->num_nodes, view->edges, view->num_edges, layers);
+  for (uint32_t i = 0; i < view->num_nodes; ++i) view->nodes[i].layer = layers[i];
 }
 
 // --- Building --------------------------------------------------------------------------------------------------------
@@ -424,7 +431,7 @@ gcap_graph_views_t* gcap_graph_views_create(const gcap_diagnosis_t* diagnosis) {
     for (int grouping = 0; grouping < GCAP_NUM_GROUPINGS; ++grouping) {
       group(&views->heap, view, (gcap_grouping_t)grouping);
     }
-    layer(view);
+    layer(&views->heap, view);
   }
   return views;
 }

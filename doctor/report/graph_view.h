@@ -64,6 +64,10 @@ void gcap_graph_views_destroy(gcap_graph_views_t* views);
 // The view of a graph; NULL.
 const gcap_graph_view_t* gcap_graph_views_find(const gcap_graph_views_t* views, uint32_t graph);
 
+// For each node the most edges on a way to it from a node without predecessors; returns the number of layers. Nodes on
+// a circle, which no driver makes, are in layer 0.
+uint32_t gcap_graph_layers(uint32_t num_nodes, const gcap_view_edge_t* edges, uint32_t num_edges, uint32_t* out_layers);
+
 // "kernel", "call site", "Python line".
 const char* gcap_grouping_name(gcap_grouping_t grouping);
 

@@ -3,7 +3,8 @@
 // When calls and captures began and ended.
 #include "doctor/report/timeline.h"
 
-enum { kNsPerCall = 1000 };  // where there are no times
+// Where there are no times: from a call to the next, and of a call.
+enum { kNsApart = 1000, kNsOfCall = 800 };
 
 gcap_timeline_t gcap_timeline_of(const gcap_recording_t* recording) {
   gcap_timeline_t timeline = {.recording = recording};
@@ -11,12 +12,12 @@ gcap_timeline_t gcap_timeline_of(const gcap_recording_t* recording) {
     if (recording->calls[i].end_ns > timeline.last_ns) timeline.last_ns = recording->calls[i].end_ns;
   }
   timeline.has_times = timeline.last_ns != 0;
-  if (!timeline.has_times) timeline.last_ns = recording->num_calls * kNsPerCall;
+  if (!timeline.has_times) timeline.last_ns = recording->num_calls * kNsApart;
   return timeline;
 }
 
 gcap_span_t gcap_timeline_call(const gcap_timeline_t* timeline, uint32_t call) {
-  if (!timeline->has_times) return (gcap_span_t){(uint64_t)call * kNsPerCall, (uint64_t)call * kNsPerCall + kNsPerCall};
+  if (!timeline->has_times) return (gcap_span_t){(uint64_t)call * kNsApart, (uint64_t)call * kNsApart + kNsOfCall};
   const gcap_event_call_t* of = &timeline->recording->calls[call];
   return (gcap_span_t){of->start_ns, of->end_ns > of->start_ns ? of->end_ns : of->start_ns};
 }

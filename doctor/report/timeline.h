@@ -12,7 +12,7 @@ extern "C" {
 
 typedef struct gcap_timeline {
   const gcap_recording_t* recording;
-  bool has_times;    // false: a simulator's log or a ledger, where each call takes a microsecond here
+  bool has_times;    // false: a simulator's log or a ledger, where calls are a microsecond apart here
   uint64_t last_ns;  // the latest end
 } gcap_timeline_t;
 

@@ -151,7 +151,7 @@ void gcap_report_trace(FILE* out, const gcap_diagnosis_t* diagnosis) {
   gcap_json_text(json, "displayTimeUnit", "ns");
   gcap_json_open(json, "otherData", '{');
   gcap_json_text(json, "source", diagnosis->recording->source);
-  gcap_json_text(json, "times", tracer.timeline.has_times ? "recorded" : "none: each call takes a microsecond");
+  gcap_json_text(json, "times", tracer.timeline.has_times ? "recorded" : "none: calls are a microsecond apart");
   gcap_json_close(json, '{');
   gcap_json_open(json, "traceEvents", '[');
   name_tracks(&tracer);

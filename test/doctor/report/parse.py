@@ -72,3 +72,39 @@ def check_others():
 check_broken()
 check_healthy()
 check_others()
+
+
+# --- Traces ---------------------------------------------------------------------------------------------------------
+
+
+def check_trace(name):
+    trace = read(name + ".trace")
+    events = trace["traceEvents"]
+    tracks = {(e["pid"], e["tid"]) for e in events if e["ph"] == "M" and e["name"] == "thread_name"}
+    for event in events:
+        same("the kind of event", event["ph"] in "MXi", True)
+        if event["ph"] != "M":
+            same("a time", isinstance(event["ts"], float) and event["ts"] >= 0, True)
+        if event["ph"] == "X":
+            same("a duration", event["dur"] >= 0, True)
+            same("a track", (event["pid"], event["tid"]) in tracks, True)
+    return events
+
+
+def check_traces():
+    events = check_trace("broken")
+    names = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    same("the tracks", sorted(names.values()), ["'loader'", "'python3'", "stream 1 (nonblocking)", "stream 2 (nonblocking)"])
+    culprit, = [e for e in events if e["ph"] == "X" and e["name"] == "cudaStreamSynchronize" and e["pid"] == 1]
+    same("the culprit", (culprit["ts"], culprit["dur"], culprit["cat"]), (1080.0, 10.0, "failed"))
+    same("its line", culprit["args"]["python"], "serve.py:12 in body")
+    capture, = [e for e in events if e["ph"] == "X" and e["cat"] == "capture"]
+    same("the capture", (capture["ts"], capture["dur"], capture["pid"]), (1000.0, 220.0, 2))
+    findings = [e for e in events if e["ph"] == "i"]
+    same("the findings", [(e["name"], e["tid"], e["ts"]) for e in findings], [("culprit", 1, 1080.0), ("lost_call", 2, 1085.0)])
+    for name in "healthy", "hostile", "many":
+        check_trace(name)
+    same("slices of a large one", len([e for e in check_trace("large") if e["ph"] == "X"]), 1 + 2 * 1002)
+
+
+check_traces()

@@ -113,10 +113,11 @@ const char kBroken[] =
     "pyframe\tid=8\tfile=serve.py\tline=41\tfunction=main\n"
     "pyframe\tid=9\tfile=serve.py\tline=10\tfunction=body\n"
     "pyframe\tid=10\tfile=loader.py\tline=5\tfunction=load\n"
+    "frame\tid=11\tmodule=/app/loader.so\toffset=0x77\tfunction=load_weights\n"
     "stack\tid=1\tc=1,2,3,4\tpy=6,7,8\n"
     "stack\tid=2\tc=1,2,4\tpy=8\n"
     "stack\tid=3\tc=1,2,5,4\tpy=9,8\n"
-    "stack\tid=4\tc=1,2\tpy=10\n"
+    "stack\tid=4\tc=11\tpy=10\n"
     "call\tn=1\tt=1000000\tend=1010000\tthread=1\tfunction=cuStreamBeginCapture\tresult=0\tstream=1\tmode=global"
     "\tstack=2\n"
     "node\tgraph=1\tid=0x100000000\ttype=kernel\tcall=2\n"
@@ -263,7 +264,7 @@ namespace {
 
 const char* const kKernels[] = {
     "_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_21CUDAFunctorOnSelf_addIfEESt5arrayIPcLm2EEEEviT0_T1_",
-    "_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_15gelu_kernel_cudaIfEESt5arrayIPcLm2EEEEviT0_T1_",
+    "_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_16gelu_kernel_cudaIfEESt5arrayIPcLm2EEEEviT0_T1_",
     "_ZN2at6native13reduce_kernelILi512ELi1ENS0_8ReduceOpIfNS0_14func_wrapper_tIfZNS0_11sum_functorIfffEclERNS_14"
     "TensorIteratorEEUlffE_EEjfLi4ELi4EEEEEvT1_",
     "cutlass_80_tensorop_s1688gemm_128x128_16x4_tn_align4",

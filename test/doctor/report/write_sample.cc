@@ -18,6 +18,7 @@ int main(int argc, char** argv) {
   if (strcmp(argv[2], "text") == 0) gcap_report_text(stdout, sample->diagnosis(), false);
   if (strcmp(argv[2], "colour") == 0) gcap_report_text(stdout, sample->diagnosis(), true);
   if (strcmp(argv[2], "json") == 0) gcap_report_json(stdout, sample->diagnosis());
+  if (strcmp(argv[2], "html") == 0) gcap_report_html(stdout, sample->diagnosis());
   if (strcmp(argv[2], "dot") == 0) gcap_report_dot(stdout, sample->diagnosis());
   if (strcmp(argv[2], "trace") == 0) gcap_report_trace(stdout, sample->diagnosis());
   return 0;

@@ -1,0 +1,25 @@
+# Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+#
+# embed.awk FILE...: prints the files as constants of C, each named after its file: page_css for page.css. Without Bazel:
+#   awk -f doctor/report/embed.awk doctor/report/page.html doctor/report/page.css doctor/report/page.js >DIR/doctor/report/page.inc
+# and compile with -IDIR.
+
+function close_text() { if (is_open) print ";" }
+
+FNR == 1 {
+    close_text()
+    name = FILENAME
+    sub(/.*\//, "", name)
+    gsub(/[^A-Za-z0-9]/, "_", name)
+    print "static const char " name "[] ="
+    is_open = 1
+}
+
+{
+    gsub(/\\/, "\\\\")
+    gsub(/"/, "\\\"")
+    gsub(/\?/, "\\?")  # two of them begin a trigraph
+    print "    \"" $0 "\\n\""
+}
+
+END { close_text() }
