@@ -62,6 +62,8 @@ static void on_callback(void* user, int32_t domain, uint32_t id, const void* dat
   if (thread != NULL && !thread->is_busy) {
     thread->is_busy = true;
     dispatch(thread, domain, id, data);
+    // No line is taken any more, so the program need not pay for callbacks.
+    if (gcap_writer_is_full()) gcap_switch_stop();
     thread->is_busy = false;
   }
   errno = error;

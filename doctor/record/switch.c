@@ -32,7 +32,7 @@ static struct {
   uint32_t open[kMaxOpen];  // streams
   uint32_t num_open;
   uint32_t last_callback;  // of the driver's, once that is known
-  bool watches_frees;
+  bool watches_frees, is_stopped;
   atomic_bool is_capturing;
   _Atomic uint32_t epoch;
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -78,7 +78,7 @@ void gcap_switch_began(uint32_t stream) {
   for (uint32_t i = 0; i < state.num_open; ++i) is_known |= state.open[i] == stream;
   if (!is_known && state.num_open < kMaxOpen) {
     state.open[state.num_open++] = stream;
-    if (state.num_open == 1) {
+    if (state.num_open == 1 && !state.is_stopped) {
       atomic_store(&state.is_capturing, true);
       switch_others(1);
     }
@@ -91,7 +91,7 @@ void gcap_switch_ended(uint32_t stream) {
   for (uint32_t i = 0; i < state.num_open; ++i) {
     if (state.open[i] != stream) continue;
     state.open[i] = state.open[--state.num_open];
-    if (state.num_open == 0) {
+    if (state.num_open == 0 && !state.is_stopped) {
       atomic_store(&state.is_capturing, false);
       switch_others(0);
       atomic_fetch_add(&state.epoch, 1);
@@ -103,11 +103,22 @@ void gcap_switch_ended(uint32_t stream) {
 
 void gcap_switch_watch_frees(void) {
   pthread_mutex_lock(&state.lock);
-  if (!state.watches_frees) {
+  if (!state.watches_frees && !state.is_stopped) {
     state.watches_frees = true;
     for (uint32_t i = 1; i < GCAP_NUM_DRIVER_CALLS; ++i) {
       if (gcap_driver_call(i)->role == GCAP_ROLE_MANAGED_FREE) enable(1, i);
     }
+  }
+  pthread_mutex_unlock(&state.lock);
+}
+
+void gcap_switch_stop(void) {
+  pthread_mutex_lock(&state.lock);
+  if (!state.is_stopped) {
+    state.is_stopped = true;
+    atomic_store(&state.is_capturing, false);
+    state.cupti->EnableDomain(0, state.subscriber, GCAP_CUPTI_DRIVER);
+    state.cupti->EnableDomain(0, state.subscriber, GCAP_CUPTI_RESOURCE);
   }
   pthread_mutex_unlock(&state.lock);
 }

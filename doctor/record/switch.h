@@ -21,6 +21,9 @@ void gcap_switch_ended(uint32_t stream);
 // The memory that cuMemFree frees is the driver's and the host's from now on.
 void gcap_switch_watch_frees(void);
 
+// Disables all callbacks, for ever. Thread-safe, and legal in a callback.
+void gcap_switch_stop(void);
+
 // Whether a capture is open anywhere in the process. Thread-safe.
 bool gcap_switch_is_capturing(void);
 // Grows by one each time the driver's callbacks are disabled: calls that began before have no exit.

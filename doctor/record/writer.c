@@ -46,13 +46,24 @@ static void read_program(char* out, size_t size) {
   }
 }
 
+// What of a line went out before the error is taken back, if nothing came behind it.
+static void take_back(size_t bytes) {
+  const off_t size = lseek(writer.file, 0, SEEK_END);
+  if (bytes != 0 && size >= (off_t)bytes && ftruncate(writer.file, size - (off_t)bytes) != 0) return;
+}
+
 static bool write_all(const char* data, size_t size) {
-  while (size > 0) {
-    ssize_t done = write(writer.file, data, size);
-    if (done < 0 && errno == EINTR) continue;
-    if (done <= 0) return false;
-    data += done;
-    size -= (size_t)done;
+  size_t done = 0;
+  while (done < size) {
+    ssize_t more = write(writer.file, data + done, size - done);
+    if (more < 0 && errno == EINTR) continue;
+    if (more <= 0) {
+      const int error = errno;
+      take_back(done);
+      errno = error;
+      return false;
+    }
+    done += (size_t)more;
   }
   return true;
 }

@@ -16,6 +16,7 @@
 #include <sstream>
 
 Fake fake;
+int (*initialize_injection)();
 
 namespace {
 
@@ -68,9 +69,8 @@ void LoadFake() {
     }
   }
   LoadFake();
-  int (*initialize)() = nullptr;
-  Find(Load(RecorderPath()), "InitializeInjection", &initialize);
-  IN_PROGRAM(initialize() == 1);
+  Find(Load(RecorderPath()), "InitializeInjection", &initialize_injection);
+  IN_PROGRAM(initialize_injection() == 1);
   program();
   exit(0);
 }

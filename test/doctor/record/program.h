@@ -58,6 +58,8 @@ struct Fake {
   decltype(&fake_cupti_record) record;
 };
 extern Fake fake;
+// The recorder's.
+extern int (*initialize_injection)();
 
 // Ends the program with exit code 3 if it is not so, and says where.
 #define IN_PROGRAM(condition) InProgram((condition), #condition, __LINE__)

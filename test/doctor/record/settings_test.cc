@@ -1,0 +1,153 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// What the environment asks of the recorder, and what it says where it cannot record: one sentence, and the program
+// runs.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "test/doctor/record/program.h"
+
+namespace {
+
+void* const kStream = Handle(0x1000);
+void* const kGraph = Handle(0x3000);
+
+void Capture() {
+  Begin(kStream);
+  Launch(kStream, kGraph, nullptr);
+  End(kStream, kGraph);
+}
+
+// The program ran, and the sentence is on stderr, once, and in the file.
+void ExpectSaid(const Recorded& recorded, const std::string& sentence) {
+  EXPECT_EQ(recorded.status, 0);
+  EXPECT_NE(recorded.said.find("gcap-doctor: "), std::string::npos);
+  EXPECT_NE(recorded.said.find(sentence), std::string::npos) << recorded.said;
+  EXPECT_EQ(recorded.said.find('\n'), recorded.said.size() - 1) << recorded.said;
+  ASSERT_NE(recorded.events, nullptr);
+  ASSERT_EQ(recorded.events->num_notes, 1u) << recorded.text;
+  EXPECT_NE(std::string(recorded.events->notes[0]).find(sentence), std::string::npos);
+}
+
+TEST(RecorderSettings, NothingIsSaidWhereAllIsWell) {
+  Recorded recorded = Record(Capture);
+  EXPECT_EQ(recorded.said, "");
+  EXPECT_EQ(recorded.events->num_notes, 0u);
+  EXPECT_NE(std::string(recorded.events->program).find("settings_test"), std::string::npos);
+}
+
+TEST(RecorderSettings, FileThatCannotBeMadeIsSaid) {
+  Recorded recorded = Record(Capture, {{"GCAP_DOCTOR_EVENTS", "/nowhere/at/all"}});
+  EXPECT_EQ(recorded.events, nullptr);
+  EXPECT_EQ(recorded.status, 0);
+  EXPECT_NE(recorded.said.find("'/nowhere/at/all."), std::string::npos) << recorded.said;
+  EXPECT_NE(recorded.said.find("No such file or directory"), std::string::npos) << recorded.said;
+}
+
+TEST(RecorderSettings, PathThatIsTooLongIsSaid) {
+  Recorded recorded = Record(Capture, {{"GCAP_DOCTOR_EVENTS", "/tmp/" + std::string(5000, 'x')}});
+  EXPECT_EQ(recorded.status, 0);
+  EXPECT_NE(recorded.said.find("File name too long"), std::string::npos) << recorded.said.substr(0, 200);
+}
+
+TEST(RecorderSettings, CuptiThatCannotBeLoadedIsSaid) {
+  ExpectSaid(Record(Capture, {{"GCAP_DOCTOR_CUPTI", "/nowhere/libcupti.so"}}),
+             "GCAP_DOCTOR_CUPTI is '/nowhere/libcupti.so', which cannot be loaded");
+}
+
+TEST(RecorderSettings, LibraryThatIsNoCuptiIsSaid) {
+  ExpectSaid(Record(Capture, {{"GCAP_DOCTOR_CUPTI", "libm.so.6"}}), "has no function cuptiGetVersion");
+  ExpectSaid(Record(Capture, {{"GCAP_DOCTOR_CUPTI", "./" + OldFakePath()}}), "has no function cuptiGetGraphNodeId");
+}
+
+TEST(RecorderSettings, CuptiThatIsTooOldIsSaid) {
+  ExpectSaid(Record(Capture, {{"FAKE_CUPTI_VERSION", "17"}}), "has version 17, which is older than CUDA 12.0's (18)");
+}
+
+TEST(RecorderSettings, AnotherToolIsSaid) {
+  ExpectSaid(Record(Capture, {{"FAKE_CUPTI_SUBSCRIBE", "39"}}), "another tool uses CUPTI in this process");
+}
+
+TEST(RecorderSettings, DriverThatIsTooOldIsSaid) {
+  ExpectSaid(Record(Capture, {{"FAKE_CUPTI_SUBSCRIBE", "14"}}), "the driver is older than CUPTI's version 130000");
+  ExpectSaid(Record(Capture, {{"FAKE_CUPTI_SUBSCRIBE", "15"}}), "CUPTI does not work with this driver");
+}
+
+TEST(RecorderSettings, OtherRefusalsAreSaid) {
+  ExpectSaid(Record(Capture, {{"FAKE_CUPTI_SUBSCRIBE", "35"}}), "lacks the right");
+  ExpectSaid(Record(Capture, {{"FAKE_CUPTI_SUBSCRIBE", "999"}}), "CUPTI refuses (999, FAKE_ERROR)");
+}
+
+TEST(RecorderSettings, NoCuptiAnywhereIsSaid) {
+  Recorded recorded = Record(Capture, {{"GCAP_DOCTOR_CUPTI", ""}, {"CUDA_HOME", ""}, {"CUDA_PATH", ""}});
+  if (recorded.events->cupti != 0) GTEST_SKIP() << "this machine has a CUPTI, which the recorder found";
+  ExpectSaid(recorded, "no CUPTI was found");
+}
+
+TEST(RecorderSettings, CuptiIsFoundInAToolkit) {
+  char folder[] = "/tmp/gcap_toolkit.XXXXXX";
+  ASSERT_NE(mkdtemp(folder), nullptr);
+  const std::string library = std::string(folder) + "/extras/CUPTI/lib64/";
+  ASSERT_EQ(system(("mkdir -p " + library).c_str()), 0);
+  // What is loaded already goes first, so it is a copy.
+  ASSERT_EQ(system(("cp " + FakePath() + " " + library + "libcupti.so.12").c_str()), 0);
+  Recorded recorded = Record([] {}, {{"GCAP_DOCTOR_CUPTI", ""}, {"CUDA_HOME", folder}});
+  EXPECT_EQ(recorded.said, "");
+  EXPECT_EQ(recorded.events->cupti, 130000u);
+  ASSERT_EQ(system(("rm -r " + std::string(folder)).c_str()), 0);
+}
+
+TEST(RecorderSettings, BadValuesAreSaidAndDefaultsAreUsed) {
+  for (const char* bad : {"lots", "0", "-5", "12x", "99999999999999999999"}) {
+    Recorded recorded = Record(Capture, {{"GCAP_DOCTOR_LIMIT_MB", bad}});
+    EXPECT_NE(recorded.said.find("GCAP_DOCTOR_LIMIT_MB is '" + std::string(bad) + "'"), std::string::npos);
+    recorded.Call("cuLaunchKernel");
+  }
+  Recorded recorded = Record(Capture, {{"GCAP_DOCTOR_TIME", "yes"}});
+  EXPECT_NE(recorded.said.find("GCAP_DOCTOR_TIME is 'yes', expected 0 or 1: 0 is used."), std::string::npos);
+  recorded.Call("cuLaunchKernel");
+}
+
+TEST(RecorderSettings, RecordingStopsAtItsLimit) {
+  Recorded recorded = Record(
+      [] {
+        const uint32_t few = fake.enabled();
+        Begin(kStream);
+        for (int i = 0; i < 20000; ++i) Synchronize(kStream);
+        End(kStream, kGraph);
+        IN_PROGRAM(fake.enabled() <= few);
+      },
+      {{"GCAP_DOCTOR_LIMIT_MB", "1"}});
+  ExpectSaid(recorded, "the recording stopped at 1 MB");
+  EXPECT_GT(recorded.Calls("cuStreamSynchronize").size(), 5000u);
+  EXPECT_LT(recorded.text.size(), (1u << 20) + 1000);
+  EXPECT_FALSE(recorded.events->ended);
+}
+
+TEST(RecorderSettings, WriteThatFailsIsSaidAndLeavesWholeLines) {
+  Recorded recorded = Record([] {
+    signal(SIGXFSZ, SIG_IGN);
+    Begin(kStream);
+    const struct rlimit limit = {32 << 10, 32 << 10};
+    IN_PROGRAM(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+    for (int i = 0; i < 2000; ++i) Synchronize(kStream);
+    End(kStream, kGraph);
+  });
+  EXPECT_NE(recorded.said.find("writing to its file failed (File too large)"), std::string::npos) << recorded.said;
+  EXPECT_GT(recorded.Calls("cuStreamSynchronize").size(), 20u);
+  EXPECT_EQ(recorded.text.back(), '\n');
+}
+
+TEST(RecorderSettings, InitializedTwiceIsInitializedOnce) {
+  Recorded recorded = Record([] {
+    IN_PROGRAM(initialize_injection() == 1);
+    Capture();
+  });
+  recorded.Call("cuLaunchKernel");
+  EXPECT_EQ(recorded.said, "");
+}
+
+}  // namespace
