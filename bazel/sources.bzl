@@ -7,7 +7,8 @@ def _aspect_impl(target, ctx):
     own = []
     for attribute in ["srcs", "hdrs"]:
         own += getattr(ctx.rule.files, attribute, [])
-    dependencies = [dependency[_SourcesInfo].files for dependency in getattr(ctx.rule.attr, "deps", [])]
+    # A dependency may be a file, such as a script of the linker.
+    dependencies = [each[_SourcesInfo].files for each in getattr(ctx.rule.attr, "deps", []) if _SourcesInfo in each]
     own = [file for file in own if file.is_source and file.extension in ["c", "h", "hpp", "cu"]]
     return [_SourcesInfo(files = depset(own, transitive = dependencies))]
 

@@ -74,6 +74,8 @@ const char* gcap_installed_rule_page(gcap_heap_t* heap, const char* rule) {
   char* end = NULL;
   unsigned long number = isdigit((unsigned char)rule[1]) ? strtoul(rule + 1, &end, 10) : 0;
   if (end == NULL || *end != '\0') return NULL;
+  const char* wanted = getenv("GCAP_DOCTOR_RULES");
+  if (wanted != NULL && wanted[0] != '\0') return real_file(heap, gcap_heap_print(heap, "%s/r%lu.md", wanted, number));
   size_t count = sizeof(kPageFolders) / sizeof(kPageFolders[0]);
   return find(heap, kPageFolders, count, gcap_heap_print(heap, "r%lu.md", number));
 }

@@ -13,7 +13,7 @@ extern "C" {
 // The absolute path of libgcap_doctor.so: that of GCAP_DOCTOR_LIBRARY if it is set. NULL after a sentence.
 const char* gcap_installed_library(gcap_heap_t* heap);
 
-// The page of the rule "R11"; NULL where no pages are installed.
+// The page of the rule "R11", in the folder that GCAP_DOCTOR_RULES names if it is set; NULL where no pages are.
 const char* gcap_installed_rule_page(gcap_heap_t* heap, const char* rule);
 
 #ifdef __cplusplus

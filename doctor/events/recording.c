@@ -104,10 +104,10 @@ void gcap_recording_finish(gcap_recording_t* recording) {
 // --- Frames that a user looks at -------------------------------------------------------------------------------------
 
 static bool is_cudas_own(const char* module) {
-  static const char* const names[] = {"libcuda.so",  "libcupti.so", "libcudart.so",      "libgcap_doctor.so",
-                                      "libnvidia-",  "libcublas",   "libcudnn",          "libcusolver",
-                                      "libcusparse", "libcufft",    "libc.so",           "libpthread.so",
-                                      "ld-linux",    "libgcap_sim", "libgcap_fake_cupti"};
+  static const char* const names[] = {
+      "libcuda.so", "libcupti.so", "libcudart.so",  "libgcap_doctor.so", "libnvidia-", "libcublas",
+      "libcudnn",   "libcusolver", "libcusparse",   "libcufft",          "libc.so",    "libpthread.so",
+      "ld-linux",   "libgcap_sim", "libfake_cupti", "libasan.so",        "libtsan.so", "libubsan.so"};
   const char* slash = strrchr(module, '/');
   const char* base = slash != NULL ? slash + 1 : module;
   for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); ++i) {

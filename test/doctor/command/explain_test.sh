@@ -2,7 +2,7 @@
 # Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 #
 # gcap-doctor explain and report: what they print and write, their exit codes, files that cannot be read or written.
-#   explain_test.sh gcap-doctor checks.sh FOLDER_OF_EVENTS
+#   explain_test.sh gcap-doctor checks.sh FOLDER_OF_EVENTS R11.MD
 set -eu
 doctor=$1
 # shellcheck source=checks.sh
@@ -36,9 +36,18 @@ has out StreamSynchronize "could not be read" "line 13"
 # --- Rules ------------------------------------------------------------------------------------------------------------
 
 for rule in R11 r11 11; do
-  ends 0 "$doctor" explain --rule "$rule"
-  has out R11 "capturing stream"
+  ends 0 env GCAP_DOCTOR_RULES="$(dirname "$4")" "$doctor" explain --rule "$rule"
+  cmp "$tmp/out" "$4" || fail "--rule $rule is not $4"
 done
+# Without the pages, what the table says.
+cp "$doctor" "$tmp/alone"
+ends 0 "$tmp/alone" explain --rule R11
+has out "R11: a call that a capturing stream cannot be given" "cudaErrorStreamCaptureUnsupported (900)" "remedy: do it before"
+mkdir -p "$tmp/prefix/bin" "$tmp/prefix/share/gcap/doctor/rules"
+cp "$doctor" "$tmp/prefix/bin/"
+echo "the page" >"$tmp/prefix/share/gcap/doctor/rules/r11.md"
+ends 0 "$tmp/prefix/bin/gcap-doctor" explain --rule R11
+[ "$(cat "$tmp/out")" = "the page" ] || fail "the installed page is not printed"
 
 # --- Files that cannot be read ----------------------------------------------------------------------------------------
 

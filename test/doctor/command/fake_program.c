@@ -8,11 +8,13 @@
 //   fork FILE    the same in a child, which it waits for
 //   print NAME   prints a variable of the environment
 //   say TEXT     prints it
+//   inject       loads what CUDA_INJECTION64_PATH names, as the driver does
 //   read         prints what comes on standard input
 //   wait         prints "waiting", then waits for a signal
 //   trap         ends with 7 at SIGTERM from now on, and with 8 at SIGINT
 //   kill N       sends itself the signal
 //   exit N       ends
+#include <dlfcn.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,6 +51,19 @@ static void copy_in_child(const char* from) {
   waitpid(pid, NULL, 0);
 }
 
+static void inject(void) {
+  const char* path = getenv("CUDA_INJECTION64_PATH");
+  void* library = dlopen(path != NULL ? path : "", RTLD_NOW);
+  void* symbol = library != NULL ? dlsym(library, "InitializeInjection") : NULL;
+  int (*initialize)(void) = NULL;
+  memcpy(&initialize, &symbol, sizeof(initialize));
+  if (initialize == NULL) {
+    fprintf(stderr, "no injection: %s\n", dlerror());
+    exit(97);
+  }
+  printf("initialized: %d\n", initialize());
+}
+
 static void end(int number) { _exit(number == SIGTERM ? 7 : 8); }
 
 // A word with a value. Returns whether there is such a word.
@@ -76,6 +91,8 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     if (strcmp(argv[i], "read") == 0) {
       pour(stdin, stdout);
+    } else if (strcmp(argv[i], "inject") == 0) {
+      inject();
     } else if (strcmp(argv[i], "trap") == 0) {
       signal(SIGTERM, end);
       signal(SIGINT, end);

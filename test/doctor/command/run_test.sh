@@ -62,6 +62,16 @@ ends 3 "$doctor" run --events no/such -- "$program" say hello
 has err "run: --events is 'no/such': expected a name in a folder that can be written to"
 silent out
 
+# --- The recorder's library -------------------------------------------------------------------------------------------
+
+# It is loaded and says why it records nothing; the program runs on.
+echo "no library" >text.so
+ends 5 "$doctor" run --cupti text.so -- "$program" inject say after exit 5
+has out "initialized: 1" after
+has err "GCAP_DOCTOR_CUPTI is '$tmp/text.so', which cannot be loaded" "nothing is recorded"
+ends 0 "$doctor" run --cupti text.so --json note.json -- "$program" inject
+grep -q "cannot be loaded" note.json || fail "the note is not in the JSON"
+
 # --- The environment --------------------------------------------------------------------------------------------------
 
 everything="print GCAP_DOCTOR_TIME print GCAP_DOCTOR_LIMIT_MB print GCAP_DOCTOR_CUPTI print CUDA_INJECTION64_PATH"
@@ -126,7 +136,8 @@ has err "has no events: line 1: the file is empty"
 signalled() {
   signal=$1 expected=$2
   shift 2
-  "$doctor" run -- "$program" "$@" copy "$data/broken.events" wait >out 2>err &
+  # A shell lets what runs beside it ignore SIGINT.
+  env --default-signal=INT "$doctor" run -- "$program" "$@" copy "$data/broken.events" wait >out 2>err &
   pid=$!
   for _ in $(seq 1000); do
     ! grep -q waiting out || break
@@ -143,5 +154,7 @@ signalled() {
 
 signalled TERM 143
 signalled HUP 129
+signalled INT 130
 signalled TERM 7 trap
+signalled INT 8 trap
 finish

@@ -86,6 +86,13 @@ case $(cat out) in
   "$(realpath environment)"/*) ;;
   *) fail "the library is not that of the environment: $(cat out)" ;;
 esac
+# As the driver loads it: it writes its events, here that there is no CUPTI.
+touch no_cupti.so
+ends 0 "$doctor" run --cupti no_cupti.so -- python -c '
+import ctypes, os
+print(ctypes.CDLL(os.environ["CUDA_INJECTION64_PATH"]).InitializeInjection())'
+[ "$(cat out)" = 1 ] || fail "the library's start returned $(cat out)"
+has err "no_cupti.so', which cannot be loaded"
 ends 6 "$doctor" run -- python -c 'raise SystemExit(6)'
 ends 1 "$doctor" explain "$events"
 has out StreamSynchronize
