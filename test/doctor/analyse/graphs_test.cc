@@ -34,7 +34,7 @@ TEST(Escaped, LaunchOnTheLegacyStream) {
   EXPECT_EQ(d.Other(f), 1u);
   EXPECT_STREQ(f->sentence,
                "cudaLaunchKernel (cuLaunchKernel) of kernel copy on the legacy default stream, by thread 'main', ran "
-               "beside capture 1: the work ran at once, and the graph lacks it (rule R8).");
+               "beside capture 1: the work ran at once, and the graph lacks it (rule R64).");
   EXPECT_HAS(f->remedy, "give it to a stream of the capture");
 }
 
