@@ -1,7 +1,7 @@
 # Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 #
 # An event of before the capture is queried.
-# doctor: culprit R26 cudaEventQuery
+# doctor: culprit R14 cudaEventQuery
 import torch
 
 x = torch.ones(1024, device="cuda")
