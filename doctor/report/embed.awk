@@ -1,8 +1,8 @@
 # Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 #
-# embed.awk FILE...: prints the files as constants of C, each named after its file: page_css for page.css. Without Bazel:
-#   awk -f doctor/report/embed.awk doctor/report/page.html doctor/report/page.css doctor/report/page.js >DIR/doctor/report/page.inc
-# and compile with -IDIR.
+# embed.awk FILE...: prints the files as constants of C, each named after its file: page_css for page.css. To compile
+# without Bazel, with -IDIR:
+#   cd doctor/report && awk -f embed.awk page.html page.css page.js >DIR/doctor/report/page.inc
 
 function close_text() { if (is_open) print ";" }
 
@@ -16,9 +16,9 @@ FNR == 1 {
 }
 
 {
-    gsub(/\\/, "\\\\")
-    gsub(/"/, "\\\"")
-    gsub(/\?/, "\\?")  # two of them begin a trigraph
+    gsub(/\\/, "&&")
+    gsub(/"/, "\\\\&")
+    gsub(/[?]/, "\\\\&")  # two of them begin a trigraph
     print "    \"" $0 "\\n\""
 }
 

@@ -16,8 +16,9 @@
 
   // Everything that can be clicked can be reached by the key Tab, and what scrolls too.
   const reachable = (part) => part.tabIndex >= 0;
-  seen.unreachable = [...document.querySelectorAll("a, button, input, summary, .scroll")].filter((p) => !reachable(p)).length;
-  seen.unnamed = [...document.querySelectorAll("svg, .scroll, input")].filter((p) => !p.hasAttribute("aria-label")).length;
+  const count = (query, isCounted) => [...document.querySelectorAll(query)].filter(isCounted).length;
+  seen.unreachable = count("a, button, input, summary, .scroll", (part) => !reachable(part));
+  seen.unnamed = count("svg, .scroll, input", (part) => !part.hasAttribute("aria-label"));
 
   // Sorting by the number of nodes, both ways.
   const table = document.querySelector("details.graph table");
@@ -36,7 +37,8 @@
   if (input) {
     input.value = "model.py:103";
     input.dispatchEvent(new Event("input"));
-    seen.filtered = [...input.closest(".tools").nextElementSibling.querySelectorAll("tbody tr")].filter((r) => !r.hidden).length;
+    const rows = [...input.closest(".tools").nextElementSibling.querySelectorAll("tbody tr")];
+    seen.filtered = rows.filter((row) => !row.hidden).length;
     input.value = "";
     input.dispatchEvent(new Event("input"));
   }

@@ -1,8 +1,8 @@
 #!/bin/bash
 # Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 #
-# browser_test.sh WRITE_SAMPLE BROWSER_PY BROWSER_JS: the page in a real browser, without a window: what it shows, what its
-# script does, that no other script runs, and that pixels are there, in light and dark, at 1280 pixels and at 400.
+# browser_test.sh WRITE_SAMPLE BROWSER_PY BROWSER_JS: the page in a real browser, without a window: what it shows, what
+# its script does, that no other script runs, and that pixels are there, in light and dark, at 1280 pixels and at 400.
 # It skips, and says so, where there is no Chromium; with GCAP_REQUIRE_BROWSER=1 that is a failure.
 #
 # BROWSER_JS is put at a page's end and leaves what it saw in the page; so what is asserted is what a reader has.

@@ -65,6 +65,13 @@ TEST(HtmlReport, PageOfAThousandNodesIsBelowAMegabyte) {
   EXPECT_NE(page.find("229 us"), std::string::npos);  // line 103
 }
 
+TEST(HtmlReport, EmbeddedFilesKeepTheirBackslashesAndQuotes) {
+  Sample sample("");
+  const std::string page = Html(sample);
+  EXPECT_EQ(Count(page, "button::after { content: \" \\2191\"; }"), 1u);
+  EXPECT_EQ(Count(page, "\"use strict\";\n"), 1u);
+}
+
 TEST(HtmlReport, NothingIsFetched) {
   std::unique_ptr<Sample> sample(gcap_test::MakeLarge(50));
   const std::string page = Html(*sample);

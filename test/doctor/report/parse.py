@@ -94,14 +94,16 @@ def check_trace(name):
 def check_traces():
     events = check_trace("broken")
     names = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
-    same("the tracks", sorted(names.values()), ["'loader'", "'python3'", "stream 1 (nonblocking)", "stream 2 (nonblocking)"])
+    same("the tracks", sorted(names.values()),
+         ["'loader'", "'python3'", "stream 1 (nonblocking)", "stream 2 (nonblocking)"])
     culprit, = [e for e in events if e["ph"] == "X" and e["name"] == "cudaStreamSynchronize" and e["pid"] == 1]
     same("the culprit", (culprit["ts"], culprit["dur"], culprit["cat"]), (1080.0, 10.0, "failed"))
     same("its line", culprit["args"]["python"], "serve.py:12 in body")
     capture, = [e for e in events if e["ph"] == "X" and e["cat"] == "capture"]
     same("the capture", (capture["ts"], capture["dur"], capture["pid"]), (1000.0, 220.0, 2))
     findings = [e for e in events if e["ph"] == "i"]
-    same("the findings", [(e["name"], e["tid"], e["ts"]) for e in findings], [("culprit", 1, 1080.0), ("lost_call", 2, 1085.0)])
+    same("the findings", [(e["name"], e["tid"], e["ts"]) for e in findings],
+         [("culprit", 1, 1080.0), ("lost_call", 2, 1085.0)])
     for name in "healthy", "hostile", "many":
         check_trace(name)
     same("slices of a large one", len([e for e in check_trace("large") if e["ph"] == "X"]), 1 + 2 * 1002)

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 #
-# parse_test.sh WRITE_SAMPLE PARSE_PY: what reports for programs are to a parser: JSON to Python, graphs to Graphviz where
-# it is installed.
+# parse_test.sh WRITE_SAMPLE PARSE_PY: what reports for programs are to a parser: JSON to Python, graphs to Graphviz
+# where it is installed.
 set -eu
 
 write=$1
