@@ -203,10 +203,9 @@ static void put_calls(gcap_html_t* page) {
   if (failed != 0) gcap_html_print(page, ", <span class=\"bad\">%zu with an error</span>", failed);
   gcap_html_print(page, "</summary>\n");
   if (recording->num_calls > GCAP_HTML_CALLS) {
-    gcap_html_print(page,
-                    "<p class=\"faint\">Shown are the first %zu good ones and the first %zu with an error; "
-                    "<code>--trace</code> writes all.</p>\n",
-                    most, most_failed);
+    gcap_html_print(page, "<p class=\"faint\">Shown are the first %zu", most);
+    if (most_failed != 0) gcap_html_print(page, " without an error and the first %zu with one", most_failed);
+    gcap_html_print(page, "; <code>--trace</code> writes all.</p>\n");
   }
   gcap_html_open_table(page, "Calls in the order in which they began",
                        "<th class=\"number\">No.</th><th>Function</th><th class=\"number\">Result</th><th>Thread</th>"
