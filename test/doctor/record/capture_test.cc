@@ -85,6 +85,20 @@ TEST(Recorder, FewCallbacksAreEnabledOutsideOfCaptures) {
   });
 }
 
+TEST(Recorder, EachCaptureHasItsCalls) {
+  Recorded recorded = Record([] {
+    for (int i = 0; i < 3; ++i) {
+      Begin(kStream);
+      Launch(kStream, kGraph, nullptr);
+      End(kStream, kGraph);
+    }
+  });
+  const auto begins = recorded.Calls("cuStreamBeginCapture"), launches = recorded.Calls("cuLaunchKernel");
+  ASSERT_EQ(begins.size(), 3u);
+  ASSERT_EQ(launches.size(), 3u);
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(launches[i]->number, begins[i]->number + 1);
+}
+
 TEST(Recorder, CallsOutsideOfCapturesAreNotWrittenButLaunchesThatFail) {
   Recorded recorded = Record([] {
     Synchronize(kStream);
@@ -336,6 +350,25 @@ TEST(Recorder, EndOfACallWhoseBeginningWasNotSeenIsWrittenIfItFailed) {
   EXPECT_TRUE(recorded.Calls("cuStreamSynchronize").empty());
   EXPECT_TRUE(recorded.Calls("cuEventQuery").empty());
   EXPECT_EQ(recorded.Call("cuCtxSynchronize").result, 906);
+}
+
+TEST(Recorder, CallThatMadeANodeIsWrittenThoughItsBeginningWasNotSeen) {
+  Recorded recorded = Record([] {
+    uint64_t node = 9;
+    gcap_cupti_graph_t data = {};
+    data.graph = kGraph;
+    data.node = &node;
+    Begin(kStream);
+    fake.graph(GCAP_CUPTI_NODE_CREATED, &data);
+    fake.exit(126, "cuStreamSynchronize", &kStream, 77777, 0, nullptr);
+    Launch(kStream, kGraph, nullptr);
+    End(kStream, kGraph);
+  });
+  ASSERT_EQ(recorded.events->num_nodes, 1u);
+  const uint32_t call = recorded.events->nodes[0].call;
+  ASSERT_NE(call, GCAP_NONE) << recorded.text;
+  EXPECT_STREQ(recorded.events->calls[call].function, "cuStreamSynchronize");
+  EXPECT_EQ(recorded.Call("cuLaunchKernel").num_nodes, 0u);
 }
 
 TEST(Recorder, BeginningWithoutAnEndIsForgotten) {
