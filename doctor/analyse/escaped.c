@@ -46,7 +46,9 @@ static void find_lost(gcap_analysis_t* analysis, const gcap_pair_t* failure) {
   gcap_finding_t* finding =
       gcap_finding_add(analysis, GCAP_FINDING_LOST_CALL, is_work ? GCAP_SEVERITY_ERROR : GCAP_SEVERITY_WARNING,
                        failure->capture, failure->call);
-  finding->rule = gcap_rule_by_id("R9");
+  // A batch of copies has a rule of its own.
+  const gcap_rule_t* rule = gcap_rule_of_call(call->function, call->result);
+  finding->rule = rule != NULL && is_work ? rule : gcap_rule_by_id("R9");
 }
 
 void gcap_lost_find(gcap_analysis_t* analysis) {
