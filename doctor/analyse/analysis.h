@@ -104,6 +104,8 @@ void gcap_culprit_believe(gcap_analysis_t* analysis, uint32_t call, uint32_t cap
 void gcap_culprit_find_broken(gcap_analysis_t* analysis, uint32_t call, uint32_t capture);
 // In it: a successful call of a kind that breaks captures.
 void gcap_culprit_look_silent(gcap_analysis_t* analysis, uint32_t call);
+// In it: a call of which the source says that it invalidated a capture.
+void gcap_culprit_look_said(gcap_analysis_t* analysis, uint32_t call);
 
 // In it: a question of the capturing thread whether it captures.
 void gcap_refused_note(gcap_analysis_t* analysis, uint32_t call, uint32_t capture);

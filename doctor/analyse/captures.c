@@ -251,6 +251,7 @@ void gcap_analysis_read_captures(gcap_analysis_t* analysis) {
     const gcap_call_kind_t kind = gcap_kind_at(analysis, call);
     analysis->capture_of[call] = GCAP_NONE;
     follow_thread(analysis, call);
+    if (of->says != NULL) gcap_culprit_look_said(analysis, call);
     if (kind == GCAP_CALL_BEGIN && of->depth == 0 && of->result == 0) {
       open_capture(analysis, call);
     } else if (kind == GCAP_CALL_BEGIN && of->depth == 0) {

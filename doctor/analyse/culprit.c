@@ -6,12 +6,14 @@
 // of its thread and the global ones of all threads (the tables of docs/capture_rules.md). A first candidate is the
 // earliest such call with a code that invalidates, made before any call found the capture broken; a second one is
 // another failure on the capture's streams; a third one a call that succeeded, of a kind that breaks captures. If there
-// is none, all that is known is between which two calls it happened. Locking: none.
+// is none, all that is known is between which two calls it happened. The simulator and gcap's ledger know better, and
+// say so: then nothing is concluded. Locking: none.
 #include <string.h>
 
 #include "doctor/analyse/analysis.h"
 
 enum {
+  kInvalidValue = 1,
   kUnsupported = 900,
   kInvalidated = 901,
   kMerge = 902,
@@ -74,6 +76,7 @@ static relation_t by_code(const gcap_analysis_t* analysis, const tie_t* tie, uin
       if (is_tied_to_any) return is_tied ? kStrong : kNone;
       return is_reached_by_mode(analysis, tie->call, capture) ? kStrong : kNone;
     case kImplicit:
+      if (is_tied) return kStrong;
       return of->thread == capture->thread || !is_nonblocking(analysis, capture->stream) ? kStrong : kNone;
     case kCapturedEvent:
       if (is_tied_to_any) return is_tied ? kStrong : kNone;
@@ -147,6 +150,29 @@ void gcap_culprit_look(gcap_analysis_t* analysis, uint32_t call) {
   }
 }
 
+// Where a word of a source and a number stand in what it says of captures; NULL if they do not.
+static const char* find_said(const char* says, const char* word, const char** out_end) {
+  const char* found = says != NULL ? strstr(says, word) : NULL;
+  if (found == NULL) return NULL;
+  const char* number = found + strlen(word);
+  *out_end = number + strspn(number, "0123456789");
+  return *out_end != number ? number : NULL;
+}
+
+void gcap_culprit_look_said(gcap_analysis_t* analysis, uint32_t call) {
+  const char* end = NULL;
+  const char* says = gcap_call_at(analysis, call)->says;
+  for (const char* broken; (broken = find_said(says, "invalidates capture ", &end)) != NULL; says = end) {
+    for (size_t i = 0; i < analysis->num_open; ++i) {
+      const uint32_t begin = analysis->diagnosis->captures[analysis->open[i]].begin;
+      const char* begun_end = NULL;
+      const char* begun = find_said(gcap_call_at(analysis, begin)->says, "begins capture ", &begun_end);
+      if (begun == NULL || begun_end - begun != end - broken) continue;
+      if (strncmp(begun, broken, (size_t)(end - broken)) == 0) analysis->states[analysis->open[i]].strong = call;
+    }
+  }
+}
+
 void gcap_culprit_look_silent(gcap_analysis_t* analysis, uint32_t call) {
   const gcap_call_kind_t kind = gcap_kind_at(analysis, call);
   const gcap_event_mode_t own = (gcap_event_mode_t)analysis->modes[call];
@@ -171,14 +197,24 @@ static const gcap_rule_t* rule_by_place(const gcap_analysis_t* analysis, uint32_
         return gcap_rule_by_id("R26");
       }
       break;
+    case GCAP_CALL_WAIT:  // with an event of a capture that is over; with bad flags it breaks nothing
+      if (of->result == kInvalidValue) return gcap_rule_by_id("R19");
+      break;
     default: break;
   }
   return NULL;
 }
 
+// A simulator's log and a ledger have the libraries' calls themselves, whose own codes are not the driver's.
+static const char* library_function(const gcap_analysis_t* analysis, uint32_t call) {
+  const char* function = gcap_call_at(analysis, call)->function;
+  if (strncmp(function, "cublas", 6) == 0 || strncmp(function, "cudnn", 5) == 0) return function;
+  return gcap_library_function(analysis->recording, call);
+}
+
 static const gcap_rule_t* rule_of(const gcap_analysis_t* analysis, uint32_t call, uint32_t capture) {
   const gcap_event_call_t* of = gcap_call_at(analysis, call);
-  const char* library = gcap_library_function(analysis->recording, call);
+  const char* library = library_function(analysis, call);
   const gcap_rule_t* rule = library != NULL ? gcap_library_rule(library) : NULL;
   if (rule == NULL) rule = rule_by_place(analysis, call, capture);
   if (rule == NULL) rule = gcap_rule_of_call(of->function, of->result);

@@ -28,6 +28,7 @@ static void find_open(gcap_analysis_t* analysis, uint32_t index) {
 // Where a framework refused the first operation, that finding says more.
 static void find_empty(gcap_analysis_t* analysis, uint32_t index) {
   const gcap_captured_t* capture = &analysis->diagnosis->captures[index];
+  if (capture->graph == GCAP_NONE) return;  // a ledger, which does not tell of graphs and nodes
   const gcap_capture_state_t* state = &analysis->states[index];
   if (capture->num_nodes != 0 || state->works != 0 || state->refused) return;
   gcap_finding_t* finding =

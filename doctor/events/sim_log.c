@@ -419,6 +419,7 @@ gcap_recording_t* gcap_sim_log_read(FILE* file, uint32_t lines_before, char** li
   do {
     ++reader.line;
     (*line)[strcspn(*line, "\n")] = '\0';
+    if (strstr(*line, "gcap sim: the program ends") != NULL) recording->ended = true;
     const char* text = call_in(*line);
     if (text == NULL || !gcap_sim_log_is(*line)) continue;
     const char* reason = read_call(&reader, text);

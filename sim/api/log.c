@@ -288,4 +288,13 @@ void gcap_sim_log_end(gcap_sim_thread_t* thread, cudaError_t code) {
   }
 }
 
+// So that a reader knows that nothing is missing: a program that crashes does not come here.
+__attribute__((destructor)) static void tell_end(void) {
+  bool is_whole = false;
+  for (size_t i = 0; i < logging.num_patterns; ++i) {
+    is_whole = is_whole || (logging.patterns[i].prefix && logging.patterns[i].length == 0);
+  }
+  if (is_whole && logging.sink == NULL) fprintf(stderr, "gcap sim: the program ends\n");
+}
+
 void gcap_sim_log_thread_ends(gcap_sim_thread_t* thread) { free(thread->record); }

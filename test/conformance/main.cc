@@ -6,6 +6,8 @@
 //   conformance_test                   compares
 //   conformance_test --record[=PART]   prints the observations of every block whose name contains PART, each block in
 //                                      a process of its own; what the process does not survive becomes CRASH
+//   conformance_test --observe=BLOCK   runs one block, and prints what it observes
+//   conformance_test --list            prints the names of all blocks
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
@@ -146,6 +148,11 @@ int RecordBlocks(const std::string& part) {
   return 0;
 }
 
+int ListBlocks() {
+  for (const Block& block : AllBlocks()) std::printf("%s\n", block.name().c_str());
+  return 0;
+}
+
 int ObserveLive(const std::string& name, const std::set<std::string>& skipped) {
   for (const Block& block : AllBlocks()) {
     if (block.name() != name) continue;
@@ -181,6 +188,7 @@ int Main(int argc, char** argv) {
     std::string value;
     if (Value(argv[i], std::string(kRecordFlag) + "=", &value)) return RecordBlocks(value);
     if (std::string(argv[i]) == kRecordFlag) return RecordBlocks("");
+    if (std::string(argv[i]) == "--list") return ListBlocks();
     if (Value(argv[i], kObserveFlag, &value)) observed = value;
     if (Value(argv[i], kWithoutFlag, &value)) skipped.insert(value);
   }

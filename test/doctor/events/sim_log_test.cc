@@ -165,6 +165,12 @@ TEST(SimLog, ThreadsHaveTheirNames) {
   EXPECT_EQ(recording->num_threads, 3u);
 }
 
+TEST(SimLog, EndsWhereTheSimulatorSaysSo) {
+  const std::string call = "gcap sim: #1 thread 1 cudaGetDevice() -> 0 cudaSuccess\n";
+  EXPECT_TRUE(Read(call + "gcap sim: the program ends\n")->ended);
+  EXPECT_FALSE(Read(call)->ended);
+}
+
 TEST(SimLog, KernelsHaveTheirWholeNames) {
   Recording recording = Read(
       "#1 thread 1 cudaLaunchKernel(kernel void scale<float, 4>(float*, int), stream 1) -> 0 cudaSuccess, makes graph "
