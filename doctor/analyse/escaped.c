@@ -16,7 +16,7 @@ void gcap_escaped_find(gcap_analysis_t* analysis) {
         gcap_finding_add(analysis, GCAP_FINDING_ESCAPED, is_meant ? GCAP_SEVERITY_NOTE : GCAP_SEVERITY_ERROR,
                          escape->capture, escape->call);
     finding->other = analysis->diagnosis->captures[escape->capture].begin;
-    finding->rule = gcap_rule_by_id("R8");  // whose page tells where work goes
+    finding->rule = gcap_rule_by_id("R64");
   }
 }
 

@@ -131,6 +131,8 @@ static void read_frame(reader_t* reader, gcap_fields_t* fields) {
   gcap_event_frame_t frame = {.offset = gcap_fields_needed_number(fields, "offset")};
   frame.module = keep(reader, gcap_fields_needed_text(fields, "module"));
   frame.function = keep_or_empty(reader, gcap_fields_text(fields, "function"));
+  frame.file = keep(reader, gcap_fields_text(fields, "file"));
+  frame.line = (uint32_t)gcap_fields_number(fields, "line", 0);
   add_frame(reader, fields, frame);
 }
 
@@ -214,6 +216,8 @@ static void read_call(reader_t* reader, gcap_fields_t* fields) {
   call.function = keep(reader, function);
   call.kernel = keep(reader, gcap_fields_text(fields, "kernel"));
   call.copy = keep(reader, gcap_fields_text(fields, "copy"));
+  call.arguments = keep_or_empty(reader, gcap_fields_text(fields, "arguments"));
+  call.says = keep(reader, gcap_fields_text(fields, "says"));
   call.line = reader->line;
   uint32_t index = gcap_recording_add_call(reader->recording);
   reader->recording->calls[index] = call;

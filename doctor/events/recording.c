@@ -116,11 +116,18 @@ static bool is_cudas_own(const char* module) {
   return false;
 }
 
+// A program that links the runtime statically has its functions in a module of its own.
+static bool is_cudas_function(const char* function) {
+  return strncmp(function, "libcudart_static_", strlen("libcudart_static_")) == 0 ||
+         (strncmp(function, "cuda", 4) == 0 && function[4] >= 'A' && function[4] <= 'Z');
+}
+
 uint32_t gcap_recording_c_frame(const gcap_recording_t* recording, uint32_t stack) {
   if (stack >= recording->num_stacks) return GCAP_NONE;
   const gcap_event_stack_t* of = &recording->stacks[stack];
   for (uint32_t i = 0; i < of->num_c; ++i) {
-    if (!is_cudas_own(recording->frames[of->c[i]].module)) return of->c[i];
+    const gcap_event_frame_t* frame = &recording->frames[of->c[i]];
+    if (!is_cudas_own(frame->module) && !is_cudas_function(frame->function)) return of->c[i];
   }
   return of->num_c != 0 ? of->c[of->num_c - 1] : GCAP_NONE;
 }

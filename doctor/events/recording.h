@@ -70,7 +70,7 @@ typedef struct gcap_event_call {
   const char* arguments;  // as the source tells them; "" if it does not
   const char* kernel;     // NULL if it launches none
   const char* copy;       // "htod"; NULL if it copies nothing
-  const char* says;       // what a simulator's log says of captures beside the result; NULL for none
+  const char* says;       // what the source says of captures beside the result: "invalidates capture 1"; NULL for none
   uint64_t bytes;         // GCAP_NO_NUMBER if not told
   int result;
   uint32_t depth;

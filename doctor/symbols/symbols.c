@@ -119,8 +119,10 @@ static void add_frame(resolver_t* resolver, asked_t* of, const char* function, c
   char* note = strstr(place, " (discriminator");
   if (note != NULL) *note = '\0';
   char* colon = strrchr(place, ':');
-  if (colon != NULL && !is_blank(place)) {
-    frame->line = (uint32_t)strtoul(colon + 1, NULL, 10);
+  const unsigned long line = colon != NULL ? strtoul(colon + 1, NULL, 10) : 0;
+  // Without a line the file is that of the symbol table, often a temporary one of the compiler's.
+  if (line != 0 && !is_blank(place)) {
+    frame->line = (uint32_t)line;
     frame->file = gcap_heap_copy(&recording->heap, place, (size_t)(colon - place));
   }
   if (of->num_new == 0) of->first = (uint32_t)recording->num_frames;

@@ -80,7 +80,7 @@ GCAP_API size_t gcap_retained_bytes(const gcap_retained_t* retained);
 // thread's last error is clear, and each close step (see gcap_capture_on_close) has run once.
 //   CAPTURE_INVALIDATED  the latch is set, the driver refused, or work escaped (see gcap_capture_note). There is no
 //                        graph; the message names the first failure, the call that broke the capture if the ledger saw
-//                        it, the rule that the call broke (docs/capture_rules.md), and the remedy. What was captured
+//                        it, the rule that the call broke (docs/rules), and the remedy. What was captured
 //                        did not run: run the work eagerly
 //   FAILED_PRECONDITION  called on another thread, which leaves the capture open; called in a callback of this end; or
 //                        `capture` is NULL
@@ -184,6 +184,15 @@ static inline size_t gcap_capture_get_calls(const gcap_capture_t* capture, gcap_
                                             size_t capacity) {
   return gcap_capture_read_calls(capture, out_calls, capacity, sizeof(*out_calls));
 }
+
+// Writes the ledger to the file `path`, which is made, or emptied, as events (docs/doctor_events.md): `gcap-doctor
+// explain` reads it. It has the begin, the newest calls, the call that broke the capture, and, from a close step of the
+// scope, the end. Legal until the scope's end returns. It makes no CUDA call, and its failure does not fail the
+// capture.
+//   INVALID_ARGUMENT     `path` is NULL, or a file that cannot be written
+//   FAILED_PRECONDITION  `capture` is NULL, or belongs to another thread; or it has no ledger: its ledger_calls is 0
+//   UNAVAILABLE          the file is incomplete: the disk may be full
+GCAP_API gcap_status_t gcap_capture_write_events(const gcap_capture_t* capture, const char* path) GCAP_NODISCARD;
 
 #ifdef __cplusplus
 }  // extern "C"

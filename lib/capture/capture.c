@@ -145,7 +145,7 @@ static void latch_unreported_failure(gcap_capture_t* capture) {
 static gcap_capture_t* scope_new(cudaStream_t stream, int device_id, const gcap_capture_options_t* options) {
   gcap_capture_t* capture = malloc(sizeof(*capture) + options->ledger_calls * sizeof(capture->ring[0]));
   if (capture == NULL) return NULL;
-  *capture = (gcap_capture_t){.stream = stream, .mode = options->mode, .device_id = device_id};
+  *capture = (gcap_capture_t){.owner = pthread_self(), .stream = stream, .mode = options->mode, .device_id = device_id};
   gcap_capture_calls_init(&capture->calls, capture->ring, options->ledger_calls);
   pthread_mutex_init(&capture->latch_mutex, NULL);
   return capture;
@@ -283,6 +283,8 @@ static gcap_status_t close_scope(gcap_capture_t* capture, cudaGraph_t* out_graph
   if (end_status == NULL && graph == NULL) {
     end_status = GCAP_STATUS(GCAP_INTERNAL, "cudaStreamEndCapture succeeded without a graph");
   }
+  capture->has_ended = true;
+  capture->end_answer = gcap_status_cuda_error(end_status);
   current_scope = NULL;
   (void)pthread_setspecific(scope_key, NULL);  // a key that has a value takes NULL without memory
   gcap_capture_gate_leave();

@@ -15,6 +15,7 @@
 #define GCAP_CAPTURE_UNREPORTED "an unreported call"
 
 struct gcap_capture {
+  pthread_t owner;  // the thread that began it
   cudaStream_t stream;
   gcap_capture_mode_t mode;
   int device_id;  // of the stream; it cannot be asked once the stream captures (rule R24 of the capture rules)
@@ -27,6 +28,8 @@ struct gcap_capture {
   bool is_decided;                    // the latch takes nothing more
   gcap_status_t cause;                // the first failure
   uint64_t later_failures;            // reported after it
+  bool has_ended;                     // the stream captures no more
+  cudaError_t end_answer;             // what the driver said to that
   gcap_capture_call_record_t ring[];  // of the ledger
 };
 

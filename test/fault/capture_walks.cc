@@ -82,6 +82,10 @@ std::vector<Walk> CaptureWalks() {
                              })
                       .MakesNoCall()
                       .Then<S>(Abort));
+  walks.push_back(StreamWalk("gcap_capture_write_events", "", Begin,
+                             [](S* s) { return gcap_capture_write_events(s->capture, "/dev/null"); })
+                      .MakesNoCall()
+                      .Then<S>(Abort));
   return walks;
 }
 

@@ -464,6 +464,8 @@ std::vector<Row> Captures() {
       {"gcap_capture_retain_bytes", "release", kBad, CAPTURED(gcap_capture_retain_bytes(c, nullptr, nullptr, nullptr))},
       {"gcap_capture_retain_bytes", "bytes", kFine, CAPTURED(gcap_capture_retain_bytes(c, Nothing, nullptr, nullptr))},
       {"gcap_capture_retain_bytes", "user", kFine, CAPTURED(gcap_capture_retain_bytes(c, Nothing, nullptr, nullptr))},
+      {"gcap_capture_write_events", "capture", kNoScope, CALL(gcap_capture_write_events(nullptr, "/dev/null"))},
+      {"gcap_capture_write_events", "path", kBad, CAPTURED(gcap_capture_write_events(c, nullptr))},
   };
 }
 

@@ -113,7 +113,7 @@ TEST(Recorded, EachMistakeHasItsCulprit) {
       {"probe_other_thread.events", "R26", "cuMemAlloc", "cases.py:19", GCAP_FINDING_CULPRIT},
       {"probe_cudnn.events", "R28", "cuMemFree", "cases.py:37", GCAP_FINDING_CULPRIT},
       {"probe_unjoined.events", "R6", "cuLaunchKernel", "", GCAP_FINDING_UNJOINED},
-      {"probe_legacy.events", "R8", "cuLaunchKernel", "", GCAP_FINDING_ESCAPED},
+      {"probe_legacy.events", "R64", "cuLaunchKernel", "", GCAP_FINDING_ESCAPED},
   };
   for (const auto& expected : cases) {
     Diagnosis d = OfFile(expected.file);

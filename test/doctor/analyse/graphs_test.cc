@@ -29,12 +29,12 @@ TEST(Escaped, LaunchOnTheLegacyStream) {
   ASSERT_NE(f, nullptr) << d.All();
   EXPECT_EQ(d->num_findings, 1u) << d.All();
   EXPECT_EQ(f->severity, GCAP_SEVERITY_ERROR);
-  EXPECT_EQ(d.Rule(f), "R8");
+  EXPECT_EQ(d.Rule(f), "R64");
   EXPECT_EQ(d.Call(f), 3u);
   EXPECT_EQ(d.Other(f), 1u);
   EXPECT_STREQ(f->sentence,
                "cudaLaunchKernel (cuLaunchKernel) of kernel copy on the legacy default stream, by thread 'main', ran "
-               "beside capture 1: the work ran at once, and the graph lacks it (rule R8).");
+               "beside capture 1: the work ran at once, and the graph lacks it (rule R64).");
   EXPECT_HAS(f->remedy, "give it to a stream of the capture");
 }
 

@@ -3,8 +3,10 @@
 """Runs gcap-doctor on a GPU over the programs beside this file, and compares what it finds with what each program says.
 
     run.py --doctor PREFIX/bin/gcap-doctor [--mistakes PROGRAM] [--plugin libwaiting_plugin.so] [--keep FOLDER]
+           [--record FOLDER]
+    run.py --doctor PREFIX/bin/gcap-doctor --mistakes PROGRAM --recorded FOLDER
 
-Prints the tables of docs/doctor_runs.md; the last line is "N passed, N failed". A program says what is to be found in
+The second reads what --record wrote on a GPU, so it needs none. Prints the tables of docs/doctor_runs.md; the last line is "N passed, N failed". A program says what is to be found in
 a line `doctor: KIND RULE FUNCTION`, and marks the line at fault with `# culprit`; `-` is "any".
 """
 import argparse
@@ -48,6 +50,21 @@ def doctor(arguments, name, command, extra=(), environment=None):
             return json.load(file), ran.stdout + ran.stderr, seconds
     except (OSError, ValueError) as error:
         return {"findings": [], "error": str(error)}, ran.stdout + ran.stderr, seconds
+
+
+def record(arguments, name):
+    """Keeps the events of a program, with the folders of the checkout and of Python's packages cut short."""
+    found = glob.glob(os.path.join(arguments.keep, f"{name}.*.events"))
+    if not arguments.record or not found:
+        return
+    with open(max(found, key=os.path.getsize), encoding="utf-8") as file:
+        text = file.read()
+    packages = os.path.dirname(os.path.dirname(json.__file__))
+    for folder, short in [(os.path.dirname(os.path.dirname(os.path.dirname(HERE))), "/gcap"),
+                          (os.path.join(sys.prefix, "lib", os.path.basename(packages)), "/python"), (sys.prefix, "/python")]:
+        text = text.replace(folder, short)
+    with open(os.path.join(arguments.record, f"{name}.events"), "w", encoding="utf-8") as file:
+        file.write(text)
 
 
 def frames(finding, language):
@@ -95,6 +112,36 @@ def row(name, finding, problem, place):
             f" {call.get('result', '-')} | {place} | {'yes' if not problem else 'NO: ' + problem} |")
 
 
+def judge_recorded(arguments, name, words, script="", line=None):
+    """Of a recording the names of static functions are gone with the program, so the C stack is not compared."""
+    events = os.path.join(arguments.recorded, f"{name}.events")
+    ran = subprocess.run([arguments.doctor, "report", events, "--json", "-"], capture_output=True, text=True, check=False)
+    if ran.returncode > 1:
+        return ran.stderr
+    return judge(json.loads(ran.stdout), words[:3], script, line)[0]
+
+
+def run_recorded(arguments):
+    cases = [(f"c_{name}", words, "", None) for name, *words in
+             (entry.split() for entry in subprocess.run([arguments.mistakes, "--list"], capture_output=True, text=True,
+                                                        check=True).stdout.splitlines())]
+    scripts = glob.glob(os.path.join(HERE, "pytorch", "*.py")) + [os.path.join(HERE, "ort", "waiting.py")]
+    for script in scripts:
+        words, line = expectation(script)
+        cases.append((os.path.basename(script)[:-3], words, script, line))
+    bad = 0
+    for name, words, script, line in cases:
+        problem = judge_recorded(arguments, name, words, script, line)
+        bad += bool(problem)
+        print(f"{name}: {problem or 'as expected'}")
+    left = {os.path.basename(path)[:-7] for path in glob.glob(os.path.join(arguments.recorded, "*.events"))}
+    unknown = left - {case[0] for case in cases}
+    bad += len(unknown)
+    print("".join(f"{name}: no program has this name\n" for name in sorted(unknown)), end="")
+    print(f"{len(cases) - bad} passed, {bad} failed")
+    return 1 if bad or not cases else 0
+
+
 HEAD = "| program | finding | rule | call | answered | place | as expected |\n|---|---|---|---|---|---|---|"
 
 
@@ -108,6 +155,7 @@ def run_scripts(arguments, outcomes):
         words, line = expectation(script)
         problem, finding = judge(report, words, script, line)
         print(row(name, finding, problem, where(finding, script)))
+        record(arguments, name)
         outcomes.append(not problem)
 
 
@@ -121,16 +169,18 @@ def run_mistakes(arguments, outcomes):
         place = next((f"{os.path.basename(frame['file'])}:{frame['line']}" for frame in frames(finding or {}, "c")
                       if "culprit" in (frame.get("function") or "") and frame.get("file")), "-")
         print(row(name, finding, problem, place))
+        record(arguments, f"c_{name}")
         outcomes.append(not problem)
 
 
 def run_onnxruntime(arguments, outcomes):
     script = os.path.join(HERE, "ort", "waiting.py")
     words, line = expectation(script)
-    report, _, _ = doctor(arguments, "ort_waiting", [sys.executable, script, arguments.plugin])
+    report, _, _ = doctor(arguments, "waiting", [sys.executable, script, arguments.plugin])
     problem, finding = judge(report, words, script, line)
     print("\n### ONNX Runtime\n\n" + HEAD)
     print(row("waiting", finding, problem, where(finding, script)))
+    record(arguments, "waiting")
     outcomes.append(not problem)
 
 
@@ -187,9 +237,13 @@ def main():
     parser.add_argument("--doctor", required=True)
     parser.add_argument("--mistakes")
     parser.add_argument("--plugin")
+    parser.add_argument("--record", help="a folder for the events, for --recorded")
+    parser.add_argument("--recorded", help="a folder of events, which are judged instead of running anything")
     parser.add_argument("--keep", default=tempfile.mkdtemp(), help="where event files and reports stay")
     parser.add_argument("--jobs", type=int, default=6)
     arguments = parser.parse_args()
+    if arguments.recorded:
+        return run_recorded(arguments)
     os.makedirs(arguments.keep, exist_ok=True)
     outcomes = []
     run_scripts(arguments, outcomes)

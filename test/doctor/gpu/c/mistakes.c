@@ -163,7 +163,6 @@ CULPRIT culprit_empty_graph(void) {
 }
 static void run_empty_graph(void) {
   culprit_empty_graph();
-  MUST(cudaMemsetAsync(memory, 1, kBytes, side));
   end_and_launch();
 }
 
@@ -186,8 +185,28 @@ CULPRIT culprit_lost_call(void) {
 SIMPLE(legacy)
 SIMPLE(pageable)
 SIMPLE(stack_memory)
-SIMPLE(allocation_node)
 SIMPLE(lost_call)
+
+static void end_and_launch_once(void) {
+  MUST(cudaStreamEndCapture(stream, &graph));
+  MUST(cudaGraphInstantiate(&exec, graph, 0));
+  MUST(cudaGraphLaunch(exec, stream));
+}
+
+static void run_allocation_node(void) {
+  begin(cudaStreamCaptureModeThreadLocal);
+  culprit_allocation_node();
+  end_and_launch_once();
+  MUST(cudaStreamSynchronize(stream));
+}
+
+CULPRIT culprit_relaunch(void) { MAY_FAIL(cudaGraphLaunch(exec, stream)); }
+static void run_relaunch(void) {
+  begin(cudaStreamCaptureModeThreadLocal);
+  culprit_allocation_node();
+  end_and_launch_once();
+  culprit_relaunch();
+}
 
 CULPRIT culprit_recaptured(void) {
   begin(cudaStreamCaptureModeThreadLocal);
@@ -196,9 +215,7 @@ CULPRIT culprit_recaptured(void) {
 static void run_recaptured(void) {
   for (int step = 0; step < 20; ++step) {
     culprit_recaptured();
-    MUST(cudaStreamEndCapture(stream, &graph));
-    MUST(cudaGraphInstantiate(&exec, graph, 0));
-    MUST(cudaGraphLaunch(exec, stream));
+    end_and_launch_once();
     MUST(cudaGraphExecDestroy(exec));
     MUST(cudaGraphDestroy(graph));
   }
@@ -240,7 +257,7 @@ static const struct {
     {"stream_query", "culprit R11 cudaStreamQuery culprit_stream_query", run_stream_query},
     {"event_query", "culprit R13 cudaEventQuery culprit_event_query", run_event_query},
     {"isolation", "culprit R17 cudaStreamWaitEvent culprit_isolation", run_isolation},
-    {"synchronous_copy", "culprit R26 cudaMemcpy culprit_synchronous_copy", run_synchronous_copy},
+    {"synchronous_copy", "escaped R64 cudaMemcpy culprit_synchronous_copy", run_synchronous_copy},
     {"set_limit", "culprit R49 cudaDeviceSetLimit culprit_set_limit", run_set_limit},
     {"library_destroy", "culprit R42 - culprit_library_destroy", run_library_destroy},
     {"other_thread", "culprit R26 cudaMalloc culprit_malloc", run_other_thread},
@@ -248,10 +265,11 @@ static const struct {
     {"unjoined", "unjoined R6 cudaStreamWaitEvent culprit_unjoined", run_unjoined},
     {"left_open", "left_open R7 cudaStreamBeginCapture culprit_left_open", run_left_open},
     {"empty_graph", "empty_graph R8 cudaStreamBeginCapture culprit_empty_graph", run_empty_graph},
-    {"legacy", "escaped R8 cudaMemsetAsync culprit_legacy", run_legacy},
+    {"legacy", "escaped R64 cudaMemsetAsync culprit_legacy", run_legacy},
     {"pageable", "pageable R38 cudaMemcpyAsync culprit_pageable", run_pageable},
     {"stack_memory", "pageable R38 cudaMemcpyAsync culprit_stack_memory", run_stack_memory},
     {"allocation_node", "allocation_node R29 cudaMallocAsync culprit_allocation_node", run_allocation_node},
+    {"relaunch", "launch_failed R30 cudaGraphLaunch culprit_relaunch", run_relaunch},
     {"lost_call", "lost_call R9 cudaMemcpyAsync culprit_lost_call", run_lost_call},
     {"recaptured", "recaptured - cudaStreamBeginCapture culprit_recaptured", run_recaptured},
     {"update_refused", "update_refused R54 cudaGraphExecUpdate culprit_update_refused", run_update_refused},

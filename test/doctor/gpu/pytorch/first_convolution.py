@@ -1,7 +1,7 @@
 # Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 #
-# A convolution runs for the first time in the capture: cuDNN searches and allocates.
-# doctor: culprit R28 cudaFree
+# A convolution runs for the first time in the capture: PyTorch creates the handle of cuDNN.
+# doctor: culprit R42 cudaFree
 import torch
 
 torch.backends.cudnn.benchmark = True

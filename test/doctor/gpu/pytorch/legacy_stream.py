@@ -1,7 +1,7 @@
 # Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 #
 # Work goes to the default stream, beside the capture.
-# doctor: escaped R8 cudaLaunchKernel
+# doctor: escaped R64 cudaLaunchKernel
 import torch
 
 x = torch.ones(1024, device="cuda")

@@ -1,0 +1,194 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// The ledger of a scope as a file of events: what gcap-doctor's reader finds in it.
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "doctor/events/recording.h"
+#include "gcap/capture.h"
+#include "gtest/gtest.h"
+#include "rules/rules.h"
+#include "test/base/device_work.h"
+#include "test/capture/scope_test.h"
+#include "test/support/expect_status.h"
+
+namespace gcap {
+namespace testing {
+namespace {
+
+struct Destroy {
+  void operator()(gcap_recording_t* recording) const { gcap_recording_destroy(recording); }
+};
+using Recording = std::unique_ptr<gcap_recording_t, Destroy>;
+
+class CaptureEvents : public ScopeTest {
+ protected:
+  CaptureEvents() : path_(::testing::TempDir() + "/capture_events.txt") {}
+  void TearDown() override {
+    unlink(path_.c_str());
+    ScopeTest::TearDown();
+  }
+
+  Recording Read() const {
+    FILE* file = fopen(path_.c_str(), "r");
+    if (file == nullptr) return nullptr;
+    Recording recording(gcap_recording_read(file, path_.c_str()));
+    fclose(file);
+    EXPECT_EQ(recording->damage.lines, 0u) << recording->damage.reason;
+    EXPECT_EQ(recording->num_threads, 1u);
+    return recording;
+  }
+
+  // The place of the call that says that it broke the capture.
+  static size_t CulpritOf(const Recording& recording) {
+    size_t culprit = recording->num_calls;
+    for (size_t i = 0; i < recording->num_calls; ++i) {
+      const char* says = recording->calls[i].says;
+      if (says == nullptr || strcmp(says, "invalidates capture 1") != 0) continue;
+      EXPECT_EQ(culprit, recording->num_calls) << "two calls broke it";
+      culprit = i;
+    }
+    return culprit;
+  }
+
+  const std::string path_;
+};
+
+void ExpectPlace(const Recording& recording, const gcap_event_call_t& call, int line) {
+  ASSERT_LT(call.stack, recording->num_stacks);
+  const uint32_t frame = gcap_recording_c_frame(recording.get(), call.stack);
+  ASSERT_LT(frame, recording->num_frames);
+  EXPECT_STREQ(recording->frames[frame].file, __FILE__);
+  EXPECT_EQ(recording->frames[frame].line, static_cast<uint32_t>(line));
+}
+
+TEST_F(CaptureEvents, OfABrokenCaptureHaveTheCulpritAndItsPlace) {
+  const RawStream stream;
+  void* memory = nullptr;
+  gcap_capture_t* capture = Begin(stream.get());
+  GCAP_CAPTURE_NOTE("my kernel<<<1, 32>>>", stream.get());
+  const int line = __LINE__ + 1;
+  gcap_status_ignore(GCAP_CUDA(cudaMalloc(&memory, 64)));
+  GCAP_CAPTURE_NOTE("a\tlater\\call", cudaStreamLegacy);
+  GCAP_EXPECT_OK(gcap_capture_write_events(capture, path_.c_str()));
+  const Recording recording = Read();
+  ASSERT_NE(recording, nullptr);
+  EXPECT_STREQ(recording->source, "events");
+  EXPECT_EQ(recording->pid, static_cast<uint64_t>(getpid()));
+  ASSERT_EQ(recording->num_calls, 4u);
+  const gcap_event_call_t* calls = recording->calls;
+
+  EXPECT_STREQ(calls[0].function, "cudaStreamBeginCapture");
+  EXPECT_EQ(calls[0].mode, GCAP_MODE_THREAD_LOCAL);
+  EXPECT_STREQ(calls[0].says, "begins capture 1");
+  EXPECT_STREQ(calls[1].function, "my kernel<<<1, 32>>>");
+  EXPECT_STREQ(calls[1].arguments, "");
+  EXPECT_EQ(calls[1].stream, calls[0].stream);
+  EXPECT_EQ(calls[1].says, nullptr);
+
+  EXPECT_EQ(CulpritOf(recording), 2u);
+  EXPECT_STREQ(calls[2].function, "cudaMalloc");
+  EXPECT_STREQ(calls[2].arguments, "&memory, 64");
+  EXPECT_EQ(calls[2].result, 900);
+  EXPECT_EQ(calls[2].stream, GCAP_NONE);
+  ExpectPlace(recording, calls[2], line);
+  const gcap_rule_t* rule = gcap_rule_of_call(calls[2].function, calls[2].result);
+  ASSERT_NE(rule, nullptr);
+  EXPECT_STREQ(rule->id, "R26");
+
+  EXPECT_STREQ(calls[3].function, "a\tlater\\call");
+  ASSERT_NE(calls[3].stream, GCAP_NONE);
+  EXPECT_STREQ(recording->streams[calls[3].stream].what, "legacy");
+  EXPECT_FALSE(recording->ended);
+  EXPECT_EQ(recording->num_notes, 1u);  // that it had not ended
+  EXPECT_FALSE(End(capture).ok());
+}
+
+// What broke it is kept although the ledger has dropped it.
+TEST_F(CaptureEvents, OfASmallLedgerHaveTheCulpritToo) {
+  const RawStream stream;
+  gcap_capture_t* capture = Begin(stream.get(), 2);
+  GCAP_CAPTURE_NOTE("before", nullptr);
+  gcap_status_ignore(GCAP_CUDA(cudaStreamSynchronize(stream.get())));
+  for (const char* later : {"c", "d", "e"}) GCAP_CAPTURE_NOTE(later, nullptr);
+  GCAP_EXPECT_OK(gcap_capture_write_events(capture, path_.c_str()));
+  const Recording recording = Read();
+  ASSERT_NE(recording, nullptr);
+  ASSERT_EQ(recording->num_calls, 4u);
+  EXPECT_EQ(CulpritOf(recording), 1u);
+  EXPECT_STREQ(recording->calls[1].function, "cudaStreamSynchronize");
+  EXPECT_STREQ(recording->calls[2].function, "d");
+  EXPECT_STREQ(recording->calls[3].function, "e");
+  EXPECT_EQ(recording->calls[3].number, 6u);  // after the begin and four others
+  ASSERT_EQ(recording->num_notes, 2u);
+  EXPECT_NE(strstr(recording->notes[0], "the newest 2 of 5 calls"), nullptr) << recording->notes[0];
+  EXPECT_FALSE(End(capture).ok());
+}
+
+struct Step {
+  gcap_capture_t* capture;
+  const char* path;
+  std::string error = "not called";
+};
+
+void WriteInStep(void* user, bool) {
+  Step* step = static_cast<Step*>(user);
+  gcap_status_t status = gcap_capture_write_events(step->capture, step->path);
+  step->error = status == nullptr ? "" : gcap_status_message(status);
+  gcap_status_free(status);
+}
+
+TEST_F(CaptureEvents, FromACloseStepHaveTheEnd) {
+  const RawStream stream;
+  for (const bool breaks : {false, true}) {
+    gcap_capture_t* capture = Begin(stream.get(), 4, GCAP_CAPTURE_GLOBAL);
+    Step step = {capture, path_.c_str()};
+    GCAP_EXPECT_OK(gcap_capture_on_close(capture, WriteInStep, &step));
+    if (breaks) gcap_status_ignore(GCAP_CUDA(cudaStreamSynchronize(stream.get())));
+    EXPECT_EQ(End(capture).ok(), !breaks);
+    EXPECT_EQ(step.error, "");
+    const Recording recording = Read();
+    ASSERT_NE(recording, nullptr);
+    EXPECT_TRUE(recording->ended);
+    EXPECT_EQ(recording->calls[0].mode, GCAP_MODE_GLOBAL);
+    const gcap_event_call_t& end = recording->calls[recording->num_calls - 1];
+    EXPECT_STREQ(end.function, "cudaStreamEndCapture");
+    EXPECT_EQ(end.result, breaks ? 901 : 0);
+    EXPECT_EQ(end.stream, recording->calls[0].stream);
+    EXPECT_EQ(CulpritOf(recording), breaks ? 1u : recording->num_calls);
+  }
+}
+
+TEST_F(CaptureEvents, AreRefusedWithTheReason) {
+  const RawStream stream;
+  gcap_capture_t* capture = Begin(stream.get(), 0);
+  const Outcome no_ledger(gcap_capture_write_events(capture, path_.c_str()));
+  EXPECT_EQ(no_ledger.code, GCAP_FAILED_PRECONDITION);
+  EXPECT_TRUE(no_ledger.Names("its ledger_calls is 0")) << no_ledger.message;
+  EXPECT_TRUE(End(capture).ok());
+
+  capture = Begin(stream.get());
+  const Outcome no_folder(gcap_capture_write_events(capture, "/no/such/folder/events.txt"));
+  EXPECT_EQ(no_folder.code, GCAP_INVALID_ARGUMENT);
+  EXPECT_TRUE(no_folder.Names("/no/such/folder/events.txt cannot be written")) << no_folder.message;
+  std::thread([&] {
+    const Outcome elsewhere(gcap_capture_write_events(capture, path_.c_str()));
+    EXPECT_EQ(elsewhere.code, GCAP_FAILED_PRECONDITION);
+    EXPECT_TRUE(elsewhere.Names("another thread's")) << elsewhere.message;
+  }).join();
+  const Outcome full(gcap_capture_write_events(capture, "/dev/full"));
+  EXPECT_EQ(full.code, GCAP_UNAVAILABLE);
+  EXPECT_TRUE(full.Names("/dev/full is incomplete")) << full.message;
+  EXPECT_EQ(Read(), nullptr);
+  EXPECT_TRUE(End(capture).ok()) << "none of these fails the capture";
+}
+
+}  // namespace
+}  // namespace testing
+}  // namespace gcap
