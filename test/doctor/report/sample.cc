@@ -55,6 +55,9 @@ uint32_t Sample::Call(uint64_t number) const {
 }
 
 const gcap_diagnosis_t* Sample::diagnosis() {
+  // All calls are of the first capture.
+  capture_of_.assign(recording_->num_calls, captures_.empty() ? GCAP_NONE : 0);
+  diagnosis_.capture_of = capture_of_.data();
   diagnosis_.captures = captures_.data();
   diagnosis_.num_captures = captures_.size();
   diagnosis_.findings = findings_.data();

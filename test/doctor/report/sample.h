@@ -33,6 +33,7 @@ class Sample {
   gcap_diagnosis_t diagnosis_ = {};
   std::vector<gcap_captured_t> captures_;
   std::vector<gcap_finding_t> findings_;
+  std::vector<uint32_t> capture_of_;
 };
 
 // What a report writes.
