@@ -194,6 +194,14 @@ gcap_open_call_t* gcap_call_open(gcap_record_thread_t* thread) {
   return thread->depth != 0 ? &thread->calls[thread->depth - 1] : NULL;
 }
 
+// A capture takes nodes of calls that began before the callbacks were enabled, too: such a call is written as it ends.
+uint64_t gcap_call_number(gcap_record_thread_t* thread) {
+  const gcap_open_call_t* call = gcap_call_open(thread);
+  if (call != NULL) return call->number;
+  if (thread->unseen == 0 && gcap_switch_is_capturing()) thread->unseen = next_number();
+  return thread->unseen;
+}
+
 bool gcap_call_makes_exec(const gcap_record_thread_t* thread) {
   for (uint32_t i = 0; i < thread->depth; ++i) {
     if (gcap_driver_call(thread->calls[i].callback)->role == GCAP_ROLE_INSTANTIATE) return true;
@@ -286,6 +294,22 @@ static void note_launch(gcap_record_thread_t* thread, uint32_t callback, const g
 
 static bool is_failure(int result) { return result != 0 && result != kNotReady; }
 
+// A call whose beginning was not seen: without its time, and, but for one that made nodes, without its place in the
+// order.
+static void write_unseen(gcap_record_thread_t* thread, uint32_t callback, const gcap_cupti_call_t* data, int result,
+                         gcap_open_call_t* out_call) {
+  *out_call = (gcap_open_call_t){.callback = callback, .start_ns = gcap_writer_now(), .mode = -1};
+  out_call->number = thread->unseen != 0 ? thread->unseen : next_number();
+  read_inputs(thread, data, out_call);
+  if (result == 0) read_outputs(data, out_call);
+  write_call(thread, out_call, data, result, true);
+}
+
+static bool is_worth_writing(const gcap_record_thread_t* thread, uint8_t role, int result) {
+  if (is_written_always(role) || thread->unseen != 0) return true;
+  return is_failure(result) && (gcap_switch_is_capturing() || role == GCAP_ROLE_LAUNCH);
+}
+
 void gcap_call_left(gcap_record_thread_t* thread, uint32_t callback, const gcap_cupti_call_t* data) {
   const uint8_t role = gcap_driver_call(callback)->role;
   const int result = data->result != NULL ? *(const int*)data->result : 0;
@@ -293,16 +317,13 @@ void gcap_call_left(gcap_record_thread_t* thread, uint32_t callback, const gcap_
   const bool has_begun = take(thread, callback, data->correlation, &call);
   if (role == GCAP_ROLE_LAUNCH) note_launch(thread, callback, has_begun ? &call : NULL, data, result);
   if (result == 0) note_success(thread, callback, has_begun ? &call : NULL, data);
-  if (!has_begun && (is_failure(result) || is_written_always(role))) {
-    const bool is_asked = gcap_switch_is_capturing() || role == GCAP_ROLE_LAUNCH || is_written_always(role);
-    call = (gcap_open_call_t){.callback = callback, .number = next_number(), .start_ns = gcap_writer_now(), .mode = -1};
-    if (is_asked) read_inputs(thread, data, &call);
-    if (is_asked) write_call(thread, &call, data, result, true);
-  } else if (has_begun) {
+  if (has_begun) {
     if (result == 0) read_outputs(data, &call);
-    const bool with_stack = role != GCAP_ROLE_EXCHANGE || gcap_switch_is_capturing();
-    write_call(thread, &call, data, result, with_stack);
+    write_call(thread, &call, data, result, role != GCAP_ROLE_EXCHANGE || gcap_switch_is_capturing());
+  } else if (is_worth_writing(thread, role, result)) {
+    write_unseen(thread, callback, data, result, &call);
   }
+  thread->unseen = 0;
   if (role == GCAP_ROLE_INSTANTIATE) thread->num_clones = 0;
   if (is_written_always(role)) note_end(role, &call, result);
   if (thread->out.size != 0 && thread->depth == 0) gcap_thread_flush(thread);

@@ -13,6 +13,8 @@ void gcap_call_entered(gcap_record_thread_t* thread, uint32_t callback, const gc
 void gcap_call_left(gcap_record_thread_t* thread, uint32_t callback, const gcap_cupti_call_t* data);
 // The innermost call of the thread that is being recorded; NULL if there is none.
 gcap_open_call_t* gcap_call_open(gcap_record_thread_t* thread);
+// The number of the call that makes what is made now; 0 if none is recorded.
+uint64_t gcap_call_number(gcap_record_thread_t* thread);
 // Whether the thread is making an executable of a graph.
 bool gcap_call_makes_exec(const gcap_record_thread_t* thread);
 

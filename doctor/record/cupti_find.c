@@ -144,7 +144,6 @@ static const char* load_needed(gcap_cupti_t* cupti) {
   if (!load(cupti, "cuptiGetVersion", &cupti->GetVersion)) return "cuptiGetVersion";
   if (!load(cupti, "cuptiSubscribe", &cupti->Subscribe)) return "cuptiSubscribe";
   if (!load(cupti, "cuptiEnableCallback", &cupti->EnableCallback)) return "cuptiEnableCallback";
-  if (!load(cupti, "cuptiEnableDomain", &cupti->EnableDomain)) return "cuptiEnableDomain";
   if (!load(cupti, "cuptiGetGraphNodeId", &cupti->GetGraphNodeId)) return "cuptiGetGraphNodeId";
   return NULL;
 }

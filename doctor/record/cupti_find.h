@@ -17,7 +17,6 @@ typedef struct gcap_cupti {
   int (*GetVersion)(uint32_t* version);
   int (*Subscribe)(gcap_cupti_subscriber_t** out_subscriber, gcap_cupti_callback_t callback, void* user);
   int (*EnableCallback)(uint32_t enable, gcap_cupti_subscriber_t* subscriber, int32_t domain, uint32_t id);
-  int (*EnableDomain)(uint32_t enable, gcap_cupti_subscriber_t* subscriber, int32_t domain);
   int (*GetGraphNodeId)(void* node, uint64_t* out_id);
   int (*GetGraphExecId)(void* exec, uint32_t* out_id);          // may be NULL
   int (*GetResultString)(int result, const char** out_string);  // may be NULL

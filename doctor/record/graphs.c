@@ -34,8 +34,8 @@ static void write_type(gcap_text_t* out, int32_t type) {
 }
 
 static void write_call(gcap_record_thread_t* thread) {
-  gcap_open_call_t* call = gcap_call_open(thread);
-  if (call != NULL) gcap_text_number(&thread->out, "call", call->number);
+  const uint64_t number = gcap_call_number(thread);
+  if (number != 0) gcap_text_number(&thread->out, "call", number);
 }
 
 static void write_node(gcap_record_thread_t* thread, const gcap_cupti_graph_t* data) {

@@ -17,8 +17,9 @@
 #include "doctor/record/intern.h"
 #include "doctor/record/python.h"
 
-// Seeds of hashes: frames of C and of Python share a table.
 enum {
+  kMaxOwnFrames = 12,
+  // Seeds of hashes: frames of C and of Python share a table.
   kCFrame = 1,
   kPythonFrame = 2,
   kStack = 3,
@@ -116,9 +117,12 @@ static size_t c_frames(gcap_record_thread_t* thread, uint32_t* ids) {
   void* addresses[GCAP_MAX_C_FRAMES];
   const int count = backtrace(addresses, GCAP_MAX_C_FRAMES);
   size_t num_ids = 0;
-  int i = 0;
-  while (i < count && (uintptr_t)addresses[i] >= own_begin && (uintptr_t)addresses[i] < own_end) ++i;
-  for (; i < count; ++i) {
+  int first = 0;
+  // A library in the place of backtrace() would stand before the recorder.
+  for (int i = 0; i < count && i < kMaxOwnFrames; ++i) {
+    if ((uintptr_t)addresses[i] >= own_begin && (uintptr_t)addresses[i] < own_end) first = i + 1;
+  }
+  for (int i = first; i < count; ++i) {
     const uint32_t id = c_frame(thread, addresses[i]);
     if (id != 0) ids[num_ids++] = id;
   }

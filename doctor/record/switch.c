@@ -3,11 +3,11 @@
 // Callbacks cost, so outside of captures there are few: those of calls that begin, end or use captures, or that pin
 // memory, and those of the making and ending of streams and graphs.
 //
-// While a capture is open the whole domain of the driver is enabled. To disable the domain would disable the few too,
-// and another thread's capture that begins just then would not be seen; so the others are disabled one by one. They are
-// enabled one by one too: CUPTI takes the enabling of a domain that was enabled before, and never disabled as a whole,
-// for done (seen with CUPTI 13.0 on an H200: the second capture of a program had no calls). Locking:
-// CUPTI wants changes of callbacks one at a time, so the lock is held over CUPTI's two functions, and nothing else.
+// While a capture is open all of the driver's are enabled, one by one. To disable the domain would disable the few too,
+// and another thread's capture that begins just then would not be seen. And CUPTI takes the enabling of a domain that
+// was enabled before, and never disabled as a whole, for done (seen with CUPTI 13.0 on an H200: the second capture of a
+// program had no calls). Locking: CUPTI wants changes of callbacks one at a time, so the lock is held over CUPTI's
+// function, and nothing else.
 #include "doctor/record/switch.h"
 
 #include <pthread.h>
@@ -67,8 +67,8 @@ int gcap_switch_start(const gcap_cupti_t* cupti, gcap_cupti_subscriber_t* subscr
 static void switch_others(uint32_t on) {
   const uint32_t end = state.last_callback != 0 ? state.last_callback + 1 : GCAP_NUM_DRIVER_CALLS;
   for (uint32_t i = 1; i < end; ++i) {
-    if (!is_always_on(i) && enable(on, i) == GCAP_CUPTI_SUCCESS)
-      state.last_callback = i > state.last_callback ? i : state.last_callback;
+    if (is_always_on(i) || enable(on, i) != GCAP_CUPTI_SUCCESS) continue;
+    if (i > state.last_callback) state.last_callback = i;
   }
 }
 
@@ -117,8 +117,10 @@ void gcap_switch_stop(void) {
   if (!state.is_stopped) {
     state.is_stopped = true;
     atomic_store(&state.is_capturing, false);
-    state.cupti->EnableDomain(0, state.subscriber, GCAP_CUPTI_DRIVER);
-    state.cupti->EnableDomain(0, state.subscriber, GCAP_CUPTI_RESOURCE);
+    for (uint32_t i = 1; i < GCAP_NUM_DRIVER_CALLS; ++i) enable(0, i);
+    for (size_t i = 0; i < sizeof(resources); ++i) {
+      state.cupti->EnableCallback(0, state.subscriber, GCAP_CUPTI_RESOURCE, resources[i]);
+    }
   }
   pthread_mutex_unlock(&state.lock);
 }

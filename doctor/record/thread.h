@@ -33,7 +33,8 @@ typedef struct gcap_record_thread {
   gcap_text_t out;  // lines that go with the next write
   gcap_defined_t defined;
   gcap_open_call_t calls[GCAP_MAX_DEPTH];
-  uint32_t depth;  // of `calls`
+  uint32_t depth;   // of `calls`
+  uint64_t unseen;  // the number of a call that made nodes, and whose beginning was not seen; 0 for none
   struct gcap_cloned {
     uint64_t from, to;
   } * clones;  // nodes of the executable that is being made

@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,7 +26,8 @@ static gcap_cupti_callback_t subscriber;
 static void* subscriber_data;
 static _Atomic uint8_t enabled[kNumCallbacks], resources[kNumResources];
 static _Atomic uint32_t last_correlation;
-static atomic_int changes;  // of callbacks, at this moment: CUPTI wants one at a time
+static atomic_bool is_domain_enabled;  // the driver's
+static atomic_int changes;             // of callbacks, at this moment: CUPTI wants one at a time
 static gcap_cupti_buffer_wanted_t buffer_wanted;
 static gcap_cupti_buffer_filled_t buffer_filled;
 static struct record {
@@ -99,7 +101,11 @@ EXPORT int cuptiEnableCallback(uint32_t enable, gcap_cupti_subscriber_t* who, in
 EXPORT int cuptiEnableDomain(uint32_t enable, gcap_cupti_subscriber_t* who, int32_t domain);
 EXPORT int cuptiEnableDomain(uint32_t enable, gcap_cupti_subscriber_t* who, int32_t domain) {
   (void)who;
-  if (domain == GCAP_CUPTI_DRIVER) return change(enabled, 1, kNumCallbacks, enable);
+  if (domain == GCAP_CUPTI_DRIVER) {
+    // CUPTI 13.0 does nothing then, whatever became of the single callbacks.
+    if (atomic_exchange(&is_domain_enabled, enable != 0) && enable != 0) return GCAP_CUPTI_SUCCESS;
+    return change(enabled, 1, kNumCallbacks, enable);
+  }
   if (domain == GCAP_CUPTI_RESOURCE) return change(resources, 1, kNumResources, enable);
   return GCAP_CUPTI_INVALID_PARAMETER;
 }

@@ -83,7 +83,9 @@ std::string OldFakePath() { return "test/doctor/record/libfake_old_cupti.so"; }
 
 std::string Prefix() {
   const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-  return testing::TempDir() + "/" + test->test_suite_name() + "." + test->name();
+  std::string name = std::string(test->test_suite_name()) + "." + test->name();
+  for (char& c : name) c = c == '/' ? '_' : c;  // of tests with parameters
+  return testing::TempDir() + "/" + name;
 }
 
 Recorded Record(const std::function<void()>& program, const Environment& environment) {

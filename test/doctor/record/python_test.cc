@@ -1,0 +1,148 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// Python stacks, in the interpreters of this machine: each version that is on PATH or in pyenv's folder runs
+// python_program.py. An interpreter that was stripped of its hidden symbols is tried too.
+#include <glob.h>
+#include <gtest/gtest.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "test/doctor/record/program.h"
+
+namespace {
+
+const char kProgram[] = "test/doctor/record/python_program.py";
+
+std::vector<std::string> Glob(const std::string& pattern) {
+  glob_t found;
+  std::vector<std::string> paths;
+  if (glob(pattern.c_str(), 0, nullptr, &found) == 0) {
+    for (size_t i = 0; i < found.gl_pathc; ++i) paths.push_back(found.gl_pathv[i]);
+    globfree(&found);
+  }
+  return paths;
+}
+
+bool Runs(const std::string& python) { return system((python + " -c 'import ctypes' >/dev/null 2>&1").c_str()) == 0; }
+
+// "" if there is none.
+std::string Interpreter(const std::string& version) {
+  const struct passwd* user = getpwuid(getuid());
+  std::vector<std::string> candidates = {"/usr/bin/python" + version, "/usr/local/bin/python" + version};
+  if (user != nullptr) {
+    for (const std::string& path :
+         Glob(std::string(user->pw_dir) + "/.pyenv/versions/" + version + ".*/bin/python" + version)) {
+      candidates.insert(candidates.begin(), path);
+    }
+  }
+  for (const std::string& python : candidates) {
+    if (access(python.c_str(), X_OK) == 0 && Runs(python)) return python;
+  }
+  return "";
+}
+
+// The recording of the program, run by a shell command that begins with `python`.
+Recorded RecordPython(const std::string& python, const std::string& way) {
+  const std::string prefix = Prefix() + "." + way;
+  for (const std::string& path : Glob(prefix + ".*.events")) unlink(path.c_str());
+  const std::string command = "GCAP_DOCTOR_EVENTS=" + prefix + " GCAP_DOCTOR_CUPTI=./" + FakePath() + " " + python +
+                              " " + kProgram + " ./" + RecorderPath() + " ./" + FakePath() + " " + way;
+  Recorded recorded;
+  recorded.status = system(command.c_str());
+  EXPECT_EQ(recorded.status, 0) << command;
+  const auto paths = Glob(prefix + ".*.events");
+  EXPECT_EQ(paths.size(), 1u);
+  if (paths.size() != 1) return recorded;
+  FILE* file = fopen(paths[0].c_str(), "r");
+  recorded.events.reset(gcap_recording_read(file, "test"));
+  fclose(file);
+  EXPECT_EQ(recorded.events->damage.lines, 0u) << recorded.events->damage.reason;
+  return recorded;
+}
+
+uint32_t LineOf(const std::string& text) {
+  std::ifstream file(kProgram);
+  std::string line;
+  for (uint32_t number = 1; std::getline(file, line); ++number) {
+    if (line.find(text) != std::string::npos) return number;
+  }
+  return 0;
+}
+
+struct Frame {
+  std::string file, function;
+  uint32_t line;
+};
+
+std::vector<Frame> PythonStack(const Recorded& recorded, const gcap_event_call_t& call) {
+  std::vector<Frame> frames;
+  if (call.stack == GCAP_NONE) return frames;
+  const gcap_event_stack_t& stack = recorded.events->stacks[call.stack];
+  for (uint32_t i = 0; i < stack.num_python; ++i) {
+    const gcap_event_frame_t& frame = recorded.events->frames[stack.python[i]];
+    frames.push_back({frame.file, frame.function, frame.line});
+  }
+  return frames;
+}
+
+void ExpectLine(const Recorded& recorded, bool in_thread) {
+  const std::vector<Frame> frames = PythonStack(recorded, recorded.Call("cuStreamSynchronize"));
+  ASSERT_GE(frames.size(), 3u);
+  EXPECT_EQ(frames[0].function, "call");
+  EXPECT_EQ(frames[1].function,
+            "gr\xc3\xb6\xc3\x9f"
+            "e");
+  EXPECT_EQ(frames[1].line, LineOf("# THE LINE"));
+  EXPECT_NE(frames[1].file.find("python_program.py"), std::string::npos);
+  EXPECT_EQ(frames.back().function, in_thread ? "_bootstrap" : "<module>");
+}
+
+void ExpectStacks(const std::string& python) {
+  for (const char* way : {"unlocked", "locked", "thread"}) {
+    SCOPED_TRACE(way);
+    Recorded recorded = RecordPython(python, way);
+    if (recorded.events == nullptr) continue;
+    ExpectLine(recorded, std::string(way) == "thread");
+    const std::vector<Frame> deep = PythonStack(recorded, recorded.Call("cuCtxSynchronize"));
+    EXPECT_EQ(deep.size(), 64u);  // the innermost of 153
+    EXPECT_EQ(deep.empty() ? "" : deep.back().function, "deep");
+  }
+}
+
+class Python : public testing::TestWithParam<const char*> {};
+
+TEST_P(Python, LineOfACallIsNamed) {
+  const std::string python = Interpreter(GetParam());
+  if (python.empty()) GTEST_SKIP() << "no Python " << GetParam() << " with ctypes on this machine";
+  ExpectStacks(python);
+}
+
+INSTANTIATE_TEST_SUITE_P(Versions, Python, testing::Values("3.9", "3.10", "3.11", "3.12", "3.13", "3.14"));
+
+// Without the hidden symbol, a thread that holds the lock is shown, and one that gave it back says why it is not.
+TEST(StrippedPython, IsShownWithTheLockAndSaysWhyWithoutIt) {
+  for (const char* version : {"3.13", "3.10", "3.9"}) {
+    const std::string python = Interpreter(version);
+    const auto libraries = Glob(python.substr(0, python.rfind("/bin/") + 1) + "lib/libpython" + version + ".so.1.0");
+    if (python.empty() || libraries.empty()) continue;
+    const std::string stripped = testing::TempDir() + "/libpython" + version + ".so.1.0";
+    if (system(("strip -s -o " + stripped + " " + libraries[0]).c_str()) != 0) continue;
+    const std::string command = "LD_PRELOAD=" + stripped + " " + python;
+    ExpectLine(RecordPython(command, "locked"), false);
+    Recorded recorded = RecordPython(command, "unlocked");
+    const gcap_event_call_t& call = recorded.Call("cuStreamSynchronize");
+    ASSERT_NE(call.stack, GCAP_NONE);
+    const gcap_event_stack_t& stack = recorded.events->stacks[call.stack];
+    EXPECT_EQ(stack.num_python, 0u);
+    ASSERT_NE(stack.why, nullptr);
+    EXPECT_NE(std::string(stack.why).find("hides _Py_DumpTraceback"), std::string::npos) << stack.why;
+    return;
+  }
+  GTEST_SKIP() << "no shared libpython without an exported _Py_DumpTraceback, or no strip, on this machine";
+}
+
+}  // namespace
