@@ -41,6 +41,7 @@ typedef struct gcap_thread_state {
   uint32_t newest_open;    // capture; GCAP_NONE
   uint32_t outermost;      // its last call of depth 0
   uint32_t silent;         // its last successful call of a kind that breaks captures
+  bool was_refused;        // its last begin
 } gcap_thread_state_t;
 
 typedef struct gcap_event_state {
@@ -61,6 +62,7 @@ typedef struct gcap_analysis {
   gcap_diagnosis_t* diagnosis;
   const gcap_recording_t* recording;
   gcap_heap_t heap;      // what only the passes need
+  bool ended;            // the recording has all that the program did
   uint8_t* kinds;        // by call: gcap_call_kind_t
   uint8_t* modes;        // by call: the own mode of its thread, gcap_event_mode_t
   uint32_t* outer;       // by call: the program's call inside of which the driver made it; itself for one of depth 0
@@ -96,6 +98,8 @@ void gcap_pairs_add(gcap_pairs_t* pairs, uint32_t capture, uint32_t call);
 void gcap_analysis_read_captures(gcap_analysis_t* analysis);
 // In it: what a failed call says of the open captures.
 void gcap_culprit_look(gcap_analysis_t* analysis, uint32_t call);
+// In it: a call of which the simulator itself says that it broke the capture.
+void gcap_culprit_believe(gcap_analysis_t* analysis, uint32_t call, uint32_t capture);
 // In it: the call that found a capture broken.
 void gcap_culprit_find_broken(gcap_analysis_t* analysis, uint32_t call, uint32_t capture);
 // In it: a successful call of a kind that breaks captures.
@@ -123,8 +127,13 @@ void gcap_findings_finish(gcap_analysis_t* analysis);
 void gcap_words_write(gcap_analysis_t* analysis, gcap_finding_t* finding);
 
 // The function of a library of NVIDIA's through which the program made the call, by the call's C stack:
-// "cublasLtDestroy"; NULL for none.
+// "cublasLtDestroy"; NULL for none. A simulator's log has such functions as calls.
 const char* gcap_library_function(const gcap_recording_t* recording, uint32_t call);
+
+// Whether a function is one of those libraries'.
+bool gcap_library_of(const char* function);
+// The rule that a library's function breaks in a capture; NULL for none.
+const gcap_rule_t* gcap_library_rule(const char* function);
 
 static inline const gcap_event_call_t* gcap_call_at(const gcap_analysis_t* analysis, uint32_t call) {
   return &analysis->recording->calls[call];

@@ -8,6 +8,7 @@
 // recorded its event; else to the one that its thread began last. Calls that fail are compared with all open captures,
 // since a call of any thread may break them. Locking: none.
 #include <stdlib.h>
+#include <string.h>
 
 #include "doctor/analyse/analysis.h"
 
@@ -71,6 +72,7 @@ static void open_capture(gcap_analysis_t* analysis, uint32_t call) {
                                                      .older = thread->newest_open,
                                                      .open_at = (uint32_t)analysis->num_open};
   thread->newest_open = capture;
+  thread->was_refused = false;
   analysis->open = gcap_heap_grow(analysis->open, analysis->num_open, &analysis->open_capacity, sizeof(uint32_t));
   analysis->open[analysis->num_open++] = capture;
   take_in(analysis, begin->stream, capture, GCAP_NONE);
@@ -88,8 +90,11 @@ static void end_capture(gcap_analysis_t* analysis, uint32_t call) {
   const gcap_event_call_t* end = gcap_call_at(analysis, call);
   const uint32_t index = capture_to_end(analysis, end);
   analysis->capture_of[call] = index;
+  gcap_thread_state_t* thread = &analysis->threads[end->thread];
   if (index == GCAP_NONE) {
-    if (end->result != 0) gcap_pairs_add(&analysis->refused, GCAP_NONE, call);
+    // After a begin that was refused it says nothing new.
+    if (end->result != 0 && !thread->was_refused) gcap_pairs_add(&analysis->refused, GCAP_NONE, call);
+    thread->was_refused = false;
     return;
   }
   if (end->result == kUnmatched) {  // on a stream that joined: the capture is broken, and goes on
@@ -169,6 +174,7 @@ static void note_good(gcap_analysis_t* analysis, uint32_t call, uint32_t capture
     state->last_node = analysis->outer[call];
     state->last_ask = state->last_pointer = GCAP_NONE;
   }
+  if (is_own && gcap_library_of(of->function)) ++state->works;  // of a simulator's log, which tells no node of it
   if (gcap_call_is_work(kind)) {
     if (is_on) ++state->works;
     if (is_beside(analysis, call, capture)) gcap_pairs_add(&analysis->escapes, capture, call);
@@ -186,8 +192,10 @@ static void note_call(gcap_analysis_t* analysis, uint32_t call) {
   enum { kNotReady = 600 };
   const gcap_event_call_t* of = gcap_call_at(analysis, call);
   const gcap_call_kind_t kind = gcap_kind_at(analysis, call);
-  if (of->stream != GCAP_NONE) analysis->stream_capture[call] = analysis->streams[of->stream].capture;
   const uint32_t capture = analysis->capture_of[call] = capture_of(analysis, call);
+  if (capture != GCAP_NONE && of->says != NULL && strstr(of->says, "invalidates capture") != NULL) {
+    gcap_culprit_believe(analysis, call, capture);
+  }
   if (of->result != 0 && of->result != kNotReady) {
     gcap_culprit_look(analysis, call);
     if (capture != GCAP_NONE) gcap_pairs_add(&analysis->failures, capture, call);
@@ -208,10 +216,23 @@ static void note_call(gcap_analysis_t* analysis, uint32_t call) {
   if (analysis->capture_of[call] != GCAP_NONE) note_good(analysis, call, analysis->capture_of[call]);
 }
 
+// A wait on an event that was last recorded in a capture that is no more; the call is then that capture's.
+static bool is_for_ended(gcap_analysis_t* analysis, uint32_t call) {
+  enum { kInvalidValue = 1 };
+  const gcap_event_call_t* of = gcap_call_at(analysis, call);
+  const uint32_t place = gcap_ids_find(&analysis->events, of->event);
+  if (of->result != kInvalidValue || place == GCAP_NONE || analysis->stream_capture[call] != GCAP_NONE) return false;
+  const uint32_t capture = analysis->event_states[place].capture;
+  if (capture == GCAP_NONE || is_open(analysis, capture)) return false;
+  analysis->capture_of[call] = capture;
+  return true;
+}
+
 static void follow_thread(gcap_analysis_t* analysis, uint32_t call) {
   const gcap_event_call_t* of = gcap_call_at(analysis, call);
   gcap_thread_state_t* thread = &analysis->threads[of->thread];
   analysis->modes[call] = (uint8_t)thread->mode;
+  if (of->stream != GCAP_NONE) analysis->stream_capture[call] = analysis->streams[of->stream].capture;
   if (gcap_kind_at(analysis, call) != GCAP_CALL_EXCHANGE || of->result != 0 || of->mode == GCAP_MODE_UNKNOWN) return;
   thread->mode = of->mode;
   thread->exchange = call;
@@ -233,10 +254,12 @@ void gcap_analysis_read_captures(gcap_analysis_t* analysis) {
     if (kind == GCAP_CALL_BEGIN && of->depth == 0 && of->result == 0) {
       open_capture(analysis, call);
     } else if (kind == GCAP_CALL_BEGIN && of->depth == 0) {
-      gcap_pairs_add(&analysis->refused, of->stream != GCAP_NONE ? analysis->streams[of->stream].capture : GCAP_NONE,
-                     call);
+      analysis->threads[of->thread].was_refused = true;
+      gcap_pairs_add(&analysis->refused, analysis->stream_capture[call], call);
     } else if (kind == GCAP_CALL_END && of->depth == 0) {
       end_capture(analysis, call);
+    } else if (kind == GCAP_CALL_WAIT && of->result != 0 && is_for_ended(analysis, call)) {
+      gcap_pairs_add(&analysis->failures, analysis->capture_of[call], call);
     } else if (analysis->num_open != 0) {
       note_call(analysis, call);
       if (analysis->graph_of[call] != GCAP_NONE) learn_graph(analysis, call);

@@ -122,6 +122,11 @@ void gcap_culprit_find_broken(gcap_analysis_t* analysis, uint32_t call, uint32_t
   if (silent != GCAP_NONE && silent > capture->begin) state->silent = silent;
 }
 
+void gcap_culprit_believe(gcap_analysis_t* analysis, uint32_t call, uint32_t index) {
+  gcap_capture_state_t* state = &analysis->states[index];
+  if (state->strong == GCAP_NONE && state->first_901 == GCAP_NONE) state->strong = call;
+}
+
 void gcap_culprit_look(gcap_analysis_t* analysis, uint32_t call) {
   const gcap_event_call_t* of = gcap_call_at(analysis, call);
   if (of->result == kInvalidated) {
@@ -174,7 +179,7 @@ static const gcap_rule_t* rule_by_place(const gcap_analysis_t* analysis, uint32_
 static const gcap_rule_t* rule_of(const gcap_analysis_t* analysis, uint32_t call, uint32_t capture) {
   const gcap_event_call_t* of = gcap_call_at(analysis, call);
   const char* library = gcap_library_function(analysis->recording, call);
-  const gcap_rule_t* rule = library != NULL ? gcap_rule_of_call(library, 0) : NULL;
+  const gcap_rule_t* rule = library != NULL ? gcap_library_rule(library) : NULL;
   if (rule == NULL) rule = rule_by_place(analysis, call, capture);
   if (rule == NULL) rule = gcap_rule_of_call(of->function, of->result);
   return rule != NULL ? rule : gcap_rule_of_code(of->result);
@@ -198,8 +203,7 @@ static uint32_t find_library_call(const gcap_analysis_t* analysis, uint32_t inde
   for (uint32_t call = before, seen = 0; call-- > capture->begin && seen < kLookBack; ++seen) {
     if (gcap_call_at(analysis, call)->thread != capture->thread) continue;
     const char* function = gcap_library_function(analysis->recording, call);
-    const gcap_rule_t* rule = function != NULL ? gcap_rule_of_call(function, kInvalidated) : NULL;
-    if (rule != NULL) return call;
+    if (function != NULL && gcap_library_rule(function) != NULL) return call;
   }
   return GCAP_NONE;
 }

@@ -70,6 +70,7 @@ typedef struct gcap_finding {
   uint32_t other;           // a second call whose stack helps: the begin, of another thread; GCAP_NONE
   bool is_certain;          // false: the sentence says "probably"
   uint64_t count;           // how many times, at least 1
+  uint64_t num_captures;    // how many captures it is about; 0 if `capture` is GCAP_NONE
   const char* sentence;     // one or two sentences: what happened, with the names of the call, the threads, the streams
   const char* remedy;       // what to do instead
 } gcap_finding_t;

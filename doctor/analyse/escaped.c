@@ -46,7 +46,10 @@ static void find_lost(gcap_analysis_t* analysis, const gcap_pair_t* failure) {
   gcap_finding_t* finding =
       gcap_finding_add(analysis, GCAP_FINDING_LOST_CALL, is_work ? GCAP_SEVERITY_ERROR : GCAP_SEVERITY_WARNING,
                        failure->capture, failure->call);
-  finding->rule = gcap_rule_by_id("R9");
+  // After the end: a wait on an event that the capture took with it.
+  const bool is_dead = kind == GCAP_CALL_WAIT && failure->call > analysis->diagnosis->captures[failure->capture].end;
+  finding->rule = is_dead ? gcap_rule_by_id("R19") : gcap_rule_of_call(call->function, call->result);
+  if (finding->rule == NULL) finding->rule = gcap_rule_by_id("R9");
 }
 
 void gcap_lost_find(gcap_analysis_t* analysis) {
@@ -56,6 +59,7 @@ void gcap_lost_find(gcap_analysis_t* analysis) {
     // Another thread's failure is its own affair, unless it was about this capture's streams.
     const bool is_own = gcap_call_at(analysis, failure->call)->thread == capture->thread ||
                         analysis->stream_capture[failure->call] == failure->capture;
-    if (capture->outcome == GCAP_OUTCOME_GRAPH && is_own) find_lost(analysis, failure);
+    const bool is_late = capture->end != GCAP_NONE && failure->call > capture->end;
+    if (is_late || (capture->outcome == GCAP_OUTCOME_GRAPH && is_own)) find_lost(analysis, failure);
   }
 }

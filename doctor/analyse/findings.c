@@ -20,6 +20,7 @@ gcap_finding_t* gcap_finding_add(gcap_analysis_t* analysis, gcap_finding_kind_t 
                               .other = GCAP_NONE,
                               .is_certain = true,
                               .count = 1,
+                              .num_captures = capture != GCAP_NONE ? 1 : 0,
                               .sentence = "",
                               .remedy = ""};
   return finding;
@@ -113,7 +114,11 @@ static void put_together(gcap_analysis_t* analysis) {
   size_t kept = 0;
   for (size_t i = 0; i < count; ++i) {
     if (i != 0 && compare_keys(&keys[i - 1], &keys[i]) == 0) {
-      diagnosis->findings[kept - 1].count += keys[i].finding.count;
+      gcap_finding_t* first = &diagnosis->findings[kept - 1];
+      // One call may break two captures.
+      const bool is_once = keys[i].finding.call != GCAP_NONE && keys[i].finding.call == keys[i - 1].finding.call;
+      if (!is_once) first->count += keys[i].finding.count;
+      if (keys[i].finding.capture != keys[i - 1].finding.capture) ++first->num_captures;
     } else {
       diagnosis->findings[kept++] = keys[i].finding;
     }

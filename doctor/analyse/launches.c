@@ -41,6 +41,21 @@ static bool same_types(const gcap_analysis_t* analysis, uint32_t graph, uint32_t
   }
 }
 
+static bool is_cooperative(const gcap_analysis_t* analysis, const gcap_event_node_t* node) {
+  return node->call != GCAP_NONE && strstr(gcap_call_at(analysis, node->call)->function, "Cooperative") != NULL;
+}
+
+// Of two graphs of the same types: whether a kernel became cooperative, or is so no longer.
+static bool same_cooperation(const gcap_analysis_t* analysis, uint32_t graph, uint32_t other) {
+  size_t at = 0, other_at = 0;
+  for (;;) {
+    const gcap_event_node_t* a = next_node(analysis, graph, &at);
+    const gcap_event_node_t* b = next_node(analysis, other, &other_at);
+    if (a == NULL || b == NULL) return true;
+    if (is_cooperative(analysis, a) != is_cooperative(analysis, b)) return false;
+  }
+}
+
 // The instantiation of the same graph that a program makes instead; GCAP_NONE for none.
 static uint32_t find_instead(const gcap_analysis_t* analysis, uint32_t update) {
   enum { kLookAhead = 256 };  // calls
@@ -68,8 +83,13 @@ static void find_update(gcap_analysis_t* analysis, uint32_t call) {
     if (place != GCAP_NONE) finding->capture = analysis->capture_of_graph[place];
   }
   if (of->result != kUpdateFailure || exec == NULL || count_nodes(analysis, of->graph) == 0) return;
-  finding->rule = gcap_rule_by_id(same_types(analysis, exec->graph, of->graph) ? "R55" : "R54");
+  const bool has_same_types = same_types(analysis, exec->graph, of->graph);
   finding->is_certain = count_nodes(analysis, exec->graph) != count_nodes(analysis, of->graph);
+  finding->rule = gcap_rule_by_id(has_same_types ? "R55" : "R54");
+  if (has_same_types && !same_cooperation(analysis, exec->graph, of->graph)) {
+    finding->rule = gcap_rule_by_id("R53");
+    finding->is_certain = true;
+  }
 }
 
 // --- Launches --------------------------------------------------------------------------------------------------------
@@ -142,5 +162,5 @@ void gcap_launches_find(gcap_analysis_t* analysis) {
     if (place != GCAP_NONE) ++seen[analysis->exec_at[place]];
   }
   for (size_t i = 0; i < recording->num_execs; ++i) find_counted(analysis, &recording->execs[i], seen[i]);
-  if (recording->ended) find_idle(analysis);
+  if (analysis->ended) find_idle(analysis);
 }

@@ -46,7 +46,9 @@ static const char* where(const gcap_analysis_t* analysis, uint32_t call, uint32_
   if (index == analysis->diagnosis->captures[capture].stream) {
     return gcap_heap_print(heap, "%s (the capturing stream)", name);
   }
-  if (analysis->stream_capture[call] == capture) return gcap_heap_print(heap, "%s (which joined the capture)", name);
+  const uint32_t in = analysis->stream_capture[call];
+  if (in == capture) return gcap_heap_print(heap, "%s (which joined the capture)", name);
+  if (in != GCAP_NONE) return gcap_heap_print(heap, "%s (of capture %u)", name, in + 1);
   return name;
 }
 
@@ -65,7 +67,8 @@ static const char* full_name(const gcap_analysis_t* analysis, uint32_t call) {
   const char* library = gcap_library_function(analysis->recording, call);
   const uint32_t outer = analysis->outer[call];
   if (outer != call) name = gcap_heap_print(heap, "%s inside of %s", name, call_name(analysis, outer));
-  return library != NULL ? gcap_heap_print(heap, "%s inside of %s", name, library) : name;
+  if (library == NULL || library == gcap_call_at(analysis, call)->function) return name;
+  return gcap_heap_print(heap, "%s inside of %s", name, library);
 }
 
 // "900 cudaErrorStreamCaptureUnsupported".
@@ -93,6 +96,13 @@ static const char* mode_name(gcap_event_mode_t mode) {
     case GCAP_MODE_RELAXED: return "relaxed";
     default: return "global";
   }
+}
+
+// " and 1 other": one call may break several captures.
+static const char* others(const gcap_analysis_t* analysis, const gcap_finding_t* finding) {
+  if (finding->count != 1 || finding->num_captures < 2) return "";
+  return gcap_heap_print(&analysis->diagnosis->heap, " and %" PRIu64 " other%s", finding->num_captures - 1,
+                         finding->num_captures == 2 ? "" : "s");
 }
 
 static const char* times(const gcap_analysis_t* analysis, uint64_t count) {
@@ -146,10 +156,10 @@ static const char* culprit(gcap_analysis_t* analysis, const gcap_finding_t* find
   const char* open = capture->outcome == GCAP_OUTCOME_OPEN ? ", which the program then left open" : "";
   const char* answered =
       call->result != 0 ? PRINT(" (it answered %s)", answer(analysis, call->result)) : " (it answered success)";
-  return PRINT("%s%s%s, by %s, broke capture %u%s%s%s%s%s.", finding->is_certain ? "" : "Probably ",
+  return PRINT("%s%s%s, by %s, broke capture %u%s%s%s%s%s%s.", finding->is_certain ? "" : "Probably ",
                full_name(analysis, finding->call), where(analysis, finding->call, finding->capture),
-               thread_of(analysis, finding->call), number(finding), whose(analysis, finding), open,
-               times(analysis, finding->count), finding->rule == NULL || !finding->is_certain ? answered : "",
+               thread_of(analysis, finding->call), number(finding), others(analysis, finding), whose(analysis, finding),
+               open, times(analysis, finding->count), finding->rule == NULL || !finding->is_certain ? answered : "",
                is_own_query(analysis, finding) ? ": rule R14, a query of an event recorded before the capture"
                                                : rule_words(analysis, finding->rule));
 }
@@ -202,6 +212,13 @@ static const char* escaped(gcap_analysis_t* analysis, const gcap_finding_t* find
 }
 
 static const char* lost(gcap_analysis_t* analysis, const gcap_finding_t* finding) {
+  const uint32_t end = analysis->diagnosis->captures[finding->capture].end;
+  if (end != GCAP_NONE && finding->call > end) {
+    return PRINT("%s%s, by %s, failed with %s%s: it waits for an event of capture %u, which is over%s.",
+                 call_name(analysis, finding->call), where(analysis, finding->call, finding->capture),
+                 thread_of(analysis, finding->call), answer(analysis, gcap_call_at(analysis, finding->call)->result),
+                 times(analysis, finding->count), number(finding), rule_words(analysis, finding->rule));
+  }
   return PRINT("%s%s, by %s, failed in capture %u with %s%s, and the capture ended well without it%s.",
                full_name(analysis, finding->call), where(analysis, finding->call, finding->capture),
                thread_of(analysis, finding->call), number(finding),
@@ -247,7 +264,7 @@ static const char* empty(gcap_analysis_t* analysis, const gcap_finding_t* findin
 static const char* left_open(gcap_analysis_t* analysis, const gcap_finding_t* finding) {
   return PRINT("Capture %u%s, by %s, was never ended%s%s%s.", number(finding),
                where(analysis, finding->call, finding->capture), thread_of(analysis, finding->call),
-               analysis->recording->ended ? "" : ", or the program died in it", times(analysis, finding->count),
+               analysis->ended ? "" : ", or the program died in it", times(analysis, finding->count),
                rule_words(analysis, finding->rule));
 }
 

@@ -5,6 +5,7 @@
 // make no call fail, nor give the checks anything to report. blocks.inc, which rule_blocks_test.sh makes of the pages,
 // has a row for each block:
 //   BLOCK(r11, mistake, 900)
+// With RULE_BLOCKS_LOGS=FOLDER the simulator's log of each block goes to a file there: r11_mistake.log.
 #include "test/docs/rule_blocks.h"
 
 #include <stdio.h>
@@ -157,16 +158,31 @@ typedef struct failures {
   int code;
   int count;
   int found;
+  FILE* log;  // NULL for none
 } failures_t;
 
 static void note(void* user, const char* line) {
   failures_t* failures = user;
   const char* arrow = strstr(line, "-> ");
   const int code = arrow == NULL ? -1 : atoi(arrow + 3);
+  if (failures->log != NULL) fprintf(failures->log, "gcap sim: %s\n", line);
+  if (code == cudaSuccess) return;
   printf("  %s\n", line);
   if (code == cudaErrorNotReady) return;  // an answer, no failure
   failures->count += 1;
   failures->found |= code == failures->code;
+}
+
+static FILE* open_log(const block_t* block) {
+  const char* folder = getenv("RULE_BLOCKS_LOGS");
+  char path[512];
+  if (folder == NULL) return NULL;
+  snprintf(path, sizeof(path), "%s/%s.log", folder, block->name);
+  for (char* c = path; *c != '\0'; ++c) *c = *c == ' ' ? '_' : *c;
+  FILE* log = fopen(path, "w");
+  check(log != NULL, path);
+  setvbuf(log, NULL, _IOLBF, BUFSIZ);  // a mistake may end the process
+  return log;
 }
 
 static int check_mistake(const block_t* block, const failures_t* failures) {
@@ -194,8 +210,10 @@ static int run_block(const block_t* block) {
   register_kernel();
   gcap_sim_set_action(GCAP_SIM_CHECK_COUNT, GCAP_SIM_ACTION_RECORD);
   gcap_sim_set_action(GCAP_SIM_CHECK_LEAK, GCAP_SIM_ACTION_OFF);
+  failures.log = open_log(block);
+  if (failures.log != NULL) gcap_sim_set_log("*", note, &failures);
   make_given(&given);
-  gcap_sim_set_log("errors", note, &failures);
+  if (failures.log == NULL) gcap_sim_set_log("errors", note, &failures);
   block->run(&given);
   gcap_sim_set_log(NULL, NULL, NULL);
   if (block->which == mistake) return check_mistake(block, &failures);

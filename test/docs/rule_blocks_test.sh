@@ -2,12 +2,14 @@
 # Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 #
 # The C blocks of docs/rules/ on the simulator: rule_blocks.c runs what this makes of the pages. Blocks that only a
-# compiler of another language or NVIDIA's libraries would take are left out, as the page says.
-#   rule_blocks_test.sh libgcapsim.a GCAP_SIM_H RULE_BLOCKS_C EXTRACT_BLOCK PAGE...
+# compiler of another language or NVIDIA's libraries would take are left out, as the page says. Then rule_logs.cc holds
+# gcap-doctor to them: it must name the rule of each mistake, and find nothing in a repair.
+#   rule_blocks_test.sh libgcapsim.a RULE_LOGS GCAP_SIM_H RULE_BLOCKS_C EXTRACT_BLOCK PAGE...
 set -eu
 export LC_ALL=C
 archive=$PWD/$1
-shift
+rule_logs=$PWD/$2
+shift 2
 cd "$TEST_SRCDIR/$TEST_WORKSPACE"
 headers=$(dirname "$1")
 runner=$2
@@ -55,4 +57,6 @@ done >"$tmp/blocks.inc"
 
 cc -std=c11 -D_GNU_SOURCE -g1 -Wall -Wextra -Werror -I. -I"$headers" -I"$tmp" "$runner" "$tmp"/r*_*.c "$archive" \
   -lpthread -lm -o "$tmp/rule_blocks"
-"$tmp/rule_blocks" >"$tmp/said" 2>"$tmp/errors" || { cat "$tmp/errors" && cat "$tmp/said" && fail "see above"; }
+mkdir "$tmp/logs"
+RULE_BLOCKS_LOGS=$tmp/logs "$tmp/rule_blocks" >"$tmp/said" 2>"$tmp/errors" || { cat "$tmp/errors" && cat "$tmp/said" && fail "see above"; }
+"$rule_logs" "$tmp"/logs/*.log || fail "gcap-doctor found something else, see above"
