@@ -276,6 +276,11 @@ static void put_healthy(page_t* page) {
   const gcap_diagnosis_t* diagnosis = page->diagnosis;
   size_t graphs = 0;
   for (size_t i = 0; i < diagnosis->num_captures; ++i) graphs += diagnosis->captures[i].graph != GCAP_NONE;
+  if (page->recording->num_calls == 0 && page->recording->num_notes != 0) {
+    // The note says why; nothing is known to be healthy.
+    put(page, kYellow, "gcap-doctor:", "no calls were recorded");
+    return;
+  }
   put(page, kGreen, "gcap-doctor:", "no finding: %s, %s, %s",
       gcap_name_count(page->heap, diagnosis->num_captures, "capture"), gcap_name_count(page->heap, graphs, "graph"),
       gcap_name_count(page->heap, page->views->replays, "replay"));

@@ -69,6 +69,7 @@ echo "no library" >text.so
 ends 5 "$doctor" run --cupti text.so -- "$program" inject say after exit 5
 has out "initialized: 1" after
 has err "GCAP_DOCTOR_CUPTI is '$tmp/text.so', which cannot be loaded" "nothing is recorded"
+has err "gcap-doctor: no calls were recorded"
 ends 0 "$doctor" run --cupti text.so --json note.json -- "$program" inject
 grep -q "cannot be loaded" note.json || fail "the note is not in the JSON"
 
