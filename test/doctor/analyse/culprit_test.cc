@@ -360,6 +360,15 @@ TEST(Culprit, LibrarysHandleWhoseCallsAllSucceedIsProbable) {
   EXPECT_HAS(f->sentence, "(it answered success)");
 }
 
+TEST(Culprit, ResultInHostMemoryOfAProduct) {
+  Script s;
+  s.Place("dot", {"libcuda.so.1:cuStreamSynchronize", "libcublas.so.13:cublasSdot_v2", "app:main"});
+  s.Run({"main cuStreamBeginCapture stream=1 mode=global", "main cuStreamSynchronize stream=1 at=dot -> 900",
+         "main cuStreamEndCapture stream=1 -> 901"});
+  Diagnosis d = s.Diagnose();
+  EXPECT_EQ(d.Rule(d.Find(GCAP_FINDING_CULPRIT)), "R45") << d.All();
+}
+
 TEST(Culprit, SearchOfALibraryIsProbable) {
   Diagnosis d = Diagnose({
       "main cudaStreamBeginCapture stream=1 mode=thread_local",
@@ -525,6 +534,18 @@ TEST(Culprit, CallsOfTheProgramsEndAreNotToBlame) {
   Diagnosis d = s.Diagnose();
   EXPECT_EQ(d.Find(GCAP_FINDING_CULPRIT), nullptr) << d.All();
   EXPECT_EQ(d.Rule(d.Find(GCAP_FINDING_LEFT_OPEN)), "R7") << d.All();
+}
+
+TEST(Culprit, CallsOfAnInterpretersEndAreNotToBlame) {
+  Script s;
+  s.Place("begin", {"libtorch_cuda.so:capture_begin"}, {"train.py:10:main"});
+  s.Place("python", {"libtorch_cuda.so:synchronize"}, {"train.py:11:main"});
+  s.Place("destructor", {"libtorch_cuda.so:free_graph"});
+  s.Run({"main cuStreamBeginCapture stream=1 mode=global at=begin", "main cuCtxSynchronize at=destructor -> 900"});
+  EXPECT_EQ(s.Diagnose().Find(GCAP_FINDING_CULPRIT), nullptr);
+  Script other = Script().Place("begin", {"a:b"}, {"train.py:10:main"}).Place("python", {"a:c"}, {"train.py:11:main"});
+  other.Run({"main cuStreamBeginCapture stream=1 mode=global at=begin", "main cuCtxSynchronize at=python -> 900"});
+  EXPECT_NE(other.Diagnose().Find(GCAP_FINDING_CULPRIT), nullptr);
 }
 
 }  // namespace
