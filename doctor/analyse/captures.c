@@ -261,7 +261,9 @@ void gcap_analysis_read_captures(gcap_analysis_t* analysis) {
       end_capture(analysis, call);
     } else if (kind == GCAP_CALL_WAIT && of->result != 0 && is_for_ended(analysis, call)) {
       gcap_pairs_add(&analysis->failures, analysis->capture_of[call], call);
-    } else if (analysis->num_open != 0) {
+    } else if (analysis->num_open == 0) {
+      if (kind == GCAP_CALL_RECORD) follow_event(analysis, call);  // a log has these outside of captures too
+    } else {
       note_call(analysis, call);
       if (analysis->graph_of[call] != GCAP_NONE) learn_graph(analysis, call);
     }

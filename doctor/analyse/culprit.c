@@ -216,6 +216,11 @@ static const gcap_rule_t* rule_of(const gcap_analysis_t* analysis, uint32_t call
   const gcap_event_call_t* of = gcap_call_at(analysis, call);
   const char* library = library_function(analysis, call);
   const gcap_rule_t* rule = library != NULL ? gcap_library_rule(library) : NULL;
+  // A product of cuBLAS waits for its stream only to give a result to the host.
+  const bool is_waiting = gcap_kind_at(analysis, call) == GCAP_CALL_STREAM_SYNC;
+  if (rule == NULL && library != NULL && strncmp(library, "cublas", strlen("cublas")) == 0 && is_waiting) {
+    rule = gcap_rule_by_id("R45");
+  }
   if (rule == NULL) rule = rule_by_place(analysis, call, capture);
   if (rule == NULL) rule = gcap_rule_of_call(of->function, of->result);
   return rule != NULL ? rule : gcap_rule_of_code(of->result);
@@ -254,11 +259,15 @@ static void find_between(gcap_analysis_t* analysis, uint32_t index) {
   finding->rule = gcap_rule_of_code(kInvalidated);
 }
 
-// Whether the call is part of the program's end, which meets the capture that was left open.
-static bool is_at_exit(const gcap_recording_t* recording, uint32_t call) {
+// Whether the call is part of the program's end, which meets the capture that was left open: it comes from an exit
+// handler, or from an interpreter that runs nothing any more.
+static bool is_at_exit(const gcap_recording_t* recording, const gcap_captured_t* capture, uint32_t call) {
   static const char* const names[] = {"exit", "__cxa_finalize", "Py_FinalizeEx", "Py_Finalize"};
   const uint32_t stack = recording->calls[call].stack;
   if (stack >= recording->num_stacks || recording->stacks[stack].num_python != 0) return false;
+  const uint32_t begin = recording->calls[capture->begin].stack;
+  const bool had_python = begin < recording->num_stacks && recording->stacks[begin].num_python != 0;
+  if (had_python && recording->calls[call].thread == capture->thread) return true;
   for (uint32_t i = 0; i < recording->stacks[stack].num_c; ++i) {
     const char* function = recording->frames[recording->stacks[stack].c[i]].function;
     for (size_t k = 0; k < sizeof(names) / sizeof(names[0]); ++k) {
@@ -272,7 +281,7 @@ static void find_in(gcap_analysis_t* analysis, uint32_t index) {
   const gcap_capture_state_t* state = &analysis->states[index];
   const gcap_captured_t* capture = &analysis->diagnosis->captures[index];
   if (capture->outcome == GCAP_OUTCOME_OPEN) {  // the program stopped at the error
-    if (state->strong != GCAP_NONE && !is_at_exit(analysis->recording, state->strong)) {
+    if (state->strong != GCAP_NONE && !is_at_exit(analysis->recording, capture, state->strong)) {
       find_culprit(analysis, index, state->strong, true);
     }
     return;

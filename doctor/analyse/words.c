@@ -335,6 +335,10 @@ static const char* (*const writers[])(gcap_analysis_t*, const gcap_finding_t*) =
 // Where the finding says more than its rule does, or has none.
 static const char* own_remedy(const gcap_finding_t* finding) {
   switch (finding->kind) {
+    case GCAP_FINDING_CULPRIT:
+      return finding->rule == NULL
+                 ? "look at what the call was given and what it answered, or keep it out of the capture"
+                 : NULL;
     case GCAP_FINDING_ESCAPED: return "give it to a stream of the capture, or do it outside of the capture";
     case GCAP_FINDING_RECAPTURED:
       return "capture once and launch that graph again: copy new inputs into the buffers of the capture, and keep a "

@@ -59,4 +59,4 @@ cc -std=c11 -D_GNU_SOURCE -g1 -Wall -Wextra -Werror -I. -I"$headers" -I"$tmp" "$
   -lpthread -lm -o "$tmp/rule_blocks"
 mkdir "$tmp/logs"
 RULE_BLOCKS_LOGS=$tmp/logs "$tmp/rule_blocks" >"$tmp/said" 2>"$tmp/errors" || { cat "$tmp/errors" && cat "$tmp/said" && fail "see above"; }
-"$rule_logs" "$tmp"/logs/*.log || fail "gcap-doctor found something else, see above"
+"$rule_logs" 100 "$tmp"/logs/*.log || fail "gcap-doctor found something else, see above"

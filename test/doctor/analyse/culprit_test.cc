@@ -227,7 +227,11 @@ TEST(Culprit, MergeBreaksBothCaptures) {
   });
   EXPECT_EQ(d->captures[0].culprit, 3u) << d.All();
   EXPECT_EQ(d->captures[1].culprit, 3u);
-  EXPECT_EQ(d.Rule(d.Find(GCAP_FINDING_CULPRIT)), "R16");
+  ASSERT_EQ(d->num_findings, 1u) << d.All();
+  EXPECT_EQ(d.Rule(&d->findings[0]), "R16");
+  EXPECT_EQ(d->findings[0].count, 1u);
+  EXPECT_EQ(d->findings[0].num_captures, 2u);
+  EXPECT_HAS(d->findings[0].sentence, "on stream 2 (of capture 2), by thread 'second', broke capture 1 and 1 other of");
 }
 
 TEST(Culprit, SynchronizationOfAnotherCapturesStreamLeavesThisOne) {
@@ -356,6 +360,40 @@ TEST(Culprit, LibrarysHandleWhoseCallsAllSucceedIsProbable) {
   EXPECT_HAS(f->sentence, "(it answered success)");
 }
 
+TEST(Culprit, ResultInHostMemoryOfAProduct) {
+  Script s;
+  s.Place("dot", {"libcuda.so.1:cuStreamSynchronize", "libcublas.so.13:cublasSdot_v2", "app:main"});
+  s.Run({"main cuStreamBeginCapture stream=1 mode=global", "main cuStreamSynchronize stream=1 at=dot -> 900",
+         "main cuStreamEndCapture stream=1 -> 901"});
+  Diagnosis d = s.Diagnose();
+  EXPECT_EQ(d.Rule(d.Find(GCAP_FINDING_CULPRIT)), "R45") << d.All();
+}
+
+TEST(Culprit, SearchOfALibraryIsProbable) {
+  Diagnosis d = Diagnose({
+      "main cudaStreamBeginCapture stream=1 mode=thread_local",
+      "main cudnnFindConvolutionForwardAlgorithm",
+      "main cudaLaunchKernel stream=1 -> 901",
+      "main cudaStreamEndCapture stream=1 -> 901",
+  });
+  const gcap_finding_t* f = d.Find(GCAP_FINDING_CULPRIT);
+  ASSERT_NE(f, nullptr) << d.All();
+  EXPECT_EQ(d.Rule(f), "R46");
+  EXPECT_HAS(f->sentence, "Probably cudnnFindConvolutionForwardAlgorithm, by thread 'main', broke capture 1");
+}
+
+TEST(Culprit, CallWithoutARuleHasARemedy) {
+  Diagnosis d = Diagnose({
+      "main cuStreamBeginCapture stream=1 mode=global",
+      "main cuEventRecord stream=1 -> 5",
+      "main cuStreamEndCapture stream=1 -> 901",
+  });
+  const gcap_finding_t* f = d.Find(GCAP_FINDING_CULPRIT);
+  ASSERT_NE(f, nullptr) << d.All();
+  EXPECT_EQ(f->rule, nullptr);
+  EXPECT_STRNE(f->remedy, "");
+}
+
 TEST(Culprit, CallThatBreaksSilentlyIsProbable) {
   Diagnosis d = Diagnose({
       "main cuStreamBeginCapture stream=1 mode=global",
@@ -382,6 +420,23 @@ TEST(Culprit, NestedCallNamesTheOuterOne) {
   EXPECT_EQ(d.Call(f), 3u);
   EXPECT_EQ(d.Other(f), 2u);
   EXPECT_HAS(f->sentence, "cudaFree (cuMemFree) inside of cuModuleUnload");
+}
+
+TEST(Culprit, SimulatorsWordIsBelieved) {
+  Diagnosis d(
+      "gcap sim: #1 thread 1 cudaStreamBeginCapture(stream 1, mode thread-local) -> 0 cudaSuccess, makes graph 2, "
+      "begins "
+      "capture 1 [capture 1 active]\n"
+      "gcap sim: #2 thread 1 cudaFree() -> 0 cudaSuccess\n"
+      "gcap sim: #3 thread 1 cublasLtDestroy() -> 0 cudaSuccess, invalidates capture 1: rule R12\n"
+      "gcap sim: #4 thread 1 cudaMalloc(64 bytes) -> 900 cudaErrorStreamCaptureUnsupported\n"
+      "gcap sim: #5 thread 1 cudaStreamEndCapture(stream 1) -> 901 cudaErrorStreamCaptureInvalidated, ends capture "
+      "1\n");
+  const gcap_finding_t* f = d.Find(GCAP_FINDING_CULPRIT);
+  ASSERT_NE(f, nullptr) << d.All();
+  EXPECT_EQ(d.Rule(f), "R42");
+  EXPECT_TRUE(f->is_certain);
+  EXPECT_HAS(f->sentence, "cublasLtDestroy, by thread 1, broke capture 1");
 }
 
 // --- Begins and ends -------------------------------------------------------------------------------------------------
@@ -440,6 +495,12 @@ TEST(Culprit, BeginOnAStreamThatCapturesLeavesItsCaptureAsItIs) {
   EXPECT_EQ(d->num_findings, 1u) << d.All();
 }
 
+TEST(Culprit, EndAfterARefusedBeginSaysNothingNew) {
+  Diagnosis d =
+      Diagnose({"main cuStreamBeginCapture stream=9 mode=global -> 900", "main cuStreamEndCapture stream=9 -> 401"});
+  EXPECT_EQ(d->num_findings, 1u) << d.All();
+}
+
 TEST(Culprit, EndWithoutACapture) {
   Diagnosis d = Diagnose({"main cuStreamEndCapture stream=1 -> 401"});
   const gcap_finding_t* f = d.Find(GCAP_FINDING_CULPRIT);
@@ -473,6 +534,18 @@ TEST(Culprit, CallsOfTheProgramsEndAreNotToBlame) {
   Diagnosis d = s.Diagnose();
   EXPECT_EQ(d.Find(GCAP_FINDING_CULPRIT), nullptr) << d.All();
   EXPECT_EQ(d.Rule(d.Find(GCAP_FINDING_LEFT_OPEN)), "R7") << d.All();
+}
+
+TEST(Culprit, CallsOfAnInterpretersEndAreNotToBlame) {
+  Script s;
+  s.Place("begin", {"libtorch_cuda.so:capture_begin"}, {"train.py:10:main"});
+  s.Place("python", {"libtorch_cuda.so:synchronize"}, {"train.py:11:main"});
+  s.Place("destructor", {"libtorch_cuda.so:free_graph"});
+  s.Run({"main cuStreamBeginCapture stream=1 mode=global at=begin", "main cuCtxSynchronize at=destructor -> 900"});
+  EXPECT_EQ(s.Diagnose().Find(GCAP_FINDING_CULPRIT), nullptr);
+  Script other = Script().Place("begin", {"a:b"}, {"train.py:10:main"}).Place("python", {"a:c"}, {"train.py:11:main"});
+  other.Run({"main cuStreamBeginCapture stream=1 mode=global at=begin", "main cuCtxSynchronize at=python -> 900"});
+  EXPECT_NE(other.Diagnose().Find(GCAP_FINDING_CULPRIT), nullptr);
 }
 
 }  // namespace

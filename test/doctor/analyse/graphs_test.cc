@@ -125,7 +125,30 @@ TEST(LostCall, FailedCopy) {
 
 TEST(LostCall, BatchOfCopiesIsRefused) {
   const Diagnosis d = Captured({"main cuMemcpyBatchAsync stream=1 -> 900"});
-  EXPECT_NE(d.Find(GCAP_FINDING_LOST_CALL), nullptr) << d.All();
+  EXPECT_EQ(d.Rule(d.Find(GCAP_FINDING_LOST_CALL)), "R22") << d.All();
+}
+
+TEST(LostCall, WaitOnAnEventOfACaptureThatIsOver) {
+  const std::initializer_list<std::string> wait = {"main cuStreamBeginCapture stream=1 mode=global",
+                                                   "main cuLaunchKernel stream=1 +kernel",
+                                                   "main cuEventRecord stream=1 event=5",
+                                                   "main cuStreamEndCapture stream=1",
+                                                   "! exec id=1 graph=1",
+                                                   "! replays exec=1 count=1",
+                                                   "main cuStreamWaitEvent stream=2 event=5 -> 1"};
+  Diagnosis d = Diagnose(wait);
+  const gcap_finding_t* f = d.Find(GCAP_FINDING_LOST_CALL);
+  ASSERT_NE(f, nullptr) << d.All();
+  EXPECT_EQ(d.Rule(f), "R19");
+  EXPECT_EQ(d.Call(f), 5u);
+  EXPECT_HAS(f->sentence, "it waits for an event of capture 1, which is over");
+  // Recorded again, the event is no longer the capture's.
+  EXPECT_EQ(Diagnose({"main cuStreamBeginCapture stream=1 mode=global", "main cuLaunchKernel stream=1 +kernel",
+                      "main cuEventRecord stream=1 event=5", "main cuStreamEndCapture stream=1", "! exec id=1 graph=1",
+                      "! replays exec=1 count=1", "main cuEventRecord stream=3 event=5",
+                      "main cuStreamWaitEvent stream=2 event=5 -> 1"})
+                ->num_findings,
+            0u);
 }
 
 TEST(LostCall, QuestionsAndSecondTriesAreNoLoss) {

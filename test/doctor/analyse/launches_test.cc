@@ -59,6 +59,16 @@ TEST(Update, OrderOfTypesIsTopology) {
   EXPECT_EQ(Updated("+memset", {}).Find(GCAP_FINDING_UPDATE_REFUSED)->rule, gcap_rule_by_id("R54"));
 }
 
+TEST(Update, CooperativeKernel) {
+  Script s;
+  s.Run({"main cuStreamBeginCapture stream=1 mode=global", "main cuLaunchKernel stream=1 +kernel",
+         "main cuStreamEndCapture stream=1", "main cuStreamBeginCapture stream=1 mode=global",
+         "main cuLaunchCooperativeKernel stream=1 +kernel", "main cuStreamEndCapture stream=1", "! exec id=1 graph=1",
+         "main cuGraphExecUpdate exec=1 graph=2 -> 910"});
+  Diagnosis d = s.Diagnose();
+  EXPECT_EQ(d.Rule(d.Find(GCAP_FINDING_UPDATE_REFUSED)), "R53") << d.All();
+}
+
 TEST(Update, InstantiationInsteadCostsOnly) {
   Diagnosis d = Updated("+memcpy", {"main cuGraphInstantiateWithFlags graph=2 exec=2", "! exec id=2 graph=2 call=11",
                                     "! replays exec=2 count=2"});
