@@ -25,6 +25,8 @@ static void end_of_thread(void* record) {
   gcap_text_free(&thread->out);
   free(thread->defined.items);
   free(thread->clones);
+  gcap_map_clear(&thread->places);
+  free(thread->place_frames);
   free(thread);
 }
 

@@ -40,7 +40,12 @@ typedef struct gcap_record_thread {
   } * clones;  // nodes of the executable that is being made
   size_t num_clones, clone_capacity;
   uintptr_t stack_low, stack_high;  // 0 until asked for
-  int scratch_file;                 // -1 until a Python stack was asked for
+  // Python stacks by the places of the thread: at a value - 1 a number of frames, and their ids. See python.c.
+  gcap_map_t places;
+  uint32_t* place_frames;
+  size_t num_place_frames, place_frame_capacity;
+  uint32_t place_epoch;
+  int scratch_file;  // -1 until a Python stack was asked for
 } gcap_record_thread_t;
 
 // Once, before all else.
