@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "doctor/record/intern.h"
+#include "doctor/record/own_file.h"
 #include "doctor/record/text.h"
 
 #pragma GCC visibility push(hidden)
@@ -45,7 +46,7 @@ typedef struct gcap_record_thread {
   uint32_t* place_frames;
   size_t num_place_frames, place_frame_capacity;
   uint32_t place_epoch;
-  int scratch_file;  // -1 until a Python stack was asked for
+  gcap_own_file_t scratch;  // for Python stacks
 } gcap_record_thread_t;
 
 // Once, before all else.
