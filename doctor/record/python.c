@@ -19,11 +19,18 @@
 #include <unistd.h>
 
 #include "doctor/record/elf_symbol.h"
+#include "doctor/record/python_place.h"
 #include "doctor/record/stacks.h"
+#include "doctor/record/switch.h"
+
+enum {
+  kMostPlaceFrames = 1 << 20,
+};
 
 typedef struct python {
   // Needed.
   int (*IsInitialized)(void);
+  const char* (*GetVersion)(void);
   void* (*GetThisThreadState)(void);
   // One way or the other; each may be NULL.
   void (*DumpTraceback)(int file, void* state);
@@ -98,9 +105,10 @@ void gcap_python_look(void) {
   void* library = library_of_interpreter();
   pthread_mutex_lock(&look_lock);
   if (!atomic_load(&is_found) && (library != NULL || dlsym(RTLD_DEFAULT, "Py_IsInitialized") != NULL) &&
-      load(library, "Py_IsInitialized", &python.IsInitialized) &&
+      load(library, "Py_IsInitialized", &python.IsInitialized) && load(library, "Py_GetVersion", &python.GetVersion) &&
       load(library, "PyGILState_GetThisThreadState", &python.GetThisThreadState)) {
     load_others(library);
+    gcap_python_place_start(python.GetVersion());
     atomic_store(&is_found, true);
   }
   pthread_mutex_unlock(&look_lock);
@@ -161,9 +169,24 @@ static uint32_t dumped_frame(gcap_record_thread_t* thread, char* line) {
                                  function + strlen(" in "));
 }
 
-static size_t dumped_frames(gcap_record_thread_t* thread, void* state, uint32_t* out_frames) {
-  static const size_t kMostBytes = 128 << 10;  // the fault handler stops at 100 frames
+// Frames of the fault handler's text; `*out_shown` is how many it has, also beyond those that are kept.
+static size_t read_dump(gcap_record_thread_t* thread, char* text, uint32_t* out_frames, uint32_t* out_shown) {
+  size_t count = 0;
+  char* rest = text;
+  *out_shown = 0;
+  for (char* line = strsep(&rest, "\n"); line != NULL; line = strsep(&rest, "\n")) {
+    if (strstr(line, "File ") == NULL) continue;
+    ++*out_shown;
+    const uint32_t id = count < GCAP_MAX_PYTHON_FRAMES ? dumped_frame(thread, line) : 0;
+    if (id != 0) out_frames[count++] = id;
+  }
+  return count;
+}
+
+static size_t dumped_frames(gcap_record_thread_t* thread, void* state, uint32_t* out_frames, uint32_t* out_shown) {
+  static const size_t kMostBytes = 128 << 10;
   const int file = gcap_thread_scratch_file(thread);
+  *out_shown = 0;
   if (file < 0) return 0;
   python.DumpTraceback(file, state);
   const off_t size = lseek(file, 0, SEEK_CUR);
@@ -173,13 +196,58 @@ static size_t dumped_frames(gcap_record_thread_t* thread, void* state, uint32_t*
   if (text == NULL) return 0;
   const ssize_t length = pread(file, text, wanted, 0);
   text[length > 0 ? length : 0] = '\0';
-  size_t count = 0;
-  char* rest = text;
-  for (char* line = strsep(&rest, "\n"); line != NULL && count < GCAP_MAX_PYTHON_FRAMES; line = strsep(&rest, "\n")) {
-    const uint32_t id = dumped_frame(thread, line);
-    if (id != 0) out_frames[count++] = id;
-  }
+  const size_t count = read_dump(thread, text, out_frames, out_shown);
   free(text);
+  return count;
+}
+
+// The stacks that the thread was seen with since the capture began, by their places.
+static size_t known_frames(const gcap_record_thread_t* thread, uint64_t place, uint32_t* out_frames) {
+  const uint32_t at = gcap_map_get(&thread->places, place);
+  if (at == 0) return 0;
+  const uint32_t* kept = &thread->place_frames[at - 1];
+  memcpy(out_frames, kept + 1, kept[0] * sizeof(*kept));
+  return kept[0];
+}
+
+static void keep_frames(gcap_record_thread_t* thread, uint64_t place, const uint32_t* frames, size_t count) {
+  const size_t needed = thread->num_place_frames + 1 + count;
+  if (needed > thread->place_frame_capacity) {
+    const size_t larger =
+        needed > 2 * thread->place_frame_capacity ? 2 * needed + 1024 : 2 * thread->place_frame_capacity;
+    uint32_t* moved = realloc(thread->place_frames, larger * sizeof(*moved));
+    if (moved == NULL) return;
+    thread->place_frames = moved;
+    thread->place_frame_capacity = larger;
+  }
+  if (!gcap_map_set(&thread->places, place, (uint32_t)thread->num_place_frames + 1)) return;
+  thread->place_frames[thread->num_place_frames] = (uint32_t)count;
+  memcpy(&thread->place_frames[thread->num_place_frames + 1], frames, count * sizeof(*frames));
+  thread->num_place_frames = needed;
+}
+
+// Code that is freed may leave its place to other code, so places are of one capture, and not too many.
+static void forget_old_places(gcap_record_thread_t* thread) {
+  const uint32_t epoch = gcap_switch_epoch();
+  if (thread->place_epoch == epoch && thread->num_place_frames < kMostPlaceFrames) return;
+  gcap_map_clear(&thread->places);
+  thread->num_place_frames = 0;
+  thread->place_epoch = epoch;
+}
+
+static size_t shown_frames(gcap_record_thread_t* thread, void* state, uint32_t* out_frames) {
+  uint64_t place = 0;
+  uint32_t frames = 0, shown = 0;
+  forget_old_places(thread);
+  const bool has_place = gcap_python_place(state, &place, &frames);
+  size_t count = has_place ? known_frames(thread, place, out_frames) : 0;
+  if (count != 0) return count;
+  count = dumped_frames(thread, state, out_frames, &shown);
+  if (has_place && shown != frames) {
+    gcap_python_place_stop();
+  } else if (has_place && count != 0) {
+    keep_frames(thread, place, out_frames, count);
+  }
   return count;
 }
 
@@ -232,7 +300,7 @@ size_t gcap_python_stack(gcap_record_thread_t* thread, uint32_t* out_frames, con
   }
   size_t count = 0;
   if (python.DumpTraceback != NULL) {
-    count = dumped_frames(thread, state, out_frames);
+    count = shown_frames(thread, state, out_frames);
     if (count == 0) *out_why = "the interpreter showed no frames of the thread";
   } else if (python.GetFrame == NULL || python.CurrentState == NULL) {
     *out_why = "the interpreter has neither _Py_DumpTraceback nor PyThreadState_GetFrame, which 3.9 has";

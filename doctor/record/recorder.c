@@ -60,11 +60,15 @@ static void on_callback(void* user, int32_t domain, uint32_t id, const void* dat
   const int error = errno;
   gcap_record_thread_t* thread = gcap_thread_current();
   if (thread != NULL && !thread->is_busy) {
+    int cancel_state;
+    // A thread that is to be cancelled must not end in the recorder's write.
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
     thread->is_busy = true;
     dispatch(thread, domain, id, data);
     // No line is taken any more, so the program need not pay for callbacks.
     if (gcap_writer_is_full()) gcap_switch_stop();
     thread->is_busy = false;
+    pthread_setcancelstate(cancel_state, NULL);
   }
   errno = error;
 }

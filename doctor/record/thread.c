@@ -21,10 +21,12 @@ static void end_of_thread(void* record) {
   gcap_record_thread_t* thread = record;
   current = NULL;
   gcap_thread_flush(thread);
-  if (thread->scratch_file >= 0) close(thread->scratch_file);
+  gcap_own_file_close(&thread->scratch);
   gcap_text_free(&thread->out);
   free(thread->defined.items);
   free(thread->clones);
+  gcap_map_clear(&thread->places);
+  free(thread->place_frames);
   free(thread);
 }
 
@@ -38,7 +40,7 @@ gcap_record_thread_t* gcap_thread_current(void) {
     free(thread);
     return NULL;
   }
-  thread->scratch_file = -1;
+  thread->scratch.descriptor = -1;
   thread->id = atomic_fetch_add(&last_id, 1) + 1;
   char name[64] = "";
   gcap_text_line(&thread->out, "thread");
@@ -71,10 +73,11 @@ bool gcap_thread_has_on_stack(gcap_record_thread_t* thread, const void* address)
 }
 
 int gcap_thread_scratch_file(gcap_record_thread_t* thread) {
-  if (thread->scratch_file < 0) {
-    thread->scratch_file = memfd_create("gcap-doctor", MFD_CLOEXEC);
-  } else if (ftruncate(thread->scratch_file, 0) != 0 || lseek(thread->scratch_file, 0, SEEK_SET) != 0) {
+  const gcap_own_file_t* scratch = &thread->scratch;
+  if (!gcap_own_file_is_there(scratch)) {
+    gcap_own_file_take(&thread->scratch, memfd_create("gcap-doctor", MFD_CLOEXEC));
+  } else if (ftruncate(scratch->descriptor, 0) != 0 || lseek(scratch->descriptor, 0, SEEK_SET) != 0) {
     return -1;
   }
-  return thread->scratch_file;
+  return scratch->descriptor;
 }

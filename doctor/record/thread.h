@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "doctor/record/intern.h"
+#include "doctor/record/own_file.h"
 #include "doctor/record/text.h"
 
 #pragma GCC visibility push(hidden)
@@ -40,7 +41,12 @@ typedef struct gcap_record_thread {
   } * clones;  // nodes of the executable that is being made
   size_t num_clones, clone_capacity;
   uintptr_t stack_low, stack_high;  // 0 until asked for
-  int scratch_file;                 // -1 until a Python stack was asked for
+  // Python stacks by the places of the thread: at a value - 1 a number of frames, and their ids. See python.c.
+  gcap_map_t places;
+  uint32_t* place_frames;
+  size_t num_place_frames, place_frame_capacity;
+  uint32_t place_epoch;
+  gcap_own_file_t scratch;  // for Python stacks
 } gcap_record_thread_t;
 
 // Once, before all else.

@@ -20,6 +20,7 @@
 enum {
   kBufferBytes = 1 << 20,  // some thousand records
   kRecentLaunches = 4096,  // more than a device has under way
+  kMostNodes = 1 << 18,    // a program that captures for ever makes new ones for ever
 };
 
 typedef struct node_time {
@@ -118,40 +119,6 @@ static void buffer_wanted(uint8_t** out_buffer, size_t* out_size, size_t* out_ma
   *out_max_records = 0;  // as many as fit
 }
 
-static void buffer_filled(void* context, uint32_t stream, uint8_t* buffer, size_t size, size_t valid) {
-  (void)context;
-  (void)stream;
-  (void)size;
-  void* record = NULL;
-  while (buffer != NULL && cupti->ActivityGetNextRecord(buffer, valid, &record) == GCAP_CUPTI_SUCCESS) {
-    pthread_mutex_lock(&lock);
-    add_record(record);
-    pthread_mutex_unlock(&lock);
-  }
-  free(buffer);
-}
-
-bool gcap_times_start(const gcap_cupti_t* functions) {
-  static const int32_t kinds[] = {GCAP_CUPTI_KIND_KERNEL, GCAP_CUPTI_KIND_MEMCPY, GCAP_CUPTI_KIND_MEMSET};
-  if (functions->ActivityRegisterCallbacks == NULL) {
-    gcap_writer_note("this CUPTI has no records of activity, so no device times are recorded.");
-    return false;
-  }
-  int result = functions->ActivityRegisterCallbacks(buffer_wanted, buffer_filled);
-  for (size_t i = 0; result == GCAP_CUPTI_SUCCESS && i < sizeof(kinds) / sizeof(kinds[0]); ++i) {
-    result = functions->ActivityEnable(kinds[i]);
-  }
-  if (result == GCAP_CUPTI_SUCCESS) {
-    cupti = functions;
-    return true;
-  }
-  const char* text = NULL;
-  if (functions->GetResultString != NULL) functions->GetResultString(result, &text);
-  gcap_writer_note("CUPTI refuses its records of activity (%d%s%s), so no device times are recorded.", result,
-                   text != NULL ? ", " : "", text != NULL ? text : "");
-  return false;
-}
-
 static void write_node(node_time_t* node, gcap_text_t* out) {
   const uint32_t exec = gcap_exec_of_cupti_graph(node->graph);
   if (exec == 0 || node->count == 0) return;
@@ -175,6 +142,59 @@ static void write_whole(whole_t* whole, gcap_text_t* out) {
   whole->count = whole->ns = 0;
 }
 
+// With the lock held.
+static void write_nodes(gcap_text_t* out) {
+  for (size_t i = 0; i < num_nodes; ++i) write_node(&nodes[i], out);
+}
+
+static void make_room(void) {
+  gcap_text_t lines = {0};
+  pthread_mutex_lock(&lock);
+  if (num_nodes > kMostNodes) {
+    write_nodes(&lines);
+    gcap_map_clear(&node_ids);
+    num_nodes = 0;
+  }
+  pthread_mutex_unlock(&lock);
+  gcap_writer_write(&lines);
+  gcap_text_free(&lines);
+}
+
+static void buffer_filled(void* context, uint32_t stream, uint8_t* buffer, size_t size, size_t valid) {
+  (void)context;
+  (void)stream;
+  (void)size;
+  void* record = NULL;
+  while (buffer != NULL && cupti->ActivityGetNextRecord(buffer, valid, &record) == GCAP_CUPTI_SUCCESS) {
+    pthread_mutex_lock(&lock);
+    add_record(record);
+    pthread_mutex_unlock(&lock);
+  }
+  free(buffer);
+  make_room();
+}
+
+bool gcap_times_start(const gcap_cupti_t* functions) {
+  static const int32_t kinds[] = {GCAP_CUPTI_KIND_KERNEL, GCAP_CUPTI_KIND_MEMCPY, GCAP_CUPTI_KIND_MEMSET};
+  if (functions->ActivityRegisterCallbacks == NULL) {
+    gcap_writer_note("this CUPTI has no records of activity, so no device times are recorded.");
+    return false;
+  }
+  int result = functions->ActivityRegisterCallbacks(buffer_wanted, buffer_filled);
+  for (size_t i = 0; result == GCAP_CUPTI_SUCCESS && i < sizeof(kinds) / sizeof(kinds[0]); ++i) {
+    result = functions->ActivityEnable(kinds[i]);
+  }
+  if (result == GCAP_CUPTI_SUCCESS) {
+    cupti = functions;
+    return true;
+  }
+  const char* text = NULL;
+  if (functions->GetResultString != NULL) functions->GetResultString(result, &text);
+  gcap_writer_note("CUPTI refuses its records of activity (%d%s%s), so no device times are recorded.", result,
+                   text != NULL ? ", " : "", text != NULL ? text : "");
+  return false;
+}
+
 void gcap_times_finish(gcap_text_t* out) {
   if (cupti == NULL) return;
   cupti->ActivityFlushAll(1);
@@ -183,7 +203,7 @@ void gcap_times_finish(gcap_text_t* out) {
     if (launches[i].graph != 0) add_whole(&launches[i]);
     launches[i].graph = 0;
   }
-  for (size_t i = 0; i < num_nodes; ++i) write_node(&nodes[i], out);
+  write_nodes(out);
   for (size_t i = 0; i < num_wholes; ++i) write_whole(&wholes[i], out);
   pthread_mutex_unlock(&lock);
 }

@@ -12,16 +12,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "doctor/record/own_file.h"
+
 static struct {
   atomic_bool open;
-  int file;
+  gcap_own_file_t file;
   pid_t pid;
   uint64_t limit, start_ns;
   _Atomic uint64_t written;
-} writer = {.file = -1};
+} writer = {.file = {.descriptor = -1}};
 
 static uint64_t clock_ns(clockid_t clock) {
   struct timespec time;
@@ -48,14 +51,18 @@ static void read_program(char* out, size_t size) {
 
 // What of a line went out before the error is taken back, if nothing came behind it.
 static void take_back(size_t bytes) {
-  const off_t size = lseek(writer.file, 0, SEEK_END);
-  if (bytes != 0 && size >= (off_t)bytes && ftruncate(writer.file, size - (off_t)bytes) != 0) return;
+  const off_t size = lseek(writer.file.descriptor, 0, SEEK_END);
+  if (bytes != 0 && size >= (off_t)bytes && ftruncate(writer.file.descriptor, size - (off_t)bytes) != 0) return;
 }
 
 static bool write_all(const char* data, size_t size) {
   size_t done = 0;
+  if (!gcap_own_file_is_there(&writer.file)) {
+    errno = EBADF;
+    return false;
+  }
   while (done < size) {
-    ssize_t more = write(writer.file, data + done, size - done);
+    ssize_t more = write(writer.file.descriptor, data + done, size - done);
     if (more < 0 && errno == EINTR) continue;
     if (more <= 0) {
       const int error = errno;
@@ -68,21 +75,29 @@ static bool write_all(const char* data, size_t size) {
   return true;
 }
 
+// A process that is not allowed larger files dies of a write.
+static uint64_t within_allowed(uint64_t limit_bytes) {
+  static const uint64_t kRoom = 64 << 10;  // for the last note
+  struct rlimit allowed;
+  if (getrlimit(RLIMIT_FSIZE, &allowed) != 0 || allowed.rlim_cur == RLIM_INFINITY) return limit_bytes;
+  const uint64_t most = allowed.rlim_cur > kRoom ? allowed.rlim_cur - kRoom : 0;
+  return most < limit_bytes ? most : limit_bytes;
+}
+
 bool gcap_writer_open(const char* prefix, uint64_t limit_bytes) {
   char path[4096];
   const pid_t pid = getpid();
   if ((size_t)snprintf(path, sizeof(path), "%s.%d.events", prefix, (int)pid) >= sizeof(path)) errno = ENAMETOOLONG;
   int file =
       strlen(path) < sizeof(path) - 1 ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644) : -1;
-  if (file < 0) {
+  if (!gcap_own_file_take(&writer.file, file)) {
     fprintf(stderr,
             "gcap-doctor: '%s' cannot be written (%s), so nothing is recorded; GCAP_DOCTOR_EVENTS says where.\n", path,
             strerror(errno));
     return false;
   }
-  writer.file = file;
   writer.pid = pid;
-  writer.limit = limit_bytes;
+  writer.limit = within_allowed(limit_bytes);
   writer.start_ns = clock_ns(CLOCK_MONOTONIC);
   char program[2048];
   read_program(program, sizeof(program));

@@ -1,9 +1,12 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // Captures, as they come and as they should not: what the recorder writes of them.
+#include <errno.h>
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -462,6 +465,51 @@ TEST(Recorder, CrashLeavesWholeLines) {
   EXPECT_FALSE(recorded.events->ended);
   recorded.Call("cuLaunchKernel");
   EXPECT_EQ(recorded.events->execs[0].replays, 4u);  // told at 1, 2 and 4
+}
+
+TEST(Recorder, ProgramThatClosesAllFilesKeepsItsOwn) {
+  const std::string own = Prefix() + ".own";
+  Recorded recorded = Record([&own] {
+    Begin(kStream);
+    Launch(kStream, kGraph, nullptr);
+    for (int i = 3; i < 100; ++i) close(i);
+    for (int i = 3; i < 100; ++i) IN_PROGRAM(open(own.c_str(), O_RDWR | O_CREAT, 0600) == i);
+    Synchronize(kStream, 900);
+    End(kStream, kGraph);
+    struct stat status;
+    IN_PROGRAM(stat(own.c_str(), &status) == 0 && status.st_size == 0);
+  });
+  recorded.Call("cuLaunchKernel");
+  EXPECT_NE(recorded.said.find("the recording stopped"), std::string::npos) << recorded.said;
+}
+
+TEST(Recorder, ThreadThatIsToBeCancelledEndsWhereItWould) {
+  Recorded recorded = Record([] {
+    Begin(kStream);
+    static std::atomic<bool> is_asked{false}, has_passed{false};
+    std::thread thread([] {
+      while (!is_asked) std::this_thread::yield();
+      Synchronize(kStream);  // its write would be a place to end
+      has_passed = true;
+      pause();
+    });
+    pthread_cancel(thread.native_handle());
+    is_asked = true;
+    thread.join();
+    IN_PROGRAM(has_passed);
+    End(kStream, kGraph);
+  });
+  recorded.Call("cuStreamSynchronize");
+}
+
+TEST(Recorder, ErrnoIsTheProgramsOwn) {
+  Record([] {
+    errno = 77;
+    Begin(kStream);
+    Launch(kStream, kGraph, nullptr);
+    End(kStream, kGraph);
+    IN_PROGRAM(errno == 77);
+  });
 }
 
 // Threads that call the driver until after the recorder's end; a checker of leaks comes later, and finds them at rest.

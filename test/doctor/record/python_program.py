@@ -39,6 +39,26 @@ def deep(depth):
         deep(depth - 1)
 
 
+def query():
+    call(125, b"cuStreamQuery", STREAM, 0)
+
+
+def steps():
+    """A generator: its frame moves while the thread's others stand."""
+    query()  # FIRST
+    yield
+    query()  # SECOND
+    yield
+
+
+def loop():
+    for _ in range(20):
+        query()  # THIRD
+        for _ in steps():
+            pass
+        (lambda: query())()  # FOURTH
+
+
 def body():
     if way == "thread":
         thread = threading.Thread(target=größe)
@@ -46,6 +66,7 @@ def body():
         thread.join()
     else:
         größe()
+    loop()
     deep(150)
 
 

@@ -101,12 +101,32 @@ void ExpectLine(const Recorded& recorded, bool in_thread) {
   EXPECT_EQ(frames.back().function, in_thread ? "_bootstrap" : "<module>");
 }
 
+// Places of a program that calls from few lines, many times: each time has its own line.
+void ExpectLoop(const Recorded& recorded) {
+  const struct {
+    const char* line;
+    const char* function;
+  } expected[] = {{"# THIRD", "loop"}, {"# FIRST", "steps"}, {"# SECOND", "steps"}, {"# FOURTH", "<lambda>"}};
+  const auto calls = recorded.Calls("cuStreamQuery");
+  ASSERT_EQ(calls.size(), 80u);
+  for (size_t i = 0; i < calls.size(); ++i) {
+    const std::vector<Frame> frames = PythonStack(recorded, *calls[i]);
+    const auto& wanted = expected[i % 4];
+    ASSERT_GT(frames.size(), 4u) << i;
+    EXPECT_EQ(frames[1].function, "query") << i;
+    EXPECT_EQ(frames[2].function, wanted.function) << i;
+    EXPECT_EQ(frames[2].line, LineOf(wanted.line)) << i;
+    EXPECT_EQ(frames.back().function, "<module>") << i;
+  }
+}
+
 void ExpectStacks(const std::string& python) {
   for (const char* way : {"unlocked", "locked", "thread"}) {
     SCOPED_TRACE(way);
     Recorded recorded = RecordPython(python, way);
     if (recorded.events == nullptr) continue;
     ExpectLine(recorded, std::string(way) == "thread");
+    ExpectLoop(recorded);
     const std::vector<Frame> deep = PythonStack(recorded, recorded.Call("cuCtxSynchronize"));
     EXPECT_EQ(deep.size(), 64u);  // the innermost of 153
     EXPECT_EQ(deep.empty() ? "" : deep.back().function, "deep");

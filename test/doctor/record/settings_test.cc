@@ -127,6 +127,20 @@ TEST(RecorderSettings, RecordingStopsAtItsLimit) {
   EXPECT_FALSE(recorded.events->ended);
 }
 
+TEST(RecorderSettings, ProcessThatMayHaveNoLargeFilesLives) {
+  struct rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const struct rlimit low = {256 << 10, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &low), 0);
+  Recorded recorded = Record([] {
+    Begin(kStream);
+    for (int i = 0; i < 10000; ++i) Synchronize(kStream);
+  });
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  ExpectSaid(recorded, "the recording stopped");
+  EXPECT_GT(recorded.Calls("cuStreamSynchronize").size(), 500u);
+}
+
 TEST(RecorderSettings, WriteThatFailsIsSaidAndLeavesWholeLines) {
   Recorded recorded = Record([] {
     signal(SIGXFSZ, SIG_IGN);

@@ -1,0 +1,27 @@
+// Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
+//
+// own_file.h: a file of the recorder's in a program that may close any descriptor, and get its number for a file of its
+// own: what is the recorder's is asked before it is used.
+#ifndef GCAP_DOCTOR_RECORD_OWN_FILE_H_
+#define GCAP_DOCTOR_RECORD_OWN_FILE_H_
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#pragma GCC visibility push(hidden)
+
+typedef struct gcap_own_file {
+  int descriptor;  // -1 for none
+  dev_t device;
+  ino_t number;
+} gcap_own_file_t;
+
+// Takes a descriptor, which may be -1. False, and no file, if it is none.
+bool gcap_own_file_take(gcap_own_file_t* file, int descriptor);
+// Whether the descriptor still is this file.
+bool gcap_own_file_is_there(const gcap_own_file_t* file);
+void gcap_own_file_close(gcap_own_file_t* file);
+
+#pragma GCC visibility pop
+
+#endif  // GCAP_DOCTOR_RECORD_OWN_FILE_H_
