@@ -141,6 +141,7 @@ static void find_idle(gcap_analysis_t* analysis) {
   for (uint32_t i = 0; i < diagnosis->num_captures; ++i) {
     const gcap_captured_t* capture = &diagnosis->captures[i];
     if (capture->outcome != GCAP_OUTCOME_GRAPH || capture->replays != 0 || has_finding[i]) continue;
+    if (capture->graph == GCAP_NONE) continue;  // a ledger, which does not tell of graphs
     gcap_finding_add(analysis, GCAP_FINDING_NEVER_LAUNCHED, GCAP_SEVERITY_NOTE, i, capture->begin);
   }
 }
