@@ -6,7 +6,8 @@
 // taken for granted of their order: the callbacks of a thread may be disabled, by another thread, between a call's
 // beginning and its end, and enabled between those of another. So an end looks for its beginning by CUPTI's number of
 // the call, and takes away what is above it, whose ends were not seen; beginnings of an earlier time of the switch are
-// taken away too; and an end without a beginning is written only if the call failed. Locking: none.
+// taken away too, and those that stand no higher on the thread's C stack than a call that begins: it is not within
+// them. An end without a beginning is written only if the call failed, or made nodes. Locking: none.
 #include "doctor/record/calls.h"
 
 #include <stdatomic.h>
@@ -217,14 +218,18 @@ void gcap_call_entered(gcap_record_thread_t* thread, uint32_t callback, const gc
   if (!gcap_switch_is_capturing() && !is_written_always(role)) return;
   if (gcap_driver_call_is_noise(callback, data->function)) return;
   const uint32_t epoch = gcap_switch_epoch();
+  const uintptr_t position = (uintptr_t)__builtin_frame_address(0);
   drop_stale(thread, epoch);
+  while (thread->depth != 0 && thread->calls[thread->depth - 1].position <= position) --thread->depth;
   if (role == GCAP_ROLE_BEGIN) {
     // An interpreter may have been loaded.
     if (gcap_stacks_look()) gcap_python_look();
   }
   if (thread->depth == GCAP_MAX_DEPTH) return;
   gcap_open_call_t* call = &thread->calls[thread->depth];
-  *call = (gcap_open_call_t){.callback = callback, .correlation = data->correlation, .epoch = epoch};
+  *call = (gcap_open_call_t){.callback = callback, .correlation = data->correlation};
+  call->epoch = epoch;
+  call->position = position;
   call->number = next_number();
   call->start_ns = gcap_writer_now();
   read_inputs(thread, data, call);

@@ -133,9 +133,7 @@ static void graph_event(gcap_record_thread_t* thread, uint32_t callback, const g
 }
 
 void gcap_graphs_event(gcap_record_thread_t* thread, uint32_t callback, const gcap_cupti_resource_t* data) {
-  if (callback == GCAP_CUPTI_STREAM_CREATED) {
-    gcap_handle_stream_gone(data->stream);
-  } else if (callback == GCAP_CUPTI_STREAM_DESTROY) {
+  if (callback == GCAP_CUPTI_STREAM_CREATED || callback == GCAP_CUPTI_STREAM_DESTROY) {
     const uint32_t id = gcap_handle_stream_gone(data->stream);
     if (id != 0) gcap_switch_ended(id);
   } else if (data->descriptor != NULL) {

@@ -20,7 +20,8 @@ enum {
 // A call that has begun and not returned.
 typedef struct gcap_open_call {
   uint32_t callback, correlation;
-  uint32_t epoch;  // of the switch; see calls.c
+  uint32_t epoch;      // of the switch; see calls.c
+  uintptr_t position;  // of the thread's C stack
   uint64_t number, start_ns;
   uint32_t stream, event, graph, exec;  // ids, 0 for none
   int32_t mode;                         // that a thread changes to; -1 for none

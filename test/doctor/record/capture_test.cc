@@ -148,11 +148,8 @@ TEST(Recorder, GraphLaunchedIntoACaptureIsANodeAndNoReplay) {
 TEST(Recorder, CallsWithinCallsHaveTheirDepth) {
   Recorded recorded = Record([] {
     Begin(kStream);
-    const uint32_t outer = fake.enter(126, "cuStreamSynchronize", &kStream);
-    const uint32_t middle = fake.enter(120, "cuEventQuery", &kOther);
-    Launch(kStream, kGraph, nullptr);
-    fake.exit(120, "cuEventQuery", &kOther, middle, 600, nullptr);
-    fake.exit(126, "cuStreamSynchronize", &kStream, outer, 900, nullptr);
+    Within(126, "cuStreamSynchronize", &kStream, 900,
+           [] { Within(120, "cuEventQuery", &kOther, 600, [] { Launch(kStream, kGraph, nullptr); }); });
     End(kStream, nullptr, 901);
   });
   EXPECT_EQ(recorded.Call("cuStreamSynchronize").depth, 0u);
@@ -387,12 +384,20 @@ TEST(Recorder, BeginningWithoutAnEndIsForgotten) {
   EXPECT_EQ(recorded.Calls("cuStreamBeginCapture")[1]->depth, 0u);
 }
 
+// At a depth of the stack of its own, and its end is lost.
+void EnterDeeper(int depth) {
+  const std::function<void()> next = [depth] {
+    depth == 0 ? void(fake.enter(120, "cuEventQuery", &kOther)) : EnterDeeper(depth - 1);
+  };
+  next();
+}
+
 TEST(Recorder, EndTakesAwayTheCallsWithinWhoseEndsWereNotSeen) {
   Recorded recorded = Record([] {
     Begin(kStream);
-    const uint32_t outer = fake.enter(126, "cuStreamSynchronize", &kStream);
-    for (int i = 0; i < 3; ++i) fake.enter(120, "cuEventQuery", &kOther);
-    fake.exit(126, "cuStreamSynchronize", &kStream, outer, 0, nullptr);
+    Within(126, "cuStreamSynchronize", &kStream, 0, [] {
+      for (int i = 0; i < 3; ++i) EnterDeeper(i);
+    });
     Launch(kStream, kGraph, nullptr);
     End(kStream, kGraph);
   });
@@ -400,13 +405,32 @@ TEST(Recorder, EndTakesAwayTheCallsWithinWhoseEndsWereNotSeen) {
   EXPECT_EQ(recorded.Call("cuLaunchKernel").depth, 0u);
 }
 
+TEST(Recorder, BeginningsWithoutEndsDoNotPileUp) {
+  // Even in one capture: a call that begins where another began is not within it.
+  Recorded recorded = Record([] {
+    Begin(kStream);
+    for (int i = 0; i < 100; ++i) fake.enter(126, "cuStreamSynchronize", &kStream);
+    Launch(kStream, kGraph, nullptr);
+    End(kStream, kGraph);
+  });
+  EXPECT_LE(recorded.Call("cuLaunchKernel").depth, 1u);
+  EXPECT_EQ(recorded.Call("cuStreamEndCapture").depth, recorded.Call("cuLaunchKernel").depth);
+}
+
+void SynchronizeWithin(int depth) {
+  Within(126, "cuStreamSynchronize", &kStream, 0, [depth] {
+    if (depth > 1) {
+      SynchronizeWithin(depth - 1);
+    } else {
+      Synchronize(kStream, 900);
+    }
+  });
+}
+
 TEST(Recorder, CallsDeeperThanFitAreWrittenIfTheyFail) {
   Recorded recorded = Record([] {
-    uint32_t correlations[40];
     Begin(kStream);
-    for (int i = 0; i < 40; ++i) correlations[i] = fake.enter(126, "cuStreamSynchronize", &kStream);
-    Synchronize(kStream, 900);
-    for (int i = 40; i > 0; --i) fake.exit(126, "cuStreamSynchronize", &kStream, correlations[i - 1], 0, nullptr);
+    SynchronizeWithin(40);
     Launch(kStream, kGraph, nullptr);
     End(kStream, kGraph);
   });

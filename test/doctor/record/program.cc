@@ -155,6 +155,13 @@ void End(void* stream, void* graph, int result) {
 
 void Synchronize(void* stream, int result) { fake.call(126, "cuStreamSynchronize", &stream, result); }
 
+void Within(uint32_t callback, const char* function, const void* arguments, int result,
+            const std::function<void()>& inner) {
+  const uint32_t correlation = fake.enter(callback, function, arguments);
+  inner();
+  fake.exit(callback, function, arguments, correlation, result, nullptr);
+}
+
 void Launch(void* stream, void* graph, uint64_t* node, uint64_t* before, const char* kernel) {
   const struct {
     void* function;

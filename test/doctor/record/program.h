@@ -71,6 +71,9 @@ void* Handle(uintptr_t value);
 void Begin(void* stream, int mode = 0, int result = 0);
 void End(void* stream, void* graph, int result = 0);
 void Synchronize(void* stream, int result = 0);
+// A call with others inside of it, deeper on the stack, as in the driver.
+void Within(uint32_t callback, const char* function, const void* arguments, int result,
+            const std::function<void()>& inner);
 // A captured launch: its callbacks, and a node with this id in the graph, after `before` unless that is null.
 void Launch(void* stream, void* graph, uint64_t* node, uint64_t* before = nullptr, const char* kernel = "kernel");
 void Instantiate(void* exec, void* graph, std::vector<std::pair<uint64_t*, uint64_t*>> clones, int result = 0);
