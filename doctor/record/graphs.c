@@ -3,7 +3,9 @@
 // Nodes and edges as they are made, and which node of an executable is a copy of which.
 //
 // These callbacks come within the call that causes them. An instantiation first copies the graph, node by node, and
-// then makes the executable of the copy: the pairs of nodes are kept until the executable has its id. Locking: none.
+// then makes the executable of the copy: the pairs of nodes are kept until the executable has its id. A node's
+// type is told when the node is about to be made: once it is made, CUPTI 13.0 calls each a kernel (seen on an H200).
+// Locking: none.
 #include "doctor/record/graphs.h"
 
 #include <stdio.h>
@@ -46,7 +48,7 @@ static void write_node(gcap_record_thread_t* thread, const gcap_cupti_graph_t* d
   gcap_text_line(&thread->out, "node");
   gcap_text_number(&thread->out, "graph", gcap_handle_graph(data->graph));
   gcap_text_hex(&thread->out, "id", id);
-  write_type(&thread->out, data->node_type);
+  write_type(&thread->out, data->node == thread->new_node ? thread->new_type : data->node_type);
   write_call(thread);
   gcap_text_end(&thread->out);
 }
@@ -119,6 +121,10 @@ static void graph_event(gcap_record_thread_t* thread, uint32_t callback, const g
   switch (callback) {
     case GCAP_CUPTI_GRAPH_CREATED:
     case GCAP_CUPTI_GRAPH_DESTROY: gcap_handle_graph_gone(data->graph); break;
+    case GCAP_CUPTI_NODE_STARTS:
+      thread->new_node = data->node;
+      thread->new_type = data->node_type;
+      break;
     case GCAP_CUPTI_NODE_CREATED:
       if (!makes_exec) write_node(thread, data);
       break;

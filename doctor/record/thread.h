@@ -35,8 +35,10 @@ typedef struct gcap_record_thread {
   gcap_text_t out;  // lines that go with the next write
   gcap_defined_t defined;
   gcap_open_call_t calls[GCAP_MAX_DEPTH];
-  uint32_t depth;   // of `calls`
-  uint64_t unseen;  // the number of a call that made nodes, and whose beginning was not seen; 0 for none
+  uint32_t depth;        // of `calls`
+  uint64_t unseen;       // the number of a call that made nodes, and whose beginning was not seen; 0 for none
+  const void* new_node;  // that is about to be made
+  int32_t new_type;      // and its type
   struct gcap_cloned {
     uint64_t from, to;
   } * clones;  // nodes of the executable that is being made

@@ -134,6 +134,8 @@ TEST(Recorder, GraphLaunchedIntoACaptureIsANodeAndNoReplay) {
     data.graph = Handle(0x5000);
     data.node = &node;
     data.node_type = 4;
+    fake.graph(GCAP_CUPTI_NODE_STARTS, &data);
+    data.node_type = 0;  // as CUPTI says of every node that is made
     fake.graph(GCAP_CUPTI_NODE_CREATED, &data);
     fake.exit(514, "cuGraphLaunch", arguments, correlation, 0, nullptr);
     Replay(kExec, kOther);  // by its side, for true

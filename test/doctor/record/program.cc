@@ -174,6 +174,7 @@ void Launch(void* stream, void* graph, uint64_t* node, uint64_t* before, const c
   data.graph = graph;
   data.node = node;
   data.dependency = before;
+  if (node != nullptr) fake.graph(GCAP_CUPTI_NODE_STARTS, &data);
   if (before != nullptr) fake.graph(GCAP_CUPTI_DEPENDENCY_CREATED, &data);
   if (node != nullptr) fake.graph(GCAP_CUPTI_NODE_CREATED, &data);
   fake.exit(307, "cuLaunchKernel", &arguments, correlation, 0, kernel);
