@@ -62,7 +62,6 @@ typedef struct gcap_analysis {
   gcap_diagnosis_t* diagnosis;
   const gcap_recording_t* recording;
   gcap_heap_t heap;      // what only the passes need
-  bool ended;            // the recording has all that the program did
   uint8_t* kinds;        // by call: gcap_call_kind_t
   uint8_t* modes;        // by call: the own mode of its thread, gcap_event_mode_t
   uint32_t* outer;       // by call: the program's call inside of which the driver made it; itself for one of depth 0
@@ -98,8 +97,6 @@ void gcap_pairs_add(gcap_pairs_t* pairs, uint32_t capture, uint32_t call);
 void gcap_analysis_read_captures(gcap_analysis_t* analysis);
 // In it: what a failed call says of the open captures.
 void gcap_culprit_look(gcap_analysis_t* analysis, uint32_t call);
-// In it: a call of which the simulator itself says that it broke the capture.
-void gcap_culprit_believe(gcap_analysis_t* analysis, uint32_t call, uint32_t capture);
 // In it: the call that found a capture broken.
 void gcap_culprit_find_broken(gcap_analysis_t* analysis, uint32_t call, uint32_t capture);
 // In it: a successful call of a kind that breaks captures.

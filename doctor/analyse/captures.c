@@ -8,7 +8,6 @@
 // recorded its event; else to the one that its thread began last. Calls that fail are compared with all open captures,
 // since a call of any thread may break them. Locking: none.
 #include <stdlib.h>
-#include <string.h>
 
 #include "doctor/analyse/analysis.h"
 
@@ -193,9 +192,6 @@ static void note_call(gcap_analysis_t* analysis, uint32_t call) {
   const gcap_event_call_t* of = gcap_call_at(analysis, call);
   const gcap_call_kind_t kind = gcap_kind_at(analysis, call);
   const uint32_t capture = analysis->capture_of[call] = capture_of(analysis, call);
-  if (capture != GCAP_NONE && of->says != NULL && strstr(of->says, "invalidates capture") != NULL) {
-    gcap_culprit_believe(analysis, call, capture);
-  }
   if (of->result != 0 && of->result != kNotReady) {
     gcap_culprit_look(analysis, call);
     if (capture != GCAP_NONE) gcap_pairs_add(&analysis->failures, capture, call);

@@ -125,11 +125,6 @@ void gcap_culprit_find_broken(gcap_analysis_t* analysis, uint32_t call, uint32_t
   if (silent != GCAP_NONE && silent > capture->begin) state->silent = silent;
 }
 
-void gcap_culprit_believe(gcap_analysis_t* analysis, uint32_t call, uint32_t index) {
-  gcap_capture_state_t* state = &analysis->states[index];
-  if (state->strong == GCAP_NONE && state->first_901 == GCAP_NONE) state->strong = call;
-}
-
 void gcap_culprit_look(gcap_analysis_t* analysis, uint32_t call) {
   const gcap_event_call_t* of = gcap_call_at(analysis, call);
   if (of->result == kInvalidated) {
@@ -205,16 +200,9 @@ static const gcap_rule_t* rule_by_place(const gcap_analysis_t* analysis, uint32_
   return NULL;
 }
 
-// A simulator's log and a ledger have the libraries' calls themselves, whose own codes are not the driver's.
-static const char* library_function(const gcap_analysis_t* analysis, uint32_t call) {
-  const char* function = gcap_call_at(analysis, call)->function;
-  if (strncmp(function, "cublas", 6) == 0 || strncmp(function, "cudnn", 5) == 0) return function;
-  return gcap_library_function(analysis->recording, call);
-}
-
 static const gcap_rule_t* rule_of(const gcap_analysis_t* analysis, uint32_t call, uint32_t capture) {
   const gcap_event_call_t* of = gcap_call_at(analysis, call);
-  const char* library = library_function(analysis, call);
+  const char* library = gcap_library_function(analysis->recording, call);
   const gcap_rule_t* rule = library != NULL ? gcap_library_rule(library) : NULL;
   // A product of cuBLAS waits for its stream only to give a result to the host.
   const bool is_waiting = gcap_kind_at(analysis, call) == GCAP_CALL_STREAM_SYNC;

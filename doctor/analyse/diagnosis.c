@@ -5,7 +5,6 @@
 #include "doctor/analyse/diagnosis.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "doctor/analyse/analysis.h"
 
@@ -144,7 +143,6 @@ gcap_diagnosis_t* gcap_diagnosis_create(const gcap_recording_t* recording) {
   diagnosis->recording = recording;
   gcap_analysis_t analysis = {
       .diagnosis = diagnosis, .recording = recording, .silent_anywhere = GCAP_NONE, .silent_global = GCAP_NONE};
-  analysis.ended = recording->ended || strcmp(recording->source, "events") != 0;  // a log has no line for the end
   gcap_heap_init(&analysis.heap);
   make_tables(&analysis);
   gcap_analysis_read_captures(&analysis);

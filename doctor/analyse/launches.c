@@ -163,5 +163,5 @@ void gcap_launches_find(gcap_analysis_t* analysis) {
     if (place != GCAP_NONE) ++seen[analysis->exec_at[place]];
   }
   for (size_t i = 0; i < recording->num_execs; ++i) find_counted(analysis, &recording->execs[i], seen[i]);
-  if (analysis->ended) find_idle(analysis);
+  if (analysis->recording->ended) find_idle(analysis);
 }

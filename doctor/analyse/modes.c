@@ -6,7 +6,7 @@
 
 // A thread that stays in thread-local mode keeps out of others' captures, as R14 asks; only relaxed mode harms its own.
 static void find_kept(gcap_analysis_t* analysis) {
-  if (!analysis->ended) return;
+  if (!analysis->recording->ended) return;
   for (size_t i = 0; i < analysis->recording->num_threads; ++i) {
     const gcap_thread_state_t* thread = &analysis->threads[i];
     if (thread->mode != GCAP_MODE_RELAXED) continue;
@@ -20,8 +20,8 @@ static void find_open(gcap_analysis_t* analysis, uint32_t index) {
   const gcap_captured_t* capture = &analysis->diagnosis->captures[index];
   if (capture->culprit != GCAP_NONE) return;  // the program stopped at that call
   gcap_finding_t* finding =
-      gcap_finding_add(analysis, GCAP_FINDING_LEFT_OPEN, analysis->ended ? GCAP_SEVERITY_ERROR : GCAP_SEVERITY_WARNING,
-                       index, capture->begin);
+      gcap_finding_add(analysis, GCAP_FINDING_LEFT_OPEN,
+                       analysis->recording->ended ? GCAP_SEVERITY_ERROR : GCAP_SEVERITY_WARNING, index, capture->begin);
   finding->rule = gcap_rule_by_id("R7");
 }
 

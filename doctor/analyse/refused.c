@@ -67,7 +67,7 @@ static void find_in(gcap_analysis_t* analysis, uint32_t index) {
   const uint32_t end = gcap_call_at(analysis, capture->end)->stack;
   if (stack == end || is_same_place(analysis->recording, stack, end)) return;
   // A program that was killed may have launched it: its last counts were not written.
-  const gcap_severity_t severity = analysis->ended ? GCAP_SEVERITY_ERROR : GCAP_SEVERITY_NOTE;
+  const gcap_severity_t severity = analysis->recording->ended ? GCAP_SEVERITY_ERROR : GCAP_SEVERITY_NOTE;
   gcap_finding_t* finding = gcap_finding_add(analysis, GCAP_FINDING_REFUSED, severity, index, ask);
   finding->is_certain = false;
   state->refused = true;

@@ -264,7 +264,7 @@ static const char* empty(gcap_analysis_t* analysis, const gcap_finding_t* findin
 static const char* left_open(gcap_analysis_t* analysis, const gcap_finding_t* finding) {
   return PRINT("Capture %u%s, by %s, was never ended%s%s%s.", number(finding),
                where(analysis, finding->call, finding->capture), thread_of(analysis, finding->call),
-               analysis->ended ? "" : ", or the program died in it", times(analysis, finding->count),
+               analysis->recording->ended ? "" : ", or the program died in it", times(analysis, finding->count),
                rule_words(analysis, finding->rule));
 }
 

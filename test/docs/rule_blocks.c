@@ -216,6 +216,7 @@ static int run_block(const block_t* block) {
   if (failures.log == NULL) gcap_sim_set_log("errors", note, &failures);
   block->run(&given);
   gcap_sim_set_log(NULL, NULL, NULL);
+  if (failures.log != NULL) fputs("gcap sim: the program ends\n", failures.log);  // as the simulator's own log has it
   if (block->which == mistake) return check_mistake(block, &failures);
   CUDA(cudaDeviceSynchronize());
   num_reports = gcap_sim_check();
