@@ -1,7 +1,9 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // The program's threads, each with its own record, which it makes at its first event and frees as it ends. A thread's
-// line of the file goes out with its first other lines. Locking: none, a record is its thread's alone.
+// line of the file goes out with its first other lines. The record hangs on a key: a thread-local variable of a library
+// that is loaded late is allocated at its first use, or takes of the little room that a program has for such.
+// Locking: none, a record is its thread's alone.
 #include "doctor/record/thread.h"
 
 #include <pthread.h>
@@ -15,11 +17,9 @@
 
 static pthread_key_t key;
 static _Atomic uint32_t last_id;
-static __thread gcap_record_thread_t* current;
 
 static void end_of_thread(void* record) {
   gcap_record_thread_t* thread = record;
-  current = NULL;
   gcap_thread_flush(thread);
   gcap_own_file_close(&thread->scratch);
   gcap_text_free(&thread->out);
@@ -33,8 +33,9 @@ static void end_of_thread(void* record) {
 bool gcap_threads_start(void) { return pthread_key_create(&key, end_of_thread) == 0; }
 
 gcap_record_thread_t* gcap_thread_current(void) {
-  if (current != NULL) return current;
-  gcap_record_thread_t* thread = calloc(1, sizeof(*thread));
+  gcap_record_thread_t* thread = pthread_getspecific(key);
+  if (thread != NULL) return thread;
+  thread = calloc(1, sizeof(*thread));
   if (thread == NULL) return NULL;
   if (pthread_setspecific(key, thread) != 0) {
     free(thread);
@@ -48,7 +49,7 @@ gcap_record_thread_t* gcap_thread_current(void) {
   gcap_text_number(&thread->out, "os", (uint64_t)syscall(SYS_gettid));
   if (pthread_getname_np(pthread_self(), name, sizeof(name)) == 0) gcap_text_field(&thread->out, "name", name);
   gcap_text_end(&thread->out);
-  return current = thread;
+  return thread;
 }
 
 void gcap_thread_flush(gcap_record_thread_t* thread) {
