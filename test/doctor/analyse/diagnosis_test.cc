@@ -5,10 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <chrono>
-#include <fstream>
-#include <sstream>
-
 #include "test/doctor/analyse/script.h"
 
 namespace {
@@ -89,61 +85,10 @@ TEST(Diagnosis, CallsAndThreadsHaveNames) {
   EXPECT_STREQ(gcap_diagnosis_thread_name(d.get(), 1), "thread 99");
 }
 
-// --- Recordings ------------------------------------------------------------------------------------------------------
-
-Diagnosis OfFile(const std::string& name) {
-  std::ifstream file("test/doctor/recorded/" + name);
-  std::stringstream text;
-  text << file.rdbuf();
-  return Diagnosis(text.str());
-}
-
-// What PyTorch does on a GPU, one mistake a file.
-TEST(Recorded, EachMistakeHasItsCulprit) {
-  const struct {
-    const char *file, *rule, *function, *python;
-    gcap_finding_kind_t kind;
-  } cases[] = {
-      {"probe_item.events", "R11", "cuStreamSynchronize", "cases.py:12", GCAP_FINDING_CULPRIT},
-      {"probe_nonzero.events", "R11", "cuStreamSynchronize", "cases.py:14", GCAP_FINDING_CULPRIT},
-      {"probe_print.events", "R11", "cuStreamSynchronize", "cases.py:29", GCAP_FINDING_CULPRIT},
-      {"probe_sync.events", "R12", "cuCtxSynchronize", "cases.py:13", GCAP_FINDING_CULPRIT},
-      {"probe_equery.events", "R13", "cuEventQuery", "cases.py:27", GCAP_FINDING_CULPRIT},
-      {"probe_query.events", "R14", "cuEventQuery", "cases.py:25", GCAP_FINDING_CULPRIT},
-      {"probe_other_thread.events", "R26", "cuMemAlloc", "cases.py:19", GCAP_FINDING_CULPRIT},
-      {"probe_cudnn.events", "R28", "cuMemFree", "cases.py:37", GCAP_FINDING_CULPRIT},
-      {"probe_unjoined.events", "R6", "cuLaunchKernel", "", GCAP_FINDING_UNJOINED},
-      {"probe_legacy.events", "R64", "cuLaunchKernel", "", GCAP_FINDING_ESCAPED},
-  };
-  for (const auto& expected : cases) {
-    Diagnosis d = OfFile(expected.file);
-    ASSERT_EQ(d->num_findings, 1u) << expected.file << "\n" << d.All();
-    const gcap_finding_t* f = &d->findings[0];
-    EXPECT_EQ(f->kind, expected.kind) << expected.file;
-    EXPECT_EQ(d.Rule(f), expected.rule) << expected.file;
-    const gcap_event_call_t& call = d.recording()->calls[f->call];
-    EXPECT_STREQ(call.function, expected.function) << expected.file;
-    std::string python;
-    for (uint32_t i = 0; call.stack != GCAP_NONE && i < d.recording()->stacks[call.stack].num_python; ++i) {
-      const gcap_event_frame_t& frame = d.recording()->frames[d.recording()->stacks[call.stack].python[i]];
-      python += std::string(frame.file) + ":" + std::to_string(frame.line) + "\n";
-    }
-    EXPECT_HAS(python, expected.python);
-  }
-}
-
-TEST(Recorded, HealthyProgramsHaveNoFinding) {
-  for (const char* file : {"probe_matmul.events", "probe_pin.events"}) {
-    Diagnosis d = OfFile(file);
-    EXPECT_EQ(d->num_captures, 1u) << file;
-    EXPECT_EQ(d->num_findings, 0u) << file << "\n" << d.All();
-  }
-}
-
 // --- Size ------------------------------------------------------------------------------------------------------------
 
-// Seconds for the diagnosis of so many captures with so many calls each.
-double SecondsOf(int captures, int calls, bool nested) {
+// Diagnoses so many captures with so many calls each.
+void DiagnoseMany(int captures, int calls, bool nested) {
   gcap_recording_t* recording = gcap_recording_create("events");
   gcap_recording_add_thread(recording, 1);
   for (int i = 0; i < captures; ++i) gcap_recording_add_stream(recording, static_cast<uint32_t>(i + 1));
@@ -168,20 +113,17 @@ double SecondsOf(int captures, int calls, bool nested) {
   for (int k = 0; nested && k < captures * calls; ++k) add("cuMemAlloc", k % captures, k % 10 == 0 ? 900 : 0);
   for (int i = 0; nested && i < captures; ++i) add("cuStreamEndCapture", i, 901);
   gcap_recording_finish(recording);
-  const auto begin = std::chrono::steady_clock::now();
   gcap_diagnosis_t* diagnosis = gcap_diagnosis_create(recording);
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   EXPECT_EQ(diagnosis->num_captures, static_cast<size_t>(captures));
   EXPECT_GE(diagnosis->num_findings, 1u);
   gcap_diagnosis_destroy(diagnosis);
   gcap_recording_destroy(recording);
-  return seconds.count();
 }
 
-// A limit ten times above what it takes, for slow machines and instrumented builds: quadratic work takes minutes.
-TEST(Diagnosis, MillionCallsTakeSeconds) {
-  EXPECT_LT(SecondsOf(10000, 100, false), 20);
-  EXPECT_LT(SecondsOf(200, 1000, true), 20);  // all open at once
+// Work that grows with the square of the calls would take longer than a test may.
+TEST(Diagnosis, MillionCallsAreDiagnosed) {
+  DiagnoseMany(10000, 100, false);
+  DiagnoseMany(200, 1000, true);  // all open at once
 }
 
 }  // namespace
