@@ -184,7 +184,8 @@ static void note_good(gcap_analysis_t* analysis, uint32_t call, uint32_t capture
   }
   if (is_own && kind == GCAP_CALL_ASK) gcap_refused_note(analysis, call, capture);
   if (is_own && kind == GCAP_CALL_ASK_POINTER) state->last_pointer = call;
-  if (is_on && kind != GCAP_CALL_ASK && state->first_901 == GCAP_NONE) state->last_good = call;
+  if (is_on && (kind != GCAP_CALL_ASK || gcap_call_tells(of, "active")) && state->first_901 == GCAP_NONE)
+    state->last_good = call;
 }
 
 static void note_call(gcap_analysis_t* analysis, uint32_t call) {
@@ -209,6 +210,7 @@ static void note_call(gcap_analysis_t* analysis, uint32_t call) {
     if (joined != GCAP_NONE) analysis->capture_of[call] = joined;
   }
   gcap_culprit_look_silent(analysis, call);
+  if (capture != GCAP_NONE && gcap_call_tells(of, "invalidated")) gcap_culprit_find_broken(analysis, call, capture);
   if (analysis->capture_of[call] != GCAP_NONE) note_good(analysis, call, analysis->capture_of[call]);
 }
 

@@ -141,3 +141,7 @@ bool gcap_call_is_question(const char* function) {
          strstr(rest, "CanAccessPeer") != NULL || strstr(rest, "EnablePeerAccess") != NULL ||
          begins_with(rest, "Occupancy");
 }
+
+bool gcap_call_tells(const gcap_event_call_t* call, const char* status) {
+  return call->status != NULL && call->result == 0 && strcmp(call->status, status) == 0;
+}

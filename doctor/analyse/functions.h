@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "doctor/events/recording.h"
+
 typedef enum gcap_call_kind {
   GCAP_CALL_OTHER = 0,
   GCAP_CALL_BEGIN,
@@ -42,6 +44,9 @@ static inline bool gcap_call_is_work(gcap_call_kind_t kind) {
 
 // A copy or fill that has no stream argument: it works on the default stream.
 bool gcap_call_has_no_stream(const char* function);
+
+// Whether the call told this state of its stream's capture: "active".
+bool gcap_call_tells(const gcap_event_call_t* call, const char* status);
 
 // A function that only asks: that it fails means that no work is missing.
 bool gcap_call_is_question(const char* function);

@@ -3,9 +3,10 @@
 // What becomes of graphs after their capture: instantiations, updates and launches that failed, and graphs that nobody
 // launched.
 //
-// An update answers one code for all its reasons. The recording has both graphs, so the reason is looked for in them:
-// as many nodes, of the same types in the same order, mean that parameters differ (R55), anything else that the shape
-// does (R54). Locking: none.
+// An update answers one code for all its reasons. The recorder notes the reason that the driver gives beside the code.
+// Where a source has none, the recording has both graphs, so the reason is looked for in them: as many nodes, of the
+// same types in the same order, mean that parameters differ (R55), anything else that the shape does (R54). Locking:
+// none.
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,6 +70,14 @@ static uint32_t find_instead(const gcap_analysis_t* analysis, uint32_t update) {
   return GCAP_NONE;
 }
 
+// The driver's own reason; NULL where the source has none.
+static const gcap_rule_t* rule_of_update(const char* update) {
+  if (update == NULL) return NULL;
+  if (strcmp(update, "topology") == 0 || strcmp(update, "node_type") == 0) return gcap_rule_by_id("R54");
+  if (strcmp(update, "attributes") == 0) return gcap_rule_by_id("R53");
+  return strcmp(update, "parameters") == 0 ? gcap_rule_by_id("R55") : NULL;
+}
+
 static void find_update(gcap_analysis_t* analysis, uint32_t call) {
   enum { kUpdateFailure = 910 };
   const gcap_event_call_t* of = gcap_call_at(analysis, call);
@@ -82,6 +91,8 @@ static void find_update(gcap_analysis_t* analysis, uint32_t call) {
     const uint32_t place = gcap_ids_find(&analysis->graphs, of->graph);
     if (place != GCAP_NONE) finding->capture = analysis->capture_of_graph[place];
   }
+  finding->rule = rule_of_update(of->update);
+  if (finding->rule != NULL) return;
   if (of->result != kUpdateFailure || exec == NULL || count_nodes(analysis, of->graph) == 0) return;
   const bool has_same_types = same_types(analysis, exec->graph, of->graph);
   finding->is_certain = count_nodes(analysis, exec->graph) != count_nodes(analysis, of->graph);

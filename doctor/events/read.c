@@ -216,6 +216,8 @@ static void read_call(reader_t* reader, gcap_fields_t* fields) {
   call.function = keep(reader, function);
   call.kernel = keep(reader, gcap_fields_text(fields, "kernel"));
   call.copy = keep(reader, gcap_fields_text(fields, "copy"));
+  call.status = keep(reader, gcap_fields_text(fields, "status"));
+  call.update = keep(reader, gcap_fields_text(fields, "update"));
   call.arguments = keep_or_empty(reader, gcap_fields_text(fields, "arguments"));
   call.says = keep(reader, gcap_fields_text(fields, "says"));
   call.line = reader->line;

@@ -70,6 +70,8 @@ typedef struct gcap_event_call {
   const char* arguments;  // as the source tells them; "" if it does not
   const char* kernel;     // NULL if it launches none
   const char* copy;       // "htod"; NULL if it copies nothing
+  const char* status;     // of the stream's capture, as the call told it: "active"; NULL if it told none
+  const char* update;     // why an update was refused: "topology"; NULL if it was not, or the source does not say
   const char* says;       // what the source says of captures beside the result: "invalidates capture 1"; NULL for none
   uint64_t bytes;         // GCAP_NO_NUMBER if not told
   int result;

@@ -282,6 +282,24 @@ TEST(Culprit, ErrorAfterTheBreakIsNotToBlame) {
   EXPECT_HAS(f->sentence, "another thread's");
 }
 
+// A program that asks gets the state told, so what broke the capture lies between two answers.
+TEST(Culprit, StateThatTheProgramAskedForNarrowsIt) {
+  Diagnosis d = Diagnose({
+      "main cuStreamBeginCapture stream=1 mode=global",
+      "main cuLaunchKernel stream=1 +kernel",
+      "main cuStreamIsCapturing stream=1 status=active",
+      "main cuModuleGetFunction",
+      "main cuStreamIsCapturing stream=1 status=invalidated",
+      "main cuMemAlloc -> 900",
+      "main cuStreamEndCapture stream=1 -> 901",
+  });
+  const gcap_finding_t* f = d.Find(GCAP_FINDING_CULPRIT);
+  ASSERT_NE(f, nullptr) << d.All();
+  EXPECT_FALSE(f->is_certain);
+  EXPECT_EQ(d.Call(f), 5u) << d.All();  // which found it broken
+  EXPECT_HAS(f->sentence, "after cudaStreamIsCapturing");
+}
+
 TEST(Culprit, BreakWithoutAnyOtherCallIsBetweenBeginAndEnd) {
   Diagnosis d = Diagnose({
       "main cuStreamBeginCapture stream=1 mode=thread_local",

@@ -12,7 +12,8 @@ using script::Diagnosis;
 using script::Script;
 
 // Two captures, an executable of the first, and an update of it by the second.
-Diagnosis Updated(const std::string& second_node, std::initializer_list<std::string> rest) {
+Diagnosis Updated(const std::string& second_node, std::initializer_list<std::string> rest,
+                  const std::string& reason = "") {
   Script s;
   s.Run({
       "main cuStreamBeginCapture stream=1 mode=global",
@@ -26,7 +27,7 @@ Diagnosis Updated(const std::string& second_node, std::initializer_list<std::str
       "main cuLaunchKernel stream=1 +kernel",
       "main cuLaunchKernel stream=1 " + second_node,
       "main cuStreamEndCapture stream=1",
-      "main cuGraphExecUpdate exec=1 graph=2 -> 910",
+      "main cuGraphExecUpdate exec=1 graph=2" + reason + " -> 910",
   });
   s.Run(rest);
   s.Run("! end t=9000");
@@ -53,6 +54,20 @@ TEST(Update, OtherParameters) {
   EXPECT_EQ(d.Rule(f), "R55");
   EXPECT_FALSE(f->is_certain);
   EXPECT_HAS(f->sentence, "probably rule R55");
+}
+
+// The driver's word counts, whatever the graphs look like.
+TEST(Update, ReasonOfTheDriver) {
+  const struct {
+    const char *update, *rule;
+  } reasons[] = {{"topology", "R54"}, {"node_type", "R54"}, {"attributes", "R53"}, {"parameters", "R55"}};
+  for (const auto& reason : reasons) {
+    Diagnosis d = Updated("+memcpy", {}, std::string(" update=") + reason.update);
+    const gcap_finding_t* f = d.Find(GCAP_FINDING_UPDATE_REFUSED);
+    ASSERT_NE(f, nullptr) << d.All();
+    EXPECT_EQ(d.Rule(f), reason.rule);
+    EXPECT_TRUE(f->is_certain);
+  }
 }
 
 TEST(Update, OrderOfTypesIsTopology) {
