@@ -18,9 +18,14 @@ void gcap_pairs_add(gcap_pairs_t* pairs, uint32_t capture, uint32_t call) {
 
 // --- Open captures ---------------------------------------------------------------------------------------------------
 
+static void note_blocking(gcap_analysis_t* analysis, uint32_t capture) {
+  if (analysis->states[capture].num_blocking++ == 0) ++analysis->num_open_blocking;
+}
+
 static void take_in(gcap_analysis_t* analysis, uint32_t stream, uint32_t capture, uint32_t wait) {
   if (stream == GCAP_NONE) return;
   gcap_capture_state_t* state = &analysis->states[capture];
+  if (!gcap_stream_is_nonblocking(analysis, stream)) note_blocking(analysis, capture);
   analysis->streams[stream] = (gcap_stream_state_t){.capture = capture, .joined = wait, .next = state->newest_stream};
   state->newest_stream = stream;
 }
@@ -28,6 +33,7 @@ static void take_in(gcap_analysis_t* analysis, uint32_t stream, uint32_t capture
 static void close_capture(gcap_analysis_t* analysis, uint32_t capture) {
   gcap_capture_state_t* state = &analysis->states[capture];
   if (state->open_at == GCAP_NONE) return;
+  if (state->num_blocking != 0) --analysis->num_open_blocking;
   for (uint32_t stream = state->newest_stream; stream != GCAP_NONE; stream = analysis->streams[stream].next) {
     analysis->streams[stream].capture = GCAP_NONE;
   }
@@ -60,8 +66,8 @@ static void open_capture(gcap_analysis_t* analysis, uint32_t call) {
                                                                      .culprit = GCAP_NONE};
   gcap_thread_state_t* thread = &analysis->threads[begin->thread];
   analysis->states[capture] = (gcap_capture_state_t){.strong = GCAP_NONE,
-                                                     .weak = GCAP_NONE,
                                                      .silent = GCAP_NONE,
+                                                     .alive = GCAP_NONE,
                                                      .first_901 = GCAP_NONE,
                                                      .last_good = GCAP_NONE,
                                                      .last_node = GCAP_NONE,
@@ -75,6 +81,7 @@ static void open_capture(gcap_analysis_t* analysis, uint32_t call) {
   analysis->open = gcap_heap_grow(analysis->open, analysis->num_open, &analysis->open_capacity, sizeof(uint32_t));
   analysis->open[analysis->num_open++] = capture;
   take_in(analysis, begin->stream, capture, GCAP_NONE);
+  if (begin->stream == GCAP_NONE) note_blocking(analysis, capture);
   analysis->capture_of[call] = capture;
 }
 
@@ -172,6 +179,12 @@ static void note_good(gcap_analysis_t* analysis, uint32_t call, uint32_t capture
   if (analysis->made[analysis->outer[call]] != 0) {
     state->last_node = analysis->outer[call];
     state->last_ask = state->last_pointer = GCAP_NONE;
+  }
+  // Only a capture that is not broken takes work. Work in a graph of the program's own shows nothing.
+  const bool is_in = is_on || capture_of_graph(analysis, analysis->graph_of[call]) == capture;
+  const bool made_node = of->num_nodes != 0 || (is_on && gcap_call_is_work(kind));
+  if ((is_in && made_node) || (is_on && gcap_call_tells(of, "active"))) {
+    gcap_culprit_note_alive(analysis, call, capture);
   }
   if (is_own && gcap_library_of(of->function)) ++state->works;  // of a simulator's log, which tells no node of it
   if (gcap_call_is_work(kind)) {

@@ -22,13 +22,12 @@ void gcap_escaped_find(gcap_analysis_t* analysis) {
 
 // --- Failures that the capture survived ------------------------------------------------------------------------------
 
-// An allocator that finds no memory frees some and asks again.
-static bool was_tried_again(const gcap_analysis_t* analysis, const gcap_pair_t* failure) {
-  enum { kTries = 64 };  // calls of that thread to look at
-  const gcap_event_call_t* failed = gcap_call_at(analysis, failure->call);
-  const uint32_t end = analysis->diagnosis->captures[failure->capture].end;
-  for (uint32_t call = failure->call + 1, seen = 0; call < end && seen < kTries; ++call) {
-    const gcap_event_call_t* later = gcap_call_at(analysis, call);
+bool gcap_call_was_tried_again(const gcap_analysis_t* analysis, uint32_t call, uint32_t before) {
+  enum { kTries = 64, kLookAhead = 4096 };  // calls of that thread, and of all, to look at
+  const gcap_event_call_t* failed = gcap_call_at(analysis, call);
+  const size_t left = analysis->recording->num_calls - call - 1;
+  for (uint32_t i = 1, seen = 0; i <= left && i <= kLookAhead && seen < kTries && call + i < before; ++i) {
+    const gcap_event_call_t* later = gcap_call_at(analysis, call + i);
     if (later->thread != failed->thread) continue;
     ++seen;
     if (later->result == 0 && strcmp(later->function, failed->function) == 0) return true;
@@ -40,7 +39,10 @@ static void find_lost(gcap_analysis_t* analysis, const gcap_pair_t* failure) {
   const gcap_event_call_t* call = gcap_call_at(analysis, failure->call);
   const gcap_call_kind_t kind = gcap_kind_at(analysis, failure->call);
   if (analysis->outer[failure->call] != failure->call || gcap_call_is_question(call->function)) return;
-  if ((kind == GCAP_CALL_ALLOCATE || kind == GCAP_CALL_ALLOCATE_ASYNC) && was_tried_again(analysis, failure)) return;
+  if ((kind == GCAP_CALL_ALLOCATE || kind == GCAP_CALL_ALLOCATE_ASYNC) &&
+      gcap_call_was_tried_again(analysis, failure->call, analysis->diagnosis->captures[failure->capture].end)) {
+    return;
+  }
   const bool is_work = gcap_call_is_work(kind) || kind == GCAP_CALL_RECORD || kind == GCAP_CALL_WAIT ||
                        kind == GCAP_CALL_ALLOCATE_ASYNC || strstr(call->function, "BatchAsync") != NULL;
   gcap_finding_t* finding =
