@@ -48,6 +48,7 @@ typedef struct gcap_thread_state {
 
 typedef struct gcap_event_state {
   uint32_t capture;  // in which it was last recorded; GCAP_NONE
+  uint32_t stream;   // on which it was last recorded; GCAP_NONE
 } gcap_event_state_t;
 
 // A call that concerns a capture in some way, kept for a later pass.
@@ -90,6 +91,7 @@ typedef struct gcap_analysis {
   size_t num_open_blocking;  // those with a blocking stream
   gcap_pairs_t failures;     // calls that failed in a capture
   gcap_pairs_t escapes;      // work beside one
+  gcap_pairs_t ties;      // streams, in place of the call, that joined the capture, or for which it was to wait
   gcap_pairs_t copies;       // in one, from or to memory that may not last
   gcap_pairs_t refused;      // begins and ends that failed without a capture of their own
 } gcap_analysis_t;

@@ -28,6 +28,7 @@ static void take_in(gcap_analysis_t* analysis, uint32_t stream, uint32_t capture
   if (!gcap_stream_is_nonblocking(analysis, stream)) note_blocking(analysis, capture);
   analysis->streams[stream] = (gcap_stream_state_t){.capture = capture, .joined = wait, .next = state->newest_stream};
   state->newest_stream = stream;
+  if (wait != GCAP_NONE) gcap_pairs_add(&analysis->ties, capture, stream);
 }
 
 static void close_capture(gcap_analysis_t* analysis, uint32_t capture) {
@@ -144,7 +145,7 @@ static void follow_event(gcap_analysis_t* analysis, uint32_t call) {
   if (of->result != 0 || place == GCAP_NONE || of->stream == GCAP_NONE) return;
   gcap_stream_state_t* stream = &analysis->streams[of->stream];
   if (gcap_kind_at(analysis, call) == GCAP_CALL_RECORD) {
-    analysis->event_states[place].capture = stream->capture;
+    analysis->event_states[place] = (gcap_event_state_t){.capture = stream->capture, .stream = of->stream};
     return;
   }
   const uint32_t capture = analysis->event_states[place].capture;
@@ -201,6 +202,16 @@ static void note_good(gcap_analysis_t* analysis, uint32_t call, uint32_t capture
     state->last_good = call;
 }
 
+// A wait of a capture for another stream's work, which the driver refuses but for external events.
+static void note_refused_wait(gcap_analysis_t* analysis, uint32_t call) {
+  const gcap_event_call_t* of = gcap_call_at(analysis, call);
+  const uint32_t place = gcap_ids_find(&analysis->events, of->event);
+  if (place == GCAP_NONE || analysis->stream_capture[call] == GCAP_NONE) return;
+  const gcap_event_state_t* event = &analysis->event_states[place];
+  if (event->stream == GCAP_NONE || event->capture == analysis->stream_capture[call]) return;
+  gcap_pairs_add(&analysis->ties, analysis->stream_capture[call], event->stream);
+}
+
 static void note_call(gcap_analysis_t* analysis, uint32_t call) {
   enum { kNotReady = 600 };
   const gcap_event_call_t* of = gcap_call_at(analysis, call);
@@ -208,6 +219,7 @@ static void note_call(gcap_analysis_t* analysis, uint32_t call) {
   const uint32_t capture = analysis->capture_of[call] = capture_of(analysis, call);
   if (of->result != 0 && of->result != kNotReady) {
     gcap_culprit_look(analysis, call);
+    if (kind == GCAP_CALL_WAIT) note_refused_wait(analysis, call);
     if (capture != GCAP_NONE) gcap_pairs_add(&analysis->failures, capture, call);
     return;
   }

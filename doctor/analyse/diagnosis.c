@@ -88,7 +88,9 @@ static void make_tables(gcap_analysis_t* analysis) {
   analysis->exec_at = ALLOC(analysis, analysis->execs.count, uint32_t);
   analysis->streams = ALLOC(analysis, recording->num_streams, gcap_stream_state_t);
   analysis->threads = ALLOC(analysis, recording->num_threads, gcap_thread_state_t);
-  for (size_t i = 0; i < analysis->events.count; ++i) analysis->event_states[i].capture = GCAP_NONE;
+  for (size_t i = 0; i < analysis->events.count; ++i) {
+    analysis->event_states[i] = (gcap_event_state_t){.capture = GCAP_NONE, .stream = GCAP_NONE};
+  }
   for (size_t i = 0; i < recording->num_streams; ++i) analysis->streams[i].capture = GCAP_NONE;
   for (size_t i = 0; i < recording->num_threads; ++i) {
     analysis->threads[i] = (gcap_thread_state_t){.mode = GCAP_MODE_GLOBAL,
@@ -128,6 +130,7 @@ static void free_tables(gcap_analysis_t* analysis) {
   free(analysis->open);
   free(analysis->failures.items);
   free(analysis->escapes.items);
+  free(analysis->ties.items);
   free(analysis->copies.items);
   free(analysis->refused.items);
   gcap_heap_deinit(&analysis->heap);

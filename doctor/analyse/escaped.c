@@ -2,18 +2,46 @@
 //
 // Work beside the capture, and calls whose failure the capture survived: of both the graph lacks what somebody thinks
 // is in it. Which they are the first pass has kept. Locking: none.
+#include <stdlib.h>
 #include <string.h>
 
 #include "doctor/analyse/analysis.h"
 
+static int compare_pairs(const void* left, const void* right) {
+  const gcap_pair_t *a = left, *b = right;
+  if (a->capture != b->capture) return a->capture < b->capture ? -1 : 1;
+  return a->call < b->call ? -1 : a->call > b->call;
+}
+
+// Copies and replays on a stream that the program chose, and that has nothing to do with the capture, are meant so: a
+// prefetch, the launch of another graph. The default stream is nobody's choice, kernels are what one captures, and
+// nobody means a graph in which there is nothing.
+static bool is_mistake(const gcap_analysis_t* analysis, const gcap_pair_t* escape) {
+  const uint32_t stream = gcap_call_at(analysis, escape->call)->stream;
+  const gcap_call_kind_t kind = gcap_kind_at(analysis, escape->call);
+  if (stream == GCAP_NONE || (kind != GCAP_CALL_COPY && kind != GCAP_CALL_GRAPH_LAUNCH)) return true;
+  const char* what = analysis->recording->streams[stream].what;
+  if (strcmp(what, "legacy") == 0 || strcmp(what, "per_thread") == 0) return true;
+  if (analysis->diagnosis->captures[escape->capture].num_nodes == 0 && analysis->states[escape->capture].works == 0) {
+    return true;
+  }
+  const gcap_pair_t tie = {.capture = escape->capture, .call = stream};
+  return analysis->ties.count != 0 && bsearch(&tie, analysis->ties.items, analysis->ties.count,
+                                              sizeof(*analysis->ties.items), compare_pairs) != NULL;
+}
+
 void gcap_escaped_find(gcap_analysis_t* analysis) {
+  if (analysis->ties.count != 0) {
+    qsort(analysis->ties.items, analysis->ties.count, sizeof(*analysis->ties.items), compare_pairs);
+  }
   for (size_t i = 0; i < analysis->escapes.count; ++i) {
     const gcap_pair_t* escape = &analysis->escapes.items[i];
     // A thread that exchanged its mode to relaxed means to do what is not for the graph.
     const bool is_meant = analysis->modes[escape->call] == GCAP_MODE_RELAXED &&
                           analysis->diagnosis->captures[escape->capture].mode != GCAP_MODE_RELAXED;
     gcap_finding_t* finding =
-        gcap_finding_add(analysis, GCAP_FINDING_ESCAPED, is_meant ? GCAP_SEVERITY_NOTE : GCAP_SEVERITY_ERROR,
+        gcap_finding_add(analysis, GCAP_FINDING_ESCAPED,
+                         is_meant || !is_mistake(analysis, escape) ? GCAP_SEVERITY_NOTE : GCAP_SEVERITY_ERROR,
                          escape->capture, escape->call);
     finding->other = analysis->diagnosis->captures[escape->capture].begin;
     finding->rule = gcap_rule_by_id("R64");

@@ -55,6 +55,53 @@ TEST(Escaped, EachKindOfWork) {
   }
 }
 
+// A prefetch, say, or the replay of another graph: the program chose that stream, and nothing ties it to the capture.
+TEST(Escaped, CopyOrReplayOnAStreamOfItsOwnIsANote) {
+  for (const char* call : {"cuMemcpyHtoDAsync stream=2 copy=htod host=pinned bytes=4096",
+                           "cuGraphLaunch stream=2 exec=1", "cuMemcpyDtoDAsync stream=8"}) {
+    Diagnosis d = Captured({std::string("main ") + call}, "thread_local");
+    const gcap_finding_t* f = d.Find(GCAP_FINDING_ESCAPED);
+    ASSERT_NE(f, nullptr) << d.All();
+    EXPECT_EQ(f->severity, GCAP_SEVERITY_NOTE) << d.All();
+    EXPECT_EQ(d.NumSerious(), 0u) << d.All();
+  }
+  for (const char* call : {"cuMemcpyHtoD bytes=64", "cuGraphLaunch stream=9 exec=1", "cuLaunchKernel stream=2"}) {
+    EXPECT_EQ(Captured({std::string("main ") + call}, "thread_local").Find(GCAP_FINDING_ESCAPED)->severity,
+              GCAP_SEVERITY_ERROR);
+  }
+}
+
+// The capture and the stream wait for one another, so the work was to be in the graph.
+TEST(Escaped, WorkOnAStreamThatIsTiedToTheCaptureIsAnError) {
+  Diagnosis early = Captured({"main cuMemcpyDtoDAsync stream=2", "main cuEventRecord stream=1 event=5",
+                              "main cuStreamWaitEvent stream=2 event=5", "main cuLaunchKernel stream=2 +kernel",
+                              "main cuEventRecord stream=2 event=6", "main cuStreamWaitEvent stream=1 event=6"});
+  ASSERT_NE(early.Find(GCAP_FINDING_ESCAPED), nullptr) << early.All();
+  EXPECT_EQ(early.Find(GCAP_FINDING_ESCAPED)->severity, GCAP_SEVERITY_ERROR) << early.All();
+  Diagnosis isolated = Diagnose({
+      "main cuStreamBeginCapture stream=1 mode=global",
+      "main cuLaunchKernel stream=1 +kernel",
+      "main cuMemcpyDtoDAsync stream=2",
+      "main cuMemcpyDtoDAsync stream=3",  // and one of which the capture knows nothing
+      "main cuEventRecord stream=2 event=6",
+      "main cuStreamWaitEvent stream=1 event=6 -> 905",
+      "main cuStreamEndCapture stream=1 -> 901",
+  });
+  ASSERT_EQ(isolated->num_findings, 3u) << isolated.All();
+  EXPECT_EQ(isolated->findings[0].kind, GCAP_FINDING_CULPRIT);
+  EXPECT_EQ(isolated->findings[1].severity, GCAP_SEVERITY_ERROR) << isolated.All();
+  EXPECT_EQ(isolated.Call(&isolated->findings[1]), 3u);
+  EXPECT_EQ(isolated->findings[2].severity, GCAP_SEVERITY_NOTE) << isolated.All();
+}
+
+// The program waits for an event outside of the graph, and says so.
+TEST(Escaped, ExternalEventIsMeant) {
+  Diagnosis d = Captured({"main cuMemcpyHtoDAsync stream=2 bytes=4096", "main cuEventRecord stream=2 event=6",
+                          "main cuStreamWaitEvent stream=1 event=6 +event_wait"},
+                         "thread_local");
+  EXPECT_EQ(d.NumSerious(), 0u) << d.All();
+}
+
 TEST(Escaped, OneFindingAPlaceCounts) {
   Script s;
   s.Place("one", {"app:one"}).Place("two", {"app:two"});
