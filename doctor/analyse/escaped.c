@@ -64,15 +64,19 @@ bool gcap_call_was_tried_again(const gcap_analysis_t* analysis, uint32_t call, u
 }
 
 static void find_lost(gcap_analysis_t* analysis, const gcap_pair_t* failure) {
+  enum { kPeerAlreadyEnabled = 704, kHostAlreadyRegistered = 712 };
   const gcap_event_call_t* call = gcap_call_at(analysis, failure->call);
   const gcap_call_kind_t kind = gcap_kind_at(analysis, failure->call);
   if (analysis->outer[failure->call] != failure->call || gcap_call_is_question(call->function)) return;
-  if ((kind == GCAP_CALL_ALLOCATE || kind == GCAP_CALL_ALLOCATE_ASYNC) &&
+  if (call->result == kPeerAlreadyEnabled || call->result == kHostAlreadyRegistered)
+    return;  // what was asked for is so
+  const bool is_work = gcap_call_is_work(kind) || kind == GCAP_CALL_RECORD || kind == GCAP_CALL_WAIT ||
+                       kind == GCAP_CALL_ALLOCATE_ASYNC || strstr(call->function, "BatchAsync") != NULL;
+  // Of work each call is a node of its own; anything else is done when one of the tries is.
+  if ((!is_work || kind == GCAP_CALL_ALLOCATE_ASYNC) &&
       gcap_call_was_tried_again(analysis, failure->call, analysis->diagnosis->captures[failure->capture].end)) {
     return;
   }
-  const bool is_work = gcap_call_is_work(kind) || kind == GCAP_CALL_RECORD || kind == GCAP_CALL_WAIT ||
-                       kind == GCAP_CALL_ALLOCATE_ASYNC || strstr(call->function, "BatchAsync") != NULL;
   gcap_finding_t* finding =
       gcap_finding_add(analysis, GCAP_FINDING_LOST_CALL, is_work ? GCAP_SEVERITY_ERROR : GCAP_SEVERITY_WARNING,
                        failure->capture, failure->call);

@@ -209,6 +209,19 @@ TEST(LostCall, QuestionsAndSecondTriesAreNoLoss) {
   EXPECT_EQ(Captured({"other cuMemcpyDtoDAsync stream=3 -> 1"})->num_findings, 0u);
 }
 
+TEST(LostCall, ProbesThatSucceedAtOnceAreNoLoss) {
+  EXPECT_EQ(Captured({"main cuFuncSetAttribute -> 1", "main cuFuncSetAttribute"})->num_findings, 0u);
+  EXPECT_EQ(Captured({"main cuLibraryLoadData -> 218", "main cuLibraryLoadData"}, "relaxed")->num_findings, 0u);
+  EXPECT_EQ(Captured({"main cuMemHostRegister -> 712"}, "relaxed")->num_findings, 0u);  // it is registered
+  EXPECT_EQ(Captured({"main cuMemHostRegister -> 704"}, "relaxed")->num_findings, 0u);
+  EXPECT_NE(Captured({"main cuFuncSetAttribute -> 1", "other cuFuncSetAttribute"}).Find(GCAP_FINDING_LOST_CALL),
+            nullptr);
+  // The graph lacks the first of two copies, whatever becomes of the second.
+  EXPECT_NE(Captured({"main cuMemcpyDtoDAsync stream=1 -> 1", "main cuMemcpyDtoDAsync stream=1 +memcpy"})
+                .Find(GCAP_FINDING_LOST_CALL),
+            nullptr);
+}
+
 // --- Questions after which nothing came ------------------------------------------------------------------------------
 
 // A capture as PyTorch makes it; the lines come after its last node.
