@@ -66,8 +66,10 @@ static void find_in(gcap_analysis_t* analysis, uint32_t index) {
   const uint32_t stack = gcap_call_at(analysis, ask)->stack;
   const uint32_t end = gcap_call_at(analysis, capture->end)->stack;
   if (stack == end || is_same_place(analysis->recording, stack, end)) return;
-  // A program that was killed may have launched it: its last counts were not written.
-  const gcap_severity_t severity = analysis->recording->ended ? GCAP_SEVERITY_ERROR : GCAP_SEVERITY_NOTE;
+  // A program that was killed may have been about to launch it. A first launch is written at once, so one that had gone
+  // on would have shown it. The last call of depth 0 is what `outermost` is after all calls.
+  const bool went_on = analysis->recording->ended || analysis->threads[capture->thread].outermost > capture->end;
+  const gcap_severity_t severity = went_on ? GCAP_SEVERITY_ERROR : GCAP_SEVERITY_NOTE;
   gcap_finding_t* finding = gcap_finding_add(analysis, GCAP_FINDING_REFUSED, severity, index, ask);
   finding->is_certain = false;
   state->refused = true;

@@ -264,6 +264,22 @@ TEST(Refused, QuestionOfAnythingElseHasNoRule) {
   EXPECT_HAS(f->remedy, "exception");
 }
 
+// `os._exit` and signals leave no end in the file.
+TEST(Refused, ProgramThatWentOnAndDidNotEndInOrder) {
+  Script s;
+  s.Place("begin", {"a:b"}, {"graphs.py:9:capture_begin"}).Place("copy", {"a:copy_"}, {"train.py:12:body"});
+  s.Run({"main cuStreamBeginCapture stream=1 mode=global at=begin", "main cuLaunchKernel stream=1 +kernel",
+         "main cuStreamIsCapturing stream=1 at=copy", "main cuStreamEndCapture stream=1 at=begin",
+         "other cuThreadExchangeStreamCaptureMode mode=global"});
+  Diagnosis died = s.Diagnose();
+  ASSERT_NE(died.Find(GCAP_FINDING_REFUSED), nullptr) << died.All();
+  EXPECT_EQ(died.Find(GCAP_FINDING_REFUSED)->severity, GCAP_SEVERITY_NOTE);
+  s.Run("main cuGraphInstantiateWithFlags graph=1 exec=1");
+  Diagnosis lived = s.Diagnose();
+  ASSERT_NE(lived.Find(GCAP_FINDING_REFUSED), nullptr) << lived.All();
+  EXPECT_EQ(lived.Find(GCAP_FINDING_REFUSED)->severity, GCAP_SEVERITY_ERROR);
+}
+
 TEST(Refused, LaunchedGraphWasNotRefused) {
   EXPECT_EQ(Torch({"main cuStreamIsCapturing stream=1 at=seed"}, "2").Diagnose()->num_findings, 0u);
 }
