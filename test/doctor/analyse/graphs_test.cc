@@ -256,6 +256,29 @@ TEST(Refused, QuestionOfACopy) {
              "'main'), submitted nothing more and ended the capture");
 }
 
+// Whether a framework's question from such a C function is taken for that of a copy.
+bool IsCopy(const std::string& function) {
+  Script s;
+  s.Place("begin", {"a:b"}, {"graphs.py:9:capture_begin"});
+  s.Place("ask", {"libtorch_cuda.so:" + function}, {"train.py:12:body"});
+  s.Run({"main cuStreamBeginCapture stream=1 mode=global at=begin", "main cuStreamIsCapturing stream=1 at=ask",
+         "main cuStreamEndCapture stream=1 at=begin", "! end t=900"});
+  Diagnosis d = s.Diagnose();
+  return d.Rule(d.Find(GCAP_FINDING_REFUSED)) == "R38";
+}
+
+TEST(Refused, OnlyPyTorchsCopiesAreCopies) {
+  for (const char* function :
+       {"copy_", "at::_ops::copy_::call", "at::native::copy_kernel_cuda", "_ZN2at6native5copy_ERNS_6TensorERKS1_b",
+        "_ZN2at4_ops5copy_4callERNS_6TensorERKS2_b", "_ZN2at6nativeL16copy_kernel_cudaERNS_14TensorIteratorEb"}) {
+    EXPECT_TRUE(IsCopy(function)) << function;
+  }
+  for (const char* function : {"copy", "deepcopy_", "copy_weights", "std::copy<float*>", "_ZN3app12copy_weightsEv",
+                               "_ZN3app15copy_", "_ZN2at6native5clone", "no_copy_", "copy_2"}) {
+    EXPECT_FALSE(IsCopy(function)) << function;
+  }
+}
+
 TEST(Refused, QuestionOfAnythingElseHasNoRule) {
   Diagnosis d = Torch({"main cuStreamIsCapturing stream=1 at=seed"}, "0").Diagnose();
   const gcap_finding_t* f = d.Find(GCAP_FINDING_REFUSED);
