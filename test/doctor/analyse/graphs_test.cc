@@ -436,6 +436,18 @@ TEST(LeftOpen, ProgramThatDied) {
   EXPECT_HAS(f->sentence, "or the program died in it");
 }
 
+// A recorder that reached its limit stops writing, and may have missed the end.
+TEST(LeftOpen, RecordingThatReachedItsLimit) {
+  Script s;
+  s.Run({"main cuStreamBeginCapture stream=1 mode=global", "main cuLaunchKernel stream=1 +kernel",
+         "! note text=the%20limit%20of%2064%20MiB%20was%20reached", "! end t=900"});
+  Diagnosis d = s.Diagnose();
+  ASSERT_EQ(d.recording()->num_notes, 1u);
+  EXPECT_EQ(d->num_findings, 0u) << d.All();
+  s.Run({"main cuStreamBeginCapture stream=2 mode=global", "main cuStreamSynchronize stream=2 -> 900"});
+  EXPECT_NE(s.Diagnose().Find(GCAP_FINDING_CULPRIT), nullptr);  // what broke a capture is still told
+}
+
 TEST(ModeKept, RelaxedModeThatNobodyTookBack) {
   Diagnosis d = Diagnose({"main cuThreadExchangeStreamCaptureMode mode=relaxed", "! end t=900"});
   const gcap_finding_t* f = d.Find(GCAP_FINDING_MODE_KEPT);
