@@ -25,8 +25,9 @@ typedef struct gcap_capture_state {
   uint32_t last_pointer;   // and its last question what an address is
   uint64_t works;          // work on the capture's streams, with success
   uint32_t newest_stream;  // index of the stream that joined last; streams link to the one before
-  uint32_t older;          // the capture of the same thread that began before and is open
+  uint32_t older, newer;   // the open captures of the same thread that began before and after
   uint32_t open_at;        // where it stands among the open ones; GCAP_NONE if it is not
+  uint32_t unsettled_at;   // where it stands among the unsettled ones; GCAP_NONE
   uint32_t num_blocking;   // of its streams; work on the legacy stream breaks it if there is one
   bool refused;            // there is such a finding
 } gcap_capture_state_t;
@@ -89,17 +90,24 @@ typedef struct gcap_analysis {
   uint32_t* open;
   size_t num_open, open_capacity;
   size_t num_open_blocking;  // those with a blocking stream
-  gcap_pairs_t failures;     // calls that failed in a capture
-  gcap_pairs_t escapes;      // work beside one
-  gcap_pairs_t ties;      // streams, in place of the call, that joined the capture, or for which it was to wait
-  gcap_pairs_t copies;       // in one, from or to memory that may not last
-  gcap_pairs_t refused;      // begins and ends that failed without a capture of their own
+  // Those of the open ones of which it is not settled which call broke them: calls that fail are compared with these.
+  uint32_t* unsettled;
+  size_t num_unsettled, unsettled_capacity;
+  uint8_t* library_of_stack;  // 0 before it is looked for, then 1 for none and 2 for a library's that breaks captures
+  gcap_pairs_t failures;      // calls that failed in a capture
+  gcap_pairs_t escapes;       // work beside one
+  gcap_pairs_t ties;          // streams, in place of the call, that joined the capture, or for which it was to wait
+  gcap_pairs_t copies;        // in one, from or to memory that may not last
+  gcap_pairs_t refused;       // begins and ends that failed without a capture of their own
 } gcap_analysis_t;
 
 void gcap_pairs_add(gcap_pairs_t* pairs, uint32_t capture, uint32_t call);
 
 // The first pass: captures, their streams, and what concerns which.
 void gcap_analysis_read_captures(gcap_analysis_t* analysis);
+// In it: a capture that begins is unsettled, one that ends is no longer.
+void gcap_culprit_enter(gcap_analysis_t* analysis, uint32_t capture);
+void gcap_culprit_leave(gcap_analysis_t* analysis, uint32_t capture);
 // In it: what a failed call says of the open captures.
 void gcap_culprit_look(gcap_analysis_t* analysis, uint32_t call);
 // In it: the call that found a capture broken.

@@ -42,9 +42,13 @@ static void close_capture(gcap_analysis_t* analysis, uint32_t capture) {
   analysis->open[state->open_at] = last;
   analysis->states[last].open_at = state->open_at;
   state->open_at = GCAP_NONE;
-  uint32_t* link = &analysis->threads[analysis->diagnosis->captures[capture].thread].newest_open;
-  while (*link != GCAP_NONE && *link != capture) link = &analysis->states[*link].older;
-  if (*link == capture) *link = state->older;
+  if (state->older != GCAP_NONE) analysis->states[state->older].newer = state->newer;
+  if (state->newer != GCAP_NONE) {
+    analysis->states[state->newer].older = state->older;
+  } else {
+    analysis->threads[analysis->diagnosis->captures[capture].thread].newest_open = state->older;
+  }
+  gcap_culprit_leave(analysis, capture);
 }
 
 static void open_capture(gcap_analysis_t* analysis, uint32_t call) {
@@ -76,8 +80,12 @@ static void open_capture(gcap_analysis_t* analysis, uint32_t call) {
                                                      .last_pointer = GCAP_NONE,
                                                      .newest_stream = GCAP_NONE,
                                                      .older = thread->newest_open,
+                                                     .newer = GCAP_NONE,
+                                                     .unsettled_at = GCAP_NONE,
                                                      .open_at = (uint32_t)analysis->num_open};
+  if (thread->newest_open != GCAP_NONE) analysis->states[thread->newest_open].newer = capture;
   thread->newest_open = capture;
+  gcap_culprit_enter(analysis, capture);
   thread->was_refused = false;
   analysis->open = gcap_heap_grow(analysis->open, analysis->num_open, &analysis->open_capacity, sizeof(uint32_t));
   analysis->open[analysis->num_open++] = capture;

@@ -82,10 +82,23 @@ static bool is_by_code(const gcap_analysis_t* analysis, const tie_t* tie, uint32
   }
 }
 
+// Whether the call may have broken captures that are neither its stream's nor its event's.
+static bool may_break_others(const gcap_analysis_t* analysis, const tie_t* tie) {
+  const bool is_tied_to_any = tie->stream != GCAP_NONE || tie->event != GCAP_NONE;
+  switch (gcap_call_at(analysis, tie->call)->result) {
+    case kUnsupported: return !is_tied_to_any || gcap_kind_at(analysis, tie->call) == GCAP_CALL_DEVICE_SYNC;
+    case kImplicit: return true;
+    case kCapturedEvent: return !is_tied_to_any;
+    case kMerge:
+    case kIsolation:
+    case kUnmatched: return tie->stream == GCAP_NONE;
+    default: return false;
+  }
+}
+
 static bool is_strong(const gcap_analysis_t* analysis, const tie_t* tie, uint32_t index) {
-  const gcap_call_kind_t kind = gcap_kind_at(analysis, tie->call);
-  if (is_harmless(kind)) return false;
   if (is_by_code(analysis, tie, index)) return true;
+  const gcap_call_kind_t kind = gcap_kind_at(analysis, tie->call);
   // A kernel that no device can run, and a wait on what is no event, break the capture without a code of its own.
   return tie->stream == index && (kind == GCAP_CALL_KERNEL || kind == GCAP_CALL_WAIT);
 }
@@ -101,6 +114,23 @@ static uint32_t later(uint32_t call, uint32_t other) {
   return call > other ? call : other;
 }
 
+void gcap_culprit_enter(gcap_analysis_t* analysis, uint32_t capture) {
+  if (analysis->states[capture].unsettled_at != GCAP_NONE) return;
+  analysis->unsettled = gcap_heap_grow(analysis->unsettled, analysis->num_unsettled, &analysis->unsettled_capacity,
+                                       sizeof(*analysis->unsettled));
+  analysis->states[capture].unsettled_at = (uint32_t)analysis->num_unsettled;
+  analysis->unsettled[analysis->num_unsettled++] = capture;
+}
+
+void gcap_culprit_leave(gcap_analysis_t* analysis, uint32_t capture) {
+  gcap_capture_state_t* state = &analysis->states[capture];
+  if (state->unsettled_at == GCAP_NONE) return;
+  const uint32_t last = analysis->unsettled[--analysis->num_unsettled];
+  analysis->unsettled[state->unsettled_at] = last;
+  analysis->states[last].unsettled_at = state->unsettled_at;
+  state->unsettled_at = GCAP_NONE;
+}
+
 // Whether the capture was alive after the call. Another thread's call may have done its harm as late as it returned.
 static bool is_exonerated(const gcap_analysis_t* analysis, uint32_t call, uint32_t alive) {
   if (alive == GCAP_NONE || call > alive) return false;
@@ -112,7 +142,9 @@ void gcap_culprit_note_alive(gcap_analysis_t* analysis, uint32_t call, uint32_t 
   gcap_capture_state_t* state = &analysis->states[capture];
   if (state->first_901 != GCAP_NONE) return;
   state->alive = call;
-  if (state->strong != GCAP_NONE && is_exonerated(analysis, state->strong, call)) state->strong = GCAP_NONE;
+  if (state->strong == GCAP_NONE || !is_exonerated(analysis, state->strong, call)) return;
+  state->strong = GCAP_NONE;
+  gcap_culprit_enter(analysis, capture);
 }
 
 void gcap_culprit_find_broken(gcap_analysis_t* analysis, uint32_t call, uint32_t index) {
@@ -129,6 +161,21 @@ void gcap_culprit_find_broken(gcap_analysis_t* analysis, uint32_t call, uint32_t
   if (silent > capture->begin) state->silent = silent;
 }
 
+// Whether no later call can have broken the capture before: the known one returned before this one began.
+static bool is_settled(const gcap_analysis_t* analysis, uint32_t call, uint32_t capture) {
+  const gcap_capture_state_t* state = &analysis->states[capture];
+  if (state->first_901 != GCAP_NONE) return true;
+  if (state->strong == GCAP_NONE) return false;
+  return gcap_call_at(analysis, state->strong)->end_ns <= gcap_call_at(analysis, call)->start_ns;
+}
+
+static void look_at(gcap_analysis_t* analysis, const tie_t* tie, uint32_t capture) {
+  gcap_capture_state_t* state = &analysis->states[capture];
+  if (state->first_901 != GCAP_NONE) return;
+  if (state->strong != GCAP_NONE && !returned_before(analysis, tie->call, state->strong)) return;
+  if (is_strong(analysis, tie, capture)) state->strong = tie->call;
+}
+
 void gcap_culprit_look(gcap_analysis_t* analysis, uint32_t call) {
   const gcap_event_call_t* of = gcap_call_at(analysis, call);
   if (of->result == kInvalidated) {
@@ -136,11 +183,17 @@ void gcap_culprit_look(gcap_analysis_t* analysis, uint32_t call) {
     return;
   }
   const tie_t tie = {.call = call, .stream = stream_capture(analysis, of), .event = event_capture(analysis, of)};
-  for (size_t i = 0; i < analysis->num_open; ++i) {
-    gcap_capture_state_t* state = &analysis->states[analysis->open[i]];
-    const bool is_settled = state->strong != GCAP_NONE && !returned_before(analysis, call, state->strong);
-    if (is_settled || state->first_901 != GCAP_NONE) continue;
-    if (is_strong(analysis, &tie, analysis->open[i])) state->strong = call;
+  if (is_harmless(gcap_kind_at(analysis, call))) return;
+  if (tie.stream != GCAP_NONE) look_at(analysis, &tie, tie.stream);
+  if (tie.event != GCAP_NONE && tie.event != tie.stream) look_at(analysis, &tie, tie.event);
+  if (!may_break_others(analysis, &tie)) return;
+  for (size_t i = analysis->num_unsettled; i-- > 0;) {  // backwards: one that leaves is replaced by the last
+    const uint32_t capture = analysis->unsettled[i];
+    if (is_settled(analysis, call, capture)) {
+      gcap_culprit_leave(analysis, capture);
+    } else {
+      look_at(analysis, &tie, capture);
+    }
   }
 }
 
@@ -246,22 +299,34 @@ static bool may_have_broken(const gcap_analysis_t* analysis, uint32_t call, uint
 }
 
 static uint32_t find_failure(const gcap_analysis_t* analysis, uint32_t index, uint32_t before) {
+  enum { kCandidates = 64 };
   const uint32_t first = first_suspect(analysis, index, before);
-  for (uint32_t call = before; call-- > first;) {
+  for (uint32_t call = before, seen = 0; call-- > first && seen < kCandidates;) {
     if (!may_have_broken(analysis, call, index)) continue;
+    ++seen;
     if (!gcap_call_was_tried_again(analysis, call, before)) return call;
   }
   return GCAP_NONE;
 }
 
+static bool is_breaking_library(gcap_analysis_t* analysis, uint32_t call) {
+  const gcap_event_call_t* of = gcap_call_at(analysis, call);
+  const bool has_stack = of->stack < analysis->recording->num_stacks && !gcap_library_of(of->function);
+  uint8_t* known = has_stack ? &analysis->library_of_stack[of->stack] : NULL;
+  if (known != NULL && *known != 0) return *known == 2;
+  const char* function = gcap_library_function(analysis->recording, call);
+  const bool is_breaking = function != NULL && gcap_library_rule(function) != NULL;
+  if (known != NULL) *known = is_breaking ? 2 : 1;
+  return is_breaking;
+}
+
 // What a library does may show in no answer: then the stack tells that the call was its.
-static uint32_t find_library_call(const gcap_analysis_t* analysis, uint32_t index, uint32_t before) {
+static uint32_t find_library_call(gcap_analysis_t* analysis, uint32_t index, uint32_t before) {
   const gcap_captured_t* capture = &analysis->diagnosis->captures[index];
   const uint32_t first = first_suspect(analysis, index, before);
   for (uint32_t call = before; call-- > first;) {
     if (gcap_call_at(analysis, call)->thread != capture->thread) continue;
-    const char* function = gcap_library_function(analysis->recording, call);
-    if (function != NULL && gcap_library_rule(function) != NULL) return call;
+    if (is_breaking_library(analysis, call)) return call;
   }
   return GCAP_NONE;
 }
