@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "doctor/analyse/diagnosis.h"
 #include "doctor/analyse/functions.h"
@@ -15,8 +16,8 @@
 // What is known of a capture beside what its public record has. All are calls, GCAP_NONE for none.
 typedef struct gcap_capture_state {
   uint32_t strong;         // the earliest call whose answer says that it broke this capture
-  uint32_t weak;           // the earliest other failure that may have
   uint32_t silent;         // the last call, with success, of a kind that breaks captures
+  uint32_t alive;          // the last call that shows it unbroken: it made a node, or was told that it is active
   uint32_t first_901;      // the first call that found the capture broken
   uint32_t last_good;      // the last call on the capture that succeeded before
   uint32_t last_node;      // the last call that made a node
@@ -24,8 +25,10 @@ typedef struct gcap_capture_state {
   uint32_t last_pointer;   // and its last question what an address is
   uint64_t works;          // work on the capture's streams, with success
   uint32_t newest_stream;  // index of the stream that joined last; streams link to the one before
-  uint32_t older;          // the capture of the same thread that began before and is open
+  uint32_t older, newer;   // the open captures of the same thread that began before and after
   uint32_t open_at;        // where it stands among the open ones; GCAP_NONE if it is not
+  uint32_t unsettled_at;   // where it stands among the unsettled ones; GCAP_NONE
+  uint32_t num_blocking;   // of its streams; work on the legacy stream breaks it if there is one
   bool refused;            // there is such a finding
 } gcap_capture_state_t;
 
@@ -46,6 +49,7 @@ typedef struct gcap_thread_state {
 
 typedef struct gcap_event_state {
   uint32_t capture;  // in which it was last recorded; GCAP_NONE
+  uint32_t stream;   // on which it was last recorded; GCAP_NONE
 } gcap_event_state_t;
 
 // A call that concerns a capture in some way, kept for a later pass.
@@ -85,16 +89,25 @@ typedef struct gcap_analysis {
   size_t state_capacity;
   uint32_t* open;
   size_t num_open, open_capacity;
-  gcap_pairs_t failures;  // calls that failed in a capture
-  gcap_pairs_t escapes;   // work beside one
-  gcap_pairs_t copies;    // in one, from or to memory that may not last
-  gcap_pairs_t refused;   // begins and ends that failed without a capture of their own
+  size_t num_open_blocking;  // those with a blocking stream
+  // Those of the open ones of which it is not settled which call broke them: calls that fail are compared with these.
+  uint32_t* unsettled;
+  size_t num_unsettled, unsettled_capacity;
+  uint8_t* library_of_stack;  // 0 before it is looked for, then 1 for none and 2 for a library's that breaks captures
+  gcap_pairs_t failures;      // calls that failed in a capture
+  gcap_pairs_t escapes;       // work beside one
+  gcap_pairs_t ties;          // streams, in place of the call, that joined the capture, or for which it was to wait
+  gcap_pairs_t copies;        // in one, from or to memory that may not last
+  gcap_pairs_t refused;       // begins and ends that failed without a capture of their own
 } gcap_analysis_t;
 
 void gcap_pairs_add(gcap_pairs_t* pairs, uint32_t capture, uint32_t call);
 
 // The first pass: captures, their streams, and what concerns which.
 void gcap_analysis_read_captures(gcap_analysis_t* analysis);
+// In it: a capture that begins is unsettled, one that ends is no longer.
+void gcap_culprit_enter(gcap_analysis_t* analysis, uint32_t capture);
+void gcap_culprit_leave(gcap_analysis_t* analysis, uint32_t capture);
 // In it: what a failed call says of the open captures.
 void gcap_culprit_look(gcap_analysis_t* analysis, uint32_t call);
 // In it: the call that found a capture broken.
@@ -103,6 +116,13 @@ void gcap_culprit_find_broken(gcap_analysis_t* analysis, uint32_t call, uint32_t
 void gcap_culprit_look_silent(gcap_analysis_t* analysis, uint32_t call);
 // In it: a call of which the source says that it invalidated a capture.
 void gcap_culprit_look_said(gcap_analysis_t* analysis, uint32_t call);
+
+// In it: a call that shows that a capture was unbroken, so that nothing before has broken it.
+void gcap_culprit_note_alive(gcap_analysis_t* analysis, uint32_t call, uint32_t capture);
+
+// Whether the same thread made a failed call again, with success, before a later call: an allocator that finds no
+// memory frees some and asks again.
+bool gcap_call_was_tried_again(const gcap_analysis_t* analysis, uint32_t call, uint32_t before);
 
 // In it: a question of the capturing thread whether it captures.
 void gcap_refused_note(gcap_analysis_t* analysis, uint32_t call, uint32_t capture);
@@ -136,6 +156,11 @@ const gcap_rule_t* gcap_library_rule(const char* function);
 
 static inline const gcap_event_call_t* gcap_call_at(const gcap_analysis_t* analysis, uint32_t call) {
   return &analysis->recording->calls[call];
+}
+
+// A stream of which nothing is known counts as blocking, as streams are by default.
+static inline bool gcap_stream_is_nonblocking(const gcap_analysis_t* analysis, uint32_t stream) {
+  return strcmp(analysis->recording->streams[stream].what, "nonblocking") == 0;
 }
 
 static inline gcap_call_kind_t gcap_kind_at(const gcap_analysis_t* analysis, uint32_t call) {

@@ -18,16 +18,23 @@ void gcap_pairs_add(gcap_pairs_t* pairs, uint32_t capture, uint32_t call) {
 
 // --- Open captures ---------------------------------------------------------------------------------------------------
 
+static void note_blocking(gcap_analysis_t* analysis, uint32_t capture) {
+  if (analysis->states[capture].num_blocking++ == 0) ++analysis->num_open_blocking;
+}
+
 static void take_in(gcap_analysis_t* analysis, uint32_t stream, uint32_t capture, uint32_t wait) {
   if (stream == GCAP_NONE) return;
   gcap_capture_state_t* state = &analysis->states[capture];
+  if (!gcap_stream_is_nonblocking(analysis, stream)) note_blocking(analysis, capture);
   analysis->streams[stream] = (gcap_stream_state_t){.capture = capture, .joined = wait, .next = state->newest_stream};
   state->newest_stream = stream;
+  if (wait != GCAP_NONE) gcap_pairs_add(&analysis->ties, capture, stream);
 }
 
 static void close_capture(gcap_analysis_t* analysis, uint32_t capture) {
   gcap_capture_state_t* state = &analysis->states[capture];
   if (state->open_at == GCAP_NONE) return;
+  if (state->num_blocking != 0) --analysis->num_open_blocking;
   for (uint32_t stream = state->newest_stream; stream != GCAP_NONE; stream = analysis->streams[stream].next) {
     analysis->streams[stream].capture = GCAP_NONE;
   }
@@ -35,9 +42,13 @@ static void close_capture(gcap_analysis_t* analysis, uint32_t capture) {
   analysis->open[state->open_at] = last;
   analysis->states[last].open_at = state->open_at;
   state->open_at = GCAP_NONE;
-  uint32_t* link = &analysis->threads[analysis->diagnosis->captures[capture].thread].newest_open;
-  while (*link != GCAP_NONE && *link != capture) link = &analysis->states[*link].older;
-  if (*link == capture) *link = state->older;
+  if (state->older != GCAP_NONE) analysis->states[state->older].newer = state->newer;
+  if (state->newer != GCAP_NONE) {
+    analysis->states[state->newer].older = state->older;
+  } else {
+    analysis->threads[analysis->diagnosis->captures[capture].thread].newest_open = state->older;
+  }
+  gcap_culprit_leave(analysis, capture);
 }
 
 static void open_capture(gcap_analysis_t* analysis, uint32_t call) {
@@ -60,8 +71,8 @@ static void open_capture(gcap_analysis_t* analysis, uint32_t call) {
                                                                      .culprit = GCAP_NONE};
   gcap_thread_state_t* thread = &analysis->threads[begin->thread];
   analysis->states[capture] = (gcap_capture_state_t){.strong = GCAP_NONE,
-                                                     .weak = GCAP_NONE,
                                                      .silent = GCAP_NONE,
+                                                     .alive = GCAP_NONE,
                                                      .first_901 = GCAP_NONE,
                                                      .last_good = GCAP_NONE,
                                                      .last_node = GCAP_NONE,
@@ -69,12 +80,17 @@ static void open_capture(gcap_analysis_t* analysis, uint32_t call) {
                                                      .last_pointer = GCAP_NONE,
                                                      .newest_stream = GCAP_NONE,
                                                      .older = thread->newest_open,
+                                                     .newer = GCAP_NONE,
+                                                     .unsettled_at = GCAP_NONE,
                                                      .open_at = (uint32_t)analysis->num_open};
+  if (thread->newest_open != GCAP_NONE) analysis->states[thread->newest_open].newer = capture;
   thread->newest_open = capture;
+  gcap_culprit_enter(analysis, capture);
   thread->was_refused = false;
   analysis->open = gcap_heap_grow(analysis->open, analysis->num_open, &analysis->open_capacity, sizeof(uint32_t));
   analysis->open[analysis->num_open++] = capture;
   take_in(analysis, begin->stream, capture, GCAP_NONE);
+  if (begin->stream == GCAP_NONE) note_blocking(analysis, capture);
   analysis->capture_of[call] = capture;
 }
 
@@ -137,7 +153,7 @@ static void follow_event(gcap_analysis_t* analysis, uint32_t call) {
   if (of->result != 0 || place == GCAP_NONE || of->stream == GCAP_NONE) return;
   gcap_stream_state_t* stream = &analysis->streams[of->stream];
   if (gcap_kind_at(analysis, call) == GCAP_CALL_RECORD) {
-    analysis->event_states[place].capture = stream->capture;
+    analysis->event_states[place] = (gcap_event_state_t){.capture = stream->capture, .stream = of->stream};
     return;
   }
   const uint32_t capture = analysis->event_states[place].capture;
@@ -173,6 +189,12 @@ static void note_good(gcap_analysis_t* analysis, uint32_t call, uint32_t capture
     state->last_node = analysis->outer[call];
     state->last_ask = state->last_pointer = GCAP_NONE;
   }
+  // Only a capture that is not broken takes work. Work in a graph of the program's own shows nothing.
+  const bool is_in = is_on || capture_of_graph(analysis, analysis->graph_of[call]) == capture;
+  const bool made_node = of->num_nodes != 0 || (is_on && gcap_call_is_work(kind));
+  if ((is_in && made_node) || (is_on && gcap_call_tells(of, "active"))) {
+    gcap_culprit_note_alive(analysis, call, capture);
+  }
   if (is_own && gcap_library_of(of->function)) ++state->works;  // of a simulator's log, which tells no node of it
   if (gcap_call_is_work(kind)) {
     if (is_on) ++state->works;
@@ -188,6 +210,16 @@ static void note_good(gcap_analysis_t* analysis, uint32_t call, uint32_t capture
     state->last_good = call;
 }
 
+// A wait of a capture for another stream's work, which the driver refuses but for external events.
+static void note_refused_wait(gcap_analysis_t* analysis, uint32_t call) {
+  const gcap_event_call_t* of = gcap_call_at(analysis, call);
+  const uint32_t place = gcap_ids_find(&analysis->events, of->event);
+  if (place == GCAP_NONE || analysis->stream_capture[call] == GCAP_NONE) return;
+  const gcap_event_state_t* event = &analysis->event_states[place];
+  if (event->stream == GCAP_NONE || event->capture == analysis->stream_capture[call]) return;
+  gcap_pairs_add(&analysis->ties, analysis->stream_capture[call], event->stream);
+}
+
 static void note_call(gcap_analysis_t* analysis, uint32_t call) {
   enum { kNotReady = 600 };
   const gcap_event_call_t* of = gcap_call_at(analysis, call);
@@ -195,6 +227,7 @@ static void note_call(gcap_analysis_t* analysis, uint32_t call) {
   const uint32_t capture = analysis->capture_of[call] = capture_of(analysis, call);
   if (of->result != 0 && of->result != kNotReady) {
     gcap_culprit_look(analysis, call);
+    if (kind == GCAP_CALL_WAIT) note_refused_wait(analysis, call);
     if (capture != GCAP_NONE) gcap_pairs_add(&analysis->failures, capture, call);
     return;
   }

@@ -4,10 +4,11 @@
 //
 // The driver says which captures a refused call breaks: that of its stream or of its event; else, by the modes, those
 // of its thread and the global ones of all threads (the tables of docs/capture_rules.md). A first candidate is the
-// earliest such call with a code that invalidates, made before any call found the capture broken; a second one is
-// another failure on the capture's streams; a third one a call that succeeded, of a kind that breaks captures. If there
-// is none, all that is known is between which two calls it happened. The simulator and gcap's ledger know better, and
-// say so: then nothing is concluded. Locking: none.
+// earliest such call with a code that invalidates, made before any call found the capture broken; a second one is the
+// last other failure on the capture's streams; a third one a call that succeeded, of a kind that breaks captures. A
+// node that came into the capture later exonerates them all, and so does an answer that it is active. If none is left,
+// all that is known is between which two calls it happened. The simulator and gcap's ledger know better, and say so:
+// then nothing is concluded. Locking: none.
 #include <string.h>
 
 #include "doctor/analyse/analysis.h"
@@ -26,12 +27,6 @@ enum {
 };
 
 // --- What a call says of an open capture -----------------------------------------------------------------------------
-
-typedef enum relation {
-  kNone = 0,
-  kWeak,    // it failed, and may have broken the capture
-  kStrong,  // its answer says that it did
-} relation_t;
 
 static bool is_open(const gcap_analysis_t* analysis, uint32_t capture) {
   return capture != GCAP_NONE && analysis->states[capture].open_at != GCAP_NONE;
@@ -55,50 +50,57 @@ static bool is_reached_by_mode(const gcap_analysis_t* analysis, uint32_t call, c
   return capture->mode != GCAP_MODE_THREAD_LOCAL && own != GCAP_MODE_THREAD_LOCAL;
 }
 
-static bool is_nonblocking(const gcap_analysis_t* analysis, uint32_t stream) {
-  return stream != GCAP_NONE && strcmp(analysis->recording->streams[stream].what, "nonblocking") == 0;
-}
-
 // A failed call, and the open captures of its stream and of its event.
 typedef struct tie {
   uint32_t call, stream, event;
-  bool is_question;
 } tie_t;
 
-static relation_t by_code(const gcap_analysis_t* analysis, const tie_t* tie, uint32_t index) {
+// Such a call leaves captures as they are, whatever it answers.
+static bool is_harmless(gcap_call_kind_t kind) {
+  return kind == GCAP_CALL_REFUSED || kind == GCAP_CALL_ASK || kind == GCAP_CALL_EXCHANGE;
+}
+
+// Whether the answer says that the call broke this capture.
+static bool is_by_code(const gcap_analysis_t* analysis, const tie_t* tie, uint32_t index) {
   const gcap_event_call_t* of = gcap_call_at(analysis, tie->call);
   const gcap_captured_t* capture = &analysis->diagnosis->captures[index];
   const bool is_tied = tie->stream == index || tie->event == index;
   const bool is_tied_to_any = tie->stream != GCAP_NONE || tie->event != GCAP_NONE;
   switch (of->result) {
     case kUnsupported:
-      if (gcap_kind_at(analysis, tie->call) == GCAP_CALL_DEVICE_SYNC) return kStrong;
-      if (is_tied_to_any) return is_tied ? kStrong : kNone;
-      return is_reached_by_mode(analysis, tie->call, capture) ? kStrong : kNone;
-    case kImplicit:
-      if (is_tied) return kStrong;
-      return of->thread == capture->thread || !is_nonblocking(analysis, capture->stream) ? kStrong : kNone;
-    case kCapturedEvent:
-      if (is_tied_to_any) return is_tied ? kStrong : kNone;
-      return of->thread == capture->thread ? kStrong : kNone;
+      if (gcap_kind_at(analysis, tie->call) == GCAP_CALL_DEVICE_SYNC) return true;
+      if (is_tied_to_any) return is_tied;
+      return is_reached_by_mode(analysis, tie->call, capture);
+    case kImplicit:  // of the captures with a blocking stream; where none is known to have one, its thread's
+      if (is_tied || analysis->states[index].num_blocking != 0) return true;
+      return analysis->num_open_blocking == 0 && of->thread == capture->thread;
+    case kCapturedEvent: return is_tied_to_any ? is_tied : of->thread == capture->thread;
     case kMerge:
     case kIsolation:
-    case kUnmatched: return is_tied || (tie->stream == GCAP_NONE && of->thread == capture->thread) ? kStrong : kNone;
-    default: return kNone;
+    case kUnmatched: return is_tied || (tie->stream == GCAP_NONE && of->thread == capture->thread);
+    default: return false;
   }
 }
 
-static relation_t relation_of(const gcap_analysis_t* analysis, const tie_t* tie, uint32_t index) {
-  const gcap_event_call_t* of = gcap_call_at(analysis, tie->call);
+// Whether the call may have broken captures that are neither its stream's nor its event's.
+static bool may_break_others(const gcap_analysis_t* analysis, const tie_t* tie) {
+  const bool is_tied_to_any = tie->stream != GCAP_NONE || tie->event != GCAP_NONE;
+  switch (gcap_call_at(analysis, tie->call)->result) {
+    case kUnsupported: return !is_tied_to_any || gcap_kind_at(analysis, tie->call) == GCAP_CALL_DEVICE_SYNC;
+    case kImplicit: return true;
+    case kCapturedEvent: return !is_tied_to_any;
+    case kMerge:
+    case kIsolation:
+    case kUnmatched: return tie->stream == GCAP_NONE;
+    default: return false;
+  }
+}
+
+static bool is_strong(const gcap_analysis_t* analysis, const tie_t* tie, uint32_t index) {
+  if (is_by_code(analysis, tie, index)) return true;
   const gcap_call_kind_t kind = gcap_kind_at(analysis, tie->call);
-  if (kind == GCAP_CALL_REFUSED || kind == GCAP_CALL_ASK || kind == GCAP_CALL_EXCHANGE) return kNone;
-  const relation_t relation = by_code(analysis, tie, index);
-  if (relation != kNone) return relation;
-  const bool is_on = tie->stream == index;
   // A kernel that no device can run, and a wait on what is no event, break the capture without a code of its own.
-  if (is_on && (kind == GCAP_CALL_KERNEL || kind == GCAP_CALL_WAIT)) return kStrong;
-  const bool is_own = of->thread == analysis->diagnosis->captures[index].thread;
-  return (is_on || is_own) && !tie->is_question ? kWeak : kNone;
+  return tie->stream == index && (kind == GCAP_CALL_KERNEL || kind == GCAP_CALL_WAIT);
 }
 
 // Of two threads' calls that ran at once, the one that returned first has done it.
@@ -112,6 +114,39 @@ static uint32_t later(uint32_t call, uint32_t other) {
   return call > other ? call : other;
 }
 
+void gcap_culprit_enter(gcap_analysis_t* analysis, uint32_t capture) {
+  if (analysis->states[capture].unsettled_at != GCAP_NONE) return;
+  analysis->unsettled = gcap_heap_grow(analysis->unsettled, analysis->num_unsettled, &analysis->unsettled_capacity,
+                                       sizeof(*analysis->unsettled));
+  analysis->states[capture].unsettled_at = (uint32_t)analysis->num_unsettled;
+  analysis->unsettled[analysis->num_unsettled++] = capture;
+}
+
+void gcap_culprit_leave(gcap_analysis_t* analysis, uint32_t capture) {
+  gcap_capture_state_t* state = &analysis->states[capture];
+  if (state->unsettled_at == GCAP_NONE) return;
+  const uint32_t last = analysis->unsettled[--analysis->num_unsettled];
+  analysis->unsettled[state->unsettled_at] = last;
+  analysis->states[last].unsettled_at = state->unsettled_at;
+  state->unsettled_at = GCAP_NONE;
+}
+
+// Whether the capture was alive after the call. Another thread's call may have done its harm as late as it returned.
+static bool is_exonerated(const gcap_analysis_t* analysis, uint32_t call, uint32_t alive) {
+  if (alive == GCAP_NONE || call > alive) return false;
+  const gcap_event_call_t *a = gcap_call_at(analysis, call), *b = gcap_call_at(analysis, alive);
+  return a->thread == b->thread || a->end_ns <= b->start_ns;
+}
+
+void gcap_culprit_note_alive(gcap_analysis_t* analysis, uint32_t call, uint32_t capture) {
+  gcap_capture_state_t* state = &analysis->states[capture];
+  if (state->first_901 != GCAP_NONE) return;
+  state->alive = call;
+  if (state->strong == GCAP_NONE || !is_exonerated(analysis, state->strong, call)) return;
+  state->strong = GCAP_NONE;
+  gcap_culprit_enter(analysis, capture);
+}
+
 void gcap_culprit_find_broken(gcap_analysis_t* analysis, uint32_t call, uint32_t index) {
   gcap_capture_state_t* state = &analysis->states[index];
   const gcap_captured_t* capture = &analysis->diagnosis->captures[index];
@@ -122,7 +157,23 @@ void gcap_culprit_find_broken(gcap_analysis_t* analysis, uint32_t call, uint32_t
   if (capture->mode == GCAP_MODE_GLOBAL || capture->mode == GCAP_MODE_UNKNOWN) {
     silent = later(silent, analysis->silent_global);
   }
-  if (silent != GCAP_NONE && silent > capture->begin) state->silent = silent;
+  if (silent == GCAP_NONE || is_exonerated(analysis, silent, state->alive)) return;
+  if (silent > capture->begin) state->silent = silent;
+}
+
+// Whether no later call can have broken the capture before: the known one returned before this one began.
+static bool is_settled(const gcap_analysis_t* analysis, uint32_t call, uint32_t capture) {
+  const gcap_capture_state_t* state = &analysis->states[capture];
+  if (state->first_901 != GCAP_NONE) return true;
+  if (state->strong == GCAP_NONE) return false;
+  return gcap_call_at(analysis, state->strong)->end_ns <= gcap_call_at(analysis, call)->start_ns;
+}
+
+static void look_at(gcap_analysis_t* analysis, const tie_t* tie, uint32_t capture) {
+  gcap_capture_state_t* state = &analysis->states[capture];
+  if (state->first_901 != GCAP_NONE) return;
+  if (state->strong != GCAP_NONE && !returned_before(analysis, tie->call, state->strong)) return;
+  if (is_strong(analysis, tie, capture)) state->strong = tie->call;
 }
 
 void gcap_culprit_look(gcap_analysis_t* analysis, uint32_t call) {
@@ -131,17 +182,18 @@ void gcap_culprit_look(gcap_analysis_t* analysis, uint32_t call) {
     if (analysis->capture_of[call] != GCAP_NONE) gcap_culprit_find_broken(analysis, call, analysis->capture_of[call]);
     return;
   }
-  const tie_t tie = {.call = call,
-                     .stream = stream_capture(analysis, of),
-                     .event = event_capture(analysis, of),
-                     .is_question = gcap_call_is_question(of->function)};
-  for (size_t i = 0; i < analysis->num_open; ++i) {
-    gcap_capture_state_t* state = &analysis->states[analysis->open[i]];
-    const bool is_settled = state->strong != GCAP_NONE && !returned_before(analysis, call, state->strong);
-    if (is_settled || state->first_901 != GCAP_NONE) continue;
-    const relation_t relation = relation_of(analysis, &tie, analysis->open[i]);
-    if (relation == kStrong) state->strong = call;
-    if (relation == kWeak && state->weak == GCAP_NONE) state->weak = call;
+  const tie_t tie = {.call = call, .stream = stream_capture(analysis, of), .event = event_capture(analysis, of)};
+  if (is_harmless(gcap_kind_at(analysis, call))) return;
+  if (tie.stream != GCAP_NONE) look_at(analysis, &tie, tie.stream);
+  if (tie.event != GCAP_NONE && tie.event != tie.stream) look_at(analysis, &tie, tie.event);
+  if (!may_break_others(analysis, &tie)) return;
+  for (size_t i = analysis->num_unsettled; i-- > 0;) {  // backwards: one that leaves is replaced by the last
+    const uint32_t capture = analysis->unsettled[i];
+    if (is_settled(analysis, call, capture)) {
+      gcap_culprit_leave(analysis, capture);
+    } else {
+      look_at(analysis, &tie, capture);
+    }
   }
 }
 
@@ -224,15 +276,57 @@ static void find_culprit(gcap_analysis_t* analysis, uint32_t index, uint32_t cal
   if (analysis->outer[call] != call) finding->other = analysis->outer[call];
 }
 
-// What a library does may show in no answer: then the stack tells that the call was its.
 enum { kLookBack = 4096 };  // calls; a bound for recordings of many broken captures
 
-static uint32_t find_library_call(const gcap_analysis_t* analysis, uint32_t index, uint32_t before) {
+// The first call of the capture that may have broken it, as far as its calls after `alive` are looked at.
+static uint32_t first_suspect(const gcap_analysis_t* analysis, uint32_t index, uint32_t before) {
+  const uint32_t alive = analysis->states[index].alive;
+  const uint32_t first = alive != GCAP_NONE ? alive + 1 : analysis->diagnosis->captures[index].begin + 1;
+  return before > kLookBack && first < before - kLookBack ? before - kLookBack : first;
+}
+
+// A failure whose answer does not say that it broke the capture.
+static bool may_have_broken(const gcap_analysis_t* analysis, uint32_t call, uint32_t index) {
+  enum { kNotReady = 600 };
+  const gcap_event_call_t* of = gcap_call_at(analysis, call);
+  const gcap_call_kind_t kind = gcap_kind_at(analysis, call);
+  if (of->result == 0 || of->result == kNotReady || of->result == kInvalidated) return false;
+  if (is_harmless(kind) || kind == GCAP_CALL_BEGIN || kind == GCAP_CALL_END) return false;
+  const uint32_t of_call = analysis->capture_of[call];
+  if (of_call != GCAP_NONE && analysis->diagnosis->captures[of_call].end < call) return false;  // about an ended one
+  const bool is_own = of->thread == analysis->diagnosis->captures[index].thread;
+  return (is_own || analysis->stream_capture[call] == index) && !gcap_call_is_question(of->function);
+}
+
+static uint32_t find_failure(const gcap_analysis_t* analysis, uint32_t index, uint32_t before) {
+  enum { kCandidates = 64 };
+  const uint32_t first = first_suspect(analysis, index, before);
+  for (uint32_t call = before, seen = 0; call-- > first && seen < kCandidates;) {
+    if (!may_have_broken(analysis, call, index)) continue;
+    ++seen;
+    if (!gcap_call_was_tried_again(analysis, call, before)) return call;
+  }
+  return GCAP_NONE;
+}
+
+static bool is_breaking_library(gcap_analysis_t* analysis, uint32_t call) {
+  const gcap_event_call_t* of = gcap_call_at(analysis, call);
+  const bool has_stack = of->stack < analysis->recording->num_stacks && !gcap_library_of(of->function);
+  uint8_t* known = has_stack ? &analysis->library_of_stack[of->stack] : NULL;
+  if (known != NULL && *known != 0) return *known == 2;
+  const char* function = gcap_library_function(analysis->recording, call);
+  const bool is_breaking = function != NULL && gcap_library_rule(function) != NULL;
+  if (known != NULL) *known = is_breaking ? 2 : 1;
+  return is_breaking;
+}
+
+// What a library does may show in no answer: then the stack tells that the call was its.
+static uint32_t find_library_call(gcap_analysis_t* analysis, uint32_t index, uint32_t before) {
   const gcap_captured_t* capture = &analysis->diagnosis->captures[index];
-  for (uint32_t call = before, seen = 0; call-- > capture->begin && seen < kLookBack; ++seen) {
+  const uint32_t first = first_suspect(analysis, index, before);
+  for (uint32_t call = before; call-- > first;) {
     if (gcap_call_at(analysis, call)->thread != capture->thread) continue;
-    const char* function = gcap_library_function(analysis->recording, call);
-    if (function != NULL && gcap_library_rule(function) != NULL) return call;
+    if (is_breaking_library(analysis, call)) return call;
   }
   return GCAP_NONE;
 }
@@ -280,7 +374,7 @@ static void find_in(gcap_analysis_t* analysis, uint32_t index) {
   } else if (state->strong != GCAP_NONE) {
     find_culprit(analysis, index, state->strong, true);
   } else {
-    uint32_t probable = state->weak;
+    uint32_t probable = find_failure(analysis, index, state->first_901);
     if (probable == GCAP_NONE) probable = find_library_call(analysis, index, state->first_901);
     if (probable == GCAP_NONE) probable = state->silent;
     if (probable != GCAP_NONE) {

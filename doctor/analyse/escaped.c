@@ -2,18 +2,46 @@
 //
 // Work beside the capture, and calls whose failure the capture survived: of both the graph lacks what somebody thinks
 // is in it. Which they are the first pass has kept. Locking: none.
+#include <stdlib.h>
 #include <string.h>
 
 #include "doctor/analyse/analysis.h"
 
+static int compare_pairs(const void* left, const void* right) {
+  const gcap_pair_t *a = left, *b = right;
+  if (a->capture != b->capture) return a->capture < b->capture ? -1 : 1;
+  return a->call < b->call ? -1 : a->call > b->call;
+}
+
+// Copies and replays on a stream that the program chose, and that has nothing to do with the capture, are meant so: a
+// prefetch, the launch of another graph. The default stream is nobody's choice, kernels are what one captures, and
+// nobody means a graph in which there is nothing.
+static bool is_mistake(const gcap_analysis_t* analysis, const gcap_pair_t* escape) {
+  const uint32_t stream = gcap_call_at(analysis, escape->call)->stream;
+  const gcap_call_kind_t kind = gcap_kind_at(analysis, escape->call);
+  if (stream == GCAP_NONE || (kind != GCAP_CALL_COPY && kind != GCAP_CALL_GRAPH_LAUNCH)) return true;
+  const char* what = analysis->recording->streams[stream].what;
+  if (strcmp(what, "legacy") == 0 || strcmp(what, "per_thread") == 0) return true;
+  if (analysis->diagnosis->captures[escape->capture].num_nodes == 0 && analysis->states[escape->capture].works == 0) {
+    return true;
+  }
+  const gcap_pair_t tie = {.capture = escape->capture, .call = stream};
+  return analysis->ties.count != 0 && bsearch(&tie, analysis->ties.items, analysis->ties.count,
+                                              sizeof(*analysis->ties.items), compare_pairs) != NULL;
+}
+
 void gcap_escaped_find(gcap_analysis_t* analysis) {
+  if (analysis->ties.count != 0) {
+    qsort(analysis->ties.items, analysis->ties.count, sizeof(*analysis->ties.items), compare_pairs);
+  }
   for (size_t i = 0; i < analysis->escapes.count; ++i) {
     const gcap_pair_t* escape = &analysis->escapes.items[i];
     // A thread that exchanged its mode to relaxed means to do what is not for the graph.
     const bool is_meant = analysis->modes[escape->call] == GCAP_MODE_RELAXED &&
                           analysis->diagnosis->captures[escape->capture].mode != GCAP_MODE_RELAXED;
     gcap_finding_t* finding =
-        gcap_finding_add(analysis, GCAP_FINDING_ESCAPED, is_meant ? GCAP_SEVERITY_NOTE : GCAP_SEVERITY_ERROR,
+        gcap_finding_add(analysis, GCAP_FINDING_ESCAPED,
+                         is_meant || !is_mistake(analysis, escape) ? GCAP_SEVERITY_NOTE : GCAP_SEVERITY_ERROR,
                          escape->capture, escape->call);
     finding->other = analysis->diagnosis->captures[escape->capture].begin;
     finding->rule = gcap_rule_by_id("R64");
@@ -22,13 +50,12 @@ void gcap_escaped_find(gcap_analysis_t* analysis) {
 
 // --- Failures that the capture survived ------------------------------------------------------------------------------
 
-// An allocator that finds no memory frees some and asks again.
-static bool was_tried_again(const gcap_analysis_t* analysis, const gcap_pair_t* failure) {
-  enum { kTries = 64 };  // calls of that thread to look at
-  const gcap_event_call_t* failed = gcap_call_at(analysis, failure->call);
-  const uint32_t end = analysis->diagnosis->captures[failure->capture].end;
-  for (uint32_t call = failure->call + 1, seen = 0; call < end && seen < kTries; ++call) {
-    const gcap_event_call_t* later = gcap_call_at(analysis, call);
+bool gcap_call_was_tried_again(const gcap_analysis_t* analysis, uint32_t call, uint32_t before) {
+  enum { kTries = 64, kLookAhead = 4096 };  // calls of that thread, and of all, to look at
+  const gcap_event_call_t* failed = gcap_call_at(analysis, call);
+  const size_t left = analysis->recording->num_calls - call - 1;
+  for (uint32_t i = 1, seen = 0; i <= left && i <= kLookAhead && seen < kTries && call + i < before; ++i) {
+    const gcap_event_call_t* later = gcap_call_at(analysis, call + i);
     if (later->thread != failed->thread) continue;
     ++seen;
     if (later->result == 0 && strcmp(later->function, failed->function) == 0) return true;
@@ -37,12 +64,19 @@ static bool was_tried_again(const gcap_analysis_t* analysis, const gcap_pair_t* 
 }
 
 static void find_lost(gcap_analysis_t* analysis, const gcap_pair_t* failure) {
+  enum { kPeerAlreadyEnabled = 704, kHostAlreadyRegistered = 712 };
   const gcap_event_call_t* call = gcap_call_at(analysis, failure->call);
   const gcap_call_kind_t kind = gcap_kind_at(analysis, failure->call);
   if (analysis->outer[failure->call] != failure->call || gcap_call_is_question(call->function)) return;
-  if ((kind == GCAP_CALL_ALLOCATE || kind == GCAP_CALL_ALLOCATE_ASYNC) && was_tried_again(analysis, failure)) return;
+  if (call->result == kPeerAlreadyEnabled || call->result == kHostAlreadyRegistered)
+    return;  // what was asked for is so
   const bool is_work = gcap_call_is_work(kind) || kind == GCAP_CALL_RECORD || kind == GCAP_CALL_WAIT ||
                        kind == GCAP_CALL_ALLOCATE_ASYNC || strstr(call->function, "BatchAsync") != NULL;
+  // Of work each call is a node of its own; anything else is done when one of the tries is.
+  if ((!is_work || kind == GCAP_CALL_ALLOCATE_ASYNC) &&
+      gcap_call_was_tried_again(analysis, failure->call, analysis->diagnosis->captures[failure->capture].end)) {
+    return;
+  }
   gcap_finding_t* finding =
       gcap_finding_add(analysis, GCAP_FINDING_LOST_CALL, is_work ? GCAP_SEVERITY_ERROR : GCAP_SEVERITY_WARNING,
                        failure->capture, failure->call);

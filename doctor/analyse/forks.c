@@ -36,6 +36,8 @@ typedef struct forks {
   member_t* members[kMaxMembers];
   uint32_t* slot_of;      // by stream; valid where the member at that slot has this stream
   snapshot_t* snapshots;  // by place of the event
+  size_t* first_call;     // by capture, and one beyond the last: where its calls begin in `calls`
+  uint32_t* calls;        // of the unjoined captures, those of one together and in their order
 } forks_t;
 
 static member_t* find_member(const forks_t* forks, uint32_t stream) {
@@ -117,8 +119,8 @@ static void find_in(forks_t* forks) {
   forks->count = 0;
   gcap_heap_init(&forks->heap);
   const member_t* origin = add_member(forks, capture->stream, GCAP_NONE);
-  for (uint32_t call = capture->begin; origin != NULL && call < capture->end; ++call) {
-    if (analysis->capture_of[call] == forks->capture) follow(forks, call);
+  for (size_t i = forks->first_call[forks->capture]; i < forks->first_call[forks->capture + 1]; ++i) {
+    if (origin != NULL && forks->calls[i] < capture->end) follow(forks, forks->calls[i]);
   }
   uint32_t found = 0;
   for (uint32_t i = 1; i < forks->count; ++i) {
@@ -131,14 +133,36 @@ static void find_in(forks_t* forks) {
   gcap_heap_deinit(&forks->heap);
 }
 
+static bool is_unjoined(const gcap_analysis_t* analysis, uint32_t capture) {
+  return capture != GCAP_NONE && analysis->diagnosis->captures[capture].result == kUnjoined;
+}
+
+// Captures may overlap: to walk all calls for each of them would take the square of the time.
+static void sort_calls(forks_t* forks) {
+  gcap_analysis_t* analysis = forks->analysis;
+  const size_t num_captures = analysis->diagnosis->num_captures, num_calls = analysis->recording->num_calls;
+  forks->first_call = gcap_heap_alloc(&analysis->heap, (num_captures + 2) * sizeof(*forks->first_call));
+  for (uint32_t call = 0; call < num_calls; ++call) {
+    if (is_unjoined(analysis, analysis->capture_of[call])) ++forks->first_call[analysis->capture_of[call] + 2];
+  }
+  for (size_t i = 2; i < num_captures + 2; ++i) forks->first_call[i] += forks->first_call[i - 1];
+  forks->calls = gcap_heap_alloc(&analysis->heap, (forks->first_call[num_captures + 1] + 1) * sizeof(*forks->calls));
+  // Each capture's place moves on as it is filled, up to where the next one begins.
+  for (uint32_t call = 0; call < num_calls; ++call) {
+    const uint32_t capture = analysis->capture_of[call];
+    if (is_unjoined(analysis, capture)) forks->calls[forks->first_call[capture + 1]++] = call;
+  }
+}
+
 void gcap_forks_find(gcap_analysis_t* analysis) {
   const gcap_recording_t* recording = analysis->recording;
   forks_t forks = {.analysis = analysis};
   forks.slot_of = gcap_heap_alloc(&analysis->heap, (recording->num_streams + 1) * sizeof(*forks.slot_of));
   forks.snapshots = gcap_heap_alloc(&analysis->heap, (analysis->events.count + 1) * sizeof(*forks.snapshots));
   for (size_t i = 0; i < analysis->events.count; ++i) forks.snapshots[i].capture = GCAP_NONE;
+  sort_calls(&forks);
   for (uint32_t i = 0; i < analysis->diagnosis->num_captures; ++i) {
     forks.capture = i;
-    if (analysis->diagnosis->captures[i].result == kUnjoined) find_in(&forks);
+    if (is_unjoined(analysis, i)) find_in(&forks);
   }
 }

@@ -57,15 +57,16 @@ static bool same_cooperation(const gcap_analysis_t* analysis, uint32_t graph, ui
   }
 }
 
-// The instantiation of the same graph that a program makes instead; GCAP_NONE for none.
+// The instantiation of the same graph that a program makes instead, on whichever thread; GCAP_NONE for none. Where the
+// graph is not known, the thread's next one counts.
 static uint32_t find_instead(const gcap_analysis_t* analysis, uint32_t update) {
   enum { kLookAhead = 256 };  // calls
   const gcap_event_call_t* of = gcap_call_at(analysis, update);
   const size_t left = analysis->recording->num_calls - update - 1;
   for (uint32_t i = 1; i <= left && i <= kLookAhead; ++i) {
     const gcap_event_call_t* later = gcap_call_at(analysis, update + i);
-    if (later->thread != of->thread || gcap_kind_at(analysis, update + i) != GCAP_CALL_INSTANTIATE) continue;
-    if (later->result == 0 && (later->graph == of->graph || of->graph == GCAP_NONE)) return update + i;
+    if (gcap_kind_at(analysis, update + i) != GCAP_CALL_INSTANTIATE || later->result != 0) continue;
+    if (of->graph != GCAP_NONE ? later->graph == of->graph : later->thread == of->thread) return update + i;
   }
   return GCAP_NONE;
 }

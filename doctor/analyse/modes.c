@@ -2,6 +2,8 @@
 //
 // What was left as it should not be: a thread in relaxed mode, a capture without its end, a graph without a node.
 // Locking: none.
+#include <string.h>
+
 #include "doctor/analyse/analysis.h"
 
 // A thread that stays in thread-local mode keeps out of others' captures, as R14 asks; only relaxed mode harms its own.
@@ -14,6 +16,14 @@ static void find_kept(gcap_analysis_t* analysis) {
         gcap_finding_add(analysis, GCAP_FINDING_MODE_KEPT, GCAP_SEVERITY_WARNING, GCAP_NONE, thread->exchange);
     finding->rule = gcap_rule_by_id("R60");
   }
+}
+
+// Whether the recorder stopped writing before the program ended: the end of a capture may be missing in the file alone.
+static bool reached_limit(const gcap_recording_t* recording) {
+  for (size_t i = 0; i < recording->num_notes; ++i) {
+    if (strstr(recording->notes[i], "limit") != NULL) return true;
+  }
+  return false;
 }
 
 static void find_open(gcap_analysis_t* analysis, uint32_t index) {
@@ -37,9 +47,10 @@ static void find_empty(gcap_analysis_t* analysis, uint32_t index) {
 }
 
 void gcap_modes_find(gcap_analysis_t* analysis) {
+  const bool may_lack_ends = reached_limit(analysis->recording);
   for (uint32_t i = 0; i < analysis->diagnosis->num_captures; ++i) {
     const gcap_capture_outcome_t outcome = analysis->diagnosis->captures[i].outcome;
-    if (outcome == GCAP_OUTCOME_OPEN) find_open(analysis, i);
+    if (outcome == GCAP_OUTCOME_OPEN && !may_lack_ends) find_open(analysis, i);
     if (outcome == GCAP_OUTCOME_GRAPH) find_empty(analysis, i);
   }
   find_kept(analysis);

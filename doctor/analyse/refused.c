@@ -6,6 +6,7 @@
 // The sign is a question, made from a place that is not that of the begin or end, after which nothing came into the
 // graph. Only a stack with Python or PyTorch in it counts: a library that asks after each of its calls means nothing by
 // it. Locking: none.
+#include <ctype.h>
 #include <string.h>
 
 #include "doctor/analyse/analysis.h"
@@ -48,12 +49,41 @@ void gcap_refused_note(gcap_analysis_t* analysis, uint32_t call, uint32_t captur
   analysis->states[capture].last_ask = call;
 }
 
-// A function about copies among the frames of a stack: "at::native::copy_kernel_cuda".
+static bool is_of_name(char c) { return isalnum((unsigned char)c) || c == '_'; }
+
+// "at::Tensor::copy_": also where it is mangled, "5copy_".
+static bool is_tensors_copy(const char* function) {
+  static const char name[] = "copy_";
+  for (const char* at = function; (at = strstr(at, name)) != NULL; ++at) {
+    const char* end = at + strlen(name);
+    if (at == function || !is_of_name(at[-1])) {
+      if (!is_of_name(*end)) return true;
+    } else if (at[-1] == '5' && (at - 1 == function || !isdigit((unsigned char)at[-2]))) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// "at::native::copy_kernel_cuda": mangled, "_ZN2at6nativeL16copy_kernel_cuda".
+static bool is_natives_copy(const char* function) {
+  static const char scope[] = "2at6native";
+  if (strstr(function, "at::native::copy") != NULL) return true;
+  const char* at = strstr(function, scope);
+  if (at == NULL) return false;
+  at += strlen(scope);
+  at += *at == 'L';  // of one file alone
+  const size_t digits = strspn(at, "0123456789");
+  return digits != 0 && strncmp(at + digits, "copy", strlen("copy")) == 0;
+}
+
+// PyTorch's copies among the frames of a stack. Other functions have "copy" in their names too.
 static bool is_in_copy(const gcap_recording_t* recording, uint32_t stack) {
   if (stack >= recording->num_stacks) return false;
   const gcap_event_stack_t* of = &recording->stacks[stack];
   for (uint32_t i = 0; i < of->num_c; ++i) {
-    if (strstr(recording->frames[of->c[i]].function, "copy") != NULL) return true;
+    const char* function = recording->frames[of->c[i]].function;
+    if (is_tensors_copy(function) || is_natives_copy(function)) return true;
   }
   return false;
 }
@@ -66,8 +96,10 @@ static void find_in(gcap_analysis_t* analysis, uint32_t index) {
   const uint32_t stack = gcap_call_at(analysis, ask)->stack;
   const uint32_t end = gcap_call_at(analysis, capture->end)->stack;
   if (stack == end || is_same_place(analysis->recording, stack, end)) return;
-  // A program that was killed may have launched it: its last counts were not written.
-  const gcap_severity_t severity = analysis->recording->ended ? GCAP_SEVERITY_ERROR : GCAP_SEVERITY_NOTE;
+  // A program that was killed may have been about to launch it. A first launch is written at once, so one that had gone
+  // on would have shown it. The last call of depth 0 is what `outermost` is after all calls.
+  const bool went_on = analysis->recording->ended || analysis->threads[capture->thread].outermost > capture->end;
+  const gcap_severity_t severity = went_on ? GCAP_SEVERITY_ERROR : GCAP_SEVERITY_NOTE;
   gcap_finding_t* finding = gcap_finding_add(analysis, GCAP_FINDING_REFUSED, severity, index, ask);
   finding->is_certain = false;
   state->refused = true;

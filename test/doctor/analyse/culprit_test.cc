@@ -339,6 +339,148 @@ TEST(Culprit, OtherFailureIsOnlyProbable) {
   EXPECT_HAS(f->sentence, "it answered 400");
 }
 
+// --- Proofs that the capture was alive -------------------------------------------------------------------------------
+
+TEST(Culprit, CallsBeforeANodeAreNotToBlame) {
+  Diagnosis d = Diagnose({
+      "main cuStreamBeginCapture stream=1 mode=global",
+      "main cuMemAlloc -> 2",  // no memory: the program frees some and asks again
+      "main cuMemFree",
+      "main cuMemAlloc",
+      "main cuLaunchKernel stream=1 +kernel",
+      "main cuCtxSynchronize",
+      "main cuLaunchKernel stream=1 -> 901",
+      "main cuStreamEndCapture stream=1 -> 901",
+  });
+  const gcap_finding_t* f = d.Find(GCAP_FINDING_CULPRIT);
+  ASSERT_NE(f, nullptr) << d.All();
+  EXPECT_EQ(d.Call(f), 6u) << d.All();
+  EXPECT_EQ(d.Rule(f), "R12");
+  EXPECT_FALSE(f->is_certain);
+}
+
+TEST(Culprit, AllocationThatSucceededAtItsSecondTryIsNotToBlame) {
+  Diagnosis d = Diagnose({
+      "main cuStreamBeginCapture stream=1 mode=global",
+      "main cuEventRecord stream=1 event=3 -> 400",
+      "main cuMemAlloc -> 2",
+      "main cuMemAlloc",
+      "main cuStreamEndCapture stream=1 -> 901",
+  });
+  EXPECT_EQ(d->captures[0].culprit, 1u) << d.All();
+}
+
+TEST(Culprit, TheLastFailureIsMoreProbableThanAnEarlierOne) {
+  Diagnosis d = Diagnose({
+      "main cuStreamBeginCapture stream=1 mode=global",
+      "main cuModuleLoadData -> 209",
+      "main cuEventRecord stream=1 event=3 -> 400",
+      "main cuStreamEndCapture stream=1 -> 901",
+  });
+  EXPECT_EQ(d->captures[0].culprit, 2u) << d.All();
+}
+
+// A node, or an answer that the capture is active, after the calls that would else be suspected.
+TEST(Culprit, BreakAfterAProofOfLifeIsBetweenItAndTheError) {
+  for (const char* proof :
+       {"main cuLaunchKernel stream=1 +kernel", "main cuStreamIsCapturing stream=1 status=active"}) {
+    for (const char* suspect : {"main cuMemFree", "main cuEventDestroy event=3 at=destroy", "main cuMemAlloc -> 2"}) {
+      Script s;
+      s.Place("destroy", {"libcublasLt.so.13:cublasLtDestroy", "app:main"});
+      s.Run({"main cuStreamBeginCapture stream=1 mode=global", suspect, "main cuLaunchKernel stream=1 +kernel", proof,
+             "main cuLaunchKernel stream=1 -> 901", "main cuStreamEndCapture stream=1 -> 901"});
+      Diagnosis d = s.Diagnose();
+      const gcap_finding_t* f = d.Find(GCAP_FINDING_CULPRIT);
+      ASSERT_NE(f, nullptr) << d.All();
+      EXPECT_EQ(d->captures[0].culprit, GCAP_NONE) << d.All();
+      EXPECT_EQ(d.Other(f), 4u);
+      EXPECT_EQ(d.Call(f), 5u);
+    }
+  }
+}
+
+// It began before the node, and may have done its harm after it.
+TEST(Culprit, CallOfAnotherThreadThatRanOnAfterTheNodeIsNotExonerated) {
+  Diagnosis d = Diagnose({
+      "main cuStreamBeginCapture stream=1 mode=global",
+      "loader cuMemFree t=20 end=90",
+      "main cuLaunchKernel stream=1 t=30 end=40 +kernel",
+      "main cuLaunchKernel stream=1 t=95 end=96 -> 901",
+      "main cuStreamEndCapture stream=1 t=97 end=98 -> 901",
+  });
+  EXPECT_EQ(d->captures[0].culprit, 1u) << d.All();
+}
+
+TEST(Culprit, NodeOfAnotherGraphProvesNothing) {
+  Diagnosis d = Diagnose({
+      "main cuStreamBeginCapture stream=1 mode=global",
+      "main cuMemFree",
+      "main cuGraphAddKernelNode +kernel@7",
+      "main cuLaunchKernel stream=1 -> 901",
+      "main cuStreamEndCapture stream=1 -> 901",
+  });
+  EXPECT_EQ(d->captures[0].culprit, 1u) << d.All();
+}
+
+TEST(Culprit, LegacyWorkBreaksTheCaptureOfABlockingStreamAlone) {
+  Diagnosis d = Diagnose({
+      "main cuStreamBeginCapture stream=1 mode=thread_local",
+      "second cuStreamBeginCapture stream=8 mode=thread_local",
+      "main cuLaunchKernel stream=9 -> 906",
+      "main cuLaunchKernel stream=1 +kernel@1",
+      "main cuLaunchKernel stream=1 +kernel@1",
+      "main cuMemAlloc -> 900",
+      "main cuStreamEndCapture stream=1 -> 901",
+      "second cuStreamEndCapture stream=8 -> 901",
+  });
+  ASSERT_EQ(d->num_captures, 2u);
+  EXPECT_EQ(d->captures[0].culprit, 5u) << d.All();
+  EXPECT_EQ(d->captures[1].culprit, 2u) << d.All();
+}
+
+TEST(Culprit, LegacyWorkIsNoCertainCulpritBesideABlockingCapture) {
+  Diagnosis d = Diagnose({
+      "main cuStreamBeginCapture stream=1 mode=thread_local",
+      "second cuStreamBeginCapture stream=8 mode=thread_local",
+      "main cuLaunchKernel stream=9 -> 906",
+      "main cuStreamEndCapture stream=1 -> 901",
+      "second cuStreamEndCapture stream=8 -> 901",
+  });
+  ASSERT_EQ(d->num_findings, 2u) << d.All();
+  size_t certain = 0;
+  for (size_t i = 0; i < d->num_findings; ++i) certain += d->findings[i].is_certain;
+  EXPECT_EQ(certain, 1u) << d.All();
+  EXPECT_EQ(d->captures[1].culprit, 2u) << d.All();
+}
+
+// A blocking stream that joined makes its capture one that legacy work breaks.
+TEST(Culprit, LegacyWorkBreaksACaptureThatABlockingStreamJoined) {
+  Diagnosis d = Diagnose({
+      "main cuStreamBeginCapture stream=1 mode=relaxed",
+      "main cuEventRecord stream=1 event=5",
+      "main cuStreamWaitEvent stream=8 event=5",
+      "other cuLaunchKernel stream=9 -> 906",
+      "main cuStreamEndCapture stream=1 -> 901",
+  });
+  const gcap_finding_t* f = d.Find(GCAP_FINDING_CULPRIT);
+  ASSERT_NE(f, nullptr) << d.All();
+  EXPECT_EQ(d.Call(f), 4u) << d.All();
+  EXPECT_TRUE(f->is_certain);
+}
+
+TEST(Culprit, AnswerAfterWhichTheCaptureWentOnIsNotToBlame) {
+  Diagnosis d = Diagnose({
+      "main cuStreamBeginCapture stream=1 mode=global",
+      "main cuStreamBeginCapture stream=2 mode=relaxed",
+      "main cuMemAlloc -> 900",  // the newer capture's, say
+      "main cuLaunchKernel stream=1 +kernel@1",
+      "main cuMemFree -> 900",
+      "main cuStreamEndCapture stream=1 -> 901",
+      "main cuStreamEndCapture stream=2",
+  });
+  EXPECT_EQ(d->captures[0].culprit, 4u) << d.All();
+}
+
 // --- Libraries, and the driver's own calls ---------------------------------------------------------------------------
 
 TEST(Culprit, LibrarysHandleIsNamedByTheStack) {

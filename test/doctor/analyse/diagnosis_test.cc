@@ -120,6 +120,59 @@ void DiagnoseMany(int captures, int calls, bool nested) {
   gcap_recording_destroy(recording);
 }
 
+// A recording of bare calls, many of them.
+class Calls {
+ public:
+  explicit Calls(int streams) : recording_(gcap_recording_create("events")) {
+    gcap_recording_add_thread(recording_, 1);
+    gcap_recording_add_thread(recording_, 2);
+    for (int i = 0; i < streams; ++i) gcap_recording_add_stream(recording_, static_cast<uint32_t>(i + 1));
+  }
+  ~Calls() { gcap_recording_destroy(recording_); }
+
+  void Add(uint32_t thread, const char* function, uint32_t stream, int result) {
+    const uint32_t index = gcap_recording_add_call(recording_);
+    gcap_event_call_t& call = recording_->calls[index];
+    call.number = index + 1;
+    call.function = function;
+    call.thread = thread;
+    call.stream = stream;
+    call.result = result;
+    call.mode = GCAP_MODE_THREAD_LOCAL;
+  }
+  // How many captures have the call as their culprit.
+  size_t Blamed(uint32_t culprit) {
+    gcap_recording_finish(recording_);
+    gcap_diagnosis_t* diagnosis = gcap_diagnosis_create(recording_);
+    size_t count = 0;
+    for (size_t i = 0; i < diagnosis->num_captures; ++i) count += diagnosis->captures[i].culprit == culprit;
+    gcap_diagnosis_destroy(diagnosis);
+    return count;
+  }
+
+ private:
+  gcap_recording_t* recording_;
+};
+
+TEST(Diagnosis, ManyOpenCapturesAndManyFailures) {
+  enum { kCaptures = 50000, kFailures = 300000 };
+  Calls calls(kCaptures);
+  for (uint32_t i = 0; i < kCaptures; ++i) calls.Add(0, "cuStreamBeginCapture", i, 0);
+  for (uint32_t i = 0; i < kFailures; ++i) calls.Add(1, "cuMemAlloc", GCAP_NONE, 2);
+  calls.Add(1, "cuCtxSynchronize", GCAP_NONE, 900);
+  for (uint32_t i = 0; i < kFailures; ++i) calls.Add(1, "cuMemAlloc", GCAP_NONE, 900);
+  for (uint32_t i = 0; i < kCaptures; ++i) calls.Add(0, "cuStreamEndCapture", i, 901);
+  EXPECT_EQ(calls.Blamed(kCaptures + kFailures), static_cast<size_t>(kCaptures));
+}
+
+TEST(Diagnosis, ManyOverlappingCapturesWithAFork) {
+  enum { kCaptures = 100000 };
+  Calls calls(kCaptures);
+  for (uint32_t i = 0; i < kCaptures; ++i) calls.Add(0, "cuStreamBeginCapture", i, 0);
+  for (uint32_t i = 0; i < kCaptures; ++i) calls.Add(0, "cuStreamEndCapture", i, 904);
+  EXPECT_EQ(calls.Blamed(GCAP_NONE), static_cast<size_t>(kCaptures));  // the recording does not tell the forks
+}
+
 // Work that grows with the square of the calls would take longer than a test may.
 TEST(Diagnosis, MillionCallsAreDiagnosed) {
   DiagnoseMany(10000, 100, false);

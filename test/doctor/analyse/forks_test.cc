@@ -125,6 +125,26 @@ TEST(Forks, RecordingThatDoesNotTellTheFork) {
   EXPECT_HAS(f->sentence, "does not show which");
 }
 
+TEST(Forks, OverlappingCapturesHaveTheirOwn) {
+  Diagnosis d = Diagnose({
+      "main cuStreamBeginCapture stream=1 mode=thread_local",
+      "other cuStreamBeginCapture stream=2 mode=thread_local",
+      "main cuEventRecord stream=1 event=5",
+      "other cuEventRecord stream=2 event=6",
+      "other cuStreamWaitEvent stream=4 event=6",
+      "main cuStreamWaitEvent stream=3 event=5",
+      "main cuLaunchKernel stream=3 +kernel@1",
+      "other cuLaunchKernel stream=4 +kernel@2",
+      "main cuStreamEndCapture stream=1 -> 904",
+      "other cuStreamEndCapture stream=2 -> 904",
+  });
+  ASSERT_EQ(d->num_findings, 2u) << d.All();
+  EXPECT_EQ(d->captures[0].culprit, 5u);
+  EXPECT_EQ(d->captures[1].culprit, 4u);
+  EXPECT_EQ(d.Other(&d->findings[0]), 8u);
+  EXPECT_EQ(d.Other(&d->findings[1]), 7u);
+}
+
 TEST(Forks, JoinedForksAreHealthy) {
   Diagnosis d = Diagnose({
       "main cuStreamBeginCapture stream=1 mode=global",

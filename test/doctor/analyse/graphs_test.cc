@@ -55,6 +55,53 @@ TEST(Escaped, EachKindOfWork) {
   }
 }
 
+// A prefetch, say, or the replay of another graph: the program chose that stream, and nothing ties it to the capture.
+TEST(Escaped, CopyOrReplayOnAStreamOfItsOwnIsANote) {
+  for (const char* call : {"cuMemcpyHtoDAsync stream=2 copy=htod host=pinned bytes=4096",
+                           "cuGraphLaunch stream=2 exec=1", "cuMemcpyDtoDAsync stream=8"}) {
+    Diagnosis d = Captured({std::string("main ") + call}, "thread_local");
+    const gcap_finding_t* f = d.Find(GCAP_FINDING_ESCAPED);
+    ASSERT_NE(f, nullptr) << d.All();
+    EXPECT_EQ(f->severity, GCAP_SEVERITY_NOTE) << d.All();
+    EXPECT_EQ(d.NumSerious(), 0u) << d.All();
+  }
+  for (const char* call : {"cuMemcpyHtoD bytes=64", "cuGraphLaunch stream=9 exec=1", "cuLaunchKernel stream=2"}) {
+    EXPECT_EQ(Captured({std::string("main ") + call}, "thread_local").Find(GCAP_FINDING_ESCAPED)->severity,
+              GCAP_SEVERITY_ERROR);
+  }
+}
+
+// The capture and the stream wait for one another, so the work was to be in the graph.
+TEST(Escaped, WorkOnAStreamThatIsTiedToTheCaptureIsAnError) {
+  Diagnosis early = Captured({"main cuMemcpyDtoDAsync stream=2", "main cuEventRecord stream=1 event=5",
+                              "main cuStreamWaitEvent stream=2 event=5", "main cuLaunchKernel stream=2 +kernel",
+                              "main cuEventRecord stream=2 event=6", "main cuStreamWaitEvent stream=1 event=6"});
+  ASSERT_NE(early.Find(GCAP_FINDING_ESCAPED), nullptr) << early.All();
+  EXPECT_EQ(early.Find(GCAP_FINDING_ESCAPED)->severity, GCAP_SEVERITY_ERROR) << early.All();
+  Diagnosis isolated = Diagnose({
+      "main cuStreamBeginCapture stream=1 mode=global",
+      "main cuLaunchKernel stream=1 +kernel",
+      "main cuMemcpyDtoDAsync stream=2",
+      "main cuMemcpyDtoDAsync stream=3",  // and one of which the capture knows nothing
+      "main cuEventRecord stream=2 event=6",
+      "main cuStreamWaitEvent stream=1 event=6 -> 905",
+      "main cuStreamEndCapture stream=1 -> 901",
+  });
+  ASSERT_EQ(isolated->num_findings, 3u) << isolated.All();
+  EXPECT_EQ(isolated->findings[0].kind, GCAP_FINDING_CULPRIT);
+  EXPECT_EQ(isolated->findings[1].severity, GCAP_SEVERITY_ERROR) << isolated.All();
+  EXPECT_EQ(isolated.Call(&isolated->findings[1]), 3u);
+  EXPECT_EQ(isolated->findings[2].severity, GCAP_SEVERITY_NOTE) << isolated.All();
+}
+
+// The program waits for an event outside of the graph, and says so.
+TEST(Escaped, ExternalEventIsMeant) {
+  Diagnosis d = Captured({"main cuMemcpyHtoDAsync stream=2 bytes=4096", "main cuEventRecord stream=2 event=6",
+                          "main cuStreamWaitEvent stream=1 event=6 +event_wait"},
+                         "thread_local");
+  EXPECT_EQ(d.NumSerious(), 0u) << d.All();
+}
+
 TEST(Escaped, OneFindingAPlaceCounts) {
   Script s;
   s.Place("one", {"app:one"}).Place("two", {"app:two"});
@@ -162,6 +209,19 @@ TEST(LostCall, QuestionsAndSecondTriesAreNoLoss) {
   EXPECT_EQ(Captured({"other cuMemcpyDtoDAsync stream=3 -> 1"})->num_findings, 0u);
 }
 
+TEST(LostCall, ProbesThatSucceedAtOnceAreNoLoss) {
+  EXPECT_EQ(Captured({"main cuFuncSetAttribute -> 1", "main cuFuncSetAttribute"})->num_findings, 0u);
+  EXPECT_EQ(Captured({"main cuLibraryLoadData -> 218", "main cuLibraryLoadData"}, "relaxed")->num_findings, 0u);
+  EXPECT_EQ(Captured({"main cuMemHostRegister -> 712"}, "relaxed")->num_findings, 0u);  // it is registered
+  EXPECT_EQ(Captured({"main cuMemHostRegister -> 704"}, "relaxed")->num_findings, 0u);
+  EXPECT_NE(Captured({"main cuFuncSetAttribute -> 1", "other cuFuncSetAttribute"}).Find(GCAP_FINDING_LOST_CALL),
+            nullptr);
+  // The graph lacks the first of two copies, whatever becomes of the second.
+  EXPECT_NE(Captured({"main cuMemcpyDtoDAsync stream=1 -> 1", "main cuMemcpyDtoDAsync stream=1 +memcpy"})
+                .Find(GCAP_FINDING_LOST_CALL),
+            nullptr);
+}
+
 // --- Questions after which nothing came ------------------------------------------------------------------------------
 
 // A capture as PyTorch makes it; the lines come after its last node.
@@ -196,12 +256,51 @@ TEST(Refused, QuestionOfACopy) {
              "'main'), submitted nothing more and ended the capture");
 }
 
+// Whether a framework's question from such a C function is taken for that of a copy.
+bool IsCopy(const std::string& function) {
+  Script s;
+  s.Place("begin", {"a:b"}, {"graphs.py:9:capture_begin"});
+  s.Place("ask", {"libtorch_cuda.so:" + function}, {"train.py:12:body"});
+  s.Run({"main cuStreamBeginCapture stream=1 mode=global at=begin", "main cuStreamIsCapturing stream=1 at=ask",
+         "main cuStreamEndCapture stream=1 at=begin", "! end t=900"});
+  Diagnosis d = s.Diagnose();
+  return d.Rule(d.Find(GCAP_FINDING_REFUSED)) == "R38";
+}
+
+TEST(Refused, OnlyPyTorchsCopiesAreCopies) {
+  for (const char* function :
+       {"copy_", "at::_ops::copy_::call", "at::native::copy_kernel_cuda", "_ZN2at6native5copy_ERNS_6TensorERKS1_b",
+        "_ZN2at4_ops5copy_4callERNS_6TensorERKS2_b", "_ZN2at6nativeL16copy_kernel_cudaERNS_14TensorIteratorEb"}) {
+    EXPECT_TRUE(IsCopy(function)) << function;
+  }
+  for (const char* function : {"copy", "deepcopy_", "copy_weights", "std::copy<float*>", "_ZN3app12copy_weightsEv",
+                               "_ZN3app15copy_", "_ZN2at6native5clone", "no_copy_", "copy_2"}) {
+    EXPECT_FALSE(IsCopy(function)) << function;
+  }
+}
+
 TEST(Refused, QuestionOfAnythingElseHasNoRule) {
   Diagnosis d = Torch({"main cuStreamIsCapturing stream=1 at=seed"}, "0").Diagnose();
   const gcap_finding_t* f = d.Find(GCAP_FINDING_REFUSED);
   ASSERT_NE(f, nullptr) << d.All();
   EXPECT_EQ(f->rule, nullptr);
   EXPECT_HAS(f->remedy, "exception");
+}
+
+// `os._exit` and signals leave no end in the file.
+TEST(Refused, ProgramThatWentOnAndDidNotEndInOrder) {
+  Script s;
+  s.Place("begin", {"a:b"}, {"graphs.py:9:capture_begin"}).Place("copy", {"a:copy_"}, {"train.py:12:body"});
+  s.Run({"main cuStreamBeginCapture stream=1 mode=global at=begin", "main cuLaunchKernel stream=1 +kernel",
+         "main cuStreamIsCapturing stream=1 at=copy", "main cuStreamEndCapture stream=1 at=begin",
+         "other cuThreadExchangeStreamCaptureMode mode=global"});
+  Diagnosis died = s.Diagnose();
+  ASSERT_NE(died.Find(GCAP_FINDING_REFUSED), nullptr) << died.All();
+  EXPECT_EQ(died.Find(GCAP_FINDING_REFUSED)->severity, GCAP_SEVERITY_NOTE);
+  s.Run("main cuGraphInstantiateWithFlags graph=1 exec=1");
+  Diagnosis lived = s.Diagnose();
+  ASSERT_NE(lived.Find(GCAP_FINDING_REFUSED), nullptr) << lived.All();
+  EXPECT_EQ(lived.Find(GCAP_FINDING_REFUSED)->severity, GCAP_SEVERITY_ERROR);
 }
 
 TEST(Refused, LaunchedGraphWasNotRefused) {
@@ -335,6 +434,18 @@ TEST(LeftOpen, ProgramThatDied) {
   ASSERT_NE(f, nullptr) << d.All();
   EXPECT_EQ(f->severity, GCAP_SEVERITY_WARNING);
   EXPECT_HAS(f->sentence, "or the program died in it");
+}
+
+// A recorder that reached its limit stops writing, and may have missed the end.
+TEST(LeftOpen, RecordingThatReachedItsLimit) {
+  Script s;
+  s.Run({"main cuStreamBeginCapture stream=1 mode=global", "main cuLaunchKernel stream=1 +kernel",
+         "! note text=the%20limit%20of%2064%20MiB%20was%20reached", "! end t=900"});
+  Diagnosis d = s.Diagnose();
+  ASSERT_EQ(d.recording()->num_notes, 1u);
+  EXPECT_EQ(d->num_findings, 0u) << d.All();
+  s.Run({"main cuStreamBeginCapture stream=2 mode=global", "main cuStreamSynchronize stream=2 -> 900"});
+  EXPECT_NE(s.Diagnose().Find(GCAP_FINDING_CULPRIT), nullptr);  // what broke a capture is still told
 }
 
 TEST(ModeKept, RelaxedModeThatNobodyTookBack) {

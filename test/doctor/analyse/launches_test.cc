@@ -93,6 +93,17 @@ TEST(Update, InstantiationInsteadCostsOnly) {
   EXPECT_HAS(f->sentence, "instantiated anew");
 }
 
+TEST(Update, InstantiationByAnotherThreadCounts) {
+  Diagnosis d = Updated("+memcpy", {"other cuGraphInstantiateWithFlags graph=2 exec=2", "! exec id=2 graph=2 call=11",
+                                    "! replays exec=2 count=2"});
+  ASSERT_NE(d.Find(GCAP_FINDING_UPDATE_REFUSED), nullptr) << d.All();
+  EXPECT_EQ(d.Find(GCAP_FINDING_UPDATE_REFUSED)->severity, GCAP_SEVERITY_WARNING);
+  // That of another graph is another matter.
+  Diagnosis e = Updated("+memcpy", {"other cuGraphInstantiateWithFlags graph=1 exec=2"});
+  ASSERT_NE(e.Find(GCAP_FINDING_UPDATE_REFUSED), nullptr) << e.All();
+  EXPECT_EQ(e.Find(GCAP_FINDING_UPDATE_REFUSED)->severity, GCAP_SEVERITY_ERROR);
+}
+
 TEST(Launch, FailedLaunchOfUnfreedMemory) {
   Diagnosis d = Diagnose({
       "main cuStreamBeginCapture stream=1 mode=global",
