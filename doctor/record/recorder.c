@@ -19,6 +19,7 @@
 #include "doctor/record/calls.h"
 #include "doctor/record/cupti_find.h"
 #include "doctor/record/driver_calls.h"
+#include "doctor/record/elf_symbol.h"
 #include "doctor/record/graphs.h"
 #include "doctor/record/handles.h"
 #include "doctor/record/python.h"
@@ -149,8 +150,9 @@ static void write_system(void) {
 static void start(const gcap_record_settings_t* settings) {
   if (!gcap_threads_start() || !gcap_cupti_find(settings->cupti, &cupti)) return;
   write_system();
+  gcap_elf_start();
   gcap_stacks_start();
-  gcap_python_look();
+  gcap_python_start();
   gcap_graphs_start(&cupti);
   int result = cupti.Subscribe(&subscriber, on_callback, NULL);
   if (result == GCAP_CUPTI_SUCCESS) {
