@@ -6,8 +6,8 @@
 // Whatever goes wrong is said in one sentence, and the program runs on without a recording. A callback asks nothing of
 // CUDA, keeps errno, and ignores what it causes itself. A child of fork() records nothing: CUDA does not work there,
 // and the locks may be another thread's. The library is never unloaded (-z nodelete), since CUPTI keeps the callback's
-// address. Locks of the recorder are held over memory alone, and none within another, but that of times.c over that of
-// handles.c.
+// address. Locks of the recorder are held over memory alone, never over a function of CUPTI, the loader or the
+// interpreter, nor over a write; and none within another, but that of times.c over that of handles.c.
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
