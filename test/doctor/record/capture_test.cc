@@ -172,8 +172,14 @@ TEST(Recorder, QuestionsAreWrittenOnlyIfTheyFail) {
     fake.call(795, "cuCtxGetDevice_v2", arguments, 0);
     fake.call(795, "cuCtxGetDevice_v2", arguments, 201);
     fake.call(677, "cuGetProcAddress_v2", nullptr, 0);
+    fake.call(310, "cuPointerGetAttribute", nullptr, 0);
+    fake.call(450, "cuPointerGetAttributes", nullptr, 0);
     End(kStream, kGraph);
+    fake.call(450, "cuPointerGetAttributes", nullptr, 0);
   });
+  // What a pointer is tells the reader why a launch that follows is refused.
+  EXPECT_EQ(recorded.Call("cuPointerGetAttribute").result, 0);
+  EXPECT_EQ(recorded.Call("cuPointerGetAttributes").result, 0);
   EXPECT_EQ(recorded.Call("cuCtxGetDevice").result, 201);
   EXPECT_TRUE(recorded.Calls("cuGetProcAddress").empty());
 }
