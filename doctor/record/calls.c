@@ -19,7 +19,6 @@
 #include "doctor/record/graphs.h"
 #include "doctor/record/handles.h"
 #include "doctor/record/pinned.h"
-#include "doctor/record/python.h"
 #include "doctor/record/stacks.h"
 #include "doctor/record/switch.h"
 #include "doctor/record/writer.h"
@@ -221,10 +220,6 @@ void gcap_call_entered(gcap_record_thread_t* thread, uint32_t callback, const gc
   const uintptr_t position = (uintptr_t)__builtin_frame_address(0);
   drop_stale(thread, epoch);
   while (thread->depth != 0 && thread->calls[thread->depth - 1].position <= position) --thread->depth;
-  if (role == GCAP_ROLE_BEGIN) {
-    // An interpreter may have been loaded.
-    if (gcap_stacks_look()) gcap_python_look();
-  }
   if (thread->depth == GCAP_MAX_DEPTH) return;
   gcap_open_call_t* call = &thread->calls[thread->depth];
   *call = (gcap_open_call_t){.callback = callback, .correlation = data->correlation};

@@ -47,7 +47,6 @@ static const char* const noise[] = {
     "cuMemHostGet",
     "cuModuleGet",
     "cuOccupancy",
-    "cuPointerGetAttribute",
     "cuStreamGetAttribute",
     "cuStreamGetCtx",
     "cuStreamGetDevice",

@@ -1,7 +1,15 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Reads the table of symbols out of the file of a library, since the loader maps the exported ones alone. Every offset
-// is checked against the file's size: a damaged file has no symbol. Locking: none.
+// Loaded files and their symbols, in callbacks.
+//
+// A constructor of a library runs under the loader's lock, and may wait for a thread that calls CUDA. So nothing here
+// calls the loader: dladdr, dlsym and dl_iterate_phdr take its lock. The C library finds a loaded file without one
+// since glibc 2.35, for unwinders. NOTE: an older one has no such function, and its unwinder takes the lock too; there
+// dladdr1 is asked.
+//
+// Exported symbols are read out of the file's memory, which stays as long as code of the file is on the thread's stack.
+// Others are read out of the file. Every offset there is checked against the file's size: a damaged file has no symbol.
+// Locking: none.
 #include "doctor/record/elf_symbol.h"
 
 #include <dlfcn.h>
@@ -68,11 +76,130 @@ static uint64_t find_in_file(const char* path, const char* name) {
   return value;
 }
 
-void* gcap_elf_symbol(const void* near, const char* name) {
+void* gcap_elf_hidden(const struct link_map* module, const char* name) {
+  const bool is_program = module->l_name == NULL || module->l_name[0] == '\0';
+  const uint64_t value = find_in_file(is_program ? "/proc/self/exe" : module->l_name, name);
+  return value != 0 ? (void*)(uintptr_t)(module->l_addr + value) : NULL;
+}
+
+// --- In memory -------------------------------------------------------------------------------------------------------
+
+// glibc's struct dl_find_object: flags, where the file begins and ends, and its link_map; more words follow.
+typedef struct found {
+  uintptr_t flags, begin, end;
+  const struct link_map* module;
+  uintptr_t others[12];
+} found_t;
+
+static int (*find_object)(void* address, found_t* out_found);
+
+void gcap_elf_start(void) {
+  void* symbol = dlsym(RTLD_DEFAULT, "_dl_find_object");
+  memcpy(&find_object, &symbol, sizeof(symbol));
+}
+
+const struct link_map* gcap_elf_module(const void* address) {
+  if (find_object != NULL) {
+    found_t found = {0};
+    return find_object((void*)address, &found) == 0 ? found.module : NULL;
+  }
   Dl_info info;
-  struct link_map* map = NULL;
-  if (dladdr1(near, &info, (void**)&map, RTLD_DL_LINKMAP) == 0 || map == NULL) return NULL;
-  const bool is_program = map->l_name == NULL || map->l_name[0] == '\0';
-  const uint64_t value = find_in_file(is_program ? "/proc/self/exe" : map->l_name, name);
-  return value != 0 ? (void*)(uintptr_t)(map->l_addr + value) : NULL;
+  struct link_map* module = NULL;
+  return dladdr1(address, &info, (void**)&module, RTLD_DL_LINKMAP) != 0 ? module : NULL;
+}
+
+// What a file exports. Its GNU table of hashes, which nearly all have, or else the older table says how many they are.
+typedef struct exports {
+  const ElfW(Sym) * symbols;
+  const char* names;
+  uint32_t begin, end;               // of the exported symbols
+  const uint32_t *buckets, *chains;  // of the GNU table: NULL without it; the chain of a symbol is at `begin` less
+  uint32_t num_buckets;
+} exports_t;
+
+// The loader makes most of the section's offsets addresses, but not in files that it did not load, such as the vdso.
+static const void* dynamic_address(const struct link_map* module, const ElfW(Dyn) * entry) {
+  const uintptr_t value = entry->d_un.d_ptr;
+  return (const void*)(value < module->l_addr ? module->l_addr + value : value);
+}
+
+// The numbers of buckets, of symbols before the first, of the filter's words, a shift; the filter, buckets and chains.
+// A chain's last hash has the lowest bit set.
+static void read_gnu(const uint32_t* table, exports_t* out) {
+  out->num_buckets = table[0];
+  out->begin = out->end = table[1];
+  out->buckets = table + 4 + table[2] * (sizeof(ElfW(Addr)) / sizeof(*table));
+  out->chains = out->buckets + out->num_buckets;
+  uint32_t last = 0;
+  for (uint32_t i = 0; i < out->num_buckets; ++i) last = out->buckets[i] > last ? out->buckets[i] : last;
+  if (last < out->begin) return;
+  while ((out->chains[last - out->begin] & 1) == 0) ++last;
+  out->end = last + 1;
+}
+
+static bool read_exports(const struct link_map* module, exports_t* out) {
+  const uint32_t *gnu = NULL, *older = NULL;
+  memset(out, 0, sizeof(*out));
+  for (const ElfW(Dyn)* entry = module->l_ld; entry != NULL && entry->d_tag != DT_NULL; ++entry) {
+    if (entry->d_tag == DT_SYMTAB) out->symbols = dynamic_address(module, entry);
+    if (entry->d_tag == DT_STRTAB) out->names = dynamic_address(module, entry);
+    if (entry->d_tag == DT_GNU_HASH) gnu = dynamic_address(module, entry);
+    if (entry->d_tag == DT_HASH) older = dynamic_address(module, entry);
+  }
+  if (out->symbols == NULL || out->names == NULL) return false;
+  if (gnu != NULL) {
+    read_gnu(gnu, out);
+  } else if (older != NULL) {
+    out->end = older[1];
+  }
+  return out->begin < out->end;
+}
+
+static bool is_defined(const ElfW(Sym) * symbol) {
+  const unsigned char type = symbol->st_info & 0xf;
+  return symbol->st_shndx != SHN_UNDEF && symbol->st_value != 0 && type != STT_TLS;
+}
+
+static uint32_t hash_of(const char* name) {
+  uint32_t hash = 5381;
+  for (const unsigned char* at = (const unsigned char*)name; *at != '\0'; ++at) hash = hash * 33 + *at;
+  return hash;
+}
+
+static bool is_function(const exports_t* exports, uint32_t i, const char* name) {
+  const ElfW(Sym)* symbol = &exports->symbols[i];
+  return is_defined(symbol) && (symbol->st_info & 0xf) == STT_FUNC &&
+         strcmp(exports->names + symbol->st_name, name) == 0;
+}
+
+void* gcap_elf_exported(const struct link_map* module, const char* name) {
+  exports_t exports;
+  if (!read_exports(module, &exports)) return NULL;
+  const uint32_t hash = hash_of(name);
+  uint32_t begin = exports.begin;
+  if (exports.buckets != NULL) {
+    begin = exports.buckets[hash % exports.num_buckets];
+    if (begin < exports.begin) return NULL;
+  }
+  for (uint32_t i = begin; i < exports.end; ++i) {
+    const uint32_t seen = exports.buckets != NULL ? exports.chains[i - exports.begin] : hash & ~1u;
+    if ((seen | 1) == (hash | 1) && is_function(&exports, i, name)) {
+      return (void*)(module->l_addr + exports.symbols[i].st_value);
+    }
+    if ((seen & 1) != 0) return NULL;
+  }
+  return NULL;
+}
+
+const char* gcap_elf_name(const struct link_map* module, const void* address) {
+  exports_t exports;
+  const ElfW(Sym)* best = NULL;
+  const uintptr_t value = (uintptr_t)address - module->l_addr;
+  if (!read_exports(module, &exports)) return NULL;
+  for (uint32_t i = exports.begin; i < exports.end; ++i) {
+    const ElfW(Sym)* symbol = &exports.symbols[i];
+    const bool has_it = symbol->st_size != 0 ? value - symbol->st_value < symbol->st_size : value == symbol->st_value;
+    if (has_it && is_defined(symbol) && (best == NULL || symbol->st_value > best->st_value)) best = symbol;
+  }
+  return best != NULL ? exports.names + best->st_name : NULL;
 }

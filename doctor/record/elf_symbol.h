@@ -1,14 +1,27 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// elf_symbol.h: symbols that a loaded file has and does not export.
+// elf_symbol.h: loaded files and their symbols, without the loader's lock.
 #ifndef GCAP_DOCTOR_RECORD_ELF_SYMBOL_H_
 #define GCAP_DOCTOR_RECORD_ELF_SYMBOL_H_
 
+#include <stdint.h>
+
 #pragma GCC visibility push(hidden)
 
-// The address of a function in the loaded file that `near` is in, by the file's table of symbols; NULL if the file was
-// stripped of the table, or does not have the function.
-void* gcap_elf_symbol(const void* near, const char* name);
+struct link_map;
+
+// Once, before there are callbacks: looks for what the C library has to find files without a lock.
+void gcap_elf_start(void);
+// The loaded file that the address is in; NULL for none. It is to be used only where the file stays loaded: because the
+// address is a return address of the calling thread, or the caller's own.
+const struct link_map* gcap_elf_module(const void* address);
+// The address of a function that a loaded file exports; NULL if it does not.
+void* gcap_elf_exported(const struct link_map* module, const char* name);
+// The name of the exported symbol that the address is in; NULL for none. It is the file's own memory.
+const char* gcap_elf_name(const struct link_map* module, const void* address);
+// The address of a function of the loaded file that is not exported, by the file's table of symbols; NULL if the file
+// was stripped of the table, or does not have the function.
+void* gcap_elf_hidden(const struct link_map* module, const char* name);
 
 #pragma GCC visibility pop
 

@@ -83,9 +83,3 @@ void gcap_intern_publish(gcap_defined_t* defined, bool written) {
   }
   defined->count = 0;
 }
-
-void gcap_intern_forget(gcap_intern_t* table) {
-  pthread_mutex_lock(&table->lock);
-  gcap_map_clear(&table->ids);
-  pthread_mutex_unlock(&table->lock);
-}

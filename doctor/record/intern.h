@@ -38,8 +38,6 @@ uint32_t gcap_intern_add(gcap_intern_t* table, uint64_t key, const char* kind, c
                          gcap_text_t* out, gcap_defined_t* defined);
 // What was defined is in the file, or, if not `written`, is not; empties `defined`.
 void gcap_intern_publish(gcap_defined_t* defined, bool written);
-// Makes a key forgotten: the next one gets a new id.
-void gcap_intern_forget(gcap_intern_t* table);
 
 #pragma GCC visibility pop
 

@@ -7,12 +7,15 @@
 // whose _Py_DumpTraceback writes the stack to a file: an exported symbol in 3.11 and 3.12, a hidden one in others,
 // which is found where the interpreter has its table of symbols. Where there is none, and the thread holds the lock,
 // the frames are asked for by the public functions. Nothing else of an interpreter is assumed, and where nothing works
-// a stack says why. Locking: none.
+// a stack says why.
+//
+// An interpreter that is there at the start is found by the loader's functions. One that comes later is found when code
+// of it is on a stack, by elf_symbol.c: a callback must not take the loader's lock. Locking: none; the functions are
+// loaded by the thread that takes a flag first, and others have no Python stack until they are.
 #include "doctor/record/python.h"
 
 #include <dlfcn.h>
 #include <link.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,15 +52,47 @@ typedef struct python {
 } python_t;
 
 static python_t python;
-static pthread_mutex_t look_lock = PTHREAD_MUTEX_INITIALIZER;
-static atomic_bool is_found;
+static atomic_bool is_taken, is_found;
 
 // --- Finding it ------------------------------------------------------------------------------------------------------
 
-static bool load(void* library, const char* name, void* out_function) {
-  void* symbol = dlsym(library, name);
+static bool load(const struct link_map* module, const char* name, void* out_function) {
+  void* symbol = gcap_elf_exported(module, name);
   memcpy(out_function, &symbol, sizeof(symbol));
   return symbol != NULL;
+}
+
+static void load_others(const struct link_map* module) {
+  if (!load(module, "_Py_DumpTraceback", &python.DumpTraceback)) {
+    void* hidden = gcap_elf_hidden(module, "_Py_DumpTraceback");
+    memcpy(&python.DumpTraceback, &hidden, sizeof(hidden));
+  }
+  if (!load(module, "PyThreadState_GetUnchecked", &python.CurrentState)) {
+    load(module, "_PyThreadState_UncheckedGet", &python.CurrentState);
+  }
+  const bool has_frames =
+      load(module, "PyThreadState_GetFrame", &python.GetFrame) && load(module, "PyFrame_GetBack", &python.GetBack) &&
+      load(module, "PyFrame_GetCode", &python.GetCode) &&
+      load(module, "PyFrame_GetLineNumber", &python.GetLineNumber) &&
+      load(module, "PyObject_GetAttrString", &python.GetAttrString) &&
+      load(module, "PyUnicode_AsUTF8", &python.AsUtf8) && load(module, "Py_DecRef", &python.DecRef) &&
+      load(module, "PyErr_Fetch", &python.ErrFetch) && load(module, "PyErr_Restore", &python.ErrRestore);
+  if (!has_frames) python.GetFrame = NULL;
+  load(module, "PyGC_Disable", &python.GcDisable);
+  load(module, "PyGC_Enable", &python.GcEnable);
+}
+
+void gcap_python_look_in(const struct link_map* module) {
+  if (atomic_load(&is_found) || gcap_elf_exported(module, "Py_IsInitialized") == NULL) return;
+  if (atomic_exchange(&is_taken, true)) return;  // for ever, once it is found
+  if (load(module, "Py_IsInitialized", &python.IsInitialized) && load(module, "Py_GetVersion", &python.GetVersion) &&
+      load(module, "PyGILState_GetThisThreadState", &python.GetThisThreadState)) {
+    load_others(module);
+    gcap_python_place_start(python.GetVersion());
+    atomic_store_explicit(&is_found, true, memory_order_release);
+  } else {
+    atomic_store(&is_taken, false);
+  }
 }
 
 // An interpreter that was loaded for a plugin alone is not found by the program's names.
@@ -69,49 +104,17 @@ static int look_at_module(struct dl_phdr_info* info, size_t size, void* user) {
   return 1;
 }
 
-static void* library_of_interpreter(void) {
-  if (dlsym(RTLD_DEFAULT, "Py_IsInitialized") != NULL) return RTLD_DEFAULT;
-  char* path = NULL;
-  dl_iterate_phdr(look_at_module, &path);
-  void* library = path != NULL ? dlopen(path, RTLD_NOW | RTLD_NOLOAD) : NULL;
-  free(path);
-  return library;
-}
-
-static void load_others(void* library) {
-  void* initialized;
-  memcpy(&initialized, &python.IsInitialized, sizeof(initialized));
-  if (!load(library, "_Py_DumpTraceback", &python.DumpTraceback)) {
-    void* hidden = gcap_elf_symbol(initialized, "_Py_DumpTraceback");
-    memcpy(&python.DumpTraceback, &hidden, sizeof(hidden));
+void gcap_python_start(void) {
+  void* symbol = dlsym(RTLD_DEFAULT, "Py_IsInitialized");
+  if (symbol == NULL) {
+    char* path = NULL;
+    dl_iterate_phdr(look_at_module, &path);
+    void* library = path != NULL ? dlopen(path, RTLD_NOW | RTLD_NOLOAD) : NULL;
+    if (library != NULL) symbol = dlsym(library, "Py_IsInitialized");
+    free(path);
   }
-  if (!load(library, "PyThreadState_GetUnchecked", &python.CurrentState)) {
-    load(library, "_PyThreadState_UncheckedGet", &python.CurrentState);
-  }
-  const bool has_frames =
-      load(library, "PyThreadState_GetFrame", &python.GetFrame) && load(library, "PyFrame_GetBack", &python.GetBack) &&
-      load(library, "PyFrame_GetCode", &python.GetCode) &&
-      load(library, "PyFrame_GetLineNumber", &python.GetLineNumber) &&
-      load(library, "PyObject_GetAttrString", &python.GetAttrString) &&
-      load(library, "PyUnicode_AsUTF8", &python.AsUtf8) && load(library, "Py_DecRef", &python.DecRef) &&
-      load(library, "PyErr_Fetch", &python.ErrFetch) && load(library, "PyErr_Restore", &python.ErrRestore);
-  if (!has_frames) python.GetFrame = NULL;
-  load(library, "PyGC_Disable", &python.GcDisable);
-  load(library, "PyGC_Enable", &python.GcEnable);
-}
-
-void gcap_python_look(void) {
-  if (atomic_load(&is_found)) return;
-  void* library = library_of_interpreter();
-  pthread_mutex_lock(&look_lock);
-  if (!atomic_load(&is_found) && (library != NULL || dlsym(RTLD_DEFAULT, "Py_IsInitialized") != NULL) &&
-      load(library, "Py_IsInitialized", &python.IsInitialized) && load(library, "Py_GetVersion", &python.GetVersion) &&
-      load(library, "PyGILState_GetThisThreadState", &python.GetThisThreadState)) {
-    load_others(library);
-    gcap_python_place_start(python.GetVersion());
-    atomic_store(&is_found, true);
-  }
-  pthread_mutex_unlock(&look_lock);
+  const struct link_map* module = symbol != NULL ? gcap_elf_module(symbol) : NULL;
+  if (module != NULL) gcap_python_look_in(module);
 }
 
 // --- By the interpreter's fault handler ------------------------------------------------------------------------------

@@ -8,8 +8,13 @@
 
 #pragma GCC visibility push(hidden)
 
-// Looks for an interpreter, unless it was found before: it may be loaded at any time. Called as a capture begins.
-void gcap_python_look(void);
+struct link_map;
+
+// Looks for an interpreter, once, before there are callbacks.
+void gcap_python_start(void);
+// Looks for it in a loaded file that code of the calling thread's stack is in, unless it was found: it may be loaded at
+// any time. Legal in a callback.
+void gcap_python_look_in(const struct link_map* module);
 
 // Ids of frames, innermost first, at most GCAP_MAX_PYTHON_FRAMES; returns how many. Where there is an interpreter but
 // no stack, `*out_why` says why; else it is NULL.

@@ -6,8 +6,8 @@
 // Whatever goes wrong is said in one sentence, and the program runs on without a recording. A callback asks nothing of
 // CUDA, keeps errno, and ignores what it causes itself. A child of fork() records nothing: CUDA does not work there,
 // and the locks may be another thread's. The library is never unloaded (-z nodelete), since CUPTI keeps the callback's
-// address. Locks of the recorder are held over memory alone, and none within another, but that of times.c over that of
-// handles.c.
+// address. Locks of the recorder are held over memory alone, never over a function of CUPTI, the loader or the
+// interpreter, nor over a write; and none within another, but that of times.c over that of handles.c.
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
@@ -19,6 +19,7 @@
 #include "doctor/record/calls.h"
 #include "doctor/record/cupti_find.h"
 #include "doctor/record/driver_calls.h"
+#include "doctor/record/elf_symbol.h"
 #include "doctor/record/graphs.h"
 #include "doctor/record/handles.h"
 #include "doctor/record/python.h"
@@ -149,8 +150,9 @@ static void write_system(void) {
 static void start(const gcap_record_settings_t* settings) {
   if (!gcap_threads_start() || !gcap_cupti_find(settings->cupti, &cupti)) return;
   write_system();
+  gcap_elf_start();
   gcap_stacks_start();
-  gcap_python_look();
+  gcap_python_start();
   gcap_graphs_start(&cupti);
   int result = cupti.Subscribe(&subscriber, on_callback, NULL);
   if (result == GCAP_CUPTI_SUCCESS) {

@@ -2,18 +2,19 @@
 //
 // Stacks: return addresses of the C stack by backtrace(), and the frames of Python by python.c.
 //
-// Addresses are looked up once: a frame's id is kept by its address, a stack's by the ids of its frames. An address is
-// written as what tools such as addr2line take: less the address at which its file was loaded. Locking: the tables'.
+// Addresses are described once: a frame's id is kept by its address and the loaded file that it is in, since another
+// file may take the place of one that was unloaded; a stack's by the ids of its frames. An address is written as what
+// tools such as addr2line take: less the address at which its file was loaded. Locking: the tables'; the loader's lock
+// is not taken (elf_symbol.c).
 #include "doctor/record/stacks.h"
 
-#include <dlfcn.h>
 #include <execinfo.h>
 #include <link.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "doctor/record/elf_symbol.h"
 #include "doctor/record/intern.h"
 #include "doctor/record/python.h"
 
@@ -29,7 +30,6 @@ static gcap_intern_t frames = {.lock = PTHREAD_MUTEX_INITIALIZER};
 static gcap_intern_t stacks = {.lock = PTHREAD_MUTEX_INITIALIZER};
 static char executable[4096];
 static uintptr_t own_begin, own_end;  // the recorder's code
-static _Atomic uint64_t loads, unloads;
 
 static int find_own(struct dl_phdr_info* info, size_t size, void* user) {
   (void)size;
@@ -46,52 +46,45 @@ static int find_own(struct dl_phdr_info* info, size_t size, void* user) {
   return 0;
 }
 
-// The counts are the same for all libraries: the first one tells them.
-static int count_loads(struct dl_phdr_info* info, size_t size, void* user) {
-  (void)size;
-  *(struct dl_phdr_info*)user = *info;
-  return 1;
-}
-
 void gcap_stacks_start(void) {
   void* address[2];
   backtrace(address, 2);
   dl_iterate_phdr(find_own, NULL);
   const ssize_t length = readlink("/proc/self/exe", executable, sizeof(executable) - 1);
   executable[length > 0 ? length : 0] = '\0';
-  gcap_stacks_look();
 }
 
-bool gcap_stacks_look(void) {
-  struct dl_phdr_info now = {0};
-  dl_iterate_phdr(count_loads, &now);
-  if (atomic_exchange(&unloads, now.dlpi_subs) != now.dlpi_subs) gcap_intern_forget(&frames);
-  return atomic_exchange(&loads, now.dlpi_adds) != now.dlpi_adds;
-}
-
-// A return address as file, offset and function.
-static void describe(const void* address, gcap_text_t* out) {
-  Dl_info info;
-  struct link_map* map = NULL;
-  // The call is before the return address, which may be another function's first byte.
-  if (dladdr1((const char*)address - 1, &info, (void**)&map, RTLD_DL_LINKMAP) == 0 || map == NULL) {
+// A return address as file, offset and function. The call is before it: it may be another function's first byte.
+static void describe(const struct link_map* module, const void* address, gcap_text_t* out) {
+  if (module == NULL) {
     gcap_text_field(out, "module", "?");
     gcap_text_hex(out, "offset", (uintptr_t)address);
     return;
   }
-  const char* name = map->l_name;
-  if (name == NULL || name[0] == '\0') name = executable[0] != '\0' ? executable : info.dli_fname;
+  const char* name = module->l_name;
+  if (name == NULL || name[0] == '\0') name = executable[0] != '\0' ? executable : "?";
+  const char* function = gcap_elf_name(module, (const char*)address - 1);
   gcap_text_field(out, "module", name);
-  gcap_text_hex(out, "offset", (uintptr_t)address - map->l_addr);
-  if (info.dli_sname != NULL) gcap_text_field(out, "function", info.dli_sname);
+  gcap_text_hex(out, "offset", (uintptr_t)address - module->l_addr);
+  if (function != NULL) gcap_text_field(out, "function", function);
+}
+
+static uint64_t key_of(const struct link_map* module, const void* address) {
+  uint64_t key = gcap_hash(kCFrame, &address, sizeof(address));
+  if (module == NULL) return key;
+  key = gcap_hash(key, &module->l_addr, sizeof(module->l_addr));
+  return module->l_name != NULL ? gcap_hash(key, module->l_name, strlen(module->l_name)) : key;
 }
 
 static uint32_t c_frame(gcap_record_thread_t* thread, const void* address) {
-  const uint64_t key = gcap_hash(kCFrame, &address, sizeof(address));
+  const struct link_map* module = gcap_elf_module((const char*)address - 1);
+  const uint64_t key = key_of(module, address);
   uint32_t id = gcap_intern_find(&frames, key, &thread->out, &thread->defined);
   if (id != 0) return id;
   gcap_text_t fields = {0};
-  describe(address, &fields);
+  // An interpreter may have been loaded since the start.
+  if (module != NULL) gcap_python_look_in(module);
+  describe(module, address, &fields);
   id = gcap_intern_add(&frames, key, "frame", &fields, &thread->out, &thread->defined);
   gcap_text_free(&fields);
   return id;

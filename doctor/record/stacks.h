@@ -15,9 +15,6 @@ enum {
 
 // Once, before there are callbacks: the unwinder loads itself at its first use.
 void gcap_stacks_start(void);
-// Whether libraries were loaded since the last time. Where one was unloaded, addresses mean other frames from now on.
-// Called as a capture begins.
-bool gcap_stacks_look(void);
 // The id of the calling thread's stack, C and Python. Its lines, if they are new, go with the thread's next write.
 // 0 without memory.
 uint32_t gcap_stack_record(gcap_record_thread_t* thread);

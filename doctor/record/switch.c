@@ -6,18 +6,33 @@
 // While a capture is open all of the driver's are enabled, one by one. To disable the domain would disable the few too,
 // and another thread's capture that begins just then would not be seen. And CUPTI takes the enabling of a domain that
 // was enabled before, and never disabled as a whole, for done (seen with CUPTI 13.0 on an H200: the second capture of a
-// program had no calls). Locking: CUPTI wants changes of callbacks one at a time, so the lock is held over CUPTI's
-// function, and nothing else.
+// program had no calls).
+//
+// Locking: the lock is held over memory alone. CUPTI wants changes of callbacks one at a time: one thread makes them,
+// and goes on until they are as they are wished by then; others leave their wish and go. A thread that begins a capture
+// waits for its callbacks, since it would miss calls of its own without them, but not for ever: CUPTI may hold the
+// other thread until this one has left its callback.
 #include "doctor/record/switch.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 
 #include "doctor/record/driver_calls.h"
+#include "doctor/record/writer.h"
 
 enum {
   kMaxOpen = 256,  // captures at once; more are not counted, and end with the others
 };
+
+#define MOST_WAIT_NS UINT64_C(100000000)
+
+// Which callbacks are enabled beside those that always are.
+typedef struct enabled {
+  bool others;    // all of the driver's
+  bool frees;     // cuMemFree
+  bool is_ended;  // none at all, for ever
+} enabled_t;
 
 static const uint8_t resources[] = {
     GCAP_CUPTI_STREAM_CREATED, GCAP_CUPTI_STREAM_DESTROY, GCAP_CUPTI_GRAPH_CREATED,      GCAP_CUPTI_GRAPH_DESTROY,
@@ -31,98 +46,171 @@ static struct {
   pthread_mutex_t lock;
   uint32_t open[kMaxOpen];  // streams
   uint32_t num_open;
-  uint32_t last_callback;  // of the driver's, once that is known
-  bool watches_frees, is_stopped;
+  enabled_t wished, made;
+  bool is_switching;       // a thread is in CUPTI for it
+  uint32_t last_callback;  // of the driver's, once that is known; the switching thread's own
   atomic_bool is_capturing;
   _Atomic uint32_t epoch;
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static bool is_always_on(uint32_t callback) {
+static bool is_always_on(uint32_t callback, bool with_frees) {
   const uint8_t role = gcap_driver_call(callback)->role;
-  return role != GCAP_ROLE_NONE && (role != GCAP_ROLE_MANAGED_FREE || state.watches_frees);
+  return role != GCAP_ROLE_NONE && (role != GCAP_ROLE_MANAGED_FREE || with_frees);
 }
 
 static int enable(uint32_t on, uint32_t callback) {
   return state.cupti->EnableCallback(on, state.subscriber, GCAP_CUPTI_DRIVER, callback);
 }
 
+static void make_wished(void);
+
 int gcap_switch_start(const gcap_cupti_t* cupti, gcap_cupti_subscriber_t* subscriber) {
+  int result = GCAP_CUPTI_SUCCESS;
+  // The first callback may come at once, in another thread.
+  pthread_mutex_lock(&state.lock);
   state.cupti = cupti;
   state.subscriber = subscriber;
-  int result = GCAP_CUPTI_SUCCESS;
-  pthread_mutex_lock(&state.lock);
+  state.is_switching = true;
+  pthread_mutex_unlock(&state.lock);
   for (uint32_t i = 1; i < GCAP_NUM_DRIVER_CALLS; ++i) {
     // An older CUPTI does not know all.
-    if (is_always_on(i)) enable(1, i);
+    if (is_always_on(i, false)) enable(1, i);
   }
   for (size_t i = 0; i < sizeof(resources); ++i) {
     const int refused = cupti->EnableCallback(1, subscriber, GCAP_CUPTI_RESOURCE, resources[i]);
     if (refused != GCAP_CUPTI_SUCCESS) result = refused;
   }
-  pthread_mutex_unlock(&state.lock);
+  make_wished();
   return result;
 }
 
-// With the lock held. An older CUPTI knows fewer callbacks: where the first pass found the last one, later ones end.
-static void switch_others(uint32_t on) {
+// --- By the switching thread, without the lock -----------------------------------------------------------------------
+
+// An older CUPTI knows fewer callbacks: where the first pass found the last one, later ones end.
+static void switch_others(uint32_t on, bool with_frees) {
   const uint32_t end = state.last_callback != 0 ? state.last_callback + 1 : GCAP_NUM_DRIVER_CALLS;
   for (uint32_t i = 1; i < end; ++i) {
-    if (is_always_on(i) || enable(on, i) != GCAP_CUPTI_SUCCESS) continue;
+    if (is_always_on(i, with_frees) || enable(on, i) != GCAP_CUPTI_SUCCESS) continue;
     if (i > state.last_callback) state.last_callback = i;
   }
 }
 
-void gcap_switch_began(uint32_t stream) {
-  pthread_mutex_lock(&state.lock);
-  bool is_known = false;
-  for (uint32_t i = 0; i < state.num_open; ++i) is_known |= state.open[i] == stream;
-  if (!is_known && state.num_open < kMaxOpen) {
-    state.open[state.num_open++] = stream;
-    if (state.num_open == 1 && !state.is_stopped) {
-      atomic_store(&state.is_capturing, true);
-      switch_others(1);
-    }
+static void watch_frees(void) {
+  for (uint32_t i = 1; i < GCAP_NUM_DRIVER_CALLS; ++i) {
+    if (gcap_driver_call(i)->role == GCAP_ROLE_MANAGED_FREE) enable(1, i);
   }
+}
+
+static void end_all(void) {
+  for (uint32_t i = 1; i < GCAP_NUM_DRIVER_CALLS; ++i) enable(0, i);
+  for (size_t i = 0; i < sizeof(resources); ++i) {
+    state.cupti->EnableCallback(0, state.subscriber, GCAP_CUPTI_RESOURCE, resources[i]);
+  }
+}
+
+// One step from what is made to what is wished; what is made then.
+static enabled_t step(enabled_t made, enabled_t wished) {
+  if (wished.is_ended) {
+    end_all();
+    return wished;
+  }
+  if (wished.frees && !made.frees) {
+    watch_frees();
+    made.frees = true;
+  } else if (wished.others != made.others) {
+    switch_others(wished.others, made.frees);
+    made.others = wished.others;
+    if (!made.others) atomic_fetch_add(&state.epoch, 1);
+  }
+  return made;
+}
+
+static bool is_made(void) {
+  const enabled_t made = state.made, wished = state.wished;
+  if (made.is_ended || wished.is_ended) return made.is_ended;
+  return made.others == wished.others && made.frees == wished.frees;
+}
+
+// Ends the switching when all is as it is wished.
+static void make_wished(void) {
+  pthread_mutex_lock(&state.lock);
+  while (!is_made()) {
+    const enabled_t made = state.made, wished = state.wished;
+    pthread_mutex_unlock(&state.lock);
+    const enabled_t now = step(made, wished);
+    pthread_mutex_lock(&state.lock);
+    state.made = now;
+  }
+  state.is_switching = false;
   pthread_mutex_unlock(&state.lock);
 }
 
+// With the lock held. Whether the calling thread is to switch.
+static bool takes_switching(void) {
+  if (state.is_switching || is_made()) return false;
+  state.is_switching = true;
+  return true;
+}
+
+static void await_made(void) {
+  const uint64_t start_ns = gcap_writer_now();
+  bool is_awaited = true;
+  while (is_awaited && gcap_writer_now() - start_ns < MOST_WAIT_NS) {
+    sched_yield();
+    pthread_mutex_lock(&state.lock);
+    is_awaited = state.is_switching && !is_made();
+    pthread_mutex_unlock(&state.lock);
+  }
+}
+
+// --- Wishes ----------------------------------------------------------------------------------------------------------
+
+void gcap_switch_began(uint32_t stream) {
+  bool is_known = false;
+  pthread_mutex_lock(&state.lock);
+  for (uint32_t i = 0; i < state.num_open; ++i) is_known |= state.open[i] == stream;
+  if (!is_known && state.num_open < kMaxOpen) state.open[state.num_open++] = stream;
+  state.wished.others = true;
+  if (!state.wished.is_ended) atomic_store(&state.is_capturing, true);
+  const bool switches = takes_switching();
+  const bool waits = !switches && !is_made();
+  pthread_mutex_unlock(&state.lock);
+  if (switches) make_wished();
+  if (waits) await_made();
+}
+
 void gcap_switch_ended(uint32_t stream) {
+  bool switches = false;
   pthread_mutex_lock(&state.lock);
   for (uint32_t i = 0; i < state.num_open; ++i) {
     if (state.open[i] != stream) continue;
     state.open[i] = state.open[--state.num_open];
-    if (state.num_open == 0 && !state.is_stopped) {
+    if (state.num_open == 0) {
       atomic_store(&state.is_capturing, false);
-      switch_others(0);
-      atomic_fetch_add(&state.epoch, 1);
+      state.wished.others = false;
+      switches = takes_switching();
     }
     break;
   }
   pthread_mutex_unlock(&state.lock);
+  if (switches) make_wished();
 }
 
 void gcap_switch_watch_frees(void) {
   pthread_mutex_lock(&state.lock);
-  if (!state.watches_frees && !state.is_stopped) {
-    state.watches_frees = true;
-    for (uint32_t i = 1; i < GCAP_NUM_DRIVER_CALLS; ++i) {
-      if (gcap_driver_call(i)->role == GCAP_ROLE_MANAGED_FREE) enable(1, i);
-    }
-  }
+  state.wished.frees = true;
+  const bool switches = takes_switching();
   pthread_mutex_unlock(&state.lock);
+  if (switches) make_wished();
 }
 
 void gcap_switch_stop(void) {
   pthread_mutex_lock(&state.lock);
-  if (!state.is_stopped) {
-    state.is_stopped = true;
-    atomic_store(&state.is_capturing, false);
-    for (uint32_t i = 1; i < GCAP_NUM_DRIVER_CALLS; ++i) enable(0, i);
-    for (size_t i = 0; i < sizeof(resources); ++i) {
-      state.cupti->EnableCallback(0, state.subscriber, GCAP_CUPTI_RESOURCE, resources[i]);
-    }
-  }
+  state.wished.is_ended = true;
+  atomic_store(&state.is_capturing, false);
+  const bool switches = takes_switching();
   pthread_mutex_unlock(&state.lock);
+  if (switches) make_wished();
 }
 
 bool gcap_switch_is_capturing(void) { return atomic_load_explicit(&state.is_capturing, memory_order_relaxed); }

@@ -1,6 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // Captures, as they come and as they should not: what the recorder writes of them.
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -171,8 +172,14 @@ TEST(Recorder, QuestionsAreWrittenOnlyIfTheyFail) {
     fake.call(795, "cuCtxGetDevice_v2", arguments, 0);
     fake.call(795, "cuCtxGetDevice_v2", arguments, 201);
     fake.call(677, "cuGetProcAddress_v2", nullptr, 0);
+    fake.call(310, "cuPointerGetAttribute", nullptr, 0);
+    fake.call(450, "cuPointerGetAttributes", nullptr, 0);
     End(kStream, kGraph);
+    fake.call(450, "cuPointerGetAttributes", nullptr, 0);
   });
+  // What a pointer is tells the reader why a launch that follows is refused.
+  EXPECT_EQ(recorded.Call("cuPointerGetAttribute").result, 0);
+  EXPECT_EQ(recorded.Call("cuPointerGetAttributes").result, 0);
   EXPECT_EQ(recorded.Call("cuCtxGetDevice").result, 201);
   EXPECT_TRUE(recorded.Calls("cuGetProcAddress").empty());
 }
@@ -256,6 +263,29 @@ TEST(Recorder, AnotherThreadsCallIsWrittenAsItsOwn) {
   EXPECT_EQ(call.bytes, 4096u);
   EXPECT_STREQ(recorded.events->threads[call.thread].name, "loader");
   EXPECT_NE(call.thread, recorded.Call("cuStreamEndCapture").thread);
+}
+
+void* SynchronizeInThread(void*) {
+  Synchronize(kOther);
+  return nullptr;
+}
+
+TEST(Recorder, ThreadThatAConstructorWaitsForIsRecorded) {
+  Recorded recorded = Record([] {
+    char address[32];
+    snprintf(address, sizeof(address), "%lx", reinterpret_cast<unsigned long>(&SynchronizeInThread));
+    setenv("GCAP_TEST_WORK", address, 1);
+    alarm(30);  // ends what hangs
+    Begin(kStream);
+    IN_PROGRAM(dlopen("test/doctor/record/libconstructor.so", RTLD_NOW) != nullptr);
+    End(kStream, kGraph);
+  });
+  EXPECT_EQ(recorded.status, 0);
+  const gcap_event_call_t& call = recorded.Call("cuStreamSynchronize");
+  ASSERT_NE(call.stack, GCAP_NONE);
+  EXPECT_GT(recorded.events->stacks[call.stack].num_c, 0u);
+  // The names of exported functions are known without the loader.
+  EXPECT_NE(recorded.text.find("\tfunction=fake_cupti_call"), std::string::npos) << recorded.text;
 }
 
 // --- Captures that do not --------------------------------------------------------------------------------------------

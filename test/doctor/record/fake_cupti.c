@@ -28,6 +28,7 @@ static _Atomic uint8_t enabled[kNumCallbacks], resources[kNumResources];
 static _Atomic uint32_t last_correlation;
 static atomic_bool is_domain_enabled;  // the driver's
 static atomic_int changes;             // of callbacks, at this moment: CUPTI wants one at a time
+static void (*_Atomic change_hook)(void);
 static gcap_cupti_buffer_wanted_t buffer_wanted;
 static gcap_cupti_buffer_filled_t buffer_filled;
 static struct record {
@@ -85,6 +86,8 @@ EXPORT int cuptiUnsubscribe(gcap_cupti_subscriber_t* who) {
 // Two changes at once are undefined in CUPTI, and end a test here.
 static int change(_Atomic uint8_t* places, uint32_t begin, uint32_t end, uint32_t enable) {
   if (atomic_fetch_add(&changes, 1) != 0) abort();
+  void (*hook)(void) = atomic_exchange(&change_hook, NULL);
+  if (hook != NULL) hook();
   for (uint32_t i = begin; i < end; ++i) atomic_store(&places[i], enable != 0);
   atomic_fetch_sub(&changes, 1);
   return GCAP_CUPTI_SUCCESS;
@@ -210,6 +213,8 @@ static void tell_resource(uint32_t callback, void* stream, const void* descripto
 EXPORT void fake_cupti_stream(uint32_t callback, void* stream) { tell_resource(callback, stream, NULL); }
 
 EXPORT void fake_cupti_graph(uint32_t callback, const gcap_cupti_graph_t* data) { tell_resource(callback, NULL, data); }
+
+EXPORT void fake_cupti_at_change(void (*hook)(void)) { atomic_store(&change_hook, hook); }
 
 EXPORT uint32_t fake_cupti_enabled(void) {
   uint32_t count = 0;

@@ -27,6 +27,8 @@ void fake_cupti_graph(uint32_t callback, const gcap_cupti_graph_t* data);
 // How many of the driver's callbacks are enabled.
 uint32_t fake_cupti_enabled(void);
 int fake_cupti_is_enabled(uint32_t callback);
+// Called once, within the next change of a callback.
+void fake_cupti_at_change(void (*hook)(void));
 // A record of activity, handed over at the next flush.
 void fake_cupti_record(int32_t kind, uint32_t graph, uint64_t node, uint32_t correlation, uint64_t start_ns,
                        uint64_t end_ns);

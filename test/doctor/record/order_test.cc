@@ -5,6 +5,7 @@
 // all captures are over the few callbacks are enabled again. GCAP_SEED=N runs one seed.
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <random>
 #include <thread>
@@ -131,6 +132,32 @@ TEST(RecorderOrder, OfCallbacksMayBeAny) {
     SCOPED_TRACE("GCAP_SEED=" + std::to_string(seed));
     ExpectWhole(seed);
   }
+}
+
+// CUPTI may wait, as it changes callbacks, for a thread that captures.
+TEST(RecordedOrder, NoThreadWaitsForAnothersChangeOfCallbacks) {
+  Recorded recorded = Record([] {
+    alarm(30);  // ends what hangs
+    const uint32_t few = fake.enabled();
+    fake.at_change([] {
+      std::thread([] {
+        Begin(Handle(0x2000));
+        End(Handle(0x2000), Handle(0x3000));
+        Begin(Handle(0x2000));
+      }).join();
+    });
+    Begin(Handle(0x1000));
+    End(Handle(0x1000), Handle(0x3000));
+    IN_PROGRAM(fake.enabled() > 700);  // the thread's capture is open
+    fake.at_change([] { std::thread([] { Begin(Handle(0x4000)); }).join(); });
+    End(Handle(0x2000), Handle(0x3000));
+    IN_PROGRAM(fake.enabled() > 700);
+    End(Handle(0x4000), Handle(0x3000));
+    IN_PROGRAM(fake.enabled() == few);
+  });
+  EXPECT_EQ(recorded.status, 0);
+  EXPECT_EQ(recorded.Calls("cuStreamBeginCapture").size(), 4u);
+  EXPECT_EQ(recorded.Calls("cuStreamEndCapture").size(), 4u);
 }
 
 }  // namespace
