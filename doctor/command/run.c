@@ -4,7 +4,8 @@
 //
 // The idea: CUDA's driver loads the library that CUDA_INJECTION64_PATH names, into every process of the program, and
 // each writes a file of events. What the program prints is its own: the report goes to standard error, after the
-// program has ended. Locking: none.
+// program has ended. It is made in a process of its own, so that the folder of the events is removed and the program's
+// code kept whatever becomes of the report. Locking: none.
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
@@ -18,7 +19,10 @@
 #include "doctor/command/installed.h"
 #include "doctor/command/options.h"
 
-enum { kMaxLimitMb = 1 << 20 };
+enum {
+  kMaxLimitMb = 1 << 20,
+  kSignalled = 128,  // and the signal's number
+};
 
 // A file of events that was there before.
 typedef struct known_file {
@@ -203,7 +207,8 @@ static void keep_captures(gcap_cases_t* cases) {
 }
 
 // Reads what was recorded and reports. Returns GCAP_EXIT_*.
-static int report(run_t* run) {
+static int report(void* argument) {
+  run_t* run = argument;
   size_t count;
   const char** paths = find_events(run, &count);
   gcap_cases_t cases;
@@ -231,18 +236,26 @@ static void remove_folder(const run_t* run) {
   rmdir(run->folder);
 }
 
+// The report, of a program that ended with this code. Its own code counts where the program's is 0.
+static int report_apart(run_t* run, const gcap_child_signals_t* signals, int code) {
+  const int reported = gcap_child_call(signals, report, run);
+  if (reported > kSignalled) gcap_doctor_say("run: the report was ended by signal %d", reported - kSignalled);
+  return code == 0 ? reported : code;
+}
+
 int gcap_doctor_run(const gcap_doctor_options_t* options) {
   int code = check_options(options);
   if (code != GCAP_EXIT_HEALTHY) return code;
   run_t run = {.options = options};
+  gcap_child_signals_t signals;
+  gcap_child_signals_take(&signals);
   gcap_heap_init(&run.heap);
   code = GCAP_EXIT_FILE;
   if (set_environment(&run)) {
     remember_known(&run);
     bool started;
-    code = gcap_child_run(options->rest, &started);
-    int reported = started ? report(&run) : GCAP_EXIT_HEALTHY;
-    if (code == 0) code = reported;
+    code = gcap_child_run(&signals, options->rest, &started);
+    if (started) code = report_apart(&run, &signals, code);
     if (run.is_temporary) remove_folder(&run);
   }
   free(run.known);

@@ -158,4 +158,67 @@ signalled HUP 129
 signalled INT 130
 signalled TERM 7 trap
 signalled INT 8 trap
+
+# --- A report that comes to nothing -----------------------------------------------------------------------------------
+
+# Nobody reads the report: the code is the program's, and the files are written.
+code=0
+{ "$doctor" run --json unread.json -- "$program" copy "$data/broken.events" exit 6 2>&1 || echo $? >code; } | true
+for _ in $(seq 1000); do
+  [ ! -s code ] || break
+  sleep 0.01
+done
+[ "$(cat code)" = 6 ] || fail "with a report that nobody reads the doctor ended with $(cat code), expected 6"
+grep -q '"culprit"' unread.json || fail "there is no JSON beside a report that nobody reads"
+ran="a run whose report nobody reads"
+clean
+# But the program has a SIGPIPE of its own.
+ends 141 "$doctor" run --quiet -- "$program" kill 13
+clean
+
+# interrupted SIGNAL CODE WORD...: the doctor gets the signal while it waits for names, and ends with the code.
+mkdir slow
+printf '#!/bin/sh\n>"%s"\nexec sleep 10\n' "$tmp/reporting" >slow/c++filt
+chmod +x slow/c++filt
+interrupted() {
+  signal=$1 expected=$2
+  shift 2
+  rm -f reporting
+  env --default-signal=INT PATH="$tmp/slow:$PATH" GCAP_DOCTOR_SYMBOLIZER_SECONDS=60 \
+    "$doctor" run -- "$program" "$@" >out 2>err &
+  pid=$!
+  for _ in $(seq 1000); do
+    [ ! -e reporting ] || break
+    sleep 0.01
+  done
+  kill -s "$signal" "$pid"
+  code=0
+  wait "$pid" || code=$?
+  [ "$code" = "$expected" ] || fail "after $signal to its report the doctor ended with $code, expected $expected"
+  ran="a report ended by $signal"
+  clean
+}
+
+interrupted INT 130 copy "$data/broken.events"
+has err "run: the report was ended by signal 2"
+interrupted TERM 5 copy "$data/broken.events" exit 5
+# timeout sends its signal to the doctor and to all of its processes; the program ends, the report comes.
+ends 124 timeout 1 "$doctor" run -- "$program" copy "$data/broken.events" wait
+has err StreamSynchronize
+clean
+
+# A report that has no memory for all of it; what a sanitizer reserves is more.
+if (ulimit -v 60000 && "$doctor" --version) >/dev/null 2>&1; then
+  awk 'BEGIN {
+    print "gcap-events\tversion=1\tpid=1\ttime=1\tprogram=p"
+    print "thread\tid=1\tos=1"
+    for (i = 1; i <= 300000; ++i) print "call\tn=" i "\tthread=1\tfunction=f\tresult=0"
+  }' >large.events
+  limited() { (ulimit -v 60000 && exec "$@"); }
+  ends 3 limited "$doctor" run -- "$program" copy large.events
+  has err "gcap-doctor: no memory for"
+  clean
+  ends 9 limited "$doctor" run -- "$program" copy large.events exit 9
+  clean
+fi
 finish
