@@ -20,7 +20,12 @@
 
 #include "doctor/command/options.h"
 
-enum { kNotStarted = 126, kNotFound = 127, kSignalled = 128 };
+enum {
+  kNotStarted = 126,
+  kNotFound = 127,
+  kSignalled = 128,
+  kSameSignalNs = 500000000,
+};
 
 static const int kHandedOn[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 
@@ -29,17 +34,12 @@ void gcap_child_signals_take(gcap_child_signals_t* out_signals) {
   sigemptyset(watched);
   sigaddset(watched, SIGCHLD);
   for (size_t i = 0; i < sizeof(kHandedOn) / sizeof(kHandedOn[0]); ++i) sigaddset(watched, kHandedOn[i]);
+  out_signals->last_ns = 0;
   sigprocmask(SIG_BLOCK, watched, &out_signals->mask);
   // Where its end is ignored, the kernel throws what it ended with away.
   const struct sigaction by_default = {.sa_handler = SIG_DFL}, ignored = {.sa_handler = SIG_IGN};
   sigaction(SIGCHLD, &by_default, &out_signals->on_child);
   sigaction(SIGPIPE, &ignored, &out_signals->on_pipe);
-}
-
-// The signals that came until now are the last child's, not the next one's.
-static void forget_signals(const sigset_t* watched) {
-  const struct timespec now = {0};
-  while (sigtimedwait(watched, NULL, &now) > 0) continue;
 }
 
 // In the child: returns only if the program does not start.
@@ -53,17 +53,43 @@ static void start(char** arguments, const gcap_child_signals_t* signals, int err
   _exit(kNotFound);
 }
 
-// Waits for the child's end. Returns what waitpid tells of it. SIGUSR1 and SIGUSR2 are the program's alone.
-static int wait_for(pid_t pid, const sigset_t* watched, bool is_program) {
+static uint64_t now_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+// A signal of those that end a process. Returns whether it is one with the last one.
+static bool is_repeated(gcap_child_signals_t* signals) {
+  const uint64_t now = now_ns(), last = signals->last_ns;
+  signals->last_ns = now;
+  return last != 0 && now - last < kSameSignalNs;
+}
+
+// What a signal does to the child: a program has it itself; a function is ended. Returns the number of the signal that
+// ended it, else 0.
+static int hand_on(gcap_child_signals_t* signals, pid_t pid, bool is_program, const siginfo_t* info) {
+  const int number = info->si_signo;
+  const bool is_users = number == SIGUSR1 || number == SIGUSR2;
+  const bool repeated = !is_users && is_repeated(signals);
+  if (is_program && info->si_code <= 0) kill(pid, number);
+  if (is_program || is_users || repeated) return 0;
+  kill(pid, SIGKILL);
+  return number;
+}
+
+// Waits for the child's end. Returns its exit code, or 128 and the number of the signal that ended it.
+static int wait_for(gcap_child_signals_t* signals, pid_t pid, bool is_program) {
+  int ended_by = 0;
   for (;;) {
     int state;
     pid_t ended = waitpid(pid, &state, WNOHANG);
-    if (ended == pid) return state;
+    if (ended == pid && !WIFSIGNALED(state)) return WEXITSTATUS(state);
+    if (ended == pid) return kSignalled + (ended_by != 0 ? ended_by : WTERMSIG(state));
     if (ended < 0 && errno != EINTR) return 0;
     siginfo_t info;
-    int number = sigwaitinfo(watched, &info);
-    const bool is_wanted = is_program || (number != SIGUSR1 && number != SIGUSR2);
-    if (number > 0 && number != SIGCHLD && is_wanted && info.si_code <= 0) kill(pid, number);
+    int number = sigwaitinfo(&signals->watched, &info);
+    if (number > 0 && number != SIGCHLD && ended_by == 0) ended_by = hand_on(signals, pid, is_program, &info);
   }
 }
 
@@ -82,9 +108,7 @@ static int start_error(int errors) {
   return got == sizeof(error) ? error : 0;
 }
 
-static int code_of(int state) { return WIFSIGNALED(state) ? kSignalled + WTERMSIG(state) : WEXITSTATUS(state); }
-
-int gcap_child_run(const gcap_child_signals_t* signals, char** arguments, bool* out_started) {
+int gcap_child_run(gcap_child_signals_t* signals, char** arguments, bool* out_started) {
   int ends[2];
   *out_started = false;
   if (pipe2(ends, O_CLOEXEC) != 0) return say_not_started(arguments[0], errno);
@@ -94,24 +118,15 @@ int gcap_child_run(const gcap_child_signals_t* signals, char** arguments, bool* 
   close(ends[1]);
   if (pid > 0) error = start_error(ends[0]);
   close(ends[0]);
-  int state = pid > 0 ? wait_for(pid, &signals->watched, true) : 0;
-  forget_signals(&signals->watched);
+  int code = pid > 0 ? wait_for(signals, pid, true) : 0;
   *out_started = error == 0;
-  return error != 0 ? say_not_started(arguments[0], error) : code_of(state);
+  return error != 0 ? say_not_started(arguments[0], error) : code;
 }
 
-// In the child. A signal for the program that comes late ends no report.
-static _Noreturn void call_and_end(const gcap_child_signals_t* signals, int (*call)(void* argument), void* argument) {
-  sigset_t mask = signals->mask;
-  sigaddset(&mask, SIGUSR1);
-  sigaddset(&mask, SIGUSR2);
-  sigprocmask(SIG_SETMASK, &mask, NULL);
-  exit(call(argument));
-}
-
-int gcap_child_call(const gcap_child_signals_t* signals, int (*call)(void* argument), void* argument) {
+int gcap_child_call(gcap_child_signals_t* signals, int (*call)(void* argument), void* argument) {
   fflush(NULL);  // or the child would write it too
   pid_t pid = fork();
-  if (pid == 0) call_and_end(signals, call, argument);
-  return pid > 0 ? code_of(wait_for(pid, &signals->watched, false)) : call(argument);
+  // There the signals stay blocked: this process decides.
+  if (pid == 0) exit(call(argument));
+  return pid > 0 ? wait_for(signals, pid, false) : call(argument);
 }

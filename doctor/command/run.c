@@ -237,7 +237,7 @@ static void remove_folder(const run_t* run) {
 }
 
 // The report, of a program that ended with this code. Its own code counts where the program's is 0.
-static int report_apart(run_t* run, const gcap_child_signals_t* signals, int code) {
+static int report_apart(run_t* run, gcap_child_signals_t* signals, int code) {
   const int reported = gcap_child_call(signals, report, run);
   if (reported > kSignalled) gcap_doctor_say("run: the report was ended by signal %d", reported - kSignalled);
   return code == 0 ? reported : code;

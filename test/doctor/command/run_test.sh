@@ -202,8 +202,22 @@ interrupted() {
 interrupted INT 130 copy "$data/broken.events"
 has err "run: the report was ended by signal 2"
 interrupted TERM 5 copy "$data/broken.events" exit 5
-# timeout sends its signal to the doctor and to all of its processes; the program ends, the report comes.
-ends 124 timeout 1 "$doctor" run -- "$program" copy "$data/broken.events" wait
+# A signal to the doctor and another one to all of its processes, as timeout sends them, are one: the report comes.
+cat >twice <<'EOF'
+trap '' TERM
+env --default-signal=TERM "$@" &
+for _ in $(seq 1000); do
+  ! grep -q waiting out || break
+  sleep 0.01
+done
+kill -s TERM $!
+sleep 0.05
+kill -s TERM 0
+code=0
+wait $! || code=$?
+exit $code
+EOF
+ends 143 setsid -w bash twice "$doctor" run -- "$program" copy "$data/broken.events" wait
 has err StreamSynchronize
 clean
 
