@@ -82,6 +82,12 @@ static bool is_readable(const gcap_recording_t* recording, const char* name) {
   return false;
 }
 
+static void append(gcap_cases_t* cases, const char* name, gcap_recording_t* recording) {
+  cases->items = gcap_heap_grow(cases->items, cases->count, &cases->capacity, sizeof(*cases->items));
+  cases->items[cases->count++] =
+      (gcap_case_t){gcap_heap_copy(&cases->heap, name, strlen(name)), recording, gcap_diagnosis_create(recording)};
+}
+
 bool gcap_cases_add(gcap_cases_t* cases, const char* path) {
   FILE* file = open_events(path);
   if (file == NULL) return false;
@@ -97,10 +103,22 @@ bool gcap_cases_add(gcap_cases_t* cases, const char* path) {
   gcap_diagnosis_t* first = gcap_diagnosis_create(recording);
   add_symbols(recording, first);
   gcap_diagnosis_destroy(first);
-  cases->items = gcap_heap_grow(cases->items, cases->count, &cases->capacity, sizeof(*cases->items));
-  cases->items[cases->count++] =
-      (gcap_case_t){gcap_heap_copy(&cases->heap, name, strlen(name)), recording, gcap_diagnosis_create(recording)};
+  append(cases, name, recording);
   return true;
+}
+
+void gcap_cases_add_empty(gcap_cases_t* cases, const char* program, bool ended, const char* note) {
+  gcap_recording_t* recording = gcap_recording_create("events");
+  recording->program = gcap_heap_copy(&recording->heap, program, strlen(program));
+  recording->ended = ended;
+  recording->notes = gcap_heap_grow(NULL, 0, &recording->note_capacity, sizeof(*recording->notes));
+  recording->notes[recording->num_notes++] = gcap_heap_copy(&recording->heap, note, strlen(note));
+  gcap_recording_finish(recording);
+  append(cases, program, recording);
+}
+
+bool gcap_case_is_recorded(const gcap_case_t* of) {
+  return of->recording->num_calls != 0 || of->recording->ended || of->recording->num_notes == 0;
 }
 
 // --- Order -----------------------------------------------------------------------------------------------------------

@@ -35,6 +35,12 @@ void gcap_cases_deinit(gcap_cases_t* cases);
 // sentence and false.
 bool gcap_cases_add(gcap_cases_t* cases, const char* path);
 
+// Adds the case of a program of which there is no file: its report has the note, and nothing else.
+void gcap_cases_add_empty(gcap_cases_t* cases, const char* program, bool ended, const char* note);
+
+// Whether calls of the process were watched, be it that it made none: a recorder that could not work leaves only notes.
+bool gcap_case_is_recorded(const gcap_case_t* of);
+
 // Those with an error before the others, and those with captures before those without.
 void gcap_cases_sort(gcap_cases_t* cases);
 

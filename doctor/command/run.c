@@ -39,6 +39,7 @@ typedef struct run {
   bool is_temporary;   // the folder was made for this run
   known_file_t* known;
   size_t num_known, known_capacity;
+  int code;  // the program's
 } run_t;
 
 // --- Files of events -------------------------------------------------------------------------------------------------
@@ -206,24 +207,45 @@ static void keep_captures(gcap_cases_t* cases) {
   cases->count = kept;
 }
 
+static const char* command_line(run_t* run) {
+  const char* line = run->options->rest[0];
+  for (int i = 1; i < run->options->num_rest; ++i)
+    line = gcap_heap_print(&run->heap, "%s %s", line, run->options->rest[i]);
+  return line;
+}
+
+// Reads the files. Returns whether a process was recorded.
+static bool read_events(run_t* run, gcap_cases_t* cases) {
+  size_t count;
+  bool recorded = false;
+  const char** paths = find_events(run, &count);
+  for (size_t i = 0; i < count; ++i) {
+    if (gcap_cases_add(cases, paths[i])) recorded |= gcap_case_is_recorded(&cases->items[cases->count - 1]);
+  }
+  free(paths);
+  // A report is written all the same, so that no earlier one is taken for this run's.
+  if (cases->count == 0) {
+    gcap_cases_add_empty(cases, command_line(run), run->code < kSignalled,
+                         count == 0 ? "the program made no call of CUDA's driver, so there is nothing to report"
+                                    : "no file of events could be read");
+  }
+  return recorded;
+}
+
 // Reads what was recorded and reports. Returns GCAP_EXIT_*.
 static int report(void* argument) {
   run_t* run = argument;
-  size_t count;
-  const char** paths = find_events(run, &count);
   gcap_cases_t cases;
   gcap_cases_init(&cases);
-  int code = GCAP_EXIT_HEALTHY;
-  for (size_t i = 0; i < count; ++i) gcap_cases_add(&cases, paths[i]);
-  if (count == 0) gcap_doctor_say("the program made no call of CUDA's driver, so there is nothing to report");
-  if (cases.count != 0) {
-    keep_captures(&cases);
-    if (!run->options->quiet) gcap_cases_print(stderr, &cases, run->options->colour);
-    if (!gcap_cases_write(&cases, run->options)) code = GCAP_EXIT_FILE;
-    if (code == GCAP_EXIT_HEALTHY && run->options->exit_code) code = gcap_cases_exit_code(&cases);
+  const bool recorded = read_events(run, &cases);
+  keep_captures(&cases);
+  if (!run->options->quiet) gcap_cases_print(stderr, &cases, run->options->colour);
+  int code = gcap_cases_write(&cases, run->options) ? GCAP_EXIT_HEALTHY : GCAP_EXIT_FILE;
+  if (run->options->exit_code) {
+    if (!recorded) gcap_doctor_say("run: --exit-code: no process was recorded, so nothing is known of its captures");
+    if (code == GCAP_EXIT_HEALTHY) code = recorded ? gcap_cases_exit_code(&cases) : GCAP_EXIT_FILE;
   }
   gcap_cases_deinit(&cases);
-  free(paths);
   return code;
 }
 
@@ -238,6 +260,7 @@ static void remove_folder(const run_t* run) {
 
 // The report, of a program that ended with this code. Its own code counts where the program's is 0.
 static int report_apart(run_t* run, gcap_child_signals_t* signals, int code) {
+  run->code = code;
   const int reported = gcap_child_call(signals, report, run);
   if (reported > kSignalled) gcap_doctor_say("run: the report was ended by signal %d", reported - kSignalled);
   return code == 0 ? reported : code;

@@ -122,8 +122,26 @@ has err "run: cannot start './cupti.so': Permission denied"
 ends 3 "$doctor" run --json no/file.json -- "$program" say hello
 has err "run: cannot write no/file.json, the value of --json: No such file"
 silent out
-ends 0 "$doctor" run --json none.json -- "$program" say hello
-[ ! -e none.json ] || fail "a report of nothing was written"
+# A report of nothing takes the place of an earlier one.
+for file in none.json none.html none.dot none.trace; do echo earlier >"$file"; done
+ends 0 "$doctor" run --json none.json --html none.html --dot none.dot --trace none.trace --quiet -- "$program" say hello
+silent err
+grep -q '"ended": true' none.json || fail "the report of nothing says nothing of the end"
+grep -q "$program say hello" none.json || fail "the report of nothing does not name the program"
+grep -q "the program made no call of CUDA's driver" none.json || fail "the report of nothing does not say why"
+! grep -x earlier none.* || fail "an earlier report was kept"
+# With --exit-code, that nothing was recorded is no success: no call of CUDA, no CUPTI, a file that is none of events.
+unrecorded="run: --exit-code: no process was recorded, so nothing is known of its captures"
+ends 3 "$doctor" run --exit-code -- "$program" say hello
+has err "$unrecorded"
+ends 3 "$doctor" run --exit-code --quiet --cupti text.so -- "$program" inject
+has err "$unrecorded"
+ends 3 "$doctor" run --exit-code --json none.json -- "$program" copy /dev/null
+has err "$unrecorded"
+grep -q "no file of events could be read" none.json || fail "the report of an unreadable file does not say why"
+ends 4 "$doctor" run --exit-code -- "$program" exit 4
+ends 0 "$doctor" run --exit-code -- "$program" copy "$data/idle.events"
+lacks err "$unrecorded"
 # Options of the program are its own.
 ends 0 "$doctor" run "$program" say --json
 has out --json
