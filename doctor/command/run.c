@@ -117,8 +117,8 @@ static bool make_folder(run_t* run) {
   return true;
 }
 
-// The folder of --events, and what names begin with in it.
-static bool take_prefix(run_t* run, const char* events) {
+// The folder of files of events, and what names begin with in it; `from` is the option or the variable that says so.
+static bool take_prefix(run_t* run, const char* from, const char* events) {
   const char* slash = strrchr(events, '/');
   const char* name = slash != NULL ? slash + 1 : events;
   const char* folder = slash == NULL     ? "."
@@ -126,7 +126,7 @@ static bool take_prefix(run_t* run, const char* events) {
                                          : gcap_heap_copy(&run->heap, events, (size_t)(slash - events));
   char real[PATH_MAX];
   if (name[0] == '\0' || realpath(folder, real) == NULL || access(real, W_OK) != 0) {
-    gcap_doctor_say("run: --events is '%s': expected a name in a folder that can be written to", events);
+    gcap_doctor_say("run: %s is '%s': expected a name in a folder that can be written to", from, events);
     return false;
   }
   run->folder = gcap_heap_copy(&run->heap, real, strlen(real));
@@ -175,12 +175,18 @@ static int check_options(const gcap_doctor_options_t* options) {
   return gcap_doctor_can_write(options) ? GCAP_EXIT_HEALTHY : GCAP_EXIT_FILE;
 }
 
+// Where files of events go: where the option says, else the variable; else they go with the report.
+static bool choose_folder(run_t* run) {
+  const char* set = getenv("GCAP_DOCTOR_EVENTS");
+  if (run->options->events != NULL) return take_prefix(run, "--events", run->options->events);
+  return set != NULL && set[0] != '\0' ? take_prefix(run, "GCAP_DOCTOR_EVENTS", set) : make_folder(run);
+}
+
 // The environment of the recorder; false after a sentence.
 static bool set_environment(run_t* run) {
   const gcap_doctor_options_t* options = run->options;
   const char* library = gcap_installed_library(&run->heap);
-  if (library == NULL) return false;
-  if (options->events != NULL ? !take_prefix(run, options->events) : !make_folder(run)) return false;
+  if (library == NULL || !choose_folder(run)) return false;
   // The recorder adds '.' and the process's number.
   const char* prefix = path_of(run, run->prefix);
   setenv("GCAP_DOCTOR_EVENTS", gcap_heap_copy(&run->heap, prefix, strlen(prefix) - 1), 1);

@@ -12,7 +12,7 @@ program=$PWD/$4
 tmp=$TEST_TMPDIR
 export TMPDIR=$tmp/temporary
 mkdir "$TMPDIR"
-unset CUDA_INJECTION64_PATH GCAP_DOCTOR_TIME GCAP_DOCTOR_CUPTI GCAP_DOCTOR_LIMIT_MB GCAP_DOCTOR_LIBRARY
+unset CUDA_INJECTION64_PATH GCAP_DOCTOR_EVENTS GCAP_DOCTOR_TIME GCAP_DOCTOR_CUPTI GCAP_DOCTOR_LIMIT_MB GCAP_DOCTOR_LIBRARY
 cd "$tmp"
 
 # Nothing is left in the temporary folder.
@@ -61,6 +61,19 @@ has out "GCAP_DOCTOR_EVENTS=$tmp/bare"
 ends 3 "$doctor" run --events no/such -- "$program" say hello
 has err "run: --events is 'no/such': expected a name in a folder that can be written to"
 silent out
+# The variable says it where the option does not.
+GCAP_DOCTOR_EVENTS=kept/variable ends 0 "$doctor" run -- "$program" copy "$data/broken.events" print GCAP_DOCTOR_EVENTS
+has err StreamSynchronize
+has out "GCAP_DOCTOR_EVENTS=$tmp/kept/variable"
+cmp kept/variable.*.events "$data/broken.events" || fail "GCAP_DOCTOR_EVENTS did not keep the file"
+GCAP_DOCTOR_EVENTS=no/such ends 0 "$doctor" run --events kept/option -- "$program" print GCAP_DOCTOR_EVENTS
+has out "GCAP_DOCTOR_EVENTS=$tmp/kept/option"
+GCAP_DOCTOR_EVENTS=no/such ends 3 "$doctor" run -- "$program" say hello
+has err "run: GCAP_DOCTOR_EVENTS is 'no/such': expected a name in a folder that can be written to"
+silent out
+GCAP_DOCTOR_EVENTS='' ends 0 "$doctor" run -- "$program" copy "$data/broken.events"
+has err StreamSynchronize
+clean
 
 # --- The recorder's library -------------------------------------------------------------------------------------------
 
