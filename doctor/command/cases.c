@@ -234,23 +234,32 @@ bool gcap_cases_write(const gcap_cases_t* cases, const gcap_doctor_options_t* op
   return written;
 }
 
+// Whether the file can be opened for writing; false with the reason in errno. What is no regular file is not opened: a
+// pipe's reader would take the closing for the end of the report.
+static bool can_open(const char* path) {
+  struct stat about;
+  if (stat(path, &about) == 0 && !S_ISREG(about.st_mode)) {
+    if (!S_ISDIR(about.st_mode)) return access(path, W_OK) == 0;
+    errno = EISDIR;
+    return false;
+  }
+  int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (fd >= 0) {
+    unlink(path);
+  } else if (errno == EEXIST) {
+    fd = open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK);
+  }
+  return fd >= 0 && close(fd) == 0;
+}
+
 bool gcap_doctor_can_write(const gcap_doctor_options_t* options) {
   output_t outputs[kOutputs];
   outputs_of(options, outputs);
   for (int i = 0; i < kOutputs; ++i) {
     const char* path = outputs[i].file;
-    if (path == NULL) continue;
-    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd >= 0) {
-      unlink(path);
-    } else if (errno == EEXIST) {
-      fd = open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK);
-    }
-    if (fd < 0) {
-      gcap_doctor_say("run: cannot write %s, the value of %s: %s", path, outputs[i].option, strerror(errno));
-      return false;
-    }
-    close(fd);
+    if (path == NULL || can_open(path)) continue;
+    gcap_doctor_say("run: cannot write %s, the value of %s: %s", path, outputs[i].option, strerror(errno));
+    return false;
   }
   return true;
 }

@@ -135,6 +135,25 @@ has err "run: cannot start './cupti.so': Permission denied"
 ends 3 "$doctor" run --json no/file.json -- "$program" say hello
 has err "run: cannot write no/file.json, the value of --json: No such file"
 silent out
+ends 3 "$doctor" run --json kept -- "$program" say hello
+has err "run: cannot write kept, the value of --json: Is a directory"
+silent out
+# A pipe gets the report, whenever its reader comes.
+mkfifo pipe
+timeout 20 cat pipe >early.json &
+reader=$!
+sleep 0.2
+ends 0 timeout 20 "$doctor" run --json pipe -- "$program" copy "$data/broken.events"
+wait "$reader" || fail "the pipe's reader met no end"
+cmp early.json j.json || fail "the pipe's reader got another report than the file"
+(
+  sleep 0.5
+  timeout 20 cat pipe >late.json
+) &
+reader=$!
+ends 0 timeout 20 "$doctor" run --json pipe -- "$program" copy "$data/broken.events"
+wait "$reader" || fail "the pipe's late reader met no end"
+cmp late.json j.json || fail "the pipe's late reader got another report than the file"
 # A report of nothing takes the place of an earlier one.
 for file in none.json none.html none.dot none.trace; do echo earlier >"$file"; done
 ends 0 "$doctor" run --json none.json --html none.html --dot none.dot --trace none.trace --quiet -- "$program" say hello
