@@ -200,19 +200,6 @@ static bool set_environment(run_t* run) {
 
 // --- After -----------------------------------------------------------------------------------------------------------
 
-// Leaves out processes that captured nothing, if another one did.
-static void keep_captures(gcap_cases_t* cases) {
-  gcap_cases_sort(cases);
-  size_t kept = 1;
-  while (kept < cases->count && (cases->items[kept].diagnosis->num_captures != 0)) ++kept;
-  if (kept < cases->count) gcap_doctor_say("%zu more processes used CUDA and captured nothing", cases->count - kept);
-  for (size_t i = kept; i < cases->count; ++i) {
-    gcap_diagnosis_destroy(cases->items[i].diagnosis);
-    gcap_recording_destroy(cases->items[i].recording);
-  }
-  cases->count = kept;
-}
-
 static const char* command_line(run_t* run) {
   const char* line = run->options->rest[0];
   for (int i = 1; i < run->options->num_rest; ++i)
@@ -220,15 +207,20 @@ static const char* command_line(run_t* run) {
   return line;
 }
 
-// Reads the files. Returns whether a process was recorded.
+// Reads the files, and leaves out processes that captured nothing if another one did. Returns whether a process was
+// recorded.
 static bool read_events(run_t* run, gcap_cases_t* cases) {
-  size_t count;
+  size_t count, dropped = 0;
   bool recorded = false;
   const char** paths = find_events(run, &count);
   for (size_t i = 0; i < count; ++i) {
-    if (gcap_cases_add(cases, paths[i])) recorded |= gcap_case_is_recorded(&cases->items[cases->count - 1]);
+    if (!gcap_cases_add(cases, paths[i])) continue;
+    recorded |= gcap_case_is_recorded(&cases->items[cases->count - 1]);
+    // At once: of a program with many processes most may have captured nothing.
+    dropped += gcap_cases_drop_idle(cases);
   }
   free(paths);
+  if (dropped != 0) gcap_doctor_say("%zu more processes used CUDA and captured nothing", dropped);
   // A report is written all the same, so that no earlier one is taken for this run's.
   if (cases->count == 0) {
     gcap_cases_add_empty(cases, command_line(run), run->code < kSignalled,
@@ -244,7 +236,7 @@ static int report(void* argument) {
   gcap_cases_t cases;
   gcap_cases_init(&cases);
   const bool recorded = read_events(run, &cases);
-  keep_captures(&cases);
+  gcap_cases_finish(&cases);
   if (!run->options->quiet) gcap_cases_print(stderr, &cases, run->options->colour);
   int code = gcap_cases_write(&cases, run->options) ? GCAP_EXIT_HEALTHY : GCAP_EXIT_FILE;
   if (run->options->exit_code) {

@@ -47,6 +47,30 @@ ends 0 "$doctor" run --json two.json -- "$program" copy "$data/healthy.events" f
 grep -q '"culprit"' two.json || fail "the broken process is not the first"
 has err "two.2.json is the report of"
 
+# One that failed without a capture is reported, and takes no other one with it.
+sed '/cuStreamBeginCapture/d; /^node/d; /cuStreamSynchronize	/d; /cuStreamEndCapture/s/.*/call	n=4	t=4000	end=4500	thread=1	function=cuGraphLaunch	result=400	stack=2	stream=1/' \
+  "$data/broken.events" >launch.events
+ends 1 "$doctor" explain launch.events
+has out cudaGraphLaunch
+lacks out "capture 1"
+ends 0 "$doctor" run --quiet --json many.json -- "$program" copy "$data/healthy.events" fork "$data/idle.events" \
+  fork "$data/broken.events" fork launch.events fork "$data/idle.events"
+has err "2 more processes used CUDA and captured nothing" "many.2.json is" "many.3.json is"
+[ ! -e many.4.json ] || fail "an idle process was reported"
+grep -q cuGraphLaunch many.json many.2.json || fail "the failed launch is not among the first"
+# One time for the names of all of them, however many there are.
+mkdir hanging
+printf '#!/bin/sh\nexec sleep 30\n' >hanging/c++filt
+chmod +x hanging/c++filt
+forks=
+for _ in 1 2 3 4 5 6 7 8; do forks="$forks fork $data/broken.events"; done
+started=$(date +%s)
+# shellcheck disable=SC2086  # one word each
+PATH=$tmp/hanging:$PATH ends 0 "$doctor" run --json eight.json -- "$program" $forks
+took=$(($(date +%s) - started))
+[ -s eight.8.json ] || fail "not all of eight processes were reported"
+[ "$took" -lt 9 ] || fail "the names of eight processes took $took seconds, expected 2 for all"
+
 # --- Files of events --------------------------------------------------------------------------------------------------
 
 mkdir kept
