@@ -44,12 +44,15 @@ typedef struct run {
 
 // --- Files of events -------------------------------------------------------------------------------------------------
 
-// PREFIX.PID.events.
+// PREFIX.PID.events, or PREFIX.PID.N.events of a program that another one became.
 static bool is_events(const run_t* run, const char* name) {
+  static const char kDigits[] = "0123456789";
   size_t length = strlen(run->prefix);
   if (strncmp(name, run->prefix, length) != 0) return false;
-  size_t digits = strspn(name + length, "0123456789");
-  return digits != 0 && strcmp(name + length + digits, ".events") == 0;
+  size_t digits = strspn(name + length, kDigits);
+  const char* rest = name + length + digits;
+  size_t more = rest[0] == '.' ? strspn(rest + 1, kDigits) : 0;
+  return digits != 0 && strcmp(rest + (more != 0 ? more + 1 : 0), ".events") == 0;
 }
 
 static const char* path_of(run_t* run, const char* name) {

@@ -47,6 +47,10 @@ ends 0 "$doctor" run --json two.json -- "$program" copy "$data/healthy.events" f
 grep -q '"culprit"' two.json || fail "the broken process is not the first"
 has err "two.2.json is the report of"
 
+# So are those of a program that a process became.
+ends 0 "$doctor" run -- "$program" copy "$data/idle.events" second "$data/broken.events"
+has err StreamSynchronize "1 more processes used CUDA and captured nothing"
+clean
 # One that failed without a capture is reported, and takes no other one with it.
 sed '/cuStreamBeginCapture/d; /^node/d; /cuStreamSynchronize	/d; /cuStreamEndCapture/s/.*/call	n=4	t=4000	end=4500	thread=1	function=cuGraphLaunch	result=400	stack=2	stream=1/' \
   "$data/broken.events" >launch.events
