@@ -22,40 +22,18 @@ void gcap_cases_init(gcap_cases_t* cases) {
   gcap_heap_init(&cases->heap);
 }
 
+static void destroy(gcap_case_t* of) {
+  gcap_diagnosis_destroy(of->diagnosis);
+  gcap_recording_destroy(of->recording);
+}
+
 void gcap_cases_deinit(gcap_cases_t* cases) {
-  for (size_t i = 0; i < cases->count; ++i) {
-    gcap_diagnosis_destroy(cases->items[i].diagnosis);
-    gcap_recording_destroy(cases->items[i].recording);
-  }
+  for (size_t i = 0; i < cases->count; ++i) destroy(&cases->items[i]);
   free(cases->items);
   gcap_heap_deinit(&cases->heap);
 }
 
 // --- Reading ---------------------------------------------------------------------------------------------------------
-
-static void want_call(const gcap_recording_t* recording, uint32_t call, bool* wanted) {
-  if (call < recording->num_calls && recording->calls[call].stack < recording->num_stacks) {
-    wanted[recording->calls[call].stack] = true;
-  }
-}
-
-// Gives symbols to what reports show: the stacks of findings and captures, and of the calls that made nodes.
-static void add_symbols(gcap_recording_t* recording, const gcap_diagnosis_t* diagnosis) {
-  if (recording->num_stacks == 0) return;
-  bool* wanted = calloc(recording->num_stacks, sizeof(*wanted));
-  if (wanted == NULL) return;
-  for (size_t i = 0; i < diagnosis->num_findings; ++i) {
-    want_call(recording, diagnosis->findings[i].call, wanted);
-    want_call(recording, diagnosis->findings[i].other, wanted);
-  }
-  for (size_t i = 0; i < diagnosis->num_captures; ++i) {
-    want_call(recording, diagnosis->captures[i].begin, wanted);
-    want_call(recording, diagnosis->captures[i].end, wanted);
-  }
-  for (size_t i = 0; i < recording->num_nodes; ++i) want_call(recording, recording->nodes[i].call, wanted);
-  gcap_symbols_resolve(recording, wanted);
-  free(wanted);
-}
 
 // NULL after a sentence.
 static FILE* open_events(const char* path) {
@@ -82,6 +60,12 @@ static bool is_readable(const gcap_recording_t* recording, const char* name) {
   return false;
 }
 
+static void append(gcap_cases_t* cases, const char* name, gcap_recording_t* recording) {
+  cases->items = gcap_heap_grow(cases->items, cases->count, &cases->capacity, sizeof(*cases->items));
+  cases->items[cases->count++] =
+      (gcap_case_t){gcap_heap_copy(&cases->heap, name, strlen(name)), recording, gcap_diagnosis_create(recording)};
+}
+
 bool gcap_cases_add(gcap_cases_t* cases, const char* path) {
   FILE* file = open_events(path);
   if (file == NULL) return false;
@@ -94,13 +78,22 @@ bool gcap_cases_add(gcap_cases_t* cases, const char* path) {
     gcap_recording_destroy(recording);
     return false;
   }
-  gcap_diagnosis_t* first = gcap_diagnosis_create(recording);
-  add_symbols(recording, first);
-  gcap_diagnosis_destroy(first);
-  cases->items = gcap_heap_grow(cases->items, cases->count, &cases->capacity, sizeof(*cases->items));
-  cases->items[cases->count++] =
-      (gcap_case_t){gcap_heap_copy(&cases->heap, name, strlen(name)), recording, gcap_diagnosis_create(recording)};
+  append(cases, name, recording);
   return true;
+}
+
+void gcap_cases_add_empty(gcap_cases_t* cases, const char* program, bool ended, const char* note) {
+  gcap_recording_t* recording = gcap_recording_create("events");
+  recording->program = gcap_heap_copy(&recording->heap, program, strlen(program));
+  recording->ended = ended;
+  recording->notes = gcap_heap_grow(NULL, 0, &recording->note_capacity, sizeof(*recording->notes));
+  recording->notes[recording->num_notes++] = gcap_heap_copy(&recording->heap, note, strlen(note));
+  gcap_recording_finish(recording);
+  append(cases, program, recording);
+}
+
+bool gcap_case_is_recorded(const gcap_case_t* of) {
+  return of->recording->num_calls != 0 || of->recording->ended || of->recording->num_notes == 0;
 }
 
 // --- Order -----------------------------------------------------------------------------------------------------------
@@ -114,7 +107,7 @@ static bool has_error(const gcap_case_t* of) {
 
 static int badness(const gcap_case_t* of) { return has_error(of) ? 2 : of->diagnosis->num_captures != 0; }
 
-void gcap_cases_sort(gcap_cases_t* cases) {
+static void sort(gcap_cases_t* cases) {
   // They are few, and the order of equals stays.
   for (size_t i = 1; i < cases->count; ++i) {
     gcap_case_t moved = cases->items[i];
@@ -122,6 +115,61 @@ void gcap_cases_sort(gcap_cases_t* cases) {
     for (; at > 0 && badness(&cases->items[at - 1]) < badness(&moved); --at) cases->items[at] = cases->items[at - 1];
     cases->items[at] = moved;
   }
+}
+
+size_t gcap_cases_drop_idle(gcap_cases_t* cases) {
+  size_t kept = 0, idle = 0;
+  for (size_t i = 0; i < cases->count; ++i) idle += badness(&cases->items[i]) == 0;
+  // The first one stays where all are idle.
+  bool keeps_one = idle == cases->count;
+  for (size_t i = 0; i < cases->count; ++i) {
+    if (badness(&cases->items[i]) != 0 || keeps_one) {
+      cases->items[kept++] = cases->items[i];
+      keeps_one = false;
+    } else {
+      destroy(&cases->items[i]);
+    }
+  }
+  size_t dropped = cases->count - kept;
+  cases->count = kept;
+  return dropped;
+}
+
+// --- Symbols ---------------------------------------------------------------------------------------------------------
+
+static void want_call(const gcap_recording_t* recording, uint32_t call, bool* wanted) {
+  if (call < recording->num_calls && recording->calls[call].stack < recording->num_stacks) {
+    wanted[recording->calls[call].stack] = true;
+  }
+}
+
+// Gives symbols to what reports show: the stacks of findings and captures, and of the calls that made nodes.
+static void add_symbols(gcap_case_t* of, uint64_t deadline_ns) {
+  gcap_recording_t* recording = of->recording;
+  const gcap_diagnosis_t* diagnosis = of->diagnosis;
+  if (recording->num_stacks == 0) return;
+  bool* wanted = calloc(recording->num_stacks, sizeof(*wanted));
+  if (wanted == NULL) return;
+  for (size_t i = 0; i < diagnosis->num_findings; ++i) {
+    want_call(recording, diagnosis->findings[i].call, wanted);
+    want_call(recording, diagnosis->findings[i].other, wanted);
+  }
+  for (size_t i = 0; i < diagnosis->num_captures; ++i) {
+    want_call(recording, diagnosis->captures[i].begin, wanted);
+    want_call(recording, diagnosis->captures[i].end, wanted);
+  }
+  for (size_t i = 0; i < recording->num_nodes; ++i) want_call(recording, recording->nodes[i].call, wanted);
+  gcap_symbols_resolve(recording, wanted, deadline_ns);
+  free(wanted);
+  // Its sentences have the symbols now.
+  gcap_diagnosis_destroy(of->diagnosis);
+  of->diagnosis = gcap_diagnosis_create(recording);
+}
+
+void gcap_cases_finish(gcap_cases_t* cases) {
+  const uint64_t deadline_ns = gcap_symbols_deadline();
+  sort(cases);
+  for (size_t i = 0; i < cases->count; ++i) add_symbols(&cases->items[i], deadline_ns);
 }
 
 int gcap_cases_exit_code(const gcap_cases_t* cases) {
@@ -216,23 +264,32 @@ bool gcap_cases_write(const gcap_cases_t* cases, const gcap_doctor_options_t* op
   return written;
 }
 
+// Whether the file can be opened for writing; false with the reason in errno. What is no regular file is not opened: a
+// pipe's reader would take the closing for the end of the report.
+static bool can_open(const char* path) {
+  struct stat about;
+  if (stat(path, &about) == 0 && !S_ISREG(about.st_mode)) {
+    if (!S_ISDIR(about.st_mode)) return access(path, W_OK) == 0;
+    errno = EISDIR;
+    return false;
+  }
+  int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (fd >= 0) {
+    unlink(path);
+  } else if (errno == EEXIST) {
+    fd = open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK);
+  }
+  return fd >= 0 && close(fd) == 0;
+}
+
 bool gcap_doctor_can_write(const gcap_doctor_options_t* options) {
   output_t outputs[kOutputs];
   outputs_of(options, outputs);
   for (int i = 0; i < kOutputs; ++i) {
     const char* path = outputs[i].file;
-    if (path == NULL) continue;
-    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd >= 0) {
-      unlink(path);
-    } else if (errno == EEXIST) {
-      fd = open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK);
-    }
-    if (fd < 0) {
-      gcap_doctor_say("run: cannot write %s, the value of %s: %s", path, outputs[i].option, strerror(errno));
-      return false;
-    }
-    close(fd);
+    if (path == NULL || can_open(path)) continue;
+    gcap_doctor_say("run: cannot write %s, the value of %s: %s", path, outputs[i].option, strerror(errno));
+    return false;
   }
   return true;
 }

@@ -31,12 +31,22 @@ typedef struct gcap_cases {
 void gcap_cases_init(gcap_cases_t* cases);
 void gcap_cases_deinit(gcap_cases_t* cases);
 
-// Reads the file, '-' for standard input, and adds its case. A file that cannot be read, or is none of events, gets a
-// sentence and false.
+// Reads the file, '-' for standard input, and adds its case, which has no symbols yet. A file that cannot be read, or
+// is none of events, gets a sentence and false.
 bool gcap_cases_add(gcap_cases_t* cases, const char* path);
 
-// Those with an error before the others, and those with captures before those without.
-void gcap_cases_sort(gcap_cases_t* cases);
+// Adds the case of a program of which there is no file: its report has the note, and nothing else.
+void gcap_cases_add_empty(gcap_cases_t* cases, const char* program, bool ended, const char* note);
+
+// Whether calls of the process were watched, be it that it made none: a recorder that could not work leaves only notes.
+bool gcap_case_is_recorded(const gcap_case_t* of);
+
+// Drops cases that have neither captures nor errors, but one where there are no others. Returns how many.
+size_t gcap_cases_drop_idle(gcap_cases_t* cases);
+
+// When all are added: those with an error before the others, and those with captures before those without; and, in this
+// order and in the time that one report has for it, their symbols.
+void gcap_cases_finish(gcap_cases_t* cases);
 
 // GCAP_EXIT_FINDING if there is an error in one of them, else GCAP_EXIT_HEALTHY.
 int gcap_cases_exit_code(const gcap_cases_t* cases);

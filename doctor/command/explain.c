@@ -53,7 +53,7 @@ static bool add_files(gcap_cases_t* cases, const gcap_doctor_options_t* options)
   for (int i = 0; i < options->num_rest; ++i) {
     if (!gcap_cases_add(cases, options->rest[i])) return false;
   }
-  gcap_cases_sort(cases);
+  gcap_cases_finish(cases);
   return true;
 }
 

@@ -16,7 +16,7 @@ enum {
   GCAP_EXIT_HEALTHY = 0,
   GCAP_EXIT_FINDING = 1,  // a finding that is an error
   GCAP_EXIT_MISUSE = 2,
-  GCAP_EXIT_FILE = 3,  // a file could not be read or written
+  GCAP_EXIT_FILE = 3,  // a file could not be read or written, or there is no recording to judge
 };
 
 typedef enum gcap_colour {

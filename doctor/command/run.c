@@ -4,7 +4,8 @@
 //
 // The idea: CUDA's driver loads the library that CUDA_INJECTION64_PATH names, into every process of the program, and
 // each writes a file of events. What the program prints is its own: the report goes to standard error, after the
-// program has ended. Locking: none.
+// program has ended. It is made in a process of its own, so that the folder of the events is removed and the program's
+// code kept whatever becomes of the report. Locking: none.
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
@@ -18,7 +19,10 @@
 #include "doctor/command/installed.h"
 #include "doctor/command/options.h"
 
-enum { kMaxLimitMb = 1 << 20 };
+enum {
+  kMaxLimitMb = 1 << 20,
+  kSignalled = 128,  // and the signal's number
+};
 
 // A file of events that was there before.
 typedef struct known_file {
@@ -35,16 +39,20 @@ typedef struct run {
   bool is_temporary;   // the folder was made for this run
   known_file_t* known;
   size_t num_known, known_capacity;
+  int code;  // the program's
 } run_t;
 
 // --- Files of events -------------------------------------------------------------------------------------------------
 
-// PREFIX.PID.events.
+// PREFIX.PID.events, or PREFIX.PID.N.events of a program that another one became.
 static bool is_events(const run_t* run, const char* name) {
+  static const char kDigits[] = "0123456789";
   size_t length = strlen(run->prefix);
   if (strncmp(name, run->prefix, length) != 0) return false;
-  size_t digits = strspn(name + length, "0123456789");
-  return digits != 0 && strcmp(name + length + digits, ".events") == 0;
+  size_t digits = strspn(name + length, kDigits);
+  const char* rest = name + length + digits;
+  size_t more = rest[0] == '.' ? strspn(rest + 1, kDigits) : 0;
+  return digits != 0 && strcmp(rest + (more != 0 ? more + 1 : 0), ".events") == 0;
 }
 
 static const char* path_of(run_t* run, const char* name) {
@@ -112,8 +120,8 @@ static bool make_folder(run_t* run) {
   return true;
 }
 
-// The folder of --events, and what names begin with in it.
-static bool take_prefix(run_t* run, const char* events) {
+// The folder of files of events, and what names begin with in it; `from` is the option or the variable that says so.
+static bool take_prefix(run_t* run, const char* from, const char* events) {
   const char* slash = strrchr(events, '/');
   const char* name = slash != NULL ? slash + 1 : events;
   const char* folder = slash == NULL     ? "."
@@ -121,7 +129,7 @@ static bool take_prefix(run_t* run, const char* events) {
                                          : gcap_heap_copy(&run->heap, events, (size_t)(slash - events));
   char real[PATH_MAX];
   if (name[0] == '\0' || realpath(folder, real) == NULL || access(real, W_OK) != 0) {
-    gcap_doctor_say("run: --events is '%s': expected a name in a folder that can be written to", events);
+    gcap_doctor_say("run: %s is '%s': expected a name in a folder that can be written to", from, events);
     return false;
   }
   run->folder = gcap_heap_copy(&run->heap, real, strlen(real));
@@ -170,12 +178,18 @@ static int check_options(const gcap_doctor_options_t* options) {
   return gcap_doctor_can_write(options) ? GCAP_EXIT_HEALTHY : GCAP_EXIT_FILE;
 }
 
+// Where files of events go: where the option says, else the variable; else they go with the report.
+static bool choose_folder(run_t* run) {
+  const char* set = getenv("GCAP_DOCTOR_EVENTS");
+  if (run->options->events != NULL) return take_prefix(run, "--events", run->options->events);
+  return set != NULL && set[0] != '\0' ? take_prefix(run, "GCAP_DOCTOR_EVENTS", set) : make_folder(run);
+}
+
 // The environment of the recorder; false after a sentence.
 static bool set_environment(run_t* run) {
   const gcap_doctor_options_t* options = run->options;
   const char* library = gcap_installed_library(&run->heap);
-  if (library == NULL) return false;
-  if (options->events != NULL ? !take_prefix(run, options->events) : !make_folder(run)) return false;
+  if (library == NULL || !choose_folder(run)) return false;
   // The recorder adds '.' and the process's number.
   const char* prefix = path_of(run, run->prefix);
   setenv("GCAP_DOCTOR_EVENTS", gcap_heap_copy(&run->heap, prefix, strlen(prefix) - 1), 1);
@@ -189,36 +203,50 @@ static bool set_environment(run_t* run) {
 
 // --- After -----------------------------------------------------------------------------------------------------------
 
-// Leaves out processes that captured nothing, if another one did.
-static void keep_captures(gcap_cases_t* cases) {
-  gcap_cases_sort(cases);
-  size_t kept = 1;
-  while (kept < cases->count && (cases->items[kept].diagnosis->num_captures != 0)) ++kept;
-  if (kept < cases->count) gcap_doctor_say("%zu more processes used CUDA and captured nothing", cases->count - kept);
-  for (size_t i = kept; i < cases->count; ++i) {
-    gcap_diagnosis_destroy(cases->items[i].diagnosis);
-    gcap_recording_destroy(cases->items[i].recording);
+static const char* command_line(run_t* run) {
+  const char* line = run->options->rest[0];
+  for (int i = 1; i < run->options->num_rest; ++i)
+    line = gcap_heap_print(&run->heap, "%s %s", line, run->options->rest[i]);
+  return line;
+}
+
+// Reads the files, and leaves out processes that captured nothing if another one did. Returns whether a process was
+// recorded.
+static bool read_events(run_t* run, gcap_cases_t* cases) {
+  size_t count, dropped = 0;
+  bool recorded = false;
+  const char** paths = find_events(run, &count);
+  for (size_t i = 0; i < count; ++i) {
+    if (!gcap_cases_add(cases, paths[i])) continue;
+    recorded |= gcap_case_is_recorded(&cases->items[cases->count - 1]);
+    // At once: of a program with many processes most may have captured nothing.
+    dropped += gcap_cases_drop_idle(cases);
   }
-  cases->count = kept;
+  free(paths);
+  if (dropped != 0) gcap_doctor_say("%zu more processes used CUDA and captured nothing", dropped);
+  // A report is written all the same, so that no earlier one is taken for this run's.
+  if (cases->count == 0) {
+    gcap_cases_add_empty(cases, command_line(run), run->code < kSignalled,
+                         count == 0 ? "the program made no call of CUDA's driver, so there is nothing to report"
+                                    : "no file of events could be read");
+  }
+  return recorded;
 }
 
 // Reads what was recorded and reports. Returns GCAP_EXIT_*.
-static int report(run_t* run) {
-  size_t count;
-  const char** paths = find_events(run, &count);
+static int report(void* argument) {
+  run_t* run = argument;
   gcap_cases_t cases;
   gcap_cases_init(&cases);
-  int code = GCAP_EXIT_HEALTHY;
-  for (size_t i = 0; i < count; ++i) gcap_cases_add(&cases, paths[i]);
-  if (count == 0) gcap_doctor_say("the program made no call of CUDA's driver, so there is nothing to report");
-  if (cases.count != 0) {
-    keep_captures(&cases);
-    if (!run->options->quiet) gcap_cases_print(stderr, &cases, run->options->colour);
-    if (!gcap_cases_write(&cases, run->options)) code = GCAP_EXIT_FILE;
-    if (code == GCAP_EXIT_HEALTHY && run->options->exit_code) code = gcap_cases_exit_code(&cases);
+  const bool recorded = read_events(run, &cases);
+  gcap_cases_finish(&cases);
+  if (!run->options->quiet) gcap_cases_print(stderr, &cases, run->options->colour);
+  int code = gcap_cases_write(&cases, run->options) ? GCAP_EXIT_HEALTHY : GCAP_EXIT_FILE;
+  if (run->options->exit_code) {
+    if (!recorded) gcap_doctor_say("run: --exit-code: no process was recorded, so nothing is known of its captures");
+    if (code == GCAP_EXIT_HEALTHY) code = recorded ? gcap_cases_exit_code(&cases) : GCAP_EXIT_FILE;
   }
   gcap_cases_deinit(&cases);
-  free(paths);
   return code;
 }
 
@@ -231,18 +259,27 @@ static void remove_folder(const run_t* run) {
   rmdir(run->folder);
 }
 
+// The report, of a program that ended with this code. Its own code counts where the program's is 0.
+static int report_apart(run_t* run, gcap_child_signals_t* signals, int code) {
+  run->code = code;
+  const int reported = gcap_child_call(signals, report, run);
+  if (reported > kSignalled) gcap_doctor_say("run: the report was ended by signal %d", reported - kSignalled);
+  return code == 0 ? reported : code;
+}
+
 int gcap_doctor_run(const gcap_doctor_options_t* options) {
   int code = check_options(options);
   if (code != GCAP_EXIT_HEALTHY) return code;
   run_t run = {.options = options};
+  gcap_child_signals_t signals;
+  gcap_child_signals_take(&signals);
   gcap_heap_init(&run.heap);
   code = GCAP_EXIT_FILE;
   if (set_environment(&run)) {
     remember_known(&run);
     bool started;
-    code = gcap_child_run(options->rest, &started);
-    int reported = started ? report(&run) : GCAP_EXIT_HEALTHY;
-    if (code == 0) code = reported;
+    code = gcap_child_run(&signals, options->rest, &started);
+    if (started) code = report_apart(&run, &signals, code);
     if (run.is_temporary) remove_folder(&run);
   }
   free(run.known);

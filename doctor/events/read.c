@@ -12,8 +12,11 @@
 #include "doctor/events/recording.h"
 #include "doctor/events/sim_log.h"
 
+// A recorder gives ids in order, so a larger one is damage, and must not cost memory for all below it. Not every id has
+// a line: threads and streams have theirs when they first come up in a capture.
 enum {
-  kMaxId = 1 << 26,  // beyond it an id is damage: a file has at most some millions of frames and stacks
+  kFreeIds = 1 << 16,
+  kIdsOfLine = 64,
 };
 
 typedef struct id_table {
@@ -33,11 +36,8 @@ typedef struct reader {
 
 // --- Ids -------------------------------------------------------------------------------------------------------------
 
-static void define(gcap_fields_t* fields, id_table_t* table, uint32_t id, uint32_t index) {
-  if (id > kMaxId) {
-    fields->reason = "an id beyond any that a recorder gives";
-    return;
-  }
+// The id is a good one.
+static void define(id_table_t* table, uint32_t id, uint32_t index) {
   if (id >= table->size) {
     size_t size = table->size != 0 ? table->size : 64;
     while (size <= id) size *= 2;
@@ -57,8 +57,9 @@ static uint32_t look_up(const id_table_t* table, uint32_t id) {
   return id < table->size && table->indices[id] != 0 ? table->indices[id] - 1 : GCAP_NONE;
 }
 
-static bool is_good_id(gcap_fields_t* fields, uint32_t id) {
-  if (fields->reason == NULL && id > kMaxId) fields->reason = "an id beyond any that a recorder gives";
+static bool is_good_id(const reader_t* reader, gcap_fields_t* fields, uint32_t id) {
+  const uint64_t most = kFreeIds + (uint64_t)kIdsOfLine * reader->line;
+  if (fields->reason == NULL && id > most) fields->reason = "an id beyond any that a recorder gives";
   return fields->reason == NULL;
 }
 
@@ -79,7 +80,7 @@ static const uint32_t* read_frames(reader_t* reader, gcap_fields_t* fields, cons
   for (size_t i = 0; i < count; ++i) {
     char* end = NULL;
     unsigned long id = strtoul(text, &end, 10);
-    uint32_t index = id <= kMaxId ? look_up(&reader->frames, (uint32_t)id) : GCAP_NONE;
+    uint32_t index = id < GCAP_NONE ? look_up(&reader->frames, (uint32_t)id) : GCAP_NONE;
     if (index == GCAP_NONE || (*end != ',' && *end != '\0')) {
       fields->reason = "a stack of a frame that was not defined";
       return NULL;
@@ -111,20 +112,20 @@ static void read_system(reader_t* reader, gcap_fields_t* fields) {
 static void read_thread(reader_t* reader, gcap_fields_t* fields) {
   uint32_t id = gcap_fields_needed_id(fields, "id");
   uint64_t os = gcap_fields_number(fields, "os", 0);
-  if (!is_good_id(fields, id)) return;
+  if (!is_good_id(reader, fields, id)) return;
   uint32_t index = gcap_recording_add_thread(reader->recording, id);
   reader->recording->threads[index].os = os;
   reader->recording->threads[index].name = keep_or_empty(reader, gcap_fields_text(fields, "name"));
-  define(fields, &reader->threads, id, index);
+  define(&reader->threads, id, index);
 }
 
 static void add_frame(reader_t* reader, gcap_fields_t* fields, gcap_event_frame_t frame) {
   gcap_recording_t* recording = reader->recording;
   uint32_t id = gcap_fields_needed_id(fields, "id");
-  if (!is_good_id(fields, id)) return;
+  if (!is_good_id(reader, fields, id)) return;
   GROW(recording, frames, num_frames, frame_capacity);
   recording->frames[recording->num_frames] = frame;
-  define(fields, &reader->frames, id, (uint32_t)recording->num_frames++);
+  define(&reader->frames, id, (uint32_t)recording->num_frames++);
 }
 
 static void read_frame(reader_t* reader, gcap_fields_t* fields) {
@@ -156,18 +157,18 @@ static void read_stack(reader_t* reader, gcap_fields_t* fields) {
   for (uint32_t i = 0; fields->reason == NULL && i < stack.num_python; ++i) {
     if (recording->frames[stack.python[i]].module != NULL) fields->reason = "a C frame in a Python stack";
   }
-  if (!is_good_id(fields, id)) return;
+  if (!is_good_id(reader, fields, id)) return;
   GROW(recording, stacks, num_stacks, stack_capacity);
   recording->stacks[recording->num_stacks] = stack;
-  define(fields, &reader->stacks, id, (uint32_t)recording->num_stacks++);
+  define(&reader->stacks, id, (uint32_t)recording->num_stacks++);
 }
 
 static void read_stream(reader_t* reader, gcap_fields_t* fields) {
   uint32_t id = gcap_fields_needed_id(fields, "id");
-  if (!is_good_id(fields, id)) return;
+  if (!is_good_id(reader, fields, id)) return;
   uint32_t index = gcap_recording_add_stream(reader->recording, id);
   reader->recording->streams[index].what = keep_or_empty(reader, gcap_fields_text(fields, "what"));
-  define(fields, &reader->streams, id, index);
+  define(&reader->streams, id, index);
 }
 
 static gcap_event_mode_t mode_of(const char* text) {
@@ -252,10 +253,10 @@ static void read_exec(reader_t* reader, gcap_fields_t* fields) {
   gcap_event_exec_t exec = {.id = gcap_fields_needed_id(fields, "id"),
                             .graph = gcap_fields_needed_id(fields, "graph"),
                             .call = gcap_fields_id(fields, "call")};
-  if (!is_good_id(fields, exec.id)) return;
+  if (!is_good_id(reader, fields, exec.id)) return;
   GROW(recording, execs, num_execs, exec_capacity);
   recording->execs[recording->num_execs] = exec;
-  define(fields, &reader->execs, exec.id, (uint32_t)recording->num_execs++);
+  define(&reader->execs, exec.id, (uint32_t)recording->num_execs++);
 }
 
 // The executable that a line is about; NULL, with a reason, for one that was not defined.

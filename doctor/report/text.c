@@ -244,13 +244,43 @@ static void put_costs(page_t* page, const gcap_graph_view_t* view, unsigned line
 
 // --- The recording itself --------------------------------------------------------------------------------------------
 
+// The recorder's note that it stopped before the program did; NULL.
+static const char* stop_of(const gcap_recording_t* recording) {
+  for (size_t i = 0; i < recording->num_notes; ++i) {
+    const char* note = recording->notes[i];
+    if (strstr(note, "recording") == NULL) continue;
+    if (strstr(note, "limit") != NULL || strstr(note, "stopped") != NULL) return note;
+  }
+  return NULL;
+}
+
+// A recorder that stopped by itself may not have seen the program's end.
 static bool is_cut_off(const gcap_recording_t* recording) {
-  return !recording->ended && strcmp(recording->source, "events") == 0 && recording->num_calls != 0;
+  return !recording->ended && strcmp(recording->source, "events") == 0 && recording->num_calls != 0 &&
+         stop_of(recording) == NULL;
+}
+
+// The notes beside that of the stop.
+static size_t count_notes(const gcap_recording_t* recording) {
+  return recording->num_notes - (stop_of(recording) != NULL);
 }
 
 static unsigned count_tail_lines(const gcap_recording_t* recording) {
-  unsigned notes = recording->num_notes < kMaxNotes ? (unsigned)recording->num_notes : kMaxNotes;
-  return (recording->damage.lines != 0) + is_cut_off(recording) + notes;
+  unsigned notes = count_notes(recording) < kMaxNotes ? (unsigned)count_notes(recording) : kMaxNotes;
+  return (recording->damage.lines != 0) + is_cut_off(recording) + (stop_of(recording) != NULL) + notes;
+}
+
+static void put_notes(page_t* page) {
+  const gcap_recording_t* recording = page->recording;
+  const char* stop = stop_of(recording);
+  const size_t count = count_notes(recording);
+  if (stop != NULL) put(page, kYellow, "stopped", "%s", stop);
+  for (size_t i = 0, shown = 0; i < recording->num_notes && shown < kMaxNotes; ++i) {
+    if (recording->notes[i] == stop) continue;
+    size_t rest = ++shown == kMaxNotes ? count - kMaxNotes : 0;
+    const char* more = rest != 0 ? gcap_heap_print(page->heap, " (%zu more: --json)", rest) : "";
+    put(page, kDim, "note", "%s%s", recording->notes[i], more);
+  }
 }
 
 static void put_tail(page_t* page) {
@@ -261,13 +291,10 @@ static void put_tail(page_t* page) {
         recording->damage.reason != NULL ? recording->damage.reason : "no reason is known");
   }
   if (is_cut_off(recording)) {
-    put(page, kYellow, "cut off", "the recording has no end: the program crashed, was killed, or still runs");
+    put(page, kYellow, "cut off",
+        "the recording has no end: the program was ended by a signal or _exit, crashed, or still runs");
   }
-  for (size_t i = 0; i < recording->num_notes && i < kMaxNotes; ++i) {
-    size_t rest = i + 1 == kMaxNotes ? recording->num_notes - kMaxNotes : 0;
-    const char* more = rest != 0 ? gcap_heap_print(page->heap, " (%zu more: --json)", rest) : "";
-    put(page, kDim, "note", "%s%s", recording->notes[i], more);
-  }
+  put_notes(page);
 }
 
 // --- A recording without findings ------------------------------------------------------------------------------------

@@ -309,12 +309,14 @@ static uint64_t seconds(void) {
   return value < kMaxSeconds ? value : kMaxSeconds;
 }
 
-void gcap_symbols_resolve(gcap_recording_t* recording, const bool* wanted) {
+uint64_t gcap_symbols_deadline(void) { return gcap_tool_now_ns() + seconds() * 1000000000; }
+
+void gcap_symbols_resolve(gcap_recording_t* recording, const bool* wanted, uint64_t deadline_ns) {
   const char* tool = getenv("GCAP_DOCTOR_SYMBOLIZER");
-  if (tool != NULL && strcmp(tool, "none") == 0) return;
+  if ((tool != NULL && strcmp(tool, "none") == 0) || gcap_tool_now_ns() >= deadline_ns) return;
   resolver_t resolver = {.recording = recording, .tool = tool != NULL && tool[0] != '\0' ? tool : NULL};
   gcap_heap_init(&resolver.heap);
-  resolver.deadline_ns = gcap_tool_now_ns() + seconds() * 1000000000;
+  resolver.deadline_ns = deadline_ns;
   note_frames(&resolver, frames_of(&resolver, wanted));
   ask_all(&resolver);
   if (resolver.num_asked != 0) qsort(resolver.asked, resolver.num_asked, sizeof(*resolver.asked), by_frame);

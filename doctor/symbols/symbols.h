@@ -5,6 +5,7 @@
 #define GCAP_DOCTOR_SYMBOLS_SYMBOLS_H_
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "doctor/events/recording.h"
 
@@ -12,13 +13,17 @@
 extern "C" {
 #endif
 
+// When a report that begins now stops asking for symbols, on the monotonic clock: GCAP_DOCTOR_SYMBOLIZER_SECONDS from
+// now, 2 by default. One time is for all recordings of a report.
+uint64_t gcap_symbols_deadline(void);
+
 // Gives the C frames of the stacks for which `wanted` is true, by their indices, what addr2line, or a program with its
-// options, says of them: function, file, line, and the functions that were inlined, as frames of their own. C++ names
-// are readable afterwards. A frame of a module that is gone, or has nothing to say, stays as it is.
+// options, says of them until the deadline: function, file, line, and the functions that were inlined, as frames of
+// their own. C++ names are readable afterwards. A frame of a module that is gone, or has nothing to say, stays as it
+// is, and so do those for which no time is left.
 //
-// GCAP_DOCTOR_SYMBOLIZER names the program; `none` for none. GCAP_DOCTOR_SYMBOLIZER_SECONDS is the most that all of it
-// may take; 2 by default.
-void gcap_symbols_resolve(gcap_recording_t* recording, const bool* wanted);
+// GCAP_DOCTOR_SYMBOLIZER names the program; `none` for none.
+void gcap_symbols_resolve(gcap_recording_t* recording, const bool* wanted, uint64_t deadline_ns);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -5,6 +5,7 @@
 //     fake_program WORD...
 //
 //   copy FILE    to the file of events of this process
+//   second FILE  to the second file of events of this process, as after exec()
 //   fork FILE    the same in a child, which it waits for
 //   print NAME   prints a variable of the environment
 //   say TEXT     prints it
@@ -27,10 +28,10 @@ static void pour(FILE* in, FILE* out) {
   for (size_t n; (n = fread(bytes, 1, sizeof(bytes), in)) != 0;) fwrite(bytes, 1, n, out);
 }
 
-static void copy(const char* from) {
+static void copy(const char* from, const char* number) {
   const char* prefix = getenv("GCAP_DOCTOR_EVENTS");
   char to[4096];
-  snprintf(to, sizeof(to), "%s.%d.events", prefix != NULL ? prefix : "nowhere", (int)getpid());
+  snprintf(to, sizeof(to), "%s.%d%s.events", prefix != NULL ? prefix : "nowhere", (int)getpid(), number);
   FILE* in = fopen(from, "r");
   FILE* out = fopen(to, "w");
   if (in == NULL || out == NULL) {
@@ -45,7 +46,7 @@ static void copy(const char* from) {
 static void copy_in_child(const char* from) {
   pid_t pid = fork();
   if (pid == 0) {
-    copy(from);
+    copy(from, "");
     _exit(0);
   }
   waitpid(pid, NULL, 0);
@@ -69,7 +70,9 @@ static void end(int number) { _exit(number == SIGTERM ? 7 : 8); }
 // A word with a value. Returns whether there is such a word.
 static int do_with(const char* word, const char* value) {
   if (strcmp(word, "copy") == 0) {
-    copy(value);
+    copy(value, "");
+  } else if (strcmp(word, "second") == 0) {
+    copy(value, ".2");
   } else if (strcmp(word, "fork") == 0) {
     copy_in_child(value);
   } else if (strcmp(word, "print") == 0) {

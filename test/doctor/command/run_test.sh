@@ -12,7 +12,7 @@ program=$PWD/$4
 tmp=$TEST_TMPDIR
 export TMPDIR=$tmp/temporary
 mkdir "$TMPDIR"
-unset CUDA_INJECTION64_PATH GCAP_DOCTOR_TIME GCAP_DOCTOR_CUPTI GCAP_DOCTOR_LIMIT_MB GCAP_DOCTOR_LIBRARY
+unset CUDA_INJECTION64_PATH GCAP_DOCTOR_EVENTS GCAP_DOCTOR_TIME GCAP_DOCTOR_CUPTI GCAP_DOCTOR_LIMIT_MB GCAP_DOCTOR_LIBRARY
 cd "$tmp"
 
 # Nothing is left in the temporary folder.
@@ -47,6 +47,34 @@ ends 0 "$doctor" run --json two.json -- "$program" copy "$data/healthy.events" f
 grep -q '"culprit"' two.json || fail "the broken process is not the first"
 has err "two.2.json is the report of"
 
+# So are those of a program that a process became.
+ends 0 "$doctor" run -- "$program" copy "$data/idle.events" second "$data/broken.events"
+has err StreamSynchronize "1 more processes used CUDA and captured nothing"
+clean
+# One that failed without a capture is reported, and takes no other one with it.
+sed '/cuStreamBeginCapture/d; /^node/d; /cuStreamSynchronize	/d; /cuStreamEndCapture/s/.*/call	n=4	t=4000	end=4500	thread=1	function=cuGraphLaunch	result=400	stack=2	stream=1/' \
+  "$data/broken.events" >launch.events
+ends 1 "$doctor" explain launch.events
+has out cudaGraphLaunch
+lacks out "capture 1"
+ends 0 "$doctor" run --quiet --json many.json -- "$program" copy "$data/healthy.events" fork "$data/idle.events" \
+  fork "$data/broken.events" fork launch.events fork "$data/idle.events"
+has err "2 more processes used CUDA and captured nothing" "many.2.json is" "many.3.json is"
+[ ! -e many.4.json ] || fail "an idle process was reported"
+grep -q cuGraphLaunch many.json many.2.json || fail "the failed launch is not among the first"
+# One time for the names of all of them, however many there are.
+mkdir hanging
+printf '#!/bin/sh\nexec sleep 30\n' >hanging/c++filt
+chmod +x hanging/c++filt
+forks=
+for _ in 1 2 3 4 5 6 7 8; do forks="$forks fork $data/broken.events"; done
+started=$(date +%s)
+# shellcheck disable=SC2086  # one word each
+PATH=$tmp/hanging:$PATH ends 0 "$doctor" run --json eight.json -- "$program" $forks
+took=$(($(date +%s) - started))
+[ -s eight.8.json ] || fail "not all of eight processes were reported"
+[ "$took" -lt 9 ] || fail "the names of eight processes took $took seconds, expected 2 for all"
+
 # --- Files of events --------------------------------------------------------------------------------------------------
 
 mkdir kept
@@ -61,6 +89,19 @@ has out "GCAP_DOCTOR_EVENTS=$tmp/bare"
 ends 3 "$doctor" run --events no/such -- "$program" say hello
 has err "run: --events is 'no/such': expected a name in a folder that can be written to"
 silent out
+# The variable says it where the option does not.
+GCAP_DOCTOR_EVENTS=kept/variable ends 0 "$doctor" run -- "$program" copy "$data/broken.events" print GCAP_DOCTOR_EVENTS
+has err StreamSynchronize
+has out "GCAP_DOCTOR_EVENTS=$tmp/kept/variable"
+cmp kept/variable.*.events "$data/broken.events" || fail "GCAP_DOCTOR_EVENTS did not keep the file"
+GCAP_DOCTOR_EVENTS=no/such ends 0 "$doctor" run --events kept/option -- "$program" print GCAP_DOCTOR_EVENTS
+has out "GCAP_DOCTOR_EVENTS=$tmp/kept/option"
+GCAP_DOCTOR_EVENTS=no/such ends 3 "$doctor" run -- "$program" say hello
+has err "run: GCAP_DOCTOR_EVENTS is 'no/such': expected a name in a folder that can be written to"
+silent out
+GCAP_DOCTOR_EVENTS='' ends 0 "$doctor" run -- "$program" copy "$data/broken.events"
+has err StreamSynchronize
+clean
 
 # --- The recorder's library -------------------------------------------------------------------------------------------
 
@@ -122,8 +163,45 @@ has err "run: cannot start './cupti.so': Permission denied"
 ends 3 "$doctor" run --json no/file.json -- "$program" say hello
 has err "run: cannot write no/file.json, the value of --json: No such file"
 silent out
-ends 0 "$doctor" run --json none.json -- "$program" say hello
-[ ! -e none.json ] || fail "a report of nothing was written"
+ends 3 "$doctor" run --json kept -- "$program" say hello
+has err "run: cannot write kept, the value of --json: Is a directory"
+silent out
+# A pipe gets the report, whenever its reader comes.
+mkfifo pipe
+timeout 20 cat pipe >early.json &
+reader=$!
+sleep 0.2
+ends 0 timeout 20 "$doctor" run --json pipe -- "$program" copy "$data/broken.events"
+wait "$reader" || fail "the pipe's reader met no end"
+cmp early.json j.json || fail "the pipe's reader got another report than the file"
+(
+  sleep 0.5
+  timeout 20 cat pipe >late.json
+) &
+reader=$!
+ends 0 timeout 20 "$doctor" run --json pipe -- "$program" copy "$data/broken.events"
+wait "$reader" || fail "the pipe's late reader met no end"
+cmp late.json j.json || fail "the pipe's late reader got another report than the file"
+# A report of nothing takes the place of an earlier one.
+for file in none.json none.html none.dot none.trace; do echo earlier >"$file"; done
+ends 0 "$doctor" run --json none.json --html none.html --dot none.dot --trace none.trace --quiet -- "$program" say hello
+silent err
+grep -q '"ended": true' none.json || fail "the report of nothing says nothing of the end"
+grep -q "$program say hello" none.json || fail "the report of nothing does not name the program"
+grep -q "the program made no call of CUDA's driver" none.json || fail "the report of nothing does not say why"
+! grep -x earlier none.* || fail "an earlier report was kept"
+# With --exit-code, that nothing was recorded is no success: no call of CUDA, no CUPTI, a file that is none of events.
+unrecorded="run: --exit-code: no process was recorded, so nothing is known of its captures"
+ends 3 "$doctor" run --exit-code -- "$program" say hello
+has err "$unrecorded"
+ends 3 "$doctor" run --exit-code --quiet --cupti text.so -- "$program" inject
+has err "$unrecorded"
+ends 3 "$doctor" run --exit-code --json none.json -- "$program" copy /dev/null
+has err "$unrecorded"
+grep -q "no file of events could be read" none.json || fail "the report of an unreadable file does not say why"
+ends 4 "$doctor" run --exit-code -- "$program" exit 4
+ends 0 "$doctor" run --exit-code -- "$program" copy "$data/idle.events"
+lacks err "$unrecorded"
 # Options of the program are its own.
 ends 0 "$doctor" run "$program" say --json
 has out --json
@@ -158,4 +236,81 @@ signalled HUP 129
 signalled INT 130
 signalled TERM 7 trap
 signalled INT 8 trap
+
+# --- A report that comes to nothing -----------------------------------------------------------------------------------
+
+# Nobody reads the report: the code is the program's, and the files are written.
+code=0
+{ "$doctor" run --json unread.json -- "$program" copy "$data/broken.events" exit 6 2>&1 || echo $? >code; } | true
+for _ in $(seq 1000); do
+  [ ! -s code ] || break
+  sleep 0.01
+done
+[ "$(cat code)" = 6 ] || fail "with a report that nobody reads the doctor ended with $(cat code), expected 6"
+grep -q '"culprit"' unread.json || fail "there is no JSON beside a report that nobody reads"
+ran="a run whose report nobody reads"
+clean
+# But the program has a SIGPIPE of its own.
+ends 141 "$doctor" run --quiet -- "$program" kill 13
+clean
+
+# interrupted SIGNAL CODE WORD...: the doctor gets the signal while it waits for names, and ends with the code.
+mkdir slow
+printf '#!/bin/sh\n>"%s"\nexec sleep 10\n' "$tmp/reporting" >slow/c++filt
+chmod +x slow/c++filt
+interrupted() {
+  signal=$1 expected=$2
+  shift 2
+  rm -f reporting
+  env --default-signal=INT PATH="$tmp/slow:$PATH" GCAP_DOCTOR_SYMBOLIZER_SECONDS=60 \
+    "$doctor" run -- "$program" "$@" >out 2>err &
+  pid=$!
+  for _ in $(seq 1000); do
+    [ ! -e reporting ] || break
+    sleep 0.01
+  done
+  kill -s "$signal" "$pid"
+  code=0
+  wait "$pid" || code=$?
+  [ "$code" = "$expected" ] || fail "after $signal to its report the doctor ended with $code, expected $expected"
+  ran="a report ended by $signal"
+  clean
+}
+
+interrupted INT 130 copy "$data/broken.events"
+has err "run: the report was ended by signal 2"
+interrupted TERM 5 copy "$data/broken.events" exit 5
+# A signal to the doctor and another one to all of its processes, as timeout sends them, are one: the report comes.
+cat >twice <<'EOF'
+trap '' TERM
+env --default-signal=TERM "$@" &
+for _ in $(seq 1000); do
+  ! grep -q waiting out || break
+  sleep 0.01
+done
+kill -s TERM $!
+sleep 0.05
+kill -s TERM 0
+code=0
+wait $! || code=$?
+exit $code
+EOF
+ends 143 setsid -w bash twice "$doctor" run -- "$program" copy "$data/broken.events" wait
+has err StreamSynchronize
+clean
+
+# A report that has no memory for all of it; what a sanitizer reserves is more.
+if (ulimit -v 60000 && "$doctor" --version) >/dev/null 2>&1; then
+  awk 'BEGIN {
+    print "gcap-events\tversion=1\tpid=1\ttime=1\tprogram=p"
+    print "thread\tid=1\tos=1"
+    for (i = 1; i <= 300000; ++i) print "call\tn=" i "\tthread=1\tfunction=f\tresult=0"
+  }' >large.events
+  limited() { (ulimit -v 60000 && exec "$@"); }
+  ends 3 limited "$doctor" run -- "$program" copy large.events
+  has err "gcap-doctor: no memory for"
+  clean
+  ends 9 limited "$doctor" run -- "$program" copy large.events exit 9
+  clean
+fi
 finish

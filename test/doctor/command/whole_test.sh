@@ -11,7 +11,7 @@ program=$PWD/$3
 source=$PWD/$4
 cupti=$PWD/$5
 cd "$TEST_TMPDIR"
-unset GCAP_DOCTOR_SYMBOLIZER CUDA_INJECTION64_PATH
+unset GCAP_DOCTOR_SYMBOLIZER GCAP_DOCTOR_EVENTS CUDA_INJECTION64_PATH
 
 ends 0 "$doctor" run --cupti "$cupti" --events kept --json out.json --html out.html -- "$program"
 [ "$(cat out)" = "done" ] || fail "the program's output is $(cat out)"

@@ -116,6 +116,27 @@ TEST(Recording, DamagedLinesAreCountedAndTheRestIsRead) {
   }
 }
 
+// One large id would cost memory for all below it.
+TEST(Recording, IdsThatNoRecorderGivesAreDamage) {
+  for (const char* line : {"thread\tid=%u\tos=1\n", "stream\tid=%u\n", "stack\tid=%u\n", "exec\tid=%u\tgraph=1\n",
+                           "frame\tid=%u\tmodule=m\toffset=0x1\n", "pyframe\tid=%u\tfile=f\tline=1\tfunction=g\n"}) {
+    char good[80], bad[80];
+    snprintf(good, sizeof(good), line, 1u << 16);
+    snprintf(bad, sizeof(bad), line, 1u << 17);
+    Recording recording = Read(std::string(kFirst) + good + bad);
+    EXPECT_EQ(recording->damage.lines, 1u) << line;
+    EXPECT_EQ(recording->damage.first, 3u) << line;
+  }
+}
+
+TEST(Recording, IdsMayGrowWithTheFile) {
+  std::string text = kFirst;
+  for (unsigned id = 1; id <= 200000; ++id) text += "stack\tid=" + std::to_string(id) + "\n";
+  Recording recording = Read(text);
+  EXPECT_EQ(recording->damage.lines, 0u);
+  EXPECT_EQ(recording->num_stacks, 200000u);
+}
+
 TEST(Recording, KindsAndKeysOfALaterWriterAreSkipped) {
   Recording recording = Read(std::string(kFirst) + "weather\tsky=blue\nnote\ttext=hello\tcolour=red\n");
   EXPECT_EQ(recording->damage.lines, 0u);

@@ -97,6 +97,37 @@ TEST(TextReport, DamageIsSaid) {
   EXPECT_TRUE(Has(text, "damage   1 line could not be read; the first is line 1: the file is empty\n")) << text;
 }
 
+// One call, and what stands behind it.
+std::string TextOf(const std::string& tail) {
+  Sample sample(std::string(gcap_test::kFirstLine) +
+                "thread\tid=1\tos=7\ncall\tn=1\tthread=1\tfunction=cuGraphLaunch\tresult=0\n" + tail);
+  return Text(sample);
+}
+
+TEST(TextReport, RecordingWithoutAnEndIsSaid) {
+  EXPECT_TRUE(
+      Has(TextOf(""),
+          "\n  cut off  the recording has no end: the program was ended by a signal or _exit, crashed, or still "
+          "runs\n"));
+  EXPECT_FALSE(Has(TextOf("end\tt=9\n"), "cut off"));
+}
+
+// The recorder that stopped is no program that crashed, and however many notes there are, this one is shown.
+TEST(TextReport, RecordingThatStoppedAtItsLimitSaysSoInOneLine) {
+  const std::string limit = "the recording stopped at 256 MB, the limit; GCAP_DOCTOR_LIMIT_MB sets another one.";
+  const std::string notes = "note\ttext=one\nnote\ttext=two\nnote\ttext=three\nnote\ttext=" + limit + "\n";
+  for (const char* end : {"", "end\tt=9\n"}) {
+    const std::string text = TextOf(notes + end);
+    EXPECT_TRUE(Has(text, "\n  stopped  " + limit + "\n  note     one\n  note     two (1 more: --json)\n")) << text;
+    EXPECT_EQ(text.find(limit), text.rfind(limit)) << text;
+    EXPECT_FALSE(Has(text, "cut off")) << text;
+    EXPECT_FALSE(Has(text, "crashed")) << text;
+  }
+  const std::string failed = "the recording stopped: writing to its file failed (No space left on device).";
+  EXPECT_TRUE(Has(TextOf("note\ttext=" + failed + "\n"), "\n  stopped  " + failed + "\n"));
+  EXPECT_FALSE(Has(TextOf("note\ttext=" + failed + "\n"), "cut off"));
+}
+
 TEST(TextReport, ColourIsThereWhenAskedFor) {
   std::unique_ptr<Sample> sample(gcap_test::MakeBroken());
   EXPECT_FALSE(Has(Text(*sample, false), "\033"));

@@ -69,7 +69,7 @@ Recording OneStack(const std::vector<Frame>& frames) {
 void Resolve(const Recording& recording) {
   bool wanted[] = {true};
   ASSERT_EQ(recording->num_stacks, 1u);
-  gcap_symbols_resolve(recording.get(), wanted);
+  gcap_symbols_resolve(recording.get(), wanted, gcap_symbols_deadline());
 }
 
 // "function at file:line" of each frame of the stack; the file without its folders.
@@ -138,7 +138,7 @@ TEST_F(Symbols, ByTheFirstToolThatIsThere) {
 TEST_F(Symbols, OfUnwantedStacksStay) {
   Recording recording = OneStack({Place()});
   bool wanted[] = {false};
-  gcap_symbols_resolve(recording.get(), wanted);
+  gcap_symbols_resolve(recording.get(), wanted, gcap_symbols_deadline());
   EXPECT_EQ(Frames(recording), std::vector<std::string>{"before"});
 }
 
@@ -186,6 +186,22 @@ TEST_F(Symbols, WaitNoLongerThanAllowed) {
   auto took = std::chrono::steady_clock::now() - start;
   EXPECT_LT(took, std::chrono::seconds(30));
   EXPECT_EQ(Frames(recording), std::vector<std::string>{"before"});
+}
+
+TEST_F(Symbols, ShareTheTimeOfAReport) {
+  UseTool("exec sleep 60");
+  setenv("GCAP_DOCTOR_SYMBOLIZER_SECONDS", "2", 1);
+  bool wanted[] = {true};
+  auto start = std::chrono::steady_clock::now();
+  const uint64_t deadline = gcap_symbols_deadline();
+  for (int i = 0; i < 8; ++i) {
+    Recording recording = OneStack({Place()});
+    gcap_symbols_resolve(recording.get(), wanted, deadline);
+    EXPECT_EQ(Frames(recording), std::vector<std::string>{"before"});
+  }
+  auto took = std::chrono::steady_clock::now() - start;
+  EXPECT_GE(took, std::chrono::seconds(2));
+  EXPECT_LT(took, std::chrono::seconds(10));
 }
 
 // The tool gets offsets of the calls, one byte before the returns, as arguments, in one process for a module.
