@@ -92,7 +92,7 @@ gcap_status_t gcap_capture_escape_status(const gcap_capture_t* capture) {
   return GCAP_STATUS(
       GCAP_CAPTURE_INVALIDATED,
       "%s at %s:%d gave work to %s, which is not in the capture: the work ran at once, and the graph "
-      "would lack it; remedy: give it to a stream of the capture (gcap_capture_fork takes streams in), or "
-      "do it outside of the capture",
+      "would lack it (rule R64); remedy: give it to a stream of the capture (gcap_capture_fork takes streams in), or "
+      "do it outside of the capture; see docs/rules/r64.md",
       call->operation, call->file, call->line, stream);
 }
