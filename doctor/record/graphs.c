@@ -148,3 +148,14 @@ void gcap_graphs_event(gcap_record_thread_t* thread, uint32_t callback, const gc
   // What comes outside of calls has no line of a call to go with.
   if (thread->depth == 0 && thread->out.size != 0) gcap_thread_flush(thread);
 }
+
+void gcap_graphs_event_limited(gcap_record_thread_t* thread, uint32_t callback, const gcap_cupti_resource_t* data) {
+  if (callback == GCAP_CUPTI_STREAM_DESTROY) {
+    const uint32_t id = gcap_handle_stream_gone(data->stream);
+    if (id != 0) gcap_switch_ended(id);
+  } else if (callback == GCAP_CUPTI_EXEC_DESTROY && data->descriptor != NULL) {
+    const gcap_cupti_graph_t* graph = data->descriptor;
+    gcap_exec_gone(graph->exec, &thread->out);
+  }
+  if (thread->out.size != 0) gcap_thread_flush(thread);
+}
