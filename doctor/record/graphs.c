@@ -85,7 +85,7 @@ static uint32_t cupti_graph_of(const gcap_record_thread_t* thread, void* exec) {
 }
 
 static void write_exec(gcap_record_thread_t* thread, void* exec, uint32_t graph) {
-  const uint32_t id = gcap_exec_made(exec, cupti_graph_of(thread, exec));
+  const uint32_t id = gcap_exec_made(exec, cupti_graph_of(thread, exec), &thread->out);
   if (id == 0) return;
   gcap_text_line(&thread->out, "exec");
   gcap_text_number(&thread->out, "id", id);
