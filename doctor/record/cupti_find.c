@@ -151,7 +151,6 @@ static const char* load_needed(gcap_cupti_t* cupti) {
 static void load_others(gcap_cupti_t* cupti) {
   load(cupti, "cuptiGetGraphExecId", &cupti->GetGraphExecId);
   load(cupti, "cuptiGetResultString", &cupti->GetResultString);
-  load(cupti, "cuptiActivityFlushPeriod", &cupti->ActivityFlushPeriod);
   load(cupti, "cuptiActivityEnable", &cupti->ActivityEnable);
   load(cupti, "cuptiActivityFlushAll", &cupti->ActivityFlushAll);
   load(cupti, "cuptiActivityGetNextRecord", &cupti->ActivityGetNextRecord);

@@ -20,7 +20,6 @@ typedef struct gcap_cupti {
   int (*GetGraphNodeId)(void* node, uint64_t* out_id);
   int (*GetGraphExecId)(void* exec, uint32_t* out_id);          // may be NULL
   int (*GetResultString)(int result, const char** out_string);  // may be NULL
-  int (*ActivityFlushPeriod)(uint32_t milliseconds);            // may be NULL
   // All or none of these.
   int (*ActivityRegisterCallbacks)(gcap_cupti_buffer_wanted_t wanted, gcap_cupti_buffer_filled_t filled);
   int (*ActivityEnable)(int32_t kind);

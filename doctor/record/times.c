@@ -21,10 +21,10 @@
 #include "doctor/record/writer.h"
 
 enum {
-  kBufferBytes = 1 << 20,  // some thousand records
-  kRecentLaunches = 4096,  // more than a device has under way
-  kMostNodes = 1 << 16,    // a program that captures for ever makes new ones for ever
-  kPeriodMs = 2000,        // of the sums' lines
+  kBufferBytes = 128 << 10,  // some hundred records: CUPTI hands a buffer over when it is full
+  kRecentLaunches = 4096,    // more than a device has under way
+  kMostNodes = 1 << 16,      // a program that captures for ever makes new ones for ever
+  kPeriodMs = 2000,          // of the sums' lines
 };
 
 typedef struct node_time {
@@ -212,8 +212,6 @@ bool gcap_times_start(const gcap_cupti_t* functions) {
     return false;
   }
   int result = functions->ActivityRegisterCallbacks(buffer_wanted, buffer_filled);
-  // CUPTI hands a buffer over when it is full, which a slow program's is seldom.
-  if (result == GCAP_CUPTI_SUCCESS && functions->ActivityFlushPeriod != NULL) functions->ActivityFlushPeriod(kPeriodMs);
   for (size_t i = 0; result == GCAP_CUPTI_SUCCESS && i < sizeof(kinds) / sizeof(kinds[0]); ++i) {
     result = functions->ActivityEnable(kinds[i]);
   }
