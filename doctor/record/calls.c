@@ -328,3 +328,21 @@ void gcap_call_left(gcap_record_thread_t* thread, uint32_t callback, const gcap_
   if (is_written_always(role)) note_end(role, &call, result);
   if (thread->out.size != 0 && thread->depth == 0) gcap_thread_flush(thread);
 }
+
+void gcap_call_left_limited(gcap_record_thread_t* thread, uint32_t callback, const gcap_cupti_call_t* data) {
+  const uint8_t role = gcap_driver_call(callback)->role;
+  const int result = data->result != NULL ? *(const int*)data->result : 0;
+  gcap_open_call_t call = {.callback = callback, .start_ns = gcap_writer_now(), .mode = -1};
+  const bool has_begun = take(thread, callback, data->correlation, &call);
+  if (role == GCAP_ROLE_LAUNCH) note_launch(thread, callback, has_begun ? &call : NULL, data, result);
+  if (role == GCAP_ROLE_END) {
+    if (!has_begun) read_inputs(thread, data, &call);
+    if (gcap_switch_is_open(call.stream)) {
+      if (!has_begun) call.number = next_number();
+      if (result == 0) read_outputs(data, &call);
+      write_call(thread, &call, data, result, false);
+      note_end(role, &call, result);
+    }
+  }
+  if (thread->out.size != 0) gcap_thread_flush(thread);
+}

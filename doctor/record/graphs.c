@@ -85,7 +85,7 @@ static uint32_t cupti_graph_of(const gcap_record_thread_t* thread, void* exec) {
 }
 
 static void write_exec(gcap_record_thread_t* thread, void* exec, uint32_t graph) {
-  const uint32_t id = gcap_exec_made(exec, cupti_graph_of(thread, exec));
+  const uint32_t id = gcap_exec_made(exec, cupti_graph_of(thread, exec), &thread->out);
   if (id == 0) return;
   gcap_text_line(&thread->out, "exec");
   gcap_text_number(&thread->out, "id", id);
@@ -147,4 +147,15 @@ void gcap_graphs_event(gcap_record_thread_t* thread, uint32_t callback, const gc
   }
   // What comes outside of calls has no line of a call to go with.
   if (thread->depth == 0 && thread->out.size != 0) gcap_thread_flush(thread);
+}
+
+void gcap_graphs_event_limited(gcap_record_thread_t* thread, uint32_t callback, const gcap_cupti_resource_t* data) {
+  if (callback == GCAP_CUPTI_STREAM_DESTROY) {
+    const uint32_t id = gcap_handle_stream_gone(data->stream);
+    if (id != 0) gcap_switch_ended(id);
+  } else if (callback == GCAP_CUPTI_EXEC_DESTROY && data->descriptor != NULL) {
+    const gcap_cupti_graph_t* graph = data->descriptor;
+    gcap_exec_gone(graph->exec, &thread->out);
+  }
+  if (thread->out.size != 0) gcap_thread_flush(thread);
 }

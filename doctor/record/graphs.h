@@ -15,6 +15,9 @@ void gcap_graphs_event(gcap_record_thread_t* thread, uint32_t callback, const gc
 // An instantiation succeeded: writes the executable, unless its own callback did.
 void gcap_graphs_exec_made(gcap_record_thread_t* thread, const gcap_open_call_t* call, const void* exec);
 
+// The same beyond the limit of the file: of what is gone alone.
+void gcap_graphs_event_limited(gcap_record_thread_t* thread, uint32_t callback, const gcap_cupti_resource_t* data);
+
 #pragma GCC visibility pop
 
 #endif  // GCAP_DOCTOR_RECORD_GRAPHS_H_

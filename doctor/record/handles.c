@@ -4,8 +4,12 @@
 //
 // A stream's line is written at its first use by a write of its own, and another thread that uses it at that moment
 // waits for the write: a line may stand twice in the file, but two lines of a stream would be two streams. Launches of
-// an executable are counted here; their line goes out when the number of launches has doubled, so that a program that
-// is killed has told the most of them, and a replay costs no write. Locking: one lock, held over memory alone.
+// an executable are counted here; their line goes out when the number of launches has doubled, or some seconds have
+// passed, so that a program that is killed has told the most of them, and a replay costs no write.
+//
+// A program makes and destroys for ever. So a stream has no id before its first use in a recorded call, and what is
+// kept of executables is used again. Records of activity may come after an executable is gone: of the last ones its
+// number for CUPTI is kept. Locking: one lock, held over memory alone.
 #include "doctor/record/handles.h"
 
 #include <pthread.h>
@@ -18,7 +22,10 @@
 
 enum {
   kMaxYields = 10000,  // a write takes some microseconds; a thread that died in it must not stop the others
+  kKeptGraphs = 4096,  // of executables that are gone
 };
+
+#define MOST_UNTOLD_NS UINT64_C(5000000000)
 
 typedef struct stream {
   const char* what;                      // NULL if it is not known
@@ -26,17 +33,27 @@ typedef struct stream {
 } stream_t;
 
 typedef struct exec {
+  uint32_t id;  // 0 for a free place
+  uint32_t cupti_graph;
+  uint32_t next_free;                 // index + 1
   uint64_t launches, failed;          // in no line yet
   uint64_t all_launches, next_write;  // of `all_launches`
+  uint64_t told_ns;                   // when a line went out
 } exec_t;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static gcap_map_t stream_ids, event_ids, graph_ids, exec_ids, exec_ids_by_graph;
-static uint32_t last_event, last_graph;
+static gcap_map_t stream_ids, event_ids, graph_ids;
+static gcap_map_t made_streams;  // that were not used yet: their flags + 1
+static gcap_map_t exec_places;   // index + 1
+static gcap_map_t exec_ids_by_graph;
+static uint32_t last_event, last_graph, last_exec;
 static stream_t* streams;  // by id - 1
 static size_t num_streams, stream_capacity;
 static exec_t* execs;
 static size_t num_execs, exec_capacity;
+static uint32_t first_free;                // of `execs`, index + 1
+static uint32_t gone_graphs[kKeptGraphs];  // a ring
+static size_t num_gone;
 
 static void* grown(void* items, size_t count, size_t* capacity, size_t item_bytes) {
   if (count < *capacity) return items;
@@ -91,6 +108,8 @@ static uint32_t add_stream(uint64_t key, const char* what) {
   void* items = grown(streams, num_streams, &stream_capacity, sizeof(*streams));
   if (items == NULL) return 0;
   streams = items;
+  const uint32_t made = gcap_map_get(&made_streams, key);
+  if (made != 0) what = made == 2 ? "nonblocking" : "blocking";
   if (!gcap_map_set(&stream_ids, key, (uint32_t)num_streams + 1)) return 0;
   streams[num_streams++] = (stream_t){.what = what};
   return (uint32_t)num_streams;
@@ -138,11 +157,13 @@ uint32_t gcap_handle_stream(const gcap_record_thread_t* thread, const void* hand
 }
 
 void gcap_handle_stream_made(const void* handle, uint32_t flags) {
-  const char* what = (flags & GCAP_CUDA_STREAM_NON_BLOCKING) != 0 ? "nonblocking" : "blocking";
   if ((uintptr_t)handle <= 2) return;
+  const bool is_nonblocking = (flags & GCAP_CUDA_STREAM_NON_BLOCKING) != 0;
   pthread_mutex_lock(&lock);
   // If the stream was used already, its line is out: the handle's next line must not be another stream's.
-  if (gcap_map_get(&stream_ids, (uintptr_t)handle) == 0) add_stream((uintptr_t)handle, what);
+  if (gcap_map_get(&stream_ids, (uintptr_t)handle) == 0) {
+    gcap_map_set(&made_streams, (uintptr_t)handle, is_nonblocking ? 2 : 1);
+  }
   pthread_mutex_unlock(&lock);
 }
 
@@ -150,59 +171,106 @@ uint32_t gcap_handle_stream_gone(const void* handle) {
   pthread_mutex_lock(&lock);
   const uint32_t id = gcap_map_get(&stream_ids, (uintptr_t)handle);
   gcap_map_remove(&stream_ids, (uintptr_t)handle);
+  gcap_map_remove(&made_streams, (uintptr_t)handle);
   pthread_mutex_unlock(&lock);
   return id;
 }
 
 // --- Executables -----------------------------------------------------------------------------------------------------
 
-uint32_t gcap_exec_made(const void* handle, uint32_t cupti_graph) {
-  uint32_t id = 0;
-  pthread_mutex_lock(&lock);
-  void* items = grown(execs, num_execs, &exec_capacity, sizeof(*execs));
-  if (items != NULL) {
-    execs = items;
-    execs[num_execs] = (exec_t){.next_write = 1};
-    if (gcap_map_set(&exec_ids, (uintptr_t)handle, (uint32_t)num_execs + 1)) id = (uint32_t)++num_execs;
-    if (id != 0 && cupti_graph != 0) gcap_map_set(&exec_ids_by_graph, cupti_graph, id);
+// With the lock held. The place of a new executable, index + 1; 0 without memory.
+static uint32_t take_place(void) {
+  const uint32_t place = first_free;
+  if (place != 0) {
+    first_free = execs[place - 1].next_free;
+    return place;
   }
-  pthread_mutex_unlock(&lock);
-  return id;
+  void* items = grown(execs, num_execs, &exec_capacity, sizeof(*execs));
+  if (items == NULL) return 0;
+  execs = items;
+  return (uint32_t)++num_execs;
 }
 
-static uint32_t look_up(const gcap_map_t* ids, uint64_t key) {
-  pthread_mutex_lock(&lock);
-  const uint32_t id = gcap_map_get(ids, key);
-  pthread_mutex_unlock(&lock);
-  return id;
+static void give_place(uint32_t place) {
+  execs[place - 1] = (exec_t){.next_free = first_free};
+  first_free = place;
 }
 
-uint32_t gcap_exec(const void* handle) { return look_up(&exec_ids, (uintptr_t)handle); }
-
-uint32_t gcap_exec_of_cupti_graph(uint32_t cupti_graph) { return look_up(&exec_ids_by_graph, cupti_graph); }
+// With the lock held. Forgets the oldest of those that are gone.
+static void keep_gone_graph(uint32_t cupti_graph) {
+  if (cupti_graph == 0) return;
+  uint32_t* kept = &gone_graphs[num_gone++ % kKeptGraphs];
+  if (*kept != 0) gcap_map_remove(&exec_ids_by_graph, *kept);
+  *kept = cupti_graph;
+}
 
 // With the lock held.
-static void tell_launches(uint32_t id, gcap_text_t* out) {
-  exec_t* exec = &execs[id - 1];
-  if (exec->launches == 0 && exec->failed == 0) return;
+static void tell_launches(exec_t* exec, gcap_text_t* out) {
+  if (exec->id == 0 || (exec->launches == 0 && exec->failed == 0)) return;
   gcap_text_line(out, "replays");
-  gcap_text_number(out, "exec", id);
+  gcap_text_number(out, "exec", exec->id);
   gcap_text_number(out, "count", exec->launches);
   if (exec->failed != 0) gcap_text_number(out, "failed", exec->failed);
   gcap_text_end(out);
   exec->launches = exec->failed = 0;
 }
 
-void gcap_exec_launched(const void* handle, bool failed, gcap_text_t* out) {
+// With the lock held. NOTE: an executable whose end was not seen is ended by the next one at its address.
+static void end_exec(const void* handle, gcap_text_t* out) {
+  const uint32_t place = gcap_map_get(&exec_places, (uintptr_t)handle);
+  if (place == 0) return;
+  tell_launches(&execs[place - 1], out);
+  keep_gone_graph(execs[place - 1].cupti_graph);
+  gcap_map_remove(&exec_places, (uintptr_t)handle);
+  give_place(place);
+}
+
+uint32_t gcap_exec_made(const void* handle, uint32_t cupti_graph, gcap_text_t* out) {
+  uint32_t id = 0;
   pthread_mutex_lock(&lock);
-  const uint32_t id = gcap_map_get(&exec_ids, (uintptr_t)handle);
-  if (id != 0) {
-    exec_t* exec = &execs[id - 1];
+  end_exec(handle, out);
+  const uint32_t place = take_place();
+  if (place != 0 && gcap_map_set(&exec_places, (uintptr_t)handle, place)) {
+    id = ++last_exec;
+    execs[place - 1] = (exec_t){.id = id, .cupti_graph = cupti_graph, .next_write = 1, .told_ns = gcap_writer_now()};
+    if (cupti_graph != 0) gcap_map_set(&exec_ids_by_graph, cupti_graph, id);
+  } else if (place != 0) {
+    give_place(place);
+  }
+  pthread_mutex_unlock(&lock);
+  return id;
+}
+
+uint32_t gcap_exec(const void* handle) {
+  pthread_mutex_lock(&lock);
+  const uint32_t place = gcap_map_get(&exec_places, (uintptr_t)handle);
+  const uint32_t id = place != 0 ? execs[place - 1].id : 0;
+  pthread_mutex_unlock(&lock);
+  return id;
+}
+
+uint32_t gcap_exec_of_cupti_graph(uint32_t cupti_graph) {
+  pthread_mutex_lock(&lock);
+  const uint32_t id = gcap_map_get(&exec_ids_by_graph, cupti_graph);
+  pthread_mutex_unlock(&lock);
+  return id;
+}
+
+void gcap_exec_launched(const void* handle, bool failed, gcap_text_t* out) {
+  const uint64_t now_ns = gcap_writer_now();
+  pthread_mutex_lock(&lock);
+  const uint32_t place = gcap_map_get(&exec_places, (uintptr_t)handle);
+  if (place != 0) {
+    exec_t* exec = &execs[place - 1];
     ++exec->launches;
     exec->failed += failed;
-    if (++exec->all_launches >= exec->next_write) {
+    ++exec->all_launches;
+    // Beyond the limit time makes no lines, which would have no end.
+    if (exec->all_launches >= exec->next_write ||
+        (now_ns - exec->told_ns >= MOST_UNTOLD_NS && !gcap_writer_is_limited())) {
       exec->next_write = 2 * exec->all_launches;
-      tell_launches(id, out);
+      exec->told_ns = now_ns;
+      tell_launches(exec, out);
     }
   }
   pthread_mutex_unlock(&lock);
@@ -210,14 +278,12 @@ void gcap_exec_launched(const void* handle, bool failed, gcap_text_t* out) {
 
 void gcap_exec_gone(const void* handle, gcap_text_t* out) {
   pthread_mutex_lock(&lock);
-  const uint32_t id = gcap_map_get(&exec_ids, (uintptr_t)handle);
-  if (id != 0) tell_launches(id, out);
-  gcap_map_remove(&exec_ids, (uintptr_t)handle);
+  end_exec(handle, out);
   pthread_mutex_unlock(&lock);
 }
 
 void gcap_execs_finish(gcap_text_t* out) {
   pthread_mutex_lock(&lock);
-  for (uint32_t id = 1; id <= num_execs; ++id) tell_launches(id, out);
+  for (size_t i = 0; i < num_execs; ++i) tell_launches(&execs[i], out);
   pthread_mutex_unlock(&lock);
 }

@@ -24,8 +24,9 @@ void gcap_handle_event_gone(const void* handle);
 uint32_t gcap_handle_graph(const void* handle);
 void gcap_handle_graph_gone(const void* handle);
 
-// `cupti_graph` is the number that CUPTI's records of activity give the executable; 0 if it is not known.
-uint32_t gcap_exec_made(const void* handle, uint32_t cupti_graph);
+// `cupti_graph` is the number that CUPTI's records of activity give the executable; 0 if it is not known. The
+// launches of an executable that had this handle before are appended to `out`.
+uint32_t gcap_exec_made(const void* handle, uint32_t cupti_graph, gcap_text_t* out);
 // 0 if it was not made while the recorder looked.
 uint32_t gcap_exec(const void* handle);
 uint32_t gcap_exec_of_cupti_graph(uint32_t cupti_graph);

@@ -38,6 +38,16 @@ static atomic_bool is_recording;
 
 // --- Callbacks -------------------------------------------------------------------------------------------------------
 
+// Beyond the limit: what ends what is in the file.
+static void dispatch_limited(gcap_record_thread_t* thread, int32_t domain, uint32_t id, const void* data) {
+  gcap_switch_few();
+  if (domain == GCAP_CUPTI_RESOURCE) {
+    gcap_graphs_event_limited(thread, id, data);
+  } else if (domain == GCAP_CUPTI_DRIVER && ((const gcap_cupti_call_t*)data)->site == GCAP_CUPTI_EXIT) {
+    gcap_call_left_limited(thread, id, data);
+  }
+}
+
 static void dispatch(gcap_record_thread_t* thread, int32_t domain, uint32_t id, const void* data) {
   if (domain == GCAP_CUPTI_RESOURCE) {
     gcap_graphs_event(thread, id, data);
@@ -65,7 +75,11 @@ static void on_callback(void* user, int32_t domain, uint32_t id, const void* dat
     // A thread that is to be cancelled must not end in the recorder's write.
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
     thread->is_busy = true;
-    dispatch(thread, domain, id, data);
+    if (gcap_writer_is_limited()) {
+      dispatch_limited(thread, domain, id, data);
+    } else {
+      dispatch(thread, domain, id, data);
+    }
     // No line is taken any more, so the program need not pay for callbacks.
     if (gcap_writer_is_full()) gcap_switch_stop();
     thread->is_busy = false;
@@ -90,10 +104,7 @@ static void at_exit(void) {
   if (!is_within) gcap_times_finish(&lines);
   atomic_store(&is_recording, false);
   if (!is_within) gcap_execs_finish(&lines);
-  gcap_text_line(&lines, "end");
-  gcap_text_number(&lines, "t", gcap_writer_now());
-  gcap_text_end(&lines);
-  gcap_writer_write(&lines);
+  gcap_writer_finish(&lines);
   gcap_text_free(&lines);
   gcap_writer_stop();
 }
@@ -177,6 +188,7 @@ __attribute__((visibility("default"))) int InitializeInjection(void) {
   if (!atomic_exchange(&is_started, true)) {
     gcap_record_settings_read(&settings);
     if (gcap_writer_open(settings.events, settings.limit_bytes)) start(&settings);
+    gcap_writer_started();
   }
   errno = error;
   return 1;

@@ -5,9 +5,10 @@
 
 #include <errno.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "doctor/record/writer.h"
 
 enum {
   kDefaultLimitMb = 256,
@@ -28,8 +29,8 @@ static uint64_t limit_mb(void) {
   if (value[0] >= '0' && value[0] <= '9' && *end == '\0' && errno == 0 && number >= 1 && number <= kMaxLimitMb) {
     return number;
   }
-  fprintf(stderr, "gcap-doctor: GCAP_DOCTOR_LIMIT_MB is '%s', expected a number from 1 to %d: %d is used.\n", value,
-          kMaxLimitMb, kDefaultLimitMb);
+  gcap_writer_say("GCAP_DOCTOR_LIMIT_MB is '%s', expected a number from 1 to %d: %d is used.", value, kMaxLimitMb,
+                  kDefaultLimitMb);
   return kDefaultLimitMb;
 }
 
@@ -37,7 +38,7 @@ static bool is_time_wanted(void) {
   const char* value = text_of("GCAP_DOCTOR_TIME");
   if (value == NULL || strcmp(value, "0") == 0) return false;
   if (strcmp(value, "1") == 0) return true;
-  fprintf(stderr, "gcap-doctor: GCAP_DOCTOR_TIME is '%s', expected 0 or 1: 0 is used.\n", value);
+  gcap_writer_say("GCAP_DOCTOR_TIME is '%s', expected 0 or 1: 0 is used.", value);
   return false;
 }
 

@@ -31,6 +31,7 @@ enum {
 typedef struct enabled {
   bool others;    // all of the driver's
   bool frees;     // cuMemFree
+  bool is_few;    // no others for ever, and of resources but the ends
   bool is_ended;  // none at all, for ever
 } enabled_t;
 
@@ -108,6 +109,16 @@ static void end_all(void) {
   }
 }
 
+// Most of what is made is not written any more.
+static void end_most_resources(void) {
+  for (size_t i = 0; i < sizeof(resources); ++i) {
+    if (resources[i] == GCAP_CUPTI_STREAM_DESTROY || resources[i] == GCAP_CUPTI_EXEC_DESTROY) continue;
+    state.cupti->EnableCallback(0, state.subscriber, GCAP_CUPTI_RESOURCE, resources[i]);
+  }
+}
+
+static bool wants_others(enabled_t wished) { return wished.others && !wished.is_few; }
+
 // One step from what is made to what is wished; what is made then.
 static enabled_t step(enabled_t made, enabled_t wished) {
   if (wished.is_ended) {
@@ -117,9 +128,12 @@ static enabled_t step(enabled_t made, enabled_t wished) {
   if (wished.frees && !made.frees) {
     watch_frees();
     made.frees = true;
-  } else if (wished.others != made.others) {
-    switch_others(wished.others, made.frees);
-    made.others = wished.others;
+  } else if (wished.is_few && !made.is_few) {
+    end_most_resources();
+    made.is_few = true;
+  } else if (wants_others(wished) != made.others) {
+    made.others = wants_others(wished);
+    switch_others(made.others, made.frees);
     if (!made.others) atomic_fetch_add(&state.epoch, 1);
   }
   return made;
@@ -128,7 +142,7 @@ static enabled_t step(enabled_t made, enabled_t wished) {
 static bool is_made(void) {
   const enabled_t made = state.made, wished = state.wished;
   if (made.is_ended || wished.is_ended) return made.is_ended;
-  return made.others == wished.others && made.frees == wished.frees;
+  return made.others == wants_others(wished) && made.frees == wished.frees && made.is_few == wished.is_few;
 }
 
 // Ends the switching when all is as it is wished.
@@ -204,6 +218,14 @@ void gcap_switch_watch_frees(void) {
   if (switches) make_wished();
 }
 
+void gcap_switch_few(void) {
+  pthread_mutex_lock(&state.lock);
+  state.wished.is_few = true;
+  const bool switches = takes_switching();
+  pthread_mutex_unlock(&state.lock);
+  if (switches) make_wished();
+}
+
 void gcap_switch_stop(void) {
   pthread_mutex_lock(&state.lock);
   state.wished.is_ended = true;
@@ -211,6 +233,14 @@ void gcap_switch_stop(void) {
   const bool switches = takes_switching();
   pthread_mutex_unlock(&state.lock);
   if (switches) make_wished();
+}
+
+bool gcap_switch_is_open(uint32_t stream) {
+  bool is_open = false;
+  pthread_mutex_lock(&state.lock);
+  for (uint32_t i = 0; i < state.num_open; ++i) is_open |= state.open[i] == stream;
+  pthread_mutex_unlock(&state.lock);
+  return is_open;
 }
 
 bool gcap_switch_is_capturing(void) { return atomic_load_explicit(&state.is_capturing, memory_order_relaxed); }

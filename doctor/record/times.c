@@ -5,8 +5,11 @@
 // CUPTI gives a record for each run of a node, in buffers that a thread of its own hands over. A node's runs are summed
 // by the node's id. How long a whole launch took is the time from its first record's start to its last one's end; its
 // records share a number and come close together, so the launches of late are kept in a small table, and one that gives
-// way to another there is over. Records of work outside of graphs have no graph, and are skipped. Locking: one lock,
-// held over memory alone.
+// way to another there is over. Records of work outside of graphs have no graph, and are skipped.
+//
+// A program that ends by a signal or by _exit tells nothing at its end, so the sums since the last time are written
+// every few seconds, by CUPTI's thread, and the counts of launches with them. A launch without new records for that
+// long is over too. Locking: one lock, held over memory alone.
 #include "doctor/record/times.h"
 
 #include <pthread.h>
@@ -18,9 +21,10 @@
 #include "doctor/record/writer.h"
 
 enum {
-  kBufferBytes = 1 << 20,  // some thousand records
-  kRecentLaunches = 4096,  // more than a device has under way
-  kMostNodes = 1 << 18,    // a program that captures for ever makes new ones for ever
+  kBufferBytes = 128 << 10,  // some hundred records: CUPTI hands a buffer over when it is full
+  kRecentLaunches = 4096,    // more than a device has under way
+  kMostNodes = 1 << 16,      // a program that captures for ever makes new ones for ever
+  kPeriodMs = 2000,          // of the sums' lines
 };
 
 typedef struct node_time {
@@ -31,6 +35,7 @@ typedef struct node_time {
 typedef struct launch {
   uint32_t graph, correlation;  // graph 0 for a free place
   uint64_t start_ns, end_ns;
+  uint32_t period;  // of its last record
 } launch_t;
 
 typedef struct whole {
@@ -45,6 +50,8 @@ static node_time_t* nodes;
 static whole_t* wholes;
 static size_t num_nodes, node_capacity, num_wholes, whole_capacity;
 static launch_t launches[kRecentLaunches];
+static uint32_t period;
+static uint64_t period_start_ns;
 
 static void* grown(void* items, size_t count, size_t* capacity, size_t item_bytes) {
   if (count < *capacity) return items;
@@ -86,8 +93,9 @@ static void add_to_launch(uint32_t graph, uint32_t correlation, uint64_t start_n
   launch_t* launch = &launches[correlation % kRecentLaunches];
   if (launch->graph != graph || launch->correlation != correlation) {
     if (launch->graph != 0) add_whole(launch);
-    *launch = (launch_t){graph, correlation, start_ns, end_ns};
+    *launch = (launch_t){.graph = graph, .correlation = correlation, .start_ns = start_ns, .end_ns = end_ns};
   }
+  launch->period = period;
   if (start_ns < launch->start_ns) launch->start_ns = start_ns;
   if (end_ns > launch->end_ns) launch->end_ns = end_ns;
 }
@@ -142,20 +150,43 @@ static void write_whole(whole_t* whole, gcap_text_t* out) {
   whole->count = whole->ns = 0;
 }
 
-// With the lock held.
-static void write_nodes(gcap_text_t* out) {
-  for (size_t i = 0; i < num_nodes; ++i) write_node(&nodes[i], out);
+// With the lock held. Counts the launches that are over: those without a record in the last `num_periods`.
+static void add_old_launches(uint32_t num_periods) {
+  for (size_t i = 0; i < kRecentLaunches; ++i) {
+    if (launches[i].graph == 0 || period - launches[i].period < num_periods) continue;
+    add_whole(&launches[i]);
+    launches[i].graph = 0;
+  }
 }
 
-static void make_room(void) {
-  gcap_text_t lines = {0};
-  pthread_mutex_lock(&lock);
+// With the lock held. The tables begin anew where they have grown large.
+static void write_sums(gcap_text_t* out) {
+  for (size_t i = 0; i < num_nodes; ++i) write_node(&nodes[i], out);
+  for (size_t i = 0; i < num_wholes; ++i) write_whole(&wholes[i], out);
   if (num_nodes > kMostNodes) {
-    write_nodes(&lines);
     gcap_map_clear(&node_ids);
     num_nodes = 0;
   }
+  if (num_wholes > kMostNodes) {
+    gcap_map_clear(&whole_ids);
+    num_wholes = 0;
+  }
+}
+
+static void write_now_and_then(void) {
+  const uint64_t now_ns = gcap_writer_now();
+  gcap_text_t lines = {0};
+  pthread_mutex_lock(&lock);
+  const bool is_time = now_ns - period_start_ns >= kPeriodMs * UINT64_C(1000000);
+  // Beyond the limit the reserve is for the sums at the end.
+  if ((is_time || num_nodes > kMostNodes || num_wholes > kMostNodes) && !gcap_writer_is_limited()) {
+    ++period;
+    period_start_ns = now_ns;
+    add_old_launches(2);
+    write_sums(&lines);
+  }
   pthread_mutex_unlock(&lock);
+  if (is_time && !gcap_writer_is_limited()) gcap_execs_finish(&lines);
   gcap_writer_write(&lines);
   gcap_text_free(&lines);
 }
@@ -171,7 +202,7 @@ static void buffer_filled(void* context, uint32_t stream, uint8_t* buffer, size_
     pthread_mutex_unlock(&lock);
   }
   free(buffer);
-  make_room();
+  write_now_and_then();
 }
 
 bool gcap_times_start(const gcap_cupti_t* functions) {
@@ -199,11 +230,7 @@ void gcap_times_finish(gcap_text_t* out) {
   if (cupti == NULL) return;
   cupti->ActivityFlushAll(1);
   pthread_mutex_lock(&lock);
-  for (size_t i = 0; i < kRecentLaunches; ++i) {
-    if (launches[i].graph != 0) add_whole(&launches[i]);
-    launches[i].graph = 0;
-  }
-  write_nodes(out);
-  for (size_t i = 0; i < num_wholes; ++i) write_whole(&wholes[i], out);
+  add_old_launches(0);
+  write_sums(out);
   pthread_mutex_unlock(&lock);
 }

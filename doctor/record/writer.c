@@ -3,23 +3,34 @@
 // The file of events. It is opened for appending, and lines go into it by one write: those of several threads do not
 // mix, and a crash leaves whole lines. Locking: none, the kernel orders the writes. A child of fork() has the parent's
 // descriptor, so each write asks whose process this is.
+//
+// A part of the limit is kept in reserve: a recording that reaches it still has the ends of its captures, its sums and
+// its own end, and can be told from one that was cut off.
 #include "doctor/record/writer.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "doctor/record/own_file.h"
 
+enum {
+  kMaxReserve = 256 << 10,
+  kEndReserve = 1 << 10,  // of that, for the note of the limit and the last line
+  kMaxFiles = 100,        // of one process
+};
+
 static struct {
-  atomic_bool open;
+  atomic_bool open, is_limited, is_started;
   gcap_own_file_t file;
   pid_t pid;
   uint64_t limit, start_ns;
@@ -49,10 +60,16 @@ static void read_program(char* out, size_t size) {
   }
 }
 
-// What of a line went out before the error is taken back, if nothing came behind it.
-static void take_back(size_t bytes) {
-  const off_t size = lseek(writer.file.descriptor, 0, SEEK_END);
-  if (bytes != 0 && size >= (off_t)bytes && ftruncate(writer.file.descriptor, size - (off_t)bytes) != 0) return;
+static off_t size_of_file(void) {
+  struct stat status;
+  return fstat(writer.file.descriptor, &status) == 0 ? status.st_size : -1;
+}
+
+// What of a line went out before the error is taken back, if it is all that the file grew by: no other thread wrote.
+// NOTE: one that writes between the two calls loses its line.
+static void take_back(off_t size_before, size_t bytes) {
+  if (bytes == 0 || size_before < 0 || size_of_file() != size_before + (off_t)bytes) return;
+  if (ftruncate(writer.file.descriptor, size_before) != 0) return;
 }
 
 static bool write_all(const char* data, size_t size) {
@@ -61,12 +78,13 @@ static bool write_all(const char* data, size_t size) {
     errno = EBADF;
     return false;
   }
+  const off_t size_before = size_of_file();
   while (done < size) {
     ssize_t more = write(writer.file.descriptor, data + done, size - done);
     if (more < 0 && errno == EINTR) continue;
     if (more <= 0) {
       const int error = errno;
-      take_back(done);
+      take_back(size_before, done);
       errno = error;
       return false;
     }
@@ -84,16 +102,56 @@ static uint64_t within_allowed(uint64_t limit_bytes) {
   return most < limit_bytes ? most : limit_bytes;
 }
 
+// The nanoseconds of Unix time at which the process began, to a tick of the kernel's; UINT64_MAX if it is not known.
+static uint64_t start_of_process(void) {
+  char text[1024];
+  const int file = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+  const ssize_t length = file >= 0 ? read(file, text, sizeof(text) - 1) : -1;
+  if (file >= 0) close(file);
+  text[length > 0 ? length : 0] = '\0';
+  const char* at = strrchr(text, ')');  // behind the name; field 22 is the twentieth from there
+  for (int i = 0; at != NULL && i < 20; ++i) at = strchr(at + 1, ' ');
+  const long ticks = sysconf(_SC_CLK_TCK);
+  if (at == NULL || ticks <= 0) return UINT64_MAX;
+  const uint64_t since_boot = strtoull(at, NULL, 10) * (UINT64_C(1000000000) / (uint64_t)ticks);
+  return clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME) + since_boot;
+}
+
+// Whether the file is of this process: of a program that it ran before exec().
+static bool is_of_process(const char* path, uint64_t start_ns) {
+  static const uint64_t kTickNs = 20000000;
+  struct stat status;
+  if (lstat(path, &status) != 0 || !S_ISREG(status.st_mode) || status.st_uid != geteuid()) return false;
+  const uint64_t changed_ns = (uint64_t)status.st_mtim.tv_sec * UINT64_C(1000000000) + (uint64_t)status.st_mtim.tv_nsec;
+  return start_ns != UINT64_MAX && changed_ns + kTickNs >= start_ns;
+}
+
+// A new file, the user's alone; what was there is neither followed nor written to. -1, and errno, if there can be none.
+static int make_file(const char* prefix, int pid, char* path, size_t size) {
+  const uint64_t start_ns = start_of_process();
+  for (int i = 1; i <= kMaxFiles; ++i) {
+    char number[16] = "";
+    if (i > 1) snprintf(number, sizeof(number), ".%d", i);
+    if ((size_t)snprintf(path, size, "%s.%d%s.events", prefix, pid, number) >= size) {
+      errno = ENAMETOOLONG;
+      return -1;
+    }
+    if (is_of_process(path, start_ns)) continue;
+    unlink(path);
+    const int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_APPEND | O_CLOEXEC, 0600);
+    // Another user's, in a folder where each may remove his own.
+    if (file >= 0 || errno != EEXIST) return file;
+  }
+  errno = EEXIST;
+  return -1;
+}
+
 bool gcap_writer_open(const char* prefix, uint64_t limit_bytes) {
   char path[4096];
   const pid_t pid = getpid();
-  if ((size_t)snprintf(path, sizeof(path), "%s.%d.events", prefix, (int)pid) >= sizeof(path)) errno = ENAMETOOLONG;
-  int file =
-      strlen(path) < sizeof(path) - 1 ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644) : -1;
-  if (!gcap_own_file_take(&writer.file, file)) {
-    fprintf(stderr,
-            "gcap-doctor: '%s' cannot be written (%s), so nothing is recorded; GCAP_DOCTOR_EVENTS says where.\n", path,
-            strerror(errno));
+  if (!gcap_own_file_take(&writer.file, make_file(prefix, (int)pid, path, sizeof(path)))) {
+    gcap_writer_say("'%.1000s' cannot be written (%s), so nothing is recorded; GCAP_DOCTOR_EVENTS says where.", path,
+                    strerror(errno));
     return false;
   }
   writer.pid = pid;
@@ -127,31 +185,90 @@ static void note_in_file(const char* sentence) {
   gcap_text_free(&line);
 }
 
-static void say(const char* sentence) { fprintf(stderr, "gcap-doctor: %s\n", sentence); }
+// To stderr. It may be a pipe that nobody reads: that must not kill the program.
+static void say(const char* sentence) {
+  char line[2112];
+  const int size = snprintf(line, sizeof(line), "gcap-doctor: %s\n", sentence);
+  const size_t most = size < (int)sizeof(line) ? (size_t)size : sizeof(line) - 1;
+  line[most - 1] = '\n';
+  sigset_t pipe, before, pending;
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  const bool was_pending = sigpending(&pending) == 0 && sigismember(&pending, SIGPIPE) == 1;
+  pthread_sigmask(SIG_BLOCK, &pipe, &before);
+  if (write(STDERR_FILENO, line, most) < 0 && errno == EPIPE && !was_pending) {
+    const struct timespec none = {0};
+    sigtimedwait(&pipe, NULL, &none);
+  }
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+void gcap_writer_started(void) { atomic_store(&writer.is_started, true); }
 
 // The first thread to see the end says it; nobody writes after it.
 static void stop_with_note(const char* sentence) {
-  if (!atomic_exchange(&writer.open, false)) return;
+  if (atomic_exchange(&writer.open, false)) note_in_file(sentence);
+}
+
+bool gcap_writer_is_limited(void) { return atomic_load_explicit(&writer.is_limited, memory_order_relaxed); }
+
+// Where ordinary lines stop, and where those that are written beyond it do.
+static uint64_t reserve(void) { return writer.limit / 4 < kMaxReserve ? writer.limit / 4 : kMaxReserve; }
+
+static void note_limit(void) {
+  if (atomic_exchange(&writer.is_limited, true)) return;
+  char sentence[200];
+  snprintf(sentence, sizeof(sentence),
+           "the recording stopped at %llu KB, its limit: what came later is missing; GCAP_DOCTOR_LIMIT_MB sets another "
+           "one.",
+           (unsigned long long)(writer.limit >> 10));
   note_in_file(sentence);
-  say(sentence);
+}
+
+// Takes room for lines; false if there is none.
+static bool take_room(size_t bytes, uint64_t most) {
+  const uint64_t before = atomic_fetch_add(&writer.written, bytes);
+  if (before + bytes <= most) return true;
+  atomic_fetch_sub(&writer.written, bytes);
+  return false;
+}
+
+static bool write_or_stop(const char* data, size_t size) {
+  if (write_all(data, size)) return true;
+  char sentence[200];
+  snprintf(sentence, sizeof(sentence), "the recording stopped: writing to its file failed (%s).", strerror(errno));
+  stop_with_note(sentence);
+  return false;
 }
 
 bool gcap_writer_write(const gcap_text_t* lines) {
   if (lines->size == 0) return true;
   if (lines->failed || !gcap_writer_is_open()) return false;
-  if (atomic_fetch_add(&writer.written, lines->size) + lines->size > writer.limit) {
-    char sentence[160];
-    snprintf(sentence, sizeof(sentence),
-             "the recording stopped at %llu MB, the limit; GCAP_DOCTOR_LIMIT_MB sets another one.",
-             (unsigned long long)(writer.limit >> 20));
-    stop_with_note(sentence);
-    return false;
+  if (gcap_writer_is_limited() || !take_room(lines->size, writer.limit - reserve())) {
+    // The lines that meet the limit may be the end of a capture.
+    note_limit();
+    if (!take_room(lines->size, writer.limit - kEndReserve)) return false;
   }
-  if (write_all(lines->data, lines->size)) return true;
-  char sentence[200];
-  snprintf(sentence, sizeof(sentence), "the recording stopped: writing to its file failed (%s).", strerror(errno));
-  stop_with_note(sentence);
-  return false;
+  return write_or_stop(lines->data, lines->size);
+}
+
+void gcap_writer_finish(gcap_text_t* lines) {
+  gcap_text_t last = {0};
+  if (!gcap_writer_is_open()) return;
+  if (lines->size != 0 && !lines->failed) {
+    const uint64_t most = writer.limit - kEndReserve, written = atomic_load(&writer.written);
+    const size_t room = written < most ? (size_t)(most - written) : 0;
+    if (lines->size > room) note_limit();
+    size_t size = lines->size < room ? lines->size : room;
+    while (size != 0 && lines->data[size - 1] != '\n') --size;
+    if (size != 0 && !write_or_stop(lines->data, size)) return;
+  }
+  gcap_text_line(&last, "end");
+  gcap_text_number(&last, "t", gcap_writer_now());
+  gcap_text_end(&last);
+  if (!last.failed) write_or_stop(last.data, last.size);
+  gcap_text_free(&last);
+  gcap_writer_stop();
 }
 
 void gcap_writer_stop(void) { atomic_store(&writer.open, false); }
@@ -163,5 +280,14 @@ void gcap_writer_note(const char* format, ...) {
   vsnprintf(sentence, sizeof(sentence), format, arguments);
   va_end(arguments);
   if (gcap_writer_is_open()) note_in_file(sentence);
+  if (!atomic_load(&writer.is_started)) say(sentence);
+}
+
+void gcap_writer_say(const char* format, ...) {
+  char sentence[2048];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(sentence, sizeof(sentence), format, arguments);
+  va_end(arguments);
   say(sentence);
 }

@@ -214,6 +214,8 @@ EXPORT void fake_cupti_stream(uint32_t callback, void* stream) { tell_resource(c
 
 EXPORT void fake_cupti_graph(uint32_t callback, const gcap_cupti_graph_t* data) { tell_resource(callback, NULL, data); }
 
+EXPORT void fake_cupti_flush(void) { cuptiActivityFlushAll(0); }
+
 EXPORT void fake_cupti_at_change(void (*hook)(void)) { atomic_store(&change_hook, hook); }
 
 EXPORT uint32_t fake_cupti_enabled(void) {

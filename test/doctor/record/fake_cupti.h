@@ -29,6 +29,8 @@ uint32_t fake_cupti_enabled(void);
 int fake_cupti_is_enabled(uint32_t callback);
 // Called once, within the next change of a callback.
 void fake_cupti_at_change(void (*hook)(void));
+// Hands over what records there are, as CUPTI's thread does now and then.
+void fake_cupti_flush(void);
 // A record of activity, handed over at the next flush.
 void fake_cupti_record(int32_t kind, uint32_t graph, uint64_t node, uint32_t correlation, uint64_t start_ns,
                        uint64_t end_ns);

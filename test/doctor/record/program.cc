@@ -55,6 +55,7 @@ void LoadFake() {
   Find(library, "fake_cupti_enabled", &fake.enabled);
   Find(library, "fake_cupti_is_enabled", &fake.is_enabled);
   Find(library, "fake_cupti_at_change", &fake.at_change);
+  Find(library, "fake_cupti_flush", &fake.flush);
   Find(library, "fake_cupti_record", &fake.record);
 }
 

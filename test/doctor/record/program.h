@@ -56,6 +56,7 @@ struct Fake {
   decltype(&fake_cupti_enabled) enabled;
   decltype(&fake_cupti_is_enabled) is_enabled;
   decltype(&fake_cupti_at_change) at_change;
+  decltype(&fake_cupti_flush) flush;
   decltype(&fake_cupti_record) record;
 };
 extern Fake fake;

@@ -2,6 +2,9 @@
 //
 // Device times: sums over CUPTI's records of activity, by node and by launch.
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <map>
 
@@ -117,6 +120,38 @@ TEST(RecordedTime, RefusalIsSaidAndTheRestIsRecorded) {
   ASSERT_EQ(recorded.events->num_notes, 1u);
   EXPECT_NE(std::string(recorded.events->notes[0]).find("no device times are recorded"), std::string::npos);
   EXPECT_EQ(recorded.events->execs[0].replays, 1u);
+}
+
+TEST(RecordedTime, IsWrittenWhileTheProgramRuns) {
+  Recorded recorded = Record(
+      [] {
+        Make(kExec, 2);
+        for (uint32_t i = 0; i < 7; ++i) {
+          Replay(kExec, kStream);
+          fake.record(GCAP_CUPTI_KIND_KERNEL, 2, 0x200000000, 50 + i, 1000, 1020);
+        }
+        fake.flush();
+        for (int i = 0; i < 2; ++i) {
+          usleep(2100 * 1000);
+          fake.record(GCAP_CUPTI_KIND_KERNEL, 2, 0x200000000, 60, 2000, 2030);
+          fake.flush();
+        }
+        raise(SIGKILL);
+      },
+      kWithTime);
+  EXPECT_TRUE(WIFSIGNALED(recorded.status));
+  EXPECT_FALSE(recorded.events->ended);
+  uint64_t count = 0, ns = 0;
+  for (size_t i = 0; i < recorded.events->num_times; ++i) {
+    count += recorded.events->times[i].count;
+    ns += recorded.events->times[i].ns;
+  }
+  EXPECT_EQ(count, 9u) << recorded.text;
+  EXPECT_EQ(ns, 7u * 20 + 2 * 30);
+  // The launch of late may go on.
+  EXPECT_EQ(recorded.events->execs[0].whole_count, 7u);
+  EXPECT_EQ(recorded.events->execs[0].whole_ns, 140u);
+  EXPECT_EQ(recorded.events->execs[0].replays, 7u);  // doubling alone tells four
 }
 
 }  // namespace
