@@ -4,8 +4,9 @@
 // the graph saves.
 //
 // A place is the innermost Python frame that belongs to the program, not to an installed package; without Python it is
-// the innermost C frame that is not CUDA's. Programs that capture all their shapes beforehand launch few of these
-// graphs soon: at least half of the graphs must have been launched. Locking: none.
+// the innermost C frame that is not CUDA's. Programs that capture all their shapes beforehand launch none before the
+// last one is captured: at least half of the graphs must have been launched before the next capture began. Locking:
+// none.
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,15 +49,24 @@ static int compare(const void* left, const void* right) {
   return order != 0 ? order : a->capture < b->capture ? -1 : a->capture > b->capture;
 }
 
+// Whether a graph of the capture was launched before the next capture of its place began.
+static bool is_launched_before(const gcap_analysis_t* analysis, const gcap_captured_t* capture,
+                               const gcap_captured_t* next) {
+  const uint32_t place = gcap_ids_find(&analysis->execs, capture->exec);
+  if (place == GCAP_NONE) return false;
+  const uint32_t line = analysis->recording->execs[analysis->exec_at[place]].first_launch_line;
+  return line != 0 && line < gcap_call_at(analysis, next->begin)->line;
+}
+
 static void look_at_group(gcap_analysis_t* analysis, const place_t* places, size_t count) {
-  size_t launched = 0;
-  for (size_t i = 0; i < count; ++i) {
-    const gcap_captured_t* capture = &analysis->diagnosis->captures[places[i].capture];
-    if (capture->replays > 1) return;
-    launched += capture->replays == 1;
-  }
-  if (count < kOften || 2 * launched < count) return;
   const gcap_captured_t* captures = analysis->diagnosis->captures;
+  size_t in_turn = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const gcap_captured_t* capture = &captures[places[i].capture];
+    if (capture->replays > 1) return;
+    if (i + 1 < count) in_turn += is_launched_before(analysis, capture, &captures[places[i + 1].capture]);
+  }
+  if (count < kOften || 2 * in_turn < count) return;
   gcap_finding_t* finding = gcap_finding_add(analysis, GCAP_FINDING_RECAPTURED, GCAP_SEVERITY_WARNING,
                                              places[count - 1].capture, captures[places[count - 1].capture].begin);
   finding->other = captures[places[0].capture].begin;

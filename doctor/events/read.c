@@ -280,6 +280,7 @@ static void read_replays(reader_t* reader, gcap_fields_t* fields) {
   uint64_t count = gcap_fields_needed_number(fields, "count"), failed = gcap_fields_number(fields, "failed", 0);
   gcap_event_exec_t* exec = exec_of(reader, fields, "exec");
   if (exec == NULL) return;
+  if (exec->first_launch_line == 0 && count != 0) exec->first_launch_line = reader->line;
   exec->replays += count;
   exec->failed_replays += failed;
 }

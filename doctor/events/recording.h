@@ -102,6 +102,7 @@ typedef struct gcap_event_exec {
   uint32_t id, graph;
   uint32_t call;  // index, or GCAP_NONE
   uint64_t replays, failed_replays;
+  uint32_t first_launch_line;      // of the file; 0 if there was no launch
   uint64_t whole_count, whole_ns;  // 0 without device times
 } gcap_event_exec_t;
 

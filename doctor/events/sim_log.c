@@ -347,6 +347,7 @@ static void count_launch(reader_t* reader, const gcap_event_call_t* call) {
   const name_t* name = &reader->names[place_of(reader, EXEC_PLACE, call->exec, 0)];
   if (name->id == 0) return;  // made before the log began
   gcap_event_exec_t* exec = &reader->recording->execs[name->id - 1];
+  if (exec->first_launch_line == 0) exec->first_launch_line = call->line;
   ++exec->replays;
   if (call->result != 0) ++exec->failed_replays;
 }

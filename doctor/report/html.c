@@ -235,7 +235,8 @@ static void put_recording(gcap_html_t* page) {
   put_version(page, "Driver", recording->driver);
   put_version(page, "CUPTI", recording->cupti);
   put_item(page, "End", "prose",
-           recording->ended ? "the program ended in order" : "none: the program crashed, was killed, or still runs");
+           recording->ended ? "the program ended in order"
+                            : "none: the program was ended by a signal or _exit, crashed, or still runs");
   if (recording->damage.lines != 0) {
     put_item(page, "Damage", "prose bad",
              gcap_heap_print(page->heap, "%s could not be read; the first is line %" PRIu64 ": %s",

@@ -194,17 +194,21 @@ TEST(NeverLaunched, ProgramThatDiedMayHaveLaunchedIt) {
 // --- Again and again -------------------------------------------------------------------------------------------------
 
 // Captures at a line of Python each, launched so often.
-Diagnosis Repeated(const std::vector<int>& launches, bool one_place = true) {
+Diagnosis Repeated(const std::vector<int>& launches, bool one_place = true, bool afterwards = false) {
   Script s;
+  auto launch = [&](size_t i) {
+    s.Run("! replays exec=" + std::to_string(i + 1) + " count=" + std::to_string(launches[i]));
+  };
   for (size_t i = 0; i < launches.size(); ++i) {
     const std::string place = "place" + std::to_string(i), id = std::to_string(i + 1);
     s.Place(place, {"libtorch.so:begin"},
             {"/x/site-packages/torch/cuda/graphs.py:90:capture_begin",
              "train.py:" + std::to_string(one_place ? 17 : 100 + i) + ":step"});
     s.Run({"main cuStreamBeginCapture stream=1 mode=global at=" + place, "main cuLaunchKernel stream=1 +kernel",
-           "main cuStreamEndCapture stream=1", "! exec id=" + id + " graph=" + id,
-           "! replays exec=" + id + " count=" + std::to_string(launches[i])});
+           "main cuStreamEndCapture stream=1", "! exec id=" + id + " graph=" + id});
+    if (!afterwards) launch(i);
   }
+  for (size_t i = 0; afterwards && i < launches.size(); ++i) launch(i);
   s.Run("! end t=90000");
   return s.Diagnose();
 }
@@ -230,6 +234,8 @@ TEST(Recaptured, GraphsThatAreUsedAreFine) {
   std::vector<int> launches(9, 1);
   launches[4] = 2;
   EXPECT_EQ(Repeated(launches).NumSerious(), 0u);
+  // All shapes captured beforehand, then launched once each.
+  EXPECT_EQ(Repeated(std::vector<int>(9, 1), true, true).NumSerious(), 0u);
   // All shapes captured beforehand, of which the program has used few by now.
   EXPECT_EQ(Repeated({1, 0, 0, 1, 0, 0, 0, 0, 0, 0}).NumSerious(), 0u);
 }
