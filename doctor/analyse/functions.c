@@ -145,3 +145,8 @@ bool gcap_call_is_question(const char* function) {
 bool gcap_call_tells(const gcap_event_call_t* call, const char* status) {
   return call->status != NULL && call->result == 0 && strcmp(call->status, status) == 0;
 }
+
+bool gcap_is_of_package(const char* file) {
+  return strstr(file, "site-packages") != NULL || strstr(file, "dist-packages") != NULL ||
+         strstr(file, "/torch/") != NULL || strncmp(file, "<frozen", strlen("<frozen")) == 0;
+}

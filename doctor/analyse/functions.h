@@ -48,6 +48,9 @@ bool gcap_call_has_no_stream(const char* function);
 // Whether the call told this state of its stream's capture: "active".
 bool gcap_call_tells(const gcap_event_call_t* call, const char* status);
 
+// Whether a Python file belongs to an installed package, not to the program.
+bool gcap_is_of_package(const char* file);
+
 // A function that only asks: that it fails means that no work is missing.
 bool gcap_call_is_question(const char* function);
 

@@ -35,14 +35,16 @@ static void find_open(gcap_analysis_t* analysis, uint32_t index) {
   finding->rule = gcap_rule_by_id("R7");
 }
 
-// Where a framework refused the first operation, that finding says more.
+// Where a framework refused the first operation, that finding says more. An empty graph that nobody launches may be
+// meant: PyTorch's trees of graphs capture nothing once, to keep a pool of memory.
 static void find_empty(gcap_analysis_t* analysis, uint32_t index) {
   const gcap_captured_t* capture = &analysis->diagnosis->captures[index];
   if (capture->graph == GCAP_NONE) return;  // a ledger, which does not tell of graphs and nodes
   const gcap_capture_state_t* state = &analysis->states[index];
   if (capture->num_nodes != 0 || state->works != 0 || state->refused) return;
   gcap_finding_t* finding =
-      gcap_finding_add(analysis, GCAP_FINDING_EMPTY_GRAPH, GCAP_SEVERITY_WARNING, index, capture->begin);
+      gcap_finding_add(analysis, GCAP_FINDING_EMPTY_GRAPH,
+                       capture->replays != 0 ? GCAP_SEVERITY_WARNING : GCAP_SEVERITY_NOTE, index, capture->begin);
   finding->rule = gcap_rule_by_id("R8");
 }
 

@@ -1,7 +1,8 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // What a framework refuses by itself. PyTorch asks whether the stream captures and throws; its capture then ends well,
-// the graph lacks all that would have come, and nobody launches it. No call of the driver fails.
+// the graph lacks all that would have come, and nobody launches it. CuPy throws too, and leaves the end of the capture
+// to its caller. No call of the driver fails.
 //
 // The sign is a question, made from a place that is not that of the begin or end, after which nothing came into the
 // graph. Only a stack with Python or PyTorch in it counts: a library that asks after each of its calls means nothing by
@@ -13,13 +14,15 @@
 
 static bool same_text(const char* a, const char* b) { return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0); }
 
-// Whether both stacks have the same innermost Python frame, whatever its line. Without Python no stack is like another.
+// Whether both stacks have the same innermost Python frame: in a package whatever its line. Without Python no stack is
+// like another.
 static bool is_same_place(const gcap_recording_t* recording, uint32_t stack, uint32_t other) {
   const uint32_t a = gcap_recording_python_frame(recording, stack);
   const uint32_t b = gcap_recording_python_frame(recording, other);
   if (a == GCAP_NONE || b == GCAP_NONE) return false;
-  return same_text(recording->frames[a].file, recording->frames[b].file) &&
-         same_text(recording->frames[a].function, recording->frames[b].function);
+  const gcap_event_frame_t *one = &recording->frames[a], *two = &recording->frames[b];
+  return same_text(one->file, two->file) && same_text(one->function, two->function) &&
+         (one->line == two->line || gcap_is_of_package(one->file));
 }
 
 static const char* base_name(const char* path) {
@@ -92,10 +95,12 @@ static void find_in(gcap_analysis_t* analysis, uint32_t index) {
   const gcap_captured_t* capture = &analysis->diagnosis->captures[index];
   gcap_capture_state_t* state = &analysis->states[index];
   const uint32_t ask = state->last_ask;
-  if (ask == GCAP_NONE || capture->outcome != GCAP_OUTCOME_GRAPH || capture->replays != 0) return;
+  if (ask == GCAP_NONE || capture->outcome == GCAP_OUTCOME_BROKEN || capture->replays != 0) return;
   const uint32_t stack = gcap_call_at(analysis, ask)->stack;
-  const uint32_t end = gcap_call_at(analysis, capture->end)->stack;
-  if (stack == end || is_same_place(analysis->recording, stack, end)) return;
+  const bool is_open = capture->outcome == GCAP_OUTCOME_OPEN;
+  if (is_open && !analysis->recording->ended) return;  // it may go on
+  const uint32_t end = is_open ? GCAP_NONE : gcap_call_at(analysis, capture->end)->stack;
+  if (!is_open && (stack == end || is_same_place(analysis->recording, stack, end))) return;
   // A program that was killed may have been about to launch it. A first launch is written at once, so one that had gone
   // on would have shown it. The last call of depth 0 is what `outermost` is after all calls.
   const bool went_on = analysis->recording->ended || analysis->threads[capture->thread].outermost > capture->end;

@@ -20,17 +20,12 @@ typedef struct place {
   uint32_t capture;
 } place_t;
 
-static bool is_of_package(const char* file) {
-  return strstr(file, "site-packages") != NULL || strstr(file, "dist-packages") != NULL ||
-         strstr(file, "/torch/") != NULL || strncmp(file, "<frozen", strlen("<frozen")) == 0;
-}
-
 static place_t place_of(const gcap_recording_t* recording, uint32_t stack) {
   if (stack >= recording->num_stacks) return (place_t){.file = NULL};
   const gcap_event_stack_t* of = &recording->stacks[stack];
   for (uint32_t i = 0; i < of->num_python; ++i) {
     const gcap_event_frame_t* frame = &recording->frames[of->python[i]];
-    if (!is_of_package(frame->file)) return (place_t){.file = frame->file, .at = frame->line};
+    if (!gcap_is_of_package(frame->file)) return (place_t){.file = frame->file, .at = frame->line};
   }
   const uint32_t c = gcap_recording_c_frame(recording, stack);
   if (c == GCAP_NONE) return (place_t){.file = NULL};

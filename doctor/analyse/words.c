@@ -228,9 +228,12 @@ static const char* lost(gcap_analysis_t* analysis, const gcap_finding_t* finding
 
 static const char* refused(gcap_analysis_t* analysis, const gcap_finding_t* finding) {
   return PRINT(
-      "In capture %u the program asked whether the stream captures (%s, by %s), submitted nothing more and "
-      "ended the capture%s; its graph was never launched. PyTorch does so when it refuses an operation%s.",
+      "In capture %u the program asked whether the stream captures (%s, by %s), submitted nothing more and %s%s. "
+      "Frameworks do so when they refuse an operation%s.",
       number(finding), call_name(analysis, finding->call), thread_of(analysis, finding->call),
+      analysis->diagnosis->captures[finding->capture].outcome == GCAP_OUTCOME_OPEN
+          ? "never ended the capture"
+          : "ended the capture, whose graph was never launched",
       times(analysis, finding->count),
       finding->rule != NULL ? PRINT(", here probably a copy: rule %s, %s", finding->rule->id, finding->rule->situation)
                             : "");

@@ -287,6 +287,24 @@ TEST(Refused, QuestionOfAnythingElseHasNoRule) {
   EXPECT_HAS(f->remedy, "exception");
 }
 
+// CuPy throws from C, and the capture stays open.
+TEST(Refused, QuestionInACaptureThatNobodyEnds) {
+  Script s;
+  s.Place("begin", {"runtime.so:begin"}, {"infer.py:12:<module>"});
+  s.Place("ask", {"memory.so:copy_to_host"}, {"infer.py:14:<module>"});
+  s.Run({"main cuStreamBeginCapture stream=1 mode=relaxed at=begin", "main cuLaunchKernel stream=1 +kernel",
+         "main cuStreamIsCapturing stream=1 at=ask"});
+  EXPECT_EQ(s.Diagnose().Find(GCAP_FINDING_REFUSED), nullptr);  // it may go on
+  s.Run("! end t=900");
+  Diagnosis d = s.Diagnose();
+  const gcap_finding_t* f = d.Find(GCAP_FINDING_REFUSED);
+  ASSERT_NE(f, nullptr) << d.All();
+  EXPECT_EQ(f->severity, GCAP_SEVERITY_ERROR);
+  EXPECT_EQ(d.Call(f), 3u);
+  EXPECT_HAS(f->sentence, "submitted nothing more and never ended the capture");
+  EXPECT_NE(d.Find(GCAP_FINDING_LEFT_OPEN), nullptr);
+}
+
 // `os._exit` and signals leave no end in the file.
 TEST(Refused, ProgramThatWentOnAndDidNotEndInOrder) {
   Script s;
@@ -388,6 +406,14 @@ TEST(AllocationNode, WorkspaceOfALibrary) {
 }
 
 // --- Nothing ---------------------------------------------------------------------------------------------------------
+
+// PyTorch's trees of graphs keep a pool of memory so.
+TEST(EmptyGraph, ThatNobodyLaunchesMayBeMeant) {
+  Diagnosis d = Diagnose({"main cuStreamBeginCapture stream=1 mode=global", "main cuStreamEndCapture stream=1",
+                          "! exec id=1 graph=1", "! end t=900"});
+  EXPECT_EQ(d.NumSerious(), 0u) << d.All();
+  ASSERT_NE(d.Find(GCAP_FINDING_EMPTY_GRAPH), nullptr) << d.All();
+}
 
 TEST(EmptyGraph, WithoutANode) {
   Diagnosis d = Diagnose({"main cuStreamBeginCapture stream=1 mode=global", "main cuStreamEndCapture stream=1",

@@ -126,7 +126,7 @@ def run_recorded(arguments):
     cases = [(f"c_{name}", words, "", None) for name, *words in
              (entry.split() for entry in subprocess.run([arguments.mistakes, "--list"], capture_output=True, text=True,
                                                         check=True).stdout.splitlines())]
-    scripts = glob.glob(os.path.join(HERE, "pytorch", "*.py")) + [os.path.join(HERE, "ort", "waiting.py")]
+    scripts = glob.glob(os.path.join(HERE, "python", "*.py")) + [os.path.join(HERE, "ort", "waiting.py")]
     for script in scripts:
         words, line = expectation(script)
         cases.append((os.path.basename(script)[:-3], words, script, line))
@@ -147,8 +147,8 @@ HEAD = "| program | finding | rule | call | answered | place | as expected |\n|-
 
 
 def run_scripts(arguments, outcomes):
-    print("### PyTorch\n\n" + HEAD)
-    scripts = sorted(glob.glob(os.path.join(HERE, "pytorch", "*.py")))
+    print("### Python\n\n" + HEAD)
+    scripts = sorted(glob.glob(os.path.join(HERE, "python", "*.py")))
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         names = [os.path.basename(script)[:-3] for script in scripts]
         reports = list(pool.map(lambda pair: doctor(arguments, pair[0], [sys.executable, pair[1]]), zip(names, scripts)))
@@ -215,7 +215,7 @@ def run_overhead(arguments, outcomes):
 
 def run_thousand(arguments, outcomes):
     """The times of a graph's nodes against the whole, and what a report of a large graph costs."""
-    script = os.path.join(HERE, "pytorch", "thousand_nodes.py")
+    script = os.path.join(HERE, "python", "thousand_nodes.py")
     report, text, _ = doctor(arguments, "thousand_time", [sys.executable, script], ("--time",))
     graphs = [graph for graph in report.get("graphs", []) if graph.get("whole_ns")]
     print("\n### A graph of 1,000 nodes\n")
