@@ -31,7 +31,7 @@ const std::map<std::string, std::string> kOthers =
         {"r44_mistake", ""},                               // the log does not have the library's nodes
         {"r48_mistake", ""},      {"r52_mistake", "R26"},  // the engine's allocation
         {"r56_mistake", ""},      {"r57_mistake", ""},    {"r61_mistake", ""},
-        {"r63_repair", "R8"},  // its check leaves the launch out, and the graph empty
+        {"r8_mistake", "R64"},  // which tells why the graph is empty
 };
 
 std::string Expected(const std::string& block) {
