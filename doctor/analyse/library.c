@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "doctor/analyse/analysis.h"
+#include "doctor/base/path.h"
 
 static bool begins_with(const char* text, const char* beginning) {
   return strncmp(text, beginning, strlen(beginning)) == 0;
@@ -13,8 +14,7 @@ static bool begins_with(const char* text, const char* beginning) {
 static bool is_library(const char* module) {
   static const char* const names[] = {"libcublas", "libcudnn", "libcusolver", "libcusparse",
                                       "libcufft",  "libnccl",  "libcurand",   "libnvinfer"};
-  const char* slash = strrchr(module, '/');
-  const char* base = slash != NULL ? slash + 1 : module;
+  const char* base = gcap_base_name(module);
   for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); ++i) {
     if (begins_with(base, names[i])) return true;
   }

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "doctor/analyse/analysis.h"
+#include "doctor/base/path.h"
 
 static bool same_text(const char* a, const char* b) { return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0); }
 
@@ -25,18 +26,13 @@ static bool is_same_place(const gcap_recording_t* recording, uint32_t stack, uin
          (one->line == two->line || gcap_is_of_package(one->file));
 }
 
-static const char* base_name(const char* path) {
-  const char* slash = strrchr(path, '/');
-  return slash != NULL ? slash + 1 : path;
-}
-
 // Whether the question is a framework's.
 static bool is_frameworks(const gcap_recording_t* recording, uint32_t stack) {
   if (stack >= recording->num_stacks) return false;
   const gcap_event_stack_t* of = &recording->stacks[stack];
   if (of->num_python != 0) return true;
   for (uint32_t i = 0; i < of->num_c; ++i) {
-    const char* module = base_name(recording->frames[of->c[i]].module);
+    const char* module = gcap_base_name(recording->frames[of->c[i]].module);
     if (strncmp(module, "libtorch", strlen("libtorch")) == 0 || strncmp(module, "libc10", strlen("libc10")) == 0) {
       return true;
     }

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "doctor/base/path.h"
 #include "doctor/report/report.h"
 #include "doctor/symbols/symbols.h"
 
@@ -223,9 +224,8 @@ static void outputs_of(const gcap_doctor_options_t* options, output_t* outputs) 
 // page.html for 0, page.2.html for 1.
 static const char* numbered(gcap_heap_t* heap, const char* path, size_t index) {
   if (index == 0) return path;
-  const char* slash = strrchr(path, '/');
   const char* dot = strrchr(path, '.');
-  const char* name = slash != NULL ? slash + 1 : path;
+  const char* name = gcap_base_name(path);
   size_t length = dot != NULL && dot > name ? (size_t)(dot - path) : strlen(path);
   return gcap_heap_print(heap, "%.*s.%zu%s", (int)length, path, index + 1, path + length);
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "doctor/events/fields.h"
+#include "doctor/events/grow.h"
 #include "doctor/events/recording.h"
 #include "doctor/events/sim_log.h"
 
@@ -29,10 +30,6 @@ typedef struct reader {
   id_table_t threads, frames, stacks, streams, execs;
   uint32_t line;
 } reader_t;
-
-#define GROW(recording, array, count, capacity) \
-  ((recording)->array =                         \
-       gcap_heap_grow((recording)->array, (recording)->count, &(recording)->capacity, sizeof(*(recording)->array)))
 
 // --- Ids -------------------------------------------------------------------------------------------------------------
 
@@ -123,7 +120,7 @@ static void add_frame(reader_t* reader, gcap_fields_t* fields, gcap_event_frame_
   gcap_recording_t* recording = reader->recording;
   uint32_t id = gcap_fields_needed_id(fields, "id");
   if (!is_good_id(reader, fields, id)) return;
-  GROW(recording, frames, num_frames, frame_capacity);
+  GCAP_GROW(recording, frames, num_frames, frame_capacity);
   recording->frames[recording->num_frames] = frame;
   define(&reader->frames, id, (uint32_t)recording->num_frames++);
 }
@@ -158,7 +155,7 @@ static void read_stack(reader_t* reader, gcap_fields_t* fields) {
     if (recording->frames[stack.python[i]].module != NULL) fields->reason = "a C frame in a Python stack";
   }
   if (!is_good_id(reader, fields, id)) return;
-  GROW(recording, stacks, num_stacks, stack_capacity);
+  GCAP_GROW(recording, stacks, num_stacks, stack_capacity);
   recording->stacks[recording->num_stacks] = stack;
   define(&reader->stacks, id, (uint32_t)recording->num_stacks++);
 }
@@ -234,7 +231,7 @@ static void read_node(reader_t* reader, gcap_fields_t* fields) {
   const char* type = gcap_fields_needed_text(fields, "type");
   if (fields->reason != NULL) return;
   node.type = keep(reader, type);
-  GROW(recording, nodes, num_nodes, node_capacity);
+  GCAP_GROW(recording, nodes, num_nodes, node_capacity);
   recording->nodes[recording->num_nodes++] = node;
 }
 
@@ -244,7 +241,7 @@ static void read_edge(reader_t* reader, gcap_fields_t* fields) {
                             .from = gcap_fields_needed_number(fields, "from"),
                             .to = gcap_fields_needed_number(fields, "to")};
   if (fields->reason != NULL) return;
-  GROW(recording, edges, num_edges, edge_capacity);
+  GCAP_GROW(recording, edges, num_edges, edge_capacity);
   recording->edges[recording->num_edges++] = edge;
 }
 
@@ -254,7 +251,7 @@ static void read_exec(reader_t* reader, gcap_fields_t* fields) {
                             .graph = gcap_fields_needed_id(fields, "graph"),
                             .call = gcap_fields_id(fields, "call")};
   if (!is_good_id(reader, fields, exec.id)) return;
-  GROW(recording, execs, num_execs, exec_capacity);
+  GCAP_GROW(recording, execs, num_execs, exec_capacity);
   recording->execs[recording->num_execs] = exec;
   define(&reader->execs, exec.id, (uint32_t)recording->num_execs++);
 }
@@ -272,7 +269,7 @@ static void read_clone(reader_t* reader, gcap_fields_t* fields) {
                               .from = gcap_fields_needed_number(fields, "from"),
                               .to = gcap_fields_needed_number(fields, "to")};
   if (fields->reason != NULL) return;
-  GROW(recording, clones, num_clones, clone_capacity);
+  GCAP_GROW(recording, clones, num_clones, clone_capacity);
   recording->clones[recording->num_clones++] = clone;
 }
 
@@ -292,7 +289,7 @@ static void read_time(reader_t* reader, gcap_fields_t* fields) {
                             .count = gcap_fields_needed_number(fields, "count"),
                             .ns = gcap_fields_needed_number(fields, "ns")};
   if (fields->reason != NULL) return;
-  GROW(recording, times, num_times, time_capacity);
+  GCAP_GROW(recording, times, num_times, time_capacity);
   recording->times[recording->num_times++] = time;
 }
 
@@ -308,7 +305,7 @@ static void read_note(reader_t* reader, gcap_fields_t* fields) {
   gcap_recording_t* recording = reader->recording;
   const char* text = gcap_fields_needed_text(fields, "text");
   if (fields->reason != NULL) return;
-  GROW(recording, notes, num_notes, note_capacity);
+  GCAP_GROW(recording, notes, num_notes, note_capacity);
   recording->notes[recording->num_notes++] = keep(reader, text);
 }
 

@@ -10,9 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GROW(recording, array, count, capacity) \
-  ((recording)->array =                         \
-       gcap_heap_grow((recording)->array, (recording)->count, &(recording)->capacity, sizeof(*(recording)->array)))
+#include "doctor/base/path.h"
+#include "doctor/events/grow.h"
 
 gcap_recording_t* gcap_recording_create(const char* source) {
   gcap_heap_t heap;
@@ -42,7 +41,7 @@ void gcap_recording_destroy(gcap_recording_t* recording) {
 }
 
 uint32_t gcap_recording_add_call(gcap_recording_t* recording) {
-  GROW(recording, calls, num_calls, call_capacity);
+  GCAP_GROW(recording, calls, num_calls, call_capacity);
   recording->calls[recording->num_calls] = (gcap_event_call_t){.function = "",
                                                                .arguments = "",
                                                                .bytes = GCAP_NO_NUMBER,
@@ -56,13 +55,13 @@ uint32_t gcap_recording_add_call(gcap_recording_t* recording) {
 }
 
 uint32_t gcap_recording_add_thread(gcap_recording_t* recording, uint32_t id) {
-  GROW(recording, threads, num_threads, thread_capacity);
+  GCAP_GROW(recording, threads, num_threads, thread_capacity);
   recording->threads[recording->num_threads] = (gcap_event_thread_t){.id = id, .name = ""};
   return (uint32_t)recording->num_threads++;
 }
 
 uint32_t gcap_recording_add_stream(gcap_recording_t* recording, uint32_t id) {
-  GROW(recording, streams, num_streams, stream_capacity);
+  GCAP_GROW(recording, streams, num_streams, stream_capacity);
   recording->streams[recording->num_streams] = (gcap_event_stream_t){.id = id, .what = ""};
   return (uint32_t)recording->num_streams++;
 }
@@ -108,8 +107,7 @@ static bool is_cudas_own(const char* module) {
       "libcuda.so", "libcupti.so", "libcudart.so",  "libgcap_doctor.so", "libnvidia-", "libcublas",
       "libcudnn",   "libcusolver", "libcusparse",   "libcufft",          "libc.so",    "libpthread.so",
       "ld-linux",   "libgcap_sim", "libfake_cupti", "libasan.so",        "libtsan.so", "libubsan.so"};
-  const char* slash = strrchr(module, '/');
-  const char* base = slash != NULL ? slash + 1 : module;
+  const char* base = gcap_base_name(module);
   for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); ++i) {
     if (strncmp(base, names[i], strlen(names[i])) == 0) return true;
   }

@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "doctor/events/grow.h"
+
 enum {
   kReusedStream = 1000000,   // ids of streams whose place had another one before, and of threads' own streams
   kTurn = 1000000,           // ids of the threads that the simulator calls turns
@@ -37,10 +39,6 @@ typedef struct reader {
   uint32_t last_id[NUM_KINDS];
   uint32_t line;
 } reader_t;
-
-#define GROW(recording, array, count, capacity) \
-  ((recording)->array =                         \
-       gcap_heap_grow((recording)->array, (recording)->count, &(recording)->capacity, sizeof(*(recording)->array)))
 
 // --- Words -----------------------------------------------------------------------------------------------------------
 
@@ -277,7 +275,7 @@ static void read_node(reader_t* reader, const gcap_event_call_t* call, const cha
   if (type == sizeof(types) / sizeof(*types) || !take(&text, " of graph ")) return;
   if (!take_label(&text, &graph, &graph_generation)) return;
   const bool holds_graph = strcmp(call->function, "cudaGraphAddChildGraphNode") == 0;
-  GROW(recording, nodes, num_nodes, node_capacity);
+  GCAP_GROW(recording, nodes, num_nodes, node_capacity);
   recording->nodes[recording->num_nodes++] = (gcap_event_node_t){.graph = id_of(reader, GRAPH, graph, graph_generation),
                                                                  .id = generation << 32 | (uint32_t)number,
                                                                  .type = holds_graph ? "child" : types[type],
@@ -288,7 +286,7 @@ static void read_exec_made(reader_t* reader, const gcap_event_call_t* call, cons
   gcap_recording_t* recording = reader->recording;
   uint64_t number, generation;
   if (!take_label(&text, &number, &generation)) return;
-  GROW(recording, execs, num_execs, exec_capacity);
+  GCAP_GROW(recording, execs, num_execs, exec_capacity);
   const uint32_t id = id_of(reader, EXEC, number, generation);
   recording->execs[recording->num_execs++] =
       (gcap_event_exec_t){.id = id, .graph = call->graph, .call = (uint32_t)call->number};

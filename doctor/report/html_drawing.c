@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "doctor/base/path.h"
 #include "doctor/report/graph_boxes.h"
 #include "doctor/report/html.h"
 #include "doctor/report/names.h"
@@ -43,7 +44,7 @@ static const char* title_of(gcap_html_t* page, const gcap_boxes_t* boxes, const 
   const char* name = essence_of(page->heap, node->names[GCAP_BY_KERNEL]);
   if (box->count == 1) return name;
   if (boxes->folding == GCAP_FOLDED_BY_LINE && node->python_frame != GCAP_NONE) {
-    return gcap_name_base(node->names[GCAP_BY_PYTHON_LINE]);
+    return gcap_base_name(node->names[GCAP_BY_PYTHON_LINE]);
   }
   return gcap_heap_print(page->heap, "%s, ...", name);
 }
@@ -55,7 +56,7 @@ static const char* subtitle_of(gcap_html_t* page, const gcap_box_t* box, const g
   }
   if (node->python_frame == GCAP_NONE) return time;
   return gcap_heap_print(page->heap, "%s%s%s", time, time[0] != '\0' ? ", " : "",
-                         gcap_name_base(node->names[GCAP_BY_PYTHON_LINE]));
+                         gcap_base_name(node->names[GCAP_BY_PYTHON_LINE]));
 }
 
 static void put_box(gcap_html_t* page, const gcap_graph_view_t* view, const gcap_boxes_t* boxes,

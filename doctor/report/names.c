@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "doctor/base/path.h"
 #include "doctor/report/mangled.h"
 
 // --- C++ -------------------------------------------------------------------------------------------------------------
@@ -65,11 +66,6 @@ const char* gcap_name_kernel(gcap_heap_t* heap, const char* kernel) {
 
 // --- Frames ----------------------------------------------------------------------------------------------------------
 
-const char* gcap_name_base(const char* path) {
-  const char* slash = strrchr(path, '/');
-  return slash != NULL ? slash + 1 : path;
-}
-
 const char* gcap_name_frame(gcap_heap_t* heap, const gcap_recording_t* recording, uint32_t frame) {
   if (frame >= recording->num_frames) return "";
   const gcap_event_frame_t* of = &recording->frames[frame];
@@ -77,7 +73,7 @@ const char* gcap_name_frame(gcap_heap_t* heap, const gcap_recording_t* recording
     const char* in = of->function[0] != '\0' ? " in " : "";
     return gcap_heap_print(heap, "%s:%" PRIu32 "%s%s", of->file, of->line, in, of->function);
   }
-  const char* module = gcap_name_base(of->module);
+  const char* module = gcap_base_name(of->module);
   if (of->function[0] == '\0') return gcap_heap_print(heap, "%s+0x%" PRIx64, module, of->offset);
   const char* function = gcap_name_function(heap, of->function);
   if (of->file == NULL) return gcap_heap_print(heap, "%s (%s)", function, module);

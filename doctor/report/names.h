@@ -42,8 +42,6 @@ const char* gcap_name_outcome(gcap_capture_outcome_t outcome);
 const char* gcap_name_severity(gcap_severity_t severity);
 const char* gcap_name_host(gcap_event_host_t host);
 
-// What follows the last '/'.
-const char* gcap_name_base(const char* path);
 // "12.3 us": three digits, in ns, us, ms or s.
 const char* gcap_name_ns(gcap_heap_t* heap, uint64_t ns);
 // "1 capture", "2 captures".

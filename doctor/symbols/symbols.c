@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "doctor/base/path.h"
 #include "doctor/symbols/tool.h"
 
 enum {
@@ -163,8 +164,7 @@ static gcap_tool_result_t ask_tool(resolver_t* resolver, const char* tool, asked
   size_t n = 0;
   arguments[n++] = (char*)tool;
   // llvm-addr2line is llvm-symbolizer with another default.
-  const char* slash = strrchr(tool, '/');
-  if (starts_with(slash != NULL ? slash + 1 : tool, "llvm-symbolizer")) arguments[n++] = "--output-style=GNU";
+  if (starts_with(gcap_base_name(tool), "llvm-symbolizer")) arguments[n++] = "--output-style=GNU";
   const char* const options[] = {"-a", "-f", "-i", "-C", "-e", asked[0].module};
   for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); ++i) arguments[n++] = (char*)options[i];
   arguments =
