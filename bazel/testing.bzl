@@ -10,17 +10,20 @@ load("@rules_cc//cc:cc_test.bzl", "cc_test")
 load("@rules_shell//shell:sh_test.bzl", "sh_test")
 load("//bazel:copts.bzl", "GCAP_CXXOPTS")
 
-_GTEST_MAIN = ["@googletest//:gtest_main"]
+_GTEST_MAIN = [
+    "//test/support:precompiled",
+    "@googletest//:gtest_main",
+]
+_PRECOMPILED = [
+    "-include",
+    "test/support/precompiled.h",
+]
 
-# Tests are built one by one, or with --config=merged many as one program; see gcap_merged_tests.
-_ONE_BY_ONE = select({
-    "//bazel:with_merged_tests": ["//bazel:never"],
-    "//conditions:default": [],
-})
-_MERGED = select({
-    "//bazel:with_merged_tests": [],
-    "//conditions:default": ["//bazel:never"],
-})
+# A test that is merged with others of its package. //... takes the merged program; who works on the test names the test.
+_ONE_BY_ONE = [
+    "manual",
+    "one-by-one",
+]
 
 def gcap_cc_test(
         name,
@@ -57,9 +60,8 @@ def gcap_cc_test(
         name = name,
         size = size,
         srcs = [name + ".cc"] if srcs == None else srcs,
-        copts = GCAP_CXXOPTS + copts,
-        tags = tags + ([] if alone else ["one-by-one"]) + ([] if threads else ["no-tsan"]) + (["sim-only"] if sim_only else []),
-        target_compatible_with = [] if alone else _ONE_BY_ONE,
+        copts = GCAP_CXXOPTS + _PRECOMPILED + copts,
+        tags = tags + ([] if alone else _ONE_BY_ONE) + ([] if threads else ["no-tsan"]) + (["sim-only"] if sim_only else []),
         deps = deps + _GTEST_MAIN,
         **kwargs
     )
@@ -99,9 +101,7 @@ def _merged_test(name, rules):
     cc_test(
         name = name,
         srcs = [name + ".cc"] + [source for source in sources if source not in units],
-        target_compatible_with = _MERGED,
-        # A pack for a GPU takes them one by one.
-        tags = [tag for tag in rules[0]["tags"] if tag != "one-by-one"] + ["no-gpu-pack"],
+        tags = [tag for tag in rules[0]["tags"] if tag not in _ONE_BY_ONE],
         deps = depset(transitive = [depset(rule["deps"]) for rule in rules]).to_list(),
         **{field: rules[0][field] for field in _SHARED if rules[0].get(field, -1) != -1}
     )
@@ -132,10 +132,10 @@ def gcap_test_names(name = "names"):
     )
 
 def gcap_merged_tests(name):
-    """Merges the package's tests of each kind into one program, for --config=merged. Call it last.
+    """Merges the package's tests of each kind into one program. Call it last.
 
-    A test's time to compile is mostly GoogleTest's and the C++ library's headers, and is so in each configuration. So
-    where every test is to run, many sources are compiled as one: a third of the time. Who works on one test has it alone.
+    A test's time to compile is mostly GoogleTest's and the C++ library's headers. So where every test is to run, many
+    sources are compiled as one: a third of the time. Who works on one test names it, and has it alone.
 
     Args:
       name: merged tests are called name_1, name_2, ...
