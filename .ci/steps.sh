@@ -113,9 +113,10 @@ count() {
     failed=$((failed + bad))
 }
 
-# test_step NAME COMMAND...: a `bazel test`, to which the place of its events is added; its test cases count.
+# test_step NAME COMMAND...: a `bazel test`, to which the place of its events is added; its test cases count. Sets `good`,
+# `bad`, `skipped`, and `reports`, the files that it counted.
 test_step() {
-    local name=$1 events=$work/events.json good bad skipped
+    local name=$1 events=$work/events.json
     shift
     : >"$events"
     timed "$name" "$@" --build_event_json_file="$events" --keep_going
@@ -138,6 +139,11 @@ counted_step() {
 
 counted() {
     "$@" 2>&1 | tee "$work/counted.log"
+}
+
+# record NAME TEXT: puts a figure of the step before into docs/reliability.md, if that is asked for and the step went well.
+record() {
+    [[ -z ${GCAP_CI_RECORD:-} ]] || ((code != 0)) || tools/reliability --record "$@"
 }
 
 # finish: the table, and the line that counts.
