@@ -127,13 +127,13 @@ test_step() {
     count "$good" "$bad"
 }
 
-# counted_step NAME COMMAND...: a step whose last line "N passed, N failed" counts.
+# counted_step NAME COMMAND...: a step whose lines "N passed, N failed" count.
 counted_step() {
     local name=$1 good bad
     shift
     timed "$name" counted "$@"
-    read -r good bad < <(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed.*$/\1 \2/p' "$work/counted.log" | tail -n 1) ||
-        good=0 bad=0
+    read -r good bad < <(awk '/^[0-9]+ passed, [0-9]+ failed/ { good += $1; bad += $3 } END { print good + 0, bad + 0 }' \
+        "$work/counted.log")
     count "$good" "$bad"
 }
 
