@@ -17,10 +17,6 @@ CAUGHT, NOT_CAUGHT, NOT_BUILT, BROKEN, LEFT_OUT = "caught", "NOT CAUGHT", "did n
 GOOD = (CAUGHT, LEFT_OUT)
 
 
-def one_line(text):
-    return " ".join(text.split())
-
-
 def diff(path, was, becomes):
     lines = difflib.unified_diff(was.splitlines(), becomes.splitlines(), path, path, n=1, lineterm="")
     return "\n".join("    " + line for line in lines)
@@ -123,7 +119,7 @@ def try_entry(copy, runner, wanted, entry):
 
 def report(entry, verdict, detail, seconds, copy):
     shown = detail.splitlines()[0] if verdict != NOT_BUILT else entry.file
-    print(f"{verdict:13} {entry.title():9} {one_line(entry.breaks)}  ({shown}, {seconds:.1f} s)", flush=True)
+    print(f"{verdict:13} {entry.title():9} {lists.one_line(entry.breaks)}  ({shown}, {seconds:.1f} s)", flush=True)
     if verdict == NOT_CAUGHT:
         print(diff(entry.file, lists.read(copy.checkout, entry.file), mutated(copy.checkout, entry)), flush=True)
     elif verdict in (NOT_BUILT, BROKEN):
@@ -143,7 +139,7 @@ def run(copy, runner, tests, entries, seconds):
         verdict, detail = baseline.problem(entry) or try_entry(copy, runner, baseline.wanted(entry.tests), entry)
         took = time.monotonic() - start
         report(entry, verdict, detail, took, copy)
-        results.append({"kind": entry.kind, "value": entry.value, "breaks": one_line(entry.breaks),
+        results.append({"kind": entry.kind, "value": entry.value, "breaks": lists.one_line(entry.breaks),
                         "file": entry.file, "verdict": verdict, "detail": detail.split("\n")[0],
                         "seconds": round(took, 1)})
     return results

@@ -165,3 +165,27 @@ def check_complete(root, entries):
         missing = [str(number) for number in numbers if (kind, number) not in there]
         if missing:
             raise Problem(f"{FOLDER} has no entry for {kind} {', '.join(missing)} of {page}: expected one for each")
+
+
+def one_line(text):
+    return " ".join(text.split())
+
+
+def load_equivalent(root):
+    """The mutations that are named as equivalent: the file, and the changed lines before and after, each as one."""
+    found = set()
+    path = f"{FOLDER}/{EQUIVALENT}"
+    entries = table_of(root, path, "equivalent") if os.path.exists(os.path.join(root, path)) else []
+    for number, entry in enumerate(entries, 1):
+        place = f"{path}, entry {number}"
+        for key in ("file", "was", "becomes", "why"):
+            check_text(place, entry, key)
+        for key in entry:
+            if key not in ("file", "was", "becomes", "why"):
+                raise Problem(f"{place}: '{key}' is unknown: expected file, was, becomes, why")
+        if not os.path.isfile(os.path.join(root, entry["file"])):
+            raise Problem(f"{place}: '{entry['file']}' is no file: expected a path from the root of the repository")
+        if one_line(entry["was"]) not in one_line(read(root, entry["file"])):
+            raise Problem(f"{place}: 'was' is not in {entry['file']}: expected lines of it")
+        found.add((entry["file"], one_line(entry["was"]), one_line(entry["becomes"])))
+    return found
