@@ -4,5 +4,5 @@
 # recorded_test.sh RUN_PY GCAP_DOCTOR MISTAKES: in each file that a GPU wrote gcap-doctor finds what its program says.
 set -euo pipefail
 
-export PYTHONDONTWRITEBYTECODE=1
+export PYTHONDONTWRITEBYTECODE=1 GCAP_DOCTOR_SYMBOLIZER_SECONDS=3600
 python3 "$1" --doctor "$2" --mistakes "$3" --recorded test/doctor/recorded
