@@ -11,7 +11,13 @@
 // Locking: the lock is held over memory alone. CUPTI wants changes of callbacks one at a time: one thread makes them,
 // and goes on until they are as they are wished by then; others leave their wish and go. A thread that begins a capture
 // waits for its callbacks, since it would miss calls of its own without them, but not for ever: CUPTI may hold the
-// other thread until this one has left its callback.
+// switching thread until this one has left its callback.
+//
+// The invariant, under the lock: `made.others` is true only while each of the driver's callbacks is enabled. The
+// switching thread makes it false in the same hold of the lock in which that thread reads the wish to disable them, and
+// true after the last one is enabled; and where no thread is switching, what is made is what is wished. So a begin that
+// has left its wish and then finds `made.others` true loses no call: nobody is disabling callbacks, and nobody will
+// before that capture ends.
 #include "doctor/record/switch.h"
 
 #include <pthread.h>
@@ -25,7 +31,8 @@ enum {
   kMaxOpen = 256,  // captures at once; more are not counted, and end with the others
 };
 
-#define MOST_WAIT_NS UINT64_C(100000000)
+// A switching thread that is not held in CUPTI changes a callback in less, on a busy machine too.
+#define MOST_STANDSTILL_NS UINT64_C(1000000000)
 
 // Which callbacks are enabled beside those that always are.
 typedef struct enabled {
@@ -48,8 +55,9 @@ static struct {
   uint32_t open[kMaxOpen];  // streams
   uint32_t num_open;
   enabled_t wished, made;
-  bool is_switching;       // a thread is in CUPTI for it
-  uint32_t last_callback;  // of the driver's, once that is known; the switching thread's own
+  bool is_switching;             // a thread is in CUPTI for it
+  uint32_t last_callback;        // of the driver's, once that is known; the switching thread's own
+  _Atomic uint32_t num_changes;  // of callbacks, so far
   atomic_bool is_capturing;
   _Atomic uint32_t epoch;
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -59,9 +67,13 @@ static bool is_always_on(uint32_t callback, bool with_frees) {
   return role != GCAP_ROLE_NONE && (role != GCAP_ROLE_MANAGED_FREE || with_frees);
 }
 
-static int enable(uint32_t on, uint32_t callback) {
-  return state.cupti->EnableCallback(on, state.subscriber, GCAP_CUPTI_DRIVER, callback);
+static int change(uint32_t on, int32_t domain, uint32_t callback) {
+  const int result = state.cupti->EnableCallback(on, state.subscriber, domain, callback);
+  atomic_fetch_add_explicit(&state.num_changes, 1, memory_order_relaxed);
+  return result;
 }
+
+static int enable(uint32_t on, uint32_t callback) { return change(on, GCAP_CUPTI_DRIVER, callback); }
 
 static void make_wished(void);
 
@@ -78,7 +90,7 @@ int gcap_switch_start(const gcap_cupti_t* cupti, gcap_cupti_subscriber_t* subscr
     if (is_always_on(i, false)) enable(1, i);
   }
   for (size_t i = 0; i < sizeof(resources); ++i) {
-    const int refused = cupti->EnableCallback(1, subscriber, GCAP_CUPTI_RESOURCE, resources[i]);
+    const int refused = change(1, GCAP_CUPTI_RESOURCE, resources[i]);
     if (refused != GCAP_CUPTI_SUCCESS) result = refused;
   }
   make_wished();
@@ -104,26 +116,24 @@ static void watch_frees(void) {
 
 static void end_all(void) {
   for (uint32_t i = 1; i < GCAP_NUM_DRIVER_CALLS; ++i) enable(0, i);
-  for (size_t i = 0; i < sizeof(resources); ++i) {
-    state.cupti->EnableCallback(0, state.subscriber, GCAP_CUPTI_RESOURCE, resources[i]);
-  }
+  for (size_t i = 0; i < sizeof(resources); ++i) change(0, GCAP_CUPTI_RESOURCE, resources[i]);
 }
 
 // Most of what is made is not written any more.
 static void end_most_resources(void) {
   for (size_t i = 0; i < sizeof(resources); ++i) {
     if (resources[i] == GCAP_CUPTI_STREAM_DESTROY || resources[i] == GCAP_CUPTI_EXEC_DESTROY) continue;
-    state.cupti->EnableCallback(0, state.subscriber, GCAP_CUPTI_RESOURCE, resources[i]);
+    change(0, GCAP_CUPTI_RESOURCE, resources[i]);
   }
 }
 
-static bool wants_others(enabled_t wished) { return wished.others && !wished.is_few; }
+static bool wants_others(enabled_t wished) { return wished.others && !wished.is_few && !wished.is_ended; }
 
 // One step from what is made to what is wished; what is made then.
 static enabled_t step(enabled_t made, enabled_t wished) {
   if (wished.is_ended) {
     end_all();
-    return wished;
+    return (enabled_t){.is_ended = true};
   }
   if (wished.frees && !made.frees) {
     watch_frees();
@@ -141,7 +151,7 @@ static enabled_t step(enabled_t made, enabled_t wished) {
 
 static bool is_made(void) {
   const enabled_t made = state.made, wished = state.wished;
-  if (made.is_ended || wished.is_ended) return made.is_ended;
+  if (wished.is_ended) return made.is_ended;
   return made.others == wants_others(wished) && made.frees == wished.frees && made.is_few == wished.is_few;
 }
 
@@ -150,6 +160,7 @@ static void make_wished(void) {
   pthread_mutex_lock(&state.lock);
   while (!is_made()) {
     const enabled_t made = state.made, wished = state.wished;
+    state.made.others = made.others && wants_others(wished);
     pthread_mutex_unlock(&state.lock);
     const enabled_t now = step(made, wished);
     pthread_mutex_lock(&state.lock);
@@ -166,13 +177,28 @@ static bool takes_switching(void) {
   return true;
 }
 
-static void await_made(void) {
-  const uint64_t start_ns = gcap_writer_now();
-  bool is_awaited = true;
-  while (is_awaited && gcap_writer_now() - start_ns < MOST_WAIT_NS) {
+// With the lock held. Whether the calls of a capture that has begun may still go unseen.
+static bool lacks_others(void) { return state.is_switching && !state.made.others && wants_others(state.wished); }
+
+static uint32_t changes_so_far(void) { return atomic_load_explicit(&state.num_changes, memory_order_relaxed); }
+
+// The clock is read before the changes are, and again after new ones: no change came in the time that is taken for a
+// standstill, wherever this thread was held.
+static void await_others(void) {
+  uint32_t num_changes = changes_so_far();
+  uint64_t since_ns = gcap_writer_now();
+  bool is_lacking = true, stands_still = false;
+  while (is_lacking && !stands_still) {
     sched_yield();
+    const uint64_t now_ns = gcap_writer_now();
+    if (changes_so_far() == num_changes) {
+      stands_still = now_ns - since_ns >= MOST_STANDSTILL_NS;
+    } else {
+      num_changes = changes_so_far();
+      since_ns = gcap_writer_now();
+    }
     pthread_mutex_lock(&state.lock);
-    is_awaited = state.is_switching && !is_made();
+    is_lacking = lacks_others();
     pthread_mutex_unlock(&state.lock);
   }
 }
@@ -187,10 +213,10 @@ void gcap_switch_began(uint32_t stream) {
   state.wished.others = true;
   if (!state.wished.is_ended) atomic_store(&state.is_capturing, true);
   const bool switches = takes_switching();
-  const bool waits = !switches && !is_made();
+  const bool waits = !switches && lacks_others();
   pthread_mutex_unlock(&state.lock);
   if (switches) make_wished();
-  if (waits) await_made();
+  if (waits) await_others();
 }
 
 void gcap_switch_ended(uint32_t stream) {

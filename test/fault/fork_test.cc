@@ -216,7 +216,7 @@ const Call kCalls[] = {
 
 // In the child. Gives the number of calls that were not refused as they should be.
 int CountWrong(World* world) {
-  alarm(60);  // for what waits for ever: the child then ends with the signal
+  alarm(600);  // for what waits for ever: the child then ends with the signal
   int wrong = gcap_thread_is_capturing();
   for (const Call& call : kCalls) {
     const Outcome outcome(call.make(world));
@@ -256,7 +256,7 @@ TEST(Fork, ChildDestroysNoManagerWhoseLockAnotherThreadHolds) {
   is_inside.get_future().wait();
   const pid_t child = fork();
   if (child == 0) {
-    alarm(30);
+    alarm(600);
     const Outcome outcome(gcap_graph_manager_destroy(manager));
     _exit(outcome.code == GCAP_FAILED_PRECONDITION && outcome.Names("forked") ? 0 : 1);
   }

@@ -34,9 +34,7 @@ void Set(void* flag) { *static_cast<std::atomic<bool>*>(flag) = true; }
 TEST_F(Silence, LetsAHostFunctionRun) {
   std::atomic<bool> done{false};
   Launch(Set, &done);
-  Clock::time_point limit = Clock::now() + std::chrono::seconds(30);
-  while (!done && Clock::now() < limit) std::this_thread::sleep_for(milliseconds(10));
-  EXPECT_TRUE(done);
+  while (!done) std::this_thread::sleep_for(milliseconds(10));
 }
 
 TEST_F(Silence, IsNotWhatABusyProgramShows) {
@@ -49,8 +47,7 @@ TEST_F(Silence, IsNotWhatABusyProgramShows) {
 TEST_F(Silence, OfACallerThatSpinsEndsAllTheSame) {
   std::atomic<bool> done{false};
   Launch(Set, &done);
-  for (Clock::time_point limit = Clock::now() + std::chrono::seconds(60); !done && Clock::now() < limit;) continue;
-  EXPECT_TRUE(done);
+  while (!done) continue;
 }
 
 struct Gate {

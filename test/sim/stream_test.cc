@@ -241,11 +241,7 @@ TEST_F(Stream, HostFunctionRunsWhileTheProgramIsSilent) {
   ASSERT_EQ(cudaSuccess, cudaMemsetAsync(memory_, 6, kBytes, a_));
   ASSERT_EQ(cudaSuccess, cudaLaunchHostFunc(
                              a_, [](void* p) { *static_cast<std::atomic<bool>*>(p) = true; }, &ran));
-  auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  while (!ran && std::chrono::steady_clock::now() < deadline) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  EXPECT_TRUE(ran);
+  while (!ran) std::this_thread::sleep_for(std::chrono::milliseconds(5));
 }
 
 TEST_F(Stream, HostFunctionMayNotCallCuda) {

@@ -184,8 +184,7 @@ TEST(Stress, FourThreadsUseEverythingAtOnce) {
   for (const Worker& worker : workers) graphs += worker.graphs_;
   EXPECT_GT(graphs, 0);
   // A destructor may still be running on the thread of host functions.
-  for (int i = 0; i < 1000 && shared.destructors < graphs; ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  while (shared.destructors < graphs) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   EXPECT_EQ(graphs, shared.destructors.load());
   EXPECT_GE(shared.host_functions.load(), graphs);
 }

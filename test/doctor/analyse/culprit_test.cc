@@ -3,7 +3,7 @@
 // The call that broke a capture: by the capturing thread, by another one, in the driver's own calls, and not at all.
 #include <gtest/gtest.h>
 
-#include "test/doctor/analyse/script.h"
+#include "test/doctor/analyse/sentences.h"
 
 namespace {
 
@@ -27,10 +27,6 @@ TEST(Culprit, SynchronizationOfTheCapturingStream) {
   EXPECT_EQ(d.Call(f), 3u);
   EXPECT_EQ(f->other, GCAP_NONE);
   EXPECT_TRUE(f->is_certain);
-  EXPECT_STREQ(
-      f->sentence,
-      "cudaStreamSynchronize (cuStreamSynchronize) on stream 2 (the capturing stream), by thread 'main', broke "
-      "capture 1: rule R11, a call that a capturing stream cannot be given.");
   EXPECT_STREQ(f->remedy, gcap_rule_by_id("R11")->remedy);
   EXPECT_EQ(d->captures[0].culprit, f->call);
   EXPECT_EQ(d->captures[0].outcome, GCAP_OUTCOME_BROKEN);
@@ -91,75 +87,256 @@ TEST(Culprit, RuleOfEachCall) {
   EXPECT_EQ(RuleOf("main cudaStreamSynchronize stream=1 -> 900"), "R11");  // the runtime's, of a simulator's log
 }
 
-TEST(Culprit, QueryByTheCapturingThreadIsNotCalledAnotherThreads) {
-  Diagnosis d = Diagnose({
-      "main cuStreamBeginCapture stream=1 mode=global",
-      "main cuEventQuery event=3 -> 900",
-      "main cuStreamEndCapture stream=1 -> 901",
-  });
-  const gcap_finding_t* f = d.Find(GCAP_FINDING_CULPRIT);
-  ASSERT_NE(f, nullptr) << d.All();
-  EXPECT_EQ(d.Rule(f), "R14");
-  EXPECT_LACKS(f->sentence, "another thread");
-  EXPECT_HAS(f->remedy, "relaxed mode");
+// --- One call of a script --------------------------------------------------------------------------------------------
+
+// A name, what is found, and the script: of each capture the number of the call that broke it, 0 where it is not known;
+// then of the first such finding.
+const char kRows[] = R"(
+AllocationOfAnotherThreadNamesBothThreads: culprit 2, rule R26, certain, call 2, other 1
+  main cuStreamBeginCapture stream=1 mode=global
+  loader cuMemAlloc -> 900
+  main cuStreamEndCapture stream=1 -> 901
+OtherThreadsDoNotReachACaptureInThreadLocalMode: culprit 5 3, rule R26, certain, call 3, other 0
+  main cuStreamBeginCapture stream=1 mode=thread_local
+  loader cuStreamBeginCapture stream=2 mode=global
+  loader cuMemAlloc -> 900  # breaks its own capture alone
+  loader cuStreamEndCapture stream=2 -> 901
+  main cuMemFree -> 900
+  main cuStreamEndCapture stream=1 -> 901
+CallBreaksTwoGlobalCapturesAtOnce: culprit 3 3, rule R26, certain, call 3, other 1
+  main cuStreamBeginCapture stream=1 mode=global
+  second cuStreamBeginCapture stream=2 mode=global
+  second cuMemAlloc -> 900
+  second cuStreamEndCapture stream=2 -> 901
+  main cuStreamEndCapture stream=1 -> 901
+ThreadThatExchangedItsModeIsInnocent: culprit 5, rule R28, certain, call 5, other 1
+  main cuStreamBeginCapture stream=1 mode=global
+  loader cuThreadExchangeStreamCaptureMode mode=thread_local
+  loader cuMemAlloc -> 900  # it has a capture of its own elsewhere, say
+  loader cuThreadExchangeStreamCaptureMode mode=global
+  loader cuMemFree -> 900
+  main cuStreamEndCapture stream=1 -> 901
+StreamThatJoinedIsAMember: culprit 4, rule R11, certain, call 4, other 1
+  main cuStreamBeginCapture stream=1 mode=relaxed
+  main cuEventRecord stream=1 event=5
+  main cuStreamWaitEvent stream=2 event=5
+  other cuStreamSynchronize stream=2 -> 900
+  main cuStreamEndCapture stream=1 -> 901
+SynchronizationOfAnotherCapturesStreamLeavesThisOne: culprit 5 3, rule R11, certain, call 3, other 2
+  main cuStreamBeginCapture stream=1 mode=global
+  second cuStreamBeginCapture stream=2 mode=global
+  main cuStreamSynchronize stream=2 -> 900
+  second cuStreamEndCapture stream=2 -> 901
+  main cuMemAlloc -> 900
+  main cuStreamEndCapture stream=1 -> 901
+ErrorAfterTheBreakIsNotToBlame: culprit 0, rule R5, probable, call 3, other 2
+  main cuStreamBeginCapture stream=1 mode=global
+  main cuLaunchKernel stream=1 +kernel
+  main cuLaunchKernel stream=1 -> 901
+  main cuStreamSynchronize stream=1 -> 900
+  main cuStreamEndCapture stream=1 -> 901
+# A program that asks gets the state told, so what broke the capture lies between two answers.
+StateThatTheProgramAskedForNarrowsIt: culprit 0, rule R5, probable, call 5, other 3
+  main cuStreamBeginCapture stream=1 mode=global
+  main cuLaunchKernel stream=1 +kernel
+  main cuStreamIsCapturing stream=1 status=active
+  main cuModuleGetFunction
+  main cuStreamIsCapturing stream=1 status=invalidated
+  main cuMemAlloc -> 900
+  main cuStreamEndCapture stream=1 -> 901
+QuestionsAndRefusalsLeaveTheCaptureAsItIs: culprit 5, rule R15, certain, call 5, other 0
+  main cuStreamBeginCapture stream=8 mode=relaxed
+  main cuStreamIsCapturing stream=9 -> 906
+  main cuMemcpyBatchAsync stream=8 -> 900
+  main cuPointerGetAttribute -> 1
+  main cuLaunchHostFunc stream=9 -> 906
+  main cuStreamEndCapture stream=8 -> 901
+OtherFailureIsOnlyProbable: culprit 2, rule none, probable, call 2, other 0
+  main cuStreamBeginCapture stream=1 mode=global
+  main cuEventRecord stream=1 event=3 -> 400
+  main cuStreamEndCapture stream=1 -> 901
+CallsBeforeANodeAreNotToBlame: culprit 6, rule R12, probable, call 6, other 0
+  main cuStreamBeginCapture stream=1 mode=global
+  main cuMemAlloc -> 2  # no memory: the program frees some and asks again
+  main cuMemFree
+  main cuMemAlloc
+  main cuLaunchKernel stream=1 +kernel
+  main cuCtxSynchronize
+  main cuLaunchKernel stream=1 -> 901
+  main cuStreamEndCapture stream=1 -> 901
+AllocationThatSucceededAtItsSecondTryIsNotToBlame: culprit 2, rule none, probable, call 2, other 0
+  main cuStreamBeginCapture stream=1 mode=global
+  main cuEventRecord stream=1 event=3 -> 400
+  main cuMemAlloc -> 2
+  main cuMemAlloc
+  main cuStreamEndCapture stream=1 -> 901
+TheLastFailureIsMoreProbableThanAnEarlierOne: culprit 3, rule none, probable, call 3, other 0
+  main cuStreamBeginCapture stream=1 mode=global
+  main cuModuleLoadData -> 209
+  main cuEventRecord stream=1 event=3 -> 400
+  main cuStreamEndCapture stream=1 -> 901
+# It began before the node, and may have done its harm after it.
+CallOfAnotherThreadThatRanOnAfterTheNodeIsNotExonerated: culprit 2, rule R28, probable, call 2, other 1
+  main cuStreamBeginCapture stream=1 mode=global
+  loader cuMemFree t=20 end=90
+  main cuLaunchKernel stream=1 t=30 end=40 +kernel
+  main cuLaunchKernel stream=1 t=95 end=96 -> 901
+  main cuStreamEndCapture stream=1 t=97 end=98 -> 901
+NodeOfAnotherGraphProvesNothing: culprit 2, rule R28, probable, call 2, other 0
+  main cuStreamBeginCapture stream=1 mode=global
+  main cuMemFree
+  main cuGraphAddKernelNode +kernel@7
+  main cuLaunchKernel stream=1 -> 901
+  main cuStreamEndCapture stream=1 -> 901
+LegacyWorkBreaksTheCaptureOfABlockingStreamAlone: culprit 6 3, rule R15, certain, call 3, other 2
+  main cuStreamBeginCapture stream=1 mode=thread_local
+  second cuStreamBeginCapture stream=8 mode=thread_local
+  main cuLaunchKernel stream=9 -> 906
+  main cuLaunchKernel stream=1 +kernel@1
+  main cuLaunchKernel stream=1 +kernel@1
+  main cuMemAlloc -> 900
+  main cuStreamEndCapture stream=1 -> 901
+  second cuStreamEndCapture stream=8 -> 901
+# A blocking stream that joined makes its capture one that legacy work breaks.
+LegacyWorkBreaksACaptureThatABlockingStreamJoined: culprit 4, rule R15, certain, call 4, other 1
+  main cuStreamBeginCapture stream=1 mode=relaxed
+  main cuEventRecord stream=1 event=5
+  main cuStreamWaitEvent stream=8 event=5
+  other cuLaunchKernel stream=9 -> 906
+  main cuStreamEndCapture stream=1 -> 901
+AnswerAfterWhichTheCaptureWentOnIsNotToBlame: culprit 5 0, rule R28, certain, call 5, other 0
+  main cuStreamBeginCapture stream=1 mode=global
+  main cuStreamBeginCapture stream=2 mode=relaxed
+  main cuMemAlloc -> 900  # the newer capture's, say
+  main cuLaunchKernel stream=1 +kernel@1
+  main cuMemFree -> 900
+  main cuStreamEndCapture stream=1 -> 901
+  main cuStreamEndCapture stream=2
+LibrarysHandleIsNamedByTheStack: culprit 2, rule R42, certain, call 2, other 0
+  main cuStreamBeginCapture stream=1 mode=global
+  main cuMemFree at=free -> 900
+  main cuStreamEndCapture stream=1 -> 901
+LibrarysHandleWhoseCallsAllSucceedIsProbable: culprit 3, rule R42, probable, call 3, other 0
+  main cuStreamBeginCapture stream=1 mode=global
+  main cuLaunchKernel stream=1 +kernel
+  main cuEventDestroy event=3 at=destroy
+  main cuLaunchKernel stream=1 -> 901
+  main cuStreamEndCapture stream=1 -> 901
+ResultInHostMemoryOfAProduct: culprit 2, rule R45, certain, call 2, other 0
+  main cuStreamBeginCapture stream=1 mode=global
+  main cuStreamSynchronize stream=1 at=dot -> 900
+  main cuStreamEndCapture stream=1 -> 901
+SearchOfALibraryIsProbable: culprit 2, rule R46, probable, call 2, other 0
+  main cudaStreamBeginCapture stream=1 mode=thread_local
+  main cudnnFindConvolutionForwardAlgorithm
+  main cudaLaunchKernel stream=1 -> 901
+  main cudaStreamEndCapture stream=1 -> 901
+CallWithoutARuleHasARemedy: culprit 2, rule none, probable, call 2, other 0
+  main cuStreamBeginCapture stream=1 mode=global
+  main cuEventRecord stream=1 -> 5
+  main cuStreamEndCapture stream=1 -> 901
+CallThatBreaksSilentlyIsProbable: culprit 2, rule R28, probable, call 2, other 0
+  main cuStreamBeginCapture stream=1 mode=global
+  main cuMemFree
+  main cuLaunchKernel stream=1 -> 901
+  main cuStreamEndCapture stream=1 -> 901
+NestedCallNamesTheOuterOne: culprit 3, rule R28, certain, call 3, other 2
+  main cuStreamBeginCapture stream=1 mode=global
+  main cuModuleUnload
+  > main cuMemFree -> 900
+  main cuStreamEndCapture stream=1 -> 901
+OfTwoThreadsTheOneThatReturnedFirst: culprit 3, rule R28, certain, call 3, other 1
+  main cuStreamBeginCapture stream=1 mode=global
+  slow cuMemAlloc t=20 end=90 -> 900
+  fast cuMemFree t=30 end=40 -> 900
+  main cuStreamEndCapture stream=1 -> 901
+EqualNamesOfThreadsAreToldApartByNumber: culprit 2, rule R26, certain, call 2, other 1
+  ! thread id=7 os=707 name=python
+  ! thread id=8 os=808 name=python
+  ! call n=1 thread=7 function=cuStreamBeginCapture result=0 stream=1 mode=global
+  ! call n=2 thread=8 function=cuMemAlloc result=900
+  ! call n=3 thread=7 function=cuStreamEndCapture result=901 stream=1
+MergeBreaksBothCaptures: culprit 4 4, rule R16, certain, call 4, other 1
+  main cuStreamBeginCapture stream=1 mode=thread_local
+  second cuStreamBeginCapture stream=2 mode=thread_local
+  main cuEventRecord stream=1 event=5
+  second cuStreamWaitEvent stream=2 event=5 -> 902
+  second cuStreamEndCapture stream=2 -> 901
+  main cuStreamEndCapture stream=1 -> 901
+TheFirstOfSeveralErrors: culprit 2, rule R28, certain, call 2, other 0
+  main cuStreamBeginCapture stream=1 mode=global
+  main cuMemFree -> 900
+  main cuMemAlloc -> 900
+  main cuStreamSynchronize stream=1 -> 900
+  main cuStreamEndCapture stream=1 -> 901
+BreakWithoutAnyOtherCallIsBetweenBeginAndEnd: culprit 0, rule R5, probable, call 2, other 1
+  main cuStreamBeginCapture stream=1 mode=thread_local
+  main cuStreamEndCapture stream=1 -> 901
+ProgramThatStoppedAtTheError: culprit 2, rule R11, certain, call 2, other 0
+  main cuStreamBeginCapture stream=1 mode=global
+  main cuStreamSynchronize stream=1 -> 900
+QueryByTheCapturingThreadIsNotCalledAnotherThreads: culprit 2, rule R14, certain, call 2, other 0
+  main cuStreamBeginCapture stream=1 mode=global
+  main cuEventQuery event=3 -> 900
+  main cuStreamEndCapture stream=1 -> 901
+EndOnAnotherThread: culprit 2, rule R4, certain, call 2, other 1
+  main cuStreamBeginCapture stream=1 mode=global
+  second cuStreamEndCapture stream=1 -> 908
+)";
+
+struct Row {
+  std::string name, found;
+  std::vector<std::string> script;
+};
+
+std::vector<Row> Rows() {
+  std::vector<Row> rows;
+  std::istringstream lines(kRows);
+  for (std::string line; std::getline(lines, line);) {
+    line = line.substr(0, line.find('#'));
+    if (line.empty()) continue;
+    const size_t colon = line.find(": ");
+    if (line[0] != ' ') {
+      rows.push_back({line.substr(0, colon), line.substr(colon + 2), {}});
+    } else {
+      rows.back().script.push_back(line.substr(2));
+    }
+  }
+  return rows;
 }
+
+std::string Found(const Diagnosis& d) {
+  std::string found = "culprit";
+  for (size_t i = 0; i < d->num_captures; ++i) {
+    const uint32_t culprit = d->captures[i].culprit;
+    found += " " + std::to_string(culprit == GCAP_NONE ? 0 : culprit + 1);
+  }
+  const gcap_finding_t* f = d.Find(GCAP_FINDING_CULPRIT);
+  if (f == nullptr) return found + ", not found";
+  return found + ", rule " + (d.Rule(f).empty() ? "none" : d.Rule(f)) + (f->is_certain ? ", certain" : ", probable") +
+         ", call " + std::to_string(d.Call(f)) + ", other " + std::to_string(d.Other(f));
+}
+
+void PrintTo(const Row& row, std::ostream* out) { *out << row.name; }
+
+class Culprits : public testing::TestWithParam<Row> {};
+
+TEST_P(Culprits, Of) {
+  Script s;
+  s.Place("free",
+          {"libcuda.so.1:cuMemFree_v2", "libcublasLt.so.13:inner", "libcublasLt.so.13:cublasLtDestroy", "app:main"});
+  s.Place("destroy", {"libcublasLt.so.13:cublasLtDestroy", "app:main"});
+  s.Place("dot", {"libcuda.so.1:cuStreamSynchronize", "libcublas.so.13:cublasSdot_v2", "app:main"});
+  for (const std::string& line : GetParam().script) s.Run(line);
+  Diagnosis d = s.Diagnose();
+  EXPECT_EQ(Found(d), GetParam().found) << d.All();
+  EXPECT_STRNE(d->findings[0].remedy, "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Rows, Culprits, testing::ValuesIn(Rows()),
+                         [](const testing::TestParamInfo<Row>& info) { return info.param.name; });
 
 // --- Other threads ---------------------------------------------------------------------------------------------------
-
-TEST(Culprit, AllocationOfAnotherThreadNamesBothThreads) {
-  Diagnosis d = Diagnose({
-      "main cuStreamBeginCapture stream=1 mode=global",
-      "loader cuMemAlloc -> 900",
-      "main cuStreamEndCapture stream=1 -> 901",
-  });
-  const gcap_finding_t* f = d.Find(GCAP_FINDING_CULPRIT);
-  ASSERT_NE(f, nullptr) << d.All();
-  EXPECT_EQ(d.Rule(f), "R26");
-  EXPECT_EQ(d.Call(f), 2u);
-  EXPECT_EQ(d.Other(f), 1u);
-  EXPECT_HAS(f->sentence,
-             "cudaMalloc (cuMemAlloc), by thread 'loader', broke capture 1 of thread 'main', which is in "
-             "global mode");
-}
-
-TEST(Culprit, OtherThreadsDoNotReachACaptureInThreadLocalMode) {
-  Diagnosis d = Diagnose({
-      "main cuStreamBeginCapture stream=1 mode=thread_local",
-      "loader cuStreamBeginCapture stream=2 mode=global",
-      "loader cuMemAlloc -> 900",  // breaks its own capture alone
-      "loader cuStreamEndCapture stream=2 -> 901",
-      "main cuMemFree -> 900",
-      "main cuStreamEndCapture stream=1 -> 901",
-  });
-  ASSERT_EQ(d->num_captures, 2u);
-  EXPECT_EQ(d->captures[0].culprit, 4u);
-  EXPECT_EQ(d->captures[1].culprit, 2u);
-}
-
-TEST(Culprit, CallBreaksTwoGlobalCapturesAtOnce) {
-  Diagnosis d = Diagnose({
-      "main cuStreamBeginCapture stream=1 mode=global",
-      "second cuStreamBeginCapture stream=2 mode=global",
-      "second cuMemAlloc -> 900",
-      "second cuStreamEndCapture stream=2 -> 901",
-      "main cuStreamEndCapture stream=1 -> 901",
-  });
-  ASSERT_EQ(d->num_captures, 2u);
-  EXPECT_EQ(d->captures[0].culprit, 2u);
-  EXPECT_EQ(d->captures[1].culprit, 2u);
-}
-
-TEST(Culprit, ThreadThatExchangedItsModeIsInnocent) {
-  Diagnosis d = Diagnose({
-      "main cuStreamBeginCapture stream=1 mode=global",
-      "loader cuThreadExchangeStreamCaptureMode mode=thread_local",
-      "loader cuMemAlloc -> 900",  // it has a capture of its own elsewhere, say
-      "loader cuThreadExchangeStreamCaptureMode mode=global",
-      "loader cuMemFree -> 900",
-      "main cuStreamEndCapture stream=1 -> 901",
-  });
-  EXPECT_EQ(d->captures[0].culprit, 4u) << d.All();
-}
 
 TEST(Culprit, RelaxedExchangeAroundAnAllocationIsHealthy) {
   Diagnosis d = Diagnose({
@@ -176,209 +353,11 @@ TEST(Culprit, RelaxedExchangeAroundAnAllocationIsHealthy) {
   EXPECT_EQ(d->num_findings, 0u) << d.All();
 }
 
-TEST(Culprit, OfTwoThreadsTheOneThatReturnedFirst) {
-  Script s;
-  s.Run({"main cuStreamBeginCapture stream=1 mode=global"});
-  // Began first, and returned last.
-  s.Run({"slow cuMemAlloc t=20 end=90 -> 900", "fast cuMemFree t=30 end=40 -> 900",
-         "main cuStreamEndCapture stream=1 -> 901"});
-  Diagnosis d = s.Diagnose();
-  EXPECT_EQ(d->captures[0].culprit, 2u) << d.All();
-}
-
-TEST(Culprit, EqualNamesOfThreadsAreToldApartByNumber) {
-  Diagnosis d = Diagnose({
-      "! thread id=7 os=707 name=python",
-      "! thread id=8 os=808 name=python",
-      "! call n=1 thread=7 function=cuStreamBeginCapture result=0 stream=1 mode=global",
-      "! call n=2 thread=8 function=cuMemAlloc result=900",
-      "! call n=3 thread=7 function=cuStreamEndCapture result=901 stream=1",
-  });
-  const gcap_finding_t* f = d.Find(GCAP_FINDING_CULPRIT);
-  ASSERT_NE(f, nullptr) << d.All();
-  EXPECT_HAS(f->sentence, "by thread 'python' (808), broke capture 1 of thread 'python' (707)");
-}
-
 // --- Streams and events of several captures --------------------------------------------------------------------------
-
-TEST(Culprit, StreamThatJoinedIsAMember) {
-  Diagnosis d = Diagnose({
-      "main cuStreamBeginCapture stream=1 mode=relaxed",
-      "main cuEventRecord stream=1 event=5",
-      "main cuStreamWaitEvent stream=2 event=5",
-      "other cuStreamSynchronize stream=2 -> 900",
-      "main cuStreamEndCapture stream=1 -> 901",
-  });
-  const gcap_finding_t* f = d.Find(GCAP_FINDING_CULPRIT);
-  ASSERT_NE(f, nullptr) << d.All();
-  EXPECT_EQ(d.Call(f), 4u);
-  EXPECT_EQ(d.Rule(f), "R11");
-  EXPECT_HAS(f->sentence, "on stream 2 (which joined the capture)");
-}
-
-TEST(Culprit, MergeBreaksBothCaptures) {
-  Diagnosis d = Diagnose({
-      "main cuStreamBeginCapture stream=1 mode=thread_local",
-      "second cuStreamBeginCapture stream=2 mode=thread_local",
-      "main cuEventRecord stream=1 event=5",
-      "second cuStreamWaitEvent stream=2 event=5 -> 902",
-      "second cuStreamEndCapture stream=2 -> 901",
-      "main cuStreamEndCapture stream=1 -> 901",
-  });
-  EXPECT_EQ(d->captures[0].culprit, 3u) << d.All();
-  EXPECT_EQ(d->captures[1].culprit, 3u);
-  ASSERT_EQ(d->num_findings, 1u) << d.All();
-  EXPECT_EQ(d.Rule(&d->findings[0]), "R16");
-  EXPECT_EQ(d->findings[0].count, 1u);
-  EXPECT_EQ(d->findings[0].num_captures, 2u);
-  EXPECT_HAS(d->findings[0].sentence, "on stream 2 (of capture 2), by thread 'second', broke capture 1 and 1 other of");
-}
-
-TEST(Culprit, SynchronizationOfAnotherCapturesStreamLeavesThisOne) {
-  Diagnosis d = Diagnose({
-      "main cuStreamBeginCapture stream=1 mode=global",
-      "second cuStreamBeginCapture stream=2 mode=global",
-      "main cuStreamSynchronize stream=2 -> 900",
-      "second cuStreamEndCapture stream=2 -> 901",
-      "main cuMemAlloc -> 900",
-      "main cuStreamEndCapture stream=1 -> 901",
-  });
-  EXPECT_EQ(d->captures[1].culprit, 2u) << d.All();
-  EXPECT_EQ(d->captures[0].culprit, 4u) << d.All();
-}
 
 // --- Order -----------------------------------------------------------------------------------------------------------
 
-TEST(Culprit, TheFirstOfSeveralErrors) {
-  Diagnosis d = Diagnose({
-      "main cuStreamBeginCapture stream=1 mode=global",
-      "main cuMemFree -> 900",
-      "main cuMemAlloc -> 900",
-      "main cuStreamSynchronize stream=1 -> 900",
-      "main cuStreamEndCapture stream=1 -> 901",
-  });
-  EXPECT_EQ(d->captures[0].culprit, 1u);
-  EXPECT_EQ(d->num_findings, 1u) << d.All();
-}
-
-TEST(Culprit, ErrorAfterTheBreakIsNotToBlame) {
-  Diagnosis d = Diagnose({
-      "main cuStreamBeginCapture stream=1 mode=global",
-      "main cuLaunchKernel stream=1 +kernel",
-      "main cuLaunchKernel stream=1 -> 901",
-      "main cuStreamSynchronize stream=1 -> 900",
-      "main cuStreamEndCapture stream=1 -> 901",
-  });
-  const gcap_finding_t* f = d.Find(GCAP_FINDING_CULPRIT);
-  ASSERT_NE(f, nullptr) << d.All();
-  EXPECT_FALSE(f->is_certain);
-  EXPECT_EQ(d->captures[0].culprit, GCAP_NONE);
-  EXPECT_EQ(d.Call(f), 3u);
-  EXPECT_EQ(d.Other(f), 2u);
-  EXPECT_HAS(f->sentence,
-             "after cudaLaunchKernel (cuLaunchKernel) on stream 1 (the capturing stream), which still "
-             "answered well, and before cudaLaunchKernel (cuLaunchKernel)");
-  EXPECT_HAS(f->sentence, "901 cudaErrorStreamCaptureInvalidated");
-  EXPECT_HAS(f->sentence, "another thread's");
-}
-
-// A program that asks gets the state told, so what broke the capture lies between two answers.
-TEST(Culprit, StateThatTheProgramAskedForNarrowsIt) {
-  Diagnosis d = Diagnose({
-      "main cuStreamBeginCapture stream=1 mode=global",
-      "main cuLaunchKernel stream=1 +kernel",
-      "main cuStreamIsCapturing stream=1 status=active",
-      "main cuModuleGetFunction",
-      "main cuStreamIsCapturing stream=1 status=invalidated",
-      "main cuMemAlloc -> 900",
-      "main cuStreamEndCapture stream=1 -> 901",
-  });
-  const gcap_finding_t* f = d.Find(GCAP_FINDING_CULPRIT);
-  ASSERT_NE(f, nullptr) << d.All();
-  EXPECT_FALSE(f->is_certain);
-  EXPECT_EQ(d.Call(f), 5u) << d.All();  // which found it broken
-  EXPECT_HAS(f->sentence, "after cudaStreamIsCapturing");
-}
-
-TEST(Culprit, BreakWithoutAnyOtherCallIsBetweenBeginAndEnd) {
-  Diagnosis d = Diagnose({
-      "main cuStreamBeginCapture stream=1 mode=thread_local",
-      "main cuStreamEndCapture stream=1 -> 901",
-  });
-  const gcap_finding_t* f = d.Find(GCAP_FINDING_CULPRIT);
-  ASSERT_NE(f, nullptr);
-  EXPECT_EQ(d.Other(f), 1u);
-  EXPECT_EQ(d.Call(f), 2u);
-  EXPECT_LACKS(f->sentence, "another thread");
-}
-
-TEST(Culprit, QuestionsAndRefusalsLeaveTheCaptureAsItIs) {
-  Diagnosis d = Diagnose({
-      "main cuStreamBeginCapture stream=8 mode=relaxed",
-      "main cuStreamIsCapturing stream=9 -> 906",
-      "main cuMemcpyBatchAsync stream=8 -> 900",
-      "main cuPointerGetAttribute -> 1",
-      "main cuLaunchHostFunc stream=9 -> 906",
-      "main cuStreamEndCapture stream=8 -> 901",
-  });
-  EXPECT_EQ(d->captures[0].culprit, 4u) << d.All();
-  EXPECT_EQ(d.Rule(d.Find(GCAP_FINDING_CULPRIT)), "R15");
-}
-
-TEST(Culprit, OtherFailureIsOnlyProbable) {
-  Diagnosis d = Diagnose({
-      "main cuStreamBeginCapture stream=1 mode=global",
-      "main cuEventRecord stream=1 event=3 -> 400",
-      "main cuStreamEndCapture stream=1 -> 901",
-  });
-  const gcap_finding_t* f = d.Find(GCAP_FINDING_CULPRIT);
-  ASSERT_NE(f, nullptr) << d.All();
-  EXPECT_EQ(d.Call(f), 2u);
-  EXPECT_FALSE(f->is_certain);
-  EXPECT_HAS(f->sentence, "Probably cudaEventRecord");
-  EXPECT_HAS(f->sentence, "it answered 400");
-}
-
 // --- Proofs that the capture was alive -------------------------------------------------------------------------------
-
-TEST(Culprit, CallsBeforeANodeAreNotToBlame) {
-  Diagnosis d = Diagnose({
-      "main cuStreamBeginCapture stream=1 mode=global",
-      "main cuMemAlloc -> 2",  // no memory: the program frees some and asks again
-      "main cuMemFree",
-      "main cuMemAlloc",
-      "main cuLaunchKernel stream=1 +kernel",
-      "main cuCtxSynchronize",
-      "main cuLaunchKernel stream=1 -> 901",
-      "main cuStreamEndCapture stream=1 -> 901",
-  });
-  const gcap_finding_t* f = d.Find(GCAP_FINDING_CULPRIT);
-  ASSERT_NE(f, nullptr) << d.All();
-  EXPECT_EQ(d.Call(f), 6u) << d.All();
-  EXPECT_EQ(d.Rule(f), "R12");
-  EXPECT_FALSE(f->is_certain);
-}
-
-TEST(Culprit, AllocationThatSucceededAtItsSecondTryIsNotToBlame) {
-  Diagnosis d = Diagnose({
-      "main cuStreamBeginCapture stream=1 mode=global",
-      "main cuEventRecord stream=1 event=3 -> 400",
-      "main cuMemAlloc -> 2",
-      "main cuMemAlloc",
-      "main cuStreamEndCapture stream=1 -> 901",
-  });
-  EXPECT_EQ(d->captures[0].culprit, 1u) << d.All();
-}
-
-TEST(Culprit, TheLastFailureIsMoreProbableThanAnEarlierOne) {
-  Diagnosis d = Diagnose({
-      "main cuStreamBeginCapture stream=1 mode=global",
-      "main cuModuleLoadData -> 209",
-      "main cuEventRecord stream=1 event=3 -> 400",
-      "main cuStreamEndCapture stream=1 -> 901",
-  });
-  EXPECT_EQ(d->captures[0].culprit, 2u) << d.All();
-}
 
 // A node, or an answer that the capture is active, after the calls that would else be suspected.
 TEST(Culprit, BreakAfterAProofOfLifeIsBetweenItAndTheError) {
@@ -399,45 +378,6 @@ TEST(Culprit, BreakAfterAProofOfLifeIsBetweenItAndTheError) {
   }
 }
 
-// It began before the node, and may have done its harm after it.
-TEST(Culprit, CallOfAnotherThreadThatRanOnAfterTheNodeIsNotExonerated) {
-  Diagnosis d = Diagnose({
-      "main cuStreamBeginCapture stream=1 mode=global",
-      "loader cuMemFree t=20 end=90",
-      "main cuLaunchKernel stream=1 t=30 end=40 +kernel",
-      "main cuLaunchKernel stream=1 t=95 end=96 -> 901",
-      "main cuStreamEndCapture stream=1 t=97 end=98 -> 901",
-  });
-  EXPECT_EQ(d->captures[0].culprit, 1u) << d.All();
-}
-
-TEST(Culprit, NodeOfAnotherGraphProvesNothing) {
-  Diagnosis d = Diagnose({
-      "main cuStreamBeginCapture stream=1 mode=global",
-      "main cuMemFree",
-      "main cuGraphAddKernelNode +kernel@7",
-      "main cuLaunchKernel stream=1 -> 901",
-      "main cuStreamEndCapture stream=1 -> 901",
-  });
-  EXPECT_EQ(d->captures[0].culprit, 1u) << d.All();
-}
-
-TEST(Culprit, LegacyWorkBreaksTheCaptureOfABlockingStreamAlone) {
-  Diagnosis d = Diagnose({
-      "main cuStreamBeginCapture stream=1 mode=thread_local",
-      "second cuStreamBeginCapture stream=8 mode=thread_local",
-      "main cuLaunchKernel stream=9 -> 906",
-      "main cuLaunchKernel stream=1 +kernel@1",
-      "main cuLaunchKernel stream=1 +kernel@1",
-      "main cuMemAlloc -> 900",
-      "main cuStreamEndCapture stream=1 -> 901",
-      "second cuStreamEndCapture stream=8 -> 901",
-  });
-  ASSERT_EQ(d->num_captures, 2u);
-  EXPECT_EQ(d->captures[0].culprit, 5u) << d.All();
-  EXPECT_EQ(d->captures[1].culprit, 2u) << d.All();
-}
-
 TEST(Culprit, LegacyWorkIsNoCertainCulpritBesideABlockingCapture) {
   Diagnosis d = Diagnose({
       "main cuStreamBeginCapture stream=1 mode=thread_local",
@@ -453,134 +393,7 @@ TEST(Culprit, LegacyWorkIsNoCertainCulpritBesideABlockingCapture) {
   EXPECT_EQ(d->captures[1].culprit, 2u) << d.All();
 }
 
-// A blocking stream that joined makes its capture one that legacy work breaks.
-TEST(Culprit, LegacyWorkBreaksACaptureThatABlockingStreamJoined) {
-  Diagnosis d = Diagnose({
-      "main cuStreamBeginCapture stream=1 mode=relaxed",
-      "main cuEventRecord stream=1 event=5",
-      "main cuStreamWaitEvent stream=8 event=5",
-      "other cuLaunchKernel stream=9 -> 906",
-      "main cuStreamEndCapture stream=1 -> 901",
-  });
-  const gcap_finding_t* f = d.Find(GCAP_FINDING_CULPRIT);
-  ASSERT_NE(f, nullptr) << d.All();
-  EXPECT_EQ(d.Call(f), 4u) << d.All();
-  EXPECT_TRUE(f->is_certain);
-}
-
-TEST(Culprit, AnswerAfterWhichTheCaptureWentOnIsNotToBlame) {
-  Diagnosis d = Diagnose({
-      "main cuStreamBeginCapture stream=1 mode=global",
-      "main cuStreamBeginCapture stream=2 mode=relaxed",
-      "main cuMemAlloc -> 900",  // the newer capture's, say
-      "main cuLaunchKernel stream=1 +kernel@1",
-      "main cuMemFree -> 900",
-      "main cuStreamEndCapture stream=1 -> 901",
-      "main cuStreamEndCapture stream=2",
-  });
-  EXPECT_EQ(d->captures[0].culprit, 4u) << d.All();
-}
-
 // --- Libraries, and the driver's own calls ---------------------------------------------------------------------------
-
-TEST(Culprit, LibrarysHandleIsNamedByTheStack) {
-  Script s;
-  s.Place("destroy",
-          {"libcuda.so.1:cuMemFree_v2", "libcublasLt.so.13:inner", "libcublasLt.so.13:cublasLtDestroy", "app:main"});
-  s.Run({
-      "main cuStreamBeginCapture stream=1 mode=global",
-      "main cuMemFree at=destroy -> 900",
-      "main cuStreamEndCapture stream=1 -> 901",
-  });
-  Diagnosis d = s.Diagnose();
-  const gcap_finding_t* f = d.Find(GCAP_FINDING_CULPRIT);
-  ASSERT_NE(f, nullptr) << d.All();
-  EXPECT_EQ(d.Rule(f), "R42");
-  EXPECT_TRUE(f->is_certain);
-  EXPECT_HAS(f->sentence,
-             "cudaFree (cuMemFree) inside of cublasLtDestroy, by thread 'main', broke capture 1: rule R42");
-}
-
-TEST(Culprit, LibrarysHandleWhoseCallsAllSucceedIsProbable) {
-  Script s;
-  s.Place("destroy", {"libcublasLt.so.13:cublasLtDestroy", "app:main"});
-  s.Run({
-      "main cuStreamBeginCapture stream=1 mode=global",
-      "main cuLaunchKernel stream=1 +kernel",
-      "main cuEventDestroy event=3 at=destroy",
-      "main cuLaunchKernel stream=1 -> 901",
-      "main cuStreamEndCapture stream=1 -> 901",
-  });
-  Diagnosis d = s.Diagnose();
-  const gcap_finding_t* f = d.Find(GCAP_FINDING_CULPRIT);
-  ASSERT_NE(f, nullptr) << d.All();
-  EXPECT_EQ(d.Rule(f), "R42");
-  EXPECT_EQ(d.Call(f), 3u);
-  EXPECT_FALSE(f->is_certain);
-  EXPECT_HAS(f->sentence, "(it answered success)");
-}
-
-TEST(Culprit, ResultInHostMemoryOfAProduct) {
-  Script s;
-  s.Place("dot", {"libcuda.so.1:cuStreamSynchronize", "libcublas.so.13:cublasSdot_v2", "app:main"});
-  s.Run({"main cuStreamBeginCapture stream=1 mode=global", "main cuStreamSynchronize stream=1 at=dot -> 900",
-         "main cuStreamEndCapture stream=1 -> 901"});
-  Diagnosis d = s.Diagnose();
-  EXPECT_EQ(d.Rule(d.Find(GCAP_FINDING_CULPRIT)), "R45") << d.All();
-}
-
-TEST(Culprit, SearchOfALibraryIsProbable) {
-  Diagnosis d = Diagnose({
-      "main cudaStreamBeginCapture stream=1 mode=thread_local",
-      "main cudnnFindConvolutionForwardAlgorithm",
-      "main cudaLaunchKernel stream=1 -> 901",
-      "main cudaStreamEndCapture stream=1 -> 901",
-  });
-  const gcap_finding_t* f = d.Find(GCAP_FINDING_CULPRIT);
-  ASSERT_NE(f, nullptr) << d.All();
-  EXPECT_EQ(d.Rule(f), "R46");
-  EXPECT_HAS(f->sentence, "Probably cudnnFindConvolutionForwardAlgorithm, by thread 'main', broke capture 1");
-}
-
-TEST(Culprit, CallWithoutARuleHasARemedy) {
-  Diagnosis d = Diagnose({
-      "main cuStreamBeginCapture stream=1 mode=global",
-      "main cuEventRecord stream=1 -> 5",
-      "main cuStreamEndCapture stream=1 -> 901",
-  });
-  const gcap_finding_t* f = d.Find(GCAP_FINDING_CULPRIT);
-  ASSERT_NE(f, nullptr) << d.All();
-  EXPECT_EQ(f->rule, nullptr);
-  EXPECT_STRNE(f->remedy, "");
-}
-
-TEST(Culprit, CallThatBreaksSilentlyIsProbable) {
-  Diagnosis d = Diagnose({
-      "main cuStreamBeginCapture stream=1 mode=global",
-      "main cuMemFree",
-      "main cuLaunchKernel stream=1 -> 901",
-      "main cuStreamEndCapture stream=1 -> 901",
-  });
-  const gcap_finding_t* f = d.Find(GCAP_FINDING_CULPRIT);
-  ASSERT_NE(f, nullptr) << d.All();
-  EXPECT_EQ(d.Call(f), 2u);
-  EXPECT_FALSE(f->is_certain);
-  EXPECT_EQ(d.Rule(f), "R28");
-}
-
-TEST(Culprit, NestedCallNamesTheOuterOne) {
-  Diagnosis d = Diagnose({
-      "main cuStreamBeginCapture stream=1 mode=global",
-      "main cuModuleUnload",
-      "> main cuMemFree -> 900",
-      "main cuStreamEndCapture stream=1 -> 901",
-  });
-  const gcap_finding_t* f = d.Find(GCAP_FINDING_CULPRIT);
-  ASSERT_NE(f, nullptr) << d.All();
-  EXPECT_EQ(d.Call(f), 3u);
-  EXPECT_EQ(d.Other(f), 2u);
-  EXPECT_HAS(f->sentence, "cudaFree (cuMemFree) inside of cuModuleUnload");
-}
 
 TEST(Culprit, SimulatorsWordIsBelieved) {
   Diagnosis d(
@@ -596,23 +409,9 @@ TEST(Culprit, SimulatorsWordIsBelieved) {
   ASSERT_NE(f, nullptr) << d.All();
   EXPECT_EQ(d.Rule(f), "R42");
   EXPECT_TRUE(f->is_certain);
-  EXPECT_HAS(f->sentence, "cublasLtDestroy, by thread 1, broke capture 1");
 }
 
 // --- Begins and ends -------------------------------------------------------------------------------------------------
-
-TEST(Culprit, EndOnAnotherThread) {
-  Diagnosis d = Diagnose({
-      "main cuStreamBeginCapture stream=1 mode=global",
-      "second cuStreamEndCapture stream=1 -> 908",
-  });
-  const gcap_finding_t* f = d.Find(GCAP_FINDING_CULPRIT);
-  ASSERT_NE(f, nullptr) << d.All();
-  EXPECT_EQ(d.Rule(f), "R4");
-  EXPECT_EQ(d.Other(f), 1u);
-  EXPECT_HAS(f->sentence, "by thread 'second', broke capture 1 of thread 'main'");
-  EXPECT_EQ(d->captures[0].outcome, GCAP_OUTCOME_BROKEN);
-}
 
 TEST(Culprit, EndOnAStreamThatJoined) {
   Diagnosis d = Diagnose({
@@ -634,7 +433,6 @@ TEST(Culprit, BeginOnTheLegacyStream) {
   EXPECT_EQ(d->num_captures, 0u);
   EXPECT_EQ(d.Rule(f), "R1");
   EXPECT_EQ(f->capture, GCAP_NONE);
-  EXPECT_HAS(f->sentence, "on the legacy default stream, by thread 'main', began no capture");
 }
 
 TEST(Culprit, BeginOnAStreamThatCapturesLeavesItsCaptureAsItIs) {
@@ -665,22 +463,10 @@ TEST(Culprit, EndWithoutACapture) {
   Diagnosis d = Diagnose({"main cuStreamEndCapture stream=1 -> 401"});
   const gcap_finding_t* f = d.Find(GCAP_FINDING_CULPRIT);
   ASSERT_NE(f, nullptr);
-  EXPECT_HAS(f->sentence, "found no capture to end");
+  EXPECT_EQ(d.Call(f), 1u);
 }
 
 // --- Captures without an end -----------------------------------------------------------------------------------------
-
-TEST(Culprit, ProgramThatStoppedAtTheError) {
-  Diagnosis d = Diagnose({
-      "main cuStreamBeginCapture stream=1 mode=global",
-      "main cuStreamSynchronize stream=1 -> 900",
-  });
-  const gcap_finding_t* f = d.Find(GCAP_FINDING_CULPRIT);
-  ASSERT_NE(f, nullptr) << d.All();
-  EXPECT_EQ(d.Find(GCAP_FINDING_LEFT_OPEN), nullptr);
-  EXPECT_HAS(f->sentence, "which the program then left open");
-  EXPECT_EQ(d->captures[0].outcome, GCAP_OUTCOME_OPEN);
-}
 
 TEST(Culprit, CallsOfTheProgramsEndAreNotToBlame) {
   Script s;

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "test/doctor/analyse/script.h"
+#include "test/doctor/analyse/sentences.h"
 
 namespace {
 
@@ -42,7 +42,7 @@ TEST(Diagnosis, WorstFindingFirstThenInOrderOfTheCalls) {
   EXPECT_EQ(d->findings[2].kind, GCAP_FINDING_ESCAPED);
   EXPECT_EQ(d->findings[3].kind, GCAP_FINDING_PAGEABLE);
   EXPECT_EQ(d->findings[4].kind, GCAP_FINDING_NEVER_LAUNCHED);
-  EXPECT_HAS(d->findings[0].sentence, "broke capture 2");
+  EXPECT_EQ(d->findings[0].capture, 1u);
 }
 
 TEST(Diagnosis, MistakeOfALoopIsOneFinding) {
@@ -56,7 +56,6 @@ TEST(Diagnosis, MistakeOfALoopIsOneFinding) {
   ASSERT_EQ(d->num_findings, 1u) << d.All();
   EXPECT_EQ(d->findings[0].count, 3u);
   EXPECT_EQ(d->findings[0].capture, 0u);
-  EXPECT_HAS(d->findings[0].sentence, "broke capture 1, 3 times: rule R11");
 }
 
 TEST(Diagnosis, EachKindHasAWord) {

@@ -4,7 +4,7 @@
 // be gone, nothing at all; and captures that did not end.
 #include <gtest/gtest.h>
 
-#include "test/doctor/analyse/script.h"
+#include "test/doctor/analyse/sentences.h"
 
 namespace {
 
@@ -32,17 +32,13 @@ TEST(Escaped, LaunchOnTheLegacyStream) {
   EXPECT_EQ(d.Rule(f), "R64");
   EXPECT_EQ(d.Call(f), 3u);
   EXPECT_EQ(d.Other(f), 1u);
-  EXPECT_STREQ(f->sentence,
-               "cudaLaunchKernel (cuLaunchKernel) of kernel copy on the legacy default stream, by thread 'main', ran "
-               "beside capture 1: the work ran at once, and the graph lacks it (rule R64).");
-  EXPECT_HAS(f->remedy, "give it to a stream of the capture");
 }
 
 TEST(Escaped, SynchronousCopyHasNoStream) {
   Diagnosis d = Captured({"main cuMemcpyHtoD bytes=64 copy=htod"});
   const gcap_finding_t* f = d.Find(GCAP_FINDING_ESCAPED);
   ASSERT_NE(f, nullptr) << d.All();
-  EXPECT_HAS(f->sentence, "cudaMemcpy (cuMemcpyHtoD) on the default stream");
+  EXPECT_EQ(d.Call(f), 3u);
 }
 
 TEST(Escaped, EachKindOfWork) {
@@ -113,7 +109,6 @@ TEST(Escaped, OneFindingAPlaceCounts) {
   ASSERT_EQ(d->num_findings, 2u) << d.All();
   EXPECT_EQ(d->findings[0].count, 5u);
   EXPECT_EQ(d.Call(&d->findings[0]), 3u);
-  EXPECT_HAS(d->findings[0].sentence, ", 5 times");
   EXPECT_EQ(d->findings[1].count, 1u);
   EXPECT_EQ(d.Call(&d->findings[1]), 8u);
 }
@@ -167,7 +162,6 @@ TEST(LostCall, FailedCopy) {
   EXPECT_EQ(d.Rule(f), "R9");
   EXPECT_EQ(d.Call(f), 3u);
   EXPECT_EQ(f->severity, GCAP_SEVERITY_ERROR);
-  EXPECT_HAS(f->sentence, "on stream 1 (the capturing stream), by thread 'main', failed in capture 1 with 1");
 }
 
 TEST(LostCall, BatchOfCopiesIsRefused) {
@@ -188,7 +182,6 @@ TEST(LostCall, WaitOnAnEventOfACaptureThatIsOver) {
   ASSERT_NE(f, nullptr) << d.All();
   EXPECT_EQ(d.Rule(f), "R19");
   EXPECT_EQ(d.Call(f), 5u);
-  EXPECT_HAS(f->sentence, "it waits for an event of capture 1, which is over");
   // Recorded again, the event is no longer the capture's.
   EXPECT_EQ(Diagnose({"main cuStreamBeginCapture stream=1 mode=global", "main cuLaunchKernel stream=1 +kernel",
                       "main cuEventRecord stream=1 event=5", "main cuStreamEndCapture stream=1", "! exec id=1 graph=1",
@@ -251,9 +244,6 @@ TEST(Refused, QuestionOfACopy) {
   EXPECT_FALSE(f->is_certain);
   EXPECT_EQ(d.Rule(f), "R38");
   EXPECT_EQ(d.Call(f), 5u);
-  EXPECT_HAS(f->sentence,
-             "asked whether the stream captures (cudaStreamIsCapturing (cuStreamIsCapturing), by thread "
-             "'main'), submitted nothing more and ended the capture");
 }
 
 // Whether a framework's question from such a C function is taken for that of a copy.
@@ -284,7 +274,6 @@ TEST(Refused, QuestionOfAnythingElseHasNoRule) {
   const gcap_finding_t* f = d.Find(GCAP_FINDING_REFUSED);
   ASSERT_NE(f, nullptr) << d.All();
   EXPECT_EQ(f->rule, nullptr);
-  EXPECT_HAS(f->remedy, "exception");
 }
 
 // CuPy throws from C, and the capture stays open.
@@ -301,7 +290,6 @@ TEST(Refused, QuestionInACaptureThatNobodyEnds) {
   ASSERT_NE(f, nullptr) << d.All();
   EXPECT_EQ(f->severity, GCAP_SEVERITY_ERROR);
   EXPECT_EQ(d.Call(f), 3u);
-  EXPECT_HAS(f->sentence, "submitted nothing more and never ended the capture");
   EXPECT_NE(d.Find(GCAP_FINDING_LEFT_OPEN), nullptr);
 }
 
@@ -358,15 +346,13 @@ TEST(Pageable, CopyFromPageableMemory) {
   EXPECT_EQ(f->severity, GCAP_SEVERITY_WARNING);
   EXPECT_EQ(d.Rule(f), "R38");
   EXPECT_EQ(d.Call(f), 3u);
-  EXPECT_HAS(f->sentence, "cudaMemcpyAsync (cuMemcpyHtoDAsync) of 4096 bytes on stream 1");
-  EXPECT_HAS(f->sentence, "pageable memory");
 }
 
 TEST(Pageable, MemoryOfAStackIsCalledSo) {
   Diagnosis d = Captured({"main cuMemcpyDtoHAsync stream=1 host=stack +memcpy"});
   const gcap_finding_t* f = d.Find(GCAP_FINDING_PAGEABLE);
   ASSERT_NE(f, nullptr) << d.All();
-  EXPECT_HAS(f->sentence, "on the thread's stack");
+  EXPECT_EQ(d.Call(f), 3u);
 }
 
 TEST(Pageable, PinnedMemoryAndCopiesOfOthersAreFine) {
@@ -388,7 +374,6 @@ TEST(AllocationNode, WithoutAFree) {
   EXPECT_EQ(d.Rule(f), "R29");
   EXPECT_EQ(f->count, 1u);
   EXPECT_EQ(d.Call(f), 2u);
-  EXPECT_HAS(f->sentence, "The graph of capture 1 has 1 allocation node that it does not free");
 }
 
 TEST(AllocationNode, FreedInTheGraphOrOnLaunch) {
@@ -424,7 +409,6 @@ TEST(EmptyGraph, WithoutANode) {
   EXPECT_EQ(f->severity, GCAP_SEVERITY_WARNING);
   EXPECT_EQ(d.Rule(f), "R8");
   EXPECT_EQ(d.Call(f), 1u);
-  EXPECT_HAS(f->sentence, "Capture 1 on stream 1 (the capturing stream), by thread 'main'");
 }
 
 TEST(EmptyGraph, WorkThatEscapedIsNamedFirst) {
@@ -432,7 +416,6 @@ TEST(EmptyGraph, WorkThatEscapedIsNamedFirst) {
                           "main cuStreamEndCapture stream=1"});
   ASSERT_EQ(d->num_findings, 2u) << d.All();
   EXPECT_EQ(d->findings[0].kind, GCAP_FINDING_ESCAPED);
-  EXPECT_HAS(d->findings[0].sentence, "the graph, which is empty, lacks it");
   EXPECT_EQ(d->findings[1].kind, GCAP_FINDING_EMPTY_GRAPH);
 }
 
@@ -451,7 +434,6 @@ TEST(LeftOpen, CaptureWithoutAnEnd) {
   EXPECT_EQ(f->severity, GCAP_SEVERITY_ERROR);
   EXPECT_EQ(d.Rule(f), "R7");
   EXPECT_EQ(d.Call(f), 1u);
-  EXPECT_HAS(f->sentence, "was never ended: rule R7");
 }
 
 TEST(LeftOpen, ProgramThatDied) {
@@ -459,7 +441,6 @@ TEST(LeftOpen, ProgramThatDied) {
   const gcap_finding_t* f = d.Find(GCAP_FINDING_LEFT_OPEN);
   ASSERT_NE(f, nullptr) << d.All();
   EXPECT_EQ(f->severity, GCAP_SEVERITY_WARNING);
-  EXPECT_HAS(f->sentence, "or the program died in it");
 }
 
 // A recorder that reached its limit stops writing, and may have missed the end.
@@ -481,7 +462,6 @@ TEST(ModeKept, RelaxedModeThatNobodyTookBack) {
   EXPECT_EQ(f->severity, GCAP_SEVERITY_WARNING);
   EXPECT_EQ(d.Rule(f), "R60");
   EXPECT_EQ(d.Call(f), 1u);
-  EXPECT_HAS(f->sentence, "put thread 'main' into relaxed mode");
 }
 
 TEST(ModeKept, PairsAndThreadLocalModeAreFine) {

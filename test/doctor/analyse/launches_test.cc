@@ -3,7 +3,7 @@
 // What becomes of graphs after their capture: updates, launches, and captures that come again and again.
 #include <gtest/gtest.h>
 
-#include "test/doctor/analyse/script.h"
+#include "test/doctor/analyse/sentences.h"
 
 namespace {
 
@@ -44,7 +44,6 @@ TEST(Update, OtherTopology) {
   EXPECT_EQ(d.Call(f), 10u);
   EXPECT_EQ(d.Other(f), 5u);
   EXPECT_EQ(f->capture, 1u);
-  EXPECT_HAS(f->sentence, "cudaGraphExecUpdate (cuGraphExecUpdate), by thread 'main', was refused with 910");
 }
 
 TEST(Update, OtherParameters) {
@@ -53,7 +52,6 @@ TEST(Update, OtherParameters) {
   ASSERT_NE(f, nullptr) << d.All();
   EXPECT_EQ(d.Rule(f), "R55");
   EXPECT_FALSE(f->is_certain);
-  EXPECT_HAS(f->sentence, "probably rule R55");
 }
 
 // The driver's word counts, whatever the graphs look like.
@@ -90,7 +88,6 @@ TEST(Update, InstantiationInsteadCostsOnly) {
   const gcap_finding_t* f = d.Find(GCAP_FINDING_UPDATE_REFUSED);
   ASSERT_NE(f, nullptr) << d.All();
   EXPECT_EQ(f->severity, GCAP_SEVERITY_WARNING);
-  EXPECT_HAS(f->sentence, "instantiated anew");
 }
 
 TEST(Update, InstantiationByAnotherThreadCounts) {
@@ -119,9 +116,6 @@ TEST(Launch, FailedLaunchOfUnfreedMemory) {
   EXPECT_EQ(f->count, 1u);
   EXPECT_EQ(d.Rule(f), "R30");
   EXPECT_EQ(f->capture, 0u);
-  EXPECT_HAS(f->sentence,
-             "cudaGraphLaunch (cuGraphLaunch) of the graph of capture 1 on stream 1, by thread 'main', failed "
-             "with 1");
 }
 
 TEST(Launch, NoExecutable) {
@@ -129,7 +123,6 @@ TEST(Launch, NoExecutable) {
   const gcap_finding_t* f = d.Find(GCAP_FINDING_LAUNCH_FAILED);
   ASSERT_NE(f, nullptr) << d.All();
   EXPECT_EQ(f->rule, nullptr);
-  EXPECT_HAS(f->sentence, "given no executable");
   EXPECT_STRNE(f->remedy, "");
 }
 
@@ -144,7 +137,6 @@ TEST(Launch, CountedFailuresWithoutACall) {
   const gcap_finding_t* f = d.Find(GCAP_FINDING_LAUNCH_FAILED);
   ASSERT_NE(f, nullptr) << d.All();
   EXPECT_EQ(f->count, 3u);
-  EXPECT_STREQ(f->sentence, "3 launches of the graph of capture 1 failed.");
 }
 
 TEST(Launch, InCaptureIsTheCapturesAffair) {
@@ -222,7 +214,6 @@ TEST(Recaptured, OneLineCapturesForEver) {
   EXPECT_EQ(f->count, 9u);
   EXPECT_EQ(d.Call(f), 25u);
   EXPECT_EQ(d.Other(f), 1u);
-  EXPECT_HAS(f->sentence, "captured 9 graphs at one place, by thread 'main'");
 }
 
 TEST(Recaptured, SevenAreFewAndOtherLinesAreOtherPlaces) {

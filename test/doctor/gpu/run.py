@@ -56,7 +56,7 @@ def doctor(arguments, name, command, extra=(), environment=None):
 def record(arguments, name):
     """Keeps the events of a program, with the folders of the checkout and of Python's packages cut short."""
     found = glob.glob(os.path.join(arguments.keep, f"{name}.*.events"))
-    if not arguments.record or not found:
+    if not arguments.record or not found or os.path.exists(os.path.join(arguments.record, f"{name}.awk")):
         return
     with open(max(found, key=os.path.getsize), encoding="utf-8") as file:
         text = file.read()

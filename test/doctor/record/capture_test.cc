@@ -275,7 +275,7 @@ TEST(Recorder, ThreadThatAConstructorWaitsForIsRecorded) {
     char address[32];
     snprintf(address, sizeof(address), "%lx", reinterpret_cast<unsigned long>(&SynchronizeInThread));
     setenv("GCAP_TEST_WORK", address, 1);
-    alarm(30);  // ends what hangs
+    alarm(300);  // ends what hangs
     Begin(kStream);
     IN_PROGRAM(dlopen("test/doctor/record/libconstructor.so", RTLD_NOW) != nullptr);
     End(kStream, kGraph);

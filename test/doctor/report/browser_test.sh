@@ -33,7 +33,7 @@ mkdir -p "$TEST_TMPDIR/pages"
 browse() {
     local page=$1 width=$2 scheme=$3
     shift 3
-    timeout 60 "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --hide-scrollbars \
+    timeout 600 "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --hide-scrollbars \
         --no-first-run --user-data-dir="$TEST_TMPDIR/profile" --window-size="$width,900" \
         --blink-settings=preferredColorScheme="$scheme" "$@" "file://$page" 2>"$TEST_TMPDIR/said" || {
         cat "$TEST_TMPDIR/said"

@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <cstdlib>
 #include <fstream>
 #include <memory>
@@ -94,7 +93,7 @@ class Symbols : public testing::Test {
  protected:
   void SetUp() override {
     unsetenv("GCAP_DOCTOR_SYMBOLIZER");
-    unsetenv("GCAP_DOCTOR_SYMBOLIZER_SECONDS");
+    setenv("GCAP_DOCTOR_SYMBOLIZER_SECONDS", "3600", 1);  // on a busy machine too
   }
 
   // A tool of one line of shell, with which the symbolizer is replaced.
@@ -178,30 +177,29 @@ TEST_F(Symbols, OfMoreAnswersThanQuestionsAreDropped) {
 }
 
 TEST_F(Symbols, WaitNoLongerThanAllowed) {
-  UseTool("exec sleep 60");
+  UseTool("exec sleep 3600");
   setenv("GCAP_DOCTOR_SYMBOLIZER_SECONDS", "1", 1);
   Recording recording = OneStack({Place()});
-  auto start = std::chrono::steady_clock::now();
   Resolve(recording);
-  auto took = std::chrono::steady_clock::now() - start;
-  EXPECT_LT(took, std::chrono::seconds(30));
   EXPECT_EQ(Frames(recording), std::vector<std::string>{"before"});
 }
 
 TEST_F(Symbols, ShareTheTimeOfAReport) {
-  UseTool("exec sleep 60");
-  setenv("GCAP_DOCTOR_SYMBOLIZER_SECONDS", "2", 1);
+  const std::string asked = testing::TempDir() + "/asked";
+  std::ofstream(asked).flush();
+  UseTool("echo >>" + asked + "; exec sleep 3600");
+  setenv("GCAP_DOCTOR_SYMBOLIZER_SECONDS", "1", 1);
   bool wanted[] = {true};
-  auto start = std::chrono::steady_clock::now();
   const uint64_t deadline = gcap_symbols_deadline();
   for (int i = 0; i < 8; ++i) {
     Recording recording = OneStack({Place()});
     gcap_symbols_resolve(recording.get(), wanted, deadline);
     EXPECT_EQ(Frames(recording), std::vector<std::string>{"before"});
   }
-  auto took = std::chrono::steady_clock::now() - start;
-  EXPECT_GE(took, std::chrono::seconds(2));
-  EXPECT_LT(took, std::chrono::seconds(10));
+  std::ifstream file(asked);
+  std::string first, second;
+  std::getline(file, first);
+  EXPECT_FALSE(std::getline(file, second)) << "a tool was asked after the time was over";
 }
 
 // The tool gets offsets of the calls, one byte before the returns, as arguments, in one process for a module.
