@@ -34,7 +34,9 @@ typedef struct gcap_ep gcap_ep_t;
 //   others               of the EP (gcap_runtime_destroy): a refusal, the EP is whole
 GCAP_API gcap_status_t gcap_ep_destroy(gcap_ep_t* ep) GCAP_NODISCARD;
 
+// The name that the EP has in messages and in the keys of options.
 GCAP_API const char* gcap_ep_name(const gcap_ep_t* ep);
+// True if several threads may run the EP at once. Else the host serializes runs (gcap_ep_begin_turn).
 GCAP_API bool gcap_ep_supports_concurrent_runs(const gcap_ep_t* ep);
 // True if the EP's kernels work on host memory, as a CPU EP's. Such an EP has no stream: its work is done on return.
 GCAP_API bool gcap_ep_runs_on_host(const gcap_ep_t* ep);
@@ -151,6 +153,7 @@ GCAP_API bool gcap_ep_is_graph_captured(gcap_ep_t* ep, int graph_id);
 // Which nodes of a model may be on another EP if this EP is to capture the model, as ONNX Runtime's
 // OrtGraphCaptureNodeAssignmentPolicy.
 typedef enum gcap_graph_node_policy {
+  // No node may be on another EP.
   GCAP_GRAPH_ALL_NODES_ON_EP = 0,
   // Nodes that only compute shapes may be on an EP that runs on the host, so long as nothing is copied between EPs.
   GCAP_GRAPH_ALLOW_CPU_FOR_SHAPES,

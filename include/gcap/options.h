@@ -6,7 +6,6 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include "gcap/allocator.h"
 #include "gcap/graph.h"
@@ -46,8 +45,6 @@ typedef struct gcap_kernel_options {
   bool use_tf32;                   // use_tf32, default 1; 0: products of floats keep all bits of a float
   bool prefer_nhwc;                // prefer_nhwc, default 0; 1: convolutions and pools want the channels last
   bool use_cudnn;                  // enable_cudnn, default 1; 0: no kernel may use cuDNN
-  bool strict_skip_layer_norm;     // enable_skip_layer_norm_strict_mode, default 0; 1: more exact, slower
-  uint32_t sdpa_kernel;            // sdpa_kernel, default 0: any; else bits for kernels of scaled dot-product attention
 } gcap_kernel_options_t;
 
 // Fills in the defaults. Programs call the init function, which says how large their struct is.
@@ -107,7 +104,7 @@ typedef struct gcap_options {
   // graph.scope (thread or session), default thread. In force as session wherever there is a unified stream.
   gcap_graph_scope_t graph_scope;
   // cudnn_conv_algo_search, cudnn_conv_use_max_workspace, cudnn_conv1d_pad_to_nc1d, fuse_conv_bias, use_tf32,
-  // prefer_nhwc, enable_cudnn, enable_skip_layer_norm_strict_mode, sdpa_kernel.
+  // prefer_nhwc, enable_cudnn.
   gcap_kernel_options_t kernels;
 } gcap_options_t;
 

@@ -191,9 +191,16 @@ TEST_F(ExternalSession, ExternalAllocator_IsSessionScoped) {
     run_without();
     ExpectRightRuns(&rig);
     run_without();
+    const int calls = first_.allocs + first_.frees + first_.empty_caches;
+    ChainRig other;
+    GCAP_ASSERT_OK(other.Create(Callbacks<1>::Options()));
+    ExpectRightRuns(&other);
+    EXPECT_GT(second_.allocs, 0);
+    EXPECT_EQ(first_.allocs + first_.frees + first_.empty_caches, calls);
   }
   EXPECT_GT(first_.allocs, 0);
   first_.ExpectAllBack();
+  second_.ExpectAllBack();
   run_without();
 }
 

@@ -1,11 +1,12 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// The idea: the linker sends every malloc, calloc, realloc and posix_memalign of the binary's static objects through
-// the functions here
-// (--wrap). A thread-local counter says how many of this thread's calls are still to fail, so that other threads go on.
+// The idea: the linker sends every malloc, calloc, realloc, posix_memalign and free of the binary's static objects
+// through the functions here (--wrap). A thread-local counter says how many of this thread's calls are still to fail,
+// so that other threads go on.
 
 #include "test/base/heap_failure.h"
 
+#include <atomic>
 #include <cerrno>
 #include <cstddef>
 
@@ -13,6 +14,7 @@ namespace {
 
 thread_local int skips_left = 0;
 thread_local int failures_left = 0;
+std::atomic<long> live_blocks{0};
 
 bool MustFail() {
   if (failures_left == 0) return false;
@@ -24,6 +26,11 @@ bool MustFail() {
   return true;
 }
 
+void* Count(void* block) {
+  if (block != nullptr) ++live_blocks;
+  return block;
+}
+
 }  // namespace
 
 extern "C" {
@@ -32,15 +39,28 @@ void* __real_malloc(size_t bytes);
 void* __real_calloc(size_t count, size_t bytes);
 void* __real_realloc(void* memory, size_t bytes);
 int __real_posix_memalign(void** out_memory, size_t alignment, size_t bytes);
+void __real_free(void* memory);
 
-void* __wrap_malloc(size_t bytes) { return MustFail() ? nullptr : __real_malloc(bytes); }
+void* __wrap_malloc(size_t bytes) { return MustFail() ? nullptr : Count(__real_malloc(bytes)); }
 
-void* __wrap_calloc(size_t count, size_t bytes) { return MustFail() ? nullptr : __real_calloc(count, bytes); }
+void* __wrap_calloc(size_t count, size_t bytes) { return MustFail() ? nullptr : Count(__real_calloc(count, bytes)); }
 
-void* __wrap_realloc(void* memory, size_t bytes) { return MustFail() ? nullptr : __real_realloc(memory, bytes); }
+void* __wrap_realloc(void* memory, size_t bytes) {
+  if (MustFail()) return nullptr;
+  void* const block = __real_realloc(memory, bytes);
+  return memory == nullptr ? Count(block) : block;
+}
 
 int __wrap_posix_memalign(void** out_memory, size_t alignment, size_t bytes) {
-  return MustFail() ? ENOMEM : __real_posix_memalign(out_memory, alignment, bytes);
+  if (MustFail()) return ENOMEM;
+  const int error = __real_posix_memalign(out_memory, alignment, bytes);
+  if (error == 0) Count(*out_memory);
+  return error;
+}
+
+void __wrap_free(void* memory) {
+  if (memory != nullptr) --live_blocks;
+  __real_free(memory);
 }
 
 }  // extern "C"
@@ -56,6 +76,8 @@ HeapFailure::HeapFailure(int count, int skip) : count_(count) {
 HeapFailure::~HeapFailure() { failures_left = 0; }
 
 int HeapFailure::hits() const { return count_ - failures_left; }
+
+long LiveBlocks() { return live_blocks; }
 
 }  // namespace testing
 }  // namespace gcap

@@ -1,7 +1,8 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // heap_failure.h: makes the next heap allocations of this thread fail, for what the headers promise when memory is
-// short. Only allocations of C code that is linked statically are seen: gcap's own, and those of the CUDA runtime.
+// short; and counts blocks, for what must not grow. Only allocations of C code that is linked statically are seen:
+// gcap's own, and those of the CUDA runtime.
 #ifndef GCAP_TEST_BASE_HEAP_FAILURE_H_
 #define GCAP_TEST_BASE_HEAP_FAILURE_H_
 
@@ -23,6 +24,10 @@ class HeapFailure {
  private:
   const int count_;
 };
+
+// How many blocks C code that is linked statically has now: those that it took from the heap, less those that it gave
+// back. Of use as a difference.
+long LiveBlocks();
 
 }  // namespace testing
 }  // namespace gcap

@@ -226,6 +226,34 @@ TEST_F(Capture, ModeDecidesWhichUnsafeCallsBreakIt) {
   }
 }
 
+// Where the driver refuses an allocation, it is seen whoever made it, and named if GCAP_CUDA did. In the relaxed mode
+// it is legal, so the graph is right, and only the ledger may know.
+TEST_F(Capture, AnAllocationFailsItUnlessTheModeIsRelaxed) {
+  const RawStream stream;
+  for (const auto mode : {GCAP_CAPTURE_THREAD_LOCAL, GCAP_CAPTURE_GLOBAL, GCAP_CAPTURE_RELAXED}) {
+    for (const bool noted : {true, false}) {
+      SCOPED_TRACE(std::to_string(mode) + (noted ? " noted" : " raw"));
+      const gcap_capture_options_t options = {sizeof(gcap_capture_options_t), mode, 64};
+      gcap_capture_t* capture = nullptr;
+      GCAP_ASSERT_OK(gcap_capture_begin(stream.get(), &options, &capture));
+      void* memory = nullptr;
+      if (noted) {
+        gcap_status_free(GCAP_CUDA(cudaMalloc(&memory, 64)));
+      } else {
+        (void)cudaMalloc(&memory, 64);
+      }
+      EXPECT_EQ(gcap_capture_get_calls(capture, nullptr, 0), noted ? 1u : 0u);
+      if (mode == GCAP_CAPTURE_RELAXED) {
+        EndWell(capture);
+      } else {
+        EXPECT_EQ(EndBadly(capture).Names("cudaMalloc"), noted);
+      }
+      EXPECT_EQ(memory != nullptr, mode == GCAP_CAPTURE_RELAXED);
+      GCAP_EXPECT_CUDA(cudaFree(memory));
+    }
+  }
+}
+
 // --- The latch ------------------------------------------------------------------------------------------------------
 
 TEST_F(Capture, FailsWhenACudaErrorWasSeenThoughTheDriverWouldEndItWell) {

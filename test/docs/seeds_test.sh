@@ -2,13 +2,15 @@
 # Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 #
 # What docs/seeds.md says of the tree is so: each row is there once, each test and label that it names exists, each
-# function, type, header and file too, and no row is without a test.
-#   seeds_test.sh seeds.md TEST_NAMES...
-# TEST_NAMES: the tests of one package each, as gcap_test_names lists them. The sources lie below the current folder.
+# function, type, header and file too, no row is without a test, and a row whose tests all skip on a plain checkout says
+# what they need.
+#   seeds_test.sh seeds.md WITH_ORT ON_GPU TEST_NAMES...
+# TEST_NAMES: the tests of one package each, as gcap_test_names lists them; WITH_ORT and ON_GPU: the cases among them
+# that need ONNX Runtime or a GPU. The sources lie below the current folder.
 set -eu
 export LC_ALL=C
 failed=0
-num_rows=158  # of the five seeds
+num_rows=163  # of the five seeds
 
 fail() {
   echo "FAILED: $*" >&2
@@ -18,7 +20,10 @@ fail() {
 # problems PAGE: a line for each thing that is wrong with it, after the lines "path PATH".
 problems() {
   awk -v num_rows="$num_rows" '
-    FILENAME != ARGV[ARGC - 1] { known[$1] = 1; next }
+    FILENAME == ARGV[1] { needs[$1] = "with ONNX Runtime"; next }
+    FILENAME == ARGV[2] { needs[$1] = "on a GPU"; next }
+    FILENAME == ARGV[3] && /^\/\/test\/ort\/python:/ { needs[$1] = "with ONNX Runtime" }
+    FILENAME == ARGV[3] { known[$1] = 1; next }
     !/^\| *[0-9]/ { next }
     {
       n = split($0, cell, / *\| */)
@@ -62,10 +67,15 @@ problems() {
         }
       }
     }
-    function check_tests(text,    quoted, rest, tests, i) {
+    function check_tests(text,    said, need, quoted, rest, tests, i) {
+      if (match(text, /^(with ONNX Runtime|on a GPU): /)) {
+        said = substr(text, 1, RLENGTH - 2)
+        text = substr(text, RLENGTH + 1)
+      }
       rest = take_quoted(text, quoted)
       for (i in quoted) {
-        ++tests
+        if (!tests++) need = needs[quoted[i]]
+        if (needs[quoted[i]] != need) need = ""  # some run without it
         if (quoted[i] !~ /[.\/]/ || !(quoted[i] in known)) {
           print "row " row " names the test " quoted[i] ", which does not exist"
         }
@@ -73,7 +83,8 @@ problems() {
       gsub(/, /, "", rest)
       if (rest != "") print "row " row " says \"" rest "\" among its tests"
       if (!tests) print "row " row " has no test"
-    }' "$TEST_TMPDIR/known" "$1" | sort -u >"$TEST_TMPDIR/found"
+      if (said != need) print "row " row " says \"" said "\" before its tests, expected \"" need "\""
+    }' "$with_ort" "$on_gpu" "$TEST_TMPDIR/known" "$1" | sort -u >"$TEST_TMPDIR/found"
   sed -n 's/^path //p' "$TEST_TMPDIR/found" | while read -r path; do
     [ -e "$path" ] || echo "the page names $path, which does not exist"
   done
@@ -94,7 +105,10 @@ check_the_check() {
   whole="s/^| 2 |.*/$row/"
   expect_found "row 2 is there 0 times" '/^| 2 |/d'
   expect_found "row 2 is there 2 times" '/^| 2 |/p'
-  expect_found "row 159 is none of the rows" "$whole; s/^| 2 |/| 159 |/"
+  expect_found "row 1000 is none of the rows" "$whole; s/^| 2 |/| 1000 |/"
+  expect_found 'row 17 says "" before its tests, expected "on a GPU"' '/^| 17 |/s/on a GPU: //'
+  expect_found 'row 19 says "" before its tests, expected "with ONNX Runtime"' '/^| 19 |/s/with ONNX Runtime: //'
+  expect_found 'row 2 says "on a GPU" before its tests, expected ""' "$whole; /^| 2 |/s/.Runtime[.]/on a GPU: &/"
   expect_found "row 2 names the test Runtime.Nonsense, which" "$whole; s/DestroyOfNullIsFine/Nonsense/"
   expect_found "row 2 names the test //test:none, which" "$whole; s|Runtime.DestroyOfNullIsFine|//test:none|"
   expect_found "row 2 names the test gcap_run, which" "$whole; s/Runtime.DestroyOfNullIsFine/gcap_run/"
@@ -110,7 +124,9 @@ check_the_check() {
 
 cd "$TEST_SRCDIR/$TEST_WORKSPACE"
 page=$1
-shift
+with_ort=$2
+on_gpu=$3
+shift 3
 {
   cat "$@"
   find -L include -name '*.h' -exec grep -hoE '(gcap|GCAP)_[A-Za-z0-9_]+' {} +

@@ -33,9 +33,9 @@ constexpr size_t kBytes = kCount * sizeof(float);
 // A session of one node, whose kernel is a function of the test.
 class EpKernels : public gcap::testing::DeviceTest {
  protected:
-  void Create(const gcap_options_t& options, Compute compute) {
+  // `ops`: members that the EP has beside those that it needs.
+  void Create(const gcap_options_t& options, Compute compute, gcap_ep_ops_t ops = {}) {
     compute_ = std::move(compute);
-    gcap_ep_ops_t ops = {};
     ops.struct_version = GCAP_EP_OPS_VERSION;
     ops.struct_bytes = sizeof(ops);
     ops.name = "kernels";
@@ -82,14 +82,16 @@ class EpKernels : public gcap::testing::DeviceTest {
 };
 
 // As a convolution that looks for its algorithm: the thread's stream has had no work when scratch is asked. The block
-// carries that stream's tag all the same, so another thread does not get it while the stream may use it.
+// carries that stream's tag all the same, so another thread does not get it while the stream may use it. It is the
+// whole first region: smaller ones are cached for the stream that had them, whatever their tag.
 TEST_F(EpKernels, ScratchThatIsAskedBeforeTheStreamIsTagged) {
+  constexpr size_t kRegion = size_t{1} << 20;
   Gate gate;
   bool holds = true;
   void* block = nullptr;
   Create(GraphOptions(), [&](const gcap_kernel_context_t& context) {
     const gcap_run_resources_t& run = context.resources;
-    GCAP_RETURN_IF_ERROR(gcap_scratch_alloc(run.scratch, kBytes, run.stream, &block));
+    GCAP_RETURN_IF_ERROR(gcap_scratch_alloc(run.scratch, kRegion, run.stream, &block));
     if (holds) gate.Hold(gcap_stream_handle(run.stream));
     gcap_status_t status = Copy(run.stream, block, context.inputs[0].data, kBytes);
     if (status == nullptr) status = Copy(run.stream, context.outputs[0].data, block, kBytes);
@@ -105,6 +107,59 @@ TEST_F(EpKernels, ScratchThatIsAskedBeforeTheStreamIsTagged) {
   gate.Open();
   GCAP_EXPECT_OK(gcap_ep_synchronize(ep_));
   EXPECT_EQ(first.Get(), x.Get());
+}
+
+// As those of an EP that waits in its own way: the flag comes to it, and a run that need not wait may.
+TEST_F(EpKernels, OfAnEpThatAlwaysWaitsAreDoneWhateverTheFlag) {
+  static std::vector<bool> flags;
+  static cudaStream_t stream;
+  flags.clear();
+  gcap_ep_ops_t ops = {};
+  ops.begin_run = [](void*, int) { return gcap_status_t(nullptr); };
+  ops.end_run = [](void*, gcap_status_t run_status, bool synchronize) {
+    flags.push_back(synchronize);
+    return gcap_status_join(run_status, GCAP_CUDA(cudaStreamSynchronize(stream)));
+  };
+  const auto compute = [](const gcap_kernel_context_t& context) {
+    stream = gcap_stream_handle(context.resources.stream);
+    return Copy(context.resources.stream, context.outputs[0].data, context.inputs[0].data, kBytes);
+  };
+  Create(GraphOptions(), compute, ops);
+  DeviceFloats x({1, 2, 3, 4, 5, 6, 7, 8});
+  for (const bool synchronize : {false, true, false}) {
+    DeviceFloats y((Floats(kCount)));
+    GCAP_EXPECT_OK(Run(x, y, 0, synchronize));
+    EXPECT_EQ(y.Get(), x.Get());
+  }
+  EXPECT_EQ(flags, std::vector<bool>({false, true, false}));
+}
+
+// It says that graphs are off, since they are no business of the host's, which could replay them.
+TEST_F(EpKernels, OfAnEpWithGraphsOfItsOwnRunEachTimeAndNothingIsReplayed) {
+  static int replays;
+  replays = 0;
+  gcap_ep_ops_t ops = {};
+  ops.is_graph_capture_enabled = [](const void*) { return false; };
+  ops.is_graph_captured = [](void*, int) { return true; };
+  ops.replay_graph = [](void*, int, const gcap_graph_replay_options_t*, bool* out_replayed) {
+    ++replays;
+    *out_replayed = true;
+    return gcap_status_t(nullptr);
+  };
+  int computes = 0;
+  const auto compute = [&computes](const gcap_kernel_context_t& context) {
+    ++computes;
+    return Copy(context.resources.stream, context.outputs[0].data, context.inputs[0].data, kBytes);
+  };
+  Create(GraphOptions(1), compute, ops);
+  DeviceFloats x((Floats(kCount))), y((Floats(kCount)));
+  for (int run = 1; run <= 4; ++run) {
+    x.Set(Floats(kCount, static_cast<float>(run)));
+    GCAP_EXPECT_OK(Run(x, y, 0, /*synchronize=*/true));
+    EXPECT_EQ(y.Get(), x.Get());
+    EXPECT_EQ(computes, run);
+  }
+  EXPECT_EQ(replays, 0);
 }
 
 TEST_F(EpKernels, ForkAndJoinThroughTheirEp) {

@@ -72,7 +72,7 @@ TEST_F(BadInput, EndWithoutBegin) {
   GCAP_EXPECT_FAILS(gcap_capture_end(nullptr, &s_->graph, &s_->retained), GCAP_FAILED_PRECONDITION, "capture");
 }
 
-// What was never ended is given up, and the log says so.
+// What was never ended is given up, and the log says so, at each level.
 TEST_F(BadInput, BeginWithinBegin) {
   LogCatcher log;
   s_->BeginCapture();
@@ -83,6 +83,37 @@ TEST_F(BadInput, BeginWithinBegin) {
   EXPECT_EQ(state, cudaStreamCaptureStatusNone);
   GCAP_EXPECT_OK(gcap_capture_end(s_->capture, &s_->graph, &s_->retained));
   EXPECT_NE(log.text().find("never ended"), std::string::npos) << log.text();
+}
+
+TEST_F(BadInput, BeginOfARunWithinARun) {
+  LogCatcher log;
+  GCAP_EXPECT_OK(Begin(StreamScene::kId, s_->Handle()));
+  GCAP_EXPECT_OK(Begin(GCAP_GRAPH_ID_NONE, s_->Handle()));
+  EXPECT_FALSE(gcap_thread_is_capturing());
+  GCAP_EXPECT_OK(EndRun());
+  GCAP_EXPECT_FAILS(EndRun(), GCAP_FAILED_PRECONDITION, "no run");
+  EXPECT_FALSE(gcap_graph_manager_is_captured(s_->manager, StreamScene::kId));
+  EXPECT_NE(log.text().find("id 3 was never ended"), std::string::npos) << log.text();
+
+  const std::string before = log.text();
+  ChainRig rig;
+  GCAP_ASSERT_OK(rig.Create(gcap::testing::GraphOptions(0)));
+  GCAP_EXPECT_OK(gcap_ep_begin_run(rig.ep->get(), 7));
+  GCAP_EXPECT_OK(gcap_ep_begin_run(rig.ep->get(), GCAP_GRAPH_ID_NONE));
+  EXPECT_FALSE(gcap_thread_is_capturing());
+  GCAP_EXPECT_OK(gcap_ep_end_run(rig.ep->get(), nullptr, /*synchronize=*/true));
+  GCAP_EXPECT_FAILS(gcap_ep_end_run(rig.ep->get(), nullptr, true), GCAP_FAILED_PRECONDITION, "no run");
+  EXPECT_NE(log.text().find("id 7 was never ended", before.size()), std::string::npos) << log.text();
+}
+
+TEST_F(BadInput, BeginOfARunWithinThatOfAnotherThreadLeavesThatAlone) {
+  GCAP_EXPECT_OK(Begin(StreamScene::kId, s_->Handle()));
+  std::thread([this] {
+    GCAP_EXPECT_FAILS(Begin(GCAP_GRAPH_ID_NONE, gcap_stream_handle(s_->other)), GCAP_FAILED_PRECONDITION, "another");
+  }).join();
+  GCAP_EXPECT_CUDA(s_->job.Issue(s_->Handle()));
+  GCAP_EXPECT_OK(EndRun());
+  EXPECT_TRUE(gcap_graph_manager_is_captured(s_->manager, StreamScene::kId));
 }
 
 TEST_F(BadInput, BeginOnTheLegacyStream) {

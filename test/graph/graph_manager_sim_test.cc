@@ -250,6 +250,18 @@ TEST_F(GraphManagerSim, ReplayIsOneLaunchAndWithSynchronizeOneWaitMore) {
   EXPECT_EQ(gcap_sim_calls(nullptr), before) << "no graph, no call";
 }
 
+TEST_F(GraphManagerSim, ReplayDoesNotWaitByDefault) {
+  CopyJob job;
+  Create(0);
+  Run(0, job);
+  gcap_graph_replay_options_t options;
+  gcap_graph_replay_options_init(&options);
+  const uint64_t waits = gcap_sim_calls("cudaStreamSynchronize");
+  GCAP_EXPECT_OK(gcap_graph_manager_replay(manager_, 0, /*options=*/nullptr, nullptr));
+  GCAP_EXPECT_OK(gcap_graph_manager_replay(manager_, 0, &options, nullptr));
+  EXPECT_EQ(gcap_sim_calls("cudaStreamSynchronize"), waits);
+}
+
 TEST_F(GraphManagerSim, QuestionsAskNoDriver) {
   CopyJob job;
   Create(0);

@@ -11,6 +11,7 @@
 #include "gcap/graph.h"
 #include "gtest/gtest.h"
 #include "test/graph/manager_test.h"
+#include "test/support/device_floats.h"
 #include "test/support/replays.h"
 
 namespace gcap {
@@ -122,14 +123,21 @@ TEST_F(GraphReplay, FirstOneAfterACaptureWaitsOnlyWhenAsked) {
 }
 
 TEST_F(GraphReplay, RunsOnTheStreamThatCapturedIt) {
-  CopyJob job;
-  Run(0, job);
+  DeviceFloats given({7}), from({1}), to({0}), seen({0});
+  const auto copy = [this](const DeviceFloats& out, const DeviceFloats& in) {
+    GCAP_EXPECT_CUDA(cudaMemcpyAsync(out.get(), in.get(), in.Bytes(), cudaMemcpyDeviceToDevice, stream_->get()));
+  };
+  ASSERT_EQ(Begin(0), GCAP_GRAPH_RUN_CAPTURE);
+  copy(to, from);
+  EXPECT_TRUE(End().ok());
   Gate gate;
   gate.Hold(stream_->get());
+  copy(from, given);
   GCAP_EXPECT_OK(Replay(manager_, 0, false));
-  EXPECT_EQ(cudaStreamQuery(stream_->get()), cudaErrorNotReady);
+  copy(seen, to);
   gate.Open();
   stream_->Synchronize();
+  EXPECT_EQ(seen.Get(), std::vector<float>{7}) << "the replay comes after the stream's earlier work, before the later";
 }
 
 // --- Release --------------------------------------------------------------------------------------------------------

@@ -181,6 +181,18 @@ TEST(Affine, SetAtAnOldAddressIsANewSet) {
   }
 }
 
+// Neither end leaves anything: that of a set, which is the thread's list entry too, and that of a thread.
+TEST(Affine, NoBlockIsKeptOfSetsAndThreadsThatWere) {
+  { Numbers().Get(); }  // this thread's record stays
+  const long before = LiveBlocks();
+  for (int i = 0; i < 5; ++i) {
+    Numbers numbers;
+    numbers.Get();
+    std::thread([&] { numbers.Get(); }).join();
+  }
+  EXPECT_EQ(LiveBlocks(), before);
+}
+
 TEST(Affine, SetThatEndsWaitsForAnObjectThatItsThreadIsEnding) {
   std::atomic<bool> begun{false}, done{false};
   Numbers numbers;

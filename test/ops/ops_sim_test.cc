@@ -113,6 +113,32 @@ TEST_F(OpsOnSim, Conv2dCreateReportsEachFailingCall) {
                });
 }
 
+// The scratch has enough, so the driver, which has nothing, is asked for nothing.
+TEST_F(OpsOnSim, AnExhaustiveSearchTakesAllItsMemoryFromScratch) {
+  gcap_allocator_t* device = nullptr;
+  GCAP_ASSERT_OK(gcap_device_allocator_create(0, &device));
+  gcap_scratch_t* scratch = nullptr;
+  GCAP_ASSERT_OK(gcap_scratch_create(device, nullptr, &scratch));
+  gcap_conv2d_options_t options = ConvOptions();
+  options.search = GCAP_CONV2D_SEARCH_EXHAUSTIVE;
+  options.search_stream = stream_, options.search_scratch = scratch;
+  void* block = nullptr;
+  GCAP_ASSERT_OK(gcap_scratch_alloc(scratch, 8 * kWorkspaceLimit, stream_, &block));
+  GCAP_ASSERT_OK(gcap_scratch_free(scratch, block));
+  for (const char* function : {"cudaMalloc", "cudaMallocAsync"}) {
+    const gcap_sim_fault_t no_memory = {function, 0, /*probability=*/1, cudaErrorMemoryAllocation, 0};
+    gcap_sim_inject(&no_memory);
+  }
+  gcap_conv2d_t* plan = nullptr;
+  GCAP_EXPECT_OK(gcap_conv2d_create(&options, &plan));
+  gcap_sim_clear_faults();
+  EXPECT_GT(gcap_conv2d_workspace_bytes(plan), 0u) << "one with a workspace was tried";
+  gcap_conv2d_destroy(plan);
+  Synchronize();
+  GCAP_EXPECT_OK(gcap_scratch_destroy(scratch));
+  gcap_allocator_destroy(device);
+}
+
 TEST_F(OpsOnSim, Pool2dCreateReportsEachFailingCall) {
   const gcap_pool2d_options_t options = PoolOptions();
   FailEachCall({"cudnnCreateTensorDescriptor", "cudnnSetTensor4dDescriptor", "cudnnCreatePoolingDescriptor",
@@ -171,6 +197,19 @@ TEST_F(OpsOnSim, HandlesReportEachFailingCall) {
 }
 
 // Kept while a scope is open, and ended by the next stream that ends without one.
+// Also those of cuBLASLt, of which a GPU's library may give one to several callers.
+TEST_F(OpsOnSim, EachStreamHasHandlesOfItsOwn) {
+  gcap_stream_t* other = nullptr;
+  GCAP_ASSERT_OK(gcap_stream_create(0, &other));
+  cublasLtHandle_t first = nullptr, again = nullptr, others = nullptr;
+  GCAP_EXPECT_OK(gcap_stream_cublaslt_handle(stream_, &first));
+  GCAP_EXPECT_OK(gcap_stream_cublaslt_handle(stream_, &again));
+  GCAP_EXPECT_OK(gcap_stream_cublaslt_handle(other, &others));
+  EXPECT_EQ(first, again);
+  EXPECT_NE(first, others);
+  GCAP_EXPECT_OK(gcap_stream_destroy(other));
+}
+
 TEST_F(OpsOnSim, AHandleThatEndsBesideACaptureIsKeptAndEndedLater) {
   gcap_stream_t *ending = nullptr, *last = nullptr;
   cublasHandle_t cublas = nullptr;

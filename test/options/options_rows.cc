@@ -119,8 +119,6 @@ void AddKernels(std::vector<Key>* all) {
       {"prefer_nhwc", GET(o.kernels.prefer_nhwc), 0, kGoodBools, kBadBools},
       {"prefer_nhwc_layout", GET(o.kernels.prefer_nhwc), 0, kGoodBools, kBadBools},
       {"enable_cudnn", GET(o.kernels.use_cudnn), 1, kGoodBools, kBadBools},
-      {"enable_skip_layer_norm_strict_mode", GET(o.kernels.strict_skip_layer_norm), 0, kGoodBools, kBadBools},
-      {"sdpa_kernel", GET(o.kernels.sdpa_kernel), 0, kGoodCounts, kBadCounts},
   };
   all->insert(all->end(), keys.begin(), keys.end());
 }

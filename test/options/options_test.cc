@@ -107,6 +107,8 @@ TEST(Options, WhatGcapLacksIsAcceptedOffAndRefusedOnWithTheReason) {
       {"tunable_op_max_tuning_duration_ms", {"0"}, {"1", "5000", "-1"}, "gcap has no tunable operators"},
       {"gelu_disable_half2", {"0"}, {"1"}, "gcap has no half2 version of Gelu to disable"},
       {"default_memory_arena_cfg", {"0", "0x0"}, {"0x5000", "x"}, "give the keys arena.* instead"},
+      {"enable_skip_layer_norm_strict_mode", {"0", "false"}, {"1", "true"}, "gcap has no SkipLayerNormalization"},
+      {"sdpa_kernel", {"0"}, {"8", "2147483647", "-1"}, "gcap has no scaled dot-product attention"},
   };
   for (const Row& row : rows) {
     gcap_options_t options = Defaults();

@@ -202,7 +202,7 @@ TEST_F(SessionTest, ControlFlowIsRefusedByTheRuntimeWithoutHarm) {
 
 // --- Memory ---------------------------------------------------------------------------------------------------------
 
-TEST_F(SessionTest, AllocatorHasStatisticsAndShrinks) {
+TEST_F(SessionTest, AllocatorHasStatistics) {
   OrtSession session(ort_, env(), device(), Add(), {});
   ASSERT_EQ(session.error(), "");
   const gcap_ort_memory_info_t* info = api().EpDevice_MemoryInfo(device(), GCAP_ORT_MEMORY_DEFAULT);

@@ -90,33 +90,71 @@ TEST_F(RuntimeCopy, SaysWhatItCopies) {
   EXPECT_EQ(cudaGetLastError(), cudaSuccess);
 }
 
-// Of a batch some have a stream, and some are done on return.
+// In the order of its stream, and without a wait: what the host sees is what was there.
+TEST_F(RuntimeCopy, InAStreamComesAfterItsEarlierWork) {
+  Create(GraphOptions());
+  gcap_stream_t* stream = nullptr;
+  GCAP_ASSERT_OK(gcap_runtime_create_stream(runtime_, &stream));
+  const DeviceFloats x({1, 2});
+  const PinnedFloats out({0, 0});
+  Gate gate;
+  gate.Hold(gcap_stream_handle(stream));
+  GCAP_EXPECT_OK(CopyOne(Tensor(x.get(), 2), kDevice, Tensor(out.get(), 2), kPinned, stream));
+  EXPECT_EQ(out.Get(), Floats({0, 0}));
+  gate.Open();
+  GCAP_EXPECT_OK(gcap_stream_synchronize(stream));
+  EXPECT_EQ(out.Get(), Floats({1, 2}));
+  GCAP_EXPECT_OK(gcap_stream_destroy(stream));
+}
+
+// Of a batch some have a stream, each its own, and some are done on return.
 TEST_F(RuntimeCopy, ABatchMayHaveAStreamForEachTensor) {
   Create(GraphOptions());
   gcap_stream_t* streams[2];
   for (gcap_stream_t*& stream : streams) GCAP_ASSERT_OK(gcap_runtime_create_stream(runtime_, &stream));
   EXPECT_EQ(gcap_stream_ownership(streams[0]), GCAP_STREAM_OWNED);
-  PinnedFloats in({1, 2, 3, 4}), out(Floats(4));
-  DeviceFloats x(Floats(4));
+  const DeviceFloats x({1, 2, 3, 4});
+  const PinnedFloats out(Floats(4));
   std::vector<gcap_tensor_t> src, dst;
   for (int i = 0; i < 4; ++i) {
-    src.push_back(Tensor(in.get() + i, 1));
-    dst.push_back(Tensor(x.get() + i, 1));
+    src.push_back(Tensor(x.get() + i, 1));
+    dst.push_back(Tensor(out.get() + i, 1));
   }
   gcap_stream_t* const order[] = {streams[0], nullptr, streams[1], nullptr};
   std::vector<gcap_copy_t> copies;
-  for (int i = 0; i < 4; ++i) copies.push_back({&src[i], kPinned, &dst[i], kDevice, order[i]});
+  for (int i = 0; i < 4; ++i) copies.push_back({&src[i], kDevice, &dst[i], kPinned, order[i]});
+  Gate gates[2];
+  for (int i = 0; i < 2; ++i) gates[i].Hold(gcap_stream_handle(streams[i]));
   GCAP_EXPECT_OK(gcap_runtime_copy_tensors(runtime_, copies.data(), copies.size()));
-  for (int i : {1, 3}) {
-    float value = 0;
-    const gcap_tensor_t to = Tensor(&value, 1);
-    GCAP_EXPECT_OK(CopyOne(dst[i], kDevice, to, kHost));
-    EXPECT_EQ(value, i + 1);
+  EXPECT_EQ(out.Get(), Floats({0, 2, 0, 4}));
+  const Floats after[] = {{1, 2, 0, 4}, {1, 2, 3, 4}};
+  for (int i = 0; i < 2; ++i) {
+    gates[i].Open();
+    GCAP_EXPECT_OK(gcap_stream_synchronize(streams[i]));
+    EXPECT_EQ(out.Get(), after[i]);
   }
-  for (gcap_stream_t* stream : streams) GCAP_EXPECT_OK(gcap_stream_synchronize(stream));
-  EXPECT_EQ(x.Get(), Floats({1, 2, 3, 4}));
   for (gcap_stream_t* stream : streams) GCAP_EXPECT_OK(gcap_stream_destroy(stream));
   GCAP_EXPECT_OK(gcap_runtime_copy_tensors(runtime_, nullptr, 0));
+}
+
+// The same struct, checked alike.
+TEST_F(RuntimeCopy, OneTensorIsABatchOfOne) {
+  Create(GraphOptions());
+  Floats host = {1, 2};
+  const DeviceFloats x((Floats(2)));
+  const gcap_tensor_t src = Tensor(host.data(), 2), dst = Tensor(x.get(), 2), short_dst = Tensor(x.get(), 1);
+  const gcap_memory_t no_kind = {static_cast<gcap_memory_kind_t>(7), 0};
+  const gcap_copy_t rows[] = {{&src, kHost, &dst, kDevice, nullptr},
+                              {&src, kHost, &short_dst, kDevice, nullptr},
+                              {&src, no_kind, &dst, kDevice, nullptr},
+                              {&src, kHost, &dst, kHost, nullptr},
+                              {nullptr, kHost, &dst, kDevice, nullptr}};
+  for (const gcap_copy_t& copy : rows) {
+    const Outcome one(gcap_runtime_copy_tensor(runtime_, &copy)), batch(gcap_runtime_copy_tensors(runtime_, &copy, 1));
+    EXPECT_EQ(one.code, batch.code);
+    EXPECT_EQ(one.message, batch.message);
+    EXPECT_EQ(one.ok(), &copy == rows) << one.message;
+  }
 }
 
 TEST_F(RuntimeCopy, ReachesEmptyTensorsAndTensorsOfOtherShapes) {

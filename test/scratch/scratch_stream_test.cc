@@ -170,7 +170,15 @@ TEST_F(ScratchStreams, ForgetMakesBlocksFreeForAll) {
   Free(ptr);
   GCAP_EXPECT_FAILS(gcap_scratch_forget_stream(scratch_, stream), GCAP_FAILED_PRECONDITION, "not synchronised");
   Synchronize(stream);
+  const auto describes = [this](const std::string& part) {
+    char text[1024];
+    EXPECT_LT(gcap_scratch_describe(scratch_, text, sizeof(text)), static_cast<int>(sizeof(text)));
+    return std::string(text).find(part) != std::string::npos;
+  };
+  const std::string for_all = std::to_string(kChunk) + " are free for all";
+  EXPECT_FALSE(describes(for_all));
   GCAP_EXPECT_OK(gcap_scratch_forget_stream(scratch_, stream));
+  EXPECT_TRUE(describes(for_all));
   GCAP_EXPECT_OK(gcap_stream_destroy(stream));
   Validate();
   EXPECT_TRUE(CanAlloc(kChunk, a_));

@@ -117,9 +117,9 @@ class SessionReplay : public ::testing::TestWithParam<bool> {
     EXPECT_EQ(cudaStreamDestroy(user_stream_), cudaSuccess);
   }
 
-  void Run(bool synchronize) {
+  void Run(bool synchronize, int graph_id = 0) {
     const gcap_tensor_t input = Tensor(x_.get(), {2, 3}), output = Tensor(y_.get(), {2, 3});
-    const gcap_run_options_t options = gcap::testing::RunOptions(0, synchronize);
+    const gcap_run_options_t options = gcap::testing::RunOptions(graph_id, synchronize);
     counts_allocations = true;
     gcap_status_t status = gcap_session_run(rig_->session, &options, &input, &output);
     counts_allocations = false;
@@ -142,6 +142,19 @@ TEST_P(SessionReplay, WithoutSynchronizeIsOneCudaCall) {
   GCAP_EXPECT_OK(gcap_ep_synchronize(rig_->ep->get()));
 }
 
+// What a replay saves the CPU: the run that it repeats is a call for each of its kernels at the least.
+TEST_P(SessionReplay, IsFewerCallsThanTheRunThatItRepeats) {
+  const auto calls_of = [this](int graph_id) {
+    const uint64_t before = CudaCalls();
+    Run(/*synchronize=*/false, graph_id);
+    return CudaCalls() - before;
+  };
+  const uint64_t of_run = calls_of(GCAP_GRAPH_ID_NONE);
+  EXPECT_GE(of_run, rig_->ep->Info(0).nodes);
+  EXPECT_LT(calls_of(0), of_run);
+  GCAP_EXPECT_OK(gcap_ep_synchronize(rig_->ep->get()));
+}
+
 // The wait is made in the relaxed mode, so that it breaks nobody's capture, and after a look at the stream's own state:
 // three calls more, none of which reaches the device.
 TEST_P(SessionReplay, WithSynchronizeIsALaunchAndAWait) {
@@ -160,6 +173,7 @@ TEST_P(SessionReplay, WithSynchronizeIsALaunchAndAWait) {
 
 TEST_P(SessionReplay, AllocatesNothing) {
   if (!GCAP_TEST_OWNS_MALLOC) GTEST_SKIP() << "the sanitizer owns malloc";
+  allocations = 0;
   counts_allocations = true;
   free(std::malloc(1));
   counts_allocations = false;
