@@ -3,6 +3,7 @@
 #
 # The simulator's manual as its reader meets it: its commands make the archive and the program, the report is the one
 # that it shows, each of its C programs compiles without a warning and succeeds, with that archive and with Bazel's.
+# The reader's cc is the build's compiler, $CC.
 #   manual_test.sh README.md libgcapsim.a gcap_sim.h extract_block.awk
 set -eu
 archive=$PWD/$1
@@ -37,6 +38,9 @@ for part in $parts "$watcher.c" "$preloaded.c"; do
 done
 block sh >commands.sh
 grep -q '^ar rcs libgcapsim.a' commands.sh || fail "the manual does not say how to make libgcapsim.a"
+mkdir bin
+ln -s "$CC" bin/cc
+PATH=$PWD/bin:$PATH
 sh -e commands.sh
 
 # Addresses, ids and folders differ from run to run.
@@ -68,7 +72,7 @@ int main(void) {
          cudaFree(memory[0]) != cudaSuccess;
 }
 END
-cc -std=c11 two_allocations.c -Isim/include -Lstand_ins -l:libcudart.so.13 -o two_allocations
+"$CC" -std=c11 two_allocations.c -Isim/include -Lstand_ins -l:libcudart.so.13 -o two_allocations
 LD_PRELOAD=$PWD/lib$preloaded.so LD_LIBRARY_PATH=$PWD/stand_ins ./two_allocations >out 2>&1 ||
   fail "a program with lib$preloaded.so fails: $(cat out)"
 
@@ -85,17 +89,17 @@ strict="-std=c11 -Wall -Wextra -Werror"
 for program in $programs; do
   for library in libgcapsim.a "$archive"; do
     # shellcheck disable=SC2086  # one flag a word
-    cc $strict -g "$program.c" -Isim/include "$library" -lpthread -lm -o "$program"
+    "$CC" $strict -g "$program.c" -Isim/include "$library" -lpthread -lm -o "$program"
     "./$program" >out 2>&1 || fail "$program with $library fails: $(cat out)"
   done
 done
 # Unless the manual's file is linked, free and realloc stay the C library's.
 # shellcheck disable=SC2086
-cc $strict -g "$watcher.c" -Isim/include libgcapsim.a -lpthread -lm -o "$watcher"
+"$CC" $strict -g "$watcher.c" -Isim/include libgcapsim.a -lpthread -lm -o "$watcher"
 ! "./$watcher" >out 2>&1 || fail "$watcher needs no watch_free.c"
 # shellcheck disable=SC2086
-cc $strict -fsyntax-only my_ep.c my_kernels_twin.c my_test.c -Isim/include
+"$CC" $strict -fsyntax-only my_ep.c my_kernels_twin.c my_test.c -Isim/include
 
 block cpp '// twins.cc' >twins.cc
 [ -s twins.cc ] || fail "the manual has no C++ block that begins with '// twins.cc'"
-c++ -std=c++17 -Wall -Wextra -Werror -fsyntax-only twins.cc -Isim/include
+"$CC" -std=c++17 -Wall -Wextra -Werror -fsyntax-only twins.cc -Isim/include

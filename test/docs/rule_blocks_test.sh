@@ -55,7 +55,7 @@ for page in $pages; do
 done >"$tmp/blocks.inc"
 [ "$(grep -c mistake "$tmp/blocks.inc")" -gt 50 ] || fail "there are too few blocks to run"
 
-cc -std=c11 -D_GNU_SOURCE -g1 -Wall -Wextra -Werror -I. -I"$headers" -I"$tmp" "$runner" "$tmp"/r*_*.c "$archive" \
+"$CC" -std=c11 -D_GNU_SOURCE -g1 -Wall -Wextra -Werror -I. -I"$headers" -I"$tmp" "$runner" "$tmp"/r*_*.c "$archive" \
   -lpthread -lm -o "$tmp/rule_blocks"
 mkdir "$tmp/logs"
 RULE_BLOCKS_LOGS=$tmp/logs "$tmp/rule_blocks" >"$tmp/said" 2>"$tmp/errors" || { cat "$tmp/errors" && cat "$tmp/said" && fail "see above"; }

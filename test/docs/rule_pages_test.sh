@@ -77,7 +77,7 @@ check_code() {
     section "The $which in C" "$1" >"$tmp/section"
     grep -q '^<!-- Not run: .* -->$' "$tmp/section" || continue
     { cat "$tmp/prelude" && awk -v language=c -f "$extract" "$tmp/section"; } >"$tmp/block.c"
-    cc -std=c11 -fsyntax-only -Wall -Wextra -Werror -I"$headers" "$tmp/block.c" || fail "$1: the $which does not compile"
+    "$CC" -std=c11 -fsyntax-only -Wall -Wextra -Werror -I"$headers" "$tmp/block.c" || fail "$1: the $which does not compile"
   done
 }
 

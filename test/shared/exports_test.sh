@@ -48,7 +48,7 @@ printf '%s\n' $names | sort >"$TEST_TMPDIR/exported"
 
 # A function's name stands before the first parenthesis of its declaration, once the preprocessor has renamed it.
 for header in "$@"; do
-    cc -E -P -x c -I"$(dirname "$1")" "$header"
+    "$CC" -E -P -x c -I"$(dirname "$1")" "$header"
 done | tr '\n' ' ' | grep -oE '(__)?(cuda|cublas|cudnn)[A-Z][A-Za-z0-9_]*\(' | tr -d '(' | sort -u >"$TEST_TMPDIR/declared"
 count=$(wc -l <"$TEST_TMPDIR/declared")
 [ "$count" -gt 300 ] || fail "only $count functions found: the headers were not read as expected"

@@ -15,7 +15,7 @@ built=$TEST_TMPDIR
 
 strict="-std=c11 -D_GNU_SOURCE -g -Wall -Wextra -Werror -I$include"
 # shellcheck disable=SC2086  # one flag a word
-cc $strict "$program" -o "$built/program" -L"$libraries" -l:libcudart.so.13 -l:libcublas.so.13 -l:libcublasLt.so.13 \
+"$CC" $strict "$program" -o "$built/program" -L"$libraries" -l:libcudart.so.13 -l:libcublas.so.13 -l:libcublasLt.so.13 \
     -l:libcudnn.so.9
 program_runs "$built/program"
 
@@ -27,7 +27,7 @@ done
 LD_PRELOAD=$preloaded "$built/program" 2>"$err" || fail "the program fails with the libraries preloaded"
 
 # shellcheck disable=SC2086
-cc $strict "$host" -o "$built/dlopen_host" -ldl -lpthread
+"$CC" $strict "$host" -o "$built/dlopen_host" -ldl -lpthread
 run 0 "$built/dlopen_host"
 reports '^gcap sim: leak of 1 of the kind "event"'
 
@@ -39,5 +39,5 @@ cat >"$built/alone.c" <<'END'
 int main(void) { return cudaDeviceSynchronize(); }
 END
 # shellcheck disable=SC2086
-cc $strict "$built/alone.c" -o "$built/alone.out" -L"$built/alone" -l:libcudart.so.13
+"$CC" $strict "$built/alone.c" -o "$built/alone.out" -L"$built/alone" -l:libcudart.so.13
 LD_LIBRARY_PATH=$built/alone "$built/alone.out" 2>"$err" || fail "a program that needs the runtime alone fails"

@@ -53,7 +53,7 @@ grep -q 'kernel `engine::scale' "$err" || fail "the race is not with the kernel"
 unset GCAP_SIM_MISSING_TWIN
 
 # A preloaded library brings the twin.
-cc -std=c11 -Wall -Wextra -Werror -shared -fPIC "$twin" -I"$include" -L"$libraries" -lgcapsim_core \
+"$CC" -std=c11 -Wall -Wextra -Werror -shared -fPIC "$twin" -I"$include" -L"$libraries" -lgcapsim_core \
     -o "$TEST_TMPDIR/libtwin.so"
 run 0 env LD_PRELOAD="$TEST_TMPDIR/libtwin.so" "$kernel_program"
 [ ! -s "$err" ] || fail "a right program is told of something"
@@ -63,6 +63,6 @@ cat >"$TEST_TMPDIR/missing.c" <<'END'
 int cudaGetChannelDesc(void* description, const void* array);
 int main(void) { return cudaGetChannelDesc(0, 0); }
 END
-cc -Wl,-z,lazy "$TEST_TMPDIR/missing.c" -o "$TEST_TMPDIR/missing" "$(nvidias libcudart.so.13)"
+"$CC" -Wl,-z,lazy "$TEST_TMPDIR/missing.c" -o "$TEST_TMPDIR/missing" "$(nvidias libcudart.so.13)"
 run 127 "$TEST_TMPDIR/missing"
 grep -q 'undefined symbol: cudaGetChannelDesc, version libcudart.so.13' "$err" || fail "the loader does not name it"
