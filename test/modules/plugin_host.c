@@ -1,7 +1,7 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// A host of plugin.c that exports functions of its own, as any program linked with -rdynamic does, under names that
-// gcap's internal functions had once. The plugin must not call them.
+// A host of plugin.c that exports functions of its own, as any program linked with -rdynamic does: one has the name of
+// an internal function of gcap, one that of a public function. The plugin must call neither.
 //   plugin_host PLUGIN
 
 #include <dlfcn.h>
@@ -10,17 +10,20 @@
 
 static int num_calls;
 
-// The host's own cache.
-void* evict(void* cache, const void* key);
-void* find_graph(void* graphs, int id);
+#define EXPORTED __attribute__((visibility("default")))
 
-void* evict(void* cache, const void* key) {
-  (void)cache, (void)key;
+EXPORTED void* gcap_graph_evict(void* manager, int kept_id, void** out_evicted);
+EXPORTED void* gcap_scratch_alloc(void* scratch, size_t bytes, void* stream, void** out_ptr);
+
+void* gcap_graph_evict(void* manager, int kept_id, void** out_evicted) {
+  (void)manager, (void)kept_id;
+  *out_evicted = NULL;
   ++num_calls;
   return NULL;
 }
-void* find_graph(void* graphs, int id) {
-  (void)graphs, (void)id;
+void* gcap_scratch_alloc(void* scratch, size_t bytes, void* stream, void** out_ptr) {
+  (void)scratch, (void)bytes, (void)stream;
+  *out_ptr = NULL;
   ++num_calls;
   return NULL;
 }

@@ -256,11 +256,12 @@ TEST_F(Runtime, ThreadsTakeTurnsOnAUserStreamInRunsOfOneCall) {
   Create(options);
   constexpr int kThreads = 4, kRuns = 25;
   struct Shared {
-    std::atomic<int> inside{0}, most{0}, calls{0};
+    std::atomic<int> arrived{0}, inside{0}, most{0}, calls{0};
   } shared;
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
+      ++shared.arrived;
       for (int i = 0; i < kRuns; ++i) {
         GCAP_EXPECT_OK(gcap_runtime_run(
             runtime_, t,
@@ -268,6 +269,9 @@ TEST_F(Runtime, ThreadsTakeTurnsOnAUserStreamInRunsOfOneCall) {
               Shared* const shared = static_cast<Shared*>(user);
               shared->most = std::max<int>(shared->most, ++shared->inside);
               ++shared->calls;
+              while (shared->arrived < kThreads) std::this_thread::yield();
+              // The others are at the door. One that takes no turn comes in now.
+              for (int i = 0; i < 100 && shared->most == 1; ++i) std::this_thread::yield();
               void* block = nullptr;
               gcap_status_t status = gcap_scratch_alloc(run->scratch, 256, run->stream, &block);
               if (status == nullptr) {
