@@ -235,16 +235,17 @@ static gcap_status_t decide(gcap_capture_t* capture, gcap_status_t end_status) {
 }
 
 // Takes the stream out of capture mode, whatever state the capture is in. A failed end is tried once more where the
-// driver left the stream capturing, so that no stream stays poisoned.
+// driver left the stream capturing, or does not say, so that no stream stays poisoned.
 static gcap_status_t end_stream_capture(cudaStream_t stream, cudaGraph_t* out_graph) {
   *out_graph = NULL;
   gcap_status_t status = GCAP_CUDA(cudaStreamEndCapture(stream, out_graph));
   if (status == NULL) return NULL;
   bool capturing = false;
   gcap_status_t asked = gcap_is_stream_capturing(stream, &capturing);
-  if (capturing) {
-    asked = GCAP_CUDA(cudaStreamEndCapture(stream, out_graph));
-    if (asked == NULL && *out_graph != NULL) asked = GCAP_CUDA(cudaGraphDestroy(*out_graph));
+  if (asked != NULL || capturing) {
+    gcap_status_t ended = GCAP_CUDA(cudaStreamEndCapture(stream, out_graph));
+    if (ended == NULL && *out_graph != NULL) ended = GCAP_CUDA(cudaGraphDestroy(*out_graph));
+    asked = gcap_status_join(asked, ended);
   }
   *out_graph = NULL;
   return gcap_status_join(status, asked);

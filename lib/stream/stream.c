@@ -158,8 +158,7 @@ static gcap_status_t finish_work(gcap_stream_t* stream, gcap_status_t* lost) {
     status = drain(stream);
   }
   stream->refuses_defers = false;
-  return gcap_status_annotate(status, gcap_status_code(status), "stream %p cannot be drained and is kept",
-                              (void*)stream->handle);
+  return status;
 }
 
 // Ends the attachments, and drains the work that their ends issued there. A failure leaves the stream whole: the next
@@ -170,9 +169,7 @@ static gcap_status_t end_attachments(gcap_stream_t* stream, gcap_status_t* lost)
   *lost = gcap_status_join(*lost, gcap_stream_attachments_destroy(stream));
   gcap_status_t status = drain(stream);
   stream->refuses_defers = false;
-  return gcap_status_annotate(status, gcap_status_code(status),
-                              "stream %p cannot be drained after the end of its attachments and is kept",
-                              (void*)stream->handle);
+  return status;
 }
 
 gcap_status_t gcap_stream_destroy(gcap_stream_t* stream) {
@@ -183,7 +180,11 @@ gcap_status_t gcap_stream_destroy(gcap_stream_t* stream) {
   gcap_status_t lost = NULL;
   gcap_status_t refused = finish_work(stream, &lost);
   if (refused == NULL) refused = end_attachments(stream, &lost);
-  if (refused != NULL) return gcap_status_join(refused, lost);
+  if (refused != NULL) {
+    const gcap_code_t code = gcap_status_code(refused);  // whatever else was lost, the stream is there
+    return gcap_status_annotate(gcap_status_join(lost, refused), code, "stream %p cannot be drained and is kept",
+                                (void*)handle);
+  }
   gcap_stream_watch_tell(stream);
   gcap_timeline_leave(stream);
   gcap_stream_table_remove(&stream->entry);

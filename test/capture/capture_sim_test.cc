@@ -84,6 +84,45 @@ TEST_F(CaptureSim, FaultsOfBeginStillAbortTheAbandonedOne) {
   });
 }
 
+// The ledger asks after each call whether the capture goes on. Where that fails too, the call was left out.
+TEST_F(CaptureSim, ACallThatFailsIsToldBeforeAQuestionThatFailsBehindIt) {
+  const RawStream stream;
+  const CopyJob job;
+  gcap_capture_t* capture = nullptr;
+  GCAP_ASSERT_OK(gcap_capture_begin(stream.get(), nullptr, &capture));
+  Fault fault(1, Reach::kAllAfter);
+  fault.Arm();
+  gcap_status_ignore(GCAP_CUDA(job.Issue(stream.get())));
+  fault.Disarm();
+  cudaGraph_t graph = nullptr;
+  gcap_retained_t* retained = nullptr;
+  const Outcome outcome(gcap_capture_end(capture, &graph, &retained));
+  EXPECT_EQ(outcome.code, GCAP_CAPTURE_INVALIDATED);
+  EXPECT_EQ(outcome.cuda_error, cudaErrorUnknown);
+  EXPECT_EQ(outcome.cuda_call, "job.Issue(stream.get())");
+  ExpectAsBefore(stream);
+}
+
+// Was: the stream went on capturing, and every later call that a capture forbids failed.
+TEST_F(CaptureSim, AnEndThatFailsIsTriedAgainWhereTheDriverDoesNotSayWhetherTheStreamCaptures) {
+  const RawStream stream;
+  gcap_capture_t* capture = nullptr;
+  GCAP_ASSERT_OK(gcap_capture_begin(stream.get(), nullptr, &capture));
+  for (const char* function : {"cudaStreamEndCapture", "cudaStreamIsCapturing"}) {
+    gcap_sim_fault_t fault = {};
+    fault.function = function;
+    fault.nth = 1;
+    fault.code = cudaErrorUnknown;
+    gcap_sim_inject(&fault);
+  }
+  cudaGraph_t graph = nullptr;
+  gcap_retained_t* retained = nullptr;
+  GCAP_EXPECT_FAILS(gcap_capture_end(capture, &graph, &retained), GCAP_CAPTURE_INVALIDATED, "cudaStreamEndCapture");
+  gcap_sim_clear_faults();
+  EXPECT_EQ(stream.CaptureStatus(), cudaStreamCaptureStatusNone);
+  ExpectAsBefore(stream);
+}
+
 // Walks `end`, which gives the status of an end, for a capture of a job, whose latch is set when `latched`.
 Walked WalkEnd(bool latched, const std::function<void(const RawStream&)>& expect_as_before) {
   const RawStream stream;

@@ -176,6 +176,46 @@ TEST_F(CaptureForkSim, EndOfAJoinedForkAsksNothingMore) {
   EXPECT_EQ(gcap_sim_calls("cudaStreamGetCaptureInfo"), infos);
 }
 
+// A stream that is forked again is the same member, so the second join is seen.
+TEST_F(CaptureForkSim, EndOfAForkThatWasJoinedTwiceAsksNothingMore) {
+  const Diamond diamond({0, 0});
+  gcap_capture_t* capture = Begin(diamond.origin());
+  for (int i = 0; i < 2; ++i) diamond.Capture(capture);
+  const uint64_t edges = gcap_sim_calls("cudaGraphGetEdges"), infos = gcap_sim_calls("cudaStreamGetCaptureInfo");
+  EXPECT_TRUE(End(capture).ok());
+  EXPECT_EQ(gcap_sim_calls("cudaGraphGetEdges"), edges);
+  EXPECT_EQ(gcap_sim_calls("cudaStreamGetCaptureInfo"), infos);
+}
+
+// Streams that were joined behind the scope's back are looked at; what could not be found out fails a capture that the
+// driver ends well.
+TEST_F(CaptureForkSim, FaultsOfTheLookFailACaptureWhoseStreamsAreJoined) {
+  const Diamond diamond({0});
+  const std::vector<cudaStream_t> streams = diamond.streams();
+  cudaEvent_t event = nullptr;
+  GCAP_EXPECT_CUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  const Walked walked = WalkFaults([&](Fault& fault) {
+    gcap_capture_t* capture = Begin(diamond.origin());
+    GCAP_EXPECT_CUDA(diamond.Upload());
+    GCAP_EXPECT_OK(gcap_capture_fork(capture, streams.data(), streams.size()));
+    GCAP_EXPECT_CUDA(diamond.Spread(0));
+    GCAP_EXPECT_CUDA(cudaEventRecord(event, streams[0]));
+    GCAP_EXPECT_CUDA(cudaStreamWaitEvent(diamond.origin(), event, 0));
+    cudaGraph_t graph = nullptr;
+    gcap_retained_t* retained = nullptr;
+    const Outcome outcome = fault.During([&] { return gcap_capture_end(capture, &graph, &retained); });
+    EXPECT_EQ(outcome.ok(), !fault.hit());
+    EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
+    if (graph != nullptr) {
+      GCAP_EXPECT_CUDA(cudaGraphDestroy(graph));
+    }
+    gcap_retained_release(retained);
+    ExpectAsBefore(diamond);
+  });
+  EXPECT_EQ(walked.functions.count("cudaStreamGetCaptureInfo"), 1u);
+  GCAP_EXPECT_CUDA(cudaEventDestroy(event));
+}
+
 TEST_F(CaptureForkSim, WithoutMemoryAForkIsRefusedAndTheCaptureFails) {
   const Diamond diamond({0});
   const std::vector<cudaStream_t> streams = diamond.streams();

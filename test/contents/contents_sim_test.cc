@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
+#include <thread>
 #include <vector>
 
 #include "gcap/graph_contents.h"
@@ -148,6 +149,27 @@ TEST_F(ContentsSim, WithoutHostMemoryNothingIsLost) {
     }
     EXPECT_GT(failed, 10) << "no allocation failed";
   }
+}
+
+// The simulator stops a thread without a context that sets a kernel node, as the driver crashes.
+TEST_F(ContentsSim, AThreadThatMadeNoCallYetMovesAGraph) {
+  auto buffers = Buffers();
+  gcap_contents_t real = {}, stand_in = {};
+  GCAP_ASSERT_OK(gcap_contents_read(graphs_[0], true, &real));
+  GCAP_ASSERT_OK(gcap_contents_read(graphs_[1], true, &stand_in));
+  gcap_relocation_t* relocation = nullptr;
+  GCAP_ASSERT_OK(gcap_relocation_create(&real, &stand_in, buffers.data(), 1, &relocation));
+  cudaGraphExec_t exec = nullptr;
+  GCAP_EXPECT_CUDA(cudaGraphInstantiate(&exec, graphs_[0], 0));
+  uintptr_t address = buffers[0].stand_in;
+  bool torn = true;
+  std::thread([&] { GCAP_EXPECT_OK(gcap_relocation_move(relocation, exec, &address, &torn)); }).join();
+  EXPECT_FALSE(torn);
+  EXPECT_EQ(address, buffers[0].address);
+  GCAP_EXPECT_CUDA(cudaGraphExecDestroy(exec));
+  gcap_relocation_destroy(relocation);
+  gcap_contents_free(&real);
+  gcap_contents_free(&stand_in);
 }
 
 TEST_F(ContentsSim, StandInsAreTakenAndGivenBackOrNamed) {

@@ -4,6 +4,11 @@
 #include <cstdio>
 
 #include "test/contents/diff_rig.h"
+#include "test/contents/made_contents.h"
+
+extern "C" {
+#include "lib/contents/compare.h"
+}
 
 namespace gcap {
 namespace testing {
@@ -131,6 +136,17 @@ TEST_F(Diff, TellsEachWordOfAStruct) {
         std::snprintf(text, sizeof(text), "%x -> 0x%x", 8u << 8 | high, 0x909u << 8 | high);
         return std::string(text);
       }());
+}
+
+// No two launches of one kernel that are captured here have arguments of two shapes.
+TEST(DiffOfMadeContents, TellsArgumentsOfAnotherShapeByTheirBytes) {
+  std::string told;
+  const auto tell = [](void* user, const gcap_graph_difference_t* d) {
+    *static_cast<std::string*>(user) += std::string(d->field) + ": " + d->before + " -> " + d->after;
+  };
+  Contents before({{{Pack(uint64_t{1})}}}), after({{{Pack(uint64_t{1}), Pack(uint32_t{2})}}});
+  EXPECT_EQ(gcap_contents_diff(before.get(), after.get(), tell, &told), 1u);
+  EXPECT_EQ(told, "arguments: 8 bytes -> 12 bytes");
 }
 
 // --- Other nodes ----------------------------------------------------------------------------------------------------

@@ -43,11 +43,16 @@ struct World {
     for (int run = 0; run < 3; ++run) GCAP_EXPECT_OK(rig.Run(x, y));
     GCAP_EXPECT_OK(gcap_io_binding_create(rig.session, &binding));
     GCAP_EXPECT_OK(gcap_stream_pool_create(0, &pool));
+    gcap_stream_t* idle = nullptr;
     GCAP_EXPECT_OK(gcap_stream_pool_acquire(pool, &pooled));
+    GCAP_EXPECT_OK(gcap_stream_pool_acquire(pool, &idle));
+    GCAP_EXPECT_OK(gcap_stream_pool_release(pool, idle));  // what the next acquire gives
     GCAP_EXPECT_OK(gcap_scratch_alloc(resources.scratch, 1000, resources.stream, &block));
     GCAP_EXPECT_OK(gcap_graph_manager_create(nullptr, &manager));
     GCAP_EXPECT_OK(gcap_notification_create(resources.stream, &notification));
     GCAP_EXPECT_OK(gcap_notification_record(notification));
+    EXPECT_EQ(cudaGraphCreate(&graph, 0), cudaSuccess);
+    GCAP_EXPECT_OK(gcap_graph_notes_create(graph, nullptr, nullptr, &notes));
     EXPECT_EQ(cudaStreamCreateWithFlags(&raw, cudaStreamNonBlocking), cudaSuccess);
     for (int run = 0; run < 3; ++run) {
       GCAP_EXPECT_OK(gcap_graph_manager_run(manager, 0, raw, NothingOnStream, nullptr, true));
@@ -56,6 +61,8 @@ struct World {
   ~World() {
     GCAP_EXPECT_OK(gcap_graph_manager_destroy(manager));
     EXPECT_EQ(cudaStreamDestroy(raw), cudaSuccess);
+    gcap_graph_notes_destroy(notes);
+    EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
     gcap_notification_destroy(notification);
     GCAP_EXPECT_OK(gcap_scratch_free(resources.scratch, block));
     GCAP_EXPECT_OK(gcap_stream_pool_release(pool, pooled));
@@ -73,6 +80,8 @@ struct World {
   gcap_notification_t* notification = nullptr;
   gcap_graph_manager_t* manager = nullptr;
   cudaStream_t raw = nullptr;
+  cudaGraph_t graph = nullptr;
+  gcap_graph_notes_t* notes = nullptr;
 };
 
 struct Call {
@@ -181,6 +190,12 @@ const Call kCalls[] = {
        return gcap_graph_manager_begin_run(w->manager, 5, w->raw, &kind);
      }},
     {"manager_end_run", [](World* w) { return gcap_graph_manager_end_run(w->manager, nullptr, true); }},
+    {"notes_create",
+     [](World* w) {
+       gcap_graph_notes_t* notes = nullptr;
+       return gcap_graph_notes_create(w->graph, nullptr, nullptr, &notes);
+     }},
+    {"audit", [](World* w) { return gcap_graph_audit(w->notes, nullptr, nullptr, nullptr); }},
     {"runtime_copy_tensors", [](World* w) { return gcap_runtime_copy_tensors(w->runtime, nullptr, 0); }},
     {"runtime_create_stream",
      [](World* w) {

@@ -271,7 +271,8 @@ gcap_status_t CaptureWithoutReservation(S* s) {
     status = gcap_status_join(status, freed);
   }
   if (status == nullptr) status = gcap_capture_join(capture, &other, 1);
-  return capture == nullptr ? status : gcap_status_join(status, gcap_capture_end(capture, &s->graph, &s->retained));
+  // The end tells what failed first, which may be a question of the ledger.
+  return capture == nullptr ? status : gcap_status_join(gcap_capture_end(capture, &s->graph, &s->retained), status);
 }
 // A whole capture, in which a block from before is freed.
 gcap_status_t FreeInScope(S* s) {

@@ -33,6 +33,12 @@ class SessionScene : public Scene {
     for (int run = 0; run < 3; ++run) rig->ExpectRightRun(&x, &y, 100.0f + static_cast<float>(run), kNextId);
   }
 
+  cudaStream_t CapturingStream() override {
+    gcap_run_resources_t resources;
+    GCAP_EXPECT_OK(gcap_runtime_get_resources(Runtime(), &resources));
+    return gcap_stream_handle(resources.stream);
+  }
+
   gcap_status_t End() override {
     gcap_status_t status = DestroyBinding();
     status = gcap_status_join(status, DestroySession());

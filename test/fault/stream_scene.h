@@ -70,6 +70,7 @@ class StreamScene : public Scene {
     GCAP_EXPECT_CUDA(job.Issue(Handle()));
     GCAP_EXPECT_OK(gcap_graph_manager_end_run(manager, nullptr, /*synchronize=*/true));
   }
+  cudaStream_t CapturingStream() override { return Handle(); }
   void BeginCapture() { GCAP_EXPECT_OK(gcap_capture_begin(Handle(), nullptr, &capture)); }
 
   cudaStream_t Handle() const { return gcap_stream_handle(stream); }

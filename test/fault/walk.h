@@ -7,6 +7,8 @@
 #ifndef GCAP_TEST_FAULT_WALK_H_
 #define GCAP_TEST_FAULT_WALK_H_
 
+#include <cuda_runtime_api.h>
+
 #include <functional>
 #include <memory>
 #include <set>
@@ -25,6 +27,8 @@ class Scene {
   virtual ~Scene() = default;
   // Expects that the scene's stream does work, and that a run, its capture and a replay give the right result.
   virtual void ExpectNextRunWorks() = 0;
+  // The stream that captures, if one does.
+  virtual cudaStream_t CapturingStream() = 0;
   // Takes all down that is still there.
   virtual gcap_status_t End() = 0;
 };

@@ -51,6 +51,19 @@ TEST_F(GraphMovingHeap, AReplayElsewhereThatCannotBeBegunIsNamed) {
   EXPECT_EQ(output.value(), 6);
 }
 
+TEST_F(GraphMovingHeap, ASignatureThatCannotBeKeptIsNamedAndFailsTheCapture) {
+  const int64_t shape[] = {2, 3};
+  const gcap_graph_binding_t binding = {"x", shape, 2, shape};
+  ASSERT_EQ(Begin(kId), GCAP_GRAPH_RUN_CAPTURE);
+  {
+    const HeapFailure no_memory(1);
+    GCAP_EXPECT_FAILS(gcap_graph_manager_sign(manager_, &binding, 1), GCAP_RESOURCE_EXHAUSTED,
+                      "a signature of 1 tensors");
+    EXPECT_EQ(no_memory.hits(), 1);
+  }
+  EXPECT_FALSE(End().ok());
+}
+
 TEST_F(GraphMovingHeap, AnIdThatIsForgottenIsRehearsedAgain) {
   CreateWith([](auto* options) { options->max_ids_without_graph = 1; });
   const Floats input(1), output(0);

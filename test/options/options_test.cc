@@ -234,14 +234,30 @@ TEST(OptionsCheck, RefusesWhatAGraphManagerWould) {
 }
 
 TEST(OptionsCheck, RefusesEnumerationsOutOfRange) {
-  gcap_options_t options = Defaults();
-  options.graph_scope = static_cast<gcap_graph_scope_t>(2);
-  GCAP_EXPECT_FAILS(gcap_options_check(&options), GCAP_INVALID_ARGUMENT, "graph_scope is 2");
+  gcap_options_t options;
+  for (const int bad : {-1, 2}) {
+    options = Defaults();
+    options.graph_scope = static_cast<gcap_graph_scope_t>(bad);
+    GCAP_EXPECT_FAILS(gcap_options_check(&options), GCAP_INVALID_ARGUMENT, "graph_scope is " + std::to_string(bad));
+  }
   for (const int bad : {-1, 3}) {
     options = Defaults();
     options.kernels.conv_search = static_cast<gcap_conv_search_t>(bad);
     GCAP_EXPECT_FAILS(gcap_options_check(&options), GCAP_INVALID_ARGUMENT,
                       "kernels.conv_search is " + std::to_string(bad));
+  }
+}
+
+TEST(OptionsCheck, AcceptsEachEnumerator) {
+  for (const auto scope : {GCAP_GRAPH_SCOPE_THREAD, GCAP_GRAPH_SCOPE_SESSION}) {
+    gcap_options_t options = Defaults();
+    options.graph_scope = scope;
+    GCAP_EXPECT_OK(gcap_options_check(&options));
+  }
+  for (const auto search : {GCAP_CONV_SEARCH_EXHAUSTIVE, GCAP_CONV_SEARCH_HEURISTIC, GCAP_CONV_SEARCH_DEFAULT}) {
+    gcap_options_t options = Defaults();
+    options.kernels.conv_search = search;
+    GCAP_EXPECT_OK(gcap_options_check(&options));
   }
 }
 

@@ -16,6 +16,7 @@
 namespace {
 
 using gcap::testing::GraphOptions;
+using gcap::testing::Outcome;
 
 constexpr int64_t kCount = 64;
 constexpr size_t kBytes = kCount * sizeof(float);
@@ -103,6 +104,28 @@ TEST_F(RuntimeDevices, ACapturedCopyBetweenDevicesIsRepeatedByReplays) {
   gcap_runtime_get_graph_info(runtimes_[0], 0, &info);
   EXPECT_EQ(info.captures, 1u);
   EXPECT_EQ(info.replays, 3u);
+}
+
+// Whichever device a thread has current, the work of a run has the runtime's, and the thread has its own again.
+TEST_F(RuntimeDevices, ARunGivesTheThreadItsDeviceBack) {
+  const gcap_runtime_work_t note = [](void* device, const gcap_run_resources_t*) {
+    return GCAP_CUDA(cudaGetDevice(static_cast<int*>(device)));
+  };
+  const gcap_runtime_work_t leave = [](void*, const gcap_run_resources_t*) -> gcap_status_t { throw 1; };
+  for (const int current : {0, 1}) {
+    ASSERT_EQ(cudaSetDevice(current), cudaSuccess);
+    for (const int of_runtime : {0, 1}) {
+      int inside = -1, after = -1;
+      GCAP_EXPECT_OK(gcap_runtime_run(runtimes_[of_runtime], GCAP_GRAPH_ID_NONE, note, &inside, true));
+      EXPECT_EQ(inside, of_runtime);
+      EXPECT_EQ(cudaGetDevice(&after), cudaSuccess);
+      EXPECT_EQ(after, current);
+      EXPECT_THROW(Outcome(gcap_runtime_run(runtimes_[of_runtime], GCAP_GRAPH_ID_NONE, leave, nullptr, true)), int);
+      EXPECT_EQ(cudaGetDevice(&after), cudaSuccess);
+      EXPECT_EQ(after, current);
+    }
+  }
+  EXPECT_EQ(cudaSetDevice(0), cudaSuccess);
 }
 
 TEST_F(RuntimeDevices, ARuntimeCopiesNothingOfOtherDevicesAlone) {

@@ -4,6 +4,7 @@
 // scratch; and runs that go wrong between fork and join.
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <string>
 #include <thread>
@@ -118,6 +119,41 @@ TEST_F(RuntimeForks, AThreadGetsItsOwnStreamsBack) {
   }
   for (int i = 0; i < 3; ++i) {
     for (int k = 0; k < i; ++k) EXPECT_NE(seen[0][i], seen[0][k]);
+  }
+}
+
+// Memory of the application that notes whether a capture asked for it.
+std::atomic<int> calls_in_capture;
+void* Alloc(size_t bytes) {
+  calls_in_capture += gcap_thread_is_capturing();
+  void* memory = nullptr;
+  return cudaMalloc(&memory, bytes) == cudaSuccess ? memory : nullptr;
+}
+void Free(void* memory) { EXPECT_EQ(cudaFree(memory), cudaSuccess); }
+
+// The first graph keeps the memory that the forked streams had, and the second capture finds what it needs all the
+// same.
+TEST_F(RuntimeForks, CapturesOfTwoIdsFindTheirMemory) {
+  gcap_options_t options = GraphOptions(1);
+  options.external_alloc = Alloc;
+  options.external_free = Free;
+  options.arena.extend_as_requested = true;  // no region is larger by chance
+  options.arena.initial_chunk_bytes = 256;
+  Create(options);
+  calls_in_capture = 0;
+  const auto work = [this](const gcap_run_resources_t& run) { return Work(run); };
+  for (int round = 0; round < 2; ++round) {
+    for (int id : {0, 1}) {
+      SetInput(10.0f * round + id);
+      const Outcome outcome = Run(id, work);
+      EXPECT_TRUE(outcome.ok()) << outcome.message;
+      EXPECT_EQ(z_.Get(), Ramp(10.0f * round + id));
+    }
+  }
+  EXPECT_EQ(calls_in_capture, 0);
+  for (int id : {0, 1}) {
+    EXPECT_EQ(Info(id).captures, 1u);
+    EXPECT_EQ(Info(id).failures, 0u);
   }
 }
 

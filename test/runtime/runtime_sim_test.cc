@@ -129,6 +129,66 @@ TEST(RuntimeSim, ResourcesSurviveAFailureOfEachOfTheirCalls) {
   });
 }
 
+// A thread's first call makes the thread's stream, whichever call that is.
+TEST(RuntimeSim, EachCallOfAThreadThatCanHaveNoStreamFails) {
+  const gcap_options_t options = GraphOptions();
+  gcap_runtime_t* runtime = nullptr;
+  GCAP_ASSERT_OK(gcap_runtime_create(&options, &runtime));
+  const std::function<gcap_status_t()> calls[] = {
+      [&] { return gcap_runtime_begin_run(runtime, 0); },
+      [&] { return gcap_runtime_end_run(runtime, nullptr, /*synchronize=*/false); },
+      [&] { return gcap_runtime_replay(runtime, 0, nullptr, nullptr); },
+      [&] { return gcap_runtime_sign(runtime, nullptr, 0); },
+      [&] { return gcap_runtime_explain(runtime, 0, GCAP_GRAPH_WHY_CAPTURE_FAILED); },
+      [&] { return gcap_runtime_release(runtime, 0); },
+      [&] { return gcap_runtime_synchronize(runtime); },
+      [&] { return gcap_runtime_join(runtime); },
+  };
+  std::thread([&] {
+    for (const auto& call : calls) {
+      SCOPED_TRACE(&call - calls);
+      gcap_sim_fail_nth("cudaStreamCreateWithFlags", 1, cudaErrorUnknown);
+      GCAP_EXPECT_FAILS(call(), GCAP_CUDA_ERROR, "cudaStreamCreateWithFlags");
+    }
+    gcap_sim_fail_nth("cudaStreamCreateWithFlags", 1, cudaErrorUnknown);
+    EXPECT_FALSE(gcap_runtime_is_captured(runtime, 0));
+    gcap_sim_fail_nth("cudaStreamCreateWithFlags", 1, cudaErrorUnknown);
+    gcap_graph_info_t info;
+    gcap_runtime_get_graph_info(runtime, 0, &info);
+    EXPECT_EQ(info.state, GCAP_GRAPH_COLD);
+    gcap_sim_clear_faults();
+    void* block = nullptr;
+    GCAP_EXPECT_OK(TouchScratch(runtime, 256, &block));
+  }).join();
+  GCAP_EXPECT_OK(gcap_runtime_destroy(runtime));
+}
+
+// A stream that could not enter the capture is not handed out as one of its streams.
+TEST(RuntimeSim, AForkInACaptureSurvivesAFailureOfEachOfItsCalls) {
+  gcap_options_t options = GraphOptions(1);
+  options.graph.capture.ledger_calls = 0;  // its questions are no part of the fork
+  const Walked walked = WalkFaults([&](Fault& fault) {
+    gcap_runtime_t* runtime = nullptr;
+    GCAP_EXPECT_OK(gcap_runtime_create(&options, &runtime));
+    for (const bool captures : {false, true}) {
+      gcap_stream_t* forked = nullptr;
+      GCAP_EXPECT_OK(gcap_runtime_begin_run(runtime, 0));
+      EXPECT_EQ(gcap_thread_is_capturing(), captures);
+      if (captures) fault.Arm();
+      const Outcome outcome(gcap_runtime_fork(runtime, 1, &forked));
+      fault.Disarm();
+      EXPECT_EQ(outcome.ok(), !fault.hit());
+      EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
+      EXPECT_EQ(forked != nullptr, outcome.ok());
+      gcap_status_t joined = outcome.ok() ? gcap_runtime_join(runtime) : nullptr;
+      const Outcome ended(gcap_runtime_end_run(runtime, joined, /*synchronize=*/true));
+      EXPECT_EQ(ended.code, fault.hit() ? GCAP_CAPTURE_INVALIDATED : GCAP_OK) << ended.message;
+    }
+    GCAP_EXPECT_OK(gcap_runtime_destroy(runtime));
+  });
+  EXPECT_EQ(walked.functions.count("cudaStreamWaitEvent"), 1u);
+}
+
 // Whatever cannot be ended is kept, with the memory that it may use; then the status says so.
 TEST(RuntimeSim, DestroySurvivesAFailureOfEachOfItsCalls) {
   const gcap_options_t options = GraphOptions();

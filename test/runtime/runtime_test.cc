@@ -362,6 +362,43 @@ TEST_F(Runtime, CapturedRunIsNotStartedAgain) {
   GCAP_EXPECT_FAILS(gcap_runtime_begin_run(runtime_, 0), GCAP_ALREADY_EXISTS, "graph id 0");
 }
 
+// With `synchronize` too: the wait would run what the caller deferred until the next run.
+TEST_F(Runtime, AReplayOfNothingLeavesTheStreamAlone) {
+  Create(GraphOptions());
+  int num_run = 0;
+  GCAP_EXPECT_OK(gcap_stream_defer(
+      Resources().stream, [](void* count) { ++*static_cast<int*>(count); }, &num_run));
+  EXPECT_FALSE(Replay(0, /*synchronize=*/true));
+  EXPECT_EQ(num_run, 0);
+  GCAP_EXPECT_OK(gcap_runtime_synchronize(runtime_));
+  EXPECT_EQ(num_run, 1);
+}
+
+// A replay is given addresses alone, so a graph that writes 24 bytes would write them into a buffer of 12.
+TEST_F(Runtime, ARunOnBuffersOfOtherSizesThanTheCapturesIsRefused) {
+  Create(GraphOptions(0));
+  const gcap_runtime_work_on_t copy = [](void*, const gcap_run_resources_t* run, void* const* at) {
+    return GCAP_CUDA(
+        cudaMemcpyAsync(at[1], at[0], 6 * sizeof(float), cudaMemcpyDeviceToDevice, gcap_stream_handle(run->stream)));
+  };
+  DeviceFloats x({1, 2, 3, 4, 5, 6}), y(Floats(6)), other(Floats(6, 7.0f));
+  gcap_graph_buffer_t items[] = {{"x", x.get(), x.Bytes(), 0}, {"y", y.get(), y.Bytes(), 0}};
+  gcap_graph_buffers_t buffers;
+  gcap_graph_buffers_init(&buffers);
+  buffers.items = items;
+  buffers.count = 2;
+  GCAP_ASSERT_OK(gcap_runtime_run_on(runtime_, 0, &buffers, copy, nullptr, /*synchronize=*/true));
+  EXPECT_EQ(y.Get(), x.Get());
+  ASSERT_TRUE(gcap_runtime_is_captured(runtime_, 0));
+  items[1] = {"y", other.get(), other.Bytes() / 2, 0};
+  GCAP_EXPECT_FAILS(gcap_runtime_run_on(runtime_, 0, &buffers, copy, nullptr, /*synchronize=*/true),
+                    GCAP_INVALID_ARGUMENT, "buffer 1 'y' has 12 bytes, and had 24 when captured");
+  EXPECT_EQ(other.Get(), Floats(6, 7.0f));
+  items[1].bytes = other.Bytes();
+  GCAP_EXPECT_OK(gcap_runtime_run_on(runtime_, 0, &buffers, copy, nullptr, /*synchronize=*/true));
+  EXPECT_EQ(other.Get(), x.Get());
+}
+
 TEST_F(Runtime, IdsWarmUpAndReplayApart) {
   Create(GraphOptions(1));
   DeviceFloats x({1}), y({0}), z({0});

@@ -187,6 +187,26 @@ TEST_F(SessionEps, CopyBetweenEpsIsRefused) {
                       "reads 'a' in host memory, and the value is in device");
 }
 
+// An EP that captures nothing itself is asked when a caller captures.
+TEST_F(SessionEps, ARunInTheCallersCaptureIsRefusedWhereAHostNodeWouldBeMissing) {
+  TestEp* device = Device("device", {"Rotate"}, /*captures=*/false);
+  HostEp* host = Host();
+  ASSERT_TRUE(Create(ThereAndBack()).ok());
+  DeviceFloats x({1, 2, 3, 4, 5, 6}), y(Floats(6));
+  GCAP_ASSERT_OK(Run(x.get(), {6}, y.get(), {6}));
+  const int computes = host->computes;
+  gcap_run_resources_t resources;
+  GCAP_ASSERT_OK(gcap_runtime_get_resources(device->runtime(), &resources));
+  gcap_capture_t* capture = nullptr;
+  cudaGraph_t graph = nullptr;
+  gcap_retained_t* retained = nullptr;
+  GCAP_ASSERT_OK(gcap_capture_begin(gcap_stream_handle(resources.stream), nullptr, &capture));
+  GCAP_EXPECT_FAILS(Run(x.get(), {6}, y.get(), {6}), GCAP_FAILED_PRECONDITION,
+                    "node 'negate' (Negate) on EP 'host' reads 'a' in host memory");
+  GCAP_EXPECT_FAILS(gcap_capture_end(capture, &graph, &retained), GCAP_CAPTURE_INVALIDATED, "'negate' (Negate)");
+  EXPECT_EQ(host->computes, computes);
+}
+
 TEST_F(SessionEps, EpWithoutANodeIsRefused) {
   Host();
   Device("device", {"Rotate"}, /*captures=*/true);

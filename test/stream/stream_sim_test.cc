@@ -115,6 +115,26 @@ TEST_F(StreamFaults, OfDestroyEndAllOrKeepAll) {
   EXPECT_GT(failures_behind_end, 0);
 }
 
+// What a release lost was told behind the reason why the stream is kept, though that came later.
+TEST_F(StreamFaults, OfDestroyAreToldInTheirOrder) {
+  const auto trial = [&](Fault& fault) {
+    gcap_stream_t* stream = NewStream();
+    int released = 0;
+    GCAP_EXPECT_OK(gcap_stream_defer(stream, CountRelease, &released));
+    const cudaStream_t handle = gcap_stream_handle(stream);
+    const Outcome outcome = fault.During([stream] { return gcap_stream_destroy(stream); });
+    EXPECT_EQ(outcome.ok(), !fault.hit());
+    EXPECT_TRUE(outcome.ok() || fault.Explains(outcome)) << outcome.message;
+    const bool kept = gcap_stream_from_handle(handle) == stream;
+    EXPECT_EQ(kept, outcome.code == GCAP_CUDA_ERROR) << outcome.message;
+    if (kept) {
+      GCAP_EXPECT_OK(gcap_stream_destroy(stream));
+    }
+  };
+  const Walked walked = WalkFaults(trial, Reach::kAllAfter);
+  EXPECT_EQ(walked.functions.count("cudaEventDestroy"), 1u);
+}
+
 // Walks a step that drains the stream of a job with a deferred release.
 void WalkDrain(const std::function<gcap_status_t(gcap_stream_t*)>& step) {
   const Walked walked = WalkFaults([&step](Fault& fault) {

@@ -39,10 +39,16 @@ Handles LiveHandles();
 // Calls made so far that a fault can hit: all but those that only read the calling thread's own error state.
 uint64_t CudaCalls();
 
-// The nth CUDA call from Arm to Disarm fails, once, with cudaErrorUnknown.
+enum class Reach {
+  kOneCall,
+  kAllAfter,  // each call after the nth fails too, with kLaterError: the first failure is the one to be told first
+};
+constexpr cudaError_t kLaterError = cudaErrorNotPermitted;  // gcap takes it for nothing special
+
+// The nth CUDA call from Arm to Disarm fails, with cudaErrorUnknown.
 class Fault {
  public:
-  explicit Fault(uint64_t n);
+  explicit Fault(uint64_t n, Reach reach = Reach::kOneCall);
   Fault(const Fault&) = delete;
   Fault& operator=(const Fault&) = delete;
   ~Fault() { Disarm(); }
@@ -63,16 +69,22 @@ class Fault {
   }
 
   bool hit() const { return !function_.empty(); }
-  const std::string& function() const { return function_; }  // of the call that failed; empty if none did
+  const std::string& function() const { return function_; }  // of the nth call; empty if none failed
   bool Is(const std::string& function) const { return hit() && function_ == function; }
+  // How many calls of the function failed.
+  size_t Failures(const std::string& function) const { return failed_.count(function); }
   // The failed call ends a handle, which is then left.
   bool IsOfAnEnd() const;
   // The failed call may be one that only measures what an executable takes, of which no outcome tells.
   bool MayBeOfAMeasurement() const { return Is("cudaGetDevice") || Is("cudaMemGetInfo"); }
-  // Whether the outcome is the failed call's: its code, and a text that names the function.
-  bool Explains(const Outcome& outcome) const {
-    return hit() && outcome.cuda_error == cudaErrorUnknown && outcome.Names(function_);
+  // Whether the text names the function of the nth call before any later failure, which does not decide the code
+  // either.
+  bool ComesFirst(const Outcome& outcome) const {
+    const size_t later = outcome.message.find("cudaErrorNotPermitted");
+    return hit() && outcome.cuda_error != kLaterError && outcome.message.find(function_) < later;
   }
+  // Whether the outcome is the nth call's: its code, and a text that names the function first.
+  bool Explains(const Outcome& outcome) const { return ComesFirst(outcome) && outcome.cuda_error == cudaErrorUnknown; }
 
   // The trial's outcome keeps one more handle of the kind for ever, as documented.
   void ExpectKept(const std::string& kind) { ++kept_[kind]; }
@@ -80,19 +92,21 @@ class Fault {
   void AllowKept() { any_kept_ = true; }
 
   // Expects of the calling thread no last error, and the device and the capture mode of when the fault was made.
-  void ExpectThreadAsBefore() const { ExpectThreadAsBefore(/*failed=*/""); }
+  void ExpectThreadAsBefore() const { ExpectThreadAsBefore(/*failed=*/{}); }
   // Expects that nothing but what the failure excuses is left of a trial that began with these handles.
   void ExpectNothingLeft(const Handles& before) const;
 
  private:
   static void Note(void* self, const char* line);
-  void ExpectThreadAsBefore(const std::string& failed) const;
+  void ExpectThreadAsBefore(const Functions& failed) const;
 
   const uint64_t n_;
+  const Reach reach_;
   int device_ = 0;
   uint64_t calls_before_ = 0;
   bool armed_ = false;
   std::string function_;
+  std::multiset<std::string> failed_;  // of function_ and of the later calls
   Handles kept_;
   bool any_kept_ = false;
 };
@@ -102,8 +116,9 @@ struct Walked {
   Functions functions;
 };
 
-// Calls `trial` for n = 1, 2, … until its fault hits nothing: then every call has failed once. Gives what has failed.
-Walked WalkFaults(const std::function<void(Fault&)>& trial);
+// Calls `trial` for n = 1, 2, … until its fault hits nothing: then every call has failed once as the first. Gives what
+// has failed so.
+Walked WalkFaults(const std::function<void(Fault&)>& trial, Reach reach = Reach::kOneCall);
 
 }  // namespace testing
 }  // namespace gcap
