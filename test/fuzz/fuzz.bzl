@@ -5,7 +5,7 @@ load("@rules_cc//cc:cc_test.bzl", "cc_test")
 load("//bazel:copts.bzl", "GCAP_COPTS", "GCAP_CXXOPTS")
 
 def gcap_fuzz_test(name, deps = [], srcs = None, hdrs = [], **kwargs):
-    """Replays corpus/<target> on <target>_fuzz.c.
+    """Replays corpus/<target>.pack on <target>_fuzz.c.
 
     Args:
       name: the target's name with "_fuzz_test" at its end.
@@ -20,13 +20,13 @@ def gcap_fuzz_test(name, deps = [], srcs = None, hdrs = [], **kwargs):
         name = name,
         size = "small",
         srcs = srcs + hdrs + ["input.h", "replay_main.c"],
-        args = ["test/fuzz/corpus/" + target],
+        args = ["$(location corpus/%s.pack)" % target],
         copts = GCAP_CXXOPTS if srcs[0].endswith(".cc") else GCAP_COPTS,
-        data = native.glob(["corpus/" + target + "/*"]),
+        data = ["corpus/%s.pack" % target],
         tags = [
             "no-tsan",  # no target starts a thread
             "sim-only",
         ],
-        deps = deps,
+        deps = deps + [":pack"],
         **kwargs
     )

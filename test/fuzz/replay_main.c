@@ -1,54 +1,34 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
 // The main function of a target that is built without libFuzzer: runs it once on each file that is named, and on each
-// file of a folder that is named.
-#include <dirent.h>
-#include <stdio.h>
-#include <stdlib.h>
-
+// input of a file whose name ends in .pack.
 #include "test/fuzz/input.h"
+#include "test/fuzz/pack.h"
 
 static size_t replayed;
 
-static void replay_file(const char* path) {
-  FILE* file = fopen(path, "rb");
-  FUZZ_CHECK(file != NULL, "%s cannot be opened", path);
-  static uint8_t bytes[1 << 20];
-  const size_t count = fread(bytes, 1, sizeof(bytes), file);
-  FUZZ_CHECK(count < sizeof(bytes) && !ferror(file), "%s cannot be read, or is too large", path);
-  fclose(file);
-  fprintf(stderr, "%s\n", path);  // so that the last line before a crash names the input
-  // A copy of its own size on the heap, so that a sanitizer sees a read past the end.
-  uint8_t* exact = malloc(count > 0 ? count : 1);
-  FUZZ_CHECK(exact != NULL, "no memory");
-  memcpy(exact, bytes, count);
-  LLVMFuzzerTestOneInput(exact, count);
-  free(exact);
+static void replay(void* context, const char* name, const uint8_t* data, size_t bytes) {
+  (void)context;
+  fprintf(stderr, "%s\n", name);  // so that the last line before a crash names the input
+  LLVMFuzzerTestOneInput(data, bytes);
   ++replayed;
 }
 
-static void replay_folder(const char* path) {
-  struct dirent** entries;
-  const int count = scandir(path, &entries, NULL, alphasort);
-  FUZZ_CHECK(count >= 0, "%s is no folder", path);
-  for (int i = 0; i < count; ++i) {
-    char file[4096];
-    snprintf(file, sizeof(file), "%s/%s", path, entries[i]->d_name);
-    if (entries[i]->d_name[0] != '.') replay_file(file);
-    free(entries[i]);
-  }
-  free(entries);
+static bool replay_file(const char* path, char error[FUZZ_PACK_ERROR_BYTES]) {
+  size_t bytes;
+  char* const data = fuzz_pack_read_file(path, &bytes, error);
+  if (data == NULL) return false;
+  replay(NULL, path, (const uint8_t*)data, bytes);
+  free(data);
+  return true;
 }
 
 int main(int argc, char** argv) {
+  char error[FUZZ_PACK_ERROR_BYTES];
   for (int i = 1; i < argc; ++i) {
-    DIR* folder = opendir(argv[i]);
-    if (folder == NULL) {
-      replay_file(argv[i]);
-    } else {
-      closedir(folder);
-      replay_folder(argv[i]);
-    }
+    const char* end = strrchr(argv[i], '.');
+    const bool packed = end != NULL && strcmp(end, ".pack") == 0;
+    FUZZ_CHECK(packed ? fuzz_pack_read(argv[i], replay, NULL, error) : replay_file(argv[i], error), "%s", error);
   }
   printf("%zu inputs replayed\n", replayed);
   return replayed > 0 ? 0 : 1;
