@@ -16,7 +16,9 @@ def _precompiled_header_impl(ctx):
     context = cc_common.merge_cc_infos(cc_infos = infos).compilation_context
     header = ctx.actions.declare_file(ctx.label.name + ".h")
     precompiled = ctx.actions.declare_file(ctx.label.name + ".h.gch")
-    ctx.actions.write(header, "".join(["#include <%s>\n" % name for name in ctx.attr.includes]))
+    # A test may have sources in C.
+    lines = ["#ifdef __cplusplus"] + ["#include <%s>" % name for name in ctx.attr.includes] + ["#endif"]
+    ctx.actions.write(header, "\n".join(lines) + "\n")
     features = cc_common.configure_features(ctx = ctx, cc_toolchain = toolchain)
     variables = cc_common.create_compile_variables(
         feature_configuration = features,

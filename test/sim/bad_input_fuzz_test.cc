@@ -13,6 +13,7 @@
 
 #include <climits>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <random>
 #include <string>
@@ -28,12 +29,12 @@ constexpr size_t kArenaBytes = 4096;
 constexpr int kArenas = 6;       // more than a function has pointers to the caller's memory
 constexpr int kMaxHandles = 16;  // of each type
 
-// Rounds of each function; their numbers are the seeds. A process is slow to start under a sanitizer.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int kRounds = 12;
-#else
-constexpr int kRounds = 60;
-#endif
+// Rounds of each function; their numbers are the seeds. A call that stops the program costs a process, so .ci/weekly
+// alone asks for many.
+int NumRounds() {
+  const char* rounds = getenv("GCAP_TEST_ROUNDS");
+  return rounds ? atoi(rounds) : 12;
+}
 
 using Random = std::minstd_rand;
 
@@ -235,7 +236,8 @@ struct Progress {
 // Calls from `first` on, until one stops the program or all are done. Work that a call has queued runs as well.
 [[noreturn]] void RunChild(const Function& function, int first, Progress* progress) {
   alarm(3600);  // ends what hangs
-  for (progress->round = first; progress->round < kRounds; ++progress->round) {
+  const int rounds = NumRounds();
+  for (progress->round = first; progress->round < rounds; ++progress->round) {
     Random random(static_cast<unsigned>(progress->round) + 1);
     function.call(random);
     cudaGetLastError();
@@ -258,7 +260,8 @@ void Fuzz(const Function& function) {
   Progress* progress = static_cast<Progress*>(
       mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   ASSERT_NE(MAP_FAILED, progress);
-  for (int first = 0; first < kRounds; first = progress->round + 1) {
+  const int rounds = NumRounds();
+  for (int first = 0; first < rounds; first = progress->round + 1) {
     int ends[2];
     ASSERT_EQ(0, pipe(ends));
     pid_t child = fork();
