@@ -1,10 +1,9 @@
 // Copyright the gcap authors. SPDX-License-Identifier: Apache-2.0
 //
-// Answers that the simulator gave otherwise than a GPU did, as seen when tests written for GPUs were run over it. Each
-// expected value is an H200's (driver 580.159.04, CUDA 13.0); the same calls are the cases "probe.answers.*" of
-// //test/conformance, to be asked of a GPU again.
+// Answers that the simulator gave otherwise than a GPU did, as seen when tests written for GPUs were run over it: what
+// the cases "probe.answers.*" of //test/conformance do not ask. Each expected value is an H200's (driver 580.159.04,
+// CUDA 13.0), or what the simulator alone can show.
 #include <cstring>
-#include <future>
 #include <string>
 #include <vector>
 
@@ -18,91 +17,30 @@ using Answers = GraphTest;
 
 // --- Copies ---------------------------------------------------------------------------------------------------------
 
-constexpr size_t kWidth = 64, kHeight = 16, kDepth = 8;
-
-class SliceCopies : public GraphTest {
- protected:
-  void SetUp() override {
-    GraphTest::SetUp();
-    ASSERT_EQ(cudaSuccess, cudaMalloc(&slices_, 2 * kWidth * 2 * kHeight * kDepth));
-    ASSERT_EQ(cudaSuccess, cudaMalloc(&slices2_, 2 * kWidth * 2 * kHeight * kDepth));
-    ASSERT_EQ(cudaSuccess, cudaMemset(slices_, 0, 2 * kWidth * 2 * kHeight * kDepth));
-    ASSERT_EQ(cudaSuccess, cudaDeviceSynchronize());
-  }
-  void TearDown() override {
-    EXPECT_EQ(cudaSuccess, cudaFree(slices_));
-    EXPECT_EQ(cudaSuccess, cudaFree(slices2_));
-    GraphTest::TearDown();
-  }
-
-  // Slices without padding from one allocation to the other.
-  cudaMemcpy3DParms Params() const {
-    cudaMemcpy3DParms params = {};
-    params.srcPtr = {slices_, kWidth, kWidth, kHeight};
-    params.dstPtr = {slices2_, kWidth, kWidth, kHeight};
-    params.extent = {kWidth, kHeight, kDepth};
-    params.kind = cudaMemcpyDeviceToDevice;
-    return params;
-  }
-
-  // Every call that takes such parameters answers so.
-  void ExpectAll(cudaError_t expected, const cudaMemcpy3DParms& params) {
-    const cudaMemcpy3DParms row = {
-        {}, {}, {slices_, 64, 64, 1}, {}, {}, {slices2_, 64, 64, 1}, {64, 1, 1}, cudaMemcpyDeviceToDevice};
-    cudaGraphNode_t node = nullptr, good = nullptr;
-    EXPECT_EQ(expected, cudaMemcpy3D(&params));
-    EXPECT_EQ(expected, cudaMemcpy3DAsync(&params, stream_));
-    EXPECT_EQ(expected, cudaGraphAddMemcpyNode(&node, graph_, nullptr, 0, &params));
-    ASSERT_EQ(cudaSuccess, cudaGraphAddMemcpyNode(&good, graph_, nullptr, 0, &row));
-    cudaGraphExec_t exec = Instantiate(graph_);
-    EXPECT_EQ(expected, cudaGraphMemcpyNodeSetParams(good, &params));
-    EXPECT_EQ(expected, cudaGraphExecMemcpyNodeSetParams(exec, good, &params));
-    EXPECT_EQ(cudaSuccess, cudaGraphExecDestroy(exec));
-  }
-
-  void *slices_ = nullptr, *slices2_ = nullptr;
-};
-
-// Answered 1.
-TEST_F(SliceCopies, APitchBelowTheWidthIsABadPitch) {
-  cudaMemcpy3DParms params = Params();
-  params.dstPtr.pitch = kWidth - 1;
-  ExpectAll(cudaErrorInvalidPitchValue, params);
-  params = Params();
-  params.srcPtr.pitch = kWidth - 1;
-  ExpectAll(cudaErrorInvalidPitchValue, params);
-}
-
-// Answered 12.
-TEST_F(SliceCopies, APositionThatPushesTheBoxOutIsABadValue) {
-  cudaMemcpy3DParms params = Params();
-  params.dstPos.y = 1;
-  ExpectAll(cudaErrorInvalidValue, params);
-  params = Params();
-  params.srcPos.y = 1;
-  ExpectAll(cudaErrorInvalidValue, params);
-  params = Params();
-  params.srcPos.x = 1;
-  ExpectAll(cudaErrorInvalidValue, params);
-  params.srcPos.x = SIZE_MAX - kWidth + 2;  // the sum is 1
-  ExpectAll(cudaErrorInvalidValue, params);
+// The sum of position and width is 1.
+TEST_F(Answers, APositionThatOverflowsIsABadValue) {
+  cudaMemcpy3DParms params = {};
+  params.srcPtr = {device_, 64, 64, 1};
+  params.dstPtr = {device2_, 64, 64, 1};
+  params.extent = {64, 1, 1};
+  params.kind = cudaMemcpyDeviceToDevice;
+  EXPECT_EQ(cudaSuccess, cudaMemcpy3D(&params));
+  params.srcPos.x = SIZE_MAX - 64 + 2;
+  EXPECT_EQ(cudaErrorInvalidValue, cudaMemcpy3D(&params));
 }
 
 // Answered 0, and read wherever that was.
 TEST_F(Answers, DeviceMemoryThatIsNoneIsNoSourceOfACopy) {
+  const void* const before = reinterpret_cast<char*>(device_) - 20;
   cudaGraphNode_t node = nullptr;
-  const void* const none[] = {reinterpret_cast<char*>(device_) - 20, reinterpret_cast<void*>(0x10)};
-  for (const void* source : none) {
-    EXPECT_EQ(cudaErrorInvalidValue,
-              cudaGraphAddMemcpyNode1D(&node, graph_, nullptr, 0, device_, source, 16, cudaMemcpyDeviceToDevice));
-    EXPECT_EQ(nullptr, node);
-  }
+  EXPECT_EQ(cudaErrorInvalidValue,
+            cudaGraphAddMemcpyNode1D(&node, graph_, nullptr, 0, device_, before, 16, cudaMemcpyDeviceToDevice));
+  EXPECT_EQ(nullptr, node);
   ASSERT_EQ(cudaSuccess,
             cudaGraphAddMemcpyNode1D(&node, graph_, nullptr, 0, device_, device2_, 16, cudaMemcpyDeviceToDevice));
   cudaGraphExec_t exec = Instantiate(graph_);
-  for (const void* source : none) {
-    EXPECT_EQ(cudaErrorInvalidValue,
-              cudaGraphMemcpyNodeSetParams1D(node, device_, source, 16, cudaMemcpyDeviceToDevice));
+  EXPECT_EQ(cudaErrorInvalidValue, cudaGraphMemcpyNodeSetParams1D(node, device_, before, 16, cudaMemcpyDeviceToDevice));
+  for (const void* source : {before, reinterpret_cast<const void*>(0x10)}) {
     EXPECT_EQ(cudaErrorInvalidValue,
               cudaGraphExecMemcpyNodeSetParams1D(exec, node, device_, source, 16, cudaMemcpyDeviceToDevice));
   }
@@ -111,24 +49,17 @@ TEST_F(Answers, DeviceMemoryThatIsNoneIsNoSourceOfACopy) {
 
 // --- Nodes ----------------------------------------------------------------------------------------------------------
 
-// The stream's setter refused these, the node's took them.
-TEST_F(Answers, AWindowIsJudgedForNodesAsForStreams) {
+TEST_F(Answers, ARefusedWindowChangesNothing) {
   cudaGraphNode_t node = AddStep(graph_, {}, device_, 1, 1);
-  int most = 0;
-  ASSERT_EQ(cudaSuccess, cudaDeviceGetAttribute(&most, cudaDevAttrMaxAccessPolicyWindowSize, 0));
-  const auto set = [&](size_t bytes, float ratio, cudaAccessProperty miss) {
-    cudaLaunchAttributeValue value = {};
-    value.accessPolicyWindow = {device_, bytes, ratio, cudaAccessPropertyPersisting, miss};
-    return cudaGraphKernelNodeSetAttribute(node, cudaLaunchAttributeAccessPolicyWindow, &value);
-  };
-  EXPECT_EQ(cudaSuccess, set(kGraphBytes, 1.0f, cudaAccessPropertyStreaming));
-  EXPECT_EQ(cudaErrorInvalidValue, set(static_cast<size_t>(most) + 1, 1.0f, cudaAccessPropertyStreaming));
-  EXPECT_EQ(cudaErrorInvalidValue, set(kGraphBytes, 1.1f, cudaAccessPropertyStreaming));
-  EXPECT_EQ(cudaErrorInvalidValue, set(kGraphBytes, -0.1f, cudaAccessPropertyStreaming));
-  EXPECT_EQ(cudaErrorInvalidValue, set(kGraphBytes, 1.0f, cudaAccessPropertyPersisting));
-  cudaLaunchAttributeValue got = {};
+  cudaLaunchAttributeValue value = {}, got = {};
+  value.accessPolicyWindow = {device_, kGraphBytes, 1.0f, cudaAccessPropertyPersisting, cudaAccessPropertyStreaming};
+  ASSERT_EQ(cudaSuccess, cudaGraphKernelNodeSetAttribute(node, cudaLaunchAttributeAccessPolicyWindow, &value));
+  value.accessPolicyWindow.num_bytes = 1;
+  value.accessPolicyWindow.hitRatio = 1.1f;
+  EXPECT_EQ(cudaErrorInvalidValue,
+            cudaGraphKernelNodeSetAttribute(node, cudaLaunchAttributeAccessPolicyWindow, &value));
   ASSERT_EQ(cudaSuccess, cudaGraphKernelNodeGetAttribute(node, cudaLaunchAttributeAccessPolicyWindow, &got));
-  EXPECT_EQ(kGraphBytes, got.accessPolicyWindow.num_bytes) << "a refused window changes nothing";
+  EXPECT_EQ(kGraphBytes, got.accessPolicyWindow.num_bytes);
   EXPECT_EQ(1.0f, got.accessPolicyWindow.hitRatio);
 }
 
@@ -140,47 +71,21 @@ cudaMemAllocNodeParams AllocParams() {
   return params;
 }
 
-// All were taken.
-TEST_F(Answers, AccessToAnAllocationIsForAsManyAsThereAreDevicesAndWhole) {
-  const cudaMemLocation device = {cudaMemLocationTypeDevice, 0};
-  cudaMemAccessDesc descs[9];
-  for (auto& desc : descs) desc = {device, cudaMemAccessFlagsProtReadWrite};
-  cudaGraphNode_t node = nullptr;
-  const auto add = [&](size_t count) {
-    cudaMemAllocNodeParams params = AllocParams();
-    params.accessDescs = descs;
-    params.accessDescCount = count;
-    return cudaGraphAddMemAllocNode(&node, graph_, nullptr, 0, &params);
-  };
+TEST_F(Answers, AccessToAnAllocationIsForAsManyAsThereAreDevices) {
   int devices = 0;
   ASSERT_EQ(cudaSuccess, cudaGetDeviceCount(&devices));
-  EXPECT_EQ(cudaErrorInvalidValue, add(static_cast<size_t>(devices) + 1));
-  EXPECT_EQ(cudaSuccess, add(static_cast<size_t>(devices))) << "device 0 for each";
-  node = nullptr;
-  descs[0].flags = cudaMemAccessFlagsProtRead;
-  EXPECT_EQ(cudaErrorNotSupported, add(1));
-  descs[0].flags = cudaMemAccessFlagsProtNone;
-  EXPECT_EQ(cudaErrorNotSupported, add(1));
-  descs[0].flags = static_cast<cudaMemAccessFlags>(7);
-  EXPECT_EQ(cudaErrorInvalidValue, add(1));
-  EXPECT_EQ(nullptr, node);
-  descs[0].flags = cudaMemAccessFlagsProtReadWrite;
-  EXPECT_EQ(cudaSuccess, add(1));
-}
-
-// Told of none.
-TEST_F(Answers, AnAllocationNodeTellsItsAccesses) {
-  cudaMemAccessDesc desc = {{cudaMemLocationTypeDevice, 0}, cudaMemAccessFlagsProtReadWrite};
+  const size_t most = static_cast<size_t>(devices);
+  std::vector<cudaMemAccessDesc> descs(most + 1, {{cudaMemLocationTypeDevice, 0}, cudaMemAccessFlagsProtReadWrite});
   cudaMemAllocNodeParams params = AllocParams(), got = {};
-  params.accessDescs = &desc;
-  params.accessDescCount = 1;
+  params.accessDescs = descs.data();
+  params.accessDescCount = most + 1;
   cudaGraphNode_t node = nullptr;
+  EXPECT_EQ(cudaErrorInvalidValue, cudaGraphAddMemAllocNode(&node, graph_, nullptr, 0, &params));
+  EXPECT_EQ(nullptr, node);
+  params.accessDescCount = most;
   ASSERT_EQ(cudaSuccess, cudaGraphAddMemAllocNode(&node, graph_, nullptr, 0, &params));
-  desc.flags = cudaMemAccessFlagsProtNone;  // the node has a copy
   ASSERT_EQ(cudaSuccess, cudaGraphMemAllocNodeGetParams(node, &got));
-  ASSERT_EQ(1u, got.accessDescCount);
-  ASSERT_NE(&desc, got.accessDescs);
-  EXPECT_EQ(cudaMemAccessFlagsProtReadWrite, got.accessDescs[0].flags);
+  ASSERT_EQ(most, got.accessDescCount);
   EXPECT_EQ(cudaMemLocationTypeDevice, got.accessDescs[0].location.type);
   EXPECT_EQ(0, got.accessDescs[0].location.id);
 }
@@ -231,23 +136,6 @@ TEST_F(GraphAddresses, AreGivenAgainBehindTheFree) {
   EXPECT_EQ(cudaSuccess, cudaGraphExecDestroy(exec));
 }
 
-// Not to what may run beside the free, or is of another size; and to one allocation only.
-TEST_F(GraphAddresses, AreGivenToOneThatFollowsAndFits) {
-  int *first = nullptr, *other = nullptr, *again = nullptr;
-  cudaGraphNode_t alloc = Alloc({}, &first);
-  cudaGraphNode_t freed = Free({alloc}, first);
-  Alloc({alloc}, &other);
-  EXPECT_NE(first, other) << "may run before the free";
-  Alloc({}, &other);
-  EXPECT_NE(first, other);
-  Alloc({freed}, &other, 8192);
-  EXPECT_NE(first, other);
-  Alloc({freed}, &again);
-  EXPECT_EQ(first, again);
-  Alloc({freed}, &other);
-  EXPECT_NE(first, other) << "taken";
-}
-
 // Needed as much memory as all of them together: out of memory.
 TEST_F(GraphAddresses, NeedMemoryOnce) {
   size_t free_bytes = 0, total = 0;
@@ -281,21 +169,10 @@ TEST_F(GraphAddresses, AreGivenAgainInACapture) {
   EXPECT_EQ(cudaSuccess, cudaGraphDestroy(graph));
 }
 
-std::vector<cudaGraphNode_t> Roots(cudaGraph_t graph) {
-  size_t count = 0;
-  EXPECT_EQ(cudaSuccess, cudaGraphGetRootNodes(graph, nullptr, &count));
-  std::vector<cudaGraphNode_t> roots(count);
-  EXPECT_EQ(cudaSuccess, cudaGraphGetRootNodes(graph, roots.data(), &count));
-  return roots;
-}
-
-// Came in the order of cudaGraphGetNodes.
-TEST_F(Answers, RootsComeLastAddedFirst) {
-  cudaGraphNode_t kernel = AddStep(graph_, {}, device_, 1, 1);
+TEST_F(Answers, AsManyRootsAsThereIsRoomForComeLastAddedFirst) {
+  AddStep(graph_, {}, device_, 1, 1);
   cudaGraphNode_t fill = AddFill(graph_, {}, device_, 1);
-  AddFill(graph_, {kernel}, device_, 3);  // no root
   cudaGraphNode_t fill2 = AddFill(graph_, {}, device2_, 2);
-  EXPECT_EQ((std::vector<cudaGraphNode_t>{fill2, fill, kernel}), Roots(graph_));
   cudaGraphNode_t two[2];
   size_t room = 2;
   EXPECT_EQ(cudaSuccess, cudaGraphGetRootNodes(graph_, two, &room));
@@ -303,52 +180,7 @@ TEST_F(Answers, RootsComeLastAddedFirst) {
   EXPECT_EQ(fill, two[1]);
 }
 
-TEST_F(Answers, RootsOfACaptureToo) {
-  cudaEvent_t fork, join;
-  ASSERT_EQ(cudaSuccess, cudaEventCreate(&fork));
-  ASSERT_EQ(cudaSuccess, cudaEventCreate(&join));
-  ASSERT_EQ(cudaSuccess, cudaStreamBeginCapture(stream_, cudaStreamCaptureModeRelaxed));
-  ASSERT_EQ(cudaSuccess, cudaEventRecord(fork, stream_));
-  ASSERT_EQ(cudaSuccess, cudaStreamWaitEvent(other_, fork, 0));
-  ASSERT_EQ(cudaSuccess, cudaMemsetAsync(device_, 1, 4, stream_));
-  ASSERT_EQ(cudaSuccess, cudaMemsetAsync(device2_, 1, 8, other_));
-  ASSERT_EQ(cudaSuccess, cudaEventRecord(join, other_));
-  ASSERT_EQ(cudaSuccess, cudaStreamWaitEvent(stream_, join, 0));
-  cudaGraph_t graph;
-  ASSERT_EQ(cudaSuccess, cudaStreamEndCapture(stream_, &graph));
-  const auto roots = Roots(graph);
-  ASSERT_EQ(2u, roots.size());
-  cudaMemsetParams first, second;
-  ASSERT_EQ(cudaSuccess, cudaGraphMemsetNodeGetParams(roots[0], &first));
-  ASSERT_EQ(cudaSuccess, cudaGraphMemsetNodeGetParams(roots[1], &second));
-  EXPECT_EQ(device2_, first.dst) << "captured last";
-  EXPECT_EQ(device_, second.dst);
-  EXPECT_EQ(cudaSuccess, cudaGraphDestroy(graph));
-  for (cudaEvent_t event : {fork, join}) EXPECT_EQ(cudaSuccess, cudaEventDestroy(event));
-}
-
 // --- Executables ----------------------------------------------------------------------------------------------------
-
-// Told all flags but the use of priorities.
-TEST_F(Answers, AnExecutableTellsNoFlagsThatAreOver) {
-  AddFill(graph_, {}, device_, 1);
-  const auto told = [&](unsigned long long flags) {
-    cudaGraphInstantiateParams params = {};
-    params.flags = flags;
-    params.uploadStream = stream_;
-    cudaGraphExec_t exec = nullptr;
-    EXPECT_EQ(cudaSuccess, cudaGraphInstantiateWithParams(&exec, graph_, &params)) << flags;
-    unsigned long long got = 99;
-    EXPECT_EQ(cudaSuccess, cudaGraphExecGetFlags(exec, &got));
-    EXPECT_EQ(cudaSuccess, cudaGraphExecDestroy(exec));
-    return got;
-  };
-  EXPECT_EQ(0u, told(cudaGraphInstantiateFlagUpload));
-  EXPECT_EQ(1u, told(cudaGraphInstantiateFlagUpload | cudaGraphInstantiateFlagAutoFreeOnLaunch));
-  EXPECT_EQ(1u, told(cudaGraphInstantiateFlagAutoFreeOnLaunch));
-  EXPECT_EQ(0u, told(cudaGraphInstantiateFlagUseNodePriority));
-  EXPECT_EQ(4u, told(cudaGraphInstantiateFlagDeviceLaunch | cudaGraphInstantiateFlagUpload));
-}
 
 // Stopped the program.
 TEST_F(Answers, AnExecutableForLaunchFromADeviceRunsFromTheHost) {
@@ -484,14 +316,6 @@ cudaStreamCaptureStatus StatusOf(cudaStream_t stream) {
   return status;
 }
 
-// Not wrong here: pinned, since a user met a stop.
-TEST_F(Answers, ACaptureIntoNoGraphIsRefused) {
-  for (auto mode : {cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal, cudaStreamCaptureModeRelaxed}) {
-    EXPECT_EQ(cudaErrorInvalidValue, cudaStreamBeginCaptureToGraph(stream_, nullptr, nullptr, nullptr, 0, mode));
-    EXPECT_EQ(cudaStreamCaptureStatusNone, StatusOf(stream_));
-  }
-}
-
 // A capture refused it. The record probe.answers.fill_of_nothing has an H200's answers.
 TEST_F(Answers, ACaptureTakesAFillOfNothingAndTheInstantiationRefusesIt) {
   EXPECT_EQ(cudaErrorInvalidValue, cudaMemsetAsync(nullptr, 1, 64, stream_));
@@ -506,58 +330,6 @@ TEST_F(Answers, ACaptureTakesAFillOfNothingAndTheInstantiationRefusesIt) {
   cudaGraphExec_t exec = nullptr;
   EXPECT_EQ(cudaErrorInvalidValue, cudaGraphInstantiate(&exec, graph, 0));
   EXPECT_EQ(cudaSuccess, cudaGraphDestroy(graph));
-}
-
-// --- Events and streams -----------------------------------------------------------------------------------------------
-
-// Keeps the work of a stream pending until it is opened. The stream is waited for while the gate still stands.
-class Gate {
- public:
-  cudaError_t Hold(cudaStream_t stream) {
-    return cudaLaunchHostFunc(
-        stream, [](void* opened) { static_cast<std::shared_future<void>*>(opened)->wait(); }, &opened_);
-  }
-  void Open() { open_.set_value(); }
-
- private:
-  std::promise<void> open_;
-  std::shared_future<void> opened_{open_.get_future()};
-};
-
-// Answered 600: the first event was asked whether it was reached before the second was looked at.
-TEST_F(Answers, BothEventsAreLookedAtBeforeEitherIsAskedWhetherItWasReached) {
-  Gate gate;
-  cudaEvent_t start, never, untimed;
-  ASSERT_EQ(cudaSuccess, cudaEventCreate(&start));
-  ASSERT_EQ(cudaSuccess, cudaEventCreate(&never));
-  ASSERT_EQ(cudaSuccess, cudaEventCreateWithFlags(&untimed, cudaEventDisableTiming));
-  ASSERT_EQ(cudaSuccess, gate.Hold(stream_));
-  ASSERT_EQ(cudaSuccess, cudaEventRecord(start, stream_));
-  ASSERT_EQ(cudaSuccess, cudaEventRecord(untimed, stream_));
-  float ms = 0;
-  for (cudaEvent_t end : {never, untimed, cudaEvent_t{}}) {
-    EXPECT_EQ(cudaErrorInvalidResourceHandle, cudaEventElapsedTime(&ms, start, end));
-  }
-  EXPECT_EQ(cudaErrorNotReady, cudaEventElapsedTime(&ms, start, start));
-  gate.Open();
-  ASSERT_EQ(cudaSuccess, cudaStreamSynchronize(stream_));
-  EXPECT_EQ(cudaSuccess, cudaEventElapsedTime(&ms, start, start));
-  for (cudaEvent_t event : {start, never, untimed}) EXPECT_EQ(cudaSuccess, cudaEventDestroy(event));
-}
-
-// Not wrong here: pinned. Work that nothing holds back may be done by the time of the answer, also on a GPU.
-TEST_F(Answers, TheLegacyStreamIsNotReadyWhileABlockingStreamWorks) {
-  cudaStream_t blocking;
-  ASSERT_EQ(cudaSuccess, cudaStreamCreate(&blocking));
-  Gate gate;
-  ASSERT_EQ(cudaSuccess, gate.Hold(blocking));
-  EXPECT_EQ(cudaErrorNotReady, cudaStreamQuery(nullptr));
-  EXPECT_EQ(cudaErrorNotReady, cudaStreamQuery(cudaStreamLegacy));
-  EXPECT_EQ(cudaSuccess, cudaStreamQuery(stream_)) << "a non-blocking stream does not care";
-  gate.Open();
-  ASSERT_EQ(cudaSuccess, cudaStreamSynchronize(blocking));
-  EXPECT_EQ(cudaSuccess, cudaStreamQuery(nullptr));
-  EXPECT_EQ(cudaSuccess, cudaStreamDestroy(blocking));
 }
 
 // --- Pools and host memory ------------------------------------------------------------------------------------------
@@ -615,57 +387,6 @@ TEST_F(Answers, APoolOfTheHostTakesNothingFromTheDevice) {
   EXPECT_EQ(cudaSuccess, cudaMemPoolDestroy(pool));
 }
 
-// Answered 801. Who uses the handles still stops: that is not modelled. 2 and 4 are those of Windows.
-TEST_F(Answers, APoolMayHaveHandlesForOtherProcesses) {
-  for (unsigned int types : {1u, 8u, 9u}) {
-    cudaMemPoolProps props = PoolProps(cudaMemLocationTypeDevice);
-    props.handleTypes = static_cast<cudaMemAllocationHandleType>(types);
-    cudaMemPool_t pool = nullptr;
-    EXPECT_EQ(cudaSuccess, cudaMemPoolCreate(&pool, &props)) << types;
-    EXPECT_EQ(cudaSuccess, cudaMemPoolDestroy(pool));
-  }
-  for (unsigned int types : {2u, 4u}) {
-    cudaMemPoolProps props = PoolProps(cudaMemLocationTypeDevice);
-    props.handleTypes = static_cast<cudaMemAllocationHandleType>(types);
-    cudaMemPool_t pool = nullptr;
-    EXPECT_EQ(cudaErrorInvalidValue, cudaMemPoolCreate(&pool, &props)) << types;
-  }
-}
-
-// Answered 1.
-TEST_F(Answers, TheHostHasNoAccessToAPoolOfADevice) {
-  cudaMemPool_t pool;
-  ASSERT_EQ(cudaSuccess, cudaDeviceGetDefaultMemPool(&pool, 0));
-  for (auto type : {cudaMemLocationTypeHost, cudaMemLocationTypeHostNuma}) {
-    cudaMemLocation location = {type, 0};
-    auto flags = cudaMemAccessFlagsProtReadWrite;
-    EXPECT_EQ(cudaSuccess, cudaMemPoolGetAccess(&flags, pool, &location)) << type;
-    EXPECT_EQ(cudaMemAccessFlagsProtNone, flags);
-  }
-}
-
-// Told 7 of 5 and 7. Alone they are told so on an H200 too.
-TEST_F(Answers, WriteCombinedMemoryHasTheFlagsOfWhatItLiesBeside) {
-  const auto flags_of = [](void* p) {
-    unsigned int flags = 0;
-    EXPECT_EQ(cudaSuccess, cudaHostGetFlags(&flags, p));
-    return flags;
-  };
-  void* first = nullptr;
-  ASSERT_EQ(cudaSuccess, cudaHostAlloc(&first, 4096, cudaHostAllocWriteCombined));
-  EXPECT_EQ(6u, flags_of(first));
-  for (unsigned int flags : {5u, 7u}) {
-    void* memory = nullptr;
-    ASSERT_EQ(cudaSuccess, cudaHostAlloc(&memory, 4096, flags));
-    EXPECT_EQ(6u, flags_of(memory)) << flags;
-    EXPECT_EQ(cudaSuccess, cudaFreeHost(memory));
-  }
-  EXPECT_EQ(cudaSuccess, cudaFreeHost(first));
-  ASSERT_EQ(cudaSuccess, cudaHostAlloc(&first, 4096, 5));
-  EXPECT_EQ(7u, flags_of(first));
-  EXPECT_EQ(cudaSuccess, cudaFreeHost(first));
-}
-
 // --- Devices --------------------------------------------------------------------------------------------------------
 
 // Left the place as it was.
@@ -680,14 +401,13 @@ TEST_F(Answers, ABusIdThatIsTooLongIsCutAndRefused) {
   }
 }
 
-// Was 33,554,432.
-TEST_F(Answers, PersistingCacheIsThatOfAnH200) {
+// Told as the attribute, which is recorded.
+TEST_F(Answers, PersistingCacheIsToldTwice) {
   int bytes = 0;
   EXPECT_EQ(cudaSuccess, cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxPersistingL2CacheSize, 0));
-  EXPECT_EQ(39321600, bytes);
   cudaDeviceProp properties;
   ASSERT_EQ(cudaSuccess, cudaGetDeviceProperties(&properties, 0));
-  EXPECT_EQ(39321600, properties.persistingL2CacheMaxSize);
+  EXPECT_EQ(bytes, properties.persistingL2CacheMaxSize);
 }
 
 }  // namespace

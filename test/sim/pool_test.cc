@@ -294,16 +294,6 @@ TEST_F(Pool, HasAMaximum) {
   EXPECT_EQ(cudaSuccess, cudaMemPoolDestroy(small));
 }
 
-TEST_F(Pool, RequestsBeyondTheDeviceAreRefused) {
-  void* p = &p;
-  EXPECT_EQ(cudaErrorMemoryAllocation, cudaMallocAsync(&p, size_t{1} << 60, s_));
-  EXPECT_EQ(nullptr, p);
-  EXPECT_EQ(cudaErrorMemoryAllocation, cudaMallocAsync(&p, SIZE_MAX, s_));
-  EXPECT_EQ(cudaErrorMemoryAllocation, cudaGetLastError());
-  EXPECT_EQ(cudaSuccess, cudaMallocAsync(&p, 0, s_));
-  EXPECT_EQ(nullptr, p);
-}
-
 TEST_F(Pool, OutlivesItsHandleWhileItsMemoryIsInUse) {
   char* a = Take(s_);
   EXPECT_EQ(cudaSuccess, cudaMemPoolDestroy(pool_));
@@ -335,40 +325,6 @@ TEST_F(Pool, TheDevicesPoolCanBeAnother) {
   pool_ = nullptr;
   ASSERT_EQ(cudaSuccess, cudaDeviceGetMemPool(&current, 0));
   EXPECT_EQ(standard, current) << "a pool that goes leaves its place to the default one";
-}
-
-TEST_F(Pool, RefusesBadArguments) {
-  cudaMemPool_t pool;
-  cudaMemPoolProps props = Props();
-  EXPECT_EQ(cudaErrorInvalidValue, cudaMemPoolCreate(nullptr, &props));
-  EXPECT_EQ(cudaErrorInvalidValue, cudaMemPoolCreate(&pool, nullptr));
-  props.location.id = 99;
-  EXPECT_EQ(cudaErrorInvalidValue, cudaMemPoolCreate(&pool, &props));
-  props = Props();
-  props.allocType = cudaMemAllocationTypeInvalid;
-  EXPECT_EQ(cudaErrorInvalidValue, cudaMemPoolCreate(&pool, &props));
-  props = Props();
-  props.handleTypes = cudaMemHandleTypeWin32;
-  EXPECT_EQ(cudaErrorInvalidValue, cudaMemPoolCreate(&pool, &props));
-  uint64_t value = 1;
-  for (auto attr : {cudaMemPoolAttrUsedMemCurrent, cudaMemPoolAttrReservedMemCurrent, cudaMemPoolAttrUsedMemHigh,
-                    cudaMemPoolAttrReservedMemHigh, static_cast<cudaMemPoolAttr>(12)}) {
-    EXPECT_EQ(cudaErrorInvalidValue, cudaMemPoolSetAttribute(pool_, attr, &value)) << attr;
-  }
-  EXPECT_EQ(cudaErrorInvalidValue, cudaMemPoolGetAttribute(pool_, static_cast<cudaMemPoolAttr>(0), &value));
-  EXPECT_EQ(cudaErrorInvalidValue, cudaMemPoolGetAttribute(nullptr, cudaMemPoolAttrUsedMemHigh, &value));
-  EXPECT_EQ(cudaErrorInvalidValue, cudaMemPoolTrimTo(nullptr, 0));
-  EXPECT_EQ(cudaErrorInvalidValue, cudaMemPoolDestroy(nullptr));
-  void* p;
-  EXPECT_EQ(cudaErrorInvalidValue, cudaMallocFromPoolAsync(&p, 1, nullptr, s_));
-  EXPECT_EQ(cudaErrorInvalidValue, cudaMallocFromPoolAsync(nullptr, 1, pool_, s_));
-  EXPECT_EQ(cudaErrorInvalidDevice, cudaDeviceGetDefaultMemPool(&pool, 7));
-  EXPECT_EQ(cudaErrorInvalidValue, cudaDeviceSetMemPool(0, nullptr));
-  cudaMemAccessDesc desc = {{cudaMemLocationTypeDevice, 0}, cudaMemAccessFlagsProtNone};
-  EXPECT_EQ(cudaErrorInvalidDevice, cudaMemPoolSetAccess(pool_, &desc, 1)) << "the owner keeps its access";
-  cudaMemAccessFlags flags = cudaMemAccessFlagsProtNone;
-  EXPECT_EQ(cudaSuccess, cudaMemPoolGetAccess(&flags, pool_, &desc.location));
-  EXPECT_EQ(cudaMemAccessFlagsProtReadWrite, flags);
 }
 
 // Each round gives a chunk back to the device, so 9,000 rounds are more than the addresses that a device has.
