@@ -295,6 +295,24 @@ TEST_F(RuntimeForks, ARunThatWasLeftOpenEndsWithItsForks) {
   }
 }
 
+// Was: the runtime was freed, and the pool of its streams with what they used was lost.
+TEST_F(RuntimeForks, AStreamThatCannotEndKeepsTheRuntime) {
+  Create(GraphOptions());
+  gcap_stream_t* forked = nullptr;
+  const auto work = [&](const gcap_run_resources_t&) {
+    GCAP_RETURN_IF_ERROR(gcap_runtime_fork(runtime_, 1, &forked));
+    return gcap_runtime_join(runtime_);
+  };
+  EXPECT_TRUE(Run(GCAP_GRAPH_ID_NONE, work).ok());
+  const cudaStream_t handle = gcap_stream_handle(forked);
+  ASSERT_EQ(cudaStreamBeginCapture(handle, cudaStreamCaptureModeRelaxed), cudaSuccess);
+  GCAP_EXPECT_FAILS(gcap_runtime_destroy(runtime_), GCAP_LEAKED, "is capturing");
+  runtime_ = nullptr;
+  cudaGraph_t graph = nullptr;
+  EXPECT_EQ(cudaStreamEndCapture(handle, &graph), cudaSuccess);
+  EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+}
+
 TEST_F(RuntimeForks, AThreadMayExitBetweenForkAndJoin) {
   Create(GraphOptions(1));
   const LogCatcher log;

@@ -301,10 +301,14 @@ TEST_F(Deferred, WorkThatAReleaseIssuesIsDoneWhenItsStreamIsDestroyed) {
       auto* last = static_cast<Last*>(user);
       GCAP_EXPECT_CUDA(last->job.Issue(gcap_stream_handle(last->stream)));
     }
-  } last{stream_, {}};
+  };
+  const RawStream raw;  // not gcap's, whose end may do the work as well
+  gcap_stream_t* stream = nullptr;
+  GCAP_ASSERT_OK(gcap_stream_wrap(raw.get(), GCAP_STREAM_USER, /*flags=*/0, /*device_id=*/0, &stream));
+  Last last{stream, {}};
   last.job.set_input(7);
-  GCAP_EXPECT_OK(gcap_stream_defer(stream_, Last::Run, &last));
-  DestroyStream();
+  GCAP_EXPECT_OK(gcap_stream_defer(stream, Last::Run, &last));
+  GCAP_EXPECT_OK(gcap_stream_destroy(stream));
   EXPECT_EQ(last.job.output(), 7);
 }
 
@@ -315,7 +319,10 @@ TEST_F(Deferred, WorkThatAnAttachmentsEndIssuesIsDoneWhenItsStreamIsDestroyed) {
     CopyJob job;
   };
   static Last* last;
-  Last made{stream_, {}};
+  const RawStream raw;  // not gcap's, whose end may do the work as well
+  gcap_stream_t* stream = nullptr;
+  GCAP_ASSERT_OK(gcap_stream_wrap(raw.get(), GCAP_STREAM_USER, /*flags=*/0, /*device_id=*/0, &stream));
+  Last made{stream, {}};
   last = &made;
   made.job.set_input(7);
   static const gcap_attachment_key_t key = {
@@ -326,8 +333,8 @@ TEST_F(Deferred, WorkThatAnAttachmentsEndIssuesIsDoneWhenItsStreamIsDestroyed) {
       },
       [](void*) { GCAP_EXPECT_CUDA(last->job.Issue(gcap_stream_handle(last->stream))); }};
   void* object = nullptr;
-  GCAP_ASSERT_OK(gcap_stream_attachment(stream_, &key, &object));
-  DestroyStream();
+  GCAP_ASSERT_OK(gcap_stream_attachment(stream, &key, &object));
+  GCAP_EXPECT_OK(gcap_stream_destroy(stream));
   EXPECT_EQ(made.job.output(), 7);
 }
 

@@ -22,6 +22,7 @@ interrupted. Needs Python 3.11.
 """
 
 import argparse
+import contextlib
 import errno
 import os
 import signal
@@ -118,13 +119,13 @@ def run(options):
         results.write_page(options.write, options.json)
         return 0
     copy = tree.Copy(CHECKOUT, options.copy or tree.default_folder(CHECKOUT))
-    copy.open()
-    runner = runs.Runner(copy)
     try:
-        known = tests.Tests(copy.root, runner.query(tests.QUERY))
-        return (run_drawn if options.drawn else run_listed)(copy, runner, known, options)
+        copy.open()
+        with contextlib.closing(runs.Runner(copy)) as runner:
+            known = tests.Tests(copy.root, runner.query(tests.QUERY))
+            return (run_drawn if options.drawn else run_listed)(copy, runner, known, options)
     finally:
-        runner.close()
+        copy.close()
 
 
 def interrupt(_signal, _frame):

@@ -6,7 +6,7 @@ import random
 import re
 import time
 
-from mutation import lists, tree
+from mutation import lists, runs, tree
 from mutation.lists import Problem
 
 # Of a test that takes longer, the mutation is caught by time.
@@ -23,7 +23,7 @@ def diff(path, was, becomes):
 
 
 def mutated(root, entry):
-    return lists.read(root, entry.file).replace(entry.was, entry.becomes)
+    return lists.read(root, entry.file).replace(entry.was, entry.becomes, 1)
 
 
 def changed_files(copy, revision):
@@ -42,7 +42,8 @@ def chosen(entries, options, copy):
     if options.all:
         return entries
     if options.sample:
-        shuffled = sorted(entries, key=lambda entry: entry.place)
+        # A sanitizer's build would take longer than the rest.
+        shuffled = [entry for entry in entries if not entry.config]
         random.Random(copy.digest).shuffle(shuffled)
         return shuffled[:max(1, options.sample // SHORTEST_S)]
     subjects = [("row", value) for value in options.row or []] + [("rule", value) for value in options.rule or []]
@@ -60,25 +61,23 @@ def chosen(entries, options, copy):
 
 
 def is_of(case, name):
-    """Whether GoogleTest's case is the named one, perhaps with a parameter."""
+    """Whether GoogleTest's case is the named one, perhaps with a parameter; or the same script."""
+    if name.startswith("//"):
+        return case == name
     suite, _, rest = name.partition(".")
     return re.fullmatch(rf"(\w+/)?{re.escape(suite)}(/\w+)?\.{re.escape(rest)}(/\w+)?", case) is not None
 
 
 class Baseline:
-    """What the tests say where nothing is broken."""
+    """What the tests of some entries say where nothing is broken, in one configuration."""
 
-    def __init__(self, runner, tests, entries):
-        self.runner = runner
+    def __init__(self, runner, tests, entries, config):
         self.tests = tests
-        self.outcomes = {}
-        for config in sorted({entry.config for entry in entries}):
-            names = sorted({name for entry in entries if entry.config == config for name in entry.tests})
-            wanted = self.wanted(names)
-            failure = runner.build([program for program, _ in wanted], config)
-            if failure:
-                raise Problem(f"the tests do not build where nothing is broken:\n{failure}")
-            self.outcomes[config] = runner.run(wanted, config, 10 * LIMIT_S)
+        wanted = self.wanted(sorted({name for entry in entries for name in entry.tests}))
+        failure = runner.build([program for program, _ in wanted], config)
+        if failure:
+            raise Problem(f"the tests do not build where nothing is broken:\n{failure}")
+        self.outcome = runner.run(wanted, config, 10 * LIMIT_S)
 
     def wanted(self, names):
         programs = self.tests.programs_of(names)
@@ -86,18 +85,19 @@ class Baseline:
 
     def problem(self, entry):
         """Why the entry cannot be tried: a verdict and the reason, or None."""
-        outcome = self.outcomes[entry.config]
-        ran = 0
+        outcome = self.outcome
+        ends = [runs.end_of(label) for label in self.tests.programs_of(entry.tests)]
+        ran = False
         reasons = []
         for name in entry.tests:
             for case in outcome.failed:
-                if is_of(case, name) or case == name:
-                    return BROKEN, f"{name} fails where nothing is broken"
-            passed = any(is_of(case, name) or case == name for case in outcome.passed)
-            skips = [why for case, why in outcome.skipped.items() if is_of(case, name) or case == name]
+                if is_of(case, name) or case in ends:
+                    return BROKEN, f"{case} fails where nothing is broken"
+            passed = any(is_of(case, name) for case in outcome.passed)
+            skips = [why for case, why in outcome.skipped.items() if is_of(case, name)]
             if not passed and not skips:
                 return BROKEN, f"{name} runs no case"
-            ran += passed
+            ran = ran or passed
             reasons += skips
         return None if ran else (LEFT_OUT, reasons[0])
 
@@ -105,7 +105,7 @@ class Baseline:
 def try_entry(copy, runner, wanted, entry):
     """The verdict on one entry, and what goes with it."""
     programs = [program for program, _ in wanted]
-    with copy.broken(entry.file, mutated(copy.checkout, entry)):
+    with copy.broken(entry.file, mutated(copy.root, entry)):
         failure = runner.build(programs, entry.config, mutated=True)
         if failure:
             return NOT_BUILT, failure.strip()
@@ -119,29 +119,30 @@ def try_entry(copy, runner, wanted, entry):
 
 def report(entry, verdict, detail, seconds, copy):
     shown = detail.splitlines()[0] if verdict != NOT_BUILT else entry.file
-    print(f"{verdict:13} {entry.title():9} {lists.one_line(entry.breaks)}  ({shown}, {seconds:.1f} s)", flush=True)
+    print(f"{verdict:13} {entry.title()}  ({shown}, {seconds:.1f} s)", flush=True)
     if verdict == NOT_CAUGHT:
-        print(diff(entry.file, lists.read(copy.checkout, entry.file), mutated(copy.checkout, entry)), flush=True)
+        print(diff(entry.file, lists.read(copy.root, entry.file), mutated(copy.root, entry)), flush=True)
     elif verdict in (NOT_BUILT, BROKEN):
         print("\n".join("    " + line for line in f"{entry.place}: {detail}".splitlines()[:20]), flush=True)
 
 
 def run(copy, runner, tests, entries, seconds):
-    """Tries each entry, or as many as the seconds allow. Returns a line of results for each that was tried."""
-    baseline = Baseline(runner, tests, entries)
+    """Tries each entry, or as many as the seconds allow, one configuration after the other. Returns the results."""
     began = time.monotonic()
     results = []
-    # A change of configuration makes Bazel analyse the tree again.
-    for entry in entries if seconds else sorted(entries, key=lambda entry: entry.config):
-        if seconds and time.monotonic() - began > seconds:
-            break
-        start = time.monotonic()
-        verdict, detail = baseline.problem(entry) or try_entry(copy, runner, baseline.wanted(entry.tests), entry)
-        took = time.monotonic() - start
-        report(entry, verdict, detail, took, copy)
-        results.append({"kind": entry.kind, "value": entry.value, "breaks": lists.one_line(entry.breaks),
-                        "file": entry.file, "verdict": verdict, "detail": detail.split("\n")[0],
-                        "seconds": round(took, 1)})
+    for config in sorted({entry.config for entry in entries}):
+        some = [entry for entry in entries if entry.config == config]
+        baseline = Baseline(runner, tests, some, config)
+        for entry in some:
+            if seconds and time.monotonic() - began > seconds:
+                return results
+            start = time.monotonic()
+            verdict, detail = baseline.problem(entry) or try_entry(copy, runner, baseline.wanted(entry.tests), entry)
+            took = time.monotonic() - start
+            report(entry, verdict, detail, took, copy)
+            results.append({"kind": entry.kind, "value": entry.value, "breaks": lists.one_line(entry.breaks),
+                            "file": entry.file, "verdict": verdict, "detail": detail.split("\n")[0],
+                            "seconds": round(took, 1)})
     return results
 
 

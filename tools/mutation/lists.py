@@ -31,7 +31,9 @@ class Entry:
     config: str
 
     def title(self):
-        return f"{self.kind} {self.value}"
+        if self.kind == "defect":
+            return f"defect    {self.value}: {self.breaks}"
+        return f"{self.kind + ' ' + str(self.value):9} {self.breaks}"
 
 
 def read(root, path):

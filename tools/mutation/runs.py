@@ -40,6 +40,15 @@ class Outcome:
         self.by_time = False
         self.seconds = 0.0
 
+    def tell_of(self, label):
+        """Says of a program that was run as a whole what its cases say."""
+        if self.failed:
+            self.failed.append(label)
+        elif self.passed:
+            self.passed.add(label)
+        elif self.skipped:
+            self.skipped[label] = next(iter(self.skipped.values()))
+
     def add(self, other):
         self.passed |= other.passed
         self.failed += other.failed
@@ -68,10 +77,15 @@ def read_cases(path, outcome):
 
 
 def last_case(log):
-    """The case that a program died in."""
+    """The case that a program died in, if it died in one."""
     begun = re.findall(r"^\[ RUN      \] (\S+)", log, re.MULTILINE)
     ended = re.findall(r"^\[  (?:     OK|FAILED |SKIPPED) \] (\S+)", log, re.MULTILINE)
-    return begun[-1] if begun and begun[-1] not in ended else "its end"
+    return begun[-1] if begun and begun[-1] not in ended else None
+
+
+def end_of(label):
+    """What fails where a program does, and none of its cases."""
+    return f"the end of {label}"
 
 
 class Runner:
@@ -160,7 +174,7 @@ class Runner:
             process = self.start(command, runfiles, self.environment(program, runfiles, folder, config), log, log)
         return process, folder, time.monotonic()
 
-    def outcome(self, program, process, folder, began, by_time):
+    def outcome(self, program, filters, process, folder, began, by_time):
         outcome = Outcome()
         outcome.seconds = time.monotonic() - began
         outcome.by_time = by_time
@@ -169,7 +183,9 @@ class Runner:
         read_cases(os.path.join(folder, "cases.xml"), outcome)
         # It died, or its end found something.
         if by_time or (process.returncode != 0 and not outcome.failed):
-            outcome.failed.append(last_case(text))
+            outcome.failed.append(last_case(text) or end_of(program.label))
+        if filters is None:
+            outcome.tell_of(program.label)
         shutil.rmtree(folder, ignore_errors=True)
         os.remove(folder + ".log")
         return outcome
@@ -182,18 +198,18 @@ class Runner:
         while waiting or running:
             while waiting and len(running) < (os.cpu_count() or 1):
                 program, filters = waiting.pop(0)
-                running.append((program, *self.begin(program, filters, config, first_failure)))
+                running.append((program, filters, *self.begin(program, filters, config, first_failure)))
             time.sleep(0.02)
             for each in list(running):
-                program, process, folder, began = each
+                program, filters, process, folder, began = each
                 late = time.monotonic() - began > limit
                 if process.poll() is None and not late:
                     continue
                 self.end(process)
                 running.remove(each)
-                total.add(self.outcome(program, process, folder, began, late))
+                total.add(self.outcome(program, filters, process, folder, began, late))
             if first_failure and total.failed:
-                for _, process, *_ in running:
+                for _, _, process, *_ in running:
                     self.end(process)
                 break
         return total
@@ -214,6 +230,8 @@ class Runner:
         skipped = SKIPPED_SCRIPT.search(log)
         if program.gtest:
             read_cases(os.path.join(logs, "test.xml"), outcome)
+            if filters is None:
+                outcome.tell_of(program.label)
         elif skipped:
             outcome.skipped[program.label] = skipped.group(1)
         elif code == 0:

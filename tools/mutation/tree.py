@@ -110,6 +110,10 @@ class Copy:
             raise Problem(f"another run is at work in '{self.folder}': wait, or choose another --copy") from error
         self.make_alike()
 
+    def close(self):
+        if self.lock is not None:
+            self.lock.close()
+
     def make_alike(self):
         digest = hashlib.sha256()
         names = tracked(self.checkout)
